@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filling struct ck_error: fixed size, no allocation, so that it also works when memory is gone. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/error.h"
+
+static void error_vset(struct ck_error *err, int code, int sys, const char *fmt, va_list ap)
+{
+	err->code = code;
+	err->sys = sys;
+	err->sub = 0;
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+}
+
+int ck_fail(struct ck_error *err, int code, const char *fmt, ...)
+{
+	if (err) {
+		va_list ap;
+		va_start(ap, fmt);
+		error_vset(err, code, 0, fmt, ap);
+		va_end(ap);
+	}
+	return -code;
+}
+
+int ck_fail_errno(struct ck_error *err, int code, int sys, const char *fmt, ...)
+{
+	if (err) {
+		va_list ap;
+		va_start(ap, fmt);
+		error_vset(err, code, sys, fmt, ap);
+		va_end(ap);
+		size_t n = strlen(err->text);
+		snprintf(err->text + n, sizeof(err->text) - n, ": %s", strerrordesc_np(sys) ? strerrordesc_np(sys) : "unknown error");
+	}
+	return -code;
+}
+
+int ck_context(struct ck_error *err, int r, const char *fmt, ...)
+{
+	if (err && r < 0) {
+		char inner[CK_ERROR_TEXT];
+		va_list ap;
+		memcpy(inner, err->text, sizeof(inner));
+		va_start(ap, fmt);
+		int n = vsnprintf(err->text, sizeof(err->text), fmt, ap);
+		va_end(ap);
+		if (n >= 0 && (size_t)n < sizeof(err->text))
+			snprintf(err->text + n, sizeof(err->text) - (size_t)n, ": %s", inner);
+	}
+	return r;
+}
+
+int ck_nomem(struct ck_error *err)
+{
+	return ck_fail(err, CK_ENOMEM, "out of memory");
+}
+
+const char *ck_strerror(int code)
+{
+	switch (code < 0 ? -code : code) {
+#define CK_ERROR_CASE(name, value, text) \
+	case value:                      \
+		return text;
+		CK_ERRORS(CK_ERROR_CASE)
+#undef CK_ERROR_CASE
+	}
+	return code ? "unknown error" : "success";
+}
+
+/* rules.md 4: what the caller hears */
+int ck_error_grpc(const struct ck_error *err)
+{
+	switch (err ? err->code : 0) {
+	case 0:
+		return CK_GRPC_OK;
+	case CK_EMALFORMED:
+	case CK_EINVAL:
+		return CK_GRPC_INVALID_ARGUMENT;
+	case CK_ETOOBIG:
+		return CK_GRPC_RESOURCE_EXHAUSTED;
+	case CK_ENOTFOUND:
+		return CK_GRPC_NOT_FOUND;
+	case CK_ECONFLICT:
+		return CK_GRPC_ALREADY_EXISTS;
+	case CK_EABANDONED:
+		return CK_GRPC_ABORTED;
+	case CK_EDEADLINE:
+		return CK_GRPC_DEADLINE_EXCEEDED;
+	case CK_EPRECONDITION:
+		return CK_GRPC_FAILED_PRECONDITION;
+	case CK_EFAILED:
+		return err->sub ? err->sub : CK_GRPC_UNKNOWN;
+	case CK_EREFUSED:
+		return CK_GRPC_UNKNOWN;
+	case CK_EUNAVAILABLE:
+	case CK_ENOMEM:
+	case CK_ECLOSED:
+	case CK_EIO:
+	case CK_EFULL:
+		return CK_GRPC_UNAVAILABLE;
+	}
+	return CK_GRPC_INTERNAL;
+}
+
+const char *ck_grpc_name(int grpc)
+{
+	static const char *const names[] = {
+		"OK",                "CANCELLED",          "UNKNOWN",             "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+		"ALREADY_EXISTS",    "PERMISSION_DENIED",  "RESOURCE_EXHAUSTED",  "FAILED_PRECONDITION", "ABORTED",        "OUT_OF_RANGE",
+		"UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",         "DATA_LOSS",        "UNAUTHENTICATED",
+	};
+	return grpc >= 0 && grpc < (int)(sizeof(names) / sizeof(*names)) ? names[grpc] : "UNKNOWN";
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_LIMITS_H
+#define CK_LIMITS_H
+/* Every limit of crikeep, with its reason. A limit is met with a clear error, never by cutting what matters. */
+
+#define CK_NS_PER_MS UINT64_C(1000000)
+#define CK_NS_PER_S  UINT64_C(1000000000)
+
+/* what comes in */
+#define CK_REQUEST_MAX     (16u << 20) /* the kubelet's and containerd's own message limit */
+#define CK_REPLY_MAX       (64u << 10) /* a create's response is one id of 64 digits; unknown fields may follow */
+#define CK_ID_MAX          1024u       /* runtimes use 64; CRI sets no limit */
+#define CK_NAME_MAX_LEN    1024u       /* Kubernetes names end at 253, uids at 36 or 63 */
+#define CK_PATH_DEPTH_MAX  16u         /* messages in messages; CRI v1 needs 6 */
+#define CK_LEAVES_MAX      65536u      /* leaves of one fingerprint; a real pod has 60 to 500 */
+#define CK_DIFF_PATHS_MAX  16u         /* paths named in an error; then "and N more" */
+#define CK_STAGE_MAX       64u         /* the longest known stage has 37 bytes */
+#define CK_TEXT_MAX        256u        /* text from a runtime, CNI or plugin, after scrubbing (rules.md 4) */
+#define CK_STATUS_MAX      (64u << 10) /* status message and details kept for waiters: what fits into one HTTP/2 header block */
+#define CK_TOLD_MAX        4096u       /* names of plugins told: 100 plugins of 40 bytes */
+#define CK_SCRUB_MIN       4u          /* shorter strings of a request occur in ordinary words */
+#define CK_SCRUB_WORD      24u         /* a longer word without a blank, dot or slash is a key, a digest or an id, not prose */
+
+/* the store */
+#define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
+#define CK_WAL_LIMIT       (4u << 20)  /* bytes of WAL before the owner checkpoints in the middle of work */
+#define CK_WISH_MAX        4096u       /* bytes of one wish */
+#define CK_WISHES_MAX      256u        /* wishes looked at in one round */
+#define CK_KEY_BYTES       32u         /* the digest key file */
+
+/* time (nanoseconds); those marked * are defaults of struct ck_options */
+#define CK_TTL              (600 * CK_NS_PER_S) /* * the kubelet's longest wait and its pause are 240 + 15 s */
+#define CK_CREATE_DEADLINE  (900 * CK_NS_PER_S) /* * without any, a hung CNI plugin would never be killed */
+#define CK_LOST_GRACE       (30 * CK_NS_PER_S)  /* * */
+#define CK_SUPERSEDE_WAIT   (20 * CK_NS_PER_S)  /* * */
+#define CK_DESTROY_TIMEOUT  (60 * CK_NS_PER_S)  /* * */
+#define CK_MARGIN_MIN       (250 * CK_NS_PER_MS) /* K2: an answer needs time to travel; crictl's shortest deadline is 2 s */
+#define CK_MARGIN_MAX       (1 * CK_NS_PER_S)
+#define CK_MARGIN_PERCENT   2u
+#define CK_INSPECT_AGAIN    (500 * CK_NS_PER_MS) /* K6 */
+#define CK_LIST_AGAIN_MIN   (250 * CK_NS_PER_MS) /* K8 */
+#define CK_LIST_AGAIN_MAX   (5 * CK_NS_PER_S)
+#define CK_RESEND_AFTER     (5 * CK_NS_PER_S)    /* K8: absent for so long, a waiting turn may ask once again */
+#define CK_BACKOFF_MIN      (1 * CK_NS_PER_S)    /* K18 */
+#define CK_BACKOFF_MAX      (60 * CK_NS_PER_S)
+#define CK_TOMBSTONE        (60 * CK_NS_PER_S)   /* K21 */
+#define CK_OPEN_GRACE       (60 * CK_NS_PER_S)   /* K15: nobody could repeat while we were down */
+#define CK_GAP              (1 * CK_NS_PER_S)    /* K15: a loop that stood still serves clients before timers */
+#define CK_RETRY_WRITE      (1 * CK_NS_PER_S)    /* K32 */
+#define CK_TTL_SLACK        (50 * CK_NS_PER_MS)  /* K28 */
+
+#define CK_DURATION_MAX     (31536000 * CK_NS_PER_S) /* a year; sums of a few stay far from overflow */
+#define CK_DESTROYS_MAX     8u  /* K18: a busy node must not be stormed with removals */
+
+#endif

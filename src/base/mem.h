@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_BASE_MEM_H
+#define CK_BASE_MEM_H
+/* Allocation that can be made to fail, and locals that clean up after themselves. No function here aborts. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *ck_alloc(size_t size); /* zeroed; NULL when memory is gone or a fault is armed */
+void *ck_realloc(void *p, size_t size);
+char *ck_strdup(const char *s); /* NULL in, NULL out */
+char *ck_strndup(const char *s, size_t n);
+void *ck_memdup(const void *p, size_t n);
+
+#define CK_NEW(type) ((type *)ck_alloc(sizeof(type)))
+
+/* CK_AUTO(ck_turn) *t: ck_turn_free(t) on every way out; CK_TAKE(t) lets go. The type's header says CK_AUTO_DEFINE. */
+#define CK_AUTO_DEFINE(name)                                \
+	static inline void name##_auto(struct name **p)     \
+	{                                                   \
+		name##_free(*p);                            \
+	}
+#define CK_AUTO(name) __attribute__((cleanup(name##_auto))) struct name
+#define CK_TAKE(p) __extension__({ __typeof__(p) ck_taken_ = (p); (p) = NULL; ck_taken_; })
+
+static inline void ck_free_auto(void *p)
+{
+	free(*(void **)p);
+}
+#define CK_AUTO_FREE __attribute__((cleanup(ck_free_auto)))
+
+static inline void ck_close_auto(int *fd)
+{
+	extern int close(int);
+	if (*fd >= 0)
+		close(*fd);
+}
+#define CK_AUTO_CLOSE __attribute__((cleanup(ck_close_auto)))
+
+#define CK_COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+/* CK_NEVER(x): x cannot be true; under test it aborts, in a release the caller's error path is taken */
+#ifdef CK_TESTING
+#define CK_NEVER(x) ((x) ? (abort(), 1) : 0)
+#else
+#define CK_NEVER(x) (__builtin_expect(!!(x), 0))
+#endif
+#endif
