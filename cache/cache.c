@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rounds: feed the machine, write once, settle, answer. Opening and closing. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "cache/cache.h"
+#include "src/base/limits.h"
+
+uint64_t ck_cache_now(const struct ck_cache *cache)
+{
+	struct timespec ts;
+	if (cache->clock)
+		return cache->clock(cache->clock_userdata);
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- log lines wait for the crank: a host's log function must not be called from inside a round -------------------------- */
+
+void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
+{
+	if (!cache->host.log)
+		return;
+	pthread_mutex_lock(&cache->lock);
+	if (cache->log_n == CK_LOG_LINES) {
+		cache->log_lost++;
+	} else {
+		va_list ap;
+		struct ck_log_line *line = &cache->log[cache->log_n++];
+		line->level = level;
+		va_start(ap, fmt);
+		vsnprintf(line->text, sizeof(line->text), fmt, ap);
+		va_end(ap);
+		cache->pending = true;
+	}
+	pthread_mutex_unlock(&cache->lock);
+}
+
+static void log_note(struct ck_cache *cache, const struct ck_note *note)
+{
+	const struct ck_row *row = &note->entry->row;
+	enum ck_log_level level = CK_LOG_INFO;
+	char who[256];
+	if (!cache->host.log)
+		return;
+	ck_key_print(row->key, who, sizeof(who));
+	switch (note->what) {
+	case CK_WHAT_MOVED:
+		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s", who, ck_state_name(note->from), ck_state_name(note->to),
+			     row->reason ? ": " : "", ck_reason_text(row->reason));
+		return;
+	case CK_WHAT_DUPLICATE:
+	case CK_WHAT_IN_USE:
+	case CK_WHAT_LOST:
+	case CK_WHAT_RELABELLED:
+	case CK_WHAT_DESTROY_FAILED:
+	case CK_WHAT_RELEASED:
+	case CK_WHAT_PLUGIN_ABSENT:
+		level = CK_LOG_WARNING;
+		break;
+	case CK_WHAT_JOINED:
+	case CK_WHAT_CALLER_GONE:
+	case CK_WHAT_BEGUN:
+		level = CK_LOG_DEBUG;
+		break;
+	default:
+		break;
+	}
+	ck_cache_log(cache, level, "%s: %s%s%s%s%s", who, ck_what_text(note->what), note->grpc ? ": " : "",
+		     note->grpc ? ck_grpc_name(note->grpc) : "", note->detail[0] ? ": " : "", note->detail);
+}
+
+/* ---- writing a round ------------------------------------------------------------------------------------------------------ */
+
+static int write_entries(struct ck_cache *cache, bool counters, struct ck_error *err)
+{
+	struct ck_store *store = cache->store;
+	size_t n;
+	int r = ck_store_begin(store, err);
+	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0; e = e->dirty_next) {
+		snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
+		if (ck_machine_row_unwanted(e))
+			r = e->written ? ck_store_delete(store, e->row.id, err) : 0;
+		else if (e->written)
+			r = ck_store_update(store, &e->row, err);
+		else
+			r = ck_store_insert(store, &e->row, err);
+	}
+	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = ck_store_note(store, &notes[i].entry->row, notes[i].what, notes[i].from, notes[i].to, notes[i].at, notes[i].grpc,
+				  notes[i].detail[0] ? notes[i].detail : NULL, err);
+	if (counters && r >= 0)
+		r = ck_store_counters(store, ck_machine_counters(cache->machine), err);
+	if (r >= 0)
+		r = ck_store_commit(store, err);
+	else
+		ck_store_rollback(store);
+	return r;
+}
+
+/* leaves lie in the database now; memory holds the roots (K30) */
+static void forget_leaves(struct ck_cache *cache)
+{
+	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
+		ck_record_fini(&e->row.record);
+}
+
+static void write_round(struct ck_cache *cache, uint64_t now)
+{
+	struct ck_error err = { 0 };
+	size_t n;
+	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
+	bool counters = now >= cache->counters_at;
+	if (!ck_machine_dirty(cache->machine) && !n) {
+		ck_machine_settle(cache->machine, true, NULL);
+		return;
+	}
+	if (cache->volatile_rounds && now < cache->retry_at) { /* K32: retried each second, not each round */
+		ck_machine_settle(cache->machine, false, "the database cannot be written");
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		log_note(cache, &notes[i]);
+	int r = write_entries(cache, counters, &err);
+	if (r == -CK_EDAMAGED) { /* K33: what memory knows goes into a new file */
+		char name[512];
+		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err.text);
+		r = ck_store_set_aside(cache->store, name, &err);
+		if (r >= 0) {
+			ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s", name);
+			ck_machine_counters(cache->machine)->set_aside++;
+			ck_machine_all_dirty(cache->machine);
+			r = write_entries(cache, true, &err);
+		}
+	}
+	if (r >= 0) {
+		forget_leaves(cache);
+		if (counters)
+			cache->counters_at = now + CK_NS_PER_S;
+		if (cache->volatile_rounds)
+			ck_cache_log(cache, CK_LOG_WARNING, "the database can be written again; nothing was lost");
+		cache->volatile_rounds = false;
+	} else {
+		if (!cache->volatile_rounds)
+			ck_cache_log(cache, CK_LOG_ERROR, "the database cannot be written, going on in memory: %s", err.text);
+		cache->volatile_rounds = true;
+		cache->retry_at = now + CK_RETRY_WRITE;
+	}
+	ck_machine_settle(cache->machine, r >= 0, err.text);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------------------ */
+
+static void round_run(struct ck_cache *cache, struct ck_op *batch)
+{
+	struct ck_mturn *m;
+	uint64_t now = ck_cache_now(cache);
+	ck_machine_clock(cache->machine, now);
+	for (struct ck_op *op = batch; op; op = op->next)
+		op->run(cache, op);
+	write_round(cache, now);
+	pthread_mutex_lock(&cache->lock);
+	while ((m = ck_machine_answered(cache->machine)))
+		ck_turn_ready(cache, (struct ck_turn *)(void *)m, m->outcome);
+	cache->due = ck_machine_due(cache->machine);
+	if (cache->volatile_rounds && cache->retry_at < cache->due)
+		cache->due = cache->retry_at;
+	cache->pending = cache->pending || cache->callbacks || ck_machine_has_wants(cache->machine);
+	pthread_mutex_unlock(&cache->lock);
+}
+
+int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
+{
+	int r = 0;
+	op->done = false;
+	op->next = NULL;
+	pthread_mutex_lock(&cache->lock);
+	if (cache->busy && pthread_equal(cache->runner, pthread_self())) {
+		pthread_mutex_unlock(&cache->lock);
+		return -CK_EDEADLK;
+	}
+	if (cache->closed) {
+		pthread_mutex_unlock(&cache->lock);
+		return -CK_ECLOSED;
+	}
+	cache->calls++;
+	*cache->ops_end = op;
+	cache->ops_end = &op->next;
+	while (!op->done) {
+		if (cache->busy) {
+			pthread_cond_wait(&cache->changed, &cache->lock);
+			continue;
+		}
+		struct ck_op *batch = cache->ops;
+		cache->ops = NULL;
+		cache->ops_end = &cache->ops;
+		cache->busy = true;
+		cache->runner = pthread_self();
+		pthread_mutex_unlock(&cache->lock);
+		round_run(cache, batch);
+		pthread_mutex_lock(&cache->lock);
+		cache->busy = false;
+		for (struct ck_op *next; batch; batch = next) {
+			next = batch->next;
+			batch->done = true; /* its owner may be gone with it from here on */
+		}
+		pthread_cond_broadcast(&cache->changed);
+	}
+	cache->calls--;
+	if (cache->closed)
+		pthread_cond_broadcast(&cache->changed);
+	ck_cache_wake(cache);
+	pthread_mutex_unlock(&cache->lock);
+	return r;
+}
+
+/* ---- what the machine asks us ---------------------------------------------------------------------------------------------------- */
+
+static int op_record(void *user, const struct ck_fingerprint *fp, struct ck_record *ret_record)
+{
+	(void)user;
+	return ck_record_make(fp, ret_record, NULL);
+}
+
+static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct ck_fingerprint *fp, struct ck_difference *ret)
+{
+	struct ck_cache *cache = user;
+	struct ck_record *record = &e->row.record;
+	enum ck_relation relation = ck_record_compare(record, fp, &cache->compare, ret);
+	if (relation != CK_RELATION_NEEDS_LEAVES)
+		return relation;
+	if (ck_store_leaves(cache->store, e->row.id, record, NULL) < 0)
+		return CK_RELATION_NOT_COMPARABLE; /* gone with a damaged file, or unreadable: explained as what it is to us */
+	relation = ck_record_compare(record, fp, &cache->compare, ret);
+	ck_record_fini(record);
+	return relation;
+}
+
+static void op_set_image(void *user, struct ck_entry *e, const struct ck_fingerprint *fp)
+{
+	(void)user;
+	ck_record_set_image_id(&e->row.record, fp);
+}
+
+void ck_told_fill(struct ck_told *told, const struct ck_entry *e)
+{
+	const struct ck_key *key = e->row.key;
+	*told = (struct ck_told){
+		.size = sizeof(*told),
+		.entry = e->row.id,
+		.kind = key->kind,
+		.id = e->row.made ? e->row.made->id : "",
+		.pod_name = key->pod_name,
+		.pod_namespace = key->pod_namespace,
+		.pod_uid = key->pod_uid,
+		.sandbox_id = key->sandbox_id,
+		.container_name = key->container,
+		.attempt = key->attempt,
+		.told = e->row.told ? e->row.told : "",
+		.state = e->row.state,
+	};
+}
+
+static int op_choose(void *user, const struct ck_entry *e, char *names, size_t size)
+{
+	struct ck_cache *cache = user;
+	struct ck_told told;
+	ck_told_fill(&told, e);
+	return cache->hooks.choose ? cache->hooks.choose(&told, names, size, cache->hooks.userdata) : 0;
+}
+
+static void op_released(void *user, const struct ck_entry *e)
+{
+	struct ck_cache *cache = user;
+	if (cache->hooks.released)
+		cache->hooks.released(e->row.id, cache->hooks.userdata);
+}
+
+static uint64_t op_jitter(void *user, uint64_t below)
+{
+	struct ck_cache *cache = user;
+	cache->random = cache->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return below ? (cache->random >> 16) % below : 0;
+}
+
+static uint64_t op_next_id(void *user)
+{
+	struct ck_cache *cache = user;
+	return ck_store_next_id(cache->store);
+}
+
+static const struct ck_machine_ops machine_ops = {
+	.record = op_record,
+	.compare = op_compare,
+	.set_image = op_set_image,
+	.choose = op_choose,
+	.released = op_released,
+	.jitter = op_jitter,
+	.next_id = op_next_id,
+};
+
+/* ---- open and close ---------------------------------------------------------------------------------------------------------------- */
+
+static int boot_id(char boot[37], struct ck_error *err)
+{
+	CK_AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, boot, 36);
+	boot[n == 36 ? 36 : 0] = '\0';
+	return n == 36 ? 0 : ck_fail(err, CK_EIO, "cannot read the boot id from /proc");
+}
+
+static int copy_patterns(struct ck_cache *cache, const char *const *patterns)
+{
+	size_t n = 0;
+	if (!patterns)
+		patterns = ck_ignore_annotations_default;
+	while (patterns[n])
+		n++;
+	cache->patterns = ck_alloc((n + 1) * sizeof(char *));
+	if (!cache->patterns)
+		return -CK_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (!(cache->patterns[i] = ck_strdup(patterns[i])))
+			return -CK_ENOMEM;
+	cache->compare.ignore_annotations = (const char *const *)cache->patterns;
+	return 0;
+}
+
+#define OR(value, fallback) ((value) ? (value) : (fallback))
+
+static int machine_make(struct ck_cache *cache, const struct ck_options *o)
+{
+	struct ck_rules rules = {
+		.ttl = OR(o->ttl, CK_TTL),
+		.create_deadline = OR(o->create_deadline, CK_CREATE_DEADLINE),
+		.lost_grace = OR(o->lost_grace, CK_LOST_GRACE),
+		.supersede_wait = OR(o->supersede_wait, CK_SUPERSEDE_WAIT),
+		.destroy_timeout = OR(o->destroy_timeout, CK_DESTROY_TIMEOUT),
+		.hand_back = o->hand_back,
+		.on_annotation_change = o->on_annotation_change,
+		.can_inspect = cache->host.inspect,
+		.can_list = cache->host.list,
+		.can_resolve = cache->host.resolve_image,
+		.hooks = cache->has_hooks,
+	};
+	ck_machine_free(cache->machine);
+	cache->machine = NULL;
+	return ck_machine_new(&rules, &machine_ops, cache, ck_cache_now(cache), &cache->machine);
+}
+
+static int restore_row(struct ck_row *row, void *userdata)
+{
+	struct ck_cache *cache = userdata;
+	return ck_machine_restore(cache->machine, row, !strcmp(row->boot, cache->boot));
+}
+
+/* K25; what cannot be read is set aside, and the host's lists tell what exists (K33) */
+static int restore(struct ck_cache *cache, const struct ck_options *options, struct ck_error *err)
+{
+	struct ck_counters counters = { 0 };
+	char name[512];
+	int r = ck_store_load(cache->store, restore_row, cache, err);
+	if (r >= 0)
+		r = ck_store_load_counters(cache->store, &counters, err);
+	if (r == -CK_EDAMAGED) {
+		struct ck_error why = err ? *err : (struct ck_error){ 0 };
+		r = ck_store_set_aside(cache->store, name, err);
+		if (r >= 0) {
+			ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s", name, why.text);
+			counters = (struct ck_counters){ .set_aside = 1 };
+			r = machine_make(cache, options);
+		}
+	}
+	if (r >= 0) {
+		struct ck_counters *now = ck_machine_counters(cache->machine);
+#define ADD(counter, text) now->counter += counters.counter;
+		CK_COUNTERS(ADD)
+#undef ADD
+	}
+	return r;
+}
+
+static void run_nothing(struct ck_cache *cache, struct ck_op *op)
+{
+	(void)cache;
+	(void)op;
+}
+
+int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
+{
+	const char *dir = options->state_dir ? options->state_dir : "/run/crikeep";
+	struct ck_store_opened opened = { 0 };
+	struct ck_cache *cache = CK_NEW(struct ck_cache);
+	if (!cache)
+		return ck_nomem(err);
+	cache->refs = 1;
+	cache->pid = getpid();
+	cache->epoll_fd = cache->event_fd = cache->timer_fd = -1;
+	cache->host = *options->host;
+	cache->has_hooks = options->hooks;
+	if (options->hooks)
+		cache->hooks = *options->hooks;
+	cache->clock = options->clock;
+	cache->clock_userdata = options->clock_userdata;
+	cache->compare.mode = options->mode;
+	cache->compare.on_annotation_change = options->on_annotation_change;
+	cache->compare.compare_sandbox_config = options->compare_sandbox_config;
+	cache->ops_end = &cache->ops;
+	cache->due = cache->armed = CK_NEVER_DUE;
+	pthread_mutex_init(&cache->lock, NULL);
+	pthread_cond_init(&cache->changed, NULL);
+	if (sodium_init() < 0) {
+		ck_cache_unref(cache);
+		return ck_fail(err, CK_EIO, "libsodium finds no source of randomness");
+	}
+	randombytes_buf(&cache->random, sizeof(cache->random));
+	cache->log = ck_alloc(CK_LOG_LINES * sizeof(*cache->log));
+	int r = cache->log && copy_patterns(cache, options->ignore_annotations) == 0 ? 0 : ck_nomem(err);
+	if (r >= 0)
+		r = boot_id(cache->boot, err);
+	if (r >= 0)
+		r = ck_store_open(dir, &cache->store, &opened, err);
+	if (r >= 0 && opened.set_aside)
+		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s", opened.set_aside_as, opened.why.text);
+	if (r >= 0 && opened.no_database)
+		ck_cache_log(cache, CK_LOG_ERROR, "there is no database, going on in memory: %s", opened.why.text);
+	if (r >= 0 && machine_make(cache, options) < 0)
+		r = ck_nomem(err);
+	if (r >= 0) {
+		ck_machine_counters(cache->machine)->set_aside += opened.set_aside;
+		if (!opened.no_database)
+			r = restore(cache, options, err);
+	}
+	if (r >= 0)
+		r = ck_loop_open(cache, dir, err);
+	if (r >= 0) { /* what the restart itself changed is written before anything else happens */
+		struct ck_op op = { .run = run_nothing };
+		r = ck_cache_do(cache, &op);
+	}
+	if (r < 0) {
+		ck_cache_unref(cache);
+		return ck_context(err, r, "open the cache '%.200s'", dir);
+	}
+	*ret_cache = cache;
+	return 0;
+}
+
+static void run_close(struct ck_cache *cache, struct ck_op *op)
+{
+	(void)op;
+	cache->counters_at = 0; /* the last round writes them */
+	for (struct ck_turn *turn = cache->turns, *next; turn; turn = next) {
+		next = turn->next;
+		if (turn->resolving)
+			ck_job_forget_turn(turn->resolving);
+		struct ck_made *made = ck_made_ref(turn->m.made); /* a reply stays the turn's until it is freed */
+		struct ck_shared_status *status = ck_shared_status_ref(turn->m.status);
+		int outcome = turn->m.outcome;
+		enum ck_turn_state state = turn->m.state;
+		ck_machine_drop(cache->machine, &turn->m);
+		turn->m.made = made;
+		turn->m.status = status;
+		turn->m.outcome = outcome;
+		turn->prev = turn->next = NULL;
+		pthread_mutex_lock(&cache->lock);
+		turn->closed = true;
+		if (state != CK_TURN_DECIDED) {
+			ck_fail(&turn->m.err, CK_ECLOSED, "the cache is closing");
+			turn->is_ready = true;
+			turn->outcome = -CK_ECLOSED;
+		}
+		pthread_cond_broadcast(&turn->decided);
+		pthread_mutex_unlock(&cache->lock);
+	}
+	cache->turns = NULL;
+}
+
+int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
+{
+	pthread_mutex_lock(&cache->lock);
+	if ((cache->busy && pthread_equal(cache->runner, pthread_self())) ||
+	    (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()))) {
+		pthread_mutex_unlock(&cache->lock);
+		return ck_fail(err, CK_EDEADLK, "the cache cannot be closed from a callback");
+	}
+	pthread_mutex_unlock(&cache->lock);
+	ck_loop_close(cache);
+	struct ck_op op = { .run = run_close };
+	int r = ck_cache_do(cache, &op);
+	if (r < 0)
+		return ck_fail(err, -r, "the cache is closed already");
+	pthread_mutex_lock(&cache->lock);
+	cache->closed = true;
+	while (cache->calls || cache->ops)
+		pthread_cond_wait(&cache->changed, &cache->lock);
+	cache->callbacks = cache->callbacks_last = NULL;
+	pthread_mutex_unlock(&cache->lock);
+	if (cache->host.log) /* nobody turns the crank any more */
+		for (unsigned i = 0; i < cache->log_n; i++)
+			cache->host.log(cache->log[i].level, cache->log[i].text, cache->host.userdata);
+	cache->log_n = 0;
+	ck_machine_free(cache->machine);
+	cache->machine = NULL;
+	ck_store_close(cache->store);
+	cache->store = NULL;
+	ck_cache_unref(cache);
+	return 0;
+}
+
+struct ck_cache *ck_cache_ref(struct ck_cache *cache)
+{
+	__atomic_add_fetch(&cache->refs, 1, __ATOMIC_RELAXED);
+	return cache;
+}
+
+void ck_cache_unref(struct ck_cache *cache)
+{
+	if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	ck_loop_close(cache);
+	ck_machine_free(cache->machine);
+	if (cache->store)
+		ck_store_close(cache->store);
+	for (char **p = cache->patterns; p && *p; p++)
+		free(*p);
+	free(cache->patterns);
+	free(cache->log);
+	pthread_cond_destroy(&cache->changed);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The crank: what is due, done by exactly one thread at a time. One descriptor tells when: an epoll set of an eventfd (a round
+ * left work), a timerfd on CLOCK_BOOTTIME (the machine's next timer) and the wishes' inotify.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "cache/turn-api.h"
+#include "src/base/limits.h"
+
+#define CK_PASSES 64 /* of one ck_process(): work that makes work must not keep a host's loop for ever */
+
+static int epoll_add(int epoll_fd, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err)
+{
+	cache->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	cache->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	cache->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (cache->epoll_fd < 0 || cache->event_fd < 0 || cache->timer_fd < 0 || epoll_add(cache->epoll_fd, cache->event_fd) < 0 ||
+	    epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
+	int r = ck_wishes_open(state_dir, &cache->wishes, err);
+	if (r >= 0 && ck_wishes_fd(cache->wishes) >= 0 && epoll_add(cache->epoll_fd, ck_wishes_fd(cache->wishes)) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "watch the wishes");
+	return r;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void ck_loop_close(struct ck_cache *cache)
+{
+	pthread_mutex_lock(&cache->lock);
+	cache->stop = true;
+	cache->pending = true;
+	ck_cache_wake(cache);
+	bool threaded = cache->threaded;
+	pthread_mutex_unlock(&cache->lock);
+	if (threaded)
+		pthread_join(cache->thread, NULL);
+	pthread_mutex_lock(&cache->lock);
+	cache->threaded = false;
+	cache->signalled = true; /* nobody is woken any more */
+	if (cache->wishes)
+		ck_wishes_close(cache->wishes);
+	cache->wishes = NULL;
+	close_fd(&cache->epoll_fd);
+	close_fd(&cache->event_fd);
+	close_fd(&cache->timer_fd);
+	pthread_mutex_unlock(&cache->lock);
+}
+
+/* lock held. The cheap question first: most rounds leave the crank nothing new. */
+void ck_cache_wake(struct ck_cache *cache)
+{
+	if (cache->signalled || cache->event_fd < 0 || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self())))
+		return;
+	if (!cache->pending && cache->due >= cache->armed)
+		return;
+	cache->signalled = true;
+	eventfd_write(cache->event_fd, 1);
+}
+
+/* ---- one pass --------------------------------------------------------------------------------------------------------------- */
+
+static void take_wishes(struct ck_cache *cache)
+{
+	struct ck_wish wish;
+	struct pollfd ready = { .fd = ck_wishes_fd(cache->wishes), .events = POLLIN };
+	if (ready.fd < 0 || poll(&ready, 1, 0) <= 0)
+		return;
+	while (ck_wishes_take(cache->wishes, &wish) > 0) {
+		struct ck_wish_answer answer = { 0 };
+		int r = ck_machine_evict(cache->machine, wish.entry, wish.verb == CK_WISH_RELEASE, answer.text, sizeof(answer.text));
+		answer.done = r >= 0;
+		ck_wishes_answer(cache->wishes, &wish, &answer);
+	}
+}
+
+struct crank_op {
+	struct ck_op op;
+	bool timers, wishes;
+};
+
+static void run_crank(struct ck_cache *cache, struct ck_op *op)
+{
+	struct crank_op *crank = (struct crank_op *)(void *)op;
+	uint64_t now = ck_cache_now(cache);
+	if (crank->wishes && cache->wishes)
+		take_wishes(cache);
+	if (crank->timers) {
+		uint64_t due = ck_machine_due(cache->machine);
+		/* K15: after standing still, whoever came meanwhile is served first: timers wait one turn of the crank */
+		cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
+		if (!cache->gap)
+			ck_machine_expire(cache->machine);
+	}
+}
+
+struct collect_op {
+	struct ck_op op;
+	struct ck_job *jobs;
+};
+
+static void run_collect(struct ck_cache *cache, struct ck_op *op)
+{
+	((struct collect_op *)(void *)op)->jobs = ck_jobs_collect(cache);
+}
+
+static int run_jobs(struct ck_cache *cache)
+{
+	struct collect_op collect = { .op.run = run_collect };
+	if (ck_cache_do(cache, &collect.op) < 0 || !collect.jobs)
+		return 0;
+	ck_jobs_start(cache, collect.jobs);
+	return 1;
+}
+
+static int run_callbacks(struct ck_cache *cache)
+{
+	int n = 0;
+	struct ck_turn *turn;
+	pthread_mutex_lock(&cache->lock);
+	while ((turn = cache->callbacks)) {
+		int outcome = ck_turn_fetch(turn);
+		ck_turn_cb *cb = turn->cb;
+		void *userdata = turn->userdata;
+		cache->in_callback = turn;
+		pthread_mutex_unlock(&cache->lock);
+		cb(turn, outcome, userdata); /* may free it */
+		n++;
+		pthread_mutex_lock(&cache->lock);
+		cache->in_callback = NULL;
+		pthread_cond_broadcast(&cache->changed);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return n;
+}
+
+static void write_log(struct ck_cache *cache)
+{
+	struct ck_log_line lines[8];
+	unsigned n, lost;
+	if (!cache->host.log)
+		return;
+	do {
+		pthread_mutex_lock(&cache->lock);
+		n = cache->log_n < CK_COUNT(lines) ? cache->log_n : (unsigned)CK_COUNT(lines);
+		memcpy(lines, cache->log, n * sizeof(*lines));
+		memmove(cache->log, cache->log + n, (cache->log_n - n) * sizeof(*lines));
+		cache->log_n -= n;
+		lost = cache->log_lost;
+		cache->log_lost = 0;
+		pthread_mutex_unlock(&cache->lock);
+		for (unsigned i = 0; i < n; i++)
+			cache->host.log(lines[i].level, lines[i].text, cache->host.userdata);
+		if (lost) {
+			char text[64];
+			snprintf(text, sizeof(text), "%u lines of this log were dropped", lost);
+			cache->host.log(CK_LOG_WARNING, text, cache->host.userdata);
+		}
+	} while (n);
+}
+
+static void rearm(struct ck_cache *cache)
+{
+	if (cache->clock) { /* steered by ck_timeout() */
+		cache->armed = 0;
+		return;
+	}
+	uint64_t due = cache->due;
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S), .tv_nsec = (long)(due % CK_NS_PER_S) } };
+	if (due == CK_NEVER_DUE)
+		at.it_value = (struct timespec){ 0 };
+	else if (due == 0)
+		at.it_value.tv_nsec = 1; /* zero would disarm it */
+	if (cache->gap)
+		at.it_value = (struct timespec){ .tv_nsec = 1 };
+	if (cache->armed != due || cache->gap)
+		timerfd_settime(cache->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	cache->armed = due;
+}
+
+static void run_idle(struct ck_cache *cache, struct ck_op *op)
+{
+	(void)op;
+	ck_store_idle(cache->store);
+}
+
+int ck_loop_process(struct ck_cache *cache)
+{
+	uint64_t count;
+	int done = 0;
+	pthread_mutex_lock(&cache->lock);
+	if (cache->cranking || (cache->threaded && !pthread_equal(cache->thread, pthread_self()))) {
+		pthread_mutex_unlock(&cache->lock);
+		return -CK_EDEADLK;
+	}
+	cache->cranking = cache->has_loop = true;
+	cache->crank_thread = pthread_self();
+	cache->signalled = false;
+	eventfd_read(cache->event_fd, &count);
+	while (read(cache->timer_fd, &count, sizeof(count)) > 0)
+		;
+	pthread_mutex_unlock(&cache->lock);
+
+	struct crank_op crank = { .op.run = run_crank, .timers = true, .wishes = true };
+	for (int pass = 0; pass < CK_PASSES; pass++) {
+		pthread_mutex_lock(&cache->lock);
+		cache->pending = false;
+		bool due = cache->due <= ck_cache_now(cache);
+		pthread_mutex_unlock(&cache->lock);
+		if (pass == 0 || (due && !cache->gap)) {
+			ck_cache_do(cache, &crank.op);
+			crank.wishes = false;
+			done += due;
+		}
+		int n = run_jobs(cache) + run_callbacks(cache);
+		write_log(cache);
+		done += n;
+		pthread_mutex_lock(&cache->lock);
+		bool more = cache->pending || (cache->due <= ck_cache_now(cache) && !cache->gap);
+		pthread_mutex_unlock(&cache->lock);
+		if (!n && !more)
+			break;
+	}
+	if (done) {
+		struct ck_op idle = { .run = run_idle };
+		ck_cache_do(cache, &idle);
+	}
+	pthread_mutex_lock(&cache->lock);
+	rearm(cache);
+	cache->cranking = false;
+	cache->signalled = false;
+	ck_cache_wake(cache); /* what came while the passes ended */
+	pthread_mutex_unlock(&cache->lock);
+	return done;
+}
+
+uint64_t ck_loop_timeout(struct ck_cache *cache)
+{
+	pthread_mutex_lock(&cache->lock);
+	uint64_t due = cache->pending || cache->gap ? 0 : cache->due;
+	pthread_mutex_unlock(&cache->lock);
+	return due;
+}
+
+/* ---- a thread of our own --------------------------------------------------------------------------------------------------------- */
+
+static void *loop_main(void *userdata)
+{
+	struct ck_cache *cache = userdata;
+	for (;;) {
+		pthread_mutex_lock(&cache->lock);
+		bool stop = cache->stop;
+		pthread_mutex_unlock(&cache->lock);
+		if (stop)
+			return NULL;
+		ck_loop_process(cache);
+		struct pollfd fd = { .fd = cache->epoll_fd, .events = POLLIN };
+		poll(&fd, 1, cache->clock ? 10 : -1); /* a clock of the host's cannot be waited for */
+	}
+}
+
+int ck_loop_thread(struct ck_cache *cache, struct ck_error *err)
+{
+	sigset_t all, before;
+	pthread_mutex_lock(&cache->lock);
+	if (cache->threaded || cache->cranking) {
+		pthread_mutex_unlock(&cache->lock);
+		return ck_fail(err, CK_EDEADLK, "the crank is turned already");
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int r = pthread_create(&cache->thread, NULL, loop_main, cache);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r == 0)
+		cache->threaded = cache->has_loop = true;
+	pthread_mutex_unlock(&cache->lock);
+	return r ? ck_fail_errno(err, CK_ENOMEM, r, "start a thread") : 0;
+}

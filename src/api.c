@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guarded border: every exported function that is not a job's. It checks what comes in, knows a forked child, and lets only
+ * documented codes out.
+ */
+#include <unistd.h>
+
+#include "cache/turn-api.h"
+#include "cache/view.h"
+#include "src/base/limits.h"
+
+const char *ck_version(void)
+{
+	return PACKAGE_VERSION;
+}
+
+static int forked(struct ck_error *err)
+{
+	return ck_fail(err, CK_EFORK, "in a child of the process that opened the cache");
+}
+
+static bool is_child(const struct ck_cache *cache)
+{
+	return cache->pid != getpid();
+}
+
+static int bad(struct ck_error *err, const char *what)
+{
+	return ck_fail(err, CK_EINVAL, "%s", what);
+}
+
+static bool kind_ok(enum ck_kind kind)
+{
+	return kind == CK_SANDBOX || kind == CK_CONTAINER;
+}
+
+static bool id_ok(const char *id)
+{
+	return id && id[0] && strnlen(id, CK_ID_MAX + 1) <= CK_ID_MAX;
+}
+
+/* ---- the cache ------------------------------------------------------------------------------------------------------------- */
+
+int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
+{
+	if (!options || options->size < sizeof(*options) || !ret_cache)
+		return bad(err, "options: size is not set, or ret_cache is missing");
+	if (!options->host || options->host->size < sizeof(*options->host) || !options->host->destroy)
+		return bad(err, "options.host: missing, size not set, or no destroy");
+	if (options->hooks && options->hooks->size < sizeof(*options->hooks))
+		return bad(err, "options.hooks: size is not set");
+	if (options->mode < CK_MODE_NORMALIZED || options->mode > CK_MODE_STRICT || options->hand_back < CK_REPEAT ||
+	    options->hand_back > CK_OFFER || options->on_annotation_change < CK_ANNOTATION_AUTO ||
+	    options->on_annotation_change > CK_ANNOTATION_HAND_BACK)
+		return bad(err, "options: mode, hand_back or on_annotation_change is not one of its values");
+	const uint64_t durations[] = { options->ttl, options->create_deadline, options->lost_grace, options->supersede_wait,
+				       options->destroy_timeout };
+	for (size_t i = 0; i < CK_COUNT(durations); i++)
+		if (durations[i] > CK_DURATION_MAX)
+			return bad(err, "options: a duration is longer than a year");
+	return ck_cache_open_impl(options, ret_cache, err);
+}
+
+int ck_cache_close(struct ck_cache *cache, struct ck_error *err)
+{
+	if (!cache)
+		return 0;
+	return is_child(cache) ? forked(err) : ck_cache_close_impl(cache, err);
+}
+
+int ck_run_thread(struct ck_cache *cache, struct ck_error *err)
+{
+	if (!cache)
+		return bad(err, "no cache");
+	return is_child(cache) ? forked(err) : ck_loop_thread(cache, err);
+}
+
+int ck_fd(struct ck_cache *cache)
+{
+	if (!cache)
+		return -CK_EINVAL;
+	if (is_child(cache))
+		return -CK_EFORK;
+	pthread_mutex_lock(&cache->lock);
+	cache->has_loop = true;
+	pthread_mutex_unlock(&cache->lock);
+	return cache->epoll_fd;
+}
+
+int ck_process(struct ck_cache *cache, struct ck_error *err)
+{
+	if (!cache)
+		return bad(err, "no cache");
+	if (is_child(cache))
+		return forked(err);
+	int r = ck_loop_process(cache);
+	return r < 0 ? ck_fail(err, -r, "ck_process() is running already, or the library's thread turns the crank") : r;
+}
+
+uint64_t ck_timeout(struct ck_cache *cache)
+{
+	return !cache || is_child(cache) ? UINT64_MAX : ck_loop_timeout(cache);
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------------------- */
+
+int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request, struct ck_turn **ret_turn, struct ck_error *err)
+{
+	if (!cache || !request || request->size < sizeof(*request) || !ret_turn || !kind_ok(request->kind) ||
+	    (!request->bytes && request->len))
+		return bad(err, "request: size is not set, no kind, or something is missing");
+	if (is_child(cache))
+		return forked(err);
+	if (request->len > CK_REQUEST_MAX)
+		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes; at most %u", request->len, CK_REQUEST_MAX);
+	struct ck_request checked = *request;
+	if (checked.timeout > CK_DURATION_MAX)
+		checked.timeout = CK_DURATION_MAX;
+	return ck_turn_begin_impl(cache, &checked, ret_turn, err);
+}
+
+int ck_turn_wait(struct ck_turn *turn, struct ck_error *err)
+{
+	if (!turn)
+		return bad(err, "no turn");
+	return is_child(turn->cache) ? forked(err) : ck_turn_wait_impl(turn, err);
+}
+
+int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
+{
+	if (!turn)
+		return -CK_EINVAL;
+	if (is_child(turn->cache))
+		return -CK_EFORK;
+	ck_turn_watch_impl(turn, cb, userdata);
+	return 0;
+}
+
+void ck_turn_leave(struct ck_turn *turn)
+{
+	if (turn && !is_child(turn->cache))
+		ck_turn_leave_impl(turn);
+}
+
+int ck_turn_stage(struct ck_turn *turn, const char *stage)
+{
+	if (!turn || !stage)
+		return -CK_EINVAL;
+	return is_child(turn->cache) ? -CK_EFORK : ck_turn_stage_impl(turn, stage);
+}
+
+int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
+{
+	if (!turn || !result || result->size < sizeof(*result) || !id_ok(result->id) || (!result->reply && result->reply_len) ||
+	    result->reply_len > CK_REPLY_MAX)
+		return bad(err, "result: size is not set, the id is missing or over 1024 bytes, or the reply is over 64 KiB");
+	return is_child(turn->cache) ? forked(err) : ck_turn_finish_impl(turn, result, err);
+}
+
+int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)
+{
+	if (!turn || !why || why->size < sizeof(*why) || why->grpc <= 0 || (!why->details && why->details_len))
+		return bad(err, "status: size is not set, grpc is not an error, or details are missing");
+	if (is_child(turn->cache))
+		return forked(err);
+	struct ck_status checked = *why;
+	if (checked.details_len > CK_STATUS_MAX) /* it would not fit into a trailer either */
+		checked.details_len = 0, checked.details = NULL;
+	return ck_turn_fail_impl(turn, &checked, err);
+}
+
+int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
+{
+	if (!turn)
+		return bad(err, "no turn");
+	return is_child(turn->cache) ? forked(err) : ck_turn_lost_impl(turn, err);
+}
+
+int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
+{
+	if (!turn || !ret_reply)
+		return -CK_EINVAL;
+	if (is_child(turn->cache))
+		return -CK_EFORK;
+	const struct ck_made *made = turn->m.made;
+	if (!made)
+		return -CK_ESTATE;
+	*ret_reply = (struct ck_reply){ .id = made->id, .bytes = made->bytes, .len = made->len };
+	return 0;
+}
+
+int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
+{
+	if (!turn || !ret_status)
+		return -CK_EINVAL;
+	if (is_child(turn->cache))
+		return -CK_EFORK;
+	const struct ck_shared_status *status = turn->m.status;
+	if (!status)
+		return -CK_ESTATE;
+	*ret_status = (struct ck_status){ .size = sizeof(*ret_status), .grpc = status->grpc, .message = status->message,
+					  .details = status->details, .details_len = status->details_len };
+	return 0;
+}
+
+const struct ck_error *ck_turn_error(struct ck_turn *turn)
+{
+	return turn && !is_child(turn->cache) ? &turn->m.err : NULL;
+}
+
+int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery)
+{
+	if (!turn || (delivery != CK_DELIVERED && delivery != CK_LOST))
+		return -CK_EINVAL;
+	if (is_child(turn->cache))
+		return -CK_EFORK;
+	ck_turn_answered_impl(turn, delivery == CK_DELIVERED);
+	return 0;
+}
+
+void ck_turn_free(struct ck_turn *turn)
+{
+	if (turn && !is_child(turn->cache))
+		ck_turn_free_impl(turn);
+}
+
+/* ---- what the host sees pass by ------------------------------------------------------------------------------------------------ */
+
+struct seen_op {
+	struct ck_op op;
+	enum ck_kind kind;
+	const char *id;
+	enum ck_condition condition;
+	int r;
+};
+
+static void run_stopping(struct ck_cache *cache, struct ck_op *op)
+{
+	struct seen_op *seen = (struct seen_op *)(void *)op;
+	seen->r = ck_machine_stopping(cache->machine, seen->id);
+}
+
+static void run_forget(struct ck_cache *cache, struct ck_op *op)
+{
+	struct seen_op *seen = (struct seen_op *)(void *)op;
+	seen->r = ck_machine_forget(cache->machine, seen->kind, seen->id);
+}
+
+static void run_seen(struct ck_cache *cache, struct ck_op *op)
+{
+	struct seen_op *seen = (struct seen_op *)(void *)op;
+	seen->r = ck_machine_seen(cache->machine, seen->kind, seen->id, seen->condition);
+}
+
+static void run_used(struct ck_cache *cache, struct ck_op *op)
+{
+	struct seen_op *seen = (struct seen_op *)(void *)op;
+	seen->r = ck_machine_used(cache->machine, seen->kind, seen->id);
+}
+
+static int seen_do(struct ck_cache *cache, struct seen_op *seen)
+{
+	if (!cache || !kind_ok(seen->kind) || !id_ok(seen->id))
+		return -CK_EINVAL;
+	if (is_child(cache))
+		return -CK_EFORK;
+	int r = ck_cache_do(cache, &seen->op);
+	return r < 0 ? r : seen->r;
+}
+
+int ck_stopping(struct ck_cache *cache, const char *sandbox_id)
+{
+	struct seen_op seen = { .op.run = run_stopping, .kind = CK_SANDBOX, .id = sandbox_id };
+	return seen_do(cache, &seen);
+}
+
+int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id)
+{
+	struct seen_op seen = { .op.run = run_forget, .kind = kind, .id = id };
+	return seen_do(cache, &seen);
+}
+
+int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition)
+{
+	struct seen_op seen = { .op.run = run_seen, .kind = kind, .id = id, .condition = condition };
+	return seen_do(cache, &seen);
+}
+
+int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
+{
+	struct seen_op seen = { .op.run = run_used, .kind = kind, .id = id };
+	return seen_do(cache, &seen);
+}
+
+int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_turn **ret_turn,
+		    struct ck_error *err)
+{
+	if (!cache || !kind_ok(kind) || !id_ok(id) || !ret_turn)
+		return bad(err, "no cache, kind, id or ret_turn");
+	if (is_child(cache))
+		return forked(err);
+	return ck_remove_begin_impl(cache, kind, id, timeout > CK_DURATION_MAX ? CK_DURATION_MAX : timeout, ret_turn, err);
+}
+
+/* ---- views and snapshots ----------------------------------------------------------------------------------------------------------- */
+
+int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_error *err)
+{
+	if (!cache || !ret_view)
+		return bad(err, "no cache or ret_view");
+	return is_child(cache) ? forked(err) : ck_view_begin_impl(cache, ret_view, err);
+}
+
+int ck_view_hides(struct ck_view *view, const struct ck_object *object)
+{
+	if (!view || !object || object->size < sizeof(*object) || !kind_ok(object->kind) || !object->id)
+		return -CK_EINVAL;
+	return ck_view_in_child(view) ? -CK_EFORK : ck_view_hides_impl(view, object);
+}
+
+int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix, const char **ret_id)
+{
+	if (!view || !kind_ok(kind) || !prefix || !ret_id)
+		return -CK_EINVAL;
+	return ck_view_in_child(view) ? -CK_EFORK : ck_view_resolve_impl(view, kind, prefix, ret_id);
+}
+
+int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects, size_t n)
+{
+	if (!view || !kind_ok(kind) || (!objects && n))
+		return -CK_EINVAL;
+	for (size_t i = 0; i < n; i++)
+		if (objects[i].size < sizeof(*objects))
+			return -CK_EINVAL;
+	return ck_view_in_child(view) ? -CK_EFORK : ck_view_listed_impl(view, kind, objects, n);
+}
+
+void ck_view_free(struct ck_view *view)
+{
+	if (view && !ck_view_in_child(view))
+		ck_view_free_impl(view);
+}
+
+struct snapshot_op {
+	struct ck_op op;
+	int (*fn)(const struct ck_told *entry, void *userdata);
+	void *userdata;
+	int r;
+};
+
+/* H1: what plugins know or are being told of, but not what is being torn down */
+static void run_snapshot(struct ck_cache *cache, struct ck_op *op)
+{
+	struct snapshot_op *snapshot = (struct snapshot_op *)(void *)op;
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !snapshot->r; e = e->by_row.next) {
+		bool known = e->row.state == CK_STATE_COMMITTED || e->row.state == CK_STATE_COMMITTING ||
+			     (e->row.state == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD);
+		struct ck_told told;
+		if (!known || e->detached || e->stopping)
+			continue;
+		ck_told_fill(&told, e);
+		snapshot->r = snapshot->fn(&told, snapshot->userdata);
+	}
+}
+
+int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata), void *userdata)
+{
+	struct snapshot_op snapshot = { .op.run = run_snapshot, .fn = fn, .userdata = userdata };
+	if (!cache || !fn)
+		return -CK_EINVAL;
+	if (is_child(cache))
+		return -CK_EFORK;
+	int r = ck_cache_do(cache, &snapshot.op);
+	return r < 0 ? r : snapshot.r;
+}
