@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Rules of layout that hold everywhere; clang-format would also redraw tables. Plus shellcheck and mandoc's lint.
+set -u
+cd "${CK_TEST_SRCDIR:-$(dirname "$0")/..}" || exit 1
+status=0
+
+mapfile -t c < <(find src cache hooks tests contrib -name '*.[ch]' ! -name '*.pb-c.*' 2>/dev/null | sort)
+mapfile -t scripts < <({
+	find tests contrib .ci -name "*.sh"
+	ls autogen.sh tests/run contrib/quickstart .ci/run
+} 2>/dev/null | sort -u)
+mapfile -t man < <(find man -name '*.[1-8]' 2>/dev/null | sort)
+mapfile -t other < <({ ls configure.ac Makefile.am contrib/m4/ck.m4; find cache hooks -name '*.proto'; } 2>/dev/null)
+
+# report NAME: the findings on stdin, one a line; none is good
+report() {
+	local found
+	found=$(cat)
+	if [ -z "$found" ]; then
+		echo "ok - $1"
+	else
+		printf '%s\nnot ok - %s\n' "$found" "$1"
+		status=1
+	fi
+}
+
+all=("${c[@]}" "${scripts[@]}" "${man[@]}" "${other[@]}")
+
+grep -nH '[[:blank:]]$' "${all[@]}" | report 'no blanks at the end of a line'
+
+grep -nHE $'^\t* {8}|^\t* +\t' "${c[@]}" | report 'C is indented by tabs'
+
+# columns: a tab goes to the next multiple of 8, the further bytes of a UTF-8 character take none
+LC_ALL=C awk '{
+	gsub(/[\200-\277]/, "")
+	n = split($0, part, "\t")
+	width = length(part[1])
+	for (i = 2; i <= n; i++)
+		width += 8 - width % 8 + length(part[i])
+	if (width > 130)
+		print FILENAME ":" FNR ": " width " columns"
+}' "${c[@]}" "${scripts[@]}" "${other[@]}" | report 'no line is longer than 130 columns'
+
+for f in "${all[@]}"; do
+	head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || echo "$f"
+done | report 'every source names its licence'
+
+grep -nHE '\b(TO[D]O|FIX[M]E)\b' "${all[@]}" | grep -vE '(TO[D]O|FIX[M]E)\([a-z]' | report 'nothing is left to nobody'
+
+if command -v shellcheck >/dev/null; then
+	shellcheck -f gcc "${scripts[@]}" 2>&1 | report shellcheck
+else
+	echo 'skip - shellcheck: not installed'
+fi
+
+if command -v mandoc >/dev/null; then
+	for f in "${man[@]}"; do
+		mandoc -T lint -W warning "$f"
+	done 2>&1 | report 'man pages'
+else
+	echo 'skip - man pages: no mandoc'
+fi
+exit $status

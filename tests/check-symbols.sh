@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Three lists are one: the functions crikeep.h declares, the names in libcrikeep.sym, what the built library exports.
+set -u
+src=${CK_TEST_SRCDIR:-.} build=${CK_TEST_BUILDDIR:-.}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# Declarations: the header without comments, macros, system headers and what stands in braces, one statement a line.
+sed '/^#include/d' "$src/src/crikeep.h" | ${CC:-cc} -E -P - | tr '\n' ' ' |
+	sed -e ':again' -e 's/{[^{}]*}//' -e 't again' | tr ';' '\n' | grep -v '^ *typedef' |
+	sed -n 's/^[^(]*[ *]\(ck_[a-z0-9_]*\) *(.*/\1/p' | sort >"$tmp/header"
+sed -n 's/^[[:space:]]*\(ck_[a-z0-9_]*\);.*/\1/p' "$src/src/libcrikeep.sym" | sort >"$tmp/sym"
+# The version nodes themselves are absolute symbols (A).
+nm -D --defined-only "$build/.libs/libcrikeep.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$tmp/exported"
+
+status=0
+same() { # same NAME A B
+	if [ -s "$tmp/$2" ] && diff -U0 "$tmp/$2" "$tmp/$3" >"$tmp/diff"; then
+		echo "ok - $1 ($(wc -l <"$tmp/$2") names)"
+	else
+		sed -n "s/^-\\([^-].*\\)/\\1: in $2, not in $3/p; s/^+\\([^+].*\\)/\\1: in $3, not in $2/p" "$tmp/diff"
+		echo "not ok - $1"
+		status=1
+	fi
+}
+same 'crikeep.h declares what libcrikeep.sym names' header sym
+same 'libcrikeep.so exports what libcrikeep.sym names' sym exported
+exit $status

@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: summary.sh FILE.trs... - the end of `make check`: what was skipped, what failed and how its log ends, and on the
+# last line how many single tests passed, failed and were skipped. Exit 1 if any failed, if there was none at all, and with
+# CI=true if any was skipped: a machine of CI has what tests need.
+set -u
+
+passed=0 failed=0 skipped=0
+for trs in "$@"; do
+	if [ ! -f "$trs" ]; then
+		echo "FAIL: ${trs%.trs}: it did not run"
+		failed=$((failed + 1))
+		continue
+	fi
+	passed=$((passed + $(grep -c '^:test-result: PASS' "$trs")))
+	skipped=$((skipped + $(grep -c '^:test-result: SKIP' "$trs")))
+	sed -n 's/^:test-result: SKIP /SKIP: /p' "$trs"
+	n=$(grep -c '^:test-result: FAIL' "$trs")
+	failed=$((failed + n))
+	if [ "$n" -gt 0 ]; then
+		echo "---- ${trs%.trs}.log ends:"
+		tail -n 40 "${trs%.trs}.log"
+		echo '----'
+		sed -n 's/^:test-result: FAIL /FAIL: /p' "$trs"
+	fi
+done
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ] && { [ "${CI:-}" != true ] || [ "$skipped" -eq 0 ]; }
