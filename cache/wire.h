@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_CACHE_WIRE_H
+#define CK_CACHE_WIRE_H
+/*
+ * Reading protobuf bytes in place: one field after the other, bounds checked, nothing copied, nothing allocated. What a field
+ * means is the caller's business. Groups (wire types 3 and 4, in no CRI message) and the unassigned types 6 and 7 are errors.
+ */
+#include "src/crikeep.h"
+
+enum ck_wire_type { CK_WIRE_VARINT = 0, CK_WIRE_FIXED64 = 1, CK_WIRE_BYTES = 2, CK_WIRE_FIXED32 = 5 };
+
+struct ck_wire { /* what is left of one message; copy it to come back later */
+	const unsigned char *p, *end;
+	const unsigned char *request; /* where the outermost message begins: errors count from there */
+};
+
+struct ck_wire_field {
+	uint32_t number;
+	enum ck_wire_type type;
+	uint64_t value;            /* all types but CK_WIRE_BYTES */
+	const unsigned char *data; /* CK_WIRE_BYTES: borrowed from the request */
+	size_t len;
+};
+
+struct ck_wire ck_wire_begin(const void *bytes, size_t len);
+/* ck_wire_inside - the message, or packed list, that a CK_WIRE_BYTES field of @outer holds */
+struct ck_wire ck_wire_inside(const struct ck_wire *outer, const struct ck_wire_field *field);
+/* ck_wire_next - Return: 1 and the field, 0 at the end, -CK_EMALFORMED ("byte 12: ...") */
+int ck_wire_next(struct ck_wire *wire, struct ck_wire_field *ret_field, struct ck_error *err);
+/* ck_wire_next_packed - the same for the numbers of a packed list */
+int ck_wire_next_packed(struct ck_wire *wire, uint64_t *ret_value, struct ck_error *err);
+#endif
