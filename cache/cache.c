@@ -111,13 +111,18 @@ static void forget_leaves(struct ck_cache *cache)
 		ck_record_fini(&e->row.record);
 }
 
+static bool uncounted(const struct ck_cache *cache)
+{
+	return memcmp(ck_machine_counters(cache->machine), &cache->counted, sizeof(cache->counted));
+}
+
 static void write_round(struct ck_cache *cache, uint64_t now)
 {
 	struct ck_error err = { 0 };
 	size_t n;
 	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
-	bool counters = now >= cache->counters_at;
-	if (!ck_machine_dirty(cache->machine) && !n) {
+	bool counters = uncounted(cache) && now >= cache->counters_at; /* once a second is enough for what people read */
+	if (!ck_machine_dirty(cache->machine) && !n && !cache->damaged && !counters) {
 		ck_machine_settle(cache->machine, true, NULL);
 		return;
 	}
@@ -127,22 +132,26 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 	}
 	for (size_t i = 0; i < n; i++)
 		log_note(cache, &notes[i]);
-	int r = write_entries(cache, counters, &err);
-	if (r == -CK_EDAMAGED) { /* K33: what memory knows goes into a new file */
-		char name[512];
+	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read") : write_entries(cache, counters, &err);
+	if (r == -CK_EDAMAGED) { /* K33: what memory knows goes into a new file, now or as soon as there can be one */
+		char name[512] = "";
 		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err.text);
+		cache->damaged = false;
 		r = ck_store_set_aside(cache->store, name, &err);
-		if (r >= 0) {
+		if (name[0]) {
 			ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s", name);
 			ck_machine_counters(cache->machine)->set_aside++;
-			ck_machine_all_dirty(cache->machine);
-			r = write_entries(cache, true, &err);
 		}
+		ck_machine_all_dirty(cache->machine);
+		if (r >= 0)
+			r = write_entries(cache, true, &err);
 	}
 	if (r >= 0) {
 		forget_leaves(cache);
-		if (counters)
+		if (counters) {
+			cache->counted = *ck_machine_counters(cache->machine);
 			cache->counters_at = now + CK_NS_PER_S;
+		}
 		if (cache->volatile_rounds)
 			ck_cache_log(cache, CK_LOG_WARNING, "the database can be written again; nothing was lost");
 		cache->volatile_rounds = false;
@@ -162,26 +171,35 @@ static void round_run(struct ck_cache *cache, struct ck_op *batch)
 	struct ck_mturn *m;
 	uint64_t now = ck_cache_now(cache);
 	ck_machine_clock(cache->machine, now);
-	for (struct ck_op *op = batch; op; op = op->next)
-		op->run(cache, op);
+	for (struct ck_op *op = batch; op; op = op->next) {
+		op->refused = cache->shut;
+		if (!op->refused)
+			op->run(cache, op);
+	}
 	write_round(cache, now);
 	pthread_mutex_lock(&cache->lock);
 	while ((m = ck_machine_answered(cache->machine)))
 		ck_turn_ready(cache, (struct ck_turn *)(void *)m, m->outcome);
 	cache->due = ck_machine_due(cache->machine);
-	if (cache->volatile_rounds && cache->retry_at < cache->due)
+	if (cache->volatile_rounds && ck_machine_dirty(cache->machine) && cache->retry_at < cache->due)
 		cache->due = cache->retry_at;
+	if (!cache->volatile_rounds && uncounted(cache) && cache->counters_at < cache->due)
+		cache->due = cache->counters_at;
 	cache->pending = cache->pending || cache->callbacks || ck_machine_has_wants(cache->machine);
 	pthread_mutex_unlock(&cache->lock);
 }
 
+bool ck_cache_in_round(const struct ck_cache *cache)
+{
+	return cache->busy && pthread_equal(cache->runner, pthread_self());
+}
+
 int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
 {
-	int r = 0;
-	op->done = false;
+	op->done = op->refused = false;
 	op->next = NULL;
 	pthread_mutex_lock(&cache->lock);
-	if (cache->busy && pthread_equal(cache->runner, pthread_self())) {
+	if (ck_cache_in_round(cache)) {
 		pthread_mutex_unlock(&cache->lock);
 		return -CK_EDEADLK;
 	}
@@ -217,7 +235,7 @@ int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
 		pthread_cond_broadcast(&cache->changed);
 	ck_cache_wake(cache);
 	pthread_mutex_unlock(&cache->lock);
-	return r;
+	return op->refused ? -CK_ECLOSED : 0;
 }
 
 /* ---- what the machine asks us ---------------------------------------------------------------------------------------------------- */
@@ -235,7 +253,10 @@ static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct 
 	enum ck_relation relation = ck_record_compare(record, fp, &cache->compare, ret);
 	if (relation != CK_RELATION_NEEDS_LEAVES)
 		return relation;
-	if (ck_store_leaves(cache->store, e->row.id, record, NULL) < 0)
+	int r = ck_store_leaves(cache->store, e->row.id, record, NULL);
+	if (r == -CK_EDAMAGED)
+		cache->damaged = true;
+	if (r < 0)
 		return CK_RELATION_NOT_COMPARABLE; /* gone with a damaged file, or unreadable: explained as what it is to us */
 	relation = ck_record_compare(record, fp, &cache->compare, ret);
 	ck_record_fini(record);
@@ -364,19 +385,19 @@ static int restore_row(struct ck_row *row, void *userdata)
 static int restore(struct ck_cache *cache, const struct ck_options *options, struct ck_error *err)
 {
 	struct ck_counters counters = { 0 };
-	char name[512];
-	int r = ck_store_load(cache->store, restore_row, cache, err);
+	struct ck_error why = { 0 };
+	char name[512] = "";
+	int r = ck_store_load(cache->store, restore_row, cache, &why);
 	if (r >= 0)
-		r = ck_store_load_counters(cache->store, &counters, err);
+		r = ck_store_load_counters(cache->store, &counters, &why);
 	if (r == -CK_EDAMAGED) {
-		struct ck_error why = err ? *err : (struct ck_error){ 0 };
-		r = ck_store_set_aside(cache->store, name, err);
-		if (r >= 0) {
-			ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s", name, why.text);
-			counters = (struct ck_counters){ .set_aside = 1 };
-			r = machine_make(cache, options);
-		}
+		ck_store_set_aside(cache->store, name, NULL); /* where that is not possible either, memory must do for now (K32) */
+		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged%s%s: %s", name[0] ? " and was set aside as " : "", name, why.text);
+		counters = (struct ck_counters){ .set_aside = name[0] != '\0' };
+		r = machine_make(cache, options) < 0 ? ck_nomem(&why) : 0;
 	}
+	if (r < 0 && err)
+		*err = why;
 	if (r >= 0) {
 		struct ck_counters *now = ck_machine_counters(cache->machine);
 #define ADD(counter, text) now->counter += counters.counter;
@@ -433,10 +454,11 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	if (r >= 0 && machine_make(cache, options) < 0)
 		r = ck_nomem(err);
 	if (r >= 0) {
-		ck_machine_counters(cache->machine)->set_aside += opened.set_aside;
-		if (!opened.no_database)
-			r = restore(cache, options, err);
+		cache->key = *ck_store_key(cache->store);
+		r = restore(cache, options, err); /* also from a database that can only be read */
 	}
+	if (r >= 0)
+		ck_machine_counters(cache->machine)->set_aside += opened.set_aside;
 	if (r >= 0)
 		r = ck_loop_open(cache, dir, err);
 	if (r >= 0) { /* what the restart itself changed is written before anything else happens */
@@ -454,6 +476,7 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 static void run_close(struct ck_cache *cache, struct ck_op *op)
 {
 	(void)op;
+	cache->shut = true;
 	cache->counters_at = 0; /* the last round writes them */
 	for (struct ck_turn *turn = cache->turns, *next; turn; turn = next) {
 		next = turn->next;
@@ -484,8 +507,7 @@ static void run_close(struct ck_cache *cache, struct ck_op *op)
 int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
 {
 	pthread_mutex_lock(&cache->lock);
-	if ((cache->busy && pthread_equal(cache->runner, pthread_self())) ||
-	    (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()))) {
+	if (ck_cache_in_round(cache) || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()))) {
 		pthread_mutex_unlock(&cache->lock);
 		return ck_fail(err, CK_EDEADLK, "the cache cannot be closed from a callback");
 	}

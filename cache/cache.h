@@ -26,6 +26,7 @@ struct ck_op { /* one operation of a round; lies on its caller's stack or in a j
 	struct ck_op *next;
 	void (*run)(struct ck_cache *cache, struct ck_op *op); /* inside the round */
 	bool done;
+	bool refused; /* it came after the cache was closed, and has not run */
 };
 
 struct ck_turn {
@@ -66,6 +67,7 @@ struct ck_cache {
 	struct ck_compare_rules compare;
 	char **patterns; /* of compare.ignore_annotations */
 	char boot[37];
+	struct ck_digest_key key; /* the store's; here it can be read outside of rounds */
 	uint64_t random; /* state of the jitter's generator */
 
 	/* owned by the round */
@@ -73,7 +75,10 @@ struct ck_cache {
 	struct ck_store *store;
 	struct ck_turn *turns;
 	bool volatile_rounds; /* the last round could not be written */
+	bool damaged;         /* seen while reading: the next round sets the database aside */
+	bool shut;            /* turns were taken leave of: what comes now is refused */
 	uint64_t retry_at, counters_at;
+	struct ck_counters counted; /* as they lie in the database */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* an operation is done, the round is free, a call returned, a callback ended */
@@ -97,7 +102,7 @@ struct ck_cache {
 	bool signalled; /* event_fd was written and not read */
 	uint64_t armed; /* timer_fd is set for this time */
 	struct ck_wishes *wishes;
-	bool gap; /* timers wait one turn of the crank (K15) */
+	bool gap; /* timers wait one turn of the crank (K15); guarded by lock */
 };
 
 /* cache.c */
@@ -107,6 +112,7 @@ void ck_cache_unref(struct ck_cache *cache);
 int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err);
 int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err);
 int ck_cache_do(struct ck_cache *cache, struct ck_op *op); /* 0, -CK_ECLOSED, -CK_EDEADLK (from inside the round) */
+bool ck_cache_in_round(const struct ck_cache *cache);      /* is this thread running it? lock held */
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
 void ck_cache_wake(struct ck_cache *cache); /* the crank; lock held */
 void ck_told_fill(struct ck_told *told, const struct ck_entry *e);

@@ -83,6 +83,7 @@ static uint64_t back_off(struct ck_machine *m, unsigned tries)
 static void failed(struct ck_machine *m, struct ck_entry *e, int grpc)
 {
 	slot_release(m, e);
+	ck_unwant(m, e, CK_WANT_INSPECT | CK_WANT_LIST | CK_WANT_DESTROY);
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	e->row.tries++;
 	e->row.last_grpc = grpc;
@@ -260,6 +261,7 @@ void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
 	if (e->row.phase != CK_PHASE_FIND)
 		return;
 	phase_set(m, e, CK_PHASE_CHECK);
+	e->changed_seq = m->seq; /* an answer to FIND that is still on its way says nothing of what is in it */
 	ck_unwant(m, e, CK_WANT_LIST);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	if (e->slot)
@@ -296,6 +298,7 @@ void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condit
 	if (!e->slot || e->row.phase != CK_PHASE_CHECK)
 		return;
 	if (condition == CK_CONDITION_RUNNING) {
+		e->running = true;
 		in_use(m, e);
 	} else if (condition == CK_CONDITION_UNKNOWN) {
 		failed(m, e, CK_GRPC_UNAVAILABLE);
@@ -320,14 +323,15 @@ void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_e
 void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
-	if (!e || e->detached || !(e->outstanding & CK_WANT_DESTROY))
+	if (!e || e->detached)
 		return;
 	ck_event_begin(m);
+	bool asked = e->outstanding & CK_WANT_DESTROY;
 	e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
 		if (!CK_GUARD(CONFIRM, grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND))
-			ck_evict_confirmed(m, e); /* also when it came after its time-out */
-		else if (e->slot)
+			ck_evict_confirmed(m, e); /* also when it came after its time-out, or after a later try failed */
+		else if (asked && e->slot)
 			failed(m, e, grpc);
 	}
 	ck_event_end(m);

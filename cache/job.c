@@ -5,6 +5,7 @@
  * names, and a reference to the cache, so that it may end after the cache was closed.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
 #include "cache/scrub.h"
@@ -32,6 +33,8 @@ struct ck_job {
 	int grpc;
 	enum ck_condition condition;
 	char *image_id;
+	void *request;    /* JOB_HOOK: to scrub a refusal with */
+	size_t request_len;
 	bool refused;
 	char refusal[CK_TEXT_MAX + 1];
 };
@@ -44,6 +47,7 @@ static void job_free(struct ck_job *job)
 		free((char *)job->objects[i].id);
 	free(job->objects);
 	free(job->image_id);
+	free(job->request);
 	ck_cache_unref(job->cache);
 	free(job);
 }
@@ -55,7 +59,7 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 		return NULL;
 	job->cache = ck_cache_ref(cache);
 	job->what = what;
-	job->begun_seq = ck_machine_seq(cache->machine) + 1; /* younger than all that has happened */
+	job->begun_seq = ck_machine_seq(cache->machine); /* younger than all that has happened, older than what comes */
 	if (!e)
 		return job;
 	const struct ck_key *key = e->row.key;
@@ -93,6 +97,9 @@ static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
 		return NULL;
 	}
 	job->told.told = job->image_id;
+	for (const struct ck_turn *turn = cache->turns; turn && event == CK_HOOK_RUN && !job->request; turn = turn->next)
+		if (turn->m.row == e->row.id && turn->request && (job->request = ck_memdup(turn->request, turn->request_len)))
+			job->request_len = turn->request_len;
 	return job;
 }
 
@@ -226,10 +233,17 @@ void ck_job_forget_turn(struct ck_job *job)
 	job->turn = NULL;
 }
 
-/* ---- from the host, any thread ---------------------------------------------------------------------------------------------- */
+/* ---- from the host, any thread; in a forked child all of it does nothing ------------------------------------------------------ */
+
+static bool in_child(const struct ck_job *job)
+{
+	return job->cache->pid != getpid();
+}
 
 int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 {
+	if (job && in_child(job))
+		return -CK_EFORK;
 	if (!job || !o || o->size < sizeof(*o) || !o->id || !o->id[0] || (job->what != JOB_LIST && job->what != JOB_LIST_KIND))
 		return -CK_EINVAL;
 	const char *texts[] = { o->id, o->pod_name, o->pod_namespace, o->pod_uid, o->sandbox_id, o->container_name };
@@ -273,7 +287,7 @@ static void run_stopped(struct ck_cache *cache, struct ck_op *op)
 
 void ck_job_stopped(struct ck_job *job)
 {
-	if (!job || job->what != JOB_DESTROY || job->stopped)
+	if (!job || in_child(job) || job->what != JOB_DESTROY || job->stopped)
 		return;
 	job->stopped = true;
 	job->op.run = run_stopped;
@@ -305,8 +319,7 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 	case JOB_RESOLVE:
 		if (!job->turn)
 			break;
-		if (ok && job->image_id && job->image_id[0])
-			ck_fingerprint_set_image_id(job->turn->fp, job->image_id);
+		ck_fingerprint_set_image_id(job->turn->fp, ok ? job->image_id : NULL);
 		job->turn->resolving = NULL;
 		ck_machine_resolved(m, &job->turn->m);
 		break;
@@ -328,7 +341,7 @@ static void job_end(struct ck_job *job)
 void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 {
 	static const struct ck_answer failed = { .size = sizeof(failed), .grpc = CK_GRPC_UNKNOWN };
-	if (!job || job->what == JOB_HOOK)
+	if (!job || in_child(job) || job->what == JOB_HOOK)
 		return;
 	if (!answer || answer->size < sizeof(*answer))
 		answer = &failed;
@@ -342,10 +355,12 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 
 void ck_hook_done(struct ck_job *job, const char *refusal)
 {
-	if (!job || job->what != JOB_HOOK)
+	if (!job || in_child(job) || job->what != JOB_HOOK)
 		return;
 	job->refused = refusal;
-	if (refusal)
-		ck_scrub(refusal, job->kind, NULL, 0, job->refusal);
+	if (refusal && job->request)
+		ck_scrub(refusal, job->kind, job->request, job->request_len, job->refusal);
+	else if (refusal) /* a plugin sees env and args: without the request nobody knows what its text repeats */
+		snprintf(job->refusal, sizeof(job->refusal), "a plugin refused; its text is not kept");
 	job_end(job);
 }

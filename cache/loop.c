@@ -55,6 +55,8 @@ void ck_loop_close(struct ck_cache *cache)
 	if (threaded)
 		pthread_join(cache->thread, NULL);
 	pthread_mutex_lock(&cache->lock);
+	while (cache->cranking) /* by a ck_process() in another thread */
+		pthread_cond_wait(&cache->changed, &cache->lock);
 	cache->threaded = false;
 	cache->signalled = true; /* nobody is woken any more */
 	if (cache->wishes)
@@ -79,38 +81,44 @@ void ck_cache_wake(struct ck_cache *cache)
 
 /* ---- one pass --------------------------------------------------------------------------------------------------------------- */
 
-static void take_wishes(struct ck_cache *cache)
-{
-	struct ck_wish wish;
-	struct pollfd ready = { .fd = ck_wishes_fd(cache->wishes), .events = POLLIN };
-	if (ready.fd < 0 || poll(&ready, 1, 0) <= 0)
-		return;
-	while (ck_wishes_take(cache->wishes, &wish) > 0) {
-		struct ck_wish_answer answer = { 0 };
-		int r = ck_machine_evict(cache->machine, wish.entry, wish.verb == CK_WISH_RELEASE, answer.text, sizeof(answer.text));
-		answer.done = r >= 0;
-		ck_wishes_answer(cache->wishes, &wish, &answer);
-	}
-}
-
-struct crank_op {
+struct wish_op {
 	struct ck_op op;
-	bool timers, wishes;
+	struct ck_wish wish;
+	struct ck_wish_answer answer;
 };
 
-static void run_crank(struct ck_cache *cache, struct ck_op *op)
+static void run_wish(struct ck_cache *cache, struct ck_op *op)
 {
-	struct crank_op *crank = (struct crank_op *)(void *)op;
-	uint64_t now = ck_cache_now(cache);
-	if (crank->wishes && cache->wishes)
-		take_wishes(cache);
-	if (crank->timers) {
-		uint64_t due = ck_machine_due(cache->machine);
-		/* K15: after standing still, whoever came meanwhile is served first: timers wait one turn of the crank */
-		cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
-		if (!cache->gap)
-			ck_machine_expire(cache->machine);
+	struct wish_op *w = (struct wish_op *)(void *)op;
+	int r = ck_machine_evict(cache->machine, w->wish.entry, w->wish.verb == CK_WISH_RELEASE, w->answer.text, sizeof(w->answer.text));
+	w->answer.done = r >= 0;
+}
+
+/* Also those that waited for an owner. Answered when what they began is on disk (K29); bounded, because others make them. */
+static int take_wishes(struct ck_cache *cache)
+{
+	struct wish_op w = { .op.run = run_wish };
+	int n = 0;
+	while (n < (int)CK_WISHES_MAX && ck_wishes_take(cache->wishes, &w.wish) > 0) {
+		w.answer = (struct ck_wish_answer){ 0 };
+		if (ck_cache_do(cache, &w.op) < 0)
+			break; /* closing: it waits for the next owner */
+		ck_wishes_answer(cache->wishes, &w.wish, &w.answer);
+		n++;
 	}
+	return n;
+}
+
+static void run_timers(struct ck_cache *cache, struct ck_op *op)
+{
+	uint64_t now = ck_cache_now(cache), due = ck_machine_due(cache->machine);
+	(void)op;
+	/* K15: after standing still, whoever came meanwhile is served first: timers wait one turn of the crank */
+	pthread_mutex_lock(&cache->lock);
+	bool gap = cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
+	pthread_mutex_unlock(&cache->lock);
+	if (!gap)
+		ck_machine_expire(cache->machine);
 }
 
 struct collect_op {
@@ -208,9 +216,13 @@ int ck_loop_process(struct ck_cache *cache)
 	uint64_t count;
 	int done = 0;
 	pthread_mutex_lock(&cache->lock);
-	if (cache->cranking || (cache->threaded && !pthread_equal(cache->thread, pthread_self()))) {
+	if (cache->cranking || ck_cache_in_round(cache) || (cache->threaded && !pthread_equal(cache->thread, pthread_self()))) {
 		pthread_mutex_unlock(&cache->lock);
 		return -CK_EDEADLK;
+	}
+	if (cache->stop) { /* ck_cache_close() runs, and the descriptors may be gone */
+		pthread_mutex_unlock(&cache->lock);
+		return 0;
 	}
 	cache->cranking = cache->has_loop = true;
 	cache->crank_thread = pthread_self();
@@ -220,15 +232,15 @@ int ck_loop_process(struct ck_cache *cache)
 		;
 	pthread_mutex_unlock(&cache->lock);
 
-	struct crank_op crank = { .op.run = run_crank, .timers = true, .wishes = true };
+	done += take_wishes(cache);
+	struct ck_op timers = { .run = run_timers };
 	for (int pass = 0; pass < CK_PASSES; pass++) {
 		pthread_mutex_lock(&cache->lock);
 		cache->pending = false;
 		bool due = cache->due <= ck_cache_now(cache);
 		pthread_mutex_unlock(&cache->lock);
 		if (pass == 0 || (due && !cache->gap)) {
-			ck_cache_do(cache, &crank.op);
-			crank.wishes = false;
+			ck_cache_do(cache, &timers);
 			done += due;
 		}
 		int n = run_jobs(cache) + run_callbacks(cache);
@@ -249,6 +261,8 @@ int ck_loop_process(struct ck_cache *cache)
 	cache->cranking = false;
 	cache->signalled = false;
 	ck_cache_wake(cache); /* what came while the passes ended */
+	if (cache->stop)
+		pthread_cond_broadcast(&cache->changed);
 	pthread_mutex_unlock(&cache->lock);
 	return done;
 }

@@ -116,12 +116,27 @@ int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *
 void ck_entry_detach(struct ck_machine *m, struct ck_entry *e);
 struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name, size_t len);
 struct ck_group *ck_pod_group(struct ck_machine *m, const struct ck_key *key, bool make);
-struct ck_entry *ck_sandbox_containers(struct ck_machine *m, const char *sandbox_id); /* first; through link[CK_BY_SANDBOX].next */
+/* first; through link[CK_BY_SANDBOX].next */
+struct ck_entry *ck_sandbox_containers(struct ck_machine *m, const char *sandbox_id);
 void ck_group_put(struct ck_machine *m, struct ck_group *group); /* frees it when nobody is left in it */
 #define ck_pod_of(e) ((e)->link[CK_BY_POD].group)
 #define ck_pod_next(e) ((e)->link[CK_BY_POD].next)
 
 /* machine.c */
+void ck_commit(struct ck_machine *m, struct ck_entry *e);    /* CREATING or KEPT: hooks, then COMMITTED */
+void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered); /* hooks agree (K7) */
+void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
+uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
+void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
+void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
+void ck_bump(struct ck_machine *m, struct ck_mturn *by); /* K9 */
+void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
+bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err); /* false: a required plugin is absent */
+
+/* event.c */
+void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition); /* K6 */
+
+/* round.c */
 void ck_touch(struct ck_machine *m, struct ck_group *pod);   /* place its turns anew before the event ends */
 void ck_event_begin(struct ck_machine *m);
 void ck_event_end(struct ck_machine *m);
@@ -132,11 +147,6 @@ void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, 
 void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to);
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due); /* its timer, and row.due */
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e);    /* gone for good: its row goes */
-void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
-void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
-void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
-void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
-bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err); /* told list; false: a required plugin is absent */
 
 /* turn.c */
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t);
@@ -146,7 +156,8 @@ void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
 void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t);
-bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e); /* the same but for an image not resolved yet */
+/* the same but for an image not resolved yet */
+bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
 bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, enum ck_reason *ret_why); /* K11, K12 */
 struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e); /* of its key */
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e);     /* a live turn waits for it or for its end */

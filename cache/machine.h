@@ -13,8 +13,9 @@
  * whether that worked; only then are answers (ck_machine_answered()) and wants (ck_machine_wanting()) carried out (K29). After
  * a turn or an entry exists nothing here needs memory, but for results, imports and notes.
  *
- * The machine is used by one thread at a time. Files: machine.c placing and committing, turn.c callers and their time, evict.c
- * destroying, reconcile.c lists, lost creations and restart, index.c who belongs to which pod, timers.c.
+ * The machine is used by one thread at a time. Files: machine.c placing and committing, event.c what callers, host and hooks
+ * say, round.c around an event, turn.c callers and their time, evict.c destroying, reconcile.c lists, lost creations and
+ * restart, index.c who belongs to which pod, timers.c.
  */
 #include <stdbool.h>
 
@@ -154,16 +155,19 @@ struct ck_note { /* a line for history and log; entry valid until ck_machine_set
 struct ck_machine_ops { /* called from inside events; must not call back */
 	int (*record)(void *user, const struct ck_fingerprint *fp, struct ck_record *ret_record); /* 0 or -CK_ENOMEM */
 	/* @entry's record against @fp; loads leaves if need be */
-	enum ck_relation (*compare)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp, struct ck_difference *ret);
+	enum ck_relation (*compare)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp,
+				    struct ck_difference *ret_difference);
 	enum ck_relation (*compare_requests)(void *user, const struct ck_fingerprint *a, const struct ck_fingerprint *b);
-	void (*set_image)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp); /* its creator's image was resolved */
+	/* its creator's image was resolved */
+	void (*set_image)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp);
 	int (*choose)(void *user, const struct ck_entry *entry, char *names, size_t size); /* 0, or 1: absent, name in @names */
 	void (*released)(void *user, const struct ck_entry *entry);
 	uint64_t (*jitter)(void *user, uint64_t below); /* 0 <= r < below */
 	uint64_t (*next_id)(void *user);
 };
 
-int ck_machine_new(const struct ck_rules *rules, const struct ck_machine_ops *ops, void *user, uint64_t now, struct ck_machine **ret);
+int ck_machine_new(const struct ck_rules *rules, const struct ck_machine_ops *ops, void *user, uint64_t now,
+		   struct ck_machine **ret_machine);
 void ck_machine_free(struct ck_machine *m); /* entries too; no turn may be left in it */
 
 /* -- events; all return 0, an outcome or -CK_E..., and never leave half a change behind -- */
@@ -176,14 +180,16 @@ uint64_t ck_machine_due(const struct ck_machine *m);       /* when ck_machine_ex
  * -CK_EDEADLINE, -CK_EPRECONDITION leave the turn unattached. */
 int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key, const struct ck_fingerprint *fp,
 		     uint64_t timeout, bool expired, struct ck_error *err);
-int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_error *err);
+int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id, uint64_t timeout,
+		     struct ck_error *err);
 int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage);
 /* @made is shared, not taken. CK_HAND_BACK, CK_WAIT, CK_KEPT, CK_ABANDONED, -CK_EUNAVAILABLE, -CK_ESTATE */
 int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made, struct ck_error *err);
 /* @status shared; @detail scrubbed text for the history */
 int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status, const char *detail);
 int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t);  /* also: a creator freed, the creator's upstream gone */
-void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t); /* the caller is gone; waiting turns are DECIDED without an answer */
+/* the caller is gone; waiting turns are DECIDED without an answer */
+void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t);
 void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t);  /* the turn's memory goes; leave, and lost if it was creating */
 void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool delivered); /* after HAND_BACK (K7) */
 
@@ -196,7 +202,8 @@ void ck_machine_stopped(struct ck_machine *m, uint64_t row);
 void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc);
 void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event, const char *refusal); /* scrubbed */
 /* the list that was wanted for one entry: sandboxes of its uid, or containers of its sandbox. @ok false: nothing is concluded */
-void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok, const struct ck_object *o, size_t n);
+void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok, const struct ck_object *o,
+			     size_t n);
 /* a whole list of one kind (K24..K27); @ok false: it failed */
 void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_seq, bool ok, const struct ck_object *o, size_t n);
 
@@ -204,13 +211,15 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id); /* K16 */
 int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id);
 int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id, enum ck_condition condition);
 int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id);
-int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size); /* admin; text says what happens */
+/* admin; text says what happens */
+int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size);
 /* a row of an earlier life, taken over; @same_boot false: it is from before (K25). -CK_ENOMEM */
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot);
 
 /* -- what a round leaves behind -- */
 
-struct ck_entry *ck_machine_dirty(struct ck_machine *m);       /* first of a list through dirty_next; state GONE without id: delete */
+/* first of a list through dirty_next; state GONE without id: delete */
+struct ck_entry *ck_machine_dirty(struct ck_machine *m);
 bool ck_machine_row_unwanted(const struct ck_entry *entry);    /* its row is to be deleted, not updated */
 const struct ck_note *ck_machine_notes(struct ck_machine *m, size_t *ret_n);
 /* K29, K32: the dirty entries are, or are not, in the database. Undoes what may not be outside without being on disk */

@@ -15,7 +15,7 @@ bool ck_lists_done(const struct ck_machine *m)
 
 static bool younger(uint64_t begun_seq, uint64_t than)
 {
-	return !CK_GUARD(STALE_LIST, begun_seq <= than);
+	return !CK_GUARD(STALE_LIST, begun_seq < than);
 }
 
 static const char *text(const char *s)
@@ -188,8 +188,8 @@ static bool find_id(struct ck_machine *m, struct ck_entry *e, const struct ck_ob
 void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok, const struct ck_object *o, size_t n)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
-	if (!e || e->detached)
-		return;
+	if (!e || e->detached || (e->row.state == CK_STATE_EVICTING && !younger(begun_seq, e->changed_seq)))
+		return; /* asked when it was still lost; the answer to its eviction's own question is on its way */
 	ok = ok || !CK_GUARD(FAILED_LIST, true);
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;

@@ -129,7 +129,7 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 	turn->kind = request->kind;
 	int r = ck_key_from_request(request->kind, request->bytes, request->len, &begin.key, err);
 	if (r >= 0)
-		r = ck_fingerprint_make(ck_store_key(cache->store), request->kind, request->bytes, request->len, &turn->fp, err);
+		r = ck_fingerprint_make(&cache->key, request->kind, request->bytes, request->len, &turn->fp, err);
 	if (r >= 0) {
 		turn->request = ck_memdup(request->bytes, request->len);
 		turn->request_len = request->len;
@@ -161,14 +161,15 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 {
 	struct ck_cache *cache = turn->cache;
+	bool decided = false;
 	int r;
 	pthread_mutex_lock(&cache->lock);
 	turn->waiting++;
 	for (;;) {
-		bool inside = (cache->cranking && pthread_equal(cache->crank_thread, pthread_self())) ||
-			      (cache->busy && pthread_equal(cache->runner, pthread_self()));
+		bool inside = ck_cache_in_round(cache) || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()));
+		decided = turn->is_ready;
 		r = ck_turn_fetch(turn);
-		if (r != CK_WAIT)
+		if (decided)
 			break;
 		if (turn->closed)
 			r = -CK_ECLOSED;
@@ -185,9 +186,9 @@ int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 		break;
 	}
 	turn->waiting--;
-	if (r < 0 && err)
-		*err = r == -turn->m.err.code ? turn->m.err : (struct ck_error){ .code = -r };
-	if (r < 0 && err && !err->text[0])
+	if (r < 0 && decided && err) /* else the round may be writing it */
+		*err = turn->m.err;
+	else if (r < 0)
 		ck_fail(err, -r, "%s", ck_strerror(-r));
 	pthread_mutex_unlock(&cache->lock);
 	return r;
@@ -344,12 +345,14 @@ void ck_turn_free_impl(struct ck_turn *turn)
 {
 	struct ck_cache *cache = turn->cache;
 	struct turn_op end = { .op.run = run_free, .turn = turn };
-	if (turn->linked)
-		ck_cache_do(cache, &end.op);
+	if (turn->linked && ck_cache_do(cache, &end.op) == -CK_EDEADLK)
+		return; /* from inside choose or a snapshot, against the rules: lost memory is better than freed memory in use */
 	pthread_mutex_lock(&cache->lock);
 	ck_callback_unqueue(cache, turn);
 	while (cache->in_callback == turn && !pthread_equal(cache->crank_thread, pthread_self()))
 		pthread_cond_wait(&cache->changed, &cache->lock);
+	if (cache->in_callback == turn)
+		cache->in_callback = NULL; /* freed by its own callback: the next turn at this address is another one */
 	pthread_mutex_unlock(&cache->lock);
 	ck_key_free(turn->m.key);
 	ck_made_unref(turn->m.made);

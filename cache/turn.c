@@ -331,6 +331,13 @@ void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
 	ck_machine_leave(m, t);
 	if (e && t->state == CK_TURN_DECIDED && t->outcome == CK_HAND_BACK && !t->reported && e->unanswered)
 		e->unanswered--;
+	struct ck_entry *removed = t->drain ? ck_machine_object(m, t->drain_kind, t->drain) : NULL;
+	if (removed && removed->removing) { /* and was not forgotten: the removal failed, and nobody need wait for it */
+		ck_event_begin(m);
+		removed->removing = false;
+		ck_touch(m, ck_pod_of(removed));
+		ck_event_end(m);
+	}
 	answered_unlink(m, t);
 	resolve_unlink(m, t);
 	turn_detach(m, t);

@@ -144,7 +144,8 @@ struct ck_filter {
 /* How a job ended.   Since: 0.1 */
 struct ck_answer {
 	size_t size;
-	int grpc;                    /* 0: it was done or answered; 5 (NOT_FOUND) confirms a destroy; else it failed, and is tried again */
+	/* 0: it was done or answered; 5 (NOT_FOUND) confirms a destroy; else it failed, and is tried again */
+	int grpc;
 	enum ck_condition condition; /* inspect */
 	const char *image_id;        /* resolve_image */
 };
@@ -229,9 +230,11 @@ struct ck_options {
 	enum ck_mode mode;                         /* [normalized] */
 	enum ck_hand_back hand_back;               /* [repeat] */
 	enum ck_annotation_change on_annotation_change; /* [auto: K12] */
-	const char *const *ignore_annotations;     /* NULL-terminated patterns, one '*' at the end; NULL: what CNI plugins write */
+	/* NULL-terminated patterns, one '*' at the end; NULL: what CNI plugins write */
+	const char *const *ignore_annotations;
 	int compare_sandbox_config;                /* 1: CreateContainer's copy of what only RunPodSandbox consumes counts too */
-	uint64_t (*clock)(void *userdata);         /* a test's or simulator's clock, steered with ck_timeout(); NULL: the kernel's */
+	/* a test's or simulator's clock, steered with ck_timeout(); NULL: the kernel's */
+	uint64_t (*clock)(void *userdata);
 	void *clock_userdata;
 };
 
@@ -244,19 +247,29 @@ struct ck_options {
 int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err);
 /*
  * ck_cache_close - end the library's thread, give every waiting turn -CK_ECLOSED, let creations become lost (K8), free
- * Blocks until every job has ended and every other call has returned. Turns stay valid until ck_turn_free(), which must be
- * called for each. Not from a callback. Return: 0, -CK_EDEADLK, -CK_EFORK.   Since: 0.1
+ * Blocks until every other call has returned. Jobs under way may end later, and must. Turns and views stay valid until they
+ * are freed, which must be done for each. Not from a callback. Return: 0, -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
  */
 int ck_cache_close(struct ck_cache *cache, struct ck_error *err);
 
 /* Exactly one of these turns the crank: timers, jobs, hooks, callbacks, wishes. */
-/* ck_run_thread - a thread of the library's own does it; all signals blocked. Return: 0, -CK_EDEADLK, -CK_ENOMEM, -CK_EFORK.  Since: 0.1 */
+/*
+ * ck_run_thread - a thread of the library's own does it; all signals blocked. Return: 0, -CK_EDEADLK, -CK_ENOMEM,
+ * -CK_EFORK.  Since: 0.1
+ */
 int ck_run_thread(struct ck_cache *cache, struct ck_error *err);
-/* ck_fd - becomes readable when ck_process() is due. Borrowed, for poll(2) and epoll(7). Return: the descriptor, -CK_EFORK.  Since: 0.1 */
+/*
+ * ck_fd - becomes readable when ck_process() is due. Borrowed, for poll(2) and epoll(7). Return: the descriptor,
+ * -CK_EFORK.  Since: 0.1
+ */
 int ck_fd(struct ck_cache *cache);
-/* ck_process - do what is due; never blocks. Return: the number of things done, -CK_EDEADLK, -CK_EFORK.                Since: 0.1 */
+/*
+ * ck_process - do what is due; never blocks. Return: the number of things done, -CK_EDEADLK, -CK_EFORK.  Since: 0.1
+ */
 int ck_process(struct ck_cache *cache, struct ck_error *err);
-/* ck_timeout - when ck_process() is due next by the cache's own clock: a time, UINT64_MAX never, 0 now.                Since: 0.1 */
+/*
+ * ck_timeout - when ck_process() is due next by the cache's own clock: a time, UINT64_MAX never, 0 now.  Since: 0.1
+ */
 uint64_t ck_timeout(struct ck_cache *cache);
 
 /* ---- turns ---------------------------------------------------------------------------------------------------------- */
@@ -267,7 +280,8 @@ struct ck_request {
 	enum ck_kind kind;
 	const void *bytes; /* RunPodSandboxRequest or CreateContainerRequest of runtime.v1 or v1alpha2, as it came */
 	size_t len;        /* at most 16 MiB */
-	uint64_t timeout;  /* what is left of the caller's deadline, in ns; 0: none. Take it from grpc-timeout, less what has passed */
+	/* what is left of the caller's deadline, in ns; 0: none. Take it from grpc-timeout, less what has passed */
+	uint64_t timeout;
 	int expired;       /* 1: the deadline had passed, or the call was reset, before it was read: moves nothing on (K9) */
 };
 
@@ -297,6 +311,7 @@ struct ck_status {
 
 /*
  * ck_turn_begin - a caller comes with a request
+ * @ret_turn is written with an outcome only: an error needs no ck_turn_free().
  * Return: CK_CREATE, CK_WAIT, CK_HAND_BACK, or -CK_ECONFLICT (text: differing field paths), -CK_EPRECONDITION, -CK_EDEADLINE,
  * -CK_EMALFORMED, -CK_EINVAL (one uid, two names: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED, -CK_EFORK.
  * A begun creation is in the database before CK_CREATE is returned.   Since: 0.1
@@ -317,14 +332,21 @@ int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
  */
 typedef void ck_turn_cb(struct ck_turn *turn, int outcome, void *userdata);
 int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata);
-/* ck_turn_leave - the caller is gone. Idempotent; a creator goes on making what it makes. ck_turn_wait() then returns.  Since: 0.1 */
+/*
+ * ck_turn_leave - the caller is gone. Idempotent; a creator goes on making what it makes. ck_turn_wait() then returns.
+ * Since: 0.1
+ */
 void ck_turn_leave(struct ck_turn *turn);
-/* ck_turn_stage - where the creation is: "sandbox network creation". Cut at 64 bytes. Return: 0, -CK_ESTATE, -CK_EFORK.  Since: 0.1 */
+/*
+ * ck_turn_stage - where the creation is: "sandbox network creation". Cut at 64 bytes. Return: 0, -CK_ESTATE, -CK_EFORK.
+ * Since: 0.1
+ */
 int ck_turn_stage(struct ck_turn *turn, const char *stage);
 /*
  * ck_turn_finish - the resource exists; does not block
- * Return: CK_HAND_BACK (answer your caller), CK_WAIT (hooks run: wait or watch), CK_KEPT, CK_ABANDONED, or -CK_EUNAVAILABLE (kept,
- * but the commit could not be written or a required plugin is absent), -CK_ESTATE, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
+ * Return: CK_HAND_BACK (answer your caller), CK_WAIT (hooks run: wait or watch), CK_KEPT, CK_ABANDONED, or
+ * -CK_EUNAVAILABLE (kept, but the commit could not be written or a required plugin is absent), -CK_ESTATE, -CK_EINVAL,
+ * -CK_ENOMEM, -CK_EFORK.   Since: 0.1
  */
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 /*
@@ -334,23 +356,43 @@ int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct 
  * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err);
-/* ck_turn_lost - nobody knows how the creation ends; the host is asked until it is known. Return: 0, -CK_ESTATE, -CK_EFORK.  Since: 0.1 */
+/*
+ * ck_turn_lost - nobody knows how the creation ends; the host is asked until it is known. Return: 0, -CK_ESTATE,
+ * -CK_EFORK.  Since: 0.1
+ */
 int ck_turn_lost(struct ck_turn *turn, struct ck_error *err);
-/* ck_turn_reply - what to answer, after CK_HAND_BACK. Return: 0, -CK_ESTATE.                                          Since: 0.1 */
+/*
+ * ck_turn_reply - what to answer, after CK_HAND_BACK. Return: 0, -CK_ESTATE.  Since: 0.1
+ */
 int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply);
-/* ck_turn_status - the runtime's status, after -CK_EFAILED; borrowed until ck_turn_free(). Return: 0, -CK_ESTATE.      Since: 0.1 */
+/*
+ * ck_turn_status - the runtime's status, after -CK_EFAILED; borrowed until ck_turn_free(). Return: 0, -CK_ESTATE.  Since:
+ * 0.1
+ */
 int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status);
-/* ck_turn_error - why the turn was decided as it was, after CK_BUSY or an error; borrowed until ck_turn_free().        Since: 0.1 */
+/*
+ * ck_turn_error - why the turn was decided as it was, after CK_BUSY or an error; borrowed until ck_turn_free().  Since:
+ * 0.1
+ */
 const struct ck_error *ck_turn_error(struct ck_turn *turn);
-/* ck_turn_answered - the answer arrived (CK_DELIVERED), or its stream broke before the deadline + 1 s (CK_LOST) (K7).  Since: 0.1 */
+/*
+ * ck_turn_answered - the answer arrived (CK_DELIVERED), or its stream broke before the deadline + 1 s (CK_LOST) (K7).
+ * Since: 0.1
+ */
 enum ck_delivery { CK_DELIVERED = 1, CK_LOST = 2 };
 int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery);
-/* ck_turn_free - end the turn. NULL is fine. A creator that has not finished becomes lost (K8). Not while ck_turn_wait() runs.  Since: 0.1 */
+/*
+ * ck_turn_free - end the turn. NULL is fine. A creator that has not finished becomes lost (K8). Not while ck_turn_wait()
+ * runs.  Since: 0.1
+ */
 void ck_turn_free(struct ck_turn *turn);
 
 /* ---- what the host sees pass by ------------------------------------------------------------------------------------- */
 
-/* ck_stopping - StopPodSandbox for @id is about to be forwarded (K16). Return: 0, -CK_EFORK, -CK_ENOMEM, -CK_EINVAL.    Since: 0.1 */
+/*
+ * ck_stopping - StopPodSandbox for @id is about to be forwarded (K16). Return: 0, -CK_EFORK, -CK_ENOMEM, -CK_EINVAL.
+ * Since: 0.1
+ */
 int ck_stopping(struct ck_cache *cache, const char *sandbox_id);
 /*
  * ck_remove_begin - RemovePodSandbox or RemoveContainer for @id is about to be forwarded
@@ -360,11 +402,18 @@ int ck_stopping(struct ck_cache *cache, const char *sandbox_id);
  */
 int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_turn **ret_turn,
 		    struct ck_error *err);
-/* ck_forget - the runtime has removed a committed resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.                        Since: 0.1 */
+/*
+ * ck_forget - the runtime has removed a committed resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.  Since: 0.1
+ */
 int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id);
-/* ck_seen - an event or status told the condition of a resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.                   Since: 0.1 */
+/*
+ * ck_seen - an event or status told the condition of a resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.  Since: 0.1
+ */
 int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition);
-/* ck_used - a call named the id of a committed resource: its answer has arrived (K7). Return: 0, -CK_ENOTFOUND, -CK_EFORK.  Since: 0.1 */
+/*
+ * ck_used - a call named the id of a committed resource: its answer has arrived (K7). Return: 0, -CK_ENOTFOUND, -CK_EFORK.
+ * Since: 0.1
+ */
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
 
 /*
@@ -372,7 +421,10 @@ int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
  * its first question on it no longer changes. One thread at a time.   Since: 0.1
  */
 int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_error *err);
-/* Return: 1 leave it out, 0 show it, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. An object whose id is not known yet is hidden by its key. */
+/*
+ * Return: 1 leave it out, 0 show it, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. An object whose id is not known yet is hidden by
+ * its key.
+ */
 int ck_view_hides(struct ck_view *view, const struct ck_object *object);
 /* Return: the full id in @ret_id (borrowed), 1 if @prefix names hidden ids only, 0 otherwise, -CK_ENOMEM, -CK_EFORK. */
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix, const char **ret_id);
