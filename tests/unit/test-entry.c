@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* States, names, and the shared result. */
+#include "tests/unit/harness.h"
+
+#include "cache/entry.h"
+#include "src/base/fault.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+
+static void only_the_moves_of_the_rules_are_possible(void **state)
+{
+	static const char *const moves[] = {
+		">CREATING", ">COMMITTED", "CREATING>COMMITTING", "CREATING>KEPT", "CREATING>EVICTING", "CREATING>GONE", "KEPT>COMMITTING",
+		"KEPT>EVICTING", "COMMITTING>COMMITTED", "COMMITTING>KEPT", "COMMITTING>EVICTING", "COMMITTED>KEPT", "COMMITTED>GONE",
+		"EVICTING>COMMITTED", "EVICTING>GONE",
+	};
+	size_t n = 0;
+
+	(void)state;
+	for (int from = 0; from <= CK_STATE_MAX + 1; from++) {
+		for (int to = -1; to <= CK_STATE_MAX + 30; to++) {
+			char move[64];
+			bool listed = false;
+			snprintf(move, sizeof(move), "%s>%s", from ? ck_state_name((enum ck_state)from) : "",
+				 ck_state_name((enum ck_state)to));
+			for (size_t i = 0; i < CK_COUNT(moves); i++)
+				listed = listed || !strcmp(move, moves[i]);
+			assert_int_equal(ck_state_may_move((enum ck_state)from, (enum ck_state)to), listed);
+			n += listed;
+		}
+	}
+	assert_int_equal(n, CK_COUNT(moves));
+}
+
+static void every_value_has_words(void **state)
+{
+	(void)state;
+	for (int i = 1; i <= CK_STATE_MAX; i++)
+		assert_string_not_equal(ck_state_name((enum ck_state)i), "?");
+	for (int i = 1; i <= CK_REASON_MAX; i++) {
+		assert_string_not_equal(ck_reason_name((enum ck_reason)i), "?");
+		assert_true(strlen(ck_reason_text((enum ck_reason)i)) > 1);
+	}
+	for (int i = 1; i <= CK_WHAT_MAX; i++)
+		assert_string_not_equal(ck_what_text((enum ck_what)i), "?");
+	assert_string_equal(ck_reason_text(CK_REASON_NONE), "");
+	assert_string_equal(ck_state_name((enum ck_state)99), "?");
+	assert_string_equal(ck_reason_name((enum ck_reason)99), "?");
+	assert_string_equal(ck_reason_text((enum ck_reason)-1), "?");
+	assert_string_equal(ck_what_text((enum ck_what)99), "?");
+}
+
+static void a_reply_that_is_not_given_is_made_from_the_id(void **state)
+{
+	char id[CK_ID_MAX + 1];
+	struct ck_made *made = ck_made_new("abc", NULL, 0);
+
+	(void)state;
+	assert_int_equal(made->len, 5);
+	assert_memory_equal(made->bytes, "\n\003abc", 5);
+	assert_string_equal(made->id, "abc");
+	ck_made_unref(made);
+
+	memset(id, 'x', sizeof(id) - 1);
+	id[sizeof(id) - 1] = '\0';
+	made = ck_made_new(id, NULL, 0);
+	assert_int_equal(made->len, CK_ID_MAX + 3);
+	assert_memory_equal(made->bytes, "\n\200\010xx", 5); /* 1024 as a varint */
+	ck_made_unref(made);
+}
+
+static void a_result_lives_as_long_as_its_holders(void **state)
+{
+	struct ck_made *made = ck_made_new("abc", "reply\0more", 10);
+	struct ck_made *second = ck_made_ref(made);
+
+	(void)state;
+	assert_ptr_equal(made, second);
+	ck_made_unref(made);
+	assert_memory_equal(second->bytes, "reply\0more", 10);
+	assert_string_equal(second->id, "abc");
+	ck_made_unref(second);
+	ck_made_unref(ck_made_ref(NULL));
+}
+
+static void a_result_without_memory_is_none(void **state)
+{
+	(void)state;
+	ck_fault_arm(CK_FAULT_ALLOC, 1, false);
+	assert_null(ck_made_new("abc", NULL, 0));
+	ck_fault_arm(0, 0, false);
+}
+
+static void a_row_can_be_finished_twice(void **state)
+{
+	struct ck_row row = {.made = ck_made_new("abc", NULL, 0), .told = strdup("10-x")};
+
+	(void)state;
+	row.record.leaves = malloc(3);
+	ck_row_fini(&row);
+	assert_null(row.made);
+	ck_row_fini(&row);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_the_moves_of_the_rules_are_possible),
+		cmocka_unit_test(every_value_has_words),
+		cmocka_unit_test(a_reply_that_is_not_given_is_made_from_the_id),
+		cmocka_unit_test(a_result_lives_as_long_as_its_holders),
+		cmocka_unit_test(a_result_without_memory_is_none),
+		cmocka_unit_test(a_row_can_be_finished_twice),
+	};
+	return CK_TEST_MAIN(tests);
+}
