@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands share: the state directory and the form of the output, and how errors are said. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+
+#define STATE_DIR_DEFAULT "/run/crikeep"
+
+enum { OPT_STATE_DIR = 0x100 };
+
+struct ck_cli ck_cli = { .state_dir = STATE_DIR_DEFAULT, .output = CK_OUTPUT_TABLE };
+
+/* ---- saying things ---------------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 1, 0))) static void say(const char *fmt, va_list ap)
+{
+	CK_AUTO_FREE char *s = NULL;
+	if (vasprintf(&s, fmt, ap) < 0) {
+		s = NULL;
+		ck_print_nomem();
+	}
+	ck_print_line(stderr, "crikeep: %s", s);
+}
+
+void ck_cli_error(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+void ck_cli_hint(const char *fmt, ...)
+{
+	va_list ap;
+	if (ck_cli.output != CK_OUTPUT_TABLE)
+		return;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+/* ---- the options of every command ------------------------------------------------------------------------------------- */
+
+static const struct argp_option shared_options[] = {
+	{ "state-dir", OPT_STATE_DIR, "DIR", 0,
+	  "Where the database lies (default: $CRIKEEP_STATE_DIR, else " STATE_DIR_DEFAULT ")", -2 },
+	{ "output", 'o', "FORM", 0, "table (default), json or yaml", -2 },
+	{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1 },
+	{ 0 },
+};
+
+static error_t parse_shared(int key, char *arg, struct argp_state *state)
+{
+	static const char *const forms[] = { [CK_OUTPUT_TABLE] = "table", [CK_OUTPUT_JSON] = "json", [CK_OUTPUT_YAML] = "yaml" };
+	switch (key) {
+	case OPT_STATE_DIR:
+		if (!*arg)
+			argp_error(state, "--state-dir needs the name of a directory");
+		ck_cli.state_dir = arg;
+		return 0;
+	case 'o':
+		for (size_t i = 0; i < CK_COUNT(forms); i++) {
+			if (strcmp(arg, forms[i]) == 0) {
+				ck_cli.output = (enum ck_output)i;
+				return 0;
+			}
+		}
+		argp_error(state, "output is table, json or yaml, not '%s'", arg);
+		return EINVAL;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp ck_cli_argp = { .options = shared_options, .parser = parse_shared };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_CLI_H
+#define CK_CLI_H
+/*
+ * crikeep(1): the inspector. Each command is one function that gets its own arguments, argv[0] being "crikeep COMMAND", parses
+ * them by argp with ck_cli_argp as a child, and returns the exit status. It never writes the database: it reads a copy
+ * (ck_dump_read) or leaves a wish for the owner.
+ *
+ * Machine output goes to standard output and nothing else does; errors and hints are lines on standard error. main.c closes
+ * standard output at exit and turns a failure of that into CK_EXIT_TROUBLE, so a command need not check what it prints.
+ */
+#include <argp.h>
+#include <stdbool.h>
+
+#include "src/base/error.h"
+#include "src/cli/print.h"
+
+enum ck_exit {
+	CK_EXIT_YES = 0,
+	CK_EXIT_NO = 1,      /* no, or not found */
+	CK_EXIT_TROUBLE = 2, /* usage or environment: the question could not be asked */
+};
+
+/* What every command shares; filled while arguments are parsed. */
+struct ck_cli {
+	const char *state_dir;
+	enum ck_output output;
+};
+extern struct ck_cli ck_cli;
+
+/* --state-dir, --output, -h: a command puts { &ck_cli_argp, 0, NULL, 0 } among its children */
+extern const struct argp ck_cli_argp;
+
+/* ck_cli_error, ck_cli_hint - one line "crikeep: ..." on standard error, made safe for a terminal. A hint is for people: it is
+ * left out where a machine reads the output */
+void ck_cli_error(const char *fmt, ...) CK_PRINTF(1, 2);
+void ck_cli_hint(const char *fmt, ...) CK_PRINTF(1, 2);
+
+int ck_cmd_list(int argc, char **argv);
+int ck_cmd_show(int argc, char **argv);
+int ck_cmd_explain(int argc, char **argv);
+int ck_cmd_history(int argc, char **argv);
+int ck_cmd_stats(int argc, char **argv);
+int ck_cmd_check(int argc, char **argv);
+int ck_cmd_evict(int argc, char **argv);
+int ck_cmd_compare(int argc, char **argv);
+int ck_cmd_simulate(int argc, char **argv);
+#endif

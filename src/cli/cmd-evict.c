@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crikeep evict: ask the owner to give up entries. Only the owner writes the database, so this leaves a wish for each entry,
+ * waits a moment for the owner's answer, and with --wait until the entry is gone. What the rules refuse anyway is said at once;
+ * the owner, who knows more, has the last word on the rest.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "cache/wish.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+#include "src/cli/row.h"
+#include "src/cli/text.h"
+
+#define ANSWER_WAIT  (5 * CK_NS_PER_S) /* an owner answers within a round; longer means that it is stuck */
+#define WAIT_DEFAULT (30 * CK_NS_PER_S)
+#define POLL_MIN     (20 * CK_NS_PER_MS)
+#define POLL_MAX     (500 * CK_NS_PER_MS)
+
+enum { OPT_RELEASE = 0x200, OPT_WAIT, OPT_DRY_RUN };
+
+struct arguments {
+	char **picks;
+	int n;
+	bool release, dry_run, wait;
+	uint64_t wait_ns;
+};
+
+/* name, word for machines, exit status */
+#define RESULTS(X)                                                                                \
+	X(PLANNED, "planned", CK_EXIT_YES)      /* --dry-run */                                   \
+	X(LEFT, "left", CK_EXIT_YES)            /* nobody owns the database: for the next one */  \
+	X(ACCEPTED, "accepted", CK_EXIT_YES)    /* by the owner */                                \
+	X(GONE, "gone", CK_EXIT_YES)                                                              \
+	X(REFUSED, "refused", CK_EXIT_NO)                                                         \
+	X(IN_USE, "in_use", CK_EXIT_NO)         /* committed instead of destroyed */              \
+	X(NOT_GONE, "not_gone", CK_EXIT_NO)     /* --wait is over */                              \
+	X(UNANSWERED, "unanswered", CK_EXIT_NO) /* the owner lives, and does not answer */        \
+	X(UNTOLD, "untold", CK_EXIT_TROUBLE)    /* the wish could not be written */
+
+enum result {
+#define RESULT_ENUM(name, word, status) RESULT_##name,
+	RESULTS(RESULT_ENUM)
+#undef RESULT_ENUM
+};
+
+struct task { /* one entry to give up */
+	uint64_t entry;
+	char who[256];
+	enum result result;
+	bool pending; /* an answer, or with --wait the end, is waited for */
+	char wish[33];
+	char text[256];
+};
+
+static const struct argp_option options[] = {
+	{ "wait", OPT_WAIT, "SPAN", OPTION_ARG_OPTIONAL, "Until the entries are gone, at most 30s or SPAN", 0 },
+	{ "dry-run", OPT_DRY_RUN, NULL, 0, "Only say what would be done", 0 },
+	{ "release", OPT_RELEASE, NULL, 0,
+	  "Forget an entry that cannot be destroyed, without confirmation that it is gone: what still exists of it then shows up "
+	  "in the runtime's lists. Takes entries, not pods",
+	  0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+	switch (key) {
+	case OPT_WAIT:
+		args->wait = true;
+		if (arg && (!ck_text_parse_span(arg, &args->wait_ns) || !args->wait_ns))
+			argp_error(state, "a span like 30s or 2m is needed, not '%s'", arg);
+		return 0;
+	case OPT_DRY_RUN:
+		args->dry_run = true;
+		return 0;
+	case OPT_RELEASE:
+		args->release = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		args->picks = state->argv + state->next;
+		args->n = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which entry or pod?");
+		return EINVAL;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static void CK_PRINTF(3, 4) task_set(struct task *task, enum result result, const char *fmt, ...)
+{
+	va_list ap;
+	task->result = result;
+	va_start(ap, fmt);
+	vsnprintf(task->text, sizeof(task->text), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- what to ask for -------------------------------------------------------------------------------------------------- */
+
+/* what can be said without the owner */
+static void plan(struct task *task, const struct arguments *args, const struct ck_row *row)
+{
+	const char *state = ck_state_name(row->state);
+	task->entry = row->id;
+	ck_key_print(row->key, task->who, sizeof(task->who));
+	if (row->state == CK_STATE_COMMITTED)
+		task_set(task, RESULT_REFUSED, "it is committed: it belongs to the kubelet, which alone removes it");
+	else if (row->state == CK_STATE_GONE)
+		task_set(task, RESULT_GONE, "it is gone already");
+	else if (args->release && row->state != CK_STATE_EVICTING)
+		task_set(task, RESULT_REFUSED, "it is in %s; only what is being evicted can be released", state);
+	else if (args->dry_run)
+		task_set(task, RESULT_PLANNED,
+			 args->release ? "would be forgotten without confirmation" : "would be evicted, from %s", state);
+	else
+		task->pending = true;
+}
+
+/* Of a pod, what is committed is not meant: an operator who evicts a pod wants its leftovers gone. */
+static size_t make_tasks(const struct ck_look *look, const struct arguments *args, struct task *tasks, int *worst)
+{
+	const struct ck_dump *dump = look->dump;
+	size_t n = 0;
+	CK_AUTO_FREE bool *taken = ck_alloc(dump->rows_n + 1);
+	if (!taken)
+		ck_print_nomem();
+	for (int a = 0; a < args->n; a++) {
+		struct ck_picked picked = { 0 };
+		size_t before = n;
+		int r = ck_look_pick(look, args->picks[a], &picked);
+		if (r == CK_EXIT_YES && picked.pod && args->release) {
+			ck_cli_error("--release takes entries one by one, and '%s' is a pod", args->picks[a]);
+			r = CK_EXIT_TROUBLE;
+		}
+		for (size_t i = 0; r == CK_EXIT_YES && i < dump->rows_n; i++) {
+			if (!picked.match[i] || taken[i] || (picked.pod && dump->rows[i].state == CK_STATE_COMMITTED))
+				continue;
+			taken[i] = true;
+			plan(&tasks[n++], args, &dump->rows[i]);
+		}
+		if (r == CK_EXIT_YES && picked.pod && n == before) {
+			ck_cli_error("all of pod '%s' is committed: nothing to evict", args->picks[a]);
+			r = CK_EXIT_NO;
+		}
+		free(picked.match);
+		*worst = r > *worst ? r : *worst;
+	}
+	return n;
+}
+
+static void leave_wishes(const struct arguments *args, struct task *tasks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct task *task = &tasks[i];
+		struct ck_wish wish = { .verb = args->release ? CK_WISH_RELEASE : CK_WISH_EVICT, .entry = task->entry };
+		struct ck_error err = { 0 };
+		if (task->pending && ck_wish_make(ck_cli.state_dir, &wish, task->wish, &err) < 0) {
+			task_set(task, RESULT_UNTOLD, "%s", err.text);
+			task->pending = false;
+		}
+	}
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------------------------------- */
+
+static size_t pending(const struct task *tasks, size_t n)
+{
+	size_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += tasks[i].pending;
+	return sum;
+}
+
+/* each pause twice the one before: an owner mostly answers at once, a runtime may take its time */
+static bool pause_until(uint64_t deadline, uint64_t *pause)
+{
+	uint64_t now = ck_look_clock();
+	if (now >= deadline)
+		return false;
+	uint64_t ns = *pause < deadline - now ? *pause : deadline - now;
+	nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / CK_NS_PER_S), .tv_nsec = (long)(ns % CK_NS_PER_S) }, NULL);
+	*pause = *pause < POLL_MAX / 2 ? *pause * 2 : POLL_MAX;
+	return true;
+}
+
+static void fetch_answers(struct task *tasks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct task *task = &tasks[i];
+		struct ck_wish_answer answer;
+		struct ck_error err = { 0 };
+		int r = task->pending ? ck_wish_fetch(ck_cli.state_dir, task->wish, &answer, &err) : 0;
+		if (r < 0)
+			task_set(task, RESULT_UNTOLD, "%s", err.text);
+		else if (r > 0)
+			task_set(task, answer.done ? RESULT_ACCEPTED : RESULT_REFUSED, "%s", answer.text);
+		task->pending = task->pending && r == 0;
+	}
+}
+
+static void wait_for_answers(struct task *tasks, size_t n, long owner)
+{
+	uint64_t deadline = ck_look_clock() + ANSWER_WAIT, pause = POLL_MIN;
+	do
+		fetch_answers(tasks, n);
+	while (pending(tasks, n) && pause_until(deadline, &pause));
+	for (size_t i = 0; i < n; i++) {
+		if (tasks[i].pending)
+			task_set(&tasks[i], RESULT_UNANSWERED, "the owner, process %ld, does not answer; the wish stays", owner);
+		tasks[i].pending = false;
+	}
+}
+
+/* Is it gone? Row numbers are never used again, so a missing row is. */
+static void judge(struct task *task, const struct ck_look *look)
+{
+	const struct ck_row *row = NULL;
+	for (size_t i = 0; i < look->dump->rows_n && !row; i++)
+		row = look->dump->rows[i].id == task->entry ? &look->dump->rows[i] : NULL;
+	task->pending = false;
+	if (!row || row->state == CK_STATE_GONE)
+		task_set(task, RESULT_GONE, "it is gone");
+	else if (row->state == CK_STATE_COMMITTED)
+		task_set(task, RESULT_IN_USE, "it was found in use, and left alone: it is committed now");
+	else if (row->tries)
+		task_set(task, RESULT_NOT_GONE, "not gone yet: in %s, failed attempts: %" PRIu32 ", the last with %s",
+			 ck_state_name(row->state), row->tries, ck_grpc_name(row->last_grpc));
+	else
+		task_set(task, RESULT_NOT_GONE, "not gone yet: in %s", ck_state_name(row->state));
+	task->pending = task->result == RESULT_NOT_GONE;
+}
+
+static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
+{
+	uint64_t deadline = ck_look_clock() + span, pause = POLL_MIN;
+	bool again = true;
+	for (size_t i = 0; i < n; i++)
+		tasks[i].pending = tasks[i].result == RESULT_ACCEPTED;
+	while (again && pending(tasks, n)) {
+		struct ck_look look;
+		int r = ck_look_take(&look, CK_DUMP_ROWS);
+		if (r != CK_EXIT_YES)
+			return r;
+		for (size_t i = 0; i < n; i++) {
+			if (tasks[i].pending)
+				judge(&tasks[i], &look);
+		}
+		bool alive = look.dump->owner_alive;
+		ck_look_fini(&look);
+		if (!alive && pending(tasks, n)) {
+			ck_cli_error("the owner has ended; evicting goes on when the database has one again");
+			return CK_EXIT_TROUBLE;
+		}
+		again = pause_until(deadline, &pause);
+	}
+	return CK_EXIT_YES;
+}
+
+/* ---- telling ---------------------------------------------------------------------------------------------------------- */
+
+static int print(const struct task *tasks, size_t n)
+{
+	static const struct {
+		const char *word;
+		int status;
+	} results[] = {
+#define RESULT_ROW(name, word, status) { word, status },
+		RESULTS(RESULT_ROW)
+#undef RESULT_ROW
+	};
+	struct json_object *array = ck_cli.output == CK_OUTPUT_TABLE ? NULL : ck_tree_array();
+	int worst = CK_EXIT_YES;
+	for (size_t i = 0; i < n; i++) {
+		const struct task *task = &tasks[i];
+		int status = results[task->result].status;
+		worst = status > worst ? status : worst;
+		if (array) {
+			struct json_object *object = ck_tree_object();
+			ck_tree_put_count(object, "entry", task->entry);
+			ck_tree_put_text(object, "who", task->who);
+			ck_tree_put_text(object, "result", results[task->result].word);
+			ck_tree_put_text(object, "text", task->text);
+			ck_tree_add(array, object);
+		} else if (status == CK_EXIT_YES) {
+			ck_print_line(stdout, "entry %" PRIu64 ", %s: %s", task->entry, task->who, task->text);
+		} else {
+			ck_cli_error("entry %" PRIu64 ", %s: %s", task->entry, task->who, task->text);
+		}
+	}
+	if (array)
+		ck_tree_print(stdout, ck_cli.output, array);
+	return worst;
+}
+
+/* Return: what --wait adds to the exit status */
+static int carry_out(const struct arguments *args, const struct ck_dump *dump, struct task *tasks, size_t n)
+{
+	leave_wishes(args, tasks, n);
+	if (dump->owner_alive) {
+		wait_for_answers(tasks, n, dump->owner_pid);
+		return args->wait ? wait_for_the_end(tasks, n, args->wait_ns) : CK_EXIT_YES;
+	}
+	size_t left = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!tasks[i].pending)
+			continue;
+		task_set(&tasks[i], RESULT_LEFT, "nobody owns the database now; the next owner finds the wish");
+		left++;
+	}
+	return left && args->wait ? CK_EXIT_TROUBLE : CK_EXIT_YES;
+}
+
+int ck_cmd_evict(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "ENTRY|POD...",
+		.doc = "Ask the owner of the database to give up entries and have the runtime destroy what exists of them. "
+		       "Of a pod, all entries that are not committed. What is committed belongs to the kubelet and is "
+		       "refused."
+		       "\v"
+		       "Exit status 0 if each wish was accepted, or left for the next owner when there is none now; with "
+		       "--wait if each entry is gone; 1 if one was refused, not found or is not gone in time; 2 if a wish "
+		       "could not be left, or with --wait while there is no owner.\n"
+		       "\n"
+		       "Examples:\n"
+		       "  crikeep evict 12 --wait\n"
+		       "  crikeep evict prod/web-7d9f --dry-run\n"
+		       "  crikeep evict --release 12",
+		.children = children,
+	};
+	struct arguments args = { .wait_ns = WAIT_DEFAULT };
+	struct ck_look look;
+	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
+		return CK_EXIT_TROUBLE;
+	int worst = ck_look_take(&look, CK_DUMP_ROWS);
+	if (worst != CK_EXIT_YES)
+		return worst;
+	CK_AUTO_FREE struct task *tasks = ck_alloc((look.dump->rows_n + 1) * sizeof(*tasks));
+	if (!tasks)
+		ck_print_nomem();
+	size_t n = make_tasks(&look, &args, tasks, &worst);
+	int r = pending(tasks, n) ? carry_out(&args, look.dump, tasks, n) : CK_EXIT_YES;
+	worst = r > worst ? r : worst;
+	r = print(tasks, n);
+	ck_look_fini(&look);
+	return r > worst ? r : worst;
+}

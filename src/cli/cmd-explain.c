@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crikeep explain: what is going on with an entry, for somebody who was woken by it. One paragraph: what it is and since when,
+ * who asked, what went wrong, what happens next; then what to do, if anything. No word of the rule book is needed to read it.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+#include "src/cli/row.h"
+#include "src/cli/text.h"
+
+#define SLOW_CREATION (60 * CK_NS_PER_S) /* most pods take a few seconds */
+#define STUBBORN      3u                 /* failed attempts to destroy after which somebody should look */
+#define WIDTH_DEFAULT 80u
+
+struct story { /* a paragraph in the making */
+	const struct ck_look *look;
+	const struct ck_row *row;
+	bool now_known; /* times of this boot */
+	FILE *out;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	char ***picks = state->input;
+	(void)arg;
+	switch (key) {
+	case ARGP_KEY_ARGS:
+		*picks = state->argv + state->next;
+		if (state->argc - state->next > 1)
+			argp_error(state, "one entry or pod at a time");
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which entry or pod?");
+		return EINVAL;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* "for 6m12s", or what else is known */
+static const char *since(const struct story *story, uint64_t at, char *buf)
+{
+	char span[CK_TEXT_SPAN];
+	if (!story->now_known)
+		return strcpy(buf, "since before the last boot");
+	sprintf(buf, "for %s", ck_text_span(ck_look_ago(story->look, at), span));
+	return buf;
+}
+
+/* "in 12s", "any moment" */
+static const char *when(const struct story *story, char *buf)
+{
+	char span[CK_TEXT_SPAN];
+	uint64_t due = story->row->due;
+	if (!due || due <= story->look->now)
+		return strcpy(buf, "any moment");
+	sprintf(buf, "in %s", ck_text_span(due - story->look->now, span));
+	return buf;
+}
+
+/* ---- what it is ------------------------------------------------------------------------------------------------------- */
+
+static void tell_creating(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	char span[48];
+	fprintf(story->out, "has been in the making (CREATING%s) %s", row->flags & CK_ENTRY_LOST ? ", lost" : "",
+		since(story, row->created, span));
+	if (*row->stage)
+		fprintf(story->out, ", at last in stage \"%s\"", row->stage);
+	fprintf(story->out, ".");
+	if (row->flags & CK_ENTRY_LOST)
+		fprintf(story->out, " How that ended is unknown: the call to the runtime ended without an answer.");
+	if (row->flags & CK_ENTRY_RESENT)
+		fprintf(story->out, " The runtime was asked for it a second time.");
+	if (row->flags & CK_ENTRY_ABANDONED)
+		fprintf(story->out, " Nobody may have it any more (%s).", ck_reason_text(row->reason));
+}
+
+static void tell_kept(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	char span[48];
+	fprintf(story->out, "exists and has been kept (KEPT) %s: nobody who asked for it was left to take it.",
+		since(story, row->changed, span));
+	fprintf(story->out, " It is hidden, and %s.",
+		row->flags & CK_ENTRY_TOLD ? "plugins know of it" : "no plugin knows of it");
+}
+
+static void tell_committed(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	char span[48];
+	if (row->origin == CK_ORIGIN_RUNTIME) {
+		fprintf(story->out, "was found in the runtime (COMMITTED) and only taken note of: it is never handed back and "
+				    "never destroyed.");
+		return;
+	}
+	fprintf(story->out, "has belonged to the kubelet (COMMITTED) %s; ", since(story, row->changed, span));
+	fprintf(story->out,
+		row->flags & CK_ENTRY_DELIVERED ? "the answer has arrived." : "whether the answer has arrived is not known.");
+	if (row->flags & CK_ENTRY_ENDED)
+		fprintf(story->out, " It has stopped since, and is never handed back again.");
+}
+
+static void tell_evicting(const struct story *story)
+{
+	static const char *const phases[] = {
+		[CK_PHASE_FIND] = "Its id is not known: the runtime is asked for it by name.",
+		[CK_PHASE_CHECK] = "The runtime is asked whether anything uses it.",
+		[CK_PHASE_STOP] = "Plugins are being told that it stops.",
+		[CK_PHASE_DESTROY] = "The runtime is asked to stop and remove it.",
+		[CK_PHASE_REMOVE] = "It is destroyed; plugins are being told.",
+	};
+	const struct ck_row *row = story->row;
+	char span[48];
+	fprintf(story->out, "has been under eviction (EVICTING) %s", since(story, row->changed, span));
+	if (row->reason)
+		fprintf(story->out, ": %s", ck_reason_text(row->reason));
+	fprintf(story->out, ".");
+	if (row->phase > CK_PHASE_NONE && row->phase <= CK_PHASE_MAX)
+		fprintf(story->out, " %s", phases[row->phase]);
+	if (row->tries)
+		fprintf(story->out, " %" PRIu32 " attempt%s failed, the last with %s.", row->tries, row->tries == 1 ? "" : "s",
+			ck_grpc_name(row->last_grpc));
+}
+
+static void tell_gone(const struct story *story)
+{
+	char span[CK_TEXT_SPAN];
+	if (story->now_known)
+		fprintf(story->out, "was destroyed (GONE) %s ago",
+			ck_text_span(ck_look_ago(story->look, story->row->changed), span));
+	else
+		fprintf(story->out, "was destroyed (GONE) before the last boot");
+	fprintf(story->out, "; its id stays hidden from lists that were begun before.");
+}
+
+static void tell_state(const struct story *story)
+{
+	char span[48];
+	switch (story->row->state) {
+	case CK_STATE_CREATING:
+		tell_creating(story);
+		break;
+	case CK_STATE_KEPT:
+		tell_kept(story);
+		break;
+	case CK_STATE_COMMITTING:
+		fprintf(story->out, "exists and has been on its way to the kubelet (COMMITTING) %s: plugins are being told.",
+			since(story, story->row->changed, span));
+		break;
+	case CK_STATE_COMMITTED:
+		tell_committed(story);
+		break;
+	case CK_STATE_EVICTING:
+		tell_evicting(story);
+		break;
+	case CK_STATE_GONE:
+		tell_gone(story);
+		break;
+	}
+}
+
+/* ---- who asked, what went wrong --------------------------------------------------------------------------------------- */
+
+static void tell_requests(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	char span[CK_TEXT_SPAN];
+	if (!row->requests)
+		return;
+	fprintf(story->out, row->requests == 1 ? " It was asked for once" : " It was asked for %" PRIu32 " times", row->requests);
+	if (story->now_known)
+		fprintf(story->out, "%s %s ago", row->requests == 1 ? "," : ", last",
+			ck_text_span(ck_look_ago(story->look, row->interest), span));
+	fprintf(story->out, ".");
+}
+
+static bool is_trouble(enum ck_what what)
+{
+	return what == CK_WHAT_FAILED || what == CK_WHAT_CONFLICT || what == CK_WHAT_REFUSED || what == CK_WHAT_PLUGIN_ABSENT ||
+	       what == CK_WHAT_ANSWER_LOST || what == CK_WHAT_DUPLICATE || what == CK_WHAT_IN_USE;
+}
+
+/* the last thing that went wrong; failed destroys are in the row itself */
+static void tell_trouble(const struct story *story)
+{
+	const struct ck_dump *dump = story->look->dump;
+	const struct ck_history_row *line = NULL;
+	char span[CK_TEXT_SPAN];
+	for (size_t i = dump->history_n; i-- > 0 && !line;) {
+		if (dump->history[i].entry == story->row->id && is_trouble(dump->history[i].what))
+			line = &dump->history[i];
+	}
+	if (!line)
+		return;
+	fprintf(story->out, " Last trouble");
+	if (ck_look_this_boot(story->look, line->boot))
+		fprintf(story->out, ", %s ago", ck_text_span(ck_look_ago(story->look, line->at), span));
+	fprintf(story->out, ": %s", ck_what_text(line->what));
+	if (line->grpc)
+		fprintf(story->out, ", %s", ck_grpc_name(line->grpc));
+	if (line->detail)
+		fprintf(story->out, ": %s", line->detail);
+	fprintf(story->out, ".");
+}
+
+/* ---- what happens next ------------------------------------------------------------------------------------------------ */
+
+static void tell_next_without_owner(const struct story *story)
+{
+	static const char *const plans[] = {
+		[CK_STATE_CREATING] = "the runtime is then asked what became of it",
+		[CK_STATE_KEPT] = "it is then kept as before, at least for a minute",
+		[CK_STATE_COMMITTING] = "it is then kept, and handed back to who asks again",
+		[CK_STATE_EVICTING] = "destroying it then goes on",
+		[CK_STATE_GONE] = "it is then forgotten",
+	};
+	fprintf(story->out, " Next: nothing until a program owns the database again; %s.", plans[story->row->state]);
+}
+
+static void tell_next(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	char at[48];
+	when(story, at);
+	switch (row->state) {
+	case CK_STATE_CREATING:
+		if (row->flags & CK_ENTRY_ABANDONED)
+			fprintf(story->out, " Next: it is evicted as soon as its end is known.");
+		else if (row->flags & CK_ENTRY_LOST)
+			fprintf(story->out,
+				" Next: the runtime is asked again %s; if it exists, it is as if it had just been finished.", at);
+		else
+			fprintf(story->out, " Next: whoever waits when it is ready gets it at once; if nobody does, it is kept.");
+		if (row->due && !(row->flags & (CK_ENTRY_LOST | CK_ENTRY_ABANDONED)))
+			fprintf(story->out, " Without an answer its outcome counts as unknown %s.", at);
+		break;
+	case CK_STATE_KEPT:
+		fprintf(story->out, " Next: the same request gets it at once;");
+		if (row->due)
+			fprintf(story->out, " if none comes, it is evicted %s.", at);
+		else
+			fprintf(story->out, " somebody asks right now, so it does not expire.");
+		break;
+	case CK_STATE_COMMITTING:
+		fprintf(story->out, " Next: when all have agreed, whoever waits gets it; if one refuses, it is evicted.");
+		break;
+	case CK_STATE_EVICTING:
+		if (row->tries && row->due)
+			fprintf(story->out, " Next: try %" PRIu64 " %s, and so on until the runtime confirms that it is gone.",
+				(uint64_t)row->tries + 1, at);
+		else
+			fprintf(story->out, " Next: a request for the same waits until it is gone, and is made anew then.");
+		break;
+	case CK_STATE_GONE:
+		fprintf(story->out, " Next: it is forgotten %s.", at);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- what to do ------------------------------------------------------------------------------------------------------- */
+
+static void tell_hint(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	uint64_t age = story->now_known ? ck_look_ago(story->look, row->created) : 0;
+	if (row->state != CK_STATE_COMMITTED && !story->look->dump->owner_alive)
+		fprintf(story->out, "start the program that owned '%s'.", ck_cli.state_dir);
+	else if (row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST)
+		fprintf(story->out, "look whether the runtime runs and answers.");
+	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION && strstr(row->stage, "network"))
+		fprintf(story->out, "look at the CNI plugin: this stage waits for it.");
+	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION)
+		fprintf(story->out, "look at what the runtime waits for: network plugin, image storage, disk.");
+	else if (row->state == CK_STATE_EVICTING && row->tries >= STUBBORN)
+		fprintf(story->out,
+			"look into the runtime's log for why it cannot remove it. If you know that it is gone, 'crikeep evict "
+			"--release %" PRIu64 "' forgets it unconfirmed.",
+			row->id);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+
+static char *tell(const struct ck_look *look, const struct ck_row *row, void (*part)(const struct story *story))
+{
+	char *text = NULL;
+	size_t len;
+	struct story story = { look, row, ck_look_this_boot(look, row->boot), open_memstream(&text, &len) };
+	if (!story.out)
+		ck_print_nomem();
+	part(&story);
+	if (fclose(story.out))
+		ck_print_nomem();
+	return text;
+}
+
+static void tell_all(const struct story *story)
+{
+	const struct ck_row *row = story->row;
+	const struct ck_key *key = row->key;
+	bool container = key->kind == CK_CONTAINER;
+	fprintf(story->out, "Entry %" PRIu64 ": %s %s/%s%s%s, attempt %" PRIu32, row->id, ck_kind_word(key->kind),
+		key->pod_namespace, key->pod_name, container ? "/" : "", key->container, key->attempt);
+	if (row->made)
+		fprintf(story->out, ", id %.13s", row->made->id);
+	fprintf(story->out, ", ");
+	tell_state(story);
+	tell_requests(story);
+	tell_trouble(story);
+	if (row->state == CK_STATE_COMMITTED)
+		return;
+	if (!story->now_known && row->state != CK_STATE_GONE)
+		fprintf(story->out,
+			" Next: it is evicted as soon as a program opens the database, because no sandbox outlives a boot.");
+	else if (story->look->dump->owner_alive)
+		tell_next(story);
+	else
+		tell_next_without_owner(story);
+}
+
+static void tell_owner(const struct story *story)
+{
+	const struct ck_dump *dump = story->look->dump;
+	fprintf(story->out, dump->owner_alive ? "The database has a living owner" : "Nobody owns the database now");
+	if (dump->owner_pid)
+		fprintf(story->out, dump->owner_alive ? ", process %ld" : "; the last owner was process %ld", dump->owner_pid);
+	fprintf(story->out, ".");
+}
+
+static void explain_to_people(const struct ck_look *look, const struct ck_row *row, bool last)
+{
+	size_t width = ck_print_width(stdout);
+	width = width && width < WIDTH_DEFAULT ? width : WIDTH_DEFAULT;
+	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint), *advice = NULL;
+	ck_print_folded(stdout, text, 0, width);
+	if (*hint && asprintf(&advice, "Hint: %s", hint) < 0) {
+		advice = NULL;
+		ck_print_nomem();
+	}
+	if (advice)
+		ck_print_folded(stdout, advice, 2, width);
+	putchar('\n');
+	if (last) {
+		CK_AUTO_FREE char *owner = tell(look, row, tell_owner);
+		ck_print_folded(stdout, owner, 0, width);
+	}
+}
+
+static struct json_object *explain_to_machines(const struct ck_look *look, const struct ck_row *row)
+{
+	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint);
+	struct json_object *object = ck_row_tree(look, row, false);
+	ck_tree_put_text(object, "text", text);
+	ck_tree_put_text(object, "hint", *hint ? hint : NULL);
+	ck_tree_put_bool(object, "owner_alive", look->dump->owner_alive);
+	if (look->dump->owner_pid)
+		ck_tree_put_int(object, "owner_pid", look->dump->owner_pid);
+	else
+		ck_tree_put(object, "owner_pid", NULL);
+	return object;
+}
+
+int ck_cmd_explain(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.parser = parse,
+		.args_doc = "ENTRY|POD",
+		.doc = "Tell in plain words what is going on with an entry, or with every entry of a pod: what it is and "
+		       "since when, how often it was asked for, what went wrong, what happens next and when, and what could "
+		       "help."
+		       "\v"
+		       "Exit status 0 if there is such an entry, 1 if not.\n"
+		       "\n"
+		       "Examples:\n"
+		       "  crikeep explain web-7d9f\n"
+		       "  crikeep explain prod/web-7d9f\n"
+		       "  crikeep explain 12",
+		.children = children,
+	};
+	char **picks = NULL;
+	struct ck_look look;
+	struct ck_picked picked = { 0 };
+	if (argp_parse(&argp, argc, argv, 0, NULL, &picks))
+		return CK_EXIT_TROUBLE;
+	int r = ck_look_take(&look, CK_DUMP_ROWS | CK_DUMP_HISTORY);
+	if (r == CK_EXIT_YES)
+		r = ck_look_pick(&look, picks[0], &picked);
+	if (r == CK_EXIT_YES) {
+		bool people = ck_cli.output == CK_OUTPUT_TABLE;
+		struct json_object *array = people ? NULL : ck_tree_array();
+		for (size_t i = 0; i < look.dump->rows_n; i++) {
+			if (!picked.match[i])
+				continue;
+			if (people)
+				explain_to_people(&look, &look.dump->rows[i], !--picked.n);
+			else
+				ck_tree_add(array, explain_to_machines(&look, &look.dump->rows[i]));
+		}
+		if (array)
+			ck_tree_print(stdout, ck_cli.output, array);
+	}
+	free(picked.match);
+	ck_look_fini(&look);
+	return r;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crikeep stats: how much of everything. crikeep check: is the database sound? */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+#include "src/cli/look.h"
+#include "src/cli/row.h"
+#include "src/cli/text.h"
+
+static error_t parse_nothing(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	argp_error(state, "'%s' is too much", arg);
+	return EINVAL;
+}
+
+/* ---- stats ------------------------------------------------------------------------------------------------------------ */
+
+static const struct counter {
+	const char *name, *what;
+	size_t at;
+} counters[] = {
+#define COUNTER(name, what) { #name, what, offsetof(struct ck_counters, name) },
+	CK_COUNTERS(COUNTER)
+#undef COUNTER
+};
+
+struct stats {
+	size_t by_state[CK_STATE_MAX + 1];
+	size_t by_kind[CK_CONTAINER + 1];
+	size_t lost, retried;  /* CREATING without a known end; EVICTING after a failed try */
+	int64_t database, wal; /* bytes; -1: no such file */
+};
+
+static int64_t file_size(const char *name)
+{
+	CK_AUTO_FREE char *path = NULL;
+	struct stat st;
+	if (asprintf(&path, "%s/%s", ck_cli.state_dir, name) < 0) {
+		path = NULL;
+		ck_print_nomem();
+	}
+	return stat(path, &st) < 0 ? -1 : (int64_t)st.st_size; /* never open them: a close would drop SQLite's locks */
+}
+
+static void count(const struct ck_dump *dump, struct stats *stats)
+{
+	*stats = (struct stats){ .database = file_size("crikeep.db"), .wal = file_size("crikeep.db-wal") };
+	for (size_t i = 0; i < dump->rows_n; i++) {
+		const struct ck_row *row = &dump->rows[i];
+		stats->by_state[row->state]++;
+		stats->by_kind[row->key->kind]++;
+		stats->lost += row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST;
+		stats->retried += row->state == CK_STATE_EVICTING && row->tries;
+	}
+}
+
+static uint64_t counter_value(const struct ck_dump *dump, const struct counter *counter)
+{
+	uint64_t value;
+	memcpy(&value, (const char *)&dump->counters + counter->at, sizeof(value));
+	return value;
+}
+
+static const char *lower(const char *s, char *buf, size_t size)
+{
+	size_t n = 0;
+	for (; s[n] && n + 1 < size; n++)
+		buf[n] = (char)(s[n] >= 'A' && s[n] <= 'Z' ? s[n] - 'A' + 'a' : s[n]);
+	buf[n] = '\0';
+	return buf;
+}
+
+static const char *size_or_none(int64_t bytes, char *buf)
+{
+	return bytes < 0 ? "none" : ck_text_size((uint64_t)bytes, buf);
+}
+
+static void print_people(const struct ck_dump *dump, const struct stats *stats)
+{
+	char name[16], size[CK_TEXT_SPAN], wal[CK_TEXT_SPAN];
+	ck_print_line(stdout, "state directory  %s", ck_cli.state_dir);
+	printf("owner            %s", dump->owner_alive ? "" : "none now");
+	if (dump->owner_pid)
+		printf(dump->owner_alive ? "process %ld" : "; the last was process %ld", dump->owner_pid);
+	else if (dump->owner_alive)
+		printf("unknown process");
+	putchar('\n');
+	ck_print_line(stdout, "database         %s, WAL %s, schema %d", size_or_none(stats->database, size),
+		      size_or_none(stats->wal, wal), dump->schema);
+	printf("\nentries\n");
+	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++) {
+		printf("  %-17s %10zu", lower(ck_state_name((enum ck_state)s), name, sizeof(name)), stats->by_state[s]);
+		if (s == CK_STATE_CREATING && stats->lost)
+			printf("  %zu of them lost", stats->lost);
+		if (s == CK_STATE_EVICTING && stats->retried)
+			printf("  %zu of them tried in vain so far", stats->retried);
+		putchar('\n');
+	}
+	printf("\ncounters\n");
+	for (size_t i = 0; i < CK_COUNT(counters); i++)
+		printf("  %-17s %10" PRIu64 "  %s\n", counters[i].name, counter_value(dump, &counters[i]), counters[i].what);
+}
+
+static struct json_object *stats_tree(const struct ck_dump *dump, const struct stats *stats)
+{
+	char name[16];
+	struct json_object *tree = ck_tree_object(), *entries = ck_tree_object(), *values = ck_tree_object();
+	ck_tree_put_text(tree, "state_dir", ck_cli.state_dir);
+	ck_tree_put_bool(tree, "owner_alive", dump->owner_alive);
+	if (dump->owner_pid)
+		ck_tree_put_int(tree, "owner_pid", dump->owner_pid);
+	else
+		ck_tree_put(tree, "owner_pid", NULL);
+	ck_tree_put_int(tree, "schema", dump->schema);
+	ck_tree_put_int(tree, "database_bytes", stats->database < 0 ? 0 : stats->database);
+	ck_tree_put_int(tree, "wal_bytes", stats->wal < 0 ? 0 : stats->wal);
+	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++)
+		ck_tree_put_count(entries, lower(ck_state_name((enum ck_state)s), name, sizeof(name)), stats->by_state[s]);
+	ck_tree_put_count(entries, "lost", stats->lost);
+	ck_tree_put_count(entries, "retried", stats->retried);
+	ck_tree_put(tree, "entries", entries);
+	for (size_t i = 0; i < CK_COUNT(counters); i++)
+		ck_tree_put_count(values, counters[i].name, counter_value(dump, &counters[i]));
+	ck_tree_put(tree, "counters", values);
+	return tree;
+}
+
+int ck_cmd_stats(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.parser = parse_nothing,
+		.doc = "Show who owns the database, how large it is, how many entries are in which state, and what has been "
+		       "counted since the database was made."
+		       "\v"
+		       "Examples:\n"
+		       "  crikeep stats\n"
+		       "  crikeep stats -o json",
+		.children = children,
+	};
+	struct ck_look look;
+	struct stats stats;
+	if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
+		return CK_EXIT_TROUBLE;
+	int r = ck_look_take(&look, CK_DUMP_ROWS | CK_DUMP_COUNTERS);
+	if (r == CK_EXIT_YES) {
+		count(look.dump, &stats);
+		if (ck_cli.output == CK_OUTPUT_TABLE)
+			print_people(look.dump, &stats);
+		else
+			ck_tree_print(stdout, ck_cli.output, stats_tree(look.dump, &stats));
+	}
+	ck_look_fini(&look);
+	return r;
+}
+
+/* ---- check ------------------------------------------------------------------------------------------------------------ */
+
+static void add_finding(const char *finding, void *userdata)
+{
+	if (ck_cli.output == CK_OUTPUT_TABLE) {
+		ck_print_line(stdout, "%s", finding);
+		return;
+	}
+	struct json_object *object = ck_tree_object();
+	ck_tree_put_text(object, "finding", finding);
+	ck_tree_add(userdata, object);
+}
+
+int ck_cmd_check(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.parser = parse_nothing,
+		.doc = "Check the database: SQLite's own integrity check, the schema, every row, and what must hold between "
+		       "rows. Prints each finding; exit status 1 if there is any. Nothing is repaired: the owner sets a "
+		       "damaged database aside itself."
+		       "\v"
+		       "Examples:\n"
+		       "  crikeep check\n"
+		       "  crikeep check --state-dir /var/lib/crikeep -o json",
+		.children = children,
+	};
+	struct ck_error err = { 0 };
+	if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
+		return CK_EXIT_TROUBLE;
+	bool tree = ck_cli.output != CK_OUTPUT_TABLE;
+	struct json_object *findings = tree ? ck_tree_array() : NULL;
+	int r = ck_dump_check(ck_cli.state_dir, add_finding, findings, &err);
+	if (r < 0)
+		ck_look_complain(r, &err);
+	else if (tree)
+		ck_tree_print(stdout, ck_cli.output, findings);
+	else if (r == 0)
+		printf("sound\n");
+	if (r < 0 && tree)
+		json_object_put(findings);
+	return r < 0 ? CK_EXIT_TROUBLE : r ? CK_EXIT_NO : CK_EXIT_YES;
+}

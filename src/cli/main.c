@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crikeep: the command table, the way in and the way out. */
+#include <errno.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+#include "src/cli/text.h"
+
+#define NAME_LONGEST 16u /* of a command; an argument longer than that is no misspelt one */
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{ "list", ck_cmd_list, "what is being made, kept, handed over or evicted (also: ls)" },
+	{ "show", ck_cmd_show, "everything an entry holds" },
+	{ "explain", ck_cmd_explain, "what is going on with a pod or an entry, in plain words" },
+	{ "history", ck_cmd_history, "what happened, line by line" },
+	{ "stats", ck_cmd_stats, "counters, entries by state, sizes" },
+	{ "evict", ck_cmd_evict, "ask the owner to give up an entry" },
+	{ "check", ck_cmd_check, "is the database sound?" },
+	{ "compare", ck_cmd_compare, "would one request be taken for a repetition of another?" },
+	{ "simulate", ck_cmd_simulate, "a slow node in virtual time, with and without the cache" },
+};
+
+/* ---- commands --------------------------------------------------------------------------------------------------------- */
+
+/* Levenshtein's distance: letters to add, drop or change; two that changed places count as one slip, as in "lsit" */
+static size_t distance(const char *a, const char *b)
+{
+	size_t rows[3][NAME_LONGEST + 1], *before = rows[0], *above = rows[1], *row = rows[2];
+	size_t n = strlen(b);
+	for (size_t j = 0; j <= n; j++)
+		above[j] = j;
+	for (size_t i = 1; i <= strlen(a); i++) {
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+			if (above[j] + 1 < best)
+				best = above[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+				best = before[j - 2] + 1;
+			row[j] = best;
+		}
+		size_t *oldest = before;
+		before = above;
+		above = row;
+		row = oldest;
+	}
+	return above[n];
+}
+
+static const struct command *nearest(const char *name)
+{
+	const struct command *best = NULL;
+	size_t least = 3; /* more than two slips make another word */
+	if (strlen(name) > NAME_LONGEST)
+		return NULL;
+	for (size_t i = 0; i < CK_COUNT(commands); i++) {
+		size_t d = distance(name, commands[i].name);
+		if (d < least) {
+			least = d;
+			best = &commands[i];
+		}
+	}
+	return best;
+}
+
+static const struct command *find_command(const char *name)
+{
+	if (strcmp(name, "ls") == 0)
+		name = "list";
+	for (size_t i = 0; i < CK_COUNT(commands); i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static int run(int argc, char **argv)
+{
+	static char help[] = "--help", title[sizeof("crikeep ") + NAME_LONGEST];
+	char *help_argv[] = { NULL, help, NULL };
+	const char *name = argv[0];
+	if (strcmp(name, "help") == 0 && argc > 1) { /* crikeep help list */
+		name = argv[1];
+		argc = 2;
+		argv = help_argv;
+	}
+	const struct command *command = find_command(name);
+	if (!command) {
+		const struct command *near = nearest(name);
+		if (near)
+			ck_cli_error("no command '%s'; did you mean '%s'?", name, near->name);
+		else
+			ck_cli_error("no command '%s'; 'crikeep --help' lists them", name);
+		return CK_EXIT_TROUBLE;
+	}
+	snprintf(title, sizeof(title), "crikeep %s", command->name);
+	argv[0] = title;
+	return command->run(argc, argv);
+}
+
+static error_t parse_main(int key, char *arg, struct argp_state *state)
+{
+	int *first = state->input;
+	switch (key) {
+	case ARGP_KEY_ARG: /* the command: what follows is its own */
+		if (strcmp(arg, "help") == 0 && state->next == state->argc)
+			argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		*first = state->next - 1;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which command?");
+		return EINVAL;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* the list of commands, from their table */
+static char *main_help(int key, const char *text, void *input)
+{
+	(void)input;
+	if (key != ARGP_KEY_HELP_PRE_DOC)
+		return (char *)text;
+	char *all = NULL;
+	size_t len;
+	FILE *out = open_memstream(&all, &len);
+	if (!out)
+		ck_print_nomem();
+	fprintf(out, "%s\n\nCommands:\n", text);
+	for (size_t i = 0; i < CK_COUNT(commands); i++)
+		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].what);
+	fputs("\n'crikeep COMMAND --help' tells more of each.\n", out);
+	if (fclose(out))
+		ck_print_nomem();
+	return all;
+}
+
+/* ---- the way in and out ----------------------------------------------------------------------------------------------- */
+
+/* Only the last write leaves its errno; that nobody reads a pipe any more can be asked for later. */
+static bool nobody_reads(int last_errno)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+	return last_errno == EPIPE || (poll(&out, 1, 0) > 0 && out.revents & POLLERR);
+}
+
+/* At exit, --help included: output that did not arrive is trouble, told to those who still listen. */
+static void close_stdout(void)
+{
+	errno = 0;
+	bool failed = fflush(stdout) || ferror(stdout);
+	int e = errno;
+	bool pipe_broken = failed && nobody_reads(e);
+	errno = 0;
+	if (fclose(stdout) && !failed) { /* a network file system tells only now */
+		failed = true;
+		e = errno;
+	}
+	if (failed && !pipe_broken)
+		ck_cli_error("cannot write the output%s%s", e ? ": " : "", e ? strerror(e) : "");
+	if (failed)
+		_exit(CK_EXIT_TROUBLE);
+}
+
+static void print_version(FILE *out, struct argp_state *state)
+{
+	(void)state;
+	fprintf(out, "crikeep %s\n", ck_version());
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.parser = parse_main,
+		.args_doc = "COMMAND [ARGUMENT...]",
+		.doc = "Look into the cache of late results that libcrikeep keeps for the kubelet, and manage it."
+		       "\v"
+		       "Exit status: 0 yes, 1 no or not found, 2 usage or environment.\n"
+		       "\n"
+		       "Examples:\n"
+		       "  crikeep list\n"
+		       "  crikeep explain prod/web-7d9f\n"
+		       "  crikeep --state-dir /var/lib/crikeep history --since 10m",
+		.children = children,
+		.help_filter = main_help,
+	};
+	static char name[] = "crikeep";
+	const char *dir = getenv("CRIKEEP_STATE_DIR");
+	int first = 0;
+
+	setlocale(LC_ALL, "");
+	setlocale(LC_NUMERIC, "C"); /* JSON and SVG know no decimal comma */
+	signal(SIGPIPE, SIG_IGN); /* so that close_stdout() meets EPIPE */
+	atexit(close_stdout);
+	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* so that Examples end every help text, not far from the prompt */
+	argp_err_exit_status = CK_EXIT_TROUBLE;
+	argp_program_version_hook = print_version;
+	if (dir && *dir)
+		ck_cli.state_dir = dir;
+	if (argc > 0)
+		argv[0] = name; /* however it was started, this is what messages begin with */
+	error_t e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &first);
+	if (e) {
+		ck_cli_error("%s", strerror(e));
+		return CK_EXIT_TROUBLE;
+	}
+	return run(argc - first, argv + first);
+}

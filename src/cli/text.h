@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_CLI_TEXT_H
+#define CK_CLI_TEXT_H
+/*
+ * Text for people. What comes from the database is untrusted: a pod's name may hold terminal sequences, newlines or bytes that
+ * are no text at all. Nothing reaches a terminal that has not passed through ck_text_clean().
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CK_TEXT_SPAN 24u /* room for a span, a size or a time */
+
+/* ck_text_next - the length of the UTF-8 character at @s and which one it is; 0: these bytes are none */
+size_t ck_text_next(const char *s, uint32_t *ret_char);
+/* ck_text_unsafe - may this character not be shown as it is? Controls, and what turns, hides or joins its neighbours */
+bool ck_text_unsafe(uint32_t c);
+/* ck_text_clean - a copy to show: unsafe characters and bad bytes as \xNN; in a locale without UTF-8 all but ASCII. Free it. */
+char *ck_text_clean(const char *s);
+/* ck_text_valid - a copy with U+FFFD for each bad byte, all else as it was: for JSON and YAML, which escape it. Free it. */
+char *ck_text_valid(const char *s);
+/* ck_text_width - the columns clean text takes */
+size_t ck_text_width(const char *s);
+
+/* ck_text_span - "<1s", "12s", "6m12s", "3h4m", "2d3h". Return: @buf (CK_TEXT_SPAN bytes), as do the next three */
+const char *ck_text_span(uint64_t ns, char *buf);
+/* ck_text_size - "512 B", "4.0 KiB", "157 MiB" */
+const char *ck_text_size(uint64_t bytes, char *buf);
+/* ck_text_time - RFC 3339, UTC: "2024-05-01T14:07:10Z"; "" for a year of other than four digits */
+const char *ck_text_time(int64_t seconds, char *buf);
+/* ck_text_clock - local time as a table shows it: "14:07:10", and with another day than @now "May 01 14:07" */
+const char *ck_text_clock(int64_t seconds, int64_t now, char *buf);
+/* ck_text_parse_span - "30s", "1h30m", "2.5s", "250ms", "2d": units d h m s ms, largest first. false: not a span */
+bool ck_text_parse_span(const char *s, uint64_t *ret_ns);
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * usage: make-db DIR SCENE [hold|serve] - fill a state directory as its owner would, for the tests of crikeep(1)
+ *
+ * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and pods that are alike), empty.
+ * Without a third word the owner ends; hold: it says "ready" and lives until it is killed; serve: it also answers wishes, like
+ * an owner whose runtime confirms each destroy, but for entries whose container is named "stubborn" or "used".
+ *
+ * Times are given as spans before and after now, chosen so that they have as many digits 25 seconds later.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/store.h"
+#include "cache/wish.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+
+#define S        CK_NS_PER_S
+#define ROWS_MAX 32
+
+static struct ck_store *store;
+static struct ck_row rows[ROWS_MAX];
+static size_t rows_n;
+static uint64_t now;
+static char boot[37];
+
+struct plan { /* what differs from a plain sandbox */
+	const char *namespace, *pod, *sandbox, *container; /* the latter two: of a container */
+	uint32_t attempt;
+	enum ck_state state;
+	unsigned flags;
+	enum ck_reason reason;
+	enum ck_phase phase;
+	const char *stage, *id, *told;
+	uint32_t requests, tries;
+	int grpc;
+	unsigned age, due; /* seconds */
+	bool imported, other_boot;
+	const char *request; /* file to take a fingerprint of */
+};
+
+#define ID_API "9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0deffff"
+#define ID_TWO "9f3b0000c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0deffff"
+#define ID_APP "77aa4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0deffff"
+#define ID_OLD "c0ffee21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0deffff"
+
+static const struct plan states[] = {
+	{ .namespace = "prod", .pod = "web-7d9f", .state = CK_STATE_CREATING, .stage = "sandbox network creation",
+	  .requests = 4, .age = 20, .due = 582 },
+	{ .namespace = "prod", .pod = "api-0", .state = CK_STATE_KEPT, .id = ID_API, .requests = 2, .age = 30,
+	  .due = 582, .request = "001-RunPodSandbox-api.bin" },
+	{ .namespace = "prod", .pod = "db-0", .state = CK_STATE_COMMITTED, .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED,
+	  .id = "db00000000000000", .told = "10-net 20-audit", .requests = 1, .age = 30 },
+	{ .namespace = "prod", .pod = "db-0", .sandbox = "db00000000000000", .container = "app",
+	  .state = CK_STATE_KEPT, .flags = CK_ENTRY_TOLD, .id = ID_APP, .told = "10-net", .requests = 3, .age = 25,
+	  .due = 572 },
+	{ .namespace = "prod", .pod = "db-0", .sandbox = "db00000000000000", .container = "stubborn", .attempt = 1,
+	  .state = CK_STATE_EVICTING, .flags = CK_ENTRY_ABANDONED, .reason = CK_REASON_ATTEMPT,
+	  .phase = CK_PHASE_DESTROY, .id = "e000000000000001", .requests = 2, .tries = 3, .grpc = CK_GRPC_UNAVAILABLE,
+	  .age = 31, .due = 42 },
+	{ .namespace = "prod", .pod = "db-0", .sandbox = "db00000000000000", .container = "used",
+	  .state = CK_STATE_CREATING, .flags = CK_ENTRY_LOST, .requests = 2, .age = 32, .due = 45 },
+	{ .namespace = "prod", .pod = "job-x", .state = CK_STATE_COMMITTING, .flags = CK_ENTRY_TOLD,
+	  .id = "0b0b0b0b0b0b0b0b", .told = "10-net", .requests = 1, .age = 15 },
+	{ .namespace = "prod", .pod = "old", .state = CK_STATE_GONE, .reason = CK_REASON_TTL, .id = ID_OLD,
+	  .requests = 1, .age = 33, .due = 48 },
+	{ .namespace = "kube-system", .pod = "dns", .state = CK_STATE_COMMITTED, .id = "d000000000000001", .age = 31,
+	  .imported = true },
+	{ .namespace = "prod", .pod = "past", .state = CK_STATE_KEPT, .id = "ab00000000000001", .requests = 1,
+	  .age = 31, .due = 99, .other_boot = true },
+	{ .namespace = "prod", .pod = "job-y", .state = CK_STATE_COMMITTED,
+	  .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED | CK_ENTRY_ENDED, .id = "1e00000000000001", .told = "10-net",
+	  .requests = 1, .age = 34 },
+};
+
+static const struct plan hostile[] = {
+	{ .namespace = "pr\nod", .pod = "\x1b]0;owned\a\x1b[2J", .state = CK_STATE_CREATING,
+	  .stage = "\x1b[31mred\x7f", .age = 20 },
+	{ .namespace = "\xff\xfe\xc0\xaf", .pod = "\xe2\x80\xaegnp.exe\xc2\x9b" "31m",
+	  .state = CK_STATE_KEPT, .id = "\x1b[1mid", .age = 20, .due = 582, .told = "10-\x1b[5m" },
+	{ .namespace = "true", .pod = "1e3", .sandbox = "null", .container = "-n %s%n \"quoted\" \\x41",
+	  .state = CK_STATE_KEPT, .id = "0x10", .age = 20, .due = 582 },
+};
+
+static const struct plan twins[] = {
+	{ .namespace = "prod", .pod = "web", .state = CK_STATE_KEPT, .id = ID_API, .age = 20, .due = 582 },
+	{ .namespace = "test", .pod = "web", .state = CK_STATE_KEPT, .id = ID_TWO, .age = 20, .due = 582 },
+	{ .namespace = "prod", .pod = "9f3", .state = CK_STATE_KEPT, .id = "aaaa", .age = 20, .due = 582 },
+	{ .namespace = "prod", .pod = "one", .state = CK_STATE_KEPT, .id = "aaaabbbb", .age = 20, .due = 582 },
+	{ .namespace = "prod", .pod = "two", .state = CK_STATE_KEPT, .id = "1dcba", .age = 20, .due = 582 },
+};
+
+static void must(int r, const struct ck_error *err, const char *what)
+{
+	if (r >= 0)
+		return;
+	fprintf(stderr, "make-db: %s: %s\n", what, err->text);
+	exit(1);
+}
+
+static uint64_t boottime(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * S + (uint64_t)t.tv_nsec;
+}
+
+/* a machine that has just booted: no time lies before that */
+static uint64_t ago(unsigned seconds)
+{
+	return now > seconds * S ? now - seconds * S : 1;
+}
+
+static void fingerprint(struct ck_row *row, const char *file)
+{
+	static unsigned char bytes[65536];
+	char path[4096];
+	struct ck_fingerprint *fp;
+	struct ck_error err;
+	snprintf(path, sizeof(path), "%s/kubelet-retries/%s", getenv("CK_TEST_DATA"), file);
+	FILE *f = fopen(path, "rb");
+	if (!f) {
+		perror(path);
+		exit(1);
+	}
+	size_t len = fread(bytes, 1, sizeof(bytes), f);
+	fclose(f);
+	must(ck_fingerprint_make(ck_store_key(store), row->key->kind, bytes, len, &fp, &err), &err, "fingerprint");
+	must(ck_record_make(fp, &row->record, &err), &err, "record");
+	ck_fingerprint_free(fp);
+}
+
+static void note(const struct ck_row *row, enum ck_what what, enum ck_state from, enum ck_state to, int grpc, const char *detail)
+{
+	struct ck_error err;
+	must(ck_store_note(store, row, what, from, to, ago(12), grpc, detail, &err), &err, "note");
+}
+
+static void add(const struct plan *plan)
+{
+	struct ck_row *row = &rows[rows_n++];
+	struct ck_object object = { .size = sizeof(object),
+				    .kind = plan->container ? CK_CONTAINER : CK_SANDBOX,
+				    .pod_namespace = plan->namespace,
+				    .pod_name = plan->pod,
+				    .pod_uid = plan->pod,
+				    .sandbox_id = plan->sandbox,
+				    .container_name = plan->container,
+				    .attempt = plan->attempt };
+	struct ck_error err;
+	must(ck_key_from_object(&object, &row->key, &err), &err, "key");
+	row->id = ck_store_next_id(store);
+	row->state = plan->state;
+	row->flags = plan->flags;
+	row->reason = plan->reason;
+	row->phase = plan->phase;
+	row->origin = plan->imported ? CK_ORIGIN_RUNTIME : CK_ORIGIN_CACHE;
+	if (plan->stage)
+		strcpy(row->stage, plan->stage);
+	row->made = plan->id ? ck_made_new(plan->id, NULL, 0) : NULL;
+	row->told = ck_strdup(plan->told);
+	row->requests = plan->requests;
+	row->tries = plan->tries;
+	row->last_grpc = plan->grpc;
+	row->created = row->changed = row->interest = ago(plan->age);
+	row->existed = plan->id ? row->created : 0;
+	row->due = plan->due ? now + plan->due * S : 0;
+	strcpy(row->boot, plan->other_boot ? "00000000-0000-0000-0000-000000000000" : boot);
+	if (plan->request)
+		fingerprint(row, plan->request);
+	must(ck_store_insert(store, row, &err), &err, "insert");
+	note(row, CK_WHAT_MOVED, 0, plan->imported ? CK_STATE_COMMITTED : CK_STATE_CREATING, 0, NULL);
+	if (plan->state == CK_STATE_KEPT)
+		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 0, NULL);
+	if (plan->tries)
+		note(row, CK_WHAT_DESTROY_FAILED, 0, 0, plan->grpc, NULL);
+	if (plan->flags & CK_ENTRY_LOST)
+		note(row, CK_WHAT_LOST, 0, 0, CK_GRPC_DEADLINE_EXCEEDED, NULL);
+	if (plan->told && plan->state == CK_STATE_KEPT)
+		note(row, CK_WHAT_ANSWER_LOST, 0, 0, 0, "\x1b[7mthe stream\nended");
+}
+
+static void update(struct ck_row *row, enum ck_state to)
+{
+	struct ck_error err;
+	note(row, CK_WHAT_MOVED, row->state, to, 0, NULL);
+	row->state = to;
+	must(ck_store_update(store, row, &err), &err, "update");
+}
+
+static bool named(const struct ck_row *row, const char *container)
+{
+	return strcmp(row->key->container, container) == 0;
+}
+
+static void obey(struct ck_row *row, const struct ck_wish *wish, struct ck_wish_answer *answer)
+{
+	answer->done = true;
+	row->reason = CK_REASON_ADMIN;
+	if (wish->verb == CK_WISH_RELEASE) {
+		note(row, CK_WHAT_RELEASED, 0, 0, 0, NULL);
+		update(row, CK_STATE_GONE);
+		strcpy(answer->text, "released");
+		return;
+	}
+	strcpy(answer->text, "eviction begun");
+	if (row->state != CK_STATE_EVICTING)
+		update(row, CK_STATE_EVICTING);
+	if (named(row, "used")) {
+		row->made = ck_made_new("5ed0", NULL, 0);
+		update(row, CK_STATE_COMMITTED);
+	} else if (!named(row, "stubborn")) {
+		update(row, CK_STATE_GONE);
+	}
+}
+
+static void serve(const char *dir)
+{
+	struct ck_wishes *wishes;
+	struct ck_wish wish;
+	struct ck_error err;
+	must(ck_wishes_open(dir, &wishes, &err), &err, "wishes");
+	struct pollfd p = { .fd = ck_wishes_fd(wishes), .events = POLLIN };
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		while (ck_wishes_take(wishes, &wish)) {
+			struct ck_wish_answer answer = { .text = "no such entry" };
+			now = boottime();
+			must(ck_store_begin(store, &err), &err, "begin");
+			for (size_t i = 0; i < rows_n; i++) {
+				if (rows[i].id == wish.entry)
+					obey(&rows[i], &wish, &answer);
+			}
+			must(ck_store_commit(store, &err), &err, "commit");
+			ck_wishes_answer(wishes, &wish, &answer);
+		}
+		poll(&p, 1, -1);
+	}
+}
+
+static void fill(const char *scene)
+{
+	static const struct {
+		const char *name;
+		const struct plan *plans;
+		size_t n;
+	} scenes[] = { { "states", states, CK_COUNT(states) },
+		       { "hostile", hostile, CK_COUNT(hostile) },
+		       { "twins", twins, CK_COUNT(twins) },
+		       { "empty", NULL, 0 } };
+	struct ck_error err;
+	must(ck_store_begin(store, &err), &err, "begin");
+	for (size_t i = 0; i < CK_COUNT(scenes); i++) {
+		for (size_t j = 0; strcmp(scenes[i].name, scene) == 0 && j < scenes[i].n; j++)
+			add(&scenes[i].plans[j]);
+	}
+	struct ck_counters counters = { .requests = 17, .created = 11, .kept = 4, .handed_back = 1 };
+	must(ck_store_counters(store, &counters, &err), &err, "counters");
+	must(ck_store_commit(store, &err), &err, "commit");
+}
+
+int main(int argc, char **argv)
+{
+	struct ck_store_opened opened;
+	struct ck_error err;
+	if (argc < 3)
+		return 2;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+	if (!f || !fgets(boot, sizeof(boot), f))
+		return 1;
+	fclose(f);
+	now = boottime();
+	must(ck_store_open(argv[1], &store, &opened, &err), &err, "open");
+	fill(argv[2]);
+	if (argc > 3 && strcmp(argv[3], "serve") == 0)
+		serve(argv[1]);
+	if (argc > 3 && strcmp(argv[3], "hold") == 0) {
+		puts("ready");
+		fflush(stdout);
+		for (;;)
+			pause();
+	}
+	ck_store_close(store);
+	for (size_t i = 0; i < rows_n; i++)
+		ck_row_fini(&rows[i]);
+	return 0;
+}

@@ -1,0 +1,348 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# crikeep(1) against databases that make-db wrote: with the owner up, down and killed, with hostile rows, and with output that
+# cannot be written. Golden output lies in golden/; CK_TEST_GOLDEN=write makes it anew: look at the difference before you keep it.
+# What changes from run to run is filtered: spans of two digits of seconds (make-db chooses such), times, and process ids.
+#
+# shellcheck disable=SC2015,SC2086,SC2094,SC2317 # A && B || C is meant; words are split on purpose; functions are called by check
+set -u
+
+src=${CK_TEST_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+build=${CK_TEST_BUILDDIR:-$src}
+crikeep=$build/crikeep make_db=$build/tests/prog/make-db read_tree=$build/tests/prog/read-tree
+golden=$src/tests/prog/golden
+export CK_TEST_DATA=${CK_TEST_DATA:-$src/tests/data} LC_ALL=C.UTF-8 TZ=UTC
+work=$(mktemp -d "${TMPDIR:-/tmp}/cli.XXXXXX") || exit 99
+dir=$work/state owner='' failed=0
+export CRIKEEP_STATE_DIR=$dir
+trap 'stop_owner; rm -rf "$work"' EXIT
+
+ok() { echo "ok - $1"; }
+not_ok() {
+	echo "not ok - $1"
+	failed=1
+	shift
+	[ $# = 0 ] || printf '%s\n' "$@" | sed 's/^/    /'
+}
+check() { # check NAME COMMAND...: the command succeeds
+	local name=$1
+	shift
+	if "$@" >"$work/said" 2>&1; then ok "$name"; else not_ok "$name" "$(cat "$work/said")"; fi
+}
+
+filter() {
+	sed -E -e 's/[0-9]{2}s\b/NNs/g' \
+		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/' \
+		-e 's/("?(seconds_ago|[a-z]+_seconds_ago|due_in_seconds|owner_pid)"?: *)-?[0-9.]+/\1N/' \
+		-e 's/process [0-9]+/process N/g; s/^([0-9]{2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})/HH:MM:SS/' \
+		-e 's/("?(digest|salt|root|rest|key_id)"?: *"?)[0-9a-f]{16,}/\1HEX/' \
+		-e "s|$work|WORK|g"
+}
+
+# run STATUS ARGUMENT...: both streams into $out and $err; not the status: says so
+run() {
+	local want=$1 got
+	shift
+	"$crikeep" "$@" >"$work/out" 2>"$work/err"
+	got=$?
+	out=$(cat "$work/out") err=$(cat "$work/err")
+	[ $got = "$want" ] || { printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" "$err"; return 1; }
+}
+
+# golden NAME STATUS ARGUMENT...: what is printed is what golden/NAME holds
+golden() {
+	local name=$1
+	shift
+	if ! run "$@" >"$work/said"; then
+		not_ok "$name" "$(cat "$work/said")"
+		return
+	fi
+	{ printf '%s\n' "$out"; [ -z "$err" ] || printf '== standard error\n%s\n' "$err"; } | filter >"$work/$name"
+	[ "${CK_TEST_GOLDEN:-}" != write ] || cp "$work/$name" "$golden/$name"
+	check "$name" diff -u "$golden/$name" "$work/$name"
+}
+
+stop_owner() {
+	[ -z "$owner" ] || { kill -"${1:-KILL}" "$owner" && wait "$owner"; } 2>/dev/null
+	owner=''
+}
+
+db() { # db SCENE [hold|serve]: a fresh database in $dir, with an owner that lives or one that is gone
+	stop_owner
+	rm -rf "$dir"
+	if [ $# = 1 ]; then
+		"$make_db" "$dir" "$1" || exit 99
+		return
+	fi
+	rm -f "$work/ready"
+	mkfifo "$work/ready"
+	"$make_db" "$dir" "$@" >"$work/ready" &
+	owner=$!
+	read -r _ <"$work/ready" || exit 99
+}
+# row ENTRY NAME VALUE: such is the entry
+row() { "$crikeep" list -a -o json | "$read_tree" json | grep -Fx "[$(($1 - 1))].$2 = $3"; }
+
+# ---- what people read ----------------------------------------------------------------------------------------------------------
+
+db states hold
+golden list 0 list
+golden list-all 0 list --all
+golden list-filters 0 list --kind container --state kept,EVICTING --pod db-0 --namespace prod --uid db-0
+golden list-quiet 0 ls -q --pod prod/db-0
+golden list-no-trunc 0 list --no-trunc --pod api-0
+golden show 0 show 2 77aa
+golden explain-pod 0 explain prod/db-0
+for i in 1 2 7 8 9 10 11; do golden "explain-$i" 0 explain $i; done
+golden history 0 history
+golden history-of-one 0 history db-0 -n 3 --since 10m
+golden stats 0 stats
+golden list-json 0 list -a -o json
+golden show-raw-yaml 0 show 2 --raw -o yaml
+golden history-json 0 history 5 -o json
+
+db states
+golden list-no-owner 0 list
+golden explain-no-owner 0 explain db-0
+golden empty-selection 0 list --kind container --pod web-7d9f
+golden only-committed 0 list --pod dns
+db empty
+golden empty 0 list
+golden empty-history 0 history
+golden empty-json 0 list -o json
+
+db hostile
+golden hostile 0 list
+golden hostile-explain 0 explain 2
+golden hostile-show 0 show 1 2 3
+golden hostile-json 0 list -o json
+golden hostile-yaml 0 list -o yaml
+golden hostile-history 0 history
+nothing_harmful() { # no control but the line's end, no direction override, nothing but UTF-8
+	local form
+	for form in table json yaml; do
+		"$crikeep" list -a -o $form && "$crikeep" history -o $form &&
+			"$crikeep" show 1 2 3 --raw -o $form && "$crikeep" explain 2 -o $form || return 1
+	done >"$work/all"
+	! grep -nP '[\x00-\x09\x0b-\x1f\x7f]' "$work/all" && ! grep -nP '[\x{80}-\x{9f}\x{202a}-\x{202e}]' "$work/all" &&
+		iconv -f UTF-8 -t UTF-8 "$work/all" >/dev/null
+}
+check 'nothing in a row reaches the terminal unescaped' nothing_harmful
+only_ascii() { LC_ALL=C "$crikeep" list | LC_ALL=C grep -c '[^ -~]' | grep -qx 0; }
+check 'a locale without UTF-8 gets ASCII' only_ascii
+
+# ---- what machines read --------------------------------------------------------------------------------------------------------
+
+well_formed() { # every form of every listing can be read, and YAML says what JSON says
+	local command form
+	for command in 'list -a' 'show 1 2 3 --raw' 'explain 1' 'history' 'stats' 'check' 'evict 1 2 3 --dry-run'; do
+		for form in json yaml; do
+				"$crikeep" $command -o $form | "$read_tree" $form >"$work/$form.all" || return 1
+			sed '/seconds\|_at/d' "$work/$form.all" >"$work/$form"
+		done
+		if [ "$command" != check ] && ! [ -s "$work/json" ]; then
+			echo "nothing from $command"
+			return 1
+		fi
+		diff "$work/json" "$work/yaml" || return 1
+	done
+}
+check 'hostile rows as JSON and YAML' well_formed
+db states hold
+check 'all states as JSON and YAML' well_formed
+
+# ---- terminals -----------------------------------------------------------------------------------------------------------------
+
+on_a_terminal() { # on_a_terminal COLUMNS ARGUMENT...: no line is longer, and there is no colour
+	local columns=$1
+	shift
+	script -qec "stty cols $columns; $crikeep $*" /dev/null </dev/null | tr -d '\r' >"$work/screen"
+	[ "$(wc -l <"$work/screen")" -gt 3 ] || { echo 'too little'; cat "$work/screen"; return 1; }
+	! grep -P '\x1b' "$work/screen" && ! grep -nE ".{$((columns + 1))}" "$work/screen"
+}
+check 'list fits into 80 columns' on_a_terminal 80 list
+check 'list --all fits into 80 columns' on_a_terminal 80 list --all
+check 'list fits into 70 columns' on_a_terminal 70 list
+check 'history fits into 80 columns' on_a_terminal 80 history
+check 'explain fits into 80 columns' on_a_terminal 80 explain db-0
+check 'explain fits into 50 columns' on_a_terminal 50 explain db-0
+check 'stats fits into 80 columns' on_a_terminal 80 stats
+
+# ---- which entry is meant ------------------------------------------------------------------------------------------------------
+
+db twins
+golden ambiguous-pod 2 explain web
+golden ambiguous-id 2 show 9f
+golden ambiguous-id-and-pod 2 explain 9f3
+golden ambiguous-history 2 history web
+golden not-found 1 show nothing
+golden not-found-history 1 history nothing
+one() { # one ARGUMENT ENTRY: the argument means just this entry
+	run 0 show "$1" -o json && [ "$(grep -c '"entry"' "$work/out")" = 1 ] && grep -q "\"entry\": $2," "$work/out"
+}
+check 'an id by its prefix' one 9f3b 2
+check 'a pod with its namespace' one test/web 2
+check 'a pod by its name alone' one two 5
+check 'a row number wins over an id that begins with it' one 1 1
+check 'an id that begins with a row number' one 1d 5
+check 'a whole id wins over ids that begin with it' one aaaa 3
+some_missing() { run 1 show 1 nothing && grep -q '^entry: *1$' "$work/out" && grep -q nothing "$work/err"; }
+check 'what exists is shown although another does not' some_missing
+
+# ---- evict ---------------------------------------------------------------------------------------------------------------------
+
+db states
+golden evict-without-owner 0 evict 2
+wishes() { find "$dir/wishes" -name '*.wish' | wc -l; }
+[ "$(wishes)" -ge 1 ] && ok 'without an owner the wish waits' || not_ok 'without an owner the wish waits'
+golden evict-wait-without-owner 2 evict 2 --wait
+before=$(wishes)
+golden evict-dry-run 0 evict prod/db-0 2 --dry-run
+golden evict-committed 1 evict 3
+golden evict-committed-pod 1 evict dns
+golden evict-gone 0 evict 8
+golden release-kept 1 evict --release 2
+golden release-pod 2 evict --release db-0
+golden evict-nothing 1 evict nothing
+golden evict-ambiguous 2 evict d
+[ "$(wishes)" = "$before" ] && ok 'what is refused leaves no wish' || not_ok 'what is refused leaves no wish'
+
+db states serve
+golden evict 0 evict 2
+golden evict-wait 0 evict web-7d9f --wait
+golden evict-in-use 1 evict 6 --wait
+golden evict-not-gone 1 evict 5 --wait=300ms
+golden release 0 evict 5 --release --wait -o json
+check 'a released entry is gone' row 5 state '"GONE"'
+[ "$(wishes)" = 0 ] && ok 'a wish that was taken up is gone' || not_ok 'a wish that was taken up is gone'
+db states hold
+golden evict-unanswered 1 evict 2
+
+# ---- owners, directories, streams ----------------------------------------------------------------------------------------------
+
+db states hold
+owner_is() { "$crikeep" stats -o json | grep -q "\"owner_alive\": $1"; }
+check 'a living owner' owner_is true
+stop_owner KILL
+check 'a killed owner' owner_is false
+golden list-killed 0 list
+check 'a sound database' run 0 check
+damage() { # somewhere inside of the rows; the WAL of the killed owner would hide it
+	db states
+	printf 'damage' | dd of="$dir/crikeep.db" bs=1 seek=8200 conv=notrunc status=none
+	run 1 check && [ -n "$out" ] && run 1 check -o json && grep -q finding "$work/out"
+}
+check 'a damaged database has findings' damage
+
+golden no-directory 2 list --state-dir "$work/nowhere"
+mkdir "$work/bare"
+golden no-database 2 explain web --state-dir "$work/bare"
+unreadable() { # root without its power over modes is like anybody else
+	local drop=''
+	[ "$(id -u)" != 0 ] || drop='setpriv --bounding-set=-dac_override,-dac_read_search --'
+	db states
+	chmod 0 "$dir"
+	$drop "$crikeep" list >"$work/out" 2>"$work/err"
+	local status=$?
+	chmod 700 "$dir"
+	echo "exit status $status" "$(cat "$work/out" "$work/err")"
+	[ $status = 2 ] && ! [ -s "$work/out" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
+		grep -q '^crikeep: .*ermission denied' "$work/err"
+}
+check 'a directory that may not be read' unreadable
+
+db states
+environment() {
+	local CRIKEEP_STATE_DIR=$work/nowhere
+	run 2 list -q && run 0 list -q --state-dir "$dir" && run 0 --state-dir="$dir" list -q
+}
+check 'the state directory from the environment, and the option wins' environment
+full() {
+	local a
+	for a in 'list' 'list -o json' 'list -o yaml' 'history' 'explain 1' '--help' 'show --help' '--version'; do
+		"$crikeep" $a >/dev/full 2>"$work/err"
+		[ $? = 2 ] && grep -q '^crikeep: cannot write the output' "$work/err" && [ "$(wc -l <"$work/err")" = 1 ] ||
+			{ echo "$a"; cat "$work/err"; return 1; }
+	done
+}
+check 'output that cannot be written is noticed' full
+broken_pipe() {
+	local form status
+	mkfifo "$work/pipe"
+	for form in table json yaml; do # less and more than a buffer
+		exec 7<>"$work/pipe" 8>"$work/pipe" 7>&-
+		"$crikeep" list -o $form >&8 2>"$work/err"
+		status=$?
+		exec 8>&-
+		[ $status = 2 ] && ! [ -s "$work/err" ] || { echo "$form: exit status $status"; cat "$work/err"; return 1; }
+	done
+}
+check 'a broken pipe is noticed quietly' broken_pipe
+closed() { "$crikeep" list >&- 2>"$work/err"; [ $? = 2 ] && grep -q 'Bad file descriptor' "$work/err"; }
+check 'closed standard output is noticed' closed
+
+# ---- the command line ----------------------------------------------------------------------------------------------------------
+
+golden help 0 --help
+for c in list show explain history stats evict check; do
+	golden "help-$c" 0 $c --help
+done
+examples_last() {
+	local c
+	for c in '' list show explain history stats evict check compare simulate; do
+		run 0 $c --help || return 1
+		sed -n '/^Examples:/,$p' "$work/out" | tail -n 1 | grep -q '^  crikeep' || { cat "$work/out"; return 1; }
+		[ -z "$c" ] || { run 0 help $c && run 0 $c -h; } || return 1
+	done
+}
+check 'help ends with examples' examples_last
+narrow() { ! for c in '' list show explain history stats evict check; do "$crikeep" $c --help; done | grep -E '.{81}'; }
+check 'help fits into 80 columns' narrow
+options() { "$crikeep" $1 --help | grep -oE '^ +(-., )?(    )?--[a-z-]+' | grep -oE '[-]-.*' | sort -u; }
+everywhere_the_same() { # help, man page and completion name the same options
+	local c o
+	# shellcheck disable=SC1091
+	. "$src/contrib/completion/crikeep.bash"
+	sed 's/\\-/-/g; s/Fl -/Fl --/g' "$src/man/crikeep.1" >"$work/man"
+	for c in list show explain history stats evict check compare simulate; do
+		for o in $(options $c); do
+			grep -qF -- "Fl $o" "$work/man" || { echo "man page: $c $o"; return 1; }
+		done
+		diff <(options $c | grep -vx -- --version) <(_crikeep_options $c | grep -oE '[-]-[a-z-]+' | sort -u) || return 1
+	done
+}
+check 'help, man page and completion name the same options' everywhere_the_same
+db states
+completes() { # completes WORDS -- REPLIES
+	local PATH=$build:$PATH COMP_WORDS=() COMP_CWORD COMPREPLY=()
+	while [ "$1" != -- ]; do
+		COMP_WORDS+=("$1")
+		shift
+	done
+	shift
+	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	_crikeep
+	[ "${COMPREPLY[*]}" = "$*" ] || { echo "${COMPREPLY[*]}"; return 1; }
+}
+check 'completion of a command' completes crikeep -o json hi -- history
+check 'completion of a value' completes crikeep list --state = k -- kept
+check 'completion of an entry' completes crikeep evict 1 -- 1 10
+check 'completion with another directory' completes crikeep --state-dir "$work/nowhere" show '' --
+golden usage-no-command 2
+golden usage-near 2 hisotry
+golden usage-far 2 frobnicate
+golden usage-option 2 list --frobnicate
+golden usage-state 2 list --state kept,nice
+golden usage-kind 2 list --kind pod
+golden usage-output 2 list -o xml
+golden usage-since 2 history --since yesterday
+golden usage-lines 2 history -n many
+golden usage-wait 2 evict 1 --wait=soon
+golden usage-nothing-to-show 2 show
+golden usage-two-to-explain 2 explain 1 2
+golden usage-too-much 2 stats 1
+golden usage-hostile 2 $'li\x1b[31mst\n'
+check 'a version' run 0 --version
+
+exit $failed
