@@ -282,8 +282,9 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 			continue;
 		const struct ck_entry *c = ck_machine_object(m, CK_CONTAINER, o[i].id);
 		bool ours = c && ck_machine_hidden(c);
-		for (struct ck_entry *k = ck_sandbox_containers(m, e->row.made->id); k && !ours; k = k->link[CK_BY_SANDBOX].next)
-			ours = !k->row.made && ck_machine_hidden(k) && o[i].container_name && !strcmp(k->row.key->container, o[i].container_name);
+		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.made->id); k && !ours; k = k->link[CK_BY_SANDBOX].next)
+			ours = !k->row.made && ck_machine_hidden(k) && k->row.key->attempt == o[i].attempt && o[i].container_name &&
+			       !strcmp(k->row.key->container, o[i].container_name);
 		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
 			in_use(m, e);
 			return;

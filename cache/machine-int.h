@@ -178,6 +178,7 @@ void ck_gone_expired(struct ck_machine *m, struct ck_entry *e);
 
 /* reconcile.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
+void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e); /* somebody came for it: ask now, and often */
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e);
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind);
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed);

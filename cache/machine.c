@@ -241,7 +241,7 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	e->creator = t;
 	e->begun_turn = t->seq;
 	for (struct ck_entry *old = t->group->entries; old; old = ck_pod_next(old)) /* K12: how often in a row, for nothing but labels */
-		if (old != e && old->row.reason == CK_REASON_RELABELLED && ck_key_same(old->row.key, t->key) &&
+		if (old != e && old->row.reason == CK_REASON_RELABELLED && ck_key_same_slot(old->row.key, t->key) &&
 		    old->row.relabelled + 1 > e->row.relabelled)
 			e->row.relabelled = old->row.relabelled + 1;
 	t->row = e->row.id;
@@ -303,6 +303,8 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	case CK_STATE_CREATING: /* K1; another fingerprint is compared at the end (K11), unless it is older than this creation (K14) */
 		if (!same && CK_GUARD(OLDER_LOSES, t->seq < e->begun_turn))
 			ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", ck_reason_text(CK_REASON_CHANGED));
+		else if (first_time)
+			ck_lost_hurry(m, e);
 		return;
 	case CK_STATE_COMMITTING:
 		if (!same && ck_newest_live(m, e) == t)

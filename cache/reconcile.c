@@ -48,15 +48,27 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 		ck_entry_drop(m, e);
 		return;
 	}
-	m->counters.lost++;
+	if (!(e->row.flags & CK_ENTRY_LOST)) {
+		m->counters.lost++;
+		ck_note_entry(m, e, CK_WHAT_LOST, 0, NULL);
+	}
 	e->row.flags |= CK_ENTRY_LOST;
 	e->lost_at = m->now;
 	e->changed_seq = m->seq;
 	e->absent_since = 0;
 	e->ask_after = CK_LIST_AGAIN_MIN;
-	ck_note_entry(m, e, CK_WHAT_LOST, 0, NULL);
 	ck_dirty(m, e);
 	ck_entry_schedule(m, e, m->now + e->ask_after);
+}
+
+/* a caller with a short deadline would fall between two questions that are 5 s apart */
+void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
+{
+	if (!(e->row.flags & CK_ENTRY_LOST) || !m->rules.can_list || e->ask_after <= CK_LIST_AGAIN_MIN)
+		return;
+	e->ask_after = CK_LIST_AGAIN_MIN;
+	if (!(e->wants & CK_WANT_LIST))
+		ck_entry_schedule(m, e, m->now);
 }
 
 static bool anybody_waits(const struct ck_machine *m, const struct ck_entry *e)
@@ -265,7 +277,8 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			}
 			if (sandbox)
 				ck_sandbox_stopped(m, e->row.made->id, false);
-		} else if (condition == CK_CONDITION_READY && e->undelivered) { /* K25 */
+		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered && !(e->row.flags & CK_ENTRY_DELIVERED)) {
+			/* K25; nobody has named it or was handed it since */
 			e->undelivered = false;
 			e->kept = true;
 			ck_entry_move(m, e, CK_STATE_KEPT);
@@ -526,6 +539,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	default:
 		ck_entry_schedule(m, e, same_boot ? e->row.changed + CK_TOMBSTONE : m->now);
 	}
-	ck_event_end(m);
+	/* no ck_event_end(): nothing is destroyed before every row is known (K18, K22). Timers start it. */
+	if (e->is_ready)
+		ck_entry_schedule(m, e, m->now);
 	return 0;
 }

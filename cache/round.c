@@ -92,18 +92,20 @@ void ck_event_begin(struct ck_machine *m)
 /* the one mechanism: what was touched is placed anew until nothing moves any more */
 void ck_event_end(struct ck_machine *m)
 {
-	for (struct ck_group *pod; (pod = m->touched);) {
-		m->touched = pod->touched_next;
-		pod->touched = false;
-		CK_FOR_TURNS(t, pod)
-			if (t->state == CK_TURN_WAITING)
-				ck_turn_place(m, t);
-		for (struct ck_entry *e = pod->entries; e; e = ck_pod_next(e))
-			if (e->row.state == CK_STATE_KEPT)
-				ck_kept_schedule(m, e);
-		ck_group_put(m, pod);
-	}
-	ck_evict_pump(m);
+	do {
+		for (struct ck_group *pod; (pod = m->touched);) {
+			m->touched = pod->touched_next;
+			pod->touched = false;
+			CK_FOR_TURNS(t, pod)
+				if (t->state == CK_TURN_WAITING)
+					ck_turn_place(m, t);
+			for (struct ck_entry *e = pod->entries; e; e = ck_pod_next(e))
+				if (e->row.state == CK_STATE_KEPT)
+					ck_kept_schedule(m, e);
+			ck_group_put(m, pod);
+		}
+		ck_evict_pump(m);
+	} while (m->touched); /* what needs no destroying is gone already */
 }
 
 void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc, const char *detail)

@@ -170,6 +170,7 @@ int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *
 {
 	bool fresh;
 
+	ret_name[0] = '\0';
 	ck_store_rollback(store);
 	ck_store_disconnect(store, false);
 	ck_copy_close(&store->copy);

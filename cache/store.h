@@ -5,14 +5,23 @@
  * Every SQL statement, and nothing else: the rows of a state directory. It knows rows, not rules.
  *
  *   state_dir/            0700; ownership is an flock(2) on this directory itself: needs no write permission and no lock file
- *     owner               the owner's pid in ASCII, for messages only
+ *     owner               the owner's pid and when it began, in ASCII, for messages and readers
  *     crikeep.db -wal -shm  0600; in the owner's process nobody but SQLite ever opens these
+ *     crikeep.db.next     for an instant: the new file while the database moves to it (see below)
  *     key                 32 random bytes, 0600: keys all digests (fingerprint.h)
  *     wishes/             what crikeep(1) asks the owner for (wish.h)
- *     crikeep.db.damaged-YYYYmmddTHHMMSSZ[-wal|-shm]  set aside (K33)
+ *     crikeep.db.damaged-YYYYmmddTHHMMSSZ[-N][-wal|-shm]  set aside (K33)
  *
- * One writer connection, used by whoever runs the round; not thread-safe. WAL; the writer never syncs and never checkpoints
- * while there is work; on anything but tmpfs a thread with a connection of its own checkpoints.
+ * One writer connection, used by whoever runs the round; not thread-safe. WAL; the writer never syncs, and writes back the
+ * WAL when idle or when it is half full; on anything but tmpfs a thread with a connection of its own does, and syncs.
+ *
+ * The WAL stays below CK_WAL_LIMIT whoever is stopped wherever. Our readers copy the files without any lock and check that
+ * they belong together (copy.c), so they can hold nothing up. A foreign tool stopped inside a transaction does pin the WAL,
+ * and so does a checkpoint whose fsync takes seconds: then the owner copies the database to a new file, puts that in its
+ * place, and leaves the old one to whoever has it open (wal.c). That costs one copy in memory, some 30 ms with a full
+ * history, and happens at most once per CK_WAL_LIMIT written.
+ *
+ * Not for a process that forks and goes on without exec: a child that lives on goes on holding the lock.
  */
 #include "cache/entry.h"
 
@@ -29,8 +38,9 @@ struct ck_store_opened { /* what ck_store_open() found */
 /*
  * ck_store_open - own @dir, open or make its database and key
  * @boot: this boot's id, written into new rows by the caller. Return: 0, -CK_EOWNED, -CK_EVERSION, -CK_EIO (the directory
- * cannot be made or read), -CK_ENOMEM, -CK_EINVAL (SQLite without threads or WAL). The key: read, or made; where it cannot be
- * written, one of this life only (rows are then not comparable next time, K31).
+ * or the database cannot be read), -CK_ENOMEM, -CK_EINVAL (SQLite without threads or WAL). The key: read, or made; where it
+ * cannot be written, one of this life only (rows are then not comparable next time, K31). Where nothing can be written, what
+ * is in the database can still be loaded.
  */
 int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_opened *ret_opened, struct ck_error *err);
 void ck_store_close(struct ck_store *store); /* checkpoints if it can do so without waiting */
@@ -44,7 +54,8 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 /* ck_store_leaves - load record->leaves of a row. -CK_ENOTFOUND, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM */
 int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record, struct ck_error *err);
 
-/* One round. After any error the transaction is rolled back and nothing of it is in the database.
+/* One round. After any error the transaction is rolled back and nothing of it is in the database. Write what gives up a key
+ * (updates, deletes) before what takes it (inserts): at no time may two rows hold one (-CK_EIO).
  * Return: 0, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM; begin also opens a database that could not be opened before. */
 int ck_store_begin(struct ck_store *store, struct ck_error *err);
 int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err); /* with its leaves, if loaded */
@@ -65,10 +76,11 @@ uint64_t ck_store_next_id(struct ck_store *store); /* a fresh row id; also witho
  */
 void ck_store_idle(struct ck_store *store);
 /* ck_store_set_aside - damage was found while running: rename database, -wal and -shm, make a new one (K33). The caller writes
- * everything it has again. @ret_name: 512 bytes. Return: 0, -CK_EIO, -CK_EFULL */
+ * everything it has again, even after an error: the next database a round meets is empty. @ret_name: 512 bytes; "" if nothing
+ * could be renamed. Return: 0, -CK_EIO, -CK_EFULL */
 int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *err);
 
-/* ---- readers: crikeep(1), with the owner up, down or killed. One short read transaction, then closed ------------------- */
+/* ---- readers: crikeep(1), with the owner up, down or killed; never in the owner's own process (copy.c says why) ---------- */
 
 struct ck_history_row {
 	uint64_t seq, entry;
