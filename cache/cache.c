@@ -20,7 +20,7 @@ uint64_t ck_cache_now(const struct ck_cache *cache)
 	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- log lines wait for the crank: a host's log function must not be called from inside a round -------------------------- */
+/* ---- log lines wait for the crank: a host's log function must not be called from inside a round ------------------ */
 
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
 {
@@ -75,26 +75,33 @@ static void log_note(struct ck_cache *cache, const struct ck_note *note)
 		     note->grpc ? ck_grpc_name(note->grpc) : "", note->detail[0] ? ": " : "", note->detail);
 }
 
-/* ---- writing a round ------------------------------------------------------------------------------------------------------ */
+/* ---- writing a round --------------------------------------------------------------------------------------------- */
+
+static int write_entry(struct ck_store *store, const struct ck_entry *e, bool new_ones, struct ck_error *err)
+{
+	bool unwanted = ck_machine_row_unwanted(e), is_new = !e->written;
+	if (is_new != new_ones || (is_new && unwanted))
+		return 0;
+	return is_new     ? ck_store_insert(store, &e->row, err)
+	       : unwanted ? ck_store_delete(store, e->row.id, err)
+			  : ck_store_update(store, &e->row, err);
+}
 
 static int write_entries(struct ck_cache *cache, bool counters, struct ck_error *err)
 {
 	struct ck_store *store = cache->store;
 	size_t n;
 	int r = ck_store_begin(store, err);
-	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0; e = e->dirty_next) {
-		snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
-		if (ck_machine_row_unwanted(e))
-			r = e->written ? ck_store_delete(store, e->row.id, err) : 0;
-		else if (e->written)
-			r = ck_store_update(store, &e->row, err);
-		else
-			r = ck_store_insert(store, &e->row, err);
+	for (int new_ones = 0; new_ones <= 1; new_ones++) { /* last: a row that goes or moves on frees its key for a new one */
+		for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0; e = e->dirty_next) {
+			snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
+			r = write_entry(store, e, new_ones, err);
+		}
 	}
 	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = ck_store_note(store, &notes[i].entry->row, notes[i].what, notes[i].from, notes[i].to, notes[i].at, notes[i].grpc,
-				  notes[i].detail[0] ? notes[i].detail : NULL, err);
+		r = ck_store_note(store, &notes[i].entry->row, notes[i].what, notes[i].from, notes[i].to, notes[i].at,
+				  notes[i].grpc, notes[i].detail[0] ? notes[i].detail : NULL, err);
 	if (counters && r >= 0)
 		r = ck_store_counters(store, ck_machine_counters(cache->machine), err);
 	if (r >= 0)
@@ -126,13 +133,15 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 		ck_machine_settle(cache->machine, true, NULL);
 		return;
 	}
-	if (cache->volatile_rounds && now < cache->retry_at) { /* K32: retried each second, not each round */
+	if (cache->volatile_rounds && now < cache->retry_at &&
+	    !cache->shut) { /* K32: retried each second, not each round; and at the end */
 		ck_machine_settle(cache->machine, false, "the database cannot be written");
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
 		log_note(cache, &notes[i]);
-	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read") : write_entries(cache, counters, &err);
+	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read")
+			       : write_entries(cache, counters, &err);
 	if (r == -CK_EDAMAGED) { /* K33: what memory knows goes into a new file, now or as soon as there can be one */
 		char name[512] = "";
 		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err.text);
@@ -164,7 +173,7 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 	ck_machine_settle(cache->machine, r >= 0, err.text);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 static void round_run(struct ck_cache *cache, struct ck_op *batch)
 {
@@ -238,7 +247,7 @@ int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
 	return op->refused ? -CK_ECLOSED : 0;
 }
 
-/* ---- what the machine asks us ---------------------------------------------------------------------------------------------------- */
+/* ---- what the machine asks us ------------------------------------------------------------------------------------ */
 
 static int op_record(void *user, const struct ck_fingerprint *fp, struct ck_record *ret_record)
 {
@@ -256,8 +265,10 @@ static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct 
 	int r = ck_store_leaves(cache->store, e->row.id, record, NULL);
 	if (r == -CK_EDAMAGED)
 		cache->damaged = true;
+	if (r == -CK_EDAMAGED || r == -CK_ENOTFOUND)
+		return CK_RELATION_NOT_COMPARABLE; /* gone with a damaged file */
 	if (r < 0)
-		return CK_RELATION_NOT_COMPARABLE; /* gone with a damaged file, or unreadable: explained as what it is to us */
+		return CK_RELATION_NEEDS_LEAVES; /* cannot be read now: nothing is concluded from that */
 	relation = ck_record_compare(record, fp, &cache->compare, ret);
 	ck_record_fini(record);
 	return relation;
@@ -326,7 +337,7 @@ static const struct ck_machine_ops machine_ops = {
 	.next_id = op_next_id,
 };
 
-/* ---- open and close ---------------------------------------------------------------------------------------------------------------- */
+/* ---- open and close ---------------------------------------------------------------------------------------------- */
 
 static int boot_id(char boot[37], struct ck_error *err)
 {
@@ -391,8 +402,10 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 	if (r >= 0)
 		r = ck_store_load_counters(cache->store, &counters, &why);
 	if (r == -CK_EDAMAGED) {
-		ck_store_set_aside(cache->store, name, NULL); /* where that is not possible either, memory must do for now (K32) */
-		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged%s%s: %s", name[0] ? " and was set aside as " : "", name, why.text);
+		ck_store_set_aside(cache->store, name,
+				   NULL); /* where that is not possible either, memory must do for now (K32) */
+		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged%s%s: %s", name[0] ? " and was set aside as " : "",
+			     name, why.text);
 		counters = (struct ck_counters){ .set_aside = name[0] != '\0' };
 		r = machine_make(cache, options) < 0 ? ck_nomem(&why) : 0;
 	}
@@ -448,7 +461,8 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	if (r >= 0)
 		r = ck_store_open(dir, &cache->store, &opened, err);
 	if (r >= 0 && opened.set_aside)
-		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s", opened.set_aside_as, opened.why.text);
+		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s", opened.set_aside_as,
+			     opened.why.text);
 	if (r >= 0 && opened.no_database)
 		ck_cache_log(cache, CK_LOG_ERROR, "there is no database, going on in memory: %s", opened.why.text);
 	if (r >= 0 && machine_make(cache, options) < 0)
@@ -482,14 +496,8 @@ static void run_close(struct ck_cache *cache, struct ck_op *op)
 		next = turn->next;
 		if (turn->resolving)
 			ck_job_forget_turn(turn->resolving);
-		struct ck_made *made = ck_made_ref(turn->m.made); /* a reply stays the turn's until it is freed */
-		struct ck_shared_status *status = ck_shared_status_ref(turn->m.status);
-		int outcome = turn->m.outcome;
 		enum ck_turn_state state = turn->m.state;
-		ck_machine_drop(cache->machine, &turn->m);
-		turn->m.made = made;
-		turn->m.status = status;
-		turn->m.outcome = outcome;
+		ck_machine_part(cache->machine, &turn->m); /* what it was given stays with it, and may be read meanwhile */
 		turn->prev = turn->next = NULL;
 		pthread_mutex_lock(&cache->lock);
 		turn->closed = true;

@@ -53,7 +53,7 @@ static uint32_t le32(const unsigned char *p)
 	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-/* ---- reading the files ------------------------------------------------------------------------------------------------------------ */
+/* ---- reading the files ------------------------------------------------------------------------------------------- */
 
 struct mark { /* what must be the same after the copy as it was before */
 	const char *name; /* which file is the database */
@@ -163,7 +163,7 @@ static int read_files(int dirfd, struct bytes *ret_db, struct bytes *ret_wal)
 	return r < 0 ? r : same_mark(&before, &after);
 }
 
-/* ---- the WAL ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the WAL ----------------------------------------------------------------------------------------------------- */
 
 struct checksum {
 	uint32_t s0, s1;
@@ -242,7 +242,7 @@ static int wal_apply(struct bytes *db, const struct bytes *wal, size_t page_size
 	return 0;
 }
 
-/* ---- the copy --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the copy ---------------------------------------------------------------------------------------------------- */
 
 static int to_database(struct bytes *db, const struct bytes *wal, struct ck_copy *ret_copy, struct ck_error *err)
 {

@@ -26,7 +26,7 @@ static int check_version(sqlite3 *db, int *ret_version, struct ck_error *err)
 	return r == 1 ? ck_fail(err, CK_ENOTFOUND, "there is no database yet") : r;
 }
 
-/* ---- rows and lines, one after the other ------------------------------------------------------------------------------------------ */
+/* ---- rows and lines, one after the other ------------------------------------------------------------------------- */
 
 /* Room for one more in an array of @n elements that grows by doubling. */
 static void *grown(void *array, size_t n, size_t size)
@@ -138,7 +138,7 @@ void ck_dump_free(struct ck_dump *dump)
 	free(dump);
 }
 
-/* ---- the check ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the check --------------------------------------------------------------------------------------------------- */
 
 struct report {
 	void (*say)(const char *finding, void *userdata);
@@ -172,14 +172,17 @@ static int finding_or_error(struct report *report, int r, const struct ck_error 
 static const struct question {
 	const char *sql, *text; /* the text gets the first column */
 } questions[] = {
-	{"PRAGMA integrity_check", "%s"},
-	{"SELECT id FROM entry WHERE form <> 0 AND id NOT IN (SELECT entry FROM fingerprint)", "entry %s: the fingerprint is missing"},
-	{"SELECT entry FROM fingerprint WHERE entry NOT IN (SELECT id FROM entry)", "fingerprint %s: the entry is missing"},
-	{"SELECT count(*) FROM history HAVING count(*) > 100000 + 16", "the history has %s lines"},
-	{"SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state < 5 AND flags & 8 = 0 AND origin = 1"
-	 " GROUP BY uid, name, namespace, attempt HAVING count(*) > 1", "%s entries have the key of one sandbox"},
-	{"SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1"
-	 " GROUP BY sandbox, container, attempt HAVING count(*) > 1", "%s entries have the key of one container"},
+	{ "PRAGMA integrity_check", "%s" },
+	{ "SELECT id FROM entry WHERE form <> 0 AND id NOT IN (SELECT entry FROM fingerprint)",
+	  "entry %s: the fingerprint is missing" },
+	{ "SELECT entry FROM fingerprint WHERE entry NOT IN (SELECT id FROM entry)", "fingerprint %s: the entry is missing" },
+	{ "SELECT count(*) FROM history HAVING count(*) > 100000 + 16", "the history has %s lines" },
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state < 5 AND flags & 8 = 0 AND origin = 1"
+	  " GROUP BY uid, name, namespace, attempt HAVING count(*) > 1",
+	  "%s entries have the key of one sandbox" },
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1"
+	  " GROUP BY sandbox, container, attempt HAVING count(*) > 1",
+	  "%s entries have the key of one container" },
 };
 _Static_assert(CK_HISTORY_ROWS == 100000, "the question about the history says it as a number");
 
@@ -216,7 +219,8 @@ static int check_rows(sqlite3 *db, struct report *report, struct ck_error *err)
 		struct ck_row row = {0};
 		struct ck_error why;
 		r = finding_or_error(report, ck_row_decode(stmt, &row, &why), &why, err);
-		if (row.id && sqlite3_bind_int64(leaves, 1, (sqlite3_int64)row.id) == SQLITE_OK && ck_sql_step(leaves) == SQLITE_ROW) {
+		if (row.id && sqlite3_bind_int64(leaves, 1, (sqlite3_int64)row.id) == SQLITE_OK &&
+		    ck_sql_step(leaves) == SQLITE_ROW) {
 			int bad = ck_leaves_decode(leaves, &row.record, &why);
 			r = finding_or_error(report, ck_context(&why, bad, "entry %llu", (unsigned long long)row.id), &why, err);
 		}
@@ -242,7 +246,8 @@ static int check_history(sqlite3 *db, struct report *report, struct ck_error *er
 		r = finding_or_error(report, ck_history_decode(stmt, &row, &why), &why, err);
 		if (row.what == CK_WHAT_MOVED && !ck_state_may_move(row.from, row.to))
 			found(report, "history line %llu: entry %llu moved from %s to %s", (unsigned long long)row.seq,
-			      (unsigned long long)row.entry, row.from ? ck_state_name(row.from) : "nothing", ck_state_name(row.to));
+			      (unsigned long long)row.entry, row.from ? ck_state_name(row.from) : "nothing",
+			      ck_state_name(row.to));
 		ck_history_row_fini(&row);
 	}
 	if (r >= 0 && rc != SQLITE_DONE)

@@ -111,6 +111,7 @@ struct ck_row {
 	uint64_t changed;     /* last move */
 	uint64_t interest;    /* somebody asked last */
 	uint64_t existed;     /* the result became known; 0: not yet */
+	uint64_t staged;      /* @stage began; 0: none */
 	uint64_t due;         /* what is planned next happens then (TTL, try, question); 0: nothing */
 	char boot[37];        /* /proc/sys/kernel/random/boot_id */
 };

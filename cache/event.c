@@ -4,7 +4,7 @@
 
 #include "cache/machine-int.h"
 
-/* ---- events of callers ---------------------------------------------------------------------------------------------------------- */
+/* ---- events of callers ------------------------------------------------------------------------------------------- */
 
 /* K9: one uid has one name */
 static bool uid_has_another_name(struct ck_machine *m, const struct ck_key *key)
@@ -50,7 +50,7 @@ int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage
 	if (!e || e->creator != t)
 		return -CK_ESTATE;
 	snprintf(e->row.stage, sizeof(e->row.stage), "%s", stage);
-	e->stage_since = m->now;
+	e->row.staged = m->now;
 	ck_dirty(m, e);
 	return 0;
 }
@@ -117,11 +117,13 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	creator_ends(m, t);
 	ck_note_entry(m, e, CK_WHAT_FAILED, status->grpc, detail);
 	m->counters.failed++;
-	CK_FOR_TURNS(w, ck_pod_of(e)) { /* K4: the same status for all; whoever asks for something else is placed anew */
+	CK_FOR_TURNS(w, ck_pod_of(e))
+	{ /* K4: the same status for all; whoever asks for something else is placed anew */
 		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined || w->drain)
 			continue;
 		w->status = ck_shared_status_ref(status);
-		ck_turn_answer(m, w, -CK_EFAILED, "%s: %s", ck_grpc_name(status->grpc), detail && detail[0] ? detail : "the creation failed");
+		ck_turn_answer(m, w, -CK_EFAILED, "%s: %s", ck_grpc_name(status->grpc),
+			       detail && detail[0] ? detail : "the creation failed");
 		w->err.sub = status->grpc;
 	}
 	if (e->row.state == CK_STATE_CREATING || e->row.state == CK_STATE_EVICTING)
@@ -144,7 +146,8 @@ int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t)
 	return 0;
 }
 
-int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_error *err)
+int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id, uint64_t timeout,
+		     struct ck_error *err)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	t->drain_kind = kind;
@@ -169,7 +172,7 @@ int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind
 	return t->state == CK_TURN_DECIDED ? t->outcome : CK_WAIT;
 }
 
-/* ---- answers of the host and the hooks ------------------------------------------------------------------------------------------- */
+/* ---- answers of the host and the hooks --------------------------------------------------------------------------- */
 
 void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
@@ -210,8 +213,8 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 	if (refusal) {
 		ck_note_entry(m, e, CK_WHAT_REFUSED, 0, refusal);
 		CK_FOR_TURNS(t, ck_pod_of(e))
-			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
-				ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
+			ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
 		ck_evict(m, e, e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason : CK_REASON_REFUSED);
 	} else if (CK_GUARD(COMMIT_ABANDONED, e->row.flags & CK_ENTRY_ABANDONED)) {
 		ck_evict(m, e, e->row.reason);
@@ -270,7 +273,7 @@ void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_wan
 	}
 }
 
-/* ---- what the host saw ----------------------------------------------------------------------------------------------------------- */
+/* ---- what the host saw ------------------------------------------------------------------------------------------- */
 
 int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 {
@@ -339,7 +342,9 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 		snprintf(ret_text, size, "already being evicted; trying again now");
 	} else {
 		ck_abandon(m, e, CK_REASON_ADMIN);
-		snprintf(ret_text, size, e->row.state == CK_STATE_EVICTING ? "evicting" : "abandoned; evicted when its creation or its hooks end");
+		snprintf(ret_text, size,
+			 e->row.state == CK_STATE_EVICTING ? "evicting"
+							   : "abandoned; evicted when its creation or its hooks end");
 	}
 	ck_event_end(m);
 	return 0;

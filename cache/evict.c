@@ -53,6 +53,15 @@ static void phase_set(struct ck_machine *m, struct ck_entry *e, enum ck_phase ph
 	ck_dirty(m, e);
 }
 
+/* what was to live in it goes first */
+static void evict_containers(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
+		return;
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c; c = c->link[CK_BY_SANDBOX].next)
+		ck_abandon(m, c, CK_REASON_SANDBOX_EVICTED);
+}
+
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 {
 	ck_unwant(m, e, ~0u);
@@ -64,9 +73,7 @@ void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	m->counters.evicted++;
 	ck_entry_move(m, e, CK_STATE_EVICTING);
 	phase_set(m, e, e->row.made ? CK_PHASE_CHECK : CK_PHASE_FIND);
-	if (e->row.key->kind == CK_SANDBOX && e->row.made) /* what was to live in it goes first */
-		for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c; c = c->link[CK_BY_SANDBOX].next)
-			ck_abandon(m, c, CK_REASON_SANDBOX_EVICTED);
+	evict_containers(m, e);
 	ready_add(m, e);
 }
 
@@ -264,8 +271,12 @@ void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
 	e->changed_seq = m->seq; /* an answer to FIND that is still on its way says nothing of what is in it */
 	ck_unwant(m, e, CK_WANT_LIST);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	if (e->slot)
-		step(m, e);
+	evict_containers(m, e);
+	if (e->slot) { /* in its turn: by its id it is known what goes before it (K18) */
+		slot_release(m, e);
+		ck_entry_schedule(m, e, CK_NEVER_DUE);
+		ready_add(m, e);
+	}
 }
 
 /* CHECK of a sandbox: what lives in it? (FIND is answered in reconcile.c, as for a lost creation) */
@@ -282,9 +293,10 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 			continue;
 		const struct ck_entry *c = ck_machine_object(m, CK_CONTAINER, o[i].id);
 		bool ours = c && ck_machine_hidden(c);
-		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.made->id); k && !ours; k = k->link[CK_BY_SANDBOX].next)
-			ours = !k->row.made && ck_machine_hidden(k) && k->row.key->attempt == o[i].attempt && o[i].container_name &&
-			       !strcmp(k->row.key->container, o[i].container_name);
+		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.made->id); k && !ours;
+		     k = k->link[CK_BY_SANDBOX].next)
+			ours = !k->row.made && ck_machine_hidden(k) && k->row.key->attempt == o[i].attempt &&
+			       o[i].container_name && !strcmp(k->row.key->container, o[i].container_name);
 		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
 			in_use(m, e);
 			return;
@@ -327,12 +339,14 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
 	if (!e || e->detached)
 		return;
 	ck_event_begin(m);
-	bool asked = e->outstanding & CK_WANT_DESTROY;
-	e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
+	if (e->destroys)
+		e->destroys--;
+	if (!e->destroys)
+		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
 		if (!CK_GUARD(CONFIRM, grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND))
 			ck_evict_confirmed(m, e); /* also when it came after its time-out, or after a later try failed */
-		else if (asked && e->slot)
+		else if (e->slot && !e->destroys) /* an earlier try's failure was counted when its time was up */
 			failed(m, e, grpc);
 	}
 	ck_event_end(m);

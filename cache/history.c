@@ -10,11 +10,13 @@
 
 #define WHO_MAX 4096u /* ck_key_print() of four names */
 
-const char ck_history_select[] = "SELECT seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall, grpc, detail,"
-				 " boot FROM history ORDER BY seq";
+const char ck_history_select[] =
+	"SELECT seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall, grpc, detail,"
+	" boot FROM history ORDER BY seq";
 
-const char ck_history_insert[] = "INSERT INTO history (seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall,"
-				 " grpc, detail, boot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+const char ck_history_insert[] =
+	"INSERT INTO history (seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall,"
+	" grpc, detail, boot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 
 /* The few oldest, found at the left end of the tree; a table that is far too long shrinks by and by. */
 const char ck_history_trim[] = "DELETE FROM history WHERE seq <= ?1 AND seq < (SELECT min(seq) FROM history) + 16";
@@ -24,8 +26,8 @@ enum { SEQ, ENTRY, WHO, KIND, OBJECT, WHAT, FROM, TO, REASON, AT, WALL, GRPC, DE
 void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to)
 {
 	size_t room = sizeof(store->moves) - store->moves_len;
-	int n = snprintf(store->moves + store->moves_len, room, "%s%s>%s", store->moves_len ? "," : "", from ? ck_state_name(from) : "",
-			 ck_state_name(to));
+	int n = snprintf(store->moves + store->moves_len, room, "%s%s>%s", store->moves_len ? "," : "",
+			 from ? ck_state_name(from) : "", ck_state_name(to));
 
 	if (n > 0 && (size_t)n < room)
 		store->moves_len += (size_t)n;
@@ -41,7 +43,8 @@ static int bind_note(sqlite3_stmt *stmt, const struct ck_row *row, const char *w
 #define BIND(call) rc = rc ? rc : (call)
 	BIND(sqlite3_bind_text(stmt, WHO + 1, who, -1, SQLITE_STATIC));
 	BIND(sqlite3_bind_int(stmt, KIND + 1, (int)row->key->kind));
-	BIND(row->made ? sqlite3_bind_text(stmt, OBJECT + 1, row->made->id, -1, SQLITE_STATIC) : sqlite3_bind_null(stmt, OBJECT + 1));
+	BIND(row->made ? sqlite3_bind_text(stmt, OBJECT + 1, row->made->id, -1, SQLITE_STATIC)
+		       : sqlite3_bind_null(stmt, OBJECT + 1));
 	BIND(sqlite3_bind_int(stmt, WHAT + 1, (int)what));
 	BIND(sqlite3_bind_int(stmt, FROM + 1, (int)from));
 	BIND(sqlite3_bind_int(stmt, TO + 1, (int)to));
@@ -110,10 +113,11 @@ static bool read_numbers(sqlite3_stmt *stmt, struct ck_history_row *row)
 	int64_t seq, entry, kind, what, from, to, reason, at, wall, grpc;
 
 	if (!ck_column_number(stmt, SEQ, 1, INT64_MAX, &seq) || !ck_column_number(stmt, ENTRY, 1, INT64_MAX, &entry) ||
-	    !ck_column_number(stmt, KIND, CK_SANDBOX, CK_CONTAINER, &kind) || !ck_column_number(stmt, WHAT, 1, CK_WHAT_MAX, &what) ||
-	    !ck_column_number(stmt, FROM, 0, CK_STATE_MAX, &from) || !ck_column_number(stmt, TO, 0, CK_STATE_MAX, &to) ||
-	    !ck_column_number(stmt, REASON, 0, CK_REASON_MAX, &reason) || !ck_column_number(stmt, AT, 0, INT64_MAX, &at) ||
-	    !ck_column_number(stmt, WALL, INT64_MIN, INT64_MAX, &wall) || !ck_column_number(stmt, GRPC, INT32_MIN, INT32_MAX, &grpc))
+	    !ck_column_number(stmt, KIND, CK_SANDBOX, CK_CONTAINER, &kind) ||
+	    !ck_column_number(stmt, WHAT, 1, CK_WHAT_MAX, &what) || !ck_column_number(stmt, FROM, 0, CK_STATE_MAX, &from) ||
+	    !ck_column_number(stmt, TO, 0, CK_STATE_MAX, &to) || !ck_column_number(stmt, REASON, 0, CK_REASON_MAX, &reason) ||
+	    !ck_column_number(stmt, AT, 0, INT64_MAX, &at) || !ck_column_number(stmt, WALL, INT64_MIN, INT64_MAX, &wall) ||
+	    !ck_column_number(stmt, GRPC, INT32_MIN, INT32_MAX, &grpc))
 		return false;
 	*row = (struct ck_history_row){
 		.seq = (uint64_t)seq,

@@ -116,7 +116,7 @@ int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret
 	e->row.key = key;
 	e->row.id = m->ops.next_id(m->user);
 	e->row.origin = CK_ORIGIN_CACHE;
-	e->row.created = e->row.changed = e->row.interest = e->stage_since = m->now;
+	e->row.created = e->row.changed = e->row.interest = m->now;
 	e->changed_seq = m->seq;
 	int r = 0;
 	HASH_ADD(by_row, m->by_row, row.id, sizeof(e->row.id), e);

@@ -23,9 +23,9 @@ struct ck_job {
 	enum ck_hook_event event;
 	struct ck_filter filter;
 	struct ck_told told;
-	struct ck_turn *turn; /* JOB_RESOLVE; guarded by the round; NULL: freed meanwhile */
-	char *texts[6];       /* copies that filter, told and @id point to */
-	const char *id;       /* or the image reference */
+	struct ck_turn *turn;      /* JOB_RESOLVE; guarded by the round; NULL: freed meanwhile */
+	char *texts[6];            /* copies that filter, told and @id point to */
+	const char *id;            /* or the image reference */
 	struct ck_object *objects; /* JOB_LIST*: strings of each lie in one block at .id */
 	size_t n, room;
 	bool incomplete; /* memory was gone while listing: the list counts as failed */
@@ -33,7 +33,7 @@ struct ck_job {
 	int grpc;
 	enum ck_condition condition;
 	char *image_id;
-	void *request;    /* JOB_HOOK: to scrub a refusal with */
+	void *request; /* JOB_HOOK: to scrub a refusal with */
 	size_t request_len;
 	bool refused;
 	char refusal[CK_TEXT_MAX + 1];
@@ -63,8 +63,12 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 	if (!e)
 		return job;
 	const struct ck_key *key = e->row.key;
-	const char *texts[] = { e->row.made ? e->row.made->id : "", key->pod_name, key->pod_namespace, key->pod_uid,
-				key->sandbox_id, key->container };
+	const char *texts[] = { e->row.made ? e->row.made->id : "",
+				key->pod_name,
+				key->pod_namespace,
+				key->pod_uid,
+				key->sandbox_id,
+				key->container };
 	bool whole = true;
 	for (size_t i = 0; i < CK_COUNT(texts); i++)
 		whole = (job->texts[i] = ck_strdup(texts[i])) && whole;
@@ -233,7 +237,7 @@ void ck_job_forget_turn(struct ck_job *job)
 	job->turn = NULL;
 }
 
-/* ---- from the host, any thread; in a forked child all of it does nothing ------------------------------------------------------ */
+/* ---- from the host, any thread; in a forked child all of it does nothing ----------------------------------------- */
 
 static bool in_child(const struct ck_job *job)
 {
@@ -270,7 +274,8 @@ int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 		return -CK_ENOMEM;
 	}
 	struct ck_object *copy = &job->objects[job->n++];
-	const char **into[] = { &copy->id, &copy->pod_name, &copy->pod_namespace, &copy->pod_uid, &copy->sandbox_id, &copy->container_name };
+	const char **into[] = { &copy->id,      &copy->pod_name,   &copy->pod_namespace,
+				&copy->pod_uid, &copy->sandbox_id, &copy->container_name };
 	*copy = *o;
 	for (size_t i = 0; i < CK_COUNT(texts); i++) {
 		*into[i] = len[i] ? memcpy(block, texts[i], len[i]) : NULL;
@@ -301,8 +306,10 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 	bool ok = job->grpc == CK_GRPC_OK && !job->incomplete;
 	switch (job->what) {
 	case JOB_INSPECT:
-		ck_machine_inspected(m, job->row, ok ? job->condition : job->grpc == CK_GRPC_NOT_FOUND ? CK_CONDITION_ABSENT :
-													 CK_CONDITION_UNKNOWN);
+		ck_machine_inspected(m, job->row,
+				     ok                               ? job->condition
+				     : job->grpc == CK_GRPC_NOT_FOUND ? CK_CONDITION_ABSENT
+								      : CK_CONDITION_UNKNOWN);
 		break;
 	case JOB_LIST:
 		ck_machine_listed_entry(m, job->row, job->begun_seq, ok, job->objects, job->n);
@@ -346,8 +353,9 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 	if (!answer || answer->size < sizeof(*answer))
 		answer = &failed;
 	job->grpc = answer->grpc;
-	job->condition = answer->condition >= CK_CONDITION_UNKNOWN && answer->condition <= CK_CONDITION_ABSENT ? answer->condition :
-														 CK_CONDITION_UNKNOWN;
+	job->condition = answer->condition >= CK_CONDITION_UNKNOWN && answer->condition <= CK_CONDITION_ABSENT
+				 ? answer->condition
+				 : CK_CONDITION_UNKNOWN;
 	if (job->what == JOB_RESOLVE && answer->image_id)
 		job->image_id = ck_strdup(answer->image_id);
 	job_end(job);

@@ -28,8 +28,8 @@ int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error 
 	cache->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	cache->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	cache->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (cache->epoll_fd < 0 || cache->event_fd < 0 || cache->timer_fd < 0 || epoll_add(cache->epoll_fd, cache->event_fd) < 0 ||
-	    epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
+	if (cache->epoll_fd < 0 || cache->event_fd < 0 || cache->timer_fd < 0 ||
+	    epoll_add(cache->epoll_fd, cache->event_fd) < 0 || epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
 	int r = ck_wishes_open(state_dir, &cache->wishes, err);
 	if (r >= 0 && ck_wishes_fd(cache->wishes) >= 0 && epoll_add(cache->epoll_fd, ck_wishes_fd(cache->wishes)) < 0)
@@ -79,7 +79,7 @@ void ck_cache_wake(struct ck_cache *cache)
 	eventfd_write(cache->event_fd, 1);
 }
 
-/* ---- one pass --------------------------------------------------------------------------------------------------------------- */
+/* ---- one pass ---------------------------------------------------------------------------------------------------- */
 
 struct wish_op {
 	struct ck_op op;
@@ -90,7 +90,8 @@ struct wish_op {
 static void run_wish(struct ck_cache *cache, struct ck_op *op)
 {
 	struct wish_op *w = (struct wish_op *)(void *)op;
-	int r = ck_machine_evict(cache->machine, w->wish.entry, w->wish.verb == CK_WISH_RELEASE, w->answer.text, sizeof(w->answer.text));
+	int r = ck_machine_evict(cache->machine, w->wish.entry, w->wish.verb == CK_WISH_RELEASE, w->answer.text,
+				 sizeof(w->answer.text));
 	w->answer.done = r >= 0;
 }
 
@@ -275,7 +276,7 @@ uint64_t ck_loop_timeout(struct ck_cache *cache)
 	return due;
 }
 
-/* ---- a thread of our own --------------------------------------------------------------------------------------------------------- */
+/* ---- a thread of our own ----------------------------------------------------------------------------------------- */
 
 static void *loop_main(void *userdata)
 {

@@ -161,6 +161,7 @@ bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, enum ck_reason *ret_why); /* K11, K12 */
 struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e); /* of its key */
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e);     /* a live turn waits for it or for its end */
+bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
 #define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->newest; t; t = t->prev) /* newest first */
 
 /* evict.c */

@@ -10,7 +10,7 @@
  */
 #include "cache/machine-int.h"
 
-/* ---- hooks: who is told -------------------------------------------------------------------------------------------------- */
+/* ---- hooks: who is told ------------------------------------------------------------------------------------------ */
 
 bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err)
 {
@@ -32,13 +32,14 @@ bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *
 	return true;
 }
 
-/* ---- a result: keep, commit ------------------------------------------------------------------------------------------------ */
+/* ---- a result: keep, commit -------------------------------------------------------------------------------------- */
 
 /* K26: another object of this key is being destroyed */
 static bool loser_pending(const struct ck_entry *e)
 {
 	for (const struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
-		if (CK_GUARD(LOSER_FIRST, other->row.state == CK_STATE_EVICTING && other != e && ck_key_same(other->row.key, e->row.key)))
+		if (CK_GUARD(LOSER_FIRST,
+			     other->row.state == CK_STATE_EVICTING && other != e && ck_key_same(other->row.key, e->row.key)))
 			return true;
 	return false;
 }
@@ -79,8 +80,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	enum ck_reason why;
 	bool awaited = false;
 	CK_FOR_TURNS(t, ck_pod_of(e))
-		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
-			awaited = true;
+	if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
+		awaited = true;
 	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER && CK_GUARD(CONTAINER_KEPT_AGAIN, true)) {
 		keep(m, e); /* visible and CREATED it would make the kubelet build the next attempt */
 		return;
@@ -89,7 +90,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	e->row.reason = CK_REASON_NONE;
 	if (awaited)
 		ck_note_entry(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
-	CK_FOR_TURNS(t, ck_pod_of(e)) {
+	CK_FOR_TURNS(t, ck_pod_of(e))
+	{
 		if (!ck_turn_live(m, t) || !ck_key_same(t->key, e->row.key) || !ck_turn_same(m, t, e, &why))
 			continue;
 		if (e->kept)
@@ -111,8 +113,8 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 		if (e->row.state == CK_STATE_CREATING)
 			keep(m, e);
 		CK_FOR_TURNS(t, ck_pod_of(e))
-			if (t->state == CK_TURN_WAITING && !t->drain && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
-				ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
+		if (t->state == CK_TURN_WAITING && !t->drain && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
 		e->row.interest = m->now;
 		ck_kept_schedule(m, e);
 		return;
@@ -148,12 +150,13 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* ---- abandoning -------------------------------------------------------------------------------------------------------------- */
+/* ---- abandoning -------------------------------------------------------------------------------------------------- */
 
 /* what joined an entry hears that it is over; a creator may go on, but its caller gets no answer from it */
 static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
-	CK_FOR_TURNS(t, ck_pod_of(e)) {
+	CK_FOR_TURNS(t, ck_pod_of(e))
+	{
 		if (t->row != e->row.id || t->state == CK_TURN_DECIDED || t->drain || (e->creator != t && !t->joined))
 			continue;
 		m->counters.superseded++;
@@ -212,8 +215,10 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 		else if (ck_key_same_slot(key, by->key))
 			ck_abandon(m, e, CK_REASON_ATTEMPT);
 	}
-	CK_FOR_TURNS(t, by->group) { /* requests that never came to an entry */
-		if (t->state != CK_TURN_WAITING || t == by || t->drain || t->key->kind != by->key->kind || ck_key_same(t->key, by->key))
+	CK_FOR_TURNS(t, by->group)
+	{ /* requests that never came to an entry */
+		if (t->state != CK_TURN_WAITING || t == by || t->drain || t->key->kind != by->key->kind ||
+		    ck_key_same(t->key, by->key))
 			continue;
 		if (by->key->kind == CK_CONTAINER && !ck_key_same_slot(t->key, by->key))
 			continue;
@@ -222,7 +227,7 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 	}
 }
 
-/* ---- placing a turn ----------------------------------------------------------------------------------------------------------- */
+/* ---- placing a turn ---------------------------------------------------------------------------------------------- */
 
 static void create(struct ck_machine *m, struct ck_mturn *t)
 {
@@ -240,7 +245,8 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	e->row.state = CK_STATE_CREATING;
 	e->creator = t;
 	e->begun_turn = t->seq;
-	for (struct ck_entry *old = t->group->entries; old; old = ck_pod_next(old)) /* K12: how often in a row, for nothing but labels */
+	for (struct ck_entry *old = t->group->entries; old;
+	     old = ck_pod_next(old)) /* K12: how often in a row, for nothing but labels */
 		if (old != e && old->row.reason == CK_REASON_RELABELLED && ck_key_same_slot(old->row.key, t->key) &&
 		    old->row.relabelled + 1 > e->row.relabelled)
 			e->row.relabelled = old->row.relabelled + 1;
@@ -300,7 +306,8 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		ck_note_entry(m, e, CK_WHAT_JOINED, 0, NULL);
 	}
 	switch (e->row.state) {
-	case CK_STATE_CREATING: /* K1; another fingerprint is compared at the end (K11), unless it is older than this creation (K14) */
+	/* K1; another fingerprint is compared at the end (K11), unless it is older than this creation (K14) */
+	case CK_STATE_CREATING:
 		if (!same && CK_GUARD(OLDER_LOSES, t->seq < e->begun_turn))
 			ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", ck_reason_text(CK_REASON_CHANGED));
 		else if (first_time)
@@ -314,7 +321,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		break;
 	}
 	if (!same && ck_newest_live(m, e) != t) {
-		return; /* a newer request has its say first */
+		return;     /* a newer request has its say first */
 	} else if (!same) { /* KEPT (K11): destroyed, and this request succeeds it */
 		if (why == CK_REASON_NOT_COMPARABLE)
 			m->counters.not_comparable++;
@@ -385,7 +392,8 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 			continue;
 		if (CK_GUARD(ONE_CREATION, ck_state_open(e->row.state)))
 			active = e;
-		else if (e->row.state == CK_STATE_COMMITTED && !CK_GUARD(ENDED_NOT_SERVED, e->row.flags & CK_ENTRY_ENDED) && !active)
+		else if (e->row.state == CK_STATE_COMMITTED && !CK_GUARD(ENDED_NOT_SERVED, e->row.flags & CK_ENTRY_ENDED) &&
+			 !active)
 			active = e;
 	}
 	bool in_time = ck_turn_live(m, t) || !t->row || t->supersede_at; /* in its margin it may only begin what it came for */

@@ -31,7 +31,7 @@
 
 struct ck_machine;
 
-/* ---- entries -------------------------------------------------------------------------------------------------------- */
+/* ---- entries ----------------------------------------------------------------------------------------------------- */
 
 enum ck_index { CK_BY_POD, CK_BY_UID, CK_BY_SANDBOX, CK_INDEXES };
 
@@ -68,10 +68,10 @@ struct ck_entry {
 	uint64_t lost_at;
 	uint64_t ask_at;     /* KEPT: not asked again before (K6) */
 	uint64_t asked_at;   /* KEPT: the question is under way since */
-	uint64_t stage_since;
 	uint64_t begun_turn; /* seq of the turn that began it: older ones with another fingerprint lose (K14) */
 	uint64_t list_stamp; /* the last whole list that held it */
 	uint32_t unanswered; /* turns it was handed to that have not reported */
+	uint32_t destroys;   /* calls in flight: more than one after a time-out */
 	bool is_dirty, wants_queued, is_ready, slot; /* slot: one of the CK_DESTROYS_MAX */
 	bool stopped;        /* EVICTING: ports and addresses are free (K10) */
 	bool running;        /* COMMITTED container: started */
@@ -84,7 +84,7 @@ struct ck_entry {
 	bool stopping;       /* sandbox: StopPodSandbox was seen; no creates in it */
 };
 
-/* ---- turns ------------------------------------------------------------------------------------------------------------ */
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 enum ck_turn_state { CK_TURN_NONE, CK_TURN_WAITING, CK_TURN_CREATING, CK_TURN_DECIDED };
 
@@ -131,7 +131,7 @@ struct ck_mturn {
 	struct ck_error err;
 };
 
-/* ---- the machine -------------------------------------------------------------------------------------------------------- */
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
 
 struct ck_rules { /* the durations of struct ck_options, defaults filled in */
 	uint64_t ttl, create_deadline, lost_grace, supersede_wait, destroy_timeout;
@@ -190,7 +190,9 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t);  /* also: a creator freed, the creator's upstream gone */
 /* the caller is gone; waiting turns are DECIDED without an answer */
 void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t);
-void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t);  /* the turn's memory goes; leave, and lost if it was creating */
+/* the machine forgets the turn: leave, and lost if it was creating */
+void ck_machine_part(struct ck_machine *m, struct ck_mturn *t);
+void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t);  /* part, and free what it was given */
 void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool delivered); /* after HAND_BACK (K7) */
 
 /* the image reference of @t's request was resolved, or could not be (E5): its fingerprint knows by now */

@@ -38,7 +38,7 @@ static bool alive(const struct ck_object *o)
 	return o->condition == CK_CONDITION_READY || o->condition == CK_CONDITION_RUNNING;
 }
 
-/* ---- lost creations and entries whose id is not known ---------------------------------------------------------------------------- */
+/* ---- lost creations and entries whose id is not known ------------------------------------------------------------ */
 
 void ck_lost(struct ck_machine *m, struct ck_entry *e)
 {
@@ -74,8 +74,8 @@ void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 static bool anybody_waits(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS(t, ck_pod_of(e))
-		if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) && (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
-			return true;
+	if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) && (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
+		return true;
 	return false;
 }
 
@@ -85,9 +85,10 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	m->counters.failed++;
 	ck_note_entry(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE, "its outcome was unknown, and nothing came of it");
 	CK_FOR_TURNS(t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
-			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s: the outcome of the creation was unknown, and nothing came of it in %u s",
-				       ck_key_print(e->row.key, who, sizeof(who)), (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
+	if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
+		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+			       "%s: the outcome of the creation was unknown, and nothing came of it in %u s",
+			       ck_key_print(e->row.key, who, sizeof(who)), (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
 	ck_entry_drop(m, e);
 }
 
@@ -102,9 +103,11 @@ static void lost_absent(struct ck_machine *m, struct ck_entry *e)
 		give_up(m, e);
 		return;
 	}
-	if (absent < CK_RESEND_AFTER || e->row.flags & CK_ENTRY_ABANDONED || CK_GUARD(RESEND_ONCE, e->row.flags & CK_ENTRY_RESENT))
+	if (absent < CK_RESEND_AFTER || e->row.flags & CK_ENTRY_ABANDONED ||
+	    CK_GUARD(RESEND_ONCE, e->row.flags & CK_ENTRY_RESENT))
 		return;
-	CK_FOR_TURNS(t, ck_pod_of(e)) {
+	CK_FOR_TURNS(t, ck_pod_of(e))
+	{
 		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING || !ck_turn_live(m, t))
 			continue;
 		e->row.flags = (e->row.flags & ~(unsigned)CK_ENTRY_LOST) | CK_ENTRY_RESENT;
@@ -183,7 +186,8 @@ static bool find_id(struct ck_machine *m, struct ck_entry *e, const struct ck_ob
 	}
 	ck_made_unref(made);
 	for (size_t i = 0; i < n; i++)
-		if (&o[i] != best && alive(&o[i]) && object_has_key(&o[i], e->row.key) && !ck_machine_object(m, o[i].kind, o[i].id))
+		if (&o[i] != best && alive(&o[i]) && object_has_key(&o[i], e->row.key) &&
+		    !ck_machine_object(m, o[i].kind, o[i].id))
 			duplicate(m, e->row.key, &o[i]);
 	if (e->row.state == CK_STATE_EVICTING) {
 		ck_evict_found(m, e);
@@ -222,7 +226,7 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	ck_event_end(m);
 }
 
-/* ---- conditions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- conditions -------------------------------------------------------------------------------------------------- */
 
 /* K16: nothing new begins in it, and what is not committed in it goes */
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed)
@@ -277,7 +281,8 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			}
 			if (sandbox)
 				ck_sandbox_stopped(m, e->row.made->id, false);
-		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered && !(e->row.flags & CK_ENTRY_DELIVERED)) {
+		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered &&
+			   !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
 			/* K25; nobody has named it or was handed it since */
 			e->undelivered = false;
 			e->kept = true;
@@ -290,7 +295,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	}
 }
 
-/* ---- whole lists ----------------------------------------------------------------------------------------------------------------- */
+/* ---- whole lists ------------------------------------------------------------------------------------------------- */
 
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind)
 {
@@ -338,7 +343,8 @@ static struct ck_entry *import(struct ck_machine *m, const struct ck_object *o)
 }
 
 /* an object that no row knows by its id */
-static void listed_stranger(struct ck_machine *m, const struct ck_object *o, const struct ck_object *all, size_t n, uint64_t begun_seq)
+static void listed_stranger(struct ck_machine *m, const struct ck_object *o, const struct ck_object *all, size_t n,
+			    uint64_t begun_seq)
 {
 	char name[2 * CK_NAME_MAX_LEN + 2];
 	struct ck_group *pod = NULL;
@@ -477,7 +483,7 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 	return 0;
 }
 
-/* ---- an earlier life (K25) ----------------------------------------------------------------------------------------------------------- */
+/* ---- an earlier life (K25) --------------------------------------------------------------------------------------- */
 
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 {
@@ -504,6 +510,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	e->written_flags = e->row.flags;
 	if (!same_boot)
 		e->row.created = e->row.changed = e->row.interest = m->now; /* times of another boot mean nothing */
+	if (!same_boot && e->row.staged)
+		e->row.staged = m->now;
 	ck_event_begin(m);
 	ck_note_entry(m, e, CK_WHAT_RESTORED, 0, NULL);
 	switch (e->row.state) {

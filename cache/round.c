@@ -11,29 +11,29 @@
 enum ck_mutant ck_mutant;
 #endif
 
-/* ---- the plumbing of a round ------------------------------------------------------------------------------------------ */
+/* ---- the plumbing of a round ------------------------------------------------------------------------------------- */
 
 #define QUEUE_ADD(first, last, item, prev_, next_) \
-	do {                                       \
-		(item)->prev_ = (last);            \
-		(item)->next_ = NULL;              \
-		if (last)                          \
-			(last)->next_ = (item);    \
-		else                               \
-			(first) = (item);          \
-		(last) = (item);                   \
+	do { \
+		(item)->prev_ = (last); \
+		(item)->next_ = NULL; \
+		if (last) \
+			(last)->next_ = (item); \
+		else \
+			(first) = (item); \
+		(last) = (item); \
 	} while (0)
-#define QUEUE_DEL(first, last, item, prev_, next_)                      \
-	do {                                                            \
-		if ((item)->prev_)                                      \
-			(item)->prev_->next_ = (item)->next_;           \
-		else                                                    \
-			(first) = (item)->next_;                        \
-		if ((item)->next_)                                      \
-			(item)->next_->prev_ = (item)->prev_;           \
-		else                                                    \
-			(last) = (item)->prev_;                         \
-		(item)->prev_ = (item)->next_ = NULL;                   \
+#define QUEUE_DEL(first, last, item, prev_, next_) \
+	do { \
+		if ((item)->prev_) \
+			(item)->prev_->next_ = (item)->next_; \
+		else \
+			(first) = (item)->next_; \
+		if ((item)->next_) \
+			(item)->next_->prev_ = (item)->prev_; \
+		else \
+			(last) = (item)->prev_; \
+		(item)->prev_ = (item)->next_ = NULL; \
 	} while (0)
 
 void ck_dirty(struct ck_machine *m, struct ck_entry *e)
@@ -72,6 +72,8 @@ unsigned ck_machine_take_wants(struct ck_machine *m, struct ck_entry *e)
 	unsigned wants = e->wants;
 	ck_unwant(m, e, wants);
 	e->outstanding |= wants & ~(unsigned)CK_WANT_CANCEL; /* a cancel has no answer of its own */
+	if (wants & CK_WANT_DESTROY)
+		e->destroys++;
 	return wants;
 }
 
@@ -97,8 +99,8 @@ void ck_event_end(struct ck_machine *m)
 			m->touched = pod->touched_next;
 			pod->touched = false;
 			CK_FOR_TURNS(t, pod)
-				if (t->state == CK_TURN_WAITING)
-					ck_turn_place(m, t);
+			if (t->state == CK_TURN_WAITING)
+				ck_turn_place(m, t);
 			for (struct ck_entry *e = pod->entries; e; e = ck_pod_next(e))
 				if (e->row.state == CK_STATE_KEPT)
 					ck_kept_schedule(m, e);
@@ -167,7 +169,7 @@ bool ck_machine_row_unwanted(const struct ck_entry *e)
 	return e->detached;
 }
 
-/* ---- time --------------------------------------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 void ck_machine_clock(struct ck_machine *m, uint64_t now)
 {
@@ -187,11 +189,15 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 		ck_lost_expired(m, e);
 		break;
 	case CK_STATE_KEPT:
-		if (e->outstanding & CK_WANT_INSPECT) { /* never answered */
+		if ((e->wants | e->outstanding) & CK_WANT_INSPECT) { /* never answered */
+			ck_unwant(m, e, CK_WANT_INSPECT);
 			e->outstanding &= ~(unsigned)CK_WANT_INSPECT;
 			ck_inspected_kept(m, e, CK_CONDITION_UNKNOWN);
 		} else if (CK_GUARD(TTL_RESTS, ck_awaited(m, e)))
 			ck_touch(m, ck_pod_of(e)); /* K6: ask again */
+		else if (CK_GUARD(TTL_RESTS, ck_overdue(m, e)))
+			/* somebody waited longer than we looked; his own timer is due as well */
+			ck_entry_schedule(m, e, CK_NEVER_DUE);
 		else if (m->now < ck_kept_until(m, e))
 			ck_kept_schedule(m, e); /* who wanted it asked again has gone meanwhile */
 		else if (!ck_lists_done(m))
@@ -227,7 +233,7 @@ void ck_machine_expire(struct ck_machine *m)
 	ck_event_end(m);
 }
 
-/* ---- the end of a round ---------------------------------------------------------------------------------------------------------- */
+/* ---- the end of a round ------------------------------------------------------------------------------------------ */
 
 struct ck_entry *ck_machine_dirty(struct ck_machine *m)
 {
@@ -262,7 +268,11 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 	}
 	e->row.state = CK_STATE_KEPT;
 	e->row.changed = e->row.interest = m->now;
+	CK_FOR_TURNS(t, ck_pod_of(e)) /* hooks were to run, or an eviction to be taken back: nobody is answered by this commit */
+	if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
+		ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the result exists, but handing it over cannot be recorded: %s", why);
 	ck_kept_schedule(m, e);
+	ck_touch(m, ck_pod_of(e)); /* for whoever waits for something else; the write is tried again in a second */
 }
 
 void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
@@ -318,7 +328,7 @@ bool ck_machine_hidden(const struct ck_entry *e)
 	return e->row.state != CK_STATE_COMMITTED;
 }
 
-/* ---- views: calls that began before (K21) ------------------------------------------------------------------------------------------ */
+/* ---- views: calls that began before (K21) ------------------------------------------------------------------------ */
 
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq)
 {
@@ -344,9 +354,10 @@ void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
 	}
 }
 
-/* ---- life of the machine ------------------------------------------------------------------------------------------------------------- */
+/* ---- life of the machine ----------------------------------------------------------------------------------------- */
 
-int ck_machine_new(const struct ck_rules *rules, const struct ck_machine_ops *ops, void *user, uint64_t now, struct ck_machine **ret)
+int ck_machine_new(const struct ck_rules *rules, const struct ck_machine_ops *ops, void *user, uint64_t now,
+		   struct ck_machine **ret)
 {
 	struct ck_machine *m = CK_NEW(struct ck_machine);
 	if (!m || ck_timers_reserve(&m->timers, CK_CONTAINER + 1) < 0) {
@@ -374,7 +385,7 @@ void ck_machine_free(struct ck_machine *m)
 	if (!m)
 		return;
 	struct ck_entry *e, *next;
-	HASH_ITER(by_row, m->by_row, e, next)
+	HASH_ITER (by_row, m->by_row, e, next)
 		ck_entry_free(m, e);
 	ck_timers_fini(&m->timers);
 	free(m->notes);
@@ -392,7 +403,8 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 			continue;
 		if (e->slot && e->row.state != CK_STATE_EVICTING)
 			wrong = "holds a slot without being evicted";
-		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING && !e->row.made && e->row.origin == CK_ORIGIN_CACHE)
+		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING && !e->row.made &&
+			 e->row.origin == CK_ORIGIN_CACHE)
 			wrong = "has no result";
 		else if (e->creator && e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING)
 			wrong = "is still being made";
@@ -401,7 +413,8 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 		else if (e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ABANDONED)
 			wrong = "is committed and abandoned";
 		if (wrong) {
-			snprintf(why, size, "entry %llu (%s) %s", (unsigned long long)e->row.id, ck_state_name(e->row.state), wrong);
+			snprintf(why, size, "entry %llu (%s) %s", (unsigned long long)e->row.id, ck_state_name(e->row.state),
+				 wrong);
 			return false;
 		}
 	}

@@ -9,7 +9,7 @@
 #define COLUMNS(X)                                                                                                         \
 	X(id) X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) X(key_id) X(salt) X(root)    \
 	X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) X(origin) X(stage) X(object) X(reply) X(told)            \
-	X(requests) X(tries) X(last_grpc) X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot)
+	X(requests) X(tries) X(last_grpc) X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged)
 
 enum column {
 #define COLUMN_ENUM(name) COL_##name,
@@ -17,22 +17,24 @@ enum column {
 #undef COLUMN_ENUM
 	COLUMNS_N,
 };
-_Static_assert(COLUMNS_N == 33, "the statements below have 33 columns");
+_Static_assert(COLUMNS_N == 34, "the statements below have 34 columns");
 
 #define NAMES                                                                                                       \
 	"id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt, root, rest, image_id,"    \
 	" state, flags, reason, phase, origin, stage, object, reply, told, requests, tries, last_grpc, relabelled," \
-	" created, changed, interest, existed, due, boot"
+	" created, changed, interest, existed, due, boot, staged"
 
 const char ck_row_select[] = "SELECT " NAMES " FROM entry ORDER BY id";
 
-const char ck_row_insert[] = "INSERT INTO entry (" NAMES ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33)";
+const char ck_row_insert[] =
+	"INSERT INTO entry (" NAMES ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+	" ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
 
-const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = ?17, phase = ?18, origin = ?19,"
-			     " stage = ?20, object = ?21, reply = ?22, told = ?23, requests = ?24, tries = ?25, last_grpc = ?26,"
-			     " relabelled = ?27, created = ?28, changed = ?29, interest = ?30, existed = ?31, due = ?32, boot = ?33"
-			     " WHERE id = ?1";
+const char ck_row_update[] =
+	"UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = ?17, phase = ?18, origin = ?19,"
+	" stage = ?20, object = ?21, reply = ?22, told = ?23, requests = ?24, tries = ?25, last_grpc = ?26,"
+	" relabelled = ?27, created = ?28, changed = ?29, interest = ?30, existed = ?31, due = ?32, boot = ?33,"
+	" staged = ?34 WHERE id = ?1";
 
 const char ck_leaves_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
 
@@ -40,7 +42,7 @@ const char ck_leaves_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1
 _Static_assert(FLAGS_STORED == (CK_ENTRY_TOLD | CK_ENTRY_LOST | CK_ENTRY_ABANDONED | CK_ENTRY_ENDED | CK_ENTRY_DELIVERED |
 				CK_ENTRY_RESENT), "VOLATILE is the last flag");
 
-/* ---- to a statement ------------------------------------------------------------------------------------------------------------ */
+/* ---- to a statement ---------------------------------------------------------------------------------------------- */
 
 struct binder {
 	sqlite3_stmt *stmt;
@@ -118,10 +120,11 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_existed, row->existed);
 	bind_number(&b, COL_due, row->due);
 	bind_text(&b, COL_boot, row->boot);
+	bind_number(&b, COL_staged, row->staged);
 	return b.rc;
 }
 
-/* ---- from a statement ---------------------------------------------------------------------------------------------------------- */
+/* ---- from a statement -------------------------------------------------------------------------------------------- */
 
 bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value)
 {
@@ -273,6 +276,7 @@ static const char *read_state(sqlite3_stmt *stmt, struct ck_row *row)
 	READ_TIME(interest)
 	READ_TIME(existed)
 	READ_TIME(due)
+	READ_TIME(staged)
 #undef READ_TIME
 	return NULL;
 }
@@ -357,7 +361,7 @@ int ck_leaves_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_err
 	return 0;
 }
 
-/* ---- counters -------------------------------------------------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t *counter_find(struct ck_counters *counters, const char *name)
 {

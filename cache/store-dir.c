@@ -20,7 +20,7 @@
 #define LOCK_PAUSE_NS (5 * (long)CK_NS_PER_MS)
 #define NAME_TRIES    1000
 
-/* ---- the directory ---------------------------------------------------------------------------------------------------------- */
+/* ---- the directory ----------------------------------------------------------------------------------------------- */
 
 int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct ck_error *err)
 {
@@ -35,9 +35,11 @@ int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct
 	if (fstat(fd, &st) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
 	if (make && st.st_uid != 0 && st.st_uid != geteuid())
-		return ck_fail(err, CK_EIO, "state directory '%s' belongs to uid %u, neither root nor us", dir, (unsigned)st.st_uid);
+		return ck_fail(err, CK_EIO, "state directory '%s' belongs to uid %u, neither root nor us", dir,
+			       (unsigned)st.st_uid);
 	if (make && st.st_mode & 022)
-		return ck_fail(err, CK_EIO, "state directory '%s' has mode %04o: others can write into it", dir, (unsigned)st.st_mode & 07777);
+		return ck_fail(err, CK_EIO, "state directory '%s' has mode %04o: others can write into it", dir,
+			       (unsigned)st.st_mode & 07777);
 
 	char *path = realpath(dir, NULL); /* the host may change its working directory */
 	if (!path)
@@ -55,7 +57,7 @@ bool ck_dir_is_memory(int dirfd)
 	return fstatfs(dirfd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-/* ---- small files: written whole or not at all ------------------------------------------------------------------------------- */
+/* ---- small files: written whole or not at all -------------------------------------------------------------------- */
 
 static ssize_t file_read(int dirfd, const char *name, void *buf, size_t size)
 {
@@ -84,7 +86,7 @@ static int file_write(int dirfd, const char *name, const void *bytes, size_t len
 	return 0;
 }
 
-/* ---- ownership -------------------------------------------------------------------------------------------------------------- */
+/* ---- ownership --------------------------------------------------------------------------------------------------- */
 
 /*
  * The lock is an flock(2) on the directory. Beside it lies a shared OFD lock that excludes nobody: unlike an flock it can be
@@ -114,10 +116,8 @@ bool ck_dir_owned(int dirfd, long *ret_pid)
 	struct flock ask = owner_mark;
 
 	ask.l_type = F_WRLCK;
-	if (fcntl(dirfd, F_OFD_GETLK, &ask) < 0 || ask.l_type == F_UNLCK)
-		return false;
 	*ret_pid = owner_pid(dirfd);
-	return true;
+	return fcntl(dirfd, F_OFD_GETLK, &ask) == 0 && ask.l_type != F_UNLCK;
 }
 
 int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
@@ -146,7 +146,7 @@ int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
 	return 0;
 }
 
-/* ---- the digest key ----------------------------------------------------------------------------------------------------------- */
+/* ---- the digest key ---------------------------------------------------------------------------------------------- */
 
 bool ck_key_file_parse(const void *bytes, size_t len, struct ck_digest_key *ret_key)
 {
@@ -176,7 +176,7 @@ int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
 	return 0;
 }
 
-/* ---- the database's files ------------------------------------------------------------------------------------------------------ */
+/* ---- the database's files ---------------------------------------------------------------------------------------- */
 
 int ck_dir_make(int dirfd, const char *name, struct ck_error *err)
 {
@@ -211,7 +211,8 @@ int ck_dir_prepare(int dirfd, struct ck_error *err)
 	if (r < 0)
 		return r;
 	if (fstatat(dirfd, CK_DB_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? ck_dir_make(dirfd, CK_DB_NAME, err) : ck_fail_errno(err, CK_EIO, errno, "'%s'", CK_DB_NAME);
+		return errno == ENOENT ? ck_dir_make(dirfd, CK_DB_NAME, err)
+				       : ck_fail_errno(err, CK_EIO, errno, "'%s'", CK_DB_NAME);
 	return S_ISREG(st.st_mode) ? 0 : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);
 }
 

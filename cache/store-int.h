@@ -26,23 +26,24 @@
 #define CK_BUSY_MS	  20 /* a foreign tool writes: a round waits no longer than this */
 
 /* Names in the state directory. */
-#define CK_DB_NAME   "crikeep.db"
-#define CK_DB_WAL    CK_DB_NAME "-wal"
-#define CK_DB_SHM    CK_DB_NAME "-shm"
-#define CK_DB_TMP    CK_DB_NAME ".tmp"  /* a new file being written (wal.c): worthless */
-#define CK_DB_NEXT   CK_DB_NAME ".next" /* a new file, complete: it is the database, and what CK_DB_NAME and its WAL say is past */
+#define CK_DB_NAME    "crikeep.db"
+#define CK_DB_WAL     CK_DB_NAME "-wal"
+#define CK_DB_SHM     CK_DB_NAME "-shm"
+#define CK_DB_TMP     CK_DB_NAME ".tmp"	 /* a new file being written (wal.c): worthless */
+#define CK_DB_NEXT    CK_DB_NAME ".next" /* a new file, complete: it is the database; CK_DB_NAME and its WAL are past */
 #define CK_OWNER_NAME "owner"
-#define CK_KEY_NAME  "key"
+#define CK_KEY_NAME   "key"
 
 struct ck_store;
 
-/* ---- store-dir.c ------------------------------------------------------------------------------------------------------ */
+/* ---- store-dir.c ------------------------------------------------------------------------------------------------- */
 
 #define CK_OWNER_TEXT 64 /* "PID BOOTTIME\n": differs for each life of an owner */
 
 int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct ck_error *err);
 int ck_dir_own(int dirfd, const char *path, struct ck_error *err); /* -CK_EOWNED; until the descriptor is closed */
-bool ck_dir_owned(int dirfd, long *ret_pid); /* asks without taking a lock, so it cannot be in an owner's way */
+/* the last owner's pid either way; asks without taking a lock, so it cannot be in an owner's way */
+bool ck_dir_owned(int dirfd, long *ret_pid);
 void ck_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
 bool ck_dir_is_memory(int dirfd); /* tmpfs: an fsync costs nothing */
 /* the digest key of the directory; one of this life only where it cannot be written. -CK_EIO (no randomness) */
@@ -54,7 +55,7 @@ int ck_dir_make(int dirfd, const char *name, struct ck_error *err); /* an empty 
 int ck_dir_swap(int dirfd, struct ck_error *err);                   /* CK_DB_NEXT becomes CK_DB_NAME */
 int ck_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err);
 
-/* ---- store-sql.c ------------------------------------------------------------------------------------------------------- */
+/* ---- store-sql.c ------------------------------------------------------------------------------------------------- */
 
 /* every call that can fail asks ck_fault(CK_FAULT_STORE) first */
 int ck_sql_fail(struct ck_error *err, sqlite3 *db, int rc, const char *doing); /* SQLite's code as one of ours */
@@ -67,7 +68,7 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err);
 int ck_schema_make(sqlite3 *db, int from, struct ck_error *err);
 
-/* ---- row.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- row.c ------------------------------------------------------------------------------------------------------- */
 
 extern const char ck_row_select[]; /* all rows, by id */
 extern const char ck_row_insert[], ck_row_update[], ck_leaves_select[];
@@ -79,18 +80,18 @@ int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_er
 
 /* Columns read with distrust: false: not of this type or not within these bounds. */
 bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value);
-bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text); /* no NUL inside; borrowed until the next step */
+bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text); /* no NUL inside; until the next step */
 bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes, size_t *ret_len);
 bool ck_column_null(sqlite3_stmt *stmt, int col);
 
-/* ---- history.c --------------------------------------------------------------------------------------------------------- */
+/* ---- history.c --------------------------------------------------------------------------------------------------- */
 
 extern const char ck_history_select[], ck_history_insert[], ck_history_trim[];
 int ck_history_decode(sqlite3_stmt *stmt, struct ck_history_row *ret_row, struct ck_error *err);
 void ck_history_row_fini(struct ck_history_row *row);
 void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to); /* for ck_crash_hook; from 0: a new row */
 
-/* ---- copy.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- copy.c ------------------------------------------------------------------------------------------------------ */
 
 struct ck_copy { /* a database in memory; plain SQLite reads it */
 	sqlite3 *db;
@@ -103,7 +104,7 @@ void ck_copy_close(struct ck_copy *copy);
 extern void (*ck_copy_hook)(void); /* a test stops or changes things in the middle of a copy */
 #endif
 
-/* ---- the store ----------------------------------------------------------------------------------------------------------- */
+/* ---- the store --------------------------------------------------------------------------------------------------- */
 
 #define CK_STATEMENTS(X)                                                                    \
 	X(BEGIN, "BEGIN IMMEDIATE")                                                         \
@@ -159,7 +160,7 @@ int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_
 int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing, struct ck_error *err);
 int ck_store_broken(struct ck_store *store, int r); /* roll back; returns @r */
 
-/* ---- wal.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- wal.c ------------------------------------------------------------------------------------------------------- */
 
 void ck_wal_watch(struct ck_store *store); /* a new writer: count its frames */
 void ck_wal_bound(struct ck_store *store); /* after each commit */

@@ -164,7 +164,7 @@ void ck_store_disconnect(struct ck_store *store, bool checkpoint)
 	store->db = NULL;
 }
 
-/* ---- damage ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- damage ------------------------------------------------------------------------------------------------------ */
 
 int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *err)
 {
@@ -183,23 +183,18 @@ int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *
 	return r == -CK_EFULL || r >= 0 ? r : -CK_EIO;
 }
 
-/* ---- open ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- open -------------------------------------------------------------------------------------------------------- */
 
-/* The database is damaged: @why is known. Whatever happens now, the store opens. */
-static int start_anew(struct ck_store *store, struct ck_store_opened *opened, const struct ck_error *why)
+/* The database is damaged, @why is known. Whatever comes of it, the store opens. */
+static void start_anew(struct ck_store *store, struct ck_store_opened *opened, const struct ck_error *why)
 {
-	struct ck_error err = {0};
-
-	opened->why = *why;
+	struct ck_error err;
 	int r = ck_store_set_aside(store, opened->set_aside_as, &err);
+
 	opened->set_aside = !store->set_aside_first;
+	opened->no_database = r < 0;
 	opened->fresh = r >= 0;
-	if (r < 0) {
-		opened->no_database = true;
-		if (!opened->set_aside)
-			opened->why = err;
-	}
-	return r == -CK_ENOMEM ? r : 0;
+	opened->why = opened->set_aside ? *why : err;
 }
 
 /* Nothing can be written, for reason @why; what is there has to be known all the same (K32). */
@@ -234,8 +229,10 @@ static int open_database(struct ck_store *store, struct ck_store_opened *opened,
 		struct ck_error unwritable = why;
 		r = read_only(store, opened, &unwritable, &why);
 	}
-	if (r == -CK_EDAMAGED)
-		r = start_anew(store, opened, &why);
+	if (r == -CK_EDAMAGED) {
+		start_anew(store, opened, &why);
+		return 0;
+	}
 	if (r < 0 && err)
 		*err = why;
 	return r;

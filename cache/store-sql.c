@@ -9,7 +9,7 @@
 #include "cache/store-int.h"
 #include "src/base/fault.h"
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static int code_of(int rc, int sys)
 {
@@ -115,7 +115,7 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 	return 0;
 }
 
-/* ---- the schema ------------------------------------------------------------------------------------------------------------ */
+/* ---- the schema -------------------------------------------------------------------------------------------------- */
 
 /* What sqlite_schema holds of version CK_SCHEMA_VERSION, sorted by name. @sql "": made by SQLite itself. */
 static const struct object {
@@ -160,7 +160,8 @@ static const struct object {
 	 "  interest   INTEGER NOT NULL CHECK (interest >= 0),\n"
 	 "  existed    INTEGER NOT NULL CHECK (existed >= 0),\n"
 	 "  due        INTEGER NOT NULL CHECK (due >= 0),\n"
-	 "  boot       TEXT NOT NULL\n"
+	 "  boot       TEXT NOT NULL,\n"
+	 "  staged     INTEGER NOT NULL CHECK (staged >= 0) -- when the stage began\n"
 	 ") STRICT"},
 	/* one row per key, but for what is being destroyed, has ended, or was not made through us */
 	{"entry_container", "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
@@ -192,7 +193,8 @@ static const struct object {
 	{"sqlite_sequence", ""},
 };
 
-_Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED == 8 && CK_ORIGIN_CACHE == 1, "the schema says these as numbers");
+_Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED == 8 && CK_ORIGIN_CACHE == 1,
+	       "the schema says these as numbers");
 _Static_assert(CK_SANDBOX == 1 && CK_CONTAINER == 2, "the schema says these as numbers");
 _Static_assert(CK_KEY_ID_BYTES == 8 && CK_SALT_BYTES == 16 && CK_ROOT_BYTES == 32 && CK_LEAF_BYTES == 16,
 	       "the schema says these as numbers");
@@ -221,7 +223,8 @@ static int compare_schema(sqlite3 *db, struct ck_error *err)
 	if (rc != SQLITE_DONE)
 		r = ck_sql_fail(err, db, rc, "read the schema");
 	else if (!same || n != CK_COUNT(schema))
-		r = sqlite3_errcode(db) == SQLITE_NOMEM ? ck_nomem(err) : ck_fail(err, CK_EDAMAGED, "the schema is not crikeep's");
+		r = sqlite3_errcode(db) == SQLITE_NOMEM ? ck_nomem(err)
+							: ck_fail(err, CK_EDAMAGED, "the schema is not crikeep's");
 	sqlite3_finalize(stmt);
 	return r;
 }
@@ -244,8 +247,8 @@ int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err)
 	if (application != CK_APPLICATION_ID)
 		return ck_fail(err, CK_EDAMAGED, "the file is not a database of crikeep");
 	if (version > CK_SCHEMA_VERSION)
-		return ck_fail(err, CK_EVERSION, "the database has schema version %lld, this program knows %d", (long long)version,
-			       CK_SCHEMA_VERSION);
+		return ck_fail(err, CK_EVERSION, "the database has schema version %lld, this program knows %d",
+			       (long long)version, CK_SCHEMA_VERSION);
 	r = version < 1 ? ck_fail(err, CK_EDAMAGED, "schema version %lld", (long long)version) : compare_schema(db, err);
 	if (r < 0)
 		return r;

@@ -6,7 +6,7 @@
 #include "cache/store-int.h"
 #include "src/base/fault.h"
 
-/* ---- statements ---------------------------------------------------------------------------------------------------------------- */
+/* ---- statements -------------------------------------------------------------------------------------------------- */
 
 int ck_store_broken(struct ck_store *store, int r)
 {
@@ -55,7 +55,7 @@ static int run_by_id(struct ck_store *store, enum ck_statement which, uint64_t i
 	return ck_store_run(store, stmt, doing, err);
 }
 
-/* ---- the transaction ------------------------------------------------------------------------------------------------------------- */
+/* ---- the transaction --------------------------------------------------------------------------------------------- */
 
 /* Nothing can be written so far: try again to get rid of a damaged file, and to open or make one. */
 static int reconnect(struct ck_store *store, struct ck_error *err)
@@ -132,7 +132,7 @@ int ck_store_commit(struct ck_store *store, struct ck_error *err)
 	return 0;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static int insert_leaves(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
 {
@@ -194,7 +194,7 @@ uint64_t ck_store_next_id(struct ck_store *store)
 	return ++store->last_id;
 }
 
-/* ---- counters ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
 
 static int write_counter(struct ck_store *store, const char *name, uint64_t value, struct ck_error *err)
 {
@@ -226,7 +226,7 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 	return 0;
 }
 
-/* ---- reading: at the start, and leaves when they are asked for ---------------------------------------------------------------------- */
+/* ---- reading: at the start, and leaves when they are asked for --------------------------------------------------- */
 
 static sqlite3 *readable(struct ck_store *store)
 {
@@ -292,7 +292,7 @@ int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *recor
 		return r < 0 ? r : read_leaves(store->db, stmt, id, record, err);
 	}
 	if (!store->copy.db)
-		return ck_fail(err, CK_ENOTFOUND, "there is no database");
+		return ck_fail(err, CK_EIO, "there is no database now");
 	r = ck_sql_prepare(store->copy.db, ck_leaves_select, &stmt, err);
 	if (r >= 0)
 		r = read_leaves(store->copy.db, stmt, id, record, err);

@@ -18,7 +18,7 @@
  * The WAL stays below CK_WAL_LIMIT whoever is stopped wherever. Our readers copy the files without any lock and check that
  * they belong together (copy.c), so they can hold nothing up. A foreign tool stopped inside a transaction does pin the WAL,
  * and so does a checkpoint whose fsync takes seconds: then the owner copies the database to a new file, puts that in its
- * place, and leaves the old one to whoever has it open (wal.c). That costs one copy in memory, some 30 ms with a full
+ * place, and leaves the old one to whoever has it open (wal.c). That costs one copy in memory, some 50 ms with a full
  * history, and happens at most once per CK_WAL_LIMIT written.
  *
  * Not for a process that forks and goes on without exec: a child that lives on goes on holding the lock.

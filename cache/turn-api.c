@@ -4,7 +4,7 @@
 #include "cache/scrub.h"
 #include "src/base/limits.h"
 
-/* ---- decided turns ------------------------------------------------------------------------------------------------------- */
+/* ---- decided turns ----------------------------------------------------------------------------------------------- */
 
 static void callback_queue(struct ck_cache *cache, struct ck_turn *turn)
 {
@@ -71,7 +71,7 @@ static int fetch_locked(struct ck_turn *turn, int r, struct ck_error *err)
 	return r;
 }
 
-/* ---- begin ---------------------------------------------------------------------------------------------------------------- */
+/* ---- begin ------------------------------------------------------------------------------------------------------- */
 
 struct begin_op {
 	struct ck_op op;
@@ -107,7 +107,8 @@ static void run_begin(struct ck_cache *cache, struct ck_op *op)
 {
 	struct begin_op *begin = (struct begin_op *)(void *)op;
 	turn_link(cache, begin->turn);
-	begin->r = ck_machine_begin(cache->machine, &begin->turn->m, begin->key, begin->turn->fp, begin->timeout, begin->expired, &begin->err);
+	begin->r = ck_machine_begin(cache->machine, &begin->turn->m, begin->key, begin->turn->fp, begin->timeout, begin->expired,
+				    &begin->err);
 }
 
 static struct ck_turn *turn_new(struct ck_cache *cache)
@@ -149,14 +150,15 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 			*err = begin.err;
 		return begin.r;
 	}
-	r = fetch_locked(turn, 0, err);
+	/* what is decided after its own event is for wait and watch: a failure comes with a status, which needs the turn */
+	r = begin.r == CK_WAIT ? CK_WAIT : fetch_locked(turn, 0, err);
 	if (r < 0) /* decided at once, and not well: nothing to wait for, nothing to free for the caller */
 		return r;
 	*ret_turn = CK_TAKE(turn);
 	return r;
 }
 
-/* ---- wait, watch ---------------------------------------------------------------------------------------------------------- */
+/* ---- wait, watch ------------------------------------------------------------------------------------------------- */
 
 int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 {
@@ -208,7 +210,7 @@ void ck_turn_watch_impl(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* ---- what a creator says --------------------------------------------------------------------------------------------------- */
+/* ---- what a creator says ----------------------------------------------------------------------------------------- */
 
 struct turn_op {
 	struct ck_op op;
@@ -237,6 +239,8 @@ int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, st
 	ck_made_unref(finish.made);
 	if (r < 0)
 		return fetch_locked(turn, r, err);
+	if (finish.r == CK_WAIT)
+		return CK_WAIT;
 	r = fetch_locked(turn, 0, err); /* what it was decided to be, after the round is on disk */
 	if (r == CK_WAIT)
 		r = finish.r;
@@ -302,7 +306,7 @@ int ck_turn_stage_impl(struct ck_turn *turn, const char *text)
 	return turn_do(turn, &stage, NULL);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 static void run_leave(struct ck_cache *cache, struct ck_op *op)
 {
@@ -365,7 +369,7 @@ void ck_turn_free_impl(struct ck_turn *turn)
 	ck_cache_unref(cache);
 }
 
-/* ---- removal ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- removal ----------------------------------------------------------------------------------------------------- */
 
 struct drain_op {
 	struct ck_op op;
@@ -400,9 +404,8 @@ int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *
 			*err = drain.err;
 		return drain.r;
 	}
-	r = fetch_locked(turn, 0, err);
-	if (r == CK_WAIT)
-		r = drain.r; /* nothing to drain: decided without an answer */
+	if (drain.r != CK_WAIT)
+		fetch_locked(turn, 0, err); /* nothing to drain; decided with an answer, or without one */
 	*ret_turn = CK_TAKE(turn);
-	return r;
+	return drain.r;
 }

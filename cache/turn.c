@@ -136,7 +136,7 @@ void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 /* is the request that of the entry (K11, K12)? The answer cannot change but for an image that is resolved later. */
 bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, enum ck_reason *ret_why)
 {
-	if (t->compared_row != e->row.id || t->relation == CK_RELATION_IMAGE) {
+	if (t->compared_row != e->row.id || t->relation == CK_RELATION_IMAGE || t->relation == CK_RELATION_NEEDS_LEAVES) {
 		t->relation = m->ops.compare(m->user, e, t->fp, NULL);
 		t->compared_row = e->row.id;
 	}
@@ -158,7 +158,7 @@ bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, 
 	}
 }
 
-/* ---- E5: one image under two references -------------------------------------------------------------------------------- */
+/* ---- E5: one image under two references -------------------------------------------------------------------------- */
 
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t)
 {
@@ -208,7 +208,9 @@ void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t)
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	enum ck_reason why;
-	if (ck_turn_same(m, t, e, &why) || t->relation != CK_RELATION_IMAGE || !m->rules.can_resolve)
+	if (!ck_turn_same(m, t, e, &why) && t->relation == CK_RELATION_NEEDS_LEAVES)
+		return true; /* the database cannot be read now: it waits */
+	if (t->relation != CK_RELATION_IMAGE || !m->rules.can_resolve)
 		return false;
 	ck_turn_want_resolve(m, t);
 	return t->resolve != CK_RESOLVE_DONE;
@@ -217,16 +219,25 @@ bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e)
 {
 	CK_FOR_TURNS(t, ck_pod_of(e))
-		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key))
-			return t;
+	if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key))
+		return t;
 	return NULL;
 }
 
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS(t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && ck_turn_live(m, t))
-			return true;
+	if (t->row == e->row.id && t->state == CK_TURN_WAITING && ck_turn_live(m, t))
+		return true;
+	return false;
+}
+
+/* a turn that waits for it has reached its margin, and has not heard of it */
+bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
+{
+	CK_FOR_TURNS(t, ck_pod_of(e))
+	if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->timer.at && t->timer.due <= m->now)
+		return true;
 	return false;
 }
 
@@ -270,7 +281,8 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 	case CK_STATE_CREATING:
 		ck_turn_answer(m, t, CK_BUSY, "%s: %s, stage \"%s\" for %u s, %u s in all", who,
 			       e->row.flags & CK_ENTRY_ABANDONED ? "an abandoned creation still runs" : "still being made",
-			       e->row.stage[0] ? e->row.stage : "unknown", seconds(m, e->stage_since), seconds(m, e->row.created));
+			       e->row.stage[0] ? e->row.stage : "unknown",
+			       seconds(m, e->row.staged ? e->row.staged : e->row.created), seconds(m, e->row.created));
 		break;
 	default:
 		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for a removal", who);
@@ -298,7 +310,7 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 	}
 }
 
-/* ---- the caller's side ------------------------------------------------------------------------------------------------ */
+/* ---- the caller's side ------------------------------------------------------------------------------------------- */
 
 void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 {
@@ -323,7 +335,7 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 	ck_event_end(m);
 }
 
-void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
+void ck_machine_part(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (e && e->creator == t)
@@ -345,6 +357,11 @@ void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
 		m->timed--;
 	t->seq = 0;
 	t->state = CK_TURN_NONE;
+}
+
+void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
+{
+	ck_machine_part(m, t);
 	ck_key_free(t->key);
 	free(t->drain);
 	ck_made_unref(t->made);
@@ -384,7 +401,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 	ck_event_end(m);
 }
 
-/* ---- a runtime's status, shared ---------------------------------------------------------------------------------------- */
+/* ---- a runtime's status, shared ---------------------------------------------------------------------------------- */
 
 struct ck_shared_status *ck_shared_status_new(const struct ck_status *status)
 {

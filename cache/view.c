@@ -178,7 +178,8 @@ static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 	const struct ck_entry *visible = NULL, *exact = ck_machine_object(cache->machine, resolve->kind, resolve->prefix);
 	unsigned n_visible = 0, n_hidden = 0;
 	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !exact; e = e->by_row.next) {
-		if (e->detached || e->row.key->kind != resolve->kind || !e->row.made || strncmp(e->row.made->id, resolve->prefix, len))
+		if (e->detached || e->row.key->kind != resolve->kind || !e->row.made ||
+		    strncmp(e->row.made->id, resolve->prefix, len))
 			continue;
 		if (ck_machine_hidden(e)) {
 			n_hidden++;
@@ -192,7 +193,8 @@ static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 	else if (exact)
 		visible = exact, n_visible = 1;
 	resolve->r = n_hidden && !n_visible;
-	const char *id = n_visible == 1 ? visible->row.made->id : resolve->prefix; /* unknown or ambiguous: the runtime's business */
+	const char *id =
+		n_visible == 1 ? visible->row.made->id : resolve->prefix; /* unknown or ambiguous: the runtime's business */
 	free(resolve->view->resolved);
 	resolve->view->resolved = ck_strdup(id);
 	if (!resolve->view->resolved)

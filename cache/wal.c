@@ -23,7 +23,7 @@
 #define WRITE_BACK_AT (LIMIT_FRAMES / 2)     /* the owner does; after the thread little is left to do */
 #define MOVE_AT	      (LIMIT_FRAMES / 4 * 3) /* that did not help. The rest is for the round that found out */
 
-/* ---- the thread ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 struct ck_checkpointer {
 	pthread_t thread;
@@ -128,7 +128,7 @@ void ck_checkpointer_free(struct ck_checkpointer *c)
 	free(c);
 }
 
-/* ---- the owner --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the owner --------------------------------------------------------------------------------------------------- */
 
 static int on_commit(void *userdata, sqlite3 *db, const char *name, int frames)
 {

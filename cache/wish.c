@@ -22,7 +22,7 @@
 #define ANSWER_AGE 3600  /* seconds */
 #define LOOKS_MAX  16
 
-/* ---- the text --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the text ---------------------------------------------------------------------------------------------------- */
 
 struct reader {
 	const char *at, *end;
@@ -148,7 +148,7 @@ int ck_wish_answer_parse(const char *text, size_t len, struct ck_wish_answer *re
 	return 0;
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static bool is_name(const char *name)
 {
@@ -223,7 +223,7 @@ static int open_dir(const char *state_dir, int *ret_fd, struct ck_error *err)
 	return 0;
 }
 
-/* ---- the asking side ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the asking side --------------------------------------------------------------------------------------------- */
 
 int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_name, struct ck_error *err)
 {
@@ -238,8 +238,8 @@ int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_na
 		return ck_fail_errno(err, CK_EIO, errno, "make a name");
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(name + 2 * i, 3, "%02x", random[i]);
-	int n = snprintf(text, sizeof(text), "crikeep-wish 1\nverb %s\nentry %llu\n", wish->verb == CK_WISH_EVICT ? "evict" : "release",
-			 (unsigned long long)wish->entry);
+	int n = snprintf(text, sizeof(text), "crikeep-wish 1\nverb %s\nentry %llu\n",
+			 wish->verb == CK_WISH_EVICT ? "evict" : "release", (unsigned long long)wish->entry);
 	r = file_write(dirfd, name, ".wish", text, (size_t)n, err);
 	if (r < 0)
 		return r;
@@ -268,7 +268,7 @@ int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer
 	return r < 0 ? r : 1;
 }
 
-/* ---- the owner's side ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the owner's side -------------------------------------------------------------------------------------------- */
 
 struct ck_wishes {
 	int dirfd, inotify;

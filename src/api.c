@@ -39,7 +39,7 @@ static bool id_ok(const char *id)
 	return id && id[0] && strnlen(id, CK_ID_MAX + 1) <= CK_ID_MAX;
 }
 
-/* ---- the cache ------------------------------------------------------------------------------------------------------------- */
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
 {
@@ -102,7 +102,7 @@ uint64_t ck_timeout(struct ck_cache *cache)
 	return !cache || is_child(cache) ? UINT64_MAX : ck_loop_timeout(cache);
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------------------------- */
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request, struct ck_turn **ret_turn, struct ck_error *err)
 {
@@ -198,8 +198,11 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 	const struct ck_shared_status *status = turn->m.status;
 	if (!status)
 		return -CK_ESTATE;
-	*ret_status = (struct ck_status){ .size = sizeof(*ret_status), .grpc = status->grpc, .message = status->message,
-					  .details = status->details, .details_len = status->details_len };
+	*ret_status = (struct ck_status){ .size = sizeof(*ret_status),
+					  .grpc = status->grpc,
+					  .message = status->message,
+					  .details = status->details,
+					  .details_len = status->details_len };
 	return 0;
 }
 
@@ -224,7 +227,7 @@ void ck_turn_free(struct ck_turn *turn)
 		ck_turn_free_impl(turn);
 }
 
-/* ---- what the host sees pass by ------------------------------------------------------------------------------------------------ */
+/* ---- what the host sees pass by ---------------------------------------------------------------------------------- */
 
 struct seen_op {
 	struct ck_op op;
@@ -302,7 +305,7 @@ int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, u
 	return ck_remove_begin_impl(cache, kind, id, timeout > CK_DURATION_MAX ? CK_DURATION_MAX : timeout, ret_turn, err);
 }
 
-/* ---- views and snapshots ----------------------------------------------------------------------------------------------------------- */
+/* ---- views and snapshots ----------------------------------------------------------------------------------------- */
 
 int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_error *err)
 {

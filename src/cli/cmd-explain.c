@@ -71,7 +71,7 @@ static void tell_creating(const struct story *story)
 	fprintf(story->out, "has been in the making (CREATING%s) %s", row->flags & CK_ENTRY_LOST ? ", lost" : "",
 		since(story, row->created, span));
 	if (*row->stage)
-		fprintf(story->out, ", at last in stage \"%s\"", row->stage);
+		fprintf(story->out, ", stage \"%s\" %s", row->stage, since(story, row->staged, span));
 	fprintf(story->out, ".");
 	if (row->flags & CK_ENTRY_LOST)
 		fprintf(story->out, " How that ended is unknown: the call to the runtime ended without an answer.");

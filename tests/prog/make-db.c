@@ -170,6 +170,7 @@ static void add(const struct plan *plan)
 	row->tries = plan->tries;
 	row->last_grpc = plan->grpc;
 	row->created = row->changed = row->interest = ago(plan->age);
+	row->staged = plan->stage ? row->created : 0;
 	row->existed = plan->id ? row->created : 0;
 	row->due = plan->due ? now + plan->due * S : 0;
 	strcpy(row->boot, plan->other_boot ? "00000000-0000-0000-0000-000000000000" : boot);

@@ -43,7 +43,7 @@ static inline void place_remove(struct place *place)
 
 static inline const char *place_file(const struct place *place, const char *name)
 {
-	static char path[8][400];
+	static char path[8][1024];
 	static unsigned n;
 	char *p = path[n++ % 8];
 	snprintf(p, sizeof(path[0]), "%s/%s", place->dir, name);
@@ -66,7 +66,9 @@ static inline size_t request_make(unsigned char *out, const char *name, const ch
 /* A row as a sandbox's entry has it in @state; free with ck_row_fini(). */
 static inline struct ck_row row_make(struct ck_store *store, const char *name, enum ck_state state)
 {
-	struct ck_object object = {.size = sizeof(object), .kind = CK_SANDBOX, .pod_namespace = "ns", .pod_name = name, .pod_uid = "uid"};
+	struct ck_object object = {
+		.size = sizeof(object), .kind = CK_SANDBOX, .pod_namespace = "ns", .pod_name = name, .pod_uid = "uid"
+	};
 	struct ck_row row = {
 		.id = ck_store_next_id(store),
 		.state = state,

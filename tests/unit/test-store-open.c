@@ -109,7 +109,7 @@ static void in_a_life_that_is_killed(struct fixture *f, void (*fn)(struct fixtur
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* ---- the directory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the directory ----------------------------------------------------------------------------------------------- */
 
 static void the_directory_is_owned_once_and_the_owner_is_named(void **state)
 {
@@ -211,7 +211,7 @@ static void a_directory_that_cannot_be_made_is_an_error(void **state)
 	assert_non_null(strstr(f->err.text, "No such file"));
 }
 
-/* ---- the key ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the key ----------------------------------------------------------------------------------------------------- */
 
 static void the_key_stays_and_a_bad_one_is_replaced(void **state)
 {
@@ -237,7 +237,7 @@ static void the_key_stays_and_a_bad_one_is_replaced(void **state)
 	assert_int_equal(mode_of(f, "key"), 0600);
 }
 
-/* ---- the database ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the database ------------------------------------------------------------------------------------------------ */
 
 static void a_fresh_database_is_said_to_be_one(void **state)
 {
@@ -290,6 +290,7 @@ static void must_be_set_aside(struct fixture *f)
 	close_store(f);
 }
 
+/* K33 */
 static void what_is_not_our_schema_is_set_aside(void **state)
 {
 	static const char *const changes[] = {
@@ -356,6 +357,7 @@ static void names_of_damaged_files_are_never_used_twice(void **state)
 	assert_int_equal(n, 5);
 }
 
+/* K33 */
 static void set_aside_while_running_starts_empty_and_goes_on(void **state)
 {
 	struct fixture *f = *state;
@@ -394,7 +396,7 @@ static void a_file_removed_under_us_is_noticed(void **state)
 	assert_int_equal(count_rows(f), 1);
 }
 
-/* ---- interrupted ------------------------------------------------------------------------------------------------------------------ */
+/* ---- interrupted ------------------------------------------------------------------------------------------------- */
 
 static void an_interrupted_move_goes_on(void **state)
 {
@@ -430,7 +432,7 @@ static void a_reader_takes_the_next_file_for_the_database(void **state)
 	ck_dump_free(dump);
 }
 
-/* ---- nothing can be written --------------------------------------------------------------------------------------------------------- */
+/* ---- K32: nothing can be written --------------------------------------------------------------------------------- */
 
 /* As another user: what root does not feel. Runs in a child, whose assertions end it. */
 static void as_nobody(struct fixture *f, void (*fn)(struct fixture *f))

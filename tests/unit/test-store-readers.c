@@ -22,7 +22,7 @@ struct fixture {
 	off_t wal_max;
 };
 
-/* ---- an fsync that does not return --------------------------------------------------------------------------------------------------- */
+/* ---- an fsync that does not return ------------------------------------------------------------------------------- */
 
 static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t disk_changed = PTHREAD_COND_INITIALIZER;
@@ -76,7 +76,7 @@ static void wait_until_a_sync_is_stuck(void)
 	pthread_mutex_unlock(&disk);
 }
 
-/* ---- the owner ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the owner --------------------------------------------------------------------------------------------------- */
 
 #define MUST(call)                                                             \
 	do {                                                                   \
@@ -150,7 +150,7 @@ static void assert_wal_stayed_small(struct fixture *f)
 		fail_msg("the WAL grew to %lld bytes", (long long)f->wal_max);
 }
 
-/* ---- readers in a process of their own ------------------------------------------------------------------------------------------------ */
+/* ---- readers in a process of their own --------------------------------------------------------------------------- */
 
 static pid_t in_a_child(struct fixture *f, int (*fn)(struct fixture *f))
 {
@@ -278,7 +278,7 @@ static void a_stopped_reader_keeps_no_owner_out(void **state)
 	assert_int_equal(join_child(pid), 0);
 }
 
-/* ---- a foreign reader: SQLite's own locks ------------------------------------------------------------------------------------------------ */
+/* ---- a foreign reader: SQLite's own locks ------------------------------------------------------------------------ */
 
 static int foreign_read(struct fixture *f)
 {
@@ -286,7 +286,8 @@ static int foreign_read(struct fixture *f)
 	sqlite3_stmt *stmt;
 	int64_t first, second;
 
-	if (sqlite3_open(place_file(&f->place, "crikeep.db"), &db) != SQLITE_OK || sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+	if (sqlite3_open(place_file(&f->place, "crikeep.db"), &db) != SQLITE_OK ||
+	    sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
 		return 3;
 	if (ck_sql_number(db, "SELECT requests FROM entry WHERE id = 1", &first, NULL) < 0)
 		return 4;
@@ -321,7 +322,7 @@ static void a_stopped_foreign_reader_is_moved_away_from(void **state)
 	assert_int_equal(join_child(in_a_child(f, read_once)), 0);
 }
 
-/* ---- a disk that does not answer ------------------------------------------------------------------------------------------------------------ */
+/* ---- a disk that does not answer --------------------------------------------------------------------------------- */
 
 static void *release_disk_later(void *arg)
 {
@@ -379,7 +380,7 @@ static void only_the_checkpointer_syncs(void **state)
 	assert_int_equal(owner_syncs, 0);
 }
 
-/* ---- what is read --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is read ------------------------------------------------------------------------------------------------ */
 
 static void a_dump_has_everything(void **state)
 {
@@ -453,7 +454,7 @@ static void where_there_is_no_database_nothing_is_found(void **state)
 	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), -CK_ENOTFOUND);
 }
 
-/* ---- the check ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the check --------------------------------------------------------------------------------------------------- */
 
 static char findings[4096];
 

@@ -229,7 +229,9 @@ static void ended_and_imported_rows_do_not_hold_their_key(void **state)
 static void a_container_s_slot_is_sandbox_and_name(void **state)
 {
 	struct fixture *f = *state;
-	struct ck_object object = {.size = sizeof(object), .kind = CK_CONTAINER, .pod_name = "web", .sandbox_id = "s1", .container_name = "c"};
+	struct ck_object object = {
+		.size = sizeof(object), .kind = CK_CONTAINER, .pod_name = "web", .sandbox_id = "s1", .container_name = "c"
+	};
 	struct ck_row a = row_make(f->store, "a", CK_STATE_CREATING), b = row_make(f->store, "b", CK_STATE_CREATING);
 
 	ck_key_free(a.key);
@@ -402,13 +404,41 @@ static void a_full_list_of_moves_is_cut_at_a_move(void **state)
 static void a_forged_value_is_never_taken(void **state)
 {
 	static const char *const forged[] = {
-		"kind = 3", "kind = 2, state = 99", "state = 0", "state = 7", "flags = 64", "flags = -1", "reason = 15", "phase = 6",
-		"origin = 3", "attempt = -1", "attempt = 4294967296", "form = -1", "form = 0", "salt = x'00'", "root = NULL", "key_id = x''",
-		"name = 'a' || char(0) || 'b'", "name = CAST(zeroblob(1025) AS TEXT)", "namespace = printf('%.*c', 1025, 'x')",
-		"sandbox = 'x'", "container = 'x'", "stage = printf('%.*c', 65, 'x')", "boot = printf('%.*c', 37, 'x')", "object = NULL",
-		"object = ''", "object = printf('%.*c', 1025, 'x')", "reply = NULL", "reply = zeroblob(65537)",
-		"object = NULL, reply = NULL", "told = printf('%.*c', 4097, 'x')", "requests = -1", "tries = 4294967296",
-		"last_grpc = 4294967296", "created = -1", "due = -9223372036854775808",
+		"kind = 3",
+		"kind = 2, state = 99",
+		"state = 0",
+		"state = 7",
+		"flags = 64",
+		"flags = -1",
+		"reason = 15",
+		"phase = 6",
+		"origin = 3",
+		"attempt = -1",
+		"attempt = 4294967296",
+		"form = -1",
+		"form = 0",
+		"salt = x'00'",
+		"root = NULL",
+		"key_id = x''",
+		"name = 'a' || char(0) || 'b'",
+		"name = CAST(zeroblob(1025) AS TEXT)",
+		"namespace = printf('%.*c', 1025, 'x')",
+		"sandbox = 'x'",
+		"container = 'x'",
+		"stage = printf('%.*c', 65, 'x')",
+		"boot = printf('%.*c', 37, 'x')",
+		"object = NULL",
+		"object = ''",
+		"object = printf('%.*c', 1025, 'x')",
+		"reply = NULL",
+		"reply = zeroblob(65537)",
+		"object = NULL, reply = NULL",
+		"told = printf('%.*c', 4097, 'x')",
+		"requests = -1",
+		"tries = 4294967296",
+		"last_grpc = 4294967296",
+		"created = -1",
+		"due = -9223372036854775808",
 	};
 	struct fixture *f = *state;
 	struct ck_row row = row_make(f->store, "web", CK_STATE_KEPT);
@@ -439,7 +469,8 @@ static void malformed_leaves_are_damage(void **state)
 	struct ck_record record = {0};
 
 	assert_int_equal(insert(f, &row), 0);
-	assert_int_equal(sqlite3_exec(f->store->db, "UPDATE fingerprint SET leaves = x'ffffffffff'", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(f->store->db, "UPDATE fingerprint SET leaves = x'ffffffffff'", NULL, NULL, NULL),
+			 SQLITE_OK);
 	assert_int_equal(ck_store_leaves(f->store, row.id, &record, &f->err), -CK_EDAMAGED);
 	assert_null(record.leaves);
 	ck_row_fini(&row);

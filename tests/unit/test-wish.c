@@ -213,10 +213,20 @@ static void without_a_state_directory_there_is_nobody_to_ask(void **state)
 static void only_the_exact_text_is_a_wish(void **state)
 {
 	static const char *const bad[] = {
-		"", "\n", "crikeep-wish 2\nverb evict\nentry 1\n", "crikeep-wish 1\nverb evict\nentry 1", "crikeep-wish 1\nverb evict\nentry 1\n\n",
-		"crikeep-wish 1\nentry 1\nverb evict\n", "crikeep-wish 1\nverb evict\nentry 0\n", "crikeep-wish 1\nverb evict\nentry 01\n",
-		"crikeep-wish 1\nverb evict\nentry -1\n", "crikeep-wish 1\nverb evict\nentry 1 \n", "crikeep-wish 1\r\nverb evict\nentry 1\n",
-		"crikeep-wish 1\nverb evict\nentry 9999999999999999999\n", "crikeep-wish 1\nverb  evict\nentry 1\n", "crikeep-wish 1\nverb\nentry 1\n",
+		"",
+		"\n",
+		"crikeep-wish 2\nverb evict\nentry 1\n",
+		"crikeep-wish 1\nverb evict\nentry 1",
+		"crikeep-wish 1\nverb evict\nentry 1\n\n",
+		"crikeep-wish 1\nentry 1\nverb evict\n",
+		"crikeep-wish 1\nverb evict\nentry 0\n",
+		"crikeep-wish 1\nverb evict\nentry 01\n",
+		"crikeep-wish 1\nverb evict\nentry -1\n",
+		"crikeep-wish 1\nverb evict\nentry 1 \n",
+		"crikeep-wish 1\r\nverb evict\nentry 1\n",
+		"crikeep-wish 1\nverb evict\nentry 9999999999999999999\n",
+		"crikeep-wish 1\nverb  evict\nentry 1\n",
+		"crikeep-wish 1\nverb\nentry 1\n",
 	};
 	struct ck_wish wish;
 	struct ck_wish_answer answer;
