@@ -117,8 +117,7 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	creator_ends(m, t);
 	ck_note_entry(m, e, CK_WHAT_FAILED, status->grpc, detail);
 	m->counters.failed++;
-	CK_FOR_TURNS(w, ck_pod_of(e))
-	{ /* K4: the same status for all; whoever asks for something else is placed anew */
+	CK_FOR_TURNS (w, ck_pod_of(e)) { /* K4: the same status for all; whoever asks for something else is placed anew */
 		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined || w->drain)
 			continue;
 		w->status = ck_shared_status_ref(status);
@@ -212,9 +211,9 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 		return; /* in use: told afterwards, and its answer is only noted (K22) */
 	if (refusal) {
 		ck_note_entry(m, e, CK_WHAT_REFUSED, 0, refusal);
-		CK_FOR_TURNS(t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
-			ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
+		CK_FOR_TURNS (t, ck_pod_of(e))
+			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
+				ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
 		ck_evict(m, e, e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason : CK_REASON_REFUSED);
 	} else if (CK_GUARD(COMMIT_ABANDONED, e->row.flags & CK_ENTRY_ABANDONED)) {
 		ck_evict(m, e, e->row.reason);

@@ -79,9 +79,9 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {
 	enum ck_reason why;
 	bool awaited = false;
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
-		awaited = true;
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
+			awaited = true;
 	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER && CK_GUARD(CONTAINER_KEPT_AGAIN, true)) {
 		keep(m, e); /* visible and CREATED it would make the kubelet build the next attempt */
 		return;
@@ -90,8 +90,7 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	e->row.reason = CK_REASON_NONE;
 	if (awaited)
 		ck_note_entry(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	{
+	CK_FOR_TURNS (t, ck_pod_of(e)) {
 		if (!ck_turn_live(m, t) || !ck_key_same(t->key, e->row.key) || !ck_turn_same(m, t, e, &why))
 			continue;
 		if (e->kept)
@@ -112,9 +111,10 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 		ck_note_entry(m, e, CK_WHAT_PLUGIN_ABSENT, 0, err.text);
 		if (e->row.state == CK_STATE_CREATING)
 			keep(m, e);
-		CK_FOR_TURNS(t, ck_pod_of(e))
-		if (t->state == CK_TURN_WAITING && !t->drain && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
-			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
+		CK_FOR_TURNS (t, ck_pod_of(e))
+			if (t->state == CK_TURN_WAITING && !t->drain && ck_key_same(t->key, e->row.key) &&
+			    ck_turn_same(m, t, e, &why))
+				ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
 		e->row.interest = m->now;
 		ck_kept_schedule(m, e);
 		return;
@@ -155,8 +155,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 /* what joined an entry hears that it is over; a creator may go on, but its caller gets no answer from it */
 static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	{
+	CK_FOR_TURNS (t, ck_pod_of(e)) {
 		if (t->row != e->row.id || t->state == CK_TURN_DECIDED || t->drain || (e->creator != t && !t->joined))
 			continue;
 		m->counters.superseded++;
@@ -215,8 +214,7 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 		else if (ck_key_same_slot(key, by->key))
 			ck_abandon(m, e, CK_REASON_ATTEMPT);
 	}
-	CK_FOR_TURNS(t, by->group)
-	{ /* requests that never came to an entry */
+	CK_FOR_TURNS (t, by->group) { /* requests that never came to an entry */
 		if (t->state != CK_TURN_WAITING || t == by || t->drain || t->key->kind != by->key->kind ||
 		    ck_key_same(t->key, by->key))
 			continue;

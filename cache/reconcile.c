@@ -73,9 +73,9 @@ void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 
 static bool anybody_waits(const struct ck_machine *m, const struct ck_entry *e)
 {
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) && (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
-		return true;
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) && (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
+			return true;
 	return false;
 }
 
@@ -84,11 +84,12 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.failed++;
 	ck_note_entry(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE, "its outcome was unknown, and nothing came of it");
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
-		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
-			       "%s: the outcome of the creation was unknown, and nothing came of it in %u s",
-			       ck_key_print(e->row.key, who, sizeof(who)), (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+				       "%s: the outcome of the creation was unknown, and nothing came of it in %u s",
+				       ck_key_print(e->row.key, who, sizeof(who)),
+				       (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
 	ck_entry_drop(m, e);
 }
 
@@ -106,8 +107,7 @@ static void lost_absent(struct ck_machine *m, struct ck_entry *e)
 	if (absent < CK_RESEND_AFTER || e->row.flags & CK_ENTRY_ABANDONED ||
 	    CK_GUARD(RESEND_ONCE, e->row.flags & CK_ENTRY_RESENT))
 		return;
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	{
+	CK_FOR_TURNS (t, ck_pod_of(e)) {
 		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING || !ck_turn_live(m, t))
 			continue;
 		e->row.flags = (e->row.flags & ~(unsigned)CK_ENTRY_LOST) | CK_ENTRY_RESENT;
@@ -377,7 +377,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o, con
 			break;
 		}
 	}
-	import(m, o);
+	if (import(m, o) && o->kind == CK_SANDBOX && o->condition == CK_CONDITION_DEAD)
+		ck_sandbox_stopped(m, o->id, false); /* K16: seen NOTREADY */
 }
 
 static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)

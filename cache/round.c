@@ -98,9 +98,9 @@ void ck_event_end(struct ck_machine *m)
 		for (struct ck_group *pod; (pod = m->touched);) {
 			m->touched = pod->touched_next;
 			pod->touched = false;
-			CK_FOR_TURNS(t, pod)
-			if (t->state == CK_TURN_WAITING)
-				ck_turn_place(m, t);
+			CK_FOR_TURNS (t, pod)
+				if (t->state == CK_TURN_WAITING)
+					ck_turn_place(m, t);
 			for (struct ck_entry *e = pod->entries; e; e = ck_pod_next(e))
 				if (e->row.state == CK_STATE_KEPT)
 					ck_kept_schedule(m, e);
@@ -266,12 +266,18 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 		e->row.told = NULL;
 		m->ops.released(m->user, e);
 	}
+	bool ended = e->row.flags & CK_ENTRY_ENDED;
+	e->row.flags &= ~(unsigned)CK_ENTRY_ENDED;
 	e->row.state = CK_STATE_KEPT;
 	e->row.changed = e->row.interest = m->now;
-	CK_FOR_TURNS(t, ck_pod_of(e)) /* hooks were to run, or an eviction to be taken back: nobody is answered by this commit */
-	if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
-		ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the result exists, but handing it over cannot be recorded: %s", why);
-	ck_kept_schedule(m, e);
+	CK_FOR_TURNS (t, ck_pod_of(e)) /* hooks were to run, or an eviction to be taken back: nobody is answered by this commit */
+		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the result exists, but handing it over cannot be recorded: %s",
+				       why);
+	if (ended) /* in the same round; a successor of its key may have begun already, so it cannot stay */
+		ck_evict(m, e, CK_REASON_DEAD);
+	else
+		ck_kept_schedule(m, e);
 	ck_touch(m, ck_pod_of(e)); /* for whoever waits for something else; the write is tried again in a second */
 }
 

@@ -218,26 +218,26 @@ bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 
 struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e)
 {
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key))
-		return t;
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key))
+			return t;
 	return NULL;
 }
 
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 {
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	if (t->row == e->row.id && t->state == CK_TURN_WAITING && ck_turn_live(m, t))
-		return true;
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING && ck_turn_live(m, t))
+			return true;
 	return false;
 }
 
 /* a turn that waits for it has reached its margin, and has not heard of it */
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
 {
-	CK_FOR_TURNS(t, ck_pod_of(e))
-	if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->timer.at && t->timer.due <= m->now)
-		return true;
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->timer.at && t->timer.due <= m->now)
+			return true;
 	return false;
 }
 
