@@ -262,7 +262,7 @@ struct json_object *ck_row_tree(const struct ck_look *look, const struct ck_row 
 	ck_tree_put_text(object, "reason", row->reason ? ck_reason_name(row->reason) : NULL);
 	ck_tree_put_text(object, "phase", ck_phase_word(row->phase));
 	ck_tree_put_text(object, "stage", or_null(row->stage));
-	put_past(look, row, object, "stage_begun", row->staged);
+	put_past(look, row, object, "staged", row->staged);
 	ck_tree_put_text(object, "origin", row->origin == CK_ORIGIN_RUNTIME ? "runtime" : "cache");
 	ck_tree_put_text(object, "id", row->made ? row->made->id : NULL);
 	ck_tree_put(object, "told", told_tree(row->told));

@@ -48,6 +48,7 @@ static const char *const entry_good[] = {
 	"8",
 	"9",
 	"'6f9f0b1c-52a4-4e43-9c2e-3b9f8a1d7c10'",
+	"10",
 };
 static const char *const history_good[] = {
 	"1", "7", "'sandbox ns/web attempt 0'", "1", "'0f1e2d'", "1", "1", "2", "1", "5", "1700000000", "0", "'text'", "'boot'",
@@ -188,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		     db,
 		     "CREATE TABLE entry (id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt,"
 		     " root, rest, image_id, state, flags, reason, phase, origin, stage, object, reply, told, requests, tries,"
-		     " last_grpc, relabelled, created, changed, interest, existed, due, boot);"
+		     " last_grpc, relabelled, created, changed, interest, existed, due, boot, staged);"
 		     "CREATE TABLE history (seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall, grpc,"
 		     " detail, boot)",
 		     NULL, NULL, NULL) != SQLITE_OK))
