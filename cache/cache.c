@@ -216,12 +216,13 @@ int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
 		pthread_mutex_unlock(&cache->lock);
 		return -CK_ECLOSED;
 	}
+	pthread_cond_init(&op->wake, NULL);
 	cache->calls++;
 	*cache->ops_end = op;
 	cache->ops_end = &op->next;
 	while (!op->done) {
 		if (cache->busy) {
-			pthread_cond_wait(&cache->changed, &cache->lock);
+			pthread_cond_wait(&op->wake, &cache->lock);
 			continue;
 		}
 		struct ck_op *batch = cache->ops;
@@ -235,10 +236,14 @@ int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
 		cache->busy = false;
 		for (struct ck_op *next; batch; batch = next) {
 			next = batch->next;
-			batch->done = true; /* its owner may be gone with it from here on */
+			batch->done = true; /* its owner goes on when the lock is free, and takes it away */
+			if (batch != op)
+				pthread_cond_signal(&batch->wake);
 		}
-		pthread_cond_broadcast(&cache->changed);
+		if (cache->ops) /* who came meanwhile: one of them runs the next round for all */
+			pthread_cond_signal(&cache->ops->wake);
 	}
+	pthread_cond_destroy(&op->wake);
 	cache->calls--;
 	if (cache->closed)
 		pthread_cond_broadcast(&cache->changed);

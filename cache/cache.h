@@ -25,6 +25,7 @@
 struct ck_op { /* one operation of a round; lies on its caller's stack or in a job */
 	struct ck_op *next;
 	void (*run)(struct ck_cache *cache, struct ck_op *op); /* inside the round */
+	pthread_cond_t wake; /* its owner: it is done, or the round is free and it is the first in the queue */
 	bool done;
 	bool refused; /* it came after the cache was closed, and has not run */
 };
@@ -81,7 +82,7 @@ struct ck_cache {
 	struct ck_counters counted; /* as they lie in the database */
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* an operation is done, the round is free, a call returned, a callback ended */
+	pthread_cond_t changed; /* the last call returned, a callback or the crank's turn ended */
 	struct ck_op *ops, **ops_end;
 	bool busy; /* a round runs, by: */
 	pthread_t runner;

@@ -184,7 +184,7 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	} else if (unknown) {
 		e->ask_at = m->now + CK_INSPECT_AGAIN;
 		ck_kept_schedule(m, e);
-	} else if (ck_newest_live(m, e)) {
+	} else if (ck_newest_live(m, e) && !ck_loser_pending(e)) {
 		ck_commit(m, e);
 	} else {
 		ck_kept_schedule(m, e);

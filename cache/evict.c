@@ -153,6 +153,11 @@ static void in_use(struct ck_machine *m, struct ck_entry *e)
 	phase_set(m, e, CK_PHASE_NONE);
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->row.reason = CK_REASON_NONE;
+	if (e->stopping)
+		e->row.flags |= CK_ENTRY_ENDED;
+	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
+		if (other != e && ck_state_open(other->row.state) && ck_key_same(other->row.key, e->row.key))
+			e->row.origin = CK_ORIGIN_RUNTIME; /* K26: the loser of two belongs to whoever uses it, and is not served (K27) */
 	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) && e->row.told[0])
 		ck_want(m, e, CK_WANT_RUN);
 }
@@ -172,6 +177,10 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 	case CK_PHASE_CHECK:
 		if (CK_GUARD(IN_USE, sandbox ? m->rules.can_list : m->rules.can_inspect)) {
 			ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
+			return;
+		}
+		if (CK_GUARD(IN_USE, e->running)) { /* nobody can be asked, but a list has told */
+			in_use(m, e);
 			return;
 		}
 		phase_set(m, e, CK_PHASE_STOP);

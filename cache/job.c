@@ -237,7 +237,7 @@ void ck_job_forget_turn(struct ck_job *job)
 	job->turn = NULL;
 }
 
-/* ---- from the host, any thread; in a forked child all of it does nothing ----------------------------------------- */
+/* ---- from the host, any thread; in a forked child all of it does nothing ---------------------------------------------- */
 
 static bool in_child(const struct ck_job *job)
 {

@@ -92,6 +92,7 @@ struct ck_machine {
 	struct ck_machine_ops ops;
 	void *user;
 	uint64_t now, opened, seq, turn_seq, stamp;
+	uint64_t forgot_seq; /* at the last thing forgotten: an older list may still show it */
 	struct ck_group *groups[CK_INDEXES];
 	struct ck_entry *by_row, *by_object[CK_CONTAINER + 1];
 	struct ck_timers timers;
@@ -126,6 +127,7 @@ void ck_group_put(struct ck_machine *m, struct ck_group *group); /* frees it whe
 void ck_commit(struct ck_machine *m, struct ck_entry *e);    /* CREATING or KEPT: hooks, then COMMITTED */
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered); /* hooks agree (K7) */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
+bool ck_loser_pending(const struct ck_entry *e); /* K26 */
 uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
 void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);

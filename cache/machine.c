@@ -35,7 +35,7 @@ bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *
 /* ---- a result: keep, commit -------------------------------------------------------------------------------------- */
 
 /* K26: another object of this key is being destroyed */
-static bool loser_pending(const struct ck_entry *e)
+bool ck_loser_pending(const struct ck_entry *e)
 {
 	for (const struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (CK_GUARD(LOSER_FIRST,
@@ -133,6 +133,10 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 		ck_evict(m, e, e->row.reason);
 		return;
 	}
+	if (e->dead) {
+		ck_evict(m, e, CK_REASON_DEAD);
+		return;
+	}
 	enum ck_reason why;
 	struct ck_mturn *newest = ck_newest_live(m, e);
 	if (newest && ck_turn_undecided(m, newest, e)) {
@@ -140,7 +144,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 	} else if (newest && !ck_turn_same(m, newest, e, &why)) { /* K11: the kubelet asks for something else by now */
 		m->counters.changed++;
 		ck_evict(m, e, why);
-	} else if (loser_pending(e)) {
+	} else if (ck_loser_pending(e)) {
 		keep(m, e);
 	} else if (newest || !CK_GUARD(COMMIT_NEEDS_SOMEBODY, true) ||
 		   (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
@@ -325,7 +329,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 			m->counters.not_comparable++;
 		m->counters.changed++;
 		ck_abandon(m, e, why);
-	} else if (loser_pending(e)) {
+	} else if (ck_loser_pending(e)) {
 		return;
 	} else if (!m->rules.can_inspect || !CK_GUARD(ASK_FIRST, true)) {
 		ck_commit(m, e);

@@ -261,8 +261,9 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
 	switch (e->row.state) {
 	case CK_STATE_KEPT:
-		if (condition == CK_CONDITION_DEAD)
-			ck_abandon(m, e, CK_REASON_DEAD);
+		e->running = e->running || condition == CK_CONDITION_RUNNING;
+		if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_RUNNING)
+			ck_abandon(m, e, CK_REASON_DEAD); /* running: the eviction will find it in use (K22) */
 		break;
 	case CK_STATE_COMMITTING:
 		if (condition == CK_CONDITION_DEAD)
@@ -287,6 +288,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			e->undelivered = false;
 			e->kept = true;
 			ck_entry_move(m, e, CK_STATE_KEPT);
+			e->row.interest = m->now;
 			ck_kept_schedule(m, e);
 		}
 		break;
@@ -361,6 +363,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o, con
 		case CK_STATE_CREATING:
 			if (e->row.flags & CK_ENTRY_LOST && younger(begun_seq, e->changed_seq))
 				find_id(m, e, all, n);
+			else if (!(e->row.flags & CK_ENTRY_LOST) && o->condition == CK_CONDITION_DEAD && younger(begun_seq, e->changed_seq))
+				e->dead = true; /* EVICTING at finish */
 			return; /* else it is being made: hidden by its key */
 		case CK_STATE_EVICTING:
 			if (!e->row.made) {
@@ -377,6 +381,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o, con
 			break;
 		}
 	}
+	if (!younger(begun_seq, m->forgot_seq))
+		return; /* K24: it may be what was forgotten meanwhile; the next list tells */
 	if (import(m, o) && o->kind == CK_SANDBOX && o->condition == CK_CONDITION_DEAD)
 		ck_sandbox_stopped(m, o->id, false); /* K16: seen NOTREADY */
 }

@@ -153,6 +153,8 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 /* gone for good: nobody finds it any more, its row is deleted with the next write */
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e)
 {
+	if (e->row.state == CK_STATE_COMMITTED)
+		m->forgot_seq = m->seq;
 	struct ck_group *pod = ck_pod_of(e);
 	if (e->row.state != CK_STATE_GONE)
 		ck_entry_move(m, e, CK_STATE_GONE);
@@ -274,10 +276,11 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
 			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the result exists, but handing it over cannot be recorded: %s",
 				       why);
-	if (ended) /* in the same round; a successor of its key may have begun already, so it cannot stay */
+	ck_kept_schedule(m, e);
+	if (ended) { /* in the same round; a successor of its key may have begun already, so it cannot stay */
 		ck_evict(m, e, CK_REASON_DEAD);
-	else
-		ck_kept_schedule(m, e);
+		ck_entry_schedule(m, e, m->now); /* no event ends here that would start it */
+	}
 	ck_touch(m, ck_pod_of(e)); /* for whoever waits for something else; the write is tried again in a second */
 }
 

@@ -29,6 +29,8 @@
  * Threads. Every function may be called from any thread unless its comment says otherwise. Nothing here blocks but
  * ck_turn_wait() and ck_cache_close(). No lock is held while the host or a hook is called.
  * Ownership. Inputs are copied unless a comment says otherwise. What is borrowed says until when.
+ * Every function that takes a cache, turn or view may also return -CK_ECLOSED after ck_cache_close() began, and -CK_EDEADLK
+ * from inside choose, released or the function given to ck_snapshot().
  * Fork. In a child every call returns -CK_EFORK; the child must not use or free anything it inherited.
  * Time. Nanoseconds of CLOCK_BOOTTIME as uint64_t; the wall clock is only shown, never used.
  */
@@ -248,7 +250,8 @@ int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
 /*
  * ck_cache_close - end the library's thread, give every waiting turn -CK_ECLOSED, let creations become lost (K8), free
  * Blocks until every other call has returned. Jobs under way may end later, and must. Turns and views stay valid until they
- * are freed, which must be done for each. Not from a callback. Return: 0, -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
+ * are freed, which must be done for each; watched turns are not called back any more. Not from a callback. Return: 0,
+ * -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
  */
 int ck_cache_close(struct ck_cache *cache, struct ck_error *err);
 
@@ -321,7 +324,7 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request, stru
  * ck_turn_wait - block until the turn is decided
  * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_ABANDONED, CK_DRAINED, or -CK_EFAILED (ck_turn_status()),
  * -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE, -CK_EREFUSED, -CK_EPRECONDITION, -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED,
- * -CK_EFORK. Returns at the latest when the caller's deadline is near (K3), or when the turn is left.   Since: 0.1
+ * -CK_ENOMEM, -CK_EFORK. Returns at the latest when the caller's deadline is near (K3), or when the turn is left.   Since: 0.1
  */
 int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
 /*
@@ -417,8 +420,8 @@ int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_c
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
 
 /*
- * A view is one consistent filter for one list. Begin it before the list is asked for, ask it when the answer is there: from
- * its first question on it no longer changes. One thread at a time.   Since: 0.1
+ * A view is one consistent filter for one list. Begin it before the list is asked for, ask it when the answer is there: what
+ * ck_view_hides() says no longer changes after its first question. One thread at a time.   Since: 0.1
  */
 int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_error *err);
 /*
