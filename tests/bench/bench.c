@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What crikeep costs, as ratios measured in one run on one machine: a number alone says more about the machine. Nothing here
+ * is a test; a slow day fails nobody. CK_TEST_SCALE (per cent) makes it shorter or longer.
+ */
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/harness.h"
+#include "tests/unit/cri-build.h"
+#include "cache/cache.h"
+#include "cache/store-int.h"
+
+#define S CK_NS_PER_S
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
+}
+
+static void __attribute__((format(printf, 2, 3))) must(bool ok, const char *fmt, ...)
+{
+	va_list ap;
+	if (ok)
+		return;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+/* what, value, ratio to what */
+static void __attribute__((format(printf, 3, 4))) line(const char *what, double value, const char *unit, ...)
+{
+	char text[64];
+	va_list ap;
+	va_start(ap, unit);
+	vsnprintf(text, sizeof(text), unit, ap);
+	va_end(ap);
+	printf("%-38s %9.*f %s\n", what, value < 10 ? 2 : value < 1000 ? 1 : 0, value, text);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t quantile(uint64_t *values, size_t n, double q)
+{
+	qsort(values, n, sizeof(*values), by_value);
+	return values[(size_t)((double)(n - 1) * q)];
+}
+
+/* ---- a directory and a host that answers at once ---------------------------------------------------------------------- */
+
+struct place {
+	char dir[64];
+	struct ck_host host;
+	struct ck_options options;
+	struct ck_cache *cache;
+	uint64_t *destroyed_at; /* by the number in the id */
+	unsigned destroyed;     /* atomic */
+};
+
+static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata)
+{
+	struct place *p = userdata;
+	struct ck_answer answer = { .size = sizeof(answer) };
+	(void)kind;
+	if (p->destroyed_at)
+		p->destroyed_at[strtoul(id, NULL, 10)] = now();
+	ck_job_done(job, &answer);
+	__atomic_add_fetch(&p->destroyed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void place_make(struct place *p)
+{
+	*p = (struct place){ .host = { .size = sizeof(p->host), .destroy = destroy, .userdata = p } };
+	snprintf(p->dir, sizeof(p->dir), "%s/crikeep-bench.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	must(mkdtemp(p->dir), "mkdtemp");
+	p->options = (struct ck_options){ .size = sizeof(p->options), .state_dir = p->dir, .host = &p->host };
+}
+
+static void place_open(struct place *p, bool thread)
+{
+	struct ck_error err;
+	must(ck_cache_open(&p->options, &p->cache, &err) == 0, "open: %s", err.text);
+	must(!thread || ck_run_thread(p->cache, &err) == 0, "thread: %s", err.text);
+}
+
+static void place_close(struct place *p)
+{
+	must(ck_cache_close(p->cache, NULL) == 0, "close");
+	p->cache = NULL;
+}
+
+static void place_remove(struct place *p)
+{
+	static const char *const names[] = { "crikeep.db", "crikeep.db-wal", "crikeep.db-shm", "key", "owner", "wishes" };
+	char path[128];
+	for (size_t i = 0; i < CK_COUNT(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", p->dir, names[i]);
+		remove(path);
+	}
+	rmdir(p->dir);
+}
+
+/* ---- requests: a recorded RunPodSandbox, of another pod each ---------------------------------------------------------- */
+
+static struct pb recorded;
+
+static void request_of(unsigned long i, struct pb *ret)
+{
+	struct pb metadata = { .len = 0 }, config = { .len = 0 };
+	char name[32], uid[48];
+	snprintf(name, sizeof(name), "pod-%lu", i);
+	snprintf(uid, sizeof(uid), "0f9d8c7b-0000-4000-8000-%012lu", i);
+	*ret = recorded;
+	pb_text(&metadata, 1, name);
+	pb_text(&metadata, 2, uid);
+	pb_message(&config, 1, &metadata);
+	pb_message(ret, 1, &config); /* merged into what is there */
+}
+
+static struct ck_turn *begin(struct place *p, const struct pb *bytes, uint64_t timeout, int wanted)
+{
+	struct ck_request request = {
+		.size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes->bytes, .len = bytes->len, .timeout = timeout
+	};
+	struct ck_turn *turn;
+	struct ck_error err = { 0 };
+	int r = ck_turn_begin(p->cache, &request, &turn, &err);
+	must(r == wanted, "begin: %d %s", r, err.text);
+	return turn;
+}
+
+static int finish(struct ck_turn *turn, unsigned long i)
+{
+	char id[65];
+	snprintf(id, sizeof(id), "%064lu", i);
+	struct ck_result result = { .size = sizeof(result), .id = id };
+	return ck_turn_finish(turn, &result, NULL);
+}
+
+static void one_turn(struct place *p, unsigned long i)
+{
+	struct pb bytes;
+	request_of(i, &bytes);
+	struct ck_turn *turn = begin(p, &bytes, 240 * S, CK_CREATE);
+	must(finish(turn, i) == CK_HAND_BACK, "finish");
+	ck_turn_free(turn);
+}
+
+/* ---- a durable turn against the same statements in the same transactions ---------------------------------------------- */
+
+struct counts {
+	unsigned long statements, transactions;
+};
+
+static int traced(unsigned type, void *userdata, void *stmt, void *sql)
+{
+	struct counts *counts = userdata;
+	(void)type, (void)stmt;
+	counts->statements++;
+	counts->transactions += !strcmp(sql, "COMMIT");
+	return 0;
+}
+
+static struct counts count_statements(struct place *p, unsigned long n)
+{
+	struct counts counts = { 0 };
+	sqlite3 *db = p->cache->store->db;
+	sqlite3_trace_v2(db, SQLITE_TRACE_STMT, traced, &counts);
+	for (unsigned long i = 0; i < n; i++)
+		one_turn(p, 1000000 + i);
+	sqlite3_trace_v2(db, 0, NULL, NULL);
+	return counts;
+}
+
+struct raw {
+	sqlite3 *db;
+	sqlite3_stmt *begin, *commit, *insert, *leaves, *update, *note;
+	struct ck_row row;
+	int64_t seq;
+	int frames;
+	struct counts counts;
+};
+
+static void run(struct raw *raw, sqlite3_stmt *stmt)
+{
+	must(sqlite3_step(stmt) == SQLITE_DONE, "%s", sqlite3_errmsg(raw->db));
+	sqlite3_reset(stmt);
+	raw->counts.statements++;
+}
+
+static void raw_note(struct raw *raw, const char *who, int from, int to)
+{
+	sqlite3_stmt *stmt = raw->note;
+	sqlite3_bind_int64(stmt, 1, ++raw->seq);
+	sqlite3_bind_int64(stmt, 2, (sqlite3_int64)raw->row.id);
+	sqlite3_bind_text(stmt, 3, who, -1, SQLITE_STATIC);
+	sqlite3_bind_int(stmt, 4, CK_SANDBOX);
+	sqlite3_bind_text(stmt, 5, raw->row.made->id, -1, SQLITE_STATIC);
+	sqlite3_bind_int(stmt, 6, 1);
+	sqlite3_bind_int(stmt, 7, from);
+	sqlite3_bind_int(stmt, 8, to);
+	sqlite3_bind_int(stmt, 9, 0);
+	sqlite3_bind_int64(stmt, 10, (sqlite3_int64)raw->row.changed);
+	sqlite3_bind_int64(stmt, 11, 1700000000);
+	sqlite3_bind_int(stmt, 12, 0);
+	sqlite3_bind_null(stmt, 13);
+	sqlite3_bind_text(stmt, 14, raw->row.boot, -1, SQLITE_STATIC);
+	run(raw, stmt);
+}
+
+static int raw_frames(void *userdata, sqlite3 *db, const char *name, int frames)
+{
+	(void)db, (void)name;
+	((struct raw *)userdata)->frames = frames;
+	return SQLITE_OK;
+}
+
+static void raw_commit(struct raw *raw)
+{
+	run(raw, raw->commit);
+	raw->counts.transactions++;
+	if ((unsigned)raw->frames * CK_FRAME_SIZE >= CK_WAL_LIMIT / 2) /* as the library bounds its WAL */
+		sqlite3_wal_checkpoint_v2(raw->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+}
+
+/* what one turn does to the database; the counts say whether it still is: insert, its leaves, 1 line; update, 3 lines */
+static void raw_turn(struct raw *raw, struct ck_key *key, unsigned long i)
+{
+	char who[512];
+	struct ck_made *made = raw->row.made;
+	raw->row.key = key;
+	raw->row.id = i + 1;
+	ck_key_print(key, who, sizeof(who));
+	run(raw, raw->begin);
+	raw->row.state = CK_STATE_CREATING;
+	raw->row.made = NULL;
+	ck_row_bind(raw->insert, &raw->row, true);
+	run(raw, raw->insert);
+	raw->row.made = made;
+	sqlite3_bind_int64(raw->leaves, 1, (sqlite3_int64)raw->row.id);
+	sqlite3_bind_blob(raw->leaves, 2, raw->row.record.leaves, (int)raw->row.record.leaves_len, SQLITE_STATIC);
+	run(raw, raw->leaves);
+	raw_note(raw, who, 0, 0);
+	raw_commit(raw);
+	run(raw, raw->begin);
+	raw->row.state = CK_STATE_COMMITTED;
+	ck_row_bind(raw->update, &raw->row, false);
+	run(raw, raw->update);
+	raw_note(raw, who, 1, 3);
+	raw_note(raw, who, 3, 4);
+	raw_note(raw, who, 0, 0);
+	raw_commit(raw);
+}
+
+static int take_row(struct ck_row *row, void *userdata)
+{
+	struct ck_row *to = userdata;
+	if (to->id)
+		return 0;
+	*to = *row;
+	*row = (struct ck_row){ 0 };
+	return 0;
+}
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *stmt;
+	must(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
+	return stmt;
+}
+
+static void raw_open(struct raw *raw, struct place *like, struct place *p)
+{
+	struct ck_store_opened opened;
+	struct ck_store *store;
+	char path[128];
+	*raw = (struct raw){ 0 };
+	must(ck_store_open(like->dir, &store, &opened, NULL) == 0 && ck_store_load(store, take_row, &raw->row, NULL) == 0 &&
+		     ck_store_leaves(store, raw->row.id, &raw->row.record, NULL) == 0,
+	     "load a row");
+	ck_store_close(store);
+	must(ck_store_open(p->dir, &store, &opened, NULL) == 0, "make a schema");
+	ck_store_close(store);
+	snprintf(path, sizeof(path), "%s/crikeep.db", p->dir);
+	must(sqlite3_open_v2(path, &raw->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK, "open");
+	must(sqlite3_exec(raw->db,
+			  "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA synchronous=OFF;"
+			  "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=1048576; PRAGMA journal_mode=WAL",
+			  NULL, NULL, NULL) == SQLITE_OK,
+	     "pragmas");
+	sqlite3_wal_hook(raw->db, raw_frames, raw);
+	raw->begin = prepare(raw->db, "BEGIN IMMEDIATE");
+	raw->commit = prepare(raw->db, "COMMIT");
+	raw->insert = prepare(raw->db, ck_row_insert);
+	raw->leaves = prepare(raw->db, "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)");
+	raw->update = prepare(raw->db, ck_row_update);
+	raw->note = prepare(raw->db, ck_history_insert);
+}
+
+static void raw_close(struct raw *raw)
+{
+	sqlite3_stmt *stmts[] = { raw->begin, raw->commit, raw->insert, raw->leaves, raw->update, raw->note };
+	for (size_t i = 0; i < CK_COUNT(stmts); i++)
+		sqlite3_finalize(stmts[i]);
+	sqlite3_close(raw->db);
+	raw->row.key = NULL; /* is one of the caller's */
+	ck_row_fini(&raw->row);
+}
+
+struct worker {
+	pthread_t thread;
+	struct place *p;
+	unsigned long first, n;
+};
+
+static void *work(void *userdata)
+{
+	struct worker *w = userdata;
+	for (unsigned long i = 0; i < w->n; i++)
+		one_turn(w->p, w->first + i);
+	return NULL;
+}
+
+static void bench_turns(void)
+{
+	enum { THREADS = 16 };
+	unsigned long n = ck_test_rounds(5000);
+	struct place lib, threads, raw_place;
+	struct worker workers[THREADS];
+	struct raw raw;
+	struct pb bytes;
+
+	place_make(&lib);
+	place_open(&lib, true);
+	one_turn(&lib, n); /* what is made once */
+	uint64_t began = now();
+	for (unsigned long i = 0; i < n; i++)
+		one_turn(&lib, i);
+	double turn = (double)(now() - began) / (double)n / 1000;
+	struct counts counts = count_statements(&lib, 100);
+	place_close(&lib);
+
+	place_make(&raw_place);
+	raw_open(&raw, &lib, &raw_place);
+	struct ck_key **keys = calloc(n, sizeof(struct ck_key *));
+	must(keys, "no memory");
+	ck_key_free(raw.row.key);
+	for (unsigned long i = 0; i < n; i++) {
+		request_of(i, &bytes);
+		must(ck_key_from_request(CK_SANDBOX, bytes.bytes, bytes.len, &keys[i], NULL) == 0, "key");
+	}
+	began = now();
+	for (unsigned long i = 0; i < n; i++)
+		raw_turn(&raw, keys[i], i);
+	double straight = (double)(now() - began) / (double)n / 1000;
+	line("a durable turn: begin, finish, free", turn, "us    %.2f x straight SQLite", turn / straight);
+	line("the same rows straight in SQLite", straight, "us    %.1f statements in %.1f",
+	     (double)raw.counts.statements / (double)n, (double)raw.counts.transactions / (double)n);
+	line("  statements the library ran per turn", (double)counts.statements / 100, "      in %.2f transactions",
+	     (double)counts.transactions / 100);
+	for (unsigned long i = 0; i < n; i++)
+		ck_key_free(keys[i]);
+	free(keys);
+	raw_close(&raw);
+	place_remove(&raw_place);
+	place_remove(&lib);
+
+	place_make(&threads);
+	place_open(&threads, true);
+	one_turn(&threads, 2000000);
+	began = now();
+	for (unsigned t = 0; t < THREADS; t++) {
+		workers[t] = (struct worker){ .p = &threads, .first = t * n, .n = n / THREADS + 1 };
+		must(pthread_create(&workers[t].thread, NULL, work, &workers[t]) == 0, "thread");
+	}
+	for (unsigned t = 0; t < THREADS; t++)
+		pthread_join(workers[t].thread, NULL);
+	double crowd = (double)(now() - began) / (double)(THREADS * (n / THREADS + 1)) / 1000;
+	line("a durable turn, 16 threads at once", crowd, "us    %.2f x turns/s of 1 thread", turn / crowd);
+	place_close(&threads);
+	place_remove(&threads);
+}
+
+/* ---- the fingerprint -------------------------------------------------------------------------------------------------- */
+
+/* a CreateContainer of 20 KiB and about 240 leaves */
+static void large_container(struct pb *request)
+{
+	static struct pb config;
+	char name[64], value[128];
+	config.len = 0;
+	for (int i = 0; i < 120; i++) {
+		snprintf(name, sizeof(name), "SERVICE_%03d_PORT_8443_TCP_ADDR", i);
+		snprintf(value, sizeof(value), "tcp://10.96.%d.%d:8443/some/longer/path/of/a/service/endpoint", i, 255 - i);
+		pb_pair(&config, 6, name, value);
+	}
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "/var/lib/app/volume-%02d", i);
+		snprintf(value, sizeof(value), "/var/lib/kubelet/pods/0f9d8c7b/volumes/kubernetes.io~csi/volume-%02d/mount", i);
+		pb_mount(&config, name, value);
+	}
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "label.example.com/key-%02d", i);
+		snprintf(value, sizeof(value), "value-of-some-length-%02d", i);
+		pb_pair(&config, 9, name, value);
+		pb_pair(&config, 10, name, value);
+	}
+	build_container(request, &config, NULL);
+}
+
+static void bench_fingerprint(void)
+{
+	static struct pb request;
+	unsigned long n = ck_test_rounds(5000);
+	struct ck_digest_key key = { .bytes = { 1, 2, 3 } };
+	struct ck_compare_rules rules = { 0 };
+	struct ck_fingerprint *fp;
+	struct ck_record record, other;
+	large_container(&request);
+	must(ck_digest_key_derive(&key), "key");
+	must(ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL) == 0, "fingerprint");
+	must(ck_record_make(fp, &record, NULL) == 0, "record");
+	ck_fingerprint_free(fp);
+	uint64_t began = now();
+	for (unsigned long i = 0; i < n; i++) {
+		ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL);
+		must(ck_record_compare(&record, fp, &rules, NULL) == CK_RELATION_SAME, "not the same");
+		ck_fingerprint_free(fp);
+	}
+	double compare = (double)(now() - began) / (double)n / 1000;
+	began = now();
+	for (unsigned long i = 0; i < n; i++) {
+		ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL);
+		ck_record_make(fp, &other, NULL);
+		ck_fingerprint_free(fp);
+		ck_record_fini(&other);
+	}
+	double make = (double)(now() - began) / (double)n / 1000;
+	volatile unsigned char sink[sizeof(request.bytes)];
+	began = now();
+	for (unsigned long i = 0; i < n; i++)
+		for (size_t k = 0; k < request.len; k++)
+			sink[k] = request.bytes[k];
+	double copy = (double)(now() - began) / (double)n / 1000;
+	(void)sink;
+	line("a request of", (double)request.len / 1024, "KiB   with %.1f KiB of leaves", (double)record.leaves_len / 1024);
+	line("  fingerprint and compare: the same", compare, "us    %.1f x a bytewise copy", compare / copy);
+	line("  fingerprint and record", make, "us    %.2f x comparing", make / compare);
+	ck_record_fini(&record);
+}
+
+/* ---- 10,000 entries --------------------------------------------------------------------------------------------------- */
+
+static size_t in_use(void)
+{
+	struct mallinfo2 info = mallinfo2();
+	return info.uordblks + info.hblkhd;
+}
+
+static void bench_many(void)
+{
+	unsigned long n = ck_test_rounds(10000);
+	uint64_t ttl = 3 * S, *kept_at = calloc(n, sizeof(*kept_at));
+	struct place p;
+	struct pb bytes;
+	struct stat st;
+	char path[128];
+	must(kept_at, "no memory");
+	place_make(&p);
+	p.options.ttl = 600 * S;
+	place_open(&p, true);
+	size_t before = in_use();
+	for (unsigned long i = 0; i < n; i++) {
+		request_of(i, &bytes);
+		struct ck_turn *turn = begin(&p, &bytes, 0, CK_CREATE);
+		ck_turn_leave(turn);
+		must(finish(turn, i) == CK_KEPT, "kept");
+		ck_turn_free(turn);
+	}
+	double memory = (double)(in_use() - before) / (double)n;
+	place_close(&p);
+	snprintf(path, sizeof(path), "%s/crikeep.db", p.dir);
+	must(stat(path, &st) == 0, "stat");
+	uint64_t began = now();
+	place_open(&p, false);
+	double open_ms = (double)(now() - began) / 1e6;
+	place_close(&p);
+	struct place empty;
+	place_make(&empty);
+	place_open(&empty, false);
+	place_close(&empty);
+	began = now();
+	place_open(&empty, false);
+	double empty_ms = (double)(now() - began) / 1e6;
+	place_close(&empty);
+	place_remove(&empty);
+	place_remove(&p);
+	request_of(0, &bytes);
+	line("open with 10,000 entries", open_ms * 10000 / (double)n, "ms    %.1f x an empty one", open_ms / empty_ms);
+	line("memory of an entry", memory, "bytes %.2f x its request", memory / (double)bytes.len);
+	line("database for an entry and its history", (double)st.st_size / (double)n, "bytes %.2f x its request",
+	     (double)st.st_size / (double)n / (double)bytes.len);
+
+	place_make(&p);
+	p.options.ttl = ttl;
+	p.destroyed_at = calloc(n, sizeof(uint64_t));
+	must(p.destroyed_at, "no memory");
+	place_open(&p, true);
+	began = now();
+	for (unsigned long i = 0; i < n; i++) {
+		request_of(i, &bytes);
+		struct ck_turn *turn = begin(&p, &bytes, 0, CK_CREATE);
+		ck_turn_leave(turn);
+		kept_at[i] = now();
+		must(finish(turn, i) == CK_KEPT, "kept");
+		ck_turn_free(turn);
+	}
+	double spread = (double)(now() - began) / 1e9;
+	while (__atomic_load_n(&p.destroyed, __ATOMIC_SEQ_CST) < n)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	place_close(&p);
+	uint64_t early = 0;
+	for (unsigned long i = 0; i < n; i++) {
+		uint64_t due = kept_at[i] + ttl;
+		early += p.destroyed_at[i] < due;
+		kept_at[i] = p.destroyed_at[i] < due ? 0 : p.destroyed_at[i] - due;
+	}
+	line("expiry of 10,000 entries, p99 late", (double)quantile(kept_at, n, 0.99) / 1e6, "ms    ttl %.0f s, spread %.1f s",
+	     (double)ttl / 1e9, spread);
+	line("  the latest", (double)kept_at[n - 1] / 1e6, "ms    median %.2f ms, %lu early", (double)kept_at[n / 2] / 1e6,
+	     (unsigned long)early);
+	free(p.destroyed_at);
+	place_remove(&p);
+	free(kept_at);
+}
+
+/* ---- from the finish to the thread that waits ------------------------------------------------------------------------- */
+
+struct hand_over {
+	struct place *p;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned long asked, n; /* rounds begun by the waiting thread */
+	bool plain, given;      /* a bare condition variable, to compare with */
+	uint64_t *woken;
+};
+
+static void *wait_for_it(void *userdata)
+{
+	struct hand_over *h = userdata;
+	struct pb bytes;
+	for (unsigned long i = 0; i < h->n; i++) {
+		struct ck_turn *turn = NULL;
+		request_of(i, &bytes);
+		if (!h->plain)
+			turn = begin(h->p, &bytes, 240 * S, CK_WAIT);
+		pthread_mutex_lock(&h->lock);
+		h->asked = i + 1;
+		pthread_cond_broadcast(&h->changed);
+		while (h->plain && !h->given)
+			pthread_cond_wait(&h->changed, &h->lock);
+		h->given = false;
+		pthread_mutex_unlock(&h->lock);
+		must(h->plain || ck_turn_wait(turn, NULL) == CK_HAND_BACK, "wait");
+		h->woken[i] = now();
+		ck_turn_free(turn);
+	}
+	return NULL;
+}
+
+static double hand_over(struct place *p, unsigned long n, bool plain)
+{
+	struct hand_over h = {
+		.p = p, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .n = n, .plain = plain
+	};
+	uint64_t *finished = calloc(n, sizeof(*finished));
+	struct ck_turn **turns = calloc(n, sizeof(struct ck_turn *));
+	struct pb bytes;
+	pthread_t thread;
+	h.woken = calloc(n, sizeof(uint64_t));
+	must(finished && turns && h.woken, "no memory");
+	for (unsigned long i = 0; i < n && !plain; i++) {
+		request_of(i, &bytes);
+		turns[i] = begin(p, &bytes, 240 * S, CK_CREATE);
+	}
+	must(pthread_create(&thread, NULL, wait_for_it, &h) == 0, "thread");
+	for (unsigned long i = 0; i < n; i++) {
+		pthread_mutex_lock(&h.lock);
+		while (h.asked <= i)
+			pthread_cond_wait(&h.changed, &h.lock);
+		pthread_mutex_unlock(&h.lock);
+		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* it sleeps by now */
+		finished[i] = now();
+		if (plain) {
+			pthread_mutex_lock(&h.lock);
+			h.given = true;
+			pthread_cond_broadcast(&h.changed);
+			pthread_mutex_unlock(&h.lock);
+		} else {
+			must(finish(turns[i], i) == CK_HAND_BACK, "finish");
+		}
+	}
+	pthread_join(thread, NULL);
+	for (unsigned long i = 0; i < n; i++) {
+		ck_turn_free(turns[i]);
+		finished[i] = h.woken[i] - finished[i];
+	}
+	double median = (double)quantile(finished, n, 0.5) / 1000;
+	free(finished);
+	free(turns);
+	free(h.woken);
+	return median;
+}
+
+static void bench_hand_over(void)
+{
+	unsigned long n = ck_test_rounds(1000);
+	struct place p;
+	place_make(&p);
+	place_open(&p, true);
+	double durable = hand_over(&p, n, false), plain = hand_over(&p, n, true);
+	line("finish to the waiting thread, median", durable, "us    %.1f x a bare condvar", durable / plain);
+	place_close(&p);
+	place_remove(&p);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	load_recorded("002-RunPodSandbox-web.bin", &recorded);
+	bench_turns();
+	bench_hand_over();
+	bench_fingerprint();
+	bench_many();
+	return 0;
+}

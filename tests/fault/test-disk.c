@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a disk can do to a host, seen through the public API (K32, K33): no space, read-only, damage while running and between
+ * lives, an fsync that does not come back, and a reader that is stopped in the middle of its work.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <sqlite3.h>
+
+#include "tests/flow/fixture.h"
+#include "cache/store-int.h"
+
+#define S CK_NS_PER_S
+
+/* ---- an fsync that can be made to hang: SQLite finds these before the C library's ------------------------------------- */
+
+static pthread_mutex_t sync_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t sync_changed = PTHREAD_COND_INITIALIZER;
+static bool sync_hangs;
+static unsigned syncs, syncs_hanging;
+
+static int synced(void)
+{
+	pthread_mutex_lock(&sync_lock);
+	syncs++;
+	syncs_hanging++;
+	while (sync_hangs)
+		pthread_cond_wait(&sync_changed, &sync_lock);
+	syncs_hanging--;
+	pthread_mutex_unlock(&sync_lock);
+	return 0; /* what is tested does not survive the test anyway */
+}
+
+__attribute__((visibility("default"))) int fsync(int fd)
+{
+	(void)fd;
+	return synced();
+}
+
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+	(void)fd;
+	return synced();
+}
+
+static void hang_syncs(bool hang)
+{
+	pthread_mutex_lock(&sync_lock);
+	sync_hangs = hang;
+	pthread_cond_broadcast(&sync_changed);
+	pthread_mutex_unlock(&sync_lock);
+}
+
+/* ---- places ----------------------------------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+	*state = fixture_new();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+/* a tmpfs of the test's own on the state directory, in a mount namespace nobody else sees */
+static void small_disk(struct fixture *f)
+{
+	static bool alone;
+	if (!alone && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
+		print_message("# no mount namespace: %s\n", strerror(errno));
+		skip();
+	}
+	alone = true;
+	if (mount("none", f->dir, "tmpfs", 0, "size=1m,mode=700") < 0) {
+		print_message("# no tmpfs: %s\n", strerror(errno));
+		skip();
+	}
+}
+
+static void unmount(struct fixture *f)
+{
+	fx_close(f);
+	assert_int_equal(umount(f->dir), 0);
+}
+
+static void fill(struct fixture *f)
+{
+	char path[512], block[4096] = { 0 };
+	snprintf(path, sizeof(path), "%s/filler", f->dir);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	while (write(fd, block, sizeof(block)) > 0)
+		;
+	close(fd);
+}
+
+static void make_space(struct fixture *f)
+{
+	char path[512];
+	snprintf(path, sizeof(path), "%s/filler", f->dir);
+	assert_int_equal(unlink(path), 0);
+}
+
+static unsigned lines_of(const char *log, const char *text)
+{
+	unsigned n = 0;
+	while ((log = strstr(log, text))) {
+		log += strlen(text);
+		n++;
+	}
+	return n;
+}
+
+static unsigned set_aside(struct fixture *f)
+{
+	unsigned n = 0;
+	DIR *dir = opendir(f->dir);
+	struct dirent *entry;
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		const char *suffix = strrchr(entry->d_name, '-');
+		if (!strncmp(entry->d_name, "crikeep.db.damaged-", 19) && strcmp(suffix, "-wal") && strcmp(suffix, "-shm"))
+			n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+/* ---- no space (K32) --------------------------------------------------------------------------------------------------- */
+
+static void full_disk_never_stops_pods(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask durable = fx_sandbox("durable"), late = fx_sandbox("late"), quick = fx_sandbox("quick"),
+		      old = fx_sandbox("old");
+	small_disk(f);
+	fx_open(f);
+	fx_keep(f, &old, "s0");
+	fx_advance(f, 300 * S);
+	fx_keep(f, &durable, "s1");
+	fill(f);
+	fx_keep(f, &late, "s2"); /* begun and kept in memory */
+	fx_commit(f, &quick, "s3");
+	struct ck_turn *turn = fx_wait(f, &late);
+	fx_answered_with(f, turn, "s2"); /* wholly volatile: may be committed */
+	ck_turn_free(turn);
+	turn = fx_wait(f, &durable);
+	assert_int_equal(fx_decision(f, turn), -CK_EUNAVAILABLE); /* not without its record */
+	assert_non_null(strstr(f->err.text, "cannot be recorded"));
+	ck_turn_free(turn);
+	assert_int_equal(fx_hides(f, &durable, "s1"), 1);
+	assert_int_equal(fx_hides(f, &late, "s2"), 0);
+	fx_advance(f, 320 * S);
+	assert_true(fx_was_destroyed(f, "s0")); /* its time was over: destroying goes on, too */
+	assert_int_equal(lines_of(f->log, "going on in memory"), 1);
+	assert_string_equal(fx_rows(f), "KEPT s0|KEPT s1");
+
+	make_space(f);
+	fx_advance(f, 2 * S); /* retried each second */
+	assert_int_equal(lines_of(f->log, "can be written again"), 1);
+	assert_string_equal(fx_rows(f), "GONE s0|KEPT s1|COMMITTED s2|COMMITTED s3");
+	turn = fx_wait(f, &durable);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	assert_int_equal(fx_counter(f, "write_failures") > 3, 1);
+	assert_int_equal(set_aside(f), 0);
+	unmount(f);
+}
+
+static void full_disk_at_the_start_is_worked_around(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), other = fx_sandbox("other");
+	small_disk(f);
+	fill(f);
+	fx_open(f);
+	assert_int_equal(lines_of(f->log, "there is no database"), 1);
+	fx_keep(f, &ask, "s1");
+	struct ck_turn *turn = fx_wait(f, &ask);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	fx_keep(f, &other, "s2");
+	make_space(f);
+	fx_advance(f, 2 * S);
+	assert_string_equal(fx_rows(f), "COMMITTED s1|KEPT s2");
+	unmount(f);
+}
+
+static void nothing_spins_when_all_that_was_unwritten_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_status why = { .size = sizeof(why), .grpc = 2 };
+	small_disk(f);
+	fx_open(f);
+	fill(f);
+	struct ck_turn *turn = fx_create(f, &ask);
+	assert_int_equal(ck_turn_fail(turn, &why, NULL), 0); /* it came and went without the database */
+	ck_turn_free(turn);
+	fx_jump(f, 10 * S);
+	assert_true(ck_timeout(f->cache) > fx_now(f));
+	make_space(f);
+	unmount(f);
+}
+
+/* ---- read-only (K32) -------------------------------------------------------------------------------------------------- */
+
+static void read_only_disk_is_read(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed"), fresh = fx_sandbox("fresh");
+	struct ck_turn *turn;
+	small_disk(f);
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	fx_commit(f, &committed, "s2");
+	fx_close(f);
+	assert_int_equal(mount(NULL, f->dir, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
+	fx_open(f);
+	assert_int_equal(lines_of(f->log, "there is no database"), 1);
+	assert_int_equal(fx_hides(f, &kept, "s1"), 1); /* known, though nothing can be written */
+	assert_int_equal(fx_hides(f, &committed, "s2"), 0);
+	assert_int_equal(fx_begin(f, &committed, &turn), CK_HAND_BACK);
+	ck_turn_free(turn);
+	turn = fx_wait(f, &kept);
+	assert_int_equal(fx_decision(f, turn), -CK_EUNAVAILABLE);
+	ck_turn_free(turn);
+	fx_commit(f, &fresh, "s3");
+	assert_int_equal(mount(NULL, f->dir, NULL, MS_REMOUNT, NULL), 0);
+	fx_advance(f, 2 * S);
+	turn = fx_wait(f, &kept);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s2|COMMITTED s3");
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+	unmount(f);
+}
+
+/* ---- damage (K33) ----------------------------------------------------------------------------------------------------- */
+
+/* nobody but SQLite may open the database in the process that owns it: another one writes over its pages, from page @page on */
+static void damage(struct fixture *f, const char *name, off_t from)
+{
+	char path[512], noise[4096];
+	struct stat st;
+	int status;
+	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	memset(noise, 0x5a, sizeof(noise));
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = open(path, O_WRONLY);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			_exit(1);
+		for (off_t at = from; at < st.st_size; at += (off_t)sizeof(noise))
+			if (pwrite(fd, noise, sizeof(noise), at) < 0)
+				_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void damage_between_lives_is_set_aside(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed"), fresh = fx_sandbox("fresh");
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	fx_commit(f, &committed, "s2");
+	fx_close(f);
+	damage(f, "crikeep.db", 4096);
+	fx_open(f);
+	assert_int_equal(set_aside(f), 1);
+	assert_int_equal(lines_of(f->log, "set aside as crikeep.db.damaged-"), 1);
+	/* the host's lists tell what exists: all of it the kubelet's to take or remove, none of it destroyed or served by us */
+	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s2");
+	assert_int_equal(fx_hides(f, &kept, "s1"), 0);
+	struct ck_turn *turn;
+	assert_int_equal(fx_begin(f, &kept, &turn), -CK_ECONFLICT);
+	fx_commit(f, &fresh, "s3");
+	fx_reopen(f);
+	assert_int_equal(set_aside(f), 1);
+	assert_int_equal(fx_counter(f, "set_aside"), 1);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+}
+
+static void damage_while_running_loses_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept"), other = fx_sandbox("other"), changed = kept;
+	fx_open(f);
+	fx_keep(f, &other, "s2");
+	fx_keep(f, &kept, "s1");
+	fx_reopen(f); /* nothing of the fingerprints is in SQLite's memory now */
+	damage(f, "crikeep.db", 4096);
+	changed.env = "changed"; /* to tell how it differs its leaves have to be read */
+	struct ck_turn *turn = fx_wait(f, &changed);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "s1"));
+	assert_int_equal(set_aside(f), 1);
+	assert_string_equal(fx_rows(f), "KEPT s2|GONE s1|CREATING -"); /* from memory */
+	assert_int_equal(fx_make(f, turn, &changed, "s3"), CK_HAND_BACK);
+	ck_turn_free(turn);
+	turn = fx_wait(f, &other); /* equal roots need no leaves */
+	fx_answered_with(f, turn, "s2");
+	ck_turn_free(turn);
+	fx_reopen(f);
+	assert_string_equal(fx_rows(f), "COMMITTED s2|GONE s1|COMMITTED s3");
+	assert_int_equal(set_aside(f), 1);
+}
+
+static void removed_database_is_written_anew(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept"), other = fx_sandbox("other");
+	char path[512];
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	snprintf(path, sizeof(path), "%s/crikeep.db", f->dir);
+	assert_int_equal(unlink(path), 0);
+	fx_advance(f, 700 * S); /* something happens, then it is looked at */
+	fx_keep(f, &other, "s2");
+	fx_advance(f, S);
+	assert_true(fx_was_destroyed(f, "s1"));
+	assert_non_null(strstr(fx_rows(f), "KEPT s2"));
+	fx_reopen(f);
+	assert_non_null(strstr(fx_rows(f), "KEPT s2"));
+}
+
+/* ---- nobody waits for a disk ------------------------------------------------------------------------------------------ */
+
+static uint64_t real_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
+}
+
+static off_t wal_size(struct fixture *f)
+{
+	char path[512];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/crikeep.db-wal", f->dir);
+	return stat(path, &st) == 0 ? st.st_size : 0; /* its size is asked for, the file is not opened */
+}
+
+/* @n transitions with large replies; the longest call, and the largest WAL */
+static void work(struct fixture *f, unsigned n, uint64_t *ret_longest, off_t *ret_wal)
+{
+	static char reply[16384];
+	uint64_t longest = 0;
+	off_t largest = 0;
+	for (unsigned i = 0; i < n; i += 2) { /* one transition for begin, one for finish; forgetting is a third */
+		char name[32], id[32];
+		uint64_t t[5];
+		struct ck_turn *turn;
+		snprintf(name, sizeof(name), "pod-%u", i);
+		snprintf(id, sizeof(id), "id-%u", i);
+		struct fx_ask ask = fx_sandbox(name);
+		struct ck_result result = { .size = sizeof(result), .id = id, .reply = reply, .reply_len = sizeof(reply) };
+		t[0] = real_now();
+		assert_int_equal(fx_begin(f, &ask, &turn), CK_CREATE);
+		t[1] = real_now();
+		assert_int_equal(ck_turn_finish(turn, &result, NULL), CK_HAND_BACK);
+		t[2] = real_now();
+		ck_turn_free(turn);
+		assert_int_equal(ck_forget(f->cache, CK_SANDBOX, id), 0);
+		t[3] = real_now();
+		assert_true(ck_process(f->cache, NULL) >= 0);
+		t[4] = real_now();
+		for (int k = 0; k < 4; k++)
+			longest = t[k + 1] - t[k] > longest ? t[k + 1] - t[k] : longest;
+		largest = wal_size(f) > largest ? wal_size(f) : largest;
+	}
+	*ret_longest = longest;
+	*ret_wal = largest;
+}
+
+/* a busy machine has pauses of its own; what must not happen is waiting for the fsync or the reader, which never end */
+static void assert_nobody_waited(uint64_t longest, off_t wal)
+{
+	if (longest > S * (uint64_t)ck_test_env("CK_TEST_SLOW", 1))
+		fail_msg("a call took %llu ms", (unsigned long long)(longest / CK_NS_PER_MS));
+	assert_in_range(wal, 0, CK_WAL_LIMIT + (64 << 10)); /* and the round that found out */
+}
+
+static void hanging_fsync_delays_no_call(void **state)
+{
+	struct fixture *f = *state;
+	struct statfs fs;
+	uint64_t longest;
+	off_t wal;
+	char disk[256];
+	const char *tmp = getenv("TMPDIR");
+	snprintf(disk, sizeof(disk), "%s/crikeep-disk.XXXXXX", tmp ? tmp : "/tmp");
+	assert_non_null(mkdtemp(disk));
+	assert_int_equal(statfs(disk, &fs), 0);
+	if (fs.f_type == TMPFS_MAGIC) {
+		rmdir(disk);
+		print_message("# %s is no disk\n", disk);
+		skip();
+	}
+	assert_int_equal(rmdir(f->dir), 0);
+	memcpy(f->dir, disk, sizeof(disk));
+	fx_open(f);
+	hang_syncs(true);
+	work(f, 1000, &longest, &wal);
+	pthread_mutex_lock(&sync_lock);
+	bool hung = syncs_hanging;
+	pthread_mutex_unlock(&sync_lock);
+	hang_syncs(false);
+	assert_true(hung); /* the disk was really asked */
+	assert_nobody_waited(longest, wal);
+	fx_reopen(f);
+	assert_string_equal(fx_rows(f), "");
+}
+
+/* -- a reader, stopped inside its read: this program again, as READER_... says ------------------------------------------ */
+
+#define READER "CK_DISK_READER"
+#define PATH   "CK_DISK_PATH"
+
+static void stop_here(void)
+{
+	raise(SIGSTOP);
+}
+
+static int reader(const char *how, const char *dir)
+{
+	struct ck_dump *dump;
+	if (!strcmp(how, "dump")) { /* crikeep's own, between its two looks at the files */
+		ck_copy_hook = stop_here;
+		return ck_dump_read(dir, CK_DUMP_ROWS, &dump, NULL) < 0;
+	}
+	char path[512]; /* somebody else's, inside a transaction */
+	sqlite3 *db;
+	sqlite3_stmt *stmt;
+	snprintf(path, sizeof(path), "%s/crikeep.db", dir);
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) || sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) ||
+	    sqlite3_prepare_v2(db, "SELECT count(*) FROM entry", -1, &stmt, NULL) || sqlite3_step(stmt) != SQLITE_ROW)
+		return 1;
+	stop_here();
+	return 0;
+}
+
+static void stopped_reader_blocks_nobody(struct fixture *f, const char *how)
+{
+	char reader[64], path[300], *argv[] = { (char *)"reader", NULL }, *envp[] = { reader, path, NULL };
+	struct fx_ask ask = fx_sandbox("kept");
+	uint64_t longest;
+	off_t wal;
+	int status;
+	pid_t pid;
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	snprintf(reader, sizeof(reader), READER "=%s", how);
+	snprintf(path, sizeof(path), PATH "=%s", f->dir);
+	assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, envp), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	work(f, 1000, &longest, &wal);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_nobody_waited(longest, wal);
+	fx_reopen(f);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+}
+
+static void stopped_reader_of_our_own_blocks_nobody(void **state)
+{
+	stopped_reader_blocks_nobody(*state, "dump");
+}
+
+static void stopped_reader_of_somebody_else_blocks_nobody(void **state)
+{
+	stopped_reader_blocks_nobody(*state, "sqlite");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(full_disk_never_stops_pods),
+		TEST(full_disk_at_the_start_is_worked_around),
+		TEST(nothing_spins_when_all_that_was_unwritten_is_gone),
+		TEST(read_only_disk_is_read),
+		TEST(damage_between_lives_is_set_aside),
+		TEST(damage_while_running_loses_nothing),
+		TEST(removed_database_is_written_anew),
+		TEST(hanging_fsync_delays_no_call),
+		TEST(stopped_reader_of_our_own_blocks_nobody),
+		TEST(stopped_reader_of_somebody_else_blocks_nobody),
+	};
+	if (getenv(READER))
+		return reader(getenv(READER), getenv(PATH));
+	return CK_TEST_MAIN(tests);
+}

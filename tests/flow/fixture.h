@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_TESTS_FIXTURE_H
+#define CK_TESTS_FIXTURE_H
+/*
+ * A cache on a directory of its own, under a clock that only the test moves, over a runtime that is a table in memory and
+ * plugins that write down what they hear. Every call of the host can be answered at once, with an error, or be held back until
+ * the test lets it go. Safe to be called from the library's thread; a test looks at what was recorded.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "tests/unit/harness.h"
+#include "src/crikeep.h"
+#include "src/base/limits.h"
+
+enum fx_call { FX_INSPECT, FX_LIST, FX_DESTROY, FX_RESOLVE, FX_RUN, FX_STOP, FX_REMOVE, FX_CALLS };
+
+/* what a request says; NULL and 0 are left out. Two requests of equal members are the same request */
+struct fx_ask {
+	enum ck_kind kind;
+	const char *name, *ns, *uid; /* of the pod */
+	const char *sandbox, *container;
+	uint32_t attempt;
+	const char *image, *env, *label, *note; /* note: an annotation "note", of the pod */
+	const char *annotation;                 /* its name; the value is always another one */
+	uint64_t timeout;
+	bool expired;
+};
+
+struct fx_object {
+	enum ck_kind kind;
+	enum ck_condition condition;
+	char id[80], name[64], ns[64], uid[64], sandbox[80], container[64];
+	uint32_t attempt;
+	uint64_t created_at;
+};
+
+struct fx_held {
+	enum fx_call call;
+	struct ck_job *job;
+	struct ck_filter filter; /* FX_LIST; strings in the two below */
+	char id[80];             /* or the uid or sandbox of a filter */
+};
+
+struct fixture {
+	char dir[256];
+	struct ck_options options;
+	struct ck_host host;
+	struct ck_hooks hooks;
+	struct ck_cache *cache;
+	struct ck_error err;
+	bool threaded; /* the library's thread turns the crank */
+	uint64_t now;  /* atomic */
+
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t called;
+	struct fx_object *objects;
+	size_t objects_n, objects_room;
+	bool hold[FX_CALLS]; /* keep the job until fx_release() */
+	int fail[FX_CALLS];  /* a gRPC code to answer with; of hooks: refuse */
+	struct fx_held held[1024];
+	size_t held_n;
+	unsigned asked[FX_CALLS], ended[FX_CALLS];
+	unsigned list_size; /* of the last list */
+	char destroyed[64][80];
+	unsigned destroyed_n;
+	char names[128];  /* whom choose picks */
+	char absent[64];  /* a required plugin that is not there */
+	char refusal[256];
+	char heard[8192]; /* "choose s1 RUN s1 ..." */
+	char log[65536];
+	char resolved[64]; /* what every image reference means; "" is unknown */
+};
+
+/* the directory, the clock at 1,000 s, options without hooks; not open yet */
+struct fixture *fixture_new(void);
+void fixture_free(struct fixture *f); /* closes it too */
+void fx_open(struct fixture *f);      /* fails the test if it cannot */
+void fx_close(struct fixture *f);
+void fx_reopen(struct fixture *f); /* another life of the same process */
+void fx_cut(struct fixture *f);    /* close while jobs are held back; they end afterwards, for nothing */
+void fx_thread(struct fixture *f); /* the library turns the crank from now on, also after a reopen */
+void fx_with_hooks(struct fixture *f, const char *names); /* before fx_open() */
+
+uint64_t fx_now(const struct fixture *f);
+void fx_settle(struct fixture *f);                 /* process until nothing is due now */
+void fx_advance(struct fixture *f, uint64_t by);   /* stops at each timer on the way */
+void fx_jump(struct fixture *f, uint64_t by);      /* does not */
+void fx_wait_asked(struct fixture *f, enum fx_call call, unsigned n); /* and, if not held back, answered */
+
+/* requests */
+struct fx_ask fx_sandbox(const char *name);                              /* uid "uid-NAME", ns "shop", 10 s */
+struct fx_ask fx_container(const char *pod, const char *sandbox, const char *name); /* of that pod */
+size_t fx_bytes(const struct fx_ask *ask, unsigned char *buf, size_t size);
+int fx_begin(struct fixture *f, const struct fx_ask *ask, struct ck_turn **ret_turn); /* f->err says why */
+struct ck_turn *fx_create(struct fixture *f, const struct fx_ask *ask); /* begun, and it is CK_CREATE */
+struct ck_turn *fx_wait(struct fixture *f, const struct fx_ask *ask);   /* begun, and it is CK_WAIT */
+/* a recorded request; @attempt replaces that of its metadata, -1 leaves the bytes as they are */
+size_t fx_recorded(const char *name, enum ck_kind kind, int attempt, unsigned char *buf, size_t size);
+
+/* the runtime */
+struct fx_object *fx_exists(struct fixture *f, const struct fx_ask *ask, const char *id); /* READY from now on */
+void fx_condition(struct fixture *f, const char *id, enum ck_condition condition);
+bool fx_has(struct fixture *f, const char *id);
+void fx_vanish(struct fixture *f, const char *id);
+int fx_finish(struct fixture *f, struct ck_turn *turn, const char *id); /* what ck_turn_finish() says */
+int fx_make(struct fixture *f, struct ck_turn *turn, const struct fx_ask *ask, const char *id); /* exists, and finished */
+/* begun and not finished before its caller is out of time; freed */
+void fx_keep(struct fixture *f, const struct fx_ask *ask, const char *id);
+/* begun, finished, answered; freed */
+void fx_commit(struct fixture *f, const struct fx_ask *ask, const char *id);
+size_t fx_release(struct fixture *f, enum fx_call call); /* answer what was held back, as the runtime stands now; how many */
+bool fx_was_destroyed(struct fixture *f, const char *id);
+int fx_hides(struct fixture *f, const struct fx_ask *ask, const char *id); /* a new view, one question */
+
+/* what a turn hears, on either face */
+struct fx_ear {
+	struct ck_turn *turn;
+	int n, outcome;
+};
+void fx_listen(struct fx_ear *ear, struct ck_turn *turn); /* callback face */
+/* the turn's decision: ck_turn_wait() where the library turns the crank, else by callback, where CK_WAIT means none yet */
+int fx_decision(struct fixture *f, struct ck_turn *turn);
+void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id); /* CK_HAND_BACK, with that id */
+
+/* what the database holds of the entries: "KEPT s1|COMMITTED s2", read in another process */
+const char *fx_rows(struct fixture *f);
+uint64_t fx_counter(struct fixture *f, const char *name); /* as it lies in the database */
+uint64_t fx_row_id(struct fixture *f, const char *id); /* of the entry with that runtime id; 0: none */
+#endif

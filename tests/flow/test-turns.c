@@ -1,0 +1,1333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A turn through its whole life, on both faces of the library: what the caller hears, what the host is asked, what stays. */
+#include <string.h>
+
+#include "tests/flow/fixture.h"
+#include "cache/wish.h"
+
+#define S CK_NS_PER_S
+
+static int by_callback(void **state)
+{
+	*state = fixture_new();
+	return 0;
+}
+
+static int blocking(void **state)
+{
+	struct fixture *f = fixture_new();
+	f->threaded = true;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+/* ---- keep and hand back ----------------------------------------------------------------------------------------------- */
+
+static void result_in_time_is_handed_over_at_once(void **state) /* K1, K2 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_reply reply;
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &ask);
+	assert_int_equal(ck_turn_reply(turn, &reply), -CK_ESTATE);
+	assert_string_equal(fx_rows(f), "CREATING -");
+	assert_int_equal(fx_make(f, turn, &ask, "s1"), CK_HAND_BACK);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	assert_int_equal(ck_turn_reply(turn, &reply), 0);
+	assert_string_equal(reply.id, "s1");
+	assert_memory_equal(reply.bytes, "\x0a\x02s1", 4);
+	assert_int_equal(reply.len, 4);
+	assert_int_equal(ck_turn_answered(turn, CK_DELIVERED), 0);
+	ck_turn_free(turn);
+}
+
+static void late_result_is_kept_and_handed_back(void **state) /* K2, K6 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	assert_string_equal(fx_rows(f), "KEPT s1");
+	assert_int_equal(fx_hides(f, &ask, "s1"), 1);
+	fx_advance(f, 5 * S);
+	struct ck_turn *turn = fx_wait(f, &ask); /* the runtime is asked first */
+	fx_answered_with(f, turn, "s1");
+	assert_int_equal(f->asked[FX_INSPECT], 1);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	assert_int_equal(fx_hides(f, &ask, "s1"), 0);
+	ck_turn_free(turn);
+	fx_advance(f, 3600 * S);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+}
+
+static void the_reply_is_what_the_runtime_gave(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	static const char bytes[] = "\x0a\x02s1\x12\x03"
+				    "new";
+	struct ck_result result = { .size = sizeof(result), .id = "s1", .reply = bytes, .reply_len = sizeof(bytes) - 1 };
+	struct ck_reply reply;
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &ask);
+	fx_advance(f, 11 * S);
+	fx_exists(f, &ask, "s1");
+	assert_int_equal(ck_turn_finish(turn, &result, &f->err), CK_KEPT);
+	assert_int_equal(ck_turn_finish(turn, &result, &f->err), -CK_ESTATE);
+	ck_turn_free(turn);
+	fx_reopen(f);
+	turn = fx_wait(f, &ask);
+	assert_int_equal(fx_decision(f, turn), CK_HAND_BACK);
+	assert_int_equal(ck_turn_reply(turn, &reply), 0);
+	assert_int_equal(reply.len, sizeof(bytes) - 1);
+	assert_memory_equal(reply.bytes, bytes, reply.len);
+	ck_turn_free(turn);
+}
+
+static void waiting_repetition_gets_the_id_when_it_exists(void **state) /* K1, K3 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask);
+	fx_advance(f, 9900 * CK_NS_PER_MS); /* into the creator's margin */
+	struct ck_turn *again = fx_wait(f, &ask), *third = fx_wait(f, &ask);
+	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT); /* its own caller is out of time */
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	fx_answered_with(f, again, "s1");
+	fx_answered_with(f, third, "s1");
+	ck_turn_free(creator);
+	ck_turn_free(again);
+	ck_turn_free(third);
+}
+
+static void failure_wakes_everybody_with_the_runtimes_status(void **state) /* K4 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_container("web", "s0", "app");
+	struct ck_status why = {
+		.size = sizeof(why), .grpc = 9, .message = "no such image, LEVEL=top-secret", .details = "\0dt", .details_len = 3
+	};
+	struct ck_status heard;
+	ask.env = "top-secret";
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
+	assert_int_equal(ck_turn_status(again, &heard), -CK_ESTATE);
+	assert_int_equal(ck_turn_fail(creator, &why, &f->err), 0);
+	assert_int_equal(fx_decision(f, again), -CK_EFAILED);
+	assert_int_equal(f->err.sub, 9);
+	assert_int_equal(ck_error_grpc(&f->err), 9);
+	assert_string_equal(f->err.text, "FAILED_PRECONDITION: no such image, LEVEL=***");
+	assert_int_equal(ck_turn_status(again, &heard), 0);
+	assert_int_equal(heard.grpc, 9);
+	assert_string_equal(heard.message, why.message);
+	assert_int_equal(heard.details_len, 3);
+	assert_memory_equal(heard.details, "\0dt", 3);
+	assert_int_equal(ck_turn_fail(creator, &why, &f->err), -CK_ESTATE);
+	ck_turn_free(creator);
+	ck_turn_free(again);
+	assert_string_equal(fx_rows(f), "");
+	creator = fx_create(f, &ask); /* errors are not cached */
+	ck_turn_fail(creator, &why, NULL);
+	ck_turn_free(creator);
+}
+
+static void busy_at_the_margin_names_stage_and_age(void **state) /* K3 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask);
+	fx_advance(f, 5 * S);
+	assert_int_equal(ck_turn_stage(creator, "sandbox network creation"), 0);
+	struct ck_turn *again = fx_wait(f, &ask);
+	assert_int_equal(ck_turn_stage(again, "x"), -CK_ESTATE);
+	fx_advance(f, 9700 * CK_NS_PER_MS);
+	if (!f->threaded)
+		assert_int_equal(fx_decision(f, again), CK_WAIT);
+	fx_advance(f, 50 * CK_NS_PER_MS); /* the margin of 10 s is 250 ms */
+	assert_int_equal(fx_decision(f, again), CK_BUSY);
+	assert_string_equal(ck_turn_error(again)->text,
+			    "sandbox shop/web attempt 0: still being made, stage \"sandbox network creation\""
+			    " for 9 s, 14 s in all");
+	assert_int_equal(ck_error_grpc(ck_turn_error(again)), 14);
+	ck_turn_free(again);
+	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT);
+	ck_turn_free(creator);
+}
+
+static void another_attempt_abandons_the_earlier_one(void **state) /* K9, K10 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), next = ask;
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
+	next.attempt = 1;
+	struct ck_turn *newer = fx_wait(f, &next);
+	assert_int_equal(fx_decision(f, again), -CK_EABANDONED);
+	assert_int_equal(ck_error_grpc(&f->err), 10);
+	assert_int_equal(fx_decision(f, creator), -CK_EABANDONED);
+	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_ABANDONED);
+	ck_turn_free(again);
+	ck_turn_free(creator);
+	assert_int_equal(fx_decision(f, newer), CK_CREATE); /* s1 and its ports are gone */
+	assert_true(fx_was_destroyed(f, "s1"));
+	assert_int_equal(fx_make(f, newer, &next, "s2"), CK_HAND_BACK);
+	ck_turn_free(newer);
+}
+
+static void kept_result_of_an_older_attempt_is_evicted(void **state) /* K9 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), next = ask;
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	next.attempt = 1;
+	struct ck_turn *newer = fx_wait(f, &next);
+	assert_int_equal(fx_decision(f, newer), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "s1"));
+	assert_int_equal(fx_make(f, newer, &next, "s2"), CK_HAND_BACK);
+	ck_turn_free(newer);
+	assert_string_equal(fx_rows(f), "GONE s1|COMMITTED s2");
+}
+
+static void changed_request_succeeds_the_kept_result(void **state) /* K11, K14 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_container("web", "s0", "app"), changed = ask;
+	fx_open(f);
+	fx_keep(f, &ask, "c1");
+	changed.env = "debug";
+	struct ck_turn *turn = fx_wait(f, &changed);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "c1"));
+	assert_int_equal(fx_make(f, turn, &changed, "c2"), CK_HAND_BACK);
+	ck_turn_free(turn);
+}
+
+static void conflict_names_paths_and_no_values(void **state) /* K11 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_container("web", "s0", "app"), changed = ask;
+	struct ck_turn *turn;
+	fx_open(f);
+	fx_commit(f, &ask, "c1");
+	changed.env = "value-of-level";
+	assert_int_equal(fx_begin(f, &changed, &turn), -CK_ECONFLICT);
+	assert_string_equal(f->err.text, "container shop/web/app attempt 0 exists: config.envs[LEVEL]");
+	assert_int_equal(ck_error_grpc(&f->err), 6);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+	assert_int_equal(fx_begin(f, &ask, &turn), CK_HAND_BACK); /* K5 */
+	ck_turn_free(turn);
+}
+
+static void an_ended_resource_is_not_served(void **state) /* K5 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_container("web", "s0", "app");
+	fx_open(f);
+	fx_commit(f, &ask, "c1");
+	assert_int_equal(ck_seen(f->cache, CK_CONTAINER, "c1", CK_CONDITION_DEAD), 0);
+	struct ck_turn *turn = fx_create(f, &ask); /* the runtime will say what it thinks of it */
+	struct ck_status why = { .size = sizeof(why), .grpc = 6, .message = "name is reserved" };
+	assert_int_equal(ck_turn_fail(turn, &why, &f->err), 0);
+	ck_turn_free(turn);
+	assert_int_equal(ck_seen(f->cache, CK_CONTAINER, "c2", CK_CONDITION_DEAD), -CK_ENOTFOUND);
+}
+
+static void an_expired_request_moves_nothing(void **state) /* K9 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), stale = ask;
+	struct ck_turn *turn;
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	stale.attempt = 1;
+	stale.expired = true;
+	assert_int_equal(fx_begin(f, &stale, &turn), -CK_EDEADLINE);
+	assert_int_equal(ck_error_grpc(&f->err), 4);
+	fx_settle(f);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+}
+
+static void one_uid_has_one_name(void **state) /* K9 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), other = ask;
+	struct ck_turn *turn;
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	other.name = "other";
+	assert_int_equal(fx_begin(f, &other, &turn), -CK_EINVAL);
+	other.name = "web";
+	other.ns = "else";
+	assert_int_equal(fx_begin(f, &other, &turn), -CK_EINVAL);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+}
+
+static void the_time_to_live_ends_a_kept_result(void **state) /* K15 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	fx_advance(f, 599 * S);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+	fx_advance(f, 1 * S);
+	assert_true(fx_was_destroyed(f, "s1"));
+	assert_string_equal(fx_rows(f), "GONE s1");
+	assert_int_equal(fx_hides(f, &ask, "s1"), 1); /* K21 */
+	fx_advance(f, 61 * S);
+	assert_string_equal(fx_rows(f), "");
+}
+
+static void a_dead_result_is_not_handed_back(void **state) /* K6 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_container("web", "s0", "app");
+	fx_open(f);
+	fx_keep(f, &ask, "c1");
+	fx_condition(f, "c1", CK_CONDITION_DEAD);
+	struct ck_turn *turn = fx_wait(f, &ask);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "c1"));
+	assert_int_equal(fx_make(f, turn, &ask, "c2"), CK_HAND_BACK);
+	ck_turn_free(turn);
+}
+
+static void a_runtime_that_does_not_know_is_asked_again(void **state) /* K6 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_container("web", "s0", "app");
+	fx_open(f);
+	fx_keep(f, &ask, "c1");
+	f->fail[FX_INSPECT] = 14;
+	struct ck_turn *turn = fx_wait(f, &ask);
+	fx_advance(f, 2 * S);
+	assert_int_equal(f->asked[FX_INSPECT], 5); /* each 0.5 s */
+	f->fail[FX_INSPECT] = 0;
+	fx_advance(f, S);
+	fx_answered_with(f, turn, "c1");
+	ck_turn_free(turn);
+}
+
+static void leaving_ends_a_waiting_turn_and_keeps_the_result(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
+	ck_turn_leave(again);
+	ck_turn_leave(again);
+	ck_turn_leave(creator);
+	ck_turn_leave(NULL);
+	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT);
+	ck_turn_leave(creator);
+	ck_turn_free(creator);
+	ck_turn_free(again);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+}
+
+/* ---- lost creations --------------------------------------------------------------------------------------------------- */
+
+static void lost_creation_is_found_by_its_key(void **state) /* K8 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
+	assert_int_equal(ck_turn_lost(creator, &f->err), 0);
+	assert_int_equal(ck_turn_lost(creator, &f->err), -CK_ESTATE);
+	fx_exists(f, &ask, "s1");
+	fx_advance(f, S);
+	fx_answered_with(f, again, "s1");
+	fx_answered_with(f, creator, "s1");
+	ck_turn_free(creator);
+	ck_turn_free(again);
+}
+
+static void an_unfinished_creator_that_is_freed_is_lost(void **state) /* K8 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	ck_turn_free(fx_create(f, &ask));
+	fx_exists(f, &ask, "s1");
+	fx_advance(f, S);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+}
+
+static void lost_and_absent_creation_is_sent_once_again(void **state) /* K8 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_status exists = { .size = sizeof(exists), .grpc = 6, .message = "name is reserved" };
+	ask.timeout = 240 * S;
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
+	ck_turn_lost(creator, NULL);
+	ck_turn_free(creator);
+	fx_advance(f, 15 * S);
+	assert_int_equal(fx_decision(f, again), CK_CREATE);
+	assert_int_equal(ck_turn_fail(again, &exists, &f->err), 0); /* so it still runs */
+	fx_advance(f, 2 * S);
+	assert_int_equal(fx_decision(f, again), CK_WAIT);
+	fx_exists(f, &ask, "s1");
+	fx_advance(f, 6 * S);
+	fx_answered_with(f, again, "s1");
+	ck_turn_free(again);
+}
+
+static void lost_creation_nobody_sees_ends_after_its_grace(void **state) /* K8 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	fx_open(f);
+	ck_turn_free(fx_create(f, &ask));
+	fx_advance(f, 60 * S);
+	assert_string_equal(fx_rows(f), "CREATING -"); /* nobody waits: the whole create deadline */
+	fx_advance(f, 900 * S);
+	assert_string_equal(fx_rows(f), "");
+}
+
+/* ---- stop, remove, forget, seen, answered ----------------------------------------------------------------------------- */
+
+static void stopping_evicts_what_is_not_committed(void **state) /* K16 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app"), side = fx_container("web", "s1", "side"),
+		      late = fx_container("web", "s1", "late");
+	struct ck_turn *turn;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	fx_commit(f, &app, "c1");
+	fx_keep(f, &side, "c2");
+	struct ck_turn *creator = fx_create(f, &late);
+	assert_int_equal(ck_stopping(f->cache, "s1"), 0);
+	assert_int_equal(fx_decision(f, creator), -CK_EABANDONED);
+	assert_int_equal(fx_make(f, creator, &late, "c3"), CK_ABANDONED);
+	ck_turn_free(creator);
+	fx_settle(f);
+	assert_true(fx_was_destroyed(f, "c2"));
+	assert_true(fx_was_destroyed(f, "c3"));
+	assert_false(fx_was_destroyed(f, "c1"));
+	assert_int_equal(fx_begin(f, &late, &turn), -CK_EPRECONDITION);
+	assert_int_equal(ck_error_grpc(&f->err), 9);
+}
+
+static void stopping_an_unknown_sandbox_refuses_creates_in_it(void **state) /* K16 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "unknown", "app");
+	struct ck_turn *turn;
+	fx_open(f);
+	assert_int_equal(ck_stopping(f->cache, "unknown"), 0);
+	assert_int_equal(ck_stopping(f->cache, "unknown"), 0);
+	assert_int_equal(fx_begin(f, &app, &turn), -CK_EPRECONDITION);
+	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "unknown"), 0);
+	turn = fx_create(f, &app);
+	ck_turn_free(turn);
+}
+
+static void removal_waits_for_creates_in_flight(void **state) /* K16 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct ck_turn *removal, *none;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	assert_int_equal(ck_remove_begin(f->cache, CK_CONTAINER, "c9", 10 * S, &none, &f->err), CK_DRAINED);
+	ck_turn_free(none);
+	struct ck_turn *creator = fx_create(f, &app);
+	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err), CK_WAIT);
+	assert_int_equal(fx_make(f, creator, &app, "c1"), CK_ABANDONED);
+	ck_turn_free(creator);
+	assert_int_equal(fx_decision(f, removal), CK_DRAINED);
+	assert_true(fx_was_destroyed(f, "c1"));
+	fx_vanish(f, "s1");
+	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "s1"), 0);
+	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "s1"), -CK_ENOTFOUND);
+	ck_turn_free(removal);
+	struct ck_turn *next = fx_create(f, &pod); /* its key is free again */
+	ck_turn_free(next);
+}
+
+static void removal_gives_up_at_its_margin(void **state) /* K16 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct ck_turn *removal;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	struct ck_turn *creator = fx_create(f, &app);
+	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err), CK_WAIT);
+	fx_advance(f, 9800 * CK_NS_PER_MS);
+	assert_int_equal(fx_decision(f, removal), CK_BUSY);
+	assert_non_null(strstr(ck_turn_error(removal)->text, "containers of the sandbox"));
+	ck_turn_free(removal);
+	fx_make(f, creator, &app, "c1");
+	ck_turn_free(creator);
+	fx_settle(f);
+	assert_true(fx_was_destroyed(f, "c1")); /* a straggler */
+}
+
+static void a_removal_that_failed_does_not_block_the_key(void **state) /* K5 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app");
+	struct ck_turn *removal, *again;
+	fx_open(f);
+	fx_commit(f, &app, "c1");
+	assert_int_equal(ck_remove_begin(f->cache, CK_CONTAINER, "c1", 10 * S, &removal, &f->err), CK_DRAINED);
+	again = fx_wait(f, &app); /* a removal is in flight */
+	ck_turn_free(removal);    /* it failed: ck_forget() was not called */
+	fx_answered_with(f, again, "c1");
+	ck_turn_free(again);
+}
+
+static void forgetting_a_sandbox_forgets_its_containers(void **state) /* K16 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	fx_commit(f, &app, "c1");
+	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "s1"), 0);
+	assert_string_equal(fx_rows(f), "");
+	assert_int_equal(ck_forget(f->cache, CK_CONTAINER, "c1"), -CK_ENOTFOUND);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+}
+
+static void forgetting_an_unknown_sandbox_evicts_what_was_to_live_in_it(void **state) /* K16 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "unknown", "app");
+	fx_open(f);
+	fx_keep(f, &app, "c1");
+	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "unknown"), -CK_ENOTFOUND);
+	fx_settle(f);
+	assert_true(fx_was_destroyed(f, "c1"));
+}
+
+static void lost_answer_makes_a_container_kept_again(void **state) /* K7 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app"), pod = fx_sandbox("pod");
+	struct ck_turn *turn;
+	fx_open(f);
+	turn = fx_create(f, &app);
+	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_HAND_BACK);
+	assert_int_equal(ck_turn_answered(turn, CK_LOST), 0);
+	assert_int_equal(ck_turn_answered(turn, CK_LOST), 0);
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "KEPT c1");
+	turn = fx_wait(f, &app);
+	fx_answered_with(f, turn, "c1");
+	ck_used(f->cache, CK_CONTAINER, "c1"); /* a call named it: the answer has arrived */
+	ck_turn_answered(turn, CK_LOST);
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "COMMITTED c1");
+	turn = fx_create(f, &pod);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_HAND_BACK);
+	ck_turn_answered(turn, CK_LOST); /* the kubelet finds a sandbox in its list */
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "COMMITTED c1|COMMITTED s1");
+	assert_int_equal(ck_used(f->cache, CK_CONTAINER, "c2"), -CK_ENOTFOUND);
+}
+
+static void an_offered_sandbox_is_committed_when_it_exists(void **state) /* K2 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	f->options.hand_back = CK_OFFER;
+	fx_open(f);
+	fx_keep(f, &pod, "s1"); /* its caller is told that it is late */
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	assert_int_equal(fx_hides(f, &pod, "s1"), 0);
+	fx_keep(f, &app, "c1"); /* containers never */
+	assert_string_equal(fx_rows(f), "COMMITTED s1|KEPT c1");
+}
+
+/* ---- destroying ------------------------------------------------------------------------------------------------------- */
+
+static void a_destroy_is_tried_until_it_is_confirmed(void **state) /* K17, K18 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app"), changed = app;
+	fx_open(f);
+	fx_keep(f, &app, "c1");
+	f->fail[FX_DESTROY] = 14;
+	changed.env = "debug";
+	changed.timeout = 5 * S;
+	struct ck_turn *turn = fx_wait(f, &changed);
+	fx_advance(f, 4800 * CK_NS_PER_MS);
+	assert_int_equal(fx_decision(f, turn), -CK_EUNAVAILABLE);
+	assert_string_equal(f->err.text, "container shop/web/app attempt 0: removing the earlier result, try 4: UNAVAILABLE");
+	ck_turn_free(turn);
+	fx_advance(f, 3600 * S);
+	assert_in_range(f->asked[FX_DESTROY], 60, 75); /* each minute, by and by */
+	f->fail[FX_DESTROY] = 5; /* NOT_FOUND confirms */
+	for (unsigned asked = f->asked[FX_DESTROY]; asked == f->asked[FX_DESTROY];)
+		fx_advance(f, S); /* the back-off has jitter, and a tombstone stands for a minute only */
+	assert_string_equal(fx_rows(f), "GONE c1");
+}
+
+static void a_destroy_without_an_answer_has_failed(void **state) /* K18 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app");
+	fx_open(f);
+	fx_keep(f, &app, "c1");
+	f->hold[FX_DESTROY] = true;
+	fx_advance(f, 600 * S);
+	assert_int_equal(f->asked[FX_DESTROY], 1);
+	fx_advance(f, 65 * S);
+	assert_int_equal(f->asked[FX_DESTROY], 2);
+	fx_release(f, FX_DESTROY); /* the late answer, too, confirms */
+	fx_settle(f);
+	assert_string_equal(fx_rows(f), "GONE c1");
+}
+
+static void what_is_in_use_is_not_destroyed(void **state) /* K22 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), stranger = fx_container("web", "s1", "stranger");
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	fx_exists(f, &stranger, "c9");
+	fx_advance(f, 700 * S);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	assert_non_null(strstr(f->log, "found in use"));
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------------ */
+
+static void uncommitted_is_hidden_by_key_and_by_id(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), other = fx_sandbox("other"), next = pod;
+	next.attempt = 1;
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &pod);
+	assert_int_equal(fx_hides(f, &pod, "s1"), 1); /* nobody knows its id yet */
+	assert_int_equal(fx_hides(f, &next, "s1"), 0);
+	assert_int_equal(fx_hides(f, &other, "s1"), 0);
+	fx_advance(f, 11 * S);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_KEPT);
+	ck_turn_free(turn);
+	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
+	assert_int_equal(fx_hides(f, &other, "s1"), 1);
+	assert_int_equal(fx_hides(f, &pod, "s2"), 0);
+	struct ck_turn *again = fx_wait(f, &pod);
+	fx_answered_with(f, again, "s1");
+	ck_turn_free(again);
+	assert_int_equal(fx_hides(f, &pod, "s1"), 0);
+}
+
+static void a_view_does_not_change_after_its_first_question(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	struct ck_object o = { .size = sizeof(o), .kind = CK_SANDBOX, .id = "s1" };
+	struct ck_view *before, *unasked;
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	assert_int_equal(ck_view_begin(f->cache, &before, &f->err), 0);
+	assert_int_equal(ck_view_begin(f->cache, &unasked, &f->err), 0);
+	assert_int_equal(ck_view_hides(before, &o), 1);
+	struct ck_turn *turn = fx_wait(f, &pod);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	assert_int_equal(ck_view_hides(before, &o), 1);
+	assert_int_equal(ck_view_hides(unasked, &o), 0);
+	ck_view_free(before);
+	ck_view_free(unasked);
+	ck_view_free(NULL);
+}
+
+static void a_tombstone_outlives_the_lists_begun_before_it(void **state) /* K21 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	struct ck_object o = { .size = sizeof(o), .kind = CK_SANDBOX, .id = "s1" };
+	struct ck_view *old;
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	assert_int_equal(ck_view_begin(f->cache, &old, &f->err), 0);
+	fx_advance(f, 800 * S);
+	assert_true(fx_was_destroyed(f, "s1"));
+	assert_int_equal(ck_view_hides(old, &o), 1);
+	ck_view_free(old);
+	fx_advance(f, 3 * S);
+	assert_string_equal(fx_rows(f), "");
+}
+
+static void a_prefix_of_hidden_ids_names_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask web = fx_sandbox("web"), api = fx_sandbox("api"), db = fx_sandbox("db");
+	struct ck_view *view;
+	const char *id;
+	fx_open(f);
+	fx_keep(f, &web, "aabb01");
+	fx_commit(f, &api, "aacc02");
+	fx_commit(f, &db, "aacc03");
+	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
+	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aab", &id), 1);
+	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aabb01", &id), 1);
+	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc02", &id), 0);
+	assert_string_equal(id, "aacc02");
+	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc03", &id), 0);
+	assert_string_equal(id, "aacc03");
+	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc", &id), 0); /* ambiguous: the runtime's business */
+	assert_string_equal(id, "aacc");
+	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "ff", &id), 0);
+	assert_string_equal(id, "ff");
+	assert_int_equal(ck_view_resolve(view, CK_CONTAINER, "aab", &id), 0);
+	ck_view_free(view);
+}
+
+static void a_list_that_passes_reconciles(void **state) /* K24, K27 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	struct ck_object stranger = { .size = sizeof(stranger),
+				      .kind = CK_SANDBOX,
+				      .condition = CK_CONDITION_READY,
+				      .id = "s9",
+				      .pod_name = "old",
+				      .pod_namespace = "shop",
+				      .pod_uid = "uid-old" };
+	struct ck_view *view;
+	fx_open(f);
+	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
+	fx_commit(f, &pod, "s1"); /* after the list began: its absence means nothing */
+	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &stranger, 1), 0);
+	ck_view_free(view);
+	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s9");
+	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
+	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &stranger, 1), 0);
+	ck_view_free(view);
+	assert_string_equal(fx_rows(f), "COMMITTED s9");
+	struct fx_ask old = fx_sandbox("old");
+	struct ck_turn *turn;
+	assert_int_equal(fx_begin(f, &old, &turn), -CK_ECONFLICT); /* K27: never served */
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+}
+
+/* ---- the same request ------------------------------------------------------------------------------------------------- */
+
+static void two_references_of_one_image_are_the_same(void **state) /* DESIGN 4 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app"), again = app;
+	snprintf(f->resolved, sizeof(f->resolved), "sha256:0123");
+	again.image = "sha256:0123";
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &app);
+	fx_wait_asked(f, FX_RESOLVE, 1);
+	fx_advance(f, 11 * S);
+	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_KEPT);
+	ck_turn_free(turn);
+	turn = fx_wait(f, &again);
+	fx_answered_with(f, turn, "c1");
+	ck_turn_free(turn);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+}
+
+static void two_images_are_not_the_same(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app"), again = app;
+	snprintf(f->resolved, sizeof(f->resolved), "sha256:0123");
+	again.image = "registry/app:2";
+	fx_open(f);
+	f->fail[FX_RESOLVE] = 5;
+	fx_keep(f, &app, "c1");
+	struct ck_turn *turn = fx_wait(f, &again);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "c1"));
+	ck_turn_free(turn);
+}
+
+static void a_turn_may_go_while_its_image_is_resolved(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app"), again = app;
+	snprintf(f->resolved, sizeof(f->resolved), "sha256:0123");
+	again.image = "sha256:0123";
+	fx_open(f);
+	fx_keep(f, &app, "c1");
+	f->hold[FX_RESOLVE] = true;
+	struct ck_turn *turn = fx_wait(f, &again);
+	fx_settle(f);
+	ck_turn_free(turn);
+	assert_int_equal(fx_release(f, FX_RESOLVE), 1);
+	turn = fx_wait(f, &again);
+	fx_answered_with(f, turn, "c1");
+	ck_turn_free(turn);
+}
+
+static void ignored_annotations_do_not_differ(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const ignored[] = { "net.example/*", NULL };
+	struct fx_ask pod = fx_sandbox("web");
+	pod.annotation = "net.example/address";
+	f->options.ignore_annotations = ignored;
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	struct ck_turn *turn = fx_wait(f, &pod);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+}
+
+static void labels_evict_once_and_then_are_handed_back(void **state) /* K12 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	pod.annotation = "other.example/turn";
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	struct ck_turn *turn = fx_wait(f, &pod);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "s1"));
+	fx_advance(f, 11 * S);
+	assert_int_equal(fx_make(f, turn, &pod, "s2"), CK_KEPT);
+	ck_turn_free(turn);
+	turn = fx_wait(f, &pod);
+	fx_answered_with(f, turn, "s2");
+	ck_turn_free(turn);
+}
+
+static struct ck_turn *recorded(struct fixture *f, const char *name, enum ck_kind kind, int attempt, int *ret)
+{
+	unsigned char bytes[32768];
+	struct ck_request request = { .size = sizeof(request), .kind = kind, .bytes = bytes, .timeout = 4 * S };
+	struct ck_turn *turn = NULL;
+	request.len = fx_recorded(name, kind, attempt, bytes, sizeof(bytes));
+	*ret = ck_turn_begin(f->cache, &request, &turn, &f->err);
+	return turn;
+}
+
+static void recorded_request_is_made_once_through_all_its_retries(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const tries[] = { "007-RunPodSandbox-web.bin", "012-RunPodSandbox-web.bin" };
+	int r;
+	f->host.inspect = NULL; /* K6 serves what it has */
+	fx_open(f);
+	struct ck_turn *turn = recorded(f, "002-RunPodSandbox-web.bin", CK_SANDBOX, -1, &r);
+	assert_int_equal(r, CK_CREATE);
+	struct ck_turn *again = recorded(f, "004-RunPodSandbox-web.bin", CK_SANDBOX, -1, &r);
+	assert_int_equal(r, CK_WAIT);
+	fx_advance(f, 20 * S);
+	assert_int_equal(fx_decision(f, again), CK_BUSY);
+	ck_turn_free(again);
+	assert_int_equal(fx_finish(f, turn, "s1"), CK_KEPT);
+	ck_turn_free(turn);
+	for (size_t i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
+		turn = recorded(f, tries[i], CK_SANDBOX, -1, &r);
+		assert_int_equal(r, CK_HAND_BACK);
+		ck_turn_free(turn);
+	}
+	turn = recorded(f, "012-RunPodSandbox-web.bin", CK_SANDBOX, 1, &r); /* K9: attempt 1 of a committed pod: a new key */
+	assert_int_equal(r, CK_CREATE);
+	ck_turn_free(turn);
+	turn = recorded(f, "013-CreateContainer-web-init.bin", CK_CONTAINER, -1, &r);
+	assert_int_equal(r, CK_CREATE);
+	assert_int_equal(fx_finish(f, turn, "c1"), CK_HAND_BACK);
+	ck_turn_free(turn);
+	turn = recorded(f, "017-CreateContainer-web-init.bin", CK_CONTAINER, -1, &r); /* a mount more */
+	assert_int_equal(r, -CK_ECONFLICT);
+	assert_non_null(strstr(f->err.text, "config.mounts[/etc/hosts]"));
+}
+
+/* ---- restart (K25) ---------------------------------------------------------------------------------------------------- */
+
+static void every_state_is_taken_up_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask creating = fx_sandbox("creating"), kept = fx_sandbox("kept"), committed = fx_sandbox("committed"),
+		      evicting = fx_sandbox("evicting"), answered = fx_container("p", "s0", "answered"),
+		      unanswered = fx_container("q", "s0", "unanswered");
+	fx_open(f);
+	fx_keep(f, &evicting, "s4");
+	f->fail[FX_DESTROY] = 13;
+	fx_advance(f, 610 * S);
+	fx_keep(f, &kept, "s2");
+	fx_commit(f, &committed, "s3");
+	fx_commit(f, &answered, "c1");
+	struct ck_turn *turn = fx_create(f, &unanswered);
+	assert_int_equal(fx_make(f, turn, &unanswered, "c2"), CK_HAND_BACK);
+	ck_turn_free(turn);
+	struct ck_turn *creator = fx_create(f, &creating);
+	fx_cut(f);
+	assert_int_equal(fx_finish(f, creator, "s1"), -CK_ECLOSED);
+	ck_turn_free(creator);
+	assert_string_equal(fx_rows(f), "EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|COMMITTED c2|CREATING -");
+
+	fx_exists(f, &creating, "s1"); /* it went on without us */
+	f->fail[FX_DESTROY] = 0;
+	fx_open(f);
+	fx_advance(f, S);
+	assert_string_equal(fx_rows(f), "EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|KEPT c2|KEPT s1");
+	fx_advance(f, 70 * S);
+	assert_true(fx_was_destroyed(f, "s4"));
+	turn = fx_wait(f, &creating);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	turn = fx_wait(f, &unanswered);
+	fx_answered_with(f, turn, "c2");
+	ck_turn_free(turn);
+	assert_int_equal(fx_begin(f, &committed, &turn), CK_HAND_BACK);
+	ck_turn_free(turn);
+}
+
+static void tombstones_outlive_a_restart(void **state) /* K21 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	fx_advance(f, 601 * S);
+	assert_string_equal(fx_rows(f), "GONE s1");
+	fx_reopen(f);
+	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
+	fx_advance(f, 61 * S);
+	assert_string_equal(fx_rows(f), "");
+}
+
+static void nothing_expires_just_after_a_restart(void **state) /* K15 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	fx_close(f);
+	f->now += 7200 * S; /* nobody lives */
+	fx_open(f);
+	fx_advance(f, 59 * S);
+	assert_int_equal(f->asked[FX_DESTROY], 0);
+	fx_advance(f, 2 * S);
+	assert_true(fx_was_destroyed(f, "s1"));
+}
+
+static void a_row_of_another_key_is_not_comparable(void **state) /* K31 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	char path[512];
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	fx_close(f);
+	snprintf(path, sizeof(path), "%s/key", f->dir);
+	assert_int_equal(unlink(path), 0);
+	fx_open(f);
+	struct ck_turn *turn = fx_wait(f, &pod);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "s1"));
+	ck_turn_free(turn);
+}
+
+static void nothing_is_served_before_the_first_list(void **state) /* K24 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), kept = fx_sandbox("kept");
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	fx_close(f);
+	f->fail[FX_LIST] = 14;
+	fx_open(f);
+	struct ck_turn *turn = fx_wait(f, &pod), *again = fx_wait(f, &kept), *late = fx_wait(f, &pod);
+	fx_advance(f, 5 * S);
+	assert_int_equal(fx_decision(f, turn), CK_WAIT);
+	assert_int_equal(fx_decision(f, again), CK_WAIT);
+	assert_int_equal(fx_hides(f, &kept, "s1"), 1);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+	assert_non_null(strstr(f->log, "did not list"));
+	f->fail[FX_LIST] = 0;
+	fx_advance(f, 4 * S);
+	fx_answered_with(f, again, "s1");
+	assert_true(fx_decision(f, turn) == CK_CREATE || fx_decision(f, late) == CK_CREATE);
+	ck_turn_free(turn);
+	ck_turn_free(again);
+	ck_turn_free(late);
+}
+
+static void without_a_list_the_answer_says_so_at_the_margin(void **state) /* K24 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	f->fail[FX_LIST] = 14;
+	fx_open(f);
+	struct ck_turn *turn = fx_wait(f, &pod);
+	fx_advance(f, 10 * S);
+	assert_int_equal(fx_decision(f, turn), -CK_EUNAVAILABLE);
+	assert_non_null(strstr(f->err.text, "has not listed"));
+	ck_turn_free(turn);
+}
+
+static void a_host_that_answers_no_questions_is_served(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), changed = pod;
+	f->host.inspect = NULL;
+	f->host.list = NULL;
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	changed.attempt = 1;
+	struct ck_turn *turn = fx_wait(f, &changed);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_true(fx_was_destroyed(f, "s1"));
+	ck_turn_free(turn); /* lost, and nobody to ask */
+	fx_advance(f, 901 * S);
+	assert_string_equal(fx_rows(f), "");
+}
+
+/* ---- wishes ----------------------------------------------------------------------------------------------------------- */
+
+static bool wish(struct fixture *f, enum ck_wish_verb verb, uint64_t entry, struct ck_wish_answer *answer)
+{
+	struct ck_wish w = { .verb = verb, .entry = entry };
+	char name[33];
+	assert_int_equal(ck_wish_make(f->dir, &w, name, &f->err), 0);
+	fx_settle(f);
+	assert_int_equal(ck_wish_fetch(f->dir, name, answer, &f->err), 1);
+	return answer->done;
+}
+
+static void the_owner_answers_wishes(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed");
+	struct ck_wish_answer answer;
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	fx_commit(f, &committed, "s2");
+	uint64_t row = fx_row_id(f, "s1");
+	assert_false(wish(f, CK_WISH_EVICT, 999, &answer));
+	assert_false(wish(f, CK_WISH_EVICT, fx_row_id(f, "s2"), &answer));
+	assert_non_null(strstr(answer.text, "committed"));
+	assert_false(wish(f, CK_WISH_RELEASE, row, &answer)); /* not before it is being evicted */
+	f->fail[FX_DESTROY] = 13;
+	assert_true(wish(f, CK_WISH_EVICT, row, &answer));
+	fx_settle(f);
+	assert_string_equal(fx_rows(f), "EVICTING s1|COMMITTED s2");
+	assert_int_equal(f->asked[FX_DESTROY], 1);
+	assert_true(wish(f, CK_WISH_EVICT, row, &answer)); /* K18: shortens the wait */
+	fx_settle(f);
+	assert_int_equal(f->asked[FX_DESTROY], 2);
+	assert_true(wish(f, CK_WISH_RELEASE, row, &answer));
+	assert_string_equal(fx_rows(f), "GONE s1|COMMITTED s2");
+}
+
+static void a_wish_waits_for_the_next_owner(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept");
+	struct ck_wish w = { .verb = CK_WISH_EVICT };
+	struct ck_wish_answer answer;
+	char name[33];
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	w.entry = fx_row_id(f, "s1");
+	fx_close(f);
+	assert_int_equal(ck_wish_make(f->dir, &w, name, &f->err), 0);
+	assert_int_equal(ck_wish_fetch(f->dir, name, &answer, &f->err), 0);
+	fx_open(f);
+	assert_int_equal(ck_wish_fetch(f->dir, name, &answer, &f->err), 1);
+	assert_true(answer.done);
+	fx_settle(f);
+	assert_true(fx_was_destroyed(f, "s1"));
+}
+
+/* ---- hooks: a double of the seam (rules.md 5) ------------------------------------------------------------------------- */
+
+static void hooks_fire_at_the_commit_and_not_before(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_with_hooks(f, "10-cpu 20-net");
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	assert_string_equal(f->heard, "");
+	f->hold[FX_RUN] = true;
+	struct ck_turn *turn = fx_wait(f, &pod);
+	fx_wait_asked(f, FX_RUN, 1);
+	assert_string_equal(f->heard, "choose s1, RUN s1");
+	assert_string_equal(fx_rows(f), "COMMITTING s1"); /* with the told list, before the first byte */
+	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
+	fx_release(f, FX_RUN);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+}
+
+static void nobody_chosen_is_nobody_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_with_hooks(f, "");
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	assert_int_equal(f->asked[FX_RUN], 0);
+}
+
+static void an_absent_required_plugin_keeps_the_result(void **state) /* H4 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_with_hooks(f, "10-cpu");
+	snprintf(f->absent, sizeof(f->absent), "30-audit");
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &pod);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), -CK_EUNAVAILABLE);
+	assert_non_null(strstr(f->err.text, "30-audit"));
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+	turn = fx_wait(f, &pod);
+	assert_int_equal(fx_decision(f, turn), -CK_EUNAVAILABLE);
+	assert_non_null(strstr(f->err.text, "30-audit"));
+	ck_turn_free(turn);
+	f->absent[0] = '\0';
+	turn = fx_wait(f, &pod);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	assert_int_equal(f->asked[FX_RUN], 1);
+}
+
+static void a_refusal_is_undone(void **state) /* H4, K20 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app");
+	fx_with_hooks(f, "10-cpu");
+	app.env = "top-secret";
+	snprintf(f->refusal, sizeof(f->refusal), "plugin 10-cpu: LEVEL=top-secret is wrong");
+	fx_open(f);
+	f->fail[FX_RUN] = 1;
+	struct ck_turn *turn = fx_create(f, &app);
+	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_WAIT);
+	assert_int_equal(fx_decision(f, turn), -CK_EREFUSED);
+	assert_int_equal(ck_error_grpc(&f->err), 2);
+	assert_string_equal(f->err.text, "plugin 10-cpu: LEVEL=*** is wrong"); /* what is stored is scrubbed as well */
+	ck_turn_free(turn);
+	fx_settle(f);
+	assert_true(fx_was_destroyed(f, "c1"));
+	assert_string_equal(f->heard, "choose c1, RUN c1, STOP c1, REMOVE c1, released -");
+}
+
+static void an_attempt_bump_cancels_the_commit(void **state) /* K13 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), next = pod;
+	next.attempt = 1;
+	fx_with_hooks(f, "10-cpu");
+	fx_open(f);
+	f->hold[FX_RUN] = true;
+	struct ck_turn *turn = fx_create(f, &pod);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT);
+	fx_settle(f);
+	struct ck_turn *newer = fx_wait(f, &next);
+	fx_settle(f);
+	assert_int_equal(fx_decision(f, turn), -CK_EABANDONED);
+	assert_string_equal(f->heard, "choose s1, RUN s1, cancel -");
+	assert_string_equal(fx_rows(f), "COMMITTING s1"); /* the one in flight is waited for */
+	f->hold[FX_STOP] = true;
+	fx_release(f, FX_RUN);
+	fx_settle(f);
+	assert_int_equal(f->asked[FX_DESTROY], 0); /* K20: Stop comes first */
+	fx_release(f, FX_STOP);
+	fx_settle(f);
+	assert_int_equal(fx_decision(f, newer), CK_CREATE);
+	assert_string_equal(f->heard, "choose s1, RUN s1, cancel -, STOP s1, REMOVE s1, released -");
+	ck_turn_free(turn);
+	ck_turn_free(newer);
+}
+
+static void a_bump_before_the_first_event_tells_nobody(void **state) /* K13 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), next = pod;
+	next.attempt = 1;
+	fx_with_hooks(f, "10-cpu");
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &pod);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT); /* nobody turned the crank since */
+	struct ck_turn *newer = fx_wait(f, &next);
+	assert_int_equal(fx_decision(f, newer), CK_CREATE);
+	assert_string_equal(f->heard, "choose s1, released -, released -");
+	assert_true(fx_was_destroyed(f, "s1"));
+	ck_turn_free(turn);
+	ck_turn_free(newer);
+}
+
+static void a_told_result_is_handed_back_without_firing(void **state) /* K7 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app");
+	fx_with_hooks(f, "10-cpu");
+	fx_open(f);
+	f->hold[FX_RUN] = true;
+	struct ck_turn *turn = fx_create(f, &app);
+	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_WAIT);
+	fx_settle(f);
+	ck_turn_leave(turn); /* nobody is left when the hooks agree */
+	ck_turn_free(turn);
+	fx_release(f, FX_RUN);
+	fx_settle(f);
+	assert_string_equal(fx_rows(f), "KEPT c1");
+	fx_reopen(f);
+	turn = fx_wait(f, &app);
+	fx_answered_with(f, turn, "c1");
+	ck_turn_free(turn);
+	assert_int_equal(f->asked[FX_RUN], 1);
+	assert_string_equal(f->heard, "choose c1, RUN c1");
+}
+
+static void a_told_result_owes_stop_and_remove_after_a_restart(void **state) /* H3, K25 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_with_hooks(f, "10-cpu");
+	fx_open(f);
+	f->hold[FX_RUN] = true;
+	struct ck_turn *turn = fx_create(f, &pod);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT);
+	fx_settle(f);
+	fx_cut(f); /* COMMITTING when it ends */
+	ck_turn_free(turn);
+	fx_open(f);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+	fx_advance(f, 800 * S);
+	assert_string_equal(f->heard, "choose s1, RUN s1, STOP s1, REMOVE s1, released -");
+	assert_true(fx_was_destroyed(f, "s1"));
+}
+
+struct seen {
+	struct fixture *f;
+	int n, stop_at;
+	char text[256];
+};
+
+static int see(const struct ck_told *told, void *userdata)
+{
+	struct seen *seen = userdata;
+	size_t n = strlen(seen->text);
+	snprintf(seen->text + n, sizeof(seen->text) - n, "%s%s(%s)", n ? " " : "", told->id, told->told);
+	return ++seen->n == seen->stop_at ? 7 : 0;
+}
+
+static void a_snapshot_holds_what_plugins_were_told(void **state) /* H1 */
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept"), running = fx_sandbox("running"), telling = fx_sandbox("telling"),
+		      stopping = fx_sandbox("stopping");
+	struct seen all = { .f = f }, first = { .f = f, .stop_at = 1 };
+	fx_with_hooks(f, "10-cpu");
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	fx_commit(f, &running, "s2");
+	fx_commit(f, &stopping, "s4");
+	f->hold[FX_RUN] = true;
+	struct ck_turn *turn = fx_create(f, &telling);
+	assert_int_equal(fx_make(f, turn, &telling, "s3"), CK_WAIT);
+	fx_settle(f);
+	assert_int_equal(ck_stopping(f->cache, "s4"), 0);
+	assert_int_equal(ck_snapshot(f->cache, see, &all), 0);
+	assert_string_equal(all.text, "s2(10-cpu) s3(10-cpu)");
+	assert_int_equal(ck_snapshot(f->cache, see, &first), 7);
+	assert_int_equal(first.n, 1);
+	fx_release(f, FX_RUN);
+	fx_answered_with(f, turn, "s3");
+	ck_turn_free(turn);
+}
+
+/* ---- both faces ------------------------------------------------------------------------------------------------------- */
+
+#define CALLBACK(test) \
+	{ \
+#test, test, by_callback, tear_down, NULL \
+	}
+#define BOTH(test) \
+	{ #test "_by_callback", test, by_callback, tear_down, NULL }, \
+	{ \
+#test "_blocking", test, blocking, tear_down, NULL \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(result_in_time_is_handed_over_at_once),
+		BOTH(late_result_is_kept_and_handed_back),
+		BOTH(the_reply_is_what_the_runtime_gave),
+		BOTH(waiting_repetition_gets_the_id_when_it_exists),
+		BOTH(failure_wakes_everybody_with_the_runtimes_status),
+		BOTH(busy_at_the_margin_names_stage_and_age),
+		BOTH(another_attempt_abandons_the_earlier_one),
+		BOTH(kept_result_of_an_older_attempt_is_evicted),
+		BOTH(changed_request_succeeds_the_kept_result),
+		BOTH(conflict_names_paths_and_no_values),
+		BOTH(an_ended_resource_is_not_served),
+		CALLBACK(an_expired_request_moves_nothing),
+		CALLBACK(one_uid_has_one_name),
+		CALLBACK(the_time_to_live_ends_a_kept_result),
+		BOTH(a_dead_result_is_not_handed_back),
+		CALLBACK(a_runtime_that_does_not_know_is_asked_again),
+		CALLBACK(leaving_ends_a_waiting_turn_and_keeps_the_result),
+		BOTH(lost_creation_is_found_by_its_key),
+		CALLBACK(an_unfinished_creator_that_is_freed_is_lost),
+		CALLBACK(lost_and_absent_creation_is_sent_once_again),
+		CALLBACK(lost_creation_nobody_sees_ends_after_its_grace),
+		CALLBACK(stopping_evicts_what_is_not_committed),
+		CALLBACK(stopping_an_unknown_sandbox_refuses_creates_in_it),
+		BOTH(removal_waits_for_creates_in_flight),
+		CALLBACK(removal_gives_up_at_its_margin),
+		CALLBACK(a_removal_that_failed_does_not_block_the_key),
+		CALLBACK(forgetting_a_sandbox_forgets_its_containers),
+		CALLBACK(forgetting_an_unknown_sandbox_evicts_what_was_to_live_in_it),
+		BOTH(lost_answer_makes_a_container_kept_again),
+		CALLBACK(an_offered_sandbox_is_committed_when_it_exists),
+		CALLBACK(a_destroy_is_tried_until_it_is_confirmed),
+		CALLBACK(a_destroy_without_an_answer_has_failed),
+		CALLBACK(what_is_in_use_is_not_destroyed),
+		CALLBACK(uncommitted_is_hidden_by_key_and_by_id),
+		CALLBACK(a_view_does_not_change_after_its_first_question),
+		CALLBACK(a_tombstone_outlives_the_lists_begun_before_it),
+		CALLBACK(a_prefix_of_hidden_ids_names_nothing),
+		CALLBACK(a_list_that_passes_reconciles),
+		BOTH(two_references_of_one_image_are_the_same),
+		CALLBACK(two_images_are_not_the_same),
+		CALLBACK(a_turn_may_go_while_its_image_is_resolved),
+		CALLBACK(ignored_annotations_do_not_differ),
+		CALLBACK(labels_evict_once_and_then_are_handed_back),
+		BOTH(recorded_request_is_made_once_through_all_its_retries),
+		CALLBACK(every_state_is_taken_up_after_a_restart),
+		CALLBACK(tombstones_outlive_a_restart),
+		CALLBACK(nothing_expires_just_after_a_restart),
+		CALLBACK(a_row_of_another_key_is_not_comparable),
+		CALLBACK(nothing_is_served_before_the_first_list),
+		CALLBACK(without_a_list_the_answer_says_so_at_the_margin),
+		CALLBACK(a_host_that_answers_no_questions_is_served),
+		CALLBACK(the_owner_answers_wishes),
+		CALLBACK(a_wish_waits_for_the_next_owner),
+		BOTH(hooks_fire_at_the_commit_and_not_before),
+		CALLBACK(nobody_chosen_is_nobody_asked),
+		BOTH(an_absent_required_plugin_keeps_the_result),
+		CALLBACK(a_refusal_is_undone),
+		CALLBACK(an_attempt_bump_cancels_the_commit),
+		CALLBACK(a_bump_before_the_first_event_tells_nobody),
+		CALLBACK(a_told_result_is_handed_back_without_firing),
+		CALLBACK(a_told_result_owes_stop_and_remove_after_a_restart),
+		CALLBACK(a_snapshot_holds_what_plugins_were_told),
+	};
+	return CK_TEST_MAIN(tests);
+}
