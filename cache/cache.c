@@ -118,6 +118,14 @@ static void forget_leaves(struct ck_cache *cache)
 		ck_record_fini(&e->row.record);
 }
 
+/* what of the fingerprints can still be read goes along into the new file */
+static void save_leaves(struct ck_cache *cache)
+{
+	for (struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)
+		if (e->row.record.form && !e->row.record.leaves && !e->detached)
+			ck_store_leaves(cache->store, e->row.id, &e->row.record, NULL);
+}
+
 static bool uncounted(const struct ck_cache *cache)
 {
 	return memcmp(ck_machine_counters(cache->machine), &cache->counted, sizeof(cache->counted));
@@ -133,19 +141,20 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 		ck_machine_settle(cache->machine, true, NULL);
 		return;
 	}
+	for (size_t i = 0; i < n; i++)
+		log_note(cache, &notes[i]);
 	if (cache->volatile_rounds && now < cache->retry_at &&
 	    !cache->shut) { /* K32: retried each second, not each round; and at the end */
 		ck_machine_settle(cache->machine, false, "the database cannot be written");
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		log_note(cache, &notes[i]);
 	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read")
 			       : write_entries(cache, counters, &err);
 	if (r == -CK_EDAMAGED) { /* K33: what memory knows goes into a new file, now or as soon as there can be one */
 		char name[512] = "";
 		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err.text);
 		cache->damaged = false;
+		save_leaves(cache);
 		r = ck_store_set_aside(cache->store, name, &err);
 		if (name[0]) {
 			ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s", name);
@@ -162,7 +171,7 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 			cache->counters_at = now + CK_NS_PER_S;
 		}
 		if (cache->volatile_rounds)
-			ck_cache_log(cache, CK_LOG_WARNING, "the database can be written again; nothing was lost");
+			ck_cache_log(cache, CK_LOG_WARNING, "the database can be written again; its history has a gap");
 		cache->volatile_rounds = false;
 	} else {
 		if (!cache->volatile_rounds)
@@ -182,10 +191,13 @@ static void round_run(struct ck_cache *cache, struct ck_op *batch)
 	ck_machine_clock(cache->machine, now);
 	for (struct ck_op *op = batch; op; op = op->next) {
 		op->refused = cache->shut;
-		if (!op->refused)
+		if (!op->refused && op->run)
 			op->run(cache, op);
 	}
 	write_round(cache, now);
+	for (struct ck_op *op = batch; op; op = op->next)
+		if (op->settled && !op->refused)
+			op->settled(cache, op);
 	pthread_mutex_lock(&cache->lock);
 	while ((m = ck_machine_answered(cache->machine)))
 		ck_turn_ready(cache, (struct ck_turn *)(void *)m, m->outcome);
@@ -425,12 +437,6 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 	return r;
 }
 
-static void run_nothing(struct ck_cache *cache, struct ck_op *op)
-{
-	(void)cache;
-	(void)op;
-}
-
 int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
 {
 	const char *dir = options->state_dir ? options->state_dir : "/run/crikeep";
@@ -481,7 +487,7 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	if (r >= 0)
 		r = ck_loop_open(cache, dir, err);
 	if (r >= 0) { /* what the restart itself changed is written before anything else happens */
-		struct ck_op op = { .run = run_nothing };
+		struct ck_op op = { .run = NULL };
 		r = ck_cache_do(cache, &op);
 	}
 	if (r < 0) {

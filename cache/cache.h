@@ -24,7 +24,8 @@
 
 struct ck_op { /* one operation of a round; lies on its caller's stack or in a job */
 	struct ck_op *next;
-	void (*run)(struct ck_cache *cache, struct ck_op *op); /* inside the round */
+	void (*run)(struct ck_cache *cache, struct ck_op *op); /* inside the round; or NULL */
+	void (*settled)(struct ck_cache *cache, struct ck_op *op); /* the same, once the round is on disk or known not to be */
 	pthread_cond_t wake; /* its owner: it is done, or the round is free and it is the first in the queue */
 	bool done;
 	bool refused; /* it came after the cache was closed, and has not run */

@@ -8,10 +8,10 @@
  *
  * It holds the request's values in clear. It lives while a fingerprint is made and goes no further than fingerprint.c.
  */
-#include "cache/leaves.h"
+#include "cache/parts.h"
 
 struct ck_canon_leaf {
-	struct ck_leaf_name name; /* keys point into the request */
+	const struct ck_leaf_name *name; /* keys point into the request */
 	unsigned char flags;
 	const unsigned char *bytes; /* leaves follow one another without a gap */
 	size_t len;
@@ -22,7 +22,7 @@ struct ck_canon {
 	size_t n;
 	const unsigned char *image; /* config.image.image, in the request; NULL if there is none */
 	size_t image_len;
-	void *memory;
+	struct ck_parts parts; /* holds all of it */
 };
 
 /* ck_canon_make - @bytes must outlive @ret_canon. -CK_EMALFORMED, -CK_ETOOBIG, -CK_ENOMEM */

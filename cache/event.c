@@ -7,14 +7,14 @@
 /* ---- events of callers ------------------------------------------------------------------------------------------- */
 
 /* K9: one uid has one name */
-static bool uid_has_another_name(struct ck_machine *m, const struct ck_key *key)
+static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct ck_key *key)
 {
 	struct ck_group *uid = ck_group_find(m, CK_BY_UID, key->pod_uid, strlen(key->pod_uid));
 	for (struct ck_entry *e = uid ? uid->entries : NULL; e; e = e->link[CK_BY_UID].next)
 		if (e->row.state != CK_STATE_GONE && e->row.state != CK_STATE_EVICTING && !(e->row.flags & CK_ENTRY_ENDED) &&
 		    (strcmp(e->row.key->pod_name, key->pod_name) || strcmp(e->row.key->pod_namespace, key->pod_namespace)))
-			return CK_GUARD(UID_TWO_NAMES, true);
-	return false;
+			return CK_GUARD(UID_TWO_NAMES, true) ? e : NULL;
+	return NULL;
 }
 
 int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key, const struct ck_fingerprint *fp,
@@ -24,8 +24,11 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 	t->fp = fp;
 	if (CK_GUARD(EXPIRED_BUMPS_NOBODY, expired))
 		return ck_fail(err, CK_EDEADLINE, "the caller's deadline had passed before its request was read");
-	if (uid_has_another_name(m, key))
+	struct ck_entry *other = uid_of_another_name(m, key);
+	if (other) {
+		ck_note_entry(m, other, CK_WHAT_CONFLICT, 0, "its pod's uid was asked for under another name or namespace");
 		return ck_fail(err, CK_EINVAL, "pod uid %.64s belongs to a pod of another name or namespace", key->pod_uid);
+	}
 	if (ck_timers_reserve(&m->timers, m->timed + 1) < 0)
 		return ck_nomem(err);
 	struct ck_group *pod = ck_pod_group(m, key, true);
@@ -56,7 +59,7 @@ int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage
 }
 
 /* a turn that made something becomes an ordinary waiter, or, if its caller has gone, is done */
-static struct ck_entry *creator_ends(struct ck_machine *m, struct ck_mturn *t)
+struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (!e || e->creator != t)
@@ -73,6 +76,8 @@ static struct ck_entry *creator_ends(struct ck_machine *m, struct ck_mturn *t)
 /* what a creator's own call returns: the answer, or that its caller can no longer be answered (K3) */
 static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struct ck_entry *e)
 {
+	if (t->state == CK_TURN_DECIDED && t->outcome == CK_BUSY)
+		return CK_KEPT; /* a list told of it, and then its own time was up */
 	if (t->state == CK_TURN_DECIDED)
 		return t->outcome == -CK_EABANDONED ? CK_ABANDONED : t->outcome;
 	if (e->row.state == CK_STATE_COMMITTING && ck_turn_live(m, t))
@@ -90,6 +95,11 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made, struct ck_error *err)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
+	if (e && e->creator != t && !t->finished && t->seq == e->begun_turn && e->row.made &&
+	    !strcmp(e->row.made->id, made->id)) {
+		t->finished = true;
+		return creator_outcome(m, t, e); /* it took so long that a list told of it first (K8) */
+	}
 	if (!e || e->creator != t)
 		return ck_fail(err, CK_ESTATE, "the turn is not making anything");
 	if (ck_machine_object(m, e->row.key->kind, made->id))
@@ -97,7 +107,9 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *
 	ck_event_begin(m);
 	if (e->row.made ? 0 : ck_entry_set_made(m, e, made) < 0)
 		return ck_nomem(err);
-	creator_ends(m, t);
+	ck_creator_ends(m, t);
+	t->finished = true;
+	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	if (e->row.state == CK_STATE_EVICTING)
 		ck_evict_found(m, e); /* evicted meanwhile: the id is learned late */
 	else
@@ -114,7 +126,7 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	if (CK_GUARD(STILL_RUNNING, e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS))
 		return ck_machine_lost(m, t);
 	ck_event_begin(m);
-	creator_ends(m, t);
+	ck_creator_ends(m, t);
 	ck_note_entry(m, e, CK_WHAT_FAILED, status->grpc, detail);
 	m->counters.failed++;
 	CK_FOR_TURNS (w, ck_pod_of(e)) { /* K4: the same status for all; whoever asks for something else is placed anew */
@@ -125,7 +137,9 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 			       detail && detail[0] ? detail : "the creation failed");
 		w->err.sub = status->grpc;
 	}
-	if (e->row.state == CK_STATE_CREATING || e->row.state == CK_STATE_EVICTING)
+	if (e->row.state == CK_STATE_EVICTING)
+		ck_evict_confirmed(m, e);
+	else
 		ck_entry_drop(m, e);
 	ck_event_end(m);
 	return 0;
@@ -134,7 +148,7 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t)
 {
 	ck_event_begin(m);
-	struct ck_entry *e = creator_ends(m, t);
+	struct ck_entry *e = ck_creator_ends(m, t);
 	if (!e)
 		return -CK_ESTATE;
 	if (t->state == CK_TURN_WAITING && t->left)
@@ -260,7 +274,10 @@ void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_wan
 		ck_machine_destroyed(m, e->row.id, CK_GRPC_RESOURCE_EXHAUSTED);
 		break;
 	case CK_WANT_RUN:
-		ck_machine_hook_done(m, e->row.id, CK_HOOK_RUN, "out of memory");
+		ck_event_begin(m);
+		e->outstanding &= ~(unsigned)CK_WANT_RUN;
+		ck_commit_failed(m, e, "out of memory");
+		ck_event_end(m);
 		break;
 	case CK_WANT_STOP:
 	case CK_WANT_REMOVE:

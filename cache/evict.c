@@ -10,6 +10,8 @@
  */
 #include "cache/machine-int.h"
 
+#define DESTROYS_OF_ONE 2 /* calls in flight for one entry: one that timed out, and its repetition */
+
 static void ready_add(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->is_ready)
@@ -69,7 +71,7 @@ void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	e->row.reason = reason;
 	e->row.flags &= ~(unsigned)(CK_ENTRY_ABANDONED | CK_ENTRY_LOST);
 	e->row.tries = 0;
-	e->dead = false;
+	e->dead = e->checked = false;
 	m->counters.evicted++;
 	ck_entry_move(m, e, CK_STATE_EVICTING);
 	phase_set(m, e, e->row.made ? CK_PHASE_CHECK : CK_PHASE_FIND);
@@ -92,6 +94,7 @@ static void failed(struct ck_machine *m, struct ck_entry *e, int grpc)
 	slot_release(m, e);
 	ck_unwant(m, e, CK_WANT_INSPECT | CK_WANT_LIST | CK_WANT_DESTROY);
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
+	e->checked = false; /* somebody may use it by the next try */
 	e->row.tries++;
 	e->row.last_grpc = grpc;
 	m->counters.destroy_failures++;
@@ -156,16 +159,33 @@ static void in_use(struct ck_machine *m, struct ck_entry *e)
 	if (e->stopping)
 		e->row.flags |= CK_ENTRY_ENDED;
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
-		if (other != e && ck_state_open(other->row.state) && ck_key_same(other->row.key, e->row.key))
-			e->row.origin = CK_ORIGIN_RUNTIME; /* K26: the loser of two belongs to whoever uses it, and is not served (K27) */
+		if (other != e && ck_key_same(other->row.key, e->row.key) &&
+		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))
+			e->row.origin = CK_ORIGIN_RUNTIME; /* K26: the loser belongs to whoever uses it; never served (K27) */
 	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) && e->row.told[0])
 		ck_want(m, e, CK_WANT_RUN);
+}
+
+/* K22, before each try: true, it is being asked or was found in use */
+static bool check_use(struct ck_machine *m, struct ck_entry *e)
+{
+	bool sandbox = e->row.key->kind == CK_SANDBOX;
+	if (e->checked)
+		return false;
+	if (CK_GUARD(IN_USE, sandbox ? m->rules.can_list : m->rules.can_inspect)) {
+		ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
+		return true;
+	}
+	if (CK_GUARD(IN_USE, e->running)) { /* nobody can be asked, but a list has told */
+		in_use(m, e);
+		return true;
+	}
+	return false;
 }
 
 /* go on from the phase the entry is in; it holds a slot */
 static void step(struct ck_machine *m, struct ck_entry *e)
 {
-	bool sandbox = e->row.key->kind == CK_SANDBOX;
 	ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout); /* no answer is a failure */
 	switch (e->row.phase) {
 	case CK_PHASE_FIND:
@@ -175,14 +195,8 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 			ck_evict_confirmed(m, e); /* no id and nobody to ask: there is nothing to destroy */
 		return;
 	case CK_PHASE_CHECK:
-		if (CK_GUARD(IN_USE, sandbox ? m->rules.can_list : m->rules.can_inspect)) {
-			ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
+		if (check_use(m, e))
 			return;
-		}
-		if (CK_GUARD(IN_USE, e->running)) { /* nobody can be asked, but a list has told */
-			in_use(m, e);
-			return;
-		}
 		phase_set(m, e, CK_PHASE_STOP);
 		/* fall through */
 	case CK_PHASE_STOP:
@@ -195,6 +209,13 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 		phase_set(m, e, CK_PHASE_DESTROY);
 		/* fall through */
 	case CK_PHASE_DESTROY:
+		if (check_use(m, e))
+			return;
+		if (e->destroys >= DESTROYS_OF_ONE) { /* the host owes us answers: asking more often would only pile up */
+			slot_release(m, e);
+			ck_entry_schedule(m, e, m->now + CK_BACKOFF_MAX);
+			return;
+		}
 		e->tried_seq = m->seq;
 		ck_want(m, e, CK_WANT_DESTROY);
 		return;
@@ -288,11 +309,19 @@ void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* CHECK of a sandbox: what lives in it? (FIND is answered in reconcile.c, as for a lost creation) */
+static void not_in_use(struct ck_machine *m, struct ck_entry *e)
+{
+	e->checked = true;
+	if (e->row.phase == CK_PHASE_CHECK)
+		phase_set(m, e, CK_PHASE_STOP);
+	step(m, e);
+}
+
+/* What lives in a sandbox? (FIND is answered in reconcile.c, as for a lost creation) */
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o, size_t n)
 {
-	if (!e->slot || e->row.phase != CK_PHASE_CHECK)
-		return;
+	if (!e->slot || e->checked || (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+		return; /* a late answer: another one has come already */
 	if (!ok) {
 		failed(m, e, CK_GRPC_UNAVAILABLE);
 		return;
@@ -311,22 +340,20 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 			return;
 		}
 	}
-	phase_set(m, e, CK_PHASE_STOP);
-	step(m, e);
+	not_in_use(m, e);
 }
 
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	if (!e->slot || e->row.phase != CK_PHASE_CHECK)
-		return;
+	if (!e->slot || e->checked || (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+		return; /* a late answer: another one has come already */
 	if (condition == CK_CONDITION_RUNNING) {
 		e->running = true;
 		in_use(m, e);
 	} else if (condition == CK_CONDITION_UNKNOWN) {
 		failed(m, e, CK_GRPC_UNAVAILABLE);
 	} else {
-		phase_set(m, e, CK_PHASE_STOP);
-		step(m, e);
+		not_in_use(m, e);
 	}
 }
 

@@ -86,14 +86,13 @@ static void digest_roots(struct ck_fingerprint *fp, enum ck_kind kind, const str
 	crypto_generichash_update(&root, head, sizeof(head));
 	crypto_generichash_init(&rest, keys->rest, sizeof(keys->rest), sizeof(fp->rest));
 	crypto_generichash_update(&rest, head, sizeof(head));
-	for (size_t i = 0; i < canon->n;) {
-		/* leaves lie one behind the other: as many as go into the same digest are hashed at once */
-		bool exact = ck_leaf_exact(kind, &canon->leaves[i].name);
-		const unsigned char *from = canon->leaves[i].bytes;
-		size_t len = 0;
-		for (; i < canon->n && ck_leaf_exact(kind, &canon->leaves[i].name) == exact; i++)
-			len += canon->leaves[i].len;
-		crypto_generichash_update(exact ? &rest : &root, from, len);
+	/* leaves lie one behind the other: as many as go into the same digest are hashed at once */
+	for (size_t i = 0, next; i < canon->n; i = next) {
+		bool exact = ck_leaf_exact(kind, canon->leaves[i].name);
+		size_t len = canon->leaves[i].len;
+		for (next = i + 1; next < canon->n && ck_leaf_exact(kind, canon->leaves[next].name) == exact; next++)
+			len += canon->leaves[next].len;
+		crypto_generichash_update(exact ? &rest : &root, canon->leaves[i].bytes, len);
 	}
 	crypto_generichash_final(&root, fp->root, sizeof(fp->root));
 	crypto_generichash_final(&rest, fp->rest, sizeof(fp->rest));
@@ -102,13 +101,14 @@ static void digest_roots(struct ck_fingerprint *fp, enum ck_kind kind, const str
 static void digest_leaves(struct ck_fingerprint *fp, enum ck_kind kind, const struct ck_canon *canon,
 			  const struct digest_keys *keys)
 {
-	unsigned char digest[CK_LEAF_BYTES], *p = fp->leaves;
+	unsigned char *p = fp->leaves;
 
 	*p++ = (unsigned char)kind;
 	for (size_t i = 0; i < canon->n; i++) {
-		const struct ck_canon_leaf *from = &canon->leaves[i];
-		crypto_shorthash_siphashx24(digest, from->bytes, from->len, keys->leaf);
-		p = ck_leaf_write(p, &(struct ck_leaf){ from->name, from->flags, digest });
+		const struct ck_canon_leaf *leaf = &canon->leaves[i];
+		p = ck_leaf_write(p, leaf->name, leaf->flags);
+		crypto_shorthash_siphashx24(p, leaf->bytes, leaf->len, keys->leaf);
+		p += CK_LEAF_BYTES;
 	}
 	fp->leaves_len = (size_t)(p - fp->leaves);
 }
@@ -126,7 +126,7 @@ int ck_fingerprint_make(const struct ck_digest_key *key, enum ck_kind kind, cons
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < canon.n; i++)
-		size += ck_leaf_size(&canon.leaves[i].name);
+		size += ck_leaf_size(canon.leaves[i].name);
 	struct ck_fingerprint *fp = ck_alloc(sizeof(*fp) + size + canon.image_len + 1);
 	if (!fp) {
 		ck_canon_fini(&canon);

@@ -102,7 +102,8 @@ static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
 	}
 	job->told.told = job->image_id;
 	for (const struct ck_turn *turn = cache->turns; turn && event == CK_HOOK_RUN && !job->request; turn = turn->next)
-		if (turn->m.row == e->row.id && turn->request && (job->request = ck_memdup(turn->request, turn->request_len)))
+		if (turn->m.row == e->row.id && turn->m.joined && turn->request &&
+		    (job->request = ck_memdup(turn->request, turn->request_len)))
 			job->request_len = turn->request_len;
 	return job;
 }
@@ -113,7 +114,7 @@ static struct ck_job *job_list(struct ck_cache *cache, const struct ck_entry *e)
 	struct ck_job *job = job_new(cache, JOB_LIST, e);
 	if (!job)
 		return NULL;
-	bool in_it = e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CHECK;
+	bool in_it = e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND;
 	job->filter = (struct ck_filter){ .size = sizeof(job->filter), .kind = in_it ? CK_CONTAINER : job->kind };
 	if (in_it)
 		job->filter.sandbox_id = job->texts[0];

@@ -6,7 +6,6 @@
  *
  * and the order and the spelling of the names in it.
  */
-#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,38 +49,6 @@ static uint32_t take_step(const struct ck_leaf_name *name, unsigned *at)
 	uint32_t number = (uint32_t)(p[0] & 0x1f) << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 	*at += 4;
 	return p[0] < 0xa0 && number >= STEP_LONG ? number : 0;
-}
-
-/* as memcmp() of the two paths, in a quarter of its time: sorting asks for little else */
-static int path_order(const struct ck_leaf_name *a, const struct ck_leaf_name *b)
-{
-	uint64_t x[2], y[2];
-	_Static_assert(sizeof(x) == sizeof(a->path), "a path is two words");
-
-	memcpy(x, a->path, sizeof(x));
-	memcpy(y, b->path, sizeof(y));
-	if (x[0] != y[0])
-		return be64toh(x[0]) < be64toh(y[0]) ? -1 : 1;
-	if (x[1] != y[1])
-		return be64toh(x[1]) < be64toh(y[1]) ? -1 : 1;
-	return 0;
-}
-
-int ck_leaf_order(const struct ck_leaf_name *a, const struct ck_leaf_name *b)
-{
-	int r = path_order(a, b);
-
-	if (r)
-		return r;
-	uint32_t len = a->key_len < b->key_len ? a->key_len : b->key_len;
-	r = len ? memcmp(a->key, b->key, len) : 0;
-	if (r)
-		return r;
-	if (a->key_len != b->key_len)
-		return a->key_len < b->key_len ? -1 : 1;
-	if (a->keyed != b->keyed)
-		return a->keyed - b->keyed;
-	return a->tail[0] != b->tail[0] ? a->tail[0] - b->tail[0] : a->tail[1] - b->tail[1];
 }
 
 static bool same_element(const struct ck_leaf_name *a, const struct ck_leaf_name *b)
@@ -189,11 +156,9 @@ size_t ck_leaf_size(const struct ck_leaf_name *name)
 	return LEAF_HEAD + name->path_len + name->key_len + CK_LEAF_BYTES;
 }
 
-unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf *leaf)
+unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf_name *name, unsigned char flags)
 {
-	const struct ck_leaf_name *name = &leaf->name;
-
-	*p++ = (unsigned char)(leaf->flags | (name->keyed ? CK_LEAF_KEYED : 0));
+	*p++ = (unsigned char)(flags | (name->keyed ? CK_LEAF_KEYED : 0));
 	*p++ = name->path_len;
 	for (unsigned i = 0; i < 4; i++)
 		*p++ = (unsigned char)(name->key_len >> (8 * i));
@@ -203,9 +168,7 @@ unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf *leaf)
 	p += name->path_len;
 	if (name->key_len)
 		memcpy(p, name->key, name->key_len);
-	p += name->key_len;
-	memcpy(p, leaf->digest, CK_LEAF_BYTES);
-	return p + CK_LEAF_BYTES;
+	return p + name->key_len;
 }
 
 bool ck_leaves_begin(struct ck_leaves *leaves, const unsigned char *block, size_t len)
@@ -259,14 +222,14 @@ int ck_leaves_next(struct ck_leaves *leaves, struct ck_leaf *ret_leaf)
 bool ck_record_check(const unsigned char *block, size_t len)
 {
 	struct ck_leaves leaves;
-	struct ck_leaf leaf, before;
+	struct ck_leaf leaf, before = { .flags = 0 }; /* an empty name: the first of all */
 	unsigned n = 0;
 	int r;
 
 	if (!ck_leaves_begin(&leaves, block, len))
 		return false;
 	while ((r = ck_leaves_next(&leaves, &leaf)) > 0) {
-		if (n++ >= CK_LEAVES_MAX || (n > 1 && ck_leaf_order(&before.name, &leaf.name) > 0))
+		if (n++ >= CK_LEAVES_MAX || ck_leaf_order(&before.name, &leaf.name) > 0)
 			return false;
 		before = leaf;
 	}

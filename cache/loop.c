@@ -51,13 +51,13 @@ void ck_loop_close(struct ck_cache *cache)
 	cache->pending = true;
 	ck_cache_wake(cache);
 	bool threaded = cache->threaded;
+	cache->threaded = false; /* joined by whoever was first */
 	pthread_mutex_unlock(&cache->lock);
 	if (threaded)
 		pthread_join(cache->thread, NULL);
 	pthread_mutex_lock(&cache->lock);
 	while (cache->cranking) /* by a ck_process() in another thread */
 		pthread_cond_wait(&cache->changed, &cache->lock);
-	cache->threaded = false;
 	cache->signalled = true; /* nobody is woken any more */
 	if (cache->wishes)
 		ck_wishes_close(cache->wishes);
@@ -127,14 +127,15 @@ struct collect_op {
 	struct ck_job *jobs;
 };
 
-static void run_collect(struct ck_cache *cache, struct ck_op *op)
+/* what this very round wants must be on disk before it is asked for (K29) */
+static void collect_settled(struct ck_cache *cache, struct ck_op *op)
 {
 	((struct collect_op *)(void *)op)->jobs = ck_jobs_collect(cache);
 }
 
 static int run_jobs(struct ck_cache *cache)
 {
-	struct collect_op collect = { .op.run = run_collect };
+	struct collect_op collect = { .op.settled = collect_settled };
 	if (ck_cache_do(cache, &collect.op) < 0 || !collect.jobs)
 		return 0;
 	ck_jobs_start(cache, collect.jobs);
@@ -236,9 +237,10 @@ int ck_loop_process(struct ck_cache *cache)
 	done += take_wishes(cache);
 	struct ck_op timers = { .run = run_timers };
 	for (int pass = 0; pass < CK_PASSES; pass++) {
+		uint64_t now = ck_cache_now(cache);
 		pthread_mutex_lock(&cache->lock);
 		cache->pending = false;
-		bool due = cache->due <= ck_cache_now(cache);
+		bool due = cache->due <= now;
 		pthread_mutex_unlock(&cache->lock);
 		if (pass == 0 || (due && !cache->gap)) {
 			ck_cache_do(cache, &timers);
@@ -247,8 +249,9 @@ int ck_loop_process(struct ck_cache *cache)
 		int n = run_jobs(cache) + run_callbacks(cache);
 		write_log(cache);
 		done += n;
+		now = ck_cache_now(cache);
 		pthread_mutex_lock(&cache->lock);
-		bool more = cache->pending || (cache->due <= ck_cache_now(cache) && !cache->gap);
+		bool more = cache->pending || (cache->due <= now && !cache->gap);
 		pthread_mutex_unlock(&cache->lock);
 		if (!n && !more)
 			break;

@@ -131,11 +131,15 @@ bool ck_loser_pending(const struct ck_entry *e); /* K26 */
 uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
 void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
+void ck_untell(struct ck_machine *m, struct ck_entry *e);
+void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
 void ck_bump(struct ck_machine *m, struct ck_mturn *by); /* K9 */
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
 bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err); /* false: a required plugin is absent */
 
 /* event.c */
+/* an ordinary waiter from now on; NULL: it made nothing */
+struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t);
 void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition); /* K6 */
 
 /* round.c */
@@ -181,6 +185,7 @@ void ck_gone_expired(struct ck_machine *m, struct ck_entry *e);
 
 /* reconcile.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
+void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e); /* its own deadline */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e); /* somebody came for it: ask now, and often */
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e);
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind);

@@ -82,6 +82,10 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
 			awaited = true;
+	if (ck_loser_pending(e)) {
+		keep(m, e); /* K26: found while the hooks ran */
+		return;
+	}
 	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER && CK_GUARD(CONTAINER_KEPT_AGAIN, true)) {
 		keep(m, e); /* visible and CREATED it would make the kubelet build the next attempt */
 		return;
@@ -126,6 +130,32 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 		ck_committed(m, e, true);
 }
 
+/* whoever was chosen was not told, and will not be by this commit */
+void ck_untell(struct ck_machine *m, struct ck_entry *e)
+{
+	ck_unwant(m, e, CK_WANT_RUN);
+	e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
+	free(e->row.told);
+	e->row.told = NULL;
+	m->ops.released(m->user, e);
+}
+
+/* hooks could not be asked: it is kept, and asked for again */
+void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
+{
+	ck_untell(m, e);
+	if (e->row.state != CK_STATE_COMMITTING)
+		return;
+	if (e->row.flags & CK_ENTRY_ABANDONED || e->dead) {
+		ck_evict(m, e, e->dead ? CK_REASON_DEAD : e->row.reason);
+		return;
+	}
+	keep(m, e);
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the result exists, but plugins cannot be told: %s", why);
+}
+
 /* the runtime's id is known (K2): the newest live request decides what becomes of it */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 {
@@ -163,7 +193,6 @@ static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *w
 		if (t->row != e->row.id || t->state == CK_TURN_DECIDED || t->drain || (e->creator != t && !t->joined))
 			continue;
 		m->counters.superseded++;
-		t->told_abandoned = e->creator == t;
 		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", why);
 	}
 }
@@ -194,11 +223,7 @@ void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	if (e->row.state != CK_STATE_COMMITTING)
 		return;
 	if (e->wants & CK_WANT_RUN) { /* nobody was told yet, and nobody will be */
-		ck_unwant(m, e, CK_WANT_RUN);
-		e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
-		free(e->row.told);
-		e->row.told = NULL;
-		m->ops.released(m->user, e);
+		ck_untell(m, e);
 		ck_evict(m, e, reason);
 	} else {
 		ck_want(m, e, CK_WANT_CANCEL); /* K13: the one in flight is waited for */
@@ -259,6 +284,7 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	ck_dirty(m, e);
 	ck_note_entry(m, e, CK_WHAT_BEGUN, 0, NULL);
 	ck_touch(m, t->group);
+	ck_creating_schedule(m, e);
 	ck_turn_answer(m, t, CK_CREATE, NULL);
 }
 

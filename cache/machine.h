@@ -5,7 +5,7 @@
  * The rules (rules K1-K33, libcrikeep(3)): events in, actions out. No sockets, threads, SQL, protobuf or clock of its own.
  *
  * One idea carries most of the rules: a request that cannot be answered now waits, and whenever anything of its pod changes it
- * is placed anew, exactly as if it came in at that moment (ck_machine_place in machine.c). Joining, succeeding an evicted
+ * is placed anew, exactly as if it came in at that moment (ck_turn_place() in machine.c). Joining, succeeding an evicted
  * entry, waiting for a name, for the ports of an older attempt, for a removal, for the first list: all are the same
  * waiting.
  *
@@ -60,7 +60,6 @@ struct ck_entry {
 	struct ck_entry *wanting_prev, *wanting_next, *dirty_prev, *dirty_next, *ready_prev, *ready_next;
 	struct ck_mturn *creator; /* who makes it; NULL: nobody any more */
 	enum ck_state written;    /* state in the database; 0: no row there */
-	unsigned written_flags;
 	uint64_t changed_seq;  /* the machine's sequence at the last move: what a list must be younger than (K24) */
 	uint64_t tried_seq;    /* at the last destroy */
 	uint64_t absent_since; /* lost: absent from every list since; 0: not known to be absent */
@@ -73,6 +72,7 @@ struct ck_entry {
 	uint32_t unanswered; /* turns it was handed to that have not reported */
 	uint32_t destroys;   /* calls in flight: more than one after a time-out */
 	bool is_dirty, wants_queued, is_ready, slot; /* slot: one of the CK_DESTROYS_MAX */
+	bool checked;        /* EVICTING: found not in use, for this try */
 	bool stopped;        /* EVICTING: ports and addresses are free (K10) */
 	bool running;        /* COMMITTED container: started */
 	bool removing;       /* a removal is in flight */
@@ -116,6 +116,7 @@ struct ck_mturn {
 	char *drain;        /* ck_remove_begin(): the id whose containers must be gone */
 	enum ck_kind drain_kind;
 	bool answered_queued, reported;
+	bool finished; /* it has said how its creation ended */
 	bool left;     /* a creator whose caller is gone */
 	bool joined;   /* the same request as @row's */
 	bool cosmetic; /* the same but for labels and annotations (K12) */
@@ -123,7 +124,6 @@ struct ck_mturn {
 	struct ck_mturn *resolve_next;
 	uint64_t compared_row; /* @relation holds for this row */
 	enum ck_relation relation;
-	bool told_abandoned; /* a creator was told -CK_EABANDONED, and may still finish, fail or be freed */
 	/* once DECIDED */
 	int outcome; /* enum ck_outcome, or -CK_E... */
 	struct ck_made *made;
@@ -157,7 +157,6 @@ struct ck_machine_ops { /* called from inside events; must not call back */
 	/* @entry's record against @fp; loads leaves if need be */
 	enum ck_relation (*compare)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp,
 				    struct ck_difference *ret_difference);
-	enum ck_relation (*compare_requests)(void *user, const struct ck_fingerprint *a, const struct ck_fingerprint *b);
 	/* its creator's image was resolved */
 	void (*set_image)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp);
 	int (*choose)(void *user, const struct ck_entry *entry, char *names, size_t size); /* 0, or 1: absent, name in @names */
@@ -220,7 +219,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 
 /* -- what a round leaves behind -- */
 
-/* first of a list through dirty_next; state GONE without id: delete */
+/* first of a list through dirty_next; ck_machine_row_unwanted(): delete */
 struct ck_entry *ck_machine_dirty(struct ck_machine *m);
 bool ck_machine_row_unwanted(const struct ck_entry *entry);    /* its row is to be deleted, not updated */
 const struct ck_note *ck_machine_notes(struct ck_machine *m, size_t *ret_n);
@@ -228,7 +227,7 @@ const struct ck_note *ck_machine_notes(struct ck_machine *m, size_t *ret_n);
 void ck_machine_settle(struct ck_machine *m, bool written, const char *why);
 void ck_machine_all_dirty(struct ck_machine *m);               /* K33: a new database knows nothing */
 struct ck_mturn *ck_machine_answered(struct ck_machine *m);    /* take the next answered turn of this round, or NULL */
-struct ck_entry *ck_machine_wanting(struct ck_machine *m);     /* take the next entry with wants, or NULL; ... */
+struct ck_entry *ck_machine_wanting(struct ck_machine *m);     /* the next entry with wants, or NULL; ... */
 unsigned ck_machine_take_wants(struct ck_machine *m, struct ck_entry *entry); /* ... and what it wants: now outstanding */
 struct ck_mturn *ck_machine_take_resolve(struct ck_machine *m); /* a turn whose image reference is to be resolved, or NULL */
 bool ck_machine_has_wants(const struct ck_machine *m); /* entries', turns' or lists' */

@@ -100,6 +100,8 @@ static void lost_absent(struct ck_machine *m, struct ck_entry *e)
 	if (!e->absent_since)
 		e->absent_since = m->now;
 	uint64_t absent = m->now - e->absent_since;
+	if (e->creator)
+		return; /* he works on it still, and will say how it ends */
 	if (!CK_GUARD(GRACE, absent < grace)) {
 		give_up(m, e);
 		return;
@@ -116,22 +118,32 @@ static void lost_absent(struct ck_machine *m, struct ck_entry *e)
 		m->counters.resent++;
 		ck_note_entry(m, e, CK_WHAT_RESENT, 0, NULL);
 		ck_dirty(m, e);
-		ck_entry_schedule(m, e, CK_NEVER_DUE);
+		ck_creating_schedule(m, e);
 		ck_turn_answer(m, t, CK_CREATE, NULL);
 		return;
 	}
 }
 
+/* K8: after this nobody counts on hearing of its end from its creator, who may still tell it */
+void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e)
+{
+	uint64_t own = m->rules.create_deadline,
+		 callers = e->creator->deadline ? e->creator->deadline - m->now + CK_LOST_GRACE : 0;
+	ck_entry_schedule(m, e, m->now + (callers > own ? callers : own));
+}
+
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 {
-	if (!(e->row.flags & CK_ENTRY_LOST))
+	if (!(e->row.flags & CK_ENTRY_LOST)) {
+		ck_lost(m, e); /* its own deadline */
 		return;
+	}
 	if (m->rules.can_list) {
 		if (!(e->outstanding & CK_WANT_LIST))
 			ck_want(m, e, CK_WANT_LIST);
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout); /* asked again if no answer comes */
 		e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	} else if (m->now - e->lost_at >= (anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline)) {
+	} else if (!e->creator && m->now - e->lost_at >= (anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline)) {
 		give_up(m, e);
 	} else {
 		ck_entry_schedule(m, e, m->now + CK_LIST_AGAIN_MAX);
@@ -179,6 +191,8 @@ static bool find_id(struct ck_machine *m, struct ck_entry *e, const struct ck_ob
 	}
 	if (!best)
 		return false;
+	if (best->condition == CK_CONDITION_UNKNOWN && e->row.state == CK_STATE_CREATING)
+		return true; /* it is there, and nothing more is known: asked again */
 	struct ck_made *made = ck_made_new(best->id, NULL, 0);
 	if (!made || ck_entry_set_made(m, e, made) < 0) {
 		ck_made_unref(made);
@@ -194,6 +208,9 @@ static bool find_id(struct ck_machine *m, struct ck_entry *e, const struct ck_ob
 		return true;
 	}
 	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
+	struct ck_mturn *creator = e->creator;
+	if (creator && ck_creator_ends(m, creator) && creator->state == CK_TURN_WAITING && creator->left)
+		ck_turn_answer(m, creator, CK_KEPT, "the caller has gone");
 	if (best->condition == CK_CONDITION_READY)
 		ck_result_known(m, e);
 	else
@@ -209,7 +226,7 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	ok = ok || !CK_GUARD(FAILED_LIST, true);
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CHECK) {
+	if (e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND) {
 		ck_evict_listed(m, e, ok && younger(begun_seq, e->changed_seq), o, n);
 	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_FIND && e->slot) {
 		if (ok && younger(begun_seq, e->changed_seq) && !find_id(m, e, o, n))
@@ -363,9 +380,10 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o, con
 		case CK_STATE_CREATING:
 			if (e->row.flags & CK_ENTRY_LOST && younger(begun_seq, e->changed_seq))
 				find_id(m, e, all, n);
-			else if (!(e->row.flags & CK_ENTRY_LOST) && o->condition == CK_CONDITION_DEAD && younger(begun_seq, e->changed_seq))
+			else if (!(e->row.flags & CK_ENTRY_LOST) && o->condition == CK_CONDITION_DEAD &&
+				 younger(begun_seq, e->changed_seq))
 				e->dead = true; /* EVICTING at finish */
-			return; /* else it is being made: hidden by its key */
+			return;                 /* else it is being made: hidden by its key */
 		case CK_STATE_EVICTING:
 			if (!e->row.made) {
 				find_id(m, e, all, n);
@@ -499,12 +517,10 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	if (ck_entry_new(m, key, &e) < 0)
 		return -CK_ENOMEM;
 	struct ck_made *made = row->made;
-	uint64_t fresh = e->row.id;
 	HASH_DELETE(by_row, m->by_row, e);
 	e->row = *row;
 	e->row.made = NULL;
 	HASH_ADD(by_row, m->by_row, row.id, sizeof(e->row.id), e);
-	(void)fresh;
 	if (!e->by_row.tbl || (made && ck_entry_set_made(m, e, made) < 0)) {
 		e->row = (struct ck_row){ 0 }; /* stays the caller's */
 		ck_entry_free(m, e);
@@ -514,7 +530,6 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	*row = (struct ck_row){ 0 };
 	e->restored = true;
 	e->written = e->row.state;
-	e->written_flags = e->row.flags;
 	if (!same_boot)
 		e->row.created = e->row.changed = e->row.interest = m->now; /* times of another boot mean nothing */
 	if (!same_boot && e->row.staged)

@@ -261,13 +261,8 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 		t->outcome = -CK_EUNAVAILABLE;
 		ck_fail(&t->err, CK_EUNAVAILABLE, "the result exists, but handing it over cannot be recorded: %s", why);
 	}
-	if (e->wants & CK_WANT_RUN) {
-		ck_unwant(m, e, CK_WANT_RUN);
-		e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
-		free(e->row.told);
-		e->row.told = NULL;
-		m->ops.released(m->user, e);
-	}
+	if (e->wants & CK_WANT_RUN)
+		ck_untell(m, e);
 	bool ended = e->row.flags & CK_ENTRY_ENDED;
 	e->row.flags &= ~(unsigned)CK_ENTRY_ENDED;
 	e->row.state = CK_STATE_KEPT;
@@ -296,7 +291,6 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 			e->is_dirty = false;
 			e->row.flags &= ~(unsigned)CK_ENTRY_VOLATILE;
 			e->written = e->row.state;
-			e->written_flags = e->row.flags;
 			if (e->detached)
 				ck_entry_free(m, e);
 			continue;
@@ -393,6 +387,11 @@ void ck_machine_free(struct ck_machine *m)
 {
 	if (!m)
 		return;
+	for (struct ck_group *pod; (pod = m->touched);) { /* by a round that ended without an event */
+		m->touched = pod->touched_next;
+		pod->touched = false;
+		ck_group_put(m, pod);
+	}
 	struct ck_entry *e, *next;
 	HASH_ITER (by_row, m->by_row, e, next)
 		ck_entry_free(m, e);

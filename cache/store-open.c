@@ -312,8 +312,3 @@ const struct ck_digest_key *ck_store_key(const struct ck_store *store)
 {
 	return &store->key;
 }
-
-const char *ck_store_dir(const struct ck_store *store)
-{
-	return store->dir;
-}

@@ -45,7 +45,6 @@ struct ck_store_opened { /* what ck_store_open() found */
 int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_opened *ret_opened, struct ck_error *err);
 void ck_store_close(struct ck_store *store); /* checkpoints if it can do so without waiting */
 const struct ck_digest_key *ck_store_key(const struct ck_store *store);
-const char *ck_store_dir(const struct ck_store *store);
 
 /* ck_store_load - every row, oldest first, leaves not loaded; @fn takes over what the row holds (and zeroes it), or ck_row_fini()
  * is called. A row that does not pass validation is -CK_EDAMAGED. Return: 0, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM, or @fn's. */

@@ -302,7 +302,9 @@ static void run_stage(struct ck_cache *cache, struct ck_op *op)
 
 int ck_turn_stage_impl(struct ck_turn *turn, const char *text)
 {
-	struct turn_op stage = { .op.run = run_stage, .turn = turn, .text = text };
+	char scrubbed[CK_TEXT_MAX + 1];
+	struct turn_op stage = { .op.run = run_stage, .turn = turn, .text = scrubbed };
+	ck_scrub(text, turn->kind, turn->request, turn->request_len, scrubbed);
 	return turn_do(turn, &stage, NULL);
 }
 
@@ -341,6 +343,11 @@ static void run_free(struct ck_cache *cache, struct ck_op *op)
 	struct ck_turn *turn = ((struct turn_op *)(void *)op)->turn;
 	if (turn->resolving)
 		ck_job_forget_turn(turn->resolving);
+	pthread_mutex_lock(&cache->lock);
+	bool unheard = turn->is_ready && turn->outcome == CK_HAND_BACK; /* decided, and nobody looked: nobody was answered (K7) */
+	pthread_mutex_unlock(&cache->lock);
+	if (unheard)
+		ck_machine_answer_reported(cache->machine, &turn->m, false);
 	ck_machine_drop(cache->machine, &turn->m);
 	turn_unlink(cache, turn);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading protobuf bytes in place. Every read is bounded by the message it is in, so an inner length cannot reach outside. */
+#include <stdbool.h>
+
 #include "cache/wire.h"
 #include "src/base/error.h"
 
@@ -17,106 +19,99 @@ struct ck_wire ck_wire_inside(const struct ck_wire *outer, const struct ck_wire_
 	return (struct ck_wire){ .p = field->data, .end = field->data + field->len, .request = outer->request };
 }
 
-static int malformed(const struct ck_wire *wire, const char *what, struct ck_error *err)
+static int malformed(const struct ck_wire *wire, const unsigned char *at, const char *what, struct ck_error *err)
 {
-	return ck_fail(err, CK_EMALFORMED, "byte %zu: %s", (size_t)(wire->p - wire->request), what);
+	return ck_fail(err, CK_EMALFORMED, "byte %zu: %s", (size_t)(at - wire->request), what);
 }
 
-static int read_long_varint(struct ck_wire *wire, uint64_t *ret_value, struct ck_error *err)
+static int malformed_number(const struct ck_wire *wire, const unsigned char *at, struct ck_error *err)
 {
-	const unsigned char *p = wire->p;
-	uint64_t value = 0;
+	bool cut = wire->end - at < VARINT_BYTES;
 
-	for (unsigned i = 0; i < VARINT_BYTES; i++) {
-		if (p == wire->end)
-			return malformed(wire, "the message ends inside a number", err);
+	return malformed(wire, at, cut ? "the message ends inside a number" : "a number of more than 64 bits", err);
+}
+
+struct number { /* by value, so that it stays in registers */
+	uint64_t value;
+	const unsigned char *end; /* what follows it; NULL: malformed */
+};
+
+static struct number read_long_varint(const unsigned char *p, const unsigned char *end)
+{
+	struct number number = { 0, NULL };
+
+	for (unsigned i = 0; i < VARINT_BYTES && p < end; i++) {
 		unsigned char byte = *p++;
 		if (i == VARINT_BYTES - 1 && byte > 1)
 			break;
-		value |= (uint64_t)(byte & 0x7f) << (7 * i);
+		number.value |= (uint64_t)(byte & 0x7f) << (7 * i);
 		if (byte < 0x80) {
-			wire->p = p;
-			*ret_value = value;
-			return 0;
+			number.end = p;
+			break;
 		}
 	}
-	return malformed(wire, "a number of more than 64 bits", err);
+	return number;
 }
 
 /* nearly all tags and lengths take one byte */
-static inline int read_varint(struct ck_wire *wire, uint64_t *ret_value, struct ck_error *err)
+static inline struct number read_varint(const unsigned char *p, const unsigned char *end)
 {
-	if (wire->p == wire->end || *wire->p >= 0x80)
-		return read_long_varint(wire, ret_value, err);
-	*ret_value = *wire->p++;
-	return 0;
+	return p < end && *p < 0x80 ? (struct number){ *p, p + 1 } : read_long_varint(p, end);
 }
 
-static int read_fixed(struct ck_wire *wire, unsigned size, uint64_t *ret_value, struct ck_error *err)
+static struct number read_fixed(const unsigned char *p, const unsigned char *end, unsigned size)
 {
-	uint64_t value = 0;
+	struct number number = { 0, NULL };
 
-	if ((size_t)(wire->end - wire->p) < size)
-		return malformed(wire, "the message ends inside a number", err);
+	if ((size_t)(end - p) < size)
+		return number;
 	for (unsigned i = 0; i < size; i++)
-		value |= (uint64_t)wire->p[i] << (8 * i);
-	wire->p += size;
-	*ret_value = value;
-	return 0;
-}
-
-static int read_bytes(struct ck_wire *wire, struct ck_wire_field *field, struct ck_error *err)
-{
-	uint64_t len;
-	int r = read_varint(wire, &len, err);
-
-	if (r < 0)
-		return r;
-	if (len > (size_t)(wire->end - wire->p))
-		return malformed(wire, "a length runs past the end of its message", err);
-	field->data = wire->p;
-	field->len = (size_t)len;
-	wire->p += len;
-	return 0;
+		number.value |= (uint64_t)p[i] << (8 * i);
+	number.end = p + size;
+	return number;
 }
 
 int ck_wire_next(struct ck_wire *wire, struct ck_wire_field *ret_field, struct ck_error *err)
 {
+	const unsigned char *p = wire->p, *end = wire->end;
 	struct ck_wire_field field = { 0 };
-	const unsigned char *start = wire->p;
-	uint64_t tag;
-	int r;
+	struct number tag, number;
 
-	if (wire->p == wire->end)
+	if (p == end)
 		return 0;
-	r = read_varint(wire, &tag, err);
-	if (r < 0)
-		return r;
-	if (tag >> 3 == 0 || tag > UINT32_MAX) {
-		wire->p = start;
-		return malformed(wire, "not a field number", err);
-	}
-	field.number = (uint32_t)(tag >> 3);
-	field.type = (enum ck_wire_type)(tag & 7);
-	switch (tag & 7) {
-	case CK_WIRE_BYTES:
-		r = read_bytes(wire, &field, err);
-		break;
+	tag = read_varint(p, end);
+	if (!tag.end)
+		return malformed_number(wire, p, err);
+	if (tag.value >> 3 == 0 || tag.value > UINT32_MAX)
+		return malformed(wire, p, "not a field number", err);
+	field.number = (uint32_t)(tag.value >> 3);
+	field.type = (enum ck_wire_type)(tag.value & 7);
+	switch (tag.value & 7) {
+	case CK_WIRE_BYTES: /* the number is their length */
 	case CK_WIRE_VARINT:
-		r = read_varint(wire, &field.value, err);
+		number = read_varint(tag.end, end);
 		break;
 	case CK_WIRE_FIXED64:
-		r = read_fixed(wire, 8, &field.value, err);
+		number = read_fixed(tag.end, end, 8);
 		break;
 	case CK_WIRE_FIXED32:
-		r = read_fixed(wire, 4, &field.value, err);
+		number = read_fixed(tag.end, end, 4);
 		break;
 	default:
-		wire->p = start;
-		r = malformed(wire, "a wire type that CRI does not use", err);
+		return malformed(wire, p, "a wire type that CRI does not use", err);
 	}
-	if (r < 0)
-		return r;
+	if (!number.end)
+		return malformed_number(wire, tag.end, err);
+	if (field.type != CK_WIRE_BYTES) {
+		field.value = number.value;
+	} else if (number.value <= (size_t)(end - number.end)) {
+		field.data = number.end;
+		field.len = (size_t)number.value;
+		number.end += field.len;
+	} else {
+		return malformed(wire, number.end, "a length runs past the end of its message", err);
+	}
+	wire->p = number.end;
 	*ret_field = field;
 	return 1;
 }
@@ -125,6 +120,10 @@ int ck_wire_next_packed(struct ck_wire *wire, uint64_t *ret_value, struct ck_err
 {
 	if (wire->p == wire->end)
 		return 0;
-	int r = read_varint(wire, ret_value, err);
-	return r < 0 ? r : 1;
+	struct number number = read_varint(wire->p, wire->end);
+	if (!number.end)
+		return malformed_number(wire, wire->p, err);
+	wire->p = number.end;
+	*ret_value = number.value;
+	return 1;
 }

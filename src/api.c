@@ -178,20 +178,20 @@ int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
 
 int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
 {
-	if (!turn || !ret_reply)
+	if (!turn || !ret_reply || ret_reply->size < sizeof(*ret_reply))
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
 	const struct ck_made *made = turn->m.made;
 	if (!made)
 		return -CK_ESTATE;
-	*ret_reply = (struct ck_reply){ .id = made->id, .bytes = made->bytes, .len = made->len };
+	*ret_reply = (struct ck_reply){ .size = sizeof(*ret_reply), .id = made->id, .bytes = made->bytes, .len = made->len };
 	return 0;
 }
 
 int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 {
-	if (!turn || !ret_status)
+	if (!turn || !ret_status || ret_status->size < sizeof(*ret_status))
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
@@ -333,7 +333,7 @@ int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_obje
 	if (!view || !kind_ok(kind) || (!objects && n))
 		return -CK_EINVAL;
 	for (size_t i = 0; i < n; i++)
-		if (objects[i].size < sizeof(*objects))
+		if (objects[i].size != sizeof(*objects) || !kind_ok(objects[i].kind) || !id_ok(objects[i].id))
 			return -CK_EINVAL;
 	return ck_view_in_child(view) ? -CK_EFORK : ck_view_listed_impl(view, kind, objects, n);
 }

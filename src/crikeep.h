@@ -30,8 +30,9 @@
  * ck_turn_wait() and ck_cache_close(). No lock is held while the host or a hook is called.
  * Ownership. Inputs are copied unless a comment says otherwise. What is borrowed says until when.
  * Every function that takes a cache, turn or view may also return -CK_ECLOSED after ck_cache_close() began, and -CK_EDEADLK
- * from inside choose, released or the function given to ck_snapshot().
- * Fork. In a child every call returns -CK_EFORK; the child must not use or free anything it inherited.
+ * from inside choose, released or the function given to ck_snapshot(); -CK_EINVAL for a missing or oversized argument.
+ * Fork. In a child every call returns -CK_EFORK; the child must not use or free anything it inherited. A child that does not
+ * exec keeps the state directory owned for as long as it lives.
  * Time. Nanoseconds of CLOCK_BOOTTIME as uint64_t; the wall clock is only shown, never used.
  */
 #include <stddef.h>
@@ -296,8 +297,9 @@ struct ck_result {
 	size_t reply_len;
 };
 
-/* Borrowed from the turn until ck_turn_free(). */
+/* Borrowed from the turn until ck_turn_free(). Who asks sets size, here and in struct ck_status.   Since: 0.1 */
 struct ck_reply {
+	size_t size;
 	const char *id;
 	const void *bytes; /* RunPodSandboxResponse or CreateContainerResponse */
 	size_t len;
@@ -317,7 +319,7 @@ struct ck_status {
  * @ret_turn is written with an outcome only: an error needs no ck_turn_free().
  * Return: CK_CREATE, CK_WAIT, CK_HAND_BACK, or -CK_ECONFLICT (text: differing field paths), -CK_EPRECONDITION, -CK_EDEADLINE,
  * -CK_EMALFORMED, -CK_EINVAL (one uid, two names: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED, -CK_EFORK.
- * A begun creation is in the database before CK_CREATE is returned.   Since: 0.1
+ * A begun creation is in the database before CK_CREATE is returned, unless that cannot be written (K32).   Since: 0.1
  */
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request, struct ck_turn **ret_turn, struct ck_error *err);
 /*
@@ -355,7 +357,8 @@ int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct 
 /*
  * ck_turn_fail - the creation failed for certain; wakes everybody who waits for it with this status
  * Not for DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE or a lost connection, which leave the end open: those are ck_turn_lost().
- * A creation asked for a second time (K8) and told ALREADY_EXISTS counts as still running.
+ * After a second CK_CREATE of one turn (K8), a runtime that says the name is reserved or exists, in whatever words, is still at
+ * the first: that is ck_turn_lost() too. ALREADY_EXISTS is taken for it here.
  * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err);

@@ -60,7 +60,7 @@ static void call(struct story *s, bool late)
 {
 	struct fixture *f = s->f;
 	struct ck_turn *turn;
-	struct ck_reply reply;
+	struct ck_reply reply = { .size = sizeof(reply) };
 	int r = fx_begin(f, &s->ask, &turn);
 	ONE_OF(s, "ck_turn_begin()", r, CK_CREATE, CK_WAIT, CK_HAND_BACK, -CK_EUNAVAILABLE, -CK_ENOMEM);
 	if (r == CK_WAIT)

@@ -642,7 +642,7 @@ int fx_decision(struct fixture *f, struct ck_turn *turn)
 
 void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id)
 {
-	struct ck_reply reply;
+	struct ck_reply reply = { .size = sizeof(reply) };
 	int r = fx_decision(f, turn);
 	if (r != CK_HAND_BACK)
 		fail_msg("%d, not handed back: %s", r, r < 0 ? f->err.text : "");

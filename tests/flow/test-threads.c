@@ -182,7 +182,7 @@ static int finish_and_wait(struct ck_turn *turn, const char *id, struct ck_error
 
 static bool reply_is(struct ck_turn *turn, const char *id)
 {
-	struct ck_reply reply;
+	struct ck_reply reply = { .size = sizeof(reply) };
 	return ck_turn_reply(turn, &reply) == 0 && !strcmp(reply.id, id);
 }
 

@@ -33,7 +33,7 @@ static void result_in_time_is_handed_over_at_once(void **state) /* K1, K2 */
 {
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web");
-	struct ck_reply reply;
+	struct ck_reply reply = { .size = sizeof(reply) };
 	fx_open(f);
 	struct ck_turn *turn = fx_create(f, &ask);
 	assert_int_equal(ck_turn_reply(turn, &reply), -CK_ESTATE);
@@ -74,7 +74,7 @@ static void the_reply_is_what_the_runtime_gave(void **state)
 	static const char bytes[] = "\x0a\x02s1\x12\x03"
 				    "new";
 	struct ck_result result = { .size = sizeof(result), .id = "s1", .reply = bytes, .reply_len = sizeof(bytes) - 1 };
-	struct ck_reply reply;
+	struct ck_reply reply = { .size = sizeof(reply) };
 	fx_open(f);
 	struct ck_turn *turn = fx_create(f, &ask);
 	fx_advance(f, 11 * S);
@@ -115,7 +115,7 @@ static void failure_wakes_everybody_with_the_runtimes_status(void **state) /* K4
 	struct ck_status why = {
 		.size = sizeof(why), .grpc = 9, .message = "no such image, LEVEL=top-secret", .details = "\0dt", .details_len = 3
 	};
-	struct ck_status heard;
+	struct ck_status heard = { .size = sizeof(heard) };
 	ask.env = "top-secret";
 	fx_open(f);
 	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);

@@ -116,7 +116,7 @@ static void refuse(struct turn *t, const struct ck_error *why)
 static void hand_back(struct turn *t)
 {
 	struct ck_sim *sim = t->keeper->sim;
-	struct ck_reply reply;
+	struct ck_reply reply = { .size = sizeof(reply) };
 	if (!CK_NEVER(!t->call || ck_turn_reply(t->turn, &reply) < 0)) {
 		struct ck_sim_object *object = ck_runtime_find(sim, reply.id);
 		ck_turn_answered(t->turn, CK_DELIVERED);

@@ -1,0 +1,753 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * K8, K25, K29: SIGKILL at each change of state. A round is one example runtime, armed to die before or after one transition,
+ * with a story that leads there, a second story beside it, and delays from a seed; it is started again whenever it died. Then
+ * everything is let expire, and the runtime's own log and what a kubelet could see are compared with what must hold:
+ *
+ *	no result that existed is made again while it exists, nor destroyed without a reason
+ *	none is lost: whoever repeats a request gets it
+ *	none leaks: in the end what exists is visible, and was handed over
+ *	never are two objects of one key visible
+ *	plugins are told of each at most once, and of the end of whatever they were told of
+ *
+ * CK_CRASH_ROUNDS=N more or fewer than 300; CK_CRASH_SEED=N; CK_CRASH_JOBS=N at a time; CK_CRASH_ROUND=N only that one, and its
+ * directory is kept.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/crash/world.h"
+
+#define ROUNDS      300
+#define WANTS_MAX   8
+#define STORIES_MAX 2
+
+enum {
+	MAY_GO = 1, /* there is a reason to destroy it */
+	MUST_BE = 2,
+	ADOPTED = 4, /* visible although no request got it */
+};
+
+struct want { /* of all creations for one label */
+	char label[64];
+	unsigned flags;
+};
+
+struct story {
+	struct world world; /* calls the same runtime, with random numbers of its own */
+	char pod[16], error[512], handed[WANTS_MAX][WORLD_ID];
+	struct want wants[WANTS_MAX];
+	size_t wants_n, handed_n;
+	unsigned create_ms, plugin_ms, patience_ms;
+	const unsigned *deaths; /* of the runtime so far */
+	bool patient;
+	void (*tell)(struct story *story);
+	pthread_t thread;
+	bool over;
+};
+
+static unsigned slow; /* factor for sanitizers */
+
+__attribute__((format(printf, 2, 3))) static void wrong(struct story *s, const char *fmt, ...)
+{
+	va_list ap;
+	if (s->error[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(s->error, sizeof(s->error), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- what a kubelet does ------------------------------------------------------------------------------------------------ */
+
+/* the label of a distinct request is KEY.VERSION */
+static const char *want(struct story *s, const char *what, unsigned attempt, unsigned version, unsigned flags)
+{
+	struct want *w = &s->wants[s->wants_n];
+	snprintf(w->label, sizeof(w->label), "%s.%s.a%u.v%u", s->pod, what, attempt, version);
+	for (size_t i = 0; i < s->wants_n; i++)
+		if (!strcmp(s->wants[i].label, w->label))
+			return s->wants[i].label;
+	w->flags = flags;
+	s->wants_n++;
+	return w->label;
+}
+
+static int ask(struct story *s, const struct world_request *request, char id[256])
+{
+	int r = world_create(&s->world, request, id, 256);
+	if (r == 0)
+		snprintf(s->handed[s->handed_n++ % WANTS_MAX], WORLD_ID, "%.31s", id);
+	return r;
+}
+
+/* as a kubelet: until it has its answer */
+static void obtain(struct story *s, struct world_request *request, char id[256])
+{
+	unsigned long long end = world_now() + s->patience_ms;
+	int r = -ETIMEDOUT;
+	while (!s->error[0] && world_now() < end) {
+		request->deadline_ms = (300 + world_random(&s->world, 1200)) * slow;
+		r = ask(s, request, id);
+		if (r == 0)
+			return;
+		world_sleep(r == -ETIMEDOUT ? world_random(&s->world, 50) : 20 + world_random(&s->world, 100));
+	}
+	id[0] = '\0';
+	wrong(s, "%s is lost: no answer in %u ms; the last: %s", request->label, s->patience_ms,
+	      r < 0 ? strerror(-r) : "a refusal");
+}
+
+static void obtain_sandbox(struct story *s, unsigned flags, char id[256])
+{
+	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, flags) };
+	obtain(s, &request, id);
+}
+
+static bool begun(struct story *s, const char *label)
+{
+	size_t n;
+	struct world_event *e = world_events(&s->world, "creations", &n);
+	bool found = false;
+	for (size_t i = 0; i < n; i++)
+		found = found || !strcmp(e[i].label, label);
+	free(e);
+	return found;
+}
+
+/* one that the creation outlives; again if it went unheard, as between two lives of the runtime */
+static void once(struct story *s, struct world_request request, unsigned deadline_ms)
+{
+	char id[256];
+	request.deadline_ms = deadline_ms;
+	for (int i = 0; i < 50 && (i == 0 || !begun(s, request.label)); i++)
+		if (ask(s, &request, id) != -ETIMEDOUT)
+			world_sleep(20);
+}
+
+/* of the pod's one container, to be made in @sandbox */
+static struct world_request container_request(struct story *s, const char *sandbox, unsigned flags)
+{
+	return (struct world_request){
+		.pod = s->pod, .version = 1, .sandbox_id = sandbox, .container = "main", .label = want(s, "c", 0, 1, flags),
+	};
+}
+
+/* while it is being made, or when it is kept; always the latter in the first lap, so that it reaches what it is to reach */
+static void pause_some(struct story *s)
+{
+	world_sleep(s->patient ? s->create_ms + 100 * slow : world_random(&s->world, s->create_ms * 3 / 2));
+}
+
+static bool logged(struct story *s, const char *what, const char *label, char id[WORLD_ID])
+{
+	size_t n;
+	struct world_event *e = world_events(&s->world, "creations", &n);
+	bool found = false;
+	for (size_t i = 0; i < n && !found; i++)
+		for (size_t j = 0; j < i && !strcmp(e[i].what, what) && !found; j++)
+			if (!strcmp(e[j].label, label) && !strcmp(e[j].id, e[i].id)) {
+				found = true;
+				memcpy(id, e[j].id, WORLD_ID);
+			}
+	free(e);
+	return found;
+}
+
+static bool await(struct story *s, const char *what, const char *label, char id[WORLD_ID])
+{
+	for (unsigned i = 0; i < 300 * slow; i++) {
+		if (logged(s, what, label, id))
+			return true;
+		world_sleep(20);
+	}
+	return false;
+}
+
+/* ---- stories ------------------------------------------------------------------------------------------------------------ */
+
+static void tell_late(struct story *s)
+{
+	char sandbox[256], again[256];
+	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MUST_BE) };
+	once(s, request, 300);
+	pause_some(s);
+	obtain(s, &request, sandbox);
+	if (s->error[0])
+		return;
+	request.sandbox_id = sandbox;
+	request.container = "main";
+	request.label = want(s, "c", 0, 1, MUST_BE);
+	once(s, request, 300);
+	pause_some(s);
+	obtain(s, &request, again);
+	obtain(s, &request, again); /* K5 */
+}
+
+static void tell_in_time(struct story *s)
+{
+	char sandbox[256], container[256];
+	obtain_sandbox(s, MUST_BE, sandbox);
+	if (s->error[0])
+		return;
+	struct world_request request = container_request(s, sandbox, MUST_BE);
+	once(s, request, 2000 * slow);
+	obtain(s, &request, container);
+}
+
+static void tell_change(struct story *s)
+{
+	char sandbox[256], container[256];
+	obtain_sandbox(s, MUST_BE, sandbox);
+	if (s->error[0])
+		return;
+	struct world_request request = container_request(s, sandbox, MAY_GO);
+	once(s, request, 300);
+	pause_some(s);
+	request.version = 2;
+	request.label = want(s, "c", 0, 2, MUST_BE);
+	obtain(s, &request, container);
+}
+
+static void tell_bump(struct story *s)
+{
+	char sandbox[256];
+	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO) };
+	once(s, request, 60);
+	if (!s->patient && world_random(&s->world, 2))
+		pause_some(s);
+	request.attempt = 1;
+	request.label = want(s, "s", 1, 1, MUST_BE);
+	obtain(s, &request, sandbox);
+}
+
+static void tell_fail(struct story *s)
+{
+	char answer[256], label[96];
+	int r = 0;
+	struct world_request request = { .pod = s->pod, .version = 1, .deadline_ms = 2000 * slow };
+	snprintf(label, sizeof(label), "fail.%s", want(s, "s", 0, 1, MUST_BE));
+	request.label = label;
+	for (int i = 0; i < 20 && r != 2; i++) {
+		r = world_create(&s->world, &request, answer, sizeof(answer));
+		if (r == 0)
+			wrong(s, "a failed creation was handed out as %s", answer);
+		world_sleep(30);
+	}
+	if (r != 2)
+		wrong(s, "the runtime's own status did not come: %d", r);
+	request.label = s->wants[0].label; /* K4: errors are not kept */
+	obtain(s, &request, answer);
+}
+
+static void tell_stop(struct story *s)
+{
+	char sandbox[256], answer[256];
+	int r = -1;
+	obtain_sandbox(s, MAY_GO, sandbox);
+	if (s->error[0])
+		return;
+	once(s, container_request(s, sandbox, MAY_GO), world_random(&s->world, 2) ? 60 : 300);
+	pause_some(s);
+	for (int i = 0; i < 400 && r != 0; i++, world_sleep(20))
+		r = world_send(&s->world, "STOP", sandbox, 2000, "-", NULL, 0, answer, sizeof(answer));
+	for (int i = 0; i < 400 && (i == 0 || (r != 0 && r != 5)); i++, world_sleep(20))
+		r = world_send(&s->world, "REMOVE", sandbox, 4000 * slow, "-", NULL, 0, answer, sizeof(answer));
+	if (r != 0 && r != 5)
+		wrong(s, "%s could not be removed: %d", sandbox, r);
+}
+
+static void tell_ttl(struct story *s)
+{
+	char id[WORLD_ID], sandbox[256];
+	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO | MUST_BE) };
+	once(s, request, 300);
+	if (await(s, "exists", request.label, id) && !await(s, "destroyed", request.label, id))
+		wrong(s, "%s did not expire", id);
+	obtain(s, &request, sandbox);
+}
+
+static void tell_refused(struct story *s)
+{
+	char answer[256];
+	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO) };
+	for (int i = 0; i < 4; i++) {
+		request.deadline_ms = 1500 * slow;
+		/* killed before the refusal was on disk, it is told already and not asked about again (K7, K25) */
+		if (ask(s, &request, answer) == 0 && !__atomic_load_n(s->deaths, __ATOMIC_ACQUIRE))
+			wrong(s, "%s was handed out although a plugin refused it", answer);
+		world_sleep(50);
+	}
+}
+
+static void tell_unread(struct story *s)
+{
+	char sandbox[256], container[256];
+	obtain_sandbox(s, MUST_BE, sandbox);
+	if (s->error[0])
+		return;
+	struct world_request request = container_request(s, sandbox, MUST_BE);
+	request.deadline_ms = 2000 * slow;
+	request.unread = true;
+	world_create(&s->world, &request, container, sizeof(container));
+	pause_some(s);
+	request.unread = false;
+	obtain(s, &request, container);
+}
+
+/* the plugin takes so long that the caller's time is over when it agrees */
+static void tell_left(struct story *s)
+{
+	char sandbox[256], container[256];
+	obtain_sandbox(s, MUST_BE, sandbox);
+	if (s->error[0])
+		return;
+	struct world_request request = container_request(s, sandbox, MUST_BE);
+	once(s, request, s->create_ms + 250 + s->plugin_ms / 2);
+	world_sleep(s->plugin_ms); /* not before it has agreed: a repetition would be handed the container at once */
+	obtain(s, &request, container);
+}
+
+static void tell_remove(struct story *s)
+{
+	char sandbox[256], answer[256];
+	int r = -1;
+	obtain_sandbox(s, MAY_GO, sandbox);
+	for (int i = 0; i < 400 && !s->error[0] && r != 0 && r != 5; i++, world_sleep(20))
+		r = world_send(&s->world, "REMOVE", sandbox, 2000, "-", NULL, 0, answer, sizeof(answer));
+	if (r != 0 && r != 5)
+		wrong(s, "%s could not be removed: %d", sandbox, r);
+}
+
+/* K22: somebody went around us and runs a container in a sandbox that nobody was given */
+static void tell_in_use(struct story *s)
+{
+	char id[WORLD_ID], sandbox[256];
+	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO | ADOPTED) };
+	once(s, request, 60);
+	bool made = await(s, "exists", request.label, id);
+	if (made)
+		world_plant(&s->world, "ct-900", s->pod, id, "stranger", CK_CONDITION_RUNNING);
+	request.attempt = 1;
+	request.label = want(s, "s", 1, 1, MUST_BE);
+	obtain(s, &request, sandbox);
+	if (made && (!world_exists(&s->world, id) || !world_exists(&s->world, "ct-900")))
+		wrong(s, "%s was destroyed while it was in use", id);
+}
+
+/* K27: it was there before this cache was */
+static void tell_import(struct story *s)
+{
+	char answer[256] = "";
+	int r = -1;
+	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, 0) };
+	request.deadline_ms = 1000 * slow;
+	for (int i = 0; i < 100 && r != 6; i++, world_sleep(20))
+		r = world_create(&s->world, &request, answer, sizeof(answer));
+	if (r != 6)
+		wrong(s, "a create for what exists already was answered with %d %s", r, answer);
+	if (!world_exists(&s->world, "sb-900"))
+		wrong(s, "what was never ours was destroyed");
+}
+
+/* ---- the transitions, and what leads to each ---------------------------------------------------------------------------- */
+
+enum { PLUGIN = 1, REFUSE = 2, SHORT_TTL = 4, PLANT = 8, ALONE = REFUSE | SHORT_TTL };
+
+static const struct transition {
+	const char *move; /* NULL: at any time */
+	void (*tell)(struct story *story);
+	unsigned how;
+	const char *tale;
+} transitions[] = {
+	{ ">CREATING", tell_late, 0, "late" },
+	{ "CREATING>COMMITTING", tell_in_time, 0, "in time" },
+	{ "COMMITTING>COMMITTED", tell_in_time, PLUGIN, "in time" },
+	{ "CREATING>KEPT", tell_late, 0, "late" },
+	{ "KEPT>COMMITTING", tell_late, PLUGIN, "late" },
+	{ "KEPT>EVICTING", tell_change, 0, "the request changes" },
+	{ "KEPT>EVICTING", tell_ttl, SHORT_TTL, "nobody repeats it" },
+	{ "KEPT>EVICTING", tell_stop, 0, "the sandbox is stopped" },
+	{ "CREATING>EVICTING", tell_bump, 0, "the next attempt comes" },
+	{ "EVICTING>GONE", tell_change, PLUGIN, "the request changes" },
+	{ "CREATING>GONE", tell_fail, 0, "the creation fails" },
+	{ "COMMITTING>EVICTING", tell_refused, PLUGIN | REFUSE, "a plugin refuses" },
+	{ "COMMITTING>KEPT", tell_left, PLUGIN, "the caller goes meanwhile" },
+	{ "COMMITTED>KEPT", tell_unread, 0, "the answer is lost" },
+	{ "COMMITTED>GONE", tell_remove, 0, "removed" },
+	{ "EVICTING>COMMITTED", tell_in_use, 0, "found in use" },
+	{ ">COMMITTED", tell_import, PLANT, "imported" },
+	{ NULL, tell_late, PLUGIN, "late" },
+	{ NULL, tell_change, 0, "the request changes" },
+	{ NULL, tell_stop, 0, "the sandbox is stopped" },
+};
+
+#define TRANSITIONS (sizeof(transitions) / sizeof(*transitions))
+#define CASES       (2 * TRANSITIONS) /* before and after each */
+
+static struct tally { /* shared by all processes */
+	unsigned rounds[CASES], died[CASES], failed[CASES];
+} *tally;
+
+/* ---- what must hold ----------------------------------------------------------------------------------------------------- */
+
+struct made { /* one creation */
+	char id[WORLD_ID], label[128];
+	size_t begun, existed, destroyed; /* line in the log + 1; 0: never */
+};
+
+static size_t read_made(struct world *world, struct made *made, size_t room)
+{
+	size_t n, m = 0;
+	struct world_event *e = world_events(world, "creations", &n);
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(e[i].what, "begin") && m < room) {
+			made[m] = (struct made){ .begun = i + 1 };
+			memcpy(made[m].id, e[i].id, WORLD_ID);
+			snprintf(made[m++].label, sizeof(made->label), "%s", e[i].label);
+		}
+		for (size_t k = 0; k < m; k++) {
+			if (strcmp(made[k].id, e[i].id))
+				continue;
+			if (!strcmp(e[i].what, "exists"))
+				made[k].existed = i + 1;
+			if (!strcmp(e[i].what, "destroyed"))
+				made[k].destroyed = i + 1;
+		}
+	}
+	for (size_t k = 0; k < m; k++) /* killed between the two: what was destroyed, or is there, existed */
+		if (!made[k].existed && (made[k].destroyed || world_exists(world, made[k].id)))
+			made[k].existed = made[k].destroyed ? made[k].destroyed : n + 1;
+	free(e);
+	return m;
+}
+
+static bool same_key(const char *a, const char *b) /* labels without their version */
+{
+	const char *end = strrchr(a, '.');
+	return end && !strncmp(a, b, (size_t)(end - a) + 1);
+}
+
+static void check_creations(struct story *s, const struct made *made, size_t n)
+{
+	for (size_t w = 0; w < s->wants_n; w++) {
+		const struct want *want = &s->wants[w];
+		unsigned exists = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (strcmp(made[i].label, want->label))
+				continue;
+			exists += made[i].existed && !made[i].destroyed;
+			if (made[i].destroyed && !(want->flags & MAY_GO))
+				wrong(s, "%s (%s) was destroyed for no reason", made[i].id, made[i].label);
+			for (size_t k = 0; k < n; k++)
+				if (k != i && made[i].existed && made[k].begun > made[i].begun &&
+				    same_key(made[i].label, made[k].label) &&
+				    (!made[i].destroyed || made[i].destroyed > made[k].begun))
+					wrong(s, "%s (%s) was made although %s (%s) was there or being made", made[k].id,
+					      made[k].label, made[i].id, made[i].label);
+		}
+		if (want->flags & MUST_BE && exists != 1)
+			wrong(s, "of %s there are %u", want->label, exists);
+	}
+}
+
+static bool contains(const struct world_list *list, const char *id)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (!strcmp(list->v[i].id, id))
+			return true;
+	return false;
+}
+
+static void check_unique(struct story *s, const struct world_list *visible)
+{
+	for (size_t i = 0; i < visible->n; i++)
+		for (size_t k = 0; k < i; k++) {
+			const struct world_object *a = &visible->v[i], *b = &visible->v[k];
+			if (a->sandbox == b->sandbox && a->attempt == b->attempt && !strcmp(a->uid, b->uid) &&
+			    !strcmp(a->container, b->container))
+				wrong(s, "%s and %s of one key are both visible", a->id, b->id);
+		}
+}
+
+static void check_left(struct story *stories, size_t n, const struct world_list *visible, const struct world_list *all,
+		       const struct made *made, size_t made_n)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		bool good = strstr(all->v[i].id, "-900");
+		for (size_t k = 0; k < n; k++) {
+			for (size_t h = 0; h < stories[k].handed_n && h < WANTS_MAX; h++)
+				good = good || !strcmp(stories[k].handed[h], all->v[i].id);
+			for (size_t m = 0; m < made_n; m++)
+				for (size_t w = 0; w < stories[k].wants_n; w++)
+					good = good ||
+					       (stories[k].wants[w].flags & ADOPTED && !strcmp(made[m].id, all->v[i].id) &&
+						!strcmp(made[m].label, stories[k].wants[w].label));
+		}
+		if (!good)
+			wrong(stories, "%s leaked: it exists and was handed to nobody", all->v[i].id);
+		if (!contains(visible, all->v[i].id))
+			wrong(stories, "%s leaked: it exists and stays hidden", all->v[i].id);
+	}
+}
+
+static void check_told(struct story *s, const struct made *made, size_t made_n)
+{
+	size_t n;
+	struct world_event *e = world_events(&s->world, "told", &n);
+	for (size_t m = 0; m < made_n; m++) {
+		unsigned run = 0, stop = 0, removed = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (strcmp(e[i].id, made[m].id))
+				continue;
+			run += !strcmp(e[i].what, "run");
+			stop += !strcmp(e[i].what, "stop");
+			removed += !strcmp(e[i].what, "remove");
+		}
+		if (run > 1)
+			wrong(s, "plugins were told of %s %u times", made[m].id, run);
+		/* not the other way round: who was told is written before the first byte, so a debt may be unfounded */
+		if (run && made[m].destroyed && (!stop || !removed))
+			wrong(s, "plugins were told of %s, not of its end", made[m].id);
+	}
+	free(e);
+}
+
+/* ---- a round ------------------------------------------------------------------------------------------------------------ */
+
+static void *story_main(void *userdata)
+{
+	struct story *s = userdata;
+	s->tell(s);
+	__atomic_store_n(&s->over, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+struct round {
+	struct world world;
+	struct story stories[STORIES_MAX];
+	size_t n;
+	unsigned number, test, deaths;
+	const char *args[24];
+	char numbers[4][16];
+};
+
+static void round_arguments(struct round *round)
+{
+	const struct transition *t = &transitions[round->test / 2];
+	unsigned create_ms = (120 + world_random(&round->world, 230)) * (slow > 1 ? 2 : 1);
+	unsigned plugin_ms = t->tell == tell_left ? 160 * slow : world_random(&round->world, 60);
+	size_t n = 0;
+	snprintf(round->numbers[0], 16, "%u", create_ms);
+	snprintf(round->numbers[1], 16, "%u", plugin_ms);
+	snprintf(round->numbers[2], 16, "%u", 3000 * slow);
+	snprintf(round->numbers[3], 16, "%u", 1500 * slow);
+	const char *args[] = {
+		"--create-ms", round->numbers[0], "--create-deadline-ms", round->numbers[2],
+		"--lost-grace-ms", round->numbers[3], "--fail", "the image is broken",
+	};
+	for (; n < sizeof(args) / sizeof(*args); n++)
+		round->args[n] = args[n];
+	if (world_random(&round->world, 10) < 7)
+		round->args[n++] = "--shim";
+	if (t->how & PLUGIN) {
+		round->args[n++] = "--plugin-ms";
+		round->args[n++] = round->numbers[1];
+	}
+	if (t->how & REFUSE) {
+		round->args[n++] = "--refuse";
+		round->args[n++] = "not with me";
+	}
+	if (t->how & SHORT_TTL) {
+		round->args[n++] = "--ttl-ms";
+		round->args[n++] = "400";
+	}
+	round->n = t->how & ALONE ? 1 : STORIES_MAX;
+	for (size_t i = 0; i < round->n; i++) {
+		struct story *s = &round->stories[i];
+		s->world = round->world;
+		s->world.random += 7919 * (i + 1);
+		snprintf(s->pod, sizeof(s->pod), "p%zu", i);
+		s->tell = i ? tell_late : t->tell;
+		s->create_ms = create_ms;
+		s->plugin_ms = plugin_ms;
+		s->patience_ms = 20000 * slow;
+		s->deaths = &round->deaths;
+		s->patient = round->number < CASES;
+	}
+}
+
+static const char *round_crash(struct round *round, char text[96])
+{
+	const struct transition *t = &transitions[round->test / 2];
+	if (!t->move)
+		return NULL;
+	/* the first of them in the first lap; then also the second, which may be the other story's, or not be reached */
+	unsigned nth = round->number >= CASES && world_random(&round->world, 4) == 0 ? 2 : 1;
+	snprintf(text, 96, "%s:%s:%u", round->test % 2 ? "after" : "before", t->move, nth);
+	return text;
+}
+
+static void start_again(struct round *round)
+{
+	char crash[96];
+	const struct transition *t = &transitions[world_random(&round->world, TRANSITIONS)];
+	snprintf(crash, sizeof(crash), "%s:%s:1", world_random(&round->world, 2) ? "after" : "before",
+		 t->move ? t->move : "KEPT>COMMITTING");
+	if (!world_start(&round->world, world_random(&round->world, 3) ? NULL : crash, round->args))
+		wrong(round->stories, "the runtime does not start again");
+}
+
+/* while the stories run: what died is started again, and lists must be sound at every moment */
+static void round_attend(struct round *round)
+{
+	struct tally *t = tally;
+	struct world_list visible;
+	int status;
+	bool over = false, random_kill = !transitions[round->test / 2].move;
+	unsigned long long kill_at = world_now() + world_random(&round->world, round->number < CASES ? 400 : 1500);
+	while (!over) {
+		if (random_kill && world_now() >= kill_at) {
+			random_kill = false;
+			kill(round->world.pid, SIGKILL);
+		}
+		if (world_died(&round->world, &status)) {
+			if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+				wrong(round->stories, "the runtime ended by itself, with status 0x%x", (unsigned)status);
+			__atomic_add_fetch(&t->died[round->test], 1, __ATOMIC_RELAXED);
+			__atomic_add_fetch(&round->deaths, 1, __ATOMIC_RELEASE); /* before anybody can call the next life */
+			start_again(round);
+		}
+		if (world_list(&round->world, "LIST", &visible))
+			check_unique(round->stories, &visible);
+		world_sleep(25);
+		over = true;
+		for (size_t i = 0; i < round->n; i++)
+			over = over && __atomic_load_n(&round->stories[i].over, __ATOMIC_ACQUIRE);
+	}
+}
+
+/* nobody asks any more: what is kept expires soon, what is lost is given up, and the rest must be the kubelet's */
+static void round_end(struct round *round)
+{
+	bool plugin = transitions[round->test / 2].how & PLUGIN;
+	const char *const args[] = {
+		"--ttl-ms", "100", "--create-deadline-ms", "100", "--lost-grace-ms", "100",
+		plugin ? "--plugin-ms" : NULL, "0", NULL,
+	};
+	struct world_list visible = { .n = 0 }, all = { .n = 0 };
+	struct made made[128];
+	unsigned long long end;
+	bool same = false;
+	world_sleep(round->stories[0].create_ms + 200 * slow); /* creations that survived their runtime */
+	world_kill(&round->world);
+	world_start(&round->world, NULL, args);
+	end = world_now() + 8000 * slow;
+	while (!same && world_now() < end) {
+		world_sleep(100);
+		same = world_list(&round->world, "LIST-ALL", &all) && world_list(&round->world, "LIST", &visible) &&
+		       all.n == visible.n;
+	}
+	size_t n = read_made(&round->world, made, 128);
+	check_unique(round->stories, &visible);
+	check_left(round->stories, round->n, &visible, &all, made, n);
+	check_told(round->stories, made, n);
+	for (size_t i = 0; i < round->n; i++)
+		check_creations(&round->stories[i], made, n);
+	int status = world_stop(&round->world);
+	if (status)
+		wrong(round->stories, "the runtime ended with status 0x%x", (unsigned)status);
+}
+
+static void round_run(unsigned number, uint64_t seed, bool keep)
+{
+	struct round *round = calloc(1, sizeof(*round));
+	char crash[96];
+	const char *error = NULL;
+	round->number = number;
+	round->test = number % CASES;
+	if (!world_make(&round->world, (number / CASES) % 2 ? "armed-loop" : "armed-blocking", seed + number))
+		exit(99);
+	round_arguments(round);
+	if (transitions[round->test / 2].how & PLANT)
+		world_plant(&round->world, "sb-900", "p0", "", "", CK_CONDITION_READY);
+	const char *armed = round_crash(round, crash);
+	if (!world_start(&round->world, armed, round->args))
+		wrong(round->stories, "the runtime does not start");
+	for (size_t i = 0; i < round->n; i++)
+		pthread_create(&round->stories[i].thread, NULL, story_main, &round->stories[i]);
+	round_attend(round);
+	for (size_t i = 0; i < round->n; i++)
+		pthread_join(round->stories[i].thread, NULL);
+	round_end(round);
+	for (size_t i = 0; i < round->n; i++)
+		error = error ? error : round->stories[i].error[0] ? round->stories[i].error : NULL;
+	__atomic_add_fetch(&tally->rounds[round->test], 1, __ATOMIC_RELAXED);
+	if (error) {
+		__atomic_add_fetch(&tally->failed[round->test], 1, __ATOMIC_RELAXED);
+		printf("# CK_CRASH_ROUND=%u CK_CRASH_SEED=%llu, %s, killed %s: %s\n", number, (unsigned long long)seed,
+		       round->world.program, armed ? armed : "at any time", error);
+		fflush(stdout);
+	}
+	if (keep) {
+		world_kill(&round->world);
+		printf("# %s\n", round->world.dir);
+	} else {
+		world_remove(&round->world);
+	}
+	free(round);
+}
+
+int main(void)
+{
+	uint64_t seed = world_env("CK_CRASH_SEED", 1);
+	unsigned rounds = (unsigned)world_env("CK_CRASH_ROUNDS", ROUNDS * world_env("CK_TEST_SCALE", 100) / 100);
+	unsigned jobs = (unsigned)world_env("CK_CRASH_JOBS", 24), failed = 0;
+	signal(SIGPIPE, SIG_IGN);
+	slow = world_env("CK_TEST_SLOW", 1) > 1 ? 3 : 1;
+	if (slow > 1)
+		jobs = (jobs + 3) / 4;
+	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (tally == MAP_FAILED)
+		return 99;
+	if (getenv("CK_CRASH_ROUND")) {
+		round_run((unsigned)world_env("CK_CRASH_ROUND", 0), seed, true);
+		rounds = 0;
+	}
+	if (rounds && rounds < CASES)
+		rounds = CASES; /* each transition at least once */
+	for (unsigned job = 0; job < jobs && rounds; job++) {
+		if (fork())
+			continue;
+		for (unsigned number = job; number < rounds; number += jobs) {
+			/* in the first lap each point has to be reached, and a busy machine can be in the way of it */
+			for (unsigned i = 0; i < 4 && (i == 0 || (number < CASES && !tally->died[number % CASES])); i++)
+				round_run(number, seed + 1000000 * i, false);
+		}
+		exit(0);
+	}
+	for (int status; wait(&status) > 0;)
+		failed += status != 0;
+	if (failed)
+		printf("not ok - %u of the test's own processes failed\n", failed);
+	for (unsigned test = 0; test < CASES; test++) {
+		const struct transition *t = &transitions[test / 2];
+		if (!tally->rounds[test])
+			continue;
+		bool good = !tally->failed[test] && tally->died[test];
+		failed += !good;
+		printf("%s - K29 killed %s %s, %s: %u rounds, %u deaths%s\n", good ? "ok" : "not ok",
+		       test % 2 ? "after" : "before", t->move ? t->move : "or later", t->tale, tally->rounds[test],
+		       tally->died[test],
+		       tally->died[test] ? "" : ", the point was never reached");
+	}
+	return failed > 0;
+}
