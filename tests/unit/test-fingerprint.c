@@ -639,6 +639,43 @@ static void nothing_else_of_the_termination_log_is_left_out(void **state)
 	expect_termination("/log", "/log", "/c/0123abcd", "/c/log", false);
 }
 
+static void last_termination_path_counts_wherever_it_stands(void **state)
+{
+	struct pb mount_a = { .len = 0 }, mount_b = { .len = 0 }, log = { .len = 0 }, other = { .len = 0 }, newer = { .len = 0 };
+	struct pb entry = { .len = 0 };
+
+	(void)state;
+	pb_mount(&mount_a, "/log", "/c/0123abcd");
+	pb_mount(&mount_b, "/log", "/c/fedc9876");
+	pb_pair(&log, 10, TERMINATION, "/log");
+	pb_pair(&other, 10, TERMINATION, "/other");
+	pb_text(&entry, 1, TERMINATION); /* an entry with a field that we do not know */
+	pb_text(&entry, 2, "/log");
+	pb_number(&entry, 3, 1);
+	pb_message(&newer, 10, &entry);
+	const struct {
+		const struct pb *before, *behind;
+		enum ck_relation relation;
+	} cases[] = {
+		{ &log, NULL, CK_RELATION_SAME },        { &other, &log, CK_RELATION_SAME },
+		{ &log, &other, CK_RELATION_DIFFERENT }, { &log, &newer, CK_RELATION_DIFFERENT },
+		{ &newer, &log, CK_RELATION_SAME },
+	};
+	for (size_t i = 0; i < CK_COUNT(cases); i++) {
+		struct pb a, b;
+		build_container(&a, cases[i].before, NULL);
+		b = a;
+		pb_message(&a, 2, &mount_a); /* config in pieces */
+		pb_message(&b, 2, &mount_b);
+		if (cases[i].behind) {
+			pb_message(&a, 2, cases[i].behind);
+			pb_message(&b, 2, cases[i].behind);
+		}
+		expect(CK_CONTAINER, &a, &b, &normalized, cases[i].relation,
+		       cases[i].relation == CK_RELATION_SAME ? "" : "config.mounts[/log]");
+	}
+}
+
 static void termination_log_of_another_mode_or_absent_differs(void **state)
 {
 	struct pb a = { .len = 0 }, b = { .len = 0 }, mount = { .len = 0 };
@@ -1297,6 +1334,7 @@ int main(void)
 		cmocka_unit_test(order_of_fields_does_not_count),
 		cmocka_unit_test(random_name_of_the_termination_log_does_not_count),
 		cmocka_unit_test(nothing_else_of_the_termination_log_is_left_out),
+		cmocka_unit_test(last_termination_path_counts_wherever_it_stands),
 		cmocka_unit_test(termination_log_of_another_mode_or_absent_differs),
 		cmocka_unit_test(config_seen_does_not_count),
 		cmocka_unit_test(annotations_of_network_plugins_do_not_count),

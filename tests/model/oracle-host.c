@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must come of the events of host, hooks and clock: the other lines of the table. */
+#include <string.h>
+
+#include "src/base/error.h"
+#include "tests/model/oracle-int.h"
+
+/* ---- lists and questions ---------------------------------------------------------------------------------------------- */
+
+/* K5: it runs. Whoever started it while it was hidden is not foreseen; the rules then leave its hand-back open. */
+static void running(struct shadow *s)
+{
+	s->running_seen = true;
+	s->found_used = s->found_used || s->state == CK_STATE_KEPT;
+	s->running_hidden = s->running_hidden || s->state == CK_STATE_COMMITTING;
+}
+
+/* what must come of it when an object is seen dead */
+static void seen_dead(struct world *w, struct shadow *s, const char *how)
+{
+	struct ck_entry *e = entry_of(w, s);
+	enum column col = column_of(s);
+	unsigned long row = row_of(w, s);
+
+	switch (col) {
+	case COL_CREATING:
+		MUST(w, unchanged(s, e), "the table: entry %lu is being made, %s dead, and changed", row, how);
+		break;
+	case COL_LOST:
+		MUST(w, e && e->row.state == CK_STATE_EVICTING, "K8: entry %lu is lost, %s dead, and not evicted", row, how);
+		break;
+	case COL_KEPT:
+		MUST(w, e && (e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT)),
+		     "K6: entry %lu is kept, %s dead, and not evicted", row, how);
+		break;
+	case COL_COMMITTING:
+		MUST(w, e && (unchanged(s, e) || e->row.state == CK_STATE_EVICTING),
+		     "the table: entry %lu was %s dead during its hooks", row, how);
+		break;
+	case COL_COMMITTED:
+		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED, "K5: entry %lu was %s dead and has not ended", row,
+		     how);
+		break;
+	case COL_EVICTING:
+		MUST(w, unchanged(s, e), "the table: entry %lu was EVICTING, %s dead, and changed", row, how);
+		break;
+	default:
+		return;
+	}
+	s->dead_seen = true;
+	cell(w, CELL_DEAD, col);
+}
+
+static void seen_absent(struct world *w, struct shadow *s, const struct job *job)
+{
+	struct ck_entry *e = entry_of(w, s);
+	enum column col = column_of(s);
+	unsigned long row = row_of(w, s);
+	bool gone = !e || e->row.state == CK_STATE_GONE;
+
+	switch (col) {
+	case COL_CREATING:
+		MUST(w, unchanged(s, e), "the table: entry %lu is being made, not listed, and changed", row);
+		break;
+	case COL_LOST:
+		if (!s->absent_since)
+			s->absent_since = job->begun_at;
+		MUST(w, gone || unchanged(s, e), "K8: entry %lu is lost, not listed, and is %s", row,
+		     e ? ck_state_name(e->row.state) : "");
+		break;
+	case COL_KEPT:
+		MUST(w, gone || e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT),
+		     "the table: entry %lu is kept, not listed, and stays", row);
+		break;
+	case COL_COMMITTING:
+		MUST(w, e && (unchanged(s, e) || e->row.state == CK_STATE_EVICTING),
+		     "the table: entry %lu was not listed during its hooks", row);
+		s->dead_seen = true;
+		break;
+	case COL_COMMITTED:
+		MUST(w, gone, "the table: entry %lu is committed, not listed, and not forgotten", row);
+		FOR_SHADOWS(c, w)
+			c->shortened = c->shortened || in_sandbox(w, c, s->id); /* K18: a new reason */
+		break;
+	case COL_EVICTING:
+		if (!s->id[0] || !s->tried_event || job->begun_event < s->tried_event || w->in_round > 1)
+			return; /* K17: begun before the attempt */
+		MUST(w, gone || e->row.phase == CK_PHASE_REMOVE,
+		     "K17: entry %lu is not listed after its destroy, and that is not enough", row);
+		break;
+	default:
+		return;
+	}
+	cell(w, CELL_ABSENT, col);
+}
+
+/* K24: a list that was begun before the last move of an entry says nothing of it */
+static void stale(struct world *w, struct shadow *s)
+{
+	struct ck_entry *e = entry_of(w, s);
+	unsigned long row = row_of(w, s);
+
+	MUST(w, e && (e->row.state != CK_STATE_GONE || s->state == CK_STATE_GONE), "K24: entry %lu was ended by a stale list",
+	     row);
+	if (e && s->state != e->row.state)
+		MUST(w, e->row.reason != CK_REASON_ABSENT && e->row.reason != CK_REASON_DEAD,
+		     "K24: entry %lu was evicted by a stale list", row);
+	if (e && s->state == CK_STATE_EVICTING)
+		MUST(w, e->row.phase == s->phase, "K24: entry %lu went on by a stale list", row);
+}
+
+/* What the list says of an entry: -1 it is not in it; UNKNOWN: let the machine judge. */
+static int listed_as(struct world *w, const struct shadow *s, const struct job *job)
+{
+	int condition = -1;
+	unsigned candidates = 0;
+
+	for (unsigned i = 0; i < job->n; i++) {
+		const struct object *o = &w->objects[job->object[i]];
+		if (s->id[0] && !strcmp(o->id, s->id))
+			return job->condition[i];
+		if (s->id[0] || o->key != s->key || shadow_of_object(w, o))
+			continue;
+		candidates++;
+		condition =
+			o->row == row_of(w, s) ? job->condition[i] : CK_CONDITION_UNKNOWN; /* somebody else's, of the same key */
+	}
+	return candidates > 1 ? CK_CONDITION_UNKNOWN : condition;
+}
+
+static void listed_one(struct world *w, struct shadow *s, const struct job *job)
+{
+	int condition = listed_as(w, s, job);
+	struct ck_entry *e = entry_of(w, s);
+
+	if (s->moved_event > job->begun_event) {
+		stale(w, s);
+		return;
+	}
+	if (condition < 0) {
+		seen_absent(w, s, job);
+	} else if (condition == CK_CONDITION_DEAD) {
+		seen_dead(w, s, "listed as");
+	} else if (condition == CK_CONDITION_RUNNING) {
+		running(s);
+	}
+	if (condition < 0 || s->state != CK_STATE_CREATING || !(s->flags & CK_ENTRY_LOST))
+		return;
+	bool gone = !e || e->row.state == CK_STATE_GONE;
+	if (condition == CK_CONDITION_UNKNOWN &&
+	    (gone || unchanged(s, e))) { /* something that was evicted, or released, before */
+		if (!s->absent_since)
+			s->absent_since = job->begun_at;
+		return;
+	}
+	s->absent_since = 0;
+	if (condition == CK_CONDITION_READY) {
+		MUST(w, e && e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_GONE,
+		     "K8: entry %lu is lost, found alive, and still %s", row_of(w, s), e ? ck_state_name(e->row.state) : "gone");
+		cell(w, CELL_FINISH, COL_LOST);
+	}
+}
+
+/* K16: what becomes of a stopped sandbox's containers */
+static void containers_stopped(struct world *w, const char *id, enum cell_row which)
+{
+	FOR_SHADOWS(s, w) {
+		struct ck_entry *e = entry_of(w, s);
+		enum column col = column_of(s);
+		unsigned long row = row_of(w, s);
+		bool gone = !e || e->row.state == CK_STATE_GONE;
+
+		if (!in_sandbox(w, s, id) || col == COL_NONE)
+			continue;
+		s->shortened = true; /* K18: a new reason */
+		if (col == COL_COMMITTED && which == CELL_STOPPED)
+			MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
+			     "K16: the sandbox of entry %lu is stopped, and it has not ended", row);
+		else if (col == COL_COMMITTED)
+			MUST(w, gone, "K16: the sandbox of entry %lu is removed, and it is not forgotten", row);
+		else if (col == COL_EVICTING)
+			MUST(w, gone || unchanged(s, e), "K16: the sandbox of entry %lu is gone, and it is %s", row,
+			     e ? ck_state_name(e->row.state) : "");
+		else
+			MUST(w, given_up(s, e), "K16: the sandbox of entry %lu (%s) is gone, and it is not given up", row,
+			     ck_state_name(s->state));
+		cell(w, which, col);
+	}
+}
+
+void oracle_inspected(struct world *w, const struct job *job, enum ck_condition condition)
+{
+	uint64_t row = job->row;
+	struct shadow *s = &w->shadows[row];
+	struct ck_entry *e = ck_machine_entry(w->m, row);
+
+	if (condition == CK_CONDITION_RUNNING)
+		running(s);
+	if (!s->alive)
+		return;
+	if (s->state == CK_STATE_EVICTING) {
+		if (job->again && e && e->row.state == CK_STATE_COMMITTED)
+			s->found_used = true;
+		if (condition == CK_CONDITION_UNKNOWN || job->again || (s->phase != CK_PHASE_CHECK && s->phase != CK_PHASE_DESTROY))
+			return;
+		s->checks++;
+		s->found_used = condition == CK_CONDITION_RUNNING;
+		if (s->found_used) /* or, where this was too late, it asks again */
+			MUST(w, e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
+			     "K22: entry %lu runs, and is evicted", (unsigned long)row);
+	} else if (s->state == CK_STATE_KEPT) {
+		if (condition == CK_CONDITION_UNKNOWN) {
+			MUST(w, unchanged(s, e) || (s->flags & CK_ENTRY_ABANDONED && e),
+			     "K6: nothing is known of entry %lu, and it is %s", (unsigned long)row,
+			     e ? ck_state_name(e->row.state) : "gone");
+		} else if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT) {
+			MUST(w,
+			     job->again || w->now >= job->begun_at + CK_DESTROY_TIMEOUT /* too late */ ||
+				     (e && e->row.state == CK_STATE_EVICTING),
+			     "K6: entry %lu is dead and kept", (unsigned long)row);
+		} else if (condition == CK_CONDITION_READY && w->plugin_absent && w->config.rules.hooks && unchanged(s, e) &&
+			   !(e->row.flags & (CK_ENTRY_ABANDONED | CK_ENTRY_TOLD))) {
+			FOR_CALLERS(c, w)
+				if (c->turn.state == CK_TURN_DECIDED && c->turn.outcome == -CK_EUNAVAILABLE &&
+				    c->heard == CK_WAIT && c->turn.row == row && strstr(c->turn.err.text, "10-required"))
+					cell(w, CELL_PLUGIN, COL_KEPT);
+		}
+	}
+}
+
+/* How the creation of an entry ended that is EVICTING without an id, the host's list must tell (FIND): it is there, it never
+ * came to be, or (in oracle_listed_entry(), a failed list) nobody knows yet. */
+static void listed_late(struct world *w, struct shadow *s, const struct job *job)
+{
+	struct ck_entry *e = entry_of(w, s);
+	unsigned long row = row_of(w, s);
+	int condition = listed_as(w, s, job);
+
+	if (condition < 0) {
+		MUST(w, !e || e->row.state == CK_STATE_GONE || (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e)),
+		     "the table: entry %lu is EVICTING, was never made, and is not gone", row);
+		if (!e || e->row.state == CK_STATE_GONE)
+			cell(w, CELL_FAIL, COL_EVICTING);
+	} else if (condition != CK_CONDITION_UNKNOWN) {
+		if (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e) && !e->row.made)
+			return; /* its time is up, and it will be asked again */
+		MUST(w, unchanged(s, e) && e->row.made, "the table: entry %lu is EVICTING, its id came late and was not stored",
+		     row);
+		cell(w, CELL_FINISH, COL_EVICTING);
+	}
+}
+
+void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
+{
+	struct shadow *s = &w->shadows[job->row];
+	struct ck_entry *e = ck_machine_entry(w->m, job->row);
+
+	if (!ok) {
+		all_unchanged(w, "K24", false); /* an eviction that failed makes room for another */
+		if (s->alive && s->state == CK_STATE_EVICTING && s->phase == CK_PHASE_FIND)
+			cell(w, CELL_LOSE, COL_EVICTING);
+		return;
+	}
+	if (!s->alive || (s->state == CK_STATE_EVICTING && s->moved_event > job->begun_event))
+		return;
+	if (s->state == CK_STATE_EVICTING && (s->phase == CK_PHASE_CHECK || s->phase == CK_PHASE_DESTROY) && s->kind == CK_SANDBOX) {
+		if (job->kind != CK_CONTAINER)
+			return; /* an older question's answer: for its id */
+		s->checks++;
+		s->found_used = false;
+		for (unsigned i = 0; i < job->n; i++) {
+			const struct object *o = &w->objects[job->object[i]];
+			if (!strcmp(w->keys[o->key].key->sandbox_id, s->id))
+				s->found_used =
+					s->found_used || job->condition[i] == CK_CONDITION_RUNNING || !ours_uncommitted(w, o);
+		}
+		if (s->found_used) /* or, where this was too late, it asks again */
+			MUST(w, e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
+			     "K22: sandbox %s is in use, and is evicted", s->id);
+	} else if (s->state == CK_STATE_CREATING) {
+		listed_one(w, s, job);
+	} else if (s->state == CK_STATE_EVICTING && s->phase == CK_PHASE_FIND) {
+		listed_late(w, s, job);
+	}
+}
+
+void oracle_listed(struct world *w, const struct job *job, bool ok)
+{
+	bool was_serving = world_serving(w);
+
+	if (!ok) {
+		all_unchanged(w, "K24", true);
+		return;
+	}
+	w->list_done[job->kind] = true;
+	for (unsigned i = 0; i < job->n && job->kind == CK_SANDBOX; i++)
+		if (job->condition[i] == CK_CONDITION_DEAD)
+			FOR_SHADOWS(s, w)
+				s->shortened =
+					s->shortened || in_sandbox(w, s, w->objects[job->object[i]].id); /* K18: a new reason */
+	if (!was_serving &&
+	    world_serving(w)) { /* whoever waited for this is placed at once, and changes more than the list did */
+		FOR_SHADOWS(s, w) {
+			int condition = s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
+			if (s->flags & CK_ENTRY_LOST && !s->absent_since && condition < 0)
+				s->absent_since = job->begun_at;
+			if (condition == CK_CONDITION_RUNNING)
+				running(s);
+			if (s->moved_event <= job->begun_event && s->state == CK_STATE_COMMITTING &&
+			    (condition < 0 || condition == CK_CONDITION_DEAD))
+				s->dead_seen = true;
+		}
+		return;
+	}
+	FOR_SHADOWS(s, w) {
+		if (s->kind != job->kind || column_of(s) == COL_NONE)
+			continue;
+		listed_one(w, s, job);
+		if (s->kind == CK_SANDBOX && s->id[0] && s->moved_event <= job->begun_event &&
+		    listed_as(w, s, job) == CK_CONDITION_DEAD && column_of(s) == COL_COMMITTED)
+			containers_stopped(w, s->id, CELL_STOPPED);
+	}
+}
+
+void oracle_viewed(struct world *w, const struct job *list)
+{
+	for (unsigned i = 0; i < list->n; i++) {
+		const struct object *o = &w->objects[list->object[i]];
+		if (!object_alive(o) && !ck_machine_object(w->m, o->kind, o->id))
+			continue; /* not destroyed by us: it went by itself, before anybody knew its id */
+		if (o->row && !o->exempt && !w->shadows[o->row].committed && !w->shadows[o->row].released && oracle_shown(w, o))
+			oracle_fail(w, "K21: a list shows %s, which was never committed", o->id);
+	}
+}
+
+/* ---- destroying ------------------------------------------------------------------------------------------------------- */
+
+void oracle_destroyed(struct world *w, uint64_t row, int grpc)
+{
+	struct shadow *s = &w->shadows[row];
+	struct ck_entry *e = ck_machine_entry(w->m, row);
+	bool confirmed = grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND;
+
+	if (!s->alive || s->state != CK_STATE_EVICTING || s->phase != CK_PHASE_DESTROY)
+		return;
+	if (confirmed) {
+		MUST(w, !e || e->row.state == CK_STATE_GONE || e->row.phase == CK_PHASE_REMOVE,
+		     "K17: entry %lu is destroyed and stays", (unsigned long)row);
+		cell(w, CELL_DESTROYED, COL_EVICTING);
+	} else {
+		MUST(w, unchanged(s, e) && e->row.phase == CK_PHASE_DESTROY, "K17: entry %lu was not destroyed and is given up",
+		     (unsigned long)row);
+		/* if it had no answer in time, that was its failure already */
+		MUST(w, !e || e->row.tries == s->fails + 1 || e->row.tries == s->fails,
+		     "K18: entry %lu counts %u failures after %u", (unsigned long)row, e->row.tries, s->fails);
+		cell(w, CELL_NOT_DESTROYED, COL_EVICTING);
+	}
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------------------------------ */
+
+void oracle_hooking(struct world *w, uint64_t row, enum ck_hook_event event)
+{
+	if (event == CK_HOOK_RUN)
+		w->newest = newest_live(w, w->shadows[row].key);
+}
+
+void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool agree)
+{
+	struct shadow *s = &w->shadows[row];
+	struct ck_entry *e = ck_machine_entry(w->m, row);
+	unsigned long id = (unsigned long)row;
+
+	if (!s->alive)
+		return;
+	s->stop_done += event == CK_HOOK_STOP;
+	s->removed_done += event == CK_HOOK_REMOVE;
+	if (event != CK_HOOK_RUN || s->state != CK_STATE_COMMITTING)
+		return;
+	enum ck_state now = e ? e->row.state : CK_STATE_GONE;
+	if (!agree) {
+		MUST(w, now == CK_STATE_EVICTING, "H4: a plugin refused entry %lu, which is %s", id, ck_state_name(now));
+		FOR_CALLERS(c, w)
+			if (c->turn.row == row && undecided(c) && c->turn.joined)
+				oracle_fail(w, "H4: a plugin refused entry %lu, and caller %d still waits for it", id,
+					    (int)(c - w->callers));
+		cell(w, CELL_REFUSE, COL_COMMITTING);
+		return;
+	}
+	struct caller *newest = w->newest >= 0 ? &w->callers[w->newest] : NULL;
+	if (s->flags & CK_ENTRY_ABANDONED || s->dead_seen)
+		MUST(w, now == CK_STATE_EVICTING, "K13: entry %lu was abandoned or died during its hooks, and is %s", id,
+		     ck_state_name(now));
+	else if (s->kind == CK_SANDBOX)
+		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, which is %s", id, ck_state_name(now));
+	else if (!newest)
+		MUST(w, now == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD,
+		     "K7: nobody waits for container entry %lu, and it is %s", id, ck_state_name(now));
+	else if (e && world_compare(w, e, &newest->fp) == CK_RELATION_SAME)
+		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, caller %d waits, and it is %s", id, w->newest,
+		     ck_state_name(now));
+	cell(w, CELL_AGREE, COL_COMMITTING);
+}
+
+/* ---- what passes by --------------------------------------------------------------------------------------------------- */
+
+void oracle_seen(struct world *w, struct object *o, int r)
+{
+	struct shadow *s = shadow_of_object(w, o);
+
+	if (!s) {
+		MUST(w, r == -CK_ENOTFOUND || r == 0, "seen: %s is unknown, answered %d", o->id, r);
+		return;
+	}
+	if (o->condition == CK_CONDITION_RUNNING)
+		running(s);
+	if (o->condition != CK_CONDITION_DEAD)
+		return;
+	if (s->kind == CK_SANDBOX && s->state == CK_STATE_COMMITTED)
+		containers_stopped(w, o->id, CELL_STOPPED);
+	seen_dead(w, s, "seen");
+}
+
+void oracle_used(struct world *w, struct object *o)
+{
+	struct shadow *s = shadow_of_object(w, o);
+	if (s && s->state == CK_STATE_COMMITTED)
+		s->used = true;
+}
+
+void oracle_stopping(struct world *w, struct object *o, int r)
+{
+	struct shadow *s = shadow_of_object(w, o);
+	struct ck_entry *e = s ? entry_of(w, s) : NULL;
+
+	MUST(w, r <= 0, "K16: stopping was answered %d", r);
+	if (s && s->state == CK_STATE_COMMITTED)
+		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED, "K16: sandbox %s is stopped and has not ended", o->id);
+	containers_stopped(w, o->id, CELL_STOPPED);
+}
+
+void oracle_forgotten(struct world *w, struct object *o)
+{
+	struct shadow *s = shadow_of_object(w, o);
+	struct ck_entry *e = s ? entry_of(w, s) : NULL;
+
+	if (s)
+		MUST(w, !e || e->row.state == CK_STATE_GONE, "forget: entry %lu is still %s", row_of(w, s),
+		     ck_state_name(e->row.state));
+	if (o->kind == CK_SANDBOX)
+		containers_stopped(w, o->id, CELL_REMOVED);
+}
+
+void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
+{
+	struct shadow *s = &w->shadows[row];
+	struct ck_entry *e = ck_machine_entry(w->m, row);
+	enum column col = column_of(s);
+	unsigned long id = (unsigned long)row;
+
+	(void)r;
+	if (release) {
+		if (col != COL_EVICTING)
+			return; /* not a case of the table: an administrator's mistake, or an eviction */
+		s->released = true;
+		MUST(w, !e || e->row.state == CK_STATE_GONE || e->row.phase == CK_PHASE_REMOVE,
+		     "K17: entry %lu was released and is still %s", id, ck_state_name(e->row.state));
+		cell(w, CELL_RELEASE, col);
+		return;
+	}
+	if (col == COL_COMMITTED)
+		MUST(w, unchanged(s, e), "K17: an administrator evicted entry %lu, which is committed", id);
+	else if (col != COL_EVICTING)
+		MUST(w, given_up(s, e), "K13: an administrator evicted entry %lu, which is %s", id, ck_state_name(s->state));
+	s->shortened = true;
+	if (col != COL_EVICTING)
+		cell(w, CELL_EVICT, col);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------------- */
+
+void oracle_expiring(struct world *w)
+{
+	FOR_CALLERS(c, w) {
+		struct shadow *s = shadow_of_key(w, c->key);
+		bool due = c->turn.state == CK_TURN_WAITING && w->now >= c->margin_at;
+		c->before = due && s && world_serving(w) ? column_of(s) : COL_NONE;
+	}
+}
+
+void oracle_expired(struct world *w)
+{
+	FOR_CALLERS(c, w) {
+		struct shadow *s = shadow_of_key(w, c->key);
+		enum column col = c->before;
+		int label = (int)(c - w->callers), outcome = c->turn.outcome;
+
+		if (col >= COLS)
+			continue;
+		c->before = COL_NONE;
+		MUST(w, c->turn.state != CK_TURN_WAITING, "K3: caller %d waits beyond its margin", label);
+		struct ck_entry *e = s ? entry_of(w, s) : NULL;
+		if (!e || !unchanged(s, e) || (e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED || c->turn.state != CK_TURN_DECIDED)
+			continue; /* more fell due at the same time */
+		if (c->turn.row != row_of(w, s))
+			continue; /* it waits for something else: a name in the runtime, ports */
+		if (col == COL_EVICTING)
+			MUST(w, outcome == -CK_EUNAVAILABLE && strstr(c->turn.err.text, "removing the earlier result"),
+			     "K14: caller %d waits for an eviction, and hears %d, \"%s\"", label, outcome, c->turn.err.text);
+		else if (col != COL_COMMITTED)
+			MUST(w,
+			     outcome == CK_BUSY ||
+				     (outcome == -CK_EUNAVAILABLE && (!c->turn.joined || s->flags & CK_ENTRY_ABANDONED)),
+			     "K3: caller %d is out of time, and hears %d", label, outcome);
+		if (col != COL_COMMITTED)
+			cell(w, CELL_MARGIN, col);
+	}
+	FOR_SHADOWS(s, w) {
+		struct ck_entry *e = entry_of(w, s);
+		if (s->state == CK_STATE_COMMITTING && w->now > s->interest + w->config.rules.ttl) {
+			MUST(w, e && e->row.state != CK_STATE_KEPT, "K15: entry %lu expired during its hooks", row_of(w, s));
+			if (unchanged(s, e))
+				cell(w, CELL_EXPIRE, COL_COMMITTING);
+		}
+	}
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds after each round, whatever happened in it: on disk, hidden, once; and what a round may ask and answer. Restarts. */
+#include <string.h>
+
+#include "tests/model/oracle-int.h"
+
+/* ---- writing (K29, K32) ----------------------------------------------------------------------------------------------- */
+
+void oracle_settling(struct world *w, bool written)
+{
+	if (written)
+		return;
+	for (struct ck_entry *e = ck_machine_dirty(w->m); e; e = e->dirty_next) {
+		struct shadow *s = &w->shadows[e->row.id];
+		if (s->alive)
+			cell(w, CELL_WRITE, column_of(s));
+	}
+}
+
+void oracle_settled(struct world *w, bool written)
+{
+	bool taken_back = false;
+
+	FOR_SHADOWS(s, w) {
+		struct ck_entry *e = entry_of(w, s);
+		const struct stored *stored = &w->db[row_of(w, s)];
+		enum ck_state before = s->state;
+		unsigned long row = row_of(w, s);
+
+		if (!e)
+			continue; /* oracle_observe() judges it */
+		bool commits = before == CK_STATE_COMMITTING || before == CK_STATE_COMMITTED;
+		if (!written && commits && stored->used && stored->row.state != before) {
+			bool ended = s->flags & CK_ENTRY_ENDED && e->row.state == CK_STATE_EVICTING;
+			MUST(w, e->row.state == CK_STATE_KEPT || ended,
+			     "K32: entry %lu is %s in memory, %s on disk, and the write failed", row, ck_state_name(e->row.state),
+			     ck_state_name(stored->row.state));
+			taken_back = true;
+			s->state = e->row.state;
+			s->moved_event = w->event;
+			s->interest = w->now;
+			s->committed = false;
+			w->keys[w->keys[s->key].slot].relabelled = e->row.relabelled;
+			FOR_CALLERS(c, w)
+				if (c->turn.state == CK_TURN_WAITING && c->turn.row == row && c->turn.joined)
+					oracle_fail(w, "K32: the commit of entry %lu is not on disk, and caller %d is not told",
+						    row, (int)(c - w->callers));
+		}
+		MUST(w, e->row.state == s->state, "K32: entry %lu moved from %s to %s when the round was closed", row,
+		     ck_state_name(s->state), ck_state_name(e->row.state));
+	}
+	ck_machine_notes(w->m, &w->notes_seen); /* what an undone commit adds is judged above */
+	oracle_observe(w);
+	w->taken_back = taken_back;
+}
+
+static void check_database(struct world *w)
+{
+	FOR_SHADOWS(s, w) {
+		struct ck_entry *e = entry_of(w, s);
+		const struct stored *stored = &w->db[row_of(w, s)];
+		unsigned long row = row_of(w, s);
+
+		if (!e || (s->state == CK_STATE_GONE && !s->id[0]))
+			continue;
+		MUST(w, stored->used, "K29: entry %lu (%s) is not in the database", row, ck_state_name(s->state));
+		if (!stored->used)
+			return;
+		unsigned differ = (stored->row.flags ^ e->row.flags) & ~(unsigned)CK_ENTRY_VOLATILE;
+		MUST(w,
+		     stored->row.state == e->row.state && !differ && stored->row.phase == e->row.phase &&
+			     !stored->row.made == !e->row.made && stored->row.tries == e->row.tries &&
+			     stored->row.reason == e->row.reason,
+		     "K29: entry %lu (%s) differs from its row in the database (%s): a transition was not written", row,
+		     ck_state_name(e->row.state), ck_state_name(stored->row.state));
+	}
+	for (uint64_t id = 1; id <= w->rows_n; id++)
+		MUST(w, !w->db[id].used || ck_machine_entry(w->m, id), "K29: row %lu is in the database, and no entry has it",
+		     (unsigned long)id);
+}
+
+/* ---- what holds after each round -------------------------------------------------------------------------------------- */
+
+static void check_keys(struct world *w)
+{
+	unsigned char seen[WORLD_KEYS] = { 0 }, visible[WORLD_KEYS] = { 0 };
+
+	FOR_SHADOWS(s, w) {
+		bool ended = s->state == CK_STATE_COMMITTED && s->flags & CK_ENTRY_ENDED;
+		if (s->state == CK_STATE_COMMITTED && !ended && s->origin == CK_ORIGIN_CACHE)
+			MUST(w, !visible[s->key]++, "hidden until committed: two of one key are visible");
+		if (s->state != CK_STATE_GONE && s->state != CK_STATE_EVICTING && !ended && s->origin == CK_ORIGIN_CACHE)
+			MUST(w, !seen[s->key]++, "rules 1: two entries of one key outside EVICTING");
+	}
+}
+
+static void check_objects(struct world *w)
+{
+	for (unsigned i = 0; i < w->objects_n; i++) {
+		const struct object *o = &w->objects[i];
+		if (!object_alive(o) || !o->row || o->exempt || ck_machine_object(w->m, o->kind, o->id))
+			continue;
+		MUST(w, !oracle_shown(w, o), "K17: %s exists, was made for entry %lu, and is neither known nor hidden", o->id,
+		     (unsigned long)o->row);
+	}
+}
+
+static void check_tombstones(struct world *w)
+{
+	for (unsigned i = 0; i < w->tombs_n; i++) {
+		bool wanted = w->now < w->tombs[i].until;
+		for (unsigned v = 0; v < WORLD_VIEWS; v++)
+			wanted = wanted || (w->views[v].open && w->views[v].list.begun_event < w->tombs[i].event);
+		if (!wanted) {
+			w->tombs[i--] = w->tombs[--w->tombs_n];
+			continue;
+		}
+		struct ck_entry *e = ck_machine_object(w->m, w->tombs[i].kind, w->tombs[i].id);
+		MUST(w, e && ck_machine_hidden(e), "K21: %s was evicted %llu ms ago and is not hidden any more", w->tombs[i].id,
+		     (unsigned long long)((w->now + CK_TOMBSTONE - w->tombs[i].until) / MS));
+	}
+}
+
+static void check_destroys(struct world *w)
+{
+	unsigned n = 0;
+	int pods[WORLD_JOBS];
+	uint64_t rows[WORLD_JOBS];
+
+	for (unsigned i = 0; i < w->jobs_n; i++) {
+		const struct job *job = &w->jobs[i];
+		const struct shadow *s = &w->shadows[job->row];
+		if (job->want != CK_WANT_DESTROY || s->state != CK_STATE_EVICTING || s->phase == CK_PHASE_REMOVE || s->released ||
+		    w->now >= job->begun_at + w->config.rules.destroy_timeout)
+			continue;
+		int pod = w->keys[w->shadows[job->row].key].pod;
+		for (unsigned k = 0; k < n; k++)
+			MUST(w, pods[k] != pod || rows[k] == job->row, "K18: two destroys of pod %s at once",
+			     w->keys[pod].key->pod_name);
+		rows[n] = job->row;
+		pods[n++] = pod;
+	}
+	MUST(w, n <= CK_DESTROYS_MAX, "K18: %u destroys at once", n);
+}
+
+static void check_turns(struct world *w)
+{
+	FOR_CALLERS(c, w) {
+		int label = (int)(c - w->callers);
+		if (c->turn.state != CK_TURN_WAITING)
+			continue;
+		MUST(w, c->here, "caller %d has left and its turn still waits", label);
+		if (w->expired_at == w->now && ck_machine_due(w->m) > w->now)
+			MUST(w, w->now < c->margin_at, "K3: caller %d waits beyond its margin", label);
+		if (!live(w, c) || !world_serving(w))
+			continue;
+		struct shadow *s = shadow_of_key(w, c->key);
+		struct ck_entry *e = s ? entry_of(w, s) : NULL;
+		if (e && s->state == CK_STATE_COMMITTED && !(s->flags & CK_ENTRY_ENDED) && !s->running_seen &&
+		    s->origin == CK_ORIGIN_CACHE && world_compare(w, e, &c->fp) == CK_RELATION_SAME)
+			oracle_fail(w, "K1: caller %d waits for what is committed", label);
+		if (e && s->state == CK_STATE_CREATING && e->creator &&
+		    !(s->flags & (CK_ENTRY_RESENT | CK_ENTRY_LOST | CK_ENTRY_ABANDONED))) {
+			const struct caller *creator = (const void *)((const char *)e->creator - offsetof(struct caller, turn));
+			enum ck_relation relation = world_compare(w, e, &c->fp);
+			if (creator->order > c->order && (relation == CK_RELATION_DIFFERENT || relation == CK_RELATION_IMAGE))
+				oracle_fail(w, "K14: caller %d is older than what is being made, differs, and still waits",
+					    label);
+		}
+		if (s)
+			continue;
+		/* nothing of its key is left: what else may it wait for? */
+		bool blocked = false;
+		FOR_SHADOWS(other, w)
+			if (other->state != CK_STATE_GONE &&
+			    (w->keys[other->key].pod == w->keys[c->key].pod || in_sandbox(w, other, "")))
+				blocked = blocked || other->state != CK_STATE_COMMITTED || other->kind != c->req.kind;
+		FOR_CALLERS(other, w)
+			blocked = blocked || (other != c && other->key == c->key && undecided(other));
+		MUST(w, blocked, "K1: nothing is in the way of caller %d, and it waits", label);
+	}
+}
+
+void oracle_round(struct world *w)
+{
+	char why[256] = "";
+
+	if (!ck_machine_check(w->m, why, sizeof(why)))
+		oracle_fail(w, "ck_machine_check: %s", why);
+	check_keys(w);
+	check_objects(w);
+	check_tombstones(w);
+	check_destroys(w);
+	check_turns(w);
+	if (!w->disk_broken)
+		check_database(w);
+	FOR_CALLERS(c, w)
+		if (c->here && undecided(c) && world_serving(w))
+			FOR_SHADOWS(s, w)
+				if (s->key == c->key && s->interest < (w->now < c->margin_at ? w->now : c->margin_at))
+					s->interest = w->now < c->margin_at ? w->now : c->margin_at;
+}
+
+void oracle_feeding(struct world *w)
+{
+	FOR_SHADOWS(s, w)
+		s->waited = somebody_waits(w, s->key);
+}
+
+void oracle_drained(struct world *w)
+{
+	FOR_ENTRIES(e, w)
+		MUST(w, e->row.state == CK_STATE_COMMITTED, "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
+		     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase, ck_reason_name(e->row.reason));
+	for (unsigned i = 0; i < w->objects_n; i++) {
+		const struct object *o = &w->objects[i];
+		if (object_alive(o) && o->row && !o->exempt && !oracle_shown(w, o))
+			oracle_fail(w, "K17: in the end %s exists and is hidden", o->id);
+	}
+	for (unsigned i = 0; i < w->jobs_n; i++)
+		oracle_fail(w, "in the end something is still asked: want %u", w->jobs[i].want);
+}
+
+/* ---- what a round brought --------------------------------------------------------------------------------------------- */
+
+static void check_resend(struct world *w, struct shadow *s)
+{
+	unsigned long row = row_of(w, s);
+
+	MUST(w, s->flags & CK_ENTRY_RESENT, "K1: a second creation of entry %lu", row);
+	MUST(w, !s->resent++, "K8: entry %lu is sent a third time", row);
+	MUST(w, s->absent_since && w->now - s->absent_since >= CK_RESEND_AFTER,
+	     "K8: entry %lu is sent again without %d s of absence", row, (int)(CK_RESEND_AFTER / S));
+}
+
+static void check_ports(struct world *w, const struct caller *c) /* K10 */
+{
+	uint64_t waited = w->now - c->began;
+
+	if (c->req.kind != CK_SANDBOX || w->in_round > 1 || waited >= w->config.rules.supersede_wait || w->now >= c->margin_at)
+		return;
+	FOR_SHADOWS(s, w) {
+		if (s->kind != CK_SANDBOX || s->key == c->key || w->keys[s->key].pod != w->keys[c->key].pod || s->stop_seen)
+			continue;
+		bool moved_on = s->reason == CK_REASON_ATTEMPT || s->reason == CK_REASON_POD_REPLACED;
+		if (moved_on && s->phase != CK_PHASE_REMOVE && (s->state == CK_STATE_EVICTING || ck_state_open(s->state)))
+			oracle_fail(w, "K10: a new attempt is made while entry %lu holds its ports", row_of(w, s));
+	}
+}
+
+void oracle_create(struct world *w, struct caller *c)
+{
+	struct ck_entry *e = ck_machine_entry(w->m, c->turn.row);
+	int label = (int)(c - w->callers);
+	struct shadow *s = e ? &w->shadows[e->row.id] : NULL;
+	bool resend = false;
+
+	MUST(w, e && s->alive && s->key == c->key && e->row.state == CK_STATE_CREATING,
+	     "K1: caller %d is to create without an entry", label);
+	if (!e)
+		return;
+	MUST(w, e->creator == &c->turn, "K1: caller %d is to create, and another one does", label);
+	MUST(w, c->here, "caller %d has left and is to create", label);
+	for (unsigned i = 0; i < w->creations_n; i++)
+		resend = resend || w->creations[i].row == e->row.id;
+	if (resend)
+		check_resend(w, s);
+	else
+		check_ports(w, c);
+	for (unsigned i = 0; i < w->creations_n; i++) {
+		const struct creation *other = &w->creations[i];
+		if (other->state == CREATION_RUNNING && other->key == c->key && !other->reserved && !other->exempt)
+			MUST(w, other->row == e->row.id, "K1: entry %lu is made while entry %lu still is",
+			     (unsigned long)e->row.id, (unsigned long)other->row);
+	}
+	enum ck_relation relation = world_compare(w, e, &c->fp);
+	MUST(w, relation == CK_RELATION_SAME || (s->flags & CK_ENTRY_RESENT && relation == CK_RELATION_COSMETIC),
+	     "K11: caller %d makes entry %lu, which was asked for otherwise", label, (unsigned long)e->row.id);
+	FOR_SHADOWS(other, w)
+		if (other != s && w->keys[other->key].name == w->keys[c->key].name &&
+		    w->in_round == 1) /* EVICTING in the same event: later */
+			MUST(w,
+			     other->state != CK_STATE_CREATING &&
+				     (other->state != CK_STATE_EVICTING || other->moved_event == w->event),
+			     "rules 1: entry %lu is made while entry %lu has its name in the runtime", (unsigned long)e->row.id,
+			     row_of(w, other));
+	struct object *in = c->req.kind == CK_CONTAINER ? world_object(w, c->req.in) : NULL;
+	struct shadow *sandbox = in && in->stopping && w->in_round == 1 ? shadow_of_object(w, in) : NULL;
+	if (sandbox && sandbox->flags & CK_ENTRY_ENDED)
+		oracle_fail(w, "K16: a container is made in %s, which is being stopped", in->id);
+}
+
+static void check_handed(struct world *w, struct caller *c)
+{
+	struct ck_entry *e = ck_machine_entry(w->m, c->row);
+	int label = (int)(c - w->callers);
+
+	w->shadows[c->row].handed++;
+	if (w->in_round > 1) /* what followed in the same round may have changed it already */
+		return;
+	MUST(w, e, "caller %d was handed something that has no entry", label);
+	if (!e)
+		return;
+	struct shadow *s = &w->shadows[e->row.id];
+	const struct stored *stored = &w->db[e->row.id];
+	MUST(w, e->row.state == CK_STATE_COMMITTED, "hidden until committed: caller %d was handed %s, which is %s", label, c->id,
+	     ck_state_name(e->row.state));
+	MUST(w, s->key == c->key && e->row.made && !strcmp(e->row.made->id, c->id), "K1: caller %d was handed %s", label, c->id);
+	MUST(w, !(s->flags & (CK_ENTRY_ABANDONED | CK_ENTRY_ENDED)), "K5, K9, K23: caller %d was handed %s, abandoned or ended",
+	     label, c->id);
+	MUST(w, s->origin == CK_ORIGIN_CACHE, "K27: caller %d was handed %s, which is not ours", label, c->id);
+	MUST(w, !s->running_seen || s->running_hidden, "K5: caller %d was handed %s, which runs", label, c->id);
+	MUST(w, w->now < c->margin_at, "K3: caller %d was handed %s inside its margin", label, c->id);
+	MUST(w, !stored->used || stored->row.state == CK_STATE_COMMITTED, "K29, K32: caller %d was handed %s, %s on disk", label,
+	     c->id, ck_state_name(stored->row.state));
+	if (w->config.rules.hooks && w->config.told[0] &&
+	    !s->found_used) /* found in use: it was visible before anybody could be told */
+		MUST(w, e->row.flags & CK_ENTRY_TOLD && s->run, "K7: caller %d was handed %s, and no plugin was told", label,
+		     c->id);
+	switch (world_compare(w, e, &c->fp)) {
+	case CK_RELATION_SAME:
+		break;
+	case CK_RELATION_COSMETIC:
+		MUST(w, w->config.rules.on_annotation_change != CK_ANNOTATION_EVICT,
+		     "K12: caller %d was handed %s with other labels", label, c->id);
+		break;
+	default:
+		oracle_fail(w, "K11: caller %d was handed %s, which was asked for otherwise", label, c->id);
+		break;
+	}
+}
+
+void oracle_heard(struct world *w, struct caller *c)
+{
+	int label = (int)(c - w->callers);
+	struct shadow *s = shadow_of_key(w, c->key);
+
+	if (c->drain) {
+		MUST(w, c->heard == CK_DRAINED || c->heard == CK_BUSY || !c->here, "K16: a removal was answered %d", c->heard);
+		return;
+	}
+	switch (c->heard) {
+	case CK_HAND_BACK:
+		check_handed(w, c);
+		break;
+	case CK_BUSY:
+		MUST(w, w->now >= c->margin_at, "K3: caller %d is told BUSY before its margin", label);
+		break;
+	case CK_CREATE:
+	case CK_WAIT:
+		oracle_fail(w, "caller %d is decided, and told %d", label, c->heard);
+		break;
+	case -CK_EFAILED:
+		MUST(w, c->turn.status && c->turn.status->grpc, "K4: caller %d is told of a failure without its status", label);
+		break;
+	case -CK_EUNAVAILABLE:
+		MUST(w, c->turn.err.text[0], "rules 4: caller %d is told UNAVAILABLE without a reason", label);
+		break;
+	case -CK_ECONFLICT:
+		MUST(w, w->in_round > 1 || !s || s->state == CK_STATE_COMMITTED,
+		     "K11: caller %d conflicts with an entry that is %s", label, ck_state_name(s->state));
+		break;
+	default:
+		break;
+	}
+}
+
+static uint64_t backoff(unsigned fails) /* K18, without its jitter */
+{
+	uint64_t pause = CK_BACKOFF_MIN;
+	while (--fails && pause < CK_BACKOFF_MAX)
+		pause *= 2;
+	return pause < CK_BACKOFF_MAX ? pause : CK_BACKOFF_MAX;
+}
+
+static void check_destroy(struct world *w, const struct ck_entry *e, struct shadow *s)
+{
+	unsigned long row = row_of(w, s);
+
+	MUST(w, e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY && s->id[0],
+	     "K17: entry %lu is destroyed in state %s", row, ck_state_name(e->row.state));
+	MUST(w, e->row.origin == CK_ORIGIN_CACHE || e->row.reason == CK_REASON_DUPLICATE,
+	     "K27: entry %lu is not ours and is destroyed", row);
+	if (s->flags & CK_ENTRY_TOLD && w->config.rules.hooks && w->config.told[0])
+		MUST(w, s->stop_done || s->life != w->life, "K20: entry %lu is destroyed and no plugin was told Stop", row);
+	MUST(w, !s->found_used, "K22: entry %lu is destroyed although it is in use", row);
+	if (s->kind == CK_SANDBOX && w->config.rules.can_list)
+		MUST(w, s->checks || s->life != w->life, "K22: entry %lu is destroyed and nobody asked what is in it", row);
+	if (s->fails && s->failed_at && !s->shortened)
+		MUST(w, w->now - s->failed_at >= backoff(s->fails) / 2,
+		     "K18: entry %lu is destroyed again %llu ms after failure %u", row,
+		     (unsigned long long)((w->now - s->failed_at) / MS), s->fails);
+	if (s->kind == CK_SANDBOX)
+		FOR_SHADOWS(other, w)
+			if (in_sandbox(w, other, s->id) && other->state == CK_STATE_EVICTING && other->id[0] &&
+			    !other->fails && /* K19 */
+			    other->moved_event <= s->moved_event && other->phase != CK_PHASE_REMOVE &&
+			    object_alive(world_object_of(w, other->id)))
+				oracle_fail(w, "K18: sandbox %s is destroyed before its container %s", s->id, other->id);
+	const struct stored *stored = &w->db[row];
+	MUST(w, w->disk_broken || (stored->used && stored->row.state == CK_STATE_EVICTING),
+	     "K29: entry %lu is destroyed before it is written", row);
+	s->tried_event = w->event;
+}
+
+void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
+{
+	struct shadow *s = &w->shadows[e->row.id];
+	const struct stored *stored = &w->db[e->row.id];
+	unsigned long row = row_of(w, s);
+
+	switch (want) {
+	case CK_WANT_RUN:
+		MUST(w, e->row.state == CK_STATE_COMMITTING || (e->row.state == CK_STATE_COMMITTED && s->found_used),
+		     "K7: hooks run for entry %lu, which is %s", row, ck_state_name(e->row.state));
+		MUST(w, !s->run++, "hooks only once: RUN again for entry %lu", row);
+		MUST(w, s->hooks_chosen, "H4: RUN for entry %lu before its recipients are chosen", row);
+		MUST(w, !stored->used || (stored->row.state == e->row.state && stored->row.told),
+		     "H3, K29: RUN for entry %lu before the told list is on disk", row);
+		break;
+	case CK_WANT_STOP:
+		MUST(w, e->row.state == CK_STATE_EVICTING && e->row.flags & CK_ENTRY_TOLD, "K20: STOP for entry %lu, %s", row,
+		     ck_state_name(e->row.state));
+		MUST(w, !s->stop++ && !s->tried_event, "K20: STOP for entry %lu comes twice or after its destroy", row);
+		break;
+	case CK_WANT_REMOVE:
+		MUST(w, s->released || s->stop_done || s->life != w->life, "K20: REMOVE for entry %lu before STOP", row);
+		MUST(w, !s->removed++, "K20: REMOVE twice for entry %lu", row);
+		MUST(w, s->released || !still_exists(w, s), "K20: REMOVE for entry %lu, and %s exists", row, s->id);
+		break;
+	case CK_WANT_DESTROY:
+		check_destroy(w, e, s);
+		break;
+	case CK_WANT_INSPECT:
+		MUST(w, w->config.rules.can_inspect && s->id[0], "K6: entry %lu is to be inspected and cannot be", row);
+		break;
+	case CK_WANT_LIST:
+		MUST(w, w->config.rules.can_list, "K8: a list is wanted, and the host has none");
+		break;
+	case CK_WANT_CANCEL:
+		MUST(w, e->row.state == CK_STATE_COMMITTING && e->row.flags & CK_ENTRY_ABANDONED,
+		     "K13: hooks of entry %lu are cut short", row);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- restart (K25) ---------------------------------------------------------------------------------------------------- */
+
+void oracle_crashed(struct world *w, bool reboot)
+{
+	FOR_SHADOWS(s, w) {
+		const struct stored *stored = &w->db[row_of(w, s)];
+		if (!stored->used)
+			exempt(w, s); /* K32: what never was on disk is found again as somebody's */
+		s->alive = false;
+	}
+	for (unsigned i = 0; i < w->tombs_n; i++) {
+		const struct stored *stored = &w->db[w->tombs[i].row];
+		if (reboot || !stored->used || stored->row.state != CK_STATE_GONE)
+			w->tombs[i--] = w->tombs[--w->tombs_n];
+	}
+	for (unsigned i = 0; i < w->creations_n; i++)
+		if (!w->db[w->creations[i].row].used)
+			w->creations[i].exempt = true;
+	for (int i = 0; i < w->keys_n; i++)
+		w->keys[i].relabelled = 0;
+	for (unsigned i = 0; i < w->objects_n; i++) /* two of one key, and only one row without an id: which was ours? */
+		for (unsigned k = 0; k < w->objects_n; k++)
+			if (i != k && w->objects[i].key == w->objects[k].key && object_alive(&w->objects[k]))
+				w->objects[i].exempt = true;
+}
+
+void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
+{
+	struct ck_entry *e = ck_machine_entry(w->m, row->id);
+	struct shadow *s = &w->shadows[row->id], before = *s;
+	unsigned long id = (unsigned long)row->id;
+	enum ck_state to = row->state;
+
+	if (!e) {
+		MUST(w, row->state == CK_STATE_GONE, "K25: row %lu (%s) is not taken up", id, ck_state_name(row->state));
+		return;
+	}
+	memset(s, 0, sizeof(*s));
+	s->alive = true;
+	s->kind = row->key->kind;
+	s->key = before.key;
+	s->origin = row->origin;
+	s->created = same_boot ? before.created : 0;
+	s->interest = same_boot ? row->interest : 0;
+	s->fails = row->tries;
+	s->shortened = true; /* when the last try was is not known here */
+	s->committed = before.committed;
+	s->released = before.released;
+	s->found_used = before.found_used && row->state == CK_STATE_COMMITTED;
+	s->used = row->flags & CK_ENTRY_DELIVERED;
+	s->run = before.run || row->flags & CK_ENTRY_TOLD;
+	s->resent = row->flags & CK_ENTRY_RESENT ? 1 : 0; /* K32: what was not on disk is not known */
+	s->life = w->life - 1;
+	s->moved_event = w->event;
+	s->state = row->state;
+	s->flags = row->flags;
+	cell(w, CELL_RESTART, column_of(s));
+	switch (row->state) {
+	case CK_STATE_CREATING:
+		MUST(w, !same_boot || e->row.flags & CK_ENTRY_LOST, "K25: entry %lu was being made and is not lost", id);
+		break;
+	case CK_STATE_COMMITTING:
+		to = CK_STATE_KEPT;
+		MUST(w, e->row.flags & CK_ENTRY_TOLD, "K25: entry %lu was being committed and is not told", id);
+		break;
+	case CK_STATE_EVICTING:
+		MUST(w, e->row.tries == row->tries, "K25: entry %lu forgot its %u tries", id, row->tries);
+		break;
+	default:
+		break;
+	}
+	bool abandoned = (row->flags & CK_ENTRY_ABANDONED || e->row.reason == CK_REASON_SANDBOX_EVICTED) && to == CK_STATE_KEPT;
+	if ((!same_boot || abandoned) && to != CK_STATE_GONE && to != CK_STATE_COMMITTED)
+		to = CK_STATE_EVICTING;
+	if (!same_boot && !row->made && !w->config.rules.can_list && e->row.state == CK_STATE_GONE)
+		to = CK_STATE_GONE; /* no id, and nobody to ask for one */
+	if (to == CK_STATE_GONE)
+		exempt(w, s);
+	if (same_boot || row->state != CK_STATE_COMMITTED)
+		MUST(w, e->row.state == to, "K25: entry %lu was %s and is %s", id, ck_state_name(row->state),
+		     ck_state_name(e->row.state));
+	s->state = e->row.state;
+	s->flags = 0;
+	if (e->row.flags & CK_ENTRY_LOST)
+		s->lost_at = w->now;
+	s->flags = e->row.flags;
+}

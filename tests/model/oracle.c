@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules of the cache, said a second time: not how they are kept, but what must be seen from outside if they are. Numbers K1
+ * to K33 and the table of states and events are those of libcrikeep(3); each complaint begins with the rule it holds.
+ *
+ * What the rules leave open is left open here as well. Where an event does more than one thing (a plugin refuses, and the request
+ * that waited is placed anew), only that part is judged which the rules fix.
+ *
+ * Here: what is known of each entry, and its moves. oracle-round.c: what holds after each round, and what a round may bring.
+ * oracle-turns.c, oracle-host.c: what must come of each event.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/model/oracle-int.h"
+
+void oracle_fail(struct world *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (w->failure[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(w->failure, sizeof(w->failure), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------------------------------- */
+
+enum column column_of(const struct shadow *s)
+{
+	switch (s->state) {
+	case CK_STATE_CREATING:
+		return s->flags & CK_ENTRY_LOST ? COL_LOST : COL_CREATING;
+	case CK_STATE_KEPT:
+		return COL_KEPT;
+	case CK_STATE_COMMITTING:
+		return COL_COMMITTING;
+	case CK_STATE_COMMITTED:
+		return COL_COMMITTED;
+	case CK_STATE_EVICTING:
+		return COL_EVICTING;
+	default:
+		return COL_NONE;
+	}
+}
+
+/* for a creation's own end: one that was lost and asked for again is made, but nobody knows what became of the first (K8) */
+enum column making_column(const struct shadow *s)
+{
+	enum column col = s->alive ? column_of(s) : COL_NONE;
+	return col == COL_CREATING && s->flags & CK_ENTRY_RESENT ? COL_LOST : col;
+}
+
+unsigned long row_of(const struct world *w, const struct shadow *s)
+{
+	return (unsigned long)(s - w->shadows);
+}
+
+struct ck_entry *entry_of(struct world *w, const struct shadow *s)
+{
+	return ck_machine_entry(w->m, row_of(w, s));
+}
+
+/* the shadow that stands for a key: what is not EVICTING comes first, what has ended comes after what has not */
+struct shadow *shadow_of_key(struct world *w, int key)
+{
+	struct shadow *best = NULL;
+	int best_rank = 0;
+
+	FOR_SHADOWS(s, w) {
+		if (s->key != key || s->state == CK_STATE_GONE)
+			continue;
+		int rank = s->state == CK_STATE_EVICTING                                 ? 1
+			   : s->state == CK_STATE_COMMITTED && s->flags & CK_ENTRY_ENDED ? 2
+											 : 3;
+		if (rank > best_rank) {
+			best = s;
+			best_rank = rank;
+		}
+	}
+	return best;
+}
+
+bool undecided(const struct caller *c)
+{
+	return c->turn.state == CK_TURN_WAITING || c->turn.state == CK_TURN_CREATING;
+}
+
+bool live(const struct world *w, const struct caller *c) /* K2 */
+{
+	return c->here && undecided(c) && w->now < c->margin_at;
+}
+
+int newest_live(struct world *w, int key)
+{
+	int newest = -1;
+	FOR_CALLERS(c, w)
+		if (c->key == key && live(w, c) && (newest < 0 || c->order > w->callers[newest].order))
+			newest = (int)(c - w->callers);
+	return newest;
+}
+
+bool somebody_waits(struct world *w, int key)
+{
+	FOR_CALLERS(c, w) /* for it, or for its name and ports */
+		if (w->keys[c->key].pod == w->keys[key].pod && c->here && undecided(c))
+			return true;
+	return false;
+}
+
+bool asking(const struct ck_entry *e, unsigned want)
+{
+	return (e->wants | e->outstanding) & want;
+}
+
+bool open_or_evicting(enum ck_state state)
+{
+	return ck_state_open(state) || state == CK_STATE_EVICTING;
+}
+
+/* Abandoned or on its way out: what K9, K13, K16 and an administrator do to whatever is not committed. While a kept result is
+ * being asked after, the end of the question is waited for (K6). */
+bool given_up(const struct shadow *s, const struct ck_entry *e)
+{
+	switch (column_of(s)) {
+	case COL_CREATING:
+	case COL_LOST:
+	case COL_COMMITTING:
+		return !e || e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_GONE ||
+		       e->row.flags & CK_ENTRY_ABANDONED;
+	case COL_KEPT:
+		return e && (e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_GONE ||
+			     (e->row.flags & CK_ENTRY_ABANDONED && asking(e, CK_WANT_INSPECT)));
+	default:
+		return true;
+	}
+}
+
+bool unchanged(const struct shadow *s, const struct ck_entry *e)
+{
+	return e && e->row.state == s->state;
+}
+
+bool object_alive(const struct object *o)
+{
+	return o && o->condition != CK_CONDITION_ABSENT;
+}
+
+bool in_sandbox(struct world *w, const struct shadow *s, const char *id)
+{
+	return s->kind == CK_CONTAINER && !strcmp(w->keys[s->key].key->sandbox_id, id);
+}
+
+struct shadow *shadow_of_object(struct world *w, const struct object *o)
+{
+	FOR_SHADOWS(s, w)
+		if (s->kind == o->kind && !strcmp(s->id, o->id) && s->state != CK_STATE_GONE)
+			return s;
+	return NULL;
+}
+
+bool oracle_shown(struct world *w, const struct object *o)
+{
+	struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
+	if (e)
+		return !ck_machine_hidden(e);
+	FOR_ENTRIES(f, w) /* by its key, before its id is known */
+		if (open_or_evicting(f->row.state) && !f->row.made && ck_key_same(f->row.key, w->keys[o->key].key))
+			return false;
+	return true;
+}
+
+/* ours, and not of the kubelet's: what K22 may destroy */
+bool ours_uncommitted(struct world *w, const struct object *o)
+{
+	struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
+	if (e)
+		return open_or_evicting(e->row.state) || e->row.state == CK_STATE_GONE;
+	return !oracle_shown(w, o);
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------------------ */
+
+static bool may_move(enum ck_state from, enum ck_state to) /* rules 1, written down again on purpose */
+{
+	switch ((int)from) {
+	case 0:
+		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED || to == CK_STATE_EVICTING;
+	case CK_STATE_CREATING:
+		return to == CK_STATE_COMMITTING || to == CK_STATE_KEPT || to == CK_STATE_EVICTING || to == CK_STATE_GONE;
+	case CK_STATE_KEPT:
+		return to == CK_STATE_COMMITTING || to == CK_STATE_EVICTING;
+	case CK_STATE_COMMITTING:
+		return to == CK_STATE_COMMITTED || to == CK_STATE_KEPT || to == CK_STATE_EVICTING;
+	case CK_STATE_COMMITTED:
+		return to == CK_STATE_KEPT || to == CK_STATE_GONE;
+	case CK_STATE_EVICTING:
+		return to == CK_STATE_COMMITTED || to == CK_STATE_GONE;
+	default:
+		return false;
+	}
+}
+
+/* what the runtime still has, or is still making, of an entry nobody will look after any more */
+bool still_exists(struct world *w, const struct shadow *s)
+{
+	uint64_t row = row_of(w, s);
+
+	for (unsigned i = 0; i < w->objects_n; i++) {
+		const struct object *o = &w->objects[i];
+		if (!object_alive(o) || o->exempt)
+			continue;
+		if (s->id[0] ? !strcmp(o->id, s->id) : o->row == row && !ck_machine_object(w->m, o->kind, o->id))
+			return true;
+	}
+	for (unsigned i = 0; i < w->creations_n; i++)
+		if (w->creations[i].row == row && w->creations[i].state == CREATION_RUNNING && !w->creations[i].reserved &&
+		    !w->creations[i].exempt)
+			return true;
+	return false;
+}
+
+void exempt(struct world *w, const struct shadow *s)
+{
+	uint64_t row = row_of(w, s);
+	for (unsigned i = 0; i < w->objects_n; i++)
+		if (w->objects[i].row == row || (s->id[0] && !strcmp(w->objects[i].id, s->id)))
+			w->objects[i].exempt = true;
+	for (unsigned i = 0; i < w->creations_n; i++)
+		if (w->creations[i].row == row)
+			w->creations[i].exempt = true;
+}
+
+/* K8: a lost creation is given up */
+static void check_patience(struct world *w, const struct shadow *s)
+{
+	bool list = w->config.rules.can_list;
+	uint64_t since = list ? s->absent_since : s->lost_at;
+	uint64_t grace = w->config.rules.lost_grace;
+
+	MUST(w, s->flags & CK_ENTRY_LOST, "K8: entry %lu vanished while it was being made", row_of(w, s));
+	MUST(w, since && w->now - since >= grace, "K8: entry %lu was given up after %llu ms of absence", row_of(w, s),
+	     (unsigned long long)(since ? (w->now - since) / MS : 0));
+	if (!s->waited && !somebody_waits(w, s->key))
+		MUST(w, w->now - s->created >= w->config.rules.create_deadline,
+		     "K8: entry %lu was given up before its create deadline, and nobody waited", row_of(w, s));
+}
+
+/* the machine will not look after it any more */
+static void check_end(struct world *w, struct shadow *s, enum ck_state from)
+{
+	unsigned long row = row_of(w, s);
+
+	switch (from) {
+	case CK_STATE_CREATING:
+		if (s->failing)
+			return;
+		check_patience(w, s);
+		cell(w, CELL_EXPIRE, COL_LOST);
+		exempt(w, s);
+		return;
+	case CK_STATE_COMMITTED:
+		/* K5: what has ended may make room for a new creation of its key */
+		if (!(s->flags & CK_ENTRY_ENDED))
+			MUST(w, !still_exists(w, s), "K17: entry %lu is forgotten although %s exists", row, s->id);
+		exempt(w, s);
+		return;
+	case CK_STATE_EVICTING:
+		if (s->failing)
+			return;
+		if (!s->released && still_exists(w, s)) {
+			MUST(w, !s->id[0], "K17: entry %lu is gone although %s exists", row, s->id);
+			if (!s->id[0] && w->config.rules.can_list) /* else there is nobody to ask for it */
+				check_patience(w, s);
+		}
+		if (!s->released && s->flags & CK_ENTRY_TOLD && w->config.told[0] && w->config.rules.hooks)
+			MUST(w, s->removed_done, "K20: entry %lu is gone, and nobody was told Remove", row);
+		exempt(w, s);
+		return;
+	default:
+		MUST(w, from == CK_STATE_GONE, "entry %lu vanished from state %s", row, ck_state_name(from));
+		return;
+	}
+}
+
+static void relabelled(struct world *w, const struct shadow *s, const struct ck_entry *e, enum ck_reason reason)
+{
+	unsigned *n = &w->keys[w->keys[s->key].slot].relabelled;
+
+	if (reason != CK_REASON_RELABELLED) {
+		*n = 0;
+		return;
+	}
+	++*n;
+	MUST(w, w->config.rules.on_annotation_change != CK_ANNOTATION_HAND_BACK,
+	     "K12: evicted for labels against on_annotation_change");
+	if (w->config.rules.on_annotation_change != CK_ANNOTATION_AUTO || *n <= 1)
+		return;
+	/* known by its successor's row, or by its tombstone while there is one */
+	bool known = e->row.relabelled > 0;
+	FOR_SHADOWS(other, w)
+		known = known ||
+			(other != s && other->reason == CK_REASON_RELABELLED &&
+			 w->keys[other->key].slot == w->keys[s->key].slot && ck_machine_object(w->m, other->kind, other->id));
+	MUST(w, !known, "K12: labels alone evict a second time in a row");
+}
+
+static void check_ttl(struct world *w, const struct shadow *s)
+{
+	const struct ck_rules *rules = &w->config.rules;
+	uint64_t grace = rules->ttl < CK_OPEN_GRACE ? rules->ttl : CK_OPEN_GRACE;
+	unsigned long row = row_of(w, s);
+
+	MUST(w, w->now + CK_TTL_SLACK >= s->interest + rules->ttl, "K15: entry %lu expired %llu ms after the last interest", row,
+	     (unsigned long long)((w->now - s->interest) / MS));
+	FOR_CALLERS(c, w)
+		if (c->key == s->key && live(w, c) && world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
+			oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row, (int)(c - w->callers));
+	if (s->life != w->life) /* restored into this life, and not moved in it */
+		MUST(w, w->now + CK_TTL_SLACK >= w->opened + grace, "K15: entry %lu expired just after a restart", row);
+	cell(w, CELL_EXPIRE, COL_KEPT);
+}
+
+static void tombstone(struct world *w, const struct shadow *s)
+{
+	if (s->released || w->tombs_n == CK_COUNT(w->tombs))
+		return;
+	w->tombs[w->tombs_n].row = row_of(w, s);
+	w->tombs[w->tombs_n].kind = s->kind;
+	w->tombs[w->tombs_n].until = w->now + CK_TOMBSTONE;
+	w->tombs[w->tombs_n].event = w->event;
+	memcpy(w->tombs[w->tombs_n++].id, s->id, sizeof(s->id));
+}
+
+static void moved(struct world *w, const struct ck_note *note)
+{
+	const struct ck_row *row = &note->entry->row;
+	struct shadow *s = &w->shadows[row->id];
+	enum ck_state from = s->state;
+	unsigned long id = (unsigned long)row->id;
+
+	if (!s->alive) {
+		s->state = note->to;
+		return; /* judged where it is seen first */
+	}
+	MUST(w, from == note->from, "entry %lu moves from %s, but it was %s", id, ck_state_name(note->from), ck_state_name(from));
+	MUST(w, may_move(note->from, note->to), "rules 1: entry %lu moves from %s to %s", id, ck_state_name(note->from),
+	     ck_state_name(note->to));
+	if (!s->id[0] && row->made)
+		snprintf(s->id, sizeof(s->id), "%s", row->made->id);
+	switch (note->to) {
+	case CK_STATE_KEPT:
+		if (from == CK_STATE_COMMITTED)
+			MUST(w, s->kind == CK_CONTAINER && !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) && !s->used,
+			     "K7: entry %lu is taken back although it was delivered, ended, used or a sandbox", id);
+		break;
+	case CK_STATE_COMMITTING:
+		FOR_SHADOWS(other, w)
+			MUST(w, other->key != s->key || other->state != CK_STATE_EVICTING || other->reason != CK_REASON_DUPLICATE,
+			     "K26: entry %lu is handed back before its duplicate is gone", id);
+		MUST(w, !(s->flags & CK_ENTRY_ABANDONED), "K23: entry %lu was abandoned and is committed", id);
+		if (from == CK_STATE_KEPT && w->config.rules.can_inspect)
+			MUST(w, w->inspected_row == row->id, "K6: entry %lu is handed back and nobody asked whether it is alive",
+			     id);
+		break;
+	case CK_STATE_COMMITTED:
+		if (from == CK_STATE_EVICTING) {
+			MUST(w, s->found_used || s->running_seen || w->inspected_row,
+			     "K22: entry %lu became COMMITTED and is not in use", id);
+			cell(w, CELL_IN_USE, COL_EVICTING);
+		}
+		MUST(w, from == CK_STATE_EVICTING || !(s->flags & CK_ENTRY_ABANDONED) || !s->alive,
+		     "K13: entry %lu was abandoned during its hooks and is committed", id);
+		s->committed = true;
+		relabelled(w, s, note->entry, CK_REASON_NONE);
+		break;
+	case CK_STATE_EVICTING:
+		MUST(w, row->reason != CK_REASON_NONE || row->state != CK_STATE_EVICTING, "entry %lu is evicted for no reason",
+		     id);
+		relabelled(w, s, note->entry, row->reason);
+		if (row->reason == CK_REASON_TTL)
+			check_ttl(w, s);
+		s->checks = 0;
+		s->stop_seen = s->shortened = false;
+		s->fails = s->tried_event = s->stop = s->stop_done = 0;
+		break;
+	case CK_STATE_GONE:
+		s->state = note->to; /* so that it does not hide what it leaves behind */
+		check_end(w, s, from);
+		if (from == CK_STATE_EVICTING && s->id[0])
+			tombstone(w, s);
+		break;
+	default:
+		break;
+	}
+	s->state = note->to;
+	s->moved_event = w->event;
+	s->life = w->life;
+}
+
+static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s)
+{
+	enum ck_state state = e->row.state;
+	unsigned long row = row_of(w, s);
+
+	memset(s, 0, sizeof(*s));
+	s->alive = true;
+	s->state = state;
+	s->kind = e->row.key->kind;
+	s->key = world_key(w, e->row.key);
+	s->origin = e->row.origin;
+	s->created = s->interest = w->now;
+	s->moved_event = w->event;
+	s->life = w->life;
+	if (state == CK_STATE_COMMITTED)
+		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME, "rules 1: entry %lu begins as COMMITTED and was not imported", row);
+	else if (state == CK_STATE_EVICTING)
+		MUST(w, e->row.reason == CK_REASON_DUPLICATE, "rules 1: entry %lu begins as EVICTING and is no duplicate", row);
+	else
+		MUST(w, state == CK_STATE_CREATING, "rules 1: entry %lu begins as %s", row, ck_state_name(state));
+}
+
+static void look_at(struct world *w, const struct ck_entry *e)
+{
+	struct shadow *s = &w->shadows[e->row.id];
+	unsigned long row = (unsigned long)e->row.id;
+
+	if (!s->alive)
+		appeared(w, e, s);
+	MUST(w, s->state == e->row.state, "entry %lu moved from %s to %s without a line in the history", row,
+	     ck_state_name(s->state), ck_state_name(e->row.state));
+	if (e->row.flags & CK_ENTRY_LOST && !(s->flags & CK_ENTRY_LOST)) {
+		s->lost_at = w->now;
+		s->moved_event = w->event;
+	}
+	if (e->row.flags & CK_ENTRY_ABANDONED && !(s->flags & CK_ENTRY_ABANDONED)) {
+		s->moved_event = w->event;
+		if (e->row.reason != CK_REASON_RELABELLED)
+			relabelled(w, s, e, e->row.reason);
+	}
+	if (e->row.made && !s->id[0])
+		snprintf(s->id, sizeof(s->id), "%s", e->row.made->id);
+	if (s->id[0])
+		MUST(w, e->row.made && !strcmp(e->row.made->id, s->id), "entry %lu was %s and has another id now", row, s->id);
+	if (e->row.tries > s->fails) { /* a destroy, or a question before it, has failed or had no answer in time */
+		s->failed_at = w->now;
+		s->shortened = false;
+		s->checks = 0; /* K22: somebody may use it by the next try */
+	}
+	s->fails = e->row.tries;
+	s->flags = e->row.flags;
+	s->origin = e->row.origin;
+	s->phase = e->row.phase;
+	s->reason = e->row.reason;
+	s->stamp = w->stamp;
+}
+
+void oracle_observe(struct world *w)
+{
+	size_t n;
+	const struct ck_note *notes = ck_machine_notes(w->m, &n);
+
+	for (; w->notes_seen < n; w->notes_seen++)
+		if (notes[w->notes_seen].what == CK_WHAT_MOVED)
+			moved(w, &notes[w->notes_seen]);
+	w->stamp++;
+	FOR_ENTRIES(e, w)
+		look_at(w, e);
+	FOR_SHADOWS(s, w)
+		if (s->stamp != w->stamp) {
+			s->alive = false;
+			check_end(w, s, s->state);
+			bool last = true;
+			FOR_SHADOWS(other, w)
+				last = last && w->keys[other->key].slot != w->keys[s->key].slot;
+			if (last) /* nothing of the slot is left to remember it by */
+				w->keys[w->keys[s->key].slot].relabelled = 0;
+		}
+	w->taken_back = false;
+}

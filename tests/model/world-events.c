@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can happen in the world of world.h. Each event changes the world first, then is told to the machine, then judged. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/error.h"
+#include "tests/model/oracle.h"
+#include "tests/model/world-int.h"
+
+/* ---- callers ---------------------------------------------------------------------------------------------------------- */
+
+struct caller *caller(struct world *w, int label)
+{
+	return label >= 0 && label < WORLD_LABELS && w->callers[label].used ? &w->callers[label] : NULL;
+}
+
+static uint64_t margin(uint64_t timeout) /* K2 */
+{
+	uint64_t part = timeout / 50;
+	return part < 250 * MS ? 250 * MS : part > 1 * S ? 1 * S : part;
+}
+
+static void caller_begins(struct world *w, struct caller *c, uint64_t timeout)
+{
+	memset(c, 0, sizeof(*c));
+	c->used = c->here = c->fresh = true;
+	c->order = ++w->orders;
+	c->heard = CK_WAIT;
+	c->began = w->now;
+	c->margin_at = CK_NEVER_DUE;
+	if (timeout) {
+		c->deadline = w->now + timeout;
+		c->margin_at = timeout > margin(timeout) ? c->deadline - margin(timeout) : w->now;
+	}
+}
+
+int world_begin(struct world *w, int label, const struct request *req, uint64_t timeout, bool expired)
+{
+	struct ck_error err = { 0 };
+
+	if (caller(w, label))
+		world_drop(w, label);
+	struct caller *c = &w->callers[label];
+	caller_begins(w, c, timeout);
+	c->req = *req;
+	c->fp = req->fp;
+	struct ck_key *key = key_of_request(w, req);
+	c->key = world_key(w, key);
+	feed(w);
+	int r = ck_machine_begin(w->m, &c->turn, key, (const void *)&c->fp, timeout, expired, &err);
+	oracle_begun(w, c, r, expired);
+	if (c->turn.state == CK_TURN_NONE) { /* never became a turn */
+		ck_machine_drop(w->m, &c->turn);
+		c->heard = r;
+		c->used = false;
+	}
+	fed(w);
+	return r;
+}
+
+int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout)
+{
+	struct object *o = world_object(w, sandbox);
+	struct ck_error err = { 0 };
+
+	if (!o || !oracle_shown(w, o))
+		return 0;
+	if (caller(w, label))
+		world_drop(w, label);
+	struct caller *c = &w->callers[label];
+	caller_begins(w, c, timeout);
+	c->drain = true;
+	c->key = o->key;
+	feed(w);
+	int r = ck_machine_drain(w->m, &c->turn, o->kind, o->id, timeout, &err);
+	oracle_draining(w, c, o, r);
+	if (c->turn.state == CK_TURN_NONE) {
+		ck_machine_drop(w->m, &c->turn);
+		c->heard = r;
+		c->used = false;
+	}
+	if (o->kind == CK_SANDBOX)
+		o->stopping = true;
+	fed(w);
+	return r;
+}
+
+void world_leave(struct world *w, int label)
+{
+	struct caller *c = caller(w, label);
+	if (!c || !c->here)
+		return;
+	feed(w);
+	ck_machine_leave(w->m, &c->turn);
+	c->here = false;
+	oracle_left(w, c);
+	fed(w);
+}
+
+void world_drop(struct world *w, int label)
+{
+	struct caller *c = caller(w, label);
+	if (!c)
+		return;
+	struct ck_entry *e = ck_machine_entry(w->m, c->turn.row);
+	if (e && e->creator == &c->turn && !c->making) { /* told to make it and, in the same round, that it is not wanted */
+		c->making = true;
+		c->making_row = e->row.id;
+	}
+	feed(w);
+	ck_machine_drop(w->m, &c->turn);
+	oracle_dropped(w, c);
+	c->used = c->here = c->making = false;
+	fed(w);
+}
+
+void world_report(struct world *w, int label, bool delivered)
+{
+	struct caller *c = caller(w, label);
+	if (!c || c->heard != CK_HAND_BACK || c->reported || c->drain)
+		return;
+	c->reported = true;
+	feed(w);
+	ck_machine_answer_reported(w->m, &c->turn, delivered);
+	oracle_reported(w, c, delivered);
+	fed(w);
+}
+
+void world_stage(struct world *w, int label)
+{
+	struct caller *c = caller(w, label);
+	if (!c || !c->making)
+		return;
+	feed(w);
+	ck_machine_stage(w->m, &c->turn, "sandbox network creation");
+	fed(w);
+}
+
+/* ---- creations end ---------------------------------------------------------------------------------------------------- */
+
+int world_fail(struct world *w, int label, int grpc, bool heard)
+{
+	struct creation *creation = world_creation(w, label);
+	struct caller *c = caller(w, label);
+
+	if (!creation || creation->state == CREATION_MADE)
+		return 0;
+	creation->state = CREATION_FAILED;
+	if (!heard || !c || !c->making)
+		return 0;
+	creation->told = true;
+	struct ck_status status = { .size = sizeof(status),
+				    .grpc = creation->reserved ? CK_GRPC_ALREADY_EXISTS : grpc,
+				    .message = "no" };
+	struct ck_shared_status *shared = ck_shared_status_new(&status);
+	feed(w);
+	c->making = false;
+	int r = ck_machine_fail(w->m, &c->turn, shared, "no");
+	oracle_failed(w, c, creation, status.grpc, r);
+	ck_shared_status_unref(shared);
+	c->fresh = true;
+	fed(w);
+	return r;
+}
+
+int world_finish(struct world *w, int label, bool heard)
+{
+	struct creation *creation = world_creation(w, label);
+	struct caller *c = caller(w, label);
+
+	if (!creation)
+		return 0;
+	if (creation->reserved || creation->state == CREATION_FAILED)
+		return world_fail(w, label, CK_GRPC_INTERNAL, heard);
+	if (creation->state == CREATION_RUNNING) {
+		struct object *o = object_new(w, label, &creation->req, creation->key, creation->row);
+		o->exempt = creation->exempt;
+		creation->state = CREATION_MADE;
+		creation->object = (int)(o - w->objects);
+	}
+	if (!heard || !c || !c->making)
+		return 0;
+	creation->told = true;
+	struct ck_error err = { 0 };
+	struct ck_made *made = ck_made_new(w->objects[creation->object].id, NULL, 0);
+	feed(w);
+	c->making = false;
+	oracle_finishing(w, c);
+	int r = ck_machine_finish(w->m, &c->turn, made, &err);
+	oracle_finished(w, c, r);
+	ck_made_unref(made);
+	c->fresh = true;
+	fed(w);
+	return r;
+}
+
+void world_lose(struct world *w, int label)
+{
+	struct caller *c = caller(w, label);
+	if (!c || !c->making)
+		return;
+	feed(w);
+	c->making = false;
+	ck_machine_lost(w->m, &c->turn);
+	oracle_lost(w, c);
+	c->fresh = true;
+	fed(w);
+}
+
+/* ---- jobs end --------------------------------------------------------------------------------------------------------- */
+
+static enum ck_condition condition_of(struct world *w, uint64_t row)
+{
+	struct object *o = world_object_of(w, w->shadows[row].id);
+	return o ? o->condition : CK_CONDITION_ABSENT;
+}
+
+void world_inspected(struct world *w, unsigned nth, bool known)
+{
+	struct job *job = world_job(w, CK_WANT_INSPECT, nth), copy;
+	if (!job)
+		return;
+	copy = *job;
+	uint64_t row = job->row;
+	enum ck_condition condition = known ? condition_of(w, row) : CK_CONDITION_UNKNOWN;
+	job_remove(w, job);
+	feed(w);
+	w->inspected_row = condition == CK_CONDITION_READY ? row : 0;
+	ck_machine_inspected(w->m, row, condition);
+	oracle_inspected(w, &copy, condition);
+	fed(w);
+	w->inspected_row = 0;
+}
+
+void world_listed_entry(struct world *w, unsigned nth, enum how how)
+{
+	struct job *job = world_job(w, CK_WANT_LIST, nth), copy;
+	struct ck_object objects[WORLD_OBJECTS];
+	if (!job)
+		return;
+	if (how == HOW_FRESH)
+		snapshot(w, job);
+	copy = *job;
+	job_remove(w, job);
+	size_t n = listed_objects(w, &copy, objects);
+	feed(w);
+	ck_machine_listed_entry(w->m, copy.row, copy.begun_seq, how != HOW_FAILED, objects, how == HOW_FAILED ? 0 : n);
+	oracle_listed_entry(w, &copy, how != HOW_FAILED);
+	fed(w);
+}
+
+void world_destroyed(struct world *w, unsigned nth, enum how how)
+{
+	struct job *job = world_job(w, CK_WANT_DESTROY, nth);
+	if (!job)
+		return;
+	uint64_t row = job->row;
+	struct object *o = world_object_of(w, w->shadows[row].id);
+	if (how == HOW_STOPPED) {
+		feed(w);
+		if (o && alive(o))
+			o->condition = CK_CONDITION_DEAD;
+		ck_machine_stopped(w->m, row);
+		w->shadows[row].stop_seen = true;
+		fed(w);
+		return;
+	}
+	int grpc = how == HOW_FAILED         ? CK_GRPC_INTERNAL
+		   : how == HOW_DONE_UNHEARD ? CK_GRPC_DEADLINE_EXCEEDED
+		   : o && alive(o)           ? CK_GRPC_OK
+					     : CK_GRPC_NOT_FOUND;
+	if (how != HOW_FAILED && o)
+		object_gone(w, o);
+	job_remove(w, job);
+	feed(w);
+	ck_machine_destroyed(w->m, row, grpc);
+	oracle_destroyed(w, row, grpc);
+	fed(w);
+}
+
+void world_hooked(struct world *w, unsigned nth, bool agree)
+{
+	struct job *job = world_job(w, CK_WANT_RUN | CK_WANT_STOP | CK_WANT_REMOVE, nth);
+	if (!job)
+		return;
+	uint64_t row = job->row;
+	unsigned want = job->want;
+	enum ck_hook_event event = want == CK_WANT_RUN ? CK_HOOK_RUN : want == CK_WANT_STOP ? CK_HOOK_STOP : CK_HOOK_REMOVE;
+	job_remove(w, job);
+	feed(w);
+	oracle_hooking(w, row, event);
+	ck_machine_hook_done(w->m, row, event, agree ? NULL : "plugin 10-logger: no");
+	oracle_hooked(w, row, event, agree);
+	fed(w);
+}
+
+void world_listed(struct world *w, unsigned nth, enum how how)
+{
+	struct job *job = world_job(w, 0, nth), copy;
+	struct ck_object objects[WORLD_OBJECTS];
+	if (!job)
+		return;
+	if (how == HOW_FRESH)
+		snapshot(w, job);
+	copy = *job;
+	job_remove(w, job);
+	size_t n = listed_objects(w, &copy, objects);
+	feed(w);
+	ck_machine_listed(w->m, copy.kind, copy.begun_seq, how != HOW_FAILED, objects, how == HOW_FAILED ? 0 : n);
+	oracle_listed(w, &copy, how != HOW_FAILED);
+	fed(w);
+}
+
+void world_view_open(struct world *w, unsigned nth, enum ck_kind kind)
+{
+	struct view *view = &w->views[nth % WORLD_VIEWS];
+	if (view->open)
+		return;
+	view->open = true;
+	ck_machine_view_opened(w->m, &view->seq);
+	view->list = (struct job){ .kind = kind, .begun_seq = view->seq, .begun_at = w->now, .begun_event = w->event };
+	snapshot(w, &view->list);
+}
+
+void world_view_close(struct world *w, unsigned nth, enum how how)
+{
+	struct view *view = &w->views[nth % WORLD_VIEWS];
+	struct ck_object objects[WORLD_OBJECTS];
+	if (!view->open)
+		return;
+	view->open = false;
+	oracle_viewed(w, &view->list);
+	if (how == HOW_FAILED) {
+		ck_machine_view_closed(w->m, view->seq);
+		return;
+	}
+	size_t n = listed_objects(w, &view->list, objects);
+	feed(w);
+	ck_machine_listed(w->m, view->list.kind, view->list.begun_seq, true, objects, n);
+	oracle_listed(w, &view->list, true);
+	ck_machine_view_closed(w->m, view->seq);
+	fed(w);
+}
+
+/* ---- what passes by --------------------------------------------------------------------------------------------------- */
+
+void world_external(struct world *w, int label, const struct request *req, enum ck_condition condition, bool twin)
+{
+	struct ck_key *key = key_of_request(w, req);
+	int number = world_key(w, key);
+	ck_key_free(key);
+	struct ck_entry *e = world_key_entry(w, number);
+	bool known = e && e->row.made && (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
+	if (name_in_use(w, number) && !(twin && known)) /* else nobody could tell which of the two is ours */
+		return;
+	object_new(w, label, req, number, 0)->condition = condition;
+}
+
+void world_condition(struct world *w, int label, enum ck_condition condition)
+{
+	struct object *o = world_object(w, label);
+	if (!o || !alive(o) || (condition == CK_CONDITION_RUNNING && o->kind == CK_SANDBOX))
+		return;
+	if (condition == CK_CONDITION_ABSENT)
+		object_gone(w, o);
+	else
+		o->condition = condition;
+}
+
+void world_seen(struct world *w, int label)
+{
+	struct object *o = world_object(w, label);
+	if (!o)
+		return;
+	feed(w);
+	int r = ck_machine_seen(w->m, o->kind, o->id, o->condition);
+	oracle_seen(w, o, r);
+	fed(w);
+}
+
+void world_used(struct world *w, int label)
+{
+	struct object *o = world_object(w, label);
+	if (!o)
+		return;
+	feed(w);
+	ck_machine_used(w->m, o->kind, o->id);
+	oracle_used(w, o);
+	fed(w);
+}
+
+void world_stopping(struct world *w, int label)
+{
+	struct object *o = world_object(w, label);
+	if (!o || o->kind != CK_SANDBOX || !oracle_shown(w, o)) /* hidden: the guard answers NOT_FOUND */
+		return;
+	feed(w);
+	int r = ck_machine_stopping(w->m, o->id);
+	o->stopping = true;
+	oracle_stopping(w, o, r);
+	fed(w);
+}
+
+void world_forget(struct world *w, int label)
+{
+	struct object *o = world_object(w, label);
+	struct ck_entry *e = o ? ck_machine_object(w->m, o->kind, o->id) : NULL;
+	if (!e || ck_machine_hidden(e)) /* the guard would answer NOT_FOUND: the call never gets this far */
+		return;
+	object_gone(w, o);
+	feed(w);
+	ck_machine_forget(w->m, o->kind, o->id);
+	oracle_forgotten(w, o);
+	fed(w);
+}
+
+void world_evict(struct world *w, unsigned nth, bool release)
+{
+	char text[256] = "";
+	FOR_ENTRIES(e, w) {
+		if (e->row.state == CK_STATE_GONE || nth-- > 0)
+			continue;
+		uint64_t row = e->row.id;
+		feed(w);
+		int r = ck_machine_evict(w->m, row, release, text, sizeof(text));
+		oracle_evicted(w, row, release, r);
+		fed(w);
+		return;
+	}
+}
+
+/* ---- time, disk, death ------------------------------------------------------------------------------------------------ */
+
+/* time passes between rounds */
+void world_stall(struct world *w, uint64_t ns)
+{
+	w->more = false;
+	if (w->in_round)
+		close_round(w);
+	w->now += ns;
+	ck_machine_clock(w->m, w->now);
+}
+
+void world_time(struct world *w, uint64_t ns)
+{
+	world_stall(w, ns);
+	feed(w);
+	oracle_expiring(w);
+	ck_machine_expire(w->m);
+	w->expired_at = w->now;
+	oracle_expired(w);
+	fed(w);
+}
+
+void world_next(struct world *w)
+{
+	uint64_t due = ck_machine_due(w->m);
+	if (due != CK_NEVER_DUE)
+		world_time(w, due > w->now ? due - w->now : 0);
+}
+
+void world_disk(struct world *w, bool broken)
+{
+	w->disk_broken = broken;
+	feed(w);
+	fed(w); /* K32: tried again each second; here at once */
+}
+
+void world_new_database(struct world *w)
+{
+	if (w->disk_broken)
+		return;
+	for (unsigned i = 0; i < WORLD_ROWS; i++)
+		row_forget(&w->db[i]);
+	feed(w);
+	ck_machine_all_dirty(w->m);
+	fed(w);
+}
+
+void world_crash(struct world *w, unsigned how)
+{
+	bool reboot = how & CRASH_REBOOT;
+
+	if (how & CRASH_LATE && !w->disk_broken)
+		write_rows(w);
+	oracle_crashed(w, reboot);
+	machine_end(w);
+	for (unsigned i = 0; reboot && i < w->creations_n; i++)
+		if (w->creations[i].state == CREATION_RUNNING)
+			w->creations[i].state = CREATION_FAILED;
+	for (unsigned i = 0; reboot && i < w->objects_n; i++)
+		if (alive(&w->objects[i]))
+			w->objects[i].condition = CK_CONDITION_DEAD;
+	if (reboot) {
+		w->now = 7 * S; /* the clock counts from the boot */
+		w->boot++;
+	}
+	if (how & CRASH_NEW_KEY)
+		w->digest_key++;
+	machine_start(w);
+	feed(w);
+	size_t n;
+	for (uint64_t id = 1; id <= w->rows_n; id++) {
+		struct ck_row row;
+		if (!w->db[id].used)
+			continue;
+		row_copy(&row, &w->db[id].row);
+		if (ck_machine_restore(w->m, &row, w->db[id].boot == w->boot) < 0)
+			oracle_fail(w, "K25: row %u was refused", (unsigned)id);
+	}
+	for (uint64_t id = 1; id <= w->rows_n; id++)
+		if (w->db[id].used)
+			oracle_restored(w, &w->db[id].row, w->db[id].boot == w->boot);
+	ck_machine_notes(w->m, &n);
+	w->notes_seen = n; /* moves of a restart are judged above */
+	oracle_observe(w);
+	close_round(w);
+}

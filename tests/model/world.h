@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_TESTS_MODEL_WORLD_H
+#define CK_TESTS_MODEL_WORLD_H
+/*
+ * A world around the machine, small enough to be known completely: a runtime with objects and creations in flight, callers,
+ * plugins with answers pending, a database that is a copy of the rows of the last round written, and a clock that is set. Each
+ * world_*() function below is one thing that happens. It is fed to the machine, and unless @more is set the round is closed:
+ * rows are written, the machine is told, and what it then answers and wants is carried out or becomes a job in flight.
+ *
+ * oracle.c looks on: it knows the world as it is, the machine only by its interface, and complains in @failure. Labels name
+ * callers and what they make: caller 3 makes creation 3, which becomes object 3.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cache/machine.h"
+#include "src/base/limits.h"
+
+#define MS CK_NS_PER_MS
+#define S  CK_NS_PER_S
+
+enum {
+	WORLD_PODS = 12,
+	WORLD_LABELS = 64,
+	WORLD_OBJECTS = 64,
+	WORLD_ROWS = 192,
+	WORLD_KEYS = 96,
+	WORLD_JOBS = 64,
+	WORLD_VIEWS = 4,
+	WORLD_ID = 24,
+};
+
+/* ---- the table of rules.md 3 ------------------------------------------------------------------------------------------ */
+
+enum column { COL_CREATING, COL_LOST, COL_KEPT, COL_COMMITTING, COL_COMMITTED, COL_EVICTING, COLS, COL_NONE };
+
+#define C_ (1 << COL_CREATING)
+#define L_ (1 << COL_LOST)
+#define K_ (1 << COL_KEPT)
+#define G_ (1 << COL_COMMITTING)
+#define D_ (1 << COL_COMMITTED)
+#define E_ (1 << COL_EVICTING)
+/* event, words, the columns in which it can happen; a line of the rule book that names two events is two here */
+#define CELL_ROWS(X)                                                        \
+	X(SAME, "same request", C_ | L_ | K_ | G_ | D_ | E_)                \
+	X(OTHER_FP, "other fingerprint", C_ | L_ | K_ | G_ | D_ | E_)       \
+	X(OTHER_ATTEMPT, "other attempt", C_ | L_ | K_ | G_ | D_ | E_)      \
+	X(OTHER_UID, "other uid of the name", C_ | L_ | K_ | G_ | D_ | E_)  \
+	X(FINISH, "finish", C_ | L_ | E_)                                   \
+	X(FAIL, "definite failure", C_ | L_ | E_)                           \
+	X(LOSE, "lost", C_ | L_ | E_)                                       \
+	X(LEAVE, "caller gone", C_ | L_ | K_ | G_ | D_ | E_)                \
+	X(MARGIN, "margin reached", C_ | L_ | K_ | G_ | E_)                 \
+	X(AGREE, "hooks agree", G_)                                         \
+	X(REFUSE, "hooks refuse", G_)                                       \
+	X(PLUGIN, "required plugin absent", K_)                             \
+	X(DEAD, "object seen dead", C_ | L_ | K_ | G_ | D_ | E_)            \
+	X(STOPPED, "sandbox stopped", C_ | L_ | K_ | G_ | D_ | E_)          \
+	X(REMOVED, "sandbox removed", C_ | L_ | K_ | G_ | D_ | E_)          \
+	X(EXPIRE, "TTL", L_ | K_ | G_)                                      \
+	X(DESTROYED, "destroyed", E_)                                       \
+	X(NOT_DESTROYED, "not destroyed", E_)                               \
+	X(IN_USE, "found in use", E_)                                       \
+	X(ABSENT, "absent from a later list", C_ | L_ | K_ | G_ | D_ | E_)  \
+	X(EVICT, "admin evict", C_ | L_ | K_ | G_ | D_)                     \
+	X(RELEASE, "admin release", E_)                                     \
+	X(WRITE, "write fails", C_ | L_ | K_ | G_ | D_ | E_)                \
+	X(RESTART, "restart", C_ | L_ | K_ | G_ | D_ | E_)
+
+enum cell_row {
+#define CELL_ENUM(name, text, columns) CELL_##name,
+	CELL_ROWS(CELL_ENUM)
+#undef CELL_ENUM
+	CELLS
+};
+
+typedef uint64_t coverage[CELLS][COLS]; /* how often each cell was met and came out as it must */
+unsigned coverage_print(coverage counts, FILE *to); /* returns the number of cells never met */
+
+/* ---- requests --------------------------------------------------------------------------------------------------------- */
+
+struct fp { /* what a struct ck_fingerprint is here */
+	unsigned char base;     /* 2 differs from 0 in nothing but its image reference */
+	unsigned char cosmetic; /* labels and annotations */
+};
+
+struct request {
+	enum ck_kind kind;
+	unsigned char pod, uid, name; /* uid 1: another uid under the same name; name 1: another name for the same uid */
+	unsigned char attempt;
+	struct fp fp;
+	int in; /* container: label of its sandbox; < 0: one nobody knows */
+};
+
+/* ---- what there is ---------------------------------------------------------------------------------------------------- */
+
+struct caller {
+	bool used;
+	bool here;    /* its caller still waits */
+	bool making;  /* may call finish, fail, lost */
+	bool fresh;   /* the answer of begin or finish is not heard yet: it counts when the round is settled */
+	bool drain;
+	struct request req;
+	struct ck_mturn turn;
+	struct fp fp;
+	int key; /* number in keys[] */
+	uint64_t began, deadline, margin_at; /* by the rule book, not by the turn */
+	unsigned order;
+	uint64_t making_row; /* what it makes or made */
+	enum column before;  /* oracle.c: whose margin is near */
+	int heard;    /* last answer; CK_WAIT: none */
+	uint64_t row; /* of the answer */
+	char id[WORLD_ID];
+	bool reported;
+};
+
+enum creation_state { CREATION_RUNNING = 1, CREATION_MADE, CREATION_FAILED };
+
+struct creation {
+	enum creation_state state;
+	bool told;   /* its caller has heard the end */
+	bool reserved; /* the runtime has the name already: it will say ALREADY_EXISTS */
+	bool exempt; /* given up by the rules, or its row never reached the disk: what becomes of it is nobody's fault */
+	int label, key;
+	struct request req;
+	uint64_t row;
+	int object; /* MADE: which */
+};
+
+struct object {
+	int label, key;
+	struct request req; /* that made it */
+	enum ck_kind kind;
+	enum ck_condition condition; /* ABSENT: gone */
+	uint64_t row;                /* of the creation that made it; 0: not ours */
+	bool exempt;
+	bool stopping;
+	uint64_t created_at;
+	char id[WORLD_ID];
+};
+
+struct job {
+	unsigned want; /* enum ck_want; 0: a whole list */
+	uint64_t row;
+	enum ck_kind kind;
+	uint64_t begun_seq, begun_at;
+	unsigned begun_event;
+	bool again; /* asked anew while an older one was in flight: nobody can tell their answers apart */
+	unsigned n;      /* list: what was there when it was begun */
+	unsigned char object[WORLD_OBJECTS], condition[WORLD_OBJECTS];
+};
+
+struct view { /* somebody's list in flight */
+	bool open;
+	uint64_t seq;
+	struct job list;
+};
+
+struct shadow { /* what is known of an entry from outside, and what it went through */
+	bool alive;
+	enum ck_state state;
+	unsigned flags;
+	enum ck_phase phase;
+	enum ck_reason reason;
+	enum ck_origin origin;
+	enum ck_kind kind;
+	int key;
+	char id[WORLD_ID];
+	unsigned moved_event, tried_event; /* last move; last destroy */
+	unsigned stamp, life;              /* life: of the machine that made or restored it */
+	uint64_t created, lost_at, absent_since, interest, failed_at;
+	unsigned fails;      /* destroys in a row that failed */
+	unsigned handed;     /* answers nobody has reported on */
+	unsigned run, stop, stop_done, removed, removed_done, resent;
+	unsigned checks;     /* K22: questions answered since it is EVICTING */
+	bool found_used;     /* ... and the last one said: in use */
+	bool stop_seen;      /* K10 */
+	bool shortened;      /* K18: a new reason came */
+	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed, hooks_chosen;
+	bool waited;         /* somebody waited for it when last looked at */
+};
+
+struct stored { /* a row in the database */
+	bool used;
+	unsigned boot; /* in which it was written */
+	struct ck_row row;
+};
+
+struct world_config {
+	struct ck_rules rules;
+	unsigned pods;
+	const char *told; /* who is told; "": nobody; rules.hooks */
+};
+
+struct world {
+	struct world_config config;
+	struct ck_machine *m;
+	uint64_t now, expired_at;
+	unsigned event;  /* number of things fed */
+	unsigned in_round;
+	bool more;       /* do not close the round */
+	bool disk_broken, plugin_absent;
+	bool taken_back; /* a commit that could not be written was: others are placed with the next event, whatever it is */
+	unsigned life, boot, jitter_count;
+	unsigned char digest_key;
+	bool list_done[CK_CONTAINER + 1]; /* a whole list came in since the start */
+	uint64_t opened;
+	struct caller callers[WORLD_LABELS];
+	struct creation creations[WORLD_LABELS];
+	unsigned creations_n;
+	struct object objects[WORLD_OBJECTS];
+	unsigned objects_n;
+	struct job jobs[WORLD_JOBS];
+	unsigned jobs_n;
+	struct view views[WORLD_VIEWS];
+	struct stored db[WORLD_ROWS];
+	struct shadow shadows[WORLD_ROWS];
+	uint64_t rows_n; /* ids given out, from 1 */
+	struct {
+		struct ck_key *key;
+		int slot, name, pod; /* first key with the same slot, runtime name, pod name */
+		unsigned relabelled; /* of a slot: evictions in a row for labels alone */
+		unsigned stamp;
+	} keys[WORLD_KEYS];
+	int keys_n;
+	struct {
+		char id[WORLD_ID];
+		enum ck_kind kind;
+		uint64_t row, until;
+		unsigned event;
+	} tombs[WORLD_OBJECTS];
+	unsigned tombs_n;
+	size_t notes_seen;
+	unsigned stamp;
+	unsigned orders;
+	uint64_t inspected_row; /* the answer being fed says of this row: ready */
+	int newest;             /* before the event: the newest live caller of the key; -1: none */
+	char failure[512];
+	uint64_t (*cells)[COLS]; /* coverage, or NULL */
+};
+
+struct world_config world_config(void); /* hooks with one recipient, everything offered, the usual durations */
+void world_init(struct world *w, const struct world_config *config, coverage *cells);
+void world_fini(struct world *w);
+/* end everything in good order: callers leave, the runtime and the plugins do as asked, time passes. Nothing may be left. */
+void world_drain(struct world *w);
+
+/* ---- what can happen ----------------------------------------------------------------------------------------------------------
+ * Where there is nothing it could happen to, nothing does: scripts stay valid when lines are left out. */
+
+int world_begin(struct world *w, int label, const struct request *req, uint64_t timeout, bool expired);
+void world_leave(struct world *w, int label);
+void world_drop(struct world *w, int label);
+void world_report(struct world *w, int label, bool delivered);
+void world_stage(struct world *w, int label);
+/* the creation ends well; @heard false: but its caller does not hear it (yet) */
+int world_finish(struct world *w, int label, bool heard);
+int world_fail(struct world *w, int label, int grpc, bool heard);
+void world_lose(struct world *w, int label);
+int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout);
+
+enum how { HOW_OK, HOW_FAILED, HOW_FRESH /* list: as it is now, not as it was */, HOW_DONE_UNHEARD, HOW_STOPPED };
+void world_inspected(struct world *w, unsigned nth, bool known);
+void world_listed_entry(struct world *w, unsigned nth, enum how how);
+void world_destroyed(struct world *w, unsigned nth, enum how how);
+void world_hooked(struct world *w, unsigned nth, bool agree);
+void world_listed(struct world *w, unsigned nth, enum how how);
+void world_view_open(struct world *w, unsigned nth, enum ck_kind kind);
+void world_view_close(struct world *w, unsigned nth, enum how how);
+
+/* not ours; @twin: the runtime does not mind that it has another one of the name, whose id is known */
+void world_external(struct world *w, int label, const struct request *req, enum ck_condition condition, bool twin);
+void world_condition(struct world *w, int label, enum ck_condition condition); /* nobody sees it yet; ABSENT: it vanishes */
+void world_seen(struct world *w, int label);
+void world_used(struct world *w, int label);
+void world_stopping(struct world *w, int label);
+void world_forget(struct world *w, int label); /* the kubelet removes it */
+void world_evict(struct world *w, unsigned nth, bool release);
+
+void world_time(struct world *w, uint64_t ns);  /* and every timer due by then */
+void world_stall(struct world *w, uint64_t ns); /* the loop stands still: timers come later */
+void world_next(struct world *w);               /* to the next timer */
+void world_disk(struct world *w, bool broken);
+void world_new_database(struct world *w); /* K33 */
+enum crash { CRASH_LATE = 1 /* after the write, before its effects */, CRASH_REBOOT = 2, CRASH_NEW_KEY = 4 };
+void world_crash(struct world *w, unsigned how);
+
+/* ---- asking ----------------------------------------------------------------------------------------------------------- */
+
+int world_key(struct world *w, const struct ck_key *key); /* its number in keys[] */
+struct ck_entry *world_entry(struct world *w, int label);       /* made by or answered to this caller; or NULL */
+struct ck_entry *world_key_entry(struct world *w, int key);     /* the one of this key that matters most */
+struct object *world_object(struct world *w, int label);        /* the latest of this label that was made; or NULL */
+struct object *world_object_of(struct world *w, const char *id);
+struct creation *world_creation(struct world *w, int label);    /* running, or made and not told; or NULL */
+struct job *world_job(struct world *w, unsigned want, unsigned nth);
+bool world_shown(struct world *w, int label);                   /* would a list show it? */
+bool world_serving(const struct world *w);                      /* the first lists are in, or are not waited for */
+int world_outcome(struct world *w, int label);                  /* what it heard last */
+void world_print(struct world *w, FILE *to);                    /* what there is, for whoever looks for a bug */
+enum ck_relation world_compare(struct world *w, const struct ck_entry *e, const struct fp *fp);
+
+#endif

@@ -1,0 +1,1274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One scenario at least for each rule K1 to K33, as far as the rule is the machine's. They are played in the world of the model
+ * test, whose oracle looks on: each test ends by draining the world, so that what it began comes to its end as well.
+ */
+#include <string.h>
+
+#include "src/base/error.h"
+#include "tests/model/oracle.h"
+#include "tests/unit/harness.h"
+
+/* ---- saying it shortly ------------------------------------------------------------------------------------------------ */
+
+static struct world world;
+static struct world *const w = &world;
+
+enum { A = 1, B, C, D, E, F }; /* callers, and what they make */
+
+static const struct request sandbox = { .kind = CK_SANDBOX, .in = -1 };
+
+static struct request container_in(int label)
+{
+	return (struct request){ .kind = CK_CONTAINER, .in = label };
+}
+
+static struct request attempt(struct request req, unsigned char n)
+{
+	req.attempt = n;
+	return req;
+}
+
+static struct request changed(struct request req)
+{
+	req.fp.base = 1;
+	return req;
+}
+
+static struct request relabelled(struct request req)
+{
+	req.fp.cosmetic ^= 1;
+	return req;
+}
+
+static struct request of_pod(struct request req, unsigned char n)
+{
+	req.pod = n;
+	return req;
+}
+
+static int begin(int label, struct request req, uint64_t timeout)
+{
+	return world_begin(w, label, &req, timeout, false);
+}
+
+static int outcome(int label)
+{
+	return world_outcome(w, label);
+}
+
+static enum ck_state state_of(int label)
+{
+	struct ck_entry *e = world_entry(w, label);
+	return e ? e->row.state : (enum ck_state)0;
+}
+
+static bool flag(int label, unsigned flags)
+{
+	struct ck_entry *e = world_entry(w, label);
+	return e && (e->row.flags & flags) == flags;
+}
+
+static bool asked(unsigned want)
+{
+	return world_job(w, want, 0) != NULL;
+}
+
+static const char *text_of(int label)
+{
+	return w->callers[label].turn.err.text;
+}
+
+static void lists_come_in(void)
+{
+	while (world_job(w, 0, 0))
+		world_listed(w, 0, HOW_OK);
+}
+
+static void hooks_agree(void)
+{
+	while (asked(CK_WANT_RUN | CK_WANT_STOP | CK_WANT_REMOVE))
+		world_hooked(w, 0, true);
+}
+
+/* whatever an eviction asks is answered as it is */
+static void let_evict(void)
+{
+	for (int i = 0; i < 16; i++) {
+		if (asked(CK_WANT_LIST))
+			world_listed_entry(w, 0, HOW_FRESH);
+		if (asked(CK_WANT_INSPECT))
+			world_inspected(w, 0, true);
+		if (asked(CK_WANT_DESTROY))
+			world_destroyed(w, 0, HOW_OK);
+		hooks_agree();
+	}
+}
+
+static void made_and_handed(int label, struct request req)
+{
+	assert_int_equal(begin(label, req, 10 * S), CK_CREATE);
+	world_finish(w, label, true);
+	hooks_agree();
+	assert_int_equal(outcome(label), CK_HAND_BACK);
+	assert_int_equal(state_of(label), CK_STATE_COMMITTED);
+}
+
+static void made_and_kept(int label, struct request req)
+{
+	assert_int_equal(begin(label, req, 10 * S), CK_CREATE);
+	world_leave(w, label);
+	assert_int_equal(world_finish(w, label, true), CK_KEPT);
+	assert_int_equal(state_of(label), CK_STATE_KEPT);
+}
+
+static void next_try(void) /* the timer of a back-off, and the question that comes before each destroy */
+{
+	world_next(w);
+	while (asked(CK_WANT_LIST))
+		world_listed_entry(w, 0, HOW_FRESH);
+}
+
+static void list_passes(enum ck_kind kind) /* somebody lists, and the answer is whole */
+{
+	world_view_open(w, 0, kind);
+	world_view_close(w, 0, HOW_OK);
+}
+
+static void start_with(const struct world_config *config)
+{
+	world_fini(w);
+	world_init(w, config, NULL);
+	lists_come_in();
+}
+
+static int setup(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	world_init(w, &config, NULL);
+	lists_come_in();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (!w->failure[0])
+		world_drain(w);
+	if (w->failure[0])
+		print_error("%s\n", w->failure);
+	int r = w->failure[0] ? -1 : 0;
+	world_fini(w);
+	return r;
+}
+
+/* ---- once (K1 to K7) -------------------------------------------------------------------------------------------------- */
+
+static void k01_same_request_joins_and_all_get_the_same_answer(void **state)
+{
+	(void)state;
+	assert_int_equal(begin(A, sandbox, 10 * S), CK_CREATE);
+	assert_int_equal(begin(B, sandbox, 10 * S), CK_WAIT);
+	assert_int_equal(begin(C, sandbox, 10 * S), CK_WAIT);
+	assert_int_equal(world_finish(w, A, true), CK_WAIT);
+	hooks_agree();
+	for (int label = A; label <= C; label++) {
+		assert_int_equal(outcome(label), CK_HAND_BACK);
+		assert_string_equal(w->callers[label].id, "s1");
+	}
+	assert_int_equal(w->creations_n, 1);
+}
+
+static void k02_result_nobody_waits_for_is_kept(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_false(asked(CK_WANT_RUN));
+	assert_false(world_shown(w, A));
+}
+
+static void k02_offer_commits_a_sandbox_but_no_container(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.hand_back = CK_OFFER;
+	start_with(&config);
+	assert_int_equal(begin(A, sandbox, 10 * S), CK_CREATE);
+	world_leave(w, A);
+	assert_int_equal(world_finish(w, A, true), CK_KEPT);
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_true(world_shown(w, A));
+	made_and_kept(B, container_in(A));
+}
+
+static void k03_waiter_takes_what_its_creator_is_too_late_for(void **state)
+{
+	(void)state;
+	assert_int_equal(begin(A, sandbox, 2 * S), CK_CREATE);
+	assert_int_equal(begin(B, sandbox, 240 * S), CK_WAIT);
+	world_time(w, 1800 * MS); /* A's margin of 250 ms has begun */
+	assert_int_equal(world_finish(w, A, true), CK_KEPT);
+	hooks_agree();
+	assert_int_equal(outcome(A), CK_KEPT);
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+static void k03_waiter_in_its_margin_is_told_the_stage(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_stage(w, A);
+	begin(B, sandbox, 2 * S);
+	world_time(w, 1749 * MS);
+	assert_int_equal(outcome(B), CK_WAIT);
+	world_time(w, 1 * MS);
+	assert_int_equal(outcome(B), CK_BUSY);
+	assert_non_null(strstr(text_of(B), "sandbox network creation"));
+}
+
+static void k04_failure_wakes_all_and_is_not_remembered(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	begin(B, sandbox, 10 * S);
+	world_fail(w, A, CK_GRPC_RESOURCE_EXHAUSTED, true);
+	for (int label = A; label <= B; label++) {
+		assert_int_equal(outcome(label), -CK_EFAILED);
+		assert_int_equal(w->callers[label].turn.status->grpc, CK_GRPC_RESOURCE_EXHAUSTED);
+	}
+	assert_int_equal(begin(C, sandbox, 10 * S), CK_CREATE);
+}
+
+static void k05_committed_is_handed_back_at_once(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	assert_int_equal(begin(B, sandbox, 10 * S), CK_HAND_BACK);
+	assert_string_equal(w->callers[B].id, w->callers[A].id);
+	assert_int_equal(w->jobs_n, 0);
+}
+
+static void k05_what_has_ended_or_runs_is_not(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_seen(w, B);
+	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_ECONFLICT);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	world_seen(w, A);
+	assert_true(flag(A, CK_ENTRY_ENDED));
+	assert_int_equal(begin(D, sandbox, 10 * S), CK_CREATE);
+}
+
+static void k06_kept_result_is_asked_after_first(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_int_equal(begin(B, sandbox, 10 * S), CK_WAIT);
+	assert_int_equal(begin(C, sandbox, 10 * S), CK_WAIT);
+	assert_int_equal(w->jobs_n, 1); /* one question for both */
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+}
+
+static void k06_dead_result_is_evicted_and_made_anew(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	begin(B, sandbox, 60 * S);
+	world_inspected(w, 0, true);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	let_evict();
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k06_no_answer_is_asked_again(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, sandbox, 10 * S);
+	world_inspected(w, 0, false);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_false(asked(CK_WANT_INSPECT));
+	world_time(w, 499 * MS);
+	assert_false(asked(CK_WANT_INSPECT));
+	world_time(w, 1 * MS);
+	assert_true(asked(CK_WANT_INSPECT));
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+static void k07_commit_of_a_sandbox_needs_nobody(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	world_finish(w, A, true);
+	world_leave(w, A);
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
+static void k07_container_nobody_waits_for_is_kept_and_told_once(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	begin(B, container_in(A), 10 * S);
+	world_finish(w, B, true);
+	world_leave(w, B);
+	hooks_agree();
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+	assert_true(flag(B, CK_ENTRY_TOLD));
+	begin(C, container_in(A), 10 * S);
+	world_inspected(w, 0, true);
+	assert_false(asked(CK_WANT_RUN));
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+}
+
+static void k07_lost_answer_takes_a_container_back(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_report(w, A, false);
+	world_report(w, B, false);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED); /* the kubelet takes it from its list */
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+	assert_true(flag(B, CK_ENTRY_TOLD));
+}
+
+static void k07_call_that_names_it_proves_the_answer(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_used(w, B);
+	world_report(w, B, false);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+}
+
+/* ---- outcome unknown (K8) --------------------------------------------------------------------------------------------- */
+
+static void k08_lost_creation_is_asked_after_and_found(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	begin(B, sandbox, 240 * S);
+	world_lose(w, A);
+	assert_true(flag(A, CK_ENTRY_LOST));
+	assert_int_equal(outcome(B), CK_WAIT);
+	world_finish(w, A, false);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_OK);
+	hooks_agree();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+static void k08_questions_come_slower_and_slower(void **state)
+{
+	static const unsigned pauses[] = { 250, 500, 1000, 2000, 4000, 5000, 5000 };
+	(void)state;
+	begin(A, sandbox, 0);
+	world_lose(w, A);
+	world_leave(w, A);
+	for (size_t i = 0; i < CK_COUNT(pauses); i++) {
+		world_time(w, (pauses[i] - 1) * MS);
+		assert_false(asked(CK_WANT_LIST));
+		world_time(w, 1 * MS);
+		assert_true(asked(CK_WANT_LIST));
+		world_listed_entry(w, 0, HOW_FAILED);
+	}
+}
+
+static void k08_own_deadline_makes_it_lost_and_its_maker_may_still_tell(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 0);
+	begin(B, sandbox, 0);
+	world_time(w, CK_CREATE_DEADLINE - 1 * MS);
+	assert_false(flag(A, CK_ENTRY_LOST));
+	world_time(w, 1 * MS);
+	assert_true(flag(A, CK_ENTRY_LOST));
+	world_finish(w, A, true);
+	hooks_agree();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+static void k08_found_dead_is_evicted(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_finish(w, A, false);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+static void k08_resent_once_and_already_exists_means_still_running(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_drop(w, A);
+	begin(B, sandbox, 240 * S);
+	for (int i = 0; i < 8 && outcome(B) != CK_CREATE; i++) {
+		world_next(w);
+		world_listed_entry(w, 0, HOW_FRESH);
+	}
+	assert_int_equal(outcome(B), CK_CREATE);
+	assert_true(w->now >= 1005 * S);
+	world_finish(w, B, true); /* the runtime has the name reserved: ALREADY_EXISTS */
+	assert_int_equal(outcome(B), CK_CREATE);
+	assert_true(flag(A, CK_ENTRY_LOST | CK_ENTRY_RESENT));
+	world_finish(w, A, false);
+	world_next(w);
+	world_listed_entry(w, 0, HOW_FRESH);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+static void k08_given_up_after_its_grace(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_fail(w, A, CK_GRPC_INTERNAL, false);
+	uint64_t began = w->now;
+	for (int i = 0; i < 40 && outcome(A) == CK_CREATE; i++) {
+		world_next(w);
+		world_listed_entry(w, 0, HOW_FRESH);
+		world_fail(w, A, CK_GRPC_INTERNAL, false); /* sent again: that one is lost as well */
+		world_lose(w, A);
+	}
+	assert_int_equal(outcome(A), -CK_EUNAVAILABLE);
+	assert_true(w->now - began >= CK_LOST_GRACE);
+}
+
+/* ---- moving on (K9 to K16) -------------------------------------------------------------------------------------------- */
+
+static void k09_another_attempt_abandons_the_earlier(void **state)
+{
+	(void)state;
+	begin(A, attempt(sandbox, 1), 10 * S);
+	begin(B, attempt(sandbox, 1), 10 * S);
+	begin(C, attempt(sandbox, 0), 10 * S); /* lower counts as well */
+	assert_int_equal(outcome(A), -CK_EABANDONED);
+	assert_int_equal(outcome(B), -CK_EABANDONED);
+	assert_true(flag(A, CK_ENTRY_ABANDONED));
+	assert_int_equal(world_finish(w, A, true), CK_ABANDONED);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+static void k09_another_uid_of_the_name_does_too(void **state)
+{
+	struct request replaced = sandbox;
+	(void)state;
+	replaced.uid = 1;
+	made_and_kept(A, sandbox);
+	begin(B, replaced, 10 * S);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+static void k09_request_that_is_over_moves_nothing(void **state)
+{
+	struct request next = attempt(sandbox, 1);
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_int_equal(world_begin(w, B, &next, 10 * S, true), -CK_EDEADLINE);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+}
+
+static void k09_one_uid_has_one_name(void **state)
+{
+	struct request other = sandbox;
+	(void)state;
+	other.name = 1;
+	made_and_kept(A, sandbox);
+	assert_int_equal(begin(B, other, 10 * S), -CK_EINVAL);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+}
+
+static void k10_next_attempt_waits_for_the_ports(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_int_equal(begin(B, attempt(sandbox, 1), 240 * S), CK_WAIT);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_int_equal(outcome(B), CK_WAIT);
+	world_destroyed(w, 0, HOW_STOPPED);
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k10_but_not_for_ever(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, attempt(sandbox, 1), 240 * S);
+	world_time(w, 20 * S - 1 * MS);
+	assert_int_equal(outcome(B), CK_WAIT);
+	world_time(w, 1 * MS);
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k11_changed_request_waits_for_the_end_of_a_creation(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	assert_int_equal(begin(B, changed(sandbox), 240 * S), CK_WAIT);
+	assert_false(flag(A, CK_ENTRY_ABANDONED));
+	assert_int_equal(world_finish(w, A, true), CK_ABANDONED); /* B is the newest, and it differs */
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	let_evict();
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k11_the_newest_decides(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	begin(B, changed(sandbox), 240 * S);
+	begin(C, sandbox, 240 * S);
+	world_finish(w, A, true);
+	hooks_agree();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+	assert_int_equal(outcome(B), -CK_ECONFLICT);
+}
+
+static void k11_kept_result_is_not_for_another_request(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_int_equal(begin(B, changed(sandbox), 10 * S), CK_WAIT);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_false(asked(CK_WANT_RUN));
+}
+
+static void k11_committed_one_is_a_conflict(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	assert_int_equal(begin(B, changed(sandbox), 10 * S), -CK_ECONFLICT);
+	assert_non_null(strstr(text_of(B), "config.differs"));
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
+static void k12_labels_evict_once_and_then_it_converges(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, relabelled(sandbox), 10 * S);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	let_evict();
+	assert_int_equal(outcome(B), CK_CREATE);
+	world_leave(w, B);
+	assert_int_equal(world_finish(w, B, true), CK_KEPT);
+	begin(C, sandbox, 10 * S); /* and back again */
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+}
+
+static void k12_either_can_be_forced(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.on_annotation_change = CK_ANNOTATION_HAND_BACK;
+	start_with(&config);
+	made_and_kept(A, sandbox);
+	begin(B, relabelled(sandbox), 10 * S);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	config.rules.on_annotation_change = CK_ANNOTATION_EVICT;
+	start_with(&config);
+	made_and_kept(A, sandbox);
+	for (int i = 0; i < 3; i++) {
+		begin(B, relabelled(w->callers[A].req), 60 * S);
+		assert_int_equal(state_of(A), CK_STATE_EVICTING);
+		let_evict();
+		assert_int_equal(outcome(B), CK_CREATE);
+		world_leave(w, B);
+		assert_int_equal(world_finish(w, B, true), CK_KEPT);
+		begin(A, relabelled(w->callers[B].req), 60 * S);
+		assert_int_equal(state_of(B), CK_STATE_EVICTING);
+		let_evict();
+		world_leave(w, A);
+		assert_int_equal(world_finish(w, A, true), CK_KEPT);
+	}
+}
+
+static void k13_bump_during_the_hooks_is_undone_in_order(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	begin(B, attempt(sandbox, 1), 240 * S);
+	assert_int_equal(outcome(A), -CK_EABANDONED);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTING); /* the plugin in flight is waited for */
+	world_hooked(w, 0, true);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_true(asked(CK_WANT_STOP));
+	assert_false(asked(CK_WANT_DESTROY));
+	hooks_agree();
+	world_destroyed(w, 0, HOW_OK);
+	assert_true(asked(CK_WANT_REMOVE));
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k14_newest_successor_wins(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, changed(sandbox), 240 * S);
+	begin(C, sandbox, 240 * S);
+	let_evict();
+	assert_int_equal(outcome(C), CK_CREATE);
+	assert_int_equal(outcome(B), -CK_EABANDONED);
+}
+
+static void k14_successor_hears_what_it_waited_for(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, changed(sandbox), 10 * S);
+	world_listed_entry(w, 0, HOW_OK);
+	world_destroyed(w, 0, HOW_FAILED);
+	world_time(w, 9750 * MS);
+	assert_int_equal(outcome(B), -CK_EUNAVAILABLE);
+	assert_non_null(strstr(text_of(B), "removing the earlier result, try"));
+}
+
+static void k15_ttl_counts_from_the_last_interest_and_rests(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_time(w, 500 * S);
+	begin(B, sandbox, 240 * S);
+	world_inspected(w, 0, false);
+	world_time(w, 200 * S); /* it is asked after again and again; while B waits, time rests */
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	world_inspected(w, 0, false);
+	world_leave(w, B);
+	world_time(w, CK_TTL - 1 * MS);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	world_time(w, CK_TTL_SLACK);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+static void k15_nothing_expires_just_after_a_restart(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_stall(w, CK_TTL - 1 * S);
+	world_crash(w, 0);
+	lists_come_in();
+	world_time(w, 59 * S);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	world_time(w, 1100 * MS);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+static void k15_stalled_loop_serves_before_it_expires(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_stall(w, 2 * CK_TTL);
+	begin(B, sandbox, 10 * S);
+	world_time(w, 0);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+static void k16_stopping_a_sandbox_takes_its_containers_along(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, container_in(A));
+	begin(C, attempt(container_in(A), 1), 10 * S);
+	world_stopping(w, A);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+	assert_int_equal(outcome(C), -CK_EABANDONED);
+	assert_int_equal(begin(D, attempt(container_in(A), 2), 10 * S), -CK_EPRECONDITION);
+	world_crash(w, 0); /* that is not forgotten */
+	lists_come_in();
+	assert_int_equal(begin(D, attempt(container_in(A), 2), 10 * S), -CK_EPRECONDITION);
+}
+
+static void k16_removal_waits_until_creates_have_ended(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	begin(B, container_in(A), 10 * S);
+	assert_int_equal(world_remove_begin(w, C, A, 60 * S), CK_WAIT);
+	world_finish(w, B, true);
+	assert_int_equal(outcome(C), CK_WAIT);
+	let_evict();
+	assert_int_equal(outcome(C), CK_DRAINED);
+	world_forget(w, A);
+	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
+}
+
+static void k16_forgetting_a_sandbox_forgets_its_containers(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_forget(w, A);
+	assert_null(ck_machine_entries(w->m));
+}
+
+/* ---- destroying (K17 to K23) ------------------------------------------------------------------------------------------ */
+
+static void k17_only_a_confirmed_destroy_ends_an_eviction(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	for (int i = 0; i < 5; i++) {
+		world_destroyed(w, 0, HOW_FAILED);
+		assert_int_equal(state_of(A), CK_STATE_EVICTING);
+		next_try();
+	}
+	world_destroyed(w, 0, HOW_DONE_UNHEARD); /* done, but nobody knows */
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	list_passes(CK_SANDBOX); /* absent from a list begun after the attempt */
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void k17_admin_can_release_it(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, true);
+	assert_int_equal(state_of(A), CK_STATE_KEPT); /* released is only what is evicted */
+	world_evict(w, 0, false);
+	world_evict(w, 0, true);
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void k18_back_off_doubles_to_a_minute_over_restarts(void **state)
+{
+	static const unsigned seconds[] = { 1, 2, 4, 8, 16, 32, 60, 60 };
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	for (size_t i = 0; i < CK_COUNT(seconds); i++) {
+		world_destroyed(w, 0, HOW_FAILED);
+		if (i == 3) {
+			world_crash(w, 0);
+			lists_come_in();
+		}
+		uint64_t failed = w->now;
+		next_try();
+		assert_true(asked(CK_WANT_DESTROY));
+		assert_true(w->now - failed >= seconds[i] * S * 7 / 8 && w->now - failed <= seconds[i] * S * 9 / 8);
+	}
+}
+
+static void k18_no_answer_is_a_failure(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	world_time(w, CK_DESTROY_TIMEOUT);
+	assert_int_equal(world_entry(w, A)->row.tries, 1);
+	next_try();
+	assert_non_null(world_job(w, CK_WANT_DESTROY, 1)); /* tried again beside the first */
+	world_destroyed(w, 0, HOW_FAILED);
+	assert_int_equal(world_entry(w, A)->row.tries, 1); /* the late failure was counted */
+	world_destroyed(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void k18_eight_at_once_and_a_new_reason_hurries(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		made_and_kept(i, of_pod(sandbox, (unsigned char)i));
+		world_evict(w, (unsigned)i, false);
+	}
+	while (asked(CK_WANT_LIST))
+		world_listed_entry(w, 0, HOW_OK);
+	assert_non_null(world_job(w, CK_WANT_DESTROY, 7));
+	assert_null(world_job(w, CK_WANT_DESTROY, 8));
+	for (int i = 0; i < 8; i++)
+		world_destroyed(w, 0, HOW_OK);
+	while (asked(CK_WANT_LIST))
+		world_listed_entry(w, 0, HOW_OK);
+	world_destroyed(w, 0, HOW_FAILED);
+	assert_null(world_job(w, CK_WANT_DESTROY, 1));
+	for (unsigned i = 0; i < 10; i++) /* whichever it was */
+		world_evict(w, i, false);
+	assert_true(asked(CK_WANT_LIST) || world_job(w, CK_WANT_DESTROY, 1));
+}
+
+static void k18_containers_go_before_their_sandbox(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_kept(B, container_in(A)); /* in a sandbox nobody was given: only a bug asks for that */
+	world_evict(w, 0, false);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+	world_inspected(w, 0, true);
+	assert_string_equal(w->shadows[world_job(w, CK_WANT_DESTROY, 0)->row].id, world_object(w, B)->id);
+	assert_null(world_job(w, CK_WANT_DESTROY, 1));
+	assert_false(asked(CK_WANT_LIST));
+}
+
+static void k19_failing_destroy_delays_no_other(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_kept(B, of_pod(sandbox, 1));
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_OK);
+	world_destroyed(w, 0, HOW_FAILED);
+	world_evict(w, 1, false);
+	world_listed_entry(w, 0, HOW_OK);
+	world_destroyed(w, 0, HOW_OK);
+	assert_int_equal(state_of(B), CK_STATE_GONE);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+static void k20_told_entry_stop_destroy_remove(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	world_finish(w, A, true);
+	world_hooked(w, 0, false);
+	assert_int_equal(outcome(A), -CK_EREFUSED);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_true(asked(CK_WANT_STOP) && !asked(CK_WANT_DESTROY));
+	world_hooked(w, 0, true);
+	assert_true(asked(CK_WANT_DESTROY) && !asked(CK_WANT_REMOVE));
+	world_destroyed(w, 0, HOW_FAILED);
+	assert_false(asked(CK_WANT_REMOVE));
+	next_try();
+	world_destroyed(w, 0, HOW_OK);
+	assert_true(asked(CK_WANT_REMOVE));
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	world_hooked(w, 0, true);
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+}
+
+static void k21_evicted_id_stays_hidden_for_older_lists(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	world_view_open(w, 0, CK_SANDBOX); /* it is still there */
+	let_evict();
+	world_crash(w, 0);
+	lists_come_in();
+	assert_true(ck_machine_hidden(ck_machine_object(w->m, CK_SANDBOX, "s1")));
+	world_view_open(w, 0, CK_SANDBOX);
+	world_time(w, CK_TOMBSTONE - 1 * MS);
+	assert_non_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
+	world_time(w, 1 * S);
+	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1")); /* that view began after it was gone */
+}
+
+static void k21_open_view_keeps_the_tombstone(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	world_view_open(w, 0, CK_SANDBOX);
+	let_evict();
+	world_time(w, 5 * CK_TOMBSTONE);
+	assert_non_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
+	world_view_close(w, 0, HOW_OK);
+	world_time(w, CK_TOMBSTONE);
+	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
+}
+
+static void k22_sandbox_in_use_is_left_alone(void **state)
+{
+	struct request theirs = container_in(A);
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, &theirs, CK_CONDITION_READY, false);
+	world_evict(w, 0, false);
+	world_listed_entry(w, 0, HOW_FAILED); /* if the question fails, wait */
+	assert_false(asked(CK_WANT_DESTROY));
+	world_next(w);
+	world_listed_entry(w, 0, HOW_FRESH);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_int_equal(ck_machine_counters(w->m)->in_use, 1);
+}
+
+static void k22_running_container_is_left_alone(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, container_in(A));
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_evict(w, 1, false);
+	world_inspected(w, 0, true);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_ECONFLICT);
+}
+
+static void k23_evicting_entry_is_never_served(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	assert_int_equal(begin(B, sandbox, 60 * S), CK_WAIT);
+	let_evict();
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+/* ---- reconciling (K24 to K27) ----------------------------------------------------------------------------------------- */
+
+static void k24_failed_or_older_list_means_nothing(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 10 * S);
+	world_leave(w, A);
+	world_view_open(w, 0, CK_SANDBOX); /* begun before it exists */
+	world_finish(w, A, true);
+	world_view_close(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	world_condition(w, A, CK_CONDITION_ABSENT);
+	world_view_open(w, 0, CK_SANDBOX);
+	world_view_close(w, 0, HOW_FAILED);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+static void k24_nothing_is_served_before_the_first_list(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_crash(w, 0);
+	assert_int_equal(begin(B, sandbox, 60 * S), CK_WAIT);
+	assert_false(asked(CK_WANT_INSPECT));
+	world_listed(w, 0, HOW_FAILED);
+	world_listed(w, 0, HOW_OK);
+	assert_false(asked(CK_WANT_INSPECT));
+	world_time(w, 60 * S - 1 * S);
+	assert_int_equal(outcome(B), -CK_EUNAVAILABLE);
+	lists_come_in();
+	assert_int_equal(begin(B, sandbox, 60 * S), CK_WAIT);
+	assert_true(asked(CK_WANT_INSPECT));
+}
+
+static void k24_list_older_than_a_removal_brings_nothing_back(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	world_view_open(w, 0, CK_SANDBOX);
+	world_forget(w, A);
+	world_view_close(w, 0, HOW_OK);
+	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
+}
+
+static void k25_restart_takes_up_each_state(void **state)
+{
+	(void)state;
+	begin(A, of_pod(sandbox, 1), 10 * S); /* CREATING */
+	made_and_kept(B, of_pod(sandbox, 2)); /* KEPT */
+	begin(C, of_pod(sandbox, 3), 10 * S); /* COMMITTING */
+	world_finish(w, C, true);
+	made_and_kept(E, of_pod(sandbox, 5)); /* EVICTING, with a try behind it */
+	world_evict(w, 3, false);
+	world_listed_entry(w, 0, HOW_OK);
+	world_destroyed(w, 0, HOW_FAILED);
+	begin(D, of_pod(sandbox, 4), 10 * S); /* COMMITTED */
+	world_finish(w, D, true);
+	world_hooked(w, 1, true);
+	assert_int_equal(state_of(C), CK_STATE_COMMITTING);
+	assert_int_equal(state_of(D), CK_STATE_COMMITTED);
+	world_crash(w, 0);
+	assert_true(state_of(A) == CK_STATE_CREATING && flag(A, CK_ENTRY_LOST));
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+	assert_true(state_of(C) == CK_STATE_KEPT && flag(C, CK_ENTRY_TOLD));
+	assert_int_equal(state_of(D), CK_STATE_COMMITTED);
+	assert_true(state_of(E) == CK_STATE_EVICTING && world_entry(w, E)->row.tries == 1);
+}
+
+static void k25_undelivered_container_is_kept_again(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	made_and_handed(C, attempt(container_in(A), 1));
+	world_report(w, C, true);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_true(state_of(B) == CK_STATE_KEPT && flag(B, CK_ENTRY_TOLD));
+	assert_int_equal(state_of(C), CK_STATE_COMMITTED);
+}
+
+static void k25_reboot_evicts_what_is_left_over(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, of_pod(sandbox, 1), 10 * S);
+	world_crash(w, CRASH_REBOOT);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+}
+
+static void k26_the_id_in_the_row_wins(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, &sandbox, CK_CONDITION_READY, true);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+	begin(C, sandbox, 60 * S);
+	assert_int_equal(outcome(C), CK_WAIT); /* the winner stays hidden until the loser is gone */
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	let_evict();
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+	assert_string_equal(w->callers[C].id, "s1");
+}
+
+static void k27_what_has_no_row_is_shown_and_never_served(void **state)
+{
+	(void)state;
+	world_external(w, A, &sandbox, CK_CONDITION_READY, false);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_int_equal(world_entry(w, A)->row.origin, CK_ORIGIN_RUNTIME);
+	assert_true(world_shown(w, A));
+	assert_int_equal(begin(B, sandbox, 10 * S), -CK_ECONFLICT);
+	world_evict(w, 0, false);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
+/* ---- time and store (K28 to K33) -------------------------------------------------------------------------------------- */
+
+static void k28_timers_are_exact(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	begin(B, sandbox, 10 * S);
+	assert_true(ck_machine_due(w->m) == w->now + 10 * S - 250 * MS);
+	begin(C, sandbox, 100 * S);
+	world_time(w, 10 * S);
+	assert_true(ck_machine_due(w->m) == w->now + 90 * S - 1 * S); /* 2 %, but at most a second */
+	world_drop(w, C);
+	world_leave(w, A);
+	world_finish(w, A, true);
+	uint64_t due = w->now + CK_TTL, at = ck_machine_due(w->m);
+	assert_true(at >= due && at <= due + CK_TTL_SLACK);
+}
+
+static void k29_effects_come_after_the_write(void **state)
+{
+	(void)state;
+	w->more = true;
+	begin(A, sandbox, 10 * S);
+	assert_int_equal(w->creations_n, 0);
+	assert_false(w->db[1].used);
+	w->more = false;
+	begin(B, of_pod(sandbox, 1), 10 * S); /* one transaction for both */
+	assert_int_equal(w->creations_n, 2);
+	assert_true(w->db[1].used && w->db[2].used);
+	w->more = true;
+	world_finish(w, A, true);
+	assert_false(asked(CK_WANT_RUN));
+	w->more = false;
+	world_stage(w, B);
+	assert_true(asked(CK_WANT_RUN));
+	assert_int_equal(w->db[1].row.state, CK_STATE_COMMITTING);
+	assert_string_equal(w->db[1].row.told, w->config.told);
+}
+
+static void k30_memory_holds_what_is_there_and_no_more(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, of_pod(sandbox, 1));
+	world_evict(w, 1, false);
+	let_evict();
+	world_time(w, CK_TOMBSTONE + 1 * S);
+	world_forget(w, A);
+	assert_null(ck_machine_entries(w->m));
+	for (int i = 0; i < WORLD_ROWS; i++)
+		assert_false(w->db[i].used);
+}
+
+static void k31_other_digest_key_is_evicted_at_the_claim(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_crash(w, CRASH_NEW_KEY);
+	lists_come_in();
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	begin(B, sandbox, 60 * S);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(world_entry(w, A)->row.reason, CK_REASON_NOT_COMPARABLE);
+	assert_int_equal(ck_machine_counters(w->m)->not_comparable, 1);
+	let_evict();
+	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k32_full_disk_stops_no_pod(void **state)
+{
+	(void)state;
+	world_disk(w, true);
+	made_and_handed(A, sandbox); /* wholly volatile */
+	made_and_kept(B, of_pod(sandbox, 1));
+	world_evict(w, 1, false);
+	let_evict();
+	assert_int_equal(state_of(B), CK_STATE_GONE);
+	assert_true(flag(A, CK_ENTRY_VOLATILE));
+	world_disk(w, false);
+	assert_false(flag(A, CK_ENTRY_VOLATILE));
+	assert_true(w->db[1].used);
+}
+
+static void k32_durable_result_is_not_committed_off_the_record(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	begin(B, sandbox, 240 * S);
+	world_disk(w, true);
+	world_finish(w, A, true);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_int_equal(outcome(A), -CK_EUNAVAILABLE);
+	assert_int_equal(outcome(B), -CK_EUNAVAILABLE);
+	assert_false(asked(CK_WANT_RUN));
+	world_disk(w, false);
+	begin(C, sandbox, 60 * S);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+}
+
+static void k33_new_database_is_written_from_memory(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, of_pod(sandbox, 1));
+	begin(C, of_pod(sandbox, 2), 10 * S);
+	world_new_database(w);
+	for (int i = 1; i <= 3; i++)
+		assert_true(w->db[i].used);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+	assert_true(flag(C, CK_ENTRY_LOST));
+}
+
+/* ---- the seam to the hooks (H4) --------------------------------------------------------------------------------------- */
+
+static void h04_required_plugin_that_is_absent_is_named(void **state)
+{
+	(void)state;
+	w->plugin_absent = true;
+	begin(A, sandbox, 10 * S);
+	assert_int_equal(world_finish(w, A, true), -CK_EUNAVAILABLE);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_non_null(strstr(text_of(A), "10-required"));
+	w->plugin_absent = false;
+	begin(B, sandbox, 10 * S);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest rules[] = {
+		TEST(k01_same_request_joins_and_all_get_the_same_answer),
+		TEST(k02_result_nobody_waits_for_is_kept),
+		TEST(k02_offer_commits_a_sandbox_but_no_container),
+		TEST(k03_waiter_takes_what_its_creator_is_too_late_for),
+		TEST(k03_waiter_in_its_margin_is_told_the_stage),
+		TEST(k04_failure_wakes_all_and_is_not_remembered),
+		TEST(k05_committed_is_handed_back_at_once),
+		TEST(k05_what_has_ended_or_runs_is_not),
+		TEST(k06_kept_result_is_asked_after_first),
+		TEST(k06_dead_result_is_evicted_and_made_anew),
+		TEST(k06_no_answer_is_asked_again),
+		TEST(k07_commit_of_a_sandbox_needs_nobody),
+		TEST(k07_container_nobody_waits_for_is_kept_and_told_once),
+		TEST(k07_lost_answer_takes_a_container_back),
+		TEST(k07_call_that_names_it_proves_the_answer),
+		TEST(k08_lost_creation_is_asked_after_and_found),
+		TEST(k08_questions_come_slower_and_slower),
+		TEST(k08_own_deadline_makes_it_lost_and_its_maker_may_still_tell),
+		TEST(k08_found_dead_is_evicted),
+		TEST(k08_resent_once_and_already_exists_means_still_running),
+		TEST(k08_given_up_after_its_grace),
+		TEST(k09_another_attempt_abandons_the_earlier),
+		TEST(k09_another_uid_of_the_name_does_too),
+		TEST(k09_request_that_is_over_moves_nothing),
+		TEST(k09_one_uid_has_one_name),
+		TEST(k10_next_attempt_waits_for_the_ports),
+		TEST(k10_but_not_for_ever),
+		TEST(k11_changed_request_waits_for_the_end_of_a_creation),
+		TEST(k11_the_newest_decides),
+		TEST(k11_kept_result_is_not_for_another_request),
+		TEST(k11_committed_one_is_a_conflict),
+		TEST(k12_labels_evict_once_and_then_it_converges),
+		TEST(k12_either_can_be_forced),
+		TEST(k13_bump_during_the_hooks_is_undone_in_order),
+		TEST(k14_newest_successor_wins),
+		TEST(k14_successor_hears_what_it_waited_for),
+		TEST(k15_ttl_counts_from_the_last_interest_and_rests),
+		TEST(k15_nothing_expires_just_after_a_restart),
+		TEST(k15_stalled_loop_serves_before_it_expires),
+		TEST(k16_stopping_a_sandbox_takes_its_containers_along),
+		TEST(k16_removal_waits_until_creates_have_ended),
+		TEST(k16_forgetting_a_sandbox_forgets_its_containers),
+		TEST(k17_only_a_confirmed_destroy_ends_an_eviction),
+		TEST(k17_admin_can_release_it),
+		TEST(k18_back_off_doubles_to_a_minute_over_restarts),
+		TEST(k18_no_answer_is_a_failure),
+		TEST(k18_eight_at_once_and_a_new_reason_hurries),
+		TEST(k18_containers_go_before_their_sandbox),
+		TEST(k19_failing_destroy_delays_no_other),
+		TEST(k20_told_entry_stop_destroy_remove),
+		TEST(k21_evicted_id_stays_hidden_for_older_lists),
+		TEST(k21_open_view_keeps_the_tombstone),
+		TEST(k22_sandbox_in_use_is_left_alone),
+		TEST(k22_running_container_is_left_alone),
+		TEST(k23_evicting_entry_is_never_served),
+		TEST(k24_failed_or_older_list_means_nothing),
+		TEST(k24_nothing_is_served_before_the_first_list),
+		TEST(k24_list_older_than_a_removal_brings_nothing_back),
+		TEST(k25_restart_takes_up_each_state),
+		TEST(k25_undelivered_container_is_kept_again),
+		TEST(k25_reboot_evicts_what_is_left_over),
+		TEST(k26_the_id_in_the_row_wins),
+		TEST(k27_what_has_no_row_is_shown_and_never_served),
+		TEST(k28_timers_are_exact),
+		TEST(k29_effects_come_after_the_write),
+		TEST(k30_memory_holds_what_is_there_and_no_more),
+		TEST(k31_other_digest_key_is_evicted_at_the_claim),
+		TEST(k32_full_disk_stops_no_pod),
+		TEST(k32_durable_result_is_not_committed_off_the_record),
+		TEST(k33_new_database_is_written_from_memory),
+		TEST(h04_required_plugin_that_is_absent_is_named),
+	};
+	return CK_TEST_MAIN(rules);
+}
