@@ -356,7 +356,8 @@ static bool make_stillborn(struct world *w, struct step *s, const struct ck_entr
  * failed. What is rarer than one in ten thousand needs help to be met at all. */
 static bool make_absence(struct world *w, struct step *s)
 {
-	FOR_ENTRIES(e, w) {
+	FOR_ENTRIES(e, w)
+	{
 		struct object *o = e->row.made ? world_object_of(w, e->row.made->id) : NULL;
 		if (e->row.state == CK_STATE_CREATING && percent(20))
 			return make_stillborn(w, s, e);
@@ -384,7 +385,8 @@ static bool make_absence(struct world *w, struct step *s)
 /* a second object of a key turns up, and somebody asks for the first while it is being destroyed (K26) */
 static bool make_twin(struct world *w, struct step *s)
 {
-	FOR_ENTRIES(e, w) {
+	FOR_ENTRIES(e, w)
+	{
 		struct object *o = e->row.state == CK_STATE_KEPT ? world_object_of(w, e->row.made->id) : NULL;
 		bool twin = false, evicted = false;
 		if (!o || o->condition != CK_CONDITION_READY)
@@ -393,7 +395,7 @@ static bool make_twin(struct world *w, struct step *s)
 			twin = twin || (&w->objects[i] != o && w->objects[i].key == o->key &&
 					w->objects[i].condition != CK_CONDITION_ABSENT);
 		FOR_ENTRIES(other, w)
-			evicted = evicted || (other->row.state == CK_STATE_EVICTING && other->row.reason == CK_REASON_DUPLICATE);
+		evicted = evicted || (other->row.state == CK_STATE_EVICTING && other->row.reason == CK_REASON_DUPLICATE);
 		s->req = o->req;
 		s->op = !twin ? STEP_EXTERNAL : evicted ? STEP_BEGIN : w->views[0].open ? STEP_VIEW_CLOSE : STEP_VIEW_OPEN;
 		s->arg = !twin ? CK_CONDITION_READY : evicted ? false : HOW_OK;

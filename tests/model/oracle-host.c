@@ -80,7 +80,7 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 	case COL_COMMITTED:
 		MUST(w, gone, "the table: entry %lu is committed, not listed, and not forgotten", row);
 		FOR_SHADOWS(c, w)
-			c->shortened = c->shortened || in_sandbox(w, c, s->id); /* K18: a new reason */
+		c->shortened = c->shortened || in_sandbox(w, c, s->id); /* K18: a new reason */
 		break;
 	case COL_EVICTING:
 		if (!s->id[0] || !s->tried_event || job->begun_event < s->tried_event || w->in_round > 1)
@@ -106,7 +106,8 @@ static void stale(struct world *w, struct shadow *s)
 		MUST(w, e->row.reason != CK_REASON_ABSENT && e->row.reason != CK_REASON_DEAD,
 		     "K24: entry %lu was evicted by a stale list", row);
 	if (e && s->state == CK_STATE_EVICTING)
-		MUST(w, e->row.phase == s->phase, "K24: entry %lu went on by a stale list", row);
+		MUST(w, e->row.phase != CK_PHASE_REMOVE || s->phase == CK_PHASE_REMOVE,
+		     "K24: entry %lu was confirmed by a stale list", row);
 }
 
 /* What the list says of an entry: -1 it is not in it; UNKNOWN: let the machine judge. */
@@ -164,7 +165,8 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 /* K16: what becomes of a stopped sandbox's containers */
 static void containers_stopped(struct world *w, const char *id, enum cell_row which)
 {
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		struct ck_entry *e = entry_of(w, s);
 		enum column col = column_of(s);
 		unsigned long row = row_of(w, s);
@@ -201,7 +203,8 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 	if (s->state == CK_STATE_EVICTING) {
 		if (job->again && e && e->row.state == CK_STATE_COMMITTED)
 			s->found_used = true;
-		if (condition == CK_CONDITION_UNKNOWN || job->again || (s->phase != CK_PHASE_CHECK && s->phase != CK_PHASE_DESTROY))
+		if (condition == CK_CONDITION_UNKNOWN || job->again ||
+		    (s->phase != CK_PHASE_CHECK && s->phase != CK_PHASE_DESTROY))
 			return;
 		s->checks++;
 		s->found_used = condition == CK_CONDITION_RUNNING;
@@ -221,9 +224,9 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		} else if (condition == CK_CONDITION_READY && w->plugin_absent && w->config.rules.hooks && unchanged(s, e) &&
 			   !(e->row.flags & (CK_ENTRY_ABANDONED | CK_ENTRY_TOLD))) {
 			FOR_CALLERS(c, w)
-				if (c->turn.state == CK_TURN_DECIDED && c->turn.outcome == -CK_EUNAVAILABLE &&
-				    c->heard == CK_WAIT && c->turn.row == row && strstr(c->turn.err.text, "10-required"))
-					cell(w, CELL_PLUGIN, COL_KEPT);
+			if (c->turn.state == CK_TURN_DECIDED && c->turn.outcome == -CK_EUNAVAILABLE && c->heard == CK_WAIT &&
+			    c->turn.row == row && strstr(c->turn.err.text, "10-required"))
+				cell(w, CELL_PLUGIN, COL_KEPT);
 		}
 	}
 }
@@ -263,7 +266,8 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 	}
 	if (!s->alive || (s->state == CK_STATE_EVICTING && s->moved_event > job->begun_event))
 		return;
-	if (s->state == CK_STATE_EVICTING && (s->phase == CK_PHASE_CHECK || s->phase == CK_PHASE_DESTROY) && s->kind == CK_SANDBOX) {
+	if (s->state == CK_STATE_EVICTING && (s->phase == CK_PHASE_CHECK || s->phase == CK_PHASE_DESTROY) &&
+	    s->kind == CK_SANDBOX) {
 		if (job->kind != CK_CONTAINER)
 			return; /* an older question's answer: for its id */
 		s->checks++;
@@ -296,15 +300,15 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 	for (unsigned i = 0; i < job->n && job->kind == CK_SANDBOX; i++)
 		if (job->condition[i] == CK_CONDITION_DEAD)
 			FOR_SHADOWS(s, w)
-				s->shortened =
-					s->shortened || in_sandbox(w, s, w->objects[job->object[i]].id); /* K18: a new reason */
+	s->shortened = s->shortened || in_sandbox(w, s, w->objects[job->object[i]].id); /* K18: a new reason */
 	if (!was_serving &&
 	    world_serving(w)) { /* whoever waited for this is placed at once, and changes more than the list did */
-		FOR_SHADOWS(s, w) {
+		FOR_SHADOWS(s, w)
+		{
 			int condition = s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
 			if (s->flags & CK_ENTRY_LOST && !s->absent_since && condition < 0)
 				s->absent_since = job->begun_at;
-			if (condition == CK_CONDITION_RUNNING)
+			if (s->moved_event <= job->begun_event && condition == CK_CONDITION_RUNNING)
 				running(s);
 			if (s->moved_event <= job->begun_event && s->state == CK_STATE_COMMITTING &&
 			    (condition < 0 || condition == CK_CONDITION_DEAD))
@@ -312,7 +316,8 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 		}
 		return;
 	}
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		if (s->kind != job->kind || column_of(s) == COL_NONE)
 			continue;
 		listed_one(w, s, job);
@@ -381,9 +386,9 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 	if (!agree) {
 		MUST(w, now == CK_STATE_EVICTING, "H4: a plugin refused entry %lu, which is %s", id, ck_state_name(now));
 		FOR_CALLERS(c, w)
-			if (c->turn.row == row && undecided(c) && c->turn.joined)
-				oracle_fail(w, "H4: a plugin refused entry %lu, and caller %d still waits for it", id,
-					    (int)(c - w->callers));
+		if (c->turn.row == row && undecided(c) && c->turn.joined)
+			oracle_fail(w, "H4: a plugin refused entry %lu, and caller %d still waits for it", id,
+				    (int)(c - w->callers));
 		cell(w, CELL_REFUSE, COL_COMMITTING);
 		return;
 	}
@@ -481,7 +486,8 @@ void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
 
 void oracle_expiring(struct world *w)
 {
-	FOR_CALLERS(c, w) {
+	FOR_CALLERS(c, w)
+	{
 		struct shadow *s = shadow_of_key(w, c->key);
 		bool due = c->turn.state == CK_TURN_WAITING && w->now >= c->margin_at;
 		c->before = due && s && world_serving(w) ? column_of(s) : COL_NONE;
@@ -490,7 +496,8 @@ void oracle_expiring(struct world *w)
 
 void oracle_expired(struct world *w)
 {
-	FOR_CALLERS(c, w) {
+	FOR_CALLERS(c, w)
+	{
 		struct shadow *s = shadow_of_key(w, c->key);
 		enum column col = c->before;
 		int label = (int)(c - w->callers), outcome = c->turn.outcome;
@@ -515,7 +522,8 @@ void oracle_expired(struct world *w)
 		if (col != COL_COMMITTED)
 			cell(w, CELL_MARGIN, col);
 	}
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		struct ck_entry *e = entry_of(w, s);
 		if (s->state == CK_STATE_COMMITTING && w->now > s->interest + w->config.rules.ttl) {
 			MUST(w, e && e->row.state != CK_STATE_KEPT, "K15: entry %lu expired during its hooks", row_of(w, s));

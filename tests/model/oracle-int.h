@@ -12,9 +12,9 @@
 	for (struct caller *c = (w)->callers; c < (w)->callers + WORLD_LABELS; c++) \
 		if (c->used && !c->drain)
 
-#define MUST(w, condition, ...)                      \
-	do {                                         \
-		if (!(condition))                    \
+#define MUST(w, condition, ...) \
+	do { \
+		if (!(condition)) \
 			oracle_fail(w, __VA_ARGS__); \
 	} while (0)
 

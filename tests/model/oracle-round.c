@@ -21,7 +21,8 @@ void oracle_settled(struct world *w, bool written)
 {
 	bool taken_back = false;
 
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		struct ck_entry *e = entry_of(w, s);
 		const struct stored *stored = &w->db[row_of(w, s)];
 		enum ck_state before = s->state;
@@ -42,9 +43,9 @@ void oracle_settled(struct world *w, bool written)
 			s->committed = false;
 			w->keys[w->keys[s->key].slot].relabelled = e->row.relabelled;
 			FOR_CALLERS(c, w)
-				if (c->turn.state == CK_TURN_WAITING && c->turn.row == row && c->turn.joined)
-					oracle_fail(w, "K32: the commit of entry %lu is not on disk, and caller %d is not told",
-						    row, (int)(c - w->callers));
+			if (c->turn.state == CK_TURN_WAITING && c->turn.row == row && c->turn.joined)
+				oracle_fail(w, "K32: the commit of entry %lu is not on disk, and caller %d is not told", row,
+					    (int)(c - w->callers));
 		}
 		MUST(w, e->row.state == s->state, "K32: entry %lu moved from %s to %s when the round was closed", row,
 		     ck_state_name(s->state), ck_state_name(e->row.state));
@@ -56,7 +57,8 @@ void oracle_settled(struct world *w, bool written)
 
 static void check_database(struct world *w)
 {
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		struct ck_entry *e = entry_of(w, s);
 		const struct stored *stored = &w->db[row_of(w, s)];
 		unsigned long row = row_of(w, s);
@@ -85,7 +87,8 @@ static void check_keys(struct world *w)
 {
 	unsigned char seen[WORLD_KEYS] = { 0 }, visible[WORLD_KEYS] = { 0 };
 
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		bool ended = s->state == CK_STATE_COMMITTED && s->flags & CK_ENTRY_ENDED;
 		if (s->state == CK_STATE_COMMITTED && !ended && s->origin == CK_ORIGIN_CACHE)
 			MUST(w, !visible[s->key]++, "hidden until committed: two of one key are visible");
@@ -145,7 +148,8 @@ static void check_destroys(struct world *w)
 
 static void check_turns(struct world *w)
 {
-	FOR_CALLERS(c, w) {
+	FOR_CALLERS(c, w)
+	{
 		int label = (int)(c - w->callers);
 		if (c->turn.state != CK_TURN_WAITING)
 			continue;
@@ -172,11 +176,10 @@ static void check_turns(struct world *w)
 		/* nothing of its key is left: what else may it wait for? */
 		bool blocked = false;
 		FOR_SHADOWS(other, w)
-			if (other->state != CK_STATE_GONE &&
-			    (w->keys[other->key].pod == w->keys[c->key].pod || in_sandbox(w, other, "")))
-				blocked = blocked || other->state != CK_STATE_COMMITTED || other->kind != c->req.kind;
+		if (other->state != CK_STATE_GONE && (w->keys[other->key].pod == w->keys[c->key].pod || in_sandbox(w, other, "")))
+			blocked = blocked || other->state != CK_STATE_COMMITTED || other->kind != c->req.kind;
 		FOR_CALLERS(other, w)
-			blocked = blocked || (other != c && other->key == c->key && undecided(other));
+		blocked = blocked || (other != c && other->key == c->key && undecided(other));
 		MUST(w, blocked, "K1: nothing is in the way of caller %d, and it waits", label);
 	}
 }
@@ -195,23 +198,23 @@ void oracle_round(struct world *w)
 	if (!w->disk_broken)
 		check_database(w);
 	FOR_CALLERS(c, w)
-		if (c->here && undecided(c) && world_serving(w))
-			FOR_SHADOWS(s, w)
-				if (s->key == c->key && s->interest < (w->now < c->margin_at ? w->now : c->margin_at))
-					s->interest = w->now < c->margin_at ? w->now : c->margin_at;
+	if (c->here && undecided(c) && world_serving(w))
+		FOR_SHADOWS(s, w)
+	if (s->key == c->key && s->interest < (w->now < c->margin_at ? w->now : c->margin_at))
+		s->interest = w->now < c->margin_at ? w->now : c->margin_at;
 }
 
 void oracle_feeding(struct world *w)
 {
 	FOR_SHADOWS(s, w)
-		s->waited = somebody_waits(w, s->key);
+	s->waited = somebody_waits(w, s->key);
 }
 
 void oracle_drained(struct world *w)
 {
 	FOR_ENTRIES(e, w)
-		MUST(w, e->row.state == CK_STATE_COMMITTED, "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
-		     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase, ck_reason_name(e->row.reason));
+	MUST(w, e->row.state == CK_STATE_COMMITTED, "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
+	     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase, ck_reason_name(e->row.reason));
 	for (unsigned i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];
 		if (object_alive(o) && o->row && !o->exempt && !oracle_shown(w, o))
@@ -239,7 +242,8 @@ static void check_ports(struct world *w, const struct caller *c) /* K10 */
 
 	if (c->req.kind != CK_SANDBOX || w->in_round > 1 || waited >= w->config.rules.supersede_wait || w->now >= c->margin_at)
 		return;
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		if (s->kind != CK_SANDBOX || s->key == c->key || w->keys[s->key].pod != w->keys[c->key].pod || s->stop_seen)
 			continue;
 		bool moved_on = s->reason == CK_REASON_ATTEMPT || s->reason == CK_REASON_POD_REPLACED;
@@ -277,13 +281,12 @@ void oracle_create(struct world *w, struct caller *c)
 	MUST(w, relation == CK_RELATION_SAME || (s->flags & CK_ENTRY_RESENT && relation == CK_RELATION_COSMETIC),
 	     "K11: caller %d makes entry %lu, which was asked for otherwise", label, (unsigned long)e->row.id);
 	FOR_SHADOWS(other, w)
-		if (other != s && w->keys[other->key].name == w->keys[c->key].name &&
-		    w->in_round == 1) /* EVICTING in the same event: later */
-			MUST(w,
-			     other->state != CK_STATE_CREATING &&
-				     (other->state != CK_STATE_EVICTING || other->moved_event == w->event),
-			     "rules 1: entry %lu is made while entry %lu has its name in the runtime", (unsigned long)e->row.id,
-			     row_of(w, other));
+	if (other != s && w->keys[other->key].name == w->keys[c->key].name &&
+	    w->in_round == 1) /* EVICTING in the same event: later */
+		MUST(w,
+		     other->state != CK_STATE_CREATING && (other->state != CK_STATE_EVICTING || other->moved_event == w->event),
+		     "rules 1: entry %lu is made while entry %lu has its name in the runtime", (unsigned long)e->row.id,
+		     row_of(w, other));
 	struct object *in = c->req.kind == CK_CONTAINER ? world_object(w, c->req.in) : NULL;
 	struct shadow *sandbox = in && in->stopping && w->in_round == 1 ? shadow_of_object(w, in) : NULL;
 	if (sandbox && sandbox->flags & CK_ENTRY_ENDED)
@@ -392,11 +395,10 @@ static void check_destroy(struct world *w, const struct ck_entry *e, struct shad
 		     (unsigned long long)((w->now - s->failed_at) / MS), s->fails);
 	if (s->kind == CK_SANDBOX)
 		FOR_SHADOWS(other, w)
-			if (in_sandbox(w, other, s->id) && other->state == CK_STATE_EVICTING && other->id[0] &&
-			    !other->fails && /* K19 */
-			    other->moved_event <= s->moved_event && other->phase != CK_PHASE_REMOVE &&
-			    object_alive(world_object_of(w, other->id)))
-				oracle_fail(w, "K18: sandbox %s is destroyed before its container %s", s->id, other->id);
+	if (in_sandbox(w, other, s->id) && other->state == CK_STATE_EVICTING && other->id[0] && !other->fails && /* K19 */
+	    other->moved_event <= s->moved_event && other->phase != CK_PHASE_REMOVE &&
+	    object_alive(world_object_of(w, other->id)))
+		oracle_fail(w, "K18: sandbox %s is destroyed before its container %s", s->id, other->id);
 	const struct stored *stored = &w->db[row];
 	MUST(w, w->disk_broken || (stored->used && stored->row.state == CK_STATE_EVICTING),
 	     "K29: entry %lu is destroyed before it is written", row);
@@ -450,7 +452,8 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 
 void oracle_crashed(struct world *w, bool reboot)
 {
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		const struct stored *stored = &w->db[row_of(w, s)];
 		if (!stored->used)
 			exempt(w, s); /* K32: what never was on disk is found again as somebody's */

@@ -11,20 +11,22 @@ void all_unchanged(struct world *w, const char *rule, bool phases)
 {
 	if (w->taken_back)
 		return;
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		struct ck_entry *e = entry_of(w, s);
 		unsigned differ = e ? (e->row.flags ^ s->flags) & ~(unsigned)CK_ENTRY_VOLATILE : 0;
 		MUST(w, unchanged(s, e) && !differ && (!phases || e->row.phase == s->phase), "%s: entry %lu was %s and changed",
 		     rule, row_of(w, s), ck_state_name(s->state));
 	}
 	FOR_ENTRIES(e, w)
-		MUST(w, w->shadows[e->row.id].alive, "%s: a new entry", rule);
+	MUST(w, w->shadows[e->row.id].alive, "%s: a new entry", rule);
 }
 
 /* K9: what another attempt, or another uid of the name, does to what was there */
 static void moves_on(struct world *w, const struct caller *c)
 {
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		enum column col = column_of(s);
 		bool slot = w->keys[s->key].slot == w->keys[c->key].slot;
 		bool uid =
@@ -44,10 +46,9 @@ static void moves_on(struct world *w, const struct caller *c)
 			     ck_state_name(s->state));
 		if (col != COL_COMMITTED && col != COL_EVICTING)
 			FOR_CALLERS(other, w)
-				if (other != c && other->key == s->key && other->turn.row == row && other->turn.joined &&
-				    undecided(other))
-					oracle_fail(w, "K9: caller %d still waits for entry %lu, which was abandoned",
-						    (int)(other - w->callers), row);
+		if (other != c && other->key == s->key && other->turn.row == row && other->turn.joined && undecided(other))
+			oracle_fail(w, "K9: caller %d still waits for entry %lu, which was abandoned", (int)(other - w->callers),
+				    row);
 		cell(w, slot ? CELL_OTHER_ATTEMPT : CELL_OTHER_UID, col);
 	}
 }
@@ -61,9 +62,9 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	bool loser = false, twin = false;
 
 	FOR_SHADOWS(other, w)
-		twin = twin || (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED);
+	twin = twin || (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED);
 	FOR_SHADOWS(other, w)
-		loser = loser || (other != s && other->key == s->key && other->state == CK_STATE_EVICTING); /* K26 */
+	loser = loser || (other != s && other->key == s->key && other->state == CK_STATE_EVICTING); /* K26 */
 	s->interest = w->now;
 	switch (col) {
 	case COL_CREATING:
@@ -159,12 +160,14 @@ static void other_request(struct world *w, struct shadow *s, int r)
 static bool uid_has_another_name(struct world *w, const struct caller *c)
 {
 	const struct ck_key *key = w->keys[c->key].key;
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		const struct ck_key *other = w->keys[s->key].key;
 		if (!strcmp(other->pod_uid, key->pod_uid) && strcmp(other->pod_name, key->pod_name) != 0)
 			return true;
 	}
-	FOR_CALLERS(other, w) {
+	FOR_CALLERS(other, w)
+	{
 		const struct ck_key *k = w->keys[other->key].key;
 		if (other != c && !strcmp(k->pod_uid, key->pod_uid) && strcmp(k->pod_name, key->pod_name) != 0)
 			return true;
@@ -186,10 +189,10 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	if (uid_has_another_name(w, c)) {
 		bool named = false; /* by something that is not on its way out */
 		FOR_SHADOWS(other, w)
-			named = named || (other->state != CK_STATE_GONE && other->state != CK_STATE_EVICTING &&
-					  !(other->flags & (CK_ENTRY_ENDED | CK_ENTRY_ABANDONED)) &&
-					  !strcmp(w->keys[other->key].key->pod_uid, w->keys[c->key].key->pod_uid) &&
-					  strcmp(w->keys[other->key].key->pod_name, w->keys[c->key].key->pod_name) != 0);
+		named = named || (other->state != CK_STATE_GONE && other->state != CK_STATE_EVICTING &&
+				  !(other->flags & (CK_ENTRY_ENDED | CK_ENTRY_ABANDONED)) &&
+				  !strcmp(w->keys[other->key].key->pod_uid, w->keys[c->key].key->pod_uid) &&
+				  strcmp(w->keys[other->key].key->pod_name, w->keys[c->key].key->pod_name) != 0);
 		MUST(w, !named || r == -CK_EINVAL, "K9: one uid with two names was answered %d", r);
 		return;
 	}
@@ -239,6 +242,10 @@ void oracle_left(struct world *w, struct caller *c)
 	MUST(w, c->turn.state != CK_TURN_WAITING, "caller %d has left and its turn still waits", (int)(c - w->callers));
 	if (!s || !s->alive || !world_serving(w) || column_of(s) == COL_COMMITTED || w->taken_back)
 		return;
+	FOR_CALLERS(other, w) /* who differs, and is the newest now, has his say (K11) */
+	if (other != c && other->key == s->key && undecided(other) && entry_of(w, s) &&
+	    world_compare(w, entry_of(w, s), &other->fp) != CK_RELATION_SAME)
+		return;
 	MUST(w, unchanged(s, entry_of(w, s)), "the table: entry %lu was %s and changed because a caller left", row_of(w, s),
 	     ck_state_name(s->state));
 	cell(w, CELL_LEAVE, column_of(s));
@@ -281,11 +288,9 @@ void oracle_draining(struct world *w, struct caller *c, struct object *o, int r)
 		oracle_stopping(w, o, 0);
 	if (r == CK_DRAINED)
 		FOR_SHADOWS(s, w)
-			if (in_sandbox(w, s, o->id))
-				MUST(w,
-				     !open_or_evicting(s->state) || !entry_of(w, s) ||
-					     !open_or_evicting(entry_of(w, s)->row.state),
-				     "K16: drained, and entry %lu of it is %s", row_of(w, s), ck_state_name(s->state));
+	if (in_sandbox(w, s, o->id))
+		MUST(w, !open_or_evicting(s->state) || !entry_of(w, s) || !open_or_evicting(entry_of(w, s)->row.state),
+		     "K16: drained, and entry %lu of it is %s", row_of(w, s), ck_state_name(s->state));
 }
 
 /* ---- a creation ends -------------------------------------------------------------------------------------------------- */
@@ -312,8 +317,8 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 		return;
 	}
 	FOR_SHADOWS(other, w)
-		if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
-			return; /* K26: it waits for a loser to go */
+	if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
+		return; /* K26: it waits for a loser to go */
 	if (w->taken_back)
 		return; /* its sandbox may have gone in the same event */
 	if (!newest && !offer) {
@@ -371,7 +376,8 @@ void oracle_failed(struct world *w, struct caller *c, const struct creation *cre
 		s->failing = true;
 		MUST(w, !e || e->row.state == CK_STATE_GONE, "K4: the creation of entry %lu failed, and it is %s", row,
 		     e ? ck_state_name(e->row.state) : "");
-		FOR_CALLERS(other, w) {
+		FOR_CALLERS(other, w)
+		{
 			if (undecided(other) && other->turn.row == row && other->turn.joined)
 				oracle_fail(w, "K4: caller %d still waits for a creation that failed", (int)(other - w->callers));
 			if (other->turn.state == CK_TURN_DECIDED && other->turn.outcome == -CK_EFAILED && other->turn.row == row)

@@ -69,7 +69,8 @@ struct shadow *shadow_of_key(struct world *w, int key)
 	struct shadow *best = NULL;
 	int best_rank = 0;
 
-	FOR_SHADOWS(s, w) {
+	FOR_SHADOWS(s, w)
+	{
 		if (s->key != key || s->state == CK_STATE_GONE)
 			continue;
 		int rank = s->state == CK_STATE_EVICTING                                 ? 1
@@ -97,16 +98,16 @@ int newest_live(struct world *w, int key)
 {
 	int newest = -1;
 	FOR_CALLERS(c, w)
-		if (c->key == key && live(w, c) && (newest < 0 || c->order > w->callers[newest].order))
-			newest = (int)(c - w->callers);
+	if (c->key == key && live(w, c) && (newest < 0 || c->order > w->callers[newest].order))
+		newest = (int)(c - w->callers);
 	return newest;
 }
 
 bool somebody_waits(struct world *w, int key)
 {
 	FOR_CALLERS(c, w) /* for it, or for its name and ports */
-		if (w->keys[c->key].pod == w->keys[key].pod && c->here && undecided(c))
-			return true;
+	if (w->keys[c->key].pod == w->keys[key].pod && c->here && undecided(c))
+		return true;
 	return false;
 }
 
@@ -156,8 +157,8 @@ bool in_sandbox(struct world *w, const struct shadow *s, const char *id)
 struct shadow *shadow_of_object(struct world *w, const struct object *o)
 {
 	FOR_SHADOWS(s, w)
-		if (s->kind == o->kind && !strcmp(s->id, o->id) && s->state != CK_STATE_GONE)
-			return s;
+	if (s->kind == o->kind && !strcmp(s->id, o->id) && s->state != CK_STATE_GONE)
+		return s;
 	return NULL;
 }
 
@@ -167,8 +168,8 @@ bool oracle_shown(struct world *w, const struct object *o)
 	if (e)
 		return !ck_machine_hidden(e);
 	FOR_ENTRIES(f, w) /* by its key, before its id is known */
-		if (open_or_evicting(f->row.state) && !f->row.made && ck_key_same(f->row.key, w->keys[o->key].key))
-			return false;
+	if (open_or_evicting(f->row.state) && !f->row.made && ck_key_same(f->row.key, w->keys[o->key].key))
+		return false;
 	return true;
 }
 
@@ -301,9 +302,8 @@ static void relabelled(struct world *w, const struct shadow *s, const struct ck_
 	/* known by its successor's row, or by its tombstone while there is one */
 	bool known = e->row.relabelled > 0;
 	FOR_SHADOWS(other, w)
-		known = known ||
-			(other != s && other->reason == CK_REASON_RELABELLED &&
-			 w->keys[other->key].slot == w->keys[s->key].slot && ck_machine_object(w->m, other->kind, other->id));
+	known = known || (other != s && other->reason == CK_REASON_RELABELLED &&
+			  w->keys[other->key].slot == w->keys[s->key].slot && ck_machine_object(w->m, other->kind, other->id));
 	MUST(w, !known, "K12: labels alone evict a second time in a row");
 }
 
@@ -316,8 +316,8 @@ static void check_ttl(struct world *w, const struct shadow *s)
 	MUST(w, w->now + CK_TTL_SLACK >= s->interest + rules->ttl, "K15: entry %lu expired %llu ms after the last interest", row,
 	     (unsigned long long)((w->now - s->interest) / MS));
 	FOR_CALLERS(c, w)
-		if (c->key == s->key && live(w, c) && world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
-			oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row, (int)(c - w->callers));
+	if (c->key == s->key && live(w, c) && world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
+		oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row, (int)(c - w->callers));
 	if (s->life != w->life) /* restored into this life, and not moved in it */
 		MUST(w, w->now + CK_TTL_SLACK >= w->opened + grace, "K15: entry %lu expired just after a restart", row);
 	cell(w, CELL_EXPIRE, COL_KEPT);
@@ -358,8 +358,8 @@ static void moved(struct world *w, const struct ck_note *note)
 		break;
 	case CK_STATE_COMMITTING:
 		FOR_SHADOWS(other, w)
-			MUST(w, other->key != s->key || other->state != CK_STATE_EVICTING || other->reason != CK_REASON_DUPLICATE,
-			     "K26: entry %lu is handed back before its duplicate is gone", id);
+		MUST(w, other->key != s->key || other->state != CK_STATE_EVICTING || other->reason != CK_REASON_DUPLICATE,
+		     "K26: entry %lu is handed back before its duplicate is gone", id);
 		MUST(w, !(s->flags & CK_ENTRY_ABANDONED), "K23: entry %lu was abandoned and is committed", id);
 		if (from == CK_STATE_KEPT && w->config.rules.can_inspect)
 			MUST(w, w->inspected_row == row->id, "K6: entry %lu is handed back and nobody asked whether it is alive",
@@ -467,16 +467,16 @@ void oracle_observe(struct world *w)
 			moved(w, &notes[w->notes_seen]);
 	w->stamp++;
 	FOR_ENTRIES(e, w)
-		look_at(w, e);
+	look_at(w, e);
 	FOR_SHADOWS(s, w)
-		if (s->stamp != w->stamp) {
-			s->alive = false;
-			check_end(w, s, s->state);
-			bool last = true;
-			FOR_SHADOWS(other, w)
-				last = last && w->keys[other->key].slot != w->keys[s->key].slot;
-			if (last) /* nothing of the slot is left to remember it by */
-				w->keys[w->keys[s->key].slot].relabelled = 0;
-		}
+	if (s->stamp != w->stamp) {
+		s->alive = false;
+		check_end(w, s, s->state);
+		bool last = true;
+		FOR_SHADOWS(other, w)
+		last = last && w->keys[other->key].slot != w->keys[s->key].slot;
+		if (last) /* nothing of the slot is left to remember it by */
+			w->keys[w->keys[s->key].slot].relabelled = 0;
+	}
 	w->taken_back = false;
 }

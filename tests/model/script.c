@@ -39,7 +39,9 @@ static void print_step(unsigned number, const struct step *s, FILE *to)
 
 	fprintf(to, "#%3u  ", number);
 	switch (s->op) {
-	case STEP_NONE: fprintf(to, "nothing"); break;
+	case STEP_NONE:
+		fprintf(to, "nothing");
+		break;
 	case STEP_BEGIN:
 		fprintf(to, "#%d begins: ", s->label);
 		print_request(&s->req, to);
@@ -47,40 +49,94 @@ static void print_step(unsigned number, const struct step *s, FILE *to)
 		print_seconds(s->time, to);
 		fprintf(to, "%s", s->arg ? ", already over" : "");
 		break;
-	case STEP_LEAVE: fprintf(to, "#%d: its caller goes", s->label); break;
-	case STEP_DROP: fprintf(to, "#%d is dropped", s->label); break;
-	case STEP_REPORT: fprintf(to, "#%d: the answer %s", s->label, s->arg ? "arrived" : "was lost"); break;
-	case STEP_STAGE: fprintf(to, "#%d names its stage", s->label); break;
-	case STEP_FINISH: fprintf(to, "#%d: made%s", s->label, s->arg ? "" : ", but it does not hear it"); break;
-	case STEP_FAIL: fprintf(to, "#%d: failed%s", s->label, s->arg ? "" : ", but it does not hear it"); break;
-	case STEP_LOSE: fprintf(to, "#%d loses its creation", s->label); break;
-	case STEP_REMOVE_BEGIN: fprintf(to, "#%d: RemovePodSandbox of #%d", s->label, s->req.in); break;
-	case STEP_INSPECTED: fprintf(to, "question %u: %s", s->nth, s->arg ? "answered" : "failed"); break;
-	case STEP_LISTED_ENTRY: fprintf(to, "list by key %u: %s", s->nth, lists[s->arg]); break;
-	case STEP_DESTROYED: fprintf(to, "destroy %u: %s", s->nth, destroys[s->arg]); break;
-	case STEP_HOOKED: fprintf(to, "hook %u: %s", s->nth, s->arg ? "agrees" : "refuses"); break;
-	case STEP_LISTED: fprintf(to, "whole list %u: %s", s->nth, lists[s->arg]); break;
+	case STEP_LEAVE:
+		fprintf(to, "#%d: its caller goes", s->label);
+		break;
+	case STEP_DROP:
+		fprintf(to, "#%d is dropped", s->label);
+		break;
+	case STEP_REPORT:
+		fprintf(to, "#%d: the answer %s", s->label, s->arg ? "arrived" : "was lost");
+		break;
+	case STEP_STAGE:
+		fprintf(to, "#%d names its stage", s->label);
+		break;
+	case STEP_FINISH:
+		fprintf(to, "#%d: made%s", s->label, s->arg ? "" : ", but it does not hear it");
+		break;
+	case STEP_FAIL:
+		fprintf(to, "#%d: failed%s", s->label, s->arg ? "" : ", but it does not hear it");
+		break;
+	case STEP_LOSE:
+		fprintf(to, "#%d loses its creation", s->label);
+		break;
+	case STEP_REMOVE_BEGIN:
+		fprintf(to, "#%d: RemovePodSandbox of #%d", s->label, s->req.in);
+		break;
+	case STEP_INSPECTED:
+		fprintf(to, "question %u: %s", s->nth, s->arg ? "answered" : "failed");
+		break;
+	case STEP_LISTED_ENTRY:
+		fprintf(to, "list by key %u: %s", s->nth, lists[s->arg]);
+		break;
+	case STEP_DESTROYED:
+		fprintf(to, "destroy %u: %s", s->nth, destroys[s->arg]);
+		break;
+	case STEP_HOOKED:
+		fprintf(to, "hook %u: %s", s->nth, s->arg ? "agrees" : "refuses");
+		break;
+	case STEP_LISTED:
+		fprintf(to, "whole list %u: %s", s->nth, lists[s->arg]);
+		break;
 	case STEP_VIEW_OPEN:
 		fprintf(to, "view %u: somebody lists %s", s->nth, s->req.kind == CK_SANDBOX ? "sandboxes" : "containers");
 		break;
-	case STEP_VIEW_CLOSE: fprintf(to, "view %u: %s", s->nth, s->arg == HOW_FAILED ? "failed" : "answered"); break;
+	case STEP_VIEW_CLOSE:
+		fprintf(to, "view %u: %s", s->nth, s->arg == HOW_FAILED ? "failed" : "answered");
+		break;
 	case STEP_EXTERNAL:
 		fprintf(to, "#%d: somebody else makes ", s->label);
 		print_request(&s->req, to);
 		fprintf(to, ", %s%s", conditions[s->arg], s->nth ? ", whatever there is" : "");
 		break;
-	case STEP_CONDITION: fprintf(to, "#%d becomes %s", s->label, conditions[s->arg]); break;
-	case STEP_SEEN: fprintf(to, "#%d is seen", s->label); break;
-	case STEP_USED: fprintf(to, "#%d is named by a call", s->label); break;
-	case STEP_STOPPING: fprintf(to, "#%d: StopPodSandbox", s->label); break;
-	case STEP_FORGET: fprintf(to, "#%d: the kubelet has removed it", s->label); break;
-	case STEP_EVICT: fprintf(to, "admin %s entry %u", s->arg ? "releases" : "evicts", s->nth); break;
-	case STEP_TIME: print_seconds(s->time, to); fprintf(to, " later"); break;
-	case STEP_STALL: fprintf(to, "the loop stands still for "); print_seconds(s->time, to); break;
-	case STEP_NEXT: fprintf(to, "the next timer"); break;
-	case STEP_DISK: fprintf(to, "the disk is %s", s->arg ? "full" : "well"); break;
-	case STEP_NEW_DATABASE: fprintf(to, "a new database"); break;
-	case STEP_PLUGIN: fprintf(to, "the required plugin is %s", s->arg ? "gone" : "back"); break;
+	case STEP_CONDITION:
+		fprintf(to, "#%d becomes %s", s->label, conditions[s->arg]);
+		break;
+	case STEP_SEEN:
+		fprintf(to, "#%d is seen", s->label);
+		break;
+	case STEP_USED:
+		fprintf(to, "#%d is named by a call", s->label);
+		break;
+	case STEP_STOPPING:
+		fprintf(to, "#%d: StopPodSandbox", s->label);
+		break;
+	case STEP_FORGET:
+		fprintf(to, "#%d: the kubelet has removed it", s->label);
+		break;
+	case STEP_EVICT:
+		fprintf(to, "admin %s entry %u", s->arg ? "releases" : "evicts", s->nth);
+		break;
+	case STEP_TIME:
+		print_seconds(s->time, to);
+		fprintf(to, " later");
+		break;
+	case STEP_STALL:
+		fprintf(to, "the loop stands still for ");
+		print_seconds(s->time, to);
+		break;
+	case STEP_NEXT:
+		fprintf(to, "the next timer");
+		break;
+	case STEP_DISK:
+		fprintf(to, "the disk is %s", s->arg ? "full" : "well");
+		break;
+	case STEP_NEW_DATABASE:
+		fprintf(to, "a new database");
+		break;
+	case STEP_PLUGIN:
+		fprintf(to, "the required plugin is %s", s->arg ? "gone" : "back");
+		break;
 	case STEP_CRASH:
 		fprintf(to, "kill -9%s%s%s", s->arg & CRASH_LATE ? " just after the write" : "",
 			s->arg & CRASH_REBOOT ? ", and a reboot" : "", s->arg & CRASH_NEW_KEY ? ", and another digest key" : "");
@@ -95,13 +151,15 @@ void history_print(const struct history *h, FILE *to)
 
 	fprintf(to, "# seed %llu: %s\n", (unsigned long long)h->seed, h->failure);
 	fprintf(to, "# hooks %s, hand_back %s, on_annotation_change %d, inspect %s, list %s, %s,\n",
-		!rules->hooks ? "none" : h->config.told[0] ? "told" : "nobody to tell",
+		!rules->hooks       ? "none"
+		: h->config.told[0] ? "told"
+				    : "nobody to tell",
 		rules->hand_back == CK_OFFER ? "offer" : "repeat", (int)rules->on_annotation_change,
 		rules->can_inspect ? "yes" : "no", rules->can_list ? "yes" : "no",
 		rules->skip_first_list ? "serving at once" : "serving after the first lists");
 	fprintf(to, "# %s, ttl %llu s, create deadline %llu s, grace %llu s\n",
-		rules->mode == CK_MODE_IDENTITY ? "identity" : "normalized", (unsigned long long)(rules->ttl / S), (unsigned long long)(rules->create_deadline / S),
-		(unsigned long long)(rules->lost_grace / S));
+		rules->mode == CK_MODE_IDENTITY ? "identity" : "normalized", (unsigned long long)(rules->ttl / S),
+		(unsigned long long)(rules->create_deadline / S), (unsigned long long)(rules->lost_grace / S));
 	for (unsigned i = 0; i < h->n; i++)
 		print_step(i + 1, &h->steps[i], to);
 }
@@ -112,37 +170,98 @@ static void play_step(struct world *w, const struct step *s)
 {
 	w->more = s->more;
 	switch (s->op) {
-	case STEP_NONE: break;
-	case STEP_BEGIN: world_begin(w, s->label, &s->req, s->time, s->arg); break;
-	case STEP_LEAVE: world_leave(w, s->label); break;
-	case STEP_DROP: world_drop(w, s->label); break;
-	case STEP_REPORT: world_report(w, s->label, s->arg); break;
-	case STEP_STAGE: world_stage(w, s->label); break;
-	case STEP_FINISH: world_finish(w, s->label, s->arg); break;
-	case STEP_FAIL: world_fail(w, s->label, CK_GRPC_INTERNAL, s->arg); break;
-	case STEP_LOSE: world_lose(w, s->label); break;
-	case STEP_REMOVE_BEGIN: world_remove_begin(w, s->label, s->req.in, s->time); break;
-	case STEP_INSPECTED: world_inspected(w, s->nth, s->arg); break;
-	case STEP_LISTED_ENTRY: world_listed_entry(w, s->nth, (enum how)s->arg); break;
-	case STEP_DESTROYED: world_destroyed(w, s->nth, (enum how)s->arg); break;
-	case STEP_HOOKED: world_hooked(w, s->nth, s->arg); break;
-	case STEP_LISTED: world_listed(w, s->nth, (enum how)s->arg); break;
-	case STEP_VIEW_OPEN: world_view_open(w, s->nth, s->req.kind); break;
-	case STEP_VIEW_CLOSE: world_view_close(w, s->nth, (enum how)s->arg); break;
-	case STEP_EXTERNAL: world_external(w, s->label, &s->req, (enum ck_condition)s->arg, s->nth); break;
-	case STEP_CONDITION: world_condition(w, s->label, (enum ck_condition)s->arg); break;
-	case STEP_SEEN: world_seen(w, s->label); break;
-	case STEP_USED: world_used(w, s->label); break;
-	case STEP_STOPPING: world_stopping(w, s->label); break;
-	case STEP_FORGET: world_forget(w, s->label); break;
-	case STEP_EVICT: world_evict(w, s->nth, s->arg); break;
-	case STEP_TIME: world_time(w, s->time); break;
-	case STEP_STALL: world_stall(w, s->time); break;
-	case STEP_NEXT: world_next(w); break;
-	case STEP_DISK: world_disk(w, s->arg); break;
-	case STEP_NEW_DATABASE: world_new_database(w); break;
-	case STEP_PLUGIN: w->plugin_absent = s->arg; break;
-	case STEP_CRASH: world_crash(w, s->arg); break;
+	case STEP_NONE:
+		break;
+	case STEP_BEGIN:
+		world_begin(w, s->label, &s->req, s->time, s->arg);
+		break;
+	case STEP_LEAVE:
+		world_leave(w, s->label);
+		break;
+	case STEP_DROP:
+		world_drop(w, s->label);
+		break;
+	case STEP_REPORT:
+		world_report(w, s->label, s->arg);
+		break;
+	case STEP_STAGE:
+		world_stage(w, s->label);
+		break;
+	case STEP_FINISH:
+		world_finish(w, s->label, s->arg);
+		break;
+	case STEP_FAIL:
+		world_fail(w, s->label, CK_GRPC_INTERNAL, s->arg);
+		break;
+	case STEP_LOSE:
+		world_lose(w, s->label);
+		break;
+	case STEP_REMOVE_BEGIN:
+		world_remove_begin(w, s->label, s->req.in, s->time);
+		break;
+	case STEP_INSPECTED:
+		world_inspected(w, s->nth, s->arg);
+		break;
+	case STEP_LISTED_ENTRY:
+		world_listed_entry(w, s->nth, (enum how)s->arg);
+		break;
+	case STEP_DESTROYED:
+		world_destroyed(w, s->nth, (enum how)s->arg);
+		break;
+	case STEP_HOOKED:
+		world_hooked(w, s->nth, s->arg);
+		break;
+	case STEP_LISTED:
+		world_listed(w, s->nth, (enum how)s->arg);
+		break;
+	case STEP_VIEW_OPEN:
+		world_view_open(w, s->nth, s->req.kind);
+		break;
+	case STEP_VIEW_CLOSE:
+		world_view_close(w, s->nth, (enum how)s->arg);
+		break;
+	case STEP_EXTERNAL:
+		world_external(w, s->label, &s->req, (enum ck_condition)s->arg, s->nth);
+		break;
+	case STEP_CONDITION:
+		world_condition(w, s->label, (enum ck_condition)s->arg);
+		break;
+	case STEP_SEEN:
+		world_seen(w, s->label);
+		break;
+	case STEP_USED:
+		world_used(w, s->label);
+		break;
+	case STEP_STOPPING:
+		world_stopping(w, s->label);
+		break;
+	case STEP_FORGET:
+		world_forget(w, s->label);
+		break;
+	case STEP_EVICT:
+		world_evict(w, s->nth, s->arg);
+		break;
+	case STEP_TIME:
+		world_time(w, s->time);
+		break;
+	case STEP_STALL:
+		world_stall(w, s->time);
+		break;
+	case STEP_NEXT:
+		world_next(w);
+		break;
+	case STEP_DISK:
+		world_disk(w, s->arg);
+		break;
+	case STEP_NEW_DATABASE:
+		world_new_database(w);
+		break;
+	case STEP_PLUGIN:
+		w->plugin_absent = s->arg;
+		break;
+	case STEP_CRASH:
+		world_crash(w, s->arg);
+		break;
 	}
 }
 

@@ -53,6 +53,19 @@ static enum ck_mutant mutant_named(const char *name)
 	return CK_MUTANT_NONE;
 }
 
+/* a process that died of its mutant has killed it as well */
+static int wait_for_one(const pid_t *pids, struct verdict *verdicts)
+{
+	int status = 0;
+	pid_t pid = wait(&status);
+
+	for (int i = CK_MUTANT_NONE + 1; i < CK_MUTANT_MAX; i++)
+		if (pids[i] == pid && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+			snprintf(verdicts[i].complaint, sizeof(verdicts[i].complaint), "the process died, status 0x%x",
+				 (unsigned)status);
+	return 1;
+}
+
 static void the_model_test_kills_mutants(void **state)
 {
 	uint64_t limit = ck_test_env("CK_MODEL_HISTORIES", 20000);
@@ -71,23 +84,22 @@ static void the_model_test_kills_mutants(void **state)
 		munmap(verdicts, CK_MUTANT_MAX * sizeof(*verdicts));
 		return;
 	}
+	pid_t pids[CK_MUTANT_MAX] = { 0 };
 	int running = 0;
 	fflush(NULL);
 	for (int i = CK_MUTANT_NONE + 1; i < CK_MUTANT_MAX; i++) {
-		if (running == PROCESSES) {
-			wait(NULL);
-			running--;
-		}
-		pid_t pid = fork();
-		assert_true(pid >= 0);
-		if (pid == 0) {
+		if (running == PROCESSES)
+			running -= wait_for_one(pids, verdicts);
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (pids[i] == 0) {
 			hunt((enum ck_mutant)i, limit, &verdicts[i]);
 			_exit(0);
 		}
 		running++;
 	}
-	while (running--)
-		wait(NULL);
+	while (running)
+		running -= wait_for_one(pids, verdicts);
 
 	int killed = 0;
 	for (int i = CK_MUTANT_NONE + 1; i < CK_MUTANT_MAX; i++) {

@@ -417,7 +417,8 @@ void world_forget(struct world *w, int label)
 void world_evict(struct world *w, unsigned nth, bool release)
 {
 	char text[256] = "";
-	FOR_ENTRIES(e, w) {
+	FOR_ENTRIES(e, w)
+	{
 		if (e->row.state == CK_STATE_GONE || nth-- > 0)
 			continue;
 		uint64_t row = e->row.id;

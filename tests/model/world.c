@@ -404,7 +404,7 @@ void close_round(struct world *w)
 	w->notes_seen = 0;
 	oracle_settled(w, written);
 	while ((t = ck_machine_answered(w->m)))
-		hear(w, (struct caller *)((char *)t - offsetof(struct caller, turn)));
+		hear(w, (struct caller *)(void *)((char *)t - offsetof(struct caller, turn)));
 	for (unsigned i = 0; i < WORLD_LABELS; i++)
 		if (w->callers[i].used && w->callers[i].fresh)
 			hear(w, &w->callers[i]);
@@ -503,7 +503,8 @@ void world_fini(struct world *w)
 struct ck_entry *world_key_entry(struct world *w, int key)
 {
 	struct ck_entry *best = NULL;
-	FOR_ENTRIES(e, w) {
+	FOR_ENTRIES(e, w)
+	{
 		if (e->row.state == CK_STATE_GONE || !ck_key_same(e->row.key, w->keys[key].key))
 			continue;
 		bool ended = e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ENDED;
@@ -555,7 +556,8 @@ void world_print(struct world *w, FILE *to)
 		fprintf(to, " [%s %u]", w->jobs[i].want ? wants[__builtin_ctz(w->jobs[i].want)] : "whole list",
 			(unsigned)w->jobs[i].row);
 	fputc('\n', to);
-	FOR_ENTRIES(e, w) {
+	FOR_ENTRIES(e, w)
+	{
 		const struct stored *stored = &w->db[e->row.id];
 		fprintf(to, "        entry %u %s %s", (unsigned)e->row.id, e->row.made ? e->row.made->id : "-",
 			ck_state_name(e->row.state));
@@ -604,8 +606,8 @@ static bool answer_jobs(struct world *w)
 static bool settled_down(struct world *w)
 {
 	FOR_ENTRIES(e, w)
-		if (e->row.state != CK_STATE_COMMITTED)
-			return false;
+	if (e->row.state != CK_STATE_COMMITTED)
+		return false;
 	return !w->jobs_n;
 }
 

@@ -41,45 +41,45 @@ enum column { COL_CREATING, COL_LOST, COL_KEPT, COL_COMMITTING, COL_COMMITTED, C
 #define D_ (1 << COL_COMMITTED)
 #define E_ (1 << COL_EVICTING)
 /* event, words, the columns in which it can happen; a line of the rule book that names two events is two here */
-#define CELL_ROWS(X)                                                        \
-	X(SAME, "same request", C_ | L_ | K_ | G_ | D_ | E_)                \
-	X(OTHER_FP, "other fingerprint", C_ | L_ | K_ | G_ | D_ | E_)       \
-	X(OTHER_ATTEMPT, "other attempt", C_ | L_ | K_ | G_ | D_ | E_)      \
-	X(OTHER_UID, "other uid of the name", C_ | L_ | K_ | G_ | D_ | E_)  \
-	X(FINISH, "finish", C_ | L_ | E_)                                   \
-	X(FAIL, "definite failure", C_ | L_ | E_)                           \
-	X(LOSE, "lost", C_ | L_ | E_)                                       \
-	X(LEAVE, "caller gone", C_ | L_ | K_ | G_ | D_ | E_)                \
-	X(MARGIN, "margin reached", C_ | L_ | K_ | G_ | E_)                 \
-	X(AGREE, "hooks agree", G_)                                         \
-	X(REFUSE, "hooks refuse", G_)                                       \
-	X(PLUGIN, "required plugin absent", K_)                             \
-	X(DEAD, "object seen dead", C_ | L_ | K_ | G_ | D_ | E_)            \
-	X(STOPPED, "sandbox stopped", C_ | L_ | K_ | G_ | D_ | E_)          \
-	X(REMOVED, "sandbox removed", C_ | L_ | K_ | G_ | D_ | E_)          \
-	X(EXPIRE, "TTL", L_ | K_ | G_)                                      \
-	X(DESTROYED, "destroyed", E_)                                       \
-	X(NOT_DESTROYED, "not destroyed", E_)                               \
-	X(IN_USE, "found in use", E_)                                       \
-	X(ABSENT, "absent from a later list", C_ | L_ | K_ | G_ | D_ | E_)  \
-	X(EVICT, "admin evict", C_ | L_ | K_ | G_ | D_)                     \
-	X(RELEASE, "admin release", E_)                                     \
-	X(WRITE, "write fails", C_ | L_ | K_ | G_ | D_ | E_)                \
+#define CELL_ROWS(X) \
+	X(SAME, "same request", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(OTHER_FP, "other fingerprint", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(OTHER_ATTEMPT, "other attempt", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(OTHER_UID, "other uid of the name", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(FINISH, "finish", C_ | L_ | E_) \
+	X(FAIL, "definite failure", C_ | L_ | E_) \
+	X(LOSE, "lost", C_ | L_ | E_) \
+	X(LEAVE, "caller gone", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(MARGIN, "margin reached", C_ | L_ | K_ | G_ | E_) \
+	X(AGREE, "hooks agree", G_) \
+	X(REFUSE, "hooks refuse", G_) \
+	X(PLUGIN, "required plugin absent", K_) \
+	X(DEAD, "object seen dead", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(STOPPED, "sandbox stopped", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(REMOVED, "sandbox removed", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(EXPIRE, "TTL", L_ | K_ | G_) \
+	X(DESTROYED, "destroyed", E_) \
+	X(NOT_DESTROYED, "not destroyed", E_) \
+	X(IN_USE, "found in use", E_) \
+	X(ABSENT, "absent from a later list", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(EVICT, "admin evict", C_ | L_ | K_ | G_ | D_) \
+	X(RELEASE, "admin release", E_) \
+	X(WRITE, "write fails", C_ | L_ | K_ | G_ | D_ | E_) \
 	X(RESTART, "restart", C_ | L_ | K_ | G_ | D_ | E_)
 
 enum cell_row {
 #define CELL_ENUM(name, text, columns) CELL_##name,
 	CELL_ROWS(CELL_ENUM)
 #undef CELL_ENUM
-	CELLS
+		CELLS
 };
 
-typedef uint64_t coverage[CELLS][COLS]; /* how often each cell was met and came out as it must */
+typedef uint64_t coverage[CELLS][COLS];             /* how often each cell was met and came out as it must */
 unsigned coverage_print(coverage counts, FILE *to); /* returns the number of cells never met */
 
 /* ---- requests --------------------------------------------------------------------------------------------------------- */
 
-struct fp { /* what a struct ck_fingerprint is here */
+struct fp {                     /* what a struct ck_fingerprint is here */
 	unsigned char base;     /* 2 differs from 0 in nothing but its image reference */
 	unsigned char cosmetic; /* labels and annotations */
 };
@@ -96,20 +96,20 @@ struct request {
 
 struct caller {
 	bool used;
-	bool here;    /* its caller still waits */
-	bool making;  /* may call finish, fail, lost */
-	bool fresh;   /* the answer of begin or finish is not heard yet: it counts when the round is settled */
+	bool here;   /* its caller still waits */
+	bool making; /* may call finish, fail, lost */
+	bool fresh;  /* the answer of begin or finish is not heard yet: it counts when the round is settled */
 	bool drain;
 	struct request req;
 	struct ck_mturn turn;
 	struct fp fp;
-	int key; /* number in keys[] */
+	int key;                             /* number in keys[] */
 	uint64_t began, deadline, margin_at; /* by the rule book, not by the turn */
 	unsigned order;
 	uint64_t making_row; /* what it makes or made */
 	enum column before;  /* oracle.c: whose margin is near */
-	int heard;    /* last answer; CK_WAIT: none */
-	uint64_t row; /* of the answer */
+	int heard;           /* last answer; CK_WAIT: none */
+	uint64_t row;        /* of the answer */
 	char id[WORLD_ID];
 	bool reported;
 };
@@ -118,9 +118,9 @@ enum creation_state { CREATION_RUNNING = 1, CREATION_MADE, CREATION_FAILED };
 
 struct creation {
 	enum creation_state state;
-	bool told;   /* its caller has heard the end */
+	bool told;     /* its caller has heard the end */
 	bool reserved; /* the runtime has the name already: it will say ALREADY_EXISTS */
-	bool exempt; /* given up by the rules, or its row never reached the disk: what becomes of it is nobody's fault */
+	bool exempt;   /* given up by the rules, or its row never reached the disk: what becomes of it is nobody's fault */
 	int label, key;
 	struct request req;
 	uint64_t row;
@@ -146,7 +146,7 @@ struct job {
 	uint64_t begun_seq, begun_at;
 	unsigned begun_event;
 	bool again; /* asked anew while an older one was in flight: nobody can tell their answers apart */
-	unsigned n;      /* list: what was there when it was begun */
+	unsigned n; /* list: what was there when it was begun */
 	unsigned char object[WORLD_OBJECTS], condition[WORLD_OBJECTS];
 };
 
@@ -169,15 +169,15 @@ struct shadow { /* what is known of an entry from outside, and what it went thro
 	unsigned moved_event, tried_event; /* last move; last destroy */
 	unsigned stamp, life;              /* life: of the machine that made or restored it */
 	uint64_t created, lost_at, absent_since, interest, failed_at;
-	unsigned fails;      /* destroys in a row that failed */
-	unsigned handed;     /* answers nobody has reported on */
+	unsigned fails;  /* destroys in a row that failed */
+	unsigned handed; /* answers nobody has reported on */
 	unsigned run, stop, stop_done, removed, removed_done, resent;
-	unsigned checks;     /* K22: questions answered since it is EVICTING */
-	bool found_used;     /* ... and the last one said: in use */
-	bool stop_seen;      /* K10 */
-	bool shortened;      /* K18: a new reason came */
+	unsigned checks; /* K22: questions answered since it is EVICTING */
+	bool found_used; /* ... and the last one said: in use */
+	bool stop_seen;  /* K10 */
+	bool shortened;  /* K18: a new reason came */
 	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed, hooks_chosen;
-	bool waited;         /* somebody waited for it when last looked at */
+	bool waited; /* somebody waited for it when last looked at */
 };
 
 struct stored { /* a row in the database */
@@ -196,9 +196,9 @@ struct world {
 	struct world_config config;
 	struct ck_machine *m;
 	uint64_t now, expired_at;
-	unsigned event;  /* number of things fed */
+	unsigned event; /* number of things fed */
 	unsigned in_round;
-	bool more;       /* do not close the round */
+	bool more; /* do not close the round */
 	bool disk_broken, plugin_absent;
 	bool taken_back; /* a commit that could not be written was: others are placed with the next event, whatever it is */
 	unsigned life, boot, jitter_count;
@@ -287,17 +287,17 @@ void world_crash(struct world *w, unsigned how);
 
 /* ---- asking ----------------------------------------------------------------------------------------------------------- */
 
-int world_key(struct world *w, const struct ck_key *key); /* its number in keys[] */
-struct ck_entry *world_entry(struct world *w, int label);       /* made by or answered to this caller; or NULL */
-struct ck_entry *world_key_entry(struct world *w, int key);     /* the one of this key that matters most */
-struct object *world_object(struct world *w, int label);        /* the latest of this label that was made; or NULL */
+int world_key(struct world *w, const struct ck_key *key);   /* its number in keys[] */
+struct ck_entry *world_entry(struct world *w, int label);   /* made by or answered to this caller; or NULL */
+struct ck_entry *world_key_entry(struct world *w, int key); /* the one of this key that matters most */
+struct object *world_object(struct world *w, int label);    /* the latest of this label that was made; or NULL */
 struct object *world_object_of(struct world *w, const char *id);
-struct creation *world_creation(struct world *w, int label);    /* running, or made and not told; or NULL */
+struct creation *world_creation(struct world *w, int label); /* running, or made and not told; or NULL */
 struct job *world_job(struct world *w, unsigned want, unsigned nth);
-bool world_shown(struct world *w, int label);                   /* would a list show it? */
-bool world_serving(const struct world *w);                      /* the first lists are in, or are not waited for */
-int world_outcome(struct world *w, int label);                  /* what it heard last */
-void world_print(struct world *w, FILE *to);                    /* what there is, for whoever looks for a bug */
+bool world_shown(struct world *w, int label);  /* would a list show it? */
+bool world_serving(const struct world *w);     /* the first lists are in, or are not waited for */
+int world_outcome(struct world *w, int label); /* what it heard last */
+void world_print(struct world *w, FILE *to);   /* what there is, for whoever looks for a bug */
 enum ck_relation world_compare(struct world *w, const struct ck_entry *e, const struct fp *fp);
 
 #endif
