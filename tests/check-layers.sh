@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Includes point down:  src/cli, src/daemon -> src/api -> cache | hooks -> src/base
+# Includes point down:  src/cli, src/daemon -> src/rpc | src/api -> cache | hooks -> src/base
 # cache and hooks do not know each other, nor do the command and the daemon; everybody may include src/crikeep.h.
 set -u
 cd "${CK_TEST_SRCDIR:-.}" || exit 1
@@ -15,14 +15,14 @@ function layer(path) {
 	if (path == "src/crikeep.h") return "crikeep.h"
 	if (path ~ /^src\/export\.h$/) return "build"
 	if (path ~ /^src\/api[^\/]*$/) return "api"
-	if (path ~ /^src\/(base|cli|daemon)\//) { split(path, part, "/"); return part[2] }
+	if (path ~ /^src\/(base|cli|daemon|rpc)\//) { split(path, part, "/"); return part[2] }
 	if (path ~ /^(cache|hooks)\//) { split(path, part, "/"); return part[1] }
 	return "?"
 }
 BEGIN {
-	below["cli"] = below["daemon"] = " api cache hooks base "
+	below["cli"] = below["daemon"] = " rpc api cache hooks base "
 	below["api"] = " cache hooks base "
-	below["cache"] = below["hooks"] = " base "
+	below["cache"] = below["hooks"] = below["rpc"] = " base "
 	below["base"] = below["crikeep.h"] = below["build"] = " "
 }
 {

@@ -21,6 +21,21 @@
 #define CK_SCRUB_MIN       4u          /* shorter strings of a request occur in ordinary words */
 #define CK_SCRUB_WORD      24u         /* a longer word without a blank, dot or slash is a key, a digest or an id, not prose */
 
+/* the daemon */
+#define CK_LIST_MAX        (80u << 20) /* CRI-O's own limit; the longest message crikeepd takes apart, creates excepted */
+#define CK_CLIENT_MEMORY   (256u << 20) /* three lists of that size at once; one client that stops reading gets no more */
+#define CK_STREAM_WINDOW   (256u << 10) /* held for one call that is passed on: 15 MiB in 26 ms, and 200 stalled readers fit */
+#define CK_HEADER_LIST_MAX 65536u      /* advertised: a longer error text costs its own call, not the connection */
+#define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not keep the kubelet's lists out */
+#define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
+#define CK_CONNECT_MIN     (100 * CK_NS_PER_MS) /* pause before the runtime is dialled again, doubling; as cri-client does */
+#define CK_CONNECT_MAX     (3 * CK_NS_PER_S)
+#define CK_START_TIMEOUT   (60 * CK_NS_PER_S)   /* a runtime of a starting node */
+#define CK_STOP_WAIT       (80 * CK_NS_PER_S)   /* below systemd's 90 s until SIGKILL */
+#define CK_CREATE_EXTRA    (30 * CK_NS_PER_S)   /* a create may take longer than its caller waits, at least by this */
+#define CK_ASK_TIMEOUT     (30 * CK_NS_PER_S)   /* a list or a status of our own */
+#define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)    /* K7: an answer nobody complained of by then has arrived */
+
 /* the store */
 #define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
 #define CK_WAL_LIMIT       (4u << 20)  /* bytes of WAL before the owner checkpoints in the middle of work */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_CONF_H
+#define CK_DAEMON_CONF_H
+/*
+ * What crikeepd was told: defaults, below crikeep.yaml, below the command line. crikeep.yaml(5) is the reference; each key is one
+ * line of the table in conf.c. A wrong key or value names file, line and key; nothing is guessed.
+ */
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "src/base/error.h"
+
+#define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
+
+enum ck_log_target { CK_LOG_TO_AUTO, CK_LOG_TO_JOURNAL, CK_LOG_TO_STDERR };
+
+struct ck_conf { /* zeroed, then ck_conf_init(); ck_conf_fini(). Strings are its own; paths without "unix://" */
+	char *file;       /* where it was read; NULL: none */
+	/* sockets */
+	char *runtime;    /* path of the runtime's socket; NULL if it is the simulator */
+	char *simulator;  /* its parameters (sim.h); NULL: a real runtime */
+	char *listen;     /* the kubelet's */
+	char *unfiltered; /* for node agents; "" : none */
+	char *metrics;    /* "" : none */
+	mode_t socket_mode;
+	gid_t socket_gid;
+	uid_t *allow_uids; /* who may connect; default: 0 and the daemon's own */
+	size_t allow_uids_n;
+	/* the cache: as in struct ck_options */
+	char *state_dir;
+	uint64_t ttl, create_deadline, lost_grace, supersede_wait, destroy_timeout;
+	enum ck_mode mode;
+	enum ck_hand_back hand_back;
+	enum ck_annotation_change on_annotation_change;
+	char **ignore_annotations; /* NULL-terminated; NULL: the library's default */
+	bool compare_sandbox_config;
+	/* the daemon */
+	uint64_t start_timeout; /* for the runtime to answer at start */
+	uint64_t stop_wait;     /* after SIGTERM creations in flight are waited for */
+	size_t list_max;        /* longest message that is taken apart, creates excepted */
+	size_t client_memory;   /* held for one client */
+	bool confine;           /* drop capabilities, seccomp, Landlock */
+	enum ck_log_level log_level;
+	enum ck_log_target log_target;
+};
+
+int ck_conf_init(struct ck_conf *conf, struct ck_error *err); /* the defaults */
+void ck_conf_fini(struct ck_conf *conf);
+/* ck_conf_file - 0, -CK_EINVAL ("/etc/crikeep/crikeep.yaml:12: cache.ttl: ..."), -CK_EIO, -CK_ENOMEM. @text NULL: read @path */
+int ck_conf_file(struct ck_conf *conf, const char *path, const char *text, size_t len, struct ck_error *err);
+/* ck_conf_set - one key, as on the command line: "cache.ttl", "10m". Errors begin with @origin instead of file and line */
+int ck_conf_set(struct ck_conf *conf, const char *key, const char *value, const char *origin, struct ck_error *err);
+/* ck_conf_check - what only the whole tells: ttl below a deadline, two sockets at one path ... @warn is called for what is odd */
+int ck_conf_check(const struct ck_conf *conf, void (*warn)(const char *text, void *userdata), void *userdata, struct ck_error *err);
+/* ck_conf_reloadable - takes over from @fresh what SIGHUP may change; @fixed is called for each key that differs and may not */
+void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh, void (*fixed)(const char *key, void *userdata), void *userdata);
+/* ck_conf_print - the whole as crikeep.yaml, defaults included; to be freed; NULL: out of memory */
+char *ck_conf_print(const struct ck_conf *conf);
+
+struct ck_args { /* what main() does beside */
+	bool check;      /* --check-config */
+	bool print;      /* --print-config */
+	char *sim;       /* --sim=PARAMETERS: be the simulator and nothing else; NULL: no */
+};
+/* ck_conf_args - the command line: reads the file, then what stands above it. 0, or -CK_EINVAL after one line on standard error;
+ * --help and --version exit */
+int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *ret_args);
+#endif

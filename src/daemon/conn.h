@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_CONN_H
+#define CK_DAEMON_CONN_H
+/*
+ * The loop of the process, and one socket on it that speaks HTTP/2. Reading and writing never wait. What was queued on any
+ * connection during one turn of the loop is written at the end of that turn, so that a call passed on leaves in one write.
+ */
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "src/rpc/h2.h"
+
+struct ck_conn;
+
+struct ck_loop { /* one per process; zeroed, then ck_loop_init() */
+	sd_event *event;
+	struct ck_conn *dirty; /* have something to write, or are to be freed */
+};
+
+int ck_loop_init(struct ck_loop *loop, struct ck_error *err); /* 0, -CK_EIO, -CK_ENOMEM */
+void ck_loop_fini(struct ck_loop *loop);
+/* ck_loop_run - until sd_event_exit(). Its code, or -CK_EIO */
+int ck_loop_run(struct ck_loop *loop);
+
+/* ck_loop_timer - call @fn once at @at (ns of CLOCK_BOOTTIME), to the millisecond. *@timer is NULL at first and is used again:
+ * setting it anew moves it, @at UINT64_MAX switches it off. Free with ck_loop_timer_free(). 0, -CK_ENOMEM */
+typedef void ck_timer_cb(void *userdata);
+struct ck_loop_timer;
+int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn, void *userdata);
+void ck_loop_timer_free(struct ck_loop_timer *timer);
+uint64_t ck_loop_now(void); /* ns of CLOCK_BOOTTIME */
+
+struct ck_conn_owner { /* the members of struct ck_h2_owner are passed on; see there */
+	void (*opened)(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata);
+	void (*draining)(struct ck_conn *conn, void *userdata);
+	void (*late_reset)(struct ck_conn *conn, int32_t id, uint32_t error, void *userdata);
+	/* the connection is over; its streams were closed before. @unread: what we wrote last was not read by the peer (its end
+	 * was a reset, or something was left to write). @why: a few words. ck_conn_free() is the owner's, now or later */
+	void (*closed)(struct ck_conn *conn, bool unread, const char *why, void *userdata);
+};
+
+/* ck_conn_new - @fd: a connected stream socket, non-blocking; taken, also on failure. -CK_ENOMEM, -CK_EIO */
+int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_conn_owner *owner, void *userdata,
+		struct ck_conn **ret_conn, struct ck_error *err);
+/* ck_conn_free - at once for everybody who looks from outside; streams are closed, closed() is not called. NULL is fine */
+void ck_conn_free(struct ck_conn *conn);
+/* ck_conn_shut - no new streams; closed() when those under way have ended */
+void ck_conn_shut(struct ck_conn *conn);
+struct ck_h2 *ck_conn_h2(struct ck_conn *conn);
+void *ck_conn_userdata(const struct ck_conn *conn);
+/* ck_conn_of - the connection a stream lies on */
+struct ck_conn *ck_conn_of(const struct ck_h2_stream *stream);
+int ck_conn_fd(const struct ck_conn *conn); /* borrowed: for peer credentials */
+
+/* ck_unix_address - -CK_EINVAL if @path does not fit (107 bytes) */
+struct sockaddr_un;
+int ck_unix_address(const char *path, struct sockaddr_un *ret_address, struct ck_error *err);
+/* ck_unix_connect - non-blocking; a descriptor, or -CK_EIO with the cause in words ("no such file", "not a socket") and sys */
+int ck_unix_connect(const char *path, struct ck_error *err);
+/* ck_unix_listen - bound under a name of its own beside @path and renamed over it, so that an old socket never blocks a start;
+ * something at @path that is not a socket is an error. Mode @mode, group @gid ((gid_t)-1: as it is). A descriptor, or -CK_EIO */
+int ck_unix_listen(const char *path, mode_t mode, gid_t gid, struct ck_error *err);
+#endif

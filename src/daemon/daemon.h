@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_DAEMON_H
+#define CK_DAEMON_DAEMON_H
+/*
+ * What the parts of crikeepd share.
+ *
+ *   kubelet --> serve.c (a call) --> pass.c (passed on), create.c (through the cache), act.c (stop, remove, start)
+ *                                        |                      |
+ *                                        v                      v
+ *                                   upstream.c (the runtime) <-- host.c (what the cache asks for)
+ *   events.c (GetContainerEvents), reconcile.c (lists at start and on reconnect), main.c (start and end)
+ */
+#include "src/daemon/conf.h"
+#include "src/daemon/conn.h"
+#include "src/daemon/log.h"
+#include "src/daemon/metrics.h"
+#include "src/daemon/route.h"
+#include "src/daemon/upstream.h"
+
+struct ck_events;
+struct ck_hosting;
+struct ck_listener;
+
+struct ck_daemon {
+	struct ck_loop loop;
+	struct ck_conf conf;
+	struct ck_metrics metrics;
+	struct ck_cache *cache;
+	struct ck_upstream *upstream;
+	struct ck_hosting *hosting; /* host.c */
+	struct ck_events *events;   /* events.c */
+	bool stopping;              /* SIGTERM came: no new calls */
+	unsigned creating;          /* create calls at the runtime */
+};
+
+/* host.c: struct ck_host for this daemon's upstream */
+int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err); /* sets daemon->hosting */
+void ck_hosting_free(struct ck_hosting *hosting);
+
+/* events.c: struct ck_hooks for this daemon: a commit makes the CREATED and STARTED events (K5 of rules.md 5: nobody refuses) */
+int ck_events_new(struct ck_daemon *daemon, struct ck_hooks *ret_hooks, struct ck_error *err); /* sets daemon->events */
+void ck_events_free(struct ck_events *events);
+/* a client's GetContainerEvents: takes the stream over; its request headers were read and its message is in @request */
+int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, const struct ck_h2_header *headers, size_t n,
+			const void *request, size_t len, bool filtered, struct ck_error *err);
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_LOG_H
+#define CK_DAEMON_LOG_H
+/*
+ * Log lines that never wait: to the journal's socket or to standard error, non-blocking; what cannot be written is dropped and
+ * counted, and the count is said as soon as a line gets through. One line is one write. Never a request's value (rules.md 4).
+ * The same text at the same level within a second is written once.
+ */
+#include "src/daemon/conf.h"
+
+/* ck_log_open - before the process is confined. @target AUTO: the journal if standard error is connected to it (JOURNAL_STREAM),
+ * else standard error. Never fails: what is not there is dropped and counted */
+void ck_log_open(enum ck_log_target target, enum ck_log_level level);
+void ck_log_level(enum ck_log_level level);
+void ck_log(enum ck_log_level level, const char *fmt, ...) CK_PRINTF(2, 3);
+uint64_t ck_log_dropped(void); /* lines, since the start */
+void ck_log_close(void);
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_METRICS_H
+#define CK_DAEMON_METRICS_H
+/*
+ * What is counted, and its text in Prometheus' exposition format (0.0.4), handed to whoever connects to the metrics socket and
+ * closed after it. Names end in base units; labels are closed sets, never ids or names of pods. crikeepd(8) lists them.
+ */
+#include "src/daemon/conf.h"
+#include "src/daemon/conn.h"
+#include "src/daemon/route.h"
+
+struct ck_histogram { /* of seconds; buckets in metrics.c */
+	uint64_t count, sum_ns, bucket[16];
+};
+void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns);
+
+#define CK_METRIC_ROUTES 64u /* more than the table has; the last one counts what is not in the table */
+
+struct ck_metrics { /* zeroed; counted by whoever does it */
+	/* by route: ck_metrics_route() */
+	uint64_t calls[CK_METRIC_ROUTES];         /* crikeepd_calls_total{rpc} */
+	uint64_t refused_hidden[CK_METRIC_ROUTES]; /* crikeepd_hidden_refused_total{rpc} */
+	uint64_t filtered[CK_METRIC_ROUTES];      /* crikeepd_filtered_items_total{rpc} */
+	uint64_t errors[CK_METRIC_ROUTES];        /* crikeepd_call_errors_total{rpc}: answered by us with an error */
+	/* creates, by kind */
+	uint64_t creates[3];        /* crikeepd_creates_total{kind}: calls that were sent to the runtime */
+	uint64_t answered[3];       /* crikeepd_answers_total{kind}: creates answered with an id */
+	struct ck_histogram wait[3];     /* crikeepd_create_wait_seconds{kind}: from the request to its answer */
+	struct ck_histogram delivery[3]; /* crikeepd_delivery_seconds{kind}: from the runtime's answer to its hand-over */
+	/* connections */
+	uint64_t clients_total, clients_refused; /* crikeepd_clients_total, crikeepd_clients_refused_total (peer uid) */
+	uint64_t clients;                        /* gauge crikeepd_clients */
+	uint64_t upstream_connects, upstream_failures, upstream_up; /* ..._total, ..._total, gauge crikeepd_upstream_up */
+	uint64_t uid_conflicts;                  /* crikeepd_uid_conflicts_total (K26) */
+	uint64_t events_sent, events_hidden;     /* crikeepd_events_total{what="sent"|"hidden"|"made"} */
+	uint64_t events_made;
+	uint64_t clients_cut;                    /* crikeepd_clients_cut_total: over client_memory */
+};
+size_t ck_metrics_route(const struct ck_route *route); /* NULL: not in the table */
+
+/* ck_metrics_print - metrics of the daemon and of its cache (entries by state, counters, degraded, log drops, memory); to be freed */
+char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache);
+struct ck_metrics_server;
+int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, const struct ck_metrics *metrics, struct ck_cache *cache,
+		     struct ck_metrics_server **ret_server, struct ck_error *err);
+void ck_metrics_server_free(struct ck_metrics_server *server);
+#endif
