@@ -36,6 +36,7 @@ static inline void ck_close_auto(int *fd)
 		close(*fd);
 }
 #define CK_AUTO_CLOSE __attribute__((cleanup(ck_close_auto)))
+#define CK_TAKE_FD(fd) __extension__({ int ck_taken_ = (fd); (fd) = -1; ck_taken_; })
 
 #define CK_COUNT(a) (sizeof(a) / sizeof(*(a)))
 
