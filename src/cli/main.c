@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/base/slips.h"
 #include "src/cli/cli.h"
 #include "src/cli/text.h"
 
-#define NAME_LONGEST 16u /* of a command; an argument longer than that is no misspelt one */
+#define NAME_LONGEST 16u /* of a command */
 
 static const struct command {
 	const char *name;
@@ -32,41 +33,12 @@ static const struct command {
 
 /* ---- commands --------------------------------------------------------------------------------------------------------- */
 
-/* Levenshtein's distance: letters to add, drop or change; two that changed places count as one slip, as in "lsit" */
-static size_t distance(const char *a, const char *b)
-{
-	size_t rows[3][NAME_LONGEST + 1], *before = rows[0], *above = rows[1], *row = rows[2];
-	size_t n = strlen(b);
-	for (size_t j = 0; j <= n; j++)
-		above[j] = j;
-	for (size_t i = 1; i <= strlen(a); i++) {
-		row[0] = i;
-		for (size_t j = 1; j <= n; j++) {
-			size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
-			if (above[j] + 1 < best)
-				best = above[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
-				best = before[j - 2] + 1;
-			row[j] = best;
-		}
-		size_t *oldest = before;
-		before = above;
-		above = row;
-		row = oldest;
-	}
-	return above[n];
-}
-
 static const struct command *nearest(const char *name)
 {
 	const struct command *best = NULL;
-	size_t least = 3; /* more than two slips make another word */
-	if (strlen(name) > NAME_LONGEST)
-		return NULL;
+	size_t least = CK_SLIPS_MAX + 1;
 	for (size_t i = 0; i < CK_COUNT(commands); i++) {
-		size_t d = distance(name, commands[i].name);
+		size_t d = ck_slips(name, commands[i].name);
 		if (d < least) {
 			least = d;
 			best = &commands[i];

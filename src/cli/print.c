@@ -11,6 +11,7 @@
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 #include "src/cli/print.h"
 #include "src/cli/text.h"
 
@@ -116,10 +117,10 @@ static void print_json(FILE *out, struct json_object *tree)
 	const char *s = must((void *)json_object_to_json_string_ext(tree, flags));
 	while (*s) {
 		uint32_t c;
-		size_t n = ck_text_next(s, &c);
+		size_t n = ck_utf8_next(s, &c);
 		if (CK_NEVER(n == 0)) /* ck_tree_text() lets no bad byte in */
 			break;
-		if (c == '\n' || !ck_text_unsafe(c))
+		if (c == '\n' || !ck_utf8_unsafe(c))
 			fwrite(s, 1, n, out);
 		else if (c <= 0xFFFF)
 			fprintf(out, "\\u%04x", (unsigned)c);

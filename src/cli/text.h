@@ -11,10 +11,6 @@
 
 #define CK_TEXT_SPAN 24u /* room for a span, a size or a time */
 
-/* ck_text_next - the length of the UTF-8 character at @s and which one it is; 0: these bytes are none */
-size_t ck_text_next(const char *s, uint32_t *ret_char);
-/* ck_text_unsafe - may this character not be shown as it is? Controls, and what turns, hides or joins its neighbours */
-bool ck_text_unsafe(uint32_t c);
 /* ck_text_clean - a copy to show: unsafe characters and bad bytes as \xNN; in a locale without UTF-8 all but ASCII. Free it. */
 char *ck_text_clean(const char *s);
 /* ck_text_valid - a copy with U+FFFD for each bad byte, all else as it was: for JSON and YAML, which escape it. Free it. */
