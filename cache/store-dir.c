@@ -57,6 +57,13 @@ bool ck_dir_is_memory(int dirfd)
 	return fstatfs(dirfd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
+int64_t ck_dir_size(int dirfd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : (int64_t)st.st_size;
+}
+
 /* ---- small files: written whole or not at all -------------------------------------------------------------------- */
 
 static ssize_t file_read(int dirfd, const char *name, void *buf, size_t size)

@@ -46,6 +46,7 @@ int ck_dir_own(int dirfd, const char *path, struct ck_error *err); /* -CK_EOWNED
 bool ck_dir_owned(int dirfd, long *ret_pid);
 void ck_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
 bool ck_dir_is_memory(int dirfd); /* tmpfs: an fsync costs nothing */
+int64_t ck_dir_size(int dirfd, const char *name); /* of a file, without opening it; -1: there is none */
 /* the digest key of the directory; one of this life only where it cannot be written. -CK_EIO (no randomness) */
 int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err);
 bool ck_key_file_parse(const void *bytes, size_t len, struct ck_digest_key *ret_key);

@@ -299,3 +299,9 @@ int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *recor
 	sqlite3_finalize(stmt);
 	return r;
 }
+
+void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal)
+{
+	*ret_database = ck_dir_size(store->dirfd, CK_DB_NAME);
+	*ret_wal = ck_dir_size(store->dirfd, CK_DB_WAL);
+}

@@ -68,6 +68,8 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 int ck_store_commit(struct ck_store *store, struct ck_error *err);
 void ck_store_rollback(struct ck_store *store);
 uint64_t ck_store_next_id(struct ck_store *store); /* a fresh row id; also without a database */
+/* bytes on disk; -1: no such file. Opens nothing */
+void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal);
 
 /*
  * ck_store_idle - nothing to do: checkpoint (on disk: wake the helper). ck_store_commit() keeps the WAL under CK_WAL_LIMIT

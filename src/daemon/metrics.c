@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text. Every series is there from the first scrape on, with 0 if need be, so that rate() misses nothing; label values come
+ * from tables of ours. Whole numbers and nanoseconds as decimals: no locale can put a comma into them.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cache/census.h"
+#include "src/base/bytes.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/log.h"
+#include "src/daemon/metrics.h"
+#include "src/daemon/process.h"
+
+#define LINE_MAX_LEN 512u /* of one line: the longest help has some 150 bytes */
+
+/* upper bounds. A kubelet's create ends after 120 or 240 s, ours after 900 s; crictl begins at 2 s; a hand-over takes 1 ms */
+static const uint64_t bounds_ms[] = { 1,    5,	   25,	  100,	 250,	500,	1000,	2000,
+				      5000, 10000, 20000, 30000, 60000, 120000, 240000, 900000 };
+_Static_assert(CK_COUNT(bounds_ms) == CK_COUNT(((struct ck_histogram *)0)->bucket), "a bucket for each bound");
+
+void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns)
+{
+	size_t i = 0;
+	while (i < CK_COUNT(bounds_ms) && ns > bounds_ms[i] * CK_NS_PER_MS)
+		i++;
+	if (i < CK_COUNT(bounds_ms)) /* else: only in +Inf, which is the count */
+		histogram->bucket[i]++;
+	histogram->count++;
+	histogram->sum_ns += ns;
+}
+
+size_t ck_metrics_route(const struct ck_route *route)
+{
+	size_t i = 0;
+	for (const struct ck_route *known; (known = ck_route_at(i)) && i < CK_METRIC_ROUTES - 1; i++)
+		if (known == route)
+			return i;
+	return CK_METRIC_ROUTES - 1;
+}
+
+/* ---- lines -------------------------------------------------------------------------------------------------------------- */
+
+struct text {
+	struct ck_bytes bytes;
+	bool failed; /* out of memory: half a text is worse than none */
+};
+
+static void CK_PRINTF(2, 3) put(struct text *text, const char *fmt, ...)
+{
+	char line[LINE_MAX_LEN];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (CK_NEVER(n < 0 || (size_t)n >= sizeof(line)) || ck_bytes_add(&text->bytes, line, (size_t)n) < 0)
+		text->failed = true;
+}
+
+static void put_family(struct text *text, const char *name, const char *type, const char *help)
+{
+	put(text, "# HELP %s %s.\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* a value by itself, without labels */
+static void put_one(struct text *text, const char *name, const char *type, const char *help, uint64_t value)
+{
+	put_family(text, name, type, help);
+	put(text, "%s %" PRIu64 "\n", name, value);
+}
+
+static void put_ns(struct text *text, const char *name, const char *labels, uint64_t ns)
+{
+	put(text, "%s%s %" PRIu64 ".%09" PRIu64 "\n", name, labels, ns / CK_NS_PER_S, ns % CK_NS_PER_S);
+}
+
+static const char *const kinds[] = { [CK_SANDBOX] = "sandbox", [CK_CONTAINER] = "container" };
+
+static void put_kinds(struct text *text, const char *name, const char *type, const char *help, const uint64_t values[3])
+{
+	put_family(text, name, type, help);
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
+		put(text, "%s{kind=\"%s\"} %" PRIu64 "\n", name, kinds[kind], values[kind]);
+}
+
+static void put_kinds_size(struct text *text, const char *name, const char *help, const size_t sizes[3])
+{
+	uint64_t values[] = { 0, sizes[CK_SANDBOX], sizes[CK_CONTAINER] };
+	put_kinds(text, name, "gauge", help, values);
+}
+
+static void put_kinds_ns(struct text *text, const char *name, const char *help, const uint64_t ns[3])
+{
+	put_family(text, name, "gauge", help);
+	put_ns(text, name, "{kind=\"sandbox\"}", ns[CK_SANDBOX]);
+	put_ns(text, name, "{kind=\"container\"}", ns[CK_CONTAINER]);
+}
+
+static void put_histograms(struct text *text, const char *name, const char *help, const struct ck_histogram histograms[3])
+{
+	put_family(text, name, "histogram", help);
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
+		const struct ck_histogram *h = &histograms[kind];
+		uint64_t sum = 0;
+		for (size_t i = 0; i < CK_COUNT(bounds_ms); i++) {
+			char le[24];
+			sum += h->bucket[i];
+			if (bounds_ms[i] < 1000)
+				snprintf(le, sizeof(le), "0.%03" PRIu64, bounds_ms[i]);
+			else
+				snprintf(le, sizeof(le), "%" PRIu64, bounds_ms[i] / 1000);
+			put(text, "%s_bucket{kind=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, kinds[kind], le, sum);
+		}
+		put(text, "%s_bucket{kind=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name, kinds[kind], h->count);
+		put(text, "%s_sum{kind=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name, kinds[kind], h->sum_ns / CK_NS_PER_S,
+		    h->sum_ns % CK_NS_PER_S);
+		put(text, "%s_count{kind=\"%s\"} %" PRIu64 "\n", name, kinds[kind], h->count);
+	}
+}
+
+/* ---- the daemon's ------------------------------------------------------------------------------------------------------- */
+
+/* @acts: only of calls that are not simply passed on */
+static void put_routes(struct text *text, const char *name, const char *help, bool acts, const uint64_t values[CK_METRIC_ROUTES])
+{
+	const struct ck_route *route;
+	put_family(text, name, "counter", help);
+	for (size_t i = 0; (route = ck_route_at(i)) && i < CK_METRIC_ROUTES - 1; i++)
+		if (!acts || route->class != CK_ROUTE_PASS)
+			put(text, "%s{rpc=\"%s\"} %" PRIu64 "\n", name, route->rpc, values[i]);
+	if (!acts)
+		put(text, "%s{rpc=\"other\"} %" PRIu64 "\n", name, values[CK_METRIC_ROUTES - 1]);
+}
+
+static void put_daemon(struct text *text, const struct ck_metrics *m)
+{
+	put_family(text, "crikeepd_build_info", "gauge", "Always 1; the version is the label");
+	put(text, "crikeepd_build_info{version=\"%s\"} 1\n", ck_version());
+
+	put_routes(text, "crikeepd_calls_total", "Calls from clients; other: not of CRI as this version knows it", false, m->calls);
+	put_routes(text, "crikeepd_call_errors_total", "Calls that crikeepd itself answered with an error", false, m->errors);
+	put_routes(text, "crikeepd_hidden_refused_total", "Calls answered NOT_FOUND because they name what is hidden", true,
+		   m->refused_hidden);
+	put_routes(text, "crikeepd_filtered_items_total", "Hidden sandboxes and containers left out of answers", true, m->filtered);
+
+	put_kinds(text, "crikeepd_creates_total", "counter", "Creates that were sent to the runtime", m->creates);
+	put_kinds(text, "crikeepd_answers_total", "counter", "Creates that were answered with an id", m->answered);
+	put_histograms(text, "crikeepd_create_wait_seconds", "From a create's request to its answer with an id", m->wait);
+	put_histograms(text, "crikeepd_delivery_seconds", "From the runtime's answer to the hand-over of the result", m->delivery);
+
+	put_one(text, "crikeepd_clients", "gauge", "Connections of clients", m->clients);
+	put_one(text, "crikeepd_clients_total", "counter", "Connections of clients that were taken", m->clients_total);
+	put_one(text, "crikeepd_clients_refused_total", "counter", "Connections closed because of the peer's uid",
+		m->clients_refused);
+	put_one(text, "crikeepd_clients_cut_total", "counter", "Connections closed because too much was held for them",
+		m->clients_cut);
+	put_one(text, "crikeepd_upstream_up", "gauge", "1 while connected to the runtime", m->upstream_up);
+	put_one(text, "crikeepd_upstream_connects_total", "counter", "Connections to the runtime that were made",
+		m->upstream_connects);
+	put_one(text, "crikeepd_upstream_failures_total", "counter", "Connections to the runtime that failed or were lost",
+		m->upstream_failures);
+	put_one(text, "crikeepd_uid_conflicts_total", "counter", "Times two READY sandboxes of one pod uid were seen",
+		m->uid_conflicts);
+	put_family(text, "crikeepd_events_total", "counter", "Container events toward clients, by what became of them");
+	put(text, "crikeepd_events_total{what=\"sent\"} %" PRIu64 "\n", m->events_sent);
+	put(text, "crikeepd_events_total{what=\"hidden\"} %" PRIu64 "\n", m->events_hidden);
+	put(text, "crikeepd_events_total{what=\"made\"} %" PRIu64 "\n", m->events_made);
+	put_one(text, "crikeepd_log_dropped_total", "counter", "Log lines that could not be written without waiting",
+		ck_log_dropped());
+}
+
+/* ---- the cache's -------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name, *help;
+	size_t at;
+} counters[] = {
+#define COUNTER(name, what) { "crikeep_" #name "_total", what, offsetof(struct ck_counters, name) },
+	CK_COUNTERS(COUNTER)
+#undef COUNTER
+};
+
+static void put_entries(struct text *text, const struct ck_census *census)
+{
+	static const char *const states[] = {
+		[CK_STATE_CREATING] = "creating",   [CK_STATE_KEPT] = "kept",         [CK_STATE_COMMITTING] = "committing",
+		[CK_STATE_COMMITTED] = "committed", [CK_STATE_EVICTING] = "evicting", [CK_STATE_GONE] = "gone",
+	};
+	put_family(text, "crikeep_entries", "gauge", "Entries of the cache; gone: hidden for a minute after its end");
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
+		for (int state = CK_STATE_CREATING; state <= CK_STATE_MAX; state++)
+			put(text, "crikeep_entries{kind=\"%s\",state=\"%s\"} %zu\n", kinds[kind], states[state],
+			    census->entries[kind][state]);
+}
+
+static void put_cache(struct text *text, const struct ck_census *census)
+{
+	uint64_t tries[] = { 0, census->tries[CK_SANDBOX], census->tries[CK_CONTAINER] };
+	put_entries(text, census);
+	put_kinds_size(text, "crikeep_creations_lost", "Creations whose outcome is not known", census->lost);
+	put_kinds_ns(text, "crikeep_oldest_creation_seconds", "Age of the oldest creation in flight; 0: none", census->creating_ns);
+	put_kinds_ns(text, "crikeep_oldest_kept_seconds", "Since anybody asked for the kept result asked for longest ago; 0: none",
+		     census->kept_ns);
+	put_kinds_ns(text, "crikeep_oldest_eviction_seconds", "How long the oldest evicted result has not been gone; 0: none",
+		     census->evicting_ns);
+	put_kinds_size(text, "crikeep_destroys_failing", "Evicted results that could not be destroyed so far", census->failing);
+	put_kinds(text, "crikeep_destroy_tries", "gauge", "Most failed tries to destroy one of these", tries);
+	put_kinds_size(text, "crikeep_requests_waiting", "Requests that wait for a result", census->waiting);
+	put_kinds_size(text, "crikeep_requests_creating", "Requests that make a result", census->creating);
+	put_one(text, "crikeep_degraded", "gauge", "1 while the database cannot be written and memory is ahead of it",
+		census->degraded);
+	put_one(text, "crikeep_database_bytes", "gauge", "Size of the database", census->database < 0 ? 0 : census->database);
+	put_one(text, "crikeep_wal_bytes", "gauge", "Size of its write-ahead log", census->wal < 0 ? 0 : census->wal);
+	for (size_t i = 0; i < CK_COUNT(counters); i++) {
+		uint64_t value;
+		memcpy(&value, (const char *)&census->counters + counters[i].at, sizeof(value));
+		put_one(text, counters[i].name, "counter", counters[i].help, value);
+	}
+}
+
+/* ---- the process's, under the names every Prometheus client library gives them -------------------------------------------- */
+
+static void put_process(struct text *text, const struct ck_process *process)
+{
+	struct ck_process_figures figures;
+	ck_process_look(process, &figures);
+	put_one(text, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes", figures.resident);
+	put_one(text, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes", figures.virtual_size);
+	put_one(text, "process_open_fds", "gauge", "Number of open file descriptors", figures.fds);
+	put_one(text, "process_max_fds", "gauge", "Maximum number of open file descriptors", figures.fds_max);
+	put_family(text, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds");
+	put_ns(text, "process_cpu_seconds_total", "", figures.cpu_ns);
+	put_family(text, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds");
+	put_ns(text, "process_start_time_seconds", "", figures.started_ns);
+}
+
+char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache, const struct ck_process *process)
+{
+	struct text text = { 0 };
+	struct ck_census census;
+	put_daemon(&text, metrics);
+	if (cache && ck_census_take(cache, &census) >= 0)
+		put_cache(&text, &census);
+	if (process)
+		put_process(&text, process);
+	if (text.failed || ck_bytes_add(&text.bytes, "", 1) < 0) {
+		ck_bytes_free(&text.bytes);
+		return NULL;
+	}
+	return (char *)text.bytes.p;
+}
