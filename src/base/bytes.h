@@ -14,6 +14,7 @@ struct ck_bytes {
 };
 
 void ck_bytes_free(struct ck_bytes *bytes); /* empty again, and usable */
+#define CK_AUTO_BYTES __attribute__((cleanup(ck_bytes_free))) /* of a local: freed on every way out */
 /* ck_bytes_room - make room for @n more behind what is there. 0, -CK_ENOMEM, as all below */
 int ck_bytes_room(struct ck_bytes *bytes, size_t n);
 int ck_bytes_add(struct ck_bytes *bytes, const void *p, size_t n);

@@ -22,12 +22,12 @@ enum ck_route_class {
 	CK_ROUTE_EVENTS, /* GetContainerEvents */
 };
 
-struct ck_shape; /* where things lie in a message; route.c has them, filter.c and guard.c walk them */
+struct ck_shape; /* where things lie in a message: shape.h */
 
 struct ck_route {
 	const char *rpc;      /* "ListPodSandbox" */
 	enum ck_route_class class;
-	enum ck_kind kind;    /* of the id it acts on, or of the objects it lists; 0: neither */
+	enum ck_kind kind;    /* of the id it acts on, of the objects it lists, or of what it creates; 0: none */
 	bool streams;         /* server streaming: many messages in one answer */
 	bool read_only;       /* allowed on the unfiltered socket */
 	bool whole_list;      /* without a filter its answer is all there is of its kind: ListPodSandbox, ListContainers */
