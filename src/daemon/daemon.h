@@ -35,7 +35,10 @@ struct ck_daemon {
 
 /* host.c: struct ck_host for this daemon's upstream */
 int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err); /* sets daemon->hosting */
+/* ck_hosting_free - before the upstream; jobs under way end as UNAVAILABLE */
 void ck_hosting_free(struct ck_hosting *hosting);
+/* ck_hosting_saw - a whole list of sandboxes, hidden ones included, that passes by: uid conflicts are counted and logged, each once */
+void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n);
 
 /* events.c: struct ck_hooks for this daemon: a commit makes the CREATED and STARTED events (K5 of rules.md 5: nobody refuses) */
 int ck_events_new(struct ck_daemon *daemon, struct ck_hooks *ret_hooks, struct ck_error *err); /* sets daemon->events */
