@@ -166,8 +166,8 @@ static enum ck_condition condition_in(const struct call *call, const struct ck_r
 		ck_log(CK_LOG_WARNING, "a status the runtime gave cannot be read: %s", err.text);
 	else /* a sandbox's status holds those of its containers */
 		for (size_t i = 0; i < objects.n; i++)
-			if (objects.o[i].kind == call->kind && !strcmp(objects.o[i].id, call->id))
-				condition = objects.o[i].condition;
+			if (objects.all[i].kind == call->kind && !strcmp(objects.all[i].id, call->id))
+				condition = objects.all[i].condition;
 	ck_objects_fini(&objects);
 	return condition;
 }
@@ -286,8 +286,8 @@ static void end_list(struct lister *list, int grpc, const struct ck_objects *obj
 	for (struct wanted *wanted = asked, *next; wanted; wanted = next) {
 		next = wanted->next;
 		for (size_t i = 0; grpc == CK_GRPC_OK && i < objects->n; i++)
-			if (wants_it(wanted->filter, &objects->o[i]))
-				ck_job_listed(wanted->job, &objects->o[i]); /* without memory the job itself counts as failed */
+			if (wants_it(wanted->filter, &objects->all[i]))
+				ck_job_listed(wanted->job, &objects->all[i]); /* without memory the job itself counts as failed */
 		end_job(wanted->job, grpc);
 		free(wanted);
 	}
@@ -308,7 +308,7 @@ static void listed(struct ck_rpc_reply *reply, void *userdata)
 			ck_log(CK_LOG_ERROR, "%s: the runtime's answer cannot be read: %s", list->route->rpc, err.text);
 			grpc = r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL;
 		} else if (list->kind == CK_SANDBOX) {
-			ck_hosting_saw(list->hosting->daemon, objects.o, objects.n);
+			ck_hosting_saw(list->hosting->daemon, objects.all, objects.n);
 		}
 	}
 	end_list(list, grpc, &objects);

@@ -13,16 +13,16 @@ int ck_objects_add(struct ck_objects *objects, const struct ck_object *o)
 		sum += len[i] = texts[i] ? strlen(texts[i]) + 1 : 0;
 	if (objects->n == objects->room) {
 		size_t room = objects->room ? 2 * objects->room : ROOM_MIN;
-		struct ck_object *grown = ck_realloc(objects->o, room * sizeof(*grown));
+		struct ck_object *grown = ck_realloc(objects->all, room * sizeof(*grown));
 		if (!grown)
 			return -CK_ENOMEM;
-		objects->o = grown;
+		objects->all = grown;
 		objects->room = room;
 	}
 	char *block = ck_alloc(sum + 1); /* all its strings, the id first: freed by that */
 	if (!block)
 		return -CK_ENOMEM;
-	struct ck_object *copy = &objects->o[objects->n++];
+	struct ck_object *copy = &objects->all[objects->n++];
 	const char **into[] = { &copy->id,      &copy->pod_name,   &copy->pod_namespace,
 				&copy->pod_uid, &copy->sandbox_id, &copy->container_name };
 	*copy = *o;
@@ -50,8 +50,8 @@ int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, co
 void ck_objects_fini(struct ck_objects *objects)
 {
 	for (size_t i = 0; i < objects->n; i++)
-		free((char *)objects->o[i].id);
-	free(objects->o);
+		free((char *)objects->all[i].id);
+	free(objects->all);
 	*objects = (struct ck_objects){ 0 };
 }
 

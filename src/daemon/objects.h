@@ -8,7 +8,7 @@
 #include "src/daemon/filter.h"
 
 struct ck_objects { /* zeroed, then ck_objects_fini(); or on the heap, made by CK_NEW(), then ck_objects_free() */
-	struct ck_object *o; /* its strings are the list's */
+	struct ck_object *all; /* its strings are the list's */
 	size_t n, room;
 };
 /* ck_objects_add - a copy of @object. 0, -CK_ENOMEM */
