@@ -26,6 +26,9 @@
 #define CK_CLIENT_MEMORY   (256u << 20) /* three lists of that size at once; one client that stops reading gets no more */
 #define CK_STREAM_WINDOW   (256u << 10) /* held for one call that is passed on: 15 MiB in 26 ms, and 200 stalled readers fit */
 #define CK_HEADER_LIST_MAX 65536u      /* advertised: a longer error text costs its own call, not the connection */
+#define CK_HEADER_EXTRA    32u         /* what HTTP/2 adds to a header's two texts when it measures a list */
+#define CK_HEADERS_MAX     128u        /* in one block; a kubelet sends 8 to 12, tracing adds 2 */
+#define CK_CONNECTION_WINDOW (16 << 20) /* given back as bytes come in, so it bounds nothing; large, to be given back rarely */
 #define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not keep the kubelet's lists out */
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS) /* pause before the runtime is dialled again, doubling; as cri-client does */
