@@ -43,6 +43,13 @@
 #define CK_METRICS_PAUSE   (1 * CK_NS_PER_S)    /* no descriptor was free */
 #define CK_METRICS_MAX     (1u << 20)           /* what the exporter takes; the text has some 20 KiB */
 
+#define CK_CONF_FILE_MAX   (256u << 10) /* crikeep.yaml with each key explained has 8 KiB */
+#define CK_CONF_ITEMS_MAX  256u         /* of one list: uids, patterns; no node has so many agents */
+#define CK_CONF_VALUE_MAX  4096u        /* of one value: PATH_MAX */
+#define CK_SOCKET_PATH_MAX 107u         /* sun_path with its NUL */
+#define CK_LOG_LINE        2048u        /* below PIPE_BUF: a pipe takes it whole or not at all; an error has 512 at most */
+#define CK_LOG_SAME        8u           /* lines remembered to be written once a second only */
+
 /* the store */
 #define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
 #define CK_WAL_LIMIT       (4u << 20)  /* bytes of WAL before the owner checkpoints in the middle of work */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keys of crikeep.yaml. This table is the only list of them: the file's reader, the command line, --print-config and --help go
+ * by it, in its order.
+ */
+#include <string.h>
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/slips.h"
+#include "src/daemon/conf-int.h"
+
+static const struct ck_conf_word modes[] = {
+	{ "normalized", CK_MODE_NORMALIZED }, { "identity", CK_MODE_IDENTITY }, { "strict", CK_MODE_STRICT }, { 0 }
+};
+static const struct ck_conf_word hand_backs[] = { { "repeat", CK_REPEAT }, { "offer", CK_OFFER }, { 0 } };
+static const struct ck_conf_word changes[] = {
+	{ "auto", CK_ANNOTATION_AUTO }, { "evict", CK_ANNOTATION_EVICT }, { "hand_back", CK_ANNOTATION_HAND_BACK }, { 0 }
+};
+static const struct ck_conf_word levels[] = {
+	{ "error", CK_LOG_ERROR }, { "warning", CK_LOG_WARNING }, { "info", CK_LOG_INFO }, { "debug", CK_LOG_DEBUG }, { 0 }
+};
+static const struct ck_conf_word targets[] = {
+	{ "auto", CK_LOG_TO_AUTO }, { "journal", CK_LOG_TO_JOURNAL }, { "stderr", CK_LOG_TO_STDERR }, { 0 }
+};
+
+#define SHORTEST (100 * CK_NS_PER_MS) /* of what the cache waits for: 0 is the library's word for its default */
+
+#define AT(member)                  .offset = offsetof(struct ck_conf, member)
+#define TEXT(t, member, standard)   .type = CK_CONF_##t, AT(member), .text = (standard)
+#define SPAN(member, standard, min) .type = CK_CONF_SPAN, AT(member), .number = (standard), .least = (min), .most = CK_DURATION_MAX
+#define SIZE(member, standard, min, max) \
+	.type = CK_CONF_SIZE, AT(member), .number = (standard), .least = (min), .most = (max)
+#define WORD(member, list, standard) .type = CK_CONF_WORD, AT(member), .words = (list), .number = (standard)
+#define BOOL(member, standard)       .type = CK_CONF_BOOL, AT(member), .number = (standard)
+#define FLAG(name, argument)         .flag = (name), .arg = (argument)
+
+const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand together */
+	{ "runtime", TEXT(RUNTIME, runtime, "unix:///run/containerd/containerd.sock"), FLAG("runtime", "ENDPOINT"),
+	  .help = "the runtime: unix:///path of its socket, or sim:PARAMETERS" },
+	{ "listen", TEXT(SOCKET, listen, "/run/crikeep/cri.sock"), FLAG("listen", "PATH"), .help = "the kubelet's socket" },
+	{ "unfiltered", TEXT(NO_SOCKET, unfiltered, "/run/crikeep/unfiltered.sock"), FLAG("unfiltered", "PATH"),
+	  .help = "read-only socket that hides nothing, for node agents; \"\" for none" },
+	{ "metrics", TEXT(NO_SOCKET, metrics, "/run/crikeep/metrics.sock"), FLAG("metrics", "PATH"),
+	  .help = "socket that hands out metrics; \"\" for none" },
+	{ "state_dir", TEXT(DIRECTORY, state_dir, "/run/crikeep"), FLAG("state-dir", "DIR"), .help = "where the database lies" },
+	{ "start_timeout", SPAN(start_timeout, CK_START_TIMEOUT, 0), .reload = true,
+	  .help = "how long the runtime may take to answer at the start" },
+	{ "stop_wait", SPAN(stop_wait, CK_STOP_WAIT, 0), .reload = true,
+	  .help = "after SIGTERM, how long creations under way are waited for" },
+	{ "confine", BOOL(confine, 1), .help = "give up all privileges: capabilities, system calls, paths" },
+
+	{ "socket.mode", .type = CK_CONF_MODE, AT(socket_mode), .number = 0660, .help = "mode of the sockets" },
+	{ "socket.group", TEXT(GROUP, socket_group, ""), .help = "their group, a name or number; \"\": the daemon's own" },
+	{ "socket.allow_uids", TEXT(UIDS, allow_uids, NULL), .reload = true,
+	  .help = "uids that may connect; default: root and the daemon's own" },
+
+	{ "cache.ttl", SPAN(ttl, CK_TTL, SHORTEST), FLAG("ttl", "SPAN"), .help = "how long a result nobody asks for is kept" },
+	{ "cache.create_deadline", SPAN(create_deadline, CK_CREATE_DEADLINE, SHORTEST), FLAG("create-deadline", "SPAN"),
+	  .help = "how long the runtime may take for a creation" },
+	{ "cache.lost_grace", SPAN(lost_grace, CK_LOST_GRACE, SHORTEST),
+	  .help = "how long a lost creation may be absent until it has failed" },
+	{ "cache.supersede_wait", SPAN(supersede_wait, CK_SUPERSEDE_WAIT, SHORTEST),
+	  .help = "how long a new attempt waits for the end of the old one" },
+	{ "cache.destroy_timeout", SPAN(destroy_timeout, CK_DESTROY_TIMEOUT, SHORTEST),
+	  .help = "a removal without an answer has failed after this" },
+	{ "cache.mode", WORD(mode, modes, CK_MODE_NORMALIZED), .help = "when a request is the same: normalized, identity, strict" },
+	{ "cache.hand_back", WORD(hand_back, hand_backs, CK_REPEAT), FLAG("hand-back", "HOW"),
+	  .help = "late sandboxes go to who repeats the request, or are offered in lists: repeat, offer" },
+	{ "cache.on_annotation_change", WORD(on_annotation_change, changes, CK_ANNOTATION_AUTO),
+	  .help = "if only labels and annotations differ: auto, evict, hand_back" },
+	{ "cache.ignore_annotations", TEXT(PATTERNS, ignore_annotations, NULL),
+	  .help = "annotations that do not count; default: what CNI plugins write" },
+	{ "cache.compare_sandbox_config", BOOL(compare_sandbox_config, 0),
+	  .help = "for containers, what only RunPodSandbox consumes counts, too" },
+
+	{ "limits.list_message", SIZE(list_max, CK_LIST_MAX, 1u << 20, 1u << 30), .reload = true,
+	  .help = "longest answer that is filtered" },
+	{ "limits.client_memory", SIZE(client_memory, CK_CLIENT_MEMORY, 1u << 20, 1u << 31), .reload = true,
+	  .help = "held for one client that does not read" },
+
+	{ "log.level", WORD(log_level, levels, CK_LOG_INFO), .reload = true, FLAG("log-level", "LEVEL"),
+	  .help = "error, warning, info or debug" },
+	{ "log.target", WORD(log_target, targets, CK_LOG_TO_AUTO), .help = "auto, journal or stderr" },
+};
+_Static_assert(CK_COUNT(ck_conf_keys) == CK_CONF_KEYS, "CK_CONF_KEYS");
+_Static_assert(sizeof(enum ck_log_level) == sizeof(int) && sizeof(enum ck_mode) == sizeof(int), "words are stored as int");
+
+void *ck_conf_key_at(const struct ck_conf *conf, const struct ck_conf_key *key)
+{
+	return (char *)(uintptr_t)conf + key->offset;
+}
+
+const struct ck_conf_key *ck_conf_key_find(const char *name)
+{
+	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
+		if (strcmp(ck_conf_keys[i].name, name) == 0)
+			return &ck_conf_keys[i];
+	}
+	return NULL;
+}
+
+int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *err)
+{
+	const struct ck_conf_key *best = NULL;
+	const char *leaf = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
+	size_t least = CK_SLIPS_MAX + 1;
+	char shown[CK_CONF_SHOWN];
+	for (size_t i = 0; i < CK_CONF_KEYS; i++) { /* mistyped, or in the wrong section */
+		const char *known = ck_conf_keys[i].name, *dot = strchr(known, '.');
+		size_t d = ck_slips(name, known), of_leaf = ck_slips(leaf, dot ? dot + 1 : known);
+		d = of_leaf == 0 && d > 1 ? 1 : d;
+		if (d < least) {
+			least = d;
+			best = &ck_conf_keys[i];
+		}
+	}
+	ck_conf_shown(name, shown);
+	if (best)
+		return ck_fail(err, CK_EINVAL, "%s: %s: no such key; did you mean '%s'?", origin, shown, best->name);
+	return ck_fail(err, CK_EINVAL, "%s: %s: no such key; crikeep.yaml(5) lists them", origin, shown);
+}
+
+bool ck_conf_key_is_list(const struct ck_conf_key *key)
+{
+	return key->type == CK_CONF_UIDS || key->type == CK_CONF_PATTERNS;
+}
