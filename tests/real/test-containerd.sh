@@ -1,0 +1,475 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# crikeepd between an unmodified crictl and a real containerd with a real runc, as root: results that come too late, attempts that
+# replace them, and what is left after kill -9 of either daemon. Every scenario has a containerd, a runc and a crikeepd of its own
+# in its own directory, so all run at a time. Nothing outlives the script but its verdict.
+#
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; stage.sh shares variables; $status is a number
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
+build=${CK_TEST_BUILDDIR:-$src}
+lab=$src/contrib/lab tools=$build/tests/real/tools crikeepd=$build/crikeepd
+export LC_ALL=C.UTF-8
+scenarios='late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox late_container next_container_attempt
+	unwanted_container dropped_connection frozen_container killed_while_kept killed_while_creating killed_before_the_end
+	killed_and_unwanted killed_while_evicting runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
+
+# ---- outside: what is needed, and the namespaces -----------------------------------------------------------------------------
+
+skip_all() {
+	local s
+	for s in $scenarios; do
+		echo "skip - ${s//_/ }: $1"
+	done
+	exit 0
+}
+
+if [ "${1:-}" != inside ]; then
+	[ -x "$crikeepd" ] || skip_all 'crikeepd was not built'
+	[ "$(id -u)" -eq 0 ] || skip_all 'not root'
+	for p in containerd ctr runc unshare fsfreeze mkfs.ext4; do
+		command -v $p >/dev/null || skip_all "there is no $p"
+	done
+	busybox=$(command -v busybox) && ! ldd "$busybox" >/dev/null 2>&1 || skip_all 'there is no static busybox'
+	"$lab/isolated.sh" mount -t tmpfs none /mnt 2>/dev/null || skip_all 'namespaces or mounts are not allowed'
+	why=$("$here/tools.sh" "$tools" 2>&1)
+	case $? in
+	0) ;;
+	3) skip_all "$(tail -n 1 <<<"$why")" ;;
+	*) echo "$why"; echo 'not ok - relay and crictl can be built'; exit 1 ;;
+	esac
+	dir=$(mktemp -d /tmp/ck.XXXXXX) || exit 99
+	status=0
+	"$lab/isolated.sh" "$0" inside "$dir" "${2:-}" || status=$?
+	rmdir "$dir"
+	exit $status
+fi
+
+# ---- inside ----------------------------------------------------------------------------------------------------------------
+
+dir=$2
+mount -t tmpfs none "$dir" || exit 99
+trap 'exit 99' HUP INT TERM # as process 1 we would not hear them
+. "$here/stage.sh"
+
+check() { # check NAME COMMAND...: the command succeeds
+	local name=$1
+	shift
+	if "$@" >"$d/said" 2>&1; then
+		echo "ok - $scenario: $name"
+	else
+		echo "not ok - $scenario: $name"
+		sed 's/^/    /' "$d/said"
+	fi
+}
+is() { [ "$1" = "$2" ] || { echo "it is '$1', not '$2'"; return 1; }; }
+within() { [ "$took" -ge "$1" ] && [ "$took" -le "$2" ] || { echo "it took $took ms, not $1 to $2: $out $err"; return 1; }; }
+timed_out() { # of the last try: by the client's own deadline
+	[ $status -ne 0 ] && [[ $err == *'code = DeadlineExceeded'* ]] || { echo "exit status $status: $out $err"; return 1; }
+	within 1900 4000
+}
+answered() { [ $status -eq 0 ] && is "$out" "$1" || { echo "exit status $status: $err"; return 1; }; }
+not_found() { # COMMAND...: is refused as if there were no such thing
+	try "$@"
+	[ $status -ne 0 ] && [[ $err == *'code = NotFound'* ]] || { echo "exit status $status: $out $err"; return 1; }
+}
+not_in() { # ID COMMAND...: succeeds without a word of it
+	local id=$1
+	shift
+	try "$@"
+	[ $status -eq 0 ] && [[ $out != *"${id:0:13}"* ]] || { echo "exit status $status: $out $err"; return 1; }
+}
+
+# hidden_pod WHEN ID: nobody sees it or can touch it
+hidden_pod() {
+	check "$1, no list of pods shows it" not_in "$2" cri pods
+	check "$1, no pod statistics show it" not_in "$2" cri statsp
+	check "$1, nor when asked by its id" not_in "$2" cri statsp --id "$2"
+	check "$1, no statistics of containers show it" not_in "$2" cri stats -a -p "$2"
+	check "$1, it cannot be inspected" not_found cri inspectp "$2"
+	check "$1, it cannot be stopped" not_found cri stopp "$2"
+	check "$1, it cannot be removed" not_found cri rmp -f "$2"
+}
+hidden_container() {
+	check "$1, no list of containers shows it" not_in "$2" cri ps -a
+	check "$1, no statistics show it" not_in "$2" cri stats -a
+	check "$1, it cannot be inspected" not_found cri inspect "$2"
+	check "$1, it cannot be started" not_found cri start "$2"
+	check "$1, it cannot be stopped" not_found cri stop "$2"
+	check "$1, it cannot be removed" not_found cri rm "$2"
+}
+shown_to_all() { all pods -q --no-trunc | grep -qx "$1"; }
+container_shown_to_all() { all ps -aq --no-trunc | grep -qx "$1"; }
+
+# only_pod ID: this one is all there is, for the kubelet, for the runtime and for runc
+only_pod() {
+	is "$(cri pods -q --no-trunc)" "$1" && is "$(past pods -q --no-trunc)" "$1" && is "$(runc_list)" "$1 running"
+}
+nothing_left() { is "$(past pods -q)" '' && is "$(runc_list)" ''; }
+only_container() { is "$(cri ps -aq --no-trunc)" "$1" && is "$(past ps -aq --no-trunc)" "$1"; }
+
+late() { # a sandbox whose client has gone, until it runs: $id
+	slow 'web create 6'
+	try cri runp -T 1s "$(pod web)"
+	id=$(begun web sandbox)
+	check 'the request runs into its deadline' timed_out
+	check 'the sandbox runs afterwards' until_ 15 runs "$id"
+	slow ''
+}
+
+# ---- sandboxes -------------------------------------------------------------------------------------------------------------
+
+late_sandbox() {
+	stage
+	slow 'web create 6'
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(begun web sandbox)
+	hidden_pod 'at the time-out' "$id"
+	check 'the sandbox runs afterwards' until_ 15 runs "$id"
+	check 'the unfiltered socket shows it' until_ 5 shown_to_all "$id"
+	hidden_pod 'once it runs' "$id"
+	check 'none of that did anything to it' runs "$id"
+	try cri runp -T 1s "$(pod web)"
+	check 'the same request again gets that id' answered "$id"
+	check 'and at once' within 0 1000
+	check 'it was created once' is "$(creations web sandbox)" 1
+	check 'it is seen now, and alone' only_pod "$id"
+	check 'it can be inspected' cri inspectp "$id"
+	check 'it can be stopped' cri stopp "$id"
+	check 'it can be removed' cri rmp "$id"
+	check 'nothing is left' nothing_left
+}
+
+waiting_sandbox() {
+	local began
+	stage
+	slow 'web create 6'
+	began=$(now)
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	cri runp -T 8s "$(pod web)" >"$d/second" 2>&1 &
+	try cri runp -T 8s "$(pod web)"
+	took=$(since "$began")
+	wait $!
+	check 'a repeat that waits gets the id' answered "$(begun web sandbox)"
+	check 'as soon as it exists' within 5900 9000
+	check 'so does another one' is "$(cat "$d/second")" "$out"
+	check 'it was created once' is "$(creations web sandbox)" 1
+	check 'it is seen, and alone' only_pod "$out"
+}
+
+next_attempt() {
+	local first destroyed created
+	stage
+	late
+	first=$id
+	try cri runp -T 8s "$(pod web 1)"
+	check 'attempt 1 gets a sandbox' is $status 0
+	check 'another one' test "$out" != "$first"
+	check 'attempt 0 is gone within seconds' until_ 8 gone "$first"
+	destroyed=$(grep -n "kill web sandbox $first end" "$d/runc/calls.log" | head -n 1)
+	created=$(grep -n "create web sandbox $out begin" "$d/runc/calls.log")
+	check 'attempt 0 was stopped before attempt 1 was created' test "${destroyed%%:*}" -lt "${created%%:*}"
+	check 'each was created once' is "$(begun web sandbox)" "$first"$'\n'"$out"
+	check 'attempt 1 is seen, and alone' until_ 5 only_pod "$out"
+}
+
+next_attempt_early() {
+	local first
+	stage
+	slow 'web create 6'
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	slow ''
+	first=$(begun web sandbox)
+	try cri runp -T 8s "$(pod web 1)"
+	check 'attempt 1 gets a sandbox while attempt 0 is under way' is $status 0
+	check 'another one' test "$out" != "$first"
+	check 'attempt 0 is gone within seconds' until_ 8 gone "$first"
+	check 'attempt 1 is seen, and alone' until_ 5 only_pod "$out"
+	sleep 5 # attempt 0 would be there by now
+	check 'attempt 0 does not come later' only_pod "$out"
+}
+
+unwanted_sandbox() {
+	local began
+	ttl=8s
+	stage
+	late
+	began=$(now)
+	check 'it is kept for a while' sleep 5
+	check 'and still runs' runs "$id"
+	check 'it goes when nobody wants it' until_ 15 gone "$id"
+	took=$(since "$began")
+	check 'after the TTL' within 6500 20000
+	check 'nothing is left' until_ 5 nothing_left
+	check 'it was created once' is "$(creations web sandbox)" 1
+	try cri runp -T 5s "$(pod web)"
+	check 'the same request gets a new one' test "$status:$out" != "0:$id"
+	check 'which is seen, and alone' only_pod "$out"
+}
+
+# ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is --------------------------
+
+# a sandbox and a container whose client has gone: $sandbox, $id
+late_answer() {
+	stage relay
+	sandbox=$(cri runp -T 8s "$(pod web)")
+	relay hold CreateContainer 6
+	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
+	id=$(past ps -aq --no-trunc)
+	check 'the request runs into its deadline' timed_out
+	check 'the runtime has the container' test -n "$id"
+}
+told() { grep -q 'CreateContainer told' "$d/relay.log"; }
+calls() { grep -c " $1 begin" "$d/relay.log"; } # that reached the runtime
+
+late_container() {
+	late_answer
+	hidden_container 'at the time-out' "$id"
+	check 'the answer comes' until_ 8 told
+	check 'the unfiltered socket shows it' until_ 2 container_shown_to_all "$id"
+	hidden_container 'once it is there' "$id"
+	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
+	check 'the same request again gets that id' answered "$id"
+	check 'and at once' within 0 1000
+	check 'it was created once' is "$(calls CreateContainer)" 1
+	check 'it is seen now, and alone' only_container "$id"
+	check 'it can be started' cri start "$id"
+	check 'and runs' runs "$id"
+}
+
+next_container_attempt() {
+	late_answer
+	relay clear
+	check 'the answer comes' until_ 8 told
+	try cri create -T 8s "$sandbox" "$(container main 1)" "$(pod web)"
+	check 'attempt 1 gets a container' is $status 0
+	check 'another one' test "$out" != "$id"
+	check 'attempt 1 is seen, and soon alone' until_ 8 only_container "$out"
+	check 'it can be started' cri start "$out"
+}
+
+unwanted_container() {
+	ttl=8s
+	late_answer
+	check 'the answer comes' until_ 8 told
+	check 'the container goes when nobody wants it' until_ 20 only_container ''
+	check 'its sandbox stays' only_pod "$sandbox"
+	check 'it was created once' is "$(calls CreateContainer)" 1
+}
+
+dropped_connection() {
+	stage relay
+	sandbox=$(cri runp -T 8s "$(pod web)")
+	relay keep CreateContainer
+	relay hold CreateContainer 6
+	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(past ps -aq --no-trunc)
+	relay drop
+	relay clear
+	try cri create -T 8s "$sandbox" "$(container main)" "$(pod web)"
+	check 'after the connection was lost a repeat gets the id' answered "$id"
+	check 'it was created once' is "$(calls CreateContainer)" 1
+	check 'it is seen, and alone' only_container "$id"
+}
+
+frozen_container() {
+	local began thaw
+	mkdir -p "$d/root"
+	truncate -s 256M "$d/disk"
+	mkfs.ext4 -q "$d/disk"
+	mount -o loop "$d/disk" "$d/root" || { echo "skip - $scenario: no loop devices"; return; }
+	stage
+	sandbox=$(cri runp -T 8s "$(pod web)")
+	began=$(now)
+	fsfreeze -f "$d/root"
+	{ sleep 6; fsfreeze -u "$d/root"; } &
+	thaw=$!
+	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
+	check 'the request runs into its deadline while the disk stands still' timed_out
+	try cri pods
+	check 'lists answer meanwhile' within 0 1000
+	check 'nothing is shown' only_container ''
+	try cri create -T 8s "$sandbox" "$(container main)" "$(pod web)"
+	took=$(since "$began")
+	check 'a repeat that waits gets the id' answered "$(past ps -aq --no-trunc)"
+	check 'when the disk moves again' within 5900 9000
+	check 'it is seen, and alone' only_container "$out"
+	check 'it can be started' cri start "$out"
+	wait $thaw
+}
+
+# ---- kill -9 of crikeepd -----------------------------------------------------------------------------------------------------
+
+killed_while_kept() {
+	stage
+	late
+	check 'crikeepd keeps it' until_ 5 shown_to_all "$id"
+	sleep 0.5 # for the answer to reach crikeepd
+	crikeepd_kill
+	check 'crikeepd starts again' crikeepd_start
+	hidden_pod 'after the restart' "$id"
+	try cri runp -T 1s "$(pod web)"
+	check 'the same request again gets the id' answered "$id"
+	check 'it was created once' is "$(creations web sandbox)" 1
+	check 'it is seen, and alone' only_pod "$id"
+}
+
+# the runtime notices that its caller has gone, and takes the sandbox back
+killed_while_creating() {
+	stage
+	slow 'web create 6'
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(begun web sandbox)
+	crikeepd_kill
+	slow ''
+	check 'crikeepd starts again' crikeepd_start
+	try cri runp -T 10s "$(pod web)"
+	check 'the same request gets a sandbox' is $status 0
+	check 'a new one, because the first was never made' test "$out" != "$id" -a "$(count "create web sandbox $id work")" = 0
+	check 'one more creation was enough' is "$(begun web sandbox)" "$id"$'\n'"$out"
+	check 'it is seen, and alone' only_pod "$out"
+}
+
+# the runtime does not notice, and finishes 10 s after the restart
+killed_before_the_end() {
+	stage relay
+	slow 'web create 13'
+	relay keep RunPodSandbox
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(begun web sandbox)
+	crikeepd_kill
+	check 'crikeepd starts again' crikeepd_start
+	try cri runp -T 10s "$(pod web)"
+	check 'a repeat that waits gets the id' answered "$id"
+	check 'nothing else was created' is "$(creations web sandbox)" 1
+	check 'it is seen, and alone' only_pod "$id"
+}
+
+killed_and_unwanted() {
+	ttl=8s
+	stage relay
+	slow 'web create 13'
+	relay keep RunPodSandbox
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(begun web sandbox)
+	crikeepd_kill
+	check 'crikeepd starts again' crikeepd_start
+	check 'the sandbox runs afterwards' until_ 20 runs "$id"
+	check 'the unfiltered socket shows it' until_ 5 shown_to_all "$id"
+	hidden_pod 'once it runs' "$id"
+	check 'it goes when nobody wants it' until_ 25 gone "$id"
+	check 'nothing is left' until_ 5 nothing_left
+}
+
+killed_while_evicting() {
+	local first
+	stage
+	late
+	first=$id
+	slow 'web kill 4'
+	cri runp -T 2s "$(pod web 1)" >/dev/null 2>&1 &
+	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" "$d/runc/calls.log"
+	crikeepd_kill
+	wait $! # attempt 1 has lost its connection
+	check 'crikeepd starts again' crikeepd_start
+	slow ''
+	hidden_pod 'after the restart' "$first"
+	check 'the destruction is completed' until_ 15 gone "$first"
+	check 'nothing is left' until_ 10 nothing_left
+	try cri runp -T 8s "$(pod web 1)"
+	check 'attempt 1 gets its sandbox' is $status 0
+	check 'which is seen, and alone' only_pod "$out"
+}
+
+# ---- kill -9 of containerd ---------------------------------------------------------------------------------------------------
+
+runtime_again() { "$lab/containerd.sh" start "$d" && until_ 10 answers; }
+
+runtime_killed_while_kept() {
+	stage
+	late
+	sleep 0.5
+	containerd_kill
+	try cri pods
+	check 'a list fails meanwhile, and is not empty' test $status -ne 0
+	check 'containerd starts again' runtime_again
+	hidden_pod 'after the restart' "$id"
+	try cri runp -T 4s "$(pod web)"
+	check 'the same request again gets the id' answered "$id"
+	check 'it was created once' is "$(creations web sandbox)" 1
+	check 'it is seen, and alone' only_pod "$id"
+}
+
+runtime_killed_while_creating() {
+	stage
+	slow 'web create 6'
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(begun web sandbox)
+	containerd_kill
+	slow ''
+	check 'containerd starts again' runtime_again
+	try cri runp -T 10s "$(pod web)"
+	check 'the same request gets a sandbox' is $status 0
+	check 'it is the only one that is seen' is "$(cri pods -q --no-trunc)" "$out"
+	check 'the runtime has no other' is "$(past pods -q --no-trunc)" "$out"
+	check 'it runs' runs "$out"
+}
+
+runtime_killed_while_evicting() {
+	local first
+	stage
+	late
+	first=$id
+	slow 'web kill 4'
+	cri runp -T 2s "$(pod web 1)" >/dev/null 2>&1 &
+	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" "$d/runc/calls.log"
+	containerd_kill
+	slow ''
+	check 'containerd starts again' runtime_again
+	wait $!
+	check 'the destruction is completed' until_ 20 gone "$first"
+	try cri runp -T 8s "$(pod web 1)"
+	check 'attempt 1 gets its sandbox' is $status 0
+	check 'which is seen, and alone' until_ 5 only_pod "$out"
+}
+
+# ---- all of them -----------------------------------------------------------------------------------------------------------
+
+# each in a subshell: its variables are its own
+play() {
+	scenario=${1//_/ } d=$dir/$1
+	mkdir "$d"
+	"$1"
+	unstage >/dev/null 2>&1
+	echo end
+}
+
+[ -z "${3:-}" ] || scenarios=$3
+for s in $scenarios; do
+	play "$s" >"$dir/$s.out" 2>&1 &
+done
+wait
+
+status=0
+for s in $scenarios; do
+	[ "$(tail -n 1 "$dir/$s.out")" = end ] || echo "not ok - ${s//_/ }: comes to its end" >>"$dir/$s.out"
+	sed '$ { /^end$/d }' "$dir/$s.out"
+	if grep -q '^not ok' "$dir/$s.out"; then
+		status=1
+		for log in crikeepd.log runc/calls.log relay.log containerd.log; do
+			[ ! -s "$dir/$s/$log" ] || { echo "    == $log ends:"; tail -n 25 "$dir/$s/$log" | cut -c 1-300 | sed 's/^/    /'; }
+		done
+	fi
+done
+exit $status

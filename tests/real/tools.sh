@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tools.sh DIR - builds what the tests in this directory are driven with, once: DIR/relay, and DIR/crictl, the unmodified crictl
+# that crictl/go.mod pins. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
+# line says why (no Go, an old one, modules that cannot be had).
+set -u
+
+[ $# -eq 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1" && out=$(cd "$1" && pwd) || exit
+PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
+export GOFLAGS='-mod=readonly -buildvcs=false' GOTOOLCHAIN=local
+
+command -v go >/dev/null || { echo 'there is no Go'; exit 3; }
+version=$(go env GOVERSION)
+
+# build NAME PACKAGE: out of the module in the directory NAME
+build() {
+	local log=$out/$1.log sums=$here/$1/go.sum needs
+	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] || [ -n "$(find "$here/$1" -name '*.go' -newer "$out/$1")" ] || return 0
+	needs=$(sed -n 's/^go //p' "$here/$1/go.mod")
+	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" ]; then
+		echo "$1 needs Go $needs, this is $version"
+		return 3
+	fi
+	# fetched by itself, so that a machine without modules is told from one where the build is broken
+	if ! (cd "$here/$1" && go list -deps "$2") 2>"$log" >"$out/deps"; then
+		echo "Go cannot fetch the modules of $1: $(tail -n 1 "$log" | cut -c 1-200)"
+		return 3
+	fi
+	(cd "$here/$1" && go build -o "$out/$1" "$2") >"$log" 2>&1 || { cat "$log"; return 1; }
+}
+
+build relay . && build crictl sigs.k8s.io/cri-tools/cmd/crictl
