@@ -38,6 +38,7 @@
 #define CK_CREATE_EXTRA    (30 * CK_NS_PER_S)   /* a create may take longer than its caller waits, at least by this */
 #define CK_ASK_TIMEOUT     (30 * CK_NS_PER_S)   /* a list or a status of our own */
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)    /* K7: an answer nobody complained of by then has arrived */
+#define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)    /* for a fork and an exec, while nothing else is served */
 #define CK_METRICS_READERS 16u                  /* a scraper or two; a person; the rest does not read */
 #define CK_METRICS_WAIT    (5 * CK_NS_PER_S)    /* half of Prometheus' own time-out */
 #define CK_METRICS_PAUSE   (1 * CK_NS_PER_S)    /* no descriptor was free */

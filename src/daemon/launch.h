@@ -3,11 +3,14 @@
 #define CK_DAEMON_LAUNCH_H
 /*
  * The launcher: a child forked before the database is open and before the daemon is confined, the only process that may exec. It
- * offers a list, fixed at the fork, and takes numbers only. Plugins are its customers (hooks/). It ends when its parent does.
+ * offers a list, fixed at the fork, and takes numbers only. Plugins are its customers (hooks/). It ends when its parent does, and
+ * what it started then gets SIGTERM, too. That is given: its descriptor 3, no standard input, our output and environment without
+ * systemd's variables, no signal blocked or ignored that was not when the daemon was started.
  */
 #include <sys/types.h>
 
 #include "src/base/error.h"
+#include "src/base/mem.h"
 
 struct ck_launch_item { char *const *argv; }; /* argv[0]: the program's path */
 struct ck_launcher;
@@ -17,4 +20,5 @@ int ck_launcher_start(const struct ck_launch_item *items, size_t n, struct ck_la
  * the launcher, which forks and answers, for a second at most */
 pid_t ck_launcher_run(struct ck_launcher *launcher, unsigned i, int fd, struct ck_error *err);
 void ck_launcher_free(struct ck_launcher *launcher); /* the launcher ends, and what it started gets SIGTERM */
+CK_AUTO_DEFINE(ck_launcher)
 #endif

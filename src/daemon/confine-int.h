@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_CONFINE_INT_H
+#define CK_DAEMON_CONFINE_INT_H
+/* What the files of ck_confine() share: confine.c the order and the capabilities, confine-paths.c Landlock, confine-calls.c seccomp. */
+#include "src/base/error.h"
+#include "src/daemon/conf.h"
+
+/* ck_confine_paths - the ABI in force; 0: this kernel has no Landlock; -CK_EIO */
+int ck_confine_paths(const struct ck_conf *conf, struct ck_error *err);
+int ck_confine_calls(struct ck_error *err); /* 0, -CK_EIO. The last step: it forbids those before */
+#endif
