@@ -5,7 +5,8 @@
 #	real       the real runc's path
 #	delays     lines "POD VERB SECONDS": the first that fits counts; read anew for each call. POD * means any. The wait comes
 #	           before the work, so that a runc killed meanwhile has done nothing.
-#	calls.log  written: seconds since 1970, verb, pod, sandbox or container, id, and begin, work (the wait is over) or end=STATUS
+#	calls.log  written: seconds since 1970, verb, pod, sandbox or container, id, and begin, work (the wait is over) or
+#	           end=STATUS
 #	pods/      written: which pod an id belongs to; only `create` can see that
 # Only pods with "io.kubernetes.cri" annotations have names, that is containerd's; others are "-".
 dir=${0%/*}

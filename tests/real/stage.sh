@@ -38,7 +38,8 @@ pod() { # pod NAME [ATTEMPT]: the path of its request
 }
 container() { # container NAME [ATTEMPT]
 	cat >"$d/$1-${2:-0}.container" <<-END
-		{"metadata":{"name":"$1","attempt":${2:-0}},"image":{"image":"docker.io/lab/busybox:1"},"log_path":"$1_${2:-0}.log","linux":{}}
+		{"metadata":{"name":"$1","attempt":${2:-0}},"image":{"image":"docker.io/lab/busybox:1"},
+		"log_path":"$1_${2:-0}.log","linux":{}}
 	END
 	echo "$d/$1-${2:-0}.container"
 }
@@ -58,7 +59,7 @@ runc_list() { runc --root "$d/runc/root/k8s.io" list 2>/dev/null | awk 'NR > 1 {
 runs() { runc_list | grep -qx "$1 running"; }
 gone() { ! runc_list | grep -q "^$1 "; }
 count() { grep -c "$1" "$d/runc/calls.log"; } # of lines in runc's log
-begun() { awk -v pod="$1" -v kind="$2" '$2 == "create" && $3 == pod && $4 == kind && $6 == "begin" { print $5 }' "$d/runc/calls.log"; }
+begun() { sed -n "s/^[0-9.]* create $1 $2 \([^ ]*\) begin$/\1/p" "$d/runc/calls.log"; } # begun POD KIND: the ids
 creations() { begun "$1" "$2" | wc -l; }
 slow() { printf '%s\n' "$@" >"$d/runc/delays"; } # slow "POD VERB SECONDS"...
 

@@ -5,7 +5,7 @@
 # replace them, and what is left after kill -9 of either daemon. Every scenario has a containerd, a runc and a crikeepd of its own
 # in its own directory, so all run at a time. Nothing outlives the script but its verdict.
 #
-# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; stage.sh shares variables; $status is a number
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +15,8 @@ lab=$src/contrib/lab tools=$build/tests/real/tools crikeepd=$build/crikeepd
 export LC_ALL=C.UTF-8
 scenarios='late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox late_container next_container_attempt
 	unwanted_container dropped_connection frozen_container killed_while_kept killed_while_creating killed_before_the_end
-	killed_and_unwanted killed_while_evicting runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
+	killed_and_unwanted killed_while_evicting runtime_killed_while_kept runtime_killed_while_creating
+	runtime_killed_while_evicting'
 
 # ---- outside: what is needed, and the namespaces -----------------------------------------------------------------------------
 
@@ -213,7 +214,7 @@ unwanted_sandbox() {
 	check 'which is seen, and alone' only_pod "$out"
 }
 
-# ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is --------------------------
+# ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is ------------------------
 
 # a sandbox and a container whose client has gone: $sandbox, $id
 late_answer() {
@@ -468,7 +469,9 @@ for s in $scenarios; do
 	if grep -q '^not ok' "$dir/$s.out"; then
 		status=1
 		for log in crikeepd.log runc/calls.log relay.log containerd.log; do
-			[ ! -s "$dir/$s/$log" ] || { echo "    == $log ends:"; tail -n 25 "$dir/$s/$log" | cut -c 1-300 | sed 's/^/    /'; }
+			[ -s "$dir/$s/$log" ] || continue
+			echo "    == $log ends:"
+			tail -n 25 "$dir/$s/$log" | cut -c 1-300 | sed 's/^/    /'
 		done
 	fi
 done
