@@ -264,14 +264,18 @@ static int details_encode(struct ck_bytes *out, const void *details, size_t len,
 	return 0;
 }
 
-static const struct ck_h2_header response[] = { CK_H2_HEADER(":status", "200"), CK_H2_HEADER("content-type", "application/grpc") };
+static const struct ck_h2_header response[] = {
+	CK_H2_HEADER(":status", "200"),
+	CK_H2_HEADER("content-type", "application/grpc"),
+};
 
 int ck_grpc_begin(struct ck_h2_stream *stream)
 {
 	return ck_h2_stream_headers(stream, response, CK_COUNT(response), false);
 }
 
-int ck_grpc_answer(struct ck_h2_stream *stream, bool begun, int code, const char *message, const void *details, size_t details_len)
+int ck_grpc_answer(struct ck_h2_stream *stream, bool begun, int code, const char *message, const void *details,
+		   size_t details_len)
 {
 	size_t room = CK_HEADER_LIST_MAX - ANSWER_ROOM, n = 0;
 	struct ck_h2_header headers[5];

@@ -22,14 +22,14 @@ struct ck_grpc_reader { /* zeroed, then max set; ck_grpc_reader_fini() */
 	unsigned head_len;
 	size_t expected;
 };
-/* ck_grpc_read - takes from @bytes up to the end of one message; @ret_used says how much. 1: @reader->message is whole (it may
+/* ck_grpc_read - takes from @bytes up to the end of one message; @ret_used: how much. 1: @reader->message is whole (it may
  * be taken: zero it); the next call begins another. 0: all was used and more is needed. -CK_ETOOBIG, -CK_EMALFORMED (compressed),
  * -CK_ENOMEM. Memory grows with what has come, not with what was announced */
 int ck_grpc_read(struct ck_grpc_reader *reader, const void *bytes, size_t n, size_t *ret_used, struct ck_error *err);
 bool ck_grpc_reader_inside(const struct ck_grpc_reader *reader); /* a message has begun and is not whole */
 void ck_grpc_reader_fini(struct ck_grpc_reader *reader);
 void ck_grpc_head(unsigned char head[CK_GRPC_HEAD], size_t len); /* of an uncompressed message */
-/* ck_grpc_send - queue one message with its head. 0, -CK_ENOMEM */
+/* ck_grpc_send - queue one message with its head. 0, -CK_ENOMEM: half of it may be queued, reset the stream */
 int ck_grpc_send(struct ck_h2_stream *stream, const void *message, size_t len);
 
 /* ---- time-outs: "2000000u". ns, at most a year (CK_DURATION_MAX) ------------------------------------------------------------ */
@@ -55,7 +55,8 @@ void ck_grpc_status_fini(struct ck_grpc_status *status);
 int ck_grpc_from_http(int http);
 /* ck_grpc_answer - a status as trailers; as a whole response (trailers only) if @begun is false. A text that would not fit
  * into a header block is cut. 0, -CK_ENOMEM */
-int ck_grpc_answer(struct ck_h2_stream *stream, bool begun, int code, const char *message, const void *details, size_t details_len);
+int ck_grpc_answer(struct ck_h2_stream *stream, bool begun, int code, const char *message, const void *details,
+		   size_t details_len);
 /* ck_grpc_begin - server: the response headers before the first message. 0, -CK_ENOMEM */
 int ck_grpc_begin(struct ck_h2_stream *stream);
 

@@ -60,7 +60,7 @@ struct ck_h2 {
 	int broken; /* CK_E...: only closing is left */
 	unsigned inside;
 	bool pending;        /* the owner was told */
-	bool draining, told; /* client: no new streams; the owner was told */
+	bool draining, told; /* no new streams; the owner was told */
 
 	/* the header block that is coming in: there is only one at a time on a connection. Texts lie one behind the other */
 	struct ck_bytes texts;
@@ -288,7 +288,7 @@ static void headers_told(struct ck_h2 *h2, struct ck_h2_stream *stream, bool req
 		stream_reset(stream, h2->bad);
 		return;
 	}
-	if (request && h2->owner->opened)
+	if (request && h2->owner->opened && !h2->draining)
 		h2->owner->opened(stream, h2->userdata);
 	if (request && !stream->handler)
 		stream_reset(stream, CK_H2_REFUSED_STREAM);
@@ -408,8 +408,8 @@ static int session_new(struct ck_h2 *h2, nghttp2_session_callbacks *callbacks, n
 												      option, &mem);
 }
 
-int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_owner *owner, void *userdata, struct ck_h2 **ret_h2,
-	      struct ck_error *err)
+int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_owner *owner, void *userdata,
+	      struct ck_h2 **ret_h2, struct ck_error *err)
 {
 	struct ck_h2 *h2 = CK_NEW(struct ck_h2);
 	nghttp2_session_callbacks *callbacks = NULL;
@@ -531,8 +531,8 @@ size_t ck_h2_queued(const struct ck_h2 *h2)
 
 /* ---- what the owner of a stream does -------------------------------------------------------------------------------------- */
 
-int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler, void *userdata,
-	       struct ck_h2_stream **ret_stream, struct ck_error *err)
+int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
+	       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
 {
 	nghttp2_nv nv[CK_HEADERS_MAX];
 	if (h2->draining || h2->broken)

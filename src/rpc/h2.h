@@ -42,15 +42,16 @@ struct ck_h2_header { /* names are in lower case; not NUL-terminated; borrowed *
 
 /* What the owner of a stream is told. Members may be NULL. */
 struct ck_h2_handler {
-	/* a whole block. Server: request headers, then perhaps trailers. Client: response headers, then trailers; or trailers only,
-	 * which is one block and end(). Blocks of status 1xx are not told. @headers: borrowed for the call */
+	/* a whole block. Server: request headers, then perhaps trailers. Client: response headers, then trailers; or trailers
+	 * only, which is one block and end(). Blocks of status 1xx are not told. A block that breaks the rules or a limit is
+	 * not told either: its stream is reset, and closed() follows. @headers: borrowed for the call */
 	void (*headers)(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata);
 	/* @bytes: borrowed for the call. The stream's window is smaller by n until ck_h2_stream_consume() */
 	void (*data)(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata);
 	void (*end)(struct ck_h2_stream *stream, void *userdata); /* the peer sends no more on it; once */
 	void (*sent)(struct ck_h2_stream *stream, size_t n, void *userdata); /* n of the queued bytes have left the queue */
-	/* gone, in both directions; the last call. @error: CK_H2_NO_ERROR after both ends ended, the peer's RST_STREAM code, or
-	 * CK_H2_CANCEL when the connection went */
+	/* gone, in both directions; the last call. @error: CK_H2_NO_ERROR after both ends ended, the peer's RST_STREAM code,
+	 * CK_H2_REFUSED_STREAM if the peer has not looked at it (GOAWAY), or CK_H2_CANCEL when the connection went */
 	void (*closed)(struct ck_h2_stream *stream, uint32_t error, void *userdata);
 };
 
@@ -61,7 +62,8 @@ struct ck_h2_owner { /* of the connection. Members may be NULL */
 	void (*pending)(struct ck_h2 *h2, void *userdata);
 	/* client: no new streams any more (GOAWAY came, or the ids are used up); those under way go on. Once */
 	void (*draining)(struct ck_h2 *h2, void *userdata);
-	/* server: RST_STREAM came for a stream that had ended on both sides: its answer may not have been taken */
+	/* server: RST_STREAM came for a stream that is closed. It had ended on both sides, then its answer may not have been
+	 * taken; or it was reset by us, and the two resets have met */
 	void (*late_reset)(struct ck_h2 *h2, int32_t id, uint32_t error, void *userdata);
 };
 
@@ -71,7 +73,8 @@ int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_o
 /* ck_h2_free - closed() is called for each stream that is left. NULL is fine */
 void ck_h2_free(struct ck_h2 *h2);
 
-/* ck_h2_feed - what was read. 0, or -CK_EMALFORMED, -CK_ENOMEM: write what ck_h2_next() still has (a GOAWAY), then close */
+/* ck_h2_feed - what was read. 0, or -CK_EMALFORMED, -CK_ENOMEM: close. A peer that breaks the rules of HTTP/2 is told so by a
+ * GOAWAY: fetch and write it, after that ck_h2_over() is true */
 int ck_h2_feed(struct ck_h2 *h2, const void *bytes, size_t n, struct ck_error *err);
 /* ck_h2_next - what is to be written next: @ret_bytes, good until the next call for this connection. Return: how many; 0:
  * nothing now; -CK_ENOMEM, -CK_EIO: close */
@@ -85,8 +88,8 @@ size_t ck_h2_queued(const struct ck_h2 *h2);  /* bytes queued on all its streams
 
 /* ck_h2_open - client: a new stream. Pseudo headers first; all headers copied. Its body follows by ck_h2_stream_send() and
  * must be ended. -CK_EUNAVAILABLE (draining), -CK_ENOMEM */
-int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler, void *userdata,
-	       struct ck_h2_stream **ret_stream, struct ck_error *err);
+int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
+	       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err);
 /* ck_h2_stream_handle - who is told of it; also to hand it over to somebody else. @handler: borrowed, static */
 void ck_h2_stream_handle(struct ck_h2_stream *stream, const struct ck_h2_handler *handler, void *userdata);
 /* ck_h2_stream_forget - nobody is told of it any more, and it goes on to its end by itself; received data is dropped */
