@@ -13,7 +13,7 @@ src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
 lab=$src/contrib/lab tools=$build/tests/real/tools crikeepd=$build/crikeepd
 export LC_ALL=C.UTF-8
-scenarios='late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox late_container next_container_attempt
+scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox late_container next_container_attempt
 	unwanted_container dropped_connection frozen_container killed_while_kept killed_while_creating killed_before_the_end
 	killed_and_unwanted killed_while_evicting runtime_killed_while_kept runtime_killed_while_creating
 	runtime_killed_while_evicting'
@@ -119,6 +119,44 @@ late() { # a sandbox whose client has gone, until it runs: $id
 	check 'the request runs into its deadline' timed_out
 	check 'the sandbox runs afterwards' until_ 15 runs "$id"
 	slow ''
+}
+
+# ---- what is not slow ----------------------------------------------------------------------------------------------------------
+
+# the same words through crikeepd and past it, but for crictl's own time and process
+same() { diff <(cri "$@" 2>&1 | stampless) <(past "$@" 2>&1 | stampless); }
+stampless() { sed -E 's/time="[^"]*"|^E[0-9]{4} [0-9:.]+ +[0-9]+ //'; }
+
+plain_use() {
+	local sandbox second id words name
+	stage
+	sandbox=$(cri runp "$(pod web)")
+	check 'a sandbox in time' only_pod "$sandbox"
+	id=$(cri create "$sandbox" "$(container main)" "$(pod web)")
+	check 'a container in time' only_container "$id"
+	check 'is started' cri start "$id"
+	check 'and runs' runs "$id"
+	check 'a command in it, in one answer' is "$(cri exec -s "$id" echo 'one two')" 'one two'
+	check 'a command in it, streamed' is "$(cri exec "$id" sh -c 'echo three; echo four')" $'three\nfour'
+	check 'a status of a command is passed on' test "$(cri exec -s "$id" sh -c 'exit 7' 2>&1 | grep -c 'exit.* 7')" -gt 0
+	check 'its limits are changed' cri update --cpu-share 512 "$id"
+	for words in version info 'pods -v' 'ps -a' 'inspect CONTAINER' 'inspect PREFIX' 'inspectp SANDBOX' 'inspect no-such-thing' \
+		images 'inspecti docker.io/lab/busybox:1' 'inspecti no-such-image' 'rmi no-such-image' runtime-config; do
+		name=$words
+		words=${words/CONTAINER/$id} words=${words/PREFIX/${id:0:6}} words=${words/SANDBOX/$sandbox}
+		check "the same as without crikeepd: $name" same $words
+	done
+	try cri runp "$(pod web)"
+	check 'a request answered before gets the same answer again' answered "$sandbox"
+	second=$(cri runp "$(pod db)")
+	check 'another pod beside it' is "$(cri pods -q --no-trunc | sort)" "$(printf '%s\n' "$sandbox" "$second" | sort)"
+	check 'is stopped' cri stopp "$second"
+	check 'and removed' cri rmp "$second"
+	check 'the container is stopped' cri stop -t 1 "$id"
+	check 'and removed, alone' cri rm "$id"
+	check 'the first pod is still there' only_pod "$sandbox"
+	check 'and is removed by force' cri rmp -f "$sandbox"
+	check 'nothing is left' nothing_left
 }
 
 # ---- sandboxes -------------------------------------------------------------------------------------------------------------
