@@ -43,6 +43,9 @@
 #define CK_METRICS_WAIT    (5 * CK_NS_PER_S)    /* half of Prometheus' own time-out */
 #define CK_METRICS_PAUSE   (1 * CK_NS_PER_S)    /* no descriptor was free */
 #define CK_METRICS_MAX     (1u << 20)           /* what the exporter takes; the text has some 20 KiB */
+#define CK_SIM_EVENTS_MAX  (16u << 20) /* events queued for one subscriber of the built-in runtime, which then loses it */
+#define CK_SIM_COUNT_MAX   1000000u    /* objects it has from the start: a hundred times what a node holds */
+#define CK_SIM_SIZE_MAX    (1u << 30)  /* of a message or a text it is told to make or to take */
 
 #define CK_CONF_FILE_MAX   (256u << 10) /* crikeep.yaml with each key explained has 8 KiB */
 #define CK_CONF_ITEMS_MAX  256u         /* of one list: uids, patterns; no node has so many agents */
