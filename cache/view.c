@@ -170,6 +170,20 @@ int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object)
 	return r;
 }
 
+static void run_shows(struct ck_cache *cache, struct ck_op *op)
+{
+	struct view_op *shows = (struct view_op *)(void *)op;
+	const struct ck_entry *e = ck_machine_object(cache->machine, shows->kind, shows->prefix);
+	shows->r = e && !ck_machine_hidden(e);
+}
+
+int ck_view_shows_impl(struct ck_view *view, enum ck_kind kind, const char *id)
+{
+	struct view_op shows = { .op.run = run_shows, .view = view, .kind = kind, .prefix = id };
+	int r = ck_cache_do(view->cache, &shows.op);
+	return r < 0 ? r : shows.r;
+}
+
 /* an id's prefix that hidden ids share does not exist for anybody; one that a single visible id shares means that one */
 static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 {

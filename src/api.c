@@ -328,6 +328,13 @@ int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,
 	return ck_view_in_child(view) ? -CK_EFORK : ck_view_resolve_impl(view, kind, prefix, ret_id);
 }
 
+int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id)
+{
+	if (!view || !kind_ok(kind) || !id)
+		return -CK_EINVAL;
+	return ck_view_in_child(view) ? -CK_EFORK : ck_view_shows_impl(view, kind, id);
+}
+
 int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects, size_t n)
 {
 	if (!view || !kind_ok(kind) || (!objects && n))

@@ -432,6 +432,11 @@ int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_e
  * its key.
  */
 int ck_view_hides(struct ck_view *view, const struct ck_object *object);
+/*
+ * ck_view_shows - for an object of which only the id is known: is it known as committed? Return: 1 yes, 0 no (hidden, or never
+ * heard of), -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
+ */
+int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id);
 /* Return: the full id in @ret_id (borrowed), 1 if @prefix names hidden ids only, 0 otherwise, -CK_ENOMEM, -CK_EFORK. */
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix, const char **ret_id);
 /*
