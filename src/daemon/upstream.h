@@ -25,6 +25,7 @@ int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upst
 		    struct ck_upstream **ret_upstream, struct ck_error *err);
 void ck_upstream_free(struct ck_upstream *upstream);
 bool ck_upstream_is_up(const struct ck_upstream *upstream);
+struct ck_loop *ck_upstream_loop(struct ck_upstream *upstream);
 const char *ck_upstream_why(const struct ck_upstream *upstream); /* why it is not: "unix:///run/x: no such file" */
 /* ck_upstream_open - a stream of its own for a call that is passed on. -CK_EUNAVAILABLE: not connected */
 int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane lane, const struct ck_h2_header *headers, size_t n,
@@ -34,6 +35,7 @@ int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane lane, const stru
 struct ck_rpc_reply {
 	struct ck_grpc_status status; /* code 0: message holds the answer */
 	struct ck_bytes message;
+	bool unsent; /* the runtime has not begun it: refused, and no connection to send it on once more */
 	bool lost; /* the connection or the stream went: nobody knows how it ended. status is UNAVAILABLE with a text */
 };
 typedef void ck_rpc_cb(struct ck_rpc_reply *reply, void *userdata);
@@ -51,6 +53,6 @@ struct ck_rpc_options { /* zeroed: defaults */
 int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *options, const void *message, size_t len, ck_rpc_cb *cb,
 		 void *userdata, struct ck_rpc **ret_rpc, struct ck_error *err);
 void ck_rpc_cancel(struct ck_rpc *rpc); /* RST_STREAM(CANCEL); @cb will not come. NULL is fine */
-/* ck_upstream_version - asks for it with Version if it is not known yet: "runtime.v1" or "runtime.v1alpha2"; NULL: not known */
+/* ck_upstream_version - "runtime.v1" or "runtime.v1alpha2", as it answered last; NULL: it never did */
 const char *ck_upstream_version(const struct ck_upstream *upstream);
 #endif
