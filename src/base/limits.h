@@ -33,10 +33,13 @@
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS) /* pause before the runtime is dialled again, doubling; as cri-client does */
 #define CK_CONNECT_MAX     (3 * CK_NS_PER_S)
+#define CK_PATH_MAX        4096u       /* a file's path: PATH_MAX */
 #define CK_START_TIMEOUT   (60 * CK_NS_PER_S)   /* a runtime of a starting node */
 #define CK_STOP_WAIT       (80 * CK_NS_PER_S)   /* below systemd's 90 s until SIGKILL */
 #define CK_CREATE_EXTRA    (30 * CK_NS_PER_S)   /* a create may take longer than its caller waits, at least by this */
 #define CK_ASK_TIMEOUT     (30 * CK_NS_PER_S)   /* a list or a status of our own */
+#define CK_STOP_MAX        (600 * CK_NS_PER_S)  /* stopping a pod that is removed by a caller without a deadline: graces are shorter */
+#define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list at start or reconnect failed */
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)    /* K7: an answer nobody complained of by then has arrived */
 #define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)    /* for a fork and an exec, while nothing else is served */
 #define CK_METRICS_READERS 16u                  /* a scraper or two; a person; the rest does not read */

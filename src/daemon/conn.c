@@ -160,7 +160,7 @@ static void conn_flush(struct ck_conn *conn)
 	}
 }
 
-static void flush_dirty(struct ck_loop *loop)
+void ck_loop_flush(struct ck_loop *loop)
 {
 	while (loop->dirty) {
 		struct ck_conn *conn = loop->dirty;
@@ -185,17 +185,17 @@ int ck_loop_run(struct ck_loop *loop)
 {
 	int code;
 	while (sd_event_get_state(loop->event) != SD_EVENT_FINISHED) {
-		flush_dirty(loop);
+		ck_loop_flush(loop);
 		if (sd_event_run(loop->event, UINT64_MAX) < 0)
 			return -CK_EIO;
 	}
-	flush_dirty(loop);
+	ck_loop_flush(loop);
 	return sd_event_get_exit_code(loop->event, &code) < 0 ? -CK_EIO : code;
 }
 
 void ck_loop_fini(struct ck_loop *loop)
 {
-	flush_dirty(loop); /* what was freed after the last turn */
+	ck_loop_flush(loop); /* what was freed after the last turn */
 	loop->event = sd_event_unref(loop->event);
 }
 
@@ -335,6 +335,11 @@ void ck_conn_free(struct ck_conn *conn)
 	conn->freed = true;
 	sd_event_source_set_enabled(conn->io, SD_EVENT_OFF);
 	mark_dirty(conn);
+}
+
+void ck_conn_end(struct ck_conn *conn, const char *why)
+{
+	conn_end(conn, true, why);
 }
 
 void ck_conn_shut(struct ck_conn *conn)

@@ -19,6 +19,8 @@ struct ck_loop { /* one per process; zeroed, then ck_loop_init() */
 
 int ck_loop_init(struct ck_loop *loop, struct ck_error *err); /* 0, -CK_EIO, -CK_ENOMEM */
 void ck_loop_fini(struct ck_loop *loop);
+/* ck_loop_flush - what ck_loop_run() does at the end of each turn: write, end and free connections. Not from a callback */
+void ck_loop_flush(struct ck_loop *loop);
 /* ck_loop_run - until sd_event_exit(). Its code, or -CK_EIO */
 int ck_loop_run(struct ck_loop *loop);
 
@@ -46,7 +48,9 @@ int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct
 void ck_conn_free(struct ck_conn *conn);
 /* ck_conn_shut - no new streams; closed() when those under way have ended */
 void ck_conn_shut(struct ck_conn *conn);
-struct ck_h2 *ck_conn_h2(struct ck_conn *conn);
+/* ck_conn_end - it is over: streams and owner hear closed() at the end of this turn of the loop */
+void ck_conn_end(struct ck_conn *conn, const char *why);
+struct ck_h2 *ck_conn_h2(struct ck_conn *conn); /* NULL once it has ended */
 void *ck_conn_userdata(const struct ck_conn *conn);
 int ck_conn_fd(const struct ck_conn *conn); /* borrowed: for peer credentials */
 #endif

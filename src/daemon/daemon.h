@@ -20,6 +20,7 @@
 struct ck_events;
 struct ck_hosting;
 struct ck_listener;
+struct ck_reconcile;
 
 struct ck_daemon {
 	struct ck_loop loop;
@@ -29,9 +30,26 @@ struct ck_daemon {
 	struct ck_upstream *upstream;
 	struct ck_hosting *hosting; /* host.c */
 	struct ck_events *events;   /* events.c */
+	struct ck_reconcile *reconcile;
 	bool stopping;              /* SIGTERM came: no new calls */
 	unsigned creating;          /* create calls at the runtime */
 };
+
+/* serve.c */
+/* ck_listen_start - accept on @fd (taken). @filtered: the kubelet's. -CK_ENOMEM, -CK_EIO */
+int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered, struct ck_listener **ret_listener, struct ck_error *err);
+/* ck_listen_stop - accept nobody and take no new call any more; calls under way go on */
+void ck_listen_stop(struct ck_listener *listener);
+void ck_listener_free(struct ck_listener *listener);
+
+/* main.c: a create at the runtime ended while crikeepd is stopping */
+void ck_daemon_drained(struct ck_daemon *daemon);
+
+/* reconcile.c: both whole lists of the runtime, given to the cache (K24): at start, and on each reconnect. @done: both succeeded, or
+ * why not; not called from inside. One at a time: beginning anew drops the one under way */
+typedef void ck_reconciled_fn(struct ck_daemon *daemon, const struct ck_error *err);
+int ck_reconcile_begin(struct ck_daemon *daemon, ck_reconciled_fn *done, struct ck_error *err);
+void ck_reconcile_cancel(struct ck_daemon *daemon);
 
 /* host.c: struct ck_host for this daemon's upstream */
 int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err); /* sets daemon->hosting */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_CALL_H
+#define CK_DAEMON_CALL_H
+/*
+ * One call of a client, from its first header to its end. serve.c makes it and reads its request; then one of the files below has
+ * it, by its route. A call ends when ck_call_free() is called; a client that goes calls ops->left and leaves the rest to them.
+ *
+ *   pass.c    handed to the runtime, its answer handed back: as it comes, or filtered
+ *   create.c  RunPodSandbox, CreateContainer
+ *   act.c     StartContainer, Stop..., Remove..., before and after they are passed on
+ *   events.c  GetContainerEvents
+ */
+#include "src/daemon/daemon.h"
+#include "src/daemon/filter.h"
+#include "src/daemon/guard.h"
+
+struct ck_client { /* a connection somebody made to us */
+	struct ck_client *prev, *next; /* of its listener */
+	struct ck_listener *listener;
+	struct ck_daemon *daemon;
+	struct ck_conn *conn;
+	struct ck_call *lingering; /* answered with an id; the end of the connection may tell that it was not read (K7) */
+	size_t held;               /* bytes of messages being gathered for it */
+	bool filtered;             /* the kubelet's socket; not that of node agents */
+};
+
+struct ck_call;
+struct ck_call_ops {
+	void (*request)(struct ck_call *call); /* the request is whole, in call->request */
+	void (*left)(struct ck_call *call);    /* the client is gone; call->stream is NULL. Must lead to ck_call_free(), now or later */
+};
+
+struct ck_call {
+	struct ck_client *client; /* NULL once the connection is gone */
+	struct ck_daemon *daemon;
+	const struct ck_route *route; /* NULL: not in the table */
+	const struct ck_call_ops *ops;
+	struct ck_h2_stream *stream; /* the client's; NULL once it is gone or answered */
+	struct ck_h2_header *headers; /* of the request, kept while it is gathered */
+	size_t headers_n;
+	struct ck_grpc_reader reader;
+	struct ck_bytes request;
+	uint64_t began, deadline; /* 0: none */
+	char id[CK_ID_MAX + 1];   /* the id it acts on, in full; "" none */
+	bool whole, begun;        /* request complete; response headers sent */
+	bool reset;               /* the client's stream ended otherwise than well */
+	/* pass.c */
+	struct ck_h2_stream *up;
+	struct ck_view *view;            /* filters the answer */
+	struct ck_grpc_reader answer;
+	struct ck_objects *objects;      /* what a whole list told, for the cache */
+	size_t owed;                     /* read from the runtime and not yet given back to its window */
+	bool up_begun, up_ended;         /* its first headers came; its trailers or its end */
+	void (*status)(struct ck_call *call, int grpc); /* act.c: what the runtime said, before the client hears it */
+	/* create.c, act.c */
+	struct ck_turn *turn;
+	struct ck_rpc *rpc;
+	struct ck_loop_timer *timer;
+	struct ck_call *lingering_prev, *lingering_next;
+	int32_t stream_id; /* of the client's stream, after it ended */
+	uint64_t sent_at;
+	unsigned sends; /* of a create to the runtime: the second is K8's */
+};
+
+/* ---- serve.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* ck_call_answer - the client hears this status and @call->stream is done with */
+void ck_call_answer(struct ck_call *call, int grpc, const char *message);
+void ck_call_answer_status(struct ck_call *call, const struct ck_status *status);
+void ck_call_answer_error(struct ck_call *call, const struct ck_error *err); /* by ck_error_grpc() */
+/* ck_call_free - answers nothing; a client that still waits gets RST_STREAM */
+void ck_call_free(struct ck_call *call);
+/* ck_call_detach - it goes on without its client, who was answered or is gone */
+void ck_call_detach(struct ck_call *call);
+uint64_t ck_call_left(const struct ck_call *call); /* ns of its deadline; UINT64_MAX: it has none */
+/* ck_call_guard - NOT_FOUND, or a malformed request, is answered and the call freed: false. Sets call->id */
+bool ck_call_guard(struct ck_call *call);
+
+/* ---- pass.c ------------------------------------------------------------------------------------------------------------------- */
+
+/* ck_pass_begin - at its headers: what the client sends goes on as it comes, and so does the answer */
+void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, size_t n);
+/* ck_pass_whole - the request in call->request goes out in one piece; the answer comes back as it is, or with call->view filtered */
+void ck_pass_whole(struct ck_call *call);
+extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;
+/* ck_pass_sent - bytes for the client have left its queue */
+void ck_pass_sent(struct ck_call *call, size_t n);
+
+/* ---- create.c ------------------------------------------------------------------------------------------------------------------- */
+
+/* the client's connection ended: @unread or not. One stream of it was reset after its answer (K7) */
+void ck_create_conn_gone(struct ck_client *client, bool unread);
+void ck_create_late_reset(struct ck_client *client, int32_t stream_id);
+#endif

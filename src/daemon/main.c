@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crikeepd: start and end.
+ *
+ *   configuration -> log -> simulator, launcher (forks) -> confined -> the cache is open (and its lock held) -> the runtime is connected
+ *   -> its lists are reconciled -> accept
+ *
+ * Nobody is served before the last step, also when systemd made the sockets: what is hidden must be known before the first list.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/address.h"
+#include "src/daemon/confine.h"
+#include "src/daemon/daemon.h"
+#include "src/daemon/launch.h"
+#include "src/daemon/sim.h"
+
+enum { EXIT_TROUBLE = 1, EXIT_USAGE = 2 };
+enum { CRI, UNFILTERED, SOCKETS };
+
+struct ck_daemon_main {
+	struct ck_daemon daemon; /* first: what the parts get is this */
+	struct ck_listener *listeners[SOCKETS];
+	int passed[SOCKETS]; /* by socket activation; -1: none */
+	struct ck_metrics_server *metrics_server;
+	struct ck_launcher *launcher;
+	struct ck_loop_timer *start_timer, *retry_timer, *stop_timer;
+	sd_event_source *signals[4], *cache_source;
+	bool serving;
+	char last_trouble[CK_ERROR_TEXT]; /* why it has not started yet */
+};
+
+static struct ck_daemon_main *main_of(struct ck_daemon *daemon)
+{
+	return (struct ck_daemon_main *)(void *)daemon;
+}
+
+static void quit(struct ck_daemon_main *m, int code)
+{
+	sd_event_exit(m->daemon.loop.event, code);
+}
+
+static int trouble(const struct ck_error *err)
+{
+	ck_log(CK_LOG_ERROR, "%s", err->text);
+	return EXIT_TROUBLE;
+}
+
+/* ---- serving ---------------------------------------------------------------------------------------------------------------- */
+
+static int listen_at(struct ck_daemon_main *m, int which, const char *path, struct ck_error *err)
+{
+	const struct ck_conf *conf = &m->daemon.conf;
+	int fd = m->passed[which];
+	if (fd < 0 && !*path)
+		return 0;
+	if (fd < 0)
+		fd = ck_unix_listen(path, conf->socket_mode, conf->socket_gid, err);
+	m->passed[which] = -1;
+	return fd < 0 ? fd : ck_listen_start(&m->daemon, fd, which == CRI, &m->listeners[which], err);
+}
+
+static void serve(struct ck_daemon_main *m)
+{
+	struct ck_daemon *daemon = &m->daemon;
+	struct ck_error err;
+	int r = listen_at(m, UNFILTERED, daemon->conf.unfiltered, &err);
+	if (r >= 0)
+		r = listen_at(m, CRI, daemon->conf.listen, &err);
+	if (r < 0) {
+		quit(m, trouble(&err));
+		return;
+	}
+	m->serving = true;
+	ck_loop_timer(&daemon->loop, &m->start_timer, UINT64_MAX, NULL, NULL);
+	ck_log(CK_LOG_INFO, "serving unix://%s", daemon->conf.listen);
+	sd_notify(0, "READY=1\nSTATUS=Serving");
+}
+
+static void reconcile(void *userdata);
+
+static void reconciled(struct ck_daemon *daemon, const struct ck_error *err)
+{
+	struct ck_daemon_main *m = main_of(daemon);
+	if (err) {
+		snprintf(m->last_trouble, sizeof(m->last_trouble), "%s", err->text);
+		ck_log(CK_LOG_WARNING, "%s; asking again", err->text);
+		ck_loop_timer(&daemon->loop, &m->retry_timer, ck_loop_now() + CK_RETRY_LIST, reconcile, m);
+	} else if (!m->serving && !daemon->stopping) {
+		serve(m);
+	}
+}
+
+static void reconcile(void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	struct ck_error err;
+	if (ck_upstream_is_up(m->daemon.upstream) && ck_reconcile_begin(&m->daemon, reconciled, &err) < 0)
+		reconciled(&m->daemon, &err);
+}
+
+static void upstream_up(void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	struct ck_metrics *metrics = &m->daemon.metrics;
+	metrics->upstream_connects++;
+	metrics->upstream_up = 1;
+	ck_log(CK_LOG_INFO, "connected to the runtime, which speaks %s", ck_upstream_version(m->daemon.upstream));
+	reconcile(m);
+}
+
+static void upstream_down(const char *why, void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	m->daemon.metrics.upstream_failures++;
+	m->daemon.metrics.upstream_up = 0;
+	ck_reconcile_cancel(&m->daemon);
+	ck_log(CK_LOG_WARNING, "the runtime is gone: %s", why);
+}
+
+static const struct ck_upstream_owner upstream_owner = { .up = upstream_up, .down = upstream_down };
+
+static void start_expired(void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	const char *why = ck_upstream_is_up(m->daemon.upstream) ? m->last_trouble : ck_upstream_why(m->daemon.upstream);
+	ck_log(CK_LOG_ERROR, "the runtime was not there within start_timeout: %s", why);
+	quit(m, EXIT_TROUBLE);
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------------------- */
+
+static void stop_expired(void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	ck_log(CK_LOG_WARNING, "%u creations have not ended within stop_wait; the next start finds out what became of them",
+	       m->daemon.creating);
+	quit(m, EXIT_SUCCESS);
+}
+
+void ck_daemon_drained(struct ck_daemon *daemon)
+{
+	/* what was made just now is written, and answered, before the loop ends */
+	if (daemon->creating == 0)
+		quit(main_of(daemon), EXIT_SUCCESS);
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	struct ck_daemon *daemon = &m->daemon;
+	(void)source;
+	(void)info;
+	if (daemon->stopping) { /* asked twice */
+		stop_expired(m);
+		return 0;
+	}
+	daemon->stopping = true;
+	sd_notify(0, "STOPPING=1\nSTATUS=Waiting for creations in flight");
+	for (int i = 0; i < SOCKETS; i++)
+		if (m->listeners[i])
+			ck_listen_stop(m->listeners[i]);
+	ck_log(CK_LOG_INFO, "stopping; %u creations in flight", daemon->creating);
+	ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + daemon->conf.stop_wait, stop_expired, m);
+	ck_daemon_drained(daemon);
+	return 0;
+}
+
+static void odd(const char *text, void *userdata)
+{
+	(void)userdata;
+	ck_log(CK_LOG_WARNING, "%s", text);
+}
+
+static void cannot_change(const char *key, void *userdata)
+{
+	(void)userdata;
+	ck_log(CK_LOG_WARNING, "%s: changed in the configuration, but needs a restart", key);
+}
+
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	struct ck_daemon_main *m = userdata;
+	struct ck_conf fresh = { 0 };
+	struct ck_error err;
+	(void)source;
+	(void)info;
+	if (ck_conf_again(&m->daemon.conf, &fresh, odd, NULL, &err) < 0) {
+		ck_log(CK_LOG_ERROR, "not reloaded: %s", err.text);
+	} else {
+		ck_conf_reload(&m->daemon.conf, &fresh, cannot_change, NULL);
+		ck_log_level(m->daemon.conf.log_level);
+		ck_log(CK_LOG_INFO, "reloaded the configuration");
+	}
+	ck_conf_fini(&fresh);
+	return 0;
+}
+
+static int on_child(sd_event_source *source, const siginfo_t *info, void *userdata)
+{
+	(void)source;
+	ck_log(CK_LOG_ERROR, "the simulator ended (%s %d)", info->si_code == CLD_EXITED ? "status" : "signal", info->si_status);
+	quit(userdata, EXIT_TROUBLE);
+	return 0;
+}
+
+static int add_signals(struct ck_daemon_main *m, pid_t simulator, struct ck_error *err)
+{
+	sd_event *event = m->daemon.loop.event;
+	int r = sd_event_add_signal(event, &m->signals[0], SIGTERM, on_stop, m);
+	if (r >= 0)
+		r = sd_event_add_signal(event, &m->signals[1], SIGINT, on_stop, m);
+	if (r >= 0)
+		r = sd_event_add_signal(event, &m->signals[2], SIGHUP, on_reload, m);
+	if (r >= 0 && simulator > 0)
+		r = sd_event_add_child(event, &m->signals[3], simulator, WEXITED, on_child, m);
+	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch signals") : 0;
+}
+
+static void block_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- the cache --------------------------------------------------------------------------------------------------------------- */
+
+static int cache_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct ck_daemon *daemon = userdata;
+	(void)source;
+	(void)fd;
+	(void)events;
+	ck_process(daemon->cache, NULL);
+	return 0;
+}
+
+static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
+{
+	struct ck_daemon *daemon = &m->daemon;
+	const struct ck_conf *conf = &daemon->conf;
+	struct ck_host host;
+	struct ck_hooks hooks;
+	int r = ck_hosting_new(daemon, &host, err);
+	if (r >= 0)
+		r = ck_events_new(daemon, &hooks, err);
+	if (r < 0)
+		return r;
+	const struct ck_options options = {
+		.size = sizeof(options),
+		.state_dir = conf->state_dir,
+		.host = &host,
+		.hooks = &hooks,
+		.ttl = conf->ttl,
+		.create_deadline = conf->create_deadline,
+		.lost_grace = conf->lost_grace,
+		.supersede_wait = conf->supersede_wait,
+		.destroy_timeout = conf->destroy_timeout,
+		.mode = conf->mode,
+		.hand_back = conf->hand_back,
+		.on_annotation_change = conf->on_annotation_change,
+		.ignore_annotations = (const char *const *)conf->ignore_annotations,
+		.compare_sandbox_config = conf->compare_sandbox_config,
+	};
+	r = ck_cache_open(&options, &daemon->cache, err);
+	if (r < 0)
+		return r;
+	r = sd_event_add_io(daemon->loop.event, &m->cache_source, ck_fd(daemon->cache), EPOLLIN, cache_ready, daemon);
+	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the cache") : 0;
+}
+
+/* ---- the way in ---------------------------------------------------------------------------------------------------------------- */
+
+/* the directory must be there before the process is confined to it; the cache checks what it finds */
+static int make_state_dir(const char *path, struct ck_error *err)
+{
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return ck_fail_errno(err, CK_EIO, errno, "make the state directory '%s'", path);
+	return 0;
+}
+
+static int take_sockets(struct ck_daemon_main *m)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names), r = 0;
+	for (int i = 0; i < n; i++) {
+		int which = !strcmp(names[i], "unfiltered") ? UNFILTERED : CRI, fd = SD_LISTEN_FDS_START + i;
+		if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
+			ck_log(CK_LOG_ERROR, "socket activation: '%s' is not one listening unix stream socket for each of cri, unfiltered", names[i]);
+			r = -CK_EINVAL;
+			continue;
+		}
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+		m->passed[which] = fd;
+	}
+	for (int i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+	return r;
+}
+
+/* a path that cannot be right is not waited for */
+static int check_runtime(const char *path, struct ck_error *err)
+{
+	struct stat st;
+	if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		return ck_fail(err, CK_EINVAL, "the runtime's unix://%s is not a socket", path);
+	return 0;
+}
+
+static int start(struct ck_daemon_main *m, struct ck_error *err)
+{
+	struct ck_daemon *daemon = &m->daemon;
+	struct ck_conf *conf = &daemon->conf;
+	char confined[256] = "not confined (confine: false)";
+	pid_t simulator = 0;
+	int r = make_state_dir(conf->state_dir, err);
+	if (r >= 0 && conf->simulator) {
+		char path[CK_PATH_MAX];
+		snprintf(path, sizeof(path), "%s/sim.sock", conf->state_dir);
+		simulator = ck_sim_start(conf->simulator, path, &conf->runtime, err);
+		r = simulator < 0 ? (int)simulator : 0;
+	}
+	if (r >= 0)
+		r = check_runtime(conf->runtime, err);
+	if (r >= 0)
+		r = ck_launcher_start(NULL, 0, &m->launcher, err); /* of plugins, which need one that may still exec */
+	if (r >= 0)
+		r = ck_loop_init(&daemon->loop, err);
+	if (r >= 0)
+		r = add_signals(m, simulator, err);
+	if (r >= 0) /* the first timer reads the boot id, for which a confined process might lack the path */
+		r = ck_loop_timer(&daemon->loop, &m->start_timer, ck_loop_now() + conf->start_timeout, start_expired, m);
+	if (r >= 0 && conf->confine)
+		r = ck_confine(conf, confined, sizeof(confined), err);
+	if (r < 0)
+		return r;
+	ck_log(CK_LOG_INFO, "crikeepd %s: %s", ck_version(), confined);
+	sd_event_set_watchdog(daemon->loop.event, true);
+	r = open_cache(m, err);
+	if (r >= 0 && *conf->metrics)
+		r = ck_metrics_serve(&daemon->loop, conf, &daemon->metrics, daemon->cache, &m->metrics_server, err);
+	if (r >= 0)
+		r = ck_upstream_new(&daemon->loop, conf->runtime, &upstream_owner, m, &daemon->upstream, err);
+	return r;
+}
+
+/* what is still being made becomes lost, and is found again by the next start (K8, K25) */
+static void end(struct ck_daemon_main *m)
+{
+	struct ck_daemon *daemon = &m->daemon;
+	const char *paths[] = { daemon->conf.listen, daemon->conf.unfiltered };
+	for (int i = 0; i < SOCKETS; i++) {
+		bool ours = m->listeners[i] && !sd_listen_fds(0);
+		ck_listener_free(m->listeners[i]);
+		if (ours && paths[i])
+			unlink(paths[i]);
+	}
+	ck_metrics_server_free(m->metrics_server);
+	ck_reconcile_cancel(daemon);
+	ck_events_free(daemon->events);
+	ck_hosting_free(daemon->hosting);
+	ck_upstream_free(daemon->upstream);
+	if (daemon->loop.event)
+		ck_loop_flush(&daemon->loop);
+	sd_event_source_disable_unref(m->cache_source);
+	if (daemon->cache)
+		ck_cache_close(daemon->cache, NULL);
+	for (size_t i = 0; i < CK_COUNT(m->signals); i++)
+		sd_event_source_disable_unref(m->signals[i]);
+	ck_loop_timer_free(m->start_timer);
+	ck_loop_timer_free(m->retry_timer);
+	ck_loop_timer_free(m->stop_timer);
+	if (daemon->loop.event)
+		ck_loop_fini(&daemon->loop);
+	ck_launcher_free(m->launcher);
+	ck_conf_fini(&daemon->conf);
+}
+
+int main(int argc, char **argv)
+{
+	static struct ck_daemon_main m;
+	struct ck_args args = { 0 };
+	struct ck_error err = { 0 };
+	int code = EXIT_TROUBLE;
+	for (int i = 0; i < SOCKETS; i++)
+		m.passed[i] = -1;
+	if (ck_conf_init(&m.daemon.conf, &err) < 0 || ck_conf_args(&m.daemon.conf, argc, argv, &args) < 0)
+		return EXIT_USAGE;
+	if (args.sim)
+		return ck_sim_serve(args.sim, -1);
+	if (args.check || args.print) {
+		ck_conf_fini(&m.daemon.conf);
+		return EXIT_SUCCESS;
+	}
+	block_signals();
+	ck_log_open(m.daemon.conf.log_target, m.daemon.conf.log_level);
+	if (take_sockets(&m) >= 0) {
+		int r = start(&m, &err);
+		code = r < 0 ? trouble(&err) : ck_loop_run(&m.daemon.loop);
+	}
+	if (code < 0)
+		code = EXIT_TROUBLE;
+	end(&m);
+	ck_log_close();
+	return code;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The side of the clients: who may connect, what a call must look like, its request gathered, its answer sent. What the call is
+ * about is its route's business.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/call.h"
+#include "src/daemon/objects.h"
+
+struct ck_listener {
+	struct ck_daemon *daemon;
+	int fd;
+	sd_event_source *source;
+	struct ck_client *clients;
+	bool filtered;
+};
+
+/* ---- the end of a call ------------------------------------------------------------------------------------------------------ */
+
+uint64_t ck_call_left(const struct ck_call *call)
+{
+	uint64_t now = ck_loop_now();
+	if (!call->deadline)
+		return UINT64_MAX;
+	return call->deadline > now ? call->deadline - now : 0;
+}
+
+static void drop_request(struct ck_call *call)
+{
+	if (call->client)
+		call->client->held -= call->reader.message.len + call->request.len;
+	ck_grpc_reader_fini(&call->reader);
+	ck_bytes_free(&call->request);
+}
+
+void ck_call_detach(struct ck_call *call)
+{
+	if (call->client)
+		call->client->held -= call->request.len;
+	call->client = NULL;
+}
+
+void ck_call_free(struct ck_call *call)
+{
+	if (call->stream)
+		ck_h2_stream_reset(call->stream, CK_H2_CANCEL);
+	if (call->up)
+		ck_h2_stream_reset(call->up, CK_H2_CANCEL);
+	ck_rpc_cancel(call->rpc);
+	ck_turn_free(call->turn);
+	ck_view_free(call->view);
+	ck_objects_free(call->objects);
+	ck_loop_timer_free(call->timer);
+	drop_request(call);
+	if (call->client)
+		call->client->held -= call->answer.message.len;
+	ck_grpc_reader_fini(&call->answer);
+	free(call->headers);
+	free(call);
+}
+
+static void answer(struct ck_call *call, int grpc, const char *message, const void *details, size_t details_len)
+{
+	struct ck_h2_stream *stream = CK_TAKE(call->stream);
+	if (!stream)
+		return;
+	if (grpc != CK_GRPC_OK)
+		call->daemon->metrics.errors[ck_metrics_route(call->route)]++;
+	if (ck_grpc_answer(stream, call->begun, grpc, message, details, details_len) < 0)
+		ck_h2_stream_reset(stream, CK_H2_INTERNAL_ERROR);
+	else
+		ck_h2_stream_forget(stream);
+}
+
+void ck_call_answer(struct ck_call *call, int grpc, const char *message)
+{
+	answer(call, grpc, message, NULL, 0);
+}
+
+void ck_call_answer_status(struct ck_call *call, const struct ck_status *status)
+{
+	answer(call, status->grpc, status->message, status->details, status->details_len);
+}
+
+void ck_call_answer_error(struct ck_call *call, const struct ck_error *err)
+{
+	answer(call, ck_error_grpc(err), err->text, NULL, 0);
+}
+
+/* ---- ids ---------------------------------------------------------------------------------------------------------------------- */
+
+static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void *userdata)
+{
+	struct ck_call *call = userdata;
+	struct ck_error err;
+	if (!call->view) {
+		int r = ck_view_begin(call->daemon->cache, &call->view, &err);
+		if (r < 0)
+			return r;
+	}
+	return ck_view_resolve(call->view, kind, id, ret_id);
+}
+
+bool ck_call_guard(struct ck_call *call)
+{
+	struct ck_bytes rewritten = { 0 };
+	struct ck_error err = { 0 };
+	int r = ck_guard_request(call->route, call->request.p, call->request.len, resolve, call, call->id, &rewritten, &err);
+	if (r == CK_GUARD_AS_IT_CAME)
+		return true;
+	if (r == CK_GUARD_REWRITTEN) {
+		call->client->held += rewritten.len - call->request.len;
+		ck_bytes_free(&call->request);
+		call->request = rewritten;
+		return true;
+	}
+	if (r == CK_GUARD_HIDDEN) { /* in the words of a runtime that has never heard of it */
+		call->daemon->metrics.refused_hidden[ck_metrics_route(call->route)]++;
+		ck_call_answer(call, CK_GRPC_NOT_FOUND,
+			       call->route->kind == CK_SANDBOX ? "no such pod sandbox" : "no such container or pod sandbox");
+	} else if (err.code) {
+		ck_call_answer_error(call, &err);
+	} else {
+		ck_call_answer(call, CK_GRPC_INTERNAL, ck_strerror(-r));
+	}
+	ck_call_free(call);
+	return false;
+}
+
+/* ---- a request, gathered ------------------------------------------------------------------------------------------------------ */
+
+static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+{
+	struct ck_call *call = userdata;
+	struct ck_client *client = call->client;
+	struct ck_error err = { 0 };
+	size_t used, before = call->reader.message.len;
+	if (call->up) { /* passed on as it comes; given back when it is written on: ck_pass_sent()'s mirror */
+		if (ck_h2_stream_send(call->up, bytes, n) < 0) {
+			ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+			ck_call_free(call);
+		}
+		return;
+	}
+	ck_h2_stream_consume(stream, n);
+	if (n == 0)
+		return;
+	int r = call->whole ? -CK_EMALFORMED : ck_grpc_read(&call->reader, bytes, n, &used, &err);
+	if (r >= 0) {
+		client->held += call->reader.message.len - before;
+		if (client->held > client->daemon->conf.client_memory)
+			r = ck_fail(&err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open",
+				    client->daemon->conf.client_memory);
+	} else {
+		client->held -= before;
+		ck_grpc_reader_fini(&call->reader);
+	}
+	if (r > 0 && used < n)
+		r = -CK_EMALFORMED;
+	if (r > 0) {
+		call->whole = true;
+		call->request = call->reader.message;
+		call->reader.message = (struct ck_bytes){ 0 };
+		return; /* it is acted on at the end of the stream */
+	}
+	if (r == 0)
+		return;
+	if (!err.code)
+		ck_fail(&err, CK_EMALFORMED, "more than one message in the request of a unary call");
+	ck_call_answer_error(call, &err);
+	ck_call_free(call);
+}
+
+static void call_end(struct ck_h2_stream *stream, void *userdata)
+{
+	struct ck_call *call = userdata;
+	(void)stream;
+	if (call->up) {
+		ck_h2_stream_end(call->up);
+	} else if (!call->whole) {
+		ck_call_answer(call, CK_GRPC_INVALID_ARGUMENT, "the request ended before its message was whole");
+		ck_call_free(call);
+	} else {
+		call->ops->request(call);
+	}
+}
+
+static void call_sent(struct ck_h2_stream *stream, size_t n, void *userdata)
+{
+	(void)stream;
+	ck_pass_sent(userdata, n);
+}
+
+static void call_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
+{
+	struct ck_call *call = userdata;
+	call->stream_id = ck_h2_stream_id(stream);
+	call->stream = NULL;
+	call->reset = error != CK_H2_NO_ERROR;
+	call->ops->left(call);
+}
+
+static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata);
+
+static const struct ck_h2_handler call_handler = {
+	.headers = call_headers,
+	.data = call_data,
+	.end = call_end,
+	.sent = call_sent,
+	.closed = call_closed,
+};
+
+/* ---- its beginning -------------------------------------------------------------------------------------------------------------- */
+
+static int keep_headers(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < n; i++)
+		size += headers[i].name_len + headers[i].value_len;
+	call->headers = ck_alloc(n * sizeof(*headers) + size);
+	if (!call->headers)
+		return -CK_ENOMEM;
+	char *text = (char *)(call->headers + n);
+	for (size_t i = 0; i < n; i++) {
+		const struct ck_h2_header *h = &headers[i];
+		if (ck_h2_find(h, 1, "grpc-accept-encoding"))
+			continue; /* the answer is taken apart: it must not come compressed */
+		struct ck_h2_header *to = &call->headers[call->headers_n++];
+		*to = (struct ck_h2_header){ text, text + h->name_len, h->name_len, h->value_len };
+		memcpy(text, h->name, h->name_len);
+		if (h->value_len)
+			memcpy(text + h->name_len, h->value, h->value_len);
+		text += h->name_len + h->value_len;
+	}
+	return 0;
+}
+
+static const struct ck_call_ops *ops_of(const struct ck_call *call)
+{
+	if (!call->client->filtered || !call->route)
+		return &ck_pass_ops;
+	switch (call->route->class) {
+	case CK_ROUTE_CREATE:
+		return &ck_create_ops;
+	case CK_ROUTE_START:
+	case CK_ROUTE_STOP:
+	case CK_ROUTE_REMOVE:
+	case CK_ROUTE_EVENTS:
+		return &ck_act_ops;
+	case CK_ROUTE_PASS:
+	case CK_ROUTE_GUARD:
+	case CK_ROUTE_STATUS:
+	case CK_ROUTE_FILTER:
+		break;
+	}
+	return &ck_pass_ops;
+}
+
+static bool starts_with(const struct ck_h2_header *header, const char *prefix)
+{
+	size_t len = strlen(prefix);
+	return header && header->value_len >= len && !memcmp(header->value, prefix, len);
+}
+
+/* a request that is no gRPC call is answered in HTTP's words */
+static void refuse_http(struct ck_call *call, const char *status)
+{
+	const struct ck_h2_header answered[] = { { ":status", status, sizeof(":status") - 1, strlen(status) } };
+	if (ck_h2_stream_headers(call->stream, answered, 1, true) < 0)
+		ck_h2_stream_reset(call->stream, CK_H2_INTERNAL_ERROR);
+	else
+		ck_h2_stream_forget(call->stream);
+	call->stream = NULL;
+	ck_call_free(call);
+}
+
+static void refuse(struct ck_call *call, int grpc, const char *text)
+{
+	ck_call_answer(call, grpc, text);
+	ck_call_free(call);
+}
+
+static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+{
+	struct ck_call *call = userdata;
+	struct ck_daemon *daemon = call->daemon;
+	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"), *timeout = ck_h2_find(headers, n, "grpc-timeout");
+	uint64_t ns = 0;
+	(void)stream;
+	if (call->began)
+		return; /* trailers of a request mean nothing in gRPC */
+	call->began = ck_loop_now();
+	if (!path || !ck_h2_is(ck_h2_find(headers, n, ":method"), "POST")) {
+		refuse_http(call, "405");
+		return;
+	}
+	if (!starts_with(ck_h2_find(headers, n, "content-type"), "application/grpc")) {
+		refuse_http(call, "415");
+		return;
+	}
+	call->route = ck_route_find(path->value, path->value_len);
+	daemon->metrics.calls[ck_metrics_route(call->route)]++;
+	if (timeout && !ck_grpc_timeout_parse(timeout->value, timeout->value_len, &ns)) {
+		refuse(call, CK_GRPC_INVALID_ARGUMENT, "grpc-timeout is not 1 to 8 digits and a unit");
+		return;
+	}
+	if (timeout)
+		call->deadline = call->began + (ns ? ns : 1);
+	if (daemon->stopping) {
+		refuse(call, CK_GRPC_UNAVAILABLE, "crikeepd is stopping");
+		return;
+	}
+	if (!call->client->filtered && (!call->route || !call->route->read_only)) {
+		refuse(call, CK_GRPC_PERMISSION_DENIED, "not on this socket: it answers calls that only look");
+		return;
+	}
+	call->ops = ops_of(call);
+	bool gathered = call->client->filtered && call->route && call->route->class != CK_ROUTE_PASS;
+	if (!gathered) {
+		ck_pass_begin(call, headers, n);
+		return;
+	}
+	call->reader.max = call->route->class == CK_ROUTE_CREATE ? CK_REQUEST_MAX : daemon->conf.list_max;
+	if (keep_headers(call, headers, n) < 0)
+		refuse(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata)
+{
+	struct ck_client *client = userdata;
+	struct ck_call *call = CK_NEW(struct ck_call);
+	(void)conn;
+	if (!call)
+		return; /* the stream is refused */
+	call->client = client;
+	call->daemon = client->daemon;
+	call->stream = stream;
+	call->ops = &ck_pass_ops;
+	ck_h2_stream_handle(stream, &call_handler, call);
+}
+
+/* ---- clients -------------------------------------------------------------------------------------------------------------------- */
+
+static void client_free(struct ck_client *client)
+{
+	struct ck_listener *listener = client->listener;
+	if (client->prev)
+		client->prev->next = client->next;
+	else
+		listener->clients = client->next;
+	if (client->next)
+		client->next->prev = client->prev;
+	client->daemon->metrics.clients--;
+	ck_conn_free(client->conn);
+	free(client);
+}
+
+static void client_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+{
+	struct ck_client *client = userdata;
+	(void)conn;
+	(void)why;
+	ck_create_conn_gone(client, unread);
+	client_free(client);
+}
+
+static void client_late_reset(struct ck_conn *conn, int32_t id, uint32_t error, void *userdata)
+{
+	(void)conn;
+	(void)error;
+	ck_create_late_reset(userdata, id);
+}
+
+static const struct ck_conn_owner client_owner = {
+	.opened = client_opened,
+	.late_reset = client_late_reset,
+	.closed = client_closed,
+};
+
+/* may_connect - sockets have modes; this says besides which users, and names who was refused */
+static bool may_connect(struct ck_daemon *daemon, int fd)
+{
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	for (size_t i = 0; i < daemon->conf.allow_uids_n; i++)
+		if (daemon->conf.allow_uids[i] == peer.uid)
+			return true;
+	daemon->metrics.clients_refused++;
+	ck_log(CK_LOG_WARNING, "refused a connection of uid %u (pid %d): not in socket.allow_uids", (unsigned)peer.uid, (int)peer.pid);
+	return false;
+}
+
+static int accept_one(sd_event_source *source, int listening, uint32_t events, void *userdata)
+{
+	struct ck_listener *listener = userdata;
+	struct ck_daemon *daemon = listener->daemon;
+	struct ck_error err;
+	(void)source;
+	(void)events;
+	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	if (!may_connect(daemon, fd)) {
+		close(fd);
+		return 0;
+	}
+	struct ck_client *client = CK_NEW(struct ck_client);
+	if (!client) {
+		close(fd);
+		return 0;
+	}
+	client->listener = listener;
+	client->daemon = daemon;
+	client->filtered = listener->filtered;
+	if (ck_conn_new(&daemon->loop, fd, CK_H2_SERVER, &client_owner, client, &client->conn, &err) < 0) {
+		ck_log(CK_LOG_ERROR, "a connection could not be served: %s", err.text);
+		free(client);
+		return 0;
+	}
+	client->next = listener->clients;
+	if (client->next)
+		client->next->prev = client;
+	listener->clients = client;
+	daemon->metrics.clients++;
+	daemon->metrics.clients_total++;
+	return 0;
+}
+
+int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered, struct ck_listener **ret_listener, struct ck_error *err)
+{
+	struct ck_listener *listener = CK_NEW(struct ck_listener);
+	if (!listener) {
+		close(fd);
+		return ck_nomem(err);
+	}
+	*listener = (struct ck_listener){ .daemon = daemon, .fd = fd, .filtered = filtered };
+	int r = sd_event_add_io(daemon->loop.event, &listener->source, fd, EPOLLIN, accept_one, listener);
+	if (r < 0) {
+		close(fd);
+		free(listener);
+		return ck_fail_errno(err, CK_EIO, -r, "watch a listening socket");
+	}
+	*ret_listener = listener;
+	return 0;
+}
+
+void ck_listen_stop(struct ck_listener *listener)
+{
+	listener->source = sd_event_source_disable_unref(listener->source);
+	for (struct ck_client *client = listener->clients; client; client = client->next)
+		ck_conn_shut(client->conn);
+}
+
+void ck_listener_free(struct ck_listener *listener)
+{
+	if (!listener)
+		return;
+	sd_event_source_disable_unref(listener->source);
+	for (struct ck_client *client = listener->clients; client; client = client->next)
+		ck_conn_end(client->conn, "crikeepd ends");
+	ck_loop_flush(&listener->daemon->loop); /* their calls hear it, and go */
+	close(listener->fd);
+	free(listener);
+}
