@@ -43,6 +43,8 @@ struct ck_call {
 	uint64_t began, deadline; /* 0: none */
 	char id[CK_ID_MAX + 1];   /* the id it acts on, in full; "" none */
 	bool whole, begun;        /* request complete; response headers sent */
+	bool taken;               /* the client has read its answer */
+	bool names_hidden;        /* a list's filter names a hidden id */
 	bool reset;               /* the client's stream ended otherwise than well */
 	/* pass.c */
 	struct ck_h2_stream *up;
@@ -88,6 +90,8 @@ void ck_pass_sent(struct ck_call *call, size_t n);
 
 /* ---- create.c ------------------------------------------------------------------------------------------------------------------- */
 
+/* the client has read all answers that are under way */
+void ck_create_all_read(struct ck_client *client);
 /* the client's connection ended: @unread or not. One stream of it was reset after its answer (K7) */
 void ck_create_conn_gone(struct ck_client *client, bool unread);
 void ck_create_late_reset(struct ck_client *client, int32_t stream_id);

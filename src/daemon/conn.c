@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +37,7 @@ struct ck_conn {
 	bool ended;  /* nothing comes or goes any more; closed() is due */
 	bool unread; /* the peer did not read all we wrote */
 	bool freed;  /* by its owner */
+	bool watches_read;
 	char why[128];
 };
 
@@ -277,6 +280,18 @@ static const struct ck_h2_owner h2_owner = {
 	.late_reset = h2_late_reset,
 };
 
+/* has the peer read everything? Asked before what came is answered: a client that reads the answer and goes leaves what we say next
+ * unread (grpc-go pings when data comes, and does not wait for the reply) */
+static void look_whether_read(struct ck_conn *conn)
+{
+	int unread;
+	if (!conn->watches_read || conn->dirty || conn->rest.len || ioctl(conn->fd, SIOCOUTQ, &unread) < 0 || unread)
+		return;
+	conn->watches_read = false;
+	if (conn->owner->all_read)
+		conn->owner->all_read(conn, conn->userdata);
+}
+
 static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	static unsigned char buf[CK_SOCKET_READ];
@@ -290,6 +305,8 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return 0;
 	ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+	if (n > 0)
+		look_whether_read(conn);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0) {
@@ -335,6 +352,11 @@ void ck_conn_free(struct ck_conn *conn)
 	conn->freed = true;
 	sd_event_source_set_enabled(conn->io, SD_EVENT_OFF);
 	mark_dirty(conn);
+}
+
+void ck_conn_watch_read(struct ck_conn *conn)
+{
+	conn->watches_read = true;
 }
 
 void ck_conn_end(struct ck_conn *conn, const char *why)

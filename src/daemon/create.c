@@ -42,7 +42,13 @@ static void settled(void *userdata)
 void ck_create_conn_gone(struct ck_client *client, bool unread)
 {
 	while (client->lingering)
-		linger_end(client->lingering, unread ? CK_LOST : CK_DELIVERED);
+		linger_end(client->lingering, unread && !client->lingering->taken ? CK_LOST : CK_DELIVERED);
+}
+
+void ck_create_all_read(struct ck_client *client)
+{
+	for (struct ck_call *call = client->lingering; call; call = call->lingering_next)
+		call->taken = call->taken || !call->stream;
 }
 
 void ck_create_late_reset(struct ck_client *client, int32_t stream_id)
@@ -77,6 +83,7 @@ static void hand_back(struct ck_call *call)
 		linger_end(call, CK_LOST); /* and the client hears RST_STREAM */
 		return;
 	}
+	ck_conn_watch_read(call->client->conn);
 	metrics->answered[call->route->kind]++;
 	ck_histogram_add(&metrics->wait[call->route->kind], now - call->began);
 	if (call->sent_at)

@@ -270,6 +270,17 @@ void ck_pass_whole(struct ck_call *call)
 	ck_bytes_free(&call->request);
 }
 
+/* a list of what is hidden is empty, whatever the runtime would say to that id */
+static void answer_nothing(struct ck_call *call)
+{
+	call->begun = true;
+	if (ck_grpc_begin(call->stream) < 0 || (!call->route->streams && ck_grpc_send(call->stream, NULL, 0) < 0))
+		ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	else
+		ck_call_answer(call, CK_GRPC_OK, NULL);
+	ck_call_free(call);
+}
+
 static void pass_request(struct ck_call *call)
 {
 	const struct ck_route *route = call->route;
@@ -277,6 +288,10 @@ static void pass_request(struct ck_call *call)
 	int r = 0;
 	if (!ck_call_guard(call))
 		return;
+	if (call->names_hidden) {
+		answer_nothing(call);
+		return;
+	}
 	if (call->id[0] && route->class != CK_ROUTE_FILTER)
 		ck_used(call->daemon->cache, route->kind, call->id);
 	if (route->class == CK_ROUTE_GUARD) {

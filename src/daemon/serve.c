@@ -105,7 +105,9 @@ static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void 
 		if (r < 0)
 			return r;
 	}
-	return ck_view_resolve(call->view, kind, id, ret_id);
+	int r = ck_view_resolve(call->view, kind, id, ret_id);
+	call->names_hidden = call->names_hidden || r == 1;
+	return r;
 }
 
 bool ck_call_guard(struct ck_call *call)
@@ -378,7 +380,14 @@ static void client_late_reset(struct ck_conn *conn, int32_t id, uint32_t error, 
 	ck_create_late_reset(userdata, id);
 }
 
+static void client_all_read(struct ck_conn *conn, void *userdata)
+{
+	(void)conn;
+	ck_create_all_read(userdata);
+}
+
 static const struct ck_conn_owner client_owner = {
+	.all_read = client_all_read,
 	.opened = client_opened,
 	.late_reset = client_late_reset,
 	.closed = client_closed,
