@@ -47,16 +47,14 @@ bool ck_utf8_unsafe(uint32_t c)
 size_t ck_utf8_clean(const char *s, bool ascii, char *buf, size_t size)
 {
 	static const char cut[] = "...";
-	size_t len = 0;
+	size_t len = 0, keep = 0; /* the most that leaves room for the dots */
 	while (*s) {
 		uint32_t c;
-		size_t n = ck_utf8_next(s, &c);
+		size_t n = ck_utf8_next(s, &c), bytes = n ? n : 1;
 		bool plain = n && !ck_utf8_unsafe(c) && (n == 1 || !ascii);
-		size_t bytes = n ? n : 1, width = plain ? n : 4 * bytes;
-		bool last = !s[bytes];
-		if (len + width + (last ? 1 : sizeof(cut)) > size) { /* for which the character before has left room */
-			memcpy(buf + len, cut, sizeof(cut));
-			return len + sizeof(cut) - 1;
+		if (len + (plain ? n : 4 * bytes) >= size) {
+			memcpy(buf + keep, cut, sizeof(cut));
+			return keep + sizeof(cut) - 1;
 		}
 		for (size_t i = 0; i < bytes; i++) {
 			if (plain)
@@ -64,6 +62,7 @@ size_t ck_utf8_clean(const char *s, bool ascii, char *buf, size_t size)
 			else
 				len += (size_t)snprintf(buf + len, size - len, "\\x%02x", (unsigned char)s[i]);
 		}
+		keep = len + sizeof(cut) <= size ? len : keep;
 		s += bytes;
 	}
 	buf[len] = '\0';

@@ -3,6 +3,7 @@
  * The keys of crikeep.yaml. This table is the only list of them: the file's reader, the command line, --print-config and --help go
  * by it, in its order.
  */
+#include <stdint.h>
 #include <string.h>
 
 #include "src/base/limits.h"
@@ -100,24 +101,42 @@ const struct ck_conf_key *ck_conf_key_find(const char *name)
 	return NULL;
 }
 
+/* how far @name is from this key: mistyped, or right but in the wrong section */
+static size_t distance(const char *name, const char *leaf, const char *known)
+{
+	const char *dot = strchr(known, '.');
+	size_t d = ck_slips(name, known);
+	return d > 1 && strcmp(leaf, dot ? dot + 1 : known) == 0 ? 1 : d;
+}
+
+/* the same for a section's name; *@ret_section is its length */
+static size_t section_distance(const char *name, const char *known, size_t *ret_section)
+{
+	char section[CK_CONF_SHOWN] = "";
+	*ret_section = strcspn(known, ".");
+	if (!known[*ret_section] || *ret_section >= sizeof(section))
+		return SIZE_MAX;
+	memcpy(section, known, *ret_section);
+	return ck_slips(name, section);
+}
+
 int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *err)
 {
-	const struct ck_conf_key *best = NULL;
-	const char *leaf = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
-	size_t least = CK_SLIPS_MAX + 1;
+	const char *best = NULL, *leaf = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
+	size_t least = CK_SLIPS_MAX + 1, best_len = 0;
 	char shown[CK_CONF_SHOWN];
-	for (size_t i = 0; i < CK_CONF_KEYS; i++) { /* mistyped, or in the wrong section */
-		const char *known = ck_conf_keys[i].name, *dot = strchr(known, '.');
-		size_t d = ck_slips(name, known), of_leaf = ck_slips(leaf, dot ? dot + 1 : known);
-		d = of_leaf == 0 && d > 1 ? 1 : d;
-		if (d < least) {
-			least = d;
-			best = &ck_conf_keys[i];
-		}
+	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
+		const char *known = ck_conf_keys[i].name;
+		size_t section, d = distance(name, leaf, known), of_section = section_distance(name, known, &section);
+		if (d >= least && of_section >= least)
+			continue;
+		best = known;
+		best_len = d <= of_section ? strlen(known) : section;
+		least = d <= of_section ? d : of_section;
 	}
 	ck_conf_shown(name, shown);
 	if (best)
-		return ck_fail(err, CK_EINVAL, "%s: %s: no such key; did you mean '%s'?", origin, shown, best->name);
+		return ck_fail(err, CK_EINVAL, "%s: %s: no such key; did you mean '%.*s'?", origin, shown, (int)best_len, best);
 	return ck_fail(err, CK_EINVAL, "%s: %s: no such key; crikeep.yaml(5) lists them", origin, shown);
 }
 

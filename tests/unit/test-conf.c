@@ -1,0 +1,746 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crikeep.yaml and the command line: what is read, what is refused and with which words, what is printed and reloaded. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "src/base/fault.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/slips.h"
+#include "src/base/span.h"
+#include "src/base/utf8.h"
+#include "src/daemon/conf-int.h"
+#include "tests/unit/harness.h"
+
+static struct ck_conf conf;
+static struct ck_error err;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&err, 0, sizeof(err));
+	assert_int_equal(ck_conf_init(&conf, &err), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ck_conf_fini(&conf);
+	return 0;
+}
+
+static int read_text(const char *text)
+{
+	return ck_conf_file(&conf, "F", text, strlen(text), &err);
+}
+
+static void assert_read(const char *text)
+{
+	if (read_text(text) != 0)
+		fail_msg("'%s': %s", text, err.text);
+}
+
+static void assert_refused(const char *text, const char *want)
+{
+	ck_conf_fini(&conf);
+	assert_int_equal(ck_conf_init(&conf, &err), 0);
+	if (read_text(text) != -CK_EINVAL)
+		fail_msg("'%s' was read", text);
+	assert_string_equal(err.text, want);
+}
+
+/* ---- what is read ----------------------------------------------------------------------------------------------------- */
+
+static void defaults_are_those_of_the_limits(void **state)
+{
+	(void)state;
+	assert_string_equal(conf.runtime, "/run/containerd/containerd.sock");
+	assert_null(conf.simulator);
+	assert_string_equal(conf.listen, "/run/crikeep/cri.sock");
+	assert_string_equal(conf.unfiltered, "/run/crikeep/unfiltered.sock");
+	assert_string_equal(conf.metrics, "/run/crikeep/metrics.sock");
+	assert_string_equal(conf.state_dir, "/run/crikeep");
+	assert_int_equal(conf.socket_mode, 0660);
+	assert_true(conf.socket_gid == (gid_t)-1);
+	assert_int_equal(conf.allow_uids[0], 0);
+	assert_int_equal(conf.allow_uids_n, geteuid() ? 2 : 1);
+	assert_true(conf.ttl == CK_TTL && conf.create_deadline == CK_CREATE_DEADLINE && conf.lost_grace == CK_LOST_GRACE);
+	assert_true(conf.supersede_wait == CK_SUPERSEDE_WAIT && conf.destroy_timeout == CK_DESTROY_TIMEOUT);
+	assert_true(conf.start_timeout == CK_START_TIMEOUT && conf.stop_wait == CK_STOP_WAIT);
+	assert_true(conf.list_max == CK_LIST_MAX && conf.client_memory == CK_CLIENT_MEMORY);
+	assert_string_equal(conf.ignore_annotations[0], "cni.projectcalico.org/*");
+	assert_true(conf.confine);
+	assert_false(conf.compare_sandbox_config);
+	assert_int_equal(conf.log_level, CK_LOG_INFO);
+	assert_int_equal(conf.log_target, CK_LOG_TO_AUTO);
+	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
+}
+
+static void every_key_is_read(void **state)
+{
+	(void)state;
+	assert_read("# all of them\n"
+		    "runtime: unix:///run/crio/crio.sock\n"
+		    "listen: \"/run/l.sock\"\n"
+		    "unfiltered: ''\n"
+		    "metrics: unix:///run/m.sock\n"
+		    "state_dir: /var/lib/crikeep\n"
+		    "start_timeout: 0s\n"
+		    "stop_wait: 1h30m\n"
+		    "confine: false\n"
+		    "socket:\n"
+		    "  mode: 0600\n"
+		    "  group: 12345\n"
+		    "  allow_uids: [0, 1000, 4294967294]\n"
+		    "cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
+		    "  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: hand_back,\n"
+		    "  compare_sandbox_config: true, ignore_annotations: []}\n"
+		    "limits:\n"
+		    "  list_message: 16MiB\n"
+		    "  client_memory: 20971520\n"
+		    "log:\n"
+		    "  level: debug\n"
+		    "  target: stderr\n");
+	assert_string_equal(conf.runtime, "/run/crio/crio.sock");
+	assert_string_equal(conf.listen, "/run/l.sock");
+	assert_string_equal(conf.unfiltered, "");
+	assert_string_equal(conf.metrics, "/run/m.sock");
+	assert_string_equal(conf.state_dir, "/var/lib/crikeep");
+	assert_true(conf.start_timeout == 0 && conf.stop_wait == 5400 * CK_NS_PER_S);
+	assert_false(conf.confine);
+	assert_int_equal(conf.socket_mode, 0600);
+	assert_int_equal(conf.socket_gid, 12345);
+	assert_int_equal(conf.allow_uids_n, 3);
+	assert_true(conf.allow_uids[2] == 4294967294u);
+	assert_true(conf.ttl == 250 * CK_NS_PER_MS && conf.create_deadline == 172800 * CK_NS_PER_S);
+	assert_true(conf.lost_grace == 2500 * CK_NS_PER_MS && conf.destroy_timeout == 61 * CK_NS_PER_S);
+	assert_int_equal(conf.mode, CK_MODE_STRICT);
+	assert_int_equal(conf.hand_back, CK_OFFER);
+	assert_int_equal(conf.on_annotation_change, CK_ANNOTATION_HAND_BACK);
+	assert_true(conf.compare_sandbox_config);
+	assert_null(conf.ignore_annotations[0]);
+	assert_int_equal(conf.list_max, 16u << 20);
+	assert_int_equal(conf.client_memory, 20u << 20);
+	assert_int_equal(conf.log_level, CK_LOG_DEBUG);
+	assert_int_equal(conf.log_target, CK_LOG_TO_STDERR);
+	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
+}
+
+static void files_with_nothing_in_them_change_nothing(void **state)
+{
+	static const char *const texts[] = { "", "\n", "# a comment", "---\n", "---\n...\n", "%YAML 1.1\n---\n# none\n", "{}", "~",
+					     "cache:\n", "cache: ~\nlog: {}\nsocket: null\n", "\xef\xbb\xbf# a mark\n" };
+	(void)state;
+	CK_AUTO_FREE char *before = ck_conf_print(&conf);
+	for (size_t i = 0; i < CK_COUNT(texts); i++) {
+		assert_read(texts[i]);
+		CK_AUTO_FREE char *after = ck_conf_print(&conf);
+		assert_string_equal(after, before);
+	}
+}
+
+static void the_simulator_takes_the_runtimes_place(void **state)
+{
+	(void)state;
+	assert_read("runtime: \"sim:\"\n");
+	assert_null(conf.runtime);
+	assert_string_equal(conf.simulator, "");
+	assert_read("runtime: unix:///run/x.sock\n");
+	assert_null(conf.simulator);
+	assert_string_equal(conf.runtime, "/run/x.sock");
+}
+
+static void a_refused_value_leaves_the_old_one(void **state)
+{
+	(void)state;
+	assert_read("runtime: unix:///a\nsocket: {allow_uids: [7]}\ncache: {ttl: 1h, ignore_annotations: [x]}\n");
+	assert_int_equal(read_text("runtime: tcp://b"), -CK_EINVAL);
+	assert_int_equal(read_text("socket: {allow_uids: [8, x]}"), -CK_EINVAL);
+	assert_int_equal(read_text("cache: {ttl: 1x}"), -CK_EINVAL);
+	assert_int_equal(read_text("cache: {ignore_annotations: [y, \"*z\"]}"), -CK_EINVAL);
+	assert_string_equal(conf.runtime, "/a");
+	assert_int_equal(conf.allow_uids[0], 7);
+	assert_true(conf.ttl == 3600 * CK_NS_PER_S);
+	assert_string_equal(conf.ignore_annotations[0], "x");
+}
+
+/* ---- what is refused -------------------------------------------------------------------------------------------------- */
+
+static void wrong_values_name_file_line_and_key(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "\n\ncache:\n  ttl: 10min\n",
+		  "F:4: cache.ttl: '10min' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
+		{ "cache: {ttl: 600}", "F:1: cache.ttl: '600' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
+		{ "cache: {ttl: -1s}", "F:1: cache.ttl: '-1s' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
+		{ "cache: {ttl: 0s}", "F:1: cache.ttl: '0s' is not between 100ms and 365d" },
+		{ "cache: {ttl: 366d}", "F:1: cache.ttl: '366d' is not between 100ms and 365d" },
+		{ "cache:\n  compare_sandbox_config: maybe", "F:2: cache.compare_sandbox_config: 'maybe' is neither true nor false" },
+		{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
+		{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
+		{ "socket:\n  allow_uids: [0,\n    010]", "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: [-1]}", "F:1: socket.allow_uids: '-1' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: [4294967295]}", "F:1: socket.allow_uids: '4294967295' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: [root]}", "F:1: socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: 0}", "F:1: socket.allow_uids: a list is needed here: [ONE, OTHER]" },
+		{ "socket: {allow_uids: [0, ]}\nlisten: [/a]", "F:2: listen: it has one value, not a list" },
+		{ "socket: {allow_uids: [~]}", "F:1: socket.allow_uids: an item of the list has no value" },
+		{ "socket: {allow_uids: [[1]]}", "F:1: socket.allow_uids: one value is needed here" },
+		{ "socket: {mode: 660}", "F:1: socket.mode: '660' is not a mode such as 0660" },
+		{ "socket: {mode: 0680}", "F:1: socket.mode: '0680' is not a mode such as 0660" },
+		{ "socket: {mode: 04755}", "F:1: socket.mode: '04755' is not a mode such as 0660" },
+		{ "socket: {group: no-such-group-here}", "F:1: socket.group: 'no-such-group-here' is no group of this machine" },
+		{ "limits: {list_message: 16MB}",
+		  "F:1: limits.list_message: '16MB' is not a size such as 16MiB, 256KiB or a number of bytes" },
+		{ "limits: {list_message: 016}",
+		  "F:1: limits.list_message: '016' is not a size such as 16MiB, 256KiB or a number of bytes" },
+		{ "limits: {list_message: 1.5GiB}",
+		  "F:1: limits.list_message: '1.5GiB' is not a size such as 16MiB, 256KiB or a number of bytes" },
+		{ "limits: {list_message: 2GiB}", "F:1: limits.list_message: '2GiB' is not between 1MiB and 1GiB" },
+		{ "limits: {list_message: 4294967295GiB}", "F:1: limits.list_message: '4294967295GiB' is not between 1MiB and 1GiB" },
+		{ "limits: {client_memory: 5}", "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
+		{ "cache: {hand_back: ofer}", "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
+		{ "log: {level: warn}", "F:1: log.level: 'warn' is not error, warning, info or debug" },
+		{ "listen: run/x", "F:1: listen: 'run/x' is not unix:///path or /path of a socket" },
+		{ "listen: tcp://1.2.3.4:5", "F:1: listen: 'tcp://1.2.3.4:5' is not unix:///path or /path of a socket" },
+		{ "listen: /run/", "F:1: listen: '/run/' is not unix:///path or /path of a socket" },
+		{ "listen: \"\"", "F:1: listen: '' is not unix:///path or /path of a socket" },
+		{ "runtime: unix://run/x", "F:1: runtime: 'unix://run/x' is not unix:///path or /path of a socket" },
+		{ "state_dir: var", "F:1: state_dir: 'var' is not an absolute path" },
+		{ "cache: {ignore_annotations: ['a*b']}",
+		  "F:1: cache.ignore_annotations: 'a*b' is not an annotation's name, or its beginning with one '*' at the end" },
+		{ "cache: {ignore_annotations: ['']}",
+		  "F:1: cache.ignore_annotations: '' is not an annotation's name, or its beginning with one '*' at the end" },
+		{ "listen: \"/a\\nb\"", "F:1: listen: '/a\\x0ab' has a character in it that cannot be seen" },
+		{ "listen: \"/a\\x1b[31m\"", "F:1: listen: '/a\\x1b[31m' has a character in it that cannot be seen" },
+		{ "listen: \"/a\\0b\"", "F:1: listen: there is a NUL in the value" },
+		{ "\nlisten:\n", "F:2: listen: it has no value; without the line it has its default" },
+		{ "listen: null", "F:1: listen: it has no value; without the line it has its default" },
+		{ "listen: {a: b}", "F:1: listen: it has a value, no keys below it" },
+		{ "listen: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' is too long: 107 bytes at most" },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(cases); i++)
+		assert_refused(cases[i].text, cases[i].want);
+}
+
+static void wrong_keys_name_the_nearest(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "cache:\n  tll: 1s", "F:2: cache.tll: no such key; did you mean 'cache.ttl'?" },
+		{ "chace: {ttl: 1s}", "F:1: chace: no such key; did you mean 'cache'?" },
+		{ "ttl: 1s", "F:1: ttl: no such key; did you mean 'cache.ttl'?" },
+		{ "log: {ttl: 1s}", "F:1: log.ttl: no such key; did you mean 'cache.ttl'?" },
+		{ "Listen: /x", "F:1: Listen: no such key; did you mean 'listen'?" },
+		{ "runtime-endpoint: /x", "F:1: runtime-endpoint: no such key; crikeep.yaml(5) lists them" },
+		{ "\"a\\x1b[1m\": 1", "F:1: a\\x1b[1m: no such key; crikeep.yaml(5) lists them" },
+		{ "<<: {a: b}", "F:1: <<: no such key; crikeep.yaml(5) lists them" },
+		{ "cache.ttl: 1s", "F:1: cache.ttl: no dots in the file: the section is a key, and the rest a key below it" },
+		{ "cache: {cache.ttl: 1s}",
+		  "F:1: cache.ttl: no dots in the file: the section is a key, and the rest a key below it" },
+		{ "cache: 5", "F:1: cache: it has no value, but keys below it" },
+		{ "cache: [ttl]", "F:1: cache: it has no value, but keys below it" },
+		{ "cache: {cache: {ttl: 1s}}", "F:1: cache.cache: no such key; crikeep.yaml(5) lists them" },
+		{ "\nlisten: /a\n\nlisten: /b", "F:4: listen: it is already on line 2" },
+		{ "cache:\n  ttl: 1h\n  ttl: 1h", "F:3: cache.ttl: it is already on line 2" },
+		{ "cache:\n  ttl: 1h\nlog: {}\ncache: {}", "F:4: cache: it is already on line 1" },
+		{ "? [a, b]\n: c", "F:1: a key is needed here: NAME: VALUE" },
+		{ "? {a: b}\n: c", "F:1: a key is needed here: NAME: VALUE" },
+		{ "\"listen\\0\": /a", "F:1: there is a NUL in the value" },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(cases); i++)
+		assert_refused(cases[i].text, cases[i].want);
+}
+
+static void yaml_beyond_plain_keys_is_refused(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "listen: &a /x", "F:1: listen: anchors (&) are not allowed here" },
+		{ "listen: *a", "F:1: listen: aliases (*) are not allowed here" },
+		{ "cache: &c {ttl: 1s}", "F:1: cache: anchors (&) are not allowed here" },
+		{ "&k listen: /x", "F:1: anchors (&) are not allowed here" },
+		{ "listen: !!str /x", "F:1: listen: tags (!) are not allowed here" },
+		{ "socket: {allow_uids: !x [1]}", "F:1: socket.allow_uids: tags (!) are not allowed here" },
+		{ "listen: /x\n---\nlisten: /y", "F:2: only one document is allowed" },
+		{ "- listen", "F:1: lines of the form NAME: VALUE are needed" },
+		{ "listen", "F:1: lines of the form NAME: VALUE are needed" },
+		{ "listen: /x\n\truntime: /y", "F:2: found a tab character that violates indentation while scanning a plain"
+					       " scalar (indent with blanks, not with tabs)" },
+		{ "cache:\n\tttl: 1s", "F:2: found character that cannot start any token while scanning for the next token"
+					" (indent with blanks, not with tabs)" },
+		{ "cache:\n  ttl: 1s\n listen: /x", "F:3: did not find expected key while parsing a block mapping" },
+		{ "listen: 'a", "F:1: found unexpected end of stream while scanning a quoted scalar" },
+		{ "socket: {allow_uids: [1}", "F:1: did not find expected ',' or ']' while parsing a flow sequence" },
+		{ "a: b\nlisten: \xff", "F:2: invalid leading UTF-8 octet; the file must be UTF-8" },
+		{ "\n\n\x80", "F:3: invalid leading UTF-8 octet; the file must be UTF-8" },
+		{ "\xff\xfel\n", "F:1: invalid leading UTF-8 octet; the file must be UTF-8" },
+		{ "a: \x01", "F:1: control characters are not allowed; the file must be UTF-8" },
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(cases); i++)
+		assert_refused(cases[i].text, cases[i].want);
+}
+
+static void sizes_of_files_lists_and_depth_are_limited(void **state)
+{
+	(void)state;
+	CK_AUTO_FREE char *text = ck_alloc(CK_CONF_FILE_MAX + 2);
+	memset(text, '#', CK_CONF_FILE_MAX);
+	assert_read(text);
+	memset(text, '#', CK_CONF_FILE_MAX + 1);
+	assert_refused(text, "F: longer than 262144 bytes");
+
+	size_t n = (size_t)sprintf(text, "socket:\n  allow_uids: [0");
+	for (unsigned i = 1; i < CK_CONF_ITEMS_MAX; i++)
+		n += (size_t)sprintf(text + n, ",%u", i);
+	strcpy(text + n, "]");
+	assert_read(text);
+	assert_int_equal(conf.allow_uids_n, CK_CONF_ITEMS_MAX);
+	for (unsigned i = 0; i < 1000; i++)
+		n += (size_t)sprintf(text + n, ",%u", i);
+	strcpy(text + n, "]");
+	assert_refused(text, "F:2: socket.allow_uids: 257 items, of which 256 are allowed");
+
+	memset(text, '[', 100000);
+	text[100000] = '\0';
+	assert_refused(text, "F:1: lines of the form NAME: VALUE are needed");
+	memcpy(text, "listen: ", 8);
+	assert_refused(text, "F:1: listen: it has one value, not a list");
+
+	memcpy(text, "state_dir: /", 12);
+	memset(text + 12, 'x', CK_CONF_VALUE_MAX);
+	text[12 + CK_CONF_VALUE_MAX] = '\0';
+	assert_refused(text, "F:1: state_dir: '/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is too long: 4096 bytes at "
+			     "most");
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------------ */
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static char *in_tmp(const char *name)
+{
+	static char path[4096];
+	const char *dir = getenv("TMPDIR");
+	snprintf(path, sizeof(path), "%s/conf-%d-%s", dir && *dir ? dir : "/tmp", (int)getpid(), name);
+	return path;
+}
+
+static void files_that_cannot_be_read_are_named(void **state)
+{
+	char want[CK_ERROR_TEXT], *path = in_tmp("missing");
+	(void)state;
+	snprintf(want, sizeof(want), "%s: No such file or directory", path);
+	assert_int_equal(ck_conf_file(&conf, path, NULL, 0, &err), -CK_EIO);
+	assert_string_equal(err.text, want);
+	assert_int_equal(err.sys, ENOENT);
+	assert_int_equal(ck_conf_file(&conf, "/", NULL, 0, &err), -CK_EINVAL);
+	assert_string_equal(err.text, "/: not a regular file");
+	path = in_tmp("fifo");
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(ck_conf_file(&conf, path, NULL, 0, &err), -CK_EINVAL); /* and does not wait for a writer */
+	unlink(path);
+}
+
+/* ---- one key ---------------------------------------------------------------------------------------------------------- */
+
+static void keys_are_set_as_on_the_command_line(void **state)
+{
+	(void)state;
+	assert_int_equal(ck_conf_set(&conf, "cache.ttl", "90s", "--ttl", &err), 0);
+	assert_true(conf.ttl == 90 * CK_NS_PER_S);
+	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", "3,1,2", "--set", &err), 0);
+	assert_int_equal(conf.allow_uids_n, 3);
+	assert_int_equal(conf.allow_uids[1], 1);
+	assert_int_equal(ck_conf_set(&conf, "cache.ignore_annotations", "", "--set", &err), 0);
+	assert_null(conf.ignore_annotations[0]);
+	assert_int_equal(ck_conf_set(&conf, "cache.ignore_annotations", "a,b/*", "--set", &err), 0);
+	assert_string_equal(conf.ignore_annotations[1], "b/*");
+	assert_int_equal(ck_conf_set(&conf, "socket.group", "", "--set", &err), 0);
+	assert_true(conf.socket_gid == (gid_t)-1);
+
+	assert_int_equal(ck_conf_set(&conf, "cache.ttl", "010", "--ttl", &err), -CK_EINVAL);
+	assert_string_equal(err.text, "--ttl: cache.ttl: '010' is not a span of time such as 30s, 10m, 1h30m or 250ms");
+	assert_int_equal(ck_conf_set(&conf, "cache.tl", "1s", "--set", &err), -CK_EINVAL);
+	assert_string_equal(err.text, "--set: cache.tl: no such key; did you mean 'cache.ttl'?");
+	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", "1,,2", "--set", &err), -CK_EINVAL);
+	assert_string_equal(err.text, "--set: socket.allow_uids: '' is not a uid such as 0 or 1000");
+	CK_AUTO_FREE char *many = ck_alloc(2 * CK_CONF_ITEMS_MAX + 200);
+	for (unsigned i = 0; i < CK_CONF_ITEMS_MAX + 50; i++)
+		strcpy(many + 2 * i, "5,");
+	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", many, "--set", &err), -CK_EINVAL);
+	assert_string_equal(err.text, "--set: socket.allow_uids: 257 items, of which 256 are allowed");
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------------- */
+
+static void collect(const char *text, void *userdata)
+{
+	char *all = userdata;
+	strcat(strcat(all, text), "\n");
+}
+
+static void assert_checked(const char *text, const char *error, const char *warnings)
+{
+	char all[4096] = "";
+	ck_conf_fini(&conf);
+	assert_int_equal(ck_conf_init(&conf, &err), 0);
+	err.text[0] = '\0';
+	assert_read(text);
+	assert_int_equal(ck_conf_check(&conf, collect, all, &err), *error ? -CK_EINVAL : 0);
+	assert_string_equal(err.text, error);
+	assert_string_equal(all, warnings);
+}
+
+static void what_only_the_whole_tells_is_checked(void **state)
+{
+	(void)state;
+	assert_checked("\nlisten: /run/containerd/containerd.sock",
+		       "F:2: listen: the same as runtime (default), '/run/containerd/containerd.sock': crikeepd would call itself", "");
+	assert_checked("runtime: /a\nmetrics: /a",
+		       "F:2: metrics: the same as runtime (F:1), '/a': crikeepd would call itself", "");
+	assert_checked("listen: /a\nunfiltered: /a", "F:2: unfiltered: the same as listen (F:1), '/a': each needs a path of its own", "");
+	assert_checked("state_dir: /run/crikeep/cri.sock",
+		       "F:1: state_dir: the same as listen (default), '/run/crikeep/cri.sock': each needs a path of its own", "");
+	assert_checked("unfiltered: ''\nmetrics: ''", "", "");
+	assert_checked("runtime: 'sim:'\nlisten: /run/containerd/containerd.sock", "", "");
+	assert_checked("limits: {list_message: 1GiB}",
+		       "F:1: limits.list_message: one message of limits.list_message must fit into limits.client_memory", "");
+	assert_checked("limits: {client_memory: 2MiB}",
+		       "F:1: limits.client_memory: one message of limits.list_message must fit into limits.client_memory", "");
+	assert_checked("socket: {allow_uids: []}", "F:1: socket.allow_uids: nobody may connect", "");
+	assert_checked("cache: {ttl: 254s}", "",
+		       "F:1: cache.ttl: a kubelet may need 4m15s to repeat a request: what it comes for could be gone\n");
+	assert_checked("stop_wait: 90s\nconfine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
+		       "F:1: stop_wait: systemd kills after 90s, unless the unit's TimeoutStopSec= is longer\n"
+		       "F:3: socket.allow_uids: without 0 a kubelet cannot connect\n"
+		       "F:3: socket.mode: everybody may open the sockets; only socket.allow_uids keeps others out\n"
+		       "F:2: confine: the daemon keeps all its privileges\n");
+}
+
+static void one_socket_under_two_names_is_found(void **state)
+{
+	char text[8192], target[4096], *link = in_tmp("link");
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	(void)state;
+	snprintf(target, sizeof(target), "%s", in_tmp("sock"));
+	link = in_tmp("link");
+	unlink(link);
+	assert_int_equal(symlink(target, link), 0);
+	assert_true(strlen(target) < sizeof(address.sun_path));
+	strcpy(address.sun_path, target);
+	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	snprintf(text, sizeof(text), "runtime: %s\nlisten: %s\n", target, link);
+	assert_read(text);
+	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), -CK_EINVAL);
+	assert_non_null(strstr(err.text, "crikeepd would call itself"));
+	unlink(link);
+	unlink(target);
+}
+
+static void what_is_printed_reads_the_same(void **state)
+{
+	static const char *const texts[] = {
+		"", "runtime: 'sim:create=5s,name=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: ''\nmetrics: '/ends-with-colon:'\n",
+		"cache: {ttl: 1d2h3m4s5ms, lost_grace: 100.000001ms, mode: identity, ignore_annotations: [\"*\", a, \"it's\"]}",
+		"socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: 1048577, client_memory: 1GiB}",
+		"confine: false\nlog: {level: error, target: journal}\ncache: {ignore_annotations: []}",
+	};
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(texts); i++) {
+		assert_read(texts[i]);
+		CK_AUTO_FREE char *first = ck_conf_print(&conf);
+		ck_conf_fini(&conf);
+		assert_int_equal(ck_conf_init(&conf, &err), 0);
+		assert_read(first);
+		for (size_t k = 0; k < CK_CONF_KEYS; k++) { /* the origins are others now */
+			free(conf.origins[k]);
+			conf.origins[k] = NULL;
+		}
+		CK_AUTO_FREE char *second = ck_conf_print(&conf);
+		char *from = first;
+		for (char *to = first; (*to = *from); to++) { /* without " # F:1" */
+			if (strncmp(from, " # F:", 5) == 0)
+				from += strcspn(from, "\n"), to--;
+			else
+				from++;
+		}
+		assert_string_equal(first, second);
+	}
+}
+
+static void where_a_value_comes_from_is_printed(void **state)
+{
+	(void)state;
+	assert_read("\nlisten: /x\ncache:\n  ttl: 5m\n");
+	assert_int_equal(ck_conf_set(&conf, "cache.ttl", "7m", "--ttl", &err), 0);
+	CK_AUTO_FREE char *text = ck_conf_print(&conf);
+	assert_non_null(strstr(text, "\nlisten: /x # F:2\n"));
+	assert_non_null(strstr(text, "\ncache:\n  ttl: 7m # --ttl\n  create_deadline: 15m\n"));
+}
+
+/* ---- SIGHUP ----------------------------------------------------------------------------------------------------------- */
+
+static void reloading_changes_what_may_change(void **state)
+{
+	struct ck_conf fresh = { 0 };
+	char fixed[4096] = "", *path = in_tmp("reload.yaml");
+	(void)state;
+	write_file(path, "listen: /a\nlog: {level: info}\nsocket: {allow_uids: [1], group: 0}\n");
+	conf.file = ck_strdup(path);
+	conf.file_must_exist = true;
+	assert_int_equal(ck_conf_remember(&conf, "stop_wait", "5s", "--set", &err), 0);
+	assert_int_equal(ck_conf_layers(&conf, &err), 0);
+
+	write_file(path, "listen: /b\nlog: {level: debug}\nsocket: {allow_uids: [2, 3], group: some-name}\nstop_wait: 9s\n"
+			 "cache: {ttl: 1h}\nlimits: {client_memory: 512MiB}\n");
+	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), 0);
+	ck_conf_reload(&conf, &fresh, collect, fixed);
+	ck_conf_fini(&fresh);
+	assert_string_equal(fixed, "listen\nsocket.group\ncache.ttl\n");
+	assert_string_equal(conf.listen, "/a");
+	assert_int_equal(conf.log_level, CK_LOG_DEBUG);
+	assert_int_equal(conf.allow_uids_n, 2);
+	assert_int_equal(conf.allow_uids[1], 3);
+	assert_int_equal(conf.client_memory, 512u << 20);
+	assert_true(conf.stop_wait == 5 * CK_NS_PER_S); /* the command line stays above the file */
+
+	write_file(path, "log: {level: loud}\n");
+	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EINVAL);
+	assert_non_null(strstr(err.text, ":1: log.level: 'loud' is not error, warning, info or debug"));
+	ck_conf_fini(&fresh);
+	unlink(path);
+	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EIO);
+	ck_conf_fini(&fresh);
+	conf.file_must_exist = false;
+	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), 0);
+	ck_conf_fini(&fresh);
+}
+
+/* ---- the command line ------------------------------------------------------------------------------------------------- */
+
+struct answer {
+	int status; /* 1000: it returned 0 */
+	char out[16384];
+};
+
+/* in a child, because some options end the process */
+static void ask(struct answer *answer, const char *const *arguments)
+{
+	char *argv[16] = { (char *)(uintptr_t) "x", NULL };
+	int argc = 1, to[2];
+	for (; arguments[argc - 1]; argc++)
+		argv[argc] = (char *)(uintptr_t)arguments[argc - 1];
+	assert_int_equal(pipe(to), 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct ck_args args = { 0 };
+		dup2(to[1], STDOUT_FILENO);
+		dup2(to[1], STDERR_FILENO);
+		int r = ck_conf_args(&conf, argc, argv, &args);
+		char *text = r < 0 ? NULL : ck_conf_print(&conf);
+		if (r == 0)
+			printf("check %d print %d sim %s\n%s", args.check, args.print, args.sim ? args.sim : "-", text);
+		fflush(stdout);
+		free(text);
+		ck_conf_fini(&conf);
+		_exit(r < 0 ? -r : 100);
+	}
+	close(to[1]);
+	size_t len = 0;
+	ssize_t n;
+	while ((n = read(to[0], answer->out + len, sizeof(answer->out) - 1 - len)) > 0)
+		len += (size_t)n;
+	answer->out[len] = '\0';
+	close(to[0]);
+	assert_int_equal(waitpid(pid, &answer->status, 0), pid);
+	assert_true(WIFEXITED(answer->status));
+	answer->status = WEXITSTATUS(answer->status);
+}
+
+#define ASK(answer, ...) ask(answer, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void flags_stand_above_the_file(void **state)
+{
+	struct answer answer;
+	char path[4096];
+	(void)state;
+	snprintf(path, sizeof(path), "%s", in_tmp("flags.yaml"));
+	write_file(path, "listen: /a\ncache: {ttl: 1h, lost_grace: 7s}\n");
+	ASK(&answer, "--ttl=20m", "--config", path, "--set", "log.level=debug", "--log-level", "error", "--check-config");
+	assert_int_equal(answer.status, 100);
+	assert_non_null(strstr(answer.out, "check 1 print 0 sim -\n"));
+	assert_non_null(strstr(answer.out, "\nlisten: /a # "));
+	assert_non_null(strstr(answer.out, "\n  ttl: 20m # --ttl\n"));
+	assert_non_null(strstr(answer.out, "\n  level: error # --log-level\n")); /* the later one */
+	unlink(path);
+	ASK(&answer, "--config", path);
+	assert_int_equal(answer.status, CK_EINVAL);
+	assert_non_null(strstr(answer.out, ": No such file or directory\n"));
+	ASK(&answer, "--sim=create=5s");
+	assert_non_null(strstr(answer.out, "check 0 print 0 sim create=5s\n"));
+}
+
+static void wrong_usage_says_why(void **state)
+{
+	struct answer answer;
+	(void)state;
+	ASK(&answer, "--ttl", "10min");
+	assert_int_equal(answer.status, CK_EINVAL);
+	assert_string_equal(answer.out,
+			    "crikeepd: --ttl: cache.ttl: '10min' is not a span of time such as 30s, 10m, 1h30m or 250ms\n");
+	ASK(&answer, "--set", "cache.ttl");
+	assert_int_equal(answer.status, 2);
+	assert_non_null(strstr(answer.out, "--set needs KEY=VALUE\n"));
+	ASK(&answer, "--set", "log.level=loud");
+	assert_int_equal(answer.status, CK_EINVAL);
+	ASK(&answer, "--bogus");
+	assert_int_equal(answer.status, 2);
+	ASK(&answer, "more");
+	assert_int_equal(answer.status, 2);
+	ASK(&answer, "--sim=", "--ttl=1h");
+	assert_int_equal(answer.status, CK_EINVAL);
+	assert_string_equal(answer.out, "crikeepd: --sim stands alone: the simulator has no configuration\n");
+}
+
+static void help_fits_80_columns(void **state)
+{
+	struct answer answer;
+	(void)state;
+	ASK(&answer, "--help");
+	assert_int_equal(answer.status, 0);
+	size_t lines = 0;
+	for (char *line = strtok(answer.out, "\n"); line; line = strtok(NULL, "\n"), lines++)
+		assert_true(strlen(line) <= 80);
+	assert_true(lines > 30);
+	ASK(&answer, "--version");
+	assert_int_equal(answer.status, 0);
+	assert_int_equal(strncmp(answer.out, "crikeepd ", 9), 0);
+}
+
+/* ---- faults, and the ground it stands on ------------------------------------------------------------------------------ */
+
+static void no_memory_is_an_error(void **state)
+{
+	static const char text[] = "runtime: 'sim:x'\nlisten: /a\nsocket: {allow_uids: [1, 2], group: root}\n"
+				   "cache: {ttl: 1h, ignore_annotations: [a, b]}\n";
+	bool hit = true;
+	(void)state;
+	for (unsigned nth = 1; hit; nth++) {
+		struct ck_conf one = { 0 }, fresh = { 0 };
+		char fixed[4096] = "";
+		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+		int r = ck_conf_init(&one, &err);
+		r = r ? r : ck_conf_file(&one, "F", text, sizeof(text) - 1, &err);
+		r = r ? r : ck_conf_remember(&one, "socket.allow_uids", "5", "--set", &err);
+		r = r ? r : ck_conf_layers(&one, &err);
+		r = r ? r : ck_conf_again(&one, &fresh, NULL, NULL, &err);
+		if (r == 0)
+			ck_conf_reload(&one, &fresh, collect, fixed);
+		CK_AUTO_FREE char *printed = r == 0 ? ck_conf_print(&one) : NULL;
+		hit = ck_fault_hit();
+		ck_fault_arm(0, 0, false);
+		assert_true(r == 0 || (r == -CK_ENOMEM && hit));
+		ck_conf_fini(&one);
+		ck_conf_fini(&fresh);
+	}
+}
+
+static void spans_are_printed_as_they_are_read(void **state)
+{
+	static const char *const spans[] = { "0s", "1ms", "250ms", "1s", "1m", "1h30m", "1d2h3m4s5ms", "2d", "0.5ms", "1s0.000001ms" };
+	char buf[CK_SPAN_TEXT];
+	uint64_t ns;
+	(void)state;
+	for (size_t i = 0; i < CK_COUNT(spans); i++) {
+		assert_true(ck_span_parse(spans[i], &ns));
+		assert_string_equal(ck_span_print(ns, buf), spans[i]);
+	}
+	assert_true(ck_span_parse(ck_span_print(INT64_MAX, buf), &ns));
+	assert_true(ns == INT64_MAX);
+}
+
+static void text_is_cut_between_characters(void **state)
+{
+	char buf[16];
+	(void)state;
+	assert_int_equal(ck_utf8_clean("0123456789abcde", false, buf, 16), 15);
+	assert_string_equal(buf, "0123456789abcde");
+	assert_int_equal(ck_utf8_clean("0123456789abcdef", false, buf, 16), 15);
+	assert_string_equal(buf, "0123456789ab...");
+	assert_int_equal(ck_utf8_clean("0123456789a\xc3\xa9xyz", false, buf, 16), 14);
+	assert_string_equal(buf, "0123456789a...");
+	assert_int_equal(ck_utf8_clean("01234567\x1b\xff", false, buf, 16), 15);
+	assert_string_equal(buf, "01234567\\x1b...");
+	assert_int_equal(ck_utf8_clean("\xc3\xa9", true, buf, 16), 8);
+	assert_string_equal(buf, "\\xc3\\xa9");
+	assert_int_equal(ck_utf8_clean("abcdef", false, buf, 4), 3);
+	assert_string_equal(buf, "...");
+}
+
+static void slips_are_counted(void **state)
+{
+	char name[64];
+	(void)state;
+	assert_int_equal(ck_slips("list", "list"), 0);
+	assert_int_equal(ck_slips("lsit", "list"), 1);
+	assert_int_equal(ck_slips("", "ab"), 2);
+	assert_int_equal(ck_slips("kitten", "sitting"), 3);
+	memset(name, 'a', sizeof(name));
+	name[41] = '\0';
+	assert_true(ck_slips(name, "a") == SIZE_MAX && ck_slips("a", name) == SIZE_MAX);
+	name[40] = '\0';
+	assert_int_equal(ck_slips(name, name), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(defaults_are_those_of_the_limits),
+		TEST(every_key_is_read),
+		TEST(files_with_nothing_in_them_change_nothing),
+		TEST(the_simulator_takes_the_runtimes_place),
+		TEST(a_refused_value_leaves_the_old_one),
+		TEST(wrong_values_name_file_line_and_key),
+		TEST(wrong_keys_name_the_nearest),
+		TEST(yaml_beyond_plain_keys_is_refused),
+		TEST(sizes_of_files_lists_and_depth_are_limited),
+		TEST(files_that_cannot_be_read_are_named),
+		TEST(keys_are_set_as_on_the_command_line),
+		TEST(what_only_the_whole_tells_is_checked),
+		TEST(one_socket_under_two_names_is_found),
+		TEST(what_is_printed_reads_the_same),
+		TEST(where_a_value_comes_from_is_printed),
+		TEST(reloading_changes_what_may_change),
+		TEST(flags_stand_above_the_file),
+		TEST(wrong_usage_says_why),
+		TEST(help_fits_80_columns),
+		TEST(no_memory_is_an_error),
+		cmocka_unit_test(spans_are_printed_as_they_are_read),
+		cmocka_unit_test(text_is_cut_between_characters),
+		cmocka_unit_test(slips_are_counted),
+	};
+	return CK_TEST_MAIN(tests);
+}
