@@ -91,10 +91,11 @@ int ck_confine(const struct ck_conf *conf, char *ret_text, size_t size, struct c
 		return 0;
 	}
 	tzset(); /* reads a file, once */
-	int r = be_alone(err), abi = 0;
+	int r = be_alone(err);
 	if (r >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
 		r = ck_fail_errno(err, CK_EIO, errno, "forbid new privileges");
 #ifndef CK_SANITIZERS
+	int abi = 0;
 	if (r >= 0)
 		r = abi = ck_confine_paths(conf, err);
 #endif
