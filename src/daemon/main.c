@@ -404,7 +404,7 @@ int main(int argc, char **argv)
 	if (ck_conf_init(&m.daemon.conf, &err) < 0 || ck_conf_args(&m.daemon.conf, argc, argv, &args) < 0)
 		return EXIT_USAGE;
 	if (args.sim)
-		return ck_sim_serve(args.sim, -1);
+		return ck_sim_main(args.sim);
 	if (args.check || args.print) {
 		ck_conf_fini(&m.daemon.conf);
 		return EXIT_SUCCESS;

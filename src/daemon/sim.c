@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process of the built-in runtime: it listens, serves whoever connects, and ends at SIGTERM or with its parent. */
 #include <errno.h>
+#include <stdio.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -120,6 +121,28 @@ static int rt_watch(struct ck_rt *rt, int fd, struct ck_error *err)
 	if (r >= 0)
 		r = sd_event_add_io(rt->loop.event, NULL, fd, EPOLLIN, listen_ready, rt);
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the socket") : 0;
+}
+
+/* as a program of its own it stays until somebody ends it, and leaves no socket behind */
+int ck_sim_main(const char *parameters)
+{
+	struct ck_rt_conf conf = { 0 };
+	struct ck_error err;
+	int r = ck_rt_conf_parse(&conf, parameters, &err), fd = -1, status = 2;
+	if (r >= 0 && !conf.listen)
+		r = ck_fail(&err, CK_EINVAL, "--sim: listen=PATH is needed");
+	if (r >= 0) {
+		status = EXIT_FAILURE;
+		fd = r = ck_unix_listen(conf.listen, 0600, (gid_t)-1, &err);
+	}
+	if (r < 0) {
+		fprintf(stderr, "crikeepd: %s\n", err.text);
+	} else {
+		status = ck_sim_serve(parameters, fd);
+		unlink(conf.listen);
+	}
+	ck_rt_conf_fini(&conf);
+	return status;
 }
 
 int ck_sim_serve(const char *parameters, int fd)

@@ -14,6 +14,8 @@
 int ck_sim_check(const char *parameters, struct ck_error *err);
 /* ck_sim_serve - be the simulator on @fd (listening) until SIGTERM. Its exit status */
 int ck_sim_serve(const char *parameters, int fd);
+/* ck_sim_main - the same where its parameters say listen=. Its exit status; 2: the parameters are wrong */
+int ck_sim_main(const char *parameters);
 /* ck_sim_start - fork it, listening at @path (used if the parameters do not say listen=); it ends with its parent.
  * @ret_path: where it listens, to be freed. Its pid, -CK_EIO, -CK_EINVAL */
 pid_t ck_sim_start(const char *parameters, const char *path, char **ret_path, struct ck_error *err);
