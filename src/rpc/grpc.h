@@ -32,10 +32,10 @@ void ck_grpc_head(unsigned char head[CK_GRPC_HEAD], size_t len); /* of an uncomp
 /* ck_grpc_send - queue one message with its head. 0, -CK_ENOMEM: half of it may be queued, reset the stream */
 int ck_grpc_send(struct ck_h2_stream *stream, const void *message, size_t len);
 
-/* ---- time-outs: "2000000u". ns, at most a year (CK_DURATION_MAX) ------------------------------------------------------------ */
+/* ---- time-outs: "2000000u". ns, at most a year (CK_DURATION_MAX) --------------------------------------------------------- */
 
 #define CK_GRPC_TIMEOUT 16u /* room for one, written */
-/* ck_grpc_timeout_parse - false: not 1 to 8 digits and a unit of HMSmun. "0n" is 0 and has passed */
+/* ck_grpc_timeout_parse - false: not 1 to 8 digits and a unit of HMSmun. "0n" is 0: it has passed */
 bool ck_grpc_timeout_parse(const char *s, size_t len, uint64_t *ret_ns);
 const char *ck_grpc_timeout_print(uint64_t ns, char buf[CK_GRPC_TIMEOUT]); /* the smallest unit that fits, rounded up */
 

@@ -8,69 +8,16 @@
  * - a runtime closes its half before we have written its data on: queues and trailers belong to the half that writes;
  * - waiting creates are open streams: their number is not limited, neither by us nor, until its SETTINGS come, by our guess;
  * - nghttp2 keeps as many closed streams as may be open, for a tree of priorities that nobody uses: that is off.
- *
- * Data goes from the stream's queue straight behind its frame header in h2->out; nghttp2 never copies it.
- * A stream object lives until nghttp2 closes the stream, also when its owner has let go of it before.
  */
-#include <nghttp2/nghttp2.h>
-
-#include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/rpc/h2.h"
+#include "src/rpc/h2-int.h"
 
-#define FRAME_HEAD 9u
-#define FRAME_ROOM (FRAME_HEAD + 1u + 16384u) /* the longest frame: peers may allow more, nghttp2 does not make them */
-#define OUT_ENOUGH (65536u - FRAME_ROOM)      /* fetched at once */
-#define QUEUE_HOLE 4096u                      /* a queue's used beginning is not worth moving the rest below that */
-#define BLOCK_SLACK 4096u                     /* nghttp2 estimates a block's length from above */
+#define FRAME_ROOM    (CK_H2_FRAME_HEAD + 1u + 16384u) /* the longest frame: peers may allow more, nghttp2 does not make them */
+#define OUT_ENOUGH    (65536u - FRAME_ROOM)            /* fetched at once */
+#define BLOCK_SLACK   4096u                            /* nghttp2 estimates a block's length from above */
 
-struct trailers { /* in one piece with their texts */
-	size_t n;
-	struct ck_h2_header headers[];
-};
-
-struct ck_h2_stream {
-	struct ck_h2 *h2;
-	struct ck_h2_stream *prev, *next;
-	const struct ck_h2_handler *handler; /* NULL: nobody is told */
-	void *userdata;
-	struct ck_bytes queue;
-	size_t head;               /* of the queue: bytes that have left */
-	size_t held;               /* received and not yet consumed */
-	struct trailers *trailers; /* wait until the queue is empty */
-	int32_t id;
-	bool begun;    /* server: response headers are submitted */
-	bool ending;   /* nothing will be queued any more */
-	bool trailing; /* its end is a block of trailers */
-	bool deferred; /* nghttp2 found the queue empty, and waits to be told */
-	bool ended;    /* the peer's half */
-};
-
-struct ck_h2 {
-	nghttp2_session *session;
-	const struct ck_h2_owner *owner;
-	void *userdata;
-	struct ck_h2_stream *streams; /* newest first */
-	size_t n_streams, queued;
-	struct ck_bytes out;
-	struct ck_h2_stream *delayed; /* its frame did not fit into out any more, and is the next one */
-	enum ck_h2_role role;
-	int broken; /* CK_E...: only closing is left */
-	unsigned inside;
-	bool pending;        /* the owner was told */
-	bool draining, told; /* no new streams; the owner was told */
-
-	/* the header block that is coming in: there is only one at a time on a connection. Texts lie one behind the other */
-	struct ck_bytes texts;
-	struct ck_h2_header headers[CK_HEADERS_MAX];
-	size_t n_headers, list_size;
-	bool regular; /* pseudo headers are over */
-	uint32_t bad; /* reset the stream with this */
-};
-
-static void poke(struct ck_h2 *h2)
+void ck_h2_poke(struct ck_h2 *h2)
 {
 	if (h2->inside || h2->pending || !(h2->broken || nghttp2_session_want_write(h2->session)))
 		return;
@@ -79,155 +26,14 @@ static void poke(struct ck_h2 *h2)
 		h2->owner->pending(h2, h2->userdata);
 }
 
-/* for what nghttp2 does on the side: the only way it fails is that memory is gone, and then the peer would wait for ever */
-static int must(struct ck_h2 *h2, int rv)
+int ck_h2_must(struct ck_h2 *h2, int rv)
 {
 	if (nghttp2_is_fatal(rv) && !h2->broken)
 		h2->broken = CK_ENOMEM;
 	return nghttp2_is_fatal(rv) ? -CK_ENOMEM : 0;
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------------- */
-
-static struct ck_h2_stream *stream_new(struct ck_h2 *h2, const struct ck_h2_handler *handler, void *userdata)
-{
-	struct ck_h2_stream *stream = CK_NEW(struct ck_h2_stream);
-	if (!stream)
-		return NULL;
-	stream->h2 = h2;
-	stream->handler = handler;
-	stream->userdata = userdata;
-	stream->next = h2->streams;
-	if (stream->next)
-		stream->next->prev = stream;
-	h2->streams = stream;
-	h2->n_streams++;
-	return stream;
-}
-
-static size_t queue_left(const struct ck_h2_stream *stream)
-{
-	return stream->queue.len - stream->head;
-}
-
-static void queue_drop(struct ck_h2_stream *stream)
-{
-	stream->h2->queued -= queue_left(stream);
-	ck_bytes_free(&stream->queue);
-	stream->head = 0;
-}
-
-static void stream_free(struct ck_h2_stream *stream)
-{
-	struct ck_h2 *h2 = stream->h2;
-	*(stream->prev ? &stream->prev->next : &h2->streams) = stream->next;
-	if (stream->next)
-		stream->next->prev = stream->prev;
-	h2->n_streams--;
-	if (h2->delayed == stream)
-		h2->delayed = NULL;
-	queue_drop(stream);
-	free(stream->trailers);
-	free(stream);
-}
-
-static void stream_reset(struct ck_h2_stream *stream, uint32_t error)
-{
-	must(stream->h2, nghttp2_submit_rst_stream(stream->h2->session, NGHTTP2_FLAG_NONE, stream->id, error));
-}
-
-static void stream_resume(struct ck_h2_stream *stream)
-{
-	if (!stream->deferred)
-		return;
-	stream->deferred = false;
-	must(stream->h2, nghttp2_session_resume_data(stream->h2->session, stream->id));
-}
-
-/* what HTTP/2 counts; peers and we ourselves refuse more */
-static bool sendable(const struct ck_h2_header *headers, size_t n)
-{
-	size_t size = 0;
-	for (size_t i = 0; i < n && size <= CK_HEADER_LIST_MAX; i++)
-		size += headers[i].name_len + headers[i].value_len + CK_HEADER_EXTRA;
-	return n <= CK_HEADERS_MAX && size <= CK_HEADER_LIST_MAX;
-}
-
-static void to_nv(nghttp2_nv *nv, const struct ck_h2_header *headers, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		nv[i] = (nghttp2_nv){ (uint8_t *)headers[i].name, (uint8_t *)headers[i].value, headers[i].name_len,
-				      headers[i].value_len, NGHTTP2_NV_FLAG_NONE };
-}
-
-static struct trailers *trailers_dup(const struct ck_h2_header *headers, size_t n)
-{
-	size_t size = sizeof(struct trailers) + n * sizeof(*headers);
-	for (size_t i = 0; i < n; i++)
-		size += headers[i].name_len + headers[i].value_len;
-	struct trailers *copy = ck_alloc(size);
-	if (!copy)
-		return NULL;
-	char *p = (char *)&copy->headers[n];
-	copy->n = n;
-	for (size_t i = 0; i < n; i++) {
-		copy->headers[i] = headers[i];
-		copy->headers[i].name = memcpy(p, headers[i].name, headers[i].name_len);
-		copy->headers[i].value = memcpy(p + headers[i].name_len, headers[i].value, headers[i].value_len);
-		p += headers[i].name_len + headers[i].value_len;
-	}
-	return copy;
-}
-
-static int trailers_submit(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n)
-{
-	nghttp2_nv nv[CK_HEADERS_MAX];
-	to_nv(nv, headers, n);
-	return nghttp2_submit_trailer(stream->h2->session, stream->id, nv, n) == 0 ? 0 : -CK_ENOMEM;
-}
-
-/* ---- what nghttp2 asks for and tells -------------------------------------------------------------------------------------- */
-
-static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t max, uint32_t *flags,
-		       nghttp2_data_source *source, void *userdata)
-{
-	struct ck_h2_stream *stream = source->ptr;
-	size_t left = queue_left(stream), n = left < max ? left : max;
-	(void)session, (void)id, (void)buf, (void)userdata;
-	if (!n && !stream->ending) {
-		stream->deferred = true;
-		return NGHTTP2_ERR_DEFERRED;
-	}
-	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (n == left && stream->ending)
-		*flags |= NGHTTP2_DATA_FLAG_EOF | (stream->trailing ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0u);
-	return (ssize_t)n;
-}
-
-static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
-			nghttp2_data_source *source, void *userdata)
-{
-	struct ck_h2 *h2 = userdata;
-	struct ck_h2_stream *stream = source->ptr;
-	(void)session, (void)frame;
-	h2->delayed = NULL;
-	if (h2->out.room - h2->out.len < FRAME_HEAD + n) {
-		h2->delayed = stream;
-		return NGHTTP2_ERR_WOULDBLOCK;
-	}
-	ck_bytes_add(&h2->out, head, FRAME_HEAD); /* there is room */
-	ck_bytes_add(&h2->out, stream->queue.p ? stream->queue.p + stream->head : NULL, n);
-	stream->head += n;
-	h2->queued -= n;
-	if (stream->trailers && !queue_left(stream)) {
-		CK_AUTO_FREE struct trailers *trailers = CK_TAKE(stream->trailers);
-		if (trailers_submit(stream, trailers->headers, trailers->n) < 0)
-			h2->broken = CK_ENOMEM;
-	}
-	if (n && stream->handler && stream->handler->sent)
-		stream->handler->sent(stream, n, stream->userdata);
-	return h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
-}
+/* ---- what nghttp2 tells ---------------------------------------------------------------------------------------------------- */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata)
 {
@@ -237,7 +43,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	h2->bad = 0;
 	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
-	struct ck_h2_stream *stream = stream_new(h2, NULL, NULL);
+	struct ck_h2_stream *stream = ck_h2_stream_new(h2, NULL, NULL);
 	if (!stream)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* costs this stream */
 	stream->id = frame->hd.stream_id;
@@ -285,13 +91,13 @@ static void headers_told(struct ck_h2 *h2, struct ck_h2_stream *stream, bool req
 		p += h2->headers[i].value_len;
 	}
 	if (h2->bad) {
-		stream_reset(stream, h2->bad);
+		ck_h2_stream_rst(stream, h2->bad);
 		return;
 	}
 	if (request && h2->owner->opened && !h2->draining)
 		h2->owner->opened(stream, h2->userdata);
 	if (request && !stream->handler)
-		stream_reset(stream, CK_H2_REFUSED_STREAM);
+		ck_h2_stream_rst(stream, CK_H2_REFUSED_STREAM);
 	else if (stream->handler && stream->handler->headers && !informational(h2))
 		stream->handler->headers(stream, h2->headers, h2->n_headers, stream->userdata);
 }
@@ -329,12 +135,12 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	struct ck_h2 *h2 = userdata;
 	struct ck_h2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
 	(void)flags;
-	must(h2, nghttp2_session_consume_connection(session, n));
+	ck_h2_must(h2, nghttp2_session_consume_connection(session, n));
 	if (stream && stream->handler && stream->handler->data) {
 		stream->held += n;
 		stream->handler->data(stream, bytes, n, stream->userdata);
 	} else {
-		must(h2, nghttp2_session_consume_stream(session, id, n));
+		ck_h2_must(h2, nghttp2_session_consume_stream(session, id, n));
 	}
 	return h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
@@ -344,7 +150,7 @@ static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *fram
 	struct ck_h2_stream *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 	(void)why, (void)userdata;
 	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat != NGHTTP2_HCAT_REQUEST && stream)
-		stream_reset(stream, CK_H2_INTERNAL_ERROR); /* a request's stream is closed by nghttp2 */
+		ck_h2_stream_rst(stream, CK_H2_INTERNAL_ERROR); /* a request's stream is closed by nghttp2 */
 	return 0;
 }
 
@@ -356,7 +162,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 		return 0;
 	if (stream->handler && stream->handler->closed)
 		stream->handler->closed(stream, error, stream->userdata);
-	stream_free(stream);
+	ck_h2_stream_free(stream);
 	return 0;
 }
 
@@ -389,7 +195,7 @@ static void *mem_resize(void *p, size_t n, void *userdata)
 static int session_new(struct ck_h2 *h2, nghttp2_session_callbacks *callbacks, nghttp2_option *option)
 {
 	nghttp2_mem mem = { NULL, mem_new, mem_free, mem_array, mem_resize };
-	nghttp2_session_callbacks_set_send_data_callback(callbacks, on_send_data);
+	nghttp2_session_callbacks_set_send_data_callback(callbacks, ck_h2_on_send_data);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
@@ -449,7 +255,7 @@ void ck_h2_free(struct ck_h2 *h2)
 		struct ck_h2_stream *stream = h2->streams;
 		if (stream->handler && stream->handler->closed)
 			stream->handler->closed(stream, CK_H2_CANCEL, stream->userdata);
-		stream_free(stream);
+		ck_h2_stream_free(stream);
 	}
 	nghttp2_session_del(h2->session);
 	ck_bytes_free(&h2->out);
@@ -475,7 +281,7 @@ int ck_h2_feed(struct ck_h2 *h2, const void *bytes, size_t n, struct ck_error *e
 		return ck_nomem(err);
 	if (h2->broken)
 		return ck_fail(err, h2->broken, "HTTP/2: %s", rv < 0 ? nghttp2_strerror((int)rv) : "the connection is over");
-	poke(h2);
+	ck_h2_poke(h2);
 	return 0;
 }
 
@@ -514,9 +320,9 @@ bool ck_h2_over(const struct ck_h2 *h2)
 void ck_h2_goaway(struct ck_h2 *h2)
 {
 	h2->draining = h2->told = true; /* the owner knows */
-	must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h2->session),
+	ck_h2_must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h2->session),
 				       NGHTTP2_NO_ERROR, NULL, 0));
-	poke(h2);
+	ck_h2_poke(h2);
 }
 
 size_t ck_h2_streams(const struct ck_h2 *h2)
@@ -527,136 +333,4 @@ size_t ck_h2_streams(const struct ck_h2 *h2)
 size_t ck_h2_queued(const struct ck_h2 *h2)
 {
 	return h2->queued;
-}
-
-/* ---- what the owner of a stream does -------------------------------------------------------------------------------------- */
-
-int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
-	       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
-{
-	nghttp2_nv nv[CK_HEADERS_MAX];
-	if (h2->draining || h2->broken)
-		return ck_fail(err, CK_EUNAVAILABLE, "the connection takes no new calls");
-	if (!sendable(headers, n))
-		return ck_fail(err, CK_ETOOBIG, "the call's headers are over %u bytes", CK_HEADER_LIST_MAX);
-	struct ck_h2_stream *stream = stream_new(h2, handler, userdata);
-	if (!stream)
-		return ck_nomem(err);
-	const nghttp2_data_provider body = { .source.ptr = stream, .read_callback = on_read };
-	to_nv(nv, headers, n);
-	int32_t id = nghttp2_submit_request(h2->session, NULL, nv, n, &body, stream);
-	if (id < 0) {
-		stream_free(stream);
-		if (id != NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE)
-			return ck_nomem(err);
-		h2->draining = true; /* told when something comes in */
-		return ck_fail(err, CK_EUNAVAILABLE, "the connection has had all the calls it can have");
-	}
-	stream->id = id;
-	*ret_stream = stream;
-	poke(h2);
-	return 0;
-}
-
-void ck_h2_stream_handle(struct ck_h2_stream *stream, const struct ck_h2_handler *handler, void *userdata)
-{
-	stream->handler = handler;
-	stream->userdata = userdata;
-}
-
-void ck_h2_stream_forget(struct ck_h2_stream *stream)
-{
-	ck_h2_stream_handle(stream, NULL, NULL);
-	ck_h2_stream_consume(stream, stream->held);
-}
-
-struct ck_h2 *ck_h2_stream_h2(const struct ck_h2_stream *stream)
-{
-	return stream->h2;
-}
-
-int32_t ck_h2_stream_id(const struct ck_h2_stream *stream)
-{
-	return stream->id;
-}
-
-int ck_h2_stream_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, bool end)
-{
-	nghttp2_nv nv[CK_HEADERS_MAX];
-	struct ck_h2 *h2 = stream->h2;
-	int r = 0;
-	if (stream->ending)
-		return 0;
-	if (!sendable(headers, n)) {
-		stream->ending = true;
-		stream_reset(stream, CK_H2_INTERNAL_ERROR);
-	} else if (!stream->begun) {
-		const nghttp2_data_provider body = { .source.ptr = stream, .read_callback = on_read };
-		to_nv(nv, headers, n);
-		r = nghttp2_submit_response(h2->session, stream->id, nv, n, end ? NULL : &body) == 0 ? 0 : -CK_ENOMEM;
-		stream->begun = r == 0;
-		stream->ending = r == 0 && end;
-	} else {
-		if (!queue_left(stream))
-			r = trailers_submit(stream, headers, n); /* not by way of on_read(): the window may be closed */
-		else if (!(stream->trailers = trailers_dup(headers, n)))
-			r = -CK_ENOMEM;
-		stream->ending = stream->trailing = r == 0;
-	}
-	poke(h2);
-	return r;
-}
-
-int ck_h2_stream_send(struct ck_h2_stream *stream, const void *bytes, size_t n)
-{
-	if (stream->ending || !n)
-		return 0;
-	struct ck_bytes *queue = &stream->queue;
-	if (stream->head == queue->len) {
-		stream->head = queue->len = 0;
-	} else if (stream->head > QUEUE_HOLE && stream->head > queue->len / 2) {
-		queue->len -= stream->head;
-		memmove(queue->p, queue->p + stream->head, queue->len);
-		stream->head = 0;
-	}
-	if (ck_bytes_add(queue, bytes, n) < 0)
-		return -CK_ENOMEM;
-	stream->h2->queued += n;
-	stream_resume(stream);
-	poke(stream->h2);
-	return 0;
-}
-
-void ck_h2_stream_end(struct ck_h2_stream *stream)
-{
-	if (stream->ending)
-		return;
-	stream->ending = true;
-	stream_resume(stream);
-	poke(stream->h2);
-}
-
-void ck_h2_stream_consume(struct ck_h2_stream *stream, size_t n)
-{
-	n = n < stream->held ? n : stream->held;
-	stream->held -= n;
-	if (!n || stream->ended) /* nothing more comes that would need the window */
-		return;
-	must(stream->h2, nghttp2_session_consume_stream(stream->h2->session, stream->id, n));
-	poke(stream->h2);
-}
-
-void ck_h2_stream_reset(struct ck_h2_stream *stream, uint32_t error)
-{
-	ck_h2_stream_handle(stream, NULL, NULL);
-	stream->ending = true;
-	stream_reset(stream, error);
-	if (stream->h2->delayed != stream)
-		queue_drop(stream);
-	poke(stream->h2);
-}
-
-size_t ck_h2_stream_queued(const struct ck_h2_stream *stream)
-{
-	return queue_left(stream);
 }
