@@ -7,6 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/daemon/conf-int.h"
+#include "src/daemon/sim.h"
 
 #define STATUS_USAGE 2
 
@@ -110,6 +111,31 @@ static int layers(struct parsing *parsing)
 	return conf->file ? ck_conf_layers(conf, &parsing->err) : ck_nomem(&parsing->err);
 }
 
+static void say_odd(const char *text, void *userdata)
+{
+	(void)userdata;
+	fprintf(stderr, "crikeepd: warning: %s\n", text);
+}
+
+/* --check-config, --print-config. What is odd is told here, or by the daemon's log later */
+static int show(struct parsing *parsing)
+{
+	const struct ck_conf *conf = parsing->conf;
+	const struct ck_args *args = parsing->args;
+	int r = ck_conf_check(conf, args->check ? say_odd : NULL, NULL, &parsing->err);
+	if (r < 0)
+		return r;
+	if (args->print) {
+		CK_AUTO_FREE char *text = ck_conf_print(conf);
+		if (!text)
+			return ck_nomem(&parsing->err);
+		fputs(text, stdout);
+	} else if (args->check) {
+		printf("The configuration is good (%s%s).\n", conf->file_read ? "" : "there is no ", conf->file);
+	}
+	return 0;
+}
+
 int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *ret_args)
 {
 	static char name[] = "crikeepd";
@@ -145,7 +171,8 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *re
 		return complain(strerror(e));
 	if (args.sim && (conf->settings_n || parsing.config))
 		return complain("--sim stands alone: the simulator has no configuration");
-	int r = args.sim ? 0 : layers(&parsing);
+	int r = args.sim ? ck_sim_check(args.sim, &parsing.err) : layers(&parsing);
+	r = r || args.sim ? r : show(&parsing);
 	if (r < 0) {
 		complain(parsing.err.text);
 		return r == -CK_ENOMEM ? r : -CK_EINVAL;

@@ -15,6 +15,7 @@
 #include "src/base/span.h"
 #include "src/base/utf8.h"
 #include "src/daemon/conf-int.h"
+#include "src/daemon/sim.h"
 
 struct reading { /* one value */
 	struct ck_conf *conf;
@@ -83,11 +84,25 @@ static int read_socket(const struct reading *reading, const char *value)
 	return read_path(reading, path, CK_SOCKET_PATH_MAX);
 }
 
+static int check_simulator(const struct reading *reading, const char *parameters)
+{
+	struct ck_error why;
+	char shown[CK_ERROR_TEXT];
+	int r = ck_sim_check(parameters, &why);
+	if (r == 0)
+		return 0;
+	ck_utf8_clean(why.text, true, shown, sizeof(shown));
+	return ck_fail(reading->err, -r, "%s: %s: %s", reading->origin, reading->key->name, shown);
+}
+
 static int read_runtime(const struct reading *reading, const char *value)
 {
 	struct ck_conf *conf = reading->conf;
 	bool simulator = strncmp(value, CK_CONF_SIM, strlen(CK_CONF_SIM)) == 0;
-	int r = simulator ? store_text(reading, &conf->simulator, value + strlen(CK_CONF_SIM)) : read_socket(reading, value);
+	const char *parameters = value + strlen(CK_CONF_SIM);
+	int r = simulator ? check_simulator(reading, parameters) : read_socket(reading, value);
+	if (r == 0 && simulator)
+		r = store_text(reading, &conf->simulator, parameters);
 	if (r < 0)
 		return r;
 	char **other = simulator ? &conf->runtime : &conf->simulator;

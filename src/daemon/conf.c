@@ -85,6 +85,7 @@ int ck_conf_layers(struct ck_conf *conf, struct ck_error *err)
 	if (conf->file) {
 		struct ck_error why = { 0 };
 		r = ck_conf_file(conf, conf->file, NULL, 0, &why);
+		conf->file_read = r == 0;
 		if (r < 0 && why.sys == ENOENT && !conf->file_must_exist)
 			r = 0;
 		else if (r < 0 && err)

@@ -46,6 +46,7 @@ struct ck_conf { /* zeroed, then ck_conf_init(); ck_conf_fini(). Strings are its
 	enum ck_log_target log_target;
 	/* where all this comes from */
 	bool file_must_exist;          /* --config */
+	bool file_read;
 	bool confined;                 /* this process can no longer look up names of groups */
 	char *origins[CK_CONF_KEYS];   /* of each key: "FILE:12", "--ttl"; NULL: the default */
 	struct ck_conf_setting *settings; /* the command line's, in order: ck_conf_again() needs them */
@@ -71,11 +72,12 @@ void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh, void (*fixed)(c
 char *ck_conf_print(const struct ck_conf *conf);
 
 struct ck_args { /* what main() does beside */
-	bool check; /* --check-config */
-	bool print; /* --print-config */
+	bool check; /* --check-config, which has been done */
+	bool print; /* --print-config, the same */
 	char *sim;  /* --sim=PARAMETERS: be the simulator and nothing else; NULL: no. Lies in argv */
 };
-/* ck_conf_args - the command line: reads the file, then what stands above it. 0, or -CK_EINVAL, -CK_ENOMEM after one line on standard
- * error. --help, --version, and with status 2 what is no option of ours, end the process. @conf: after ck_conf_init() */
+/* ck_conf_args - the command line: reads the file, then what stands above it, checks the whole, and does what --check-config and
+ * --print-config ask for. 0, or -CK_EINVAL, -CK_ENOMEM after one line on standard error. --help, --version, and with status 2 what
+ * is no option of ours, end the process. @conf: after ck_conf_init() */
 int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *ret_args);
 #endif

@@ -87,9 +87,9 @@ static int allow_config(const struct landlock *landlock, const char *path, struc
 	return allow(landlock, of_its_own ? dir : real, MAY_READ, err);
 }
 
-/* What the library reads when it opens the cache, libc for a group's name in the configuration, and metrics of the process. */
+/* What the library reads when it opens the cache, and metrics of the process. */
 static const char *const readable[] = {
-	"/dev/urandom", "/etc/group", "/etc/nsswitch.conf", "/proc/self", "/proc/sys/kernel/random/boot_id",
+	"/dev/urandom", "/proc/self", "/proc/sys/kernel/random/boot_id",
 };
 
 static int allow_all(const struct landlock *landlock, const struct ck_conf *conf, struct ck_error *err)

@@ -411,6 +411,7 @@ int main(int argc, char **argv)
 	}
 	block_signals();
 	ck_log_open(m.daemon.conf.log_target, m.daemon.conf.log_level);
+	ck_conf_check(&m.daemon.conf, odd, NULL, NULL);
 	if (take_sockets(&m) >= 0) {
 		int r = start(&m, &err);
 		code = r < 0 ? trouble(&err) : ck_loop_run(&m.daemon.loop);

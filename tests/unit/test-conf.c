@@ -213,6 +213,7 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "listen: /run/", "F:1: listen: '/run/' is not unix:///path or /path of a socket" },
 		{ "listen: \"\"", "F:1: listen: '' is not unix:///path or /path of a socket" },
 		{ "runtime: unix://run/x", "F:1: runtime: 'unix://run/x' is not unix:///path or /path of a socket" },
+		{ "runtime: sim:creat=5s", "F:1: runtime: simulator: there is no parameter 'creat'" },
 		{ "state_dir: var", "F:1: state_dir: 'var' is not an absolute path" },
 		{ "cache: {ignore_annotations: ['a*b']}",
 		  "F:1: cache.ignore_annotations: 'a*b' is not an annotation's name, or its beginning with one '*' at the end" },
@@ -461,7 +462,7 @@ static void one_socket_under_two_names_is_found(void **state)
 static void what_is_printed_reads_the_same(void **state)
 {
 	static const char *const texts[] = {
-		"", "runtime: 'sim:create=5s,name=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: ''\nmetrics: '/ends-with-colon:'\n",
+		"", "runtime: 'sim:create=5s,images=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: ''\nmetrics: '/ends-with-colon:'\n",
 		"cache: {ttl: 1d2h3m4s5ms, lost_grace: 100.000001ms, mode: identity, ignore_annotations: [\"*\", a, \"it's\"]}",
 		"socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: 1048577, client_memory: 1GiB}",
 		"confine: false\nlog: {level: error, target: journal}\ncache: {ignore_annotations: []}",
@@ -590,6 +591,7 @@ static void flags_stand_above_the_file(void **state)
 	write_file(path, "listen: /a\ncache: {ttl: 1h, lost_grace: 7s}\n");
 	ASK(&answer, "--ttl=20m", "--config", path, "--set", "log.level=debug", "--log-level", "error", "--check-config");
 	assert_int_equal(answer.status, 100);
+	assert_non_null(strstr(answer.out, "The configuration is good ("));
 	assert_non_null(strstr(answer.out, "check 1 print 0 sim -\n"));
 	assert_non_null(strstr(answer.out, "\nlisten: /a # "));
 	assert_non_null(strstr(answer.out, "\n  ttl: 20m # --ttl\n"));
@@ -622,6 +624,11 @@ static void wrong_usage_says_why(void **state)
 	ASK(&answer, "--sim=", "--ttl=1h");
 	assert_int_equal(answer.status, CK_EINVAL);
 	assert_string_equal(answer.out, "crikeepd: --sim stands alone: the simulator has no configuration\n");
+	ASK(&answer, "--sim=creat=5s");
+	assert_int_equal(answer.status, CK_EINVAL);
+	ASK(&answer, "--runtime", "sim:", "--listen", "/a", "--metrics", "/a", "--print-config");
+	assert_int_equal(answer.status, CK_EINVAL);
+	assert_string_equal(answer.out, "crikeepd: --metrics: metrics: the same as listen (--listen), '/a': each needs a path of its own\n");
 }
 
 static void help_fits_80_columns(void **state)
@@ -643,7 +650,7 @@ static void help_fits_80_columns(void **state)
 
 static void no_memory_is_an_error(void **state)
 {
-	static const char text[] = "runtime: 'sim:x'\nlisten: /a\nsocket: {allow_uids: [1, 2], group: root}\n"
+	static const char text[] = "runtime: 'sim:create=1s'\nlisten: /a\nsocket: {allow_uids: [1, 2], group: root}\n"
 				   "cache: {ttl: 1h, ignore_annotations: [a, b]}\n";
 	bool hit = true;
 	(void)state;
