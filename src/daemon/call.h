@@ -51,6 +51,7 @@ struct ck_call {
 	struct ck_view *view;            /* filters the answer */
 	struct ck_grpc_reader answer;
 	struct ck_objects *objects;      /* what a whole list told, for the cache */
+	size_t messages;                 /* of a filtered answer, so far */
 	size_t owed;                     /* read from the runtime and not yet given back to its window */
 	bool up_begun, up_ended;         /* its first headers came; its trailers or its end */
 	void (*status)(struct ck_call *call, int grpc); /* act.c: what the runtime said, before the client hears it */

@@ -280,12 +280,17 @@ static const struct ck_h2_owner h2_owner = {
 	.late_reset = h2_late_reset,
 };
 
+static bool all_was_read(const struct ck_conn *conn)
+{
+	int unread;
+	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 && unread == 0;
+}
+
 /* has the peer read everything? Asked before what came is answered: a client that reads the answer and goes leaves what we say next
  * unread (grpc-go pings when data comes, and does not wait for the reply) */
 static void look_whether_read(struct ck_conn *conn)
 {
-	int unread;
-	if (!conn->watches_read || conn->dirty || conn->rest.len || ioctl(conn->fd, SIOCOUTQ, &unread) < 0 || unread)
+	if (!conn->watches_read || !all_was_read(conn))
 		return;
 	conn->watches_read = false;
 	if (conn->owner->all_read)
@@ -361,7 +366,7 @@ void ck_conn_watch_read(struct ck_conn *conn)
 
 void ck_conn_end(struct ck_conn *conn, const char *why)
 {
-	conn_end(conn, true, why);
+	conn_end(conn, !all_was_read(conn), why);
 }
 
 void ck_conn_shut(struct ck_conn *conn)

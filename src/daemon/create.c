@@ -47,8 +47,12 @@ void ck_create_conn_gone(struct ck_client *client, bool unread)
 
 void ck_create_all_read(struct ck_client *client)
 {
-	for (struct ck_call *call = client->lingering; call; call = call->lingering_next)
-		call->taken = call->taken || !call->stream;
+	for (struct ck_call *call = client->lingering; call; call = call->lingering_next) {
+		if (call->taken || call->stream)
+			continue;
+		call->taken = true; /* a reset that crossed it would be here soon */
+		ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call);
+	}
 }
 
 void ck_create_late_reset(struct ck_client *client, int32_t stream_id)

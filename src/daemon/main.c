@@ -148,11 +148,16 @@ static void stop_expired(void *userdata)
 	quit(m, EXIT_SUCCESS);
 }
 
+static void stopped(void *userdata)
+{
+	quit(userdata, EXIT_SUCCESS);
+}
+
 void ck_daemon_drained(struct ck_daemon *daemon)
 {
-	/* what was made just now is written, and answered, before the loop ends */
+	struct ck_daemon_main *m = main_of(daemon);
 	if (daemon->creating == 0)
-		quit(main_of(daemon), EXIT_SUCCESS);
+		ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + CK_STOP_SETTLE, stopped, m);
 }
 
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)

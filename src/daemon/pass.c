@@ -42,6 +42,8 @@ static void learn(struct ck_call *call, int grpc)
 		call->status(call, grpc);
 	if (grpc != CK_GRPC_OK || !call->objects)
 		return;
+	if (ck_grpc_reader_inside(&call->answer) || (!call->route->streams && call->messages != 1)) /* no answer is not an empty list (K24) */
+		return;
 	if (call->route->class == CK_ROUTE_FILTER) {
 		ck_view_listed(call->view, call->route->kind, call->objects->all, call->objects->n);
 		if (call->route->kind == CK_SANDBOX)
@@ -202,6 +204,7 @@ static void filtered_data(struct ck_h2_stream *stream, const unsigned char *byte
 		bytes += used;
 		n -= used;
 		if (r > 0) {
+			call->messages++;
 			struct ck_bytes message = call->answer.message;
 			call->answer.message = (struct ck_bytes){ 0 };
 			r = filter_message(call, &message, &err);

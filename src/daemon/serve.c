@@ -11,13 +11,13 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/daemon/accept.h"
 #include "src/daemon/call.h"
 #include "src/daemon/objects.h"
 
 struct ck_listener {
 	struct ck_daemon *daemon;
-	int fd;
-	sd_event_source *source;
+	struct ck_acceptor *acceptor;
 	struct ck_client *clients;
 	bool filtered;
 };
@@ -408,24 +408,19 @@ static bool may_connect(struct ck_daemon *daemon, int fd)
 	return false;
 }
 
-static int accept_one(sd_event_source *source, int listening, uint32_t events, void *userdata)
+static void accepted(int fd, void *userdata)
 {
 	struct ck_listener *listener = userdata;
 	struct ck_daemon *daemon = listener->daemon;
 	struct ck_error err;
-	(void)source;
-	(void)events;
-	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0)
-		return 0;
 	if (!may_connect(daemon, fd)) {
 		close(fd);
-		return 0;
+		return;
 	}
 	struct ck_client *client = CK_NEW(struct ck_client);
 	if (!client) {
 		close(fd);
-		return 0;
+		return;
 	}
 	client->listener = listener;
 	client->daemon = daemon;
@@ -433,7 +428,7 @@ static int accept_one(sd_event_source *source, int listening, uint32_t events, v
 	if (ck_conn_new(&daemon->loop, fd, CK_H2_SERVER, &client_owner, client, &client->conn, &err) < 0) {
 		ck_log(CK_LOG_ERROR, "a connection could not be served: %s", err.text);
 		free(client);
-		return 0;
+		return;
 	}
 	client->next = listener->clients;
 	if (client->next)
@@ -441,7 +436,6 @@ static int accept_one(sd_event_source *source, int listening, uint32_t events, v
 	listener->clients = client;
 	daemon->metrics.clients++;
 	daemon->metrics.clients_total++;
-	return 0;
 }
 
 int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered, struct ck_listener **ret_listener, struct ck_error *err)
@@ -451,12 +445,11 @@ int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered, struct ck_l
 		close(fd);
 		return ck_nomem(err);
 	}
-	*listener = (struct ck_listener){ .daemon = daemon, .fd = fd, .filtered = filtered };
-	int r = sd_event_add_io(daemon->loop.event, &listener->source, fd, EPOLLIN, accept_one, listener);
+	*listener = (struct ck_listener){ .daemon = daemon, .filtered = filtered };
+	int r = ck_accept_start(&daemon->loop, fd, accepted, listener, &listener->acceptor, err);
 	if (r < 0) {
-		close(fd);
 		free(listener);
-		return ck_fail_errno(err, CK_EIO, -r, "watch a listening socket");
+		return r;
 	}
 	*ret_listener = listener;
 	return 0;
@@ -464,7 +457,7 @@ int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered, struct ck_l
 
 void ck_listen_stop(struct ck_listener *listener)
 {
-	listener->source = sd_event_source_disable_unref(listener->source);
+	ck_acceptor_free(CK_TAKE(listener->acceptor));
 	for (struct ck_client *client = listener->clients; client; client = client->next)
 		ck_conn_shut(client->conn);
 }
@@ -473,10 +466,9 @@ void ck_listener_free(struct ck_listener *listener)
 {
 	if (!listener)
 		return;
-	sd_event_source_disable_unref(listener->source);
+	ck_acceptor_free(listener->acceptor);
 	for (struct ck_client *client = listener->clients; client; client = client->next)
 		ck_conn_end(client->conn, "crikeepd ends");
 	ck_loop_flush(&listener->daemon->loop); /* their calls hear it, and go */
-	close(listener->fd);
 	free(listener);
 }

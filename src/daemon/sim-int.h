@@ -247,6 +247,7 @@ struct ck_rt {
 	struct ck_rt_count count[CK_CONTAINER + 1];
 	uint64_t numbers;
 	struct ck_rt_image *images;
+	struct ck_acceptor *acceptor;
 	struct ck_rt_client *clients;
 	struct ck_rt_call *calls;
 	uint64_t called[CK_RT_RPCS]; /* by place in the table */

@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "src/base/limits.h"
+#include "src/daemon/accept.h"
 #include "src/daemon/address.h"
 #include "src/daemon/log.h"
 #include "src/daemon/sim-int.h"
@@ -50,8 +51,9 @@ static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, voi
 		ck_conn_shut(conn);
 }
 
-static void accept_one(struct ck_rt *rt, int fd)
+static void accepted(int fd, void *userdata)
 {
+	struct ck_rt *rt = userdata;
 	static const struct ck_conn_owner owner = { .opened = client_opened, .closed = client_closed };
 	struct ck_rt_client *client = CK_NEW(struct ck_rt_client);
 	if (!client) {
@@ -65,20 +67,11 @@ static void accept_one(struct ck_rt *rt, int fd)
 		DL_APPEND(rt->clients, client);
 }
 
-static int listen_ready(sd_event_source *source, int listen_fd, uint32_t events, void *userdata)
-{
-	(void)source;
-	(void)events;
-	int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd >= 0)
-		accept_one(userdata, fd);
-	return 0;
-}
-
 /* ---- the runtime --------------------------------------------------------------------------------------------------------------- */
 
 static void rt_fini(struct ck_rt *rt)
 {
+	ck_acceptor_free(rt->acceptor);
 	while (rt->clients)
 		client_free(rt->clients);
 	if (rt->loop.event)
@@ -118,9 +111,11 @@ static int rt_watch(struct ck_rt *rt, int fd, struct ck_error *err)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (size_t i = 0; i < CK_COUNT(signals) && r >= 0; i++) /* without a handler: the loop ends */
 		r = sd_event_add_signal(rt->loop.event, NULL, signals[i], NULL, NULL);
-	if (r >= 0)
-		r = sd_event_add_io(rt->loop.event, NULL, fd, EPOLLIN, listen_ready, rt);
-	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the socket") : 0;
+	if (r < 0) {
+		close(fd);
+		return ck_fail_errno(err, CK_EIO, -r, "watch signals");
+	}
+	return ck_accept_start(&rt->loop, fd, accepted, rt, &rt->acceptor, err);
 }
 
 /* as a program of its own it stays until somebody ends it, and leaves no socket behind */
@@ -153,13 +148,14 @@ int ck_sim_serve(const char *parameters, int fd)
 	int r = rt_init(&rt, parameters, &err);
 	if (r == 0)
 		r = rt_watch(&rt, fd, &err);
+	else
+		close(fd);
 	if (r < 0)
 		ck_log(CK_LOG_ERROR, "%s", err.text);
 	else
 		r = ck_loop_run(&rt.loop);
 	rt_fini(&rt);
 	ck_log_close();
-	close(fd);
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

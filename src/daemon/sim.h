@@ -12,7 +12,7 @@
 
 /* ck_sim_check - "create=5s,fail.container=2": 0, or -CK_EINVAL naming the parameter */
 int ck_sim_check(const char *parameters, struct ck_error *err);
-/* ck_sim_serve - be the simulator on @fd (listening) until SIGTERM. Its exit status */
+/* ck_sim_serve - be the simulator on @fd (listening; taken) until SIGTERM. Its exit status */
 int ck_sim_serve(const char *parameters, int fd);
 /* ck_sim_main - the same where its parameters say listen=. Its exit status; 2: the parameters are wrong */
 int ck_sim_main(const char *parameters);
