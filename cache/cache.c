@@ -331,6 +331,35 @@ static void op_released(void *user, const struct ck_entry *e)
 		cache->hooks.released(e->row.id, cache->hooks.userdata);
 }
 
+static void op_committed(void *user, const struct ck_entry *e)
+{
+	struct ck_cache *cache = user;
+	struct ck_told told;
+	if (!cache->on_commit)
+		return;
+	ck_told_fill(&told, e);
+	cache->on_commit(&told, cache->on_commit_userdata);
+}
+
+struct on_commit_op {
+	struct ck_op op;
+	ck_commit_cb *fn;
+	void *userdata;
+};
+
+static void run_on_commit(struct ck_cache *cache, struct ck_op *op)
+{
+	struct on_commit_op *set = (struct on_commit_op *)(void *)op;
+	cache->on_commit = set->fn;
+	cache->on_commit_userdata = set->userdata;
+}
+
+int ck_cache_on_commit(struct ck_cache *cache, ck_commit_cb *fn, void *userdata)
+{
+	struct on_commit_op set = { .op.run = run_on_commit, .fn = fn, .userdata = userdata };
+	return ck_cache_do(cache, &set.op);
+}
+
 static uint64_t op_jitter(void *user, uint64_t below)
 {
 	struct ck_cache *cache = user;
@@ -350,6 +379,7 @@ static const struct ck_machine_ops machine_ops = {
 	.set_image = op_set_image,
 	.choose = op_choose,
 	.released = op_released,
+	.committed = op_committed,
 	.jitter = op_jitter,
 	.next_id = op_next_id,
 };

@@ -82,6 +82,7 @@ struct ck_entry {
 	bool detached;       /* GONE for good: out of every index, waits only for its row to be deleted */
 	bool undelivered;    /* restored COMMITTED container: KEPT again if still CREATED (K25) */
 	bool stopping;       /* sandbox: StopPodSandbox was seen; no creates in it */
+	bool fresh;          /* COMMITTED by this round: ops.committed is due */
 };
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
@@ -161,6 +162,8 @@ struct ck_machine_ops { /* called from inside events; must not call back */
 	void (*set_image)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp);
 	int (*choose)(void *user, const struct ck_entry *entry, char *names, size_t size); /* 0, or 1: absent, name in @names */
 	void (*released)(void *user, const struct ck_entry *entry);
+	/* it was hidden and is visible from now on: said by ck_machine_settle(), after all that could take it back. May be NULL */
+	void (*committed)(void *user, const struct ck_entry *entry);
 	uint64_t (*jitter)(void *user, uint64_t below); /* 0 <= r < below */
 	uint64_t (*next_id)(void *user);
 };

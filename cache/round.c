@@ -143,6 +143,7 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 		m->notes[m->notes_n - 1].to = to;
 	}
 	e->row.state = to;
+	e->fresh = to == CK_STATE_COMMITTED;
 	e->row.changed = m->now;
 	e->changed_seq = m->seq;
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
@@ -279,6 +280,15 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 	ck_touch(m, ck_pod_of(e)); /* for whoever waits for something else; the write is tried again in a second */
 }
 
+static void tell_committed(struct ck_machine *m, struct ck_entry *e)
+{
+	if (!e->fresh || e->row.state != CK_STATE_COMMITTED)
+		return;
+	e->fresh = false;
+	if (m->ops.committed)
+		m->ops.committed(m->user, e);
+}
+
 void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 {
 	m->notes_n = 0;
@@ -291,6 +301,7 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 			e->is_dirty = false;
 			e->row.flags &= ~(unsigned)CK_ENTRY_VOLATILE;
 			e->written = e->row.state;
+			tell_committed(m, e);
 			if (e->detached)
 				ck_entry_free(m, e);
 			continue;
@@ -300,6 +311,7 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 			       e->written != e->row.state;
 		if (CK_GUARD(DURABLE_FIRST, commits))
 			uncommit(m, e, why);
+		tell_committed(m, e); /* K32: a wholly volatile one */
 		if (e->detached && !e->written) { /* it came and went without the database */
 			QUEUE_DEL(m->dirty, m->dirty_last, e, dirty_prev, dirty_next);
 			e->is_dirty = false;

@@ -104,7 +104,7 @@ static void act_request(struct ck_call *call)
 	struct ck_error err = { 0 };
 	int r = 0;
 	if (call->route->class == CK_ROUTE_EVENTS) {
-		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n, call->request.p, call->request.len, true,
+		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n, call->request.p, call->request.len,
 					&err);
 		if (r < 0)
 			ck_call_answer_error(call, &err);

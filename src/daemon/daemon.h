@@ -58,10 +58,11 @@ void ck_hosting_free(struct ck_hosting *hosting);
 /* ck_hosting_saw - a whole list of sandboxes, hidden ones included, that passes by: uid conflicts are counted and logged, each once */
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n);
 
-/* events.c: struct ck_hooks for this daemon: a commit makes the CREATED and STARTED events (K5 of rules.md 5: nobody refuses) */
-int ck_events_new(struct ck_daemon *daemon, struct ck_hooks *ret_hooks, struct ck_error *err); /* sets daemon->events */
-void ck_events_free(struct ck_events *events);
-/* a client's GetContainerEvents: takes the stream over; its request headers were read and its message is in @request */
+/* events.c: subscriptions. Commits it learns of from the cache, not as a hook: it has nothing to refuse and nobody to name */
+int ck_events_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->events */
+void ck_events_free(struct ck_events *events); /* before the cache is closed and the upstream freed; subscriptions end as UNAVAILABLE */
+/* a client's GetContainerEvents, to be filtered: takes the stream over, unless it fails; its request headers were read and its message
+ * is in @request */
 int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, const struct ck_h2_header *headers, size_t n,
-			const void *request, size_t len, bool filtered, struct ck_error *err);
+			const void *request, size_t len, struct ck_error *err);
 #endif

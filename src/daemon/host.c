@@ -375,13 +375,6 @@ static void host_log(enum ck_log_level level, const char *text, void *userdata)
 	ck_log(level, "%s", text);
 }
 
-static const struct ck_route *route_of(const char *rpc)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/runtime.v1.RuntimeService/%s", rpc);
-	return ck_route_find(path, strlen(path));
-}
-
 int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err)
 {
 	struct ck_hosting *hosting = CK_NEW(struct ck_hosting);
@@ -392,8 +385,8 @@ int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck
 		struct lister *list = &hosting->lists[kind];
 		list->hosting = hosting;
 		list->kind = (enum ck_kind)kind;
-		list->route = route_of(kind == CK_SANDBOX ? "ListPodSandbox" : "ListContainers");
-		hosting->status[kind] = route_of(kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus");
+		list->route = ck_route_named(kind == CK_SANDBOX ? "ListPodSandbox" : "ListContainers");
+		hosting->status[kind] = ck_route_named(kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus");
 	}
 	*ret_host = (struct ck_host){
 		.size = sizeof(*ret_host),

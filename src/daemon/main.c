@@ -261,17 +261,15 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 	struct ck_daemon *daemon = &m->daemon;
 	const struct ck_conf *conf = &daemon->conf;
 	struct ck_host host;
-	struct ck_hooks hooks;
 	int r = ck_hosting_new(daemon, &host, err);
 	if (r >= 0)
-		r = ck_events_new(daemon, &hooks, err);
+		r = ck_events_new(daemon, err);
 	if (r < 0)
 		return r;
 	const struct ck_options options = {
 		.size = sizeof(options),
 		.state_dir = conf->state_dir,
 		.host = &host,
-		.hooks = &hooks,
 		.ttl = conf->ttl,
 		.create_deadline = conf->create_deadline,
 		.lost_grace = conf->lost_grace,

@@ -161,6 +161,14 @@ const struct ck_route *ck_route_find(const char *path, size_t len)
 	return NULL;
 }
 
+const struct ck_route *ck_route_named(const char *rpc)
+{
+	for (size_t i = 0; i < CK_COUNT(routes); i++)
+		if (!strcmp(routes[i].rpc, rpc))
+			return &routes[i];
+	return NULL;
+}
+
 const struct ck_route *ck_route_at(size_t i)
 {
 	return i < CK_COUNT(routes) ? &routes[i] : NULL;

@@ -36,6 +36,8 @@ struct ck_route {
 
 /* ck_route_find - of "/runtime.v1.RuntimeService/ListPodSandbox"; NULL: not in the table. Both services, both versions */
 const struct ck_route *ck_route_find(const char *path, size_t len);
+/* ck_route_named - a call of RuntimeService: "ListPodSandbox" */
+const struct ck_route *ck_route_named(const char *rpc);
 /* ck_route_at - the i-th of the table, NULL after the last: for metrics and tests */
 const struct ck_route *ck_route_at(size_t i);
 #endif
