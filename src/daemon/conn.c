@@ -107,15 +107,9 @@ static ptrdiff_t write_out(struct ck_conn *conn, const unsigned char *p, size_t 
 	return 1;
 }
 
-static void write_failed(struct ck_conn *conn, int e)
-{
-	conn_end(conn, true, strerror(e));
-}
-
-/* conn_flush - frames are small and many, system calls dear: they are gathered in a buffer that all connections share */
+/* ck_h2_next() gathers what a write is worth; what the socket does not take is kept here, because h2 has let go of it */
 static void conn_flush(struct ck_conn *conn)
 {
-	static unsigned char gathered[CK_SOCKET_READ]; /* one loop, one thread */
 	while (!conn->ended) {
 		struct ck_error err;
 		ptrdiff_t r = 1;
@@ -124,40 +118,29 @@ static void conn_flush(struct ck_conn *conn)
 			if (r > 0)
 				conn->rest.len = conn->written = 0;
 		}
-		size_t n = 0, written = 0;
 		const unsigned char *p = NULL;
-		ptrdiff_t got = 0;
-		while (r > 0 && n < sizeof(gathered) && (got = ck_h2_next(conn->h2, &p, &err)) > 0) {
-			if ((size_t)got > sizeof(gathered) - n)
-				break; /* it goes out behind what was gathered */
-			memcpy(gathered + n, p, (size_t)got);
-			n += (size_t)got;
-			got = 0;
-		}
-		if (got < 0) {
+		size_t written = 0;
+		ptrdiff_t n = r > 0 ? ck_h2_next(conn->h2, &p, &err) : 0;
+		if (n < 0) {
 			conn_end(conn, true, err.text);
 			return;
 		}
-		if (r > 0 && n == 0 && got == 0) { /* nothing left */
-			want_writable(conn, false);
-			if (ck_h2_over(conn->h2))
-				conn_end(conn, false, "closed");
-			return;
-		}
-		if (r > 0)
-			r = write_out(conn, gathered, n, &written);
+		if (n > 0)
+			r = write_out(conn, p, (size_t)n, &written);
 		if (r < 0) {
-			write_failed(conn, (int)-r);
+			conn_end(conn, true, strerror((int)-r));
 			return;
 		}
-		/* what was fetched and not written is kept; before, rest is empty or unfetched frames stay in h2 */
-		if ((written < n && ck_bytes_add(&conn->rest, gathered + written, n - written) < 0) ||
-		    (got > 0 && ck_bytes_add(&conn->rest, p, (size_t)got) < 0)) {
+		if (written < (size_t)n && ck_bytes_add(&conn->rest, p + written, (size_t)n - written) < 0) {
 			conn_end(conn, true, "out of memory");
 			return;
 		}
-		if (r == 0) {
-			want_writable(conn, true);
+		want_writable(conn, r == 0);
+		if (r == 0)
+			return;
+		if (n == 0) { /* nothing left */
+			if (ck_h2_over(conn->h2))
+				conn_end(conn, false, "closed");
 			return;
 		}
 	}
