@@ -47,10 +47,10 @@
 #define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list at start or reconnect failed */
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)    /* K7: an answer nobody complained of by then has arrived */
 #define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)    /* for a fork and an exec, while nothing else is served */
-#define CK_METRICS_READERS 16u                  /* a scraper or two; a person; the rest does not read */
-#define CK_METRICS_WAIT    (5 * CK_NS_PER_S)    /* half of Prometheus' own time-out */
 #define CK_METRICS_PAUSE   (1 * CK_NS_PER_S)    /* no descriptor was free */
-#define CK_METRICS_MAX     (1u << 20)           /* what the exporter takes; the text has some 20 KiB */
+#define CK_METRICS_WAIT    (3 * CK_NS_PER_S)    /* the exporter's for the text; Prometheus gives up after 10 s */
+#define CK_METRICS_MAX     (1u << 20)           /* what the exporter takes; the text has some 25 KiB */
+#define CK_METRICS_END     "# EOF\n"            /* its last line: a text without it was cut */
 #define CK_SIM_EVENTS_MAX  (16u << 20) /* events queued for one subscriber of the built-in runtime, which then loses it */
 #define CK_SIM_COUNT_MAX   1000000u    /* objects it has from the start: a hundred times what a node holds */
 #define CK_SIM_SIZE_MAX    (1u << 30)  /* of a message or a text it is told to make or to take */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics socket: the text is made when somebody connects, and mostly fits into the socket's buffer at once. */
+/*
+ * The metrics socket. The text is made when somebody connects, handed to the kernel in one call, and the connection is closed:
+ * a socket's buffer holds 208 KiB, the text takes a tenth of that, so nobody's reading is waited for and nothing is kept. Should
+ * it not fit it is cut, and the last line, which says that it is whole, is missing.
+ */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,16 +14,6 @@
 #include "src/daemon/metrics.h"
 #include "src/daemon/process.h"
 
-struct reader {
-	struct ck_metrics_server *server;
-	struct reader *next; /* the newer one */
-	sd_event_source *source;
-	int fd;
-	char *text;
-	size_t sent, len;
-	uint64_t until;
-};
-
 struct ck_metrics_server {
 	struct ck_loop *loop;
 	const struct ck_metrics *metrics;
@@ -28,91 +22,19 @@ struct ck_metrics_server {
 	char *path;
 	int fd;
 	sd_event_source *source;
-	struct ck_loop_timer *timer;
-	uint64_t resume; /* no descriptor was free: nobody is let in before; UINT64_MAX: open */
-	struct reader *oldest;
-	unsigned readers;
+	struct ck_loop_timer *timer; /* no descriptor was free: nobody is let in before */
 };
-
-static void reader_free(struct reader *reader)
-{
-	struct reader **at = &reader->server->oldest;
-	while (*at && *at != reader)
-		at = &(*at)->next;
-	if (*at) {
-		*at = reader->next;
-		reader->server->readers--;
-	}
-	sd_event_source_disable_unref(reader->source);
-	close(reader->fd);
-	free(reader->text);
-	free(reader);
-}
-
-/* true: all is written, or never will be */
-static bool reader_write(struct reader *reader)
-{
-	while (reader->sent < reader->len) {
-		ssize_t n = send(reader->fd, reader->text + reader->sent, reader->len - reader->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno != EAGAIN;
-		reader->sent += (size_t)n;
-	}
-	return true;
-}
-
-static int on_writable(sd_event_source *source, int fd, uint32_t events, void *userdata)
-{
-	(void)source, (void)fd, (void)events;
-	if (reader_write(userdata))
-		reader_free(userdata);
-	return 0;
-}
-
-static void on_time(void *userdata);
-
-static int arm(struct ck_metrics_server *server)
-{
-	uint64_t at = server->oldest ? server->oldest->until : UINT64_MAX;
-	return ck_loop_timer(server->loop, &server->timer, at < server->resume ? at : server->resume, on_time, server);
-}
 
 static void on_time(void *userdata)
 {
 	struct ck_metrics_server *server = userdata;
-	uint64_t now = ck_loop_now();
-	while (server->oldest && server->oldest->until <= now)
-		reader_free(server->oldest);
-	if (server->resume <= now) {
-		server->resume = UINT64_MAX;
-		sd_event_source_set_enabled(server->source, SD_EVENT_ON);
-	}
-	arm(server); /* the timer is there, so it cannot fail */
-}
-
-/* what the buffer did not take: written as the reader reads */
-static int reader_stay(struct ck_metrics_server *server, struct reader *reader)
-{
-	struct reader **end = &server->oldest;
-	if (sd_event_add_io(server->loop->event, &reader->source, reader->fd, EPOLLOUT, on_writable, reader) < 0)
-		return -CK_ENOMEM;
-	if (server->readers == CK_METRICS_READERS)
-		reader_free(server->oldest);
-	while (*end)
-		end = &(*end)->next;
-	*end = reader;
-	server->readers++;
-	reader->until = ck_loop_now() + CK_METRICS_WAIT;
-	return arm(server);
+	sd_event_source_set_enabled(server->source, SD_EVENT_ON);
 }
 
 /* The listener stays readable: without a pause the loop would do nothing else. */
 static void pause_accepting(struct ck_metrics_server *server)
 {
-	server->resume = ck_loop_now() + CK_METRICS_PAUSE;
-	if (arm(server) >= 0)
+	if (ck_loop_timer(server->loop, &server->timer, ck_loop_now() + CK_METRICS_PAUSE, on_time, server) >= 0)
 		sd_event_source_set_enabled(server->source, SD_EVENT_OFF);
 }
 
@@ -120,22 +42,15 @@ static int on_connection(sd_event_source *source, int listener, uint32_t events,
 {
 	struct ck_metrics_server *server = userdata;
 	(void)source, (void)events;
-	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-		pause_accepting(server);
-	if (fd < 0)
-		return 0;
-	struct reader *reader = CK_NEW(struct reader);
-	if (!reader) {
-		close(fd);
+	CK_AUTO_CLOSE int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			pause_accepting(server);
 		return 0;
 	}
-	reader->server = server;
-	reader->fd = fd;
-	reader->text = ck_metrics_print(server->metrics, server->cache, &server->process);
-	reader->len = reader->text ? strlen(reader->text) : 0;
-	if (reader_write(reader) || reader_stay(server, reader) < 0)
-		reader_free(reader);
+	CK_AUTO_FREE char *text = ck_metrics_print(server->metrics, server->cache, &server->process);
+	if (text)
+		send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	return 0;
 }
 
@@ -146,7 +61,6 @@ int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, const str
 	if (!server)
 		return ck_nomem(err);
 	server->loop = loop;
-	server->resume = UINT64_MAX;
 	server->metrics = metrics;
 	server->cache = cache;
 	ck_process_open(&server->process);
@@ -155,6 +69,8 @@ int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, const str
 		r = ck_nomem(err);
 	if (r >= 0 && (r = sd_event_add_io(loop->event, &server->source, server->fd, EPOLLIN, on_connection, server)) < 0)
 		r = ck_fail_errno(err, CK_EIO, -r, "watch '%s'", conf->metrics);
+	if (r >= 0) /* made now, because it may need a descriptor; that it comes once does nothing */
+		r = ck_loop_timer(loop, &server->timer, ck_loop_now(), on_time, server) < 0 ? ck_nomem(err) : 0;
 	if (r < 0) {
 		ck_metrics_server_free(server);
 		return r;
@@ -167,8 +83,6 @@ void ck_metrics_server_free(struct ck_metrics_server *server)
 {
 	if (!server)
 		return;
-	while (server->oldest)
-		reader_free(server->oldest);
 	ck_loop_timer_free(server->timer);
 	sd_event_source_disable_unref(server->source);
 	if (server->fd >= 0)

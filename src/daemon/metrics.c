@@ -227,12 +227,17 @@ static void put_process(struct text *text, const struct ck_process *process)
 {
 	struct ck_process_figures figures;
 	ck_process_look(process, &figures);
-	put_one(text, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes", figures.resident);
-	put_one(text, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes", figures.virtual_size);
-	put_one(text, "process_open_fds", "gauge", "Number of open file descriptors", figures.fds);
+	if (figures.resident) {
+		put_one(text, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes", figures.resident);
+		put_one(text, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes", figures.virtual_size);
+	}
+	if (figures.fds)
+		put_one(text, "process_open_fds", "gauge", "Number of open file descriptors", figures.fds);
 	put_one(text, "process_max_fds", "gauge", "Maximum number of open file descriptors", figures.fds_max);
 	put_family(text, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds");
 	put_ns(text, "process_cpu_seconds_total", "", figures.cpu_ns);
+	if (!figures.started_ns)
+		return;
 	put_family(text, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds");
 	put_ns(text, "process_start_time_seconds", "", figures.started_ns);
 }
@@ -246,6 +251,7 @@ char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache,
 		put_cache(&text, &census);
 	if (process)
 		put_process(&text, process);
+	put(&text, CK_METRICS_END);
 	if (text.failed || ck_bytes_add(&text.bytes, "", 1) < 0) {
 		ck_bytes_free(&text.bytes);
 		return NULL;

@@ -40,15 +40,13 @@ size_t ck_metrics_route(const struct ck_route *route); /* NULL: not in the table
 
 /*
  * ck_metrics_print - the daemon's metrics; @cache not NULL: its entries, counters, age of what is stuck, sizes, degraded (names
- * begin with crikeep_); @process not NULL: memory, descriptors, times. To be freed; NULL: out of memory
+ * begin with crikeep_); @process not NULL: memory, descriptors, times. Its last line is CK_METRICS_END. To be freed; NULL: out of
+ * memory
  */
 struct ck_process;
 char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache, const struct ck_process *process);
 
-/*
- * The socket. Whoever may connect (by the file's mode) gets one text and the end. A reader that does not read is cut off after
- * CK_METRICS_WAIT, or as soon as there are more than CK_METRICS_READERS; nothing waits for it.
- */
+/* The socket. Whoever may connect (by the file's mode) gets one text and the end; nobody's reading is waited for. */
 struct ck_metrics_server;
 /* ck_metrics_serve - at conf->metrics, before the process is confined. @metrics, @cache: borrowed. 0, -CK_EIO, -CK_ENOMEM */
 int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, const struct ck_metrics *metrics, struct ck_cache *cache,
