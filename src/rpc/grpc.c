@@ -149,7 +149,7 @@ static char *percent_decode(const char *s, size_t len)
 	char *text = ck_alloc(len + 1), *p = text;
 	for (size_t i = 0; text && i < len; i++) {
 		bool code = s[i] == '%' && i + 2 < len && hex(s[i + 1]) >= 0 && hex(s[i + 2]) >= 0;
-		char c = code ? (char)(hex(s[i + 1]) << 4 | hex(s[i + 2])) : s[i];
+		char c = code ? (char)(unsigned char)(hex(s[i + 1]) * 16 + hex(s[i + 2])) : s[i];
 		*p++ = c ? c : '?';
 		i += code ? 2 : 0;
 	}
