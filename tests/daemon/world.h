@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_TESTS_DAEMON_WORLD_H
+#define CK_TESTS_DAEMON_WORLD_H
+/*
+ * A real crikeepd before a real (if simulated) runtime, each a process of its own, in a directory of the test's. Asserts by itself:
+ * what is started here starts.
+ */
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define WORLD_PATH 96 /* a socket's path must fit into 107 bytes */
+
+struct world {
+	char dir[WORLD_PATH];
+	char cri[WORLD_PATH], unfiltered[WORLD_PATH], metrics[WORLD_PATH], state[WORLD_PATH]; /* crikeepd's */
+	char runtime[WORLD_PATH], runtime_log[WORLD_PATH], runtime_state[WORLD_PATH];         /* the simulator's */
+	char log[WORLD_PATH]; /* crikeepd's standard error, appended to by each life */
+	pid_t daemon, sim;    /* 0: not running */
+};
+
+void world_init(struct world *w);
+void world_fini(struct world *w); /* ends what runs, which must end well: in a build with sanitizers this is where leaks are told */
+
+/* world_sim - the simulator with @parameters ("create=5s"; NULL or "" none) besides listen=, log= and state=; waits for its socket */
+void world_sim(struct world *w, const char *parameters);
+/* world_daemon - crikeepd before it, with further flags (NULL-terminated; NULL: none); waits until it serves */
+void world_daemon(struct world *w, const char *const *flags);
+/* world_daemon_fails - the same, but it is expected to end by itself. Its exit status; what it said is in the log */
+int world_daemon_fails(struct world *w, const char *const *flags);
+/* world_kill - @signal to *@pid, and wait for its end: exit status, or 128 + the signal that ended it. *@pid is 0 then */
+int world_kill(pid_t *pid, int signal);
+
+char *world_file(const char *path);                                 /* its text, to be freed; "" if it is not there */
+bool world_logged(const struct world *w, const char *text);         /* does crikeepd's log have it? */
+unsigned world_count(const struct world *w, const char *what);      /* lines of the simulator's log that have " what " ("begin sandbox") */
+/* world_until - wait until @what has happened @n times at the simulator; fails after @seconds (times CK_TEST_SLOW) */
+void world_until(const struct world *w, const char *what, unsigned n, unsigned seconds);
+void world_until_logged(const struct world *w, const char *text, unsigned seconds);
+double world_metric(const struct world *w, const char *name_and_labels); /* of the metrics socket; fails if it is not there */
+#endif
