@@ -164,6 +164,7 @@ void ck_entry_free(struct ck_machine *m, struct ck_entry *e)
 		HASH_DELETE(by_row, m->by_row, e);
 	m->timed--;
 	ck_row_fini(&e->row);
+	free(e->seen);
 	free(e);
 }
 

@@ -67,6 +67,7 @@ struct ck_entry {
 	uint64_t lost_at;
 	uint64_t ask_at;     /* KEPT: not asked again before (K6) */
 	uint64_t asked_at;   /* KEPT: the question is under way since */
+	char *seen;          /* CREATING: the id under which a list showed it before its creator told; NULL: none did */
 	uint64_t begun_turn; /* seq of the turn that began it: older ones with another fingerprint lose (K14) */
 	uint64_t list_stamp; /* the last whole list that held it */
 	uint32_t unanswered; /* turns it was handed to that have not reported */
@@ -120,6 +121,7 @@ struct ck_mturn {
 	bool finished; /* it has said how its creation ended */
 	bool left;     /* a creator whose caller is gone */
 	bool joined;   /* the same request as @row's */
+	bool again;    /* CREATING: asked for a second time, the end of the first is unknown (K8) */
 	bool cosmetic; /* the same but for labels and annotations (K12) */
 	enum { CK_RESOLVE_NONE, CK_RESOLVE_WANTED, CK_RESOLVE_ASKED, CK_RESOLVE_DONE } resolve; /* its image reference (E5) */
 	struct ck_mturn *resolve_next;

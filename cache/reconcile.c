@@ -114,6 +114,7 @@ static void lost_absent(struct ck_machine *m, struct ck_entry *e)
 			continue;
 		e->row.flags = (e->row.flags & ~(unsigned)CK_ENTRY_LOST) | CK_ENTRY_RESENT;
 		e->creator = t;
+		t->again = true;
 		e->changed_seq = m->seq;
 		m->counters.resent++;
 		ck_note_entry(m, e, CK_WHAT_RESENT, 0, NULL);
@@ -361,19 +362,37 @@ static struct ck_entry *import(struct ck_machine *m, const struct ck_object *o)
 	return e;
 }
 
+/* entries that may have @o's key: of its sandbox, or of its pod's name */
+static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *o, enum ck_index index)
+{
+	char name[2 * CK_NAME_MAX_LEN + 2];
+	if (index == CK_BY_SANDBOX)
+		return ck_sandbox_containers(m, text(o->sandbox_id));
+	if (strlen(text(o->pod_namespace)) + strlen(text(o->pod_name)) >= sizeof(name) - 2)
+		return NULL;
+	size_t at = strlen(text(o->pod_namespace)) + 1;
+	memcpy(name, text(o->pod_namespace), at);
+	memcpy(name + at, text(o->pod_name), strlen(text(o->pod_name)));
+	struct ck_group *pod = ck_group_find(m, CK_BY_POD, name, at + strlen(text(o->pod_name)));
+	return pod ? pod->entries : NULL;
+}
+
+/* without memory it stays hidden by its key alone, until the next list */
+static void note_seen(struct ck_entry *e, const char *id)
+{
+	if (e->row.made || (e->seen && !strcmp(e->seen, id)))
+		return;
+	free(e->seen);
+	e->seen = ck_strdup(id);
+}
+
 /* an object that no row knows by its id */
 static void listed_stranger(struct ck_machine *m, const struct ck_object *o, const struct ck_object *all, size_t n,
 			    uint64_t begun_seq)
 {
-	char name[2 * CK_NAME_MAX_LEN + 2];
-	struct ck_group *pod = NULL;
-	if (strlen(text(o->pod_namespace)) + strlen(text(o->pod_name)) < sizeof(name) - 2) {
-		size_t at = strlen(text(o->pod_namespace)) + 1;
-		memcpy(name, text(o->pod_namespace), at);
-		memcpy(name + at, text(o->pod_name), strlen(text(o->pod_name)));
-		pod = ck_group_find(m, CK_BY_POD, name, at + strlen(text(o->pod_name)));
-	}
-	for (struct ck_entry *e = pod ? pod->entries : NULL; e; e = ck_pod_next(e)) {
+	/* a container names its sandbox, but its pod only where somebody labelled it so: crictl does not */
+	enum ck_index index = o->kind == CK_CONTAINER ? CK_BY_SANDBOX : CK_BY_POD;
+	for (struct ck_entry *e = namesakes(m, o, index); e; e = e->link[index].next) {
 		if (!object_has_key(o, e->row.key))
 			continue;
 		switch (e->row.state) {
@@ -383,7 +402,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o, con
 			else if (!(e->row.flags & CK_ENTRY_LOST) && o->condition == CK_CONDITION_DEAD &&
 				 younger(begun_seq, e->changed_seq))
 				e->dead = true; /* EVICTING at finish */
-			return;                 /* else it is being made: hidden by its key */
+			note_seen(e, o->id);
+			return; /* it is being made: hidden by its key, and from now on by its id */
 		case CK_STATE_EVICTING:
 			if (!e->row.made) {
 				find_id(m, e, all, n);

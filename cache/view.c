@@ -123,7 +123,11 @@ static void run_freeze(struct ck_cache *cache, struct ck_op *op)
 		if (!ck_machine_hidden(e) || e->detached)
 			continue;
 		enum ck_kind kind = e->row.key->kind;
-		freeze->r = e->row.made ? add_text(&view->ids[kind], &view->ids_n[kind], e->row.made->id) : add_key(view, e);
+		const char *id = e->row.made ? e->row.made->id : e->seen;
+		if (id)
+			freeze->r = add_text(&view->ids[kind], &view->ids_n[kind], id);
+		if (!e->row.made && freeze->r == 0)
+			freeze->r = add_key(view, e);
 	}
 }
 
@@ -192,8 +196,8 @@ static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 	const struct ck_entry *visible = NULL, *exact = ck_machine_object(cache->machine, resolve->kind, resolve->prefix);
 	unsigned n_visible = 0, n_hidden = 0;
 	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !exact; e = e->by_row.next) {
-		if (e->detached || e->row.key->kind != resolve->kind || !e->row.made ||
-		    strncmp(e->row.made->id, resolve->prefix, len))
+		const char *known = e->row.made ? e->row.made->id : e->seen;
+		if (e->detached || e->row.key->kind != resolve->kind || !known || strncmp(known, resolve->prefix, len))
 			continue;
 		if (ck_machine_hidden(e)) {
 			n_hidden++;

@@ -206,6 +206,13 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 	return 0;
 }
 
+int ck_turn_again(struct ck_turn *turn)
+{
+	if (!turn)
+		return -CK_EINVAL;
+	return is_child(turn->cache) ? -CK_EFORK : turn->m.again;
+}
+
 const struct ck_error *ck_turn_error(struct ck_turn *turn)
 {
 	return turn && !is_child(turn->cache) ? &turn->m.err : NULL;

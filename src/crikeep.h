@@ -357,8 +357,8 @@ int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct 
 /*
  * ck_turn_fail - the creation failed for certain; wakes everybody who waits for it with this status
  * Not for DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE or a lost connection, which leave the end open: those are ck_turn_lost().
- * After a second CK_CREATE of one turn (K8), a runtime that says the name is reserved or exists, in whatever words, is still at
- * the first: that is ck_turn_lost() too. ALREADY_EXISTS is taken for it here.
+ * Where ck_turn_again() is 1 (K8), a runtime that says the name is reserved or exists, in whatever words, is still at the first
+ * creation: that is ck_turn_lost() too. ALREADY_EXISTS is taken for it here.
  * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err);
@@ -367,6 +367,11 @@ int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_er
  * -CK_EFORK.  Since: 0.1
  */
 int ck_turn_lost(struct ck_turn *turn, struct ck_error *err);
+/*
+ * ck_turn_again - after CK_CREATE: was the same asked of the host before, by whomever, and nobody knows how that ended?
+ * Return: 1, 0, -CK_EFORK, -CK_EINVAL.   Since: 0.1
+ */
+int ck_turn_again(struct ck_turn *turn);
 /*
  * ck_turn_reply - what to answer, after CK_HAND_BACK. Return: 0, -CK_ESTATE.  Since: 0.1
  */

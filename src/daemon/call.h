@@ -62,7 +62,6 @@ struct ck_call {
 	struct ck_call *lingering_prev, *lingering_next;
 	int32_t stream_id; /* of the client's stream, after it ended */
 	uint64_t sent_at;
-	unsigned sends; /* of a create to the runtime: the second is K8's */
 };
 
 /* ---- serve.c ---------------------------------------------------------------------------------------------------------------- */

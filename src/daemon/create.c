@@ -116,11 +116,12 @@ static char *id_of(const struct ck_bytes *message)
 	return id;
 }
 
-/* K8: does this status leave open whether it was made? After a second call, a name that is taken means that the first one still runs */
+/* K8: does this status leave open whether it was made? In a second call a name that is taken means that the first one still runs */
 static bool leaves_open(const struct ck_call *call, const struct ck_rpc_reply *reply)
 {
+	bool again = ck_turn_again(call->turn) == 1;
 	if (reply->unsent)
-		return call->sends > 1;
+		return again;
 	switch (reply->status.code) {
 	case CK_GRPC_CANCELLED:
 	case CK_GRPC_DEADLINE_EXCEEDED:
@@ -129,7 +130,7 @@ static bool leaves_open(const struct ck_call *call, const struct ck_rpc_reply *r
 	case CK_GRPC_UNKNOWN:
 	case CK_GRPC_ALREADY_EXISTS:
 	case CK_GRPC_FAILED_PRECONDITION:
-		return call->sends > 1;
+		return again;
 	}
 	return reply->lost;
 }
@@ -225,10 +226,9 @@ static void create(struct ck_call *call)
 		.metadata_n = call->headers_n,
 		.reply_max = CK_REPLY_MAX,
 	};
-	call->sends++;
 	ck_turn_stage(call->turn, "runtime"); /* all an interposer can know */
 	int r = ck_rpc_start(daemon->upstream, &options, call->request.p, call->request.len, made, call, &call->rpc, &err);
-	if (r < 0 && call->sends > 1) {
+	if (r < 0 && ck_turn_again(call->turn) == 1) {
 		lost(call);
 		return;
 	}

@@ -164,6 +164,7 @@ static void missing_arguments_are_refused(void **state)
 	assert_int_equal(ck_turn_stage(NULL, "x"), -CK_EINVAL);
 	assert_int_equal(ck_turn_stage(turn, NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_lost(NULL, NULL), -CK_EINVAL);
+	assert_int_equal(ck_turn_again(NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_reply(NULL, &reply), -CK_EINVAL);
 	assert_int_equal(ck_turn_reply(turn, NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_status(turn, NULL), -CK_EINVAL);
@@ -264,6 +265,7 @@ static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *vie
 		ck_turn_finish(turn, &result, NULL),
 		ck_turn_fail(turn, &status, NULL),
 		ck_turn_lost(turn, NULL),
+		ck_turn_again(turn),
 		ck_turn_reply(turn, &reply),
 		ck_turn_status(turn, &status),
 		ck_turn_answered(turn, CK_LOST),

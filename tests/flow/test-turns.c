@@ -372,10 +372,12 @@ static void lost_and_absent_creation_is_sent_once_again(void **state) /* K8 */
 	ask.timeout = 240 * S;
 	fx_open(f);
 	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
+	assert_int_equal(ck_turn_again(creator), 0);
 	ck_turn_lost(creator, NULL);
 	ck_turn_free(creator);
 	fx_advance(f, 15 * S);
 	assert_int_equal(fx_decision(f, again), CK_CREATE);
+	assert_int_equal(ck_turn_again(again), 1);
 	assert_int_equal(ck_turn_fail(again, &exists, &f->err), 0); /* so it still runs */
 	fx_advance(f, 2 * S);
 	assert_int_equal(fx_decision(f, again), CK_WAIT);
@@ -630,6 +632,41 @@ static void uncommitted_is_hidden_by_key_and_by_id(void **state)
 	fx_answered_with(f, again, "s1");
 	ck_turn_free(again);
 	assert_int_equal(fx_hides(f, &pod, "s1"), 0);
+}
+
+/* crictl labels nothing: its containers are listed with their sandbox, name and attempt, and asked for by id alone */
+static void what_a_list_shows_while_it_is_made_is_hidden_by_its_id(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct ck_object listed = { .size = sizeof(listed),
+				    .kind = CK_CONTAINER,
+				    .condition = CK_CONDITION_READY,
+				    .id = "c1",
+				    .sandbox_id = "s1",
+				    .container_name = "app" };
+	const struct ck_object by_id = { .size = sizeof(by_id), .kind = CK_CONTAINER, .id = "c1" };
+	struct ck_view *view;
+	const char *id;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	struct ck_turn *turn = fx_create(f, &app);
+	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
+	assert_int_equal(ck_view_resolve(view, CK_CONTAINER, "c1", &id), 0);
+	assert_int_equal(ck_view_hides(view, &listed), 1);
+	assert_int_equal(ck_view_listed(view, CK_CONTAINER, &listed, 1), 0);
+	ck_view_free(view);
+	assert_string_equal(fx_rows(f), "COMMITTED s1|CREATING -"); /* no stranger beside it */
+	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
+	assert_int_equal(ck_view_resolve(view, CK_CONTAINER, "c1", &id), 1);
+	assert_int_equal(ck_view_hides(view, &by_id), 1);
+	ck_view_free(view);
+	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_HAND_BACK);
+	ck_turn_free(turn);
+	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
+	assert_int_equal(ck_view_resolve(view, CK_CONTAINER, "c1", &id), 0);
+	assert_int_equal(ck_view_hides(view, &by_id), 0);
+	ck_view_free(view);
 }
 
 static void a_view_does_not_change_after_its_first_question(void **state)
@@ -1300,6 +1337,7 @@ int main(void)
 		CALLBACK(a_destroy_without_an_answer_has_failed),
 		CALLBACK(what_is_in_use_is_not_destroyed),
 		CALLBACK(uncommitted_is_hidden_by_key_and_by_id),
+		CALLBACK(what_a_list_shows_while_it_is_made_is_hidden_by_its_id),
 		CALLBACK(a_view_does_not_change_after_its_first_question),
 		CALLBACK(a_tombstone_outlives_the_lists_begun_before_it),
 		CALLBACK(a_prefix_of_hidden_ids_names_nothing),
