@@ -22,8 +22,8 @@ since() { echo $(($(now) - $1)); }
 until_() {
 	local end=$(($(now) + $1 * 1000))
 	shift
-	until "$@"; do
-		[ "$(now)" -lt "$end" ] || { echo "not in time: $*"; return 1; }
+	until "$@" >"$d/until" 2>&1; do
+		[ "$(now)" -lt "$end" ] || { echo "not in time: $*"; cat "$d/until"; return 1; }
 		sleep 0.05
 	done
 }
@@ -58,7 +58,6 @@ try() {
 runc_list() { runc --root "$d/runc/root/k8s.io" list 2>/dev/null | awk 'NR > 1 { print $1, $3 }'; }
 runs() { runc_list | grep -qx "$1 running"; }
 gone() { ! runc_list | grep -q "^$1 "; }
-count() { grep -c "$1" "$d/runc/calls.log"; } # of lines in runc's log
 begun() { sed -n "s/^[0-9.]* create $1 $2 \([^ ]*\) begin$/\1/p" "$d/runc/calls.log"; } # begun POD KIND: the ids
 creations() { begun "$1" "$2" | wc -l; }
 slow() { printf '%s\n' "$@" >"$d/runc/delays"; } # slow "POD VERB SECONDS"...

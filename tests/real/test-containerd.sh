@@ -129,7 +129,7 @@ stampless() { sed -E 's/time="[^"]*"|^E[0-9]{4} [0-9:.]+ +[0-9]+ //'; }
 
 plain_use() {
 	local sandbox second id words name
-	stage
+	stage || return
 	sandbox=$(cri runp "$(pod web)")
 	check 'a sandbox in time' only_pod "$sandbox"
 	id=$(cri create "$sandbox" "$(container main)" "$(pod web)")
@@ -140,7 +140,7 @@ plain_use() {
 	check 'a command in it, streamed' is "$(cri exec "$id" sh -c 'echo three; echo four')" $'three\nfour'
 	check 'a status of a command is passed on' test "$(cri exec -s "$id" sh -c 'exit 7' 2>&1 | grep -c 'exit.* 7')" -gt 0
 	check 'its limits are changed' cri update --cpu-share 512 "$id"
-	for words in version info 'pods -v' 'ps -a' 'inspect CONTAINER' 'inspect PREFIX' 'inspectp SANDBOX' 'inspect no-such-thing' \
+	for words in version info 'pods -v' 'ps -a -o json' 'inspect CONTAINER' 'inspect PREFIX' 'inspectp SANDBOX' 'inspect no-such-thing' \
 		images 'inspecti docker.io/lab/busybox:1' 'inspecti no-such-image' 'rmi no-such-image' runtime-config; do
 		name=$words
 		words=${words/CONTAINER/$id} words=${words/PREFIX/${id:0:6}} words=${words/SANDBOX/$sandbox}
@@ -162,7 +162,7 @@ plain_use() {
 # ---- sandboxes -------------------------------------------------------------------------------------------------------------
 
 late_sandbox() {
-	stage
+	stage || return
 	slow 'web create 6'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
@@ -185,7 +185,7 @@ late_sandbox() {
 
 waiting_sandbox() {
 	local began
-	stage
+	stage || return
 	slow 'web create 6'
 	began=$(now)
 	try cri runp -T 1s "$(pod web)"
@@ -203,7 +203,7 @@ waiting_sandbox() {
 
 next_attempt() {
 	local first destroyed created
-	stage
+	stage || return
 	late
 	first=$id
 	try cri runp -T 8s "$(pod web 1)"
@@ -217,16 +217,20 @@ next_attempt() {
 	check 'attempt 1 is seen, and alone' until_ 5 only_pod "$out"
 }
 
+granted() {
+	try cri runp -T 2s "$(pod web 1)"
+	[ $status -eq 0 ]
+}
 next_attempt_early() {
 	local first
-	stage
+	stage || return
 	slow 'web create 6'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
 	slow ''
 	first=$(begun web sandbox)
-	try cri runp -T 8s "$(pod web 1)"
-	check 'attempt 1 gets a sandbox while attempt 0 is under way' is $status 0
+	# a creation whose end nobody knows may still come to hold the pod's ports: attempt 1 waits for it, within bounds
+	check 'attempt 1 gets a sandbox, repeating its request' until_ 40 granted
 	check 'another one' test "$out" != "$first"
 	check 'attempt 0 is gone within seconds' until_ 8 gone "$first"
 	check 'attempt 1 is seen, and alone' until_ 5 only_pod "$out"
@@ -237,7 +241,7 @@ next_attempt_early() {
 unwanted_sandbox() {
 	local began
 	ttl=8s
-	stage
+	stage || return
 	late
 	began=$(now)
 	check 'it is kept for a while' sleep 5
@@ -256,7 +260,7 @@ unwanted_sandbox() {
 
 # a sandbox and a container whose client has gone: $sandbox, $id
 late_answer() {
-	stage relay
+	stage relay || return
 	sandbox=$(cri runp -T 8s "$(pod web)")
 	relay hold CreateContainer 6
 	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
@@ -268,7 +272,7 @@ told() { grep -q 'CreateContainer told' "$d/relay.log"; }
 calls() { grep -c " $1 begin" "$d/relay.log"; } # that reached the runtime
 
 late_container() {
-	late_answer
+	late_answer || return
 	hidden_container 'at the time-out' "$id"
 	check 'the answer comes' until_ 8 told
 	check 'the unfiltered socket shows it' until_ 2 container_shown_to_all "$id"
@@ -283,7 +287,7 @@ late_container() {
 }
 
 next_container_attempt() {
-	late_answer
+	late_answer || return
 	relay clear
 	check 'the answer comes' until_ 8 told
 	try cri create -T 8s "$sandbox" "$(container main 1)" "$(pod web)"
@@ -295,7 +299,7 @@ next_container_attempt() {
 
 unwanted_container() {
 	ttl=8s
-	late_answer
+	late_answer || return
 	check 'the answer comes' until_ 8 told
 	check 'the container goes when nobody wants it' until_ 20 only_container ''
 	check 'its sandbox stays' only_pod "$sandbox"
@@ -303,7 +307,7 @@ unwanted_container() {
 }
 
 dropped_connection() {
-	stage relay
+	stage relay || return
 	sandbox=$(cri runp -T 8s "$(pod web)")
 	relay keep CreateContainer
 	relay hold CreateContainer 6
@@ -324,7 +328,7 @@ frozen_container() {
 	truncate -s 256M "$d/disk"
 	mkfs.ext4 -q "$d/disk"
 	mount -o loop "$d/disk" "$d/root" || { echo "skip - $scenario: no loop devices"; return; }
-	stage
+	stage || return
 	sandbox=$(cri runp -T 8s "$(pod web)")
 	began=$(now)
 	fsfreeze -f "$d/root"
@@ -347,7 +351,7 @@ frozen_container() {
 # ---- kill -9 of crikeepd -----------------------------------------------------------------------------------------------------
 
 killed_while_kept() {
-	stage
+	stage || return
 	late
 	check 'crikeepd keeps it' until_ 5 shown_to_all "$id"
 	sleep 0.5 # for the answer to reach crikeepd
@@ -362,7 +366,7 @@ killed_while_kept() {
 
 # the runtime notices that its caller has gone, and takes the sandbox back
 killed_while_creating() {
-	stage
+	stage || return
 	slow 'web create 6'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
@@ -372,14 +376,15 @@ killed_while_creating() {
 	check 'crikeepd starts again' crikeepd_start
 	try cri runp -T 10s "$(pod web)"
 	check 'the same request gets a sandbox' is $status 0
-	check 'a new one, because the first was never made' test "$out" != "$id" -a "$(count "create web sandbox $id work")" = 0
+	check 'a new one' test "$out" != "$id"
+	check 'because the first was taken back' gone "$id"
 	check 'one more creation was enough' is "$(begun web sandbox)" "$id"$'\n'"$out"
 	check 'it is seen, and alone' only_pod "$out"
 }
 
 # the runtime does not notice, and finishes 10 s after the restart
 killed_before_the_end() {
-	stage relay
+	stage relay || return
 	slow 'web create 13'
 	relay keep RunPodSandbox
 	try cri runp -T 1s "$(pod web)"
@@ -395,7 +400,7 @@ killed_before_the_end() {
 
 killed_and_unwanted() {
 	ttl=8s
-	stage relay
+	stage relay || return
 	slow 'web create 13'
 	relay keep RunPodSandbox
 	try cri runp -T 1s "$(pod web)"
@@ -412,7 +417,7 @@ killed_and_unwanted() {
 
 killed_while_evicting() {
 	local first
-	stage
+	stage || return
 	late
 	first=$id
 	slow 'web kill 4'
@@ -435,7 +440,7 @@ killed_while_evicting() {
 runtime_again() { "$lab/containerd.sh" start "$d" && until_ 10 answers; }
 
 runtime_killed_while_kept() {
-	stage
+	stage || return
 	late
 	sleep 0.5
 	containerd_kill
@@ -450,7 +455,7 @@ runtime_killed_while_kept() {
 }
 
 runtime_killed_while_creating() {
-	stage
+	stage || return
 	slow 'web create 6'
 	try cri runp -T 1s "$(pod web)"
 	check 'the request runs into its deadline' timed_out
@@ -467,7 +472,7 @@ runtime_killed_while_creating() {
 
 runtime_killed_while_evicting() {
 	local first
-	stage
+	stage || return
 	late
 	first=$id
 	slow 'web kill 4'
