@@ -19,7 +19,7 @@
 struct peer_object {
 	enum ck_kind kind;
 	enum ck_condition condition;
-	char id[80], name[64], ns[64], uid[64], sandbox[80], container[64];
+	char id[80], name[64], ns[64], uid[64], sandbox[80], container[64], image[64];
 	uint32_t attempt;
 	uint64_t created_at;
 };
@@ -30,6 +30,7 @@ struct peer_plan {
 	bool hold;   /* until peer_release() */
 	bool garble; /* answer with bytes that are no message */
 	bool hang_up;
+	bool other_id; /* a status is that of another object */
 };
 
 struct peer_call;
@@ -48,6 +49,7 @@ struct peer {
 	size_t heard_len;
 	bool no_containers_statuses; /* PodSandboxStatus leaves them out, as containerd does */
 	char image_id[128];          /* what every image reference means; "": unknown */
+	const char *padding;         /* an annotation in each status of a sandbox; NULL: none */
 };
 
 struct peer_plan *peer_plan(struct peer *peer, const char *rpc);
@@ -78,9 +80,14 @@ struct world {
 struct world *world_new(void); /* connected, both lists done */
 void world_free(struct world *w);
 void world_settle(struct world *w);
+void world_connect(struct world *w); /* wait until the upstream is up again: its pauses are real time, 100 ms at first */
 void world_advance(struct world *w, uint64_t by); /* the cache's clock; settles at each timer on the way */
 
-/* a create begun straight in the cache; 10 s */
+struct world_ear { /* what a turn hears */
+	int n, outcome;
+};
+void world_listen(struct world_ear *ear, struct ck_turn *turn); /* at once what it has heard already */
+/* a create begun straight in the cache; 10 s. NULL: an error, in w->err */
 struct ck_turn *world_begin(struct world *w, const struct peer_object *o);
 /* begun, and then made in the runtime and committed; or kept */
 void world_commit(struct world *w, const struct peer_object *o);
