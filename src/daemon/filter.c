@@ -65,7 +65,7 @@ static int read_label(struct ck_wire wire, struct seen *seen, struct ck_error *e
 		else if (field.type == CK_WIRE_BYTES && field.number == MAP_VALUE)
 			value = (struct span){ field.data, field.len };
 	}
-	for (size_t i = 0; i < CK_COUNT(known) && key.len; i++)
+	for (size_t i = 0; i < CK_COUNT(known); i++)
 		if (same(key, known[i].key, strlen(known[i].key)))
 			seen->texts[known[i].use] = value;
 	return r;

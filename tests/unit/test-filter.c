@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects in answers. A message is built from a little world, once with everything and once without what is hidden: the filter must
- * make the second of the first, byte for byte.
+ * Objects in answers. A message is built from a little world, once with everything and once without what is hidden: the
+ * filter must make the second of the first, byte for byte.
  */
 #include "tests/unit/harness.h"
 
@@ -80,8 +80,10 @@ static void put_labels(struct ck_bytes *to, uint32_t field, unsigned i)
 struct form {
 	uint32_t id, sandbox_id, metadata, state, created_at, labels;
 };
-static const struct form pod_sandbox = { 1, 0, 2, 3, 4, 5 }, pod_sandbox_status = { 1, 0, 2, 3, 4, 7 },
-			 container = { 1, 2, 3, 6, 7, 8 }, container_status = { 1, 0, 2, 3, 4, 12 }, attributes = { 1, 0, 2, 0, 0, 3 };
+static const struct form pod_sandbox = { 1, 0, 2, 3, 4, 5 }, pod_sandbox_status = { 1, 0, 2, 3, 4, 7 };
+static const struct form container = { 1, 2, 3, 6, 7, 8 }, container_status = { 1, 0, 2, 3, 4, 12 };
+static const struct form attributes = { 1, 0, 2, 0, 0, 3 };
+static const struct world everything = { .hidden = 0 };
 
 static void put_thing(struct ck_bytes *to, uint32_t field, const struct form *form, const struct world *w, unsigned i)
 {
@@ -411,7 +413,7 @@ static void a_list_of_hidden_objects_keeps_what_nobody_knows(void **state)
 			continue;
 		put_unknown(&unknown);
 		must(ck_bytes_add(&message, unknown.p, unknown.len));
-		answer->build(&message, &(struct world){ .hidden = 0 });
+		answer->build(&message, &everything);
 		struct run run = { .asked = { .hidden = ~0u, .answer = answer } };
 		filter(&run, route(answer->rpc), message.p, message.len);
 		assert_int_equal(run.r, CK_FILTER_CUT);
@@ -451,7 +453,7 @@ static void objects_that_tell_nothing_are_shown_with_what_is_known_inside(void *
 		assert_int_equal(run.asked.n, 0);
 	}
 	/* statistics without attributes, but of containers */
-	put_container_stats(&linux_stats, 5, &(struct world){ .hidden = 0 }, 2);
+	put_container_stats(&linux_stats, 5, &everything, 2);
 	put(&stats, 2, &linux_stats);
 	put(&message, 1, &stats);
 	struct run run = { .asked = { .hidden = 4 } };
@@ -632,13 +634,38 @@ static void a_container_in_a_sandbox_has_its_pod_without_labels(void **state)
 	(void)state;
 	assert_string_equal(answers[10].rpc, "PodSandboxStatus");
 	put_text(&status, 1, things[3].id);
-	put_metadata(&status, 2, &(struct world){ .hidden = 0 }, 3);
+	put_metadata(&status, 2, &everything, 3);
 	put_number(&status, 3, things[3].state);
 	put_number(&status, 4, things[3].created_at);
 	put(&message, 3, &status);
-	put_thing(&message, 1, &pod_sandbox_status, &(struct world){ .hidden = 0 }, 0);
-	assert_int_equal(ck_filter_response(route("PodSandboxStatus"), message.p, message.len, hides, &asked, NULL, NULL, NULL), 0);
+	put_thing(&message, 1, &pod_sandbox_status, &everything, 0);
+	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len, hides, &asked, NULL, NULL, NULL);
+	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_int_equal(asked.n, 2);
+	ck_bytes_free(&message);
+}
+
+static int note_container(const struct ck_object *object, bool id_only, void *userdata)
+{
+	(void)id_only;
+	if (object->kind == CK_CONTAINER)
+		snprintf(userdata, 64, "%s %s %s", object->pod_name, object->pod_namespace, object->pod_uid);
+	return 0;
+}
+
+static void labels_of_a_container_come_before_what_its_sandbox_says(void **state)
+{
+	struct ck_bytes message = { 0 }, status = { 0 };
+	char pod[64] = "";
+
+	(void)state;
+	put_text(&status, 1, "container");
+	put_pair(&status, 12, "io.kubernetes.pod.name", "by-label");
+	put(&message, 3, &status);
+	put_thing(&message, 1, &pod_sandbox_status, &everything, 0);
+	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len, note_container, pod, NULL, NULL, NULL);
+	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
+	assert_string_equal(pod, "by-label shop uid-0");
 	ck_bytes_free(&message);
 }
 
@@ -675,14 +702,17 @@ static void an_event_is_hidden_with_what_it_is_about(void **state)
 	for (size_t i = 0; i < CK_COUNT(rows); i++) {
 		struct ck_bytes message = { 0 };
 		put_text(&message, 1, "overruled");
-		for (unsigned t = 0; t < THINGS; t++)
+		if (rows[i].in & 1)
+			put_thing(&message, 4, &pod_sandbox_status, &everything, 0);
+		for (unsigned t = 1; t < THINGS; t++)
 			if (rows[i].in >> t & 1)
-				put_thing(&message, t ? 5 : 4, t ? &container_status : &pod_sandbox_status, &(struct world){ .hidden = 0 }, t);
+				put_thing(&message, 5, &container_status, &everything, t);
 		put_text(&message, 1, rows[i].about);
 		struct run run = { .asked = { .hidden = rows[i].hidden } };
 		filter(&run, route("GetContainerEvents"), message.p, message.len);
 		assert_int_equal(run.r, rows[i].r);
 		assert_int_equal(run.asked.n, rows[i].n);
+		assert_int_equal(run.count.hidden, rows[i].r != CK_FILTER_AS_IT_CAME);
 		ck_bytes_free(&run.out);
 		ck_bytes_free(&message);
 	}
@@ -784,7 +814,7 @@ static int hides_every_third(const struct ck_object *object, bool id_only, void 
 	return (*n)++ % 3 == 0;
 }
 
-static void a_long_list_is_cut_in_one_go(void **state)
+static void a_long_list_is_cut_in_one_go_and_a_handful_of_allocations(void **state)
 {
 	unsigned items = 10000, n = 0;
 	struct ck_bytes message = { 0 }, expected = { 0 }, out = { 0 };
@@ -797,8 +827,11 @@ static void a_long_list_is_cut_in_one_go(void **state)
 		if (i % 3)
 			must(ck_bytes_add(&expected, message.p + before, message.len - before));
 	}
-	assert_int_equal(ck_filter_response(route("ListContainers"), message.p, message.len, hides_every_third, &n, &out, &count, NULL),
-			 CK_FILTER_CUT);
+	ck_fault_arm(CK_FAULT_ALLOC, 4, false);
+	int r = ck_filter_response(route("ListContainers"), message.p, message.len, hides_every_third, &n, &out, &count, NULL);
+	assert_false(ck_fault_hit());
+	ck_fault_arm(0, 0, false);
+	assert_int_equal(r, CK_FILTER_CUT);
 	assert_int_equal(count.hidden, 3334);
 	assert_int_equal(count.shown, 6666);
 	assert_int_equal(out.len, expected.len);
@@ -821,13 +854,14 @@ int main(void)
 		cmocka_unit_test(labels_are_a_map),
 		cmocka_unit_test(a_state_is_read_as_cri_numbers_it),
 		cmocka_unit_test(a_container_in_a_sandbox_has_its_pod_without_labels),
+		cmocka_unit_test(labels_of_a_container_come_before_what_its_sandbox_says),
 		cmocka_unit_test(an_event_is_hidden_with_what_it_is_about),
 		cmocka_unit_test(an_events_type_is_the_last_one_written),
 		cmocka_unit_test(a_failed_question_is_an_error_wherever_it_is),
 		cmocka_unit_test(a_cut_off_answer_is_malformed_wherever_it_is_cut),
 		cmocka_unit_test(a_changed_byte_breaks_nothing),
 		cmocka_unit_test(memory_may_end_anywhere),
-		cmocka_unit_test(a_long_list_is_cut_in_one_go),
+		cmocka_unit_test(a_long_list_is_cut_in_one_go_and_a_handful_of_allocations),
 	};
 	return CK_TEST_MAIN(tests);
 }

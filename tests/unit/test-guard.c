@@ -9,12 +9,12 @@
 #include "tests/unit/wire-build.h"
 
 /*
- * What is known: "seen1" is visible, "hid1" hidden; "se" stands for seen1, and "hi" for hidden ones only; "broken" cannot be looked
- * up; all else is unknown. A container's id begins with c-, a sandbox's with s-, so that a mixed-up kind shows.
+ * What is known: "seen1" is visible, "hid1" hidden; "se" stands for seen1, and "hi" for hidden ones only; "broken" cannot be
+ * looked up; all else is unknown. A container's id begins with c-, a sandbox's with s-, so that a mixed-up kind shows.
  */
 static const char *const known[][2] = { /* named, in full; NULL: hidden */
-	{ "s-seen1", "s-seen1" }, { "s-se", "s-seen1" }, { "s-hid1", NULL }, { "s-hi", NULL },
-	{ "c-seen1", "c-seen1" }, { "c-se", "c-seen1" }, { "c-hid1", NULL }, { "c-hi", NULL },
+	{ "s-seen1", "s-seen1" }, { "s-se", "s-seen1" }, { "s-hid1", NULL }, { "s-hi", NULL }, { "s-SEEN1", "s-seen1" },
+	{ "c-seen1", "c-seen1" }, { "c-se", "c-seen1" }, { "c-hid1", NULL }, { "c-hi", NULL }, { "c-SEEN1", "c-seen1" },
 };
 
 struct asked {
@@ -172,6 +172,7 @@ static void every_call_is_guarded_at_its_ids(void **state)
 		expect(p, "seen1", NULL, CK_GUARD_AS_IT_CAME, "seen1", NULL);
 		expect(p, "unknown", NULL, CK_GUARD_AS_IT_CAME, "unknown", NULL);
 		expect(p, "se", NULL, CK_GUARD_REWRITTEN, "seen1", NULL);
+		expect(p, "SEEN1", NULL, CK_GUARD_REWRITTEN, "seen1", NULL); /* no longer, but another */
 		expect(p, "hid1", NULL, filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "hid1", NULL);
 		expect(p, "hi", NULL, filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "hi", NULL);
 		if (!p->other_kind)
