@@ -58,7 +58,8 @@
 #define CK_CONF_FILE_MAX   (256u << 10) /* crikeep.yaml with each key explained has 8 KiB */
 #define CK_CONF_ITEMS_MAX  256u         /* of one list: uids, patterns; no node has so many agents */
 #define CK_CONF_VALUE_MAX  4096u        /* of one value: PATH_MAX */
-#define CK_SOCKET_PATH_MAX 107u         /* sun_path with its NUL */
+#define CK_SOCKET_PATH_MAX 107u         /* sun_path without its NUL */
+#define CK_LISTEN_PATH_MAX (CK_SOCKET_PATH_MAX - 5u) /* of our own: bound as ".NAME.new" and renamed */
 #define CK_LOG_LINE        2048u        /* below PIPE_BUF: a pipe takes it whole or not at all; an error has 512 at most */
 #define CK_LOG_SAME        8u           /* lines remembered to be written once a second only */
 

@@ -81,7 +81,7 @@ static int read_socket(const struct reading *reading, const char *value)
 	const char *path = strncmp(value, CK_CONF_UNIX, strlen(CK_CONF_UNIX)) ? value : value + strlen(CK_CONF_UNIX);
 	if (*path != '/' || path[strlen(path) - 1] == '/')
 		return wrong(reading, value, "is not unix:///path or /path of a socket");
-	return read_path(reading, path, CK_SOCKET_PATH_MAX);
+	return read_path(reading, path, reading->key->type == CK_CONF_RUNTIME ? CK_SOCKET_PATH_MAX : CK_LISTEN_PATH_MAX);
 }
 
 static int check_simulator(const struct reading *reading, const char *parameters)

@@ -226,7 +226,7 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "listen: null", "F:1: listen: it has no value; without the line it has its default" },
 		{ "listen: {a: b}", "F:1: listen: it has a value, no keys below it" },
 		{ "listen: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-		  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' is too long: 107 bytes at most" },
+		  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' is too long: 102 bytes at most" },
 	};
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(cases); i++)
@@ -320,6 +320,17 @@ static void sizes_of_files_lists_and_depth_are_limited(void **state)
 	assert_refused(text, "F:1: lines of the form NAME: VALUE are needed");
 	memcpy(text, "listen: ", 8);
 	assert_refused(text, "F:1: listen: it has one value, not a list");
+
+	char path[CK_SOCKET_PATH_MAX + 3]; /* exactly what fits */
+	memset(path, 'x', sizeof(path));
+	path[0] = '/';
+	path[CK_LISTEN_PATH_MAX] = path[CK_SOCKET_PATH_MAX + 1] = '\0';
+	assert_int_equal(ck_conf_set(&conf, "listen", path, "T", &err), 0);
+	path[CK_LISTEN_PATH_MAX] = 'x';
+	assert_int_equal(ck_conf_set(&conf, "runtime", path, "T", &err), -CK_EINVAL);
+	path[CK_SOCKET_PATH_MAX] = '\0';
+	assert_int_equal(ck_conf_set(&conf, "runtime", path, "T", &err), 0);
+	assert_int_equal(ck_conf_set(&conf, "listen", path, "T", &err), -CK_EINVAL);
 
 	memcpy(text, "state_dir: /", 12);
 	memset(text + 12, 'x', CK_CONF_VALUE_MAX);

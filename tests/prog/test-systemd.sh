@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The units, as systemd-analyze reads them, and what must fit between them and the daemon's defaults.
+set -u
+src=$CK_TEST_SRCDIR/contrib/systemd
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+status=0
+
+ok() {
+	echo "ok - $1"
+}
+
+not_ok() {
+	echo "not ok - $1"
+	status=1
+}
+
+# check NAME COMMAND...: it succeeds and says nothing
+check() {
+	local name=$1 said
+	shift
+	if said=$("$@" 2>&1) && [ -z "$said" ]; then
+		ok "$name"
+	else
+		printf '%s\n' "$said"
+		not_ok "$name"
+	fi
+}
+
+sed "s|@sbindir@|$dir|" "$src/crikeepd.service.in" >"$dir/crikeepd.service"
+cp "$src/crikeepd.socket" "$dir/"
+printf '#!/bin/sh\n' >"$dir/crikeepd"
+chmod +x "$dir/crikeepd"
+
+if command -v systemd-analyze >/dev/null; then
+	check units_are_sound systemd-analyze verify --man=no "$dir/crikeepd.service" "$dir/crikeepd.socket"
+	exposure=$(systemd-analyze security --offline=true --threshold=30 "$dir/crikeepd.service" 2>&1) &&
+		ok exposure_is_below_3 || {
+		printf '%s\n' "$exposure" | tail -n 3
+		not_ok exposure_is_below_3
+	}
+else
+	echo 'skip - units_are_sound: no systemd-analyze'
+	echo 'skip - exposure_is_below_3: no systemd-analyze'
+fi
+
+# in_seconds SPAN: 90s, 1m20s, 2min
+in_seconds() {
+	local left=${1//min/m} sum=0 number
+	while [[ $left =~ ^([0-9]+)([hms])(.*)$ ]]; do
+		number=${BASH_REMATCH[1]}
+		case ${BASH_REMATCH[2]} in
+		h) sum=$((sum + 3600 * number)) ;;
+		m) sum=$((sum + 60 * number)) ;;
+		s) sum=$((sum + number)) ;;
+		esac
+		left=${BASH_REMATCH[3]}
+	done
+	echo "$sum"
+}
+
+unit() {
+	sed -n "s/^$1=//p" "$dir/crikeepd.$2"
+}
+
+daemon=$CK_TEST_BUILDDIR/crikeepd
+"$daemon" --set log.level=info --print-config >"$dir/defaults" || exit 1
+
+default() {
+	sed -n "s/^ *$1: *\([^ ]*\).*/\1/p" "$dir/defaults"
+}
+
+[ "$(in_seconds "$(unit TimeoutStartSec service)")" -gt "$(in_seconds "$(default start_timeout)")" ] &&
+	ok start_is_waited_for_longer_than_by_the_daemon || not_ok start_is_waited_for_longer_than_by_the_daemon
+[ "$(in_seconds "$(unit TimeoutStopSec service)")" -gt "$(in_seconds "$(default stop_wait)")" ] &&
+	ok stop_is_waited_for_longer_than_by_the_daemon || not_ok stop_is_waited_for_longer_than_by_the_daemon
+[ "$(unit ListenStream socket)" = "$(default listen)" ] &&
+	ok the_socket_is_the_default_one || not_ok the_socket_is_the_default_one
+[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ] &&
+	ok the_runtime_directory_is_the_state_directory || not_ok the_runtime_directory_is_the_state_directory
+exit $status
