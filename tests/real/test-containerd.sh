@@ -316,6 +316,7 @@ dropped_connection() {
 	id=$(past ps -aq --no-trunc)
 	relay drop
 	relay clear
+	check 'crikeepd connects again' until_ 10 answers
 	try cri create -T 8s "$sandbox" "$(container main)" "$(pod web)"
 	check 'after the connection was lost a repeat gets the id' answered "$id"
 	check 'it was created once' is "$(calls CreateContainer)" 1
