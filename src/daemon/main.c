@@ -19,7 +19,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "src/daemon/confine.h"
 #include "src/daemon/daemon.h"
 #include "src/daemon/launch.h"

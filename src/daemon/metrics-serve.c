@@ -10,7 +10,7 @@
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "src/daemon/metrics.h"
 #include "src/daemon/process.h"
 

@@ -12,7 +12,7 @@
 
 #include "src/base/limits.h"
 #include "src/daemon/accept.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "src/daemon/log.h"
 #include "src/daemon/sim-int.h"
 #include "src/daemon/sim.h"

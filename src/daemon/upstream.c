@@ -13,7 +13,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "src/daemon/log.h"
 #include "src/daemon/upstream.h"
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "tests/daemon/world.h"
 #include "tests/unit/harness.h"
 

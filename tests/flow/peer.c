@@ -2,7 +2,7 @@
 #include <sys/socket.h>
 
 #include "cache/wire.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "tests/flow/peer.h"
 
 /* ---- protobuf, written without the allocator whose failing is tested ------------------------------------------------------------ */

@@ -28,7 +28,7 @@
 #include "cache/wish.h"
 #include "tests/flow/fixture.h"
 #include "src/base/mem.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "src/daemon/confine.h"
 #include "src/daemon/metrics.h"
 

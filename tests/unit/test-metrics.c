@@ -11,7 +11,7 @@
 #include "tests/flow/fixture.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "src/daemon/metrics.h"
 #include "src/daemon/process.h"
 

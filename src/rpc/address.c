@@ -10,7 +10,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 
 int ck_unix_address(const char *path, struct sockaddr_un *ret_address, struct ck_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CK_DAEMON_ADDRESS_H
-#define CK_DAEMON_ADDRESS_H
+#ifndef CK_RPC_ADDRESS_H
+#define CK_RPC_ADDRESS_H
 /* Unix sockets by path. Errors name the path and the cause. */
 #include <sys/types.h>
 #include <sys/un.h>
