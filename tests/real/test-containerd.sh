@@ -13,10 +13,10 @@ src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
 lab=$src/contrib/lab tools=$build/tests/real/tools crikeepd=$build/crikeepd
 export LC_ALL=C.UTF-8
-scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox late_container next_container_attempt
-	unwanted_container dropped_connection frozen_container killed_while_kept killed_while_creating killed_before_the_end
-	killed_and_unwanted killed_while_evicting runtime_killed_while_kept runtime_killed_while_creating
-	runtime_killed_while_evicting'
+scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox evicted_by_hand full_disk
+	late_container next_container_attempt unwanted_container dropped_connection frozen_container frozen_and_removed
+	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted killed_while_evicting asked_to_end
+	runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
 
 # ---- outside: what is needed, and the namespaces -----------------------------------------------------------------------------
 
@@ -76,6 +76,11 @@ answered() { [ $status -eq 0 ] && is "$out" "$1" || { echo "exit status $status:
 not_found() { # COMMAND...: is refused as if there were no such thing
 	try "$@"
 	[ $status -ne 0 ] && [[ $err == *'code = NotFound'* ]] || { echo "exit status $status: $out $err"; return 1; }
+}
+refused() { # COMMAND...: whatever it is about
+	try "$@"
+	[ $status -ne 0 ] && [[ $err == *'code = PermissionDenied'* || $err == *'code = Unimplemented'* ]] ||
+		{ echo "exit status $status: $out $err"; return 1; }
 }
 not_in() { # ID COMMAND...: succeeds without a word of it
 	local id=$1
@@ -170,6 +175,8 @@ late_sandbox() {
 	hidden_pod 'at the time-out' "$id"
 	check 'the sandbox runs afterwards' until_ 15 runs "$id"
 	check 'the unfiltered socket shows it' until_ 5 shown_to_all "$id"
+	check 'but will not stop it' refused all stopp "$id"
+	check 'nor remove it' refused all rmp -f "$id"
 	hidden_pod 'once it runs' "$id"
 	check 'none of that did anything to it' runs "$id"
 	try cri runp -T 1s "$(pod web)"
@@ -255,6 +262,46 @@ unwanted_sandbox() {
 	check 'the same request gets a new one' test "$status:$out" != "0:$id"
 	check 'which is seen, and alone' only_pod "$out"
 }
+
+evicted_by_hand() {
+	local crikeep=("$build/crikeep" --state-dir="$d/kept")
+	stage || return
+	late
+	check 'crikeep list has it' until_ 5 kept_for "${id:0:12}"
+	check 'crikeep explains it' grep -q 'web' <("${crikeep[@]}" explain default/web)
+	check 'crikeep evict gives it up' "${crikeep[@]}" evict default/web --wait
+	check 'it is gone' gone "$id"
+	check 'nothing is left' nothing_left
+	try cri runp -T 5s "$(pod web)"
+	check 'the same request gets a new one' test "$status:$out" != "0:$id"
+	check 'which is seen, and alone' only_pod "$out"
+}
+kept_for() { [[ $("${crikeep[@]}" list --no-trunc --state=kept) == *"$1"* ]]; }
+
+# no room for the database: pods start all the same, and late ones are kept in memory
+full_disk() {
+	mkdir "$d/kept"
+	mount -t tmpfs -o size=1m,mode=700 none "$d/kept"
+	stage || return
+	check 'the disk is full' fill_up "$d/kept"
+	try cri runp -T 5s "$(pod db)"
+	check 'a sandbox in time' answered "$(begun db sandbox)"
+	check 'is removed' cri rmp -f "$out"
+	late
+	check 'a late one is not shown' not_in "$id" cri pods
+	try cri runp -T 1s "$(pod web)"
+	check 'the same request again gets its id' answered "$id"
+	check 'it was created once' is "$(creations web sandbox)" 1
+	check 'it is seen, and alone' only_pod "$id"
+	rm "$d/kept/filler"
+	check 'crikeepd writes again when there is room' until_ 5 entered "$id"
+	check 'and had said so before' grep -q 'cannot be written' "$d/crikeepd.log"
+	crikeepd_kill
+	check 'crikeepd starts again' crikeepd_start
+	check 'it is still seen, and alone' only_pod "$id"
+}
+fill_up() { ! dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null && [ -s "$1/filler" ]; }
+entered() { "$build/crikeep" --state-dir="$d/kept" list --all --no-trunc | grep -q "$1"; }
 
 # ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is ------------------------
 
@@ -349,6 +396,26 @@ frozen_container() {
 	wait $thaw
 }
 
+# By itself containerd would be left with a container of a sandbox that is no more.
+frozen_and_removed() {
+	local sandbox thaw
+	mkdir -p "$d/root"
+	truncate -s 256M "$d/disk"
+	mkfs.ext4 -q "$d/disk"
+	mount -o loop "$d/disk" "$d/root" || { echo "skip - $scenario: no loop devices"; return; }
+	stage || return
+	sandbox=$(cri runp -T 8s "$(pod web)")
+	fsfreeze -f "$d/root"
+	{ sleep 6; fsfreeze -u "$d/root"; } &
+	thaw=$!
+	try cri create -T 2s "$sandbox" "$(container main)" "$(pod web)"
+	check 'the request runs into its deadline while the disk stands still' timed_out
+	check 'the pod is removed meanwhile, or soon' until_ 30 cri rmp -f "$sandbox"
+	wait $thaw
+	check 'no container is left of it' until_ 10 only_container ''
+	check 'nothing is left' until_ 10 nothing_left
+}
+
 # ---- kill -9 of crikeepd -----------------------------------------------------------------------------------------------------
 
 killed_while_kept() {
@@ -434,6 +501,36 @@ killed_while_evicting() {
 	try cri runp -T 8s "$(pod web 1)"
 	check 'attempt 1 gets its sandbox' is $status 0
 	check 'which is seen, and alone' only_pod "$out"
+}
+
+# SIGTERM: what is being made is waited for
+asked_to_end() {
+	local began
+	stage || return
+	slow 'web create 5'
+	try cri runp -T 1s "$(pod web)"
+	check 'the request runs into its deadline' timed_out
+	id=$(begun web sandbox)
+	began=$(now)
+	kill -TERM "$crikeepd_pid"
+	check 'crikeepd takes no new requests' not_taken
+	wait "$crikeepd_pid"
+	status=$?
+	took=$(since "$began")
+	check 'it ends well' is $status 0
+	check 'when the sandbox is made' runs "$id"
+	check 'and then at once' within 1500 6000
+	slow ''
+	check 'crikeepd starts again' crikeepd_start
+	check 'nobody sees the sandbox' not_in "$id" cri pods
+	try cri runp -T 1s "$(pod web)"
+	check 'the same request again gets its id' answered "$id"
+	check 'it was created once' is "$(creations web sandbox)" 1
+	check 'it is seen, and alone' only_pod "$id"
+}
+not_taken() {
+	try cri runp -T 1s "$(pod db)"
+	[ $status -ne 0 ] && is "$(creations db sandbox)" 0
 }
 
 # ---- kill -9 of containerd ---------------------------------------------------------------------------------------------------
