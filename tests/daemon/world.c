@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -35,6 +36,10 @@ void world_init(struct world *w)
 	name(w->runtime_log, w, "sim.log");
 	name(w->runtime_state, w, "sim.state");
 	name(w->log, w, "log");
+	name(w->config, w, "crikeep.yaml");
+	int fd = open(w->config, O_WRONLY | O_CREAT | O_CLOEXEC, 0600); /* not the machine's */
+	assert_true(fd >= 0);
+	close(fd);
 }
 
 void world_fini(struct world *w)
@@ -57,6 +62,13 @@ int world_kill(pid_t *pid, int sig)
 		assert_int_equal(errno, EINTR);
 	*pid = 0;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* CK_TEST_SLOW=0, under gdb: as long as it takes */
+static unsigned long tries_in(unsigned long seconds, unsigned long a_second)
+{
+	unsigned long slow = ck_test_env("CK_TEST_SLOW", 1);
+	return slow ? seconds * a_second * slow : ULONG_MAX;
 }
 
 static void pause_ms(int ms)
@@ -85,14 +97,16 @@ static pid_t run(const char *log, const char *const *argv)
 /* somebody serves there, or the process has ended: false */
 static bool until_served(const char *path, pid_t *pid)
 {
-	unsigned long tries = 1500 * ck_test_env("CK_TEST_SLOW", 1);
+	unsigned long tries = tries_in(15, 100);
+	siginfo_t info;
 	while (tries--) {
 		int fd = ck_unix_connect(path, NULL);
 		if (fd >= 0) {
 			close(fd);
 			return true;
 		}
-		if (waitpid(*pid, NULL, WNOHANG | WNOWAIT) == *pid)
+		info.si_pid = 0;
+		if (waitid(P_PID, (id_t)*pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid)
 			return false;
 		pause_ms(10);
 	}
@@ -117,7 +131,7 @@ static void start_daemon(struct world *w, const char *const *flags)
 	snprintf(endpoint, sizeof(endpoint), "unix://%s", w->runtime);
 	const char *argv[FLAGS_MAX] = { "crikeepd",       "--runtime",  endpoint,       "--listen",    w->cri,    "--unfiltered",
 					w->unfiltered,    "--metrics",  w->metrics,     "--state-dir", w->state,  "--log-level",
-					"debug",          "--config",   "/dev/null",    "--set",       "stop_wait=1s" };
+					"debug",          "--config",   w->config,      "--set",       "stop_wait=1s" };
 	size_t n = 17;
 	for (size_t i = 0; flags && flags[i]; i++) {
 		assert_true(n < FLAGS_MAX - 1);
@@ -200,7 +214,7 @@ unsigned world_count(const struct world *w, const char *what)
 
 static bool often_enough(const char *path, const char *what, unsigned n, unsigned seconds)
 {
-	unsigned long tries = seconds * 50 * ck_test_env("CK_TEST_SLOW", 1);
+	unsigned long tries = tries_in(seconds, 50);
 	while (occurrences(path, what) < n) {
 		if (!tries--)
 			return false;

@@ -14,6 +14,7 @@ struct world {
 	char dir[WORLD_PATH];
 	char cri[WORLD_PATH], unfiltered[WORLD_PATH], metrics[WORLD_PATH], state[WORLD_PATH]; /* crikeepd's */
 	char runtime[WORLD_PATH], runtime_log[WORLD_PATH], runtime_state[WORLD_PATH];         /* the simulator's */
+	char config[WORLD_PATH]; /* empty, unless the test writes it */
 	char log[WORLD_PATH]; /* crikeepd's standard error, appended to by each life */
 	pid_t daemon, sim;    /* 0: not running */
 };
