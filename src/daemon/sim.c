@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <utlist.h>
@@ -100,7 +102,16 @@ static int rt_init(struct ck_rt *rt, const char *parameters, struct ck_error *er
 	return 0;
 }
 
-static int rt_watch(struct ck_rt *rt, int fd, struct ck_error *err)
+static int parent_gone(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	(void)fd;
+	(void)events;
+	(void)userdata;
+	return sd_event_exit(sd_event_source_get_event(source), EXIT_SUCCESS);
+}
+
+/* @parent: a pidfd, or -1 */
+static int rt_watch(struct ck_rt *rt, int fd, int parent, struct ck_error *err)
 {
 	static const int signals[] = { SIGTERM, SIGINT };
 	sigset_t set;
@@ -111,6 +122,8 @@ static int rt_watch(struct ck_rt *rt, int fd, struct ck_error *err)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (size_t i = 0; i < CK_COUNT(signals) && r >= 0; i++) /* without a handler: the loop ends */
 		r = sd_event_add_signal(rt->loop.event, NULL, signals[i], NULL, NULL);
+	if (r >= 0 && parent >= 0)
+		r = sd_event_add_io(rt->loop.event, NULL, parent, EPOLLIN, parent_gone, NULL);
 	if (r < 0) {
 		close(fd);
 		return ck_fail_errno(err, CK_EIO, -r, "watch signals");
@@ -140,14 +153,14 @@ int ck_sim_main(const char *parameters)
 	return status;
 }
 
-int ck_sim_serve(const char *parameters, int fd)
+static int serve(const char *parameters, int fd, int parent)
 {
 	struct ck_rt rt;
 	struct ck_error err;
 	ck_log_open(CK_LOG_TO_AUTO, CK_LOG_INFO);
 	int r = rt_init(&rt, parameters, &err);
 	if (r == 0)
-		r = rt_watch(&rt, fd, &err);
+		r = rt_watch(&rt, fd, parent, &err);
 	else
 		close(fd);
 	if (r < 0)
@@ -159,16 +172,44 @@ int ck_sim_serve(const char *parameters, int fd)
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* in the child: nothing of the parent but standard error and the socket, and no longer than the parent */
+int ck_sim_serve(const char *parameters, int fd)
+{
+	return serve(parameters, fd, -1);
+}
+
+/*
+ * In the child: nothing of the parent but standard error and the socket, and no longer than the parent. PR_SET_PDEATHSIG would not
+ * do: the parent is confined by then, and what Landlock forbids it to signal it does not signal by its death either.
+ */
 static int serve_for(pid_t parent, const char *parameters, int fd)
 {
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+	enum { LISTENING = STDERR_FILENO + 1, PARENT, OTHERS };
+	int pidfd = pidfd_open(parent, 0);
+	if (pidfd < 0 || getppid() != parent)
 		return EXIT_FAILURE;
 	prctl(PR_SET_NAME, "crikeepd-sim");
 	ck_log_close();
-	if (dup2(fd, STDERR_FILENO + 1) < 0 || close_range(STDERR_FILENO + 2, ~0u, 0) < 0)
+	/* both aside first: either may have the other's place */
+	fd = fcntl(fd, F_DUPFD, OTHERS);
+	pidfd = fcntl(pidfd, F_DUPFD, OTHERS);
+	if (dup2(fd, LISTENING) < 0 || dup2(pidfd, PARENT) < 0 || close_range(OTHERS, ~0u, 0) < 0)
 		return EXIT_FAILURE;
-	return ck_sim_serve(parameters, STDERR_FILENO + 1);
+	return serve(parameters, LISTENING, PARENT);
+}
+
+/* the simulator of an earlier daemon at this path hears of its parent's end when we do, and needs a moment */
+static int listen_after(const char *path, struct ck_error *err)
+{
+	int fd = -1, other;
+	for (int tries = 0; tries < 20; tries++) {
+		fd = ck_unix_listen(path, 0600, (gid_t)-1, err);
+		other = fd < 0 ? ck_unix_connect(path, NULL) : -1;
+		if (other < 0)
+			break;
+		close(other);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)(100 * CK_NS_PER_MS) }, NULL);
+	}
+	return fd;
 }
 
 pid_t ck_sim_start(const char *parameters, const char *path, char **ret_path, struct ck_error *err)
@@ -181,7 +222,7 @@ pid_t ck_sim_start(const char *parameters, const char *path, char **ret_path, st
 		return r;
 	if (!listen_path)
 		return ck_nomem(err);
-	CK_AUTO_CLOSE int fd = ck_unix_listen(listen_path, 0600, (gid_t)-1, err);
+	CK_AUTO_CLOSE int fd = listen_after(listen_path, err);
 	if (fd < 0)
 		return fd;
 	pid_t parent = getpid(), pid = fork();

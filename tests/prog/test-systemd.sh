@@ -8,24 +8,13 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 status=0
 
-ok() {
-	echo "ok - $1"
-}
-
-not_ok() {
-	echo "not ok - $1"
-	status=1
-}
-
-# check NAME COMMAND...: it succeeds and says nothing
-check() {
-	local name=$1 said
-	shift
-	if said=$("$@" 2>&1) && [ -z "$said" ]; then
-		ok "$name"
+# result NAME STATUS
+result() {
+	if [ "$2" = 0 ]; then
+		echo "ok - $1"
 	else
-		printf '%s\n' "$said"
-		not_ok "$name"
+		echo "not ok - $1"
+		status=1
 	fi
 }
 
@@ -35,12 +24,12 @@ printf '#!/bin/sh\n' >"$dir/crikeepd"
 chmod +x "$dir/crikeepd"
 
 if command -v systemd-analyze >/dev/null; then
-	check units_are_sound systemd-analyze verify --man=no "$dir/crikeepd.service" "$dir/crikeepd.socket"
-	exposure=$(systemd-analyze security --offline=true --threshold=30 "$dir/crikeepd.service" 2>&1) &&
-		ok exposure_is_below_3 || {
-		printf '%s\n' "$exposure" | tail -n 3
-		not_ok exposure_is_below_3
-	}
+	said=$(systemd-analyze verify --man=no "$dir/crikeepd.service" "$dir/crikeepd.socket" 2>&1) && [ -z "$said" ]
+	result units_are_sound $?
+	[ -z "$said" ] || printf '%s\n' "$said"
+	systemd-analyze security --offline=true --threshold=30 "$dir/crikeepd.service" >"$dir/exposure" 2>&1
+	result exposure_is_below_3 $?
+	tail -n 1 "$dir/exposure"
 else
 	echo 'skip - units_are_sound: no systemd-analyze'
 	echo 'skip - exposure_is_below_3: no systemd-analyze'
@@ -72,12 +61,12 @@ default() {
 	sed -n "s/^ *$1: *\([^ ]*\).*/\1/p" "$dir/defaults"
 }
 
-[ "$(in_seconds "$(unit TimeoutStartSec service)")" -gt "$(in_seconds "$(default start_timeout)")" ] &&
-	ok start_is_waited_for_longer_than_by_the_daemon || not_ok start_is_waited_for_longer_than_by_the_daemon
-[ "$(in_seconds "$(unit TimeoutStopSec service)")" -gt "$(in_seconds "$(default stop_wait)")" ] &&
-	ok stop_is_waited_for_longer_than_by_the_daemon || not_ok stop_is_waited_for_longer_than_by_the_daemon
-[ "$(unit ListenStream socket)" = "$(default listen)" ] &&
-	ok the_socket_is_the_default_one || not_ok the_socket_is_the_default_one
-[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ] &&
-	ok the_runtime_directory_is_the_state_directory || not_ok the_runtime_directory_is_the_state_directory
+[ "$(in_seconds "$(unit TimeoutStartSec service)")" -gt "$(in_seconds "$(default start_timeout)")" ]
+result start_is_waited_for_longer_than_by_the_daemon $?
+[ "$(in_seconds "$(unit TimeoutStopSec service)")" -gt "$(in_seconds "$(default stop_wait)")" ]
+result stop_is_waited_for_longer_than_by_the_daemon $?
+[ "$(unit ListenStream socket)" = "$(default listen)" ]
+result the_socket_is_the_default_one $?
+[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ]
+result the_runtime_directory_is_the_state_directory $?
 exit $status
