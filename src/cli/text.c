@@ -88,7 +88,8 @@ const char *ck_text_span(uint64_t ns, char *buf)
 		uint64_t rest = i + 1 < UNITS_SHOWN ? ns % ck_span_units[i].ns / ck_span_units[i + 1].ns : 0;
 		int len = snprintf(buf, CK_TEXT_SPAN, "%llu%s", (unsigned long long)n, ck_span_units[i].name);
 		if (rest)
-			snprintf(buf + len, CK_TEXT_SPAN - (size_t)len, "%llu%s", (unsigned long long)rest, ck_span_units[i + 1].name);
+			snprintf(buf + len, CK_TEXT_SPAN - (size_t)len, "%llu%s", (unsigned long long)rest,
+				 ck_span_units[i + 1].name);
 		return buf;
 	}
 	return strcpy(buf, "<1s");

@@ -143,8 +143,8 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *re
 	const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "Stand between the kubelet and a CRI runtime: keep what is made too late, and hand it back when the kubelet "
-		       "asks again."
+		.doc = "Stand between the kubelet and a CRI runtime: keep what is made too late, and hand it back when "
+		       "the kubelet asks again."
 		       "\v"
 		       "Flags stand above the file, the file above the defaults. --print-config shows all keys and where each "
 		       "value comes from; crikeep.yaml(5) explains them.\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of crikeep.yaml. This table is the only list of them: the file's reader, the command line, --print-config and --help go
- * by it, in its order.
+ * The keys of crikeep.yaml. This table is the only list of them: the file's reader, the command line, --print-config and
+ * --help go by it, in its order.
  */
 #include <stdint.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static const struct ck_conf_word targets[] = {
 
 #define AT(member)                  .offset = offsetof(struct ck_conf, member)
 #define TEXT(t, member, standard)   .type = CK_CONF_##t, AT(member), .text = (standard)
-#define SPAN(member, standard, min) .type = CK_CONF_SPAN, AT(member), .number = (standard), .least = (min), .most = CK_DURATION_MAX
+#define SPAN(member, standard, min) \
+	.type = CK_CONF_SPAN, AT(member), .number = (standard), .least = (min), .most = CK_DURATION_MAX
 #define SIZE(member, standard, min, max) \
 	.type = CK_CONF_SIZE, AT(member), .number = (standard), .least = (min), .most = (max)
 #define WORD(member, list, standard) .type = CK_CONF_WORD, AT(member), .words = (list), .number = (standard)
@@ -65,7 +66,8 @@ const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand togethe
 	  .help = "how long a new attempt waits for the end of the old one" },
 	{ "cache.destroy_timeout", SPAN(destroy_timeout, CK_DESTROY_TIMEOUT, SHORTEST),
 	  .help = "a removal without an answer has failed after this" },
-	{ "cache.mode", WORD(mode, modes, CK_MODE_NORMALIZED), .help = "when a request is the same: normalized, identity, strict" },
+	{ "cache.mode", WORD(mode, modes, CK_MODE_NORMALIZED),
+	  .help = "when a request is the same: normalized, identity, strict" },
 	{ "cache.hand_back", WORD(hand_back, hand_backs, CK_REPEAT), FLAG("hand-back", "HOW"),
 	  .help = "late sandboxes go to who repeats the request, or are offered in lists: repeat, offer" },
 	{ "cache.on_annotation_change", WORD(on_annotation_change, changes, CK_ANNOTATION_AUTO),

@@ -23,7 +23,8 @@ static int print_text(const char *s, struct ck_bytes *out)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._:-";
 	size_t n = strlen(s);
-	if (n && (*s == '/' || strncmp(s, CK_CONF_UNIX "/", strlen(CK_CONF_UNIX) + 1) == 0) && strspn(s, plain) == n && s[n - 1] != ':')
+	bool path = *s == '/' || strncmp(s, CK_CONF_UNIX "/", strlen(CK_CONF_UNIX) + 1) == 0;
+	if (path && strspn(s, plain) == n && s[n - 1] != ':')
 		return ck_bytes_add(out, s, n);
 	int r = ck_bytes_add(out, "\"", 1);
 	for (; r == 0 && *s; s++) {
@@ -37,7 +38,8 @@ static int print_text(const char *s, struct ck_bytes *out)
 static int print_runtime(const struct ck_conf *conf, struct ck_bytes *out)
 {
 	char *text = NULL;
-	if (asprintf(&text, "%s%s", conf->simulator ? CK_CONF_SIM : CK_CONF_UNIX, conf->simulator ? conf->simulator : conf->runtime) < 0)
+	bool sim = conf->simulator;
+	if (asprintf(&text, "%s%s", sim ? CK_CONF_SIM : CK_CONF_UNIX, sim ? conf->simulator : conf->runtime) < 0)
 		return -CK_ENOMEM;
 	int r = print_text(text, out);
 	free(text);

@@ -44,7 +44,8 @@ __attribute__((format(printf, 4, 5))) static int wrong(struct file *file, size_t
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	return ck_fail(file->err, CK_EINVAL, "%s:%zu: %s%s%s", file->path, line, ck_conf_shown(name, shown), *name ? ": " : "", what);
+	ck_conf_shown(name, shown);
+	return ck_fail(file->err, CK_EINVAL, "%s:%zu: %s%s%s", file->path, line, shown, *name ? ": " : "", what);
 }
 
 /* what libyaml says; its texts are fixed, nothing of the file is in them */

@@ -160,11 +160,13 @@ static int check_errors(const struct check *check)
 	if (conf->client_memory < conf->list_max) {
 		bool memory_is_default = !conf->origins[ck_conf_key_find("limits.client_memory") - ck_conf_keys];
 		const char *name = memory_is_default ? "limits.list_message" : "limits.client_memory";
-		return ck_fail(check->err, CK_EINVAL, "%s: %s: one message of limits.list_message must fit into limits.client_memory",
+		return ck_fail(check->err, CK_EINVAL,
+			       "%s: %s: one message of limits.list_message must fit into limits.client_memory",
 			       origin(check, name), name);
 	}
 	if (!conf->allow_uids_n)
-		return ck_fail(check->err, CK_EINVAL, "%s: socket.allow_uids: nobody may connect", origin(check, "socket.allow_uids"));
+		return ck_fail(check->err, CK_EINVAL, "%s: socket.allow_uids: nobody may connect",
+			       origin(check, "socket.allow_uids"));
 	return 0;
 }
 
@@ -198,7 +200,8 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *us
 
 /* ---- SIGHUP ----------------------------------------------------------------------------------------------------------- */
 
-int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_warn_cb *warn_fn, void *userdata, struct ck_error *err)
+int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_warn_cb *warn_fn, void *userdata,
+		  struct ck_error *err)
 {
 	int r = ck_conf_init(fresh, err);
 	fresh->confined = true;

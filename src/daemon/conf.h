@@ -66,7 +66,8 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn, void *userd
 /* ck_conf_again - SIGHUP: @fresh, zeroed, is made as @conf was: defaults, the file as it is now, the same command line, checks.
  * ck_conf_fini(@fresh) in any case */
 int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_warn_cb *warn, void *userdata, struct ck_error *err);
-/* ck_conf_reload - takes over from @fresh what may change while it runs; @fixed is called for each key that differs and may not */
+/* ck_conf_reload - takes over from @fresh what may change while it runs; @fixed is called for each key that differs and may
+ * not */
 void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh, void (*fixed)(const char *key, void *userdata), void *userdata);
 /* ck_conf_print - the whole as crikeep.yaml, defaults included; to be freed; NULL: out of memory */
 char *ck_conf_print(const struct ck_conf *conf);
@@ -77,7 +78,7 @@ struct ck_args { /* what main() does beside */
 	char *sim;  /* --sim=PARAMETERS: be the simulator and nothing else; NULL: no. Lies in argv */
 };
 /* ck_conf_args - the command line: reads the file, then what stands above it, checks the whole, and does what --check-config and
- * --print-config ask for. 0, or -CK_EINVAL, -CK_ENOMEM after one line on standard error. --help, --version, and with status 2 what
- * is no option of ours, end the process. @conf: after ck_conf_init() */
+ * --print-config ask for. 0, or -CK_EINVAL, -CK_ENOMEM after one line on standard error. --help, --version, and with status 2
+ * what is no option of ours, end the process. @conf: after ck_conf_init() */
 int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *ret_args);
 #endif

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeepd as those who run it meet it: exit statuses and what is said with them, SIGHUP and SIGTERM, a socket passed by systemd, a
-# log nobody reads; and that its man pages know every key, flag, parameter and metric there is.
+# crikeepd as those who run it meet it: exit statuses and what is said with them, SIGHUP and SIGTERM, a socket passed by systemd,
+# a log nobody reads; and that its man pages know every key, flag, parameter and metric there is.
 set -u
 daemon=$CK_TEST_BUILDDIR/crikeepd
 top=$CK_TEST_SRCDIR

@@ -133,8 +133,10 @@ static void every_key_is_read(void **state)
 
 static void files_with_nothing_in_them_change_nothing(void **state)
 {
-	static const char *const texts[] = { "", "\n", "# a comment", "---\n", "---\n...\n", "%YAML 1.1\n---\n# none\n", "{}", "~",
-					     "cache:\n", "cache: ~\nlog: {}\nsocket: null\n", "\xef\xbb\xbf# a mark\n" };
+	static const char *const texts[] = {
+		"", "\n", "# a comment", "---\n", "---\n...\n", "%YAML 1.1\n---\n# none\n", "{}", "~",
+		"cache:\n", "cache: ~\nlog: {}\nsocket: null\n", "\xef\xbb\xbf# a mark\n",
+	};
 	(void)state;
 	CK_AUTO_FREE char *before = ck_conf_print(&conf);
 	for (size_t i = 0; i < CK_COUNT(texts); i++) {
@@ -182,7 +184,8 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "cache: {ttl: -1s}", "F:1: cache.ttl: '-1s' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
 		{ "cache: {ttl: 0s}", "F:1: cache.ttl: '0s' is not between 100ms and 365d" },
 		{ "cache: {ttl: 366d}", "F:1: cache.ttl: '366d' is not between 100ms and 365d" },
-		{ "cache:\n  compare_sandbox_config: maybe", "F:2: cache.compare_sandbox_config: 'maybe' is neither true nor false" },
+		{ "cache:\n  compare_sandbox_config: maybe",
+		  "F:2: cache.compare_sandbox_config: 'maybe' is neither true nor false" },
 		{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
 		{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
 		{ "socket:\n  allow_uids: [0,\n    010]", "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
@@ -204,7 +207,8 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "limits: {list_message: 1.5GiB}",
 		  "F:1: limits.list_message: '1.5GiB' is not a size such as 16MiB, 256KiB or a number of bytes" },
 		{ "limits: {list_message: 2GiB}", "F:1: limits.list_message: '2GiB' is not between 1MiB and 1GiB" },
-		{ "limits: {list_message: 4294967295GiB}", "F:1: limits.list_message: '4294967295GiB' is not between 1MiB and 1GiB" },
+		{ "limits: {list_message: 4294967295GiB}",
+		  "F:1: limits.list_message: '4294967295GiB' is not between 1MiB and 1GiB" },
 		{ "limits: {client_memory: 5}", "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
 		{ "cache: {hand_back: ofer}", "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
 		{ "log: {level: warn}", "F:1: log.level: 'warn' is not error, warning, info or debug" },
@@ -225,8 +229,10 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "\nlisten:\n", "F:2: listen: it has no value; without the line it has its default" },
 		{ "listen: null", "F:1: listen: it has no value; without the line it has its default" },
 		{ "listen: {a: b}", "F:1: listen: it has a value, no keys below it" },
-		{ "listen: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-		  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' is too long: 102 bytes at most" },
+		{ "listen: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'"
+		  " is too long: 102 bytes at most" },
 	};
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(cases); i++)
@@ -335,8 +341,8 @@ static void sizes_of_files_lists_and_depth_are_limited(void **state)
 	memcpy(text, "state_dir: /", 12);
 	memset(text + 12, 'x', CK_CONF_VALUE_MAX);
 	text[12 + CK_CONF_VALUE_MAX] = '\0';
-	assert_refused(text, "F:1: state_dir: '/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is too long: 4096 bytes at "
-			     "most");
+	assert_refused(text, "F:1: state_dir: '/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+			     " is too long: 4096 bytes at most");
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------------ */
@@ -427,10 +433,12 @@ static void what_only_the_whole_tells_is_checked(void **state)
 {
 	(void)state;
 	assert_checked("\nlisten: /run/containerd/containerd.sock",
-		       "F:2: listen: the same as runtime (default), '/run/containerd/containerd.sock': crikeepd would call itself", "");
+		       "F:2: listen: the same as runtime (default), '/run/containerd/containerd.sock':"
+		       " crikeepd would call itself", "");
 	assert_checked("runtime: /a\nmetrics: /a",
 		       "F:2: metrics: the same as runtime (F:1), '/a': crikeepd would call itself", "");
-	assert_checked("listen: /a\nunfiltered: /a", "F:2: unfiltered: the same as listen (F:1), '/a': each needs a path of its own", "");
+	assert_checked("listen: /a\nunfiltered: /a",
+		       "F:2: unfiltered: the same as listen (F:1), '/a': each needs a path of its own", "");
 	assert_checked("state_dir: /run/crikeep/cri.sock",
 		       "F:1: state_dir: the same as listen (default), '/run/crikeep/cri.sock': each needs a path of its own", "");
 	assert_checked("unfiltered: ''\nmetrics: ''", "", "");
@@ -473,7 +481,8 @@ static void one_socket_under_two_names_is_found(void **state)
 static void what_is_printed_reads_the_same(void **state)
 {
 	static const char *const texts[] = {
-		"", "runtime: 'sim:create=5s,images=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: ''\nmetrics: '/ends-with-colon:'\n",
+		"",
+		"runtime: 'sim:create=5s,images=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: ''\nmetrics: '/ends-with-colon:'\n",
 		"cache: {ttl: 1d2h3m4s5ms, lost_grace: 100.000001ms, mode: identity, ignore_annotations: [\"*\", a, \"it's\"]}",
 		"socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: 1048577, client_memory: 1GiB}",
 		"confine: false\nlog: {level: error, target: journal}\ncache: {ignore_annotations: []}",
@@ -639,7 +648,8 @@ static void wrong_usage_says_why(void **state)
 	assert_int_equal(answer.status, CK_EINVAL);
 	ASK(&answer, "--runtime", "sim:", "--listen", "/a", "--metrics", "/a", "--print-config");
 	assert_int_equal(answer.status, CK_EINVAL);
-	assert_string_equal(answer.out, "crikeepd: --metrics: metrics: the same as listen (--listen), '/a': each needs a path of its own\n");
+	assert_string_equal(answer.out,
+			    "crikeepd: --metrics: metrics: the same as listen (--listen), '/a': each needs a path of its own\n");
 }
 
 static void help_fits_80_columns(void **state)
@@ -687,7 +697,9 @@ static void no_memory_is_an_error(void **state)
 
 static void spans_are_printed_as_they_are_read(void **state)
 {
-	static const char *const spans[] = { "0s", "1ms", "250ms", "1s", "1m", "1h30m", "1d2h3m4s5ms", "2d", "0.5ms", "1s0.000001ms" };
+	static const char *const spans[] = {
+		"0s", "1ms", "250ms", "1s", "1m", "1h30m", "1d2h3m4s5ms", "2d", "0.5ms", "1s0.000001ms",
+	};
 	char buf[CK_SPAN_TEXT];
 	uint64_t ns;
 	(void)state;

@@ -117,7 +117,8 @@ static void a_line_tells_its_level(void **state)
 	ck_log(CK_LOG_DEBUG, "four");
 	ck_log_level(CK_LOG_DEBUG);
 	ck_log(CK_LOG_DEBUG, "five");
-	assert_string_equal(drain(p[0]), "crikeepd: error: one 1\ncrikeepd: warning: two\ncrikeepd: three\ncrikeepd: debug: five\n");
+	assert_string_equal(drain(p[0]),
+			    "crikeepd: error: one 1\ncrikeepd: warning: two\ncrikeepd: three\ncrikeepd: debug: five\n");
 	assert_true(ck_log_dropped() == 0);
 	close(p[0]);
 	close(p[1]);
@@ -274,7 +275,8 @@ static void a_stopped_terminal_drops_and_goes_on_with_a_whole_line(void **state)
 	bool cut = all[strlen(all) - 1] != '\n'; /* a terminal takes what fits */
 	ck_log(CK_LOG_INFO, "read again");
 	char want[256];
-	snprintf(want, sizeof(want), "%scrikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n", cut ? "\n" : "");
+	snprintf(want, sizeof(want), "%scrikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n",
+		 cut ? "\n" : "");
 	assert_string_equal(drain(master), want);
 }
 
