@@ -27,7 +27,7 @@ struct announcement {
 	struct announcement *prev, *next; /* queued or running */
 	struct ck_announcer *announcer;
 	char *id, *sandbox;
-	bool met;     /* its own status was in an answer */
+	bool sandbox_met, met; /* the status of its sandbox was in an answer; and its own */
 	bool running; /* a container that runs: found in use (K22), so that its STARTED was held back as well */
 	bool whole;   /* containers were in the first answer: nobody else has to be asked */
 	struct ck_rpc *rpc;
@@ -154,7 +154,8 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	if (r != 0)
 		return r;
 	a->whole = a->whole || object->kind == CK_CONTAINER;
-	if (!strcmp(object->id, a->id)) {
+	a->sandbox_met = a->sandbox_met || (object->kind == CK_SANDBOX && !strcmp(object->id, a->sandbox));
+	if (!strcmp(object->id, a->id) && a->sandbox_met) {
 		a->met = true;
 		a->running = object->kind == CK_CONTAINER && object->condition == CK_CONDITION_RUNNING;
 	}

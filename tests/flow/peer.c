@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include "cache/wire.h"
+#include "src/base/fault.h"
 #include "src/rpc/address.h"
 #include "tests/flow/peer.h"
 
@@ -783,15 +784,19 @@ static void client_headers(struct ck_h2_stream *stream, const struct ck_h2_heade
 static void client_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n, void *userdata)
 {
 	struct client *c = userdata;
-	if (!c->reads) {
+	if (c->reads)
+		ck_h2_stream_consume(stream, n);
+	else
 		c->unread += n;
-		return;
-	}
-	ck_h2_stream_consume(stream, n);
 	while (n) {
 		size_t used;
 		int r = ck_grpc_read(&c->reader, in, n, &used, NULL);
-		assert_true(r >= 0);
+		if (r < 0) {
+			assert_true(r == -CK_ENOMEM && ck_fault_hit());
+			ck_h2_stream_reset(CK_TAKE(c->stream), CK_H2_CANCEL);
+			c->ended = true;
+			return;
+		}
 		if (r == 1)
 			told(c, c->reader.message.p, c->reader.message.len);
 		in += used;
@@ -850,9 +855,12 @@ struct client *client_subscribe(struct world *w)
 	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
 	int fd = ck_unix_connect(path, &w->err);
 	assert_true(fd >= 0);
-	assert_int_equal(ck_conn_new(&w->daemon.loop, fd, CK_H2_CLIENT, &client_owner, c, &c->conn, &w->err), 0);
-	assert_int_equal(ck_h2_open(ck_conn_h2(c->conn), headers, CK_COUNT(headers), &client_handler, c, &c->stream, &w->err), 0);
-	assert_int_equal(ck_grpc_send(c->stream, NULL, 0), 0);
+	if (ck_conn_new(&w->daemon.loop, fd, CK_H2_CLIENT, &client_owner, c, &c->conn, &w->err) < 0 ||
+	    ck_h2_open(ck_conn_h2(c->conn), headers, CK_COUNT(headers), &client_handler, c, &c->stream, &w->err) < 0 ||
+	    ck_grpc_send(c->stream, NULL, 0) < 0) {
+		assert_true(ck_fault_hit());
+		return c;
+	}
 	ck_h2_stream_end(c->stream);
 	world_settle(w);
 	return c;
@@ -861,6 +869,13 @@ struct client *client_subscribe(struct world *w)
 void client_stop_reading(struct client *c)
 {
 	c->reads = false;
+}
+
+void client_read_on(struct client *c)
+{
+	c->reads = true;
+	ck_h2_stream_consume(c->stream, c->unread);
+	c->unread = 0;
 }
 
 void client_free(struct client *c)

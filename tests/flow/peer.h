@@ -105,12 +105,13 @@ struct client {
 	bool headers, ended, reads;
 	uint32_t reset;    /* the code the stream was reset with */
 	int grpc;          /* -1: none yet */
-	size_t unread;
+	size_t unread;            /* not given back to its window */
 	uint64_t created_at; /* of the last event */
 };
 
 struct client *client_subscribe(struct world *w); /* to events; reads what comes */
 void client_stop_reading(struct client *c);
+void client_read_on(struct client *c);
 void client_free(struct client *c);
 unsigned client_saw(const struct client *c, const char *line);
 #endif
