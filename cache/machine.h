@@ -164,7 +164,7 @@ struct ck_machine_ops { /* called from inside events; must not call back */
 	void (*set_image)(void *user, struct ck_entry *entry, const struct ck_fingerprint *fp);
 	int (*choose)(void *user, const struct ck_entry *entry, char *names, size_t size); /* 0, or 1: absent, name in @names */
 	void (*released)(void *user, const struct ck_entry *entry);
-	/* it was hidden and is visible from now on: said by ck_machine_settle(), after all that could take it back. May be NULL */
+	/* it was hidden and is visible from now on: said by ck_machine_settle(), after all that may take it back. May be NULL */
 	void (*committed)(void *user, const struct ck_entry *entry);
 	uint64_t (*jitter)(void *user, uint64_t below); /* 0 <= r < below */
 	uint64_t (*next_id)(void *user);

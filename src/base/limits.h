@@ -31,7 +31,7 @@
 #define CK_CONNECTION_WINDOW (16 << 20) /* given back as bytes come in, so it bounds nothing; large, to be given back rarely */
 #define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not keep the kubelet's lists out */
 #define CK_EVENTS_QUEUED   (1u << 20)  /* waiting for one subscriber: its window twice, and 200 commits of full pods */
-#define CK_EVENTS_TOLD     1024u       /* ids whose CREATED and STARTED a subscriber had: more commits than a slow event can miss */
+#define CK_EVENTS_TOLD     1024u       /* ids whose CREATED and STARTED a subscriber had: a late event comes within fewer commits */
 #define CK_ANNOUNCE_MAX    8u          /* commits whose status is asked for at once: as many as a kubelet's pod workers would */
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS) /* pause before the runtime is dialled again, doubling; as cri-client does */

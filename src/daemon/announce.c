@@ -2,9 +2,9 @@
 /*
  *   commit --> queued --> PodSandboxStatus --> the event
  *                                |                ^
- *                                '--> ListContainers --> ContainerStatus of each: where the first answer tells of no container
- *                                     (CRI-O fills that in, containerd leaves it out, and a kubelet takes the list in an event for
- *                                     all there is in the pod)
+ *                                '--> ListContainers --> ContainerStatus of each, where the first answer tells of no container
+ *
+ * CRI-O fills that in, containerd leaves it out, and a kubelet takes the containers in an event for all there are in the pod.
  *
  * Each answer is filtered by a view begun before its question, as if the kubelet had asked: what was abandoned meanwhile is in no
  * event. An event carries the time of its first question, because the kubelet orders what it knows of a pod by these times.
@@ -81,7 +81,7 @@ static void announcement_free(struct announcement *a)
 	free(a);
 }
 
-/* ---- the event ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the event ------------------------------------------------------------------------------------------------------- */
 
 static void pump(void *userdata);
 
@@ -112,7 +112,8 @@ static void finish(struct announcement *a, const char *why)
 	struct ck_announcer *announcer = a->announcer;
 	if (!why && !a->met)
 		why = "it is hidden again, or gone";
-	if (!why && (send_event(a, CK_EVENT_CREATED) < 0 || ((is_sandbox(a) || a->running) && send_event(a, CK_EVENT_STARTED) < 0)))
+	bool started = is_sandbox(a) || a->running;
+	if (!why && (send_event(a, CK_EVENT_CREATED) < 0 || (started && send_event(a, CK_EVENT_STARTED) < 0)))
 		why = "out of memory";
 	if (why)
 		ck_log(CK_LOG_INFO, "no event of the committed %s %s: %s", is_sandbox(a) ? "sandbox" : "container", a->id, why);
@@ -122,7 +123,7 @@ static void finish(struct announcement *a, const char *why)
 		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------------------------------- */
 
 /* @r, @message: as made; freed */
 static void ask(struct announcement *a, const char *rpc, int r, struct ck_bytes *message, ck_rpc_cb *answered)
@@ -170,8 +171,8 @@ static int gather(const struct ck_object *object, bool id_only, void *userdata)
 	return r == 0 ? ck_objects_add(&a->containers, object) : r;
 }
 
-/* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left of it, or it is gone; or another
- * error, and @err says more */
+/* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left of it, or it is gone; or
+ * another error, and @err says more */
 static int answer(struct announcement *a, struct ck_rpc_reply *reply, const struct ck_route *route, ck_hides_fn *fn,
 		  struct ck_bytes *cut, struct ck_wire *ret_bytes, struct ck_error *err)
 {
@@ -187,7 +188,7 @@ static int answer(struct announcement *a, struct ck_rpc_reply *reply, const stru
 	return r < 0 ? r : 0;
 }
 
-/* each @from of @wire becomes a @to of @into: pieces of one message merge there as well. @to 0: the pieces, one behind the other */
+/* each @from of @wire becomes a @to of @into: pieces of one message merge there as well. @to 0: the pieces, end to end */
 static int copy_fields(struct ck_wire wire, uint32_t from, uint32_t to, struct ck_bytes *into, struct ck_error *err)
 {
 	struct ck_wire_field field;
@@ -275,7 +276,7 @@ static void sandbox_told(struct ck_rpc_reply *reply, void *userdata)
 		ask_containers(a);
 }
 
-/* ---- commits ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- commits --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t wall_clock(void)
 {

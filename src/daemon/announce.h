@@ -2,8 +2,8 @@
 #ifndef CK_DAEMON_ANNOUNCE_H
 #define CK_DAEMON_ANNOUNCE_H
 /*
- * Events made at a commit. The runtime told of a sandbox or container when it made it, and crikeepd kept that to itself; now that it
- * is the kubelet's, the events are made anew, from a status asked for after the commit. A commit never waits for that.
+ * Events made at a commit. The runtime told of a sandbox or container when it made it, and crikeepd kept that to itself; now
+ * that it is the kubelet's, the events are made anew, from a status asked for after the commit. A commit never waits for that.
  */
 #include "src/daemon/daemon.h"
 
@@ -21,7 +21,7 @@ typedef void ck_announce_fn(const char *id, enum ck_event_type type, const void 
 
 int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdata, struct ck_announcer **ret_announcer,
 		     struct ck_error *err);
-/* ck_announcer_listen - somebody wants events, or nobody does any more: then nothing is asked, and what is under way is dropped */
+/* ck_announcer_listen - somebody wants events; or nobody does any more: nothing is asked, and what is under way is dropped */
 int ck_announcer_listen(struct ck_announcer *announcer, bool wanted, struct ck_error *err);
 void ck_announcer_free(struct ck_announcer *announcer); /* before the cache is closed */
 #endif

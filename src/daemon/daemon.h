@@ -55,14 +55,15 @@ void ck_reconcile_cancel(struct ck_daemon *daemon);
 int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err); /* sets daemon->hosting */
 /* ck_hosting_free - before the upstream; jobs under way end as UNAVAILABLE */
 void ck_hosting_free(struct ck_hosting *hosting);
-/* ck_hosting_saw - a whole list of sandboxes, hidden ones included, that passes by: uid conflicts are counted and logged, each once */
+/* ck_hosting_saw - a whole list of sandboxes, hidden ones included, that passes by: uid conflicts are counted and logged once */
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n);
 
 /* events.c: subscriptions. Commits it learns of from the cache, not as a hook: it has nothing to refuse and nobody to name */
 int ck_events_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->events */
-void ck_events_free(struct ck_events *events); /* before the cache is closed and the upstream freed; subscriptions end as UNAVAILABLE */
-/* a client's GetContainerEvents, to be filtered: takes the stream over, unless it fails; its request headers were read and its message
- * is in @request */
+/* ck_events_free - before the cache is closed and the upstream freed; subscriptions end as UNAVAILABLE */
+void ck_events_free(struct ck_events *events);
+/* a client's GetContainerEvents, to be filtered: takes the stream over, unless it fails; its request headers were read and its
+ * message is in @request */
 int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, const struct ck_h2_header *headers, size_t n,
 			const void *request, size_t len, struct ck_error *err);
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GetContainerEvents. Each subscription has a stream of its own toward the runtime, whose messages are filtered one by one. (On the
- * unfiltered socket pass.c hands them on as they are.) What is read from the runtime is given back to its window as the client takes
- * it, so a client that does not read stalls its own stream only; what is made here comes on top of that, and a client that falls too
- * far behind is cut off, as is one that an event could not be given to: it must list anew, which a kubelet does when its stream ends.
+ * GetContainerEvents. Each subscription has a stream of its own toward the runtime, whose messages are filtered one by one; on
+ * the unfiltered socket pass.c hands them on as they are. What is read from the runtime is given back to its window as the
+ * client takes it, so a client that does not read stalls its own stream only. What is made here comes on top of that: a client
+ * that falls too far behind is cut off, as is one that an event could not be given to. It must list anew, as a kubelet does
+ * whenever its stream ends.
  *
  * Hidden, and so dropped: what the cache knows to be hidden, by id or by key; and what is told by id alone and is not known to be
  * visible. The cache hears of the end of a hidden object all the same.
  *
- * Exactly once. The runtime told of a creation while it was hidden; when it is committed its CREATED, and the STARTED of a sandbox,
- * are made anew (announce.c). The runtime's own event may as well come late, after the commit: it is of the other connection. So
+ * Exactly once. The runtime told of a creation while it was hidden; when it is committed its CREATED, and a sandbox's STARTED,
+ * are made anew (announce.c). The runtime's own event may as well come late, after the commit: it is of another connection. So
  * each subscription remembers of which ids it has had which of the two, and whatever comes second is dropped, be it made or the
- * runtime's. The runtime's own may thus overtake a made one of another kind (STARTED of a container before its CREATED); both hold a
- * status and its time, which is all a kubelet goes by.
+ * runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a container before its CREATED); each holds
+ * a status and its time, which is all a kubelet goes by.
  */
 #include "cache/wire.h"
 #include "src/base/limits.h"
@@ -43,7 +44,7 @@ struct ck_events {
 	struct sub *subs;
 };
 
-/* ---- the end of a subscription ---------------------------------------------------------------------------------------------------- */
+/* ---- the end of a subscription --------------------------------------------------------------------------------------- */
 
 /* its streams were dealt with, or are reset */
 static void sub_free(struct sub *sub)
@@ -81,7 +82,7 @@ static void cut_off(struct sub *sub, const char *why)
 	sub_free(sub);
 }
 
-/* ---- toward the client -------------------------------------------------------------------------------------------------------------- */
+/* ---- toward the client ----------------------------------------------------------------------------------------------- */
 
 static void give_back(struct sub *sub)
 {
@@ -137,7 +138,7 @@ static void announced(const char *id, enum ck_event_type type, const void *messa
 	}
 }
 
-/* ---- one event of the runtime --------------------------------------------------------------------------------------------------------- */
+/* ---- one event of the runtime ---------------------------------------------------------------------------------------- */
 
 struct look {
 	struct ck_view *view;
@@ -156,7 +157,7 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	r = ck_view_shows(look->view, object->kind, object->id);
 	if (r < 0)
 		return r;
-	/* whoever removed a container was answered before this came, and nobody knows it any more: that it is gone may be told of any
+	/* whoever removed a container was answered before this came, and nobody knows it any more: that it is gone is told of any
 	 * that is not known to be hidden, in a pod that is visible */
 	return !r && !(look->type == CK_EVENT_DELETED && look->sandbox_shown && object->kind == CK_CONTAINER);
 }
@@ -175,7 +176,7 @@ static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
 	}
 }
 
-/* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its own destruction, tells the rest */
+/* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its destruction, tells the rest */
 static void tell_cache(struct ck_cache *cache, int type, const char *id)
 {
 	if (type != CK_EVENT_STOPPED && type != CK_EVENT_DELETED)
@@ -219,7 +220,7 @@ static bool event(struct sub *sub, const void *message, size_t len)
 	return !over;
 }
 
-/* ---- the stream toward the runtime ------------------------------------------------------------------------------------------------------ */
+/* ---- the stream toward the runtime ----------------------------------------------------------------------------------- */
 
 static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
 {
@@ -285,7 +286,7 @@ static const struct ck_h2_handler up_handler = {
 	.closed = up_closed,
 };
 
-/* ---- the client's stream ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the client's stream --------------------------------------------------------------------------------------------- */
 
 static void client_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
 {
@@ -361,7 +362,7 @@ int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, c
 	return 0;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------------------------------- */
 
 int ck_events_new(struct ck_daemon *daemon, struct ck_error *err)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache asks of its host, asked of the runtime (struct ck_host). Each job ends exactly once, also when the runtime is not
- * there, memory is gone or the daemon ends; a failed one is tried again by the cache, with pauses of its own.
+ * What the cache asks of its host, asked of the runtime (struct ck_host). Each job ends exactly once, also when the runtime is
+ * not there, memory is gone or the daemon ends; a failed one is tried again by the cache, with pauses of its own.
  *
  * Destroying. Stop, then Remove, within what is left of destroy_timeout. CRI-O makes a grace for processes out of a call's
  * deadline, so a long one may seem rude to whoever waits for the ports; but nothing with a grace to use is ever destroyed here:
  * a container that runs is in use (K22), one that does not is stopped with a time-out of 0 before it is removed, and a sandbox's
- * containers go before it (K18). What is left needs the time for itself (CNI, unmounting), and a shorter deadline would have a slow
- * node's runtime begin again and again.
+ * containers go before it (K18). What is left needs the time for itself (CNI, unmounting), and after a shorter deadline a slow
+ * node's runtime would begin again and again.
  *
  * Listing. One list of a kind is under way at a time. It serves the jobs that were there when it began, because for any other it
- * might be too old (K24); those that come meanwhile share the next. So 500 lost creations cost one list at a time. No label selector:
- * what crictl makes has no labels of the kubelet.
+ * might be too old (K24); those that come meanwhile share the next. So 500 lost creations cost one list at a time. No label
+ * selector: what crictl makes has no labels of the kubelet.
  */
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ static int grpc_of(int r)
 	return r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_UNAVAILABLE;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
 static struct call *call_new(struct ck_hosting *hosting, struct ck_job *job, enum ck_kind kind, const char *id)
 {
@@ -109,7 +109,8 @@ static void call_start(struct call *call, const char *path, int r, struct ck_byt
 	struct ck_error err;
 	bool late = now >= call->deadline;
 	if (r == 0 && !late)
-		r = ck_rpc_start(call->hosting->daemon->upstream, &options, message->p, message->len, done, call, &call->rpc, &err);
+		r = ck_rpc_start(call->hosting->daemon->upstream, &options, message->p, message->len, done, call, &call->rpc,
+				 &err);
 	ck_bytes_free(message);
 	if (r < 0 || late)
 		call_fail(call, r < 0 ? grpc_of(r) : CK_GRPC_DEADLINE_EXCEEDED);
@@ -123,7 +124,7 @@ static void call_id(struct call *call, const char *path, ck_rpc_cb *done)
 	call_start(call, path, r, &message, done);
 }
 
-/* ---- destroy -------------------------------------------------------------------------------------------------------------- */
+/* ---- destroy --------------------------------------------------------------------------------------------------------- */
 
 static void removed(struct ck_rpc_reply *reply, void *userdata)
 {
@@ -155,7 +156,7 @@ static void host_destroy(struct ck_job *job, enum ck_kind kind, const char *id, 
 	call_id(call, kind == CK_SANDBOX ? "StopPodSandbox" : "StopContainer", stopped); /* time-out 0 is not on the wire */
 }
 
-/* ---- inspect -------------------------------------------------------------------------------------------------------------- */
+/* ---- inspect --------------------------------------------------------------------------------------------------------- */
 
 static enum ck_condition condition_in(const struct call *call, const struct ck_rpc_reply *reply)
 {
@@ -193,7 +194,7 @@ static void host_inspect(struct ck_job *job, enum ck_kind kind, const char *id, 
 	call_id(call, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", inspected);
 }
 
-/* ---- resolve_image -------------------------------------------------------------------------------------------------------- */
+/* ---- resolve_image --------------------------------------------------------------------------------------------------- */
 
 /* Image.id in ImageStatusResponse.image; both may come in pieces, the last id counts. false: none */
 static bool image_id_in(const struct ck_rpc_reply *reply, char id[CK_ID_MAX + 1])
@@ -249,7 +250,12 @@ static void host_resolve_image(struct ck_job *job, const char *image, void *user
 	call_start(call, path, r, &message, resolved);
 }
 
-/* ---- list ------------------------------------------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------------------------------ */
+
+static const char *text(const char *s)
+{
+	return s ? s : "";
+}
 
 static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a, const struct ck_object *b, void *userdata)
 {
@@ -257,11 +263,11 @@ static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a,
 	daemon->metrics.uid_conflicts++;
 	if (what == CK_CONFLICT_READY)
 		ck_log(CK_LOG_WARNING, "uid conflict: pod uid %s of %s/%s has two ready sandboxes, %s and %s", a->pod_uid,
-		       a->pod_namespace ? a->pod_namespace : "", a->pod_name ? a->pod_name : "", a->id, b->id);
+		       text(a->pod_namespace), text(a->pod_name), a->id, b->id);
 	else
-		ck_log(CK_LOG_WARNING, "uid conflict: pod uid %s is that of %s/%s (sandbox %s) and of %s/%s (sandbox %s)", a->pod_uid,
-		       a->pod_namespace ? a->pod_namespace : "", a->pod_name ? a->pod_name : "", a->id,
-		       b->pod_namespace ? b->pod_namespace : "", b->pod_name ? b->pod_name : "", b->id);
+		ck_log(CK_LOG_WARNING, "uid conflict: pod uid %s is that of %s/%s (sandbox %s) and of %s/%s (sandbox %s)",
+		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id, text(b->pod_namespace), text(b->pod_name),
+		       b->id);
 }
 
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n)
@@ -367,7 +373,7 @@ static void host_list(struct ck_job *job, const struct ck_filter *filter, void *
 		list_start(list);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------------------------------- */
 
 static void host_log(enum ck_log_level level, const char *text, void *userdata)
 {

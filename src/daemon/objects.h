@@ -15,7 +15,8 @@ struct ck_objects { /* zeroed, then ck_objects_fini(); or on the heap, made by C
 int ck_objects_add(struct ck_objects *objects, const struct ck_object *object);
 /* ck_objects_read - all objects of one message of @route's answer, nested ones too. 0, -CK_EMALFORMED, -CK_ENOMEM: what was read
  * before is kept, but is not the whole */
-int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message, size_t len, struct ck_error *err);
+int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message, size_t len,
+		    struct ck_error *err);
 void ck_objects_fini(struct ck_objects *objects);
 void ck_objects_free(struct ck_objects *objects); /* NULL is fine */
 #endif

@@ -6,7 +6,7 @@
 #include "src/rpc/address.h"
 #include "tests/flow/peer.h"
 
-/* ---- protobuf, written without the allocator whose failing is tested ------------------------------------------------------------ */
+/* ---- protobuf, written without the allocator whose failing is tested ------------------------------------------------- */
 
 struct out {
 	unsigned char *p;
@@ -109,7 +109,7 @@ static bool has_number(const void *in, size_t len, uint32_t field)
 	return found;
 }
 
-/* ---- objects as CRI writes them ------------------------------------------------------------------------------------------------- */
+/* ---- objects as CRI writes them -------------------------------------------------------------------------------------- */
 
 static uint64_t state_of(const struct peer_object *o)
 {
@@ -206,7 +206,7 @@ struct peer_object *peer_container(struct peer *peer, const char *id, const char
 	return o;
 }
 
-/* ---- the runtime's side of a call ------------------------------------------------------------------------------------------------- */
+/* ---- the runtime's side of a call ------------------------------------------------------------------------------------ */
 
 struct peer_line {
 	struct peer_line *prev, *next;
@@ -527,7 +527,7 @@ void peer_event(struct peer *peer, const char *id, const char *sandbox_id, int t
 	done(&event);
 }
 
-/* ---- the daemon's side -------------------------------------------------------------------------------------------------------------- */
+/* ---- the daemon's side ----------------------------------------------------------------------------------------------- */
 
 void ck_daemon_drained(struct ck_daemon *daemon) /* main.c's */
 {
@@ -650,7 +650,7 @@ void world_free(struct world *w)
 	free(w);
 }
 
-/* ---- creates, straight in the cache ----------------------------------------------------------------------------------------------- */
+/* ---- creates, straight in the cache ---------------------------------------------------------------------------------- */
 
 struct ck_turn *world_begin(struct world *w, const struct peer_object *o)
 {
@@ -742,7 +742,7 @@ int world_hides(struct world *w, const struct peer_object *o)
 	return r;
 }
 
-/* ---- a client ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a client -------------------------------------------------------------------------------------------------------- */
 
 static void told(struct client *c, const void *event, size_t len)
 {

@@ -29,7 +29,7 @@ static void repeat(struct world *w, const struct peer_object *o)
 	ck_turn_free(turn);
 }
 
-/* ---- made at a commit ------------------------------------------------------------------------------------------------- */
+/* ---- made at a commit ------------------------------------------------------------------------------------------------ */
 
 static void a_commit_in_time_is_told_of(void **state)
 {
@@ -179,7 +179,7 @@ static void a_client_that_leaves_takes_its_questions_along(void **state)
 	world_free(w);
 }
 
-/* ---- exactly once ------------------------------------------------------------------------------------------------------ */
+/* ---- exactly once ---------------------------------------------------------------------------------------------------- */
 
 static void the_runtime_s_own_event_after_a_made_one_is_dropped(void **state)
 {
@@ -225,7 +225,7 @@ static void a_made_event_after_the_runtime_s_own_is_dropped(void **state)
 	world_free(w);
 }
 
-/* ---- a commit does not depend on it ------------------------------------------------------------------------------------ */
+/* ---- a commit does not depend on it ---------------------------------------------------------------------------------- */
 
 static void a_commit_does_not_wait_for_a_status(void **state)
 {
@@ -309,7 +309,7 @@ static void a_commit_that_is_not_on_disk_is_not_told_of(void **state)
 	world_free(w);
 }
 
-/* ---- the runtime's events ------------------------------------------------------------------------------------------------ */
+/* ---- the runtime's events -------------------------------------------------------------------------------------------- */
 
 static void the_cache_hears_of_the_end_of_what_is_hidden(void **state)
 {
@@ -380,7 +380,7 @@ static void an_event_that_cannot_be_read_is_dropped(void **state)
 	world_free(w);
 }
 
-/* ---- streams ---------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------------------------------- */
 
 static void the_runtime_s_status_is_the_client_s(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache asks for, asked of a runtime over a real socket. Each job ends exactly once whatever the runtime does, and a failed
- * one leads to nothing but another try.
+ * What the cache asks for, asked of a runtime over a real socket. Each job ends exactly once whatever the runtime does, and a
+ * failed one leads to nothing but another try.
  */
 #define CK_TEST_SECONDS 300
 #include "src/base/fault.h"
@@ -29,7 +29,7 @@ static int outcome_of(struct world *w, struct ck_turn *turn)
 	return ear.n ? ear.outcome : CK_WAIT;
 }
 
-/* ---- destroy ---------------------------------------------------------------------------------------------------------- */
+/* ---- destroy --------------------------------------------------------------------------------------------------------- */
 
 static void a_sandbox_is_stopped_then_removed(void **state)
 {
@@ -131,7 +131,7 @@ static void ports_are_free_when_the_sandbox_is_stopped(void **state)
 	world_free(w);
 }
 
-/* ---- the runtime goes in the middle of each call of each job --------------------------------------------------------------- */
+/* ---- the runtime goes in the middle of each call of each job --------------------------------------------------------- */
 
 static void a_runtime_that_goes_in_the_middle_is_asked_again(void **state)
 {
@@ -177,7 +177,7 @@ static void a_status_lost_on_its_way_is_asked_for_again(void **state)
 	world_free(w);
 }
 
-/* ---- inspect ------------------------------------------------------------------------------------------------------------- */
+/* ---- inspect --------------------------------------------------------------------------------------------------------- */
 
 /* one kept object is asked about once; how that decides its repetition at once */
 static int inspected_as(enum ck_kind kind, void (*meanwhile)(struct world *w, struct peer_object *there), unsigned *ret_asked)
@@ -254,7 +254,7 @@ static void a_container_that_runs_is_not_destroyed(void **state)
 	world_free(w);
 }
 
-/* ---- list ------------------------------------------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------------------------------ */
 
 #define MANY 500
 
@@ -388,7 +388,7 @@ static void a_uid_conflict_is_counted_once(void **state)
 	world_free(w);
 }
 
-/* ---- images -------------------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------------------------------- */
 
 static void references_of_one_image_are_the_same(void **state)
 {
@@ -425,7 +425,7 @@ static void references_of_one_image_are_the_same(void **state)
 	}
 }
 
-/* ---- no memory, anywhere ----------------------------------------------------------------------------------------------------------- */
+/* ---- no memory, anywhere --------------------------------------------------------------------------------------------- */
 
 static void jobs_end_whatever_allocation_fails(void **state)
 {
