@@ -648,7 +648,7 @@ static void round_end(struct round *round)
 	unsigned long long end;
 	bool same = false;
 	world_sleep(round->stories[0].create_ms + 200 * slow); /* creations that survived their runtime */
-	world_kill(&round->world);
+	world_kill_it(&round->world);
 	world_start(&round->world, NULL, args);
 	end = world_now() + 8000 * slow;
 	while (!same && world_now() < end) {
@@ -698,7 +698,7 @@ static void round_run(unsigned number, uint64_t seed, bool keep)
 		fflush(stdout);
 	}
 	if (keep) {
-		world_kill(&round->world);
+		world_kill_it(&round->world);
 		printf("# %s\n", round->world.dir);
 	} else {
 		world_remove(&round->world);

@@ -281,7 +281,7 @@ static void full_disk(unsigned seed)
 	free_disk();
 	expect(0, 0);
 	world_sleep(1500 * slow); /* it is tried each second */
-	world_kill(&world);
+	world_kill_it(&world);
 	start(NULL);
 	for (unsigned pod = 0; pod < 3; pod++) {
 		expect(pod, 0); /* K5: all of it was written when there was room */
@@ -297,7 +297,7 @@ static void full_disk_and_killed(unsigned seed)
 	fill_disk();
 	expect(1, 0);
 	keep(2);
-	world_kill(&world);
+	world_kill_it(&world);
 	start(NULL);
 	expect_sound(1); /* nobody knows any more whose it is: visible, and nobody destroys it (K27) */
 	expect_sound(2);
@@ -315,14 +315,14 @@ static void read_only(unsigned seed)
 	(void)seed;
 	start(NULL);
 	keep(0);
-	world_kill(&world);
+	world_kill_it(&world);
 	set_read_only(true);
 	start(NULL);
 	expect(0, 14);
 	expect(1, 0);
 	if (visible(0, &n))
 		wrong("p0 is visible and was handed to nobody");
-	world_kill(&world);
+	world_kill_it(&world);
 	set_read_only(false);
 	start(NULL);
 	expect(0, 0);
@@ -338,7 +338,7 @@ static void damaged_and_killed(unsigned seed)
 	keep(0);
 	expect(1, 0);
 	ask(2, 30, answer); /* still being made when the runtime dies, and made all the same */
-	world_kill(&world);
+	world_kill_it(&world);
 	damage("crikeep.db", 4096, true);
 	damage("crikeep.db-wal", 65536, true);
 	start(NULL);
@@ -348,7 +348,7 @@ static void damaged_and_killed(unsigned seed)
 	expect_sound(0);
 	expect_sound(1);
 	expect(3, 0);
-	world_kill(&world);
+	world_kill_it(&world);
 	start(NULL);
 	for (unsigned pod = 0; pod < 4; pod += pod == 1 ? 2 : 1)
 		expect_sound(pod);
@@ -362,7 +362,7 @@ static void damaged_somewhere(unsigned seed)
 	keep(0);
 	expect(1, 0);
 	keep(2);
-	world_kill(&world);
+	world_kill_it(&world);
 	if (seed % 3 != 1)
 		damage("crikeep.db", 1u << (seed % 8), false);
 	if (seed % 3 != 0)
@@ -389,7 +389,7 @@ static void damaged_while_it_runs(unsigned seed)
 	keep(2);
 	expect(0, 0); /* memory knows */
 	expect(2, 0);
-	world_kill(&world);
+	world_kill_it(&world);
 	start(NULL);
 	for (unsigned pod = 0; pod < 3; pod++)
 		expect_sound(pod);
@@ -411,7 +411,7 @@ static void removed_while_it_runs(unsigned seed)
 	keep(2);
 	expect(0, 0);
 	world_sleep(1500 * slow);
-	world_kill(&world);
+	world_kill_it(&world);
 	start(NULL);
 	for (unsigned pod = 0; pod < 3; pod++)
 		expect_sound(pod);
@@ -437,7 +437,7 @@ static int scenario_run(void (*scenario)(unsigned), unsigned seed)
 		fflush(stdout);
 		return 1;
 	}
-	world_kill(&world);
+	world_kill_it(&world);
 	if (mounted)
 		umount2(disk, MNT_DETACH);
 	world_remove(&world);

@@ -273,7 +273,7 @@ static void tell(const char *program)
 	snprintf(name, sizeof(name), "%s: crikeep prints no marker, and its wishes hold none", program);
 	if (access(cli, X_OK) == 0) {
 		good = print_everything();
-		world_kill(&world);
+		world_kill_it(&world);
 		run_cli("evict ck/web"); /* the wish lies there until somebody owns the database */
 		good = clean(name) && good;
 		world_start(&world, NULL, args);
@@ -285,7 +285,7 @@ static void tell(const char *program)
 	}
 
 	create("d", sandbox, false, 60, "late", answer); /* killed while it is made */
-	world_kill(&world);
+	world_kill_it(&world);
 	overwrite_database();
 	good = world_start(&world, NULL, args);
 	create("e", sandbox, false, 2000, "fail-e", answer);

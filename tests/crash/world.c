@@ -55,7 +55,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void world_remove(struct world *world)
 {
-	world_kill(world);
+	world_kill_it(world);
 	nftw(world->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
@@ -102,7 +102,7 @@ bool world_start(struct world *world, const char *crash, const char *const *args
 	return false;
 }
 
-void world_kill(struct world *world)
+void world_kill_it(struct world *world)
 {
 	if (!world->pid)
 		return;

@@ -46,7 +46,7 @@ void world_remove(struct world *world);                                   /* the
 
 /* world_start - with options of the runtime, ended by NULL, and @crash for tests/crash/arm.c or NULL. Waits until it listens. */
 bool world_start(struct world *world, const char *crash, const char *const *args);
-void world_kill(struct world *world); /* SIGKILL */
+void world_kill_it(struct world *world); /* SIGKILL */
 int world_stop(struct world *world);  /* SIGTERM. Return: its wait status */
 /* world_died - did it end by itself? @ret_status: its wait status. The world is not running afterwards. */
 bool world_died(struct world *world, int *ret_status);
