@@ -16,6 +16,7 @@
 void ck_rt_call_free(struct ck_rt_call *call)
 {
 	DL_DELETE(call->rt->calls, call);
+	call->rt->subscribers -= call->subscribed;
 	if (call->making)
 		call->making->caller = NULL;
 	if (call->stream)

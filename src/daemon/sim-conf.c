@@ -77,7 +77,7 @@ static const char *set(struct ck_rt_conf *conf, const struct parameter *paramete
 	case TEXT:
 		free(*(char **)at);
 		*(char **)at = ck_strdup(value);
-		return !*value ? "a text" : *(char **)at ? NULL : "more memory";
+		return *value ? NULL : "a text";
 	case SPAN:
 	case SPAN_OF_BOTH:
 		if (!ck_span_parse(value, number) || *number > CK_DURATION_MAX)
@@ -105,6 +105,8 @@ static int set_one(struct ck_rt_conf *conf, char *text, struct ck_error *err)
 		if (strcmp(parameters[i].name, text) != 0)
 			continue;
 		const char *expected = set(conf, &parameters[i], value ? value : "");
+		if (!expected && parameters[i].type == TEXT && !*(char **)((char *)conf + parameters[i].at))
+			return ck_nomem(err);
 		return expected ? ck_fail(err, CK_EINVAL, "simulator: %s=%s: expected %s", text, value ? value : "", expected) : 0;
 	}
 	return ck_fail(err, CK_EINVAL, "simulator: there is no parameter '%s'", text);

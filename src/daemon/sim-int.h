@@ -250,6 +250,7 @@ struct ck_rt {
 	struct ck_acceptor *acceptor;
 	struct ck_rt_client *clients;
 	struct ck_rt_call *calls;
+	unsigned subscribers; /* among them, to events */
 	uint64_t called[CK_RT_RPCS]; /* by place in the table */
 };
 #endif

@@ -326,6 +326,7 @@ int ck_rt_status(struct ck_rt_call *call)
 int ck_rt_events(struct ck_rt_call *call)
 {
 	call->subscribed = true;
+	call->rt->subscribers++;
 	return CK_RT_LATER;
 }
 
@@ -335,6 +336,8 @@ void ck_rt_event(struct ck_rt_object *object, int type)
 	struct ck_rt_object *sandbox = NULL;
 	struct ck_rt_out event = { .r = 0 };
 	struct ck_rt_call *call, *next;
+	if (!rt->subscribers)
+		return;
 	ck_rt_put_text(&event, 1, object->id);
 	ck_rt_put(&event, 2, (uint64_t)type);
 	ck_rt_put(&event, 3, ck_rt_wall());

@@ -192,9 +192,11 @@ void cri_start(struct cri_client *client, struct cri_call *call, const char *rpc
 		header("te", "trailers"),
 		header("grpc-timeout", timeout ? timeout : ""),
 	};
-	assert_int_equal(ck_h2_open(client->h2, headers, timeout ? 7 : 6, &call_handler, call, &call->stream, NULL), 0);
-	assert_int_equal(ck_grpc_send(call->stream, request ? request->p : NULL, request ? request->len : 0), 0);
-	ck_h2_stream_end(call->stream);
+	if (client->fd >= 0) { /* else it is over before it began */
+		assert_int_equal(ck_h2_open(client->h2, headers, timeout ? 7 : 6, &call_handler, call, &call->stream, NULL), 0);
+		assert_int_equal(ck_grpc_send(call->stream, request ? request->p : NULL, request ? request->len : 0), 0);
+		ck_h2_stream_end(call->stream);
+	}
 	if (request)
 		ck_bytes_free(request);
 	client_write(client);
