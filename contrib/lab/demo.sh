@@ -95,7 +95,9 @@ finish() {
 	local name
 	for name in straight through; do
 		"$here/containerd.sh" stop "$dir/$name"
-		[ -z "${KEEP:-}" ] || { mkdir -p "$KEEP/$name" && cp "$dir/$name"/{runc/calls.log,*.log,report} "$KEEP/$name"; } || true
+		[ -n "${KEEP:-}" ] || continue
+		mkdir -p "$KEEP/$name"
+		cp "$dir/$name"/{runc/calls.log,*.log,report} "$KEEP/$name" || true
 	done
 }
 trap finish EXIT

@@ -145,8 +145,9 @@ plain_use() {
 	check 'a command in it, streamed' is "$(cri exec "$id" sh -c 'echo three; echo four')" $'three\nfour'
 	check 'a status of a command is passed on' test "$(cri exec -s "$id" sh -c 'exit 7' 2>&1 | grep -c 'exit.* 7')" -gt 0
 	check 'its limits are changed' cri update --cpu-share 512 "$id"
-	for words in version info 'pods -v' 'ps -a -o json' 'inspect CONTAINER' 'inspect PREFIX' 'inspectp SANDBOX' 'inspect no-such-thing' \
-		images 'inspecti docker.io/lab/busybox:1' 'inspecti no-such-image' 'rmi no-such-image' runtime-config; do
+	for words in version info 'pods -v' 'ps -a -o json' 'inspect CONTAINER' 'inspect PREFIX' 'inspectp SANDBOX' \
+		'inspect no-such-thing' images 'inspecti docker.io/lab/busybox:1' 'inspecti no-such-image' 'rmi no-such-image' \
+		runtime-config; do
 		name=$words
 		words=${words/CONTAINER/$id} words=${words/PREFIX/${id:0:6}} words=${words/SANDBOX/$sandbox}
 		check "the same as without crikeepd: $name" same $words
