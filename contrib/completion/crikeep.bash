@@ -6,13 +6,18 @@
 # _crikeep_options COMMAND: words a command takes, apart from entries and files
 _crikeep_options() {
 	case $1 in
-	'') echo 'list ls show explain history stats evict check compare simulate help --version' ;;
-	help) echo 'list show explain history stats evict check compare simulate' ;;
+	'') echo 'list ls show explain history stats evict check compare pods drive simulate help --version' ;;
+	help) echo 'list show explain history stats evict check compare pods drive simulate' ;;
 	list | ls) echo '--all --quiet --no-trunc --kind --namespace --pod --state --uid' ;;
 	show) echo '--raw' ;;
 	history) echo '--lines --since' ;;
 	evict) echo '--dry-run --release --wait' ;;
 	compare) echo 'RunPodSandbox CreateContainer --mode --ignore-annotations --compare-sandbox-config' ;;
+	pods) echo '--endpoint --api --all --quiet --no-trunc --timeout' ;;
+	drive)
+		echo '--endpoint --api --deadline --retry --give-up --request --rpc --pod --namespace --uid --container --image' \
+			'--sandbox --attempt --host-network --runtime-handler'
+		;;
 	simulate)
 		echo '--containers --create --deadline --give-up --hand-back --jitter --kubelet-restart-at --plot --pods' \
 			'--policy --restart-at --seed --slow --trace'
@@ -27,11 +32,15 @@ _crikeep_values() {
 	*:--output | *:-o) echo 'table json yaml' ;;
 	list:--kind | ls:--kind) echo 'sandbox container' ;;
 	list:--state | ls:--state) echo 'creating kept committing committed evicting gone' ;;
+	pods:--api | drive:--api) echo 'v1 v1alpha2' ;;
+	drive:--rpc) echo 'RunPodSandbox CreateContainer' ;;
+	drive:--host-network) return 1 ;;
 	compare:--mode) echo 'normalized identity strict' ;;
 	simulate:--policy) echo 'none ram crikeep all' ;;
 	simulate:--slow) echo 'sandbox container both' ;;
 	simulate:--hand-back) echo 'repeat offer' ;;
 	simulate:--trace) return 1 ;;
+	drive:--* | pods:--endpoint | pods:--timeout) ;;
 	simulate:--* | list:--namespace | list:--pod | list:--uid | ls:--namespace | ls:--pod | ls:--uid) ;;
 	history:--since | history:--lines | history:-n | compare:--ignore-annotations) ;;
 	*) return 1 ;;
@@ -61,7 +70,7 @@ _crikeep() {
 	[ "$cur" = '=' ] && cur=''
 
 	case $command:$prev:$cur in
-	*:--state-dir:* | simulate:--plot:*)
+	*:--state-dir:* | simulate:--plot:* | drive:--request:*)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;

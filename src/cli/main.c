@@ -28,6 +28,8 @@ static const struct command {
 	{ "evict", ck_cmd_evict, "ask the owner to give up an entry" },
 	{ "check", ck_cmd_check, "is the database sound?" },
 	{ "compare", ck_cmd_compare, "would one request be taken for a repetition of another?" },
+	{ "pods", ck_cmd_pods, "sandboxes as a CRI endpoint shows them, and uids in conflict" },
+	{ "drive", ck_cmd_drive, "be a kubelet: repeat one create request until it succeeds" },
 	{ "simulate", ck_cmd_simulate, "a slow node in virtual time, with and without the cache" },
 };
 

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crikeep pods: sandboxes as a CRI endpoint shows them, and what is wrong with their identities. Who takes a failed list for an
+ * empty one releases the addresses of running pods, so there is no output here that could be read as "none" but a list that
+ * succeeded. A list that fails, a socket that cannot be dialled and a uid in conflict are told apart.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cache/wire.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+#include "src/cli/cri.h"
+#include "src/cli/text.h"
+
+#define ID_SHOWN        13 /* as crictl cuts them */
+#define TIMEOUT_DEFAULT (10 * CK_NS_PER_S)
+
+enum { OPT_NO_TRUNC = 0x200, OPT_TIMEOUT };
+
+struct arguments {
+	bool all, quiet, no_trunc;
+	uint64_t timeout;
+};
+
+struct pod {
+	char *id, *name, *uid, *namespace, *handler;
+	uint64_t state, attempt; /* READY is 0 */
+	int64_t created;         /* wall clock, ns */
+};
+
+struct pods {
+	struct pod *all;
+	size_t n;
+};
+
+static const struct argp_option options[] = {
+	{ "all", 'a', NULL, 0, "Also sandboxes that are not READY", 0 },
+	{ "quiet", 'q', NULL, 0, "Ids only, one a line", 0 },
+	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Whole ids, and every column on any terminal", 0 },
+	{ "timeout", OPT_TIMEOUT, "SPAN", 0, "Wait for the list at most SPAN (default: 10s)", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+	switch (key) {
+	case 'a':
+		args->all = true;
+		return 0;
+	case 'q':
+		args->quiet = true;
+		return 0;
+	case OPT_NO_TRUNC:
+		args->no_trunc = true;
+		return 0;
+	case OPT_TIMEOUT:
+		if (!ck_text_parse_span(arg, &args->timeout) || !args->timeout)
+			argp_error(state, "a span like 10s is needed, not '%s'", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is too much: all sandboxes are listed", arg);
+		return EINVAL;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- the list ---------------------------------------------------------------------------------------------------------- */
+
+static void set(char **place, const struct ck_wire_field *field)
+{
+	free(*place);
+	*place = ck_strndup((const char *)field->data, field->len);
+	if (!*place)
+		ck_print_nomem();
+}
+
+static int read_metadata(struct ck_wire wire, struct pod *pod, struct ck_error *err)
+{
+	struct ck_wire_field f;
+	int r;
+	while ((r = ck_wire_next(&wire, &f, err)) > 0) {
+		if (f.number == 1 && f.type == CK_WIRE_BYTES)
+			set(&pod->name, &f);
+		else if (f.number == 2 && f.type == CK_WIRE_BYTES)
+			set(&pod->uid, &f);
+		else if (f.number == 3 && f.type == CK_WIRE_BYTES)
+			set(&pod->namespace, &f);
+		else if (f.number == 4 && f.type == CK_WIRE_VARINT)
+			pod->attempt = f.value;
+	}
+	return r;
+}
+
+static int read_pod(struct ck_wire wire, struct pod *pod, struct ck_error *err)
+{
+	struct ck_wire_field f;
+	int r;
+	while ((r = ck_wire_next(&wire, &f, err)) > 0) {
+		if (f.number == 1 && f.type == CK_WIRE_BYTES)
+			set(&pod->id, &f);
+		else if (f.number == 2 && f.type == CK_WIRE_BYTES)
+			r = read_metadata(ck_wire_inside(&wire, &f), pod, err);
+		else if (f.number == 3 && f.type == CK_WIRE_VARINT)
+			pod->state = f.value;
+		else if (f.number == 4 && f.type == CK_WIRE_VARINT)
+			pod->created = (int64_t)f.value;
+		else if (f.number == 7 && f.type == CK_WIRE_BYTES)
+			set(&pod->handler, &f);
+		if (r < 0)
+			return r;
+	}
+	if (r == 0 && !pod->id)
+		return ck_fail(err, CK_EMALFORMED, "a sandbox without an id");
+	return r;
+}
+
+static int read_list(const struct ck_bytes *reply, struct pods *pods, struct ck_error *err)
+{
+	struct ck_wire wire = ck_wire_begin(reply->p, reply->len);
+	struct ck_wire_field f;
+	int r;
+	while ((r = ck_wire_next(&wire, &f, err)) > 0) {
+		if (f.number != 1 || f.type != CK_WIRE_BYTES)
+			continue;
+		if ((pods->n & (pods->n - 1)) == 0) { /* grows at powers of two */
+			struct pod *grown = ck_realloc(pods->all, (pods->n ? 2 * pods->n : 1) * sizeof(*grown));
+			if (!grown)
+				ck_print_nomem();
+			pods->all = grown;
+		}
+		struct pod *pod = &pods->all[pods->n++];
+		*pod = (struct pod){ 0 };
+		r = read_pod(ck_wire_inside(&wire, &f), pod, err);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+static void pods_fini(struct pods *pods)
+{
+	for (size_t i = 0; i < pods->n; i++) {
+		struct pod *pod = &pods->all[i];
+		free(pod->id);
+		free(pod->name);
+		free(pod->uid);
+		free(pod->namespace);
+		free(pod->handler);
+	}
+	free(pods->all);
+}
+
+static int by_identity(const void *a, const void *b)
+{
+	const struct pod *one = a, *other = b;
+	const char *const texts[][2] = { { one->namespace, other->namespace }, { one->name, other->name }, { one->uid, other->uid } };
+	int r = 0;
+	for (size_t i = 0; i < CK_COUNT(texts) && !r; i++)
+		r = strcmp(texts[i][0] ? texts[i][0] : "", texts[i][1] ? texts[i][1] : "");
+	r = r ? r : one->attempt < other->attempt ? -1 : one->attempt > other->attempt;
+	return r ? r : strcmp(one->id, other->id);
+}
+
+static int ask(const struct arguments *args, struct pods *pods)
+{
+	struct ck_client *client = ck_cri_connect();
+	struct ck_call call = { 0 };
+	struct ck_error err = { 0 };
+	char method[CK_CRI_METHOD];
+	int r;
+	if (!client)
+		return CK_EXIT_TROUBLE;
+	do {
+		ck_call_fini(&call);
+		r = ck_call_begin(client, &call, ck_cri_method("ListPodSandbox", method), NULL, 0, args->timeout, &err);
+		if (r == 0)
+			ck_client_wait(client, &call, UINT64_MAX);
+	} while (r == 0 && ck_cri_newer_than_server(&call));
+	if (r == 0 && call.status.code)
+		r = ck_fail(&err, CK_EUNAVAILABLE, "%s%s%s", ck_grpc_name(call.status.code), call.status.message ? ": " : "",
+			    call.status.message ? call.status.message : "");
+	else if (r == 0)
+		r = read_list(&call.reply, pods, &err);
+	if (r < 0)
+		ck_cli_error("the list failed: %s", err.text);
+	else if (pods->n)
+		qsort(pods->all, pods->n, sizeof(*pods->all), by_identity);
+	ck_call_fini(&call);
+	ck_client_free(client);
+	return r < 0 ? CK_EXIT_TROUBLE : CK_EXIT_YES;
+}
+
+/* ---- conflicts: a uid is one pod for ever, and a pod has one sandbox that is READY ---------------------------------------- */
+
+static bool same(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+enum conflict { NONE, TWO_READY, TWO_PODS };
+
+/* of the uid of the pod at @at, told at the first sandbox that has it */
+static enum conflict conflict_at(const struct pods *pods, size_t at)
+{
+	const struct pod *pod = &pods->all[at];
+	size_t ready = 0;
+	bool two_pods = false;
+	if (!pod->uid || !*pod->uid) /* whoever leaves it out says nothing about identity */
+		return NONE;
+	for (size_t i = 0; i < pods->n; i++) {
+		const struct pod *other = &pods->all[i];
+		if (!same(other->uid, pod->uid))
+			continue;
+		if (i < at)
+			return NONE;
+		ready += !other->state;
+		two_pods = two_pods || !same(other->name, pod->name) || !same(other->namespace, pod->namespace);
+	}
+	return two_pods ? TWO_PODS : ready > 1 ? TWO_READY : NONE;
+}
+
+static bool in_conflict(const struct pods *pods, size_t i, size_t at, enum conflict conflict)
+{
+	return same(pods->all[i].uid, pods->all[at].uid) && (conflict == TWO_PODS || !pods->all[i].state);
+}
+
+static void say_conflict(const struct pods *pods, size_t at, enum conflict conflict)
+{
+	ck_print_line(stdout, "conflict: uid %s %s:", pods->all[at].uid,
+		      conflict == TWO_READY ? "has more than one READY sandbox" : "stands for more than one pod");
+	for (size_t i = 0; i < pods->n; i++) {
+		const struct pod *pod = &pods->all[i];
+		if (in_conflict(pods, i, at, conflict))
+			ck_print_line(stdout, "  %s  %s/%s attempt %" PRIu64 "  %s", pod->id, pod->namespace ? pod->namespace : "",
+				      pod->name ? pod->name : "", pod->attempt, pod->state ? "NOTREADY" : "READY");
+	}
+}
+
+static void add_conflict(struct json_object *array, const struct pods *pods, size_t at, enum conflict conflict)
+{
+	struct json_object *object = ck_tree_object(), *ids = ck_tree_array();
+	for (size_t i = 0; i < pods->n; i++) {
+		if (in_conflict(pods, i, at, conflict))
+			ck_tree_add(ids, ck_tree_text(pods->all[i].id));
+	}
+	ck_tree_put_text(object, "uid", pods->all[at].uid);
+	ck_tree_put_text(object, "what", conflict == TWO_READY ? "two_ready" : "two_pods");
+	ck_tree_put(object, "ids", ids);
+	ck_tree_add(array, object);
+}
+
+/* ---- telling ----------------------------------------------------------------------------------------------------------- */
+
+static void print_table(const struct arguments *args, const struct pods *pods)
+{
+	static const struct ck_column columns[] = {
+		{ "ID", 0, 0 },
+		{ "STATE", 0, 0 },
+		{ "NAMESPACE", CK_COLUMN_CUT, 1 },
+		{ "POD", CK_COLUMN_CUT, 0 },
+		{ "ATTEMPT", CK_COLUMN_RIGHT, 2 },
+		{ "AGE", CK_COLUMN_RIGHT, 3 },
+		{ "UID", 0, 4 },
+		{ "RUNTIME", 0, 5 },
+	};
+	struct ck_table *table = NULL;
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	int64_t now = ts.tv_sec * (int64_t)CK_NS_PER_S + ts.tv_nsec;
+	for (size_t i = 0; i < pods->n; i++) {
+		const struct pod *pod = &pods->all[i];
+		char age[CK_TEXT_SPAN];
+		if (pod->state && !args->all)
+			continue;
+		table = table ? table : ck_table_new(columns, CK_COUNT(columns));
+		ck_table_cellf(table, "%.*s", args->no_trunc ? (int)strlen(pod->id) : ID_SHOWN, pod->id);
+		ck_table_cell(table, pod->state ? "NOTREADY" : "READY");
+		ck_table_cell(table, pod->namespace);
+		ck_table_cell(table, pod->name);
+		ck_table_cellf(table, "%" PRIu64, pod->attempt);
+		bool dated = pod->created > 0 && pod->created <= now;
+		ck_table_cell(table, dated ? ck_text_span((uint64_t)(now - pod->created), age) : "");
+		ck_table_cell(table, pod->uid);
+		ck_table_cell(table, pod->handler);
+	}
+	if (table)
+		ck_table_print(stdout, table, args->no_trunc ? 0 : ck_print_width(stdout));
+	else if (pods->n)
+		ck_cli_hint("no sandbox is READY; --all also shows %zu that are not", pods->n);
+	else
+		ck_cli_hint("no sandboxes");
+}
+
+static struct json_object *pod_tree(const struct pod *pod)
+{
+	struct json_object *object = ck_tree_object();
+	ck_tree_put_text(object, "id", pod->id);
+	ck_tree_put_text(object, "state", pod->state ? "NOTREADY" : "READY");
+	ck_tree_put_text(object, "namespace", pod->namespace ? pod->namespace : "");
+	ck_tree_put_text(object, "pod", pod->name ? pod->name : "");
+	ck_tree_put_text(object, "uid", pod->uid ? pod->uid : "");
+	ck_tree_put_count(object, "attempt", pod->attempt);
+	ck_tree_put_time(object, "created_at", pod->created / (int64_t)CK_NS_PER_S);
+	ck_tree_put_text(object, "runtime_handler", pod->handler ? pod->handler : "");
+	return object;
+}
+
+static void print_tree(const struct arguments *args, const struct pods *pods)
+{
+	struct json_object *tree = ck_tree_object(), *list = ck_tree_array(), *conflicts = ck_tree_array();
+	for (size_t i = 0; i < pods->n; i++) {
+		if (args->all || !pods->all[i].state)
+			ck_tree_add(list, pod_tree(&pods->all[i]));
+		enum conflict conflict = conflict_at(pods, i);
+		if (conflict)
+			add_conflict(conflicts, pods, i, conflict);
+	}
+	ck_tree_put(tree, "pods", list);
+	ck_tree_put(tree, "conflicts", conflicts);
+	ck_tree_print(stdout, ck_cli.output, tree);
+}
+
+static int print(const struct arguments *args, const struct pods *pods)
+{
+	int status = CK_EXIT_YES;
+	if (args->quiet) {
+		for (size_t i = 0; i < pods->n; i++) {
+			if (args->all || !pods->all[i].state)
+				ck_print_line(stdout, "%s", pods->all[i].id);
+		}
+	} else if (ck_cli.output == CK_OUTPUT_TABLE) {
+		print_table(args, pods);
+	} else {
+		print_tree(args, pods);
+	}
+	for (size_t i = 0; i < pods->n; i++) {
+		enum conflict conflict = conflict_at(pods, i);
+		if (conflict && !args->quiet && ck_cli.output == CK_OUTPUT_TABLE)
+			say_conflict(pods, i, conflict);
+		status = conflict ? CK_EXIT_NO : status;
+	}
+	return status;
+}
+
+int ck_cmd_pods(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ck_cri_argp, 0, NULL, 0 }, { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.doc = "List sandboxes as a CRI endpoint shows them, those that are READY, and find uids in conflict: two READY "
+		       "sandboxes of one uid, or one uid with two names or namespaces. Over crikeepd's unfiltered socket hidden "
+		       "ones are shown too."
+		       "\v"
+		       "Exit status 0 if the list succeeded and no uid is in conflict, 1 if one is, 2 if the list failed: a failed "
+		       "list is never shown as an empty one.\n"
+		       "\n"
+		       "Examples:\n"
+		       "  crikeep pods\n"
+		       "  crikeep pods --endpoint unix:///run/containerd/containerd.sock --all\n"
+		       "  crikeep pods -o json",
+		.children = children,
+	};
+	struct arguments args = { .timeout = TIMEOUT_DEFAULT };
+	struct pods pods = { 0 };
+	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
+		return CK_EXIT_TROUBLE;
+	int r = ask(&args, &pods);
+	if (r == CK_EXIT_YES)
+		r = print(&args, &pods);
+	pods_fini(&pods);
+	return r;
+}
