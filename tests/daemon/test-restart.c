@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "src/daemon/address.h"
+#include "src/rpc/address.h"
 #include "tests/daemon/pods.h"
 #include "tests/daemon/world.h"
 
