@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The alerts: promtool reads them and they come when they should; they know no metric that crikeepd does not have, and name no
+# command that crikeep does not know.
+#
+# shellcheck disable=SC2015,SC2317 # A && B || C is meant; functions are called by check
+set -u
+src=$CK_TEST_SRCDIR rules=$CK_TEST_SRCDIR/contrib/prometheus/crikeep.rules.yaml
+crikeep=$CK_TEST_BUILDDIR/crikeep
+said=$(mktemp) || exit 99
+trap 'rm -f "$said"' EXIT
+failed=0
+
+check() { # check NAME COMMAND...: the command succeeds and leaves nothing in $said
+	local name=$1
+	shift
+	if "$@" >"$said" 2>&1; then
+		echo "ok - $name"
+	else
+		echo "not ok - $name"
+		sed 's/^/    /' "$said"
+		failed=1
+	fi
+}
+
+# what metrics.c prints, by its own strings and by the cache's counters; a histogram has its buckets
+known() {
+	grep -o '"crikeepd\?_[a-z_]*"\|"process_[a-z_]*"' "$src/src/daemon/metrics.c" | tr -d '"' | sed 'p; s/$/_bucket/'
+	sed -n '/define CK_COUNTERS/,/^$/s/^\tX(\([a-z_]*\),.*/crikeep_\1_total/p' "$src/cache/entry.h"
+}
+
+# nobody_unknown: a metric has no colon; what a rule records has
+nobody_unknown() {
+	local unknown
+	unknown=$(grep -v '^ *#' "$rules" | grep -o '\bcrikeepd\?_[a-z_]*\|\bprocess_[a-z_]*' | sort -u | grep -vxFf <(known))
+	[ -z "$unknown" ] || { echo "$unknown"; return 1; }
+}
+
+# every alert says what to begin with; of crikeep only commands and options that its help knows
+commands_exist() {
+	local alerts firsts command options option
+	alerts=$(grep -c '^ *- alert:' "$rules") firsts=$(grep -c '^ *first:' "$rules")
+	[ "$alerts" -gt 10 ] && [ "$alerts" = "$firsts" ] || { echo "$alerts alerts, $firsts say what to begin with"; return 1; }
+	while read -r command options; do
+		"$crikeep" "$command" --help >"$said.help" 2>&1 || { echo "crikeep $command: no such command"; return 1; }
+		for option in $options; do
+			case $option in
+			--*) grep -q -- "$option" "$said.help" || { echo "crikeep $command $option: no such option"; return 1; } ;;
+			esac
+		done
+	done < <(sed -n 's/^ *first: //p' "$rules" | tr ';' '\n' | sed -n 's/^ *crikeep \(.*\)/\1/p' | sort -u)
+	rm -f "$said.help"
+}
+
+check 'alerts know no metric that is not there' nobody_unknown
+check 'alerts begin with commands that exist' commands_exist
+if command -v promtool >/dev/null; then
+	check 'promtool reads the rules' promtool check rules "$rules"
+	check 'alerts come when they should, and only then' promtool test rules "${rules%.rules.yaml}.test.yaml"
+else
+	echo 'skip - promtool reads the rules: not installed (Debian: prometheus)'
+	echo 'skip - alerts come when they should, and only then: not installed (Debian: prometheus)'
+fi
+exit $failed
