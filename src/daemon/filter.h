@@ -12,8 +12,9 @@
  * One object of an answer. @object: its strings are copies, borrowed for the call, never NULL where its kind has them;
  * @object->condition as the message tells it, or CK_CONDITION_UNKNOWN. What lies in a sandbox's message has that sandbox's id
  * and pod. @id_only: the message has no more than its id (metrics; an event without statuses): leave it out unless it is known
- * to be visible. Such an event is asked about as a container and, if that is to be left out, as a sandbox. An object without an
- * id, or with one over CK_ID_MAX or with a NUL inside, is nobody's: shown unasked. Return: 1 leave it out, 0 show it, or an error.
+ * to be visible. Such an event is asked about as a container and, if that is to be left out, as a sandbox. An object without
+ * an id, or with one over CK_ID_MAX or with a NUL inside, is nobody's: shown unasked. Return: 1 leave it out, 0 show it, or an
+ * error.
  */
 typedef int ck_hides_fn(const struct ck_object *object, bool id_only, void *userdata);
 

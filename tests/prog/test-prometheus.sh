@@ -46,15 +46,21 @@ commands_exist() {
 		"$crikeep" "$command" --help >"$said.help" 2>&1 || { echo "crikeep $command: no such command"; return 1; }
 		for option in $options; do
 			case $option in
-			--*) grep -q -- "$option" "$said.help" || { echo "crikeep $command $option: no such option"; return 1; } ;;
+			--*) ;;
+			*) continue ;;
 			esac
+			grep -q -- "$option" "$said.help" || { echo "crikeep $command $option: no such option"; return 1; }
 		done
 	done < <(sed -n 's/^ *first: //p' "$rules" | tr ';' '\n' | sed -n 's/^ *crikeep \(.*\)/\1/p' | sort -u)
 	rm -f "$said.help"
 }
 
 check 'alerts know no metric that is not there' nobody_unknown
-check 'alerts begin with commands that exist' commands_exist
+if [ -x "$crikeep" ]; then
+	check 'alerts begin with commands that exist' commands_exist
+else
+	echo 'skip - alerts begin with commands that exist: crikeep is not built'
+fi
 if command -v promtool >/dev/null; then
 	check 'promtool reads the rules' promtool check rules "$rules"
 	check 'alerts come when they should, and only then' promtool test rules "${rules%.rules.yaml}.test.yaml"
