@@ -238,7 +238,8 @@ static int step_from_file(struct step *step, const struct arguments *args)
 		step_is(step, CK_CONTAINER);
 	if (step->key)
 		return r;
-	ck_cli_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; --rpc sends it all the same", args->request);
+	ck_cli_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; --rpc sends it all the same",
+		     args->request);
 	return CK_EXIT_TROUBLE;
 }
 
@@ -347,7 +348,8 @@ static void print_step(const struct step *step)
 		ck_table_cellf(table, "%zu", i + 1);
 		ck_table_cellf(table, "%.3fs", (double)try->at / (double)CK_NS_PER_S);
 		ck_table_cellf(table, "%.3fs", (double)try->took / (double)CK_NS_PER_S);
-		ck_table_cellf(table, "%s%s%.*s", ck_grpc_name(try->code), try->text ? ": " : "", TEXT_SHOWN, try->text ? try->text : "");
+		ck_table_cellf(table, "%s%s%.*s", ck_grpc_name(try->code), try->text ? ": " : "", TEXT_SHOWN,
+			       try->text ? try->text : "");
 	}
 	ck_table_print(stdout, table, ck_print_width(stdout));
 	if (step->id)
@@ -465,8 +467,8 @@ int ck_cmd_drive(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "Be a kubelet for one pod: send one create request, the same bytes each time, with a deadline, until an id "
-		       "comes back; then tell how many requests and errors it took, and how long."
+		.doc = "Be a kubelet for one pod: send one create request, the same bytes each time, with a deadline, until "
+		       "an id comes back; then tell how many requests and errors it took, and how long."
 		       "\v"
 		       "With --container the sandbox is driven first. What was made is left for its owner: this command removes "
 		       "nothing.\n"

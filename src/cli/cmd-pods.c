@@ -157,7 +157,11 @@ static void pods_fini(struct pods *pods)
 static int by_identity(const void *a, const void *b)
 {
 	const struct pod *one = a, *other = b;
-	const char *const texts[][2] = { { one->namespace, other->namespace }, { one->name, other->name }, { one->uid, other->uid } };
+	const char *const texts[][2] = {
+		{ one->namespace, other->namespace },
+		{ one->name, other->name },
+		{ one->uid, other->uid },
+	};
 	int r = 0;
 	for (size_t i = 0; i < CK_COUNT(texts) && !r; i++)
 		r = strcmp(texts[i][0] ? texts[i][0] : "", texts[i][1] ? texts[i][1] : "");
@@ -235,8 +239,9 @@ static void say_conflict(const struct pods *pods, size_t at, enum conflict confl
 	for (size_t i = 0; i < pods->n; i++) {
 		const struct pod *pod = &pods->all[i];
 		if (in_conflict(pods, i, at, conflict))
-			ck_print_line(stdout, "  %s  %s/%s attempt %" PRIu64 "  %s", pod->id, pod->namespace ? pod->namespace : "",
-				      pod->name ? pod->name : "", pod->attempt, pod->state ? "NOTREADY" : "READY");
+			ck_print_line(stdout, "  %s  %s/%s attempt %" PRIu64 "  %s", pod->id,
+				      pod->namespace ? pod->namespace : "", pod->name ? pod->name : "", pod->attempt,
+				      pod->state ? "NOTREADY" : "READY");
 	}
 }
 
@@ -356,8 +361,8 @@ int ck_cmd_pods(int argc, char **argv)
 		       "sandboxes of one uid, or one uid with two names or namespaces. Over crikeepd's unfiltered socket hidden "
 		       "ones are shown too."
 		       "\v"
-		       "Exit status 0 if the list succeeded and no uid is in conflict, 1 if one is, 2 if the list failed: a failed "
-		       "list is never shown as an empty one.\n"
+		       "Exit status 0 if the list succeeded and no uid is in conflict, 1 if one is, 2 if the list failed: a "
+		       "failed list is never shown as an empty one.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep pods\n"

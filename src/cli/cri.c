@@ -142,8 +142,8 @@ void ck_cri_make_sandbox(const struct ck_cri_pod *pod, struct ck_bytes *ret_requ
 
 void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id, struct ck_bytes *ret_request)
 {
-	struct ck_bytes config = { 0 }, metadata = { 0 }, image = { 0 }, linux_config = { 0 }, resources = { 0 }, security = { 0 },
-			sandbox_config = { 0 };
+	struct ck_bytes config = { 0 }, metadata = { 0 }, image = { 0 }, sandbox_config = { 0 };
+	struct ck_bytes linux_config = { 0 }, resources = { 0 }, security = { 0 };
 	char attempt[12];
 	CK_AUTO_FREE char *log = NULL;
 	snprintf(attempt, sizeof(attempt), "%u", pod->container_attempt);

@@ -1,0 +1,208 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# crikeep pods and crikeep drive against crikeepd's simulated runtime, and against crikeepd before it. Golden output lies in
+# golden/, as for test-cli.sh; ids, uids and times are filtered.
+#
+# shellcheck disable=SC2015,SC2317 # A && B || C is meant; functions are called by check
+set -u
+
+src=${CK_TEST_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+build=${CK_TEST_BUILDDIR:-$src}
+crikeep=$build/crikeep crikeepd=$build/crikeepd
+golden=$src/tests/prog/golden data=$src/tests/data/kubelet-retries
+export LC_ALL=C.UTF-8 TZ=UTC
+work=$(mktemp -d "${TMPDIR:-/tmp}/cri.XXXXXX") || exit 99
+sock=$work/sim.sock failed=0 pids=()
+export CONTAINER_RUNTIME_ENDPOINT=unix://$sock
+trap 'stop; rm -rf "$work"' EXIT
+
+ok() { echo "ok - $1"; }
+not_ok() {
+	echo "not ok - $1"
+	failed=1
+	shift
+	[ $# = 0 ] || printf '%s\n' "$@" | sed 's/^/    /'
+}
+check() { # check NAME COMMAND...: the command succeeds
+	local name=$1
+	shift
+	if "$@" >"$work/said" 2>&1; then ok "$name"; else not_ok "$name" "$(cat "$work/said")"; fi
+}
+filter() {
+	sed -E -e 's/[0-9a-f]{64}/ID/g; s/^[0-9a-f]{13} /ID            /; s/[0-9a-f]{8}-[0-9a-f-]{27}/UID/g' \
+		-e 's/ *[0-9]+\.[0-9]{3}s/ N.NNNs/g; s/("?[a-z_]*seconds"?: *)[0-9.]+/\1N/; s/ *<?\b[0-9]+s\b/ Ns/' \
+		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/' -e "s|$work|WORK|g"
+}
+# run STATUS ARGUMENT...: both streams into $out and $err; not the status: says so
+run() {
+	local want=$1 got
+	shift
+	"$crikeep" "$@" >"$work/out" 2>"$work/err"
+	got=$?
+	out=$(cat "$work/out") err=$(cat "$work/err")
+	[ $got = "$want" ] || { printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" "$err"; return 1; }
+}
+# golden NAME STATUS ARGUMENT...: what is printed is what golden/NAME holds
+golden() {
+	local name=$1
+	shift
+	if ! run "$@" >"$work/said"; then
+		not_ok "$name" "$(cat "$work/said")"
+		return
+	fi
+	{ printf '%s\n' "$out"; [ -z "$err" ] || printf '== standard error\n%s\n' "$err"; } | filter >"$work/$name"
+	[ "${CK_TEST_GOLDEN:-}" != write ] || cp "$work/$name" "$golden/$name"
+	check "$name" diff -u "$golden/$name" "$work/$name"
+}
+stop() {
+	[ ${#pids[@]} = 0 ] || { kill -KILL "${pids[@]}" && wait "${pids[@]}"; } 2>/dev/null
+	pids=()
+}
+# start SOCKET ARGUMENT...: a crikeepd, until it listens
+start() {
+	local socket=$1 i
+	shift
+	"$crikeepd" "$@" >"$work/log" 2>&1 &
+	pids+=($!)
+	for ((i = 0; i < 200; i++)); do
+		[ -S "$socket" ] && return
+		kill -0 $! 2>/dev/null || break
+		sleep 0.05
+	done
+	cat "$work/log"
+	exit 99
+}
+sim() { # sim PARAMETERS: a fresh runtime and nothing else
+	stop
+	rm -f "$sock"
+	start "$sock" "--sim=listen=$sock,$1"
+}
+json() { python3 -c 'import json, sys; t = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1" <"$work/out"; }
+
+if ! [ -x "$crikeepd" ]; then
+	echo 'skip - pods and drive: built without crikeepd'
+	exit 0
+fi
+
+# ---- no answer is no empty answer ----------------------------------------------------------------------------------------------
+
+golden pods-nobody 2 pods
+: >"$work/file"
+golden pods-no-socket 2 pods --endpoint "unix://$work/file"
+golden pods-no-endpoint 2 pods --endpoint tcp://127.0.0.1:1
+golden drive-nobody 2 drive --pod web-0 -o json
+sim fail.list=2
+golden pods-failed 2 pods -o json
+golden pods-failed-table 2 pods
+golden pods-none 0 pods
+golden pods-none-json 0 pods -o json
+unanswered() { # somebody who listens and says nothing
+	python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); time.sleep(60)' "$work/mute.sock" &
+	pids+=($!)
+	while ! [ -S "$work/mute.sock" ]; do sleep 0.05; done
+	run 2 pods --endpoint "$work/mute.sock" --timeout 200ms && [ -z "$out" ] && [[ $err == *'DEADLINE_EXCEEDED'* ]] &&
+		run 1 drive --endpoint "$work/mute.sock" --pod web-0 --deadline 100ms --retry 50ms --give-up 200ms -o json &&
+		[ "$(json 't["errors"]')" = "{'DEADLINE_EXCEEDED': 2}" ]
+}
+check 'a server that says nothing is waited for no longer than said' unanswered
+
+# ---- drive ---------------------------------------------------------------------------------------------------------------------
+
+sim fail.sandbox=2
+golden drive 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --retry 20ms
+golden pods 0 pods
+golden drive-json 0 drive --pod web-1 --namespace prod --container app --image busybox --runtime-handler '' -o json
+golden drive-yaml 0 drive --pod web-2 --host-network -o yaml
+repeated() { # on a runtime without memory of what it has made, the name is taken
+	run 1 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --retry 50ms --give-up 100ms -o json &&
+		[ "$(json 't["id"]')" = None ] && [ "$(json 't["requests"]')" -ge 2 ] && [ "$(json 'len(t["errors"])')" = 1 ]
+}
+check 'the same pod makes the same request' repeated
+attempts() {
+	run 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --attempt 1 -o json &&
+		[ "$(json 't["steps"][0]["attempt"]')" = 1 ] && sandbox=$(json 't["id"]') &&
+		run 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --container app --image busybox \
+			--sandbox "$sandbox" --attempt 3 -o json &&
+		[ "$(json 't["steps"][0]["attempt"], t["steps"][0]["sandbox_id"]')" = "(3, '$sandbox')" ]
+}
+check 'another attempt, and a container in a sandbox that is there' attempts
+given_up() {
+	sim create=1m
+	run 1 drive --pod web-0 --deadline 100ms --retry 50ms --give-up 400ms -o json &&
+		[ "$(json 't["errors"]')" = "{'DEADLINE_EXCEEDED': 3}" ] && [ "$(json 't["requests"]')" = 3 ] &&
+		[ "$(json 'all(0.1 <= x["seconds"] < 1 for x in t["steps"][0]["tries"])')" = True ]
+}
+check 'each request has its deadline, and the last its end' given_up
+progress() {
+	script -qec "$crikeep drive --pod web-0 --deadline 200ms --retry 200ms --give-up 300ms" /dev/null </dev/null >"$work/screen"
+	grep -q $'\rRunPodSandbox .*request 1  waiting' "$work/screen" && tail -n 1 "$work/screen" | grep -q 'given up'
+}
+check 'a terminal sees what it waits for' progress
+recorded() {
+	sim create=0ms
+	run 0 drive --request "$data/001-RunPodSandbox-api.bin" -o json && [ "$(json 't["steps"][0]["pod"]')" != None ] &&
+		run 1 drive --request "$data/011-CreateContainer-api-main.bin" --give-up 10ms -o json && # its sandbox is not there
+		[ "$(json 't["steps"][0]["rpc"], t["steps"][0]["container"]')" = "('CreateContainer', 'main')" ]
+}
+check 'a recorded request is known by its bytes' recorded
+truncated() {
+	head -c 50 "$data/001-RunPodSandbox-api.bin" >"$work/short.bin"
+	run 2 drive --request "$work/short.bin" && [[ $err == *neither* ]] &&
+		run 1 drive --request "$work/short.bin" --rpc RunPodSandbox --give-up 10ms -o json &&
+		[ "$(json 't["errors"]')" = "{'INTERNAL': 1}" ] && run 2 drive --request "$work/nowhere" &&
+		[[ $err == *'cannot read'* ]]
+}
+check 'what is no request is sent only when told' truncated
+
+# ---- conflicts -----------------------------------------------------------------------------------------------------------------
+
+sim create=0ms
+for a in 0 1; do run 0 drive --pod twin --uid u1 --attempt $a; done
+run 0 drive --pod one --uid u2
+run 0 drive --pod other --uid u2
+run 0 drive --pod fine --uid u3
+golden pods-conflicts 1 pods
+golden pods-conflicts-json 1 pods -o json
+quiet() { run 1 pods -q && [ "$(wc -l <"$work/out")" = 5 ] && ! grep -vqE '^[0-9a-f]{64}$' "$work/out"; }
+check 'ids only' quiet
+hostile() {
+	run 0 drive --pod $'web\x1b[31m' --namespace $'n\ns' --uid u4 && run 1 pods --no-trunc &&
+		! LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]' "$work/out" && run 1 pods -o json && [ "$(json 'len(t["pods"])')" = 6 ]
+}
+check 'nothing a runtime says reaches the terminal unescaped' hostile
+on_80() {
+	script -qec "stty cols 80; $crikeep pods" /dev/null </dev/null | tr -d '\r' | sed '/^conflict/,$d' >"$work/screen"
+	[ "$(wc -l <"$work/screen")" = 7 ] && ! grep -E '.{81}' "$work/screen"
+}
+check 'pods fit into 80 columns' on_80
+
+# ---- before crikeepd -----------------------------------------------------------------------------------------------------------
+
+kept() {
+	stop
+	start "$work/keep.sock" --runtime sim:create=800ms --state-dir "$work/state" --listen "$work/keep.sock" \
+		--unfiltered "$work/all.sock" --metrics ''
+	export CONTAINER_RUNTIME_ENDPOINT=unix://$work/keep.sock
+	run 0 drive --pod web-0 --deadline 300ms --retry 100ms --give-up 20s -o json || return 1
+	local id
+	id=$(json 't["id"]')
+	[ "$(json 'set(t["errors"]) <= {"DEADLINE_EXCEEDED", "UNAVAILABLE"} and t["requests"] >= 3')" = True ] &&
+		run 0 pods -q && [ "$out" = "$id" ] && run 0 pods -q --endpoint "$work/all.sock" && [ "$out" = "$id" ]
+}
+check 'what a runtime alone never hands over, crikeepd does' kept
+
+# ---- the command line ----------------------------------------------------------------------------------------------------------
+
+golden usage-drive-nothing 2 drive
+golden usage-drive-both 2 drive --pod web-0 --request x
+golden usage-drive-nameless 2 drive --uid u1
+golden usage-drive-rpc 2 drive --request x --rpc Version
+golden usage-drive-image 2 drive --pod web-0 --container app
+golden usage-drive-sandbox 2 drive --pod web-0 --sandbox s1
+golden usage-drive-attempt 2 drive --pod web-0 --attempt -1
+golden usage-drive-deadline 2 drive --pod web-0 --deadline soon
+golden usage-drive-api 2 drive --pod web-0 --api v2
+golden usage-pods-too-much 2 pods web-0
+exit $failed
