@@ -39,6 +39,11 @@ static const struct parameter {
 #undef AT
 };
 
+static void *place(struct ck_rt_conf *conf, const struct parameter *parameter)
+{
+	return (char *)conf + parameter->at;
+}
+
 static bool parse_count(const char *s, uint64_t *ret_count, const char **ret_end)
 {
 	char *end;
@@ -70,7 +75,7 @@ static bool parse_size(const char *s, uint64_t *ret_size)
 /* NULL, or what was expected */
 static const char *set(struct ck_rt_conf *conf, const struct parameter *parameter, const char *value)
 {
-	void *at = (char *)conf + parameter->at;
+	void *at = place(conf, parameter);
 	uint64_t *number = at;
 	const char *end;
 	switch (parameter->type) {
@@ -105,7 +110,7 @@ static int set_one(struct ck_rt_conf *conf, char *text, struct ck_error *err)
 		if (strcmp(parameters[i].name, text) != 0)
 			continue;
 		const char *expected = set(conf, &parameters[i], value ? value : "");
-		if (!expected && parameters[i].type == TEXT && !*(char **)((char *)conf + parameters[i].at))
+		if (!expected && parameters[i].type == TEXT && !*(char **)place(conf, &parameters[i]))
 			return ck_nomem(err);
 		return expected ? ck_fail(err, CK_EINVAL, "simulator: %s=%s: expected %s", text, value ? value : "", expected) : 0;
 	}
