@@ -173,8 +173,10 @@ bool pair_to_client(struct pair *pair)
 
 void pair_run(struct pair *pair)
 {
-	while (pair_to_server(pair) | pair_to_client(pair))
-		;
+	for (bool more = true; more;) { /* both ways in each round */
+		more = pair_to_server(pair);
+		more = pair_to_client(pair) || more;
+	}
 }
 
 int pair_call(struct pair *pair, struct call *call, const char *authority)
