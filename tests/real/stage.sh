@@ -4,7 +4,7 @@
 # The stage of a scenario, for tests to source: crictl -> crikeepd [-> relay] -> containerd -> runc, all of its own, in the
 # directory $d. What the runtime did is read from runc and its log of calls, never from crikeepd.
 #
-# Before: $tools (see tools.sh), $lab (contrib/lab), $crikeepd, $d. A scenario is a function that runs in a subshell.
+# Before: play.sh; $d.
 
 relayed=''           # what crikeepd talks to: "" containerd itself, or "relay"
 ttl=20s              # of what is kept
@@ -83,7 +83,7 @@ crikeepd_start() {
 	crikeepd_pid=$!
 	until_ 10 answers
 }
-answers() { cri version >/dev/null 2>&1; }
+answers() { "$crikeep" pods --endpoint "unix://$d/cri.sock" >/dev/null 2>&1; }
 
 crikeepd_kill() { # as the OOM killer does
 	kill -KILL "$crikeepd_pid"

@@ -5,74 +5,33 @@
 # replace them, and what is left after kill -9 of either daemon. Every scenario has a containerd, a runc and a crikeepd of its own
 # in its own directory, so many run at a time. Nothing outlives the script but its verdict.
 #
+# usage: test-containerd.sh [SCENARIO]
+#
 # shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
-build=${CK_TEST_BUILDDIR:-$src}
-lab=$src/contrib/lab tools=$build/tests/real/tools crikeepd=$build/crikeepd
-export LC_ALL=C.UTF-8
 scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox evicted_by_hand full_disk
 	late_container next_container_attempt unwanted_container dropped_connection frozen_container frozen_and_removed
 	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted killed_while_evicting asked_to_end
 	runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
-
-# ---- outside: what is needed, and the namespaces -----------------------------------------------------------------------------
-
-skip_all() {
-	local s
-	for s in $scenarios; do
-		echo "skip - ${s//_/ }: $1"
-	done
-	exit 0
-}
-
-if [ "${1:-}" != inside ]; then
-	[ -x "$crikeepd" ] || skip_all 'crikeepd was not built'
-	[ "$(id -u)" -eq 0 ] || skip_all 'not root'
-	for p in containerd ctr runc unshare fsfreeze mkfs.ext4; do
-		command -v $p >/dev/null || skip_all "there is no $p"
-	done
-	busybox=$(command -v busybox) && ! ldd "$busybox" >/dev/null 2>&1 || skip_all 'there is no static busybox'
-	"$lab/isolated.sh" mount -t tmpfs none /mnt 2>/dev/null || skip_all 'namespaces or mounts are not allowed'
-	why=$("$here/tools.sh" "$tools" 2>&1)
-	case $? in
-	0) ;;
-	3) skip_all "$(tail -n 1 <<<"$why")" ;;
-	*) echo "$why"; echo 'not ok - relay and crictl can be built'; exit 1 ;;
-	esac
-	dir=$(mktemp -d /tmp/ck.XXXXXX) || exit 99
-	status=0
-	"$lab/isolated.sh" "$0" inside "$dir" "${2:-}" || status=$?
-	rmdir "$dir"
-	exit $status
-fi
-
-# ---- inside ----------------------------------------------------------------------------------------------------------------
-
-dir=$2
-mount -t tmpfs none "$dir" || exit 99
-trap 'exit 99' HUP INT TERM # as process 1 we would not hear them
+. "$here/play.sh"
 . "$here/stage.sh"
 
-check() { # check NAME COMMAND...: the command succeeds
-	local name=$1
-	shift
-	if "$@" >"$d/said" 2>&1; then
-		echo "ok - $scenario: $name"
-	else
-		echo "not ok - $scenario: $name"
-		sed 's/^/    /' "$d/said"
-	fi
-}
-is() { [ "$1" = "$2" ] || { echo "it is '$1', not '$2'"; return 1; }; }
-within() { [ "$took" -ge "$1" ] && [ "$took" -le "$2" ] || { echo "it took $took ms, not $1 to $2: $out $err"; return 1; }; }
+if [ "${1:-}" != inside ] && [ "$(id -u)" -eq 0 ]; then
+	why=$(tool relay crictl)
+	case $? in
+	0) ;;
+	3) skip_all "$why" ;;
+	*) echo "$why"; echo 'not ok - relay and crictl can be built'; exit 1 ;;
+	esac
+fi
+enter "$@"
+
 timed_out() { # of the last try: by the client's own deadline
 	[ $status -ne 0 ] && [[ $err == *'code = DeadlineExceeded'* ]] || { echo "exit status $status: $out $err"; return 1; }
 	within 1900 5500
 }
-answered() { [ $status -eq 0 ] && is "$out" "$1" || { echo "exit status $status: $err"; return 1; }; }
 not_found() { # COMMAND...: is refused as if there were no such thing
 	try "$@"
 	[ $status -ne 0 ] && [[ $err == *'code = NotFound'* ]] || { echo "exit status $status: $out $err"; return 1; }
@@ -81,12 +40,6 @@ refused() { # COMMAND...: whatever it is about
 	try "$@"
 	[ $status -ne 0 ] && [[ $err == *'code = PermissionDenied'* || $err == *'code = Unimplemented'* ]] ||
 		{ echo "exit status $status: $out $err"; return 1; }
-}
-not_in() { # ID COMMAND...: succeeds without a word of it
-	local id=$1
-	shift
-	try "$@"
-	[ $status -eq 0 ] && [[ $out != *"${id:0:13}"* ]] || { echo "exit status $status: $out $err"; return 1; }
 }
 
 # hidden_pod WHEN ID: nobody sees it or can touch it
@@ -265,19 +218,19 @@ unwanted_sandbox() {
 }
 
 evicted_by_hand() {
-	local crikeep=("$build/crikeep" --state-dir="$d/kept")
+	local ours=("$crikeep" --state-dir="$d/kept")
 	stage || return
 	late
 	check 'crikeep list has it' until_ 5 kept_for "${id:0:12}"
-	check 'crikeep explains it' grep -q 'web' <("${crikeep[@]}" explain default/web)
-	check 'crikeep evict gives it up' "${crikeep[@]}" evict default/web --wait
+	check 'crikeep explains it' grep -q 'web' <("${ours[@]}" explain default/web)
+	check 'crikeep evict gives it up' "${ours[@]}" evict default/web --wait
 	check 'it is gone' gone "$id"
 	check 'nothing is left' nothing_left
 	try cri runp -T 5s "$(pod web)"
 	check 'the same request gets a new one' test "$status:$out" != "0:$id"
 	check 'which is seen, and alone' only_pod "$out"
 }
-kept_for() { [[ $("${crikeep[@]}" list --no-trunc --state=kept) == *"$1"* ]]; }
+kept_for() { [[ $("${ours[@]}" list --no-trunc --state=kept) == *"$1"* ]]; }
 
 # no room for the database: pods start all the same, and late ones are kept in memory
 full_disk() {
@@ -302,7 +255,7 @@ full_disk() {
 	check 'it is still seen, and alone' only_pod "$id"
 }
 fill_up() { ! dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null && [ -s "$1/filler" ]; }
-entered() { "$build/crikeep" --state-dir="$d/kept" list --all --no-trunc | grep -q "$1"; }
+entered() { "$crikeep" --state-dir="$d/kept" list --all --no-trunc | grep -q "$1"; }
 
 # ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is ------------------------
 
@@ -586,38 +539,4 @@ runtime_killed_while_evicting() {
 	check 'which is seen, and alone' until_ 5 only_pod "$out"
 }
 
-# ---- all of them -----------------------------------------------------------------------------------------------------------
-
-# each in a subshell: its variables are its own
-play() {
-	scenario=${1//_/ } d=$dir/$1
-	mkdir "$d"
-	"$1"
-	unstage >/dev/null 2>&1
-	echo end
-}
-
-[ -z "${3:-}" ] || scenarios=$3
-for s in $scenarios; do
-	# more at a time would take longer, and time is what is looked at
-	while [ "$(jobs -rp | wc -l)" -ge $((4 * $(nproc))) ]; do
-		wait -n
-	done
-	play "$s" >"$dir/$s.out" 2>&1 &
-done
-wait
-
-status=0
-for s in $scenarios; do
-	[ "$(tail -n 1 "$dir/$s.out")" = end ] || echo "not ok - ${s//_/ }: comes to its end" >>"$dir/$s.out"
-	sed '$ { /^end$/d }' "$dir/$s.out"
-	if grep -q '^not ok' "$dir/$s.out"; then
-		status=1
-		for log in crikeepd.log runc/calls.log relay.log containerd.log; do
-			[ -s "$dir/$s/$log" ] || continue
-			echo "    == $log ends:"
-			tail -n 25 "$dir/$s/$log" | cut -c 1-300 | sed 's/^/    /'
-		done
-	fi
-done
-exit $status
+play_all

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools.sh DIR - builds what the tests in this directory are driven with, once: DIR/relay, and DIR/crictl, the unmodified crictl
-# that crictl/go.mod pins. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
+# tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay, and DIR/crictl, the
+# unmodified crictl that crictl/go.mod pins. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
 # line says why (no Go, an old one, modules that cannot be had).
 set -u
 
-[ $# -eq 1 ] || { echo "usage: $0 DIR" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 DIR [NAME...]" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit
+shift
 PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
 export GOFLAGS='-mod=readonly -buildvcs=false' GOTOOLCHAIN=local
 
@@ -32,4 +33,11 @@ build() {
 	(cd "$here/$1" && go build -o "$out/$1" "$2") >"$log" 2>&1 || { cat "$log"; return 1; }
 }
 
-build relay . && build crictl sigs.k8s.io/cri-tools/cmd/crictl
+[ $# -gt 0 ] || set -- relay crictl
+for name; do
+	case $name in
+	relay) build relay . || exit ;;
+	crictl) build crictl sigs.k8s.io/cri-tools/cmd/crictl || exit ;;
+	*) echo "$0: nothing is called '$name'" >&2; exit 2 ;;
+	esac
+done

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# crikeepd between `crikeep drive` and a real containerd, as root and without Go: one request, repeated until its id comes back,
+# whatever is killed meanwhile; in both versions of CRI. What happened is read from runc.
+#
+# usage: test-drive.sh [SCENARIO]
+#
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+scenarios='driven driven_v1alpha2 driven_through_kill driven_through_kills_of_both driven_container two_tell_apart'
+. "$here/play.sh"
+. "$here/stage.sh"
+enter "$@"
+
+drive() { # drive SOCKET OPTION...: what it reports goes to $d/report
+	local socket=$1
+	shift
+	"$crikeep" drive --endpoint "unix://$d/$socket" --host-network --deadline 2s --retry 500ms --give-up 40s -o yaml "$@" \
+		>"$d/report"
+}
+field() { sed -n "0,/^$1: /s/^$1: \"\?\([^\"]*\)\"\?$/\1/p" "$d/report"; }
+pods() { "$crikeep" pods --endpoint "unix://$d/$1" -q --no-trunc "${@:2}"; }
+# one_pod ID: this one is all there is, for the kubelet, for the runtime and for runc
+one_pod() {
+	is "$(pods cri.sock -a)" "$1" && is "$(pods containerd.sock -a)" "$1" && is "$(runc_list)" "$1 running"
+}
+at_least() { [ "$1" -ge "$2" ] || { echo "$1 is less than $2"; return 1; }; }
+
+driven() {
+	stage || return
+	slow 'web create 5'
+	try drive cri.sock --pod web "$@"
+	id=$(begun web sandbox)
+	check 'the client gets the id' is "$status:$(field id)" "0:$id"
+	check 'with its third request or so' at_least "$(field requests)" 3
+	check 'at once when the sandbox exists' within 4900 8000
+	check 'it was created once' is "$(creations web sandbox)" 1
+	check 'it is seen, and alone' one_pod "$id"
+}
+driven_v1alpha2() { driven --api v1alpha2; }
+
+# several times: while it is being made, which it takes up at the restart, and while it is kept
+driven_through_kill() {
+	local client kills
+	stage || return
+	slow 'web create 4'
+	drive cri.sock --pod web &
+	client=$!
+	for kills in 1 2; do
+		sleep 1
+		crikeepd_kill
+		slow ''
+		check "crikeepd starts again, $kills" crikeepd_start
+	done
+	wait $client
+	check 'the client gets an id' is $? 0
+	check 'it is seen, and alone' until_ 10 one_pod "$(field id)"
+	sleep 5 # what the runtime was told first would be there by now
+	check 'and stays alone' one_pod "$(field id)"
+}
+
+driven_through_kills_of_both() {
+	local client
+	stage || return
+	slow 'web create 4'
+	drive cri.sock --pod web &
+	client=$!
+	sleep 1
+	containerd_kill
+	crikeepd_kill
+	slow ''
+	check 'containerd starts again' "$lab/containerd.sh" start "$d"
+	check 'crikeepd starts again' crikeepd_start
+	wait $client
+	check 'the client gets an id' is $? 0
+	check 'it is seen, and alone' until_ 10 one_pod "$(field id)"
+}
+
+# containerd does not run runc to create a container; a relay with Go 1.19 is slow for it
+driven_container() {
+	local sandbox why
+	why=$(tool relay) || { echo "skip - $scenario: $why"; return; }
+	stage relay || return
+	drive cri.sock --pod web --uid u-1
+	sandbox=$(field id)
+	check 'the sandbox is there' one_pod "$sandbox"
+	relay hold CreateContainer 5
+	try drive cri.sock --pod web --uid u-1 --sandbox "$sandbox" --container main --image docker.io/lab/busybox:1
+	check 'the client gets the id' is $status 0
+	check 'when the answer comes' within 4900 8000
+	check 'it was asked for once' is "$(grep -c ' CreateContainer begin' "$d/relay.log")" 1
+	check 'of the container that exists' test -d "$d/state/io.containerd.grpc.v1.cri/containers/$(field id)"
+}
+
+# what is not there is not what could not be listed
+two_tell_apart() {
+	stage || return
+	try pods cri.sock
+	check 'no pods are an empty list' is "$status:$out" 0:
+	containerd_kill
+	try pods cri.sock
+	check 'no runtime is an error' is $status 2
+}
+
+play_all
