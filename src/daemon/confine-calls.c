@@ -103,6 +103,8 @@ static int rules_of_threads(scmp_filter_ctx filter)
 		      SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
 }
 
+/* Comparisons say their unused second datum, too: clang asks for it. */
+
 /* only to ourselves: abort() and raise() */
 static int rules_of_signals(scmp_filter_ctx filter)
 {
@@ -110,7 +112,8 @@ static int rules_of_signals(scmp_filter_ctx filter)
 	scmp_datum_t pid = (scmp_datum_t)getpid();
 	int r = 0;
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(calls); i++)
-		r = either(filter, calls[i], SCMP_A0_32(SCMP_CMP_EQ, pid), SCMP_ACT_ERRNO(EPERM), SCMP_A0_32(SCMP_CMP_NE, pid));
+		r = either(filter, calls[i], SCMP_A0_32(SCMP_CMP_EQ, pid, 0), SCMP_ACT_ERRNO(EPERM),
+			   SCMP_A0_32(SCMP_CMP_NE, pid, 0));
 	return r;
 }
 
@@ -129,8 +132,8 @@ static int rules_of_sockets(scmp_filter_ctx filter)
 	static const char *const calls[] = { "socket", "socketpair" };
 	int r = 0;
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(calls); i++) /* the error of a kernel built without that family */
-		r = either(filter, calls[i], SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX), SCMP_ACT_ERRNO(EAFNOSUPPORT),
-			   SCMP_A0_32(SCMP_CMP_NE, AF_UNIX));
+		r = either(filter, calls[i], SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX, 0), SCMP_ACT_ERRNO(EAFNOSUPPORT),
+			   SCMP_A0_32(SCMP_CMP_NE, AF_UNIX, 0));
 	return r;
 }
 
@@ -139,13 +142,15 @@ static int rules_of_others(scmp_filter_ctx filter)
 	static const scmp_datum_t names[] = { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA };
 	int r = 0;
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(names); i++) { /* a thread's name, and that of its heap */
-		struct scmp_arg_cmp name = SCMP_A0_32(SCMP_CMP_EQ, names[i]);
+		struct scmp_arg_cmp name = SCMP_A0_32(SCMP_CMP_EQ, names[i], 0);
 		r = rule(filter, SCMP_ACT_ALLOW, "prctl", &name, 1);
 	}
 	if (r >= 0) /* limits are read, not set */
-		r = either(filter, "prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0), SCMP_ACT_ERRNO(EPERM), SCMP_A2_64(SCMP_CMP_NE, 0));
+		r = either(filter, "prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0), SCMP_ACT_ERRNO(EPERM),
+			   SCMP_A2_64(SCMP_CMP_NE, 0, 0));
 	if (r >= 0) /* what has the peer not read? All else is stdio that asks whether it is a terminal */
-		r = either(filter, "ioctl", SCMP_A1_32(SCMP_CMP_EQ, SIOCOUTQ), SCMP_ACT_ERRNO(ENOTTY), SCMP_A1_32(SCMP_CMP_NE, SIOCOUTQ));
+		r = either(filter, "ioctl", SCMP_A1_32(SCMP_CMP_EQ, SIOCOUTQ, 0), SCMP_ACT_ERRNO(ENOTTY),
+			   SCMP_A1_32(SCMP_CMP_NE, SIOCOUTQ, 0));
 	return r;
 }
 

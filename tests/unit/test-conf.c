@@ -686,7 +686,8 @@ static void no_memory_is_an_error(void **state)
 		r = r ? r : ck_conf_again(&one, &fresh, NULL, NULL, &err);
 		if (r == 0)
 			ck_conf_reload(&one, &fresh, collect, fixed);
-		CK_AUTO_FREE char *printed = r == 0 ? ck_conf_print(&one) : NULL;
+		if (r == 0)
+			free(ck_conf_print(&one));
 		hit = ck_fault_hit();
 		ck_fault_arm(0, 0, false);
 		assert_true(r == 0 || (r == -CK_ENOMEM && hit));
