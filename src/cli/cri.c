@@ -153,6 +153,7 @@ void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
 	must(ck_bytes_field_number(&metadata, 2, pod->container_attempt));
 	put(&config, 1, &metadata);
 	must(ck_bytes_field_text(&image, 1, pod->image));
+	must(ck_bytes_field_text(&image, 18, pod->image)); /* newer kubelets say what the user wrote, too */
 	put(&config, 2, &image);
 	put_pair(&config, 9, "io.kubernetes.container.name", pod->container);
 	put_pod_labels(&config, 9, pod);

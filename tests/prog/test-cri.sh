@@ -136,14 +136,16 @@ given_up() {
 }
 check 'each request has its deadline, and the last its end' given_up
 progress() {
-	script -qec "$crikeep drive --pod web-0 --deadline 200ms --retry 200ms --give-up 300ms" /dev/null </dev/null >"$work/screen"
+	script -qec "$crikeep drive --pod web-0 --deadline 200ms --retry 200ms --give-up 300ms" /dev/null \
+		</dev/null >"$work/screen"
 	grep -q $'\rRunPodSandbox .*request 1  waiting' "$work/screen" && tail -n 1 "$work/screen" | grep -q 'given up'
 }
 check 'a terminal sees what it waits for' progress
 recorded() {
 	sim create=0ms
 	run 0 drive --request "$data/001-RunPodSandbox-api.bin" -o json && [ "$(json 't["steps"][0]["pod"]')" != None ] &&
-		run 1 drive --request "$data/011-CreateContainer-api-main.bin" --give-up 10ms -o json && # its sandbox is not there
+		# its sandbox is not there
+		run 1 drive --request "$data/011-CreateContainer-api-main.bin" --give-up 10ms -o json &&
 		[ "$(json 't["steps"][0]["rpc"], t["steps"][0]["container"]')" = "('CreateContainer', 'main')" ]
 }
 check 'a recorded request is known by its bytes' recorded
@@ -155,6 +157,16 @@ truncated() {
 		[[ $err == *'cannot read'* ]]
 }
 check 'what is no request is sent only when told' truncated
+
+restarted() {
+	sim create=1m
+	"$crikeep" drive --pod web-0 --deadline 5s --retry 100ms --give-up 20s -o json >"$work/out" 2>"$work/err" &
+	local driver=$!
+	sleep 0.3
+	sim create=0ms
+	wait "$driver" && [ "$(json 'set(t["errors"])')" = "{'UNAVAILABLE'}" ] && [ "$(json 't["seconds"] < 5')" = True ]
+}
+check 'a runtime that restarts is dialled again' restarted
 
 # ---- conflicts -----------------------------------------------------------------------------------------------------------------
 
@@ -169,7 +181,8 @@ quiet() { run 1 pods -q && [ "$(wc -l <"$work/out")" = 5 ] && ! grep -vqE '^[0-9
 check 'ids only' quiet
 hostile() {
 	run 0 drive --pod $'web\x1b[31m' --namespace $'n\ns' --uid u4 && run 1 pods --no-trunc &&
-		! LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]' "$work/out" && run 1 pods -o json && [ "$(json 'len(t["pods"])')" = 6 ]
+		! LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]' "$work/out" && run 1 pods -o json &&
+		[ "$(json 'len(t["pods"])')" = 6 ]
 }
 check 'nothing a runtime says reaches the terminal unescaped' hostile
 on_80() {
