@@ -49,7 +49,8 @@ commands_exist() {
 			--*) ;;
 			*) continue ;;
 			esac
-			grep -qE -- "$option([][ =,]|\$)" "$said.help" || { echo "crikeep $command $option: no such option"; return 1; }
+			grep -qE -- "$option([][ =,]|\$)" "$said.help" ||
+				{ echo "crikeep $command $option: no such option"; return 1; }
 		done
 	done < <(sed -n 's/^ *first: //p' "$rules" | tr ';' '\n' | sed -n 's/^ *crikeep \(.*\)/\1/p' | sort -u)
 	rm -f "$said.help"
