@@ -62,8 +62,8 @@ void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, s
 int ck_events_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->events */
 /* ck_events_free - before the cache is closed and the upstream freed; subscriptions end as UNAVAILABLE */
 void ck_events_free(struct ck_events *events);
-/* a client's GetContainerEvents, to be filtered: takes the stream over, unless it fails; its request headers were read and its
- * message is in @request */
+/* a client's GetContainerEvents, to be filtered: takes the stream over, unless it fails; its request headers were read, and
+ * are passed on; its message is in @request. Nothing in it may let the runtime compress what it sends */
 int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, const struct ck_h2_header *headers, size_t n,
 			const void *request, size_t len, struct ck_error *err);
 #endif

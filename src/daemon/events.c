@@ -317,21 +317,6 @@ static const struct ck_h2_handler client_handler = {
 	.closed = client_closed,
 };
 
-/* the client's headers; what comes must be readable here */
-static int open_stream(struct sub *sub, const struct ck_h2_header *headers, size_t n, struct ck_error *err)
-{
-	struct ck_h2_header *passed = ck_alloc((n + 1) * sizeof(*passed));
-	size_t m = 0;
-	if (!passed)
-		return ck_nomem(err);
-	for (size_t i = 0; i < n; i++)
-		if (&headers[i] != ck_h2_find(headers, n, "grpc-accept-encoding"))
-			passed[m++] = headers[i];
-	int r = ck_upstream_open(sub->events->daemon->upstream, CK_LANE_PASS, passed, m, &up_handler, sub, &sub->up, err);
-	free(passed);
-	return r;
-}
-
 int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, const struct ck_h2_header *headers, size_t n,
 			const void *request, size_t len, struct ck_error *err)
 {
@@ -349,7 +334,7 @@ int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, c
 	if (r == 0)
 		r = ck_announcer_listen(events->announcer, true, err);
 	if (r == 0)
-		r = open_stream(sub, headers, n, err);
+		r = ck_upstream_open(daemon->upstream, CK_LANE_PASS, headers, n, &up_handler, sub, &sub->up, err);
 	if (r == 0 && ck_grpc_send(sub->up, request, len) < 0)
 		r = ck_nomem(err);
 	if (r < 0) {

@@ -378,6 +378,8 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 	const char *name = memrchr(path->value, '/', path->value_len);
 	assert_non_null(name);
 	snprintf(call->rpc, sizeof(call->rpc), "%.*s", (int)(path->value_len - (size_t)(name + 1 - path->value)), name + 1);
+	if (!strcmp(call->rpc, "GetContainerEvents") && ck_h2_find(headers, n, "grpc-accept-encoding"))
+		call->peer->may_compress = true;
 	if (timeout)
 		ck_grpc_timeout_parse(timeout->value, timeout->value_len, &call->timeout);
 }

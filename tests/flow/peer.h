@@ -47,6 +47,7 @@ struct peer {
 	size_t plans_n;
 	char *heard; /* "StopPodSandbox s1\n", one call a line */
 	size_t heard_len;
+	bool may_compress;           /* a subscriber said that it takes compressed events */
 	bool no_containers_statuses; /* PodSandboxStatus leaves them out, as containerd does */
 	char image_id[128];          /* what every image reference means; "": unknown */
 	const char *padding;         /* an annotation in each status of a sandbox; NULL: none */

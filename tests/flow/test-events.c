@@ -37,6 +37,7 @@ static void a_commit_in_time_is_told_of(void **state)
 	struct world *w = world_new();
 	struct client *c = client_subscribe(w);
 	assert_int_equal(peer_subscribers(&w->peer), 1);
+	assert_false(w->peer.may_compress);
 	world_commit(w, peer_sandbox(&w->peer, "s1", "web"));
 	world_settle(w);
 	assert_string_equal(c->seen, "CREATED s1[s1]\nSTARTED s1[s1]\n");
@@ -294,6 +295,7 @@ static void a_commit_that_is_not_on_disk_is_not_told_of(void **state)
 	ck_turn_free(turn);
 	world_settle(w);
 	assert_string_equal(c->seen, "");
+	assert_int_equal(peer_heard(&w->peer, "PodSandboxStatus"), 1); /* K6's question, and no other */
 	world_advance(w, 2 * S);
 	repeat(w, &o);
 	assert_string_equal(c->seen, "CREATED s1[s1]\nSTARTED s1[s1]\n");

@@ -360,6 +360,16 @@ static void a_list_that_cannot_be_read_means_nothing(void **state)
 	world_advance(w, 2 * S);
 	assert_int_equal(ear.outcome, CK_HAND_BACK);
 	ck_turn_free(turn);
+
+	o = *peer_sandbox(&w->peer, "s2", "shop"); /* nobody waits for it: absent for 15 minutes it would be given up */
+	turn = world_begin(w, &o);
+	ck_turn_lost(turn, NULL);
+	ck_turn_free(turn);
+	peer_plan(&w->peer, "ListPodSandbox")->garble = true;
+	world_advance(w, CK_CREATE_DEADLINE + 60 * S);
+	peer_plan(&w->peer, "ListPodSandbox")->garble = false;
+	world_advance(w, 10 * S);
+	assert_int_equal(world_hides(w, &o), 1);
 	world_free(w);
 }
 
