@@ -99,7 +99,8 @@ static void call_reset(struct ck_call *call, uint32_t error)
 	int code = known ? codes[error].code : CK_GRPC_UNKNOWN;
 	if (code == CK_GRPC_CANCELLED && call->deadline <= ck_client_now())
 		code = CK_GRPC_DEADLINE_EXCEEDED; /* the server's timer was faster than ours */
-	snprintf(text, sizeof(text), "stream terminated by RST_STREAM with error code: %s", known ? codes[error].name : "unknown");
+	snprintf(text, sizeof(text), "stream terminated by RST_STREAM with error code: %s",
+		 known ? codes[error].name : "unknown");
 	call_fail(call, code, text);
 }
 

@@ -292,7 +292,8 @@ static void what_the_server_leaves_unsaid_is_told_as_grpc_go_does(void **state)
 	expect(client, "/compressed", CK_GRPC_INTERNAL, "a compressed message, which was not agreed on");
 	expect(client, "/reset-8", CK_GRPC_CANCELLED, "stream terminated by RST_STREAM with error code: CANCEL");
 	expect(client, "/reset-7", CK_GRPC_UNAVAILABLE, "stream terminated by RST_STREAM with error code: REFUSED_STREAM");
-	expect(client, "/reset-11", CK_GRPC_RESOURCE_EXHAUSTED, "stream terminated by RST_STREAM with error code: ENHANCE_YOUR_CALM");
+	expect(client, "/reset-11", CK_GRPC_RESOURCE_EXHAUSTED,
+	       "stream terminated by RST_STREAM with error code: ENHANCE_YOUR_CALM");
 	expect(client, "/reset-99", CK_GRPC_UNKNOWN, "stream terminated by RST_STREAM with error code: unknown");
 	expect(client, "/ok", 0, NULL);
 	ck_client_free(client);

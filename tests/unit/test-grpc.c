@@ -75,7 +75,8 @@ static void timeouts_are_read_and_written(void **state)
 		{ "99999999H", CK_DURATION_MAX },
 		{ "99999999M", CK_DURATION_MAX },
 	};
-	static const char *const bad[] = { "", "1", "S", "-1S", "+1S", " 1S", "1 S", "1s", "1h", "1N", "100000000n", "1.5S", "1SS", "0x1S" };
+	static const char *const bad[] = { "", "1", "S", "-1S", "+1S", " 1S", "1 S",
+					   "1s", "1h", "1N", "100000000n", "1.5S", "1SS", "0x1S" };
 	char buf[CK_GRPC_TIMEOUT];
 	uint64_t ns;
 	for (size_t i = 0; i < CK_COUNT(good); i++) {
