@@ -6,8 +6,8 @@
 # _crikeep_options COMMAND: words a command takes, apart from entries and files
 _crikeep_options() {
 	case $1 in
-	'') echo 'list ls show explain history stats evict check compare pods drive simulate help --version' ;;
-	help) echo 'list show explain history stats evict check compare pods drive simulate' ;;
+	'') echo 'list ls show explain history stats evict check compare pods drive simulate exporter help --version' ;;
+	help) echo 'list show explain history stats evict check compare pods drive simulate exporter' ;;
 	list | ls) echo '--all --quiet --no-trunc --kind --namespace --pod --state --uid' ;;
 	show) echo '--raw' ;;
 	history) echo '--lines --since' ;;
@@ -22,6 +22,7 @@ _crikeep_options() {
 		echo '--containers --create --deadline --give-up --hand-back --jitter --kubelet-restart-at --plot --pods' \
 			'--policy --restart-at --seed --slow --trace'
 		;;
+	exporter) echo '--listen --socket' ;;
 	esac
 	[ "$1" = help ] || echo '--state-dir --output --help --usage'
 }
@@ -42,7 +43,7 @@ _crikeep_values() {
 	simulate:--trace) return 1 ;;
 	drive:--* | pods:--endpoint | pods:--timeout) ;;
 	simulate:--* | list:--namespace | list:--pod | list:--uid | ls:--namespace | ls:--pod | ls:--uid) ;;
-	history:--since | history:--lines | history:-n | compare:--ignore-annotations) ;;
+	exporter:--listen | history:--since | history:--lines | history:-n | compare:--ignore-annotations) ;;
 	*) return 1 ;;
 	esac
 }
@@ -70,7 +71,7 @@ _crikeep() {
 	[ "$cur" = '=' ] && cur=''
 
 	case $command:$prev:$cur in
-	*:--state-dir:* | simulate:--plot:* | drive:--request:*)
+	*:--state-dir:* | drive:--request:* | exporter:--socket:* | simulate:--plot:*)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;

@@ -47,4 +47,5 @@ int ck_cmd_compare(int argc, char **argv);
 int ck_cmd_pods(int argc, char **argv);
 int ck_cmd_drive(int argc, char **argv);
 int ck_cmd_simulate(int argc, char **argv);
+int ck_cmd_exporter(int argc, char **argv);
 #endif

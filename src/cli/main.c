@@ -15,6 +15,15 @@
 
 #define NAME_LONGEST 16u /* of a command */
 
+#ifndef CK_EXPORTER
+int ck_cmd_exporter(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	ck_cli_error("built without the exporter, which needs libmicrohttpd");
+	return CK_EXIT_TROUBLE;
+}
+#endif
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -31,6 +40,7 @@ static const struct command {
 	{ "pods", ck_cmd_pods, "sandboxes as a CRI endpoint shows them, and uids in conflict" },
 	{ "drive", ck_cmd_drive, "be a kubelet: repeat one create request until it succeeds" },
 	{ "simulate", ck_cmd_simulate, "a slow node in virtual time, with and without the cache" },
+	{ "exporter", ck_cmd_exporter, "crikeepd's metrics over HTTP" },
 };
 
 /* ---- commands --------------------------------------------------------------------------------------------------------- */

@@ -25,47 +25,49 @@
 
 static const char *const allowed[] = {
 	/* the loop */
-	"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd2", "inotify_add_watch", "inotify_init1",
-	"inotify_rm_watch", "pipe2", "poll", "ppoll", "signalfd4", "timerfd_create", "timerfd_gettime", "timerfd_settime",
+	"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd2", "inotify_add_watch",
+	"inotify_init1", "inotify_rm_watch", "pipe2", "poll", "ppoll", "signalfd4", "timerfd_create", "timerfd_gettime",
+	"timerfd_settime",
 	/* sockets; socket and socketpair below */
-	"accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom", "recvmsg",
-	"sendmsg", "sendto", "setsockopt", "shutdown",
+	"accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom",
+	"recvmsg", "sendmsg", "sendto", "setsockopt", "shutdown",
 	/* files; Landlock says which */
-	"access", "chdir", "chmod", "chown", "close", "close_range", "dup", "dup2", "dup3", "faccessat", "faccessat2", "fallocate",
-	"fchmod", "fchmodat", "fchown", "fchownat", "fcntl", "fdatasync", "flock", "fstat", "fstatfs", "fsync", "ftruncate",
-	"getcwd", "getdents64", "lchown", "lseek", "lstat", "mkdir", "mkdirat", "newfstatat", "open", "openat", "pread64",
-	"preadv", "pwrite64", "pwritev", "read", "readlink", "readlinkat", "readv", "rename", "renameat", "renameat2", "rmdir",
-	"stat", "statfs", "statx", "umask", "unlink", "unlinkat", "utime", "utimensat", "write", "writev",
+	"access", "chdir", "chmod", "chown", "close", "close_range", "dup", "dup2", "dup3", "faccessat", "faccessat2",
+	"fallocate", "fchmod", "fchmodat", "fchown", "fchownat", "fcntl", "fdatasync", "flock", "fstat", "fstatfs",
+	"fsync", "ftruncate", "getcwd", "getdents64", "lchown", "lseek", "lstat", "mkdir", "mkdirat", "newfstatat",
+	"open", "openat", "pread64", "preadv", "pwrite64", "pwritev", "read", "readlink", "readlinkat", "readv",
+	"rename", "renameat", "renameat2", "rmdir", "stat", "statfs", "statx", "umask", "unlink", "unlinkat", "utime",
+	"utimensat", "write", "writev",
 	/* memory; mmap and mprotect below */
 	"brk", "madvise", "mlock", "mremap", "munlock", "munmap",
 	/* threads (the store has one on a disk) and signals; clone, kill and tgkill below */
-	"exit", "exit_group", "futex", "membarrier", "restart_syscall", "rseq", "rt_sigaction", "rt_sigpending", "rt_sigprocmask",
-	"rt_sigreturn", "rt_sigtimedwait", "sched_getaffinity", "sched_yield", "set_robust_list", "set_tid_address", "sigaltstack",
-	"wait4", "waitid",
+	"exit", "exit_group", "futex", "membarrier", "restart_syscall", "rseq", "rt_sigaction", "rt_sigpending",
+	"rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait", "sched_getaffinity", "sched_yield", "set_robust_list",
+	"set_tid_address", "sigaltstack", "wait4", "waitid",
 	/* time, and who we are */
-	"clock_getres", "clock_gettime", "clock_nanosleep", "getegid", "geteuid", "getgid", "getgroups", "getpid", "getppid",
-	"getrandom", "getrusage", "gettid", "gettimeofday", "getuid", "nanosleep", "sysinfo", "time", "uname",
+	"clock_getres", "clock_gettime", "clock_nanosleep", "getegid", "geteuid", "getgid", "getgroups", "getpid",
+	"getppid", "getrandom", "getrusage", "gettid", "gettimeofday", "getuid", "nanosleep", "sysinfo", "time", "uname",
 	/* the same where a long has 32 bits */
-	"_llseek", "chown32", "clock_getres_time64", "clock_gettime64", "clock_nanosleep_time64", "fchown32", "fcntl64", "fstat64",
-	"fstatat64", "fstatfs64", "ftruncate64", "futex_time64", "getegid32", "geteuid32", "getgid32", "getgroups32", "getuid32",
-	"lchown32", "lstat64", "ppoll_time64", "rt_sigtimedwait_time64", "sigreturn", "stat64", "statfs64", "timerfd_gettime64",
-	"timerfd_settime64", "ugetrlimit", "utimensat_time64",
+	"_llseek", "chown32", "clock_getres_time64", "clock_gettime64", "clock_nanosleep_time64", "fchown32", "fcntl64",
+	"fstat64", "fstatat64", "fstatfs64", "ftruncate64", "futex_time64", "getegid32", "geteuid32", "getgid32",
+	"getgroups32", "getuid32", "lchown32", "lstat64", "ppoll_time64", "rt_sigtimedwait_time64", "sigreturn",
+	"stat64", "statfs64", "timerfd_gettime64", "timerfd_settime64", "ugetrlimit", "utimensat_time64",
 };
 
 static const char *const fatal[] = {
 	/* another program, another process */
-	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp",
-	"pidfd_getfd", "pidfd_send_signal",
+	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
+	"kcmp", "pidfd_getfd", "pidfd_send_signal",
 	/* more rights */
-	"capset", "personality", "setfsgid", "setfsuid", "setgid", "setgroups", "setregid", "setresgid", "setresuid", "setreuid",
-	"setuid", "add_key", "keyctl", "request_key", "open_by_handle_at", "mknod", "mknodat",
+	"capset", "personality", "setfsgid", "setfsuid", "setgid", "setgroups", "setregid", "setresgid", "setresuid",
+	"setreuid", "setuid", "add_key", "keyctl", "request_key", "open_by_handle_at", "mknod", "mknodat",
 	/* another view of the file system */
-	"chroot", "fsconfig", "fsmount", "fsopen", "fspick", "mount", "mount_setattr", "move_mount", "open_tree", "pivot_root",
-	"setns", "umount", "umount2", "unshare",
+	"chroot", "fsconfig", "fsmount", "fsopen", "fspick", "mount", "mount_setattr", "move_mount", "open_tree",
+	"pivot_root", "setns", "umount", "umount2", "unshare",
 	/* the machine */
-	"acct", "adjtimex", "clock_adjtime", "clock_settime", "delete_module", "finit_module", "init_module", "ioperm", "iopl",
-	"kexec_file_load", "kexec_load", "modify_ldt", "quotactl", "quotactl_fd", "reboot", "setdomainname", "sethostname",
-	"settimeofday", "swapoff", "swapon", "syslog",
+	"acct", "adjtimex", "clock_adjtime", "clock_settime", "delete_module", "finit_module", "init_module", "ioperm",
+	"iopl", "kexec_file_load", "kexec_load", "modify_ldt", "quotactl", "quotactl_fd", "reboot", "setdomainname",
+	"sethostname", "settimeofday", "swapoff", "swapon", "syslog",
 	/* ways around filters, and the kernel's weakest parts */
 	"bpf", "io_uring_enter", "io_uring_register", "io_uring_setup", "perf_event_open", "userfaultfd",
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_DAEMON_CONFINE_INT_H
 #define CK_DAEMON_CONFINE_INT_H
-/* What the files of ck_confine() share: confine.c the order and the capabilities, confine-paths.c Landlock, confine-calls.c seccomp. */
+/* The files of ck_confine(): confine.c has the order and the capabilities, confine-paths.c Landlock, confine-calls.c seccomp. */
 #include "src/base/error.h"
 #include "src/daemon/conf.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Landlock: which paths are left. All rights the kernel knows are taken, and some given back below a few paths. It does not
- * look at descriptors opened before, nor at connecting to a socket by its path.
+ * look at descriptors opened before, nor at connecting to a socket by its path. Signals to others are the filter's business: as
+ * a scope of Landlock's they would take in the one that tells our children of our end (PR_SET_PDEATHSIG).
  * Source: Documentation/userspace-api/landlock.rst; headers older than the kernel lack what is defined here.
  */
 #include <errno.h>
@@ -23,7 +24,6 @@ struct ruleset { /* struct landlock_ruleset_attr as of ABI 6; older kernels take
 #define FS_IOCTL_DEV (UINT64_C(1) << 15) /* ABI 5 */
 #define NET_TCP      UINT64_C(3)         /* ABI 4: bind, connect */
 #define SCOPE_SOCKET (UINT64_C(1) << 0)  /* ABI 6: abstract sockets of others */
-#define SCOPE_SIGNAL (UINT64_C(1) << 1)  /* ABI 6: signals to others */
 #define FS_ABI_1     (2 * (uint64_t)LANDLOCK_ACCESS_FS_MAKE_SYM - 1)
 
 #define MAY_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -122,7 +122,7 @@ int ck_confine_paths(const struct ck_conf *conf, struct ck_error *err)
 		.fs = FS_ABI_1 | (abi >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) | (abi >= 3 ? FS_TRUNCATE : 0) |
 		      (abi >= 5 ? FS_IOCTL_DEV : 0),
 		.net = abi >= 4 ? NET_TCP : 0,
-		.scoped = abi < 6 ? 0 : notify && *notify == '@' ? SCOPE_SIGNAL : SCOPE_SIGNAL | SCOPE_SOCKET,
+		.scoped = abi >= 6 && !(notify && *notify == '@') ? SCOPE_SOCKET : 0,
 	};
 	CK_AUTO_CLOSE int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (fd < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The launcher and its parent speak over a socket of packets: a number and a descriptor there, a pid or an errno back. The launcher
- * holds nothing of the daemon's but the list, keeps every right (what it starts needs them), and therefore believes nothing it
- * is sent. Its parent's end is the end of the socket, or of the thread that forked it.
+ * The launcher and its parent speak over a socket of packets: a number and a descriptor there, a pid or an errno back. The
+ * launcher holds nothing of the daemon's but the list, keeps every right (what it starts needs them), and therefore believes
+ * nothing it is sent. It ends with the socket, or with the thread that forked it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static bool wait_readable(int fd, uint64_t until)
 	}
 }
 
-/* ---- a packet with a descriptor ------------------------------------------------------------------------------------------- */
+/* ---- a packet with a descriptor -------------------------------------------------------------------------------------- */
 
 union control {
 	char room[CMSG_SPACE(sizeof(int))];
@@ -106,7 +106,7 @@ static int recv_request(int channel, struct request *ret_request, int *ret_fd)
 	return n == (ssize_t)sizeof(*ret_request) ? 1 : -1;
 }
 
-/* ---- the launcher --------------------------------------------------------------------------------------------------------- */
+/* ---- the launcher ---------------------------------------------------------------------------------------------------- */
 
 struct launcher_process {
 	const struct ck_launch_item *items;
@@ -248,7 +248,7 @@ static int launcher_begin(const struct ck_launch_item *items, size_t n, int chan
 	return l.signals < 0 ? 1 : launcher_main(&l);
 }
 
-/* ---- the daemon's side ------------------------------------------------------------------------------------------------------ */
+/* ---- the daemon's side ----------------------------------------------------------------------------------------------- */
 
 int ck_launcher_start(const struct ck_launch_item *items, size_t n, struct ck_launcher **ret_launcher, struct ck_error *err)
 {

@@ -16,8 +16,8 @@ struct ck_launch_item { char *const *argv; }; /* argv[0]: the program's path */
 struct ck_launcher;
 /* ck_launcher_start - fork. @items: copied into the child by the fork. -CK_EIO, -CK_ENOMEM */
 int ck_launcher_start(const struct ck_launch_item *items, size_t n, struct ck_launcher **ret_launcher, struct ck_error *err);
-/* ck_launcher_run - start item @i with @fd as its descriptor 3 (taken). Its pid, or -CK_EINVAL (no such number), -CK_EIO. Waits for
- * the launcher, which forks and answers, for a second at most */
+/* ck_launcher_run - start item @i with @fd as its descriptor 3 (taken). Its pid, or -CK_EINVAL (no such number), -CK_EIO. Waits
+ * for the launcher, which forks and answers, for a second at most */
 pid_t ck_launcher_run(struct ck_launcher *launcher, unsigned i, int fd, struct ck_error *err);
 void ck_launcher_free(struct ck_launcher *launcher); /* the launcher ends, and what it started gets SIGTERM */
 CK_AUTO_DEFINE(ck_launcher)

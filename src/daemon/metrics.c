@@ -18,16 +18,22 @@
 #define LINE_MAX_LEN 512u /* of one line: the longest help has some 150 bytes */
 
 /* upper bounds. A kubelet's create ends after 120 or 240 s, ours after 900 s; crictl begins at 2 s; a hand-over takes 1 ms */
-static const uint64_t bounds_ms[] = { 1,    5,	   25,	  100,	 250,	500,	1000,	2000,
-				      5000, 10000, 20000, 30000, 60000, 120000, 240000, 900000 };
-_Static_assert(CK_COUNT(bounds_ms) == CK_COUNT(((struct ck_histogram *)0)->bucket), "a bucket for each bound");
+static const struct {
+	uint64_t ms;
+	const char *le;
+} bounds[] = {
+	{ 1, "0.001" }, { 5, "0.005" }, { 25, "0.025" }, { 100, "0.1" },  { 250, "0.25" },  { 500, "0.5" },	{ 1000, "1" },
+	{ 2000, "2" },  { 5000, "5" },	{ 10000, "10" }, { 20000, "20" }, { 30000, "30" },  { 60000, "60" },	{ 120000, "120" },
+	{ 240000, "240" }, { 900000, "900" },
+};
+_Static_assert(CK_COUNT(bounds) == CK_COUNT(((struct ck_histogram *)0)->bucket), "a bucket for each bound");
 
 void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns)
 {
 	size_t i = 0;
-	while (i < CK_COUNT(bounds_ms) && ns > bounds_ms[i] * CK_NS_PER_MS)
+	while (i < CK_COUNT(bounds) && ns > bounds[i].ms * CK_NS_PER_MS)
 		i++;
-	if (i < CK_COUNT(bounds_ms)) /* else: only in +Inf, which is the count */
+	if (i < CK_COUNT(bounds)) /* else: only in +Inf, which is the count */
 		histogram->bucket[i]++;
 	histogram->count++;
 	histogram->sum_ns += ns;
@@ -42,7 +48,7 @@ size_t ck_metrics_route(const struct ck_route *route)
 	return CK_METRIC_ROUTES - 1;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
 struct text {
 	struct ck_bytes bytes;
@@ -62,7 +68,8 @@ static void CK_PRINTF(2, 3) put(struct text *text, const char *fmt, ...)
 
 static void put_family(struct text *text, const char *name, const char *type, const char *help)
 {
-	put(text, "# HELP %s %s.\n# TYPE %s %s\n", name, help, name, type);
+	char first = (char)(*help >= 'a' && *help <= 'z' ? *help - 'a' + 'A' : *help); /* those of `crikeep stats` begin small */
+	put(text, "# HELP %s %c%s.\n# TYPE %s %s\n", name, first, help + 1, name, type);
 }
 
 /* a value by itself, without labels */
@@ -105,14 +112,9 @@ static void put_histograms(struct text *text, const char *name, const char *help
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
 		const struct ck_histogram *h = &histograms[kind];
 		uint64_t sum = 0;
-		for (size_t i = 0; i < CK_COUNT(bounds_ms); i++) {
-			char le[24];
+		for (size_t i = 0; i < CK_COUNT(bounds); i++) {
 			sum += h->bucket[i];
-			if (bounds_ms[i] < 1000)
-				snprintf(le, sizeof(le), "0.%03" PRIu64, bounds_ms[i]);
-			else
-				snprintf(le, sizeof(le), "%" PRIu64, bounds_ms[i] / 1000);
-			put(text, "%s_bucket{kind=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, kinds[kind], le, sum);
+			put(text, "%s_bucket{kind=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, kinds[kind], bounds[i].le, sum);
 		}
 		put(text, "%s_bucket{kind=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name, kinds[kind], h->count);
 		put(text, "%s_sum{kind=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name, kinds[kind], h->sum_ns / CK_NS_PER_S,
@@ -121,7 +123,7 @@ static void put_histograms(struct text *text, const char *name, const char *help
 	}
 }
 
-/* ---- the daemon's ------------------------------------------------------------------------------------------------------- */
+/* ---- the daemon's ---------------------------------------------------------------------------------------------------- */
 
 /* @acts: only of calls that are not simply passed on */
 static void put_routes(struct text *text, const char *name, const char *help, bool acts, const uint64_t values[CK_METRIC_ROUTES])
@@ -140,16 +142,17 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put_family(text, "crikeepd_build_info", "gauge", "Always 1; the version is the label");
 	put(text, "crikeepd_build_info{version=\"%s\"} 1\n", ck_version());
 
-	put_routes(text, "crikeepd_calls_total", "Calls from clients; other: not of CRI as this version knows it", false, m->calls);
+	put_routes(text, "crikeepd_calls_total", "Calls from clients; other: none of CRI as known here", false, m->calls);
 	put_routes(text, "crikeepd_call_errors_total", "Calls that crikeepd itself answered with an error", false, m->errors);
 	put_routes(text, "crikeepd_hidden_refused_total", "Calls answered NOT_FOUND because they name what is hidden", true,
 		   m->refused_hidden);
-	put_routes(text, "crikeepd_filtered_items_total", "Hidden sandboxes and containers left out of answers", true, m->filtered);
+	put_routes(text, "crikeepd_filtered_items_total", "Hidden sandboxes and containers left out of answers", true,
+		   m->filtered);
 
 	put_kinds(text, "crikeepd_creates_total", "counter", "Creates that were sent to the runtime", m->creates);
 	put_kinds(text, "crikeepd_answers_total", "counter", "Creates that were answered with an id", m->answered);
 	put_histograms(text, "crikeepd_create_wait_seconds", "From a create's request to its answer with an id", m->wait);
-	put_histograms(text, "crikeepd_delivery_seconds", "From the runtime's answer to the hand-over of the result", m->delivery);
+	put_histograms(text, "crikeepd_delivery_seconds", "From the runtime's answer to the hand-over", m->delivery);
 
 	put_one(text, "crikeepd_clients", "gauge", "Connections of clients", m->clients);
 	put_one(text, "crikeepd_clients_total", "counter", "Connections of clients that were taken", m->clients_total);
@@ -172,7 +175,7 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 		ck_log_dropped());
 }
 
-/* ---- the cache's -------------------------------------------------------------------------------------------------------- */
+/* ---- the cache's ----------------------------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name, *help;
@@ -201,8 +204,9 @@ static void put_cache(struct text *text, const struct ck_census *census)
 	uint64_t tries[] = { 0, census->tries[CK_SANDBOX], census->tries[CK_CONTAINER] };
 	put_entries(text, census);
 	put_kinds_size(text, "crikeep_creations_lost", "Creations whose outcome is not known", census->lost);
-	put_kinds_ns(text, "crikeep_oldest_creation_seconds", "Age of the oldest creation in flight; 0: none", census->creating_ns);
-	put_kinds_ns(text, "crikeep_oldest_kept_seconds", "Since anybody asked for the kept result asked for longest ago; 0: none",
+	put_kinds_ns(text, "crikeep_oldest_creation_seconds", "Age of the oldest creation in flight; 0: none",
+		     census->creating_ns);
+	put_kinds_ns(text, "crikeep_oldest_kept_seconds", "How long nobody has asked for some kept result, at most; 0: none",
 		     census->kept_ns);
 	put_kinds_ns(text, "crikeep_oldest_eviction_seconds", "How long the oldest evicted result has not been gone; 0: none",
 		     census->evicting_ns);
@@ -221,7 +225,7 @@ static void put_cache(struct text *text, const struct ck_census *census)
 	}
 }
 
-/* ---- the process's, under the names every Prometheus client library gives them -------------------------------------------- */
+/* ---- the process's, under the names every Prometheus client library gives them --------------------------------------- */
 
 static void put_process(struct text *text, const struct ck_process *process)
 {

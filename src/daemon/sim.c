@@ -178,8 +178,8 @@ int ck_sim_serve(const char *parameters, int fd)
 }
 
 /*
- * In the child: nothing of the parent but standard error and the socket, and no longer than the parent. PR_SET_PDEATHSIG
- * would not do: the parent is confined by then, and what Landlock forbids it to signal it does not signal by its death either.
+ * In the child: nothing of the parent but standard error and the socket, and no longer than the parent. Not by
+ * PR_SET_PDEATHSIG: the parent is confined by then, and a Landlock that scopes signals holds that one back, too.
  */
 static int serve_for(pid_t parent, const char *parameters, int fd)
 {

@@ -284,20 +284,22 @@ check 'closed standard output is noticed' closed
 
 # ---- the command line ----------------------------------------------------------------------------------------------------------
 
+commands='list show explain history stats evict check compare pods drive simulate'
+"$crikeep" exporter --help >/dev/null 2>&1 && commands="$commands exporter" # else it was left out of the build
 golden help 0 --help
 for c in list show explain history stats evict check; do
 	golden "help-$c" 0 $c --help
 done
 examples_last() {
 	local c
-	for c in '' list show explain history stats evict check compare pods drive simulate; do
+	for c in '' $commands; do
 		run 0 $c --help || return 1
 		sed -n '/^Examples:/,$p' "$work/out" | tail -n 1 | grep -q '^  crikeep' || { cat "$work/out"; return 1; }
 		[ -z "$c" ] || { run 0 help $c && run 0 $c -h; } || return 1
 	done
 }
 check 'help ends with examples' examples_last
-narrow() { ! for c in '' list show explain history stats evict check pods drive; do "$crikeep" $c --help; done | grep -E '.{81}'; }
+narrow() { ! for c in '' $commands; do "$crikeep" $c --help; done | grep -E '.{81}'; }
 check 'help fits into 80 columns' narrow
 options() { "$crikeep" $1 --help | grep -oE '^ +(-., )?(    )?--[a-z-]+' | grep -oE '[-]-.*' | sort -u; }
 everywhere_the_same() { # help, man page and completion name the same options
@@ -305,7 +307,7 @@ everywhere_the_same() { # help, man page and completion name the same options
 	# shellcheck disable=SC1091
 	. "$src/contrib/completion/crikeep.bash"
 	sed 's/\\-/-/g; s/Fl -/Fl --/g' "$src/man/crikeep.1" >"$work/man"
-	for c in list show explain history stats evict check compare pods drive simulate; do
+	for c in $commands; do
 		for o in $(options $c); do
 			grep -qF -- "Fl $o" "$work/man" || { echo "man page: $c $o"; return 1; }
 		done

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -34,7 +34,7 @@
 
 #define S CK_NS_PER_S
 
-/* ---- a place to be confined to -------------------------------------------------------------------------------------------- */
+/* ---- a place to be confined to --------------------------------------------------------------------------------------- */
 
 struct place {
 	char top[128];     /* closed to it, but for what lies below */
@@ -102,7 +102,7 @@ static void confine(const struct ck_conf *conf)
 	}
 }
 
-/* ---- rights ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rights ---------------------------------------------------------------------------------------------------------- */
 
 /* a line of /proc/PID/status, read from outside: "CapEff" */
 static const char *status_of(pid_t pid, const char *field)
@@ -182,7 +182,7 @@ static int inside(const struct place *p, int (*attempt)(const struct place *p))
 
 #define DEAD (128 + SIGSYS)
 
-/* ---- paths ------------------------------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------------------------------- */
 
 static int failure(long r)
 {
@@ -342,7 +342,7 @@ static void a_directory_of_everybody_stays_closed(void **state)
 		assert_int_equal(inside(p, open_shadow), EACCES);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
 static int call_exec(const struct place *p)
 {
@@ -611,6 +611,30 @@ static void *waiting_main(void *userdata)
 	return read(*(int *)userdata, &byte, 1) < 0 ? userdata : NULL;
 }
 
+/* the simulator and the launcher, forked before, are told by the kernel in our name */
+static void children_hear_of_its_end(void **state)
+{
+	const struct place *p = *state;
+	int fds[2];
+	char byte;
+	assert_int_equal(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
+			alarm(60); /* if it does not hear */
+			_exit(write(fds[1], "x", 1) != 1 || pause());
+		}
+		close(fds[1]);
+		confine(&p->conf);
+		_exit(read(fds[0], &byte, 1) != 1);
+	}
+	close(fds[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(poll(&(struct pollfd){ .fd = fds[0] }, 1, 20000), 1); /* nobody holds its other end any more */
+	close(fds[0]);
+}
+
 static void a_second_thread_is_not_overlooked(void **state)
 {
 	struct place *p = *state;
@@ -628,7 +652,7 @@ static void a_second_thread_is_not_overlooked(void **state)
 	assert_string_equal(status_of(getpid(), "NoNewPrivs"), "0");
 }
 
-/* ---- the whole life of a cache inside ---------------------------------------------------------------------------------------- */
+/* ---- the whole life of a cache inside -------------------------------------------------------------------------------- */
 
 static struct fixture *fixture;
 
@@ -763,6 +787,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dangerous_calls_end_the_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_not_listed_fails, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_daemon_needs_is_left, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(children_hear_of_its_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_second_thread_is_not_overlooked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_cache_lives_inside_in_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_cache_lives_inside_on_a_disk, set_up, tear_down),

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crikeep exporter: crikeepd's metrics over HTTP. A process of its own, without any right but to connect to one socket, so that
+ * crikeepd itself needs neither an HTTP server nor a socket of the internet. It understands nothing of what it passes on.
+ */
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/bytes.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+
+#define LISTEN_DEFAULT "127.0.0.1:9750"
+#define SOCKET_DEFAULT "/run/crikeep/metrics.sock"
+#define READ_MAX       16384u
+#define CLIENTS_MAX    16u        /* a scraper, its twin, a person */
+#define CLIENT_IDLE    10u        /* seconds */
+#define CLIENT_MEMORY  ((size_t)16384) /* of one request */
+
+enum { OPT_LISTEN = 0x500, OPT_SOCKET };
+
+struct arguments {
+	const char *listen, *socket;
+};
+
+static const struct argp_option options[] = {
+	{ "listen", OPT_LISTEN, "ADDRESS", 0,
+	  "HOST:PORT or [HOST]:PORT, numbers only; without HOST this machine alone can ask (default: " LISTEN_DEFAULT ")", 0 },
+	{ "socket", OPT_SOCKET, "PATH", 0, "crikeepd's metrics socket (default: " SOCKET_DEFAULT ")", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+	switch (key) {
+	case OPT_LISTEN:
+		args->listen = arg;
+		return 0;
+	case OPT_SOCKET:
+		if (strlen(arg) == 0 || strlen(arg) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+			argp_error(state, "a socket's path has 1 to %zu bytes", sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+		args->socket = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is too much", arg);
+		return EINVAL;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- crikeepd's side ------------------------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts = { 0 };
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static int read_some(int fd, struct ck_bytes *text, uint64_t until, struct ck_error *err)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	uint64_t now = now_ns();
+	int ready = now >= until ? 0 : poll(&poll_fd, 1, (int)((until - now) / CK_NS_PER_MS + 1));
+	if (ready < 0 && errno == EINTR)
+		return 1;
+	if (ready <= 0)
+		return ck_fail(err, CK_EIO, "it does not answer");
+	if (text->len >= CK_METRICS_MAX)
+		return ck_fail(err, CK_ETOOBIG, "its answer has more than %u bytes", CK_METRICS_MAX);
+	if (ck_bytes_room(text, READ_MAX) < 0)
+		return ck_nomem(err);
+	ssize_t n = read(fd, text->p + text->len, READ_MAX);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN ? 1 : ck_fail_errno(err, CK_EIO, errno, "read");
+	text->len += (size_t)n;
+	return n > 0;
+}
+
+/* all the socket gives until its end */
+static int fetch(const char *path, struct ck_bytes *text, struct ck_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	uint64_t until = now_ns() + CK_METRICS_WAIT;
+	size_t end = strlen(CK_METRICS_END);
+	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
+	memcpy(address.sun_path, path, strlen(path));
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "connect");
+	int r;
+	do
+		r = read_some(fd, text, until, err);
+	while (r > 0);
+	if (r == 0 && (text->len < end || memcmp(text->p + text->len - end, CK_METRICS_END, end)))
+		r = ck_fail(err, CK_EIO, "its answer is not whole");
+	return r;
+}
+
+/* ---- HTTP ------------------------------------------------------------------------------------------------------------ */
+
+/* @text: taken */
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type, void *text, size_t len)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		free(text);
+		return MHD_NO; /* the connection is closed */
+	}
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	enum MHD_Result r = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return r;
+}
+
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status, const char *fmt, ...) CK_PRINTF(3, 4);
+
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	return n < 0 ? MHD_NO : answer(connection, status, "text/plain; charset=utf-8", text, (size_t)n);
+}
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url, const char *method,
+				  const char *version, const char *upload, size_t *upload_len, void **state)
+{
+	const struct arguments *args = userdata;
+	struct ck_bytes text = { 0 };
+	struct ck_error err = { 0 };
+	(void)version, (void)upload, (void)upload_len, (void)state; /* no body is read: its connection ends with the answer */
+	if (strcmp(method, MHD_HTTP_METHOD_GET) || strcmp(url, "/metrics"))
+		return answer_text(connection, MHD_HTTP_NOT_FOUND, "not found; try GET /metrics\n");
+	if (fetch(args->socket, &text, &err) < 0) {
+		ck_bytes_free(&text);
+		return answer_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "crikeepd at '%s': %s\n", args->socket, err.text);
+	}
+	return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text.p, text.len);
+}
+
+/* "HOST:PORT", "[HOST]:PORT", ":PORT", "PORT": a list of one; NULL: not an address, and that was said */
+static struct addrinfo *resolve(const char *listen)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
+	const char *colon = strrchr(listen, ':'), *port = colon ? colon + 1 : listen;
+	size_t len = colon ? (size_t)(colon - listen) : 0;
+	bool bracketed = len >= 2 && listen[0] == '[' && listen[len - 1] == ']';
+	CK_AUTO_FREE char *host = ck_strndup(listen + bracketed, len - 2 * bracketed);
+	struct addrinfo *found = NULL;
+	if (!host)
+		ck_print_nomem();
+	/* an IPv6 address without brackets could end in a port or in itself */
+	bool clear = bracketed || !strchr(host, ':');
+	bool is_number = *port && strspn(port, "0123456789") == strlen(port) && strlen(port) <= 5 && atoi(port) <= UINT16_MAX;
+	int r = clear && is_number ? getaddrinfo(*host ? host : "127.0.0.1", port, &hints, &found) : EAI_NONAME;
+	if (r == 0)
+		return found;
+	ck_cli_error("--listen takes HOST:PORT or [HOST]:PORT in numbers, not '%s'", listen);
+	return NULL;
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
+/* the socket, and its address as it is now in @name: port 0 is any that is free */
+static int listen_at(const char *listen_text, char *name, size_t size)
+{
+	struct sockaddr_storage address;
+	socklen_t len = sizeof(address);
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+	const int yes = 1;
+	struct addrinfo *where = resolve(listen_text);
+	if (!where)
+		return -1;
+	bool loopback = is_loopback(where->ai_addr);
+	CK_AUTO_CLOSE int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	bool listens = fd >= 0 && bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
+	int e = errno;
+	freeaddrinfo(where);
+	if (!listens) {
+		ck_cli_error("listen on %s: %s", listen_text, strerror(e));
+		return -1;
+	}
+	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
+	    getnameinfo((const struct sockaddr *)&address, len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		snprintf(name, size, "%s", listen_text);
+	else
+		snprintf(name, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+	if (!loopback)
+		ck_cli_hint("other machines can ask, too: metrics hold no names of pods, but how many there are");
+	return CK_TAKE_FD(fd);
+}
+
+static int serve(struct arguments *args)
+{
+	char name[NI_MAXHOST + NI_MAXSERV + 4];
+	sigset_t end;
+	int signal;
+	int fd = listen_at(args->listen, name, sizeof(name));
+	if (fd < 0)
+		return CK_EXIT_TROUBLE;
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	sigaddset(&end, SIGINT);
+	sigprocmask(SIG_BLOCK, &end, NULL); /* for the server's thread, too */
+	const unsigned how = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO;
+	struct MHD_Daemon *server = MHD_start_daemon(how, 0, NULL, NULL, on_request, args, MHD_OPTION_LISTEN_SOCKET, fd,
+						     MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+						     CLIENT_IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CLIENT_MEMORY,
+						     MHD_OPTION_END);
+	if (!server) {
+		ck_cli_error("the HTTP server does not start");
+		close(fd);
+		return CK_EXIT_TROUBLE;
+	}
+	ck_cli_hint("http://%s/metrics gives what %s tells", name, args->socket);
+	sigwait(&end, &signal);
+	MHD_stop_daemon(server); /* and closes the socket */
+	return CK_EXIT_YES;
+}
+
+int ck_cmd_exporter(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.doc = "Serve crikeepd's metrics over HTTP at /metrics, for Prometheus, until SIGTERM or SIGINT. It runs as any "
+		       "user who may connect to crikeepd's metrics socket. While crikeepd is away the answer is 503 and says why."
+		       "\v"
+		       "Examples:\n"
+		       "  crikeep exporter\n"
+		       "  crikeep exporter --listen 192.0.2.7:9750",
+		.children = children,
+	};
+	struct arguments args = { .listen = LISTEN_DEFAULT, .socket = SOCKET_DEFAULT };
+	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
+		return CK_EXIT_TROUBLE;
+	return serve(&args);
+}
