@@ -44,6 +44,7 @@
 #define CK_STOP_MAX        (600 * CK_NS_PER_S)  /* stopping a pod that is removed by a caller without a deadline: graces are shorter */
 #define CK_ACCEPT_PAUSE    (100 * CK_NS_PER_MS) /* no descriptor is left: clients wait in the listener's queue */
 #define CK_STOP_SETTLE     (100 * CK_NS_PER_MS) /* the last creation has ended: who waits for it is answered before the end */
+#define CK_SEND_AGAIN_MAX  8u                   /* a call refused unseen: each GOAWAY may come a few calls after the last one */
 #define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list at start or reconnect failed */
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)    /* K7: an answer nobody complained of by then has arrived */
 #define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)    /* for a fork and an exec, while nothing else is served */

@@ -17,6 +17,10 @@
 #include "src/base/mem.h"
 #include "src/daemon/conn.h"
 
+#define REST_READS 16u /* a socket holds less; a peer that goes on writing while it reads nothing is not waited for */
+
+static unsigned char received[CK_SOCKET_READ]; /* one loop, one thread, and used up before anything else is read */
+
 struct ck_loop_timer {
 	sd_event_source *source;
 	ck_timer_cb *fn;
@@ -28,6 +32,7 @@ struct ck_conn {
 	int fd;
 	sd_event_source *io;
 	struct ck_h2 *h2;
+	enum ck_h2_role role;
 	const struct ck_conn_owner *owner;
 	void *userdata;
 	struct ck_bytes rest; /* taken from h2 and not written yet */
@@ -107,6 +112,18 @@ static ptrdiff_t write_out(struct ck_conn *conn, const unsigned char *p, size_t 
 	return 1;
 }
 
+/* a server that has closed may have said before what became of calls: their answers, and a GOAWAY after which it looked at nothing
+ * more. What a client said that is gone need not be read */
+static void read_rest(struct ck_conn *conn)
+{
+	struct ck_error err;
+	for (unsigned i = 0; i < REST_READS && conn->role == CK_H2_CLIENT && !conn->freed; i++) {
+		ssize_t n = recv(conn->fd, received, sizeof(received), MSG_DONTWAIT);
+		if (n <= 0 || ck_h2_feed(conn->h2, received, (size_t)n, &err) < 0)
+			return;
+	}
+}
+
 /* ck_h2_next() gathers what a write is worth; what the socket does not take is kept here, because h2 has let go of it */
 static void conn_flush(struct ck_conn *conn)
 {
@@ -128,6 +145,7 @@ static void conn_flush(struct ck_conn *conn)
 		if (n > 0)
 			r = write_out(conn, p, (size_t)n, &written);
 		if (r < 0) {
+			read_rest(conn);
 			conn_end(conn, true, strerror((int)-r));
 			return;
 		}
@@ -282,7 +300,6 @@ static void look_whether_read(struct ck_conn *conn)
 
 static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
-	static unsigned char buf[CK_SOCKET_READ];
 	struct ck_conn *conn = userdata;
 	struct ck_error err;
 	(void)source;
@@ -292,7 +309,7 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 		mark_dirty(conn);
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return 0;
-	ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+	ssize_t n = recv(fd, received, sizeof(received), MSG_DONTWAIT);
 	if (n > 0)
 		look_whether_read(conn);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -301,7 +318,7 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 		conn_end(conn, true, strerror(errno)); /* ECONNRESET: it went without having read all */
 	} else if (n == 0) {
 		conn_end(conn, conn->rest.len > 0, "closed by the peer");
-	} else if (ck_h2_feed(conn->h2, buf, (size_t)n, &err) < 0 && !conn->freed) {
+	} else if (ck_h2_feed(conn->h2, received, (size_t)n, &err) < 0 && !conn->freed) {
 		conn_flush(conn); /* a GOAWAY that says why */
 		conn_end(conn, true, err.text);
 	}
@@ -316,7 +333,7 @@ int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct
 		close(fd);
 		return ck_nomem(err);
 	}
-	*conn = (struct ck_conn){ .loop = loop, .fd = fd, .owner = owner, .userdata = userdata };
+	*conn = (struct ck_conn){ .loop = loop, .fd = fd, .role = role, .owner = owner, .userdata = userdata };
 	int r = ck_h2_new(role, CK_STREAM_WINDOW, &h2_owner, conn, &conn->h2, err);
 	if (r >= 0) {
 		r = sd_event_add_io(loop->event, &conn->io, fd, EPOLLIN, socket_ready, conn);

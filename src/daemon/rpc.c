@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own unary calls to the runtime. A call that the runtime says it has not begun (REFUSED_STREAM, at a GOAWAY) goes out once
- * more on a new connection, as grpc-go does; any other loss leaves open how it ended, and says so.
+ * Our own unary calls to the runtime. A call that the runtime says it has not begun (REFUSED_STREAM, at a GOAWAY) goes out again
+ * on a new connection, as grpc-go does it once; any other loss leaves open how it ended, and says so.
  */
 #include <stdio.h>
 
@@ -19,7 +19,8 @@ struct ck_rpc {
 	struct ck_bytes request; /* until it cannot be refused any more */
 	struct ck_grpc_reader reader;
 	struct ck_rpc_reply reply;
-	bool has_message, has_status, sent_again, ended;
+	bool has_message, has_status, ended;
+	unsigned sent_again;
 	int http;
 	struct ck_loop_timer *timer;
 	ck_rpc_cb *cb;
@@ -134,9 +135,10 @@ static void rpc_closed(struct ck_h2_stream *stream, uint32_t error, void *userda
 		finish(rpc);
 		return;
 	}
-	if (error == CK_H2_REFUSED_STREAM && !rpc->sent_again && !rpc->http) {
-		rpc->sent_again = true;
-		if (send_out(rpc, &err) >= 0)
+	if (error == CK_H2_REFUSED_STREAM && !rpc->http) {
+		int r = rpc->sent_again++ < CK_SEND_AGAIN_MAX ? send_out(rpc, &err) :
+								 ck_fail(&err, CK_EUNAVAILABLE, "the runtime refuses this call");
+		if (r >= 0)
 			return;
 		rpc->reply.unsent = true;
 		fail(rpc, CK_GRPC_UNAVAILABLE, err.text, false);

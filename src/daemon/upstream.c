@@ -99,19 +99,27 @@ static void conn_closed(struct ck_conn *conn, bool unread, const char *why, void
 
 static int dial(struct ck_upstream *upstream, enum ck_lane which, struct ck_error *err);
 
+/* without memory it stays until it closes, and refuses new streams: false */
+static bool retire(struct lane *lane)
+{
+	struct ck_upstream *upstream = lane->upstream;
+	struct retiring *old = CK_NEW(struct retiring);
+	if (!old)
+		return false;
+	*old = (struct retiring){ .next = upstream->retiring, .conn = CK_TAKE(lane->conn) };
+	upstream->retiring = old;
+	ck_conn_shut(old->conn);
+	return true;
+}
+
 static void conn_draining(struct ck_conn *conn, void *userdata)
 {
 	struct lane *lane = userdata;
 	struct ck_upstream *upstream = lane->upstream;
-	struct retiring *old = lane->conn == conn ? CK_NEW(struct retiring) : NULL;
-	if (!old)
-		return; /* without memory it stays until it closes, and refuses new streams */
-	*old = (struct retiring){ .next = upstream->retiring, .conn = conn };
-	upstream->retiring = old;
-	lane->conn = NULL;
-	ck_conn_shut(conn);
 	struct ck_error err;
-	if (lane == &upstream->lanes[CK_LANE_PASS] && dial(upstream, CK_LANE_PASS, &err) < 0)
+	if (lane->conn == conn && !retire(lane))
+		return;
+	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn && dial(upstream, CK_LANE_PASS, &err) < 0)
 		went_down(upstream, err.text);
 }
 
@@ -258,19 +266,32 @@ static int open_stream(struct ck_conn *conn, const struct ck_h2_header *headers,
 	return r;
 }
 
-int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane lane, const struct ck_h2_header *headers, size_t n,
+/* a call that GOAWAY refused is sent again before draining() has told of it, from inside closed(); and the ids of streams may end.
+ * Nobody goes down from here, where calls are in the middle of something: draining() does that if dialling is in vain */
+static int open_elsewhere(struct lane *lane, enum ck_lane which, const struct ck_h2_header *headers, size_t n,
+			  const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
+{
+	if (!retire(lane))
+		return ck_nomem(err);
+	int r = dial(lane->upstream, which, err);
+	if (r < 0)
+		return ck_context(err, -CK_EUNAVAILABLE, "the runtime is not connected");
+	return open_stream(lane->conn, headers, n, handler, userdata, ret_stream, err);
+}
+
+int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane which, const struct ck_h2_header *headers, size_t n,
 		     const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
 {
+	struct lane *lane = &upstream->lanes[which];
 	if (!upstream->lanes[CK_LANE_PASS].conn)
 		return ck_fail(err, CK_EUNAVAILABLE, "the runtime is not connected: %s", upstream->why);
-	struct ck_conn *conn = upstream->lanes[lane].conn;
-	if (!conn || !ck_conn_h2(conn)) {
-		if (conn) /* ended; it hears so at the end of this turn */
-			return ck_fail(err, CK_EUNAVAILABLE, "the runtime's connection has just ended");
-		int r = dial(upstream, lane, err);
-		if (r < 0)
-			return ck_context(err, -CK_EUNAVAILABLE, "the runtime is not connected");
-		conn = upstream->lanes[lane].conn;
-	}
-	return open_stream(conn, headers, n, handler, userdata, ret_stream, err);
+	if (lane->conn && !ck_conn_h2(lane->conn)) /* ended; it hears so at the end of this turn */
+		return ck_fail(err, CK_EUNAVAILABLE, "the runtime's connection has just ended");
+	int r = lane->conn ? 0 : dial(upstream, which, err);
+	if (r < 0)
+		return ck_context(err, -CK_EUNAVAILABLE, "the runtime is not connected");
+	r = open_stream(lane->conn, headers, n, handler, userdata, ret_stream, err);
+	if (r == -CK_EUNAVAILABLE && ck_h2_draining(ck_conn_h2(lane->conn)))
+		r = open_elsewhere(lane, which, headers, n, handler, userdata, ret_stream, err);
+	return r;
 }

@@ -317,6 +317,11 @@ bool ck_h2_over(const struct ck_h2 *h2)
 	return h2->broken || (!nghttp2_session_want_read(h2->session) && !nghttp2_session_want_write(h2->session));
 }
 
+bool ck_h2_draining(const struct ck_h2 *h2)
+{
+	return h2->draining;
+}
+
 void ck_h2_goaway(struct ck_h2 *h2)
 {
 	h2->draining = h2->told = true; /* the owner knows */

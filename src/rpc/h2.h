@@ -81,6 +81,8 @@ int ck_h2_feed(struct ck_h2 *h2, const void *bytes, size_t n, struct ck_error *e
 ptrdiff_t ck_h2_next(struct ck_h2 *h2, const unsigned char **ret_bytes, struct ck_error *err);
 /* ck_h2_over - nothing more will be read or written: close */
 bool ck_h2_over(const struct ck_h2 *h2);
+/* ck_h2_draining - client: no new streams; draining() has told it, or is about to */
+bool ck_h2_draining(const struct ck_h2 *h2);
 /* ck_h2_goaway - take no new streams; those under way go on */
 void ck_h2_goaway(struct ck_h2 *h2);
 size_t ck_h2_streams(const struct ck_h2 *h2); /* how many are open */

@@ -77,7 +77,7 @@ static void pause_ms(int ms)
 }
 
 /* a program under test, which dies with it */
-static pid_t run(const char *log, const char *const *argv)
+static pid_t run(const struct world *w, void (*before)(void), int fd, const char *const *argv)
 {
 	char path[4096];
 	const char *build = getenv("CK_TEST_BUILDDIR");
@@ -86,7 +86,10 @@ static pid_t run(const char *log, const char *const *argv)
 	assert_true(pid >= 0);
 	if (pid > 0)
 		return pid;
-	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	if (before)
+		before();
+	if (!fd)
+		fd = open(w->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
 	    getppid() != parent)
 		_exit(126);
@@ -120,7 +123,7 @@ void world_sim(struct world *w, const char *parameters)
 	snprintf(text, sizeof(text), "--sim=listen=%s,log=%s,state=%s%s%s", w->runtime, w->runtime_log, w->runtime_state, comma,
 		 parameters ? parameters : "");
 	const char *const argv[] = { "crikeepd", text, NULL };
-	w->sim = run(w->log, argv);
+	w->sim = run(w, NULL, 0, argv);
 	if (!until_served(w->runtime, &w->sim))
 		fail_msg("the simulator did not start: %s", world_file(w->log));
 }
@@ -137,7 +140,7 @@ static void start_daemon(struct world *w, const char *const *flags)
 		assert_true(n < FLAGS_MAX - 1);
 		argv[n++] = flags[i];
 	}
-	w->daemon = run(w->log, argv);
+	w->daemon = run(w, w->before, w->log_fd, argv);
 }
 
 void world_daemon(struct world *w, const char *const *flags)

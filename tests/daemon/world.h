@@ -16,6 +16,8 @@ struct world {
 	char runtime[WORLD_PATH], runtime_log[WORLD_PATH], runtime_state[WORLD_PATH];         /* the simulator's */
 	char config[WORLD_PATH]; /* empty, unless the test writes it */
 	char log[WORLD_PATH]; /* crikeepd's standard error, appended to by each life */
+	int log_fd;           /* its standard error, instead of log; 0: log. Borrowed */
+	void (*before)(void); /* called where crikeepd is about to be; NULL: nothing */
 	pid_t daemon, sim;    /* 0: not running */
 };
 
