@@ -62,6 +62,7 @@ if [ $runtime = containerd ]; then
 		echo "* create $create" >"$dir/$1/runc/delays"
 		ln -s containerd.sock "$dir/$1/runtime.sock"
 	}
+	# shellcheck disable=SC2317 # called by finish
 	runtime_stop() { "$here/containerd.sh" stop "$dir/$1"; }
 	runtime_log() {
 		awk '$2 == "create" && $6 == "begin" { print $1, "runc begins", $5 }
@@ -79,6 +80,7 @@ else
 		pids+=($!)
 		await "$dir/$1/runtime.sock" "$dir/$1/sim.err"
 	}
+	# shellcheck disable=SC2317
 	runtime_stop() { :; }
 	runtime_log() {
 		awk -v started="$(cat "$dir/$1/started")" '

@@ -213,7 +213,10 @@ static void filtered_data(struct ck_h2_stream *stream, const unsigned char *byte
 		}
 	}
 	if (r < 0) {
-		ck_call_answer_error(call, &err);
+		if (r == -CK_EMALFORMED) /* by the runtime, not by the caller */
+			ck_call_answer(call, CK_GRPC_INTERNAL, err.text);
+		else
+			ck_call_answer_error(call, &err);
 		ck_call_free(call);
 	} else if (over_memory(call)) {
 		cut_off(call);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The demonstration of contrib/quickstart run, with both example runtimes; and with one that forgets its cache whenever it
+# contrib/examples/demo.sh with both example runtimes; and with one that forgets its cache whenever it
 # starts, of which the verdict must be that it does not hold.
 set -u
 

@@ -51,9 +51,9 @@ done
 END
 printf '#!/bin/sh\nexec "%s" "$@" --give-up 8s\n' "$build/crikeep" >"$work/without/crikeep"
 chmod +x "$work/without"/*
-"$demo" "$work/without" >"$work/without.out" 2>&1 &
+"$demo" --containerd "$work/without" >"$work/without.out" 2>&1 &
 
-KEEP=$work/kept "$demo" "$build" >"$work/shown" 2>&1
+KEEP=$work/kept "$demo" --containerd "$build" >"$work/shown" 2>&1
 status=$?
 wait $!
 without=$?
