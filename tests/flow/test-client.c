@@ -27,7 +27,7 @@ static struct server {
 	unsigned connections, calls, cancels; /* looked at when the thread has ended, or after an answer that was later */
 	char timeout[32];                     /* grpc-timeout of the last call */
 	char headers[1024];                   /* of the last call */
-	bool hang_up;
+	bool hang_up, closing; /* streams that end with their connection were not cancelled */
 	struct ck_h2 *h2;
 } server;
 
@@ -118,7 +118,7 @@ static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 {
 	struct served *served = userdata;
 	(void)stream;
-	server.cancels += error == CK_H2_CANCEL;
+	server.cancels += error == CK_H2_CANCEL && !server.closing;
 	ck_grpc_reader_fini(&served->reader);
 	free(served);
 }
@@ -169,7 +169,9 @@ static bool serve(int fd)
 	}
 	if (!server.hang_up)
 		send_all(fd);
+	server.closing = true;
 	ck_h2_free(server.h2);
+	server.closing = false;
 	close(fd);
 	return go_on;
 }
