@@ -17,8 +17,8 @@ static void hear(enum ck_conflict_what what, const struct ck_object *a, const st
 {
 	struct heard *heard = userdata;
 	size_t at = strlen(heard->text);
-	snprintf(heard->text + at, sizeof(heard->text) - at, "%s%s %s,%s", at ? "; " : "", what == CK_CONFLICT_READY ? "ready" : "name",
-		 a->id, b->id);
+	snprintf(heard->text + at, sizeof(heard->text) - at, "%s%s %s,%s", at ? "; " : "",
+		 what == CK_CONFLICT_READY ? "ready" : "name", a->id, b->id);
 }
 
 static struct ck_object sandbox(const char *id, const char *name, const char *ns, const char *uid, enum ck_condition condition)
@@ -47,7 +47,7 @@ static void ordinary_lists_have_none(void **state)
 	struct ck_conflicts conflicts = { 0 };
 	struct ck_object o[] = {
 		sandbox("s1", "web", "shop", "u1", READY), sandbox("s0", "web", "shop", "u1", DEAD), /* its earlier attempt */
-		sandbox("s2", "api", "shop", "u2", READY), sandbox("s3", "web", "shop", "u3", READY), /* replaced, and not gone yet */
+		sandbox("s2", "api", "shop", "u2", READY), sandbox("s3", "web", "shop", "u3", READY), /* replaced, not gone yet */
 	};
 	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 0), "");
 	assert_string_equal(look(&conflicts, NULL, 0, 0), "");
