@@ -102,9 +102,12 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *
 	}
 	if (!e || e->creator != t)
 		return ck_fail(err, CK_ESTATE, "the turn is not making anything");
-	if (ck_machine_object(m, e->row.key->kind, made->id))
+	struct ck_entry *other = ck_machine_object(m, e->row.key->kind, made->id);
+	if (other && !ck_is_nameless(other))
 		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");
 	ck_event_begin(m);
+	if (other) /* somebody read the id in the runtime and stopped it before we knew whose it is */
+		ck_entry_drop(m, other);
 	if (e->row.made ? 0 : ck_entry_set_made(m, e, made) < 0)
 		return ck_nomem(err);
 	ck_creator_ends(m, t);

@@ -386,6 +386,12 @@ static void note_seen(struct ck_entry *e, const char *id)
 	e->seen = ck_strdup(id);
 }
 
+bool ck_is_nameless(const struct ck_entry *e)
+{
+	const struct ck_key *key = e->row.key;
+	return key->kind == CK_SANDBOX && e->row.origin == CK_ORIGIN_RUNTIME && !key->pod_name[0] && !key->pod_uid[0];
+}
+
 /* an object that no row knows by its id */
 static void listed_stranger(struct ck_machine *m, const struct ck_object *o, const struct ck_object *all, size_t n,
 			    uint64_t begun_seq)

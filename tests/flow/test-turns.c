@@ -438,6 +438,23 @@ static void stopping_an_unknown_sandbox_refuses_creates_in_it(void **state) /* K
 	ck_turn_free(turn);
 }
 
+static void a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation(void **state) /* K1, K16 */
+{
+	struct fixture *f = *state;
+	struct fx_ask web = fx_sandbox("web");
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &web);
+	assert_int_equal(ck_stopping(f->cache, "s1"), 0); /* read in a list of the runtime's processes, perhaps */
+	fx_advance(f, 10 * S);
+	assert_int_equal(fx_make(f, creator, &web, "s1"), CK_KEPT);
+	ck_turn_free(creator);
+	assert_string_equal(fx_rows(f), "KEPT s1");
+	assert_int_equal(fx_hides(f, &web, "s1"), 1);
+	creator = fx_wait(f, &web);
+	fx_answered_with(f, creator, "s1");
+	ck_turn_free(creator);
+}
+
 static void removal_waits_for_creates_in_flight(void **state) /* K16 */
 {
 	struct fixture *f = *state;
@@ -1326,6 +1343,7 @@ int main(void)
 		CALLBACK(lost_creation_nobody_sees_ends_after_its_grace),
 		CALLBACK(stopping_evicts_what_is_not_committed),
 		CALLBACK(stopping_an_unknown_sandbox_refuses_creates_in_it),
+		CALLBACK(a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation),
 		BOTH(removal_waits_for_creates_in_flight),
 		CALLBACK(removal_gives_up_at_its_margin),
 		CALLBACK(a_removal_that_failed_does_not_block_the_key),
