@@ -84,6 +84,7 @@ struct ck_cache {
 	struct ck_turn *turns;
 	bool volatile_rounds; /* the last round could not be written */
 	bool damaged;         /* seen while reading: the next round sets the database aside */
+	unsigned unlisted;    /* kinds (1 << kind) whose last whole list failed: said once */
 	bool shut;            /* turns were taken leave of: what comes now is refused */
 	uint64_t retry_at, counters_at;
 	struct ck_counters counted; /* as they lie in the database */

@@ -316,9 +316,10 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 		ck_machine_listed_entry(m, job->row, job->begun_seq, ok, job->objects, job->n);
 		break;
 	case JOB_LIST_KIND:
-		if (!ok)
-			ck_cache_log(cache, CK_LOG_ERROR, "the runtime did not list its %s: %s",
+		if (!ok && !(cache->unlisted & 1u << job->kind))
+			ck_cache_log(cache, CK_LOG_WARNING, "the runtime did not list its %s: %s; it is asked until it does",
 				     job->kind == CK_SANDBOX ? "sandboxes" : "containers", ck_grpc_name(job->grpc));
+		cache->unlisted = ok ? cache->unlisted & ~(1u << job->kind) : cache->unlisted | 1u << job->kind;
 		ck_machine_listed(m, job->kind, job->begun_seq, ok, job->objects, job->n);
 		break;
 	case JOB_DESTROY:

@@ -125,7 +125,8 @@ static void upstream_down(const char *why, void *userdata)
 	m->daemon.metrics.upstream_failures++;
 	m->daemon.metrics.upstream_up = 0;
 	ck_reconcile_cancel(&m->daemon);
-	ck_log(CK_LOG_WARNING, "the runtime is gone: %s", why);
+	ck_log(CK_LOG_WARNING, "the runtime is %s: %s; trying again", m->daemon.metrics.upstream_connects ? "gone" : "not there yet",
+	       why);
 }
 
 static const struct ck_upstream_owner upstream_owner = { .up = upstream_up, .down = upstream_down };

@@ -39,6 +39,7 @@ struct ck_upstream {
 	struct ck_rpc *asking;
 	const char *version; /* the one that answered last */
 	bool old_asked, up;
+	bool told; /* that it is down */
 	char why[CK_ERROR_TEXT];
 };
 
@@ -48,8 +49,15 @@ static void ask_version(struct ck_upstream *upstream);
 
 static void try_again(void *userdata);
 
-static void later(struct ck_upstream *upstream)
+/* it is not there, or not any more: said once, and tried again */
+static void later(struct ck_upstream *upstream, const char *why)
 {
+	snprintf(upstream->why, sizeof(upstream->why), "%s", why);
+	if (upstream->up || !upstream->told) {
+		upstream->up = false;
+		upstream->told = true;
+		upstream->owner->down(upstream->why, upstream->userdata);
+	}
 	upstream->pause = upstream->pause ? 2 * upstream->pause : CK_CONNECT_MIN;
 	if (upstream->pause > CK_CONNECT_MAX)
 		upstream->pause = CK_CONNECT_MAX;
@@ -58,13 +66,8 @@ static void later(struct ck_upstream *upstream)
 
 static void went_down(struct ck_upstream *upstream, const char *why)
 {
-	snprintf(upstream->why, sizeof(upstream->why), "%s", why);
 	ck_rpc_cancel(CK_TAKE(upstream->asking));
-	if (upstream->up) {
-		upstream->up = false;
-		upstream->owner->down(upstream->why, upstream->userdata);
-	}
-	later(upstream);
+	later(upstream, why);
 }
 
 static void retired(struct ck_upstream *upstream, struct ck_conn *conn)
@@ -140,8 +143,7 @@ static void try_again(void *userdata)
 	struct ck_upstream *upstream = userdata;
 	struct ck_error err;
 	if (!upstream->lanes[CK_LANE_PASS].conn && dial(upstream, CK_LANE_PASS, &err) < 0) {
-		snprintf(upstream->why, sizeof(upstream->why), "%s", err.text);
-		later(upstream);
+		later(upstream, err.text);
 		return;
 	}
 	upstream->old_asked = false;
@@ -154,11 +156,13 @@ static void version_answered(struct ck_rpc_reply *reply, void *userdata)
 {
 	struct ck_upstream *upstream = userdata;
 	const char *text = reply->status.message;
+	char why[CK_ERROR_TEXT];
 	upstream->asking = NULL;
 	if (reply->status.code == CK_GRPC_OK) {
 		upstream->version = versions[upstream->old_asked];
 		upstream->pause = 0;
 		upstream->up = true;
+		upstream->told = false;
 		upstream->owner->up(upstream->userdata);
 		return;
 	}
@@ -167,9 +171,9 @@ static void version_answered(struct ck_rpc_reply *reply, void *userdata)
 		ask_version(upstream);
 		return;
 	}
-	snprintf(upstream->why, sizeof(upstream->why), "unix://%s: Version: %s: %s", upstream->path,
-		 ck_grpc_name(reply->status.code), text ? text : "no reason given");
-	later(upstream);
+	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path, ck_grpc_name(reply->status.code),
+		 text ? text : "no reason given");
+	later(upstream, why);
 }
 
 static void ask_version(struct ck_upstream *upstream)
@@ -181,8 +185,7 @@ static void ask_version(struct ck_upstream *upstream)
 	if (upstream->asking || upstream->up)
 		return;
 	if (ck_rpc_start(upstream, &options, NULL, 0, version_answered, upstream, &upstream->asking, &err) < 0) {
-		snprintf(upstream->why, sizeof(upstream->why), "%s", err.text);
-		later(upstream);
+		later(upstream, err.text);
 	}
 }
 

@@ -17,7 +17,8 @@ enum ck_lane { CK_LANE_PASS, CK_LANE_CREATE };
 
 struct ck_upstream_owner {
 	void (*up)(void *userdata);                  /* connected, for the first time or again: lists are due (K24) */
-	void (*down)(const char *why, void *userdata); /* the first lane lost its connection; it tries again by itself */
+	/* the first lane has no connection, or lost it; told once, also from inside ck_upstream_new(). It tries again by itself */
+	void (*down)(const char *why, void *userdata);
 };
 
 /* ck_upstream_new - connects at once, and again after 100 ms doubling to 3 s. @path: copied */
