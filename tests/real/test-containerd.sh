@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox evicted_by_hand full_disk
 	late_container next_container_attempt unwanted_container dropped_connection frozen_container frozen_and_removed
 	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted killed_while_evicting asked_to_end
-	runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
+	another_boot runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
 . "$here/play.sh"
 . "$here/stage.sh"
 
@@ -454,6 +454,28 @@ killed_while_evicting() {
 	check 'nothing is left' until_ 10 nothing_left
 	try cri runp -T 8s "$(pod web 1)"
 	check 'attempt 1 gets its sandbox' is $status 0
+	check 'which is seen, and alone' only_pod "$out"
+}
+
+# What was kept before a reboot is no sandbox any more, but may have left something on disk: it goes, and is never handed back. The
+# boot id of the restarted crikeepd is another file's.
+another_boot() {
+	stage || return
+	late
+	crikeepd_kill
+	echo 01234567-89ab-cdef-0123-456789abcdef >"$d/boot_id"
+	cat >"$d/rebooted" <<-END
+		#!/bin/bash
+		mount --make-rprivate / && mount --bind "$d/boot_id" /proc/sys/kernel/random/boot_id && exec "$crikeepd" "\$@"
+	END
+	printf '#!/bin/sh\nexec unshare --mount bash "%s" "$@"\n' "$d/rebooted" >"$d/crikeepd"
+	chmod +x "$d/crikeepd"
+	crikeepd=$d/crikeepd
+	check 'crikeepd starts on another boot' crikeepd_start
+	check 'nobody sees the sandbox' not_in "$id" cri pods
+	check 'it is destroyed' until_ 10 gone "$id"
+	try cri runp -T 5s "$(pod web)"
+	check 'the same request gets a new one' test "$status:$out" != "0:$id"
 	check 'which is seen, and alone' only_pod "$out"
 }
 

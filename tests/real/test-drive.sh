@@ -10,7 +10,7 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios='driven driven_v1alpha2 driven_through_kill driven_through_kills_of_both driven_container two_tell_apart'
+scenarios='driven driven_v1alpha2 many_driven driven_through_kill driven_through_kills_of_both driven_container two_tell_apart'
 . "$here/play.sh"
 . "$here/stage.sh"
 enter "$@"
@@ -41,6 +41,23 @@ driven() {
 	check 'it is seen, and alone' one_pod "$id"
 }
 driven_v1alpha2() { driven --api v1alpha2; }
+
+# a node that starts: a dozen pods at a time, each slower than its client waits
+many_driven() {
+	local i ids=()
+	stage || return
+	slow '* create 4'
+	for i in {1..12}; do
+		"$crikeep" drive --endpoint "unix://$d/cri.sock" --host-network --pod "web-$i" -o yaml >"$d/report-$i" &
+		ids+=($!)
+	done
+	wait "${ids[@]}"
+	check 'each client gets an id' is "$(cat "$d"/report-* | grep -c '^id: "[0-9a-f]\{64\}"')" 12
+	check 'each of them timed out before' is "$(grep -l '^  DEADLINE_EXCEEDED' "$d"/report-* | wc -l)" 12
+	check 'each sandbox was created once' is "$(grep -c ' create web-.* sandbox .* begin' "$d/runc/calls.log")" 12
+	check 'the ids are those that run' is "$(sed -n 's/^id: "\(.*\)"/\1 running/p' "$d"/report-* | sort)" "$(runc_list | sort)"
+	check 'and those that are seen' is "$(pods cri.sock | sort)" "$(pods containerd.sock -a | sort)"
+}
 
 # several times: while it is being made, which it takes up at the restart, and while it is kept
 driven_through_kill() {
