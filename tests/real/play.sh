@@ -98,7 +98,7 @@ play_all() {
 		sed '$ { /^end$/d }' "$stage_dir/$s.out"
 		grep -q '^not ok' "$stage_dir/$s.out" || continue
 		status=1
-		for log in crikeepd.log runc/calls.log relay.log containerd.log; do
+		for log in crikeepd.log sim.log runc/calls.log relay.log containerd.log; do
 			[ -s "$stage_dir/$s/$log" ] || continue
 			echo "    == $log ends:"
 			tail -n 25 "$stage_dir/$s/$log" | cut -c 1-300 | sed 's/^/    /'

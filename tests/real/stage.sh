@@ -6,13 +6,14 @@
 #
 # Before: play.sh; $d.
 
+socket=containerd.sock # the runtime's, in $d
 relayed=''           # what crikeepd talks to: "" containerd itself, or "relay"
 ttl=20s              # of what is kept
 more=()              # crikeepd's further options
 
 cri() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/cri.sock" "$@"; }             # as the kubelet sees it
 all() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/all.sock" "$@"; }             # the unfiltered socket
-past() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/containerd.sock" "$@"; }     # past crikeepd
+past() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/$socket" "$@"; }     # past crikeepd
 relay() { "$tools/relay" tell "$d/relay.control" "$@"; }
 
 now() { echo $((${EPOCHREALTIME/./} / 1000)); }
@@ -76,7 +77,7 @@ stage() { # stage [relay]: everything up
 }
 
 crikeepd_start() {
-	local upstream=$d/containerd.sock
+	local upstream=$d/$socket
 	[ -z "$relayed" ] || upstream=$d/relay.sock
 	"$crikeepd" --runtime="unix://$upstream" --listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics="$d/metrics.sock" \
 		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr "${more[@]}" 2>>"$d/crikeepd.log" </dev/null &
