@@ -22,7 +22,7 @@ struct ck_client *ck_cri_connect(void);
 /* ck_cri_method - "/runtime.v1.RuntimeService/Version" for "Version". Return: @buf */
 const char *ck_cri_method(const char *rpc, char buf[CK_CRI_METHOD]);
 /* ck_cri_newer_than_server - the call failed because the server has not even heard of v1; from now on v1alpha2 is asked for */
-bool ck_cri_newer_than_server(const struct ck_call *call);
+bool ck_cri_newer_than_server(const struct ck_unary *call);
 
 struct ck_cri_pod { /* what the kubelet would ask for; container and image only with a container */
 	const char *name, *namespace, *uid, *runtime_handler;

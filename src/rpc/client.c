@@ -19,7 +19,7 @@ struct ck_client {
 	char *path;
 	int fd; /* -1: not connected */
 	struct ck_h2 *h2;
-	struct ck_call *calls; /* under way, newest first */
+	struct ck_unary *calls; /* under way, newest first */
 	unsigned ended;        /* calls done since it was last looked at */
 	const unsigned char *out; /* of h2, not yet written */
 	size_t out_len;
@@ -35,7 +35,7 @@ uint64_t ck_client_now(void)
 
 /* ---- the end of a call ---------------------------------------------------------------------------------------------------- */
 
-static void call_unlink(struct ck_call *call)
+static void call_unlink(struct ck_unary *call)
 {
 	struct ck_client *client = call->client;
 	*(call->prev ? &call->prev->next : &client->calls) = call->next;
@@ -45,7 +45,7 @@ static void call_unlink(struct ck_call *call)
 }
 
 /* The stream is let go of: what is still to come or to go on it is h2.c's business. */
-static void call_done(struct ck_call *call)
+static void call_done(struct ck_unary *call)
 {
 	struct ck_h2_stream *stream = CK_TAKE(call->stream);
 	call->done = true;
@@ -59,7 +59,7 @@ static void call_done(struct ck_call *call)
 		ck_h2_stream_forget(stream);
 }
 
-static void call_fail(struct ck_call *call, int code, const char *text)
+static void call_fail(struct ck_unary *call, int code, const char *text)
 {
 	ck_grpc_status_fini(&call->status);
 	ck_bytes_free(&call->reply);
@@ -68,13 +68,13 @@ static void call_fail(struct ck_call *call, int code, const char *text)
 	call_done(call);
 }
 
-static void call_timed_out(struct ck_call *call)
+static void call_timed_out(struct ck_unary *call)
 {
 	call_fail(call, CK_GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
 }
 
 /* as grpc-go reads what a server did not say in words */
-static void call_reset(struct ck_call *call, uint32_t error)
+static void call_reset(struct ck_unary *call, uint32_t error)
 {
 	static const struct {
 		const char *name;
@@ -106,7 +106,7 @@ static void call_reset(struct ck_call *call, uint32_t error)
 
 static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
 {
-	struct ck_call *call = userdata;
+	struct ck_unary *call = userdata;
 	const struct ck_h2_header *http = ck_h2_find(headers, n, ":status");
 	(void)stream;
 	if (http && http->value_len == 3)
@@ -121,7 +121,7 @@ static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 
 static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
 {
-	struct ck_call *call = userdata;
+	struct ck_unary *call = userdata;
 	struct ck_error err = { 0 };
 	size_t used = 0;
 	ck_h2_stream_consume(stream, n);
@@ -140,7 +140,7 @@ static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 
 static void on_end(struct ck_h2_stream *stream, void *userdata)
 {
-	struct ck_call *call = userdata;
+	struct ck_unary *call = userdata;
 	(void)stream;
 	if (call->answered && (call->status.code || call->replied))
 		call_done(call);
@@ -154,7 +154,7 @@ static void on_end(struct ck_h2_stream *stream, void *userdata)
 
 static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
 {
-	struct ck_call *call = userdata;
+	struct ck_unary *call = userdata;
 	(void)stream;
 	call->stream = NULL;
 	if (call->client->fd < 0)
@@ -253,7 +253,7 @@ static int receive(struct ck_client *client)
 static uint64_t nearest_deadline(const struct ck_client *client)
 {
 	uint64_t at = UINT64_MAX;
-	for (const struct ck_call *call = client->calls; call; call = call->next)
+	for (const struct ck_unary *call = client->calls; call; call = call->next)
 		at = call->deadline < at ? call->deadline : at;
 	return at;
 }
@@ -261,7 +261,7 @@ static uint64_t nearest_deadline(const struct ck_client *client)
 static void expire(struct ck_client *client)
 {
 	uint64_t now = ck_client_now();
-	for (struct ck_call *call = client->calls, *next; call; call = next) {
+	for (struct ck_unary *call = client->calls, *next; call; call = next) {
 		next = call->next;
 		if (call->deadline <= now)
 			call_timed_out(call);
@@ -288,7 +288,7 @@ static void turn(struct ck_client *client, uint64_t until)
 
 /* ---- calls ---------------------------------------------------------------------------------------------------------------- */
 
-static int call_open(struct ck_client *client, struct ck_call *call, const char *method, uint64_t timeout, struct ck_error *err)
+static int call_open(struct ck_client *client, struct ck_unary *call, const char *method, uint64_t timeout, struct ck_error *err)
 {
 	static char agent[48];
 	char text[CK_GRPC_TIMEOUT];
@@ -307,7 +307,7 @@ static int call_open(struct ck_client *client, struct ck_call *call, const char 
 	return ck_h2_open(client->h2, headers, CK_COUNT(headers) - !timeout, &handler, call, &call->stream, err);
 }
 
-int ck_call_begin(struct ck_client *client, struct ck_call *call, const char *method, const void *message, size_t len,
+int ck_unary_begin(struct ck_client *client, struct ck_unary *call, const char *method, const void *message, size_t len,
 		  uint64_t timeout, struct ck_error *err)
 {
 	struct ck_error why = { 0 };
@@ -337,14 +337,14 @@ int ck_call_begin(struct ck_client *client, struct ck_call *call, const char *me
 		return 0;
 	}
 	if (r < 0) {
-		ck_call_fini(call);
+		ck_unary_fini(call);
 		return r == -CK_ENOMEM ? ck_nomem(err) : ck_fail(err, -r, "%s", why.text);
 	}
 	ck_h2_stream_end(call->stream);
 	return 0;
 }
 
-bool ck_client_wait(struct ck_client *client, struct ck_call *call, uint64_t until)
+bool ck_client_wait(struct ck_client *client, struct ck_unary *call, uint64_t until)
 {
 	for (;;) {
 		if (call ? call->done : client->ended) {
@@ -360,11 +360,11 @@ bool ck_client_wait(struct ck_client *client, struct ck_call *call, uint64_t unt
 	}
 }
 
-void ck_call_fini(struct ck_call *call)
+void ck_unary_fini(struct ck_unary *call)
 {
 	if (call->client && !call->done)
 		call_fail(call, CK_GRPC_CANCELLED, "given up");
 	ck_grpc_status_fini(&call->status);
 	ck_bytes_free(&call->reply);
-	*call = (struct ck_call){ 0 };
+	*call = (struct ck_unary){ 0 };
 }

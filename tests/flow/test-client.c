@@ -233,10 +233,10 @@ static struct ck_client *client_new(void)
 	return client;
 }
 
-static void ask(struct ck_client *client, struct ck_call *call, const char *path, uint64_t timeout)
+static void ask(struct ck_client *client, struct ck_unary *call, const char *path, uint64_t timeout)
 {
-	*call = (struct ck_call){ 0 };
-	assert_int_equal(ck_call_begin(client, call, path, "request", 7, timeout, NULL), 0);
+	*call = (struct ck_unary){ 0 };
+	assert_int_equal(ck_unary_begin(client, call, path, "request", 7, timeout, NULL), 0);
 	assert_true(ck_client_wait(client, call, UINT64_MAX));
 	assert_true(call->done);
 	assert_in_range(call->ended, call->began, ck_client_now());
@@ -244,7 +244,7 @@ static void ask(struct ck_client *client, struct ck_call *call, const char *path
 
 static void expect(struct ck_client *client, const char *path, int code, const char *text)
 {
-	struct ck_call call;
+	struct ck_unary call;
 	ask(client, &call, path, 0);
 	assert_int_equal(call.status.code, code);
 	if (text)
@@ -253,22 +253,22 @@ static void expect(struct ck_client *client, const char *path, int code, const c
 		assert_null(call.status.message);
 	if (code)
 		assert_int_equal(call.reply.len, 0);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 }
 
 static void what_the_server_says_is_told(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	struct ck_call call;
+	struct ck_unary call;
 	ask(client, &call, "/ok", 0);
 	assert_int_equal(call.status.code, 0);
 	assert_int_equal(call.reply.len, 5);
 	assert_memory_equal(call.reply.p, "reply", 5);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 	ask(client, &call, "/not-found", 0);
 	assert_int_equal(call.status.details_len, 7);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 	expect(client, "/empty", 0, NULL);
 	expect(client, "/not-found", CK_GRPC_NOT_FOUND, "100% gone");
 	expect(client, "/alone", CK_GRPC_ABORTED, "moved on");
@@ -307,12 +307,12 @@ static void a_deadline_is_told_and_kept(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	struct ck_call call;
+	struct ck_unary call;
 	ask(client, &call, "/never", 30 * MS);
 	assert_int_equal(call.status.code, CK_GRPC_DEADLINE_EXCEEDED);
 	assert_string_equal(call.status.message, "context deadline exceeded");
 	assert_in_range(call.ended - call.began, 30 * MS, 2000 * MS);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 	expect(client, "/ok", 0, NULL);
 	stop_server(); /* the server has answered after it heard of the reset */
 	assert_int_equal(server.cancels, 1);
@@ -323,9 +323,9 @@ static void a_deadline_is_written_as_the_time_that_is_left(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	struct ck_call call;
+	struct ck_unary call;
 	ask(client, &call, "/ok", 2000 * MS);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 	ck_client_free(client);
 	stop_server();
 	assert_string_equal(server.timeout, "2000000u");
@@ -335,13 +335,13 @@ static void a_server_that_reads_nothing_is_given_up_too(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	struct ck_call call = { 0 };
+	struct ck_unary call = { 0 };
 	size_t len = 4 << 20;
 	char *big = calloc(1, len);
-	assert_int_equal(ck_call_begin(client, &call, "/stall", big, len, 30 * MS, NULL), 0);
+	assert_int_equal(ck_unary_begin(client, &call, "/stall", big, len, 30 * MS, NULL), 0);
 	assert_true(ck_client_wait(client, &call, UINT64_MAX));
 	assert_int_equal(call.status.code, CK_GRPC_DEADLINE_EXCEEDED);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 	expect(client, "/ok", 0, NULL);
 	ck_client_free(client);
 	free(big);
@@ -351,17 +351,17 @@ static void a_large_message_goes_there_and_back(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	struct ck_call call = { 0 };
+	struct ck_unary call = { 0 };
 	size_t len = 5000000;
 	char *big = malloc(len);
 	for (size_t i = 0; i < len; i++)
 		big[i] = (char)(i * 7 % 251);
-	assert_int_equal(ck_call_begin(client, &call, "/echo", big, len, 0, NULL), 0);
+	assert_int_equal(ck_unary_begin(client, &call, "/echo", big, len, 0, NULL), 0);
 	assert_true(ck_client_wait(client, &call, UINT64_MAX));
 	assert_int_equal(call.status.code, 0);
 	assert_int_equal(call.reply.len, len);
 	assert_memory_equal(call.reply.p, big, len);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 	ck_client_free(client);
 	free(big);
 }
@@ -370,11 +370,11 @@ static void many_calls_share_the_connection(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	static struct ck_call calls[300];
+	static struct ck_unary calls[300];
 	unsigned done = 0;
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
-		calls[i] = (struct ck_call){ 0 };
-		assert_int_equal(ck_call_begin(client, &calls[i], i % 3 ? "/ok" : "/never", "x", 1, 0, NULL), 0);
+		calls[i] = (struct ck_unary){ 0 };
+		assert_int_equal(ck_unary_begin(client, &calls[i], i % 3 ? "/ok" : "/never", "x", 1, 0, NULL), 0);
 	}
 	while (done < 200) {
 		assert_true(ck_client_wait(client, NULL, UINT64_MAX));
@@ -387,7 +387,7 @@ static void many_calls_share_the_connection(void **state)
 	assert_false(ck_client_wait(client, &calls[0], 0));
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
 		assert_int_equal(calls[i].done, i % 3 != 0);
-		ck_call_fini(&calls[i]);
+		ck_unary_fini(&calls[i]);
 	}
 	expect(client, "/ok", 0, NULL); /* behind the resets of those that were given up */
 	stop_server();
@@ -400,12 +400,12 @@ static void a_lost_connection_is_dialled_again(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	struct ck_call other = { 0 };
-	assert_int_equal(ck_call_begin(client, &other, "/never", "x", 1, 0, NULL), 0);
+	struct ck_unary other = { 0 };
+	assert_int_equal(ck_unary_begin(client, &other, "/never", "x", 1, 0, NULL), 0);
 	expect(client, "/hang-up", CK_GRPC_UNAVAILABLE, "the connection was lost");
 	assert_true(other.done);
 	assert_int_equal(other.status.code, CK_GRPC_UNAVAILABLE);
-	ck_call_fini(&other);
+	ck_unary_fini(&other);
 	expect(client, "/ok", 0, NULL);
 	expect(client, "/goaway", 0, NULL);
 	expect(client, "/ok", 0, NULL);
@@ -440,14 +440,14 @@ static void calls_end_with_their_client(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	struct ck_call call = { 0 };
-	assert_int_equal(ck_call_begin(client, &call, "/never", "x", 1, 0, NULL), 0);
-	assert_int_equal(ck_call_begin(client, &call, "/never", "x", 1, 0, NULL), -CK_EINVAL); /* it is under way */
+	struct ck_unary call = { 0 };
+	assert_int_equal(ck_unary_begin(client, &call, "/never", "x", 1, 0, NULL), 0);
+	assert_int_equal(ck_unary_begin(client, &call, "/never", "x", 1, 0, NULL), -CK_EINVAL); /* it is under way */
 	ck_client_free(client);
 	assert_true(call.done);
 	assert_int_equal(call.status.code, CK_GRPC_CANCELLED);
-	ck_call_fini(&call);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
+	ck_unary_fini(&call);
 	ck_client_free(NULL);
 }
 
