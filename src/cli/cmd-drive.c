@@ -276,11 +276,11 @@ static struct try *step_try(struct step *step)
 
 static void ask(struct ck_client *client, struct step *step, const struct arguments *args)
 {
-	struct ck_call call = { 0 };
+	struct ck_unary call = { 0 };
 	struct ck_error err = { 0 };
 	char method[CK_CRI_METHOD];
 	struct try *try = step_try(step);
-	if (ck_call_begin(client, &call, ck_cri_method(step->rpc, method), step->request.p, step->request.len, args->deadline,
+	if (ck_unary_begin(client, &call, ck_cri_method(step->rpc, method), step->request.p, step->request.len, args->deadline,
 			  &err) < 0)
 		ck_print_nomem();
 	progress(step, "waiting");
@@ -300,7 +300,7 @@ static void ask(struct ck_client *client, struct step *step, const struct argume
 	try->text = CK_TAKE(call.status.message);
 	ck_cri_newer_than_server(&call); /* the next try speaks v1alpha2 */
 	step->n++;
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 }
 
 static void rest(const struct step *step, uint64_t until)

@@ -172,15 +172,15 @@ static int by_identity(const void *a, const void *b)
 static int ask(const struct arguments *args, struct pods *pods)
 {
 	struct ck_client *client = ck_cri_connect();
-	struct ck_call call = { 0 };
+	struct ck_unary call = { 0 };
 	struct ck_error err = { 0 };
 	char method[CK_CRI_METHOD];
 	int r;
 	if (!client)
 		return CK_EXIT_TROUBLE;
 	do {
-		ck_call_fini(&call);
-		r = ck_call_begin(client, &call, ck_cri_method("ListPodSandbox", method), NULL, 0, args->timeout, &err);
+		ck_unary_fini(&call);
+		r = ck_unary_begin(client, &call, ck_cri_method("ListPodSandbox", method), NULL, 0, args->timeout, &err);
 		if (r == 0)
 			ck_client_wait(client, &call, UINT64_MAX);
 	} while (r == 0 && ck_cri_newer_than_server(&call));
@@ -193,7 +193,7 @@ static int ask(const struct arguments *args, struct pods *pods)
 		ck_cli_error("the list failed: %s", err.text);
 	else if (pods->n)
 		qsort(pods->all, pods->n, sizeof(*pods->all), by_identity);
-	ck_call_fini(&call);
+	ck_unary_fini(&call);
 	ck_client_free(client);
 	return r < 0 ? CK_EXIT_TROUBLE : CK_EXIT_YES;
 }

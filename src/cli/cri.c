@@ -66,7 +66,7 @@ const char *ck_cri_method(const char *rpc, char buf[CK_CRI_METHOD])
 	return buf;
 }
 
-bool ck_cri_newer_than_server(const struct ck_call *call)
+bool ck_cri_newer_than_server(const struct ck_unary *call)
 {
 	if (ck_cri.api || call->status.code != CK_GRPC_UNIMPLEMENTED)
 		return false;
