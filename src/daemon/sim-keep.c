@@ -174,16 +174,16 @@ static int state_read(struct ck_rt *rt, int fd)
 
 int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err)
 {
-	static const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+	static const int flags = O_CREAT | O_APPEND | O_CLOEXEC;
 	const struct ck_rt_conf *conf = &rt->conf;
 	rt->keep = (struct ck_rt_keep){ .log_fd = -1, .state_fd = -1, .began = ck_loop_now() };
 	if (conf->log) {
-		rt->keep.log_fd = open(conf->log, flags, 0644);
+		rt->keep.log_fd = open(conf->log, flags | O_WRONLY, 0644);
 		if (rt->keep.log_fd < 0)
 			return ck_fail_errno(err, CK_EIO, errno, "log '%s'", conf->log);
 	}
 	if (conf->state) {
-		int fd = open(conf->state, flags, 0600);
+		int fd = open(conf->state, flags | O_RDWR, 0600);
 		if (fd < 0)
 			return ck_fail_errno(err, CK_EIO, errno, "state '%s'", conf->state);
 		int r = state_read(rt, fd);
