@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
-#include "cache/cache.h"
+#include "cache/hidden.h"
 #include "src/base/limits.h"
 
 uint64_t ck_cache_now(const struct ck_cache *cache)
@@ -428,6 +429,7 @@ static int machine_make(struct ck_cache *cache, const struct ck_options *o)
 		.can_resolve = cache->host.resolve_image,
 		.hooks = cache->has_hooks,
 	};
+	ck_hidden_unref(CK_TAKE(cache->hidden)); /* another machine counts its moves anew */
 	ck_machine_free(cache->machine);
 	cache->machine = NULL;
 	return ck_machine_new(&rules, &machine_ops, cache, ck_cache_now(cache), &cache->machine);
@@ -467,6 +469,26 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 	return r;
 }
 
+static void mark_process(struct ck_cache *cache)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *here = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cache->pid = getpid();
+	if (here == MAP_FAILED)
+		return;
+	if (madvise(here, size, MADV_WIPEONFORK) < 0) {
+		munmap(here, size);
+		return;
+	}
+	*here = 1;
+	cache->here = here;
+}
+
+bool ck_cache_in_child(const struct ck_cache *cache)
+{
+	return cache->here ? !*cache->here : cache->pid != getpid();
+}
+
 int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
 {
 	const char *dir = options->state_dir ? options->state_dir : "/run/crikeep";
@@ -475,7 +497,7 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	if (!cache)
 		return ck_nomem(err);
 	cache->refs = 1;
-	cache->pid = getpid();
+	mark_process(cache);
 	cache->epoll_fd = cache->event_fd = cache->timer_fd = -1;
 	cache->host = *options->host;
 	cache->has_hooks = options->hooks;
@@ -595,6 +617,7 @@ void ck_cache_unref(struct ck_cache *cache)
 	if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	ck_loop_close(cache);
+	ck_hidden_unref(cache->hidden);
 	ck_machine_free(cache->machine);
 	if (cache->store)
 		ck_store_close(cache->store);
@@ -602,6 +625,8 @@ void ck_cache_unref(struct ck_cache *cache)
 		free(*p);
 	free(cache->patterns);
 	free(cache->log);
+	if (cache->here)
+		munmap((void *)(uintptr_t)cache->here, (size_t)sysconf(_SC_PAGESIZE));
 	pthread_cond_destroy(&cache->changed);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);

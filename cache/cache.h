@@ -22,6 +22,8 @@
 #include "cache/wish.h"
 #include "src/base/error.h"
 
+struct ck_hidden;
+
 struct ck_op { /* one operation of a round; lies on its caller's stack or in a job */
 	struct ck_op *next;
 	void (*run)(struct ck_cache *cache, struct ck_op *op); /* inside the round; or NULL */
@@ -65,6 +67,7 @@ struct ck_log_line {
 struct ck_cache {
 	unsigned refs; /* atomic: the host's, and one of every turn, job and view */
 	pid_t pid;
+	const unsigned char *here; /* 1, and 0 in a child: the kernel wipes it at fork; NULL: it does not know how */
 	struct ck_host host;
 	struct ck_hooks hooks;
 	bool has_hooks;
@@ -82,6 +85,7 @@ struct ck_cache {
 	struct ck_machine *machine;
 	struct ck_store *store;
 	struct ck_turn *turns;
+	struct ck_hidden *hidden; /* what was hidden when last somebody asked; NULL: nobody did */
 	bool volatile_rounds; /* the last round could not be written */
 	bool damaged;         /* seen while reading: the next round sets the database aside */
 	unsigned unlisted;    /* kinds (1 << kind) whose last whole list failed: said once */
@@ -120,6 +124,7 @@ struct ck_cache *ck_cache_ref(struct ck_cache *cache);
 void ck_cache_unref(struct ck_cache *cache);
 int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err);
 int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err);
+bool ck_cache_in_child(const struct ck_cache *cache); /* of the process that opened it. No system call: asked for each object of a list */
 int ck_cache_do(struct ck_cache *cache, struct ck_op *op); /* 0, -CK_ECLOSED, -CK_EDEADLK (from inside the round) */
 bool ck_cache_in_round(const struct ck_cache *cache);      /* is this thread running it? lock held */
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);

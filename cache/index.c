@@ -112,6 +112,7 @@ int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret
 		return -CK_ENOMEM;
 	}
 	m->timed++;
+	m->moves++;
 	e->timer.of = CK_TIMER_ENTRY;
 	e->row.key = key;
 	e->row.id = m->ops.next_id(m->user);
@@ -139,6 +140,7 @@ int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *
 	if (!e->by_object.tbl)
 		return -CK_ENOMEM;
 	e->row.made = ck_made_ref(made);
+	m->moves++;
 	if (!e->row.existed)
 		e->row.existed = m->now;
 	ck_dirty(m, e);
@@ -149,6 +151,7 @@ int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *
 void ck_entry_detach(struct ck_machine *m, struct ck_entry *e)
 {
 	e->detached = true;
+	m->moves++;
 	for (int index = 0; index < CK_INDEXES; index++)
 		link_leave(m, e, (enum ck_index)index);
 	if (e->by_object.tbl)

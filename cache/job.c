@@ -5,7 +5,6 @@
  * names, and a reference to the cache, so that it may end after the cache was closed.
  */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "cache/cache.h"
 #include "cache/scrub.h"
@@ -242,7 +241,7 @@ void ck_job_forget_turn(struct ck_job *job)
 
 static bool in_child(const struct ck_job *job)
 {
-	return job->cache->pid != getpid();
+	return ck_cache_in_child(job->cache);
 }
 
 int ck_job_listed(struct ck_job *job, const struct ck_object *o)

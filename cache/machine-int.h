@@ -92,6 +92,7 @@ struct ck_machine {
 	struct ck_machine_ops ops;
 	void *user;
 	uint64_t now, opened, seq, turn_seq, stamp;
+	uint64_t moves;      /* entries that came, went, changed their state or got an id */
 	uint64_t forgot_seq; /* at the last thing forgotten: an older list may still show it */
 	struct ck_group *groups[CK_INDEXES];
 	struct ck_entry *by_row, *by_object[CK_CONTAINER + 1];

@@ -249,6 +249,7 @@ struct ck_entry *ck_machine_entries(struct ck_machine *m); /* all, through by_ro
 struct ck_entry *ck_machine_object(struct ck_machine *m, enum ck_kind kind, const char *id);
 struct ck_entry *ck_machine_pod_first(const struct ck_entry *entry); /* the entries of its pod ... */
 struct ck_entry *ck_machine_pod_next(const struct ck_entry *entry);
+uint64_t ck_machine_moves(const struct ck_machine *m); /* another number whenever what is hidden, and how, may be another */
 bool ck_machine_hidden(const struct ck_entry *entry);      /* visible = COMMITTED; tombstones are hidden too */
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq); /* a list is being asked for: tombstones stay (K21) */
 void ck_machine_view_closed(struct ck_machine *m, uint64_t seq);

@@ -378,12 +378,13 @@ static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *
 }
 
 /* without memory it stays hidden by its key alone, until the next list */
-static void note_seen(struct ck_entry *e, const char *id)
+static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
 {
 	if (e->row.made || (e->seen && !strcmp(e->seen, id)))
 		return;
 	free(e->seen);
 	e->seen = ck_strdup(id);
+	m->moves++;
 }
 
 bool ck_is_nameless(const struct ck_entry *e)
@@ -408,7 +409,7 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o, con
 			else if (!(e->row.flags & CK_ENTRY_LOST) && o->condition == CK_CONDITION_DEAD &&
 				 younger(begun_seq, e->changed_seq))
 				e->dead = true; /* EVICTING at finish */
-			note_seen(e, o->id);
+			note_seen(m, e, o->id);
 			return; /* it is being made: hidden by its key, and from now on by its id */
 		case CK_STATE_EVICTING:
 			if (!e->row.made) {

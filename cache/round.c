@@ -143,6 +143,7 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 		m->notes[m->notes_n - 1].to = to;
 	}
 	e->row.state = to;
+	m->moves++;
 	e->fresh = to == CK_STATE_COMMITTED;
 	e->row.changed = m->now;
 	e->changed_seq = m->seq;
@@ -267,6 +268,7 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 	bool ended = e->row.flags & CK_ENTRY_ENDED;
 	e->row.flags &= ~(unsigned)CK_ENTRY_ENDED;
 	e->row.state = CK_STATE_KEPT;
+	m->moves++;
 	e->row.changed = e->row.interest = m->now;
 	CK_FOR_TURNS (t, ck_pod_of(e)) /* hooks were to run, or an eviction to be taken back: nobody is answered by this commit */
 		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
@@ -336,6 +338,11 @@ uint64_t ck_machine_seq(const struct ck_machine *m)
 struct ck_counters *ck_machine_counters(struct ck_machine *m)
 {
 	return &m->counters;
+}
+
+uint64_t ck_machine_moves(const struct ck_machine *m)
+{
+	return m->moves;
 }
 
 bool ck_machine_hidden(const struct ck_entry *e)

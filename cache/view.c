@@ -3,25 +3,15 @@
  * One consistent filter for one list. It is begun before the runtime is asked, so that tombstones outlive the list (K21), and
  * filled at its first question, in one round.
  */
-#include <unistd.h>
 
+#include "cache/hidden.h"
 #include "cache/view.h"
 #include "src/base/limits.h"
-
-struct hidden_key { /* being made or evicted without an id: hidden by its key, but for ids known to be visible */
-	struct ck_key *key;
-	char **visible;
-	size_t n;
-};
 
 struct ck_view {
 	struct ck_cache *cache;
 	uint64_t seq;
-	bool frozen;
-	char **ids[CK_CONTAINER + 1]; /* hidden, sorted */
-	size_t ids_n[CK_CONTAINER + 1];
-	struct hidden_key *keys;
-	size_t keys_n;
+	struct ck_hidden *hidden; /* since its first question */
 	char *resolved;
 };
 
@@ -57,121 +47,18 @@ int ck_view_begin_impl(struct ck_cache *cache, struct ck_view **ret_view, struct
 	return 0;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int add_text(char ***texts, size_t *n, const char *text)
-{
-	if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
-		char **grown = ck_realloc(*texts, (*n ? 2 * *n : 1) * sizeof(char *));
-		if (!grown)
-			return -CK_ENOMEM;
-		*texts = grown;
-	}
-	char *copy = ck_strdup(text);
-	if (!copy)
-		return -CK_ENOMEM;
-	(*texts)[(*n)++] = copy;
-	return 0;
-}
-
-static int add_key(struct ck_view *view, const struct ck_entry *e)
-{
-	struct hidden_key *keys = ck_realloc(view->keys, (view->keys_n + 1) * sizeof(*keys));
-	if (!keys)
-		return -CK_ENOMEM;
-	view->keys = keys;
-	struct hidden_key *hidden = &keys[view->keys_n];
-	*hidden = (struct hidden_key){ 0 };
-	if (ck_key_dup(e->row.key, &hidden->key) < 0)
-		return -CK_ENOMEM;
-	view->keys_n++;
-	for (const struct ck_entry *other = ck_machine_pod_first(e); other; other = ck_machine_pod_next(other))
-		if (!ck_machine_hidden(other) && other->row.made && ck_key_same(other->row.key, e->row.key) &&
-		    add_text(&hidden->visible, &hidden->n, other->row.made->id) < 0)
-			return -CK_ENOMEM;
-	return 0;
-}
-
-static void view_clear(struct ck_view *view)
-{
-	for (int kind = 0; kind <= CK_CONTAINER; kind++) {
-		for (size_t i = 0; i < view->ids_n[kind]; i++)
-			free(view->ids[kind][i]);
-		free(view->ids[kind]);
-		view->ids[kind] = NULL;
-		view->ids_n[kind] = 0;
-	}
-	for (size_t k = 0; k < view->keys_n; k++) {
-		for (size_t i = 0; i < view->keys[k].n; i++)
-			free(view->keys[k].visible[i]);
-		free(view->keys[k].visible);
-		ck_key_free(view->keys[k].key);
-	}
-	free(view->keys);
-	view->keys = NULL;
-	view->keys_n = 0;
-}
-
 static void run_freeze(struct ck_cache *cache, struct ck_op *op)
 {
 	struct view_op *freeze = (struct view_op *)(void *)op;
-	struct ck_view *view = freeze->view;
-	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && freeze->r == 0; e = e->by_row.next) {
-		if (!ck_machine_hidden(e) || e->detached)
-			continue;
-		enum ck_kind kind = e->row.key->kind;
-		const char *id = e->row.made ? e->row.made->id : e->seen;
-		if (id)
-			freeze->r = add_text(&view->ids[kind], &view->ids_n[kind], id);
-		if (!e->row.made && freeze->r == 0)
-			freeze->r = add_key(view, e);
-	}
-}
-
-static int view_freeze(struct ck_view *view)
-{
-	struct view_op freeze = { .op.run = run_freeze, .view = view };
-	if (view->frozen)
-		return 0;
-	int r = ck_cache_do(view->cache, &freeze.op);
-	r = r < 0 ? r : freeze.r;
-	if (r < 0) {
-		view_clear(view);
-		return r;
-	}
-	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
-		if (view->ids_n[kind])
-			qsort(view->ids[kind], view->ids_n[kind], sizeof(char *), by_text);
-	view->frozen = true;
-	return 0;
+	freeze->r = ck_hidden_get(cache, &freeze->view->hidden);
 }
 
 int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object)
 {
-	int r = view_freeze(view);
-	if (r < 0)
-		return r;
-	enum ck_kind kind = object->kind;
-	if (view->ids_n[kind] && bsearch(&object->id, view->ids[kind], view->ids_n[kind], sizeof(char *), by_text))
-		return 1;
-	if (!view->keys_n)
-		return 0;
-	struct ck_key *key;
-	r = ck_key_from_object(object, &key, NULL);
-	if (r < 0)
-		return r == -CK_ENOMEM ? r : 0; /* names over the limits are none of ours */
-	for (size_t k = 0; k < view->keys_n && r == 0; k++) {
-		if (!ck_key_same(view->keys[k].key, key))
-			continue;
-		r = 1;
-		for (size_t i = 0; i < view->keys[k].n; i++)
-			r = r && strcmp(view->keys[k].visible[i], object->id);
-	}
-	ck_key_free(key);
-	return r;
+	struct view_op freeze = { .op.run = run_freeze, .view = view };
+	int r = view->hidden ? 0 : ck_cache_do(view->cache, &freeze.op);
+	r = r < 0 ? r : freeze.r;
+	return r < 0 ? r : ck_hidden_has(view->hidden, object);
 }
 
 static void run_shows(struct ck_cache *cache, struct ck_op *op)
@@ -249,7 +136,7 @@ static void run_end(struct ck_cache *cache, struct ck_op *op)
 
 bool ck_view_in_child(const struct ck_view *view)
 {
-	return view->cache->pid != getpid();
+	return ck_cache_in_child(view->cache);
 }
 
 void ck_view_free_impl(struct ck_view *view)
@@ -257,7 +144,7 @@ void ck_view_free_impl(struct ck_view *view)
 	struct view_op end = { .op.run = run_end, .view = view };
 	if (ck_cache_do(view->cache, &end.op) == -CK_EDEADLK)
 		return; /* as with turns */
-	view_clear(view);
+	ck_hidden_unref(view->hidden);
 	free(view->resolved);
 	ck_cache_unref(view->cache);
 	free(view);

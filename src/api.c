@@ -3,7 +3,6 @@
  * The guarded border: every exported function that is not a job's. It checks what comes in, knows a forked child, and lets only
  * documented codes out.
  */
-#include <unistd.h>
 
 #include "cache/turn-api.h"
 #include "cache/view.h"
@@ -21,7 +20,7 @@ static int forked(struct ck_error *err)
 
 static bool is_child(const struct ck_cache *cache)
 {
-	return cache->pid != getpid();
+	return ck_cache_in_child(cache);
 }
 
 static int bad(struct ck_error *err, const char *what)

@@ -651,6 +651,59 @@ static void uncommitted_is_hidden_by_key_and_by_id(void **state)
 	assert_int_equal(fx_hides(f, &pod, "s1"), 0);
 }
 
+/* only that id is known: nothing but an entry that has it can hide it */
+static int hides_id(struct fixture *f, const char *id)
+{
+	const struct ck_object o = { .size = sizeof(o), .kind = CK_SANDBOX, .id = id };
+	struct ck_view *view;
+	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
+	int r = ck_view_hides(view, &o);
+	ck_view_free(view);
+	return r;
+}
+
+/* views share what they have found out; each change is followed by one that was asked before it */
+static void a_view_sees_all_that_changed_before_it_was_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), next = pod, kept = fx_sandbox("kept"), failing = fx_sandbox("failing");
+	next.attempt = 1;
+	fx_open(f);
+	assert_int_equal(fx_hides(f, &failing, "s0"), 0);
+	struct ck_turn *turn = fx_create(f, &failing);
+	assert_int_equal(fx_hides(f, &failing, "s0"), 1); /* begun */
+	const struct ck_status why = { .size = sizeof(why), .grpc = 13, .message = "no" };
+	assert_int_equal(ck_turn_fail(turn, &why, &f->err), 0);
+	ck_turn_free(turn);
+	assert_int_equal(fx_hides(f, &failing, "s0"), 0); /* failed */
+
+	turn = fx_create(f, &pod);
+	assert_int_equal(ck_turn_lost(turn, &f->err), 0);
+	ck_turn_free(turn);
+	struct ck_turn *successor = fx_wait(f, &next); /* the first one is evicted, whatever its id */
+	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
+	assert_int_equal(hides_id(f, "s1"), 0);
+	f->hold[FX_DESTROY] = true;
+	fx_exists(f, &pod, "s1");
+	fx_advance(f, 1 * S);
+	assert_int_equal(f->asked[FX_DESTROY], 1);
+	assert_int_equal(hides_id(f, "s1"), 1); /* found */
+	f->hold[FX_DESTROY] = false;
+	assert_int_equal(fx_release(f, FX_DESTROY), 1);
+	fx_settle(f);
+	ck_turn_free(successor);
+
+	fx_keep(f, &kept, "s2");
+	assert_int_equal(fx_hides(f, &kept, "s2"), 1);
+	turn = fx_wait(f, &kept);
+	fx_answered_with(f, turn, "s2");
+	ck_turn_free(turn);
+	assert_int_equal(fx_hides(f, &kept, "s2"), 0); /* committed */
+	assert_int_equal(hides_id(f, "s1"), 1);
+	fx_advance(f, 61 * S);
+	assert_int_equal(hides_id(f, "s1"), 0); /* its tombstone is gone (K21) */
+}
+
 /* crictl labels nothing: its containers are listed with their sandbox, name and attempt, and asked for by id alone */
 static void what_a_list_shows_while_it_is_made_is_hidden_by_its_id(void **state)
 {
@@ -1355,6 +1408,7 @@ int main(void)
 		CALLBACK(a_destroy_without_an_answer_has_failed),
 		CALLBACK(what_is_in_use_is_not_destroyed),
 		CALLBACK(uncommitted_is_hidden_by_key_and_by_id),
+		CALLBACK(a_view_sees_all_that_changed_before_it_was_asked),
 		CALLBACK(what_a_list_shows_while_it_is_made_is_hidden_by_its_id),
 		CALLBACK(a_view_does_not_change_after_its_first_question),
 		CALLBACK(a_tombstone_outlives_the_lists_begun_before_it),
