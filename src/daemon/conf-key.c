@@ -107,8 +107,7 @@ const struct ck_conf_key *ck_conf_key_find(const char *name)
 static size_t distance(const char *name, const char *leaf, const char *known)
 {
 	const char *dot = strchr(known, '.');
-	size_t d = ck_slips(name, known);
-	return d > 1 && strcmp(leaf, dot ? dot + 1 : known) == 0 ? 1 : d;
+	return strcmp(leaf, dot ? dot + 1 : known) == 0 ? 1 : ck_slips(name, known);
 }
 
 /* the same for a section's name; *@ret_section is its length */

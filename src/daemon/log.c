@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where log lines go, and what is done when they cannot go there. sd_journal_send() would wait for a journal that does not read;
- * the socket is written to directly. A standard error that is a pipe, terminal or socket is never made non-blocking for others:
- * a pipe is opened once more, a socket is asked per call, and where neither is possible it is asked with poll() first.
+ * the socket is written to directly. A standard error that is a pipe, terminal or socket stays blocking for others who have it:
+ * a pipe or terminal is opened once more, a socket is asked per call; a terminal of somebody else, which cannot be opened, is
+ * made non-blocking for the one call.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ enum way {
 	JOURNAL,
 	SOCKET, /* standard error is one */
 	FILE_,  /* opened by us, non-blocking; or a regular file */
-	POLLED, /* a terminal or pipe that cannot be opened again */
+	SHARED, /* a terminal or pipe that cannot be opened again */
 };
 
 struct line { /* written within the last second */
@@ -100,7 +100,7 @@ static void open_stderr(int fd)
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	bool again = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode); /* a regular file opened again would have another offset */
 	sink.fd = again ? open(self, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-	sink.way = S_ISSOCK(st.st_mode) ? SOCKET : again && sink.fd < 0 ? POLLED : FILE_;
+	sink.way = S_ISSOCK(st.st_mode) ? SOCKET : again && sink.fd < 0 ? SHARED : FILE_;
 	if (sink.fd < 0)
 		sink.fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (sink.fd < 0)
@@ -186,12 +186,15 @@ static bool write_journal(enum ck_log_level level, const char *text, uint64_t no
 
 static ssize_t write_some(const char *p, size_t n)
 {
-	struct pollfd out = { .fd = sink.fd, .events = POLLOUT };
 	if (sink.way == SOCKET)
 		return send(sink.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (sink.way == POLLED && (poll(&out, 1, 0) <= 0 || !(out.revents & POLLOUT)))
-		return -1;
-	return write(sink.fd, p, n);
+	int flags = sink.way == SHARED ? fcntl(sink.fd, F_GETFL) : 0;
+	if (sink.way == SHARED)
+		fcntl(sink.fd, F_SETFL, flags | O_NONBLOCK);
+	ssize_t done = write(sink.fd, p, n);
+	if (sink.way == SHARED)
+		fcntl(sink.fd, F_SETFL, flags);
+	return done;
 }
 
 static bool write_stderr(enum ck_log_level level, const char *text)

@@ -247,6 +247,7 @@ static void wrong_keys_name_the_nearest(void **state)
 		{ "cache:\n  tll: 1s", "F:2: cache.tll: no such key; did you mean 'cache.ttl'?" },
 		{ "chace: {ttl: 1s}", "F:1: chace: no such key; did you mean 'cache'?" },
 		{ "ttl: 1s", "F:1: ttl: no such key; did you mean 'cache.ttl'?" },
+		{ "mode: 1", "F:1: mode: no such key; did you mean 'socket.mode'?" }, /* the first of two as near */
 		{ "log: {ttl: 1s}", "F:1: log.ttl: no such key; did you mean 'cache.ttl'?" },
 		{ "Listen: /x", "F:1: Listen: no such key; did you mean 'listen'?" },
 		{ "runtime-endpoint: /x", "F:1: runtime-endpoint: no such key; crikeep.yaml(5) lists them" },
@@ -326,6 +327,12 @@ static void sizes_of_files_lists_and_depth_are_limited(void **state)
 	assert_refused(text, "F:1: lines of the form NAME: VALUE are needed");
 	memcpy(text, "listen: ", 8);
 	assert_refused(text, "F:1: listen: it has one value, not a list");
+
+	memcpy(text, "runtime: sim:", 13);
+	memset(text + 13, 'x', CK_CONF_VALUE_MAX);
+	text[13 + CK_CONF_VALUE_MAX] = '\0';
+	assert_refused(text, "F:1: runtime: 'sim:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+			     " is too long: 4096 bytes at most");
 
 	char path[CK_SOCKET_PATH_MAX + 3]; /* exactly what fits */
 	memset(path, 'x', sizeof(path));
@@ -475,6 +482,9 @@ static void one_socket_under_two_names_is_found(void **state)
 	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), -CK_EINVAL);
 	assert_non_null(strstr(err.text, "crikeepd would call itself"));
 	unlink(link);
+	write_file(link, ""); /* now it is another */
+	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
+	unlink(link);
 	unlink(target);
 }
 
@@ -550,6 +560,10 @@ static void reloading_changes_what_may_change(void **state)
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EINVAL);
 	assert_non_null(strstr(err.text, ":1: log.level: 'loud' is not error, warning, info or debug"));
 	ck_conf_fini(&fresh);
+	conf.file_must_exist = false; /* but if it does, it must be right */
+	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EINVAL);
+	ck_conf_fini(&fresh);
+	conf.file_must_exist = true;
 	unlink(path);
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EIO);
 	ck_conf_fini(&fresh);

@@ -221,7 +221,7 @@ static void a_closed_pipe_costs_lines_only(void **state)
 	assert_true(ck_log_dropped() == 1);
 }
 
-static void a_pipe_that_cannot_be_opened_again_is_asked_first(void **state)
+static void a_pipe_that_cannot_be_opened_again_is_not_waited_for(void **state)
 {
 	int p[2];
 	(void)state;
@@ -257,14 +257,9 @@ static void a_socket_nobody_reads_drops(void **state)
 	close(s[1]);
 }
 
-static void a_stopped_terminal_drops_and_goes_on_with_a_whole_line(void **state)
+static void fill_a_terminal(int master, int terminal)
 {
 	struct termios raw;
-	(void)state;
-	CK_AUTO_CLOSE int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
-	CK_AUTO_CLOSE int terminal = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-	assert_true(terminal >= 0);
 	assert_int_equal(tcgetattr(terminal, &raw), 0);
 	cfmakeraw(&raw);
 	assert_int_equal(tcsetattr(terminal, TCSANOW, &raw), 0);
@@ -278,6 +273,41 @@ static void a_stopped_terminal_drops_and_goes_on_with_a_whole_line(void **state)
 	snprintf(want, sizeof(want), "%scrikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n",
 		 cut ? "\n" : "");
 	assert_string_equal(drain(master), want);
+}
+
+static void terminal_open(int *ret_master, int *ret_terminal)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	*ret_master = master;
+	*ret_terminal = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(*ret_terminal >= 0);
+}
+
+static void a_stopped_terminal_drops_and_goes_on_with_a_whole_line(void **state)
+{
+	int master, terminal;
+	(void)state;
+	terminal_open(&master, &terminal);
+	fill_a_terminal(master, terminal);
+	close(terminal);
+	close(master);
+}
+
+static void nor_is_a_terminal_of_somebody_else_waited_for(void **state)
+{
+	int master, terminal;
+	uid_t uid = geteuid();
+	(void)state;
+	terminal_open(&master, &terminal);
+	assert_int_equal(fchmod(terminal, 0), 0);
+	if (uid == 0)
+		assert_int_equal(seteuid(65534), 0); /* whom the mode stops */
+	assert_true(open(ptsname(master), O_WRONLY | O_NOCTTY) < 0);
+	fill_a_terminal(master, terminal);
+	assert_int_equal(seteuid(uid), 0);
+	close(terminal);
+	close(master);
 }
 
 static void a_file_is_written_to_its_end(void **state)
@@ -438,9 +468,10 @@ int main(void)
 		TEST(the_same_line_is_written_once_a_second),
 		TEST(a_full_pipe_drops_counts_and_tells),
 		TEST(a_closed_pipe_costs_lines_only),
-		TEST(a_pipe_that_cannot_be_opened_again_is_asked_first),
+		TEST(a_pipe_that_cannot_be_opened_again_is_not_waited_for),
 		TEST(a_socket_nobody_reads_drops),
 		TEST(a_stopped_terminal_drops_and_goes_on_with_a_whole_line),
+		TEST(nor_is_a_terminal_of_somebody_else_waited_for),
 		TEST(a_file_is_written_to_its_end),
 		TEST(a_full_disk_costs_lines_only),
 		TEST(the_journal_gets_datagrams),
