@@ -14,6 +14,7 @@
 #include "cache/key.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/span.h"
 #include "src/cli/cli.h"
 #include "src/cli/cri.h"
 #include "src/cli/text.h"
@@ -90,7 +91,7 @@ static const struct argp_option options[] = {
 
 static void parse_span(struct argp_state *state, const char *arg, uint64_t *ret_ns)
 {
-	if (!ck_text_parse_span(arg, ret_ns) || !*ret_ns)
+	if (!ck_span_parse(arg, ret_ns) || !*ret_ns)
 		argp_error(state, "a span like 2s or 500ms is needed, not '%s'", arg);
 }
 

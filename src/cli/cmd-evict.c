@@ -12,6 +12,7 @@
 #include "cache/wish.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/span.h"
 #include "src/cli/cli.h"
 #include "src/cli/row.h"
 #include "src/cli/text.h"
@@ -73,7 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_WAIT:
 		args->wait = true;
-		if (arg && (!ck_text_parse_span(arg, &args->wait_ns) || !args->wait_ns))
+		if (arg && (!ck_span_parse(arg, &args->wait_ns) || !args->wait_ns))
 			argp_error(state, "a span like 30s or 2m is needed, not '%s'", arg);
 		return 0;
 	case OPT_DRY_RUN:

@@ -11,6 +11,7 @@
 #include "cache/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/span.h"
 #include "src/cli/cli.h"
 #include "src/cli/cri.h"
 #include "src/cli/text.h"
@@ -58,7 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		args->no_trunc = true;
 		return 0;
 	case OPT_TIMEOUT:
-		if (!ck_text_parse_span(arg, &args->timeout) || !args->timeout)
+		if (!ck_span_parse(arg, &args->timeout) || !args->timeout)
 			argp_error(state, "a span like 10s is needed, not '%s'", arg);
 		return 0;
 	case ARGP_KEY_ARG:

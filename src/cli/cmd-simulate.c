@@ -13,6 +13,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/base/span.h"
 #include "src/cli/cli.h"
 #include "src/cli/sim/plot.h"
 #include "src/cli/sim/report.h"
@@ -72,7 +73,7 @@ static const char doc[] =
 static uint64_t parse_span(struct argp_state *state, const char *what, const char *arg)
 {
 	uint64_t ns = 0;
-	if (!ck_text_parse_span(arg, &ns) || ns < CK_NS_PER_MS || ns > SPAN_MAX)
+	if (!ck_span_parse(arg, &ns) || ns < CK_NS_PER_MS || ns > SPAN_MAX)
 		argp_error(state, "%s: not a span from 1ms to 24h: '%s'", what, arg);
 	return ns;
 }

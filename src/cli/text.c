@@ -129,8 +129,3 @@ const char *ck_text_clock(int64_t seconds, int64_t now, char *buf)
 		strcpy(buf, "?");
 	return buf;
 }
-
-bool ck_text_parse_span(const char *s, uint64_t *ret_ns)
-{
-	return ck_span_parse(s, ret_ns);
-}

@@ -26,6 +26,4 @@ const char *ck_text_size(uint64_t bytes, char *buf);
 const char *ck_text_time(int64_t seconds, char *buf);
 /* ck_text_clock - local time as a table shows it: "14:07:10", and with another day than @now "May 01 14:07" */
 const char *ck_text_clock(int64_t seconds, int64_t now, char *buf);
-/* ck_text_parse_span - "30s", "1h30m", "2.5s", "250ms", "2d": units d h m s ms, largest first. false: not a span */
-bool ck_text_parse_span(const char *s, uint64_t *ret_ns);
 #endif
