@@ -37,6 +37,7 @@ own=(--state-dir "$dir/state" --listen "$dir/cri.sock" --unfiltered '' --metrics
 
 # start ARGUMENT...: in the background, its log in $dir/log; returns when it serves
 start() {
+	rm -f "$dir/log" # or the last one's words would be taken for this one's
 	"$daemon" "${own[@]}" "$@" 2>"$dir/log" &
 	pid=$!
 	wait_for 100 grep -q 'serving unix://' "$dir/log"
