@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a node looks like whose runtime needs longer for a pod than the kubelet waits: straight at the runtime, and with crikeepd in
-# between. The runtime is crikeepd's simulator, for which no root is needed; or a real containerd with a runc that is slow on
-# purpose, as root, of which nothing is left afterwards. Prints what happened, then a verdict from the runtime's own log and the
-# client's report. Exit status 0: the sandbox was created once, and the client was given its id.
+# What a node looks like whose runtime needs longer for a pod than the kubelet waits: straight at the runtime, and with
+# crikeepd in between. The runtime is crikeepd's simulator, for which no root is needed; or a real containerd with a runc
+# that is slow on purpose, as root, of which nothing is left afterwards. Prints what happened, then a verdict from the
+# runtime's own log and the client's report. Exit status 0: the sandbox was created once, and the client was given its id.
 #
 # usage: demo.sh [--containerd] BUILD_DIR          KEEP=DIR leaves logs and reports there
 set -eu
@@ -50,13 +50,14 @@ await() { # await SOCKET LOG
 	exit 1
 }
 
-# ---- the runtime NAME: started, its log as "SECONDS who what SANDBOX", counted ---------------------------------------------------
+# ---- the runtime NAME: started, its log as "SECONDS who what SANDBOX", counted -------------------------------------------
 
 if [ $runtime = containerd ]; then
 	version() { "$1" --version | head -n 1 | grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -n 1; }
 	maker=runc
 	mount -t tmpfs none "$dir"
-	introduction="A real containerd $(version containerd) with a real runc $(version runc), in namespaces of their own. runc is slow:"
+	introduction="A real containerd $(version containerd) with a real runc $(version runc), in namespaces of their own. \
+runc is slow:"
 	runtime_start() {
 		"$here/containerd.sh" start "$dir/$1"
 		echo "* create $create" >"$dir/$1/runc/delays"
@@ -88,12 +89,15 @@ else
 			$2 == "create" { print started + $1, "runtime creates", $4 }
 			$2 == "rollback" { print started + $1, "runtime undoes", $4 }' OFMT=%.6f "$dir/$1/sim.log"
 	}
-	running() { "$build/crikeep" pods --endpoint "unix://$dir/$1/runtime.sock" -o json | sed -n 's/^ *"id": *"\([0-9a-f]*\)".*/\1/p'; }
+	running() {
+		"$build/crikeep" pods --endpoint "unix://$dir/$1/runtime.sock" -o json |
+			sed -n 's/^ *"id": *"\([0-9a-f]*\)".*/\1/p'
+	}
 fi
 begun() { runtime_log "$1" | grep -c ' begins ' || true; }
 made() { runtime_log "$1" | grep -c ' creates ' || true; }
 
-# ---- the client -----------------------------------------------------------------------------------------------------------------
+# ---- the client ----------------------------------------------------------------------------------------------------------
 
 # events NAME: both logs by time, in plain words
 events() {
@@ -124,8 +128,8 @@ drive() {
 	echo
 	echo '      s  who         what'
 	began=$EPOCHREALTIME
-	"$build/crikeep" drive --endpoint "unix://$2" --pod web --host-network --deadline "${deadline}s" --retry "${retry/0./}00ms" \
-		--give-up "${3}s" -o yaml >"$dir/$1/report" 2>"$dir/$1/drive.log" || true
+	"$build/crikeep" drive --endpoint "unix://$2" --pod web --host-network --deadline "${deadline}s" \
+		--retry "${retry/0./}00ms" --give-up "${3}s" -o yaml >"$dir/$1/report" 2>"$dir/$1/drive.log" || true
 	[ -s "$dir/$1/report" ] || { cat "$dir/$1/drive.log" >&2; exit 1; }
 	sleep 0.5 # for the runtime to take back the last one
 	events "$1"
@@ -135,7 +139,7 @@ id() { sed -n '0,/^id: /s/^id: "\?\([0-9a-f]*\)"\?$/\1/p' "$dir/$1/report"; }
 figure() { sed -n "0,/^$2: /s/^$2: //p" "$dir/$1/report"; }
 when() { if [ -n "$(id "$1")" ]; then printf 'after %.1f s' "$(figure "$1" seconds)"; else echo never; fi; }
 
-# ---- what happens -----------------------------------------------------------------------------------------------------------------
+# ---- what happens --------------------------------------------------------------------------------------------------------
 
 say "$introduction it needs $create s to create a pod's sandbox. The client waits $deadline s for each request and repeats it" \
 	"$retry s later, the same bytes each time, as a kubelet does."

@@ -31,7 +31,8 @@
 #define CK_CONNECTION_WINDOW (16 << 20) /* given back as bytes come in, so it bounds nothing; large, to be given back rarely */
 #define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not keep the kubelet's lists out */
 #define CK_EVENTS_QUEUED   (1u << 20)  /* waiting for one subscriber: its window twice, and 200 commits of full pods */
-#define CK_EVENTS_TOLD     1024u       /* ids whose CREATED and STARTED a subscriber had: a late event comes within fewer commits */
+/* ids whose CREATED and STARTED a subscriber had: a late event comes within fewer commits */
+#define CK_EVENTS_TOLD     1024u
 #define CK_ANNOUNCE_MAX    8u          /* commits whose status is asked for at once: as many as a kubelet's pod workers would */
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS) /* pause before the runtime is dialled again, doubling; as cri-client does */
@@ -41,7 +42,8 @@
 #define CK_STOP_WAIT       (80 * CK_NS_PER_S)   /* below systemd's 90 s until SIGKILL */
 #define CK_CREATE_EXTRA    (30 * CK_NS_PER_S)   /* a create may take longer than its caller waits, at least by this */
 #define CK_ASK_TIMEOUT     (30 * CK_NS_PER_S)   /* a list or a status of our own */
-#define CK_STOP_MAX        (600 * CK_NS_PER_S)  /* stopping a pod that is removed by a caller without a deadline: graces are shorter */
+/* stopping a pod that is removed by a caller without a deadline: graces are shorter */
+#define CK_STOP_MAX        (600 * CK_NS_PER_S)
 #define CK_ACCEPT_PAUSE    (100 * CK_NS_PER_MS) /* no descriptor is left: clients wait in the listener's queue */
 #define CK_STOP_SETTLE     (100 * CK_NS_PER_MS) /* the last creation has ended: who waits for it is answered before the end */
 #define CK_SEND_AGAIN_MAX  8u                   /* a call refused unseen: each GOAWAY may come a few calls after the last one */

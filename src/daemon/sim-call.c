@@ -29,7 +29,7 @@ void ck_rt_call_free(struct ck_rt_call *call)
 	free(call);
 }
 
-/* ---- answering -------------------------------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------------------------------- */
 
 int ck_rt_fail(struct ck_rt_call *call, int code, const char *fmt, ...)
 {
@@ -118,7 +118,7 @@ void ck_rt_event_send(struct ck_rt_call *call, const struct ck_bytes *event)
 	ck_rt_answer(call);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------------------------------- */
 
 /* the caller has left, or its time is over: its stream is gone */
 static void call_left(struct ck_rt_call *call)
@@ -184,7 +184,7 @@ static void call_begin(struct ck_rt_call *call)
 	}
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------- */
 
 static int read_timeout(struct ck_rt_call *call, const struct ck_h2_header *timeout)
 {
@@ -279,7 +279,7 @@ int ck_rt_call_open(struct ck_rt *rt, struct ck_h2_stream *stream)
 	return 0;
 }
 
-/* ---- looking into the request ---------------------------------------------------------------------------------------------------- */
+/* ---- looking into the request ---------------------------------------------------------------------------------------- */
 
 int ck_rt_request_field(struct ck_rt_call *call, uint32_t number, struct ck_wire_field *ret_field)
 {
@@ -308,10 +308,10 @@ int ck_rt_request_object(struct ck_rt_call *call, enum ck_kind kind, bool must, 
 	int shown = field.len < CK_RT_ID ? (int)field.len : (int)CK_RT_ID;
 	if (r == -CK_ECONFLICT)
 		return ck_rt_fail(call, CK_GRPC_UNKNOWN,
-				  "an error occurred when try to find %s: multiple IDs found with provided prefix: %.*s", what, shown,
-				  (const char *)field.data);
+				  "an error occurred when try to find %s: multiple IDs found with provided prefix: %.*s", what,
+				  shown, (const char *)field.data);
 	if (r < 0 && must)
-		return ck_rt_fail(call, CK_GRPC_NOT_FOUND, "an error occurred when try to find %s \"%.*s\": not found", what, shown,
-				  (const char *)field.data);
+		return ck_rt_fail(call, CK_GRPC_NOT_FOUND, "an error occurred when try to find %s \"%.*s\": not found", what,
+				  shown, (const char *)field.data);
 	return 0;
 }

@@ -91,7 +91,9 @@ static const char *set(struct ck_rt_conf *conf, const struct parameter *paramete
 			conf->create[CK_SANDBOX] = conf->create[CK_CONTAINER] = *number;
 		return NULL;
 	case COUNT:
-		return parse_count(value, number, &end) && !*end && *number <= CK_SIM_COUNT_MAX ? NULL : "a number, a million at most";
+		if (!parse_count(value, number, &end) || *end || *number > CK_SIM_COUNT_MAX)
+			return "a number, a million at most";
+		return NULL;
 	case SIZE:
 		return parse_size(value, number) ? NULL : "a size such as 512 or 80MiB, 1GiB at most";
 	case CANCEL:
@@ -112,7 +114,9 @@ static int set_one(struct ck_rt_conf *conf, char *text, struct ck_error *err)
 		const char *expected = set(conf, &parameters[i], value ? value : "");
 		if (!expected && parameters[i].type == TEXT && !*(char **)place(conf, &parameters[i]))
 			return ck_nomem(err);
-		return expected ? ck_fail(err, CK_EINVAL, "simulator: %s=%s: expected %s", text, value ? value : "", expected) : 0;
+		if (!expected)
+			return 0;
+		return ck_fail(err, CK_EINVAL, "simulator: %s=%s: expected %s", text, value ? value : "", expected);
 	}
 	return ck_fail(err, CK_EINVAL, "simulator: there is no parameter '%s'", text);
 }

@@ -74,11 +74,12 @@ void ck_rt_create_left(struct ck_rt_object *object)
 	if (rt->conf.finish)
 		return;
 	/* what was made so far is removed, and that takes its time, too */
-	if (!rt->conf.remove || ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.remove, rolled_back, object) < 0)
+	if (!rt->conf.remove ||
+	    ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.remove, rolled_back, object) < 0)
 		rolled_back(object);
 }
 
-/* ---- how it begins --------------------------------------------------------------------------------------------------------------- */
+/* ---- how it begins --------------------------------------------------------------------------------------------------- */
 
 struct creation { /* what the request says */
 	enum ck_kind kind;
@@ -96,8 +97,8 @@ static int creation_begin(struct ck_rt_call *call, struct creation *creation)
 	int r = ck_rt_object_new(rt, creation->kind, creation->name, &object);
 	if (r == -CK_ECONFLICT) {
 		rt->count[creation->kind].refused++;
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "failed to reserve %s name \"%s\": name \"%s\" is reserved for \"%s\"", what,
-				  object->name, object->name, object->id);
+		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "failed to reserve %s name \"%s\": name \"%s\" is reserved for \"%s\"",
+				  what, object->name, object->name, object->id);
 	}
 	if (r < 0)
 		return ck_rt_nomem(call);
@@ -105,7 +106,8 @@ static int creation_begin(struct ck_rt_call *call, struct creation *creation)
 	snprintf(object->sandbox_id, sizeof(object->sandbox_id), "%s", creation->sandbox_id);
 	r = ck_bytes_add(&object->config, creation->config.data, creation->config.len);
 	if (r == 0)
-		r = ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.create[creation->kind], creation_due, object);
+		r = ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.create[creation->kind], creation_due,
+				  object);
 	if (r < 0) {
 		ck_rt_object_free(object);
 		return ck_rt_nomem(call);
@@ -230,7 +232,7 @@ int ck_rt_create_container(struct ck_rt_call *call)
 	return r;
 }
 
-/* ---- what exists from the start ---------------------------------------------------------------------------------------------------- */
+/* ---- what exists from the start -------------------------------------------------------------------------------------- */
 
 static void put_padding(struct ck_rt *rt, struct ck_rt_out *out, uint32_t number)
 {
@@ -275,8 +277,8 @@ static struct ck_rt_object *premake(struct ck_rt *rt, const struct ck_rt_object 
 	}
 	put_pod_labels(&out, ck_rt_labels(kind), pod_name, uid);
 	put_padding(rt, &out, ck_rt_labels(kind) + 1);
-	snprintf(name, sizeof(name), "%s%s%s_made_%s_0", kind == CK_SANDBOX ? "" : container, kind == CK_SANDBOX ? "" : "_", pod_name,
-		 uid);
+	snprintf(name, sizeof(name), "%s%s%s_made_%s_0", kind == CK_SANDBOX ? "" : container, kind == CK_SANDBOX ? "" : "_",
+		 pod_name, uid);
 	if (out.r < 0 || ck_rt_object_new(rt, kind, name, &object) < 0) {
 		ck_bytes_free(&out.bytes);
 		return NULL;

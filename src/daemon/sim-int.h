@@ -8,7 +8,7 @@
  *   sim-call.c    one call: bytes in, its handler, its delay, its answer   sim-rpc.c     the table of calls, and those that act
  *   sim-list.c    the calls that tell: lists, statuses, statistics         sim-image.c   the image service
  *   sim-object.c  what exists: ids, names, states, counts                  sim-create.c  a creation, from its name to its end
- *   sim-write.c   messages of CRI                                          sim-keep.c    the log, and the file that outlives a kill
+ *   sim-write.c   messages of CRI                                          sim-keep.c    the log; the file that outlives kills
  *
  * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds next year is told back too.
  */
@@ -111,7 +111,7 @@ int ck_rt_image_id(const char *name, char ret_id[CK_RT_IMAGE_ID]);
 int ck_rt_images_pull(struct ck_rt *rt, const char *names); /* '+' between them. -CK_ENOMEM */
 void ck_rt_images_free(struct ck_rt *rt);
 
-/* ---- the log and the state file ---------------------------------------------------------------------------------------------- */
+/* ---- the log and the state file -------------------------------------------------------------------------------------- */
 
 struct ck_rt_keep {
 	int log_fd, state_fd;
@@ -123,7 +123,7 @@ void ck_rt_keep_close(struct ck_rt *rt);
 void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *object);
 void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change);
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------------------------------- */
 
 struct ck_rt_out { /* one message; after the first failure nothing more is written */
 	struct ck_bytes bytes;
@@ -145,7 +145,7 @@ void ck_rt_put_filesystem(struct ck_rt_out *out, uint32_t field, uint64_t used);
 void ck_rt_put_containers_of(struct ck_rt_out *out, uint32_t field, const struct ck_rt_object *sandbox,
 			     void (*put)(struct ck_rt_out *out, const struct ck_rt_object *container));
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
 enum ck_rt_pause { CK_RT_NOW, CK_RT_STOP, CK_RT_REMOVE, CK_RT_LIST }; /* which parameter delays it */
 
@@ -235,7 +235,7 @@ int ck_rt_image_fs(struct ck_rt_call *call);
 
 void ck_rt_event(struct ck_rt_object *object, int type); /* sim-list.c: to every subscriber */
 
-/* ---- the runtime ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the runtime ----------------------------------------------------------------------------------------------------- */
 
 struct ck_rt {
 	struct ck_loop loop;

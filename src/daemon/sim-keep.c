@@ -23,8 +23,8 @@ void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *ob
 	if (rt->keep.log_fd < 0)
 		return;
 	uint64_t ms = (ck_loop_now() - rt->keep.began) / CK_NS_PER_MS;
-	dprintf(rt->keep.log_fd, "%llu.%03llu %s %s %s %s\n", (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000), verb,
-		object->kind == CK_SANDBOX ? "sandbox" : "container", object->id, object->name);
+	dprintf(rt->keep.log_fd, "%llu.%03llu %s %s %s %s\n", (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000),
+		verb, object->kind == CK_SANDBOX ? "sandbox" : "container", object->id, object->name);
 }
 
 void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
@@ -52,7 +52,7 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 	ck_bytes_free(&whole);
 }
 
-/* ---- reading it back --------------------------------------------------------------------------------------------------------------- */
+/* ---- reading it back ------------------------------------------------------------------------------------------------- */
 
 struct record {
 	struct ck_wire_field field[9];

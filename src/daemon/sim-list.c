@@ -7,7 +7,7 @@
 #include "src/base/limits.h"
 #include "src/daemon/sim-int.h"
 
-/* ---- filters ----------------------------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------------------------------- */
 
 struct shape { /* where a filter has what; 0: nowhere */
 	enum ck_kind kind;
@@ -121,7 +121,7 @@ static bool matches(const struct filter *filter, const struct ck_rt_object *obje
 	return true;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------------------------------- */
 
 typedef void put_fn(struct ck_rt_out *out, const struct ck_rt_object *object);
 
@@ -164,7 +164,7 @@ int ck_rt_list_sandbox_stats(struct ck_rt_call *call)
 	return list(call, &sandbox_stats_shape, ck_rt_put_sandbox_stats);
 }
 
-/* ---- metrics ------------------------------------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------------------------------- */
 
 #define METRIC "container_start_time_seconds"
 
@@ -211,7 +211,7 @@ int ck_rt_metric_descriptors(struct ck_rt_call *call)
 	return CK_RT_DONE;
 }
 
-/* ---- one object ----------------------------------------------------------------------------------------------------------------- */
+/* ---- one object ------------------------------------------------------------------------------------------------------ */
 
 static bool is_verbose(struct ck_rt_call *call, uint32_t number)
 {
@@ -264,7 +264,7 @@ int ck_rt_sandbox_stats(struct ck_rt_call *call)
 	return one(call, CK_SANDBOX, ck_rt_put_sandbox_stats, &sandbox);
 }
 
-/* ---- the runtime ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the runtime ----------------------------------------------------------------------------------------------------- */
 
 #define JSON_MAX 512u /* of one kind's counts */
 
@@ -278,9 +278,9 @@ static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
 		snprintf(text, sizeof(text),
 			 "\"%s\":{\"begun\":%llu,\"finished\":%llu,\"failed\":%llu,\"rolled_back\":%llu,\"refused\":%llu,"
 			 "\"destroyed\":%llu,\"existing\":%llu},",
-			 names[kind], (unsigned long long)c->begun, (unsigned long long)c->finished, (unsigned long long)c->failed,
-			 (unsigned long long)c->rolled_back, (unsigned long long)c->refused, (unsigned long long)c->destroyed,
-			 (unsigned long long)c->existing);
+			 names[kind], (unsigned long long)c->begun, (unsigned long long)c->finished,
+			 (unsigned long long)c->failed, (unsigned long long)c->rolled_back, (unsigned long long)c->refused,
+			 (unsigned long long)c->destroyed, (unsigned long long)c->existing);
 		r = ck_bytes_add_text(json, text);
 	}
 	r = r < 0 ? r : ck_bytes_add_text(json, "\"calls\":{");
@@ -321,7 +321,7 @@ int ck_rt_status(struct ck_rt_call *call)
 	return CK_RT_DONE;
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------------------------------- */
 
 int ck_rt_events(struct ck_rt_call *call)
 {

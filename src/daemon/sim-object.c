@@ -107,7 +107,7 @@ int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len, 
 	return 0;
 }
 
-/* ---- changes of state --------------------------------------------------------------------------------------------------------- */
+/* ---- changes of state ------------------------------------------------------------------------------------------------ */
 
 static void changed(struct ck_rt_object *object, enum ck_rt_change change, const char *verb, int event)
 {

@@ -6,7 +6,7 @@
 #include "src/base/limits.h"
 #include "src/daemon/sim-int.h"
 
-/* ---- acting ------------------------------------------------------------------------------------------------------------------ */
+/* ---- acting ---------------------------------------------------------------------------------------------------------- */
 
 static int stop(struct ck_rt_call *call, enum ck_kind kind)
 {
@@ -96,7 +96,7 @@ static int touch_sandbox(struct ck_rt_call *call)
 	return ck_rt_request_object(call, CK_SANDBOX, true, &sandbox);
 }
 
-/* ---- the runtime itself ---------------------------------------------------------------------------------------------------------- */
+/* ---- the runtime itself ---------------------------------------------------------------------------------------------- */
 
 static int version(struct ck_rt_call *call)
 {
@@ -122,7 +122,7 @@ static int nothing(struct ck_rt_call *call)
 	return CK_RT_DONE;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------- */
 
 #define RUNTIME "RuntimeService"
 #define IMAGE   "ImageService"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRI's messages about what exists. What the caller sent comes back as it came: metadata, labels, annotations, mounts are copied
- * out of the config as bytes, so nothing is lost that this file does not know. The kubelet's conditions hold: created_at is not 0,
- * a sandbox has a network, a container an image and an image_ref.
+ * CRI's messages about what exists. What the caller sent comes back as it came: metadata, labels, annotations, mounts are
+ * copied out of the config as bytes, so nothing is lost that this file does not know. The kubelet's conditions hold:
+ * created_at is not 0, a sandbox has a network, a container an image and an image_ref.
  */
 #include <stdio.h>
 
@@ -122,7 +122,7 @@ static bool namespace_options(const struct ck_bytes *config, struct ck_wire_fiel
 	       last_field(ret_field->data, ret_field->len, 1, ret_field) && ret_field->type == CK_WIRE_BYTES;
 }
 
-/* ---- sandboxes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sandboxes ------------------------------------------------------------------------------------------------------- */
 
 void ck_rt_put_sandbox(struct ck_rt_out *out, const struct ck_rt_object *sandbox)
 {
@@ -141,8 +141,8 @@ static void put_network(struct ck_rt_out *out, uint32_t number, const struct ck_
 	char ip[32];
 	bool known = namespace_options(&sandbox->config, &options);
 	bool host = known && last_field(options.data, options.len, 1, &mode) && mode.value == NODE;
-	snprintf(ip, sizeof(ip), "10.%u.%u.%u", 64 + (unsigned)(sandbox->number >> 16 & 63), (unsigned)(sandbox->number >> 8 & 255),
-		 (unsigned)(sandbox->number & 255));
+	snprintf(ip, sizeof(ip), "10.%u.%u.%u", 64 + (unsigned)(sandbox->number >> 16 & 63),
+		 (unsigned)(sandbox->number >> 8 & 255), (unsigned)(sandbox->number & 255));
 	size_t network = ck_rt_open(out, number);
 	if (!host && sandbox->state == CK_RT_READY)
 		ck_rt_put_text(out, 1, ip);
@@ -176,7 +176,7 @@ void ck_rt_put_containers_of(struct ck_rt_out *out, uint32_t field, const struct
 	}
 }
 
-/* ---- containers --------------------------------------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------------------------------ */
 
 static void put_image_id(struct ck_rt_out *out, uint32_t ref, uint32_t id, const struct ck_rt_object *container)
 {
@@ -245,7 +245,7 @@ void ck_rt_put_container_status(struct ck_rt_out *out, const struct ck_rt_object
 	}
 }
 
-/* ---- statistics: made up, but never falling -------------------------------------------------------------------------------------- */
+/* ---- statistics: made up, but never falling -------------------------------------------------------------------------- */
 
 static uint64_t cpu_time(const struct ck_rt_object *container)
 {

@@ -2,9 +2,10 @@
 #ifndef CK_DAEMON_SIM_H
 #define CK_DAEMON_SIM_H
 /*
- * The built-in runtime: a process that serves real CRI (v1 and v1alpha2, all of the table in route.c that a kubelet or crictl needs)
- * on a real socket, with objects in memory instead of processes. It refuses duplicates of a name as containerd does, resolves id
- * prefixes, streams events, and counts for itself what it made and destroyed. crikeepd(8) lists its parameters.
+ * The built-in runtime: a process that serves real CRI (v1 and v1alpha2, all of the table in route.c that a kubelet or
+ * crictl needs) on a real socket, with objects in memory instead of processes. It refuses duplicates of a name as
+ * containerd does, resolves id prefixes, streams events, and counts for itself what it made and destroyed. crikeepd(8)
+ * lists its parameters.
  */
 #include <sys/types.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What crikeepd costs a call, against the runtime's own socket and, beside it, nginx as a gRPC proxy: all in one run on one machine,
- * rounds of each in turn, because a number alone says more about the machine. The runtime is the built-in one, so that the
- * time of a call is that of sockets and HTTP/2. Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter or longer.
+ * What crikeepd costs a call, against the runtime's own socket and, beside it, nginx as a gRPC proxy: all in one run on one
+ * machine, rounds of each in turn, because a number alone says more about the machine. The runtime is the built-in one, so
+ * that the time of a call is that of sockets and HTTP/2. Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter
+ * or longer.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static void nginx_start(struct nginx *nginx, const struct world *w)
 	}
 }
 
-/* ---- one call after the other, on one connection or on many ----------------------------------------------------------------- */
+/* ---- one call after the other, on one connection or on many ---------------------------------------------------------- */
 
 struct path {
 	const char *name, *socket;
@@ -130,7 +131,7 @@ static void one_over(struct load_call *call)
 	load_call(call->client, call, rpc, NULL, 0, 0);
 }
 
-/* @warm calls that do not count, then @calls, by @n clients. The thread spins: a client that sleeps would measure its own waking */
+/* @warm calls that do not count, then @calls, by @n clients. The thread spins: who sleeps would measure its own waking */
 static void run(struct path *path, unsigned n, size_t warm, size_t calls)
 {
 	struct load_client clients[MANY];
@@ -192,11 +193,11 @@ static void bench_pass(const struct world *w, const struct nginx *nginx, unsigne
 		char what[64];
 		double p50 = us(&paths[0], 0.5), p99 = us(&paths[0], 0.99);
 		snprintf(what, sizeof(what), "Version, %u client%s, %s: p50", clients, clients > 1 ? "s" : "", paths[i].name);
-		line(what, us(&paths[i], 0.5), "us    %+.1f us; p99 %.0f, %+.0f us", us(&paths[i], 0.5) - p50, us(&paths[i], 0.99),
-		     us(&paths[i], 0.99) - p99);
+		line(what, us(&paths[i], 0.5), "us    %+.1f us; p99 %.0f, %+.0f us", us(&paths[i], 0.5) - p50,
+		     us(&paths[i], 0.99), us(&paths[i], 0.99) - p99);
 		if (clients > 1)
-			line("  calls a second", rate(&paths[i]), "      %.2f x direct, %.2f x nginx", rate(&paths[i]) / rate(&paths[0]),
-			     n > 2 ? rate(&paths[i]) / rate(&paths[2]) : 0.0);
+			line("  calls a second", rate(&paths[i]), "      %.2f x direct, %.2f x nginx",
+			     rate(&paths[i]) / rate(&paths[0]), n > 2 ? rate(&paths[i]) / rate(&paths[2]) : 0.0);
 	}
 	for (size_t i = 0; i < 3; i++)
 		free(paths[i].took);
@@ -219,7 +220,7 @@ static void bench_list(const struct world *w)
 	free(paths[1].took);
 }
 
-/* ---- from "it exists" to "the caller has its id" ------------------------------------------------------------------------------ */
+/* ---- from "it exists" to "the caller has its id" --------------------------------------------------------------------- */
 
 struct maker { /* asks for pods until it has them */
 	struct load_call call; /* first */
@@ -242,7 +243,8 @@ static void made(struct load_call *call)
 	maker->at = wall();
 	maker->again = UINT64_MAX;
 	if (call->code == CK_GRPC_OK)
-		memcpy(maker->id, call->reply.p + 2, call->reply.len - 2 < sizeof(maker->id) ? call->reply.len - 2 : sizeof(maker->id) - 1);
+		memcpy(maker->id, call->reply.p + 2,
+		       call->reply.len - 2 < sizeof(maker->id) ? call->reply.len - 2 : sizeof(maker->id) - 1);
 	else
 		maker->again = load_now() + 100 * LOAD_MS;
 }
@@ -314,14 +316,15 @@ static void bench_lag(void)
 	lag(&w, w.runtime, 0, n, 0, direct);
 	lag(&w, w.cri, n, n, LOAD_S, waiting);
 	double base = (double)load_quantile(direct, n, 0.5) / 1e6;
-	line("exists -> a waiting call has its id", (double)load_quantile(waiting, n, 0.5) / 1e6, "ms    p99 %.2f ms; direct %.2f, %.2f ms",
-	     (double)load_quantile(waiting, n, 0.99) / 1e6, base, (double)load_quantile(direct, n, 0.99) / 1e6);
+	line("exists -> a waiting call has its id", (double)load_quantile(waiting, n, 0.5) / 1e6,
+	     "ms    p99 %.2f ms; direct %.2f, %.2f ms", (double)load_quantile(waiting, n, 0.99) / 1e6, base,
+	     (double)load_quantile(direct, n, 0.99) / 1e6);
 	world_fini(&w);
 	free(direct);
 	free(waiting);
 }
 
-/* ---- a list while creates wait --------------------------------------------------------------------------------------------------- */
+/* ---- a list while creates wait --------------------------------------------------------------------------------------- */
 
 /* in a process of its own, so that its work does not count as waiting of the one who lists */
 static void keep_asking(const struct world *w, unsigned n, int ready)
@@ -344,7 +347,8 @@ static void keep_asking(const struct world *w, unsigned n, int ready)
 		for (unsigned i = 0; i < n; i++) {
 			if (makers[i].call.stream || makers[i].again > now)
 				continue;
-			load_call(&client, &makers[i].call, "RunPodSandbox", makers[i].request.p, makers[i].request.len, 2 * LOAD_S);
+			load_call(&client, &makers[i].call, "RunPodSandbox", makers[i].request.p, makers[i].request.len,
+				  2 * LOAD_S);
 		}
 		if (ready >= 0 && write(ready, "", 1) == 1)
 			ready = -1;
@@ -404,7 +408,7 @@ static void bench_waiting(void)
 	world_fini(&w);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 static void nothing(struct load_call *call)
 {
@@ -434,8 +438,8 @@ static void keep(const struct world *w, unsigned long first, unsigned n)
 
 static void memory_line(const char *what, struct load_memory memory)
 {
-	line(what, (double)memory.resident / 1024, "MiB   %.2f MiB of it anonymous; most %.2f MiB", (double)memory.anonymous / 1024,
-	     (double)memory.most / 1024);
+	line(what, (double)memory.resident / 1024, "MiB   %.2f MiB of it anonymous; most %.2f MiB",
+	     (double)memory.anonymous / 1024, (double)memory.most / 1024);
 }
 
 static void bench_memory(const struct nginx *nginx, const struct world *passed)
@@ -466,8 +470,8 @@ static void bench_memory(const struct nginx *nginx, const struct world *passed)
 	keep(&w, n, n);
 	after = load_memory(w.daemon);
 	line("resident, for 1,000 kept entries", ((double)after.resident - (double)before.resident) / 1024 * 1000 / n,
-	     "MiB   %.2f MiB of it anonymous; a request has %.1f KiB", ((double)after.anonymous - (double)before.anonymous) / 1024 * 1000 / n,
-	     (double)load_pod(0).len / 1024);
+	     "MiB   %.2f MiB of it anonymous; a request has %.1f KiB",
+	     ((double)after.anonymous - (double)before.anonymous) / 1024 * 1000 / n, (double)load_pod(0).len / 1024);
 	memory_line("resident, with 4,000 kept entries", after);
 	free(path.took);
 	world_fini(&w);

@@ -6,7 +6,10 @@
 
 #define POD_ID 65
 
-/* pod_run, pod_create - a status, -1: reset. @timeout: "500m"; NULL: none. @ret_id: POD_ID bytes, "" if there is none; may be NULL */
+/*
+ * pod_run, pod_create - a status, -1: reset
+ * @timeout: "500m"; NULL: none     @ret_id: POD_ID bytes, "" if there is none; may be NULL
+ */
 int pod_run(struct cri_client *client, const char *name, unsigned attempt, const char *timeout, char *ret_id);
 int pod_create(struct cri_client *client, const char *sandbox_id, const char *pod_name, unsigned attempt, const char *timeout,
 	       char *ret_id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong from outside, one stated outcome each: bytes, sizes, paths, users, disks. Whoever did nothing wrong notices nothing. */
+/* What is wrong from outside, one stated outcome each: bytes, sizes, paths, users, disks. Nobody else notices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -58,7 +58,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------------------------------- */
 
 static void truncated_requests_are_invalid_and_do_not_reach_the_runtime(void **state)
 {
@@ -140,7 +140,7 @@ static void random_bytes_cost_their_connection_only(void **state)
 	assert_int_equal(pod_n(&f->kubelet), 1);
 }
 
-/* ---- sockets --------------------------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------------------------------- */
 
 static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **state)
 {
@@ -195,7 +195,7 @@ static void a_user_who_may_not_connect_is_closed_with_one_line_in_the_log(void *
 	assert_int_equal(pod_n(&f->kubelet), 0);
 }
 
-/* ---- a runtime that is not there -------------------------------------------------------------------------------------------------- */
+/* ---- a runtime that is not there ------------------------------------------------------------------------------------- */
 
 static void without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why(void **state)
 {
@@ -229,7 +229,7 @@ static void while_its_lists_fail_nobody_is_served(void **state)
 	assert_int_not_equal(access(f->w.cri, F_OK), 0);
 }
 
-/* ---- disks ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- disks ----------------------------------------------------------------------------------------------------------- */
 
 /* a tmpfs of the test's own as state directory, in a mount namespace nobody else sees */
 static void small_disk(struct fixture *f)

@@ -70,7 +70,8 @@ static void a_repetition_that_waits_has_it_the_moment_it_exists(void **state)
 	char id[POD_ID];
 	start(f, "create=1500ms", NULL);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(pod_run(&f->kubelet, "late", 0, "400m", NULL), i ? CK_GRPC_UNAVAILABLE : CK_GRPC_DEADLINE_EXCEEDED);
+		assert_int_equal(pod_run(&f->kubelet, "late", 0, "400m", NULL),
+				 i ? CK_GRPC_UNAVAILABLE : CK_GRPC_DEADLINE_EXCEEDED);
 	assert_int_equal(pod_run(&f->kubelet, "late", 0, "30S", id), CK_GRPC_OK);
 	assert_int_equal(world_count(&f->w, "begin sandbox"), 1);
 	assert_int_equal(world_metric(&f->w, "crikeepd_creates_total{kind=\"sandbox\"}"), 1);
@@ -82,9 +83,10 @@ static void what_is_kept_is_hidden_from_every_call(void **state)
 {
 	struct fixture *f = *state;
 	char kept[POD_ID], prefix[POD_ID];
-	static const char *const acts[] = { "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "PortForward", "PodSandboxStats",
-					    "UpdatePodSandboxResources", "CreateContainer" };
-	static const char *const lists[] = { "ListPodSandbox", "ListPodSandboxStats", "ListPodSandboxMetrics", "ListContainerStats" };
+	static const char *const acts[] = { "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "PortForward",
+					    "PodSandboxStats", "UpdatePodSandboxResources", "CreateContainer" };
+	static const char *const lists[] = { "ListPodSandbox", "ListPodSandboxStats", "ListPodSandboxMetrics",
+					     "ListContainerStats" };
 	start(f, "create=500ms", NULL);
 	make_late(f, kept);
 	snprintf(prefix, sizeof(prefix), "%.9s", kept);
@@ -153,8 +155,9 @@ static void a_late_container_is_handed_back_and_starts(void **state)
 	snprintf(kept, sizeof(kept), "%s", cri_text(&reply, "1.1"));
 	ck_bytes_free(&reply);
 	assert_false(container_shown(&f->kubelet, kept));
-	static const char *const acts[] = { "StartContainer", "StopContainer", "RemoveContainer", "ContainerStatus", "ExecSync", "Exec",
-					    "Attach", "ContainerStats", "UpdateContainerResources", "ReopenContainerLog" };
+	static const char *const acts[] = { "StartContainer", "StopContainer", "RemoveContainer", "ContainerStatus", "ExecSync",
+					    "Exec", "Attach", "ContainerStats", "UpdateContainerResources",
+					    "ReopenContainerLog" };
 	for (size_t i = 0; i < sizeof(acts) / sizeof(*acts); i++)
 		assert_int_equal(cri_do_id(&f->kubelet, acts[i], kept), CK_GRPC_NOT_FOUND);
 	assert_int_equal(pod_create(&f->kubelet, pod, "pod", 0, "5S", id), CK_GRPC_OK);

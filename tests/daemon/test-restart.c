@@ -77,7 +77,7 @@ static void keep_one(struct fixture *f, char *ret_id)
 	pod_id_of(&f->agent, 0, ret_id);
 }
 
-/* ---- crikeepd is killed ------------------------------------------------------------------------------------------------------ */
+/* ---- crikeepd is killed ---------------------------------------------------------------------------------------------- */
 
 static void killed_while_kept_it_hands_back_the_same_sandbox(void **state)
 {
@@ -139,7 +139,7 @@ static void killed_while_evicting_it_goes_on_evicting(void **state)
 	assert_int_equal(pod_n(&f->agent), 0);
 }
 
-/* ---- the runtime is killed --------------------------------------------------------------------------------------------------- */
+/* ---- the runtime is killed ------------------------------------------------------------------------------------------- */
 
 static void runtime_killed_while_kept_it_hands_back_the_same_sandbox(void **state)
 {
@@ -173,7 +173,7 @@ static void runtime_killed_while_creating_it_is_made_again_for_who_waits(void **
 	assert_int_equal(pod_n(&f->kubelet), 1);
 }
 
-/* ---- the database ------------------------------------------------------------------------------------------------------------ */
+/* ---- the database ---------------------------------------------------------------------------------------------------- */
 
 static void damage(const struct world *w)
 {
@@ -213,7 +213,7 @@ static void a_damaged_database_is_set_aside_and_nothing_is_destroyed(void **stat
 	assert_int_equal(pod_n(&f->kubelet), 1);
 }
 
-/* ---- told to end -------------------------------------------------------------------------------------------------------------- */
+/* ---- told to end ----------------------------------------------------------------------------------------------------- */
 
 static void told_to_end_it_answers_who_waits_for_what_is_being_made(void **state)
 {
@@ -276,7 +276,7 @@ static void reloaded_it_takes_over_what_may_change(void **state)
 	assert_int_equal(pod_n(&f->kubelet), 0); /* it serves on */
 }
 
-/* ---- two of them -------------------------------------------------------------------------------------------------------------- */
+/* ---- two of them ----------------------------------------------------------------------------------------------------- */
 
 static void a_second_one_ends_by_naming_the_first(void **state)
 {

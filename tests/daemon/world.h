@@ -2,8 +2,8 @@
 #ifndef CK_TESTS_DAEMON_WORLD_H
 #define CK_TESTS_DAEMON_WORLD_H
 /*
- * A real crikeepd before a real (if simulated) runtime, each a process of its own, in a directory of the test's. Asserts by itself:
- * what is started here starts.
+ * A real crikeepd before a real (if simulated) runtime, each a process of its own, in a directory of the test's. Asserts by
+ * itself: what is started here starts.
  */
 #include <stdbool.h>
 #include <sys/types.h>
@@ -22,9 +22,10 @@ struct world {
 };
 
 void world_init(struct world *w);
-void world_fini(struct world *w); /* ends what runs, which must end well: in a build with sanitizers this is where leaks are told */
+/* ends what runs, which must end well: in a build with sanitizers this is where leaks are told */
+void world_fini(struct world *w);
 
-/* world_sim - the simulator with @parameters ("create=5s"; NULL or "" none) besides listen=, log= and state=; waits for its socket */
+/* world_sim - with @parameters ("create=5s"; NULL or "" none) besides listen=, log= and state=; waits for its socket */
 void world_sim(struct world *w, const char *parameters);
 /* world_daemon - crikeepd before it, with further flags (NULL-terminated; NULL: none); waits until it serves */
 void world_daemon(struct world *w, const char *const *flags);
@@ -35,7 +36,8 @@ int world_kill(pid_t *pid, int signal);
 
 char *world_file(const char *path);                                 /* its text, to be freed; "" if it is not there */
 bool world_logged(const struct world *w, const char *text);         /* does crikeepd's log have it? */
-unsigned world_count(const struct world *w, const char *what);      /* lines of the simulator's log that have " what " ("begin sandbox") */
+/* lines of the simulator's log that have " what " ("begin sandbox") */
+unsigned world_count(const struct world *w, const char *what);
 /* world_until - wait until @what has happened @n times at the simulator; fails after @seconds (times CK_TEST_SLOW) */
 void world_until(const struct world *w, const char *what, unsigned n, unsigned seconds);
 void world_until_logged(const struct world *w, const char *text, unsigned seconds);

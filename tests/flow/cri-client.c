@@ -18,7 +18,7 @@
 
 #define PATIENCE 20000 /* ms without anything to read */
 
-/* ---- the built-in runtime ------------------------------------------------------------------------------------------------------ */
+/* ---- the built-in runtime -------------------------------------------------------------------------------------------- */
 
 void sim_restart(struct sim *sim, const char *parameters)
 {
@@ -60,7 +60,7 @@ void sim_stop(struct sim *sim)
 	unlink(sim->path);
 }
 
-/* ---- a stream -------------------------------------------------------------------------------------------------------------------- */
+/* ---- a stream -------------------------------------------------------------------------------------------------------- */
 
 static void take_message(struct cri_call *call)
 {
@@ -105,7 +105,7 @@ static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 
 static const struct ck_h2_handler call_handler = { .headers = on_headers, .data = on_data, .closed = on_closed };
 
-/* ---- the connection ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------------------------------- */
 
 static void on_draining(struct ck_h2 *h2, void *userdata)
 {
@@ -171,7 +171,7 @@ static void client_turn(struct cri_client *client)
 	client_write(client);
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
 static struct ck_h2_header header(const char *name, const char *value)
 {
@@ -248,7 +248,7 @@ int cri_do_id(struct cri_client *client, const char *rpc, const char *id)
 	return cri_do(client, rpc, &request, NULL);
 }
 
-/* ---- looking into a message ---------------------------------------------------------------------------------------------------------- */
+/* ---- looking into a message ------------------------------------------------------------------------------------------ */
 
 /* the field at @path (its number is 0 if it is not there), and how many there are like it */
 static unsigned look(const struct ck_bytes *message, const char *path, struct ck_wire_field *ret_field)
@@ -305,7 +305,7 @@ const char *cri_text(const struct ck_bytes *message, const char *path)
 	return text;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------------------------------- */
 
 void cri_pod_config(struct ck_bytes *config, const char *name, unsigned attempt)
 {

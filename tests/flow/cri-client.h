@@ -50,18 +50,18 @@ void cri_wait(struct cri_call *call);                      /* until it is over *
 void cri_wait_messages(struct cri_call *call, unsigned n); /* until so many have come, or it is over */
 void cri_cancel(struct cri_call *call);                    /* RST_STREAM(CANCEL), sent */
 void cri_end(struct cri_call *call);                       /* frees what it holds */
-/* cri_do - a whole call. Its status; -1: the stream was reset, or the connection went. The reply is in *@ret_reply, if asked for */
+/* cri_do - a whole call. Its status; -1: the stream was reset, or the connection went. @ret_reply: may be NULL */
 int cri_do(struct cri_client *client, const char *rpc, struct ck_bytes *request, struct ck_bytes *ret_reply);
 int cri_do_id(struct cri_client *client, const char *rpc, const char *id); /* a request with only an id */
 
-/* ---- looking into a message: "1.2#3.1" is field 1, in it the fourth field 2, in that field 1 ----------------------------------- */
+/* ---- looking into a message: "1.2#3.1" is field 1, in it the fourth field 2, in that field 1 ------------------------- */
 
 bool cri_has(const struct ck_bytes *message, const char *path);
 unsigned cri_count(const struct ck_bytes *message, const char *path);   /* how many there are of the last field */
 uint64_t cri_number(const struct ck_bytes *message, const char *path);  /* 0: not there */
 const char *cri_text(const struct ck_bytes *message, const char *path); /* "": not there; good for 255 more calls */
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------------------------------- */
 
 /* a pod of namespace "ns" with uid "uid-NAME", labels io.kubernetes.pod.* and app=NAME */
 void cri_pod_config(struct ck_bytes *config, const char *name, unsigned attempt);

@@ -65,7 +65,7 @@ static int run(struct fixture *f, const char *name)
 	return cri_do(&f->client, "RunPodSandbox", &request, NULL);
 }
 
-/* ---- as it was told ------------------------------------------------------------------------------------------------------------- */
+/* ---- as it was told -------------------------------------------------------------------------------------------------- */
 
 static void the_first_ones_fail_as_told(void **state)
 {
@@ -181,7 +181,7 @@ static void what_removes_goes_on_without_its_caller_only_with_finish(void **stat
 	}
 }
 
-/* ---- requests that are none ------------------------------------------------------------------------------------------------------- */
+/* ---- requests that are none ------------------------------------------------------------------------------------------ */
 
 static void a_request_that_is_too_long_is_refused_and_the_connection_goes_on(void **state)
 {
@@ -318,7 +318,7 @@ static void a_listener_that_does_not_read_is_given_up(void **state)
 	free(text);
 }
 
-/* ---- the log and the state file ------------------------------------------------------------------------------------------------------ */
+/* ---- the log and the state file -------------------------------------------------------------------------------------- */
 
 static void check_line(FILE *file, const char *expected)
 {
@@ -369,7 +369,8 @@ static void objects_outlive_a_killed_runtime(void **state)
 	(void)state;
 	const char *parameters = in_dir(&f, "create.container=0s", "state", "state");
 	begin(&f, parameters);
-	const char *ready = cri_run(&f.client, "ready"), *stopped = cri_run(&f.client, "stopped"), *gone = cri_run(&f.client, "gone");
+	const char *ready = cri_run(&f.client, "ready"), *stopped = cri_run(&f.client, "stopped");
+	const char *gone = cri_run(&f.client, "gone");
 	const char *running = cri_create(&f.client, ready, "ready", "running");
 	const char *exited = cri_create(&f.client, ready, "ready", "exited");
 	cri_create(&f.client, gone, "gone", "gone");
@@ -439,7 +440,7 @@ static void a_state_file_that_was_cut_is_used_up_to_there(void **state)
 	rmdir(f.dir);
 }
 
-/* ---- parameters --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------------------------------ */
 
 static void wrong_parameters_are_named(void **state)
 {
@@ -494,7 +495,7 @@ static void a_file_that_cannot_be_opened_ends_it_at_once(void **state)
 	}
 }
 
-/* ---- its process ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- its process ----------------------------------------------------------------------------------------------------- */
 
 static void it_ends_with_its_parent(void **state)
 {
@@ -529,7 +530,7 @@ static void it_ends_with_its_parent(void **state)
 	unlink(path);
 }
 
-/* ---- memory that is gone ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory that is gone --------------------------------------------------------------------------------------------- */
 
 /* true: it was served, be it with errors */
 static bool a_life(struct cri_client *client)
@@ -549,9 +550,10 @@ static bool a_life(struct cri_client *client)
 		const char *rpc;
 		bool of_container;
 	} calls[] = {
-		{ "StartContainer", true }, { "ContainerStatus", true }, { "ListContainers", false }, { "PodSandboxStatus", false },
-		{ "ListPodSandboxStats", false }, { "StreamPodSandboxes", false }, { "ImageService/ListImages", false },
-		{ "Status", false }, { "StopPodSandbox", false }, { "RemovePodSandbox", false },
+		{ "StartContainer", true }, { "ContainerStatus", true }, { "ListContainers", false },
+		{ "PodSandboxStatus", false }, { "ListPodSandboxStats", false }, { "StreamPodSandboxes", false },
+		{ "ImageService/ListImages", false }, { "Status", false }, { "StopPodSandbox", false },
+		{ "RemovePodSandbox", false },
 	};
 	bool served = strcmp(sandbox, "none") != 0;
 	for (size_t i = 0; i < CK_COUNT(calls); i++)
@@ -571,7 +573,8 @@ static void any_allocation_may_fail(void **state)
 		struct sim sim;
 		int pipes[2], status;
 		char byte = 0;
-		snprintf(sim.path, sizeof(sim.path), "%s/sim-fault-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+		snprintf(sim.path, sizeof(sim.path), "%s/sim-fault-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
+			 (int)getpid());
 		assert_int_equal(pipe(pipes), 0);
 		int fd = ck_unix_listen(sim.path, 0600, (gid_t)-1, &err);
 		assert_true(fd >= 0);

@@ -70,7 +70,7 @@ static unsigned listed(struct fixture *f, const char *rpc, struct ck_bytes *filt
 	return n;
 }
 
-/* ---- the runtime itself ---------------------------------------------------------------------------------------------------------- */
+/* ---- the runtime itself ---------------------------------------------------------------------------------------------- */
 
 static void both_versions_of_the_api_are_served(void **state)
 {
@@ -119,7 +119,7 @@ static void calls_are_counted_by_name(void **state)
 	end(&f);
 }
 
-/* ---- the life of a sandbox and of a container ---------------------------------------------------------------------------------------- */
+/* ---- the life of a sandbox and of a container ------------------------------------------------------------------------ */
 
 static void a_sandbox_is_made_shown_stopped_and_removed(void **state)
 {
@@ -241,7 +241,7 @@ static void what_is_unknown_can_be_stopped_and_removed_but_not_shown(void **stat
 	end(&f);
 }
 
-/* ---- ids and filters -------------------------------------------------------------------------------------------------------------- */
+/* ---- ids and filters ------------------------------------------------------------------------------------------------- */
 
 static void the_beginning_of_an_id_will_do_if_only_one_has_it(void **state)
 {
@@ -315,7 +315,7 @@ static void filters_are_honoured(void **state)
 	end(&f);
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------------------- */
 
 static void a_name_is_reserved_from_the_beginning_to_the_removal(void **state)
 {
@@ -334,8 +334,8 @@ static void a_name_is_reserved_from_the_beginning_to_the_removal(void **state)
 	assert_int_equal(first.status.code, CK_GRPC_OK);
 	assert_int_equal(second.status.code, CK_GRPC_UNKNOWN);
 	const char *id = cri_text(&first.reply, "1");
-	snprintf(text, sizeof(text), "failed to reserve sandbox name \"web_ns_uid-web_0\": name \"web_ns_uid-web_0\" is reserved for \"%s\"",
-		 id);
+	snprintf(text, sizeof(text),
+		 "failed to reserve sandbox name \"web_ns_uid-web_0\": name \"web_ns_uid-web_0\" is reserved for \"%s\"", id);
 	assert_string_equal(second.status.message, text);
 	request = cri_run_request("web", 0);
 	assert_int_equal(cri_do(&f.client, "RunPodSandbox", &request, NULL), CK_GRPC_UNKNOWN);
@@ -366,7 +366,7 @@ static void a_containers_name_does_not_tell_its_sandbox(void **state)
 	end(&f);
 }
 
-/* ---- a caller who leaves ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a caller who leaves --------------------------------------------------------------------------------------------- */
 
 static void wait_for_count(struct fixture *f, const char *what, unsigned long n)
 {
@@ -499,7 +499,7 @@ static void a_thousand_creations_at_once_take_no_longer_than_one(void **state)
 	end(&f);
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------------------------------- */
 
 static void a_streamed_list_comes_in_messages_none_of_which_is_empty(void **state)
 {
@@ -584,7 +584,7 @@ static void changes_are_told_to_who_listens(void **state)
 	end(&f);
 }
 
-/* ---- images ----------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------------------------------- */
 
 static struct ck_bytes image_request(const char *name)
 {
@@ -645,7 +645,7 @@ static void a_container_names_the_id_of_its_image(void **state)
 	end(&f);
 }
 
-/* ---- statistics ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------------------------------ */
 
 static void statistics_and_metrics_name_what_they_are_of(void **state)
 {

@@ -113,7 +113,8 @@ static struct ck_h2_header header(const char *name, const char *value)
 	return (struct ck_h2_header){ name, value, strlen(name), strlen(value) };
 }
 
-void load_call(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len, uint64_t timeout)
+void load_call(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len,
+	       uint64_t timeout)
 {
 	char path[128], text[CK_GRPC_TIMEOUT];
 	struct ck_error err;
@@ -163,7 +164,7 @@ void load_call_fini(struct load_call *call)
 	ck_bytes_free(&call->reply);
 }
 
-/* ---- connections -------------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------------------------------- */
 
 static void on_draining(struct ck_h2 *h2, void *userdata)
 {
@@ -322,8 +323,10 @@ struct ck_bytes load_pod(unsigned long i)
 	pb_text(&metadata, 2, uid);
 	pb_message(&config, 1, &metadata);
 	pb_message(&merged, 1, &config); /* repeated, it is merged into what is there */
-	load_must(ck_bytes_add(&request, recorded.bytes, recorded.len) == 0 && ck_bytes_add(&request, merged.bytes, merged.len) == 0,
-		  "no memory");
+	int r = ck_bytes_add(&request, recorded.bytes, recorded.len);
+	if (r == 0)
+		r = ck_bytes_add(&request, merged.bytes, merged.len);
+	load_must(r == 0, "no memory");
 	return request;
 }
 

@@ -4,8 +4,9 @@
 /*
  * Many calls at once, for the load tests and bench-daemon; the processes they go to are those of tests/daemon/world.h.
  *
- * The client is one thread that waits for all its connections in load_turn(). It does what grpc-go does: a deadline goes out as
- * grpc-timeout and is kept by the client itself, which resets the stream with CANCEL. Trouble of the test itself ends the program.
+ * The client is one thread that waits for all its connections in load_turn(). It does what grpc-go does: a deadline goes
+ * out as grpc-timeout and is kept by the client itself, which resets the stream with CANCEL. Trouble of the test itself
+ * ends the program.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,7 +58,8 @@ void load_open(struct load_client *client, const char *path);
 void load_close(struct load_client *client); /* its calls are over */
 void load_forget_clients(void); /* of a test that failed */
 /* load_call - @call: zeroed, or over; over and userdata are kept. @rpc: "Version", of RuntimeService. @timeout: ns, 0 none */
-void load_call(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len, uint64_t timeout);
+void load_call(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len,
+	       uint64_t timeout);
 void load_cancel(struct load_call *call); /* over() is not called */
 void load_call_fini(struct load_call *call);
 /* load_turn - what is to be written on all connections, what has come, whose deadline is over. Waits at most @ms for something */

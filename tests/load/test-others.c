@@ -84,7 +84,7 @@ static void an_error_text_of_150_kb_costs_its_own_call(void **state)
 	world_fini(&w);
 }
 
-/* ---- GOAWAY ----------------------------------------------------------------------------------------------------------------- */
+/* ---- GOAWAY ---------------------------------------------------------------------------------------------------------- */
 
 static struct {
 	unsigned begun, answered, refused, failed, wanted;
@@ -98,7 +98,8 @@ static void call_next(struct load_call *call)
 	else if (call->code < 0 && call->error == CK_H2_REFUSED_STREAM)
 		calls.refused++; /* gRPC asks again by itself: the runtime has not looked at it */
 	else if (!calls.failed++)
-		snprintf(calls.text, sizeof(calls.text), "%d (HTTP/2 error %u): %s", call->code, (unsigned)call->error, call->text);
+		snprintf(calls.text, sizeof(calls.text), "%d (HTTP/2 error %u): %s", call->code, (unsigned)call->error,
+			 call->text);
 	if (calls.begun == calls.wanted + calls.refused)
 		return;
 	calls.begun++;
@@ -157,11 +158,12 @@ static void a_goaway_of_the_runtime_costs_no_call(void **state)
 	world_fini(&w);
 }
 
-/* ---- calls cancelled --------------------------------------------------------------------------------------------------------- */
+/* ---- calls cancelled ------------------------------------------------------------------------------------------------- */
 
 static void five_thousand_cancelled_calls_cost_nobody_else(void **state)
 {
-	static const char *const rpcs[] = { "Version", "ListPodSandbox", "RunPodSandbox", "GetContainerEvents", "ListContainers" };
+	static const char *const rpcs[] = { "Version", "ListPodSandbox", "RunPodSandbox", "GetContainerEvents",
+					    "ListContainers" };
 	enum { BATCH = 100 };
 	struct load_call batch[BATCH] = { 0 };
 	struct ck_bytes pod = load_pod(0);

@@ -163,8 +163,8 @@ static void waiting_creates_end_in_one_id_each(void **state)
 		load_turn(1);
 	}
 	double p99 = (double)load_quantile(lister.took, lister.n, 0.99) / 1e3;
-	printf("ListPodSandbox: p99 %.0f us of %zu with %zu creates waiting, %.0f us of %zu with none\n", p99, lister.n, n, p99_before,
-	       n_before);
+	printf("ListPodSandbox: p99 %.0f us of %zu with %zu creates waiting, %.0f us of %zu with none\n", p99, lister.n, n,
+	       p99_before, n_before);
 	unsigned long slow = ck_test_env("CK_TEST_SLOW", 1); /* 0: under gdb */
 	assert_true(!slow || p99 < 250e3 * (double)slow);
 

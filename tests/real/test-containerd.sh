@@ -457,8 +457,8 @@ killed_while_evicting() {
 	check 'which is seen, and alone' only_pod "$out"
 }
 
-# What was kept before a reboot is no sandbox any more, but may have left something on disk: it goes, and is never handed back. The
-# boot id of the restarted crikeepd is another file's.
+# What was kept before a reboot is no sandbox any more, but may have left something on disk: it goes, and is never handed
+# back. The boot id of the restarted crikeepd is another file's.
 another_boot() {
 	stage || return
 	late

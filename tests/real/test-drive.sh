@@ -55,7 +55,8 @@ many_driven() {
 	check 'each client gets an id' is "$(cat "$d"/report-* | grep -c '^id: "[0-9a-f]\{64\}"')" 12
 	check 'each of them timed out before' is "$(grep -l '^  DEADLINE_EXCEEDED' "$d"/report-* | wc -l)" 12
 	check 'each sandbox was created once' is "$(grep -c ' create web-.* sandbox .* begin' "$d/runc/calls.log")" 12
-	check 'the ids are those that run' is "$(sed -n 's/^id: "\(.*\)"/\1 running/p' "$d"/report-* | sort)" "$(runc_list | sort)"
+	check 'the ids are those that run' \
+		is "$(sed -n 's/^id: "\(.*\)"/\1 running/p' "$d"/report-* | sort)" "$(runc_list | sort)"
 	check 'and those that are seen' is "$(pods cri.sock | sort)" "$(pods containerd.sock -a | sort)"
 }
 

@@ -99,7 +99,7 @@ hidden_container() {
 	check "$1, it cannot be removed" not_found cri rm "$2"
 }
 
-# ---- without crikeepd ------------------------------------------------------------------------------------------------------------
+# ---- without crikeepd ----------------------------------------------------------------------------------------------------
 
 straight() {
 	local pod container
@@ -144,7 +144,7 @@ straight() {
 	check 'no image is left' is "$(past images -q)" ''
 }
 
-# ---- through crikeepd: sandboxes ---------------------------------------------------------------------------------------------------
+# ---- through crikeepd: sandboxes -----------------------------------------------------------------------------------------
 
 late_sandbox() {
 	stage create=6s || return
@@ -203,7 +203,7 @@ unwanted_sandbox() {
 	check 'nothing is left' is "$(past pods -q)" ''
 }
 
-# ---- through crikeepd: containers --------------------------------------------------------------------------------------------------
+# ---- through crikeepd: containers ----------------------------------------------------------------------------------------
 
 late_container() {
 	local pod
@@ -254,7 +254,7 @@ next_container_attempt() {
 	check 'attempt 1 is seen, and alone' only_container "$out"
 }
 
-# ---- through crikeepd: deaths -----------------------------------------------------------------------------------------------------------
+# ---- through crikeepd: deaths --------------------------------------------------------------------------------------------
 
 killed_and_finished_later() {
 	stage create=9s,cancel=finish || return

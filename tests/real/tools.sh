@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay, and DIR/crictl, the
-# unmodified crictl that crictl/go.mod pins. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
-# line says why (no Go, an old one, modules that cannot be had).
+# unmodified crictl that crictl/go.mod pins. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be
+# done here, and the last line says why (no Go, an old one, modules that cannot be had).
 set -u
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [NAME...]" >&2; exit 2; }
