@@ -194,6 +194,7 @@ grep -oE '"crikeepd?_[a-z_]+"' "$top/src/daemon/metrics.c" | tr -d '"' | grep -v
 # the example with all defaults in it, as a configuration
 sed -n '/^All of it, with the defaults:/,/^\.Ed/p' "$top/man/crikeep.yaml.5" | sed '1,2d;$d' >"$dir/man.yaml"
 "$daemon" --config "$dir/man.yaml" --print-config | sed 's/ # .*//' >"$dir/printed"
+sed -i '/allow_uids/d' "$dir/printed" "$dir/defaults" # who runs this is in them
 cmp -s "$dir/printed" "$dir/defaults"
 result the_man_pages_defaults_are_the_defaults $?
 exit $status
