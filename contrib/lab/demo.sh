@@ -99,16 +99,16 @@ made() { runtime_log "$1" | grep -c ' creates ' || true; }
 
 # ---- the client ----------------------------------------------------------------------------------------------------------
 
-# events NAME: both logs by time, in plain words
+# events NAME: both logs by time, in plain words; what the runtime did stands before what the client heard of it
 events() {
 	LC_ALL=C sort -n -s -k 1,1 \
-		<(runtime_log "$1") \
+		<(runtime_log "$1" | awk '{ printf "%.6f %s\n", $1 - 0.1, $0 }') \
 		<(awk -v began="$began" '
 			/^ *-? *at_seconds:/ { at = $NF }
 			/^ *-? *seconds:/ { took = $NF }
 			/^ *code:/ { code = $NF; gsub("\"", "", code) }
-			/^ *text:/ { printf "%.6f client %s%s\n", began + at + took, code, /still being made/ ? ":" : "" }' \
-			"$dir/$1/report") |
+			/^ *text:/ { at += began + took; printf "%.6f %.6f client %s%s\n", at, at, code, /still being made/ ? ":" : "" }' \
+			"$dir/$1/report") | cut -d ' ' -f 2- |
 	LC_ALL=C awk -v began="$began" '
 	function line(what) { printf "%7.1f  %-10s  %s\n", ($1 > began) ? $1 - began : 0, $2, what }
 	$2 == "client" {
