@@ -14,71 +14,32 @@
 #include "src/base/limits.h"
 #include "src/daemon/route.h"
 #include "src/rpc/address.h"
-#include "tests/daemon/pods.h"
-#include "tests/daemon/world.h"
+#include "tests/daemon/stage.h"
 
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
-
-struct fixture {
-	struct world w;
-	struct cri_client kubelet, agent;
-	bool mounted;
-};
-
-static void start(struct fixture *f, const char *simulator, const char *const *flags)
-{
-	world_sim(&f->w, simulator);
-	world_daemon(&f->w, flags);
-	cri_open(&f->kubelet, f->w.cri);
-	cri_open(&f->agent, f->w.unfiltered);
-}
-
-static int set_up(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-	assert_non_null(f);
-	f->kubelet.fd = f->agent.fd = -1;
-	world_init(&f->w);
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-	cri_close(&f->kubelet);
-	cri_close(&f->agent);
-	if (f->w.daemon)
-		assert_int_equal(world_kill(&f->w.daemon, SIGTERM), 0);
-	if (f->mounted)
-		assert_int_equal(umount(f->w.state), 0);
-	world_fini(&f->w);
-	free(f);
-	return 0;
-}
 
 /* ---- messages -------------------------------------------------------------------------------------------------------- */
 
 static void truncated_requests_are_invalid_and_do_not_reach_the_runtime(void **state)
 {
-	struct fixture *f = *state;
-	start(f, NULL, NULL);
+	struct stage *s = *state;
+	stage_start(s, NULL, NULL);
 	struct ck_bytes whole = cri_run_request("pod", 0);
 	for (size_t cut = 1; cut < whole.len; cut += 7) {
 		struct ck_bytes part = { 0 };
 		assert_int_equal(ck_bytes_add(&part, whole.p, whole.len - cut), 0);
-		assert_int_equal(cri_do(&f->kubelet, "RunPodSandbox", &part, NULL), CK_GRPC_INVALID_ARGUMENT);
+		assert_int_equal(cri_do(&s->kubelet, "RunPodSandbox", &part, NULL), CK_GRPC_INVALID_ARGUMENT);
 	}
 	ck_bytes_free(&whole);
 	static const char *const others[] = { "PodSandboxStatus", "ListContainers", "StopPodSandbox", "CreateContainer" };
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		struct ck_bytes part = { 0 };
 		assert_int_equal(ck_bytes_add(&part, "\x0a\x40half", 6), 0); /* field 1 says 64 bytes and has 4 */
-		assert_int_equal(cri_do(&f->kubelet, others[i], &part, NULL), CK_GRPC_INVALID_ARGUMENT);
+		assert_int_equal(cri_do(&s->kubelet, others[i], &part, NULL), CK_GRPC_INVALID_ARGUMENT);
 	}
-	assert_int_equal(world_count(&f->w, "begin sandbox"), 0);
-	assert_int_equal(pod_n(&f->kubelet), 0);
+	assert_int_equal(world_count(&s->w, "begin sandbox"), 0);
+	assert_int_equal(pod_n(&s->kubelet), 0);
 }
 
 static struct ck_bytes padded(struct ck_bytes request, size_t len)
@@ -92,42 +53,42 @@ static struct ck_bytes padded(struct ck_bytes request, size_t len)
 
 static void seventeen_mebibytes_pass_and_a_create_of_that_size_is_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct stage *s = *state;
 	struct cri_call call;
-	start(f, NULL, NULL);
+	stage_start(s, NULL, NULL);
 	struct ck_bytes version = padded((struct ck_bytes){ 0 }, 17u << 20), guarded = { 0 },
 			create = padded(cri_run_request("pod", 0), 17u << 20);
-	assert_int_equal(cri_do(&f->kubelet, "Version", &version, NULL), CK_GRPC_OK);
+	assert_int_equal(cri_do(&s->kubelet, "Version", &version, NULL), CK_GRPC_OK);
 	assert_int_equal(ck_bytes_field_text(&guarded, 1, "unknown"), 0);
 	guarded = padded(guarded, 17u << 20);
-	assert_int_equal(cri_do(&f->kubelet, "PodSandboxStatus", &guarded, NULL), CK_GRPC_NOT_FOUND); /* says the runtime */
-	cri_start(&f->kubelet, &call, "RunPodSandbox", &create, NULL);
+	assert_int_equal(cri_do(&s->kubelet, "PodSandboxStatus", &guarded, NULL), CK_GRPC_NOT_FOUND); /* says the runtime */
+	cri_start(&s->kubelet, &call, "RunPodSandbox", &create, NULL);
 	cri_wait(&call);
 	assert_int_equal(call.status.code, CK_GRPC_RESOURCE_EXHAUSTED);
 	cri_end(&call);
-	assert_int_equal(world_count(&f->w, "begin sandbox"), 0);
-	assert_int_equal(pod_n(&f->kubelet), 0); /* the connection lives */
+	assert_int_equal(world_count(&s->w, "begin sandbox"), 0);
+	assert_int_equal(pod_n(&s->kubelet), 0); /* the connection lives */
 }
 
 static void a_runtime_with_a_lower_limit_says_so_itself(void **state)
 {
-	struct fixture *f = *state;
-	start(f, "max_message=16MiB", NULL);
+	struct stage *s = *state;
+	stage_start(s, "max_message=16MiB", NULL);
 	struct ck_bytes version = padded((struct ck_bytes){ 0 }, 17u << 20);
-	assert_int_equal(cri_do(&f->kubelet, "Version", &version, NULL), CK_GRPC_RESOURCE_EXHAUSTED);
-	assert_int_equal(pod_n(&f->kubelet), 0);
+	assert_int_equal(cri_do(&s->kubelet, "Version", &version, NULL), CK_GRPC_RESOURCE_EXHAUSTED);
+	assert_int_equal(pod_n(&s->kubelet), 0);
 }
 
 /* some that are no HTTP/2 at all, and some that begin well */
 static void random_bytes_cost_their_connection_only(void **state)
 {
-	struct fixture *f = *state;
+	struct stage *s = *state;
 	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 	unsigned seed = 1;
-	start(f, NULL, NULL);
+	stage_start(s, NULL, NULL);
 	for (int i = 0; i < 200; i++) {
 		unsigned char bytes[4096];
-		int fd = ck_unix_connect(f->w.cri, NULL);
+		int fd = ck_unix_connect(s->w.cri, NULL);
 		assert_true(fd >= 0);
 		if (i % 2)
 			assert_true(send(fd, preface, sizeof(preface) - 1, MSG_NOSIGNAL) > 0);
@@ -136,24 +97,24 @@ static void random_bytes_cost_their_connection_only(void **state)
 		send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL);
 		close(fd);
 	}
-	assert_int_equal(pod_run(&f->kubelet, "pod", 0, "5S", NULL), CK_GRPC_OK);
-	assert_int_equal(pod_n(&f->kubelet), 1);
+	assert_int_equal(pod_run(&s->kubelet, "pod", 0, "5S", NULL), CK_GRPC_OK);
+	assert_int_equal(pod_n(&s->kubelet), 1);
 }
 
 /* ---- sockets --------------------------------------------------------------------------------------------------------- */
 
 static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **state)
 {
-	struct fixture *f = *state;
+	struct stage *s = *state;
 	unsigned refused = 0, answered = 0;
-	start(f, NULL, NULL);
+	stage_start(s, NULL, NULL);
 	for (size_t i = 0; ck_route_at(i); i++) {
 		const struct ck_route *route = ck_route_at(i);
 		char rpc[64];
 		if (route->class == CK_ROUTE_EVENTS)
 			continue; /* endless */
 		snprintf(rpc, sizeof(rpc), "%s%s", strstr(route->rpc, "Image") ? "ImageService/" : "", route->rpc);
-		int code = cri_do_id(&f->agent, rpc, "x");
+		int code = cri_do_id(&s->agent, rpc, "x");
 		if (route->read_only)
 			assert_int_not_equal(code, CK_GRPC_PERMISSION_DENIED);
 		else
@@ -163,76 +124,78 @@ static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **stat
 	}
 	assert_true(refused > 10);
 	assert_true(answered > 10);
-	assert_int_equal(cri_do_id(&f->agent, "HibernatePodSandbox", "x"), CK_GRPC_PERMISSION_DENIED);
+	assert_int_equal(cri_do_id(&s->agent, "HibernatePodSandbox", "x"), CK_GRPC_PERMISSION_DENIED);
 }
 
 static void a_user_who_may_not_connect_is_closed_with_one_line_in_the_log(void **state)
 {
-	struct fixture *f = *state;
+	struct stage *s = *state;
 	if (geteuid() != 0) {
 		print_message("# only root can become another user\n");
 		skip();
 	}
-	start(f, NULL, NULL);
-	assert_int_equal(chmod(f->w.dir, 0711), 0);
-	assert_int_equal(chmod(f->w.cri, 0666), 0);
+	stage_start(s, NULL, NULL);
+	assert_int_equal(chmod(s->w.dir, 0711), 0);
+	assert_int_equal(chmod(s->w.cri, 0666), 0);
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		char c;
 		if (setgid(65534) < 0 || setuid(65534) < 0)
 			_exit(2);
-		int fd = ck_unix_connect(f->w.cri, NULL);
+		int fd = ck_unix_connect(s->w.cri, NULL);
 		fcntl(fd, F_SETFL, 0);
 		_exit(fd < 0 ? 3 : read(fd, &c, 1) == 0 ? 0 : 4);
 	}
 	assert_int_equal(world_kill(&pid, 0), 0);
-	char *log = world_file(f->w.log), *line = strstr(log, "refused a connection of uid 65534");
+	char *log = world_file(s->w.log), *line = strstr(log, "refused a connection of uid 65534");
 	assert_non_null(line);
 	assert_null(strstr(line + 1, "refused a connection"));
 	free(log);
-	assert_int_equal(world_metric(&f->w, "crikeepd_clients_refused_total"), 1);
-	assert_int_equal(pod_n(&f->kubelet), 0);
+	assert_int_equal(world_metric(&s->w, "crikeepd_clients_refused_total"), 1);
+	assert_int_equal(pod_n(&s->kubelet), 0);
 }
 
 /* ---- a runtime that is not there ------------------------------------------------------------------------------------- */
 
 static void without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why(void **state)
 {
-	struct fixture *f = *state;
+	struct stage *s = *state;
 	static const char *const flags[] = { "--set", "start_timeout=1s", NULL };
-	assert_int_equal(world_daemon_fails(&f->w, flags), 1);
-	assert_true(world_logged(&f->w, f->w.runtime));
-	assert_true(world_logged(&f->w, "no such file"));
-	assert_int_not_equal(access(f->w.cri, F_OK), 0);
+	assert_int_equal(world_daemon_fails(&s->w, flags), 1);
+	assert_true(world_logged(&s->w, s->w.runtime));
+	assert_true(world_logged(&s->w, "no such file"));
+	assert_int_not_equal(access(s->w.cri, F_OK), 0);
 }
 
 static void a_regular_file_in_its_place_ends_it_at_once(void **state)
 {
-	struct fixture *f = *state;
-	int fd = open(f->w.runtime, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	struct stage *s = *state;
+	int fd = open(s->w.runtime, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(world_daemon_fails(&f->w, NULL), 1); /* start_timeout is a minute */
-	assert_true(world_logged(&f->w, f->w.runtime));
-	assert_true(world_logged(&f->w, "not a socket"));
+	assert_int_equal(world_daemon_fails(&s->w, NULL), 1); /* start_timeout is a minute */
+	assert_true(world_logged(&s->w, s->w.runtime));
+	assert_true(world_logged(&s->w, "not a socket"));
 }
 
 /* R2.7: no list is not an empty list */
 static void while_its_lists_fail_nobody_is_served(void **state)
 {
-	struct fixture *f = *state;
+	struct stage *s = *state;
 	static const char *const flags[] = { "--set", "start_timeout=2s", NULL };
-	world_sim(&f->w, "fail.list=1000");
-	assert_int_equal(world_daemon_fails(&f->w, flags), 1);
-	assert_true(world_logged(&f->w, "the list failed"));
-	assert_int_not_equal(access(f->w.cri, F_OK), 0);
+	world_sim(&s->w, "fail.list=1000");
+	assert_int_equal(world_daemon_fails(&s->w, flags), 1);
+	assert_true(world_logged(&s->w, "the list failed"));
+	assert_int_not_equal(access(s->w.cri, F_OK), 0);
 }
 
 /* ---- disks ----------------------------------------------------------------------------------------------------------- */
 
+static bool mounted;
+
 /* a tmpfs of the test's own as state directory, in a mount namespace nobody else sees */
-static void small_disk(struct fixture *f)
+static void small_disk(struct stage *s)
 {
 	static bool alone;
 	if (!alone && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
@@ -240,34 +203,45 @@ static void small_disk(struct fixture *f)
 		skip();
 	}
 	alone = true;
-	assert_int_equal(mkdir(f->w.state, 0700), 0);
-	if (mount("none", f->w.state, "tmpfs", 0, "size=1m,mode=700") < 0) {
+	assert_int_equal(mkdir(s->w.state, 0700), 0);
+	if (mount("none", s->w.state, "tmpfs", 0, "size=1m,mode=700") < 0) {
 		print_message("# no tmpfs: %s\n", strerror(errno));
 		skip();
 	}
-	f->mounted = true;
+	mounted = true;
 }
 
-static void pods_start(struct fixture *f)
+static int tear_down_disk(void **state)
+{
+	struct stage *s = *state;
+	if (s->w.daemon)
+		assert_int_equal(world_kill(&s->w.daemon, SIGTERM), 0);
+	if (mounted)
+		assert_int_equal(umount(s->w.state), 0);
+	mounted = false;
+	return stage_tear_down(state);
+}
+
+static void pods_start(struct stage *s)
 {
 	char pod[POD_ID], name[16];
 	for (int i = 0; i < 5; i++) {
 		snprintf(name, sizeof(name), "pod-%d", i);
-		assert_int_equal(pod_run(&f->kubelet, name, 0, "5S", pod), CK_GRPC_OK);
-		assert_int_equal(pod_create(&f->kubelet, pod, name, 0, "5S", NULL), CK_GRPC_OK);
+		assert_int_equal(pod_run(&s->kubelet, name, 0, "5S", pod), CK_GRPC_OK);
+		assert_int_equal(pod_create(&s->kubelet, pod, name, 0, "5S", NULL), CK_GRPC_OK);
 	}
-	assert_int_equal(pod_n(&f->kubelet), 5);
-	assert_int_equal(world_metric(&f->w, "crikeep_degraded"), 1);
+	assert_int_equal(pod_n(&s->kubelet), 5);
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
 }
 
 static void with_a_full_disk_pods_start_and_the_gauge_says_degraded(void **state)
 {
-	struct fixture *f = *state;
+	struct stage *s = *state;
 	char path[WORLD_PATH + 16], block[4096] = { 0 };
-	small_disk(f);
-	start(f, NULL, NULL);
-	assert_int_equal(world_metric(&f->w, "crikeep_degraded"), 0);
-	snprintf(path, sizeof(path), "%s/filler", f->w.state);
+	small_disk(s);
+	stage_start(s, NULL, NULL);
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
+	snprintf(path, sizeof(path), "%s/filler", s->w.state);
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	while (write(fd, block, sizeof(block)) > 0)
@@ -275,37 +249,38 @@ static void with_a_full_disk_pods_start_and_the_gauge_says_degraded(void **state
 	while (write(fd, block, 1) > 0)
 		;
 	close(fd);
-	pods_start(f);
+	pods_start(s);
 	assert_int_equal(unlink(path), 0);
-	for (int tries = 1000; tries && world_metric(&f->w, "crikeep_degraded") > 0; tries--)
+	for (int tries = 1000; tries && world_metric(&s->w, "crikeep_degraded") > 0; tries--)
 		poll(NULL, 0, 10);
-	assert_int_equal(world_metric(&f->w, "crikeep_degraded"), 0);
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
 }
 
 static void with_a_read_only_disk_pods_start_and_the_gauge_says_degraded(void **state)
 {
-	struct fixture *f = *state;
-	small_disk(f);
-	assert_int_equal(mount(NULL, f->w.state, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-	start(f, NULL, NULL);
-	pods_start(f);
+	struct stage *s = *state;
+	small_disk(s);
+	assert_int_equal(mount(NULL, s->w.state, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
+	stage_start(s, NULL, NULL);
+	pods_start(s);
 }
+
+#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, stage_set_up, tear_down_disk)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(truncated_requests_are_invalid_and_do_not_reach_the_runtime),
-		TEST(seventeen_mebibytes_pass_and_a_create_of_that_size_is_refused),
-		TEST(a_runtime_with_a_lower_limit_says_so_itself),
-		TEST(random_bytes_cost_their_connection_only),
-		TEST(the_unfiltered_socket_refuses_every_call_not_on_its_list),
-		TEST(a_user_who_may_not_connect_is_closed_with_one_line_in_the_log),
-		TEST(without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why),
-		TEST(a_regular_file_in_its_place_ends_it_at_once),
-		TEST(while_its_lists_fail_nobody_is_served),
-		TEST(with_a_full_disk_pods_start_and_the_gauge_says_degraded),
-		TEST(with_a_read_only_disk_pods_start_and_the_gauge_says_degraded),
+		ON_STAGE(truncated_requests_are_invalid_and_do_not_reach_the_runtime),
+		ON_STAGE(seventeen_mebibytes_pass_and_a_create_of_that_size_is_refused),
+		ON_STAGE(a_runtime_with_a_lower_limit_says_so_itself),
+		ON_STAGE(random_bytes_cost_their_connection_only),
+		ON_STAGE(the_unfiltered_socket_refuses_every_call_not_on_its_list),
+		ON_STAGE(a_user_who_may_not_connect_is_closed_with_one_line_in_the_log),
+		ON_STAGE(without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why),
+		ON_STAGE(a_regular_file_in_its_place_ends_it_at_once),
+		ON_STAGE(while_its_lists_fail_nobody_is_served),
+		ON_DISK(with_a_full_disk_pods_start_and_the_gauge_says_degraded),
+		ON_DISK(with_a_read_only_disk_pods_start_and_the_gauge_says_degraded),
 	};
 	return CK_TEST_MAIN(tests);
 }

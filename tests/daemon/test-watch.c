@@ -3,8 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "tests/daemon/pods.h"
-#include "tests/daemon/world.h"
+#include "tests/daemon/stage.h"
 
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
@@ -12,30 +11,28 @@
 enum { CREATED, STARTED, STOPPED, DELETED };
 
 struct fixture {
-	struct world w;
-	struct cri_client kubelet, watcher, node;
+	struct stage stage;
+	struct cri_client watcher;
 	struct cri_call shown, all; /* events on the kubelet's socket; on that of node agents */
 };
 
 static void start(struct fixture *f, const char *simulator)
 {
-	world_sim(&f->w, simulator);
-	world_daemon(&f->w, NULL);
-	cri_open(&f->kubelet, f->w.cri);
-	cri_open(&f->watcher, f->w.cri);
-	cri_open(&f->node, f->w.unfiltered);
+	stage_start(&f->stage, simulator, NULL);
+	cri_open(&f->watcher, f->stage.w.cri);
 	cri_start(&f->watcher, &f->shown, "GetContainerEvents", NULL, NULL);
-	cri_start(&f->node, &f->all, "GetContainerEvents", NULL, NULL);
+	cri_start(&f->stage.agent, &f->all, "GetContainerEvents", NULL, NULL);
 	/* by the answer both streams have reached the runtime, in this order */
 	assert_int_equal(cri_do(&f->watcher, "Version", NULL, NULL), CK_GRPC_OK);
-	assert_int_equal(cri_do(&f->node, "Version", NULL, NULL), CK_GRPC_OK);
+	assert_int_equal(cri_do(&f->stage.agent, "Version", NULL, NULL), CK_GRPC_OK);
 }
 
 static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	assert_non_null(f);
-	world_init(&f->w);
+	stage_init(&f->stage);
+	f->watcher.fd = -1;
 	*state = f;
 	return 0;
 }
@@ -45,10 +42,8 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 	cri_end(&f->shown);
 	cri_end(&f->all);
-	cri_close(&f->kubelet);
 	cri_close(&f->watcher);
-	cri_close(&f->node);
-	world_fini(&f->w);
+	stage_fini(&f->stage);
 	free(f);
 	return 0;
 }
@@ -67,18 +62,18 @@ static void a_late_sandbox_is_told_of_when_it_is_handed_back(void **state)
 	struct fixture *f = *state;
 	char id[POD_ID];
 	start(f, "create=500ms");
-	assert_int_equal(pod_run(&f->kubelet, "late", 0, "200m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
 	cri_wait_messages(&f->all, 2); /* CREATED, STARTED */
-	world_until_logged(&f->w, "CREATING -> KEPT", 10);
+	world_until_logged(&f->stage.w, "CREATING -> KEPT", 10);
 	assert_int_equal(cri_do(&f->watcher, "Version", NULL, NULL), CK_GRPC_OK);
 	assert_int_equal(f->shown.messages, 0);
-	assert_int_equal(pod_run(&f->kubelet, "late", 0, "20S", id), CK_GRPC_OK);
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "20S", id), CK_GRPC_OK);
 	last_is(&f->shown, 2, id, STARTED);
 	assert_string_equal(cri_text(&f->shown.reply, "4.1"), id);
-	assert_int_equal(cri_do_id(&f->kubelet, "StopPodSandbox", id), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&f->stage.kubelet, "StopPodSandbox", id), CK_GRPC_OK);
 	last_is(&f->shown, 3, id, STOPPED);
 	last_is(&f->all, 3, id, STOPPED);
-	assert_int_equal(world_metric(&f->w, "crikeepd_events_total{what=\"made\"}"), 2);
+	assert_int_equal(world_metric(&f->stage.w, "crikeepd_events_total{what=\"made\"}"), 2);
 }
 
 static void what_nobody_asked_for_again_is_never_told_of(void **state)
@@ -86,13 +81,13 @@ static void what_nobody_asked_for_again_is_never_told_of(void **state)
 	struct fixture *f = *state;
 	char id[POD_ID];
 	start(f, "create=500ms");
-	assert_int_equal(pod_run(&f->kubelet, "late", 0, "200m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
-	world_until_logged(&f->w, "CREATING -> KEPT", 10);
-	assert_int_equal(pod_run(&f->kubelet, "late", 1, "20S", id), CK_GRPC_OK); /* the first one goes */
-	world_until(&f->w, "remove sandbox", 1, 20);
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
+	world_until_logged(&f->stage.w, "CREATING -> KEPT", 10);
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 1, "20S", id), CK_GRPC_OK); /* the first one goes */
+	world_until(&f->stage.w, "remove sandbox", 1, 20);
 	cri_wait_messages(&f->all, 6);   /* four of the first, two of the second */
 	cri_wait_messages(&f->shown, 2); /* made; who stops it at once may hear of that first */
-	assert_int_equal(cri_do_id(&f->kubelet, "StopPodSandbox", id), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&f->stage.kubelet, "StopPodSandbox", id), CK_GRPC_OK);
 	last_is(&f->shown, 3, id, STOPPED);
 }
 
@@ -107,19 +102,19 @@ static void creations_in_time_are_told_of_once(void **state)
 	for (unsigned i = 0; i < PODS; i++) {
 		char name[16];
 		snprintf(name, sizeof(name), "pod%u", i);
-		assert_int_equal(pod_run(&f->kubelet, name, 0, "20S", id[i]), CK_GRPC_OK);
-		assert_int_equal(pod_create(&f->kubelet, id[i], name, 0, "20S", container), CK_GRPC_OK);
-		assert_int_equal(cri_do_id(&f->kubelet, "StartContainer", container), CK_GRPC_OK);
+		assert_int_equal(pod_run(&f->stage.kubelet, name, 0, "20S", id[i]), CK_GRPC_OK);
+		assert_int_equal(pod_create(&f->stage.kubelet, id[i], name, 0, "20S", container), CK_GRPC_OK);
+		assert_int_equal(cri_do_id(&f->stage.kubelet, "StartContainer", container), CK_GRPC_OK);
 	}
 	cri_wait_messages(&f->shown, n = 4 * PODS); /* of each sandbox two, of each container two */
 	for (unsigned i = 0; i < PODS; i++)
-		assert_int_equal(cri_do_id(&f->kubelet, "StopPodSandbox", id[i]), CK_GRPC_OK);
+		assert_int_equal(cri_do_id(&f->stage.kubelet, "StopPodSandbox", id[i]), CK_GRPC_OK);
 	cri_wait_messages(&f->all, n + 2 * PODS);
 	cri_wait_messages(&f->shown, n + 2 * PODS);
 	assert_int_equal(cri_do(&f->watcher, "Version", NULL, NULL), CK_GRPC_OK);
 	assert_int_equal(f->shown.messages, n + 2 * PODS);
-	assert_int_equal(world_metric(&f->w, "crikeepd_events_total{what=\"made\"}") +
-				 world_metric(&f->w, "crikeepd_events_total{what=\"sent\"}"),
+	assert_int_equal(world_metric(&f->stage.w, "crikeepd_events_total{what=\"made\"}") +
+				 world_metric(&f->stage.w, "crikeepd_events_total{what=\"sent\"}"),
 			 n + 2 * PODS);
 }
 
@@ -128,17 +123,17 @@ static void a_container_s_life_is_told_in_order(void **state)
 	struct fixture *f = *state;
 	char sandbox[POD_ID], id[POD_ID];
 	start(f, "create=0s");
-	assert_int_equal(pod_run(&f->kubelet, "web", 0, "20S", sandbox), CK_GRPC_OK);
+	assert_int_equal(pod_run(&f->stage.kubelet, "web", 0, "20S", sandbox), CK_GRPC_OK);
 	last_is(&f->shown, 2, sandbox, STARTED);
-	assert_int_equal(pod_create(&f->kubelet, sandbox, "web", 0, "20S", id), CK_GRPC_OK);
+	assert_int_equal(pod_create(&f->stage.kubelet, sandbox, "web", 0, "20S", id), CK_GRPC_OK);
 	last_is(&f->shown, 3, id, CREATED);
 	assert_string_equal(cri_text(&f->shown.reply, "4.1"), sandbox);
 	assert_string_equal(cri_text(&f->shown.reply, "5.1"), id);
-	assert_int_equal(cri_do_id(&f->kubelet, "StartContainer", id), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&f->stage.kubelet, "StartContainer", id), CK_GRPC_OK);
 	last_is(&f->shown, 4, id, STARTED);
-	assert_int_equal(cri_do_id(&f->kubelet, "StopContainer", id), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&f->stage.kubelet, "StopContainer", id), CK_GRPC_OK);
 	last_is(&f->shown, 5, id, STOPPED);
-	assert_int_equal(cri_do_id(&f->kubelet, "RemoveContainer", id), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&f->stage.kubelet, "RemoveContainer", id), CK_GRPC_OK);
 	last_is(&f->shown, 6, id, DELETED);
 }
 
@@ -148,29 +143,29 @@ static void a_runtime_that_dies_ends_the_stream_and_is_listened_to_again(void **
 	struct cri_call again;
 	char id[POD_ID];
 	start(f, "create=0s");
-	world_kill(&f->w.sim, SIGKILL);
+	world_kill(&f->stage.w.sim, SIGKILL);
 	cri_wait(&f->shown);
 	assert_int_equal(f->shown.status.code, CK_GRPC_UNAVAILABLE);
-	world_sim(&f->w, "create=0s");
-	while (pod_run(&f->kubelet, "web", 0, "5S", id) != CK_GRPC_OK)
+	world_sim(&f->stage.w, "create=0s");
+	while (pod_run(&f->stage.kubelet, "web", 0, "5S", id) != CK_GRPC_OK)
 		usleep(20000); /* until it is connected again */
 	cri_start(&f->watcher, &again, "GetContainerEvents", NULL, NULL);
 	assert_int_equal(cri_do(&f->watcher, "Version", NULL, NULL), CK_GRPC_OK);
-	assert_int_equal(cri_do_id(&f->kubelet, "StopPodSandbox", id), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&f->stage.kubelet, "StopPodSandbox", id), CK_GRPC_OK);
 	last_is(&again, 1, id, STOPPED);
 	cri_end(&again);
 }
 
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WATCHED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(a_late_sandbox_is_told_of_when_it_is_handed_back),
-		WITH_FIXTURE(what_nobody_asked_for_again_is_never_told_of),
-		WITH_FIXTURE(creations_in_time_are_told_of_once),
-		WITH_FIXTURE(a_container_s_life_is_told_in_order),
-		WITH_FIXTURE(a_runtime_that_dies_ends_the_stream_and_is_listened_to_again),
+		WATCHED(a_late_sandbox_is_told_of_when_it_is_handed_back),
+		WATCHED(what_nobody_asked_for_again_is_never_told_of),
+		WATCHED(creations_in_time_are_told_of_once),
+		WATCHED(a_container_s_life_is_told_in_order),
+		WATCHED(a_runtime_that_dies_ends_the_stream_and_is_listened_to_again),
 	};
 	return CK_TEST_MAIN(tests);
 }
