@@ -29,6 +29,7 @@
 #define CK_HEADER_EXTRA    32u         /* what HTTP/2 adds to a header's two texts when it measures a list */
 #define CK_HEADERS_MAX     128u        /* in one block; a kubelet sends 8 to 12, tracing adds 2 */
 #define CK_CONNECTION_WINDOW (16 << 20) /* given back as bytes come in, so it bounds nothing; large, to be given back rarely */
+#define CK_FRAMES_WAITING  1024u       /* for a client whose socket is full; it is not read until they are fewer. 500 creates' answers */
 #define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not keep the kubelet's lists out */
 #define CK_EVENTS_QUEUED   (1u << 20)  /* waiting for one subscriber: its window twice, and 200 commits of full pods */
 /* ids whose CREATED and STARTED a subscriber had: a late event comes within fewer commits */

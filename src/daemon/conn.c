@@ -38,7 +38,8 @@ struct ck_conn {
 	struct ck_bytes rest; /* taken from h2 and not written yet */
 	size_t written;       /* of it */
 	struct ck_conn *dirty_next;
-	bool dirty, writable_wanted;
+	bool dirty;
+	uint32_t wanted; /* of EPOLL... */
 	bool ended;  /* nothing comes or goes any more; closed() is due */
 	bool unread; /* the peer did not read all we wrote */
 	bool freed;  /* by its owner */
@@ -90,12 +91,14 @@ static void conn_end(struct ck_conn *conn, bool unread, const char *why)
 	mark_dirty(conn);
 }
 
-static void want_writable(struct ck_conn *conn, bool wanted)
+/* a client that takes no answers is not listened to: each call it makes would be one more in memory */
+static void want(struct ck_conn *conn, bool full)
 {
-	if (conn->writable_wanted == wanted)
-		return;
-	conn->writable_wanted = wanted;
-	sd_event_source_set_io_events(conn->io, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	bool deaf = full && conn->role == CK_H2_SERVER && ck_h2_frames(conn->h2) > CK_FRAMES_WAITING;
+	uint32_t wanted = (deaf ? 0 : (uint32_t)EPOLLIN) | (full ? (uint32_t)EPOLLOUT : 0);
+	if (conn->wanted != wanted)
+		sd_event_source_set_io_events(conn->io, wanted);
+	conn->wanted = wanted;
 }
 
 /* write_out - 1 all of it, 0 the socket is full, < 0 errno */
@@ -153,7 +156,7 @@ static void conn_flush(struct ck_conn *conn)
 			conn_end(conn, true, "out of memory");
 			return;
 		}
-		want_writable(conn, r == 0);
+		want(conn, r == 0);
 		if (r == 0)
 			return;
 		if (n == 0) { /* nothing left */
@@ -318,7 +321,9 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 		conn_end(conn, true, strerror(errno)); /* ECONNRESET: it went without having read all */
 	} else if (n == 0) {
 		conn_end(conn, conn->rest.len > 0, "closed by the peer");
-	} else if (ck_h2_feed(conn->h2, received, (size_t)n, &err) < 0 && !conn->freed) {
+	} else if (ck_h2_feed(conn->h2, received, (size_t)n, &err) >= 0) {
+		want(conn, conn->wanted & EPOLLOUT);
+	} else if (!conn->freed) {
 		conn_flush(conn); /* a GOAWAY that says why */
 		conn_end(conn, true, err.text);
 	}
@@ -333,7 +338,7 @@ int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct
 		close(fd);
 		return ck_nomem(err);
 	}
-	*conn = (struct ck_conn){ .loop = loop, .fd = fd, .role = role, .owner = owner, .userdata = userdata };
+	*conn = (struct ck_conn){ .loop = loop, .fd = fd, .role = role, .owner = owner, .userdata = userdata, .wanted = EPOLLIN };
 	int r = ck_h2_new(role, CK_STREAM_WINDOW, &h2_owner, conn, &conn->h2, err);
 	if (r >= 0) {
 		r = sd_event_add_io(loop->event, &conn->io, fd, EPOLLIN, socket_ready, conn);

@@ -81,7 +81,7 @@ static void rpc_headers(struct ck_h2_stream *stream, const struct ck_h2_header *
 	const struct ck_h2_header *http = ck_h2_find(headers, n, ":status");
 	(void)stream;
 	if (http)
-		rpc->http = ck_h2_is(http, "200") ? 200 : atoi(http->value_len == 3 ? http->value : "502");
+		rpc->http = ck_grpc_http(http);
 	int r = rpc->has_status ? 0 : ck_grpc_status_read(headers, n, &rpc->reply.status);
 	if (r < 0)
 		fail(rpc, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory", true);

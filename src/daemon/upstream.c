@@ -88,12 +88,11 @@ static void conn_closed(struct ck_conn *conn, bool unread, const char *why, void
 	struct ck_upstream *upstream = lane->upstream;
 	(void)unread;
 	ck_conn_free(conn);
-	if (lane->conn != conn) {
+	if (lane->conn != conn)
 		retired(upstream, conn);
-		return;
-	}
-	lane->conn = NULL; /* the second lane is dialled when it is needed */
-	if (lane == &upstream->lanes[CK_LANE_PASS]) {
+	else
+		lane->conn = NULL; /* the second lane is dialled when it is needed */
+	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn) {
 		char text[CK_ERROR_TEXT];
 		snprintf(text, sizeof(text), "unix://%s: %s", upstream->path, why);
 		went_down(upstream, text);

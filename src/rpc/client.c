@@ -109,8 +109,8 @@ static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	struct ck_unary *call = userdata;
 	const struct ck_h2_header *http = ck_h2_find(headers, n, ":status");
 	(void)stream;
-	if (http && http->value_len == 3)
-		call->http = (http->value[0] - '0') * 100 + (http->value[1] - '0') * 10 + (http->value[2] - '0');
+	if (http)
+		call->http = ck_grpc_http(http);
 	if (call->answered)
 		return;
 	int r = ck_grpc_status_read(headers, n, &call->status);

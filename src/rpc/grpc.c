@@ -209,6 +209,17 @@ void ck_grpc_status_fini(struct ck_grpc_status *status)
 	*status = (struct ck_grpc_status){ 0 };
 }
 
+int ck_grpc_http(const struct ck_h2_header *status)
+{
+	int http = 0;
+	for (size_t i = 0; i < status->value_len && status->value_len == 3; i++) {
+		if (status->value[i] < '0' || status->value[i] > '9')
+			return 502;
+		http = http * 10 + (status->value[i] - '0');
+	}
+	return http ? http : 502;
+}
+
 int ck_grpc_from_http(int http)
 {
 	switch (http) {

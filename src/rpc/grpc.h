@@ -51,6 +51,8 @@ struct ck_grpc_status { /* zeroed, OK; ck_grpc_status_fini() */
  * is UNKNOWN. 0: it has none. -CK_ENOMEM. Texts are cut at CK_STATUS_MAX */
 int ck_grpc_status_read(const struct ck_h2_header *headers, size_t n, struct ck_grpc_status *status);
 void ck_grpc_status_fini(struct ck_grpc_status *status);
+/* ck_grpc_http - the number in :status; 502 if there is none */
+int ck_grpc_http(const struct ck_h2_header *status);
 /* ck_grpc_from_http - what a response of this HTTP status without grpc-status means */
 int ck_grpc_from_http(int http);
 /* ck_grpc_answer - a status as trailers; as a whole response (trailers only) if @begun is false. A text that would not fit

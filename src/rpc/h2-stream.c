@@ -191,6 +191,10 @@ void ck_h2_stream_handle(struct ck_h2_stream *stream, const struct ck_h2_handler
 
 void ck_h2_stream_forget(struct ck_h2_stream *stream)
 {
+	if (!stream->ending) {
+		ck_h2_stream_reset(stream, CK_H2_CANCEL);
+		return;
+	}
 	ck_h2_stream_handle(stream, NULL, NULL);
 	ck_h2_stream_consume(stream, stream->held);
 }

@@ -324,7 +324,8 @@ bool ck_h2_draining(const struct ck_h2 *h2)
 
 void ck_h2_goaway(struct ck_h2 *h2)
 {
-	h2->draining = h2->told = true; /* the owner knows */
+	h2->told = h2->told || !h2->draining; /* the owner knows, but for a GOAWAY that has just come */
+	h2->draining = true;
 	ck_h2_must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h2->session),
 				       NGHTTP2_NO_ERROR, NULL, 0));
 	ck_h2_poke(h2);
@@ -338,4 +339,9 @@ size_t ck_h2_streams(const struct ck_h2 *h2)
 size_t ck_h2_queued(const struct ck_h2 *h2)
 {
 	return h2->queued;
+}
+
+size_t ck_h2_frames(const struct ck_h2 *h2)
+{
+	return nghttp2_session_get_outbound_queue_size(h2->session);
 }

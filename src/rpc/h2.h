@@ -83,10 +83,11 @@ ptrdiff_t ck_h2_next(struct ck_h2 *h2, const unsigned char **ret_bytes, struct c
 bool ck_h2_over(const struct ck_h2 *h2);
 /* ck_h2_draining - client: no new streams; draining() has told it, or is about to */
 bool ck_h2_draining(const struct ck_h2 *h2);
-/* ck_h2_goaway - take no new streams; those under way go on */
+/* ck_h2_goaway - take no new streams; those under way go on. draining() comes only if the peer began it */
 void ck_h2_goaway(struct ck_h2 *h2);
 size_t ck_h2_streams(const struct ck_h2 *h2); /* how many are open */
 size_t ck_h2_queued(const struct ck_h2 *h2);  /* bytes queued on all its streams, not yet fetched */
+size_t ck_h2_frames(const struct ck_h2 *h2);  /* frames other than these bytes, not yet fetched: headers, trailers, resets */
 
 /* ck_h2_open - client: a new stream. Pseudo headers first; all headers copied. Its body follows by ck_h2_stream_send() and
  * must be ended. -CK_EUNAVAILABLE (draining), -CK_ENOMEM */
@@ -94,7 +95,8 @@ int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, c
 	       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err);
 /* ck_h2_stream_handle - who is told of it; also to hand it over to somebody else. @handler: borrowed, static */
 void ck_h2_stream_handle(struct ck_h2_stream *stream, const struct ck_h2_handler *handler, void *userdata);
-/* ck_h2_stream_forget - nobody is told of it any more, and it goes on to its end by itself; received data is dropped */
+/* ck_h2_stream_forget - nobody is told of it any more, and it goes on to its end by itself; received data is dropped. If its end was
+ * not queued, it would have none: RST_STREAM(CANCEL) */
 void ck_h2_stream_forget(struct ck_h2_stream *stream);
 struct ck_h2 *ck_h2_stream_h2(const struct ck_h2_stream *stream);
 int32_t ck_h2_stream_id(const struct ck_h2_stream *stream);
