@@ -120,16 +120,22 @@ static void act_request(struct ck_call *call)
 		ck_pass_whole(call);
 		return;
 	}
+	ck_used(call->daemon->cache, call->route->kind, call->id);
 	switch (call->route->class) {
 	case CK_ROUTE_START:
-		ck_used(call->daemon->cache, CK_CONTAINER, call->id);
 		call->status = started;
 		break;
 	case CK_ROUTE_STOP:
-		if (call->route->kind == CK_SANDBOX) {
-			ck_stopping(call->daemon->cache, call->id);
-			call->status = stopped;
+		if (call->route->kind == CK_CONTAINER)
+			break;
+		r = ck_stopping(call->daemon->cache, call->id);
+		if (r < 0) {
+			ck_fail(&err, -r, "%s", ck_strerror(-r));
+			ck_call_answer_error(call, &err);
+			ck_call_free(call);
+			return;
 		}
+		call->status = stopped;
 		break;
 	default:
 		remove_begin(call);

@@ -20,7 +20,7 @@ struct ck_client { /* a connection somebody made to us */
 	struct ck_daemon *daemon;
 	struct ck_conn *conn;
 	struct ck_call *lingering; /* answered with an id; the end of the connection may tell that it was not read (K7) */
-	size_t held;               /* bytes of messages being gathered for it */
+	size_t held;               /* bytes of messages being gathered for it, and of requests on their way to the runtime */
 	bool filtered;             /* the kubelet's socket; not that of node agents */
 };
 
@@ -48,6 +48,7 @@ struct ck_call {
 	bool reset;               /* the client's stream ended otherwise than well */
 	/* pass.c */
 	struct ck_h2_stream *up;
+	size_t outgoing;                 /* of the request, queued toward the runtime: counted in client->held */
 	struct ck_view *view;            /* filters the answer */
 	struct ck_grpc_reader answer;
 	struct ck_objects *objects;      /* what a whole list told, for the cache */
@@ -82,6 +83,8 @@ bool ck_call_guard(struct ck_call *call);
 
 /* ck_pass_begin - at its headers: what the client sends goes on as it comes, and so does the answer */
 void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, size_t n);
+/* ck_pass_more - of that request. -CK_ENOMEM */
+int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, struct ck_error *err);
 /* ck_pass_whole - the request in call->request goes out in one piece; the answer comes back as it is, or with call->view filtered */
 void ck_pass_whole(struct ck_call *call);
 extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;

@@ -36,7 +36,11 @@ static void linger_end(struct ck_call *call, enum ck_delivery delivery)
 
 static void settled(void *userdata)
 {
-	linger_end(userdata, CK_DELIVERED);
+	struct ck_call *call = userdata;
+	if (!call->stream)
+		linger_end(call, CK_DELIVERED);
+	else if (call->deadline || ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call) < 0)
+		linger_end(call, CK_LOST); /* its client has not even let it be written */
 }
 
 void ck_create_conn_gone(struct ck_client *client, bool unread)
@@ -290,8 +294,9 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 	ck_call_free(call);
 }
 
-static void create_request(struct ck_call *call)
+static void begin(void *userdata)
 {
+	struct ck_call *call = userdata;
 	struct ck_error err = { 0 };
 	if (!ck_call_guard(call))
 		return;
@@ -313,6 +318,15 @@ static void create_request(struct ck_call *call)
 	}
 	ck_turn_watch(call->turn, decided, call); /* a creator too: it hears so that it was superseded */
 	decided(call->turn, r, call);
+}
+
+/* not before all that came along with it was looked at: a request that is reset already moves nothing on (K9) */
+static void create_request(struct ck_call *call)
+{
+	if (ck_loop_timer(&call->daemon->loop, &call->timer, 0, begin, call) >= 0)
+		return;
+	ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	ck_call_free(call);
 }
 
 static void create_left(struct ck_call *call)

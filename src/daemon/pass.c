@@ -59,7 +59,7 @@ static void learn(struct ck_call *call, int grpc)
 static void over(struct ck_call *call)
 {
 	ck_h2_stream_forget(CK_TAKE(call->stream));
-	if (call->up && call->up_ended)
+	if (call->up && call->up_ended && !ck_h2_stream_queued(call->up)) /* what is left of the request is of no use any more */
 		ck_h2_stream_forget(CK_TAKE(call->up));
 	ck_call_free(call);
 }
@@ -129,8 +129,11 @@ static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 static void up_sent(struct ck_h2_stream *stream, size_t n, void *userdata)
 {
 	struct ck_call *call = userdata;
+	size_t counted = n < call->outgoing ? n : call->outgoing; /* the message's head was not */
 	(void)stream;
-	if (call->stream && !call->whole)
+	call->outgoing -= counted;
+	call->client->held -= counted;
+	if (!call->whole)
 		ck_h2_stream_consume(call->stream, n);
 }
 
@@ -229,6 +232,7 @@ static const struct ck_h2_handler filtered = {
 	.headers = up_headers,
 	.data = filtered_data,
 	.end = up_end,
+	.sent = up_sent,
 	.closed = up_closed,
 };
 
@@ -261,6 +265,15 @@ void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, siz
 	open_up(call, headers, n);
 }
 
+int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, struct ck_error *err)
+{
+	if (ck_h2_stream_send(call->up, bytes, n) < 0)
+		return ck_nomem(err);
+	call->outgoing += n;
+	call->client->held += n;
+	return 0;
+}
+
 void ck_pass_whole(struct ck_call *call)
 {
 	if (call->view)
@@ -272,7 +285,7 @@ void ck_pass_whole(struct ck_call *call)
 		return;
 	}
 	ck_h2_stream_end(call->up);
-	call->client->held -= call->request.len;
+	call->outgoing = call->request.len; /* counted as before, until it is written */
 	ck_bytes_free(&call->request);
 }
 

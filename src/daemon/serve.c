@@ -42,8 +42,7 @@ static void drop_request(struct ck_call *call)
 
 void ck_call_detach(struct ck_call *call)
 {
-	if (call->client)
-		call->client->held -= call->request.len;
+	drop_request(call); /* it was sent, and nobody is left for whom it would be sent again */
 	call->client = NULL;
 }
 
@@ -60,7 +59,7 @@ void ck_call_free(struct ck_call *call)
 	ck_loop_timer_free(call->timer);
 	drop_request(call);
 	if (call->client)
-		call->client->held -= call->answer.message.len;
+		call->client->held -= call->answer.message.len + call->outgoing;
 	ck_grpc_reader_fini(&call->answer);
 	free(call->headers);
 	free(call);
@@ -138,15 +137,23 @@ bool ck_call_guard(struct ck_call *call)
 
 /* ---- a request, gathered ------------------------------------------------------------------------------------------------------ */
 
+static int too_much(const struct ck_client *client, struct ck_error *err)
+{
+	return ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open", client->daemon->conf.client_memory);
+}
+
 static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
 {
 	struct ck_call *call = userdata;
 	struct ck_client *client = call->client;
 	struct ck_error err = { 0 };
 	size_t used, before = call->reader.message.len;
-	if (call->up) { /* passed on as it comes; given back when it is written on: ck_pass_sent()'s mirror */
-		if (ck_h2_stream_send(call->up, bytes, n) < 0) {
-			ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	if (call->up) { /* passed on as it comes; given back when it is written on */
+		int r = ck_pass_more(call, bytes, n, &err);
+		if (r >= 0 && client->held > client->daemon->conf.client_memory)
+			r = too_much(client, &err);
+		if (r < 0) {
+			ck_call_answer_error(call, &err);
 			ck_call_free(call);
 		}
 		return;
@@ -158,8 +165,7 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 	if (r >= 0) {
 		client->held += call->reader.message.len - before;
 		if (client->held > client->daemon->conf.client_memory)
-			r = ck_fail(&err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open",
-				    client->daemon->conf.client_memory);
+			r = too_much(client, &err);
 	} else {
 		client->held -= before;
 		ck_grpc_reader_fini(&call->reader);

@@ -99,14 +99,15 @@ static bool find_message(const void *in, size_t len, uint32_t field, const void 
 	return found;
 }
 
-static bool has_number(const void *in, size_t len, uint32_t field)
+static uint32_t find_number(const void *in, size_t len, uint32_t field)
 {
 	struct ck_wire wire = ck_wire_begin(in, len);
 	struct ck_wire_field f;
-	bool found = false;
+	uint64_t value = 0;
 	while (ck_wire_next(&wire, &f, NULL) > 0)
-		found = found || (f.number == field && f.type == CK_WIRE_VARINT && f.value);
-	return found;
+		if (f.number == field && f.type == CK_WIRE_VARINT)
+			value = f.value;
+	return (uint32_t)value;
 }
 
 /* ---- objects as CRI writes them -------------------------------------------------------------------------------------- */
@@ -291,6 +292,30 @@ static void remove_object(struct peer *peer, const char *id)
 		*o = peer->objects[--peer->objects_n];
 }
 
+/* RunPodSandbox, CreateContainer: "made-N" */
+static void make(struct peer *peer, const char *rpc, const struct ck_bytes *request, struct out *answer)
+{
+	const void *config = "", *metadata = "";
+	size_t config_len = 0, metadata_len = 0;
+	char id[80], name[64], in[80];
+	struct peer_object *o;
+	bool sandbox = rpc[0] == 'R';
+	snprintf(id, sizeof(id), "made-%u", ++peer->made);
+	find_message(request->p, request->len, sandbox ? 1 : 2, &config, &config_len);
+	find_message(config, config_len, 1, &metadata, &metadata_len);
+	find_text(metadata, metadata_len, 1, name, sizeof(name));
+	find_text(request->p, request->len, 1, in, sizeof(in));
+	if (sandbox) {
+		o = peer_sandbox(peer, id, name);
+		find_text(metadata, metadata_len, 2, o->uid, sizeof(o->uid));
+		find_text(metadata, metadata_len, 3, o->ns, sizeof(o->ns));
+	} else {
+		o = peer_container(peer, id, in, name);
+	}
+	o->attempt = find_number(metadata, metadata_len, sandbox ? 4 : 2);
+	text(answer, 1, id);
+}
+
 /* a call acts, and is answered, at the same moment */
 static void act(struct peer_call *call)
 {
@@ -327,6 +352,8 @@ static void act(struct peer_call *call)
 		grpc = status_answer(peer, id, CK_SANDBOX, &answer);
 	} else if (!strcmp(call->rpc, "ContainerStatus")) {
 		grpc = status_answer(peer, id, CK_CONTAINER, &answer);
+	} else if (!strcmp(call->rpc, "RunPodSandbox") || !strcmp(call->rpc, "CreateContainer")) {
+		make(peer, call->rpc, request, &answer);
 	} else if (!strcmp(call->rpc, "ImageStatus") && peer->image_id[0]) {
 		struct out image = { 0 };
 		text(&image, 1, peer->image_id);
@@ -361,7 +388,7 @@ static void heard(struct peer_call *call)
 	else if (find_message(request->p, request->len, 1, &inner, &len))
 		find_text(inner, len, call->rpc[0] == 'I' ? 1 : 3, in, sizeof(in));
 	int n = snprintf(line, sizeof(line), "%s%s%s%s%s\n", call->rpc, id[0] || in[0] ? " " : "", id, in,
-			 !strcmp(call->rpc, "StopContainer") && !has_number(request->p, request->len, 2) ? " timeout 0" : "");
+			 !strcmp(call->rpc, "StopContainer") && !find_number(request->p, request->len, 2) ? " timeout 0" : "");
 	call->peer->heard = realloc(call->peer->heard, call->peer->heard_len + (size_t)n + 1);
 	assert_non_null(call->peer->heard);
 	memcpy(call->peer->heard + call->peer->heard_len, line, (size_t)n + 1);
@@ -382,13 +409,16 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		call->peer->may_compress = true;
 	if (timeout)
 		ck_grpc_timeout_parse(timeout->value, timeout->value_len, &call->timeout);
+	if (peer_plan(call->peer, call->rpc)->early)
+		act(call);
 }
 
 static void call_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n, void *userdata)
 {
 	struct peer_call *call = userdata;
 	size_t used;
-	ck_h2_stream_consume(stream, n);
+	if (!peer_plan(call->peer, call->rpc)->deaf)
+		ck_h2_stream_consume(stream, n);
 	if (!call->whole && ck_grpc_read(&call->reader, in, n, &used, NULL) == 1)
 		call->whole = true;
 }
@@ -474,6 +504,34 @@ void peer_hang_up(struct peer *peer)
 {
 	for (struct peer_line *line = peer->lines; line; line = line->next)
 		ck_conn_end(line->conn, "the test hangs up");
+}
+
+void peer_goaway(struct peer *peer)
+{
+	for (struct peer_line *line = peer->lines; line; line = line->next)
+		ck_conn_shut(line->conn);
+}
+
+void peer_stop_listening(struct peer *peer)
+{
+	peer->source = sd_event_source_disable_unref(peer->source);
+	close(peer->fd);
+	peer->fd = -1;
+}
+
+void peer_listen(struct peer *peer, const char *path)
+{
+	peer->fd = ck_unix_listen(path, 0600, (gid_t)-1, NULL);
+	assert_true(peer->fd >= 0);
+	assert_true(sd_event_add_io(peer->loop->event, &peer->source, peer->fd, EPOLLIN, line_accept, peer) >= 0);
+}
+
+size_t peer_streams(const struct peer *peer)
+{
+	size_t n = 0;
+	for (const struct peer_line *line = peer->lines; line; line = line->next)
+		n += ck_conn_h2(line->conn) ? ck_h2_streams(ck_conn_h2(line->conn)) : 0;
+	return n;
 }
 
 unsigned peer_heard(const struct peer *peer, const char *line)
@@ -603,9 +661,7 @@ struct world *world_new(void)
 
 	w->peer = (struct peer){ .loop = &d->loop };
 	snprintf(path, sizeof(path), "%s/runtime.sock", w->dir);
-	w->peer.fd = ck_unix_listen(path, 0600, (gid_t)-1, &w->err);
-	assert_true(w->peer.fd >= 0);
-	assert_true(sd_event_add_io(d->loop.event, &w->peer.source, w->peer.fd, EPOLLIN, line_accept, &w->peer) >= 0);
+	peer_listen(&w->peer, path);
 
 	assert_int_equal(ck_hosting_new(d, &host, &w->err), 0);
 	assert_int_equal(ck_events_new(d, &w->err), 0);
@@ -640,8 +696,8 @@ void world_free(struct world *w)
 	ck_loop_flush(&d->loop);
 	if (d->cache)
 		assert_int_equal(ck_cache_close(d->cache, NULL), 0);
-	sd_event_source_disable_unref(w->peer.source);
-	close(w->peer.fd);
+	if (w->peer.fd >= 0)
+		peer_stop_listening(&w->peer);
 	ck_loop_fini(&d->loop);
 	ck_conf_fini(&d->conf);
 	ck_log_close();

@@ -31,6 +31,8 @@ struct peer_plan {
 	bool garble; /* answer with bytes that are no message */
 	bool hang_up;
 	bool other_id; /* a status is that of another object */
+	bool early;    /* answer at the headers, whatever else would come */
+	bool deaf;     /* give no window back */
 };
 
 struct peer_call;
@@ -47,6 +49,7 @@ struct peer {
 	size_t plans_n;
 	char *heard; /* "StopPodSandbox s1\n", one call a line */
 	size_t heard_len;
+	unsigned made;               /* sandboxes and containers, by creates */
 	bool may_compress;           /* a subscriber said that it takes compressed events */
 	bool no_containers_statuses; /* PodSandboxStatus leaves them out, as containerd does */
 	char image_id[128];          /* what every image reference means; "": unknown */
@@ -56,6 +59,10 @@ struct peer {
 struct peer_plan *peer_plan(struct peer *peer, const char *rpc);
 size_t peer_release(struct peer *peer, const char *rpc); /* how many */
 void peer_hang_up(struct peer *peer);                    /* every connection ends */
+void peer_goaway(struct peer *peer);                     /* GOAWAY on every connection; calls under way go on */
+void peer_stop_listening(struct peer *peer);             /* nobody is there to connect to */
+void peer_listen(struct peer *peer, const char *path);
+size_t peer_streams(const struct peer *peer);            /* open ones, on all connections */
 unsigned peer_heard(const struct peer *peer, const char *line); /* how often; "ListPodSandbox": any of it */
 uint64_t peer_timeout(const struct peer *peer, const char *rpc); /* of the oldest such call under way */
 size_t peer_subscribers(const struct peer *peer);

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call at a time through serve.c, pass.c, act.c, create.c, rpc.c and upstream.c, where what matters is the moment: what is reset
+ * before it is looked at, answered before it is whole, refused while nobody listens, read later or never, or out of memory anywhere.
+ */
+#define CK_TEST_SECONDS 120
+#include <sys/socket.h>
+
+#include "tests/flow/peer.h"
+#include "src/base/fault.h"
+#include "src/rpc/address.h"
+#include "tests/flow/cri-client.h"
+
+#define S CK_NS_PER_S
+
+struct ask { /* a call of a client */
+	struct world *w;
+	struct ck_h2_stream *stream;
+	struct ck_grpc_reader reader;
+	bool deaf;     /* gives no window back */
+	bool over;
+	uint32_t reset;
+	int grpc;      /* -1: none yet */
+	unsigned messages;
+	char id[80];   /* field 1 of the last message */
+};
+
+static void ask_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+{
+	struct ask *a = userdata;
+	struct ck_grpc_status status = { 0 };
+	(void)stream;
+	if (ck_grpc_status_read(headers, n, &status) == 1)
+		a->grpc = status.code;
+	ck_grpc_status_fini(&status);
+}
+
+static void ask_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n, void *userdata)
+{
+	struct ask *a = userdata;
+	size_t used = 0;
+	if (!a->deaf)
+		ck_h2_stream_consume(stream, n);
+	for (; n; in += used, n -= used) {
+		int r = ck_grpc_read(&a->reader, in, n, &used, NULL);
+		if (r < 0)
+			return; /* an armed fault */
+		if (r == 0)
+			continue;
+		a->messages++;
+		snprintf(a->id, sizeof(a->id), "%s", cri_text(&a->reader.message, "1"));
+	}
+}
+
+static void ask_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
+{
+	struct ask *a = userdata;
+	(void)stream;
+	a->stream = NULL;
+	a->over = true;
+	a->reset = error;
+}
+
+static const struct ck_h2_handler ask_handler = { .headers = ask_headers, .data = ask_data, .closed = ask_closed };
+
+static void kubelet_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+{
+	(void)unread, (void)why;
+	ck_conn_free(conn);
+	*(struct ck_conn **)userdata = NULL;
+}
+
+static const struct ck_conn_owner kubelet_owner = { .closed = kubelet_closed };
+
+/* *@kubelet stays where it is until the connection ends. false: an armed fault */
+static bool connect_to(struct world *w, struct ck_conn **kubelet)
+{
+	char path[300];
+	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
+	int fd = ck_unix_connect(path, &w->err);
+	assert_true(fd >= 0);
+	return ck_conn_new(&w->daemon.loop, fd, CK_H2_CLIENT, &kubelet_owner, kubelet, kubelet, &w->err) >= 0;
+}
+
+/* the call's headers, and nothing else yet. false: an armed fault, or the connection has gone */
+static bool ask_open(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *timeout)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "/runtime.v1.%s/%s", strstr(rpc, "Image") ? "ImageService" : "RuntimeService", rpc);
+	const struct ck_h2_header headers[] = {
+		CK_H2_HEADER(":method", "POST"),
+		CK_H2_HEADER(":scheme", "http"),
+		{ ":path", path, 5, strlen(path) },
+		CK_H2_HEADER(":authority", "localhost"),
+		CK_H2_HEADER("content-type", "application/grpc"),
+		CK_H2_HEADER("te", "trailers"),
+		{ "grpc-timeout", timeout, 12, timeout ? strlen(timeout) : 0 },
+	};
+	*a = (struct ask){ .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
+	return h2 && ck_h2_open(h2, headers, CK_COUNT(headers) - !timeout, &ask_handler, a, &a->stream, &w->err) >= 0;
+}
+
+/* a whole request, which is freed; nothing moves yet */
+static void ask_begin(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, struct ck_bytes *request,
+		      const char *timeout)
+{
+	if (ask_open(w, h2, a, rpc, timeout)) {
+		if (ck_grpc_send(a->stream, request->p, request->len) < 0)
+			ck_h2_stream_reset(CK_TAKE(a->stream), CK_H2_CANCEL);
+		else
+			ck_h2_stream_end(a->stream);
+	}
+	ck_bytes_free(request);
+}
+
+static void ask_id(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *id, const char *timeout)
+{
+	struct ck_bytes request = { 0 };
+	ck_bytes_field_text(&request, 1, id); /* without memory it is another request, which is to be survived as well */
+	ask_begin(w, h2, a, rpc, &request, timeout);
+}
+
+static void ask_end(struct ask *a)
+{
+	if (a->stream)
+		ck_h2_stream_reset(CK_TAKE(a->stream), CK_H2_CANCEL);
+	ck_grpc_reader_fini(&a->reader);
+}
+
+/* a client that reads when the test says so */
+struct raw {
+	int fd;
+	struct ck_h2 *h2;
+	struct ck_bytes rest;
+};
+
+static void raw_open(struct world *w, struct raw *raw)
+{
+	static const struct ck_h2_owner owner = { .opened = NULL };
+	char path[300];
+	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
+	*raw = (struct raw){ .fd = ck_unix_connect(path, &w->err) };
+	assert_true(raw->fd >= 0);
+	assert_int_equal(ck_h2_new(CK_H2_CLIENT, 4 * CK_STREAM_WINDOW, &owner, NULL, &raw->h2, &w->err), 0);
+}
+
+/* false: the socket is full */
+static bool raw_write(struct raw *raw)
+{
+	const unsigned char *p;
+	for (ptrdiff_t n; (n = ck_h2_next(raw->h2, &p, NULL)) > 0;)
+		assert_int_equal(ck_bytes_add(&raw->rest, p, (size_t)n), 0);
+	size_t done = 0;
+	while (done < raw->rest.len) {
+		ssize_t n = send(raw->fd, raw->rest.p + done, raw->rest.len - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0)
+			break;
+		done += (size_t)n;
+	}
+	if (done)
+		memmove(raw->rest.p, raw->rest.p + done, raw->rest.len -= done);
+	return !raw->rest.len;
+}
+
+static void raw_read(struct raw *raw)
+{
+	static unsigned char in[65536];
+	for (ssize_t n; (n = recv(raw->fd, in, sizeof(in), MSG_DONTWAIT)) > 0;)
+		assert_int_equal(ck_h2_feed(raw->h2, in, (size_t)n, NULL), 0);
+}
+
+static void raw_close(struct raw *raw)
+{
+	close(raw->fd);
+	ck_h2_free(raw->h2);
+	ck_bytes_free(&raw->rest);
+}
+
+/* turns the loop for real time */
+static void wait_for(struct world *w, uint64_t ns)
+{
+	uint64_t until = ck_loop_now() + ns;
+	world_settle(w);
+	for (uint64_t now; (now = ck_loop_now()) < until; world_settle(w))
+		assert_true(sd_event_run(w->daemon.loop.event, (until - now) / 1000 + 1) >= 0);
+}
+
+/* ---- GOAWAY ------------------------------------------------------------------------------------------------------------------ */
+
+static void ignored(struct ck_rpc_reply *reply, void *userdata)
+{
+	*(int *)userdata = reply->status.code;
+}
+
+static void a_goaway_with_nobody_listening_any_more_is_come_back_from(void **state)
+{
+	struct world *w = world_new();
+	struct ck_rpc_options options = { .path = "Version", .timeout = 10 * S };
+	char path[300];
+	int grpc = -1;
+	(void)state;
+	snprintf(path, sizeof(path), "%s/runtime.sock", w->dir);
+	peer_stop_listening(&w->peer);
+	peer_plan(&w->peer, "PullImage")->hold = true;
+	struct ck_conn *kubelet;
+	struct ask pull;
+	assert_true(connect_to(w, &kubelet));
+	ask_id(w, ck_conn_h2(kubelet), &pull, "PullImage", "", NULL); /* the old connection has a call that takes its time */
+	world_settle(w);
+	peer_goaway(&w->peer);
+	assert_int_equal(ck_rpc_start(w->daemon.upstream, &options, NULL, 0, ignored, &grpc, NULL, &w->err), 0); /* crosses it */
+	world_settle(w);
+	assert_int_equal(grpc, CK_GRPC_UNAVAILABLE);
+	assert_int_equal(w->downs, 1);
+	peer_listen(&w->peer, path);
+	wait_for(w, 300 * CK_NS_PER_MS);
+	assert_int_equal(w->ups, 2);
+	peer_release(&w->peer, "PullImage");
+	world_settle(w);
+	assert_int_equal(pull.grpc, CK_GRPC_OK);
+	ask_end(&pull);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+/* ---- K7: whether an answer arrived ----------------------------------------------------------------------------------------- */
+
+/* *@padding: what fills a socket */
+static void stuff(struct world *w, struct raw *raw, struct ask *status, char **padding)
+{
+	size_t len = 3 * CK_STREAM_WINDOW / 2;
+	*padding = malloc(len + 1);
+	assert_non_null(*padding);
+	memset(*padding, 'x', len);
+	(*padding)[len] = '\0';
+	struct peer_object *pod = peer_sandbox(&w->peer, "s1", "web");
+	snprintf(pod->ns, sizeof(pod->ns), "ns"); /* as in the requests of cri-client.h */
+	world_commit(w, pod);
+	w->peer.padding = *padding;
+	raw_open(w, raw);
+	ask_id(w, raw->h2, status, "PodSandboxStatus", "s1", NULL);
+	raw_write(raw);
+	world_settle(w);
+}
+
+static void an_answer_without_a_deadline_waits_until_it_is_read(void **state)
+{
+	struct world *w = world_new();
+	struct ask status, run;
+	struct raw raw;
+	char *padding;
+	(void)state;
+	stuff(w, &raw, &status, &padding);
+	struct ck_bytes request = cri_run_request("late", 0);
+	ask_begin(w, raw.h2, &run, "RunPodSandbox", &request, NULL);
+	raw_write(&raw);
+	wait_for(w, CK_ANSWER_SETTLE + CK_ANSWER_SETTLE / 2);
+	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 1);
+	for (int i = 0; i < 100 && !run.over; i++) {
+		raw_read(&raw);
+		world_settle(w);
+	}
+	assert_int_equal(status.grpc, CK_GRPC_OK);
+	assert_int_equal(run.grpc, CK_GRPC_OK);
+	assert_string_equal(run.id, "made-1");
+	raw_close(&raw);
+	ask_end(&run);
+	ask_end(&status);
+	world_free(w);
+	free(padding);
+}
+
+/* @names: a call on another connection names the container meanwhile */
+static void lose_the_answer(bool names)
+{
+	struct world *w = world_new();
+	struct ask status, create, stop = { .grpc = -1 };
+	struct ck_conn *other;
+	struct raw raw;
+	char *padding;
+	stuff(w, &raw, &status, &padding);
+	struct ck_bytes request = cri_create_request("s1", "web", "app", 0);
+	ask_begin(w, raw.h2, &create, "CreateContainer", &request, NULL);
+	raw_write(&raw);
+	world_settle(w);
+	assert_non_null(peer_has(&w->peer, "made-1"));
+	assert_true(connect_to(w, &other));
+	if (names) {
+		ask_id(w, ck_conn_h2(other), &stop, "StopContainer", "made-1", NULL);
+		world_settle(w);
+		assert_int_equal(stop.grpc, CK_GRPC_OK);
+	}
+	raw_close(&raw); /* with the answer unread */
+	world_settle(w);
+	assert_int_equal(world_hides(w, peer_has(&w->peer, "made-1")), !names);
+	ask_end(&create);
+	ask_end(&status);
+	ask_end(&stop);
+	ck_conn_free(other);
+	world_free(w);
+	free(padding);
+}
+
+static void a_container_whose_answer_was_not_read_is_hidden_again(void **state)
+{
+	(void)state;
+	lose_the_answer(false);
+}
+
+static void a_container_that_a_call_has_named_stays(void **state) /* whichever call: its caller knows the id */
+{
+	(void)state;
+	lose_the_answer(true);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+
+static void a_client_that_takes_no_answers_is_not_listened_to(void **state)
+{
+	struct world *w = world_new();
+	struct raw raw;
+	unsigned n = 0, most = 200000;
+	static struct ask calls[200000];
+	(void)state;
+	raw_open(w, &raw);
+	for (; n < most; n++) {
+		if (!ask_open(w, raw.h2, &calls[n], "RunPodSandbox", "no timeout"))
+			break;
+		ck_h2_stream_end(calls[n].stream);
+		if (n % 64 == 0 && !raw_write(&raw))
+			break;
+		if (n % 64 == 0)
+			world_settle(w);
+	}
+	assert_true(n < 50000);
+	for (int i = 0; i < 1000 && !calls[n - 1].over; i++) { /* it reads after all, and gets every one */
+		raw_read(&raw);
+		raw_write(&raw);
+		world_settle(w);
+	}
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(calls[i].grpc, CK_GRPC_INVALID_ARGUMENT);
+	raw_close(&raw);
+	world_free(w);
+}
+
+static void requests_for_a_runtime_that_does_not_read_are_limited(void **state)
+{
+	struct world *w = world_new();
+	static struct ask calls[64];
+	static unsigned char part[600000];
+	struct ck_conn *kubelet;
+	unsigned refused = 0;
+	(void)state;
+	w->daemon.conf.client_memory = 4u << 20;
+	peer_plan(&w->peer, "PullImage")->deaf = true;
+	assert_true(connect_to(w, &kubelet));
+	for (size_t i = 0; i < CK_COUNT(calls); i++) {
+		assert_true(ask_open(w, ck_conn_h2(kubelet), &calls[i], "PullImage", NULL));
+		ck_h2_stream_send(calls[i].stream, "\0\0\x10\0\0", 5);
+		ck_h2_stream_send(calls[i].stream, part, sizeof(part));
+		world_settle(w);
+		refused += calls[i].grpc == CK_GRPC_RESOURCE_EXHAUSTED;
+	}
+	assert_true(refused > 30 && refused < 50); /* and what was refused is not held any more */
+	for (size_t i = 0; i < CK_COUNT(calls); i++)
+		ask_end(&calls[i]);
+	world_settle(w);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+/* ---- an answer before the request is whole --------------------------------------------------------------------------------- */
+
+static void a_call_answered_early_leaves_nothing_open(void **state)
+{
+	struct world *w = world_new();
+	struct ck_conn *kubelet;
+	struct ask pull;
+	(void)state;
+	peer_plan(&w->peer, "PullImage")->early = true;
+	peer_plan(&w->peer, "PullImage")->grpc = CK_GRPC_RESOURCE_EXHAUSTED;
+	assert_true(connect_to(w, &kubelet));
+	size_t before = peer_streams(&w->peer);
+	assert_true(ask_open(w, ck_conn_h2(kubelet), &pull, "PullImage", NULL));
+	ck_h2_stream_send(pull.stream, "\0\0\1", 3);
+	world_settle(w);
+	assert_int_equal(pull.grpc, CK_GRPC_RESOURCE_EXHAUSTED);
+	ask_end(&pull);
+	world_settle(w);
+	assert_int_equal(peer_streams(&w->peer), before);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+/* ---- K9: a request that was reset before it was looked at -------------------------------------------------------------------- */
+
+static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
+{
+	struct world *w = world_new();
+	struct peer_object o = { .kind = CK_SANDBOX, .id = "s1", .name = "web", .ns = "ns", .uid = "uid-web" };
+	struct ck_conn *kubelet;
+	struct ask run;
+	(void)state;
+	*peer_sandbox(&w->peer, "s1", "web") = o;
+	peer_has(&w->peer, "s1")->condition = CK_CONDITION_READY;
+	world_keep(w, &o);
+	assert_true(connect_to(w, &kubelet));
+	world_settle(w);
+	struct ck_bytes request = cri_run_request("web", 1);
+	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "10S");
+	ck_loop_flush(&w->daemon.loop); /* written, and not read before the loop turns */
+	ask_end(&run);
+	world_settle(w);
+	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 0);
+	world_advance(w, S);
+	assert_int_equal(peer_heard(&w->peer, "StopPodSandbox"), 0);
+	assert_non_null(peer_has(&w->peer, "s1"));
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_goaway_with_nobody_listening_any_more_is_come_back_from),
+		cmocka_unit_test(an_answer_without_a_deadline_waits_until_it_is_read),
+		cmocka_unit_test(a_container_whose_answer_was_not_read_is_hidden_again),
+		cmocka_unit_test(a_container_that_a_call_has_named_stays),
+		cmocka_unit_test(a_client_that_takes_no_answers_is_not_listened_to),
+		cmocka_unit_test(requests_for_a_runtime_that_does_not_read_are_limited),
+		cmocka_unit_test(a_call_answered_early_leaves_nothing_open),
+		cmocka_unit_test(a_request_reset_before_it_is_read_moves_nothing_on),
+	};
+	return CK_TEST_MAIN(tests);
+}
