@@ -153,6 +153,37 @@ static void no_right_is_left(void **state)
 	close(fds[0]);
 }
 
+#ifndef CK_SANITIZERS
+static void others_of_its_user_cannot_look_into_it(void **state)
+{
+	const struct place *p = *state;
+	int fds[2], end[2];
+	char byte, path[64];
+	struct stat st;
+	assert_int_equal(chmod(p->top, 0777), 0);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(pipe(end), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(end[1]);
+		if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+			_exit(98);
+		prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L); /* as after exec */
+		confine(&p->conf);
+		_exit(write(fds[1], "x", 1) != 1 || read(end[0], &byte, 1) != 0);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, 0); /* not its user's */
+	close(end[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(end[0]);
+	close(fds[0]);
+}
+#endif
+
 static void it_can_be_switched_off(void **state)
 {
 	struct place *p = *state;
@@ -242,6 +273,12 @@ static int move_out(const struct place *p)
 	return fd < 0 ? 98 : failure(rename(from, to));
 }
 
+/* opened for reading, which is allowed, and emptied by it */
+static int truncate_config(const struct place *p)
+{
+	return failure(open(p->file, O_RDONLY | O_TRUNC));
+}
+
 static int climb_out(const struct place *p)
 {
 	char path[256];
@@ -286,6 +323,8 @@ static void other_paths_are_closed(void **state)
 	assert_int_equal(inside(p, climb_out), EACCES);
 	assert_int_equal(inside(p, link_out), ENOSYS);
 	assert_int_equal(inside(p, write_config), EACCES);
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 3)
+		assert_int_equal(inside(p, truncate_config), EACCES);
 	assert_int_equal(inside(p, write_beside_socket), EACCES);
 	struct stat st;
 	assert_int_equal(stat(p->foreign, &st), 0);
@@ -781,6 +820,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_right_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_can_be_switched_off, set_up, tear_down),
 #ifndef CK_SANITIZERS
+		cmocka_unit_test_setup_teardown(others_of_its_user_cannot_look_into_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_paths_are_closed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(its_own_paths_are_open, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_directory_of_everybody_stays_closed, set_up, tear_down),

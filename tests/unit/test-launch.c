@@ -17,7 +17,8 @@ static char say[] = "echo \"$0\" >&3";
 static char look[] = "exec >&3; echo /proc/self/fd/*; readlink /proc/self/fd/0; echo \"${NOTIFY_SOCKET-none} $CK_TEST_WORD\";"
 		     " grep -E '^Sig(Blk|Ign)' /proc/self/status | sed 's/:.*0000000$/:/';"
 		     " [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo leader";
-static char stay[] = "trap 'echo term >&3; exit' TERM; echo \"$PPID\" >&3; while :; do sleep 0.05; done";
+static char stay[] = "trap 'echo term >&3; exit' TERM; echo \"$PPID\" >&3; i=0;"
+		     " while [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done"; /* not for ever if nobody ends it */
 static char absent[] = "/nowhere/no-such-program";
 static char *const argv_say[] = { sh, dash_c, say, word, NULL };
 static char *const argv_look[] = { sh, dash_c, look, NULL };

@@ -252,6 +252,15 @@ static void a_result_is_followed_from_kept_to_gone(void **state)
 	assert_value(text, "crikeep_degraded", "0");
 	assert_true(atol(value_of(text, "crikeep_database_bytes")) > 4096);
 
+	f->hold[FX_INSPECT] = true; /* somebody asks, and goes before the runtime says that it is alive */
+	struct ck_turn *turn = fx_wait(f, &web);
+	ck_turn_free(turn);
+	CK_AUTO_FREE char *asked = print(f);
+	assert_value(asked, "crikeep_entries{kind=\"sandbox\",state=\"kept\"}", "1");
+	assert_value(asked, "crikeep_oldest_kept_seconds{kind=\"sandbox\"}", "0.000000000");
+	f->hold[FX_INSPECT] = false;
+	fx_release(f, FX_INSPECT);
+
 	f->fail[FX_DESTROY] = 13;
 	fx_advance(f, 700 * S); /* the TTL, and back-off up to a minute */
 	CK_AUTO_FREE char *stuck = print(f);
@@ -268,6 +277,23 @@ static void a_result_is_followed_from_kept_to_gone(void **state)
 	assert_value(gone, "crikeep_entries{kind=\"sandbox\",state=\"evicting\"}", "0");
 	assert_value(gone, "crikeep_destroyed_total", "1");
 	assert_value(gone, "crikeep_destroy_tries{kind=\"sandbox\"}", "0");
+}
+
+static void a_removal_that_waits_is_no_create(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct ck_turn *removal;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	struct ck_turn *turn = fx_create(f, &app);
+	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err), CK_WAIT);
+	CK_AUTO_FREE char *text = print(f);
+	assert_value(text, "crikeep_requests_waiting{kind=\"sandbox\"}", "0");
+	assert_value(text, "crikeep_requests_waiting{kind=\"container\"}", "0");
+	assert_value(text, "crikeep_entries{kind=\"container\",state=\"creating\"}", "1");
+	ck_turn_free(removal);
+	ck_turn_free(turn);
 }
 
 static void a_database_that_refuses_writes_is_told(void **state)
@@ -429,6 +455,7 @@ int main(void)
 		cmocka_unit_test(without_memory_there_is_no_half_text),
 		cmocka_unit_test_setup_teardown(the_oldest_creation_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_result_is_followed_from_kept_to_gone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_removal_that_waits_is_no_create, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_database_that_refuses_writes_is_told, set_up, tear_down),
 		cmocka_unit_test(who_connects_gets_the_text_and_the_end),
 		cmocka_unit_test(nobody_is_waited_for),
