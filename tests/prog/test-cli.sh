@@ -2,34 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # crikeep(1) against databases that make-db wrote: with the owner up, down and killed, with hostile rows, and with output that
-# cannot be written. Golden output lies in golden/; CK_TEST_GOLDEN=write makes it anew: look at the difference before you keep it.
+# cannot be written. Golden output lies in golden/, which CK_TEST_GOLDEN=write makes anew.
 # What changes from run to run is filtered: spans of two digits of seconds (make-db chooses such), times, and process ids.
 #
-# shellcheck disable=SC2015,SC2086,SC2094,SC2317 # A && B || C is meant; words are split on purpose; functions are called by check
+# A && B || C is meant; words are split on purpose; functions are called by check, variables are prelude.sh's:
+# shellcheck disable=SC1091,SC2015,SC2086,SC2094,SC2154,SC2317
 set -u
 
-src=${CK_TEST_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-build=${CK_TEST_BUILDDIR:-$src}
-crikeep=$build/crikeep make_db=$build/tests/prog/make-db read_tree=$build/tests/prog/read-tree
-golden=$src/tests/prog/golden
-export CK_TEST_DATA=${CK_TEST_DATA:-$src/tests/data} LC_ALL=C.UTF-8 TZ=UTC
-work=$(mktemp -d "${TMPDIR:-/tmp}/cli.XXXXXX") || exit 99
-dir=$work/state owner='' failed=0
-export CRIKEEP_STATE_DIR=$dir
-trap 'stop_owner; rm -rf "$work"' EXIT
-
-ok() { echo "ok - $1"; }
-not_ok() {
-	echo "not ok - $1"
-	failed=1
-	shift
-	[ $# = 0 ] || printf '%s\n' "$@" | sed 's/^/    /'
-}
-check() { # check NAME COMMAND...: the command succeeds
-	local name=$1
-	shift
-	if "$@" >"$work/said" 2>&1; then ok "$name"; else not_ok "$name" "$(cat "$work/said")"; fi
-}
+. "$(dirname "$0")/prelude.sh"
+make_db=$build/tests/prog/make-db dir=$work/state owner=''
+export CRIKEEP_STATE_DIR=$dir CK_TEST_DATA=${CK_TEST_DATA:-$src/tests/data}
+at_end() { stop_owner; }
 
 filter() {
 	sed -E -e 's/[0-9]{2}s\b/NNs/g' \
@@ -38,29 +21,6 @@ filter() {
 		-e 's/process [0-9]+/process N/g; s/^([0-9]{2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})/HH:MM:SS/' \
 		-e 's/("?(digest|salt|root|rest|key_id)"?: *"?)[0-9a-f]{16,}/\1HEX/' \
 		-e "s|$work|WORK|g"
-}
-
-# run STATUS ARGUMENT...: both streams into $out and $err; not the status: says so
-run() {
-	local want=$1 got
-	shift
-	"$crikeep" "$@" >"$work/out" 2>"$work/err"
-	got=$?
-	out=$(cat "$work/out") err=$(cat "$work/err")
-	[ $got = "$want" ] || { printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" "$err"; return 1; }
-}
-
-# golden NAME STATUS ARGUMENT...: what is printed is what golden/NAME holds
-golden() {
-	local name=$1
-	shift
-	if ! run "$@" >"$work/said"; then
-		not_ok "$name" "$(cat "$work/said")"
-		return
-	fi
-	{ printf '%s\n' "$out"; [ -z "$err" ] || printf '== standard error\n%s\n' "$err"; } | filter >"$work/$name"
-	[ "${CK_TEST_GOLDEN:-}" != write ] || cp "$work/$name" "$golden/$name"
-	check "$name" diff -u "$golden/$name" "$work/$name"
 }
 
 stop_owner() {
@@ -347,4 +307,4 @@ golden usage-too-much 2 stats 1
 golden usage-hostile 2 $'li\x1b[31mst\n'
 check 'a version' run 0 --version
 
-exit $failed
+exit "$failed"

@@ -4,56 +4,18 @@
 # crikeep pods and crikeep drive against crikeepd's simulated runtime, and against crikeepd before it. Golden output lies in
 # golden/, as for test-cli.sh; ids, uids and times are filtered.
 #
-# shellcheck disable=SC2015,SC2317 # A && B || C is meant; functions are called by check
+# shellcheck disable=SC1091,SC2015,SC2154,SC2317 # A && B || C is meant; functions are called by check
 set -u
 
-src=${CK_TEST_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-build=${CK_TEST_BUILDDIR:-$src}
-crikeep=$build/crikeep crikeepd=$build/crikeepd read_tree=$build/tests/prog/read-tree
-golden=$src/tests/prog/golden data=$src/tests/data/kubelet-retries
-export LC_ALL=C.UTF-8 TZ=UTC
-work=$(mktemp -d "${TMPDIR:-/tmp}/cri.XXXXXX") || exit 99
-sock=$work/sim.sock failed=0 pids=()
+. "$(dirname "$0")/prelude.sh"
+data=$src/tests/data/kubelet-retries sock=$work/sim.sock pids=()
 export CONTAINER_RUNTIME_ENDPOINT=unix://$sock
-trap 'stop; rm -rf "$work"' EXIT
+at_end() { stop; }
 
-ok() { echo "ok - $1"; }
-not_ok() {
-	echo "not ok - $1"
-	failed=1
-	shift
-	[ $# = 0 ] || printf '%s\n' "$@" | sed 's/^/    /'
-}
-check() { # check NAME COMMAND...: the command succeeds
-	local name=$1
-	shift
-	if "$@" >"$work/said" 2>&1; then ok "$name"; else not_ok "$name" "$(cat "$work/said")"; fi
-}
 filter() {
 	sed -E -e 's/[0-9a-f]{64}/ID/g; s/^[0-9a-f]{13} /ID            /; s/[0-9a-f]{8}-[0-9a-f-]{27}/UID/g' \
 		-e 's/ *[0-9]+\.[0-9]{3}s/ N.NNNs/g; s/("?[a-z_]*seconds"?: *)[0-9.]+/\1N/; s/ *<?\b[0-9]+s\b/ Ns/' \
 		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/' -e "s|$work|WORK|g"
-}
-# run STATUS ARGUMENT...: both streams into $out and $err; not the status: says so
-run() {
-	local want=$1 got
-	shift
-	"$crikeep" "$@" >"$work/out" 2>"$work/err"
-	got=$?
-	out=$(cat "$work/out") err=$(cat "$work/err")
-	[ $got = "$want" ] || { printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" "$err"; return 1; }
-}
-# golden NAME STATUS ARGUMENT...: what is printed is what golden/NAME holds
-golden() {
-	local name=$1
-	shift
-	if ! run "$@" >"$work/said"; then
-		not_ok "$name" "$(cat "$work/said")"
-		return
-	fi
-	{ printf '%s\n' "$out"; [ -z "$err" ] || printf '== standard error\n%s\n' "$err"; } | filter >"$work/$name"
-	[ "${CK_TEST_GOLDEN:-}" != write ] || cp "$work/$name" "$golden/$name"
-	check "$name" diff -u "$golden/$name" "$work/$name"
 }
 stop() {
 	[ ${#pids[@]} = 0 ] || { kill -KILL "${pids[@]}" && wait "${pids[@]}"; } 2>/dev/null
@@ -225,4 +187,4 @@ golden usage-drive-attempt 2 drive --pod web-0 --attempt -1
 golden usage-drive-deadline 2 drive --pod web-0 --deadline soon
 golden usage-drive-api 2 drive --pod web-0 --api v2
 golden usage-pods-too-much 2 pods web-0
-exit $failed
+exit "$failed"

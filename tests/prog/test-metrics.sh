@@ -3,31 +3,16 @@
 #
 # Metrics of a real, confined crikeepd before its built-in runtime: by its socket, and over HTTP by crikeep exporter.
 #
-# shellcheck disable=SC2015,SC2034,SC2317 # stop() sees its variables by name; A && B || C is meant; functions are called by check
+# stop() sees its variables by name; A && B || C is meant; functions are called by check, variables are prelude.sh's:
+# shellcheck disable=SC1091,SC2015,SC2034,SC2154,SC2317
 set -u
 
-src=${CK_TEST_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-build=${CK_TEST_BUILDDIR:-$src}
-crikeep=$build/crikeep crikeepd=$build/crikeepd
-work=$(mktemp -d "${TMPDIR:-/tmp}/metrics.XXXXXX") || exit 99
-daemon='' exporter='' relay='' failed=0
-trap 'stop daemon; stop exporter; stop relay; rm -rf "$work"' EXIT
-export LC_ALL=C.UTF-8
+. "$(dirname "$0")/prelude.sh"
+daemon='' exporter='' relay=''
+at_end() { stop daemon; stop exporter; stop relay; }
 slow=${CK_TEST_SLOW:-1}
 [ "$slow" -gt 0 ] || slow=1
 
-ok() { echo "ok - $1"; }
-not_ok() {
-	echo "not ok - $1"
-	failed=1
-	shift
-	[ $# = 0 ] || printf '%s\n' "$@" | sed 's/^/    /'
-}
-check() { # check NAME COMMAND...: the command succeeds
-	local name=$1
-	shift
-	if "$@" >"$work/said" 2>&1; then ok "$name"; else not_ok "$name" "$(cat "$work/said")"; fi
-}
 stop() { # stop NAME: end the process whose id is in $NAME, and wait for it
 	local pid=${!1}
 	[ -n "$pid" ] || return 0
@@ -228,4 +213,4 @@ for address in localhost:9750 127.0.0.1:65536 127.0.0.1: :: ::1:9750 1.2.3:x 127
 done
 check 'an address of another machine is refused' refused --listen 192.0.2.1:9750
 check 'a socket path that is too long is refused' refused --socket "/$(printf '%0120d' 0)"
-exit $failed
+exit "$failed"

@@ -4,25 +4,10 @@
 # The alerts: promtool reads them and they come when they should; they know no metric that crikeepd does not have, and name no
 # command that crikeep does not know.
 #
-# shellcheck disable=SC2015,SC2317 # A && B || C is meant; functions are called by check
+# shellcheck disable=SC1091,SC2015,SC2154,SC2317 # A && B || C is meant; functions are called by check
 set -u
-src=$CK_TEST_SRCDIR rules=$CK_TEST_SRCDIR/contrib/prometheus/crikeep.rules.yaml
-crikeep=$CK_TEST_BUILDDIR/crikeep
-said=$(mktemp) || exit 99
-trap 'rm -f "$said"' EXIT
-failed=0
-
-check() { # check NAME COMMAND...: the command succeeds and leaves nothing in $said
-	local name=$1
-	shift
-	if "$@" >"$said" 2>&1; then
-		echo "ok - $name"
-	else
-		echo "not ok - $name"
-		sed 's/^/    /' "$said"
-		failed=1
-	fi
-}
+. "$(dirname "$0")/prelude.sh"
+rules=$src/contrib/prometheus/crikeep.rules.yaml
 
 # what metrics.c prints, by its own strings and by the cache's counters; a histogram has its buckets
 known() {
@@ -43,17 +28,16 @@ commands_exist() {
 	alerts=$(grep -c '^ *- alert:' "$rules") firsts=$(grep -c '^ *first:' "$rules")
 	[ "$alerts" -gt 10 ] && [ "$alerts" = "$firsts" ] || { echo "$alerts alerts, $firsts say what to begin with"; return 1; }
 	while read -r command options; do
-		"$crikeep" "$command" --help >"$said.help" 2>&1 || { echo "crikeep $command: no such command"; return 1; }
+		"$crikeep" "$command" --help >"$work/help" 2>&1 || { echo "crikeep $command: no such command"; return 1; }
 		for option in $options; do
 			case $option in
 			--*) ;;
 			*) continue ;;
 			esac
-			grep -qE -- "$option([][ =,]|\$)" "$said.help" ||
+			grep -qE -- "$option([][ =,]|\$)" "$work/help" ||
 				{ echo "crikeep $command $option: no such option"; return 1; }
 		done
 	done < <(sed -n 's/^ *first: //p' "$rules" | tr ';' '\n' | sed -n 's/^ *crikeep \(.*\)/\1/p' | sort -u)
-	rm -f "$said.help"
 }
 
 check 'alerts know no metric that is not there' nobody_unknown
@@ -69,4 +53,4 @@ else
 	echo 'skip - promtool reads the rules: not installed (Debian: prometheus)'
 	echo 'skip - alerts come when they should, and only then: not installed (Debian: prometheus)'
 fi
-exit $failed
+exit "$failed"

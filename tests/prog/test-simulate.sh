@@ -4,30 +4,13 @@
 # crikeep simulate: what its three policies are known to do on a slow node, as measured with containerd, CRI-O and a kubelet,
 # and the forms of its output.
 #
-# shellcheck disable=SC2086,SC2317 # options are split on purpose; functions are called by check
+# shellcheck disable=SC1091,SC2086,SC2154,SC2317 # options are split on purpose; functions are called by check
 set -u
 
-src=${CK_TEST_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-build=${CK_TEST_BUILDDIR:-$src}
-read_tree=$build/tests/prog/read-tree crikeep=("$build/crikeep")
-! setarch -R true 2>/dev/null || crikeep=(setarch -R "$build/crikeep") # for a sanitizer
-export LC_ALL=C.UTF-8
-work=$(mktemp -d "${TMPDIR:-/tmp}/simulate.XXXXXX") || exit 99
-failed=0
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/prelude.sh"
+crikeep=("$crikeep")
+! setarch -R true 2>/dev/null || crikeep=(setarch -R "${crikeep[@]}") # for a sanitizer
 mkdir "$work/tmp" && export TMPDIR=$work/tmp
-
-check() { # check NAME COMMAND...: the command succeeds
-	local name=$1
-	shift
-	if "$@" >"$work/said" 2>&1; then
-		echo "ok - $name"
-	else
-		echo "not ok - $name"
-		sed 's/^/    /' "$work/said"
-		failed=1
-	fi
-}
 
 # simulate OPTIONS: into the file of values, "path = value" each
 simulate() {
@@ -260,4 +243,4 @@ interrupted() {
 check 'a signal ends it in good order' interrupted
 check 'no state directory is left' test -z "$(ls "$TMPDIR")"
 
-exit $failed
+exit "$failed"

@@ -2,34 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The units, as systemd-analyze reads them, and what must fit between them and the daemon's defaults.
+#
+# shellcheck disable=SC1091,SC2154 # prelude.sh has the variables
 set -u
-src=$CK_TEST_SRCDIR/contrib/systemd
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-status=0
 
-# result NAME STATUS
-result() {
-	if [ "$2" = 0 ]; then
-		echo "ok - $1"
-	else
-		echo "not ok - $1"
-		status=1
-	fi
-}
-
-sed "s|@sbindir@|$dir|" "$src/crikeepd.service.in" >"$dir/crikeepd.service"
-cp "$src/crikeepd.socket" "$dir/"
-printf '#!/bin/sh\n' >"$dir/crikeepd"
-chmod +x "$dir/crikeepd"
+. "$(dirname "$0")/prelude.sh"
+units=$src/contrib/systemd
+sed "s|@sbindir@|$work|" "$units/crikeepd.service.in" >"$work/crikeepd.service"
+cp "$units/crikeepd.socket" "$work/"
+printf '#!/bin/sh\n' >"$work/crikeepd"
+chmod +x "$work/crikeepd"
 
 if command -v systemd-analyze >/dev/null; then
-	said=$(systemd-analyze verify --man=no "$dir/crikeepd.service" "$dir/crikeepd.socket" 2>&1) && [ -z "$said" ]
+	said=$(systemd-analyze verify --man=no "$work/crikeepd.service" "$work/crikeepd.socket" 2>&1) && [ -z "$said" ]
 	result units_are_sound $?
 	[ -z "$said" ] || printf '%s\n' "$said"
-	systemd-analyze security --offline=true --threshold=30 "$dir/crikeepd.service" >"$dir/exposure" 2>&1
+	systemd-analyze security --offline=true --threshold=30 "$work/crikeepd.service" >"$work/exposure" 2>&1
 	result exposure_is_below_3 $?
-	tail -n 1 "$dir/exposure"
+	tail -n 1 "$work/exposure"
 else
 	echo 'skip - units_are_sound: no systemd-analyze'
 	echo 'skip - exposure_is_below_3: no systemd-analyze'
@@ -51,14 +41,13 @@ in_seconds() {
 }
 
 unit() {
-	sed -n "s/^$1=//p" "$dir/crikeepd.$2"
+	sed -n "s/^$1=//p" "$work/crikeepd.$2"
 }
 
-daemon=$CK_TEST_BUILDDIR/crikeepd
-"$daemon" --set log.level=info --print-config >"$dir/defaults" || exit 1
+"$crikeepd" --set log.level=info --print-config >"$work/defaults" || exit 1
 
 default() {
-	sed -n "s/^ *$1: *\([^ ]*\).*/\1/p" "$dir/defaults"
+	sed -n "s/^ *$1: *\([^ ]*\).*/\1/p" "$work/defaults"
 }
 
 [ "$(in_seconds "$(unit TimeoutStartSec service)")" -gt "$(in_seconds "$(default start_timeout)")" ]
@@ -69,4 +58,4 @@ result stop_is_waited_for_longer_than_by_the_daemon $?
 result the_socket_is_the_default_one $?
 [ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ]
 result the_runtime_directory_is_the_state_directory $?
-exit $status
+exit "$failed"
