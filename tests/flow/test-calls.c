@@ -23,6 +23,7 @@ struct ask { /* a call of a client */
 	int grpc;      /* -1: none yet */
 	unsigned messages;
 	char id[80];   /* field 1 of the last message */
+	bool shows_kept;
 };
 
 static void ask_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
@@ -48,6 +49,7 @@ static void ask_data(struct ck_h2_stream *stream, const unsigned char *in, size_
 		if (r == 0)
 			continue;
 		a->messages++;
+		a->shows_kept = a->shows_kept || (a->reader.message.len && memmem(a->reader.message.p, a->reader.message.len, "kept", 4));
 		snprintf(a->id, sizeof(a->id), "%s", cri_text(&a->reader.message, "1"));
 	}
 }
@@ -420,6 +422,75 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 	world_free(w);
 }
 
+/* ---- without memory ----------------------------------------------------------------------------------------------------------- */
+
+static unsigned named(const struct world *w, const char *name)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < w->peer.objects_n; i++)
+		n += w->peer.objects[i].kind == CK_SANDBOX && !strcmp(w->peer.objects[i].name, name);
+	return n;
+}
+
+static void call_all(struct world *w, struct ck_conn **kubelet, struct ck_bytes *run, struct ck_bytes *create)
+{
+	static const struct {
+		const char *rpc, *id;
+	} calls[] = { { "RunPodSandbox", NULL },      { "ListPodSandbox", "" },   { "PodSandboxStatus", "kept" },
+		      { "CreateContainer", NULL },    { "PullImage", "x" },       { "PodSandboxStatus", "s1" },
+		      { "StopPodSandbox", "s1" },     { "RemovePodSandbox", "s1" }, { "StreamPodSandboxes", "" } };
+	for (size_t i = 0; i < CK_COUNT(calls); i++) {
+		struct ask a;
+		struct ck_h2 *h2 = *kubelet ? ck_conn_h2(*kubelet) : NULL;
+		if (calls[i].id)
+			ask_id(w, h2, &a, calls[i].rpc, calls[i].id, NULL);
+		else
+			ask_begin(w, h2, &a, calls[i].rpc, i == 0 ? run : create, NULL);
+		world_settle(w);
+		assert_false(a.shows_kept);
+		ask_end(&a);
+	}
+	world_settle(w);
+}
+
+static void whatever_allocation_fails_each_call_ends_and_the_next_one_works(void **state)
+{
+	unsigned nth = 1;
+	(void)state;
+	for (bool hit = true; hit; nth++) {
+		struct world *w = world_new();
+		struct peer_object kept = *peer_sandbox(&w->peer, "kept", "old"), *pod = peer_sandbox(&w->peer, "s1", "web");
+		struct ck_conn *kubelet = NULL, *next;
+		struct ask run;
+		snprintf(pod->ns, sizeof(pod->ns), "ns");
+		world_commit(w, pod);
+		world_keep(w, &kept);
+		assert_true(connect_to(w, &kubelet));
+		struct ck_bytes request = cri_run_request("pod", 0), create = cri_create_request("s1", "web", "app", 0);
+		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+		call_all(w, &kubelet, &request, &create);
+		hit = ck_fault_hit();
+		ck_fault_arm(0, 0, false);
+		world_connect(w);
+		assert_true(connect_to(w, &next));
+		request = cri_run_request("pod", 0);
+		ask_begin(w, ck_conn_h2(next), &run, "RunPodSandbox", &request, NULL);
+		world_advance(w, 60 * S);
+		if (run.grpc != CK_GRPC_OK)
+			fail_msg("allocation %u: status %d: %s", nth, run.grpc, w->peer.heard);
+		ask_end(&run);
+		world_advance(w, 2 * CK_TTL);
+		assert_int_equal(named(w, "pod"), 1);
+		assert_int_equal(named(w, "old"), 0);
+		ck_conn_free(kubelet);
+		ck_conn_free(next);
+		world_settle(w);
+		world_free(w);
+	}
+	printf("        %u allocations\n", nth - 2);
+	assert_true(nth > 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +502,7 @@ int main(void)
 		cmocka_unit_test(requests_for_a_runtime_that_does_not_read_are_limited),
 		cmocka_unit_test(a_call_answered_early_leaves_nothing_open),
 		cmocka_unit_test(a_request_reset_before_it_is_read_moves_nothing_on),
+		cmocka_unit_test(whatever_allocation_fails_each_call_ends_and_the_next_one_works),
 	};
 	return CK_TEST_MAIN(tests);
 }
