@@ -35,6 +35,7 @@
 /* ids whose CREATED and STARTED a subscriber had: a late event comes within fewer commits */
 #define CK_EVENTS_TOLD     1024u
 #define CK_ANNOUNCE_MAX    8u          /* commits whose status is asked for at once: as many as a kubelet's pod workers would */
+#define CK_MAP_FROM        (256u << 10) /* a block of that size goes back to the system when it is freed; below, lists of 500 pods */
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS) /* pause before the runtime is dialled again, doubling; as cri-client does */
 #define CK_CONNECT_MAX     (3 * CK_NS_PER_S)

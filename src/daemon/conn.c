@@ -364,6 +364,12 @@ void ck_conn_free(struct ck_conn *conn)
 	mark_dirty(conn);
 }
 
+void ck_conn_write(struct ck_conn *conn)
+{
+	if (!conn->freed && !conn->ended)
+		conn_flush(conn);
+}
+
 void ck_conn_watch_read(struct ck_conn *conn)
 {
 	conn->watches_read = true;

@@ -50,6 +50,8 @@ int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct
 void ck_conn_free(struct ck_conn *conn);
 /* ck_conn_shut - no new streams; closed() when those under way have ended */
 void ck_conn_shut(struct ck_conn *conn);
+/* ck_conn_write - what is queued by now goes out now, not at the end of the turn. Not from a callback of this connection */
+void ck_conn_write(struct ck_conn *conn);
 /* ck_conn_watch_read - tell the owner, if it can be known, when what is queued by now was read. HTTP/2 has no word for that, but a unix
  * socket knows what its peer has not read yet. Without a sign of life after it, the end of the connection tells */
 void ck_conn_watch_read(struct ck_conn *conn);

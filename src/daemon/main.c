@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +408,7 @@ int main(int argc, char **argv)
 		m.passed[i] = -1;
 	if (ck_conf_init(&m.daemon.conf, &err) < 0 || ck_conf_args(&m.daemon.conf, argc, argv, &args) < 0)
 		return EXIT_USAGE;
+	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM); /* by itself it rises to the longest list, and what that took is never given back */
 	if (args.sim)
 		return ck_sim_main(args.sim);
 	if (args.check || args.print) {

@@ -144,6 +144,8 @@ int ck_h2_on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uin
 	ck_bytes_add(&h2->out, stream->queue.p ? stream->queue.p + stream->head : NULL, n);
 	stream->head += n;
 	h2->queued -= n;
+	if (stream->ending && !queue_left(stream))
+		queue_drop(stream); /* a create's request goes at once; its answer may take minutes */
 	if (stream->trailers && !queue_left(stream)) {
 		CK_AUTO_FREE struct ck_h2_trailers *trailers = CK_TAKE(stream->trailers);
 		if (trailers_submit(stream, trailers->headers, trailers->n) < 0)
