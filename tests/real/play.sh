@@ -28,6 +28,17 @@ tool() {
 	return $status
 }
 
+# need NAME...: all is skipped without these
+need() {
+	local why status=0
+	why=$(tool "$@") || status=$?
+	case $status in
+	0) ;;
+	3) skip_all "$why" ;;
+	*) printf '%s\nnot ok - %s can be built\n' "$why" "$*"; exit 1 ;;
+	esac
+}
+
 # enter SCRIPT'S ARGUMENTS: returns inside only. Its variable $wanted: the scenarios that are played.
 enter() {
 	local p busybox dir status=0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with those who source it
+# shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154 # A && B || C is meant; shares variables with those who source it
 #
 # The stage of a scenario, for tests to source: crictl -> crikeepd [-> relay] -> containerd -> runc, all of its own, in the
 # directory $d. What the runtime did is read from runc and its log of calls, never from crikeepd.
@@ -54,6 +54,42 @@ try() {
 	took=$(since "$began")
 	err=$(cat "$d/err")
 }
+
+# what of it is seen, and what is said to who asks
+timed_out() { # of the last try: by the client's own deadline
+	[ $status -ne 0 ] && [[ $err == *'code = DeadlineExceeded'* ]] || { echo "exit status $status: $out $err"; return 1; }
+	within 1900 5500
+}
+not_found() { # COMMAND...: is refused as if there were no such thing
+	try "$@"
+	[ $status -ne 0 ] && [[ $err == *'code = NotFound'* ]] || { echo "exit status $status: $out $err"; return 1; }
+}
+unseen_pod() { # unseen_pod WHEN ID: nobody sees it
+	check "$1, no list of pods shows it" not_in "$2" cri pods
+	check "$1, no pod statistics show it" not_in "$2" cri statsp
+	check "$1, nor when asked by its id" not_in "$2" cri statsp --id "$2"
+	check "$1, no statistics of containers show it" not_in "$2" cri stats -a -p "$2"
+	check "$1, it cannot be inspected" not_found cri inspectp "$2"
+}
+hidden_pod() { # nobody can touch it, either
+	unseen_pod "$@"
+	check "$1, it cannot be stopped" not_found cri stopp "$2"
+	check "$1, it cannot be removed" not_found cri rmp -f "$2"
+}
+unseen_container() {
+	check "$1, no list of containers shows it" not_in "$2" cri ps -a
+	check "$1, no statistics show it" not_in "$2" cri stats -a
+	check "$1, it cannot be inspected" not_found cri inspect "$2"
+	check "$1, it cannot be started" not_found cri start "$2"
+}
+hidden_container() {
+	unseen_container "$@"
+	check "$1, it cannot be stopped" not_found cri stop "$2"
+	check "$1, it cannot be removed" not_found cri rm "$2"
+}
+# one_pod ID: this one is all there is, for the kubelet and for the runtime
+one_pod() { is "$(cri pods -q --no-trunc)" "$1" && is "$(past pods -q --no-trunc)" "$1"; }
+one_container() { is "$(cri ps -aq --no-trunc)" "$1" && is "$(past ps -aq --no-trunc)" "$1"; }
 
 # what the runtime did and has
 runc_list() { runc --root "$d/runc/root/k8s.io" list 2>/dev/null | awk 'NR > 1 { print $1, $3 }'; }

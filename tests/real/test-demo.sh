@@ -3,21 +3,17 @@
 #
 # The demonstration of `contrib/quickstart run --containerd`: its verdict, that it can be wrong, and that it leaves nothing.
 #
-# shellcheck disable=SC2317 # functions are called by check
+# shellcheck disable=SC1091,SC2154,SC2317 # functions are called by check, variables are prelude.sh's
 set -u
 
-src=${CK_TEST_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
-build=${CK_TEST_BUILDDIR:-$src}
+. "$(dirname "$0")/../prog/prelude.sh"
 demo=$src/contrib/lab/demo.sh
-work=$(mktemp -d "${TMPDIR:-/tmp}/demo.XXXXXX") || exit 99
-trap 'rm -rf "$work"' EXIT
-failed=0
 
 skip_all() {
 	echo "skip - the demonstration with containerd: $1"
 	exit 0
 }
-for p in "$build/crikeepd" "$build/crikeep"; do
+for p in "$crikeepd" "$crikeep"; do
 	[ -x "$p" ] || skip_all "$p was not built"
 done
 [ "$(id -u)" -eq 0 ] || skip_all 'not root'
@@ -25,18 +21,6 @@ for p in containerd ctr runc busybox unshare; do
 	command -v $p >/dev/null || skip_all "there is no $p"
 done
 "$src/contrib/lab/isolated.sh" mount -t tmpfs none /mnt 2>/dev/null || skip_all 'namespaces or mounts are not allowed'
-
-check() { # check NAME COMMAND...: the command succeeds
-	local name=$1
-	shift
-	if "$@" >"$work/said" 2>&1; then
-		echo "ok - $name"
-	else
-		echo "not ok - $name"
-		sed 's/^/    /' "$work/said" "$work/shown"
-		failed=1
-	fi
-}
 
 # a crikeepd that is not there: its sockets are the runtime's own
 mkdir "$work/without"
@@ -49,7 +33,7 @@ for option; do
 	esac
 done
 END
-printf '#!/bin/sh\nexec "%s" "$@" --give-up 8s\n' "$build/crikeep" >"$work/without/crikeep"
+printf '#!/bin/sh\nexec "%s" "$@" --give-up 8s\n' "$crikeep" >"$work/without/crikeep"
 chmod +x "$work/without"/*
 "$demo" --containerd "$work/without" >"$work/without.out" 2>&1 &
 
@@ -72,4 +56,5 @@ check 'without crikeepd the verdict is another' test $without = 1
 check 'and says what is wrong' grep -q '^WRONG: the client was given no id' "$work/without.out"
 check 'no control group is left' gone
 check 'no mount is left' sh -c '! grep -E "/tmp/ck\.[A-Za-z0-9]{6}(/(straight|through)|$| )" /proc/mounts'
-exit $failed
+[ "$failed" = 0 ] || cat "$work/shown"
+exit "$failed"

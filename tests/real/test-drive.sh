@@ -23,8 +23,8 @@ drive() { # drive SOCKET OPTION...: what it reports goes to $d/report
 }
 field() { sed -n "0,/^$1: /s/^$1: \"\?\([^\"]*\)\"\?$/\1/p" "$d/report"; }
 pods() { "$crikeep" pods --endpoint "unix://$d/$1" -q --no-trunc "${@:2}"; }
-# one_pod ID: this one is all there is, for the kubelet, for the runtime and for runc
-one_pod() {
+# seen_alone ID: this one is all there is, for the kubelet, for the runtime and for runc
+seen_alone() {
 	is "$(pods cri.sock -a)" "$1" && is "$(pods containerd.sock -a)" "$1" && is "$(runc_list)" "$1 running"
 }
 at_least() { [ "$1" -ge "$2" ] || { echo "$1 is less than $2"; return 1; }; }
@@ -38,7 +38,7 @@ driven() {
 	check 'with its third request or so' at_least "$(field requests)" 3
 	check 'at once when the sandbox exists' within 4900 8000
 	check 'it was created once' is "$(creations web sandbox)" 1
-	check 'it is seen, and alone' one_pod "$id"
+	check 'it is seen, and alone' seen_alone "$id"
 }
 driven_v1alpha2() { driven --api v1alpha2; }
 
@@ -75,9 +75,9 @@ driven_through_kill() {
 	done
 	wait $client
 	check 'the client gets an id' is $? 0
-	check 'it is seen, and alone' until_ 10 one_pod "$(field id)"
+	check 'it is seen, and alone' until_ 10 seen_alone "$(field id)"
 	sleep 5 # what the runtime was told first would be there by now
-	check 'and stays alone' one_pod "$(field id)"
+	check 'and stays alone' seen_alone "$(field id)"
 }
 
 driven_through_kills_of_both() {
@@ -94,7 +94,7 @@ driven_through_kills_of_both() {
 	check 'crikeepd starts again' crikeepd_start
 	wait $client
 	check 'the client gets an id' is $? 0
-	check 'it is seen, and alone' until_ 10 one_pod "$(field id)"
+	check 'it is seen, and alone' until_ 10 seen_alone "$(field id)"
 }
 
 # containerd does not run runc to create a container; a relay with Go 1.19 is slow for it
@@ -104,7 +104,7 @@ driven_container() {
 	stage relay || return
 	drive cri.sock --pod web --uid u-1
 	sandbox=$(field id)
-	check 'the sandbox is there' one_pod "$sandbox"
+	check 'the sandbox is there' seen_alone "$sandbox"
 	relay hold CreateContainer 5
 	try drive cri.sock --pod web --uid u-1 --sandbox "$sandbox" --container main --image docker.io/lab/busybox:1
 	check 'the client gets the id' is $status 0
