@@ -136,7 +136,10 @@ static void start_expired(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
 	const char *why = ck_upstream_is_up(m->daemon.upstream) ? m->last_trouble : ck_upstream_why(m->daemon.upstream);
-	ck_log(CK_LOG_ERROR, "the runtime was not there within start_timeout: %s", why);
+	if (*why)
+		ck_log(CK_LOG_ERROR, "the runtime was not there within start_timeout: %s", why);
+	else
+		ck_log(CK_LOG_ERROR, "the runtime's unix://%s did not answer a list within start_timeout", m->daemon.conf.runtime);
 	quit(m, EXIT_TROUBLE);
 }
 

@@ -74,7 +74,9 @@ static void answered(struct ck_rpc_reply *reply, void *userdata)
 static int ask(struct ck_reconcile *reconcile, size_t which, struct ck_error *err)
 {
 	reconcile->route = ck_route_find(lists[which], strlen(lists[which]));
-	const struct ck_rpc_options options = { .path = reconcile->route->rpc, .timeout = CK_ASK_TIMEOUT };
+	const struct ck_rpc_options options = {
+		.path = reconcile->route->rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = reconcile->daemon->conf.list_max
+	};
 	int r = ck_view_begin(reconcile->daemon->cache, &reconcile->view, err);
 	if (r >= 0)
 		r = ck_rpc_start(reconcile->daemon->upstream, &options, NULL, 0, answered, reconcile, &reconcile->rpc, err);

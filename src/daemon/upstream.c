@@ -87,12 +87,13 @@ static void conn_closed(struct ck_conn *conn, bool unread, const char *why, void
 	struct lane *lane = userdata;
 	struct ck_upstream *upstream = lane->upstream;
 	(void)unread;
+	bool current = lane->conn == conn;
 	ck_conn_free(conn);
-	if (lane->conn != conn)
-		retired(upstream, conn);
-	else
+	if (current)
 		lane->conn = NULL; /* the second lane is dialled when it is needed */
-	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn) {
+	else
+		retired(upstream, conn);
+	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn && (current || upstream->up)) {
 		char text[CK_ERROR_TEXT];
 		snprintf(text, sizeof(text), "unix://%s: %s", upstream->path, why);
 		went_down(upstream, text);

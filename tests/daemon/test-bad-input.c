@@ -190,6 +190,16 @@ static void while_its_lists_fail_nobody_is_served(void **state)
 	assert_int_not_equal(access(s->w.cri, F_OK), 0);
 }
 
+static void while_its_lists_do_not_come_it_says_so(void **state)
+{
+	struct stage *s = *state;
+	static const char *const flags[] = { "--set", "start_timeout=2s", NULL };
+	world_sim(&s->w, "list=1h");
+	assert_int_equal(world_daemon_fails(&s->w, flags), 1);
+	assert_true(world_logged(&s->w, "did not answer a list"));
+	assert_int_not_equal(access(s->w.cri, F_OK), 0);
+}
+
 /* ---- disks ----------------------------------------------------------------------------------------------------------- */
 
 static bool mounted;
@@ -279,6 +289,7 @@ int main(void)
 		ON_STAGE(without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why),
 		ON_STAGE(a_regular_file_in_its_place_ends_it_at_once),
 		ON_STAGE(while_its_lists_fail_nobody_is_served),
+		ON_STAGE(while_its_lists_do_not_come_it_says_so),
 		ON_DISK(with_a_full_disk_pods_start_and_the_gauge_says_degraded),
 		ON_DISK(with_a_read_only_disk_pods_start_and_the_gauge_says_degraded),
 	};

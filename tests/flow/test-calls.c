@@ -315,6 +315,55 @@ static void a_container_that_a_call_has_named_stays(void **state) /* whichever c
 	lose_the_answer(true);
 }
 
+/* a container made and answered, the answer not read; w->daemon has done with the stream */
+static struct world *answered(struct raw *raw, struct ask *create)
+{
+	struct world *w = world_new();
+	struct peer_object *pod = peer_sandbox(&w->peer, "s1", "web");
+	snprintf(pod->ns, sizeof(pod->ns), "ns");
+	world_commit(w, pod);
+	raw_open(w, raw);
+	struct ck_bytes request = cri_create_request("s1", "web", "app", 0);
+	ask_begin(w, raw->h2, create, "CreateContainer", &request, "10S");
+	raw_write(raw);
+	world_settle(w);
+	assert_int_equal(world_hides(w, peer_has(&w->peer, "made-1")), 0);
+	return w;
+}
+
+static void a_reset_that_crosses_the_answer_says_that_it_was_not_taken(void **state)
+{
+	struct ask create;
+	struct raw raw;
+	(void)state;
+	struct world *w = answered(&raw, &create);
+	ask_end(&create);
+	raw_write(&raw);
+	world_settle(w);
+	assert_int_equal(world_hides(w, peer_has(&w->peer, "made-1")), 1);
+	raw_close(&raw);
+	world_free(w);
+}
+
+static void who_has_read_the_answer_may_go_with_other_things_unread(void **state)
+{
+	struct ask create, version;
+	struct raw raw;
+	(void)state;
+	struct world *w = answered(&raw, &create);
+	raw_read(&raw);
+	assert_int_equal(create.grpc, CK_GRPC_OK);
+	ask_id(w, raw.h2, &version, "Version", "", NULL); /* a sign of life */
+	raw_write(&raw);
+	world_settle(w);
+	raw_close(&raw);
+	world_settle(w);
+	assert_int_equal(world_hides(w, peer_has(&w->peer, "made-1")), 0);
+	ask_end(&create);
+	ask_end(&version);
+	world_free(w);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
 static void a_client_that_takes_no_answers_is_not_listened_to(void **state)
@@ -422,6 +471,68 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 	world_free(w);
 }
 
+/* ---- what a request may be ---------------------------------------------------------------------------------------------------- */
+
+static void a_unary_request_of_two_messages_is_malformed(void **state)
+{
+	struct world *w = world_new();
+	struct ck_conn *kubelet;
+	struct ask list;
+	(void)state;
+	assert_true(connect_to(w, &kubelet));
+	unsigned before = peer_heard(&w->peer, "ListPodSandbox");
+	assert_true(ask_open(w, ck_conn_h2(kubelet), &list, "ListPodSandbox", NULL));
+	ck_h2_stream_send(list.stream, "\0\0\0\0\0\0\0\0\0\0", 10);
+	ck_h2_stream_end(list.stream);
+	world_settle(w);
+	assert_int_equal(list.grpc, CK_GRPC_INVALID_ARGUMENT);
+	assert_int_equal(peer_heard(&w->peer, "ListPodSandbox"), before);
+	ask_end(&list);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+static void a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says(void **state)
+{
+	struct world *w = world_new();
+	struct peer_object kept = *peer_sandbox(&w->peer, "kept", "old");
+	struct ck_bytes filter = { 0 }, request = { 0 };
+	struct ck_conn *kubelet;
+	struct ask list;
+	(void)state;
+	world_keep(w, &kept);
+	peer_plan(&w->peer, "ListPodSandbox")->grpc = CK_GRPC_NOT_FOUND;
+	assert_true(connect_to(w, &kubelet));
+	ck_bytes_field_text(&filter, 1, "kept");
+	ck_bytes_field(&request, 1, filter.p, filter.len);
+	ck_bytes_free(&filter);
+	ask_begin(w, ck_conn_h2(kubelet), &list, "ListPodSandbox", &request, NULL);
+	world_settle(w);
+	assert_int_equal(list.grpc, CK_GRPC_OK);
+	assert_int_equal(list.messages, 1);
+	assert_string_equal(list.id, "");
+	ask_end(&list);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+static void a_create_whose_time_is_over_is_not_begun(void **state)
+{
+	struct world *w = world_new();
+	struct ck_conn *kubelet;
+	struct ask run;
+	(void)state;
+	assert_true(connect_to(w, &kubelet));
+	struct ck_bytes request = cri_run_request("pod", 0);
+	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "0n");
+	world_settle(w);
+	assert_int_equal(run.grpc, CK_GRPC_DEADLINE_EXCEEDED);
+	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 0);
+	ask_end(&run);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
 /* ---- without memory ----------------------------------------------------------------------------------------------------------- */
 
 static unsigned named(const struct world *w, const char *name)
@@ -498,6 +609,11 @@ int main(void)
 		cmocka_unit_test(an_answer_without_a_deadline_waits_until_it_is_read),
 		cmocka_unit_test(a_container_whose_answer_was_not_read_is_hidden_again),
 		cmocka_unit_test(a_container_that_a_call_has_named_stays),
+		cmocka_unit_test(a_reset_that_crosses_the_answer_says_that_it_was_not_taken),
+		cmocka_unit_test(who_has_read_the_answer_may_go_with_other_things_unread),
+		cmocka_unit_test(a_unary_request_of_two_messages_is_malformed),
+		cmocka_unit_test(a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says),
+		cmocka_unit_test(a_create_whose_time_is_over_is_not_begun),
 		cmocka_unit_test(a_client_that_takes_no_answers_is_not_listened_to),
 		cmocka_unit_test(requests_for_a_runtime_that_does_not_read_are_limited),
 		cmocka_unit_test(a_call_answered_early_leaves_nothing_open),
