@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both whole lists of the runtime, one after the other, for the cache to compare with what it believes (K24 to K27). */
+#include "cache/scrub.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -39,9 +40,11 @@ static void end(struct ck_reconcile *reconcile, const struct ck_error *err)
 static int take_list(struct ck_reconcile *reconcile, struct ck_rpc_reply *reply, struct ck_error *err)
 {
 	struct ck_objects objects = { 0 };
-	if (reply->status.code != CK_GRPC_OK)
-		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", ck_grpc_name(reply->status.code),
-			       reply->status.message ? reply->status.message : "no reason given");
+	char why[CK_TEXT_MAX + 1];
+	if (reply->status.code != CK_GRPC_OK) { /* the reason goes to the log, and may quote anybody's request */
+		ck_scrub(reply->status.message ? reply->status.message : "no reason given", reconcile->route->kind, NULL, 0, why);
+		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", ck_grpc_name(reply->status.code), why);
+	}
 	int r = ck_objects_read(&objects, reconcile->route, reply->message.p, reply->message.len, err);
 	if (r >= 0)
 		r = ck_view_listed(reconcile->view, reconcile->route->kind, objects.all, objects.n);

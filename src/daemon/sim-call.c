@@ -52,10 +52,27 @@ int ck_rt_nomem(struct ck_rt_call *call)
 	return ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
+/* Runtimes do repeat the command line, a mount or the environment of what they fail at, and it may be somebody else's. */
+static int quote(const struct ck_rt_call *call, struct ck_bytes *text)
+{
+	int r = ck_bytes_add(text, call->reader.message.p, call->reader.message.len);
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
+		for (const struct ck_rt_object *object = call->rt->list[kind]; object && r == 0; object = object->next)
+			r = ck_bytes_add(text, object->config.p, object->config.len);
+	for (size_t i = 0; i < text->len; i++)
+		if (text->p[i] < ' ' || text->p[i] > '~')
+			text->p[i] = ' ';
+	return r == 0 ? ck_bytes_add(text, "", 1) : r;
+}
+
 int ck_rt_fail_as_told(struct ck_rt_call *call)
 {
 	static const char begins[] = "failed as told: ";
 	size_t len = (size_t)call->rt->conf.error_text;
+	if (call->rt->conf.quotes) {
+		CK_AUTO_BYTES struct ck_bytes text = { 0 };
+		return quote(call, &text) < 0 ? ck_rt_nomem(call) : ck_rt_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins, (char *)text.p);
+	}
 	CK_AUTO_FREE char *rest = ck_alloc(len + 1);
 	if (!rest)
 		return ck_rt_nomem(call);

@@ -7,7 +7,7 @@
 #include "src/base/span.h"
 #include "src/daemon/sim-int.h"
 
-enum type { TEXT, SPAN, SPAN_OF_BOTH, COUNT, SIZE, CANCEL };
+enum type { TEXT, SPAN, SPAN_OF_BOTH, COUNT, SIZE, CANCEL, ERROR_TEXT };
 
 static const struct parameter {
 	const char *name;
@@ -27,7 +27,7 @@ static const struct parameter {
 	{ "fail.container", COUNT, AT(fail[CK_CONTAINER]) },
 	{ "fail.remove", COUNT, AT(fail_remove) },
 	{ "fail.list", COUNT, AT(fail_list) },
-	{ "error_text", SIZE, AT(error_text) },
+	{ "error_text", ERROR_TEXT, AT(error_text) },
 	{ "sandboxes", COUNT, AT(made[CK_SANDBOX]) },
 	{ "containers", COUNT, AT(made[CK_CONTAINER]) },
 	{ "padding", SIZE, AT(padding) },
@@ -96,6 +96,9 @@ static const char *set(struct ck_rt_conf *conf, const struct parameter *paramete
 		return NULL;
 	case SIZE:
 		return parse_size(value, number) ? NULL : "a size such as 512 or 80MiB, 1GiB at most";
+	case ERROR_TEXT:
+		conf->quotes = !strcmp(value, "quote");
+		return conf->quotes || parse_size(value, number) ? NULL : "quote, or a size such as 512 or 80MiB, 1GiB at most";
 	case CANCEL:
 		*(bool *)at = !strcmp(value, "finish");
 		return *(bool *)at || !strcmp(value, "rollback") ? NULL : "finish or rollback";

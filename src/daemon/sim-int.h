@@ -42,6 +42,7 @@ struct ck_rt_conf { /* zeroed, then ck_rt_conf_parse(); ck_rt_conf_fini() */
 	uint64_t made[CK_CONTAINER + 1];    /* exist from the start */
 	uint64_t padding;                   /* bytes of annotation in each of those */
 	uint64_t error_text;                /* bytes; 0: a short sentence */
+	bool quotes;                        /* instead: what was asked for, now and before, secrets and all */
 	uint64_t goaway;                    /* each connection gets GOAWAY after so many calls; 0: never */
 	uint64_t max_message;
 };
@@ -195,7 +196,7 @@ void ck_rt_call_free(struct ck_rt_call *call);
 /* ck_rt_fail - the answer will be this status. Returns -CK_EFAILED, so that it can be returned */
 int ck_rt_fail(struct ck_rt_call *call, int code, const char *fmt, ...) CK_PRINTF(3, 4);
 int ck_rt_nomem(struct ck_rt_call *call);
-int ck_rt_fail_as_told(struct ck_rt_call *call); /* by fail.*; as long as error_text says */
+int ck_rt_fail_as_told(struct ck_rt_call *call); /* by fail.*; as error_text says */
 /* ck_rt_answer - the answer, or the status if ck_rt_fail() was called; the call is freed */
 void ck_rt_answer(struct ck_rt_call *call);
 /* ck_rt_item - one more item of a list is in call->out: a stream sends every now and then */

@@ -10,6 +10,7 @@
  */
 #include <stdio.h>
 
+#include "cache/scrub.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -156,7 +157,7 @@ static void version_answered(struct ck_rpc_reply *reply, void *userdata)
 {
 	struct ck_upstream *upstream = userdata;
 	const char *text = reply->status.message;
-	char why[CK_ERROR_TEXT];
+	char why[CK_ERROR_TEXT], scrubbed[CK_TEXT_MAX + 1];
 	upstream->asking = NULL;
 	if (reply->status.code == CK_GRPC_OK) {
 		upstream->version = versions[upstream->old_asked];
@@ -171,8 +172,8 @@ static void version_answered(struct ck_rpc_reply *reply, void *userdata)
 		ask_version(upstream);
 		return;
 	}
-	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path, ck_grpc_name(reply->status.code),
-		 text ? text : "no reason given");
+	ck_scrub(text ? text : "no reason given", CK_SANDBOX, NULL, 0, scrubbed);
+	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path, ck_grpc_name(reply->status.code), scrubbed);
 	later(upstream, why);
 }
 

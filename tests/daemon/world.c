@@ -240,9 +240,14 @@ void world_until_logged(const struct world *w, const char *text, unsigned second
 		fail_msg("'%s' is not in the log\n%s", text, world_file(w->log));
 }
 
+char *world_metrics(const struct world *w)
+{
+	return all_of(ck_unix_connect(w->metrics, NULL));
+}
+
 double world_metric(const struct world *w, const char *name_and_labels)
 {
-	char *text = all_of(ck_unix_connect(w->metrics, NULL));
+	char *text = world_metrics(w);
 	size_t len = strlen(name_and_labels);
 	const char *line = text;
 	while (line && (strncmp(line, name_and_labels, len) || line[len] != ' ')) {

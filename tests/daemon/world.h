@@ -41,5 +41,6 @@ unsigned world_count(const struct world *w, const char *what);
 /* world_until - wait until @what has happened @n times at the simulator; fails after @seconds (times CK_TEST_SLOW) */
 void world_until(const struct world *w, const char *what, unsigned n, unsigned seconds);
 void world_until_logged(const struct world *w, const char *text, unsigned seconds);
+char *world_metrics(const struct world *w); /* all, to be freed */
 double world_metric(const struct world *w, const char *name_and_labels); /* of the metrics socket; fails if it is not there */
 #endif
