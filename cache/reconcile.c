@@ -465,8 +465,8 @@ static void count_conflicts(struct ck_machine *m, const struct ck_object *o, siz
 		if (o[i].kind != CK_SANDBOX || o[i].condition != CK_CONDITION_READY || !o[i].pod_uid)
 			continue;
 		struct ck_group *uid = ck_group_find(m, CK_BY_UID, o[i].pod_uid, strlen(o[i].pod_uid));
-		struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, o[i].id);
-		if (uid && uid->ready_stamp == m->stamp && e) {
+		struct ck_entry *e = uid && uid->ready_stamp == m->stamp ? ck_machine_object(m, CK_SANDBOX, o[i].id) : NULL;
+		if (e) {
 			m->counters.duplicates++;
 			ck_note_entry(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 		}
