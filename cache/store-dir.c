@@ -223,6 +223,7 @@ int ck_dir_prepare(int dirfd, struct ck_error *err)
 	return S_ISREG(st.st_mode) ? 0 : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);
 }
 
+/* false: errno says why, 0 that it is taken */
 static bool name_is_free(int dirfd, const char *name)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
@@ -231,6 +232,7 @@ static bool name_is_free(int dirfd, const char *name)
 
 	for (size_t i = 0; i < CK_COUNT(suffixes); i++) {
 		snprintf(full, sizeof(full), "%s%s", name, suffixes[i]);
+		errno = 0;
 		if (fstatat(dirfd, full, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
 			return false;
 	}
@@ -252,6 +254,8 @@ int ck_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err)
 	strftime(base, sizeof(base), CK_DB_NAME ".damaged-%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
 	snprintf(name, sizeof(name), "%s", base);
 	for (int i = 2; !name_is_free(dirfd, name); i++) {
+		if (errno)
+			return ck_fail_errno(err, CK_EIO, errno, "set '%s' aside", CK_DB_NAME);
 		if (i == NAME_TRIES)
 			return ck_fail(err, CK_EIO, "set '%s' aside: no name is free", CK_DB_NAME);
 		snprintf(name, sizeof(name), "%s-%d", base, i);

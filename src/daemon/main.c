@@ -17,6 +17,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "cache/store-int.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -303,6 +304,14 @@ static int make_state_dir(const char *path, struct ck_error *err)
 	return 0;
 }
 
+/* asked before the simulator takes its place in it, which would only find that somebody listens there */
+static int check_owner(const char *path, struct ck_error *err)
+{
+	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long pid;
+	return fd >= 0 && ck_dir_owned(fd, &pid) && pid ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path, pid) : 0;
+}
+
 static int take_sockets(struct ck_daemon_main *m)
 {
 	char **names = NULL;
@@ -339,6 +348,8 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	char confined[256] = "not confined (confine: false)";
 	pid_t simulator = 0;
 	int r = make_state_dir(conf->state_dir, err);
+	if (r >= 0 && conf->simulator)
+		r = check_owner(conf->state_dir, err);
 	if (r >= 0 && conf->simulator) {
 		char path[CK_PATH_MAX];
 		snprintf(path, sizeof(path), "%s/sim.sock", conf->state_dir);

@@ -238,6 +238,18 @@ static void a_second_one_ends_by_naming_the_first(void **state)
 	cri_close(&again);
 }
 
+static void a_second_one_with_a_simulator_of_its_own_names_the_first_too(void **state)
+{
+	struct stage *s = *state;
+	static const char *const simulated[] = { "--runtime", "sim:", NULL };
+	char text[64];
+	world_daemon(&s->w, simulated);
+	struct world second = s->w;
+	assert_int_equal(world_daemon_fails(&second, simulated), 1);
+	snprintf(text, sizeof(text), "is owned by process %d", (int)s->w.daemon);
+	assert_true(world_logged(&s->w, text));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +264,7 @@ int main(void)
 		ON_STAGE(told_to_end_it_takes_no_new_call_and_leaves_no_socket),
 		ON_STAGE(reloaded_it_takes_over_what_may_change),
 		ON_STAGE(a_second_one_ends_by_naming_the_first),
+		ON_STAGE(a_second_one_with_a_simulator_of_its_own_names_the_first_too),
 	};
 	return CK_TEST_MAIN(tests);
 }
