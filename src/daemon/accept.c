@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/daemon/accept.h"
+#include "src/daemon/log.h"
 
 struct ck_acceptor {
 	struct ck_loop *loop;
@@ -15,6 +17,7 @@ struct ck_acceptor {
 	struct ck_loop_timer *pause;
 	ck_accepted_fn *accepted;
 	void *userdata;
+	bool full; /* and the log has it */
 };
 
 static void resume(void *userdata)
@@ -27,10 +30,18 @@ static int somebody_comes(sd_event_source *source, int listening, uint32_t event
 	struct ck_acceptor *acceptor = userdata;
 	(void)events;
 	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0)
+	if (fd >= 0) {
+		acceptor->full = false;
 		acceptor->accepted(fd, acceptor->userdata);
-	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED &&
-		 ck_loop_timer(acceptor->loop, &acceptor->pause, ck_loop_now() + CK_ACCEPT_PAUSE, resume, acceptor) >= 0)
+		return 0;
+	}
+	if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+		return 0;
+	if (!acceptor->full) /* whoever connects only sees that nothing happens */
+		ck_log(CK_LOG_ERROR, "clients wait outside, until others leave: %s%s", strerror(errno),
+		       errno == EMFILE ? " (LimitNOFILE= of the unit, ulimit -n)" : "");
+	acceptor->full = true;
+	if (ck_loop_timer(acceptor->loop, &acceptor->pause, ck_loop_now() + CK_ACCEPT_PAUSE, resume, acceptor) >= 0)
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	return 0;
 }

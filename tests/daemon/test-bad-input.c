@@ -7,11 +7,13 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/daemon/route.h"
 #include "src/rpc/address.h"
 #include "tests/daemon/stage.h"
@@ -277,6 +279,35 @@ static void with_a_read_only_disk_pods_start_and_the_gauge_says_degraded(void **
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, stage_set_up, tear_down_disk)
 
+static void with_few_descriptors(void)
+{
+	const struct rlimit few = { 48, 48 };
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0)
+		_exit(126);
+}
+
+static void whoever_finds_no_descriptor_left_waits_and_the_log_says_so_once(void **state)
+{
+	struct stage *s = *state;
+	int idle[64];
+	s->w.before = with_few_descriptors;
+	stage_start(s, NULL, NULL);
+	for (size_t i = 0; i < CK_COUNT(idle); i++)
+		assert_true((idle[i] = ck_unix_connect(s->w.cri, NULL)) >= 0);
+	world_until_logged(&s->w, "clients wait outside", 10);
+	assert_int_equal(pod_n(&s->kubelet), 0); /* who is in is served */
+	for (size_t i = 0; i < CK_COUNT(idle); i++)
+		close(idle[i]);
+	struct cri_client late;
+	cri_open(&late, s->w.cri);
+	assert_int_equal(pod_n(&late), 0);
+	cri_close(&late);
+	char *log = world_file(s->w.log), *line = strstr(log, "clients wait outside");
+	assert_non_null(line);
+	assert_null(strstr(line + 1, "clients wait outside"));
+	free(log);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +317,7 @@ int main(void)
 		ON_STAGE(random_bytes_cost_their_connection_only),
 		ON_STAGE(the_unfiltered_socket_refuses_every_call_not_on_its_list),
 		ON_STAGE(a_user_who_may_not_connect_is_closed_with_one_line_in_the_log),
+		ON_STAGE(whoever_finds_no_descriptor_left_waits_and_the_log_says_so_once),
 		ON_STAGE(without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why),
 		ON_STAGE(a_regular_file_in_its_place_ends_it_at_once),
 		ON_STAGE(while_its_lists_fail_nobody_is_served),
