@@ -34,6 +34,7 @@ struct ck_daemon_main {
 	struct ck_daemon daemon; /* first: what the parts get is this */
 	struct ck_listener *listeners[SOCKETS];
 	int passed[SOCKETS]; /* by socket activation; -1: none */
+	bool made[SOCKETS];  /* by us, and not passed: unlinked at the end */
 	struct ck_metrics_server *metrics_server;
 	struct ck_launcher *launcher;
 	struct ck_loop_timer *start_timer, *retry_timer, *stop_timer;
@@ -66,8 +67,10 @@ static int listen_at(struct ck_daemon_main *m, int which, const char *path, stru
 	int fd = m->passed[which];
 	if (fd < 0 && !*path)
 		return 0;
-	if (fd < 0)
+	if (fd < 0) {
 		fd = ck_unix_listen(path, conf->socket_mode, conf->socket_gid, err);
+		m->made[which] = fd >= 0;
+	}
 	m->passed[which] = -1;
 	return fd < 0 ? fd : ck_listen_start(&m->daemon, fd, which == CRI, &m->listeners[which], err);
 }
@@ -386,9 +389,8 @@ static void end(struct ck_daemon_main *m)
 	struct ck_daemon *daemon = &m->daemon;
 	const char *paths[] = { daemon->conf.listen, daemon->conf.unfiltered };
 	for (int i = 0; i < SOCKETS; i++) {
-		bool ours = m->listeners[i] && !sd_listen_fds(0);
 		ck_listener_free(m->listeners[i]);
-		if (ours && paths[i])
+		if (m->made[i])
 			unlink(paths[i]);
 	}
 	ck_metrics_server_free(m->metrics_server);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "src/rpc/address.h"
 #include "tests/daemon/stage.h"
@@ -250,6 +251,35 @@ static void a_second_one_with_a_simulator_of_its_own_names_the_first_too(void **
 	assert_true(world_logged(&s->w, text));
 }
 
+/* ---- sockets of systemd's ---------------------------------------------------------------------------------------------- */
+
+static int passed;
+
+static void activated(void)
+{
+	char pid[32];
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	if (dup2(passed, 3) < 0 || fcntl(3, F_SETFD, 0) < 0 || setenv("LISTEN_FDS", "1", 1) || setenv("LISTEN_PID", pid, 1) || setenv("LISTEN_FDNAMES", "cri", 1))
+		_exit(126);
+}
+
+static void a_socket_that_was_passed_stays_while_it_is_started_anew(void **state)
+{
+	struct stage *s = *state;
+	world_sim(&s->w, NULL);
+	passed = ck_unix_listen(s->w.cri, 0600, (gid_t)-1, NULL);
+	assert_true(passed >= 0);
+	s->w.before = activated;
+	world_daemon(&s->w, NULL);
+	world_until_logged(&s->w, "serving", 10);
+	assert_int_equal(world_kill(&s->w.daemon, SIGTERM), 0);
+	assert_int_not_equal(access(s->w.unfiltered, F_OK), 0); /* its own goes with it */
+	cri_open(&s->kubelet, s->w.cri); /* comes before it does */
+	world_daemon(&s->w, NULL);
+	assert_int_equal(pod_n(&s->kubelet), 0);
+	close(passed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +293,7 @@ int main(void)
 		ON_STAGE(told_to_end_it_answers_who_waits_for_what_is_being_made),
 		ON_STAGE(told_to_end_it_takes_no_new_call_and_leaves_no_socket),
 		ON_STAGE(reloaded_it_takes_over_what_may_change),
+		ON_STAGE(a_socket_that_was_passed_stays_while_it_is_started_anew),
 		ON_STAGE(a_second_one_ends_by_naming_the_first),
 		ON_STAGE(a_second_one_with_a_simulator_of_its_own_names_the_first_too),
 	};
