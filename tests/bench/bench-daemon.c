@@ -5,7 +5,6 @@
  * that the time of a call is that of sockets and HTTP/2. Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter
  * or longer.
  */
-#include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <signal.h>
@@ -28,17 +27,6 @@
 #define CALLS    50000u /* before memory is looked at once more */
 
 static const char *const flags[] = { "--log-level", "info", NULL }; /* as it is, not as tests want it */
-
-/* what, value, ratio to what */
-static void __attribute__((format(printf, 3, 4))) line(const char *what, double value, const char *unit, ...)
-{
-	char text[96];
-	va_list ap;
-	va_start(ap, unit);
-	vsnprintf(text, sizeof(text), unit, ap);
-	va_end(ap);
-	printf("%-38s %9.*f %s\n", what, value < 10 ? 2 : value < 1000 ? 1 : 0, value, text);
-}
 
 /* ---- nginx ----------------------------------------------------------------------------------------------------------------- */
 
@@ -72,7 +60,7 @@ static const char *nginx_program(void)
 static void nginx_write(const char *path, const struct nginx *nginx, const struct world *w)
 {
 	FILE *f = fopen(path, "we");
-	load_must(f, "%s: cannot be written", path);
+	measure_must(f, "%s: cannot be written", path);
 	fprintf(f,
 		"worker_processes 1;\ndaemon off;\nerror_log stderr crit;\npid %s/nginx.pid;\n%s"
 		"events { worker_connections 1024; }\n"
@@ -105,7 +93,7 @@ static void nginx_start(struct nginx *nginx, const struct world *w)
 	nginx_write(conf, nginx, w);
 	pid_t parent = getpid();
 	nginx->pid = fork();
-	load_must(nginx->pid >= 0, "fork");
+	measure_must(nginx->pid >= 0, "fork");
 	if (nginx->pid == 0) {
 		if (prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent)
 			execl(program, program, "-e", "stderr", "-p", w->dir, "-c", conf, (char *)NULL);
@@ -113,7 +101,7 @@ static void nginx_start(struct nginx *nginx, const struct world *w)
 	}
 	for (int fd = -1; fd < 0;) {
 		fd = ck_unix_connect(nginx->path, NULL);
-		load_must(fd >= 0 || waitpid(nginx->pid, NULL, WNOHANG) == 0, "nginx did not start");
+		measure_must(fd >= 0 || waitpid(nginx->pid, NULL, WNOHANG) == 0, "nginx did not start");
 		if (fd >= 0)
 			close(fd);
 		else
@@ -153,8 +141,8 @@ static const char *rpc;
 
 static void one_over(struct load_call *call)
 {
-	load_must(call->code == CK_GRPC_OK, "%s: %d %s", measured->name, call->code, call->text);
-	load_must(measured->n < measured->room, "more calls than were begun");
+	measure_must(call->code == CK_GRPC_OK, "%s: %d %s", measured->name, call->code, call->text);
+	measure_must(measured->n < measured->room, "more calls than were begun");
 	measured->took[measured->n++] = call->ended - call->began;
 	if (!to_begin)
 		return;
@@ -172,7 +160,7 @@ static void run(struct path *path, unsigned n, size_t warm, size_t calls)
 	for (unsigned i = 0; i < n; i++)
 		load_open(&clients[i], path->socket);
 	for (int counts = 0; counts < 2; counts++) {
-		uint64_t began = load_now(), cpu = cpu_time(path->between);
+		uint64_t began = measure_now(), cpu = cpu_time(path->between);
 		path->n = before;
 		to_begin = counts ? calls : warm;
 		for (unsigned i = 0; i < n && to_begin; i++, to_begin--) {
@@ -185,7 +173,7 @@ static void run(struct path *path, unsigned n, size_t warm, size_t calls)
 				i++;
 		}
 		if (counts) {
-			path->busy += load_now() - began;
+			path->busy += measure_now() - began;
 			path->cpu += cpu_time(path->between) - cpu;
 		}
 	}
@@ -199,12 +187,12 @@ static void path_make(struct path *path, const char *name, const char *socket, p
 {
 	*path = (struct path){ .name = name, .socket = socket, .between = between, .room = room };
 	path->took = malloc(room * sizeof(*path->took));
-	load_must(path->took, "no memory");
+	measure_must(path->took, "no memory");
 }
 
 static double us(struct path *path, double q)
 {
-	return (double)load_quantile(path->took, path->n, q) / 1e3;
+	return (double)measure_quantile(path->took, path->n, q) / 1e3;
 }
 
 static double rate(const struct path *path)
@@ -227,14 +215,14 @@ static void bench_pass(const struct world *w, const struct nginx *nginx, unsigne
 	for (size_t i = 0; i < n; i++) {
 		char what[64];
 		snprintf(what, sizeof(what), "Version, %u client%s, %s: p50", clients, clients > 1 ? "s" : "", paths[i].name);
-		line(what, us(&paths[i], 0.5), "us    %+.1f us; p99 %.0f us, %+.0f us", us(&paths[i], 0.5) - p50,
-		     us(&paths[i], 0.99), us(&paths[i], 0.99) - p99);
+		measure_line(what, us(&paths[i], 0.5), "us    %+.1f us; p99 %.0f us, %+.0f us", us(&paths[i], 0.5) - p50,
+			     us(&paths[i], 0.99), us(&paths[i], 0.99) - p99);
 		if (clients > 1)
-			line("  calls a second", rate(&paths[i]), "      %.2f x direct, %.2f x nginx",
-			     rate(&paths[i]) / rate(&paths[0]), n > 2 ? rate(&paths[i]) / rate(&paths[2]) : 0.0);
+			measure_line("  calls a second", rate(&paths[i]), "      %.2f x direct, %.2f x nginx",
+				     rate(&paths[i]) / rate(&paths[0]), n > 2 ? rate(&paths[i]) / rate(&paths[2]) : 0.0);
 		if (i)
-			line("  its processor time for a call", (double)paths[i].cpu / 1e3 / (double)paths[i].n, "us    %.2f x nginx",
-			     n > 2 ? (double)paths[i].cpu / (double)paths[2].cpu : 0.0);
+			measure_line("  its processor time for a call", (double)paths[i].cpu / 1e3 / (double)paths[i].n,
+				     "us    %.2f x nginx", n > 2 ? (double)paths[i].cpu / (double)paths[2].cpu : 0.0);
 	}
 	for (size_t i = 0; i < 3; i++)
 		free(paths[i].took);
@@ -250,9 +238,9 @@ static void bench_list(const struct world *w)
 	for (unsigned round = 0; round < ROUNDS; round++)
 		for (size_t i = 0; i < 2; i++)
 			run(&paths[i], 1, calls / 10 + 1, calls);
-	line("list of 500 sandboxes, direct: p50", us(&paths[0], 0.5), "us    p99 %.0f us", us(&paths[0], 0.99));
-	line("  through crikeepd: p50", us(&paths[1], 0.5), "us    %.2f x direct; p99 %.0f us, %.2f x",
-	     us(&paths[1], 0.5) / us(&paths[0], 0.5), us(&paths[1], 0.99), us(&paths[1], 0.99) / us(&paths[0], 0.99));
+	measure_line("list of 500 sandboxes, direct: p50", us(&paths[0], 0.5), "us    p99 %.0f us", us(&paths[0], 0.99));
+	measure_line("  through crikeepd: p50", us(&paths[1], 0.5), "us    %.2f x direct; p99 %.0f us, %.2f x",
+		     us(&paths[1], 0.5) / us(&paths[0], 0.5), us(&paths[1], 0.99), us(&paths[1], 0.99) / us(&paths[0], 0.99));
 	free(paths[0].took);
 	free(paths[1].took);
 }
@@ -283,7 +271,7 @@ static void made(struct load_call *call)
 		memcpy(maker->id, call->reply.p + 2,
 		       call->reply.len - 2 < sizeof(maker->id) ? call->reply.len - 2 : sizeof(maker->id) - 1);
 	else
-		maker->again = load_now() + 100 * LOAD_MS;
+		maker->again = measure_now() + 100 * LOAD_MS;
 }
 
 /* created_at of each sandbox, as the runtime says it in its list */
@@ -297,7 +285,7 @@ static uint64_t created_at(const struct ck_bytes *list, const char *id)
 		snprintf(path, sizeof(path), "1#%u.4", i);
 		return cri_number(list, path);
 	}
-	load_must(false, "%s is not in the list", id);
+	measure_must(false, "%s is not in the list", id);
 	return 0;
 }
 
@@ -306,8 +294,8 @@ static void lag(const struct world *w, const char *socket, unsigned long first, 
 	struct maker *makers = calloc(n, sizeof(*makers));
 	struct load_client client, lister;
 	struct load_call list = { .over = NULL };
-	uint64_t began = load_now();
-	load_must(makers, "no memory");
+	uint64_t began = measure_now();
+	measure_must(makers, "no memory");
 	load_open(&client, socket);
 	for (size_t i = 0; i < n; i++) {
 		makers[i].call.over = made;
@@ -315,7 +303,7 @@ static void lag(const struct world *w, const char *socket, unsigned long first, 
 		makers[i].again = began + i * 10 * LOAD_MS;
 	}
 	for (size_t done = 0; done < n;) {
-		uint64_t now = load_now();
+		uint64_t now = measure_now();
 		done = 0;
 		for (size_t i = 0; i < n; i++) {
 			struct maker *maker = &makers[i];
@@ -328,9 +316,9 @@ static void lag(const struct world *w, const char *socket, unsigned long first, 
 		load_turn(1);
 	}
 	load_open(&lister, w->runtime);
-	load_must(load_do(&lister, &list, "ListPodSandbox", NULL, 0) == CK_GRPC_OK, "list");
+	measure_must(load_do(&lister, &list, "ListPodSandbox", NULL, 0) == CK_GRPC_OK, "list");
 	for (size_t i = 0; i < n; i++) {
-		load_must(makers[i].tries == (deadline ? 2 : 1), "it asked %u times", makers[i].tries);
+		measure_must(makers[i].tries == (deadline ? 2 : 1), "it asked %u times", makers[i].tries);
 		ret_lags[i] = makers[i].at - created_at(&list.reply, makers[i].id);
 		load_call_fini(&makers[i].call);
 		ck_bytes_free(&makers[i].request);
@@ -346,16 +334,16 @@ static void bench_lag(void)
 	size_t n = ck_test_rounds(200);
 	uint64_t *direct = calloc(n, sizeof(*direct)), *waiting = calloc(n, sizeof(*waiting));
 	struct world w;
-	load_must(direct && waiting, "no memory");
+	measure_must(direct && waiting, "no memory");
 	world_init(&w);
 	world_sim(&w, "create=1500ms");
 	world_daemon(&w, flags);
 	lag(&w, w.runtime, 0, n, 0, direct);
 	lag(&w, w.cri, n, n, LOAD_S, waiting);
-	double base = (double)load_quantile(direct, n, 0.5) / 1e6;
-	line("exists -> a waiting call has its id", (double)load_quantile(waiting, n, 0.5) / 1e6,
-	     "ms    p99 %.2f ms; direct %.2f, %.2f ms", (double)load_quantile(waiting, n, 0.99) / 1e6, base,
-	     (double)load_quantile(direct, n, 0.99) / 1e6);
+	double base = (double)measure_quantile(direct, n, 0.5) / 1e6;
+	measure_line("exists -> a waiting call has its id", (double)measure_quantile(waiting, n, 0.5) / 1e6,
+		     "ms    p99 %.2f ms; direct %.2f, %.2f ms", (double)measure_quantile(waiting, n, 0.99) / 1e6, base,
+		     (double)measure_quantile(direct, n, 0.99) / 1e6);
 	world_fini(&w);
 	free(direct);
 	free(waiting);
@@ -377,7 +365,7 @@ static void keep_asking(const struct world *w, unsigned n, int ready)
 		makers[i].request = load_pod(i);
 	}
 	for (uint64_t looked = 0;; load_turn(2)) {
-		uint64_t now = load_now();
+		uint64_t now = measure_now();
 		if (now - looked < 5 * LOAD_MS)
 			continue;
 		looked = now;
@@ -413,11 +401,11 @@ static void lister_list(struct lister *lister, uint64_t ns)
 {
 	struct load_call *call = &lister->call;
 	struct path *path = &lister->path;
-	for (uint64_t until = load_now() + ns; load_now() < until && path->n < path->room;) {
+	for (uint64_t until = measure_now() + ns; measure_now() < until && path->n < path->room;) {
 		load_call(&lister->client, call, "ListPodSandbox", NULL, 0, 0);
 		while (call->stream)
 			load_turn(0);
-		load_must(call->code == CK_GRPC_OK, "list: %s", call->text);
+		measure_must(call->code == CK_GRPC_OK, "list: %s", call->text);
 		path->took[path->n++] = call->ended - call->began;
 	}
 }
@@ -441,13 +429,13 @@ static void bench_waiting(void)
 	char one;
 	lister_make(&none);
 	lister_make(&waiting);
-	load_must(pipe(ready) == 0, "pipe");
+	measure_must(pipe(ready) == 0, "pipe");
 	fflush(NULL);
 	pid_t pid = fork();
-	load_must(pid >= 0, "fork");
+	measure_must(pid >= 0, "fork");
 	if (pid == 0)
 		keep_asking(&waiting.w, PODS, ready[1]);
-	load_must(read(ready[0], &one, 1) == 1, "read");
+	measure_must(read(ready[0], &one, 1) == 1, "read");
 	for (unsigned long round = 0; round < rounds + 1; round++) {
 		if (round == 1)
 			none.path.n = waiting.path.n = 0; /* warm */
@@ -455,11 +443,11 @@ static void bench_waiting(void)
 		lister_list(&waiting, 50 * LOAD_MS);
 	}
 	world_kill(&pid, SIGKILL);
-	line("list of 50, 500 creates waiting: p99", us(&waiting.path, 0.99), "us    %.2f x none (%.0f us); p50 %.2f x (%.0f us)",
-	     us(&waiting.path, 0.99) / us(&none.path, 0.99), us(&none.path, 0.99), us(&waiting.path, 0.5) / us(&none.path, 0.5),
-	     us(&none.path, 0.5));
-	line("  the slowest", us(&waiting.path, 1), "us    none: %.0f us; %zu and %zu lists", us(&none.path, 1), waiting.path.n,
-	     none.path.n);
+	measure_line("list of 50, 500 creates waiting: p99", us(&waiting.path, 0.99),
+		     "us    %.2f x none (%.0f us); p50 %.2f x (%.0f us)", us(&waiting.path, 0.99) / us(&none.path, 0.99),
+		     us(&none.path, 0.99), us(&waiting.path, 0.5) / us(&none.path, 0.5), us(&none.path, 0.5));
+	measure_line("  the slowest", us(&waiting.path, 1), "us    none: %.0f us; %zu and %zu lists", us(&none.path, 1),
+		     waiting.path.n, none.path.n);
 	close(ready[0]);
 	close(ready[1]);
 	lister_free(&none);
@@ -497,8 +485,8 @@ static void keep(const struct world *w, double n)
 
 static void memory_line(const char *what, struct load_memory memory)
 {
-	line(what, (double)memory.resident / 1024, "MiB   %.2f MiB of it anonymous; most %.2f MiB",
-	     (double)memory.anonymous / 1024, (double)memory.most / 1024);
+	measure_line(what, (double)memory.resident / 1024, "MiB   %.2f MiB of it anonymous; most %.2f MiB",
+		     (double)memory.anonymous / 1024, (double)memory.most / 1024);
 }
 
 static void bench_memory(const struct nginx *nginx)
@@ -523,9 +511,9 @@ static void bench_memory(const struct nginx *nginx)
 	keep(&w, 2 * n);
 	double thousands = (kept(&w) - n_before) / 1000;
 	after = load_memory(w.daemon);
-	line("resident, for 1,000 kept entries", ((double)after.resident - (double)before.resident) / 1024 / thousands,
-	     "MiB   %.2f MiB of it anonymous; a request has 0.7 KiB",
-	     ((double)after.anonymous - (double)before.anonymous) / 1024 / thousands);
+	measure_line("resident, for 1,000 kept entries", ((double)after.resident - (double)before.resident) / 1024 / thousands,
+		     "MiB   %.2f MiB of it anonymous; a request has 0.7 KiB",
+		     ((double)after.anonymous - (double)before.anonymous) / 1024 / thousands);
 	memory_line("resident, with 4,000 kept entries", after);
 	free(path.took);
 	world_fini(&w);

@@ -6,59 +6,17 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/harness.h"
 #include "tests/unit/cri-build.h"
+#include "tests/bench/measure.h"
 #include "cache/cache.h"
 #include "cache/store-int.h"
 
 #define S CK_NS_PER_S
-
-static uint64_t now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
-}
-
-static void __attribute__((format(printf, 2, 3))) must(bool ok, const char *fmt, ...)
-{
-	va_list ap;
-	if (ok)
-		return;
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-/* what, value, ratio to what */
-static void __attribute__((format(printf, 3, 4))) line(const char *what, double value, const char *unit, ...)
-{
-	char text[64];
-	va_list ap;
-	va_start(ap, unit);
-	vsnprintf(text, sizeof(text), unit, ap);
-	va_end(ap);
-	printf("%-38s %9.*f %s\n", what, value < 10 ? 2 : value < 1000 ? 1 : 0, value, text);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-static uint64_t quantile(uint64_t *values, size_t n, double q)
-{
-	qsort(values, n, sizeof(*values), by_value);
-	return values[(size_t)((double)(n - 1) * q)];
-}
 
 /* ---- a directory and a host that answers at once ---------------------------------------------------------------------- */
 
@@ -77,7 +35,7 @@ static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void 
 	struct ck_answer answer = { .size = sizeof(answer) };
 	(void)kind;
 	if (p->destroyed_at)
-		p->destroyed_at[strtoul(id, NULL, 10)] = now();
+		p->destroyed_at[strtoul(id, NULL, 10)] = measure_now();
 	ck_job_done(job, &answer);
 	__atomic_add_fetch(&p->destroyed, 1, __ATOMIC_SEQ_CST);
 }
@@ -86,20 +44,20 @@ static void place_make(struct place *p)
 {
 	*p = (struct place){ .host = { .size = sizeof(p->host), .destroy = destroy, .userdata = p } };
 	snprintf(p->dir, sizeof(p->dir), "%s/crikeep-bench.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-	must(mkdtemp(p->dir), "mkdtemp");
+	measure_must(mkdtemp(p->dir), "mkdtemp");
 	p->options = (struct ck_options){ .size = sizeof(p->options), .state_dir = p->dir, .host = &p->host };
 }
 
 static void place_open(struct place *p, bool thread)
 {
 	struct ck_error err;
-	must(ck_cache_open(&p->options, &p->cache, &err) == 0, "open: %s", err.text);
-	must(!thread || ck_run_thread(p->cache, &err) == 0, "thread: %s", err.text);
+	measure_must(ck_cache_open(&p->options, &p->cache, &err) == 0, "open: %s", err.text);
+	measure_must(!thread || ck_run_thread(p->cache, &err) == 0, "thread: %s", err.text);
 }
 
 static void place_close(struct place *p)
 {
-	must(ck_cache_close(p->cache, NULL) == 0, "close");
+	measure_must(ck_cache_close(p->cache, NULL) == 0, "close");
 	p->cache = NULL;
 }
 
@@ -139,7 +97,7 @@ static struct ck_turn *begin(struct place *p, const struct pb *bytes, uint64_t t
 	struct ck_turn *turn;
 	struct ck_error err = { 0 };
 	int r = ck_turn_begin(p->cache, &request, &turn, &err);
-	must(r == wanted, "begin: %d %s", r, err.text);
+	measure_must(r == wanted, "begin: %d %s", r, err.text);
 	return turn;
 }
 
@@ -156,7 +114,7 @@ static void one_turn(struct place *p, unsigned long i)
 	struct pb bytes;
 	request_of(i, &bytes);
 	struct ck_turn *turn = begin(p, &bytes, 240 * S, CK_CREATE);
-	must(finish(turn, i) == CK_HAND_BACK, "finish");
+	measure_must(finish(turn, i) == CK_HAND_BACK, "finish");
 	ck_turn_free(turn);
 }
 
@@ -197,7 +155,7 @@ struct raw {
 
 static void run(struct raw *raw, sqlite3_stmt *stmt)
 {
-	must(sqlite3_step(stmt) == SQLITE_DONE, "%s", sqlite3_errmsg(raw->db));
+	measure_must(sqlite3_step(stmt) == SQLITE_DONE, "%s", sqlite3_errmsg(raw->db));
 	sqlite3_reset(stmt);
 	raw->counts.statements++;
 }
@@ -279,7 +237,8 @@ static int take_row(struct ck_row *row, void *userdata)
 static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
 {
 	sqlite3_stmt *stmt;
-	must(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
+	measure_must(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL) == SQLITE_OK, "%s",
+		     sqlite3_errmsg(db));
 	return stmt;
 }
 
@@ -289,19 +248,21 @@ static void raw_open(struct raw *raw, struct place *like, struct place *p)
 	struct ck_store *store;
 	char path[128];
 	*raw = (struct raw){ 0 };
-	must(ck_store_open(like->dir, &store, &opened, NULL) == 0 && ck_store_load(store, take_row, &raw->row, NULL) == 0 &&
-		     ck_store_leaves(store, raw->row.id, &raw->row.record, NULL) == 0,
-	     "load a row");
+	measure_must(ck_store_open(like->dir, &store, &opened, NULL) == 0 &&
+			     ck_store_load(store, take_row, &raw->row, NULL) == 0 &&
+			     ck_store_leaves(store, raw->row.id, &raw->row.record, NULL) == 0,
+		     "load a row");
 	ck_store_close(store);
-	must(ck_store_open(p->dir, &store, &opened, NULL) == 0, "make a schema");
+	measure_must(ck_store_open(p->dir, &store, &opened, NULL) == 0, "make a schema");
 	ck_store_close(store);
 	snprintf(path, sizeof(path), "%s/crikeep.db", p->dir);
-	must(sqlite3_open_v2(path, &raw->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK, "open");
-	must(sqlite3_exec(raw->db,
-			  "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA synchronous=OFF;"
-			  "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=1048576; PRAGMA journal_mode=WAL",
-			  NULL, NULL, NULL) == SQLITE_OK,
-	     "pragmas");
+	measure_must(sqlite3_open_v2(path, &raw->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK, "open");
+	measure_must(
+		sqlite3_exec(raw->db,
+			     "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA synchronous=OFF;"
+			     "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=1048576; PRAGMA journal_mode=WAL",
+			     NULL, NULL, NULL) == SQLITE_OK,
+		"pragmas");
 	sqlite3_wal_hook(raw->db, raw_frames, raw);
 	raw->begin = prepare(raw->db, "BEGIN IMMEDIATE");
 	raw->commit = prepare(raw->db, "COMMIT");
@@ -347,31 +308,31 @@ static void bench_turns(void)
 	place_make(&lib);
 	place_open(&lib, true);
 	one_turn(&lib, n); /* what is made once */
-	uint64_t began = now();
+	uint64_t began = measure_now();
 	for (unsigned long i = 0; i < n; i++)
 		one_turn(&lib, i);
-	double turn = (double)(now() - began) / (double)n / 1000;
+	double turn = (double)(measure_now() - began) / (double)n / 1000;
 	struct counts counts = count_statements(&lib, 100);
 	place_close(&lib);
 
 	place_make(&raw_place);
 	raw_open(&raw, &lib, &raw_place);
 	struct ck_key **keys = calloc(n, sizeof(struct ck_key *));
-	must(keys, "no memory");
+	measure_must(keys, "no memory");
 	ck_key_free(raw.row.key);
 	for (unsigned long i = 0; i < n; i++) {
 		request_of(i, &bytes);
-		must(ck_key_from_request(CK_SANDBOX, bytes.bytes, bytes.len, &keys[i], NULL) == 0, "key");
+		measure_must(ck_key_from_request(CK_SANDBOX, bytes.bytes, bytes.len, &keys[i], NULL) == 0, "key");
 	}
-	began = now();
+	began = measure_now();
 	for (unsigned long i = 0; i < n; i++)
 		raw_turn(&raw, keys[i], i);
-	double straight = (double)(now() - began) / (double)n / 1000;
-	line("a durable turn: begin, finish, free", turn, "us    %.2f x straight SQLite", turn / straight);
-	line("the same rows straight in SQLite", straight, "us    %.1f statements in %.1f",
-	     (double)raw.counts.statements / (double)n, (double)raw.counts.transactions / (double)n);
-	line("  statements the library ran per turn", (double)counts.statements / 100, "      in %.2f transactions",
-	     (double)counts.transactions / 100);
+	double straight = (double)(measure_now() - began) / (double)n / 1000;
+	measure_line("a durable turn: begin, finish, free", turn, "us    %.2f x straight SQLite", turn / straight);
+	measure_line("the same rows straight in SQLite", straight, "us    %.1f statements in %.1f",
+		     (double)raw.counts.statements / (double)n, (double)raw.counts.transactions / (double)n);
+	measure_line("  statements the library ran per turn", (double)counts.statements / 100, "      in %.2f transactions",
+		     (double)counts.transactions / 100);
 	for (unsigned long i = 0; i < n; i++)
 		ck_key_free(keys[i]);
 	free(keys);
@@ -382,15 +343,15 @@ static void bench_turns(void)
 	place_make(&threads);
 	place_open(&threads, true);
 	one_turn(&threads, 2000000);
-	began = now();
+	began = measure_now();
 	for (unsigned t = 0; t < THREADS; t++) {
 		workers[t] = (struct worker){ .p = &threads, .first = t * n, .n = n / THREADS + 1 };
-		must(pthread_create(&workers[t].thread, NULL, work, &workers[t]) == 0, "thread");
+		measure_must(pthread_create(&workers[t].thread, NULL, work, &workers[t]) == 0, "thread");
 	}
 	for (unsigned t = 0; t < THREADS; t++)
 		pthread_join(workers[t].thread, NULL);
-	double crowd = (double)(now() - began) / (double)(THREADS * (n / THREADS + 1)) / 1000;
-	line("a durable turn, 16 threads at once", crowd, "us    %.2f x turns/s of 1 thread", turn / crowd);
+	double crowd = (double)(measure_now() - began) / (double)(THREADS * (n / THREADS + 1)) / 1000;
+	measure_line("a durable turn, 16 threads at once", crowd, "us    %.2f x turns/s of 1 thread", turn / crowd);
 	place_close(&threads);
 	place_remove(&threads);
 }
@@ -431,35 +392,36 @@ static void bench_fingerprint(void)
 	struct ck_fingerprint *fp;
 	struct ck_record record, other;
 	large_container(&request);
-	must(ck_digest_key_derive(&key), "key");
-	must(ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL) == 0, "fingerprint");
-	must(ck_record_make(fp, &record, NULL) == 0, "record");
+	measure_must(ck_digest_key_derive(&key), "key");
+	measure_must(ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL) == 0, "fingerprint");
+	measure_must(ck_record_make(fp, &record, NULL) == 0, "record");
 	ck_fingerprint_free(fp);
-	uint64_t began = now();
+	uint64_t began = measure_now();
 	for (unsigned long i = 0; i < n; i++) {
 		ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL);
-		must(ck_record_compare(&record, fp, &rules, NULL) == CK_RELATION_SAME, "not the same");
+		measure_must(ck_record_compare(&record, fp, &rules, NULL) == CK_RELATION_SAME, "not the same");
 		ck_fingerprint_free(fp);
 	}
-	double compare = (double)(now() - began) / (double)n / 1000;
-	began = now();
+	double compare = (double)(measure_now() - began) / (double)n / 1000;
+	began = measure_now();
 	for (unsigned long i = 0; i < n; i++) {
 		ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL);
 		ck_record_make(fp, &other, NULL);
 		ck_fingerprint_free(fp);
 		ck_record_fini(&other);
 	}
-	double make = (double)(now() - began) / (double)n / 1000;
+	double make = (double)(measure_now() - began) / (double)n / 1000;
 	volatile unsigned char sink[sizeof(request.bytes)];
-	began = now();
+	began = measure_now();
 	for (unsigned long i = 0; i < n; i++)
 		for (size_t k = 0; k < request.len; k++)
 			sink[k] = request.bytes[k];
-	double copy = (double)(now() - began) / (double)n / 1000;
+	double copy = (double)(measure_now() - began) / (double)n / 1000;
 	(void)sink;
-	line("a request of", (double)request.len / 1024, "KiB   with %.1f KiB of leaves", (double)record.leaves_len / 1024);
-	line("  fingerprint and compare: the same", compare, "us    %.1f x a bytewise copy", compare / copy);
-	line("  fingerprint and record", make, "us    %.2f x comparing", make / compare);
+	measure_line("a request of", (double)request.len / 1024, "KiB   with %.1f KiB of leaves",
+		     (double)record.leaves_len / 1024);
+	measure_line("  fingerprint and compare: the same", compare, "us    %.1f x a bytewise copy", compare / copy);
+	measure_line("  fingerprint and record", make, "us    %.2f x comparing", make / compare);
 	ck_record_fini(&record);
 }
 
@@ -479,7 +441,7 @@ static void bench_many(void)
 	struct pb bytes;
 	struct stat st;
 	char path[128];
-	must(kept_at, "no memory");
+	measure_must(kept_at, "no memory");
 	place_make(&p);
 	p.options.ttl = 600 * S;
 	place_open(&p, true);
@@ -488,48 +450,48 @@ static void bench_many(void)
 		request_of(i, &bytes);
 		struct ck_turn *turn = begin(&p, &bytes, 0, CK_CREATE);
 		ck_turn_leave(turn);
-		must(finish(turn, i) == CK_KEPT, "kept");
+		measure_must(finish(turn, i) == CK_KEPT, "kept");
 		ck_turn_free(turn);
 	}
 	double memory = (double)(in_use() - before) / (double)n;
 	place_close(&p);
 	snprintf(path, sizeof(path), "%s/crikeep.db", p.dir);
-	must(stat(path, &st) == 0, "stat");
-	uint64_t began = now();
+	measure_must(stat(path, &st) == 0, "stat");
+	uint64_t began = measure_now();
 	place_open(&p, false);
-	double open_ms = (double)(now() - began) / 1e6;
+	double open_ms = (double)(measure_now() - began) / 1e6;
 	place_close(&p);
 	struct place empty;
 	place_make(&empty);
 	place_open(&empty, false);
 	place_close(&empty);
-	began = now();
+	began = measure_now();
 	place_open(&empty, false);
-	double empty_ms = (double)(now() - began) / 1e6;
+	double empty_ms = (double)(measure_now() - began) / 1e6;
 	place_close(&empty);
 	place_remove(&empty);
 	place_remove(&p);
 	request_of(0, &bytes);
-	line("open with 10,000 entries", open_ms * 10000 / (double)n, "ms    %.1f x an empty one", open_ms / empty_ms);
-	line("memory of an entry", memory, "bytes %.2f x its request", memory / (double)bytes.len);
-	line("database for an entry and its history", (double)st.st_size / (double)n, "bytes %.2f x its request",
-	     (double)st.st_size / (double)n / (double)bytes.len);
+	measure_line("open with 10,000 entries", open_ms * 10000 / (double)n, "ms    %.1f x an empty one", open_ms / empty_ms);
+	measure_line("memory of an entry", memory, "bytes %.2f x its request", memory / (double)bytes.len);
+	measure_line("database for an entry and its history", (double)st.st_size / (double)n, "bytes %.2f x its request",
+		     (double)st.st_size / (double)n / (double)bytes.len);
 
 	place_make(&p);
 	p.options.ttl = ttl;
 	p.destroyed_at = calloc(n, sizeof(uint64_t));
-	must(p.destroyed_at, "no memory");
+	measure_must(p.destroyed_at, "no memory");
 	place_open(&p, true);
-	began = now();
+	began = measure_now();
 	for (unsigned long i = 0; i < n; i++) {
 		request_of(i, &bytes);
 		struct ck_turn *turn = begin(&p, &bytes, 0, CK_CREATE);
 		ck_turn_leave(turn);
-		kept_at[i] = now();
-		must(finish(turn, i) == CK_KEPT, "kept");
+		kept_at[i] = measure_now();
+		measure_must(finish(turn, i) == CK_KEPT, "kept");
 		ck_turn_free(turn);
 	}
-	double spread = (double)(now() - began) / 1e9;
+	double spread = (double)(measure_now() - began) / 1e9;
 	while (__atomic_load_n(&p.destroyed, __ATOMIC_SEQ_CST) < n)
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	place_close(&p);
@@ -539,10 +501,10 @@ static void bench_many(void)
 		early += p.destroyed_at[i] < due;
 		kept_at[i] = p.destroyed_at[i] < due ? 0 : p.destroyed_at[i] - due;
 	}
-	line("expiry of 10,000 entries, p99 late", (double)quantile(kept_at, n, 0.99) / 1e6, "ms    ttl %.0f s, spread %.1f s",
-	     (double)ttl / 1e9, spread);
-	line("  the latest", (double)kept_at[n - 1] / 1e6, "ms    median %.2f ms, %lu early", (double)kept_at[n / 2] / 1e6,
-	     (unsigned long)early);
+	measure_line("expiry of 10,000 entries, p99 late", (double)measure_quantile(kept_at, n, 0.99) / 1e6,
+		     "ms    ttl %.0f s, spread %.1f s", (double)ttl / 1e9, spread);
+	measure_line("  the latest", (double)kept_at[n - 1] / 1e6, "ms    median %.2f ms, %lu early",
+		     (double)kept_at[n / 2] / 1e6, (unsigned long)early);
 	free(p.destroyed_at);
 	place_remove(&p);
 	free(kept_at);
@@ -575,8 +537,8 @@ static void *wait_for_it(void *userdata)
 			pthread_cond_wait(&h->changed, &h->lock);
 		h->given = false;
 		pthread_mutex_unlock(&h->lock);
-		must(h->plain || ck_turn_wait(turn, NULL) == CK_HAND_BACK, "wait");
-		h->woken[i] = now();
+		measure_must(h->plain || ck_turn_wait(turn, NULL) == CK_HAND_BACK, "wait");
+		h->woken[i] = measure_now();
 		ck_turn_free(turn);
 	}
 	return NULL;
@@ -592,26 +554,26 @@ static double hand_over(struct place *p, unsigned long n, bool plain)
 	struct pb bytes;
 	pthread_t thread;
 	h.woken = calloc(n, sizeof(uint64_t));
-	must(finished && turns && h.woken, "no memory");
+	measure_must(finished && turns && h.woken, "no memory");
 	for (unsigned long i = 0; i < n && !plain; i++) {
 		request_of(i, &bytes);
 		turns[i] = begin(p, &bytes, 240 * S, CK_CREATE);
 	}
-	must(pthread_create(&thread, NULL, wait_for_it, &h) == 0, "thread");
+	measure_must(pthread_create(&thread, NULL, wait_for_it, &h) == 0, "thread");
 	for (unsigned long i = 0; i < n; i++) {
 		pthread_mutex_lock(&h.lock);
 		while (h.asked <= i)
 			pthread_cond_wait(&h.changed, &h.lock);
 		pthread_mutex_unlock(&h.lock);
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* it sleeps by now */
-		finished[i] = now();
+		finished[i] = measure_now();
 		if (plain) {
 			pthread_mutex_lock(&h.lock);
 			h.given = true;
 			pthread_cond_broadcast(&h.changed);
 			pthread_mutex_unlock(&h.lock);
 		} else {
-			must(finish(turns[i], i) == CK_HAND_BACK, "finish");
+			measure_must(finish(turns[i], i) == CK_HAND_BACK, "finish");
 		}
 	}
 	pthread_join(thread, NULL);
@@ -619,7 +581,7 @@ static double hand_over(struct place *p, unsigned long n, bool plain)
 		ck_turn_free(turns[i]);
 		finished[i] = h.woken[i] - finished[i];
 	}
-	double median = (double)quantile(finished, n, 0.5) / 1000;
+	double median = (double)measure_quantile(finished, n, 0.5) / 1000;
 	free(finished);
 	free(turns);
 	free(h.woken);
@@ -633,7 +595,7 @@ static void bench_hand_over(void)
 	place_make(&p);
 	place_open(&p, true);
 	double durable = hand_over(&p, n, false), plain = hand_over(&p, n, true);
-	line("finish to the waiting thread, median", durable, "us    %.1f x a bare condvar", durable / plain);
+	measure_line("finish to the waiting thread, median", durable, "us    %.1f x a bare condvar", durable / plain);
 	place_close(&p);
 	place_remove(&p);
 }

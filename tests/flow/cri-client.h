@@ -4,6 +4,11 @@
 /*
  * A client of CRI for tests, on src/rpc: a blocking one, that gives up after some seconds by failing the test. And the built-in
  * runtime as a process, in TMPDIR.
+ *
+ * Besides src/rpc/client.h and tests/load/load.h, because a test of a server must see what the server did: both of these keep
+ * deadlines themselves, as grpc-go does, and so never see its answer to one; the first knows no streams, dials again by itself
+ * and gives a reset a status; the second keeps the beginning of a status text, and ends the program where a test should fail.
+ * The clients of tests/flow/peer.h live in the loop of the server that they are to test, and cannot wait for it.
  */
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -21,45 +20,12 @@
 
 static struct load_client *clients;
 
-void load_must(bool ok, const char *fmt, ...)
-{
-	va_list ap;
-	if (ok)
-		return;
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-uint64_t load_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * LOAD_S + (uint64_t)ts.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-uint64_t load_quantile(uint64_t *values, size_t n, double q)
-{
-	if (!n)
-		return 0;
-	qsort(values, n, sizeof(*values), by_value);
-	return values[(size_t)((double)(n - 1) * q)];
-}
-
 /* ---- a call ------------------------------------------------------------------------------------------------------------- */
 
 static void call_over(struct load_call *call)
 {
 	call->stream = NULL;
-	call->ended = load_now();
+	call->ended = measure_now();
 	DL_DELETE(call->client->calls, call);
 	call->client->open--;
 	if (call->over)
@@ -87,7 +53,7 @@ static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 		ck_h2_stream_consume(stream, n);
 	for (size_t at = 0, used; at < n; at += used) {
 		int r = ck_grpc_read(&call->reader, bytes + at, n - at, &used, &err);
-		load_must(r >= 0, "an answer: %s", err.text);
+		measure_must(r >= 0, "an answer: %s", err.text);
 		if (r == 0)
 			continue;
 		call->messages++;
@@ -136,11 +102,11 @@ void load_call(struct load_client *client, struct load_call *call, const char *r
 	call->code = -1;
 	call->error = 0;
 	call->text[0] = '\0';
-	call->began = load_now();
+	call->began = measure_now();
 	call->deadline = timeout ? call->began + timeout : UINT64_MAX;
 	int r = ck_h2_open(client->h2, headers, CK_COUNT(headers) - !timeout, &call_handler, call, &call->stream, &err);
-	load_must(r == 0, "%s: %s", rpc, err.text);
-	load_must(ck_grpc_send(call->stream, request, len) == 0, "no memory");
+	measure_must(r == 0, "%s: %s", rpc, err.text);
+	measure_must(ck_grpc_send(call->stream, request, len) == 0, "no memory");
 	ck_h2_stream_end(call->stream);
 	DL_APPEND(client->calls, call);
 	client->open++;
@@ -177,9 +143,9 @@ void load_open(struct load_client *client, const char *path)
 	static const struct ck_h2_owner owner = { .draining = on_draining };
 	struct ck_error err;
 	*client = (struct load_client){ .fd = ck_unix_connect(path, &err) };
-	load_must(client->fd >= 0, "%s", err.text);
+	measure_must(client->fd >= 0, "%s", err.text);
 	int r = ck_h2_new(CK_H2_CLIENT, CK_STREAM_WINDOW, &owner, client, &client->h2, &err);
-	load_must(r == 0, "%s", err.text);
+	measure_must(r == 0, "%s", err.text);
 	LL_PREPEND(clients, client);
 }
 
@@ -233,10 +199,10 @@ void load_flush(struct load_client *client)
 	}
 	while ((n = ck_h2_next(client->h2, &p, &err)) != 0) {
 		size_t done = 0;
-		load_must(n > 0, "%s", err.text);
+		measure_must(n > 0, "%s", err.text);
 		if (write_some(client, p, (size_t)n, &done))
 			continue;
-		load_must(ck_bytes_add(&client->rest, p + done, (size_t)n - done) == 0, "no memory");
+		measure_must(ck_bytes_add(&client->rest, p + done, (size_t)n - done) == 0, "no memory");
 		return;
 	}
 }
@@ -252,7 +218,7 @@ static void client_read(struct load_client *client)
 		client_over(client);
 		return;
 	}
-	load_must(ck_h2_feed(client->h2, buf, (size_t)n, &err) == 0, "%s", err.text);
+	measure_must(ck_h2_feed(client->h2, buf, (size_t)n, &err) == 0, "%s", err.text);
 	load_flush(client);
 }
 
@@ -278,13 +244,13 @@ void load_turn(int ms)
 		load_flush(client);
 		if (client->fd < 0)
 			continue;
-		load_must(n < CK_COUNT(fds), "too many connections");
+		measure_must(n < CK_COUNT(fds), "too many connections");
 		short events = (short)((client->deaf ? 0 : POLLIN) | (client->rest.len ? POLLOUT : 0));
 		fds[n++] = (struct pollfd){ .fd = client->fd, .events = events };
 	}
 	if (ms)
 		poll(fds, n, ms);
-	uint64_t now = ms ? load_now() : 0;
+	uint64_t now = ms ? measure_now() : 0;
 	LL_FOREACH_SAFE(clients, client, next) {
 		if (client->fd >= 0 && !client->deaf)
 			client_read(client);
@@ -295,10 +261,10 @@ void load_turn(int ms)
 
 void load_wait(const struct load_call *call)
 {
-	uint64_t until = load_now() + PATIENCE;
+	uint64_t until = measure_now() + PATIENCE;
 	while (call->stream) {
 		load_turn(2);
-		load_must(load_now() < until, "a call has not ended");
+		measure_must(measure_now() < until, "a call has not ended");
 	}
 }
 
@@ -326,7 +292,7 @@ struct ck_bytes load_pod(unsigned long i)
 	int r = ck_bytes_add(&request, recorded.bytes, recorded.len);
 	if (r == 0)
 		r = ck_bytes_add(&request, merged.bytes, merged.len);
-	load_must(r == 0, "no memory");
+	measure_must(r == 0, "no memory");
 	return request;
 }
 
@@ -341,7 +307,7 @@ struct load_memory load_memory(pid_t pid)
 	char path[64], line[256];
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	FILE *f = fopen(path, "re");
-	load_must(f, "%s: %s", path, strerror(errno));
+	measure_must(f, "%s: %s", path, strerror(errno));
 	while (fgets(line, sizeof(line), f)) {
 		sscanf(line, "VmHWM: %lu", &memory.most);
 		sscanf(line, "VmRSS: %lu", &memory.resident);

@@ -15,13 +15,10 @@
 
 #include "src/base/bytes.h"
 #include "src/rpc/grpc.h"
+#include "tests/bench/measure.h"
 
 #define LOAD_MS UINT64_C(1000000)
 #define LOAD_S  UINT64_C(1000000000)
-
-void load_must(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* or the program ends */
-uint64_t load_now(void);                                      /* ns of CLOCK_BOOTTIME */
-uint64_t load_quantile(uint64_t *values, size_t n, double q); /* sorts them */
 
 /* ---- a client ----------------------------------------------------------------------------------------------------------- */
 

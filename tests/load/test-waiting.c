@@ -50,7 +50,7 @@ static void pod_over(struct load_call *call)
 	if (call->code == CK_GRPC_OK)
 		read_id(&call->reply, pod->id);
 	else if (kubelet.stubborn)
-		pod->again = load_now() + PAUSE;
+		pod->again = measure_now() + PAUSE;
 	kubelet.open -= pod->again == UINT64_MAX;
 	/* its own timer, or crikeepd's word a moment before it (K2) */
 	assert_true(call->code == CK_GRPC_OK || call->code == CK_GRPC_DEADLINE_EXCEEDED || call->code == CK_GRPC_UNAVAILABLE);
@@ -70,7 +70,7 @@ static void kubelet_make(const struct world *w, size_t n, bool stubborn)
 
 static void kubelet_turn(void)
 {
-	uint64_t now = load_now();
+	uint64_t now = measure_now();
 	for (size_t i = 0; i < kubelet.n; i++) {
 		struct pod *pod = &kubelet.pods[i];
 		if (pod->call.stream || pod->again > now)
@@ -148,12 +148,12 @@ static void waiting_creates_end_in_one_id_each(void **state)
 	world_sim(&w, "create=12s");
 	world_daemon(&w, NULL);
 	lister_make(&lister, &w);
-	for (uint64_t until = load_now() + LOAD_S; load_now() < until;) {
+	for (uint64_t until = measure_now() + LOAD_S; measure_now() < until;) {
 		lister_turn(&lister);
 		load_turn(1);
 	}
 	size_t n_before = lister.n;
-	double p99_before = (double)load_quantile(lister.took, lister.n, 0.99) / 1e3;
+	double p99_before = (double)measure_quantile(lister.took, lister.n, 0.99) / 1e3;
 	lister.n = 0;
 
 	kubelet_make(&w, n, true);
@@ -162,7 +162,7 @@ static void waiting_creates_end_in_one_id_each(void **state)
 		lister_turn(&lister);
 		load_turn(1);
 	}
-	double p99 = (double)load_quantile(lister.took, lister.n, 0.99) / 1e3;
+	double p99 = (double)measure_quantile(lister.took, lister.n, 0.99) / 1e3;
 	printf("ListPodSandbox: p99 %.0f us of %zu with %zu creates waiting, %.0f us of %zu with none\n", p99, lister.n, n,
 	       p99_before, n_before);
 	unsigned long slow = ck_test_env("CK_TEST_SLOW", 1); /* 0: under gdb */
