@@ -124,7 +124,8 @@ struct ck_cache *ck_cache_ref(struct ck_cache *cache);
 void ck_cache_unref(struct ck_cache *cache);
 int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err);
 int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err);
-bool ck_cache_in_child(const struct ck_cache *cache); /* of the process that opened it. No system call: asked for each object of a list */
+/* of the process that opened it. No system call: asked for each object of a list */
+bool ck_cache_in_child(const struct ck_cache *cache);
 int ck_cache_do(struct ck_cache *cache, struct ck_op *op); /* 0, -CK_ECLOSED, -CK_EDEADLK (from inside the round) */
 bool ck_cache_in_round(const struct ck_cache *cache);      /* is this thread running it? lock held */
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);

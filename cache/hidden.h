@@ -2,8 +2,8 @@
 #ifndef CK_CACHE_HIDDEN_H
 #define CK_CACHE_HIDDEN_H
 /*
- * What is hidden at one moment, by id and by key. It never changes, so views that are begun while nothing moves share it: with 500
- * creates waiting, a list costs what it costs with none.
+ * What is hidden at one moment, by id and by key. It never changes, so views that are begun while nothing moves share it:
+ * with 500 creates waiting, a list costs what it costs with none.
  */
 #include "cache/cache.h"
 

@@ -107,7 +107,10 @@ events() {
 			/^ *-? *at_seconds:/ { at = $NF }
 			/^ *-? *seconds:/ { took = $NF }
 			/^ *code:/ { code = $NF; gsub("\"", "", code) }
-			/^ *text:/ { at += began + took; printf "%.6f %.6f client %s%s\n", at, at, code, /still being made/ ? ":" : "" }' \
+			/^ *text:/ {
+				at += began + took
+				printf "%.6f %.6f client %s%s\n", at, at, code, /still being made/ ? ":" : ""
+			}' \
 			"$dir/$1/report") | cut -d ' ' -f 2- |
 	LC_ALL=C awk -v began="$began" '
 	function line(what) { printf "%7.1f  %-10s  %s\n", ($1 > began) ? $1 - began : 0, $2, what }

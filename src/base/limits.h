@@ -29,13 +29,13 @@
 #define CK_HEADER_EXTRA    32u         /* what HTTP/2 adds to a header's two texts when it measures a list */
 #define CK_HEADERS_MAX     128u        /* in one block; a kubelet sends 8 to 12, tracing adds 2 */
 #define CK_CONNECTION_WINDOW (16 << 20) /* given back as bytes come in, so it bounds nothing; large, to be given back rarely */
-#define CK_FRAMES_WAITING  1024u       /* for a client whose socket is full; it is not read until they are fewer. 500 creates' answers */
+#define CK_FRAMES_WAITING  1024u       /* to a full socket, which is not read until they are fewer: 500 creates' answers */
 #define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not keep the kubelet's lists out */
 #define CK_EVENTS_QUEUED   (1u << 20)  /* waiting for one subscriber: its window twice, and 200 commits of full pods */
 /* ids whose CREATED and STARTED a subscriber had: a late event comes within fewer commits */
 #define CK_EVENTS_TOLD     1024u
 #define CK_ANNOUNCE_MAX    8u          /* commits whose status is asked for at once: as many as a kubelet's pod workers would */
-#define CK_MAP_FROM        (256u << 10) /* a block of that size goes back to the system when it is freed; below, lists of 500 pods */
+#define CK_MAP_FROM        (256u << 10) /* such a block goes back to the system when it is freed; below, lists of 500 pods */
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS) /* pause before the runtime is dialled again, doubling; as cri-client does */
 #define CK_CONNECT_MAX     (3 * CK_NS_PER_S)

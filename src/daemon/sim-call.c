@@ -71,7 +71,9 @@ int ck_rt_fail_as_told(struct ck_rt_call *call)
 	size_t len = (size_t)call->rt->conf.error_text;
 	if (call->rt->conf.quotes) {
 		CK_AUTO_BYTES struct ck_bytes text = { 0 };
-		return quote(call, &text) < 0 ? ck_rt_nomem(call) : ck_rt_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins, (char *)text.p);
+		if (quote(call, &text) < 0)
+			return ck_rt_nomem(call);
+		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins, (char *)text.p);
 	}
 	CK_AUTO_FREE char *rest = ck_alloc(len + 1);
 	if (!rest)

@@ -95,8 +95,10 @@ int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, c
 	       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err);
 /* ck_h2_stream_handle - who is told of it; also to hand it over to somebody else. @handler: borrowed, static */
 void ck_h2_stream_handle(struct ck_h2_stream *stream, const struct ck_h2_handler *handler, void *userdata);
-/* ck_h2_stream_forget - nobody is told of it any more, and it goes on to its end by itself; received data is dropped. If its end was
- * not queued, it would have none: RST_STREAM(CANCEL) */
+/*
+ * ck_h2_stream_forget - nobody is told of it any more, and it goes on to its end by itself; received data is dropped. If its
+ * end was not queued, it would have none: RST_STREAM(CANCEL)
+ */
 void ck_h2_stream_forget(struct ck_h2_stream *stream);
 struct ck_h2 *ck_h2_stream_h2(const struct ck_h2_stream *stream);
 int32_t ck_h2_stream_id(const struct ck_h2_stream *stream);

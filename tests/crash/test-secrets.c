@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Markers stand where a request may hold secrets, through all that can happen to it: failed, late, kept, handed back, conflicting,
- * changed, evicted by wish, killed, damaged and set aside. Then no file of the runtime and of the cache, and nothing that
- * crikeep prints, may hold a marker.
+ * Markers stand where a request may hold secrets, through all that can happen to it: failed, late, kept, handed back,
+ * conflicting, changed, evicted by wish, killed, damaged and set aside. Then no file of the runtime and of the cache, and
+ * nothing that crikeep prints, may hold a marker.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -131,8 +131,9 @@ static void tell(const char *program)
 	if (!world_make(&world, program, 1))
 		exit(99);
 	snprintf(cli, sizeof(cli), "%s/crikeep", build ? build : ".");
-	snprintf(text, sizeof(text), "cannot run %s %s (mount /var/%s: %s, %s): %s", marker_text(MARKER_ARG), marker_text(MARKER_ENV),
-		 marker_text(MARKER_MOUNT), marker_text(MARKER_ANNOTATION), marker_text(MARKER_POD_ANNOTATION), marker_text(MARKER_ERROR));
+	snprintf(text, sizeof(text), "cannot run %s %s (mount /var/%s: %s, %s): %s", marker_text(MARKER_ARG),
+		 marker_text(MARKER_ENV), marker_text(MARKER_MOUNT), marker_text(MARKER_ANNOTATION),
+		 marker_text(MARKER_POD_ANNOTATION), marker_text(MARKER_ERROR));
 	bool good = world_start(&world, NULL, args) && marker_control(world.dir);
 	snprintf(name, sizeof(name), "%s: a marker is found in each of its forms", program);
 	report(good, name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Markers stand where requests may hold secrets, through all that crikeepd does with one: refused by a runtime that quotes it,
- * late, kept, handed back, conflicting, changed, evicted, killed. Then no file of crikeepd, nothing it logs at its most talkative,
- * no metric, nothing that crikeep prints and no answer to anybody else may hold one.
+ * Markers stand where requests may hold secrets, through all that crikeepd does with one: refused by a runtime that quotes
+ * it, late, kept, handed back, conflicting, changed, evicted, killed. Then no file of crikeepd, nothing it logs at its most
+ * talkative, no metric, nothing that crikeep prints and no answer to anybody else may hold one.
  */
 #include <signal.h>
 #include <string.h>
@@ -131,7 +131,7 @@ static void a_marker_is_found_in_each_of_its_forms(void **state)
 	assert_true(marker_control(s->w.dir));
 }
 
-/* ---- what happens to requests ------------------------------------------------------------------------------------------------- */
+/* ---- what happens to requests ---------------------------------------------------------------------------------------- */
 
 static void nothing_of_a_request_is_written_whatever_becomes_of_it(void **state)
 {
@@ -213,7 +213,7 @@ static void a_list_that_fails_with_what_others_asked_for_is_logged_without_it(vo
 	assert_no_marker(s);
 }
 
-/* ---- core files ------------------------------------------------------------------------------------------------------------------ */
+/* ---- core files ------------------------------------------------------------------------------------------------------ */
 
 static char dumps[WORLD_PATH + 8];
 
