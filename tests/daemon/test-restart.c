@@ -259,7 +259,8 @@ static void activated(void)
 {
 	char pid[32];
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	if (dup2(passed, 3) < 0 || fcntl(3, F_SETFD, 0) < 0 || setenv("LISTEN_FDS", "1", 1) || setenv("LISTEN_PID", pid, 1) || setenv("LISTEN_FDNAMES", "cri", 1))
+	if (dup2(passed, 3) < 0 || fcntl(3, F_SETFD, 0) < 0 || setenv("LISTEN_FDS", "1", 1) || setenv("LISTEN_PID", pid, 1) ||
+	    setenv("LISTEN_FDNAMES", "cri", 1))
 		_exit(126);
 }
 
