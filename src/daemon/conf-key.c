@@ -136,7 +136,7 @@ int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *e
 		least = d <= of_section ? d : of_section;
 	}
 	ck_conf_shown(name, shown);
-	if (best)
+	if (best && 2 * least <= strlen(name)) /* half of it is no slip any more */
 		return ck_fail(err, CK_EINVAL, "%s: %s: no such key; did you mean '%.*s'?", origin, shown, (int)best_len, best);
 	return ck_fail(err, CK_EINVAL, "%s: %s: no such key; crikeep.yaml(5) lists them", origin, shown);
 }

@@ -250,6 +250,7 @@ static void wrong_keys_name_the_nearest(void **state)
 		{ "mode: 1", "F:1: mode: no such key; did you mean 'socket.mode'?" }, /* the first of two as near */
 		{ "log: {ttl: 1s}", "F:1: log.ttl: no such key; did you mean 'cache.ttl'?" },
 		{ "Listen: /x", "F:1: Listen: no such key; did you mean 'listen'?" },
+		{ "foo: 1", "F:1: foo: no such key; crikeep.yaml(5) lists them" },
 		{ "runtime-endpoint: /x", "F:1: runtime-endpoint: no such key; crikeep.yaml(5) lists them" },
 		{ "\"a\\x1b[1m\": 1", "F:1: a\\x1b[1m: no such key; crikeep.yaml(5) lists them" },
 		{ "<<: {a: b}", "F:1: <<: no such key; crikeep.yaml(5) lists them" },
