@@ -10,6 +10,7 @@
 #include <utlist.h>
 
 #include "tests/unit/cri-build.h"
+#include "cache/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
@@ -275,25 +276,36 @@ int load_do(struct load_client *client, struct load_call *call, const char *rpc,
 	return call->code;
 }
 
+/* a message with field 1 written anew, and all its other fields */
+static struct ck_bytes with_first(struct ck_wire wire, const void *first, size_t len)
+{
+	struct ck_bytes out = { 0 };
+	struct ck_wire_field field;
+	int r = ck_bytes_field(&out, 1, first, len);
+	for (const unsigned char *from = wire.p; r >= 0 && (r = ck_wire_next(&wire, &field, NULL)) > 0; from = wire.p)
+		if (field.number != 1)
+			r = ck_bytes_add(&out, from, (size_t)(wire.p - from));
+	measure_must(r >= 0, "no memory");
+	return out;
+}
+
 struct ck_bytes load_pod(unsigned long i)
 {
 	static struct pb recorded;
-	struct pb metadata = { .len = 0 }, config = { .len = 0 }, merged = { .len = 0 };
-	struct ck_bytes request = { 0 };
+	struct pb metadata = { .len = 0 };
+	struct ck_wire_field config = { .len = 0 };
 	char name[32], uid[48];
 	if (!recorded.len)
 		load_recorded("002-RunPodSandbox-web.bin", &recorded);
+	struct ck_wire wire = ck_wire_begin(recorded.bytes, recorded.len);
+	measure_must(ck_wire_next(&wire, &config, NULL) > 0 && config.number == 1, "a recorded request begins with its configuration");
 	snprintf(name, sizeof(name), "pod-%lu", i);
 	snprintf(uid, sizeof(uid), "0f9d8c7b-0000-4000-8000-%012lu", i);
 	pb_text(&metadata, 1, name);
 	pb_text(&metadata, 2, uid);
-	pb_message(&config, 1, &metadata);
-	pb_message(&merged, 1, &config); /* repeated, it is merged into what is there */
-	int r = ck_bytes_add(&request, recorded.bytes, recorded.len);
-	if (r == 0)
-		r = ck_bytes_add(&request, merged.bytes, merged.len);
-	measure_must(r == 0, "no memory");
-	return request;
+	pb_text(&metadata, 3, "shop");
+	CK_AUTO_BYTES struct ck_bytes inner = with_first(ck_wire_begin(config.data, config.len), metadata.bytes, metadata.len);
+	return with_first(ck_wire_begin(recorded.bytes, recorded.len), inner.p, inner.len);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------- */
