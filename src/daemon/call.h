@@ -20,7 +20,7 @@ struct ck_client { /* a connection somebody made to us */
 	struct ck_daemon *daemon;
 	struct ck_conn *conn;
 	struct ck_call *lingering; /* answered with an id; the end of the connection may tell that it was not read (K7) */
-	size_t held;               /* bytes of messages being gathered for it, and of requests on their way to the runtime */
+	size_t held;               /* bytes of its calls: headers, messages being gathered, requests on their way to the runtime */
 	bool filtered;             /* the kubelet's socket; not that of node agents */
 };
 
@@ -37,7 +37,7 @@ struct ck_call {
 	const struct ck_call_ops *ops;
 	struct ck_h2_stream *stream; /* the client's; NULL once it is gone or answered */
 	struct ck_h2_header *headers; /* of the request, kept while it is gathered */
-	size_t headers_n;
+	size_t headers_n, headers_size;
 	struct ck_grpc_reader reader;
 	struct ck_bytes request;
 	uint64_t began, deadline; /* 0: none */

@@ -43,6 +43,7 @@ static void drop_request(struct ck_call *call)
 void ck_call_detach(struct ck_call *call)
 {
 	drop_request(call); /* it was sent, and nobody is left for whom it would be sent again */
+	call->client->held -= call->headers_size + sizeof(*call);
 	call->client = NULL;
 }
 
@@ -59,7 +60,7 @@ void ck_call_free(struct ck_call *call)
 	ck_loop_timer_free(call->timer);
 	drop_request(call);
 	if (call->client)
-		call->client->held -= call->answer.message.len + call->outgoing;
+		call->client->held -= call->answer.message.len + call->outgoing + call->headers_size + sizeof(*call);
 	ck_grpc_reader_fini(&call->answer);
 	free(call->headers);
 	free(call);
@@ -137,9 +138,11 @@ bool ck_call_guard(struct ck_call *call)
 
 /* ---- a request, gathered ------------------------------------------------------------------------------------------------------ */
 
-static int too_much(const struct ck_client *client, struct ck_error *err)
+/* -CK_ETOOBIG: it has too much open */
+static int enough(const struct ck_client *client, struct ck_error *err)
 {
-	return ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open", client->daemon->conf.client_memory);
+	size_t max = client->daemon->conf.client_memory;
+	return client->held <= max ? 0 : ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open", max);
 }
 
 static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
@@ -150,8 +153,8 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 	size_t used, before = call->reader.message.len;
 	if (call->up) { /* passed on as it comes; given back when it is written on */
 		int r = ck_pass_more(call, bytes, n, &err);
-		if (r >= 0 && client->held > client->daemon->conf.client_memory)
-			r = too_much(client, &err);
+		if (r >= 0)
+			r = enough(client, &err);
 		if (r < 0) {
 			ck_call_answer_error(call, &err);
 			ck_call_free(call);
@@ -164,8 +167,8 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 	int r = call->whole ? -CK_EMALFORMED : ck_grpc_read(&call->reader, bytes, n, &used, &err);
 	if (r >= 0) {
 		client->held += call->reader.message.len - before;
-		if (client->held > client->daemon->conf.client_memory)
-			r = too_much(client, &err);
+		if (enough(client, &err) < 0)
+			r = -CK_ETOOBIG;
 	} else {
 		client->held -= before;
 		ck_grpc_reader_fini(&call->reader);
@@ -232,9 +235,12 @@ static int keep_headers(struct ck_call *call, const struct ck_h2_header *headers
 	size_t size = 0;
 	for (size_t i = 0; i < n; i++)
 		size += headers[i].name_len + headers[i].value_len;
-	call->headers = ck_alloc(n * sizeof(*headers) + size);
+	size += n * sizeof(*headers);
+	call->headers = ck_alloc(size);
 	if (!call->headers)
 		return -CK_ENOMEM;
+	call->headers_size = size;
+	call->client->held += size;
 	char *text = (char *)(call->headers + n);
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_h2_header *h = &headers[i];
@@ -336,8 +342,10 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		return;
 	}
 	call->reader.max = call->route->class == CK_ROUTE_CREATE ? CK_REQUEST_MAX : daemon->conf.list_max;
-	if (keep_headers(call, headers, n) < 0)
-		refuse(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	struct ck_error err;
+	int r = keep_headers(call, headers, n) < 0 ? ck_nomem(&err) : enough(call->client, &err);
+	if (r < 0)
+		refuse(call, CK_GRPC_RESOURCE_EXHAUSTED, err.text);
 }
 
 static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata)
@@ -348,6 +356,7 @@ static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, voi
 	if (!call)
 		return; /* the stream is refused */
 	call->client = client;
+	client->held += sizeof(*call);
 	call->daemon = client->daemon;
 	call->stream = stream;
 	call->ops = &ck_pass_ops;

@@ -51,6 +51,16 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	return 0;
 }
 
+/* is a pseudo header of this name there already? Peers differ in which one they take */
+static bool twice(const struct ck_h2 *h2, const uint8_t *name, size_t len)
+{
+	const unsigned char *p = h2->texts.p;
+	for (size_t i = 0; i < h2->n_headers; p += h2->headers[i].name_len + h2->headers[i].value_len, i++)
+		if (h2->headers[i].name_len == len && !memcmp(p, name, len))
+			return true;
+	return false;
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
 		     const uint8_t *value, size_t value_len, uint8_t flags, void *userdata)
 {
@@ -61,7 +71,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	h2->list_size += name_len + value_len + CK_HEADER_EXTRA;
 	bool pseudo = name_len && *name == ':', late = pseudo && h2->regular;
 	h2->regular = !pseudo;
-	if (late || !nghttp2_check_header_name(name, name_len) || !nghttp2_check_header_value(value, value_len))
+	if (late || (pseudo && twice(h2, name, name_len)) || !nghttp2_check_header_name(name, name_len) || !nghttp2_check_header_value(value, value_len))
 		h2->bad = CK_H2_PROTOCOL_ERROR;
 	else if (h2->n_headers == CK_HEADERS_MAX || h2->list_size > CK_HEADER_LIST_MAX)
 		h2->bad = CK_H2_ENHANCE_YOUR_CALM;

@@ -31,6 +31,7 @@ struct peer_plan {
 	bool garble; /* answer with bytes that are no message */
 	bool hang_up;
 	bool other_id; /* a status is that of another object */
+	bool mute;     /* answer OK without a message */
 	bool early;    /* answer at the headers, whatever else would come */
 	bool deaf;     /* give no window back */
 };

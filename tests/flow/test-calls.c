@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call at a time through serve.c, pass.c, act.c, create.c, rpc.c and upstream.c, where what matters is the moment: what
- * is reset before it is looked at, answered before it is whole, refused while nobody listens, read later or never, or out
- * of memory anywhere.
+ * One call at a time through serve.c, pass.c, act.c, create.c, rpc.c and upstream.c, where what matters is the moment: what is reset
+ * before it is looked at, answered before it is whole, refused while nobody listens, read later or never, or out of memory anywhere.
  */
 #define CK_TEST_SECONDS 120
 #include <sys/socket.h>
@@ -50,8 +49,7 @@ static void ask_data(struct ck_h2_stream *stream, const unsigned char *in, size_
 		if (r == 0)
 			continue;
 		a->messages++;
-		if (a->reader.message.len && memmem(a->reader.message.p, a->reader.message.len, "kept", 4))
-			a->shows_kept = true;
+		a->shows_kept = a->shows_kept || (a->reader.message.len && memmem(a->reader.message.p, a->reader.message.len, "kept", 4));
 		snprintf(a->id, sizeof(a->id), "%s", cri_text(&a->reader.message, "1"));
 	}
 }
@@ -189,7 +187,7 @@ static void wait_for(struct world *w, uint64_t ns)
 		assert_true(sd_event_run(w->daemon.loop.event, (until - now) / 1000 + 1) >= 0);
 }
 
-/* ---- GOAWAY ---------------------------------------------------------------------------------------------------------- */
+/* ---- GOAWAY ------------------------------------------------------------------------------------------------------------------ */
 
 static void ignored(struct ck_rpc_reply *reply, void *userdata)
 {
@@ -397,6 +395,46 @@ static void a_client_that_takes_no_answers_is_not_listened_to(void **state)
 	world_free(w);
 }
 
+static void calls_that_are_never_whole_are_limited(void **state)
+{
+	static struct ask calls[256];
+	static char fill[3000];
+	struct world *w = world_new();
+	struct ck_conn *kubelet;
+	unsigned refused = 0;
+	(void)state;
+	memset(fill, 'x', sizeof(fill));
+	w->daemon.conf.client_memory = 4u << 20;
+	assert_true(connect_to(w, &kubelet));
+	for (size_t i = 0; i < CK_COUNT(calls); i++) {
+		struct ck_h2_header headers[23] = {
+			CK_H2_HEADER(":method", "POST"),
+			CK_H2_HEADER(":path", "/runtime.v1.RuntimeService/RunPodSandbox"),
+			CK_H2_HEADER("content-type", "application/grpc"),
+		};
+		for (size_t j = 3; j < CK_COUNT(headers); j++) /* a byte on the wire, from the second on */
+			headers[j] = (struct ck_h2_header){ "x", fill, 1, sizeof(fill) };
+		calls[i] = (struct ask){ .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
+		assert_int_equal(ck_h2_open(ck_conn_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &calls[i],
+					    &calls[i].stream, NULL),
+				 0);
+		world_settle(w);
+		refused += calls[i].grpc == CK_GRPC_RESOURCE_EXHAUSTED;
+	}
+	assert_true(refused > 180 && refused < 200);
+	for (size_t i = 0; i < CK_COUNT(calls); i++)
+		ask_end(&calls[i]);
+	struct ask run;
+	struct ck_bytes request = cri_run_request("pod", 0);
+	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, NULL);
+	world_settle(w);
+	assert_int_equal(run.grpc, CK_GRPC_OK);
+	ask_end(&run);
+	world_settle(w);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
 static void requests_for_a_runtime_that_does_not_read_are_limited(void **state)
 {
 	struct world *w = world_new();
@@ -446,7 +484,7 @@ static void a_call_answered_early_leaves_nothing_open(void **state)
 	world_free(w);
 }
 
-/* ---- K9: a request that was reset before it was looked at ------------------------------------------------------------ */
+/* ---- K9: a request that was reset before it was looked at -------------------------------------------------------------------- */
 
 static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 {
@@ -473,7 +511,84 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 	world_free(w);
 }
 
-/* ---- what a request may be ------------------------------------------------------------------------------------------- */
+/* ---- what the runtime says ------------------------------------------------------------------------------------------------------ */
+
+static void a_create_answered_without_an_id_is_found(void **state) /* K8 */
+{
+	struct world *w = world_new();
+	struct ck_conn *kubelet;
+	struct ask run;
+	(void)state;
+	peer_plan(&w->peer, "RunPodSandbox")->mute = true;
+	assert_true(connect_to(w, &kubelet));
+	struct ck_bytes request = cri_run_request("pod", 0);
+	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "100S");
+	world_settle(w);
+	assert_false(run.over);
+	world_advance(w, S);
+	assert_int_equal(run.grpc, CK_GRPC_OK);
+	assert_string_equal(run.id, "made-1");
+	ask_end(&run);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+static void a_create_may_take_longer_than_its_caller_waits(void **state)
+{
+	struct world *w = world_new();
+	struct ck_conn *kubelet;
+	struct ask run, longer;
+	(void)state;
+	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
+	assert_true(connect_to(w, &kubelet));
+	struct ck_bytes request = cri_run_request("pod", 0);
+	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "2S");
+	world_settle(w);
+	assert_int_equal(peer_timeout(&w->peer, "RunPodSandbox"), CK_CREATE_DEADLINE);
+	ask_end(&run); /* it goes on without */
+	peer_release(&w->peer, "RunPodSandbox");
+	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
+	world_settle(w);
+	request = cri_run_request("other", 0);
+	ask_begin(w, ck_conn_h2(kubelet), &longer, "RunPodSandbox", &request, "2H");
+	world_settle(w);
+	assert_true(peer_timeout(&w->peer, "RunPodSandbox") > 2 * 3600 * S);
+	ask_end(&longer);
+	world_settle(w);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+static int do_id(struct world *w, struct ck_conn *kubelet, const char *rpc, const char *id)
+{
+	struct ask a;
+	ask_id(w, ck_conn_h2(kubelet), &a, rpc, id, NULL);
+	world_settle(w);
+	int grpc = a.grpc;
+	ask_end(&a);
+	return grpc;
+}
+
+static void a_pod_that_is_removed_is_stopped_first(void **state)
+{
+	struct world *w = world_new();
+	struct ck_conn *kubelet;
+	(void)state;
+	world_commit(w, peer_sandbox(&w->peer, "s1", "web"));
+	assert_true(connect_to(w, &kubelet));
+	peer_plan(&w->peer, "StopPodSandbox")->grpc = CK_GRPC_INTERNAL;
+	assert_int_equal(do_id(w, kubelet, "RemovePodSandbox", "s1"), CK_GRPC_INTERNAL);
+	assert_int_equal(peer_heard(&w->peer, "RemovePodSandbox"), 0);
+	peer_plan(&w->peer, "StopPodSandbox")->grpc = CK_GRPC_NOT_FOUND; /* some say so to what is stopped */
+	assert_int_equal(do_id(w, kubelet, "RemovePodSandbox", "s1"), CK_GRPC_OK);
+	assert_int_equal(peer_heard(&w->peer, "StopPodSandbox s1"), 2);
+	assert_int_equal(peer_heard(&w->peer, "RemovePodSandbox s1"), 1);
+	assert_null(peer_has(&w->peer, "s1"));
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+/* ---- what a request may be ---------------------------------------------------------------------------------------------------- */
 
 static void a_unary_request_of_two_messages_is_malformed(void **state)
 {
@@ -518,6 +633,31 @@ static void a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says(void **stat
 	world_free(w);
 }
 
+/* which of the two counts is not the same for everybody: hidden must be hidden from whoever is asked */
+static void a_request_with_two_paths_is_reset(void **state)
+{
+	static const struct ck_h2_header headers[] = {
+		CK_H2_HEADER(":method", "POST"),
+		CK_H2_HEADER(":path", "/runtime.v1.RuntimeService/Version"),
+		CK_H2_HEADER(":path", "/runtime.v1.RuntimeService/ListPodSandbox"),
+		CK_H2_HEADER("content-type", "application/grpc"),
+	};
+	struct world *w = world_new();
+	struct ask a = { .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
+	struct ck_conn *kubelet;
+	(void)state;
+	assert_true(connect_to(w, &kubelet));
+	assert_int_equal(ck_h2_open(ck_conn_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &a, &a.stream, NULL), 0);
+	ck_grpc_send(a.stream, NULL, 0);
+	ck_h2_stream_end(a.stream);
+	world_settle(w);
+	assert_true(a.over);
+	assert_int_equal(a.reset, CK_H2_PROTOCOL_ERROR);
+	ask_end(&a);
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
 static void a_create_whose_time_is_over_is_not_begun(void **state)
 {
 	struct world *w = world_new();
@@ -535,7 +675,7 @@ static void a_create_whose_time_is_over_is_not_begun(void **state)
 	world_free(w);
 }
 
-/* ---- without memory -------------------------------------------------------------------------------------------------- */
+/* ---- without memory ----------------------------------------------------------------------------------------------------------- */
 
 static unsigned named(const struct world *w, const char *name)
 {
@@ -615,8 +755,13 @@ int main(void)
 		cmocka_unit_test(who_has_read_the_answer_may_go_with_other_things_unread),
 		cmocka_unit_test(a_unary_request_of_two_messages_is_malformed),
 		cmocka_unit_test(a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says),
+		cmocka_unit_test(a_request_with_two_paths_is_reset),
+		cmocka_unit_test(a_create_answered_without_an_id_is_found),
+		cmocka_unit_test(a_create_may_take_longer_than_its_caller_waits),
+		cmocka_unit_test(a_pod_that_is_removed_is_stopped_first),
 		cmocka_unit_test(a_create_whose_time_is_over_is_not_begun),
 		cmocka_unit_test(a_client_that_takes_no_answers_is_not_listened_to),
+		cmocka_unit_test(calls_that_are_never_whole_are_limited),
 		cmocka_unit_test(requests_for_a_runtime_that_does_not_read_are_limited),
 		cmocka_unit_test(a_call_answered_early_leaves_nothing_open),
 		cmocka_unit_test(a_request_reset_before_it_is_read_moves_nothing_on),
