@@ -20,7 +20,7 @@ struct ck_client { /* a connection somebody made to us */
 	struct ck_daemon *daemon;
 	struct ck_conn *conn;
 	struct ck_call *lingering; /* answered with an id; the end of the connection may tell that it was not read (K7) */
-	size_t held;               /* bytes of its calls: headers, messages being gathered, requests on their way to the runtime */
+	size_t held;               /* bytes of its calls: headers, messages being gathered, requests on their way out */
 	bool filtered;             /* the kubelet's socket; not that of node agents */
 };
 

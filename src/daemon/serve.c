@@ -142,7 +142,9 @@ bool ck_call_guard(struct ck_call *call)
 static int enough(const struct ck_client *client, struct ck_error *err)
 {
 	size_t max = client->daemon->conf.client_memory;
-	return client->held <= max ? 0 : ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open", max);
+	if (client->held <= max)
+		return 0;
+	return ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open", max);
 }
 
 static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)

@@ -71,7 +71,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	h2->list_size += name_len + value_len + CK_HEADER_EXTRA;
 	bool pseudo = name_len && *name == ':', late = pseudo && h2->regular;
 	h2->regular = !pseudo;
-	if (late || (pseudo && twice(h2, name, name_len)) || !nghttp2_check_header_name(name, name_len) || !nghttp2_check_header_value(value, value_len))
+	if (late || (pseudo && twice(h2, name, name_len)) || !nghttp2_check_header_name(name, name_len) ||
+	    !nghttp2_check_header_value(value, value_len))
 		h2->bad = CK_H2_PROTOCOL_ERROR;
 	else if (h2->n_headers == CK_HEADERS_MAX || h2->list_size > CK_HEADER_LIST_MAX)
 		h2->bad = CK_H2_ENHANCE_YOUR_CALM;

@@ -251,7 +251,8 @@ static void call_free(struct peer_call *call)
 static void reply(struct peer_call *call, int grpc, const struct out *answer)
 {
 	bool mute = peer_plan(call->peer, call->rpc)->mute;
-	bool begun = grpc == 0 && !mute && ck_grpc_begin(call->stream) == 0 && ck_grpc_send(call->stream, answer->p, answer->len) == 0;
+	bool begun = grpc == 0 && !mute && ck_grpc_begin(call->stream) == 0 &&
+		     ck_grpc_send(call->stream, answer->p, answer->len) == 0;
 	if (ck_grpc_answer(call->stream, begun, grpc, grpc ? "as the test says" : NULL, NULL, 0) == 0)
 		ck_h2_stream_forget(CK_TAKE(call->stream));
 	call_free(call);

@@ -272,6 +272,29 @@ static void an_answer_without_a_deadline_waits_until_it_is_read(void **state)
 	free(padding);
 }
 
+static void an_answer_whose_stream_is_reset_unwritten_was_not_taken(void **state)
+{
+	struct world *w = world_new();
+	struct ask status, create;
+	struct raw raw;
+	char *padding;
+	(void)state;
+	stuff(w, &raw, &status, &padding);
+	struct ck_bytes request = cri_create_request("s1", "web", "app", 0);
+	ask_begin(w, raw.h2, &create, "CreateContainer", &request, "100S");
+	raw_write(&raw);
+	world_settle(w);
+	assert_int_equal(world_hides(w, peer_has(&w->peer, "made-1")), 0);
+	ask_end(&create);
+	raw_write(&raw);
+	world_settle(w);
+	assert_int_equal(world_hides(w, peer_has(&w->peer, "made-1")), 1);
+	ask_end(&status);
+	raw_close(&raw);
+	world_free(w);
+	free(padding);
+}
+
 /* @names: a call on another connection names the container meanwhile */
 static void lose_the_answer(bool names)
 {
@@ -507,6 +530,31 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 	world_advance(w, S);
 	assert_int_equal(peer_heard(&w->peer, "StopPodSandbox"), 0);
 	assert_non_null(peer_has(&w->peer, "s1"));
+	ck_conn_free(kubelet);
+	world_free(w);
+}
+
+static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 */
+{
+	struct world *w = world_new();
+	struct ask first, second;
+	struct ck_conn *kubelet;
+	(void)state;
+	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
+	assert_true(connect_to(w, &kubelet));
+	struct ck_bytes request = cri_run_request("pod", 0);
+	ask_begin(w, ck_conn_h2(kubelet), &first, "RunPodSandbox", &request, "100S");
+	world_settle(w);
+	size_t before = peer_streams(&w->peer);
+	request = cri_run_request("pod", 1);
+	ask_begin(w, ck_conn_h2(kubelet), &second, "RunPodSandbox", &request, "100S");
+	world_settle(w);
+	assert_int_equal(first.grpc, CK_GRPC_ABORTED);
+	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 1); /* the second waits for what became of the first */
+	assert_int_equal(peer_streams(&w->peer), before - 1);
+	assert_int_equal(w->daemon.creating, 0);
+	ask_end(&first);
+	ask_end(&second);
 	ck_conn_free(kubelet);
 	world_free(w);
 }
@@ -750,12 +798,14 @@ int main(void)
 		cmocka_unit_test(a_goaway_with_nobody_listening_any_more_is_come_back_from),
 		cmocka_unit_test(an_answer_without_a_deadline_waits_until_it_is_read),
 		cmocka_unit_test(a_container_whose_answer_was_not_read_is_hidden_again),
+		cmocka_unit_test(an_answer_whose_stream_is_reset_unwritten_was_not_taken),
 		cmocka_unit_test(a_container_that_a_call_has_named_stays),
 		cmocka_unit_test(a_reset_that_crosses_the_answer_says_that_it_was_not_taken),
 		cmocka_unit_test(who_has_read_the_answer_may_go_with_other_things_unread),
 		cmocka_unit_test(a_unary_request_of_two_messages_is_malformed),
 		cmocka_unit_test(a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says),
 		cmocka_unit_test(a_request_with_two_paths_is_reset),
+		cmocka_unit_test(what_is_abandoned_while_it_is_made_is_cancelled),
 		cmocka_unit_test(a_create_answered_without_an_id_is_found),
 		cmocka_unit_test(a_create_may_take_longer_than_its_caller_waits),
 		cmocka_unit_test(a_pod_that_is_removed_is_stopped_first),
