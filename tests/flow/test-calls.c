@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call at a time through serve.c, pass.c, act.c, create.c, rpc.c and upstream.c, where what matters is the moment: what is reset
- * before it is looked at, answered before it is whole, refused while nobody listens, read later or never, or out of memory anywhere.
+ * One call at a time through serve.c, pass.c, act.c, create.c, rpc.c and upstream.c, where what matters is the moment: what is
+ * reset before it is looked at, answered before it is whole, refused while nobody listens, read later or never, or out of
+ * memory anywhere.
  */
 #define CK_TEST_SECONDS 120
 #include <sys/socket.h>
@@ -49,7 +50,8 @@ static void ask_data(struct ck_h2_stream *stream, const unsigned char *in, size_
 		if (r == 0)
 			continue;
 		a->messages++;
-		a->shows_kept = a->shows_kept || (a->reader.message.len && memmem(a->reader.message.p, a->reader.message.len, "kept", 4));
+		if (a->reader.message.len && memmem(a->reader.message.p, a->reader.message.len, "kept", 4))
+			a->shows_kept = true;
 		snprintf(a->id, sizeof(a->id), "%s", cri_text(&a->reader.message, "1"));
 	}
 }
@@ -187,7 +189,7 @@ static void wait_for(struct world *w, uint64_t ns)
 		assert_true(sd_event_run(w->daemon.loop.event, (until - now) / 1000 + 1) >= 0);
 }
 
-/* ---- GOAWAY ------------------------------------------------------------------------------------------------------------------ */
+/* ---- GOAWAY -------------------------------------------------------------------------------------------------------------- */
 
 static void ignored(struct ck_rpc_reply *reply, void *userdata)
 {
@@ -507,7 +509,7 @@ static void a_call_answered_early_leaves_nothing_open(void **state)
 	world_free(w);
 }
 
-/* ---- K9: a request that was reset before it was looked at -------------------------------------------------------------------- */
+/* ---- K9: a request that was reset before it was looked at ---------------------------------------------------------------- */
 
 static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 {
@@ -559,7 +561,7 @@ static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 
 	world_free(w);
 }
 
-/* ---- what the runtime says ------------------------------------------------------------------------------------------------------ */
+/* ---- what the runtime says ----------------------------------------------------------------------------------------------- */
 
 static void a_create_answered_without_an_id_is_found(void **state) /* K8 */
 {
@@ -636,7 +638,7 @@ static void a_pod_that_is_removed_is_stopped_first(void **state)
 	world_free(w);
 }
 
-/* ---- what a request may be ---------------------------------------------------------------------------------------------------- */
+/* ---- what a request may be ----------------------------------------------------------------------------------------------- */
 
 static void a_unary_request_of_two_messages_is_malformed(void **state)
 {
@@ -723,7 +725,7 @@ static void a_create_whose_time_is_over_is_not_begun(void **state)
 	world_free(w);
 }
 
-/* ---- without memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- without memory ------------------------------------------------------------------------------------------------------ */
 
 static unsigned named(const struct world *w, const char *name)
 {
