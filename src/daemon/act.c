@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that move a pod on: StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox, RemoveContainer, and GetContainerEvents,
- * which events.c takes over. They are passed on; the cache hears of them before and after.
+ * Calls that move a pod on: StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox, RemoveContainer, and
+ * GetContainerEvents, which events.c takes over. They are passed on; the cache hears of them before and after.
  *
- * A removal waits for creations in flight in its sandbox to end and be destroyed (K16), and a pod that is removed is stopped first,
- * whatever the runtime would do by itself, because Stop is when plugins are told.
+ * A removal waits for creations in flight in its sandbox to end and be destroyed (K16), and a pod that is removed is
+ * stopped first, whatever the runtime would do by itself, because Stop is when plugins are told.
  */
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -29,7 +29,7 @@ static void removed(struct ck_call *call, int grpc)
 		ck_forget(call->daemon->cache, call->route->kind, call->id);
 }
 
-/* ---- removal: drained, stopped, removed ---------------------------------------------------------------------------------------- */
+/* ---- removal: drained, stopped, removed ------------------------------------------------------------------------------ */
 
 static void stopped_first(struct ck_rpc_reply *reply, void *userdata)
 {
@@ -83,10 +83,8 @@ static void drained(struct ck_turn *turn, int outcome, void *userdata)
 static void remove_begin(struct ck_call *call)
 {
 	struct ck_error err = { 0 };
-	uint64_t left = ck_call_left(call);
 	call->status = removed;
-	int r = ck_remove_begin(call->daemon->cache, call->route->kind, call->id, left == UINT64_MAX ? 0 : left ? left : 1, &call->turn,
-				&err);
+	int r = ck_remove_begin(call->daemon->cache, call->route->kind, call->id, ck_call_timeout(call), &call->turn, &err);
 	if (r < 0) {
 		ck_call_answer_error(call, &err);
 		ck_call_free(call);
@@ -97,15 +95,15 @@ static void remove_begin(struct ck_call *call)
 	drained(call->turn, r, call);
 }
 
-/* ---- by route -------------------------------------------------------------------------------------------------------------------- */
+/* ---- by route -------------------------------------------------------------------------------------------------------- */
 
 static void act_request(struct ck_call *call)
 {
 	struct ck_error err = { 0 };
 	int r = 0;
 	if (call->route->class == CK_ROUTE_EVENTS) {
-		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n, call->request.p, call->request.len,
-					&err);
+		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n, call->request.p,
+					call->request.len, &err);
 		if (r < 0)
 			ck_call_answer_error(call, &err);
 		else

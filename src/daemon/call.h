@@ -14,8 +14,8 @@
 #include "src/daemon/filter.h"
 #include "src/daemon/guard.h"
 
-struct ck_client { /* a connection somebody made to us */
-	struct ck_client *prev, *next; /* of its listener */
+struct ck_peer { /* a connection somebody made to us */
+	struct ck_peer *prev, *next; /* of its listener */
 	struct ck_listener *listener;
 	struct ck_daemon *daemon;
 	struct ck_conn *conn;
@@ -27,11 +27,12 @@ struct ck_client { /* a connection somebody made to us */
 struct ck_call;
 struct ck_call_ops {
 	void (*request)(struct ck_call *call); /* the request is whole, in call->request */
-	void (*left)(struct ck_call *call);    /* the client is gone; call->stream is NULL. Must lead to ck_call_free(), now or later */
+	/* the client is gone; call->stream is NULL. Must lead to ck_call_free(), now or later */
+	void (*left)(struct ck_call *call);
 };
 
 struct ck_call {
-	struct ck_client *client; /* NULL once the connection is gone */
+	struct ck_peer *client; /* NULL once the connection is gone */
 	struct ck_daemon *daemon;
 	const struct ck_route *route; /* NULL: not in the table */
 	const struct ck_call_ops *ops;
@@ -65,7 +66,7 @@ struct ck_call {
 	uint64_t sent_at;
 };
 
-/* ---- serve.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- serve.c --------------------------------------------------------------------------------------------------------- */
 
 /* ck_call_answer - the client hears this status and @call->stream is done with */
 void ck_call_answer(struct ck_call *call, int grpc, const char *message);
@@ -75,27 +76,30 @@ void ck_call_answer_error(struct ck_call *call, const struct ck_error *err); /* 
 void ck_call_free(struct ck_call *call);
 /* ck_call_detach - it goes on without its client, who was answered or is gone */
 void ck_call_detach(struct ck_call *call);
+/* ck_call_timeout - the same as the cache wants it: 0 if it has none, and never 0 else */
+uint64_t ck_call_timeout(const struct ck_call *call);
 uint64_t ck_call_left(const struct ck_call *call); /* ns of its deadline; UINT64_MAX: it has none */
 /* ck_call_guard - NOT_FOUND, or a malformed request, is answered and the call freed: false. Sets call->id */
 bool ck_call_guard(struct ck_call *call);
 
-/* ---- pass.c ------------------------------------------------------------------------------------------------------------------- */
+/* ---- pass.c ---------------------------------------------------------------------------------------------------------- */
 
 /* ck_pass_begin - at its headers: what the client sends goes on as it comes, and so does the answer */
 void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, size_t n);
 /* ck_pass_more - of that request. -CK_ENOMEM */
 int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, struct ck_error *err);
-/* ck_pass_whole - the request in call->request goes out in one piece; the answer comes back as it is, or with call->view filtered */
+/* ck_pass_whole - the request in call->request goes out in one piece; the answer comes back as it is, or with call->view
+ * filtered */
 void ck_pass_whole(struct ck_call *call);
 extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;
 /* ck_pass_sent - bytes for the client have left its queue */
 void ck_pass_sent(struct ck_call *call, size_t n);
 
-/* ---- create.c ------------------------------------------------------------------------------------------------------------------- */
+/* ---- create.c -------------------------------------------------------------------------------------------------------- */
 
 /* the client has read all answers that are under way */
-void ck_create_all_read(struct ck_client *client);
+void ck_create_all_read(struct ck_peer *client);
 /* the client's connection ended: @unread or not. One stream of it was reset after its answer (K7) */
-void ck_create_conn_gone(struct ck_client *client, bool unread);
-void ck_create_late_reset(struct ck_client *client, int32_t stream_id);
+void ck_create_conn_gone(struct ck_peer *client, bool unread);
+void ck_create_late_reset(struct ck_peer *client, int32_t stream_id);
 #endif

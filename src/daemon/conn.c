@@ -115,8 +115,8 @@ static ptrdiff_t write_out(struct ck_conn *conn, const unsigned char *p, size_t 
 	return 1;
 }
 
-/* a server that has closed may have said before what became of calls: their answers, and a GOAWAY after which it looked at nothing
- * more. What a client said that is gone need not be read */
+/* a server that has closed may have said before what became of calls: their answers, and a GOAWAY after which it looked at
+ * nothing more. What a client said that is gone need not be read */
 static void read_rest(struct ck_conn *conn)
 {
 	struct ck_error err;
@@ -290,8 +290,8 @@ static bool all_was_read(const struct ck_conn *conn)
 	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 && unread == 0;
 }
 
-/* has the peer read everything? Asked before what came is answered: a client that reads the answer and goes leaves what we say next
- * unread (grpc-go pings when data comes, and does not wait for the reply) */
+/* has the peer read everything? Asked before what came is answered: a client that reads the answer and goes leaves what we
+ * say next unread (grpc-go pings when data comes, and does not wait for the reply) */
 static void look_whether_read(struct ck_conn *conn)
 {
 	if (!conn->watches_read || !all_was_read(conn))

@@ -36,10 +36,12 @@ struct ck_conn_owner { /* the members of struct ck_h2_owner are passed on; see t
 	void (*opened)(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata);
 	void (*draining)(struct ck_conn *conn, void *userdata);
 	void (*late_reset)(struct ck_conn *conn, int32_t id, uint32_t error, void *userdata);
-	/* after ck_conn_watch_read(): a sign of life came when the peer had read all that was written to it; once for each watch */
+	/* after ck_conn_watch_read(): a sign of life came when the peer had read all that was written to it; once for each
+	 * watch */
 	void (*all_read)(struct ck_conn *conn, void *userdata);
-	/* the connection is over; its streams were closed before. @unread: what we wrote last was not read by the peer (its end
-	 * was a reset, or something was left to write); all_read() may have told that it had read what matters. @why: a few words. ck_conn_free() is the owner's, now or later */
+	/* the connection is over; its streams were closed before. @unread: what we wrote last was not read by the peer (its
+	 * end was a reset, or something was left to write); all_read() may have told that it had read what matters. @why: a
+	 * few words. ck_conn_free() is the owner's, now or later */
 	void (*closed)(struct ck_conn *conn, bool unread, const char *why, void *userdata);
 };
 
@@ -52,8 +54,9 @@ void ck_conn_free(struct ck_conn *conn);
 void ck_conn_shut(struct ck_conn *conn);
 /* ck_conn_write - what is queued by now goes out now, not at the end of the turn. Not from a callback of this connection */
 void ck_conn_write(struct ck_conn *conn);
-/* ck_conn_watch_read - tell the owner, if it can be known, when what is queued by now was read. HTTP/2 has no word for that, but a unix
- * socket knows what its peer has not read yet. Without a sign of life after it, the end of the connection tells */
+/* ck_conn_watch_read - tell the owner, if it can be known, when what is queued by now was read. HTTP/2 has no word for
+ * that, but a unix socket knows what its peer has not read yet. Without a sign of life after it, the end of the connection
+ * tells */
 void ck_conn_watch_read(struct ck_conn *conn);
 /* ck_conn_end - it is over: streams and owner hear closed() at the end of this turn of the loop */
 void ck_conn_end(struct ck_conn *conn, const char *why);

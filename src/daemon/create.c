@@ -18,7 +18,7 @@
 
 static void decided(struct ck_turn *turn, int outcome, void *userdata);
 
-/* ---- the answer, and whether it arrived --------------------------------------------------------------------------------------- */
+/* ---- the answer, and whether it arrived ------------------------------------------------------------------------------ */
 
 static void linger_end(struct ck_call *call, enum ck_delivery delivery)
 {
@@ -39,17 +39,18 @@ static void settled(void *userdata)
 	struct ck_call *call = userdata;
 	if (!call->stream)
 		linger_end(call, CK_DELIVERED);
-	else if (call->deadline || ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call) < 0)
+	else if (call->deadline ||
+		 ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call) < 0)
 		linger_end(call, CK_LOST); /* its client has not even let it be written */
 }
 
-void ck_create_conn_gone(struct ck_client *client, bool unread)
+void ck_create_conn_gone(struct ck_peer *client, bool unread)
 {
 	while (client->lingering)
 		linger_end(client->lingering, unread && !client->lingering->taken ? CK_LOST : CK_DELIVERED);
 }
 
-void ck_create_all_read(struct ck_client *client)
+void ck_create_all_read(struct ck_peer *client)
 {
 	for (struct ck_call *call = client->lingering; call; call = call->lingering_next) {
 		if (call->taken || call->stream)
@@ -59,7 +60,7 @@ void ck_create_all_read(struct ck_client *client)
 	}
 }
 
-void ck_create_late_reset(struct ck_client *client, int32_t stream_id)
+void ck_create_late_reset(struct ck_peer *client, int32_t stream_id)
 {
 	for (struct ck_call *call = client->lingering; call; call = call->lingering_next) {
 		if (call->stream_id != stream_id || call->stream)
@@ -86,8 +87,8 @@ static void hand_back(struct ck_call *call)
 	call->client->lingering = call;
 	if (ck_grpc_begin(call->stream) < 0 || ck_grpc_send(call->stream, reply.bytes, reply.len) < 0 ||
 	    ck_grpc_answer(call->stream, true, CK_GRPC_OK, NULL, NULL, 0) < 0 ||
-	    ck_loop_timer(&call->daemon->loop, &call->timer, (call->deadline > now ? call->deadline : now) + CK_ANSWER_SETTLE, settled,
-			  call) < 0) {
+	    ck_loop_timer(&call->daemon->loop, &call->timer, (call->deadline > now ? call->deadline : now) + CK_ANSWER_SETTLE,
+			  settled, call) < 0) {
 		linger_end(call, CK_LOST); /* and the client hears RST_STREAM */
 		return;
 	}
@@ -98,7 +99,7 @@ static void hand_back(struct ck_call *call)
 		ck_histogram_add(&metrics->delivery[call->route->kind], now - call->sent_at);
 }
 
-/* ---- the creation at the runtime --------------------------------------------------------------------------------------------- */
+/* ---- the creation at the runtime ------------------------------------------------------------------------------------- */
 
 /* the runtime's id; NULL: there is none that could be used */
 static char *id_of(const struct ck_bytes *message)
@@ -120,7 +121,8 @@ static char *id_of(const struct ck_bytes *message)
 	return id;
 }
 
-/* K8: does this status leave open whether it was made? In a second call a name that is taken means that the first one still runs */
+/* K8: does this status leave open whether it was made? In a second call a name that is taken means that the first one still
+ * runs */
 static bool leaves_open(const struct ck_call *call, const struct ck_rpc_reply *reply)
 {
 	bool again = ck_turn_again(call->turn) == 1;
@@ -244,10 +246,11 @@ static void create(struct ck_call *call)
 	daemon->creating++;
 	daemon->metrics.creates[call->route->kind]++;
 	if (call->stream && call->deadline)
-		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call); /* without it the client's own ends the call */
+		/* without it the client's own ends the call */
+		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call);
 }
 
-/* ---- the turn -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the turn -------------------------------------------------------------------------------------------------------- */
 
 static void decided(struct ck_turn *turn, int outcome, void *userdata)
 {
@@ -283,7 +286,8 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 			ck_call_answer_error(call, err);
 		else
 			ck_call_answer(call, CK_GRPC_INTERNAL, ck_strerror(outcome < 0 ? -outcome : CK_ESTATE));
-		if (call->rpc) { /* abandoned while it is made (K9): the runtime hears it, and what it makes all the same is found */
+		/* abandoned while it is made (K9): the runtime hears it, and what it makes all the same is found */
+		if (call->rpc) {
 			ck_rpc_cancel(CK_TAKE(call->rpc));
 			call->daemon->creating--;
 			if (call->daemon->stopping)
@@ -307,7 +311,7 @@ static void begin(void *userdata)
 		.kind = call->route->kind,
 		.bytes = call->request.p,
 		.len = call->request.len,
-		.timeout = left == UINT64_MAX ? 0 : left ? left : 1,
+		.timeout = ck_call_timeout(call),
 		.expired = left == 0,
 	};
 	int r = ck_turn_begin(call->daemon->cache, &request, &call->turn, &err);

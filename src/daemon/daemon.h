@@ -45,8 +45,8 @@ void ck_listener_free(struct ck_listener *listener);
 /* main.c: a create at the runtime ended while crikeepd is stopping */
 void ck_daemon_drained(struct ck_daemon *daemon);
 
-/* reconcile.c: both whole lists of the runtime, given to the cache (K24): at start, and on each reconnect. @done: both succeeded, or
- * why not; not called from inside. One at a time: beginning anew drops the one under way */
+/* reconcile.c: both whole lists of the runtime, given to the cache (K24): at start, and on each reconnect. @done: both
+ * succeeded, or why not; not called from inside. One at a time: beginning anew drops the one under way */
 typedef void ck_reconciled_fn(struct ck_daemon *daemon, const struct ck_error *err);
 int ck_reconcile_begin(struct ck_daemon *daemon, ck_reconciled_fn *done, struct ck_error *err);
 void ck_reconcile_cancel(struct ck_daemon *daemon);

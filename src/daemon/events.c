@@ -9,11 +9,11 @@
  * Hidden, and so dropped: what the cache knows to be hidden, by id or by key; and what is told by id alone and is not known to be
  * visible. The cache hears of the end of a hidden object all the same.
  *
- * Exactly once. The runtime told of a creation while it was hidden; when it is committed its CREATED, and a sandbox's STARTED,
- * are made anew (announce.c). The runtime's own event may as well come late, after the commit: it is of another connection. So
- * each subscription remembers of which ids it has had which of the two, and whatever comes second is dropped, be it made or the
- * runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a container before its CREATED); each has a
- * status and its time, which is all a kubelet goes by.
+ * Exactly once. The runtime told of a creation while it was hidden; when it is committed its CREATED, and a sandbox's
+ * STARTED, are made anew (announce.c). The runtime's own event may as well come late, after the commit: it is of another
+ * connection. So each subscription remembers of which ids it has had which of the two, and whatever comes second is
+ * dropped, be it made or the runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a
+ * container before its CREATED); each has a status and its time, which is all a kubelet goes by.
  */
 #include "cache/wire.h"
 #include "src/base/limits.h"

@@ -2,8 +2,8 @@
 /*
  * crikeepd: start and end.
  *
- *   configuration -> log -> simulator, launcher (forks) -> confined -> the cache is open (and its lock held) -> the runtime is connected
- *   -> its lists are reconciled -> accept
+ *   configuration -> log -> simulator, launcher (forks) -> confined -> the cache is open (and its lock held)
+ *   -> the runtime is connected -> its lists are reconciled -> accept
  *
  * Nobody is served before the last step, also when systemd made the sockets: what is hidden must be known before the first list.
  */
@@ -59,7 +59,7 @@ static int trouble(const struct ck_error *err)
 	return EXIT_TROUBLE;
 }
 
-/* ---- serving ---------------------------------------------------------------------------------------------------------------- */
+/* ---- serving --------------------------------------------------------------------------------------------------------- */
 
 static int listen_at(struct ck_daemon_main *m, int which, const char *path, struct ck_error *err)
 {
@@ -130,8 +130,8 @@ static void upstream_down(const char *why, void *userdata)
 	m->daemon.metrics.upstream_failures++;
 	m->daemon.metrics.upstream_up = 0;
 	ck_reconcile_cancel(&m->daemon);
-	ck_log(CK_LOG_WARNING, "the runtime is %s: %s; trying again", m->daemon.metrics.upstream_connects ? "gone" : "not there yet",
-	       why);
+	const char *how = m->daemon.metrics.upstream_connects ? "gone" : "not there yet";
+	ck_log(CK_LOG_WARNING, "the runtime is %s: %s; trying again", how, why);
 }
 
 static const struct ck_upstream_owner upstream_owner = { .up = upstream_up, .down = upstream_down };
@@ -143,11 +143,12 @@ static void start_expired(void *userdata)
 	if (*why)
 		ck_log(CK_LOG_ERROR, "the runtime was not there within start_timeout: %s", why);
 	else
-		ck_log(CK_LOG_ERROR, "the runtime's unix://%s did not answer a list within start_timeout", m->daemon.conf.runtime);
+		ck_log(CK_LOG_ERROR, "the runtime's unix://%s did not answer a list within start_timeout",
+		       m->daemon.conf.runtime);
 	quit(m, EXIT_TROUBLE);
 }
 
-/* ---- signals ----------------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------------------------------- */
 
 static void stop_expired(void *userdata)
 {
@@ -253,7 +254,7 @@ static void block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* ---- the cache --------------------------------------------------------------------------------------------------------------- */
+/* ---- the cache ------------------------------------------------------------------------------------------------------- */
 
 static int cache_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
@@ -297,7 +298,7 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the cache") : 0;
 }
 
-/* ---- the way in ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the way in ------------------------------------------------------------------------------------------------------ */
 
 /* the directory must be there before the process is confined to it; the cache checks what it finds */
 static int make_state_dir(const char *path, struct ck_error *err)
@@ -322,7 +323,8 @@ static int take_sockets(struct ck_daemon_main *m)
 	for (int i = 0; i < n; i++) {
 		int which = !strcmp(names[i], "unfiltered") ? UNFILTERED : CRI, fd = SD_LISTEN_FDS_START + i;
 		if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
-			ck_log(CK_LOG_ERROR, "socket activation: '%s' is not one listening unix stream socket for each of cri, unfiltered", names[i]);
+			ck_log(CK_LOG_ERROR, "socket activation: '%s' is not one unix stream socket that listens, for cri or unfiltered",
+			       names[i]);
 			r = -CK_EINVAL;
 			continue;
 		}
@@ -424,7 +426,8 @@ int main(int argc, char **argv)
 		m.passed[i] = -1;
 	if (ck_conf_init(&m.daemon.conf, &err) < 0 || ck_conf_args(&m.daemon.conf, argc, argv, &args) < 0)
 		return EXIT_USAGE;
-	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM); /* by itself it rises to the longest list, and what that took is never given back */
+	/* by itself it rises to the longest list, and what that took is never given back */
+	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM);
 	if (args.sim)
 		return ck_sim_main(args.sim);
 	if (args.check || args.print) {

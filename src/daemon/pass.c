@@ -33,13 +33,14 @@ static void out_of_memory(struct ck_call *call)
 	ck_call_free(call);
 }
 
-/* ---- the end of an answer --------------------------------------------------------------------------------------------------- */
+/* ---- the end of an answer -------------------------------------------------------------------------------------------- */
 
 /* the runtime said that the call ended well; what it told is true from here. Its answer is on its way by then: with 500 pods this
  * takes as long as all the rest */
 static void learn(struct ck_call *call)
 {
-	if (ck_grpc_reader_inside(&call->answer) || (!call->route->streams && call->messages != 1)) /* no answer is not an empty list (K24) */
+	/* no answer is not an empty list (K24) */
+	if (ck_grpc_reader_inside(&call->answer) || (!call->route->streams && call->messages != 1))
 		return;
 	if (call->route->class == CK_ROUTE_FILTER) {
 		ck_view_listed(call->view, call->route->kind, call->objects->all, call->objects->n);
@@ -111,13 +112,14 @@ static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 		/* the runtime's own timer; or it has not begun, which grpc-go takes as leave to ask again */
 		ck_h2_stream_reset(CK_TAKE(call->stream), error);
 	} else {
-		snprintf(text, sizeof(text), "the runtime's connection or this call on it ended (HTTP/2 error %u)", (unsigned)error);
+		snprintf(text, sizeof(text), "the runtime's connection or this call on it ended (HTTP/2 error %u)",
+			 (unsigned)error);
 		ck_call_answer(call, CK_GRPC_UNAVAILABLE, text);
 	}
 	ck_call_free(call);
 }
 
-/* ---- as it comes ------------------------------------------------------------------------------------------------------------- */
+/* ---- as it comes ----------------------------------------------------------------------------------------------------- */
 
 static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
 {
@@ -148,7 +150,7 @@ static const struct ck_h2_handler as_it_comes = {
 	.closed = up_closed,
 };
 
-/* ---- filtered ------------------------------------------------------------------------------------------------------------------ */
+/* ---- filtered -------------------------------------------------------------------------------------------------------- */
 
 static int hides(const struct ck_object *object, bool id_only, void *userdata)
 {
@@ -249,13 +251,13 @@ void ck_pass_sent(struct ck_call *call, size_t n)
 		ck_h2_stream_consume(call->up, n);
 }
 
-/* ---- the way out --------------------------------------------------------------------------------------------------------------- */
+/* ---- the way out ----------------------------------------------------------------------------------------------------- */
 
 static bool open_up(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
 	struct ck_error err = { 0 };
-	int r = ck_upstream_open(call->daemon->upstream, CK_LANE_PASS, headers, n, call->view ? &filtered : &as_it_comes, call, &call->up,
-				 &err);
+	const struct ck_h2_handler *handler = call->view ? &filtered : &as_it_comes;
+	int r = ck_upstream_open(call->daemon->upstream, CK_LANE_PASS, headers, n, handler, call, &call->up, &err);
 	if (r >= 0)
 		return true;
 	ck_call_answer_error(call, &err);

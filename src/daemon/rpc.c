@@ -168,7 +168,7 @@ static int send_out(struct ck_rpc *rpc, struct ck_error *err)
 	return 0;
 }
 
-/* ---- headers: ours, then the caller's metadata, all in one block -------------------------------------------------------------- */
+/* ---- headers: ours, then the caller's metadata, all in one block ----------------------------------------------------- */
 
 static bool is_ours(const struct ck_h2_header *h)
 {
@@ -228,8 +228,8 @@ static int make_headers(struct ck_rpc *rpc, const struct ck_rpc_options *options
 	return 0;
 }
 
-int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *options, const void *message, size_t len, ck_rpc_cb *cb,
-		 void *userdata, struct ck_rpc **ret_rpc, struct ck_error *err)
+int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *options, const void *message, size_t len,
+		 ck_rpc_cb *cb, void *userdata, struct ck_rpc **ret_rpc, struct ck_error *err)
 {
 	struct ck_rpc *rpc = CK_NEW(struct ck_rpc);
 	if (!rpc)

@@ -18,11 +18,11 @@
 struct ck_listener {
 	struct ck_daemon *daemon;
 	struct ck_acceptor *acceptor;
-	struct ck_client *clients;
+	struct ck_peer *clients;
 	bool filtered;
 };
 
-/* ---- the end of a call ------------------------------------------------------------------------------------------------------ */
+/* ---- the end of a call ----------------------------------------------------------------------------------------------- */
 
 uint64_t ck_call_left(const struct ck_call *call)
 {
@@ -30,6 +30,12 @@ uint64_t ck_call_left(const struct ck_call *call)
 	if (!call->deadline)
 		return UINT64_MAX;
 	return call->deadline > now ? call->deadline - now : 0;
+}
+
+uint64_t ck_call_timeout(const struct ck_call *call)
+{
+	uint64_t left = ck_call_left(call);
+	return left == UINT64_MAX ? 0 : left ? left : 1;
 }
 
 static void drop_request(struct ck_call *call)
@@ -94,7 +100,7 @@ void ck_call_answer_error(struct ck_call *call, const struct ck_error *err)
 	answer(call, ck_error_grpc(err), err->text, NULL, 0);
 }
 
-/* ---- ids ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------------------------------- */
 
 static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void *userdata)
 {
@@ -136,10 +142,10 @@ bool ck_call_guard(struct ck_call *call)
 	return false;
 }
 
-/* ---- a request, gathered ------------------------------------------------------------------------------------------------------ */
+/* ---- a request, gathered --------------------------------------------------------------------------------------------- */
 
 /* -CK_ETOOBIG: it has too much open */
-static int enough(const struct ck_client *client, struct ck_error *err)
+static int enough(const struct ck_peer *client, struct ck_error *err)
 {
 	size_t max = client->daemon->conf.client_memory;
 	if (client->held <= max)
@@ -150,7 +156,7 @@ static int enough(const struct ck_client *client, struct ck_error *err)
 static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
 {
 	struct ck_call *call = userdata;
-	struct ck_client *client = call->client;
+	struct ck_peer *client = call->client;
 	struct ck_error err = { 0 };
 	size_t used, before = call->reader.message.len;
 	if (call->up) { /* passed on as it comes; given back when it is written on */
@@ -230,7 +236,7 @@ static const struct ck_h2_handler call_handler = {
 	.closed = call_closed,
 };
 
-/* ---- its beginning -------------------------------------------------------------------------------------------------------------- */
+/* ---- its beginning --------------------------------------------------------------------------------------------------- */
 
 static int keep_headers(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
@@ -352,7 +358,7 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 
 static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata)
 {
-	struct ck_client *client = userdata;
+	struct ck_peer *client = userdata;
 	struct ck_call *call = CK_NEW(struct ck_call);
 	(void)conn;
 	if (!call)
@@ -365,9 +371,9 @@ static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, voi
 	ck_h2_stream_handle(stream, &call_handler, call);
 }
 
-/* ---- clients -------------------------------------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------------------------------- */
 
-static void client_free(struct ck_client *client)
+static void client_free(struct ck_peer *client)
 {
 	struct ck_listener *listener = client->listener;
 	if (client->prev)
@@ -383,7 +389,7 @@ static void client_free(struct ck_client *client)
 
 static void client_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
 {
-	struct ck_client *client = userdata;
+	struct ck_peer *client = userdata;
 	(void)conn;
 	(void)why;
 	ck_create_conn_gone(client, unread);
@@ -421,7 +427,8 @@ static bool may_connect(struct ck_daemon *daemon, int fd)
 		if (daemon->conf.allow_uids[i] == peer.uid)
 			return true;
 	daemon->metrics.clients_refused++;
-	ck_log(CK_LOG_WARNING, "refused a connection of uid %u (pid %d): not in socket.allow_uids", (unsigned)peer.uid, (int)peer.pid);
+	ck_log(CK_LOG_WARNING, "refused a connection of uid %u (pid %d): not in socket.allow_uids", (unsigned)peer.uid,
+	       (int)peer.pid);
 	return false;
 }
 
@@ -434,7 +441,7 @@ static void accepted(int fd, void *userdata)
 		close(fd);
 		return;
 	}
-	struct ck_client *client = CK_NEW(struct ck_client);
+	struct ck_peer *client = CK_NEW(struct ck_peer);
 	if (!client) {
 		close(fd);
 		return;
@@ -475,7 +482,7 @@ int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered, struct ck_l
 void ck_listen_stop(struct ck_listener *listener)
 {
 	ck_acceptor_free(CK_TAKE(listener->acceptor));
-	for (struct ck_client *client = listener->clients; client; client = client->next)
+	for (struct ck_peer *client = listener->clients; client; client = client->next)
 		ck_conn_shut(client->conn);
 }
 
@@ -484,7 +491,7 @@ void ck_listener_free(struct ck_listener *listener)
 	if (!listener)
 		return;
 	ck_acceptor_free(listener->acceptor);
-	for (struct ck_client *client = listener->clients; client; client = client->next)
+	for (struct ck_peer *client = listener->clients; client; client = client->next)
 		ck_conn_end(client->conn, "crikeepd ends");
 	ck_loop_flush(&listener->daemon->loop); /* their calls hear it, and go */
 	free(listener);

@@ -151,7 +151,7 @@ static void try_again(void *userdata)
 	ask_version(upstream);
 }
 
-/* ---- which version of CRI it speaks ------------------------------------------------------------------------------------------ */
+/* ---- which version of CRI it speaks ---------------------------------------------------------------------------------- */
 
 static void version_answered(struct ck_rpc_reply *reply, void *userdata)
 {
@@ -190,7 +190,7 @@ static void ask_version(struct ck_upstream *upstream)
 	}
 }
 
-/* ---- for the rest of the daemon ------------------------------------------------------------------------------------------------ */
+/* ---- for the rest of the daemon -------------------------------------------------------------------------------------- */
 
 int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upstream_owner *owner, void *userdata,
 		    struct ck_upstream **ret_upstream, struct ck_error *err)
@@ -270,10 +270,12 @@ static int open_stream(struct ck_conn *conn, const struct ck_h2_header *headers,
 	return r;
 }
 
-/* a call that GOAWAY refused is sent again before draining() has told of it, from inside closed(); and the ids of streams may end.
- * Nobody goes down from here, where calls are in the middle of something: draining() does that if dialling is in vain */
+/* a call that GOAWAY refused is sent again before draining() has told of it, from inside closed(); and the ids of streams
+ * may end. Nobody goes down from here, where calls are in the middle of something: draining() does that if dialling is in
+ * vain */
 static int open_elsewhere(struct lane *lane, enum ck_lane which, const struct ck_h2_header *headers, size_t n,
-			  const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
+			  const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream,
+			  struct ck_error *err)
 {
 	if (!retire(lane))
 		return ck_nomem(err);

@@ -17,7 +17,8 @@ enum ck_lane { CK_LANE_PASS, CK_LANE_CREATE };
 
 struct ck_upstream_owner {
 	void (*up)(void *userdata);                  /* connected, for the first time or again: lists are due (K24) */
-	/* the first lane has no connection, or lost it; told once, also from inside ck_upstream_new(). It tries again by itself */
+	/* the first lane has no connection, or lost it; told once, also from inside ck_upstream_new(). It tries again by
+	 * itself */
 	void (*down)(const char *why, void *userdata);
 };
 
@@ -43,7 +44,8 @@ typedef void ck_rpc_cb(struct ck_rpc_reply *reply, void *userdata);
 
 struct ck_rpc_options { /* zeroed: defaults */
 	enum ck_lane lane;
-	const char *path;      /* "/runtime.v1.RuntimeService/StopPodSandbox"; or only "StopPodSandbox": the version the runtime speaks */
+	/* "/runtime.v1.RuntimeService/StopPodSandbox"; or only "StopPodSandbox": the version the runtime speaks */
+	const char *path;
 	uint64_t timeout;      /* ns, required; sent as grpc-timeout, and kept by us */
 	const struct ck_h2_header *metadata; /* of the caller, passed on */
 	size_t metadata_n;
@@ -51,8 +53,8 @@ struct ck_rpc_options { /* zeroed: defaults */
 };
 /* ck_rpc_start - @cb comes exactly once, never from inside this call, unless ck_rpc_cancel() came first. @message: copied.
  * -CK_EUNAVAILABLE: not connected, nothing was sent; -CK_ENOMEM. @ret_rpc may be NULL */
-int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *options, const void *message, size_t len, ck_rpc_cb *cb,
-		 void *userdata, struct ck_rpc **ret_rpc, struct ck_error *err);
+int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *options, const void *message, size_t len,
+		 ck_rpc_cb *cb, void *userdata, struct ck_rpc **ret_rpc, struct ck_error *err);
 void ck_rpc_cancel(struct ck_rpc *rpc); /* RST_STREAM(CANCEL); @cb will not come. NULL is fine */
 /* ck_upstream_version - "runtime.v1" or "runtime.v1alpha2", as it answered last; NULL: it never did */
 const char *ck_upstream_version(const struct ck_upstream *upstream);

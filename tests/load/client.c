@@ -298,7 +298,8 @@ struct ck_bytes load_pod(unsigned long i)
 	if (!recorded.len)
 		load_recorded("002-RunPodSandbox-web.bin", &recorded);
 	struct ck_wire wire = ck_wire_begin(recorded.bytes, recorded.len);
-	measure_must(ck_wire_next(&wire, &config, NULL) > 0 && config.number == 1, "a recorded request begins with its configuration");
+	measure_must(ck_wire_next(&wire, &config, NULL) > 0 && config.number == 1,
+		     "a recorded request begins with its configuration");
 	snprintf(name, sizeof(name), "pod-%lu", i);
 	snprintf(uid, sizeof(uid), "0f9d8c7b-0000-4000-8000-%012lu", i);
 	pb_text(&metadata, 1, name);
