@@ -323,7 +323,7 @@ static int take_sockets(struct ck_daemon_main *m)
 	for (int i = 0; i < n; i++) {
 		int which = !strcmp(names[i], "unfiltered") ? UNFILTERED : CRI, fd = SD_LISTEN_FDS_START + i;
 		if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
-			ck_log(CK_LOG_ERROR, "socket activation: '%s' is not one unix stream socket that listens, for cri or unfiltered",
+			ck_log(CK_LOG_ERROR, "socket activation: '%s' is not one listening unix stream socket, cri or unfiltered",
 			       names[i]);
 			r = -CK_EINVAL;
 			continue;
