@@ -52,7 +52,6 @@
 #define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list at start or reconnect failed */
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)    /* K7: an answer nobody complained of by then has arrived */
 #define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)    /* for a fork and an exec, while nothing else is served */
-#define CK_METRICS_PAUSE   (1 * CK_NS_PER_S)    /* no descriptor was free */
 #define CK_METRICS_WAIT    (3 * CK_NS_PER_S)    /* the exporter's for the text; Prometheus gives up after 10 s */
 #define CK_METRICS_MAX     (1u << 20)           /* what the exporter takes; the text has some 25 KiB */
 #define CK_METRICS_END     "# EOF\n"            /* its last line: a text without it was cut */

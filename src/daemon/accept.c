@@ -56,9 +56,13 @@ int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void
 	}
 	*acceptor = (struct ck_acceptor){ .loop = loop, .fd = fd, .accepted = accepted, .userdata = userdata };
 	int r = sd_event_add_io(loop->event, &acceptor->source, fd, EPOLLIN, somebody_comes, acceptor);
+	if (r < 0)
+		r = ck_fail_errno(err, CK_EIO, -r, "watch a listening socket");
+	else if (ck_loop_timer(loop, &acceptor->pause, ck_loop_now(), resume, acceptor) < 0)
+		r = ck_nomem(err); /* made now, because it may need a descriptor; that it comes once does nothing */
 	if (r < 0) {
 		ck_acceptor_free(acceptor);
-		return ck_fail_errno(err, CK_EIO, -r, "watch a listening socket");
+		return r;
 	}
 	*ret_acceptor = acceptor;
 	return 0;

@@ -390,13 +390,3 @@ struct ck_h2 *ck_conn_h2(struct ck_conn *conn)
 {
 	return conn->h2;
 }
-
-void *ck_conn_userdata(const struct ck_conn *conn)
-{
-	return conn->userdata;
-}
-
-int ck_conn_fd(const struct ck_conn *conn)
-{
-	return conn->fd;
-}

@@ -61,6 +61,4 @@ void ck_conn_watch_read(struct ck_conn *conn);
 /* ck_conn_end - it is over: streams and owner hear closed() at the end of this turn of the loop */
 void ck_conn_end(struct ck_conn *conn, const char *why);
 struct ck_h2 *ck_conn_h2(struct ck_conn *conn); /* NULL once it has ended */
-void *ck_conn_userdata(const struct ck_conn *conn);
-int ck_conn_fd(const struct ck_conn *conn); /* borrowed: for peer credentials */
 #endif

@@ -437,7 +437,7 @@ static void without_a_free_descriptor_the_loop_rests(void **state)
 	while (n > 0)
 		close(fillers[--n]);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	assert_true(sd_event_run(p.loop.event, 5000000) > 0); /* the timer, after a second */
+	assert_true(sd_event_run(p.loop.event, 5000000) > 0); /* the timer */
 	place_turn(&p);
 	read_all(fd, text, sizeof(text));
 	check_format(text);
