@@ -313,7 +313,6 @@ void ck_told_fill(struct ck_told *told, const struct ck_entry *e)
 		.container_name = key->container,
 		.attempt = key->attempt,
 		.told = e->row.told ? e->row.told : "",
-		.state = e->row.state,
 	};
 }
 
@@ -328,8 +327,12 @@ static int op_choose(void *user, const struct ck_entry *e, char *names, size_t s
 static void op_released(void *user, const struct ck_entry *e)
 {
 	struct ck_cache *cache = user;
-	if (cache->hooks.released)
-		cache->hooks.released(e->row.id, cache->hooks.userdata);
+	struct ck_told told;
+	if (!cache->hooks.released)
+		return;
+	ck_told_fill(&told, e);
+	told.gone = e->row.state == CK_STATE_GONE;
+	cache->hooks.released(&told, cache->hooks.userdata);
 }
 
 static void op_committed(void *user, const struct ck_entry *e)

@@ -11,7 +11,7 @@
 
 #include "cache/canon.h"
 #include "cache/cri.pb-c.h"
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cache/key.h"
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

@@ -190,7 +190,7 @@ struct ck_told {
 	const char *pod_name, *pod_namespace, *pod_uid, *sandbox_id, *container_name;
 	uint32_t attempt;
 	const char *told; /* names of those who know of it, separated by ' ' */
-	int state;        /* enum ck_state */
+	int gone;         /* released: 1 the entry is gone, told or not; 0 its commit was not written */
 };
 
 /*
@@ -206,7 +206,7 @@ struct ck_hooks {
 	int (*choose)(const struct ck_told *entry, char *names, size_t names_size, void *userdata);
 	void (*fire)(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata);
 	void (*cancel)(uint64_t entry, void *userdata);
-	void (*released)(uint64_t entry, void *userdata);
+	void (*released)(const struct ck_told *entry, void *userdata);
 };
 
 /* ck_hook_done - the event went through its recipients. @refusal: NULL, or "plugin NN-name: its text".   Since: 0.1 */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Includes point down:  src/cli, src/daemon -> src/rpc | src/api -> cache | hooks -> src/base
-# cache and hooks do not know each other, nor do the command and the daemon; everybody may include src/crikeep.h.
+# cache and hooks do not know each other, nor do the command and the daemon; everybody may include src/crikeep.h and
+# src/crikeep-nri.h.
 set -u
 cd "${CK_TEST_SRCDIR:-.}" || exit 1
 
@@ -12,7 +13,7 @@ for d in src cache hooks; do [ -d $d ] && dirs="$dirs $d"; done
 find $dirs -name '*.[ch]' ! -name '*.pb-c.*' -exec grep -Hn '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' {} + |
 awk -F: '
 function layer(path) {
-	if (path == "src/crikeep.h") return "crikeep.h"
+	if (path ~ /^src\/crikeep(-nri)?\.h$/) return "crikeep.h"
 	if (path ~ /^src\/export\.h$/) return "build"
 	if (path ~ /^src\/api[^\/]*$/) return "api"
 	if (path ~ /^src\/(base|cli|daemon|rpc)\//) { split(path, part, "/"); return part[2] }

@@ -3,7 +3,7 @@
 #define CK_BASE_BYTES_H
 /*
  * Bytes that grow, and protobuf's wire form written into them. Zeroed it is empty; ck_bytes_free() when done. A failure (no
- * memory) leaves what was there as it was. Reading protobuf is cache/wire.h's business.
+ * memory) leaves what was there as it was. Reading protobuf is src/base/wire.h's business.
  */
 #include <stddef.h>
 #include <stdint.h>

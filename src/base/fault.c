@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "src/base/fault.h"
 
@@ -38,3 +40,11 @@ bool ck_fault_hit(void)
 {
 	return atomic_load(&fault_happened);
 }
+
+#ifdef CK_TESTING
+bool ck_broken(const char *rule)
+{
+	const char *broken = getenv("CRIKEEP_BREAK");
+	return broken && !strcmp(broken, rule);
+}
+#endif

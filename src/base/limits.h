@@ -67,6 +67,26 @@
 #define CK_LOG_LINE        2048u        /* below PIPE_BUF: a pipe takes it whole or not at all; an error has 512 at most */
 #define CK_LOG_SAME        8u           /* lines remembered to be written once a second only */
 
+/* NRI */
+#define CK_MUX_FRAME_MAX   4194314u /* what Go's side writes at most: a ttrpc message of 4 MiB with its header */
+#define CK_MUX_FIRST       4096u    /* the first frame of a message: the buffer of Go's reader */
+#define CK_TTRPC_MAX       (4u << 20) /* one message, envelope included: ttrpc's own limit */
+#define CK_TTRPC_ENVELOPE  256u     /* of them, kept for what is around a list: service, method, lengths, time-out need 80 */
+#define CK_TTRPC_CALLS_MAX 64u      /* of a plugin's, unanswered: a sane one has one */
+#define CK_NRI_PLUGINS_MAX 60u      /* connections; their names fit into one entry's told list (CK_TOLD_MAX) */
+#define CK_NRI_NAME_MAX    63u      /* "NN-name": file names of plugins have 10 to 30 */
+#define CK_NRI_QUEUE_MAX   1024u    /* events waiting for one plugin, which is then disconnected (rules.md H5) */
+#define CK_NRI_CHANGES_MAX 1024u    /* containers one reply may update or evict: ten times what a node runs */
+#define CK_NRI_DESCRIBE_AT_ONCE 8u  /* descriptions asked of the host: as many as it has calls for evictions */
+#define CK_NRI_CONFIG_MAX  (1u << 20) /* a drop-in file: it travels in one message */
+#define CK_NRI_REGISTRATION_TIMEOUT (5 * CK_NS_PER_S)  /* * Go's */
+#define CK_NRI_REQUEST_TIMEOUT      (2 * CK_NS_PER_S)  /* * Go's */
+#define CK_NRI_SYNCHRONIZE_TIMEOUT  (10 * CK_NS_PER_S) /* * critest's plugin takes a little over 2 s */
+#define CK_NRI_LATE_MAX             (10 * CK_NS_PER_S) /* * rules.md H5 */
+#define CK_NRI_DESCRIBE_AGAIN       (250 * CK_NS_PER_MS) /* doubling, to 2 s */
+#define CK_NRI_DESCRIBE_MAX         (30 * CK_NS_PER_S)   /* a runtime that cannot say what it made by then: the event fails */
+#define CK_NRI_STATUS_PAUSE         (1 * CK_NS_PER_S)    /* between two writings of the status file */
+
 /* the store */
 #define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
 #define CK_WAL_LIMIT       (4u << 20)  /* bytes of WAL before the owner checkpoints in the middle of work */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/span.h"

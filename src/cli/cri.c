@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/cri.h"

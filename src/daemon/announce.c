@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "cache/cache.h"
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/daemon/announce.h"

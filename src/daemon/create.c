@@ -10,7 +10,7 @@
  */
 #include <stdio.h>
 
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

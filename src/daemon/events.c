@@ -15,7 +15,7 @@
  * dropped, be it made or the runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a
  * container before its CREATED); each has a status and its time, which is all a kubelet goes by.
  */
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/daemon/announce.h"

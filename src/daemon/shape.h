@@ -2,7 +2,7 @@
 #ifndef CK_DAEMON_SHAPE_H
 #define CK_DAEMON_SHAPE_H
 /* Where things lie in a message of CRI: for guard.c and filter.c, which walk it. route.c has the shapes; other fields pass. */
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/daemon/route.h"
 
 enum ck_use {

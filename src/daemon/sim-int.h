@@ -12,7 +12,7 @@
  *
  * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds next year is told back too.
  */
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/bytes.h"
 #include "src/base/mem.h"
 #include "src/daemon/conn.h"

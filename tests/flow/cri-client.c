@@ -9,7 +9,7 @@
 
 #include "tests/unit/harness.h"
 #include "tests/unit/wire-build.h"
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"

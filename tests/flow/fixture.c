@@ -196,7 +196,7 @@ static void hooks_cancel(uint64_t entry, void *userdata)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static void hooks_released(uint64_t entry, void *userdata)
+static void hooks_released(const struct ck_told *entry, void *userdata)
 {
 	struct fixture *f = userdata;
 	(void)entry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/socket.h>
 
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/fault.h"
 #include "src/rpc/address.h"
 #include "tests/flow/peer.h"

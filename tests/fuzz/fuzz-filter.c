@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/daemon/filter.h"
 #include "src/daemon/guard.h"

@@ -10,7 +10,7 @@
 #include <utlist.h>
 
 #include "tests/unit/cri-build.h"
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"

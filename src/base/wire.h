@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CK_CACHE_WIRE_H
-#define CK_CACHE_WIRE_H
+#ifndef CK_BASE_WIRE_H
+#define CK_BASE_WIRE_H
 /*
  * Reading protobuf bytes in place: one field after the other, bounds checked, nothing copied, nothing allocated. What a field
  * means is the caller's business. Groups (wire types 3 and 4, in no CRI message) and the unassigned types 6 and 7 are errors.

@@ -2,7 +2,7 @@
 /* Reading protobuf bytes in place. Every read is bounded by the message it is in, so an inner length cannot reach outside. */
 #include <stdbool.h>
 
-#include "cache/wire.h"
+#include "src/base/wire.h"
 #include "src/base/error.h"
 
 #define VARINT_BYTES 10 /* 64 bits, 7 in each byte */
