@@ -13,8 +13,8 @@
  * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds next year is told back too.
  */
 #include "src/base/wire.h"
-#include "src/base/bytes.h"
 #include "src/base/mem.h"
+#include "src/base/out.h"
 #include "src/daemon/conn.h"
 #include "src/rpc/grpc.h"
 
@@ -126,25 +126,16 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change);
 
 /* ---- messages -------------------------------------------------------------------------------------------------------- */
 
-struct ck_rt_out { /* one message; after the first failure nothing more is written */
-	struct ck_bytes bytes;
-	int r; /* 0, -CK_ENOMEM */
-};
-void ck_rt_put(struct ck_rt_out *out, uint32_t field, uint64_t number);
-void ck_rt_put_text(struct ck_rt_out *out, uint32_t field, const char *text);
-void ck_rt_put_pair(struct ck_rt_out *out, uint32_t field, const char *key, const char *value); /* of a map */
-size_t ck_rt_open(struct ck_rt_out *out, uint32_t field); /* what follows is in the message at @field ... */
-void ck_rt_close(struct ck_rt_out *out, size_t opened);   /* ... up to here */
-void ck_rt_put_sandbox(struct ck_rt_out *out, const struct ck_rt_object *sandbox);          /* PodSandbox */
-void ck_rt_put_sandbox_status(struct ck_rt_out *out, const struct ck_rt_object *sandbox);   /* PodSandboxStatus */
-void ck_rt_put_container(struct ck_rt_out *out, const struct ck_rt_object *container);      /* Container */
-void ck_rt_put_container_status(struct ck_rt_out *out, const struct ck_rt_object *container); /* ContainerStatus */
-void ck_rt_put_container_stats(struct ck_rt_out *out, const struct ck_rt_object *container); /* ContainerStats */
-void ck_rt_put_sandbox_stats(struct ck_rt_out *out, const struct ck_rt_object *sandbox);     /* PodSandboxStats */
-void ck_rt_put_filesystem(struct ck_rt_out *out, uint32_t field, uint64_t used);            /* FilesystemUsage */
+void ck_rt_put_sandbox(struct ck_out *out, const struct ck_rt_object *sandbox);          /* PodSandbox */
+void ck_rt_put_sandbox_status(struct ck_out *out, const struct ck_rt_object *sandbox);   /* PodSandboxStatus */
+void ck_rt_put_container(struct ck_out *out, const struct ck_rt_object *container);      /* Container */
+void ck_rt_put_container_status(struct ck_out *out, const struct ck_rt_object *container); /* ContainerStatus */
+void ck_rt_put_container_stats(struct ck_out *out, const struct ck_rt_object *container); /* ContainerStats */
+void ck_rt_put_sandbox_stats(struct ck_out *out, const struct ck_rt_object *sandbox);     /* PodSandboxStats */
+void ck_rt_put_filesystem(struct ck_out *out, uint32_t field, uint64_t used);            /* FilesystemUsage */
 /* statuses of the containers of @sandbox, at @field */
-void ck_rt_put_containers_of(struct ck_rt_out *out, uint32_t field, const struct ck_rt_object *sandbox,
-			     void (*put)(struct ck_rt_out *out, const struct ck_rt_object *container));
+void ck_rt_put_containers_of(struct ck_out *out, uint32_t field, const struct ck_rt_object *sandbox,
+			     void (*put)(struct ck_out *out, const struct ck_rt_object *container));
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
@@ -180,7 +171,7 @@ struct ck_rt_call { /* until it is answered, or its caller has left and nothing 
 	const char *version;          /* "v1" or "v1alpha2" */
 	struct ck_grpc_reader reader; /* its message is the request ... */
 	bool whole;                   /* ... now */
-	struct ck_rt_out out;         /* the answer, or the message of a stream that is being filled */
+	struct ck_out out;         /* the answer, or the message of a stream that is being filled */
 	unsigned filled;              /* items in it */
 	bool begun;                   /* response headers are out */
 	bool paused, subscribed;

@@ -30,18 +30,18 @@ void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *ob
 void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 {
 	int fd = object->rt->keep.state_fd;
-	struct ck_rt_out record = { .r = 0 };
+	struct ck_out record = { .r = 0 };
 	struct ck_bytes whole = { 0 };
 	if (fd < 0)
 		return;
-	ck_rt_put(&record, 1, change);
-	ck_rt_put(&record, 2, object->kind);
-	ck_rt_put_text(&record, 3, object->id);
-	ck_rt_put(&record, 4, change == CK_RT_MADE ? object->created_at : ck_rt_wall());
+	ck_out_number(&record, 1, change);
+	ck_out_number(&record, 2, object->kind);
+	ck_out_text(&record, 3, object->id);
+	ck_out_number(&record, 4, change == CK_RT_MADE ? object->created_at : ck_rt_wall());
 	if (change == CK_RT_MADE) {
-		ck_rt_put_text(&record, 5, object->name);
-		ck_rt_put_text(&record, 6, object->sandbox_id);
-		ck_rt_put_text(&record, 7, object->handler);
+		ck_out_text(&record, 5, object->name);
+		ck_out_text(&record, 6, object->sandbox_id);
+		ck_out_text(&record, 7, object->handler);
 		if (record.r == 0)
 			record.r = ck_bytes_field(&record.bytes, 8, object->config.p, object->config.len);
 	}

@@ -11,70 +11,11 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------- */
-
-void ck_rt_put(struct ck_rt_out *out, uint32_t field, uint64_t number)
-{
-	if (out->r == 0)
-		out->r = ck_bytes_field_number(&out->bytes, field, number);
-}
-
-void ck_rt_put_text(struct ck_rt_out *out, uint32_t field, const char *text)
-{
-	if (out->r == 0)
-		out->r = ck_bytes_field_text(&out->bytes, field, text);
-}
-
-static void put_bytes(struct ck_rt_out *out, uint32_t field, const void *p, size_t len)
-{
-	if (out->r == 0)
-		out->r = ck_bytes_field(&out->bytes, field, p, len);
-}
-
-size_t ck_rt_open(struct ck_rt_out *out, uint32_t field)
-{
-	if (out->r == 0)
-		out->r = ck_bytes_varint(&out->bytes, (uint64_t)field << 3 | CK_WIRE_BYTES);
-	return out->bytes.len;
-}
-
-/* the length goes before the message, and is known only now */
-void ck_rt_close(struct ck_rt_out *out, size_t opened)
-{
-	if (out->r < 0)
-		return;
-	size_t len = out->bytes.len - opened;
-	out->r = ck_bytes_varint(&out->bytes, len);
-	if (out->r < 0)
-		return;
-	unsigned char number[10], *at = out->bytes.p + opened;
-	size_t n = out->bytes.len - opened - len;
-	memcpy(number, at + len, n);
-	memmove(at + n, at, len);
-	memcpy(at, number, n);
-}
-
-void ck_rt_put_pair(struct ck_rt_out *out, uint32_t field, const char *key, const char *value)
-{
-	size_t pair = ck_rt_open(out, field);
-	ck_rt_put_text(out, 1, key);
-	ck_rt_put_text(out, 2, value);
-	ck_rt_close(out, pair);
-}
-
-/* a message around one number: also around 0 */
-static void put_value(struct ck_rt_out *out, uint32_t field, uint64_t number)
-{
-	size_t value = ck_rt_open(out, field);
-	ck_rt_put(out, 1, number);
-	ck_rt_close(out, value);
-}
-
 struct move { /* a field of the config, and its place in the answer */
 	uint32_t from, to;
 };
 
-static void put_fields(struct ck_rt_out *out, const struct ck_bytes *config, const struct move *moves, size_t n)
+static void put_fields(struct ck_out *out, const struct ck_bytes *config, const struct move *moves, size_t n)
 {
 	struct ck_wire wire = ck_wire_begin(config->p, config->len);
 	struct ck_wire_field field;
@@ -83,9 +24,9 @@ static void put_fields(struct ck_rt_out *out, const struct ck_bytes *config, con
 			if (moves[i].from != field.number)
 				continue;
 			if (field.type == CK_WIRE_BYTES)
-				put_bytes(out, moves[i].to, field.data, field.len);
+				ck_out_bytes(out, moves[i].to, field.data, field.len);
 			else if (field.type == CK_WIRE_VARINT)
-				ck_rt_put(out, moves[i].to, field.value);
+				ck_out_number(out, moves[i].to, field.value);
 		}
 	}
 }
@@ -124,17 +65,17 @@ static bool namespace_options(const struct ck_bytes *config, struct ck_wire_fiel
 
 /* ---- sandboxes ------------------------------------------------------------------------------------------------------- */
 
-void ck_rt_put_sandbox(struct ck_rt_out *out, const struct ck_rt_object *sandbox)
+void ck_rt_put_sandbox(struct ck_out *out, const struct ck_rt_object *sandbox)
 {
 	static const struct move moves[] = { { 1, 2 }, { 6, 5 }, { 7, 6 } };
-	ck_rt_put_text(out, 1, sandbox->id);
+	ck_out_text(out, 1, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
-	ck_rt_put(out, 3, sandbox->state);
-	ck_rt_put(out, 4, sandbox->created_at);
-	ck_rt_put_text(out, 7, sandbox->handler);
+	ck_out_number(out, 3, sandbox->state);
+	ck_out_number(out, 4, sandbox->created_at);
+	ck_out_text(out, 7, sandbox->handler);
 }
 
-static void put_network(struct ck_rt_out *out, uint32_t number, const struct ck_rt_object *sandbox)
+static void put_network(struct ck_out *out, uint32_t number, const struct ck_rt_object *sandbox)
 {
 	enum { NODE = 2 };
 	struct ck_wire_field options = { .data = NULL }, mode = { .value = 0 };
@@ -143,42 +84,42 @@ static void put_network(struct ck_rt_out *out, uint32_t number, const struct ck_
 	bool host = known && last_field(options.data, options.len, 1, &mode) && mode.value == NODE;
 	snprintf(ip, sizeof(ip), "10.%u.%u.%u", 64 + (unsigned)(sandbox->number >> 16 & 63),
 		 (unsigned)(sandbox->number >> 8 & 255), (unsigned)(sandbox->number & 255));
-	size_t network = ck_rt_open(out, number);
+	size_t network = ck_out_open(out, number);
 	if (!host && sandbox->state == CK_RT_READY)
-		ck_rt_put_text(out, 1, ip);
-	ck_rt_close(out, network);
-	size_t linux_status = ck_rt_open(out, number + 1), namespaces = ck_rt_open(out, 1);
-	put_bytes(out, 2, options.data, known ? options.len : 0);
-	ck_rt_close(out, namespaces);
-	ck_rt_close(out, linux_status);
+		ck_out_text(out, 1, ip);
+	ck_out_close(out, network);
+	size_t linux_status = ck_out_open(out, number + 1), namespaces = ck_out_open(out, 1);
+	ck_out_bytes(out, 2, options.data, known ? options.len : 0);
+	ck_out_close(out, namespaces);
+	ck_out_close(out, linux_status);
 }
 
-void ck_rt_put_sandbox_status(struct ck_rt_out *out, const struct ck_rt_object *sandbox)
+void ck_rt_put_sandbox_status(struct ck_out *out, const struct ck_rt_object *sandbox)
 {
 	static const struct move moves[] = { { 1, 2 }, { 6, 7 }, { 7, 8 } };
-	ck_rt_put_text(out, 1, sandbox->id);
+	ck_out_text(out, 1, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
-	ck_rt_put(out, 3, sandbox->state);
-	ck_rt_put(out, 4, sandbox->created_at);
+	ck_out_number(out, 3, sandbox->state);
+	ck_out_number(out, 4, sandbox->created_at);
 	put_network(out, 5, sandbox);
-	ck_rt_put_text(out, 9, sandbox->handler);
+	ck_out_text(out, 9, sandbox->handler);
 }
 
-void ck_rt_put_containers_of(struct ck_rt_out *out, uint32_t field, const struct ck_rt_object *sandbox,
-			     void (*put)(struct ck_rt_out *out, const struct ck_rt_object *container))
+void ck_rt_put_containers_of(struct ck_out *out, uint32_t field, const struct ck_rt_object *sandbox,
+			     void (*put)(struct ck_out *out, const struct ck_rt_object *container))
 {
 	for (struct ck_rt_object *c = sandbox->rt->list[CK_CONTAINER]; c; c = c->next) {
 		if (strcmp(c->sandbox_id, sandbox->id) != 0)
 			continue;
-		size_t opened = ck_rt_open(out, field);
+		size_t opened = ck_out_open(out, field);
 		put(out, c);
-		ck_rt_close(out, opened);
+		ck_out_close(out, opened);
 	}
 }
 
 /* ---- containers ------------------------------------------------------------------------------------------------------ */
 
-static void put_image_id(struct ck_rt_out *out, uint32_t ref, uint32_t id, const struct ck_rt_object *container)
+static void put_image_id(struct ck_out *out, uint32_t ref, uint32_t id, const struct ck_rt_object *container)
 {
 	char digest[CK_RT_IMAGE_ID];
 	CK_AUTO_FREE char *image = ck_rt_config_text(&container->config, 2, 1);
@@ -186,23 +127,23 @@ static void put_image_id(struct ck_rt_out *out, uint32_t ref, uint32_t id, const
 		out->r = -CK_ENOMEM;
 		return;
 	}
-	ck_rt_put_text(out, ref, digest);
-	ck_rt_put_text(out, id, digest);
+	ck_out_text(out, ref, digest);
+	ck_out_text(out, id, digest);
 }
 
-void ck_rt_put_container(struct ck_rt_out *out, const struct ck_rt_object *container)
+void ck_rt_put_container(struct ck_out *out, const struct ck_rt_object *container)
 {
 	static const struct move moves[] = { { 1, 3 }, { 2, 4 }, { 9, 8 }, { 10, 9 } };
-	ck_rt_put_text(out, 1, container->id);
-	ck_rt_put_text(out, 2, container->sandbox_id);
+	ck_out_text(out, 1, container->id);
+	ck_out_text(out, 2, container->sandbox_id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
 	put_image_id(out, 5, 10, container);
-	ck_rt_put(out, 6, container->state);
-	ck_rt_put(out, 7, container->created_at);
+	ck_out_number(out, 6, container->state);
+	ck_out_number(out, 7, container->created_at);
 }
 
 /* the kubelet reads logs there: the sandbox says in which directory */
-static void put_log_path(struct ck_rt_out *out, uint32_t number, const struct ck_rt_object *container)
+static void put_log_path(struct ck_out *out, uint32_t number, const struct ck_rt_object *container)
 {
 	struct ck_rt_object *sandbox;
 	CK_AUTO_FREE char *path = ck_rt_config_text(&container->config, 0, 11), *directory = NULL;
@@ -218,30 +159,30 @@ static void put_log_path(struct ck_rt_out *out, uint32_t number, const struct ck
 	if (ck_bytes_add_text(&whole, path) < 0)
 		out->r = -CK_ENOMEM;
 	if (whole.len)
-		put_bytes(out, number, whole.p, whole.len);
+		ck_out_bytes(out, number, whole.p, whole.len);
 	ck_bytes_free(&whole);
 }
 
-void ck_rt_put_container_status(struct ck_rt_out *out, const struct ck_rt_object *container)
+void ck_rt_put_container_status(struct ck_out *out, const struct ck_rt_object *container)
 {
 	static const struct move moves[] = { { 1, 2 }, { 2, 8 }, { 7, 14 }, { 9, 12 }, { 10, 13 }, { 18, 19 } };
 	struct ck_wire_field field;
-	ck_rt_put_text(out, 1, container->id);
+	ck_out_text(out, 1, container->id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
-	ck_rt_put(out, 3, container->state);
-	ck_rt_put(out, 4, container->created_at);
-	ck_rt_put(out, 5, container->started_at);
+	ck_out_number(out, 3, container->state);
+	ck_out_number(out, 4, container->created_at);
+	ck_out_number(out, 5, container->started_at);
 	if (container->state == CK_RT_EXITED) {
-		ck_rt_put(out, 6, container->finished_at);
-		ck_rt_put(out, 7, 128 + 9); /* nothing ever ends here by itself */
-		ck_rt_put_text(out, 10, "Error");
+		ck_out_number(out, 6, container->finished_at);
+		ck_out_number(out, 7, 128 + 9); /* nothing ever ends here by itself */
+		ck_out_text(out, 10, "Error");
 	}
 	put_image_id(out, 9, 17, container);
 	put_log_path(out, 15, container);
 	if (last_field(container->config.p, container->config.len, 15, &field) && last_field(field.data, field.len, 1, &field)) {
-		size_t resources = ck_rt_open(out, 16);
-		put_bytes(out, 1, field.data, field.len);
-		ck_rt_close(out, resources);
+		size_t resources = ck_out_open(out, 16);
+		ck_out_bytes(out, 1, field.data, field.len);
+		ck_out_close(out, resources);
 	}
 }
 
@@ -253,60 +194,60 @@ static uint64_t cpu_time(const struct ck_rt_object *container)
 	return container->started_at && until > container->started_at ? (until - container->started_at) / 1000 : 0;
 }
 
-static void put_cpu(struct ck_rt_out *out, uint32_t field, uint64_t now, uint64_t used)
+static void put_cpu(struct ck_out *out, uint32_t field, uint64_t now, uint64_t used)
 {
-	size_t cpu = ck_rt_open(out, field);
-	ck_rt_put(out, 1, now);
-	put_value(out, 2, used);
-	put_value(out, 3, CK_NS_PER_MS); /* of each second: a thousandth of a core */
-	ck_rt_close(out, cpu);
+	size_t cpu = ck_out_open(out, field);
+	ck_out_number(out, 1, now);
+	ck_out_value(out, 2, used);
+	ck_out_value(out, 3, CK_NS_PER_MS); /* of each second: a thousandth of a core */
+	ck_out_close(out, cpu);
 }
 
-static void put_memory(struct ck_rt_out *out, uint32_t field, uint64_t now, uint64_t bytes)
+static void put_memory(struct ck_out *out, uint32_t field, uint64_t now, uint64_t bytes)
 {
 	static const uint32_t fields[] = { 2, 4, 5 }; /* working set, usage, resident */
-	size_t memory = ck_rt_open(out, field);
-	ck_rt_put(out, 1, now);
+	size_t memory = ck_out_open(out, field);
+	ck_out_number(out, 1, now);
 	for (size_t i = 0; i < CK_COUNT(fields); i++)
-		put_value(out, fields[i], bytes);
-	ck_rt_close(out, memory);
+		ck_out_value(out, fields[i], bytes);
+	ck_out_close(out, memory);
 }
 
-void ck_rt_put_filesystem(struct ck_rt_out *out, uint32_t field, uint64_t used)
+void ck_rt_put_filesystem(struct ck_out *out, uint32_t field, uint64_t used)
 {
-	size_t filesystem = ck_rt_open(out, field);
-	ck_rt_put(out, 1, ck_rt_wall());
-	size_t id = ck_rt_open(out, 2);
-	ck_rt_put_text(out, 1, "/var/lib/crikeep-sim");
-	ck_rt_close(out, id);
-	put_value(out, 3, used);
-	put_value(out, 4, used / 4096);
-	ck_rt_close(out, filesystem);
+	size_t filesystem = ck_out_open(out, field);
+	ck_out_number(out, 1, ck_rt_wall());
+	size_t id = ck_out_open(out, 2);
+	ck_out_text(out, 1, "/var/lib/crikeep-sim");
+	ck_out_close(out, id);
+	ck_out_value(out, 3, used);
+	ck_out_value(out, 4, used / 4096);
+	ck_out_close(out, filesystem);
 }
 
-void ck_rt_put_container_stats(struct ck_rt_out *out, const struct ck_rt_object *container)
+void ck_rt_put_container_stats(struct ck_out *out, const struct ck_rt_object *container)
 {
 	static const struct move moves[] = { { 1, 2 }, { 9, 3 }, { 10, 4 } };
 	uint64_t now = ck_rt_wall();
-	size_t attributes = ck_rt_open(out, 1);
-	ck_rt_put_text(out, 1, container->id);
+	size_t attributes = ck_out_open(out, 1);
+	ck_out_text(out, 1, container->id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
-	ck_rt_close(out, attributes);
+	ck_out_close(out, attributes);
 	put_cpu(out, 2, now, cpu_time(container));
 	put_memory(out, 3, now, container->state == CK_RT_RUNNING ? 4 * MIB : 0);
 	ck_rt_put_filesystem(out, 4, 8192);
 }
 
-static void put_interface(struct ck_rt_out *out, uint32_t field)
+static void put_interface(struct ck_out *out, uint32_t field)
 {
-	size_t interface = ck_rt_open(out, field);
-	ck_rt_put_text(out, 1, "eth0");
+	size_t interface = ck_out_open(out, field);
+	ck_out_text(out, 1, "eth0");
 	for (uint32_t i = 2; i <= 5; i++) /* received, errors, sent, errors */
-		put_value(out, i, i % 2 ? 0 : 1024);
-	ck_rt_close(out, interface);
+		ck_out_value(out, i, i % 2 ? 0 : 1024);
+	ck_out_close(out, interface);
 }
 
-void ck_rt_put_sandbox_stats(struct ck_rt_out *out, const struct ck_rt_object *sandbox)
+void ck_rt_put_sandbox_stats(struct ck_out *out, const struct ck_rt_object *sandbox)
 {
 	static const struct move moves[] = { { 1, 2 }, { 6, 3 }, { 7, 4 } };
 	uint64_t now = ck_rt_wall(), used = 0, running = 0;
@@ -316,21 +257,21 @@ void ck_rt_put_sandbox_stats(struct ck_rt_out *out, const struct ck_rt_object *s
 		used += cpu_time(c);
 		running += c->state == CK_RT_RUNNING;
 	}
-	size_t attributes = ck_rt_open(out, 1);
-	ck_rt_put_text(out, 1, sandbox->id);
+	size_t attributes = ck_out_open(out, 1);
+	ck_out_text(out, 1, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
-	ck_rt_close(out, attributes);
-	size_t stats = ck_rt_open(out, 2);
+	ck_out_close(out, attributes);
+	size_t stats = ck_out_open(out, 2);
 	put_cpu(out, 1, now, used);
 	put_memory(out, 2, now, MIB + running * 4 * MIB);
-	size_t network = ck_rt_open(out, 3);
-	ck_rt_put(out, 1, now);
+	size_t network = ck_out_open(out, 3);
+	ck_out_number(out, 1, now);
 	put_interface(out, 2);
-	ck_rt_close(out, network);
-	size_t processes = ck_rt_open(out, 4);
-	ck_rt_put(out, 1, now);
-	put_value(out, 2, 1 + running);
-	ck_rt_close(out, processes);
+	ck_out_close(out, network);
+	size_t processes = ck_out_open(out, 4);
+	ck_out_number(out, 1, now);
+	ck_out_value(out, 2, 1 + running);
+	ck_out_close(out, processes);
 	ck_rt_put_containers_of(out, 5, sandbox, ck_rt_put_container_stats);
-	ck_rt_close(out, stats);
+	ck_out_close(out, stats);
 }
