@@ -51,7 +51,7 @@ static error_t parse(int opt, char *arg, struct argp_state *state)
 		const struct ck_conf_key *key = &ck_conf_keys[opt - OPT_KEY];
 		char origin[CK_CONF_SHOWN];
 		snprintf(origin, sizeof(origin), "--%s", key->flag);
-		return remember(parsing, key->name, arg, origin);
+		return remember(parsing, key->name, key->arg ? arg : "true", origin);
 	}
 	switch (opt) {
 	case OPT_CONFIG:

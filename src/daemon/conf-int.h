@@ -10,12 +10,14 @@ enum ck_conf_type {
 	CK_CONF_SOCKET,
 	CK_CONF_NO_SOCKET, /* or "" for none */
 	CK_CONF_DIRECTORY,
+	CK_CONF_NO_DIRECTORY, /* or "" for none */
 	CK_CONF_SPAN,
 	CK_CONF_SIZE,
 	CK_CONF_MODE,
 	CK_CONF_GROUP,
 	CK_CONF_UIDS,
 	CK_CONF_PATTERNS,
+	CK_CONF_POLICIES,
 	CK_CONF_WORD,
 	CK_CONF_BOOL,
 };
@@ -33,7 +35,8 @@ struct ck_conf_key {
 	const char *text;                 /* default of the others; NULL: made in conf-key.c */
 	const struct ck_conf_word *words; /* up to one without a word */
 	bool reload;                      /* may change while the daemon runs */
-	const char *flag, *arg;           /* on the command line, "ttl", "SPAN"; NULL: by --set only */
+	/* on the command line, "ttl", "SPAN"; NULL: by --set only. A flag without an argument means "true" */
+	const char *flag, *arg;
 	const char *help;                 /* one line */
 };
 

@@ -24,6 +24,12 @@ static const struct ck_conf_word levels[] = {
 static const struct ck_conf_word targets[] = {
 	{ "auto", CK_LOG_TO_AUTO }, { "journal", CK_LOG_TO_JOURNAL }, { "stderr", CK_LOG_TO_STDERR }, { 0 }
 };
+static const struct ck_conf_word policies[] = {
+	{ "error", CK_NRI_ERROR }, { "ignore", CK_NRI_IGNORE }, { "fail", CK_NRI_FAIL }, { 0 }
+};
+static const struct ck_conf_word adjusts[] = {
+	{ "on-commit", CK_NRI_ON_COMMIT }, { "before-create", CK_NRI_BEFORE_CREATE }, { 0 }
+};
 
 #define SHORTEST (100 * CK_NS_PER_MS) /* of what the cache waits for: 0 is the library's word for its default */
 
@@ -77,6 +83,28 @@ const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand togethe
 	{ "cache.compare_sandbox_config", BOOL(compare_sandbox_config, 0),
 	  .help = "for containers, what only RunPodSandbox consumes counts, too" },
 
+	{ "nri.enabled", BOOL(nri.enabled, 0), FLAG("nri", NULL), .help = "serve NRI plugins" },
+	{ "nri.socket", TEXT(NO_SOCKET, nri.socket, "/var/run/nri/nri.sock"), FLAG("nri-socket", "PATH"),
+	  .help = "socket that plugins dial; \"\" for none" },
+	{ "nri.plugin_dir", TEXT(NO_DIRECTORY, nri.plugin_dir, "/opt/nri/plugins"), FLAG("nri-plugin-dir", "DIR"),
+	  .help = "plugins that are launched, NN-name; \"\" for none" },
+	{ "nri.config_dir", TEXT(NO_DIRECTORY, nri.config_dir, "/etc/nri/conf.d"), FLAG("nri-config-dir", "DIR"),
+	  .help = "their configuration, NN-name.conf or name.conf; \"\" for none" },
+	{ "nri.registration_timeout", SPAN(nri.registration_timeout, CK_NRI_REGISTRATION_TIMEOUT, SHORTEST),
+	  .help = "how long a plugin may take to register" },
+	{ "nri.request_timeout", SPAN(nri.request_timeout, CK_NRI_REQUEST_TIMEOUT, SHORTEST),
+	  .help = "how long a plugin may take for an event until it is overdue" },
+	{ "nri.late_max", SPAN(nri.late_max, CK_NRI_LATE_MAX, 0),
+	  .help = "how long it may be overdue until it is disconnected; 0s: at once" },
+	{ "nri.policy", WORD(nri.policy, policies, CK_NRI_ERROR), FLAG("nri-policy", "POLICY"),
+	  .help = "what a plugin's failure does: ignore, error, fail" },
+	{ "nri.policies", TEXT(POLICIES, nri.policies, NULL),
+	  .help = "the same of single plugins, NAME=POLICY; also required" },
+	{ "nri.adjust", WORD(nri.adjust, adjusts, CK_NRI_ON_COMMIT), FLAG("nri-adjust", "WHEN"),
+	  .help = "when CreateContainer goes out: on-commit, before-create" },
+	{ "nri.evict_grace", SPAN(nri.evict_grace, CK_NRI_EVICT_GRACE, 0),
+	  .help = "for a container's processes, if a plugin evicts it" },
+
 	{ "limits.list_message", SIZE(list_max, CK_LIST_MAX, 1u << 20, 1u << 30), .reload = true,
 	  .help = "longest answer that is filtered" },
 	{ "limits.client_memory", SIZE(client_memory, CK_CLIENT_MEMORY, 1u << 20, 1u << 31), .reload = true,
@@ -87,7 +115,9 @@ const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand togethe
 	{ "log.target", WORD(log_target, targets, CK_LOG_TO_AUTO), .help = "auto, journal or stderr" },
 };
 _Static_assert(CK_COUNT(ck_conf_keys) == CK_CONF_KEYS, "CK_CONF_KEYS");
-_Static_assert(sizeof(enum ck_log_level) == sizeof(int) && sizeof(enum ck_mode) == sizeof(int), "words are stored as int");
+_Static_assert(sizeof(enum ck_log_level) == sizeof(int) && sizeof(enum ck_mode) == sizeof(int) &&
+		       sizeof(enum ck_nri_policy) == sizeof(int) && sizeof(enum ck_nri_adjust) == sizeof(int),
+	       "words are stored as int");
 
 void *ck_conf_key_at(const struct ck_conf *conf, const struct ck_conf_key *key)
 {
@@ -143,5 +173,5 @@ int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *e
 
 bool ck_conf_key_is_list(const struct ck_conf_key *key)
 {
-	return key->type == CK_CONF_UIDS || key->type == CK_CONF_PATTERNS;
+	return key->type == CK_CONF_UIDS || key->type == CK_CONF_PATTERNS || key->type == CK_CONF_POLICIES;
 }

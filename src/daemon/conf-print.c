@@ -57,11 +57,11 @@ static int print_uids(const struct ck_conf *conf, struct ck_bytes *out)
 	return r ? r : ck_bytes_add(out, "]", 1);
 }
 
-static int print_patterns(const struct ck_conf *conf, struct ck_bytes *out)
+static int print_list(char *const *list, struct ck_bytes *out)
 {
 	int r = ck_bytes_add(out, "[", 1);
-	for (char **p = conf->ignore_annotations; r == 0 && *p; p++) {
-		r = p == conf->ignore_annotations ? 0 : ck_bytes_add(out, ", ", 2);
+	for (char *const *p = list; r == 0 && *p; p++) {
+		r = p == list ? 0 : ck_bytes_add(out, ", ", 2);
 		r = r ? r : print_text(*p, out);
 	}
 	return r ? r : ck_bytes_add(out, "]", 1);
@@ -87,6 +87,7 @@ int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
 	case CK_CONF_SOCKET:
 	case CK_CONF_NO_SOCKET:
 	case CK_CONF_DIRECTORY:
+	case CK_CONF_NO_DIRECTORY:
 	case CK_CONF_GROUP:
 		return print_text(*(char *const *)where, out);
 	case CK_CONF_SPAN:
@@ -99,7 +100,8 @@ int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
 	case CK_CONF_UIDS:
 		return print_uids(conf, out);
 	case CK_CONF_PATTERNS:
-		return print_patterns(conf, out);
+	case CK_CONF_POLICIES:
+		return print_list(*(char **const *)where, out);
 	case CK_CONF_WORD:
 		return ck_bytes_add_text(out, word_of(key, where));
 	case CK_CONF_BOOL:
@@ -146,7 +148,7 @@ char *ck_conf_print(const struct ck_conf *conf)
 
 void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key)
 {
-	char **text = ck_conf_key_at(conf, key);
+	char **text = ck_conf_key_at(conf, key), ***list;
 	switch (key->type) {
 	case CK_CONF_RUNTIME:
 		free(conf->simulator);
@@ -155,6 +157,7 @@ void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key)
 	case CK_CONF_SOCKET:
 	case CK_CONF_NO_SOCKET:
 	case CK_CONF_DIRECTORY:
+	case CK_CONF_NO_DIRECTORY:
 	case CK_CONF_GROUP:
 		free(*text);
 		*text = NULL;
@@ -165,10 +168,12 @@ void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key)
 		conf->allow_uids_n = 0;
 		return;
 	case CK_CONF_PATTERNS:
-		for (char **p = conf->ignore_annotations; p && *p; p++)
+	case CK_CONF_POLICIES:
+		list = ck_conf_key_at(conf, key);
+		for (char **p = *list; p && *p; p++)
 			free(*p);
-		free(conf->ignore_annotations);
-		conf->ignore_annotations = NULL;
+		free(*list);
+		*list = NULL;
 		return;
 	default:
 		return;

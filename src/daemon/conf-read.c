@@ -221,24 +221,66 @@ static void free_list(char **list)
 	free(list);
 }
 
-static int read_patterns(const struct reading *reading, const char *const *items, size_t n)
+static int store_list(const struct reading *reading, char ***where, const char *const *items, size_t n)
 {
-	char **patterns = ck_alloc((n + 1) * sizeof(*patterns));
-	int r = patterns ? 0 : ck_nomem(reading->err);
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		const char *star = strchr(items[i], '*');
-		if (!*items[i] || (star && star[1]))
-			r = wrong(reading, items[i], "is not an annotation's name, or its beginning with one '*' at the end");
-		else if (!(patterns[i] = ck_strdup(items[i])))
+	char **list = ck_alloc((n + 1) * sizeof(*list));
+	int r = list ? 0 : ck_nomem(reading->err);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (!(list[i] = ck_strdup(items[i])))
 			r = ck_nomem(reading->err);
-	}
 	if (r < 0) {
-		free_list(patterns);
+		free_list(list);
 		return r;
 	}
-	free_list(reading->conf->ignore_annotations);
-	reading->conf->ignore_annotations = patterns;
+	free_list(*where);
+	*where = list;
 	return 0;
+}
+
+static int read_patterns(const struct reading *reading, const char *const *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *star = strchr(items[i], '*');
+		if (!*items[i] || (star && star[1]))
+			return wrong(reading, items[i], "is not an annotation's name, or its beginning with one '*' at the end");
+	}
+	return store_list(reading, &reading->conf->ignore_annotations, items, n);
+}
+
+/* NN-name, or a name as NRI knows them: letters, digits, and '_', '.', '+', '-' */
+enum ck_nri_policy ck_conf_policy(const char *item, size_t *ret_name_len)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
+	static const struct {
+		const char *word;
+		enum ck_nri_policy policy;
+	} policies[] = {
+		{ "ignore", CK_NRI_IGNORE }, { "error", CK_NRI_ERROR }, { "fail", CK_NRI_FAIL }, { "required", CK_NRI_REQUIRED },
+	};
+	size_t len = strspn(item, allowed);
+	if (!len || len > CK_NRI_NAME_MAX || item[len] != '=')
+		return 0;
+	for (size_t i = 0; i < CK_COUNT(policies); i++) {
+		if (strcmp(policies[i].word, item + len + 1) == 0) {
+			*ret_name_len = len;
+			return policies[i].policy;
+		}
+	}
+	return 0;
+}
+
+static int read_policies(const struct reading *reading, const char *const *items, size_t n)
+{
+	size_t len, other;
+	for (size_t i = 0; i < n; i++) {
+		if (!ck_conf_policy(items[i], &len))
+			return wrong(reading, items[i],
+				     "is not a plugin and its policy: NAME=ignore, =error, =fail or =required");
+		for (size_t j = 0; j < i; j++)
+			if (ck_conf_policy(items[j], &other) && other == len && memcmp(items[i], items[j], len) == 0)
+				return wrong(reading, items[i], "is the second policy of this plugin");
+	}
+	return store_list(reading, &reading->conf->nri.policies, items, n);
 }
 
 static int read_word(const struct reading *reading, const char *value)
@@ -280,6 +322,10 @@ static int read_value(const struct reading *reading, const char *const *items, s
 		return read_socket(reading, *items);
 	case CK_CONF_SOCKET:
 		return read_socket(reading, *items);
+	case CK_CONF_NO_DIRECTORY:
+		if (!**items)
+			return store_text(reading, ck_conf_key_at(reading->conf, reading->key), "");
+		return read_path(reading, *items, CK_CONF_VALUE_MAX);
 	case CK_CONF_DIRECTORY:
 		return read_path(reading, *items, CK_CONF_VALUE_MAX);
 	case CK_CONF_SPAN:
@@ -294,6 +340,8 @@ static int read_value(const struct reading *reading, const char *const *items, s
 		return read_uids(reading, items, n);
 	case CK_CONF_PATTERNS:
 		return read_patterns(reading, items, n);
+	case CK_CONF_POLICIES:
+		return read_policies(reading, items, n);
 	case CK_CONF_WORD:
 		return read_word(reading, *items);
 	case CK_CONF_BOOL:
@@ -338,6 +386,8 @@ static int default_text(const struct reading *reading)
 	const struct ck_conf_key *key = reading->key;
 	if (key->type == CK_CONF_PATTERNS)
 		return read_patterns(reading, ck_ignore_annotations_default, count(ck_ignore_annotations_default));
+	if (key->type == CK_CONF_POLICIES)
+		return read_policies(reading, NULL, 0);
 	if (key->type == CK_CONF_UIDS) {
 		char own[CK_SPAN_TEXT];
 		snprintf(own, sizeof(own), "%u", (unsigned)geteuid());

@@ -137,7 +137,8 @@ static int check_paths(const struct check *check)
 		const char *name, *path;
 	} all[] = {
 		{ "runtime", conf->runtime },	      { "listen", conf->listen },	{ "unfiltered", conf->unfiltered },
-		{ "metrics", conf->metrics }, { "state_dir", conf->state_dir },
+		{ "metrics", conf->metrics },	      { "state_dir", conf->state_dir },
+		{ "nri.socket", conf->nri.enabled ? conf->nri.socket : "" },
 	};
 	for (size_t i = 0; i < CK_COUNT(all); i++) {
 		for (size_t j = i + 1; j < CK_COUNT(all); j++) {
@@ -193,6 +194,10 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *us
 		warn(&check, "socket.allow_uids", "without 0 a kubelet cannot connect");
 	if (conf->socket_mode & 2)
 		warn(&check, "socket.mode", "everybody may open the sockets; only socket.allow_uids keeps others out");
+	if (conf->nri.enabled && !*conf->nri.socket && !*conf->nri.plugin_dir)
+		warn(&check, "nri.enabled", "with neither nri.socket nor nri.plugin_dir there can be no plugins");
+	if (!conf->nri.enabled && conf->nri.policies[0])
+		warn(&check, "nri.policies", "nri.enabled is false: nobody is required");
 	if (!conf->confine)
 		warn(&check, "confine", "the daemon keeps all its privileges");
 	return 0;

@@ -9,11 +9,25 @@
 #include <sys/types.h>
 
 #include "src/base/error.h"
+#include "src/crikeep-nri.h"
 
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
-#define CK_CONF_KEYS 25u
+#define CK_CONF_KEYS 36u
 
 enum ck_log_target { CK_LOG_TO_AUTO, CK_LOG_TO_JOURNAL, CK_LOG_TO_STDERR };
+
+struct ck_conf_nri { /* plugins: as in struct ck_nri_options, but for the first three paths */
+	bool enabled;
+	char *socket;     /* plugins dial it; "": none may */
+	char *plugin_dir; /* plugins that are launched; "": none */
+	char *config_dir; /* their drop-in files */
+	uint64_t registration_timeout, request_timeout;
+	uint64_t late_max; /* 0: an overdue plugin is disconnected at once */
+	enum ck_nri_policy policy;
+	char **policies; /* "NAME=POLICY", NULL-terminated: ck_conf_policy() */
+	enum ck_nri_adjust adjust;
+	uint64_t evict_grace; /* of a container a plugin wants stopped */
+};
 
 struct ck_conf { /* zeroed, then ck_conf_init(); ck_conf_fini(). Strings are its own; paths without "unix://" */
 	char *file; /* where it was read, or would be; NULL: none was asked for */
@@ -36,6 +50,7 @@ struct ck_conf { /* zeroed, then ck_conf_init(); ck_conf_fini(). Strings are its
 	enum ck_annotation_change on_annotation_change;
 	char **ignore_annotations; /* NULL-terminated */
 	bool compare_sandbox_config;
+	struct ck_conf_nri nri;
 	/* the daemon */
 	uint64_t start_timeout; /* for the runtime to answer at start */
 	uint64_t stop_wait;     /* after SIGTERM creations in flight are waited for */
@@ -69,6 +84,8 @@ int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_war
 /* ck_conf_reload - takes over from @fresh what may change while it runs; @fixed is called for each key that differs and may
  * not */
 void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh, void (*fixed)(const char *key, void *userdata), void *userdata);
+/* ck_conf_policy - an item of nri.policies: what it says, and how long its name is; 0: it is none */
+enum ck_nri_policy ck_conf_policy(const char *item, size_t *ret_name_len);
 /* ck_conf_print - the whole as crikeep.yaml, defaults included; to be freed; NULL: out of memory */
 char *ck_conf_print(const struct ck_conf *conf);
 

@@ -74,6 +74,15 @@ static void defaults_are_those_of_the_limits(void **state)
 	assert_true(conf.start_timeout == CK_START_TIMEOUT && conf.stop_wait == CK_STOP_WAIT);
 	assert_true(conf.list_max == CK_LIST_MAX && conf.client_memory == CK_CLIENT_MEMORY);
 	assert_string_equal(conf.ignore_annotations[0], "cni.projectcalico.org/*");
+	assert_false(conf.nri.enabled);
+	assert_string_equal(conf.nri.socket, "/var/run/nri/nri.sock");
+	assert_string_equal(conf.nri.plugin_dir, "/opt/nri/plugins");
+	assert_string_equal(conf.nri.config_dir, "/etc/nri/conf.d");
+	assert_true(conf.nri.registration_timeout == CK_NRI_REGISTRATION_TIMEOUT && conf.nri.late_max == CK_NRI_LATE_MAX);
+	assert_true(conf.nri.request_timeout == CK_NRI_REQUEST_TIMEOUT && conf.nri.evict_grace == CK_NRI_EVICT_GRACE);
+	assert_int_equal(conf.nri.policy, CK_NRI_ERROR);
+	assert_int_equal(conf.nri.adjust, CK_NRI_ON_COMMIT);
+	assert_null(conf.nri.policies[0]);
 	assert_true(conf.confine);
 	assert_false(conf.compare_sandbox_config);
 	assert_int_equal(conf.log_level, CK_LOG_INFO);
@@ -100,6 +109,9 @@ static void every_key_is_read(void **state)
 		    "cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
 		    "  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: hand_back,\n"
 		    "  compare_sandbox_config: true, ignore_annotations: []}\n"
+		    "nri: {enabled: true, socket: '', plugin_dir: /p, config_dir: '', registration_timeout: 1s,\n"
+		    "  request_timeout: 100ms, late_max: 0s, policy: fail, policies: [10-a=ignore, b.c=required],\n"
+		    "  adjust: before-create, evict_grace: 0s}\n"
 		    "limits:\n"
 		    "  list_message: 16MiB\n"
 		    "  client_memory: 20971520\n"
@@ -124,6 +136,20 @@ static void every_key_is_read(void **state)
 	assert_int_equal(conf.on_annotation_change, CK_ANNOTATION_HAND_BACK);
 	assert_true(conf.compare_sandbox_config);
 	assert_null(conf.ignore_annotations[0]);
+	assert_true(conf.nri.enabled);
+	assert_string_equal(conf.nri.socket, "");
+	assert_string_equal(conf.nri.plugin_dir, "/p");
+	assert_string_equal(conf.nri.config_dir, "");
+	assert_true(conf.nri.registration_timeout == CK_NS_PER_S && conf.nri.request_timeout == 100 * CK_NS_PER_MS);
+	assert_true(conf.nri.late_max == 0 && conf.nri.evict_grace == 0);
+	assert_int_equal(conf.nri.policy, CK_NRI_FAIL);
+	assert_int_equal(conf.nri.adjust, CK_NRI_BEFORE_CREATE);
+	size_t len = 0;
+	assert_int_equal(ck_conf_policy(conf.nri.policies[0], &len), CK_NRI_IGNORE);
+	assert_int_equal(len, strlen("10-a"));
+	assert_int_equal(ck_conf_policy(conf.nri.policies[1], &len), CK_NRI_REQUIRED);
+	assert_int_equal(len, strlen("b.c"));
+	assert_null(conf.nri.policies[2]);
 	assert_int_equal(conf.list_max, 16u << 20);
 	assert_int_equal(conf.client_memory, 20u << 20);
 	assert_int_equal(conf.log_level, CK_LOG_DEBUG);
@@ -186,6 +212,18 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "cache: {ttl: 366d}", "F:1: cache.ttl: '366d' is not between 100ms and 365d" },
 		{ "cache:\n  compare_sandbox_config: maybe",
 		  "F:2: cache.compare_sandbox_config: 'maybe' is neither true nor false" },
+		{ "nri: {policies: [a]}",
+		  "F:1: nri.policies: 'a' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
+		{ "nri: {policies: [a=b]}",
+		  "F:1: nri.policies: 'a=b' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
+		{ "nri: {policies: [=fail]}",
+		  "F:1: nri.policies: '=fail' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
+		{ "nri: {policies: [a/b=fail]}",
+		  "F:1: nri.policies: 'a/b=fail' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
+		{ "nri: {policies: [10-a=fail, a=fail, a=error]}",
+		  "F:1: nri.policies: 'a=error' is the second policy of this plugin" },
+		{ "nri: {policy: required}", "F:1: nri.policy: 'required' is not error, ignore or fail" },
+		{ "nri: {plugin_dir: x}", "F:1: nri.plugin_dir: 'x' is not an absolute path" },
 		{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
 		{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
 		{ "socket:\n  allow_uids: [0,\n    010]", "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
@@ -458,6 +496,13 @@ static void what_only_the_whole_tells_is_checked(void **state)
 	assert_checked("socket: {allow_uids: []}", "F:1: socket.allow_uids: nobody may connect", "");
 	assert_checked("cache: {ttl: 254s}", "",
 		       "F:1: cache.ttl: a kubelet may need 4m15s to repeat a request: what it comes for could be gone\n");
+	assert_checked("nri: {enabled: true, socket: /run/crikeep/cri.sock}",
+		       "F:1: nri.socket: the same as listen (default), '/run/crikeep/cri.sock': each needs a path of its own",
+		       "");
+	assert_checked("nri: {socket: /run/crikeep/cri.sock}", "", ""); /* nobody makes it */
+	assert_checked("nri: {enabled: true, socket: '', plugin_dir: ''}", "",
+		       "F:1: nri.enabled: with neither nri.socket nor nri.plugin_dir there can be no plugins\n");
+	assert_checked("nri: {policies: [a=required]}", "", "F:1: nri.policies: nri.enabled is false: nobody is required\n");
 	assert_checked("stop_wait: 90s\nconfine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
 		       "F:1: stop_wait: systemd kills after 90s, unless the unit's TimeoutStopSec= is longer\n"
 		       "F:3: socket.allow_uids: without 0 a kubelet cannot connect\n"
@@ -496,6 +541,7 @@ static void what_is_printed_reads_the_same(void **state)
 		"runtime: 'sim:create=5s,images=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: ''\nmetrics: '/ends-with-colon:'\n",
 		"cache: {ttl: 1d2h3m4s5ms, lost_grace: 100.000001ms, mode: identity, ignore_annotations: [\"*\", a, \"it's\"]}",
 		"socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: 1048577, client_memory: 1GiB}",
+		"nri: {enabled: true, socket: '', policies: [10-a=fail, b=required], policy: ignore, adjust: before-create}",
 		"confine: false\nlog: {level: error, target: journal}\ncache: {ignore_annotations: []}",
 	};
 	(void)state;
@@ -632,6 +678,10 @@ static void flags_stand_above_the_file(void **state)
 	assert_non_null(strstr(answer.out, "\n  ttl: 20m # --ttl\n"));
 	assert_non_null(strstr(answer.out, "\n  level: error # --log-level\n")); /* the later one */
 	unlink(path);
+	ASK(&answer, "--nri", "--nri-socket=/n", "--set", "nri.policies=10-a=fail,b=required", "--nri-adjust", "before-create");
+	assert_non_null(strstr(answer.out, "\n  enabled: true # --nri\n  socket: /n # --nri-socket\n"));
+	assert_non_null(strstr(answer.out, "\n  policies: [\"10-a=fail\", \"b=required\"] # --set\n"));
+	assert_non_null(strstr(answer.out, "\n  adjust: before-create # --nri-adjust\n"));
 	ASK(&answer, "--config", path);
 	assert_int_equal(answer.status, CK_EINVAL);
 	assert_non_null(strstr(answer.out, ": No such file or directory\n"));
@@ -687,7 +737,7 @@ static void help_fits_80_columns(void **state)
 static void no_memory_is_an_error(void **state)
 {
 	static const char text[] = "runtime: 'sim:create=1s'\nlisten: /a\nsocket: {allow_uids: [1, 2], group: root}\n"
-				   "cache: {ttl: 1h, ignore_annotations: [a, b]}\n";
+				   "cache: {ttl: 1h, ignore_annotations: [a, b]}\nnri: {policies: [a=fail, b=error]}\n";
 	bool hit = true;
 	(void)state;
 	for (unsigned nth = 1; hit; nth++) {
