@@ -73,6 +73,7 @@
 #define CK_TTRPC_MAX       (4u << 20) /* one message, envelope included: ttrpc's own limit */
 #define CK_TTRPC_ENVELOPE  256u     /* of them, kept for what is around a list: service, method, lengths, time-out need 80 */
 #define CK_TTRPC_CALLS_MAX 64u      /* of a plugin's, unanswered: a sane one has one */
+#define CK_TTRPC_OUT_MAX   (16u << 20) /* unread by a plugin that calls us: a list, an event and two answers, each of 4 MiB */
 #define CK_NRI_PLUGINS_MAX 60u      /* connections; their names fit into one entry's told list (CK_TOLD_MAX) */
 #define CK_NRI_NAME_MAX    63u      /* "NN-name": file names of plugins have 10 to 30 */
 #define CK_NRI_QUEUE_MAX   1024u    /* events waiting for one plugin, which is then disconnected (rules.md H5) */
