@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "src/base/out.h"
+#include "src/base/utf8.h"
 
 #define WIRE_BYTES 2u
 
@@ -44,6 +45,36 @@ void ck_out_close(struct ck_out *out, size_t opened)
 	memcpy(number, at + len, n);
 	memmove(at + n, at, len);
 	memcpy(at, number, n);
+}
+
+/* the length of the character at @p, which has @left bytes behind it; 0: it is none */
+static size_t character(const unsigned char *p, size_t left)
+{
+	char copy[5] = "";
+	uint32_t c;
+	if (*p < 0x80)
+		return 1;
+	memcpy(copy, p, left < 4 ? left : 4); /* it is looked at up to a NUL */
+	return ck_utf8_next(copy, &c);
+}
+
+void ck_out_utf8(struct ck_out *out, uint32_t field, const void *text, size_t len)
+{
+	static const char replacement[] = "\xEF\xBF\xBD";
+	const unsigned char *p = text, *end = p + len, *from = p;
+	size_t opened = ck_out_open(out, field);
+	while (p < end && out->r == 0) {
+		size_t n = character(p, (size_t)(end - p));
+		p += n;
+		if (n && p < end)
+			continue;
+		out->r = ck_bytes_add(&out->bytes, from, (size_t)(p - from));
+		if (!n && out->r == 0)
+			out->r = ck_bytes_add(&out->bytes, replacement, sizeof(replacement) - 1);
+		p += !n;
+		from = p;
+	}
+	ck_out_close(out, opened);
 }
 
 void ck_out_pair(struct ck_out *out, uint32_t field, const char *key, const char *value)

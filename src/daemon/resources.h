@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_DAEMON_RESOURCES_H
+#define CK_DAEMON_RESOURCES_H
+/*
+ * What a container may use, in CRI's words (LinuxContainerResources) and in NRI's (LinuxResources). CRI knows no difference
+ * between 0 and not set, NRI does; oom_score_adj is a resource in CRI, and a field of the container's own in NRI. Pure.
+ */
+#include "src/base/error.h"
+#include "src/base/out.h"
+
+/*
+ * ck_resources_from_cri - the LinuxResources of a LinuxContainerResources; what is 0 or "" there is absent here
+ * @ret_resources: added to. Return: 0, -CK_EMALFORMED, -CK_ENOMEM
+ */
+int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources, struct ck_error *err);
+#endif
