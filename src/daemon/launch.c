@@ -127,8 +127,11 @@ static void exec_item(const struct launcher_process *l, const struct ck_launch_i
 		sigaction(signal, &normal, NULL);
 	sigprocmask(SIG_SETMASK, &l->before, NULL);
 	report = fcntl(report, F_DUPFD_CLOEXEC, PLUGIN_FD + 1);
-	if (report >= 0 && dup2(fd, PLUGIN_FD) >= 0) /* over the launcher's own channel */
-		execv(item->argv[0], item->argv);
+	int nothing = item->env ? open("/dev/null", O_RDWR | O_CLOEXEC) : STDIN_FILENO;
+	if (item->env && nothing >= 0 && (dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0))
+		nothing = -1;
+	if (report >= 0 && nothing >= 0 && dup2(fd, PLUGIN_FD) >= 0) /* over the launcher's own channel */
+		execve(item->argv[0], item->argv, item->env ? item->env : environ);
 	int e = errno;
 	if (write(report, &e, sizeof(e)) < 0)
 		_exit(126);

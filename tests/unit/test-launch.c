@@ -19,13 +19,19 @@ static char look[] = "exec >&3; echo /proc/self/fd/*; readlink /proc/self/fd/0; 
 		     " [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo leader";
 static char stay[] = "trap 'echo term >&3; exit' TERM; echo \"$PPID\" >&3; i=0;"
 		     " while [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done"; /* not for ever if nobody ends it */
+static char env[] = "readlink /proc/$$/fd/1 /proc/$$/fd/2 >&3; tr '\\0' ' ' </proc/$$/environ >&3";
 static char absent[] = "/nowhere/no-such-program";
 static char *const argv_say[] = { sh, dash_c, say, word, NULL };
 static char *const argv_look[] = { sh, dash_c, look, NULL };
 static char *const argv_stay[] = { sh, dash_c, stay, NULL };
+static char *const argv_env[] = { sh, dash_c, env, NULL };
+static char variable_a[] = "A=1", variable_b[] = "B=two words";
+static char *const env_env[] = { variable_a, variable_b, NULL };
 static char *const argv_absent[] = { absent, NULL };
-enum { SAY, LOOK, STAY, ABSENT };
-static const struct ck_launch_item items[] = { { argv_say }, { argv_look }, { argv_stay }, { argv_absent } };
+enum { SAY, LOOK, STAY, ABSENT, ENV };
+static const struct ck_launch_item items[] = {
+	{ argv_say, NULL }, { argv_look, NULL }, { argv_stay, NULL }, { argv_absent, NULL }, { argv_env, env_env },
+};
 
 static struct ck_launcher *launcher_new(void)
 {
@@ -105,6 +111,16 @@ static void nothing_of_the_daemon_reaches_it(void **state)
 	close(fd);
 	close(open_fd);
 	unsetenv("NOTIFY_SOCKET");
+}
+
+static void with_an_environment_of_its_own_it_has_nothing_of_ours(void **state)
+{
+	(void)state;
+	setenv("CK_TEST_WORD", "kept", 1);
+	CK_AUTO(ck_launcher) *launcher = launcher_new();
+	int fd = start(launcher, ENV, NULL);
+	assert_string_equal(hear(fd, 0), "/dev/null\n/dev/null\nA=1 B=two words ");
+	close(fd);
 }
 
 static void only_the_list_can_be_started(void **state)
@@ -212,6 +228,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_item_is_started_with_its_descriptor),
 		cmocka_unit_test(nothing_of_the_daemon_reaches_it),
+		cmocka_unit_test(with_an_environment_of_its_own_it_has_nothing_of_ours),
 		cmocka_unit_test(only_the_list_can_be_started),
 		cmocka_unit_test(what_it_started_ends_with_it),
 		cmocka_unit_test(nothing_outlives_a_killed_daemon),
