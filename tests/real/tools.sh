@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay, and DIR/crictl, the
-# unmodified crictl that crictl/go.mod pins. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be
-# done here, and the last line says why (no Go, an old one, modules that cannot be had).
+# tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay; DIR/crictl, the unmodified
+# crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins that write down what they are told. Go comes from PATH or
+# from where Debian puts it. Exit status 3: it cannot be done here, and the last line says why (no Go, an old one, modules that
+# cannot be had).
 set -u
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [NAME...]" >&2; exit 2; }
@@ -18,8 +19,9 @@ version=$(go env GOVERSION)
 
 # build NAME PACKAGE: out of the module in the directory NAME
 build() {
-	local log=$out/$1.log sums=$here/$1/go.sum needs
-	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] || [ -n "$(find "$here/$1" -name '*.go' -newer "$out/$1")" ] || return 0
+	local log=$out/$1.log sums=$here/$1/go.sum needs sources=("$here/$1")
+	! grep -q nri-record "$here/$1/go.mod" || sources+=("$here/nri-record")
+	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] || [ -n "$(find "${sources[@]}" -name '*.go' -newer "$out/$1")" ] || return 0
 	needs=$(sed -n 's/^go //p' "$here/$1/go.mod")
 	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" ]; then
 		echo "$1 needs Go $needs, this is $version"
@@ -33,10 +35,10 @@ build() {
 	(cd "$here/$1" && go build -o "$out/$1" "$2") >"$log" 2>&1 || { cat "$log"; return 1; }
 }
 
-[ $# -gt 0 ] || set -- relay crictl
+[ $# -gt 0 ] || set -- relay crictl nri nri-v030
 for name; do
 	case $name in
-	relay) build relay . || exit ;;
+	nri | nri-v030 | relay) build "$name" . || exit ;;
 	crictl) build crictl sigs.k8s.io/cri-tools/cmd/crictl || exit ;;
 	*) echo "$0: nothing is called '$name'" >&2; exit 2 ;;
 	esac

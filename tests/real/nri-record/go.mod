@@ -1,0 +1,3 @@
+module crikeep.test/nri-record
+
+go 1.19
