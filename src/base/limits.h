@@ -79,6 +79,10 @@
 #define CK_NRI_QUEUE_MAX   1024u    /* events waiting for one plugin, which is then disconnected (rules.md H5) */
 #define CK_NRI_CHANGES_MAX 1024u    /* containers one reply may update or evict: ten times what a node runs */
 #define CK_NRI_DESCRIBE_AT_ONCE 8u  /* descriptions asked of the host: as many as it has calls for evictions */
+/* the JSON in a verbose status: containerd's has 10 to 40 KiB; of more than 4 MiB plugins could not be told anyway */
+#define CK_INFO_MAX        (4u << 20)
+#define CK_INFO_PARTS_MAX  32768u   /* objects, arrays and their parts; a seccomp profile has 600 */
+#define CK_INFO_DEPTH_MAX  32       /* json-c's own; the argument of a system call in a seccomp profile is at 8 */
 #define CK_NRI_CONFIG_MAX  (1u << 20) /* a drop-in file: it travels in one message */
 #define CK_NRI_REGISTRATION_TIMEOUT (5 * CK_NS_PER_S)  /* * Go's */
 #define CK_NRI_REQUEST_TIMEOUT      (2 * CK_NS_PER_S)  /* * Go's */
