@@ -67,6 +67,9 @@ static void log_note(struct ck_cache *cache, const struct ck_note *note)
 	case CK_WHAT_JOINED:
 	case CK_WHAT_CALLER_GONE:
 	case CK_WHAT_BEGUN:
+	case CK_WHAT_TOLD:
+	case CK_WHAT_STOP_TOLD:
+	case CK_WHAT_REMOVE_TOLD:
 		level = CK_LOG_DEBUG;
 		break;
 	default:

@@ -162,13 +162,16 @@ static inline bool ck_state_open(enum ck_state state)
 	X(RELEASED, 17, "released by an administrator without confirmation")          \
 	X(REFUSED, 18, "a plugin refused")       /* detail: scrubbed text */          \
 	X(PLUGIN_ABSENT, 19, "a required plugin is absent")                           \
-	X(RESTORED, 20, "taken up after a restart")
+	X(RESTORED, 20, "taken up after a restart")                                   \
+	X(TOLD, 21, "plugins were told of it")   /* detail of the three: names */     \
+	X(STOP_TOLD, 22, "plugins were told that it stops")                           \
+	X(REMOVE_TOLD, 23, "plugins were told that it is gone")
 
 enum ck_what {
 #define CK_WHAT_ENUM(name, value, text) CK_WHAT_##name = value,
 	CK_WHATS(CK_WHAT_ENUM)
 #undef CK_WHAT_ENUM
-	CK_WHAT_MAX = CK_WHAT_RESTORED,
+	CK_WHAT_MAX = CK_WHAT_REMOVE_TOLD,
 };
 const char *ck_what_text(enum ck_what what);
 

@@ -241,7 +241,36 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 	}
 }
 
-void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event, const char *refusal)
+/* as many whole names as there is room for */
+static const char *some_names(const char *names, char *buf, size_t size)
+{
+	static const char more[] = " ...";
+	size_t len = strlen(names);
+	if (len >= size) {
+		for (len = size - sizeof(more); len && names[len] != ' ';)
+			len--;
+		snprintf(buf, size, "%.*s%s", (int)len, names, more);
+		return buf;
+	}
+	return names;
+}
+
+/* for the history: who was sent it, or, of a RUN that went round, who was chosen */
+static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event, const char *told, bool refused)
+{
+	static const enum ck_what whats[] = {
+		[CK_HOOK_RUN] = CK_WHAT_TOLD,
+		[CK_HOOK_STOP] = CK_WHAT_STOP_TOLD,
+		[CK_HOOK_REMOVE] = CK_WHAT_REMOVE_TOLD,
+	};
+	char names[CK_TEXT_MAX + 1];
+	if (!told && event == CK_HOOK_RUN && !refused)
+		told = e->row.told;
+	if (!told || *told)
+		ck_note_entry(m, e, whats[event], 0, told ? some_names(told, names, sizeof(names)) : NULL);
+}
+
+void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event, const char *told, const char *refusal)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
 	unsigned want = event == CK_HOOK_RUN ? CK_WANT_RUN : event == CK_HOOK_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
@@ -249,6 +278,8 @@ void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event
 		return;
 	ck_event_begin(m);
 	e->outstanding &= ~want;
+	if (!e->detached)
+		note_told(m, e, event, told, refusal);
 	if (event == CK_HOOK_RUN)
 		run_answered(m, e, refusal);
 	else if (!e->detached)

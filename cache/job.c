@@ -34,6 +34,7 @@ struct ck_job {
 	char *image_id;
 	void *request; /* JOB_HOOK: to scrub a refusal with */
 	size_t request_len;
+	char *who; /* JOB_HOOK: names of those who were sent it; NULL: not said */
 	bool refused;
 	char refusal[CK_TEXT_MAX + 1];
 };
@@ -47,6 +48,7 @@ static void job_free(struct ck_job *job)
 	free(job->objects);
 	free(job->image_id);
 	free(job->request);
+	free(job->who);
 	ck_cache_unref(job->cache);
 	free(job);
 }
@@ -332,7 +334,7 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 		ck_machine_resolved(m, &job->turn->m);
 		break;
 	case JOB_HOOK:
-		ck_machine_hook_done(m, job->row, job->event, job->refused ? job->refusal : NULL);
+		ck_machine_hook_done(m, job->row, job->event, job->who, job->refused ? job->refusal : NULL);
 		break;
 	case JOB_CANCEL:
 		break;
@@ -360,6 +362,14 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 	if (job->what == JOB_RESOLVE && answer->image_id)
 		job->image_id = ck_strdup(answer->image_id);
 	job_end(job);
+}
+
+void ck_hook_told(struct ck_job *job, const char *names)
+{
+	if (!job || !names || in_child(job) || job->what != JOB_HOOK)
+		return;
+	free(job->who);
+	job->who = ck_strndup(names, strnlen(names, CK_TOLD_MAX)); /* without memory the line in the history names nobody */
 }
 
 void ck_hook_done(struct ck_job *job, const char *refusal)

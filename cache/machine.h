@@ -206,7 +206,8 @@ void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t);
 void ck_machine_inspected(struct ck_machine *m, uint64_t row, enum ck_condition condition);
 void ck_machine_stopped(struct ck_machine *m, uint64_t row);
 void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc);
-void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event, const char *refusal); /* scrubbed */
+/* @told: who was sent it, "" nobody, NULL not said; @refusal: scrubbed */
+void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event, const char *told, const char *refusal);
 /* the list that was wanted for one entry: sandboxes of its uid, or containers of its sandbox. @ok false: nothing is concluded */
 void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok, const struct ck_object *o,
 			     size_t n);

@@ -209,6 +209,11 @@ struct ck_hooks {
 	void (*released)(const struct ck_told *entry, void *userdata);
 };
 
+/*
+ * ck_hook_told - before ck_hook_done(): names, separated by ' ', of those the event was really sent to; "" nobody. Optional; the
+ * history shows them. Not called, it names for a RUN that nobody refused those who were chosen, else nobody.   Since: 0.1
+ */
+void ck_hook_told(struct ck_job *job, const char *names);
 /* ck_hook_done - the event went through its recipients. @refusal: NULL, or "plugin NN-name: its text".   Since: 0.1 */
 void ck_hook_done(struct ck_job *job, const char *refusal);
 /*

@@ -10,6 +10,7 @@
 #include "tests/flow/fixture.h"
 #include "tests/unit/cri-build.h"
 #include "cache/store.h"
+#include "src/base/mem.h"
 
 /* ---- the runtime, called by the crank --------------------------------------------------------------------------------- */
 
@@ -99,7 +100,10 @@ static void end(struct fixture *f, const struct fx_held *call)
 	} else {
 		char refusal[sizeof(f->refusal)];
 		snprintf(refusal, sizeof(refusal), "%s", f->refusal);
+		const char *sent = f->sent;
 		pthread_mutex_unlock(&f->lock);
+		if (sent)
+			ck_hook_told(call->job, sent);
 		ck_hook_done(call->job, answer.grpc ? refusal : NULL);
 	}
 	pthread_mutex_lock(&f->lock);
@@ -667,15 +671,39 @@ static void print_counter(const struct ck_dump *dump, const char *name)
 #undef PRINT
 }
 
+#define HISTORY "history" /* asked for as if it were a counter */
+
+static void print_told(const struct ck_dump *dump)
+{
+	static const char *const names[] = {
+		[CK_WHAT_TOLD] = "TOLD",
+		[CK_WHAT_STOP_TOLD] = "STOP_TOLD",
+		[CK_WHAT_REMOVE_TOLD] = "REMOVE_TOLD",
+	};
+	const char *sep = "";
+	for (size_t i = 0; i < dump->history_n; i++) {
+		const struct ck_history_row *line = &dump->history[i];
+		const char *what = line->what < CK_COUNT(names) ? names[line->what] : NULL;
+		if (!what)
+			continue;
+		printf("%s%s %s%s%s", sep, what, line->object, line->detail ? ": " : "", line->detail ? line->detail : "");
+		sep = "|";
+	}
+}
+
 static int print_rows(const char *dir, const char *counter)
 {
 	struct ck_dump *dump;
 	struct ck_error err;
-	if (ck_dump_read(dir, counter ? CK_DUMP_COUNTERS : CK_DUMP_ROWS, &dump, &err) < 0) {
+	bool history = counter && !strcmp(counter, HISTORY);
+	unsigned what = history ? CK_DUMP_HISTORY : counter ? CK_DUMP_COUNTERS : CK_DUMP_ROWS;
+	if (ck_dump_read(dir, what, &dump, &err) < 0) {
 		printf("%s", err.text);
 		return 1;
 	}
-	if (counter)
+	if (history)
+		print_told(dump);
+	else if (counter)
 		print_counter(dump, counter);
 	for (size_t i = 0; i < dump->rows_n; i++) {
 		const struct ck_row *row = &dump->rows[i];
@@ -693,7 +721,7 @@ __attribute__((constructor)) static void read_instead(void)
 		exit(print_rows(dir, getenv(READ_COUNTER)));
 }
 
-/* @counter NULL: "STATE id row|..." */
+/* @counter NULL: "STATE id row|..."; HISTORY: as fx_told() */
 static void dump(struct fixture *f, const char *counter, char *text, size_t size)
 {
 	char variable[sizeof(f->dir) + 32], name[64], *argv[] = { (char *)"read", NULL };
@@ -749,6 +777,13 @@ uint64_t fx_row_id(struct fixture *f, const char *id)
 			return number;
 	}
 	return 0;
+}
+
+const char *fx_told(struct fixture *f)
+{
+	static char told[8192];
+	dump(f, HISTORY, told, sizeof(told));
+	return told;
 }
 
 uint64_t fx_counter(struct fixture *f, const char *name)

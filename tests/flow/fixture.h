@@ -67,6 +67,7 @@ struct fixture {
 	char names[128];  /* whom choose picks */
 	char absent[64];  /* a required plugin that is not there */
 	char refusal[256];
+	const char *sent; /* the names of those an event was really sent to; NULL: the hooks do not say */
 	char heard[8192]; /* "choose s1 RUN s1 ..." */
 	char log[65536];
 	char resolved[64]; /* what every image reference means; "" is unknown */
@@ -125,6 +126,7 @@ void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id); 
 
 /* what the database holds of the entries: "KEPT s1|COMMITTED s2", read in another process */
 const char *fx_rows(struct fixture *f);
+const char *fx_told(struct fixture *f); /* "TOLD s1: 10-cpu|STOP_TOLD s1|...", from the history */
 uint64_t fx_counter(struct fixture *f, const char *name); /* as it lies in the database */
 uint64_t fx_row_id(struct fixture *f, const char *id); /* of the entry with that runtime id; 0: none */
 #endif

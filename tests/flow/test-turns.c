@@ -1179,6 +1179,53 @@ static void hooks_fire_at_the_commit_and_not_before(void **state)
 	assert_string_equal(fx_rows(f), "COMMITTED s1");
 }
 
+static void the_history_says_who_was_told(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), next = pod;
+	char longest[CK_TOLD_MAX];
+	next.attempt = 1;
+	fx_with_hooks(f, "10-cpu 20-net");
+	fx_open(f);
+	f->hold[FX_RUN] = true;
+	struct ck_turn *turn = fx_create(f, &pod);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT);
+	fx_settle(f);
+	assert_string_equal(fx_told(f), ""); /* chosen is not told */
+	f->sent = "10-cpu";                  /* the other one has not subscribed */
+	fx_release(f, FX_RUN);
+	fx_answered_with(f, turn, "s1");
+	ck_turn_free(turn);
+	assert_string_equal(fx_told(f), "TOLD s1: 10-cpu");
+	f->hold[FX_RUN] = false;
+	ck_forget(f->cache, CK_SANDBOX, "s1");
+	f->sent = NULL; /* now the hooks do not say, and not all who were chosen were sent what was refused */
+	f->fail[FX_RUN] = 1;
+	turn = fx_create(f, &next);
+	assert_int_equal(fx_make(f, turn, &next, "s2"), CK_WAIT);
+	assert_int_equal(fx_decision(f, turn), -CK_EREFUSED);
+	ck_turn_free(turn);
+	fx_settle(f);
+	assert_string_equal(fx_told(f), "TOLD s1: 10-cpu|TOLD s2|STOP_TOLD s2|REMOVE_TOLD s2");
+	f->sent = "";
+	next.attempt = 2;
+	turn = fx_create(f, &next);
+	assert_int_equal(fx_make(f, turn, &next, "s3"), CK_WAIT);
+	assert_int_equal(fx_decision(f, turn), -CK_EREFUSED);
+	ck_turn_free(turn);
+	fx_settle(f);
+	assert_null(strstr(fx_told(f), "s3")); /* nobody was */
+	for (int i = 0; i < 60; i++)
+		snprintf(longest + 17 * i, sizeof(longest) - 17 * (size_t)i, "%02d-abcdefghijklm%s", i, i < 59 ? " " : "");
+	f->sent = longest;
+	f->fail[FX_RUN] = 0;
+	next.attempt = 3;
+	fx_commit(f, &next, "s4");
+	const char *line = strstr(fx_told(f), "TOLD s4");
+	assert_non_null(line);
+	assert_non_null(strstr(line, " 13-abcdefghijklm ...")); /* whole names, as many as fit */
+}
+
 static void nobody_chosen_is_nobody_asked(void **state)
 {
 	struct fixture *f = *state;
@@ -1430,6 +1477,7 @@ int main(void)
 		CALLBACK(the_owner_answers_wishes),
 		CALLBACK(a_wish_waits_for_the_next_owner),
 		BOTH(hooks_fire_at_the_commit_and_not_before),
+		BOTH(the_history_says_who_was_told),
 		CALLBACK(nobody_chosen_is_nobody_asked),
 		BOTH(an_absent_required_plugin_keeps_the_result),
 		CALLBACK(a_refusal_is_undone),

@@ -289,7 +289,7 @@ void world_hooked(struct world *w, unsigned nth, bool agree)
 	job_remove(w, job);
 	feed(w);
 	oracle_hooking(w, row, event);
-	ck_machine_hook_done(w->m, row, event, agree ? NULL : "plugin 10-logger: no");
+	ck_machine_hook_done(w->m, row, event, NULL, agree ? NULL : "plugin 10-logger: no");
 	oracle_hooked(w, row, event, agree);
 	fed(w);
 }
