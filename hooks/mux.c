@@ -46,13 +46,10 @@ int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn
 {
 	const unsigned char *p = bytes;
 	while (n) {
-		size_t used;
+		size_t used = 0;
 		if (mux->header_len < sizeof(mux->header)) {
 			used = header_feed(mux, p, n);
-			if (mux->left > CK_MUX_FRAME_MAX)
-				return ck_fail(err, CK_EMALFORMED, "a frame of %" PRIu32 " bytes; the limit is %u", mux->left,
-					       CK_MUX_FRAME_MAX);
-		} else {
+		} else if (mux->left <= CK_MUX_FRAME_MAX) {
 			used = at_most(n, mux->left);
 			mux->left -= (uint32_t)used;
 			if (mux->conn == CK_MUX_PLUGIN || mux->conn == CK_MUX_RUNTIME) {
@@ -61,6 +58,8 @@ int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn
 					return r;
 			}
 		}
+		if (mux->left > CK_MUX_FRAME_MAX)
+			return ck_fail(err, CK_EMALFORMED, "a frame of %" PRIu32 " bytes; the limit is %u", mux->left, CK_MUX_FRAME_MAX);
 		if (mux->header_len == sizeof(mux->header) && !mux->left)
 			mux->header_len = 0; /* the next frame */
 		p += used;
