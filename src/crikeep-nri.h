@@ -154,7 +154,7 @@ struct ck_nri_options {
 int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri, struct ck_error *err);
 /*
  * ck_nri_start - launch plugins and let others in
- * @cache: whose entries they are told of; NULL: host.snapshot is asked. It must stay open until ck_nri_close()
+ * @cache: whose entries they are told of; NULL: host.snapshot is asked
  * Return: 0, -CK_ESTATE (twice), -CK_EIO, -CK_EINVAL (neither a cache nor a snapshot).   Since: 0.1
  */
 int ck_nri_start(struct ck_nri *nri, struct ck_cache *cache, struct ck_error *err);
@@ -163,8 +163,8 @@ int ck_nri_start(struct ck_nri *nri, struct ck_cache *cache, struct ck_error *er
  */
 void ck_nri_stop(struct ck_nri *nri);
 /*
- * ck_nri_close - disconnect everybody and free; events under way end with what was answered. Not from a callback. Close it
- * before the cache it serves is closed; the hooks given to that cache do nothing from then on.   Since: 0.1
+ * ck_nri_close - disconnect everybody and free; events under way end with what was answered. Not from a callback. A cache it
+ * serves is closed first, and from then on this is the only call.   Since: 0.1
  */
 void ck_nri_close(struct ck_nri *nri);
 
@@ -176,7 +176,7 @@ int ck_nri_process(struct ck_nri *nri, struct ck_error *err);
 /* ck_nri_timeout - when it is due next by its own clock: a time, UINT64_MAX never, 0 now.   Since: 0.1 */
 uint64_t ck_nri_timeout(struct ck_nri *nri);
 
-/* ck_nri_hooks - what to give to ck_cache_open(). Valid until ck_nri_close(), and harmless after it.   Since: 0.1 */
+/* ck_nri_hooks - what to give to ck_cache_open(). Valid until ck_nri_close().   Since: 0.1 */
 int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks);
 
 /* ---- events --------------------------------------------------------------------------------------------------------- */
@@ -254,8 +254,8 @@ struct ck_nri_plugin {
 	unsigned queued;   /* events that wait for it */
 	uint64_t since;    /* connected */
 	uint64_t overdue_since; /* 0: it is not */
-	uint64_t sent, late, failed; /* events sent, answered too late, answered with an error */
-	const char *last_error; /* "" none */
+	uint64_t sent, late, failed; /* events sent, not answered in time, answered with an error */
+	const char *last_error; /* "RunPodSandbox: UNKNOWN"; without its text, which may repeat secrets. "" none */
 };
 /* ck_nri_plugins - each connection, in index order. Return: 0, or what @fn returned if not 0, -CK_EFORK.   Since: 0.1 */
 int ck_nri_plugins(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata);

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who knows which object. A connection gets into an object's list once, either because it was chosen when the object was committed
+ * or because it was listed when the connection took its snapshot; whoever comes second finds it there. All the promises of "exactly
+ * once" (R1, H2) are this one list.
+ */
+#include "hooks/nri-int.h"
+#include "src/base/wire.h"
+
+/* ---- bytes -------------------------------------------------------------------------------------------------------------- */
+
+struct ck_blob *ck_blob_new(const void *p, size_t len)
+{
+	struct ck_blob *blob = ck_alloc(sizeof(*blob) + len);
+	if (!blob)
+		return NULL;
+	blob->refs = 1;
+	blob->len = len;
+	if (len)
+		memcpy(blob->bytes, p, len);
+	return blob;
+}
+
+struct ck_blob *ck_blob_ref(struct ck_blob *blob)
+{
+	if (blob)
+		blob->refs++;
+	return blob;
+}
+
+void ck_blob_unref(struct ck_blob *blob)
+{
+	if (blob && --blob->refs == 0)
+		free(blob);
+}
+
+void ck_blob_set(struct ck_blob **at, struct ck_blob *blob)
+{
+	struct ck_blob *old = *at;
+	*at = ck_blob_ref(blob);
+	ck_blob_unref(old);
+}
+
+/* ---- objects ------------------------------------------------------------------------------------------------------------ */
+
+struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id)
+{
+	struct ck_known *known = NULL;
+	if (!id || !*id)
+		return NULL;
+	HASH_FIND(by_id, nri->by_id, id, strlen(id), known);
+	if (!known)
+		HASH_FIND(by_nri_id, nri->by_nri_id, id, strlen(id), known);
+	return known && known->kind == kind ? known : NULL;
+}
+
+struct ck_known *ck_know_ref(struct ck_known *known)
+{
+	if (known)
+		known->refs++;
+	return known;
+}
+
+void ck_know_unref(struct ck_known *known)
+{
+	if (!known || --known->refs)
+		return;
+	for (struct ck_knower *k = known->knowers, *next; k; k = next) {
+		next = k->next;
+		free(k);
+	}
+	ck_blob_unref(known->object);
+	free(known->id);
+	free(known->nri_id);
+	free(known->sandbox_id);
+	free(known->name);
+	free(known);
+}
+
+int ck_know_key(struct ck_known *known, const struct ck_told *told)
+{
+	struct ck_bytes bytes = { 0 };
+	int r = ck_bytes_field_text(&bytes, 1, known->nri_id);
+	if (known->kind == CK_SANDBOX) {
+		if (r == 0 && told)
+			r = ck_bytes_field_text(&bytes, 2, told->pod_name);
+		if (r == 0 && told)
+			r = ck_bytes_field_text(&bytes, 3, told->pod_uid);
+		if (r == 0 && told)
+			r = ck_bytes_field_text(&bytes, 4, told->pod_namespace);
+	} else {
+		if (r == 0)
+			r = ck_bytes_field_text(&bytes, 2, known->sandbox_id);
+		if (r == 0 && told)
+			r = ck_bytes_field_text(&bytes, 3, told->container_name);
+	}
+	struct ck_blob *blob = r == 0 ? ck_blob_new(bytes.p, bytes.len) : NULL;
+	ck_bytes_free(&bytes);
+	if (!blob)
+		return -CK_ENOMEM;
+	ck_blob_unref(known->object);
+	known->object = blob;
+	return 0;
+}
+
+static void index_id(struct ck_nri *nri, struct ck_known *known)
+{
+	if (*known->id)
+		HASH_ADD_KEYPTR(by_id, nri->by_id, known->id, strlen(known->id), known);
+}
+
+static void index_nri_id(struct ck_nri *nri, struct ck_known *known)
+{
+	HASH_ADD_KEYPTR(by_nri_id, nri->by_nri_id, known->nri_id, strlen(known->nri_id), known);
+}
+
+static void unindex_nri_id(struct ck_nri *nri, struct ck_known *known)
+{
+	HASH_DELETE(by_nri_id, nri->by_nri_id, known);
+}
+
+struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id, const struct ck_told *told)
+{
+	struct ck_known *known = ck_know_find(nri, kind, id);
+	if (known)
+		return known;
+	known = CK_NEW(struct ck_known);
+	if (!known)
+		return NULL;
+	known->refs = 1;
+	known->kind = kind;
+	known->id = ck_strdup(id);
+	known->nri_id = ck_strdup(id);
+	known->sandbox_id = ck_strdup(told && told->sandbox_id ? told->sandbox_id : "");
+	known->name = ck_strdup("");
+	known->entry = told ? told->entry : 0;
+	if (!known->id || !known->nri_id || !known->sandbox_id || !known->name || ck_know_key(known, told) < 0) {
+		ck_know_unref(known);
+		return NULL;
+	}
+	index_id(nri, known);
+	index_nri_id(nri, known);
+	return known;
+}
+
+void ck_know_forget(struct ck_nri *nri, struct ck_known *known)
+{
+	if (known->gone)
+		return;
+	known->gone = true;
+	if (*known->id)
+		HASH_DELETE(by_id, nri->by_id, known);
+	else
+		nri->unmade--;
+	unindex_nri_id(nri, known);
+	ck_know_unref(known);
+}
+
+int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *bytes, size_t len, struct ck_error *err)
+{
+	struct ck_wire wire = ck_wire_begin(bytes, len);
+	struct ck_wire_field field;
+	const unsigned char *id = NULL;
+	size_t id_len = 0;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		if (field.number != 1 || field.type != CK_WIRE_BYTES)
+			continue;
+		id = field.data;
+		id_len = field.len;
+	}
+	if (r < 0)
+		return r;
+	if (!id_len || id_len > CK_ID_MAX || memchr(id, '\0', id_len))
+		return ck_fail(err, CK_EMALFORMED, "a description without an id");
+	struct ck_blob *blob = ck_blob_new(bytes, len);
+	if (!blob)
+		return ck_nomem(err);
+	if (strlen(known->nri_id) != id_len || memcmp(known->nri_id, id, id_len)) {
+		char *nri_id = ck_strndup((const char *)id, id_len);
+		struct ck_known *other = nri_id ? ck_know_find(nri, known->kind, nri_id) : NULL;
+		if (!nri_id || other || known->gone) {
+			free(nri_id);
+			ck_blob_unref(blob);
+			return other ? ck_fail(err, CK_EMALFORMED, "a description with another object's id") : ck_nomem(err);
+		}
+		unindex_nri_id(nri, known);
+		free(known->nri_id);
+		known->nri_id = nri_id;
+		index_nri_id(nri, known);
+	}
+	ck_blob_unref(known->object);
+	known->object = blob;
+	known->described = true;
+	return 0;
+}
+
+/* ---- knowers ------------------------------------------------------------------------------------------------------------ */
+
+struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin)
+{
+	struct ck_knower *k = known->knowers;
+	while (k && k->serial != plugin->serial)
+		k = k->next;
+	return k;
+}
+
+struct ck_knower *ck_know_add(struct ck_known *known, struct ck_plugin *plugin)
+{
+	struct ck_knower *k = CK_NEW(struct ck_knower);
+	if (!k)
+		return NULL;
+	k->plugin = plugin;
+	k->serial = plugin->serial;
+	k->next = known->knowers;
+	known->knowers = k;
+	known->ours = true;
+	return k;
+}
+
+void ck_know_drop(struct ck_known *known, const struct ck_plugin *plugin)
+{
+	for (struct ck_knower **at = &known->knowers; *at; at = &(*at)->next) {
+		struct ck_knower *k = *at;
+		if (k->serial != plugin->serial)
+			continue;
+		*at = k->next;
+		free(k);
+		return;
+	}
+}
+
+void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
+{
+	struct ck_known *known, *tmp;
+	HASH_ITER(by_nri_id, nri->by_nri_id, known, tmp)
+		ck_know_drop(known, plugin);
+	/* those out of the index live on in tours, and in queues, which know connections by number */
+	for (struct ck_tour *tour = nri->tours; tour; tour = tour->next)
+		if (tour->known)
+			ck_know_drop(tour->known, plugin);
+}
+
+/* ---- the cache's seam --------------------------------------------------------------------------------------------------- */
+
+/* a container plugins were asked about before it existed (H7) */
+static struct ck_known *find_unmade(struct ck_nri *nri, const struct ck_told *told)
+{
+	struct ck_known *known, *tmp;
+	if (!nri->unmade || told->kind != CK_CONTAINER || !told->sandbox_id || !told->container_name)
+		return NULL;
+	HASH_ITER(by_nri_id, nri->by_nri_id, known, tmp)
+		if (!*known->id && known->attempt == told->attempt && !strcmp(known->sandbox_id, told->sandbox_id) &&
+		    !strcmp(known->name, told->container_name))
+			return known;
+	return NULL;
+}
+
+static bool is_there(const struct ck_nri *nri, const char *name)
+{
+	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
+		if (ck_plugin_joined(plugin) && ck_plugin_name_is(plugin->name, name))
+			return true;
+	return false;
+}
+
+/* the name of a required plugin that is absent (H4); NULL: all are there */
+const char *ck_know_absent(const struct ck_nri *nri)
+{
+	for (size_t i = 0; i < nri->rules_n; i++)
+		if (nri->rules[i].policy == CK_NRI_REQUIRED && !is_there(nri, nri->rules[i].name) && !CK_BROKEN(H4))
+			return nri->rules[i].name;
+	return NULL;
+}
+
+int ck_know_all(struct ck_nri *nri, struct ck_known *known)
+{
+	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
+		if (ck_plugin_joined(plugin) && !ck_know_who(known, plugin) && !ck_know_add(known, plugin))
+			return -CK_ENOMEM;
+	return 0;
+}
+
+/* the runtime's id of a container that was asked about before it existed */
+static int now_made(struct ck_nri *nri, struct ck_known *known, const char *id)
+{
+	char *copy = ck_strdup(id);
+	if (!copy)
+		return -CK_ENOMEM;
+	free(known->id);
+	known->id = copy;
+	nri->unmade--;
+	index_id(nri, known);
+	return 0;
+}
+
+static void add_name(char *names, size_t size, const char *name)
+{
+	size_t len = strlen(names), n = strlen(name);
+	if (len + n + 2 > size)
+		return; /* cannot be: CK_NRI_PLUGINS_MAX */
+	if (len)
+		names[len++] = ' ';
+	memcpy(names + len, name, n + 1);
+}
+
+int ck_know_choose(struct ck_nri *nri, const struct ck_told *told, char *names, size_t size)
+{
+	const char *absent = ck_know_absent(nri);
+	bool anybody = false;
+	names[0] = '\0';
+	if (absent) {
+		add_name(names, size, absent);
+		return 1;
+	}
+	struct ck_known *known = ck_know_find(nri, told->kind, told->id);
+	if (!known)
+		known = find_unmade(nri, told);
+	if (known && !*known->id && now_made(nri, known, told->id) < 0)
+		goto nomem;
+	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
+		anybody = anybody || ck_plugin_joined(plugin);
+	if (!anybody && !known)
+		return 0;
+	if (!known)
+		known = ck_know_make(nri, told->kind, told->id, told);
+	if (!known || (!CK_BROKEN(R1) && ck_know_all(nri, known) < 0))
+		goto nomem;
+	known->entry = told->entry;
+	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
+		if (ck_know_who(known, plugin))
+			add_name(names, size, plugin->name);
+	return 0;
+nomem:
+	names[0] = '\0';
+	add_name(names, size, "(out of memory)");
+	return 1;
+}
+
+/* its commit was not written: whoever has not heard of it does not know it */
+static void unchoose(struct ck_nri *nri, struct ck_known *known)
+{
+	for (struct ck_knower **at = &known->knowers; *at;) {
+		struct ck_knower *k = *at;
+		if (k->told || k->listed || k->announcing) {
+			at = &k->next;
+			continue;
+		}
+		*at = k->next;
+		free(k);
+	}
+	if (!known->knowers && known->refs == 1)
+		ck_know_forget(nri, known);
+}
+
+static void nobody_waits(const struct ck_nri_result *result, void *userdata)
+{
+	(void)result;
+	(void)userdata;
+}
+
+/* it was asked about and never came to be: its Stop and Remove (H7) */
+static void undo(struct ck_nri *nri, struct ck_known *known)
+{
+	const struct ck_nri_call call = {
+		.size = sizeof(call),
+		.event = CK_NRI_STOP_CONTAINER,
+		.pod_id = known->sandbox_id,
+		.container_id = known->nri_id,
+	};
+	struct ck_error err;
+	if (ck_tour_begin(nri, &call, NULL, CK_NRI_REMOVE_CONTAINER, nobody_waits, NULL, &err) < 0)
+		ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that a container is not made after all: %s", err.text);
+}
+
+void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
+{
+	struct ck_known *known = ck_know_find(nri, told->kind, told->id);
+	bool unmade = !known;
+	if (!known)
+		known = find_unmade(nri, told);
+	if (!known)
+		return;
+	if (!told->gone) {
+		unchoose(nri, known);
+		return;
+	}
+	if (unmade && !CK_BROKEN(H7))
+		undo(nri, known);
+	ck_know_forget(nri, known);
+}
+
+void ck_know_free_all(struct ck_nri *nri)
+{
+	struct ck_known *known, *tmp;
+	HASH_ITER(by_nri_id, nri->by_nri_id, known, tmp)
+		ck_know_forget(nri, known);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The socket plugins dial. Connections are served beside each other: one that says nothing keeps nobody out. Whoever may connect
+ * can change every container, so the file is 0600 and the peer's uid is asked for.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "hooks/nri-int.h"
+
+#define BACKLOG 64
+
+static int address_of(const char *path, struct sockaddr_un *ret_address, struct ck_error *err)
+{
+	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof(ret_address->sun_path))
+		return ck_fail(err, CK_EINVAL, "'%s' is too long for a socket's path", path);
+	strcpy(ret_address->sun_path, path);
+	return 0;
+}
+
+/* H10: whose socket is there is asked by dialling it; a dead one is only a name */
+static int take_path(const struct sockaddr_un *address, struct ck_error *err)
+{
+	struct stat st;
+	if (lstat(address->sun_path, &st) < 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode))
+		return ck_fail(err, CK_EINVAL, "'%s' is there, and not a socket", address->sun_path);
+	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
+	if ((connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN) && !CK_BROKEN(H10))
+		return ck_fail(err, CK_EOWNED, "a runtime serves NRI at '%s': turn its own NRI off", address->sun_path);
+	if (unlink(address->sun_path) < 0 && errno != ENOENT)
+		return ck_fail_errno(err, CK_EIO, errno, "remove the dead socket '%s'", address->sun_path);
+	return 0;
+}
+
+int ck_nri_listen(struct ck_nri *nri, struct ck_error *err)
+{
+	struct sockaddr_un address;
+	int r = address_of(nri->socket_path, &address, err);
+	if (r >= 0)
+		r = take_path(&address, err);
+	if (r < 0)
+		return r;
+	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "bind '%s'", nri->socket_path);
+	/* nobody can connect before listen(), so nobody sees the mode bind() gave it */
+	if (chmod(nri->socket_path, nri->socket_mode) < 0 || listen(fd, BACKLOG) < 0) {
+		int sys = errno;
+		unlink(nri->socket_path);
+		return ck_fail_errno(err, CK_EIO, sys, "listen at '%s'", nri->socket_path);
+	}
+	r = ck_nri_watch(nri, fd, EPOLLIN, NULL, false);
+	if (r < 0)
+		return ck_fail(err, -r, "watch '%s'", nri->socket_path);
+	nri->listen_fd = CK_TAKE_FD(fd);
+	return 0;
+}
+
+static bool may_connect(const struct ck_nri *nri, int fd, struct ucred *ret_peer)
+{
+	socklen_t len = sizeof(*ret_peer);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &len) < 0)
+		return false;
+	if (!nri->allow_uids_n)
+		return ret_peer->uid == 0 || ret_peer->uid == geteuid();
+	for (size_t i = 0; i < nri->allow_uids_n; i++)
+		if (nri->allow_uids[i] == ret_peer->uid)
+			return true;
+	return false;
+}
+
+void ck_nri_accept(struct ck_nri *nri)
+{
+	struct ck_error err;
+	nri->accept_again = 0;
+	for (;;) {
+		struct ucred peer = { 0 };
+		struct ck_plugin *plugin = NULL;
+		CK_AUTO_CLOSE int fd = accept4(nri->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (fd < 0 && errno != EAGAIN) { /* descriptors have run out: it would be readable for ever */
+			epoll_ctl(nri->epoll_fd, EPOLL_CTL_DEL, nri->listen_fd, NULL);
+			nri->accept_again = ck_nri_now(nri) + CK_ACCEPT_PAUSE;
+			ck_nri_log(nri, CK_LOG_ERROR, "accept a plugin: %s", strerror(errno));
+			return;
+		}
+		if (fd < 0)
+			return;
+		if (!may_connect(nri, fd, &peer)) {
+			ck_nri_log(nri, CK_LOG_WARNING, "a plugin of uid %u (pid %d) is not let in", peer.uid, peer.pid);
+		} else if (nri->plugins_n >= CK_NRI_PLUGINS_MAX) {
+			ck_nri_log(nri, CK_LOG_ERROR, "a plugin (pid %d) is not let in: %u are connected", peer.pid,
+				   CK_NRI_PLUGINS_MAX);
+		} else if (ck_plugin_add(nri, CK_TAKE_FD(fd), -1, &plugin, &err) < 0) {
+			ck_nri_log(nri, CK_LOG_ERROR, "a plugin (pid %d) is not let in: %s", peer.pid, err.text);
+		} else {
+			plugin->pid = peer.pid;
+		}
+	}
+}
+
+void ck_nri_unlisten(struct ck_nri *nri)
+{
+	if (nri->listen_fd < 0)
+		return;
+	close(CK_TAKE_FD(nri->listen_fd));
+	unlink(nri->socket_path);
+}

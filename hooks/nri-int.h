@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_HOOKS_NRI_INT_H
+#define CK_HOOKS_NRI_INT_H
+/*
+ * What the files of hooks/ share.
+ *
+ *   nri.c     the whole: opened, turned (ck_nri_process), closed; everything else runs below its one lock
+ *   listen.c  the socket plugins dial
+ *   plugin.c  one connection: handshake, its queue, one event in flight, overdue
+ *   sync.c    what there is, as its first list
+ *   know.c    who knows which object
+ *   event.c   one event on its tour through its recipients
+ *   update.c  changes and evictions plugins ask for
+ *   job.c     questions to the host
+ *
+ * The lock. The cache calls choose, released and the snapshot's function inside its critical section, and they take the lock; so
+ * under the lock nothing calls the cache, or the host, which may. What has to be called is put on a list, and ck_nri_process()
+ * calls it when the lock is free: jobs_ready, tours_done, want_snapshot, want_launch, log.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uthash.h>
+
+#include "hooks/adjust.h"
+#include "hooks/ttrpc.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/fault.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+
+#define CK_NRI_FOREVER UINT64_MAX
+#define CK_NRI_SERVICE_PLUGIN  "nri.pkg.api.v1alpha1.Plugin"
+#define CK_NRI_SERVICE_RUNTIME "nri.pkg.api.v1alpha1.Runtime"
+#define CK_NRI_VERSION         "v0.12.2" /* what plugins are told we speak */
+
+/* Bytes shared by an object, its events and the queues they wait in. */
+struct ck_blob {
+	unsigned refs; /* below the lock */
+	size_t len;
+	unsigned char bytes[];
+};
+struct ck_blob *ck_blob_new(const void *p, size_t len); /* NULL: out of memory */
+struct ck_blob *ck_blob_ref(struct ck_blob *blob);      /* NULL in, NULL out */
+void ck_blob_unref(struct ck_blob *blob);
+void ck_blob_set(struct ck_blob **at, struct ck_blob *blob); /* a new reference in place of the old */
+
+/* ---- know.c: who knows which object ----------------------------------------------------------------------------------- */
+
+/* One connection and one object it knows. It is made once, by choose or by a snapshot: so an object comes to a connection once. */
+struct ck_knower {
+	struct ck_knower *next;
+	struct ck_plugin *plugin;
+	uint64_t serial; /* of that connection: an object out of the index may outlive it */
+	bool listed;  /* by a snapshot: it comes with Synchronize, not as an event */
+	bool told;    /* its announcement has been passed by: bytes have gone out, or it is not subscribed */
+	bool stopped; /* its Stop has */
+	bool removed;
+	unsigned announcing; /* of its announcements, in the plugin's queue */
+};
+
+struct ck_known { /* an object, while somebody may have to hear of it */
+	unsigned refs; /* the index, tours, queues */
+	enum ck_kind kind;
+	char *id;         /* the runtime's; "" while it is not made */
+	char *nri_id;     /* the id plugins know it by; mostly the same */
+	char *sandbox_id; /* containers */
+	char *name;       /* containers asked about before they exist; "" else */
+	uint32_t attempt;
+	uint64_t entry;   /* of the cache; 0: none */
+	struct ck_blob *object; /* as it was described last; at first only what its key tells */
+	bool described;   /* by the host, not only by its key */
+	bool ours;        /* somebody was chosen, or listed it, in this life: no debts of an earlier one (H3) */
+	bool stop_begun;
+	bool gone;        /* out of the index */
+	struct ck_knower *knowers;
+	UT_hash_handle by_id, by_nri_id;
+};
+
+struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id); /* by either id; NULL */
+/* ck_know_make - found, or new; not a reference. @told NULL: only @kind and @id are known. NULL: out of memory */
+struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id, const struct ck_told *told);
+void ck_know_unref(struct ck_known *known);
+struct ck_known *ck_know_ref(struct ck_known *known);
+struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin); /* NULL: it does not know it */
+struct ck_knower *ck_know_add(struct ck_known *known, struct ck_plugin *plugin);             /* NULL: out of memory */
+void ck_know_drop(struct ck_known *known, const struct ck_plugin *plugin);
+/* ck_know_forget - the object has left the index: nobody will ask for it any more */
+void ck_know_forget(struct ck_nri *nri, struct ck_known *known);
+void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin);
+/* ck_know_described - takes what the host told, and the id plugins know it by; -CK_ENOMEM, -CK_EMALFORMED */
+int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *bytes, size_t len, struct ck_error *err);
+/* ck_know_key - what an object is called while nobody has described it: id, name, uid, namespace */
+int ck_know_key(struct ck_known *known, const struct ck_told *told);
+/* ck_know_choose - for hooks.choose: who will be told. 0, 1 (required, absent: its name), -CK_ENOMEM */
+int ck_know_choose(struct ck_nri *nri, const struct ck_told *told, char *names, size_t size);
+void ck_know_released(struct ck_nri *nri, const struct ck_told *told);
+/* ck_know_all - all who are connected get to know it. -CK_ENOMEM */
+int ck_know_all(struct ck_nri *nri, struct ck_known *known);
+const char *ck_know_absent(const struct ck_nri *nri); /* a required plugin that is not connected (H4); NULL: none */
+void ck_know_free_all(struct ck_nri *nri);
+
+/* ---- job.c: questions to the host --------------------------------------------------------------------------------------- */
+
+enum ck_nri_job_what { CK_NRI_JOB_DESCRIBE, CK_NRI_JOB_UPDATE, CK_NRI_JOB_EVICT };
+/* how it ended; below the lock, from whatever thread ended it */
+typedef void ck_nri_job_fn(struct ck_nri_job *job, int grpc, const void *bytes, size_t len);
+
+struct ck_nri_job {
+	struct ck_nri_job *next; /* waiting to be started */
+	struct ck_nri *nri;      /* a reference */
+	enum ck_nri_job_what what;
+	enum ck_kind kind;
+	char *id, *text;         /* the object; an eviction's reason */
+	struct ck_blob *blob;    /* resources */
+	ck_nri_job_fn *done;     /* NULL: nobody waits for it any more */
+	void *owner;
+	size_t i;                /* the owner's */
+};
+/* ck_nri_job_new - to be started by the next ck_nri_process(). NULL: out of memory */
+struct ck_nri_job *ck_nri_job_new(struct ck_nri *nri, enum ck_nri_job_what what, enum ck_kind kind, const char *id,
+				  const char *text, struct ck_blob *blob, ck_nri_job_fn *done, void *owner);
+void ck_nri_job_forget(struct ck_nri_job *job); /* its owner goes; NULL is fine */
+void ck_nri_jobs_start(struct ck_nri *nri);     /* from ck_nri_process(); gives up the lock for each */
+void ck_nri_jobs_drop(struct ck_nri *nri);      /* at the end: those not started */
+
+/* ---- event.c: one event on its tour ------------------------------------------------------------------------------------- */
+
+/* An event in a plugin's queue. It outlives its tour when the tour does not wait for it any longer. */
+struct ck_queued {
+	struct ck_queued *next;
+	struct ck_tour *tour; /* which waits for it; NULL: it is only delivered */
+	enum ck_nri_event event;
+	struct ck_known *known;
+	struct ck_blob *pod, *object, *extra; /* object: the container as this plugin sees it; extra: fields behind these */
+};
+
+enum ck_tour_phase {
+	CK_TOUR_NEW,      /* described next */
+	CK_TOUR_DEBT,     /* waits for plugins of an earlier life to come back (H3) */
+	CK_TOUR_DESCRIBE, /* the host is asked */
+	CK_TOUR_GOING,
+	CK_TOUR_CHANGES,  /* what plugins want of other containers is carried out */
+	CK_TOUR_DONE,     /* on tours_done */
+};
+
+struct ck_tour {
+	struct ck_tour *prev, *next; /* of nri->tours, or of tours_done */
+	struct ck_nri *nri;
+	enum ck_nri_event event, then; /* then: what follows this one for the same caller; 0: nothing */
+	enum ck_tour_phase phase;
+	bool before_create, cancelled;
+	struct ck_known *known;              /* NULL: nobody knows the object */
+	char *pod_id, *names;                /* names: told list of the cache (H3) */
+	struct ck_blob *pod, *container;     /* as described for this event */
+	struct ck_blob *resources, *overhead;
+	struct ck_nri_job *job;
+	uint64_t began, due, pause;          /* due: of the phase, or of @at */
+	struct ck_queued *at;              /* which is waited for */
+	char index[3];                       /* of the last plugin it was with, and that connection's number */
+	uint64_t serial;
+	struct ck_adjust *adjust;
+	size_t changes, change_i;            /* of other containers */
+	unsigned told;
+	bool refused;
+	char refusal[CK_ERROR_TEXT];
+	struct ck_bytes adjustment, owners, result_resources;
+	ck_nri_cb *cb;
+	void *userdata;
+};
+
+/* ck_tour_begin - @told: from the cache, NULL: the host's own. -CK_ENOMEM */
+int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told, enum ck_nri_event then,
+		  ck_nri_cb *cb, void *userdata, struct ck_error *err);
+void ck_tour_cancel(struct ck_nri *nri, uint64_t entry);
+/* from plugin.c: a delivery was answered (code 0), refused, skipped (code -1), or its plugin is gone (-2) */
+enum { CK_TOUR_SKIPPED = -1, CK_TOUR_LOST = -2 };
+void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer, int code);
+void ck_tours_timers(struct ck_nri *nri, uint64_t now);
+uint64_t ck_tours_due(const struct ck_nri *nri);
+void ck_tours_plugins_changed(struct ck_nri *nri); /* somebody has joined: debts may be paid */
+void ck_tours_call_back(struct ck_nri *nri);       /* from ck_nri_process(); gives up the lock for each */
+void ck_tours_end_all(struct ck_nri *nri);
+void ck_queued_free(struct ck_queued *delivery);
+/* ck_queued_passes - plugin.c, when it is the delivery's turn: noted, or false: something has made it needless */
+bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *plugin);
+const char *ck_nri_event_name(enum ck_nri_event event); /* "RunPodSandbox" */
+bool ck_nri_event_announces(enum ck_nri_event event);
+/* ck_nri_event_tears_down - nobody can refuse it */
+bool ck_nri_event_tears_down(enum ck_nri_event event);
+
+/* ---- plugin.c: one connection --------------------------------------------------------------------------------------------- */
+
+enum ck_plugin_state {
+	CK_PLUGIN_CONNECTED,     /* RegisterPlugin has not come */
+	CK_PLUGIN_REGISTERED,    /* Configure is out */
+	CK_PLUGIN_LISTING,       /* a recipient; the host describes what it will be told of */
+	CK_PLUGIN_SYNCHRONIZING, /* Synchronize is out */
+	CK_PLUGIN_READY,
+	CK_PLUGIN_REFUSED,       /* closed when its answer is out */
+	CK_PLUGIN_CLOSED,        /* buried by ck_nri_process() */
+};
+
+struct ck_sync_item {
+	struct ck_known *known;
+	struct ck_blob *object; /* NULL: not described yet, or left out */
+	struct ck_nri_job *job;
+	bool asked;
+};
+
+struct ck_plugin {
+	struct ck_plugin *prev, *next; /* by index, then by age */
+	struct ck_nri *nri;
+	uint64_t serial;
+	enum ck_plugin_state state;
+	char name[CK_NRI_NAME_MAX + 1]; /* "NN-name"; "" not registered */
+	enum ck_nri_policy policy;
+	int launched; /* number, -1: external */
+	int fd;       /* -1: closed */
+	int child_fd; /* to be given to the launcher; -1: done */
+	int pid;
+	struct ck_ttrpc *ttrpc;
+	bool writing; /* epoll watches for room */
+	bool pumping;
+	unsigned events;
+	bool old;       /* its stub knows no calls of their own for nine events: StateChange */
+	bool adjusting; /* wants to change containers that exist (H7) */
+	bool want_snapshot, want_launch;
+	uint64_t since, due; /* due: of the handshake's step */
+	uint32_t call;       /* in flight; 0: none */
+	uint64_t call_due;   /* of it */
+	uint64_t overdue_since;
+	struct ck_queued *in_flight; /* the event in flight; NULL: call is of the handshake, or it was forgotten */
+	struct ck_queued *queue, **queue_end;
+	unsigned queued;
+	uint64_t sent, late, failed;
+	char last_error[64];
+	struct ck_sync_item *items; /* what Synchronize will hold: pods first */
+	size_t items_n, items_room, items_asked, items_open, items_sent;
+};
+
+/* ck_plugin_add - @fd is taken, also on failure. @launched: its number, -1: from the socket. -CK_ENOMEM, -CK_EIO */
+int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin, struct ck_error *err);
+void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
+/* ck_plugins_bury - those CLOSED: their tours go on without them. Not while somebody walks nri->plugins */
+void ck_plugins_bury(struct ck_nri *nri);
+void ck_plugin_io(struct ck_plugin *plugin, uint32_t events); /* epoll's */
+void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now);
+uint64_t ck_plugin_due(const struct ck_plugin *plugin);
+/* ck_plugin_enqueue - the delivery is taken; it may be answered from inside */
+void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery);
+/* ck_plugin_unqueue - those of @known that were not sent, announcements only, are taken out and answered as skipped */
+void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_known *known);
+void ck_plugin_pump(struct ck_plugin *plugin);  /* send what is next, if nothing is in flight; write */
+void ck_plugin_ready(struct ck_plugin *plugin); /* from sync.c: it has its list */
+/* is it a recipient? From the moment on in which its snapshot is taken */
+static inline bool ck_plugin_joined(const struct ck_plugin *plugin)
+{
+	return plugin->state >= CK_PLUGIN_LISTING && plugin->state <= CK_PLUGIN_READY;
+}
+static inline bool ck_plugin_wants(const struct ck_plugin *plugin, enum ck_nri_event event)
+{
+	return plugin->events & 1u << (event - 1);
+}
+enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name);
+bool ck_plugin_name_is(const char *full, const char *name); /* "10-a" is called "10-a" and "a" */
+/* ck_plugin_call - a call of the handshake; its answer is ck_sync_answered()'s or plugin.c's. Negative: it was closed */
+int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message, uint64_t timeout);
+
+/* ---- sync.c --------------------------------------------------------------------------------------------------------------- */
+
+/* ck_sync_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or the host tells */
+int ck_sync_snapshot(struct ck_plugin *plugin);
+void ck_sync_go_on(struct ck_plugin *plugin); /* ask for descriptions; when all are there, send */
+void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer);
+void ck_sync_fini(struct ck_plugin *plugin);
+
+/* ---- update.c ------------------------------------------------------------------------------------------------------------- */
+
+/* ck_update_requested - the plugin called UpdateContainers */
+void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request *request);
+/* ck_update_plain - changes nobody waits for: @adjust's; each is tried, failures are logged */
+void ck_update_plain(struct ck_nri *nri, const struct ck_plugin *plugin, struct ck_adjust *adjust);
+void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin, const struct ck_adjust *adjust);
+/* ck_update_target - the runtime's id of a container this plugin (NULL: anybody) knows; NULL: it does not (H8) */
+const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin, const char *id);
+
+/* ---- listen.c ------------------------------------------------------------------------------------------------------------- */
+
+int ck_nri_listen(struct ck_nri *nri, struct ck_error *err);  /* sets nri->listen_fd */
+void ck_nri_accept(struct ck_nri *nri);
+void ck_nri_unlisten(struct ck_nri *nri);
+
+/* ---- nri.c ---------------------------------------------------------------------------------------------------------------- */
+
+#define CK_NRI_LOG_LINES 16u
+
+typedef int ck_nri_snapshot_fn(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *source);
+
+struct ck_nri {
+	unsigned refs; /* the opener's, and one per job; below the lock */
+	pid_t pid;     /* of the process that opened it */
+	pthread_mutex_t lock;
+	pthread_t thread; /* in ck_nri_process() */
+	bool processing, started, stopping, closed;
+	/* options */
+	struct ck_nri_host host;
+	char *socket_path, *status_path, *runtime_name, *runtime_version;
+	unsigned socket_mode;
+	uint64_t registration_timeout, request_timeout, synchronize_timeout, late_max;
+	enum ck_nri_policy policy;
+	struct ck_nri_rule *rules;
+	size_t rules_n;
+	struct ck_nri_launched *launched;
+	size_t launched_n;
+	enum ck_nri_adjust adjust;
+	unsigned *allow_uids;
+	size_t allow_uids_n;
+	uint64_t (*clock)(void *userdata);
+	void *clock_userdata;
+	/* where snapshots come from: api-nri.c */
+	ck_nri_snapshot_fn *snapshot;
+	void *snapshot_source;
+	/* the loop */
+	int epoll_fd, event_fd, timer_fd, listen_fd;
+	uint64_t started_at, armed, accept_again; /* accept_again: descriptors have run out; 0: they have not */
+	bool signalled;
+	/* what there is */
+	struct ck_plugin *plugins; /* unregistered ones first */
+	size_t plugins_n;
+	uint64_t serial;
+	struct ck_known *by_id, *by_nri_id;
+	unsigned unmade; /* of them: asked about before they exist (H7) */
+	bool bury;       /* a plugin is CLOSED */
+	struct ck_tour *tours, *tours_done;
+	struct ck_nri_job *jobs_ready, **jobs_ready_end;
+	unsigned describing;
+	/* the status file */
+	bool changed;
+	uint64_t status_due;
+	/* lines for the host's log */
+	struct {
+		enum ck_log_level level;
+		char text[CK_ERROR_TEXT];
+	} log[CK_NRI_LOG_LINES];
+	unsigned log_n, log_lost;
+};
+
+int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_nri, struct ck_error *err);
+int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *source, struct ck_error *err);
+void ck_nri_stop_impl(struct ck_nri *nri);
+void ck_nri_close_impl(struct ck_nri *nri);
+int ck_nri_process_impl(struct ck_nri *nri);
+uint64_t ck_nri_timeout_impl(struct ck_nri *nri);
+int ck_nri_plugins_impl(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata);
+
+void ck_nri_ref(struct ck_nri *nri);
+bool ck_nri_unref(struct ck_nri *nri); /* below the lock; true: it was the last, and both are gone */
+void ck_nri_lock(struct ck_nri *nri);
+void ck_nri_unlock(struct ck_nri *nri); /* wakes ck_nri_process() */
+uint64_t ck_nri_now(const struct ck_nri *nri);
+void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
+/* ck_nri_watch - @what: a plugin, or NULL for the listener. 0, -CK_EIO */
+int ck_nri_watch(struct ck_nri *nri, int fd, uint32_t events, void *what, bool again);
+#endif

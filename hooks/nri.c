@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The whole: opened, turned by ck_nri_process(), closed. One descriptor tells when: an epoll set of an eventfd (somebody left
+ * work), a timerfd on CLOCK_BOOTTIME, the listener and the connections.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hooks/nri-int.h"
+#include "hooks/status.h"
+
+#define PASSES 64 /* of one ck_nri_process(): work that makes work must not keep a host's loop for ever */
+#define EVENTS 64 /* descriptors looked at in one of them */
+
+/* ---- lock, clock, log ------------------------------------------------------------------------------------------------------- */
+
+void ck_nri_ref(struct ck_nri *nri)
+{
+	nri->refs++;
+}
+
+bool ck_nri_unref(struct ck_nri *nri)
+{
+	if (--nri->refs)
+		return false;
+	pthread_mutex_unlock(&nri->lock);
+	pthread_mutex_destroy(&nri->lock);
+	free(nri);
+	return true;
+}
+
+void ck_nri_lock(struct ck_nri *nri)
+{
+	pthread_mutex_lock(&nri->lock);
+}
+
+void ck_nri_unlock(struct ck_nri *nri)
+{
+	bool ours = nri->processing && pthread_equal(nri->thread, pthread_self());
+	if (!ours && !nri->signalled && nri->event_fd >= 0) {
+		nri->signalled = true;
+		eventfd_write(nri->event_fd, 1);
+	}
+	pthread_mutex_unlock(&nri->lock);
+}
+
+uint64_t ck_nri_now(const struct ck_nri *nri)
+{
+	struct timespec ts = { 0 };
+	if (nri->clock)
+		return nri->clock(nri->clock_userdata);
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ...)
+{
+	va_list args;
+	if (nri->log_n == CK_NRI_LOG_LINES) {
+		nri->log_lost++;
+		return;
+	}
+	nri->log[nri->log_n].level = level;
+	va_start(args, fmt);
+	vsnprintf(nri->log[nri->log_n++].text, CK_ERROR_TEXT, fmt, args);
+	va_end(args);
+}
+
+int ck_nri_watch(struct ck_nri *nri, int fd, uint32_t events, void *what, bool again)
+{
+	struct epoll_event event = { .events = events, .data.ptr = what };
+	return epoll_ctl(nri->epoll_fd, again ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0 ? -CK_EIO : 0;
+}
+
+/* ---- open and close --------------------------------------------------------------------------------------------------------- */
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(CK_TAKE_FD(*fd));
+}
+
+static void free_options(struct ck_nri *nri)
+{
+	for (size_t i = 0; i < nri->rules_n; i++)
+		free((char *)nri->rules[i].name);
+	for (size_t i = 0; i < nri->launched_n; i++) {
+		free((char *)nri->launched[i].name);
+		free((char *)nri->launched[i].config);
+	}
+	free(CK_TAKE(nri->rules));
+	free(CK_TAKE(nri->launched));
+	free(CK_TAKE(nri->allow_uids));
+	free(CK_TAKE(nri->socket_path));
+	free(CK_TAKE(nri->status_path));
+	free(CK_TAKE(nri->runtime_name));
+	free(CK_TAKE(nri->runtime_version));
+	nri->rules_n = nri->launched_n = nri->allow_uids_n = 0;
+}
+
+static bool copy(char **at, const char *s)
+{
+	*at = ck_strdup(s);
+	return *at || !s;
+}
+
+static int copy_options(struct ck_nri *nri, const struct ck_nri_options *options)
+{
+	bool whole = copy(&nri->socket_path, options->socket_path) && copy(&nri->status_path, options->status_path) &&
+		     copy(&nri->runtime_name, options->runtime_name ? options->runtime_name : "crikeep") &&
+		     copy(&nri->runtime_version, options->runtime_version ? options->runtime_version : ck_version());
+	nri->rules = ck_alloc((options->rules_n + 1) * sizeof(*nri->rules));
+	nri->launched = ck_alloc((options->launched_n + 1) * sizeof(*nri->launched));
+	nri->allow_uids = ck_alloc((options->allow_uids_n + 1) * sizeof(*nri->allow_uids));
+	if (!whole || !nri->rules || !nri->launched || !nri->allow_uids)
+		return -CK_ENOMEM;
+	for (; nri->rules_n < options->rules_n; nri->rules_n++) {
+		struct ck_nri_rule *rule = &nri->rules[nri->rules_n];
+		rule->policy = options->rules[nri->rules_n].policy;
+		if (!(rule->name = ck_strdup(options->rules[nri->rules_n].name)))
+			return -CK_ENOMEM;
+	}
+	for (; nri->launched_n < options->launched_n; nri->launched_n++) {
+		struct ck_nri_launched *launched = &nri->launched[nri->launched_n];
+		const struct ck_nri_launched *from = &options->launched[nri->launched_n];
+		launched->name = ck_strdup(from->name);
+		launched->config = ck_strdup(from->config);
+		if (!launched->name || (from->config && !launched->config)) {
+			nri->launched_n++;
+			return -CK_ENOMEM;
+		}
+	}
+	for (; nri->allow_uids_n < options->allow_uids_n; nri->allow_uids_n++)
+		nri->allow_uids[nri->allow_uids_n] = options->allow_uids[nri->allow_uids_n];
+	return 0;
+}
+
+static uint64_t or_default(uint64_t value, uint64_t by_default)
+{
+	return value ? value : by_default;
+}
+
+int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_nri, struct ck_error *err)
+{
+	struct ck_nri *nri = CK_NEW(struct ck_nri);
+	if (!nri)
+		return ck_nomem(err);
+	nri->refs = 1;
+	nri->pid = getpid();
+	nri->host = *options->host;
+	nri->socket_mode = options->socket_mode ? options->socket_mode : 0600;
+	nri->registration_timeout = or_default(options->registration_timeout, CK_NRI_REGISTRATION_TIMEOUT);
+	nri->request_timeout = or_default(options->request_timeout, CK_NRI_REQUEST_TIMEOUT);
+	nri->synchronize_timeout = or_default(options->synchronize_timeout, CK_NRI_SYNCHRONIZE_TIMEOUT);
+	nri->late_max = options->disconnect_at_once ? 0 : or_default(options->late_max, CK_NRI_LATE_MAX);
+	nri->policy = options->policy ? options->policy : CK_NRI_ERROR;
+	nri->adjust = options->adjust;
+	nri->clock = options->clock;
+	nri->clock_userdata = options->clock_userdata;
+	nri->jobs_ready_end = &nri->jobs_ready;
+	nri->listen_fd = -1;
+	pthread_mutex_init(&nri->lock, NULL);
+	nri->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	nri->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	nri->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	int r = copy_options(nri, options) < 0 ? ck_nomem(err) : 0;
+	if (r >= 0 && (nri->epoll_fd < 0 || nri->event_fd < 0 || nri->timer_fd < 0 ||
+		       ck_nri_watch(nri, nri->event_fd, EPOLLIN, nri, false) < 0 ||
+		       ck_nri_watch(nri, nri->timer_fd, EPOLLIN, nri, false) < 0))
+		r = ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
+	if (r >= 0 && nri->socket_path)
+		r = ck_nri_listen(nri, err); /* bound now, so that a wrong path is an error of the start; accepted on later */
+	if (r < 0) {
+		ck_nri_close_impl(nri);
+		return r;
+	}
+	*ret_nri = nri;
+	return 0;
+}
+
+static void launch(struct ck_nri *nri, unsigned i)
+{
+	struct ck_error err;
+	struct ck_plugin *plugin;
+	int fds[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
+		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s", nri->launched[i].name, strerror(errno));
+		return;
+	}
+	fcntl(fds[0], F_SETFL, O_NONBLOCK); /* ours; the plugin's is as it expects it */
+	if (ck_plugin_add(nri, fds[0], (int)i, &plugin, &err) < 0) {
+		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s", nri->launched[i].name, err.text);
+		close(fds[1]);
+		return;
+	}
+	plugin->child_fd = fds[1];
+	plugin->want_launch = true;
+}
+
+int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *source, struct ck_error *err)
+{
+	ck_nri_lock(nri);
+	if (nri->started) {
+		ck_nri_unlock(nri);
+		return ck_fail(err, CK_ESTATE, "started already");
+	}
+	nri->started = nri->changed = true;
+	nri->started_at = ck_nri_now(nri);
+	nri->snapshot = snapshot;
+	nri->snapshot_source = source;
+	for (unsigned i = 0; i < nri->launched_n; i++)
+		launch(nri, i);
+	ck_tours_plugins_changed(nri);
+	ck_nri_unlock(nri);
+	return 0;
+}
+
+void ck_nri_stop_impl(struct ck_nri *nri)
+{
+	uint32_t call;
+	ck_nri_lock(nri);
+	ck_nri_unlisten(nri);
+	for (struct ck_plugin *plugin = nri->stopping ? NULL : nri->plugins; plugin; plugin = plugin->next)
+		if (plugin->state == CK_PLUGIN_READY) /* nobody waits for its answer */
+			ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, "Shutdown", NULL, 0, nri->request_timeout, &call, NULL);
+	nri->stopping = true;
+	ck_nri_unlock(nri);
+}
+
+static void write_log(struct ck_nri *nri);
+
+void ck_nri_close_impl(struct ck_nri *nri)
+{
+	pthread_mutex_lock(&nri->lock);
+	nri->closed = true;
+	nri->processing = true; /* nobody is woken any more */
+	nri->thread = pthread_self();
+	ck_nri_unlisten(nri);
+	ck_tours_end_all(nri);
+	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
+		ck_plugin_close(plugin, CK_LOG_DEBUG, "closed");
+	ck_plugins_bury(nri);
+	ck_tours_call_back(nri);
+	ck_know_free_all(nri);
+	ck_nri_jobs_drop(nri);
+	write_log(nri);
+	close_fd(&nri->epoll_fd);
+	close_fd(&nri->event_fd);
+	close_fd(&nri->timer_fd);
+	free_options(nri);
+	if (!ck_nri_unref(nri)) /* jobs are under way */
+		pthread_mutex_unlock(&nri->lock);
+}
+
+/* ---- who is there ----------------------------------------------------------------------------------------------------------- */
+
+static const char *state_name(const struct ck_plugin *plugin)
+{
+	switch (plugin->state) {
+	case CK_PLUGIN_CONNECTED:
+	case CK_PLUGIN_REFUSED:
+	case CK_PLUGIN_CLOSED:
+		return "connected";
+	case CK_PLUGIN_REGISTERED:
+		return "registered";
+	case CK_PLUGIN_LISTING:
+	case CK_PLUGIN_SYNCHRONIZING:
+		return "synchronizing";
+	case CK_PLUGIN_READY:
+		break;
+	}
+	return plugin->overdue_since ? "overdue" : "ready";
+}
+
+static void show(const struct ck_plugin *plugin, struct ck_nri_plugin *ret_shown)
+{
+	*ret_shown = (struct ck_nri_plugin){
+		.size = sizeof(*ret_shown),
+		.name = plugin->name,
+		.state = state_name(plugin),
+		.policy = plugin->policy,
+		.launched = plugin->launched >= 0,
+		.pid = plugin->pid,
+		.events = plugin->events,
+		.adjusting = plugin->adjusting,
+		.queued = plugin->queued,
+		.since = plugin->since,
+		.overdue_since = plugin->overdue_since,
+		.sent = plugin->sent,
+		.late = plugin->late,
+		.failed = plugin->failed,
+		.last_error = plugin->last_error,
+	};
+}
+
+int ck_nri_plugins_impl(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
+{
+	int r = 0;
+	pthread_mutex_lock(&nri->lock);
+	for (struct ck_plugin *plugin = nri->plugins; plugin && r == 0; plugin = plugin->next) {
+		struct ck_nri_plugin shown;
+		if (plugin->state == CK_PLUGIN_CLOSED)
+			continue;
+		show(plugin, &shown);
+		r = fn(&shown, userdata);
+	}
+	pthread_mutex_unlock(&nri->lock);
+	return r;
+}
+
+static void write_status(struct ck_nri *nri, uint64_t now)
+{
+	struct ck_nri_plugin plugins[CK_NRI_PLUGINS_MAX];
+	struct ck_error err;
+	size_t n = 0;
+	if (!nri->status_path || !nri->changed || now < nri->status_due)
+		return;
+	for (struct ck_plugin *plugin = nri->plugins; plugin && n < CK_COUNT(plugins); plugin = plugin->next)
+		if (plugin->state != CK_PLUGIN_CLOSED)
+			show(plugin, &plugins[n++]);
+	nri->changed = false;
+	nri->status_due = now + CK_NRI_STATUS_PAUSE;
+	if (ck_status_write(nri->status_path, now, plugins, n, &err) < 0)
+		ck_nri_log(nri, CK_LOG_WARNING, "%s", err.text);
+}
+
+/* ---- the crank -------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t due_of(const struct ck_nri *nri)
+{
+	uint64_t due = ck_tours_due(nri), at;
+	if (nri->tours_done || nri->bury || nri->log_n)
+		return 0;
+	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
+		if (plugin->want_snapshot || plugin->want_launch)
+			return 0;
+		at = ck_plugin_due(plugin);
+		due = at < due ? at : due;
+	}
+	if (nri->accept_again && nri->accept_again < due)
+		due = nri->accept_again;
+	if (nri->status_path && nri->changed && nri->status_due < due)
+		due = nri->status_due;
+	return due;
+}
+
+uint64_t ck_nri_timeout_impl(struct ck_nri *nri)
+{
+	pthread_mutex_lock(&nri->lock);
+	uint64_t due = nri->signalled ? 0 : due_of(nri);
+	pthread_mutex_unlock(&nri->lock);
+	return due;
+}
+
+static void look_at_descriptors(struct ck_nri *nri)
+{
+	struct epoll_event events[EVENTS];
+	uint64_t count;
+	int n = epoll_wait(nri->epoll_fd, events, EVENTS, 0);
+	for (int i = 0; i < n; i++) {
+		void *what = events[i].data.ptr;
+		if (what == nri) { /* the eventfd or the timer: what they tell of is looked for anyway */
+			eventfd_read(nri->event_fd, &count);
+			while (read(nri->timer_fd, &count, sizeof(count)) > 0)
+				;
+			nri->armed = 0;
+		} else if (!what) {
+			if (nri->started && nri->listen_fd >= 0)
+				ck_nri_accept(nri);
+		} else {
+			ck_plugin_io(what, events[i].events); /* none is freed before ck_plugins_bury() */
+		}
+	}
+	ck_plugins_bury(nri);
+}
+
+static void run_timers(struct ck_nri *nri)
+{
+	uint64_t now = ck_nri_now(nri);
+	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
+		ck_plugin_timers(plugin, now);
+	ck_plugins_bury(nri);
+	ck_tours_timers(nri, now);
+	ck_plugins_bury(nri);
+	if (nri->accept_again && nri->accept_again <= now && nri->listen_fd >= 0) {
+		nri->accept_again = 0;
+		ck_nri_watch(nri, nri->listen_fd, EPOLLIN, NULL, false);
+	}
+	write_status(nri, now);
+}
+
+static void take_snapshot(struct ck_nri *nri, struct ck_plugin *plugin)
+{
+	pthread_mutex_unlock(&nri->lock);
+	int r = ck_sync_snapshot(plugin);
+	pthread_mutex_lock(&nri->lock);
+	plugin->want_snapshot = false;
+	if (r < 0)
+		ck_plugin_close(plugin, CK_LOG_ERROR, "what there is cannot be listed: %s", ck_strerror(-r));
+	else
+		ck_sync_go_on(plugin);
+}
+
+static void launch_it(struct ck_nri *nri, struct ck_plugin *plugin)
+{
+	unsigned i = (unsigned)plugin->launched;
+	int fd = CK_TAKE_FD(plugin->child_fd);
+	plugin->want_launch = false;
+	if (!nri->host.launch) {
+		close(fd);
+		ck_plugin_close(plugin, CK_LOG_ERROR, "nobody launches it");
+		return;
+	}
+	pthread_mutex_unlock(&nri->lock);
+	int r = nri->host.launch(i, fd, nri->host.userdata);
+	pthread_mutex_lock(&nri->lock);
+	if (r < 0)
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be launched");
+}
+
+/* what a plugin waits for from outside. The list only changes in ck_plugins_bury() and as plugins register, in this thread */
+static void run_wants(struct ck_nri *nri)
+{
+	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
+		if (plugin->state == CK_PLUGIN_CLOSED)
+			continue;
+		if (plugin->want_launch)
+			launch_it(nri, plugin);
+		if (plugin->want_snapshot)
+			take_snapshot(nri, plugin);
+	}
+	ck_plugins_bury(nri);
+}
+
+static void write_log(struct ck_nri *nri)
+{
+	while (nri->log_n || nri->log_lost) {
+		enum ck_log_level level = CK_LOG_WARNING;
+		char text[CK_ERROR_TEXT];
+		if (nri->log_n) {
+			level = nri->log[0].level;
+			memcpy(text, nri->log[0].text, sizeof(text));
+			memmove(nri->log, nri->log + 1, --nri->log_n * sizeof(nri->log[0]));
+		} else {
+			snprintf(text, sizeof(text), "%u lines of this log were dropped", nri->log_lost);
+			nri->log_lost = 0;
+		}
+		pthread_mutex_unlock(&nri->lock);
+		nri->host.log(level, text, nri->host.userdata);
+		pthread_mutex_lock(&nri->lock);
+	}
+}
+
+static void rearm(struct ck_nri *nri, uint64_t due)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S), .tv_nsec = (long)(due % CK_NS_PER_S) } };
+	if (nri->clock || nri->armed == due)
+		return; /* steered by ck_nri_timeout() */
+	if (due == CK_NRI_FOREVER)
+		at.it_value = (struct timespec){ 0 };
+	else if (due == 0)
+		at.it_value.tv_nsec = 1; /* zero would disarm it */
+	timerfd_settime(nri->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	nri->armed = due;
+}
+
+int ck_nri_process_impl(struct ck_nri *nri)
+{
+	pthread_mutex_lock(&nri->lock);
+	if (nri->processing) {
+		pthread_mutex_unlock(&nri->lock);
+		return -CK_EDEADLK;
+	}
+	nri->processing = true;
+	nri->thread = pthread_self();
+	nri->signalled = false;
+	look_at_descriptors(nri);
+	uint64_t due = 0;
+	for (int pass = 0; pass < PASSES && due <= ck_nri_now(nri); pass++) {
+		run_timers(nri);
+		run_wants(nri);
+		ck_nri_jobs_start(nri);
+		ck_tours_call_back(nri);
+		ck_plugins_bury(nri);
+		write_log(nri);
+		due = due_of(nri);
+	}
+	rearm(nri, due);
+	nri->processing = false;
+	pthread_mutex_unlock(&nri->lock);
+	return 0;
+}

@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection, from its first byte to its last. It registers, is configured, becomes a recipient (and from then on events queue
+ * for it), is told what there is, and then gets its events one at a time: order on the wire is not order of handling in Go (R33).
+ *
+ *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY        any -> CLOSED
+ *       '-> REFUSED -> CLOSED
+ *
+ * Nothing here ends a connection for a passing reason: a stub whose start failed cannot be started again.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hooks/nri-int.h"
+#include "src/base/span.h"
+#include "src/base/wire.h"
+
+#define READ_MAX 65536 /* bytes read at once */
+#define READ_ROUNDS 16 /* of one turn: other connections wait meanwhile */
+#define ALL_EVENTS 0x3fffu
+
+static const struct ck_ttrpc_ops ttrpc_ops;
+
+/* ---- names and order ------------------------------------------------------------------------------------------------------ */
+
+bool ck_plugin_name_is(const char *full, const char *name)
+{
+	return !strcmp(full, name) || (strlen(full) > 3 && !strcmp(full + 3, name));
+}
+
+enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name)
+{
+	for (size_t i = 0; i < nri->rules_n; i++)
+		if (!strcmp(name, nri->rules[i].name))
+			return nri->rules[i].policy;
+	for (size_t i = 0; i < nri->rules_n; i++)
+		if (ck_plugin_name_is(name, nri->rules[i].name))
+			return nri->rules[i].policy;
+	return nri->policy;
+}
+
+static void unlink_plugin(struct ck_plugin *plugin)
+{
+	*(plugin->prev ? &plugin->prev->next : &plugin->nri->plugins) = plugin->next;
+	if (plugin->next)
+		plugin->next->prev = plugin->prev;
+}
+
+/* by the two characters of the index, the older first; who has no name yet before all */
+static void link_plugin(struct ck_plugin *plugin)
+{
+	struct ck_plugin *before = NULL, *after = plugin->nri->plugins;
+	while (after && strncmp(after->name, plugin->name, 2) * (CK_BROKEN(R16) ? -1 : 1) <= 0) {
+		before = after;
+		after = after->next;
+	}
+	plugin->prev = before;
+	plugin->next = after;
+	*(before ? &before->next : &plugin->nri->plugins) = plugin;
+	if (after)
+		after->prev = plugin;
+}
+
+static const char *name_of(const struct ck_plugin *plugin)
+{
+	return *plugin->name ? plugin->name : "(not registered)";
+}
+
+/* ---- made, closed, buried ------------------------------------------------------------------------------------------------- */
+
+int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin, struct ck_error *err)
+{
+	struct ck_plugin *plugin = CK_NEW(struct ck_plugin);
+	uint64_t now = ck_nri_now(nri);
+	if (!plugin || !(plugin->ttrpc = ck_ttrpc_new(&ttrpc_ops, plugin))) {
+		free(plugin);
+		close(fd);
+		return ck_nomem(err);
+	}
+	plugin->nri = nri;
+	plugin->serial = ++nri->serial;
+	plugin->launched = launched;
+	plugin->fd = fd;
+	plugin->child_fd = -1;
+	plugin->queue_end = &plugin->queue;
+	plugin->policy = nri->policy;
+	plugin->since = now;
+	plugin->due = now + nri->registration_timeout;
+	plugin->call_due = CK_NRI_FOREVER;
+	if (launched >= 0) {
+		snprintf(plugin->name, sizeof(plugin->name), "%s", nri->launched[launched].name);
+		plugin->policy = ck_plugin_policy(nri, plugin->name);
+	}
+	int r = ck_nri_watch(nri, fd, EPOLLIN, plugin, false);
+	if (r < 0) {
+		ck_ttrpc_free(plugin->ttrpc);
+		free(plugin);
+		close(fd);
+		return ck_fail(err, -r, "watch a plugin's connection");
+	}
+	link_plugin(plugin);
+	nri->plugins_n++;
+	nri->changed = true;
+	*ret_plugin = plugin;
+	return 0;
+}
+
+void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...)
+{
+	char why[CK_ERROR_TEXT];
+	va_list args;
+	if (plugin->state == CK_PLUGIN_CLOSED)
+		return;
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	ck_nri_log(plugin->nri, level, "plugin %s: %s; disconnected", name_of(plugin), why);
+	plugin->state = CK_PLUGIN_CLOSED;
+	plugin->nri->bury = plugin->nri->changed = true;
+	close(CK_TAKE_FD(plugin->fd)); /* and leaves the epoll set */
+	if (plugin->child_fd >= 0)
+		close(CK_TAKE_FD(plugin->child_fd));
+}
+
+static void bury(struct ck_plugin *plugin)
+{
+	struct ck_nri *nri = plugin->nri;
+	unlink_plugin(plugin);
+	nri->plugins_n--;
+	ck_sync_fini(plugin);
+	ck_know_plugin_gone(nri, plugin);
+	struct ck_queued *first = CK_TAKE(plugin->in_flight), *queue = CK_TAKE(plugin->queue);
+	if (first) {
+		ck_tour_answered(first, plugin, NULL, CK_TOUR_LOST);
+		ck_queued_free(first);
+	}
+	for (struct ck_queued *delivery = queue, *next; delivery; delivery = next) {
+		next = delivery->next;
+		ck_tour_answered(delivery, plugin, NULL, CK_TOUR_LOST);
+		ck_queued_free(delivery);
+	}
+	ck_ttrpc_free(plugin->ttrpc);
+	free(plugin);
+}
+
+void ck_plugins_bury(struct ck_nri *nri)
+{
+	while (nri->bury) {
+		nri->bury = false;
+		for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
+			if (plugin->state != CK_PLUGIN_CLOSED)
+				continue;
+			bury(plugin);
+			nri->bury = true; /* the list has changed: look again */
+			break;
+		}
+	}
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
+
+static void write_out(struct ck_plugin *plugin)
+{
+	const unsigned char *p;
+	size_t len;
+	while (plugin->state != CK_PLUGIN_CLOSED && (p = ck_ttrpc_out(plugin->ttrpc, &len)) && len) {
+		ssize_t n = send(plugin->fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n > 0) {
+			ck_ttrpc_sent(plugin->ttrpc, (size_t)n);
+		} else if (errno == EAGAIN) {
+			if (!plugin->writing)
+				ck_nri_watch(plugin->nri, plugin->fd, EPOLLIN | EPOLLOUT, plugin, true);
+			plugin->writing = true;
+			return;
+		} else if (errno != EINTR) {
+			ck_plugin_close(plugin, CK_LOG_WARNING, "its connection broke: %s", strerror(errno));
+		}
+	}
+	if (plugin->state == CK_PLUGIN_CLOSED)
+		return;
+	if (plugin->writing)
+		ck_nri_watch(plugin->nri, plugin->fd, EPOLLIN, plugin, true);
+	plugin->writing = false;
+	if (plugin->state == CK_PLUGIN_REFUSED)
+		ck_plugin_close(plugin, CK_LOG_WARNING, "refused");
+}
+
+static void read_in(struct ck_plugin *plugin)
+{
+	unsigned char bytes[READ_MAX];
+	struct ck_error err;
+	for (int round = 0; round < READ_ROUNDS && plugin->state != CK_PLUGIN_CLOSED; round++) {
+		ssize_t n = recv(plugin->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (n > 0) {
+			if (ck_ttrpc_feed(plugin->ttrpc, bytes, (size_t)n, &err) < 0)
+				ck_plugin_close(plugin, CK_LOG_ERROR, "%s", err.text);
+		} else if (n == 0) {
+			ck_plugin_close(plugin, CK_LOG_INFO, "it has gone");
+		} else if (errno == EAGAIN) {
+			break;
+		} else if (errno != EINTR) {
+			ck_plugin_close(plugin, CK_LOG_WARNING, "its connection broke: %s", strerror(errno));
+		}
+	}
+}
+
+void ck_plugin_io(struct ck_plugin *plugin, uint32_t events)
+{
+	if (plugin->state == CK_PLUGIN_CLOSED)
+		return;
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		read_in(plugin);
+	ck_plugin_pump(plugin);
+}
+
+/* ---- our calls of the handshake ------------------------------------------------------------------------------------------- */
+
+int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message, uint64_t timeout)
+{
+	struct ck_error err;
+	int r = ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message->p, message->len, timeout, &plugin->call, &err);
+	if (r < 0) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: %s", method, err.text);
+		return r;
+	}
+	plugin->call_due = ck_nri_now(plugin->nri) + timeout;
+	return 0;
+}
+
+static void configure(struct ck_plugin *plugin)
+{
+	struct ck_nri *nri = plugin->nri;
+	struct ck_bytes message = { 0 };
+	int r = 0;
+	if (plugin->launched >= 0)
+		r = ck_bytes_field_text(&message, 1, nri->launched[plugin->launched].config);
+	if (r == 0)
+		r = ck_bytes_field_text(&message, 2, nri->runtime_name);
+	if (r == 0)
+		r = ck_bytes_field_text(&message, 3, nri->runtime_version);
+	if (r == 0)
+		r = ck_bytes_field_number(&message, 4, nri->registration_timeout / CK_NS_PER_MS);
+	if (r == 0)
+		r = ck_bytes_field_number(&message, 5, nri->request_timeout / CK_NS_PER_MS);
+	if (r == 0)
+		r = ck_bytes_field_text(&message, 6, CK_NRI_VERSION);
+	if (r == 0)
+		r = ck_plugin_call(plugin, "Configure", &message, nri->request_timeout);
+	else
+		ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
+	ck_bytes_free(&message);
+}
+
+static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
+{
+	struct ck_wire wire = ck_wire_begin(answer->payload, answer->len);
+	struct ck_wire_field field;
+	uint64_t events = 0;
+	int r;
+	if (answer->code != CK_GRPC_OK) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be configured: %s", ck_grpc_name(answer->code));
+		return;
+	}
+	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
+		if (field.number == 2 && field.type == CK_WIRE_VARINT)
+			events = field.value;
+	if (r < 0 || events & ~(uint64_t)ALL_EVENTS) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it subscribes to events that do not exist (0x%llx)",
+				(unsigned long long)events);
+		return;
+	}
+	plugin->events = events ? (unsigned)events : ALL_EVENTS;
+	plugin->state = CK_PLUGIN_LISTING; /* a recipient: before the snapshot, so that nothing falls between them (R1, R2) */
+	plugin->want_snapshot = plugin->nri->changed = true;
+	ck_tours_plugins_changed(plugin->nri);
+}
+
+void ck_plugin_ready(struct ck_plugin *plugin)
+{
+	plugin->state = CK_PLUGIN_READY;
+	plugin->nri->changed = true;
+	ck_nri_log(plugin->nri, CK_LOG_INFO, "plugin %s: connected%s", plugin->name, plugin->launched >= 0 ? ", launched" : "");
+	ck_plugin_pump(plugin);
+}
+
+/* ---- its calls ------------------------------------------------------------------------------------------------------------ */
+
+/* one field's text, into @buf; false: it is missing or no name */
+static bool text_field(const struct ck_ttrpc_request *request, uint32_t number, char *buf, size_t size)
+{
+	struct ck_wire wire = ck_wire_begin(request->payload, request->len);
+	struct ck_wire_field field;
+	int r;
+	*buf = '\0';
+	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
+		if (field.number != number || field.type != CK_WIRE_BYTES)
+			continue;
+		if (field.len >= size || memchr(field.data, '\0', field.len))
+			return false;
+		memcpy(buf, field.data, field.len);
+		buf[field.len] = '\0';
+	}
+	return r == 0 && *buf;
+}
+
+static bool is_index(const char *index)
+{
+	return strlen(index) == 2 && index[0] >= '0' && index[0] <= '9' && index[1] >= '0' && index[1] <= '9';
+}
+
+static bool is_base_name(const char *name)
+{
+	for (const char *p = name; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("_.+-", *p))
+			return false;
+	return *name && strlen(name) <= CK_NRI_NAME_MAX - 3;
+}
+
+static void refuse_registration(struct ck_plugin *plugin, const struct ck_ttrpc_request *request, const char *why)
+{
+	ck_nri_log(plugin->nri, CK_LOG_WARNING, "a plugin (pid %d) is refused: %s", plugin->pid, why);
+	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_INVALID_ARGUMENT, why, NULL, 0);
+	plugin->state = CK_PLUGIN_REFUSED;
+}
+
+static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *request)
+{
+	char name[CK_NRI_NAME_MAX + 1], index[8];
+	struct ck_nri *nri = plugin->nri;
+	if (plugin->state != CK_PLUGIN_CONNECTED) {
+		ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_FAILED_PRECONDITION, "this connection has registered", NULL,
+				0);
+		return;
+	}
+	if (plugin->launched < 0) { /* one of ours is called as its file is */
+		if (!text_field(request, 2, index, sizeof(index)) || !is_index(index)) {
+			refuse_registration(plugin, request, "the plugin's index is not two digits");
+			return;
+		}
+		if (!text_field(request, 1, name, sizeof(name)) || !is_base_name(name)) {
+			refuse_registration(plugin, request, "the plugin's name is empty, too long, or not of A-Z a-z 0-9 _ . + -");
+			return;
+		}
+		unlink_plugin(plugin);
+		snprintf(plugin->name, sizeof(plugin->name), "%.2s-%.*s", index, (int)(CK_NRI_NAME_MAX - 3), name);
+		plugin->policy = ck_plugin_policy(nri, plugin->name);
+		link_plugin(plugin);
+	}
+	plugin->state = CK_PLUGIN_REGISTERED;
+	plugin->due = CK_NRI_FOREVER;
+	nri->changed = true;
+	if (ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_OK, NULL, NULL, 0) < 0)
+		ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
+	else
+		configure(plugin); /* at once: a stub that is told it is registered waits for this without a limit */
+}
+
+static void on_request(const struct ck_ttrpc_request *request, void *userdata)
+{
+	struct ck_plugin *plugin = userdata;
+	char text[CK_TEXT_MAX];
+	if (plugin->state == CK_PLUGIN_CLOSED || plugin->state == CK_PLUGIN_REFUSED)
+		return;
+	if (strcmp(request->service, CK_NRI_SERVICE_RUNTIME)) {
+		snprintf(text, sizeof(text), "service %.128s", request->service);
+	} else if (!strcmp(request->method, "RegisterPlugin")) {
+		registered(plugin, request);
+		return;
+	} else if (!strcmp(request->method, "UpdateContainers")) {
+		ck_update_requested(plugin, request);
+		return;
+	} else {
+		snprintf(text, sizeof(text), "method %.128s", request->method);
+	}
+	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_UNIMPLEMENTED, text, NULL, 0);
+}
+
+/* ---- events --------------------------------------------------------------------------------------------------------------- */
+
+/* does a stub before v0.12 know this event only as a StateChange? */
+static bool has_fallback(enum ck_nri_event event)
+{
+	switch (event) {
+	case CK_NRI_CREATE_CONTAINER:
+	case CK_NRI_UPDATE_CONTAINER:
+	case CK_NRI_STOP_CONTAINER:
+	case CK_NRI_UPDATE_POD_SANDBOX:
+	case CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static int build(const struct ck_queued *delivery, bool as_state_change, struct ck_bytes *message)
+{
+	uint32_t field = 1;
+	int r = 0;
+	if (as_state_change)
+		r = ck_bytes_field_number(message, field++, (uint64_t)delivery->event);
+	if (delivery->event != CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT) {
+		if (r == 0 && delivery->pod)
+			r = ck_bytes_field(message, field, delivery->pod->bytes, delivery->pod->len);
+		if (r == 0 && delivery->object)
+			r = ck_bytes_field(message, field + 1, delivery->object->bytes, delivery->object->len);
+	}
+	if (r == 0 && delivery->extra)
+		r = ck_bytes_add(message, delivery->extra->bytes, delivery->extra->len);
+	return r;
+}
+
+static int send_event(struct ck_plugin *plugin, const struct ck_queued *delivery, uint64_t timeout)
+{
+	struct ck_bytes message = { 0 };
+	struct ck_error err;
+	bool as_state_change = plugin->old && has_fallback(delivery->event);
+	const char *method = as_state_change ? "StateChange" : ck_nri_event_name(delivery->event);
+	int r = build(delivery, as_state_change, &message);
+	r = r < 0 ? ck_nomem(&err) : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p, message.len, timeout,
+						   &plugin->call, &err);
+	ck_bytes_free(&message);
+	if (r < 0)
+		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: %s cannot be sent: %s", plugin->name, method, err.text);
+	return r;
+}
+
+static void failed(struct ck_plugin *plugin, enum ck_nri_event event, int code)
+{
+	plugin->failed++;
+	plugin->nri->changed = true;
+	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: %s", ck_nri_event_name(event), ck_grpc_name(code));
+	ck_nri_log(plugin->nri, CK_LOG_WARNING, "plugin %s: %s", plugin->name, plugin->last_error);
+}
+
+/* the event goes to whoever waits for it; with the answer, or a code of ck_tour_answered()'s own */
+static void answer_delivery(struct ck_plugin *plugin, struct ck_queued *delivery, const struct ck_ttrpc_answer *answer, int code)
+{
+	ck_tour_answered(delivery, plugin, answer, code);
+	ck_queued_free(delivery);
+}
+
+void ck_plugin_pump(struct ck_plugin *plugin)
+{
+	struct ck_nri *nri = plugin->nri;
+	if (plugin->pumping)
+		return; /* further up somebody goes on */
+	plugin->pumping = true;
+	while (plugin->state == CK_PLUGIN_READY && plugin->queue && (!plugin->call || CK_BROKEN(R33))) {
+		struct ck_queued *delivery = plugin->queue;
+		plugin->queue = delivery->next;
+		if (!plugin->queue)
+			plugin->queue_end = &plugin->queue;
+		plugin->queued--;
+		delivery->next = NULL;
+		if (!ck_queued_passes(delivery, plugin)) {
+			answer_delivery(plugin, delivery, NULL, CK_TOUR_SKIPPED);
+			continue;
+		}
+		if (send_event(plugin, delivery, nri->request_timeout) < 0) {
+			struct ck_ttrpc_answer too_big = { .code = CK_GRPC_RESOURCE_EXHAUSTED, .message = "" };
+			failed(plugin, delivery->event, too_big.code);
+			answer_delivery(plugin, delivery, &too_big, too_big.code);
+			continue;
+		}
+		plugin->sent++;
+		nri->changed = true;
+		plugin->call_due = ck_nri_now(nri) + nri->request_timeout;
+		if (plugin->in_flight) /* only when R33 is broken */
+			ck_queued_free(plugin->in_flight);
+		plugin->in_flight = delivery;
+	}
+	plugin->pumping = false;
+	if (plugin->state != CK_PLUGIN_CLOSED)
+		write_out(plugin);
+}
+
+void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery)
+{
+	*plugin->queue_end = delivery;
+	plugin->queue_end = &delivery->next;
+	plugin->queued++;
+	if (plugin->queued > CK_NRI_QUEUE_MAX)
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%u events wait for it", plugin->queued); /* answered when it is buried */
+	else
+		ck_plugin_pump(plugin);
+}
+
+void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_known *known)
+{
+	struct ck_queued *taken = NULL, **taken_end = &taken;
+	struct ck_knower *k = ck_know_who(known, plugin);
+	for (struct ck_queued **at = &plugin->queue; *at;) {
+		struct ck_queued *delivery = *at;
+		if (delivery->known != known || !ck_nri_event_announces(delivery->event)) {
+			at = &delivery->next;
+			continue;
+		}
+		*at = delivery->next;
+		if (plugin->queue_end == &delivery->next)
+			plugin->queue_end = at;
+		plugin->queued--;
+		delivery->next = NULL;
+		*taken_end = delivery;
+		taken_end = &delivery->next;
+		if (k)
+			k->announcing--;
+	}
+	while (taken) {
+		struct ck_queued *delivery = taken;
+		taken = delivery->next;
+		answer_delivery(plugin, delivery, NULL, CK_TOUR_SKIPPED);
+	}
+}
+
+/* the plugin's stub is old: the same once more, in the words it knows, within the same time */
+static bool again_as_state_change(struct ck_plugin *plugin, struct ck_queued *delivery, int code)
+{
+	uint64_t now = ck_nri_now(plugin->nri);
+	if (code != CK_GRPC_UNIMPLEMENTED || plugin->old || !has_fallback(delivery->event))
+		return false;
+	plugin->old = true;
+	uint64_t left = plugin->call_due > now ? plugin->call_due - now : CK_NS_PER_MS;
+	if (send_event(plugin, delivery, left) < 0)
+		return false;
+	plugin->in_flight = delivery;
+	return true;
+}
+
+static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *answer, void *userdata)
+{
+	struct ck_plugin *plugin = userdata;
+	struct ck_nri *nri = plugin->nri;
+	if (plugin->state == CK_PLUGIN_CLOSED || !known || call != plugin->call)
+		return;
+	plugin->call = 0;
+	struct ck_queued *delivery = CK_TAKE(plugin->in_flight);
+	if (delivery && again_as_state_change(plugin, delivery, answer->code))
+		return;
+	plugin->call_due = CK_NRI_FOREVER;
+	if (plugin->overdue_since) {
+		ck_nri_log(nri, CK_LOG_INFO, "plugin %s: answers again", plugin->name);
+		plugin->overdue_since = 0;
+		nri->changed = true;
+	}
+	if (delivery) {
+		if (answer->code != CK_GRPC_OK)
+			failed(plugin, delivery->event, answer->code);
+		answer_delivery(plugin, delivery, answer, answer->code);
+	} else if (plugin->state == CK_PLUGIN_REGISTERED) {
+		configured(plugin, answer);
+	} else if (plugin->state == CK_PLUGIN_SYNCHRONIZING) {
+		ck_sync_answered(plugin, answer);
+	}
+	ck_plugin_pump(plugin);
+}
+
+static const struct ck_ttrpc_ops ttrpc_ops = { .answered = on_answer, .requested = on_request };
+
+/* ---- time ----------------------------------------------------------------------------------------------------------------- */
+
+uint64_t ck_plugin_due(const struct ck_plugin *plugin)
+{
+	uint64_t due = plugin->due;
+	if (plugin->state == CK_PLUGIN_CLOSED)
+		return 0;
+	if (plugin->call && !plugin->overdue_since && plugin->call_due < due)
+		due = plugin->call_due;
+	if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max < due)
+		due = plugin->overdue_since + plugin->nri->late_max;
+	return due;
+}
+
+static void overdue(struct ck_plugin *plugin, uint64_t now)
+{
+	struct ck_nri *nri = plugin->nri;
+	char span[CK_SPAN_TEXT];
+	plugin->late++;
+	nri->changed = true;
+	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: no answer in time",
+		 plugin->in_flight ? ck_nri_event_name(plugin->in_flight->event) : "?");
+	if (!nri->late_max) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%s", plugin->last_error);
+		return;
+	}
+	plugin->overdue_since = now;
+	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: %s within %s; its events wait", plugin->name, plugin->last_error,
+		   ck_span_print(nri->request_timeout, span));
+}
+
+void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
+{
+	char span[CK_SPAN_TEXT];
+	if (plugin->state == CK_PLUGIN_CLOSED)
+		return;
+	if (plugin->due <= now) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
+				ck_span_print(plugin->nri->registration_timeout, span));
+	} else if (plugin->call && plugin->state != CK_PLUGIN_READY && plugin->call_due <= now) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer in time",
+				plugin->state == CK_PLUGIN_REGISTERED ? "Configure" : "Synchronize");
+	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now && !CK_BROKEN(R42)) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s", ck_span_print(plugin->nri->late_max, span));
+	} else if (plugin->call && !plugin->overdue_since && plugin->call_due <= now) {
+		overdue(plugin, now);
+	}
+}

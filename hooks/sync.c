@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What there is, as a plugin's first list. The connection is a recipient already; the snapshot, taken in the cache's critical
+ * section, skips what it was chosen for meanwhile: that comes as an event. Each object of the list is described by the host, the
+ * whole goes out in messages of at most 4 MiB, and only then its queue begins to move.
+ */
+#include <stdio.h>
+
+#include "hooks/nri-int.h"
+#include "src/base/wire.h"
+
+#define CONTAINER_STATE 4u /* field of Container, and its value */
+#define CONTAINER_STOPPED 4u
+
+/* ---- the snapshot ----------------------------------------------------------------------------------------------------------- */
+
+static int grow(struct ck_plugin *plugin)
+{
+	size_t room = plugin->items_room ? 2 * plugin->items_room : 64;
+	struct ck_sync_item *items = ck_realloc(plugin->items, room * sizeof(*items));
+	if (!items)
+		return -CK_ENOMEM;
+	plugin->items = items;
+	plugin->items_room = room;
+	return 0;
+}
+
+/* inside the cache's critical section */
+static int snapshot_has(const struct ck_told *told, void *userdata)
+{
+	struct ck_plugin *plugin = userdata;
+	struct ck_nri *nri = plugin->nri;
+	struct ck_knower *k;
+	int r = 0;
+	if (!told->id || !*told->id)
+		return 0;
+	ck_nri_lock(nri);
+	struct ck_known *known = ck_know_make(nri, told->kind, told->id, told);
+	if (!known) {
+		r = -CK_ENOMEM;
+	} else if (known->stop_begun || (ck_know_who(known, plugin) && !CK_BROKEN(R2))) {
+		/* its end has begun (H1), or it comes as an event */
+	} else if ((plugin->items_n == plugin->items_room && grow(plugin) < 0) || !(k = ck_know_add(known, plugin))) {
+		r = -CK_ENOMEM;
+	} else {
+		k->listed = true;
+		known->entry = told->entry;
+		plugin->items[plugin->items_n++] = (struct ck_sync_item){ .known = ck_know_ref(known) };
+	}
+	ck_nri_unlock(nri);
+	return r;
+}
+
+int ck_sync_snapshot(struct ck_plugin *plugin)
+{
+	struct ck_nri *nri = plugin->nri;
+	return nri->snapshot(snapshot_has, plugin, nri->snapshot_source);
+}
+
+/* ---- descriptions ----------------------------------------------------------------------------------------------------------- */
+
+/* it has gone, or has stopped by itself: not listed, so nothing of it is owed to this connection */
+static void leave_out(struct ck_plugin *plugin, struct ck_sync_item *item)
+{
+	ck_know_drop(item->known, plugin);
+	ck_know_unref(CK_TAKE(item->known));
+	ck_blob_unref(CK_TAKE(item->object));
+}
+
+static bool has_stopped(const struct ck_blob *container)
+{
+	struct ck_wire wire = ck_wire_begin(container->bytes, container->len);
+	struct ck_wire_field field;
+	uint64_t state = 0;
+	while (ck_wire_next(&wire, &field, NULL) > 0)
+		if (field.number == CONTAINER_STATE && field.type == CK_WIRE_VARINT)
+			state = field.value;
+	return state == CONTAINER_STOPPED;
+}
+
+static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
+{
+	struct ck_plugin *plugin = job->owner;
+	struct ck_sync_item *item = &plugin->items[job->i];
+	struct ck_error err = { 0 };
+	item->job = NULL;
+	plugin->items_open--;
+	int r = grpc == CK_GRPC_OK && bytes ? ck_know_described(plugin->nri, item->known, bytes, len, &err) : -CK_ENOTFOUND;
+	if (r >= 0)
+		item->object = ck_blob_ref(item->known->object);
+	if (r < 0 && grpc != CK_GRPC_NOT_FOUND)
+		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s is not told of %.64s: %s", plugin->name, item->known->id,
+			   *err.text ? err.text : ck_grpc_name(grpc));
+	if (r < 0 || (item->known->kind == CK_CONTAINER && has_stopped(item->object)))
+		leave_out(plugin, item);
+	ck_sync_go_on(plugin);
+}
+
+/* ---- the list goes out ------------------------------------------------------------------------------------------------------ */
+
+static void too_large(struct ck_plugin *plugin, struct ck_sync_item *item)
+{
+	ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s is not told of %.64s: its description has %zu bytes", plugin->name,
+		   item->known->id, item->object->len);
+	leave_out(plugin, item);
+}
+
+/* pods before containers, so that no container comes before its pod; the next that belongs into the list */
+static struct ck_sync_item *next_item(struct ck_plugin *plugin)
+{
+	for (; plugin->items_sent < 2 * plugin->items_n; plugin->items_sent++) {
+		struct ck_sync_item *item = &plugin->items[plugin->items_sent % plugin->items_n];
+		enum ck_kind kind = plugin->items_sent < plugin->items_n ? CK_SANDBOX : CK_CONTAINER;
+		if (item->known && item->object && item->known->kind == kind)
+			return item;
+	}
+	return NULL;
+}
+
+static void send_next(struct ck_plugin *plugin)
+{
+	struct ck_bytes message = { 0 };
+	struct ck_sync_item *item;
+	int r = 0;
+	bool more = false;
+	while (r == 0 && (item = next_item(plugin))) {
+		size_t size = item->object->len + 16, room = CK_TTRPC_MAX - CK_TTRPC_ENVELOPE;
+		if (size > room) {
+			too_large(plugin, item);
+			continue;
+		}
+		if (message.len + size > room) {
+			more = true;
+			break;
+		}
+		r = ck_bytes_field(&message, item->known->kind == CK_SANDBOX ? 1 : 2, item->object->bytes, item->object->len);
+		struct ck_knower *k = ck_know_who(item->known, plugin);
+		if (k)
+			k->told = true;
+		plugin->items_sent++;
+	}
+	if (r == 0 && more)
+		r = ck_bytes_field_number(&message, 3, 1);
+	uint64_t left = plugin->due - ck_nri_now(plugin->nri);
+	if (r < 0)
+		ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
+	else if (ck_plugin_call(plugin, "Synchronize", &message, left) == 0)
+		plugin->nri->changed = true;
+	ck_bytes_free(&message);
+}
+
+void ck_sync_go_on(struct ck_plugin *plugin)
+{
+	struct ck_nri *nri = plugin->nri;
+	if (plugin->state != CK_PLUGIN_LISTING || plugin->want_snapshot)
+		return;
+	for (; plugin->items_asked < plugin->items_n && plugin->items_open < CK_NRI_DESCRIBE_AT_ONCE; plugin->items_asked++) {
+		struct ck_sync_item *item = &plugin->items[plugin->items_asked];
+		item->job = ck_nri_job_new(nri, CK_NRI_JOB_DESCRIBE, item->known->kind, item->known->id, NULL, NULL, described,
+					   plugin);
+		if (!item->job) {
+			ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
+			return;
+		}
+		item->job->i = plugin->items_asked;
+		plugin->items_open++;
+	}
+	if (plugin->items_open || plugin->items_asked < plugin->items_n)
+		return;
+	plugin->state = CK_PLUGIN_SYNCHRONIZING;
+	plugin->due = ck_nri_now(nri) + nri->synchronize_timeout;
+	send_next(plugin);
+	ck_plugin_pump(plugin);
+}
+
+/* ---- its answer ------------------------------------------------------------------------------------------------------------- */
+
+static bool read_answer(const struct ck_ttrpc_answer *answer, bool *ret_more, bool *ret_updates)
+{
+	struct ck_wire wire = ck_wire_begin(answer->payload, answer->len);
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
+		if (field.number == 2 && field.type == CK_WIRE_VARINT)
+			*ret_more = field.value;
+		*ret_updates = *ret_updates || field.number == 1;
+	}
+	return r == 0;
+}
+
+void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
+{
+	struct ck_error err;
+	bool more = false, updates = false, pieces = next_item(plugin);
+	if (answer->code != CK_GRPC_OK) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be synchronized: %s", ck_grpc_name(answer->code));
+		return;
+	}
+	if (!read_answer(answer, &more, &updates)) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "its answer to Synchronize cannot be read");
+		return;
+	}
+	if (pieces && (!more || updates)) { /* it took the first piece for everything */
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it is too old for the list of this node, which does not fit into one message");
+		return;
+	}
+	if (pieces) {
+		send_next(plugin);
+		return;
+	}
+	plugin->due = CK_NRI_FOREVER;
+	if (updates) {
+		CK_AUTO(ck_adjust) *adjust = NULL;
+		if (ck_adjust_others(&adjust, &err) < 0 ||
+		    ck_adjust_reply(adjust, CK_REPLY_SYNCHRONIZE, plugin->name, answer->payload, answer->len, &err) < 0)
+			ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: updates with Synchronize: %s", plugin->name, err.text);
+		else
+			ck_update_plain(plugin->nri, plugin, adjust);
+	}
+	ck_sync_fini(plugin);
+	ck_plugin_ready(plugin);
+}
+
+void ck_sync_fini(struct ck_plugin *plugin)
+{
+	for (size_t i = 0; i < plugin->items_n; i++) {
+		ck_nri_job_forget(plugin->items[i].job);
+		ck_know_unref(plugin->items[i].known);
+		ck_blob_unref(plugin->items[i].object);
+	}
+	free(CK_TAKE(plugin->items));
+	plugin->items_n = plugin->items_room = plugin->items_asked = plugin->items_open = plugin->items_sent = 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guarded border of crikeep-nri.h, and the one place that knows both sides of the seam: struct ck_hooks of the cache, and the
+ * tours of hooks/.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "hooks/nri-int.h"
+
+static bool is_child(const struct ck_nri *nri)
+{
+	return nri->pid != getpid();
+}
+
+static int bad(struct ck_error *err, const char *what)
+{
+	return ck_fail(err, CK_EINVAL, "%s", what);
+}
+
+static int forked(struct ck_error *err)
+{
+	return ck_fail(err, CK_EFORK, "in a child of the process that opened it");
+}
+
+static bool id_ok(const char *id)
+{
+	return id && id[0] && strnlen(id, CK_ID_MAX + 1) <= CK_ID_MAX;
+}
+
+static bool policy_ok(enum ck_nri_policy policy)
+{
+	return policy >= CK_NRI_IGNORE && policy <= CK_NRI_REQUIRED;
+}
+
+static bool full_name_ok(const char *name)
+{
+	return name && strlen(name) <= CK_NRI_NAME_MAX && strlen(name) > 3 && name[0] >= '0' && name[0] <= '9' &&
+	       name[1] >= '0' && name[1] <= '9' && name[2] == '-' && !strpbrk(name, " \t\n");
+}
+
+/* ---- open and close --------------------------------------------------------------------------------------------------------- */
+
+static int check_lists(const struct ck_nri_options *options, struct ck_error *err)
+{
+	for (size_t i = 0; i < options->rules_n; i++)
+		if (!options->rules || !options->rules[i].name || !*options->rules[i].name ||
+		    strlen(options->rules[i].name) > CK_NRI_NAME_MAX || strpbrk(options->rules[i].name, " \t\n") ||
+		    !policy_ok(options->rules[i].policy))
+			return bad(err, "options.rules: a name is missing or too long, or a policy is not one of its values");
+	for (size_t i = 0; i < options->launched_n; i++)
+		if (!options->launched || !full_name_ok(options->launched[i].name))
+			return bad(err, "options.launched: a name is not NN-name, or too long");
+	if (options->launched_n > CK_NRI_PLUGINS_MAX)
+		return ck_fail(err, CK_EINVAL, "options.launched: at most %u", CK_NRI_PLUGINS_MAX);
+	if (options->allow_uids_n && !options->allow_uids)
+		return bad(err, "options.allow_uids is missing");
+	return 0;
+}
+
+int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri, struct ck_error *err)
+{
+	if (!options || options->size < sizeof(*options) || !ret_nri)
+		return bad(err, "options: size is not set, or ret_nri is missing");
+	const struct ck_nri_host *host = options->host;
+	if (!host || host->size < sizeof(*host) || !host->describe || !host->log)
+		return bad(err, "options.host: missing, size not set, or no describe or log");
+	if ((options->policy && !policy_ok(options->policy)) || options->policy == CK_NRI_REQUIRED)
+		return bad(err, "options.policy is not ignore, error or fail");
+	if (options->adjust != CK_NRI_ON_COMMIT && options->adjust != CK_NRI_BEFORE_CREATE)
+		return bad(err, "options.adjust is not one of its values");
+	const uint64_t durations[] = { options->registration_timeout, options->request_timeout, options->synchronize_timeout,
+				       options->late_max };
+	for (size_t i = 0; i < CK_COUNT(durations); i++)
+		if (durations[i] > CK_DURATION_MAX)
+			return bad(err, "options: a duration is longer than a year");
+	int r = check_lists(options, err);
+	return r < 0 ? r : ck_nri_open_impl(options, ret_nri, err);
+}
+
+static int cache_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *source)
+{
+	return ck_snapshot(source, fn, arg);
+}
+
+static int host_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *source)
+{
+	const struct ck_nri *nri = source;
+	return nri->host.snapshot(fn, arg, nri->host.userdata);
+}
+
+int ck_nri_start(struct ck_nri *nri, struct ck_cache *cache, struct ck_error *err)
+{
+	if (!nri || (!cache && !nri->host.snapshot))
+		return bad(err, "neither a cache nor a snapshot");
+	if (is_child(nri))
+		return forked(err);
+	return cache ? ck_nri_start_impl(nri, cache_snapshot, cache, err) : ck_nri_start_impl(nri, host_snapshot, nri, err);
+}
+
+void ck_nri_stop(struct ck_nri *nri)
+{
+	if (nri && !is_child(nri))
+		ck_nri_stop_impl(nri);
+}
+
+void ck_nri_close(struct ck_nri *nri)
+{
+	if (nri && !is_child(nri))
+		ck_nri_close_impl(nri);
+}
+
+int ck_nri_fd(struct ck_nri *nri)
+{
+	return !nri ? -CK_EINVAL : is_child(nri) ? -CK_EFORK : nri->epoll_fd;
+}
+
+int ck_nri_process(struct ck_nri *nri, struct ck_error *err)
+{
+	if (!nri)
+		return bad(err, "no nri");
+	if (is_child(nri))
+		return forked(err);
+	int r = ck_nri_process_impl(nri);
+	return r < 0 ? ck_fail(err, -r, "ck_nri_process() is running already") : r;
+}
+
+uint64_t ck_nri_timeout(struct ck_nri *nri)
+{
+	return !nri || is_child(nri) ? UINT64_MAX : ck_nri_timeout_impl(nri);
+}
+
+/* ---- the seam --------------------------------------------------------------------------------------------------------------- */
+
+static int hooks_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
+{
+	struct ck_nri *nri = userdata;
+	ck_nri_lock(nri);
+	int r = ck_know_choose(nri, entry, names, size);
+	ck_nri_unlock(nri);
+	return r;
+}
+
+static void fired(const struct ck_nri_result *result, void *userdata)
+{
+	ck_hook_done(userdata, result->refusal);
+}
+
+static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
+{
+	static const enum ck_nri_event events[][2] = { /* of a sandbox, of a container */
+		[CK_HOOK_RUN] = { CK_NRI_RUN_POD_SANDBOX, CK_NRI_CREATE_CONTAINER },
+		[CK_HOOK_STOP] = { CK_NRI_STOP_POD_SANDBOX, CK_NRI_STOP_CONTAINER },
+		[CK_HOOK_REMOVE] = { CK_NRI_REMOVE_POD_SANDBOX, CK_NRI_REMOVE_CONTAINER },
+	};
+	struct ck_nri *nri = userdata;
+	struct ck_error err;
+	bool container = entry->kind == CK_CONTAINER;
+	const struct ck_nri_call call = {
+		.size = sizeof(call),
+		.event = events[event][container],
+		.pod_id = container ? entry->sandbox_id : entry->id,
+		.container_id = container ? entry->id : NULL,
+	};
+	ck_nri_lock(nri);
+	int r = nri->closed ? -CK_ECLOSED :
+			      ck_tour_begin(nri, &call, entry, container && event == CK_HOOK_RUN ? CK_NRI_POST_CREATE_CONTAINER : 0,
+					    fired, job, &err);
+	ck_nri_unlock(nri);
+	if (r < 0)
+		ck_hook_done(job, event == CK_HOOK_RUN ? "plugins cannot be told" : NULL);
+}
+
+static void hooks_cancel(uint64_t entry, void *userdata)
+{
+	struct ck_nri *nri = userdata;
+	ck_nri_lock(nri);
+	ck_tour_cancel(nri, entry);
+	ck_nri_unlock(nri);
+}
+
+static void hooks_released(const struct ck_told *entry, void *userdata)
+{
+	struct ck_nri *nri = userdata;
+	ck_nri_lock(nri);
+	ck_know_released(nri, entry);
+	ck_nri_unlock(nri);
+}
+
+int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks)
+{
+	if (!nri || !ret_hooks)
+		return -CK_EINVAL;
+	*ret_hooks = (struct ck_hooks){
+		.size = sizeof(*ret_hooks),
+		.userdata = nri,
+		.choose = hooks_choose,
+		.fire = hooks_fire,
+		.cancel = hooks_cancel,
+		.released = hooks_released,
+	};
+	return 0;
+}
+
+/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+
+int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata, struct ck_error *err)
+{
+	if (!nri || !call || call->size < sizeof(*call) || !cb)
+		return bad(err, "call: size is not set, or something is missing");
+	if (is_child(nri))
+		return forked(err);
+	if (call->event < CK_NRI_RUN_POD_SANDBOX || call->event >= CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
+		return bad(err, "call.event is not one that can be sent");
+	bool of_pod = call->event <= CK_NRI_REMOVE_POD_SANDBOX || call->event >= CK_NRI_UPDATE_POD_SANDBOX;
+	if ((of_pod || call->pod_id || call->event == CK_NRI_CREATE_CONTAINER) && !id_ok(call->pod_id))
+		return bad(err, "call.pod_id is missing or too long");
+	if (!of_pod && !id_ok(call->container_id))
+		return bad(err, "call.container_id is missing or too long");
+	if (call->pod_len > CK_TTRPC_MAX || call->container_len > CK_TTRPC_MAX || call->resources_len > CK_TTRPC_MAX ||
+	    call->overhead_len > CK_TTRPC_MAX || (call->container_name && strlen(call->container_name) > CK_NAME_MAX_LEN))
+		return bad(err, "call: a message is over 4 MiB, or a name too long");
+	ck_nri_lock(nri);
+	int r = nri->closed ? ck_fail(err, CK_ECLOSED, "it is closing") : ck_tour_begin(nri, call, NULL, 0, cb, userdata, err);
+	ck_nri_unlock(nri);
+	return r;
+}
+
+int ck_nri_adjusting(struct ck_nri *nri, char *name, size_t size)
+{
+	int r = 0;
+	if (!nri || !name || !size)
+		return -CK_EINVAL;
+	if (is_child(nri))
+		return -CK_EFORK;
+	ck_nri_lock(nri);
+	for (const struct ck_plugin *plugin = nri->adjust == CK_NRI_ON_COMMIT ? nri->plugins : NULL; plugin; plugin = plugin->next) {
+		if (!plugin->adjusting || !ck_plugin_joined(plugin))
+			continue;
+		snprintf(name, size, "%s", plugin->name);
+		r = 1;
+		break;
+	}
+	ck_nri_unlock(nri);
+	return r;
+}
+
+int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kind, const char *id)
+{
+	if (!nri || is_child(nri) || event < CK_NRI_RUN_POD_SANDBOX || event > CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
+		return 0;
+	ck_nri_lock(nri);
+	const struct ck_known *known = ck_know_find(nri, kind, id);
+	int r = 0;
+	for (const struct ck_knower *k = known ? known->knowers : NULL; k && !r; k = k->next)
+		r = ck_plugin_joined(k->plugin) && ck_plugin_wants(k->plugin, event);
+	ck_nri_unlock(nri);
+	return r;
+}
+
+int ck_nri_plugins(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
+{
+	if (!nri || !fn)
+		return -CK_EINVAL;
+	return is_child(nri) ? -CK_EFORK : ck_nri_plugins_impl(nri, fn, userdata);
+}
