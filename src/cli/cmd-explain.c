@@ -210,6 +210,53 @@ static void tell_trouble(const struct story *story)
 	fprintf(story->out, ".");
 }
 
+/* ---- which plugins know ----------------------------------------------------------------------------------------------- */
+
+/* "10-net 20-audit" as "10-net, 20-audit" */
+static void tell_names(const struct story *story, const char *names)
+{
+	for (; *names; names++) {
+		if (*names == ' ')
+			fputc(',', story->out);
+		fputc(*names, story->out);
+	}
+}
+
+/* the last thing they were told; before there is any, who will be */
+static void tell_plugins(const struct story *story)
+{
+	static const char *const whats[] = {
+		[CK_WHAT_TOLD] = "of it",
+		[CK_WHAT_STOP_TOLD] = "that it stops",
+		[CK_WHAT_REMOVE_TOLD] = "that it is gone",
+	};
+	const struct ck_dump *dump = story->look->dump;
+	const struct ck_history_row *line = NULL;
+	const char *told = story->row->told;
+	char span[CK_TEXT_SPAN];
+	for (size_t i = dump->history_n; i-- > 0 && !line;) {
+		size_t what = dump->history[i].what;
+		if (dump->history[i].entry == story->row->id && what < CK_COUNT(whats) && whats[what])
+			line = &dump->history[i];
+	}
+	if (!line && (!(story->row->flags & CK_ENTRY_TOLD) || !told || !*told))
+		return;
+	if (!line) {
+		fprintf(story->out, " Plugins chosen to be told of it: ");
+		tell_names(story, told);
+		fprintf(story->out, ".");
+		return;
+	}
+	fprintf(story->out, " Plugins were told %s", whats[line->what]);
+	if (ck_look_this_boot(story->look, line->boot))
+		fprintf(story->out, " %s ago", ck_text_span(ck_look_ago(story->look, line->at), span));
+	if (line->detail) {
+		fprintf(story->out, ": ");
+		tell_names(story, line->detail);
+	}
+	fprintf(story->out, ".");
+}
+
 /* ---- what happens next ------------------------------------------------------------------------------------------------ */
 
 static void tell_next_without_owner(const struct story *story)
@@ -313,6 +360,7 @@ static void tell_all(const struct story *story)
 		fprintf(story->out, ", id %.13s", row->made->id);
 	fprintf(story->out, ", ");
 	tell_state(story);
+	tell_plugins(story);
 	tell_requests(story);
 	tell_trouble(story);
 	if (row->state == CK_STATE_COMMITTED)

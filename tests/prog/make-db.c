@@ -180,6 +180,8 @@ static void add(const struct plan *plan)
 	note(row, CK_WHAT_MOVED, 0, plan->imported ? CK_STATE_COMMITTED : CK_STATE_CREATING, 0, NULL);
 	if (plan->state == CK_STATE_KEPT)
 		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 0, NULL);
+	if (plan->told && plan->state == CK_STATE_COMMITTED)
+		note(row, CK_WHAT_TOLD, 0, 0, 0, plan->told);
 	if (plan->tries)
 		note(row, CK_WHAT_DESTROY_FAILED, 0, 0, plan->grpc, NULL);
 	if (plan->flags & CK_ENTRY_LOST)
