@@ -21,7 +21,8 @@ version=$(go env GOVERSION)
 build() {
 	local log=$out/$1.log sums=$here/$1/go.sum needs sources=("$here/$1")
 	! grep -q nri-record "$here/$1/go.mod" || sources+=("$here/nri-record")
-	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] || [ -n "$(find "${sources[@]}" -name '*.go' -newer "$out/$1")" ] || return 0
+	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] ||
+		[ -n "$(find "${sources[@]}" -name '*.go' -newer "$out/$1")" ] || return 0
 	needs=$(sed -n 's/^go //p' "$here/$1/go.mod")
 	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" ]; then
 		echo "$1 needs Go $needs, this is $version"

@@ -9,6 +9,7 @@
 //	relay tell CONTROL keep METHOD [TEXT]           such calls go on at the runtime when their caller leaves
 //	relay tell CONTROL clear                        no rules any more; what waits is let go
 //	relay tell CONTROL drop                         closes every connection of clients
+//	relay call SOCKET METHOD ID                     one call whose request has only an id, for which crictl makes more than one
 //
 // The log has one line for each event of a call: seconds since 1970, its number, METHOD, and begin, done CODE (the runtime has
 // answered), left (the caller has gone) or told (the answer was passed on).
@@ -305,6 +306,21 @@ func tell(args []string) {
 	}
 }
 
+// call says one thing to a runtime, and prints how it was taken
+func call(socket, method, id string) {
+	conn, err := grpc.Dial("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	request, answer := append([]byte{1<<3 | 2, byte(len(id))}, id...), []byte(nil) // field 1, shorter than 128 bytes
+	if err = conn.Invoke(ctx, "/runtime.v1.RuntimeService/"+method, &request, &answer); err != nil {
+		log.Fatal(err)
+	}
+}
+
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("relay: ")
@@ -313,7 +329,9 @@ func main() {
 		serve(os.Args[2:])
 	case len(os.Args) > 3 && os.Args[1] == "tell":
 		tell(os.Args[2:])
+	case len(os.Args) == 5 && os.Args[1] == "call" && len(os.Args[4]) < 128:
+		call(os.Args[2], os.Args[3], os.Args[4])
 	default:
-		log.Fatal("usage: relay serve --listen S --upstream S --control S [--log FILE] | relay tell CONTROL ORDER...")
+		log.Fatal("usage: relay serve --listen S --upstream S --control S [--log FILE] | relay tell CONTROL ORDER... | relay call SOCKET METHOD ID")
 	}
 }

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables with those who source it
+#
+# R34 to R37, and adjustments: what plugins hear of containers. See nri.sh.
+
+whole='CreateContainer PostCreateContainer StartContainer PostStartContainer StopContainer RemoveContainer'
+
+R34() {
+	stage || return
+	plugin 10-a
+	running
+	check 'it is stopped' cri stop "$main"
+	check 'it is removed' cri rm "$main"
+	check 'each event came, in order' hears 10-a main "$whole"
+	check 'each with the id' is "$(lines 10-a 'f("cname") == "main" { print f("container") }' | sort -u)" "$main"
+	check 'and that of the pod' is "$(lines 10-a 'f("cname") == "main" { print f("pod") }' | sort -u)" "$web"
+}
+
+R35() {
+	stage exit=300ms || return
+	plugin 10-a
+	running
+	check 'it ends by itself, and is told' until_ 10 hears 10-a main \
+		'CreateContainer PostCreateContainer StartContainer PostStartContainer StopContainer'
+	check 'it was not removed' is "$(containers_past)" "$main"
+	check 'its removal is told' cri rm "$main"
+	check 'with no second end' hears 10-a main "$whole"
+}
+
+R36() {
+	stage || return
+	plugin 10-a
+	run web
+	web=$out
+	tell 10-a "CreateContainer wait $d/go"
+	begin main cri create "$web" "$(container main)" "$(pod web)"
+	holds 10-a CreateContainer main
+	id=$(told 10-a CreateContainer main container)
+	check 'no list shows it' is "$(cri ps -aq)" ''
+	check 'its status is not to be had' not_found cri inspect "$id"
+	let_go go
+	ended main
+	check 'it is made' is "$out" "$id"
+	check 'and seen' is "$(cri ps -aq --no-trunc)" "$id"
+}
+
+R37() {
+	stage || return
+	plugin 10-a
+	run web
+	web=$out
+	tell 10-a 'CreateContainer error no such device'
+	try cri create "$web" "$(container main)" "$(pod web)"
+	check 'the call fails with its text, and without an id' refused 'plugin 10-a: no such device'
+	check 'no container is left behind' until_ 10 is_empty containers_past
+	check 'nothing else was said of it but its end' until_ 10 ended_untold 10-a main
+	tell 10-a ''
+	make_in "$web" main
+	check 'a later one is told' until_ 10 hears_last 10-a main 'CreateContainer PostCreateContainer'
+	check 'and can be started' cri start "$out"
+}
+ended_untold() { # with or without an undo
+	case $(heard "$1" "$2") in
+	CreateContainer | 'CreateContainer StopContainer RemoveContainer') ;;
+	*) heard "$1" "$2"; return 1 ;;
+	esac
+}
+hears_last() { [[ $(heard "$1" "$2") == *"$3" ]] || { heard "$1" "$2"; return 1; }; }
+
+# ---- what a plugin changes -------------------------------------------------------------------------------------------------
+
+H7() {
+	stage || return
+	plugin 10-a
+	run web
+	web=$out
+	tell 10-a 'CreateContainer annotate color=blue'
+	try cri create "$web" "$(container main)" "$(pod web)"
+	check 'what comes too late fails the creation' refused 'plugin 10-a'
+	check 'nothing is left of it' until_ 10 is_empty containers_past
+	tell 10-a ''
+	try cri create "$web" "$(container second)" "$(pod web)"
+	check 'the next one fails' refused before-create
+	check 'before anything is made' is "$(heard 10-a second)" ''
+	restage '' --set=nri.adjust=before-create || return
+	plugin 20-b
+	tell 20-b 'CreateContainer annotate color=blue' 'CreateContainer env SHADE=dark' "CreateContainer mount $d /mnt rbind ro"
+	run db
+	make_in "$out" third db
+	past inspect "$out" >"$d/third"
+	check 'before the creation an annotation is applied' grep -q '"color": "blue"' "$d/third"
+	check 'a variable' grep -q 'SHADE=dark' "$d/third"
+	check 'a mount' grep -q '/mnt' "$d/third"
+	tell 20-b 'CreateContainer rlimit RLIMIT_NOFILE 10 10'
+	try cri create "$(cri pods -q --name db)" "$(container fourth)" "$(pod db)"
+	check 'what CRI cannot say fails it, naming plugin and field' refused 'plugin 20-b'
+	check 'as in' grep -qi rlimits "$d/err"
+}
+
+# two plugins, one annotation
+conflict() {
+	stage '' --set=nri.adjust=before-create || return
+	plugin 10-a
+	plugin 20-b
+	tell 10-a 'CreateContainer annotate color=blue'
+	tell 20-b 'CreateContainer annotate color=red'
+	run web
+	web=$out
+	try cri create "$web" "$(container main)" "$(pod web)"
+	check 'the creation fails and names one' refused 10-a
+	check 'and the other' has "$err" 20-b
+	tell 20-b 'CreateContainer unannotate color' 'CreateContainer annotate color=red'
+	make_in "$web" main
+	check 'who takes it away first may set it' has "$(past inspect "$out")" '"color": "red"'
+}
+
+# a plugin that says no to what others want
+validated() {
+	stage '' --set=nri.adjust=before-create || return
+	plugin 10-a
+	plugin 90-judge -events ValidateContainerAdjustment
+	tell 10-a 'CreateContainer annotate color=blue'
+	tell 90-judge 'ValidateContainerAdjustment error no blue here'
+	run web
+	web=$out
+	try cri create "$web" "$(container main)" "$(pod web)"
+	check 'the creation fails with its text' refused 'no blue here'
+	check 'it was shown who wants what' has \
+		"$(lines 90-judge 'f("what") == "call" && f("event") == "ValidateContainerAdjustment"')" 'Annotations.color=10-a'
+	tell 90-judge ''
+	make_in "$web" main
+	check 'it may be persuaded' has "$(past inspect "$out")" '"color": "blue"'
+}
+
+updated() {
+	stage || return
+	plugin 10-a
+	running
+	tell 10-a 'UpdateContainer shares 77'
+	check 'resources are updated' cri update --cpu-share 50 "$main"
+	check 'the plugin saw what was asked' is "$(told 10-a UpdateContainer main asked)" 50
+	check 'what the plugin wants is done' until_ 10 has_shares "$main" 77
+	check 'it hears so' until_ 10 asked 10-a PostUpdateContainer main
+	tell 10-a "SIGUSR1 call-update $main 88"
+	kill -USR1 "$plugin_pid"
+	check 'it changes a container out of the blue' until_ 10 has_shares "$main" 88
+	make_in "$web" victim
+	victim=$out
+	check 'a second container is started' cri start "$victim"
+	tell 10-a "UpdateContainer evict $victim too greedy"
+	cri update --cpu-share 51 "$main" >/dev/null
+	check 'a container it wants gone is stopped' until_ 10 exited "$victim"
+}
+has_shares() { past inspect "$1" | grep -q "\"\\(cpuShares\\|cpu_shares\\|shares\\)\": \"\\?$2\\b"; }
+exited() { is "$(container_state_past "$1")" CONTAINER_EXITED; }
+
+# ---- who the plugins are -----------------------------------------------------------------------------------------------
+
+old_stub() {
+	stage || return
+	run web
+	web=$out
+	plugin_old 10-a
+	plugin 20-b
+	make_in "$web" main
+	main=$out
+	check 'a container is started' cri start "$main"
+	check 'it has the pod in its list' hears 10-a web has
+	check 'the pod is removed' says RemovePodSandbox "$web"
+	check 'a plugin on v0.3.0 hears of all' hears 10-a main "$whole"
+	check 'also of the pod' hears 10-a web 'has StopPodSandbox RemovePodSandbox'
+	check 'as does one on the newest' is "$(heard 20-b main), $(heard 20-b web)" "$whole, has StopPodSandbox RemovePodSandbox"
+}
+
+launched() {
+	mkdir "$d/plugins" "$d/conf"
+	ln -s "$tools/nri" "$d/plugins/10-a"
+	ln -s "$tools/nri" "$d/plugins/20-b"
+	printf 'log %s\nscript %s\n' "$d/10-a.log" "$d/10-a.script" >"$d/conf/10-a.conf"
+	printf 'log %s\nevents RunPodSandbox\n' "$d/20-b.log" >"$d/conf/b.conf"
+	echo '#!/bin/sh' >"$d/plugins/odd"
+	chmod +x "$d/plugins/odd"
+	echo nothing >"$d/plugins/30-not-executable"
+	stage '' --set=nri.plugin_dir="$d/plugins" --set=nri.config_dir="$d/conf" || return
+	check 'the first is synchronized' until_ 10 replied 10-a Synchronize
+	check 'the second too' until_ 10 replied 20-b Synchronize
+	run web
+	check 'they are told' is "$(heard 10-a web) $(heard 20-b web)" 'RunPodSandbox RunPodSandbox'
+	check 'in order' before 10-a RunPodSandbox 20-b RunPodSandbox web
+	check 'subscriptions are theirs' is "$(cri rmp -f "$out" >/dev/null; heard 20-b web)" RunPodSandbox
+	check 'their environment is three variables' has "$(lines 10-a 'f("what") == "env"')" \
+		'"env":["NRI_PLUGIN_NAME=a","NRI_PLUGIN_IDX=10","NRI_PLUGIN_SOCKET=3"]'
+}

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables with those who source it
+#
+# R38 to R42, H1 to H10 but H7, and O1 to O8: commits, late results and who knows what. See nri.sh.
+
+late_pod() { # a pod 'web' that nobody has waited for: $late
+	ask 300ms web
+	check 'the request runs into its deadline' out_of_time
+	check 'the runtime makes it all the same' until_ 10 made_pod web
+	late=$(pods_past --name web)
+}
+made_pod() { is "$(state_past "$(pods_past --name "$1")")" SANDBOX_READY; }
+
+R38() {
+	stage create.sandbox=800ms || return
+	plugin 10-a
+	late_pod
+	run db
+	check 'other pods are told' hears 10-a db RunPodSandbox
+	check 'what is kept is not' hears 10-a web ''
+	ask 5s web
+	check 'the same request has it' is "$out" "$late"
+	check 'it is told then' hears 10-a web RunPodSandbox
+}
+
+R39() {
+	stage create.sandbox=600ms,create.container=600ms || return
+	plugin 10-a
+	late_pod
+	plugin 20-b
+	check 'who joins meanwhile has it in no list' hears 20-b web ''
+	ask 5s web
+	web=$out
+	check 'the same request has it' is "$web" "$late"
+	check 'both hear of it, once' is "$(heard 10-a web), $(heard 20-b web)" 'RunPodSandbox, RunPodSandbox'
+	ask 300ms web "$web" main
+	check 'a container is late' out_of_time
+	check 'the runtime makes it' until_ 10 container_past main
+	check 'it is not told' hears 10-a main ''
+	ask 5s web "$web" main
+	check 'the same request has it' is "$out" "$(containers_past)"
+	check 'and it is told as any other' until_ 10 hears 10-a main 'CreateContainer PostCreateContainer'
+}
+
+R40() {
+	ttl=1s
+	stage || return
+	plugin 10-a
+	run web
+	web=$out
+	tell 10-a "CreateContainer/main wait $d/go"
+	# crictl's pod, driven: its uid is the same
+	ask 300ms web "$web" main
+	check 'the client leaves while a plugin is asked' out_of_time
+	let_go go
+	check 'nobody comes for it: it goes' until_ 15 is_empty containers_past
+	check 'the plugin hears so' until_ 10 ended_told 10-a main
+}
+ended_told() { [[ $(heard "$1" "$2") == CreateContainer*'StopContainer RemoveContainer' ]] || { heard "$1" "$2"; return 1; }; }
+
+R41() {
+	stage || return
+	plugin 10-a
+	plugin 20-b
+	tell 10-a "RunPodSandbox/web wait $d/go"
+	ask 300ms web
+	check 'the client leaves while a plugin is asked' out_of_time
+	let_go go
+	check 'the next plugin is asked all the same' until_ 10 hears 20-b web RunPodSandbox
+	check 'the pod is seen' until_ 10 is_seen "$(pods_past)"
+	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
+	check 'its deadline was ours' at_least "$(told 20-b RunPodSandbox web left)" 1000
+}
+is_seen() { is "$(cri pods -q --no-trunc)" "$1"; }
+
+R42() {
+	stage '' --set=nri.request_timeout=200ms --set=nri.late_max=400ms || return
+	tell 10-a "RunPodSandbox/web wait $d/go"
+	plugin 10-a -reconnect 300ms
+	run web
+	web=$out
+	check 'who does not answer is disconnected' until_ 10 gone_from 10-a
+	run db
+	let_go go
+	check 'it comes back' until_ 10 hears_in 2 10-a web has
+	run last
+	check 'the first connection has heard no more' is "$(heard_in 1 10-a web), $(heard_in 1 10-a db)" 'RunPodSandbox, '
+	check 'the list tells it of all' hears_in 2 10-a web has
+	check 'or an event does, not both' until_ 10 once_in 2 10-a db
+	check 'what comes later is told' until_ 10 hears_in 2 10-a last RunPodSandbox
+}
+once_in() { [[ $(heard_in "$1" "$2" "$3") == has || $(heard_in "$1" "$2" "$3") == RunPodSandbox ]] || { heard_in "$@"; return 1; }; }
+
+# ---- the seam --------------------------------------------------------------------------------------------------------------
+
+H1() {
+	stage || return
+	plugin 10-a
+	run ended
+	check 'one pod is stopped' cri stopp "$out"
+	run web
+	tell 10-a "RunPodSandbox/db wait $d/go"
+	begin db cri runp "$(pod db)"
+	holds 10-a RunPodSandbox db
+	plugin 20-b
+	check 'a list has what is committed' hears 20-b web has
+	check 'and what is about to be' hears 20-b db has
+	check 'not what is stopped' hears 20-b ended ''
+	let_go go
+	ended db
+	check 'the pod is made' given
+}
+
+H2() {
+	stage || return
+	run web
+	web=$out
+	plugin 10-a -events StopPodSandbox
+	plugin 20-b -events RunPodSandbox,RemovePodSandbox
+	check 'a pod is stopped' cri stopp "$web"
+	plugin 30-c
+	check 'and removed' cri rmp "$web"
+	check 'who had it in a list hears what it asked for' is "$(heard 10-a web), $(heard 20-b web)" \
+		'has StopPodSandbox, has RemovePodSandbox'
+	check 'who knew nothing of it hears nothing' hears 30-c web ''
+}
+
+H3() {
+	stage || return
+	plugin 10-a -reconnect 100ms
+	run web
+	web=$out
+	tell 10-a 'SIGUSR1 close'
+	kill -USR1 "$plugin_pid"
+	check 'a plugin drops its connection' until_ 10 gone_from 10-a
+	check 'and is back with a list' until_ 10 called_in 2 10-a Synchronize
+	run db
+	check 'what it had heard of is in it, once' hears_in 2 10-a web has
+	check 'what is new is told' hears_in 2 10-a db RunPodSandbox
+	check 'the pod is removed' says RemovePodSandbox "$web"
+	check 'the new connection hears so' hears_in 2 10-a web 'has StopPodSandbox RemovePodSandbox'
+	check 'the old one does not' hears_in 1 10-a web RunPodSandbox
+}
+called_in() { [ -n "$(lines "$2" "f(\"what\") == \"done\" && f(\"event\") == \"$3\" && f(\"conn\") == $1")" ]; }
+
+H4() {
+	stage '' --set=nri.policies=b=required || return
+	plugin 10-a
+	ask 1s web
+	check 'without a required plugin there is no pod' is "$code" UNAVAILABLE
+	check 'and the answer names it' has "$err" b
+	check 'nobody was told' hears 10-a web ''
+	plugin 20-b
+	ask 5s web
+	check 'it is there: the same request has the pod' is "$out" "$(pods_past)"
+	check 'and both are told' is "$(heard 10-a web), $(heard 20-b web)" 'RunPodSandbox, RunPodSandbox'
+}
+
+H5() {
+	stage '' --set=nri.request_timeout=500ms --set=nri.late_max=30s --set=nri.policies=a=ignore || return
+	plugin 10-a
+	plugin 20-b
+	tell 10-a "RunPodSandbox/web wait $d/go"
+	run web
+	check 'a commit does not wait for ever' not replied 10-a RunPodSandbox web
+	run db
+	run last
+	check 'who is late is sent nothing more' hears 10-a db ''
+	check 'others are' hears 20-b last RunPodSandbox
+	let_go go
+	check 'until it answers' until_ 10 hears 10-a last RunPodSandbox
+	check 'in order' is "$(lines 10-a 'f("what") == "call" && f("event") == "RunPodSandbox" { print f("name") }' | xargs)" 'web db last'
+	check 'on the same connection' connected 10-a
+}
+
+H6() {
+	stage || return
+	plugin 10-a
+	plugin 20-b
+	run web
+	web=$out
+	tell 10-a "StopPodSandbox wait $d/go"
+	try cri -t 300ms stopp "$web"
+	check 'the client leaves while a plugin is asked' failed
+	check 'what it was given is our deadline' at_least "$(told 10-a StopPodSandbox web left)" 1000
+	let_go go
+	check 'the next is asked all the same' until_ 10 hears 20-b web 'RunPodSandbox StopPodSandbox'
+	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
+	check 'it is stopped' until_ 10 is_stopped "$web"
+}
+is_stopped() { is "$(state_past "$1")" SANDBOX_NOTREADY; }
+
+H8() {
+	stage || return
+	plugin 10-a
+	running
+	tell 10-a "CreateContainer/second call-update $main 77" 'CreateContainer/second call-update nobody 66'
+	make_in "$web" second
+	check 'a call from inside an event is answered in it' is \
+		"$(lines 10-a 'f("what") == "updated" { print f("text") }' | xargs)" 'done done'
+	check 'and carried out' has_shares "$main" 77
+	check 'nobody was disconnected' connected 10-a
+}
+
+H9() {
+	stage '' --set=nri.request_timeout=200ms --set=nri.late_max=30s || return
+	tell 10-a "RunPodSandbox/web wait $d/go"
+	plugin 10-a
+	run web
+	check 'the pod is removed while a plugin owes an answer' says RemovePodSandbox "$out"
+	kill -KILL "$plugin_pid"
+	wait "$plugin_pid" 2>/dev/null
+	mv "$d/10-a.log" "$d/10-a.first.log"
+	plugin 10-a
+	run db
+	check 'what it had not heard is not told when it is back' hears 10-a web ''
+	check 'what is new is' hears 10-a db RunPodSandbox
+}
+
+H10() {
+	nri=no
+	stage || return
+	check 'without configuration there is no socket' not test -e "$d/nri.sock"
+	run web
+	check 'and pods are made' given
+	restage || return
+	plugin 10-a
+	"$crikeepd" --runtime=sim: --listen="$d/second.sock" --unfiltered= --metrics= --state-dir="$d/second" \
+		--set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" 2>"$d/second.log" </dev/null &
+	second=$!
+	check 'a live socket is not taken over' until_ 10 no_process "$second"
+	kill "$second" 2>/dev/null
+	check 'and why is said' grep -q "$d/nri.sock" "$d/second.log"
+	run db
+	check 'who was there first is not disturbed' hears 10-a db RunPodSandbox
+}
+
+# ---- what CRI-O does (facts of its code), and we do not -----------------------------------------------------------------------
+
+O1() { # its hook runs before it is known whether anybody still wants the pod
+	ttl=1s
+	stage create.sandbox=800ms || return
+	plugin 10-a
+	late_pod
+	check 'a pod that timed out goes when nobody comes' until_ 15 is_empty pods_past
+	run db
+	check 'no plugin has ever heard of it' hears 10-a web ''
+}
+O2() { # the client's deadline, once over, disconnects every plugin
+	stage create.sandbox=800ms || return
+	plugin 10-a
+	plugin 20-b
+	late_pod
+	ask 5s web
+	check 'the same request has the pod' is "$out" "$late"
+	check 'each plugin has heard of it, once' is "$(heard 10-a web), $(heard 20-b web)" 'RunPodSandbox, RunPodSandbox'
+	check 'over one connection each' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
+}
+O3() { # a client that leaves during the hook has the pod destroyed
+	stage || return
+	plugin 10-a
+	tell 10-a "RunPodSandbox wait $d/go"
+	ask 300ms web
+	check 'the client leaves while a plugin is asked' out_of_time
+	first=$(pods_past)
+	let_go go
+	ask 5s web
+	check 'the same request has the same pod' is "$out" "$first"
+	check 'the plugin has heard of it, once' hears 10-a web RunPodSandbox
+}
+O4() { # what it parks and then drops, after plugins were told, leaves them with it for ever
+	ttl=1s
+	stage || return
+	plugin 10-a
+	tell 10-a "RunPodSandbox wait $d/go"
+	ask 300ms web
+	check 'the client leaves while a plugin is asked' out_of_time
+	check 'another attempt is asked for' again
+	let_go go
+	check 'the first one goes' until_ 10 hears 10-a web 'RunPodSandbox StopPodSandbox RemovePodSandbox RunPodSandbox'
+}
+again() { begin again cri runp "$(pod web 1)"; }
+O5() { # who connects while it is parked never hears of it
+	stage create.sandbox=800ms || return
+	late_pod
+	plugin 10-a
+	check 'what is kept is in no list' hears 10-a web ''
+	ask 5s web
+	check 'the same request has it' is "$out" "$late"
+	check 'who joined while it was kept hears of it, once' hears 10-a web RunPodSandbox
+}
+O6() { # who connects while pods are made misses some
+	local i pids=()
+	stage create.sandbox=100ms || return
+	for i in {1..6}; do
+		"$crikeep" drive --endpoint "unix://$d/cri.sock" "${network[@]}" --pod "web-$i" >/dev/null 2>&1 &
+		pids+=($!)
+		[ $((i % 2)) -eq 0 ] || plugin_start "$i"0-p
+	done
+	wait "${pids[@]}"
+	for i in 1 3 5; do
+		check "plugin $i is synchronized" until_ 10 replied "$i"0-p Synchronize
+		check "plugin $i knows each pod, and once" until_ 10 each_once "$i"0-p
+	done
+}
+each_once() {
+	is "$(lines "$1" 'f("what") == "has" || (f("what") == "call" && f("event") == "RunPodSandbox") { print f("name") }' | sort | xargs)" \
+		'web-1 web-2 web-3 web-4 web-5 web-6'
+}
+O7() { # a container handed back gets no PostCreateContainer
+	stage create.container=800ms || return
+	plugin 10-a
+	run web
+	web=$out
+	ask 300ms web "$web" main
+	check 'a container is late' out_of_time
+	check 'the runtime makes it' until_ 10 container_past main
+	ask 5s web "$web" main
+	check 'the same request has it' is "$out" "$(containers_past)"
+	check 'it is told at that moment, once' until_ 10 hears 10-a main 'CreateContainer PostCreateContainer'
+}
+O8() { # nor StopContainer and RemoveContainer when it is dropped
+	ttl=1s
+	stage create.container=800ms || return
+	plugin 10-a
+	run web
+	ask 300ms web "$out" main
+	check 'a container is late' out_of_time
+	check 'the runtime makes it' until_ 10 container_past main
+	check 'it goes when nobody comes' until_ 15 is_empty containers_past
+	run db
+	check 'no plugin has ever heard of it' hears 10-a main ''
+}

@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Real NRI plugins, on the newest Go stub and on v0.3.0, before crikeepd and the built-in runtime. Needs neither root nor
+# containerd.
+#
+# usage: test-nri-sim.sh [SCENARIO...]
+#
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+scenarios="$(echo R{1..42} H{1..10} O{1..8}) conflict validated updated old_stub launched"
+scenarios=${*:-$scenarios}
+
+. "$here/play.sh"
+. "$here/stage.sh"
+. "$here/nri.sh"
+. "$here/nri-pods.sh"
+. "$here/nri-containers.sh"
+. "$here/nri-rules.sh"
+[ -x "$crikeepd" ] || skip_all 'crikeepd was not built'
+need crictl nri nri-v030 relay
+wanted=$scenarios
+stage_dir=$(mktemp -d "${TMPDIR:-/tmp}/n.XXXXXX") || exit 99
+trap 'rm -rf "$stage_dir"' EXIT
+
+# ---- the stage: crictl -> crikeepd [which has forked] the built-in runtime -----------------------------------------------------
+
+socket=kept/sim.sock
+nri=yes
+
+pod() { # with a network of its own, whatever the simulator makes of it
+	cat >"$d/$1-${2:-0}.pod" <<-END
+		{"metadata":{"name":"$1","namespace":"default","uid":"uid-of-$1","attempt":${2:-0}},"log_directory":"$d/log/$1",
+		"linux":{"cgroup_parent":"/k8s.io"}}
+	END
+	echo "$d/$1-${2:-0}.pod"
+}
+stage() { # stage [PARAMETERS [OPTION...]]
+	parameters=${1:-}
+	[ $# -eq 0 ] || shift
+	options=("$@")
+	echo 'timeout: 20' >"$d/crictl.yaml"
+	crikeepd_start
+}
+# stage_apart: the runtime outlives crikeepd
+stage_apart() {
+	socket=sim.sock parameters='' options=()
+	echo 'timeout: 20' >"$d/crictl.yaml"
+	"$crikeepd" --sim="listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state" 2>>"$d/sim.err" </dev/null &
+	sim_pid=$!
+	until_ 10 past version || return
+	crikeepd_start
+}
+restage() { # from the beginning, with plugins
+	nri=yes
+	unstage >/dev/null 2>&1
+	wait
+	rm -rf "$d/kept" "$d"/*.sock "$d/sim.log"
+	plugin_pids=()
+	stage "$@"
+}
+crikeepd_start() {
+	local runtime="sim:log=$d/sim.log${parameters:+,$parameters}" with=()
+	[ "$socket" != sim.sock ] || runtime=unix://$d/sim.sock
+	[ "$nri" = no ] || with=(--set=nri.enabled=true --set=nri.socket="$d/nri.sock" --set=nri.plugin_dir= --set=nri.config_dir=)
+	"$crikeepd" --runtime="$runtime" --listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics= --state-dir="$d/kept" \
+		--ttl="$ttl" --set=log.target=stderr "${with[@]}" "${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
+	crikeepd_pid=$!
+	until_ 10 answers
+}
+unstage() {
+	kill -KILL ${crikeepd_pid:-} ${sim_pid:-} "${plugin_pids[@]}" 2>/dev/null
+	jobs -p | xargs -r kill -KILL 2>/dev/null
+}
+
+# from the runtime's log: seconds since its start, what, kind, id, name
+moment() { awk -v what="$1" -v id="$2" '$2 == what && $4 == id { printf "%d\n", $1 * 1000; exit }' "$d/sim.log"; }
+happened() { [ -n "$(moment "$1" "$2")" ]; }
+has_begun() { awk -v kind="$1" '$2 == "begin" && $3 == kind { found = 1 } END { exit !found }' "$d/sim.log"; }
+
+play_all
