@@ -180,7 +180,8 @@ static void put_array(struct ck_out *out, const struct place *place, struct json
 		else if (!packed)
 			put_text(out, wrapped ? 1 : place->field, item, true);
 		else if (out->r == 0)
-			out->r = ck_bytes_varint(&out->bytes, place->kind == WORDS ? word(item, place->words) : ck_info_number(item));
+			out->r = ck_bytes_varint(&out->bytes,
+						 place->kind == WORDS ? word(item, place->words) : ck_info_number(item));
 	}
 	if (packed || wrapped)
 		ck_out_close(out, opened);

@@ -5,8 +5,8 @@
  * What plugins are told of a pod or a container: NRI's PodSandbox and Container, made of CRI's answers. CRI itself says too
  * little (no pid, no namespaces, no arguments), so the statuses are asked for with verbose: containerd and CRI-O then add an
  * info "info", JSON with the pid and the OCI runtime spec; containerd adds the CRI config it was made with. That is no part of
- * CRI: what is missing or unreadable there is left out, or taken from the status. Where both tell the same, metadata, labels,
- * annotations and resources are the status's, the rest is the spec's.
+ * CRI: what is missing or unreadable there is left out, or taken from the status. Where both tell something, labels and
+ * annotations are the status's, as the kubelet gave them; mounts, user and resources are the spec's, which has all of them.
  *
  * Pure: bytes in, bytes out, all of them untrusted. Texts become valid UTF-8 (bad bytes U+FFFD), or a plugin would refuse the
  * whole message. The id is the first field. What comes out may hold secrets: env, args, annotations.
