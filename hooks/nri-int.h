@@ -9,7 +9,8 @@
  *   plugin.c  one connection: handshake, its queue, one event in flight, overdue
  *   sync.c    what there is, as its first list
  *   know.c    who knows which object
- *   event.c   one event on its tour through its recipients
+ *   event.c   what the events are, and who has still to hear of one
+ *   tour.c    one event on its tour: tour-describe.c what plugins are told, tour-visit.c among the plugins
  *   update.c  changes and evictions plugins ask for
  *   job.c     questions to the host
  *
@@ -29,6 +30,10 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+
+struct ck_plugin;
+struct ck_queued;
+struct ck_tour;
 
 #define CK_NRI_FOREVER UINT64_MAX
 #define CK_NRI_SERVICE_PLUGIN  "nri.pkg.api.v1alpha1.Plugin"
@@ -125,7 +130,23 @@ void ck_nri_job_forget(struct ck_nri_job *job); /* its owner goes; NULL is fine 
 void ck_nri_jobs_start(struct ck_nri *nri);     /* from ck_nri_process(); gives up the lock for each */
 void ck_nri_jobs_drop(struct ck_nri *nri);      /* at the end: those not started */
 
-/* ---- event.c: one event on its tour ------------------------------------------------------------------------------------- */
+/* ---- event.c ------------------------------------------------------------------------------------------------------------ */
+
+const char *ck_nri_event_name(enum ck_nri_event event); /* "RunPodSandbox" */
+bool ck_nri_event_of_pod(enum ck_nri_event event);
+bool ck_nri_event_announces(enum ck_nri_event event);
+bool ck_nri_event_stops(enum ck_nri_event event);
+bool ck_nri_event_removes(enum ck_nri_event event);
+bool ck_nri_event_tears_down(enum ck_nri_event event); /* or follows something: nobody can refuse it */
+bool ck_nri_event_needs_fresh(enum ck_nri_event event); /* what was described before may have changed */
+/* ck_tour_owes - has this connection still to hear of this event? */
+bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *knower);
+/* ck_tour_passes - the event passes by: its bytes go out, or the connection is not subscribed to it */
+void ck_tour_passes(enum ck_nri_event event, struct ck_knower *knower);
+bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event); /* has to hear of it, and wants to */
+bool ck_tour_validators(const struct ck_tour *tour);
+
+/* ---- tour.c, tour-describe.c, tour-visit.c ------------------------------------------------------------------------------ */
 
 /* An event in a plugin's queue. It outlives its tour when the tour does not wait for it any longer. */
 struct ck_queued {
@@ -151,6 +172,7 @@ struct ck_tour {
 	enum ck_nri_event event, then; /* then: what follows this one for the same caller; 0: nothing */
 	enum ck_tour_phase phase;
 	bool before_create, cancelled;
+	bool behind; /* another event of this object is on its tour; they never overlap (R30) */
 	struct ck_known *known;              /* NULL: nobody knows the object */
 	char *pod_id, *names;                /* names: told list of the cache (H3) */
 	struct ck_blob *pod, *container;     /* as described for this event */
@@ -185,10 +207,14 @@ void ck_tours_end_all(struct ck_nri *nri);
 void ck_queued_free(struct ck_queued *delivery);
 /* ck_queued_passes - plugin.c, when it is the delivery's turn: noted, or false: something has made it needless */
 bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *plugin);
-const char *ck_nri_event_name(enum ck_nri_event event); /* "RunPodSandbox" */
-bool ck_nri_event_announces(enum ck_nri_event event);
-/* ck_nri_event_tears_down - nobody can refuse it */
-bool ck_nri_event_tears_down(enum ck_nri_event event);
+/* the steps: each may end the tour, which is freed when it has called back */
+void ck_tour_step(struct ck_tour *tour);
+void ck_tour_describe(struct ck_tour *tour); /* pod, then container; then it goes out */
+void ck_tour_go_on(struct ck_tour *tour);    /* to the next plugin, if none is waited for */
+void ck_tour_refuse(struct ck_tour *tour, const char *fmt, ...) CK_PRINTF(2, 3);
+void ck_tour_end_refused(struct ck_tour *tour);
+void ck_tour_done(struct ck_tour *tour);
+void ck_tour_not_in_time(struct ck_tour *tour); /* the plugin it is with has not answered: it goes on without */
 
 /* ---- plugin.c: one connection --------------------------------------------------------------------------------------------- */
 

@@ -228,9 +228,13 @@ void ck_nri_stop_impl(struct ck_nri *nri)
 	uint32_t call;
 	ck_nri_lock(nri);
 	ck_nri_unlisten(nri);
-	for (struct ck_plugin *plugin = nri->stopping ? NULL : nri->plugins; plugin; plugin = plugin->next)
-		if (plugin->state == CK_PLUGIN_READY) /* nobody waits for its answer */
-			ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, "Shutdown", NULL, 0, nri->request_timeout, &call, NULL);
+	for (struct ck_plugin *plugin = nri->stopping ? NULL : nri->plugins; plugin; plugin = plugin->next) {
+		if (plugin->state != CK_PLUGIN_READY)
+			continue;
+		/* nobody waits for its answer */
+		ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, "Shutdown", NULL, 0, nri->request_timeout, &call, NULL);
+		ck_plugin_pump(plugin);
+	}
 	nri->stopping = true;
 	ck_nri_unlock(nri);
 }
