@@ -3,7 +3,7 @@
 #define CK_DAEMON_DESCRIBE_INT_H
 /*
  * What the parts of describe.h share: describe.c walks CRI's answers, describe-json.c reads the JSON in them. A JSON value that
- * is not there is NULL, and every function here takes NULL; a value of another type than the expected one is as good as not there.
+ * is not there is NULL, and every function here takes NULL; one of another type than the expected one is as good as not there.
  */
 #include <json-c/json_types.h>
 
