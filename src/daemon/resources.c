@@ -64,3 +64,112 @@ int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_reso
 	*ret_resources = out.bytes;
 	return r < 0 ? r : out.r < 0 ? ck_nomem(err) : 0;
 }
+
+/* ---- and back -------------------------------------------------------------------------------------------------------- */
+
+enum { NOWHERE, WRAPPED, TEXT, INSIDE, ENTRIES };
+
+struct part { /* of a message of NRI's: where it goes, or what it is called in NRI's list of fields */
+	uint32_t number;
+	int how;
+	uint32_t to;
+	const struct part *parts;
+	const char *name;
+};
+
+static const struct part memory_parts[] = {
+	{ 1, WRAPPED, 4, NULL, "MemLimit" },
+	{ 2, NOWHERE, 0, NULL, "MemReservation" },
+	{ 3, WRAPPED, 10, NULL, "MemSwapLimit" },
+	{ 4, NOWHERE, 0, NULL, "MemKernelLimit" },
+	{ 5, NOWHERE, 0, NULL, "MemTCPLimit" },
+	{ 6, NOWHERE, 0, NULL, "MemSwappiness" },
+	{ 7, NOWHERE, 0, NULL, "MemDisableOomKiller" },
+	{ 8, NOWHERE, 0, NULL, "MemUseHierarchy" },
+	{ 0 },
+};
+static const struct part cpu_parts[] = {
+	{ 1, WRAPPED, 3, NULL, "CPUShares" },
+	{ 2, WRAPPED, 2, NULL, "CPUQuota" },
+	{ 3, WRAPPED, 1, NULL, "CPUPeriod" },
+	{ 4, NOWHERE, 0, NULL, "CPURealtimeRuntime" },
+	{ 5, NOWHERE, 0, NULL, "CPURealtimePeriod" },
+	{ 6, TEXT, 6, NULL, "CPUSetCPUs" },
+	{ 7, TEXT, 7, NULL, "CPUSetMems" },
+	{ 0 },
+};
+static const struct part resources_parts[] = {
+	{ 1, INSIDE, 0, memory_parts, NULL },
+	{ 2, INSIDE, 0, cpu_parts, NULL },
+	{ 3, ENTRIES, 8, NULL, "HugepageLimits" },
+	{ 4, NOWHERE, 0, NULL, "BlockioClass" },
+	{ 5, NOWHERE, 0, NULL, "RdtClass" },
+	{ 6, ENTRIES, 9, NULL, "CgroupsUnified" },
+	{ 7, NOWHERE, 0, NULL, "Devices" },
+	{ 8, NOWHERE, 0, NULL, "PidsLimit" },
+	{ 0 },
+};
+
+static int cannot(const char *name, struct ck_error *err)
+{
+	return ck_fail(err, CK_EINVAL, "field %s cannot be applied through CRI", name);
+}
+
+static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part *parts, struct ck_error *err);
+
+static int put_part(struct ck_out *out, const struct part *part, const struct ck_wire *wire, const struct ck_wire_field *field,
+		    struct ck_error *err)
+{
+	struct ck_fields inside;
+	int r;
+	switch (part->how) {
+	case TEXT:
+		if (field->len)
+			ck_out_utf8(out, part->to, field->data, field->len);
+		return 0;
+	case ENTRIES:
+		return put_entry(out, part->to, ck_wire_inside(wire, field), err);
+	case INSIDE:
+		return put_parts(out, ck_wire_inside(wire, field), part->parts, err);
+	case WRAPPED:
+		r = ck_fields_read(ck_wire_inside(wire, field), &inside, err);
+		if (r == 0 && !ck_fields_number(&inside, 1))
+			return ck_fail(err, CK_EINVAL, "field %s cannot be set to 0 through CRI", part->name);
+		if (r == 0)
+			ck_out_number(out, part->to, ck_fields_number(&inside, 1));
+		return r;
+	default:
+		return cannot(part->name, err);
+	}
+}
+
+static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part *parts, struct ck_error *err)
+{
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		const struct part *part = parts;
+		while (part->number && part->number != field.number)
+			part++;
+		if (!part->number || field.type != CK_WIRE_BYTES)
+			return ck_fail(err, CK_EINVAL, "a field of resources that is not known (%u) cannot be applied through CRI",
+				       (unsigned)field.number);
+		r = put_part(out, part, &wire, &field, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+int ck_resources_to_cri(const void *resources, size_t len, struct ck_bytes *ret_cri, struct ck_error *err)
+{
+	struct ck_out out = { .bytes = *ret_cri };
+	size_t before = out.bytes.len;
+	int r = put_parts(&out, ck_wire_begin(resources, len), resources_parts, err);
+	if (r == 0 && out.r < 0)
+		r = ck_nomem(err);
+	*ret_cri = out.bytes; /* it may have moved */
+	if (r < 0)
+		ret_cri->len = before;
+	return r;
+}
