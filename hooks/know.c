@@ -337,12 +337,15 @@ nomem:
 	return 1;
 }
 
-/* its commit was not written: whoever has not heard of it does not know it */
+/* its commit was not written: whoever has not heard of it does not know it. A snapshot may have seen it in between, when memory
+ * was gone; who has it in a list that is out by now would get it twice, and has to begin anew */
 static void unchoose(struct ck_nri *nri, struct ck_known *known)
 {
 	for (struct ck_knower **at = &known->knowers; *at;) {
 		struct ck_knower *k = *at;
-		if (k->told || k->listed || k->announcing) {
+		if (k->listed && k->told)
+			ck_plugin_close(k->plugin, CK_LOG_ERROR, "out of memory: it was told of something that is not committed");
+		if (k->told || k->announcing) {
 			at = &k->next;
 			continue;
 		}

@@ -105,14 +105,28 @@ static void too_large(struct ck_plugin *plugin, struct ck_sync_item *item)
 	leave_out(plugin, item);
 }
 
+/* still to be told, and no container without its pod */
+static bool belongs(const struct ck_plugin *plugin, const struct ck_known *known)
+{
+	const struct ck_known *pod = NULL;
+	if (!ck_know_who(known, plugin))
+		return false;
+	if (known->kind == CK_CONTAINER && *known->sandbox_id)
+		pod = ck_know_find(plugin->nri, CK_SANDBOX, known->sandbox_id);
+	return known->kind == CK_SANDBOX || !*known->sandbox_id || (pod && ck_know_who(pod, plugin));
+}
+
 /* pods before containers, so that no container comes before its pod; the next that belongs into the list */
 static struct ck_sync_item *next_item(struct ck_plugin *plugin)
 {
 	for (; plugin->items_sent < 2 * plugin->items_n; plugin->items_sent++) {
 		struct ck_sync_item *item = &plugin->items[plugin->items_sent % plugin->items_n];
 		enum ck_kind kind = plugin->items_sent < plugin->items_n ? CK_SANDBOX : CK_CONTAINER;
-		if (item->known && item->object && item->known->kind == kind)
+		if (!item->known || !item->object || item->known->kind != kind)
+			continue;
+		if (belongs(plugin, item->known))
 			return item;
+		leave_out(plugin, item);
 	}
 	return NULL;
 }

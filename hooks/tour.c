@@ -164,8 +164,10 @@ int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const stru
 		tour_free(tour);
 		return ck_nomem(err);
 	}
-	if (tour->known)
+	if (tour->known) {
 		keep_described(tour, call);
+		tour->inherited = !tour->known->ours;
+	}
 	if (tour->known && ck_nri_event_stops(call->event) && !CK_BROKEN(H1))
 		tour->known->stop_begun = true; /* from here on it is in no list */
 	while (*end) {
@@ -261,7 +263,7 @@ void ck_tour_step(struct ck_tour *tour)
 		ck_tour_end_refused(tour);
 		return;
 	}
-	if (ends && tour->names && *tour->names && !known->ours) {
+	if (ends && tour->names && *tour->names && tour->inherited) {
 		tour->phase = CK_TOUR_DEBT;
 		if (waits_for_debtors(tour))
 			return;
