@@ -6,8 +6,16 @@
  * they answer, with the owner of each field, and a conflict where two want the same. Each plugin sees the container as those
  * before it have changed it. Pure: messages in, messages out.
  *
- * Source: facts of containerd/nri pkg/adaptation/result.go and pkg/api/owners.go at v0.12, its known slips mended: removing an
- * environment variable, a device or a sysctl nobody added is not lost, pids are merged like any other resource, evictions are kept.
+ * Source: facts of containerd/nri pkg/adaptation/result.go and pkg/api/owners.go at v0.12, its known slips mended:
+ * - removing an environment variable, a device or a sysctl nobody added is not lost, and removing an annotation takes it from the
+ *   plugin that had set it; what was removed has an owner, "-NN-name", which keeps others out if somebody had set it before
+ * - a limit of a size of huge pages, or of one rlimit, replaces the one the container had
+ * - pids are merged like any other resource, evictions are kept (the first reason for a container)
+ * - an update that may fail, and fails, leaves nothing of itself behind
+ * - fields of a later NRI are carried on, and whose they are is told as the owner of the field None
+ *
+ * Answers are untrusted: a text that is not UTF-8 is malformed, because the next plugin could not read it; what all answers
+ * to one event take unpacked has a bound (limits.h).
  */
 #include <stdbool.h>
 
@@ -31,8 +39,8 @@ int ck_adjust_seen(const struct ck_adjust *adjust, struct ck_bytes *out, struct 
 /*
  * ck_adjust_reply - one plugin ("NN-name") has answered
  * @reply: CreateContainerResponse, UpdateContainerResponse, StopContainerResponse, SynchronizeResponse, UpdateContainersRequest
- * Return: 0; -CK_ECONFLICT: two plugins want one field, and @err names both and it; -CK_EMALFORMED; -CK_EINVAL (an update of the
- * container that is being created); -CK_ETOOBIG; -CK_ENOMEM. After an error the whole is of no use any more
+ * Return: 0; -CK_ECONFLICT: two plugins want one field, and @err names both and it; -CK_EMALFORMED; -CK_EINVAL (an update or
+ * eviction of the container that is being created); -CK_ETOOBIG; -CK_ENOMEM. After an error the whole is of no use any more
  */
 enum ck_adjust_reply {
 	CK_REPLY_CREATE_CONTAINER,
@@ -54,7 +62,8 @@ int ck_adjust_owners(const struct ck_adjust *adjust, struct ck_bytes *out, struc
 int ck_adjust_validation(const struct ck_adjust *adjust, const void *pod, size_t pod_len, const char *const *plugins, size_t n,
 			 struct ck_bytes *out, struct ck_error *err);
 
-/* Changes of other containers, in the order they were first named. Borrowed until the next reply */
+/* Changes of other containers, in the order they were first named. In what one plugin asks for by itself (SYNCHRONIZE,
+ * UPDATE_CONTAINERS), the last word on a field counts. Borrowed until the next reply */
 struct ck_adjust_other {
 	const char *container_id;
 	const char *plugins;   /* "10-a,20-b" */
