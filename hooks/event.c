@@ -6,12 +6,12 @@
 
 const char *ck_nri_event_name(enum ck_nri_event event)
 {
-	switch (event) {
-#define CK_NRI_EVENT_NAME(name, value, text) case CK_NRI_##name: return text;
-	CK_NRI_EVENTS(CK_NRI_EVENT_NAME)
+	static const char *const names[] = {
+#define CK_NRI_EVENT_NAME(name, value, text) [value] = text,
+		CK_NRI_EVENTS(CK_NRI_EVENT_NAME)
 #undef CK_NRI_EVENT_NAME
-	}
-	return "?";
+	};
+	return event > 0 && event < CK_COUNT(names) ? names[event] : "?";
 }
 
 bool ck_nri_event_announces(enum ck_nri_event event)
@@ -31,7 +31,8 @@ bool ck_nri_event_removes(enum ck_nri_event event)
 
 bool ck_nri_event_of_pod(enum ck_nri_event event)
 {
-	return event <= CK_NRI_REMOVE_POD_SANDBOX || event == CK_NRI_UPDATE_POD_SANDBOX || event == CK_NRI_POST_UPDATE_POD_SANDBOX;
+	return event <= CK_NRI_REMOVE_POD_SANDBOX || event == CK_NRI_UPDATE_POD_SANDBOX ||
+	       event == CK_NRI_POST_UPDATE_POD_SANDBOX;
 }
 
 bool ck_nri_event_tears_down(enum ck_nri_event event)
@@ -77,7 +78,7 @@ void ck_queued_free(struct ck_queued *delivery)
 	free(delivery);
 }
 
-/* ---- who hears of it -------------------------------------------------------------------------------------------------------- */
+/* ---- who hears of it ------------------------------------------------------------------------------------------------ */
 
 /* has this connection still to hear of this event? */
 bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *k)

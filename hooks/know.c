@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who knows which object. A connection gets into an object's list once, either because it was chosen when the object was committed
- * or because it was listed when the connection took its snapshot; whoever comes second finds it there. All the promises of "exactly
- * once" (R1, H2) are this one list.
+ * Who knows which object. A connection gets into an object's list once, either because it was chosen when the object was
+ * committed or because the object was listed when the connection took its snapshot; whoever comes second finds it there. All the
+ * promises of "exactly once" (R1, H2) are this one list.
  */
 #include "hooks/nri-int.h"
 #include "src/base/wire.h"
 
-/* ---- bytes -------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------ */
 
 struct ck_blob *ck_blob_new(const void *p, size_t len)
 {
@@ -41,7 +41,7 @@ void ck_blob_set(struct ck_blob **at, struct ck_blob *blob)
 	ck_blob_unref(old);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------ */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id)
 {
@@ -195,7 +195,7 @@ int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *by
 	return 0;
 }
 
-/* ---- knowers ------------------------------------------------------------------------------------------------------------ */
+/* ---- knowers ---------------------------------------------------------------------------------------------------- */
 
 struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin)
 {
@@ -233,7 +233,7 @@ void ck_know_drop(struct ck_known *known, const struct ck_plugin *plugin)
 void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
 {
 	struct ck_known *known, *tmp;
-	HASH_ITER(by_nri_id, nri->by_nri_id, known, tmp)
+	HASH_ITER (by_nri_id, nri->by_nri_id, known, tmp)
 		ck_know_drop(known, plugin);
 	/* those out of the index live on in tours, and in queues, which know connections by number */
 	for (struct ck_tour *tour = nri->tours; tour; tour = tour->next)
@@ -241,7 +241,7 @@ void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
 			ck_know_drop(tour->known, plugin);
 }
 
-/* ---- the cache's seam --------------------------------------------------------------------------------------------------- */
+/* ---- the cache's seam ------------------------------------------------------------------------------------------- */
 
 /* a container plugins were asked about before it existed (H7) */
 static struct ck_known *find_unmade(struct ck_nri *nri, const struct ck_told *told)
@@ -249,7 +249,7 @@ static struct ck_known *find_unmade(struct ck_nri *nri, const struct ck_told *to
 	struct ck_known *known, *tmp;
 	if (!nri->unmade || told->kind != CK_CONTAINER || !told->sandbox_id || !told->container_name)
 		return NULL;
-	HASH_ITER(by_nri_id, nri->by_nri_id, known, tmp)
+	HASH_ITER (by_nri_id, nri->by_nri_id, known, tmp)
 		if (!*known->id && known->attempt == told->attempt && !strcmp(known->sandbox_id, told->sandbox_id) &&
 		    !strcmp(known->name, told->container_name))
 			return known;
@@ -396,6 +396,6 @@ void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
 void ck_know_free_all(struct ck_nri *nri)
 {
 	struct ck_known *known, *tmp;
-	HASH_ITER(by_nri_id, nri->by_nri_id, known, tmp)
+	HASH_ITER (by_nri_id, nri->by_nri_id, known, tmp)
 		ck_know_forget(nri, known);
 }

@@ -28,7 +28,7 @@ void ck_mux_fini(struct ck_mux *mux)
 	*mux = (struct ck_mux){ 0 };
 }
 
-/* ---- in ------------------------------------------------------------------------------------------------------------------- */
+/* ---- in ----------------------------------------------------------------------------------------------------------- */
 
 static size_t header_feed(struct ck_mux *mux, const unsigned char *p, size_t n)
 {
@@ -68,7 +68,7 @@ int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn
 	return 0;
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------------------------ */
+/* ---- out ---------------------------------------------------------------------------------------------------------- */
 
 int ck_mux_send(struct ck_mux *mux, enum ck_mux_conn conn, const void *head, size_t head_len, const void *body, size_t body_len)
 {

@@ -51,9 +51,9 @@ struct ck_blob *ck_blob_ref(struct ck_blob *blob);      /* NULL in, NULL out */
 void ck_blob_unref(struct ck_blob *blob);
 void ck_blob_set(struct ck_blob **at, struct ck_blob *blob); /* a new reference in place of the old */
 
-/* ---- know.c: who knows which object ----------------------------------------------------------------------------------- */
+/* ---- know.c: who knows which object --------------------------------------------------------------------------- */
 
-/* One connection and one object it knows. It is made once, by choose or by a snapshot: so an object comes to a connection once. */
+/* One connection and one object it knows. Made once, by choose or by a snapshot: so an object comes to a connection once. */
 struct ck_knower {
 	struct ck_knower *next;
 	struct ck_plugin *plugin;
@@ -106,7 +106,7 @@ int ck_know_all(struct ck_nri *nri, struct ck_known *known);
 const char *ck_know_absent(const struct ck_nri *nri); /* a required plugin that is not connected (H4); NULL: none */
 void ck_know_free_all(struct ck_nri *nri);
 
-/* ---- job.c: questions to the host --------------------------------------------------------------------------------------- */
+/* ---- job.c: questions to the host ------------------------------------------------------------------------------- */
 
 enum ck_nri_job_what { CK_NRI_JOB_DESCRIBE, CK_NRI_JOB_UPDATE, CK_NRI_JOB_EVICT };
 /* how it ended; below the lock, from whatever thread ended it */
@@ -130,7 +130,7 @@ void ck_nri_job_forget(struct ck_nri_job *job); /* its owner goes; NULL is fine 
 void ck_nri_jobs_start(struct ck_nri *nri);     /* from ck_nri_process(); gives up the lock for each */
 void ck_nri_jobs_drop(struct ck_nri *nri);      /* at the end: those not started */
 
-/* ---- event.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- event.c ---------------------------------------------------------------------------------------------------- */
 
 const char *ck_nri_event_name(enum ck_nri_event event); /* "RunPodSandbox" */
 bool ck_nri_event_of_pod(enum ck_nri_event event);
@@ -146,7 +146,7 @@ void ck_tour_passes(enum ck_nri_event event, struct ck_knower *knower);
 bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event); /* has to hear of it, and wants to */
 bool ck_tour_validators(const struct ck_tour *tour);
 
-/* ---- tour.c, tour-describe.c, tour-visit.c ------------------------------------------------------------------------------ */
+/* ---- tour.c, tour-describe.c, tour-visit.c ---------------------------------------------------------------------- */
 
 /* An event in a plugin's queue. It outlives its tour when the tour does not wait for it any longer. */
 struct ck_queued {
@@ -217,7 +217,7 @@ void ck_tour_end_refused(struct ck_tour *tour);
 void ck_tour_done(struct ck_tour *tour);
 void ck_tour_not_in_time(struct ck_tour *tour); /* the plugin it is with has not answered: it goes on without */
 
-/* ---- plugin.c: one connection --------------------------------------------------------------------------------------------- */
+/* ---- plugin.c: one connection ------------------------------------------------------------------------------------- */
 
 enum ck_plugin_state {
 	CK_PLUGIN_CONNECTED,     /* RegisterPlugin has not come */
@@ -295,7 +295,7 @@ bool ck_plugin_name_is(const char *full, const char *name); /* "10-a" is called 
 /* ck_plugin_call - a call of the handshake; its answer is ck_sync_answered()'s or plugin.c's. Negative: it was closed */
 int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message, uint64_t timeout);
 
-/* ---- sync.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- sync.c ------------------------------------------------------------------------------------------------------- */
 
 /* ck_sync_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or the host tells */
 int ck_sync_snapshot(struct ck_plugin *plugin);
@@ -303,7 +303,7 @@ void ck_sync_go_on(struct ck_plugin *plugin); /* ask for descriptions; when all 
 void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer);
 void ck_sync_fini(struct ck_plugin *plugin);
 
-/* ---- update.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- update.c ----------------------------------------------------------------------------------------------------- */
 
 /* ck_update_requested - the plugin called UpdateContainers */
 void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request *request);
@@ -313,13 +313,13 @@ void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin, con
 /* ck_update_target - the runtime's id of a container this plugin (NULL: anybody) knows; NULL: it does not (H8) */
 const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin, const char *id);
 
-/* ---- listen.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- listen.c ----------------------------------------------------------------------------------------------------- */
 
 int ck_nri_listen(struct ck_nri *nri, struct ck_error *err);  /* sets nri->listen_fd */
 void ck_nri_accept(struct ck_nri *nri);
 void ck_nri_unlisten(struct ck_nri *nri);
 
-/* ---- nri.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- nri.c -------------------------------------------------------------------------------------------------------- */
 
 #define CK_NRI_LOG_LINES 16u
 

@@ -20,7 +20,7 @@
 #define PASSES 64 /* of one ck_nri_process(): work that makes work must not keep a host's loop for ever */
 #define EVENTS 64 /* descriptors looked at in one of them */
 
-/* ---- lock, clock, log ------------------------------------------------------------------------------------------------------- */
+/* ---- lock, clock, log ----------------------------------------------------------------------------------------------- */
 
 void ck_nri_ref(struct ck_nri *nri)
 {
@@ -80,7 +80,7 @@ int ck_nri_watch(struct ck_nri *nri, int fd, uint32_t events, void *what, bool a
 	return epoll_ctl(nri->epoll_fd, again ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0 ? -CK_EIO : 0;
 }
 
-/* ---- open and close --------------------------------------------------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------------------------------------------------- */
 
 static void close_fd(int *fd)
 {
@@ -264,7 +264,7 @@ void ck_nri_close_impl(struct ck_nri *nri)
 		pthread_mutex_unlock(&nri->lock);
 }
 
-/* ---- who is there ----------------------------------------------------------------------------------------------------------- */
+/* ---- who is there --------------------------------------------------------------------------------------------------- */
 
 static const char *state_name(const struct ck_plugin *plugin)
 {
@@ -336,7 +336,7 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 		ck_nri_log(nri, CK_LOG_WARNING, "%s", err.text);
 }
 
-/* ---- the crank -------------------------------------------------------------------------------------------------------------- */
+/* ---- the crank ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t due_of(const struct ck_nri *nri)
 {

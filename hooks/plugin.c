@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection, from its first byte to its last. It registers, is configured, becomes a recipient (and from then on events queue
- * for it), is told what there is, and then gets its events one at a time: order on the wire is not order of handling in Go (R33).
+ * One connection, from its first byte to its last. It registers, is configured, becomes a recipient (and from then on events
+ * queue for it), is told what there is, and then gets its events one at a time: order on the wire is not order of handling in Go
+ * (R33).
  *
  *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY        any -> CLOSED
  *       '-> REFUSED -> CLOSED
@@ -20,13 +21,13 @@
 #include "src/base/span.h"
 #include "src/base/wire.h"
 
-#define READ_MAX 65536 /* bytes read at once */
-#define READ_ROUNDS 16 /* of one turn: other connections wait meanwhile */
-#define ALL_EVENTS 0x3fffu
+#define READ_MAX    65536 /* bytes read at once */
+#define READ_ROUNDS 16    /* of one turn: other connections wait meanwhile */
+#define ALL_EVENTS  0x3fffu
 
 static const struct ck_ttrpc_ops ttrpc_ops;
 
-/* ---- names and order ------------------------------------------------------------------------------------------------------ */
+/* ---- names and order ---------------------------------------------------------------------------------------------- */
 
 bool ck_plugin_name_is(const char *full, const char *name)
 {
@@ -71,7 +72,7 @@ static const char *name_of(const struct ck_plugin *plugin)
 	return *plugin->name ? plugin->name : "(not registered)";
 }
 
-/* ---- made, closed, buried ------------------------------------------------------------------------------------------------- */
+/* ---- made, closed, buried ----------------------------------------------------------------------------------------- */
 
 int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin, struct ck_error *err)
 {
@@ -162,7 +163,7 @@ void ck_plugins_bury(struct ck_nri *nri)
 	}
 }
 
-/* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes -------------------------------------------------------------------------------------------------------- */
 
 static void write_out(struct ck_plugin *plugin)
 {
@@ -218,12 +219,13 @@ void ck_plugin_io(struct ck_plugin *plugin, uint32_t events)
 	ck_plugin_pump(plugin);
 }
 
-/* ---- our calls of the handshake ------------------------------------------------------------------------------------------- */
+/* ---- our calls of the handshake ----------------------------------------------------------------------------------- */
 
 int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message, uint64_t timeout)
 {
 	struct ck_error err;
-	int r = ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message->p, message->len, timeout, &plugin->call, &err);
+	int r = ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message->p, message->len, timeout, &plugin->call,
+			      &err);
 	if (r < 0) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: %s", method, err.text);
 		return r;
@@ -288,7 +290,7 @@ void ck_plugin_ready(struct ck_plugin *plugin)
 	ck_plugin_pump(plugin);
 }
 
-/* ---- its calls ------------------------------------------------------------------------------------------------------------ */
+/* ---- its calls ---------------------------------------------------------------------------------------------------- */
 
 /* one field's text, into @buf; false: it is missing or no name */
 static bool text_field(const struct ck_ttrpc_request *request, uint32_t number, char *buf, size_t size)
@@ -333,8 +335,8 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 	char name[CK_NRI_NAME_MAX + 1], index[8];
 	struct ck_nri *nri = plugin->nri;
 	if (plugin->state != CK_PLUGIN_CONNECTED) {
-		ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_FAILED_PRECONDITION, "this connection has registered", NULL,
-				0);
+		ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_FAILED_PRECONDITION, "this connection has registered",
+				NULL, 0);
 		return;
 	}
 	if (plugin->launched < 0) { /* one of ours is called as its file is */
@@ -343,7 +345,8 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 			return;
 		}
 		if (!text_field(request, 1, name, sizeof(name)) || !is_base_name(name)) {
-			refuse_registration(plugin, request, "the plugin's name is empty, too long, or not of A-Z a-z 0-9 _ . + -");
+			refuse_registration(plugin, request,
+					    "the plugin's name is empty, too long, or not of A-Z a-z 0-9 _ . + -");
 			return;
 		}
 		unlink_plugin(plugin);
@@ -380,7 +383,7 @@ static void on_request(const struct ck_ttrpc_request *request, void *userdata)
 	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_UNIMPLEMENTED, text, NULL, 0);
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------- */
 
 /* does a stub before v0.12 know this event only as a StateChange? */
 static bool has_fallback(enum ck_nri_event event)
@@ -421,8 +424,9 @@ static int send_event(struct ck_plugin *plugin, const struct ck_queued *delivery
 	bool as_state_change = plugin->old && has_fallback(delivery->event);
 	const char *method = as_state_change ? "StateChange" : ck_nri_event_name(delivery->event);
 	int r = build(delivery, as_state_change, &message);
-	r = r < 0 ? ck_nomem(&err) : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p, message.len, timeout,
-						   &plugin->call, &err);
+	r = r < 0 ? ck_nomem(&err)
+		  : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p, message.len, timeout, &plugin->call,
+				  &err);
 	ck_bytes_free(&message);
 	if (r < 0)
 		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: %s cannot be sent: %s", plugin->name, method, err.text);
@@ -561,7 +565,7 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 
 static const struct ck_ttrpc_ops ttrpc_ops = { .answered = on_answer, .requested = on_request };
 
-/* ---- time ----------------------------------------------------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------------------------------- */
 
 uint64_t ck_plugin_due(const struct ck_plugin *plugin)
 {

@@ -34,7 +34,7 @@ void ck_status_free(struct ck_nri_status *status)
 	free(status);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------------------------- */
 
 static int add_number(struct ck_bytes *bytes, const char *name, uint64_t value)
 {
@@ -146,7 +146,7 @@ int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *
 	return file_write(path, &bytes, err);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------------------------- */
 
 /* The text is a copy of ours with a NUL behind it; what is read is unescaped in its place and ended with a NUL. */
 struct reader {

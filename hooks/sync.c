@@ -9,10 +9,10 @@
 #include "hooks/nri-int.h"
 #include "src/base/wire.h"
 
-#define CONTAINER_STATE 4u /* field of Container, and its value */
+#define CONTAINER_STATE   4u /* field of Container, and its value */
 #define CONTAINER_STOPPED 4u
 
-/* ---- the snapshot ----------------------------------------------------------------------------------------------------------- */
+/* ---- the snapshot --------------------------------------------------------------------------------------------------- */
 
 static int grow(struct ck_plugin *plugin)
 {
@@ -57,7 +57,7 @@ int ck_sync_snapshot(struct ck_plugin *plugin)
 	return nri->snapshot(snapshot_has, plugin, nri->snapshot_source);
 }
 
-/* ---- descriptions ----------------------------------------------------------------------------------------------------------- */
+/* ---- descriptions --------------------------------------------------------------------------------------------------- */
 
 /* it has gone, or has stopped by itself: not listed, so nothing of it is owed to this connection */
 static void leave_out(struct ck_plugin *plugin, struct ck_sync_item *item)
@@ -96,7 +96,7 @@ static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_
 	ck_sync_go_on(plugin);
 }
 
-/* ---- the list goes out ------------------------------------------------------------------------------------------------------ */
+/* ---- the list goes out ---------------------------------------------------------------------------------------------- */
 
 static void too_large(struct ck_plugin *plugin, struct ck_sync_item *item)
 {
@@ -187,7 +187,7 @@ void ck_sync_go_on(struct ck_plugin *plugin)
 	ck_plugin_pump(plugin);
 }
 
-/* ---- its answer ------------------------------------------------------------------------------------------------------------- */
+/* ---- its answer ----------------------------------------------------------------------------------------------------- */
 
 static bool read_answer(const struct ck_ttrpc_answer *answer, bool *ret_more, bool *ret_updates)
 {
@@ -215,7 +215,8 @@ void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *an
 		return;
 	}
 	if (pieces && (!more || updates)) { /* it took the first piece for everything */
-		ck_plugin_close(plugin, CK_LOG_ERROR, "it is too old for the list of this node, which does not fit into one message");
+		ck_plugin_close(plugin, CK_LOG_ERROR,
+				"it is too old for the list of this node, which does not fit into one message");
 		return;
 	}
 	if (pieces) {

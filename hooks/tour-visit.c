@@ -9,7 +9,7 @@
 #include "src/base/utf8.h"
 #include "src/base/wire.h"
 
-/* ---- one plugin after the other --------------------------------------------------------------------------------------------- */
+/* ---- one plugin after the other ------------------------------------------------------------------------------------- */
 
 static bool is_before(const struct ck_tour *tour, const struct ck_plugin *plugin)
 {
@@ -183,7 +183,7 @@ static void changed(struct ck_nri_job *job, int grpc, const void *bytes, size_t 
 				   other.container_id, ck_grpc_name(grpc));
 		else
 			ck_tour_refuse(tour, "plugin %s: updating container %.64s: %s", other.plugins, other.container_id,
-			       ck_grpc_name(grpc));
+				       ck_grpc_name(grpc));
 	}
 	tour->change_i++;
 	changes(tour);
@@ -245,7 +245,7 @@ void ck_tour_go_on(struct ck_tour *tour)
 		agreed(tour);
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers -------------------------------------------------------------------------------------------------------- */
 
 static bool may_refuse(const struct ck_tour *tour, const struct ck_plugin *plugin, enum ck_nri_policy policy)
 {
@@ -270,7 +270,8 @@ static void merge(struct ck_tour *tour, struct ck_plugin *plugin, enum ck_adjust
 	} else if (tour->event == CK_NRI_CREATE_CONTAINER && !tour->before_create && !ck_adjust_is_empty(tour->adjust) &&
 		   !CK_BROKEN(H7)) {
 		plugin->adjusting = true;
-		ck_tour_refuse(tour, "plugin %s changes containers, which exist by now: adjust = before-create is needed", plugin->name);
+		ck_tour_refuse(tour, "plugin %s changes containers, which exist by now: adjust = before-create is needed",
+			       plugin->name);
 	}
 }
 
@@ -311,7 +312,7 @@ void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, cons
 			;
 		else if (may_refuse(tour, plugin, CK_NRI_ERROR))
 			ck_tour_refuse(tour, "plugin %s: %s", plugin->name,
-			       *answer->message ? answer->message : ck_grpc_name(answer->code));
+				       *answer->message ? answer->message : ck_grpc_name(answer->code));
 		else if (CK_BROKEN(R22))
 			tour->cancelled = true;
 	} else if (tour->event == CK_NRI_CREATE_CONTAINER) {

@@ -14,7 +14,7 @@
 
 #include "hooks/nri-int.h"
 
-/* ---- begin and end ---------------------------------------------------------------------------------------------------------- */
+/* ---- begin and end -------------------------------------------------------------------------------------------------- */
 
 static void unlink_tour(struct ck_tour *tour)
 {
@@ -178,7 +178,7 @@ int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const stru
 	return 0;
 }
 
-/* ---- an earlier life's debts (H3) ------------------------------------------------------------------------------------------- */
+/* ---- an earlier life's debts (H3) ----------------------------------------------------------------------------------- */
 
 static const char *next_name(const char **at, size_t *ret_len)
 {
@@ -237,7 +237,7 @@ static bool is_behind(const struct ck_tour *tour)
 	return false;
 }
 
-/* ---- the steps -------------------------------------------------------------------------------------------------------------- */
+/* ---- the steps ------------------------------------------------------------------------------------------------------ */
 
 void ck_tour_step(struct ck_tour *tour)
 {
@@ -284,7 +284,7 @@ void ck_tour_step(struct ck_tour *tour)
 	ck_tour_describe(tour);
 }
 
-/* ---- time, and the way out -------------------------------------------------------------------------------------------------- */
+/* ---- time, and the way out ------------------------------------------------------------------------------------------ */
 
 static void expired(struct ck_tour *tour)
 {
@@ -339,7 +339,8 @@ void ck_tour_cancel(struct ck_nri *nri, uint64_t entry)
 {
 	for (struct ck_tour *tour = nri->tours, *next; tour; tour = next) {
 		next = tour->next;
-		if (!tour->known || tour->known->entry != entry || ck_nri_event_stops(tour->event) || ck_nri_event_removes(tour->event))
+		if (!tour->known || tour->known->entry != entry || ck_nri_event_stops(tour->event) ||
+		    ck_nri_event_removes(tour->event))
 			continue;
 		if (!tour->names || CK_BROKEN(H2))
 			continue; /* not of its commit */

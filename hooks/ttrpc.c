@@ -77,7 +77,7 @@ void ck_ttrpc_sent(struct ck_ttrpc *ttrpc, size_t n)
 	ck_mux_sent(&ttrpc->mux, n);
 }
 
-/* ---- small things --------------------------------------------------------------------------------------------------------- */
+/* ---- small things ------------------------------------------------------------------------------------------------- */
 
 /* the list's order is of no use to anybody */
 static bool number_drop(uint32_t *list, size_t *n, uint32_t number)
@@ -119,7 +119,7 @@ static int send(struct ck_ttrpc *ttrpc, enum ck_mux_conn conn, uint32_t stream, 
 	return ck_mux_send(&ttrpc->mux, conn, head, HEAD, envelope->p, envelope->len);
 }
 
-/* ---- our calls ------------------------------------------------------------------------------------------------------------ */
+/* ---- our calls ---------------------------------------------------------------------------------------------------- */
 
 static int call_room(struct ck_ttrpc *ttrpc)
 {
@@ -220,7 +220,7 @@ static int response(struct ck_ttrpc *ttrpc, const struct message *message)
 	return 0;
 }
 
-/* ---- the peer's calls ----------------------------------------------------------------------------------------------------- */
+/* ---- the peer's calls --------------------------------------------------------------------------------------------- */
 
 static int error_send(struct ck_ttrpc *ttrpc, uint32_t stream, int code, const char *message)
 {
@@ -296,7 +296,7 @@ static int request(struct ck_ttrpc *ttrpc, const struct message *message)
 	return 0;
 }
 
-/* ---- bytes in ------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes in ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t word(const unsigned char *p)
 {

@@ -18,7 +18,7 @@ const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin,
 	return known->id;
 }
 
-/* ---- changes nobody waits for ------------------------------------------------------------------------------------------------ */
+/* ---- changes nobody waits for ---------------------------------------------------------------------------------------- */
 
 static void plain_changed(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
 {
@@ -32,7 +32,8 @@ void ck_update_plain(struct ck_nri *nri, const struct ck_plugin *plugin, struct 
 {
 	struct ck_adjust_other other;
 	for (size_t i = 0; i < ck_adjust_others_n(adjust); i++) {
-		const char *id = ck_adjust_other(adjust, i, &other, NULL) < 0 ? NULL : ck_update_target(nri, plugin, other.container_id);
+		const char *id =
+			ck_adjust_other(adjust, i, &other, NULL) < 0 ? NULL : ck_update_target(nri, plugin, other.container_id);
 		struct ck_blob *blob = id ? ck_blob_new(other.resources, other.len) : NULL;
 		if (blob)
 			ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER, id, NULL, blob, plain_changed, NULL);
@@ -48,12 +49,13 @@ void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin, con
 		if (!id)
 			continue;
 		ck_nri_log(nri, CK_LOG_WARNING, "plugin %s evicts container %.64s", eviction.plugin, id);
-		if (!ck_nri_job_new(nri, CK_NRI_JOB_EVICT, CK_CONTAINER, id, eviction.reason ? eviction.reason : "", NULL, NULL, NULL))
+		if (!ck_nri_job_new(nri, CK_NRI_JOB_EVICT, CK_CONTAINER, id, eviction.reason ? eviction.reason : "", NULL, NULL,
+				    NULL))
 			ck_nri_log(nri, CK_LOG_ERROR, "evicting container %.64s: out of memory", id);
 	}
 }
 
-/* ---- UpdateContainers -------------------------------------------------------------------------------------------------------- */
+/* ---- UpdateContainers ------------------------------------------------------------------------------------------------ */
 
 /* one call of a plugin: its changes run beside each other, and the last one answers it */
 struct request {
@@ -120,8 +122,10 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 	}
 	if (r < 0) {
 		ck_ttrpc_answer(plugin->ttrpc, call->stream,
-				r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : r == -CK_ESTATE ? CK_GRPC_FAILED_PRECONDITION :
-				CK_GRPC_INVALID_ARGUMENT, err.text, NULL, 0);
+				r == -CK_ENOMEM   ? CK_GRPC_RESOURCE_EXHAUSTED
+				: r == -CK_ESTATE ? CK_GRPC_FAILED_PRECONDITION
+						  : CK_GRPC_INVALID_ARGUMENT,
+				err.text, NULL, 0);
 		if (request)
 			request_free(request);
 		return;
@@ -129,7 +133,9 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 	request->open = 1; /* ours, until all have begun */
 	for (size_t i = 0; i < request->n; i++) {
 		struct ck_adjust_other other;
-		const char *id = ck_adjust_other(request->adjust, i, &other, NULL) < 0 ? NULL : ck_update_target(nri, plugin, other.container_id);
+		const char *id = ck_adjust_other(request->adjust, i, &other, NULL) < 0
+					 ? NULL
+					 : ck_update_target(nri, plugin, other.container_id);
 		if (!id)
 			continue;
 		struct ck_blob *blob = ck_blob_new(other.resources, other.len);

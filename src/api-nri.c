@@ -39,7 +39,7 @@ static bool full_name_ok(const char *name)
 	       name[1] >= '0' && name[1] <= '9' && name[2] == '-' && !strpbrk(name, " \t\n");
 }
 
-/* ---- open and close --------------------------------------------------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------------------------------------------------- */
 
 static int check_lists(const struct ck_nri_options *options, struct ck_error *err)
 {
@@ -130,7 +130,7 @@ uint64_t ck_nri_timeout(struct ck_nri *nri)
 	return !nri || is_child(nri) ? UINT64_MAX : ck_nri_timeout_impl(nri);
 }
 
-/* ---- the seam --------------------------------------------------------------------------------------------------------------- */
+/* ---- the seam ------------------------------------------------------------------------------------------------------- */
 
 static int hooks_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
 {
@@ -148,7 +148,8 @@ static void fired(const struct ck_nri_result *result, void *userdata)
 
 static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
 {
-	static const enum ck_nri_event events[][2] = { /* of a sandbox, of a container */
+	static const enum ck_nri_event events[][2] = {
+		/* of a sandbox, of a container */
 		[CK_HOOK_RUN] = { CK_NRI_RUN_POD_SANDBOX, CK_NRI_CREATE_CONTAINER },
 		[CK_HOOK_STOP] = { CK_NRI_STOP_POD_SANDBOX, CK_NRI_STOP_CONTAINER },
 		[CK_HOOK_REMOVE] = { CK_NRI_REMOVE_POD_SANDBOX, CK_NRI_REMOVE_CONTAINER },
@@ -163,9 +164,10 @@ static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struc
 		.container_id = container ? entry->id : NULL,
 	};
 	ck_nri_lock(nri);
-	int r = nri->closed ? -CK_ECLOSED :
-			      ck_tour_begin(nri, &call, entry, container && event == CK_HOOK_RUN ? CK_NRI_POST_CREATE_CONTAINER : 0,
-					    fired, job, &err);
+	int r = nri->closed
+			? -CK_ECLOSED
+			: ck_tour_begin(nri, &call, entry, container && event == CK_HOOK_RUN ? CK_NRI_POST_CREATE_CONTAINER : 0,
+					fired, job, &err);
 	ck_nri_unlock(nri);
 	if (r < 0)
 		ck_hook_done(job, event == CK_HOOK_RUN ? "plugins cannot be told" : NULL);
@@ -202,7 +204,7 @@ int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks)
 	return 0;
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------------------------- */
 
 int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata, struct ck_error *err)
 {
@@ -234,7 +236,8 @@ int ck_nri_adjusting(struct ck_nri *nri, char *name, size_t size)
 	if (is_child(nri))
 		return -CK_EFORK;
 	ck_nri_lock(nri);
-	for (const struct ck_plugin *plugin = nri->adjust == CK_NRI_ON_COMMIT ? nri->plugins : NULL; plugin; plugin = plugin->next) {
+	for (const struct ck_plugin *plugin = nri->adjust == CK_NRI_ON_COMMIT ? nri->plugins : NULL; plugin;
+	     plugin = plugin->next) {
 		if (!plugin->adjusting || !ck_plugin_joined(plugin))
 			continue;
 		snprintf(name, size, "%s", plugin->name);
