@@ -59,7 +59,8 @@ int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn
 			}
 		}
 		if (mux->left > CK_MUX_FRAME_MAX)
-			return ck_fail(err, CK_EMALFORMED, "a frame of %" PRIu32 " bytes; the limit is %u", mux->left, CK_MUX_FRAME_MAX);
+			return ck_fail(err, CK_EMALFORMED, "a frame of %" PRIu32 " bytes; the limit is %u", mux->left,
+				       CK_MUX_FRAME_MAX);
 		if (mux->header_len == sizeof(mux->header) && !mux->left)
 			mux->header_len = 0; /* the next frame */
 		p += used;

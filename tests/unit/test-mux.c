@@ -211,6 +211,7 @@ static void without_memory_nothing_is_queued(void **state)
 	assert_true(ck_fault_hit());
 	ck_fault_arm(0, 0, false);
 	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, "3", 1, body, SIZE_MAX - 3), -CK_ENOMEM); /* not asked for */
+	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, body, SIZE_MAX - 3, "3", 1), -CK_ENOMEM);
 	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, "3", 1, NULL, 0), 0);
 	const unsigned char *out = ck_mux_out(&mux, &n);
 	assert_int_equal(n, 18);
@@ -219,6 +220,16 @@ static void without_memory_nothing_is_queued(void **state)
 			    "1\0\0\0\1\0\0\0\1"
 			    "3",
 			    18);
+	ck_mux_fini(&mux);
+
+	/* all of it is asked for at once: there is no second allocation that could leave half a message */
+	unsigned char list[2 * CK_MUX_FIRST] = { 0 };
+	ck_fault_arm(CK_FAULT_ALLOC, 2, true);
+	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, NULL, 0, list, sizeof(list)), 0);
+	assert_false(ck_fault_hit());
+	ck_fault_arm(0, 0, false);
+	ck_mux_out(&mux, &n);
+	assert_int_equal(n, sizeof(list) + 16);
 	ck_mux_fini(&mux);
 }
 

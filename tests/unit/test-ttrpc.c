@@ -654,6 +654,24 @@ static void a_late_answer_is_one_of_an_unknown_call(void **state)
 	end_free(end);
 }
 
+static void connections_do_not_mix(void **state)
+{
+	(void)state;
+	struct end *end = end_new();
+	CK_AUTO_BYTES struct ck_bytes in = { 0 };
+	call(end, "m", NULL, 0);
+	/* one message of each, in frames that alternate, some of them empty */
+	hex(&in, "00000001 00000006 00000003 0000 00000002 00000009 00000009 00000001 01 00000001 00000000"
+		 "00000001 00000005 0001 02 00 12 00000002 00000005 00 0a 01 61 12 00000009 00000002 ffff"
+		 "00000001 00000001 01 00000002 00000004 02 62 63 1a 00000001 00000001 78 00000002 00000000");
+	fed(end, &in, 3);
+	assert_told(end, "answered 1 known 0 '' 1\n"); /* the request lacks a byte */
+	hex(&in, "00000002 00000001 00");
+	fed(end, &in, 3);
+	assert_told(end, "requested 1 a/bc 0\n");
+	end_free(end);
+}
+
 static void too_many_unanswered_calls_are_refused(void **state)
 {
 	(void)state;
@@ -808,8 +826,8 @@ static void calls_are_made_and_answered_from_within(void **state)
 	end_free(end);
 }
 
-/* one life under a fault: true if it was met. What was not told as done did not happen */
-static bool life(unsigned nth)
+/* one life under a fault, 0: none: true if it was met. What was not told as done did not happen. @errors: bytes of those sent */
+static bool life(unsigned nth, size_t *errors)
 {
 	static const char body[6000] = "body";
 	struct end end = { .quiet = true };
@@ -836,9 +854,15 @@ static bool life(unsigned nth)
 				assert_int_equal(ck_ttrpc_call(end.ttrpc, PLUGIN, "m", "", 0, 0, &number, &err), 0);
 			assert_int_equal(number, 2 * i + 1);
 		}
+		ck_ttrpc_out(end.ttrpc, &before);
 		int r = ck_ttrpc_feed(end.ttrpc, in.p, in.len, &err);
+		ck_ttrpc_out(end.ttrpc, &after);
 		assert_true(r == 0 || (r == -CK_ENOMEM && err.code == CK_ENOMEM));
 		fed_well = r == 0;
+		if (!nth)
+			*errors = after - before;
+		if (fed_well)
+			assert_int_equal(after - before, *errors);
 	}
 	for (int i = 0; i < 2 && fed_well; i++) {
 		ck_ttrpc_out(end.ttrpc, &before);
@@ -864,7 +888,10 @@ static void every_allocation_may_fail(void **state)
 {
 	(void)state;
 	unsigned nth = 1;
-	while (life(nth))
+	size_t errors = 0;
+	assert_false(life(0, &errors));
+	assert_true(errors > 50);
+	while (life(nth, &errors))
 		nth++;
 	assert_in_range(nth, 20, 200);
 	ck_ttrpc_free(NULL);
@@ -883,6 +910,7 @@ int main(void)
 		cmocka_unit_test(stream_ids_are_odd_and_ascend),
 		cmocka_unit_test(unknown_types_are_ignored_and_flags_too),
 		cmocka_unit_test(a_late_answer_is_one_of_an_unknown_call),
+		cmocka_unit_test(connections_do_not_mix),
 		cmocka_unit_test(too_many_unanswered_calls_are_refused),
 		cmocka_unit_test(texts_of_the_peer_are_cut_and_cleaned),
 		cmocka_unit_test(who_calls_and_reads_no_answers_is_cut_off),
