@@ -230,10 +230,9 @@ enum ck_plugin_state {
 };
 
 struct ck_sync_item {
-	struct ck_known *known;
-	struct ck_blob *object; /* NULL: not described yet, or left out */
+	struct ck_known *known; /* NULL: left out */
+	struct ck_blob *object; /* NULL: not described yet */
 	struct ck_nri_job *job;
-	bool asked;
 };
 
 struct ck_plugin {
@@ -265,6 +264,8 @@ struct ck_plugin {
 	char last_error[64];
 	struct ck_sync_item *items; /* what Synchronize will hold: pods first */
 	size_t items_n, items_room, items_asked, items_open, items_sent;
+	size_t items_failed;
+	uint64_t listing, pause; /* since when; before those that failed are asked again */
 };
 
 /* ck_plugin_add - @fd is taken, also on failure. @launched: its number, -1: from the socket. -CK_ENOMEM, -CK_EIO */
@@ -300,6 +301,7 @@ int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck
 /* ck_sync_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or the host tells */
 int ck_sync_snapshot(struct ck_plugin *plugin);
 void ck_sync_go_on(struct ck_plugin *plugin); /* ask for descriptions; when all are there, send */
+void ck_sync_ask_again(struct ck_plugin *plugin); /* those the host could not describe */
 void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer);
 void ck_sync_fini(struct ck_plugin *plugin);
 

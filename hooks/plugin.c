@@ -52,11 +52,19 @@ static void unlink_plugin(struct ck_plugin *plugin)
 		plugin->next->prev = plugin->prev;
 }
 
-/* by the two characters of the index, the older first; who has no name yet before all */
+static bool comes_before(const struct ck_plugin *a, const struct ck_plugin *b)
+{
+	int order = strncmp(a->name, b->name, 2);
+	if (order && CK_BROKEN(R16))
+		order = -order;
+	return order < 0 || (order == 0 && a->serial < b->serial);
+}
+
+/* by the two characters of the index, the older connection first; who has no name yet before all. Tours walk in this order */
 static void link_plugin(struct ck_plugin *plugin)
 {
 	struct ck_plugin *before = NULL, *after = plugin->nri->plugins;
-	while (after && strncmp(after->name, plugin->name, 2) * (CK_BROKEN(R16) ? -1 : 1) <= 0) {
+	while (after && comes_before(after, plugin)) {
 		before = after;
 		after = after->next;
 	}
@@ -601,7 +609,9 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 	char span[CK_SPAN_TEXT];
 	if (plugin->state == CK_PLUGIN_CLOSED)
 		return;
-	if (plugin->due <= now) {
+	if (plugin->due <= now && plugin->state == CK_PLUGIN_LISTING) {
+		ck_sync_ask_again(plugin);
+	} else if (plugin->due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
 				ck_span_print(plugin->nri->registration_timeout, span));
 	} else if (plugin->call && plugin->state != CK_PLUGIN_READY && plugin->call_due <= now) {

@@ -85,14 +85,17 @@ static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_
 	struct ck_error err = { 0 };
 	item->job = NULL;
 	plugin->items_open--;
-	int r = grpc == CK_GRPC_OK && bytes ? ck_know_described(plugin->nri, item->known, bytes, len, &err) : -CK_ENOTFOUND;
-	if (r >= 0)
-		item->object = ck_blob_ref(item->known->object);
-	if (r < 0 && grpc != CK_GRPC_NOT_FOUND)
-		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s is not told of %.64s: %s", plugin->name, item->known->id,
-			   *err.text ? err.text : ck_grpc_name(grpc));
-	if (r < 0 || (item->known->kind == CK_CONTAINER && has_stopped(item->object)))
+	if (grpc == CK_GRPC_NOT_FOUND) {
 		leave_out(plugin, item);
+	} else if (grpc != CK_GRPC_OK || ck_know_described(plugin->nri, item->known, bytes, len, &err) < 0) {
+		plugin->items_failed++;
+		ck_nri_log(plugin->nri, CK_LOG_DEBUG, "%.64s cannot be described: %s", item->known->id,
+			   *err.text ? err.text : ck_grpc_name(grpc));
+	} else {
+		item->object = ck_blob_ref(item->known->object);
+		if (item->known->kind == CK_CONTAINER && has_stopped(item->object))
+			leave_out(plugin, item);
+	}
 	ck_sync_go_on(plugin);
 }
 
@@ -163,13 +166,38 @@ static void send_next(struct ck_plugin *plugin)
 	ck_bytes_free(&message);
 }
 
+/* the runtime is busy, or away: half a list would never be put right (R3) */
+static void wait_for_host(struct ck_plugin *plugin)
+{
+	uint64_t now = ck_nri_now(plugin->nri);
+	if (now - plugin->listing >= CK_NRI_DESCRIBE_MAX) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "the runtime does not describe %zu objects", plugin->items_failed);
+		return;
+	}
+	plugin->pause = plugin->pause ? 2 * plugin->pause : CK_NRI_DESCRIBE_AGAIN;
+	if (plugin->pause > 8 * CK_NRI_DESCRIBE_AGAIN)
+		plugin->pause = 8 * CK_NRI_DESCRIBE_AGAIN;
+	plugin->due = now + plugin->pause;
+}
+
+void ck_sync_ask_again(struct ck_plugin *plugin)
+{
+	plugin->due = CK_NRI_FOREVER;
+	plugin->items_asked = plugin->items_failed = 0;
+	ck_sync_go_on(plugin);
+}
+
 void ck_sync_go_on(struct ck_plugin *plugin)
 {
 	struct ck_nri *nri = plugin->nri;
 	if (plugin->state != CK_PLUGIN_LISTING || plugin->want_snapshot)
 		return;
+	if (!plugin->listing)
+		plugin->listing = ck_nri_now(nri);
 	for (; plugin->items_asked < plugin->items_n && plugin->items_open < CK_NRI_DESCRIBE_AT_ONCE; plugin->items_asked++) {
 		struct ck_sync_item *item = &plugin->items[plugin->items_asked];
+		if (!item->known || item->object)
+			continue; /* the second time round */
 		item->job = ck_nri_job_new(nri, CK_NRI_JOB_DESCRIBE, item->known->kind, item->known->id, NULL, NULL, described,
 					   plugin);
 		if (!item->job) {
@@ -181,6 +209,10 @@ void ck_sync_go_on(struct ck_plugin *plugin)
 	}
 	if (plugin->items_open || plugin->items_asked < plugin->items_n)
 		return;
+	if (plugin->items_failed) {
+		wait_for_host(plugin);
+		return;
+	}
 	plugin->state = CK_PLUGIN_SYNCHRONIZING;
 	plugin->due = ck_nri_now(nri) + nri->synchronize_timeout;
 	send_next(plugin);
@@ -245,4 +277,5 @@ void ck_sync_fini(struct ck_plugin *plugin)
 	}
 	free(CK_TAKE(plugin->items));
 	plugin->items_n = plugin->items_room = plugin->items_asked = plugin->items_open = plugin->items_sent = 0;
+	plugin->items_failed = 0;
 }
