@@ -362,18 +362,29 @@ static void nobody_waits(const struct ck_nri_result *result, void *userdata)
 	(void)userdata;
 }
 
-/* it was asked about and never came to be: its Stop and Remove (H7) */
-static void undo(struct ck_nri *nri, struct ck_known *known)
+/* somebody was told that it exists, and not that it does no more */
+static bool owes_its_end(const struct ck_known *known)
 {
+	for (const struct ck_knower *k = known->knowers; k; k = k->next)
+		if ((k->told || k->announcing) && !k->removed)
+			return true;
+	return false;
+}
+
+/* plugins were asked about it and it never came to be (H7), or it has vanished from the runtime: its Stop and Remove */
+static void end(struct ck_nri *nri, struct ck_known *known)
+{
+	bool container = known->kind == CK_CONTAINER;
 	const struct ck_nri_call call = {
 		.size = sizeof(call),
-		.event = CK_NRI_STOP_CONTAINER,
-		.pod_id = known->sandbox_id,
-		.container_id = known->nri_id,
+		.event = container ? CK_NRI_STOP_CONTAINER : CK_NRI_STOP_POD_SANDBOX,
+		.pod_id = container ? known->sandbox_id : known->nri_id,
+		.container_id = container ? known->nri_id : NULL,
 	};
+	enum ck_nri_event then = container ? CK_NRI_REMOVE_CONTAINER : CK_NRI_REMOVE_POD_SANDBOX;
 	struct ck_error err;
-	if (ck_tour_begin(nri, &call, NULL, CK_NRI_REMOVE_CONTAINER, nobody_waits, NULL, &err) < 0)
-		ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that a container is not made after all: %s", err.text);
+	if (ck_tour_begin(nri, &call, NULL, then, nobody_waits, NULL, &err) < 0)
+		ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that %.64s is gone: %s", known->nri_id, err.text);
 }
 
 void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
@@ -388,8 +399,8 @@ void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
 		unchoose(nri, known);
 		return;
 	}
-	if (unmade && !CK_BROKEN(H7))
-		undo(nri, known);
+	if (owes_its_end(known) && !(unmade && CK_BROKEN(H7)))
+		end(nri, known);
 	ck_know_forget(nri, known);
 }
 
