@@ -137,7 +137,7 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 	ready_del(m, e);
 	ck_unwant(m, e, ~0u);
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
-	if (CK_GUARD(REMOVE_AFTER, e->row.flags & CK_ENTRY_TOLD)) {
+	if (CK_GUARD(REMOVE_AFTER, e->row.flags & CK_ENTRY_TOLD) && !CK_BROKEN(R40)) {
 		phase_set(m, e, CK_PHASE_REMOVE);
 		if (!(e->outstanding & CK_WANT_REMOVE))
 			ck_want(m, e, CK_WANT_REMOVE);

@@ -4,6 +4,7 @@
 /* What the machine's files share. Nobody else includes this. */
 #include "cache/machine.h"
 #include "src/base/error.h"
+#include "src/base/fault.h"
 #include "src/base/limits.h"
 
 /*

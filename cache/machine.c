@@ -110,6 +110,7 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 {
 	struct ck_error err;
 	bool fire = m->rules.hooks && !CK_GUARD(TOLD_ONCE, e->row.flags & CK_ENTRY_TOLD);
+	fire = fire && !(CK_BROKEN(R39) && e->row.state == CK_STATE_KEPT);
 	if (fire && !ck_entry_choose(m, e, &err)) {
 		enum ck_reason why;
 		ck_note_entry(m, e, CK_WHAT_PLUGIN_ABSENT, 0, err.text);
@@ -176,7 +177,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 		ck_evict(m, e, why);
 	} else if (ck_loser_pending(e)) {
 		keep(m, e);
-	} else if (newest || !CK_GUARD(COMMIT_NEEDS_SOMEBODY, true) ||
+	} else if (newest || CK_BROKEN(R38) || !CK_GUARD(COMMIT_NEEDS_SOMEBODY, true) ||
 		   (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
 		ck_commit(m, e);
 	} else {

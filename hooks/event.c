@@ -89,6 +89,8 @@ bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *k)
 		return false;
 	if (event == CK_NRI_POST_CREATE_CONTAINER)
 		return !k->listed && !k->stopped;
+	if (event == CK_NRI_START_CONTAINER && CK_BROKEN(R34))
+		return false;
 	if (ck_nri_event_stops(event))
 		return !k->stopped || CK_BROKEN(R24);
 	if (ck_nri_event_removes(event))

@@ -276,7 +276,9 @@ const char *ck_know_absent(const struct ck_nri *nri)
 int ck_know_all(struct ck_nri *nri, struct ck_known *known)
 {
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
-		if (ck_plugin_joined(plugin) && !ck_know_who(known, plugin) && !ck_know_add(known, plugin))
+		if (ck_plugin_joined(plugin) && !ck_know_who(known, plugin) &&
+		    !(CK_BROKEN(R6) && known->kind == CK_CONTAINER && plugin->state != CK_PLUGIN_READY) &&
+		    !ck_know_add(known, plugin))
 			return -CK_ENOMEM;
 	return 0;
 }

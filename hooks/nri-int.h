@@ -285,7 +285,7 @@ void ck_plugin_ready(struct ck_plugin *plugin); /* from sync.c: it has its list 
 /* is it a recipient? From the moment on in which its snapshot is taken */
 static inline bool ck_plugin_joined(const struct ck_plugin *plugin)
 {
-	return plugin->state >= CK_PLUGIN_LISTING && plugin->state <= CK_PLUGIN_READY;
+	return plugin->state >= (CK_BROKEN(R2) ? CK_PLUGIN_READY : CK_PLUGIN_LISTING) && plugin->state <= CK_PLUGIN_READY;
 }
 static inline bool ck_plugin_wants(const struct ck_plugin *plugin, enum ck_nri_event event)
 {

@@ -32,18 +32,19 @@ static int snapshot_has(const struct ck_told *told, void *userdata)
 	struct ck_nri *nri = plugin->nri;
 	struct ck_knower *k;
 	int r = 0;
-	if (!told->id || !*told->id)
+	if (!told->id || !*told->id || CK_BROKEN(R5))
 		return 0;
 	ck_nri_lock(nri);
 	struct ck_known *known = ck_know_make(nri, told->kind, told->id, told);
 	if (!known) {
 		r = -CK_ENOMEM;
-	} else if (known->stop_begun || (ck_know_who(known, plugin) && !CK_BROKEN(R2))) {
+	} else if (known->stop_begun || ck_know_who(known, plugin)) {
 		/* its end has begun (H1), or it comes as an event */
 	} else if ((plugin->items_n == plugin->items_room && grow(plugin) < 0) || !(k = ck_know_add(known, plugin))) {
 		r = -CK_ENOMEM;
 	} else {
 		k->listed = true;
+		k->stopped = k->removed = CK_BROKEN(R7);
 		known->entry = told->entry;
 		plugin->items[plugin->items_n++] = (struct ck_sync_item){ .known = ck_know_ref(known) };
 	}
@@ -196,6 +197,8 @@ void ck_sync_go_on(struct ck_plugin *plugin)
 		plugin->listing = ck_nri_now(nri);
 	for (; plugin->items_asked < plugin->items_n && plugin->items_open < CK_NRI_DESCRIBE_AT_ONCE; plugin->items_asked++) {
 		struct ck_sync_item *item = &plugin->items[plugin->items_asked];
+		if (CK_BROKEN(R3) && item->known && !item->object)
+			item->object = ck_blob_ref(item->known->object);
 		if (!item->known || item->object)
 			continue; /* the second time round */
 		item->job = ck_nri_job_new(nri, CK_NRI_JOB_DESCRIBE, item->known->kind, item->known->id, NULL, NULL, described,

@@ -9,7 +9,7 @@ static void not_described(struct ck_tour *tour, enum ck_kind kind, int grpc)
 {
 	uint64_t now = ck_nri_now(tour->nri);
 	struct ck_known *known = tour->known;
-	if (!ck_nri_event_announces(tour->event)) { /* what was known of it has to do */
+	if (!ck_nri_event_announces(tour->event) && !CK_BROKEN(R27)) { /* what was known of it has to do */
 		if (kind == CK_CONTAINER)
 			tour->container = ck_blob_ref(known->object);
 		else if (known->kind == CK_SANDBOX)
@@ -88,7 +88,7 @@ void ck_tour_describe(struct ck_tour *tour)
 	struct ck_known *pod = known->kind == CK_SANDBOX ? known : ck_know_find(tour->nri, CK_SANDBOX, tour->pod_id);
 	struct ck_error err = { 0 };
 	bool fresh = ck_nri_event_needs_fresh(tour->event);
-	if (!tour->pod && pod && pod->described && !(fresh && pod == known))
+	if (!tour->pod && pod && ((pod->described && !(fresh && pod == known)) || CK_BROKEN(R8)))
 		tour->pod = ck_blob_ref(pod->object);
 	if (!tour->pod) {
 		const char *id = pod ? pod->id : tour->pod_id;

@@ -23,6 +23,8 @@ static struct ck_plugin *next_plugin(struct ck_tour *tour, struct ck_knower **re
 		if (!ck_plugin_joined(plugin) || is_before(tour, plugin))
 			continue;
 		*ret_knower = ck_know_who(tour->known, plugin);
+		if (!*ret_knower && CK_BROKEN(H2) && (*ret_knower = ck_know_add(tour->known, plugin)))
+			(*ret_knower)->told = true;
 		if (*ret_knower && ck_tour_owes(tour->event, *ret_knower))
 			return plugin;
 	}
@@ -305,15 +307,24 @@ void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, cons
 	if (code == CK_TOUR_SKIPPED) {
 		tour->told--;
 	} else if (code == CK_TOUR_LOST) {
+		if (CK_BROKEN(H9) && ck_nri_event_tears_down(tour->event)) { /* waits for it to return */
+			tour->phase = CK_TOUR_NEW;
+			tour->known->ours = false;
+			tour->index[0] = '\0';
+			tour->serial = 0;
+			free(tour->names);
+			tour->names = ck_strdup(plugin->name);
+			return;
+		}
 		if (may_refuse(tour, plugin, CK_NRI_FAIL))
 			ck_tour_refuse(tour, "plugin %s: its connection broke", plugin->name);
 	} else if (code != CK_GRPC_OK) {
-		if (CK_BROKEN(R12))
+		if (CK_BROKEN(R12) || (CK_BROKEN(R37) && tour->event == CK_NRI_CREATE_CONTAINER))
 			;
 		else if (may_refuse(tour, plugin, CK_NRI_ERROR))
 			ck_tour_refuse(tour, "plugin %s: %s", plugin->name,
 				       *answer->message ? answer->message : ck_grpc_name(answer->code));
-		else if (CK_BROKEN(R22))
+		else if (CK_BROKEN(R22) || (CK_BROKEN(R28) && ck_nri_event_removes(tour->event)))
 			tour->cancelled = true;
 	} else if (tour->event == CK_NRI_CREATE_CONTAINER) {
 		merge(tour, plugin, CK_REPLY_CREATE_CONTAINER, answer);

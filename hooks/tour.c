@@ -271,7 +271,10 @@ void ck_tour_step(struct ck_tour *tour)
 	}
 	tour->phase = CK_TOUR_NEW;
 	tour->due = CK_NRI_FOREVER;
-	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop)) {
+	if (ck_nri_event_stops(tour->event) && CK_BROKEN(R32))
+		tour->event++;
+	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop) && !CK_BROKEN(R31) &&
+	    !CK_BROKEN(R32)) {
 		tour->then = tour->event; /* nobody hears Remove before Stop (R31) */
 		tour->event = stop;
 		known->stop_begun = true;
@@ -291,7 +294,7 @@ static void expired(struct ck_tour *tour)
 	tour->due = CK_NRI_FOREVER;
 	if (tour->phase == CK_TOUR_DESCRIBE && !tour->job)
 		ck_tour_describe(tour);
-	else if (tour->phase == CK_TOUR_GOING && tour->at)
+	else if (tour->phase == CK_TOUR_GOING && tour->at && !CK_BROKEN(R13))
 		ck_tour_not_in_time(tour);
 }
 
@@ -342,7 +345,7 @@ void ck_tour_cancel(struct ck_nri *nri, uint64_t entry)
 		if (!tour->known || tour->known->entry != entry || ck_nri_event_stops(tour->event) ||
 		    ck_nri_event_removes(tour->event))
 			continue;
-		if (!tour->names || CK_BROKEN(H2))
+		if (!tour->names)
 			continue; /* not of its commit */
 		tour->cancelled = true;
 		withdraw(tour); /* may end it */

@@ -13,7 +13,7 @@ const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin,
 	if (!known || !*known->id)
 		return NULL;
 	const struct ck_knower *k = plugin ? ck_know_who(known, plugin) : NULL;
-	if (plugin && !CK_BROKEN(H8) && (!k || !k->told || k->stopped))
+	if (plugin && (!k || !k->told || k->stopped))
 		return NULL;
 	return known->id;
 }
@@ -107,7 +107,7 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 	struct ck_error err = { 0 };
 	struct request *request = CK_NEW(struct request);
 	int r = request ? ck_adjust_others(&request->adjust, &err) : ck_nomem(&err);
-	if (r >= 0 && !ck_plugin_joined(plugin))
+	if (r >= 0 && (!ck_plugin_joined(plugin) || (plugin->in_flight && CK_BROKEN(H8))))
 		r = ck_fail(&err, CK_ESTATE, "this plugin is not synchronized yet");
 	if (r >= 0)
 		r = ck_adjust_reply(request->adjust, CK_REPLY_UPDATE_CONTAINERS, plugin->name, call->payload, call->len, &err);
