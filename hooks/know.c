@@ -368,7 +368,7 @@ static void nobody_waits(const struct ck_nri_result *result, void *userdata)
 static bool owes_its_end(const struct ck_known *known)
 {
 	for (const struct ck_knower *k = known->knowers; k; k = k->next)
-		if ((k->told || k->announcing) && !k->removed)
+		if ((k->told || k->listed || k->announcing) && !k->removed)
 			return true;
 	return false;
 }
