@@ -56,6 +56,9 @@ mtype know[CONNS * PODS] = STRANGER;
 bool stop_queued[CONNS * PODS], remove_queued[CONNS * PODS];
 bool debt[CONNS * PODS]; /* it is owed the end, whatever it knows */
 bool chosen_here[PODS];  /* choose was called in this life: who knows the object is known, and names do not count */
+#ifdef LIST_PAYS_ALL
+bool listed_here[PODS];  /* somebody got it in a list: no reason to owe the others nothing */
+#endif
 bool ending[PODS];       /* its Stop event has begun */
 bool no_more_run[PODS];  /* RUN was cancelled or refused */
 
@@ -167,6 +170,8 @@ inline take_back(p)
  */
 #ifdef NO_DEBT
 #define IN_DEBT(c, p) false
+#elif defined(LIST_PAYS_ALL)
+#define IN_DEBT(c, p) (state[p] == EVICTING && !chosen_here[p] && !listed_here[p] && (told[p] & BIT(c)))
 #elif defined(DEBT_OF_THIS_LIFE)
 #define IN_DEBT(c, p) (state[p] == EVICTING && (told[p] & BIT(c)))
 #else
@@ -370,7 +375,11 @@ inline snapshot(c) /* a round of the cache's own, after the one of any choose th
 	do
 	:: i < PODS ->
 		if
-		:: IN_SNAPSHOT(i) && !COMES_AS_RUN(c, i) -> know[AT(c, i)] = LISTED
+		:: IN_SNAPSHOT(i) && !COMES_AS_RUN(c, i) ->
+			know[AT(c, i)] = LISTED;
+#ifdef LIST_PAYS_ALL
+			listed_here[i] = true
+#endif
 		:: else
 		fi;
 		i++
@@ -519,6 +528,9 @@ end:	do
 			stopped[p] = false;
 			ending[p] = false;
 			chosen_here[p] = false;
+#ifdef LIST_PAYS_ALL
+			listed_here[p] = false;
+#endif
 			told_before[p] = told[p];
 			sent_before[p] = sent_run[p];
 			p++
