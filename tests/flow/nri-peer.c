@@ -59,7 +59,7 @@ static void wrong(struct plugin *p, const char *format, ...)
 	va_end(args);
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes --------------------------------------------------------------------------------------------------------- */
 
 static void *room_for(void *items, size_t n, size_t *room, size_t size)
 {
@@ -174,7 +174,7 @@ static int64_t number_of(const void *message, size_t len, uint32_t number)
 	return field_of(message, len, number, &f) && f.type == CK_WIRE_VARINT ? (int64_t)f.value : 0;
 }
 
-/* ---- out ---------------------------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------------------------------- */
 
 void plugin_write(struct plugin *p, const void *bytes, size_t len)
 {
@@ -354,7 +354,7 @@ size_t plugin_release(struct plugin *p)
 	return n;
 }
 
-/* ---- in ----------------------------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------------------------------ */
 
 static void remember_items(struct plugin *p, const struct plugin_heard *heard)
 {
@@ -544,7 +544,7 @@ static bool trunk_in(struct plugin *p)
 	return any;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------------------- */
 
 static size_t read_now(struct plugin *p)
 {
@@ -554,8 +554,6 @@ static size_t read_now(struct plugin *p)
 		ssize_t n = p->fd < 0 || p->deaf || p->ended ? -1 : read(p->fd, bytes, most);
 		if (n == 0 || (n < 0 && p->fd >= 0 && !p->deaf && !p->ended && errno != EAGAIN && errno != EINTR)) {
 			p->ended = true;
-			if (p->trunk.len)
-				wrong(p, "it ended within a frame");
 			return total + 1;
 		}
 		if (n <= 0)
@@ -601,7 +599,7 @@ bool plugin_step(struct plugin *p)
 	return moved || p->out.len != waiting;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
 
 struct plugin *plugin_on(int fd, const char *name)
 {
@@ -669,7 +667,7 @@ void plugin_fails(struct plugin *p, int call, int code, const char *text)
 	p->rules[call] = (struct plugin_rule){ .does = PLUGIN_FAILS, .code = code, .text = text };
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------------ */
+/* ---- looking ------------------------------------------------------------------------------------------------------- */
 
 const struct plugin_answer *plugin_answer_to(const struct plugin *p, uint32_t stream)
 {
