@@ -93,6 +93,7 @@
 #define CK_NRI_DESCRIBE_AGAIN       (250 * CK_NS_PER_MS) /* doubling, to 2 s */
 #define CK_NRI_DESCRIBE_MAX         (30 * CK_NS_PER_S)   /* a runtime that cannot say what it made by then: the event fails */
 #define CK_NRI_EVICT_GRACE          (30 * CK_NS_PER_S)   /* * Kubernetes' own grace */
+#define CK_NRI_EXITS_PAUSE          (1 * CK_NS_PER_S)    /* between two looks for containers that have ended: a kubelet's own */
 #define CK_NRI_STATUS_PAUSE         (1 * CK_NS_PER_S)    /* between two writings of the status file */
 #define CK_STATUS_FILE_MAX (256u << 10)                /* the status file; that of 60 plugins with the longest texts has 97 KiB */
 

@@ -4,7 +4,8 @@
  * GetContainerEvents, which events.c takes over. They are passed on; the cache hears of them before and after.
  *
  * A removal waits for creations in flight in its sandbox to end and be destroyed (K16), and a pod that is removed is
- * stopped first, whatever the runtime would do by itself, because Stop is when plugins are told.
+ * stopped first, whatever the runtime would do by itself, because Stop is when plugins are told. Where plugins listen, life.c
+ * takes the call over.
  */
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -25,8 +26,10 @@ static void stopped(struct ck_call *call, int grpc)
 
 static void removed(struct ck_call *call, int grpc)
 {
-	if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
-		ck_forget(call->daemon->cache, call->route->kind, call->id);
+	if (grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND)
+		return;
+	ck_life_gone(call->daemon, call->route->kind, call->id);
+	ck_forget(call->daemon->cache, call->route->kind, call->id);
 }
 
 /* ---- removal: drained, stopped, removed ------------------------------------------------------------------------------ */
@@ -66,6 +69,8 @@ static void drained(struct ck_turn *turn, int outcome, void *userdata)
 	if (outcome == CK_WAIT)
 		return;
 	if (outcome == CK_DRAINED) {
+		if (ck_life_begin(call))
+			return;
 		if (call->route->kind == CK_SANDBOX)
 			stop_first(call);
 		else
@@ -139,7 +144,8 @@ static void act_request(struct ck_call *call)
 		remove_begin(call);
 		return;
 	}
-	ck_pass_whole(call);
+	if (!ck_life_begin(call))
+		ck_pass_whole(call);
 }
 
 const struct ck_call_ops ck_act_ops = {

@@ -8,6 +8,7 @@
  *   pass.c    handed to the runtime, its answer handed back: as it comes, or filtered
  *   create.c  RunPodSandbox, CreateContainer
  *   act.c     StartContainer, Stop..., Remove..., before and after they are passed on
+ *   life.c    the same and Update..., step by step, where NRI plugins are to be told
  *   events.c  GetContainerEvents
  */
 #include "src/daemon/daemon.h"
@@ -72,6 +73,7 @@ struct ck_call {
 void ck_call_answer(struct ck_call *call, int grpc, const char *message);
 void ck_call_answer_status(struct ck_call *call, const struct ck_status *status);
 void ck_call_answer_error(struct ck_call *call, const struct ck_error *err); /* by ck_error_grpc() */
+void ck_call_answer_message(struct ck_call *call, const void *message, size_t len); /* OK, and this */
 /* ck_call_free - answers nothing; a client that still waits gets RST_STREAM */
 void ck_call_free(struct ck_call *call);
 /* ck_call_detach - it goes on without its client, who was answered or is gone */
@@ -94,6 +96,18 @@ void ck_pass_whole(struct ck_call *call);
 extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;
 /* ck_pass_sent - bytes for the client have left its queue */
 void ck_pass_sent(struct ck_call *call, size_t n);
+
+/* ---- life.c ---------------------------------------------------------------------------------------------------------- */
+
+/*
+ * ck_life_begin - does a plugin listen to what this call of a known id is about? Then it is taken, and true: it goes its steps,
+ * also when its client is gone, and ends by itself. false: it is passed on as ever
+ */
+bool ck_life_begin(struct ck_call *call);
+/* ck_life_gone - what was passed on as ever has been removed: who has joined meanwhile, and knows it, is told */
+void ck_life_gone(struct ck_daemon *daemon, enum ck_kind kind, const char *id);
+/* ck_lives_end - the daemon ends; those that NRI will call back are freed by that */
+void ck_lives_end(struct ck_daemon *daemon);
 
 /* ---- create.c -------------------------------------------------------------------------------------------------------- */
 

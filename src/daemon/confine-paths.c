@@ -105,6 +105,8 @@ static int allow_all(const struct landlock *landlock, const struct ck_conf *conf
 		r = allow_socket(landlock, conf->unfiltered, err);
 	if (r >= 0)
 		r = allow_socket(landlock, conf->metrics, err);
+	if (r >= 0 && conf->nri.enabled)
+		r = allow_socket(landlock, conf->nri.socket, err);
 	if (r >= 0)
 		r = allow_config(landlock, conf->file, err);
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(readable); i++)

@@ -8,6 +8,7 @@
  *                                        |                      |
  *                                        v                      v
  *                                   upstream.c (the runtime) <-- host.c (what the cache asks for)
+ *   nri.c (plugins, and what they ask for), life.c (what they are told when), exits.c (of containers that end by themselves)
  *   events.c (GetContainerEvents), reconcile.c (lists at start and on reconnect), main.c (start and end)
  */
 #include "src/daemon/conf.h"
@@ -18,8 +19,14 @@
 #include "src/daemon/upstream.h"
 
 struct ck_events;
+struct ck_exits;
 struct ck_hosting;
+struct ck_launcher;
+struct ck_life;
 struct ck_listener;
+struct ck_nri;
+struct ck_plugging;
+struct ck_plugins;
 struct ck_reconcile;
 
 struct ck_daemon {
@@ -31,6 +38,10 @@ struct ck_daemon {
 	struct ck_hosting *hosting; /* host.c */
 	struct ck_events *events;   /* events.c */
 	struct ck_reconcile *reconcile;
+	struct ck_nri *nri;           /* NULL: off */
+	struct ck_plugging *plugging; /* nri.c */
+	struct ck_life *lives;        /* life.c: calls that go through steps */
+	struct ck_exits *exits;       /* exits.c */
 	bool stopping;              /* SIGTERM came: no new calls */
 	unsigned creating;          /* create calls at the runtime */
 };
@@ -57,6 +68,29 @@ int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck
 void ck_hosting_free(struct ck_hosting *hosting);
 /* ck_hosting_saw - a whole list of sandboxes, hidden ones included, that passes by: uid conflicts are counted and logged once */
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n);
+
+/*
+ * nri.c: struct ck_nri_host for this daemon, and its NRI on the loop. Sets daemon->nri and daemon->plugging; @plugins and
+ * @launcher are borrowed. @ret_hooks: for ck_cache_open(). 0, -CK_EOWNED (somebody serves NRI at that socket), -CK_EIO, -CK_ENOMEM
+ */
+struct ck_hooks;
+int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins, struct ck_launcher *launcher,
+		    struct ck_hooks *ret_hooks, struct ck_error *err);
+/* ck_plugging_start - the cache is reconciled: plugins are launched and let in. Once; later ones do nothing. 0, -CK_EIO */
+int ck_plugging_start(struct ck_daemon *daemon, struct ck_error *err);
+/* ck_plugging_quiet - before the upstream is freed: jobs end as UNAVAILABLE, and nothing is turned any more */
+void ck_plugging_quiet(struct ck_plugging *plugging);
+/* ck_plugging_free - after the cache was closed; who waits for an event is called back */
+void ck_plugging_free(struct ck_plugging *plugging);
+/* ck_plugging_wanted - is any of these events (CK_NRI_BIT) subscribed to by any connected plugin? Without NRI: no */
+#define CK_NRI_BIT(event) (1u << (CK_NRI_##event - 1))
+bool ck_plugging_wanted(const struct ck_daemon *daemon, unsigned events);
+
+/* exits.c: a container that ends by itself is seen in what passes by, and in a list of our own while plugins want to know */
+int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->exits */
+void ck_exits_free(struct ck_exits *exits);
+/* ck_exits_saw - this container was seen dead: plugins that have not heard of it are told */
+void ck_exits_saw(struct ck_daemon *daemon, const char *container_id);
 
 /* events.c: subscriptions. Commits it learns of from the cache, not as a hook: it has nothing to refuse and nobody to name */
 int ck_events_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->events */

@@ -177,12 +177,14 @@ static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
 }
 
 /* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its destruction, tells the rest */
-static void tell_cache(struct ck_cache *cache, int type, const char *id)
+static void tell_cache(struct ck_daemon *daemon, int type, const char *id)
 {
 	if (type != CK_EVENT_STOPPED && type != CK_EVENT_DELETED)
 		return;
-	if (ck_seen(cache, CK_CONTAINER, id, CK_CONDITION_DEAD) == -CK_ENOTFOUND)
-		ck_seen(cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
+	if (ck_seen(daemon->cache, CK_CONTAINER, id, CK_CONDITION_DEAD) == -CK_ENOTFOUND)
+		ck_seen(daemon->cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
+	else
+		ck_exits_saw(daemon, id);
 }
 
 /* false: the subscription is over */
@@ -207,7 +209,7 @@ static bool event(struct sub *sub, const void *message, size_t len)
 		ck_log(CK_LOG_WARNING, "an event of the runtime cannot be read, and is dropped: %s", err.text);
 		r = CK_FILTER_EMPTIED;
 	} else {
-		tell_cache(daemon->cache, look.type, id);
+		tell_cache(daemon, look.type, id);
 	}
 	bool over = false;
 	if (r == CK_FILTER_EMPTIED) {

@@ -4,8 +4,8 @@
 /*
  * The launcher: a child forked before the database is open and before the daemon is confined, the only process that may exec. It
  * offers a list, fixed at the fork, and takes numbers only. Plugins are its customers (hooks/). It ends when its parent does, and
- * what it started then gets SIGTERM, too. That is given: its descriptor 3, no standard input, no signal blocked or ignored that was
- * not when the daemon was started; and either exactly the environment of its item and no output, or, where that has none, our
+ * what it started then gets SIGTERM, too. That is given: its descriptor 3, no standard input, no signal blocked or ignored that
+ * was not when the daemon was started; and either exactly the environment of its item and no output, or, where that has none, our
  * output, and our environment without systemd's variables.
  */
 #include <sys/types.h>

@@ -2,8 +2,8 @@
 /*
  * crikeepd: start and end.
  *
- *   configuration -> log -> simulator, launcher (forks) -> confined -> the cache is open (and its lock held)
- *   -> the runtime is connected -> its lists are reconciled -> accept
+ *   configuration -> log -> plugins are looked for -> simulator, launcher (forks) -> confined
+ *   -> the cache is open (and its lock held) -> the runtime is connected -> its lists are reconciled -> plugins -> accept
  *
  * Nobody is served before the last step, also when systemd made the sockets: what is hidden must be known before the first list.
  */
@@ -22,9 +22,10 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
+#include "src/daemon/call.h"
 #include "src/daemon/confine.h"
-#include "src/daemon/daemon.h"
 #include "src/daemon/launch.h"
+#include "src/daemon/plugins.h"
 #include "src/daemon/sim.h"
 
 enum { EXIT_TROUBLE = 1, EXIT_USAGE = 2 };
@@ -36,6 +37,7 @@ struct ck_daemon_main {
 	int passed[SOCKETS]; /* by socket activation; -1: none */
 	bool made[SOCKETS];  /* by us, and not passed: unlinked at the end */
 	struct ck_metrics_server *metrics_server;
+	struct ck_plugins plugins;
 	struct ck_launcher *launcher;
 	struct ck_loop_timer *start_timer, *retry_timer, *stop_timer;
 	sd_event_source *signals[4], *cache_source;
@@ -102,7 +104,11 @@ static void reconciled(struct ck_daemon *daemon, const struct ck_error *err)
 		ck_log(CK_LOG_WARNING, "%s; asking again", err->text);
 		ck_loop_timer(&daemon->loop, &m->retry_timer, ck_loop_now() + CK_RETRY_LIST, reconcile, m);
 	} else if (!m->serving && !daemon->stopping) {
-		serve(m);
+		struct ck_error why;
+		if (ck_plugging_start(daemon, &why) < 0) /* before anybody is served: what is there now is what plugins find */
+			quit(m, trouble(&why));
+		else
+			serve(m);
 	}
 }
 
@@ -185,6 +191,8 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	for (int i = 0; i < SOCKETS; i++)
 		if (m->listeners[i])
 			ck_listen_stop(m->listeners[i]);
+	if (daemon->nri)
+		ck_nri_stop(daemon->nri);
 	ck_log(CK_LOG_INFO, "stopping; %u creations in flight", daemon->creating);
 	ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + daemon->conf.stop_wait, stop_expired, m);
 	ck_daemon_drained(daemon);
@@ -271,15 +279,19 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 	struct ck_daemon *daemon = &m->daemon;
 	const struct ck_conf *conf = &daemon->conf;
 	struct ck_host host;
+	struct ck_hooks hooks;
 	int r = ck_hosting_new(daemon, &host, err);
 	if (r >= 0)
 		r = ck_events_new(daemon, err);
+	if (r >= 0 && conf->nri.enabled)
+		r = ck_plugging_new(daemon, &m->plugins, m->launcher, &hooks, err);
 	if (r < 0)
 		return r;
 	const struct ck_options options = {
 		.size = sizeof(options),
 		.state_dir = conf->state_dir,
 		.host = &host,
+		.hooks = daemon->nri ? &hooks : NULL,
 		.ttl = conf->ttl,
 		.create_deadline = conf->create_deadline,
 		.lost_grace = conf->lost_grace,
@@ -346,6 +358,22 @@ static int check_runtime(const char *path, struct ck_error *err)
 	return 0;
 }
 
+static void odd_plugin(enum ck_log_level level, const char *text, void *userdata)
+{
+	(void)userdata;
+	ck_log(level, "%s", text);
+}
+
+/* while there are paths: which are launched, and where others find us */
+static int find_plugins(struct ck_daemon_main *m, struct ck_error *err)
+{
+	const struct ck_conf_nri *nri = &m->daemon.conf.nri;
+	if (!nri->enabled)
+		return 0;
+	int r = *nri->socket ? ck_plugins_socket_dir(nri->socket, err) : 0;
+	return r < 0 ? r : ck_plugins_find(&m->plugins, nri->plugin_dir, nri->config_dir, odd_plugin, NULL, err);
+}
+
 static int start(struct ck_daemon_main *m, struct ck_error *err)
 {
 	struct ck_daemon *daemon = &m->daemon;
@@ -364,7 +392,9 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	if (r >= 0)
 		r = check_runtime(conf->runtime, err);
 	if (r >= 0)
-		r = ck_launcher_start(NULL, 0, &m->launcher, err); /* of plugins, which need one that may still exec */
+		r = find_plugins(m, err);
+	if (r >= 0) /* plugins need one that may still exec */
+		r = ck_launcher_start(m->plugins.items, m->plugins.n, &m->launcher, err);
 	if (r >= 0)
 		r = ck_loop_init(&daemon->loop, err);
 	if (r >= 0)
@@ -397,14 +427,18 @@ static void end(struct ck_daemon_main *m)
 	}
 	ck_metrics_server_free(m->metrics_server);
 	ck_reconcile_cancel(daemon);
+	ck_exits_free(daemon->exits);
 	ck_events_free(daemon->events);
 	ck_hosting_free(daemon->hosting);
+	ck_plugging_quiet(daemon->plugging);
+	ck_lives_end(daemon);
 	ck_upstream_free(daemon->upstream);
 	if (daemon->loop.event)
 		ck_loop_flush(&daemon->loop);
 	sd_event_source_disable_unref(m->cache_source);
 	if (daemon->cache)
 		ck_cache_close(daemon->cache, NULL);
+	ck_plugging_free(daemon->plugging);
 	for (size_t i = 0; i < CK_COUNT(m->signals); i++)
 		sd_event_source_disable_unref(m->signals[i]);
 	ck_loop_timer_free(m->start_timer);
@@ -413,6 +447,7 @@ static void end(struct ck_daemon_main *m)
 	if (daemon->loop.event)
 		ck_loop_fini(&daemon->loop);
 	ck_launcher_free(m->launcher);
+	ck_plugins_fini(&m->plugins);
 	ck_conf_fini(&daemon->conf);
 }
 

@@ -137,6 +137,67 @@ static void put_routes(struct text *text, const char *name, const char *help, bo
 		put(text, "%s{rpc=\"other\"} %" PRIu64 "\n", name, values[CK_METRIC_ROUTES - 1]);
 }
 
+/* ---- plugins ---------------------------------------------------------------------------------------------------------- */
+
+static const char *const plugin_states[] = { "connected", "registered", "synchronizing", "ready", "overdue" };
+
+struct plugins { /* of one name together: two connections may have it */
+	struct {
+		char name[CK_NRI_NAME_MAX + 1];
+		uint64_t sent, late, failed;
+	} all[CK_NRI_PLUGINS_MAX];
+	size_t n;
+	uint64_t states[CK_COUNT(plugin_states)];
+};
+
+static int count_plugin(const struct ck_nri_plugin *plugin, void *userdata)
+{
+	struct plugins *plugins = userdata;
+	size_t i = 0;
+	for (size_t state = 0; state < CK_COUNT(plugin_states); state++)
+		plugins->states[state] += !strcmp(plugin->state, plugin_states[state]);
+	while (i < plugins->n && strcmp(plugins->all[i].name, plugin->name) != 0)
+		i++;
+	if (!*plugin->name || i == CK_COUNT(plugins->all))
+		return 0;
+	if (i == plugins->n)
+		snprintf(plugins->all[plugins->n++].name, sizeof(plugins->all[i].name), "%s", plugin->name);
+	plugins->all[i].sent += plugin->sent;
+	plugins->all[i].late += plugin->late;
+	plugins->all[i].failed += plugin->failed;
+	return 0;
+}
+
+/* a plugin's name is of letters, digits, and '_', '.', '+', '-' */
+static void put_plugins(struct text *text, const char *name, const char *help, const struct plugins *plugins, size_t at)
+{
+	put_family(text, name, "counter", help);
+	for (size_t i = 0; i < plugins->n; i++) {
+		uint64_t value;
+		memcpy(&value, (const char *)&plugins->all[i] + at, sizeof(value));
+		put(text, "%s{plugin=\"%s\"} %" PRIu64 "\n", name, plugins->all[i].name, value);
+	}
+}
+
+#define OF_PLUGIN(member) (offsetof(struct plugins, all[0].member) - offsetof(struct plugins, all))
+
+static void put_nri(struct text *text, const struct ck_metrics *m)
+{
+	struct plugins plugins = { 0 };
+	if (!m->nri)
+		return; /* off: it is for the whole life of the process */
+	ck_nri_plugins(m->nri, count_plugin, &plugins);
+	put_family(text, "crikeepd_nri_plugins", "gauge", "NRI plugins that are connected, by state");
+	for (size_t i = 0; i < CK_COUNT(plugin_states); i++)
+		put(text, "crikeepd_nri_plugins{state=\"%s\"} %" PRIu64 "\n", plugin_states[i], plugins.states[i]);
+	put_plugins(text, "crikeepd_nri_events_total", "Events sent to a plugin since it connected", &plugins, OF_PLUGIN(sent));
+	put_plugins(text, "crikeepd_nri_late_total", "Events it did not answer in time", &plugins, OF_PLUGIN(late));
+	put_plugins(text, "crikeepd_nri_failed_total", "Events it answered with an error", &plugins, OF_PLUGIN(failed));
+	put_kinds(text, "crikeepd_nri_refused_total", "counter", "Creates that plugins did not agree to", m->nri_refused);
+}
+
+/* ---- all -------------------------------------------------------------------------------------------------------------- */
+
 static void put_daemon(struct text *text, const struct ck_metrics *m)
 {
 	put_family(text, "crikeepd_build_info", "gauge", "Always 1; the version is the label");
@@ -171,6 +232,7 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put(text, "crikeepd_events_total{what=\"sent\"} %" PRIu64 "\n", m->events_sent);
 	put(text, "crikeepd_events_total{what=\"hidden\"} %" PRIu64 "\n", m->events_hidden);
 	put(text, "crikeepd_events_total{what=\"made\"} %" PRIu64 "\n", m->events_made);
+	put_nri(text, m);
 	put_one(text, "crikeepd_log_dropped_total", "counter", "Log lines that could not be written without waiting",
 		ck_log_dropped());
 }

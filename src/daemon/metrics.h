@@ -9,6 +9,8 @@
 #include "src/daemon/conn.h"
 #include "src/daemon/route.h"
 
+struct ck_nri;
+
 struct ck_histogram { /* of seconds; buckets in metrics.c */
 	uint64_t count, sum_ns, bucket[16];
 };
@@ -34,6 +36,8 @@ struct ck_metrics { /* zeroed; counted by whoever does it */
 	uint64_t uid_conflicts;                  /* crikeepd_uid_conflicts_total (K26) */
 	uint64_t events_sent, events_hidden;     /* crikeepd_events_total{what="sent"|"hidden"|"made"} */
 	uint64_t events_made;
+	uint64_t nri_refused[3];                 /* crikeepd_nri_refused_total{kind}: creates plugins did not agree to */
+	struct ck_nri *nri;                      /* asked for its plugins; NULL: NRI is off */
 	uint64_t clients_cut;                    /* crikeepd_clients_cut_total: over client_memory */
 };
 size_t ck_metrics_route(const struct ck_route *route); /* NULL: not in the table */

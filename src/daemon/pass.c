@@ -42,6 +42,9 @@ static void learn(struct ck_call *call)
 	/* no answer is not an empty list (K24) */
 	if (ck_grpc_reader_inside(&call->answer) || (!call->route->streams && call->messages != 1))
 		return;
+	for (size_t i = 0; call->route->kind == CK_CONTAINER && i < call->objects->n; i++)
+		if (call->objects->all[i].condition == CK_CONDITION_DEAD)
+			ck_exits_saw(call->daemon, call->objects->all[i].id);
 	if (call->route->class == CK_ROUTE_FILTER) {
 		ck_view_listed(call->view, call->route->kind, call->objects->all, call->objects->n);
 		if (call->route->kind == CK_SANDBOX)
@@ -318,6 +321,8 @@ static void pass_request(struct ck_call *call)
 	}
 	if (call->id[0] && route->class != CK_ROUTE_FILTER)
 		ck_used(call->daemon->cache, route->kind, call->id);
+	if (call->id[0] && ck_life_begin(call)) /* plugins are told of Update... */
+		return;
 	if (route->class == CK_ROUTE_GUARD) {
 		ck_view_free(CK_TAKE(call->view)); /* it has answered about the id; the answer holds nothing */
 	} else {

@@ -156,7 +156,8 @@ static int look_at(const struct finding *finding, const char *name, struct ck_pl
 	} else if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111)) {
 		/* somebody's README */
 	} else if (!is_name(name)) {
-		odd(finding, CK_LOG_WARNING, name, "can be executed, but is not named as a plugin, such as 10-name: not launched");
+		odd(finding, CK_LOG_WARNING, name,
+		    "can be executed, but is not named as a plugin, such as 10-name: not launched");
 	} else if (is_webassembly(file->path)) {
 		odd(finding, CK_LOG_WARNING, name, "a WebAssembly plugin, which is not supported: not launched");
 	} else {

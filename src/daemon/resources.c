@@ -152,7 +152,8 @@ static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part 
 		while (part->number && part->number != field.number)
 			part++;
 		if (!part->number || field.type != CK_WIRE_BYTES)
-			return ck_fail(err, CK_EINVAL, "a field of resources that is not known (%u) cannot be applied through CRI",
+			return ck_fail(err, CK_EINVAL,
+				       "a field of resources that is not known (%u) cannot be applied through CRI",
 				       (unsigned)field.number);
 		r = put_part(out, part, &wire, &field, err);
 		if (r < 0)

@@ -14,8 +14,8 @@
  */
 int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources, struct ck_error *err);
 /*
- * ck_resources_to_cri - the LinuxContainerResources of a LinuxResources. What has no place there is an error that names it, and so
- * is a 0 that is meant, which CRI would read as "leave it"
+ * ck_resources_to_cri - the LinuxContainerResources of a LinuxResources. What has no place there is an error that names it, and
+ * so is a 0 that is meant, which CRI would read as "leave it"
  * @ret_cri: added to; what is added overrides what was there (but huge pages, which are added). Return: 0, -CK_EINVAL ("field
  * PidsLimit cannot be applied through CRI"), -CK_EMALFORMED, -CK_ENOMEM; @ret_cri is as it was then
  */

@@ -100,6 +100,18 @@ void ck_call_answer_error(struct ck_call *call, const struct ck_error *err)
 	answer(call, ck_error_grpc(err), err->text, NULL, 0);
 }
 
+void ck_call_answer_message(struct ck_call *call, const void *message, size_t len)
+{
+	struct ck_h2_stream *stream = CK_TAKE(call->stream);
+	if (!stream)
+		return;
+	if (ck_grpc_begin(stream) < 0 || ck_grpc_send(stream, message, len) < 0 ||
+	    ck_grpc_answer(stream, true, CK_GRPC_OK, NULL, NULL, 0) < 0)
+		ck_h2_stream_reset(stream, CK_H2_INTERNAL_ERROR);
+	else
+		ck_h2_stream_forget(stream);
+}
+
 /* ---- ids ------------------------------------------------------------------------------------------------------------- */
 
 static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void *userdata)
