@@ -22,6 +22,7 @@ static const struct parameter {
 	{ "stop", SPAN, AT(stop) },
 	{ "remove", SPAN, AT(remove) },
 	{ "list", SPAN, AT(list) },
+	{ "exit", SPAN, AT(exit) },
 	{ "cancel", CANCEL, AT(finish) },
 	{ "fail.sandbox", COUNT, AT(fail[CK_SANDBOX]) },
 	{ "fail.container", COUNT, AT(fail[CK_CONTAINER]) },

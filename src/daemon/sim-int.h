@@ -9,6 +9,7 @@
  *   sim-list.c    the calls that tell: lists, statuses, statistics         sim-image.c   the image service
  *   sim-object.c  what exists: ids, names, states, counts                  sim-create.c  a creation, from its name to its end
  *   sim-write.c   messages of CRI                                          sim-keep.c    the log; the file that outlives kills
+ *   sim-info.c    the JSON of verbose statuses                             sim-life.c    updates, and ends without a caller
  *
  * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds next year is told back too.
  */
@@ -36,6 +37,7 @@ struct ck_rt_conf { /* zeroed, then ck_rt_conf_parse(); ck_rt_conf_fini() */
 	char *images;                       /* pulled from the start, '+' between them */
 	uint64_t create[CK_CONTAINER + 1];  /* by kind; ns, as all spans */
 	uint64_t stop, remove, list;
+	uint64_t exit;                      /* a container ends by itself so long after its start; 0: never */
 	uint64_t fail[CK_CONTAINER + 1];    /* so many of the first creations fail */
 	uint64_t fail_remove, fail_list;
 	bool finish;                        /* a creation whose caller left: true, it goes on; false, it is rolled back */
@@ -55,6 +57,8 @@ enum { CK_RT_READY = 0, CK_RT_NOTREADY = 1 };                    /* CRI's number
 enum { CK_RT_CREATED = 0, CK_RT_RUNNING = 1, CK_RT_EXITED = 2 }; /* a container */
 enum { CK_RT_IS_CREATED = 0, CK_RT_IS_STARTED = 1, CK_RT_IS_STOPPED = 2, CK_RT_IS_DELETED = 3 }; /* events */
 
+enum { CK_RT_RESOURCES, CK_RT_OVERHEAD, CK_RT_USES }; /* a container has no overhead */
+
 struct ck_rt_object {
 	UT_hash_handle by_id, by_name;
 	struct ck_rt_object *prev, *next; /* those of its kind that exist, the eldest first */
@@ -65,12 +69,14 @@ struct ck_rt_object {
 	char *name;                    /* reserved from the first moment on, as containerd does it */
 	char *handler;                 /* a sandbox's runtime handler */
 	struct ck_bytes config;        /* PodSandboxConfig or ContainerConfig */
+	struct ck_bytes uses[CK_RT_USES]; /* LinuxContainerResources: of the config, then as they were updated */
 	bool exists;                   /* false: it is being made */
 	unsigned state;
 	uint64_t number;               /* counted from 1: its address */
 	uint64_t created_at, started_at, finished_at; /* ns of the wall clock */
+	uint32_t exit_code;
+	struct ck_loop_timer *timer;   /* it is made, or unmade; or ends by itself */
 	/* while it is being made, or unmade */
-	struct ck_loop_timer *timer;
 	struct ck_rt_call *caller;     /* NULL: has left */
 };
 
@@ -95,11 +101,19 @@ static inline uint32_t ck_rt_labels(enum ck_kind kind)
 {
 	return kind == CK_SANDBOX ? 6 : 9;
 }
+bool ck_rt_in_host_network(const struct ck_rt_object *sandbox);
 /* changes of state: each is logged, kept, and told to whoever listens for events */
 void ck_rt_start(struct ck_rt_object *container);
 void ck_rt_stop(struct ck_rt_object *object);   /* a sandbox with its containers; what is stopped stays so */
+void ck_rt_exit(struct ck_rt_object *container, uint32_t code); /* it ends by itself */
 void ck_rt_remove(struct ck_rt_object *object); /* stopped first; a sandbox with its containers. Freed */
 uint64_t ck_rt_wall(void);                      /* ns */
+
+/* sim-life.c */
+int ck_rt_uses_begin(struct ck_rt_object *object); /* as its config says. -CK_ENOMEM */
+/* ck_rt_uses_update - what is set in @update replaces what was. -CK_EMALFORMED, -CK_ENOMEM: nothing has changed */
+int ck_rt_uses_update(struct ck_bytes *uses, const void *update, size_t len, struct ck_error *err);
+void ck_rt_exit_plan(struct ck_rt_object *container); /* it runs: when will it end by itself? */
 
 #define CK_RT_IMAGE_ID (7 + CK_RT_ID + 1) /* "sha256:..." */
 struct ck_rt_image {
@@ -118,7 +132,7 @@ struct ck_rt_keep {
 	int log_fd, state_fd;
 	uint64_t began; /* ns of CLOCK_BOOTTIME */
 };
-enum ck_rt_change { CK_RT_MADE = 1, CK_RT_STARTED, CK_RT_STOPPED, CK_RT_REMOVED };
+enum ck_rt_change { CK_RT_MADE = 1, CK_RT_STARTED, CK_RT_STOPPED, CK_RT_REMOVED, CK_RT_UPDATED };
 int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err); /* replays what is there. 0, -CK_EIO, -CK_ENOMEM */
 void ck_rt_keep_close(struct ck_rt *rt);
 void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *object);
@@ -133,6 +147,7 @@ void ck_rt_put_container_status(struct ck_out *out, const struct ck_rt_object *c
 void ck_rt_put_container_stats(struct ck_out *out, const struct ck_rt_object *container); /* ContainerStats */
 void ck_rt_put_sandbox_stats(struct ck_out *out, const struct ck_rt_object *sandbox);     /* PodSandboxStats */
 void ck_rt_put_filesystem(struct ck_out *out, uint32_t field, uint64_t used);            /* FilesystemUsage */
+void ck_rt_put_info(struct ck_out *out, uint32_t field, const struct ck_rt_object *object);  /* the map's entry "info" */
 /* statuses of the containers of @sandbox, at @field */
 void ck_rt_put_containers_of(struct ck_out *out, uint32_t field, const struct ck_rt_object *sandbox,
 			     void (*put)(struct ck_out *out, const struct ck_rt_object *container));

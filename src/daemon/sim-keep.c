@@ -3,8 +3,8 @@
  * What is written down. The log has a line for each thing that happened, for people and for tests that want the runtime's own
  * count. The state file has a record for each change, and is read at the start: what a runtime made outlives its process.
  *
- *   record   a varint (its length), then: 1 change, 2 kind, 3 id, 4 time, and for what was made 5 name, 6 sandbox's id,
- *            7 handler, 8 config
+ *   record   a varint (its length), then: 1 change, 2 kind, 3 id, 4 time; for what was made 5 name, 6 sandbox's id, 7 handler,
+ *            8 config; for what was updated 9 resources, 10 overhead; for what has ended 11 exit code
  *
  * A record is one write, so a kill leaves it whole or not there; a file that a full disk has cut is used up to there.
  */
@@ -45,6 +45,11 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 		if (record.r == 0)
 			record.r = ck_bytes_field(&record.bytes, 8, object->config.p, object->config.len);
 	}
+	if (change == CK_RT_UPDATED)
+		for (uint32_t i = 0; i < CK_RT_USES; i++)
+			ck_out_bytes(&record, 9 + i, object->uses[i].p, object->uses[i].len);
+	if (change == CK_RT_STOPPED)
+		ck_out_number(&record, 11, object->exit_code);
 	if (record.r == 0 && ck_bytes_varint(&whole, record.bytes.len) == 0 &&
 	    ck_bytes_add(&whole, record.bytes.p, record.bytes.len) == 0 && write(fd, whole.p, whole.len) != (ssize_t)whole.len)
 		ck_log(CK_LOG_ERROR, "simulator: the state file is not written: %s", strerror(errno));
@@ -55,7 +60,7 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 /* ---- reading it back ------------------------------------------------------------------------------------------------- */
 
 struct record {
-	struct ck_wire_field field[9];
+	struct ck_wire_field field[12];
 };
 
 static char *record_text(const struct record *record, unsigned i)
@@ -84,8 +89,19 @@ static int replay_made(struct ck_rt *rt, const struct record *record, enum ck_ki
 	return -CK_ENOMEM;
 }
 
-static void replay_change(struct ck_rt_object *object, enum ck_rt_change change, uint64_t when)
+static int replay_updated(struct ck_rt_object *object, const struct record *record)
 {
+	int r = 0;
+	for (int i = 0; i < CK_RT_USES && r == 0; i++) {
+		object->uses[i].len = 0;
+		r = ck_bytes_add(&object->uses[i], record->field[9 + i].data, record->field[9 + i].len);
+	}
+	return r;
+}
+
+static int replay_change(struct ck_rt_object *object, enum ck_rt_change change, const struct record *record)
+{
+	uint64_t when = record->field[4].value;
 	switch (change) {
 	case CK_RT_STARTED:
 		object->state = CK_RT_RUNNING;
@@ -94,13 +110,17 @@ static void replay_change(struct ck_rt_object *object, enum ck_rt_change change,
 	case CK_RT_STOPPED:
 		object->state = object->kind == CK_CONTAINER ? CK_RT_EXITED : CK_RT_NOTREADY;
 		object->finished_at = when;
+		object->exit_code = (uint32_t)record->field[11].value;
 		break;
 	case CK_RT_REMOVED:
 		ck_rt_object_free(object);
 		break;
+	case CK_RT_UPDATED:
+		return replay_updated(object, record);
 	case CK_RT_MADE:
 		break;
 	}
+	return 0;
 }
 
 /* 1, or 0: it is none of ours */
@@ -114,7 +134,7 @@ static int replay(struct ck_rt *rt, struct ck_wire wire)
 		if (field.number < CK_COUNT(record.field))
 			record.field[field.number] = field;
 	uint64_t change = record.field[1].value, kind = record.field[2].value;
-	if (r < 0 || change < CK_RT_MADE || change > CK_RT_REMOVED || (kind != CK_SANDBOX && kind != CK_CONTAINER) ||
+	if (r < 0 || change < CK_RT_MADE || change > CK_RT_UPDATED || (kind != CK_SANDBOX && kind != CK_CONTAINER) ||
 	    record.field[3].len != CK_RT_ID)
 		return 0;
 	if (change == CK_RT_MADE) {
@@ -123,8 +143,8 @@ static int replay(struct ck_rt *rt, struct ck_wire wire)
 	}
 	if (ck_rt_find(rt, (enum ck_kind)kind, (const char *)record.field[3].data, CK_RT_ID, &object) < 0)
 		return 0;
-	replay_change(object, (enum ck_rt_change)change, record.field[4].value);
-	return 1;
+	r = replay_change(object, (enum ck_rt_change)change, &record);
+	return r < 0 ? r : 1;
 }
 
 static int file_read(int fd, struct ck_bytes *ret_bytes)
@@ -188,6 +208,8 @@ int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err)
 			return ck_fail_errno(err, CK_EIO, errno, "state '%s'", conf->state);
 		int r = state_read(rt, fd);
 		rt->keep.state_fd = fd; /* only now: what was read is not written again */
+		for (struct ck_rt_object *c = rt->list[CK_CONTAINER]; c; c = c->next)
+			ck_rt_exit_plan(c);
 		if (r < 0)
 			return ck_fail(err, -r, "read the state '%s': %s", conf->state, ck_strerror(r));
 	}

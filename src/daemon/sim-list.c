@@ -237,7 +237,7 @@ int ck_rt_sandbox_status(struct ck_rt_call *call)
 	if (r < 0)
 		return r;
 	if (is_verbose(call, 2))
-		ck_out_pair(&call->out, 2, "info", "{\"pid\":1}");
+		ck_rt_put_info(&call->out, 2, sandbox);
 	ck_rt_put_containers_of(&call->out, 3, sandbox, ck_rt_put_container_status);
 	ck_out_number(&call->out, 4, ck_rt_wall());
 	return CK_RT_DONE;
@@ -248,7 +248,7 @@ int ck_rt_container_status(struct ck_rt_call *call)
 	struct ck_rt_object *container;
 	int r = one(call, CK_CONTAINER, ck_rt_put_container_status, &container);
 	if (r == CK_RT_DONE && is_verbose(call, 2))
-		ck_out_pair(&call->out, 2, "info", "{\"pid\":1}");
+		ck_rt_put_info(&call->out, 2, container);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What exists, or is being made: found by id, by the beginning of an id, by name. Nothing here knows of calls or time. */
+/* What exists, or is being made: found by id, by the beginning of an id, by name. Nothing here knows of calls. */
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
@@ -56,6 +56,8 @@ int ck_rt_object_new(struct ck_rt *rt, enum ck_kind kind, const char *name, stru
 int ck_rt_object_exists(struct ck_rt_object *object)
 {
 	struct ck_rt *rt = object->rt;
+	if (ck_rt_uses_begin(object) < 0)
+		return -CK_ENOMEM;
 	HASH_ADD(by_id, rt->by_id[object->kind], id, CK_RT_ID, object);
 	if (!object->by_id.tbl)
 		return -CK_ENOMEM;
@@ -82,6 +84,8 @@ void ck_rt_object_free(struct ck_rt_object *object)
 		object_unlist(object);
 	ck_loop_timer_free(object->timer);
 	ck_bytes_free(&object->config);
+	for (int i = 0; i < CK_RT_USES; i++)
+		ck_bytes_free(&object->uses[i]);
 	free(object->handler);
 	free(object->name);
 	free(object);
@@ -121,6 +125,7 @@ void ck_rt_start(struct ck_rt_object *container)
 	container->state = CK_RT_RUNNING;
 	container->started_at = ck_rt_wall();
 	changed(container, CK_RT_STARTED, "start", CK_RT_IS_STARTED);
+	ck_rt_exit_plan(container);
 }
 
 static bool is_of(const struct ck_rt_object *container, const struct ck_rt_object *sandbox)
@@ -128,8 +133,24 @@ static bool is_of(const struct ck_rt_object *container, const struct ck_rt_objec
 	return sandbox->kind == CK_SANDBOX && !strcmp(container->sandbox_id, sandbox->id);
 }
 
+static void ended(struct ck_rt_object *object, unsigned state, uint32_t code, const char *verb)
+{
+	ck_loop_timer_free(CK_TAKE(object->timer));
+	object->state = state;
+	object->exit_code = code;
+	object->finished_at = ck_rt_wall();
+	changed(object, CK_RT_STOPPED, verb, CK_RT_IS_STOPPED);
+}
+
+void ck_rt_exit(struct ck_rt_object *container, uint32_t code)
+{
+	if (container->state == CK_RT_RUNNING)
+		ended(container, CK_RT_EXITED, code, "exit");
+}
+
 void ck_rt_stop(struct ck_rt_object *object)
 {
+	enum { KILLED = 128 + 9 };
 	struct ck_rt_object *container;
 	DL_FOREACH(object->rt->list[CK_CONTAINER], container) {
 		if (is_of(container, object))
@@ -138,9 +159,10 @@ void ck_rt_stop(struct ck_rt_object *object)
 	/* a container that never ran stays CREATED, as in containerd */
 	if (object->kind == CK_CONTAINER ? object->state != CK_RT_RUNNING : object->state != CK_RT_READY)
 		return;
-	object->state = object->kind == CK_CONTAINER ? CK_RT_EXITED : CK_RT_NOTREADY;
-	object->finished_at = ck_rt_wall();
-	changed(object, CK_RT_STOPPED, "stop", CK_RT_IS_STOPPED);
+	if (object->kind == CK_CONTAINER)
+		ended(object, CK_RT_EXITED, KILLED, "stop");
+	else
+		ended(object, CK_RT_NOTREADY, 0, "stop");
 }
 
 void ck_rt_remove(struct ck_rt_object *object)

@@ -90,10 +90,44 @@ static int touch_container(struct ck_rt_call *call)
 	return ck_rt_request_object(call, CK_CONTAINER, true, &container);
 }
 
-static int touch_sandbox(struct ck_rt_call *call)
+/* one LinuxContainerResources of the request */
+static int update(struct ck_rt_call *call, struct ck_bytes *uses, uint32_t field_number)
 {
+	struct ck_wire_field field;
+	struct ck_error err;
+	int r = ck_rt_request_field(call, field_number, &field);
+	if (r <= 0)
+		return r;
+	r = ck_rt_uses_update(uses, field.data, field.len, &err);
+	if (r == -CK_EMALFORMED)
+		return ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s", err.text);
+	return r < 0 ? ck_rt_nomem(call) : 0;
+}
+
+static int updated(struct ck_rt_object *object)
+{
+	ck_rt_log(object->rt, "update", object);
+	ck_rt_keep(object, CK_RT_UPDATED);
+	return CK_RT_DONE;
+}
+
+static int update_container(struct ck_rt_call *call)
+{
+	enum { LINUX = 2 };
+	struct ck_rt_object *container;
+	int r = ck_rt_request_object(call, CK_CONTAINER, true, &container);
+	r = r < 0 ? r : update(call, &container->uses[CK_RT_RESOURCES], LINUX);
+	return r < 0 ? r : updated(container);
+}
+
+static int update_sandbox(struct ck_rt_call *call)
+{
+	enum { OVERHEAD = 2, RESOURCES };
 	struct ck_rt_object *sandbox;
-	return ck_rt_request_object(call, CK_SANDBOX, true, &sandbox);
+	int r = ck_rt_request_object(call, CK_SANDBOX, true, &sandbox);
+	r = r < 0 ? r : update(call, &sandbox->uses[CK_RT_OVERHEAD], OVERHEAD);
+	r = r < 0 ? r : update(call, &sandbox->uses[CK_RT_RESOURCES], RESOURCES);
+	return r < 0 ? r : updated(sandbox);
 }
 
 /* ---- the runtime itself ---------------------------------------------------------------------------------------------- */
@@ -139,7 +173,7 @@ static const struct ck_rt_rpc rpcs[] = {
 	{ RUNTIME, "PodSandboxStatus", ck_rt_sandbox_status, CK_RT_NOW, false },
 	{ RUNTIME, "ListPodSandbox", ck_rt_list_sandboxes, CK_RT_LIST, false },
 	{ RUNTIME, "StreamPodSandboxes", ck_rt_list_sandboxes, CK_RT_LIST, true },
-	{ RUNTIME, "UpdatePodSandboxResources", touch_sandbox, CK_RT_NOW, false },
+	{ RUNTIME, "UpdatePodSandboxResources", update_sandbox, CK_RT_NOW, false },
 
 	{ RUNTIME, "CreateContainer", ck_rt_create_container, CK_RT_NOW, false },
 	{ RUNTIME, "StartContainer", start_container, CK_RT_NOW, false },
@@ -148,7 +182,7 @@ static const struct ck_rt_rpc rpcs[] = {
 	{ RUNTIME, "ContainerStatus", ck_rt_container_status, CK_RT_NOW, false },
 	{ RUNTIME, "ListContainers", ck_rt_list_containers, CK_RT_LIST, false },
 	{ RUNTIME, "StreamContainers", ck_rt_list_containers, CK_RT_LIST, true },
-	{ RUNTIME, "UpdateContainerResources", touch_container, CK_RT_NOW, false },
+	{ RUNTIME, "UpdateContainerResources", update_container, CK_RT_NOW, false },
 	{ RUNTIME, "ReopenContainerLog", touch_container, CK_RT_NOW, false },
 	{ RUNTIME, "ExecSync", exec_sync, CK_RT_NOW, false },
 

@@ -75,17 +75,23 @@ void ck_rt_put_sandbox(struct ck_out *out, const struct ck_rt_object *sandbox)
 	ck_out_text(out, 7, sandbox->handler);
 }
 
-static void put_network(struct ck_out *out, uint32_t number, const struct ck_rt_object *sandbox)
+bool ck_rt_in_host_network(const struct ck_rt_object *sandbox)
 {
 	enum { NODE = 2 };
-	struct ck_wire_field options = { .data = NULL }, mode = { .value = 0 };
+	struct ck_wire_field options, mode;
+	return namespace_options(&sandbox->config, &options) && last_field(options.data, options.len, 1, &mode) &&
+	       mode.type == CK_WIRE_VARINT && mode.value == NODE;
+}
+
+static void put_network(struct ck_out *out, uint32_t number, const struct ck_rt_object *sandbox)
+{
+	struct ck_wire_field options = { .data = NULL };
 	char ip[32];
 	bool known = namespace_options(&sandbox->config, &options);
-	bool host = known && last_field(options.data, options.len, 1, &mode) && mode.value == NODE;
 	snprintf(ip, sizeof(ip), "10.%u.%u.%u", 64 + (unsigned)(sandbox->number >> 16 & 63),
 		 (unsigned)(sandbox->number >> 8 & 255), (unsigned)(sandbox->number & 255));
 	size_t network = ck_out_open(out, number);
-	if (!host && sandbox->state == CK_RT_READY)
+	if (!ck_rt_in_host_network(sandbox) && sandbox->state == CK_RT_READY)
 		ck_out_text(out, 1, ip);
 	ck_out_close(out, network);
 	size_t linux_status = ck_out_open(out, number + 1), namespaces = ck_out_open(out, 1);
@@ -166,7 +172,6 @@ static void put_log_path(struct ck_out *out, uint32_t number, const struct ck_rt
 void ck_rt_put_container_status(struct ck_out *out, const struct ck_rt_object *container)
 {
 	static const struct move moves[] = { { 1, 2 }, { 2, 8 }, { 7, 14 }, { 9, 12 }, { 10, 13 }, { 18, 19 } };
-	struct ck_wire_field field;
 	ck_out_text(out, 1, container->id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
 	ck_out_number(out, 3, container->state);
@@ -174,14 +179,14 @@ void ck_rt_put_container_status(struct ck_out *out, const struct ck_rt_object *c
 	ck_out_number(out, 5, container->started_at);
 	if (container->state == CK_RT_EXITED) {
 		ck_out_number(out, 6, container->finished_at);
-		ck_out_number(out, 7, 128 + 9); /* nothing ever ends here by itself */
-		ck_out_text(out, 10, "Error");
+		ck_out_number(out, 7, container->exit_code);
+		ck_out_text(out, 10, container->exit_code ? "Error" : "Completed");
 	}
 	put_image_id(out, 9, 17, container);
 	put_log_path(out, 15, container);
-	if (last_field(container->config.p, container->config.len, 15, &field) && last_field(field.data, field.len, 1, &field)) {
+	if (container->uses[CK_RT_RESOURCES].len) {
 		size_t resources = ck_out_open(out, 16);
-		ck_out_bytes(out, 1, field.data, field.len);
+		ck_out_bytes(out, 1, container->uses[CK_RT_RESOURCES].p, container->uses[CK_RT_RESOURCES].len);
 		ck_out_close(out, resources);
 	}
 }

@@ -447,6 +447,7 @@ static void wrong_parameters_are_named(void **state)
 	static const char *const fine[] = {
 		"", ",", "create=5s", "create.sandbox=250ms,create.container=1m30s", "cancel=finish,cancel=rollback",
 		"padding=1KiB,sandboxes=2,containers=3", "max_message=1GiB", "images=a+b", "log=/x,state=/y,listen=/z",
+		"exit=0s,exit=1m",
 	};
 	static const struct {
 		const char *parameters, *named;
@@ -454,6 +455,7 @@ static void wrong_parameters_are_named(void **state)
 		{ "creat=5s", "'creat'" },	      { "create", "create=" },
 		{ "create=5", "create=5:" },	      { "create=-1s", "create=-1s:" },
 		{ "create=400d", "create=400d:" },    { "cancel=maybe", "cancel=maybe:" },
+		{ "exit", "exit=" },		      { "exit=5", "exit=5:" },
 		{ "sandboxes=1000001", "sandboxes=" }, { "sandboxes=x", "sandboxes=x:" },
 		{ "padding=1GB", "padding=1GB:" },    { "padding=2GiB", "padding=2GiB:" },
 		{ "containers=1", "sandboxes=" },     { "listen=", "listen=:" },

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The built-in runtime, over its socket, with the simplest client there is: what it makes, shows, counts and refuses, and what
- * becomes of a creation whose caller leaves. How it fails is in test-sim-trouble.c.
+ * becomes of a creation whose caller leaves. How it fails is in test-sim-trouble.c; what its verbose statuses tell, and what
+ * happens without a caller, in test-sim-life.c.
  */
 #include "tests/unit/harness.h"
 #include "tests/unit/wire-build.h"
