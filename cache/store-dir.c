@@ -127,6 +127,14 @@ bool ck_dir_owned(int dirfd, long *ret_pid)
 	return fcntl(dirfd, F_OFD_GETLK, &ask) == 0 && ask.l_type != F_UNLCK;
 }
 
+bool ck_store_owner(const char *dir, long *ret_pid)
+{
+	CK_AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*ret_pid = 0;
+	return fd >= 0 && ck_dir_owned(fd, ret_pid);
+}
+
 int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
 {
 	struct flock mark = owner_mark;

@@ -109,6 +109,9 @@ struct ck_dump { /* a consistent copy; rows with leaves if asked */
 	long owner_pid; /* 0: unknown */
 };
 
+/* ck_store_owner - does a living process own the state directory @dir? @ret_pid: its pid, or its last owner's; 0: unknown */
+bool ck_store_owner(const char *dir, long *ret_pid);
+
 enum ck_dump_what { CK_DUMP_ROWS = 1, CK_DUMP_LEAVES = 2, CK_DUMP_HISTORY = 4, CK_DUMP_COUNTERS = 8 };
 /* ck_dump_read - -CK_ENOTFOUND (no database there), -CK_EVERSION, -CK_EDAMAGED, -CK_EIO (no permission ...), -CK_ENOMEM */
 int ck_dump_read(const char *dir, unsigned what, struct ck_dump **ret_dump, struct ck_error *err);

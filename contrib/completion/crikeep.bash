@@ -6,14 +6,15 @@
 # _crikeep_options COMMAND: words a command takes, apart from entries and files
 _crikeep_options() {
 	case $1 in
-	'') echo 'list ls show explain history stats evict check compare pods drive simulate exporter help --version' ;;
-	help) echo 'list show explain history stats evict check compare pods drive simulate exporter' ;;
+	'') echo 'list ls show explain history stats evict check compare pods plugins drive simulate exporter help --version' ;;
+	help) echo 'list show explain history stats evict check compare pods plugins drive simulate exporter' ;;
 	list | ls) echo '--all --quiet --no-trunc --kind --namespace --pod --state --uid' ;;
 	show) echo '--raw' ;;
 	history) echo '--lines --since' ;;
 	evict) echo '--dry-run --release --wait' ;;
 	compare) echo 'RunPodSandbox CreateContainer --mode --ignore-annotations --compare-sandbox-config' ;;
 	pods) echo '--endpoint --api --all --quiet --no-trunc --timeout' ;;
+	plugins) echo '--quiet --no-trunc --state' ;;
 	drive)
 		echo '--endpoint --api --deadline --retry --give-up --request --rpc --pod --namespace --uid --container --image' \
 			'--sandbox --attempt --host-network --runtime-handler'
@@ -33,6 +34,7 @@ _crikeep_values() {
 	*:--output | *:-o) echo 'table json yaml' ;;
 	list:--kind | ls:--kind) echo 'sandbox container' ;;
 	list:--state | ls:--state) echo 'creating kept committing committed evicting gone' ;;
+	plugins:--state) echo 'connected registered synchronizing ready overdue' ;;
 	pods:--api | drive:--api) echo 'v1 v1alpha2' ;;
 	drive:--rpc) echo 'RunPodSandbox CreateContainer' ;;
 	drive:--host-network) return 1 ;;
@@ -75,7 +77,7 @@ _crikeep() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	show:*:-* | explain:*:-* | history:*:-* | evict:*:-*) words=$(_crikeep_options "$command") ;;
+	show:*:-* | explain:*:-* | history:*:-* | evict:*:-* | plugins:*:-*) words=$(_crikeep_options "$command") ;;
 	compare:--mode:*) words=$(_crikeep_values compare --mode) ;;
 	compare:*:-*) words=$(_crikeep_options compare) ;;
 	compare:*)
@@ -86,6 +88,7 @@ _crikeep() {
 		words=$(_crikeep_values "$command" "$prev") || case $command in
 		show | explain | history) words=$(crikeep "${dir[@]}" list --all --quiet 2>/dev/null) ;;
 		evict) words=$(crikeep "${dir[@]}" list --quiet 2>/dev/null) ;;
+		plugins) words=$(crikeep "${dir[@]}" plugins --quiet 2>/dev/null) ;;
 		*) words=$(_crikeep_options "$command") ;;
 		esac
 		;;

@@ -45,6 +45,7 @@ int ck_cmd_check(int argc, char **argv);
 int ck_cmd_evict(int argc, char **argv);
 int ck_cmd_compare(int argc, char **argv);
 int ck_cmd_pods(int argc, char **argv);
+int ck_cmd_plugins(int argc, char **argv);
 int ck_cmd_drive(int argc, char **argv);
 int ck_cmd_simulate(int argc, char **argv);
 int ck_cmd_exporter(int argc, char **argv);

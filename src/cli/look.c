@@ -47,6 +47,13 @@ void ck_look_complain(int r, const struct ck_error *err)
 		ck_cli_error("%s%s", err->text, barred ? " (only its owner and root may look)" : "");
 }
 
+void ck_look_clocks(struct ck_look *look)
+{
+	look->now = ck_look_clock();
+	look->wall = (int64_t)clock_ns(CLOCK_REALTIME);
+	read_boot_id(look->boot, sizeof(look->boot));
+}
+
 int ck_look_take(struct ck_look *look, unsigned what)
 {
 	struct ck_error err = { 0 };
@@ -56,9 +63,7 @@ int ck_look_take(struct ck_look *look, unsigned what)
 		ck_look_complain(r, &err);
 		return CK_EXIT_TROUBLE;
 	}
-	look->now = ck_look_clock(); /* after the copy, so that nothing in it is ahead of now */
-	look->wall = (int64_t)clock_ns(CLOCK_REALTIME);
-	read_boot_id(look->boot, sizeof(look->boot));
+	ck_look_clocks(look); /* after the copy, so that nothing in it is ahead of now */
 	return CK_EXIT_YES;
 }
 

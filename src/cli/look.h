@@ -17,6 +17,8 @@ struct ck_look {
 /* ck_look_take - read ck_cli.state_dir. @what: enum ck_dump_what. Return: CK_EXIT_YES, or CK_EXIT_TROUBLE and why on standard
  * error */
 int ck_look_take(struct ck_look *look, unsigned what);
+/* ck_look_clocks - the clocks of now and this boot, for who reads something else than the database */
+void ck_look_clocks(struct ck_look *look);
 /* ck_look_complain - say on standard error why the database could not be read, and what may help */
 void ck_look_complain(int r, const struct ck_error *err);
 void ck_look_fini(struct ck_look *look);

@@ -38,6 +38,7 @@ static const struct command {
 	{ "check", ck_cmd_check, "is the database sound?" },
 	{ "compare", ck_cmd_compare, "would one request be taken for a repetition of another?" },
 	{ "pods", ck_cmd_pods, "sandboxes as a CRI endpoint shows them, and uids in conflict" },
+	{ "plugins", ck_cmd_plugins, "which NRI plugins are connected, and how they do" },
 	{ "drive", ck_cmd_drive, "be a kubelet: repeat one create request until it succeeds" },
 	{ "simulate", ck_cmd_simulate, "a slow node in virtual time, with and without the cache" },
 	{ "exporter", ck_cmd_exporter, "crikeepd's metrics over HTTP" },

@@ -6,7 +6,7 @@
 # What changes from run to run is filtered: spans of two digits of seconds (make-db chooses such), times, and process ids.
 #
 # A && B || C is meant; words are split on purpose; functions are called by check, variables are prelude.sh's:
-# shellcheck disable=SC1091,SC2015,SC2086,SC2094,SC2154,SC2317
+# shellcheck disable=SC1091,SC2015,SC2016,SC2086,SC2094,SC2154,SC2317
 set -u
 
 . "$(dirname "$0")/prelude.sh"
@@ -20,6 +20,7 @@ filter() {
 		-e 's/("?(seconds_ago|[a-z]+_seconds_ago|due_in_seconds|owner_pid)"?: *)-?[0-9.]+/\1N/' \
 		-e 's/process [0-9]+/process N/g; s/^([0-9]{2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})/HH:MM:SS/' \
 		-e 's/("?(digest|salt|root|rest|key_id)"?: *"?)[0-9a-f]{16,}/\1HEX/' \
+		-e 's/, at ([0-9:]{8}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})$/, at HH:MM/' \
 		-e "s|$work|WORK|g"
 }
 
@@ -242,12 +243,85 @@ check 'a broken pipe is noticed quietly' broken_pipe
 closed() { "$crikeep" list >&- 2>"$work/err"; [ $? = 2 ] && grep -q 'Bad file descriptor' "$work/err"; }
 check 'closed standard output is noticed' closed
 
+# ---- plugins -------------------------------------------------------------------------------------------------------------------
+
+# plugins_file PID SECONDS_AGO [LINE...]: as the process that has the connections would write it
+plugins_file() {
+	local pid=$1 ns
+	ns=$(awk -v ago="$2" '{ printf "%.0f", ($1 > ago ? $1 - ago : 1) * 1e9 }' /proc/uptime)
+	shift 2
+	{
+		echo "crikeep-plugins 1 boot=$(cat /proc/sys/kernel/random/boot_id) time=$ns wall=$(($(date +%s) - 20)) pid=$pid plugins=$#"
+		for line; do
+			echo "plugin ${line//@/$ns}"
+		done
+	} >"$dir/plugins"
+}
+logger='name=10-logger state=ready policy=error launched=1 pid=77 events=16383 adjusting=0 queued=0 since=@ overdue=0 sent=41 late=0'
+slow='name=20-slow state=overdue policy=required launched=0 pid=78 events=9 adjusting=0 queued=7 since=@ overdue=@ sent=9 late=1'
+evil='name=99-\x1b[31mred\x0a state=ready policy=ignore launched=0 pid=0 events=0 adjusting=1 queued=0 since=@ overdue=0 sent=0 late=0'
+mute='name= state=connected policy=error launched=0 pid=79 events=0 adjusting=0 queued=0 since=@ overdue=0 sent=0 late=0'
+some_plugins() { plugins_file "$1" 20 "$mute failed=0 error=" "$logger failed=0 error=" "$slow failed=2 error=RunPodSandbox:\\x20UNKNOWN"; }
+
+db states
+golden plugins-nothing-known 2 plugins
+some_plugins $$
+plugins_file $$ 20
+golden plugins-none 0 plugins
+db states hold
+some_plugins "$owner"
+golden plugins 0 plugins
+golden plugins-json 0 plugins -o json
+golden plugins-one 0 plugins slow
+golden plugins-overdue 0 plugins --state overdue -q
+golden plugins-not-there 1 plugins logger 30-nobody
+check 'plugins fit into 80 columns' on_a_terminal 80 plugins
+check 'plugins fit into 60 columns' on_a_terminal 60 plugins
+plugins_file "$owner" 20 "$evil failed=0 error=\\x9b1m\\xe2\\x80\\xae\\x0anext"
+golden plugins-hostile 0 plugins
+plugins_well_formed() {
+	local form
+	for form in json yaml; do
+		"$crikeep" plugins -o $form | "$read_tree" $form | sed '/seconds_ago/d' >"$work/$form" && [ -s "$work/$form" ] || return 1
+	done
+	diff "$work/json" "$work/yaml"
+}
+check 'hostile plugins as JSON and YAML' plugins_well_formed
+some_plugins "$owner"
+stop_owner KILL
+golden plugins-gone 0 plugins
+golden plugins-gone-json 0 plugins -o json
+golden plugins-gone-named 1 plugins 10-logger
+golden plugins-gone-quiet 0 plugins -q
+sed -i 's/boot=[^ ]*/boot=00000000-0000-0000-0000-000000000000/; s/wall=[0-9]*/wall=1700000000/' "$dir/plugins"
+golden plugins-before-boot 0 plugins
+without_the_cache() { # a runtime that uses the plugins only: no database, and the writer is asked for by its number
+	mkdir -p "$work/bare" && cp "$dir/plugins" "$work/bare/"
+	sed -i "s/boot=[^ ]*/boot=$(cat /proc/sys/kernel/random/boot_id)/; s/ pid=[0-9]* plugins/ pid=$$ plugins/" "$work/bare/plugins"
+	run 0 plugins -q --state-dir "$work/bare" && [ "$out" = "$(printf '10-logger\n20-slow')" ]
+}
+check 'plugins without a database' without_the_cache
+bad_files() { # each is refused with one line on standard error and nothing else
+	local bad
+	some_plugins $$
+	cp "$dir/plugins" "$work/good"
+	for bad in 's/crikeep-plugins 1/crikeep-plugins 2/' 's/plugins=3/plugins=4/' '$d' 's/policy=error/policy=none/' 's/ready/re\tady/' \
+		's/sent=41/sent=-1/' 's/sent=41/sent=99999999999999999999/' 's/10-logger/10-\\x00logger/' 's/ error=$//' '$s/$/x y/'; do
+		sed "$bad" "$work/good" >"$dir/plugins"
+		run 2 plugins && [ -z "$out" ] && [ "$(wc -l <"$work/err")" = 1 ] || { echo "$bad"; return 1; }
+	done
+	rm "$dir/plugins" && ln -s "$work/good" "$dir/plugins" && run 2 plugins && [ -z "$out" ] || return 1
+	rm "$dir/plugins" && mkfifo "$dir/plugins" && run 2 plugins && [ -z "$out" ] || return 1
+	rm "$dir/plugins" && truncate -s 1M "$dir/plugins" && run 2 plugins && [ -z "$out" ]
+}
+check 'a malformed file of plugins is refused' bad_files
+
 # ---- the command line ----------------------------------------------------------------------------------------------------------
 
-commands='list show explain history stats evict check compare pods drive simulate'
+commands='list show explain history stats evict check compare pods plugins drive simulate'
 "$crikeep" exporter --help >/dev/null 2>&1 && commands="$commands exporter" # else it was left out of the build
 golden help 0 --help
-for c in list show explain history stats evict check; do
+for c in list show explain history stats evict check plugins; do
 	golden "help-$c" 0 $c --help
 done
 examples_last() {
