@@ -135,76 +135,29 @@ static void single_set(void *message, size_t at, void *value)
 	memcpy((char *)message + at, &value, sizeof(value));
 }
 
-struct list {
-	size_t n;
-	void **items;
-};
-
-static struct list list_get(const void *message, size_t at)
+static int list_append(struct ck_arena *arena, void *message, size_t at, struct ck_list more, struct ck_error *err)
 {
-	struct list list;
-	memcpy(&list.n, (const char *)message + at, sizeof(list.n));
-	memcpy(&list.items, (const char *)message + at + sizeof(list.n), sizeof(list.items));
-	return list;
-}
-
-static void list_set(void *message, size_t at, struct list list)
-{
-	memcpy((char *)message + at, &list.n, sizeof(list.n));
-	memcpy((char *)message + at + sizeof(list.n), &list.items, sizeof(list.items));
-}
-
-/* with room for @n more: always a new array, because the old one may be another message's */
-static int list_grow(struct ck_arena *arena, struct list *list, size_t n, struct ck_error *err)
-{
-	void **items = ck_arena_alloc(arena, (list->n + n) * sizeof(*items));
-	if (!items)
-		return ck_arena_fail(arena, err);
-	if (list->n)
-		memcpy(items, list->items, list->n * sizeof(*items));
-	list->items = items;
-	return 0;
-}
-
-static int list_append(struct ck_arena *arena, void *message, size_t at, struct list more, struct ck_error *err)
-{
-	struct list list = list_get(message, at);
+	struct ck_list list = ck_list_get(message, at);
 	if (!more.n)
 		return 0;
-	int r = list_grow(arena, &list, more.n, err);
+	int r = ck_list_grow(arena, &list, more.n, err);
 	if (r < 0)
 		return r;
 	memcpy(list.items + list.n, more.items, more.n * sizeof(*more.items));
 	list.n += more.n;
-	list_set(message, at, list);
+	ck_list_set(message, at, list);
 	return 0;
-}
-
-static const char *key_of(const void *item)
-{
-	const char *key = single_get(item, sizeof(ProtobufCMessage));
-	return key ? key : "";
 }
 
 static bool is_removal(const struct keyed *keyed, const void *item)
 {
-	return keyed->removal != KEEP && *key_of(item) == '-';
+	return keyed->removal != KEEP && *ck_list_key(item) == '-';
 }
 
 /* without the '-' */
 static const char *target_of(const struct keyed *keyed, const void *item)
 {
-	return key_of(item) + (is_removal(keyed, item) ? 1 : 0);
-}
-
-static void list_drop(struct list *list, const char *key)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < list->n; i++) {
-		if (strcmp(key_of(list->items[i]), key))
-			list->items[n++] = list->items[i];
-	}
-	list->n = n;
+	return ck_list_key(item) + (is_removal(keyed, item) ? 1 : 0);
 }
 
 /* ---- singles -------------------------------------------------------------------------------------------------------- */
@@ -233,17 +186,17 @@ static int merge_singles(const struct single *singles, size_t n, const struct ck
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_set_in(const struct keyed *keyed, struct list items, const char *key)
+static bool is_set_in(const struct keyed *keyed, struct ck_list items, const char *key)
 {
 	for (size_t i = 0; i < items.n; i++) {
-		if (!is_removal(keyed, items.items[i]) && !strcmp(key_of(items.items[i]), key))
+		if (!is_removal(keyed, items.items[i]) && !strcmp(ck_list_key(items.items[i]), key))
 			return true;
 	}
 	return false;
 }
 
 /* one item into the sum: it takes the place of what was there under its key, set or removed */
-static void put(const struct keyed *keyed, struct list *list, void *item)
+static void put(const struct keyed *keyed, struct ck_list *list, void *item)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < list->n; i++) {
@@ -258,17 +211,17 @@ static void put(const struct keyed *keyed, struct list *list, void *item)
 static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, const void *from, void *sum, void *seen,
 		      struct ck_error *err)
 {
-	struct list items = list_get(from, keyed->from), sums = list_get(sum, keyed->from);
+	struct ck_list items = ck_list_get(from, keyed->from), sums = ck_list_get(sum, keyed->from);
 	bool shown = seen && keyed->seen != NONE;
-	struct list seens = shown ? list_get(seen, keyed->seen) : (struct list){ 0 };
+	struct ck_list seens = shown ? ck_list_get(seen, keyed->seen) : (struct ck_list){ 0 };
 	int r;
 	if (!items.n)
 		return 0;
 	if (items.n > CK_NRI_ENTRIES_MAX)
 		return ck_fail(err, CK_ETOOBIG, "%zu things of one kind to change, at most %u are taken", items.n,
 			       CK_NRI_ENTRIES_MAX);
-	if ((r = list_grow(by->arena, &sums, items.n, err)) < 0 ||
-	    (shown && (r = list_grow(by->arena, &seens, items.n, err)) < 0))
+	if ((r = ck_list_grow(by->arena, &sums, items.n, err)) < 0 ||
+	    (shown && (r = ck_list_grow(by->arena, &seens, items.n, err)) < 0))
 		return r;
 	for (size_t i = 0; i < items.n; i++) {
 		if (!is_removal(keyed, items.items[i]))
@@ -280,23 +233,23 @@ static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, c
 			return r;
 		if (!is_set_in(keyed, items, key))
 			put(keyed, &sums, items.items[i]);
-		list_drop(&seens, key);
+		ck_list_drop(&seens, key);
 	}
 	for (size_t i = 0; i < items.n; i++) {
 		if (is_removal(keyed, items.items[i]))
 			continue;
-		const char *key = key_of(items.items[i]);
+		const char *key = ck_list_key(items.items[i]);
 		if ((r = ck_claim(by, keyed->field, key, err)) < 0)
 			return r;
 		put(keyed, &sums, items.items[i]);
 		if (shown) {
-			list_drop(&seens, key);
+			ck_list_drop(&seens, key);
 			seens.items[seens.n++] = items.items[i];
 		}
 	}
-	list_set(sum, keyed->from, sums);
+	ck_list_set(sum, keyed->from, sums);
 	if (shown)
-		list_set(seen, keyed->seen, seens);
+		ck_list_set(seen, keyed->seen, seens);
 	return 1;
 }
 
@@ -364,7 +317,7 @@ static int merge_both(const struct ck_claimant *by, const Ck__Nri__LinuxResource
 		      Ck__Nri__LinuxResources *seen, struct ck_error *err)
 {
 	size_t devices = offsetof(Ck__Nri__LinuxResources, n_devices);
-	struct list rules = list_get(from, devices);
+	struct ck_list rules = ck_list_get(from, devices);
 	int changed = rules.n ? 1 : 0, r;
 	if ((r = merge_group(memory_singles, CK_COUNT(memory_singles), offsetof(Ck__Nri__LinuxResources, memory),
 			     &ck__nri__linux_memory__descriptor, by, from, sum, seen, err)) < 0)
@@ -383,8 +336,9 @@ static int merge_both(const struct ck_claimant *by, const Ck__Nri__LinuxResource
 	if ((r = carry_unknown(by, from, sum, err)) < 0)
 		return r;
 	changed |= r;
-	/* rules for devices have no owner: they add up */
-	if ((r = list_append(by->arena, sum, devices, rules, err)) < 0 ||
+	/* rules for devices add up, and no field names their owners */
+	if ((rules.n && (r = ck_claim_share(by, FIELD(None), err)) < 0) ||
+	    (r = list_append(by->arena, sum, devices, rules, err)) < 0 ||
 	    (seen && (r = list_append(by->arena, seen, devices, rules, err)) < 0))
 		return r;
 	return changed;
@@ -427,7 +381,7 @@ static int see_env(struct ck_merge *merge, const struct ck_claimant *by, const C
 		if (is_removal(&env, from->env[k]))
 			continue;
 		const char *value = from->env[k]->value ? from->env[k]->value : "";
-		if (!(variables[n++] = ck_arena_printf(by->arena, "%s=%s", key_of(from->env[k]), value)))
+		if (!(variables[n++] = ck_arena_printf(by->arena, "%s=%s", ck_list_key(from->env[k]), value)))
 			return ck_arena_fail(by->arena, err);
 	}
 	seen->env = variables;
@@ -463,7 +417,7 @@ static int merge_hooks(struct ck_merge *merge, const struct ck_claimant *by, con
 	size_t n = 0;
 	int r = 0;
 	for (size_t i = 0; from && i < CK_COUNT(kinds); i++)
-		n += list_get(from, kinds[i]).n;
+		n += ck_list_get(from, kinds[i]).n;
 	if (!n && !(from && from->base.n_unknown_fields))
 		return 0;
 	Ck__Nri__Hooks **both[] = { &merge->sum->hooks, &merge->seen->hooks };
@@ -471,7 +425,7 @@ static int merge_hooks(struct ck_merge *merge, const struct ck_claimant *by, con
 		if (!*both[k] && !(*both[k] = ck_arena_new(by->arena, &ck__nri__hooks__descriptor)))
 			return ck_arena_fail(by->arena, err);
 		for (size_t i = 0; i < CK_COUNT(kinds) && r >= 0; i++)
-			r = list_append(by->arena, *both[k], kinds[i], list_get(from, kinds[i]), err);
+			r = list_append(by->arena, *both[k], kinds[i], ck_list_get(from, kinds[i]), err);
 		if (r < 0)
 			return r;
 	}

@@ -12,7 +12,7 @@
  * - a limit of a size of huge pages, or of one rlimit, replaces the one the container had
  * - pids are merged like any other resource, evictions are kept (the first reason for a container)
  * - an update that may fail, and fails, leaves nothing of itself behind
- * - fields of a later NRI are carried on, and whose they are is told as the owner of the field None
+ * - fields of a later NRI are carried on; whose they are, and whose rules for devices, is told as the owner of the field None
  *
  * Answers are untrusted: a text that is not UTF-8 is malformed, because the next plugin could not read it; what all answers
  * to one event take unpacked has a bound (limits.h).
@@ -56,7 +56,7 @@ int ck_adjust_reply(struct ck_adjust *adjust, enum ck_adjust_reply what, const c
 bool ck_adjust_is_empty(const struct ck_adjust *adjust);
 /* ck_adjust_result - ContainerAdjustment (create) or LinuxResources (update; asked for and changed), appended to @out */
 int ck_adjust_result(const struct ck_adjust *adjust, struct ck_bytes *out, struct ck_error *err);
-/* ck_adjust_owners - OwningPlugins, appended to @out */
+/* ck_adjust_owners - OwningPlugins, appended to @out; what concerns the container itself comes first */
 int ck_adjust_owners(const struct ck_adjust *adjust, struct ck_bytes *out, struct ck_error *err);
 /* ck_adjust_validation - ValidateContainerAdjustmentRequest, appended to @out. @plugins: "NN-name" of those that were asked */
 int ck_adjust_validation(const struct ck_adjust *adjust, const void *pod, size_t pod_len, const char *const *plugins, size_t n,
@@ -73,7 +73,7 @@ struct ck_adjust_other {
 };
 size_t ck_adjust_others_n(const struct ck_adjust *adjust);
 int ck_adjust_other(struct ck_adjust *adjust, size_t i, struct ck_adjust_other *ret_other, struct ck_error *err);
-/* ck_adjust_failed - UpdateContainersResponse with those of others[@i] for which @failed[@i] is true and failure is not ignored */
+/* ck_adjust_failed - UpdateContainersResponse with those others[@i] of which @failed[@i] is true and failure is not ignored */
 int ck_adjust_failed(struct ck_adjust *adjust, const bool *failed, struct ck_bytes *out, struct ck_error *err);
 struct ck_adjust_eviction {
 	const char *container_id, *reason, *plugin;

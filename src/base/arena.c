@@ -190,3 +190,48 @@ uint32_t ck_unpacked_unknown(const void *message)
 	}
 	return number;
 }
+
+/* ---- lists in messages ------------------------------------------------------------------------------------------------ */
+
+struct ck_list ck_list_get(const void *message, size_t at)
+{
+	struct ck_list list;
+	memcpy(&list.n, (const char *)message + at, sizeof(list.n));
+	memcpy(&list.items, (const char *)message + at + sizeof(list.n), sizeof(list.items));
+	return list;
+}
+
+void ck_list_set(void *message, size_t at, struct ck_list list)
+{
+	memcpy((char *)message + at, &list.n, sizeof(list.n));
+	memcpy((char *)message + at + sizeof(list.n), &list.items, sizeof(list.items));
+}
+
+int ck_list_grow(struct ck_arena *arena, struct ck_list *list, size_t n, struct ck_error *err)
+{
+	void **items = ck_arena_alloc(arena, (list->n + n) * sizeof(*items));
+	if (!items)
+		return ck_arena_fail(arena, err);
+	if (list->n)
+		memcpy(items, list->items, list->n * sizeof(*items));
+	list->items = items;
+	return 0;
+}
+
+const char *ck_list_key(const void *item)
+{
+	const char *key;
+	memcpy(&key, (const char *)item + sizeof(ProtobufCMessage), sizeof(key));
+	return key ? key : "";
+}
+
+size_t ck_list_drop(struct ck_list *list, const char *key)
+{
+	size_t n = 0, before = list->n;
+	for (size_t i = 0; i < before; i++) {
+		if (strcmp(ck_list_key(list->items[i]), key))
+			list->items[n++] = list->items[i];
+	}
+	list->n = n;
+	return before - n;
+}

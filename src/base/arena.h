@@ -37,4 +37,18 @@ int ck_unpack(struct ck_arena *arena, const ProtobufCMessageDescriptor *type, co
 int ck_pack(const void *message, struct ck_bytes *out, struct ck_error *err);
 /* ck_unpacked_unknown - the number of a field that this message, or one in it, has and we do not know; 0: there is none */
 uint32_t ck_unpacked_unknown(const void *message);
+
+/* A list in a message, wherever its count is: protobuf-c lays out the array behind it. */
+struct ck_list {
+	size_t n;
+	void **items;
+};
+struct ck_list ck_list_get(const void *message, size_t at);
+void ck_list_set(void *message, size_t at, struct ck_list list);
+/* ck_list_grow - room for @n more, in a new array: the old one may be shared. 0, -CK_ETOOBIG, -CK_ENOMEM */
+int ck_list_grow(struct ck_arena *arena, struct ck_list *list, size_t n, struct ck_error *err);
+/* ck_list_key - of an item whose first field is its key, a text: "" if it has none */
+const char *ck_list_key(const void *item);
+/* ck_list_drop - without the items of this key. Return: how many there were */
+size_t ck_list_drop(struct ck_list *list, const char *key);
 #endif

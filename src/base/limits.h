@@ -75,10 +75,11 @@
 #define CK_TTRPC_CALLS_MAX 64u      /* of a plugin's, unanswered: a sane one has one */
 #define CK_TTRPC_OUT_MAX   (16u << 20) /* unread by a plugin that calls us: a list, an event and two answers, each of 4 MiB */
 #define CK_NRI_PLUGINS_MAX 60u      /* connections; their names fit into one entry's told list (CK_TOLD_MAX) */
+#define CK_APPLY_MAX       (256u << 20) /* a create's request that plugins change, unpacked: 16 MiB of texts take 64 */
 #define CK_NRI_NAME_MAX    63u      /* "NN-name": file names of plugins have 10 to 30 */
 #define CK_NRI_QUEUE_MAX   1024u    /* events waiting for one plugin, which is then disconnected (rules.md H5) */
 #define CK_NRI_CHANGES_MAX 1024u    /* containers the answers to one event may update or evict: ten times what a node runs */
-#define CK_NRI_ENTRIES_MAX 4096u    /* mounts, variables and the like they may change of one container; a pod's env has hundreds */
+#define CK_NRI_ENTRIES_MAX 4096u    /* mounts, variables and the like they may change of one container; an env has hundreds */
 #define CK_NRI_MERGE_MAX   (64u << 20) /* what they and the container take unpacked: a message of 4 MiB takes 10 to 40 */
 #define CK_NRI_DESCRIBE_AT_ONCE 8u  /* descriptions asked of the host: as many as it has calls for evictions */
 /* the JSON in a verbose status: containerd's has 10 to 40 KiB; of more than 4 MiB plugins could not be told anyway */

@@ -2,11 +2,11 @@
 #ifndef CK_DAEMON_APPLY_H
 #define CK_DAEMON_APPLY_H
 /*
- * What plugins want, applied to the kubelet's requests before the runtime gets them. CRI can say less than NRI: what it cannot say
- * fails, naming plugin and field, and nothing is left out in silence. Fields of a later CRI survive.
+ * What plugins want, applied to the kubelet's requests before the runtime gets them. CRI can say less than NRI: what it cannot
+ * say fails, naming plugin and field, and nothing is left out in silence. Fields of a later CRI survive.
  *
  *	annotations, env     set; removed if the request has them. A variable it has not may be the image's: that fails
- *	mounts               binds: options rw, ro, bind, rbind, [r]private, [r]slave, [r]shared; removed if the request has them
+ *	mounts               binds: options rw, ro, bind, rbind, rprivate, rslave, rshared; removed if the request has them
  *	args                 the whole argv: they become the command, and there are no further args
  *	devices              those of the host by their path, read and written; not by number, mode or owner
  *	CDI devices, oom_score_adj, and what ck_resources_to_cri() knows of resources

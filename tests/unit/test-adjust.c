@@ -139,7 +139,8 @@ static const struct row {
 	bool alone;                  /* in a linux{} */
 } rows[] = {
 	{ "annotations{key:'k' value:'v'}", "annotations{key:'k' value:'w'}", "annotations{key:'-k'}", "Annotations k", 0 },
-	{ "mounts{destination:'/m' source:'/a'}", "mounts{destination:'/m' source:'/b'}", "mounts{destination:'-/m'}", "Mounts /m", 0 },
+	{ "mounts{destination:'/m' source:'/a'}", "mounts{destination:'/m' source:'/b'}", "mounts{destination:'-/m'}",
+	  "Mounts /m", 0 },
 	{ "env{key:'E' value:'1'}", "env{key:'E' value:'2'}", "env{key:'-E'}", "Env E", 0 },
 	{ "args:'a' args:'b'", "args:'c'", NULL, "Args", 0 },
 	{ "rlimits{type:'RLIMIT_NPROC' hard:2 soft:1}", "rlimits{type:'RLIMIT_NPROC'}", NULL, "Rlimits RLIMIT_NPROC", 0 },
@@ -147,7 +148,8 @@ static const struct row {
 	{ "devices{path:'/dev/d' type:'c' major:1}", "devices{path:'/dev/d'}", "devices{path:'-/dev/d'}", "Devices /dev/d", 1 },
 	{ "namespaces{type:'ipc' path:'/i'}", "namespaces{type:'ipc'}", NULL, "Namespace ipc", 1 },
 	{ "sysctl{key:'s' value:'1'}", "sysctl{key:'s' value:'2'}", "sysctl{key:'-s'}", "Sysctl s", 1 },
-	{ "net_devices{key:'e0' value{name:'n'}}", "net_devices{key:'e0' value{}}", "net_devices{key:'-e0'}", "LinuxNetDevices e0", 1 },
+	{ "net_devices{key:'e0' value{name:'n'}}", "net_devices{key:'e0' value{}}", "net_devices{key:'-e0'}",
+	  "LinuxNetDevices e0", 1 },
 	{ "cgroups_path:'/a'", "cgroups_path:'/b'", NULL, "CgroupsPath", 1 },
 	{ "oom_score_adj{value:-5}", "oom_score_adj{}", NULL, "OomScoreAdj", 1 },
 	{ "io_priority{class:IOPRIO_CLASS_RT priority:1}", "io_priority{}", NULL, "IoPriority", 1 },
@@ -236,7 +238,8 @@ static void two_plugins_conflict_over_each_field(void **state)
 		struct ck_error err = { 0 };
 		char set[512], expected[256];
 		assert_int_equal(reply(adjust, "10-a", inside(&rows[i], rows[i].set, set, sizeof(set)), NULL), 0);
-		assert_int_equal(reply(adjust, "20-b", inside(&rows[i], rows[i].set_again, set, sizeof(set)), &err), -CK_ECONFLICT);
+		assert_int_equal(reply(adjust, "20-b", inside(&rows[i], rows[i].set_again, set, sizeof(set)), &err),
+				 -CK_ECONFLICT);
 		snprintf(expected, sizeof(expected), "plugins \"20-b\" and \"10-a\" both tried to set %s", rows[i].field);
 		assert_string_equal(err.text, expected);
 		ck_adjust_free(adjust);
@@ -345,12 +348,14 @@ static void hooks_add_up(void **state)
 	(void)state;
 	struct ck_adjust *adjust = begin("id:'c1' hooks{poststop{path:'/own'}}");
 	assert_int_equal(reply(adjust, "10-a", "hooks{prestart{path:'/a'} create_runtime{path:'/r'}}", NULL), 0);
-	assert_int_equal(reply(adjust, "20-b", "hooks{prestart{path:'/b'} create_container{path:'/c'} start_container{path:'/s'}}",
-			       NULL), 0);
+	assert_int_equal(
+		reply(adjust, "20-b", "hooks{prestart{path:'/b'} create_container{path:'/c'} start_container{path:'/s'}}", NULL),
+		0);
 	assert_int_equal(reply(adjust, "30-c", "hooks{}", NULL), 0);
 	assert_int_equal(reply(adjust, "40-d", "hooks{poststart{path:'/p'} poststop{path:'/q'}}", NULL), 0);
-	assert_result(adjust, "hooks{prestart{path:'/a'} prestart{path:'/b'} create_runtime{path:'/r'} create_container{path:'/c'} "
-			      "start_container{path:'/s'} poststart{path:'/p'} poststop{path:'/q'}}");
+	assert_result(adjust,
+		      "hooks{prestart{path:'/a'} prestart{path:'/b'} create_runtime{path:'/r'} create_container{path:'/c'} "
+		      "start_container{path:'/s'} poststart{path:'/p'} poststop{path:'/q'}}");
 	assert_seen(adjust, "id:'c1' hooks{prestart{path:'/a'} prestart{path:'/b'} create_runtime{path:'/r'} "
 			    "create_container{path:'/c'} start_container{path:'/s'} poststart{path:'/p'} poststop{path:'/own'} "
 			    "poststop{path:'/q'}} linux{resources{}}");
@@ -367,7 +372,7 @@ static void device_rules_add_up(void **state)
 	assert_result(adjust, "linux{resources{devices{allow:true access:'r'} devices{allow:true access:'r'}}}");
 	assert_seen(adjust, "id:'c1' linux{resources{devices{access:'m'} devices{allow:true access:'r'} "
 			    "devices{allow:true access:'r'}}}");
-	assert_owners(adjust, "");
+	assert_owners(adjust, "c1: None=10-a,20-b");
 	ck_adjust_free(adjust);
 }
 
@@ -390,8 +395,8 @@ static void nothing_is_owned_by_who_sets_nothing(void **state)
 {
 	(void)state;
 	static const char *const nothing[] = {
-		"", "linux{}", "linux{resources{}}", "linux{resources{memory{} cpu{cpus:'' mems:''}}}", "hooks{}", "linux{rdt{}}",
-		"linux{cgroups_path:''}",
+		"",        "linux{}",      "linux{resources{}}",     "linux{resources{memory{} cpu{cpus:'' mems:''}}}",
+		"hooks{}", "linux{rdt{}}", "linux{cgroups_path:''}",
 	};
 	struct ck_adjust *adjust = begin(CONTAINER);
 	struct ck_bytes before = { 0 }, seen = { 0 };
@@ -421,21 +426,23 @@ static void later_plugins_see_what_was_changed(void **state)
 		      "env{key:'PATH' value:'/new'} env{key:'-LONG'} env{key:'A'} "
 		      "mounts{destination:'/old' source:'/other'} mounts{destination:'/m'} rlimits{type:'RLIMIT_CORE' hard:2} "
 		      "CDI_devices{name:'v.com/c=d'} "
-		      "linux{devices{path:'-/dev/old'} devices{path:'/dev/new'} namespaces{type:'-network'} namespaces{type:'ipc'} "
+		      "linux{devices{path:'-/dev/old'} devices{path:'/dev/new'} namespaces{type:'-network'} "
+		      "namespaces{type:'ipc'} "
 		      "sysctl{key:'-net.old'} net_devices{key:'eth9' value{name:'in8'}} oom_score_adj{} cgroups_path:'/c' "
 		      "memory_policy{nodes:'0'} rdt{clos_id{value:'c'}} io_priority{priority:3} "
 		      "resources{memory{swap{value:1}} cpu{shares{value:2}} hugepage_limits{page_size:'2Mi' limit:5} "
 		      "unified{key:'cpu.max' value:'2'} pids{limit:3} blockio_class{value:'b'}}}",
 		      NULL),
 		0);
-	assert_seen(adjust,
-		    "id:'c1' annotations{key:'new' value:'2'} args:'/new' env:'PATH=/new' env:'A=' "
-		    "mounts{destination:'/old' source:'/other'} mounts{destination:'/m'} "
-		    "linux{namespaces{type:'ipc'} devices{path:'/dev/new'} "
-		    "resources{memory{limit{value:100} swap{value:1}} cpu{shares{value:2}} hugepage_limits{page_size:'2Mi' limit:5} "
-		    "blockio_class{value:'b'} unified{key:'cpu.max' value:'2'} pids{limit:3}} oom_score_adj{} cgroups_path:'/c' "
-		    "io_priority{priority:3} net_devices{key:'eth9' value{name:'in8'}}} pid:7 "
-		    "rlimits{type:'RLIMIT_CORE' hard:2} 99:'kept'");
+	assert_seen(
+		adjust,
+		"id:'c1' annotations{key:'new' value:'2'} args:'/new' env:'PATH=/new' env:'A=' "
+		"mounts{destination:'/old' source:'/other'} mounts{destination:'/m'} "
+		"linux{namespaces{type:'ipc'} devices{path:'/dev/new'} "
+		"resources{memory{limit{value:100} swap{value:1}} cpu{shares{value:2}} hugepage_limits{page_size:'2Mi' limit:5} "
+		"blockio_class{value:'b'} unified{key:'cpu.max' value:'2'} pids{limit:3}} oom_score_adj{} cgroups_path:'/c' "
+		"io_priority{priority:3} net_devices{key:'eth9' value{name:'in8'}}} pid:7 "
+		"rlimits{type:'RLIMIT_CORE' hard:2} 99:'kept'");
 	ck_adjust_free(adjust);
 }
 
@@ -463,7 +470,8 @@ static void owners_are_told(void **state)
 
 /* ---- other containers ------------------------------------------------------------------------------------------------- */
 
-static void assert_other(struct ck_adjust *adjust, size_t i, const char *id, const char *plugins, const char *resources, bool ignore)
+static void assert_other(struct ck_adjust *adjust, size_t i, const char *id, const char *plugins, const char *resources,
+			 bool ignore)
 {
 	struct ck_adjust_other other;
 	assert_int_equal(ck_adjust_other(adjust, i, &other, NULL), 0);
@@ -475,16 +483,17 @@ static void assert_other(struct ck_adjust *adjust, size_t i, const char *id, con
 	free(text);
 }
 
-#define UPDATE(id, resources)         "update{container_id:'" id "' linux{resources{" resources "}}}"
-#define UPDATE_IGNORE(id, resources)  "update{container_id:'" id "' linux{resources{" resources "}} ignore_failure:true}"
+#define UPDATE(id, resources)        "update{container_id:'" id "' linux{resources{" resources "}}}"
+#define UPDATE_IGNORE(id, resources) "update{container_id:'" id "' linux{resources{" resources "}} ignore_failure:true}"
 
 static void updates_of_others_are_merged(void **state)
 {
 	(void)state;
 	struct ck_adjust *adjust = begin("id:'c1'");
 	const enum ck_adjust_reply create = CK_REPLY_CREATE_CONTAINER;
-	assert_int_equal(reply_as(adjust, create, "10-a", UPDATE_IGNORE("x", "cpu{shares{value:1}}") UPDATE("y", "pids{limit:5}"),
-				  NULL), 0);
+	assert_int_equal(
+		reply_as(adjust, create, "10-a", UPDATE_IGNORE("x", "cpu{shares{value:1}}") UPDATE("y", "pids{limit:5}"), NULL),
+		0);
 	assert_int_equal(reply_as(adjust, create, "20-b", UPDATE_IGNORE("x", "cpu{quota{value:2}} unified{key:'k'}"), NULL), 0);
 	assert_int_equal(reply_as(adjust, create, "30-c", UPDATE_IGNORE("y", "memory{limit{value:3}}"), NULL), 0);
 	/* nothing in it: nobody is to be updated */
@@ -510,7 +519,8 @@ static void an_update_that_may_fail_yields_as_a_whole(void **state)
 	const enum ck_adjust_reply create = CK_REPLY_CREATE_CONTAINER;
 	assert_int_equal(reply_as(adjust, create, "10-a", UPDATE("x", "cpu{quota{value:1}}"), NULL), 0);
 	assert_int_equal(reply_as(adjust, create, "20-b",
-				  UPDATE_IGNORE("x", "memory{limit{value:7}} cpu{shares{value:2} quota{value:2}}"), NULL), 0);
+				  UPDATE_IGNORE("x", "memory{limit{value:7}} cpu{shares{value:2} quota{value:2}}"), NULL),
+			 0);
 	assert_int_equal(reply_as(adjust, create, "30-c", UPDATE("x", "memory{limit{value:3}} cpu{shares{value:3}}"), NULL), 0);
 	assert_int_equal(ck_adjust_others_n(adjust), 1);
 	assert_other(adjust, 0, "x", "10-a,30-c", "memory{limit{value:3}} cpu{shares{value:3} quota{value:1}}", false);
@@ -522,7 +532,8 @@ static void the_container_being_created_cannot_be_updated(void **state)
 	(void)state;
 	struct ck_adjust *adjust = begin("id:'c1'");
 	struct ck_error err = { 0 };
-	assert_int_equal(reply_as(adjust, CK_REPLY_CREATE_CONTAINER, "10-a", UPDATE_IGNORE("c1", "pids{limit:1}"), &err), -CK_EINVAL);
+	assert_int_equal(reply_as(adjust, CK_REPLY_CREATE_CONTAINER, "10-a", UPDATE_IGNORE("c1", "pids{limit:1}"), &err),
+			 -CK_EINVAL);
 	assert_string_equal(err.text, "plugin \"10-a\" asked update of \"c1\" during creation");
 	ck_adjust_free(adjust);
 	adjust = begin("id:'c1'");
@@ -534,27 +545,33 @@ static void the_container_being_created_cannot_be_updated(void **state)
 static void an_update_goes_into_what_was_asked_for(void **state)
 {
 	(void)state;
-	struct ck_adjust *adjust = begin_update("c1", "memory{limit{value:10}} pids{limit:4} hugepage_limits{page_size:'2Mi' limit:1}");
+	struct ck_adjust *adjust =
+		begin_update("c1", "memory{limit{value:10}} pids{limit:4} hugepage_limits{page_size:'2Mi' limit:1}");
 	struct ck_bytes bytes = { 0 };
 	assert_true(ck_adjust_is_empty(adjust));
 	assert_int_equal(reply_as(adjust, CK_REPLY_UPDATE_CONTAINER, "10-a", UPDATE("x", "cpu{cpus:'1'}"), NULL), 0);
 	assert_true(ck_adjust_is_empty(adjust));
 	assert_int_equal(reply_as(adjust, CK_REPLY_UPDATE_CONTAINER, "10-a",
-				  UPDATE("c1", "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2}"), NULL), 0);
+				  UPDATE("c1", "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2}"), NULL),
+			 0);
 	/* pids were asked for, by nobody among the plugins: they are no conflict, and are changed like the rest */
 	assert_int_equal(reply_as(adjust, CK_REPLY_UPDATE_CONTAINER, "20-b", UPDATE("c1", "pids{limit:8}"), NULL), 0);
 	assert_false(ck_adjust_is_empty(adjust));
 	assert_int_equal(ck_adjust_result(adjust, &bytes, NULL), 0);
-	assert_text(TYPE(linux_resources), &bytes, "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2} pids{limit:8}");
+	assert_text(TYPE(linux_resources), &bytes,
+		    "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2} pids{limit:8}");
 	assert_int_equal(ck_adjust_seen(adjust, &bytes, NULL), 0);
-	assert_text(TYPE(linux_resources), &bytes, "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2} pids{limit:8}");
+	assert_text(TYPE(linux_resources), &bytes,
+		    "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2} pids{limit:8}");
 	assert_int_equal(ck_adjust_others_n(adjust), 1);
 	assert_other(adjust, 0, "x", "10-a", "cpu{cpus:'1'}", false);
 	assert_owners(adjust, "c1: MemLimit=10-a PidsLimit=20-b HugepageLimits[2Mi]=10-a; x: CPUSetCPUs=10-a");
 	/* one that may fail yields to it */
-	assert_int_equal(reply_as(adjust, CK_REPLY_UPDATE_CONTAINER, "30-c", UPDATE_IGNORE("c1", "pids{limit:1} cpu{cpus:'0'}"), NULL), 0);
+	assert_int_equal(
+		reply_as(adjust, CK_REPLY_UPDATE_CONTAINER, "30-c", UPDATE_IGNORE("c1", "pids{limit:1} cpu{cpus:'0'}"), NULL), 0);
 	assert_int_equal(ck_adjust_result(adjust, &bytes, NULL), 0);
-	assert_text(TYPE(linux_resources), &bytes, "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2} pids{limit:8}");
+	assert_text(TYPE(linux_resources), &bytes,
+		    "memory{limit{value:20}} hugepage_limits{page_size:'2Mi' limit:2} pids{limit:8}");
 	assert_int_equal(reply_as(adjust, CK_REPLY_UPDATE_CONTAINER, "30-c", UPDATE("c1", "pids{limit:1}"), NULL), -CK_ECONFLICT);
 	ck_adjust_free(adjust);
 }
@@ -569,7 +586,9 @@ static void the_last_of_one_plugins_updates_wins(void **state)
 		assert_int_equal(ck_adjust_others(&adjust, NULL), 0);
 		assert_int_equal(reply_as(adjust, alone[i], "10-a",
 					  UPDATE("x", "cpu{shares{value:1}} unified{key:'k' value:'1'}")
-					  UPDATE("x", "cpu{shares{value:2}} unified{key:'k' value:'2'}"), NULL), 0);
+						  UPDATE("x", "cpu{shares{value:2}} unified{key:'k' value:'2'}"),
+					  NULL),
+				 0);
 		assert_other(adjust, 0, "x", "10-a", "cpu{shares{value:2}} unified{key:'k' value:'2'}", false);
 		ck_adjust_free(adjust);
 	}
@@ -587,7 +606,9 @@ static void failures_are_told_unless_ignored(void **state)
 	struct ck_bytes bytes = { 0 };
 	assert_int_equal(ck_adjust_others(&adjust, NULL), 0);
 	assert_int_equal(reply_as(adjust, CK_REPLY_UPDATE_CONTAINERS, "10-a",
-				  UPDATE("x", "pids{limit:1}") UPDATE_IGNORE("y", "pids{limit:2}") UPDATE("z", "pids{limit:3}"), NULL), 0);
+				  UPDATE("x", "pids{limit:1}") UPDATE_IGNORE("y", "pids{limit:2}") UPDATE("z", "pids{limit:3}"),
+				  NULL),
+			 0);
 	assert_int_equal(ck_adjust_failed(adjust, (bool[]){ true, true, false }, &bytes, NULL), 0);
 	assert_text(TYPE(update_containers_response), &bytes, "failed{container_id:'x' linux{resources{pids{limit:1}}}}");
 	assert_int_equal(ck_adjust_failed(adjust, (bool[]){ false, false, false }, &bytes, NULL), 0);
@@ -602,7 +623,8 @@ static void evictions_are_kept(void **state)
 	struct ck_adjust *adjust = begin("id:'c1'");
 	assert_int_equal(reply_as(adjust, CK_REPLY_CREATE_CONTAINER, "10-a", "evict{container_id:'x' reason:'old'}", NULL), 0);
 	assert_int_equal(reply_as(adjust, CK_REPLY_CREATE_CONTAINER, "20-b",
-				  "evict{container_id:'x' reason:'b'} evict{container_id:'y'}", NULL), 0);
+				  "evict{container_id:'x' reason:'b'} evict{container_id:'y'}", NULL),
+			 0);
 	assert_int_equal(ck_adjust_evictions_n(adjust), 2);
 	struct ck_adjust_eviction first = ck_adjust_eviction(adjust, 0), second = ck_adjust_eviction(adjust, 1);
 	assert_string_equal(first.container_id, "x");
@@ -632,7 +654,8 @@ static void validators_are_asked_with_all_of_it(void **state)
 	static const char *const plugins[] = { "10-a", "20-b-c" };
 	text_proto(TYPE(pod_sandbox), "id:'p1'", &pod);
 	assert_int_equal(reply_as(adjust, CK_REPLY_CREATE_CONTAINER, "10-a",
-				  "adjust{env{key:'A' value:'1'}}" UPDATE_IGNORE("x", "pids{limit:1}"), NULL), 0);
+				  "adjust{env{key:'A' value:'1'}}" UPDATE_IGNORE("x", "pids{limit:1}"), NULL),
+			 0);
 	assert_int_equal(ck_adjust_validation(adjust, pod.p, pod.len, plugins, 2, &bytes, NULL), 0);
 	assert_text(TYPE(validate_container_adjustment_request), &bytes,
 		    "pod{id:'p1'} container{id:'c1' name:'app'} adjust{env{key:'A' value:'1'}} "
@@ -653,13 +676,19 @@ static void malformed_answers_are_told(void **state)
 		const char *bytes;
 		size_t len;
 	} bad[] = {
-		{ "\x0a\x05" "abc", 5 },                 /* longer than it is */
-		{ "\xff", 1 },                           /* half a number */
-		{ "\x08\x01", 2 },                       /* adjust is no number */
-		{ "\x0a\x04\x12\x02\x0a\x05", 6 },       /* inside */
+		{ "\x0a\x05"
+		  "abc",
+		  5 },                                     /* longer than it is */
+		{ "\xff", 1 },                             /* half a number */
+		{ "\x08\x01", 2 },                         /* adjust is no number */
+		{ "\x0a\x04\x12\x02\x0a\x05", 6 },         /* inside */
 		{ "\x0a\x06\x12\x04\x0a\x02\xc3\x28", 8 }, /* not UTF-8 */
-		{ "\x0a\x06\x12\x04\x0a\x02" "a\xc3", 8 }, /* cut off */
-		{ "\x0a\x06\x12\x04\x0a\x02" "a\0", 8 },  /* a NUL */
+		{ "\x0a\x06\x12\x04\x0a\x02"
+		  "a\xc3",
+		  8 }, /* cut off */
+		{ "\x0a\x06\x12\x04\x0a\x02"
+		  "a\0",
+		  8 }, /* a NUL */
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct ck_adjust *adjust = begin("id:'c1'");
@@ -740,16 +769,21 @@ static void an_answer_of_nothings_is_refused(void **state)
 /* each allocation fails in turn: the error says so, and nothing leaks (which the sanitizers watch) */
 static int whole_story(void)
 {
-	static const char container[] = "\x0a\x02" "c1" "\x42\x03" "A=1";
+	static const char container[] = "\x0a\x02"
+					"c1"
+					"\x42\x03"
+					"A=1";
 	CK_AUTO(ck_adjust) *adjust = NULL, *update = NULL;
 	CK_AUTO_BYTES struct ck_bytes out = { 0 };
 	struct ck_adjust_other other;
 	struct ck_bytes replies[4] = { 0 };
-	text_proto(reply_types[0], "adjust{env{key:'A'} env{key:'-B'} args:'x' hooks{prestart{}} annotations{key:'k'} 99:1 "
-				     "linux{rdt{remove:true clos_id{}} devices{path:'d'} resources{cpu{shares{}} memory{limit{}} "
-				     "devices{}}}} evict{container_id:'e'}" UPDATE("x", "pids{}"), &replies[0]);
+	text_proto(reply_types[0],
+		   "adjust{env{key:'A'} env{key:'-B'} args:'x' hooks{prestart{}} annotations{key:'k'} 99:1 "
+		   "linux{rdt{remove:true clos_id{}} devices{path:'d'} resources{cpu{shares{}} memory{limit{}} "
+		   "devices{}}}} evict{container_id:'e'}" UPDATE("x", "pids{}"),
+		   &replies[0]);
 	text_proto(reply_types[0], "adjust{hooks{prestart{}} linux{resources{cpu{quota{}}}}}" UPDATE_IGNORE("x", "pids{}"),
-		     &replies[1]);
+		   &replies[1]);
 	text_proto(reply_types[0], UPDATE("x", "unified{key:'k'}"), &replies[2]);
 	text_proto(reply_types[1], UPDATE("c1", "pids{}") UPDATE("y", "pids{}"), &replies[3]);
 	ck_fault_arm(CK_FAULT_ALLOC, 0, false);
