@@ -109,7 +109,8 @@ static void what_cri_can_say_is_said(void **state)
 		  "config{CDI_devices{name:'v/c=1'} CDI_devices{name:'v/c=2'}}" },
 		{ "config{linux{resources{cpu_quota:1 cpu_shares:2 oom_score_adj:5 hugepage_limits{page_size:'2Mi' limit:1} "
 		  "hugepage_limits{page_size:'1Gi' limit:2} unified{key:'u' value:'1'}}}}",
-		  "linux{resources{memory{limit{value:10} swap{value:-1}} cpu{shares{value:3} period{value:4} cpus:'0-1' mems:'0'} "
+		  "linux{resources{memory{limit{value:10} swap{value:-1}} "
+		  "cpu{shares{value:3} period{value:4} cpus:'0-1' mems:'0'} "
 		  "hugepage_limits{page_size:'2Mi' limit:7} unified{key:'u' value:'2'} unified{key:'w' value:'3'}} "
 		  "oom_score_adj{value:-7}}",
 		  "config{linux{resources{cpu_period:4 cpu_quota:1 cpu_shares:3 memory_limit_in_bytes:10 oom_score_adj:-7 "
