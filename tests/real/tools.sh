@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay; DIR/crictl, the unmodified
-# crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins that write down what they are told. Go comes from PATH or
-# from where Debian puts it. Exit status 3: it cannot be done here, and the last line says why (no Go, an old one, modules that
-# cannot be had).
+# crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins that write down what they are told; by name only:
+# DIR/nri-bench, for tests/bench/bench-nri. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be done
+# here, and the last line says why (no Go, an old one, modules that cannot be had).
 set -u
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [NAME...]" >&2; exit 2; }
@@ -39,7 +39,7 @@ build() {
 [ $# -gt 0 ] || set -- relay crictl nri nri-v030
 for name; do
 	case $name in
-	nri | nri-v030 | relay) build "$name" . || exit ;;
+	nri | nri-bench | nri-v030 | relay) build "$name" . || exit ;;
 	crictl) build crictl sigs.k8s.io/cri-tools/cmd/crictl || exit ;;
 	*) echo "$0: nothing is called '$name'" >&2; exit 2 ;;
 	esac
