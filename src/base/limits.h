@@ -86,6 +86,7 @@
 #define CK_INFO_MAX        (4u << 20)
 #define CK_INFO_PARTS_MAX  32768u   /* objects, arrays and their parts; a seccomp profile has 600 */
 #define CK_INFO_DEPTH_MAX  32       /* json-c's own; the argument of a system call in a seccomp profile is at 8 */
+#define CK_NRI_CONSULTED_MAX 64u    /* adjusted requests remembered: more creations than are lost at once on a busy node */
 #define CK_NRI_CONFIG_MAX  (1u << 20) /* a drop-in file: it travels in one message */
 #define CK_NRI_REGISTRATION_TIMEOUT (5 * CK_NS_PER_S)  /* * Go's */
 #define CK_NRI_REQUEST_TIMEOUT      (2 * CK_NS_PER_S)  /* * Go's */

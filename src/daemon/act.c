@@ -26,10 +26,8 @@ static void stopped(struct ck_call *call, int grpc)
 
 static void removed(struct ck_call *call, int grpc)
 {
-	if (grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND)
-		return;
-	ck_life_gone(call->daemon, call->route->kind, call->id);
-	ck_forget(call->daemon->cache, call->route->kind, call->id);
+	if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
+		ck_forget(call->daemon->cache, call->route->kind, call->id);
 }
 
 /* ---- removal: drained, stopped, removed ------------------------------------------------------------------------------ */

@@ -58,6 +58,7 @@ struct ck_call {
 	size_t owed;                     /* read from the runtime and not yet given back to its window */
 	bool up_begun, up_ended;         /* its first headers came; its trailers or its end */
 	void (*status)(struct ck_call *call, int grpc); /* act.c: what the runtime said, before the client hears it */
+	struct ck_consult *consult; /* consult.c: plugins are being asked */
 	/* create.c, act.c */
 	struct ck_turn *turn;
 	struct ck_rpc *rpc;
@@ -104,10 +105,21 @@ void ck_pass_sent(struct ck_call *call, size_t n);
  * also when its client is gone, and ends by itself. false: it is passed on as ever
  */
 bool ck_life_begin(struct ck_call *call);
-/* ck_life_gone - what was passed on as ever has been removed: who has joined meanwhile, and knows it, is told */
-void ck_life_gone(struct ck_daemon *daemon, enum ck_kind kind, const char *id);
 /* ck_lives_end - the daemon ends; those that NRI will call back are freed by that */
 void ck_lives_end(struct ck_daemon *daemon);
+
+/* ---- consult.c ------------------------------------------------------------------------------------------------------- */
+
+/* plugins have answered: @request is the one to send, borrowed; or @err (the plugin's words with CK_EREFUSED) says why not */
+typedef void ck_consulted_fn(struct ck_call *call, const struct ck_bytes *request, const struct ck_error *err);
+/*
+ * ck_consult_begin - ask plugins about the container that @call, a creator, is about to make. call->consult until then; the call
+ * may be detached meanwhile. Return: 0: @done comes, unless ck_consult_drop() came first; 1: they were asked before, and @ret_request
+ * is to be sent; or an error
+ */
+int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done, struct ck_error *err);
+void ck_consult_drop(struct ck_consult *consult); /* its call is freed; NULL is fine */
+void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */
 
 /* ---- create.c -------------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RunPodSandbox and CreateContainer: each is a turn of the cache. The turn that creates makes one call toward the runtime, with a
- * deadline of ours, that goes on when its client is gone; all others wait without the runtime hearing of them.
+ * deadline of ours, that goes on when its client is gone; all others wait without the runtime hearing of them. Where plugins may
+ * change a container, they are asked before that call (consult.c); the turn was begun with the kubelet's own request.
  *
  *   request --> turn --CREATE--> sent to the runtime --> finished, failed or lost
  *                |                                          |
@@ -208,13 +209,13 @@ static void too_late(void *userdata)
 	struct ck_call *call = userdata;
 	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED, "the runtime is still at it; what it makes is kept for the same request");
 	ck_turn_leave(call->turn);
-	if (call->rpc)
+	if (call->rpc || call->consult)
 		ck_call_detach(call);
 	else
 		ck_call_free(call);
 }
 
-static void create(struct ck_call *call)
+static void send_create(struct ck_call *call, const struct ck_bytes *request)
 {
 	struct ck_daemon *daemon = call->daemon;
 	const struct ck_h2_header *path = ck_h2_find(call->headers, call->headers_n, ":path");
@@ -233,7 +234,7 @@ static void create(struct ck_call *call)
 		.reply_max = CK_REPLY_MAX,
 	};
 	ck_turn_stage(call->turn, "runtime"); /* all an interposer can know */
-	int r = ck_rpc_start(daemon->upstream, &options, call->request.p, call->request.len, made, call, &call->rpc, &err);
+	int r = ck_rpc_start(daemon->upstream, &options, request->p, request->len, made, call, &call->rpc, &err);
 	if (r < 0 && ck_turn_again(call->turn) == 1) {
 		lost(call);
 		return;
@@ -250,6 +251,50 @@ static void create(struct ck_call *call)
 		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call);
 }
 
+/* ---- plugins that change containers (rules.md H7) ---------------------------------------------------------------------- */
+
+static void not_agreed(struct ck_call *call, int grpc, const char *text)
+{
+	const struct ck_status why = { .size = sizeof(why), .grpc = grpc, .message = text };
+	call->daemon->metrics.nri_refused[call->route->kind]++;
+	failed(call, &why);
+}
+
+static void consulted(struct ck_call *call, const struct ck_bytes *request, const struct ck_error *err)
+{
+	if (!err)
+		send_create(call, request);
+	else
+		not_agreed(call, err->code == CK_EREFUSED ? CK_GRPC_UNKNOWN : ck_error_grpc(err), err->text);
+}
+
+static void consult(struct ck_call *call)
+{
+	CK_AUTO_BYTES struct ck_bytes request = { 0 };
+	struct ck_error err = { 0 };
+	ck_turn_stage(call->turn, "plugins");
+	int r = ck_consult_begin(call, &request, consulted, &err);
+	if (r != 0)
+		consulted(call, &request, r < 0 ? &err : NULL);
+}
+
+static void create(struct ck_call *call)
+{
+	struct ck_daemon *daemon = call->daemon;
+	char plugin[CK_NRI_NAME_MAX + 1], text[CK_ERROR_TEXT];
+	bool container = call->route->kind == CK_CONTAINER;
+	if (daemon->nri && container && daemon->conf.nri.adjust == CK_NRI_BEFORE_CREATE) {
+		consult(call);
+	} else if (daemon->nri && container && ck_nri_adjusting(daemon->nri, plugin, sizeof(plugin)) == 1) {
+		snprintf(text, sizeof(text),
+			 "plugin %s changes containers, for which it must be asked earlier: set nri.adjust: before-create",
+			 plugin);
+		not_agreed(call, CK_GRPC_FAILED_PRECONDITION, text);
+	} else {
+		send_create(call, &call->request);
+	}
+}
+
 /* ---- the turn -------------------------------------------------------------------------------------------------------- */
 
 static void decided(struct ck_turn *turn, int outcome, void *userdata)
@@ -262,7 +307,7 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		create(call);
 		return;
 	case CK_WAIT:
-		if (!call->stream && !call->rpc)
+		if (!call->stream && !call->rpc && !call->consult)
 			ck_call_free(call); /* hooks run for a client that is gone: the turn has nothing to say any more (K7) */
 		return;
 	case CK_HAND_BACK:
@@ -282,6 +327,7 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		/* fall through */
 	default:
 		err = ck_turn_error(turn);
+		call->daemon->metrics.nri_refused[call->route->kind] += outcome == -CK_EREFUSED;
 		if (err && err->code)
 			ck_call_answer_error(call, err);
 		else
@@ -345,7 +391,7 @@ static void create_left(struct ck_call *call)
 	}
 	if (call->turn)
 		ck_turn_leave(call->turn);
-	if (!call->rpc) {
+	if (!call->rpc && !call->consult) {
 		ck_call_free(call);
 		return;
 	}

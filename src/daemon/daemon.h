@@ -18,6 +18,7 @@
 #include "src/daemon/route.h"
 #include "src/daemon/upstream.h"
 
+struct ck_consulted;
 struct ck_events;
 struct ck_exits;
 struct ck_hosting;
@@ -42,6 +43,7 @@ struct ck_daemon {
 	struct ck_plugging *plugging; /* nri.c */
 	struct ck_life *lives;        /* life.c: calls that go through steps */
 	struct ck_exits *exits;       /* exits.c */
+	struct ck_consulted *consulted; /* consult.c */
 	bool stopping;              /* SIGTERM came: no new calls */
 	unsigned creating;          /* create calls at the runtime */
 };
@@ -71,7 +73,7 @@ void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, s
 
 /*
  * nri.c: struct ck_nri_host for this daemon, and its NRI on the loop. Sets daemon->nri and daemon->plugging; @plugins and
- * @launcher are borrowed. @ret_hooks: for ck_cache_open(). 0, -CK_EOWNED (somebody serves NRI at that socket), -CK_EIO, -CK_ENOMEM
+ * @launcher are borrowed. @ret_hooks: for ck_cache_open(). 0, -CK_EOWNED (somebody serves NRI there), -CK_EIO, -CK_ENOMEM
  */
 struct ck_hooks;
 int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins, struct ck_launcher *launcher,
@@ -86,7 +88,7 @@ void ck_plugging_free(struct ck_plugging *plugging);
 #define CK_NRI_BIT(event) (1u << (CK_NRI_##event - 1))
 bool ck_plugging_wanted(const struct ck_daemon *daemon, unsigned events);
 
-/* exits.c: a container that ends by itself is seen in what passes by, and in a list of our own while plugins want to know */
+/* exits.c: a container that ends by itself is seen in what passes by, or in a list of our own while plugins want to know */
 int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->exits */
 void ck_exits_free(struct ck_exits *exits);
 /* ck_exits_saw - this container was seen dead: plugins that have not heard of it are told */

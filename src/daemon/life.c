@@ -10,9 +10,9 @@
  *   StartContainer     plugins agree; the runtime starts it; told
  *   Update...          plugins agree, and may ask for other resources; the runtime updates it; told
  *
- * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to its steps (H6, R41), but for
- * what plugins are asked to agree to, which is not begun without it. Two calls that end one pod go one after the other, so that no
- * network is torn down while the other's plugins are still being told (R19). That nobody hears of one end twice is NRI's side.
+ * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to its steps (H6, R41), but
+ * for what plugins are asked to agree to, which is not begun without it. Two calls that end one pod go one after the other, so that
+ * no network is torn down while the other's plugins are still being told (R19). That nobody hears of one end twice is NRI's side.
  */
 #include <stdio.h>
 
@@ -22,6 +22,7 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/daemon/apply.h"
 #include "src/daemon/call.h"
 #include "src/daemon/objects.h"
 #include "src/daemon/resources.h"
@@ -518,42 +519,13 @@ static int resources_of(const struct ck_bytes *request, uint32_t number, struct 
 	return r;
 }
 
-/* all of the request but its resources, and of these, what NRI has no word for: oom_score_adj, and what is new in CRI */
-static int keep_others(const struct ck_bytes *request, struct ck_bytes *cri, struct ck_bytes *others, struct ck_error *err)
-{
-	enum { OOM_SCORE_ADJ = 5, LAST_KNOWN = 10 };
-	struct ck_wire wire = ck_wire_begin(request->p, request->len);
-	struct ck_wire_field field, inner;
-	const unsigned char *from = wire.p;
-	int r;
-	for (; (r = ck_wire_next(&wire, &field, err)) > 0; from = wire.p) {
-		if (field.number != 2 || field.type != CK_WIRE_BYTES) {
-			if (ck_bytes_add(others, from, (size_t)(wire.p - from)) < 0)
-				return ck_nomem(err);
-			continue;
-		}
-		struct ck_wire inside = ck_wire_inside(&wire, &field);
-		for (const unsigned char *at = inside.p; (r = ck_wire_next(&inside, &inner, err)) > 0; at = inside.p)
-			if ((inner.number == OOM_SCORE_ADJ || inner.number > LAST_KNOWN) &&
-			    ck_bytes_add(cri, at, (size_t)(inside.p - at)) < 0)
-				return ck_nomem(err);
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
 /* the client's request with other resources in the place of its own */
 static int replace_resources(struct ck_life *life, const void *resources, size_t len, struct ck_error *err)
 {
-	CK_AUTO_BYTES struct ck_bytes cri = { 0 }, rewritten = { 0 };
+	CK_AUTO_BYTES struct ck_bytes rewritten = { 0 };
 	struct ck_call *call = life->call;
 	struct ck_bytes *request = request_of(life);
-	int r = keep_others(request, &cri, &rewritten, err);
-	if (r == 0)
-		r = ck_resources_to_cri(resources, len, &cri, err);
-	if (r == 0 && ck_bytes_field(&rewritten, 2, cri.p, cri.len) < 0)
-		r = ck_nomem(err);
+	int r = ck_apply_update(request->p, request->len, resources, len, &rewritten, err);
 	if (r < 0)
 		return r;
 	if (call->client)
@@ -683,18 +655,6 @@ bool ck_life_begin(struct ck_call *call)
 	if (!life->waits)
 		step(life);
 	return true;
-}
-
-void ck_life_gone(struct ck_daemon *daemon, enum ck_kind kind, const char *id)
-{
-	bool pod = kind == CK_SANDBOX;
-	struct ck_nri_call call = { .size = sizeof(call), .pod_id = pod ? id : NULL, .container_id = pod ? NULL : id };
-	struct ck_error err = { 0 };
-	call.event = pod ? CK_NRI_REMOVE_POD_SANDBOX : CK_NRI_REMOVE_CONTAINER;
-	if (!ck_plugging_wanted(daemon, pod ? ENDS_POD : ENDS_CONTAINER))
-		return;
-	if (ck_nri_send(daemon->nri, &call, nobody_waits, NULL, &err) < 0)
-		ck_log(CK_LOG_ERROR, "plugins are not told of an end: %s", err.text);
 }
 
 void ck_lives_end(struct ck_daemon *daemon)

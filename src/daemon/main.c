@@ -439,6 +439,7 @@ static void end(struct ck_daemon_main *m)
 	if (daemon->cache)
 		ck_cache_close(daemon->cache, NULL);
 	ck_plugging_free(daemon->plugging);
+	ck_consulted_forget(daemon);
 	for (size_t i = 0; i < CK_COUNT(m->signals); i++)
 		sd_event_source_disable_unref(m->signals[i]);
 	ck_loop_timer_free(m->start_timer);

@@ -15,12 +15,12 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/daemon/apply.h"
 #include "src/daemon/daemon.h"
 #include "src/daemon/describe.h"
 #include "src/daemon/launch.h"
 #include "src/daemon/objects.h"
 #include "src/daemon/plugins.h"
-#include "src/daemon/resources.h"
 
 struct job {
 	struct job *prev, *next;
@@ -190,21 +190,17 @@ static void updated(struct ck_rpc_reply *reply, void *userdata)
 static void host_update(struct ck_nri_job *nri_job, const char *container_id, const void *resources, size_t len, void *userdata)
 {
 	struct job *job = job_new(userdata, nri_job, CK_CONTAINER, container_id);
-	struct ck_bytes cri = { 0 }, message = { 0 };
+	struct ck_bytes message = { 0 };
 	struct ck_error err = { 0 };
 	if (!job)
 		return;
-	int r = ck_resources_to_cri(resources, len, &cri, &err);
+	int r = ck_apply_resources(container_id, resources, len, &message, &err);
 	if (r < 0 && r != -CK_ENOMEM) {
 		ck_log(CK_LOG_WARNING, "container %s was not updated for a plugin: %s", container_id, err.text);
+		ck_bytes_free(&message);
 		job_end(job, CK_GRPC_INVALID_ARGUMENT, NULL);
 		return;
 	}
-	if (r == 0)
-		r = ck_bytes_field_text(&message, 1, container_id);
-	if (r == 0)
-		r = ck_bytes_field(&message, 2, cri.p, cri.len);
-	ck_bytes_free(&cri);
 	job_start(job, "UpdateContainerResources", CK_ASK_TIMEOUT, r, &message, updated);
 }
 

@@ -60,6 +60,7 @@ void ck_call_free(struct ck_call *call)
 	if (call->up)
 		ck_h2_stream_reset(call->up, CK_H2_CANCEL);
 	ck_rpc_cancel(call->rpc);
+	ck_consult_drop(call->consult);
 	ck_turn_free(call->turn);
 	ck_view_free(call->view);
 	ck_objects_free(call->objects);
