@@ -114,8 +114,8 @@ void ck_lives_end(struct ck_daemon *daemon);
 typedef void ck_consulted_fn(struct ck_call *call, const struct ck_bytes *request, const struct ck_error *err);
 /*
  * ck_consult_begin - ask plugins about the container that @call, a creator, is about to make. call->consult until then; the call
- * may be detached meanwhile. Return: 0: @done comes, unless ck_consult_drop() came first; 1: they were asked before, and @ret_request
- * is to be sent; or an error
+ * may be detached meanwhile. Return: 0: @done comes, unless ck_consult_drop() came first; 1: they were asked before, and
+ * @ret_request is to be sent; or an error
  */
 int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done, struct ck_error *err);
 void ck_consult_drop(struct ck_consult *consult); /* its call is freed; NULL is fine */

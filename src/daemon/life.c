@@ -11,8 +11,9 @@
  *   Update...          plugins agree, and may ask for other resources; the runtime updates it; told
  *
  * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to its steps (H6, R41), but
- * for what plugins are asked to agree to, which is not begun without it. Two calls that end one pod go one after the other, so that
- * no network is torn down while the other's plugins are still being told (R19). That nobody hears of one end twice is NRI's side.
+ * for what plugins are asked to agree to, which is not begun without it. Two calls that end one pod go one after the other,
+ * so that no network is torn down while the other's plugins are still being told (R19). That nobody hears of one end twice is
+ * NRI's side.
  */
 #include <stdio.h>
 
