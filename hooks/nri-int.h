@@ -187,6 +187,9 @@ struct ck_tour {
 	struct ck_adjust *adjust;
 	size_t changes, change_i;            /* of other containers */
 	unsigned told;
+	enum ck_nri_event asked;             /* what it began as */
+	struct ck_bytes told_names;          /* who was sent that, for the history; as far as there was memory */
+	size_t told_before;                  /* their length without the one that is waited for */
 	bool refused;
 	char refusal[CK_ERROR_TEXT];
 	struct ck_bytes adjustment, owners, result_resources;

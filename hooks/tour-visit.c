@@ -92,6 +92,18 @@ static int fill(struct ck_tour *tour, struct ck_queued *delivery, struct ck_erro
 	return r;
 }
 
+/* for the history: the event itself, not what goes out before or behind it */
+static void note_told(struct ck_tour *tour, const struct ck_plugin *plugin)
+{
+	struct ck_bytes *names = &tour->told_names;
+	tour->told_before = names->len;
+	if (tour->event == tour->asked && ck_bytes_room(names, strlen(plugin->name) + 2) == 0) {
+		if (names->len)
+			ck_bytes_add_text(names, " ");
+		ck_bytes_add_text(names, plugin->name);
+	}
+}
+
 /* true: whoever answers for @plugin lets the tour go on */
 static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_knower *k)
 {
@@ -112,6 +124,7 @@ static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_know
 	}
 	k->announcing += ck_nri_event_announces(tour->event);
 	tour->told++;
+	note_told(tour, plugin);
 	/* what it would answer is needed, or could fail the event; under ignore it is neither */
 	bool waits = plugin->policy != CK_NRI_IGNORE || !plugin->overdue_since || CK_BROKEN(H5);
 	if (waits) {
@@ -306,6 +319,7 @@ void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, cons
 	tour->at = NULL;
 	if (code == CK_TOUR_SKIPPED) {
 		tour->told--;
+		tour->told_names.len = tour->told_before;
 	} else if (code == CK_TOUR_LOST) {
 		if (CK_BROKEN(H9) && ck_nri_event_tears_down(tour->event)) { /* waits for it to return */
 			tour->phase = CK_TOUR_NEW;

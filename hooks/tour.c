@@ -35,6 +35,7 @@ static void tour_free(struct ck_tour *tour)
 	ck_adjust_free(tour->adjust);
 	ck_bytes_free(&tour->adjustment);
 	ck_bytes_free(&tour->owners);
+	ck_bytes_free(&tour->told_names);
 	ck_bytes_free(&tour->result_resources);
 	free(tour->pod_id);
 	free(tour->names);
@@ -146,7 +147,7 @@ int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const stru
 	if (!tour)
 		return ck_nomem(err);
 	tour->nri = nri;
-	tour->event = call->event;
+	tour->event = tour->asked = call->event;
 	tour->then = then;
 	tour->before_create = call->event == CK_NRI_CREATE_CONTAINER && call->container_name;
 	tour->cb = cb;
@@ -361,6 +362,7 @@ void ck_tours_call_back(struct ck_nri *nri)
 	struct ck_tour *tour;
 	while ((tour = nri->tours_done)) {
 		nri->tours_done = tour->next;
+		const char *names = ck_bytes_add(&tour->told_names, "", 1) == 0 ? (const char *)tour->told_names.p : "";
 		const struct ck_nri_result result = {
 			.size = sizeof(result),
 			.refusal = tour->refused ? tour->refusal : NULL,
@@ -371,6 +373,7 @@ void ck_tours_call_back(struct ck_nri *nri)
 			.resources = tour->result_resources.p,
 			.resources_len = tour->result_resources.len,
 			.told = tour->told,
+			.told_names = names,
 		};
 		pthread_mutex_unlock(&nri->lock);
 		tour->cb(&result, tour->userdata);

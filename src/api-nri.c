@@ -143,6 +143,7 @@ static int hooks_choose(const struct ck_told *entry, char *names, size_t size, v
 
 static void fired(const struct ck_nri_result *result, void *userdata)
 {
+	ck_hook_told(userdata, result->told_names);
 	ck_hook_done(userdata, result->refusal);
 }
 

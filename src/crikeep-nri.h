@@ -217,7 +217,8 @@ struct ck_nri_result {
 	/* UPDATE_CONTAINER: LinuxResources to ask the runtime for; NULL: those that were asked for */
 	const void *resources;
 	size_t resources_len;
-	unsigned told; /* connections that were sent it */
+	unsigned told;          /* connections that were sent it */
+	const char *told_names; /* theirs, separated by ' ' */
 };
 typedef void ck_nri_cb(const struct ck_nri_result *result, void *userdata);
 

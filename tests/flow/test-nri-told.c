@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an operator can look up afterwards: the history of a real cache names the plugins that were really sent an event, and the
+ * status file shows the connections as they are.
+ */
+#include <string.h>
+
+#include "hooks/status.h"
+#include "src/base/bytes.h"
+#include "src/base/mem.h"
+#include "src/crikeep-nri.h"
+#include "tests/flow/fixture.h"
+#include "tests/flow/nri-peer.h"
+
+#define S       CK_NS_PER_S
+#define PLUGINS 3
+
+struct story {
+	struct fixture *f;
+	struct ck_nri *nri;
+	struct ck_hooks hooks;
+	char socket[300], file[300];
+	struct plugin *plugins[PLUGINS];
+	struct ck_nri_status *status;
+};
+
+static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
+{
+	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
+	(void)kind, (void)userdata;
+	ck_bytes_field_text(&bytes, 1, id);
+	ck_nri_job_done(job, 0, bytes.p, bytes.len);
+}
+
+static void no_log(enum ck_log_level level, const char *text, void *userdata)
+{
+	(void)level, (void)text, (void)userdata;
+}
+
+static uint64_t now(void *userdata)
+{
+	return fx_now(userdata);
+}
+
+/* everybody does what can be done now */
+static void settle(struct story *s)
+{
+	for (int quiet = 0; quiet < 3;) {
+		bool moved = false;
+		fx_settle(s->f);
+		assert_int_equal(ck_nri_process(s->nri, &s->f->err), 0);
+		for (size_t i = 0; i < PLUGINS; i++)
+			moved = (s->plugins[i] && plugin_step(s->plugins[i])) || moved;
+		quiet = moved ? 0 : quiet + 1;
+	}
+}
+
+static void join(struct story *s, size_t i, const char *name, uint32_t mask)
+{
+	s->plugins[i] = plugin_dial(s->socket, name);
+	assert_non_null(s->plugins[i]);
+	s->plugins[i]->mask = mask;
+	settle(s);
+	assert_true(s->plugins[i]->synchronized);
+}
+
+static int set_up(void **state)
+{
+	static const struct ck_nri_rule rules[] = { { "slow", CK_NRI_IGNORE } };
+	static const struct ck_nri_host host = { .size = sizeof(host), .describe = describe, .log = no_log };
+	struct story *s = calloc(1, sizeof(*s));
+	s->f = fixture_new();
+	snprintf(s->socket, sizeof(s->socket), "%s/nri.sock", s->f->dir);
+	snprintf(s->file, sizeof(s->file), "%s/" CK_STATUS_FILE, s->f->dir);
+	const struct ck_nri_options options = { .size = sizeof(options),
+						.host = &host,
+						.socket_path = s->socket,
+						.status_path = s->file,
+						.rules = rules,
+						.rules_n = CK_COUNT(rules),
+						.clock = now,
+						.clock_userdata = s->f };
+	assert_int_equal(ck_nri_open(&options, &s->nri, &s->f->err), 0);
+	assert_int_equal(ck_nri_hooks(s->nri, &s->hooks), 0);
+	s->f->options.hooks = &s->hooks;
+	fx_open(s->f);
+	assert_int_equal(ck_nri_start(s->nri, s->f->cache, &s->f->err), 0);
+	*state = s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct story *s = *state;
+	for (size_t i = 0; i < PLUGINS; i++)
+		plugin_free(s->plugins[i]);
+	ck_nri_close(s->nri);
+	ck_status_free(s->status);
+	fixture_free(s->f);
+	free(s);
+	return 0;
+}
+
+#define RUN         (1u << (CK_NRI_RUN_POD_SANDBOX - 1))
+#define STOP        (1u << (CK_NRI_STOP_POD_SANDBOX - 1))
+#define REMOVE      (1u << (CK_NRI_REMOVE_POD_SANDBOX - 1))
+#define CREATE      (1u << (CK_NRI_CREATE_CONTAINER - 1))
+#define POST_CREATE (1u << (CK_NRI_POST_CREATE_CONTAINER - 1))
+
+static struct ck_turn *make(struct story *s, const struct fx_ask *ask, const char *id)
+{
+	struct ck_turn *turn = fx_create(s->f, ask);
+	assert_int_equal(fx_make(s->f, turn, ask, id), CK_WAIT);
+	settle(s);
+	return turn;
+}
+
+static void the_history_names_who_was_sent_what(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask pod = fx_sandbox("web"), next = pod;
+	next.attempt = 1;
+	join(s, 0, "10-net", RUN | STOP | REMOVE);
+	join(s, 1, "20-quiet", STOP);
+	struct ck_turn *turn = make(s, &pod, "s1");
+	fx_answered_with(s->f, turn, "s1");
+	ck_turn_free(turn);
+	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net"); /* both were chosen */
+	ck_forget(s->f->cache, CK_SANDBOX, "s1");
+	plugin_fails(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, 2, "not here");
+	join(s, 2, "30-late", RUN | STOP | REMOVE);
+	turn = make(s, &next, "s2");
+	assert_int_equal(fx_decision(s->f, turn), -CK_EREFUSED);
+	ck_turn_free(turn);
+	settle(s);
+	/* the last one was not asked any more, and so it is not told of the end either */
+	const char *told = "TOLD s1: 10-net|TOLD s2: 10-net|STOP_TOLD s2: 10-net|REMOVE_TOLD s2: 10-net";
+	assert_string_equal(fx_told(s->f), told);
+	assert_int_equal(plugin_count(s->plugins[2], CK_NRI_STOP_POD_SANDBOX, "s2"), 0);
+}
+
+static void a_container_is_told_of_in_one_line(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask app = fx_container("web", "s0", "app");
+	join(s, 0, "10-net", CREATE | POST_CREATE);
+	struct ck_turn *turn = make(s, &app, "c1");
+	fx_answered_with(s->f, turn, "c1");
+	ck_turn_free(turn);
+	assert_int_equal(plugin_count(s->plugins[0], CK_NRI_POST_CREATE_CONTAINER, "c1"), 1);
+	assert_string_equal(fx_told(s->f), "TOLD c1: 10-net");
+}
+
+static void what_is_withdrawn_unsent_was_not_told(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask first = fx_sandbox("web"), second = fx_sandbox("db"), bumped = second;
+	bumped.attempt = 1;
+	join(s, 0, "10-net", RUN | STOP | REMOVE);
+	plugin_rule(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	struct ck_turn *turn = make(s, &first, "s1");
+	fx_advance(s->f, CK_NRI_REQUEST_TIMEOUT);
+	settle(s);
+	fx_answered_with(s->f, turn, "s1");
+	ck_turn_free(turn);
+	turn = make(s, &second, "s2"); /* its event waits behind the one that is held */
+	struct ck_turn *newer = fx_wait(s->f, &bumped);
+	settle(s);
+	assert_int_equal(fx_decision(s->f, newer), CK_CREATE);
+	ck_turn_free(turn);
+	ck_turn_free(newer);
+	assert_true(fx_was_destroyed(s->f, "s2"));
+	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net");
+}
+
+static void without_plugins_nothing_is_said(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_commit(s->f, &pod, "s1");
+	assert_string_equal(fx_told(s->f), "");
+}
+
+static const struct ck_nri_plugin *seen(struct story *s, size_t n, const char *name)
+{
+	fx_advance(s->f, CK_NRI_STATUS_PAUSE);
+	settle(s);
+	ck_status_free(s->status);
+	s->status = NULL;
+	if (ck_status_read(s->file, &s->status, &s->f->err) < 0)
+		fail_msg("%s", s->f->err.text);
+	assert_int_equal(s->status->n, n);
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(s->status->plugins[i].name, name))
+			return &s->status->plugins[i];
+	fail_msg("no %s", name);
+	return NULL;
+}
+
+static void the_status_file_shows_who_is_connected(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	join(s, 0, "10-slow", RUN | STOP);
+	uint64_t joined = fx_now(s->f);
+	const struct ck_nri_plugin *plugin = seen(s, 1, "10-slow");
+	assert_string_equal(plugin->state, "ready");
+	assert_int_equal(plugin->policy, CK_NRI_IGNORE);
+	assert_int_equal(plugin->events, RUN | STOP);
+	assert_int_equal(plugin->pid, getpid());
+	assert_true(plugin->since == joined);
+	plugin_rule(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	struct ck_turn *turn = make(s, &pod, "s1");
+	fx_advance(s->f, CK_NRI_REQUEST_TIMEOUT);
+	settle(s);
+	fx_answered_with(s->f, turn, "s1");
+	ck_turn_free(turn);
+	plugin = seen(s, 1, "10-slow");
+	assert_string_equal(plugin->state, "overdue");
+	assert_int_equal(plugin->sent, 1);
+	assert_int_equal(plugin->late, 1);
+	assert_true(plugin->overdue_since == joined + CK_NRI_STATUS_PAUSE + CK_NRI_REQUEST_TIMEOUT);
+	assert_non_null(strstr(plugin->last_error, "RunPodSandbox"));
+	join(s, 1, "05-first", RUN);
+	seen(s, 2, "10-slow");
+	assert_string_equal(s->status->plugins[0].name, "05-first"); /* as they are called */
+	plugin_close(s->plugins[0]);
+	settle(s);
+	seen(s, 1, "05-first");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_history_names_who_was_sent_what, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_container_is_told_of_in_one_line, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up, tear_down),
+	};
+	return CK_TEST_MAIN(tests);
+}
