@@ -3,6 +3,7 @@
 #include <json-c/json_object.h>
 #include <stdbool.h>
 
+#include "src/base/fault.h"
 #include "src/base/mem.h"
 #include "src/daemon/describe-int.h"
 #include "src/daemon/describe.h"
@@ -434,7 +435,8 @@ static int put_pod(struct ck_out *out, const struct answer *answer, struct ck_er
 	int r = ck_fields_inside(status, POD_METADATA, &metadata, err);
 	put_text(out, 1, status, POD_ID);
 	put_text(out, 2, &metadata, META_NAME);
-	put_text(out, 3, &metadata, META_UID);
+	if (!CK_BROKEN(R15))
+		put_text(out, 3, &metadata, META_UID);
 	put_text(out, 4, &metadata, META_NAMESPACE);
 	r = r < 0 ? r : put_map(out, 5, status, POD_LABELS, NULL, err);
 	r = r < 0 ? r : put_map(out, 6, status, POD_ANNOTATIONS, NULL, err);
