@@ -76,7 +76,7 @@ struct ck_known { /* an object, while somebody may have to hear of it */
 	uint64_t entry;   /* of the cache; 0: none */
 	struct ck_blob *object; /* as it was described last; at first only what its key tells */
 	bool described;   /* by the host, not only by its key */
-	bool ours;        /* somebody was chosen, or listed it, in this life: no debts of an earlier one (H3) */
+	bool ours;        /* chosen for in this life: the cache's told list is no debt of an earlier one (H3) */
 	bool stop_begun;
 	bool gone;        /* out of the index */
 	struct ck_knower *knowers;
