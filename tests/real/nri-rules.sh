@@ -143,6 +143,21 @@ H3() {
 }
 called_in() { [ -n "$(lines "$2" "f(\"what\") == \"done\" && f(\"event\") == \"$3\" && f(\"conn\") == $1")" ]; }
 
+# what was told in an earlier life, and is ended in this one
+debts() {
+	stage_apart fail.remove=3 || return
+	plugin 10-a -reconnect 50ms
+	plugin 20-b
+	tell 20-b 'RunPodSandbox error no room'
+	try cri runp "$(pod web)"
+	check 'a pod is refused' refused 'no room'
+	check 'its end begins' until_ 10 hears 10-a web 'RunPodSandbox StopPodSandbox'
+	crikeepd_kill
+	check 'crikeepd starts again' crikeepd_start
+	check 'the plugin is back' until_ 10 called_in 2 10-a Synchronize
+	check 'it is in no list, but its end is told' until_ 15 hears_in 2 10-a web 'StopPodSandbox RemovePodSandbox'
+}
+
 H4() {
 	stage '' --set=nri.policies=b=required || return
 	plugin 10-a
@@ -275,11 +290,17 @@ O4() { # what it parks and then drops, after plugins were told, leaves them with
 	tell 10-a "RunPodSandbox wait $d/go"
 	ask 300ms web
 	check 'the client leaves while a plugin is asked' out_of_time
-	check 'another attempt is asked for' again
+	first=$(pods_past)
+	begin again cri runp "$(pod web 1)"
+	check 'another attempt is asked for' until_ 10 listed_as abandoned
 	let_go go
-	check 'the first one goes' until_ 10 hears 10-a web 'RunPodSandbox StopPodSandbox RemovePodSandbox RunPodSandbox'
+	ended again
+	check 'it is made' given
+	check 'the first one is told to be gone' until_ 10 heard_of 10-a "$first" 'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	check 'the second one is told' heard_of 10-a "$out" RunPodSandbox
 }
-again() { begin again cri runp "$(pod web 1)"; }
+listed_as() { has "$("$crikeep" --state-dir="$d/kept" list)" "$1"; }
+heard_of() { is "$(lines "$1" "f(\"what\") == \"call\" && f(\"pod\") == \"$2\" { print f(\"event\") }" | xargs)" "$3"; }
 O5() { # who connects while it is parked never hears of it
 	stage create.sandbox=800ms || return
 	late_pod

@@ -71,7 +71,7 @@ function f(key) {
 	gsub(/^"|"$/, "", value)
 	return value
 }
-function of(name) { return f("cname") == name || (f("cname") == "" && f("name") == name) }
+function of(name) { return (f("cname") != "" ? f("cname") : f("name")) == name }
 '
 # heard NN-NAME [NAME]: what it was told of this pod or container, in order: "has" stands for a list that had it
 heard() {

@@ -10,7 +10,7 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios="$(echo R{1..42} H{1..10} O{1..8}) conflict validated updated old_stub launched"
+scenarios="$(echo R{1..42} H{1..10} O{1..8}) debts conflict validated updated old_stub launched"
 scenarios=${*:-$scenarios}
 
 . "$here/play.sh"
@@ -44,11 +44,10 @@ stage() { # stage [PARAMETERS [OPTION...]]
 	echo 'timeout: 20' >"$d/crictl.yaml"
 	crikeepd_start
 }
-# stage_apart: the runtime outlives crikeepd
-stage_apart() {
+stage_apart() { # stage_apart [PARAMETERS]: the runtime outlives crikeepd
 	socket=sim.sock parameters='' options=()
 	echo 'timeout: 20' >"$d/crictl.yaml"
-	"$crikeepd" --sim="listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state" 2>>"$d/sim.err" </dev/null &
+	"$crikeepd" --sim="listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state${1:+,$1}" 2>>"$d/sim.err" </dev/null &
 	sim_pid=$!
 	until_ 10 past version || return
 	crikeepd_start

@@ -35,7 +35,7 @@ import (
 type Line struct {
 	At     float64 `json:"at"` // seconds since 1970
 	Plugin string  `json:"plugin"`
-	Conn   int     `json:"conn"` // 1: its first connection
+	Conn   int     `json:"conn"` // 1: its first connection; tries that fail do not count
 	What   string  `json:"what"` // call, done; start, up, refused, lost; has (one object of a Synchronize); rpc, env
 	Event  string  `json:"event,omitempty"`
 	Fields
@@ -273,16 +273,17 @@ func (r *Recorder) Run(connect func() (lost func(), err error)) {
 			done()
 		}
 	}()
+	r.conn = 1
 	for {
-		r.mu.Lock()
-		r.conn++
-		r.mu.Unlock()
 		r.Note("start", "", Fields{})
 		lost, err := connect()
 		if err == nil {
 			r.Note("up", "", Fields{})
 			lost()
 			r.Note("lost", "", Fields{})
+			r.mu.Lock()
+			r.conn++
+			r.mu.Unlock()
 		} else {
 			r.Note("refused", "", Fields{Text: err.Error()})
 		}
