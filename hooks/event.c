@@ -45,6 +45,8 @@ bool ck_nri_event_tears_down(enum ck_nri_event event)
 	case CK_NRI_UPDATE_POD_SANDBOX:
 	case CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT:
 		return false;
+	case CK_NRI_STOP_POD_SANDBOX:
+		return !CK_BROKEN(R21);
 	default:
 		return true;
 	}
@@ -89,6 +91,8 @@ bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *k)
 		return false;
 	if (event == CK_NRI_POST_CREATE_CONTAINER)
 		return !k->listed && !k->stopped;
+	if (ck_nri_event_stops(event) && k->plugin->overdue_since && CK_BROKEN(R30))
+		return false;
 	if (event == CK_NRI_START_CONTAINER && CK_BROKEN(R34))
 		return false;
 	if (ck_nri_event_stops(event))

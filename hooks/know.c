@@ -403,7 +403,7 @@ void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
 		unchoose(nri, known);
 		return;
 	}
-	if (owes_its_end(known) && !(unmade && CK_BROKEN(H7)))
+	if ((owes_its_end(known) || CK_BROKEN(R29)) && !(unmade && CK_BROKEN(H7)) && !CK_BROKEN(R14) && !CK_BROKEN(R40))
 		end(nri, known);
 	ck_know_forget(nri, known);
 }

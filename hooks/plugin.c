@@ -493,12 +493,6 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 
 void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery)
 {
-	if (CK_BROKEN(R30) && plugin->queue) { /* overtakes */
-		delivery->next = plugin->queue;
-		plugin->queue = delivery;
-		plugin->queued++;
-		return;
-	}
 	*plugin->queue_end = delivery;
 	plugin->queue_end = &delivery->next;
 	plugin->queued++;

@@ -323,7 +323,7 @@ void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, cons
 	} else if (code == CK_TOUR_LOST) {
 		if (CK_BROKEN(H9) && ck_nri_event_tears_down(tour->event)) { /* waits for it to return */
 			tour->phase = CK_TOUR_NEW;
-			tour->known->ours = false;
+			tour->inherited = true;
 			tour->index[0] = '\0';
 			tour->serial = 0;
 			free(tour->names);

@@ -169,6 +169,8 @@ int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const stru
 		keep_described(tour, call);
 		tour->inherited = !tour->known->ours;
 	}
+	for (struct ck_knower *k = tour->known && CK_BROKEN(R23) ? tour->known->knowers : NULL; k; k = k->next)
+		k->stopped = false;
 	if (tour->known && ck_nri_event_stops(call->event) && !CK_BROKEN(H1))
 		tour->known->stop_begun = true; /* from here on it is in no list */
 	while (*end) {

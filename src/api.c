@@ -6,6 +6,7 @@
 
 #include "cache/turn-api.h"
 #include "cache/view.h"
+#include "src/base/fault.h"
 #include "src/base/limits.h"
 
 const char *ck_version(void)
@@ -372,7 +373,7 @@ static void run_snapshot(struct ck_cache *cache, struct ck_op *op)
 		bool known = e->row.state == CK_STATE_COMMITTED || e->row.state == CK_STATE_COMMITTING ||
 			     (e->row.state == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD);
 		struct ck_told told;
-		if (!known || e->detached || e->stopping)
+		if (!known || e->detached || (e->stopping && !CK_BROKEN(H1)))
 			continue;
 		ck_told_fill(&told, e);
 		snapshot->r = snapshot->fn(&told, snapshot->userdata);

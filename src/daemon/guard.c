@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/base/error.h"
+#include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/daemon/guard.h"
 #include "src/daemon/shape.h"
@@ -143,6 +144,7 @@ int ck_guard_request(const struct ck_route *route, const void *request, size_t l
 		out = (struct ck_bytes){ 0 };
 	}
 	strcpy(ret_id, acts_on ? acts_on->id : "");
+	hidden = hidden && !(CK_BROKEN(R10) && route->class == CK_ROUTE_CREATE);
 	return hidden ? CK_GUARD_HIDDEN : longer ? CK_GUARD_REWRITTEN : CK_GUARD_AS_IT_CAME;
 }
 

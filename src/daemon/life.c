@@ -161,7 +161,7 @@ static void life_left(struct ck_call *call)
 	life->request = call->request;
 	call->request = (struct ck_bytes){ 0 };
 	ck_call_detach(call);
-	life->cut = CK_BROKEN(R41);
+	life->cut = CK_BROKEN(H6);
 }
 
 static const struct ck_call_ops life_ops = { .left = life_left };
@@ -269,9 +269,12 @@ static bool told(struct ck_life *life)
 static void goes_on(const struct ck_nri_result *result, void *userdata)
 {
 	struct ck_life *life = userdata;
-	(void)result; /* of an end nobody can refuse */
-	if (told(life))
-		next_step(life);
+	if (!told(life))
+		return;
+	if (CK_BROKEN(R21) && result->refusal)
+		fail(life, CK_GRPC_UNKNOWN, result->refusal);
+	else
+		next_step(life); /* an end nobody can refuse */
 }
 
 static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done, struct ck_error *err)
@@ -312,6 +315,10 @@ static void nobody_waits(const struct ck_nri_result *result, void *userdata)
 
 static void tell_stop_pod(struct ck_life *life)
 {
+	if (CK_BROKEN(R31) && life->call->route->class == CK_ROUTE_REMOVE) {
+		next_step(life);
+		return;
+	}
 	if (CK_BROKEN(R19)) {
 		const struct ck_nri_call call = {
 			.size = sizeof(call), .event = CK_NRI_STOP_POD_SANDBOX, .pod_id = life->call->id

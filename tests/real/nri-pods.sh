@@ -46,16 +46,16 @@ R2() {
 pod_past() { [ -n "$(pods_past --name "$1")" ]; }
 
 R3() {
-	stage create.sandbox=1s || return
+	stage create.sandbox=600ms || return
+	run early
 	begin web cri runp "$(pod web)"
-	check 'a pod is being made' until_ 10 has_begun sandbox
+	check 'a pod is being made' until_ 10 has_begun sandbox web
 	plugin 10-a
 	check 'half made it is in no list' is "$(heard 10-a web)" ''
+	check 'what was there before is' is "$(heard 10-a early)" has
+	complete 10-a Synchronize early
 	ended web
-	check 'it is told when it is done' until_ 10 hears 10-a web RunPodSandbox
-	plugin 20-b
-	check 'who comes later has it in the list' hears 20-b web has
-	complete 20-b Synchronize web
+	check 'what was half made is told when it is done' until_ 10 hears 10-a web RunPodSandbox
 }
 complete() { # complete NN-NAME EVENT POD: the data
 	check 'with a process id' at_least "$(told "$1" "$2" "$3" pid)" 1
@@ -65,17 +65,17 @@ complete() { # complete NN-NAME EVENT POD: the data
 }
 
 R4() {
-	stage create.container=60s || return
+	stage create.container=60s --set=nri.request_timeout=60s || return
 	plugin 10-a
-	tell 10-a "RunPodSandbox/stuck wait $d/never" "StopPodSandbox/web wait $d/never"
+	tell 10-a "RunPodSandbox/stuck wait $d/never"
 	run web
 	web=$out
 	begin main cri create "$web" "$(container main)" "$(pod web)"
-	check 'a creation is stuck' until_ 10 has_begun container
+	check 'a creation is stuck' until_ 10 has_begun container main
 	begin stuck cri runp "$(pod stuck)"
 	holds 10-a RunPodSandbox stuck
-	plugin 20-b
-	check 'another plugin is let in meanwhile' hears 20-b web has
+	plugin_start 20-b
+	check 'another plugin is let in meanwhile' until_ 10 hears 20-b web has
 	check 'while the first has not answered' not replied 10-a RunPodSandbox stuck
 }
 
@@ -204,14 +204,17 @@ R13() {
 	plugin 20-b
 	tell 10-a "RunPodSandbox/web wait $d/never"
 	run web
-	check 'it did not wait for the answer' not replied 10-a RunPodSandbox web
 	check 'who does not answer is disconnected' until_ 10 gone_from 10-a
+	check 'what it was asked for went on before' logged 'COMMITTING -> COMMITTED' 'plugin 10-a: overdue'
 	tell 20-b "RunPodSandbox/db wait $d/never"
 	try cri runp "$(pod db)"
-	check 'with policy "fail" the creation fails' refused 'plugin 20-b'
+	check 'with policy "fail" the creation fails' refused 'plugin 20-b: no answer within'
 	check 'and leaves nothing' until_ 10 lists_agree
 }
 
+logged() { # logged TEXT TEXT: the first of them before the second
+	awk -v first="$1" -v second="$2" 'index($0, second) { exit !seen } index($0, first) { seen = 1 }' "$d/crikeepd.log"
+}
 lists_agree() { is "$(cri pods -q --no-trunc)" "$(pods_past)"; }
 
 undone() { # a second plugin says no

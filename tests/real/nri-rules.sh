@@ -63,13 +63,23 @@ R41() {
 	plugin 10-a
 	plugin 20-b
 	tell 10-a "RunPodSandbox/web wait $d/go"
-	ask 300ms web
-	check 'the client leaves while a plugin is asked' out_of_time
+	begin web cri runp "$(pod web)"
+	holds 10-a RunPodSandbox web
+	kill "$(pgrep -P "$background_web")"
+	ended web
+	check 'the client leaves while a plugin is asked' failed
+	cri pods >/dev/null # it has been heard
 	let_go go
 	check 'the next plugin is asked all the same' until_ 10 hears 20-b web RunPodSandbox
 	check 'the pod is seen' until_ 10 is_seen "$(pods_past)"
 	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
 	check 'its deadline was ours' at_least "$(told 20-b RunPodSandbox web left)" 1000
+	tell 10-a "RunPodSandbox/db wait $d/then"
+	ask 300ms db
+	check 'one is out of time while a plugin is asked' out_of_time
+	let_go then
+	check 'the next plugin is asked all the same' until_ 10 hears 20-b db RunPodSandbox
+	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
 }
 is_seen() { is "$(cri pods -q --no-trunc)" "$1"; }
 
@@ -95,20 +105,28 @@ once_in() { [[ $(heard_in "$1" "$2" "$3") == has || $(heard_in "$1" "$2" "$3") =
 
 H1() {
 	stage || return
-	plugin 10-a
+	plugin 10-a -events RunPodSandbox
+	plugin 20-b -events StopPodSandbox
 	run ended
-	check 'one pod is stopped' cri stopp "$out"
+	ended=$out
 	run web
-	tell 10-a "RunPodSandbox/db wait $d/go"
+	tell 20-b "StopPodSandbox wait $d/go"
+	begin stop cri stopp "$ended"
+	holds 20-b StopPodSandbox ended
+	tell 10-a "RunPodSandbox wait $d/go"
 	begin db cri runp "$(pod db)"
 	holds 10-a RunPodSandbox db
-	plugin 20-b
-	check 'a list has what is committed' hears 20-b web has
-	check 'and what is about to be' hears 20-b db has
-	check 'not what is stopped' hears 20-b ended ''
+	plugin 30-c
+	check 'a list has what is committed' hears 30-c web has
+	check 'and what is about to be' hears 30-c db has
+	check 'not what is being stopped' hears 30-c ended ''
 	let_go go
 	ended db
 	check 'the pod is made' given
+	ended stop
+	check 'the other one is stopped' succeeded
+	plugin 40-d
+	check 'what is stopped is in no list' hears 40-d ended ''
 }
 
 H2() {
@@ -172,13 +190,14 @@ H4() {
 }
 
 H5() {
-	stage '' --set=nri.request_timeout=500ms --set=nri.late_max=30s --set=nri.policies=a=ignore || return
+	stage '' --set=nri.request_timeout=1500ms --set=nri.late_max=30s --set=nri.policies=a=ignore || return
 	plugin 10-a
 	plugin 20-b
 	tell 10-a "RunPodSandbox/web wait $d/go"
 	run web
 	check 'a commit does not wait for ever' not replied 10-a RunPodSandbox web
-	run db
+	try cri runp "$(pod db)"
+	check 'nor for who is late already, if that does not matter' within 0 1400
 	run last
 	check 'who is late is sent nothing more' hears 10-a db ''
 	check 'others are' hears 20-b last RunPodSandbox
@@ -218,17 +237,23 @@ H8() {
 }
 
 H9() {
-	stage '' --set=nri.request_timeout=200ms --set=nri.late_max=30s || return
-	tell 10-a "RunPodSandbox/web wait $d/go"
+	stage || return
+	plugin 20-b
 	plugin 10-a
 	run web
-	check 'the pod is removed while a plugin owes an answer' says RemovePodSandbox "$out"
+	tell 10-a "StopPodSandbox/web wait $d/go"
+	begin stop cri stopp "$out"
+	holds 10-a StopPodSandbox web
 	kill -KILL "$plugin_pid"
 	wait "$plugin_pid" 2>/dev/null
 	mv "$d/10-a.log" "$d/10-a.first.log"
+	let_go go
 	plugin 10-a
+	ended stop
+	check 'a pod is stopped while a plugin dies' succeeded
+	check 'the other one hears so' hears 20-b web 'RunPodSandbox StopPodSandbox'
 	run db
-	check 'what it had not heard is not told when it is back' hears 10-a web ''
+	check 'it is not told again when it is back' hears 10-a web ''
 	check 'what is new is' hears 10-a db RunPodSandbox
 }
 

@@ -72,7 +72,7 @@ restage() { # crikeepd, from the beginning
 crikeepd_start() {
 	"$crikeepd" --runtime="unix://$d/relay.sock" --listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics= \
 		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
-		--set=nri.plugin_dir= --set=nri.config_dir= "${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
+		--set=nri.plugin_dir= --set=nri.config_dir= --set=nri.registration_timeout=30s --set=nri.request_timeout=15s "${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!
 	until_ 10 answers
 }
@@ -80,6 +80,6 @@ unstage() {
 	kill -KILL "$crikeepd_pid" "$relay_pid" "${plugin_pids[@]}"
 	"$lab/containerd.sh" stop "$d"
 }
-has_begun() { grep -q " create web $1 .* begin$" "$d/runc/calls.log"; }
+has_begun() { grep -q " create $2 $1 .* begin$" "$d/runc/calls.log"; }
 
 play_all

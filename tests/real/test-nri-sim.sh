@@ -63,7 +63,8 @@ restage() { # from the beginning, with plugins
 crikeepd_start() {
 	local runtime="sim:log=$d/sim.log${parameters:+,$parameters}" with=()
 	[ "$socket" != sim.sock ] || runtime=unix://$d/sim.sock
-	[ "$nri" = no ] || with=(--set=nri.enabled=true --set=nri.socket="$d/nri.sock" --set=nri.plugin_dir= --set=nri.config_dir=)
+	[ "$nri" = no ] || with=(--set=nri.enabled=true --set=nri.socket="$d/nri.sock" --set=nri.plugin_dir= --set=nri.config_dir=
+		--set=nri.registration_timeout=30s --set=nri.request_timeout=15s) # nothing but what a scenario shortens runs out
 	"$crikeepd" --runtime="$runtime" --listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics= --state-dir="$d/kept" \
 		--ttl="$ttl" --set=log.target=stderr "${with[@]}" "${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!
@@ -77,6 +78,6 @@ unstage() {
 # from the runtime's log: seconds since its start, what, kind, id, name
 moment() { awk -v what="$1" -v id="$2" '$2 == what && $4 == id { printf "%d\n", $1 * 1000; exit }' "$d/sim.log"; }
 happened() { [ -n "$(moment "$1" "$2")" ]; }
-has_begun() { awk -v kind="$1" '$2 == "begin" && $3 == kind { found = 1 } END { exit !found }' "$d/sim.log"; }
+has_begun() { grep -q " begin $1 .* $2_" "$d/sim.log"; } # has_begun KIND NAME
 
 play_all
