@@ -178,7 +178,7 @@ uint32_t ck_unpacked_unknown(const void *message)
 		const ProtobufCFieldDescriptor *field = &base->descriptor->fields[i];
 		if (field->type != PROTOBUF_C_TYPE_MESSAGE)
 			continue;
-		const unsigned char *at = (const unsigned char *)message + field->offset;
+		const void *at = (const unsigned char *)message + field->offset;
 		void *const *inner = (void *const *)at;
 		size_t n = *inner ? 1 : 0;
 		if (field->label == PROTOBUF_C_LABEL_REPEATED) {

@@ -81,7 +81,8 @@ static bool is_map(const ProtobufCFieldDescriptor *field)
 static void print_entry(FILE *f, const char *path, const ProtobufCMessage *entry)
 {
 	const ProtobufCFieldDescriptor *fields = entry->descriptor->fields;
-	const char *key = *(char *const *)((const char *)entry + fields[0].offset);
+	const void *at = (const char *)entry + fields[0].offset;
+	const char *key = *(char *const *)at;
 	char name[512];
 	print_value(f, joined(name, sizeof(name), "%s{%s}", path, key ? key : ""), &fields[1],
 		    (const char *)entry + fields[1].offset);
@@ -99,12 +100,12 @@ static void print_message(FILE *f, const char *path, const ProtobufCMessage *mes
 	}
 	for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
 		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
-		const char *value = (const char *)message + field->offset;
-		const char *quantifier = (const char *)message + field->quantifier_offset;
+		const void *value = (const char *)message + field->offset;
+		const void *quantifier = (const char *)message + field->quantifier_offset;
 		joined(name, sizeof(name), "%s%s%s", path, *path ? "." : "", field->name);
 		if (field->label == PROTOBUF_C_LABEL_REPEATED) {
 			for (size_t n = 0; n < *(const size_t *)quantifier; n++) {
-				const char *item = *(const char *const *)value + n * size_of(field);
+				const void *item = *(const char *const *)value + n * size_of(field);
 				char indexed[512 + 16];
 				if (is_map(field))
 					print_entry(f, name, *(ProtobufCMessage *const *)item);
