@@ -96,7 +96,7 @@ bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *k)
 	if (event == CK_NRI_START_CONTAINER && CK_BROKEN(R34))
 		return false;
 	if (ck_nri_event_stops(event))
-		return !k->stopped || CK_BROKEN(R24);
+		return (!k->stopped && !k->stopping) || CK_BROKEN(R24);
 	if (ck_nri_event_removes(event))
 		return !k->removed || CK_BROKEN(R29);
 	return !k->stopped;
@@ -120,6 +120,7 @@ bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *
 	if (!k)
 		return false; /* it was left out of its list, because it had gone */
 	k->announcing -= ck_nri_event_announces(event);
+	k->stopping -= ck_nri_event_stops(event);
 	if (ck_nri_event_announces(event)) {
 		if (k->told)
 			return false;

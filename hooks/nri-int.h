@@ -62,7 +62,8 @@ struct ck_knower {
 	bool told;    /* its announcement has been passed by: bytes have gone out, or it is not subscribed */
 	bool stopped; /* its Stop has */
 	bool removed;
-	unsigned announcing; /* of its announcements, in the plugin's queue */
+	unsigned announcing; /* announcements in the plugin's queue */
+	unsigned stopping;   /* Stops */
 };
 
 struct ck_known { /* an object, while somebody may have to hear of it */
@@ -172,7 +173,6 @@ struct ck_tour {
 	enum ck_nri_event event, then; /* then: what follows this one for the same caller; 0: nothing */
 	enum ck_tour_phase phase;
 	bool before_create, cancelled;
-	bool stop_sent;                      /* before this Remove; it may still be in a queue */
 	bool inherited; /* nobody of this life knew the object when it began (H3) */
 	bool behind; /* another event of this object is on its tour; they never overlap (R30) */
 	struct ck_known *known;              /* NULL: nobody knows the object */

@@ -123,6 +123,7 @@ static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_know
 		return false;
 	}
 	k->announcing += ck_nri_event_announces(tour->event);
+	k->stopping += ck_nri_event_stops(tour->event);
 	tour->told++;
 	note_told(tour, plugin);
 	/* what it would answer is needed, or could fail the event; under ignore it is neither */

@@ -276,9 +276,8 @@ void ck_tour_step(struct ck_tour *tour)
 	tour->due = CK_NRI_FOREVER;
 	if (ck_nri_event_stops(tour->event) && CK_BROKEN(R32))
 		tour->event++;
-	if (ck_nri_event_removes(tour->event) && !tour->then && !tour->stop_sent && ck_tour_anybody(tour, stop) &&
+	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop) &&
 	    !CK_BROKEN(R31) && !CK_BROKEN(R32)) {
-		tour->stop_sent = true;
 		tour->then = tour->event; /* nobody hears Remove before Stop (R31) */
 		tour->event = stop;
 		known->stop_begun = true;
