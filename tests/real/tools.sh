@@ -39,7 +39,7 @@ build() {
 [ $# -gt 0 ] || set -- relay crictl nri nri-v030
 for name; do
 	case $name in
-	nri | nri-bench | nri-v030 | relay) build "$name" . || exit ;;
+	adjust | nri | nri-bench | nri-v030 | relay) build "$name" . || exit ;;
 	crictl) build crictl sigs.k8s.io/cri-tools/cmd/crictl || exit ;;
 	*) echo "$0: nothing is called '$name'" >&2; exit 2 ;;
 	esac
