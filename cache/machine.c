@@ -410,7 +410,8 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	if (t->key->kind == CK_CONTAINER) {
 		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);
-		if (sandbox && !CK_BROKEN(R25) && CK_GUARD(SANDBOX_STOPPING, sandbox->stopping || sandbox->row.flags & CK_ENTRY_ENDED)) {
+		bool ends = sandbox && (sandbox->stopping || sandbox->row.flags & CK_ENTRY_ENDED) && !CK_BROKEN(R25);
+		if (CK_GUARD(SANDBOX_STOPPING, ends)) {
 			ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
 			return;
 		}

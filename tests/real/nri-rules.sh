@@ -163,17 +163,19 @@ called_in() { [ -n "$(lines "$2" "f(\"what\") == \"done\" && f(\"event\") == \"$
 
 # what was told in an earlier life, and is ended in this one
 debts() {
-	stage_apart fail.remove=3 || return
+	stage_apart fail.remove=2 || return
 	plugin 10-a -reconnect 50ms
-	plugin 20-b
+	plugin 20-b -reconnect 50ms
 	tell 20-b 'RunPodSandbox error no room'
 	try cri runp "$(pod web)"
 	check 'a pod is refused' refused 'no room'
 	check 'its end begins' until_ 10 hears 10-a web 'RunPodSandbox StopPodSandbox'
 	crikeepd_kill
 	check 'crikeepd starts again' crikeepd_start
-	check 'the plugin is back' until_ 10 called_in 2 10-a Synchronize
+	check 'the first plugin is back' until_ 10 called_in 2 10-a Synchronize
+	check 'the second too' until_ 10 called_in 2 20-b Synchronize
 	check 'it is in no list, but its end is told' until_ 15 hears_in 2 10-a web 'StopPodSandbox RemovePodSandbox'
+	check 'to each of them' until_ 5 hears_in 2 20-b web 'StopPodSandbox RemovePodSandbox'
 }
 
 H4() {
@@ -278,7 +280,7 @@ H10() {
 # ---- what CRI-O does (facts of its code), and we do not -----------------------------------------------------------------------
 
 O1() { # its hook runs before it is known whether anybody still wants the pod
-	ttl=1s
+	ttl=3s
 	stage create.sandbox=800ms || return
 	plugin 10-a
 	late_pod
@@ -366,7 +368,7 @@ O7() { # a container handed back gets no PostCreateContainer
 	check 'it is told at that moment, once' until_ 10 hears 10-a main 'CreateContainer PostCreateContainer'
 }
 O8() { # nor StopContainer and RemoveContainer when it is dropped
-	ttl=1s
+	ttl=3s
 	stage create.container=800ms || return
 	plugin 10-a
 	run web

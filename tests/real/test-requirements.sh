@@ -35,8 +35,11 @@ broken() {
 	esac >"$work/$1.out" 2>&1 </dev/null
 	echo $? >"$work/$1.status"
 }
-# red NUMBER: it says so itself. A scenario that never came to its check, or a program that died, has seen nothing
-red() { grep -qE '^\[  FAILED  \] |^not ok - ' <(grep -vE 'comes to its end|is synchronized$' "$work/$1.out"); }
+# red NUMBER: says which of its checks is, if one is. A scenario that never came to a check, or a program that died, has seen
+# nothing
+red() {
+	grep -vE ' comes to its end$| is synchronized$' "$work/$1.out" | sed -n 's/^not ok - //p; s/^\[  FAILED  \] //p' | grep -m 1 .
+}
 
 n=0 status=0
 while IFS=$'\t' read -r id words test switch; do
@@ -52,8 +55,9 @@ n=0
 while IFS=$'\t' read -r id words test switch; do
 	n=$((n + 1))
 	[ -e "$work/$n.out" ] || continue
-	if red $n; then
+	if seen=$(red $n); then
 		echo "ok - $id is seen when broken: $words"
+		echo "    by $seen"
 		continue
 	fi
 	status=1
