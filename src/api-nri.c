@@ -257,7 +257,7 @@ int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kin
 	const struct ck_known *known = ck_know_find(nri, kind, id);
 	int r = 0;
 	for (const struct ck_knower *k = known ? known->knowers : NULL; k && !r; k = k->next)
-		r = ck_plugin_joined(k->plugin) && ck_plugin_wants(k->plugin, event);
+		r = ck_tour_owes(event, k) && ck_plugin_joined(k->plugin) && ck_plugin_wants(k->plugin, event);
 	ck_nri_unlock(nri);
 	return r;
 }

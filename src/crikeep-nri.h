@@ -237,7 +237,8 @@ int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *c
  * Return: 1 and its name, 0, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 int ck_nri_adjusting(struct ck_nri *nri, char *name, size_t size);
-/* ck_nri_listens - does a connected plugin that knows this object want this event? Return: 1, 0.   Since: 0.1 */
+/* ck_nri_listens - does a connected plugin that knows this object want this event, and has not had it? What happens again and
+ * again to an object (Update...) it has never had. Return: 1, 0.   Since: 0.1 */
 int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kind, const char *id);
 
 /* ---- who is there --------------------------------------------------------------------------------------------------- */

@@ -379,6 +379,14 @@ size_t peer_release(struct peer *peer, const char *rpc)
 	return n;
 }
 
+const struct ck_bytes *peer_request(const struct peer *peer, const char *rpc)
+{
+	for (const struct peer_call *call = peer->calls; call; call = call->next)
+		if (call->whole && !strcmp(call->rpc, rpc))
+			return &call->reader.message;
+	return NULL;
+}
+
 static void heard(struct peer_call *call)
 {
 	char id[80] = "", in[80] = "", line[256];
@@ -621,7 +629,8 @@ void world_settle(struct world *w)
 		ck_loop_flush(&w->daemon.loop);
 		int r = sd_event_run(w->daemon.loop.event, 0);
 		assert_true(r >= 0);
-		idle = done > 0 || r > 0 ? 0 : idle + 1;
+		bool moved = w->step && w->step(w);
+		idle = done > 0 || r > 0 || moved ? 0 : idle + 1;
 	}
 }
 
@@ -648,6 +657,13 @@ void world_advance(struct world *w, uint64_t by)
 
 struct world *world_new(void)
 {
+	return world_new_with(NULL);
+}
+
+struct world *world_new_with(void (*configure)(struct ck_conf *conf))
+{
+	static const struct ck_plugins none;
+	struct ck_hooks hooks;
 	struct world *w = calloc(1, sizeof(*w));
 	assert_non_null(w);
 	const char *tmp = getenv("TMPDIR");
@@ -659,6 +675,13 @@ struct world *world_new(void)
 	assert_non_null(mkdtemp(w->dir));
 	ck_log_open(CK_LOG_TO_STDERR, CK_LOG_ERROR);
 	assert_int_equal(ck_conf_init(&d->conf, &w->err), 0);
+	if (configure) {
+		free(d->conf.nri.socket);
+		assert_true(asprintf(&d->conf.nri.socket, "%s/nri.sock", w->dir) > 0);
+		free(d->conf.state_dir);
+		assert_true(asprintf(&d->conf.state_dir, "%s", w->dir) > 0);
+		configure(&d->conf);
+	}
 	assert_int_equal(ck_loop_init(&d->loop, &w->err), 0);
 
 	w->peer = (struct peer){ .loop = &d->loop };
@@ -671,11 +694,20 @@ struct world *world_new(void)
 	world_settle(w);
 	assert_int_equal(w->ups, 1);
 
+	if (d->conf.nri.enabled && ck_plugging_new(d, &none, NULL, &hooks, &w->err) < 0)
+		fail_msg("%s", w->err.text);
 	snprintf(path, sizeof(path), "%s/state", w->dir);
 	struct ck_options options = {
-		.size = sizeof(options), .state_dir = path, .host = &host, .clock = clock_of, .clock_userdata = w
+		.size = sizeof(options),
+		.state_dir = path,
+		.host = &host,
+		.hooks = d->nri ? &hooks : NULL,
+		.clock = clock_of,
+		.clock_userdata = w,
 	};
 	if (ck_cache_open(&options, &d->cache, &w->err) < 0)
+		fail_msg("%s", w->err.text);
+	if (ck_plugging_start(d, &w->err) < 0)
 		fail_msg("%s", w->err.text);
 	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
 	int fd = ck_unix_listen(path, 0600, (gid_t)-1, &w->err);
@@ -690,14 +722,19 @@ void world_free(struct world *w)
 	struct ck_daemon *d = &w->daemon;
 	char command[300];
 	ck_listener_free(w->listener);
+	ck_exits_free(d->exits);
 	ck_events_free(d->events);
 	ck_hosting_free(d->hosting);
+	ck_plugging_quiet(d->plugging);
+	ck_lives_end(d);
 	ck_upstream_free(d->upstream);
 	for (struct peer_line *line = w->peer.lines; line; line = line->next)
 		ck_conn_end(line->conn, "the world ends");
 	ck_loop_flush(&d->loop);
 	if (d->cache)
 		assert_int_equal(ck_cache_close(d->cache, NULL), 0);
+	ck_plugging_free(d->plugging);
+	ck_consulted_forget(d);
 	if (w->peer.fd >= 0)
 		peer_stop_listening(&w->peer);
 	ck_loop_fini(&d->loop);

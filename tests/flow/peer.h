@@ -11,7 +11,9 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/daemon/call.h"
 #include "src/daemon/daemon.h"
+#include "src/daemon/plugins.h"
 #include "src/daemon/process.h"
 
 /* ---- the runtime ------------------------------------------------------------------------------------------------------ */
@@ -66,6 +68,8 @@ void peer_listen(struct peer *peer, const char *path);
 size_t peer_streams(const struct peer *peer);            /* open ones, on all connections */
 unsigned peer_heard(const struct peer *peer, const char *line); /* how often; "ListPodSandbox": any of it */
 uint64_t peer_timeout(const struct peer *peer, const char *rpc); /* of the oldest such call under way */
+/* peer_request - of the oldest such call that is held; NULL: none */
+const struct ck_bytes *peer_request(const struct peer *peer, const char *rpc);
 size_t peer_subscribers(const struct peer *peer);
 struct peer_object *peer_has(struct peer *peer, const char *id); /* NULL: no */
 struct peer_object *peer_sandbox(struct peer *peer, const char *id, const char *name); /* READY; uid "uid-NAME", ns "shop" */
@@ -82,11 +86,15 @@ struct world {
 	struct ck_daemon daemon;
 	struct peer peer;
 	struct ck_listener *listener;
+	bool (*step)(struct world *w); /* whoever else must move for it to settle: did anything? NULL: nobody */
+	void *userdata;
 	unsigned ups, downs;
 	struct ck_error err;
 };
 
 struct world *world_new(void); /* connected, both lists done */
+/* world_new_with - the same; @configure may change its configuration first. With NRI it serves plugins at nri.sock */
+struct world *world_new_with(void (*configure)(struct ck_conf *conf));
 void world_free(struct world *w);
 void world_settle(struct world *w);
 void world_connect(struct world *w); /* wait until the upstream is up again: its pauses are real time, 100 ms at first */

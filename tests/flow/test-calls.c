@@ -7,129 +7,12 @@
 #define CK_TEST_SECONDS 120
 #include <sys/socket.h>
 
-#include "tests/flow/peer.h"
+#include "tests/flow/ask.h"
 #include "src/base/fault.h"
 #include "src/rpc/address.h"
 #include "tests/flow/cri-client.h"
 
 #define S CK_NS_PER_S
-
-struct ask { /* a call of a client */
-	struct world *w;
-	struct ck_h2_stream *stream;
-	struct ck_grpc_reader reader;
-	bool deaf;     /* gives no window back */
-	bool over;
-	uint32_t reset;
-	int grpc;      /* -1: none yet */
-	unsigned messages;
-	char id[80];   /* field 1 of the last message */
-	bool shows_kept;
-};
-
-static void ask_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
-{
-	struct ask *a = userdata;
-	struct ck_grpc_status status = { 0 };
-	(void)stream;
-	if (ck_grpc_status_read(headers, n, &status) == 1)
-		a->grpc = status.code;
-	ck_grpc_status_fini(&status);
-}
-
-static void ask_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n, void *userdata)
-{
-	struct ask *a = userdata;
-	size_t used = 0;
-	if (!a->deaf)
-		ck_h2_stream_consume(stream, n);
-	for (; n; in += used, n -= used) {
-		int r = ck_grpc_read(&a->reader, in, n, &used, NULL);
-		if (r < 0)
-			return; /* an armed fault */
-		if (r == 0)
-			continue;
-		a->messages++;
-		if (a->reader.message.len && memmem(a->reader.message.p, a->reader.message.len, "kept", 4))
-			a->shows_kept = true;
-		snprintf(a->id, sizeof(a->id), "%s", cri_text(&a->reader.message, "1"));
-	}
-}
-
-static void ask_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
-{
-	struct ask *a = userdata;
-	(void)stream;
-	a->stream = NULL;
-	a->over = true;
-	a->reset = error;
-}
-
-static const struct ck_h2_handler ask_handler = { .headers = ask_headers, .data = ask_data, .closed = ask_closed };
-
-static void kubelet_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
-{
-	(void)unread, (void)why;
-	ck_conn_free(conn);
-	*(struct ck_conn **)userdata = NULL;
-}
-
-static const struct ck_conn_owner kubelet_owner = { .closed = kubelet_closed };
-
-/* *@kubelet stays where it is until the connection ends. false: an armed fault */
-static bool connect_to(struct world *w, struct ck_conn **kubelet)
-{
-	char path[300];
-	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
-	int fd = ck_unix_connect(path, &w->err);
-	assert_true(fd >= 0);
-	return ck_conn_new(&w->daemon.loop, fd, CK_H2_CLIENT, &kubelet_owner, kubelet, kubelet, &w->err) >= 0;
-}
-
-/* the call's headers, and nothing else yet. false: an armed fault, or the connection has gone */
-static bool ask_open(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *timeout)
-{
-	char path[128];
-	snprintf(path, sizeof(path), "/runtime.v1.%s/%s", strstr(rpc, "Image") ? "ImageService" : "RuntimeService", rpc);
-	const struct ck_h2_header headers[] = {
-		CK_H2_HEADER(":method", "POST"),
-		CK_H2_HEADER(":scheme", "http"),
-		{ ":path", path, 5, strlen(path) },
-		CK_H2_HEADER(":authority", "localhost"),
-		CK_H2_HEADER("content-type", "application/grpc"),
-		CK_H2_HEADER("te", "trailers"),
-		{ "grpc-timeout", timeout, 12, timeout ? strlen(timeout) : 0 },
-	};
-	*a = (struct ask){ .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
-	return h2 && ck_h2_open(h2, headers, CK_COUNT(headers) - !timeout, &ask_handler, a, &a->stream, &w->err) >= 0;
-}
-
-/* a whole request, which is freed; nothing moves yet */
-static void ask_begin(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, struct ck_bytes *request,
-		      const char *timeout)
-{
-	if (ask_open(w, h2, a, rpc, timeout)) {
-		if (ck_grpc_send(a->stream, request->p, request->len) < 0)
-			ck_h2_stream_reset(CK_TAKE(a->stream), CK_H2_CANCEL);
-		else
-			ck_h2_stream_end(a->stream);
-	}
-	ck_bytes_free(request);
-}
-
-static void ask_id(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *id, const char *timeout)
-{
-	struct ck_bytes request = { 0 };
-	ck_bytes_field_text(&request, 1, id); /* without memory it is another request, which is to be survived as well */
-	ask_begin(w, h2, a, rpc, &request, timeout);
-}
-
-static void ask_end(struct ask *a)
-{
-	if (a->stream)
-		ck_h2_stream_reset(CK_TAKE(a->stream), CK_H2_CANCEL);
-	ck_grpc_reader_fini(&a->reader);
-}
 
 /* a client that reads when the test says so */
 struct raw {
@@ -208,7 +91,7 @@ static void a_goaway_with_nobody_listening_any_more_is_come_back_from(void **sta
 	peer_plan(&w->peer, "PullImage")->hold = true;
 	struct ck_conn *kubelet;
 	struct ask pull;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	ask_id(w, ck_conn_h2(kubelet), &pull, "PullImage", "", NULL); /* the old connection has a call that takes its time */
 	world_settle(w);
 	peer_goaway(&w->peer);
@@ -311,7 +194,7 @@ static void lose_the_answer(bool names)
 	raw_write(&raw);
 	world_settle(w);
 	assert_non_null(peer_has(&w->peer, "made-1"));
-	assert_true(connect_to(w, &other));
+	assert_true(ask_connect(w, &other));
 	if (names) {
 		ask_id(w, ck_conn_h2(other), &stop, "StopContainer", "made-1", NULL);
 		world_settle(w);
@@ -430,7 +313,7 @@ static void calls_that_are_never_whole_are_limited(void **state)
 	(void)state;
 	memset(fill, 'x', sizeof(fill));
 	w->daemon.conf.client_memory = 4u << 20;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
 		struct ck_h2_header headers[23] = {
 			CK_H2_HEADER(":method", "POST"),
@@ -470,7 +353,7 @@ static void requests_for_a_runtime_that_does_not_read_are_limited(void **state)
 	(void)state;
 	w->daemon.conf.client_memory = 4u << 20;
 	peer_plan(&w->peer, "PullImage")->deaf = true;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
 		assert_true(ask_open(w, ck_conn_h2(kubelet), &calls[i], "PullImage", NULL));
 		ck_h2_stream_send(calls[i].stream, "\0\0\x10\0\0", 5);
@@ -496,7 +379,7 @@ static void a_call_answered_early_leaves_nothing_open(void **state)
 	(void)state;
 	peer_plan(&w->peer, "PullImage")->early = true;
 	peer_plan(&w->peer, "PullImage")->grpc = CK_GRPC_RESOURCE_EXHAUSTED;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	size_t before = peer_streams(&w->peer);
 	assert_true(ask_open(w, ck_conn_h2(kubelet), &pull, "PullImage", NULL));
 	ck_h2_stream_send(pull.stream, "\0\0\1", 3);
@@ -521,7 +404,7 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 	*peer_sandbox(&w->peer, "s1", "web") = o;
 	peer_has(&w->peer, "s1")->condition = CK_CONDITION_READY;
 	world_keep(w, &o);
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	world_settle(w);
 	struct ck_bytes request = cri_run_request("web", 1);
 	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "10S");
@@ -543,7 +426,7 @@ static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 
 	struct ck_conn *kubelet;
 	(void)state;
 	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
 	ask_begin(w, ck_conn_h2(kubelet), &first, "RunPodSandbox", &request, "100S");
 	world_settle(w);
@@ -570,7 +453,7 @@ static void a_create_answered_without_an_id_is_found(void **state) /* K8 */
 	struct ask run;
 	(void)state;
 	peer_plan(&w->peer, "RunPodSandbox")->mute = true;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
 	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "100S");
 	world_settle(w);
@@ -590,7 +473,7 @@ static void a_create_may_take_longer_than_its_caller_waits(void **state)
 	struct ask run, longer;
 	(void)state;
 	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
 	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "2S");
 	world_settle(w);
@@ -625,7 +508,7 @@ static void a_pod_that_is_removed_is_stopped_first(void **state)
 	struct ck_conn *kubelet;
 	(void)state;
 	world_commit(w, peer_sandbox(&w->peer, "s1", "web"));
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	peer_plan(&w->peer, "StopPodSandbox")->grpc = CK_GRPC_INTERNAL;
 	assert_int_equal(do_id(w, kubelet, "RemovePodSandbox", "s1"), CK_GRPC_INTERNAL);
 	assert_int_equal(peer_heard(&w->peer, "RemovePodSandbox"), 0);
@@ -646,7 +529,7 @@ static void a_unary_request_of_two_messages_is_malformed(void **state)
 	struct ck_conn *kubelet;
 	struct ask list;
 	(void)state;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	unsigned before = peer_heard(&w->peer, "ListPodSandbox");
 	assert_true(ask_open(w, ck_conn_h2(kubelet), &list, "ListPodSandbox", NULL));
 	ck_h2_stream_send(list.stream, "\0\0\0\0\0\0\0\0\0\0", 10);
@@ -669,7 +552,7 @@ static void a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says(void **stat
 	(void)state;
 	world_keep(w, &kept);
 	peer_plan(&w->peer, "ListPodSandbox")->grpc = CK_GRPC_NOT_FOUND;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	ck_bytes_field_text(&filter, 1, "kept");
 	ck_bytes_field(&request, 1, filter.p, filter.len);
 	ck_bytes_free(&filter);
@@ -696,7 +579,7 @@ static void a_request_with_two_paths_is_reset(void **state)
 	struct ask a = { .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
 	struct ck_conn *kubelet;
 	(void)state;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	assert_int_equal(ck_h2_open(ck_conn_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &a, &a.stream, NULL), 0);
 	ck_grpc_send(a.stream, NULL, 0);
 	ck_h2_stream_end(a.stream);
@@ -714,7 +597,7 @@ static void a_create_whose_time_is_over_is_not_begun(void **state)
 	struct ck_conn *kubelet;
 	struct ask run;
 	(void)state;
-	assert_true(connect_to(w, &kubelet));
+	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
 	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "0n");
 	world_settle(w);
@@ -768,14 +651,14 @@ static void whatever_allocation_fails_each_call_ends_and_the_next_one_works(void
 		snprintf(pod->ns, sizeof(pod->ns), "ns");
 		world_commit(w, pod);
 		world_keep(w, &kept);
-		assert_true(connect_to(w, &kubelet));
+		assert_true(ask_connect(w, &kubelet));
 		struct ck_bytes request = cri_run_request("pod", 0), create = cri_create_request("s1", "web", "app", 0);
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
 		call_all(w, &kubelet, &request, &create);
 		hit = ck_fault_hit();
 		ck_fault_arm(0, 0, false);
 		world_connect(w);
-		assert_true(connect_to(w, &next));
+		assert_true(ask_connect(w, &next));
 		request = cri_run_request("pod", 0);
 		ask_begin(w, ck_conn_h2(next), &run, "RunPodSandbox", &request, NULL);
 		world_advance(w, 60 * S);
