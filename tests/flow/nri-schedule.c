@@ -596,8 +596,8 @@ static void restart(struct schedule *s)
 	for (unsigned i = 0; i < TURNS; i++)
 		if (s->turns[i].turn && chance(s, 2))
 			drop(&s->turns[i]);
+	fx_cut(s->f); /* first, because it calls the hooks to the end */
 	nw_close(s->w);
-	fx_cut(s->f);
 	for (unsigned i = 0; i < TURNS; i++)
 		if (s->turns[i].turn)
 			drop(&s->turns[i]);
@@ -742,10 +742,10 @@ bool schedule_play(unsigned seed, struct schedule_counts *counts, bool trace, ch
 		for (size_t i = 0; i < s.w->plugins_n; i++)
 			printf("connection %zu %s-%s: %s\n", i, s.w->plugins[i]->index, s.w->plugins[i]->base,
 			       plugin_story(s.w->plugins[i]));
+	fx_cut(s.f);
 	nw_close(s.w);
 	for (unsigned i = 0; i < s.sends_n; i++)
 		nw_sent_free(&s.sends[i]);
-	s.f->options.hooks = NULL;
 	fixture_free(s.f);
 	nw_free(s.w);
 	free(s.sends);

@@ -350,7 +350,7 @@ void nw_advance(struct nw *w, uint64_t by)
 {
 	uint64_t target = nw_now(w) + by;
 	nw_settle(w);
-	for (;;) {
+	for (unsigned n = 0;; n++) {
 		uint64_t due = w->nri ? ck_nri_timeout(w->nri) : UINT64_MAX;
 		if (w->f && w->f->cache && ck_timeout(w->f->cache) < due)
 			due = ck_timeout(w->f->cache);
@@ -359,6 +359,7 @@ void nw_advance(struct nw *w, uint64_t by)
 		if (due > nw_now(w))
 			nw_set_now(w, due);
 		nw_settle(w);
+		assert_true(n < 100000); /* something is due and is not done */
 	}
 	nw_set_now(w, target);
 	nw_settle(w);
