@@ -120,6 +120,8 @@ static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_know
 		ck_nri_log(nri, CK_LOG_ERROR, "%s to plugin %s: %s", ck_nri_event_name(tour->event), plugin->name, why);
 		if (!ck_nri_event_tears_down(tour->event))
 			ck_tour_refuse(tour, "plugin %s cannot be told: %s", plugin->name, why);
+		else /* what it misses now nobody would tell it later; a new connection gets a new list */
+			ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told: %s", why);
 		return false;
 	}
 	k->announcing += ck_nri_event_announces(tour->event);
