@@ -5,7 +5,7 @@
 
 #include "tests/flow/nri-world.h"
 
-#define S CK_NS_PER_S
+#define S  CK_NS_PER_S
 #define MS CK_NS_PER_MS
 
 /* the host's own: what is wrong with the wire is wrong in every test */
@@ -62,7 +62,8 @@ static void plugins_of_one_index_are_all_told(void **state)
 	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
 	nw_settle(w);
 	for (unsigned i = 0; i < 4; i++)
-		assert_string_equal(plugin_story(p[i]), "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+		assert_string_equal(plugin_story(p[i]),
+				    "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	finish(w);
 }
 
@@ -105,8 +106,9 @@ static void who_has_not_subscribed_is_not_asked(void **state)
 
 static void a_whole_life_is_told_in_order(void **state)
 {
-	static const enum ck_nri_event events[] = { CK_NRI_POST_CREATE_CONTAINER, CK_NRI_START_CONTAINER, CK_NRI_POST_START_CONTAINER,
-						    CK_NRI_UPDATE_CONTAINER, CK_NRI_POST_UPDATE_CONTAINER, CK_NRI_STOP_CONTAINER,
+	static const enum ck_nri_event events[] = { CK_NRI_POST_CREATE_CONTAINER, CK_NRI_START_CONTAINER,
+						    CK_NRI_POST_START_CONTAINER,  CK_NRI_UPDATE_CONTAINER,
+						    CK_NRI_POST_UPDATE_CONTAINER, CK_NRI_STOP_CONTAINER,
 						    CK_NRI_REMOVE_CONTAINER };
 	(void)state;
 	for (int old = 0; old <= 1; old++) {
@@ -283,7 +285,8 @@ static void remove_is_preceded_by_stop(void **state)
 
 static void nobody_hears_of_what_nobody_knows(void **state)
 {
-	static const enum ck_nri_event events[] = { CK_NRI_STOP_POD_SANDBOX, CK_NRI_REMOVE_POD_SANDBOX, CK_NRI_UPDATE_POD_SANDBOX };
+	static const enum ck_nri_event events[] = { CK_NRI_STOP_POD_SANDBOX, CK_NRI_REMOVE_POD_SANDBOX,
+						    CK_NRI_UPDATE_POD_SANDBOX };
 	(void)state;
 	struct nw *w = nw_started();
 	nw_run(w, "s0"); /* before anybody came, and gone by then */
@@ -599,7 +602,10 @@ static void updates_that_fail_are_named(void **state)
 	assert_string_equal(w->changes, "update c1 [12050a03088004] update c2 [12050a03088004]");
 	const struct plugin_answer *answer = plugin_answer_to(p, stream);
 	assert_non_null(answer);
-	assert_true(answer->code || (answer->len > 6 && !memcmp(answer->payload + 2, "\x0a\x02" "c1", 4)));
+	assert_true(answer->code || (answer->len > 6 && !memcmp(answer->payload + 2,
+								"\x0a\x02"
+								"c1",
+								4)));
 	assert_null(memmem(answer->payload, answer->len, "c2", 2));
 	assert_null(memmem(answer->payload, answer->len, "c9", 2));
 	plugin_bytes_free(&request);

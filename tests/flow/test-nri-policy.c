@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plugin's failure does to the event that asked it: each policy, with each way to fail; and what nobody can fail. */
+#define CK_TEST_SECONDS 120
+#include <string.h>
+
+#include "tests/flow/nri-world.h"
+
+#define S CK_NS_PER_S
+#define MS CK_NS_PER_MS
+
+enum failure { ANSWERS_AN_ERROR, DOES_NOT_ANSWER, BREAKS_OFF, IS_ABSENT, FAILURES };
+
+static const struct ck_nri_rule rules[] = {
+	{ "10-ignore", CK_NRI_IGNORE },
+	{ "fail", CK_NRI_FAIL },
+	{ "required", CK_NRI_REQUIRED },
+};
+static const char *const plugins[] = { NULL, "10-ignore", "10-other", "10-fail", "10-required" }; /* by policy */
+
+static struct nw *with_rules(void)
+{
+	struct nw *w = nw_new();
+	w->options.rules = rules;
+	w->options.rules_n = 2;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	return w;
+}
+
+static struct nw *with_required(void)
+{
+	struct nw *w = nw_new();
+	w->options.rules = rules;
+	w->options.rules_n = 3;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	return w;
+}
+
+static void fail_at(struct plugin *p, int call, enum failure how)
+{
+	switch (how) {
+	case ANSWERS_AN_ERROR:
+		plugin_fails(p, call, 2, "no more than 3 of these");
+		break;
+	case DOES_NOT_ANSWER:
+		plugin_rule(p, call, PLUGIN_HOLDS, 0);
+		break;
+	case BREAKS_OFF:
+		plugin_rule(p, call, PLUGIN_BREAKS_OFF, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+static struct nw *world_of(enum ck_nri_policy policy)
+{
+	return policy == CK_NRI_REQUIRED ? with_required() : with_rules();
+}
+
+/* ---- what can be refused -------------------------------------------------------------------------------------------- */
+
+static const bool refuses[CK_NRI_REQUIRED + 1][FAILURES] = {
+	/*                    error  silence loss   absence: in choose */
+	[CK_NRI_IGNORE]   = { false, false, false, false },
+	[CK_NRI_ERROR]    = { true,  false, false, false },
+	[CK_NRI_FAIL]     = { true,  true,  true,  false },
+	[CK_NRI_REQUIRED] = { true,  true,  true,  true },
+};
+
+static void policies_decide_about(enum ck_nri_event event)
+{
+	bool pod = event == CK_NRI_RUN_POD_SANDBOX;
+	for (int policy = CK_NRI_IGNORE; policy <= CK_NRI_REQUIRED; policy++)
+		for (int how = 0; how < IS_ABSENT; how++) {
+			struct nw *w = world_of((enum ck_nri_policy)policy);
+			struct nw_sent sent;
+			struct plugin *first = nw_ready(w, "05-first"), *p = nw_ready(w, plugins[policy]), *after = nw_ready(w, "90-after");
+			assert_int_equal(nw_plugin(w, plugins[policy])->policy, policy);
+			nw_run(w, "s0");
+			const char *id = pod ? "s1" : "c1";
+			if (pod)
+				nw_pod(w, id);
+			else
+				nw_container(w, id, "s0");
+			fail_at(p, event, (enum failure)how);
+			assert_int_equal(nw_choose(w, id, NULL, 0), 0);
+			nw_send(w, event, id, &sent);
+			nw_advance(w, 2100 * MS);
+			bool refused = refuses[policy][how];
+			if (sent.ended != 1 || refused != (sent.refusal[0] != '\0'))
+				fail_msg("event %d, policy %d, failure %d: ended %u, '%s'", (int)event, policy, how, sent.ended, sent.refusal);
+			if (refused) {
+				char name[64];
+				snprintf(name, sizeof(name), "plugin %s", plugins[policy]);
+				assert_non_null(strstr(sent.refusal, name));
+				if (how == ANSWERS_AN_ERROR)
+					assert_non_null(strstr(sent.refusal, "no more than 3 of these"));
+			}
+			assert_int_equal(plugin_count(first, event, id), 1);
+			assert_int_equal(plugin_count(after, event, id), !refused); /* what is refused is not told further */
+			if (how == ANSWERS_AN_ERROR)
+				assert_int_equal(nw_plugin(w, plugins[policy])->failed, 1);
+			nw_sent_free(&sent);
+			nw_free(w);
+		}
+}
+
+static void policies_decide_about_a_pod(void **state)
+{
+	(void)state;
+	policies_decide_about(CK_NRI_RUN_POD_SANDBOX);
+}
+
+static void policies_decide_about_a_container(void **state)
+{
+	(void)state;
+	policies_decide_about(CK_NRI_CREATE_CONTAINER);
+}
+
+static void what_was_refused_is_undone_for_those_who_heard_of_it(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = with_rules();
+	struct plugin *told = nw_ready(w, "05-first"), *refusing = nw_ready(w, "10-other"), *not_told = nw_ready(w, "90-after");
+	plugin_fails(refusing, CK_NRI_RUN_POD_SANDBOX, 2, "no");
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+	nw_settle(w);
+	assert_string_equal(sent.refusal, "plugin 10-other: no");
+	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", &sent);
+	nw_settle(w);
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", &sent);
+	nw_settle(w);
+	nw_released(w, "s1", true);
+	nw_settle(w);
+	assert_string_equal(plugin_story(told), "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(refusing), "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(not_told), "Synchronize()");
+	nw_free(w);
+}
+
+static void a_refusal_is_not_remembered(void **state)
+{
+	(void)state;
+	struct nw *w = with_rules();
+	struct plugin *p = nw_ready(w, "10-other");
+	struct nw_sent sent;
+	plugin_rule(p, CK_NRI_RUN_POD_SANDBOX, PLUGIN_FAILS, 1);
+	p->rules[CK_NRI_RUN_POD_SANDBOX].code = 9;
+	for (unsigned i = 0; i < 2; i++) {
+		const char *id = i ? "s2" : "s1";
+		nw_pod(w, id);
+		assert_int_equal(nw_choose(w, id, NULL, 0), 0);
+		nw_send(w, CK_NRI_RUN_POD_SANDBOX, id, &sent);
+		nw_settle(w);
+		assert_int_equal(sent.refusal[0] != '\0', i == 0);
+	}
+	nw_free(w);
+}
+
+/* ---- what cannot ---------------------------------------------------------------------------------------------------- */
+
+static void nobody_fails_a_teardown(void **state)
+{
+	static const enum ck_nri_event events[] = { CK_NRI_STOP_POD_SANDBOX,      CK_NRI_REMOVE_POD_SANDBOX,
+						    CK_NRI_STOP_CONTAINER,        CK_NRI_REMOVE_CONTAINER,
+						    CK_NRI_POST_CREATE_CONTAINER, CK_NRI_POST_START_CONTAINER,
+						    CK_NRI_POST_UPDATE_CONTAINER, CK_NRI_POST_UPDATE_POD_SANDBOX };
+	(void)state;
+	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
+		for (int policy = CK_NRI_IGNORE; policy <= CK_NRI_REQUIRED; policy++)
+			for (int how = 0; how < IS_ABSENT; how++) {
+				struct nw *w = world_of((enum ck_nri_policy)policy);
+				struct nw_sent sent;
+				bool pod = events[i] <= CK_NRI_REMOVE_POD_SANDBOX || events[i] == CK_NRI_POST_UPDATE_POD_SANDBOX;
+				const char *id = pod ? "s1" : "c1";
+				struct plugin *p = nw_ready(w, plugins[policy]), *after = nw_ready(w, "90-after");
+				nw_run(w, "s1");
+				nw_create(w, "c1", "s1");
+				fail_at(p, events[i], (enum failure)how);
+				nw_send(w, events[i], id, &sent);
+				nw_advance(w, 2100 * MS); /* at most its own deadline */
+				if (sent.ended != 1 || sent.refusal[0])
+					fail_msg("event %d, policy %d, failure %d: ended %u, '%s'", (int)events[i], policy, how,
+						 sent.ended, sent.refusal);
+				assert_int_equal(plugin_count(after, events[i], id), 1); /* R22, R28 */
+				nw_free(w);
+			}
+}
+
+/* ---- required ------------------------------------------------------------------------------------------------------- */
+
+static void nothing_is_committed_without_a_required_plugin(void **state)
+{
+	char names[CK_TOLD_MAX];
+	(void)state;
+	struct nw *w = with_required();
+	struct plugin *other = nw_ready(w, "05-first");
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", names, sizeof(names)), 1);
+	assert_string_equal(names, "required");
+	nw_settle(w);
+	assert_string_equal(plugin_story(other), "Synchronize()"); /* before any event */
+	struct plugin *required = nw_ready(w, "33-required"); /* with any index */
+	assert_string_equal(plugin_story(required), "Synchronize()");
+	assert_int_equal(nw_choose(w, "s1", names, sizeof(names)), 0);
+	assert_string_equal(names, "05-first 33-required");
+	plugin_close(required);
+	nw_settle(w);
+	nw_pod(w, "s2");
+	assert_int_equal(nw_choose(w, "s2", names, sizeof(names)), 1);
+	nw_free(w);
+}
+
+static void a_create_before_it_exists_wants_it_too(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = nw_new();
+	w->options.rules = rules;
+	w->options.rules_n = 3;
+	w->options.adjust = CK_NRI_BEFORE_CREATE;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	struct plugin *other = nw_ready(w, "05-first");
+	nw_container(w, "c1", "s1");
+	struct ck_nri_call call = nw_call_of(w, CK_NRI_CREATE_CONTAINER, "c1");
+	call.container_name = "app";
+	call.container = "\x0a\x02" "c1";
+	call.container_len = 4;
+	call.pod = "\x0a\x02s1";
+	call.pod_len = 4;
+	assert_int_equal(nw_send_call(w, &call, &sent), 0);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	assert_non_null(strstr(sent.refusal, "required"));
+	assert_string_equal(plugin_story(other), "Synchronize()");
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
+/* ---- how long is waited --------------------------------------------------------------------------------------------- */
+
+static void who_is_ignored_is_waited_for_once(void **state)
+{
+	struct nw_sent first, second;
+	(void)state;
+	struct nw *w = with_rules();
+	struct plugin *slow = nw_ready(w, "10-ignore"), *after = nw_ready(w, "90-after");
+	plugin_rule(slow, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
+	nw_pod(w, "s1");
+	nw_pod(w, "s2");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &first);
+	nw_settle(w);
+	assert_int_equal(first.ended, 0);
+	nw_advance(w, 2 * S);
+	assert_int_equal(first.ended, 1);
+	assert_int_equal(nw_choose(w, "s2", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s2", &second);
+	nw_settle(w); /* it is overdue: no time passes for the second */
+	assert_int_equal(second.ended, 1);
+	assert_int_equal(plugin_count(after, CK_NRI_RUN_POD_SANDBOX, "s2"), 1);
+	assert_int_equal(plugin_count(slow, CK_NRI_RUN_POD_SANDBOX, "s2"), 0);
+	plugin_release(slow);
+	nw_settle(w);
+	assert_int_equal(plugin_count(slow, CK_NRI_RUN_POD_SANDBOX, "s2"), 1); /* and it has it all the same */
+	nw_free(w);
+}
+
+static void each_is_waited_for_its_own_deadline_only(void **state)
+{
+	struct nw_sent sent;
+	(void)state;
+	struct nw *w = with_rules();
+	struct plugin *p[3] = { nw_ready(w, "10-a"), nw_ready(w, "20-b"), nw_ready(w, "30-c") };
+	for (unsigned i = 0; i < 3; i++)
+		plugin_rule(p[i], CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+	for (unsigned i = 0; i < 3; i++) {
+		nw_advance(w, 1990 * MS);
+		assert_int_equal(plugin_count(p[i], CK_NRI_RUN_POD_SANDBOX, "s1"), 1);
+		assert_int_equal(i < 2 ? plugin_count(p[i + 1], CK_NRI_RUN_POD_SANDBOX, "s1") : sent.ended, 0);
+		nw_advance(w, 10 * MS);
+		assert_int_equal(i < 2 ? plugin_count(p[i + 1], CK_NRI_RUN_POD_SANDBOX, "s1") : sent.ended, 1);
+	}
+	assert_string_equal(sent.refusal, "");
+	nw_free(w);
+}
+
+static void a_stalled_plugin_holds_up_one_pod_after_the_other_not_all(void **state)
+{
+	struct nw_sent stalled, other;
+	(void)state;
+	struct nw *w = with_rules();
+	struct plugin *picky = nw_join(w, "10-a");
+	picky->mask = 1u << (CK_NRI_STOP_POD_SANDBOX - 1); /* is not asked about new pods */
+	nw_settle(w);
+	struct plugin *all = nw_ready(w, "20-b");
+	nw_run(w, "s1");
+	plugin_rule(picky, CK_NRI_STOP_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", &stalled);
+	nw_settle(w);
+	nw_pod(w, "s2");
+	assert_int_equal(nw_choose(w, "s2", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s2", &other);
+	nw_settle(w);
+	assert_int_equal(stalled.ended, 0);
+	assert_int_equal(other.ended, 1); /* N8 of Go's side: everybody would wait */
+	assert_int_equal(plugin_count(all, CK_NRI_RUN_POD_SANDBOX, "s2"), 1);
+	nw_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(policies_decide_about_a_pod),
+		cmocka_unit_test(policies_decide_about_a_container),
+		cmocka_unit_test(what_was_refused_is_undone_for_those_who_heard_of_it),
+		cmocka_unit_test(a_refusal_is_not_remembered),
+		cmocka_unit_test(nobody_fails_a_teardown),
+		cmocka_unit_test(nothing_is_committed_without_a_required_plugin),
+		cmocka_unit_test(a_create_before_it_exists_wants_it_too),
+		cmocka_unit_test(who_is_ignored_is_waited_for_once),
+		cmocka_unit_test(each_is_waited_for_its_own_deadline_only),
+		cmocka_unit_test(a_stalled_plugin_holds_up_one_pod_after_the_other_not_all),
+	};
+	return CK_TEST_MAIN(tests);
+}
