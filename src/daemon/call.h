@@ -59,6 +59,7 @@ struct ck_call {
 	bool up_begun, up_ended;         /* its first headers came; its trailers or its end */
 	void (*status)(struct ck_call *call, int grpc); /* act.c: what the runtime said, before the client hears it */
 	struct ck_consult *consult; /* consult.c: plugins are being asked */
+	uint64_t consulted;         /* number of what they made of the request; 0: they were not asked */
 	/* create.c, act.c */
 	struct ck_turn *turn;
 	struct ck_rpc *rpc;
@@ -74,6 +75,7 @@ struct ck_call {
 void ck_call_answer(struct ck_call *call, int grpc, const char *message);
 void ck_call_answer_status(struct ck_call *call, const struct ck_status *status);
 void ck_call_answer_error(struct ck_call *call, const struct ck_error *err); /* by ck_error_grpc() */
+void ck_call_pass_status(struct ck_call *call, const struct ck_grpc_status *status); /* the runtime's: no error of ours */
 void ck_call_answer_message(struct ck_call *call, const void *message, size_t len); /* OK, and this */
 /* ck_call_free - answers nothing; a client that still waits gets RST_STREAM */
 void ck_call_free(struct ck_call *call);
@@ -119,6 +121,8 @@ typedef void ck_consulted_fn(struct ck_call *call, const struct ck_bytes *reques
  */
 int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done, struct ck_error *err);
 void ck_consult_drop(struct ck_consult *consult); /* its call is freed; NULL is fine */
+/* ck_consulted_drop - it is known how the creation ended: what went out will not go out again */
+void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number);
 void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */
 
 /* ---- create.c -------------------------------------------------------------------------------------------------------- */

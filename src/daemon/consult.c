@@ -29,6 +29,7 @@ struct ck_consult {
 
 struct ck_consulted { /* what went out */
 	struct ck_consulted *next; /* older */
+	uint64_t number;
 	struct ck_key *key;
 	struct ck_bytes request;
 };
@@ -63,8 +64,9 @@ static struct ck_consulted *recall(struct ck_daemon *daemon, const struct ck_key
 	return found;
 }
 
-static void remember(struct ck_daemon *daemon, const struct ck_key *key, const struct ck_bytes *request)
+static void remember(struct ck_call *call, const struct ck_key *key, const struct ck_bytes *request)
 {
+	struct ck_daemon *daemon = call->daemon;
 	struct ck_consulted *one = CK_NEW(struct ck_consulted);
 	if (!one)
 		return; /* a second try would ask again: better than none */
@@ -72,8 +74,20 @@ static void remember(struct ck_daemon *daemon, const struct ck_key *key, const s
 		consulted_free(one);
 		return;
 	}
+	one->number = call->consulted = ++daemon->consulted_n;
 	one->next = daemon->consulted;
 	daemon->consulted = one;
+}
+
+void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number)
+{
+	for (struct ck_consulted **at = &daemon->consulted, *one; (one = *at); at = &one->next) {
+		if (one->number != number)
+			continue;
+		*at = one->next;
+		consulted_free(one);
+		return;
+	}
 }
 
 void ck_consulted_forget(struct ck_daemon *daemon)
@@ -126,7 +140,7 @@ static void answered(const struct ck_nri_result *result, void *userdata)
 	if (r >= 0 && request.len > CK_REQUEST_MAX)
 		r = ck_fail(&err, CK_ETOOBIG, "with what plugins add, the request is over %u bytes", CK_REQUEST_MAX);
 	if (r >= 0)
-		remember(call->daemon, consult->key, &request);
+		remember(call, consult->key, &request);
 	consult_free(consult);
 	done(call, &request, r < 0 ? &err : NULL);
 }
@@ -167,6 +181,7 @@ int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_cons
 	if (before && ck_turn_again(call->turn) == 1) { /* plugins know it, and the runtime may have it */
 		before->next = daemon->consulted;
 		daemon->consulted = before;
+		call->consulted = before->number;
 		r = ck_bytes_add(ret_request, before->request.p, before->request.len) < 0 ? ck_nomem(err) : 1;
 	} else if (r >= 0) {
 		if (before)

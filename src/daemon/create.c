@@ -153,6 +153,7 @@ static void lost(struct ck_call *call)
 static void failed(struct ck_call *call, const struct ck_status *why)
 {
 	struct ck_error err = { 0 };
+	ck_consulted_drop(call->daemon, call->consulted);
 	if (ck_turn_fail(call->turn, why, &err) < 0)
 		ck_log(CK_LOG_ERROR, "a failed creation was not noted: %s", err.text);
 	ck_call_answer_status(call, why);
@@ -195,6 +196,7 @@ static void made(struct ck_rpc_reply *reply, void *userdata)
 		.reply = reply->message.p,
 		.reply_len = reply->message.len,
 	};
+	ck_consulted_drop(daemon, call->consulted);
 	int r = ck_turn_finish(call->turn, &result, &err);
 	if (r < 0 && !ck_turn_error(call->turn)->code) { /* refused: it decided nothing, and the turn is still making it */
 		ck_log(CK_LOG_ERROR, "%s made '%s', which could not be taken: %s", call->route->rpc, id, err.text);
@@ -332,6 +334,10 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 			ck_call_answer_error(call, err);
 		else
 			ck_call_answer(call, CK_GRPC_INTERNAL, ck_strerror(outcome < 0 ? -outcome : CK_ESTATE));
+		if (call->consult) { /* while plugins were asked: it was not begun, and this ends it for certain */
+			const struct ck_status why = { .size = sizeof(why), .grpc = CK_GRPC_ABORTED, .message = "not begun" };
+			ck_turn_fail(turn, &why, NULL);
+		}
 		/* abandoned while it is made (K9): the runtime hears it, and what it makes all the same is found */
 		if (call->rpc) {
 			ck_rpc_cancel(CK_TAKE(call->rpc));

@@ -44,6 +44,7 @@ struct ck_daemon {
 	struct ck_life *lives;        /* life.c: calls that go through steps */
 	struct ck_exits *exits;       /* exits.c */
 	struct ck_consulted *consulted; /* consult.c */
+	uint64_t consulted_n;           /* the last one's number */
 	bool stopping;              /* SIGTERM came: no new calls */
 	unsigned creating;          /* create calls at the runtime */
 };

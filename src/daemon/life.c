@@ -120,14 +120,7 @@ static void fail(struct ck_life *life, int grpc, const char *text)
 
 static void fail_status(struct ck_life *life, const struct ck_grpc_status *why)
 {
-	const struct ck_status status = {
-		.size = sizeof(status),
-		.grpc = why->code,
-		.message = why->message,
-		.details = why->details,
-		.details_len = why->details_len,
-	};
-	ck_call_answer_status(life->call, &status);
+	ck_call_pass_status(life->call, why);
 	end(life);
 }
 

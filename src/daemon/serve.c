@@ -73,17 +73,27 @@ void ck_call_free(struct ck_call *call)
 	free(call);
 }
 
-static void answer(struct ck_call *call, int grpc, const char *message, const void *details, size_t details_len)
+static void send_status(struct ck_call *call, int grpc, const char *message, const void *details, size_t details_len)
 {
 	struct ck_h2_stream *stream = CK_TAKE(call->stream);
 	if (!stream)
 		return;
-	if (grpc != CK_GRPC_OK)
-		call->daemon->metrics.errors[ck_metrics_route(call->route)]++;
 	if (ck_grpc_answer(stream, call->begun, grpc, message, details, details_len) < 0)
 		ck_h2_stream_reset(stream, CK_H2_INTERNAL_ERROR);
 	else
 		ck_h2_stream_forget(stream);
+}
+
+static void answer(struct ck_call *call, int grpc, const char *message, const void *details, size_t details_len)
+{
+	if (call->stream && grpc != CK_GRPC_OK)
+		call->daemon->metrics.errors[ck_metrics_route(call->route)]++;
+	send_status(call, grpc, message, details, details_len);
+}
+
+void ck_call_pass_status(struct ck_call *call, const struct ck_grpc_status *status)
+{
+	send_status(call, status->code, status->message, status->details, status->details_len);
 }
 
 void ck_call_answer(struct ck_call *call, int grpc, const char *message)

@@ -590,8 +590,33 @@ static void a_creation_superseded_while_plugins_are_asked_is_not_made(void **sta
 	world_settle(s->w);
 	assert_int_equal(s->w->peer.made, 1);
 	assert_int_equal(new.grpc, CK_GRPC_OK);
+	assert_null(s->w->daemon.consulted);
 	ask_end(&old);
 	ask_end(&new);
+}
+
+/* it was not begun, so there is nothing to wait for */
+static void a_pod_is_removed_while_plugins_are_asked_about_a_container(void **state)
+{
+	struct stage *s = *state;
+	struct ask made;
+	plugin_rule(s->plugin, CK_NRI_CREATE_CONTAINER, PLUGIN_HOLDS, 1);
+	create(s, &made, "new", 0);
+	struct ask removed;
+	begin(s, &removed, "RemovePodSandbox", "s1");
+	assert_int_equal(made.grpc, CK_GRPC_ABORTED);
+	plugin_release(s->plugin);
+	world_settle(s->w);
+	assert_int_equal(removed.grpc, CK_GRPC_OK);
+	assert_int_equal(s->w->peer.made, 0);
+	const char *told = strstr(story(s), "told CreateContainer ");
+	assert_non_null(told);
+	char alias[CK_ALIAS_LEN + 1];
+	snprintf(alias, sizeof(alias), "%s", told + strlen("told CreateContainer "));
+	assert_int_equal(plugin_count(s->plugin, CK_NRI_STOP_CONTAINER, alias), 1);
+	assert_int_equal(plugin_count(s->plugin, CK_NRI_REMOVE_CONTAINER, alias), 1);
+	ask_end(&made);
+	ask_end(&removed);
 }
 
 static void a_creation_begun_again_is_the_same(void **state)
@@ -717,6 +742,7 @@ int main(void)
 		TEST_BEFORE(a_container_plugins_refuse_is_not_made),
 		TEST_BEFORE(a_creation_whose_client_goes_is_asked_about_and_made),
 		TEST_BEFORE(a_creation_superseded_while_plugins_are_asked_is_not_made),
+		TEST_BEFORE(a_pod_is_removed_while_plugins_are_asked_about_a_container),
 		TEST_BEFORE(a_creation_begun_again_is_the_same),
 		TEST(on_commit_a_change_comes_too_late_and_the_next_fails_early),
 		TEST(the_daemon_ends_whatever_is_under_way),
