@@ -24,8 +24,10 @@ R1() {
 	ended db
 	check 'the second pod is made' given
 	run last
-	check 'connected before: RunPodSandbox, each pod once' is "$(heard 10-a web), $(heard 10-a db)" 'RunPodSandbox, RunPodSandbox'
-	check 'joined while one was committed: that one in the list, once' is "$(heard 20-b web), $(heard 20-b db)" 'has, RunPodSandbox'
+	check 'connected before: RunPodSandbox, each pod once' \
+		is "$(heard 10-a web), $(heard 10-a db)" 'RunPodSandbox, RunPodSandbox'
+	check 'joined while one was committed: that one in the list, once' \
+		is "$(heard 20-b web), $(heard 20-b db)" 'has, RunPodSandbox'
 	check 'joining while another was committed: once' is "$(heard 30-c web), $(heard 30-c db)" 'has, RunPodSandbox'
 }
 
@@ -441,7 +443,7 @@ R29() {
 	web=$out
 	check 'it is removed' says RemovePodSandbox "$web"
 	check 'a repeat succeeds' says RemovePodSandbox "$web"
-	check 'so does an id that never was' says RemovePodSandbox 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+	check 'so does an id that never was' says RemovePodSandbox "$(printf '%064d' 0)"
 	run db
 	check 'there is one event' hears 10-a web 'RunPodSandbox StopPodSandbox RemovePodSandbox'
 	check 'and none of nobody' is "$(heard 10-a '')" 'Configure Synchronize'
@@ -490,7 +492,7 @@ R33() {
 		pids+=($!)
 	done
 	wait "${pids[@]}"
-	check 'many pods are made at a time' is "$(cri pods -q | wc -l)" 8
-	check 'each is told' is "$(lines 10-a 'f("what") == "done" && f("event") == "RunPodSandbox"' | wc -l)" 8
 	check 'one after the other' one_at_a_time 10-a
+	check 'each is told' is "$(lines 10-a 'f("what") == "done" && f("event") == "RunPodSandbox"' | wc -l)" 8
+	check 'each is made' is "$(cri pods -q | wc -l)" 8
 }

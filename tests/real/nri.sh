@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2015,SC2016,SC2034,SC2086,SC2154 # A && B || C is meant; awk; shared variables
 #
-# Of scenarios with NRI plugins, for tests to source: crictl, crikeep drive -> crikeepd -> a runtime, and real Go plugins beside it.
-# A scenario holds one requirement; requirements.tsv says what it is, and test-requirements.sh plays it with the switch
+# Of scenarios with NRI plugins, for tests to source: crictl, crikeep drive -> crikeepd -> a runtime, and real Go plugins beside
+# it. A scenario holds one requirement; requirements.tsv says what it is, and test-requirements.sh plays it with the switch
 # that breaks it. Nothing here waits for a time: a plugin holds an event until the scenario lets it go.
 #
 # Before: play.sh, stage.sh; a `stage [PARAMETERS [OPTION...]]` with --nri="$d/nri.sock". Variables of a scenario: $d, and
@@ -103,16 +103,19 @@ hears() { is "$(heard "$1" "$2")" "$3"; }
 hears_in() { is "$(heard_in "$1" "$2" "$3")" "$4"; }
 one_at_a_time() { # no event of its comes before the one before it was answered
 	local bad
-	bad=$(lines "$1" 'f("what") == "call" && f("event") !~ /Synchronize|Configure|SIG/ && ++n > 1 { print f("event"), f("name") }
-		f("what") == "done" && f("event") !~ /Synchronize|Configure|SIG/ { n-- }')
+	bad=$(lines "$1" 'f("event") ~ /Synchronize|Configure|SIG/ { next }
+		f("what") == "call" && ++n > 1 { print f("event"), f("name") }
+		f("what") == "done" { n-- }')
 	[ -z "$bad" ] || { echo "at the same time as another: $bad"; return 1; }
 }
 # before NN-NAME EVENT NN-NAME EVENT NAME: the first has answered when the second is asked
 before() {
 	local first second
-	first=$(lines "$1" "f(\"what\") == \"done\" && f(\"event\") == \"$2\" && of(\"$5\") { printf \"%.0f\n\", f(\"at\") * 1e6 }")
-	second=$(lines "$3" "f(\"what\") == \"call\" && f(\"event\") == \"$4\" && of(\"$5\") { printf \"%.0f\n\", f(\"at\") * 1e6 }")
+	first=$(when "$1" "done" "$2" "$5") second=$(when "$3" call "$4" "$5")
 	[ -n "$first" ] && [ -n "$second" ] && [ "$first" -le "$second" ] || { echo "$1: $first, $3: $second"; return 1; }
+}
+when() { # when NN-NAME WHAT EVENT NAME: in microseconds
+	lines "$1" "f(\"what\") == \"$2\" && f(\"event\") == \"$3\" && of(\"$4\") { printf \"%.0f\n\", f(\"at\") * 1e6 }"
 }
 holds() { # holds NN-NAME EVENT [NAME]: it was asked and has not answered
 	check "$1 is asked: $2${3:+ of }${3:-}" until_ 10 asked "$1" "$2" "${3:-}"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Real NRI plugins before crikeepd and a real containerd with a real runc, as root: those scenarios of test-nri-sim.sh in which the
-# runtime has a part. Each has a containerd of its own; nothing outlives the script but its verdict.
+# Real NRI plugins before crikeepd and a real containerd with a real runc, as root: those scenarios of test-nri-sim.sh in which
+# the runtime has a part. Each has a containerd of its own; nothing outlives the script but its verdict.
 #
 # usage: test-nri-containerd.sh [SCENARIO]
 #
-# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2119,SC2120,SC2154,SC2317 # A && B || C is meant; shares variables
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -55,7 +55,7 @@ stage() { # stage [PARAMETERS [OPTION...]]: parameters as of the simulator
 	done
 	crikeepd_start
 }
-stage_apart() { stage; }
+stage_apart() { stage "$@"; }
 seconds() { # of WORD=1s or WORD=300ms; longer than the simulator's, because all else is too
 	local span=${1#*=}
 	case $span in
@@ -72,7 +72,8 @@ restage() { # crikeepd, from the beginning
 crikeepd_start() {
 	"$crikeepd" --runtime="unix://$d/relay.sock" --listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics= \
 		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
-		--set=nri.plugin_dir= --set=nri.config_dir= --set=nri.registration_timeout=30s --set=nri.request_timeout=15s "${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
+		--set=nri.plugin_dir= --set=nri.config_dir= --set=nri.registration_timeout=30s --set=nri.request_timeout=15s \
+		"${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!
 	until_ 10 answers
 }

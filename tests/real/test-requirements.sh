@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Can the tests of NRI's requirements fail? Each row of requirements.tsv is played with its requirement switched off, and has to be
-# red. That they are green otherwise is the tests' own business.
+# Can the tests of NRI's requirements fail? Each row of requirements.tsv is played with its requirement switched off, and has to
+# be red. That they are green otherwise is the tests' own business.
 #
 # usage: test-requirements.sh [REQUIREMENT...]
 #
-# shellcheck disable=SC1091,SC2154 # variables are play.sh's
+# shellcheck disable=SC1091,SC2034,SC2154 # variables are play.sh's
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -28,8 +28,7 @@ broken() {
 	case $program in
 	*.sh) "$here/$program" "$of" ;;
 	*)
-		[ -x "$build/$program" ] || { echo "skipped: there is no $program"; return; }
-		[ "$of" = "$program" ] || export CK_TEST_FILTER=$of
+		export CK_TEST_FILTER=$of CK_TEST_SRCDIR=$src CK_TEST_BUILDDIR=$build CK_TEST_DATA=$src/tests/data
 		timeout 120 "$build/$program"
 		;;
 	esac >"$work/$1.out" 2>&1 </dev/null
@@ -38,13 +37,15 @@ broken() {
 # red NUMBER: says which of its checks is, if one is. A scenario that never came to a check, or a program that died, has seen
 # nothing
 red() {
-	grep -vE ' comes to its end$| is synchronized$' "$work/$1.out" | sed -n 's/^not ok - //p; s/^\[  FAILED  \] //p' | grep -m 1 .
+	grep -vE ' comes to its end$| is synchronized$' "$work/$1.out" | sed -n 's/^not ok - //p; s/^\[  FAILED  \] //p' |
+		grep -m 1 .
 }
 
 n=0 status=0
 while IFS=$'\t' read -r id words test switch; do
 	n=$((n + 1))
 	[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
+	[[ $test == *.sh\ * ]] || [ -x "$build/${test% *}" ] || continue
 	while [ "$(jobs -rp | wc -l)" -ge $((2 * $(nproc))) ]; do
 		wait -n
 	done
@@ -54,14 +55,18 @@ wait
 n=0
 while IFS=$'\t' read -r id words test switch; do
 	n=$((n + 1))
-	[ -e "$work/$n.out" ] || continue
+	[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
+	if [ ! -e "$work/$n.out" ]; then
+		echo "skip - $id is seen when broken: ${test% *} was not built"
+		continue
+	fi
 	if seen=$(red $n); then
-		echo "ok - $id is seen when broken: $words"
+		echo "ok - $id is seen when broken: $words (${test%% *})"
 		echo "    by $seen"
 		continue
 	fi
 	status=1
-	echo "not ok - $id is seen when broken: $words"
+	echo "not ok - $id is seen when broken: $words (${test%% *})"
 	echo "    $test, with CRIKEEP_BREAK=$switch:"
 	sed 's/^/    /' "$work/$n.out" | tail -n 30
 done < <(rows)
