@@ -505,7 +505,8 @@ static void updates_of_others_are_merged(void **state)
 	assert_int_equal(reply_as(adjust, create, "40-d", UPDATE("y", "cpu{mems:'0'}"), NULL), 0); /* after it was looked at */
 	assert_other(adjust, 1, "y", "10-a,30-c,40-d", "memory{limit{value:3}} cpu{mems:'0'} pids{limit:5}", false);
 	assert_true(ck_adjust_is_empty(adjust));
-	assert_owners(adjust, "x: CPUShares=10-a CPUQuota=20-b CgroupsUnified[k]=20-b; y: PidsLimit=10-a MemLimit=30-c CPUSetMems=40-d");
+	assert_owners(adjust, "x: CPUShares=10-a CPUQuota=20-b CgroupsUnified[k]=20-b; "
+			      "y: PidsLimit=10-a MemLimit=30-c CPUSetMems=40-d");
 
 	struct ck_error err = { 0 };
 	assert_int_equal(reply_as(adjust, create, "50-e", UPDATE("x", "cpu{shares{value:9}}"), &err), -CK_ECONFLICT);
