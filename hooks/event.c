@@ -142,6 +142,8 @@ bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event)
 
 bool ck_tour_validators(const struct ck_tour *tour)
 {
+	if (tour->consulted && !tour->told)
+		return false; /* that was validated then, and nothing has been changed since */
 	for (const struct ck_knower *k = tour->known->knowers; k; k = k->next)
 		if (ck_plugin_joined(k->plugin) && ck_plugin_wants(k->plugin, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT))
 			return true;

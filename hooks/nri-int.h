@@ -174,6 +174,7 @@ struct ck_tour {
 	enum ck_tour_phase phase;
 	bool before_create, cancelled;
 	bool inherited; /* nobody of this life knew the object when it began (H3) */
+	bool consulted; /* plugins were asked about this container before it was made */
 	bool behind; /* another event of this object is on its tour; they never overlap (R30) */
 	struct ck_known *known;              /* NULL: nobody knows the object */
 	char *pod_id, *names;                /* names: told list of the cache (H3) */
@@ -197,6 +198,8 @@ struct ck_tour {
 	void *userdata;
 };
 
+/* ck_tour_note - for the history: @plugin is among those who were sent it */
+void ck_tour_note(struct ck_tour *tour, const struct ck_plugin *plugin);
 /* ck_tour_begin - @told: from the cache, NULL: the host's own. -CK_ENOMEM */
 int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told, enum ck_nri_event then,
 		  ck_nri_cb *cb, void *userdata, struct ck_error *err);

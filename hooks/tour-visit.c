@@ -95,13 +95,9 @@ static int fill(struct ck_tour *tour, struct ck_queued *delivery, struct ck_erro
 /* for the history: the event itself, not what goes out before or behind it */
 static void note_told(struct ck_tour *tour, const struct ck_plugin *plugin)
 {
-	struct ck_bytes *names = &tour->told_names;
-	tour->told_before = names->len;
-	if (tour->event == tour->asked && ck_bytes_room(names, strlen(plugin->name) + 2) == 0) {
-		if (names->len)
-			ck_bytes_add_text(names, " ");
-		ck_bytes_add_text(names, plugin->name);
-	}
+	tour->told_before = tour->told_names.len;
+	if (tour->event == tour->asked)
+		ck_tour_note(tour, plugin);
 }
 
 /* true: whoever answers for @plugin lets the tour go on */

@@ -129,6 +129,29 @@ static int find_object(struct ck_tour *tour, const struct ck_nri_call *call, con
 	return 0;
 }
 
+void ck_tour_note(struct ck_tour *tour, const struct ck_plugin *plugin)
+{
+	struct ck_bytes *names = &tour->told_names;
+	if (ck_bytes_room(names, strlen(plugin->name) + 2) < 0)
+		return;
+	if (names->len)
+		ck_bytes_add_text(names, " ");
+	ck_bytes_add_text(names, plugin->name);
+}
+
+/* its commit: who was asked about it before it was made is not told again, but is among the told */
+static void find_consulted(struct ck_tour *tour)
+{
+	for (const struct ck_plugin *plugin = tour->nri->plugins; plugin; plugin = plugin->next) {
+		const struct ck_knower *k = ck_know_who(tour->known, plugin);
+		if (!k || !k->told || k->listed)
+			continue;
+		tour->consulted = true;
+		if (ck_plugin_wants(plugin, CK_NRI_CREATE_CONTAINER))
+			ck_tour_note(tour, plugin);
+	}
+}
+
 /* what the caller tells is as good as what the host would describe */
 static void keep_described(struct ck_tour *tour, const struct ck_nri_call *call)
 {
@@ -168,6 +191,8 @@ int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const stru
 	if (tour->known) {
 		keep_described(tour, call);
 		tour->inherited = !tour->known->ours;
+		if (told && call->event == CK_NRI_CREATE_CONTAINER)
+			find_consulted(tour);
 	}
 	for (struct ck_knower *k = tour->known && CK_BROKEN(R23) ? tour->known->knowers : NULL; k; k = k->next)
 		k->stopped = false;
