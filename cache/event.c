@@ -275,6 +275,17 @@ static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_eve
 		ck_note_entry(m, e, whats[event], 0, told ? some_names(told, names, sizeof(names)) : NULL);
 }
 
+int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id, enum ck_hook_event event, const char *names)
+{
+	struct ck_entry *e = ck_machine_object(m, kind, id);
+	if (!e)
+		return -CK_ENOTFOUND;
+	ck_event_begin(m);
+	note_told(m, e, event, names, false);
+	ck_event_end(m);
+	return 0;
+}
+
 void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event, const char *told, const char *refusal)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);

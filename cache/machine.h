@@ -218,6 +218,8 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id); /* K16 */
 int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id);
 int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id, enum ck_condition condition);
 int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id);
+/* for the history: the host told plugins by itself; @names: "" nobody */
+int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id, enum ck_hook_event event, const char *names);
 /* admin; text says what happens */
 int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size);
 /* a row of an earlier life, taken over; @same_boot false: it is from before (K25). -CK_ENOMEM */

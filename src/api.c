@@ -241,6 +241,8 @@ struct seen_op {
 	enum ck_kind kind;
 	const char *id;
 	enum ck_condition condition;
+	enum ck_hook_event event;
+	const char *names;
 	int r;
 };
 
@@ -266,6 +268,12 @@ static void run_used(struct ck_cache *cache, struct ck_op *op)
 {
 	struct seen_op *seen = (struct seen_op *)(void *)op;
 	seen->r = ck_machine_used(cache->machine, seen->kind, seen->id);
+}
+
+static void run_note_told(struct ck_cache *cache, struct ck_op *op)
+{
+	struct seen_op *seen = (struct seen_op *)(void *)op;
+	seen->r = ck_machine_note_told(cache->machine, seen->kind, seen->id, seen->event, seen->names);
 }
 
 static int seen_do(struct ck_cache *cache, struct seen_op *seen)
@@ -299,6 +307,14 @@ int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_c
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
 	struct seen_op seen = { .op.run = run_used, .kind = kind, .id = id };
+	return seen_do(cache, &seen);
+}
+
+int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_hook_event event, const char *names)
+{
+	struct seen_op seen = { .op.run = run_note_told, .kind = kind, .id = id, .event = event, .names = names };
+	if (!names || (event != CK_HOOK_RUN && event != CK_HOOK_STOP && event != CK_HOOK_REMOVE))
+		return -CK_EINVAL;
 	return seen_do(cache, &seen);
 }
 

@@ -431,6 +431,13 @@ int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_c
  * Since: 0.1
  */
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
+/*
+ * ck_note_told - for the history: plugins were told of this by the host itself, because the kubelet wants the resource to end.
+ * What hooks.fire tells is noted without it. Call it before ck_forget().
+ * @names: copied; "NN-name", separated by ' ', as of struct ck_nri_result; "" for nobody, which notes nothing
+ * Return: 0, -CK_ENOTFOUND, -CK_EINVAL, -CK_EFORK.   Since: 0.1
+ */
+int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_hook_event event, const char *names);
 
 /*
  * A view is one consistent filter for one list. Begin it before the list is asked for, ask it when the answer is there: what

@@ -24,11 +24,13 @@ struct story {
 	struct ck_nri_status *status;
 };
 
+static bool asked_before; /* then plugins have another id for containers */
+
 static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
 	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
-	(void)kind, (void)userdata;
-	ck_bytes_field_text(&bytes, 1, id);
+	(void)userdata;
+	ck_bytes_field_text(&bytes, 1, asked_before && kind == CK_CONTAINER ? "an-id-of-ours" : id);
 	ck_nri_job_done(job, 0, bytes.p, bytes.len);
 }
 
@@ -69,6 +71,7 @@ static int set_up(void **state)
 	static const struct ck_nri_rule rules[] = { { "slow", CK_NRI_IGNORE } };
 	static const struct ck_nri_host host = { .size = sizeof(host), .describe = describe, .log = no_log };
 	struct story *s = calloc(1, sizeof(*s));
+	asked_before = false;
 	s->f = fixture_new();
 	snprintf(s->socket, sizeof(s->socket), "%s/nri.sock", s->f->dir);
 	snprintf(s->file, sizeof(s->file), "%s/" CK_STATUS_FILE, s->f->dir);
@@ -105,6 +108,7 @@ static int tear_down(void **state)
 #define STOP        (1u << (CK_NRI_STOP_POD_SANDBOX - 1))
 #define REMOVE      (1u << (CK_NRI_REMOVE_POD_SANDBOX - 1))
 #define CREATE      (1u << (CK_NRI_CREATE_CONTAINER - 1))
+#define VALIDATE    (1u << (CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT - 1))
 #define POST_CREATE (1u << (CK_NRI_POST_CREATE_CONTAINER - 1))
 
 static struct ck_turn *make(struct story *s, const struct fx_ask *ask, const char *id)
@@ -149,6 +153,74 @@ static void a_container_is_told_of_in_one_line(void **state)
 	ck_turn_free(turn);
 	assert_int_equal(plugin_count(s->plugins[0], CK_NRI_POST_CREATE_CONTAINER, "c1"), 1);
 	assert_string_equal(fx_told(s->f), "TOLD c1: 10-net");
+}
+
+static void ignore(const struct ck_nri_result *result, void *userdata)
+{
+	(void)userdata;
+	assert_null(result->refusal);
+}
+
+static void ask_before(struct story *s)
+{
+	const struct ck_nri_call call = { .size = sizeof(call),
+					  .event = CK_NRI_CREATE_CONTAINER,
+					  .pod_id = "s0",
+					  .container_id = "an-id-of-ours",
+					  .container_name = "app",
+					  .container = "" };
+	asked_before = true;
+	assert_int_equal(ck_nri_send(s->nri, &call, ignore, NULL, &s->f->err), 0);
+	settle(s);
+}
+
+/* who was asked before it was made is told of it, and what was validated then is not validated once more */
+static void who_was_asked_before_the_creation_is_named_at_the_commit(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask app = fx_container("web", "s0", "app");
+	join(s, 0, "10-net", CREATE | POST_CREATE);
+	join(s, 1, "20-judge", VALIDATE);
+	ask_before(s);
+	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 1);
+	join(s, 2, "30-late", CREATE);
+	struct ck_turn *turn = make(s, &app, "c1");
+	fx_answered_with(s->f, turn, "c1");
+	ck_turn_free(turn);
+	assert_int_equal(plugin_count(s->plugins[0], CK_NRI_CREATE_CONTAINER, NULL), 1);
+	assert_int_equal(plugin_count(s->plugins[2], CK_NRI_CREATE_CONTAINER, NULL), 1);
+	/* there was somebody new to ask */
+	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 2);
+	assert_string_equal(fx_told(s->f), "TOLD c1: 10-net 30-late");
+}
+
+static void what_was_validated_before_the_creation_is_not_validated_again(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask app = fx_container("web", "s0", "app");
+	join(s, 0, "10-net", CREATE);
+	join(s, 1, "20-judge", VALIDATE);
+	ask_before(s);
+	struct ck_turn *turn = make(s, &app, "c1");
+	fx_answered_with(s->f, turn, "c1");
+	ck_turn_free(turn);
+	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 1);
+	assert_string_equal(fx_told(s->f), "TOLD c1: 10-net");
+}
+
+/* the host has ended it by itself: no hook is fired, and the history says it all the same */
+static void an_end_that_the_host_told_is_noted(void **state)
+{
+	struct story *s = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	fx_commit(s->f, &pod, "s1");
+	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_STOP, "10-net 20-late"), 0);
+	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_REMOVE, ""), 0);
+	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s2", CK_HOOK_REMOVE, "10-net"), -CK_ENOTFOUND);
+	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", (enum ck_hook_event)7, "10-net"), -CK_EINVAL);
+	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_REMOVE, NULL), -CK_EINVAL);
+	fx_settle(s->f);
+	assert_string_equal(fx_told(s->f), "STOP_TOLD s1: 10-net 20-late");
 }
 
 static void what_is_withdrawn_unsent_was_not_told(void **state)
@@ -234,6 +306,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_history_names_who_was_sent_what, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_container_is_told_of_in_one_line, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_was_asked_before_the_creation_is_named_at_the_commit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_validated_before_the_creation_is_not_validated_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_end_that_the_host_told_is_noted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up, tear_down),
