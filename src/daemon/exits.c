@@ -4,6 +4,8 @@
  * Seen by whom? By a client whose list, status or event shows it; kubelets list each second. Where nobody does, we do: those that
  * have exited, once a second, while a connected plugin wants to know.
  */
+#include <stdio.h>
+
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/fault.h"
@@ -19,10 +21,16 @@ struct ck_exits {
 	struct ck_bytes request; /* ListContainers of what has exited */
 };
 
-static void nobody_waits(const struct ck_nri_result *result, void *userdata)
+struct exited {
+	struct ck_daemon *daemon;
+	char id[CK_ID_MAX + 1];
+};
+
+static void told(const struct ck_nri_result *result, void *userdata)
 {
-	(void)result;
-	(void)userdata;
+	struct exited *exited = userdata;
+	ck_note_told(exited->daemon->cache, CK_CONTAINER, exited->id, CK_HOOK_STOP, result->told_names);
+	free(exited);
 }
 
 void ck_exits_saw(struct ck_daemon *daemon, const char *container_id)
@@ -31,8 +39,17 @@ void ck_exits_saw(struct ck_daemon *daemon, const char *container_id)
 	const struct ck_nri_call call = { .size = sizeof(call), .event = CK_NRI_STOP_CONTAINER, .container_id = container_id };
 	if (!daemon->nri || CK_BROKEN(R35) || ck_nri_listens(daemon->nri, CK_NRI_STOP_CONTAINER, CK_CONTAINER, container_id) != 1)
 		return;
-	if (ck_nri_send(daemon->nri, &call, nobody_waits, NULL, &err) < 0)
-		ck_log(CK_LOG_WARNING, "plugins are not told yet that a container has ended: %s", err.text);
+	struct exited *exited = CK_NEW(struct exited);
+	int r = exited ? 0 : ck_nomem(&err);
+	if (r >= 0) {
+		exited->daemon = daemon;
+		snprintf(exited->id, sizeof(exited->id), "%s", container_id);
+		r = ck_nri_send(daemon->nri, &call, told, exited, &err);
+	}
+	if (r >= 0)
+		return;
+	free(exited);
+	ck_log(CK_LOG_WARNING, "plugins are not told yet that a container has ended: %s", err.text);
 }
 
 static void listed(struct ck_rpc_reply *reply, void *userdata)

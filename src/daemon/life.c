@@ -39,6 +39,7 @@ struct ck_life {
 	struct ck_rpc *rpc;
 	bool agrees;                /* plugins may refuse it */
 	bool telling;               /* NRI calls back */
+	enum ck_hook_event ending;  /* what it is told; 0: no end */
 	bool cut;                   /* it ends when NRI calls back */
 	bool waits;                 /* for an older one of the same pod */
 	struct ck_objects members;  /* containers of the pod */
@@ -259,11 +260,19 @@ static bool told(struct ck_life *life)
 	return false;
 }
 
+/* an end of which nobody fires a hook: the history has it from here */
+static void note(struct ck_life *life, const struct ck_nri_result *result, enum ck_kind kind, const char *id)
+{
+	if (life->ending)
+		ck_note_told(life->daemon->cache, kind, id, life->ending, result->told_names ? result->told_names : "");
+}
+
 static void goes_on(const struct ck_nri_result *result, void *userdata)
 {
 	struct ck_life *life = userdata;
 	if (!told(life))
 		return;
+	note(life, result, life->call->route->kind, life->call->id);
 	if (CK_BROKEN(R21) && result->refusal)
 		fail(life, CK_GRPC_UNKNOWN, result->refusal);
 	else
@@ -283,6 +292,9 @@ static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *
 {
 	struct ck_nri_call call = { .event = event, .pod_id = pod_id, .container_id = container_id };
 	struct ck_error err = { 0 };
+	bool stops = event == CK_NRI_STOP_POD_SANDBOX || event == CK_NRI_STOP_CONTAINER;
+	bool removes = event == CK_NRI_REMOVE_POD_SANDBOX || event == CK_NRI_REMOVE_CONTAINER;
+	life->ending = stops ? CK_HOOK_STOP : removes ? CK_HOOK_REMOVE : (enum ck_hook_event)0;
 	if (tell(life, &call, done, &err) >= 0)
 		return;
 	const struct ck_nri_result result = { .size = sizeof(result) };
@@ -392,9 +404,9 @@ static void remove_each(struct ck_life *life);
 static void next_member(const struct ck_nri_result *result, void *userdata)
 {
 	struct ck_life *life = userdata;
-	(void)result;
 	if (!told(life))
 		return;
+	note(life, result, CK_CONTAINER, life->members.all[life->member].id);
 	life->member++;
 	life->member_stopped = false;
 	step(life);
@@ -455,9 +467,10 @@ static void member_removed(struct ck_rpc_reply *reply, void *userdata)
 static void remove_member(const struct ck_nri_result *result, void *userdata)
 {
 	struct ck_life *life = userdata;
-	(void)result;
-	if (told(life))
-		ask_id(life, "RemoveContainer", life->members.all[life->member].id, member_removed);
+	if (!told(life))
+		return;
+	note(life, result, CK_CONTAINER, life->members.all[life->member].id);
+	ask_id(life, "RemoveContainer", life->members.all[life->member].id, member_removed);
 }
 
 /* all of them are gone before the pod is told to be (R26) */

@@ -437,7 +437,7 @@ static void end(struct ck_daemon_main *m)
 		ck_loop_flush(&daemon->loop);
 	sd_event_source_disable_unref(m->cache_source);
 	if (daemon->cache)
-		ck_cache_close(daemon->cache, NULL);
+		ck_cache_close(CK_TAKE(daemon->cache), NULL); /* plugins' last events are not noted any more */
 	ck_plugging_free(daemon->plugging);
 	ck_consulted_forget(daemon);
 	for (size_t i = 0; i < CK_COUNT(m->signals); i++)
