@@ -35,6 +35,7 @@ struct job {
 struct ck_plugging {
 	struct ck_daemon *daemon;
 	struct ck_launcher *launcher;
+	const struct ck_plugins *plugins; /* to launch; borrowed */
 	sd_event_source *source;
 	struct job *jobs;
 	bool started;
@@ -241,7 +242,7 @@ static int host_launch(unsigned i, int fd, void *userdata)
 	pid_t pid = ck_launcher_run(plugging->launcher, i, fd, &err);
 	if (pid >= 0)
 		return 0;
-	ck_log(CK_LOG_ERROR, "a plugin was not launched: %s", err.text);
+	ck_log(CK_LOG_ERROR, "plugin %s was not launched: %s", plugging->plugins->launched[i].name, err.text);
 	return (int)pid;
 }
 
@@ -338,7 +339,7 @@ int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins, 
 	struct ck_plugging *plugging = CK_NEW(struct ck_plugging);
 	if (!plugging)
 		return ck_nomem(err);
-	*plugging = (struct ck_plugging){ .daemon = daemon, .launcher = launcher };
+	*plugging = (struct ck_plugging){ .daemon = daemon, .launcher = launcher, .plugins = plugins };
 	daemon->plugging = plugging;
 	int r = open_nri(plugging, plugins, err);
 	if (r >= 0) {
