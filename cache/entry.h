@@ -161,7 +161,7 @@ static inline bool ck_state_open(enum ck_state state)
 	X(DUPLICATE, 16, "two objects of one key")                                    \
 	X(RELEASED, 17, "released by an administrator without confirmation")          \
 	X(REFUSED, 18, "a plugin refused")       /* detail: scrubbed text */          \
-	X(PLUGIN_ABSENT, 19, "a required plugin is absent")                           \
+	X(PLUGIN_ABSENT, 19, "not handed over")  /* detail: which plugin */         \
 	X(RESTORED, 20, "taken up after a restart")                                   \
 	X(TOLD, 21, "plugins were told of it")   /* detail of the three: names */     \
 	X(STOP_TOLD, 22, "plugins were told that it stops")                           \

@@ -81,12 +81,27 @@ static void tell_creating(const struct story *story)
 		fprintf(story->out, " Nobody may have it any more (%s).", ck_reason_text(row->reason));
 }
 
+/* it is kept because a required plugin was absent when it was last asked for */
+static bool lacks_plugin(const struct story *story)
+{
+	const struct ck_dump *dump = story->look->dump;
+	for (size_t i = dump->history_n; i-- > 0;) {
+		const struct ck_history_row *line = &dump->history[i];
+		if (line->entry != story->row->id || line->what == CK_WHAT_MOVED || line->what == CK_WHAT_JOINED ||
+		    line->what == CK_WHAT_CALLER_GONE)
+			continue;
+		return line->what == CK_WHAT_PLUGIN_ABSENT;
+	}
+	return false;
+}
+
 static void tell_kept(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	char span[48];
-	fprintf(story->out, "exists and has been kept (KEPT) %s: nobody who asked for it was left to take it.",
-		since(story, row->changed, span));
+	fprintf(story->out, "exists and has been kept (KEPT) %s: %s.", since(story, row->changed, span),
+		lacks_plugin(story) ? "a plugin that must agree to it is not connected" :
+				      "nobody who asked for it was left to take it");
 	fprintf(story->out, " It is hidden, and %s.",
 		row->flags & CK_ENTRY_TOLD ? "plugins know of it" : "no plugin knows of it");
 }
@@ -289,7 +304,8 @@ static void tell_next(const struct story *story)
 			fprintf(story->out, " Without an answer its outcome counts as unknown %s.", at);
 		break;
 	case CK_STATE_KEPT:
-		fprintf(story->out, " Next: the same request gets it at once;");
+		fprintf(story->out, lacks_plugin(story) ? " Next: once that plugin is connected, the same request gets it;" :
+							  " Next: the same request gets it at once;");
 		if (row->due)
 			fprintf(story->out, " if none comes, it is evicted %s.", at);
 		else
@@ -327,6 +343,8 @@ static void tell_hint(const struct story *story)
 		fprintf(story->out, "look at the CNI plugin: this stage waits for it.");
 	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION)
 		fprintf(story->out, "look at what the runtime waits for: network plugin, image storage, disk.");
+	else if (row->state == CK_STATE_KEPT && lacks_plugin(story))
+		fprintf(story->out, "start that plugin; 'crikeep plugins' shows who is connected.");
 	else if (row->state == CK_STATE_EVICTING && row->tries >= STUBBORN)
 		fprintf(story->out,
 			"look into the runtime's log for why it cannot remove it. If you know that it is gone, 'crikeep evict "
