@@ -247,21 +247,28 @@ check 'closed standard output is noticed' closed
 
 # plugins_file PID SECONDS_AGO [LINE...]: as the process that has the connections would write it
 plugins_file() {
-	local pid=$1 ns
+	local pid=$1 ns boot
+	boot=$(cat /proc/sys/kernel/random/boot_id)
 	ns=$(awk -v ago="$2" '{ printf "%.0f", ($1 > ago ? $1 - ago : 1) * 1e9 }' /proc/uptime)
 	shift 2
 	{
-		echo "crikeep-plugins 1 boot=$(cat /proc/sys/kernel/random/boot_id) time=$ns wall=$(($(date +%s) - 20)) pid=$pid plugins=$#"
+		echo "crikeep-plugins 1 boot=$boot time=$ns wall=$(($(date +%s) - 20)) pid=$pid plugins=$#"
 		for line; do
 			echo "plugin ${line//@/$ns}"
 		done
 	} >"$dir/plugins"
 }
-logger='name=10-logger state=ready policy=error launched=1 pid=77 events=16383 adjusting=0 queued=0 since=@ overdue=0 sent=41 late=0'
-slow='name=20-slow state=overdue policy=required launched=0 pid=78 events=9 adjusting=0 queued=7 since=@ overdue=@ sent=9 late=1'
-evil='name=99-\x1b[31mred\x0a state=ready policy=ignore launched=0 pid=0 events=0 adjusting=1 queued=0 since=@ overdue=0 sent=0 late=0'
-mute='name= state=connected policy=error launched=0 pid=79 events=0 adjusting=0 queued=0 since=@ overdue=0 sent=0 late=0'
-some_plugins() { plugins_file "$1" 20 "$mute failed=0 error=" "$logger failed=0 error=" "$slow failed=2 error=RunPodSandbox:\\x20UNKNOWN"; }
+plugin() { # plugin NAME STATE POLICY LAUNCHED PID EVENTS QUEUED OVERDUE SENT LATE FAILED ERROR: a line of it
+	echo "name=$1 state=$2 policy=$3 launched=$4 pid=$5 events=$6 adjusting=0 queued=$7 since=@ overdue=$8" \
+		"sent=$9 late=${10} failed=${11} error=${12}"
+}
+some_plugins() { # some_plugins PID
+	plugins_file "$1" 20 "$(plugin '' connected error 0 79 0 0 0 0 0 0 '')" \
+		"$(plugin 10-logger ready error 1 77 16383 0 0 41 0 0 '')" \
+		"$(plugin 20-slow overdue required 0 78 9 7 @ 9 1 2 'RunPodSandbox:\x20UNKNOWN')"
+}
+evil=$(plugin '99-\x1b[31mred\x0a' ready ignore 0 0 0 0 0 0 0 0 '\x9b1m\xe2\x80\xae\x0anext')
+evil=${evil/adjusting=0/adjusting=1}
 
 db states
 golden plugins-nothing-known 2 plugins
@@ -277,12 +284,13 @@ golden plugins-overdue 0 plugins --state overdue -q
 golden plugins-not-there 1 plugins logger 30-nobody
 check 'plugins fit into 80 columns' on_a_terminal 80 plugins
 check 'plugins fit into 60 columns' on_a_terminal 60 plugins
-plugins_file "$owner" 20 "$evil failed=0 error=\\x9b1m\\xe2\\x80\\xae\\x0anext"
+plugins_file "$owner" 20 "$evil"
 golden plugins-hostile 0 plugins
 plugins_well_formed() {
 	local form
 	for form in json yaml; do
-		"$crikeep" plugins -o $form | "$read_tree" $form | sed '/seconds_ago/d' >"$work/$form" && [ -s "$work/$form" ] || return 1
+		"$crikeep" plugins -o $form | "$read_tree" $form | sed '/seconds_ago/d' >"$work/$form"
+		[ -s "$work/$form" ] || return 1
 	done
 	diff "$work/json" "$work/yaml"
 }
@@ -296,8 +304,10 @@ golden plugins-gone-quiet 0 plugins -q
 sed -i 's/boot=[^ ]*/boot=00000000-0000-0000-0000-000000000000/; s/wall=[0-9]*/wall=1700000000/' "$dir/plugins"
 golden plugins-before-boot 0 plugins
 without_the_cache() { # a runtime that uses the plugins only: no database, and the writer is asked for by its number
-	mkdir -p "$work/bare" && cp "$dir/plugins" "$work/bare/"
-	sed -i "s/boot=[^ ]*/boot=$(cat /proc/sys/kernel/random/boot_id)/; s/ pid=[0-9]* plugins/ pid=$$ plugins/" "$work/bare/plugins"
+	local boot
+	boot=$(cat /proc/sys/kernel/random/boot_id)
+	mkdir -p "$work/bare"
+	sed "s/boot=[^ ]*/boot=$boot/; s/ pid=[0-9]* plugins/ pid=$$ plugins/" "$dir/plugins" >"$work/bare/plugins"
 	run 0 plugins -q --state-dir "$work/bare" && [ "$out" = "$(printf '10-logger\n20-slow')" ]
 }
 check 'plugins without a database' without_the_cache
@@ -305,8 +315,9 @@ bad_files() { # each is refused with one line on standard error and nothing else
 	local bad
 	some_plugins $$
 	cp "$dir/plugins" "$work/good"
-	for bad in 's/crikeep-plugins 1/crikeep-plugins 2/' 's/plugins=3/plugins=4/' '$d' 's/policy=error/policy=none/' 's/ready/re\tady/' \
-		's/sent=41/sent=-1/' 's/sent=41/sent=99999999999999999999/' 's/10-logger/10-\\x00logger/' 's/ error=$//' '$s/$/x y/'; do
+	for bad in 's/crikeep-plugins 1/crikeep-plugins 2/' 's/plugins=3/plugins=4/' '$d' 's/policy=error/policy=none/' \
+		's/ready/re\tady/' 's/sent=41/sent=-1/' 's/sent=41/sent=99999999999999999999/' \
+		's/10-logger/10-\\x00logger/' 's/ error=$//' '$s/$/x y/'; do
 		sed "$bad" "$work/good" >"$dir/plugins"
 		run 2 plugins && [ -z "$out" ] && [ "$(wc -l <"$work/err")" = 1 ] || { echo "$bad"; return 1; }
 	done

@@ -12,7 +12,8 @@ set -u
 embed_nri=$build/contrib/examples/embed-nri
 
 lives() {
-	printf '%s\n' 'run a' 'run b' 'stop a' 'remove b' 'remove a' nonsense 'run ' | timeout 60 "$embed_nri" "$work/nri.sock" >"$work/out"
+	printf '%s\n' 'run a' 'run b' 'stop a' 'remove b' 'remove a' nonsense 'run ' |
+		timeout 60 "$embed_nri" "$work/nri.sock" >"$work/out"
 	local status=$?
 	cat "$work/out"
 	[ "$status" = 0 ] && [ "$(grep -v '^not now$' "$work/out" | sort | tr '\n' ,)" = \
