@@ -5,6 +5,9 @@
  */
 #include <stdbool.h>
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include "cache/cri.pb-c.h"
 #include "hooks/nri.pb-c.h"
 #include "src/base/arena.h"
@@ -216,18 +219,35 @@ static void *make_mount(struct apply *apply, const void *item, int *ret_r)
 	return NULL;
 }
 
+/* CRI names a device by its path on the host, and the runtime looks there: it has to find what the plugin means */
+static bool is_hosts_own(const Ck__Nri__LinuxDevice *device)
+{
+	struct stat st;
+	const char *type = device->type ? device->type : "";
+	if (!*type && !device->major && !device->minor && !device->file_mode && !device->uid && !device->gid)
+		return true; /* whatever it is */
+	if (!device->path || *device->path != '/' || stat(device->path, &st) < 0)
+		return false;
+	bool same_type = !strcmp(type, "b") ? S_ISBLK(st.st_mode)
+					    : (!strcmp(type, "c") || !strcmp(type, "u")) && S_ISCHR(st.st_mode);
+	return same_type && device->major == (int64_t)major(st.st_rdev) && device->minor == (int64_t)minor(st.st_rdev) &&
+	       (!device->file_mode || (device->file_mode->value & 07777) == (st.st_mode & 07777)) &&
+	       (!device->uid || device->uid->value == st.st_uid) && (!device->gid || device->gid->value == st.st_gid);
+}
+
 static void *make_device(struct apply *apply, const void *item, int *ret_r)
 {
 	const Ck__Nri__LinuxDevice *from = item;
 	Ck__Cri__Device *to = ck_arena_new(&apply->arena, TYPE(cri, device));
 	if (!to)
 		return no_memory(apply, ret_r);
-	if ((from->type && *from->type) || from->major || from->minor || from->file_mode || from->uid || from->gid) {
-		*ret_r = refuse(apply, "type, number, mode and owner: ", FIELD(Devices), ck_list_key(from));
+	if (!is_hosts_own(from)) {
+		*ret_r = refuse(apply, "other than the host's device of this path: ", FIELD(Devices), ck_list_key(from));
 		return NULL;
 	}
+	bool block = from->type && *from->type == 'b';
 	to->container_path = to->host_path = from->path;
-	to->permissions = ck_arena_strdup(&apply->arena, "rw");
+	to->permissions = ck_arena_strdup(&apply->arena, block ? "rwm" : "rw"); /* as NRI's own helper for OCI specs does */
 	return to->permissions ? to : no_memory(apply, ret_r);
 }
 

@@ -8,10 +8,10 @@
  *	annotations, env     set; removed if the request has them. A variable it has not may be the image's: that fails
  *	mounts               binds: options rw, ro, bind, rbind, rprivate, rslave, rshared; removed if the request has them
  *	args                 the whole argv: they become the command, and there are no further args
- *	devices              those of the host by their path, read and written; not by number, mode or owner
+ *	devices              those of the host by their path; numbers, mode and owner have to be what the host has there
  *	CDI devices, oom_score_adj, and what ck_resources_to_cri() knows of resources
  *
- * Pure: bytes in, bytes out. Errors name fields and keys, never values.
+ * Bytes in, bytes out; only a device given by numbers is looked for in /dev. Errors name fields and keys, never values.
  */
 #include "src/base/bytes.h"
 #include "src/base/error.h"
