@@ -48,7 +48,7 @@ R2() {
 pod_past() { [ -n "$(pods_past --name "$1")" ]; }
 
 R3() {
-	stage create.sandbox=600ms || return
+	stage create.sandbox=1500ms || return
 	run early
 	begin web cri runp "$(pod web)"
 	check 'a pod is being made' until_ 10 has_begun sandbox web
@@ -339,7 +339,7 @@ R21() {
 	tell 20-b "StopPodSandbox wait $d/go"
 	try cri stopp "$web"
 	check 'an error and no answer: the call succeeds' succeeded
-	check 'both were told' asked 20-b StopPodSandbox web
+	check 'both were told' until_ 10 asked 20-b StopPodSandbox web
 	check 'it is stopped' is "$(state_past "$web")" SANDBOX_NOTREADY
 }
 
@@ -432,7 +432,7 @@ R28() {
 	tell 10-a 'RemovePodSandbox error broken'
 	tell 20-b "RemovePodSandbox wait $d/go"
 	check 'an error and no answer: the call succeeds' says RemovePodSandbox "$web"
-	check 'the third is told' hears 30-c web 'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	check 'the third is told' until_ 10 hears 30-c web 'RunPodSandbox StopPodSandbox RemovePodSandbox'
 	check 'it is gone' is "$(pods_past)" ''
 }
 

@@ -139,6 +139,17 @@ ended() {
 	wait "${!pid}"
 	status=$(cat "$d/$1.status") out=$(cat "$d/$1.out") err=$(cat "$d/$1.err")
 }
+# leaves NN-NAME EVENT NAME CRICTL'S ARGUMENT...: a client that is killed while the plugin is asked
+leaves() {
+	local client
+	"$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/cri.sock" "${@:4}" >"$d/client" 2>&1 &
+	client=$!
+	holds "$1" "$2" "$3"
+	kill -KILL $client
+	wait $client 2>/dev/null
+	check 'the client leaves while a plugin is asked' is "$(cat "$d/client")" ''
+	cri pods >/dev/null # by now it is known to be gone
+}
 given() { [ "$status" -eq 0 ] && [ -n "$out" ] || { echo "exit status $status: $out $err"; return 1; }; }
 refused() { # refused TEXT
 	[ "$status" -ne 0 ] && [ -z "$out" ] && has "$err" "$1" || { echo "exit status $status: $out $err"; return 1; }
