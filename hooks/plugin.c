@@ -462,7 +462,8 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 	if (plugin->pumping)
 		return; /* further up somebody goes on */
 	plugin->pumping = true;
-	while (plugin->state == CK_PLUGIN_READY && plugin->queue && (!plugin->call || CK_BROKEN(R33))) {
+	while (plugin->state == CK_PLUGIN_READY && plugin->queue &&
+	       (!plugin->call || CK_BROKEN(R33) || (plugin->overdue_since && CK_BROKEN(H5)))) {
 		struct ck_queued *delivery = plugin->queue;
 		plugin->queue = delivery->next;
 		if (!plugin->queue)
@@ -482,7 +483,7 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 		plugin->sent++;
 		nri->changed = true;
 		plugin->call_due = ck_nri_now(nri) + nri->request_timeout;
-		if (plugin->in_flight) /* only when R33 is broken */
+		if (plugin->in_flight) /* only when R33 or H5 is broken */
 			ck_queued_free(plugin->in_flight);
 		plugin->in_flight = delivery;
 	}

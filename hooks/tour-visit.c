@@ -125,7 +125,7 @@ static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_know
 	tour->told++;
 	note_told(tour, plugin);
 	/* what it would answer is needed, or could fail the event; under ignore it is neither */
-	bool waits = plugin->policy != CK_NRI_IGNORE || !plugin->overdue_since || CK_BROKEN(H5);
+	bool waits = plugin->policy != CK_NRI_IGNORE || !plugin->overdue_since;
 	if (waits) {
 		delivery->tour = tour;
 		tour->at = delivery;
