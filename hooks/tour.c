@@ -216,9 +216,10 @@ static const char *next_name(const char **at, size_t *ret_len)
 	return *ret_len ? name : NULL;
 }
 
-static struct ck_plugin *named(const struct ck_nri *nri, const char *name, size_t len)
+/* from @from on: two connections may have one name, and both are owed what one of them was told */
+static struct ck_plugin *named(struct ck_plugin *from, const char *name, size_t len)
 {
-	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
+	for (struct ck_plugin *plugin = from; plugin; plugin = plugin->next)
 		if (ck_plugin_joined(plugin) && strlen(plugin->name) == len && !memcmp(plugin->name, name, len))
 			return plugin;
 	return NULL;
@@ -236,7 +237,7 @@ static bool waits_for_debtors(struct ck_tour *tour)
 	if (ck_nri_now(nri) >= until)
 		return false;
 	while ((name = next_name(&at, &len)))
-		if (!named(nri, name, len)) {
+		if (!named(nri->plugins, name, len)) {
 			tour->due = until;
 			return true;
 		}
@@ -247,14 +248,14 @@ static void take_over_debts(struct ck_tour *tour)
 {
 	const char *at = tour->names, *name;
 	size_t len;
-	while ((name = next_name(&at, &len))) {
-		struct ck_plugin *plugin = named(tour->nri, name, len);
-		if (!plugin || ck_know_who(tour->known, plugin) || CK_BROKEN(H3))
-			continue;
-		struct ck_knower *k = ck_know_add(tour->known, plugin);
-		if (k)
-			k->told = true;
-	}
+	while ((name = next_name(&at, &len)))
+		for (struct ck_plugin *plugin = tour->nri->plugins; (plugin = named(plugin, name, len)); plugin = plugin->next) {
+			if (ck_know_who(tour->known, plugin) || CK_BROKEN(H3))
+				continue;
+			struct ck_knower *k = ck_know_add(tour->known, plugin);
+			if (k)
+				k->told = true;
+		}
 }
 
 static bool is_behind(const struct ck_tour *tour)

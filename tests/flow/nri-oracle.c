@@ -24,6 +24,22 @@ static struct fact *fact_of(struct oracle *o, const char *id)
 	return &o->facts[number_of(id)];
 }
 
+static const char *name_of(const struct plugin *p)
+{
+	static char name[400];
+	snprintf(name, sizeof(name), "%s-%s", p->index, p->base);
+	return name;
+}
+
+static bool names_it(const char *told, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *at = strstr(told, name); at; at = strstr(at + 1, name))
+		if ((at == told || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+			return true;
+	return false;
+}
+
 /* ---- at the seam --------------------------------------------------------------------------------------------------- */
 
 static int between_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
@@ -46,7 +62,10 @@ static int between_choose(const struct ck_told *entry, char *names, size_t size,
 static void between_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
 {
 	struct oracle *o = userdata;
-	if (!fact_of(o, entry->id)->chosen)
+	struct fact *fact = fact_of(o, entry->id);
+	for (size_t i = 0; i < o->w->plugins_n && event != CK_HOOK_RUN && fact->life < o->life; i++)
+		fact->owed[i] = o->active[i] && names_it(entry->told, name_of(o->w->plugins[i]));
+	if (!fact->chosen)
 		oracle_complain(o, "event %d of %s, which was never chosen for", (int)event, entry->id);
 	o->real.fire(job, event, entry, o->real.userdata);
 }
@@ -118,6 +137,11 @@ void oracle_stopped(struct oracle *o, const char *id)
 void oracle_joined(struct oracle *o, const struct plugin *plugin)
 {
 	size_t i = o->w->plugins_n - 1;
+	for (size_t k = 0; k < i; k++) {
+		const struct plugin *p = o->w->plugins[k];
+		if (p->heard_n && p->heard[p->heard_n - 1].at > o->joined_at[i])
+			o->joined_at[i] = p->heard[p->heard_n - 1].at;
+	}
 	o->life_of[i] = o->life;
 	o->picky[i] = (plugin->mask & 0x7ff) != 0x7ff;
 }
@@ -153,22 +177,6 @@ static void count(struct seen *s, const struct plugin_heard *heard)
 	s->last_at = heard->at;
 }
 
-static const char *name_of(const struct plugin *p)
-{
-	static char name[400];
-	snprintf(name, sizeof(name), "%s-%s", p->index, p->base);
-	return name;
-}
-
-static bool names_it(const char *told, const char *name)
-{
-	size_t n = strlen(name);
-	for (const char *at = strstr(told, name); at; at = strstr(at + 1, name))
-		if ((at == told || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
-			return true;
-	return false;
-}
-
 /* always: whatever is still on its way */
 static void check_once_and_order(struct oracle *o, size_t i, unsigned object, const struct seen *s)
 {
@@ -180,6 +188,8 @@ static void check_once_and_order(struct oracle *o, size_t i, unsigned object, co
 	else if (known > 1)
 		oracle_complain(o, "%s (connection %zu) was told %u times that %u exists: %u in lists", name_of(p), i, known,
 				object, s->listed);
+	else if (s->listed && fact->stop_at && fact->stop_at <= o->joined_at[i])
+		oracle_complain(o, "%s (connection %zu) was told of %u in a list, after its Stop", name_of(p), i, object);
 	else if (s->stop > 1 || s->remove > 1)
 		oracle_complain(o, "%s (connection %zu): %u has %u Stop, %u Remove", name_of(p), i, object, s->stop, s->remove);
 	else if (s->remove && !s->stop && !o->picky[i])
@@ -218,6 +228,8 @@ static void check_all(struct oracle *o, size_t i, unsigned object, const struct 
 		oracle_complain(o, "%s (connection %zu) was never told of %u, which is there", name_of(p), i, object);
 	else if (fact->committed && fact->active[i] && !known)
 		oracle_complain(o, "%s (connection %zu) was there when %u was chosen for, and never told", name_of(p), i, object);
+	else if (fact->gone && fact->owed[i] && !known && !s->stop)
+		oracle_complain(o, "%s (connection %zu) was there for the debt of %u, and heard nothing", name_of(p), i, object);
 	else if (fact->gone && known && (!s->stop || !s->remove))
 		oracle_complain(o, "%s (connection %zu) knew %u, which is gone: %u Stop, %u Remove", name_of(p), i, object,
 				s->stop, s->remove);
@@ -250,6 +262,18 @@ static void check_connection(struct oracle *o, size_t i, bool quiet)
 	}
 }
 
+static void note_stops(struct oracle *o, const struct plugin *p)
+{
+	for (size_t k = 0; k < p->heard_n; k++) {
+		const struct plugin_heard *heard = &p->heard[k];
+		if (heard->call != CK_NRI_STOP_POD_SANDBOX && heard->call != CK_NRI_STOP_CONTAINER)
+			continue;
+		struct fact *fact = fact_of(o, heard->container[0] ? heard->container : heard->pod);
+		if (!fact->stop_at || heard->at < fact->stop_at)
+			fact->stop_at = heard->at;
+	}
+}
+
 static int note_listed(const struct ck_told *entry, void *userdata)
 {
 	struct oracle *o = userdata;
@@ -260,7 +284,10 @@ static int note_listed(const struct ck_told *entry, void *userdata)
 bool oracle_check(struct oracle *o, bool quiet)
 {
 	for (unsigned i = 0; i < OBJECTS; i++)
-		o->facts[i].listed = false;
+		o->facts[i].listed = false, o->facts[i].stop_at = 0;
+	for (size_t i = 0; i < o->w->plugins_n; i++)
+		if (o->life_of[i] == o->life)
+			note_stops(o, o->w->plugins[i]);
 	if (quiet && ck_snapshot(o->w->f->cache, note_listed, o) < 0)
 		oracle_complain(o, "no snapshot");
 	o->runs = o->lists = o->stops = o->removes = o->debts = 0;

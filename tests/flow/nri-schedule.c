@@ -232,7 +232,7 @@ static void handed_back(struct schedule *s, struct turn *t)
 	say(s, "handed back %s", id);
 	oracle_committed(&s->oracle, id);
 	s->counts->commits++;
-	ck_turn_answered(t->turn, chance(s, 10) ? CK_DELIVERED : CK_LOST);
+	ck_turn_answered(t->turn, chance(s, container ? 4 : 10) ? CK_DELIVERED : CK_LOST);
 	drop(t);
 	if (container && !again && fx_has(s->f, id))
 		send(s, CK_NRI_POST_CREATE_CONTAINER, pod, id);
@@ -607,6 +607,8 @@ static void restart(struct schedule *s)
 	if (chance(s, 2))
 		nw_shuffle(s->w, 20); /* plugins find out */
 	open_all(s);
+	for (unsigned i = chance(s, 2) ? chance(s, 4) : 0; i; i--)
+		join(s); /* those that come back at once */
 }
 
 /* everything is let go, and settles; then the oracle may ask for all that is owed */

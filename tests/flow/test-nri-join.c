@@ -74,8 +74,8 @@ static void odd_names_are_refused(void **state)
 {
 	static const struct {
 		const char *index, *base;
-	} names[] = { { "1", "net" }, { "100", "net" }, { "ab", "net" }, { "", "net" },	 { "1 ", "net" },
-		      { "-1", "net" }, { "10", "" },	 { "10", "a/b" }, { "10", "a b" }, { "10", "a\tb" } };
+	} names[] = { { "1", "net" },  { "100", "net" }, { "ab", "net" }, { "", "net" },   { "1 ", "net" },
+		      { "-1", "net" }, { "10", "" },     { "10", "a/b" }, { "10", "a b" }, { "10", "a\tb" } };
 	(void)state;
 	struct nw *w = nw_started();
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -258,9 +258,9 @@ static void garbage_costs_its_own_connection(void **state)
 		const char *bytes;
 		size_t len;
 	} garbage[] = {
-		{ "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 37 },
-		{ "\x00\x00\x00\x02\xff\xff\xff\xff", 8 },                         /* a frame of 4 GiB */
-		{ "\x00\x00\x00\x02\x00\x40\x00\x0b", 8 },                         /* of one byte more than Go writes */
+		{ "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35 },
+		{ "\x00\x00\x00\x02\xff\xff\xff\xff", 8 }, /* a frame of 4 GiB */
+		{ "\x00\x00\x00\x02\x00\x40\x00\x0b", 8 }, /* of one byte more than Go writes */
 		{ "\x00\x00\x00\x02\x00\x00\x00\x0a\xff\xff\xff\xff\x00\x00\x00\x01\x01\x00", 18 }, /* a message of 4 GiB */
 		{ "\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00", 18 }, /* calls us where we call */
 	};
@@ -335,7 +335,10 @@ static void calls_before_registration_are_refused(void **state)
 	struct plugin *p = nw_join(w, "10-net");
 	p->mute = true;
 	nw_settle(w);
-	uint32_t stream = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", "\x0a\x04\x0a\x02" "c1", 6);
+	uint32_t stream = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers",
+				     "\x0a\x04\x0a\x02"
+				     "c1",
+				     6);
 	nw_settle(w);
 	const struct plugin_answer *answer = plugin_answer_to(p, stream);
 	assert_true(p->ended || (answer && answer->code));
@@ -750,7 +753,10 @@ static void short_life(struct nw *w)
 		stop.event = CK_NRI_REMOVE_POD_SANDBOX;
 		sends[2] = nw_send_call(w, &stop, &sent[2]);
 		if (p)
-			plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", "\x0a\x04\x0a\x02" "c1", 6);
+			plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers",
+				   "\x0a\x04\x0a\x02"
+				   "c1",
+				   6);
 		nw_advance(w, 40 * S);
 	}
 	nw_close(w);

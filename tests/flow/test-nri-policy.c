@@ -5,7 +5,7 @@
 
 #include "tests/flow/nri-world.h"
 
-#define S CK_NS_PER_S
+#define S  CK_NS_PER_S
 #define MS CK_NS_PER_MS
 
 enum failure { ANSWERS_AN_ERROR, DOES_NOT_ANSWER, BREAKS_OFF, IS_ABSENT, FAILURES };
@@ -63,10 +63,10 @@ static struct nw *world_of(enum ck_nri_policy policy)
 
 static const bool refuses[CK_NRI_REQUIRED + 1][FAILURES] = {
 	/*                    error  silence loss   absence: in choose */
-	[CK_NRI_IGNORE]   = { false, false, false, false },
-	[CK_NRI_ERROR]    = { true,  false, false, false },
-	[CK_NRI_FAIL]     = { true,  true,  true,  false },
-	[CK_NRI_REQUIRED] = { true,  true,  true,  true },
+	[CK_NRI_IGNORE] = { false, false, false, false },
+	[CK_NRI_ERROR] = { true, false, false, false },
+	[CK_NRI_FAIL] = { true, true, true, false },
+	[CK_NRI_REQUIRED] = { true, true, true, true },
 };
 
 static void policies_decide_about(enum ck_nri_event event)
@@ -76,7 +76,8 @@ static void policies_decide_about(enum ck_nri_event event)
 		for (int how = 0; how < IS_ABSENT; how++) {
 			struct nw *w = world_of((enum ck_nri_policy)policy);
 			struct nw_sent sent;
-			struct plugin *first = nw_ready(w, "05-first"), *p = nw_ready(w, plugins[policy]), *after = nw_ready(w, "90-after");
+			struct plugin *first = nw_ready(w, "05-first"), *p = nw_ready(w, plugins[policy]),
+				      *after = nw_ready(w, "90-after");
 			assert_int_equal(nw_plugin(w, plugins[policy])->policy, policy);
 			nw_run(w, "s0");
 			const char *id = pod ? "s1" : "c1";
@@ -90,7 +91,8 @@ static void policies_decide_about(enum ck_nri_event event)
 			nw_advance(w, 2100 * MS);
 			bool refused = refuses[policy][how];
 			if (sent.ended != 1 || refused != (sent.refusal[0] != '\0'))
-				fail_msg("event %d, policy %d, failure %d: ended %u, '%s'", (int)event, policy, how, sent.ended, sent.refusal);
+				fail_msg("event %d, policy %d, failure %d: ended %u, '%s'", (int)event, policy, how, sent.ended,
+					 sent.refusal);
 			if (refused) {
 				char name[64];
 				snprintf(name, sizeof(name), "plugin %s", plugins[policy]);
@@ -205,7 +207,7 @@ static void nothing_is_committed_without_a_required_plugin(void **state)
 	assert_string_equal(names, "required");
 	nw_settle(w);
 	assert_string_equal(plugin_story(other), "Synchronize()"); /* before any event */
-	struct plugin *required = nw_ready(w, "33-required"); /* with any index */
+	struct plugin *required = nw_ready(w, "33-required");      /* with any index */
 	assert_string_equal(plugin_story(required), "Synchronize()");
 	assert_int_equal(nw_choose(w, "s1", names, sizeof(names)), 0);
 	assert_string_equal(names, "05-first 33-required");
@@ -230,7 +232,8 @@ static void a_create_before_it_exists_wants_it_too(void **state)
 	nw_container(w, "c1", "s1");
 	struct ck_nri_call call = nw_call_of(w, CK_NRI_CREATE_CONTAINER, "c1");
 	call.container_name = "app";
-	call.container = "\x0a\x02" "c1";
+	call.container = "\x0a\x02"
+			 "c1";
 	call.container_len = 4;
 	call.pod = "\x0a\x02s1";
 	call.pod_len = 4;
