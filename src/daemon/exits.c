@@ -3,6 +3,9 @@
  * Containers that end by themselves: plugins are told as soon as it is seen (R35), not when the kubelet removes what is left.
  * Seen by whom? By a client whose list, status or event shows it; kubelets list each second. Where nobody does, we do: those that
  * have exited, once a second, while a connected plugin wants to know.
+ *
+ * Not by GetContainerEvents: in containerd before 2.0 all who call that read from one queue, and we would take events away from
+ * the kubelet (containerd issue 7318).
  */
 #include <stdio.h>
 
