@@ -97,6 +97,53 @@ H7() {
 	check 'as in' grep -qi rlimits "$d/err"
 }
 
+# a container that plugins are asked about before it exists has one id for them, whatever the runtime calls it
+before_create() {
+	stage create.container=600ms --set=nri.adjust=before-create || return
+	plugin 10-a
+	run web
+	web=$out
+	ask 300ms web "$web" main
+	check 'a container is late' out_of_time
+	check 'plugins were asked' hears 10-a main CreateContainer
+	check 'the runtime makes it' until_ 10 container_past main
+	plugin 20-b
+	ask 5s web "$web" main
+	main=$out
+	check 'the same request has it' is "$main" "$(containers_past)"
+	check 'who was asked hears the rest' until_ 10 hears 10-a main 'CreateContainer PostCreateContainer'
+	check 'who has come meanwhile is asked now' until_ 10 hears 20-b main 'CreateContainer PostCreateContainer'
+	id=$(told 10-a CreateContainer main container)
+	check 'its id is not the one of the runtime' differs "$id" "$main"
+	check 'it is started' cri start "$main"
+	tell 10-a "SIGUSR1 call-update $id 88"
+	kill -USR1 "${plugin_pids[0]}"
+	check 'the plugin can name it' until_ 10 has_shares "$main" 88
+	check 'the pod is removed' says RemovePodSandbox "$web"
+	check 'each hears of all' is "$(heard 10-a main), $(heard 20-b main)" "$whole, $whole"
+	check 'by one id' is "$(ids_of 10-a main) $(ids_of 20-b main)" "$id $id"
+}
+ids_of() { lines "$1" "f(\"cname\") == \"$2\" { print f(\"container\") }" | sort -u | xargs; }
+
+# and it may never come to be
+asked_in_vain() {
+	stage fail.container=1 --set=nri.adjust=before-create || return
+	plugin 10-a
+	plugin 20-b
+	run web
+	web=$out
+	try cri create "$web" "$(container main)" "$(pod web)"
+	check 'the runtime cannot make it' refused ''
+	check 'who was asked hears that it is over' until_ 10 hears 10-a main 'CreateContainer StopContainer RemoveContainer'
+	check 'each of them' until_ 10 hears 20-b main 'CreateContainer StopContainer RemoveContainer'
+	tell 20-b 'CreateContainer error no such device'
+	try cri create "$web" "$(container second)" "$(pod web)"
+	check 'a plugin says no' refused 'plugin 20-b: no such device'
+	check 'the one before it hears that it is over' \
+		until_ 10 hears 10-a second 'CreateContainer StopContainer RemoveContainer'
+	check 'nothing was made' is "$(containers_past)" ''
+}
+
 # two plugins, one annotation
 conflict() {
 	stage '' --set=nri.adjust=before-create || return
@@ -170,6 +217,21 @@ old_stub() {
 	check 'a plugin on v0.3.0 hears of all' hears 10-a main "$whole"
 	check 'also of the pod' hears 10-a web 'has StopPodSandbox RemovePodSandbox'
 	check 'as does one on the newest' is "$(heard 20-b main), $(heard 20-b web)" "$whole, has StopPodSandbox RemovePodSandbox"
+}
+
+# a list that does not fit into one message
+long_list() {
+	stage sandboxes=200,padding=32KiB || return
+	plugin 10-a
+	check 'it comes in pieces' at_least \
+		"$(lines 10-a 'f("what") == "rpc" && f("event") == "Synchronize" && f("more") == "true"' | wc -l)" 1
+	check 'the plugin gets it as one' is \
+		"$(lines 10-a 'f("what") == "call" && f("event") == "Synchronize" { print f("pods") }')" 200
+	check 'each pod once' is "$(lines 10-a 'f("what") == "has" { print f("pod") }' | sort -u | wc -l)" 200
+	launch nri-v030 20-b
+	check 'a plugin on v0.3.0, which would take each for the whole, is disconnected' until_ 10 gone_from 20-b
+	run web
+	check 'the other one is not' hears 10-a web RunPodSandbox
 }
 
 launched() {

@@ -167,6 +167,11 @@ func (r *Recorder) Configured(config string) {
 }
 
 func (r *Recorder) write(line Line) {
+	for key, value := range line.Notes {
+		if len(value) > 1000 {
+			line.Notes[key] = value[:1000]
+		}
+	}
 	text, err := json.Marshal(line)
 	if err != nil {
 		log.Fatal(err)
