@@ -291,6 +291,7 @@ static int now_made(struct ck_nri *nri, struct ck_known *known, const char *id)
 		return -CK_ENOMEM;
 	free(known->id);
 	known->id = copy;
+	known->described = false; /* that was as it was asked for, not as it is */
 	nri->unmade--;
 	index_id(nri, known);
 	return 0;

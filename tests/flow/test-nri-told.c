@@ -31,6 +31,8 @@ static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, 
 	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
 	(void)userdata;
 	ck_bytes_field_text(&bytes, 1, asked_before && kind == CK_CONTAINER ? "an-id-of-ours" : id);
+	if (kind == CK_CONTAINER)
+		ck_bytes_field_number(&bytes, 4, 1); /* created */
 	ck_nri_job_done(job, 0, bytes.p, bytes.len);
 }
 
@@ -163,12 +165,14 @@ static void ignore(const struct ck_nri_result *result, void *userdata)
 
 static void ask_before(struct story *s)
 {
+	static const char container[] = "\x0a\x0d" "an-id-of-ours";
 	const struct ck_nri_call call = { .size = sizeof(call),
 					  .event = CK_NRI_CREATE_CONTAINER,
 					  .pod_id = "s0",
 					  .container_id = "an-id-of-ours",
 					  .container_name = "app",
-					  .container = "" };
+					  .container = container,
+					  .container_len = sizeof(container) - 1 };
 	asked_before = true;
 	assert_int_equal(ck_nri_send(s->nri, &call, ignore, NULL, &s->f->err), 0);
 	settle(s);
@@ -198,7 +202,7 @@ static void what_was_validated_before_the_creation_is_not_validated_again(void *
 {
 	struct story *s = *state;
 	struct fx_ask app = fx_container("web", "s0", "app");
-	join(s, 0, "10-net", CREATE);
+	join(s, 0, "10-net", CREATE | POST_CREATE);
 	join(s, 1, "20-judge", VALIDATE);
 	ask_before(s);
 	struct ck_turn *turn = make(s, &app, "c1");
@@ -206,6 +210,9 @@ static void what_was_validated_before_the_creation_is_not_validated_again(void *
 	ck_turn_free(turn);
 	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 1);
 	assert_string_equal(fx_told(s->f), "TOLD c1: 10-net");
+	/* as it is now, not as it was asked for */
+	const struct plugin_heard *heard = plugin_last(s->plugins[0], CK_NRI_POST_CREATE_CONTAINER);
+	assert_non_null(memmem(heard->payload, heard->len, "\x20\x01", 2));
 }
 
 /* the host has ended it by itself: no hook is fired, and the history says it all the same */
