@@ -209,7 +209,8 @@ static void read_in(struct ck_plugin *plugin)
 			if (ck_ttrpc_feed(plugin->ttrpc, bytes, (size_t)n, &err) < 0)
 				ck_plugin_close(plugin, CK_LOG_ERROR, "%s", err.text);
 		} else if (n == 0) {
-			ck_plugin_close(plugin, CK_LOG_INFO, "it has gone");
+			ck_plugin_close(plugin, plugin->launched >= 0 ? CK_LOG_WARNING : CK_LOG_INFO, "%s",
+					plugin->launched >= 0 ? "it has ended, and is not launched again" : "it has gone");
 		} else if (errno == EAGAIN) {
 			break;
 		} else if (errno != EINTR) {
@@ -601,7 +602,7 @@ static void overdue(struct ck_plugin *plugin, uint64_t now)
 		return;
 	}
 	plugin->overdue_since = now;
-	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: %s within %s; its events wait", plugin->name, plugin->last_error,
+	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: %s after %s; its events wait", plugin->name, plugin->last_error,
 		   ck_span_print(nri->request_timeout, span));
 }
 
