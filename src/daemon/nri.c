@@ -328,8 +328,9 @@ static int open_nri(struct ck_plugging *plugging, const struct ck_plugins *plugi
 	};
 	int r = ck_nri_open(&options, &daemon->nri, err);
 	if (r == -CK_EOWNED)
-		return ck_context(err, r,
-				  "NRI is served already: turn the runtime's own NRI off, or give nri.socket another path");
+		return ck_fail(err, CK_EOWNED,
+			       "somebody serves NRI at '%s': turn the runtime's own NRI off, or give nri.socket another path",
+			       conf->nri.socket);
 	return r;
 }
 

@@ -237,7 +237,11 @@ int ck_plugins_socket_dir(const char *socket_path, struct ck_error *err)
 		return ck_nomem(err);
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		struct stat st;
+		int r = mkdir(path, 0700);
+		if (r < 0 && errno == EEXIST && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+			errno = ENOTDIR;
+		if (r < 0 && errno != EEXIST)
 			return ck_fail_errno(err, CK_EIO, errno, "make the directory '%s'", path);
 		*slash = '/';
 	}

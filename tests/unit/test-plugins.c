@@ -226,6 +226,8 @@ static void the_sockets_directory_is_made_for_root_alone(void **state)
 	assert_int_equal(stat(dir, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	assert_int_equal(ck_plugins_socket_dir("/dev/null/x/nri.sock", &err), -CK_EIO);
+	assert_int_equal(ck_plugins_socket_dir("/dev/null/nri.sock", &err), -CK_EIO);
+	assert_non_null(strstr(err.text, "'/dev/null': Not a directory"));
 }
 
 static void no_memory_is_an_error(void **state)
