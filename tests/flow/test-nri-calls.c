@@ -107,7 +107,7 @@ static struct stage *stage_new(void (*configure)(struct ck_conf *conf))
 	return s;
 }
 
-static void plugin_comes(struct stage *s)
+static void plugin_comes_again(struct stage *s)
 {
 	s->plugin = plugin_dial(s->w->daemon.conf.nri.socket, "10-a");
 	assert_non_null(s->plugin);
@@ -116,6 +116,11 @@ static void plugin_comes(struct stage *s)
 	for (int i = 0; !s->plugin->synchronized && i < 1000; i++)
 		world_settle(s->w);
 	assert_true(s->plugin->synchronized);
+}
+
+static void plugin_comes(struct stage *s)
+{
+	plugin_comes_again(s);
 	assert_int_equal(s->plugin->items_n, 3);
 	story(s);
 }
@@ -715,6 +720,45 @@ static void no_memory_leaves_nothing_behind(void **state)
 	}
 }
 
+static void no_memory_while_plugins_are_asked_is_survived(void **state)
+{
+	(void)state;
+	bool hit = true;
+	unsigned step = 1 + 900 / (unsigned)ck_test_rounds(100);
+	struct plugin_buffer reply = { 0 };
+	an_adjustment(&reply, false);
+	for (unsigned nth = 1; hit; nth += step) {
+		struct stage *s = stage_new(before_create);
+		struct ask a;
+		plugin_comes(s);
+		plugin_replies(s->plugin, CK_NRI_CREATE_CONTAINER, reply.p, reply.len);
+		struct ck_bytes request = cri_create_request("s1", "web", "new", 0);
+		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+		ask_begin(s->w, ck_conn_h2(s->kubelet), &a, "CreateContainer", &request, "100S");
+		world_settle(s->w);
+		hit = ck_fault_hit();
+		ck_fault_arm(0, 0, false);
+		world_settle(s->w);
+		int grpc = a.grpc;
+		ask_end(&a);
+		if (!s->kubelet)
+			assert_true(ask_connect(s->w, &s->kubelet));
+		world_connect(s->w);
+		if (s->plugin->ended) { /* it was what had to go */
+			plugin_free(CK_TAKE(s->plugin));
+			plugin_comes_again(s);
+		}
+		create(s, &a, "new", 1); /* the kubelet's next try */
+		for (int i = 0; a.grpc == -1 && i < 40; i++)
+			world_advance(s->w, CK_NS_PER_S);
+		assert_true(grpc == CK_GRPC_OK || a.grpc == CK_GRPC_OK);
+		ask_end(&a);
+		void *stage = s;
+		tear_down(&stage);
+	}
+	plugin_bytes_free(&reply);
+}
+
 #define TEST(name)       cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define TEST_BEFORE(name) cmocka_unit_test_setup_teardown(name, set_up_before_create, tear_down)
 
@@ -747,6 +791,7 @@ int main(void)
 		TEST(on_commit_a_change_comes_too_late_and_the_next_fails_early),
 		TEST(the_daemon_ends_whatever_is_under_way),
 		cmocka_unit_test(no_memory_leaves_nothing_behind),
+		cmocka_unit_test(no_memory_while_plugins_are_asked_is_survived),
 	};
 	return CK_TEST_MAIN(tests);
 }
