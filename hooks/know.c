@@ -255,7 +255,7 @@ static struct ck_known *find_unmade(struct ck_nri *nri, const struct ck_told *to
 	return NULL;
 }
 
-static bool is_there(const struct ck_nri *nri, const char *name)
+bool ck_know_has(const struct ck_nri *nri, const char *name)
 {
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		if (ck_plugin_joined(plugin) && ck_plugin_name_is(plugin->name, name))
@@ -267,7 +267,7 @@ static bool is_there(const struct ck_nri *nri, const char *name)
 const char *ck_know_absent(const struct ck_nri *nri)
 {
 	for (size_t i = 0; i < nri->rules_n; i++)
-		if (nri->rules[i].policy == CK_NRI_REQUIRED && !is_there(nri, nri->rules[i].name) && !CK_BROKEN(H4))
+		if (nri->rules[i].policy == CK_NRI_REQUIRED && !ck_know_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
 			return nri->rules[i].name;
 	return NULL;
 }

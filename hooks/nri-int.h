@@ -105,6 +105,7 @@ void ck_know_released(struct ck_nri *nri, const struct ck_told *told);
 /* ck_know_all - all who are connected get to know it. -CK_ENOMEM */
 int ck_know_all(struct ck_nri *nri, struct ck_known *known);
 const char *ck_know_absent(const struct ck_nri *nri); /* a required plugin that is not connected (H4); NULL: none */
+bool ck_know_has(const struct ck_nri *nri, const char *name); /* "NN-name" or "name" is connected */
 void ck_know_free_all(struct ck_nri *nri);
 
 /* ---- job.c: questions to the host ------------------------------------------------------------------------------- */

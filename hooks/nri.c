@@ -330,6 +330,14 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 	for (struct ck_plugin *plugin = nri->plugins; plugin && n < CK_COUNT(plugins); plugin = plugin->next)
 		if (plugin->state != CK_PLUGIN_CLOSED)
 			show(plugin, &plugins[n++]);
+	/* nothing is committed while one of these is missing: whoever looks for the reason finds it here */
+	for (size_t i = 0; i < nri->rules_n && n < CK_COUNT(plugins); i++)
+		if (nri->rules[i].policy == CK_NRI_REQUIRED && !ck_know_has(nri, nri->rules[i].name))
+			plugins[n++] = (struct ck_nri_plugin){ .size = sizeof(*plugins),
+							       .name = nri->rules[i].name,
+							       .state = CK_STATUS_ABSENT,
+							       .policy = CK_NRI_REQUIRED,
+							       .last_error = "" };
 	nri->changed = false;
 	nri->status_due = now + CK_NRI_STATUS_PAUSE;
 	if (ck_status_write(nri->status_path, now, plugins, n, &err) < 0)

@@ -20,7 +20,8 @@
 #include "src/base/limits.h"
 #include "src/crikeep-nri.h"
 
-#define CK_STATUS_FILE "plugins" /* its name in a state directory */
+#define CK_STATUS_FILE   "plugins" /* its name in a state directory */
+#define CK_STATUS_ABSENT "absent"  /* the state of a required plugin that is not connected; its name may lack the index */
 
 struct ck_nri_status {
 	char boot[37];

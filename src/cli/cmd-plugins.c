@@ -34,16 +34,19 @@ struct seen {
 	size_t shown_n;
 };
 
+#define STATES "connected, registered, synchronizing, ready, overdue, absent"
+
 static const struct argp_option options[] = {
 	{ "quiet", 'q', NULL, 0, "Names only, one a line", 0 },
 	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Whole texts, and every column on any terminal", 0 },
-	{ "state", OPT_STATE, "STATE", 0, "connected, registered, synchronizing, ready or overdue", 0 },
+	{ "state", OPT_STATE, "STATE", 0, "connected, registered, synchronizing, ready, overdue or absent", 0 },
 	{ 0 },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const states[] = { "connected", "registered", "synchronizing", "ready", "overdue" };
+	static const char *const states[] = { "connected", "registered", "synchronizing", "ready", "overdue",
+					      CK_STATUS_ABSENT };
 	struct arguments *args = state->input;
 	switch (key) {
 	case 'q':
@@ -56,7 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		for (size_t i = 0; i < CK_COUNT(states) && !args->state; i++)
 			args->state = strcmp(arg, states[i]) == 0 ? states[i] : NULL;
 		if (!args->state)
-			argp_error(state, "no state '%s'; there are connected, registered, synchronizing, ready, overdue", arg);
+			argp_error(state, "no state '%s'; there are " STATES, arg);
 		return 0;
 	case ARGP_KEY_ARGS:
 		args->names = state->argv + state->next;
@@ -109,6 +112,12 @@ static bool is_called(const struct ck_nri_plugin *plugin, const char *name)
 	return strcmp(plugin->name, name) == 0 || (strlen(plugin->name) > 3 && strcmp(plugin->name + 3, name) == 0);
 }
 
+/* required, and not connected */
+static bool is_absent(const struct ck_nri_plugin *plugin)
+{
+	return strcmp(plugin->state, CK_STATUS_ABSENT) == 0;
+}
+
 static int choose(const struct arguments *args, struct seen *seen)
 {
 	int worst = CK_EXIT_YES;
@@ -117,7 +126,7 @@ static int choose(const struct arguments *args, struct seen *seen)
 		for (size_t i = 0; i < seen->status->n; i++) {
 			bool is = is_called(&seen->status->plugins[i], args->names[j]);
 			seen->shown[i] = seen->shown[i] || is;
-			found = found || is;
+			found = found || (is && !is_absent(&seen->status->plugins[i]));
 		}
 		if (!found || !seen->alive) {
 			ck_cli_error("plugin '%s' is not connected", args->names[j]);
@@ -216,9 +225,9 @@ static void put_ago(struct json_object *object, const char *name, const struct s
 static struct json_object *plugin_tree(const struct seen *seen, const struct ck_nri_plugin *plugin)
 {
 	struct json_object *object = ck_tree_object(), *array = ck_tree_array();
-	bool named = strlen(plugin->name) > 3;
+	bool named = *plugin->name, indexed = strlen(plugin->name) > 3 && plugin->name[2] == '-';
 	ck_tree_put_text(object, "name", named ? plugin->name : NULL);
-	if (named)
+	if (indexed)
 		ck_tree_put_int(object, "index", (plugin->name[0] - '0') * 10 + plugin->name[1] - '0');
 	else
 		ck_tree_put(object, "index", NULL);
@@ -275,8 +284,11 @@ static void say_the_rest(const struct arguments *args, const struct seen *seen)
 	else if (!seen->shown_n && !args->names_n)
 		ck_cli_hint("no plugin is connected%s%s", args->state ? " and " : "", args->state ? args->state : "");
 	for (size_t i = 0; i < status->n && seen->alive; i++)
+		if (seen->shown[i] && is_absent(&status->plugins[i]))
+			ck_cli_hint("nothing is handed over to the kubelet until plugin %s is connected", status->plugins[i].name);
+	for (size_t i = 0; i < status->n && seen->alive; i++)
 		if (seen->shown[i] && status->plugins[i].adjusting)
-			ck_cli_hint("plugin %s changes containers that exist: creates fail until adjust = before-create is set",
+			ck_cli_hint("plugin %s wants to change containers: creates fail until nri.adjust is before-create",
 				    status->plugins[i].name);
 }
 
@@ -284,7 +296,8 @@ static void print(const struct arguments *args, const struct seen *seen)
 {
 	if (args->quiet) {
 		for (size_t i = 0; i < seen->status->n; i++)
-			if (seen->shown[i] && seen->alive && *seen->status->plugins[i].name)
+			if (seen->shown[i] && seen->alive && *seen->status->plugins[i].name &&
+			    (args->state || !is_absent(&seen->status->plugins[i])))
 				ck_print_line(stdout, "%s", seen->status->plugins[i].name);
 	} else if (ck_cli.output != CK_OUTPUT_TABLE) {
 		print_tree(seen);
@@ -302,7 +315,8 @@ int ck_cmd_plugins(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[PLUGIN...]",
-		.doc = "List the NRI plugins that are connected, in the order in which they are called: state and policy, "
+		.doc = "List the NRI plugins that are connected, in the order in which they are called, and required ones that "
+		       "are absent: state and policy, "
 		       "events that wait for it, for how long it has been overdue, how many it was sent, answered too late "
 		       "or answered with an error, its last error, and what it subscribed to. A PLUGIN is called NN-name, "
 		       "or name."

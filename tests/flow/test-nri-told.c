@@ -68,9 +68,8 @@ static void join(struct story *s, size_t i, const char *name, uint32_t mask)
 	assert_true(s->plugins[i]->synchronized);
 }
 
-static int set_up(void **state)
+static int set_up_with(void **state, const struct ck_nri_rule *rule)
 {
-	static const struct ck_nri_rule rules[] = { { "slow", CK_NRI_IGNORE } };
 	static const struct ck_nri_host host = { .size = sizeof(host), .describe = describe, .log = no_log };
 	struct story *s = calloc(1, sizeof(*s));
 	asked_before = false;
@@ -81,8 +80,8 @@ static int set_up(void **state)
 						.host = &host,
 						.socket_path = s->socket,
 						.status_path = s->file,
-						.rules = rules,
-						.rules_n = CK_COUNT(rules),
+						.rules = rule,
+						.rules_n = 1,
 						.clock = now,
 						.clock_userdata = s->f };
 	assert_int_equal(ck_nri_open(&options, &s->nri, &s->f->err), 0);
@@ -92,6 +91,18 @@ static int set_up(void **state)
 	assert_int_equal(ck_nri_start(s->nri, s->f->cache, &s->f->err), 0);
 	*state = s;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	static const struct ck_nri_rule slow = { "slow", CK_NRI_IGNORE };
+	return set_up_with(state, &slow);
+}
+
+static int set_up_required(void **state)
+{
+	static const struct ck_nri_rule must = { "must", CK_NRI_REQUIRED };
+	return set_up_with(state, &must);
 }
 
 static int tear_down(void **state)
@@ -308,6 +319,20 @@ static void the_status_file_shows_who_is_connected(void **state)
 	seen(s, 1, "05-first");
 }
 
+/* why nothing is handed over is to be seen where one looks for it */
+static void the_status_file_shows_which_required_plugin_is_absent(void **state)
+{
+	struct story *s = *state;
+	settle(s);
+	assert_string_equal(seen(s, 1, "must")->state, CK_STATUS_ABSENT);
+	assert_int_equal(s->status->plugins[0].policy, CK_NRI_REQUIRED);
+	join(s, 0, "10-must", RUN);
+	assert_string_equal(seen(s, 1, "10-must")->state, "ready");
+	plugin_close(s->plugins[0]);
+	settle(s);
+	seen(s, 1, "must");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +344,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_status_file_shows_which_required_plugin_is_absent, set_up_required, tear_down),
 	};
 	return CK_TEST_MAIN(tests);
 }

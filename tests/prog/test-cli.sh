@@ -283,6 +283,13 @@ golden plugins-one 0 plugins slow
 golden plugins-overdue 0 plugins --state overdue -q
 golden plugins-not-there 1 plugins logger 30-nobody
 check 'plugins fit into 80 columns' on_a_terminal 80 plugins
+plugins_file "$owner" 20 "$(plugin 10-logger ready error 1 77 16383 0 0 41 0 0 '')" \
+	"$(plugin policy absent required 0 0 0 0 0 0 0 0 '' | sed 's/since=@/since=0/')"
+golden plugins-absent 0 plugins
+golden plugins-absent-named 1 plugins policy
+golden plugins-absent-quiet 0 plugins -q
+golden plugins-absent-json 0 plugins --state absent -o json
+some_plugins "$owner"
 check 'plugins fit into 60 columns' on_a_terminal 60 plugins
 plugins_file "$owner" 20 "$evil"
 golden plugins-hostile 0 plugins
