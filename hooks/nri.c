@@ -382,8 +382,7 @@ static void look_at_descriptors(struct ck_nri *nri)
 		if (what == nri) { /* the eventfd or the timer: what they tell of is looked for anyway */
 			eventfd_read(nri->event_fd, &count);
 			while (read(nri->timer_fd, &count, sizeof(count)) > 0)
-				;
-			nri->armed = 0;
+				nri->armed = 0;
 		} else if (!what) {
 			if (nri->started && nri->listen_fd >= 0)
 				ck_nri_accept(nri);
@@ -474,11 +473,11 @@ static void write_log(struct ck_nri *nri)
 static void rearm(struct ck_nri *nri, uint64_t due)
 {
 	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S), .tv_nsec = (long)(due % CK_NS_PER_S) } };
-	if (nri->clock || nri->armed == due)
-		return; /* steered by ck_nri_timeout() */
-	if (due == CK_NRI_FOREVER)
-		at.it_value = (struct timespec){ 0 };
-	else if (due == 0)
+	if (nri->clock || due == CK_NRI_FOREVER)
+		return; /* steered by ck_nri_timeout(); nothing to wait for */
+	if (nri->armed && nri->armed <= due)
+		return; /* each event moves it on: once too early is cheaper than set for each */
+	if (due == 0)
 		at.it_value.tv_nsec = 1; /* zero would disarm it */
 	timerfd_settime(nri->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 	nri->armed = due;

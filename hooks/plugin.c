@@ -208,6 +208,8 @@ static void read_in(struct ck_plugin *plugin)
 		if (n > 0) {
 			if (ck_ttrpc_feed(plugin->ttrpc, bytes, (size_t)n, &err) < 0)
 				ck_plugin_close(plugin, CK_LOG_ERROR, "%s", err.text);
+			if ((size_t)n < sizeof(bytes))
+				break; /* that was all, or the socket will be readable again */
 		} else if (n == 0) {
 			ck_plugin_close(plugin, plugin->launched >= 0 ? CK_LOG_WARNING : CK_LOG_INFO, "%s",
 					plugin->launched >= 0 ? "it has ended, and is not launched again" : "it has gone");
