@@ -361,7 +361,9 @@ struct ck_nri {
 	void *snapshot_source;
 	/* the loop */
 	int epoll_fd, event_fd, timer_fd, listen_fd;
-	uint64_t started_at, armed, accept_again; /* armed: the timer, 0: not; accept_again: descriptors have run out; 0: they have not */
+	uint64_t started_at;
+	uint64_t armed;        /* the timer; 0: not */
+	uint64_t accept_again; /* descriptors have run out; 0: they have not */
 	bool signalled;
 	/* what there is */
 	struct ck_plugin *plugins; /* unregistered ones first */
