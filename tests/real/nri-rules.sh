@@ -277,6 +277,26 @@ H10() {
 	check 'who was there first is not disturbed' hears 10-a db RunPodSandbox
 }
 
+# a plugin that does nothing any more holds a commit for its own deadline, and the others only where they come after it
+stalled() {
+	stage '' --set=nri.request_timeout=3s --set=nri.late_max=60s --set=nri.policies=b=ignore || return
+	plugin 10-a
+	plugin 20-b
+	stalled=$plugin_pid
+	plugin 30-c
+	kill -STOP "$stalled"
+	try cri runp "$(pod web)"
+	check 'a pod is made' given
+	check 'after the deadline, and not after two' within 3000 5900
+	check 'the plugin before it was told at once, the one behind it then' before 10-a RunPodSandbox 30-c RunPodSandbox web
+	check 'at that deadline' at_least $(($(when 30-c call RunPodSandbox web) - $(when 10-a call RunPodSandbox web))) 2900000
+	try cri runp "$(pod db)"
+	check 'another pod does not wait, as its answer does not matter' within 0 2900
+	kill -CONT "$stalled"
+	check 'it hears of both when it goes on' until_ 10 hears 20-b db RunPodSandbox
+	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b), $(state_of 30-c)" 'start up, start up, start up'
+}
+
 # ---- what CRI-O does (facts of its code), and we do not -----------------------------------------------------------------------
 
 O1() { # its hook runs before it is known whether anybody still wants the pod

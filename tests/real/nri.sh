@@ -32,8 +32,10 @@ play() {
 	mkdir -m 0711 "$d"
 	trap 'unstage >/dev/null 2>&1; echo end' EXIT
 	"$1"
+	check 'crikeepd is well' is_well
 	exit 0
 }
+is_well() { kill -0 "$crikeepd_pid" && not grep -E 'runtime error|Sanitizer' "$d/crikeepd.log"; }
 
 # ---- plugins ---------------------------------------------------------------------------------------------------------------
 
