@@ -124,12 +124,21 @@ bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *
 	if (ck_nri_event_announces(event)) {
 		if (k->told)
 			return false;
-	} else if (!k->told || (ck_nri_event_stops(event) && k->stopped && !CK_BROKEN(R24)) ||
-		   (ck_nri_event_removes(event) && k->removed && !CK_BROKEN(R29))) {
+	} else if (!k->told) {
 		return false;
+	} else if (ck_nri_event_removes(event) ? k->removed && !CK_BROKEN(R29)
+					       : k->stopped && !(ck_nri_event_stops(event) && CK_BROKEN(R24))) {
+		return false; /* once; and behind a Stop that was faster comes nothing but Remove */
 	}
 	ck_tour_passes(event, k);
 	return true;
+}
+
+void ck_queued_unsent(const struct ck_queued *delivery, const struct ck_plugin *plugin)
+{
+	struct ck_knower *k = ck_know_who(delivery->known, plugin);
+	if (k && ck_nri_event_announces(delivery->event))
+		k->told = false; /* so it does not hear of its end either */
 }
 
 bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event)

@@ -52,12 +52,25 @@ static bool job_free(struct ck_nri_job *job)
 	return ck_nri_unref(nri);
 }
 
-/* the first that may be started: descriptions only so many at a time */
+/* descriptions only so many at a time */
+static bool may_start(const struct ck_nri *nri, const struct ck_nri_job *job)
+{
+	return !job->done || job->what != CK_NRI_JOB_DESCRIBE || nri->describing < CK_NRI_DESCRIBE_AT_ONCE;
+}
+
+bool ck_nri_jobs_ready(const struct ck_nri *nri)
+{
+	for (const struct ck_nri_job *job = nri->jobs_ready; job; job = job->next)
+		if (may_start(nri, job))
+			return true;
+	return false;
+}
+
 static struct ck_nri_job *take_ready(struct ck_nri *nri)
 {
 	for (struct ck_nri_job **at = &nri->jobs_ready; *at; at = &(*at)->next) {
 		struct ck_nri_job *job = *at;
-		if (job->done && job->what == CK_NRI_JOB_DESCRIBE && nri->describing >= CK_NRI_DESCRIBE_AT_ONCE)
+		if (!may_start(nri, job))
 			continue;
 		*at = job->next;
 		if (nri->jobs_ready_end == &job->next)
@@ -103,8 +116,8 @@ void ck_nri_jobs_start(struct ck_nri *nri)
 
 void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
 {
-	struct ck_nri *nri = job->nri;
-	if (nri->pid != getpid())
+	struct ck_nri *nri = job ? job->nri : NULL;
+	if (!nri || nri->pid != getpid())
 		return;
 	ck_nri_lock(nri);
 	nri->describing -= job->what == CK_NRI_JOB_DESCRIBE;

@@ -103,20 +103,33 @@ int ck_know_key(struct ck_known *known, const struct ck_told *told)
 	return 0;
 }
 
-static void index_id(struct ck_nri *nri, struct ck_known *known)
+static int index_id(struct ck_nri *nri, struct ck_known *known)
 {
-	if (*known->id)
-		HASH_ADD_KEYPTR(by_id, nri->by_id, known->id, strlen(known->id), known);
+	HASH_ADD_KEYPTR(by_id, nri->by_id, known->id, strlen(known->id), known);
+	return known->by_id.tbl ? 0 : -CK_ENOMEM;
 }
 
-static void index_nri_id(struct ck_nri *nri, struct ck_known *known)
+static void unindex_id(struct ck_nri *nri, struct ck_known *known)
 {
+	if (known->by_id.tbl)
+		HASH_DELETE(by_id, nri->by_id, known);
+	known->by_id.tbl = NULL;
+}
+
+/* most have one id, and are found by that */
+static int index_nri_id(struct ck_nri *nri, struct ck_known *known)
+{
+	if (!strcmp(known->id, known->nri_id))
+		return 0;
 	HASH_ADD_KEYPTR(by_nri_id, nri->by_nri_id, known->nri_id, strlen(known->nri_id), known);
+	return known->by_nri_id.tbl ? 0 : -CK_ENOMEM;
 }
 
 static void unindex_nri_id(struct ck_nri *nri, struct ck_known *known)
 {
-	HASH_DELETE(by_nri_id, nri->by_nri_id, known);
+	if (known->by_nri_id.tbl)
+		HASH_DELETE(by_nri_id, nri->by_nri_id, known);
+	known->by_nri_id.tbl = NULL;
 }
 
 struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id, const struct ck_told *told)
@@ -134,13 +147,30 @@ struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char 
 	known->sandbox_id = ck_strdup(told && told->sandbox_id ? told->sandbox_id : "");
 	known->name = ck_strdup("");
 	known->entry = told ? told->entry : 0;
-	if (!known->id || !known->nri_id || !known->sandbox_id || !known->name || ck_know_key(known, told) < 0) {
+	if (!known->id || !known->nri_id || !known->sandbox_id || !known->name || ck_know_key(known, told) < 0 ||
+	    index_id(nri, known) < 0) {
 		ck_know_unref(known);
 		return NULL;
 	}
-	index_id(nri, known);
-	index_nri_id(nri, known);
+	known->next = nri->known;
+	if (known->next)
+		known->next->prev = known;
+	nri->known = known;
 	return known;
+}
+
+int ck_know_unmade(struct ck_nri *nri, struct ck_known *known, const char *name, uint32_t attempt)
+{
+	char *copy = ck_strdup(name);
+	if (!copy)
+		return -CK_ENOMEM;
+	unindex_id(nri, known);
+	known->id[0] = '\0';
+	nri->unmade++;
+	free(known->name);
+	known->name = copy;
+	known->attempt = attempt;
+	return index_nri_id(nri, known);
 }
 
 void ck_know_forget(struct ck_nri *nri, struct ck_known *known)
@@ -148,11 +178,12 @@ void ck_know_forget(struct ck_nri *nri, struct ck_known *known)
 	if (known->gone)
 		return;
 	known->gone = true;
-	if (*known->id)
-		HASH_DELETE(by_id, nri->by_id, known);
-	else
-		nri->unmade--;
+	nri->unmade -= !*known->id;
+	unindex_id(nri, known);
 	unindex_nri_id(nri, known);
+	*(known->prev ? &known->prev->next : &nri->known) = known->next;
+	if (known->next)
+		known->next->prev = known->prev;
 	ck_know_unref(known);
 }
 
@@ -184,10 +215,17 @@ int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *by
 			ck_blob_unref(blob);
 			return other ? ck_fail(err, CK_EMALFORMED, "a description with another object's id") : ck_nomem(err);
 		}
+		char *before = known->nri_id;
 		unindex_nri_id(nri, known);
-		free(known->nri_id);
 		known->nri_id = nri_id;
-		index_nri_id(nri, known);
+		if (index_nri_id(nri, known) < 0) { /* its id so far, by which it may not be found until the next try */
+			known->nri_id = before;
+			index_nri_id(nri, known);
+			free(nri_id);
+			ck_blob_unref(blob);
+			return ck_nomem(err);
+		}
+		free(before);
 	}
 	ck_blob_unref(known->object);
 	known->object = blob;
@@ -231,8 +269,7 @@ void ck_know_drop(struct ck_known *known, const struct ck_plugin *plugin)
 
 void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
 {
-	struct ck_known *known, *tmp;
-	HASH_ITER (by_nri_id, nri->by_nri_id, known, tmp)
+	for (struct ck_known *known = nri->known; known; known = known->next)
 		ck_know_drop(known, plugin);
 	/* those out of the index live on in tours, and in queues, which know connections by number */
 	for (struct ck_tour *tour = nri->tours; tour; tour = tour->next)
@@ -245,10 +282,9 @@ void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
 /* a container plugins were asked about before it existed (H7) */
 static struct ck_known *find_unmade(struct ck_nri *nri, const struct ck_told *told)
 {
-	struct ck_known *known, *tmp;
 	if (!nri->unmade || told->kind != CK_CONTAINER || !told->sandbox_id || !told->container_name)
 		return NULL;
-	HASH_ITER (by_nri_id, nri->by_nri_id, known, tmp)
+	for (struct ck_known *known = nri->known; known; known = known->next)
 		if (!*known->id && known->attempt == told->attempt && !strcmp(known->sandbox_id, told->sandbox_id) &&
 		    !strcmp(known->name, told->container_name))
 			return known;
@@ -286,14 +322,18 @@ int ck_know_all(struct ck_nri *nri, struct ck_known *known)
 /* the runtime's id of a container that was asked about before it existed */
 static int now_made(struct ck_nri *nri, struct ck_known *known, const char *id)
 {
-	char *copy = ck_strdup(id);
+	char *copy = ck_strdup(id), *none = known->id;
 	if (!copy)
 		return -CK_ENOMEM;
-	free(known->id);
 	known->id = copy;
+	if (index_id(nri, known) < 0) {
+		known->id = none;
+		free(copy);
+		return -CK_ENOMEM;
+	}
+	free(none);
 	known->described = false; /* that was as it was asked for, not as it is */
 	nri->unmade--;
-	index_id(nri, known);
 	return 0;
 }
 
@@ -411,7 +451,6 @@ void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
 
 void ck_know_free_all(struct ck_nri *nri)
 {
-	struct ck_known *known, *tmp;
-	HASH_ITER (by_nri_id, nri->by_nri_id, known, tmp)
-		ck_know_forget(nri, known);
+	while (nri->known)
+		ck_know_forget(nri, nri->known);
 }

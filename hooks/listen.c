@@ -35,8 +35,11 @@ static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
-	if ((connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN) && !CK_BROKEN(H10))
+	int sys = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? EAGAIN : errno; /* EAGAIN: it is busy */
+	if (sys == EAGAIN && !CK_BROKEN(H10))
 		return ck_fail(err, CK_EOWNED, "a runtime serves NRI at '%s': turn its own NRI off", address->sun_path);
+	if (sys != EAGAIN && sys != ECONNREFUSED && sys != ENOENT) /* it may well be alive */
+		return ck_fail_errno(err, CK_EIO, sys, "see who listens at '%s'", address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
 		return ck_fail_errno(err, CK_EIO, errno, "remove the dead socket '%s'", address->sun_path);
 	return 0;
@@ -61,9 +64,6 @@ int ck_nri_listen(struct ck_nri *nri, struct ck_error *err)
 		unlink(nri->socket_path);
 		return ck_fail_errno(err, CK_EIO, sys, "listen at '%s'", nri->socket_path);
 	}
-	r = ck_nri_watch(nri, fd, EPOLLIN, NULL, false);
-	if (r < 0)
-		return ck_fail(err, -r, "watch '%s'", nri->socket_path);
 	nri->listen_fd = CK_TAKE_FD(fd);
 	return 0;
 }

@@ -21,7 +21,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
-#include <uthash.h>
 
 #include "hooks/adjust.h"
 #include "hooks/ttrpc.h"
@@ -30,6 +29,12 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+
+/* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
+#define HASH_NONFATAL_OOM 1
+#define uthash_malloc(size) ck_alloc(size)
+#define uthash_free(p, size) free(p)
+#include <uthash.h>
 
 struct ck_plugin;
 struct ck_queued;
@@ -81,12 +86,15 @@ struct ck_known { /* an object, while somebody may have to hear of it */
 	bool stop_begun;
 	bool gone;        /* out of the index */
 	struct ck_knower *knowers;
-	UT_hash_handle by_id, by_nri_id;
+	struct ck_known *prev, *next;    /* of all in the index */
+	UT_hash_handle by_id, by_nri_id; /* by_nri_id: only where it is another id */
 };
 
 struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id); /* by either id; NULL */
 /* ck_know_make - found, or new; not a reference. @told NULL: only @kind and @id are known. NULL: out of memory */
 struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id, const struct ck_told *told);
+/* ck_know_unmade - it is asked about before it exists: only plugins know its id (H7). -CK_ENOMEM */
+int ck_know_unmade(struct ck_nri *nri, struct ck_known *known, const char *name, uint32_t attempt);
 void ck_know_unref(struct ck_known *known);
 struct ck_known *ck_know_ref(struct ck_known *known);
 struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin); /* NULL: it does not know it */
@@ -130,6 +138,7 @@ struct ck_nri_job *ck_nri_job_new(struct ck_nri *nri, enum ck_nri_job_what what,
 				  const char *text, struct ck_blob *blob, ck_nri_job_fn *done, void *owner);
 void ck_nri_job_forget(struct ck_nri_job *job); /* its owner goes; NULL is fine */
 void ck_nri_jobs_start(struct ck_nri *nri);     /* from ck_nri_process(); gives up the lock for each */
+bool ck_nri_jobs_ready(const struct ck_nri *nri); /* is there one to start? */
 void ck_nri_jobs_drop(struct ck_nri *nri);      /* at the end: those not started */
 
 /* ---- event.c ---------------------------------------------------------------------------------------------------- */
@@ -205,8 +214,8 @@ void ck_tour_note(struct ck_tour *tour, const struct ck_plugin *plugin);
 int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told, enum ck_nri_event then,
 		  ck_nri_cb *cb, void *userdata, struct ck_error *err);
 void ck_tour_cancel(struct ck_nri *nri, uint64_t entry);
-/* from plugin.c: a delivery was answered (code 0), refused, skipped (code -1), or its plugin is gone (-2) */
-enum { CK_TOUR_SKIPPED = -1, CK_TOUR_LOST = -2 };
+/* from plugin.c: a delivery was answered (code 0), refused, skipped (-1), its plugin is gone (-2), or it cannot be sent (-3) */
+enum { CK_TOUR_SKIPPED = -1, CK_TOUR_LOST = -2, CK_TOUR_UNSENT = -3 };
 void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer, int code);
 void ck_tours_timers(struct ck_nri *nri, uint64_t now);
 uint64_t ck_tours_due(const struct ck_nri *nri);
@@ -216,6 +225,7 @@ void ck_tours_end_all(struct ck_nri *nri);
 void ck_queued_free(struct ck_queued *delivery);
 /* ck_queued_passes - plugin.c, when it is the delivery's turn: noted, or false: something has made it needless */
 bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *plugin);
+void ck_queued_unsent(const struct ck_queued *delivery, const struct ck_plugin *plugin); /* it has passed, and cannot be sent */
 /* the steps: each may end the tour, which is freed when it has called back */
 void ck_tour_step(struct ck_tour *tour);
 void ck_tour_describe(struct ck_tour *tour); /* pod, then container; then it goes out */
@@ -272,7 +282,7 @@ struct ck_plugin {
 	char last_error[64];
 	struct ck_sync_item *items; /* what Synchronize will hold: pods first */
 	size_t items_n, items_room, items_asked, items_open, items_sent;
-	size_t items_failed;
+	size_t items_failed, items_away; /* away: of those that failed, because the runtime cannot be asked */
 	uint64_t listing, pause; /* since when; before those that failed are asked again */
 };
 
@@ -369,6 +379,7 @@ struct ck_nri {
 	struct ck_plugin *plugins; /* unregistered ones first */
 	size_t plugins_n;
 	uint64_t serial;
+	struct ck_known *known; /* all objects; and two ways to find one */
 	struct ck_known *by_id, *by_nri_id;
 	unsigned unmade; /* of them: asked about before they exist (H7) */
 	bool bury;       /* a plugin is CLOSED */

@@ -212,6 +212,11 @@ int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *so
 		ck_nri_unlock(nri);
 		return ck_fail(err, CK_ESTATE, "started already");
 	}
+	/* only now: who dials earlier waits in the backlog, and the host's loop sleeps */
+	if (nri->listen_fd >= 0 && ck_nri_watch(nri, nri->listen_fd, EPOLLIN, NULL, false) < 0) {
+		ck_nri_unlock(nri);
+		return ck_fail(err, CK_EIO, "watch '%s'", nri->socket_path);
+	}
 	nri->started = nri->changed = true;
 	nri->started_at = ck_nri_now(nri);
 	nri->snapshot = snapshot;
@@ -349,7 +354,7 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 static uint64_t due_of(const struct ck_nri *nri)
 {
 	uint64_t due = ck_tours_due(nri), at;
-	if (nri->tours_done || nri->bury || nri->log_n)
+	if (nri->tours_done || nri->bury || nri->log_n || ck_nri_jobs_ready(nri))
 		return 0;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
 		if (plugin->want_snapshot || plugin->want_launch)
@@ -384,7 +389,7 @@ static void look_at_descriptors(struct ck_nri *nri)
 			while (read(nri->timer_fd, &count, sizeof(count)) > 0)
 				nri->armed = 0;
 		} else if (!what) {
-			if (nri->started && nri->listen_fd >= 0)
+			if (nri->listen_fd >= 0)
 				ck_nri_accept(nri);
 		} else {
 			ck_plugin_io(what, events[i].events); /* none is freed before ck_plugins_bury() */

@@ -459,6 +459,18 @@ static void answer_delivery(struct ck_plugin *plugin, struct ck_queued *delivery
 	ck_queued_free(delivery);
 }
 
+/* too large, or out of memory, or the connection has used up its numbers */
+static void unsent(struct ck_plugin *plugin, struct ck_queued *delivery, int r)
+{
+	const struct ck_ttrpc_answer answer = { .code = CK_GRPC_RESOURCE_EXHAUSTED, .message = "" };
+	bool ends = ck_nri_event_stops(delivery->event) || ck_nri_event_removes(delivery->event);
+	ck_queued_unsent(delivery, plugin);
+	failed(plugin, delivery->event, answer.code);
+	answer_delivery(plugin, delivery, &answer, CK_TOUR_UNSENT);
+	if (ends || r == -CK_ECLOSED) /* what it misses nobody would tell it later; a new connection gets a new list */
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told");
+}
+
 void ck_plugin_pump(struct ck_plugin *plugin)
 {
 	struct ck_nri *nri = plugin->nri;
@@ -477,10 +489,9 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 			answer_delivery(plugin, delivery, NULL, CK_TOUR_SKIPPED);
 			continue;
 		}
-		if (send_event(plugin, delivery, nri->request_timeout) < 0) {
-			struct ck_ttrpc_answer too_big = { .code = CK_GRPC_RESOURCE_EXHAUSTED, .message = "" };
-			failed(plugin, delivery->event, too_big.code);
-			answer_delivery(plugin, delivery, &too_big, too_big.code);
+		int r = send_event(plugin, delivery, nri->request_timeout);
+		if (r < 0) {
+			unsent(plugin, delivery, r);
 			continue;
 		}
 		plugin->sent++;
@@ -500,6 +511,7 @@ void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery)
 	*plugin->queue_end = delivery;
 	plugin->queue_end = &delivery->next;
 	plugin->queued++;
+	plugin->nri->changed = true;
 	if (plugin->queued > CK_NRI_QUEUE_MAX)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "%u events wait for it", plugin->queued); /* answered when it is buried */
 	else
@@ -615,12 +627,12 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 		return;
 	if (plugin->due <= now && plugin->state == CK_PLUGIN_LISTING) {
 		ck_sync_ask_again(plugin);
-	} else if (plugin->due <= now) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
-				ck_span_print(plugin->nri->registration_timeout, span));
 	} else if (plugin->call && plugin->state != CK_PLUGIN_READY && plugin->call_due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer in time",
 				plugin->state == CK_PLUGIN_REGISTERED ? "Configure" : "Synchronize");
+	} else if (plugin->due <= now) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
+				ck_span_print(plugin->nri->registration_timeout, span));
 	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now && !CK_BROKEN(R42)) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s", ck_span_print(plugin->nri->late_max, span));
 	} else if (plugin->call && !plugin->overdue_since && plugin->call_due <= now) {

@@ -79,6 +79,13 @@ static bool has_stopped(const struct ck_blob *container)
 	return state == CONTAINER_STOPPED;
 }
 
+/* nothing is said of the object then */
+static bool is_away(int grpc)
+{
+	return grpc == CK_GRPC_UNAVAILABLE || grpc == CK_GRPC_DEADLINE_EXCEEDED || grpc == CK_GRPC_CANCELLED ||
+	       grpc == CK_GRPC_RESOURCE_EXHAUSTED;
+}
+
 static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
 {
 	struct ck_plugin *plugin = job->owner;
@@ -90,6 +97,7 @@ static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_
 		leave_out(plugin, item);
 	} else if (grpc != CK_GRPC_OK || ck_know_described(plugin->nri, item->known, bytes, len, &err) < 0) {
 		plugin->items_failed++;
+		plugin->items_away += is_away(grpc) || err.code == CK_ENOMEM;
 		ck_nri_log(plugin->nri, CK_LOG_DEBUG, "%.64s cannot be described: %s", item->known->id,
 			   *err.text ? err.text : ck_grpc_name(grpc));
 	} else {
@@ -167,24 +175,43 @@ static void send_next(struct ck_plugin *plugin)
 	ck_bytes_free(&message);
 }
 
-/* the runtime is busy, or away: half a list would never be put right (R3) */
-static void wait_for_host(struct ck_plugin *plugin)
+/* one sick object must not cost a node its plugins (R4): they do without it, and without what is in it */
+static void leave_out_failed(struct ck_plugin *plugin)
+{
+	for (size_t i = 0; i < plugin->items_n; i++) {
+		struct ck_sync_item *item = &plugin->items[i];
+		if (!item->known || item->object)
+			continue;
+		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s is not told of %.64s: the runtime does not describe it",
+			   plugin->name, item->known->id);
+		leave_out(plugin, item);
+	}
+	plugin->items_failed = 0;
+}
+
+/* true: it is asked again later. While the runtime is busy, or away, half a list would never be put right (R3) */
+static bool wait_for_host(struct ck_plugin *plugin)
 {
 	uint64_t now = ck_nri_now(plugin->nri);
+	if (now - plugin->listing >= CK_NRI_DESCRIBE_MAX && !plugin->items_away) {
+		leave_out_failed(plugin);
+		return false;
+	}
 	if (now - plugin->listing >= CK_NRI_DESCRIBE_MAX) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "the runtime does not describe %zu objects", plugin->items_failed);
-		return;
+		return true;
 	}
 	plugin->pause = plugin->pause ? 2 * plugin->pause : CK_NRI_DESCRIBE_AGAIN;
 	if (plugin->pause > 8 * CK_NRI_DESCRIBE_AGAIN)
 		plugin->pause = 8 * CK_NRI_DESCRIBE_AGAIN;
 	plugin->due = now + plugin->pause;
+	return true;
 }
 
 void ck_sync_ask_again(struct ck_plugin *plugin)
 {
 	plugin->due = CK_NRI_FOREVER;
-	plugin->items_asked = plugin->items_failed = 0;
+	plugin->items_asked = plugin->items_failed = plugin->items_away = 0;
 	ck_sync_go_on(plugin);
 }
 
@@ -212,10 +239,8 @@ void ck_sync_go_on(struct ck_plugin *plugin)
 	}
 	if (plugin->items_open || plugin->items_asked < plugin->items_n)
 		return;
-	if (plugin->items_failed) {
-		wait_for_host(plugin);
+	if (plugin->items_failed && wait_for_host(plugin))
 		return;
-	}
 	plugin->state = CK_PLUGIN_SYNCHRONIZING;
 	plugin->due = ck_nri_now(nri) + nri->synchronize_timeout;
 	send_next(plugin);

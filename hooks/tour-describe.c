@@ -5,22 +5,46 @@
  */
 #include "hooks/nri-int.h"
 
+static const char *pod_id_of(const struct ck_tour *tour)
+{
+	return tour->pod_id ? tour->pod_id : tour->known->sandbox_id;
+}
+
+static struct ck_known *pod_of(const struct ck_tour *tour)
+{
+	return tour->known->kind == CK_SANDBOX ? tour->known : ck_know_find(tour->nri, CK_SANDBOX, pod_id_of(tour));
+}
+
+/* of a pod that nobody describes, at least the id. NULL: out of memory */
+static struct ck_blob *what_is_known_of_pod(const struct ck_tour *tour)
+{
+	struct ck_bytes bytes = { 0 };
+	struct ck_blob *blob = NULL;
+	const struct ck_known *pod = pod_of(tour);
+	if (pod)
+		return ck_blob_ref(pod->object);
+	if (ck_bytes_field_text(&bytes, 1, pod_id_of(tour)) == 0)
+		blob = ck_blob_new(bytes.p, bytes.len);
+	ck_bytes_free(&bytes);
+	return blob;
+}
+
 static void not_described(struct ck_tour *tour, enum ck_kind kind, int grpc)
 {
 	uint64_t now = ck_nri_now(tour->nri);
-	struct ck_known *known = tour->known;
-	if (!ck_nri_event_announces(tour->event) && !CK_BROKEN(R27)) { /* what was known of it has to do */
-		if (kind == CK_CONTAINER)
-			tour->container = ck_blob_ref(known->object);
-		else if (known->kind == CK_SANDBOX)
-			tour->pod = ck_blob_ref(known->object);
-		else
-			tour->pod = ck_blob_new("", 0);
-		ck_tour_describe(tour);
-	} else if (grpc == CK_GRPC_NOT_FOUND) {
+	bool needed = ck_nri_event_announces(tour->event) || CK_BROKEN(R27);
+	if (!needed) { /* what was known of it has to do */
+		struct ck_blob **at = kind == CK_CONTAINER ? &tour->container : &tour->pod;
+		*at = kind == CK_CONTAINER ? ck_blob_ref(tour->known->object) : what_is_known_of_pod(tour);
+		if (*at) {
+			ck_tour_describe(tour);
+			return;
+		}
+	}
+	if (needed && grpc == CK_GRPC_NOT_FOUND) {
 		ck_tour_refuse(tour, "it is gone");
 		ck_tour_end_refused(tour);
-	} else if (now - tour->began >= CK_NRI_DESCRIBE_MAX) {
+	} else if (needed && now - tour->began >= CK_NRI_DESCRIBE_MAX) {
 		ck_tour_refuse(tour, "the runtime does not tell what it has made: %s", ck_grpc_name(grpc));
 		ck_tour_end_refused(tour);
 	} else { /* asked again; half a description would never be put right (R3) */
@@ -85,16 +109,13 @@ static int begin_merging(struct ck_tour *tour, struct ck_error *err)
 void ck_tour_describe(struct ck_tour *tour)
 {
 	struct ck_known *known = tour->known;
-	struct ck_known *pod = known->kind == CK_SANDBOX ? known : ck_know_find(tour->nri, CK_SANDBOX, tour->pod_id);
+	struct ck_known *pod = pod_of(tour);
 	struct ck_error err = { 0 };
 	bool fresh = ck_nri_event_needs_fresh(tour->event);
 	if (!tour->pod && pod && ((pod->described && !(fresh && pod == known)) || CK_BROKEN(R8)))
 		tour->pod = ck_blob_ref(pod->object);
 	if (!tour->pod) {
-		const char *id = pod ? pod->id : tour->pod_id;
-		if (!id)
-			id = known->sandbox_id;
-		ask(tour, CK_SANDBOX, id);
+		ask(tour, CK_SANDBOX, pod ? pod->id : pod_id_of(tour));
 		return;
 	}
 	if (known->kind == CK_CONTAINER && !tour->container && (!*known->id || (known->described && !fresh)))

@@ -191,7 +191,9 @@ static void changed(struct ck_nri_job *job, int grpc, const void *bytes, size_t 
 	(void)bytes;
 	(void)len;
 	tour->job = NULL;
-	if (grpc != CK_GRPC_OK && ck_adjust_other(tour->adjust, tour->change_i, &other, NULL) >= 0 && !other.ignore_failure) {
+	/* one that has just gone is skipped, as one nobody knows is */
+	if (grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND && ck_adjust_other(tour->adjust, tour->change_i, &other, NULL) >= 0 &&
+	    !other.ignore_failure) {
 		if (ck_nri_event_tears_down(tour->event))
 			ck_nri_log(tour->nri, CK_LOG_WARNING, "plugin %s: updating container %.64s: %s", other.plugins,
 				   other.container_id, ck_grpc_name(grpc));
@@ -316,9 +318,12 @@ void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, cons
 		return; /* too late for the tour, or none waited */
 	delivery->tour = NULL;
 	tour->at = NULL;
-	if (code == CK_TOUR_SKIPPED) {
+	if (code == CK_TOUR_SKIPPED || code == CK_TOUR_UNSENT) {
 		tour->told--;
 		tour->told_names.len = tour->told_before;
+	}
+	if (code == CK_TOUR_SKIPPED) {
+		/* it need not hear of it */
 	} else if (code == CK_TOUR_LOST) {
 		if (CK_BROKEN(H9) && ck_nri_event_tears_down(tour->event)) { /* waits for it to return */
 			tour->phase = CK_TOUR_NEW;

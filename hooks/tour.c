@@ -42,6 +42,18 @@ static void tour_free(struct ck_tour *tour)
 	free(tour);
 }
 
+/* a container, and its pod? */
+static bool is_in(const struct ck_known *container, const struct ck_known *pod)
+{
+	return container && pod && container->kind == CK_CONTAINER && pod->kind == CK_SANDBOX &&
+	       !strcmp(container->sandbox_id, pod->id);
+}
+
+static bool ends(enum ck_nri_event event)
+{
+	return ck_nri_event_stops(event) || ck_nri_event_removes(event);
+}
+
 void ck_tour_done(struct ck_tour *tour)
 {
 	struct ck_tour **end = &tour->nri->tours_done;
@@ -51,7 +63,8 @@ void ck_tour_done(struct ck_tour *tour)
 	unlink_tour(tour);
 	tour->phase = CK_TOUR_DONE;
 	for (struct ck_tour *other = tour->nri->tours; other; other = other->next)
-		other->behind = other->behind && other->known != tour->known; /* looked at anew */
+		other->behind =
+			other->behind && other->known != tour->known && !is_in(tour->known, other->known); /* looked at anew */
 	while (*end)
 		end = &(*end)->next;
 	*end = tour;
@@ -105,21 +118,11 @@ static int find_object(struct ck_tour *tour, const struct ck_nri_call *call, con
 	else if (!known && ck_nri_event_announces(call->event)) {
 		const struct ck_told key = { .size = sizeof(key), .kind = kind, .id = id, .sandbox_id = call->pod_id };
 		known = ck_know_make(nri, kind, id, &key);
-		if (known && call->container_name) { /* only plugins know this id */
-			char *name = ck_strdup(call->container_name);
-			if (!name) {
-				ck_know_forget(nri, known);
-				return ck_nomem(err);
-			}
-			HASH_DELETE(by_id, nri->by_id, known);
-			known->id[0] = '\0';
-			free(known->name);
-			known->name = name;
-			known->attempt = call->attempt;
-			nri->unmade++;
-		}
-		if (known && ck_know_all(nri, known) < 0)
+		if (known && ((tour->before_create && ck_know_unmade(nri, known, call->container_name, call->attempt) < 0) ||
+			      ck_know_all(nri, known) < 0)) {
+			ck_know_forget(nri, known); /* the next try must not find half of them chosen */
 			return ck_nomem(err);
+		}
 	} else if (!known) {
 		return 0; /* nobody knows it */
 	}
@@ -258,10 +261,13 @@ static void take_over_debts(struct ck_tour *tour)
 		}
 }
 
+/* events of one object come one after the other, and a pod ends behind what is in it (R18, R26, R30) */
 static bool is_behind(const struct ck_tour *tour)
 {
 	for (const struct ck_tour *other = tour->prev; other; other = other->prev)
-		if (other->known == tour->known && !CK_BROKEN(R30))
+		if ((other->known == tour->known ||
+		     (ends(tour->event) && ends(other->event) && is_in(other->known, tour->known))) &&
+		    !CK_BROKEN(R30))
 			return true;
 	return false;
 }
@@ -271,7 +277,6 @@ static bool is_behind(const struct ck_tour *tour)
 void ck_tour_step(struct ck_tour *tour)
 {
 	struct ck_known *known = tour->known;
-	bool ends = ck_nri_event_stops(tour->event) || ck_nri_event_removes(tour->event);
 	enum ck_nri_event stop = known && known->kind == CK_SANDBOX ? CK_NRI_STOP_POD_SANDBOX : CK_NRI_STOP_CONTAINER;
 	if (tour->phase == CK_TOUR_GOING) { /* once more round, for validation */
 		ck_tour_go_on(tour);
@@ -292,7 +297,7 @@ void ck_tour_step(struct ck_tour *tour)
 		ck_tour_end_refused(tour);
 		return;
 	}
-	if (ends && tour->names && *tour->names && tour->inherited) {
+	if (ends(tour->event) && tour->names && *tour->names && tour->inherited) {
 		tour->phase = CK_TOUR_DEBT;
 		if (waits_for_debtors(tour))
 			return;
@@ -302,8 +307,8 @@ void ck_tour_step(struct ck_tour *tour)
 	tour->due = CK_NRI_FOREVER;
 	if (ck_nri_event_stops(tour->event) && CK_BROKEN(R32))
 		tour->event++;
-	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop) &&
-	    !CK_BROKEN(R31) && !CK_BROKEN(R32)) {
+	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop) && !CK_BROKEN(R31) &&
+	    !CK_BROKEN(R32)) {
 		tour->then = tour->event; /* nobody hears Remove before Stop (R31) */
 		tour->event = stop;
 		known->stop_begun = true;

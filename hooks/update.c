@@ -96,7 +96,7 @@ static void one_changed(struct ck_nri_job *job, int grpc, const void *bytes, siz
 	struct request *request = job->owner;
 	(void)bytes;
 	(void)len;
-	request->failed[job->i] = grpc != CK_GRPC_OK;
+	request->failed[job->i] = grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND; /* gone is as unknown: skipped */
 	if (--request->open == 0)
 		answer_request(request);
 }

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must not go wrong when something does: calls at odd moments, a host that cannot tell, memory that is gone. */
+#define CK_TEST_SECONDS 120
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "hooks/nri-int.h"
+#include "tests/flow/nri-world.h"
+
+#define S CK_NS_PER_S
+
+/* ---- before the start ----------------------------------------------------------------------------------------------- */
+
+static void a_plugin_may_dial_before_the_start(void **state)
+{
+	(void)state;
+	struct nw *w = nw_new();
+	assert_int_equal(nw_open(w), 0);
+	struct plugin *p = nw_join(w, "10-net");
+	plugin_step(p);
+	assert_int_equal(ck_nri_process(w->nri, &w->err), 0);
+	struct pollfd pfd = { .fd = ck_nri_fd(w->nri), .events = POLLIN };
+	assert_int_equal(poll(&pfd, 1, 0), 0); /* or the host's loop would spin until the runtime is there */
+	nw_start(w);
+	nw_settle(w);
+	assert_true(p->synchronized);
+	nw_free(w);
+}
+
+/* somebody lives there who speaks something else: a connect() fails, and yet the name is not free */
+static void another_kind_of_socket_is_left_alone(void **state)
+{
+	(void)state;
+	struct nw *w = nw_new();
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat st;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", w->socket);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(nw_open(w) < 0);
+	assert_int_equal(stat(w->socket, &st), 0);
+	close(fd);
+	nw_free(w);
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------------------------------ */
+
+static void release(const struct ck_nri_result *result, void *userdata)
+{
+	(void)result;
+	nw_release(userdata, NW_DESCRIBE);
+}
+
+static void work_a_callback_leaves_is_done(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	nw_pod(w, "s1");
+	nw_container(w, "c1", "s1");
+	assert_int_equal(nw_choose(w, "c1", NULL, 0), 0);
+	w->hold[NW_DESCRIBE] = true;
+	nw_send(w, CK_NRI_CREATE_CONTAINER, "c1", NULL); /* its pod is asked for, and only then itself */
+	nw_settle(w);
+	const struct ck_nri_call nobodys = { .size = sizeof(nobodys), .event = CK_NRI_START_CONTAINER, .container_id = "c9" };
+	assert_int_equal(ck_nri_send(w->nri, &nobodys, release, w, &w->err), 0);
+	nw_settle(w);
+	assert_int_equal(plugin_count(p, CK_NRI_CREATE_CONTAINER, "c1"), 1);
+	nw_free(w);
+}
+
+/* ---- a host that cannot tell ------------------------------------------------------------------------------------------ */
+
+static struct {
+	void (*describe)(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata);
+	const char *broken;
+	int grpc;
+} host;
+
+static void describe_but_one(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
+{
+	if (host.broken && !strcmp(id, host.broken))
+		ck_nri_job_done(job, host.grpc, NULL, 0);
+	else
+		host.describe(job, kind, id, userdata);
+}
+
+static struct nw *with_odd_host(const char *broken, int grpc)
+{
+	struct nw *w = nw_new();
+	host.describe = w->host.describe;
+	host.broken = NULL;
+	w->host.describe = describe_but_one;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1");
+	nw_run(w, "s2");
+	host.broken = broken;
+	host.grpc = grpc;
+	return w;
+}
+
+/* a stub whose start failed is not started again: one sick object must not cost a node its plugins (R4) */
+static void one_that_cannot_be_described_keeps_nobody_out(void **state)
+{
+	(void)state;
+	struct nw *w = with_odd_host("s1", 2);
+	struct plugin *p = nw_join(w, "10-net");
+	nw_advance(w, 60 * S);
+	assert_string_equal(plugin_story(p), "Synchronize(s2)"); /* neither the pod nor what is in it */
+	assert_non_null(strstr(w->log, "not told of s1"));
+	host.broken = NULL;
+	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", NULL);
+	nw_settle(w);
+	assert_string_equal(plugin_story(p), "Synchronize(s2)");
+	nw_free(w);
+}
+
+/* but where the runtime is away, half a list would never be put right (R3) */
+static void no_half_list_while_the_runtime_is_away(void **state)
+{
+	(void)state;
+	struct nw *w = with_odd_host("s1", 14);
+	struct plugin *p = nw_join(w, "10-net");
+	nw_advance(w, 60 * S);
+	assert_true(p->ended);
+	assert_int_equal(p->chunks, 0);
+	nw_free(w);
+}
+
+/* what is known of a pod has to do when the runtime cannot tell of it while its container ends */
+static void a_container_s_end_names_its_pod(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	nw_pod(w, "s1");
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0); /* described by nobody so far */
+	nw_create(w, "c1", "s1");
+	struct ck_known *known = ck_know_find(w->nri, CK_SANDBOX, "s1");
+	assert_non_null(known);
+	known->described = false; /* as behind a restart */
+	nw_find(w, "s1")->gone = true;
+	nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	const struct plugin_heard *heard = plugin_last(p, CK_NRI_STOP_CONTAINER);
+	assert_non_null(heard);
+	assert_string_equal(heard->pod, "s1");
+	nw_free(w);
+}
+
+static void a_slow_list_is_called_so(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_join(w, "10-net");
+	plugin_rule(p, PLUGIN_SYNCHRONIZE, PLUGIN_HOLDS, 0);
+	nw_advance(w, 11 * S);
+	assert_true(p->ended);
+	assert_non_null(strstr(w->log, "Synchronize: no answer in time"));
+	assert_null(strstr(w->log, "has not registered"));
+	nw_free(w);
+}
+
+/* ---- what cannot be sent ------------------------------------------------------------------------------------------------ */
+
+static void who_could_not_be_told_is_not_told_of_the_end(void **state)
+{
+	static const struct ck_nri_rule rules[] = { { "10-net", CK_NRI_IGNORE }, { "20-cpu", CK_NRI_ERROR } };
+	(void)state;
+	struct nw *w = nw_new();
+	w->options.rules = rules;
+	w->options.rules_n = 2;
+	assert_int_equal(nw_open(w), 0);
+	nw_start(w);
+	struct plugin *p = nw_ready(w, "10-net"), *q = nw_ready(w, "20-cpu");
+	struct nw_sent sent;
+	nw_pod(w, "s1")->fat = 5 << 20;
+	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
+	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
+	nw_settle(w);
+	assert_int_equal(sent.ended, 1);
+	assert_non_null(strstr(sent.refusal, "20-cpu"));
+	assert_int_equal(sent.told, 0);
+	nw_find(w, "s1")->fat = 0; /* now it would fit */
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
+	nw_settle(w);
+	assert_string_equal(plugin_story(p), "Synchronize()");
+	assert_string_equal(plugin_story(q), "Synchronize()");
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
+/* ---- without memory ------------------------------------------------------------------------------------------------------ */
+
+static void without_any_memory_it_waits(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	nw_pod(w, "s1");
+	nw_container(w, "c1", "s1");
+	assert_int_equal(nw_choose(w, "c1", NULL, 0), 0);
+	nw_send(w, CK_NRI_CREATE_CONTAINER, "c1", NULL);
+	nw_settle(w);
+	nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
+	ck_fault_arm(CK_FAULT_ALLOC, 1, true);
+	assert_int_equal(ck_nri_process(w->nri, &w->err), 0);
+	ck_fault_arm(0, 0, false);
+	nw_advance(w, 5 * S);
+	assert_int_equal(plugin_count(p, CK_NRI_STOP_CONTAINER, "c1"), 1);
+	nw_free(w);
+}
+
+/* whatever fails: nobody is left out of the next try, and nothing ends the process */
+static void a_send_that_failed_chose_nobody(void **state)
+{
+	(void)state;
+	int r = -1;
+	for (unsigned n = 1; r < 0; n++) {
+		struct nw *w = nw_started();
+		struct plugin *p = nw_ready(w, "10-net"), *q = nw_ready(w, "20-cpu");
+		nw_pod(w, "s1");
+		struct ck_nri_call run = nw_call_of(w, CK_NRI_RUN_POD_SANDBOX, "s1");
+		ck_fault_arm(CK_FAULT_ALLOC, n, false);
+		r = nw_send_call(w, &run, NULL);
+		ck_fault_arm(0, 0, false);
+		if (r < 0)
+			assert_int_equal(nw_send_call(w, &run, NULL), 0);
+		nw_settle(w);
+		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, "s1"), 1);
+		assert_int_equal(plugin_count(q, CK_NRI_RUN_POD_SANDBOX, "s1"), 1);
+		nw_free(w);
+	}
+}
+
+/* ---- order ---------------------------------------------------------------------------------------------------------------- */
+
+/* both vanish from the runtime at once; also then nothing of a pod ends before what is in it (R18, R26) */
+static void a_pod_ends_behind_its_containers(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	struct plugin *q = nw_ready(w, "20-cpu");
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1");
+	nw_create(w, "c2", "s1");
+	nw_released(w, "c1", true);
+	nw_released(w, "c2", true);
+	nw_released(w, "s1", true);
+	nw_settle(w);
+	for (int i = 0; i < 2; i++) {
+		const struct plugin *at = i ? q : p;
+		assert_true(plugin_last(at, CK_NRI_STOP_POD_SANDBOX)->at > plugin_last(at, CK_NRI_REMOVE_CONTAINER)->at);
+		assert_int_equal(plugin_count(at, CK_NRI_REMOVE_CONTAINER, NULL), 2);
+		assert_int_equal(plugin_count(at, CK_NRI_REMOVE_POD_SANDBOX, "s1"), 1);
+	}
+	nw_free(w);
+}
+
+/* an overdue plugin's queue may hold what was overtaken by the end */
+static void behind_a_stop_comes_nothing_but_remove(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1");
+	plugin_rule(p, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 0);
+	nw_run(w, "s2");
+	nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
+	nw_send(w, CK_NRI_UPDATE_CONTAINER, "c1", NULL);
+	nw_send(w, CK_NRI_REMOVE_CONTAINER, "c1", NULL);
+	nw_advance(w, 8 * S);
+	plugin_rule(p, CK_NRI_RUN_POD_SANDBOX, PLUGIN_AGREES, 0);
+	plugin_release(p);
+	nw_settle(w);
+	assert_int_equal(plugin_count(p, CK_NRI_STOP_CONTAINER, "c1"), 1);
+	assert_int_equal(plugin_count(p, CK_NRI_REMOVE_CONTAINER, "c1"), 1);
+	assert_int_equal(plugin_count(p, CK_NRI_UPDATE_CONTAINER, "c1"), 0);
+	nw_free(w);
+}
+
+static void unseen(const struct ck_nri_result *result, void *userdata)
+{
+	(void)result, (void)userdata;
+}
+
+/* two of one name: each is told of what its name was told of in an earlier life (H3) */
+static void debts_are_paid_to_all_of_a_name(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net"), *q = nw_ready(w, "10-net");
+	struct nw_object *o = nw_pod(w, "s1");
+	o->told.told = "10-net 10-net";
+	const struct ck_nri_call stop = nw_call_of(w, CK_NRI_STOP_POD_SANDBOX, "s1");
+	ck_nri_lock(w->nri);
+	assert_int_equal(ck_tour_begin(w->nri, &stop, &o->told, (enum ck_nri_event)0, unseen, NULL, &w->err), 0);
+	ck_nri_unlock(w->nri);
+	nw_settle(w);
+	assert_int_equal(plugin_count(p, CK_NRI_STOP_POD_SANDBOX, "s1"), 1);
+	assert_int_equal(plugin_count(q, CK_NRI_STOP_POD_SANDBOX, "s1"), 1);
+	nw_free(w);
+}
+
+/* ---- what plugins want changed -------------------------------------------------------------------------------------------- */
+
+/* a container that has just gone is as one nobody knows: skipped */
+static void an_update_of_what_has_just_gone_is_no_failure(void **state)
+{
+	static const unsigned char update[] = "\x12\x0f\x0a\x02"
+					      "c1\x12\x09\x0a\x07\x12\x05\x0a\x03\x08\x80\x04";
+	(void)state;
+	struct nw *w = nw_started();
+	struct plugin *p = nw_ready(w, "10-net");
+	struct nw_sent sent;
+	nw_run(w, "s1");
+	nw_create(w, "c1", "s1");
+	w->fail[NW_UPDATE] = 5;
+	plugin_replies(p, CK_NRI_CREATE_CONTAINER, update, sizeof(update) - 1);
+	nw_container(w, "c2", "s1");
+	assert_int_equal(nw_choose(w, "c2", NULL, 0), 0);
+	nw_send(w, CK_NRI_CREATE_CONTAINER, "c2", &sent);
+	nw_settle(w);
+	assert_int_equal(w->asked[NW_UPDATE], 1);
+	assert_string_equal(sent.refusal, "");
+	nw_sent_free(&sent);
+	unsigned char request[sizeof(update) - 1];
+	memcpy(request, update, sizeof(request));
+	request[0] = 0x0a; /* the same as a call of its own */
+	uint32_t stream = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request, sizeof(request));
+	nw_settle(w);
+	assert_int_equal(w->asked[NW_UPDATE], 2);
+	assert_int_equal(plugin_answer_to(p, stream)->len, 0); /* nothing failed */
+	nw_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plugin_may_dial_before_the_start),
+		cmocka_unit_test(another_kind_of_socket_is_left_alone),
+		cmocka_unit_test(work_a_callback_leaves_is_done),
+		cmocka_unit_test(one_that_cannot_be_described_keeps_nobody_out),
+		cmocka_unit_test(no_half_list_while_the_runtime_is_away),
+		cmocka_unit_test(a_container_s_end_names_its_pod),
+		cmocka_unit_test(a_slow_list_is_called_so),
+		cmocka_unit_test(who_could_not_be_told_is_not_told_of_the_end),
+		cmocka_unit_test(a_send_that_failed_chose_nobody),
+		cmocka_unit_test(a_pod_ends_behind_its_containers),
+		cmocka_unit_test(behind_a_stop_comes_nothing_but_remove),
+		cmocka_unit_test(debts_are_paid_to_all_of_a_name),
+		cmocka_unit_test(an_update_of_what_has_just_gone_is_no_failure),
+		cmocka_unit_test(without_any_memory_it_waits),
+	};
+	return CK_TEST_MAIN(tests);
+}
