@@ -57,7 +57,12 @@ while IFS=$'\t' read -r id words test switch; do
 	n=$((n + 1))
 	[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
 	if [ ! -e "$work/$n.out" ]; then
-		echo "skip - $id is seen when broken: ${test% *} was not built"
+		echo "skip - $id is seen when broken (${test%% *}): it was not built"
+		continue
+	fi
+	why=$(sed -n 's/^skip - [^:]*: //p' "$work/$n.out" | head -n 1)
+	if [ -n "$why" ]; then
+		echo "skip - $id is seen when broken (${test%% *}): $why"
 		continue
 	fi
 	if seen=$(red $n); then
