@@ -389,6 +389,7 @@ struct ck_nri {
 	/* the status file */
 	bool changed;
 	uint64_t status_due;
+	bool status_failed; /* the last time, and that was said */
 	/* lines for the host's log */
 	struct {
 		enum ck_log_level level;

@@ -310,43 +310,64 @@ static void show(const struct ck_plugin *plugin, struct ck_nri_plugin *ret_shown
 	};
 }
 
-int ck_nri_plugins_impl(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
+static int each_plugin(const struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
 {
+	struct ck_nri_plugin shown;
 	int r = 0;
-	pthread_mutex_lock(&nri->lock);
 	for (struct ck_plugin *plugin = nri->plugins; plugin && r == 0; plugin = plugin->next) {
-		struct ck_nri_plugin shown;
 		if (plugin->state == CK_PLUGIN_CLOSED)
 			continue;
 		show(plugin, &shown);
 		r = fn(&shown, userdata);
 	}
+	/* nothing is committed while one of these is missing: whoever looks for the reason finds it here */
+	for (size_t i = 0; i < nri->rules_n && r == 0; i++) {
+		if (nri->rules[i].policy != CK_NRI_REQUIRED || ck_know_has(nri, nri->rules[i].name))
+			continue;
+		shown = (struct ck_nri_plugin){
+			.size = sizeof(shown),
+			.name = nri->rules[i].name,
+			.state = CK_STATUS_ABSENT,
+			.policy = CK_NRI_REQUIRED,
+			.last_error = "",
+		};
+		r = fn(&shown, userdata);
+	}
+	return r;
+}
+
+int ck_nri_plugins_impl(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
+{
+	pthread_mutex_lock(&nri->lock);
+	int r = each_plugin(nri, fn, userdata);
 	pthread_mutex_unlock(&nri->lock);
 	return r;
 }
 
+struct shown {
+	struct ck_nri_plugin plugins[CK_NRI_PLUGINS_MAX];
+	size_t n;
+};
+
+static int add_shown(const struct ck_nri_plugin *plugin, void *userdata)
+{
+	struct shown *shown = userdata;
+	shown->plugins[shown->n++] = *plugin;
+	return shown->n == CK_COUNT(shown->plugins);
+}
+
 static void write_status(struct ck_nri *nri, uint64_t now)
 {
-	struct ck_nri_plugin plugins[CK_NRI_PLUGINS_MAX];
+	struct shown shown = { .n = 0 };
 	struct ck_error err;
-	size_t n = 0;
 	if (!nri->status_path || !nri->changed || now < nri->status_due)
 		return;
-	for (struct ck_plugin *plugin = nri->plugins; plugin && n < CK_COUNT(plugins); plugin = plugin->next)
-		if (plugin->state != CK_PLUGIN_CLOSED)
-			show(plugin, &plugins[n++]);
-	/* nothing is committed while one of these is missing: whoever looks for the reason finds it here */
-	for (size_t i = 0; i < nri->rules_n && n < CK_COUNT(plugins); i++)
-		if (nri->rules[i].policy == CK_NRI_REQUIRED && !ck_know_has(nri, nri->rules[i].name))
-			plugins[n++] = (struct ck_nri_plugin){ .size = sizeof(*plugins),
-							       .name = nri->rules[i].name,
-							       .state = CK_STATUS_ABSENT,
-							       .policy = CK_NRI_REQUIRED,
-							       .last_error = "" };
-	nri->changed = false;
+	each_plugin(nri, add_shown, &shown);
 	nri->status_due = now + CK_NRI_STATUS_PAUSE;
-	if (ck_status_write(nri->status_path, now, plugins, n, &err) < 0)
+	nri->changed = ck_status_write(nri->status_path, now, shown.plugins, shown.n, &err) < 0; /* then once more */
+	if (nri->changed && !nri->status_failed)
 		ck_nri_log(nri, CK_LOG_WARNING, "%s", err.text);
+	nri->status_failed = nri->changed;
 }
 
 /* ---- the crank ------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
  * status file shows the connections as they are.
  */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hooks/status.h"
 #include "src/base/bytes.h"
@@ -333,6 +334,20 @@ static void the_status_file_shows_which_required_plugin_is_absent(void **state)
 	seen(s, 1, "must");
 }
 
+/* a full disk, say: what could not be written is, once it can be, without anything else having to happen */
+static void the_status_file_is_written_once_it_can_be(void **state)
+{
+	struct story *s = *state;
+	settle(s);
+	unlink(s->file);
+	assert_int_equal(mkdir(s->file, 0700), 0);
+	join(s, 0, "10-net", RUN);
+	fx_advance(s->f, CK_NRI_STATUS_PAUSE);
+	settle(s);
+	assert_int_equal(rmdir(s->file), 0);
+	seen(s, 1, "10-net");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +360,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_shows_which_required_plugin_is_absent, set_up_required, tear_down),
+		cmocka_unit_test_setup_teardown(the_status_file_is_written_once_it_can_be, set_up, tear_down),
 	};
 	return CK_TEST_MAIN(tests);
 }
