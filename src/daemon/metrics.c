@@ -139,7 +139,7 @@ static void put_routes(struct text *text, const char *name, const char *help, bo
 
 /* ---- plugins ---------------------------------------------------------------------------------------------------------- */
 
-static const char *const plugin_states[] = { "connected", "registered", "synchronizing", "ready", "overdue" };
+static const char *const plugin_states[] = { "connected", "registered", "synchronizing", "ready", "overdue", "absent" };
 
 struct plugins { /* of one name together: two connections may have it */
 	struct {
@@ -158,7 +158,7 @@ static int count_plugin(const struct ck_nri_plugin *plugin, void *userdata)
 		plugins->states[state] += !strcmp(plugin->state, plugin_states[state]);
 	while (i < plugins->n && strcmp(plugins->all[i].name, plugin->name) != 0)
 		i++;
-	if (!*plugin->name || i == CK_COUNT(plugins->all))
+	if (!*plugin->name || !strcmp(plugin->state, "absent") || i == CK_COUNT(plugins->all))
 		return 0;
 	if (i == plugins->n)
 		snprintf(plugins->all[plugins->n++].name, sizeof(plugins->all[i].name), "%s", plugin->name);
@@ -187,7 +187,7 @@ static void put_nri(struct text *text, const struct ck_metrics *m)
 	if (!m->nri)
 		return; /* off: it is for the whole life of the process */
 	ck_nri_plugins(m->nri, count_plugin, &plugins);
-	put_family(text, "crikeepd_nri_plugins", "gauge", "NRI plugins that are connected, by state");
+	put_family(text, "crikeepd_nri_plugins", "gauge", "NRI plugins that are connected, by state; absent: required ones that are not");
 	for (size_t i = 0; i < CK_COUNT(plugin_states); i++)
 		put(text, "crikeepd_nri_plugins{state=\"%s\"} %" PRIu64 "\n", plugin_states[i], plugins.states[i]);
 	put_plugins(text, "crikeepd_nri_events_total", "Events sent to a plugin since it connected", &plugins, OF_PLUGIN(sent));

@@ -238,6 +238,7 @@ static void a_required_plugin_that_is_absent_holds_back_what_is_made(void **stat
 	flags[n] = NULL;
 	stage_start(s, "", flags);
 	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", NULL), CK_GRPC_UNAVAILABLE);
+	assert_int_equal(world_metric(&s->w, "crikeepd_nri_plugins{state=\"absent\"}"), 1);
 	assert_int_equal(pod_n(&s->kubelet), 0);
 	assert_int_equal(pod_n(&s->agent), 1);
 	pid_t plugin = plugin_start();
