@@ -286,7 +286,7 @@ static void merge(struct ck_tour *tour, struct ck_plugin *plugin, enum ck_adjust
 	} else if (tour->event == CK_NRI_CREATE_CONTAINER && !tour->before_create && !ck_adjust_is_empty(tour->adjust) &&
 		   !CK_BROKEN(H7)) {
 		plugin->adjusting = true;
-		ck_tour_refuse(tour, "plugin %s changes containers, which exist by now: adjust = before-create is needed",
+		ck_tour_refuse(tour, "plugin %s wants to change the container, which exists already: set adjust to before-create",
 			       plugin->name);
 	}
 }

@@ -259,7 +259,10 @@ struct ck_nri_plugin {
 	uint64_t sent, late, failed; /* events sent, not answered in time, answered with an error */
 	const char *last_error; /* "RunPodSandbox: UNKNOWN"; without its text, which may repeat secrets. "" none */
 };
-/* ck_nri_plugins - each connection, in index order; then each required plugin that is absent, by the name of its rule. Return: 0, or what @fn returned if not 0, -CK_EFORK.   Since: 0.1 */
+/*
+ * ck_nri_plugins - each connection, in index order; then each required plugin that is absent, by the name of its rule
+ * Return: 0, or what @fn returned if not 0, -CK_EFORK.   Since: 0.1
+ */
 int ck_nri_plugins(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata);
 
 #ifdef __cplusplus

@@ -285,7 +285,8 @@ static void say_the_rest(const struct arguments *args, const struct seen *seen)
 		ck_cli_hint("no plugin is connected%s%s", args->state ? " and " : "", args->state ? args->state : "");
 	for (size_t i = 0; i < status->n && seen->alive; i++)
 		if (seen->shown[i] && is_absent(&status->plugins[i]))
-			ck_cli_hint("nothing is handed over to the kubelet until plugin %s is connected", status->plugins[i].name);
+			ck_cli_hint("nothing is handed over to the kubelet until plugin %s is connected",
+				    status->plugins[i].name);
 	for (size_t i = 0; i < status->n && seen->alive; i++)
 		if (seen->shown[i] && status->plugins[i].adjusting)
 			ck_cli_hint("plugin %s wants to change containers: creates fail until nri.adjust is before-create",

@@ -187,7 +187,8 @@ static void put_nri(struct text *text, const struct ck_metrics *m)
 	if (!m->nri)
 		return; /* off: it is for the whole life of the process */
 	ck_nri_plugins(m->nri, count_plugin, &plugins);
-	put_family(text, "crikeepd_nri_plugins", "gauge", "NRI plugins that are connected, by state; absent: required ones that are not");
+	put_family(text, "crikeepd_nri_plugins", "gauge",
+		   "NRI plugins that are connected, by state; absent: required ones that are not");
 	for (size_t i = 0; i < CK_COUNT(plugin_states); i++)
 		put(text, "crikeepd_nri_plugins{state=\"%s\"} %" PRIu64 "\n", plugin_states[i], plugins.states[i]);
 	put_plugins(text, "crikeepd_nri_events_total", "Events sent to a plugin since it connected", &plugins, OF_PLUGIN(sent));

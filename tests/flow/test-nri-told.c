@@ -359,7 +359,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_status_file_shows_which_required_plugin_is_absent, set_up_required, tear_down),
+		cmocka_unit_test_setup_teardown(the_status_file_shows_which_required_plugin_is_absent, set_up_required,
+						tear_down),
 		cmocka_unit_test_setup_teardown(the_status_file_is_written_once_it_can_be, set_up, tear_down),
 	};
 	return CK_TEST_MAIN(tests);
