@@ -313,8 +313,9 @@ stop_held() {
 R19() {
 	stage || return
 	stop_held
-	check 'the runtime has not stopped it' is "$(state_past "$web")" SANDBOX_READY
-	[ ${#network[@]} -gt 0 ] || check 'nor was asked to' not happened stop "$web"
+	cri pods >/dev/null # what was asked of the runtime before this has arrived there
+	check 'the runtime was not asked to stop it' not stop_begun "$web"
+	check 'and has not' is "$(state_past "$web")" SANDBOX_READY
 	let_go go
 	ended stop
 	check 'it is stopped then' is "$(state_past "$web")" SANDBOX_NOTREADY

@@ -82,6 +82,7 @@ unstage() {
 	kill -KILL "$crikeepd_pid" "$relay_pid" "${plugin_pids[@]}"
 	"$lab/containerd.sh" stop "$d"
 }
+stop_begun() { grep -q ' StopPodSandbox begin$' "$d/relay.log"; }
 has_begun() { grep -q " create $2 $1 .* begin$" "$d/runc/calls.log"; }
 
 play_all

@@ -79,6 +79,7 @@ unstage() {
 # from the runtime's log: seconds since its start, what, kind, id, name
 moment() { awk -v what="$1" -v id="$2" '$2 == what && $4 == id { printf "%d\n", $1 * 1000; exit }' "$d/sim.log"; }
 happened() { [ -n "$(moment "$1" "$2")" ]; }
+stop_begun() { happened stop "$1"; }
 has_begun() { grep -q " begin $1 .* $2_" "$d/sim.log"; } # has_begun KIND NAME
 
 play_all
