@@ -8,12 +8,12 @@
  * What it holds against what was heard, of each connection and each object:
  *	once    in a list or as RunPodSandbox (CreateContainer), never both and never twice; Stop once, Remove once
  *	order   known, then the rest of its life, then Stop, then Remove, and nothing after it
- *	begun   nothing of what no commit was begun for; Stop and Remove only to who knew it, or is owed it by an earlier life; in no
- *	        list of who came after somebody had its Stop
+ *	begun   nothing of what no commit was begun for; Stop and Remove only to who knew it, or is owed it by an earlier life; in
+ *	        no list of who came after somebody had its Stop
  *	all     when everything has settled: who lives knows all that is told and not being torn down, but for containers of pods
  *	        that were being torn down when it came; who was there when a commit was begun, and lives, heard of it if it was
- *	        committed; who knew what is gone had its Stop and its Remove, and so had who was there when an earlier life's debt
- *	        was paid
+ *	        committed; who knew what is gone had its Stop and its Remove, and so had who was there when an earlier life's
+ *	        debt was paid
  */
 #include "tests/flow/nri-world.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sodium.h>
 #include <string.h>
 
 #include "src/base/mem.h"
@@ -39,6 +40,28 @@ static uint32_t chance(struct schedule *s, uint32_t n)
 {
 	return nw_random(s->w, n);
 }
+
+/* the cache draws its back-off's jitter, and keys, from libsodium: of the same seed the same */
+static uint64_t drawn;
+
+static uint32_t draw(void)
+{
+	drawn = drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(drawn >> 33);
+}
+
+static void draw_bytes(void *bytes, const size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		((unsigned char *)bytes)[i] = (unsigned char)draw();
+}
+
+static const char *draw_name(void)
+{
+	return "seeded";
+}
+
+static randombytes_implementation seeded = { .implementation_name = draw_name, .random = draw, .buf = draw_bytes };
 
 static void say(const struct schedule *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(const struct schedule *s, const char *format, ...)
@@ -722,6 +745,8 @@ static void play(struct schedule *s)
 
 bool schedule_play(unsigned seed, struct schedule_counts *counts, bool trace, char *complaint, size_t size)
 {
+	randombytes_set_implementation(&seeded);
+	drawn = seed;
 	struct schedule s = { .f = fixture_new(), .w = nw_new(), .counts = counts, .trace = trace };
 	s.sends = calloc(SENDS, sizeof(*s.sends));
 	assert_non_null(s.sends);

