@@ -2,7 +2,8 @@
 /*
  * Do the schedules see anything? With CRIKEEP_BREAK a requirement is switched off at one place of the code (src/base/fault.h);
  * for each of these, schedules are played in a process of their own until the oracle complains. Most requirements are about
- * single answers, and have tests of their own (tests/real/requirements.tsv); those below are about who hears of what and how often.
+ * single answers, and have tests of their own (tests/real/requirements.tsv); those below are about who hears of what, and how
+ * often.
  *
  *	CK_TEST_MUTANT=R1   this one only
  */
