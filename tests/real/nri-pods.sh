@@ -363,6 +363,8 @@ R23() {
 	check 'a repeat succeeds' says StopPodSandbox "$web"
 	check 'and a third' says StopPodSandbox "$web"
 	check 'there is one event' hears 10-a web 'RunPodSandbox StopPodSandbox'
+	check 'the history has it, once' is \
+		"$("$crikeep" history --state-dir "$d/kept" web | grep -c 'plugins were told that it stops: 10-a')" 1
 }
 
 R24() {
