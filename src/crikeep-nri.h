@@ -24,9 +24,10 @@
  * Bytes. Pods, containers, resources and adjustments are messages of package nri.pkg.api.v1alpha1, encoded. They are passed on
  * as they are, fields this library never heard of included. Their strings must be UTF-8, or plugins refuse the whole message.
  *
- * Returns, errors, threads, ownership, fork and time are as in crikeep.h. Every function may be called from any thread;
- * callbacks come from ck_nri_process() only, with no lock held, and may call everything but it, ck_nri_close() and, from
- * choose, released and snapshot, anything at all.
+ * Returns, errors, threads, ownership, fork and time are as in crikeep.h. Every function may be called from any thread.
+ * Callbacks come from ck_nri_process(), and a last time from ck_nri_close(), with no lock held; they may call everything but
+ * these two. Not so @fn of ck_nri_plugins() and options.clock: they come from below a lock, and call nothing of this library.
+ * choose, released and the @fn that host.snapshot is given are quick, and may be called with a lock of the host's held.
  * Source: containerd/nri pkg/api/api.proto and pkg/adaptation at v0.12; crikeep-nri(7) tells the rules.
  */
 #include "crikeep.h" /* beside this one, wherever that is */
@@ -261,6 +262,7 @@ struct ck_nri_plugin {
 };
 /*
  * ck_nri_plugins - each connection, in index order; then each required plugin that is absent, by the name of its rule
+ * @fn: comes from below the lock, and calls nothing of this library
  * Return: 0, or what @fn returned if not 0, -CK_EFORK.   Since: 0.1
  */
 int ck_nri_plugins(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata);

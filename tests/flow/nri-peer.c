@@ -407,8 +407,8 @@ static int call_named(const char *method)
 
 static void requested(struct plugin *p, uint32_t stream, const unsigned char *data, size_t len)
 {
-	static uint64_t clock; /* of all plugins */
-	struct plugin_heard heard = { .stream = stream, .at = ++clock };
+	static uint64_t clock; /* of all plugins, which may have threads of their own */
+	struct plugin_heard heard = { .stream = stream, .at = __atomic_add_fetch(&clock, 1, __ATOMIC_RELAXED) };
 	struct ck_wire_field field;
 	char service[80], method[80], text[100];
 
