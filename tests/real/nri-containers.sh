@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables with those who source it
 #
-# R34 to R37, and adjustments: what plugins hear of containers. See nri.sh.
+# R34 to R37, and adjustments: what plugins hear of containers. See nri-stage.sh.
 
 whole='CreateContainer PostCreateContainer StartContainer PostStartContainer StopContainer RemoveContainer'
 

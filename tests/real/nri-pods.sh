@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables with those who source it
 #
-# R1 to R33: what plugins hear of pods. See nri.sh.
+# R1 to R33: what plugins hear of pods. See nri-stage.sh.
 
 # ---- Synchronize ---------------------------------------------------------------------------------------------------------
 

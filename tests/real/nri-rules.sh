@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables with those who source it
 #
-# R38 to R42, H1 to H10 but H7, and O1 to O8: commits, late results and who knows what. See nri.sh.
+# R38 to R42, H1 to H10 but H7, and O1 to O8: commits, late results and who knows what. See nri-stage.sh.
 
 late_pod() { # a pod 'web' that nobody has waited for: $late
 	ask 300ms web

@@ -14,7 +14,7 @@ scenarios="R3 R5 R7 R8 R9 R12 R14 R18 R19 R20 R22 R26 R27 R31 R34 R35 R36 R37 R3
 	before_create conflict updated old_stub"
 . "$here/play.sh"
 . "$here/stage.sh"
-. "$here/nri.sh"
+. "$here/nri-stage.sh"
 . "$here/nri-pods.sh"
 . "$here/nri-containers.sh"
 . "$here/nri-rules.sh"

@@ -16,7 +16,7 @@ scenarios=${*:-$scenarios}
 
 . "$here/play.sh"
 . "$here/stage.sh"
-. "$here/nri.sh"
+. "$here/nri-stage.sh"
 . "$here/nri-pods.sh"
 . "$here/nri-containers.sh"
 . "$here/nri-rules.sh"
