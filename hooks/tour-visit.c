@@ -122,7 +122,7 @@ static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_know
 	}
 	k->announcing += ck_nri_event_announces(tour->event);
 	k->stopping += ck_nri_event_stops(tour->event);
-	tour->told++;
+	tour->told += tour->event == tour->asked;
 	note_told(tour, plugin);
 	/* what it would answer is needed, or could fail the event; under ignore it is neither */
 	bool waits = plugin->policy != CK_NRI_IGNORE || !plugin->overdue_since;
@@ -319,7 +319,7 @@ void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, cons
 	delivery->tour = NULL;
 	tour->at = NULL;
 	if (code == CK_TOUR_SKIPPED || code == CK_TOUR_UNSENT) {
-		tour->told--;
+		tour->told -= tour->event == tour->asked;
 		tour->told_names.len = tour->told_before;
 	}
 	if (code == CK_TOUR_SKIPPED) {

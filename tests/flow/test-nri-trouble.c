@@ -195,6 +195,22 @@ static void who_could_not_be_told_is_not_told_of_the_end(void **state)
 	nw_free(w);
 }
 
+/* Remove is preceded by Stop, and that is another event */
+static void told_counts_the_event_itself(void **state)
+{
+	(void)state;
+	struct nw *w = nw_started();
+	struct nw_sent sent;
+	nw_ready(w, "10-net");
+	nw_ready(w, "20-cpu");
+	nw_run(w, "s1");
+	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", &sent);
+	nw_settle(w);
+	assert_int_equal(sent.told, 2);
+	nw_sent_free(&sent);
+	nw_free(w);
+}
+
 /* ---- without memory ------------------------------------------------------------------------------------------------------ */
 
 static void without_any_memory_it_waits(void **state)
@@ -352,6 +368,7 @@ int main(void)
 		cmocka_unit_test(a_container_s_end_names_its_pod),
 		cmocka_unit_test(a_slow_list_is_called_so),
 		cmocka_unit_test(who_could_not_be_told_is_not_told_of_the_end),
+		cmocka_unit_test(told_counts_the_event_itself),
 		cmocka_unit_test(a_send_that_failed_chose_nobody),
 		cmocka_unit_test(a_pod_ends_behind_its_containers),
 		cmocka_unit_test(behind_a_stop_comes_nothing_but_remove),
