@@ -38,12 +38,13 @@ static void check_message(const ProtobufCMessage *message)
 	check(!message->n_unknown_fields);
 	for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
 		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
-		const char *value = (const char *)message + field->offset;
+		const void *value = (const char *)message + field->offset;
+		const void *quantity = (const char *)message + field->quantifier_offset;
 		bool pointers = field->type == PROTOBUF_C_TYPE_MESSAGE || field->type == PROTOBUF_C_TYPE_STRING;
 		if (field->label != PROTOBUF_C_LABEL_REPEATED)
 			check_field(field, value);
 		else if (pointers)
-			for (size_t n = 0; n < *(const size_t *)((const char *)message + field->quantifier_offset); n++)
+			for (size_t n = 0; n < *(const size_t *)quantity; n++)
 				check_field(field, *(const char *const *)value + n * sizeof(void *));
 	}
 }
