@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -475,24 +474,9 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 	return r;
 }
 
-static void mark_process(struct ck_cache *cache)
-{
-	size_t size = (size_t)sysconf(_SC_PAGESIZE);
-	unsigned char *here = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	cache->pid = getpid();
-	if (here == MAP_FAILED)
-		return;
-	if (madvise(here, size, MADV_WIPEONFORK) < 0) {
-		munmap(here, size);
-		return;
-	}
-	*here = 1;
-	cache->here = here;
-}
-
 bool ck_cache_in_child(const struct ck_cache *cache)
 {
-	return cache->here ? !*cache->here : cache->pid != getpid();
+	return ck_home_left(&cache->home);
 }
 
 int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
@@ -503,7 +487,7 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	if (!cache)
 		return ck_nomem(err);
 	cache->refs = 1;
-	mark_process(cache);
+	ck_home_mark(&cache->home);
 	cache->epoll_fd = cache->event_fd = cache->timer_fd = -1;
 	cache->host = *options->host;
 	cache->has_hooks = options->hooks;
@@ -631,8 +615,7 @@ void ck_cache_unref(struct ck_cache *cache)
 		free(*p);
 	free(cache->patterns);
 	free(cache->log);
-	if (cache->here)
-		munmap((void *)(uintptr_t)cache->here, (size_t)sysconf(_SC_PAGESIZE));
+	ck_home_fini(&cache->home);
 	pthread_cond_destroy(&cache->changed);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);

@@ -15,12 +15,12 @@
  *   turn-api.c callers             src/api.c the guarded border
  */
 #include <pthread.h>
-#include <sys/types.h>
 
 #include "cache/machine.h"
 #include "cache/store.h"
 #include "cache/wish.h"
 #include "src/base/error.h"
+#include "src/base/process.h"
 
 struct ck_hidden;
 
@@ -66,8 +66,7 @@ struct ck_log_line {
 
 struct ck_cache {
 	unsigned refs; /* atomic: the host's, and one of every turn, job and view */
-	pid_t pid;
-	const unsigned char *here; /* 1, and 0 in a child: the kernel wipes it at fork; NULL: it does not know how */
+	struct ck_home home;
 	struct ck_host host;
 	struct ck_hooks hooks;
 	bool has_hooks;

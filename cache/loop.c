@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -25,9 +24,9 @@ static int epoll_add(int epoll_fd, int fd)
 
 int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err)
 {
-	cache->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	cache->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	cache->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	cache->epoll_fd = ck_fd_own(epoll_create1(EPOLL_CLOEXEC));
+	cache->event_fd = ck_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	cache->timer_fd = ck_fd_own(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
 	if (cache->epoll_fd < 0 || cache->event_fd < 0 || cache->timer_fd < 0 ||
 	    epoll_add(cache->epoll_fd, cache->event_fd) < 0 || epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
@@ -298,16 +297,12 @@ static void *loop_main(void *userdata)
 
 int ck_loop_thread(struct ck_cache *cache, struct ck_error *err)
 {
-	sigset_t all, before;
 	pthread_mutex_lock(&cache->lock);
 	if (cache->threaded || cache->cranking) {
 		pthread_mutex_unlock(&cache->lock);
 		return ck_fail(err, CK_EDEADLK, "the crank is turned already");
 	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = pthread_create(&cache->thread, NULL, loop_main, cache);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int r = ck_thread_start(&cache->thread, loop_main, cache);
 	if (r == 0)
 		cache->threaded = cache->has_loop = true;
 	pthread_mutex_unlock(&cache->lock);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cache/store-int.h"
+#include "src/base/process.h"
 
 #define LOCK_TRIES    40 /* for 200 ms: somebody may hold a shared lock for an instant, to see whether it is free */
 #define LOCK_PAUSE_NS (5 * (long)CK_NS_PER_MS)
@@ -27,7 +28,7 @@ int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct
 	bool made = make && mkdir(dir, 0700) == 0;
 	struct stat st;
 
-	CK_AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CK_AUTO_CLOSE int fd = ck_fd_own(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (fd < 0)
 		return ck_fail_errno(err, errno == ENOENT && !make ? CK_ENOTFOUND : CK_EIO, errno, "state directory '%s'", dir);
 	if (made && fchmod(fd, 0700) < 0) /* the umask may have taken away what we need */
@@ -83,7 +84,7 @@ static int file_write(int dirfd, const char *name, const void *bytes, size_t len
 
 	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
 	unlinkat(dirfd, tmp, 0); /* of an owner that was killed */
-	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = ck_fd_own(openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return -1;
 	if (fchmod(fd, 0600) < 0 || write(fd, bytes, len) != (ssize_t)len || renameat(dirfd, tmp, dirfd, name) < 0) {
@@ -149,7 +150,9 @@ int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
 			return pid ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path, pid) :
 				     ck_fail(err, CK_EOWNED, "'%s' is owned by another process", path);
 		}
-		nanosleep(&pause, NULL);
+		struct timespec left = pause;
+		while (nanosleep(&left, &left) < 0 && errno == EINTR) /* a host's signals do not shorten it */
+			;
 	}
 	if (fcntl(dirfd, F_OFD_SETLK, &mark) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "lock '%s'", path);
@@ -196,7 +199,7 @@ int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
 int ck_dir_make(int dirfd, const char *name, struct ck_error *err)
 {
 	/* SQLite would give it the umask's mode; -wal and -shm inherit this one */
-	CK_AUTO_CLOSE int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	CK_AUTO_CLOSE int fd = ck_fd_own(openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 
 	if (fd < 0 || fchmod(fd, 0600) < 0)
 		return ck_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? CK_EFULL : CK_EIO, errno, "make '%s'", name);

@@ -11,12 +11,12 @@
  * and puts that in the place of the old one. Who holds the old files keeps a consistent, old state; the new WAL is empty.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cache/store-int.h"
 #include "src/base/fault.h"
+#include "src/base/process.h"
 
 #define LIMIT_FRAMES (CK_WAL_LIMIT / CK_FRAME_SIZE)
 #define WAKE_AT	      (LIMIT_FRAMES / 4)     /* the thread, if there is one, writes back */
@@ -74,17 +74,12 @@ static void *checkpointer_main(void *arg)
 struct ck_checkpointer *ck_checkpointer_new(void)
 {
 	struct ck_checkpointer *c = CK_NEW(struct ck_checkpointer);
-	sigset_t all, before;
 
 	if (!c)
 		return NULL;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->wake, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the host's */
-	int r = pthread_create(&c->thread, NULL, checkpointer_main, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r == 0)
+	if (ck_thread_start(&c->thread, checkpointer_main, c) == 0)
 		return c;
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);

@@ -15,6 +15,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/process.h"
 
 #define DIR_NAME   "wishes"
 #define NAME_LEN   32u
@@ -171,7 +172,7 @@ static int file_write(int dirfd, const char *name, const char *suffix, const cha
 	snprintf(tmp, sizeof(tmp), "%.*s.tmp", (int)NAME_LEN, name);
 	snprintf(file, sizeof(file), "%.*s%s", (int)NAME_LEN, name, suffix);
 	unlinkat(dirfd, tmp, 0);
-	CK_AUTO_CLOSE int fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	CK_AUTO_CLOSE int fd = ck_fd_own(openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make '%s/%s'", DIR_NAME, tmp);
 	ssize_t n = write(fd, text, len);
@@ -213,7 +214,7 @@ static int open_dir(const char *state_dir, int *ret_fd, struct ck_error *err)
 	if (state_fd < 0)
 		return ck_fail_errno(err, errno == ENOENT ? CK_ENOTFOUND : CK_EIO, errno, "'%s'", state_dir);
 	bool made = mkdirat(state_fd, DIR_NAME, 0700) == 0;
-	CK_AUTO_CLOSE int fd = openat(state_fd, DIR_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	CK_AUTO_CLOSE int fd = ck_fd_own(openat(state_fd, DIR_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (fd < 0 || (made && fchmod(fd, 0700) < 0) || fstat(fd, &st) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "'%s/%s'", state_dir, DIR_NAME);
 	if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
@@ -286,7 +287,7 @@ int ck_wishes_open(const char *state_dir, struct ck_wishes **ret_wishes, struct 
 		return ck_nomem(err);
 	wishes->dirfd = wishes->inotify = -1;
 	if (open_dir(state_dir, &wishes->dirfd, NULL) >= 0)
-		wishes->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		wishes->inotify = ck_fd_own(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 	/* by descriptor: it is the directory that was checked */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", wishes->dirfd);
 	if (wishes->inotify >= 0 && inotify_add_watch(wishes->inotify, path, IN_MOVED_TO | IN_ONLYDIR) < 0) {

@@ -3,8 +3,6 @@
  * Questions to the host. A job is made below the lock and put on a list; ck_nri_process() starts it with the lock free; whoever
  * ends it, from whatever thread, takes the lock and tells its owner, if there still is one.
  */
-#include <unistd.h>
-
 #include "hooks/nri-int.h"
 
 struct ck_nri_job *ck_nri_job_new(struct ck_nri *nri, enum ck_nri_job_what what, enum ck_kind kind, const char *id,
@@ -117,7 +115,7 @@ void ck_nri_jobs_start(struct ck_nri *nri)
 void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
 {
 	struct ck_nri *nri = job ? job->nri : NULL;
-	if (!nri || nri->pid != getpid())
+	if (!nri || ck_home_left(&nri->home))
 		return;
 	ck_nri_lock(nri);
 	nri->describing -= job->what == CK_NRI_JOB_DESCRIBE;

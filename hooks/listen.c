@@ -32,7 +32,7 @@ static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
 		return ck_fail(err, CK_EINVAL, "'%s' is there, and not a socket", address->sun_path);
-	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	CK_AUTO_CLOSE int fd = ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
 	int sys = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? EAGAIN : errno; /* EAGAIN: it is busy */
@@ -53,7 +53,7 @@ int ck_nri_listen(struct ck_nri *nri, struct ck_error *err)
 		r = take_path(&address, err);
 	if (r < 0)
 		return r;
-	CK_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	CK_AUTO_CLOSE int fd = ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
@@ -88,7 +88,7 @@ void ck_nri_accept(struct ck_nri *nri)
 	for (;;) {
 		struct ucred peer = { 0 };
 		struct ck_plugin *plugin = NULL;
-		CK_AUTO_CLOSE int fd = accept4(nri->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		CK_AUTO_CLOSE int fd = ck_fd_own(accept4(nri->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
 		if (fd < 0 && errno != EAGAIN) { /* descriptors have run out: it would be readable for ever */

@@ -20,7 +20,6 @@
  */
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "hooks/adjust.h"
 #include "hooks/ttrpc.h"
@@ -29,6 +28,7 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/process.h"
 
 /* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
 #define HASH_NONFATAL_OOM 1
@@ -347,7 +347,7 @@ typedef int ck_nri_snapshot_fn(int (*fn)(const struct ck_told *object, void *arg
 
 struct ck_nri {
 	unsigned refs; /* the opener's, and one per job; below the lock */
-	pid_t pid;     /* of the process that opened it */
+	struct ck_home home;
 	pthread_mutex_t lock;
 	pthread_t thread; /* in ck_nri_process() */
 	bool processing, started, stopping, closed;

@@ -33,6 +33,7 @@ bool ck_nri_unref(struct ck_nri *nri)
 		return false;
 	pthread_mutex_unlock(&nri->lock);
 	pthread_mutex_destroy(&nri->lock);
+	ck_home_fini(&nri->home);
 	free(nri);
 	return true;
 }
@@ -154,7 +155,7 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	if (!nri)
 		return ck_nomem(err);
 	nri->refs = 1;
-	nri->pid = getpid();
+	ck_home_mark(&nri->home);
 	nri->host = *options->host;
 	nri->socket_mode = options->socket_mode ? options->socket_mode : 0600;
 	nri->registration_timeout = or_default(options->registration_timeout, CK_NRI_REGISTRATION_TIMEOUT);
@@ -168,9 +169,9 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	nri->jobs_ready_end = &nri->jobs_ready;
 	nri->listen_fd = -1;
 	pthread_mutex_init(&nri->lock, NULL);
-	nri->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	nri->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	nri->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	nri->epoll_fd = ck_fd_own(epoll_create1(EPOLL_CLOEXEC));
+	nri->event_fd = ck_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	nri->timer_fd = ck_fd_own(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
 	int r = copy_options(nri, options) < 0 ? ck_nomem(err) : 0;
 	if (r >= 0 && (nri->epoll_fd < 0 || nri->event_fd < 0 || nri->timer_fd < 0 ||
 		       ck_nri_watch(nri, nri->event_fd, EPOLLIN, nri, false) < 0 ||
@@ -193,6 +194,14 @@ static void launch(struct ck_nri *nri, unsigned i)
 	int fds[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
 		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s", nri->launched[i].name, strerror(errno));
+		return;
+	}
+	fds[0] = ck_fd_own(fds[0]);
+	fds[1] = ck_fd_own(fds[1]);
+	if (fds[0] < 0 || fds[1] < 0) {
+		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s", nri->launched[i].name, strerror(errno));
+		close_fd(&fds[0]);
+		close_fd(&fds[1]);
 		return;
 	}
 	fcntl(fds[0], F_SETFL, O_NONBLOCK); /* ours; the plugin's is as it expects it */
@@ -249,6 +258,10 @@ static void write_log(struct ck_nri *nri);
 void ck_nri_close_impl(struct ck_nri *nri)
 {
 	pthread_mutex_lock(&nri->lock);
+	if (nri->processing && pthread_equal(nri->thread, pthread_self())) {
+		pthread_mutex_unlock(&nri->lock); /* from a callback, against the rules: an open one is better than a freed one in use */
+		return;
+	}
 	nri->closed = true;
 	nri->processing = true; /* nobody is woken any more */
 	nri->thread = pthread_self();

@@ -12,6 +12,7 @@
 
 #include "hooks/status.h"
 #include "src/base/mem.h"
+#include "src/base/process.h"
 
 #define STATE_MAX 15u /* letters; the longest is "synchronizing" */
 
@@ -116,7 +117,7 @@ static int file_write(const char *path, const struct ck_bytes *bytes, struct ck_
 		return ck_nomem(err);
 	sprintf(tmp, "%s.new", path);
 	unlink(tmp); /* of somebody who died while writing */
-	CK_AUTO_CLOSE int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	CK_AUTO_CLOSE int fd = ck_fd_own(open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make '%s'", tmp);
 	ssize_t n = write(fd, bytes->p, bytes->len);

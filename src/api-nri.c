@@ -4,13 +4,12 @@
  * tours of hooks/.
  */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "hooks/nri-int.h"
 
 static bool is_child(const struct ck_nri *nri)
 {
-	return nri->pid != getpid();
+	return ck_home_left(&nri->home);
 }
 
 static int bad(struct ck_error *err, const char *what)
@@ -135,6 +134,8 @@ uint64_t ck_nri_timeout(struct ck_nri *nri)
 static int hooks_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
 {
 	struct ck_nri *nri = userdata;
+	if (is_child(nri))
+		return -CK_EFORK; /* a host without a cache calls it by itself */
 	ck_nri_lock(nri);
 	int r = ck_know_choose(nri, entry, names, size);
 	ck_nri_unlock(nri);
@@ -185,6 +186,8 @@ static void hooks_cancel(uint64_t entry, void *userdata)
 static void hooks_released(const struct ck_told *entry, void *userdata)
 {
 	struct ck_nri *nri = userdata;
+	if (is_child(nri))
+		return;
 	ck_nri_lock(nri);
 	ck_know_released(nri, entry);
 	ck_nri_unlock(nri);
@@ -192,8 +195,10 @@ static void hooks_released(const struct ck_told *entry, void *userdata)
 
 int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks)
 {
-	if (!nri || !ret_hooks)
+	if (!nri || !ret_hooks || ret_hooks->size < sizeof(*ret_hooks))
 		return -CK_EINVAL;
+	if (is_child(nri))
+		return -CK_EFORK;
 	*ret_hooks = (struct ck_hooks){
 		.size = sizeof(*ret_hooks),
 		.userdata = nri,

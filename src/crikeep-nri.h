@@ -8,6 +8,7 @@
  * With the cache of crikeep.h:
  *
  *	ck_nri_open(&options, &nri, &err);
+ *	hooks.size = sizeof(hooks);
  *	ck_nri_hooks(nri, &hooks);              and options.hooks = &hooks for ck_cache_open()
  *	ck_nri_start(nri, cache, &err);         plugins are launched and let in from here on
  *	... poll ck_nri_fd() beside ck_fd(), and call ck_nri_process() ...
@@ -177,7 +178,8 @@ int ck_nri_process(struct ck_nri *nri, struct ck_error *err);
 /* ck_nri_timeout - when it is due next by its own clock: a time, UINT64_MAX never, 0 now.   Since: 0.1 */
 uint64_t ck_nri_timeout(struct ck_nri *nri);
 
-/* ck_nri_hooks - what to give to ck_cache_open(). Valid until ck_nri_close().   Since: 0.1 */
+/* ck_nri_hooks - what to give to ck_cache_open(). Set ret_hooks->size. Valid until ck_nri_close(). Return: 0, -CK_EINVAL,
+ * -CK_EFORK.   Since: 0.1 */
 int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks);
 
 /* ---- events --------------------------------------------------------------------------------------------------------- */

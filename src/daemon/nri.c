@@ -347,6 +347,7 @@ int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins, 
 		r = sd_event_add_io(daemon->loop.event, &plugging->source, ck_nri_fd(daemon->nri), EPOLLIN, ready, daemon);
 		r = r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch NRI") : 0;
 	}
+	ret_hooks->size = sizeof(*ret_hooks);
 	if (r >= 0)
 		r = ck_nri_hooks(daemon->nri, ret_hooks);
 	daemon->metrics.nri = daemon->nri;

@@ -309,6 +309,7 @@ static void each_connection_hears_of_each_pod_once(void **state)
 		.synchronize_timeout = 60 * CK_NS_PER_S,
 	};
 	assert_int_equal(ck_nri_open(&options, &s->nri, &f->err), 0);
+	s->hooks.size = sizeof(s->hooks);
 	assert_int_equal(ck_nri_hooks(s->nri, &s->hooks), 0);
 	f->host = (struct ck_host){ .size = sizeof(f->host), .userdata = s, .destroy = ready, .inspect = ready, .list = nothing };
 	f->options.hooks = &s->hooks;

@@ -86,6 +86,7 @@ static int set_up_with(void **state, const struct ck_nri_rule *rule)
 						.clock = now,
 						.clock_userdata = s->f };
 	assert_int_equal(ck_nri_open(&options, &s->nri, &s->f->err), 0);
+	s->hooks.size = sizeof(s->hooks);
 	assert_int_equal(ck_nri_hooks(s->nri, &s->hooks), 0);
 	s->f->options.hooks = &s->hooks;
 	fx_open(s->f);
