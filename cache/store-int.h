@@ -7,6 +7,7 @@
  *   store.c       a round: its statements           row.c        a row to and from a statement
  *   store-open.c  open, reopen, set aside, close    history.c    history lines
  *   store-dir.c   the directory: lock, names, key   store-sql.c  SQLite calls with our errors; the schema
+ *   store-lib.c   is this SQLite fit for us
  *   wal.c         bounds on the WAL, a new file     copy.c       a consistent copy without any lock
  *   dump.c        readers
  */
@@ -55,6 +56,12 @@ int ck_dir_prepare(int dirfd, struct ck_error *err);
 int ck_dir_make(int dirfd, const char *name, struct ck_error *err); /* an empty file, 0600; must not exist */
 int ck_dir_swap(int dirfd, struct ck_error *err);                   /* CK_DB_NEXT becomes CK_DB_NAME */
 int ck_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err);
+
+/* ---- store-lib.c ------------------------------------------------------------------------------------------------- */
+
+#define CK_SQL_VFS "unix" /* by name: a host may have made another one the default */
+
+int ck_sql_check(struct ck_error *err); /* 0, -CK_EINVAL, -CK_ENOMEM */
 
 /* ---- store-sql.c ------------------------------------------------------------------------------------------------- */
 

@@ -8,8 +8,6 @@
 
 #include "cache/store-int.h"
 
-#define VERSION_MIN 3037000 /* STRICT tables */
-
 /*
  * The writer. Its own crash loses nothing that it wrote, so it never syncs; a crash of the machine ends the sandboxes the rows
  * speak of. Pages are read, not mapped: an I/O error on a mapping would be a signal in the host's process.
@@ -238,15 +236,6 @@ static int open_database(struct ck_store *store, struct ck_store_opened *opened,
 	return r;
 }
 
-static int check_sqlite(struct ck_error *err)
-{
-	if (sqlite3_libversion_number() < VERSION_MIN)
-		return ck_fail(err, CK_EINVAL, "SQLite %s is too old: 3.37 is needed", sqlite3_libversion());
-	if (!sqlite3_threadsafe())
-		return ck_fail(err, CK_EINVAL, "this SQLite was compiled without threads");
-	return 0;
-}
-
 static int path_of_database(struct ck_store *store, struct ck_error *err)
 {
 	size_t size = strlen(store->dir) + sizeof("/" CK_DB_NAME);
@@ -262,7 +251,7 @@ int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_
 {
 	struct ck_store_opened opened = {0};
 	struct ck_store *store;
-	int r = check_sqlite(err);
+	int r = ck_sql_check(err);
 
 	if (r < 0)
 		return r;

@@ -98,7 +98,8 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 	};
 	sqlite3 *db = NULL;
 	int rc = ck_fault(CK_FAULT_STORE) ? SQLITE_IOERR :
-					    sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
+					    sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+							    CK_SQL_VFS);
 
 	if (rc == SQLITE_OK) {
 		sqlite3_extended_result_codes(db, 1);
