@@ -341,29 +341,10 @@ static void op_committed(void *user, const struct ck_entry *e)
 {
 	struct ck_cache *cache = user;
 	struct ck_told told;
-	if (!cache->on_commit)
+	if (!cache->host.committed)
 		return;
 	ck_told_fill(&told, e);
-	cache->on_commit(&told, cache->on_commit_userdata);
-}
-
-struct on_commit_op {
-	struct ck_op op;
-	ck_commit_cb *fn;
-	void *userdata;
-};
-
-static void run_on_commit(struct ck_cache *cache, struct ck_op *op)
-{
-	struct on_commit_op *set = (struct on_commit_op *)(void *)op;
-	cache->on_commit = set->fn;
-	cache->on_commit_userdata = set->userdata;
-}
-
-int ck_cache_on_commit(struct ck_cache *cache, ck_commit_cb *fn, void *userdata)
-{
-	struct on_commit_op set = { .op.run = run_on_commit, .fn = fn, .userdata = userdata };
-	return ck_cache_do(cache, &set.op);
+	cache->host.committed(&told, cache->host.userdata);
 }
 
 static uint64_t op_jitter(void *user, uint64_t below)

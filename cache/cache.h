@@ -54,10 +54,6 @@ struct ck_turn {
 	unsigned waiting; /* threads in ck_turn_wait() */
 };
 
-/* An entry that was hidden is visible from now on. Inside the round, once that is on disk: no I/O, no waiting, no call into the
- * library */
-typedef void ck_commit_cb(const struct ck_told *entry, void *userdata);
-
 struct ck_log_line {
 	enum ck_log_level level;
 	char text[CK_ERROR_TEXT];
@@ -77,8 +73,6 @@ struct ck_cache {
 	char boot[37];
 	struct ck_digest_key key; /* the store's; here it can be read outside of rounds */
 	uint64_t random; /* state of the jitter's generator */
-	ck_commit_cb *on_commit; /* owned by the round */
-	void *on_commit_userdata;
 
 	/* owned by the round */
 	struct ck_machine *machine;
@@ -130,7 +124,6 @@ bool ck_cache_in_round(const struct ck_cache *cache);      /* is this thread run
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
 void ck_cache_wake(struct ck_cache *cache); /* the crank; lock held */
 void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
-int ck_cache_on_commit(struct ck_cache *cache, ck_commit_cb *fn, void *userdata); /* NULL: nobody. 0, -CK_ECLOSED, -CK_EDEADLK */
 
 /* job.c */
 struct ck_job *ck_jobs_collect(struct ck_cache *cache); /* inside the round: what is wanted now, chained */

@@ -27,12 +27,10 @@
 	X(EVICTING, 5, CK_TO(COMMITTED) | CK_TO(GONE))                                                            \
 	X(GONE, 6, 0)
 
-enum ck_state {
-#define CK_STATE_ENUM(name, value, to) CK_STATE_##name = value,
-	CK_STATES(CK_STATE_ENUM)
-#undef CK_STATE_ENUM
-	CK_STATE_MAX = CK_STATE_GONE,
-};
+#define CK_STATE_CHECK(name, value, to) _Static_assert(CK_STATE_##name == (value), "enum ck_state of crikeep.h");
+CK_STATES(CK_STATE_CHECK)
+#undef CK_STATE_CHECK
+#define CK_STATE_MAX CK_STATE_GONE
 
 /* flags of a row: name, bit, word for people */
 #define CK_FLAGS(X)                                                                                                   \

@@ -246,7 +246,7 @@ static bool may_start(struct ck_machine *m, struct ck_entry *e)
 
 void ck_evict_pump(struct ck_machine *m)
 {
-	if (!ck_lists_done(m))
+	if (!ck_machine_reconciled(m))
 		return; /* K24: nothing is cleaned before the first list */
 	for (struct ck_entry *e = m->ready, *next; e; e = next) {
 		next = e->ready_next;

@@ -44,6 +44,7 @@ struct ck_fingerprint {
 	unsigned char image_id[CK_LEAF_BYTES]; /* if image_known */
 	struct later_keys keys;
 	bool image_known;
+	bool key_only;
 	const char *image;
 	size_t leaves_len;
 	unsigned char leaves[]; /* a block (leaves.h), and behind it the image reference */
@@ -164,6 +165,11 @@ void ck_fingerprint_set_image_id(struct ck_fingerprint *fp, const char *image_id
 				   fp->keys.image, sizeof(fp->keys.image));
 }
 
+void ck_fingerprint_key_only(struct ck_fingerprint *fp)
+{
+	fp->key_only = true;
+}
+
 /* ---- records -------------------------------------------------------------------------------------------------------- */
 
 static void derive_salts(struct salts *salts, const struct ck_fingerprint *fp, const unsigned char salt[CK_SALT_BYTES])
@@ -245,7 +251,7 @@ enum ck_relation ck_record_compare(const struct ck_record *record, const struct 
 	struct ck_compare_side kept = { record->leaves, record->leaves_len, NULL };
 	struct salts salts;
 
-	if (rules->mode == CK_MODE_IDENTITY)
+	if (rules->mode == CK_MODE_IDENTITY || fp->key_only)
 		return CK_RELATION_SAME;
 	if (!same_key(record, fp))
 		return CK_RELATION_NOT_COMPARABLE;

@@ -80,6 +80,9 @@ const char *ck_fingerprint_image(const struct ck_fingerprint *fp);
 /* ck_fingerprint_set_image_id - the host resolved it, or (NULL) could not */
 void ck_fingerprint_set_image_id(struct ck_fingerprint *fp, const char *image_id);
 
+/* ck_fingerprint_key_only - who asks knows only the key: compared as in CK_MODE_IDENTITY with what is kept */
+void ck_fingerprint_key_only(struct ck_fingerprint *fp);
+
 /* ck_record_make - fill @ret_record under a fresh salt, leaves included. -CK_ENOMEM */
 int ck_record_make(const struct ck_fingerprint *fp, struct ck_record *ret_record, struct ck_error *err);
 void ck_record_fini(struct ck_record *record); /* frees leaves */

@@ -80,6 +80,14 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 	job->row = e->row.id;
 	job->kind = key->kind;
 	job->id = job->texts[0];
+	ck_told_fill(&job->told, e);
+	job->told.id = job->texts[0];
+	job->told.pod_name = job->texts[1];
+	job->told.pod_namespace = job->texts[2];
+	job->told.pod_uid = job->texts[3];
+	job->told.sandbox_id = job->texts[4];
+	job->told.container_name = job->texts[5];
+	job->told.told = "";
 	return job;
 }
 
@@ -89,13 +97,6 @@ static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
 	if (!job)
 		return NULL;
 	job->event = event;
-	ck_told_fill(&job->told, e);
-	job->told.id = job->texts[0];
-	job->told.pod_name = job->texts[1];
-	job->told.pod_namespace = job->texts[2];
-	job->told.pod_uid = job->texts[3];
-	job->told.sandbox_id = job->texts[4];
-	job->told.container_name = job->texts[5];
 	job->image_id = ck_strdup(e->row.told ? e->row.told : ""); /* the names told: freed with the job */
 	if (!job->image_id) {
 		job_free(job);
@@ -244,6 +245,11 @@ void ck_job_forget_turn(struct ck_job *job)
 static bool in_child(const struct ck_job *job)
 {
 	return ck_cache_in_child(job->cache);
+}
+
+const struct ck_told *ck_job_entry(const struct ck_job *job)
+{
+	return job && !in_child(job) && (job->what == JOB_DESTROY || job->what == JOB_INSPECT) ? &job->told : NULL;
 }
 
 int ck_job_listed(struct ck_job *job, const struct ck_object *o)

@@ -195,5 +195,4 @@ void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool remov
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 /* a sandbox of which nothing was known but that it stops; it gives way to a creation that turns out to have its id */
 bool ck_is_nameless(const struct ck_entry *e);
-bool ck_lists_done(const struct ck_machine *m);
 #endif

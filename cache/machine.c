@@ -406,7 +406,7 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_answer(m, t, CK_DRAINED, NULL);
 		return;
 	}
-	if (CK_GUARD(FIRST_LIST, !ck_lists_done(m)))
+	if (CK_GUARD(FIRST_LIST, !ck_machine_reconciled(m)))
 		return;
 	if (t->key->kind == CK_CONTAINER) {
 		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);

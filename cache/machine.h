@@ -246,6 +246,7 @@ uint64_t ck_machine_seq(const struct ck_machine *m);           /* for begun_seq 
 
 /* -- asking -- */
 
+bool ck_machine_reconciled(const struct ck_machine *m); /* the first list of each kind has succeeded */
 struct ck_counters *ck_machine_counters(struct ck_machine *m);
 struct ck_entry *ck_machine_entry(struct ck_machine *m, uint64_t row);
 struct ck_entry *ck_machine_entries(struct ck_machine *m); /* all, through by_row.next */

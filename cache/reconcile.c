@@ -8,7 +8,7 @@
 
 #include "cache/machine-int.h"
 
-bool ck_lists_done(const struct ck_machine *m)
+bool ck_machine_reconciled(const struct ck_machine *m)
 {
 	return m->lists[CK_SANDBOX].done && m->lists[CK_CONTAINER].done;
 }
@@ -510,11 +510,11 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 			continue;
 		absent(m, e, begun_seq);
 	}
-	bool first = !ck_lists_done(m);
+	bool first = !ck_machine_reconciled(m);
 	list->done = true;
 	list->wanted = false;
 	ck_timer_unset(&m->timers, &list->timer);
-	if (first && ck_lists_done(m)) /* now everybody who came before may be served */
+	if (first && ck_machine_reconciled(m)) /* now everybody who came before may be served */
 		for (struct ck_group *pod = m->groups[CK_BY_POD]; pod; pod = pod->hh.next)
 			ck_touch(m, pod);
 	ck_event_end(m);

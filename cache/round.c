@@ -204,7 +204,7 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 			ck_entry_schedule(m, e, CK_NEVER_DUE);
 		else if (m->now < ck_kept_until(m, e))
 			ck_kept_schedule(m, e); /* who wanted it asked again has gone meanwhile */
-		else if (!ck_lists_done(m))
+		else if (!ck_machine_reconciled(m))
 			ck_entry_schedule(m, e, m->now + CK_GAP); /* whoever waits for it is not placed yet (K24) */
 		else
 			ck_evict(m, e, CK_REASON_TTL);

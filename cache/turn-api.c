@@ -135,6 +135,8 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 		turn->request = ck_memdup(request->bytes, request->len);
 		turn->request_len = request->len;
 		r = turn->request ? 0 : ck_nomem(err);
+		if (request->key_only)
+			ck_fingerprint_key_only(turn->fp);
 	}
 	if (r < 0) {
 		ck_key_free(begin.key);

@@ -257,7 +257,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	}
 	ck_key_print(t->key, who, sizeof(who));
-	if (!ck_lists_done(m)) {
+	if (!ck_machine_reconciled(m)) {
 		ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the runtime has not listed its sandboxes and containers yet");
 		return;
 	}

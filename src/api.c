@@ -358,20 +358,115 @@ int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id)
 	return ck_view_in_child(view) ? -CK_EFORK : ck_view_shows_impl(view, kind, id);
 }
 
+static const struct ck_object *nth(const struct ck_object *objects, size_t stride, size_t i)
+{
+	return (const struct ck_object *)(const void *)((const char *)objects + i * stride);
+}
+
 int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects, size_t n)
 {
 	if (!view || !kind_ok(kind) || (!objects && n))
 		return -CK_EINVAL;
-	for (size_t i = 0; i < n; i++)
-		if (objects[i].size != sizeof(*objects) || !kind_ok(objects[i].kind) || !id_ok(objects[i].id))
+	size_t stride = n ? objects[0].size : 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct ck_object *o = nth(objects, stride, i);
+		if (o->size < sizeof(*o) || o->size != stride || stride % _Alignof(struct ck_object))
 			return -CK_EINVAL;
-	return ck_view_in_child(view) ? -CK_EFORK : ck_view_listed_impl(view, kind, objects, n);
+		if (!kind_ok(o->kind) || !id_ok(o->id))
+			return -CK_EINVAL;
+	}
+	if (ck_view_in_child(view))
+		return -CK_EFORK;
+	if (stride == sizeof(*objects))
+		return ck_view_listed_impl(view, kind, objects, n);
+	struct ck_object *narrow = ck_alloc((n + 1) * sizeof(*narrow)); /* a newer host's objects are longer than ours */
+	if (!narrow)
+		return -CK_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		narrow[i] = *nth(objects, stride, i);
+	int r = ck_view_listed_impl(view, kind, narrow, n);
+	free(narrow);
+	return r;
 }
 
 void ck_view_free(struct ck_view *view)
 {
 	if (view && !ck_view_in_child(view))
 		ck_view_free_impl(view);
+}
+
+struct asking_op {
+	struct ck_op op;
+	int r;
+};
+
+static void run_reconciled(struct ck_cache *cache, struct ck_op *op)
+{
+	struct asking_op *asking = (struct asking_op *)(void *)op;
+	asking->r = ck_machine_reconciled(cache->machine);
+}
+
+int ck_reconciled(struct ck_cache *cache)
+{
+	struct asking_op asking = { .op.run = run_reconciled };
+	if (!cache)
+		return -CK_EINVAL;
+	if (is_child(cache))
+		return -CK_EFORK;
+	int r = ck_cache_do(cache, &asking.op);
+	return r < 0 ? r : asking.r;
+}
+
+struct entries_op {
+	struct ck_op op;
+	int (*fn)(const struct ck_entry_info *entry, void *userdata);
+	void *userdata;
+	int r;
+};
+
+static void run_entries(struct ck_cache *cache, struct ck_op *op)
+{
+	struct entries_op *entries = (struct entries_op *)(void *)op;
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !entries->r; e = e->by_row.next) {
+		const struct ck_row *row = &e->row;
+		if (row->state == CK_STATE_GONE || e->detached)
+			continue;
+		const struct ck_entry_info info = {
+			.size = sizeof(info),
+			.entry = row->id,
+			.kind = row->key->kind,
+			.state = row->state,
+			.id = row->made ? row->made->id : "",
+			.pod_name = row->key->pod_name,
+			.pod_namespace = row->key->pod_namespace,
+			.pod_uid = row->key->pod_uid,
+			.sandbox_id = row->key->sandbox_id,
+			.container_name = row->key->container,
+			.attempt = row->key->attempt,
+			.lost = !!(row->flags & CK_ENTRY_LOST),
+			.told = !!(row->flags & CK_ENTRY_TOLD),
+			.ended = !!(row->flags & CK_ENTRY_ENDED),
+			.requests = row->requests,
+			.stage = row->stage,
+			.why = ck_reason_text(row->reason),
+			.tries = row->tries,
+			.last_grpc = row->last_grpc,
+			.created = row->created,
+			.changed = row->changed,
+		};
+		entries->r = entries->fn(&info, entries->userdata);
+	}
+}
+
+int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *entry, void *userdata), void *userdata)
+{
+	struct entries_op entries = { .op.run = run_entries, .fn = fn, .userdata = userdata };
+	if (!cache || !fn)
+		return -CK_EINVAL;
+	if (is_child(cache))
+		return -CK_EFORK;
+	int r = ck_cache_do(cache, &entries.op);
+	return r < 0 ? r : entries.r;
 }
 
 struct snapshot_op {

@@ -112,12 +112,16 @@ void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t
 
 /* ---- open and close ------------------------------------------------------------------------------------------------- */
 
-/* A plugin of the host's, started by ck_nri_start(). NRI_PLUGIN_NAME and NRI_PLUGIN_IDX are the parts of its name. */
+/*
+ * A plugin of the host's, started by ck_nri_start(). NRI_PLUGIN_NAME and NRI_PLUGIN_IDX are the parts of its name. An element of
+ * an array, without a size: this and struct ck_nri_rule never grow.   Since: 0.1
+ */
 struct ck_nri_launched {
 	const char *name;   /* "NN-name" */
 	const char *config; /* its drop-in configuration, as it is; NULL: none */
 };
 
+/* Since: 0.1 */
 struct ck_nri_rule {
 	const char *name; /* "NN-name", or "name": with every index */
 	enum ck_nri_policy policy;

@@ -29,8 +29,9 @@
  * Threads. Every function may be called from any thread unless its comment says otherwise. Nothing here blocks but
  * ck_turn_wait() and ck_cache_close(). No lock is held while the host or a hook is called.
  * Ownership. Inputs are copied unless a comment says otherwise. What is borrowed says until when.
- * Every function that takes a cache, turn or view may also return -CK_ECLOSED after ck_cache_close() began, and -CK_EDEADLK
- * from inside choose, released or the function given to ck_snapshot(); -CK_EINVAL for a missing or oversized argument.
+ * Every function that takes a cache, turn or view may also return -CK_ECLOSED after ck_cache_close() began, -CK_EINVAL for a
+ * missing or oversized argument, and -CK_EDEADLK from inside choose, released, committed or a function given to ck_snapshot() or
+ * ck_entries().
  * Fork. In a child every call returns -CK_EFORK; the child must not use or free anything it inherited. A child that does not
  * exec keeps the state directory owned for as long as it lives.
  * Time. Nanoseconds of CLOCK_BOOTTIME as uint64_t; the wall clock is only shown, never used.
@@ -108,13 +109,23 @@ enum ck_hand_back { CK_REPEAT = 0, CK_OFFER = 1 };
 enum ck_annotation_change { CK_ANNOTATION_AUTO = 0, CK_ANNOTATION_EVICT = 1, CK_ANNOTATION_HAND_BACK = 2 };
 enum ck_log_level { CK_LOG_ERROR = 3, CK_LOG_WARNING = 4, CK_LOG_INFO = 6, CK_LOG_DEBUG = 7 }; /* syslog(3)'s numbers */
 
-/* How a resource looks in the runtime. CRI's words in brackets. */
+/* How a resource looks in the runtime. CRI's words in brackets.   Since: 0.1 */
 enum ck_condition {
 	CK_CONDITION_UNKNOWN = 0, /* the question failed: nothing is concluded from it */
 	CK_CONDITION_READY = 1,   /* sandbox READY, container CREATED */
 	CK_CONDITION_RUNNING = 2, /* container RUNNING */
 	CK_CONDITION_DEAD = 3,    /* sandbox NOTREADY, container EXITED */
 	CK_CONDITION_ABSENT = 4,  /* NOT_FOUND */
+};
+
+/* The states of an entry (rules.md 1), with the database's numbers. Values are never reused.   Since: 0.1 */
+enum ck_state {
+	CK_STATE_CREATING = 1,   /* a creation runs, or nobody knows how it ended */
+	CK_STATE_KEPT = 2,       /* the resource exists, and is hidden until its request is repeated */
+	CK_STATE_COMMITTING = 3, /* plugins are being told of it */
+	CK_STATE_COMMITTED = 4,  /* the kubelet's: visible */
+	CK_STATE_EVICTING = 5,   /* given up: being destroyed */
+	CK_STATE_GONE = 6,       /* destroyed; its id stays hidden for a minute */
 };
 
 struct ck_cache;
@@ -160,6 +171,7 @@ struct ck_answer {
  * nothing is reconciled, and image references are equal only byte by byte. @filter and @id live as long as the job.
  * Source: rules K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), DESIGN 4 (resolve_image).      Since: 0.1
  */
+struct ck_told;
 struct ck_host {
 	size_t size;
 	void *userdata;
@@ -167,9 +179,20 @@ struct ck_host {
 	void (*inspect)(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata);
 	void (*list)(struct ck_job *job, const struct ck_filter *filter, void *userdata);
 	void (*resolve_image)(struct ck_job *job, const char *image, void *userdata);
-	void (*log)(enum ck_log_level level, const char *text, void *userdata); /* from any thread; must not block or call back */
+	/* from any thread; must not block or call back */
+	void (*log)(enum ck_log_level level, const char *text, void *userdata);
+	/*
+	 * an entry that was hidden is visible from now on, and that is on disk: time for the runtime's own CREATED event. From any
+	 * thread, inside the cache's critical section, as choose of struct ck_hooks is. May be NULL
+	 */
+	void (*committed)(const struct ck_told *entry, void *userdata);
 };
 
+/*
+ * ck_job_entry - what a destroy or inspect job is about: the names that were asked for with it, for a host that knows its
+ * resources by name, or has lost its memory of them. Borrowed until ck_job_done(). Return: NULL for other jobs.   Since: 0.1
+ */
+const struct ck_told *ck_job_entry(const struct ck_job *job);
 /* ck_job_listed - one object of a list job's answer, before its ck_job_done(). Return: 0, -CK_ENOMEM, -CK_EINVAL.   Since: 0.1 */
 int ck_job_listed(struct ck_job *job, const struct ck_object *object);
 /* ck_job_stopped - a destroy job has stopped the sandbox: its ports and addresses are free (K10). Optional.        Since: 0.1 */
@@ -181,7 +204,7 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer);
 
 enum ck_hook_event { CK_HOOK_RUN = 1, CK_HOOK_STOP = 2, CK_HOOK_REMOVE = 3 };
 
-/* An entry as hooks see it. Borrowed for the call. */
+/* An entry as hooks see it. Borrowed for the call.   Since: 0.1 */
 struct ck_told {
 	size_t size;
 	uint64_t entry; /* stable for the life of the entry */
@@ -281,6 +304,40 @@ int ck_process(struct ck_cache *cache, struct ck_error *err);
  */
 uint64_t ck_timeout(struct ck_cache *cache);
 
+/*
+ * ck_reconciled - have the host's first lists succeeded? Until then requests wait and nothing expires or is destroyed (K24, K25).
+ * A host that lets callers in only afterwards asks this after each ck_process(). Return: 1 (at once without host.list), 0,
+ * -CK_EINVAL, -CK_ECLOSED, -CK_EFORK.   Since: 0.1
+ */
+int ck_reconciled(struct ck_cache *cache);
+
+/* An entry as `crikeep list` shows it. Borrowed for the call. Absent strings are "".   Since: 0.1 */
+struct ck_entry_info {
+	size_t size;
+	uint64_t entry; /* stable for the life of the entry */
+	enum ck_kind kind;
+	enum ck_state state;
+	const char *id; /* "" not known yet */
+	const char *pod_name, *pod_namespace, *pod_uid, *sandbox_id, *container_name;
+	uint32_t attempt;
+	int lost;          /* CREATING: nobody knows how it will end (K8) */
+	int told;          /* plugins know of it */
+	int ended;         /* COMMITTED: stopped or exited, never handed back */
+	uint32_t requests; /* how often it was asked for */
+	const char *stage; /* where the creation is, or was last */
+	const char *why;   /* EVICTING: the reason in a few words */
+	uint32_t tries;    /* EVICTING: destroys that failed; the last with gRPC code last_grpc */
+	int last_grpc;
+	uint64_t created, changed; /* begun; last move: times of the boot in which they happened */
+};
+/*
+ * ck_entries - every entry but tombstones, in one consistent pass inside the critical section, oldest first
+ * What a host does with an earlier life's entries after ck_cache_open(), and a source for its own metrics.
+ * @fn: calls nothing of this library. Return: 0, or what @fn returned if not 0 (the pass ends there), -CK_EINVAL, -CK_EFORK,
+ * -CK_ECLOSED, -CK_EDEADLK.   Since: 0.1
+ */
+int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *entry, void *userdata), void *userdata);
+
 /* ---- turns ---------------------------------------------------------------------------------------------------------- */
 
 /* Since: 0.1 */
@@ -292,6 +349,8 @@ struct ck_request {
 	/* what is left of the caller's deadline, in ns; 0: none. Take it from grpc-timeout, less what has passed */
 	uint64_t timeout;
 	int expired;       /* 1: the deadline had passed, or the call was reset, before it was read: moves nothing on (K9) */
+	/* 1: compared as CK_MODE_IDENTITY does, for a caller that knows only the name; what it makes is kept as usual */
+	int key_only;
 };
 
 /* Since: 0.1 */
@@ -458,7 +517,7 @@ int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id);
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix, const char **ret_id);
 /*
  * ck_view_listed - the whole, unfiltered, successful answer of that list, to be reconciled with (K24 to K27)
- * Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK.
+ * All @objects have the size of the first. Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK.
  */
 int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects, size_t n);
 void ck_view_free(struct ck_view *view);

@@ -314,10 +314,10 @@ static void pump(void *userdata)
 	}
 }
 
-/* inside a round of the cache */
-static void committed(const struct ck_told *entry, void *userdata)
+void ck_announcer_committed(struct ck_announcer *announcer, const struct ck_told *entry)
 {
-	struct ck_announcer *announcer = userdata;
+	if (!announcer->listening)
+		return;
 	struct announcement *a = CK_NEW(struct announcement);
 	char *id = ck_strdup(entry->id), *sandbox = ck_strdup(entry->kind == CK_SANDBOX ? entry->id : entry->sandbox_id);
 	if (a && id && sandbox) {
@@ -332,17 +332,13 @@ static void committed(const struct ck_told *entry, void *userdata)
 	ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
 }
 
-int ck_announcer_listen(struct ck_announcer *announcer, bool wanted, struct ck_error *err)
+void ck_announcer_listen(struct ck_announcer *announcer, bool wanted)
 {
 	if (wanted == announcer->listening)
-		return 0;
-	int r = ck_cache_on_commit(announcer->daemon->cache, wanted ? committed : NULL, announcer);
-	if (r < 0)
-		return ck_fail(err, -r, "%s", ck_strerror(-r));
+		return;
 	announcer->listening = wanted;
 	if (!wanted) /* not here: the last subscriber may have been cut off by an event that is being sent */
 		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
-	return 0;
 }
 
 int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdata, struct ck_announcer **ret_announcer,
@@ -372,7 +368,7 @@ void ck_announcer_free(struct ck_announcer *announcer)
 {
 	if (!announcer)
 		return;
-	ck_announcer_listen(announcer, false, NULL);
+	ck_announcer_listen(announcer, false);
 	drop_all(announcer);
 	ck_loop_timer_free(announcer->begin);
 	free(announcer);

@@ -22,6 +22,8 @@ typedef void ck_announce_fn(const char *id, enum ck_event_type type, const void 
 int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdata, struct ck_announcer **ret_announcer,
 		     struct ck_error *err);
 /* ck_announcer_listen - somebody wants events; or nobody does any more: nothing is asked, and what is under way is dropped */
-int ck_announcer_listen(struct ck_announcer *announcer, bool wanted, struct ck_error *err);
+void ck_announcer_listen(struct ck_announcer *announcer, bool wanted);
+/* ck_announcer_committed - of struct ck_host, from inside a round of the cache: looked at later, from the loop */
+void ck_announcer_committed(struct ck_announcer *announcer, const struct ck_told *entry);
 void ck_announcer_free(struct ck_announcer *announcer); /* before the cache is closed */
 #endif

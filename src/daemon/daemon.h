@@ -97,6 +97,8 @@ void ck_exits_saw(struct ck_daemon *daemon, const char *container_id);
 
 /* events.c: subscriptions. Commits it learns of from the cache, not as a hook: it has nothing to refuse and nobody to name */
 int ck_events_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->events */
+/* ck_events_committed - of struct ck_host; NULL is fine */
+void ck_events_committed(struct ck_events *events, const struct ck_told *entry);
 /* ck_events_free - before the cache is closed and the upstream freed; subscriptions end as UNAVAILABLE */
 void ck_events_free(struct ck_events *events);
 /* a client's GetContainerEvents, to be filtered: takes the stream over, unless it fails; its request headers were read, and

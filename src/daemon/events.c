@@ -63,7 +63,7 @@ static void sub_free(struct sub *sub)
 	ck_grpc_reader_fini(&sub->reader);
 	free(sub);
 	if (!events->subs)
-		ck_announcer_listen(events->announcer, false, NULL);
+		ck_announcer_listen(events->announcer, false);
 }
 
 static void end(struct sub *sub, int grpc, const char *message)
@@ -333,10 +333,10 @@ int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, c
 	int r = 0;
 	if (!(sub->told = ck_alloc(CK_EVENTS_TOLD * sizeof(*sub->told))))
 		r = ck_nomem(err);
-	if (r == 0)
-		r = ck_announcer_listen(events->announcer, true, err);
-	if (r == 0)
+	if (r == 0) {
+		ck_announcer_listen(events->announcer, true);
 		r = ck_upstream_open(daemon->upstream, CK_LANE_PASS, headers, n, &up_handler, sub, &sub->up, err);
+	}
 	if (r == 0 && ck_grpc_send(sub->up, request, len) < 0)
 		r = ck_nomem(err);
 	if (r < 0) {
@@ -364,6 +364,12 @@ int ck_events_new(struct ck_daemon *daemon, struct ck_error *err)
 	}
 	daemon->events = events;
 	return 0;
+}
+
+void ck_events_committed(struct ck_events *events, const struct ck_told *entry)
+{
+	if (events)
+		ck_announcer_committed(events->announcer, entry);
 }
 
 void ck_events_free(struct ck_events *events)

@@ -381,6 +381,12 @@ static void host_log(enum ck_log_level level, const char *text, void *userdata)
 	ck_log(level, "%s", text);
 }
 
+static void host_committed(const struct ck_told *entry, void *userdata)
+{
+	struct ck_hosting *hosting = userdata;
+	ck_events_committed(hosting->daemon->events, entry);
+}
+
 int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err)
 {
 	struct ck_hosting *hosting = CK_NEW(struct ck_hosting);
@@ -402,6 +408,7 @@ int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck
 		.list = host_list,
 		.resolve_image = host_resolve_image,
 		.log = host_log,
+		.committed = host_committed,
 	};
 	daemon->hosting = hosting;
 	return 0;
