@@ -182,8 +182,8 @@ struct ck_host {
 	/* from any thread; must not block or call back */
 	void (*log)(enum ck_log_level level, const char *text, void *userdata);
 	/*
-	 * an entry that was hidden is visible from now on, and that is on disk: time for the runtime's own CREATED event. From any
-	 * thread, inside the cache's critical section, as choose of struct ck_hooks is. May be NULL
+	 * an entry that was hidden is visible from now on, and that is on disk: time for the runtime's own CREATED event.
+	 * From any thread, inside the cache's critical section, as choose of struct ck_hooks is. May be NULL
 	 */
 	void (*committed)(const struct ck_told *entry, void *userdata);
 };

@@ -51,8 +51,8 @@ static int see_entry(const struct ck_entry_info *e, void *userdata)
 	see(seen, "%d:%s %s/%s/%s", e->state, e->id, e->pod_namespace, e->pod_name, e->pod_uid);
 	if (e->kind == CK_CONTAINER)
 		see(seen, " %s in %s", e->container_name, e->sandbox_id);
-	see(seen, " #%u%s%s%s%s", e->attempt, e->lost ? " lost" : "", e->ended ? " ended" : "", *e->stage ? " at " : "", e->stage);
-	see(seen, "%s%s\n", *e->why ? ": " : "", e->why);
+	see(seen, " #%u%s%s", e->attempt, e->lost ? " lost" : "", e->ended ? " ended" : "");
+	see(seen, "%s%s%s%s\n", *e->stage ? " at " : "", e->stage, *e->why ? ": " : "", e->why);
 	if (seen->cache)
 		seen->refused = ck_entries(seen->cache, see_entry, seen);
 	return seen->stop;
