@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crikeep
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Code says what kind of error it is. Each is an error itself, so that errors.Is(err, crikeep.ErrConflict) asks for it.
+type Code int
+
+// The codes of crikeep.h, and at the end those that only this package has.
+const (
+	CodeNoMem        Code = C.CK_ENOMEM
+	CodeInvalid      Code = C.CK_EINVAL
+	CodeMalformed    Code = C.CK_EMALFORMED
+	CodeTooBig       Code = C.CK_ETOOBIG
+	CodeIO           Code = C.CK_EIO
+	CodeFull         Code = C.CK_EFULL
+	CodeDamaged      Code = C.CK_EDAMAGED
+	CodeVersion      Code = C.CK_EVERSION
+	CodeOwned        Code = C.CK_EOWNED
+	CodeNotFound     Code = C.CK_ENOTFOUND
+	CodeConflict     Code = C.CK_ECONFLICT
+	CodeAbandoned    Code = C.CK_EABANDONED
+	CodeUnavailable  Code = C.CK_EUNAVAILABLE
+	CodeDeadline     Code = C.CK_EDEADLINE
+	CodePrecondition Code = C.CK_EPRECONDITION
+	CodeFailed       Code = C.CK_EFAILED
+	CodeRefused      Code = C.CK_EREFUSED
+	CodeNoLoop       Code = C.CK_ENOLOOP
+	CodeDeadlock     Code = C.CK_EDEADLK
+	CodeFork         Code = C.CK_EFORK
+	CodeClosed       Code = C.CK_ECLOSED
+	CodeState        Code = C.CK_ESTATE
+
+	CodeBusy Code = 1001 // outcome Busy, as an error: it is still being made. Is ErrUnavailable, too
+	CodeKept Code = 1002 // outcome Kept, as an error of Do: made, but too late for this caller. Is ErrUnavailable, too
+	CodeLost Code = 1003 // returned by the function given to Do: nobody knows how the creation ends
+)
+
+// For errors.Is.
+var (
+	ErrInvalid      error = CodeInvalid      // a missing, oversized or otherwise wrong argument
+	ErrMalformed    error = CodeMalformed    // not a CRI request
+	ErrTooBig       error = CodeTooBig       // over a limit
+	ErrOwned        error = CodeOwned        // another process has the state directory
+	ErrNotFound     error = CodeNotFound     // no such entry; returned by a Host: the object does not exist
+	ErrConflict     error = CodeConflict     // the request differs from the one that made what is committed
+	ErrAbandoned    error = CodeAbandoned    // the kubelet has moved on
+	ErrUnavailable  error = CodeUnavailable  // something this needs is not there yet
+	ErrDeadline     error = CodeDeadline     // the caller's deadline had passed; is context.DeadlineExceeded, too
+	ErrPrecondition error = CodePrecondition // the sandbox is being stopped
+	ErrFailed       error = CodeFailed       // the creation failed: a *StatusError
+	ErrRefused      error = CodeRefused      // a plugin refused
+	ErrDeadlock     error = CodeDeadlock     // called from where this package must not be called
+	ErrFork         error = CodeFork         // in a child of the process that opened the cache
+	ErrClosed       error = CodeClosed       // the cache, turn or view is closed
+	ErrState        error = CodeState        // the turn is not in a state for this call
+	ErrBusy         error = CodeBusy         // still being made when the caller's deadline came near
+	ErrKept         error = CodeKept         // made, but too late for this caller; its repetition gets it
+	ErrLost         error = CodeLost         // to be returned (or wrapped) by the function given to Do
+)
+
+func (c Code) Error() string {
+	return "crikeep: " + c.text()
+}
+
+func (c Code) text() string {
+	switch c {
+	case CodeBusy:
+		return "it is still being made"
+	case CodeKept:
+		return "it came too late for this caller, and is kept"
+	case CodeLost:
+		return "nobody knows how the creation ends"
+	}
+	return C.GoString(C.ck_strerror(C.int(c)))
+}
+
+// Is makes an outcome of Busy or Kept an ErrUnavailable, and ErrDeadline a context.DeadlineExceeded.
+func (c Code) Is(target error) bool {
+	switch c {
+	case CodeBusy, CodeKept:
+		return target == ErrUnavailable
+	case CodeDeadline:
+		return target == context.DeadlineExceeded
+	}
+	return false
+}
+
+// Error is an error of the library. Its text never repeats a value of a request.
+type Error struct {
+	Code  Code
+	Errno syscall.Errno // or 0
+	Sub   int           // SQLite's extended result code, or 0
+	Text  string        // "open the cache '/run/crikeep': lock: ..."
+}
+
+func (e *Error) Error() string {
+	if e.Text == "" {
+		return e.Code.Error()
+	}
+	return "crikeep: " + e.Text
+}
+
+// Is compares the code, so that errors.Is(err, ErrConflict) works, and asks what Code.Is says.
+func (e *Error) Is(target error) bool {
+	return target == error(e.Code) || e.Code.Is(target)
+}
+
+// Unwrap gives the errno, so that errors.Is(err, syscall.ENOSPC) works.
+func (e *Error) Unwrap() error {
+	if e.Errno == 0 {
+		return nil
+	}
+	return e.Errno
+}
+
+// StatusError is a gRPC status of the runtime's own. What the function given to Do returns reaches everybody who waits for
+// the same creation as one of these; a runtime that returns one itself decides code, message and details.
+type StatusError struct {
+	GRPC    uint32 // google.rpc.Code
+	Message string
+	Details []byte // grpc-status-details-bin, decoded; or nil
+}
+
+func (e *StatusError) Error() string { return e.Message }
+
+// Is makes every status an ErrFailed, and NOT_FOUND an ErrNotFound.
+func (e *StatusError) Is(target error) bool {
+	return target == ErrFailed || (target == ErrNotFound && e.GRPC == grpcNotFound)
+}
+
+const (
+	grpcCanceled      = 1
+	grpcUnknown       = 2
+	grpcDeadline      = 4
+	grpcNotFound      = 5
+	grpcAlreadyExists = 6
+	grpcUnavailable   = 14
+)
+
+// GRPCCode is the code a CRI server answers with for err: that of a *StatusError or of any error with a GRPCStatus method (as
+// google.golang.org/grpc/status makes them), what the library says for its own errors, and Unknown otherwise. 0 for nil.
+func GRPCCode(err error) uint32 {
+	if err == nil {
+		return 0
+	}
+	code, _ := statusOf(err)
+	return code
+}
+
+// statusOf finds code and message of an error
+func statusOf(err error) (uint32, string) {
+	var status *StatusError
+	var own *Error
+	var code Code
+	if errors.As(err, &status) && status.GRPC != 0 {
+		return status.GRPC, err.Error()
+	}
+	if n, message, ok := foreignStatus(err); ok {
+		return n, message
+	}
+	switch {
+	case errors.As(err, &own):
+		return own.Code.grpc(own.Sub), err.Error()
+	case errors.As(err, &code):
+		return code.grpc(0), err.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return grpcDeadline, err.Error()
+	case errors.Is(err, context.Canceled):
+		return grpcCanceled, err.Error()
+	}
+	return grpcUnknown, err.Error()
+}
+
+func (c Code) grpc(sub int) uint32 {
+	switch c {
+	case CodeBusy, CodeKept, CodeLost:
+		return grpcUnavailable
+	}
+	return uint32(C.ckgo_grpc(C.int(c), C.int(sub)))
+}
+
+// foreignStatus reads a status of package google.golang.org/grpc/status, which this module does not depend on: an error in
+// the chain with a method GRPCStatus, whose result has Code and Message.
+func foreignStatus(err error) (code uint32, message string, ok bool) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		get := reflect.ValueOf(err).MethodByName("GRPCStatus")
+		if !get.IsValid() || get.Type().NumIn() != 0 || get.Type().NumOut() != 1 {
+			continue
+		}
+		status := get.Call(nil)[0]
+		if status.Kind() == reflect.Pointer && status.IsNil() {
+			continue
+		}
+		number, text := status.MethodByName("Code"), status.MethodByName("Message")
+		if !number.IsValid() || !text.IsValid() || number.Type().NumIn() != 0 || text.Type().NumIn() != 0 ||
+			number.Type().NumOut() != 1 || text.Type().NumOut() != 1 || text.Type().Out(0).Kind() != reflect.String {
+			continue
+		}
+		n := number.Call(nil)[0]
+		if !n.CanUint() || n.Uint() == 0 || n.Uint() > 1<<31-1 {
+			continue
+		}
+		return uint32(n.Uint()), text.Call(nil)[0].String(), true
+	}
+	return 0, "", false
+}
+
+// ---- from C ---------------------------------------------------------------------------------------------------------------
+
+var errorPool = sync.Pool{New: func() any { return new(C.struct_ck_error) }}
+
+// newError gives C a place to write to; wrap puts it back
+func newError() *C.struct_ck_error {
+	e := errorPool.Get().(*C.struct_ck_error)
+	e.code, e.sys, e.sub, e.text[0] = 0, 0, 0, 0
+	return e
+}
+
+// wrap makes an error of what a function returned: nil if it is not negative
+func wrap(r C.int, e *C.struct_ck_error) error {
+	defer errorPool.Put(e)
+	if r >= 0 {
+		return nil
+	}
+	return &Error{Code: Code(-r), Errno: syscall.Errno(e.sys), Sub: int(e.sub), Text: C.GoString(&e.text[0])}
+}
+
+// check is for functions that write no text
+func check(r C.int) error {
+	if r >= 0 {
+		return nil
+	}
+	return &Error{Code: Code(-r)}
+}
+
+func invalid(text string) error {
+	return &Error{Code: CodeInvalid, Text: text}
+}
+
+// ---- strings: Go memory as a direct argument of one call --------------------------------------------------------------------
+
+// cstring is nil for a text C cannot read to its end
+func cstring(s string) *C.char {
+	if strings.IndexByte(s, 0) >= 0 {
+		return nil
+	}
+	b := make([]byte, len(s)+1)
+	copy(b, s)
+	return (*C.char)(bytesPointer(b))
+}
+
+// plain is for texts that are only shown: what C cannot read is left out
+func plain(s string) *C.char {
+	return cstring(strings.ReplaceAll(s, "\x00", ""))
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crikeep
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/cgo"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// Host is the runtime: what the cache asks of it. Each call has a goroutine of its own, and a context that ends when the cache
+// is closed; Close does not wait for them. A panic is logged with its stack and counts as a failed call: to let it end the
+// runtime would do so after every start, as what was asked for is asked for again.
+//
+// A Host may also be an Inspector, a Lister, an ImageResolver and a CommitWatcher.
+type Host interface {
+	// Destroy stops and removes. nil, or an error that is ErrNotFound (or whose GRPCCode is NotFound), confirms that it is
+	// gone. Any other error means that it may still exist: Destroy is called again, for ever, with growing pauses (K17, K18).
+	// stopped may be called once its ports and addresses are free (K10).
+	Destroy(ctx context.Context, e Entry, stopped func()) error
+}
+
+// Inspector is asked whether something kept is still alive before it is handed back (K6). Without it everything is taken to be
+// alive.
+type Inspector interface {
+	Inspect(ctx context.Context, e Entry) (Condition, error)
+}
+
+// Lister lists the runtime's objects, hidden ones included: at the start, and when nobody knows how a creation ended (K8, K22,
+// K24). Without it creations that were lost are given up after a while, and nothing is reconciled.
+type Lister interface {
+	List(ctx context.Context, f Filter) ([]Object, error)
+}
+
+// ImageResolver tells the id of an image reference. Without it two references are the same image only if they are equal.
+type ImageResolver interface {
+	ResolveImage(ctx context.Context, image string) (id string, err error)
+}
+
+// CommitWatcher hears, in order, of every entry that was hidden and is visible from now on: the moment for pod events. It is
+// called by one goroutine, which it may keep busy.
+type CommitWatcher interface {
+	Committed(e Entry)
+}
+
+func cacheOf(h C.uintptr_t) *Cache {
+	return cgo.Handle(h).Value().(*Cache)
+}
+
+// errPanic is what the library is told of a call that panicked
+var errPanic = &StatusError{GRPC: grpcUnknown, Message: "the host panicked"}
+
+// job runs a call of the host in a goroutine of its own. f says how the job ended, with end, once.
+func (c *Cache) job(where string, f func(), failed func()) {
+	live.jobs.Add(1)
+	go func() {
+		defer live.jobs.Add(-1)
+		guarded(f, func(p *Panic, _ bool) {
+			failed()
+			c.logPanic(where, p)
+		})
+	}()
+}
+
+// done ends a job. The library takes it after Close too.
+func done(job *C.struct_ck_job, err error, condition Condition, image string) {
+	grpc := C.int(0)
+	if err != nil {
+		grpc = grpcUnknown
+		if errors.Is(err, ErrNotFound) {
+			grpc = grpcNotFound
+		} else if code := GRPCCode(err); code != 0 && code <= 16 {
+			grpc = C.int(code)
+		}
+	}
+	var id *C.char
+	if image != "" {
+		id = cstring(image)
+	}
+	enterC()
+	C.ckgo_done(job, grpc, C.int(condition), id)
+	leaveC()
+}
+
+//export ckgoDestroy
+func ckgoDestroy(h C.uintptr_t, job *C.struct_ck_job, kind C.int, id *C.char) {
+	c, e := cacheOf(h), jobEntry(job, kind, id)
+	var mu sync.Mutex
+	ended := false // then the job is gone
+	stopped := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			enterC()
+			C.ck_job_stopped(job)
+			leaveC()
+		}
+	}
+	end := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		done(job, err, Unknown, "")
+	}
+	c.job("Host.Destroy", func() { end(c.o.Host.Destroy(c.ctx, e, stopped)) }, func() { end(errPanic) })
+}
+
+//export ckgoInspect
+func ckgoInspect(h C.uintptr_t, job *C.struct_ck_job, kind C.int, id *C.char) {
+	c, e := cacheOf(h), jobEntry(job, kind, id)
+	c.job("Host.Inspect", func() {
+		condition, err := c.o.Host.(Inspector).Inspect(c.ctx, e)
+		done(job, err, condition, "")
+	}, func() { done(job, errPanic, Unknown, "") })
+}
+
+//export ckgoList
+func ckgoList(h C.uintptr_t, job *C.struct_ck_job, filter *C.struct_ck_filter) {
+	c := cacheOf(h)
+	f := Filter{Kind: Kind(filter.kind), PodUID: C.GoString(filter.pod_uid), SandboxID: C.GoString(filter.sandbox_id)}
+	c.job("Host.List", func() {
+		objects, err := c.o.Host.(Lister).List(c.ctx, f)
+		var p *packed
+		if err == nil {
+			p, err = pack(objects...)
+		}
+		if err == nil {
+			enterC()
+			r := C.ckgo_listed(job, p.first(), C.size_t(len(objects)), p.chars())
+			leaveC()
+			err = check(r)
+		}
+		done(job, err, Unknown, "")
+	}, func() { done(job, errPanic, Unknown, "") })
+}
+
+//export ckgoResolve
+func ckgoResolve(h C.uintptr_t, job *C.struct_ck_job, image *C.char) {
+	c, ref := cacheOf(h), C.GoString(image)
+	c.job("Host.ResolveImage", func() {
+		id, err := c.o.Host.(ImageResolver).ResolveImage(c.ctx, ref)
+		done(job, err, Unknown, id)
+	}, func() { done(job, errPanic, Unknown, "") })
+}
+
+//export ckgoCommitted
+func ckgoCommitted(h C.uintptr_t, told *C.struct_ck_told) {
+	cacheOf(h).events.put(entryOf(told))
+}
+
+func (c *Cache) committed(e Entry) {
+	guarded(func() { c.o.Host.(CommitWatcher).Committed(e) }, func(p *Panic, _ bool) { c.logPanic("Host.Committed", p) })
+}
+
+//export ckgoLog
+func ckgoLog(h C.uintptr_t, level C.int, text *C.char) {
+	c := cacheOf(h)
+	l := slog.LevelDebug
+	switch {
+	case level <= C.CK_LOG_ERROR:
+		l = slog.LevelError
+	case level <= C.CK_LOG_WARNING:
+		l = slog.LevelWarn
+	case level <= C.CK_LOG_INFO:
+		l = slog.LevelInfo
+	}
+	c.logs.put(logLine{l, C.GoString(text)})
+}
+
+func (c *Cache) logLine(line logLine) {
+	c.logger.Log(context.Background(), line.level, line.text)
+}
+
+//export ckgoClock
+func ckgoClock(h C.uintptr_t) C.uint64_t {
+	c := cacheOf(h)
+	var now time.Duration
+	critical("Options.Now", func() { now = c.o.Now() }, func(p *Panic) { go c.logPanic("Options.Now", p) })
+	return C.uint64_t(now)
+}
+
+// ---- hooks ------------------------------------------------------------------------------------------------------------------
+
+// Hooks hear of what is committed, and of the end of what they heard of (H1 to H6 of libcrikeep(3)). Per entry the order is
+// Choose, Fire of HookRun, HookStop, HookRemove.
+type Hooks interface {
+	// Choose picks who will be told. absent: the name of one that is required and not there; then nothing is committed now.
+	// It runs inside the cache's critical section: quick, and no call of this package.
+	Choose(e Entry) (names []string, absent string)
+	// Fire tells them, in a goroutine of its own. told are those the event was really sent to; nil: not said. refusal: ""
+	// or "plugin NN-name: its text", which undoes the commit.
+	Fire(ctx context.Context, event HookEvent, e Entry) (told []string, refusal string)
+	// Cancel: tell nobody further of this entry's HookRun; Fire has to return still. Quick, and no call of this package.
+	Cancel(entry uint64)
+	// Released: the entry is gone, told or not; or (gone false) its commit was not written. Like Choose.
+	Released(e Entry, gone bool)
+}
+
+// joined puts names behind each other as crikeep.h wants them; nil: not possible
+func joined(names []string) *C.char {
+	return cstring(strings.Join(names, " "))
+}
+
+//export ckgoChoose
+func ckgoChoose(h C.uintptr_t, told *C.struct_ck_told, names *C.char, size C.size_t) C.int {
+	c := cacheOf(h)
+	var chosen []string
+	absent := ""
+	critical("Hooks.Choose", func() { chosen, absent = c.o.Hooks.Choose(entryOf(told)) }, func(p *Panic) {
+		go c.logPanic("Hooks.Choose", p) // a Logger may wait
+		absent = "Hooks.Choose, which panicked"
+	})
+	text := absent
+	if text == "" {
+		text = strings.Join(chosen, " ")
+	}
+	if len(text) >= int(size) || strings.IndexByte(text, 0) >= 0 {
+		go c.logger.Error("crikeep: Hooks.Choose returned more names than there is room for, or a zero byte")
+		absent, text = "names", "names that can be written down"
+	}
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(names)), int(size))
+	buf[copy(buf, text)] = 0
+	if absent != "" {
+		return 1
+	}
+	return 0
+}
+
+//export ckgoFire
+func ckgoFire(h C.uintptr_t, job *C.struct_ck_job, event C.int, told *C.struct_ck_told) {
+	c, e := cacheOf(h), entryOf(told)
+	c.job("Hooks.Fire", func() {
+		told, refusal := c.o.Hooks.Fire(c.ctx, HookEvent(event), e)
+		hookDone(job, told, refusal)
+	}, func() { hookDone(job, nil, "the hooks panicked") })
+}
+
+func hookDone(job *C.struct_ck_job, told []string, refusal string) {
+	var why *C.char
+	if refusal != "" {
+		why = plain(refusal)
+	}
+	enterC()
+	defer leaveC()
+	if told != nil {
+		C.ck_hook_told(job, joined(told))
+	}
+	C.ck_hook_done(job, why)
+}
+
+//export ckgoCancel
+func ckgoCancel(h C.uintptr_t, entry C.uint64_t) {
+	c := cacheOf(h)
+	critical("Hooks.Cancel", func() { c.o.Hooks.Cancel(uint64(entry)) }, func(p *Panic) { go c.logPanic("Hooks.Cancel", p) })
+}
+
+//export ckgoReleased
+func ckgoReleased(h C.uintptr_t, told *C.struct_ck_told) {
+	c := cacheOf(h)
+	critical("Hooks.Released", func() { c.o.Hooks.Released(entryOf(told), told.gone != 0) }, func(p *Panic) {
+		go c.logPanic("Hooks.Released", p)
+	})
+}
+
+// jobEntry is what a destroy or inspect job is about
+func jobEntry(job *C.struct_ck_job, kind C.int, id *C.char) Entry {
+	if told := C.ck_job_entry(job); told != nil {
+		return entryOf(told)
+	}
+	return Entry{Kind: Kind(kind), ID: C.GoString(id)}
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crikeep
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"context"
+	"io"
+	"runtime/cgo"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Turn is one caller's passage through the cache with one request, from Begin to Close. Cache.Do walks through one; a Turn is
+// for who knows more, above all whether the answer arrived.
+//
+// Methods may be called from any goroutine; one at a time waits. After Close they return ErrClosed.
+type Turn struct {
+	c      *Cache
+	handle cgo.Handle
+
+	mu sync.RWMutex      // held for reading while C works on the turn
+	t  *C.struct_ck_turn // nil: closed
+
+	outcome atomic.Int32 // of the last decision its caller heard
+	decided chan int     // from the crank: an outcome, or -CK_E...
+	closed  chan struct{}
+	left    chan struct{}
+	leaving sync.Once
+
+	abandonMu   sync.Mutex
+	isAbandoned bool
+	abandoned   chan struct{}
+	onAbandon   func()
+}
+
+var _ io.Closer = (*Turn)(nil)
+
+func (c *Cache) newTurn() *Turn {
+	t := &Turn{
+		c:         c,
+		decided:   make(chan int, 1),
+		closed:    make(chan struct{}),
+		left:      make(chan struct{}),
+		abandoned: make(chan struct{}),
+	}
+	t.handle = cgo.NewHandle(t)
+	return t
+}
+
+// timeout is what is left of a context's time, as crikeep.h wants it
+func timeout(ctx context.Context) (ns C.uint64_t, expired bool) {
+	deadline, ok := ctx.Deadline()
+	if ctx.Err() != nil {
+		return 0, true
+	}
+	if !ok {
+		return 0, false
+	}
+	left := time.Until(deadline)
+	return C.uint64_t(max(left, 0)), left <= 0
+}
+
+// Begin starts a turn: a caller comes with a request. Its deadline is that of ctx, which is not looked at afterwards: Wait has
+// a context of its own. Outcome says what to do: Create, Wait or HandBack. With an error there is no turn to close.
+func (c *Cache) Begin(ctx context.Context, r Request) (*Turn, error) {
+	ns, expired := timeout(ctx)
+	flags := C.int(0)
+	if expired || r.Expired {
+		flags |= C.CKGO_EXPIRED
+	}
+	if r.KeyOnly {
+		flags |= C.CKGO_KEY_ONLY
+	}
+	return c.begin(func(t *Turn, cerr *C.struct_ck_error) C.int {
+		return C.ckgo_begin(c.c, C.int(r.Kind), bytesPointer(r.Bytes), C.size_t(len(r.Bytes)), ns, flags, C.uintptr_t(t.handle),
+			&t.t, cerr)
+	})
+}
+
+func (c *Cache) begin(f func(t *Turn, cerr *C.struct_ck_error) C.int) (*Turn, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	t := c.newTurn()
+	cerr := newError()
+	r := f(t, cerr)
+	c.leave()
+	if err := wrap(r, cerr); err != nil {
+		t.handle.Delete()
+		return nil, err
+	}
+	live.turns.Add(1)
+	t.outcome.Store(int32(r))
+	return t, nil
+}
+
+func (t *Turn) enter() error {
+	if inside() {
+		return ErrDeadlock
+	}
+	t.mu.RLock()
+	if t.t == nil {
+		t.mu.RUnlock()
+		return ErrClosed
+	}
+	enterC()
+	return nil
+}
+
+func (t *Turn) leave() {
+	leaveC()
+	t.mu.RUnlock()
+}
+
+// Outcome is that of the last decision which Begin, Wait or Finish told of.
+func (t *Turn) Outcome() Outcome { return Outcome(t.outcome.Load()) }
+
+// decide runs in the crank
+func (t *Turn) decide(outcome int) {
+	if outcome == -int(CodeAbandoned) {
+		t.abandon()
+	}
+	for {
+		select {
+		case t.decided <- outcome:
+			return
+		case <-t.decided: // an older one nobody asked for
+		}
+	}
+}
+
+//export ckgoDecided
+func ckgoDecided(h C.uintptr_t, outcome C.int) {
+	cgo.Handle(h).Value().(*Turn).decide(int(outcome))
+}
+
+func (t *Turn) abandon() {
+	t.abandonMu.Lock()
+	first, f := !t.isAbandoned, t.onAbandon
+	t.isAbandoned = true
+	t.abandonMu.Unlock()
+	if first {
+		close(t.abandoned)
+		if f != nil {
+			f()
+		}
+	}
+}
+
+// whenAbandoned has f called once it is, or at once
+func (t *Turn) whenAbandoned(f func()) {
+	t.abandonMu.Lock()
+	is := t.isAbandoned
+	t.onAbandon = f
+	t.abandonMu.Unlock()
+	if is && f != nil {
+		f()
+	}
+}
+
+// Abandoned is closed when nobody may have the result any more, because the kubelet has moved on: whoever makes it may stop, and
+// then calls Lost or, if nothing is left of it, Fail.
+func (t *Turn) Abandoned() <-chan struct{} { return t.abandoned }
+
+// Wait waits until the turn is decided: Create, HandBack, Kept, Abandoned or Drained; or Busy, with an error that is ErrBusy and
+// tells stage and age. Other errors: a *StatusError if the creation failed, ErrAbandoned, ErrConflict, ErrUnavailable,
+// ErrRefused, ErrPrecondition, ErrClosed. It returns at the latest when the deadline given to Begin is near (K3). If ctx ends
+// first, the turn is left, and its error is returned.
+func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
+	if inside() {
+		return 0, ErrDeadlock
+	}
+	select {
+	case o := <-t.decided:
+		return t.settle(o)
+	default:
+	}
+	switch o := t.Outcome(); o {
+	case Create, Wait:
+	default:
+		return o, nil
+	}
+	select {
+	case o := <-t.decided:
+		return t.settle(o)
+	case <-ctx.Done():
+		t.Leave()
+		return 0, ctx.Err()
+	case <-t.left:
+		return 0, &Error{Code: CodeAbandoned, Text: "the turn was left"}
+	case <-t.closed:
+		return 0, ErrClosed
+	case <-t.c.ctx.Done():
+		return 0, ErrClosed
+	}
+}
+
+// settle makes an outcome and an error of what was decided
+func (t *Turn) settle(o int) (Outcome, error) {
+	if o >= 0 {
+		t.outcome.Store(int32(o))
+		if Outcome(o) != Busy {
+			return Outcome(o), nil
+		}
+		err := t.why(CodeBusy)
+		err.Code = CodeBusy
+		return Busy, err
+	}
+	if o == -int(CodeFailed) {
+		if status := t.status(); status != nil {
+			return 0, status
+		}
+	}
+	return 0, t.why(Code(-o))
+}
+
+// why is the error that a turn was decided with
+func (t *Turn) why(code Code) *Error {
+	if t.enter() != nil {
+		return &Error{Code: code}
+	}
+	defer t.leave()
+	cerr := newError()
+	C.ckgo_why(t.t, cerr)
+	if cerr.code == 0 {
+		errorPool.Put(cerr)
+		return &Error{Code: code}
+	}
+	cerr.code = C.int(code)
+	return wrap(-cerr.code, cerr).(*Error)
+}
+
+func (t *Turn) status() *StatusError {
+	if t.enter() != nil {
+		return nil
+	}
+	defer t.leave()
+	var s C.struct_ck_status
+	if C.ckgo_status(t.t, &s) < 0 {
+		return nil
+	}
+	status := &StatusError{GRPC: uint32(s.grpc), Message: C.GoString(s.message)}
+	if s.details != nil {
+		status.Details = C.GoBytes(s.details, C.int(s.details_len))
+	}
+	return status
+}
+
+// Stage says where the creation is: "sandbox network creation". Who has to wait too long is told. Cut at 64 bytes.
+func (t *Turn) Stage(s string) error {
+	text := plain(s)
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	return check(C.ck_turn_stage(t.t, text))
+}
+
+// Finish says that the resource exists. HandBack: answer your caller with Reply. Wait: hooks are being told, see Wait. Kept and
+// Abandoned: your caller is not to be answered, and nothing is to be cleaned up. An error that is ErrUnavailable: kept, but its
+// commit could not be written, or a required plugin is absent.
+func (t *Turn) Finish(r Result) (Outcome, error) {
+	id := cstring(r.ID)
+	if id == nil {
+		return 0, invalid("a zero byte in an id")
+	}
+	if err := t.enter(); err != nil {
+		return 0, err
+	}
+	cerr := newError()
+	o := C.ckgo_finish(t.t, id, bytesPointer(r.Reply), C.size_t(len(r.Reply)), cerr)
+	t.leave()
+	if err := wrap(o, cerr); err != nil {
+		return 0, err
+	}
+	t.outcome.Store(int32(o))
+	if Outcome(o) == Abandoned {
+		t.abandon()
+	}
+	return Outcome(o), nil
+}
+
+// Fail says that the creation failed for certain, and that nothing is left of it. Whoever waits for it gets the error as a
+// *StatusError: code by GRPCCode, message, and details if it is one already. An error whose code is Canceled, DeadlineExceeded
+// or Unavailable mostly leaves the end open: see Lost, and Ends.
+func (t *Turn) Fail(err error) error {
+	if err == nil {
+		return invalid("Fail without an error")
+	}
+	code, text := statusOf(err)
+	details := []byte(nil)
+	if s := asStatus(err); s != nil {
+		details = s.Details
+	}
+	message := plain(text)
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	cerr := newError()
+	return wrap(C.ckgo_fail(t.t, C.int(code), message, bytesPointer(details), C.size_t(len(details)), cerr), cerr)
+}
+
+// Lost says that nobody knows how the creation ends. The host is asked until it is known; Wait tells.
+func (t *Turn) Lost() error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	cerr := newError()
+	r := C.ck_turn_lost(t.t, cerr)
+	t.leave()
+	if err := wrap(r, cerr); err != nil {
+		return err
+	}
+	t.outcome.Store(int32(Wait))
+	return nil
+}
+
+// Again tells, after Create, whether the same was asked of the runtime before and nobody knows how that ended (K8). A runtime
+// that finds the name taken is still at the first creation then: Lost, not Fail.
+func (t *Turn) Again() bool {
+	if t.enter() != nil {
+		return false
+	}
+	defer t.leave()
+	return C.ck_turn_again(t.t) == 1
+}
+
+// Reply is what to answer, after HandBack.
+func (t *Turn) Reply() (Reply, error) {
+	if err := t.enter(); err != nil {
+		return Reply{}, err
+	}
+	defer t.leave()
+	var r C.struct_ck_reply
+	if err := check(C.ckgo_reply(t.t, &r)); err != nil {
+		return Reply{}, err
+	}
+	return Reply{ID: C.GoString(r.id), Bytes: C.GoBytes(r.bytes, C.int(r.len))}, nil
+}
+
+// Answered says that the answer arrived, or (delivered false) that its stream broke before the deadline and a second (K7).
+func (t *Turn) Answered(delivered bool) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.leave()
+	how := uint32(C.CK_LOST)
+	if delivered {
+		how = C.CK_DELIVERED
+	}
+	return check(C.ck_turn_answered(t.t, how))
+}
+
+// Leave says that the caller is gone. A creator goes on making what it makes; Wait returns. May be called twice.
+func (t *Turn) Leave() {
+	if t.enter() != nil {
+		return
+	}
+	C.ck_turn_leave(t.t)
+	t.leave()
+	t.leaving.Do(func() { close(t.left) })
+}
+
+// Close ends the turn, wherever it is: a creation that has not finished becomes lost (K8); an answer nobody looked at was not
+// given. Closing once more does nothing.
+func (t *Turn) Close() error {
+	if inside() {
+		return ErrDeadlock
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.t == nil {
+		return nil
+	}
+	close(t.closed)
+	unheard := C.int(0)
+	if o := t.Outcome(); o == Wait || o == Create {
+		unheard = 1
+	}
+	enterC()
+	C.ckgo_free(t.t, unheard)
+	leaveC()
+	t.t = nil
+	t.handle.Delete()
+	live.turns.Add(-1)
+	return nil
+}

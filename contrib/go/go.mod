@@ -1,0 +1,3 @@
+module crikeep.io/go
+
+go 1.21
