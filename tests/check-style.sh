@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Rules of layout that hold everywhere; clang-format would also redraw tables. Plus shellcheck and mandoc's lint.
+# Rules of layout that hold everywhere; clang-format would also redraw tables. Plus shellcheck, gofmt and mandoc's lint.
 set -u
 cd "${CK_TEST_SRCDIR:-$(dirname "$0")/..}" || exit 1
 status=0
@@ -11,6 +11,7 @@ mapfile -t scripts < <({
 	find tests contrib .ci -name "*.sh"
 	ls autogen.sh tests/run contrib/quickstart .ci/run
 } 2>/dev/null | sort -u)
+mapfile -t go < <(find contrib tests -name '*.go' | sort)
 mapfile -t man < <(find man -name '*.[1-8]' 2>/dev/null | sort)
 mapfile -t other < <({ ls configure.ac Makefile.am contrib/m4/ck.m4; find cache hooks -name '*.proto'; } 2>/dev/null)
 
@@ -26,7 +27,7 @@ report() {
 	fi
 }
 
-all=("${c[@]}" "${scripts[@]}" "${man[@]}" "${other[@]}")
+all=("${c[@]}" "${go[@]}" "${scripts[@]}" "${man[@]}" "${other[@]}")
 
 grep -nH '[[:blank:]]$' "${all[@]}" | report 'no blanks at the end of a line'
 
@@ -54,6 +55,9 @@ if command -v shellcheck >/dev/null; then
 else
 	echo 'skip - shellcheck: not installed'
 fi
+
+PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin # Go is for tests and bindings, and need not be there
+! command -v gofmt >/dev/null || gofmt -l "${go[@]}" 2>&1 | report gofmt
 
 if command -v mandoc >/dev/null; then
 	for f in "${man[@]}"; do
