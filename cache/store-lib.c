@@ -55,11 +55,12 @@ static int check_mutexes(struct ck_error *err)
 	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_FULLMUTEX;
 	sqlite3 *db = NULL;
 	int rc = sqlite3_open_v2(":memory:", &db, flags, CK_SQL_VFS);
-	int r = rc != SQLITE_OK ? ck_sql_fail(err, db, rc, "open") :
-	        !sqlite3_db_mutex(db) ?
-				  ck_fail(err, CK_EINVAL, "this SQLite was set to one thread (SQLITE_CONFIG_SINGLETHREAD)") :
-				  0;
+	int r = 0;
 
+	if (rc != SQLITE_OK)
+		r = ck_sql_fail(err, db, rc, "open");
+	else if (!sqlite3_db_mutex(db))
+		r = ck_fail(err, CK_EINVAL, "this SQLite was set to one thread (SQLITE_CONFIG_SINGLETHREAD)");
 	sqlite3_close(db);
 	return r;
 }

@@ -21,8 +21,8 @@
 #include "src/base/span.h"
 #include "src/base/wire.h"
 
-#define READ_MAX    65536 /* bytes read at once */
-#define READ_ROUNDS 16    /* of one turn: other connections wait meanwhile */
+#define READ_MAX    16384 /* bytes read at once: a host's threads may have small stacks */
+#define READ_ROUNDS 64    /* of one turn: other connections wait meanwhile */
 #define ALL_EVENTS  0x3fffu
 
 static const struct ck_ttrpc_ops ttrpc_ops;

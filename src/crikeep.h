@@ -27,7 +27,7 @@
  * Returns. Negative: -CK_E..., an error, and @err says more. Zero or positive: an outcome the caller must handle. A ret_
  * argument is written on success only, @err on failure only; @err may always be NULL.
  * Threads. Every function may be called from any thread unless its comment says otherwise. Nothing here blocks but
- * ck_turn_wait() and ck_cache_close(). No lock is held while the host or a hook is called.
+ * ck_turn_wait() and ck_cache_close(). No lock is held while the host or a hook is called. 64 KiB of stack are enough.
  * Ownership. Inputs are copied unless a comment says otherwise. What is borrowed says until when.
  * Every function that takes a cache, turn or view may also return -CK_ECLOSED after ck_cache_close() began, -CK_EINVAL for a
  * missing or oversized argument, and -CK_EDEADLK from inside choose, released, committed or a function given to ck_snapshot() or
