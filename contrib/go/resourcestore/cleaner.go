@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcestore
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	cleanupTries    = 20                     // what Cleanup grants one step
+	cleanupWait     = 500 * time.Millisecond // before its second try
+	cleanupGrowth   = 1.5                    // of that wait, from try to try
+	cleanupWaitMost = time.Minute            // of CleanupContext, which does not give up
+)
+
+// ResourceCleaner holds the steps that undo a creation. The step added last runs first, and none is begun before the one after
+// it has succeeded. A step that has succeeded is done: whoever goes on with the cleaner, by whatever call, begins at the first
+// that has not. Its methods may be called from any goroutine; one step runs at a time.
+type ResourceCleaner struct {
+	mu      sync.Mutex
+	steps   []*step // in the order they were added
+	running *pass   // nil: nobody is cleaning
+	wait    func(ctx context.Context, d time.Duration) error
+}
+
+type step struct {
+	ctx         context.Context // only its values are used: a clean-up outlives the call that needs it
+	description string
+	fn          func() error
+}
+
+// A pass through the steps. Whoever comes while it runs waits for its end instead of beginning a step a second time.
+type pass struct {
+	done chan struct{}
+	err  error // of the step it ended at
+}
+
+// NewResourceCleaner makes an empty cleaner.
+func NewResourceCleaner() *ResourceCleaner {
+	return &ResourceCleaner{}
+}
+
+// Add adds a step, which runs before all those that were added earlier.
+func (c *ResourceCleaner) Add(ctx context.Context, description string, fn func() error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = append(c.steps, &step{ctx: ctx, description: description, fn: fn})
+}
+
+// Cleanup runs the steps, each up to 20 times, with waits of half a second that grow by half. It ends at the first step that
+// gives up and returns its error; what is left then can be taken up again by another call.
+func (c *ResourceCleaner) Cleanup() error {
+	return c.clean(context.Background(), cleanupTries)
+}
+
+// CleanupContext runs the steps and tries again until all are done or ctx ends.
+func (c *ResourceCleaner) CleanupContext(ctx context.Context) error {
+	return c.clean(ctx, 0)
+}
+
+func (c *ResourceCleaner) clean(ctx context.Context, most int) error {
+	if c == nil {
+		return nil
+	}
+	delay, tries, left := cleanupWait, 0, c.left()
+	for {
+		err := c.once(ctx)
+		if err == nil {
+			return nil
+		}
+		if now := c.left(); now != left { // another step than the last time
+			delay, tries, left = cleanupWait, 0, now
+		}
+		tries++
+		if ctx.Err() != nil {
+			return err
+		}
+		if most > 0 && tries >= most {
+			slog.ErrorContext(ctx, "a cleanup step was tried too often, giving up", "tries", tries, "error", err)
+			return err
+		}
+		if c.sleep(ctx, delay) != nil {
+			return err
+		}
+		delay = time.Duration(float64(delay) * cleanupGrowth)
+		if most == 0 && delay > cleanupWaitMost {
+			delay = cleanupWaitMost
+		}
+	}
+}
+
+func (c *ResourceCleaner) sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	wait := c.wait
+	c.mu.Unlock()
+	if wait != nil {
+		return wait(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func (c *ResourceCleaner) left() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.steps)
+}
+
+// once makes one pass, up to the first step that fails, or waits for the pass that is under way. It returns when ctx ends; the
+// step that hangs goes on, and holds back every later pass.
+func (c *ResourceCleaner) once(ctx context.Context) error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	p := c.running
+	if p == nil {
+		if len(c.steps) == 0 {
+			c.mu.Unlock()
+			return nil
+		}
+		p = &pass{done: make(chan struct{})}
+		c.running = p
+		go c.run(p)
+	}
+	c.mu.Unlock()
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("cleanup step %q has not ended: %w", c.last(), ctx.Err())
+	}
+}
+
+func (c *ResourceCleaner) last() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.steps) == 0 {
+		return ""
+	}
+	return c.steps[len(c.steps)-1].description
+}
+
+func (c *ResourceCleaner) run(p *pass) {
+	for {
+		c.mu.Lock()
+		if len(c.steps) == 0 {
+			c.running = nil
+			c.mu.Unlock()
+			break
+		}
+		s := c.steps[len(c.steps)-1]
+		c.mu.Unlock()
+
+		err := s.fn()
+
+		c.mu.Lock()
+		if err != nil {
+			p.err = fmt.Errorf("cleanup step %q: %w", s.description, err)
+			c.running = nil
+			c.mu.Unlock()
+			slog.WarnContext(s.ctx, "a cleanup step failed", "step", s.description, "error", err)
+			break
+		}
+		c.remove(s)
+		c.mu.Unlock()
+	}
+	close(p.done)
+}
+
+// Another step may have been added while this one ran.
+func (c *ResourceCleaner) remove(done *step) {
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		if c.steps[i] == done {
+			c.steps = append(c.steps[:i:i], c.steps[i+1:]...)
+			return
+		}
+	}
+}
+
+// drop forgets the steps: what they would undo is gone, or somebody else's by now.
+func (c *ResourceCleaner) drop() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = nil
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"crikeep.io/go/crikeep"
+)
+
+// What the library asks of us. A store without a past needs to answer less.
+
+type privateHost struct{ s *ResourceStore }
+
+type durableHost struct{ privateHost }
+
+type imageHost struct{ durableHost }
+
+func (s *ResourceStore) host() crikeep.Host {
+	private := privateHost{s}
+	switch {
+	case s.options.ResolveImage != nil:
+		return imageHost{durableHost{private}}
+	case s.durable || s.options.Alive != nil:
+		return durableHost{private}
+	}
+	return private
+}
+
+const destroyTimeout = time.Minute // the library's default
+
+// Destroy goes on with the cleaner, one pass; the library comes again, with back-off and for ever, across restarts, too.
+func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry, _ func()) error {
+	select {
+	case <-h.s.opened:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	o := h.s.objectOf(e)
+	h.s.unname(o)
+	there, err := o.recover()
+	if err != nil {
+		return err
+	}
+	if there && !o.isDetached() {
+		timeout := h.s.options.DestroyTimeout
+		if timeout <= 0 {
+			timeout = destroyTimeout
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		_, cleaner := o.parts()
+		if err := cleaner.once(ctx); err != nil {
+			return err
+		}
+	}
+	h.s.drop(o)
+	return nil
+}
+
+// unname frees the name of a result that is given up: who asks for it now begins anew, behind its destruction.
+func (s *ResourceStore) unname(o *object) {
+	rec := s.find(o.name, 0, false)
+	if rec == nil {
+		return
+	}
+	if rec.object == o {
+		rec.object = nil
+		s.forget(rec)
+	}
+	rec.mu.Unlock()
+}
+
+// Committed comes for what nobody waited for to the end, too.
+func (h privateHost) Committed(e crikeep.Entry) {
+	if o := h.s.object(e.Kind, e.ID); o != nil {
+		o.show()
+	}
+}
+
+var errStillMade = errors.New("its creation is still running")
+
+// Inspect is asked before a result is handed back, and before a container is destroyed.
+func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Condition, error) {
+	o := h.s.object(e.Kind, e.ID)
+	if o == nil {
+		if o = h.s.objectOf(e); o == nil {
+			return crikeep.Unknown, nil
+		}
+	}
+	there, err := o.recover()
+	switch {
+	case err != nil:
+		return crikeep.Unknown, err
+	case !there:
+		return crikeep.Absent, nil
+	}
+	resource, _ := o.parts()
+	if o.isDetached() {
+		return crikeep.Ready, nil
+	}
+	if resource == nil { // only a cleaner: something to undo, nothing to hand back
+		return crikeep.Dead, nil
+	}
+	if h.s.options.Alive != nil {
+		alive, err := h.s.options.Alive(ctx, o.kind, o.name, o.id)
+		if err != nil {
+			return crikeep.Unknown, err
+		}
+		if !alive {
+			return crikeep.Dead, nil
+		}
+	}
+	return crikeep.Ready, nil
+}
+
+// List tells the library what exists: all it knows itself, and what Recover says of the creations an earlier life did not end.
+func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error) {
+	s := h.s
+	if s.options.List != nil {
+		return s.options.List(ctx, f)
+	}
+	select {
+	case <-s.opened:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	entries, err := s.cache.Entries()
+	if err != nil {
+		return nil, err
+	}
+	var objects []crikeep.Object
+	for _, e := range entries {
+		if e.Kind != f.Kind || (f.PodUID != "" && e.PodUID != f.PodUID) || (f.SandboxID != "" && e.SandboxID != f.SandboxID) {
+			continue
+		}
+		object := crikeep.Object{Kind: e.Kind, Condition: crikeep.Ready, ID: e.ID, PodName: e.PodName,
+			PodNamespace: e.PodNamespace, PodUID: e.PodUID, SandboxID: e.SandboxID, ContainerName: e.ContainerName, Attempt: e.Attempt}
+		if e.ID == "" {
+			if err := s.lost(e, &object); err != nil {
+				return nil, err
+			}
+		}
+		if object.ID != "" {
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// lost asks about a creation whose end nobody knows. One that this process runs goes on. Of an earlier life's nothing runs any
+// more: it is there, or what is left of it is undone before its name is used again.
+func (s *ResourceStore) lost(e crikeep.Entry, object *crikeep.Object) error {
+	name := nameOf(e)
+	if rec := s.find(name, 0, false); rec != nil {
+		running := rec.turn != nil && rec.explicit
+		rec.mu.Unlock()
+		if running && e.Lost {
+			return fmt.Errorf("%s %q: %w", e.Kind, name, errStillMade)
+		}
+		if running {
+			return nil
+		}
+	}
+	if !e.Lost || s.options.Recover == nil {
+		return nil
+	}
+	resource, cleaner, err := s.options.Recover(e.Kind, name, "")
+	if err != nil {
+		return fmt.Errorf("recover %s %q: %w", e.Kind, name, err)
+	}
+	if resource != nil {
+		object.ID = resource.ID()
+	} else {
+		object.ID, object.Condition = "unfinished-"+strconv.FormatUint(e.Number, 10), crikeep.Dead
+	}
+	s.adoptLost(e, object.ID, name, resource, cleaner)
+	return nil
+}
+
+func (s *ResourceStore) adoptLost(e crikeep.Entry, id, name string, resource IdentifiableCreatable, cleaner *ResourceCleaner) {
+	o := &object{store: s, objectID: objectID{e.Kind, id}, name: name, recovered: true, resource: resource, cleaner: cleaner}
+	s.mu.Lock()
+	known := s.objects[o.objectID] != nil
+	if !known {
+		s.objects[o.objectID] = o
+	}
+	s.mu.Unlock()
+	if known || resource == nil {
+		return
+	}
+	rec := s.find(name, e.Kind, true)
+	if rec.object == nil && rec.turn == nil {
+		rec.object, rec.finished, rec.explicit, rec.parts = o, true, true, partsOf(e)
+	}
+	rec.mu.Unlock()
+}
+
+// ResolveImage is there only if the vendor's is.
+func (h imageHost) ResolveImage(ctx context.Context, image string) (string, error) {
+	return h.s.options.ResolveImage(ctx, image)
+}

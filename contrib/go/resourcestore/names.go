@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcestore
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"crikeep.io/go/crikeep"
+)
+
+// CRI-O makes the names of its objects from what the kubelet calls them, joined by '_', which no name of Kubernetes holds:
+//
+//	sandbox    k8s_POD_NAMESPACE_UID_ATTEMPT
+//	container  k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT    (the infra container is called POD)
+//
+// A name of any other shape is the name of a sandbox of its own, so that every string can be used.
+const (
+	namePrefix       = "k8s"
+	sandboxNameParts = 5
+	// Longer names, and those that hold a NUL, are kept under their digest: the library takes 1024 bytes per name.
+	nameMax = 1000
+	// The store's old calls know no sandbox id. Within one pod uid a container is told apart by its name and attempt.
+	podSandboxPrefix = "pod:"
+)
+
+type parts struct {
+	kind                 crikeep.Kind
+	namespace, pod, uid  string
+	sandboxID, container string
+	attempt              uint32
+}
+
+func parseName(name string) parts {
+	words := strings.Split(name, "_")
+	attempt, err := strconv.ParseUint(words[len(words)-1], 10, 32)
+	// what is written differently than it would be read back is not CRI-O's: "+1", "01"
+	if err != nil || strconv.FormatUint(attempt, 10) != words[len(words)-1] || words[0] != namePrefix || len(name) > nameMax ||
+		strings.ContainsRune(name, 0) {
+		return oddName(name)
+	}
+	for _, word := range words {
+		if word == "" {
+			return oddName(name)
+		}
+	}
+	switch len(words) {
+	case sandboxNameParts:
+		return parts{kind: crikeep.Sandbox, pod: words[1], namespace: words[2], uid: words[3], attempt: uint32(attempt)}
+	case sandboxNameParts + 1:
+		return parts{kind: crikeep.Container, container: words[1], pod: words[2], namespace: words[3], uid: words[4],
+			sandboxID: podSandboxPrefix + words[4], attempt: uint32(attempt)}
+	}
+	return oddName(name)
+}
+
+// A pod without a namespace, which Kubernetes has not: no real one is ever mistaken for it.
+func oddName(name string) parts {
+	if name == "" || len(name) > nameMax || strings.ContainsRune(name, 0) {
+		sum := sha256.Sum256([]byte(name))
+		name = "sha256:" + hex.EncodeToString(sum[:])
+	}
+	return parts{kind: crikeep.Sandbox, pod: name, uid: name}
+}
+
+// nameOf is the name an entry of an earlier life had.
+func nameOf(e crikeep.Entry) string {
+	attempt := strconv.FormatUint(uint64(e.Attempt), 10)
+	switch {
+	case e.PodNamespace == "" && e.PodUID == e.PodName && e.Kind == crikeep.Sandbox:
+		return e.PodName
+	case e.Kind == crikeep.Sandbox:
+		return strings.Join([]string{namePrefix, e.PodName, e.PodNamespace, e.PodUID, attempt}, "_")
+	default:
+		return strings.Join([]string{namePrefix, e.ContainerName, e.PodName, e.PodNamespace, e.PodUID, attempt}, "_")
+	}
+}
+
+// request is the least CRI request that has this key: what the calls that know only a name begin their turns with.
+func (p parts) request() []byte {
+	metadata := message(nil, 1, text(nil, 1, p.pod), text(nil, 2, p.uid), text(nil, 3, p.namespace),
+		number(nil, 4, sandboxAttempt(p)))
+	if p.kind == crikeep.Sandbox {
+		return message(nil, 1, metadata) // RunPodSandboxRequest.config
+	}
+	container := message(nil, 1, text(nil, 1, p.container), number(nil, 2, p.attempt))
+	b := text(nil, 1, p.sandboxID) // CreateContainerRequest.pod_sandbox_id
+	b = message(b, 2, container)   // .config
+	return message(b, 3, metadata) // .sandbox_config
+}
+
+func sandboxAttempt(p parts) uint32 {
+	if p.kind == crikeep.Sandbox {
+		return p.attempt
+	}
+	return 0 // not in a container's name, and not in its key
+}
+
+// partsOfRequest reads the key of a request the library has taken. A field that comes again replaces the one before.
+func partsOfRequest(kind crikeep.Kind, request []byte) parts {
+	p := parts{kind: kind}
+	sandbox := func(b []byte) { // PodSandboxConfig
+		fields(b, func(field int, inside []byte, _ uint64) {
+			if field != 1 {
+				return
+			}
+			fields(inside, func(field int, s []byte, v uint64) {
+				switch field {
+				case 1:
+					p.pod = string(s)
+				case 2:
+					p.uid = string(s)
+				case 3:
+					p.namespace = string(s)
+				case 4:
+					if kind == crikeep.Sandbox {
+						p.attempt = uint32(v)
+					}
+				}
+			})
+		})
+	}
+	fields(request, func(field int, inside []byte, _ uint64) {
+		switch {
+		case kind == crikeep.Sandbox && field == 1, kind == crikeep.Container && field == 3:
+			sandbox(inside)
+		case kind == crikeep.Container && field == 1:
+			p.sandboxID = string(inside)
+		case kind == crikeep.Container && field == 2:
+			fields(inside, func(field int, inside []byte, _ uint64) { // ContainerConfig
+				if field != 1 {
+					return
+				}
+				fields(inside, func(field int, s []byte, v uint64) {
+					switch field {
+					case 1:
+						p.container = string(s)
+					case 2:
+						p.attempt = uint32(v)
+					}
+				})
+			})
+		}
+	})
+	return p
+}
+
+// fields calls fn with each field of a message: its bytes, or its number. It ends where the message is not valid; then the
+// library has refused it before.
+func fields(b []byte, fn func(field int, inside []byte, v uint64)) {
+	for len(b) > 0 {
+		tag, n := binary.Uvarint(b)
+		if n <= 0 {
+			return
+		}
+		b = b[n:]
+		switch tag & 7 {
+		case 0:
+			v, n := binary.Uvarint(b)
+			if n <= 0 {
+				return
+			}
+			fn(int(tag>>3), nil, v)
+			b = b[n:]
+		case 1, 5:
+			size := 8
+			if tag&7 == 5 {
+				size = 4
+			}
+			if len(b) < size {
+				return
+			}
+			b = b[size:]
+		case 2:
+			length, n := binary.Uvarint(b)
+			if n <= 0 || length > uint64(len(b)-n) {
+				return
+			}
+			fn(int(tag>>3), b[n:n+int(length)], 0)
+			b = b[n+int(length):]
+		default:
+			return
+		}
+	}
+}
+
+// The three shapes of protobuf that a key needs; a default is absent.
+
+func varint(b []byte, v uint64) []byte {
+	for ; v >= 0x80; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v))
+}
+
+func number(b []byte, field int, v uint32) []byte {
+	if v == 0 {
+		return b
+	}
+	return varint(varint(b, uint64(field)<<3), uint64(v))
+}
+
+func text(b []byte, field int, s string) []byte {
+	if s == "" {
+		return b
+	}
+	b = varint(varint(b, uint64(field)<<3|2), uint64(len(s)))
+	return append(b, s...)
+}
+
+func message(b []byte, field int, inside ...[]byte) []byte {
+	n := 0
+	for _, part := range inside {
+		n += len(part)
+	}
+	b = varint(varint(b, uint64(field)<<3|2), uint64(n))
+	for _, part := range inside {
+		b = append(b, part...)
+	}
+	return b
+}

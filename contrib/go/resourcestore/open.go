@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"crikeep.io/go/crikeep"
+)
+
+// Options of Open. Functions may be called from any goroutine, several at once.
+type Options struct {
+	// StateDir holds the database; one process at a time owns it. "" is /run/crikeep. It should live as long as the sandboxes do:
+	// until the next boot.
+	StateDir string
+	// TTL is how long a result is kept after the last interest in it. 0 is the library's default, 10 minutes.
+	TTL time.Duration
+	// DestroyTimeout is how long one pass of a cleaner may take. 0 is a minute. It is not stopped then, but counts as failed.
+	DestroyTimeout time.Duration
+	// Recover is required: it returns the Go side of a resource that an earlier life of this process made, once it is needed.
+	//   - a resource, and what undoes it: it is there and whole;
+	//   - nil and a cleaner: it is of no use, but something is left to undo;
+	//   - nil and nil: there is nothing of it any more;
+	//   - an error: not known yet, ask again.
+	// id is "" for a creation that had not ended when the process did: only its name is known, and a resource must not be returned
+	// unless its creation came to its end.
+	Recover func(kind crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error)
+	// Alive tells whether a kept resource is still worth handing back, before that is done. nil: it is taken to be.
+	Alive func(ctx context.Context, kind crikeep.Kind, name, id string) (bool, error)
+	// Committed hears of every resource that is handed over, once, after its SetCreated(): the place for CRI's events and for NRI.
+	// It must not wait for a call of this package.
+	Committed func(kind crikeep.Kind, name, id string)
+	// ResolveImage tells which image a reference means, so that a request before a pull equals the one after it. May be nil.
+	ResolveImage func(ctx context.Context, image string) (id string, err error)
+	// List lists the runtime's sandboxes or containers, as crikeep.Lister does, so that the cache is reconciled with them at
+	// Open: what is gone is forgotten, what is in use is not cleaned up. nil: the store tells what it knows itself.
+	List func(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error)
+	// Logger is slog.Default() if nil.
+	Logger *slog.Logger
+
+	now     func() time.Duration // a test's clock
+	waiting func()               // a test's: GetForRequest is about to wait
+}
+
+// Open makes a store that survives its process: what was kept is there again, and what was being undone is undone.
+func Open(o Options) (*ResourceStore, error) {
+	if o.Recover == nil {
+		return nil, errors.New("resourcestore: Options.Recover is missing: nobody could hand back or undo what an earlier life left")
+	}
+	s := newStore(o)
+	s.durable = true
+	if err := s.open(o.StateDir); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openPrivate makes a store that does not.
+func openPrivate(o Options) (*ResourceStore, error) {
+	dir, err := privateDir()
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(o)
+	s.private = dir
+	if err := s.open(dir); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+func privateDir() (string, error) {
+	if dir, err := os.MkdirTemp("/dev/shm", "crikeep-store-"); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "crikeep-store-")
+}
+
+func newStore(o Options) *ResourceStore {
+	s := &ResourceStore{
+		opened:  make(chan struct{}),
+		options: o,
+		log:     o.Logger,
+		names:   make(map[string]*record),
+		objects: make(map[objectID]*object),
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+func (s *ResourceStore) open(dir string) error {
+	cache, err := crikeep.Open(crikeep.Options{
+		StateDir:       dir,
+		Host:           s.host(),
+		Logger:         s.log,
+		TTL:            s.options.TTL,
+		DestroyTimeout: s.options.DestroyTimeout,
+		Now:            s.options.now,
+	})
+	if err != nil {
+		s.cancel()
+		return fmt.Errorf("resourcestore: %w", err)
+	}
+	s.cache = cache
+	if s.durable {
+		if err := s.restore(); err != nil {
+			cache.Close()
+			s.cancel()
+			return fmt.Errorf("resourcestore: %w", err)
+		}
+	}
+	close(s.opened)
+	if s.durable {
+		s.reconcile()
+	}
+	return nil
+}
+
+const (
+	reconcileWait = 10 * time.Second // for Recover and List to say what became of the past
+	reconcilePoll = time.Millisecond
+)
+
+// reconcile waits for the library's first look at what exists: until then it would let everybody wait. A Recover or List that
+// cannot answer yet is asked again, and does not hold back the start of its runtime for ever.
+func (s *ResourceStore) reconcile() {
+	for waited := time.Duration(0); !s.cache.Reconciled(); waited += reconcilePoll {
+		if waited >= reconcileWait {
+			s.log.Warn("nobody can tell yet what became of earlier resources; creations wait for it")
+			return
+		}
+		time.Sleep(reconcilePoll)
+	}
+}
+
+// restore takes up what an earlier life left, before anybody asks: it is hidden, and can be had by its name.
+func (s *ResourceStore) restore() error {
+	entries, err := s.cache.Entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.ID == "" || e.State == crikeep.StateCommitted {
+			continue
+		}
+		o := s.objectOf(e)
+		if e.State == crikeep.StateEvicting {
+			continue
+		}
+		rec := s.find(o.name, o.kind, true)
+		rec.object, rec.finished, rec.explicit = o, true, true
+		rec.parts = partsOf(e)
+		rec.mu.Unlock()
+	}
+	return nil
+}
+
+// partsOf is the key of an entry. A container of an earlier life knows its sandbox.
+func partsOf(e crikeep.Entry) parts {
+	return parts{kind: e.Kind, namespace: e.PodNamespace, pod: e.PodName, uid: e.PodUID, sandboxID: e.SandboxID,
+		container: e.ContainerName, attempt: e.Attempt}
+}

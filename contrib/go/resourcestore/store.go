@@ -1,0 +1,654 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"crikeep.io/go/crikeep"
+)
+
+// StageUnknown is the stage of a resource of which nobody has said one.
+const StageUnknown = "unknown"
+
+const (
+	// New's. A result nobody asks for lives twice as long.
+	defaultTimeout = time.Minute
+	// How long the caller of WatcherForResource may wait: a handler of CRI-O waits 4 minutes and what is left of its own deadline,
+	// which is at most 4 more. A watcher cannot be given back, so this says how long one counts.
+	watcherHold = 8 * time.Minute
+	// What is being made without a sign of life is given up after this; the library's own deadline for a creation is 15 minutes.
+	makingHold = 16 * time.Minute
+	sweepEvery = time.Minute
+	// Get has no context. It waits only while Options.Alive is asked.
+	getWait = 2 * time.Second
+	// A Recover that does not answer is asked again
+	recoverWait = 30 * time.Second
+)
+
+// Statuses this package gives to those who wait for a creation. They never reach a kubelet.
+const (
+	grpcUnknown  = 2
+	grpcNotFound = 5
+	grpcAborted  = 10
+	deletedText  = "resourcestore: the creation was ended with Delete"
+)
+
+// IdentifiableCreatable is what the store keeps: it has an id, and can be told that it may be listed and used from now on.
+type IdentifiableCreatable interface {
+	ID() string
+	SetCreated()
+}
+
+// ErrExists is returned, wrapped, when a result is put under a name that holds one. What was refused is cleaned up.
+var ErrExists = errors.New("the store has an entry of this name already")
+
+// ResourceStore keeps what was made for a caller that is gone, until the same is asked for again. Its methods may be called from
+// any goroutine.
+type ResourceStore struct {
+	cache   *crikeep.Cache
+	opened  chan struct{} // closed when cache is set: the library asks before Open has returned
+	options Options
+	log     *slog.Logger
+	private string // a directory to remove at Close
+	durable bool
+	ctx     context.Context // of what is cleaned up beside the library
+	cancel  context.CancelFunc
+	closing sync.Once
+
+	mu      sync.Mutex // guards what follows; nothing is called with it held
+	names   map[string]*record
+	objects map[objectID]*object
+	held    [3]bool // by kind: the library knows how long watchers wait
+	swept   time.Duration
+}
+
+// What a name stands for. Its lock is held over calls to the library, which do not block, and taken before the store's.
+type record struct {
+	name  string
+	parts parts // of the calls that know only a name
+
+	mu       sync.Mutex
+	gone     bool // no longer in the map: look again
+	turn     *crikeep.Turn
+	pending  bool // turn: the creation is begun, but something of the same name has to go first
+	explicit bool // made by GetForRequest: ended by an explicit call, and remembered until Removed
+	finished bool // object is in the library's hands
+	object   *object
+	stage    string
+	watchers []chan struct{}
+	touched  time.Duration
+}
+
+type objectID struct {
+	kind crikeep.Kind
+	id   string
+}
+
+// A result: what the store gives back, or undoes.
+type object struct {
+	store *ResourceStore
+	objectID
+	name string
+
+	mu        sync.Mutex
+	recovered bool // resource and cleaner are set
+	resource  IdentifiableCreatable
+	cleaner   *ResourceCleaner
+	detached  bool // its end is none of ours: never clean it
+	shown     bool
+	showing   sync.Once
+}
+
+// New makes a store with the default timeout.
+func New() *ResourceStore {
+	return NewWithTimeout(defaultTimeout)
+}
+
+// NewWithTimeout makes a store in a private directory, in memory where the system has one. Nothing of it survives the process: see
+// Open. A result is cleaned up when nobody has shown interest in it for twice the timeout. It panics where no directory can be
+// made, as there is no error to return.
+func NewWithTimeout(timeout time.Duration) *ResourceStore {
+	store, err := openPrivate(Options{TTL: 2 * timeout})
+	if err != nil {
+		panic(fmt.Sprintf("resourcestore: %v", err))
+	}
+	return store
+}
+
+// Close ends the store. What it keeps is there for the next Open; without Open it is forgotten, as with CRI-O's. Nothing is
+// cleaned up any more, and whoever waits in GetForRequest gets an error that Is crikeep.ErrClosed.
+func (s *ResourceStore) Close() {
+	s.closing.Do(func() {
+		s.cancel()
+		if err := s.cache.Close(); err != nil {
+			s.log.Warn("closing the resource store", "error", err)
+		}
+		if s.private != "" {
+			if err := os.RemoveAll(s.private); err != nil {
+				s.log.Warn("removing a private resource store", "error", err)
+			}
+		}
+	})
+}
+
+// ---- records ----------------------------------------------------------------------------------------------------------------
+
+// find returns the record of a name, locked; nil if there is none and none is to be made.
+func (s *ResourceStore) find(name string, kind crikeep.Kind, create bool) *record {
+	for {
+		s.mu.Lock()
+		rec := s.names[name]
+		if rec == nil {
+			if !create {
+				s.mu.Unlock()
+				return nil
+			}
+			rec = &record{name: name, parts: parseName(name), touched: s.now()}
+			if kind != 0 {
+				rec.parts.kind = kind
+			}
+			s.names[name] = rec
+		}
+		s.mu.Unlock()
+		rec.mu.Lock()
+		if !rec.gone {
+			return rec
+		}
+		rec.mu.Unlock()
+	}
+}
+
+// forget takes a locked record out of the map, and ends its turn.
+func (s *ResourceStore) forget(rec *record) {
+	if rec.gone {
+		return
+	}
+	rec.gone = true
+	s.endTurn(rec)
+	rec.wake()
+	s.mu.Lock()
+	delete(s.names, rec.name)
+	s.mu.Unlock()
+}
+
+func (s *ResourceStore) endTurn(rec *record) {
+	if rec.turn != nil {
+		rec.turn.Close()
+		rec.turn, rec.pending = nil, false
+	}
+}
+
+// wake signals every watcher of a locked record, once.
+func (rec *record) wake() {
+	for _, watcher := range rec.watchers {
+		watcher <- struct{}{} // has room for one
+	}
+	rec.watchers = nil
+}
+
+// settle forgets a locked record that nobody needs.
+func (s *ResourceStore) settle(rec *record) {
+	if rec.turn == nil && rec.object == nil && len(rec.watchers) == 0 {
+		s.forget(rec)
+	}
+}
+
+func (s *ResourceStore) now() time.Duration {
+	if s.options.now != nil {
+		return s.options.now()
+	}
+	return time.Since(epoch)
+}
+
+var epoch = time.Now() // only differences count
+
+// sweep gives up what nobody has ended: a watcher whose creation never came, a creation that said nothing for longer than one may
+// last. It runs at most once a minute, from the calls that could add to it.
+func (s *ResourceStore) sweep() {
+	now := s.now()
+	s.mu.Lock()
+	if now-s.swept < sweepEvery {
+		s.mu.Unlock()
+		return
+	}
+	s.swept = now
+	all := make([]*record, 0, len(s.names))
+	for _, rec := range s.names {
+		all = append(all, rec)
+	}
+	s.mu.Unlock()
+	for _, rec := range all {
+		if !rec.mu.TryLock() {
+			continue // somebody is busy with it
+		}
+		hold := makingHold
+		if rec.turn == nil {
+			hold = watcherHold
+		}
+		if !rec.gone && rec.object == nil && !rec.explicit && now-rec.touched > hold {
+			s.log.Warn("a creation that nobody ended is given up", "name", rec.name, "stage", rec.stage)
+			s.forget(rec)
+		}
+		rec.mu.Unlock()
+	}
+}
+
+// ---- objects ----------------------------------------------------------------------------------------------------------------
+
+// add registers a result before the library hears of it, because it may ask about it at once.
+func (s *ResourceStore) add(rec *record, r IdentifiableCreatable, c *ResourceCleaner) (*object, error) {
+	o := &object{store: s, objectID: objectID{rec.parts.kind, r.ID()}, name: rec.name, recovered: true, resource: r, cleaner: c}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.objects[o.objectID]; other != nil {
+		return other, fmt.Errorf("put %s %q: its id %q is in the store as %q: %w", o.kind, o.name, o.id, other.name, ErrExists)
+	}
+	s.objects[o.objectID] = o
+	return o, nil
+}
+
+func (s *ResourceStore) object(kind crikeep.Kind, id string) *object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[objectID{kind, id}]
+}
+
+// objectOf also knows what an earlier life left: its parts come from Options.Recover when they are needed.
+func (s *ResourceStore) objectOf(e crikeep.Entry) *object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[objectID{e.Kind, e.ID}]
+	if o == nil {
+		o = &object{store: s, objectID: objectID{e.Kind, e.ID}, name: nameOf(e)}
+		s.objects[o.objectID] = o
+	}
+	return o
+}
+
+func (s *ResourceStore) drop(o *object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[o.objectID] == o {
+		delete(s.objects, o.objectID)
+	}
+}
+
+// recover asks once for the Go side of what an earlier life left, and again if that failed. False: there is nothing any more.
+func (o *object) recover() (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.detached {
+		return true, nil
+	}
+	if !o.recovered {
+		if o.store.options.Recover == nil {
+			return false, nil
+		}
+		resource, cleaner, err := o.store.options.Recover(o.kind, o.name, o.id)
+		if err != nil {
+			return false, fmt.Errorf("recover %s %q: %w", o.kind, o.name, err)
+		}
+		o.resource, o.cleaner, o.recovered = resource, cleaner, true
+	}
+	return o.resource != nil || o.cleaner != nil, nil
+}
+
+func (o *object) parts() (IdentifiableCreatable, *ResourceCleaner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.resource, o.cleaner
+}
+
+// show makes it visible, once: whoever returns from here knows that SetCreated and Committed have returned.
+func (o *object) show() {
+	o.showing.Do(func() {
+		if resource, _ := o.parts(); resource != nil {
+			resource.SetCreated()
+		}
+		if o.store.options.Committed != nil {
+			o.store.options.Committed(o.kind, o.name, o.id)
+		}
+	})
+	o.setShown(true)
+}
+
+func (o *object) setShown(shown bool) {
+	o.mu.Lock()
+	o.shown = shown
+	o.mu.Unlock()
+}
+
+// detach: whatever becomes of it, its cleaner never runs.
+func (o *object) detach() {
+	o.mu.Lock()
+	o.detached = true
+	cleaner := o.cleaner
+	o.mu.Unlock()
+	cleaner.drop()
+}
+
+func (o *object) isDetached() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.detached
+}
+
+// adopt cleans up what the store had to refuse, or whose entry is not there any more: nobody else holds its cleaner.
+func (s *ResourceStore) adopt(name, id string, c *ResourceCleaner) {
+	if c == nil {
+		return
+	}
+	s.log.Info("cleaning up a resource that could not be stored", "name", name, "id", id)
+	go func() {
+		if err := c.CleanupContext(s.ctx); err != nil && s.ctx.Err() == nil {
+			s.log.Error("cleaning up a resource that could not be stored", "name", name, "error", err)
+		}
+	}()
+}
+
+// ---- the calls CRI-O's store has --------------------------------------------------------------------------------------------
+
+// A context of which only the deadline counts. It never ends: the work goes on when the caller is gone.
+type deadlineOnly struct {
+	context.Context
+	deadline time.Time
+}
+
+func (d deadlineOnly) Deadline() (time.Time, bool) { return d.deadline, true }
+
+func deadlineOf(ctx context.Context) context.Context {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {
+		return deadlineOnly{context.Background(), deadline}
+	}
+	return context.Background()
+}
+
+// begin lets the library know of a creation under this name.
+func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
+	turn, err := s.cache.Begin(deadlineOf(ctx), crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true})
+	if err != nil {
+		return err
+	}
+	switch turn.Outcome() {
+	case crikeep.Create:
+		rec.turn = turn
+		s.hold(rec)
+	case crikeep.Wait:
+		rec.turn, rec.pending = turn, true
+		go s.await(rec, turn)
+	default: // there is a result, which SetStage, Put and Finish do not take
+		turn.Answered(false)
+		turn.Close()
+		return ErrExists
+	}
+	return nil
+}
+
+// await waits with a turn that something of the same name holds up: an earlier attempt that is being destroyed, most often.
+func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
+	outcome, err := turn.Wait(s.ctx)
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.gone || rec.turn != turn {
+		turn.Close() // whoever replaced it has done so already; it does no harm
+		return
+	}
+	if err == nil && outcome == crikeep.Create {
+		rec.pending = false
+		if rec.stage != "" {
+			s.warn(turn.Stage(rec.stage), "stage", rec.name)
+		}
+		s.hold(rec)
+		if rec.object != nil {
+			s.keep(rec)
+		}
+		return
+	}
+	if err == nil && outcome == crikeep.HandBack {
+		turn.Answered(false)
+	}
+	s.endTurn(rec)
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.warn(err, "a creation could not be entered", rec.name)
+	if o := rec.object; o != nil {
+		_, cleaner := o.parts()
+		s.drop(o)
+		s.forget(rec)
+		s.adopt(o.name, o.id, cleaner)
+	}
+}
+
+// hold tells the library, once per kind, for how long watchers may wait: results of that kind are kept as long (K15). It needs a
+// turn that says so and is gone again.
+func (s *ResourceStore) hold(rec *record) {
+	if len(rec.watchers) == 0 || rec.turn == nil || rec.pending {
+		return
+	}
+	s.mu.Lock()
+	done := s.held[rec.parts.kind]
+	s.held[rec.parts.kind] = true
+	s.mu.Unlock()
+	if done {
+		return
+	}
+	turn, err := s.cache.Begin(deadlineOnly{context.Background(), time.Now().Add(watcherHold)},
+		crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true})
+	if err != nil {
+		s.warn(err, "watch", rec.name)
+		return
+	}
+	turn.Leave()
+	turn.Close()
+}
+
+func (s *ResourceStore) warn(err error, what, name string) {
+	if err != nil && !errors.Is(err, crikeep.ErrClosed) {
+		s.log.Warn(what, "name", name, "error", err)
+	}
+}
+
+// SetStageForResource says how far the creation of a resource is. The first call for a name begins the creation.
+func (s *ResourceStore) SetStageForResource(ctx context.Context, name, stage string) {
+	s.sweep()
+	rec := s.find(name, 0, true)
+	defer rec.mu.Unlock()
+	rec.stage, rec.touched = stage, s.now()
+	if rec.object != nil {
+		return
+	}
+	if rec.turn == nil {
+		if err := s.begin(ctx, rec); err != nil {
+			s.warn(err, "a creation could not be entered", name) // Put tries once more
+			return
+		}
+	}
+	if !rec.pending {
+		s.warn(rec.turn.Stage(stage), "stage", name)
+	}
+}
+
+// WatcherForResource returns a channel that receives once when there is something new about the resource: it was Put, or its
+// creation has ended otherwise; and the stage of the creation. If nobody has heard of the name, it is remembered for 8 minutes.
+func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, stage string) {
+	s.sweep()
+	watcher = make(chan struct{}, 1)
+	rec := s.find(name, 0, true)
+	defer rec.mu.Unlock()
+	rec.touched = s.now()
+	stage = rec.stage
+	if stage == "" {
+		stage = StageUnknown
+	}
+	rec.watchers = append(rec.watchers, watcher)
+	if rec.object != nil {
+		rec.wake() // it came between a Get that found nothing and this call
+	} else {
+		s.hold(rec)
+	}
+	return watcher, stage
+}
+
+// Put stores a resource whose caller is gone, with what undoes it. If somebody waits in GetForRequest for it, they get it now.
+// An error means that it was not stored; then it is cleaned up, unless it is the very resource the store has.
+func (s *ResourceStore) Put(name string, r IdentifiableCreatable, c *ResourceCleaner) error {
+	rec := s.find(name, 0, true)
+	defer rec.mu.Unlock()
+	o, err := s.take(context.Background(), rec, r, c)
+	if err != nil {
+		return err
+	}
+	if !rec.pending {
+		s.keep(rec)
+	}
+	_ = o
+	rec.wake()
+	return nil
+}
+
+// take makes r the result of a locked record, which has a turn afterwards.
+func (s *ResourceStore) take(ctx context.Context, rec *record, r IdentifiableCreatable, c *ResourceCleaner) (*object, error) {
+	if has := rec.object; has != nil {
+		resource, cleaner := has.parts()
+		same := has.id == r.ID() || (cleaner != nil && cleaner == c) || sameResource(resource, r)
+		if !same {
+			s.adopt(rec.name, r.ID(), c)
+		}
+		return nil, fmt.Errorf("put %q: %w", rec.name, ErrExists)
+	}
+	o, err := s.add(rec, r, c)
+	if err != nil {
+		if _, cleaner := o.parts(); cleaner != c {
+			s.log.Warn("put", "error", err) // two names, one id: whose it is, is not for us to say
+		}
+		s.settle(rec)
+		return nil, err
+	}
+	if rec.turn == nil {
+		if err := s.begin(ctx, rec); err != nil {
+			s.drop(o)
+			rec.wake()
+			s.settle(rec)
+			s.adopt(rec.name, o.id, c)
+			return nil, fmt.Errorf("put %q: %w", rec.name, err)
+		}
+	}
+	rec.object = o
+	return o, nil
+}
+
+// Interfaces of types that cannot be compared panic when they are.
+func sameResource(a, b IdentifiableCreatable) (same bool) {
+	defer func() { _ = recover() }()
+	return a == b
+}
+
+// keep finishes the turn of a locked record for a caller that is gone.
+func (s *ResourceStore) keep(rec *record) {
+	rec.turn.Leave()
+	outcome, err := rec.turn.Finish(crikeep.Result{ID: rec.object.id})
+	s.finish(rec, outcome, err)
+}
+
+// finish notes what became of a result. It has left our hands, whatever the answer was; only an error can leave it there.
+func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) {
+	s.endTurn(rec)
+	rec.finished = true
+	switch {
+	case errors.Is(err, crikeep.ErrUnavailable), errors.Is(err, crikeep.ErrClosed):
+		s.warn(err, "kept, but not more", rec.name)
+	case err != nil: // its entry is gone: given up, most likely, because it took too long
+		_, cleaner := rec.object.parts()
+		s.drop(rec.object)
+		s.warn(err, "a result came too late", rec.name)
+		s.adopt(rec.name, rec.object.id, cleaner)
+		rec.object = nil
+		s.forget(rec)
+	case outcome == crikeep.Abandoned: // Destroy follows
+		rec.object = nil
+		s.forget(rec)
+	}
+}
+
+// Get takes a resource out of the store: calls its SetCreated() and returns its ID(). "": there is none, or not yet.
+func (s *ResourceStore) Get(name string) string {
+	rec := s.find(name, 0, false)
+	if rec == nil {
+		return ""
+	}
+	defer rec.mu.Unlock()
+	if rec.object == nil {
+		return ""
+	}
+	o := rec.object
+	if !s.claim(rec) {
+		return ""
+	}
+	o.show()
+	return o.id
+}
+
+// claim takes the result of a locked record out of the library, committed.
+func (s *ResourceStore) claim(rec *record) bool {
+	o := rec.object
+	if rec.pending { // the library has never heard of it
+		s.drop(o)
+		s.forget(rec)
+		return true
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, getWait)
+	defer cancel()
+	turn, err := s.cache.Begin(ctx, crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true})
+	if err != nil {
+		s.warn(err, "get", rec.name)
+		return false
+	}
+	defer turn.Close()
+	outcome := turn.Outcome()
+	if outcome == crikeep.Wait {
+		if outcome, err = turn.Wait(ctx); err != nil {
+			s.warn(err, "get", rec.name)
+			return false
+		}
+	}
+	switch outcome {
+	case crikeep.HandBack:
+		s.warn(turn.Answered(true), "get", rec.name)
+		s.warn(s.cache.Forget(o.kind, o.id), "get", rec.name)
+		s.drop(o)
+		s.forget(rec)
+		return true
+	case crikeep.Create: // it has just been given up, and is gone
+		s.warn(turn.Fail(&crikeep.StatusError{GRPC: grpcNotFound, Message: "nobody makes it"}), "get", rec.name)
+		rec.object = nil
+		s.forget(rec)
+	}
+	return false
+}
+
+// Delete ends what is known of a name. Of a creation that is under way: its result went to its own caller, or will not come; who
+// waits looks again. Of a result that is kept: it is the caller's now, and is not cleaned up.
+func (s *ResourceStore) Delete(name string) {
+	rec := s.find(name, 0, false)
+	if rec == nil {
+		return
+	}
+	defer rec.mu.Unlock()
+	if rec.object != nil {
+		rec.object.detach()
+		s.claim(rec)
+		return
+	}
+	if rec.turn != nil && !rec.pending {
+		s.warn(rec.turn.Fail(&crikeep.StatusError{GRPC: grpcAborted, Message: deletedText}), "delete", name)
+	}
+	s.forget(rec)
+}
