@@ -8,7 +8,6 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -249,7 +248,7 @@ func (c *Cache) crank() {
 			return c.closing.Load()
 		})
 	}
-	if err != nil && !errors.Is(err, os.ErrClosed) {
+	if err != nil && !c.closing.Load() {
 		c.logger.Error("crikeep: the cache stands still: " + err.Error())
 	}
 }

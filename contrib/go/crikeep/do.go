@@ -5,6 +5,7 @@ package crikeep
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -26,6 +27,9 @@ import (
 //
 // Errors beside those of Begin, Wait and create: ctx.Err(), and ErrKept.
 func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Context, t *Turn) (Result, error)) (Reply, error) {
+	if ctx.Err() != nil { // it would move nothing on (K9)
+		return Reply{}, ctx.Err()
+	}
 	t, err := c.Begin(ctx, r)
 	if err != nil {
 		return Reply{}, err
@@ -50,11 +54,15 @@ func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Conte
 			t.Answered(true)
 			return reply, nil
 		case Create:
-			var panicked *Panic
-			ours, panicked, err = c.make(ctx, t, create)
-			if panicked != nil {
-				panic(panicked)
+			var m made
+			m, ours = c.make(ctx, t, create)
+			if m.exits {
+				runtime.Goexit()
 			}
+			if m.panicked != nil {
+				panic(m.panicked)
+			}
+			err = m.err
 		case Wait:
 			_, err = t.Wait(ctx)
 		case Kept:
@@ -85,9 +93,11 @@ func Ends(err error) bool {
 	return true
 }
 
+// made is how a call of create ended
 type made struct {
 	err      error
 	panicked *Panic
+	exits    bool // by runtime.Goexit, as testing.T.FailNow does
 }
 
 // who ends a turn whose creation runs: the first of the two to come here leaves it to the other
@@ -98,7 +108,7 @@ const (
 )
 
 // make has it made, and waits for that as long as the caller does. ours: the turn is to be closed by the caller.
-func (c *Cache) make(ctx context.Context, t *Turn, create func(context.Context, *Turn) (Result, error)) (bool, *Panic, error) {
+func (c *Cache) make(ctx context.Context, t *Turn, create func(context.Context, *Turn) (Result, error)) (m made, ours bool) {
 	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
 	t.whenAbandoned(func() { cancel(ErrAbandoned) })
@@ -119,28 +129,26 @@ func (c *Cache) make(ctx context.Context, t *Turn, create func(context.Context, 
 				c.logPanic("a creation whose caller has gone", m.panicked)
 			}
 		}()
-		guarded(func() { m.err = t.run(mctx, create) }, func(p *Panic, _ bool) {
+		guarded(func() { m.err = t.run(mctx, create) }, func(p *Panic, exits bool) {
 			t.Lost()
-			m.panicked = p
+			m.panicked, m.exits = p, exits
 		})
 	}()
-	var why error
 	select {
 	case m := <-result:
-		return true, m.panicked, m.err
+		return m, true
 	case <-ctx.Done():
-		why = ctx.Err()
+		m.err = ctx.Err()
 		t.Leave()
 	case <-t.abandoned:
-		why = t.why(CodeAbandoned)
+		m.err = t.why(CodeAbandoned)
 	case <-c.ctx.Done():
-		why = ErrClosed
+		m.err = ErrClosed
 	}
 	if !state.CompareAndSwap(bothThere, callerGone) { // it has just ended
-		m := <-result
-		return true, m.panicked, m.err
+		return <-result, true
 	}
-	return false, nil, why
+	return m, false
 }
 
 // run calls create and says how it ended

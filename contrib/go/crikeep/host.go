@@ -172,7 +172,9 @@ func ckgoLog(h C.uintptr_t, level C.int, text *C.char) {
 	case level <= C.CK_LOG_INFO:
 		l = slog.LevelInfo
 	}
-	c.logs.put(logLine{l, C.GoString(text)})
+	if c.logger.Enabled(context.Background(), l) {
+		c.logs.put(logLine{l, C.GoString(text)})
+	}
 }
 
 func (c *Cache) logLine(line logLine) {

@@ -35,6 +35,8 @@ type Turn struct {
 	isAbandoned bool
 	abandoned   chan struct{}
 	onAbandon   func()
+
+	failed atomic.Pointer[error] // what Wait returned, for who asks again
 }
 
 var _ io.Closer = (*Turn)(nil)
@@ -179,9 +181,14 @@ func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 		return t.settle(o)
 	default:
 	}
-	switch o := t.Outcome(); o {
-	case Create, Wait:
-	default:
+	o := t.Outcome()
+	if err := t.failed.Load(); err != nil {
+		if o != Busy {
+			o = 0
+		}
+		return o, *err
+	}
+	if o != Create && o != Wait {
 		return o, nil
 	}
 	select {
@@ -206,16 +213,21 @@ func (t *Turn) settle(o int) (Outcome, error) {
 		if Outcome(o) != Busy {
 			return Outcome(o), nil
 		}
-		err := t.why(CodeBusy)
-		err.Code = CodeBusy
+		err := error(t.why(CodeBusy))
+		t.failed.Store(&err)
 		return Busy, err
 	}
+	err := error(nil)
 	if o == -int(CodeFailed) {
 		if status := t.status(); status != nil {
-			return 0, status
+			err = status
 		}
 	}
-	return 0, t.why(Code(-o))
+	if err == nil {
+		err = t.why(Code(-o))
+	}
+	t.failed.Store(&err)
+	return 0, err
 }
 
 // why is the error that a turn was decided with
@@ -230,8 +242,7 @@ func (t *Turn) why(code Code) *Error {
 		errorPool.Put(cerr)
 		return &Error{Code: code}
 	}
-	cerr.code = C.int(code)
-	return wrap(-cerr.code, cerr).(*Error)
+	return wrap(-C.int(code), cerr).(*Error)
 }
 
 func (t *Turn) status() *StatusError {

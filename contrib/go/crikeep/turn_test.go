@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crikeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestTurnInSteps(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	turn := must[*Turn](t)(c.Begin(background, pod("a")))
+	defer turn.Close()
+	if turn.Outcome() == Wait { // until the first list
+		must[Outcome](t)(turn.Wait(background))
+	}
+	if turn.Outcome() != Create || turn.Again() {
+		t.Fatal(turn.Outcome())
+	}
+	if _, err := turn.Reply(); !errors.Is(err, ErrState) {
+		t.Error("a reply before there is one:", err)
+	}
+	if o := must[Outcome](t)(turn.Finish(Result{ID: "x"})); o != HandBack || turn.Outcome() != HandBack {
+		t.Fatal(o)
+	}
+	if o, err := turn.Wait(background); o != HandBack || err != nil {
+		t.Error("Wait after the decision:", o, err)
+	}
+	if reply := must[Reply](t)(turn.Reply()); reply.ID != "x" {
+		t.Error(reply)
+	}
+	_, err := turn.Finish(Result{ID: "y"})
+	wantErr(t, err, ErrState)
+	wantErr(t, turn.Fail(errors.New("no")), ErrState)
+	wantErr(t, turn.Lost(), ErrState)
+	wantErr(t, turn.Stage("no"), ErrState)
+	wantErr(t, turn.Fail(nil), ErrInvalid)
+	if err := turn.Answered(true); err != nil {
+		t.Error(err)
+	}
+}
+
+// creating is a turn whose outcome is Create
+func (w *world) creating(c *Cache, r Request) *Turn {
+	w.t.Helper()
+	turn := must[*Turn](w.t)(c.Begin(background, r))
+	w.t.Cleanup(func() { turn.Close() })
+	if turn.Outcome() == Wait {
+		must[Outcome](w.t)(turn.Wait(background))
+	}
+	if turn.Outcome() != Create {
+		w.t.Fatal(turn.Outcome())
+	}
+	return turn
+}
+
+func TestTurnAfterClose(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	turn := w.creating(c, pod("a"))
+	waiter := must[*Turn](t)(c.Begin(background, pod("a")))
+	errs := make(chan error)
+	go func() {
+		_, err := waiter.Wait(background)
+		errs <- err
+	}()
+	if err := waiter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, <-errs, ErrClosed)
+	for i := 0; i < 2; i++ {
+		if err := turn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := turn.Finish(Result{ID: "x"})
+		wantErr(t, err, ErrClosed)
+		_, err = turn.Wait(background)
+		wantErr(t, err, ErrClosed)
+		_, err = turn.Reply()
+		wantErr(t, err, ErrClosed)
+		wantErr(t, turn.Stage("x"), ErrClosed)
+		wantErr(t, turn.Fail(ErrBusy), ErrClosed)
+		wantErr(t, turn.Lost(), ErrClosed)
+		wantErr(t, turn.Answered(true), ErrClosed)
+		turn.Leave()
+		if turn.Again() {
+			t.Error("again?")
+		}
+	}
+}
+
+func TestTurnLeave(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	w.creating(c, pod("a"))
+	for name, leave := range map[string]func(t *Turn, cancel func()){
+		"the context ends": func(_ *Turn, cancel func()) { cancel() },
+		"it is left":       func(t *Turn, _ func()) { t.Leave(); t.Leave() },
+	} {
+		ctx, cancel := context.WithCancel(background)
+		waiter := must[*Turn](t)(c.Begin(background, pod("a")))
+		errs := make(chan error)
+		go func() {
+			_, err := waiter.Wait(ctx)
+			errs <- err
+		}()
+		leave(waiter, cancel)
+		if err := <-errs; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrAbandoned) {
+			t.Error(name, err)
+		}
+		cancel()
+		waiter.Close()
+	}
+}
+
+// K7: a container whose answer was lost is kept, however that is known
+func TestTurnAnswerLost(t *testing.T) {
+	for name, lose := range map[string]func(turn *Turn) error{
+		"the stream broke":   func(turn *Turn) error { must[Outcome](t)(turn.Wait(background)); return turn.Answered(false) },
+		"nobody looked":      func(turn *Turn) error { return turn.Close() },
+		"nobody looked late": func(turn *Turn) error { <-time.After(0); return turn.Close() },
+	} {
+		w := newWorld(t)
+		c := w.open()
+		a := ask{pod: "a", sandbox: "s", container: "c"}
+		turn := w.creating(c, a.request())
+		waiter := must[*Turn](t)(c.Begin(background, a.request()))
+		turn.Leave()
+		result, _ := w.make(a)
+		if o, err := turn.Finish(result); err != nil || o == HandBack {
+			t.Fatal(o, err)
+		}
+		if err := lose(waiter); err != nil {
+			t.Error(name, err)
+		}
+		if e := must[[]Entry](t)(c.Entries()); len(e) != 1 || e[0].State != StateKept {
+			t.Error(name, e)
+		}
+		waiter.Close()
+		if reply := must[Reply](t)(c.Do(background, a.request(), never)); reply.ID != result.ID {
+			t.Error(reply)
+		}
+		c.Close()
+	}
+}
+
+func TestTurnDelivered(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	a := ask{pod: "a", sandbox: "s", container: "c"}
+	must[Reply](t)(c.Do(background, a.request(), w.maker(a)))
+	turn := must[*Turn](t)(c.Begin(background, a.request()))
+	defer turn.Close()
+	if turn.Outcome() != HandBack {
+		t.Fatal(turn.Outcome())
+	}
+	turn.Answered(false) // it was delivered once before
+	if e := must[[]Entry](t)(c.Entries()); e[0].State != StateCommitted {
+		t.Error(e)
+	}
+}
+
+func TestTurnOutlivesItsCache(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	creator := w.creating(c, pod("a"))
+	waiter := must[*Turn](t)(c.Begin(background, pod("a")))
+	given := w.creating(c, pod("b"))
+	must[Outcome](t)(given.Finish(Result{ID: "x"}))
+	c.Close()
+	if reply := must[Reply](t)(given.Reply()); reply.ID != "x" {
+		t.Error(reply)
+	}
+	_, err := creator.Finish(Result{ID: "y"})
+	wantErr(t, err, ErrClosed)
+	_, err = waiter.Wait(background)
+	wantErr(t, err, ErrClosed)
+	for _, turn := range []*Turn{creator, waiter, given} {
+		if err := turn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCacheAfterClose(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	view := must[*View](t)(c.View())
+	for i := 0; i < 2; i++ {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := c.Begin(background, pod("a"))
+	wantErr(t, err, ErrClosed)
+	_, err = c.View()
+	wantErr(t, err, ErrClosed)
+	_, err = c.Entries()
+	wantErr(t, err, ErrClosed)
+	wantErr(t, c.Snapshot(func(Entry) error { return nil }), ErrClosed)
+	wantErr(t, c.Remove(background, Sandbox, "x", nil), ErrClosed)
+	wantErr(t, c.Forget(Sandbox, "x"), ErrClosed)
+	wantErr(t, c.Stopping("x"), ErrClosed)
+	wantErr(t, c.Seen(Sandbox, "x", Dead), ErrClosed)
+	wantErr(t, c.Used(Sandbox, "x"), ErrClosed)
+	wantErr(t, c.NoteTold(Sandbox, "x", HookRun, []string{"10-a"}), ErrClosed)
+	if c.Reconciled() || c.Step() >= 0 {
+		t.Error("it goes on")
+	}
+	_, err = view.Hides(Object{Kind: Sandbox, ID: "x"})
+	wantErr(t, err, ErrClosed)
+	view.Close()
+	c2 := w.open() // the directory is free
+	c2.Close()
+}
+
+func TestOpenRefuses(t *testing.T) {
+	w := newWorld(t)
+	for name, change := range map[string]func(*Options){
+		"no host":             func(o *Options) { o.Host = nil },
+		"a negative duration": func(o *Options) { o.TTL = -1 },
+		"more than a year":    func(o *Options) { o.LostGrace = 10000 * time.Hour },
+		"a mode of its own":   func(o *Options) { o.Mode = 9 },
+		"a zero byte":         func(o *Options) { o.StateDir += "\x00" },
+		"another zero byte":   func(o *Options) { o.IgnoreAnnotations = []string{"a\x00"} },
+	} {
+		o := w.o
+		change(&o)
+		if _, err := Open(o); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := w.o
+	o.StateDir = "/proc/crikeep"
+	if _, err := Open(o); err == nil || GRPCCode(err) == 0 {
+		t.Error(err)
+	}
+}
+
+func TestOptionsReachTheLibrary(t *testing.T) {
+	w := newWorld(t).clock()
+	w.o.TTL = time.Minute
+	w.o.IgnoreAnnotations = []string{}
+	w.o.Mode = Identity
+	c := w.open()
+	a := ask{pod: "a", label: "one"}
+	turn := w.creating(c, a.request())
+	turn.Leave()
+	if o := must[Outcome](t)(turn.Finish(must[Result](t)(w.make(a)))); o != Kept {
+		t.Fatal(o)
+	}
+	a.label = "two" // Mode: nothing but the name counts
+	if reply := must[Reply](t)(c.Do(background, a.request(), never)); reply.ID != "sandbox-1" {
+		t.Error(reply)
+	}
+	b := ask{pod: "b"}
+	turn = w.creating(c, b.request())
+	turn.Leave()
+	turn.Finish(must[Result](t)(w.make(b)))
+	for e := must[[]Entry](t)(c.Entries()); e[len(e)-1].Since < 50*time.Second; e = must[[]Entry](t)(c.Entries()) {
+		w.advance(c, 10*time.Second)
+	}
+	w.advance(c, 30*time.Second)
+	w.advance(c, 0)
+	w.until("what was kept is destroyed", func() bool { return len(w.destroyed) == 1 && w.destroyed[0] == "sandbox-2" })
+	if due := c.Step(); due >= 0 && due < w.o.Now() {
+		t.Error("something is due, and is not done:", due)
+	}
+}
+
+func TestEntriesAndWhatPasses(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	s := ask{pod: "a"}
+	must[Reply](t)(c.Do(background, s.request(), w.maker(s)))
+	k := ask{pod: "a", sandbox: "sandbox-1", container: "c", attempt: 3}
+	must[Reply](t)(c.Do(background, k.request(), w.maker(k)))
+	all := must[[]Entry](t)(c.Entries())
+	if len(all) != 2 || all[1].Kind != Container || all[1].SandboxID != "sandbox-1" || all[1].ContainerName != "c" ||
+		all[1].Attempt != 3 || all[1].ID != "container-2" || all[1].State != StateCommitted || all[1].Number <= all[0].Number ||
+		all[0].PodNamespace != "ns" || all[0].Requests != 1 {
+		t.Fatal(all)
+	}
+	for name, err := range map[string]error{
+		"used": c.Used(Container, "container-2"), "seen": c.Seen(Container, "container-2", Running),
+		"told": c.NoteTold(Container, "container-2", HookStop, []string{"10-a", "20-b"}), "forgotten": c.Forget(Container, "container-2"),
+	} {
+		if err != nil {
+			t.Error(name, err)
+		}
+	}
+	wantErr(t, c.Forget(Container, "container-2"), ErrNotFound)
+	wantErr(t, c.Used(Container, "container-2"), ErrNotFound)
+	wantErr(t, c.Seen(Sandbox, "other", Dead), ErrNotFound)
+	wantErr(t, c.Used(Sandbox, ""), ErrInvalid)
+	wantErr(t, c.Used(Sandbox, "a\x00b"), ErrInvalid)
+	wantErr(t, c.NoteTold(Sandbox, "sandbox-1", 9, nil), ErrInvalid)
+	if err := c.Stopping("sandbox-1"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Do(background, k.request(), never)
+	wantErr(t, err, ErrPrecondition)
+}
+
+func TestRemove(t *testing.T) {
+	w := newWorld(t)
+	c := w.open()
+	s := ask{pod: "a"}
+	must[Reply](t)(c.Do(background, s.request(), w.maker(s)))
+	failed := errors.New("the runtime fails")
+	wantErr(t, c.Remove(background, Sandbox, "sandbox-1", func(context.Context) error { return failed }), failed)
+	if e := must[[]Entry](t)(c.Entries()); len(e) != 1 {
+		t.Error("a removal that failed forgot it:", e)
+	}
+	gone := fmt.Errorf("it was not there: %w", &StatusError{GRPC: 5})
+	if err := c.Remove(background, Sandbox, "sandbox-1", func(context.Context) error { return gone }); err != nil {
+		t.Error(err)
+	}
+	if e := must[[]Entry](t)(c.Entries()); len(e) != 0 {
+		t.Error(e)
+	}
+	if err := c.Remove(background, Container, "unknown", func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	wantErr(t, c.Remove(background, Container, "", nil), ErrInvalid)
+	wantErr(t, c.Remove(background, Container, "\x00", nil), ErrInvalid)
+	over, cancel := context.WithCancel(background)
+	cancel()
+	wantErr(t, c.Remove(over, Container, "x", nil), ErrDeadline)
+}
+
+// K16
+func TestRemoveWaitsForCreations(t *testing.T) {
+	w := newWorld(t).clock()
+	c := w.open()
+	s := ask{pod: "a"}
+	must[Reply](t)(c.Do(background, s.request(), w.maker(s)))
+	k := ask{pod: "a", sandbox: "sandbox-1", container: "c"}
+	h := newHeld()
+	create := w.begin(c, background, k, h.creation(func() (Result, error) { return w.make(k) }))
+	<-h.begun
+
+	ctx, cancel := context.WithTimeout(background, time.Hour)
+	defer cancel()
+	busy := make(chan error)
+	go func() {
+		busy <- c.Remove(ctx, Sandbox, "sandbox-1", func(context.Context) error {
+			t.Error("removed while a container is being made in it")
+			return nil
+		})
+	}()
+	wantErr(t, (<-create).err, ErrAbandoned)
+	for err := error(nil); err == nil; {
+		w.advance(c, time.Hour)
+		select {
+		case err = <-busy:
+			wantErr(t, err, ErrBusy, ErrUnavailable)
+		default:
+		}
+	}
+
+	removed := make(chan error)
+	go func() {
+		removed <- c.Remove(background, Sandbox, "sandbox-1", func(context.Context) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.destroyed) != 1 || w.destroyed[0] != "container-2" {
+				t.Error("not yet destroyed:", w.destroyed)
+			}
+			return nil
+		})
+	}()
+	close(h.goOn)
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+}
