@@ -4,6 +4,7 @@
  * perhaps, compiled or configured otherwise. What could harm the database, or the host, is refused before a file is touched.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <stdint.h>
 
 #include "cache/store-int.h"
@@ -21,8 +22,8 @@
 
 /*
  * Where a copy lacks a function, because it was compiled without, the dynamic linker takes that one from another copy, which
- * would misread the first one's connections. Only addresses that are a symbol's own count: of a function whose address a
- * program takes, the address may be that of the program's jump to it.
+ * would misread the first one's connections. Only definitions count: of a function whose address a program takes, the address
+ * may be that of the program's jump to it.
  */
 static int check_one(struct ck_error *err)
 {
@@ -35,10 +36,11 @@ static int check_one(struct ck_error *err)
 #undef ENTRY
 	};
 	Dl_info first = { .dli_fbase = NULL }, info;
+	const ElfW(Sym) *symbol = NULL;
 
 	for (size_t i = 0; i < CK_COUNT(functions); i++) {
 		void *at = (void *)(uintptr_t)functions[i].fn;
-		if (!dladdr(at, &info) || info.dli_saddr != at)
+		if (!dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || symbol->st_shndx == SHN_UNDEF)
 			continue;
 		if (!first.dli_fbase)
 			first = info;

@@ -259,7 +259,7 @@ void ck_nri_close_impl(struct ck_nri *nri)
 {
 	pthread_mutex_lock(&nri->lock);
 	if (nri->processing && pthread_equal(nri->thread, pthread_self())) {
-		pthread_mutex_unlock(&nri->lock); /* from a callback, against the rules: an open one is better than a freed one in use */
+		pthread_mutex_unlock(&nri->lock); /* from a callback, against the rules: better open than freed and in use */
 		return;
 	}
 	nri->closed = true;

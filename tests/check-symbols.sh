@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Three lists are one: the functions the installed headers declare, the names in libcrikeep.sym, what the built library exports.
+# And what it calls: nothing that changes the host's process or prints, and of SQLite only what cache/store-lib.c has looked at.
 set -u
 src=${CK_TEST_SRCDIR:-.} build=${CK_TEST_BUILDDIR:-.}
 tmp=$(mktemp -d) || exit 1
@@ -27,4 +28,20 @@ same() { # same NAME A B
 }
 same 'the headers declare what libcrikeep.sym names' header sym
 same 'libcrikeep.so exports what libcrikeep.sym names' sym exported
+
+nm -D --undefined-only "$build/.libs/libcrikeep.so" | awk '{ sub(/@.*/, "", $2); print $2 }' | sort >"$tmp/called"
+sed -n '/^#define FUNCTIONS(X)/,/[^\\]$/p' "$src/cache/store-lib.c" | grep -o 'X([a-z_0-9]*)' |
+	sed 's/X(\(.*\))/sqlite3_\1/' | sort >"$tmp/looked-at"
+grep '^sqlite3_' "$tmp/called" >"$tmp/sqlite"
+same 'of SQLite the library calls what it looks at before' sqlite looked-at
+
+process='exit|_exit|_Exit|quick_exit|atexit|fork|vfork|system|popen|daemon|kill|raise|signal|sigaction|sigprocmask|alarm|setitimer'
+process="$process|setlocale|uselocale|tzset|umask|chdir|fchdir|chroot|setenv|putenv|unsetenv|clearenv|setrlimit|prctl|set[ug]id"
+process="$process|printf|__printf_chk|__fprintf_chk|puts|putchar|perror|fputs|stdout|stderr|syslog|openlog|localtime(_r)?"
+if grep -xE "$process" "$tmp/called"; then
+	echo "not ok - the library leaves the process alone"
+	status=1
+else
+	echo "ok - the library leaves the process alone"
+fi
 exit $status

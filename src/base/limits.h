@@ -128,7 +128,7 @@
 #define CK_TTL_SLACK        (50 * CK_NS_PER_MS)  /* K28 */
 
 #define CK_DURATION_MAX     (31536000 * CK_NS_PER_S) /* a year; sums of a few stay far from overflow */
-#define CK_THREAD_STACK     (256u * 1024) /* of our threads, at least: a host's default may be 16 KiB, and they call SQLite and it */
+#define CK_THREAD_STACK     (256u * 1024) /* of our threads, at least: a host's default may be 16 KiB, and they call it */
 #define CK_DESTROYS_MAX     8u  /* K18: a busy node must not be stormed with removals */
 
 #endif
