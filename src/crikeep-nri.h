@@ -54,6 +54,7 @@ extern "C" {
 	X(POST_UPDATE_POD_SANDBOX, 13, "PostUpdatePodSandbox")                            \
 	X(VALIDATE_CONTAINER_ADJUSTMENT, 14, "ValidateContainerAdjustment")
 
+/* Since: 0.1 */
 enum ck_nri_event {
 #define CK_NRI_EVENT_ENUM(name, value, text) CK_NRI_##name = value,
 	CK_NRI_EVENTS(CK_NRI_EVENT_ENUM)
@@ -77,6 +78,7 @@ enum ck_nri_adjust {
 	CK_NRI_BEFORE_CREATE = 1, /* the host sends it before it creates, and applies the answer */
 };
 
+/* Opaque. Both may be used by any thread; one job is ended by one.   Since: 0.1 */
 struct ck_nri;
 struct ck_nri_job;
 
@@ -121,7 +123,7 @@ struct ck_nri_launched {
 	const char *config; /* its drop-in configuration, as it is; NULL: none */
 };
 
-/* Since: 0.1 */
+/* A policy of a single plugin.   Since: 0.1 */
 struct ck_nri_rule {
 	const char *name; /* "NN-name", or "name": with every index */
 	enum ck_nri_policy policy;
@@ -174,7 +176,8 @@ void ck_nri_stop(struct ck_nri *nri);
  */
 void ck_nri_close(struct ck_nri *nri);
 
-/* ck_nri_fd - becomes readable when ck_nri_process() is due. Borrowed, for poll(2) and epoll(7).   Since: 0.1 */
+/* ck_nri_fd - becomes readable when ck_nri_process() is due. Borrowed, for poll(2) and epoll(7). Return: the descriptor,
+ * -CK_EINVAL, -CK_EFORK.   Since: 0.1 */
 int ck_nri_fd(struct ck_nri *nri);
 /* ck_nri_process - do what is due; never blocks. One thread at a time. Return: 0, -CK_EDEADLK (called from within itself),
  * -CK_EFORK.   Since: 0.1 */

@@ -68,6 +68,7 @@ extern "C" {
 	X(CLOSED, 21, "the cache is closing")                                                        \
 	X(STATE, 22, "the turn is not in a state for this call")
 
+/* Codes: functions return them negated.   Since: 0.1 */
 enum ck_errcode {
 #define CK_ERROR_ENUM(name, value, text) CK_E##name = value,
 	CK_ERRORS(CK_ERROR_ENUM)
@@ -86,9 +87,10 @@ enum ck_outcome {
 	CK_DRAINED = 7,   /* ck_remove_begin(): nothing of the sandbox is left in the cache */
 };
 
-#define CK_ERROR_TEXT 512 /* a sentence with a path in it; longer texts are cut */
+/* Bytes of an error's text: a sentence with a path in it; longer ones are cut.   Since: 0.1 */
+#define CK_ERROR_TEXT 512
 
-/* An error, on the caller's stack; nothing to free.   Since: 0.1 */
+/* An error, on the caller's stack; nothing to free. It has no size, and never grows.   Since: 0.1 */
 struct ck_error {
 	int code;                 /* enum ck_errcode */
 	int sys;                  /* errno, or 0 */
@@ -96,18 +98,23 @@ struct ck_error {
 	char text[CK_ERROR_TEXT]; /* from the outside in: "open the cache '/run/crikeep': lock: ..."; never a request's value */
 };
 
-/* ck_strerror - the meaning of a code in a few words. Static.   Since: 0.1 */
+/* ck_strerror - the meaning of a code, negated or not, in a few words. Static; from anywhere, as the next two.   Since: 0.1 */
 const char *ck_strerror(int code);
-/* ck_error_grpc - the gRPC status code (google.rpc.Code) a CRI server answers with for this error.   Since: 0.1 */
+/* ck_error_grpc - the gRPC status code (google.rpc.Code) a CRI server answers with for this error; 0 for NULL.   Since: 0.1 */
 int ck_error_grpc(const struct ck_error *err);
 /* ck_version - "0.1.0". Static.   Since: 0.1 */
 const char *ck_version(void);
 
+/* What a request asks for: RunPodSandbox a pod sandbox, CreateContainer a container.   Since: 0.1 */
 enum ck_kind { CK_SANDBOX = 1, CK_CONTAINER = 2 };
-enum ck_mode { CK_MODE_NORMALIZED = 0, CK_MODE_IDENTITY = 1, CK_MODE_STRICT = 2 }; /* libcrikeep(3), "THE SAME REQUEST" */
+/* How requests are compared: libcrikeep(3), "THE SAME REQUEST".   Since: 0.1 */
+enum ck_mode { CK_MODE_NORMALIZED = 0, CK_MODE_IDENTITY = 1, CK_MODE_STRICT = 2 };
+/* What is finished too late is kept for its repetition, or, a sandbox, committed for the kubelet to find (K2).   Since: 0.1 */
 enum ck_hand_back { CK_REPEAT = 0, CK_OFFER = 1 };
+/* If only labels and annotations differ: evict once, then hand back (K12); or always the one or the other.   Since: 0.1 */
 enum ck_annotation_change { CK_ANNOTATION_AUTO = 0, CK_ANNOTATION_EVICT = 1, CK_ANNOTATION_HAND_BACK = 2 };
-enum ck_log_level { CK_LOG_ERROR = 3, CK_LOG_WARNING = 4, CK_LOG_INFO = 6, CK_LOG_DEBUG = 7 }; /* syslog(3)'s numbers */
+/* syslog(3)'s numbers.   Since: 0.1 */
+enum ck_log_level { CK_LOG_ERROR = 3, CK_LOG_WARNING = 4, CK_LOG_INFO = 6, CK_LOG_DEBUG = 7 };
 
 /* How a resource looks in the runtime. CRI's words in brackets.   Since: 0.1 */
 enum ck_condition {
@@ -128,10 +135,15 @@ enum ck_state {
 	CK_STATE_GONE = 6,       /* destroyed; its id stays hidden for a minute */
 };
 
+/*
+ * Opaque. A cache, a turn and a job may be used by any number of threads at once, except that one turn is waited for by one and
+ * one job is filled and ended by one; a view by one thread at a time.   Since: 0.1
+ */
 struct ck_cache;
 struct ck_turn;
 struct ck_job;
 struct ck_view;
+struct ck_told;
 
 /* ---- the host: what the cache asks of the program that embeds it ---------------------------------------------------- */
 
@@ -147,7 +159,10 @@ struct ck_object {
 	uint64_t created_at; /* the runtime's wall clock; only compared with that of another object */
 };
 
-/* Which objects a list job wants; a NULL member does not restrict. Listing more than was asked for does no harm. */
+/*
+ * Which objects a list job wants; a NULL member does not restrict. Listing more than was asked for does no harm. Borrowed until
+ * the job ends.   Since: 0.1
+ */
 struct ck_filter {
 	size_t size;
 	enum ck_kind kind;
@@ -155,13 +170,13 @@ struct ck_filter {
 	const char *sandbox_id; /* for containers: of this sandbox */
 };
 
-/* How a job ended.   Since: 0.1 */
+/* How a job ended. Copied. NULL, or a size that is not set, counts as a failure.   Since: 0.1 */
 struct ck_answer {
 	size_t size;
 	/* 0: it was done or answered; 5 (NOT_FOUND) confirms a destroy; else it failed, and is tried again */
 	int grpc;
 	enum ck_condition condition; /* inspect */
-	const char *image_id;        /* resolve_image */
+	const char *image_id;        /* resolve_image; NULL: it has none */
 };
 
 /*
@@ -171,7 +186,6 @@ struct ck_answer {
  * nothing is reconciled, and image references are equal only byte by byte. @filter and @id live as long as the job.
  * Source: rules K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), DESIGN 4 (resolve_image).      Since: 0.1
  */
-struct ck_told;
 struct ck_host {
 	size_t size;
 	void *userdata;
@@ -193,7 +207,11 @@ struct ck_host {
  * resources by name, or has lost its memory of them. Borrowed until ck_job_done(). Return: NULL for other jobs.   Since: 0.1
  */
 const struct ck_told *ck_job_entry(const struct ck_job *job);
-/* ck_job_listed - one object of a list job's answer, before its ck_job_done(). Return: 0, -CK_ENOMEM, -CK_EINVAL.   Since: 0.1 */
+/*
+ * ck_job_listed - one object of a list job's answer, before its ck_job_done(). Copied.
+ * Return: 0, -CK_ENOMEM (the list then counts as failed), -CK_EINVAL (not a list job, or no object of ours), -CK_EFORK.
+ * Since: 0.1
+ */
 int ck_job_listed(struct ck_job *job, const struct ck_object *object);
 /* ck_job_stopped - a destroy job has stopped the sandbox: its ports and addresses are free (K10). Optional.        Since: 0.1 */
 void ck_job_stopped(struct ck_job *job);
@@ -202,6 +220,7 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer);
 
 /* ---- the hooks: what fires when a resource is committed (rules.md 5) -------------------------------------------------- */
 
+/* RUN is sent with the commit, and may be refused; the others tell of the end to those who know, in this order.   Since: 0.1 */
 enum ck_hook_event { CK_HOOK_RUN = 1, CK_HOOK_STOP = 2, CK_HOOK_REMOVE = 3 };
 
 /* An entry as hooks see it. Borrowed for the call.   Since: 0.1 */
@@ -237,11 +256,16 @@ struct ck_hooks {
  * history shows them. Not called, it names for a RUN that nobody refused those who were chosen, else nobody.   Since: 0.1
  */
 void ck_hook_told(struct ck_job *job, const char *names);
-/* ck_hook_done - the event went through its recipients. @refusal: NULL, or "plugin NN-name: its text".   Since: 0.1 */
+/*
+ * ck_hook_done - the event went through its recipients; @job is gone afterwards. From any thread, exactly once, also after
+ * ck_cache_close(). @refusal: NULL, or "plugin NN-name: its text"; copied, and scrubbed of what the request contained.
+ * Since: 0.1
+ */
 void ck_hook_done(struct ck_job *job, const char *refusal);
 /*
  * ck_snapshot - every told entry that is not being torn down, in one consistent pass inside the critical section (H1).
- * Return: 0, or what @fn returned if not 0 (the pass ends there), -CK_EFORK, -CK_ECLOSED.   Since: 0.1
+ * Return: 0, or what @fn returned if not 0 (the pass ends there), -CK_EINVAL, -CK_EFORK, -CK_ECLOSED,
+ * -CK_EDEADLK.   Since: 0.1
  */
 int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata), void *userdata);
 
@@ -340,7 +364,7 @@ int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *ent
 
 /* ---- turns ---------------------------------------------------------------------------------------------------------- */
 
-/* Since: 0.1 */
+/* What a caller asks for. Copied.   Since: 0.1 */
 struct ck_request {
 	size_t size;
 	enum ck_kind kind;
@@ -353,12 +377,12 @@ struct ck_request {
 	int key_only;
 };
 
-/* Since: 0.1 */
+/* What was made. Copied.   Since: 0.1 */
 struct ck_result {
 	size_t size;
-	const char *id;    /* the runtime's id */
+	const char *id;    /* the runtime's id; at most 1024 bytes */
 	const void *reply; /* the response's bytes, handed out as they are; NULL: made from the id */
-	size_t reply_len;
+	size_t reply_len;  /* at most 64 KiB */
 };
 
 /* Borrowed from the turn until ck_turn_free(). Who asks sets size, here and in struct ck_status.   Since: 0.1 */
@@ -369,12 +393,12 @@ struct ck_reply {
 	size_t len;
 };
 
-/* A gRPC status as the runtime gave it; handed unchanged to everybody who waits for the same creation (K4). */
+/* A gRPC status as the runtime gave it; handed unchanged to everybody who waits for the same creation (K4).   Since: 0.1 */
 struct ck_status {
 	size_t size;
 	int grpc; /* not 0 */
 	const char *message;
-	const void *details; /* grpc-status-details-bin, decoded; or NULL */
+	const void *details; /* grpc-status-details-bin, decoded; or NULL. Over 64 KiB they are left out */
 	size_t details_len;
 };
 
@@ -437,22 +461,23 @@ int ck_turn_lost(struct ck_turn *turn, struct ck_error *err);
  */
 int ck_turn_again(struct ck_turn *turn);
 /*
- * ck_turn_reply - what to answer, after CK_HAND_BACK. Return: 0, -CK_ESTATE.  Since: 0.1
+ * ck_turn_reply - what to answer, after CK_HAND_BACK. Set ret_reply->size. Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK.
+ * Since: 0.1
  */
 int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply);
 /*
- * ck_turn_status - the runtime's status, after -CK_EFAILED; borrowed until ck_turn_free(). Return: 0, -CK_ESTATE.  Since:
- * 0.1
+ * ck_turn_status - the runtime's status, after -CK_EFAILED; borrowed until ck_turn_free(). Set ret_status->size.
+ * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status);
 /*
- * ck_turn_error - why the turn was decided as it was, after CK_BUSY or an error; borrowed until ck_turn_free().  Since:
- * 0.1
+ * ck_turn_error - why the turn was decided as it was, after CK_BUSY or an error; borrowed until ck_turn_free(). NULL in a child.
+ * Since: 0.1
  */
 const struct ck_error *ck_turn_error(struct ck_turn *turn);
 /*
  * ck_turn_answered - the answer arrived (CK_DELIVERED), or its stream broke before the deadline + 1 s (CK_LOST) (K7).
- * Since: 0.1
+ * Return: 0, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 enum ck_delivery { CK_DELIVERED = 1, CK_LOST = 2 };
 int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery);
@@ -499,13 +524,14 @@ int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
 int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_hook_event event, const char *names);
 
 /*
- * A view is one consistent filter for one list. Begin it before the list is asked for, ask it when the answer is there: what
- * ck_view_hides() says no longer changes after its first question. One thread at a time.   Since: 0.1
+ * ck_view_begin - one consistent filter for one list. Begin it before the list is asked for, ask it when the answer is there:
+ * what ck_view_hides() says no longer changes after its first question. One thread at a time.
+ * Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
  */
 int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_error *err);
 /*
- * Return: 1 leave it out, 0 show it, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. An object whose id is not known yet is hidden by
- * its key.
+ * ck_view_hides - is this object to be left out? One whose id is not known yet is hidden by its key.
+ * Return: 1 leave it out, 0 show it, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
  */
 int ck_view_hides(struct ck_view *view, const struct ck_object *object);
 /*
@@ -513,13 +539,18 @@ int ck_view_hides(struct ck_view *view, const struct ck_object *object);
  * heard of), -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
  */
 int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id);
-/* Return: the full id in @ret_id (borrowed), 1 if @prefix names hidden ids only, 0 otherwise, -CK_ENOMEM, -CK_EFORK. */
+/*
+ * ck_view_resolve - what a call names by an id or the beginning of one
+ * @ret_id: with 0 only: the one visible id that begins so, else @prefix itself; borrowed until the next call for this view
+ * Return: 1 if @prefix names hidden ids only, 0 otherwise, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
+ */
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix, const char **ret_id);
 /*
  * ck_view_listed - the whole, unfiltered, successful answer of that list, to be reconciled with (K24 to K27)
- * All @objects have the size of the first. Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK.
+ * All @objects have the size of the first. Copied. Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects, size_t n);
+/* ck_view_free - end the view. NULL is fine.   Since: 0.1 */
 void ck_view_free(struct ck_view *view);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The installed headers are for everybody: alone and in front, strict C99, C++, no name but its own.
+# The installed headers are for everybody: alone and in front, strict C99, C++, no name but its own. And they are the manual:
+# each declaration has a comment that says since when it is there.
 set -u
 # shellcheck disable=SC2086 # CC may carry options
 set -- ${CC:-cc}
@@ -16,6 +17,28 @@ try() { # try NAME COMPILER...
 		echo "not ok - $what"
 		status=1
 	fi
+}
+
+# undated HEADER: declarations without "Since: N.N" in the comment before them. One comment may stand before several typedefs,
+# enums and structs, but a function ends it, and so does an empty line.
+undated() {
+	awk '
+	comment || /^\/\*/ { # a whole comment at the left margin
+		if (!comment)
+			dated = 0
+		comment = !/\*\//
+		if (/Since: [0-9]+\.[0-9]/)
+			dated = 1
+		next
+	}
+	/^$/ { dated = 0 }
+	{
+		is_function = /^[a-z][a-z0-9_ ]*[ *]ck_[a-z0-9_]+\(/ && !/^typedef /
+		if ((is_function || /^(enum|struct|typedef) / || /^#define CK_[A-Z_]+(\(X\)| )/) && !dated)
+			print FILENAME ":" FNR ": " $0
+		if (is_function)
+			dated = 0
+	}' "$1"
 }
 
 for name in crikeep.h crikeep-nri.h; do
@@ -36,6 +59,13 @@ for name in crikeep.h crikeep-nri.h; do
 		status=1
 	else
 		echo "ok - $name takes and defines no foreign names"
+	fi
+
+	if undated "$header" | grep .; then
+		echo "not ok - $name says of each declaration since when it is there"
+		status=1
+	else
+		echo "ok - $name says of each declaration since when it is there"
 	fi
 done
 exit $status
