@@ -370,6 +370,41 @@ static void five_hundred_waiting_turns_hear_of_one_creation(void **state)
 	crowd_end(crowd);
 }
 
+/* ---- a watched creator that fails -------------------------------------------------------------------------------------- */
+
+static void ignore_it(struct ck_turn *turn, int outcome, void *userdata)
+{
+	(void)turn, (void)outcome, (void)userdata;
+}
+
+/* the crank may take the decision to its callback before ck_turn_finish() returns: both say why */
+static void a_watched_creator_hears_why_from_its_own_finish(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct ck_turn *turn;
+	char name[32], id[32];
+	(void)state;
+	fx_with_hooks(f, "10-log");
+	snprintf(f->absent, sizeof(f->absent), "20-net");
+	fx_thread(f);
+	fx_open(f);
+	for (unsigned long i = 0; i < ck_test_rounds(300); i++) {
+		struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name };
+		snprintf(name, sizeof(name), "pod-%lu", i);
+		snprintf(id, sizeof(id), "s%lu", i);
+		int r = fx_begin(f, &ask, &turn);
+		if (r == CK_WAIT)
+			r = ck_turn_wait(turn, NULL);
+		assert_int_equal(r, CK_CREATE);
+		assert_int_equal(ck_turn_watch(turn, ignore_it, NULL), 0);
+		f->err = (struct ck_error){ 0 };
+		assert_int_equal(fx_finish(f, turn, id), -CK_EUNAVAILABLE);
+		assert_string_equal(f->err.text, "required plugin 20-net is absent");
+		ck_turn_free(turn);
+	}
+	fixture_free(f);
+}
+
 /* ---- close among it all ----------------------------------------------------------------------------------------------- */
 
 /* four threads for each pod: one makes it, three wait, while another thread closes the cache */
@@ -423,6 +458,7 @@ int main(void)
 		cmocka_unit_test(threads_make_each_key_once),
 		cmocka_unit_test(threads_make_each_key_once_with_hooks),
 		cmocka_unit_test(five_hundred_waiting_turns_hear_of_one_creation),
+		cmocka_unit_test(a_watched_creator_hears_why_from_its_own_finish),
 		cmocka_unit_test(close_ends_everybody_where_he_is),
 	};
 	return CK_TEST_MAIN(tests);
