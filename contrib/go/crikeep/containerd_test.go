@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,7 +110,7 @@ type criService struct {
 	sandboxStore   store
 	containerStore store
 	names          names
-	recovered      atomic.Bool
+	recovered      chan struct{}
 
 	mu      sync.Mutex
 	made    int
@@ -295,12 +294,14 @@ func (h keepHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Conditi
 	}
 }
 
-// List tells what there is, shown or not. Before recover() has ended nobody knows: an error, and nothing is concluded.
+// List tells what there is, shown or not. It is asked as soon as the cache is open, and nobody knows before recover() has ended.
 func (h keepHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error) {
-	if !h.c.recovered.Load() {
-		return nil, errors.New("not recovered yet")
+	select {
+	case <-h.c.recovered:
+		return h.c.objects(f), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return h.c.objects(f), nil
 }
 
 // Committed comes for what nobody waited for to the end, too.
@@ -378,7 +379,7 @@ func (c *criService) recover(loaded []*object) error {
 		}
 		c.names.Reserve(o.name, o.id) // all of them
 	}
-	c.recovered.Store(true)
+	close(c.recovered)
 	return nil
 }
 
@@ -386,7 +387,7 @@ func (c *criService) recover(loaded []*object) error {
 
 func newCRI(t *testing.T, dir string, loaded ...*object) *criService {
 	t.Helper()
-	c := &criService{begun: make(chan struct{}, 8)}
+	c := &criService{begun: make(chan struct{}, 8), recovered: make(chan struct{})}
 	keep, err := crikeep.Open(crikeep.Options{
 		StateDir: dir,
 		Host:     keepHost{c},

@@ -35,6 +35,9 @@ type Options struct {
 	// Committed hears of every resource that is handed over, once, after its SetCreated(): the place for CRI's events and for NRI.
 	// It must not wait for a call of this package.
 	Committed func(kind crikeep.Kind, name, id string)
+	// Hooks are told, and may refuse, before a resource is handed over, and of the end of one they were told of: the place for
+	// NRI's RunPodSandbox. nil: nobody is. An error of Finish or GetForRequest that Is crikeep.ErrRefused is theirs.
+	Hooks crikeep.Hooks
 	// ResolveImage tells which image a reference means, so that a request before a pull equals the one after it. May be nil.
 	ResolveImage func(ctx context.Context, image string) (id string, err error)
 	// List lists the runtime's sandboxes or containers, as crikeep.Lister does, so that the cache is reconciled with them at
@@ -101,6 +104,7 @@ func (s *ResourceStore) open(dir string) error {
 	cache, err := crikeep.Open(crikeep.Options{
 		StateDir:       dir,
 		Host:           s.host(),
+		Hooks:          s.options.Hooks,
 		Logger:         s.log,
 		TTL:            s.options.TTL,
 		DestroyTimeout: s.options.DestroyTimeout,
