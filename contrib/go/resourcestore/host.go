@@ -77,21 +77,19 @@ func (s *ResourceStore) unname(o *object) {
 
 // Committed comes for what nobody waited for to the end, too.
 func (h privateHost) Committed(e crikeep.Entry) {
-	if o := h.s.object(e.Kind, e.ID); o != nil {
+	if o := h.s.hiddenObject(e.Kind, e.ID); o != nil {
 		o.show()
 	}
 }
+
+// What an unfinished creation left has no id of the runtime's. No id begins like this.
+const unfinishedPrefix = "unfinished:"
 
 var errStillMade = errors.New("its creation is still running")
 
 // Inspect is asked before a result is handed back, and before a container is destroyed.
 func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Condition, error) {
-	o := h.s.object(e.Kind, e.ID)
-	if o == nil {
-		if o = h.s.objectOf(e); o == nil {
-			return crikeep.Unknown, nil
-		}
-	}
+	o := h.s.objectOf(e)
 	there, err := o.recover()
 	switch {
 	case err != nil:
@@ -133,6 +131,7 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 	if err != nil {
 		return nil, err
 	}
+	s.unfind(entries)
 	var objects []crikeep.Object
 	for _, e := range entries {
 		if e.Kind != f.Kind || (f.PodUID != "" && e.PodUID != f.PodUID) || (f.SandboxID != "" && e.SandboxID != f.SandboxID) {
@@ -141,7 +140,7 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 		object := crikeep.Object{Kind: e.Kind, Condition: crikeep.Ready, ID: e.ID, PodName: e.PodName,
 			PodNamespace: e.PodNamespace, PodUID: e.PodUID, SandboxID: e.SandboxID, ContainerName: e.ContainerName, Attempt: e.Attempt}
 		if e.ID == "" {
-			if err := s.lost(e, &object); err != nil {
+			if err := s.askLost(e, &object); err != nil {
 				return nil, err
 			}
 		}
@@ -152,9 +151,9 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 	return objects, nil
 }
 
-// lost asks about a creation whose end nobody knows. One that this process runs goes on. Of an earlier life's nothing runs any
+// askLost asks about a creation whose end nobody knows. One that this process runs goes on. Of an earlier life's nothing runs any
 // more: it is there, or what is left of it is undone before its name is used again.
-func (s *ResourceStore) lost(e crikeep.Entry, object *crikeep.Object) error {
+func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
 	name := nameOf(e)
 	if rec := s.find(name, 0, false); rec != nil {
 		running := rec.turn != nil && rec.explicit
@@ -176,28 +175,36 @@ func (s *ResourceStore) lost(e crikeep.Entry, object *crikeep.Object) error {
 	if resource != nil {
 		object.ID = resource.ID()
 	} else {
-		object.ID, object.Condition = "unfinished-"+strconv.FormatUint(e.Number, 10), crikeep.Dead
+		object.ID, object.Condition = unfinishedPrefix+strconv.FormatUint(e.Number, 10), crikeep.Dead
 	}
-	s.adoptLost(e, object.ID, name, resource, cleaner)
+	s.found(e, object.ID, name, resource, cleaner)
 	return nil
 }
 
-func (s *ResourceStore) adoptLost(e crikeep.Entry, id, name string, resource IdentifiableCreatable, cleaner *ResourceCleaner) {
-	o := &object{store: s, objectID: objectID{e.Kind, id}, name: name, recovered: true, resource: resource, cleaner: cleaner}
+// found remembers what Recover said of a creation, until the library names it: it may have no use for the answer any more.
+func (s *ResourceStore) found(e crikeep.Entry, id, name string, resource IdentifiableCreatable, cleaner *ResourceCleaner) {
+	o := &object{store: s, objectID: objectID{e.Kind, id}, name: name, entry: e.Number, recovered: true, resource: resource,
+		cleaner: cleaner}
 	s.mu.Lock()
-	known := s.objects[o.objectID] != nil
-	if !known {
-		s.objects[o.objectID] = o
+	defer s.mu.Unlock()
+	if s.objects[o.objectID] == nil && s.lost[o.objectID] == nil {
+		s.lost[o.objectID] = o
 	}
-	s.mu.Unlock()
-	if known || resource == nil {
-		return
+}
+
+// unfind forgets what it had no use for.
+func (s *ResourceStore) unfind(entries []crikeep.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, o := range s.lost {
+		there := false
+		for _, e := range entries {
+			there = there || e.Number == o.entry
+		}
+		if !there {
+			delete(s.lost, id)
+		}
 	}
-	rec := s.find(name, e.Kind, true)
-	if rec.object == nil && rec.turn == nil {
-		rec.object, rec.finished, rec.explicit, rec.parts = o, true, true, partsOf(e)
-	}
-	rec.mu.Unlock()
 }
 
 // ResolveImage is there only if the vendor's is.

@@ -92,6 +92,7 @@ func newStore(o Options) *ResourceStore {
 		log:     o.Logger,
 		names:   make(map[string]*record),
 		objects: make(map[objectID]*object),
+		lost:    make(map[objectID]*object),
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -115,16 +116,18 @@ func (s *ResourceStore) open(dir string) error {
 		return fmt.Errorf("resourcestore: %w", err)
 	}
 	s.cache = cache
-	if s.durable {
-		if err := s.restore(); err != nil {
-			cache.Close()
-			s.cancel()
-			return fmt.Errorf("resourcestore: %w", err)
-		}
-	}
 	close(s.opened)
 	if s.durable {
-		s.reconcile()
+		s.restore()
+		if !s.reconciled(reconcileWait) {
+			s.log.Warn("nobody can tell yet what became of earlier resources; creations wait for it")
+			go func() {
+				if s.reconciled(forever) {
+					s.restore()
+				}
+			}()
+		}
+		s.restore()
 	}
 	return nil
 }
@@ -132,25 +135,30 @@ func (s *ResourceStore) open(dir string) error {
 const (
 	reconcileWait = 10 * time.Second // for Recover and List to say what became of the past
 	reconcilePoll = time.Millisecond
+	forever       = time.Duration(1<<63 - 1)
 )
 
-// reconcile waits for the library's first look at what exists: until then it would let everybody wait. A Recover or List that
+// reconciled waits for the library's first look at what exists: until then it would let everybody wait. A Recover or List that
 // cannot answer yet is asked again, and does not hold back the start of its runtime for ever.
-func (s *ResourceStore) reconcile() {
-	for waited := time.Duration(0); !s.cache.Reconciled(); waited += reconcilePoll {
-		if waited >= reconcileWait {
-			s.log.Warn("nobody can tell yet what became of earlier resources; creations wait for it")
-			return
+func (s *ResourceStore) reconciled(most time.Duration) bool {
+	for waited, poll := time.Duration(0), reconcilePoll; !s.cache.Reconciled(); waited += poll {
+		if waited >= most || s.ctx.Err() != nil {
+			return false
 		}
-		time.Sleep(reconcilePoll)
+		if waited > time.Second {
+			poll = 100 * reconcilePoll
+		}
+		time.Sleep(poll)
 	}
+	return true
 }
 
-// restore takes up what an earlier life left, before anybody asks: it is hidden, and can be had by its name.
-func (s *ResourceStore) restore() error {
+// restore takes up what an earlier life left: it is hidden, and can be had by its name.
+func (s *ResourceStore) restore() {
 	entries, err := s.cache.Entries()
 	if err != nil {
-		return err
+		s.log.Warn("restoring the resource store", "error", err)
+		return
 	}
 	for _, e := range entries {
 		if e.ID == "" || e.State == crikeep.StateCommitted {
@@ -161,11 +169,12 @@ func (s *ResourceStore) restore() error {
 			continue
 		}
 		rec := s.find(o.name, o.kind, true)
-		rec.object, rec.finished, rec.explicit = o, true, true
-		rec.parts = partsOf(e)
+		if rec.object == nil && rec.turn == nil {
+			rec.object, rec.finished, rec.explicit = o, true, true
+			rec.parts = partsOf(e)
+		}
 		rec.mu.Unlock()
 	}
-	return nil
 }
 
 // partsOf is the key of an entry. A container of an earlier life knows its sandbox.

@@ -100,7 +100,7 @@ func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name str
 	if err != nil {
 		return "", fmt.Errorf("%q: %w", name, err)
 	}
-	o := s.object(kind, reply.ID)
+	o := s.hiddenObject(kind, reply.ID)
 	delivered := ctx.Err() == nil
 	if o != nil {
 		if delivered {
@@ -218,13 +218,22 @@ func (s *ResourceStore) Fail(name string, why error) {
 // Hides tells whether a resource is one that was made and not handed over: leave it out of lists, statuses, statistics, metrics
 // and events. It does not know what is still being made.
 func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
-	o := s.object(kind, id)
-	if o == nil {
+	if o := s.object(kind, id); o != nil {
+		o.mu.Lock()
+		shown, detached := o.shown, o.detached
+		o.mu.Unlock()
+		if !shown || detached {
+			return !detached
+		}
+	}
+	// Handed over, perhaps in vain: then a container is hidden again. Or unknown here, as what List has just found.
+	view, err := s.cache.View()
+	if err != nil {
 		return false
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !o.shown && !o.detached
+	defer view.Close()
+	hidden, err := view.Hides(crikeep.Object{Kind: kind, ID: id})
+	return err == nil && hidden
 }
 
 // StopSandbox is to be called before a sandbox is stopped: what is kept of it is given up, and creations in it that are begun

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,7 +66,8 @@ type ResourceStore struct {
 	mu      sync.Mutex // guards what follows; nothing is called with it held
 	names   map[string]*record
 	objects map[objectID]*object
-	held    [3]bool // by kind: the library knows how long watchers wait
+	lost    map[objectID]*object // what List told of, and the library has not named yet
+	held    [3]bool              // by kind: the library knows how long watchers wait
 	swept   time.Duration
 }
 
@@ -95,7 +97,8 @@ type objectID struct {
 type object struct {
 	store *ResourceStore
 	objectID
-	name string
+	name  string
+	entry uint64 // of an earlier life's unfinished creation
 
 	mu        sync.Mutex
 	recovered bool // resource and cleaner are set
@@ -260,11 +263,28 @@ func (s *ResourceStore) object(kind crikeep.Kind, id string) *object {
 	return s.objects[objectID{kind, id}]
 }
 
+// hiddenObject also knows what List told of.
+func (s *ResourceStore) hiddenObject(kind crikeep.Kind, id string) *object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objectLocked(objectID{kind, id})
+}
+
+func (s *ResourceStore) objectLocked(id objectID) *object {
+	if o := s.lost[id]; o != nil {
+		delete(s.lost, id)
+		if s.objects[id] == nil {
+			s.objects[id] = o
+		}
+	}
+	return s.objects[id]
+}
+
 // objectOf also knows what an earlier life left: its parts come from Options.Recover when they are needed.
 func (s *ResourceStore) objectOf(e crikeep.Entry) *object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.objects[objectID{e.Kind, e.ID}]
+	o := s.objectLocked(objectID{e.Kind, e.ID})
 	if o == nil {
 		o = &object{store: s, objectID: objectID{e.Kind, e.ID}, name: nameOf(e)}
 		s.objects[o.objectID] = o
@@ -291,7 +311,11 @@ func (o *object) recover() (bool, error) {
 		if o.store.options.Recover == nil {
 			return false, nil
 		}
-		resource, cleaner, err := o.store.options.Recover(o.kind, o.name, o.id)
+		id := o.id
+		if strings.HasPrefix(id, unfinishedPrefix) { // List called it so in an earlier life
+			id = ""
+		}
+		resource, cleaner, err := o.store.options.Recover(o.kind, o.name, id)
 		if err != nil {
 			return false, fmt.Errorf("recover %s %q: %w", o.kind, o.name, err)
 		}

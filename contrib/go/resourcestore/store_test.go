@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcestore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crikeep.io/go/crikeep"
+)
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want parts
+	}{
+		{"k8s_web_ns_uid_0", parts{kind: crikeep.Sandbox, pod: "web", namespace: "ns", uid: "uid"}},
+		{"k8s_web_ns_uid_4294967295", parts{kind: crikeep.Sandbox, pod: "web", namespace: "ns", uid: "uid", attempt: 4294967295}},
+		{"k8s_c_web_ns_uid_7", parts{kind: crikeep.Container, container: "c", pod: "web", namespace: "ns", uid: "uid",
+			sandboxID: "pod:uid", attempt: 7}},
+		{"k8s_POD_web_ns_uid_1", parts{kind: crikeep.Container, container: "POD", pod: "web", namespace: "ns", uid: "uid",
+			sandboxID: "pod:uid", attempt: 1}},
+		{"k8s_web_ns_uid_01", parts{kind: crikeep.Sandbox, pod: "k8s_web_ns_uid_01", uid: "k8s_web_ns_uid_01"}},
+		{"k8s_web_ns_uid_4294967296", parts{kind: crikeep.Sandbox, pod: "k8s_web_ns_uid_4294967296", uid: "k8s_web_ns_uid_4294967296"}},
+		{"k8s__ns_uid_0", parts{kind: crikeep.Sandbox, pod: "k8s__ns_uid_0", uid: "k8s__ns_uid_0"}},
+		{"web", parts{kind: crikeep.Sandbox, pod: "web", uid: "web"}},
+	} {
+		got := parseName(c.name)
+		if got != c.want {
+			t.Errorf("%q is %+v instead of %+v", c.name, got, c.want)
+		}
+		if read := partsOfRequest(got.kind, got.request()); read != got {
+			t.Errorf("%q: the request says %+v instead of %+v", c.name, read, got)
+		}
+		e := crikeep.Entry{Kind: got.kind, PodName: got.pod, PodNamespace: got.namespace, PodUID: got.uid,
+			ContainerName: got.container, Attempt: got.attempt}
+		if name := nameOf(e); name != c.name {
+			t.Errorf("%q comes back as %q", c.name, name)
+		}
+	}
+	long := strings.Repeat("x", 5000)
+	if p := parseName(long); len(p.pod) > nameMax || p == parseName(long+"x") {
+		t.Errorf("a long name is %+v", p)
+	}
+}
+
+func TestPartsOfBrokenRequests(t *testing.T) {
+	good := ctrRequest("s", "nginx")
+	for n := range good {
+		partsOfRequest(crikeep.Container, good[:n])
+	}
+	random := rand.New(rand.NewSource(1))
+	for i := 0; i < 20000; i++ {
+		b := make([]byte, random.Intn(40))
+		random.Read(b)
+		partsOfRequest(crikeep.Kind(1+i%2), b)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	if _, err := Open(Options{StateDir: stateDir(t)}); err == nil {
+		t.Error("opened without Recover")
+	}
+	o := newOurs(t)
+	if _, err := Open(Options{StateDir: o.dir, Recover: o.recover, Logger: quiet()}); !errors.Is(err, crikeep.ErrOwned) {
+		t.Errorf("opened twice: %v", err)
+	}
+}
+
+// ---- what a request can hear ------------------------------------------------------------------------------------------------
+
+func begin(t *testing.T, s *ours, kind crikeep.Kind, name string, request []byte) {
+	t.Helper()
+	if id, err := s.GetForRequest(context.Background(), kind, name, request); id != "" || err != nil {
+		t.Fatalf("not ours to make: %q, %v", id, err)
+	}
+}
+
+// wait begins a second request, and returns when it waits.
+func wait(s *ours, kind crikeep.Kind, name string, request []byte) chan answer {
+	waits, got := make(chan struct{}), make(chan answer, 1)
+	s.onWait(func() { close(waits) }, nil)
+	go func() {
+		id, err := s.GetForRequest(context.Background(), kind, name, request)
+		got <- answer{id, err}
+	}()
+	<-waits
+	s.onWait(nil, nil)
+	return got
+}
+
+func TestCommittedConflictsWithOtherContents(t *testing.T) {
+	s := newOurs(t)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	if id, err := s.Finish(context.Background(), podName, &resource{id: "1"}, nil); id != "1" || err != nil {
+		t.Fatalf("%q, %v", id, err)
+	}
+	for i := 0; i < 3; i++ {
+		if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a")); id != "1" || err != nil {
+			t.Fatalf("a repetition got %q, %v", id, err)
+		}
+	}
+	if _, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "b")); !errors.Is(err, crikeep.ErrConflict) {
+		t.Errorf("another request got %v", err)
+	}
+	s.Removed(crikeep.Sandbox, "1")
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+func TestDeleteLetsAWaiterTakeOver(t *testing.T) {
+	s := newOurs(t)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	s.Delete(podName)
+	if a := <-got; a.id != "" || a.err != nil {
+		t.Fatalf("who waited got %q, %v", a.id, a.err)
+	}
+	if id, err := s.Finish(context.Background(), podName, &resource{id: "2"}, nil); id != "2" || err != nil {
+		t.Errorf("%q, %v", id, err)
+	}
+}
+
+func TestPutGoesStraightToAWaiter(t *testing.T) {
+	s := newOurs(t)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	s.SetStageForResource(context.Background(), podName, "sandbox creating")
+	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	r := &resource{id: "1"}
+	put(t, s, podName, r, NewResourceCleaner())
+	if a := <-got; a.id != "1" || a.err != nil {
+		t.Fatalf("who waited got %q, %v", a.id, a.err)
+	}
+	if n := r.created.Load(); n != 1 {
+		t.Errorf("SetCreated was called %d times", n)
+	}
+	if id := s.Get(podName); id != "" {
+		t.Errorf("it is there once more: %q", id)
+	}
+}
+
+func TestSupersededIsUndone(t *testing.T) {
+	s := newOurs(t)
+	begin(t, s, crikeep.Sandbox, podNameOf(0), podRequest(0, "a"))
+	waiter := wait(s, crikeep.Sandbox, podNameOf(0), podRequest(0, "a"))
+	undone := make(chan struct{})
+	c := NewResourceCleaner()
+	c.Add(context.Background(), "undo", func() error { close(undone); return nil })
+	next := make(chan answer, 1)
+	go func() {
+		id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podNameOf(1), podRequest(1, "a"))
+		next <- answer{id, err}
+	}()
+	if a := <-waiter; !errors.Is(a.err, crikeep.ErrAbandoned) {
+		t.Errorf("who waited for attempt 0 got %q, %v", a.id, a.err)
+	}
+	if id, err := s.Finish(context.Background(), podNameOf(0), &resource{id: "0"}, c); id != "" || !errors.Is(err, crikeep.ErrAbandoned) {
+		t.Errorf("attempt 0 got %q, %v", id, err)
+	}
+	<-undone
+	if a := <-next; a.id != "" || a.err != nil {
+		t.Fatalf("attempt 1 got %q, %v", a.id, a.err)
+	}
+	if id, err := s.Finish(context.Background(), podNameOf(1), &resource{id: "1"}, nil); id != "1" || err != nil {
+		t.Errorf("attempt 1 ended with %q, %v", id, err)
+	}
+}
+
+func TestStopSandbox(t *testing.T) {
+	s := newOurs(t)
+	undone := make(chan struct{})
+	if err := late(s, crikeep.Container, ctrName, ctrRequest("s1", "nginx"), &resource{id: "1"}, func() error {
+		close(undone)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.StopSandbox("s1")
+	<-undone
+	if _, err := s.GetForRequest(context.Background(), crikeep.Container, ctrName, ctrRequest("s1", "nginx")); !errors.Is(err, crikeep.ErrPrecondition) {
+		t.Errorf("a container in a stopped sandbox: %v", err)
+	}
+}
+
+func TestCloseWakesWhoWaits(t *testing.T) {
+	s := newOurs(t)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	s.Close()
+	if a := <-got; !errors.Is(a.err, crikeep.ErrClosed) {
+		t.Errorf("who waited got %q, %v", a.id, a.err)
+	}
+	s.SetStageForResource(context.Background(), ctrName, "container creating") // nothing of this may crash
+	s.WatcherForResource(ctrName)
+	if err := s.Put(ctrName, &resource{id: "2"}, NewResourceCleaner()); !errors.Is(err, crikeep.ErrClosed) {
+		t.Errorf("Put: %v", err)
+	}
+	if _, err := s.Finish(context.Background(), podName, &resource{id: "1"}, nil); err == nil {
+		t.Error("finished after Close")
+	}
+	s.Fail(podName, errors.New("boom"))
+	s.Delete(podName)
+	s.Removed(crikeep.Sandbox, "1")
+	s.StopSandbox("1")
+	s.Hides(crikeep.Sandbox, "1")
+	if id := s.Get(podName); id != "" {
+		t.Errorf("Get: %q", id)
+	}
+}
+
+// ---- clean-up -----------------------------------------------------------------------------------------------------------------
+
+func TestCleanupGoesOn(t *testing.T) {
+	c := NewResourceCleaner()
+	noWait(c)
+	var steps []string
+	broken := true
+	for _, name := range []string{"release", "fails", "unmount"} {
+		name := name
+		c.Add(context.Background(), name, func() error {
+			steps = append(steps, name)
+			if name == "fails" && broken {
+				return errors.New("boom")
+			}
+			return nil
+		})
+	}
+	if err := c.Cleanup(); err == nil || len(steps) != 21 {
+		t.Fatalf("%v after %d steps", err, len(steps))
+	}
+	broken, steps = false, nil
+	if err := c.CleanupContext(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(steps, " "); got != "fails release" {
+		t.Errorf("it went on with %q", got)
+	}
+	if err := c.Cleanup(); err != nil || len(steps) != 2 {
+		t.Errorf("once more: %v, %v", err, steps)
+	}
+}
+
+func TestCleanupOutlastsTwentyTries(t *testing.T) {
+	c := NewResourceCleaner()
+	var waited []time.Duration
+	c.wait = func(_ context.Context, d time.Duration) error { waited = append(waited, d); return nil }
+	tries := 0
+	c.Add(context.Background(), "slow", func() error {
+		if tries++; tries < 40 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := c.CleanupContext(context.Background()); err != nil || tries != 40 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	if waited[0] != cleanupWait || waited[1] != cleanupWait*3/2 || waited[38] != cleanupWaitMost {
+		t.Errorf("waits %v", waited)
+	}
+}
+
+// A step that hangs is begun once, however often its time is over, and holds nobody up.
+func TestHangingStepIsBegunOnce(t *testing.T) {
+	o := &ours{t: t, clock: newClock()}
+	store, err := openPrivate(Options{TTL: 2 * interval, DestroyTimeout: 20 * time.Millisecond, Logger: quiet(), now: o.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.ResourceStore = store
+	defer o.Close()
+	var begun atomic.Int32
+	release, done, other := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
+	c := NewResourceCleaner()
+	c.Add(context.Background(), "release the name", func() error { done <- struct{}{}; return nil })
+	c.Add(context.Background(), "hangs", func() error { begun.Add(1); <-release; return nil })
+	put(t, o, podName, &resource{id: "1"}, c)
+	c = NewResourceCleaner()
+	c.Add(context.Background(), "other", func() error { other <- struct{}{}; return nil })
+	put(t, o, "k8s_other_ns_uid2_0", &resource{id: "2"}, c)
+
+	if err := endsAfter(o, 1, other); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; { // until it was given up twice
+		entries, err := o.cache.Entries()
+		if err != nil || len(entries) < 1 || time.Now().After(end) {
+			t.Fatalf("%v, %v", entries, err)
+		}
+		if entries[0].Tries >= 2 {
+			break
+		}
+		o.advance(interval)
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	if err := endsAfter(o, 1, done); err != nil {
+		t.Fatal(err)
+	}
+	if n := begun.Load(); n != 1 {
+		t.Errorf("it was begun %d times", n)
+	}
+}
+
+// ---- another life -------------------------------------------------------------------------------------------------------------
+
+const childEnv = "RESOURCESTORE_TEST_DIR"
+
+// The child of TestKilledProcess: it leaves one resource kept and three unfinished, and is killed.
+func TestChild(t *testing.T) {
+	dir := os.Getenv(childEnv)
+	if dir == "" {
+		return
+	}
+	s, err := Open(Options{StateDir: dir, Logger: quiet(),
+		Recover: func(crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
+			return nil, nil, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := uint32(0); i < 4; i++ {
+		name, request := victim(i)
+		if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, name, request); id != "" || err != nil {
+			t.Fatalf("%q, %v", id, err)
+		}
+		s.SetStageForResource(context.Background(), name, "sandbox network creation")
+	}
+	name, _ := victim(0)
+	if err := s.Put(name, &resource{id: "kept"}, NewResourceCleaner()); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+func victim(i uint32) (name string, request []byte) {
+	p := parts{kind: crikeep.Sandbox, pod: fmt.Sprintf("p%d", i), namespace: "ns", uid: fmt.Sprintf("uid%d", i)}
+	return fmt.Sprintf("k8s_p%d_ns_uid%d_0", i, i), p.request()
+}
+
+func TestKilledProcess(t *testing.T) {
+	dir := stateDir(t)
+	child := exec.Command(os.Args[0], "-test.run=^TestChild$")
+	child.Env = append(os.Environ(), childEnv+"="+dir)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the child said %q, %v", line, err)
+	}
+	child.Process.Kill()
+	child.Wait()
+
+	var asked sync.Map
+	undone := make(chan string, 4)
+	failures := atomic.Int32{}
+	s, err := Open(Options{StateDir: dir, Logger: quiet(), Recover: func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
+		asked.Store(name+" "+id, true)
+		undo := NewResourceCleaner()
+		undo.Add(context.Background(), "undo", func() error { undone <- name; return nil })
+		switch name[len("k8s_")] {
+		case 'p':
+		default:
+			t.Errorf("asked for %q", name)
+		}
+		switch name[len("k8s_p")] {
+		case '0': // kept, and the first answer is not known yet
+			if failures.Add(1) == 1 {
+				return nil, nil, errors.New("not loaded yet")
+			}
+			return &resource{id: "kept"}, undo, nil
+		case '1': // had come to its end, as its state file says
+			return &resource{id: "whole"}, undo, nil
+		case '2': // was in the middle
+			return nil, undo, nil
+		default: // had not begun
+			return nil, nil, nil
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !s.Hides(crikeep.Sandbox, "kept") || !s.Hides(crikeep.Sandbox, "whole") {
+		t.Error("visible after a restart")
+	}
+	for i, want := range []string{"kept", "whole", "", ""} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		name, request := victim(uint32(i))
+		if id, err := s.GetForRequest(ctx, crikeep.Sandbox, name, request); id != want || err != nil {
+			t.Errorf("%s: %q, %v", name, id, err)
+		}
+	}
+	if name := <-undone; name != "k8s_p2_ns_uid2_0" || len(undone) != 0 {
+		t.Errorf("undone: %s, and %d more", name, len(undone))
+	}
+	for _, question := range []string{"k8s_p0_ns_uid0_0 kept", "k8s_p1_ns_uid1_0 ", "k8s_p2_ns_uid2_0 ", "k8s_p3_ns_uid3_0 "} {
+		if _, ok := asked.Load(question); !ok {
+			t.Errorf("nobody asked for %q", question)
+		}
+	}
+}
+
+// What is not there any more is made anew; what is of no use is undone first.
+func TestRecoverOfNothing(t *testing.T) {
+	s := newOurs(t)
+	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	delete(s.made, "1")
+	s.restart()
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+}
+
+// With the old calls a result of an earlier life can be had, too.
+func TestGetAfterRestart(t *testing.T) {
+	s := newOurs(t)
+	r := &resource{id: "1"}
+	for _, c := range []struct {
+		kind    crikeep.Kind
+		name    string
+		request []byte
+	}{{crikeep.Sandbox, podName, podRequest(0, "a")}, {crikeep.Container, ctrName, ctrRequest("s1", "nginx")}} {
+		if err := late(s, c.kind, c.name, c.request, r, nil); err != nil {
+			t.Fatal(err)
+		}
+		s.restart()
+		if id := s.Get(c.name); id != "1" {
+			t.Errorf("%s: got %q", c.name, id)
+		}
+		if id := s.Get(c.name); id != "" {
+			t.Errorf("%s: got %q once more", c.name, id)
+		}
+	}
+	if n := r.created.Load(); n != 2 {
+		t.Errorf("SetCreated was called %d times", n)
+	}
+}
+
+// ---- many at once ---------------------------------------------------------------------------------------------------------------
+
+// Callers that give up when it pleases them, creations that fail now and then, attempts that move on. In the end: whoever got an
+// id got one that exists and that nobody undoes, and at most one of a pod's attempts is there.
+func TestStorm(t *testing.T) {
+	s := newOurs(t)
+	const pods, callers, rounds = 8, 6, 40
+	var mu sync.Mutex
+	exists, undone := map[string]bool{}, map[string]bool{}
+	next := 0
+	var wg sync.WaitGroup
+	for pod := 0; pod < pods; pod++ {
+		for caller := 0; caller < callers; caller++ {
+			wg.Add(1)
+			random := rand.New(rand.NewSource(int64(pod*callers + caller)))
+			go func(pod int) {
+				defer wg.Done()
+				for round := 0; round < rounds; round++ {
+					attempt := uint32(round / 10)
+					p := parts{kind: crikeep.Sandbox, pod: fmt.Sprintf("p%d", pod), namespace: "ns", uid: fmt.Sprintf("uid%d", pod), attempt: attempt}
+					name := fmt.Sprintf("k8s_p%d_ns_uid%d_%d", pod, pod, attempt)
+					ctx, cancel := context.WithCancel(context.Background())
+					timer := time.AfterFunc(time.Duration(random.Intn(2000))*time.Microsecond, cancel)
+					id, err := s.create(ctx, crikeep.Sandbox, name, p.request(), func(c cleaner) (*resource, error) {
+						mu.Lock()
+						next++
+						r := &resource{id: fmt.Sprint("id", next)}
+						mu.Unlock()
+						if random.Intn(8) == 0 {
+							return nil, errors.New("boom")
+						}
+						c.Add(ctx, "undo", func() error {
+							mu.Lock()
+							defer mu.Unlock()
+							if !exists[r.id] {
+								t.Errorf("%s was undone after it was removed, or twice", r.id)
+							}
+							delete(exists, r.id)
+							undone[r.id] = true
+							return nil
+						})
+						mu.Lock()
+						exists[r.id] = true
+						mu.Unlock()
+						for i := random.Intn(3); i > 0; i-- {
+							runtime.Gosched()
+						}
+						return r, nil
+					})
+					mu.Lock()
+					if err == nil && undone[id] {
+						t.Errorf("%s was handed out and undone", id)
+					}
+					mu.Unlock()
+					timer.Stop()
+					cancel()
+					if err == nil && random.Intn(4) == 0 { // the kubelet removes it
+						mu.Lock()
+						mine := exists[id]
+						delete(exists, id)
+						mu.Unlock()
+						if mine {
+							s.removed(crikeep.Sandbox, id)
+						}
+					}
+				}
+			}(pod)
+		}
+	}
+	wg.Wait()
+	for end := time.Now().Add(30 * time.Second); s.hidden() > 0 && time.Now().Before(end); {
+		s.advance(interval)
+		time.Sleep(time.Millisecond)
+	}
+	entries, err := s.cache.Entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, e := range entries {
+		if e.State != crikeep.StateCommitted || !exists[e.ID] {
+			t.Errorf("left: %+v, exists %v", e, exists[e.ID])
+		}
+		delete(exists, e.ID)
+	}
+	for id := range exists {
+		t.Errorf("%s exists, and nobody knows it", id)
+	}
+}
+
+func (o *ours) hidden() int {
+	entries, err := o.cache.Entries()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	n := 0
+	for _, e := range entries {
+		if e.State != crikeep.StateCommitted {
+			n++
+		}
+	}
+	return n
+}
+
+func TestLifecyclesLeaveNothing(t *testing.T) {
+	lives := func(n int) {
+		for i := 0; i < n; i++ {
+			s := New()
+			watcher, _ := s.WatcherForResource(podName)
+			s.SetStageForResource(context.Background(), podName, "sandbox creating")
+			if err := s.Put(podName, &resource{id: "1"}, NewResourceCleaner()); err != nil || !signalled(watcher) {
+				t.Fatal(err)
+			}
+			s.SetStageForResource(context.Background(), ctrName, "container creating")
+			if s.Get(podName) != "1" {
+				t.Fatal("not there")
+			}
+			s.Close()
+			if _, err := os.Stat(s.private); !os.IsNotExist(err) {
+				t.Fatalf("%s is there after Close: %v", s.private, err)
+			}
+		}
+	}
+	count := func() (fds, goroutines int) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries), runtime.NumGoroutine()
+	}
+	lives(3)
+	fds, goroutines := count()
+	lives(50)
+	var fdsAfter, goroutinesAfter int
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) { // goroutines that end
+		if fdsAfter, goroutinesAfter = count(); fdsAfter <= fds && goroutinesAfter <= goroutines {
+			return
+		}
+	}
+	t.Errorf("descriptors %d, then %d; goroutines %d, then %d", fds, fdsAfter, goroutines, goroutinesAfter)
+}
