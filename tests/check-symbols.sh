@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Three lists are one: the functions the installed headers declare, the names in libcrikeep.sym, what the built library exports.
+# Four lists are one: the functions the installed headers declare, the names in libcrikeep.sym, what the built library exports,
+# and what Debian's package says of it.
 # And what it calls: nothing that changes the host's process or prints, and of SQLite only what cache/store-lib.c has looked at.
 set -u
 src=${CK_TEST_SRCDIR:-.} build=${CK_TEST_BUILDDIR:-.}
@@ -15,6 +16,8 @@ cat "$src/src/crikeep.h" "$src/src/crikeep-nri.h" | sed '/^#include/d' | ${CC:-c
 sed -n 's/^[[:space:]]*\(ck_[a-z0-9_]*\);.*/\1/p' "$src/src/libcrikeep.sym" | sort >"$tmp/sym"
 # The version nodes themselves are absolute symbols (A).
 nm -D --defined-only "$build/.libs/libcrikeep.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$tmp/exported"
+# The nodes have lines of their own there.
+sed -n 's/^ \(ck_[a-z0-9_]*\)@.*/\1/p' "$src/contrib/debian/libcrikeep0.symbols" | sort >"$tmp/debian"
 
 status=0
 same() { # same NAME A B
@@ -28,6 +31,7 @@ same() { # same NAME A B
 }
 same 'the headers declare what libcrikeep.sym names' header sym
 same 'libcrikeep.so exports what libcrikeep.sym names' sym exported
+same 'libcrikeep0.symbols of contrib/debian has what libcrikeep.sym names' sym debian
 
 nm -D --undefined-only "$build/.libs/libcrikeep.so" | awk '{ sub(/@.*/, "", $2); print $2 }' | sort >"$tmp/called"
 sed -n '/^#define FUNCTIONS(X)/,/[^\\]$/p' "$src/cache/store-lib.c" | grep -o 'X([a-z_0-9]*)' |

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# package.sh deb|rpm TARBALL DIR - builds the packages of a tarball of `make dist` in DIR, which must be new or empty, and lists
+# them. What they are built by is in the tarball, too: contrib/debian, contrib/rpm. DEB_BUILD_OPTIONS=nocheck leaves the tests
+# out of deb, WITHOUT_CHECK=1 out of rpm.
+set -euo pipefail
+
+usage() { echo "usage: $0 deb|rpm TARBALL DIR" >&2; exit 2; }
+if [ $# -ne 3 ] || [ ! -f "$2" ]; then usage; fi
+tarball=$(realpath "$2")
+mkdir -p "$3" && dir=$(cd "$3" && pwd)
+[ -z "$(ls -A "$dir")" ] || { echo "$0: $dir is not empty" >&2; exit 2; }
+name=$(basename "$tarball" .tar.gz)
+version=${name#crikeep-}
+# of the make that calls this: packages are built by one of their own
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS DESTDIR TAR_OPTIONS
+
+need() {
+	local program
+	for program; do
+		command -v "$program" >/dev/null || { echo "$0: there is no $program" >&2; exit 2; }
+	done
+}
+
+deb() {
+	need dpkg-buildpackage dh
+	cp "$tarball" "$dir/crikeep_$version.orig.tar.gz"
+	tar -xzf "$tarball" -C "$dir"
+	cp -R "$dir/$name/contrib/debian" "$dir/$name/debian"
+	(cd "$dir/$name" && dpkg-buildpackage -us -uc -j"$(nproc)")
+	ls "$dir"/*.dsc "$dir"/*.deb
+}
+
+rpm() {
+	local without=()
+	need rpmbuild
+	mkdir "$dir/SOURCES"
+	cp "$tarball" "$dir/SOURCES/"
+	tar -xzf "$tarball" -C "$dir" --strip-components=3 "$name/contrib/rpm/crikeep.spec"
+	[ -z "${WITHOUT_CHECK:-}" ] || without+=(--without check)
+	# rpm's own database knows nothing of a Debian machine's packages
+	[ ! -e /etc/debian_version ] || without+=(--nodeps)
+	rpmbuild -ba "${without[@]}" --define "_topdir $dir" --define "_smp_mflags -j$(nproc)" "$dir/crikeep.spec"
+	find "$dir" -name '*.rpm' | sort
+}
+
+case $1 in
+deb | rpm) "$1" ;;
+*) usage ;;
+esac
