@@ -385,6 +385,13 @@ func (c *criService) recover(loaded []*object) error {
 
 // ---- and what is said of it ---------------------------------------------------------------------------------------------------
 
+// patient is a caller's context; whoever keeps it waiting for so long has failed.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func newCRI(t *testing.T, dir string, loaded ...*object) *criService {
 	t.Helper()
 	c := &criService{begun: make(chan struct{}, 8), recovered: make(chan struct{})}
@@ -432,7 +439,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 func (c *criService) late(t *testing.T, r *runPodSandboxRequest) (id string) {
 	t.Helper()
 	c.slow = make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(patient(t))
 	ended := make(chan error)
 	go func() {
 		_, err := c.RunPodSandbox(ctx, r)
@@ -462,21 +469,21 @@ func (c *criService) late(t *testing.T, r *runPodSandboxRequest) (id string) {
 
 func TestContainerdInTime(t *testing.T) {
 	c := newCRI(t, t.TempDir())
-	id, err := c.RunPodSandbox(context.Background(), &runPodSandboxRequest{pod: "web"})
+	id, err := c.RunPodSandbox(patient(t), &runPodSandboxRequest{pod: "web"})
 	if err != nil || !c.shown(id) {
 		t.Fatalf("%q, %v, shown %v", id, err, c.shown(id))
 	}
-	if again, err := c.RunPodSandbox(context.Background(), &runPodSandboxRequest{pod: "web"}); again != id || err != nil {
+	if again, err := c.RunPodSandbox(patient(t), &runPodSandboxRequest{pod: "web"}); again != id || err != nil {
 		t.Errorf("asked again: %q, %v", again, err)
 	}
 	want := []string{"nri run " + id, "event CREATED " + id, "event STARTED " + id}
 	if got := strings.Join(c.log, "; "); got != strings.Join(want, "; ") {
 		t.Errorf("told: %s", got)
 	}
-	if err := c.RemovePodSandbox(context.Background(), id); err != nil || c.shown(id) {
+	if err := c.RemovePodSandbox(patient(t), id); err != nil || c.shown(id) {
 		t.Errorf("removed: %v, shown %v", err, c.shown(id))
 	}
-	if next, err := c.RunPodSandbox(context.Background(), &runPodSandboxRequest{pod: "web"}); next == id || err != nil {
+	if next, err := c.RunPodSandbox(patient(t), &runPodSandboxRequest{pod: "web"}); next == id || err != nil {
 		t.Errorf("asked for after its removal: %q, %v", next, err)
 	}
 }
@@ -488,7 +495,7 @@ func TestContainerdLateIsHiddenAndHandedBack(t *testing.T) {
 	if c.shown(kept) || c.noted("nri run "+kept) {
 		t.Error("shown, or told, before it is handed back")
 	}
-	id, err := c.RunPodSandbox(context.Background(), r)
+	id, err := c.RunPodSandbox(patient(t), r)
 	if id != kept || err != nil || !c.shown(id) || c.made != 1 {
 		t.Fatalf("%q, %v, shown %v, made %d times", id, err, c.shown(id), c.made)
 	}
@@ -501,7 +508,7 @@ func TestContainerdRepetitionThatWaitsGetsIt(t *testing.T) {
 	c := newCRI(t, t.TempDir())
 	c.slow = make(chan struct{})
 	r := &runPodSandboxRequest{pod: "web"}
-	first, cancel := context.WithCancel(context.Background())
+	first, cancel := context.WithCancel(patient(t))
 	ended, got := make(chan error), make(chan string)
 	go func() {
 		_, err := c.RunPodSandbox(first, r)
@@ -511,7 +518,7 @@ func TestContainerdRepetitionThatWaitsGetsIt(t *testing.T) {
 	cancel()
 	<-ended
 	go func() {
-		id, err := c.RunPodSandbox(context.Background(), r)
+		id, err := c.RunPodSandbox(patient(t), r)
 		if err != nil {
 			id = err.Error()
 		}
@@ -535,7 +542,7 @@ func TestContainerdChangedRequestGetsItsOwn(t *testing.T) {
 		}
 		return nil
 	}
-	id, err := c.RunPodSandbox(context.Background(), &runPodSandboxRequest{pod: "web", annotation: "green"})
+	id, err := c.RunPodSandbox(patient(t), &runPodSandboxRequest{pod: "web", annotation: "green"})
 	if err != nil || id == kept || !c.noted("removed "+kept) {
 		t.Errorf("%q after %q, %v: %v", id, kept, err, c.log)
 	}
@@ -548,7 +555,7 @@ func TestContainerdRefusedByAPlugin(t *testing.T) {
 	c := newCRI(t, t.TempDir())
 	c.refuse = "plugin 10-quota: no"
 	r := &runPodSandboxRequest{pod: "web"}
-	_, err := c.RunPodSandbox(context.Background(), r)
+	_, err := c.RunPodSandbox(patient(t), r)
 	if !errors.Is(err, crikeep.ErrRefused) || !strings.Contains(err.Error(), "10-quota: no") {
 		t.Fatalf("%v", err)
 	}
@@ -559,7 +566,7 @@ func TestContainerdRefusedByAPlugin(t *testing.T) {
 	c.mu.Lock()
 	c.refuse = ""
 	c.mu.Unlock()
-	if id, err := c.RunPodSandbox(context.Background(), r); err != nil || !c.shown(id) {
+	if id, err := c.RunPodSandbox(patient(t), r); err != nil || !c.shown(id) {
 		t.Errorf("the same request, later: %q, %v", id, err)
 	}
 }
@@ -568,7 +575,7 @@ func TestContainerdRestart(t *testing.T) {
 	dir := t.TempDir()
 	first := newCRI(t, dir)
 	r := &runPodSandboxRequest{pod: "web"}
-	shown, err := first.RunPodSandbox(context.Background(), &runPodSandboxRequest{pod: "db"})
+	shown, err := first.RunPodSandbox(patient(t), &runPodSandboxRequest{pod: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -582,7 +589,7 @@ func TestContainerdRestart(t *testing.T) {
 	if c.shown(kept) || !c.shown(shown) {
 		t.Errorf("after the restart shown: kept %v, committed %v", c.shown(kept), c.shown(shown))
 	}
-	id, err := c.RunPodSandbox(context.Background(), r)
+	id, err := c.RunPodSandbox(patient(t), r)
 	if id != kept || err != nil || !c.shown(id) || c.made != 0 {
 		t.Errorf("%q, %v, shown %v, made %d times", id, err, c.shown(id), c.made)
 	}

@@ -351,6 +351,13 @@ func (s *server) RemovePodSandbox(ctx context.Context, sb *sandbox) error {
 
 // ---- and what is said of it ---------------------------------------------------------------------------------------------------
 
+// patient is a caller's context; whoever keeps it waiting for so long has failed.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func newServer(t *testing.T, dir string, d *disk) *server {
 	t.Helper()
 	s := &server{disk: d, sandboxes: map[string]*sandbox{}, names: map[string]string{}, begun: make(chan struct{}, 8)}
@@ -368,7 +375,7 @@ func newDisk() *disk { return &disk{sandboxes: map[string]string{}} }
 func (s *server) late(t *testing.T, r *runPodSandboxRequest) (id string) {
 	t.Helper()
 	s.slow = make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(patient(t))
 	ended := make(chan error)
 	go func() {
 		_, err := s.runPodSandbox(ctx, r)
@@ -387,17 +394,17 @@ func (s *server) late(t *testing.T, r *runPodSandboxRequest) (id string) {
 func TestCRIOInTime(t *testing.T) {
 	s := newServer(t, t.TempDir(), newDisk())
 	r := &runPodSandboxRequest{pod: "web"}
-	id, err := s.runPodSandbox(context.Background(), r)
+	id, err := s.runPodSandbox(patient(t), r)
 	if err != nil || !s.shown(id) {
 		t.Fatalf("%q, %v, shown %v", id, err, s.shown(id))
 	}
-	if again, err := s.runPodSandbox(context.Background(), r); again != id || err != nil {
+	if again, err := s.runPodSandbox(patient(t), r); again != id || err != nil {
 		t.Errorf("asked again: %q, %v", again, err)
 	}
-	if err := s.RemovePodSandbox(context.Background(), s.find("", id)); err != nil {
+	if err := s.RemovePodSandbox(patient(t), s.find("", id)); err != nil {
 		t.Error(err)
 	}
-	if next, err := s.runPodSandbox(context.Background(), r); next == id || err != nil {
+	if next, err := s.runPodSandbox(patient(t), r); next == id || err != nil {
 		t.Errorf("asked for after its removal: %q, %v", next, err)
 	}
 }
@@ -409,7 +416,7 @@ func TestCRIOLateIsHiddenAndHandedBack(t *testing.T) {
 	if s.shown(kept) || s.noted("nri run "+kept) {
 		t.Error("shown, or told, before it is handed back")
 	}
-	id, err := s.runPodSandbox(context.Background(), r)
+	id, err := s.runPodSandbox(patient(t), r)
 	if id != kept || err != nil || !s.shown(id) || s.disk.made != 1 {
 		t.Fatalf("%q, %v, shown %v, made %d times", id, err, s.shown(id), s.disk.made)
 	}
@@ -423,7 +430,7 @@ func TestCRIORepetitionThatWaitsGetsIt(t *testing.T) {
 	s := newServer(t, t.TempDir(), newDisk())
 	s.slow = make(chan struct{})
 	r := &runPodSandboxRequest{pod: "web"}
-	first, cancel := context.WithCancel(context.Background())
+	first, cancel := context.WithCancel(patient(t))
 	ended, got := make(chan error, 1), make(chan string)
 	go func() {
 		_, err := s.runPodSandbox(first, r)
@@ -432,7 +439,7 @@ func TestCRIORepetitionThatWaitsGetsIt(t *testing.T) {
 	<-s.begun
 	cancel()
 	go func() {
-		id, err := s.runPodSandbox(context.Background(), r)
+		id, err := s.runPodSandbox(patient(t), r)
 		if err != nil {
 			id = err.Error()
 		}
@@ -450,7 +457,7 @@ func TestCRIORepetitionThatWaitsGetsIt(t *testing.T) {
 func TestCRIOChangedRequestGetsItsOwn(t *testing.T) {
 	s := newServer(t, t.TempDir(), newDisk())
 	kept := s.late(t, &runPodSandboxRequest{pod: "web", annotation: "blue"})
-	id, err := s.runPodSandbox(context.Background(), &runPodSandboxRequest{pod: "web", annotation: "green"})
+	id, err := s.runPodSandbox(patient(t), &runPodSandboxRequest{pod: "web", annotation: "green"})
 	if err != nil || id == kept || !s.noted("removed "+kept) {
 		t.Errorf("%q after %q, %v: %v", id, kept, err, s.log)
 	}
@@ -463,28 +470,32 @@ func TestCRIOFailureFreesTheName(t *testing.T) {
 	s := newServer(t, t.TempDir(), newDisk())
 	s.broken = errors.New("runc: no space left")
 	r := &runPodSandboxRequest{pod: "web"}
-	if _, err := s.runPodSandbox(context.Background(), r); err == nil || !strings.Contains(err.Error(), "no space left") {
+	if _, err := s.runPodSandbox(patient(t), r); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Fatalf("%v", err)
 	}
 	s.broken = nil
-	if id, err := s.runPodSandbox(context.Background(), r); err != nil || !s.shown(id) {
+	if id, err := s.runPodSandbox(patient(t), r); err != nil || !s.shown(id) {
 		t.Errorf("the same request, later: %q, %v", id, err)
 	}
 }
 
 func TestCRIORefusedByAPlugin(t *testing.T) {
 	s := newServer(t, t.TempDir(), newDisk())
+	patience := patient(t)
 	s.refuse = "plugin 10-quota: no"
 	r := &runPodSandboxRequest{pod: "web"}
-	_, err := s.runPodSandbox(context.Background(), r)
+	_, err := s.runPodSandbox(patient(t), r)
 	if !errors.Is(err, crikeep.ErrRefused) || !strings.Contains(err.Error(), "10-quota: no") {
 		t.Fatalf("%v", err)
 	}
 	s.mu.Lock()
 	s.refuse = ""
 	s.mu.Unlock()
-	id, err := s.runPodSandbox(context.Background(), r) // waits until the refused one is gone
-	if err != nil || !s.shown(id) || !s.noted("removed web-1") || !s.noted("nri stop web-1") || s.shown("web-1") {
+	id, err := s.runPodSandbox(patient(t), r)                   // waits until the refused one is gone
+	for !s.noted("nri remove web-1") && patience.Err() == nil { // sent when it is gone, in a goroutine of its own
+		time.Sleep(time.Millisecond)
+	}
+	if err != nil || !s.shown(id) || !s.noted("removed web-1") || !s.noted("nri stop web-1") || patience.Err() != nil || s.shown("web-1") {
 		t.Errorf("the same request, later: %q, %v: %v", id, err, s.log)
 	}
 }
@@ -493,7 +504,7 @@ func TestCRIORestart(t *testing.T) {
 	dir, d := t.TempDir(), newDisk()
 	first := newServer(t, dir, d)
 	r := &runPodSandboxRequest{pod: "web"}
-	committed, err := first.runPodSandbox(context.Background(), &runPodSandboxRequest{pod: "db"})
+	committed, err := first.runPodSandbox(patient(t), &runPodSandboxRequest{pod: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -504,7 +515,7 @@ func TestCRIORestart(t *testing.T) {
 	if s.shown(kept) || !s.shown(committed) {
 		t.Errorf("after the restart shown: kept %v, committed %v", s.shown(kept), s.shown(committed))
 	}
-	id, err := s.runPodSandbox(context.Background(), r)
+	id, err := s.runPodSandbox(patient(t), r)
 	if id != kept || err != nil || !s.shown(id) || d.made != 2 {
 		t.Errorf("%q, %v, shown %v, made %d", id, err, s.shown(id), d.made)
 	}
@@ -516,10 +527,10 @@ func TestCRIORestartBeforeTheIDWasKnown(t *testing.T) {
 	first := newServer(t, dir, d)
 	r := &runPodSandboxRequest{pod: "web"}
 	bytes, _ := r.Marshal()
-	if id, err := first.resourceStore.GetForRequest(context.Background(), crikeep.Sandbox, r.name(), bytes); id != "" || err != nil {
+	if id, err := first.resourceStore.GetForRequest(patient(t), crikeep.Sandbox, r.name(), bytes); id != "" || err != nil {
 		t.Fatal(id, err)
 	}
-	sb, err := first.makeSandbox(context.Background(), r, resourcestore.NewResourceCleaner())
+	sb, err := first.makeSandbox(patient(t), r, resourcestore.NewResourceCleaner())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,7 +540,7 @@ func TestCRIORestartBeforeTheIDWasKnown(t *testing.T) {
 	if s.shown(sb.id) {
 		t.Error("shown after the restart")
 	}
-	id, err := s.runPodSandbox(context.Background(), r)
+	id, err := s.runPodSandbox(patient(t), r)
 	if id != sb.id || err != nil || !s.shown(id) || d.made != 1 {
 		t.Errorf("%q, %v, shown %v, made %d times", id, err, s.shown(id), d.made)
 	}
