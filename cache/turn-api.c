@@ -244,8 +244,8 @@ int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, st
 	if (finish.r == CK_WAIT)
 		return CK_WAIT;
 	r = fetch_locked(turn, 0, err); /* what it was decided to be, after the round is on disk */
-	if (r == CK_WAIT) { /* it failed at once; or it is watched, and the crank was faster */
-		r = finish.r;
+	if (r == CK_WAIT) {
+		r = finish.r; /* it failed at once; or it is watched, and the crank was faster */
 		if (r < 0 && err)
 			*err = finish.err.code ? finish.err : turn->m.err;
 	} else if (finish.r < 0 && finish.err.code && r == finish.r && err) {
