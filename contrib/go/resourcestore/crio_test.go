@@ -156,7 +156,8 @@ func (s *server) makeSandbox(ctx context.Context, r *runPodSandboxRequest,
 	if taken {
 		return nil, fmt.Errorf("name %s is reserved for %s", sb.name, other)
 	}
-	cleaner.Add(ctx, "release the name "+sb.name, func() error {
+	later := context.WithoutCancel(ctx) // when it is cleaned up, the handler's is over
+	cleaner.Add(later, "release the name "+sb.name, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.names, sb.name)
@@ -175,7 +176,7 @@ func (s *server) makeSandbox(ctx context.Context, r *runPodSandboxRequest,
 		return nil, s.broken
 	}
 	s.load(sb)
-	cleaner.Add(ctx, "remove "+sb.id, func() error { return s.removePodSandbox(ctx, sb) })
+	cleaner.Add(later, "remove "+sb.id, func() error { return s.removePodSandbox(later, sb) })
 	return sb, nil
 }
 
@@ -205,9 +206,15 @@ func (s *server) ListSandboxes() (l []*sandbox) {
 	return l
 }
 
+// grpcError is status.Error(codes.Code(crikeep.GRPCCode(err)), err.Error()), which this module has not got.
+func grpcError(err error) error { return err }
+
 func (s *server) stopPodSandbox(context.Context, *sandbox) error { return nil }
 
-func (s *server) removePodSandbox(_ context.Context, sb *sandbox) error {
+func (s *server) removePodSandbox(ctx context.Context, sb *sandbox) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	s.disk.mu.Lock()
 	delete(s.disk.sandboxes, sb.id)
 	s.disk.mu.Unlock()
@@ -250,7 +257,7 @@ func (s *server) runPodSandbox(ctx context.Context, req *runPodSandboxRequest) (
 	}
 	name := req.name()
 	if id, err = s.resourceStore.GetForRequest(ctx, crikeep.Sandbox, name, bytes); id != "" || err != nil {
-		return id, err // with crikeep.GRPCCode(err)
+		return id, grpcError(err)
 	}
 	// ours to make, whatever becomes of the caller
 	mk, cancel := context.WithTimeout(context.WithoutCancel(ctx), createDeadline)
