@@ -141,15 +141,18 @@ check 'no page lacks a section' each_has NAME LIBRARY SYNOPSIS DESCRIPTION 'RETU
 
 # ---- installed, built, run --------------------------------------------------------------------------------------------------
 
-root=$work/root
+root=$work/root pc=
 installed() {
-	# make's own, were this one called by make; and nothing of it is built here
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" DESTDIR="$root" install-libLTLIBRARIES install-data || return
+	# not with the flags of a make that runs this; and whatever the age of its sources (-o), nothing is configured anew under the
+	# feet of other tests. A make in that make would not know of -o: these are the targets that need none.
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" -o Makefile -o config.status DESTDIR="$root" \
+		install-libLTLIBRARIES install-includeHEADERS install-pkgconfigDATA install-man install-data-hook || return
 	pc=$(find "$root" -name libcrikeep.pc) library=$(find "$root" -name libcrikeep.so) header=$(find "$root" -name crikeep.h)
 	[ -f "$pc" ] && [ -e "$library" ] && [ -f "$header" ]
 }
 check 'library, headers and manual install' installed
-library=$(dirname "${library:-.}") header=$(dirname "${header:-.}")
+[ -n "$pc" ] || exit 1
+library=$(dirname "$library") header=$(dirname "$header")
 
 found_by_name() { # man ck_turn_wait: a page, or a line that names one
 	local name man3 page
