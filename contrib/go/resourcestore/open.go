@@ -170,7 +170,7 @@ func (s *ResourceStore) restore() {
 		}
 		rec := s.find(o.name, o.kind, true)
 		if rec.object == nil && rec.turn == nil {
-			rec.object, rec.finished, rec.explicit = o, true, true
+			rec.object, rec.explicit = o, true
 			rec.parts = partsOf(e)
 		}
 		rec.mu.Unlock()

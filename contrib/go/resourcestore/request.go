@@ -57,7 +57,7 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 			rec.object = nil
 		}
 		s.endTurn(rec)
-		rec.turn, rec.pending, rec.explicit, rec.finished = turn, false, true, false
+		rec.turn, rec.pending, rec.explicit = turn, false, true
 		rec.parts = partsOfRequest(kind, request)
 		rec.stage, rec.touched = "", s.now()
 		return "", nil
@@ -161,38 +161,32 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 	}
 	turn, explicit := rec.turn, rec.explicit
 	outcome, err := turn.Finish(crikeep.Result{ID: o.id})
-	if err == nil && outcome == crikeep.Wait {
-		rec.turn = nil // nobody else ends it meanwhile
-		rec.mu.Unlock()
-		outcome, err = turn.Wait(ctx)
-		rec.mu.Lock()
-		if rec.turn == nil && !rec.gone {
-			rec.turn = turn
-		}
-	}
-	if err == nil && outcome == crikeep.HandBack {
-		if rec.turn == turn {
-			rec.turn = nil
-		}
-		rec.wake()
-		rec.mu.Unlock()
-		id, err = s.deliver(ctx, o.kind, name, turn)
-		if err == nil && !explicit {
-			s.warn(s.cache.Forget(o.kind, o.id), "finish", name) // nobody will tell of its removal
-		}
-		return id, err
-	}
-	defer rec.mu.Unlock()
-	if !rec.gone && rec.object == o {
+	if err != nil || (outcome != crikeep.Wait && outcome != crikeep.HandBack) {
+		defer rec.mu.Unlock()
 		s.finish(rec, outcome, err)
-	} else {
-		turn.Close()
-	}
-	rec.wake()
-	if err != nil {
+		rec.wake()
+		if err == nil {
+			err = outcomeError(ctx, outcome)
+		}
 		return "", fmt.Errorf("finish %q: %w", name, err)
 	}
-	return "", fmt.Errorf("finish %q: %w", name, outcomeError(ctx, outcome))
+	rec.turn = nil // ended below: from here on the object is the library's, to hand over or to destroy
+	rec.wake()
+	rec.mu.Unlock()
+	if outcome == crikeep.Wait { // hooks are told
+		if outcome, err = turn.Wait(ctx); err != nil || outcome != crikeep.HandBack {
+			turn.Close()
+			if err == nil {
+				err = outcomeError(ctx, outcome)
+			}
+			return "", fmt.Errorf("finish %q: %w", name, err)
+		}
+	}
+	id, err = s.deliver(ctx, o.kind, name, turn)
+	if err == nil && !explicit {
+		s.warn(s.cache.Forget(o.kind, o.id), "finish", name) // nobody will tell of its removal
+	}
+	return id, err
 }
 
 // Fail ends a creation that failed. Everybody who waits for it in GetForRequest gets the error; watchers are signalled. Clean up

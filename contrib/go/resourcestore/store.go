@@ -81,7 +81,6 @@ type record struct {
 	turn     *crikeep.Turn
 	pending  bool // turn: the creation is begun, but something of the same name has to go first
 	explicit bool // made by GetForRequest: ended by an explicit call, and remembered until Removed
-	finished bool // object is in the library's hands
 	object   *object
 	stage    string
 	watchers []chan struct{}
@@ -582,14 +581,13 @@ func (s *ResourceStore) keep(rec *record) {
 	s.finish(rec, outcome, err)
 }
 
-// finish notes what became of a result. It has left our hands, whatever the answer was; only an error can leave it there.
+// finish notes what the library said to a result.
 func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) {
 	s.endTurn(rec)
-	rec.finished = true
 	switch {
 	case errors.Is(err, crikeep.ErrUnavailable), errors.Is(err, crikeep.ErrClosed):
 		s.warn(err, "kept, but not more", rec.name)
-	case err != nil: // its entry is gone: given up, most likely, because it took too long
+	case err != nil: // it did not take it: the entry was given up, most likely, because it took too long
 		_, cleaner := rec.object.parts()
 		s.drop(rec.object)
 		s.warn(err, "a result came too late", rec.name)

@@ -596,3 +596,122 @@ func TestLifecyclesLeaveNothing(t *testing.T) {
 	}
 	t.Errorf("descriptors %d, then %d; goroutines %d, then %d", fds, fdsAfter, goroutines, goroutinesAfter)
 }
+
+// ---- hooks ----------------------------------------------------------------------------------------------------------------------
+
+// hooks stand for plugins: one of them may refuse, and may take its time.
+type hooks struct {
+	mu     sync.Mutex
+	refuse string
+	hold   chan struct{}
+	fired  []string
+}
+
+func (h *hooks) Choose(crikeep.Entry) (names []string, absent string) { return []string{"10-test"}, "" }
+func (h *hooks) Cancel(uint64)                                        {}
+func (h *hooks) Released(crikeep.Entry, bool)                         {}
+
+func (h *hooks) Fire(_ context.Context, event crikeep.HookEvent, e crikeep.Entry) (told []string, refusal string) {
+	h.mu.Lock()
+	h.fired = append(h.fired, event.String()+" "+e.ID)
+	hold := h.hold
+	if event == crikeep.HookRun {
+		refusal = h.refuse
+	}
+	h.mu.Unlock()
+	if hold != nil && event == crikeep.HookRun {
+		<-hold
+	}
+	return []string{"10-test"}, refusal
+}
+
+func (h *hooks) all() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.fired, ", ")
+}
+
+func newHooked(t *testing.T, h *hooks) *ours {
+	o := &ours{t: t, clock: newClock(), dir: stateDir(t), dead: map[string]bool{}}
+	store, err := Open(Options{StateDir: o.dir, TTL: 2 * interval, Logger: quiet(), now: o.clock.now, Hooks: h, Committed: o.committed,
+		waiting: o.waiting, Recover: func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
+			t.Errorf("asked for %q %q, which is of this life", name, id)
+			return nil, nil, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.ResourceStore = store
+	t.Cleanup(store.Close)
+	return o
+}
+
+// A plugin says no: the resource is undone once, by the store, and nobody saw it.
+func TestRefusedByAHook(t *testing.T) {
+	h := &hooks{refuse: "plugin 10-test: no"}
+	s := newHooked(t, h)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	undone := make(chan struct{}, 2)
+	c := NewResourceCleaner()
+	c.Add(context.Background(), "undo", func() error { undone <- struct{}{}; return nil })
+	r := &resource{id: "1"}
+	if id, err := s.Finish(context.Background(), podName, r, c); !errors.Is(err, crikeep.ErrRefused) {
+		t.Errorf("the maker got %q, %v", id, err)
+	}
+	if a := <-got; !errors.Is(a.err, crikeep.ErrRefused) {
+		t.Errorf("who waited got %q, %v", a.id, a.err)
+	}
+	<-undone
+	h.mu.Lock()
+	h.refuse = ""
+	h.mu.Unlock()
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	if id, err := s.Finish(context.Background(), podName, &resource{id: "2"}, nil); id != "2" || err != nil {
+		t.Errorf("the next one got %q, %v", id, err)
+	}
+	if fired := h.all(); fired != "run 1, stop 1, remove 1, run 2" {
+		t.Errorf("told: %s", fired)
+	}
+	if told := strings.Join(s.events(), ", "); told != "created 2" || r.created.Load() != 0 || len(undone) != 0 {
+		t.Errorf("told %q, created %d times, undone once more: %d", told, r.created.Load(), len(undone))
+	}
+}
+
+// The caller leaves while plugins are told. A sandbox is the kubelet's then, which finds it in its list; the repetition gets it.
+func TestCallerLeavesDuringHooks(t *testing.T) {
+	h := &hooks{hold: make(chan struct{})}
+	s := newHooked(t, h)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &resource{id: "1"}
+	ended := make(chan answer)
+	go func() {
+		id, err := s.Finish(ctx, podName, r, nil)
+		ended <- answer{id, err}
+	}()
+	for h.all() == "" {
+		runtime.Gosched()
+	}
+	if r.created.Load() != 0 || !s.Hides(crikeep.Sandbox, "1") {
+		t.Error("visible before the plugins agreed")
+	}
+	cancel()
+	if a := <-ended; !errors.Is(a.err, context.Canceled) {
+		t.Errorf("who left got %q, %v", a.id, a.err)
+	}
+	close(h.hold)
+	if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a")); id != "1" || err != nil {
+		t.Errorf("the repetition got %q, %v", id, err)
+	}
+	if told := strings.Join(s.events(), ", "); told != "created 1" || r.created.Load() != 1 || s.Hides(crikeep.Sandbox, "1") {
+		t.Errorf("told %q, created %d times, hidden %v", told, r.created.Load(), s.Hides(crikeep.Sandbox, "1"))
+	}
+	if fired := h.all(); fired != "run 1" {
+		t.Errorf("told: %s", fired)
+	}
+	s.Removed(crikeep.Sandbox, "1")
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
