@@ -143,8 +143,8 @@ check 'no page lacks a section' each_has NAME LIBRARY SYNOPSIS DESCRIPTION 'RETU
 
 root=$work/root pc=
 installed() {
-	# not with the flags of a make that runs this; and whatever the age of its sources (-o), nothing is configured anew under the
-	# feet of other tests. A make in that make would not know of -o: these are the targets that need none.
+	# Not with the flags of a make that runs this. Whatever the age of its sources (-o), nothing is configured anew under the
+	# feet of other tests; a make in that make would not know of -o: these are the targets that need none.
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" -o Makefile -o config.status DESTDIR="$root" \
 		install-libLTLIBRARIES install-includeHEADERS install-pkgconfigDATA install-man install-data-hook || return
 	pc=$(find "$root" -name libcrikeep.pc) library=$(find "$root" -name libcrikeep.so) header=$(find "$root" -name crikeep.h)
