@@ -245,11 +245,19 @@ void ckgo_why(struct ck_turn *turn, struct ck_error *ret_err)
 		*ret_err = *err;
 }
 
-void ckgo_free(struct ck_turn *turn, int unheard)
+int ckgo_begun(struct ck_turn *turn)
+{
+	return ck_turn_stage(turn, "") == 0; /* who is not making anything has no stage */
+}
+
+void ckgo_free(struct ck_turn *turn, int heard)
 {
 	ck_turn_watch(turn, NULL, NULL); /* no callback begins any more; one that runs has taken the decision with it */
-	if (unheard)
+	if (heard != CKGO_HEARD)
 		ck_turn_answered(turn, CK_LOST); /* of no effect where it was not handed back */
+	/* CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with everybody waiting, for a long time. */
+	if (heard == CKGO_NOTHING && ckgo_begun(turn))
+		ckgo_fail(turn, 1, "its caller had gone before it was begun", NULL, 0, NULL);
 	ck_turn_free(turn);
 }
 

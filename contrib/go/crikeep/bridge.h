@@ -44,8 +44,10 @@ int ckgo_fail(struct ck_turn *turn, int grpc, const char *message, const void *d
 int ckgo_reply(struct ck_turn *turn, struct ck_reply *ret_reply);
 int ckgo_status(struct ck_turn *turn, struct ck_status *ret_status);
 void ckgo_why(struct ck_turn *turn, struct ck_error *ret_err);
-/* @unheard: nobody looked whether it was handed back: then nobody was answered */
-void ckgo_free(struct ck_turn *turn, int unheard);
+int ckgo_begun(struct ck_turn *turn);
+/* @heard: what its caller knows of it */
+enum { CKGO_NOTHING, CKGO_CREATE, CKGO_HEARD };
+void ckgo_free(struct ck_turn *turn, int heard);
 int ckgo_grpc(int code, int sub);
 
 void ckgo_done(struct ck_job *job, int grpc, int condition, const char *image_id);

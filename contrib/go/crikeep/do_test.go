@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,7 +16,10 @@ import (
 	"time"
 )
 
-var background = context.Background()
+var (
+	background = context.Background()
+	discard    = slog.New(slog.NewTextHandler(io.Discard, nil))
+)
 
 // held is a creation that goes on when it is told to
 type held struct {

@@ -171,7 +171,7 @@ func (t *Turn) Abandoned() <-chan struct{} { return t.abandoned }
 // Wait waits until the turn is decided: Create, HandBack, Kept, Abandoned or Drained; or Busy, with an error that is ErrBusy and
 // tells stage and age. Other errors: a *StatusError if the creation failed, ErrAbandoned, ErrConflict, ErrUnavailable,
 // ErrRefused, ErrPrecondition, ErrClosed. It returns at the latest when the deadline given to Begin is near (K3). If ctx ends
-// first, the turn is left, and its error is returned.
+// first, the turn is left, and its error is returned; but where the turn had just become a creator's that is said, Create.
 func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	if inside() {
 		return 0, ErrDeadlock
@@ -196,7 +196,9 @@ func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 		return t.settle(o)
 	case <-ctx.Done():
 		t.Leave()
-		return 0, ctx.Err()
+		if o != Wait || !t.begun() {
+			return 0, ctx.Err()
+		}
 	case <-t.left:
 		return 0, &Error{Code: CodeAbandoned, Text: "the turn was left"}
 	case <-t.closed:
@@ -204,6 +206,24 @@ func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	case <-t.c.ctx.Done():
 		return 0, ErrClosed
 	}
+	// It had become a creator before it was left, and the crank is about to say so: there is an entry that only it can fill.
+	select {
+	case o := <-t.decided:
+		return t.settle(o)
+	case <-t.closed:
+		return 0, ErrClosed
+	case <-t.c.ctx.Done():
+		return 0, ErrClosed
+	}
+}
+
+// begun tells whether the library takes the turn for a creator's: a creator that has said nothing yet has no stage
+func (t *Turn) begun() bool {
+	if t.enter() != nil {
+		return false
+	}
+	defer t.leave()
+	return C.ckgo_begun(t.t) != 0
 }
 
 // settle makes an outcome and an error of what was decided
@@ -378,7 +398,7 @@ func (t *Turn) Leave() {
 }
 
 // Close ends the turn, wherever it is: a creation that has not finished becomes lost (K8); an answer nobody looked at was not
-// given. Closing once more does nothing.
+// given; and a creation nobody was told to begin has failed. Closing once more does nothing.
 func (t *Turn) Close() error {
 	if inside() {
 		return ErrDeadlock
@@ -389,12 +409,15 @@ func (t *Turn) Close() error {
 		return nil
 	}
 	close(t.closed)
-	unheard := C.int(0)
-	if o := t.Outcome(); o == Wait || o == Create {
-		unheard = 1
+	heard := C.int(C.CKGO_HEARD)
+	switch t.Outcome() {
+	case Wait:
+		heard = C.CKGO_NOTHING
+	case Create:
+		heard = C.CKGO_CREATE
 	}
 	enterC()
-	C.ckgo_free(t.t, unheard)
+	C.ckgo_free(t.t, heard)
 	leaveC()
 	t.t = nil
 	t.handle.Delete()
