@@ -151,6 +151,40 @@ func TestPutGoesStraightToAWaiter(t *testing.T) {
 	}
 }
 
+// A handler that fails by a deadline of its own has failed for certain: it has cleaned up.
+func TestFailByAnInnerDeadline(t *testing.T) {
+	s := newOurs(t)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	s.Fail(podName, fmt.Errorf("CNI: %w", context.DeadlineExceeded))
+	a := <-got
+	var status *crikeep.StatusError
+	if !errors.As(a.err, &status) || !strings.HasPrefix(status.Message, "CNI: ") {
+		t.Errorf("who waited got %q, %v", a.id, a.err)
+	}
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// A creation may take longer than the library believes. As long as its handler runs nobody makes another.
+func TestSlowCreationIsNotMadeTwice(t *testing.T) {
+	s := newOurs(t)
+	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	got := wait(s, crikeep.Sandbox, podName, podRequest(0, "a"))
+	for i := 0; i < 40; i++ {
+		s.advance(interval)
+		s.WatcherForResource(ctrName) // sweeps, too
+		time.Sleep(time.Millisecond)  // what is asked in goroutines may be answered
+	}
+	if id, err := s.Finish(context.Background(), podName, &resource{id: "1"}, nil); id != "1" || err != nil {
+		t.Errorf("the maker got %q, %v", id, err)
+	}
+	if a := <-got; a.id != "1" || a.err != nil {
+		t.Errorf("who waited got %q, %v", a.id, a.err)
+	}
+}
+
 func TestSupersededIsUndone(t *testing.T) {
 	s := newOurs(t)
 	begin(t, s, crikeep.Sandbox, podNameOf(0), podRequest(0, "a"))
