@@ -4,8 +4,10 @@ package resourcestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -19,7 +21,7 @@ const (
 
 // ResourceCleaner holds the steps that undo a creation. The step added last runs first, and none is begun before the one after
 // it has succeeded. A step that has succeeded is done: whoever goes on with the cleaner, by whatever call, begins at the first
-// that has not. Its methods may be called from any goroutine; one step runs at a time.
+// that has not. A step that panics has failed. Its methods may be called from any goroutine; one step runs at a time.
 type ResourceCleaner struct {
 	mu      sync.Mutex
 	steps   []*step // in the order they were added
@@ -155,30 +157,46 @@ func (c *ResourceCleaner) last() string {
 }
 
 func (c *ResourceCleaner) run(p *pass) {
+	defer close(p.done)
 	for {
 		c.mu.Lock()
 		if len(c.steps) == 0 {
 			c.running = nil
 			c.mu.Unlock()
-			break
+			return
 		}
 		s := c.steps[len(c.steps)-1]
 		c.mu.Unlock()
+		if !c.try(p, s) {
+			return
+		}
+	}
+}
 
-		err := s.fn()
-
+// try runs one step. A panic counts as a failure, and so does runtime.Goexit: the step is wanted again after every start, and
+// would end the runtime each time.
+func (c *ResourceCleaner) try(p *pass, s *step) (done bool) {
+	err := errors.New("it ended its goroutine")
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("a panic: %v", v)
+			slog.ErrorContext(s.ctx, "a cleanup step panicked", "step", s.description, "stack", string(debug.Stack()))
+		}
+		if err != nil {
+			slog.WarnContext(s.ctx, "a cleanup step failed", "step", s.description, "error", err)
+		}
 		c.mu.Lock()
+		defer c.mu.Unlock()
 		if err != nil {
 			p.err = fmt.Errorf("cleanup step %q: %w", s.description, err)
 			c.running = nil
-			c.mu.Unlock()
-			slog.WarnContext(s.ctx, "a cleanup step failed", "step", s.description, "error", err)
-			break
+			return
 		}
 		c.remove(s)
-		c.mu.Unlock()
-	}
-	close(p.done)
+		done = true
+	}()
+	err = s.fn()
+	return done
 }
 
 // Another step may have been added while this one ran.

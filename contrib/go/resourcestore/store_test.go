@@ -305,6 +305,32 @@ func TestCleanupOutlastsTwentyTries(t *testing.T) {
 	}
 }
 
+// A step that panics, or ends its goroutine, has failed and is tried again; it neither ends the process nor is waited for.
+func TestStepThatPanicsHasFailed(t *testing.T) {
+	for what, end := range map[string]func(){"panic": func() { panic("boom") }, "goexit": runtime.Goexit} {
+		c := NewResourceCleaner()
+		noWait(c)
+		tries, below := 0, 0
+		c.Add(context.Background(), "below", func() error { below++; return nil })
+		c.Add(context.Background(), "step", func() error {
+			if tries++; tries < 3 {
+				end()
+			}
+			return nil
+		})
+		done := make(chan error, 1)
+		go func() { done <- c.Cleanup() }()
+		select {
+		case err := <-done:
+			if err != nil || tries != 3 || below != 1 {
+				t.Errorf("%s: %v after %d tries, and %d of the step below", what, err, tries, below)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: its end is waited for", what)
+		}
+	}
+}
+
 // A step that hangs is begun once, however often its time is over, and holds nobody up.
 func TestHangingStepIsBegunOnce(t *testing.T) {
 	o := &ours{t: t, clock: newClock()}
