@@ -99,6 +99,7 @@ type object struct {
 	name  string
 	entry uint64 // of an earlier life's unfinished creation
 
+	asking    sync.Mutex // held while Recover is asked, which may take its time
 	mu        sync.Mutex
 	recovered bool // resource and cleaner are set
 	resource  IdentifiableCreatable
@@ -301,26 +302,31 @@ func (s *ResourceStore) drop(o *object) {
 
 // recover asks once for the Go side of what an earlier life left, and again if that failed. False: there is nothing any more.
 func (o *object) recover() (bool, error) {
+	o.asking.Lock()
+	defer o.asking.Unlock()
+	o.mu.Lock()
+	detached, recovered, there := o.detached, o.recovered, o.resource != nil || o.cleaner != nil
+	o.mu.Unlock()
+	switch {
+	case detached:
+		return true, nil
+	case recovered:
+		return there, nil
+	case o.store.options.Recover == nil:
+		return false, nil
+	}
+	id := o.id
+	if strings.HasPrefix(id, unfinishedPrefix) { // List called it so in an earlier life
+		id = ""
+	}
+	resource, cleaner, err := o.store.options.Recover(o.kind, o.name, id)
+	if err != nil {
+		return false, fmt.Errorf("recover %s %q: %w", o.kind, o.name, err)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.detached {
-		return true, nil
-	}
-	if !o.recovered {
-		if o.store.options.Recover == nil {
-			return false, nil
-		}
-		id := o.id
-		if strings.HasPrefix(id, unfinishedPrefix) { // List called it so in an earlier life
-			id = ""
-		}
-		resource, cleaner, err := o.store.options.Recover(o.kind, o.name, id)
-		if err != nil {
-			return false, fmt.Errorf("recover %s %q: %w", o.kind, o.name, err)
-		}
-		o.resource, o.cleaner, o.recovered = resource, cleaner, true
-	}
-	return o.resource != nil || o.cleaner != nil, nil
+	o.resource, o.cleaner, o.recovered = resource, cleaner, true
+	return resource != nil || cleaner != nil, nil
 }
 
 func (o *object) parts() (IdentifiableCreatable, *ResourceCleaner) {
@@ -335,6 +341,7 @@ func (o *object) show() {
 		if resource, _ := o.parts(); resource != nil {
 			resource.SetCreated()
 		}
+		o.setShown(true) // or its events were those of a hidden one
 		if o.store.options.Committed != nil {
 			o.store.options.Committed(o.kind, o.name, o.id)
 		}

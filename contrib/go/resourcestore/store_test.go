@@ -775,3 +775,79 @@ func TestCallerLeavesDuringHooks(t *testing.T) {
 		t.Errorf("%d entries are left", n)
 	}
 }
+
+// What was committed is shown before it is told: a runtime drops the events of what it finds hidden.
+func TestShownWhenCommittedIsTold(t *testing.T) {
+	for _, handedBack := range []bool{false, true} {
+		opened, told := make(chan struct{}), make(chan bool, 1)
+		var s *ResourceStore
+		s, err := Open(Options{StateDir: stateDir(t), Logger: quiet(), Recover: (&ours{}).recover,
+			Committed: func(kind crikeep.Kind, _, id string) {
+				<-opened
+				told <- s.Hides(kind, id)
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		close(opened)
+		t.Cleanup(s.Close)
+		begin(t, &ours{ResourceStore: s}, crikeep.Sandbox, podName, podRequest(0, "a"))
+		ctx, cancel := context.WithCancel(context.Background())
+		if handedBack {
+			cancel()
+		}
+		_, _ = s.Finish(ctx, podName, &resource{id: "1"}, nil)
+		cancel()
+		if handedBack && !s.Hides(crikeep.Sandbox, "1") {
+			t.Error("it is not hidden while it is kept")
+		}
+		if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a")); id != "1" || err != nil {
+			t.Fatalf("%q, %v", id, err)
+		}
+		if <-told {
+			t.Errorf("handed back %v: hidden while Committed runs", handedBack)
+		}
+	}
+}
+
+// Lists go on while Recover takes its time.
+func TestHidesDoesNotWaitForRecover(t *testing.T) {
+	s := newOurs(t)
+	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	asked, release := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	store, err := Open(Options{StateDir: s.dir, Logger: quiet(), now: s.clock.now,
+		Recover: func(crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
+			first.Do(func() { close(asked) })
+			<-release
+			return &resource{id: "1"}, nil, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s.ResourceStore = store
+	got := make(chan answer, 1)
+	go func() {
+		id, err := store.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a"))
+		got <- answer{id, err}
+	}()
+	<-asked
+	said := make(chan bool, 1)
+	go func() { said <- store.Hides(crikeep.Sandbox, "1") }()
+	select {
+	case hidden := <-said:
+		if !hidden {
+			t.Error("it is shown")
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("Hides waits for Recover")
+	}
+	close(release)
+	if a := <-got; a.id != "1" || a.err != nil {
+		t.Errorf("%q, %v", a.id, a.err)
+	}
+}
