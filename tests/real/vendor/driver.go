@@ -64,7 +64,7 @@ func (p *Play) no(err error) {
 	}
 }
 
-// ---- lives ---------------------------------------------------------------------------------------------------------------------
+// ---- lives ---------------------------------------------------------------------------------------------------------------
 
 // start begins a life of the runtime. What a life is told, the next one is not, but for its plugins.
 func (p *Play) start(changes ...func(*Settings)) {
@@ -145,7 +145,7 @@ func requiring(names ...string) func(*Settings) {
 	return func(s *Settings) { s.Required = names }
 }
 
-// ---- calls ---------------------------------------------------------------------------------------------------------------------
+// ---- calls ---------------------------------------------------------------------------------------------------------------
 
 // pending is a call whose answer is waited for, or not.
 type pending struct {
@@ -301,7 +301,7 @@ func (p *Play) told(w Want) string {
 	return p.entry(w).ID
 }
 
-// ---- waiting, and time -----------------------------------------------------------------------------------------------------------
+// ---- waiting, and time ---------------------------------------------------------------------------------------------------
 
 // until waits for what has to come without any time passing on the runtime's clock.
 func (p *Play) until(what string, so func() bool) {
@@ -344,7 +344,7 @@ func (p *Play) note(line string) {
 	p.until(fmt.Sprintf("%q in the diary", line), func() bool { return p.count(line) > 0 })
 }
 
-// ---- what is true ----------------------------------------------------------------------------------------------------------------
+// ---- what is true --------------------------------------------------------------------------------------------------------
 
 func (p *Play) diary() []string {
 	text, _ := os.ReadFile(filepath.Join(p.dir, "diary"))
@@ -464,7 +464,7 @@ func (p *Play) die(id string) { p.no(p.store.Kill(id)) }
 // run starts a container behind the runtime's back.
 func (p *Play) run(id string) { p.no(os.WriteFile(p.store.path(id, "running"), nil, 0o600)) }
 
-// ---- the stage -------------------------------------------------------------------------------------------------------------------
+// ---- the stage -----------------------------------------------------------------------------------------------------------
 
 // stage builds one, plays, and clears it away. The error is what went wrong, the text what may help to see why.
 func stage(play func(*Play), patience time.Duration, forget []string) (failure, help string) {

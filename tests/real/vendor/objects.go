@@ -22,8 +22,8 @@ import (
 )
 
 // A Store is what the vendor's runtime has made: a directory and a process for each sandbox and container. Both outlive the
-// runtime. The process holds a lock on the directory's file "alive", handed to it open, so that life can be told from death without
-// trust in process ids.
+// runtime. The process holds a lock on the directory's file "alive", handed to it open, so that life can be told from death
+// without trust in process ids.
 type Store struct {
 	dir   string
 	mu    sync.RWMutex // exclusively: a copy of a lock's descriptor must not slip into another object's process

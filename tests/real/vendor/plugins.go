@@ -124,7 +124,8 @@ func (p *Plugins) deliver(c *conn) {
 }
 
 // send has an event go to the recipients, one after another; who takes too long is not waited for any more.
-func (p *Plugins) send(ctx context.Context, event crikeep.HookEvent, e crikeep.Entry, to []*conn) (told []string, refusal string) {
+func (p *Plugins) send(ctx context.Context, event crikeep.HookEvent, e crikeep.Entry, to []*conn) (told []string,
+	refusal string) {
 	for i, c := range to {
 		p.mu.Lock()
 		cancelled := event == crikeep.HookRun && p.cancelled[e.Number]

@@ -58,7 +58,7 @@ var destroying = []chapter{
 		p.create(web).id()
 	}}},
 
-	{"K18", scene{"failed destructions are tried again with growing pauses, and who waits is served in the end", func(p *Play) {
+	{"K18", scene{"failed destructions are tried again after growing pauses, one per pod, and who waits is served", func(p *Play) {
 		p.start()
 		p.kept(web)
 		p.fail("destroy", "web/0", 3, codeInternal)
@@ -72,6 +72,23 @@ var destroying = []chapter{
 			p.note2("destroy web/0", int(n)+1)
 		}
 		p.is("what exists", []string{b.id()}, p.real(crikeep.Sandbox))
+		p.kept(db)
+		p.hold("destroy", "db/0")
+		p.hold("made", "db/1")
+		c := p.create(db.attempt(1))
+		p.arrived("destroy", "db/0")
+		p.advance(20 * time.Second)
+		p.arrived("made", "db/1")
+		c.hangUp()
+		p.release("made", "db/1")
+		p.become(db.attempt(1), crikeep.StateKept)
+		p.create(db.attempt(2))
+		p.become(db.attempt(1), crikeep.StateEvicting)
+		p.quiet()
+		p.is("a second destruction in the pod", p.count("destroy db/1"), 0)
+		p.release("destroy", "db/0")
+		p.gone(db.attempt(1))
+		p.order("destroyed db/0", "destroy db/1")
 	}}, scene{"with nobody waiting it is tried for ever, at most 8 at once, and no answer is a failure", func(p *Play) {
 		p.start()
 		var wants []Want

@@ -36,7 +36,7 @@ var unknown = []chapter{
 		p.yes("it is lost still", p.entry(web).Lost)
 		p.passing(20*time.Second, "it is given up", func() bool { return p.unknown(web) })
 		p.create(web).id()
-	}}, scene{"a creation that died with the runtime is asked for once more", func(p *Play) {
+	}}, scene{"a creation that died with the runtime is asked for once more, where a taken name is no failure", func(p *Play) {
 		p.start()
 		p.hold("make", "web/0")
 		p.create(web)
@@ -49,6 +49,21 @@ var unknown = []chapter{
 		p.yes("not before it was absent for 5 s: "+passed.String(), passed > 5*time.Second)
 		p.is("what exists", p.real(crikeep.Sandbox), []string{a.id()})
 		p.is("creations", p.creations(web), 2)
+		p.fail("make", "db/0", 1, codeUnavailable)
+		p.fail("make", "db/0", 1, codeAlreadyExists)
+		b := p.create(db)
+		p.passing(time.Second, "it is asked for again", func() bool { return p.creations(db) == 2 })
+		p.passing(time.Second, "it is lost still", func() bool { return p.entry(db).Lost })
+		for i := 0; i < 8; i++ {
+			p.advance(time.Second)
+			p.quiet()
+		}
+		p.yes("the caller waits", !b.answered())
+		p.is("creations, for it is asked for again once", p.creations(db), 2)
+		id := p.plant(db) // what the runtime was still at
+		p.passing(time.Second, "the caller is answered", b.answered)
+		p.is("the id", b.id(), id)
+		p.is("creations", p.creations(db), 2)
 	}}},
 }
 
@@ -65,6 +80,7 @@ var moving = []chapter{
 		id := b.id()
 		p.until("the first one is gone", func() bool { return p.unknown(web) })
 		p.is("what exists", p.real(crikeep.Sandbox), []string{id})
+		p.create(Want{Kind: crikeep.Sandbox, Pod: "other", UID: web.uid()}).fails(codeInvalid)
 	}}, scene{"the next attempt, or another pod of the name, ends a kept one; a request read too late ends nothing", func(p *Play) {
 		p.start()
 		p.kept(web)
@@ -284,6 +300,17 @@ var moving = []chapter{
 		p.advance(time.Hour)
 		p.quiet()
 		p.yes("a committed one has no such time", p.in(web, crikeep.StateCommitted) && p.exists(id))
+		other := p.kept(db)
+		p.fail("inspect", "db/0", 0, codeUnavailable)
+		b := p.create(db)
+		for i := 0; i < 4; i++ {
+			p.advance(ttl / 3)
+			p.quiet()
+		}
+		p.become(db, crikeep.StateKept)
+		p.mend("inspect", "db/0")
+		p.passing(time.Second, "who waits for longer is answered", b.answered)
+		p.is("the id", b.id(), other)
 	}}, scene{"when nobody came for 10 minutes it is destroyed; who asked in vain began them anew", func(p *Play) {
 		p.start()
 		id := p.kept(web)
@@ -313,7 +340,7 @@ var moving = []chapter{
 		p.yes("it is destroyed", !p.exists(id))
 	}}},
 
-	{"K16", scene{"a sandbox that stops ends the creation in it, and refuses the next", func(p *Play) {
+	{"K16", scene{"a sandbox that stops ends the creation in it, refuses the next, and has its names until that is gone", func(p *Play) {
 		p.start()
 		sandbox := p.made(web)
 		main := container("web", sandbox)
@@ -330,12 +357,31 @@ var moving = []chapter{
 		removal.fails(0)
 		p.order("stop "+sandbox, "destroyed web/main/0", "remove "+sandbox)
 		p.yes("nothing is left", len(p.real(crikeep.Container))+len(p.real(crikeep.Sandbox)) == 0)
-	}}, scene{"a sandbox that stops ends what is kept in it", func(p *Play) {
+		sandbox = p.made(db)
+		main = container("db", sandbox)
+		p.kept(main)
+		p.hold("destroy", "db/main/0")
+		p.do(Call{Op: "stop", ID: sandbox})
+		p.arrived("destroy", "db/main/0")
+		b := p.create(container("db", p.made(db.attempt(1)))) // for the runtime it is of the same name
+		p.quiet()
+		p.is("creations while the name is taken", p.creations(main), 1)
+		p.release("destroy", "db/main/0")
+		p.is("what exists", []string{b.id()}, p.real(crikeep.Container))
+	}}, scene{"a sandbox that stops, or is seen dead, ends what is kept in it", func(p *Play) {
 		p.start()
 		sandbox := p.made(web)
 		main := container("web", sandbox)
 		p.kept(main)
 		p.do(Call{Op: "stop", ID: sandbox})
+		p.until("the container is gone", func() bool { return p.unknown(main) })
+		p.is("containers", len(p.real(crikeep.Container)), 0)
+		p.create(main).fails(codePrecondition)
+		sandbox = p.made(db)
+		main = container("db", sandbox)
+		p.kept(main)
+		p.die(sandbox)
+		p.list(crikeep.Sandbox)
 		p.until("the container is gone", func() bool { return p.unknown(main) })
 		p.is("containers", len(p.real(crikeep.Container)), 0)
 		p.create(main).fails(codePrecondition)

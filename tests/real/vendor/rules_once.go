@@ -13,6 +13,7 @@ import (
 // codes of gRPC that callers hear
 const (
 	codeUnknown      = 2
+	codeInvalid      = 3
 	codePrecondition = 9
 	codeAborted      = 10
 	codeInternal     = 13
@@ -77,7 +78,7 @@ var once = []chapter{
 		id := a.id()
 		p.become(web, crikeep.StateCommitted)
 		p.is("what the kubelet sees", p.list(crikeep.Sandbox), []string{id})
-	}}, scene{"in the margin of the only caller the result is kept, and hidden", func(p *Play) {
+	}}, scene{"in the margin of the only caller the result is kept, and hidden; a sandbox may be offered instead", func(p *Play) {
 		p.start()
 		p.hold("made", "web/0")
 		a := p.within(100*time.Second, web)
@@ -89,6 +90,15 @@ var once = []chapter{
 		p.hidden(crikeep.Sandbox, p.entry(web).ID)
 		p.is("what there is for who comes next", p.real(crikeep.Sandbox), []string{p.create(web).id()})
 		p.is("creations", p.creations(web), 1)
+		p.again(func(s *Settings) { s.HandBack = crikeep.Offer })
+		p.hold("made", "db/0")
+		b := p.create(db)
+		p.arrived("made", "db/0")
+		b.hangUp()
+		p.release("made", "db/0")
+		p.become(db, crikeep.StateCommitted)
+		p.yes("the kubelet sees it", p.shows(crikeep.Sandbox, p.entry(db).ID))
+		p.kept(container("db", p.entry(db).ID))
 	}}, scene{"what was kept is kept and hidden in the next life, too", func(p *Play) {
 		p.start()
 		id := p.kept(web)
@@ -227,7 +237,7 @@ var once = []chapter{
 		p.release("inspect", "web/0")
 		p.is("the ids", []string{a.id(), b.id()}, []string{id, id})
 		p.is("questions", p.count("inspect web/0"), 1)
-	}}, scene{"while nobody can say whether it lives it stays kept, and is asked for again", func(p *Play) {
+	}}, scene{"while nobody can say whether it lives it stays kept, and is asked for again; the dead go", func(p *Play) {
 		p.start()
 		id := p.kept(web)
 		p.fail("inspect", "web/0", 0, codeUnavailable)
@@ -238,6 +248,11 @@ var once = []chapter{
 		p.become(web, crikeep.StateKept)
 		p.mend("inspect", "web/0")
 		p.is("the id for who comes next", p.create(web).id(), id)
+		dead := p.kept(db)
+		p.die(dead)
+		b := p.create(db).id()
+		p.yes("one that is found dead is not handed back", b != dead)
+		p.is("what exists", p.real(crikeep.Sandbox), sorted([]string{b, id}))
 	}}, scene{"one that died with the question under way is never handed back", func(p *Play) {
 		p.start()
 		id := p.kept(web)
@@ -256,11 +271,16 @@ var once = []chapter{
 	{"K7", scene{"a container whose answer arrives is committed, and told of once", func(p *Play) {
 		p.start(plugged("10-log"))
 		main := container("web", p.made(web))
-		id := p.made(main)
+		a := p.create(main)
+		id := a.id()
+		p.note(fmt.Sprintf("told %d true", a.number))
 		p.become(main, crikeep.StateCommitted)
 		p.yes("the kubelet sees it", p.shows(crikeep.Container, id))
 		p.is("events", p.count("plugin 10-log#1 RUN web/main/0"), 1)
 		p.is("what the runtime heard of it", p.count("committed web/main/0"), 1)
+		p.again()
+		p.settled()
+		p.yes("the next life knows that it arrived", p.in(main, crikeep.StateCommitted) && p.shows(crikeep.Container, id))
 	}}, scene{"a container whose answer was lost goes back to KEPT, and is told of once; a sandbox is committed", func(p *Play) {
 		p.start(plugged("10-log"))
 		p.hold("plugin", "10-log RUN web/0")
@@ -278,6 +298,17 @@ var once = []chapter{
 		p.become(main, crikeep.StateCommitted)
 		p.yes("the kubelet sees the container", p.shows(crikeep.Container, id))
 		p.is("events", p.count("plugin 10-log#1 RUN web/main/0"), 1)
+		side := main
+		side.Container = "side"
+		p.hold("plugin", "10-log RUN web/side/0")
+		gone = p.create(side)
+		p.arrived("plugin", "10-log RUN web/side/0")
+		gone.hangUp()
+		p.release("plugin", "10-log RUN web/side/0")
+		p.become(side, crikeep.StateKept) // the plugins agreed, and nobody was left
+		p.hidden(crikeep.Container, p.entry(side).ID)
+		p.made(side)
+		p.is("events", p.count("plugin 10-log#1 RUN web/side/0"), 1)
 	}}, scene{"a container committed with its answer under way is KEPT in the next life, and told of once", func(p *Play) {
 		p.start(plugged("10-log"))
 		main := container("web", p.made(web))

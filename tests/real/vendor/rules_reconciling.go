@@ -55,7 +55,9 @@ var reconciling = []chapter{
 		}
 		p.yes("it says that it does not know yet", !p.do(Call{Op: "entries"}).Yes)
 		p.yes("nobody is served", !a.answered() && !b.answered())
-		p.yes("nothing is dropped", p.in(web, crikeep.StateCommitted) && p.in(db, crikeep.StateKept) && p.in(queue, crikeep.StateEvicting))
+		p.become(web, crikeep.StateCommitted) // nothing is dropped
+		p.become(db, crikeep.StateKept)
+		p.become(queue, crikeep.StateEvicting)
 		p.is("tries to destroy", p.count("destroy"), before)
 		p.mend("list", "")
 		p.passing(time.Second, "both are answered", func() bool { return a.answered() && b.answered() })
@@ -96,8 +98,8 @@ var reconciling = []chapter{
 		p.hold("make", "cache/0")
 		p.create(cache)
 		p.arrived("make", "cache/0")
-		states := map[crikeep.State]int{crikeep.StateCommitted: 1, crikeep.StateKept: 1, crikeep.StateEvicting: 1, crikeep.StateCommitting: 1,
-			crikeep.StateCreating: 1}
+		states := map[crikeep.State]int{crikeep.StateCommitted: 1, crikeep.StateKept: 1, crikeep.StateEvicting: 1,
+			crikeep.StateCommitting: 1, crikeep.StateCreating: 1}
 		for state, n := range states {
 			p.is(state.String(), p.number(state), n)
 		}

@@ -80,7 +80,8 @@ func sorted(ids []string) []string {
 // known is all that the cache knows, without what changes with time.
 func (p *Play) known() (all []string) {
 	for _, e := range p.do(Call{Op: "entries"}).Entries {
-		all = append(all, fmt.Sprint(e.Number, e.Kind, entryKey(e), e.ID, e.PodUID, e.SandboxID, e.State, e.Lost, e.Requests, e.Tries, e.Why, e.Stage))
+		all = append(all, fmt.Sprint(e.Number, e.Kind, entryKey(e), e.ID, e.PodUID, e.SandboxID, e.State, e.Lost, e.Requests,
+			e.Tries, e.Why, e.Stage))
 	}
 	sort.Strings(all)
 	return all
@@ -124,14 +125,14 @@ var storing = []chapter{
 		p.start()
 		id := p.made(web)
 		hidden := p.kept(db)
-		p.scribble(0)
+		p.afresh()
 		p.is("the committed one's id", p.create(web).id(), id)
 		p.is("what the kubelet sees", p.list(crikeep.Sandbox), []string{id})
 		p.yes("the kept one exists, unseen", p.exists(hidden))
 	}}, scene{"what is kept is handed back from memory, whatever became of the files", func(p *Play) {
 		p.start()
 		id := p.kept(web)
-		p.scribble(0)
+		p.afresh()
 		p.is("the id", p.create(web).id(), id)
 		p.is("creations", p.creations(web), 1)
 	}}, scene{"the next life knows all that the last one had in memory", func(p *Play) {

@@ -41,6 +41,7 @@ type Runtime struct {
 	clock    *Clock // nil: the kernel's
 	plugins  *Plugins
 	cache    *crikeep.Cache
+	plugged  chan struct{} // closed when the plugins of the start are connected
 
 	mu    sync.Mutex
 	views map[string]*crikeep.View // opened by name, for a list that takes its time
@@ -102,7 +103,7 @@ func serve(dir string, settings Settings) error {
 	}
 	r := &Runtime{
 		settings: settings, diary: diary, store: &Store{dir: dir, diary: diary}, points: newPoints(settings.Rules),
-		views: map[string]*crikeep.View{}, stale: map[string][]crikeep.Object{},
+		views: map[string]*crikeep.View{}, stale: map[string][]crikeep.Object{}, plugged: make(chan struct{}),
 	}
 	logFile, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -130,6 +131,7 @@ func serve(dir string, settings Settings) error {
 			return err
 		}
 	}
+	close(r.plugged)
 	path := filepath.Join(dir, "socket")
 	os.Remove(path)
 	listener, err := net.Listen("unix", path)
@@ -187,10 +189,10 @@ func (r *Runtime) answer(conn net.Conn) {
 	}
 }
 
-// ---- creating -----------------------------------------------------------------------------------------------------------------
+// ---- creating ------------------------------------------------------------------------------------------------------------
 
-// create is RunPodSandbox and CreateContainer: the short way, through Do, or through a turn of its own, by which the runtime can say
-// whether the answer arrived (K7).
+// create is RunPodSandbox and CreateContainer: the short way, through Do, or through a turn of its own, by which the runtime can
+// say whether the answer arrived (K7).
 func (r *Runtime) create(ctx context.Context, call *Call, conn net.Conn) {
 	if call.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -258,7 +260,7 @@ func (r *Runtime) create(ctx context.Context, call *Call, conn net.Conn) {
 		case failed == nil:
 			outcome, err = turn.Finish(result)
 			r.diary.Note("finish %d %v", call.Number, outcome)
-		case uncertain(failed) && !r.forgets("lost"):
+		case (uncertain(failed) || turn.Again() && crikeep.GRPCCode(failed) == codeAlreadyExists) && !r.forgets("lost"):
 			outcome, err = crikeep.Wait, turn.Lost()
 		default:
 			err = failed
@@ -349,7 +351,7 @@ func (r *Runtime) make(ctx context.Context, turn *crikeep.Turn, want Want) (crik
 	return crikeep.Result{ID: id}, nil
 }
 
-// ---- what the cache asks of its host -------------------------------------------------------------------------------------------
+// ---- what the cache asks of its host -------------------------------------------------------------------------------------
 
 type host struct{ r *Runtime }
 
@@ -407,6 +409,7 @@ func (h host) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Condition, 
 
 // List tells what there is.
 func (h host) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error) {
+	<-h.r.plugged // what is destroyed after the first lists is told to those who are owed it (H3)
 	h.r.diary.Note("list %s", f.Kind)
 	if err := h.r.points.At(ctx, "list", f.Kind.String()); err != nil {
 		if h.r.forgets("errors") {
@@ -435,7 +438,7 @@ func (h host) Committed(e crikeep.Entry) {
 	h.r.diary.Note("committed %s %s", entryKey(e), e.ID)
 }
 
-// ---- everything else -----------------------------------------------------------------------------------------------------------
+// ---- everything else -----------------------------------------------------------------------------------------------------
 
 func (r *Runtime) do(ctx context.Context, call *Call) (Answer, error) {
 	switch call.Op {
