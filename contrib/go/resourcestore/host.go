@@ -134,11 +134,13 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 	s.unfind(entries)
 	var objects []crikeep.Object
 	for _, e := range entries {
-		if e.Kind != f.Kind || (f.PodUID != "" && e.PodUID != f.PodUID) || (f.SandboxID != "" && e.SandboxID != f.SandboxID) {
+		if e.Kind != f.Kind || (f.PodUID != "" && e.PodUID != f.PodUID) ||
+			(f.SandboxID != "" && e.SandboxID != f.SandboxID) {
 			continue
 		}
 		object := crikeep.Object{Kind: e.Kind, Condition: crikeep.Ready, ID: e.ID, PodName: e.PodName,
-			PodNamespace: e.PodNamespace, PodUID: e.PodUID, SandboxID: e.SandboxID, ContainerName: e.ContainerName, Attempt: e.Attempt}
+			PodNamespace: e.PodNamespace, PodUID: e.PodUID, SandboxID: e.SandboxID, ContainerName: e.ContainerName,
+			Attempt: e.Attempt}
 		if e.ID == "" {
 			if err := s.askLost(e, &object); err != nil {
 				return nil, err

@@ -38,8 +38,8 @@ func parseName(name string) parts {
 	words := strings.Split(name, "_")
 	attempt, err := strconv.ParseUint(words[len(words)-1], 10, 32)
 	// what is written differently than it would be read back is not CRI-O's: "+1", "01"
-	if err != nil || strconv.FormatUint(attempt, 10) != words[len(words)-1] || words[0] != namePrefix || len(name) > nameMax ||
-		strings.ContainsRune(name, 0) {
+	if err != nil || strconv.FormatUint(attempt, 10) != words[len(words)-1] || words[0] != namePrefix ||
+		len(name) > nameMax || strings.ContainsRune(name, 0) {
 		return oddName(name)
 	}
 	for _, word := range words {

@@ -15,8 +15,8 @@ import (
 
 // Options of Open. Functions may be called from any goroutine, several at once.
 type Options struct {
-	// StateDir holds the database; one process at a time owns it. "" is /run/crikeep. It should live as long as the sandboxes do:
-	// until the next boot.
+	// StateDir holds the database; one process at a time owns it. "" is /run/crikeep. It should live as long as the sandboxes
+	// do: until the next boot.
 	StateDir string
 	// TTL is how long a result is kept after the last interest in it. 0 is the library's default, 10 minutes.
 	TTL time.Duration
@@ -27,13 +27,13 @@ type Options struct {
 	//   - nil and a cleaner: it is of no use, but something is left to undo;
 	//   - nil and nil: there is nothing of it any more;
 	//   - an error: not known yet, ask again.
-	// id is "" for a creation that had not ended when the process did: only its name is known, and a resource must not be returned
-	// unless its creation came to its end.
+	// id is "" for a creation that had not ended when the process did: only its name is known, and a resource must not be
+	// returned unless its creation came to its end. It may be asked more than once.
 	Recover func(kind crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error)
 	// Alive tells whether a kept resource is still worth handing back, before that is done. nil: it is taken to be.
 	Alive func(ctx context.Context, kind crikeep.Kind, name, id string) (bool, error)
-	// Committed hears of every resource that is handed over, once, after its SetCreated(): the place for CRI's events and for NRI.
-	// It must not wait for a call of this package.
+	// Committed hears of every resource that is handed over, once, after its SetCreated(): the place for CRI's events. It must
+	// not wait for a call of this package.
 	Committed func(kind crikeep.Kind, name, id string)
 	// Hooks are told, and may refuse, before a resource is handed over, and of the end of one they were told of: the place for
 	// NRI's RunPodSandbox. nil: nobody is. An error of Finish or GetForRequest that Is crikeep.ErrRefused is theirs.
@@ -53,7 +53,7 @@ type Options struct {
 // Open makes a store that survives its process: what was kept is there again, and what was being undone is undone.
 func Open(o Options) (*ResourceStore, error) {
 	if o.Recover == nil {
-		return nil, errors.New("resourcestore: Options.Recover is missing: nobody could hand back or undo what an earlier life left")
+		return nil, errors.New("resourcestore: there is no Options.Recover: nobody could hand back what is found")
 	}
 	s := newStore(o)
 	s.durable = true

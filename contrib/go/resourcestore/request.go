@@ -21,7 +21,8 @@ import (
 //
 // It waits while another call makes the same, at the longest until ctx ends; and while an earlier attempt, or the result of a
 // request that differs, is being cleaned up. name is CRI-O's name of the object; after a restart Recover is asked for it.
-func (s *ResourceStore) GetForRequest(ctx context.Context, kind crikeep.Kind, name string, request []byte) (id string, err error) {
+func (s *ResourceStore) GetForRequest(ctx context.Context, kind crikeep.Kind, name string, request []byte) (id string,
+	err error) {
 	s.sweep()
 	for {
 		id, err = s.getForRequest(ctx, kind, name, request)
@@ -135,7 +136,8 @@ func (s *ResourceStore) delivered(name string, o *object) {
 // SetCreated() has been called. Otherwise it is kept for the repetition, or given to who waits for it in GetForRequest, and the
 // error is ctx's; or the kubelet has moved on, then it is cleaned up, and the error Is crikeep.ErrAbandoned.
 // What was begun with GetForRequest is remembered, and answers every repetition, until Removed is called.
-func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableCreatable, c *ResourceCleaner) (id string, err error) {
+func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableCreatable, c *ResourceCleaner) (id string,
+	err error) {
 	rec := s.find(name, 0, true)
 	o, err := s.take(ctx, rec, r, c)
 	if err != nil {

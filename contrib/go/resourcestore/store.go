@@ -21,10 +21,11 @@ const StageUnknown = "unknown"
 const (
 	// New's. A result nobody asks for lives twice as long.
 	defaultTimeout = time.Minute
-	// How long the caller of WatcherForResource may wait: a handler of CRI-O waits 4 minutes and what is left of its own deadline,
-	// which is at most 4 more. A watcher cannot be given back, so this says how long one counts.
+	// How long the caller of WatcherForResource may wait: a handler of CRI-O waits 4 minutes and what is left of its own
+	// deadline, which is at most 4 more. A watcher cannot be given back, so this says how long one counts.
 	watcherHold = 8 * time.Minute
-	// What is being made without a sign of life is given up after this; the library's own deadline for a creation is 15 minutes.
+	// What is being made without a sign of life is given up after this; the library's own deadline for a creation is 15
+	// minutes.
 	makingHold = 16 * time.Minute
 	sweepEvery = time.Minute
 	// Get has no context. It waits only while Options.Alive is asked.
@@ -114,9 +115,9 @@ func New() *ResourceStore {
 	return NewWithTimeout(defaultTimeout)
 }
 
-// NewWithTimeout makes a store in a private directory, in memory where the system has one. Nothing of it survives the process: see
-// Open. A result is cleaned up when nobody has shown interest in it for twice the timeout. It panics where no directory can be
-// made, as there is no error to return.
+// NewWithTimeout makes a store in a private directory, in memory where the system has one. Nothing of it survives the process:
+// see Open. A result is cleaned up when nobody has shown interest in it for twice the timeout. It panics where no directory can
+// be made, as there is no error to return.
 func NewWithTimeout(timeout time.Duration) *ResourceStore {
 	store, err := openPrivate(Options{TTL: 2 * timeout})
 	if err != nil {
@@ -247,11 +248,13 @@ func (s *ResourceStore) sweep() {
 
 // add registers a result before the library hears of it, because it may ask about it at once.
 func (s *ResourceStore) add(rec *record, r IdentifiableCreatable, c *ResourceCleaner) (*object, error) {
-	o := &object{store: s, objectID: objectID{rec.parts.kind, r.ID()}, name: rec.name, recovered: true, resource: r, cleaner: c}
+	o := &object{store: s, objectID: objectID{rec.parts.kind, r.ID()}, name: rec.name, recovered: true, resource: r,
+		cleaner: c}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.objects[o.objectID]; other != nil {
-		return other, fmt.Errorf("put %s %q: its id %q is in the store as %q: %w", o.kind, o.name, o.id, other.name, ErrExists)
+		return other, fmt.Errorf("put %s %q: its id %q is in the store as %q: %w", o.kind, o.name, o.id, other.name,
+			ErrExists)
 	}
 	s.objects[o.objectID] = o
 	return o, nil
@@ -400,9 +403,14 @@ func deadlineOf(ctx context.Context) context.Context {
 	return context.Background()
 }
 
+// request is what the calls begin with that know a name only.
+func (rec *record) request() crikeep.Request {
+	return crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true}
+}
+
 // begin lets the library know of a creation under this name.
 func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
-	turn, err := s.cache.Begin(deadlineOf(ctx), crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true})
+	turn, err := s.cache.Begin(deadlineOf(ctx), rec.request())
 	if err != nil {
 		return err
 	}
@@ -470,8 +478,7 @@ func (s *ResourceStore) hold(rec *record) {
 	if done {
 		return
 	}
-	turn, err := s.cache.Begin(deadlineOnly{context.Background(), time.Now().Add(watcherHold)},
-		crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true})
+	turn, err := s.cache.Begin(deadlineOnly{context.Background(), time.Now().Add(watcherHold)}, rec.request())
 	if err != nil {
 		s.warn(err, "watch", rec.name)
 		return
@@ -532,14 +539,12 @@ func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, 
 func (s *ResourceStore) Put(name string, r IdentifiableCreatable, c *ResourceCleaner) error {
 	rec := s.find(name, 0, true)
 	defer rec.mu.Unlock()
-	o, err := s.take(context.Background(), rec, r, c)
-	if err != nil {
+	if _, err := s.take(context.Background(), rec, r, c); err != nil {
 		return err
 	}
 	if !rec.pending {
 		s.keep(rec)
 	}
-	_ = o
 	rec.wake()
 	return nil
 }
@@ -635,7 +640,7 @@ func (s *ResourceStore) claim(rec *record) bool {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, getWait)
 	defer cancel()
-	turn, err := s.cache.Begin(ctx, crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true})
+	turn, err := s.cache.Begin(ctx, rec.request())
 	if err != nil {
 		s.warn(err, "get", rec.name)
 		return false

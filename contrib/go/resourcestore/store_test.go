@@ -26,13 +26,15 @@ func TestNames(t *testing.T) {
 		want parts
 	}{
 		{"k8s_web_ns_uid_0", parts{kind: crikeep.Sandbox, pod: "web", namespace: "ns", uid: "uid"}},
-		{"k8s_web_ns_uid_4294967295", parts{kind: crikeep.Sandbox, pod: "web", namespace: "ns", uid: "uid", attempt: 4294967295}},
+		{"k8s_web_ns_uid_4294967295", parts{kind: crikeep.Sandbox, pod: "web", namespace: "ns", uid: "uid",
+			attempt: 4294967295}},
 		{"k8s_c_web_ns_uid_7", parts{kind: crikeep.Container, container: "c", pod: "web", namespace: "ns", uid: "uid",
 			sandboxID: "pod:uid", attempt: 7}},
 		{"k8s_POD_web_ns_uid_1", parts{kind: crikeep.Container, container: "POD", pod: "web", namespace: "ns", uid: "uid",
 			sandboxID: "pod:uid", attempt: 1}},
 		{"k8s_web_ns_uid_01", parts{kind: crikeep.Sandbox, pod: "k8s_web_ns_uid_01", uid: "k8s_web_ns_uid_01"}},
-		{"k8s_web_ns_uid_4294967296", parts{kind: crikeep.Sandbox, pod: "k8s_web_ns_uid_4294967296", uid: "k8s_web_ns_uid_4294967296"}},
+		{"k8s_web_ns_uid_4294967296", parts{kind: crikeep.Sandbox, pod: "k8s_web_ns_uid_4294967296",
+			uid: "k8s_web_ns_uid_4294967296"}},
 		{"k8s__ns_uid_0", parts{kind: crikeep.Sandbox, pod: "k8s__ns_uid_0", uid: "k8s__ns_uid_0"}},
 		{"web", parts{kind: crikeep.Sandbox, pod: "web", uid: "web"}},
 	} {
@@ -107,11 +109,13 @@ func TestCommittedConflictsWithOtherContents(t *testing.T) {
 		t.Fatalf("%q, %v", id, err)
 	}
 	for i := 0; i < 3; i++ {
-		if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a")); id != "1" || err != nil {
+		id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a"))
+		if id != "1" || err != nil {
 			t.Fatalf("a repetition got %q, %v", id, err)
 		}
 	}
-	if _, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "b")); !errors.Is(err, crikeep.ErrConflict) {
+	_, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "b"))
+	if !errors.Is(err, crikeep.ErrConflict) {
 		t.Errorf("another request got %v", err)
 	}
 	s.Removed(crikeep.Sandbox, "1")
@@ -200,7 +204,8 @@ func TestSupersededIsUndone(t *testing.T) {
 	if a := <-waiter; !errors.Is(a.err, crikeep.ErrAbandoned) {
 		t.Errorf("who waited for attempt 0 got %q, %v", a.id, a.err)
 	}
-	if id, err := s.Finish(context.Background(), podNameOf(0), &resource{id: "0"}, c); id != "" || !errors.Is(err, crikeep.ErrAbandoned) {
+	id, err := s.Finish(context.Background(), podNameOf(0), &resource{id: "0"}, c)
+	if id != "" || !errors.Is(err, crikeep.ErrAbandoned) {
 		t.Errorf("attempt 0 got %q, %v", id, err)
 	}
 	<-undone
@@ -223,7 +228,8 @@ func TestStopSandbox(t *testing.T) {
 	}
 	s.StopSandbox("s1")
 	<-undone
-	if _, err := s.GetForRequest(context.Background(), crikeep.Container, ctrName, ctrRequest("s1", "nginx")); !errors.Is(err, crikeep.ErrPrecondition) {
+	_, err := s.GetForRequest(context.Background(), crikeep.Container, ctrName, ctrRequest("s1", "nginx"))
+	if !errors.Is(err, crikeep.ErrPrecondition) {
 		t.Errorf("a container in a stopped sandbox: %v", err)
 	}
 }
@@ -254,7 +260,44 @@ func TestCloseWakesWhoWaits(t *testing.T) {
 	}
 }
 
-// ---- clean-up -----------------------------------------------------------------------------------------------------------------
+// A dead one that its maker takes care of is not the store's any more.
+func TestDeleteOfADeadOne(t *testing.T) {
+	s := newOurs(t)
+	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, func() error {
+		t.Error("was cleaned up")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.kill("1")
+	s.Delete(podName)
+	if s.Hides(crikeep.Sandbox, "1") {
+		t.Error("hidden after Delete")
+	}
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// Who watched and never came back does not keep a result for ever.
+func TestWatchersHoldEnds(t *testing.T) {
+	s := newPrivate(t)
+	s.SetStageForResource(context.Background(), podName, "sandbox creating")
+	s.WatcherForResource(podName)
+	cleaned := make(chan struct{}, 1)
+	c := s.newCleaner()
+	c.Add(context.Background(), "undo", func() error { cleaned <- struct{}{}; return nil })
+	put(t, s, podName, &resource{id: "1"}, c)
+	s.advance(watcherHold - time.Second)
+	if len(cleaned) != 0 {
+		t.Error("cleaned up while a watcher may wait")
+	}
+	if err := endsAfter(s, 1, cleaned); err != nil {
+		t.Error(err)
+	}
+}
+
+// ---- clean-up ---------------------------------------------------------------------------------------------------------------
 
 func TestCleanupGoesOn(t *testing.T) {
 	c := NewResourceCleaner()
@@ -283,6 +326,24 @@ func TestCleanupGoesOn(t *testing.T) {
 	}
 	if err := c.Cleanup(); err != nil || len(steps) != 2 {
 		t.Errorf("once more: %v, %v", err, steps)
+	}
+}
+
+// What a step finds that has to be undone, too, is undone next.
+func TestStepAddsAStep(t *testing.T) {
+	c := NewResourceCleaner()
+	var steps []string
+	c.Add(context.Background(), "last", func() error { steps = append(steps, "last"); return nil })
+	c.Add(context.Background(), "first", func() error {
+		steps = append(steps, "first")
+		c.Add(context.Background(), "added", func() error { steps = append(steps, "added"); return nil })
+		return nil
+	})
+	if err := c.Cleanup(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(steps, " "); got != "first added last" {
+		t.Errorf("steps %q", got)
 	}
 }
 
@@ -334,7 +395,8 @@ func TestStepThatPanicsHasFailed(t *testing.T) {
 // A step that hangs is begun once, however often its time is over, and holds nobody up.
 func TestHangingStepIsBegunOnce(t *testing.T) {
 	o := &ours{t: t, clock: newClock()}
-	store, err := openPrivate(Options{TTL: 2 * interval, DestroyTimeout: 20 * time.Millisecond, Logger: quiet(), now: o.clock.now})
+	store, err := openPrivate(Options{TTL: 2 * interval, DestroyTimeout: 20 * time.Millisecond, Logger: quiet(),
+		now: o.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +435,7 @@ func TestHangingStepIsBegunOnce(t *testing.T) {
 	}
 }
 
-// ---- another life -------------------------------------------------------------------------------------------------------------
+// ---- another life -----------------------------------------------------------------------------------------------------------
 
 const childEnv = "RESOURCESTORE_TEST_DIR"
 
@@ -430,7 +492,7 @@ func TestKilledProcess(t *testing.T) {
 	var asked sync.Map
 	undone := make(chan string, 4)
 	failures := atomic.Int32{}
-	s, err := Open(Options{StateDir: dir, Logger: quiet(), Recover: func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
+	recover := func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
 		asked.Store(name+" "+id, true)
 		undo := NewResourceCleaner()
 		undo.Add(context.Background(), "undo", func() error { undone <- name; return nil })
@@ -452,7 +514,8 @@ func TestKilledProcess(t *testing.T) {
 		default: // had not begun
 			return nil, nil, nil
 		}
-	}})
+	}
+	s, err := Open(Options{StateDir: dir, Logger: quiet(), Recover: recover})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +534,8 @@ func TestKilledProcess(t *testing.T) {
 	if name := <-undone; name != "k8s_p2_ns_uid2_0" || len(undone) != 0 {
 		t.Errorf("undone: %s, and %d more", name, len(undone))
 	}
-	for _, question := range []string{"k8s_p0_ns_uid0_0 kept", "k8s_p1_ns_uid1_0 ", "k8s_p2_ns_uid2_0 ", "k8s_p3_ns_uid3_0 "} {
+	for _, question := range []string{"k8s_p0_ns_uid0_0 kept", "k8s_p1_ns_uid1_0 ", "k8s_p2_ns_uid2_0 ",
+		"k8s_p3_ns_uid3_0 "} {
 		if _, ok := asked.Load(question); !ok {
 			t.Errorf("nobody asked for %q", question)
 		}
@@ -514,7 +578,7 @@ func TestGetAfterRestart(t *testing.T) {
 	}
 }
 
-// ---- many at once ---------------------------------------------------------------------------------------------------------------
+// ---- many at once -----------------------------------------------------------------------------------------------------------
 
 // Callers that give up when it pleases them, creations that fail now and then, attempts that move on. In the end: whoever got an
 // id got one that exists and that nobody undoes, and at most one of a pod's attempts is there.
@@ -533,11 +597,12 @@ func TestStorm(t *testing.T) {
 				defer wg.Done()
 				for round := 0; round < rounds; round++ {
 					attempt := uint32(round / 10)
-					p := parts{kind: crikeep.Sandbox, pod: fmt.Sprintf("p%d", pod), namespace: "ns", uid: fmt.Sprintf("uid%d", pod), attempt: attempt}
+					p := parts{kind: crikeep.Sandbox, pod: fmt.Sprintf("p%d", pod), namespace: "ns",
+						uid: fmt.Sprintf("uid%d", pod), attempt: attempt}
 					name := fmt.Sprintf("k8s_p%d_ns_uid%d_%d", pod, pod, attempt)
 					ctx, cancel := context.WithCancel(context.Background())
 					timer := time.AfterFunc(time.Duration(random.Intn(2000))*time.Microsecond, cancel)
-					id, err := s.create(ctx, crikeep.Sandbox, name, p.request(), func(c cleaner) (*resource, error) {
+					make := func(c cleaner) (*resource, error) {
 						mu.Lock()
 						next++
 						r := &resource{id: fmt.Sprint("id", next)}
@@ -562,7 +627,8 @@ func TestStorm(t *testing.T) {
 							runtime.Gosched()
 						}
 						return r, nil
-					})
+					}
+					id, err := s.create(ctx, crikeep.Sandbox, name, p.request(), make)
 					mu.Lock()
 					if err == nil && undone[id] {
 						t.Errorf("%s was handed out and undone", id)
@@ -657,7 +723,7 @@ func TestLifecyclesLeaveNothing(t *testing.T) {
 	t.Errorf("descriptors %d, then %d; goroutines %d, then %d", fds, fdsAfter, goroutines, goroutinesAfter)
 }
 
-// ---- hooks ----------------------------------------------------------------------------------------------------------------------
+// ---- hooks ------------------------------------------------------------------------------------------------------------------
 
 // hooks stand for plugins: one of them may refuse, and may take its time.
 type hooks struct {
@@ -693,11 +759,12 @@ func (h *hooks) all() string {
 
 func newHooked(t *testing.T, h *hooks) *ours {
 	o := &ours{t: t, clock: newClock(), dir: stateDir(t), dead: map[string]bool{}}
-	store, err := Open(Options{StateDir: o.dir, TTL: 2 * interval, Logger: quiet(), now: o.clock.now, Hooks: h, Committed: o.committed,
-		waiting: o.waiting, Recover: func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
-			t.Errorf("asked for %q %q, which is of this life", name, id)
-			return nil, nil, nil
-		}})
+	recover := func(_ crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error) {
+		t.Errorf("asked for %q %q, which is of this life", name, id)
+		return nil, nil, nil
+	}
+	store, err := Open(Options{StateDir: o.dir, TTL: 2 * interval, Logger: quiet(), now: o.clock.now, Hooks: h,
+		Committed: o.committed, waiting: o.waiting, Recover: recover})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -761,7 +828,8 @@ func TestCallerLeavesDuringHooks(t *testing.T) {
 		t.Errorf("who left got %q, %v", a.id, a.err)
 	}
 	close(h.hold)
-	if id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a")); id != "1" || err != nil {
+	id, err := s.GetForRequest(context.Background(), crikeep.Sandbox, podName, podRequest(0, "a"))
+	if id != "1" || err != nil {
 		t.Errorf("the repetition got %q, %v", id, err)
 	}
 	if told := strings.Join(s.events(), ", "); told != "created 1" || r.created.Load() != 1 || s.Hides(crikeep.Sandbox, "1") {

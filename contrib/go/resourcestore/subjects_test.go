@@ -19,7 +19,7 @@ import (
 	"crikeep.io/go/internal/ramstore"
 )
 
-// What the suites run against: this package's store and one in memory by the rules of CRI-O's, each within the same small runtime.
+// What the suites run against: this package's store and one in memory by the rules of CRI-O's, each within a small runtime.
 
 const interval = time.Minute // of the sweeps there; twice that is the TTL here
 
@@ -48,18 +48,21 @@ type documented interface {
 	advance(d time.Duration) // the time, and does what is due by then
 }
 
+// What makes a resource, and notes how to undo it.
+type maker func(c cleaner) (*resource, error)
+
 // And with a runtime around it.
 type subject interface {
 	documented
 	// create is the runtime's handler of RunPodSandbox or CreateContainer
-	create(ctx context.Context, kind crikeep.Kind, name string, request []byte, make func(c cleaner) (*resource, error)) (string, error)
+	create(ctx context.Context, kind crikeep.Kind, name string, request []byte, make maker) (string, error)
 	// onWait sets what is called when a create is about to wait, and after that when it was woken and waits again
 	onWait(waits, again func())
 	hides(kind crikeep.Kind, id string) bool
 	removed(kind crikeep.Kind, id string) // the runtime has removed it
 	kill(id string)                       // its process has died
 	entries() int
-	events() []string // "created ID", what was told to plugins and to the kubelet when a result was handed over from the store
+	events() []string // "created ID": what was told to others when a result was handed over from the store
 	restart()         // the process ends and begins again
 }
 
@@ -172,7 +175,8 @@ func (o *ours) advance(d time.Duration) {
 }
 
 // The whole handler.
-func (o *ours) create(ctx context.Context, kind crikeep.Kind, name string, request []byte, make func(c cleaner) (*resource, error)) (string, error) {
+func (o *ours) create(ctx context.Context, kind crikeep.Kind, name string, request []byte,
+	make maker) (string, error) {
 	id, err := o.GetForRequest(ctx, kind, name, request)
 	if id != "" || err != nil {
 		return id, err
@@ -285,7 +289,8 @@ func (r *ram) release(name string) {
 
 // The handler as facts describe it: a name is reserved first, who finds it taken waits, is never given what it waited for, and
 // gets an error that asks for one more try.
-func (r *ram) create(ctx context.Context, _ crikeep.Kind, name string, _ []byte, make func(c cleaner) (*resource, error)) (string, error) {
+func (r *ram) create(ctx context.Context, _ crikeep.Kind, name string, _ []byte,
+	make maker) (string, error) {
 	if id, ok := r.reserve(name); !ok {
 		return r.taken(ctx, name, id)
 	}

@@ -73,13 +73,15 @@ func late(s subject, kind crikeep.Kind, name string, request []byte, r *resource
 	return nil
 }
 
-func never() (*resource, error) { return nil, errors.New("was made a second time") }
+func never(cleaner) (*resource, error) { return nil, errors.New("was made a second time") }
+
+func nothing() error { return nil }
 
 // again asks for what exists already.
 func again(s subject, kind crikeep.Kind, name string, request []byte) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return s.create(ctx, kind, name, request, func(cleaner) (*resource, error) { return never() })
+	return s.create(ctx, kind, name, request, never)
 }
 
 // The same is asked for again by a caller that may wait for 240 s, 20 s before it is ready. Nobody may destroy it under him.
@@ -131,7 +133,7 @@ func waitingCaller(s subject) error {
 	if _, err := s.create(first, crikeep.Sandbox, podName, podRequest(0, "web"), func(cleaner) (*resource, error) {
 		leave()
 		go func() {
-			id, err := s.create(ctx, crikeep.Sandbox, podName, podRequest(0, "web"), func(cleaner) (*resource, error) { return never() })
+			id, err := s.create(ctx, crikeep.Sandbox, podName, podRequest(0, "web"), never)
 			second <- answer{id, err}
 		}()
 		<-waits
@@ -163,12 +165,19 @@ func TestW3OtherSandboxOfAContainer(t *testing.T) {
 }
 
 func other(s subject, kind crikeep.Kind, name string, before, now []byte) error {
-	if err := late(s, kind, name, before, &resource{id: "old"}, func() error { return nil }); err != nil {
+	undone := make(chan struct{}, 1)
+	undo := func() error { undone <- struct{}{}; return nil }
+	if err := late(s, kind, name, before, &resource{id: "old"}, undo); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	id, err := s.create(ctx, kind, name, now, func(cleaner) (*resource, error) { return &resource{id: "new"}, nil })
+	id, err := s.create(ctx, kind, name, now, func(cleaner) (*resource, error) {
+		if !signalled(undone) {
+			return nil, errors.New("the old one still has the name")
+		}
+		return &resource{id: "new"}, nil
+	})
 	if id != "new" || err != nil {
 		return fmt.Errorf("got %q, %v", id, err)
 	}
@@ -220,7 +229,7 @@ func TestW3NextAttemptEvictsByName(t *testing.T) {
 // Its process has died while it was kept.
 func TestW4DeadIsNotHandedBack(t *testing.T) {
 	healed(t, "W4", func(s subject) error {
-		if err := late(s, crikeep.Sandbox, podName, podRequest(0, "web"), &resource{id: "dead"}, func() error { return nil }); err != nil {
+		if err := late(s, crikeep.Sandbox, podName, podRequest(0, "web"), &resource{id: "dead"}, nothing); err != nil {
 			return err
 		}
 		s.kill("dead")
@@ -244,14 +253,16 @@ func TestW5FailureWakesWhoWaits(t *testing.T) {
 		defer cancel()
 		s.onWait(func() { close(waits) }, func() {})
 		boom := &crikeep.StatusError{GRPC: 13, Message: "no free address"}
-		if _, err := s.create(context.Background(), crikeep.Sandbox, podName, podRequest(0, "web"), func(cleaner) (*resource, error) {
+		make := func(cleaner) (*resource, error) {
 			go func() {
-				id, err := s.create(ctx, crikeep.Sandbox, podName, podRequest(0, "web"), func(cleaner) (*resource, error) { return never() })
+				id, err := s.create(ctx, crikeep.Sandbox, podName, podRequest(0, "web"), never)
 				second <- answer{id, err}
 			}()
 			<-waits
 			return nil, boom
-		}); !errors.Is(err, error(boom)) {
+		}
+		_, err := s.create(context.Background(), crikeep.Sandbox, podName, podRequest(0, "web"), make)
+		if !errors.Is(err, error(boom)) {
 			return fmt.Errorf("the first caller got %v", err)
 		}
 		return heard(second, cancel, func(a answer) error {
@@ -289,14 +300,16 @@ func TestW5SuccessWakesWhoWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		s.onWait(func() { close(waits) }, func() {})
-		if id, err := s.create(context.Background(), crikeep.Sandbox, podName, podRequest(0, "web"), func(cleaner) (*resource, error) {
+		make := func(cleaner) (*resource, error) {
 			go func() {
-				id, err := s.create(ctx, crikeep.Sandbox, podName, podRequest(0, "web"), func(cleaner) (*resource, error) { return never() })
+				id, err := s.create(ctx, crikeep.Sandbox, podName, podRequest(0, "web"), never)
 				second <- answer{id, err}
 			}()
 			<-waits
 			return &resource{id: "1"}, nil
-		}); id != "1" || err != nil {
+		}
+		id, err := s.create(context.Background(), crikeep.Sandbox, podName, podRequest(0, "web"), make)
+		if id != "1" || err != nil {
 			return fmt.Errorf("the first caller got %q, %v", id, err)
 		}
 		return heard(second, cancel, func(a answer) error {
@@ -325,8 +338,9 @@ func TestW5DeleteSignalsWatchers(t *testing.T) {
 func TestW6FailureLeavesNothing(t *testing.T) {
 	healed(t, "W6", func(s subject) error {
 		for attempt := uint32(0); attempt < 5; attempt++ {
-			if _, err := s.create(context.Background(), crikeep.Sandbox, podNameOf(attempt), podRequest(attempt, "web"),
-				func(cleaner) (*resource, error) { return nil, errors.New("boom") }); err == nil {
+			fail := func(cleaner) (*resource, error) { return nil, errors.New("boom") }
+			name, request := podNameOf(attempt), podRequest(attempt, "web")
+			if _, err := s.create(context.Background(), crikeep.Sandbox, name, request, fail); err == nil {
 				return errors.New("it did not fail")
 			}
 		}
@@ -364,7 +378,8 @@ func TestW6UnendedLeavesNothing(t *testing.T) {
 			s.SetStageForResource(context.Background(), podName, "sandbox creating")
 		}
 		s.Delete(podName)
-		for end := time.Now().Add(grace(s)); s.entries() > 0 && time.Now().Before(end); { // goroutines ask about what is lost
+		// what is lost is asked about in goroutines
+		for end := time.Now().Add(grace(s)); s.entries() > 0 && time.Now().Before(end); {
 			s.advance(interval)
 			time.Sleep(time.Millisecond)
 		}
@@ -423,7 +438,8 @@ func TestW8CleanersDoNotWaitForEachOther(t *testing.T) {
 				}
 				return nil
 			})
-			if err := s.Put(fmt.Sprintf("k8s_p%d_default_uid%d_0", i, i), &resource{id: fmt.Sprint(i)}, c); err != nil {
+			name := fmt.Sprintf("k8s_p%d_default_uid%d_0", i, i)
+			if err := s.Put(name, &resource{id: fmt.Sprint(i)}, c); err != nil {
 				return err
 			}
 		}
@@ -510,7 +526,8 @@ func TestW9RestartCleansIt(t *testing.T) {
 func TestW10RemovedIsNotCleaned(t *testing.T) {
 	healed(t, "W10", func(s subject) error {
 		wrong := atomic.Bool{}
-		if err := late(s, crikeep.Container, ctrName, ctrRequest("sandbox-a", "nginx"), &resource{id: "old"}, func() error {
+		old := &resource{id: "old"}
+		if err := late(s, crikeep.Container, ctrName, ctrRequest("sandbox-a", "nginx"), old, func() error {
 			wrong.Store(true)
 			return nil
 		}); err != nil {
@@ -518,12 +535,13 @@ func TestW10RemovedIsNotCleaned(t *testing.T) {
 		}
 		s.removed(crikeep.Container, "old")
 		ctx := context.Background()
-		id, err := s.create(ctx, crikeep.Container, ctrName, ctrRequest("sandbox-b", "nginx"), func(cleaner) (*resource, error) {
+		slow := func(cleaner) (*resource, error) {
 			for i := 0; i < 5; i++ { // it takes a while
 				s.advance(interval)
 			}
 			return &resource{id: "new"}, nil
-		})
+		}
+		id, err := s.create(ctx, crikeep.Container, ctrName, ctrRequest("sandbox-b", "nginx"), slow)
 		if id != "new" || err != nil {
 			return fmt.Errorf("the next of that name got %q, %v", id, err)
 		}
@@ -559,14 +577,15 @@ func TestW11HiddenIsKnownByID(t *testing.T) {
 // What is handed over later is told as what is handed over at once: once, when it happens.
 func TestW15CommittedIsTold(t *testing.T) {
 	healed(t, "W15", func(s subject) error {
-		if err := late(s, crikeep.Container, ctrName, ctrRequest("sandbox-a", "nginx"), &resource{id: "1"}, nil); err != nil {
+		request := ctrRequest("sandbox-a", "nginx")
+		if err := late(s, crikeep.Container, ctrName, request, &resource{id: "1"}, nil); err != nil {
 			return err
 		}
 		if told := s.events(); len(told) != 0 {
 			return fmt.Errorf("told while it is hidden: %v", told)
 		}
 		for i := 0; i < 2; i++ {
-			if id, err := again(s, crikeep.Container, ctrName, ctrRequest("sandbox-a", "nginx")); id != "1" || err != nil {
+			if id, err := again(s, crikeep.Container, ctrName, request); id != "1" || err != nil {
 				return fmt.Errorf("got %q, %v", id, err)
 			}
 		}

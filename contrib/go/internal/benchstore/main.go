@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Benchstore sets resourcestore beside a store in memory of the same interface: what durability costs. All in one run, the stores
-// in turn, because a number alone says more about the machine; beside the ratios stands the share of a RunPodSandbox. Nothing here
-// is a test.
+// in turn, because a number alone says more about the machine; beside the ratios stands the share of a RunPodSandbox. Nothing
+// here is a test.
 //
 // usage: benchstore DIR: a directory on disk. CK_TEST_SCALE (per cent) makes it shorter or longer.
 package main
@@ -29,7 +29,7 @@ const (
 	rounds = 7
 	slice  = 50 * time.Millisecond // of one operation in one round
 	many   = 64                    // goroutines at once
-	// One RunPodSandbox with host network, no image to pull, on an idle machine: 63 ms with containerd 1.6, 78 ms with CRI-O 1.26.
+	// One RunPodSandbox with host network on an idle machine: 63 ms with containerd 1.6, 78 ms with CRI-O 1.26.
 	runPodSandbox = 70 * time.Millisecond
 	stages        = 10 // CRI-O names as many on the way
 )
@@ -205,13 +205,15 @@ func median(numbers []float64) float64 {
 	return numbers[len(numbers)/2]
 }
 
+func nothing(crikeep.Kind, string, string) (r resourcestore.IdentifiableCreatable, c *resourcestore.ResourceCleaner, err error) {
+	return nil, nil, nil
+}
+
 func open(dir string) store {
 	s, err := resourcestore.Open(resourcestore.Options{
 		StateDir: dir,
 		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Recover: func(crikeep.Kind, string, string) (resourcestore.IdentifiableCreatable, *resourcestore.ResourceCleaner, error) {
-			return nil, nil, nil
-		},
+		Recover:  nothing,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchstore:", err)
