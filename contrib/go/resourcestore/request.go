@@ -156,7 +156,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 		return o.id, nil
 	}
 	if ctx.Err() != nil {
-		s.keep(rec)
+		_ = s.keep(rec) // said in the log
 		rec.wake()
 		rec.mu.Unlock()
 		return "", ctx.Err()
@@ -165,7 +165,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 	outcome, err := turn.Finish(crikeep.Result{ID: o.id})
 	if err != nil || (outcome != crikeep.Wait && outcome != crikeep.HandBack) {
 		defer rec.mu.Unlock()
-		s.finish(rec, outcome, err)
+		_ = s.finish(rec, outcome, err)
 		rec.wake()
 		if err == nil {
 			err = outcomeError(ctx, outcome)

@@ -134,12 +134,36 @@ func (s *ResourceStore) Close() {
 		if err := s.cache.Close(); err != nil {
 			s.log.Warn("closing the resource store", "error", err)
 		}
+		s.abandon()
 		if s.private != "" {
 			if err := os.RemoveAll(s.private); err != nil {
 				s.log.Warn("removing a private resource store", "error", err)
 			}
 		}
 	})
+}
+
+// abandon ends the turns of creations that have not ended, for their memory: the cache is closed. It waits for nobody, as whoever
+// has a record may be in a function of the vendor's.
+func (s *ResourceStore) abandon() {
+	for _, rec := range s.all() {
+		if rec.mu.TryLock() {
+			s.endTurn(rec)
+			rec.wake()
+			rec.mu.Unlock()
+		}
+	}
+}
+
+// all are the records there are.
+func (s *ResourceStore) all() []*record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*record, 0, len(s.names))
+	for _, rec := range s.names {
+		all = append(all, rec)
+	}
+	return all
 }
 
 // ---- records ----------------------------------------------------------------------------------------------------------------
@@ -223,12 +247,8 @@ func (s *ResourceStore) sweep() {
 		return
 	}
 	s.swept = now
-	all := make([]*record, 0, len(s.names))
-	for _, rec := range s.names {
-		all = append(all, rec)
-	}
 	s.mu.Unlock()
-	for _, rec := range all {
+	for _, rec := range s.all() {
 		if !rec.mu.TryLock() {
 			continue // somebody is busy with it
 		}
@@ -373,9 +393,10 @@ func (o *object) isDetached() bool {
 	return o.detached
 }
 
-// adopt cleans up what the store had to refuse, or whose entry is not there any more: nobody else holds its cleaner.
+// adopt cleans up what the store had to refuse, or whose entry is not there any more: nobody else holds its cleaner. Not after
+// Close: the process ends, and may end in the middle of a step.
 func (s *ResourceStore) adopt(name, id string, c *ResourceCleaner) {
-	if c == nil {
+	if c == nil || s.ctx.Err() != nil {
 		return
 	}
 	s.log.Info("cleaning up a resource that could not be stored", "name", name, "id", id)
@@ -445,7 +466,7 @@ func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
 		}
 		s.hold(rec)
 		if rec.object != nil {
-			s.keep(rec)
+			_ = s.keep(rec) // said in the log
 		}
 		return
 	}
@@ -535,17 +556,20 @@ func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, 
 }
 
 // Put stores a resource whose caller is gone, with what undoes it. If somebody waits in GetForRequest for it, they get it now.
-// An error means that it was not stored; then it is cleaned up, unless it is the very resource the store has.
+// An error means that it was not stored; then it is cleaned up, unless it is the very resource the store has, or the error Is
+// crikeep.ErrClosed.
 func (s *ResourceStore) Put(name string, r IdentifiableCreatable, c *ResourceCleaner) error {
 	rec := s.find(name, 0, true)
 	defer rec.mu.Unlock()
 	if _, err := s.take(context.Background(), rec, r, c); err != nil {
 		return err
 	}
+	defer rec.wake()
 	if !rec.pending {
-		s.keep(rec)
+		if err := s.keep(rec); err != nil {
+			return fmt.Errorf("put %q: %w", name, err)
+		}
 	}
-	rec.wake()
 	return nil
 }
 
@@ -587,18 +611,20 @@ func sameResource(a, b IdentifiableCreatable) (same bool) {
 }
 
 // keep finishes the turn of a locked record for a caller that is gone.
-func (s *ResourceStore) keep(rec *record) {
+func (s *ResourceStore) keep(rec *record) error {
 	rec.turn.Leave()
 	outcome, err := rec.turn.Finish(crikeep.Result{ID: rec.object.id})
-	s.finish(rec, outcome, err)
+	return s.finish(rec, outcome, err)
 }
 
-// finish notes what the library said to a result.
-func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) {
+// finish notes what the library said to a result. An error: it is not kept.
+func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) error {
 	s.endTurn(rec)
 	switch {
-	case errors.Is(err, crikeep.ErrUnavailable), errors.Is(err, crikeep.ErrClosed):
+	case errors.Is(err, crikeep.ErrUnavailable):
 		s.warn(err, "kept, but not more", rec.name)
+		return nil
+	case errors.Is(err, crikeep.ErrClosed): // after a restart it is looked for
 	case err != nil: // it did not take it: the entry was given up, most likely, because it took too long
 		_, cleaner := rec.object.parts()
 		s.drop(rec.object)
@@ -610,6 +636,7 @@ func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) 
 		rec.object = nil
 		s.forget(rec)
 	}
+	return err
 }
 
 // Get takes a resource out of the store: calls its SetCreated() and returns its ID(). "": there is none, or not yet.

@@ -919,3 +919,45 @@ func TestHidesDoesNotWaitForRecover(t *testing.T) {
 		t.Errorf("%q, %v", a.id, a.err)
 	}
 }
+
+// After Close nothing is held for what had not ended, who watches is not left waiting, and nothing is undone any more.
+func TestCloseEndsWhatWasBegun(t *testing.T) {
+	for what, s := range map[string]*ours{"durable": newOurs(t), "private": newPrivate(t)} {
+		s.SetStageForResource(context.Background(), podName, "sandbox creating")
+		watcher, _ := s.WatcherForResource(podName)
+		s.Close()
+		if !signalled(watcher) {
+			t.Errorf("%s: a watcher was not signalled", what)
+		}
+		for name, rec := range s.names {
+			if rec.turn != nil {
+				t.Errorf("%s: %s has a turn", what, name)
+			}
+		}
+		for _, name := range []string{podName, ctrName} {
+			undone := make(chan struct{}, 1)
+			c := NewResourceCleaner()
+			c.Add(context.Background(), "undo", func() error { undone <- struct{}{}; return nil })
+			if err := s.Put(name, &resource{id: name}, c); !errors.Is(err, crikeep.ErrClosed) {
+				t.Errorf("%s: put: %v", what, err)
+			}
+			select {
+			case <-undone:
+				t.Errorf("%s: %s was undone", what, name)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// What the library does not take is undone, and said to be.
+func TestPutOfAnIDThatIsTooLong(t *testing.T) {
+	s := newPrivate(t)
+	undone := make(chan struct{}, 1)
+	c := NewResourceCleaner()
+	c.Add(context.Background(), "undo", func() error { undone <- struct{}{}; return nil })
+	if err := s.Put(podName, &resource{id: strings.Repeat("x", 2000)}, c); !errors.Is(err, crikeep.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	<-undone
+}
