@@ -22,6 +22,8 @@ var broken = []struct {
 	{"list", "lists nothing to the cache", []string{"K8 in time", "K22 late", "K25 in time"}},
 	{"listed", "does not let the cache see the lists that pass", []string{"K17 late", "K26 late"}},
 	{"lost", "takes an end that is unknown for a failure", []string{"K8 in time", "K8 late", "K26 in time"}},
+	{"fail", "does not say that a creation failed", []string{"K4 in time", "K4 late", "K4 killed"}},
+	{"state", "begins each life with nothing", []string{"K2 killed", "K25 in time", "K29 in time", "K30 killed", "H3 killed"}},
 	{"stage", "does not say how far it is", []string{"K3 late", "K3 killed"}},
 	{"stopping", "does not say that a sandbox stops", []string{"K16 in time", "K16 late"}},
 	{"stopped", "does not say that ports are free", []string{"K10 in time"}},

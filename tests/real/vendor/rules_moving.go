@@ -54,7 +54,7 @@ var unknown = []chapter{
 		b := p.create(db)
 		p.passing(time.Second, "it is asked for again", func() bool { return p.creations(db) == 2 })
 		p.passing(time.Second, "it is lost still", func() bool { return p.entry(db).Lost })
-		for i := 0; i < 8; i++ {
+		for i := 0; i < 14; i++ {
 			p.advance(time.Second)
 			p.quiet()
 		}
@@ -340,7 +340,7 @@ var moving = []chapter{
 		p.yes("it is destroyed", !p.exists(id))
 	}}},
 
-	{"K16", scene{"a sandbox that stops ends the creation in it, refuses the next, and has its names until that is gone", func(p *Play) {
+	{"K16", scene{"a sandbox that stops ends the creation in it, refuses the next, and has its names till then", func(p *Play) {
 		p.start()
 		sandbox := p.made(web)
 		main := container("web", sandbox)

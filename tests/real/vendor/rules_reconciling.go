@@ -3,6 +3,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"crikeep.io/go/crikeep"
@@ -19,9 +20,9 @@ var reconciling = []chapter{
 		p.fail("made", "web/0", 1, codeUnavailable)
 		a := p.create(web)
 		p.until("it is lost", func() bool { return p.entry(web).Lost })
-		for before := 0; before < 12; before++ {
+		for times := 0; times < 20; times++ { // longer than absence would be borne
 			asked := p.count("list sandbox")
-			p.passing(time.Second, "it is asked for", func() bool { return p.count("list sandbox") > asked })
+			p.passing(2*time.Second, "it is asked for", func() bool { return p.count("list sandbox") > asked })
 		}
 		p.quiet()
 		p.yes("the caller waits, and it is lost", !a.answered() && p.entry(web).Lost)
@@ -163,7 +164,8 @@ var reconciling = []chapter{
 		p.start()
 		p.settled()
 		p.is("what the kubelet sees", p.list(crikeep.Sandbox), []string{id})
-		p.create(web).fails(codeAlreadyExists)
+		text := p.create(web).fails(codeAlreadyExists)
+		p.yes("it says why: "+text, strings.Contains(text, "before this cache"))
 		p.is("creations", p.creations(web), 0)
 	}}, scene{"what was there before the cache is not destroyed, however long nobody asks", func(p *Play) {
 		id := p.plant(web)

@@ -123,6 +123,11 @@ func serve(dir string, settings Settings) error {
 	if settings.Plugins != nil || settings.Required != nil {
 		options.Hooks = r.plugins
 	}
+	if r.forgets("state") {
+		if err := os.RemoveAll(options.StateDir); err != nil {
+			return err
+		}
+	}
 	if r.cache, err = crikeep.Open(options); err != nil {
 		return err
 	}
@@ -262,6 +267,8 @@ func (r *Runtime) create(ctx context.Context, call *Call, conn net.Conn) {
 			r.diary.Note("finish %d %v", call.Number, outcome)
 		case (uncertain(failed) || turn.Again() && crikeep.GRPCCode(failed) == codeAlreadyExists) && !r.forgets("lost"):
 			outcome, err = crikeep.Wait, turn.Lost()
+		case r.forgets("fail"):
+			err = failed
 		default:
 			err = failed
 			if ended := turn.Fail(failed); ended != nil {
