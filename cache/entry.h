@@ -2,7 +2,7 @@
 #ifndef CK_CACHE_ENTRY_H
 #define CK_CACHE_ENTRY_H
 /*
- * One row of the cache, as it lies in the database: struct ck_row. States and their moves are a table (rules.md 1).
+ * One row of the cache, as it lies in the database: struct ck_row. States and their moves are a table.
  *
  *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)        what somebody waits for goes through at once
  *               |  \__ KEPT __/ |  \___/  |                            nobody waits: kept, and handed back later

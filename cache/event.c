@@ -42,7 +42,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 	ck_turn_attach(m, t, pod, timeout);
 	if (CK_GUARD(BUMP, true))
 		ck_bump(m, t);
-	if (!pod->touched) /* nothing has moved: those that wait go on, however many they are; what it does itself touches the pod */
+	if (!pod->touched) /* nothing has moved: those that wait go on, however many they are; a move touches the pod */
 		ck_turn_place(m, t);
 	ck_event_end(m);
 	return t->answered_queued ? t->outcome : CK_WAIT;

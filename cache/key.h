@@ -4,7 +4,7 @@
 /*
  * Who asks for what: kind, slot and attempt, read from the bytes of a create request. Slot of a sandbox: (namespace, name, uid);
  * of a container: (pod sandbox id, container name). A container also carries its pod's name, namespace and uid, because the
- * runtime's own name for it is made of them (rules.md 1). Facts: CRI's PodSandboxMetadata and ContainerMetadata.
+ * runtime's own name for it is made of them. Facts: CRI's PodSandboxMetadata and ContainerMetadata.
  */
 #include <stdbool.h>
 #include "src/crikeep.h"

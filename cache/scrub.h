@@ -5,7 +5,7 @@
  * Text from a runtime, CNI or plugin often repeats what the request said. Before it is stored, logged or shown, every string of
  * CK_SCRUB_MIN bytes or more from the request's env values, args, command, annotation values and mount sources becomes "***",
  * and so does every single word of CK_SCRUB_WORD bytes or more (keys, tokens, ids: never prose). Control characters and bad
- * UTF-8 become '?'; cut at CK_TEXT_MAX on a character border. (rules.md 4)
+ * UTF-8 become '?'; cut at CK_TEXT_MAX on a character border.
  */
 #include "src/crikeep.h"
 

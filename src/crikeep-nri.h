@@ -29,7 +29,8 @@
  * Callbacks come from ck_nri_process(), and a last time from ck_nri_close(), with no lock held; they may call everything but
  * these two. Not so @fn of ck_nri_plugins() and options.clock: they come from below a lock, and call nothing of this library.
  * choose, released and the @fn that host.snapshot is given are quick, and may be called with a lock of the host's held.
- * Source: containerd/nri pkg/api/api.proto and pkg/adaptation at v0.12; crikeep-nri(7) tells the rules.
+ * Source: containerd/nri pkg/api/api.proto and pkg/adaptation at v0.12. crikeep-nri(7) tells what plugins may rely on,
+ * crikeep-rules(7) has the rules by number, as (H7).
  */
 #include "crikeep.h" /* beside this one, wherever that is */
 
@@ -72,7 +73,7 @@ enum ck_nri_policy {
 	CK_NRI_REQUIRED = 4, /* and nothing is committed while it is not connected */
 };
 
-/* When CreateContainer goes out (rules.md H7).   Since: 0.1 */
+/* When CreateContainer goes out (H7).   Since: 0.1 */
 enum ck_nri_adjust {
 	CK_NRI_ON_COMMIT = 0,     /* with the commit; what a plugin wants to change comes too late, and fails the create */
 	CK_NRI_BEFORE_CREATE = 1, /* the host sends it before it creates, and applies the answer */

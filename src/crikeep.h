@@ -22,7 +22,8 @@
  *
  * Words. An entry is one row of the cache: slot (what the kubelet wants filled), attempt, fingerprint of the request, state.
  * A turn is one caller's passage through the cache. Hidden: exists in the runtime, but is not committed; a host leaves it out
- * of every list, status, event and statistic. crikeep(1) shows the entries, libcrikeep(3) tells the whole story.
+ * of every list, status, event and statistic. crikeep(1) shows the entries, libcrikeep(3) tells the whole story, and
+ * crikeep-rules(7) has the rules by number, as (K6) or (H1).
  *
  * Returns. Negative: -CK_E..., an error, and @err says more. Zero or positive: an outcome the caller must handle. A ret_
  * argument is written on success only, @err on failure only; @err may always be NULL.
@@ -125,7 +126,7 @@ enum ck_condition {
 	CK_CONDITION_ABSENT = 4,  /* NOT_FOUND */
 };
 
-/* The states of an entry (rules.md 1), with the database's numbers. Values are never reused.   Since: 0.1 */
+/* The states of an entry, with the database's numbers; libcrikeep(3) has their story. Values are never reused.   Since: 0.1 */
 enum ck_state {
 	CK_STATE_CREATING = 1,   /* a creation runs, or nobody knows how it ended */
 	CK_STATE_KEPT = 2,       /* the resource exists, and is hidden until its request is repeated */
@@ -184,7 +185,7 @@ struct ck_answer {
  * call, from any thread, exactly once. They come only from ck_process() or the library's own thread. inspect, list and
  * resolve_image may be NULL: then K6 serves what it has, lost creations are given up after their grace without asking,
  * nothing is reconciled, and image references are equal only byte by byte. @filter and @id live as long as the job.
- * Source: rules K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), DESIGN 4 (resolve_image).      Since: 0.1
+ * Source: K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), libcrikeep(3), "THE SAME REQUEST" (resolve_image).   Since: 0.1
  */
 struct ck_host {
 	size_t size;
@@ -218,7 +219,7 @@ void ck_job_stopped(struct ck_job *job);
 /* ck_job_done - the job ended; @job is gone afterwards. A job must be ended even after ck_cache_close() was called. Since: 0.1 */
 void ck_job_done(struct ck_job *job, const struct ck_answer *answer);
 
-/* ---- the hooks: what fires when a resource is committed (rules.md 5) -------------------------------------------------- */
+/* ---- the hooks: what fires when a resource is committed --------------------------------------------------------------- */
 
 /* RUN is sent with the commit, and may be refused; the others tell of the end to those who know, in this order.   Since: 0.1 */
 enum ck_hook_event { CK_HOOK_RUN = 1, CK_HOOK_STOP = 2, CK_HOOK_REMOVE = 3 };

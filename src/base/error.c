@@ -71,7 +71,7 @@ const char *ck_strerror(int code)
 	return code ? "unknown error" : "success";
 }
 
-/* rules.md 4: what the caller hears */
+/* what the caller hears */
 int ck_error_grpc(const struct ck_error *err)
 {
 	switch (err ? err->code : 0) {

@@ -15,7 +15,7 @@
 #define CK_LEAVES_MAX      65536u      /* leaves of one fingerprint; a real pod has 60 to 500 */
 #define CK_DIFF_PATHS_MAX  16u         /* paths named in an error; then "and N more" */
 #define CK_STAGE_MAX       64u         /* the longest known stage has 37 bytes */
-#define CK_TEXT_MAX        256u        /* text from a runtime, CNI or plugin, after scrubbing (rules.md 4) */
+#define CK_TEXT_MAX        256u        /* text from a runtime, CNI or plugin, after scrubbing */
 #define CK_STATUS_MAX      (64u << 10) /* status message and details kept for waiters: what fits into one HTTP/2 header block */
 #define CK_TOLD_MAX        4096u       /* names of plugins told: 100 plugins of 40 bytes */
 #define CK_SCRUB_MIN       4u          /* shorter strings of a request occur in ordinary words */
@@ -77,7 +77,7 @@
 #define CK_NRI_PLUGINS_MAX 60u      /* connections; their names fit into one entry's told list (CK_TOLD_MAX) */
 #define CK_APPLY_MAX       (256u << 20) /* a create's request that plugins change, unpacked: 16 MiB of texts take 64 */
 #define CK_NRI_NAME_MAX    63u      /* "NN-name": file names of plugins have 10 to 30 */
-#define CK_NRI_QUEUE_MAX   1024u    /* events waiting for one plugin, which is then disconnected (rules.md H5) */
+#define CK_NRI_QUEUE_MAX   1024u    /* events waiting for one plugin, which is then disconnected (H5) */
 #define CK_NRI_CHANGES_MAX 1024u    /* containers the answers to one event may update or evict: ten times what a node runs */
 #define CK_NRI_ENTRIES_MAX 4096u    /* mounts, variables and the like they may change of one container; an env has hundreds */
 #define CK_NRI_MERGE_MAX   (64u << 20) /* what they and the container take unpacked: a message of 4 MiB takes 10 to 40 */
@@ -91,7 +91,7 @@
 #define CK_NRI_REGISTRATION_TIMEOUT (5 * CK_NS_PER_S)  /* * Go's */
 #define CK_NRI_REQUEST_TIMEOUT      (2 * CK_NS_PER_S)  /* * Go's */
 #define CK_NRI_SYNCHRONIZE_TIMEOUT  (10 * CK_NS_PER_S) /* * critest's plugin takes a little over 2 s */
-#define CK_NRI_LATE_MAX             (10 * CK_NS_PER_S) /* * rules.md H5 */
+#define CK_NRI_LATE_MAX             (10 * CK_NS_PER_S) /* H5 */
 #define CK_NRI_DESCRIBE_AGAIN       (250 * CK_NS_PER_MS) /* doubling, to 2 s */
 #define CK_NRI_DESCRIBE_MAX         (30 * CK_NS_PER_S)   /* a runtime that cannot say what it made by then: the event fails */
 #define CK_NRI_EVICT_GRACE          (30 * CK_NS_PER_S)   /* * Kubernetes' own grace */

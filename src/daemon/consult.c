@@ -2,7 +2,7 @@
 /*
  * nri.adjust before-create: plugins are asked about a container before the runtime is, under an id of ours, and what they change
  * goes into the request. The id stands in the request as an annotation, so that whoever describes the container later finds it;
- * what plugins are told of a container that never comes to be is the NRI side's business (rules.md H7).
+ * what plugins are told of a container that never comes to be is the NRI side's business (H7).
  *
  * The cache may have one creation begun a second time, because nobody knows how the first one ended (K8). The runtime may still
  * be at that, so the second must be the same request, under the same id: those asked about last are remembered.

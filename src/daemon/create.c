@@ -253,7 +253,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call);
 }
 
-/* ---- plugins that change containers (rules.md H7) ---------------------------------------------------------------------- */
+/* ---- plugins that change containers (H7) ------------------------------------------------------------------------------- */
 
 static void not_agreed(struct ck_call *call, int grpc, const char *text)
 {

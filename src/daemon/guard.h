@@ -3,7 +3,7 @@
 #define CK_DAEMON_GUARD_H
 /*
  * Ids in requests. A call that names a hidden id, or a prefix of hidden ids only, is refused with NOT_FOUND; a prefix that
- * hidden and visible ids share is written out in full, because the runtime would call it ambiguous (rules.md 4). Pure: bytes
+ * hidden and visible ids share is written out in full, because the runtime would call it ambiguous. Pure: bytes
  * in, bytes out.
  */
 #include "src/base/bytes.h"

@@ -3,7 +3,7 @@
 #define CK_DAEMON_LOG_H
 /*
  * Log lines that never wait: to the journal's socket or to standard error, non-blocking; what cannot be written is dropped and
- * counted, and the count is said as soon as a line gets through. One line is one write. Never a request's value (rules.md 4).
+ * counted, and the count is said as soon as a line gets through. One line is one write. Never a request's value.
  * The same text at the same level within a second is written once; the next time it says how often it was left out. Any thread.
  */
 #include "src/daemon/conf.h"

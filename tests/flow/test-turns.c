@@ -832,7 +832,7 @@ static void a_list_that_passes_reconciles(void **state) /* K24, K27 */
 
 /* ---- the same request ------------------------------------------------------------------------------------------------- */
 
-static void two_references_of_one_image_are_the_same(void **state) /* DESIGN 4 */
+static void two_references_of_one_image_are_the_same(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask app = fx_container("web", "s0", "app"), again = app;
@@ -1157,7 +1157,7 @@ static void a_wish_waits_for_the_next_owner(void **state)
 	assert_true(fx_was_destroyed(f, "s1"));
 }
 
-/* ---- hooks: a double of the seam (rules.md 5) ------------------------------------------------------------------------- */
+/* ---- hooks: a double of the seam ------------------------------------------------------------------------------------- */
 
 static void hooks_fire_at_the_commit_and_not_before(void **state)
 {

@@ -30,7 +30,7 @@ enum {
 	WORLD_ID = 24,
 };
 
-/* ---- the table of rules.md 3 ------------------------------------------------------------------------------------------ */
+/* ---- the table, state by event ---------------------------------------------------------------------------------------- */
 
 enum column { COL_CREATING, COL_LOST, COL_KEPT, COL_COMMITTING, COL_COMMITTED, COL_EVICTING, COLS, COL_NONE };
 

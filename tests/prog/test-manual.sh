@@ -137,6 +137,18 @@ check 'prototypes are those of the headers' prototypes_agree
 check 'what a page names, its SYNOPSIS declares' names_are_declared
 check 'members of structs are those of the headers' members_agree
 check 'each constant is told of, and no other' constants_are_told
+rules_are_told() { # K6 in a header or in a guide is a rule of crikeep-rules(7)
+	local rule failed=0
+	sed -n 's/^\.It \([KH][0-9]*\)$/\1/p' "$src/man/crikeep-rules.7" | sort >"$work/rules"
+	grep -ohE '\b[KH][0-9]+\b' "$src"/src/*.h "$src"/cache/*.[ch] "$src"/hooks/*.[ch] "$src"/contrib/*/README.md |
+		sort -u >"$work/cited"
+	[ -s "$work/cited" ] || failed=1
+	while read -r rule; do
+		echo "$rule: not in crikeep-rules(7)" && failed=1
+	done < <(comm -13 "$work/rules" "$work/cited")
+	return "$failed"
+}
+check 'each rule that is named by its number is told' rules_are_told
 check 'no page lacks a section' each_has NAME LIBRARY SYNOPSIS DESCRIPTION 'RETURN VALUES' ERRORS EXAMPLES 'SEE ALSO'
 
 # ---- installed, built, run --------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 // Package crikeep binds libcrikeep, which keeps the result of a RunPodSandbox or CreateContainer call whose caller has timed out,
 // and hands it back when the kubelet repeats the request. libcrikeep(3) tells the whole story; rules are named K1 to K33 and H1
-// to H6 as there.
+// to H10 as in crikeep-rules(7).
 //
 // A runtime opens one Cache and passes every create through Cache.Do:
 //

@@ -191,7 +191,7 @@ func ckgoClock(h C.uintptr_t) C.uint64_t {
 
 // ---- hooks ------------------------------------------------------------------------------------------------------------------
 
-// Hooks hear of what is committed, and of the end of what they heard of (H1 to H6 of libcrikeep(3)). Per entry the order is
+// Hooks hear of what is committed, and of the end of what they heard of (H1 to H6 of crikeep-rules(7)). Per entry the order is
 // Choose, Fire of HookRun, HookStop, HookRemove.
 type Hooks interface {
 	// Choose picks who will be told. absent: the name of one that is required and not there; then nothing is committed now.
