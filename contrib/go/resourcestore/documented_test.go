@@ -231,6 +231,22 @@ func TestUnclaimedIsCleanedAfterTwoIntervals(t *testing.T) {
 	})
 }
 
+func TestNameIsFreeAfterCleanup(t *testing.T) {
+	both(t, func(t *testing.T, s documented) {
+		cleaned := make(chan struct{}, 1)
+		c := s.newCleaner()
+		c.Add(context.Background(), "undo", func() error { cleaned <- struct{}{}; return nil })
+		put(t, s, podName, &resource{id: "1"}, c)
+		s.advance(2*interval + time.Second)
+		<-cleaned
+		s.SetStageForResource(context.Background(), podName, "sandbox creating")
+		put(t, s, podName, &resource{id: "2"}, s.newCleaner())
+		if id := s.Get(podName); id != "2" {
+			t.Errorf("got %q", id)
+		}
+	})
+}
+
 func TestUnfinishedIsNotCleaned(t *testing.T) {
 	both(t, func(t *testing.T, s documented) {
 		watcher, _ := s.WatcherForResource(podName)

@@ -4,7 +4,6 @@ package resourcestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -85,8 +84,6 @@ func (h privateHost) Committed(e crikeep.Entry) {
 // What an unfinished creation left has no id of the runtime's. No id begins like this.
 const unfinishedPrefix = "unfinished:"
 
-var errStillMade = errors.New("its creation is still running")
-
 // Inspect is asked before a result is handed back, and before a container is destroyed.
 func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Condition, error) {
 	o := h.s.objectOf(e)
@@ -158,13 +155,10 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
 	name := nameOf(e)
 	if rec := s.find(name, 0, false); rec != nil {
-		running := rec.turn != nil && rec.explicit
+		running := rec.turn != nil && !rec.pending
 		rec.mu.Unlock()
-		if running && e.Lost {
-			return fmt.Errorf("%s %q: %w", e.Kind, name, errStillMade)
-		}
 		if running {
-			return nil
+			return nil // the library waits for its end
 		}
 	}
 	if !e.Lost || s.options.Recover == nil {

@@ -163,7 +163,7 @@ func TestFailByAnInnerDeadline(t *testing.T) {
 	s.Fail(podName, fmt.Errorf("CNI: %w", context.DeadlineExceeded))
 	a := <-got
 	var status *crikeep.StatusError
-	if !errors.As(a.err, &status) || !strings.HasPrefix(status.Message, "CNI: ") {
+	if !errors.As(a.err, &status) || !strings.HasPrefix(status.Message, "CNI: ") || status.GRPC != grpcUnknown {
 		t.Errorf("who waited got %q, %v", a.id, a.err)
 	}
 	if n := s.entries(); n != 0 {
@@ -186,6 +186,35 @@ func TestSlowCreationIsNotMadeTwice(t *testing.T) {
 	}
 	if a := <-got; a.id != "1" || a.err != nil {
 		t.Errorf("who waited got %q, %v", a.id, a.err)
+	}
+}
+
+func TestSlowCreationIsTaken(t *testing.T) {
+	s := newOurs(t)
+	for i := 0; i < 40; i++ {
+		s.SetStageForResource(context.Background(), podName, "sandbox network creation")
+		s.advance(interval)
+		time.Sleep(time.Millisecond)
+	}
+	put(t, s, podName, &resource{id: "1"}, s.newCleaner())
+	if id := s.Get(podName); id != "1" {
+		t.Errorf("got %q", id)
+	}
+}
+
+// An answer to List that the library had no use for is forgotten with its entry.
+func TestFoundAndNotWanted(t *testing.T) {
+	s := newOurs(t)
+	s.found(crikeep.Entry{Number: 1, Kind: crikeep.Sandbox}, "1", podName, &resource{id: "1"}, nil)
+	s.found(crikeep.Entry{Number: 2, Kind: crikeep.Sandbox}, "2", podNameOf(1), &resource{id: "2"}, nil)
+	s.unfind([]crikeep.Entry{{Number: 2}})
+	if s.hiddenObject(crikeep.Sandbox, "1") != nil || s.hiddenObject(crikeep.Sandbox, "2") == nil {
+		t.Error("the wrong one was forgotten")
+	}
+	s.found(crikeep.Entry{Number: 3, Kind: crikeep.Sandbox}, "3", podNameOf(2), &resource{id: "3"}, nil)
+	host := durableHost{privateHost{s.ResourceStore}}
+	if _, err := host.List(context.Background(), crikeep.Filter{Kind: crikeep.Sandbox}); err != nil || len(s.lost) != 0 {
+		t.Errorf("%v; %d are left after the next List", err, len(s.lost))
 	}
 }
 
@@ -276,6 +305,23 @@ func TestDeleteOfADeadOne(t *testing.T) {
 	}
 	if n := s.entries(); n != 0 {
 		t.Errorf("%d entries are left", n)
+	}
+}
+
+// What was removed is forgotten at once, not when its time has come.
+func TestRemovedIsForgotten(t *testing.T) {
+	s := newOurs(t)
+	if err := late(s, crikeep.Container, ctrName, ctrRequest("s1", "nginx"), &resource{id: "1"}, func() error {
+		t.Error("was cleaned up")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.removed(crikeep.Container, "1")
+	for end := time.Now().Add(10 * time.Second); s.entries() > 0; time.Sleep(time.Millisecond) { // destroyed in a goroutine
+		if time.Now().After(end) {
+			t.Fatalf("%d entries are left", s.entries())
+		}
 	}
 }
 
