@@ -5,15 +5,17 @@ package crikeep
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-const childEnv = "CRIKEEP_TEST_CHILD" // a state directory
+const childEnv = "CRIKEEP_TEST_CHILD" // a state directory; with "goexit:" before it, see TestGoexitInside
 
 // childHost knows nothing, so that what the child begins stays as it is
 type childHost struct{}
@@ -22,7 +24,8 @@ func (childHost) Destroy(context.Context, Entry, func()) error { return ErrBusy 
 
 // child has one sandbox committed, one kept and one that is being made, says so, and waits for its end
 func child() {
-	c, err := Open(Options{StateDir: os.Getenv(childEnv), Host: childHost{}})
+	dir, exits := strings.CutPrefix(os.Getenv(childEnv), "goexit:")
+	c, err := Open(Options{StateDir: dir, Host: childHost{}})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -31,6 +34,10 @@ func child() {
 		return func(context.Context, *Turn) (Result, error) { return Result{ID: id}, nil }
 	}
 	c.Do(background, pod("committed"), make("id-of-committed"))
+	if exits {
+		c.Snapshot(func(Entry) error { runtime.Goexit(); return nil })
+		os.Exit(0)
+	}
 	turn, _ := c.Begin(background, pod("kept"))
 	turn.Leave()
 	turn.Finish(Result{ID: "id-of-kept"})
@@ -74,5 +81,16 @@ func TestKilledAndBackAgain(t *testing.T) {
 		if reply := must[Reply](t)(c.Do(background, pod(name), never)); reply.ID != "id-of-"+name {
 			t.Error(reply)
 		}
+	}
+}
+
+// the library's locks would be held for ever: better an end with a reason
+func TestGoexitInside(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childEnv+"=goexit:"+newWorld(t).o.StateDir)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "runtime.Goexit in the function given to Snapshot") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

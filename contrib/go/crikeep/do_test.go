@@ -62,19 +62,13 @@ func never(context.Context, *Turn) (Result, error) { panic("it is made twice") }
 // waiting returns when an entry has been asked for n times
 func (w *world) waiting(c *Cache, n uint32) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		all := must[[]Entry](w.t)(c.Entries())
+	eventually(w.t, "everybody has asked", func() bool {
 		sum := uint32(0)
-		for _, e := range all {
+		for _, e := range must[[]Entry](w.t)(c.Entries()) {
 			sum += e.Requests
 		}
-		if sum >= n {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("asked for %d times, not %d", sum, n)
-		}
-	}
+		return sum >= n
+	})
 }
 
 func TestDoInTime(t *testing.T) {
@@ -220,14 +214,15 @@ func TestDoLostIsMadeAgain(t *testing.T) {
 	if <-calls {
 		t.Error("the first call is not the second")
 	}
-	for again := false; !again; {
+	eventually(t, "it is asked for again", func() bool {
 		select {
-		case again = <-calls:
+		case again := <-calls:
+			return again
 		default:
 			w.advance(c, time.Second)
-			runtime.Gosched()
+			return false
 		}
-	}
+	})
 	if got := <-ch; got.err != nil || got.reply.ID != "sandbox-1" {
 		t.Fatal(got)
 	}
@@ -355,11 +350,7 @@ func TestDoPanics(t *testing.T) {
 	cancel()
 	<-ch
 	close(h.goOn)
-	for end := time.Now().Add(time.Minute); !strings.Contains(w.logs.String(), "nobody is there"); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatal("it is not in the log")
-		}
-	}
+	w.logged("nobody is there")
 }
 
 func TestDoGoexit(t *testing.T) {

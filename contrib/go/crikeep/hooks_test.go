@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,11 +38,7 @@ func (r *recorder) all() string {
 
 func (r *recorder) until(t *testing.T, want string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); r.all() != want; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("heard %q, not %q", r.all(), want)
-		}
-	}
+	eventually(t, fmt.Sprintf("heard %q, not %q", r.all(), want), func() bool { return r.all() == want })
 }
 
 func (r *recorder) Choose(e Entry) ([]string, string) {
@@ -269,11 +264,7 @@ func TestHooksPanic(t *testing.T) {
 	must[Reply](t)(c.Do(background, pod("a"), w.maker(ask{pod: "a"})))
 	c.Close()
 	for _, text := range []string{"choose panics", "fire panics", "TestHooksPanic"} {
-		for end := time.Now().Add(time.Minute); !strings.Contains(w.logs.String(), text); runtime.Gosched() {
-			if time.Now().After(end) {
-				t.Fatalf("%q is not in the log", text)
-			}
-		}
+		w.logged(text)
 	}
 }
 
@@ -294,7 +285,5 @@ func TestClockPanics(t *testing.T) {
 	close(broken)
 	c.Forget(Sandbox, "sandbox-1")
 	c.Close()
-	for !strings.Contains(w.logs.String(), "the clock panics") {
-		runtime.Gosched()
-	}
+	w.logged("the clock panics")
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -50,18 +49,18 @@ func TestDestroyUntilConfirmed(t *testing.T) {
 	w.late(c, ask{pod: "a"})
 	next := ask{pod: "a", attempt: 1}
 	must[*Turn](t)(c.Begin(background, next.request())).Close()
-	for try := 0; try < len(answers); {
+	eventually(t, "it was tried often enough", func() bool {
 		select {
-		case try = <-tries:
+		case try := <-tries:
+			return try == len(answers)
 		default:
 			w.advance(c, 10*time.Second)
-			runtime.Gosched()
+			return false
 		}
-	}
+	})
 	w.until("it is destroyed", func() bool { return len(w.destroyed) == 1 })
-	for log := ""; !strings.Contains(log, "destroy panics") || !strings.Contains(log, "TestDestroyUntilConfirmed"); log = w.logs.String() {
-		runtime.Gosched() // the panic is logged, with its stack
-	}
+	w.logged("destroy panics")
+	w.logged("TestDestroyUntilConfirmed") // the stack
 }
 
 func TestDestroyNotFoundConfirms(t *testing.T) {
@@ -79,12 +78,14 @@ func TestDestroyNotFoundConfirms(t *testing.T) {
 		w.late(c, ask{pod: "a"})
 		must[*Turn](t)(c.Begin(background, ask{pod: "a", attempt: 1}.request())).Close()
 		w.until("it was tried", func() bool { return n == 1 })
-		for gone := false; !gone; runtime.Gosched() {
-			gone = true
+		eventually(t, "it is gone", func() bool {
 			for _, e := range must[[]Entry](t)(c.Entries()) {
-				gone = gone && e.ID != "sandbox-1"
+				if e.ID == "sandbox-1" {
+					return false
+				}
 			}
-		}
+			return true
+		})
 		c.Close()
 	}
 }
@@ -106,9 +107,7 @@ func TestDestroyAfterClose(t *testing.T) {
 		t.Error("no job is under way")
 	}
 	close(host.goOn)
-	for live.jobs.Load() > 0 {
-		runtime.Gosched()
-	}
+	eventually(t, "the job ends", func() bool { return live.jobs.Load() == 0 })
 	if host.ctx.Err() == nil || context.Cause(host.ctx) != ErrClosed {
 		t.Error("its context goes on")
 	}
@@ -198,10 +197,10 @@ func TestListAtTheStart(t *testing.T) {
 		t.Error("a list that failed is a list")
 	}
 	ch := w.begin(c, background, ask{pod: "a"}, w.maker(ask{pod: "a"}))
-	for !c.Reconciled() {
+	eventually(t, "the lists succeed", func() bool {
 		w.advance(c, time.Second)
-		runtime.Gosched()
-	}
+		return c.Reconciled()
+	})
 	if got := <-ch; got.err != nil {
 		t.Error(got.err)
 	}

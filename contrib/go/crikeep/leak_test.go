@@ -9,6 +9,9 @@ import (
 	"testing"
 )
 
+// lifecycles is how many are counted
+const lifecycles = 1000
+
 func countFDs(t *testing.T) int {
 	t.Helper()
 	names, err := os.ReadDir("/proc/self/fd")
@@ -16,6 +19,14 @@ func countFDs(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(names)
+}
+
+// heap is what of Go's memory is in use
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // lifecycle opens a cache, has a turn in every state, views and jobs, and closes all
@@ -69,9 +80,7 @@ func lifecycle(t *testing.T, w *world) {
 		turn.Close()
 	}
 	view.Close()
-	for live.jobs.Load() > 0 {
-		runtime.Gosched()
-	}
+	eventually(t, "jobs end", func() bool { return live.jobs.Load() == 0 })
 	os.RemoveAll(w.o.StateDir)
 }
 
@@ -91,14 +100,11 @@ func TestThousandLifecycles(t *testing.T) {
 
 	}
 	run(100) // pools fill, threads come
-	goroutines, fds, threads, memory := runtime.NumGoroutine(), countFDs(t), status(t, "Threads"), status(t, "RssAnon")
-	run(1000)
-	for i := 0; runtime.NumGoroutine() > goroutines && i < 1000000; i++ {
-		runtime.Gosched()
-	}
-	if n := runtime.NumGoroutine(); n > goroutines {
-		buf := make([]byte, 1<<16)
-		t.Errorf("%d goroutines, %d before\n%s", n, goroutines, buf[:runtime.Stack(buf, true)])
+	goroutines, fds, threads, memory, ours := runtime.NumGoroutine(), countFDs(t), status(t, "Threads"), status(t, "RssAnon"), heap()
+	run(lifecycles)
+	eventually(t, "no goroutine more than before", func() bool { return runtime.NumGoroutine() <= goroutines })
+	if n := heap(); n > ours+1<<20 {
+		t.Errorf("%d bytes of Go's memory, %d before", n, ours)
 	}
 	if n := countFDs(t); n > fds {
 		t.Errorf("%d descriptors, %d before", n, fds)

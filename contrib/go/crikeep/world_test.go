@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -272,6 +273,21 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// eventually looks again and again, for a minute, at what nobody tells of; f may also bring it on
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("not in time: " + what)
+		}
+	}
+}
+
+func (w *world) logged(text string) {
+	w.t.Helper()
+	eventually(w.t, "in the log: "+text, func() bool { return strings.Contains(w.logs.String(), text) })
 }
 
 func wantErr(t *testing.T, err error, targets ...error) {
