@@ -254,7 +254,7 @@ func (s *ResourceStore) Removed(kind crikeep.Kind, id string) {
 	}
 	err := s.cache.Forget(kind, id)
 	if errors.Is(err, crikeep.ErrNotFound) && o != nil {
-		err = s.cache.Seen(kind, id, crikeep.Absent) // kept: its destruction is confirmed without a step
+		err = s.cache.Seen(kind, id, crikeep.Dead) // kept: given up now, and its destruction takes no step
 	} else if o != nil {
 		s.drop(o)
 	}
