@@ -624,6 +624,109 @@ func TestGetAfterRestart(t *testing.T) {
 	}
 }
 
+// The steps of what is found are done once, too, however often the rest has to be tried.
+func TestRecoveredStepsAreDoneOnce(t *testing.T) {
+	s := newOurs(t)
+	if err := late(s, crikeep.Container, ctrName, ctrRequest("s1", "nginx"), &resource{id: "1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	var unmounted, tries atomic.Int32
+	done := make(chan struct{}, 1)
+	recover := func(crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
+		c := NewResourceCleaner()
+		c.Add(context.Background(), "release the name", func() error {
+			if tries.Add(1) < 4 {
+				return errors.New("not yet")
+			}
+			done <- struct{}{}
+			return nil
+		})
+		c.Add(context.Background(), "unmount", func() error { unmounted.Add(1); return nil })
+		return &resource{id: "1"}, c, nil
+	}
+	store, err := Open(Options{StateDir: s.dir, TTL: 2 * interval, Logger: quiet(), now: s.clock.now, Recover: recover})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ResourceStore = store
+	if err := endsAfter(s, 1, done); err != nil {
+		t.Fatal(err)
+	}
+	if n := unmounted.Load(); n != 1 {
+		t.Errorf("unmounted %d times", n)
+	}
+}
+
+// ---- behind something else ------------------------------------------------------------------------------------------------
+
+// behind begins attempt 1 with the old calls while attempt 0 cannot be undone.
+func behind(t *testing.T) (s *ours, release func()) {
+	s = newPrivate(t)
+	blocked, hold := make(chan struct{}), make(chan struct{})
+	c := s.newCleaner()
+	c.Add(context.Background(), "undo", func() error { close(blocked); <-hold; return nil })
+	put(t, s, podNameOf(0), &resource{id: "0"}, c)
+	s.SetStageForResource(context.Background(), podNameOf(1), "sandbox creating")
+	<-blocked
+	return s, func() { close(hold) }
+}
+
+func TestPutBehindAnEviction(t *testing.T) {
+	s, release := behind(t)
+	cleaned := make(chan struct{}, 1)
+	c := s.newCleaner()
+	c.Add(context.Background(), "undo", func() error { cleaned <- struct{}{}; return nil })
+	put(t, s, podNameOf(1), &resource{id: "1"}, c)
+	release()
+	for kept := false; !kept; time.Sleep(time.Millisecond) { // it is the library's as soon as attempt 0 is gone
+		entries, err := s.cache.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			kept = kept || e.ID == "1" && e.State == crikeep.StateKept
+		}
+	}
+	s.SetStageForResource(context.Background(), ctrName, "container creating") // nothing of it hangs
+	if err := endsAfter(s, 1, cleaned); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGetBehindAnEviction(t *testing.T) {
+	s, release := behind(t)
+	defer release()
+	r := &resource{id: "1"}
+	put(t, s, podNameOf(1), r, s.newCleaner())
+	if id := s.Get(podNameOf(1)); id != "1" || r.created.Load() != 1 {
+		t.Errorf("got %q, created %d times", id, r.created.Load())
+	}
+	if id := s.Get(podNameOf(1)); id != "" {
+		t.Errorf("got %q once more", id)
+	}
+}
+
+func TestFinishBehindAnEviction(t *testing.T) {
+	s, release := behind(t)
+	defer release()
+	r := &resource{id: "1"}
+	if id, err := s.Finish(context.Background(), podNameOf(1), r, nil); id != "1" || err != nil || r.created.Load() != 1 {
+		t.Errorf("got %q, %v, created %d times", id, err, r.created.Load())
+	}
+}
+
+func TestDeleteBehindAnEviction(t *testing.T) {
+	s, release := behind(t)
+	s.Delete(podNameOf(1))
+	release()
+	for end := time.Now().Add(10 * time.Second); s.entries() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d entries are left", s.entries())
+		}
+	}
+}
+
 // ---- many at once -----------------------------------------------------------------------------------------------------------
 
 // Callers that give up when it pleases them, creations that fail now and then, attempts that move on. In the end: whoever got an
