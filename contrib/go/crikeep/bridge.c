@@ -255,7 +255,7 @@ void ckgo_free(struct ck_turn *turn, int heard)
 	ck_turn_watch(turn, NULL, NULL); /* no callback begins any more; one that runs has taken the decision with it */
 	if (heard != CKGO_HEARD)
 		ck_turn_answered(turn, CK_LOST); /* of no effect where it was not handed back */
-	/* CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with everybody waiting, for a long time. */
+	/* CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with all waiting, for a long time. */
 	if (heard == CKGO_NOTHING && ckgo_begun(turn))
 		ckgo_fail(turn, 1, "its caller had gone before it was begun", NULL, 0, NULL);
 	ck_turn_free(turn);
