@@ -165,7 +165,7 @@ removed() {
 }
 spares_others() { # who has the lock may be a runtime that embeds the library: its files stay
 	[ -d "$chroot/run/crikeep" ] && cp "$chroot/var/lib/dpkg/info/crikeepd.postrm" "$chroot/tmp/postrm" &&
-		flock -w 10 "$chroot/run/crikeep" "${jail[@]}" /tmp/postrm purge &&
+		flock -w 10 "$chroot/run/crikeep" "${jail[@]}" env DPKG_MAINTSCRIPT_PACKAGE=crikeepd /tmp/postrm purge &&
 		[ -d "$chroot/run/crikeep" ]
 }
 purged() {
