@@ -172,8 +172,8 @@ int ck_nri_start(struct ck_nri *nri, struct ck_cache *cache, struct ck_error *er
  */
 void ck_nri_stop(struct ck_nri *nri);
 /*
- * ck_nri_close - disconnect everybody and free; events under way end with what was answered. Not from a callback. A cache it
- * serves is closed first, and from then on this is the only call.   Since: 0.1
+ * ck_nri_close - disconnect everybody and free; events under way end with what was answered. Not from a callback. NULL is
+ * fine. A cache it serves is closed first, and from then on this is the only call.   Since: 0.1
  */
 void ck_nri_close(struct ck_nri *nri);
 

@@ -304,8 +304,8 @@ int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
 /*
  * ck_cache_close - end the library's thread, give every waiting turn -CK_ECLOSED, let creations become lost (K8), free
  * Blocks until every other call has returned. Jobs under way may end later, and must. Turns and views stay valid until they
- * are freed, which must be done for each; watched turns are not called back any more. Not from a callback. Return: 0,
- * -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
+ * are freed, which must be done for each; watched turns are not called back any more. Not from a callback. NULL is fine.
+ * Return: 0, -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
  */
 int ck_cache_close(struct ck_cache *cache, struct ck_error *err);
 
