@@ -298,7 +298,7 @@ static void *loop_main(void *userdata)
 int ck_loop_thread(struct ck_cache *cache, struct ck_error *err)
 {
 	pthread_mutex_lock(&cache->lock);
-	if (cache->threaded || cache->cranking) {
+	if (cache->threaded || cache->cranking || ck_cache_in_round(cache)) {
 		pthread_mutex_unlock(&cache->lock);
 		return ck_fail(err, CK_EDEADLK, "the crank is turned already");
 	}

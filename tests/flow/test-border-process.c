@@ -444,9 +444,11 @@ static int show_none(const struct ck_nri_plugin *plugin, void *userdata)
 /* ---- stacks ----------------------------------------------------------------------------------------------------------- */
 
 #ifdef CK_SANITIZERS
-#define SMALL (1024 * 1024) /* instrumented frames are larger; that it runs at all is shown */
+#define SMALL   (1024 * 1024) /* instrumented frames are larger; that it runs at all is shown */
+#define SMALLER SMALL
 #else
-#define SMALL (64 * 1024)
+#define SMALL   (64 * 1024)
+#define SMALLER (16 * 1024)
 #endif
 
 struct small { /* what is called on a small stack, and what it leaves for the next call */
@@ -589,7 +591,7 @@ static void its_threads_have_stacks_of_their_own(void **state)
 	(void)state;
 	assert_int_equal(pthread_getattr_default_np(&before), 0);
 	pthread_attr_init(&attr);
-	assert_int_equal(pthread_attr_setstacksize(&attr, SMALL / 4), 0);
+	assert_int_equal(pthread_attr_setstacksize(&attr, SMALLER), 0);
 	assert_int_equal(pthread_setattr_default_np(&attr), 0);
 	rmdir(f->dir);
 	snprintf(disk, sizeof(disk), "%s/state", w->dir);

@@ -246,6 +246,12 @@ static int none_told(const struct ck_told *told, void *userdata)
 	return 0;
 }
 
+static int none_listed(const struct ck_entry_info *entry, void *userdata)
+{
+	(void)entry, (void)userdata;
+	return 0;
+}
+
 static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *view, struct ck_job *job)
 {
 	struct ck_request request = { .size = sizeof(request), .kind = CK_SANDBOX };
@@ -277,8 +283,12 @@ static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *vie
 		ck_view_begin(f->cache, &new_view, NULL),
 		ck_view_hides(view, &object),
 		ck_view_resolve(view, CK_SANDBOX, "s", &id),
+		ck_view_shows(view, CK_SANDBOX, "s1"),
 		ck_view_listed(view, CK_SANDBOX, &object, 1),
 		ck_snapshot(f->cache, none_told, NULL),
+		ck_entries(f->cache, none_listed, NULL),
+		ck_reconciled(f->cache),
+		ck_note_told(f->cache, CK_SANDBOX, "s1", CK_HOOK_STOP, "10-a"),
 		ck_fd(f->cache),
 		ck_process(f->cache, NULL),
 		ck_run_thread(f->cache, NULL),
@@ -288,10 +298,15 @@ static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *vie
 	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
 		if (answers[i] != -CK_EFORK)
 			return (int)i + 1;
+	ck_job_stopped(job);
+	ck_hook_told(job, "10-a");
+	ck_hook_done(job, NULL);
 	ck_job_done(job, &answer);
 	ck_turn_leave(turn);
 	ck_turn_free(turn);
 	ck_view_free(view);
+	if (ck_job_entry(job))
+		return 98;
 	return ck_timeout(f->cache) != UINT64_MAX || ck_turn_error(turn) ? 99 : 0;
 }
 
