@@ -33,6 +33,8 @@ type Play struct {
 	child    *exec.Cmd
 	ended    chan struct{}
 	store    *Store
+	wrapper  []string // what the runtime is started through
+	remarks  string   // for people
 
 	mu    sync.Mutex
 	calls int
@@ -74,7 +76,8 @@ func (p *Play) start(changes ...func(*Settings)) {
 	}
 	self, err := os.Executable()
 	p.no(err)
-	p.child = exec.Command(self, "serve", p.dir, p.settings.flag())
+	command := append(append([]string{}, p.wrapper...), self, "serve", p.dir, p.settings.flag())
+	p.child = exec.Command(command[0], command[1:]...)
 	p.child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.child.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // else each end in order takes a second
 	stderr, err := os.OpenFile(filepath.Join(p.dir, "stderr"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -119,6 +122,29 @@ func (p *Play) close() {
 func (p *Play) again(changes ...func(*Settings)) {
 	p.kill()
 	p.start(changes...)
+}
+
+// reboot is kill -9 of everything, and a life with another boot id. Why it cannot be played here, or "".
+func (p *Play) reboot() string {
+	p.kill()
+	objects, err := os.ReadDir(p.store.path(""))
+	p.no(err)
+	for _, o := range objects {
+		p.die(o.Name())
+	}
+	boot := filepath.Join(p.dir, "boot_id")
+	p.no(os.WriteFile(boot, []byte("01234567-89ab-cdef-0123-456789abcdef\n"), 0o644))
+	mount := "mount --bind '" + boot + "' /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\""
+	wrapper := []string{"unshare", "--mount", "sh", "-c", mount}
+	if os.Geteuid() != 0 {
+		wrapper = []string{"unshare", "--mount", "--map-root-user", "sh", "-c", mount}
+	}
+	if said, err := exec.Command(wrapper[0], append(wrapper[1:], "true")...).CombinedOutput(); err != nil {
+		return strings.Join(strings.Fields(string(said)+" "+err.Error()), " ")
+	}
+	p.wrapper = wrapper
+	p.start()
+	return ""
 }
 
 // settled waits for the first lists of a life.
@@ -312,8 +338,16 @@ func (p *Play) until(what string, so func() bool) {
 	}
 }
 
-// passing waits for what has to come while time passes, step by step.
+// kernelsClock has time pass by itself from the start on, as it does for a vendor.
+func (p *Play) kernelsClock() { p.settings.Clock = 0 }
+
+// passing waits for what has to come while time passes, step by step, if it does not by itself.
 func (p *Play) passing(step time.Duration, what string, so func() bool) (passed time.Duration) {
+	if p.settings.Clock == 0 {
+		began := time.Now()
+		p.until(what, so)
+		return time.Since(began)
+	}
 	p.until(what, func() bool {
 		if so() {
 			return true
@@ -466,7 +500,7 @@ func (p *Play) run(id string) { p.no(os.WriteFile(p.store.path(id, "running"), n
 
 // ---- the stage -----------------------------------------------------------------------------------------------------------
 
-// stage builds one, plays, and clears it away. The error is what went wrong, the text what may help to see why.
+// stage builds one, plays, and clears it away: what went wrong, and what may help to see why.
 func stage(play func(*Play), patience time.Duration, forget []string) (failure, help string) {
 	dir, err := os.MkdirTemp("", "v")
 	if err != nil {
@@ -510,7 +544,7 @@ func stage(play func(*Play), patience time.Duration, forget []string) (failure, 
 	if text, _ := os.ReadFile(filepath.Join(dir, "stderr")); len(text) > 0 { // of the race detector, too
 		p.wrong("the runtime wrote to its stderr")
 	}
-	return "", ""
+	return "", p.remarks
 }
 
 func (p *Play) clear() {

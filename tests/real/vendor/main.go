@@ -130,7 +130,7 @@ func playAll(some []line, jobs int, forget []string) (status int) {
 		return result{failure, help}
 	}, func(i int, r result) {
 		if r.failure == "" {
-			fmt.Printf("ok - %s\n", some[i])
+			fmt.Printf("%sok - %s\n", r.help, some[i])
 			return
 		}
 		fmt.Printf("%s# %s\nnot ok - %s\n", r.help, r.failure, some[i])

@@ -94,6 +94,7 @@ var moving = []chapter{
 		p.until("the second attempt is gone", func() bool { return p.unknown(web1) })
 		p.is("what exists", p.real(crikeep.Sandbox), []string{id})
 	}}, scene{"what was being made in the last life is ended by the next attempt in this one", func(p *Play) {
+		p.kernelsClock()
 		p.start()
 		p.hold("made", "web/0")
 		p.create(web)
@@ -386,6 +387,7 @@ var moving = []chapter{
 		p.is("containers", len(p.real(crikeep.Container)), 0)
 		p.create(main).fails(codePrecondition)
 	}}, scene{"what was being made in it in the last life is destroyed before it is removed in this one", func(p *Play) {
+		p.kernelsClock()
 		p.start()
 		sandbox := p.made(web)
 		main := container("web", sandbox)

@@ -32,6 +32,7 @@ func relabelled(w Want, value string) Want {
 // K1 to K7: one creation, and what becomes of its result
 var once = []chapter{
 	{"K1", scene{"who asks for the same at once gets the one that is made", func(p *Play) {
+		p.kernelsClock()
 		p.start()
 		p.hold("made", "web/0")
 		a := p.create(web)
@@ -43,6 +44,7 @@ var once = []chapter{
 		p.is("creations", p.creations(web), 1)
 		p.is("what exists", p.real(crikeep.Sandbox), []string{a.id()})
 	}}, scene{"when all who asked have gone, the next gets the one that was made", func(p *Play) {
+		p.kernelsClock()
 		p.start()
 		p.hold("made", "web/0")
 		a, b := p.short(web), p.create(web)
@@ -55,6 +57,7 @@ var once = []chapter{
 		p.is("the next one's id", p.create(web).id(), id)
 		p.is("creations", p.creations(web), 1)
 	}}, scene{"a creation in the middle is taken up, and not made twice for two who ask", func(p *Play) {
+		p.kernelsClock()
 		p.start()
 		p.hold("made", "web/0")
 		p.create(web)

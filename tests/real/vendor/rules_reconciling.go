@@ -84,7 +84,7 @@ var reconciling = []chapter{
 		p.become(web, crikeep.StateKept)
 		p.hidden(crikeep.Sandbox, id)
 		p.is("the id", p.create(web).id(), id)
-	}}, scene{"each state goes on as what it was: made, kept, told, committed, being destroyed", func(p *Play) {
+	}}, scene{"each state goes on as what it was; of another boot all is a leftover", func(p *Play) {
 		p.start(plugged("10-log"))
 		sandbox := p.made(web)
 		main := container("web", sandbox)
@@ -116,6 +116,17 @@ var reconciling = []chapter{
 		p.is("events", p.events("10-log#1", "RUN", main), 1)
 		p.create(db).id()
 		p.is("events of what was only kept", p.events("10-log#1", "RUN", db), 1)
+		p.kept(pod("late"))
+		if why := p.reboot(); why != "" {
+			p.remarks += "# without another boot: " + why + "\n"
+			return
+		}
+		p.settled()
+		for _, w := range []Want{cache, pod("late"), queue} {
+			p.passing(time.Second, w.Key()+" is gone", func() bool { return p.unknown(w) })
+		}
+		p.yes("what was committed is there", p.in(web, crikeep.StateCommitted) && p.entry(web).Ended)
+		p.create(web).fails(codeAlreadyExists) // the runtime's own word for what it has still
 	}}},
 
 	{"K26", scene{"of two results of a lost creation the caller gets the newer when the other is gone", func(p *Play) {
@@ -145,7 +156,11 @@ var reconciling = []chapter{
 		p.release("destroy", "web/0")
 		p.is("the id", p.create(web).id(), id)
 		p.is("what exists", p.real(crikeep.Sandbox), []string{id})
+		second := p.plant(web1) // ready, and of the same uid: only ever spoken of
+		p.is("what the kubelet sees", p.list(crikeep.Sandbox), sorted([]string{id, second}))
+		p.until("the log tells of two", func() bool { return p.said("WARN", "web attempt", "two objects of one key") })
 	}}, scene{"of two results of a creation of the last life the next one hands back the newer", func(p *Play) {
+		p.kernelsClock()
 		p.start()
 		p.hold("made", "web/0")
 		p.create(web)
