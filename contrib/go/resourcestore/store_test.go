@@ -155,6 +155,47 @@ func TestPutGoesStraightToAWaiter(t *testing.T) {
 	}
 }
 
+// Begun with the old calls: nobody will say that it was removed.
+func TestFinishOfANameIsForgotten(t *testing.T) {
+	s := newOurs(t)
+	s.SetStageForResource(context.Background(), podName, "sandbox creating")
+	r := &resource{id: "1"}
+	if id, err := s.Finish(context.Background(), podName, r, nil); id != "1" || err != nil || r.created.Load() != 1 {
+		t.Errorf("%q, %v, created %d times", id, err, r.created.Load())
+	}
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// Put came between a Get that found nothing and the watcher.
+func TestWatcherAfterPut(t *testing.T) {
+	s := newPrivate(t)
+	put(t, s, podName, &resource{id: "1"}, s.newCleaner())
+	if watcher, _ := s.WatcherForResource(podName); !signalled(watcher) {
+		t.Error("not signalled")
+	}
+}
+
+// What the library does not take at all is cleaned up: one pod uid has one name.
+func TestRefusedByTheLibraryIsCleaned(t *testing.T) {
+	s := newPrivate(t)
+	put(t, s, "k8s_a_ns_uid_0", &resource{id: "1"}, s.newCleaner())
+	cleaned := make(chan struct{})
+	c := s.newCleaner()
+	c.Add(context.Background(), "undo", func() error { close(cleaned); return nil })
+	if err := s.Put("k8s_b_ns_uid_0", &resource{id: "2"}, c); !errors.Is(err, crikeep.ErrInvalid) {
+		t.Errorf("put: %v", err)
+	}
+	<-cleaned
+	if id := s.Get("k8s_a_ns_uid_0"); id != "1" {
+		t.Errorf("got %q", id)
+	}
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
 // A handler that fails by a deadline of its own has failed for certain: it has cleaned up.
 func TestFailByAnInnerDeadline(t *testing.T) {
 	s := newOurs(t)
@@ -691,6 +732,24 @@ func TestPutBehindAnEviction(t *testing.T) {
 	s.SetStageForResource(context.Background(), ctrName, "container creating") // nothing of it hangs
 	if err := endsAfter(s, 1, cleaned); err != nil {
 		t.Error(err)
+	}
+}
+
+// As soon as the way is free, it is as if nothing had been in it.
+func TestPutAfterAnEviction(t *testing.T) {
+	s, release := behind(t)
+	release()
+	for making := false; !making; time.Sleep(time.Millisecond) {
+		rec := s.find(podNameOf(1), 0, false)
+		making = !rec.pending
+		rec.mu.Unlock()
+	}
+	put(t, s, podNameOf(1), &resource{id: "1"}, s.newCleaner())
+	if id := s.Get(podNameOf(1)); id != "1" {
+		t.Errorf("got %q", id)
+	}
+	if n := s.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
 	}
 }
 
