@@ -148,6 +148,78 @@ func TestTurnAnswerLost(t *testing.T) {
 	}
 }
 
+// listingHost lists when it is told to
+type listingHost struct {
+	*world
+	called chan struct{}
+	goOn   chan struct{}
+}
+
+func (h *listingHost) List(ctx context.Context, f Filter) ([]Object, error) {
+	h.called <- struct{}{}
+	<-h.goOn
+	return h.world.List(ctx, f)
+}
+
+// begunUnheard has two turns of one request, of which first, the newer one, has become a creator, and nobody has been told so:
+// the crank is held until goOn
+func begunUnheard(w *world) (c *Cache, first, second *Turn, goOn func()) {
+	h := &listingHost{world: w, called: make(chan struct{}), goOn: make(chan struct{})}
+	w.o.Host = h
+	c = w.open()
+	second = must[*Turn](w.t)(c.Begin(background, pod("a")))
+	first = must[*Turn](w.t)(c.Begin(background, pod("a")))
+	<-h.called
+	<-h.called
+	c.crankMu.Lock()
+	close(h.goOn)
+	eventually(w.t, "it is begun", func() bool { return len(must[[]Entry](w.t)(c.Entries())) == 1 })
+	if first.Outcome() != Wait || len(first.decided) != 0 {
+		w.t.Fatal("it knows already")
+	}
+	return c, first, second, c.crankMu.Unlock
+}
+
+func TestTurnBegunWhenLeft(t *testing.T) {
+	w := newWorld(t)
+	c, first, second, goOn := begunUnheard(w)
+	defer second.Close()
+	defer first.Close()
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	outcomes := make(chan Outcome)
+	go func() {
+		o, _ := first.Wait(ctx)
+		outcomes <- o
+	}()
+	<-first.left
+	goOn()
+	if o := <-outcomes; o != Create {
+		t.Fatal(o)
+	}
+	first.Finish(must[Result](t)(w.make(ask{pod: "a"})))
+	if o := must[Outcome](t)(second.Wait(background)); o != HandBack {
+		t.Error(o)
+	}
+	c.Close()
+}
+
+func TestTurnBegunWhenClosed(t *testing.T) {
+	w := newWorld(t)
+	c, first, second, goOn := begunUnheard(w)
+	first.Close()
+	goOn()
+	_, err := second.Wait(background)
+	wantErr(t, err, ErrFailed)
+	second.Close()
+	if GRPCCode(err) != grpcCanceled {
+		t.Error(err)
+	}
+	if e := must[[]Entry](t)(c.Entries()); len(e) != 0 {
+		t.Error("somebody has to make it:", e)
+	}
+}
+
 func TestTurnDelivered(t *testing.T) {
 	w := newWorld(t)
 	c := w.open()
