@@ -48,6 +48,7 @@ type disk struct {
 
 type server struct {
 	resourceStore *resourcestore.ResourceStore
+	resultsOpen   chan struct{} // closed when resourceStore is set
 	disk          *disk
 
 	mu        sync.Mutex
@@ -225,6 +226,7 @@ func (s *server) removePodSandbox(ctx context.Context, sb *sandbox) error {
 	}
 	s.mu.Unlock()
 	s.note("removed %s", sb.id)
+	s.resourceStore.Removed(crikeep.Sandbox, sb.ID())
 	return nil
 }
 
@@ -242,6 +244,7 @@ func (s *server) openResults(dir string) (err error) {
 	if err != nil {
 		return err // another CRI-O, or a crikeepd, owns the directory
 	}
+	close(s.resultsOpen)
 	for _, sb := range s.ListSandboxes() {
 		if !s.resourceStore.Hides(crikeep.Sandbox, sb.ID()) {
 			sb.SetCreated()
@@ -289,6 +292,7 @@ func (s *server) recoverResource(kind crikeep.Kind, name, id string) (resourcest
 	}
 	cleaner := resourcestore.NewResourceCleaner()
 	cleaner.Add(context.Background(), "remove "+name, func() error {
+		<-s.resultsOpen // Open() may not have returned
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
 		defer cancel()
 		if err := s.stopPodSandbox(ctx, sb); err != nil { // a container: removeContainerInPod()
@@ -349,11 +353,7 @@ func (h nriHooks) Released(e crikeep.Entry, gone bool) {
 
 func (s *server) RemovePodSandbox(ctx context.Context, sb *sandbox) error {
 	s.resourceStore.StopSandbox(sb.ID())
-	if err := s.removePodSandbox(ctx, sb); err != nil {
-		return err
-	}
-	s.resourceStore.Removed(crikeep.Sandbox, sb.ID())
-	return nil
+	return s.removePodSandbox(ctx, sb)
 }
 
 // ---- and what is said of it ---------------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ func patient(t *testing.T) context.Context {
 
 func newServer(t *testing.T, dir string, d *disk) *server {
 	t.Helper()
-	s := &server{disk: d, sandboxes: map[string]*sandbox{}, names: map[string]string{}, begun: make(chan struct{}, 8)}
+	s := &server{disk: d, resultsOpen: make(chan struct{}), sandboxes: map[string]*sandbox{}, names: map[string]string{}, begun: make(chan struct{}, 8)}
 	s.restore()
 	if err := s.openResults(dir); err != nil {
 		t.Fatal(err)

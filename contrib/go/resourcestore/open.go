@@ -13,7 +13,8 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// Options of Open. Functions may be called from any goroutine, several at once.
+// Options of Open. Functions, and the steps of cleaners, may be called from any goroutine, several at once, and before Open has
+// returned: what needs the store there has to wait for that. Open waits for Recover and List, and for none of the others.
 type Options struct {
 	// StateDir holds the database; one process at a time owns it. "" is /run/crikeep. It should live as long as the sandboxes
 	// do: until the next boot.

@@ -1169,3 +1169,30 @@ func TestPutOfAnIDThatIsTooLong(t *testing.T) {
 	}
 	<-undone
 }
+
+// What an earlier life left may be undone before Open has returned, and Open does not wait for it.
+func TestOpenDoesNotWaitForCleaners(t *testing.T) {
+	s := newOurs(t)
+	if err := late(s, crikeep.Sandbox, podName, podRequest(0, "a"), &resource{id: "1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s.clock.advance(3 * interval)
+	begun, opened, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	c := NewResourceCleaner()
+	c.Add(context.Background(), "remove", func() error {
+		close(begun)
+		<-opened
+		s.Removed(crikeep.Sandbox, "1")
+		close(done)
+		return nil
+	})
+	s.mu.Lock()
+	s.cleaners["1"] = c
+	s.mu.Unlock()
+	s.open()
+	close(opened)
+	s.advance(time.Minute)
+	<-begun
+	<-done
+}
