@@ -26,6 +26,9 @@ go_stage() {
 	mkdir -p "$stage" && go_install || { go_why='the library cannot be installed'; return 1; }
 	export GOFLAGS='-mod=readonly -buildvcs=false' GOCACHE=$build/tests/real/go-cache
 	export PKG_CONFIG_PATH=$stage/pkgconfig CGO_LDFLAGS="-Wl,-rpath,$stage/lib" CC=${CC:-cc}
+	# Go takes no notice of a header that is another one, but of flags
+	CGO_CFLAGS="-O2 -g -DCRIKEEP_STAGED=$(cksum <"$(pkg-config --variable=includedir libcrikeep)/crikeep.h" | cut -d ' ' -f 1)"
+	export CGO_CFLAGS
 }
 
 # One at a time, and once for each build of the library: others run what is linked with it. configure's prefix is that of the

@@ -174,8 +174,12 @@ func TestDoFailureReachesAll(t *testing.T) {
 		if errors.As(err, &want) && !bytes.Equal(status.Details, want.Details) {
 			t.Errorf("%s: details are lost: %v", name, status)
 		}
-		if !strings.Contains(err.Error(), status.Message) {
-			t.Errorf("%s: %q", name, status.Message)
+		text := err.Error()
+		if f, ok := err.(foreign); ok {
+			text = f.s.text
+		}
+		if status.Message != text {
+			t.Errorf("%s: %q, not %q", name, status.Message, text)
 		}
 	}
 	a := ask{pod: "web-0"} // and the key is free

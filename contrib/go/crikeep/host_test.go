@@ -64,7 +64,8 @@ func TestDestroyUntilConfirmed(t *testing.T) {
 }
 
 func TestDestroyNotFoundConfirms(t *testing.T) {
-	for _, err := range []error{ErrNotFound, fmt.Errorf("x: %w", &StatusError{GRPC: 5}), foreign{&foreignStatusText{5, "none"}}} {
+	for _, err := range []error{ErrNotFound, fmt.Errorf("x: %w", &StatusError{GRPC: 5}), foreign{&foreignStatusText{5, "none"}},
+		fmt.Errorf("%w: %w", ErrNotFound, &StatusError{GRPC: 13})} {
 		w := newWorld(t)
 		n := 0
 		w.fail = func(call string) error {
