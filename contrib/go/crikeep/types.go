@@ -226,7 +226,7 @@ func pack(objects ...Object) (*packed, error) {
 			size += len(s) + 1
 		}
 	}
-	if size > 1<<31 {
+	if uint64(size) > 1<<31 {
 		return nil, &Error{Code: CodeTooBig, Text: "a list of more than 2 GiB"}
 	}
 	p := &packed{objects: make([]C.struct_ckgo_object, len(objects)), text: make([]byte, 1, size)}

@@ -17,6 +17,53 @@ const (
 	ctrName = "k8s_nginx_web-0_default_0d5e1f7c-95c7-4a3a-9d3c-6d1f2a7b8c90_0"
 )
 
+// What CRI-O's server writes down of these names compiles with ours: as functions, as methods, in structs, and as zero values.
+var (
+	_ func() *ResourceStore                                                       = New
+	_ func(time.Duration) *ResourceStore                                          = NewWithTimeout
+	_ func(*ResourceStore)                                                        = (*ResourceStore).Close
+	_ func(*ResourceStore, string) string                                         = (*ResourceStore).Get
+	_ func(*ResourceStore, string, IdentifiableCreatable, *ResourceCleaner) error = (*ResourceStore).Put
+	_ func(*ResourceStore, string)                                                = (*ResourceStore).Delete
+	_ func(*ResourceStore, string) (chan struct{}, string)                        = (*ResourceStore).WatcherForResource
+	_ func(*ResourceStore, context.Context, string, string)                       = (*ResourceStore).SetStageForResource
+
+	_ func() *ResourceCleaner                                       = NewResourceCleaner
+	_ func(*ResourceCleaner, context.Context, string, func() error) = (*ResourceCleaner).Add
+	_ func(*ResourceCleaner) error                                  = (*ResourceCleaner).Cleanup
+
+	_ interface {
+		ID() string
+		SetCreated()
+	} = IdentifiableCreatable(nil)
+)
+
+const _ string = StageUnknown
+
+// A cleaner need not be made by NewResourceCleaner, and a resource may have none.
+func TestZeroCleaners(t *testing.T) {
+	var c ResourceCleaner
+	done := false
+	c.Add(context.Background(), "step", func() error { done = true; return nil })
+	if err := c.Cleanup(); err != nil || !done {
+		t.Errorf("%v, done %v", err, done)
+	}
+	if err := new(ResourceCleaner).Cleanup(); err != nil {
+		t.Error(err)
+	}
+	s := newPrivate(t)
+	if err := s.ResourceStore.Put(podName, &resource{id: "1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(3 * interval)
+	for end := time.Now().Add(time.Minute); s.entries() != 0 && time.Now().Before(end); s.advance(time.Second) {
+		time.Sleep(time.Millisecond)
+	}
+	if n := s.entries(); n != 0 || s.Get(podName) != "" {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
 func both(t *testing.T, test func(t *testing.T, s documented)) {
 	t.Run("crikeep", func(t *testing.T) { test(t, newOurs(t)) })
 	t.Run("private", func(t *testing.T) { test(t, newPrivate(t)) })
