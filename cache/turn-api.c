@@ -337,10 +337,10 @@ static void run_answered(struct ck_cache *cache, struct ck_op *op)
 	ck_machine_answer_reported(cache->machine, &answered->turn->m, answered->delivered);
 }
 
-void ck_turn_answered_impl(struct ck_turn *turn, bool delivered)
+int ck_turn_answered_impl(struct ck_turn *turn, bool delivered)
 {
 	struct turn_op answered = { .op.run = run_answered, .turn = turn, .delivered = delivered };
-	ck_cache_do(turn->cache, &answered.op);
+	return ck_cache_do(turn->cache, &answered.op);
 }
 
 static void run_free(struct ck_cache *cache, struct ck_op *op)

@@ -14,7 +14,7 @@ int ck_turn_stage_impl(struct ck_turn *turn, const char *stage);
 int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err);
 int ck_turn_lost_impl(struct ck_turn *turn, struct ck_error *err);
-void ck_turn_answered_impl(struct ck_turn *turn, bool delivered);
+int ck_turn_answered_impl(struct ck_turn *turn, bool delivered);
 void ck_turn_free_impl(struct ck_turn *turn);
 void ck_callback_unqueue(struct ck_cache *cache, struct ck_turn *turn); /* lock held */
 

@@ -224,8 +224,7 @@ int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery)
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
-	ck_turn_answered_impl(turn, delivery == CK_DELIVERED);
-	return 0;
+	return ck_turn_answered_impl(turn, delivery == CK_DELIVERED);
 }
 
 void ck_turn_free(struct ck_turn *turn)

@@ -478,7 +478,7 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status);
 const struct ck_error *ck_turn_error(struct ck_turn *turn);
 /*
  * ck_turn_answered - the answer arrived (CK_DELIVERED), or its stream broke before the deadline + 1 s (CK_LOST) (K7).
- * Return: 0, -CK_EINVAL, -CK_EFORK.   Since: 0.1
+ * Return: 0, -CK_EINVAL, -CK_ECLOSED, -CK_EDEADLK, -CK_EFORK.   Since: 0.1
  */
 enum ck_delivery { CK_DELIVERED = 1, CK_LOST = 2 };
 int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery);

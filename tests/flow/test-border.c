@@ -468,6 +468,7 @@ static void nothing_may_be_called_from_choose_or_a_snapshot(void **state)
 static int free_inside(const struct ck_told *told, void *userdata)
 {
 	(void)told;
+	assert_int_equal(ck_turn_answered(userdata, CK_DELIVERED), -CK_EDEADLK);
 	ck_turn_free(userdata);
 	return 0;
 }
