@@ -12,7 +12,7 @@
 stage=$build/tests/real/stage
 
 go_stage() {
-	local needs=${1:-1.21} version
+	local needs=${1:-1.21} version header
 	PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
 	command -v go >/dev/null || { go_why='there is no Go'; return 3; }
 	command -v "${CC:-cc}" >/dev/null && command -v pkg-config >/dev/null ||
@@ -27,7 +27,8 @@ go_stage() {
 	export GOFLAGS='-mod=readonly -buildvcs=false' GOCACHE=$build/tests/real/go-cache
 	export PKG_CONFIG_PATH=$stage/pkgconfig CGO_LDFLAGS="-Wl,-rpath,$stage/lib" CC=${CC:-cc}
 	# Go takes no notice of a header that is another one, but of flags
-	CGO_CFLAGS="-O2 -g -DCRIKEEP_STAGED=$(cksum <"$(pkg-config --variable=includedir libcrikeep)/crikeep.h" | cut -d ' ' -f 1)"
+	header=$(pkg-config --variable=includedir libcrikeep)/crikeep.h
+	CGO_CFLAGS="-O2 -g -DCRIKEEP_STAGED=$(cksum <"$header" | cut -d ' ' -f 1)"
 	export CGO_CFLAGS
 }
 
