@@ -146,12 +146,20 @@ func (s *ResourceStore) Close() {
 // abandon ends the turns of creations that have not ended, for their memory: the cache is closed. It waits for nobody, as whoever
 // has a record may be in a function of the vendor's.
 func (s *ResourceStore) abandon() {
+	end := func(rec *record) {
+		s.endTurn(rec)
+		rec.wake()
+		rec.mu.Unlock()
+	}
 	for _, rec := range s.all() {
 		if rec.mu.TryLock() {
-			s.endTurn(rec)
-			rec.wake()
-			rec.mu.Unlock()
+			end(rec)
+			continue
 		}
+		go func(rec *record) {
+			rec.mu.Lock()
+			end(rec)
+		}(rec)
 	}
 }
 

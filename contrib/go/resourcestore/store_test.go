@@ -1196,3 +1196,60 @@ func TestOpenDoesNotWaitForCleaners(t *testing.T) {
 	<-begun
 	<-done
 }
+
+// Close among everything else: nobody hangs, and nothing keeps its turn.
+func TestCloseAmongEverything(t *testing.T) {
+	for round := 0; round < 20; round++ {
+		s := New()
+		var all sync.WaitGroup
+		for g := 0; g < 16; g++ {
+			all.Add(1)
+			go func(g int) {
+				defer all.Done()
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				for i := 0; i < 30; i++ {
+					name, id := fmt.Sprintf("k8s_p%d_n_u%d_%d", i%3, i%3, i%2), fmt.Sprint(g, "-", i)
+					switch (g + i) % 8 {
+					case 0:
+						s.SetStageForResource(ctx, name, "sandbox creating")
+					case 1:
+						_ = s.Put(name, &resource{id: id}, NewResourceCleaner())
+					case 2:
+						s.Get(name)
+					case 3:
+						s.Delete(name)
+					case 4:
+						s.WatcherForResource(name)
+					case 5:
+						s.Removed(crikeep.Sandbox, fmt.Sprint(g, "-", i-4))
+					case 6:
+						if got, err := s.GetForRequest(ctx, crikeep.Sandbox, name, parseName(name).request()); got == "" && err == nil {
+							_, _ = s.Finish(ctx, name, &resource{id: id}, nil)
+						}
+					case 7:
+						s.Hides(crikeep.Sandbox, id)
+					}
+				}
+			}(g)
+		}
+		time.Sleep(time.Duration(round) * time.Millisecond / 2)
+		s.Close()
+		all.Wait()
+		turns := func() (n int) {
+			for _, rec := range s.all() {
+				rec.mu.Lock()
+				if rec.turn != nil {
+					n++
+				}
+				rec.mu.Unlock()
+			}
+			return n
+		}
+		for end := time.Now().Add(time.Minute); turns() > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d turns are left", turns())
+			}
+		}
+	}
+}
