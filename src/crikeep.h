@@ -415,7 +415,9 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request, stru
  * ck_turn_wait - block until the turn is decided
  * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_ABANDONED, CK_DRAINED, or -CK_EFAILED (ck_turn_status()),
  * -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE, -CK_EREFUSED, -CK_EPRECONDITION, -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED,
- * -CK_ENOMEM, -CK_EFORK. Returns at the latest when the caller's deadline is near (K3), or when the turn is left.   Since: 0.1
+ * -CK_ENOMEM, -CK_EFORK. Returns at the latest when the caller's deadline is near (K3), or when the turn is left. Not so after
+ * CK_CREATE: what is to be made has no end but ck_turn_finish() and the like, so who waits meanwhile, in another thread, only
+ * hears that it was abandoned (-CK_EABANDONED), or that the turn was left.   Since: 0.1
  */
 int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
 /*
