@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A vendor's runtime in Go, with nothing of us but contrib/go and the installed library: every rule x (in time, late, killed), one
-# line each, under the race detector (vendor/). Then the same runtime without one or the other call that a vendor owes: lines that
-# must be red are.
+# line each, under the race detector (vendor/); most of it again through Do. Then the same runtime without one or the other call
+# that a vendor owes: lines that must be red are.
 #
 # usage: test-vendor.sh [TEXT]: only lines that contain it, with what helps to see why they fail
 #
@@ -30,5 +30,6 @@ check 'it is built' go build -race -o "$vendor" . || exit 1
 
 cd "$work" || exit 99
 "$vendor" play ${1:+-only "$1"} || failed=1
+[ $# -gt 0 ] || "$vendor" play -do || failed=1
 [ $# -gt 0 ] || "$vendor" broken || failed=1
 exit "$failed"

@@ -57,8 +57,7 @@ func playBroken(jobs int) (status int) {
 		}
 	}
 	each(len(pairs), jobs, func(i int) result {
-		failure, _ := stage(pairs[i].play, patience(brokenPatience), strings.Fields(pairs[i].forget))
-		return result{failure, ""}
+		return stage(pairs[i].play, patience(brokenPatience), strings.Fields(pairs[i].forget), false)
 	}, func(i int, r result) {
 		if r.failure == "" {
 			fmt.Print("not ")

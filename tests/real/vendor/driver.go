@@ -33,6 +33,7 @@ type Play struct {
 	child    *exec.Cmd
 	ended    chan struct{}
 	store    *Store
+	byDo     bool     // requests go through Cache.Do
 	wrapper  []string // what the runtime is started through
 	remarks  string   // for people
 
@@ -267,6 +268,9 @@ func (p *Play) within(timeout time.Duration, w Want) *pending {
 func (p *Play) short(w Want) *pending { return p.ask(Call{Op: "create", Want: w, Name: "do"}) }
 
 func (p *Play) ask(call Call) *pending {
+	if p.byDo {
+		call.Name = "do"
+	}
 	c := p.call(call)
 	mark := fmt.Sprintf("begun %d", c.number)
 	p.until("the request is read", func() bool { return c.answered() || p.count(mark) > 0 })
@@ -316,8 +320,18 @@ func (p *Play) kept(w Want) string {
 	return p.entry(w).ID
 }
 
+// needsTurn ends a scenario that Do cannot play: it takes every answer it returns in time for delivered, and tells no outcomes.
+func (p *Play) needsTurn() {
+	if p.byDo {
+		panic(needsTurn{})
+	}
+}
+
+type needsTurn struct{}
+
 // told has a container made whose answer was lost: plugins know of it, the kubelet does not.
 func (p *Play) told(w Want) string {
+	p.needsTurn()
 	p.hold("answer", w.Key())
 	call := p.create(w)
 	p.arrived("answer", w.Key())
@@ -501,18 +515,18 @@ func (p *Play) run(id string) { p.no(os.WriteFile(p.store.path(id, "running"), n
 // ---- the stage -----------------------------------------------------------------------------------------------------------
 
 // stage builds one, plays, and clears it away: what went wrong, and what may help to see why.
-func stage(play func(*Play), patience time.Duration, forget []string) (failure, help string) {
+func stage(play func(*Play), patience time.Duration, forget []string, byDo bool) (r result) {
 	dir, err := os.MkdirTemp("", "v")
 	if err != nil {
-		return err.Error(), ""
+		return result{failure: err.Error()}
 	}
 	diary, err := openDiary(dir)
 	if err != nil {
-		return err.Error(), ""
+		return result{failure: err.Error()}
 	}
 	defer diary.file.Close()
 	p := &Play{
-		dir: dir, patience: patience, store: &Store{dir: dir, diary: &Diary{diary.file}},
+		dir: dir, patience: patience, byDo: byDo, store: &Store{dir: dir, diary: &Diary{diary.file}},
 		settings: Settings{Clock: 1000 * time.Hour, Forget: forget},
 	}
 	defer p.clear()
@@ -521,11 +535,15 @@ func stage(play func(*Play), patience time.Duration, forget []string) (failure, 
 		if what == nil {
 			return
 		}
-		w, ok := what.(wrong)
-		if !ok {
+		switch what := what.(type) {
+		case needsTurn:
+			r.none = true
+			return
+		case wrong:
+			r.failure = what.what
+		default:
 			panic(what)
 		}
-		failure = w.what
 		for _, name := range []string{"diary", "stderr", "log"} {
 			text, _ := os.ReadFile(filepath.Join(dir, name))
 			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -533,7 +551,7 @@ func stage(play func(*Play), patience time.Duration, forget []string) (failure, 
 				lines = lines[len(lines)-60:]
 			}
 			for _, line := range lines {
-				help += "# " + name + ": " + line + "\n"
+				r.help += "# " + name + ": " + line + "\n"
 			}
 		}
 	}()
@@ -544,7 +562,7 @@ func stage(play func(*Play), patience time.Duration, forget []string) (failure, 
 	if text, _ := os.ReadFile(filepath.Join(dir, "stderr")); len(text) > 0 { // of the race detector, too
 		p.wrong("the runtime wrote to its stderr")
 	}
-	return "", p.remarks
+	return result{help: p.remarks}
 }
 
 func (p *Play) clear() {

@@ -3,9 +3,10 @@
 // vendor is a small container runtime as somebody else would write it, with crikeep inside: nothing of crikeep's tree is used but
 // the Go binding and the installed library. Its sandboxes and containers are directories with a process each, which outlive it.
 //
-//	vendor play [-only TEXT] [-jobs N] [-forget WHAT]  every rule x (in time, late, killed), one line each
-//	vendor broken                                      the same vendor, each time without one call it owes: which lines go red
-//	vendor serve DIR SETTINGS                          one life of the runtime; what the scenarios start and kill
+//	vendor play [-only TEXT] [-jobs N] [-do] [-forget WHAT]
+//	                            every rule x (in time, late, killed), one line each
+//	vendor broken               the same vendor, each time without one call it owes: which lines go red
+//	vendor serve DIR SETTINGS   one life of the runtime; what the scenarios start and kill
 //
 // "In time": the caller is there when the result comes. "Late": it came too late. "Killed": kill -9 in the middle of it, at the
 // point that is interesting for the rule, and a second life.
@@ -53,12 +54,14 @@ func lines() (all []line) {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: vendor play [-only TEXT] [-jobs N] [-forget WHAT] | vendor broken | vendor serve DIR SETTINGS")
+		fmt.Fprintln(os.Stderr, "usage: vendor play [-only TEXT] [-jobs N] [-forget WHAT] [-do]\n"+
+			"       vendor broken\n       vendor serve DIR SETTINGS")
 		os.Exit(2)
 	}
 	options := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	only := options.String("only", "", "lines that contain this")
 	forget := options.String("forget", "", "what this vendor leaves out: see broken.go")
+	do := options.Bool("do", false, "the vendor's requests go through Do, but for scenes that need a turn")
 	jobs := options.Int("jobs", 4*runtime.NumCPU(), "scenarios at a time; they mostly wait")
 	switch os.Args[1] {
 	case "serve":
@@ -77,7 +80,7 @@ func main() {
 				some = append(some, l)
 			}
 		}
-		os.Exit(playAll(some, *jobs, strings.Fields(*forget)))
+		os.Exit(playAll(some, *jobs, strings.Fields(*forget), *do))
 	case "broken":
 		options.Parse(os.Args[2:])
 		os.Exit(playBroken(*jobs))
@@ -85,7 +88,10 @@ func main() {
 	os.Exit(2)
 }
 
-type result struct{ failure, help string }
+type result struct {
+	failure, help string
+	none          bool // not a scenario for Do
+}
 
 // each plays some at a time, and gives their results in order.
 func each(n, jobs int, play func(int) result, tell func(int, result)) {
@@ -120,21 +126,26 @@ func patience(d time.Duration) time.Duration {
 	return d
 }
 
-func playAll(some []line, jobs int, forget []string) (status int) {
-	most := patience(30 * time.Second)
+func playAll(some []line, jobs int, forget []string, do bool) (status int) {
+	most, how := patience(30*time.Second), ""
 	if len(forget) > 0 {
 		most = patience(brokenPatience)
 	}
+	if do {
+		how = ", through Do"
+	}
 	each(len(some), jobs, func(i int) result {
-		failure, help := stage(some[i].play, most, forget)
-		return result{failure, help}
+		return stage(some[i].play, most, forget, do)
 	}, func(i int, r result) {
-		if r.failure == "" {
-			fmt.Printf("%sok - %s\n", r.help, some[i])
-			return
+		l := fmt.Sprintf("%s %s%s: %s", some[i].rule, some[i].when, how, some[i].says)
+		switch {
+		case r.none:
+		case r.failure == "":
+			fmt.Printf("%sok - %s\n", r.help, l)
+		default:
+			fmt.Printf("%s# %s\nnot ok - %s\n", r.help, r.failure, l)
+			status = 1
 		}
-		fmt.Printf("%s# %s\nnot ok - %s\n", r.help, r.failure, some[i])
-		status = 1
 	})
 	return status
 }

@@ -114,6 +114,7 @@ var once = []chapter{
 	}}},
 
 	{"K3", scene{"the creator's caller has gone, and the waiter takes the result", func(p *Play) {
+		p.needsTurn()
 		p.start()
 		p.hold("made", "web/0")
 		a := p.create(web)
@@ -272,6 +273,7 @@ var once = []chapter{
 	}}},
 
 	{"K7", scene{"a container whose answer arrives is committed, and told of once", func(p *Play) {
+		p.needsTurn()
 		p.start(plugged("10-log"))
 		main := container("web", p.made(web))
 		a := p.create(main)
@@ -313,6 +315,7 @@ var once = []chapter{
 		p.made(side)
 		p.is("events", p.count("plugin 10-log#1 RUN web/side/0"), 1)
 	}}, scene{"a container committed with its answer under way is KEPT in the next life, and told of once", func(p *Play) {
+		p.needsTurn()
 		p.start(plugged("10-log"))
 		main := container("web", p.made(web))
 		p.hold("answer", "web/main/0")
