@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -282,7 +283,8 @@ func (h *committedHost) Committed(e Entry) {
 // E5: one image under two references
 func TestResolveImage(t *testing.T) {
 	w := newWorld(t)
-	w.o.Host = imageHost{w}
+	host := imageHost{w, new(atomic.Int32)}
+	w.o.Host = host
 	c := w.open()
 	request := func(image string) Request {
 		r := ask{pod: "a", sandbox: "s", container: "c"}
@@ -294,6 +296,8 @@ func TestResolveImage(t *testing.T) {
 	made := 0
 	maker := func(context.Context, *Turn) (Result, error) {
 		made++
+		// what is not known when the turn ends is not known later
+		eventually(t, "its image is known", func() bool { return host.asked.Load() > 0 && live.jobs.Load() == 0 })
 		return Result{ID: "x"}, nil
 	}
 	must[Reply](t)(c.Do(background, request("busybox:1"), maker))
@@ -306,9 +310,13 @@ func TestResolveImage(t *testing.T) {
 	}
 }
 
-type imageHost struct{ *world }
+type imageHost struct {
+	*world
+	asked *atomic.Int32
+}
 
-func (imageHost) ResolveImage(_ context.Context, image string) (string, error) {
+func (h imageHost) ResolveImage(_ context.Context, image string) (string, error) {
+	h.asked.Add(1)
 	if image == "other" {
 		return "sha256:4567", nil
 	}
