@@ -107,7 +107,7 @@ func (s *ResourceStore) open(dir string) error {
 		StateDir:       dir,
 		Host:           s.host(),
 		Hooks:          s.options.Hooks,
-		Logger:         s.log,
+		Logger:         s.libraryLog(),
 		TTL:            s.options.TTL,
 		DestroyTimeout: s.options.DestroyTimeout,
 		Now:            s.options.now,
@@ -131,6 +131,32 @@ func (s *ResourceStore) open(dir string) error {
 		s.restore()
 	}
 	return nil
+}
+
+// libraryLog is for the library's own lines. CRI-O's store says nothing of a creation that went well, and of Delete the library
+// knows only that no result came: where the database is nobody's to look at, they are left out.
+func (s *ResourceStore) libraryLog() *slog.Logger {
+	if s.private == "" {
+		return s.log
+	}
+	return slog.New(atLeast{s.log.Handler(), slog.LevelWarn})
+}
+
+// atLeast is a handler of what is important enough.
+type atLeast struct {
+	slog.Handler
+	level slog.Level
+}
+
+func (h atLeast) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= h.level && h.Handler.Enabled(ctx, level)
+}
+
+func (h atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return atLeast{h.Handler.WithAttrs(attrs), h.level}
+}
+func (h atLeast) WithGroup(name string) slog.Handler {
+	return atLeast{h.Handler.WithGroup(name), h.level}
 }
 
 const (

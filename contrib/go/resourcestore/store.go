@@ -39,7 +39,7 @@ const (
 	grpcUnknown  = 2
 	grpcNotFound = 5
 	grpcAborted  = 10
-	deletedText  = "resourcestore: the creation was ended with Delete"
+	deletedText  = "resourcestore: Delete: its own caller got the result, or there is none"
 )
 
 // IdentifiableCreatable is what the store keeps: it has an id, and can be told that it may be listed and used from now on.

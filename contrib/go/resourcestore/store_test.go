@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand"
 	"os"
 	"os/exec"
@@ -1251,5 +1252,49 @@ func TestCloseAmongEverything(t *testing.T) {
 				t.Fatalf("%d turns are left", turns())
 			}
 		}
+	}
+}
+
+// lines is a log that a test can read.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Creations that went well leave nothing in a log in which they left nothing before; what is undone is said.
+func TestPrivateStoreIsQuiet(t *testing.T) {
+	var log lines
+	clock := newClock()
+	store, err := openPrivate(Options{TTL: 2 * interval, Logger: slog.New(slog.NewTextHandler(&log, nil)), now: clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.SetStageForResource(context.Background(), podName, "sandbox creating")
+	store.Delete(podName) // in time
+	put(t, &ours{ResourceStore: store}, ctrName, &resource{id: "1"}, NewResourceCleaner())
+	if store.Get(ctrName) != "1" {
+		t.Error("it is not there")
+	}
+	if err := store.Put(podName, &resource{id: "2"}, NewResourceCleaner()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Put(podName, &resource{id: "3"}, NewResourceCleaner()); !errors.Is(err, ErrExists) {
+		t.Fatal(err)
+	}
+	store.Close() // waits for the log
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "could not be stored") {
+		t.Errorf("%s", got)
 	}
 }
