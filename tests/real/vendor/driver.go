@@ -565,17 +565,15 @@ func stage(play func(*Play), patience time.Duration, forget []string, byDo bool)
 	return result{help: p.remarks}
 }
 
+// clear ends what holds a lock in this directory: also what was started when the runtime died, and is no object yet.
 func (p *Play) clear() {
 	p.kill()
-	for _, dir := range []string{"objects", "drafts"} {
-		names, _ := os.ReadDir(filepath.Join(p.dir, dir))
-		for _, name := range names {
-			pid, _ := os.ReadFile(filepath.Join(p.dir, dir, name.Name(), "pid"))
-			if dir == "objects" {
-				p.store.Kill(name.Name())
-			} else if n, err := strconv.Atoi(string(pid)); err == nil && n > 1 {
-				syscall.Kill(n, syscall.SIGKILL)
-			}
+	processes, _ := filepath.Glob("/proc/[0-9]*/fd/3")
+	for _, lock := range processes {
+		held, err := os.Readlink(lock)
+		pid, _ := strconv.Atoi(strings.Split(lock, "/")[2])
+		if err == nil && strings.HasPrefix(held, p.dir+"/") && pid != os.Getpid() {
+			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 	os.RemoveAll(p.dir)
