@@ -190,7 +190,7 @@ func (c *Cache) openFD() error {
 
 // Close gives every waiting turn ErrClosed, ends the contexts of Host's calls, lets creations become lost (K8) and gives the
 // state directory up. It waits for calls that are inside the library and for the Logger, and for nothing else: a Host's call
-// may end later. Closing once more does nothing. Turns and views have to be closed still.
+// may end later. Closing once more does nothing. Turns and views have to be closed still. Not from the Logger.
 func (c *Cache) Close() error {
 	if inside() {
 		return ErrDeadlock
