@@ -191,30 +191,48 @@ func (c Code) grpc(sub int) uint32 {
 	return uint32(C.ckgo_grpc(C.int(c), C.int(sub)))
 }
 
-// foreignStatus reads a status of package google.golang.org/grpc/status, which this module does not depend on: an error in
-// the chain with a method GRPCStatus, whose result has Code and Message.
+// foreignStatus reads a status of package google.golang.org/grpc/status, which this module does not depend on: the first error in
+// the tree, as errors.As goes through it, with a method GRPCStatus whose result has Code and Message.
 func foreignStatus(err error) (code uint32, message string, ok bool) {
-	for ; err != nil; err = errors.Unwrap(err) {
-		get := reflect.ValueOf(err).MethodByName("GRPCStatus")
-		if !get.IsValid() || get.Type().NumIn() != 0 || get.Type().NumOut() != 1 {
-			continue
+	if err == nil {
+		return 0, "", false
+	}
+	if code, message, ok = grpcStatus(reflect.ValueOf(err)); ok {
+		return code, message, true
+	}
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		return foreignStatus(wrapper.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range wrapper.Unwrap() {
+			if code, message, ok = foreignStatus(err); ok {
+				return code, message, true
+			}
 		}
-		status := get.Call(nil)[0]
-		if status.Kind() == reflect.Pointer && status.IsNil() {
-			continue
-		}
-		number, text := status.MethodByName("Code"), status.MethodByName("Message")
-		if !number.IsValid() || !text.IsValid() || number.Type().NumIn() != 0 || text.Type().NumIn() != 0 ||
-			number.Type().NumOut() != 1 || text.Type().NumOut() != 1 || text.Type().Out(0).Kind() != reflect.String {
-			continue
-		}
-		n := number.Call(nil)[0]
-		if !n.CanUint() || n.Uint() == 0 || n.Uint() > 1<<31-1 {
-			continue
-		}
-		return uint32(n.Uint()), text.Call(nil)[0].String(), true
 	}
 	return 0, "", false
+}
+
+// grpcStatus asks one error
+func grpcStatus(err reflect.Value) (code uint32, message string, ok bool) {
+	get := err.MethodByName("GRPCStatus")
+	if (err.Kind() == reflect.Pointer && err.IsNil()) || !get.IsValid() || get.Type().NumIn() != 0 || get.Type().NumOut() != 1 {
+		return 0, "", false
+	}
+	status := get.Call(nil)[0]
+	if status.Kind() == reflect.Pointer && status.IsNil() {
+		return 0, "", false
+	}
+	number, text := status.MethodByName("Code"), status.MethodByName("Message")
+	if !number.IsValid() || !text.IsValid() || number.Type().NumIn() != 0 || text.Type().NumIn() != 0 ||
+		number.Type().NumOut() != 1 || text.Type().NumOut() != 1 || text.Type().Out(0).Kind() != reflect.String {
+		return 0, "", false
+	}
+	n := number.Call(nil)[0]
+	if !n.CanUint() || n.Uint() == 0 || n.Uint() > 1<<31-1 {
+		return 0, "", false
+	}
+	return uint32(n.Uint()), text.Call(nil)[0].String(), true
 }
 
 // ---- from C ---------------------------------------------------------------------------------------------------------------

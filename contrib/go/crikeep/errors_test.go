@@ -54,6 +54,8 @@ func TestErrorsIsAndGRPC(t *testing.T) {
 		{fmt.Errorf("w: %w", context.DeadlineExceeded), 4, nil, []error{ErrDeadline}},
 		{foreign{&foreignStatusText{7, "no"}}, 7, nil, nil},
 		{fmt.Errorf("v: %w", foreign{&foreignStatusText{7, "no"}}), 7, nil, nil},
+		{fmt.Errorf("%w: %w", errors.New("u"), foreign{&foreignStatusText{14, "no"}}), 14, nil, nil}, // as CRI-O does
+		{errors.Join(errors.New("t"), fmt.Errorf("s: %w", foreign{&foreignStatusText{4, "no"}})), 4, nil, nil},
 		{foreign{&foreignStatusText{0, "strange"}}, 2, nil, nil},
 		{fmt.Errorf("%w", foreign{none}), 2, nil, nil},
 	} {
@@ -111,8 +113,9 @@ func TestEnds(t *testing.T) {
 	for err, ends := range map[error]bool{
 		errors.New("no such image"): true, &StatusError{GRPC: 6}: true, &StatusError{GRPC: 14}: false, &StatusError{GRPC: 4}: false,
 		ErrLost: false, context.Canceled: false, context.DeadlineExceeded: false, &StatusError{GRPC: 1}: false, ErrNotFound: true,
+		foreign{&foreignStatusText{14, "no connection"}}: false, foreign{&foreignStatusText{5, "no image"}}: true,
 	} {
-		if Ends(err) != ends || Ends(fmt.Errorf("in it: %w", err)) != ends {
+		if Ends(err) != ends || Ends(fmt.Errorf("in it: %w", err)) != ends || Ends(fmt.Errorf("%w: %w", errors.New("x"), err)) != ends {
 			t.Error(err, Ends(err))
 		}
 	}
