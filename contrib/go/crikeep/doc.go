@@ -23,8 +23,8 @@
 // have goroutines of their own.
 //
 // Hooks.Choose, Hooks.Cancel, Hooks.Released, Options.Now and the function given to Cache.Snapshot run inside the library: they
-// must be quick. A call of this package from there returns ErrDeadlock. runtime.Goexit (and so testing.T.FailNow) in
-// one of them ends the process.
+// must be quick, and must not wait for a lock that anybody holds while calling this package: that call waits for them. A call of
+// this package from there returns ErrDeadlock. runtime.Goexit (and so testing.T.FailNow) in one of them ends the process.
 //
 // A panic never goes through the library. One in a Host or in Hooks is logged with its stack and counts as a failure; one in a
 // function given to Do or Snapshot is passed on to their caller as a *Panic.
