@@ -401,6 +401,7 @@ func ckgoEntry(h C.uintptr_t, info *C.struct_ck_entry_info) {
 		State:         State(info.state),
 		Stage:         C.GoString(info.stage),
 		Lost:          info.lost != 0,
+		Known:         info.told != 0,
 		Ended:         info.ended != 0,
 		Requests:      uint32(info.requests),
 		Why:           C.GoString(info.why),

@@ -91,6 +91,11 @@ func TestHooksInOrder(t *testing.T) {
 	if len(snapshot) != 1 || snapshot[0].ID != "sandbox-1" || fmt.Sprint(snapshot[0].Told) != "[10-a 20-b]" {
 		t.Error(snapshot)
 	}
+	b := must[*Turn](t)(c.Begin(background, pod("b"))) // which nobody has heard of
+	defer b.Close()
+	if e := must[[]Entry](t)(c.Entries()); len(e) != 2 || !e[0].Known || e[1].Known {
+		t.Error(e)
+	}
 	if err := c.Forget(Sandbox, "sandbox-1"); err != nil {
 		t.Error(err)
 	}

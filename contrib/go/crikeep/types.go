@@ -137,6 +137,7 @@ type Entry struct {
 	State    State
 	Stage    string        // where the creation is, or was last
 	Lost     bool          // Creating, but nobody knows how it will end (K8)
+	Known    bool          // plugins know of it, or are being told
 	Ended    bool          // Committed, but stopped or exited
 	Requests uint32        // how often it was asked for
 	Why      string        // Evicting: the reason in a few words
