@@ -500,8 +500,9 @@ int ck_stopping(struct ck_cache *cache, const char *sandbox_id);
 /*
  * ck_remove_begin - RemovePodSandbox or RemoveContainer for @id is about to be forwarded
  * For a sandbox: as ck_stopping(), and the turn is decided, CK_DRAINED, when nothing of it is being made or destroyed any more,
- * or CK_BUSY near the deadline. Forward the call then, ck_forget() if it succeeded, and ck_turn_free(). Return: CK_WAIT,
- * CK_DRAINED, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
+ * or CK_BUSY near the deadline. After CK_DRAINED forward the call, ck_forget() if it succeeded, and ck_turn_free(); after CK_BUSY
+ * forward nothing, and answer with ck_turn_error(): it is asked for again. Return: CK_WAIT, CK_DRAINED, -CK_ENOMEM, -CK_EINVAL,
+ * -CK_EFORK, -CK_ECLOSED.   Since: 0.1
  */
 int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_turn **ret_turn,
 		    struct ck_error *err);
