@@ -349,10 +349,12 @@ static void run_free(struct ck_cache *cache, struct ck_op *op)
 	if (turn->resolving)
 		ck_job_forget_turn(turn->resolving);
 	pthread_mutex_lock(&cache->lock);
-	bool unheard = turn->is_ready && turn->outcome == CK_HAND_BACK; /* decided, and nobody looked: nobody was answered (K7) */
+	int unheard = turn->is_ready ? turn->outcome : 0; /* decided, and nobody looked */
 	pthread_mutex_unlock(&cache->lock);
-	if (unheard)
+	if (unheard == CK_HAND_BACK) /* nobody was answered (K7) */
 		ck_machine_answer_reported(cache->machine, &turn->m, false);
+	else if (unheard == CK_CREATE)
+		ck_machine_unheard(cache->machine, &turn->m);
 	ck_machine_drop(cache->machine, &turn->m);
 	turn_unlink(cache, turn);
 }

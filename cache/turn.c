@@ -337,6 +337,25 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 	ck_event_end(m);
 }
 
+void ck_machine_unheard(struct ck_machine *m, struct ck_mturn *t)
+{
+	struct ck_entry *e = ck_machine_entry(m, t->row);
+	if (!e || e->creator != t || t->again || t->finished)
+		return;
+	ck_event_begin(m);
+	ck_creator_ends(m, t);
+	t->left = true;
+	t->state = CK_TURN_DECIDED;
+	t->outcome = -CK_EABANDONED;
+	turn_detach(m, t); /* before the others are placed: it is not to begin once more */
+	ck_note_entry(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
+	if (e->row.state == CK_STATE_EVICTING)
+		ck_evict_confirmed(m, e);
+	else
+		ck_entry_drop(m, e);
+	ck_event_end(m);
+}
+
 void ck_machine_part(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);

@@ -485,8 +485,8 @@ const struct ck_error *ck_turn_error(struct ck_turn *turn);
 enum ck_delivery { CK_DELIVERED = 1, CK_LOST = 2 };
 int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery);
 /*
- * ck_turn_free - end the turn. NULL is fine. A creator that has not finished becomes lost (K8). Not while ck_turn_wait()
- * runs.  Since: 0.1
+ * ck_turn_free - end the turn. NULL is fine. A creator that has not finished becomes lost (K8); one that nobody had told that it
+ * is to create has begun nothing, and the next may. Not while ck_turn_wait() runs.  Since: 0.1
  */
 void ck_turn_free(struct ck_turn *turn);
 

@@ -364,6 +364,54 @@ static void an_unfinished_creator_that_is_freed_is_lost(void **state) /* K8 */
 	assert_string_equal(fx_rows(f), "KEPT s1");
 }
 
+static void a_creation_that_nobody_heard_of_was_not_begun(void **state) /* K8 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	f->fail[FX_LIST] = 14;
+	fx_open(f);
+	struct ck_turn *next = fx_wait(f, &pod), *turn = fx_wait(f, &pod);
+	f->fail[FX_LIST] = 0;
+	fx_advance(f, 3 * S); /* the newer is told to create it */
+	assert_string_equal(fx_rows(f), "CREATING -");
+	assert_int_equal(fx_decision(f, next), CK_WAIT);
+	ck_turn_leave(turn);
+	ck_turn_free(turn);
+	assert_int_equal(fx_decision(f, next), CK_CREATE);
+	assert_int_equal(fx_make(f, next, &pod, "s1"), CK_HAND_BACK);
+	ck_turn_free(next);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+
+	/* the last one leaves nothing behind */
+	pod.attempt = 1;
+	fx_close(f);
+	f->fail[FX_LIST] = 14;
+	fx_open(f);
+	turn = fx_wait(f, &pod);
+	f->fail[FX_LIST] = 0;
+	fx_advance(f, 3 * S);
+	assert_string_equal(fx_rows(f), "COMMITTED s1|CREATING -");
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+}
+
+static void a_second_request_that_nobody_heard_of_leaves_the_first_lost(void **state) /* K8 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	ask.timeout = 240 * S;
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
+	ck_turn_lost(creator, NULL);
+	ck_turn_free(creator);
+	fx_advance(f, 15 * S);
+	assert_int_equal(ck_turn_again(again), 1); /* it is told to create, and does not look */
+	ck_turn_free(again);
+	fx_exists(f, &ask, "s1");
+	fx_advance(f, 6 * S);
+	assert_string_equal(fx_rows(f), "KEPT s1"); /* the first has ended well */
+}
+
 static void lost_and_absent_creation_is_sent_once_again(void **state) /* K8 */
 {
 	struct fixture *f = *state;
@@ -1439,6 +1487,8 @@ int main(void)
 		CALLBACK(leaving_ends_a_waiting_turn_and_keeps_the_result),
 		BOTH(lost_creation_is_found_by_its_key),
 		CALLBACK(an_unfinished_creator_that_is_freed_is_lost),
+		CALLBACK(a_creation_that_nobody_heard_of_was_not_begun),
+		CALLBACK(a_second_request_that_nobody_heard_of_leaves_the_first_lost),
 		CALLBACK(lost_and_absent_creation_is_sent_once_again),
 		CALLBACK(lost_creation_nobody_sees_ends_after_its_grace),
 		CALLBACK(stopping_evicts_what_is_not_committed),
