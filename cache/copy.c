@@ -24,9 +24,6 @@
 #include "cache/store-int.h"
 #include "src/base/fault.h"
 
-#define COPY_MAX      (1u << 30) /* a full history is 20 MiB */
-#define TRIES	      100
-#define PAUSE_NS      (2 * (long)CK_NS_PER_MS)
 #define HEADER_SIZE   100u /* of a database */
 #define WAL_HEADER    32u
 #define FRAME_HEADER  24u
@@ -110,7 +107,7 @@ static int read_file(int fd, const struct stat *st, struct bytes *ret)
 {
 	struct bytes b = {0};
 
-	if (st->st_size > COPY_MAX)
+	if (st->st_size > CK_COPY_MAX)
 		return -EFBIG;
 	b.at = ck_alloc((size_t)st->st_size);
 	if (!b.at)
@@ -225,7 +222,7 @@ static int wal_apply(struct bytes *db, const struct bytes *wal, size_t page_size
 
 	if (!found.frames)
 		return 0;
-	if (found.pages > db->len / page_size + found.frames || len > COPY_MAX)
+	if (found.pages > db->len / page_size + found.frames || len > CK_COPY_MAX)
 		return ck_fail(err, CK_EDAMAGED, "the WAL speaks of %u pages", (unsigned)found.pages);
 	unsigned char *at = ck_realloc(db->at, len);
 	if (!at)
@@ -288,10 +285,10 @@ static int fail_sys(struct ck_error *err, int sys)
 
 int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err)
 {
-	struct timespec pause = {0, PAUSE_NS};
+	struct timespec pause = {0, CK_COPY_PAUSE};
 	int r = 0;
 
-	for (int i = 0; r == 0 && i < TRIES; i++) {
+	for (int i = 0; r == 0 && i < CK_COPY_TRIES; i++) {
 		struct bytes db = {0}, wal = {0};
 		long pid;
 		if (i)

@@ -102,6 +102,9 @@
 /* the store */
 #define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
 #define CK_WAL_LIMIT       (4u << 20)  /* bytes of WAL before the owner checkpoints in the middle of work */
+#define CK_COPY_MAX        (1u << 30)  /* bytes of a file that is copied to be read; a full history is 20 MiB */
+#define CK_COPY_TRIES      100         /* each time the WAL starts anew spoils one; a busy owner's does some times a second */
+#define CK_COPY_PAUSE      (2 * (long)CK_NS_PER_MS) /* between two of them */
 #define CK_WISH_MAX        4096u       /* bytes of one wish */
 #define CK_WISHES_MAX      256u        /* wishes looked at in one round */
 #define CK_KEY_BYTES       32u         /* the digest key file */

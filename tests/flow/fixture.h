@@ -52,7 +52,7 @@ struct fixture {
 	bool threaded; /* the library's thread turns the crank */
 	uint64_t now;  /* atomic */
 
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all below; a test may change it when nothing moves: see fx_settle() */
 	pthread_cond_t called;
 	struct fx_object *objects;
 	size_t objects_n, objects_room;
@@ -84,7 +84,7 @@ void fx_thread(struct fixture *f); /* the library turns the crank from now on, a
 void fx_with_hooks(struct fixture *f, const char *names); /* before fx_open() */
 
 uint64_t fx_now(const struct fixture *f);
-void fx_settle(struct fixture *f);                 /* process until nothing is due now */
+void fx_settle(struct fixture *f);                 /* until nothing is due now, whoever turns the crank */
 void fx_advance(struct fixture *f, uint64_t by);   /* stops at each timer on the way */
 void fx_jump(struct fixture *f, uint64_t by);      /* does not */
 void fx_wait_asked(struct fixture *f, enum fx_call call, unsigned n); /* and, if not held back, answered */
