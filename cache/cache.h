@@ -46,6 +46,7 @@ struct ck_turn {
 	/* guarded by lock */
 	pthread_cond_t decided;
 	bool is_ready, closed, left; /* is_ready: @outcome has not been fetched */
+	bool creates;                /* CK_CREATE was, once */
 	int outcome;
 	ck_turn_cb *cb;
 	void *userdata;

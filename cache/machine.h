@@ -194,8 +194,8 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t);  /* also: a creator freed, the creator's upstream gone */
 /* the caller is gone; waiting turns are DECIDED without an answer */
 void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t);
-/* before ck_machine_part(): nobody heard that it was to create. Nothing was begun, so that the next one may; a request sent for a
- * second time (K8) stays lost */
+/* before ck_machine_part(): nobody heard that it was to create, if it was. Nothing was begun, so that the next one may; a request
+ * sent for a second time (K8) stays lost */
 void ck_machine_unheard(struct ck_machine *m, struct ck_mturn *t);
 /* the machine forgets the turn: leave, and lost if it was creating */
 void ck_machine_part(struct ck_machine *m, struct ck_mturn *t);

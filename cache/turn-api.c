@@ -52,6 +52,7 @@ int ck_turn_fetch(struct ck_turn *turn)
 	if (!turn->is_ready)
 		return CK_WAIT;
 	turn->is_ready = false;
+	turn->creates = turn->creates || turn->outcome == CK_CREATE;
 	ck_callback_unqueue(turn->cache, turn);
 	return turn->outcome;
 }
@@ -349,11 +350,12 @@ static void run_free(struct ck_cache *cache, struct ck_op *op)
 	if (turn->resolving)
 		ck_job_forget_turn(turn->resolving);
 	pthread_mutex_lock(&cache->lock);
-	int unheard = turn->is_ready ? turn->outcome : 0; /* decided, and nobody looked */
+	bool unheard = turn->is_ready || turn->m.answered_queued; /* decided, perhaps by this very round, and nobody looked */
+	bool begun = turn->creates;
 	pthread_mutex_unlock(&cache->lock);
-	if (unheard == CK_HAND_BACK) /* nobody was answered (K7) */
+	if (unheard) /* if it was handed back, nobody was answered (K7) */
 		ck_machine_answer_reported(cache->machine, &turn->m, false);
-	else if (unheard == CK_CREATE)
+	if (!begun) /* also if what its caller heard is that it was superseded, or nothing at all */
 		ck_machine_unheard(cache->machine, &turn->m);
 	ck_machine_drop(cache->machine, &turn->m);
 	turn_unlink(cache, turn);

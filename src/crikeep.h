@@ -407,7 +407,8 @@ struct ck_status {
  * ck_turn_begin - a caller comes with a request
  * @ret_turn is written with an outcome only: an error needs no ck_turn_free().
  * Return: CK_CREATE, CK_WAIT, CK_HAND_BACK, or -CK_ECONFLICT (text: differing field paths), -CK_EPRECONDITION, -CK_EDEADLINE,
- * -CK_EMALFORMED, -CK_EINVAL (one uid, two names: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED, -CK_EFORK.
+ * -CK_EMALFORMED, -CK_EINVAL (one uid, two names: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED, -CK_EFORK,
+ * -CK_EABANDONED (by a call that came in the same moment).
  * A begun creation is in the database before CK_CREATE is returned, unless that cannot be written (K32).   Since: 0.1
  */
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request, struct ck_turn **ret_turn, struct ck_error *err);

@@ -3,10 +3,12 @@
  * Many threads on the blocking face, and a host that answers from threads of its own. What has to hold: one creation per key,
  * everybody hears its end, nobody hears of another's, and nothing races (this test is what the TSan run is for).
  */
+#include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "tests/flow/fixture.h"
+#include "cache/cache.h"
 
 #define THREADS   16
 #define ANSWERERS 3
@@ -405,6 +407,146 @@ static void a_watched_creator_hears_why_from_its_own_finish(void **state)
 	fixture_free(f);
 }
 
+/* ---- two calls in one round -------------------------------------------------------------------------------------------- */
+
+struct same_round {
+	struct fixture *f;
+	void *(*calls[2])(void *userdata);
+	pthread_t threads[2];
+	struct fx_ask asks[2];
+	struct ck_turn *turns[2];
+	int r[2];
+};
+
+/* from inside a round: whoever calls now waits for the next one, in the order in which they came */
+static int call_in_order(const struct ck_entry_info *entry, void *userdata)
+{
+	struct same_round *same = userdata;
+	struct ck_cache *cache = same->f->cache;
+	(void)entry;
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned calls = 0;
+		assert_int_equal(pthread_create(&same->threads[i], NULL, same->calls[i], same), 0);
+		while (calls < i + 2) { /* ours is one of them; no longer than the test's alarm */
+			sched_yield();
+			pthread_mutex_lock(&cache->lock);
+			calls = cache->calls;
+			pthread_mutex_unlock(&cache->lock);
+		}
+	}
+	return 1;
+}
+
+static void in_the_same_round(struct same_round *same)
+{
+	assert_int_equal(ck_entries(same->f->cache, call_in_order, same), 1);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(same->threads[i], NULL);
+}
+
+static int begin_one(struct same_round *same, unsigned i)
+{
+	unsigned char bytes[4096];
+	struct ck_request request = { .size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes, .timeout = same->asks[i].timeout };
+	request.len = fx_bytes(&same->asks[i], bytes, sizeof(bytes));
+	return ck_turn_begin(same->f->cache, &request, &same->turns[i], NULL);
+}
+
+static void *begin_the_first(void *userdata)
+{
+	struct same_round *same = userdata;
+	same->r[0] = begin_one(same, 0);
+	return NULL;
+}
+
+static void *begin_the_second(void *userdata)
+{
+	struct same_round *same = userdata;
+	same->r[1] = begin_one(same, 1);
+	return NULL;
+}
+
+static void *finish_the_first(void *userdata)
+{
+	struct same_round *same = userdata;
+	struct ck_result result = { .size = sizeof(result), .id = "c1" };
+	same->r[0] = ck_turn_finish(same->turns[0], &result, NULL);
+	return NULL;
+}
+
+static void *fail_the_first(void *userdata)
+{
+	struct same_round *same = userdata;
+	struct ck_status status = { .size = sizeof(status), .grpc = 2, .message = "no" };
+	same->r[0] = ck_turn_fail(same->turns[0], &status, NULL);
+	return NULL;
+}
+
+static void *free_the_second(void *userdata)
+{
+	struct same_round *same = userdata;
+	ck_turn_free(same->turns[1]);
+	return NULL;
+}
+
+/* the first is told that it was superseded, and nothing else: it has begun nothing that the second would have to wait for */
+static void superseded_before_it_was_begun_is_not_lost(void **state) /* K8, K9 */
+{
+	struct fixture *f = fixture_new();
+	struct same_round same = { .f = f, .calls = { begin_the_first, begin_the_second } };
+	struct fx_ask other = fx_sandbox("other");
+	(void)state;
+	fx_open(f);
+	fx_commit(f, &other, "s1");
+	same.asks[0] = same.asks[1] = fx_sandbox("web");
+	same.asks[1].attempt = 1;
+	in_the_same_round(&same);
+	assert_int_equal(same.r[0], -CK_EABANDONED);
+	assert_null(same.turns[0]);
+	assert_int_equal(same.r[1], CK_WAIT);
+	assert_int_equal(fx_decision(f, same.turns[1]), CK_CREATE);
+	ck_turn_free(same.turns[1]);
+	fixture_free(f);
+}
+
+/* it was given to a turn that went in the same moment: visible and CREATED the kubelet would make the next attempt of it */
+static void who_is_freed_when_it_is_handed_over_was_not_answered(void **state) /* K7 */
+{
+	struct fixture *f = fixture_new();
+	struct same_round same = { .f = f, .calls = { finish_the_first, free_the_second } };
+	struct fx_ask pod = fx_sandbox("web"), ask = fx_container("web", "s1", "app");
+	(void)state;
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	same.turns[0] = fx_create(f, &ask);
+	same.turns[1] = fx_wait(f, &ask);
+	ck_turn_leave(same.turns[0]);
+	fx_exists(f, &ask, "c1");
+	in_the_same_round(&same);
+	assert_int_equal(same.r[0], CK_KEPT);
+	ck_turn_free(same.turns[0]);
+	assert_string_equal(fx_rows(f), "COMMITTED s1|KEPT c1");
+	fixture_free(f);
+}
+
+static void who_is_freed_when_it_is_to_create_has_begun_nothing(void **state) /* K8 */
+{
+	struct fixture *f = fixture_new();
+	struct same_round same = { .f = f, .calls = { fail_the_first, free_the_second } };
+	struct fx_ask other = fx_sandbox("other"), ask = fx_sandbox("web");
+	(void)state;
+	fx_open(f);
+	fx_commit(f, &other, "s1");
+	same.turns[0] = fx_create(f, &ask);
+	ask.note = "another request";
+	same.turns[1] = fx_wait(f, &ask);
+	in_the_same_round(&same);
+	assert_int_equal(same.r[0], 0);
+	ck_turn_free(same.turns[0]);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	fixture_free(f);
+}
+
 /* ---- close among it all ----------------------------------------------------------------------------------------------- */
 
 /* four threads for each pod: one makes it, three wait, while another thread closes the cache */
@@ -459,6 +601,9 @@ int main(void)
 		cmocka_unit_test(threads_make_each_key_once_with_hooks),
 		cmocka_unit_test(five_hundred_waiting_turns_hear_of_one_creation),
 		cmocka_unit_test(a_watched_creator_hears_why_from_its_own_finish),
+		cmocka_unit_test(superseded_before_it_was_begun_is_not_lost),
+		cmocka_unit_test(who_is_freed_when_it_is_handed_over_was_not_answered),
+		cmocka_unit_test(who_is_freed_when_it_is_to_create_has_begun_nothing),
 		cmocka_unit_test(close_ends_everybody_where_he_is),
 	};
 	return CK_TEST_MAIN(tests);
