@@ -447,7 +447,9 @@ static void in_the_same_round(struct same_round *same)
 static int begin_one(struct same_round *same, unsigned i)
 {
 	unsigned char bytes[4096];
-	struct ck_request request = { .size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes, .timeout = same->asks[i].timeout };
+	struct ck_request request = {
+		.size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes, .timeout = same->asks[i].timeout
+	};
 	request.len = fx_bytes(&same->asks[i], bytes, sizeof(bytes));
 	return ck_turn_begin(same->f->cache, &request, &same->turns[i], NULL);
 }
