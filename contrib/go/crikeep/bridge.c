@@ -255,8 +255,11 @@ void ckgo_free(struct ck_turn *turn, int heard)
 	ck_turn_watch(turn, NULL, NULL); /* no callback begins any more; one that runs has taken the decision with it */
 	if (heard != CKGO_HEARD)
 		ck_turn_answered(turn, CK_LOST); /* of no effect where it was not handed back */
-	/* CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with all waiting, for a long time. */
-	if (heard == CKGO_NOTHING && ckgo_begun(turn))
+	/*
+	 * CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with all waiting, for a long time. But
+	 * what is to be sent again is lost: the first may still run (K8).
+	 */
+	if (heard == CKGO_NOTHING && ck_turn_again(turn) != 1 && ckgo_begun(turn))
 		ckgo_fail(turn, 1, "its caller had gone before it was begun", NULL, 0, NULL);
 	ck_turn_free(turn);
 }

@@ -398,7 +398,8 @@ func (t *Turn) Leave() {
 }
 
 // Close ends the turn, wherever it is: a creation that has not finished becomes lost (K8); an answer nobody looked at was not
-// given; and a creation nobody was told to begin has failed. Closing once more does nothing.
+// given; and a creation nobody was told to begin has failed, but if it was to be begun again (K8) it stays lost. Closing once
+// more does nothing.
 func (t *Turn) Close() error {
 	if inside() {
 		return ErrDeadlock

@@ -220,6 +220,43 @@ func TestTurnBegunWhenClosed(t *testing.T) {
 	}
 }
 
+// The request is to be sent again, as nobody knows how it ended the first time (K8). That nobody is told so does not mean that
+// nothing runs.
+func TestTurnAgainWhenClosed(t *testing.T) {
+	w := newWorld(t).clock()
+	c := w.open()
+	first := must[*Turn](t)(c.Begin(background, pod("a")))
+	o := first.Outcome()
+	if o == Wait { // for the first lists
+		o = must[Outcome](t)(first.Wait(background))
+	}
+	if o != Create {
+		t.Fatal(o)
+	}
+	second := must[*Turn](t)(c.Begin(background, pod("a")))
+	if err := first.Lost(); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	eventually(t, "it is to be sent again", func() bool {
+		w.advance(c, time.Second)
+		return len(second.decided) == 1
+	})
+	if !second.Again() {
+		t.Fatal("not again")
+	}
+	second.Close()
+	if e := must[[]Entry](t)(c.Entries()); len(e) != 1 || !e[0].Lost {
+		t.Fatal("what may still run is forgotten:", e)
+	}
+	w.make(ask{pod: "a"}) // the first one
+	eventually(t, "it is kept", func() bool {
+		w.advance(c, time.Second)
+		e := must[[]Entry](t)(c.Entries())
+		return len(e) == 1 && e[0].State == StateKept
+	})
+}
+
 func TestTurnDelivered(t *testing.T) {
 	w := newWorld(t)
 	c := w.open()
