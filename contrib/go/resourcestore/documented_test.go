@@ -5,6 +5,7 @@ package resourcestore
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -239,6 +240,20 @@ func TestDeletedIsNotCleaned(t *testing.T) {
 		s.Delete(podName)
 		s.advance(3 * interval)
 		s.advance(3 * interval)
+	})
+}
+
+// Nobody got it from the store. The library tells of what it commits in a goroutine of its own, so one try would not do.
+func TestDeletedIsNotShown(t *testing.T) {
+	both(t, func(t *testing.T, s documented) {
+		for i := 0; i < 100; i++ {
+			r := &resource{id: strconv.Itoa(i)}
+			put(t, s, podName, r, s.newCleaner())
+			s.Delete(podName)
+			if n := r.created.Load(); n != 0 {
+				t.Fatalf("SetCreated was called, the %d. time", i)
+			}
+		}
 	})
 }
 

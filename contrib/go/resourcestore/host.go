@@ -74,9 +74,10 @@ func (s *ResourceStore) unname(o *object) {
 	rec.mu.Unlock()
 }
 
-// Committed comes for what nobody waited for to the end, too.
+// Committed comes for what nobody waited for to the end, too. What was deleted or removed is not the store's to show: Delete has
+// the library commit it, only to have it forgotten.
 func (h privateHost) Committed(e crikeep.Entry) {
-	if o := h.s.hiddenObject(e.Kind, e.ID); o != nil {
+	if o := h.s.hiddenObject(e.Kind, e.ID); o != nil && !o.isDetached() {
 		o.show()
 	}
 }
