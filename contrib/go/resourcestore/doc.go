@@ -21,6 +21,6 @@
 //
 // # Private stores
 //
-// New's directory is in /dev/shm where that can be written to, else where temporary files are. It is removed by Close; a process
-// that is killed leaves it (some 200 KB) until the next boot.
+// New's directory is in /dev/shm where that can be written to, else where temporary files are. It is removed by Close; what a
+// process that was killed leaves (some 200 KB), the next New removes.
 package resourcestore

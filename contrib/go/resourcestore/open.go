@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"crikeep.io/go/crikeep"
@@ -79,11 +81,37 @@ func openPrivate(o Options) (*ResourceStore, error) {
 	return s, nil
 }
 
+const privateName = "crikeep-store-"
+
 func privateDir() (string, error) {
-	if dir, err := os.MkdirTemp("/dev/shm", "crikeep-store-"); err == nil {
-		return dir, nil
+	var dir string
+	var err error
+	for _, base := range []string{"/dev/shm", os.TempDir()} {
+		removeLeft(base)
+		if dir, err = os.MkdirTemp(base, privateName); err == nil {
+			break
+		}
 	}
-	return os.MkdirTemp("", "crikeep-store-")
+	return dir, err
+}
+
+// removeLeft removes the private directories of processes that were killed. The library locks a directory as long as it owns
+// it, and writes the file owner once it has the lock: a directory without one may be about to be used.
+func removeLeft(base string) {
+	dirs, _ := filepath.Glob(filepath.Join(base, privateName+"*"))
+	for _, dir := range dirs {
+		f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		var st syscall.Stat_t
+		ours := syscall.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid()
+		if _, err = os.Lstat(filepath.Join(dir, "owner")); ours && err == nil &&
+			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(dir)
+		}
+		_ = f.Close()
+	}
 }
 
 func newStore(o Options) *ResourceStore {

@@ -11,6 +11,7 @@ import (
 	"math/rand"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -525,13 +526,21 @@ func TestHangingStepIsBegunOnce(t *testing.T) {
 
 // ---- another life -----------------------------------------------------------------------------------------------------------
 
-const childEnv = "RESOURCESTORE_TEST_DIR"
+const (
+	childEnv     = "RESOURCESTORE_TEST_DIR"
+	childPrivate = "private"
+)
 
-// The child of TestKilledProcess: it leaves one resource kept and three unfinished, and is killed.
+// The child of TestKilledProcess: it leaves one resource kept and three unfinished, and is killed. That of
+// TestLeftPrivateDirectory leaves a directory.
 func TestChild(t *testing.T) {
 	dir := os.Getenv(childEnv)
-	if dir == "" {
+	switch dir {
+	case "":
 		return
+	case childPrivate:
+		fmt.Println(New().private)
+		select {}
 	}
 	s, err := Open(Options{StateDir: dir, Logger: quiet(),
 		Recover: func(crikeep.Kind, string, string) (IdentifiableCreatable, *ResourceCleaner, error) {
@@ -1271,6 +1280,41 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// What a killed process left is removed by whoever comes next; what somebody has, is about to have, or is not ours, is not.
+func TestLeftPrivateDirectory(t *testing.T) {
+	child := exec.Command(os.Args[0], "-test.run=^TestChild$")
+	child.Env = append(os.Environ(), childEnv+"="+childPrivate)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	left := strings.TrimSpace(line)
+	if _, missing := os.Stat(left); err != nil || left == "" || missing != nil {
+		t.Fatalf("the child said %q: %v, %v", line, err, missing)
+	}
+	living, fresh := New(), stateDir(t) // a directory nobody has opened yet is its parent
+	defer living.Close()
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("of a process that lives: %v", err)
+	}
+	child.Process.Kill()
+	child.Wait()
+	next := New()
+	defer next.Close()
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", left, err)
+	}
+	for what, dir := range map[string]string{"of this process": living.private, "not opened yet": filepath.Dir(fresh)} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }
 
 // Creations that went well leave nothing in a log in which they left nothing before; what is undone is said.
