@@ -259,6 +259,16 @@ void oracle_dropped(struct world *w, struct caller *c)
 		w->shadows[c->making_row].moved_event = w->event; /* lost, also when its deadline had made it so before */
 }
 
+void oracle_unheard(struct world *w, struct caller *c)
+{
+	struct shadow *s = &w->shadows[c->making_row];
+	struct ck_entry *e = entry_of(w, s);
+
+	s->failing = true;
+	MUST(w, !e || e->row.state == CK_STATE_GONE, "K8: nobody heard that he was to make entry %lu, and it is %s", row_of(w, s),
+	     e ? ck_state_name(e->row.state) : "");
+}
+
 void oracle_reported(struct world *w, struct caller *c, bool delivered)
 {
 	struct shadow *s = &w->shadows[c->row];

@@ -30,6 +30,7 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired);
 void oracle_draining(struct world *w, struct caller *c, struct object *o, int r);
 void oracle_left(struct world *w, struct caller *c);
 void oracle_dropped(struct world *w, struct caller *c);
+void oracle_unheard(struct world *w, struct caller *c); /* nothing was begun */
 void oracle_reported(struct world *w, struct caller *c, bool delivered);
 void oracle_finishing(struct world *w, struct caller *c);
 void oracle_finished(struct world *w, struct caller *c, int r);

@@ -103,11 +103,16 @@ void world_drop(struct world *w, int label)
 	if (!c)
 		return;
 	struct ck_entry *e = ck_machine_entry(w->m, c->turn.row);
-	if (e && e->creator == &c->turn && !c->making) { /* told to make it and, in the same round, that it is not wanted */
+	bool unheard = e && e->creator == &c->turn && !c->making; /* to make it, and in the same round it goes */
+	if (unheard) {
 		c->making = true;
 		c->making_row = e->row.id;
 	}
 	feed(w);
+	if (unheard)
+		ck_machine_unheard(w->m, &c->turn);
+	if (unheard && !c->turn.again)
+		oracle_unheard(w, c);
 	ck_machine_drop(w->m, &c->turn);
 	oracle_dropped(w, c);
 	c->used = c->here = c->making = false;
