@@ -58,7 +58,7 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 			rec.object = nil
 		}
 		s.endTurn(rec)
-		rec.turn, rec.pending, rec.explicit = turn, false, true
+		rec.turn, rec.pending, rec.passed, rec.explicit = turn, false, false, true
 		rec.parts = partsOfRequest(kind, request)
 		rec.stage, rec.touched = "", s.now()
 		return "", nil

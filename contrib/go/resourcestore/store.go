@@ -81,6 +81,7 @@ type record struct {
 	gone     bool // no longer in the map: look again
 	turn     *crikeep.Turn
 	pending  bool // turn: the creation is begun, but something of the same name has to go first
+	passed   bool // the kubelet has moved on before the library had begun it: what its handler still says is no request
 	explicit bool // made by GetForRequest: ended by an explicit call, and remembered until Removed
 	object   *object
 	stage    string
@@ -261,7 +262,7 @@ func (s *ResourceStore) sweep() {
 			continue // somebody is busy with it
 		}
 		hold := makingHold
-		if rec.turn == nil {
+		if rec.turn == nil && !rec.passed {
 			hold = watcherHold
 		}
 		if !rec.gone && rec.object == nil && !rec.explicit && now-rec.touched > hold {
@@ -439,6 +440,10 @@ func (rec *record) request() crikeep.Request {
 
 // begin lets the library know of a creation under this name.
 func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
+	if rec.passed { // its handler has ended now, and another may begin
+		rec.passed = false
+		return crikeep.ErrAbandoned
+	}
 	turn, err := s.cache.Begin(deadlineOf(ctx), rec.request())
 	if err != nil {
 		return err
@@ -486,6 +491,7 @@ func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
 		return
 	}
 	s.warn(err, "a creation could not be entered", rec.name)
+	rec.passed = errors.Is(err, crikeep.ErrAbandoned)
 	if o := rec.object; o != nil {
 		_, cleaner := o.parts()
 		s.drop(o)
@@ -528,7 +534,7 @@ func (s *ResourceStore) SetStageForResource(ctx context.Context, name, stage str
 	rec := s.find(name, 0, true)
 	defer rec.mu.Unlock()
 	rec.stage, rec.touched = stage, s.now()
-	if rec.object != nil {
+	if rec.object != nil || rec.passed {
 		return
 	}
 	if rec.turn == nil {

@@ -763,6 +763,46 @@ func TestPutAfterAnEviction(t *testing.T) {
 	}
 }
 
+// While an earlier result of its name is undone, the kubelet moves on to the next attempt. The handler of the one before goes on
+// for a while, which is no request: what it says must not give up the attempt that is wanted.
+func TestStageOfASupersededAttempt(t *testing.T) {
+	s := newPrivate(t)
+	name := func(attempt int) string { return ctrName[:len(ctrName)-1] + fmt.Sprint(attempt) }
+	blocked, hold := make(chan struct{}), make(chan struct{})
+	defer close(hold)
+	c := s.newCleaner()
+	c.Add(context.Background(), "undo", func() error { close(blocked); <-hold; return nil })
+	put(t, s, name(1), &resource{id: "earlier"}, c)
+	s.SetStageForResource(context.Background(), name(0), "container creating")
+	s.Delete(name(0))
+	<-blocked
+	s.SetStageForResource(context.Background(), name(1), "container creating")
+	s.SetStageForResource(context.Background(), name(2), "container creating")
+	for over := false; !over; time.Sleep(time.Millisecond) {
+		rec := s.find(name(1), 0, false)
+		over = rec.turn == nil
+		rec.mu.Unlock()
+	}
+	s.SetStageForResource(context.Background(), name(1), "container storage creation")
+	put(t, s, name(2), &resource{id: "2"}, s.newCleaner())
+	cleaned := make(chan struct{})
+	c = s.newCleaner()
+	c.Add(context.Background(), "undo", func() error { close(cleaned); return nil })
+	if id := s.Get(name(2)); id != "2" {
+		t.Errorf("got %q", id)
+	}
+	if err := s.Put(name(1), &resource{id: "1"}, c); !errors.Is(err, crikeep.ErrAbandoned) {
+		t.Fatalf("put: %v", err)
+	}
+	<-cleaned
+	s.SetStageForResource(context.Background(), name(1), "another handler") // it has ended, so this is a new one
+	if rec := s.find(name(1), 0, false); rec == nil || rec.turn == nil {
+		t.Error("its name is not free")
+	} else {
+		rec.mu.Unlock()
+	}
+}
+
 func TestGetBehindAnEviction(t *testing.T) {
 	s, release := behind(t)
 	defer release()
