@@ -55,7 +55,10 @@ bool ck_dir_is_memory(int dirfd)
 {
 	struct statfs fs;
 
-	return fstatfs(dirfd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+	if (fstatfs(dirfd, &fs) < 0)
+		return false;
+	uint32_t type = (uint32_t)fs.f_type; /* of other sign and width on each architecture */
+	return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
 }
 
 int64_t ck_dir_size(int dirfd, const char *name)

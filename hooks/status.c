@@ -310,7 +310,7 @@ static int read_header(struct reader *reader, struct ck_nri_status *status)
 	strcpy(status->boot, boot);
 	status->wall = (int64_t)wall;
 	status->pid = (long)pid;
-	status->n = n;
+	status->n = (size_t)n;
 	return reader->line_ended ? 0 : malformed(reader, "the end of the line");
 }
 

@@ -183,8 +183,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const char *new_uid(char buf[37])
 {
 	unsigned char r[16] = { 0 };
+	time_t now = time(NULL);
 	if (getrandom(r, sizeof(r), 0) != (ssize_t)sizeof(r))
-		memcpy(r, &(struct timespec){ .tv_sec = time(NULL) }, sizeof(r));
+		memcpy(r, &now, sizeof(now));
 	r[6] = (unsigned char)((r[6] & 0x0f) | 0x40); /* version 4, as the API server's */
 	r[8] = (unsigned char)((r[8] & 0x3f) | 0x80);
 	char *p = buf;

@@ -284,8 +284,10 @@ static void bench_event(enum ck_nri_event event, const char *name, size_t bytes,
 	for (unsigned round = 0; round <= ROUNDS; round++) {
 		round_go(&go, name, round ? n : WARM);
 		round_ours(&ours, event, plugins, round ? n : WARM);
-		if (round == 0)
-			go.n = ours.n = go.cpu = ours.cpu = go.busy = ours.busy = 0;
+		if (round == 0) {
+			go.n = ours.n = 0;
+			go.cpu = ours.cpu = go.busy = ours.busy = 0;
+		}
 	}
 	char what[64];
 	snprintf(what, sizeof(what), "%s, %u plugin%s, Go: p50", name, plugins, plugins > 1 ? "s" : "");

@@ -224,12 +224,12 @@ static void without_space_an_old_database_is_read(void **state)
 
 static uint64_t seed;
 
-static uint64_t random_below(uint64_t n) /* xorshift64* */
+static size_t random_below(size_t n) /* xorshift64* */
 {
 	seed ^= seed >> 12;
 	seed ^= seed << 25;
 	seed ^= seed >> 27;
-	return (seed * UINT64_C(2685821657736338717) >> 33) % n;
+	return (size_t)(seed * UINT64_C(2685821657736338717) >> 33) % n;
 }
 
 struct file {

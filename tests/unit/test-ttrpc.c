@@ -480,7 +480,7 @@ static void fields_are_read_as_protobuf_says(void **state)
 }
 
 /* the head of a message of @len bytes, and that many zeroes in the longest frames */
-static void feed_long(struct end *end, enum ck_mux_conn conn, uint32_t stream, unsigned type, uint64_t len)
+static void feed_long(struct end *end, enum ck_mux_conn conn, uint32_t stream, unsigned type, size_t len)
 {
 	unsigned char head[18] = { 0 }, *zeroes = calloc(1, CK_MUX_FRAME_MAX);
 	assert_non_null(zeroes);
@@ -507,7 +507,7 @@ static void feed_long(struct end *end, enum ck_mux_conn conn, uint32_t stream, u
 static void a_message_that_is_too_long_costs_its_own_call(void **state)
 {
 	(void)state;
-	static const uint64_t lengths[] = { CK_TTRPC_MAX + 1, 0xffffffff };
+	static const size_t lengths[] = { CK_TTRPC_MAX + 1, 0xffffffff };
 	struct end *end = end_new();
 	CK_AUTO_BYTES struct ck_bytes in = { 0 };
 	for (uint32_t i = 0; i < CK_COUNT(lengths); i++) {

@@ -73,7 +73,7 @@ static inline bool is_border(const unsigned char *p, size_t end, size_t len)
 			n = (tag & 7) == 1 ? 8 : 4;
 		else
 			at = skip_varint(p, at, &n);
-		at += (tag & 7) == 0 ? 0 : n;
+		at += (tag & 7) == 0 ? 0 : (size_t)n;
 	}
 	return at == len;
 }
