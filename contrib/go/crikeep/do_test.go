@@ -223,7 +223,7 @@ func TestDoLostIsMadeAgain(t *testing.T) {
 		case again := <-calls:
 			return again
 		default:
-			w.advance(c, time.Second)
+			w.tick(c)
 			return false
 		}
 	})

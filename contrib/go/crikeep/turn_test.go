@@ -239,7 +239,7 @@ func TestTurnAgainWhenClosed(t *testing.T) {
 	}
 	first.Close()
 	eventually(t, "it is to be sent again", func() bool {
-		w.advance(c, time.Second)
+		w.tick(c)
 		return len(second.decided) == 1
 	})
 	if !second.Again() {
@@ -251,7 +251,7 @@ func TestTurnAgainWhenClosed(t *testing.T) {
 	}
 	w.make(ask{pod: "a"}) // the first one
 	eventually(t, "it is kept", func() bool {
-		w.advance(c, time.Second)
+		w.tick(c)
 		e := must[[]Entry](t)(c.Entries())
 		return len(e) == 1 && e[0].State == StateKept
 	})

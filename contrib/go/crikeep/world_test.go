@@ -92,6 +92,7 @@ type world struct {
 	dir  string
 	o    Options
 	now  atomic.Int64 // of the clock, if it is set
+	jobs int64        // of earlier tests, which may end still
 	logs syncBuffer
 
 	mu        sync.Mutex
@@ -122,7 +123,7 @@ func (b *syncBuffer) String() string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), objects: map[string]Object{}, changed: make(chan struct{})}
+	w := &world{t: t, dir: t.TempDir(), objects: map[string]Object{}, changed: make(chan struct{}), jobs: live.jobs.Load()}
 	w.o = Options{StateDir: w.dir + "/state", Host: w}
 	w.o.Logger = slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return w
@@ -138,6 +139,13 @@ func (w *world) clock() *world {
 func (w *world) advance(c *Cache, d time.Duration) {
 	w.now.Add(int64(d))
 	c.Step()
+}
+
+// tick advances by a second and has the host's answers in: the clock must not run ahead of them, or what is absent is so for
+// too long at once
+func (w *world) tick(c *Cache) {
+	w.advance(c, time.Second)
+	eventually(w.t, "the host has answered", func() bool { return live.jobs.Load() <= w.jobs })
 }
 
 func (w *world) open() *Cache {
