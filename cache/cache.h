@@ -47,6 +47,7 @@ struct ck_turn {
 	pthread_cond_t decided;
 	bool is_ready, closed, left; /* is_ready: @outcome has not been fetched */
 	bool creates;                /* CK_CREATE was, once */
+	bool ending;                 /* ck_turn_finish() or ck_turn_fail() runs: what it decides nobody else hears */
 	int outcome;
 	ck_turn_cb *cb;
 	void *userdata;

@@ -41,6 +41,8 @@ void ck_turn_ready(struct ck_cache *cache, struct ck_turn *turn, int outcome)
 {
 	turn->is_ready = true;
 	turn->outcome = outcome;
+	if (turn->ending)
+		return;
 	if (turn->waiting)
 		pthread_cond_broadcast(&turn->decided);
 	if (turn->cb)
@@ -172,8 +174,8 @@ int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 	turn->waiting++;
 	for (;;) {
 		bool inside = ck_cache_in_round(cache) || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()));
-		decided = turn->is_ready;
-		r = ck_turn_fetch(turn);
+		decided = turn->is_ready && !turn->ending;
+		r = decided ? ck_turn_fetch(turn) : CK_WAIT;
 		if (decided)
 			break;
 		if (turn->closed)
@@ -207,7 +209,7 @@ void ck_turn_watch_impl(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 	turn->userdata = userdata;
 	if (!cb)
 		ck_callback_unqueue(cache, turn);
-	else if (turn->is_ready)
+	else if (turn->is_ready && !turn->ending)
 		callback_queue(cache, turn);
 	ck_cache_wake(cache);
 	pthread_mutex_unlock(&cache->lock);
@@ -226,10 +228,45 @@ struct turn_op {
 	struct ck_error err;
 };
 
+static void ending_begins(struct ck_turn *turn)
+{
+	pthread_mutex_lock(&turn->cache->lock);
+	turn->ending = true;
+	pthread_mutex_unlock(&turn->cache->lock);
+}
+
+/* what its call did not return, as hooks had agreed in the same moment, is for whoever waits or watches */
+static void ending_ends(struct ck_turn *turn)
+{
+	pthread_mutex_lock(&turn->cache->lock);
+	turn->ending = false;
+	if (turn->is_ready && !turn->closed)
+		ck_turn_ready(turn->cache, turn, turn->outcome);
+	ck_cache_wake(turn->cache);
+	pthread_mutex_unlock(&turn->cache->lock);
+}
+
 static void run_finish(struct ck_cache *cache, struct ck_op *op)
 {
 	struct turn_op *finish = (struct turn_op *)(void *)op;
 	finish->r = ck_machine_finish(cache->machine, &finish->turn->m, finish->made, &finish->err);
+}
+
+static int finish_outcome(struct turn_op *finish, int r, struct ck_error *err)
+{
+	if (r < 0)
+		return fetch_locked(finish->turn, r, err);
+	if (finish->r == CK_WAIT)
+		return CK_WAIT;
+	r = fetch_locked(finish->turn, 0, err); /* what it was decided to be, after the round is on disk */
+	if (r == CK_WAIT) {
+		r = finish->r; /* it failed at once; or somebody has heard before that it was abandoned */
+		if (r < 0 && err)
+			*err = finish->err.code ? finish->err : finish->turn->m.err;
+	} else if (finish->r < 0 && finish->err.code && r == finish->r && err) {
+		*err = finish->err;
+	}
+	return r == -CK_EABANDONED ? CK_ABANDONED : r;
 }
 
 int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
@@ -238,21 +275,12 @@ int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, st
 	finish.made = ck_made_new(result->id, result->reply, result->reply_len);
 	if (!finish.made)
 		return ck_nomem(err);
+	ending_begins(turn);
 	int r = ck_cache_do(turn->cache, &finish.op);
 	ck_made_unref(finish.made);
-	if (r < 0)
-		return fetch_locked(turn, r, err);
-	if (finish.r == CK_WAIT)
-		return CK_WAIT;
-	r = fetch_locked(turn, 0, err); /* what it was decided to be, after the round is on disk */
-	if (r == CK_WAIT) {
-		r = finish.r; /* it failed at once; or it is watched, and the crank was faster */
-		if (r < 0 && err)
-			*err = finish.err.code ? finish.err : turn->m.err;
-	} else if (finish.r < 0 && finish.err.code && r == finish.r && err) {
-		*err = finish.err;
-	}
-	return r == -CK_EABANDONED ? CK_ABANDONED : r;
+	r = finish_outcome(&finish, r, err);
+	ending_ends(turn);
+	return r;
 }
 
 static void run_fail(struct ck_cache *cache, struct ck_op *op)
@@ -279,12 +307,14 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 	fail.status = ck_shared_status_new(why);
 	if (!fail.status)
 		return ck_nomem(err);
+	ending_begins(turn);
 	int r = turn_do(turn, &fail, err);
 	ck_shared_status_unref(fail.status);
 	pthread_mutex_lock(&turn->cache->lock);
 	if (r >= 0)
 		ck_turn_fetch(turn); /* the creator knows already */
 	pthread_mutex_unlock(&turn->cache->lock);
+	ending_ends(turn);
 	return r;
 }
 

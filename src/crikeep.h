@@ -425,7 +425,8 @@ int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
  * ck_turn_watch - the callback face: @cb is called once per decision from ck_process(), with what ck_turn_wait() would return
  * Set it before the turn can be decided again, that is: right after ck_turn_begin() or ck_turn_finish() returned CK_WAIT, or,
  * for a creator that wants to hear that its creation was abandoned (-CK_EABANDONED: stop making it, then ck_turn_free()),
- * after CK_CREATE. Return: 0, -CK_EFORK, -CK_EINVAL.   Since: 0.1
+ * after CK_CREATE. What ck_turn_finish() and ck_turn_fail() themselves decide is for their caller: @cb does not come for it.
+ * Return: 0, -CK_EFORK, -CK_EINVAL.   Since: 0.1
  */
 typedef void ck_turn_cb(struct ck_turn *turn, int outcome, void *userdata);
 int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata);

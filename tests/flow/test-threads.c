@@ -407,6 +407,85 @@ static void a_watched_creator_hears_why_from_its_own_finish(void **state)
 	fixture_free(f);
 }
 
+/* ---- what a creator's own call returns is for nobody else ----------------------------------------------------------------- */
+
+static void count_it(struct ck_turn *turn, int outcome, void *userdata)
+{
+	(void)turn, (void)outcome;
+	__atomic_add_fetch((unsigned *)userdata, 1, __ATOMIC_SEQ_CST);
+}
+
+/* else who answers in the callback and after ck_turn_finish() would answer, and free, twice */
+static void a_watched_creator_is_not_called_back_by_its_own_call(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct ck_status status = { .size = sizeof(status), .grpc = 2, .message = "no" };
+	struct ck_turn *turn;
+	unsigned called = 0;
+	char name[32], id[32];
+	(void)state;
+	fx_thread(f);
+	fx_open(f);
+	for (unsigned long i = 0; i < ck_test_rounds(300); i++) {
+		struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name };
+		snprintf(name, sizeof(name), "pod-%lu", i);
+		snprintf(id, sizeof(id), "s%lu", i);
+		int r = fx_begin(f, &ask, &turn);
+		if (r == CK_WAIT)
+			r = ck_turn_wait(turn, NULL);
+		assert_int_equal(r, CK_CREATE);
+		assert_int_equal(ck_turn_watch(turn, count_it, &called), 0);
+		if (i % 2)
+			assert_int_equal(ck_turn_fail(turn, &status, NULL), 0);
+		else
+			assert_int_equal(fx_finish(f, turn, id), CK_HAND_BACK);
+		fx_settle(f);
+		ck_turn_free(turn);
+	}
+	assert_int_equal(called, 0);
+	fixture_free(f);
+}
+
+static void *wait_for_abandonment(void *userdata)
+{
+	return (void *)(intptr_t)ck_turn_wait(userdata, NULL);
+}
+
+static void who_waits_beside_a_creator_hears_nothing_of_its_own_call(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct ck_turn *turn;
+	char name[32], id[32];
+	(void)state;
+	fx_thread(f);
+	fx_open(f);
+	for (unsigned long i = 0; i < ck_test_rounds(100); i++) {
+		struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name };
+		pthread_t thread;
+		unsigned waiting = 0;
+		void *heard;
+		snprintf(name, sizeof(name), "pod-%lu", i);
+		snprintf(id, sizeof(id), "s%lu", i);
+		int r = fx_begin(f, &ask, &turn);
+		if (r == CK_WAIT)
+			r = ck_turn_wait(turn, NULL);
+		assert_int_equal(r, CK_CREATE);
+		assert_int_equal(pthread_create(&thread, NULL, wait_for_abandonment, turn), 0);
+		while (!waiting) {
+			sched_yield(); /* no longer than the test's alarm */
+			pthread_mutex_lock(&f->cache->lock);
+			waiting = turn->waiting;
+			pthread_mutex_unlock(&f->cache->lock);
+		}
+		assert_int_equal(fx_finish(f, turn, id), CK_HAND_BACK);
+		ck_turn_leave(turn);
+		pthread_join(thread, &heard);
+		assert_int_equal((intptr_t)heard, -CK_EABANDONED);
+		ck_turn_free(turn);
+	}
+	fixture_free(f);
+}
+
 /* ---- two calls in one round -------------------------------------------------------------------------------------------- */
 
 struct same_round {
@@ -603,6 +682,8 @@ int main(void)
 		cmocka_unit_test(threads_make_each_key_once_with_hooks),
 		cmocka_unit_test(five_hundred_waiting_turns_hear_of_one_creation),
 		cmocka_unit_test(a_watched_creator_hears_why_from_its_own_finish),
+		cmocka_unit_test(a_watched_creator_is_not_called_back_by_its_own_call),
+		cmocka_unit_test(who_waits_beside_a_creator_hears_nothing_of_its_own_call),
 		cmocka_unit_test(superseded_before_it_was_begun_is_not_lost),
 		cmocka_unit_test(who_is_freed_when_it_is_handed_over_was_not_answered),
 		cmocka_unit_test(who_is_freed_when_it_is_to_create_has_begun_nothing),
