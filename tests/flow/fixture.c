@@ -277,9 +277,8 @@ void fx_open(struct fixture *f)
 	if (f->threaded) {
 		assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
 		wait_for(f, f->ended, FX_LIST, lists + 2); /* nobody is served before */
-	} else {
-		fx_settle(f);
 	}
+	fx_settle(f);
 }
 
 void fx_close(struct fixture *f)

@@ -379,25 +379,38 @@ static void ignore_it(struct ck_turn *turn, int outcome, void *userdata)
 	(void)turn, (void)outcome, (void)userdata;
 }
 
+/* the @i. pod's creation is begun; @id is for what it makes */
+static struct ck_turn *create_one(struct fixture *f, unsigned long i, char id[32])
+{
+	char name[32];
+	struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name };
+	snprintf(name, sizeof(name), "pod-%lu", i);
+	snprintf(id, 32, "s%lu", i);
+	return fx_create(f, &ask);
+}
+
+/* until another thread is inside the library; no longer than the test's alarm */
+static void wait_for_count(struct ck_cache *cache, const unsigned *count, unsigned n)
+{
+	for (unsigned now = 0; now < n; sched_yield()) {
+		pthread_mutex_lock(&cache->lock);
+		now = *count;
+		pthread_mutex_unlock(&cache->lock);
+	}
+}
+
 /* the crank may take the decision to its callback before ck_turn_finish() returns: both say why */
 static void a_watched_creator_hears_why_from_its_own_finish(void **state)
 {
 	struct fixture *f = fixture_new();
-	struct ck_turn *turn;
-	char name[32], id[32];
+	char id[32];
 	(void)state;
 	fx_with_hooks(f, "10-log");
 	snprintf(f->absent, sizeof(f->absent), "20-net");
 	fx_thread(f);
 	fx_open(f);
 	for (unsigned long i = 0; i < ck_test_rounds(300); i++) {
-		struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name };
-		snprintf(name, sizeof(name), "pod-%lu", i);
-		snprintf(id, sizeof(id), "s%lu", i);
-		int r = fx_begin(f, &ask, &turn);
-		if (r == CK_WAIT)
-			r = ck_turn_wait(turn, NULL);
-		assert_int_equal(r, CK_CREATE);
+		struct ck_turn *turn = create_one(f, i, id);
 		assert_int_equal(ck_turn_watch(turn, ignore_it, NULL), 0);
 		f->err = (struct ck_error){ 0 };
 		assert_int_equal(fx_finish(f, turn, id), -CK_EUNAVAILABLE);
@@ -420,20 +433,13 @@ static void a_watched_creator_is_not_called_back_by_its_own_call(void **state)
 {
 	struct fixture *f = fixture_new();
 	struct ck_status status = { .size = sizeof(status), .grpc = 2, .message = "no" };
-	struct ck_turn *turn;
 	unsigned called = 0;
-	char name[32], id[32];
+	char id[32];
 	(void)state;
 	fx_thread(f);
 	fx_open(f);
 	for (unsigned long i = 0; i < ck_test_rounds(300); i++) {
-		struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name };
-		snprintf(name, sizeof(name), "pod-%lu", i);
-		snprintf(id, sizeof(id), "s%lu", i);
-		int r = fx_begin(f, &ask, &turn);
-		if (r == CK_WAIT)
-			r = ck_turn_wait(turn, NULL);
-		assert_int_equal(r, CK_CREATE);
+		struct ck_turn *turn = create_one(f, i, id);
 		assert_int_equal(ck_turn_watch(turn, count_it, &called), 0);
 		if (i % 2)
 			assert_int_equal(ck_turn_fail(turn, &status, NULL), 0);
@@ -454,29 +460,16 @@ static void *wait_for_abandonment(void *userdata)
 static void who_waits_beside_a_creator_hears_nothing_of_its_own_call(void **state)
 {
 	struct fixture *f = fixture_new();
-	struct ck_turn *turn;
-	char name[32], id[32];
+	char id[32];
 	(void)state;
 	fx_thread(f);
 	fx_open(f);
 	for (unsigned long i = 0; i < ck_test_rounds(100); i++) {
-		struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name };
 		pthread_t thread;
-		unsigned waiting = 0;
 		void *heard;
-		snprintf(name, sizeof(name), "pod-%lu", i);
-		snprintf(id, sizeof(id), "s%lu", i);
-		int r = fx_begin(f, &ask, &turn);
-		if (r == CK_WAIT)
-			r = ck_turn_wait(turn, NULL);
-		assert_int_equal(r, CK_CREATE);
+		struct ck_turn *turn = create_one(f, i, id);
 		assert_int_equal(pthread_create(&thread, NULL, wait_for_abandonment, turn), 0);
-		while (!waiting) {
-			sched_yield(); /* no longer than the test's alarm */
-			pthread_mutex_lock(&f->cache->lock);
-			waiting = turn->waiting;
-			pthread_mutex_unlock(&f->cache->lock);
-		}
+		wait_for_count(f->cache, &turn->waiting, 1);
 		assert_int_equal(fx_finish(f, turn, id), CK_HAND_BACK);
 		ck_turn_leave(turn);
 		pthread_join(thread, &heard);
@@ -504,14 +497,8 @@ static int call_in_order(const struct ck_entry_info *entry, void *userdata)
 	struct ck_cache *cache = same->f->cache;
 	(void)entry;
 	for (unsigned i = 0; i < 2; i++) {
-		unsigned calls = 0;
 		assert_int_equal(pthread_create(&same->threads[i], NULL, same->calls[i], same), 0);
-		while (calls < i + 2) { /* ours is one of them; no longer than the test's alarm */
-			sched_yield();
-			pthread_mutex_lock(&cache->lock);
-			calls = cache->calls;
-			pthread_mutex_unlock(&cache->lock);
-		}
+		wait_for_count(cache, &cache->calls, i + 2); /* ours is one of them */
 	}
 	return 1;
 }

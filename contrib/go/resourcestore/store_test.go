@@ -569,10 +569,10 @@ func victim(i uint32) (name string, request []byte) {
 	return fmt.Sprintf("k8s_p%d_ns_uid%d_0", i, i), p.request()
 }
 
-func TestKilledProcess(t *testing.T) {
-	dir := stateDir(t)
-	child := exec.Command(os.Args[0], "-test.run=^TestChild$")
-	child.Env = append(os.Environ(), childEnv+"="+dir)
+// startChild runs TestChild in a process of its own; what its first line says comes back once it has been said.
+func startChild(t *testing.T, what string) (child *exec.Cmd, line string) {
+	child = exec.Command(os.Args[0], "-test.run=^TestChild$")
+	child.Env = append(os.Environ(), childEnv+"="+what)
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -580,8 +580,21 @@ func TestKilledProcess(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+	t.Cleanup(func() { // where the test has not come to it
+		child.Process.Kill()
+		child.Wait()
+	})
+	if line, err = bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("the child said %q, %v", line, err)
+	}
+	return child, line
+}
+
+func TestKilledProcess(t *testing.T) {
+	dir := stateDir(t)
+	child, line := startChild(t, dir)
+	if line != "ready\n" {
+		t.Fatalf("the child said %q", line)
 	}
 	child.Process.Kill()
 	child.Wait()
@@ -1324,19 +1337,10 @@ func (l *lines) String() string {
 
 // What a killed process left is removed by whoever comes next; what somebody has, is about to have, or is not ours, is not.
 func TestLeftPrivateDirectory(t *testing.T) {
-	child := exec.Command(os.Args[0], "-test.run=^TestChild$")
-	child.Env = append(os.Environ(), childEnv+"="+childPrivate)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	child, line := startChild(t, childPrivate)
 	left := strings.TrimSpace(line)
-	if _, missing := os.Stat(left); err != nil || left == "" || missing != nil {
-		t.Fatalf("the child said %q: %v, %v", line, err, missing)
+	if _, err := os.Stat(left); left == "" || err != nil {
+		t.Fatalf("the child said %q: %v", line, err)
 	}
 	living, fresh := New(), stateDir(t) // a directory nobody has opened yet is its parent
 	defer living.Close()
