@@ -11,16 +11,16 @@
  *   the crank  ck_process() or the library's thread: timers, host jobs, hooks, callbacks, wishes, log lines. Host and hooks are
  *              called from nowhere else (but hooks.choose and .released, inside the round).
  *
- *   cache.c rounds, open, close    job.c what the host is asked    loop.c the crank    view.c filters for lists
- *   turn-api.c callers             src/api.c the guarded border
+ *   rounds.c rounds, open, close    host-jobs.c what the host is asked    event-loop.c the crank    view.c filters for lists
+ *   caller.c callers             src/api.c the guarded border
  */
 #include <pthread.h>
 
-#include "cache/machine.h"
-#include "cache/store.h"
-#include "cache/wish.h"
+#include "cache/machine/machine.h"
+#include "cache/store/store.h"
+#include "cache/admin-request.h"
 #include "src/base/error.h"
-#include "src/base/process.h"
+#include "src/base/host-process.h"
 
 struct ck_hidden;
 
@@ -113,7 +113,7 @@ struct ck_cache {
 	bool gap; /* timers wait one turn of the crank (K15); guarded by lock */
 };
 
-/* cache.c */
+/* rounds.c */
 uint64_t ck_cache_now(const struct ck_cache *cache);
 struct ck_cache *ck_cache_ref(struct ck_cache *cache);
 void ck_cache_unref(struct ck_cache *cache);
@@ -127,19 +127,19 @@ void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *f
 void ck_cache_wake(struct ck_cache *cache); /* the crank; lock held */
 void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
 
-/* job.c */
+/* host-jobs.c */
 struct ck_job *ck_jobs_collect(struct ck_cache *cache); /* inside the round: what is wanted now, chained */
 void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs);
 void ck_job_forget_turn(struct ck_job *job); /* inside the round: its turn is freed */
 
-/* loop.c */
+/* event-loop.c */
 int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err);
 void ck_loop_close(struct ck_cache *cache);
 int ck_loop_process(struct ck_cache *cache);
 int ck_loop_thread(struct ck_cache *cache, struct ck_error *err);
 uint64_t ck_loop_timeout(struct ck_cache *cache);
 
-/* turn-api.c */
+/* caller.c */
 void ck_turn_ready(struct ck_cache *cache, struct ck_turn *turn, int outcome); /* lock held */
 int ck_turn_fetch(struct ck_turn *turn); /* lock held: the outcome, taken; or CK_WAIT */
 #endif

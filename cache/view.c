@@ -4,7 +4,7 @@
  * filled at its first question, in one round.
  */
 
-#include "cache/hidden.h"
+#include "cache/hidden-set.h"
 #include "cache/view.h"
 #include "src/base/limits.h"
 

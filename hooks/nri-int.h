@@ -5,14 +5,14 @@
  * What the files of hooks/ share.
  *
  *   nri.c     the whole: opened, turned (ck_nri_process), closed; everything else runs below its one lock
- *   listen.c  the socket plugins dial
+ *   plugin-socket.c  the socket plugins dial
  *   plugin.c  one connection: handshake, its queue, one event in flight, overdue
- *   sync.c    what there is, as its first list
- *   know.c    who knows which object
- *   event.c   what the events are, and who has still to hear of one
- *   tour.c    one event on its tour: tour-describe.c what plugins are told, tour-visit.c among the plugins
- *   update.c  changes and evictions plugins ask for
- *   job.c     questions to the host
+ *   synchronize.c    what there is, as its first list
+ *   recipients.c    who knows which object
+ *   event-kinds.c   what the events are, and who has still to hear of one
+ *   dispatch.c    one event on its tour: describe-event.c what plugins are told, deliver.c among the plugins
+ *   unsolicited.c  changes and evictions plugins ask for
+ *   host-calls.c     questions to the host
  *
  * The lock. The cache calls choose, released and the snapshot's function inside its critical section, and they take the lock; so
  * under the lock nothing calls the cache, or the host, which may. What has to be called is put on a list, and ck_nri_process()
@@ -21,14 +21,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "hooks/adjust.h"
-#include "hooks/ttrpc.h"
+#include "hooks/adjust/adjust.h"
+#include "hooks/wire/ttrpc.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/process.h"
+#include "src/base/host-process.h"
 
 /* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
 #define HASH_NONFATAL_OOM 1
@@ -56,7 +56,7 @@ struct ck_blob *ck_blob_ref(struct ck_blob *blob);      /* NULL in, NULL out */
 void ck_blob_unref(struct ck_blob *blob);
 void ck_blob_set(struct ck_blob **at, struct ck_blob *blob); /* a new reference in place of the old */
 
-/* ---- know.c: who knows which object --------------------------------------------------------------------------- */
+/* ---- recipients.c: who knows which object --------------------------------------------------------------------------- */
 
 /* One connection and one object it knows. Made once, by choose or by a snapshot: so an object comes to a connection once. */
 struct ck_knower {
@@ -116,7 +116,7 @@ const char *ck_know_absent(const struct ck_nri *nri); /* a required plugin that 
 bool ck_know_has(const struct ck_nri *nri, const char *name); /* "NN-name" or "name" is connected */
 void ck_know_free_all(struct ck_nri *nri);
 
-/* ---- job.c: questions to the host ------------------------------------------------------------------------------- */
+/* ---- host-calls.c: questions to the host ------------------------------------------------------------------------------- */
 
 enum ck_nri_job_what { CK_NRI_JOB_DESCRIBE, CK_NRI_JOB_UPDATE, CK_NRI_JOB_EVICT };
 /* how it ended; below the lock, from whatever thread ended it */
@@ -141,7 +141,7 @@ void ck_nri_jobs_start(struct ck_nri *nri);     /* from ck_nri_process(); gives 
 bool ck_nri_jobs_ready(const struct ck_nri *nri); /* is there one to start? */
 void ck_nri_jobs_drop(struct ck_nri *nri);      /* at the end: those not started */
 
-/* ---- event.c ---------------------------------------------------------------------------------------------------- */
+/* ---- event-kinds.c ---------------------------------------------------------------------------------------------------- */
 
 const char *ck_nri_event_name(enum ck_nri_event event); /* "RunPodSandbox" */
 bool ck_nri_event_of_pod(enum ck_nri_event event);
@@ -157,7 +157,7 @@ void ck_tour_passes(enum ck_nri_event event, struct ck_knower *knower);
 bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event); /* has to hear of it, and wants to */
 bool ck_tour_validators(const struct ck_tour *tour);
 
-/* ---- tour.c, tour-describe.c, tour-visit.c ---------------------------------------------------------------------- */
+/* ---- dispatch.c, describe-event.c, deliver.c ---------------------------------------------------------------------- */
 
 /* An event in a plugin's queue. It outlives its tour when the tour does not wait for it any longer. */
 struct ck_queued {
@@ -299,7 +299,7 @@ void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery);
 /* ck_plugin_unqueue - those of @known that were not sent, announcements only, are taken out and answered as skipped */
 void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_known *known);
 void ck_plugin_pump(struct ck_plugin *plugin);  /* send what is next, if nothing is in flight; write */
-void ck_plugin_ready(struct ck_plugin *plugin); /* from sync.c: it has its list */
+void ck_plugin_ready(struct ck_plugin *plugin); /* from synchronize.c: it has its list */
 /* is it a recipient? From the moment on in which its snapshot is taken */
 static inline bool ck_plugin_joined(const struct ck_plugin *plugin)
 {
@@ -314,7 +314,7 @@ bool ck_plugin_name_is(const char *full, const char *name); /* "10-a" is called 
 /* ck_plugin_call - a call of the handshake; its answer is ck_sync_answered()'s or plugin.c's. Negative: it was closed */
 int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message, uint64_t timeout);
 
-/* ---- sync.c ------------------------------------------------------------------------------------------------------- */
+/* ---- synchronize.c ------------------------------------------------------------------------------------------------------- */
 
 /* ck_sync_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or the host tells */
 int ck_sync_snapshot(struct ck_plugin *plugin);
@@ -323,7 +323,7 @@ void ck_sync_ask_again(struct ck_plugin *plugin); /* those the host could not de
 void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer);
 void ck_sync_fini(struct ck_plugin *plugin);
 
-/* ---- update.c ----------------------------------------------------------------------------------------------------- */
+/* ---- unsolicited.c ----------------------------------------------------------------------------------------------------- */
 
 /* ck_update_requested - the plugin called UpdateContainers */
 void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request *request);
@@ -333,7 +333,7 @@ void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin, con
 /* ck_update_target - the runtime's id of a container this plugin (NULL: anybody) knows; NULL: it does not (H8) */
 const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin, const char *id);
 
-/* ---- listen.c ----------------------------------------------------------------------------------------------------- */
+/* ---- plugin-socket.c ----------------------------------------------------------------------------------------------------- */
 
 int ck_nri_listen(struct ck_nri *nri, struct ck_error *err);  /* sets nri->listen_fd */
 void ck_nri_accept(struct ck_nri *nri);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "hooks/nri-int.h"
-#include "hooks/status.h"
+#include "hooks/status-file.h"
 
 #define PASSES 64 /* of one ck_nri_process(): work that makes work must not keep a host's loop for ever */
 #define EVENTS 64 /* descriptors looked at in one of them */

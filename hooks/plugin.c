@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "hooks/nri-int.h"
-#include "src/base/span.h"
+#include "src/base/duration.h"
 #include "src/base/wire.h"
 
 #define READ_MAX    16384 /* bytes read at once: a host's threads may have small stacks */

@@ -4,7 +4,7 @@
  * documented codes out.
  */
 
-#include "cache/turn-api.h"
+#include "cache/caller.h"
 #include "cache/view.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"

@@ -3,7 +3,7 @@
 #
 # Four lists are one: the functions the installed headers declare, the names in libcrikeep.sym, what the built library exports,
 # and what Debian's package says of it.
-# And what it calls: nothing that changes the host's process or prints, and of SQLite only what cache/store-lib.c has looked at.
+# And what it calls: nothing that changes the host's process or prints, and of SQLite only what cache/store/sqlite-check.c has looked at.
 set -u
 src=${CK_TEST_SRCDIR:-.} build=${CK_TEST_BUILDDIR:-.}
 tmp=$(mktemp -d) || exit 1

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "src/base/error.h"
-#include "src/cli/print.h"
+#include "src/cli/output/print.h"
 
 enum ck_exit {
 	CK_EXIT_YES = 0,

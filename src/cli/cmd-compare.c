@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cache/fingerprint.h"
-#include "cache/key.h"
+#include "cache/request/fingerprint.h"
+#include "cache/request/key.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"

@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/key.h"
+#include "cache/request/key.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/span.h"
+#include "src/base/duration.h"
 #include "src/cli/cli.h"
-#include "src/cli/cri.h"
-#include "src/cli/text.h"
+#include "src/cli/cri-endpoint.h"
+#include "src/cli/output/text.h"
 
 #define DEADLINE_DEFAULT (2 * CK_NS_PER_S)
 #define RETRY_DEFAULT    (500 * CK_NS_PER_MS)

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "cache/wish.h"
+#include "cache/admin-request.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/span.h"
+#include "src/base/duration.h"
 #include "src/cli/cli.h"
-#include "src/cli/row.h"
-#include "src/cli/text.h"
+#include "src/cli/entry-text.h"
+#include "src/cli/output/text.h"
 
 #define ANSWER_WAIT  (5 * CK_NS_PER_S) /* an owner answers within a round; longer means that it is stuck */
 #define WAIT_DEFAULT (30 * CK_NS_PER_S)

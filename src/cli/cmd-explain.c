@@ -10,8 +10,8 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
-#include "src/cli/row.h"
-#include "src/cli/text.h"
+#include "src/cli/entry-text.h"
+#include "src/cli/output/text.h"
 
 #define SLOW_CREATION (60 * CK_NS_PER_S) /* most pods take a few seconds */
 #define STUBBORN      3u                 /* failed attempts to destroy after which somebody should look */

@@ -5,10 +5,10 @@
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/span.h"
+#include "src/base/duration.h"
 #include "src/cli/cli.h"
-#include "src/cli/row.h"
-#include "src/cli/text.h"
+#include "src/cli/entry-text.h"
+#include "src/cli/output/text.h"
 
 #define LINES_DEFAULT 50
 

@@ -6,8 +6,8 @@
 
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
-#include "src/cli/row.h"
-#include "src/cli/text.h"
+#include "src/cli/entry-text.h"
+#include "src/cli/output/text.h"
 
 #define ID_SHOWN 13 /* as crictl cuts them */
 

@@ -8,11 +8,11 @@
 #include <signal.h>
 #include <string.h>
 
-#include "hooks/status.h"
+#include "hooks/status-file.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
-#include "src/cli/look.h"
-#include "src/cli/text.h"
+#include "src/cli/select-entries.h"
+#include "src/cli/output/text.h"
 
 #define ALL_EVENTS 0x3fffu
 

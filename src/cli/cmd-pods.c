@@ -11,10 +11,10 @@
 #include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/span.h"
+#include "src/base/duration.h"
 #include "src/cli/cli.h"
-#include "src/cli/cri.h"
-#include "src/cli/text.h"
+#include "src/cli/cri-endpoint.h"
+#include "src/cli/output/text.h"
 
 #define ID_SHOWN        13 /* as crictl cuts them */
 #define TIMEOUT_DEFAULT (10 * CK_NS_PER_S)

@@ -4,7 +4,7 @@
 
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
-#include "src/cli/row.h"
+#include "src/cli/entry-text.h"
 
 enum { OPT_RAW = 0x200 };
 

@@ -13,12 +13,12 @@
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
-#include "src/base/span.h"
+#include "src/base/duration.h"
 #include "src/cli/cli.h"
-#include "src/cli/sim/plot.h"
-#include "src/cli/sim/report.h"
-#include "src/cli/sim/sim.h"
-#include "src/cli/text.h"
+#include "src/cli/simulate/plot.h"
+#include "src/cli/simulate/report.h"
+#include "src/cli/simulate/simulation.h"
+#include "src/cli/output/text.h"
 
 enum {
 	OPT_CREATE = 0x100, OPT_JITTER, OPT_SLOW, OPT_DEADLINE, OPT_PODS, OPT_CONTAINERS, OPT_GIVE_UP, OPT_POLICY,

@@ -6,9 +6,9 @@
 
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
-#include "src/cli/look.h"
-#include "src/cli/row.h"
-#include "src/cli/text.h"
+#include "src/cli/select-entries.h"
+#include "src/cli/entry-text.h"
+#include "src/cli/output/text.h"
 
 static error_t parse_nothing(int key, char *arg, struct argp_state *state)
 {

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
-#include "src/base/slips.h"
+#include "src/base/edit-distance.h"
 #include "src/cli/cli.h"
-#include "src/cli/text.h"
+#include "src/cli/output/text.h"
 
 #define NAME_LONGEST 16u /* of a command */
 

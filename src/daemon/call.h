@@ -5,15 +5,15 @@
  * One call of a client, from its first header to its end. serve.c makes it and reads its request; then one of the files below has
  * it, by its route. A call ends when ck_call_free() is called; a client that goes calls ops->left and leaves the rest to them.
  *
- *   pass.c    handed to the runtime, its answer handed back: as it comes, or filtered
- *   create.c  RunPodSandbox, CreateContainer
- *   act.c     StartContainer, Stop..., Remove..., before and after they are passed on
- *   life.c    the same and Update..., step by step, where NRI plugins are to be told
- *   events.c  GetContainerEvents
+ *   call-pass.c    handed to the runtime, its answer handed back: as it comes, or filtered
+ *   call-create.c  RunPodSandbox, CreateContainer
+ *   call-lifecycle.c     StartContainer, Stop..., Remove..., before and after they are passed on
+ *   nri-call-steps.c    the same and Update..., step by step, where NRI plugins are to be told
+ *   call-events.c  GetContainerEvents
  */
 #include "src/daemon/daemon.h"
-#include "src/daemon/filter.h"
-#include "src/daemon/guard.h"
+#include "src/cri/filter.h"
+#include "src/cri/guard.h"
 
 struct ck_peer { /* a connection somebody made to us */
 	struct ck_peer *prev, *next; /* of its listener */
@@ -48,7 +48,7 @@ struct ck_call {
 	bool taken;               /* the client has read its answer */
 	bool names_hidden;        /* a list's filter names a hidden id */
 	bool reset;               /* the client's stream ended otherwise than well */
-	/* pass.c */
+	/* call-pass.c */
 	struct ck_h2_stream *up;
 	size_t outgoing;                 /* of the request, queued toward the runtime: counted in client->held */
 	struct ck_view *view;            /* filters the answer */
@@ -57,10 +57,10 @@ struct ck_call {
 	size_t messages;                 /* of a filtered answer, so far */
 	size_t owed;                     /* read from the runtime and not yet given back to its window */
 	bool up_begun, up_ended;         /* its first headers came; its trailers or its end */
-	void (*status)(struct ck_call *call, int grpc); /* act.c: what the runtime said, before the client hears it */
-	struct ck_consult *consult; /* consult.c: plugins are being asked */
+	void (*status)(struct ck_call *call, int grpc); /* call-lifecycle.c: what the runtime said, before the client hears it */
+	struct ck_consult *consult; /* nri-before-create.c: plugins are being asked */
 	uint64_t consulted;         /* number of what they made of the request; 0: they were not asked */
-	/* create.c, act.c */
+	/* call-create.c, call-lifecycle.c */
 	struct ck_turn *turn;
 	struct ck_rpc *rpc;
 	struct ck_loop_timer *timer;
@@ -87,7 +87,7 @@ uint64_t ck_call_left(const struct ck_call *call); /* ns of its deadline; UINT64
 /* ck_call_guard - NOT_FOUND, or a malformed request, is answered and the call freed: false. Sets call->id */
 bool ck_call_guard(struct ck_call *call);
 
-/* ---- pass.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- call-pass.c ---------------------------------------------------------------------------------------------------------- */
 
 /* ck_pass_begin - at its headers: what the client sends goes on as it comes, and so does the answer */
 void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, size_t n);
@@ -100,7 +100,7 @@ extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;
 /* ck_pass_sent - bytes for the client have left its queue */
 void ck_pass_sent(struct ck_call *call, size_t n);
 
-/* ---- life.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- nri-call-steps.c ---------------------------------------------------------------------------------------------------------- */
 
 /*
  * ck_life_begin - does a plugin listen to what this call of a known id is about? Then it is taken, and true: it goes its steps,
@@ -110,7 +110,7 @@ bool ck_life_begin(struct ck_call *call);
 /* ck_lives_end - the daemon ends; those that NRI will call back are freed by that */
 void ck_lives_end(struct ck_daemon *daemon);
 
-/* ---- consult.c ------------------------------------------------------------------------------------------------------- */
+/* ---- nri-before-create.c ------------------------------------------------------------------------------------------------------- */
 
 /* plugins have answered: @request is the one to send, borrowed; or @err (the plugin's words with CK_EREFUSED) says why not */
 typedef void ck_consulted_fn(struct ck_call *call, const struct ck_bytes *request, const struct ck_error *err);
@@ -125,7 +125,7 @@ void ck_consult_drop(struct ck_consult *consult); /* its call is freed; NULL is 
 void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number);
 void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */
 
-/* ---- create.c -------------------------------------------------------------------------------------------------------- */
+/* ---- call-create.c -------------------------------------------------------------------------------------------------------- */
 
 /* the client has read all answers that are under way */
 void ck_create_all_read(struct ck_peer *client);

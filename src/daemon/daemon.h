@@ -4,19 +4,19 @@
 /*
  * What the parts of crikeepd share.
  *
- *   kubelet --> serve.c (a call) --> pass.c (passed on), create.c (through the cache), act.c (stop, remove, start)
+ *   kubelet --> serve.c (a call) --> call-pass.c (passed on), call-create.c (through the cache), call-lifecycle.c (stop, remove, start)
  *                                        |                      |
  *                                        v                      v
- *                                   upstream.c (the runtime) <-- host.c (what the cache asks for)
- *   nri.c (plugins, and what they ask for), life.c (what they are told when), exits.c (of containers that end by themselves)
- *   events.c (GetContainerEvents), reconcile.c (lists at start and on reconnect), main.c (start and end)
+ *                                   upstream.c (the runtime) <-- cache-host.c (what the cache asks for)
+ *   nri-host.c (plugins, and what they ask for), nri-call-steps.c (what they are told when), nri-exits.c (of containers that end by themselves)
+ *   call-events.c (GetContainerEvents), runtime-lists.c (lists at start and on reconnect), main.c (start and end)
  */
-#include "src/daemon/conf.h"
-#include "src/daemon/conn.h"
-#include "src/daemon/log.h"
+#include "src/daemon/conf/conf.h"
+#include "src/rpc/connection.h"
+#include "src/base/log.h"
 #include "src/daemon/metrics.h"
-#include "src/daemon/route.h"
-#include "src/daemon/upstream.h"
+#include "src/cri/calls.h"
+#include "src/rpc/upstream.h"
 
 struct ck_consulted;
 struct ck_events;
@@ -36,14 +36,14 @@ struct ck_daemon {
 	struct ck_metrics metrics;
 	struct ck_cache *cache;
 	struct ck_upstream *upstream;
-	struct ck_hosting *hosting; /* host.c */
-	struct ck_events *events;   /* events.c */
+	struct ck_hosting *hosting; /* cache-host.c */
+	struct ck_events *events;   /* call-events.c */
 	struct ck_reconcile *reconcile;
 	struct ck_nri *nri;           /* NULL: off */
-	struct ck_plugging *plugging; /* nri.c */
-	struct ck_life *lives;        /* life.c: calls that go through steps */
-	struct ck_exits *exits;       /* exits.c */
-	struct ck_consulted *consulted; /* consult.c */
+	struct ck_plugging *plugging; /* nri-host.c */
+	struct ck_life *lives;        /* nri-call-steps.c: calls that go through steps */
+	struct ck_exits *exits;       /* nri-exits.c */
+	struct ck_consulted *consulted; /* nri-before-create.c */
 	uint64_t consulted_n;           /* the last one's number */
 	bool stopping;              /* SIGTERM came: no new calls */
 	unsigned creating;          /* create calls at the runtime */
@@ -59,13 +59,13 @@ void ck_listener_free(struct ck_listener *listener);
 /* main.c: a create at the runtime ended while crikeepd is stopping */
 void ck_daemon_drained(struct ck_daemon *daemon);
 
-/* reconcile.c: both whole lists of the runtime, given to the cache (K24): at start, and on each reconnect. @done: both
+/* runtime-lists.c: both whole lists of the runtime, given to the cache (K24): at start, and on each reconnect. @done: both
  * succeeded, or why not; not called from inside. One at a time: beginning anew drops the one under way */
 typedef void ck_reconciled_fn(struct ck_daemon *daemon, const struct ck_error *err);
 int ck_reconcile_begin(struct ck_daemon *daemon, ck_reconciled_fn *done, struct ck_error *err);
 void ck_reconcile_cancel(struct ck_daemon *daemon);
 
-/* host.c: struct ck_host for this daemon's upstream */
+/* cache-host.c: struct ck_host for this daemon's upstream */
 int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err); /* sets daemon->hosting */
 /* ck_hosting_free - before the upstream; jobs under way end as UNAVAILABLE */
 void ck_hosting_free(struct ck_hosting *hosting);
@@ -73,7 +73,7 @@ void ck_hosting_free(struct ck_hosting *hosting);
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n);
 
 /*
- * nri.c: struct ck_nri_host for this daemon, and its NRI on the loop. Sets daemon->nri and daemon->plugging; @plugins and
+ * nri-host.c: struct ck_nri_host for this daemon, and its NRI on the loop. Sets daemon->nri and daemon->plugging; @plugins and
  * @launcher are borrowed. @ret_hooks: for ck_cache_open(). 0, -CK_EOWNED (somebody serves NRI there), -CK_EIO, -CK_ENOMEM
  */
 struct ck_hooks;
@@ -89,13 +89,13 @@ void ck_plugging_free(struct ck_plugging *plugging);
 #define CK_NRI_BIT(event) (1u << (CK_NRI_##event - 1))
 bool ck_plugging_wanted(const struct ck_daemon *daemon, unsigned events);
 
-/* exits.c: a container that ends by itself is seen in what passes by, or in a list of our own while plugins want to know */
+/* nri-exits.c: a container that ends by itself is seen in what passes by, or in a list of our own while plugins want to know */
 int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->exits */
 void ck_exits_free(struct ck_exits *exits);
 /* ck_exits_saw - this container was seen dead: plugins that have not heard of it are told */
 void ck_exits_saw(struct ck_daemon *daemon, const char *container_id);
 
-/* events.c: subscriptions. Commits it learns of from the cache, not as a hook: it has nothing to refuse and nobody to name */
+/* call-events.c: subscriptions. Commits it learns of from the cache, not as a hook: it has nothing to refuse and nobody to name */
 int ck_events_new(struct ck_daemon *daemon, struct ck_error *err); /* sets daemon->events */
 /* ck_events_committed - of struct ck_host; NULL is fine */
 void ck_events_committed(struct ck_events *events, const struct ck_told *entry);

@@ -17,16 +17,16 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "cache/store-int.h"
+#include "cache/store/store-int.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
 #include "src/daemon/call.h"
-#include "src/daemon/confine.h"
-#include "src/daemon/launch.h"
-#include "src/daemon/plugins.h"
-#include "src/daemon/sim.h"
+#include "src/daemon/confine/confine.h"
+#include "src/daemon/nri/launcher.h"
+#include "src/daemon/nri/discover-plugins.h"
+#include "src/sim/sim.h"
 
 enum { EXIT_TROUBLE = 1, EXIT_USAGE = 2 };
 enum { CRI, UNFILTERED, SOCKETS };

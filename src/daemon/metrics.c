@@ -7,13 +7,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "cache/census.h"
+#include "cache/gauges.h"
 #include "src/base/bytes.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/log.h"
+#include "src/base/log.h"
 #include "src/daemon/metrics.h"
-#include "src/daemon/process.h"
+#include "src/daemon/proc-stats.h"
 
 #define LINE_MAX_LEN 512u /* of one line: the longest help has some 150 bytes */
 

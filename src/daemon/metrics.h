@@ -5,9 +5,9 @@
  * What is counted, and its text in Prometheus' exposition format (0.0.4), handed to whoever connects to the metrics socket and
  * closed after it. Names end in base units; labels are closed sets, never ids or names of pods. crikeepd(8) lists them.
  */
-#include "src/daemon/conf.h"
-#include "src/daemon/conn.h"
-#include "src/daemon/route.h"
+#include "src/daemon/conf/conf.h"
+#include "src/rpc/connection.h"
+#include "src/cri/calls.h"
 
 struct ck_nri;
 

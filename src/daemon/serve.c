@@ -11,9 +11,9 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/accept.h"
+#include "src/rpc/accept.h"
 #include "src/daemon/call.h"
-#include "src/daemon/objects.h"
+#include "src/cri/objects.h"
 
 struct ck_listener {
 	struct ck_daemon *daemon;

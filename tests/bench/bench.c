@@ -14,7 +14,7 @@
 #include "tests/unit/cri-build.h"
 #include "tests/bench/measure.h"
 #include "cache/cache.h"
-#include "cache/store-int.h"
+#include "cache/store/store-int.h"
 
 #define S CK_NS_PER_S
 

@@ -14,7 +14,7 @@
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/route.h"
+#include "src/cri/calls.h"
 #include "src/rpc/address.h"
 #include "tests/daemon/stage.h"
 

@@ -20,7 +20,7 @@
 #include <sqlite3.h>
 
 #include "tests/flow/fixture.h"
-#include "cache/store-int.h"
+#include "cache/store/store-int.h"
 
 #define S CK_NS_PER_S
 

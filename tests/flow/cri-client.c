@@ -13,7 +13,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
-#include "src/daemon/sim.h"
+#include "src/sim/sim.h"
 #include "tests/flow/cri-client.h"
 
 #define PATIENCE 20000 /* ms without anything to read */

@@ -11,7 +11,7 @@
 #include "tests/flow/fixture.h"
 #include "tests/unit/cri-build.h"
 #include "cache/cache.h"
-#include "cache/store.h"
+#include "cache/store/store.h"
 #include "src/base/mem.h"
 
 /* ---- the runtime, called by the crank --------------------------------------------------------------------------------- */

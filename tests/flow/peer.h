@@ -13,8 +13,8 @@
 #include "src/base/mem.h"
 #include "src/daemon/call.h"
 #include "src/daemon/daemon.h"
-#include "src/daemon/plugins.h"
-#include "src/daemon/process.h"
+#include "src/daemon/nri/discover-plugins.h"
+#include "src/daemon/proc-stats.h"
 
 /* ---- the runtime ------------------------------------------------------------------------------------------------------ */
 

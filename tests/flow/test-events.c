@@ -2,7 +2,7 @@
 /* GetContainerEvents through crikeepd: what is hidden is in no event, and each commit is told of exactly once. */
 #define CK_TEST_SECONDS 300
 #include "src/base/fault.h"
-#include "src/daemon/announce.h"
+#include "src/daemon/commit-events.h"
 #include "tests/flow/peer.h"
 
 #define S CK_NS_PER_S

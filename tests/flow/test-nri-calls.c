@@ -6,7 +6,7 @@
  */
 #define CK_TEST_SECONDS 120
 #include "src/base/fault.h"
-#include "src/daemon/describe.h"
+#include "src/daemon/nri/describe.h"
 #include "tests/flow/ask.h"
 #include "tests/flow/cri-client.h"
 #include "tests/flow/nri-peer.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "hooks/status.h"
+#include "hooks/status-file.h"
 #include "src/base/bytes.h"
 #include "src/base/mem.h"
 #include "src/crikeep-nri.h"

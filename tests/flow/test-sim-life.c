@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the built-in runtime lets be told to plugins: verbose statuses that src/daemon/describe.c reads, updates that show in
+ * What the built-in runtime lets be told to plugins: verbose statuses that src/daemon/nri/describe.c reads, updates that show in
  * them, and containers that end by themselves.
  */
 #include <limits.h>
 
 #include "tests/unit/harness.h"
 #include "tests/unit/wire-build.h"
-#include "hooks/nri.pb-c.h"
+#include "hooks/wire/nri.pb-c.h"
 #include "src/base/mem.h"
-#include "src/daemon/describe.h"
+#include "src/daemon/nri/describe.h"
 #include "tests/flow/cri-client.h"
 #include "tests/unit/message-text.h"
 

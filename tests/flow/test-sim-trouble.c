@@ -17,7 +17,7 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/sim.h"
+#include "src/sim/sim.h"
 #include "src/rpc/address.h"
 #include "tests/flow/cri-client.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/flow/fixture.h"
-#include "cache/wish.h"
+#include "cache/admin-request.h"
 
 #define S CK_NS_PER_S
 

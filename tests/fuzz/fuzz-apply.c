@@ -3,11 +3,11 @@
  * A merged adjustment in any bytes, in a request: refused with a reason, or a request that can be read again. The same bytes as
  * a request that nothing is wanted of: it stays what it is, or is refused.
  */
-#include "cache/cri.pb-c.h"
+#include "cache/request/cri.pb-c.h"
 #include "src/base/arena.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/apply.h"
+#include "src/daemon/nri/apply.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check(int r, const struct ck_bytes *out, const struct ck_error *err)

@@ -5,10 +5,10 @@
  */
 #include <stdlib.h>
 
-#include "hooks/nri.pb-c.h"
+#include "hooks/wire/nri.pb-c.h"
 #include "src/base/utf8.h"
 #include "src/base/wire.h"
-#include "src/daemon/describe.h"
+#include "src/daemon/nri/describe.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check(bool holds)

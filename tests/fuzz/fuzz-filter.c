@@ -8,8 +8,8 @@
 
 #include "src/base/wire.h"
 #include "src/base/limits.h"
-#include "src/daemon/filter.h"
-#include "src/daemon/guard.h"
+#include "src/cri/filter.h"
+#include "src/cri/guard.h"
 #include "tests/fuzz/fuzz.h"
 
 enum who { NOBODY, EVERYBODY, SOME };

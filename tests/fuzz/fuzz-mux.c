@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hooks/mux.h"
+#include "hooks/wire/mux.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "tests/fuzz/fuzz.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hooks/adjust.h"
-#include "hooks/nri.pb-c.h"
+#include "hooks/adjust/adjust.h"
+#include "hooks/wire/nri.pb-c.h"
 #include "src/base/arena.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/fingerprint.h"
+#include "cache/request/fingerprint.h"
 #include "src/base/mem.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/fingerprint.h"
-#include "cache/key.h"
-#include "cache/scrub.h"
+#include "cache/request/fingerprint.h"
+#include "cache/request/key.h"
+#include "cache/request/redact.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "tests/fuzz/fuzz.h"

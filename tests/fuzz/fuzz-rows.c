@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/store-int.h"
+#include "cache/store/store-int.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const entry_good[] = {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hooks/ttrpc.h"
+#include "hooks/wire/ttrpc.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/utf8.h"

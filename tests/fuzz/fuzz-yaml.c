@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/base/utf8.h"
-#include "src/daemon/conf.h"
+#include "src/daemon/conf/conf.h"
 #include "tests/fuzz/fuzz.h"
 
 static void assert_shown(const char *text)

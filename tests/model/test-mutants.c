@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #define CK_TEST_SECONDS 280
-#include "cache/machine-int.h"
+#include "cache/machine/machine-int.h"
 #include "tests/model/history.h"
 #include "tests/unit/harness.h"
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cache/machine.h"
+#include "cache/machine/machine.h"
 #include "src/base/limits.h"
 
 #define MS CK_NS_PER_MS

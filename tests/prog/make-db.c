@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/store.h"
-#include "cache/wish.h"
+#include "cache/store/store.h"
+#include "cache/admin-request.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

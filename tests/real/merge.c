@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks/adjust.h behind frames on standard input and output, for tests/real/adjust to compare with. A frame is its length, in
+ * hooks/adjust/adjust.h behind frames on standard input and output, for tests/real/adjust to compare with. A frame is its length, in
  * four bytes, big-endian, and that many bytes.
  *
  *	in:   "create" or "update", Container or LinuxResources; then of each plugin its name and its answer; at last an empty
@@ -11,8 +11,8 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
-#include "hooks/adjust.h"
-#include "src/base/out.h"
+#include "hooks/adjust/adjust.h"
+#include "src/base/wire-writer.h"
 
 static void die(const char *what, const struct ck_error *err)
 {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cache/store-int.h"
+#include "cache/store/store-int.h"
 
 #define BOOT "6f9f0b1c-52a4-4e43-9c2e-3b9f8a1d7c10"
 

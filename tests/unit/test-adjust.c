@@ -5,8 +5,8 @@
  */
 #include "tests/unit/harness.h"
 
-#include "hooks/adjust.h"
-#include "hooks/nri.pb-c.h"
+#include "hooks/adjust/adjust.h"
+#include "hooks/wire/nri.pb-c.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "tests/unit/proto-text.h"

@@ -2,19 +2,19 @@
 /* Plugins' changes in the kubelet's requests: what CRI can say is said, and what it cannot is refused by plugin and field. */
 #include "tests/unit/harness.h"
 
-#include "cache/cri.pb-c.h"
-#include "hooks/adjust.h"
-#include "hooks/nri.pb-c.h"
+#include "cache/request/cri.pb-c.h"
+#include "hooks/adjust/adjust.h"
+#include "hooks/wire/nri.pb-c.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"
-#include "src/daemon/apply.h"
+#include "src/daemon/nri/apply.h"
 #include "tests/unit/cri-build.h"
 #include "tests/unit/proto-text.h"
 #include "tests/unit/wire-build.h"
 
 #define REQUEST (&ck__cri__create_container_request__descriptor)
 
-/* merged by hooks/adjust.h, so that adjustment and owners are what they are in life. @changes: "10-a", its adjust{}, ... NULL */
+/* merged by hooks/adjust/adjust.h, so that adjustment and owners are what they are in life. @changes: "10-a", its adjust{}, ... NULL */
 static int merged(const char *const *changes, struct ck_bytes *adjustment, struct ck_bytes *owners)
 {
 	struct ck_bytes container = { 0 };

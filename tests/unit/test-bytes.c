@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/base/bytes.c: bytes grow, protobuf's wire form is what protoc's decoders expect, a failure leaves all as it was. */
 #include "tests/unit/harness.h"
-#include "cache/cri.pb-c.h"
+#include "cache/request/cri.pb-c.h"
 #include "src/base/bytes.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"

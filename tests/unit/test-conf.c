@@ -10,10 +10,10 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/slips.h"
-#include "src/base/span.h"
+#include "src/base/edit-distance.h"
+#include "src/base/duration.h"
 #include "src/base/utf8.h"
-#include "src/daemon/conf-int.h"
+#include "src/daemon/conf/conf-int.h"
 #include "tests/unit/harness.h"
 
 static struct ck_conf conf;

@@ -23,13 +23,13 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "cache/census.h"
-#include "cache/store-int.h"
-#include "cache/wish.h"
+#include "cache/gauges.h"
+#include "cache/store/store-int.h"
+#include "cache/admin-request.h"
 #include "tests/flow/fixture.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
-#include "src/daemon/confine.h"
+#include "src/daemon/confine/confine.h"
 #include "src/daemon/metrics.h"
 
 #define S CK_NS_PER_S

@@ -2,11 +2,11 @@
 /* Pods and containers as plugins are told of them, out of recorded statuses, of ones that nobody would send, and of requests. */
 #include "tests/unit/harness.h"
 
-#include "hooks/nri.pb-c.h"
+#include "hooks/wire/nri.pb-c.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/describe.h"
+#include "src/daemon/nri/describe.h"
 #include "tests/unit/cri-build.h"
 #include "tests/unit/message-text.h"
 #include "tests/unit/wire-build.h"

@@ -2,7 +2,7 @@
 /* States, names, and the shared result. */
 #include "tests/unit/harness.h"
 
-#include "cache/entry.h"
+#include "cache/machine/entry.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

@@ -8,7 +8,7 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/filter.h"
+#include "src/cri/filter.h"
 #include "tests/unit/wire-build.h"
 
 /* ---- the world: two sandboxes, three containers -------------------------------------------------------------------------- */

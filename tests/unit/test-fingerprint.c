@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
 
-#include "cache/fingerprint.h"
-#include "cache/leaves.h"
+#include "cache/request/fingerprint.h"
+#include "cache/request/digests.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"
 #include "tests/unit/cri-build.h"

@@ -5,7 +5,7 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/guard.h"
+#include "src/cri/guard.h"
 #include "tests/unit/wire-build.h"
 
 /*

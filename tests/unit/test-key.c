@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
 
-#include "cache/key.h"
+#include "cache/request/key.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

@@ -11,7 +11,7 @@
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/daemon/log.h"
+#include "src/base/log.h"
 #include "tests/unit/harness.h"
 
 #define FAR "/nonexistent/socket"

@@ -13,7 +13,7 @@
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
 #include "src/daemon/metrics.h"
-#include "src/daemon/process.h"
+#include "src/daemon/proc-stats.h"
 
 #define S CK_NS_PER_S
 

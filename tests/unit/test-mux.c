@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hooks/mux.c: frames however they are cut, and messages cut as Go's writer cuts them. */
+/* hooks/wire/mux.c: frames however they are cut, and messages cut as Go's writer cuts them. */
 #include <string.h>
 
 #include "tests/unit/harness.h"
-#include "hooks/mux.h"
+#include "hooks/wire/mux.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

@@ -6,9 +6,9 @@
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/base/span.h"
-#include "src/cli/print.h"
-#include "src/cli/text.h"
+#include "src/base/duration.h"
+#include "src/cli/output/print.h"
+#include "src/cli/output/text.h"
 #include "tests/unit/harness.h"
 
 static void assert_clean(const char *s, const char *want)

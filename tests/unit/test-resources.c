@@ -3,7 +3,7 @@
 #include "tests/unit/harness.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"
-#include "src/daemon/resources.h"
+#include "src/daemon/nri/resources.h"
 
 static struct ck_bytes cri, nri, back;
 static struct ck_error err;

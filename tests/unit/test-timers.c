@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is due when: order, moving, taking out, and that setting a timer needs no memory. */
 #include "tests/unit/harness.h"
-#include "cache/timers.h"
+#include "cache/machine/timers.h"
 #include "src/base/fault.h"
 
 #define N 10000

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks/ttrpc.c over hooks/mux.c: the bytes Go sends and wants, and a peer that sends anything else. What goes out is read by a
+ * hooks/wire/ttrpc.c over hooks/wire/mux.c: the bytes Go sends and wants, and a peer that sends anything else. What goes out is read by a
  * model of Go's reader, which gives up on a frame it has no room for.
  */
 #include <string.h>
 
 #include "tests/unit/harness.h"
-#include "hooks/ttrpc.h"
+#include "hooks/wire/ttrpc.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"

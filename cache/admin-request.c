@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wishes and their answers: text of three lines, and the directory they travel through. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/admin-request.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/host-process.h"
+
+#define DIR_NAME   "wishes"
+#define NAME_LEN   32u
+#define FILE_MAX   64u   /* a name with a suffix */
+#define ANSWER_AGE 3600  /* seconds */
+#define LOOKS_MAX  16
+
+/* ---- the text ---------------------------------------------------------------------------------------------------- */
+
+struct reader {
+	const char *at, *end;
+	int line;
+	struct ck_error *err;
+};
+
+struct value { /* not terminated */
+	const char *at;
+	size_t len;
+};
+
+static int malformed(const struct reader *r, const char *expected)
+{
+	return ck_fail(r->err, CK_EMALFORMED, "line %d: expected %s", r->line, expected);
+}
+
+/* The line must be "@key value"; the value is not empty and has no control characters. */
+static int read_line(struct reader *r, const char *key, struct value *ret_value)
+{
+	size_t key_len = strlen(key);
+	const char *newline = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
+
+	r->line++;
+	if (!newline || (size_t)(newline - r->at) < key_len + 2 || memcmp(r->at, key, key_len) || r->at[key_len] != ' ')
+		return malformed(r, key);
+	struct value value = {r->at + key_len + 1, (size_t)(newline - r->at) - key_len - 1};
+	for (size_t i = 0; i < value.len; i++)
+		if ((unsigned char)value.at[i] < 0x20 || value.at[i] == 0x7f)
+			return malformed(r, "no control characters");
+	r->at = newline + 1;
+	*ret_value = value;
+	return 0;
+}
+
+static bool value_is(const struct value *value, const char *text)
+{
+	return value->len == strlen(text) && !memcmp(value->at, text, value->len);
+}
+
+static int read_magic(struct reader *r, const char *magic)
+{
+	struct value value;
+	int e = read_line(r, magic, &value);
+
+	return e < 0 ? e : value_is(&value, "1") ? 0 : malformed(r, "version 1");
+}
+
+static int read_end(struct reader *r)
+{
+	r->line++;
+	return r->at == r->end ? 0 : malformed(r, "the end");
+}
+
+static bool value_number(const struct value *value, uint64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	if (value->len > 18 || value->at[0] == '0') /* 18 digits fit a row id; none begins with 0 */
+		return false;
+	for (size_t i = 0; i < value->len; i++) {
+		if (value->at[i] < '0' || value->at[i] > '9')
+			return false;
+		number = number * 10 + (uint64_t)(value->at[i] - '0');
+	}
+	*ret_number = number;
+	return true;
+}
+
+int ck_wish_parse(const char *text, size_t len, struct ck_wish *ret_wish, struct ck_error *err)
+{
+	struct reader r = {text, text + len, 0, err};
+	struct ck_wish wish = {0};
+	struct value value;
+	int e = read_magic(&r, "crikeep-wish");
+
+	if (e >= 0)
+		e = read_line(&r, "verb", &value);
+	if (e < 0)
+		return e;
+	if (value_is(&value, "evict"))
+		wish.verb = CK_WISH_EVICT;
+	else if (value_is(&value, "release"))
+		wish.verb = CK_WISH_RELEASE;
+	else
+		return malformed(&r, "verb evict or release");
+	e = read_line(&r, "entry", &value);
+	if (e < 0)
+		return e;
+	if (!value_number(&value, &wish.entry))
+		return malformed(&r, "entry and a number");
+	e = read_end(&r);
+	if (e < 0)
+		return e;
+	*ret_wish = wish;
+	return 0;
+}
+
+int ck_wish_answer_parse(const char *text, size_t len, struct ck_wish_answer *ret_answer, struct ck_error *err)
+{
+	struct reader r = {text, text + len, 0, err};
+	struct ck_wish_answer answer = {0};
+	struct value value;
+	int e = read_magic(&r, "crikeep-answer");
+
+	if (e >= 0)
+		e = read_line(&r, "done", &value);
+	if (e < 0)
+		return e;
+	answer.done = value_is(&value, "yes");
+	if (!answer.done && !value_is(&value, "no"))
+		return malformed(&r, "done yes or no");
+	e = read_line(&r, "text", &value);
+	if (e < 0)
+		return e;
+	if (value.len >= sizeof(answer.text))
+		return malformed(&r, "a shorter text");
+	memcpy(answer.text, value.at, value.len);
+	e = read_end(&r);
+	if (e < 0)
+		return e;
+	*ret_answer = answer;
+	return 0;
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name)
+{
+	for (size_t i = 0; i < NAME_LEN; i++)
+		if (!isxdigit((unsigned char)name[i]) || isupper((unsigned char)name[i]))
+			return false;
+	return true;
+}
+
+/* Is @file a name of ours with @suffix? */
+static bool has_suffix(const char *file, const char *suffix)
+{
+	return strlen(file) == NAME_LEN + strlen(suffix) && !strcmp(file + NAME_LEN, suffix) && is_name(file);
+}
+
+static int file_write(int dirfd, const char *name, const char *suffix, const char *text, size_t len, struct ck_error *err)
+{
+	char tmp[FILE_MAX], file[FILE_MAX];
+
+	snprintf(tmp, sizeof(tmp), "%.*s.tmp", (int)NAME_LEN, name);
+	snprintf(file, sizeof(file), "%.*s%s", (int)NAME_LEN, name, suffix);
+	unlinkat(dirfd, tmp, 0);
+	CK_AUTO_CLOSE int fd = ck_fd_own(openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	if (fd < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "make '%s/%s'", DIR_NAME, tmp);
+	ssize_t n = write(fd, text, len);
+	if (n == (ssize_t)len && renameat(dirfd, tmp, dirfd, file) == 0)
+		return 0;
+	int sys = n >= 0 && n < (ssize_t)len ? ENOSPC : errno;
+	unlinkat(dirfd, tmp, 0);
+	return ck_fail_errno(err, CK_EIO, sys, "write '%s/%s'", DIR_NAME, file);
+}
+
+/* @text has CK_WISH_MAX bytes. -CK_ENOTFOUND: not there; -CK_EMALFORMED: not what is allowed to be there */
+static int file_read(int dirfd, const char *name, const char *suffix, char *text, size_t *ret_len, struct ck_error *err)
+{
+	char file[FILE_MAX];
+	struct stat st;
+
+	snprintf(file, sizeof(file), "%.*s%s", (int)NAME_LEN, name, suffix);
+	CK_AUTO_CLOSE int fd = openat(dirfd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return ck_fail(err, CK_ENOTFOUND, "'%s' is gone", file);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return ck_fail_errno(err, errno == ELOOP ? CK_EMALFORMED : CK_EIO, errno, "open '%s/%s'", DIR_NAME, file);
+	if (!S_ISREG(st.st_mode))
+		return ck_fail(err, CK_EMALFORMED, "'%s/%s' is not a file", DIR_NAME, file);
+	if (st.st_size > CK_WISH_MAX)
+		return ck_fail(err, CK_EMALFORMED, "'%s/%s' is longer than %u bytes", DIR_NAME, file, CK_WISH_MAX);
+	ssize_t n = read(fd, text, CK_WISH_MAX); /* what comes behind is looked at by nobody */
+	if (n < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "read '%s/%s'", DIR_NAME, file);
+	*ret_len = (size_t)n;
+	return 0;
+}
+
+static int open_dir(const char *state_dir, int *ret_fd, struct ck_error *err)
+{
+	struct stat st;
+
+	CK_AUTO_CLOSE int state_fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (state_fd < 0)
+		return ck_fail_errno(err, errno == ENOENT ? CK_ENOTFOUND : CK_EIO, errno, "'%s'", state_dir);
+	bool made = mkdirat(state_fd, DIR_NAME, 0700) == 0;
+	CK_AUTO_CLOSE int fd = ck_fd_own(openat(state_fd, DIR_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	if (fd < 0 || (made && fchmod(fd, 0700) < 0) || fstat(fd, &st) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "'%s/%s'", state_dir, DIR_NAME);
+	if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
+		return ck_fail(err, CK_EIO, "'%s/%s': others can write into it", state_dir, DIR_NAME);
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+/* ---- the asking side --------------------------------------------------------------------------------------------- */
+
+int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_name, struct ck_error *err)
+{
+	unsigned char random[NAME_LEN / 2];
+	char name[NAME_LEN + 1], text[128];
+	CK_AUTO_CLOSE int dirfd = -1;
+	int r = open_dir(state_dir, &dirfd, err);
+
+	if (r < 0)
+		return r;
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return ck_fail_errno(err, CK_EIO, errno, "make a name");
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(name + 2 * i, 3, "%02x", random[i]);
+	int n = snprintf(text, sizeof(text), "crikeep-wish 1\nverb %s\nentry %llu\n",
+			 wish->verb == CK_WISH_EVICT ? "evict" : "release", (unsigned long long)wish->entry);
+	r = file_write(dirfd, name, ".wish", text, (size_t)n, err);
+	if (r < 0)
+		return r;
+	memcpy(ret_name, name, sizeof(name));
+	return 0;
+}
+
+int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer *ret_answer, struct ck_error *err)
+{
+	char text[CK_WISH_MAX], file[FILE_MAX];
+	CK_AUTO_CLOSE int dirfd = -1;
+	size_t len;
+
+	if (strlen(name) != NAME_LEN || !is_name(name))
+		return ck_fail(err, CK_EINVAL, "'%.40s' is not the name of a wish", name);
+	int r = open_dir(state_dir, &dirfd, err);
+	if (r < 0)
+		return r;
+	r = file_read(dirfd, name, ".answer", text, &len, err);
+	if (r == -CK_ENOTFOUND)
+		return 0;
+	if (r >= 0)
+		r = ck_wish_answer_parse(text, len, ret_answer, err);
+	snprintf(file, sizeof(file), "%s.answer", name);
+	unlinkat(dirfd, file, 0);
+	return r < 0 ? r : 1;
+}
+
+/* ---- the owner's side -------------------------------------------------------------------------------------------- */
+
+struct ck_wishes {
+	int dirfd, inotify;
+	bool look;    /* there may be wishes that are not in names */
+	size_t n, at; /* names found, and the next of them */
+	char names[CK_WISHES_MAX][NAME_LEN + 1];
+};
+
+int ck_wishes_open(const char *state_dir, struct ck_wishes **ret_wishes, struct ck_error *err)
+{
+	struct ck_wishes *wishes = CK_NEW(struct ck_wishes);
+	char path[64];
+
+	if (!wishes)
+		return ck_nomem(err);
+	wishes->dirfd = wishes->inotify = -1;
+	if (open_dir(state_dir, &wishes->dirfd, NULL) >= 0)
+		wishes->inotify = ck_fd_own(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+	/* by descriptor: it is the directory that was checked */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", wishes->dirfd);
+	if (wishes->inotify >= 0 && inotify_add_watch(wishes->inotify, path, IN_MOVED_TO | IN_ONLYDIR) < 0) {
+		close(wishes->inotify);
+		wishes->inotify = -1;
+	}
+	wishes->look = true; /* those that waited for an owner */
+	*ret_wishes = wishes;
+	return 0;
+}
+
+int ck_wishes_fd(const struct ck_wishes *wishes)
+{
+	return wishes->inotify;
+}
+
+void ck_wishes_close(struct ck_wishes *wishes)
+{
+	if (!wishes)
+		return;
+	if (wishes->inotify >= 0)
+		close(wishes->inotify);
+	if (wishes->dirfd >= 0)
+		close(wishes->dirfd);
+	free(wishes);
+}
+
+static bool drain(int inotify)
+{
+	char events[4096];
+	bool any = false;
+
+	while (inotify >= 0 && read(inotify, events, sizeof(events)) > 0)
+		any = true;
+	return any;
+}
+
+static void remove_if_old(int dirfd, const char *file)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime < time(NULL) - ANSWER_AGE)
+		unlinkat(dirfd, file, 0);
+}
+
+static void look(struct ck_wishes *wishes)
+{
+	int fd = wishes->dirfd >= 0 ? openat(wishes->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	wishes->look = false;
+	wishes->n = wishes->at = 0;
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		if (has_suffix(entry->d_name, ".answer") || has_suffix(entry->d_name, ".tmp")) {
+			remove_if_old(wishes->dirfd, entry->d_name);
+		} else if (has_suffix(entry->d_name, ".wish")) {
+			if (wishes->n == CK_WISHES_MAX) {
+				wishes->look = true; /* more than one round wants to look at */
+				break;
+			}
+			memcpy(wishes->names[wishes->n], entry->d_name, NAME_LEN);
+			wishes->names[wishes->n++][NAME_LEN] = '\0';
+		}
+	}
+	closedir(dir);
+}
+
+static int parse_into(const char *text, size_t len, struct ck_wish *named, struct ck_error *err)
+{
+	struct ck_wish wish;
+	int r = ck_wish_parse(text, len, &wish, err);
+
+	if (r < 0)
+		return r;
+	memcpy(wish.name, named->name, sizeof(wish.name));
+	*named = wish;
+	return 0;
+}
+
+static void refuse(struct ck_wishes *wishes, const struct ck_wish *wish, const struct ck_error *why)
+{
+	struct ck_wish_answer answer = {0};
+
+	snprintf(answer.text, sizeof(answer.text), "%.*s", (int)sizeof(answer.text) - 1, why->text);
+	ck_wishes_answer(wishes, wish, &answer);
+}
+
+int ck_wishes_take(struct ck_wishes *wishes, struct ck_wish *ret_wish)
+{
+	char text[CK_WISH_MAX];
+	size_t len;
+
+	if (drain(wishes->inotify))
+		wishes->look = true;
+	/* as often as there may be more; not for ever, should bad ones be impossible to remove */
+	for (int looks = 0; looks < LOOKS_MAX; looks++) {
+		if (wishes->at == wishes->n && wishes->look)
+			look(wishes);
+		while (wishes->at < wishes->n) {
+			struct ck_wish wish = {0};
+			struct ck_error err;
+			memcpy(wish.name, wishes->names[wishes->at++], sizeof(wish.name));
+			int r = file_read(wishes->dirfd, wish.name, ".wish", text, &len, &err);
+			if (r == -CK_ENOTFOUND)
+				continue; /* taken back */
+			if (r >= 0)
+				r = parse_into(text, len, &wish, &err);
+			if (r >= 0) {
+				*ret_wish = wish;
+				return 1;
+			}
+			refuse(wishes, &wish, &err);
+		}
+	}
+	return 0;
+}
+
+void ck_wishes_answer(struct ck_wishes *wishes, const struct ck_wish *wish, const struct ck_wish_answer *answer)
+{
+	char text[sizeof(answer->text) + 64], file[FILE_MAX];
+	const char *words = *answer->text ? answer->text : "-";
+	int n = snprintf(text, sizeof(text), "crikeep-answer 1\ndone %s\ntext ", answer->done ? "yes" : "no");
+
+	for (; *words && n < (int)sizeof(text) - 2; words++)
+		text[n++] = (unsigned char)*words < 0x20 || *words == 0x7f ? '?' : *words;
+	text[n++] = '\n';
+	file_write(wishes->dirfd, wish->name, ".answer", text, (size_t)n, NULL); /* nobody else could be told */
+	snprintf(file, sizeof(file), "%s.wish", wish->name);
+	unlinkat(wishes->dirfd, file, 0);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The crank: what is due, done by exactly one thread at a time. One descriptor tells when: an epoll set of an eventfd (a round
+ * left work), a timerfd on CLOCK_BOOTTIME (the machine's next timer) and the wishes' inotify.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "cache/caller.h"
+#include "src/base/limits.h"
+
+#define CK_PASSES 64 /* of one ck_process(): work that makes work must not keep a host's loop for ever */
+
+static int epoll_add(int epoll_fd, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err)
+{
+	cache->epoll_fd = ck_fd_own(epoll_create1(EPOLL_CLOEXEC));
+	cache->event_fd = ck_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	cache->timer_fd = ck_fd_own(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+	if (cache->epoll_fd < 0 || cache->event_fd < 0 || cache->timer_fd < 0 ||
+	    epoll_add(cache->epoll_fd, cache->event_fd) < 0 || epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
+	int r = ck_wishes_open(state_dir, &cache->wishes, err);
+	if (r >= 0 && ck_wishes_fd(cache->wishes) >= 0 && epoll_add(cache->epoll_fd, ck_wishes_fd(cache->wishes)) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "watch the wishes");
+	return r;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void ck_loop_close(struct ck_cache *cache)
+{
+	pthread_mutex_lock(&cache->lock);
+	cache->stop = true;
+	cache->pending = true;
+	ck_cache_wake(cache);
+	bool threaded = cache->threaded;
+	cache->threaded = false; /* joined by whoever was first */
+	pthread_mutex_unlock(&cache->lock);
+	if (threaded)
+		pthread_join(cache->thread, NULL);
+	pthread_mutex_lock(&cache->lock);
+	while (cache->cranking) /* by a ck_process() in another thread */
+		pthread_cond_wait(&cache->changed, &cache->lock);
+	cache->signalled = true; /* nobody is woken any more */
+	if (cache->wishes)
+		ck_wishes_close(cache->wishes);
+	cache->wishes = NULL;
+	close_fd(&cache->epoll_fd);
+	close_fd(&cache->event_fd);
+	close_fd(&cache->timer_fd);
+	pthread_mutex_unlock(&cache->lock);
+}
+
+/* lock held. The cheap question first: most rounds leave the crank nothing new. */
+void ck_cache_wake(struct ck_cache *cache)
+{
+	if (cache->signalled || cache->event_fd < 0 || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self())))
+		return;
+	if (!cache->pending && cache->due >= cache->armed)
+		return;
+	cache->signalled = true;
+	eventfd_write(cache->event_fd, 1);
+}
+
+/* ---- one pass --------------------------------------------------------------------------------------------------------- */
+
+struct wish_op {
+	struct ck_op op;
+	struct ck_wish wish;
+	struct ck_wish_answer answer;
+};
+
+static void run_wish(struct ck_cache *cache, struct ck_op *op)
+{
+	struct wish_op *w = (struct wish_op *)(void *)op;
+	int r = ck_machine_evict(cache->machine, w->wish.entry, w->wish.verb == CK_WISH_RELEASE, w->answer.text,
+				 sizeof(w->answer.text));
+	w->answer.done = r >= 0;
+}
+
+/* Also those that waited for an owner. Answered when what they began is on disk (K29); bounded, because others make them. */
+static int take_wishes(struct ck_cache *cache)
+{
+	struct wish_op w = { .op.run = run_wish };
+	int n = 0;
+	while (n < (int)CK_WISHES_MAX && ck_wishes_take(cache->wishes, &w.wish) > 0) {
+		w.answer = (struct ck_wish_answer){ 0 };
+		if (ck_cache_do(cache, &w.op) < 0)
+			break; /* closing: it waits for the next owner */
+		ck_wishes_answer(cache->wishes, &w.wish, &w.answer);
+		n++;
+	}
+	return n;
+}
+
+static void run_timers(struct ck_cache *cache, struct ck_op *op)
+{
+	uint64_t now = ck_cache_now(cache), due = ck_machine_due(cache->machine);
+	(void)op;
+	/* K15: after standing still, whoever came meanwhile is served first: timers wait one turn of the crank */
+	pthread_mutex_lock(&cache->lock);
+	bool gap = cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
+	pthread_mutex_unlock(&cache->lock);
+	if (!gap)
+		ck_machine_expire(cache->machine);
+}
+
+struct collect_op {
+	struct ck_op op;
+	struct ck_job *jobs;
+};
+
+/* what this very round wants must be on disk before it is asked for (K29) */
+static void collect_settled(struct ck_cache *cache, struct ck_op *op)
+{
+	((struct collect_op *)(void *)op)->jobs = ck_jobs_collect(cache);
+}
+
+static int run_jobs(struct ck_cache *cache)
+{
+	struct collect_op collect = { .op.settled = collect_settled };
+	if (ck_cache_do(cache, &collect.op) < 0 || !collect.jobs)
+		return 0;
+	ck_jobs_start(cache, collect.jobs);
+	return 1;
+}
+
+static int run_callbacks(struct ck_cache *cache)
+{
+	int n = 0;
+	struct ck_turn *turn;
+	pthread_mutex_lock(&cache->lock);
+	while ((turn = cache->callbacks)) {
+		int outcome = ck_turn_fetch(turn);
+		ck_turn_cb *cb = turn->cb;
+		void *userdata = turn->userdata;
+		cache->in_callback = turn;
+		pthread_mutex_unlock(&cache->lock);
+		cb(turn, outcome, userdata); /* may free it */
+		n++;
+		pthread_mutex_lock(&cache->lock);
+		cache->in_callback = NULL;
+		pthread_cond_broadcast(&cache->changed);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return n;
+}
+
+static void write_log(struct ck_cache *cache)
+{
+	struct ck_log_line lines[8];
+	unsigned n, lost;
+	if (!cache->host.log)
+		return;
+	do {
+		pthread_mutex_lock(&cache->lock);
+		n = cache->log_n < CK_COUNT(lines) ? cache->log_n : (unsigned)CK_COUNT(lines);
+		memcpy(lines, cache->log, n * sizeof(*lines));
+		memmove(cache->log, cache->log + n, (cache->log_n - n) * sizeof(*lines));
+		cache->log_n -= n;
+		lost = cache->log_lost;
+		cache->log_lost = 0;
+		pthread_mutex_unlock(&cache->lock);
+		for (unsigned i = 0; i < n; i++)
+			cache->host.log(lines[i].level, lines[i].text, cache->host.userdata);
+		if (lost) {
+			char text[64];
+			snprintf(text, sizeof(text), "%u lines of this log were dropped", lost);
+			cache->host.log(CK_LOG_WARNING, text, cache->host.userdata);
+		}
+	} while (n);
+}
+
+static void rearm(struct ck_cache *cache)
+{
+	if (cache->clock) { /* steered by ck_timeout() */
+		cache->armed = 0;
+		return;
+	}
+	uint64_t due = cache->due;
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S), .tv_nsec = (long)(due % CK_NS_PER_S) } };
+	if (due == CK_NEVER_DUE)
+		at.it_value = (struct timespec){ 0 };
+	else if (due == 0)
+		at.it_value.tv_nsec = 1; /* zero would disarm it */
+	if (cache->gap)
+		at.it_value = (struct timespec){ .tv_nsec = 1 };
+	if (cache->armed != due || cache->gap)
+		timerfd_settime(cache->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	cache->armed = due;
+}
+
+static void run_idle(struct ck_cache *cache, struct ck_op *op)
+{
+	(void)op;
+	ck_store_idle(cache->store);
+}
+
+int ck_loop_process(struct ck_cache *cache)
+{
+	uint64_t count;
+	int done = 0;
+	pthread_mutex_lock(&cache->lock);
+	if (cache->cranking || ck_cache_in_round(cache) || (cache->threaded && !pthread_equal(cache->thread, pthread_self()))) {
+		pthread_mutex_unlock(&cache->lock);
+		return -CK_EDEADLK;
+	}
+	if (cache->stop) { /* ck_cache_close() runs, and the descriptors may be gone */
+		pthread_mutex_unlock(&cache->lock);
+		return 0;
+	}
+	cache->cranking = cache->has_loop = true;
+	cache->crank_thread = pthread_self();
+	cache->signalled = false;
+	eventfd_read(cache->event_fd, &count);
+	while (read(cache->timer_fd, &count, sizeof(count)) > 0)
+		;
+	pthread_mutex_unlock(&cache->lock);
+
+	done += take_wishes(cache);
+	struct ck_op timers = { .run = run_timers };
+	for (int pass = 0; pass < CK_PASSES; pass++) {
+		uint64_t now = ck_cache_now(cache);
+		pthread_mutex_lock(&cache->lock);
+		cache->pending = false;
+		bool due = cache->due <= now;
+		pthread_mutex_unlock(&cache->lock);
+		if (pass == 0 || (due && !cache->gap)) {
+			ck_cache_do(cache, &timers);
+			done += due;
+		}
+		int n = run_jobs(cache) + run_callbacks(cache);
+		write_log(cache);
+		done += n;
+		now = ck_cache_now(cache);
+		pthread_mutex_lock(&cache->lock);
+		bool more = cache->pending || (cache->due <= now && !cache->gap);
+		pthread_mutex_unlock(&cache->lock);
+		if (!n && !more)
+			break;
+	}
+	if (done) {
+		struct ck_op idle = { .run = run_idle };
+		ck_cache_do(cache, &idle);
+	}
+	pthread_mutex_lock(&cache->lock);
+	rearm(cache);
+	cache->cranking = false;
+	cache->signalled = false;
+	ck_cache_wake(cache); /* what came while the passes ended */
+	if (cache->stop)
+		pthread_cond_broadcast(&cache->changed);
+	pthread_mutex_unlock(&cache->lock);
+	return done;
+}
+
+uint64_t ck_loop_timeout(struct ck_cache *cache)
+{
+	pthread_mutex_lock(&cache->lock);
+	uint64_t due = cache->pending || cache->gap ? 0 : cache->due;
+	pthread_mutex_unlock(&cache->lock);
+	return due;
+}
+
+/* ---- a thread of our own ---------------------------------------------------------------------------------------------- */
+
+static void *loop_main(void *userdata)
+{
+	struct ck_cache *cache = userdata;
+	for (;;) {
+		pthread_mutex_lock(&cache->lock);
+		bool stop = cache->stop;
+		pthread_mutex_unlock(&cache->lock);
+		if (stop)
+			return NULL;
+		ck_loop_process(cache);
+		struct pollfd fd = { .fd = cache->epoll_fd, .events = POLLIN };
+		poll(&fd, 1, cache->clock ? 10 : -1); /* a clock of the host's cannot be waited for */
+	}
+}
+
+int ck_loop_thread(struct ck_cache *cache, struct ck_error *err)
+{
+	pthread_mutex_lock(&cache->lock);
+	if (cache->threaded || cache->cranking || ck_cache_in_round(cache)) {
+		pthread_mutex_unlock(&cache->lock);
+		return ck_fail(err, CK_EDEADLK, "the crank is turned already");
+	}
+	int r = ck_thread_start(&cache->thread, loop_main, cache);
+	if (r == 0)
+		cache->threaded = cache->has_loop = true;
+	pthread_mutex_unlock(&cache->lock);
+	return r ? ck_fail_errno(err, CK_ENOMEM, r, "start a thread") : 0;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "cache/hidden-set.h"
+
+struct hidden_key { /* being made or evicted without an id: hidden by its key, but for ids known to be visible */
+	struct ck_key *key;
+	char **visible;
+	size_t n;
+};
+
+struct ck_hidden {
+	unsigned refs;  /* atomic: the cache's, and one of every view */
+	uint64_t moves; /* the machine's, when it was made */
+	char **ids[CK_CONTAINER + 1]; /* sorted */
+	size_t ids_n[CK_CONTAINER + 1];
+	struct hidden_key *keys; /* sorted */
+	size_t keys_n, keys_room;
+};
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* finds what ck_key_same() calls the same */
+static int compare_keys(const struct ck_key *a, const struct ck_key *b)
+{
+	if (a->kind != b->kind || a->attempt != b->attempt)
+		return a->kind != b->kind ? (int)a->kind - (int)b->kind : a->attempt < b->attempt ? -1 : 1;
+	if (a->kind == CK_CONTAINER) {
+		int r = strcmp(a->sandbox_id, b->sandbox_id);
+		return r ? r : strcmp(a->container, b->container);
+	}
+	int r = strcmp(a->pod_uid, b->pod_uid);
+	r = r ? r : strcmp(a->pod_name, b->pod_name);
+	return r ? r : strcmp(a->pod_namespace, b->pod_namespace);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return compare_keys(((const struct hidden_key *)a)->key, ((const struct hidden_key *)b)->key);
+}
+
+/* ---- making it ------------------------------------------------------------------------------------------------------ */
+
+static int add_text(char ***texts, size_t *n, const char *text)
+{
+	if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
+		char **grown = ck_realloc(*texts, (*n ? 2 * *n : 1) * sizeof(char *));
+		if (!grown)
+			return -CK_ENOMEM;
+		*texts = grown;
+	}
+	char *copy = ck_strdup(text);
+	if (!copy)
+		return -CK_ENOMEM;
+	(*texts)[(*n)++] = copy;
+	return 0;
+}
+
+static int add_key(struct ck_hidden *hidden, const struct ck_entry *e)
+{
+	if (hidden->keys_n == hidden->keys_room) {
+		size_t room = hidden->keys_room ? 2 * hidden->keys_room : 4;
+		struct hidden_key *grown = ck_realloc(hidden->keys, room * sizeof(*grown));
+		if (!grown)
+			return -CK_ENOMEM;
+		hidden->keys = grown;
+		hidden->keys_room = room;
+	}
+	struct hidden_key *key = &hidden->keys[hidden->keys_n];
+	*key = (struct hidden_key){ 0 };
+	if (ck_key_dup(e->row.key, &key->key) < 0)
+		return -CK_ENOMEM;
+	hidden->keys_n++;
+	for (const struct ck_entry *other = ck_machine_pod_first(e); other; other = ck_machine_pod_next(other))
+		if (!ck_machine_hidden(other) && other->row.made && ck_key_same(other->row.key, e->row.key) &&
+		    add_text(&key->visible, &key->n, other->row.made->id) < 0)
+			return -CK_ENOMEM;
+	return 0;
+}
+
+static int fill(struct ck_hidden *hidden, struct ck_machine *m)
+{
+	int r = 0;
+	for (const struct ck_entry *e = ck_machine_entries(m); e && r == 0; e = e->by_row.next) {
+		if (!ck_machine_hidden(e) || e->detached)
+			continue;
+		enum ck_kind kind = e->row.key->kind;
+		const char *id = e->row.made ? e->row.made->id : e->seen;
+		if (id)
+			r = add_text(&hidden->ids[kind], &hidden->ids_n[kind], id);
+		if (!e->row.made && r == 0)
+			r = add_key(hidden, e);
+	}
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
+		if (hidden->ids_n[kind])
+			qsort(hidden->ids[kind], hidden->ids_n[kind], sizeof(char *), by_text);
+	if (hidden->keys_n)
+		qsort(hidden->keys, hidden->keys_n, sizeof(*hidden->keys), by_key);
+	return r;
+}
+
+int ck_hidden_get(struct ck_cache *cache, struct ck_hidden **ret_hidden)
+{
+	if (!cache->hidden || cache->hidden->moves != ck_machine_moves(cache->machine)) {
+		struct ck_hidden *hidden = CK_NEW(struct ck_hidden);
+		if (!hidden)
+			return -CK_ENOMEM;
+		hidden->refs = 1;
+		hidden->moves = ck_machine_moves(cache->machine);
+		int r = fill(hidden, cache->machine);
+		if (r < 0) {
+			ck_hidden_unref(hidden);
+			return r;
+		}
+		ck_hidden_unref(cache->hidden);
+		cache->hidden = hidden;
+	}
+	__atomic_add_fetch(&cache->hidden->refs, 1, __ATOMIC_RELAXED);
+	*ret_hidden = cache->hidden;
+	return 0;
+}
+
+void ck_hidden_unref(struct ck_hidden *hidden)
+{
+	if (!hidden || __atomic_sub_fetch(&hidden->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	for (int kind = 0; kind <= CK_CONTAINER; kind++) {
+		for (size_t i = 0; i < hidden->ids_n[kind]; i++)
+			free(hidden->ids[kind][i]);
+		free(hidden->ids[kind]);
+	}
+	for (size_t k = 0; k < hidden->keys_n; k++) {
+		for (size_t i = 0; i < hidden->keys[k].n; i++)
+			free(hidden->keys[k].visible[i]);
+		free(hidden->keys[k].visible);
+		ck_key_free(hidden->keys[k].key);
+	}
+	free(hidden->keys);
+	free(hidden);
+}
+
+/* ---- asking it ------------------------------------------------------------------------------------------------------ */
+
+static const char *text(const char *s)
+{
+	return s ? s : "";
+}
+
+bool ck_hidden_has(const struct ck_hidden *hidden, const struct ck_object *object)
+{
+	enum ck_kind kind = object->kind;
+	if (hidden->ids_n[kind] && bsearch(&object->id, hidden->ids[kind], hidden->ids_n[kind], sizeof(char *), by_text))
+		return true;
+	if (!hidden->keys_n)
+		return false;
+	/* as it lies there: what is over the limits of a key is no key of ours, and is not found */
+	struct ck_key key = {
+		.kind = kind,
+		.attempt = object->attempt,
+		.pod_namespace = text(object->pod_namespace),
+		.pod_name = text(object->pod_name),
+		.pod_uid = text(object->pod_uid),
+		.sandbox_id = text(object->sandbox_id),
+		.container = text(object->container_name),
+	};
+	const struct hidden_key wanted = { .key = &key };
+	const struct hidden_key *found = bsearch(&wanted, hidden->keys, hidden->keys_n, sizeof(wanted), by_key);
+	bool hides = found;
+	for (size_t i = 0; hides && i < found->n; i++)
+		hides = strcmp(found->visible[i], object->id) != 0;
+	return hides;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_CACHE_HIDDEN_SET_H
+#define CK_CACHE_HIDDEN_SET_H
+/*
+ * What is hidden at one moment, by id and by key. It never changes, so views that are begun while nothing moves share it:
+ * with 500 creates waiting, a list costs what it costs with none.
+ */
+#include "cache/cache.h"
+
+struct ck_hidden;
+
+/* ck_hidden_get - inside the round: as it is now; a reference. -CK_ENOMEM */
+int ck_hidden_get(struct ck_cache *cache, struct ck_hidden **ret_hidden);
+void ck_hidden_unref(struct ck_hidden *hidden);                                     /* any thread; NULL is fine */
+bool ck_hidden_has(const struct ck_hidden *hidden, const struct ck_object *object); /* any thread */
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the host and the hooks are asked. A job is collected inside the round that wanted it, after that round is on disk;
+ * started by the crank outside of it; ended from any thread, which feeds the answer to the machine. It holds copies of all it
+ * names, and a reference to the cache, so that it may end after the cache was closed.
+ */
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "cache/request/redact.h"
+#include "src/base/limits.h"
+
+enum job_what { JOB_INSPECT, JOB_LIST, JOB_LIST_KIND, JOB_DESTROY, JOB_RESOLVE, JOB_HOOK, JOB_CANCEL };
+
+struct ck_job {
+	struct ck_op op;
+	struct ck_job *next; /* collected, not started */
+	struct ck_cache *cache;
+	enum job_what what;
+	uint64_t row, begun_seq;
+	enum ck_kind kind;
+	enum ck_hook_event event;
+	struct ck_filter filter;
+	struct ck_told told;
+	struct ck_turn *turn;      /* JOB_RESOLVE; guarded by the round; NULL: freed meanwhile */
+	char *texts[6];            /* copies that filter, told and @id point to */
+	const char *id;            /* or the image reference */
+	struct ck_object *objects; /* JOB_LIST*: strings of each lie in one block at .id */
+	size_t n, room;
+	bool incomplete; /* memory was gone while listing: the list counts as failed */
+	bool stopped;
+	int grpc;
+	enum ck_condition condition;
+	char *image_id;
+	void *request; /* JOB_HOOK: to scrub a refusal with */
+	size_t request_len;
+	char *who; /* JOB_HOOK: names of those who were sent it; NULL: not said */
+	bool refused;
+	char refusal[CK_TEXT_MAX + 1];
+};
+
+static void job_free(struct ck_job *job)
+{
+	for (size_t i = 0; i < CK_COUNT(job->texts); i++)
+		free(job->texts[i]);
+	for (size_t i = 0; i < job->n; i++)
+		free((char *)job->objects[i].id);
+	free(job->objects);
+	free(job->image_id);
+	free(job->request);
+	free(job->who);
+	ck_cache_unref(job->cache);
+	free(job);
+}
+
+static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const struct ck_entry *e)
+{
+	struct ck_job *job = CK_NEW(struct ck_job);
+	if (!job)
+		return NULL;
+	job->cache = ck_cache_ref(cache);
+	job->what = what;
+	job->begun_seq = ck_machine_seq(cache->machine); /* younger than all that has happened, older than what comes */
+	if (!e)
+		return job;
+	const struct ck_key *key = e->row.key;
+	const char *texts[] = { e->row.made ? e->row.made->id : "",
+				key->pod_name,
+				key->pod_namespace,
+				key->pod_uid,
+				key->sandbox_id,
+				key->container };
+	bool whole = true;
+	for (size_t i = 0; i < CK_COUNT(texts); i++)
+		whole = (job->texts[i] = ck_strdup(texts[i])) && whole;
+	if (!whole) {
+		job_free(job);
+		return NULL;
+	}
+	job->row = e->row.id;
+	job->kind = key->kind;
+	job->id = job->texts[0];
+	ck_told_fill(&job->told, e);
+	job->told.id = job->texts[0];
+	job->told.pod_name = job->texts[1];
+	job->told.pod_namespace = job->texts[2];
+	job->told.pod_uid = job->texts[3];
+	job->told.sandbox_id = job->texts[4];
+	job->told.container_name = job->texts[5];
+	job->told.told = "";
+	return job;
+}
+
+static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e, enum ck_hook_event event)
+{
+	struct ck_job *job = job_new(cache, JOB_HOOK, e);
+	if (!job)
+		return NULL;
+	job->event = event;
+	job->image_id = ck_strdup(e->row.told ? e->row.told : ""); /* the names told: freed with the job */
+	if (!job->image_id) {
+		job_free(job);
+		return NULL;
+	}
+	job->told.told = job->image_id;
+	for (const struct ck_turn *turn = cache->turns; turn && event == CK_HOOK_RUN && !job->request; turn = turn->next)
+		if (turn->m.row == e->row.id && turn->m.joined && turn->request &&
+		    (job->request = ck_memdup(turn->request, turn->request_len)))
+			job->request_len = turn->request_len;
+	return job;
+}
+
+/* by key: sandboxes of its uid, containers of its sandbox; before a sandbox is destroyed, the containers in it (K22) */
+static struct ck_job *job_list(struct ck_cache *cache, const struct ck_entry *e)
+{
+	struct ck_job *job = job_new(cache, JOB_LIST, e);
+	if (!job)
+		return NULL;
+	bool in_it = e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND;
+	job->filter = (struct ck_filter){ .size = sizeof(job->filter), .kind = in_it ? CK_CONTAINER : job->kind };
+	if (in_it)
+		job->filter.sandbox_id = job->texts[0];
+	else if (job->kind == CK_SANDBOX)
+		job->filter.pod_uid = job->texts[3];
+	else
+		job->filter.sandbox_id = job->texts[4];
+	return job;
+}
+
+static struct ck_job *job_make(struct ck_cache *cache, const struct ck_entry *e, enum ck_want want)
+{
+	switch (want) {
+	case CK_WANT_INSPECT:
+		return job_new(cache, JOB_INSPECT, e);
+	case CK_WANT_LIST:
+		return job_list(cache, e);
+	case CK_WANT_DESTROY:
+		return job_new(cache, JOB_DESTROY, e);
+	case CK_WANT_RUN:
+		return job_hook(cache, e, CK_HOOK_RUN);
+	case CK_WANT_STOP:
+		return job_hook(cache, e, CK_HOOK_STOP);
+	case CK_WANT_REMOVE:
+		return job_hook(cache, e, CK_HOOK_REMOVE);
+	case CK_WANT_CANCEL:
+		return job_new(cache, JOB_CANCEL, e);
+	}
+	return NULL;
+}
+
+struct ck_job *ck_jobs_collect(struct ck_cache *cache)
+{
+	struct ck_machine *m = cache->machine;
+	struct ck_job *first = NULL, **end = &first;
+	struct ck_entry *e;
+	struct ck_mturn *t;
+	while ((e = ck_machine_wanting(m))) {
+		unsigned wants = ck_machine_take_wants(m, e);
+		for (unsigned want = 1; want <= CK_WANT_CANCEL; want <<= 1) {
+			if (!(wants & want))
+				continue;
+			struct ck_job *job = job_make(cache, e, (enum ck_want)want);
+			if (!job) {
+				ck_machine_job_failed(m, e, (enum ck_want)want); /* no memory: wanted again later */
+				continue;
+			}
+			*end = job;
+			end = &job->next;
+		}
+	}
+	unsigned kinds = ck_machine_take_lists(m);
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
+		if (!(kinds & 1u << kind))
+			continue;
+		struct ck_job *job = job_new(cache, JOB_LIST_KIND, NULL);
+		if (!job) {
+			ck_machine_listed(m, (enum ck_kind)kind, 0, false, NULL, 0);
+			continue;
+		}
+		job->kind = (enum ck_kind)kind;
+		job->filter = (struct ck_filter){ .size = sizeof(job->filter), .kind = job->kind };
+		*end = job;
+		end = &job->next;
+	}
+	while ((t = ck_machine_take_resolve(m))) {
+		struct ck_turn *turn = (struct ck_turn *)(void *)t;
+		struct ck_job *job = job_new(cache, JOB_RESOLVE, NULL);
+		if (!job || !(job->texts[0] = ck_strdup(ck_fingerprint_image(turn->fp)))) {
+			if (job)
+				job_free(job);
+			ck_machine_resolved(m, t);
+			continue;
+		}
+		job->id = job->texts[0];
+		job->turn = turn;
+		turn->resolving = job;
+		*end = job;
+		end = &job->next;
+	}
+	return first;
+}
+
+void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs)
+{
+	const struct ck_host *host = &cache->host;
+	for (struct ck_job *job = jobs, *next; job; job = next) {
+		next = job->next; /* a started job may be gone at once */
+		switch (job->what) {
+		case JOB_INSPECT:
+			host->inspect(job, job->kind, job->id, host->userdata);
+			break;
+		case JOB_LIST:
+		case JOB_LIST_KIND:
+			host->list(job, &job->filter, host->userdata);
+			break;
+		case JOB_DESTROY:
+			host->destroy(job, job->kind, job->id, host->userdata);
+			break;
+		case JOB_RESOLVE:
+			host->resolve_image(job, job->id, host->userdata);
+			break;
+		case JOB_HOOK:
+			if (cache->hooks.fire)
+				cache->hooks.fire(job, job->event, &job->told, cache->hooks.userdata);
+			else
+				ck_hook_done(job, NULL);
+			break;
+		case JOB_CANCEL:
+			if (cache->hooks.cancel)
+				cache->hooks.cancel(job->row, cache->hooks.userdata);
+			job_free(job);
+			break;
+		}
+	}
+}
+
+void ck_job_forget_turn(struct ck_job *job)
+{
+	job->turn->resolving = NULL;
+	job->turn = NULL;
+}
+
+/* ---- from the host, any thread; in a forked child all of it does nothing ---------------------------------------------- */
+
+static bool in_child(const struct ck_job *job)
+{
+	return ck_cache_in_child(job->cache);
+}
+
+const struct ck_told *ck_job_entry(const struct ck_job *job)
+{
+	return job && !in_child(job) && (job->what == JOB_DESTROY || job->what == JOB_INSPECT) ? &job->told : NULL;
+}
+
+int ck_job_listed(struct ck_job *job, const struct ck_object *o)
+{
+	if (job && in_child(job))
+		return -CK_EFORK;
+	if (!job || !o || o->size < sizeof(*o) || !o->id || !o->id[0] || (job->what != JOB_LIST && job->what != JOB_LIST_KIND))
+		return -CK_EINVAL;
+	const char *texts[] = { o->id, o->pod_name, o->pod_namespace, o->pod_uid, o->sandbox_id, o->container_name };
+	size_t len[CK_COUNT(texts)], sum = 0;
+	for (size_t i = 0; i < CK_COUNT(texts); i++) {
+		len[i] = texts[i] ? strlen(texts[i]) + 1 : 0;
+		if (len[i] > CK_NAME_MAX_LEN + 1)
+			return -CK_EINVAL; /* no object of ours */
+		sum += len[i];
+	}
+	if (job->n == job->room) {
+		size_t room = job->room ? 2 * job->room : 64;
+		struct ck_object *objects = ck_realloc(job->objects, room * sizeof(*objects));
+		if (!objects) {
+			job->incomplete = true;
+			return -CK_ENOMEM;
+		}
+		job->objects = objects;
+		job->room = room;
+	}
+	char *block = ck_alloc(sum);
+	if (!block) {
+		job->incomplete = true;
+		return -CK_ENOMEM;
+	}
+	struct ck_object *copy = &job->objects[job->n++];
+	const char **into[] = { &copy->id,      &copy->pod_name,   &copy->pod_namespace,
+				&copy->pod_uid, &copy->sandbox_id, &copy->container_name };
+	*copy = *o;
+	for (size_t i = 0; i < CK_COUNT(texts); i++) {
+		*into[i] = len[i] ? memcpy(block, texts[i], len[i]) : NULL;
+		block += len[i];
+	}
+	return 0;
+}
+
+static void run_stopped(struct ck_cache *cache, struct ck_op *op)
+{
+	struct ck_job *job = (struct ck_job *)(void *)op;
+	ck_machine_stopped(cache->machine, job->row);
+}
+
+void ck_job_stopped(struct ck_job *job)
+{
+	if (!job || in_child(job) || job->what != JOB_DESTROY || job->stopped)
+		return;
+	job->stopped = true;
+	job->op.run = run_stopped;
+	ck_cache_do(job->cache, &job->op);
+}
+
+static void run_done(struct ck_cache *cache, struct ck_op *op)
+{
+	struct ck_job *job = (struct ck_job *)(void *)op;
+	struct ck_machine *m = cache->machine;
+	bool ok = job->grpc == CK_GRPC_OK && !job->incomplete;
+	switch (job->what) {
+	case JOB_INSPECT:
+		ck_machine_inspected(m, job->row,
+				     ok                               ? job->condition
+				     : job->grpc == CK_GRPC_NOT_FOUND ? CK_CONDITION_ABSENT
+								      : CK_CONDITION_UNKNOWN);
+		break;
+	case JOB_LIST:
+		ck_machine_listed_entry(m, job->row, job->begun_seq, ok, job->objects, job->n);
+		break;
+	case JOB_LIST_KIND:
+		if (!ok && !(cache->unlisted & 1u << job->kind))
+			ck_cache_log(cache, CK_LOG_WARNING, "the runtime did not list its %s: %s; it is asked until it does",
+				     job->kind == CK_SANDBOX ? "sandboxes" : "containers", ck_grpc_name(job->grpc));
+		cache->unlisted = ok ? cache->unlisted & ~(1u << job->kind) : cache->unlisted | 1u << job->kind;
+		ck_machine_listed(m, job->kind, job->begun_seq, ok, job->objects, job->n);
+		break;
+	case JOB_DESTROY:
+		ck_machine_destroyed(m, job->row, job->grpc);
+		break;
+	case JOB_RESOLVE:
+		if (!job->turn)
+			break;
+		ck_fingerprint_set_image_id(job->turn->fp, ok ? job->image_id : NULL);
+		job->turn->resolving = NULL;
+		ck_machine_resolved(m, &job->turn->m);
+		break;
+	case JOB_HOOK:
+		ck_machine_hook_done(m, job->row, job->event, job->who, job->refused ? job->refusal : NULL);
+		break;
+	case JOB_CANCEL:
+		break;
+	}
+}
+
+static void job_end(struct ck_job *job)
+{
+	job->op.run = run_done;
+	ck_cache_do(job->cache, &job->op); /* a closed cache takes no more answers: its next life asks again */
+	job_free(job);
+}
+
+void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
+{
+	static const struct ck_answer failed = { .size = sizeof(failed), .grpc = CK_GRPC_UNKNOWN };
+	if (!job || in_child(job) || job->what == JOB_HOOK)
+		return;
+	if (!answer || answer->size < sizeof(*answer))
+		answer = &failed;
+	job->grpc = answer->grpc;
+	job->condition = answer->condition >= CK_CONDITION_UNKNOWN && answer->condition <= CK_CONDITION_ABSENT
+				 ? answer->condition
+				 : CK_CONDITION_UNKNOWN;
+	if (job->what == JOB_RESOLVE && answer->image_id)
+		job->image_id = ck_strdup(answer->image_id);
+	job_end(job);
+}
+
+void ck_hook_told(struct ck_job *job, const char *names)
+{
+	if (!job || !names || in_child(job) || job->what != JOB_HOOK)
+		return;
+	free(job->who);
+	job->who = ck_strndup(names, strnlen(names, CK_TOLD_MAX)); /* without memory the line in the history names nobody */
+}
+
+void ck_hook_done(struct ck_job *job, const char *refusal)
+{
+	if (!job || in_child(job) || job->what != JOB_HOOK)
+		return;
+	job->refused = refusal;
+	if (refusal && job->request)
+		ck_scrub(refusal, job->kind, job->request, job->request_len, job->refusal);
+	else if (refusal) /* a plugin sees env and args: without the request nobody knows what its text repeats */
+		snprintf(job->refusal, sizeof(job->refusal), "a plugin refused; its text is not kept");
+	job_end(job);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_CACHE_MACHINE_ENTRY_H
+#define CK_CACHE_MACHINE_ENTRY_H
+/*
+ * One row of the cache, as it lies in the database: struct ck_row. States and their moves are a table.
+ *
+ *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)        what somebody waits for goes through at once
+ *               |  \__ KEPT __/ |  \___/  |                            nobody waits: kept, and handed back later
+ *               v        |      v         '-> KEPT (told)              the answer to a container's create was lost
+ *            EVICTING <--'------'                                      abandoned, refused, expired, dead
+ *               |---> COMMITTED                                        found in use
+ *               '---> GONE (a tombstone, hidden for a minute) -> (none)
+ */
+#include <stdbool.h>
+
+#include "cache/request/fingerprint.h"
+#include "cache/request/key.h"
+#include "src/crikeep.h"
+
+#define CK_TO(state) (1u << CK_STATE_##state)
+/* name, value in the database, what it may move to */
+#define CK_STATES(X)                                                                                              \
+	X(CREATING, 1, CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE))                           \
+	X(KEPT, 2, CK_TO(COMMITTING) | CK_TO(EVICTING))                                                           \
+	X(COMMITTING, 3, CK_TO(COMMITTED) | CK_TO(KEPT) | CK_TO(EVICTING))                                        \
+	X(COMMITTED, 4, CK_TO(KEPT) | CK_TO(GONE))                                                                \
+	X(EVICTING, 5, CK_TO(COMMITTED) | CK_TO(GONE))                                                            \
+	X(GONE, 6, 0)
+
+#define CK_STATE_CHECK(name, value, to) _Static_assert(CK_STATE_##name == (value), "enum ck_state of crikeep.h");
+CK_STATES(CK_STATE_CHECK)
+#undef CK_STATE_CHECK
+#define CK_STATE_MAX CK_STATE_GONE
+
+/* flags of a row: name, bit, word for people */
+#define CK_FLAGS(X)                                                                                                   \
+	X(TOLD, 0, "told")           /* hooks have begun: never fired again, an eviction owes Stop and Remove */       \
+	X(LOST, 1, "lost")           /* CREATING, but nobody knows how it will end (K8) */                             \
+	X(ABANDONED, 2, "abandoned") /* nobody may have it any more: EVICTING at the next chance */                    \
+	X(ENDED, 3, "ended")         /* COMMITTED, but stopped or exited: never handed back */                         \
+	X(DELIVERED, 4, "delivered") /* the caller is known to have the answer */                                      \
+	X(RESENT, 5, "resent")       /* a lost creation was asked for a second time (K8) */                            \
+	X(VOLATILE, 6, "volatile")   /* memory is ahead of the database (K32); never written */
+
+enum ck_flag {
+#define CK_FLAG_ENUM(name, bit, word) CK_ENTRY_##name = 1 << (bit),
+	CK_FLAGS(CK_FLAG_ENUM)
+#undef CK_FLAG_ENUM
+};
+
+/* why an entry was abandoned or evicted: name, value in the database, words for people */
+#define CK_REASONS(X)                                                                     \
+	X(NONE, 0, "")                                                                    \
+	X(TTL, 1, "nobody asked again in time")                                           \
+	X(ATTEMPT, 2, "the kubelet asked for another attempt")                            \
+	X(POD_REPLACED, 3, "a pod of the same name but another uid was asked for")        \
+	X(CHANGED, 4, "the request changed")                                              \
+	X(RELABELLED, 5, "labels or annotations of the pod changed")                      \
+	X(NOT_COMPARABLE, 6, "made under another digest key or form version")             \
+	X(DEAD, 7, "it died before anybody took it")                                      \
+	X(SANDBOX_STOPPED, 8, "its sandbox was stopped")                                  \
+	X(SANDBOX_EVICTED, 9, "its sandbox is evicted")                                   \
+	X(ABSENT, 10, "the runtime no longer lists it")                                   \
+	X(REFUSED, 11, "a plugin refused it")                                             \
+	X(ADMIN, 12, "evicted by an administrator")                                       \
+	X(REBOOT, 13, "left over from before the last boot")                              \
+	X(DUPLICATE, 14, "a second object of the same key")
+
+enum ck_reason {
+#define CK_REASON_ENUM(name, value, text) CK_REASON_##name = value,
+	CK_REASONS(CK_REASON_ENUM)
+#undef CK_REASON_ENUM
+	CK_REASON_MAX = CK_REASON_DUPLICATE,
+};
+
+/* how far an EVICTING entry is; in the order of K20, K22 */
+enum ck_phase {
+	CK_PHASE_NONE = 0,
+	CK_PHASE_FIND = 1,    /* the id is not known: ask the host by key */
+	CK_PHASE_CHECK = 2,   /* is it in use? */
+	CK_PHASE_STOP = 3,    /* told: Stop events */
+	CK_PHASE_DESTROY = 4, /* the host destroys it, as often as it takes */
+	CK_PHASE_REMOVE = 5,  /* confirmed; told: Remove events */
+	CK_PHASE_MAX = CK_PHASE_REMOVE,
+};
+
+enum ck_origin { CK_ORIGIN_CACHE = 1, CK_ORIGIN_RUNTIME = 2 /* listed without a row: imported, never served (K27) */ };
+
+struct ck_made; /* below */
+
+/* What the database holds of an entry. Times are CLOCK_BOOTTIME of the boot @boot. */
+struct ck_row {
+	uint64_t id; /* surrogate; never used twice in one database */
+	struct ck_key *key;
+	struct ck_record record; /* form 0: none (imported) */
+	enum ck_state state;
+	unsigned flags; /* enum ck_flag, without VOLATILE */
+	enum ck_reason reason;
+	enum ck_phase phase;
+	enum ck_origin origin;
+	char stage[CK_STAGE_MAX + 1];
+	struct ck_made *made; /* the runtime's id and reply, once known */
+	char *told;           /* names told, or NULL */
+	uint32_t requests;    /* how often it was asked for */
+	uint32_t tries;       /* failed destroys */
+	int last_grpc;        /* of the last failed destroy */
+	uint32_t relabelled;  /* K12: evictions of this slot in a row for nothing but labels and annotations */
+	uint64_t created;     /* begun */
+	uint64_t changed;     /* last move */
+	uint64_t interest;    /* somebody asked last */
+	uint64_t existed;     /* the result became known; 0: not yet */
+	uint64_t staged;      /* @stage began; 0: none */
+	uint64_t due;         /* what is planned next happens then (TTL, try, question); 0: nothing */
+	char boot[37];        /* /proc/sys/kernel/random/boot_id */
+};
+
+/* The runtime's answer, shared by an entry and the turns it was handed to. */
+struct ck_made {
+	unsigned refs;  /* atomic */
+	size_t len;
+	const char *id; /* lies behind the bytes */
+	unsigned char bytes[];
+};
+
+/* ck_made_new - @bytes NULL: make a response with field 1 = id. NULL: out of memory */
+struct ck_made *ck_made_new(const char *id, const void *bytes, size_t len);
+struct ck_made *ck_made_ref(struct ck_made *made);
+void ck_made_unref(struct ck_made *made);
+
+void ck_row_fini(struct ck_row *row); /* frees what it holds, not the row */
+
+const char *ck_state_name(enum ck_state state);    /* "KEPT"; "?" for anything else */
+const char *ck_reason_text(enum ck_reason reason); /* "" for none */
+const char *ck_reason_name(enum ck_reason reason); /* "TTL", for machines */
+bool ck_state_may_move(enum ck_state from, enum ck_state to); /* from 0: a new entry */
+/* uncommitted and not a tombstone: what is hidden and can still come to something */
+static inline bool ck_state_open(enum ck_state state)
+{
+	return state == CK_STATE_CREATING || state == CK_STATE_KEPT || state == CK_STATE_COMMITTING;
+}
+
+/* What happened to an entry, for history, explain and the log: name, value in the database, words */
+#define CK_WHATS(X)                                                                  \
+	X(MOVED, 1, "moved")                     /* from -> to, reason */             \
+	X(BEGUN, 2, "creation begun")                                                 \
+	X(JOINED, 3, "a repeated request joined")                                     \
+	X(BUSY, 4, "a waiting request ran out of time")                               \
+	X(CALLER_GONE, 5, "the caller has gone")                                      \
+	X(HANDED_BACK, 6, "handed over")                                              \
+	X(ANSWER_LOST, 7, "the answer was lost")                                      \
+	X(CONFLICT, 8, "a different request")    /* detail: paths */                  \
+	X(RELABELLED, 9, "handed back although labels or annotations differ")         \
+	X(LOST, 10, "the outcome of the creation is unknown")                         \
+	X(RESENT, 11, "asked for a second time")                                      \
+	X(FAILED, 12, "the creation failed")     /* grpc, detail: scrubbed text */    \
+	X(DESTROY_FAILED, 13, "destroying failed") /* grpc */                         \
+	X(IN_USE, 14, "found in use")                                                 \
+	X(IMPORTED, 15, "found in the runtime")                                       \
+	X(DUPLICATE, 16, "two objects of one key")                                    \
+	X(RELEASED, 17, "released by an administrator without confirmation")          \
+	X(REFUSED, 18, "a plugin refused")       /* detail: scrubbed text */          \
+	X(PLUGIN_ABSENT, 19, "not handed over")  /* detail: which plugin */         \
+	X(RESTORED, 20, "taken up after a restart")                                   \
+	X(TOLD, 21, "plugins were told of it")   /* detail of the three: names */     \
+	X(STOP_TOLD, 22, "plugins were told that it stops")                           \
+	X(REMOVE_TOLD, 23, "plugins were told that it is gone")
+
+enum ck_what {
+#define CK_WHAT_ENUM(name, value, text) CK_WHAT_##name = value,
+	CK_WHATS(CK_WHAT_ENUM)
+#undef CK_WHAT_ENUM
+	CK_WHAT_MAX = CK_WHAT_REMOVE_TOLD,
+};
+const char *ck_what_text(enum ck_what what);
+
+/* counters, kept in the database: name (a Prometheus label later), words for `crikeep stats` */
+#define CK_COUNTERS(X)                                                           \
+	X(requests, "creates asked for")                                         \
+	X(created, "creations begun")                                            \
+	X(failed, "creations that failed")                                       \
+	X(joined, "repeated requests that joined a running creation")            \
+	X(kept, "results kept because the caller was gone")                      \
+	X(handed_back, "kept results handed back")                               \
+	X(in_time, "results handed over in time")                                \
+	X(busy, "waiting requests that ran out of time")                         \
+	X(superseded, "requests aborted because the kubelet moved on")           \
+	X(conflicts, "requests that differ from a committed resource")           \
+	X(changed, "results evicted because the request changed")                \
+	X(relabelled, "results handed back although labels differ")              \
+	X(not_comparable, "results made under another key or form version")      \
+	X(lost, "creations whose outcome became unknown")                        \
+	X(resent, "lost creations asked for a second time")                      \
+	X(evicted, "results evicted")                                            \
+	X(destroyed, "evicted results whose destruction was confirmed")          \
+	X(destroy_failures, "failed attempts to destroy")                        \
+	X(in_use, "evicted resources found in use and left alone")               \
+	X(imported, "resources found in the runtime without a row")              \
+	X(duplicates, "times two objects of one key were seen")                  \
+	X(answers_lost, "answers that were lost on their way")                   \
+	X(write_failures, "rounds that could not be written")                    \
+	X(set_aside, "damaged databases set aside")
+
+struct ck_counters {
+#define CK_COUNTER_MEMBER(name, text) uint64_t name;
+	CK_COUNTERS(CK_COUNTER_MEMBER)
+#undef CK_COUNTER_MEMBER
+};
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Giving up an entry: find its id, see that it is not in use, tell the plugins, destroy, confirm, tell the plugins, forget.
+ *
+ *   FIND -> CHECK -> STOP -> DESTROY -> REMOVE -> (GONE, a tombstone)        each failure: back-off, then again
+ *              '-- in use: COMMITTED
+ *
+ * An entry holds one of CK_DESTROYS_MAX slots from its first question until it is confirmed or fails; entries that may not
+ * start yet wait in the order in which they became due. (K17 to K23)
+ */
+#include "cache/machine/machine-int.h"
+
+#define DESTROYS_OF_ONE 2 /* calls in flight for one entry: one that timed out, and its repetition */
+
+static void ready_add(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->is_ready)
+		return;
+	e->is_ready = true;
+	e->ready_prev = m->ready_last;
+	e->ready_next = NULL;
+	if (m->ready_last)
+		m->ready_last->ready_next = e;
+	else
+		m->ready = e;
+	m->ready_last = e;
+}
+
+static void ready_del(struct ck_machine *m, struct ck_entry *e)
+{
+	if (!e->is_ready)
+		return;
+	e->is_ready = false;
+	if (e->ready_prev)
+		e->ready_prev->ready_next = e->ready_next;
+	else
+		m->ready = e->ready_next;
+	if (e->ready_next)
+		e->ready_next->ready_prev = e->ready_prev;
+	else
+		m->ready_last = e->ready_prev;
+	e->ready_prev = e->ready_next = NULL;
+}
+
+static void slot_release(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->slot)
+		m->destroying--;
+	e->slot = false;
+}
+
+static void phase_set(struct ck_machine *m, struct ck_entry *e, enum ck_phase phase)
+{
+	e->row.phase = phase;
+	ck_dirty(m, e);
+}
+
+/* what was to live in it goes first */
+static void evict_containers(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
+		return;
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c; c = c->link[CK_BY_SANDBOX].next)
+		ck_abandon(m, c, CK_REASON_SANDBOX_EVICTED);
+}
+
+void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
+{
+	ck_unwant(m, e, ~0u);
+	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST); /* answers to older questions are not about this */
+	e->row.reason = reason;
+	e->row.flags &= ~(unsigned)(CK_ENTRY_ABANDONED | CK_ENTRY_LOST);
+	e->row.tries = 0;
+	e->dead = e->checked = false;
+	m->counters.evicted++;
+	ck_entry_move(m, e, CK_STATE_EVICTING);
+	phase_set(m, e, e->row.made ? CK_PHASE_CHECK : CK_PHASE_FIND);
+	evict_containers(m, e);
+	ready_add(m, e);
+}
+
+static uint64_t back_off(struct ck_machine *m, unsigned tries)
+{
+	uint64_t pause = CK_BACKOFF_MIN;
+	while (--tries && pause < CK_BACKOFF_MAX)
+		pause *= 2;
+	if (pause > CK_BACKOFF_MAX)
+		pause = CK_BACKOFF_MAX;
+	return pause - pause / 8 + m->ops.jitter(m->user, pause / 4); /* +-12.5 % */
+}
+
+static void failed(struct ck_machine *m, struct ck_entry *e, int grpc)
+{
+	slot_release(m, e);
+	ck_unwant(m, e, CK_WANT_INSPECT | CK_WANT_LIST | CK_WANT_DESTROY);
+	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
+	e->checked = false; /* somebody may use it by the next try */
+	e->row.tries++;
+	e->row.last_grpc = grpc;
+	m->counters.destroy_failures++;
+	ck_note_entry(m, e, CK_WHAT_DESTROY_FAILED, grpc, NULL);
+	ck_dirty(m, e);
+	ck_entry_schedule(m, e, m->now + back_off(m, e->row.tries));
+}
+
+static void gone(struct ck_machine *m, struct ck_entry *e)
+{
+	slot_release(m, e);
+	ready_del(m, e);
+	m->counters.destroyed++;
+	if (!e->row.made || !CK_GUARD(TOMBSTONE, true)) {
+		ck_entry_drop(m, e);
+		return;
+	}
+	ck_entry_move(m, e, CK_STATE_GONE);
+	ck_entry_schedule(m, e, m->now + CK_TOMBSTONE);
+	if (m->rules.hooks && m->ops.released)
+		m->ops.released(m->user, e);
+}
+
+/* K21: an older list may still show it */
+void ck_gone_expired(struct ck_machine *m, struct ck_entry *e)
+{
+	for (size_t i = 0; i < m->views_n; i++) {
+		if (m->views[i] <= e->changed_seq) {
+			ck_entry_schedule(m, e, m->now + CK_GAP);
+			return;
+		}
+	}
+	ck_entry_detach(m, e);
+	ck_dirty(m, e);
+}
+
+void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
+{
+	slot_release(m, e);
+	ready_del(m, e);
+	ck_unwant(m, e, ~0u);
+	ck_entry_schedule(m, e, CK_NEVER_DUE);
+	if (CK_GUARD(REMOVE_AFTER, e->row.flags & CK_ENTRY_TOLD) && !CK_BROKEN(R40)) {
+		phase_set(m, e, CK_PHASE_REMOVE);
+		if (!(e->outstanding & CK_WANT_REMOVE))
+			ck_want(m, e, CK_WANT_REMOVE);
+	} else {
+		gone(m, e);
+	}
+}
+
+/* K22: somebody uses it, so it belongs to him */
+static void in_use(struct ck_machine *m, struct ck_entry *e)
+{
+	struct ck_error err;
+	slot_release(m, e);
+	m->counters.in_use++;
+	ck_note_entry(m, e, CK_WHAT_IN_USE, 0, NULL);
+	phase_set(m, e, CK_PHASE_NONE);
+	ck_entry_move(m, e, CK_STATE_COMMITTED);
+	e->row.reason = CK_REASON_NONE;
+	if (e->stopping)
+		e->row.flags |= CK_ENTRY_ENDED;
+	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
+		if (other != e && ck_key_same(other->row.key, e->row.key) &&
+		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))
+			e->row.origin = CK_ORIGIN_RUNTIME; /* K26: the loser belongs to whoever uses it; never served (K27) */
+	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) && e->row.told[0])
+		ck_want(m, e, CK_WANT_RUN);
+}
+
+/* K22, before each try: true, it is being asked or was found in use */
+static bool check_use(struct ck_machine *m, struct ck_entry *e)
+{
+	bool sandbox = e->row.key->kind == CK_SANDBOX;
+	if (e->checked)
+		return false;
+	if (CK_GUARD(IN_USE, sandbox ? m->rules.can_list : m->rules.can_inspect)) {
+		ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
+		return true;
+	}
+	if (CK_GUARD(IN_USE, e->running)) { /* nobody can be asked, but a list has told */
+		in_use(m, e);
+		return true;
+	}
+	return false;
+}
+
+/* go on from the phase the entry is in; it holds a slot */
+static void step(struct ck_machine *m, struct ck_entry *e)
+{
+	ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout); /* no answer is a failure */
+	switch (e->row.phase) {
+	case CK_PHASE_FIND:
+		if (m->rules.can_list)
+			ck_want(m, e, CK_WANT_LIST);
+		else
+			ck_evict_confirmed(m, e); /* no id and nobody to ask: there is nothing to destroy */
+		return;
+	case CK_PHASE_CHECK:
+		if (check_use(m, e))
+			return;
+		phase_set(m, e, CK_PHASE_STOP);
+		/* fall through */
+	case CK_PHASE_STOP:
+		if (CK_GUARD(STOP_BEFORE_DESTROY, e->row.flags & CK_ENTRY_TOLD)) {
+			phase_set(m, e, CK_PHASE_STOP);
+			if (!(e->outstanding & CK_WANT_STOP))
+				ck_want(m, e, CK_WANT_STOP);
+			return;
+		}
+		phase_set(m, e, CK_PHASE_DESTROY);
+		/* fall through */
+	case CK_PHASE_DESTROY:
+		if (check_use(m, e))
+			return;
+		if (e->destroys >= DESTROYS_OF_ONE) { /* the host owes us answers: asking more often would only pile up */
+			slot_release(m, e);
+			ck_entry_schedule(m, e, m->now + CK_BACKOFF_MAX);
+			return;
+		}
+		e->tried_seq = m->seq;
+		ck_want(m, e, CK_WANT_DESTROY);
+		return;
+	case CK_PHASE_REMOVE:
+		ck_evict_confirmed(m, e);
+		return;
+	default:
+		phase_set(m, e, e->row.made ? CK_PHASE_CHECK : CK_PHASE_FIND);
+		step(m, e);
+	}
+}
+
+static bool may_start(struct ck_machine *m, struct ck_entry *e)
+{
+	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
+		if (CK_GUARD(ONE_PER_POD, other->slot))
+			return false;
+	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
+		return true;
+	/* containers first; one that failed already waits for its sandbox to take it along (K19) */
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c; c = c->link[CK_BY_SANDBOX].next) {
+		bool first = ck_state_open(c->row.state) || (c->row.state == CK_STATE_EVICTING && (c->slot || !c->row.tries));
+		if (CK_GUARD(CONTAINERS_FIRST, first))
+			return false;
+	}
+	return true;
+}
+
+void ck_evict_pump(struct ck_machine *m)
+{
+	if (!ck_machine_reconciled(m))
+		return; /* K24: nothing is cleaned before the first list */
+	for (struct ck_entry *e = m->ready, *next; e; e = next) {
+		next = e->ready_next;
+		if (CK_GUARD(DESTROYS_MAX, m->destroying >= CK_DESTROYS_MAX))
+			return;
+		if (!may_start(m, e))
+			continue;
+		ready_del(m, e);
+		e->slot = true;
+		m->destroying++;
+		step(m, e);
+		next = m->ready; /* it may have ended at once, and let others start */
+	}
+}
+
+void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
+{
+	enum ck_want hook = e->row.phase == CK_PHASE_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
+	if (e->row.phase == CK_PHASE_REMOVE || (e->slot && e->row.phase == CK_PHASE_STOP)) {
+		if (!(e->outstanding & hook)) /* could not be asked; else plugins have deadlines of their own (H5) */
+			ck_want(m, e, hook);
+		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
+	} else if (e->slot) {
+		failed(m, e, CK_GRPC_DEADLINE_EXCEEDED);
+	} else {
+		ready_add(m, e);
+	}
+}
+
+/* K18: a new reason shortens the wait */
+void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->slot || e->is_ready || e->row.phase == CK_PHASE_REMOVE)
+		return;
+	ck_entry_schedule(m, e, CK_NEVER_DUE);
+	ready_add(m, e);
+}
+
+void ck_evict_resume(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.tries)
+		ck_entry_schedule(m, e, m->now + back_off(m, e->row.tries));
+	else
+		ready_add(m, e);
+}
+
+void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.phase != CK_PHASE_FIND)
+		return;
+	phase_set(m, e, CK_PHASE_CHECK);
+	e->changed_seq = m->seq; /* an answer to FIND that is still on its way says nothing of what is in it */
+	ck_unwant(m, e, CK_WANT_LIST);
+	e->outstanding &= ~(unsigned)CK_WANT_LIST;
+	evict_containers(m, e);
+	if (e->slot) { /* in its turn: by its id it is known what goes before it (K18) */
+		slot_release(m, e);
+		ck_entry_schedule(m, e, CK_NEVER_DUE);
+		ready_add(m, e);
+	}
+}
+
+static void not_in_use(struct ck_machine *m, struct ck_entry *e)
+{
+	e->checked = true;
+	if (e->row.phase == CK_PHASE_CHECK)
+		phase_set(m, e, CK_PHASE_STOP);
+	step(m, e);
+}
+
+/* What lives in a sandbox? (FIND is answered in reconcile.c, as for a lost creation) */
+void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o, size_t n)
+{
+	if (!e->slot || e->checked || (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+		return; /* a late answer: another one has come already */
+	if (!ok) {
+		failed(m, e, CK_GRPC_UNAVAILABLE);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (o[i].kind != CK_CONTAINER || !o[i].sandbox_id || strcmp(o[i].sandbox_id, e->row.made->id))
+			continue;
+		const struct ck_entry *c = ck_machine_object(m, CK_CONTAINER, o[i].id);
+		bool ours = c && ck_machine_hidden(c);
+		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.made->id); k && !ours;
+		     k = k->link[CK_BY_SANDBOX].next)
+			ours = !k->row.made && ck_machine_hidden(k) && k->row.key->attempt == o[i].attempt &&
+			       o[i].container_name && !strcmp(k->row.key->container, o[i].container_name);
+		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
+			in_use(m, e);
+			return;
+		}
+	}
+	not_in_use(m, e);
+}
+
+void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
+{
+	if (!e->slot || e->checked || (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+		return; /* a late answer: another one has come already */
+	if (condition == CK_CONDITION_RUNNING) {
+		e->running = true;
+		in_use(m, e);
+	} else if (condition == CK_CONDITION_UNKNOWN) {
+		failed(m, e, CK_GRPC_UNAVAILABLE);
+	} else {
+		not_in_use(m, e);
+	}
+}
+
+void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event)
+{
+	if (e->row.state != CK_STATE_EVICTING)
+		return;
+	if (event == CK_HOOK_REMOVE) {
+		gone(m, e);
+	} else if (e->row.phase == CK_PHASE_STOP && e->slot) {
+		phase_set(m, e, CK_PHASE_DESTROY);
+		step(m, e);
+	}
+}
+
+void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
+{
+	struct ck_entry *e = ck_machine_entry(m, row);
+	if (!e || e->detached)
+		return;
+	ck_event_begin(m);
+	if (e->destroys)
+		e->destroys--;
+	if (!e->destroys)
+		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
+	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
+		if (!CK_GUARD(CONFIRM, grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND))
+			ck_evict_confirmed(m, e); /* also when it came after its time-out, or after a later try failed */
+		else if (e->slot && !e->destroys) /* an earlier try's failure was counted when its time was up */
+			failed(m, e, grpc);
+	}
+	ck_event_end(m);
+}
+
+void ck_machine_stopped(struct ck_machine *m, uint64_t row)
+{
+	struct ck_entry *e = ck_machine_entry(m, row);
+	if (!e || e->detached || e->row.state != CK_STATE_EVICTING || e->stopped)
+		return;
+	ck_event_begin(m);
+	e->stopped = true;
+	ck_touch(m, ck_pod_of(e));
+	ck_event_end(m);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers: everything out of a consistent copy (copy.c), checked, as plain structs. Also the full check of a database. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cache/store/store-int.h"
+
+static int open_copy(const char *dir, struct ck_copy *ret_copy, bool *ret_alive, long *ret_pid, struct ck_error *err)
+{
+	CK_AUTO_FREE char *path = NULL;
+	CK_AUTO_CLOSE int dirfd = -1;
+	int r = ck_dir_open(dir, false, &path, &dirfd, err);
+
+	if (r < 0)
+		return r;
+	*ret_alive = ck_dir_owned(dirfd, ret_pid);
+	r = ck_copy_open(dirfd, ret_copy, err);
+	return ck_context(err, r, "'%s'", dir);
+}
+
+static int check_version(sqlite3 *db, int *ret_version, struct ck_error *err)
+{
+	int r = ck_schema_check(db, ret_version, err);
+
+	return r == 1 ? ck_fail(err, CK_ENOTFOUND, "there is no database yet") : r;
+}
+
+/* ---- rows and lines, one after the other ------------------------------------------------------------------------- */
+
+/* Room for one more in an array of @n elements that grows by doubling. */
+static void *grown(void *array, size_t n, size_t size)
+{
+	return n & (n - 1) || (n && n < 16) ? array : ck_realloc(array, (n ? n * 2 : 16) * size);
+}
+
+static int read_rows(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = SQLITE_DONE;
+	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
+
+	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
+		struct ck_row *rows = grown(dump->rows, dump->rows_n, sizeof(*rows));
+		if (!rows) {
+			r = ck_nomem(err);
+			break;
+		}
+		dump->rows = rows;
+		r = ck_row_decode(stmt, &rows[dump->rows_n], err);
+		if (r >= 0)
+			dump->rows_n++;
+	}
+	if (r >= 0 && rc != SQLITE_DONE)
+		r = ck_sql_fail(err, db, rc, "read the entries");
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+static int read_leaves(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int r = ck_sql_prepare(db, ck_leaves_select, &stmt, err);
+
+	for (size_t i = 0; r >= 0 && i < dump->rows_n; i++) {
+		int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)dump->rows[i].id);
+		rc = rc ? rc : ck_sql_step(stmt);
+		if (rc == SQLITE_ROW)
+			r = ck_leaves_decode(stmt, &dump->rows[i].record, err);
+		else if (rc != SQLITE_DONE)
+			r = ck_sql_fail(err, db, rc, "read a fingerprint");
+		sqlite3_reset(stmt);
+	}
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+static int read_history(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = SQLITE_DONE;
+	int r = ck_sql_prepare(db, ck_history_select, &stmt, err);
+
+	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
+		struct ck_history_row *rows = grown(dump->history, dump->history_n, sizeof(*rows));
+		if (!rows) {
+			r = ck_nomem(err);
+			break;
+		}
+		dump->history = rows;
+		r = ck_history_decode(stmt, &rows[dump->history_n], err);
+		if (r >= 0)
+			dump->history_n++;
+	}
+	if (r >= 0 && rc != SQLITE_DONE)
+		r = ck_sql_fail(err, db, rc, "read the history");
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+int ck_dump_read(const char *dir, unsigned what, struct ck_dump **ret_dump, struct ck_error *err)
+{
+	struct ck_copy copy = {0};
+	struct ck_dump *dump = CK_NEW(struct ck_dump);
+
+	if (!dump)
+		return ck_nomem(err);
+	int r = open_copy(dir, &copy, &dump->owner_alive, &dump->owner_pid, err);
+	if (r >= 0)
+		r = check_version(copy.db, &dump->schema, err);
+	if (r >= 0 && what & (CK_DUMP_ROWS | CK_DUMP_LEAVES))
+		r = read_rows(copy.db, dump, err);
+	if (r >= 0 && what & CK_DUMP_LEAVES)
+		r = read_leaves(copy.db, dump, err);
+	if (r >= 0 && what & CK_DUMP_HISTORY)
+		r = read_history(copy.db, dump, err);
+	if (r >= 0 && what & CK_DUMP_COUNTERS)
+		r = ck_counters_read(copy.db, &dump->counters, err);
+	ck_copy_close(&copy);
+	if (r < 0) {
+		ck_dump_free(dump);
+		return r;
+	}
+	*ret_dump = dump;
+	return 0;
+}
+
+void ck_dump_free(struct ck_dump *dump)
+{
+	if (!dump)
+		return;
+	for (size_t i = 0; i < dump->rows_n; i++)
+		ck_row_fini(&dump->rows[i]);
+	for (size_t i = 0; i < dump->history_n; i++)
+		ck_history_row_fini(&dump->history[i]);
+	free(dump->rows);
+	free(dump->history);
+	free(dump);
+}
+
+/* ---- the check --------------------------------------------------------------------------------------------------- */
+
+struct report {
+	void (*say)(const char *finding, void *userdata);
+	void *userdata;
+	int findings;
+};
+
+static void CK_PRINTF(2, 3) found(struct report *report, const char *fmt, ...)
+{
+	char text[CK_ERROR_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	report->say(text, report->userdata);
+	report->findings++;
+}
+
+/* Damage is a finding; anything else ends the check. */
+static int finding_or_error(struct report *report, int r, const struct ck_error *why, struct ck_error *err)
+{
+	if (r == -CK_EDAMAGED)
+		found(report, "%s", why->text);
+	else if (r < 0 && err)
+		*err = *why;
+	return r == -CK_EDAMAGED ? 0 : r;
+}
+
+/* Questions whose every answer is a finding. */
+static const struct question {
+	const char *sql, *text; /* the text gets the first column */
+} questions[] = {
+	{ "PRAGMA integrity_check", "%s" },
+	{ "SELECT id FROM entry WHERE form <> 0 AND id NOT IN (SELECT entry FROM fingerprint)",
+	  "entry %s: the fingerprint is missing" },
+	{ "SELECT entry FROM fingerprint WHERE entry NOT IN (SELECT id FROM entry)", "fingerprint %s: the entry is missing" },
+	{ "SELECT count(*) FROM history HAVING count(*) > 100000 + 16", "the history has %s lines" },
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state < 5 AND flags & 8 = 0 AND origin = 1"
+	  " GROUP BY uid, name, namespace, attempt HAVING count(*) > 1",
+	  "%s entries have the key of one sandbox" },
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1"
+	  " GROUP BY sandbox, container, attempt HAVING count(*) > 1",
+	  "%s entries have the key of one container" },
+};
+_Static_assert(CK_HISTORY_ROWS == 100000, "the question about the history says it as a number");
+
+static int ask(sqlite3 *db, const struct question *q, struct report *report, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	char text[CK_ERROR_TEXT];
+	int rc = SQLITE_DONE;
+	int r = ck_sql_prepare(db, q->sql, &stmt, err);
+
+	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
+		const char *answer = (const char *)sqlite3_column_text(stmt, 0);
+		const char *rest = strstr(q->text, "%s") + 2;
+		if (answer && !strcmp(answer, "ok"))
+			continue;
+		snprintf(text, sizeof(text), "%.*s%s%s", (int)(rest - 2 - q->text), q->text, answer ? answer : "?", rest);
+		found(report, "%s", text);
+	}
+	if (r >= 0 && rc != SQLITE_DONE)
+		r = ck_sql_fail(err, db, rc, "check");
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+static int check_rows(sqlite3 *db, struct report *report, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL, *leaves = NULL;
+	int rc = SQLITE_DONE;
+	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
+
+	if (r >= 0)
+		r = ck_sql_prepare(db, ck_leaves_select, &leaves, err);
+	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
+		struct ck_row row = {0};
+		struct ck_error why;
+		r = finding_or_error(report, ck_row_decode(stmt, &row, &why), &why, err);
+		if (row.id && sqlite3_bind_int64(leaves, 1, (sqlite3_int64)row.id) == SQLITE_OK &&
+		    ck_sql_step(leaves) == SQLITE_ROW) {
+			int bad = ck_leaves_decode(leaves, &row.record, &why);
+			r = finding_or_error(report, ck_context(&why, bad, "entry %llu", (unsigned long long)row.id), &why, err);
+		}
+		sqlite3_reset(leaves);
+		ck_row_fini(&row);
+	}
+	if (r >= 0 && rc != SQLITE_DONE)
+		r = ck_sql_fail(err, db, rc, "read the entries");
+	sqlite3_finalize(leaves);
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+static int check_history(sqlite3 *db, struct report *report, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = SQLITE_DONE;
+	int r = ck_sql_prepare(db, ck_history_select, &stmt, err);
+
+	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
+		struct ck_history_row row = {0};
+		struct ck_error why;
+		r = finding_or_error(report, ck_history_decode(stmt, &row, &why), &why, err);
+		if (row.what == CK_WHAT_MOVED && !ck_state_may_move(row.from, row.to))
+			found(report, "history line %llu: entry %llu moved from %s to %s", (unsigned long long)row.seq,
+			      (unsigned long long)row.entry, row.from ? ck_state_name(row.from) : "nothing",
+			      ck_state_name(row.to));
+		ck_history_row_fini(&row);
+	}
+	if (r >= 0 && rc != SQLITE_DONE)
+		r = ck_sql_fail(err, db, rc, "read the history");
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+static int check_all(sqlite3 *db, struct report *report, struct ck_error *err)
+{
+	struct ck_counters counters;
+	int version;
+	int r = check_version(db, &version, err);
+
+	for (size_t i = 0; r >= 0 && i < CK_COUNT(questions); i++)
+		r = ask(db, &questions[i], report, err);
+	if (r >= 0)
+		r = check_rows(db, report, err);
+	if (r >= 0)
+		r = check_history(db, report, err);
+	return r < 0 ? r : ck_counters_read(db, &counters, err);
+}
+
+int ck_dump_check(const char *dir, void (*say)(const char *finding, void *userdata), void *userdata, struct ck_error *err)
+{
+	struct report report = {say, userdata, 0};
+	struct ck_copy copy = {0};
+	struct ck_error why;
+	bool alive;
+	long pid;
+	int r = open_copy(dir, &copy, &alive, &pid, &why);
+
+	if (r >= 0)
+		r = check_all(copy.db, &report, &why);
+	ck_copy_close(&copy);
+	r = finding_or_error(&report, r, &why, err);
+	return r < 0 ? r : report.findings;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state directory: who owns it, the digest key, and the names of the database's files. No SQLite here. Nothing here opens
+ * an existing database file: closing any descriptor of it would drop the locks SQLite holds on it in this process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/store/store-int.h"
+#include "src/base/host-process.h"
+
+#define LOCK_TRIES    40 /* for 200 ms: somebody may hold a shared lock for an instant, to see whether it is free */
+#define LOCK_PAUSE_NS (5 * (long)CK_NS_PER_MS)
+#define NAME_TRIES    1000
+
+/* ---- the directory ----------------------------------------------------------------------------------------------- */
+
+int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct ck_error *err)
+{
+	bool made = make && mkdir(dir, 0700) == 0;
+	struct stat st;
+
+	CK_AUTO_CLOSE int fd = ck_fd_own(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (fd < 0)
+		return ck_fail_errno(err, errno == ENOENT && !make ? CK_ENOTFOUND : CK_EIO, errno, "state directory '%s'", dir);
+	if (made && fchmod(fd, 0700) < 0) /* the umask may have taken away what we need */
+		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
+	if (fstat(fd, &st) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
+	if (make && st.st_uid != 0 && st.st_uid != geteuid())
+		return ck_fail(err, CK_EIO, "state directory '%s' belongs to uid %u, neither root nor us", dir,
+			       (unsigned)st.st_uid);
+	if (make && st.st_mode & 022)
+		return ck_fail(err, CK_EIO, "state directory '%s' has mode %04o: others can write into it", dir,
+			       (unsigned)st.st_mode & 07777);
+
+	char *path = realpath(dir, NULL); /* the host may change its working directory */
+	if (!path)
+		return errno == ENOMEM ? ck_nomem(err) : ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
+	*ret_path = path;
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+bool ck_dir_is_memory(int dirfd)
+{
+	struct statfs fs;
+
+	if (fstatfs(dirfd, &fs) < 0)
+		return false;
+	uint32_t type = (uint32_t)fs.f_type; /* of other sign and width on each architecture */
+	return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
+}
+
+int64_t ck_dir_size(int dirfd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : (int64_t)st.st_size;
+}
+
+/* ---- small files: written whole or not at all -------------------------------------------------------------------- */
+
+static ssize_t file_read(int dirfd, const char *name, void *buf, size_t size)
+{
+	struct stat st;
+	CK_AUTO_CLOSE int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	return read(fd, buf, size);
+}
+
+static int file_write(int dirfd, const char *name, const void *bytes, size_t len)
+{
+	char tmp[32];
+	CK_AUTO_CLOSE int fd = -1;
+
+	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
+	unlinkat(dirfd, tmp, 0); /* of an owner that was killed */
+	fd = ck_fd_own(openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	if (fd < 0)
+		return -1;
+	if (fchmod(fd, 0600) < 0 || write(fd, bytes, len) != (ssize_t)len || renameat(dirfd, tmp, dirfd, name) < 0) {
+		unlinkat(dirfd, tmp, 0);
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- ownership --------------------------------------------------------------------------------------------------- */
+
+/*
+ * The lock is an flock(2) on the directory. Beside it lies a shared OFD lock that excludes nobody: unlike an flock it can be
+ * asked for without being taken (F_OFD_GETLK), so a reader that is stopped while it looks cannot keep an owner out.
+ */
+static const struct flock owner_mark = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+void ck_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT])
+{
+	ssize_t n = file_read(dirfd, CK_OWNER_NAME, text, CK_OWNER_TEXT - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+}
+
+static long owner_pid(int dirfd)
+{
+	char text[CK_OWNER_TEXT], *end;
+
+	ck_dir_owner_text(dirfd, text);
+	errno = 0;
+	long pid = strtol(text, &end, 10);
+	return errno || end == text || *end != ' ' || pid < 1 ? 0 : pid;
+}
+
+bool ck_dir_owned(int dirfd, long *ret_pid)
+{
+	struct flock ask = owner_mark;
+
+	ask.l_type = F_WRLCK;
+	*ret_pid = owner_pid(dirfd);
+	return fcntl(dirfd, F_OFD_GETLK, &ask) == 0 && ask.l_type != F_UNLCK;
+}
+
+bool ck_store_owner(const char *dir, long *ret_pid)
+{
+	CK_AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*ret_pid = 0;
+	return fd >= 0 && ck_dir_owned(fd, ret_pid);
+}
+
+int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
+{
+	struct flock mark = owner_mark;
+	struct timespec now, pause = {0, LOCK_PAUSE_NS};
+	char text[CK_OWNER_TEXT];
+
+	for (int i = 0; flock(dirfd, LOCK_EX | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return ck_fail_errno(err, CK_EIO, errno, "lock '%s'", path);
+		if (i == LOCK_TRIES) {
+			long pid = owner_pid(dirfd);
+			return pid ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path, pid) :
+				     ck_fail(err, CK_EOWNED, "'%s' is owned by another process", path);
+		}
+		struct timespec left = pause;
+		while (nanosleep(&left, &left) < 0 && errno == EINTR) /* a host's signals do not shorten it */
+			;
+	}
+	if (fcntl(dirfd, F_OFD_SETLK, &mark) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "lock '%s'", path);
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	int n = snprintf(text, sizeof(text), "%ld %lld.%09ld\n", (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+	if (file_write(dirfd, CK_OWNER_NAME, text, (size_t)n) < 0)
+		unlinkat(dirfd, CK_OWNER_NAME, 0); /* no pid is better than that of an earlier owner */
+	return 0;
+}
+
+/* ---- the digest key ---------------------------------------------------------------------------------------------- */
+
+bool ck_key_file_parse(const void *bytes, size_t len, struct ck_digest_key *ret_key)
+{
+	struct ck_digest_key key = {0};
+
+	if (len != sizeof(key.bytes))
+		return false;
+	memcpy(key.bytes, bytes, len);
+	if (!ck_digest_key_derive(&key))
+		return false;
+	*ret_key = key;
+	return true;
+}
+
+int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
+{
+	unsigned char bytes[CK_KEY_BYTES + 1]; /* one more, to see that the file ends */
+	ssize_t n = file_read(dirfd, CK_KEY_NAME, bytes, sizeof(bytes));
+
+	if (n >= 0 && ck_key_file_parse(bytes, (size_t)n, ret_key))
+		return 0;
+	do {
+		if (getrandom(bytes, CK_KEY_BYTES, 0) != CK_KEY_BYTES)
+			return ck_fail_errno(err, CK_EIO, errno, "make a key");
+	} while (!ck_key_file_parse(bytes, CK_KEY_BYTES, ret_key));
+	file_write(dirfd, CK_KEY_NAME, bytes, CK_KEY_BYTES); /* if not: rows of this life are not comparable in the next (K31) */
+	return 0;
+}
+
+/* ---- the database's files ---------------------------------------------------------------------------------------- */
+
+int ck_dir_make(int dirfd, const char *name, struct ck_error *err)
+{
+	/* SQLite would give it the umask's mode; -wal and -shm inherit this one */
+	CK_AUTO_CLOSE int fd = ck_fd_own(openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+
+	if (fd < 0 || fchmod(fd, 0600) < 0)
+		return ck_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? CK_EFULL : CK_EIO, errno, "make '%s'", name);
+	return 0;
+}
+
+/*
+ * CK_DB_NEXT is whole from the moment it has that name, and holds all that the old file and its WAL hold. So an interrupted
+ * change goes on where it was: the old WAL first, because it must never be applied to the new file.
+ */
+int ck_dir_swap(int dirfd, struct ck_error *err)
+{
+	if ((unlinkat(dirfd, CK_DB_WAL, 0) < 0 && errno != ENOENT) || (unlinkat(dirfd, CK_DB_SHM, 0) < 0 && errno != ENOENT) ||
+	    renameat(dirfd, CK_DB_NEXT, dirfd, CK_DB_NAME) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "put '%s' in place", CK_DB_NEXT);
+	return 0;
+}
+
+int ck_dir_prepare(int dirfd, struct ck_error *err)
+{
+	struct stat st;
+	int r = 0;
+
+	unlinkat(dirfd, CK_DB_TMP, 0);
+	if (fstatat(dirfd, CK_DB_NEXT, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		r = ck_dir_swap(dirfd, err);
+	if (r < 0)
+		return r;
+	if (fstatat(dirfd, CK_DB_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? ck_dir_make(dirfd, CK_DB_NAME, err)
+				       : ck_fail_errno(err, CK_EIO, errno, "'%s'", CK_DB_NAME);
+	return S_ISREG(st.st_mode) ? 0 : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);
+}
+
+/* false: errno says why, 0 that it is taken */
+static bool name_is_free(int dirfd, const char *name)
+{
+	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	char full[512];
+	struct stat st;
+
+	for (size_t i = 0; i < CK_COUNT(suffixes); i++) {
+		snprintf(full, sizeof(full), "%s%s", name, suffixes[i]);
+		errno = 0;
+		if (fstatat(dirfd, full, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The database goes first: if we are killed in between, the next life finds a WAL without a database, which SQLite drops. The
+ * other way round it would find an older state of the database and take it for good.
+ */
+int ck_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err)
+{
+	static const char *const from[] = {CK_DB_WAL, CK_DB_SHM};
+	static const char *const suffix[] = {"-wal", "-shm"};
+	char base[128], name[160], full[192];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	strftime(base, sizeof(base), CK_DB_NAME ".damaged-%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+	snprintf(name, sizeof(name), "%s", base);
+	for (int i = 2; !name_is_free(dirfd, name); i++) {
+		if (errno)
+			return ck_fail_errno(err, CK_EIO, errno, "set '%s' aside", CK_DB_NAME);
+		if (i == NAME_TRIES)
+			return ck_fail(err, CK_EIO, "set '%s' aside: no name is free", CK_DB_NAME);
+		snprintf(name, sizeof(name), "%s-%d", base, i);
+	}
+	if (renameat(dirfd, CK_DB_NAME, dirfd, name) < 0 && errno != ENOENT)
+		return ck_fail_errno(err, CK_EIO, errno, "set '%s' aside", CK_DB_NAME);
+	for (size_t i = 0; i < CK_COUNT(from); i++) {
+		snprintf(full, sizeof(full), "%s%s", name, suffix[i]);
+		if (renameat(dirfd, from[i], dirfd, full) < 0 && errno != ENOENT)
+			return ck_fail_errno(err, CK_EIO, errno, "set '%s' aside", from[i]);
+	}
+	snprintf(ret_name, 512, "%s", name);
+	return 0;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A round: begin, rows, history, counters, commit. All of it is in the database, or nothing: whichever call fails, the
+ * transaction is rolled back before that call returns.
+ */
+#include "cache/store/store-int.h"
+#include "src/base/fault.h"
+
+/* ---- statements -------------------------------------------------------------------------------------------------- */
+
+int ck_store_broken(struct ck_store *store, int r)
+{
+	ck_store_rollback(store);
+	return r;
+}
+
+int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_stmt **ret_stmt, struct ck_error *err)
+{
+	if (CK_NEVER(!store->db || (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_LEAVES)))
+		return ck_fail(err, CK_EIO, "no round is open");
+	if (!store->stmts[which]) {
+		const char *const sql[] = {
+#define STATEMENT_SQL(name, text) [CK_SQL_##name] = text,
+			CK_STATEMENTS(STATEMENT_SQL)
+#undef STATEMENT_SQL
+		};
+		int r = ck_sql_prepare(store->db, sql[which], &store->stmts[which], err);
+		if (r < 0)
+			return ck_store_broken(store, r);
+	}
+	*ret_stmt = store->stmts[which];
+	return 0;
+}
+
+int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing, struct ck_error *err)
+{
+	int rc = ck_sql_step(stmt);
+	int r = rc == SQLITE_DONE ? 0 : ck_sql_fail(err, store->db, rc, doing);
+
+	sqlite3_reset(stmt);
+	sqlite3_clear_bindings(stmt); /* what was bound is the caller's memory */
+	return r < 0 ? ck_store_broken(store, r) : 0;
+}
+
+static int run_by_id(struct ck_store *store, enum ck_statement which, uint64_t id, const char *doing, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = ck_store_statement(store, which, &stmt, err);
+
+	if (r < 0)
+		return r;
+	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id);
+	if (rc != SQLITE_OK)
+		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind"));
+	return ck_store_run(store, stmt, doing, err);
+}
+
+/* ---- the transaction --------------------------------------------------------------------------------------------- */
+
+/* Nothing can be written so far: try again to get rid of a damaged file, and to open or make one. */
+static int reconnect(struct ck_store *store, struct ck_error *err)
+{
+	char name[512];
+	bool fresh;
+	int r = store->set_aside_first ? ck_dir_set_aside(store->dirfd, name, err) : 0;
+
+	if (r < 0)
+		return r;
+	store->set_aside_first = false;
+	r = ck_store_connect(store, false, &fresh, err);
+	if (r >= 0)
+		ck_copy_close(&store->copy);
+	return r == -CK_EVERSION || r == -CK_EINVAL ? -CK_EIO : r;
+}
+
+int ck_store_begin(struct ck_store *store, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = store->db ? 0 : reconnect(store, err);
+
+	if (r < 0)
+		return r;
+	if (store->moved)
+		return ck_fail(err, CK_EDAMAGED, "the database was removed or replaced while it was open");
+	if (CK_NEVER(store->in_round))
+		return ck_fail(err, CK_EIO, "a round is open");
+	r = ck_store_statement(store, CK_SQL_BEGIN, &stmt, err);
+	if (r >= 0)
+		r = ck_store_run(store, stmt, "begin", err);
+	if (r < 0)
+		return r;
+	store->in_round = true;
+	store->round_seq = store->last_seq;
+	store->round_counters = store->counters;
+	store->round_counters_known = store->counters_known;
+	store->moves[0] = '\0';
+	store->moves_len = 0;
+	return 0;
+}
+
+void ck_store_rollback(struct ck_store *store)
+{
+	if (!store->in_round)
+		return;
+	store->in_round = false;
+	/* some failures have already rolled back; what cannot be rolled back by statement is, by closing */
+	if (!sqlite3_get_autocommit(store->db) && sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK &&
+	    !sqlite3_get_autocommit(store->db))
+		ck_store_disconnect(store, false);
+}
+
+int ck_store_commit(struct ck_store *store, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = ck_store_statement(store, CK_SQL_COMMIT, &stmt, err);
+
+	if (r < 0)
+		return r;
+	if (ck_crash_hook)
+		ck_crash_hook("before", store->moves);
+	r = ck_store_run(store, stmt, "commit", err);
+	if (r < 0)
+		return r;
+	if (ck_crash_hook)
+		ck_crash_hook("after", store->moves);
+	store->in_round = false;
+	store->last_seq = store->round_seq;
+	store->counters = store->round_counters;
+	store->counters_known = store->round_counters_known;
+	store->checkpoint_due = true;
+	ck_wal_bound(store);
+	return 0;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static int insert_leaves(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = ck_store_statement(store, CK_SQL_LEAVES_INSERT, &stmt, err);
+
+	if (r < 0)
+		return r;
+	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)row->id);
+	rc = rc ? rc : sqlite3_bind_blob64(stmt, 2, row->record.leaves, row->record.leaves_len, SQLITE_STATIC);
+	if (rc != SQLITE_OK)
+		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind a fingerprint"));
+	return ck_store_run(store, stmt, "write a fingerprint", err);
+}
+
+int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = ck_store_statement(store, CK_SQL_INSERT, &stmt, err);
+
+	if (r < 0)
+		return r;
+	int rc = ck_row_bind(stmt, row, true);
+	if (rc != SQLITE_OK)
+		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind an entry"));
+	r = ck_store_run(store, stmt, "insert an entry", err);
+	if (r >= 0 && row->record.leaves)
+		r = insert_leaves(store, row, err);
+	if (r >= 0)
+		ck_store_add_move(store, 0, row->state);
+	return r;
+}
+
+int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = ck_store_statement(store, CK_SQL_UPDATE, &stmt, err);
+
+	if (r < 0)
+		return r;
+	int rc = ck_row_bind(stmt, row, false);
+	if (rc != SQLITE_OK)
+		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind an entry"));
+	r = ck_store_run(store, stmt, "update an entry", err);
+	if (r >= 0 && sqlite3_changes(store->db) != 1) /* it was written once: what we see is not what we wrote */
+		return ck_store_broken(store, ck_fail(err, CK_EDAMAGED, "entry %llu is missing", (unsigned long long)row->id));
+	return r;
+}
+
+int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err)
+{
+	int r = run_by_id(store, CK_SQL_DELETE, id, "delete an entry", err);
+
+	return r < 0 ? r : run_by_id(store, CK_SQL_LEAVES_DELETE, id, "delete a fingerprint", err);
+}
+
+uint64_t ck_store_next_id(struct ck_store *store)
+{
+	return ++store->last_id;
+}
+
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static int write_counter(struct ck_store *store, const char *name, uint64_t value, struct ck_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = ck_store_statement(store, CK_SQL_COUNTER, &stmt, err);
+
+	if (r < 0)
+		return r;
+	int rc = sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
+	rc = rc ? rc : sqlite3_bind_int64(stmt, 2, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
+	if (rc != SQLITE_OK)
+		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind a counter"));
+	return ck_store_run(store, stmt, "write a counter", err);
+}
+
+int ck_store_counters(struct ck_store *store, const struct ck_counters *counters, struct ck_error *err)
+{
+	/* a round changes two or three of them */
+#define WRITE_COUNTER(member, text)                                                                       \
+	if (!store->round_counters_known || store->round_counters.member != counters->member) {           \
+		int r = write_counter(store, #member, counters->member, err);                             \
+		if (r < 0)                                                                                \
+			return r;                                                                         \
+	}
+	CK_COUNTERS(WRITE_COUNTER)
+#undef WRITE_COUNTER
+	store->round_counters = *counters;
+	store->round_counters_known = true;
+	return 0;
+}
+
+/* ---- reading: at the start, and leaves when they are asked for --------------------------------------------------- */
+
+static sqlite3 *readable(struct ck_store *store)
+{
+	return store->db ? store->db : store->copy.db;
+}
+
+int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata), void *userdata, struct ck_error *err)
+{
+	sqlite3 *db = readable(store);
+	sqlite3_stmt *stmt = NULL;
+	int rc = SQLITE_DONE;
+
+	if (!db)
+		return 0;
+	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
+	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
+		struct ck_row row;
+		r = ck_row_decode(stmt, &row, err);
+		if (r < 0)
+			break;
+		r = fn(&row, userdata);
+		ck_row_fini(&row);
+	}
+	if (r >= 0 && rc != SQLITE_DONE)
+		r = ck_sql_fail(err, db, rc, "read the entries");
+	sqlite3_finalize(stmt);
+	return r < 0 ? ck_context(err, r, "load") : 0;
+}
+
+int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters, struct ck_error *err)
+{
+	sqlite3 *db = readable(store);
+
+	if (db)
+		return ck_counters_read(db, ret_counters, err);
+	*ret_counters = (struct ck_counters){0};
+	return 0;
+}
+
+static int read_leaves(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_record *record, struct ck_error *err)
+{
+	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id);
+	int r;
+
+	rc = rc ? rc : ck_sql_step(stmt);
+	if (rc == SQLITE_ROW)
+		r = ck_leaves_decode(stmt, record, err);
+	else if (rc == SQLITE_DONE)
+		r = ck_fail(err, CK_ENOTFOUND, "entry %llu has no fingerprint", (unsigned long long)id);
+	else
+		r = ck_sql_fail(err, db, rc, "read a fingerprint");
+	sqlite3_reset(stmt);
+	return r;
+}
+
+int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int r;
+
+	if (store->db) {
+		r = ck_store_statement(store, CK_SQL_LEAVES, &stmt, err);
+		return r < 0 ? r : read_leaves(store->db, stmt, id, record, err);
+	}
+	if (!store->copy.db)
+		return ck_fail(err, CK_EIO, "there is no database now");
+	r = ck_sql_prepare(store->copy.db, ck_leaves_select, &stmt, err);
+	if (r >= 0)
+		r = read_leaves(store->copy.db, stmt, id, record, err);
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal)
+{
+	*ret_database = ck_dir_size(store->dirfd, CK_DB_NAME);
+	*ret_wal = ck_dir_size(store->dirfd, CK_DB_WAL);
+}

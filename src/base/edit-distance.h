@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_BASE_EDIT_DISTANCE_H
+#define CK_BASE_EDIT_DISTANCE_H
+/* How far a mistyped name is from one that exists: "did you mean ...?" */
+#include <stddef.h>
+
+#define CK_SLIPS_MAX 2u /* more than two slips make another word */
+
+/* ck_slips - letters to add, drop or change to make @b of @a; two that changed places count as one slip, as in "lsit".
+ * SIZE_MAX: one of them is too long to be a name */
+size_t ck_slips(const char *a, const char *b);
+#endif

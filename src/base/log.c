@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where log lines go, and what is done when they cannot go there. sd_journal_send() would wait for a journal that does not read;
+ * the socket is written to directly. A standard error that is a pipe, terminal or socket stays blocking for others who have it:
+ * a pipe or terminal is opened once more, a socket is asked per call; a terminal of somebody else, which cannot be opened, is
+ * made non-blocking for the one call.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/utf8.h"
+#include "src/base/log.h"
+
+#define JOURNAL_PATH "/run/systemd/journal/socket"
+#define NAME         "crikeepd"
+
+enum way {
+	NOWHERE,
+	JOURNAL,
+	SOCKET, /* standard error is one */
+	FILE_,  /* opened by us, non-blocking; or a regular file */
+	SHARED, /* a terminal or pipe that cannot be opened again */
+};
+
+struct line { /* written within the last second */
+	enum ck_log_level level;
+	uint64_t at;
+	unsigned left_out;
+	char text[CK_LOG_LINE];
+};
+
+static struct {
+	pthread_mutex_t lock;
+	enum way way;
+	enum ck_log_level level;
+	int fd;
+	bool prefix;        /* "<6>": standard error leads to the journal */
+	bool in_line;       /* the last line was written in part */
+	uint64_t dialled;   /* when the journal was last connected to */
+	struct sockaddr_un journal;
+	uint64_t dropped, told; /* lines; of which have been said to be */
+	struct line lines[CK_LOG_SAME];
+} sink = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = CK_LOG_INFO, .fd = -1 };
+
+static uint64_t kernel_clock(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t (*ck_log_clock)(void) = kernel_clock;
+
+/* ---- opening ---------------------------------------------------------------------------------------------------------- */
+
+/* JOURNAL_STREAM is "device:inode" of the stream that systemd gave us */
+static bool is_journal_stream(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+	char end;
+	return stream && sscanf(stream, "%llu:%llu%c", &dev, &ino, &end) == 2 && fstat(fd, &st) == 0 && st.st_dev == dev &&
+	       st.st_ino == ino;
+}
+
+static bool open_journal(const char *path)
+{
+	if (strlen(path) >= sizeof(sink.journal.sun_path))
+		return false;
+	sink.journal = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	strcpy(sink.journal.sun_path, path);
+	sink.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	sink.way = sink.fd < 0 ? NOWHERE : JOURNAL;
+	sink.dialled = ck_log_clock();
+	return sink.fd >= 0 && connect(sink.fd, (struct sockaddr *)&sink.journal, sizeof(sink.journal)) == 0;
+}
+
+static void open_stderr(int fd)
+{
+	char self[sizeof("/proc/self/fd/") + 12];
+	struct stat st;
+	sink.way = NOWHERE;
+	if (fstat(fd, &st) < 0)
+		return;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	bool again = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode); /* a regular file opened again would have another offset */
+	sink.fd = again ? open(self, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+	sink.way = S_ISSOCK(st.st_mode) ? SOCKET : again && sink.fd < 0 ? SHARED : FILE_;
+	if (sink.fd < 0)
+		sink.fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (sink.fd < 0)
+		sink.way = NOWHERE;
+}
+
+void ck_log_open_at(enum ck_log_target target, enum ck_log_level level, const char *journal, int fd)
+{
+	bool stream = is_journal_stream(fd);
+	ck_log_close();
+	signal(SIGPIPE, SIG_IGN);
+	pthread_mutex_lock(&sink.lock);
+	sink.level = level;
+	bool wanted = target == CK_LOG_TO_JOURNAL || (target == CK_LOG_TO_AUTO && stream);
+	if (wanted && !open_journal(journal) && target == CK_LOG_TO_AUTO) {
+		if (sink.fd >= 0)
+			close(sink.fd);
+		sink.fd = -1;
+		wanted = false;
+	}
+	if (!wanted) {
+		open_stderr(fd);
+		sink.prefix = stream;
+	}
+	pthread_mutex_unlock(&sink.lock);
+}
+
+void ck_log_open(enum ck_log_target target, enum ck_log_level level)
+{
+	ck_log_open_at(target, level, JOURNAL_PATH, STDERR_FILENO);
+}
+
+void ck_log_close(void)
+{
+	pthread_mutex_lock(&sink.lock);
+	if (sink.fd >= 0)
+		close(sink.fd);
+	sink.fd = -1;
+	sink.way = NOWHERE;
+	sink.prefix = sink.in_line = false;
+	sink.dropped = sink.told = 0;
+	memset(sink.lines, 0, sizeof(sink.lines));
+	pthread_mutex_unlock(&sink.lock);
+}
+
+void ck_log_level(enum ck_log_level level)
+{
+	pthread_mutex_lock(&sink.lock);
+	sink.level = level;
+	pthread_mutex_unlock(&sink.lock);
+}
+
+uint64_t ck_log_dropped(void)
+{
+	pthread_mutex_lock(&sink.lock);
+	uint64_t n = sink.dropped;
+	pthread_mutex_unlock(&sink.lock);
+	return n;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------------- */
+
+/* A journal that was not there, or went, is connected to again, once a second; for a datagram socket that takes no time. */
+static bool dial_again(int e, uint64_t now)
+{
+	if ((e != ECONNREFUSED && e != ENOTCONN && e != EDESTADDRREQ && e != ECONNRESET) || now - sink.dialled < CK_NS_PER_S)
+		return false;
+	sink.dialled = now;
+	return connect(sink.fd, (struct sockaddr *)&sink.journal, sizeof(sink.journal)) == 0;
+}
+
+static bool write_journal(enum ck_log_level level, const char *text, uint64_t now)
+{
+	char line[CK_LOG_LINE + 96]; /* a text has no newline: it was made safe */
+	int n = snprintf(line, sizeof(line), "PRIORITY=%d\nSYSLOG_IDENTIFIER=" NAME "\nMESSAGE=%s\n", (int)level, text);
+	for (;;) {
+		if (send(sink.fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n)
+			return true;
+		if (!dial_again(errno, now))
+			return false;
+	}
+}
+
+static ssize_t write_some(const char *p, size_t n)
+{
+	if (sink.way == SOCKET)
+		return send(sink.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	int flags = sink.way == SHARED ? fcntl(sink.fd, F_GETFL) : 0;
+	if (sink.way == SHARED)
+		fcntl(sink.fd, F_SETFL, flags | O_NONBLOCK);
+	ssize_t done = write(sink.fd, p, n);
+	if (sink.way == SHARED)
+		fcntl(sink.fd, F_SETFL, flags);
+	return done;
+}
+
+static bool write_stderr(enum ck_log_level level, const char *text)
+{
+	static const char *const words[] = {
+		[CK_LOG_ERROR] = "error: ", [CK_LOG_WARNING] = "warning: ", [CK_LOG_INFO] = "", [CK_LOG_DEBUG] = "debug: ",
+	};
+	char line[CK_LOG_LINE + 64], prefix[8] = "";
+	bool known = (size_t)level < CK_COUNT(words) && words[level];
+	if (sink.prefix)
+		snprintf(prefix, sizeof(prefix), "<%d>", (int)level & 7);
+	/* a line that was begun is ended first, so that this one is whole */
+	int n = snprintf(line, sizeof(line), "%s%s" NAME ": %s%s\n", sink.in_line ? "\n" : "", prefix, known ? words[level] : "",
+			 text);
+	ssize_t done = write_some(line, (size_t)n);
+	if (done > 0)
+		sink.in_line = done < n;
+	return done == n;
+}
+
+static bool write_line(enum ck_log_level level, const char *text, uint64_t now)
+{
+	bool done = false;
+	if (sink.way == JOURNAL)
+		done = write_journal(level, text, now);
+	else if (sink.way != NOWHERE)
+		done = write_stderr(level, text);
+	sink.dropped += !done;
+	return done;
+}
+
+/* before the first line that gets through: how many did not */
+static bool tell_dropped(uint64_t now)
+{
+	char text[96];
+	uint64_t before = sink.dropped;
+	if (before == sink.told)
+		return true;
+	snprintf(text, sizeof(text), "%llu log lines could not be written", (unsigned long long)(before - sink.told));
+	bool done = write_line(CK_LOG_WARNING, text, now);
+	sink.dropped = before; /* this line does not count */
+	if (done)
+		sink.told = before;
+	return done;
+}
+
+/* Was this written within the last second? If not, it is now; @ret_left_out: how often it was left out since. */
+static bool is_repeated(enum ck_log_level level, const char *text, uint64_t now, unsigned *ret_left_out)
+{
+	struct line *oldest = &sink.lines[0], *found = NULL;
+	for (size_t i = 0; i < CK_LOG_SAME && !found; i++) {
+		struct line *line = &sink.lines[i];
+		if (line->level == level && strcmp(line->text, text) == 0)
+			found = line;
+		else if (line->at < oldest->at)
+			oldest = line;
+	}
+	if (found && now - found->at < CK_NS_PER_S) {
+		found->left_out++;
+		return true;
+	}
+	*ret_left_out = found ? found->left_out : 0;
+	if (!found) {
+		found = oldest;
+		found->level = level;
+		strcpy(found->text, text);
+	}
+	found->at = now;
+	found->left_out = 0;
+	return false;
+}
+
+static void write_safe(enum ck_log_level level, const char *safe)
+{
+	char more[CK_LOG_LINE];
+	unsigned left_out = 0;
+	uint64_t now = ck_log_clock();
+	if (is_repeated(level, safe, now, &left_out))
+		return;
+	if (left_out) {
+		snprintf(more, sizeof(more), "%.*s (and %u times since it was last written)", (int)(CK_LOG_LINE - 64), safe,
+			 left_out);
+		safe = more;
+	}
+	if (tell_dropped(now))
+		write_line(level, safe, now);
+	else
+		sink.dropped++;
+}
+
+void ck_log(enum ck_log_level level, const char *fmt, ...)
+{
+	char text[CK_LOG_LINE], safe[CK_LOG_LINE];
+	int e = errno;
+	va_list ap;
+	pthread_mutex_lock(&sink.lock);
+	if (level <= sink.level) {
+		va_start(ap, fmt);
+		vsnprintf(text, sizeof(text), fmt, ap);
+		va_end(ap);
+		ck_utf8_clean(text, false, safe, sizeof(safe));
+		write_safe(level, safe);
+	}
+	pthread_mutex_unlock(&sink.lock);
+	errno = e;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees as JSON and YAML, by json-c and libyaml; tables by libsmartcols; folded paragraphs. */
+#include <inttypes.h>
+#include <libsmartcols.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/utf8.h"
+#include "src/cli/output/print.h"
+#include "src/cli/output/text.h"
+
+_Noreturn void ck_print_nomem(void)
+{
+	fputs("crikeep: out of memory\n", stderr);
+	exit(2);
+}
+
+static void *must(void *p)
+{
+	if (!p)
+		ck_print_nomem();
+	return p;
+}
+
+/* ---- trees ------------------------------------------------------------------------------------------------------------ */
+
+struct json_object *ck_tree_object(void)
+{
+	return must(json_object_new_object());
+}
+
+struct json_object *ck_tree_array(void)
+{
+	return must(json_object_new_array());
+}
+
+void ck_tree_put(struct json_object *object, const char *name, struct json_object *value)
+{
+	if (json_object_object_add(object, name, value) < 0)
+		ck_print_nomem();
+}
+
+void ck_tree_add(struct json_object *array, struct json_object *value)
+{
+	if (json_object_array_add(array, value) < 0)
+		ck_print_nomem();
+}
+
+struct json_object *ck_tree_text(const char *s)
+{
+	if (!s)
+		return NULL;
+	CK_AUTO_FREE char *valid = ck_text_valid(s);
+	return must(json_object_new_string(valid));
+}
+
+void ck_tree_put_text(struct json_object *object, const char *name, const char *s)
+{
+	ck_tree_put(object, name, ck_tree_text(s));
+}
+
+void ck_tree_put_int(struct json_object *object, const char *name, int64_t n)
+{
+	ck_tree_put(object, name, must(json_object_new_int64(n)));
+}
+
+void ck_tree_put_count(struct json_object *object, const char *name, uint64_t n)
+{
+	ck_tree_put_int(object, name, n > INT64_MAX ? INT64_MAX : (int64_t)n);
+}
+
+void ck_tree_put_bool(struct json_object *object, const char *name, bool b)
+{
+	ck_tree_put(object, name, must(json_object_new_boolean(b)));
+}
+
+void ck_tree_put_seconds(struct json_object *object, const char *name, int64_t ns)
+{
+	char text[CK_TEXT_SPAN]; /* given along, because a double would be printed as 372.12299999999999 */
+	double seconds = (double)ns / (double)CK_NS_PER_S;
+	snprintf(text, sizeof(text), "%.3f", seconds);
+	ck_tree_put(object, name, must(json_object_new_double_s(seconds, text)));
+}
+
+void ck_tree_put_time(struct json_object *object, const char *name, int64_t seconds)
+{
+	char text[CK_TEXT_SPAN];
+	ck_text_time(seconds, text);
+	ck_tree_put_text(object, name, *text ? text : NULL);
+}
+
+void ck_tree_put_hex(struct json_object *object, const char *name, const void *bytes, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *p = bytes;
+	CK_AUTO_FREE char *text = must(ck_alloc(2 * len + 1));
+	for (size_t i = 0; i < len; i++) {
+		text[2 * i] = digits[p[i] >> 4];
+		text[2 * i + 1] = digits[p[i] & 15];
+	}
+	ck_tree_put_text(object, name, text);
+}
+
+/*
+ * json-c escapes what JSON demands, and that leaves DEL, C1 controls and direction overrides as they are. All but ASCII stands
+ * inside of strings only, so it can be escaped in the finished text.
+ */
+static void print_json(FILE *out, struct json_object *tree)
+{
+	int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+	const char *s = must((void *)json_object_to_json_string_ext(tree, flags));
+	while (*s) {
+		uint32_t c;
+		size_t n = ck_utf8_next(s, &c);
+		if (CK_NEVER(n == 0)) /* ck_tree_text() lets no bad byte in */
+			break;
+		if (c == '\n' || !ck_utf8_unsafe(c))
+			fwrite(s, 1, n, out);
+		else if (c <= 0xFFFF)
+			fprintf(out, "\\u%04x", (unsigned)c);
+		else
+			fprintf(out, "\\u%04x\\u%04x", 0xD800u + ((c - 0x10000) >> 10), 0xDC00u + ((c - 0x10000) & 0x3FF));
+		s += n;
+	}
+	putc('\n', out);
+}
+
+/* ck_yaml: events emitted from a tree. Once the emitter fails (the stream is full), nothing more is tried */
+static bool yaml_emit(yaml_emitter_t *emitter, yaml_event_t *event, int made)
+{
+	if (!made)
+		ck_print_nomem();
+	return yaml_emitter_emit(emitter, event);
+}
+
+static bool yaml_scalar(yaml_emitter_t *emitter, const char *s, bool quoted)
+{
+	yaml_event_t event;
+	int made = yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)s, (int)strlen(s), !quoted, quoted,
+						quoted ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_PLAIN_SCALAR_STYLE);
+	return yaml_emit(emitter, &event, made);
+}
+
+static bool yaml_node(yaml_emitter_t *emitter, struct json_object *node)
+{
+	yaml_event_t event;
+	int made;
+	switch (json_object_get_type(node)) {
+	case json_type_string: /* always quoted: a container named "no" or "1e3" stays a string */
+		return yaml_scalar(emitter, json_object_get_string(node), true);
+	case json_type_object:
+		made = yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE);
+		if (!yaml_emit(emitter, &event, made))
+			return false;
+		json_object_object_foreach(node, name, value)
+		{
+			if (!yaml_scalar(emitter, name, false) || !yaml_node(emitter, value))
+				return false;
+		}
+		return yaml_emit(emitter, &event, yaml_mapping_end_event_initialize(&event));
+	case json_type_array:
+		made = yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE);
+		if (!yaml_emit(emitter, &event, made))
+			return false;
+		for (size_t i = 0; i < json_object_array_length(node); i++) {
+			if (!yaml_node(emitter, json_object_array_get_idx(node, i)))
+				return false;
+		}
+		return yaml_emit(emitter, &event, yaml_sequence_end_event_initialize(&event));
+	default: /* numbers, true, false, null are written as in JSON */
+		return yaml_scalar(emitter, json_object_to_json_string(node), false);
+	}
+}
+
+static int yaml_write(void *userdata, unsigned char *bytes, size_t len)
+{
+	return fwrite(bytes, 1, len, userdata) == len;
+}
+
+static void print_yaml(FILE *out, struct json_object *tree)
+{
+	yaml_emitter_t emitter;
+	yaml_event_t event;
+	if (!yaml_emitter_initialize(&emitter))
+		ck_print_nomem();
+	yaml_emitter_set_output(&emitter, yaml_write, out);
+	yaml_emitter_set_unicode(&emitter, 0); /* escapes all but ASCII: libyaml takes direction overrides for printable */
+	yaml_emitter_set_width(&emitter, -1);
+	if (yaml_emit(&emitter, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING)) &&
+	    yaml_emit(&emitter, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1)) &&
+	    yaml_node(&emitter, tree) && yaml_emit(&emitter, &event, yaml_document_end_event_initialize(&event, 1)))
+		yaml_emit(&emitter, &event, yaml_stream_end_event_initialize(&event));
+	if (emitter.error == YAML_MEMORY_ERROR)
+		ck_print_nomem();
+	yaml_emitter_delete(&emitter);
+}
+
+void ck_tree_print(FILE *out, enum ck_output how, struct json_object *tree)
+{
+	if (how == CK_OUTPUT_YAML)
+		print_yaml(out, tree);
+	else
+		print_json(out, tree);
+	json_object_put(tree);
+}
+
+/* ---- tables ----------------------------------------------------------------------------------------------------------- */
+
+struct ck_table {
+	struct libscols_table *scols;
+	struct libscols_line *line;
+	const struct ck_column *columns; /* borrowed: static in every command */
+	size_t *widths;                  /* of the widest cell */
+	size_t n, next;
+};
+
+struct ck_table *ck_table_new(const struct ck_column *columns, size_t n)
+{
+	struct ck_table *table = must(CK_NEW(struct ck_table));
+	table->columns = columns;
+	table->n = n;
+	table->widths = must(ck_alloc(n * sizeof(*table->widths)));
+	table->scols = must(scols_new_table());
+	scols_table_enable_noencoding(table->scols, 1); /* cells are clean already, and "\x1b" would be escaped again */
+	for (size_t i = 0; i < n; i++) {
+		int flags = (columns[i].flags & CK_COLUMN_RIGHT ? SCOLS_FL_RIGHT : 0) |
+			    (columns[i].flags & CK_COLUMN_CUT ? SCOLS_FL_TRUNC : 0);
+		must(scols_table_new_column(table->scols, columns[i].name, 0, flags));
+		table->widths[i] = strlen(columns[i].name);
+	}
+	return table;
+}
+
+void ck_table_cell(struct ck_table *table, const char *s)
+{
+	if (!table->next)
+		table->line = must(scols_table_new_line(table->scols, NULL));
+	char *clean = ck_text_clean(s && *s ? s : "-");
+	size_t width = ck_text_width(clean);
+	if (width > table->widths[table->next])
+		table->widths[table->next] = width;
+	if (scols_line_refer_data(table->line, table->next, clean) < 0)
+		ck_print_nomem();
+	table->next = (table->next + 1) % table->n;
+}
+
+void ck_table_cellf(struct ck_table *table, const char *fmt, ...)
+{
+	CK_AUTO_FREE char *s = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		s = NULL;
+		ck_print_nomem();
+	}
+	ck_table_cell(table, s);
+}
+
+/* leave out the least useful columns until the rest fits, as far as leaving out goes */
+static void table_narrow(struct ck_table *table, size_t width)
+{
+	for (;;) {
+		size_t sum = 0, worst = table->n;
+		for (size_t i = 0; i < table->n; i++) {
+			if (!table->widths[i])
+				continue;
+			sum += table->widths[i] + (sum ? 1 : 0);
+			if (table->columns[i].useless &&
+			    (worst == table->n || table->columns[i].useless > table->columns[worst].useless))
+				worst = i;
+		}
+		if (sum <= width || worst == table->n)
+			return;
+		scols_column_set_flags(scols_table_get_column(table->scols, worst), SCOLS_FL_HIDDEN);
+		table->widths[worst] = 0;
+	}
+}
+
+void ck_table_print(FILE *out, struct ck_table *table, size_t width)
+{
+	scols_table_set_stream(table->scols, out);
+	scols_table_set_termforce(table->scols, width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
+	if (width) {
+		scols_table_set_termwidth(table->scols, width);
+		table_narrow(table, width);
+	}
+	scols_print_table(table->scols);
+	scols_unref_table(table->scols);
+	free(table->widths);
+	free(table);
+}
+
+size_t ck_print_width(FILE *out)
+{
+	struct winsize size;
+	if (!isatty(fileno(out)))
+		return 0;
+	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+/* ---- lines and paragraphs --------------------------------------------------------------------------------------------- */
+
+void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width)
+{
+	CK_AUTO_FREE char *clean = ck_text_clean(text);
+	size_t column = 0;
+	char *rest = clean;
+	for (char *word; (word = strsep(&rest, " "));) {
+		size_t w = ck_text_width(word);
+		if (!*word)
+			continue;
+		if (column && column + 1 + w > width) {
+			putc('\n', out);
+			column = 0;
+		}
+		int blanks = column ? 1 : (int)indent;
+		fprintf(out, "%*s%s", blanks, "", word);
+		column += (size_t)blanks + w;
+	}
+	putc('\n', out);
+}
+
+void ck_print_line(FILE *out, const char *fmt, ...)
+{
+	CK_AUTO_FREE char *s = NULL, *clean = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		s = NULL;
+		ck_print_nomem();
+	}
+	clean = ck_text_clean(s);
+	fprintf(out, "%s\n", clean);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Untrusted text made safe to show, and spans, sizes and times as people read them. */
+#include <langinfo.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <wchar.h>
+
+#include "src/base/mem.h"
+#include "src/base/duration.h"
+#include "src/base/utf8.h"
+#include "src/cli/output/print.h"
+#include "src/cli/output/text.h"
+
+#define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
+
+static bool utf8_locale(void)
+{
+	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+char *ck_text_clean(const char *s)
+{
+	bool utf8 = utf8_locale();
+	char *out = ck_alloc(4 * strlen(s) + 1), *p = out;
+	if (!out)
+		ck_print_nomem();
+	while (*s) {
+		uint32_t c;
+		size_t n = ck_utf8_next(s, &c);
+		if (n && !ck_utf8_unsafe(c) && (n == 1 || utf8)) {
+			memcpy(p, s, n);
+			p += n;
+		} else {
+			n = n ? n : 1;
+			for (size_t i = 0; i < n; i++)
+				p += sprintf(p, "\\x%02x", (unsigned char)s[i]);
+		}
+		s += n;
+	}
+	*p = '\0';
+	return out;
+}
+
+char *ck_text_valid(const char *s)
+{
+	char *out = ck_alloc(strlen(REPLACEMENT) * strlen(s) + 1), *p = out;
+	if (!out)
+		ck_print_nomem();
+	while (*s) {
+		uint32_t c;
+		size_t n = ck_utf8_next(s, &c);
+		const char *from = n ? s : REPLACEMENT;
+		size_t len = n ? n : strlen(REPLACEMENT);
+		memcpy(p, from, len);
+		p += len;
+		s += n ? n : 1;
+	}
+	*p = '\0';
+	return out;
+}
+
+size_t ck_text_width(const char *s)
+{
+	size_t width = 0;
+	mbstate_t state = { 0 };
+	while (*s) {
+		wchar_t wc;
+		size_t n = mbrtowc(&wc, s, MB_LEN_MAX, &state);
+		if (n == 0 || n > MB_LEN_MAX) /* no character of this locale: clean text has none such */
+			return width + strlen(s);
+		int w = wcwidth(wc);
+		width += w > 0 ? (size_t)w : 0;
+		s += n;
+	}
+	return width;
+}
+
+#define UNITS_SHOWN 4u /* down to seconds */
+
+const char *ck_text_span(uint64_t ns, char *buf)
+{
+	for (size_t i = 0; i < UNITS_SHOWN; i++) {
+		uint64_t n = ns / ck_span_units[i].ns;
+		if (!n)
+			continue;
+		uint64_t rest = i + 1 < UNITS_SHOWN ? ns % ck_span_units[i].ns / ck_span_units[i + 1].ns : 0;
+		int len = snprintf(buf, CK_TEXT_SPAN, "%llu%s", (unsigned long long)n, ck_span_units[i].name);
+		if (rest)
+			snprintf(buf + len, CK_TEXT_SPAN - (size_t)len, "%llu%s", (unsigned long long)rest,
+				 ck_span_units[i + 1].name);
+		return buf;
+	}
+	return strcpy(buf, "<1s");
+}
+
+const char *ck_text_size(uint64_t bytes, char *buf)
+{
+	static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double size = (double)bytes;
+	size_t i = 0;
+	while (size >= 1024 && i + 1 < CK_COUNT(names)) {
+		size /= 1024;
+		i++;
+	}
+	snprintf(buf, CK_TEXT_SPAN, i && size < 10 ? "%.1f %s" : "%.0f %s", size, names[i]);
+	return buf;
+}
+
+const char *ck_text_time(int64_t seconds, char *buf)
+{
+	time_t t = (time_t)seconds;
+	struct tm tm;
+	if (!gmtime_r(&t, &tm) || tm.tm_year < -900 || tm.tm_year > 8099 ||
+	    !strftime(buf, CK_TEXT_SPAN, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		*buf = '\0';
+	return buf;
+}
+
+const char *ck_text_clock(int64_t seconds, int64_t now, char *buf)
+{
+	time_t t = (time_t)seconds, n = (time_t)now;
+	struct tm tm, today;
+	if (!localtime_r(&t, &tm) || !localtime_r(&n, &today))
+		return strcpy(buf, "?");
+	bool same_day = tm.tm_year == today.tm_year && tm.tm_yday == today.tm_yday;
+	if (!strftime(buf, CK_TEXT_SPAN, same_day ? "%H:%M:%S" : "%b %d %H:%M", &tm))
+		strcpy(buf, "?");
+	return buf;
+}

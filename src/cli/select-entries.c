@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a copy of the database, and finding in it what an argument means. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/cli.h"
+#include "src/cli/select-entries.h"
+
+#define CANDIDATES_SHOWN 8u
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t = { 0 };
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * CK_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ck_look_clock(void)
+{
+	return clock_ns(CLOCK_BOOTTIME);
+}
+
+static void read_boot_id(char *boot, size_t size)
+{
+	CK_AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, boot, size - 1);
+	boot[n > 0 ? n : 0] = '\0';
+	boot[strcspn(boot, "\n")] = '\0';
+}
+
+void ck_look_complain(int r, const struct ck_error *err)
+{
+	const char *dir = ck_cli.state_dir;
+	bool barred = geteuid() && access(dir, R_OK | X_OK) < 0 && errno == EACCES;
+	if (r == -CK_ENOTFOUND)
+		ck_cli_error("no database in '%s': nothing that keeps results has run here yet, or it uses another --state-dir",
+			     dir);
+	else if (r == -CK_EDAMAGED)
+		ck_cli_error("%s (its owner sets it aside when it meets this, and makes a new one)", err->text);
+	else
+		ck_cli_error("%s%s", err->text, barred ? " (only its owner and root may look)" : "");
+}
+
+void ck_look_clocks(struct ck_look *look)
+{
+	look->now = ck_look_clock();
+	look->wall = (int64_t)clock_ns(CLOCK_REALTIME);
+	read_boot_id(look->boot, sizeof(look->boot));
+}
+
+int ck_look_take(struct ck_look *look, unsigned what)
+{
+	struct ck_error err = { 0 };
+	*look = (struct ck_look){ 0 };
+	int r = ck_dump_read(ck_cli.state_dir, what, &look->dump, &err);
+	if (r < 0) {
+		ck_look_complain(r, &err);
+		return CK_EXIT_TROUBLE;
+	}
+	ck_look_clocks(look); /* after the copy, so that nothing in it is ahead of now */
+	return CK_EXIT_YES;
+}
+
+void ck_look_fini(struct ck_look *look)
+{
+	ck_dump_free(look->dump);
+	look->dump = NULL;
+}
+
+bool ck_look_this_boot(const struct ck_look *look, const char *boot)
+{
+	return *look->boot && strcmp(look->boot, boot) == 0;
+}
+
+uint64_t ck_look_ago(const struct ck_look *look, uint64_t at)
+{
+	return look->now > at ? look->now - at : 0;
+}
+
+int64_t ck_look_wall(const struct ck_look *look, uint64_t at)
+{
+	int64_t offset = at > INT64_MAX ? INT64_MAX / 2 : (int64_t)at - (int64_t)look->now; /* a row may say anything */
+	return (look->wall / (int64_t)CK_NS_PER_MS + offset / (int64_t)CK_NS_PER_MS) / 1000;
+}
+
+/* ---- which entries ---------------------------------------------------------------------------------------------------- */
+
+struct subject { /* what an argument can fit: a row, or a line of history */
+	uint64_t entry;
+	const char *id; /* borrowed; NULL: none */
+	char *pod;      /* "NAMESPACE/NAME" */
+};
+
+enum fit { FIT_NONE, FIT_ENTRY, FIT_ID, FIT_POD };
+
+bool ck_pod_is(const char *pod, const char *arg)
+{
+	const char *slash = strchr(pod, '/');
+	return strcmp(pod, arg) == 0 || (slash && strcmp(slash + 1, arg) == 0);
+}
+
+char *ck_key_pod(const struct ck_key *key)
+{
+	char *pod;
+	if (asprintf(&pod, "%s/%s", key->pod_namespace, key->pod_name) < 0)
+		ck_print_nomem();
+	return pod;
+}
+
+/* the pod in "container NAMESPACE/NAME/CONTAINER attempt 1": history outlives the entry and its key */
+static char *history_pod(const struct ck_history_row *line)
+{
+	const char *start = line->who + strcspn(line->who, " ");
+	start += *start == ' ';
+	const char *slash = start + strcspn(start, "/");
+	size_t n = *slash ? (size_t)(slash - start) + 1 + strcspn(slash + 1, "/ ") : strlen(start);
+	char *pod = ck_strndup(start, n);
+	if (!pod)
+		ck_print_nomem();
+	return pod;
+}
+
+static bool row_number(const char *arg, uint64_t *ret_number)
+{
+	if (!*arg || strspn(arg, "0123456789") != strlen(arg))
+		return false;
+	errno = 0;
+	*ret_number = strtoull(arg, NULL, 10);
+	return !errno;
+}
+
+static bool same_thing(const struct subject *a, const struct subject *b, enum fit fit)
+{
+	return fit == FIT_POD ? strcmp(a->pod, b->pod) == 0 : strcmp(a->id, b->id) == 0;
+}
+
+/* how the argument fits each subject, and how the best fits */
+static enum fit find_fits(const struct subject *subjects, size_t n, const char *arg, enum fit *fits)
+{
+	uint64_t number = 0;
+	bool by_number = row_number(arg, &number), by_whole_id = false, found = false;
+	for (size_t i = 0; i < n; i++) {
+		found = found || (by_number && subjects[i].entry == number);
+		by_whole_id = by_whole_id || (subjects[i].id && strcmp(subjects[i].id, arg) == 0);
+	}
+	by_number = found;
+	enum fit best = FIT_NONE;
+	for (size_t i = 0; i < n; i++) {
+		const char *id = subjects[i].id;
+		size_t len = strlen(arg) + by_whole_id; /* with the end of the string, or without */
+		if (by_number)
+			fits[i] = subjects[i].entry == number ? FIT_ENTRY : FIT_NONE;
+		else if (*arg && id && strncmp(id, arg, len) == 0)
+			fits[i] = FIT_ID;
+		else
+			fits[i] = ck_pod_is(subjects[i].pod, arg) ? FIT_POD : FIT_NONE;
+		if (fits[i] && !best)
+			best = fits[i];
+	}
+	return best;
+}
+
+/* what the argument could mean, each once. Return: how many things; more than one is said to be ambiguous */
+static size_t name_candidates(const struct subject *subjects, size_t n, const char *arg, const enum fit *fits)
+{
+	CK_AUTO_FREE char *text = NULL;
+	size_t things = 0, len;
+	FILE *out = open_memstream(&text, &len);
+	if (!out)
+		ck_print_nomem();
+	for (size_t i = 0; i < n; i++) {
+		bool seen = fits[i] == FIT_NONE;
+		for (size_t j = 0; j < i && !seen; j++)
+			seen = fits[i] == fits[j] && (fits[i] == FIT_ENTRY || same_thing(&subjects[i], &subjects[j], fits[i]));
+		if (seen || things++ >= CANDIDATES_SHOWN)
+			continue;
+		fputs(things > 1 ? ", " : "", out);
+		if (fits[i] == FIT_POD)
+			fprintf(out, "pod %s", subjects[i].pod);
+		else
+			fprintf(out, "entry %" PRIu64 " (%.13s)", subjects[i].entry, subjects[i].id ? subjects[i].id : "");
+	}
+	if (things > CANDIDATES_SHOWN)
+		fprintf(out, " and %zu more", things - CANDIDATES_SHOWN);
+	if (fclose(out))
+		ck_print_nomem();
+	if (things > 1)
+		ck_cli_error("'%s' could be %s", arg, text);
+	return things;
+}
+
+static int pick(struct subject *subjects, size_t n, const char *arg, struct ck_picked *ret_picked)
+{
+	CK_AUTO_FREE enum fit *fits = ck_alloc((n + 1) * sizeof(*fits));
+	CK_AUTO_FREE bool *match = ck_alloc(n + 1);
+	if (!fits || !match)
+		ck_print_nomem();
+	enum fit best = find_fits(subjects, n, arg, fits);
+	if (!best)
+		return CK_EXIT_NO;
+	if (name_candidates(subjects, n, arg, fits) > 1)
+		return CK_EXIT_TROUBLE;
+	*ret_picked = (struct ck_picked){ .pod = best == FIT_POD };
+	for (size_t i = 0; i < n; i++) {
+		match[i] = fits[i] != FIT_NONE;
+		ret_picked->n += match[i];
+	}
+	ret_picked->match = CK_TAKE(match);
+	return CK_EXIT_YES;
+}
+
+static struct subject *subjects_new(size_t n)
+{
+	struct subject *subjects = ck_alloc((n + 1) * sizeof(*subjects));
+	if (!subjects)
+		ck_print_nomem();
+	return subjects;
+}
+
+static void subjects_free(struct subject *subjects, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(subjects[i].pod);
+	free(subjects);
+}
+
+int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked)
+{
+	size_t n = look->dump->rows_n;
+	struct subject *subjects = subjects_new(n);
+	for (size_t i = 0; i < n; i++) {
+		const struct ck_row *row = &look->dump->rows[i];
+		subjects[i] = (struct subject){ row->id, row->made ? row->made->id : NULL, ck_key_pod(row->key) };
+	}
+	int r = pick(subjects, n, arg, ret_picked);
+	subjects_free(subjects, n);
+	if (r == CK_EXIT_NO)
+		ck_cli_error("no entry or pod '%s' is in the cache; 'crikeep history' tells of what was", arg);
+	return r;
+}
+
+int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_match)
+{
+	bool *match = ck_alloc(look->dump->rows_n + 1);
+	int worst = CK_EXIT_YES;
+	if (!match)
+		ck_print_nomem();
+	for (int i = 0; i < n; i++) {
+		struct ck_picked picked = { 0 };
+		int r = ck_look_pick(look, args[i], &picked);
+		for (size_t j = 0; r == CK_EXIT_YES && j < look->dump->rows_n; j++)
+			match[j] = match[j] || picked.match[j];
+		free(picked.match);
+		worst = r > worst ? r : worst;
+	}
+	*ret_match = match;
+	return worst;
+}
+
+int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked)
+{
+	size_t n = look->dump->history_n;
+	struct subject *subjects = subjects_new(n);
+	for (size_t i = 0; i < n; i++) {
+		const struct ck_history_row *line = &look->dump->history[i];
+		subjects[i] = (struct subject){ line->entry, line->object, history_pod(line) };
+	}
+	int r = pick(subjects, n, arg, ret_picked);
+	subjects_free(subjects, n);
+	if (r == CK_EXIT_NO)
+		ck_cli_error("the history holds nothing of '%s'", arg);
+	return r;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ids in requests. The request is walked twice at most: once to see which ids count, and, if one has to be written out, once
+ * more to copy all else. What is replaced is the occurrence that counts; those before it are overruled at the runtime too.
+ */
+#include <string.h>
+
+#include "src/base/error.h"
+#include "src/base/fault.h"
+#include "src/base/limits.h"
+#include "src/cri/guard.h"
+#include "src/cri/shapes.h"
+
+#define REFS_MAX 2u /* CreateContainer names a sandbox and a container, as filters of containers do */
+
+struct ref { /* an id of the request */
+	const struct ck_place *place;
+	const unsigned char *at; /* in the request */
+	size_t len;
+	char id[CK_ID_MAX + 1];  /* in full */
+	bool longer;             /* than what is written */
+};
+
+struct refs {
+	struct ref ref[REFS_MAX];
+	unsigned n;
+};
+
+static int note(struct refs *refs, const struct ck_place *place, const struct ck_wire_field *field, struct ck_error *err)
+{
+	unsigned i = 0;
+	while (i < refs->n && refs->ref[i].place != place)
+		i++;
+	if (i == REFS_MAX)
+		return ck_fail(err, CK_ETOOBIG, "more than %u ids", REFS_MAX);
+	refs->n = i == refs->n ? i + 1 : refs->n;
+	refs->ref[i].place = place;
+	refs->ref[i].at = field->data;
+	refs->ref[i].len = field->len;
+	return 0;
+}
+
+static int collect(const struct ck_shape *shape, struct ck_wire wire, struct refs *refs, struct ck_error *err)
+{
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		const struct ck_place *place = ck_shape_find(shape, &field);
+		if (!place)
+			continue;
+		r = place->use == CK_USE_INSIDE ? collect(place->inside, ck_wire_inside(&wire, &field), refs, err) :
+						  note(refs, place, &field, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+/* Return: 0 go on, 1 hidden */
+static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, void *userdata, struct ck_error *err)
+{
+	const char *full = NULL;
+	if (ref->len > CK_ID_MAX)
+		return ck_fail(err, CK_ETOOBIG, "an id of %zu bytes, of at most %u", ref->len, CK_ID_MAX);
+	if (ref->len && memchr(ref->at, '\0', ref->len))
+		return ck_fail(err, CK_EMALFORMED, "a NUL inside an id");
+	memcpy(ref->id, ref->at, ref->len);
+	ref->id[ref->len] = '\0';
+	if (!ref->len) /* none: in a filter no restriction, elsewhere the runtime's business */
+		return 0;
+	int r = resolve(ref->place->kind, ref->id, &full, userdata);
+	if (r < 0)
+		return ck_fail(err, -r, "look up an id: %s", ck_strerror(-r));
+	if (r > 0)
+		return !filter;
+	size_t len = strlen(full);
+	if (len > CK_ID_MAX)
+		return ck_fail(err, CK_ETOOBIG, "an id of %zu bytes, of at most %u", len, CK_ID_MAX);
+	ref->longer = len != ref->len || memcmp(full, ref->at, len);
+	memmove(ref->id, full, len + 1);
+	return 0;
+}
+
+/* the id that is to be written out and begins in this field; where the field is an id, it is that one */
+static const struct ref *written_in(const struct refs *refs, const struct ck_wire_field *field)
+{
+	for (unsigned i = 0; i < refs->n; i++) {
+		const struct ref *ref = &refs->ref[i];
+		if (ref->longer && ref->at >= field->data && ref->at < field->data + field->len)
+			return ref;
+	}
+	return NULL;
+}
+
+static int rewrite(const struct ck_shape *shape, struct ck_wire wire, const struct refs *refs, struct ck_bytes *out)
+{
+	struct ck_wire_field field;
+	int r = ck_bytes_room(out, (size_t)(wire.end - wire.p));
+	while (r >= 0) {
+		const unsigned char *from = wire.p;
+		r = ck_wire_next(&wire, &field, NULL);
+		if (r <= 0)
+			break;
+		const struct ck_place *place = ck_shape_find(shape, &field);
+		const struct ref *ref = place ? written_in(refs, &field) : NULL;
+		if (ref && place->use == CK_USE_INSIDE) {
+			CK_AUTO_BYTES struct ck_bytes inner = { 0 };
+			r = rewrite(place->inside, ck_wire_inside(&wire, &field), refs, &inner);
+			r = r < 0 ? r : ck_bytes_field(out, field.number, inner.p, inner.len);
+		} else if (ref) {
+			r = ck_bytes_field(out, field.number, ref->id, strlen(ref->id));
+		} else {
+			r = ck_bytes_add(out, from, (size_t)(wire.p - from));
+		}
+	}
+	return r;
+}
+
+int ck_guard_request(const struct ck_route *route, const void *request, size_t len, ck_resolve_fn *resolve, void *userdata,
+		     char *ret_id, struct ck_bytes *ret_request, struct ck_error *err)
+{
+	struct ck_wire wire = ck_wire_begin(request, len);
+	struct refs refs = { .n = 0 };
+	const struct ref *acts_on = NULL;
+	bool longer = false;
+	int hidden = 0;
+
+	int r = route->request ? collect(route->request, wire, &refs, err) : 0;
+	for (unsigned i = 0; i < refs.n && r >= 0; i++) {
+		struct ref *ref = &refs.ref[i];
+		r = resolve_ref(ref, route->class == CK_ROUTE_FILTER, resolve, userdata, err);
+		hidden |= r > 0;
+		longer |= ref->longer;
+		if (ref->place->use == CK_USE_ACTS_ON)
+			acts_on = ref;
+	}
+	if (r < 0)
+		return r;
+	if (longer && !hidden) {
+		CK_AUTO_BYTES struct ck_bytes out = { 0 };
+		if (rewrite(route->request, wire, &refs, &out) < 0)
+			return ck_nomem(err);
+		*ret_request = out;
+		out = (struct ck_bytes){ 0 };
+	}
+	strcpy(ret_id, acts_on ? acts_on->id : "");
+	hidden = hidden && !(CK_BROKEN(R10) && route->class == CK_ROUTE_CREATE);
+	return hidden ? CK_GUARD_HIDDEN : longer ? CK_GUARD_REWRITTEN : CK_GUARD_AS_IT_CAME;
+}
+
+bool ck_guard_has_filter(const struct ck_route *route, const void *request, size_t len)
+{
+	struct ck_wire wire = ck_wire_begin(request, len);
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
+		if (!route->request || !ck_shape_find(route->request, &field) || field.len)
+			return true;
+	return r < 0; /* what cannot be read is not known to ask for everything */
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/base/mem.h"
+#include "src/cri/uid-conflict.h"
+
+struct ck_conflict_known {
+	enum ck_conflict_what what;
+	char *uid;
+};
+
+static const char *text(const char *s)
+{
+	return s ? s : "";
+}
+
+/* READY ones before the others, so that two of them are neighbours; then the older first, so that each list tells the same two */
+static int by_uid(const void *a, const void *b)
+{
+	const struct ck_object *x = *(const struct ck_object *const *)a, *y = *(const struct ck_object *const *)b;
+	int r = strcmp(x->pod_uid, y->pod_uid);
+	if (!r)
+		r = (y->condition == CK_CONDITION_READY) - (x->condition == CK_CONDITION_READY);
+	if (!r)
+		r = (x->created_at > y->created_at) - (x->created_at < y->created_at);
+	return r ? r : strcmp(text(x->id), text(y->id));
+}
+
+static int known_compare(const void *a, const void *b)
+{
+	const struct ck_conflict_known *x = a, *y = b;
+	int r = strcmp(x->uid, y->uid);
+	return r ? r : (int)x->what - (int)y->what;
+}
+
+static bool other_pod(const struct ck_object *a, const struct ck_object *b)
+{
+	return strcmp(text(a->pod_name), text(b->pod_name)) || strcmp(text(a->pod_namespace), text(b->pod_namespace));
+}
+
+void ck_conflicts_fini(struct ck_conflicts *conflicts)
+{
+	for (size_t i = 0; i < conflicts->n; i++)
+		free(conflicts->known[i].uid);
+	free(conflicts->known);
+	*conflicts = (struct ck_conflicts){ 0 };
+}
+
+struct found {
+	struct ck_conflicts now;
+	const struct ck_object *(*pairs)[2]; /* beside now.known */
+	size_t room;
+};
+
+static int found_add(struct found *found, enum ck_conflict_what what, const struct ck_object *a, const struct ck_object *b)
+{
+	if (found->now.n == found->room) {
+		size_t room = found->room ? 2 * found->room : 4;
+		struct ck_conflict_known *known = ck_realloc(found->now.known, room * sizeof(*known));
+		if (!known)
+			return -CK_ENOMEM;
+		found->now.known = known;
+		void *pairs = ck_realloc(found->pairs, room * sizeof(*found->pairs));
+		if (!pairs)
+			return -CK_ENOMEM;
+		found->pairs = pairs;
+		found->room = room;
+	}
+	char *uid = ck_strdup(a->pod_uid);
+	if (!uid)
+		return -CK_ENOMEM;
+	found->pairs[found->now.n][0] = a;
+	found->pairs[found->now.n][1] = b;
+	found->now.known[found->now.n++] = (struct ck_conflict_known){ .what = what, .uid = uid };
+	return 0;
+}
+
+/* find - @sorted: by uid. What is found comes out sorted as well */
+static int find(const struct ck_object *const *sorted, size_t n, struct found *found)
+{
+	int r = 0;
+	for (size_t first = 0, end; first < n && r == 0; first = end) {
+		for (end = first + 1; end < n && !strcmp(sorted[end]->pod_uid, sorted[first]->pod_uid);)
+			end++;
+		if (end - first > 1 && sorted[first + 1]->condition == CK_CONDITION_READY)
+			r = found_add(found, CK_CONFLICT_READY, sorted[first], sorted[first + 1]);
+		for (size_t i = first + 1; i < end && r == 0; i++) {
+			if (!other_pod(sorted[first], sorted[i]))
+				continue;
+			r = found_add(found, CK_CONFLICT_NAME, sorted[first], sorted[i]);
+			break;
+		}
+	}
+	return r;
+}
+
+ptrdiff_t ck_conflicts_look(struct ck_conflicts *conflicts, const struct ck_object *objects, size_t n, ck_conflict_fn *fn,
+			    void *userdata)
+{
+	struct found found = { 0 };
+	size_t m = 0;
+	const struct ck_object **sorted = ck_alloc((n + 1) * sizeof(*sorted));
+	if (!sorted)
+		return -CK_ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (objects[i].kind == CK_SANDBOX && objects[i].pod_uid && objects[i].pod_uid[0])
+			sorted[m++] = &objects[i];
+	qsort(sorted, m, sizeof(*sorted), by_uid);
+	int r = find(sorted, m, &found);
+	if (r == 0) {
+		for (size_t i = 0; i < found.now.n; i++)
+			if (!conflicts->n || !bsearch(&found.now.known[i], conflicts->known, conflicts->n,
+						      sizeof(*conflicts->known), known_compare))
+				fn(found.now.known[i].what, found.pairs[i][0], found.pairs[i][1], userdata);
+		ck_conflicts_fini(conflicts);
+		*conflicts = found.now;
+		found.now = (struct ck_conflicts){ 0 };
+	}
+	ck_conflicts_fini(&found.now);
+	free(found.pairs);
+	free(sorted);
+	return r < 0 ? r : (ptrdiff_t)conflicts->n;
+}

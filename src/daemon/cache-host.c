@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the cache asks of its host, asked of the runtime (struct ck_host). Each job ends exactly once, also when the runtime is
+ * not there, memory is gone or the daemon ends; a failed one is tried again by the cache, with pauses of its own.
+ *
+ * Destroying. Stop, then Remove, within what is left of destroy_timeout. CRI-O makes a grace for processes out of a call's
+ * deadline, so a long one may seem rude to whoever waits for the ports; but nothing with a grace to use is ever destroyed here:
+ * a container that runs is in use (K22), one that does not is stopped with a time-out of 0 before it is removed, and a sandbox's
+ * containers go before it (K18). What is left needs the time for itself (CNI, unmounting), and after a shorter deadline a slow
+ * node's runtime would begin again and again.
+ *
+ * Listing. One list of a kind is under way at a time. It serves the jobs that were there when it began, because for any other it
+ * might be too old (K24); those that come meanwhile share the next. So 500 lost creations cost one list at a time. No label
+ * selector: what crictl makes has no labels of the kubelet.
+ */
+#include <stdio.h>
+
+#include "src/base/wire.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cri/uid-conflict.h"
+#include "src/daemon/daemon.h"
+#include "src/cri/filter.h"
+#include "src/cri/objects.h"
+
+struct call { /* one job's calls, but for lists */
+	struct call *prev, *next;
+	struct ck_hosting *hosting;
+	struct ck_job *job;
+	enum ck_kind kind;
+	const char *id; /* lives as long as the job */
+	uint64_t deadline;
+	bool removing; /* a destroy: stopped already */
+	struct ck_rpc *rpc;
+};
+
+struct wanted { /* a list job */
+	struct wanted *next;
+	struct ck_job *job;
+	const struct ck_filter *filter; /* lives as long as the job */
+};
+
+struct lister {
+	struct ck_hosting *hosting;
+	enum ck_kind kind;
+	const struct ck_route *route;
+	struct ck_rpc *rpc;
+	struct wanted *asked, *waiting; /* served by @rpc; by the next */
+};
+
+struct ck_hosting {
+	struct ck_daemon *daemon;
+	struct call *calls;
+	struct lister lists[CK_CONTAINER + 1];
+	const struct ck_route *status[CK_CONTAINER + 1];
+	struct ck_conflicts conflicts;
+};
+
+static void end_job(struct ck_job *job, int grpc)
+{
+	struct ck_answer answer = { .size = sizeof(answer), .grpc = grpc };
+	ck_job_done(job, &answer);
+}
+
+/* @r: what kept a call from being made */
+static int grpc_of(int r)
+{
+	return r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_UNAVAILABLE;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------------- */
+
+static struct call *call_new(struct ck_hosting *hosting, struct ck_job *job, enum ck_kind kind, const char *id)
+{
+	struct call *call = CK_NEW(struct call);
+	if (!call) {
+		end_job(job, CK_GRPC_RESOURCE_EXHAUSTED);
+		return NULL;
+	}
+	*call = (struct call){ .next = hosting->calls, .hosting = hosting, .job = job, .kind = kind, .id = id };
+	if (call->next)
+		call->next->prev = call;
+	hosting->calls = call;
+	return call;
+}
+
+static void call_end(struct call *call, const struct ck_answer *answer)
+{
+	*(call->prev ? &call->prev->next : &call->hosting->calls) = call->next;
+	if (call->next)
+		call->next->prev = call->prev;
+	struct ck_job *job = call->job;
+	free(call);
+	ck_job_done(job, answer);
+}
+
+static void call_fail(struct call *call, int grpc)
+{
+	struct ck_answer answer = { .size = sizeof(answer), .grpc = grpc };
+	call_end(call, &answer);
+}
+
+/* call_start - @message is freed; ends the call if it cannot be made */
+static void call_start(struct call *call, const char *path, int r, struct ck_bytes *message, ck_rpc_cb *done)
+{
+	uint64_t now = ck_loop_now();
+	struct ck_rpc_options options = { .lane = CK_LANE_PASS, .path = path, .timeout = call->deadline - now };
+	struct ck_error err;
+	bool late = now >= call->deadline;
+	if (r == 0 && !late)
+		r = ck_rpc_start(call->hosting->daemon->upstream, &options, message->p, message->len, done, call, &call->rpc,
+				 &err);
+	ck_bytes_free(message);
+	if (r < 0 || late)
+		call_fail(call, r < 0 ? grpc_of(r) : CK_GRPC_DEADLINE_EXCEEDED);
+}
+
+/* all requests here begin with an id, or a message, in field 1 */
+static void call_id(struct call *call, const char *path, ck_rpc_cb *done)
+{
+	struct ck_bytes message = { 0 };
+	int r = ck_bytes_field_text(&message, 1, call->id);
+	call_start(call, path, r, &message, done);
+}
+
+/* ---- destroy --------------------------------------------------------------------------------------------------------- */
+
+static void removed(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct call *call = userdata;
+	call->rpc = NULL;
+	call_fail(call, reply->status.code); /* NOT_FOUND confirms as success does */
+}
+
+static void stopped(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct call *call = userdata;
+	call->rpc = NULL;
+	if (reply->status.code != CK_GRPC_OK && reply->status.code != CK_GRPC_NOT_FOUND) {
+		call_fail(call, reply->status.code);
+		return;
+	}
+	if (call->kind == CK_SANDBOX)
+		ck_job_stopped(call->job);
+	call_id(call, call->kind == CK_SANDBOX ? "RemovePodSandbox" : "RemoveContainer", removed);
+}
+
+static void host_destroy(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata)
+{
+	struct ck_hosting *hosting = userdata;
+	struct call *call = call_new(hosting, job, kind, id);
+	if (!call)
+		return;
+	call->deadline = ck_loop_now() + hosting->daemon->conf.destroy_timeout;
+	call_id(call, kind == CK_SANDBOX ? "StopPodSandbox" : "StopContainer", stopped); /* time-out 0 is not on the wire */
+}
+
+/* ---- inspect --------------------------------------------------------------------------------------------------------- */
+
+static enum ck_condition condition_in(const struct call *call, const struct ck_rpc_reply *reply)
+{
+	struct ck_objects objects = { 0 };
+	struct ck_error err = { 0 };
+	enum ck_condition condition = CK_CONDITION_UNKNOWN;
+	if (ck_objects_read(&objects, call->hosting->status[call->kind], reply->message.p, reply->message.len, &err) < 0)
+		ck_log(CK_LOG_WARNING, "a status the runtime gave cannot be read: %s", err.text);
+	else /* a sandbox's status holds those of its containers */
+		for (size_t i = 0; i < objects.n; i++)
+			if (objects.all[i].kind == call->kind && !strcmp(objects.all[i].id, call->id))
+				condition = objects.all[i].condition;
+	ck_objects_fini(&objects);
+	return condition;
+}
+
+static void inspected(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct call *call = userdata;
+	struct ck_answer answer = { .size = sizeof(answer), .condition = CK_CONDITION_UNKNOWN };
+	call->rpc = NULL;
+	if (reply->status.code == CK_GRPC_OK)
+		answer.condition = condition_in(call, reply);
+	else if (reply->status.code == CK_GRPC_NOT_FOUND)
+		answer.condition = CK_CONDITION_ABSENT;
+	call_end(call, &answer);
+}
+
+static void host_inspect(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata)
+{
+	struct call *call = call_new(userdata, job, kind, id);
+	if (!call)
+		return;
+	call->deadline = ck_loop_now() + CK_ASK_TIMEOUT;
+	call_id(call, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", inspected);
+}
+
+/* ---- resolve_image --------------------------------------------------------------------------------------------------- */
+
+/* Image.id in ImageStatusResponse.image; both may come in pieces, the last id counts. false: none */
+static bool image_id_in(const struct ck_rpc_reply *reply, char id[CK_ID_MAX + 1])
+{
+	struct ck_wire response = ck_wire_begin(reply->message.p, reply->message.len);
+	struct ck_wire_field field, inner;
+	size_t len = 0;
+	int r;
+	while ((r = ck_wire_next(&response, &field, NULL)) > 0) {
+		if (field.number != 1 || field.type != CK_WIRE_BYTES)
+			continue;
+		struct ck_wire image = ck_wire_inside(&response, &field);
+		while ((r = ck_wire_next(&image, &inner, NULL)) > 0) {
+			if (inner.number != 1 || inner.type != CK_WIRE_BYTES)
+				continue;
+			if (inner.len > CK_ID_MAX || memchr(inner.data, '\0', inner.len))
+				return false;
+			memcpy(id, inner.data, len = inner.len);
+		}
+		if (r < 0)
+			return false;
+	}
+	id[len] = '\0';
+	return r == 0 && len;
+}
+
+static void resolved(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct call *call = userdata;
+	char id[CK_ID_MAX + 1];
+	struct ck_answer answer = { .size = sizeof(answer), .grpc = reply->status.code };
+	call->rpc = NULL;
+	if (reply->status.code == CK_GRPC_OK && image_id_in(reply, id))
+		answer.image_id = id;
+	call_end(call, &answer);
+}
+
+static void host_resolve_image(struct ck_job *job, const char *image, void *userdata)
+{
+	struct ck_hosting *hosting = userdata;
+	struct call *call = call_new(hosting, job, CK_CONTAINER, image);
+	if (!call)
+		return;
+	const char *version = ck_upstream_version(hosting->daemon->upstream);
+	struct ck_bytes spec = { 0 }, message = { 0 };
+	char path[64];
+	call->deadline = ck_loop_now() + CK_ASK_TIMEOUT;
+	snprintf(path, sizeof(path), "/%.20s.ImageService/ImageStatus", version ? version : "runtime.v1");
+	int r = ck_bytes_field_text(&spec, 1, image);
+	if (r == 0)
+		r = ck_bytes_field(&message, 1, spec.p, spec.len);
+	ck_bytes_free(&spec);
+	call_start(call, path, r, &message, resolved);
+}
+
+/* ---- list ------------------------------------------------------------------------------------------------------------ */
+
+static const char *text(const char *s)
+{
+	return s ? s : "";
+}
+
+static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a, const struct ck_object *b, void *userdata)
+{
+	struct ck_daemon *daemon = userdata;
+	daemon->metrics.uid_conflicts++;
+	if (what == CK_CONFLICT_READY)
+		ck_log(CK_LOG_WARNING, "uid conflict: pod uid %s of %s/%s has two ready sandboxes, %s and %s", a->pod_uid,
+		       text(a->pod_namespace), text(a->pod_name), a->id, b->id);
+	else
+		ck_log(CK_LOG_WARNING, "uid conflict: pod uid %s is that of %s/%s (sandbox %s) and of %s/%s (sandbox %s)",
+		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id, text(b->pod_namespace), text(b->pod_name),
+		       b->id);
+}
+
+void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n)
+{
+	if (ck_conflicts_look(&daemon->hosting->conflicts, objects, n, tell_conflict, daemon) < 0)
+		ck_log(CK_LOG_WARNING, "out of memory: a list was not looked through for uid conflicts");
+}
+
+static bool wants_it(const struct ck_filter *filter, const struct ck_object *o)
+{
+	if (o->kind != filter->kind)
+		return false;
+	if (filter->pod_uid && strcmp(filter->pod_uid, o->pod_uid ? o->pod_uid : ""))
+		return false;
+	return !filter->sandbox_id || !strcmp(filter->sandbox_id, o->sandbox_id ? o->sandbox_id : "");
+}
+
+static void end_list(struct lister *list, int grpc, const struct ck_objects *objects)
+{
+	struct wanted *asked = list->asked;
+	list->asked = NULL;
+	for (struct wanted *wanted = asked, *next; wanted; wanted = next) {
+		next = wanted->next;
+		for (size_t i = 0; grpc == CK_GRPC_OK && i < objects->n; i++)
+			if (wants_it(wanted->filter, &objects->all[i]))
+				ck_job_listed(wanted->job, &objects->all[i]); /* without memory the job itself counts as failed */
+		end_job(wanted->job, grpc);
+		free(wanted);
+	}
+}
+
+static void list_start(struct lister *list);
+
+static void listed(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct lister *list = userdata;
+	struct ck_objects objects = { 0 };
+	struct ck_error err = { 0 };
+	int grpc = reply->status.code;
+	list->rpc = NULL;
+	if (grpc == CK_GRPC_OK) {
+		int r = ck_objects_read(&objects, list->route, reply->message.p, reply->message.len, &err);
+		if (r < 0) {
+			ck_log(CK_LOG_ERROR, "%s: the runtime's answer cannot be read: %s", list->route->rpc, err.text);
+			grpc = r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL;
+		} else if (list->kind == CK_SANDBOX) {
+			ck_hosting_saw(list->hosting->daemon, objects.all, objects.n);
+		}
+	}
+	end_list(list, grpc, &objects);
+	ck_objects_fini(&objects);
+	if (list->waiting && !list->rpc)
+		list_start(list);
+}
+
+/* the one sandbox whose containers all of them want; NULL: more than one, or all */
+static const char *one_sandbox(const struct wanted *wanted)
+{
+	const char *id = wanted->filter->sandbox_id;
+	for (; wanted && id; wanted = wanted->next)
+		if (!wanted->filter->sandbox_id || strcmp(wanted->filter->sandbox_id, id))
+			id = NULL;
+	return id;
+}
+
+static void list_start(struct lister *list)
+{
+	struct ck_daemon *daemon = list->hosting->daemon;
+	struct ck_rpc_options options = {
+		.lane = CK_LANE_PASS, .path = list->route->rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max
+	};
+	struct ck_bytes filter = { 0 }, message = { 0 };
+	struct ck_error err;
+	int r = 0;
+	list->asked = list->waiting;
+	list->waiting = NULL;
+	const char *sandbox = list->kind == CK_CONTAINER ? one_sandbox(list->asked) : NULL;
+	if (sandbox) {
+		r = ck_bytes_field_text(&filter, 3, sandbox); /* ContainerFilter.pod_sandbox_id */
+		if (r == 0)
+			r = ck_bytes_field(&message, 1, filter.p, filter.len);
+	}
+	if (r == 0)
+		r = ck_rpc_start(daemon->upstream, &options, message.p, message.len, listed, list, &list->rpc, &err);
+	ck_bytes_free(&filter);
+	ck_bytes_free(&message);
+	if (r < 0)
+		end_list(list, grpc_of(r), NULL);
+}
+
+static void host_list(struct ck_job *job, const struct ck_filter *filter, void *userdata)
+{
+	struct ck_hosting *hosting = userdata;
+	struct lister *list = &hosting->lists[filter->kind];
+	struct wanted *wanted = CK_NEW(struct wanted);
+	if (!wanted) {
+		end_job(job, CK_GRPC_RESOURCE_EXHAUSTED);
+		return;
+	}
+	*wanted = (struct wanted){ .next = list->waiting, .job = job, .filter = filter };
+	list->waiting = wanted;
+	if (!list->rpc)
+		list_start(list);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+
+static void host_log(enum ck_log_level level, const char *text, void *userdata)
+{
+	(void)userdata;
+	ck_log(level, "%s", text);
+}
+
+static void host_committed(const struct ck_told *entry, void *userdata)
+{
+	struct ck_hosting *hosting = userdata;
+	ck_events_committed(hosting->daemon->events, entry);
+}
+
+int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck_error *err)
+{
+	struct ck_hosting *hosting = CK_NEW(struct ck_hosting);
+	if (!hosting)
+		return ck_nomem(err);
+	hosting->daemon = daemon;
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
+		struct lister *list = &hosting->lists[kind];
+		list->hosting = hosting;
+		list->kind = (enum ck_kind)kind;
+		list->route = ck_route_named(kind == CK_SANDBOX ? "ListPodSandbox" : "ListContainers");
+		hosting->status[kind] = ck_route_named(kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus");
+	}
+	*ret_host = (struct ck_host){
+		.size = sizeof(*ret_host),
+		.userdata = hosting,
+		.destroy = host_destroy,
+		.inspect = host_inspect,
+		.list = host_list,
+		.resolve_image = host_resolve_image,
+		.log = host_log,
+		.committed = host_committed,
+	};
+	daemon->hosting = hosting;
+	return 0;
+}
+
+void ck_hosting_free(struct ck_hosting *hosting)
+{
+	if (!hosting)
+		return;
+	while (hosting->calls) {
+		ck_rpc_cancel(hosting->calls->rpc);
+		call_fail(hosting->calls, CK_GRPC_UNAVAILABLE);
+	}
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
+		struct lister *list = &hosting->lists[kind];
+		ck_rpc_cancel(list->rpc);
+		end_list(list, CK_GRPC_UNAVAILABLE, NULL);
+		list->asked = list->waiting;
+		list->waiting = NULL;
+		end_list(list, CK_GRPC_UNAVAILABLE, NULL);
+	}
+	ck_conflicts_fini(&hosting->conflicts);
+	hosting->daemon->hosting = NULL;
+	free(hosting);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * RunPodSandbox and CreateContainer: each is a turn of the cache. The turn that creates makes one call toward the runtime, with a
+ * deadline of ours, that goes on when its client is gone; all others wait without the runtime hearing of them. Where plugins may
+ * change a container, they are asked before that call (nri-before-create.c); the turn was begun with the kubelet's own request.
+ *
+ *   request --> turn --CREATE--> sent to the runtime --> finished, failed or lost
+ *                |                                          |
+ *                +--WAIT------------------------------------+--> HAND_BACK: answered, and lingers until it is known whether the
+ *                                                                client took the answer (K7); or an error
+ */
+#include <stdio.h>
+
+#include "src/base/wire.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/call.h"
+
+static void decided(struct ck_turn *turn, int outcome, void *userdata);
+
+/* ---- the answer, and whether it arrived ------------------------------------------------------------------------------ */
+
+static void linger_end(struct ck_call *call, enum ck_delivery delivery)
+{
+	if (call->client) {
+		if (call->lingering_prev)
+			call->lingering_prev->lingering_next = call->lingering_next;
+		else
+			call->client->lingering = call->lingering_next;
+		if (call->lingering_next)
+			call->lingering_next->lingering_prev = call->lingering_prev;
+	}
+	ck_turn_answered(call->turn, delivery);
+	ck_call_free(call);
+}
+
+static void settled(void *userdata)
+{
+	struct ck_call *call = userdata;
+	if (!call->stream)
+		linger_end(call, CK_DELIVERED);
+	else if (call->deadline ||
+		 ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call) < 0)
+		linger_end(call, CK_LOST); /* its client has not even let it be written */
+}
+
+void ck_create_conn_gone(struct ck_peer *client, bool unread)
+{
+	while (client->lingering)
+		linger_end(client->lingering, unread && !client->lingering->taken ? CK_LOST : CK_DELIVERED);
+}
+
+void ck_create_all_read(struct ck_peer *client)
+{
+	for (struct ck_call *call = client->lingering; call; call = call->lingering_next) {
+		if (call->taken || call->stream)
+			continue;
+		call->taken = true; /* a reset that crossed it would be here soon */
+		ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call);
+	}
+}
+
+void ck_create_late_reset(struct ck_peer *client, int32_t stream_id)
+{
+	for (struct ck_call *call = client->lingering; call; call = call->lingering_next) {
+		if (call->stream_id != stream_id || call->stream)
+			continue;
+		linger_end(call, CK_LOST);
+		return;
+	}
+}
+
+static void hand_back(struct ck_call *call)
+{
+	struct ck_metrics *metrics = &call->daemon->metrics;
+	struct ck_reply reply = { .size = sizeof(reply) };
+	uint64_t now = ck_loop_now();
+	if (!call->stream || ck_turn_reply(call->turn, &reply) < 0) {
+		ck_turn_answered(call->turn, CK_LOST);
+		ck_call_free(call);
+		return;
+	}
+	call->stream_id = ck_h2_stream_id(call->stream);
+	call->lingering_next = call->client->lingering;
+	if (call->lingering_next)
+		call->lingering_next->lingering_prev = call;
+	call->client->lingering = call;
+	if (ck_grpc_begin(call->stream) < 0 || ck_grpc_send(call->stream, reply.bytes, reply.len) < 0 ||
+	    ck_grpc_answer(call->stream, true, CK_GRPC_OK, NULL, NULL, 0) < 0 ||
+	    ck_loop_timer(&call->daemon->loop, &call->timer, (call->deadline > now ? call->deadline : now) + CK_ANSWER_SETTLE,
+			  settled, call) < 0) {
+		linger_end(call, CK_LOST); /* and the client hears RST_STREAM */
+		return;
+	}
+	ck_conn_watch_read(call->client->conn);
+	metrics->answered[call->route->kind]++;
+	ck_histogram_add(&metrics->wait[call->route->kind], now - call->began);
+	if (call->sent_at)
+		ck_histogram_add(&metrics->delivery[call->route->kind], now - call->sent_at);
+}
+
+/* ---- the creation at the runtime ------------------------------------------------------------------------------------- */
+
+/* the runtime's id; NULL: there is none that could be used */
+static char *id_of(const struct ck_bytes *message)
+{
+	struct ck_wire wire = ck_wire_begin(message->p, message->len);
+	struct ck_wire_field field;
+	char *id = NULL;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
+		if (field.number != 1 || field.type != CK_WIRE_BYTES)
+			continue;
+		free(id);
+		id = field.len && field.len <= CK_ID_MAX && !memchr(field.data, 0, field.len) ?
+			     ck_strndup((const char *)field.data, field.len) :
+			     NULL;
+	}
+	if (r < 0)
+		free(CK_TAKE(id));
+	return id;
+}
+
+/* K8: does this status leave open whether it was made? In a second call a name that is taken means that the first one still
+ * runs */
+static bool leaves_open(const struct ck_call *call, const struct ck_rpc_reply *reply)
+{
+	bool again = ck_turn_again(call->turn) == 1;
+	if (reply->unsent)
+		return again;
+	switch (reply->status.code) {
+	case CK_GRPC_CANCELLED:
+	case CK_GRPC_DEADLINE_EXCEEDED:
+	case CK_GRPC_UNAVAILABLE:
+		return true;
+	case CK_GRPC_UNKNOWN:
+	case CK_GRPC_ALREADY_EXISTS:
+	case CK_GRPC_FAILED_PRECONDITION:
+		return again;
+	}
+	return reply->lost;
+}
+
+/* nobody knows how it ends: a client that is there waits on, as everybody else */
+static void lost(struct ck_call *call)
+{
+	ck_turn_lost(call->turn, NULL);
+	if (!call->stream)
+		ck_call_free(call);
+}
+
+static void failed(struct ck_call *call, const struct ck_status *why)
+{
+	struct ck_error err = { 0 };
+	ck_consulted_drop(call->daemon, call->consulted);
+	if (ck_turn_fail(call->turn, why, &err) < 0)
+		ck_log(CK_LOG_ERROR, "a failed creation was not noted: %s", err.text);
+	ck_call_answer_status(call, why);
+	ck_call_free(call);
+}
+
+static void made(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_call *call = userdata;
+	struct ck_daemon *daemon = call->daemon;
+	struct ck_error err = { 0 };
+	call->rpc = NULL;
+	daemon->creating--;
+	if (daemon->stopping)
+		ck_daemon_drained(daemon);
+	call->sent_at = ck_loop_now();
+	if (reply->status.code != CK_GRPC_OK || reply->lost) {
+		const struct ck_status why = {
+			.size = sizeof(why),
+			.grpc = reply->status.code,
+			.message = reply->status.message,
+			.details = reply->status.details,
+			.details_len = reply->status.details_len,
+		};
+		if (leaves_open(call, reply))
+			lost(call);
+		else
+			failed(call, &why);
+		return;
+	}
+	CK_AUTO_FREE char *id = id_of(&reply->message);
+	if (!id) {
+		ck_log(CK_LOG_ERROR, "the runtime answered %s without an id", call->route->rpc);
+		lost(call);
+		return;
+	}
+	const struct ck_result result = {
+		.size = sizeof(result),
+		.id = id,
+		.reply = reply->message.p,
+		.reply_len = reply->message.len,
+	};
+	ck_consulted_drop(daemon, call->consulted);
+	int r = ck_turn_finish(call->turn, &result, &err);
+	if (r < 0 && !ck_turn_error(call->turn)->code) { /* refused: it decided nothing, and the turn is still making it */
+		ck_log(CK_LOG_ERROR, "%s made '%s', which could not be taken: %s", call->route->rpc, id, err.text);
+		lost(call);
+		return;
+	}
+	decided(call->turn, r, call);
+}
+
+static void too_late(void *userdata)
+{
+	struct ck_call *call = userdata;
+	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED, "the runtime is still at it; what it makes is kept for the same request");
+	ck_turn_leave(call->turn);
+	if (call->rpc || call->consult)
+		ck_call_detach(call);
+	else
+		ck_call_free(call);
+}
+
+static void send_create(struct ck_call *call, const struct ck_bytes *request)
+{
+	struct ck_daemon *daemon = call->daemon;
+	const struct ck_h2_header *path = ck_h2_find(call->headers, call->headers_n, ":path");
+	uint64_t left = ck_call_left(call), timeout = daemon->conf.create_deadline;
+	char name[128];
+	struct ck_error err = { 0 };
+	if (left != UINT64_MAX && left + CK_CREATE_EXTRA > timeout)
+		timeout = left + CK_CREATE_EXTRA;
+	snprintf(name, sizeof(name), "%.*s", (int)path->value_len, path->value);
+	const struct ck_rpc_options options = {
+		.lane = CK_LANE_CREATE,
+		.path = name,
+		.timeout = timeout,
+		.metadata = call->headers,
+		.metadata_n = call->headers_n,
+		.reply_max = CK_REPLY_MAX,
+	};
+	ck_turn_stage(call->turn, "runtime"); /* all an interposer can know */
+	int r = ck_rpc_start(daemon->upstream, &options, request->p, request->len, made, call, &call->rpc, &err);
+	if (r < 0 && ck_turn_again(call->turn) == 1) {
+		lost(call);
+		return;
+	}
+	if (r < 0) {
+		const struct ck_status why = { .size = sizeof(why), .grpc = ck_error_grpc(&err), .message = err.text };
+		failed(call, &why);
+		return;
+	}
+	daemon->creating++;
+	daemon->metrics.creates[call->route->kind]++;
+	if (call->stream && call->deadline)
+		/* without it the client's own ends the call */
+		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call);
+}
+
+/* ---- plugins that change containers (H7) ------------------------------------------------------------------------------- */
+
+static void not_agreed(struct ck_call *call, int grpc, const char *text)
+{
+	const struct ck_status why = { .size = sizeof(why), .grpc = grpc, .message = text };
+	call->daemon->metrics.nri_refused[call->route->kind]++;
+	failed(call, &why);
+}
+
+static void consulted(struct ck_call *call, const struct ck_bytes *request, const struct ck_error *err)
+{
+	if (!err)
+		send_create(call, request);
+	else
+		not_agreed(call, err->code == CK_EREFUSED ? CK_GRPC_UNKNOWN : ck_error_grpc(err), err->text);
+}
+
+static void consult(struct ck_call *call)
+{
+	CK_AUTO_BYTES struct ck_bytes request = { 0 };
+	struct ck_error err = { 0 };
+	ck_turn_stage(call->turn, "plugins");
+	int r = ck_consult_begin(call, &request, consulted, &err);
+	if (r != 0)
+		consulted(call, &request, r < 0 ? &err : NULL);
+}
+
+static void create(struct ck_call *call)
+{
+	struct ck_daemon *daemon = call->daemon;
+	char plugin[CK_NRI_NAME_MAX + 1], text[CK_ERROR_TEXT];
+	bool container = call->route->kind == CK_CONTAINER;
+	if (daemon->nri && container && daemon->conf.nri.adjust == CK_NRI_BEFORE_CREATE) {
+		consult(call);
+	} else if (daemon->nri && container && ck_nri_adjusting(daemon->nri, plugin, sizeof(plugin)) == 1) {
+		snprintf(text, sizeof(text),
+			 "plugin %s changes containers, for which it must be asked earlier: set nri.adjust: before-create",
+			 plugin);
+		not_agreed(call, CK_GRPC_FAILED_PRECONDITION, text);
+	} else {
+		send_create(call, &call->request);
+	}
+}
+
+/* ---- the turn -------------------------------------------------------------------------------------------------------- */
+
+static void decided(struct ck_turn *turn, int outcome, void *userdata)
+{
+	struct ck_call *call = userdata;
+	struct ck_status status = { .size = sizeof(status) };
+	const struct ck_error *err;
+	switch (outcome) {
+	case CK_CREATE:
+		create(call);
+		return;
+	case CK_WAIT:
+		if (!call->stream && !call->rpc && !call->consult)
+			ck_call_free(call); /* hooks run for a client that is gone: the turn has nothing to say any more (K7) */
+		return;
+	case CK_HAND_BACK:
+		hand_back(call);
+		return;
+	case CK_KEPT:
+		ck_call_answer(call, CK_GRPC_UNAVAILABLE, "made too late for this call; it is kept for the same request");
+		break;
+	case CK_ABANDONED:
+		ck_call_answer(call, CK_GRPC_ABORTED, "made, but the kubelet has moved on meanwhile");
+		break;
+	case -CK_EFAILED:
+		if (ck_turn_status(turn, &status) == 0) {
+			ck_call_answer_status(call, &status);
+			break;
+		}
+		/* fall through */
+	default:
+		err = ck_turn_error(turn);
+		call->daemon->metrics.nri_refused[call->route->kind] += outcome == -CK_EREFUSED;
+		if (err && err->code)
+			ck_call_answer_error(call, err);
+		else
+			ck_call_answer(call, CK_GRPC_INTERNAL, ck_strerror(outcome < 0 ? -outcome : CK_ESTATE));
+		if (call->consult) { /* while plugins were asked: it was not begun, and this ends it for certain */
+			const struct ck_status why = { .size = sizeof(why), .grpc = CK_GRPC_ABORTED, .message = "not begun" };
+			ck_turn_fail(turn, &why, NULL);
+		}
+		/* abandoned while it is made (K9): the runtime hears it, and what it makes all the same is found */
+		if (call->rpc) {
+			ck_rpc_cancel(CK_TAKE(call->rpc));
+			call->daemon->creating--;
+			if (call->daemon->stopping)
+				ck_daemon_drained(call->daemon);
+		}
+		break;
+	}
+	ck_call_free(call);
+}
+
+static void begin(void *userdata)
+{
+	struct ck_call *call = userdata;
+	struct ck_error err = { 0 };
+	if (!ck_call_guard(call))
+		return;
+	ck_view_free(CK_TAKE(call->view));
+	uint64_t left = ck_call_left(call);
+	const struct ck_request request = {
+		.size = sizeof(request),
+		.kind = call->route->kind,
+		.bytes = call->request.p,
+		.len = call->request.len,
+		.timeout = ck_call_timeout(call),
+		.expired = left == 0,
+	};
+	int r = ck_turn_begin(call->daemon->cache, &request, &call->turn, &err);
+	if (r < 0) {
+		ck_call_answer_error(call, &err);
+		ck_call_free(call);
+		return;
+	}
+	ck_turn_watch(call->turn, decided, call); /* a creator too: it hears so that it was superseded */
+	decided(call->turn, r, call);
+}
+
+/* not before all that came along with it was looked at: a request that is reset already moves nothing on (K9) */
+static void create_request(struct ck_call *call)
+{
+	if (ck_loop_timer(&call->daemon->loop, &call->timer, 0, begin, call) >= 0)
+		return;
+	ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	ck_call_free(call);
+}
+
+static void create_left(struct ck_call *call)
+{
+	bool lingers = false;
+	for (struct ck_call *c = call->client->lingering; c; c = c->lingering_next)
+		lingers = lingers || c == call;
+	if (lingers) {
+		if (call->reset)
+			linger_end(call, CK_LOST);
+		return; /* the answer is on its way */
+	}
+	if (call->turn)
+		ck_turn_leave(call->turn);
+	if (!call->rpc && !call->consult) {
+		ck_call_free(call);
+		return;
+	}
+	ck_call_detach(call);
+	ck_loop_timer_free(CK_TAKE(call->timer));
+}
+
+const struct ck_call_ops ck_create_ops = {
+	.request = create_request,
+	.left = create_left,
+};

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GetContainerEvents. Each subscription has a stream of its own toward the runtime, whose messages are filtered one by one; on
+ * the unfiltered socket call-pass.c hands them on as they are. What is read from the runtime is given back to its window as the
+ * client takes it, so a client that does not read stalls its own stream only. What is made here comes on top of that: a client
+ * that falls too far behind is cut off, as is one that an event could not be given to. It must list anew, as a kubelet does
+ * whenever its stream ends.
+ *
+ * Hidden, and so dropped: what the cache knows to be hidden, by id or by key; and what is told by id alone and is not known to be
+ * visible. The cache hears of the end of a hidden object all the same.
+ *
+ * Exactly once. The runtime told of a creation while it was hidden; when it is committed its CREATED, and a sandbox's
+ * STARTED, are made anew (commit-events.c). The runtime's own event may as well come late, after the commit: it is of another
+ * connection. So each subscription remembers of which ids it has had which of the two, and whatever comes second is
+ * dropped, be it made or the runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a
+ * container before its CREATED); each has a status and its time, which is all a kubelet goes by.
+ */
+#include "src/base/wire.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/commit-events.h"
+#include "src/cri/filter.h"
+
+struct told { /* CREATED and STARTED that a subscriber had */
+	char *id;
+	unsigned types;
+};
+
+struct sub {
+	struct sub *prev, *next;
+	struct ck_events *events;
+	struct ck_h2_stream *client, *up;
+	bool begun; /* response headers were sent */
+	struct ck_grpc_reader reader;
+	size_t owed; /* read from the runtime, and not given back to its window */
+	struct told *told; /* a ring */
+	size_t told_at;
+};
+
+struct ck_events {
+	struct ck_daemon *daemon;
+	const struct ck_route *route;
+	struct ck_announcer *announcer;
+	struct sub *subs;
+};
+
+/* ---- the end of a subscription --------------------------------------------------------------------------------------- */
+
+/* its streams were dealt with, or are reset */
+static void sub_free(struct sub *sub)
+{
+	struct ck_events *events = sub->events;
+	*(sub->prev ? &sub->prev->next : &events->subs) = sub->next;
+	if (sub->next)
+		sub->next->prev = sub->prev;
+	if (sub->client)
+		ck_h2_stream_reset(sub->client, CK_H2_CANCEL);
+	if (sub->up)
+		ck_h2_stream_reset(sub->up, CK_H2_CANCEL);
+	for (size_t i = 0; sub->told && i < CK_EVENTS_TOLD; i++)
+		free(sub->told[i].id);
+	free(sub->told);
+	ck_grpc_reader_fini(&sub->reader);
+	free(sub);
+	if (!events->subs)
+		ck_announcer_listen(events->announcer, false);
+}
+
+static void end(struct sub *sub, int grpc, const char *message)
+{
+	if (ck_grpc_answer(sub->client, sub->begun, grpc, message, NULL, 0) == 0)
+		ck_h2_stream_forget(CK_TAKE(sub->client));
+	sub_free(sub);
+}
+
+/* a status would queue up behind what is not read: this frees it, and gRPC reads RESOURCE_EXHAUSTED from it */
+static void cut_off(struct sub *sub, const char *why)
+{
+	sub->events->daemon->metrics.clients_cut++;
+	ck_log(CK_LOG_WARNING, "a subscription to events was cut off: %s", why);
+	ck_h2_stream_reset(CK_TAKE(sub->client), CK_H2_ENHANCE_YOUR_CALM);
+	sub_free(sub);
+}
+
+/* ---- toward the client ----------------------------------------------------------------------------------------------- */
+
+static void give_back(struct sub *sub)
+{
+	if (!sub->owed || !sub->up || ck_h2_stream_queued(sub->client) > CK_STREAM_WINDOW / 2)
+		return;
+	ck_h2_stream_consume(sub->up, sub->owed);
+	sub->owed = 0;
+}
+
+/* false: the subscription is over */
+static bool queue(struct sub *sub, const void *message, size_t len)
+{
+	int r = 0;
+	if (!sub->begun)
+		r = ck_grpc_begin(sub->client);
+	sub->begun = sub->begun || r == 0;
+	if (r == 0)
+		r = ck_grpc_send(sub->client, message, len);
+	if (r == 0 && ck_h2_stream_queued(sub->client) <= CK_EVENTS_QUEUED)
+		return true;
+	cut_off(sub, r < 0 ? "out of memory" : "it does not read");
+	return false;
+}
+
+/* the first time that @sub is told this of @id? */
+static bool first_time(struct sub *sub, const char *id, int type)
+{
+	unsigned bit = 1u << type;
+	if (type != CK_EVENT_CREATED && type != CK_EVENT_STARTED)
+		return true;
+	for (size_t i = 0; i < CK_EVENTS_TOLD; i++) {
+		struct told *told = &sub->told[i];
+		if (!told->id || strcmp(told->id, id))
+			continue;
+		bool first = !(told->types & bit);
+		told->types |= bit;
+		return first;
+	}
+	struct told *told = &sub->told[sub->told_at];
+	sub->told_at = (sub->told_at + 1) % CK_EVENTS_TOLD;
+	free(told->id);
+	*told = (struct told){ .id = ck_strdup(id), .types = bit }; /* without memory it may come twice, which does no harm */
+	return true;
+}
+
+static void announced(const char *id, enum ck_event_type type, const void *message, size_t len, void *userdata)
+{
+	struct ck_events *events = userdata;
+	for (struct sub *sub = events->subs, *next; sub; sub = next) {
+		next = sub->next;
+		if (first_time(sub, id, type) && queue(sub, message, len))
+			events->daemon->metrics.events_made++;
+	}
+}
+
+/* ---- one event of the runtime ---------------------------------------------------------------------------------------- */
+
+struct look {
+	struct ck_view *view;
+	int type;
+	bool sandbox_shown;
+};
+
+static int hides(const struct ck_object *object, bool id_only, void *userdata)
+{
+	struct look *look = userdata;
+	int r = ck_view_hides(look->view, object);
+	if (r != 0 || !id_only) {
+		look->sandbox_shown = look->sandbox_shown || (r == 0 && object->kind == CK_SANDBOX);
+		return r;
+	}
+	r = ck_view_shows(look->view, object->kind, object->id);
+	if (r < 0)
+		return r;
+	/* whoever removed a container was answered before this came, and nobody knows it any more: that it is gone is told of any
+	 * that is not known to be hidden, in a pod that is visible */
+	return !r && !(look->type == CK_EVENT_DELETED && look->sandbox_shown && object->kind == CK_CONTAINER);
+}
+
+/* the event's id; "": none that could be ours */
+static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
+{
+	struct ck_wire wire = ck_wire_begin(message, len);
+	struct ck_wire_field field;
+	id[0] = '\0';
+	while (ck_wire_next(&wire, &field, NULL) > 0) {
+		if (field.number != 1 || field.type != CK_WIRE_BYTES || field.len > CK_ID_MAX)
+			continue;
+		memcpy(id, field.data, field.len);
+		id[field.len] = '\0';
+	}
+}
+
+/* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its destruction, tells the rest */
+static void tell_cache(struct ck_daemon *daemon, int type, const char *id)
+{
+	if (type != CK_EVENT_STOPPED && type != CK_EVENT_DELETED)
+		return;
+	if (ck_seen(daemon->cache, CK_CONTAINER, id, CK_CONDITION_DEAD) == -CK_ENOTFOUND)
+		ck_seen(daemon->cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
+	else
+		ck_exits_saw(daemon, id);
+}
+
+/* false: the subscription is over */
+static bool event(struct sub *sub, const void *message, size_t len)
+{
+	struct ck_events *events = sub->events;
+	struct ck_daemon *daemon = events->daemon;
+	struct look look = { .type = ck_filter_event_type(message, len) };
+	struct ck_bytes cut = { 0 };
+	struct ck_error err = { 0 };
+	char id[CK_ID_MAX + 1];
+	int r = ck_view_begin(daemon->cache, &look.view, &err);
+	if (r == 0)
+		r = ck_filter_response(events->route, message, len, hides, &look, &cut, NULL, &err);
+	ck_view_free(look.view);
+	if (r < 0 && r != -CK_EMALFORMED) {
+		cut_off(sub, err.text);
+		return false;
+	}
+	subject(message, len, id);
+	if (r == -CK_EMALFORMED) { /* nobody can tell of whom it is */
+		ck_log(CK_LOG_WARNING, "an event of the runtime cannot be read, and is dropped: %s", err.text);
+		r = CK_FILTER_EMPTIED;
+	} else {
+		tell_cache(daemon, look.type, id);
+	}
+	bool over = false;
+	if (r == CK_FILTER_EMPTIED) {
+		daemon->metrics.events_hidden++;
+	} else if (first_time(sub, id, look.type)) {
+		over = !queue(sub, r == CK_FILTER_CUT ? cut.p : message, r == CK_FILTER_CUT ? cut.len : len);
+		daemon->metrics.events_sent += !over;
+	}
+	ck_bytes_free(&cut);
+	return !over;
+}
+
+/* ---- the stream toward the runtime ----------------------------------------------------------------------------------- */
+
+static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+{
+	struct sub *sub = userdata;
+	bool last = ck_h2_find(headers, n, "grpc-status") != NULL;
+	(void)stream;
+	if (sub->begun && !last)
+		return; /* a made event was first */
+	if (ck_h2_stream_headers(sub->client, headers, n, last && !sub->begun) < 0) {
+		cut_off(sub, "out of memory");
+		return;
+	}
+	sub->begun = true;
+	if (!last)
+		return;
+	ck_h2_stream_forget(CK_TAKE(sub->client));
+	ck_h2_stream_forget(CK_TAKE(sub->up));
+	sub_free(sub);
+}
+
+static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+{
+	struct sub *sub = userdata;
+	struct ck_error err;
+	size_t used;
+	(void)stream;
+	sub->owed += n;
+	while (n) {
+		int r = ck_grpc_read(&sub->reader, bytes, n, &used, &err);
+		if (r < 0) {
+			end(sub, CK_GRPC_INTERNAL, err.text);
+			return;
+		}
+		if (r > 0 && !event(sub, sub->reader.message.p, sub->reader.message.len))
+			return;
+		bytes += used;
+		n -= used;
+	}
+	give_back(sub);
+}
+
+static void up_end(struct ck_h2_stream *stream, void *userdata)
+{
+	struct sub *sub = userdata;
+	(void)stream;
+	ck_h2_stream_forget(CK_TAKE(sub->up));
+	end(sub, CK_GRPC_UNAVAILABLE, "the runtime's events ended without a status");
+}
+
+static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
+{
+	struct sub *sub = userdata;
+	(void)stream;
+	(void)error;
+	sub->up = NULL;
+	end(sub, CK_GRPC_UNAVAILABLE, "the runtime's connection ended");
+}
+
+static const struct ck_h2_handler up_handler = {
+	.headers = up_headers,
+	.data = up_data,
+	.end = up_end,
+	.closed = up_closed,
+};
+
+/* ---- the client's stream --------------------------------------------------------------------------------------------- */
+
+static void client_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+{
+	(void)bytes;
+	(void)userdata;
+	ck_h2_stream_consume(stream, n); /* there is one request, and it has come */
+}
+
+static void client_sent(struct ck_h2_stream *stream, size_t n, void *userdata)
+{
+	(void)stream;
+	(void)n;
+	give_back(userdata);
+}
+
+static void client_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
+{
+	struct sub *sub = userdata;
+	(void)stream;
+	(void)error;
+	sub->client = NULL;
+	sub_free(sub);
+}
+
+static const struct ck_h2_handler client_handler = {
+	.data = client_data,
+	.sent = client_sent,
+	.closed = client_closed,
+};
+
+int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, const struct ck_h2_header *headers, size_t n,
+			const void *request, size_t len, struct ck_error *err)
+{
+	struct ck_events *events = daemon->events;
+	struct sub *sub = CK_NEW(struct sub);
+	if (!sub)
+		return ck_nomem(err);
+	*sub = (struct sub){ .next = events->subs, .events = events, .reader.max = CK_REQUEST_MAX };
+	if (sub->next)
+		sub->next->prev = sub;
+	events->subs = sub;
+	int r = 0;
+	if (!(sub->told = ck_alloc(CK_EVENTS_TOLD * sizeof(*sub->told))))
+		r = ck_nomem(err);
+	if (r == 0) {
+		ck_announcer_listen(events->announcer, true);
+		r = ck_upstream_open(daemon->upstream, CK_LANE_PASS, headers, n, &up_handler, sub, &sub->up, err);
+	}
+	if (r == 0 && ck_grpc_send(sub->up, request, len) < 0)
+		r = ck_nomem(err);
+	if (r < 0) {
+		sub_free(sub);
+		return r;
+	}
+	ck_h2_stream_end(sub->up);
+	sub->client = client;
+	ck_h2_stream_handle(client, &client_handler, sub);
+	return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+
+int ck_events_new(struct ck_daemon *daemon, struct ck_error *err)
+{
+	struct ck_events *events = CK_NEW(struct ck_events);
+	if (!events)
+		return ck_nomem(err);
+	*events = (struct ck_events){ .daemon = daemon, .route = ck_route_named("GetContainerEvents") };
+	int r = ck_announcer_new(daemon, announced, events, &events->announcer, err);
+	if (r < 0) {
+		free(events);
+		return r;
+	}
+	daemon->events = events;
+	return 0;
+}
+
+void ck_events_committed(struct ck_events *events, const struct ck_told *entry)
+{
+	if (events)
+		ck_announcer_committed(events->announcer, entry);
+}
+
+void ck_events_free(struct ck_events *events)
+{
+	if (!events)
+		return;
+	while (events->subs)
+		end(events->subs, CK_GRPC_UNAVAILABLE, "crikeepd is stopping");
+	ck_announcer_free(events->announcer);
+	events->daemon->events = NULL;
+	free(events);
+}

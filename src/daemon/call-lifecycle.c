@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that move a pod on: StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox, RemoveContainer, and
+ * GetContainerEvents, which call-events.c takes over. They are passed on; the cache hears of them before and after.
+ *
+ * A removal waits for creations in flight in its sandbox to end and be destroyed (K16), and a pod that is removed is
+ * stopped first, whatever the runtime would do by itself, because Stop is when plugins are told. Where plugins listen, nri-call-steps.c
+ * takes the call over.
+ */
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/call.h"
+
+static void started(struct ck_call *call, int grpc)
+{
+	if (grpc == CK_GRPC_OK)
+		ck_seen(call->daemon->cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
+}
+
+static void stopped(struct ck_call *call, int grpc)
+{
+	if (grpc == CK_GRPC_OK)
+		ck_seen(call->daemon->cache, CK_SANDBOX, call->id, CK_CONDITION_DEAD);
+}
+
+static void removed(struct ck_call *call, int grpc)
+{
+	if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
+		ck_forget(call->daemon->cache, call->route->kind, call->id);
+}
+
+/* ---- removal: drained, stopped, removed ------------------------------------------------------------------------------ */
+
+static void stopped_first(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_call *call = userdata;
+	call->rpc = NULL;
+	if (reply->status.code == CK_GRPC_OK || reply->status.code == CK_GRPC_NOT_FOUND) {
+		stopped(call, reply->status.code);
+		ck_pass_whole(call);
+		return;
+	}
+	ck_call_answer(call, reply->status.code, reply->status.message);
+	ck_call_free(call);
+}
+
+static void stop_first(struct ck_call *call)
+{
+	struct ck_bytes request = { 0 };
+	struct ck_error err = { 0 };
+	uint64_t left = ck_call_left(call);
+	struct ck_rpc_options options = { .path = "StopPodSandbox", .timeout = left < CK_STOP_MAX ? left : CK_STOP_MAX };
+	int r = ck_bytes_field_text(&request, 1, call->id);
+	r = r < 0 ? ck_nomem(&err) : ck_rpc_start(call->daemon->upstream, &options, request.p, request.len, stopped_first, call,
+						  &call->rpc, &err);
+	ck_bytes_free(&request);
+	if (r < 0) {
+		ck_call_answer_error(call, &err);
+		ck_call_free(call);
+	}
+}
+
+static void drained(struct ck_turn *turn, int outcome, void *userdata)
+{
+	struct ck_call *call = userdata;
+	if (outcome == CK_WAIT)
+		return;
+	if (outcome == CK_DRAINED) {
+		if (ck_life_begin(call))
+			return;
+		if (call->route->kind == CK_SANDBOX)
+			stop_first(call);
+		else
+			ck_pass_whole(call);
+		return;
+	}
+	const struct ck_error *err = ck_turn_error(turn);
+	if (err && err->code)
+		ck_call_answer_error(call, err);
+	else
+		ck_call_answer(call, CK_GRPC_UNAVAILABLE, "creations in this pod sandbox have not ended yet");
+	ck_call_free(call);
+}
+
+static void remove_begin(struct ck_call *call)
+{
+	struct ck_error err = { 0 };
+	call->status = removed;
+	int r = ck_remove_begin(call->daemon->cache, call->route->kind, call->id, ck_call_timeout(call), &call->turn, &err);
+	if (r < 0) {
+		ck_call_answer_error(call, &err);
+		ck_call_free(call);
+		return;
+	}
+	if (r == CK_WAIT)
+		ck_turn_watch(call->turn, drained, call);
+	drained(call->turn, r, call);
+}
+
+/* ---- by route -------------------------------------------------------------------------------------------------------- */
+
+static void act_request(struct ck_call *call)
+{
+	struct ck_error err = { 0 };
+	int r = 0;
+	if (call->route->class == CK_ROUTE_EVENTS) {
+		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n, call->request.p,
+					call->request.len, &err);
+		if (r < 0)
+			ck_call_answer_error(call, &err);
+		else
+			call->stream = NULL; /* call-events.c has it */
+		ck_call_free(call);
+		return;
+	}
+	if (!ck_call_guard(call))
+		return;
+	ck_view_free(CK_TAKE(call->view));
+	if (!call->id[0]) { /* the runtime knows what to say to that */
+		ck_pass_whole(call);
+		return;
+	}
+	ck_used(call->daemon->cache, call->route->kind, call->id);
+	switch (call->route->class) {
+	case CK_ROUTE_START:
+		call->status = started;
+		break;
+	case CK_ROUTE_STOP:
+		if (call->route->kind == CK_CONTAINER)
+			break;
+		r = ck_stopping(call->daemon->cache, call->id);
+		if (r < 0) {
+			ck_fail(&err, -r, "%s", ck_strerror(-r));
+			ck_call_answer_error(call, &err);
+			ck_call_free(call);
+			return;
+		}
+		call->status = stopped;
+		break;
+	default:
+		remove_begin(call);
+		return;
+	}
+	if (!ck_life_begin(call))
+		ck_pass_whole(call);
+}
+
+const struct ck_call_ops ck_act_ops = {
+	.request = act_request,
+	.left = ck_call_free,
+};

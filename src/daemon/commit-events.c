@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *   commit --> queued --> PodSandboxStatus --> the event
+ *                                |                ^
+ *                                '--> ListContainers --> ContainerStatus of each, where the first answer tells of no container
+ *
+ * CRI-O fills that in, containerd leaves it out, and a kubelet takes the containers in an event for all there are in the pod.
+ *
+ * Each answer is filtered by a view begun before its question, as if the kubelet had asked: what was abandoned meanwhile is in no
+ * event. An event carries the time of its first question, because the kubelet orders what it knows of a pod by these times.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "cache/cache.h"
+#include "src/base/wire.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/commit-events.h"
+#include "src/cri/objects.h"
+
+/* fields of ContainerEventResponse, and of the answers they are copied from */
+enum { EVENT_ID = 1, EVENT_TYPE = 2, EVENT_CREATED_AT = 3, EVENT_SANDBOX = 4, EVENT_CONTAINER = 5 };
+enum { STATUS_STATUS = 1, STATUS_CONTAINER = 3 };
+
+struct announcement {
+	struct announcement *prev, *next; /* queued or running */
+	struct ck_announcer *announcer;
+	char *id, *sandbox;
+	bool sandbox_met, met; /* the status of its sandbox was in an answer; and its own */
+	bool running; /* a container that runs: found in use (K22), so that its STARTED was held back as well */
+	bool whole;   /* containers were in the first answer: nobody else has to be asked */
+	struct ck_rpc *rpc;
+	struct ck_view *view;
+	uint64_t asked_at; /* wall clock */
+	struct ck_bytes body;     /* the event's fields 4 and 5 */
+	struct ck_objects containers; /* of the sandbox, to be asked for one by one */
+	size_t asked;                 /* of these */
+};
+
+struct list {
+	struct announcement *first, *last;
+	size_t n;
+};
+
+struct ck_announcer {
+	struct ck_daemon *daemon;
+	ck_announce_fn *fn;
+	void *userdata;
+	const struct ck_route *sandbox_status, *container_status, *containers;
+	struct ck_loop_timer *begin; /* commits come from inside a round of the cache: what follows happens outside of it */
+	struct list queued, running;
+	bool listening;
+	unsigned lost; /* for want of memory */
+};
+
+static void list_add(struct list *list, struct announcement *a)
+{
+	a->prev = list->last;
+	a->next = NULL;
+	*(list->last ? &list->last->next : &list->first) = a;
+	list->last = a;
+	list->n++;
+}
+
+static void list_del(struct list *list, struct announcement *a)
+{
+	*(a->prev ? &a->prev->next : &list->first) = a->next;
+	*(a->next ? &a->next->prev : &list->last) = a->prev;
+	list->n--;
+}
+
+static void announcement_free(struct announcement *a)
+{
+	ck_rpc_cancel(a->rpc);
+	ck_view_free(a->view);
+	ck_bytes_free(&a->body);
+	ck_objects_fini(&a->containers);
+	free(a->id);
+	free(a->sandbox);
+	free(a);
+}
+
+/* ---- the event ------------------------------------------------------------------------------------------------------- */
+
+static void pump(void *userdata);
+
+static bool is_sandbox(const struct announcement *a)
+{
+	return !strcmp(a->id, a->sandbox);
+}
+
+static int send_event(struct announcement *a, enum ck_event_type type)
+{
+	struct ck_bytes event = { 0 };
+	int r = ck_bytes_field_text(&event, EVENT_ID, a->id);
+	if (r == 0)
+		r = ck_bytes_field_number(&event, EVENT_TYPE, type);
+	if (r == 0)
+		r = ck_bytes_field_number(&event, EVENT_CREATED_AT, a->asked_at);
+	if (r == 0)
+		r = ck_bytes_add(&event, a->body.p, a->body.len);
+	if (r == 0)
+		a->announcer->fn(a->id, type, event.p, event.len, a->announcer->userdata);
+	ck_bytes_free(&event);
+	return r;
+}
+
+/* @why there is no event; NULL: all was answered */
+static void finish(struct announcement *a, const char *why)
+{
+	struct ck_announcer *announcer = a->announcer;
+	if (!why && !a->met)
+		why = "it is hidden again, or gone";
+	bool started = is_sandbox(a) || a->running;
+	if (!why && (send_event(a, CK_EVENT_CREATED) < 0 || (started && send_event(a, CK_EVENT_STARTED) < 0)))
+		why = "out of memory";
+	if (why)
+		ck_log(CK_LOG_INFO, "no event of the committed %s %s: %s", is_sandbox(a) ? "sandbox" : "container", a->id, why);
+	list_del(&announcer->running, a);
+	announcement_free(a);
+	if (announcer->queued.first)
+		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------------------- */
+
+/* @r, @message: as made; freed */
+static void ask(struct announcement *a, const char *rpc, int r, struct ck_bytes *message, ck_rpc_cb *answered)
+{
+	struct ck_daemon *daemon = a->announcer->daemon;
+	struct ck_rpc_options options = { .path = rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max };
+	struct ck_error err = { 0 };
+	ck_view_free(CK_TAKE(a->view));
+	r = r < 0 ? ck_nomem(&err) : ck_view_begin(daemon->cache, &a->view, &err);
+	if (r == 0)
+		r = ck_rpc_start(daemon->upstream, &options, message->p, message->len, answered, a, &a->rpc, &err);
+	ck_bytes_free(message);
+	if (r < 0)
+		finish(a, err.text);
+}
+
+static void ask_id(struct announcement *a, const char *rpc, const char *id, ck_rpc_cb *answered)
+{
+	struct ck_bytes message = { 0 };
+	int r = ck_bytes_field_text(&message, 1, id);
+	ask(a, rpc, r, &message, answered);
+}
+
+static int hides(const struct ck_object *object, bool id_only, void *userdata)
+{
+	struct announcement *a = userdata;
+	(void)id_only; /* no answer to what is asked here has objects of that sort */
+	int r = ck_view_hides(a->view, object);
+	if (r != 0)
+		return r;
+	a->whole = a->whole || object->kind == CK_CONTAINER;
+	a->sandbox_met = a->sandbox_met || (object->kind == CK_SANDBOX && !strcmp(object->id, a->sandbox));
+	if (!strcmp(object->id, a->id) && a->sandbox_met) {
+		a->met = true;
+		a->running = object->kind == CK_CONTAINER && object->condition == CK_CONDITION_RUNNING;
+	}
+	return 0;
+}
+
+static int gather(const struct ck_object *object, bool id_only, void *userdata)
+{
+	struct announcement *a = userdata;
+	(void)id_only;
+	int r = ck_view_hides(a->view, object);
+	return r == 0 ? ck_objects_add(&a->containers, object) : r;
+}
+
+/* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left of it, or it is gone; or
+ * another error, and @err says more */
+static int answer(struct announcement *a, struct ck_rpc_reply *reply, const struct ck_route *route, ck_hides_fn *fn,
+		  struct ck_bytes *cut, struct ck_wire *ret_bytes, struct ck_error *err)
+{
+	a->rpc = NULL;
+	if (reply->status.code == CK_GRPC_NOT_FOUND)
+		return ck_fail(err, CK_ENOTFOUND, "it is gone");
+	if (reply->status.code != CK_GRPC_OK)
+		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", route->rpc, ck_grpc_name(reply->status.code));
+	int r = ck_filter_response(route, reply->message.p, reply->message.len, fn, a, cut, NULL, err);
+	if (r == CK_FILTER_EMPTIED)
+		return ck_fail(err, CK_ENOTFOUND, "it is hidden again");
+	*ret_bytes = r == CK_FILTER_CUT ? ck_wire_begin(cut->p, cut->len) : ck_wire_begin(reply->message.p, reply->message.len);
+	return r < 0 ? r : 0;
+}
+
+/* each @from of @wire becomes a @to of @into: pieces of one message merge there as well. @to 0: the pieces, end to end */
+static int copy_fields(struct ck_wire wire, uint32_t from, uint32_t to, struct ck_bytes *into, struct ck_error *err)
+{
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		if (field.number != from || field.type != CK_WIRE_BYTES)
+			continue;
+		r = to ? ck_bytes_field(into, to, field.data, field.len) : ck_bytes_add(into, field.data, field.len);
+		if (r < 0)
+			return ck_nomem(err);
+	}
+	return r;
+}
+
+static void next_container(struct announcement *a);
+
+static void container_told(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct announcement *a = userdata;
+	struct ck_bytes cut = { 0 }, status = { 0 };
+	struct ck_error err = { 0 };
+	struct ck_wire wire;
+	int r = answer(a, reply, a->announcer->container_status, hides, &cut, &wire, &err);
+	if (r == 0)
+		r = copy_fields(wire, STATUS_STATUS, 0, &status, &err);
+	if (r == 0 && ck_bytes_field(&a->body, EVENT_CONTAINER, status.p, status.len) < 0)
+		r = ck_nomem(&err);
+	ck_bytes_free(&cut);
+	ck_bytes_free(&status);
+	if (r == 0 || r == -CK_ENOTFOUND) /* who has gone since the list is left out */
+		next_container(a);
+	else
+		finish(a, err.text);
+}
+
+static void next_container(struct announcement *a)
+{
+	if (a->asked == a->containers.n)
+		finish(a, NULL);
+	else
+		ask_id(a, "ContainerStatus", a->containers.all[a->asked++].id, container_told);
+}
+
+static void containers_told(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct announcement *a = userdata;
+	struct ck_bytes cut = { 0 };
+	struct ck_error err = { 0 };
+	struct ck_wire wire;
+	int r = answer(a, reply, a->announcer->containers, gather, &cut, &wire, &err);
+	ck_bytes_free(&cut);
+	if (r == 0 || r == -CK_ENOTFOUND) /* nothing left: a sandbox without containers */
+		next_container(a);
+	else
+		finish(a, err.text);
+}
+
+static void ask_containers(struct announcement *a)
+{
+	struct ck_bytes filter = { 0 }, message = { 0 };
+	int r = ck_bytes_field_text(&filter, 3, a->sandbox); /* ContainerFilter.pod_sandbox_id */
+	if (r == 0)
+		r = ck_bytes_field(&message, 1, filter.p, filter.len);
+	ck_bytes_free(&filter);
+	ask(a, "ListContainers", r, &message, containers_told);
+}
+
+static void sandbox_told(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct announcement *a = userdata;
+	struct ck_bytes cut = { 0 };
+	struct ck_error err = { 0 };
+	struct ck_wire wire;
+	int r = answer(a, reply, a->announcer->sandbox_status, hides, &cut, &wire, &err);
+	if (r == 0)
+		r = copy_fields(wire, STATUS_STATUS, EVENT_SANDBOX, &a->body, &err);
+	if (r == 0)
+		r = copy_fields(wire, STATUS_CONTAINER, EVENT_CONTAINER, &a->body, &err);
+	ck_bytes_free(&cut);
+	if (r < 0)
+		finish(a, err.text);
+	else if (a->whole)
+		finish(a, NULL);
+	else
+		ask_containers(a);
+}
+
+/* ---- commits --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t wall_clock(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void drop_all(struct ck_announcer *announcer)
+{
+	struct list *lists[] = { &announcer->queued, &announcer->running };
+	for (size_t i = 0; i < CK_COUNT(lists); i++) {
+		while (lists[i]->first) {
+			struct announcement *a = lists[i]->first;
+			list_del(lists[i], a);
+			announcement_free(a);
+		}
+	}
+}
+
+static void pump(void *userdata)
+{
+	struct ck_announcer *announcer = userdata;
+	if (!announcer->listening)
+		drop_all(announcer);
+	if (announcer->lost)
+		ck_log(CK_LOG_WARNING, "out of memory: no event of %u commits", announcer->lost);
+	announcer->lost = 0;
+	while (announcer->queued.first && announcer->running.n < CK_ANNOUNCE_MAX) {
+		struct announcement *a = announcer->queued.first;
+		list_del(&announcer->queued, a);
+		list_add(&announcer->running, a);
+		a->asked_at = wall_clock();
+		ask_id(a, "PodSandboxStatus", a->sandbox, sandbox_told);
+	}
+}
+
+void ck_announcer_committed(struct ck_announcer *announcer, const struct ck_told *entry)
+{
+	if (!announcer->listening)
+		return;
+	struct announcement *a = CK_NEW(struct announcement);
+	char *id = ck_strdup(entry->id), *sandbox = ck_strdup(entry->kind == CK_SANDBOX ? entry->id : entry->sandbox_id);
+	if (a && id && sandbox) {
+		*a = (struct announcement){ .announcer = announcer, .id = id, .sandbox = sandbox };
+		list_add(&announcer->queued, a);
+	} else {
+		announcer->lost++;
+		free(a);
+		free(id);
+		free(sandbox);
+	}
+	ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
+}
+
+void ck_announcer_listen(struct ck_announcer *announcer, bool wanted)
+{
+	if (wanted == announcer->listening)
+		return;
+	announcer->listening = wanted;
+	if (!wanted) /* not here: the last subscriber may have been cut off by an event that is being sent */
+		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
+}
+
+int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdata, struct ck_announcer **ret_announcer,
+		     struct ck_error *err)
+{
+	struct ck_announcer *announcer = CK_NEW(struct ck_announcer);
+	if (!announcer)
+		return ck_nomem(err);
+	*announcer = (struct ck_announcer){
+		.daemon = daemon,
+		.fn = fn,
+		.userdata = userdata,
+		.sandbox_status = ck_route_named("PodSandboxStatus"),
+		.container_status = ck_route_named("ContainerStatus"),
+		.containers = ck_route_named("ListContainers"),
+	};
+	/* made here, so that setting it needs no memory */
+	if (ck_loop_timer(&daemon->loop, &announcer->begin, 0, pump, announcer) < 0) {
+		free(announcer);
+		return ck_nomem(err);
+	}
+	*ret_announcer = announcer;
+	return 0;
+}
+
+void ck_announcer_free(struct ck_announcer *announcer)
+{
+	if (!announcer)
+		return;
+	ck_announcer_listen(announcer, false);
+	drop_all(announcer);
+	ck_loop_timer_free(announcer->begin);
+	free(announcer);
+}

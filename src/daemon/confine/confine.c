@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order matters: Landlock opens paths, groups and the bounding set need capabilities, and the filter forbids all of it.
+ *
+ * The daemon stays uid 0, because the runtime's socket is root's and is connected to again whenever the runtime restarts; without
+ * capabilities that uid is an owner of files and no more. Root's files stay readable for it: Landlock closes those.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/securebits.h>
+#include <stdio.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/daemon/confine/confine-int.h"
+#include "src/daemon/confine/confine.h"
+
+/* A filter and capabilities are a thread's own: another thread would stay free. */
+static int be_alone(struct ck_error *err)
+{
+	struct stat st;
+	/* itself, its parent, one thread; without /proc: believed */
+	bool alone = stat("/proc/self/task", &st) < 0 || st.st_nlink == 3;
+#ifdef CK_SANITIZERS /* TSan has a thread of its own after a fork */
+	alone = true;
+#endif
+	return alone ? 0 : ck_fail(err, CK_EIO, "%lu threads run already", (unsigned long)st.st_nlink - 2);
+}
+
+/* CAP_CHOWN goes, and sockets may be made later: an owner may give a file to a group he is in. */
+static int join_group(gid_t gid, struct ck_error *err)
+{
+	int n = getgroups(0, NULL);
+	if (gid == (gid_t)-1 || gid == getegid() || n < 0)
+		return 0;
+	CK_AUTO_FREE gid_t *groups = ck_alloc(((size_t)n + 1) * sizeof(*groups));
+	if (!groups)
+		return ck_nomem(err);
+	n = getgroups(n, groups);
+	for (int i = 0; i < n; i++)
+		if (groups[i] == gid)
+			return 0;
+	if (n < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "read the groups");
+	groups[n] = gid;
+	/* not root: what it may not give its sockets to, it could not before either */
+	return setgroups((size_t)n + 1, groups) < 0 && errno != EPERM ? ck_fail_errno(err, CK_EIO, errno, "join the group") : 0;
+}
+
+static int drop_capabilities(struct ck_error *err)
+{
+	cap_t now, none = cap_init();
+	if (!none)
+		return ck_nomem(err);
+	/* what a root in a container or an ordinary user may not drop, it cannot gain either: new privileges are off */
+	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
+		cap_drop_bound(cap);
+	prctl(PR_SET_SECUREBITS,
+	      SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
+		      SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+	      0L, 0L, 0L);
+	cap_reset_ambient();
+	int r = cap_set_proc(none) < 0 ? ck_fail_errno(err, CK_EIO, errno, "drop capabilities") : 0;
+	now = r < 0 ? NULL : cap_get_proc();
+	if (r >= 0 && (!now || cap_compare(now, none)))
+		r = ck_fail(err, CK_EIO, "capabilities are left");
+	cap_free(now);
+	cap_free(none);
+	return r;
+}
+
+/* memory holds requests, and those hold secrets */
+static int keep_memory_private(struct ck_error *err)
+{
+	if (setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "forbid core dumps");
+#ifndef CK_SANITIZERS /* the leak checker traces its own process */
+	if (prctl(PR_SET_DUMPABLE, 0L, 0L, 0L, 0L) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "forbid tracing");
+#endif
+	return 0;
+}
+
+int ck_confine(const struct ck_conf *conf, char *ret_text, size_t size, struct ck_error *err)
+{
+	if (!conf->confine) {
+		snprintf(ret_text, size, "not confined");
+		return 0;
+	}
+	tzset(); /* reads a file, once */
+	int r = be_alone(err);
+	if (r >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
+		r = ck_fail_errno(err, CK_EIO, errno, "forbid new privileges");
+#ifndef CK_SANITIZERS
+	int abi = 0;
+	if (r >= 0)
+		r = abi = ck_confine_paths(conf, err);
+#endif
+	if (r >= 0)
+		r = join_group(conf->socket_gid, err);
+	if (r >= 0)
+		r = drop_capabilities(err);
+	if (r >= 0)
+		r = keep_memory_private(err);
+#ifndef CK_SANITIZERS
+	if (r >= 0)
+		r = ck_confine_calls(err);
+#endif
+	if (r < 0)
+		return ck_context(err, r, "confine the process");
+#ifdef CK_SANITIZERS
+	snprintf(ret_text, size, "no capabilities; built with sanitizers: no seccomp, no Landlock");
+#else
+	if (abi > 0)
+		snprintf(ret_text, size, "no capabilities, seccomp, Landlock ABI %d", abi);
+	else
+		snprintf(ret_text, size, "no capabilities, seccomp; this kernel has no Landlock");
+#endif
+	return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nri.adjust before-create: plugins are asked about a container before the runtime is, under an id of ours, and what they change
+ * goes into the request. The id stands in the request as an annotation, so that whoever describes the container later finds it;
+ * what plugins are told of a container that never comes to be is the NRI side's business (H7).
+ *
+ * The cache may have one creation begun a second time, because nobody knows how the first one ended (K8). The runtime may still
+ * be at that, so the second must be the same request, under the same id: those asked about last are remembered.
+ */
+#include <sodium.h>
+#include <stdio.h>
+
+#include "cache/request/key.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/nri/apply.h"
+#include "src/daemon/call.h"
+#include "src/daemon/nri/describe.h"
+
+struct ck_consult {
+	struct ck_call *call; /* NULL: it is gone */
+	ck_consulted_fn *done;
+	struct ck_key *key;
+	struct ck_bytes request; /* the kubelet's; a copy, as its call may lose its own */
+	char alias[CK_ALIAS_LEN + 1];
+};
+
+struct ck_consulted { /* what went out */
+	struct ck_consulted *next; /* older */
+	uint64_t number;
+	struct ck_key *key;
+	struct ck_bytes request;
+};
+
+/* ---- what went out before -------------------------------------------------------------------------------------------- */
+
+static void consulted_free(struct ck_consulted *consulted)
+{
+	ck_key_free(consulted->key);
+	ck_bytes_free(&consulted->request);
+	free(consulted);
+}
+
+/* the one of this key is taken out; what is more than CK_NRI_CONSULTED_MAX, too, and is freed. NULL: there is none */
+static struct ck_consulted *recall(struct ck_daemon *daemon, const struct ck_key *key)
+{
+	struct ck_consulted *found = NULL;
+	unsigned n = 0;
+	for (struct ck_consulted **at = &daemon->consulted; *at;) {
+		struct ck_consulted *one = *at;
+		if (!found && ck_key_same(one->key, key)) {
+			*at = one->next;
+			found = one;
+		} else if (n++ == CK_NRI_CONSULTED_MAX) {
+			*at = one->next;
+			consulted_free(one);
+			n--;
+		} else {
+			at = &one->next;
+		}
+	}
+	return found;
+}
+
+static void remember(struct ck_call *call, const struct ck_key *key, const struct ck_bytes *request)
+{
+	struct ck_daemon *daemon = call->daemon;
+	struct ck_consulted *one = CK_NEW(struct ck_consulted);
+	if (!one)
+		return; /* a second try would ask again: better than none */
+	if (ck_key_dup(key, &one->key) < 0 || ck_bytes_add(&one->request, request->p, request->len) < 0) {
+		consulted_free(one);
+		return;
+	}
+	one->number = call->consulted = ++daemon->consulted_n;
+	one->next = daemon->consulted;
+	daemon->consulted = one;
+}
+
+void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number)
+{
+	for (struct ck_consulted **at = &daemon->consulted, *one; (one = *at); at = &one->next) {
+		if (one->number != number)
+			continue;
+		*at = one->next;
+		consulted_free(one);
+		return;
+	}
+}
+
+void ck_consulted_forget(struct ck_daemon *daemon)
+{
+	for (struct ck_consulted *one; (one = daemon->consulted);) {
+		daemon->consulted = one->next;
+		consulted_free(one);
+	}
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------------------- */
+
+static void consult_free(struct ck_consult *consult)
+{
+	if (consult->call)
+		consult->call->consult = NULL;
+	ck_key_free(consult->key);
+	ck_bytes_free(&consult->request);
+	free(consult);
+}
+
+void ck_consult_drop(struct ck_consult *consult)
+{
+	if (consult)
+		consult->call = NULL; /* it is freed when NRI calls back */
+}
+
+/* the request that goes out. 0, or an error */
+static int adjusted(const struct ck_consult *consult, const struct ck_nri_result *result, struct ck_bytes *out,
+		    struct ck_error *err)
+{
+	CK_AUTO_BYTES struct ck_bytes changed = { 0 };
+	int r = ck_apply_adjustment(consult->request.p, consult->request.len, result->adjustment, result->adjustment_len,
+				    result->owners, result->owners_len, &changed, err);
+	return r < 0 ? r : ck_apply_alias(changed.p, changed.len, consult->alias, out, err);
+}
+
+static void answered(const struct ck_nri_result *result, void *userdata)
+{
+	struct ck_consult *consult = userdata;
+	struct ck_call *call = consult->call;
+	CK_AUTO_BYTES struct ck_bytes request = { 0 };
+	struct ck_error err = { 0 };
+	if (!call) {
+		consult_free(consult);
+		return;
+	}
+	ck_consulted_fn *done = consult->done;
+	int r = result->refusal ? ck_fail(&err, CK_EREFUSED, "%s", result->refusal) : adjusted(consult, result, &request, &err);
+	if (r >= 0 && request.len > CK_REQUEST_MAX)
+		r = ck_fail(&err, CK_ETOOBIG, "with what plugins add, the request is over %u bytes", CK_REQUEST_MAX);
+	if (r >= 0)
+		remember(call, consult->key, &request);
+	consult_free(consult);
+	done(call, &request, r < 0 ? &err : NULL);
+}
+
+static int begin(struct ck_consult *consult, struct ck_error *err)
+{
+	struct ck_call *call = consult->call;
+	unsigned char random[CK_ALIAS_LEN / 2];
+	CK_AUTO_BYTES struct ck_bytes container = { 0 };
+	randombytes_buf(random, sizeof(random));
+	sodium_bin2hex(consult->alias, sizeof(consult->alias), random, sizeof(random));
+	int r = ck_describe_request(call->request.p, call->request.len, consult->alias, &container, err);
+	if (r >= 0 && ck_bytes_add(&consult->request, call->request.p, call->request.len) < 0)
+		r = ck_nomem(err);
+	if (r < 0)
+		return r;
+	const struct ck_nri_call event = {
+		.size = sizeof(event),
+		.event = CK_NRI_CREATE_CONTAINER,
+		.pod_id = consult->key->sandbox_id,
+		.container_id = consult->alias,
+		.container_name = consult->key->container,
+		.attempt = consult->key->attempt,
+		.container = container.p,
+		.container_len = container.len,
+	};
+	return ck_nri_send(call->daemon->nri, &event, answered, consult, err);
+}
+
+int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done, struct ck_error *err)
+{
+	struct ck_daemon *daemon = call->daemon;
+	struct ck_consult *consult = CK_NEW(struct ck_consult);
+	if (!consult)
+		return ck_nomem(err);
+	int r = ck_key_from_request(CK_CONTAINER, call->request.p, call->request.len, &consult->key, err);
+	struct ck_consulted *before = r < 0 ? NULL : recall(daemon, consult->key);
+	if (before && ck_turn_again(call->turn) == 1) { /* plugins know it, and the runtime may have it */
+		before->next = daemon->consulted;
+		daemon->consulted = before;
+		call->consulted = before->number;
+		r = ck_bytes_add(ret_request, before->request.p, before->request.len) < 0 ? ck_nomem(err) : 1;
+	} else if (r >= 0) {
+		if (before)
+			consulted_free(before);
+		consult->call = call;
+		consult->done = done;
+		r = begin(consult, err);
+		if (r >= 0) {
+			call->consult = consult;
+			return 0;
+		}
+		consult->call = NULL;
+	}
+	consult_free(consult);
+	return r;
+}

@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that move a pod or container on, where NRI plugins are to be told: each goes a list of steps, one after the other. A step
+ * tells plugins, or asks the runtime; what fails ends the list, and the client hears it.
+ *
+ *   StopPodSandbox     its containers are stopped and told as stopped; the pod is told as stopped; the runtime tears it down
+ *   RemovePodSandbox   the same; its containers are told as removed, and removed; so is the pod
+ *   StopContainer      the runtime stops it; told
+ *   RemoveContainer    told as stopped, unless it was; told as removed; the runtime removes it
+ *   StartContainer     plugins agree; the runtime starts it; told
+ *   Update...          plugins agree, and may ask for other resources; the runtime updates it; told
+ *
+ * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to its steps (H6, R41), but
+ * for what plugins are asked to agree to, which is not begun without it. Two calls that end one pod go one after the other,
+ * so that no network is torn down while the other's plugins are still being told (R19). That nobody hears of one end twice is
+ * NRI's side.
+ */
+#include <stdio.h>
+
+#include "src/base/wire.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/fault.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/nri/apply.h"
+#include "src/daemon/call.h"
+#include "src/cri/objects.h"
+#include "src/daemon/nri/resources.h"
+
+typedef void step_fn(struct ck_life *life);
+
+struct ck_life {
+	struct ck_life *prev, *next;
+	struct ck_daemon *daemon;
+	struct ck_call *call;       /* detached once its client is gone */
+	struct ck_bytes request;    /* a detached call's */
+	step_fn *const *at;
+	struct ck_rpc *rpc;
+	bool agrees;                /* plugins may refuse it */
+	bool telling;               /* NRI calls back */
+	enum ck_hook_event ending;  /* what it is told; 0: no end */
+	bool cut;                   /* it ends when NRI calls back */
+	bool waits;                 /* for an older one of the same pod */
+	struct ck_objects members;  /* containers of the pod */
+	size_t member;
+	bool member_stopped;        /* the one at @member: by us, just now */
+	struct ck_rpc_reply answer; /* the runtime's to the call itself */
+};
+
+struct program {
+	const char *rpc;
+	unsigned events; /* one of them must be listened to */
+	bool agrees;     /* plugins may refuse it: not begun for a client that is gone */
+	step_fn *const *steps;
+};
+
+/* ---- begin and end --------------------------------------------------------------------------------------------------- */
+
+static void step(struct ck_life *life)
+{
+	(*life->at)(life);
+}
+
+static void next_step(struct ck_life *life)
+{
+	life->at++;
+	step(life);
+}
+
+static bool ends_pod(const struct ck_life *life)
+{
+	const struct ck_route *route = life->call->route;
+	return route->kind == CK_SANDBOX && (route->class == CK_ROUTE_STOP || route->class == CK_ROUTE_REMOVE);
+}
+
+/* the oldest of those that end this pod; NULL: none */
+static struct ck_life *same_pod(const struct ck_daemon *daemon, const char *id)
+{
+	struct ck_life *oldest = NULL;
+	for (struct ck_life *life = daemon->lives; life; life = life->next)
+		if (ends_pod(life) && strcmp(life->call->id, id) == 0)
+			oldest = life;
+	return oldest;
+}
+
+static void life_free(struct ck_life *life)
+{
+	*(life->prev ? &life->prev->next : &life->daemon->lives) = life->next;
+	if (life->next)
+		life->next->prev = life->prev;
+	ck_rpc_cancel(life->rpc);
+	ck_call_free(life->call);
+	ck_bytes_free(&life->request);
+	ck_objects_fini(&life->members);
+	ck_grpc_status_fini(&life->answer.status);
+	ck_bytes_free(&life->answer.message);
+	free(life);
+}
+
+/* the client was answered, or is gone */
+static void end(struct ck_life *life)
+{
+	struct ck_daemon *daemon = life->daemon;
+	char id[CK_ID_MAX + 1];
+	bool of_pod = ends_pod(life);
+	snprintf(id, sizeof(id), "%s", life->call->id);
+	life_free(life);
+	struct ck_life *waits = of_pod ? same_pod(daemon, id) : NULL;
+	if (!waits || !waits->waits)
+		return;
+	waits->waits = false;
+	step(waits);
+}
+
+static void fail(struct ck_life *life, int grpc, const char *text)
+{
+	ck_call_answer(life->call, grpc, text);
+	end(life);
+}
+
+static void fail_status(struct ck_life *life, const struct ck_grpc_status *why)
+{
+	ck_call_pass_status(life->call, why);
+	end(life);
+}
+
+static void fail_error(struct ck_life *life, const struct ck_error *err)
+{
+	ck_call_answer_error(life->call, err);
+	end(life);
+}
+
+static void answer(struct ck_life *life)
+{
+	if (life->answer.status.code != CK_GRPC_OK) {
+		fail_status(life, &life->answer.status);
+		return;
+	}
+	ck_call_answer_message(life->call, life->answer.message.p, life->answer.message.len);
+	end(life);
+}
+
+/* its client is gone */
+static void life_left(struct ck_call *call)
+{
+	struct ck_life *life = call->daemon->lives;
+	while (life && life->call != call)
+		life = life->next;
+	if (CK_NEVER(!life)) {
+		ck_call_free(call);
+		return;
+	}
+	call->client->held -= call->request.len;
+	life->request = call->request;
+	call->request = (struct ck_bytes){ 0 };
+	ck_call_detach(call);
+	life->cut = CK_BROKEN(H6);
+}
+
+static const struct ck_call_ops life_ops = { .left = life_left };
+
+static struct ck_bytes *request_of(struct ck_life *life)
+{
+	return life->call->client ? &life->call->request : &life->request;
+}
+
+/* ---- asking the runtime ---------------------------------------------------------------------------------------------- */
+
+/* how long the runtime may take: the client's time, and more for an end, which goes on without the client */
+static uint64_t patience(const struct ck_life *life)
+{
+	uint64_t left = ck_call_left(life->call), least = life->agrees ? 1 : life->daemon->conf.destroy_timeout;
+	return left == UINT64_MAX ? CK_STOP_MAX : left < least ? least : left;
+}
+
+/* @message is freed; what keeps it from being asked is answered */
+static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *message, ck_rpc_cb *done)
+{
+	struct ck_daemon *daemon = life->daemon;
+	const struct ck_rpc_options options = { .path = path, .timeout = patience(life), .reply_max = daemon->conf.list_max };
+	struct ck_error err;
+	r = r < 0 ? ck_nomem(&err) :
+		    ck_rpc_start(daemon->upstream, &options, message->p, message->len, done, life, &life->rpc, &err);
+	ck_bytes_free(message);
+	if (r < 0)
+		fail_error(life, &err);
+}
+
+/* all of these requests begin with an id */
+static void ask_id(struct ck_life *life, const char *path, const char *id, ck_rpc_cb *done)
+{
+	struct ck_bytes message = { 0 };
+	int r = ck_bytes_field_text(&message, 1, id);
+	ask(life, path, r, &message, done);
+}
+
+/* false: it has failed, and was answered */
+static bool went_well(struct ck_life *life, const struct ck_rpc_reply *reply)
+{
+	life->rpc = NULL;
+	if (reply->status.code == CK_GRPC_OK || reply->status.code == CK_GRPC_NOT_FOUND)
+		return true;
+	fail_status(life, &reply->status);
+	return false;
+}
+
+static void forwarded(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_life *life = userdata;
+	struct ck_call *call = life->call;
+	struct ck_cache *cache = life->daemon->cache;
+	int grpc = reply->status.code;
+	life->rpc = NULL;
+	life->answer = (struct ck_rpc_reply){ .status = reply->status, .message = reply->message };
+	reply->status = (struct ck_grpc_status){ 0 };
+	reply->message = (struct ck_bytes){ 0 };
+	if (call->route->class == CK_ROUTE_REMOVE && (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
+		ck_forget(cache, call->route->kind, call->id);
+	if (grpc != CK_GRPC_OK) {
+		answer(life);
+		return;
+	}
+	if (call->route->class == CK_ROUTE_START)
+		ck_seen(cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
+	else if (call->route->class == CK_ROUTE_STOP)
+		ck_seen(cache, call->route->kind, call->id, CK_CONDITION_DEAD);
+	next_step(life);
+}
+
+/* the call itself */
+static void forward(struct ck_life *life)
+{
+	struct ck_call *call = life->call;
+	struct ck_daemon *daemon = life->daemon;
+	const struct ck_h2_header *path = ck_h2_find(call->headers, call->headers_n, ":path");
+	const struct ck_bytes *request = request_of(life);
+	struct ck_error err;
+	char name[128];
+	snprintf(name, sizeof(name), "%.*s", (int)path->value_len, path->value);
+	const struct ck_rpc_options options = {
+		.path = name,
+		.timeout = patience(life),
+		.metadata = call->headers,
+		.metadata_n = call->headers_n,
+	};
+	if (ck_rpc_start(daemon->upstream, &options, request->p, request->len, forwarded, life, &life->rpc, &err) < 0)
+		fail_error(life, &err);
+}
+
+/* ---- telling plugins ------------------------------------------------------------------------------------------------- */
+
+/* NRI has called back. false: that was the end */
+static bool told(struct ck_life *life)
+{
+	life->telling = false;
+	if (!life->cut)
+		return true;
+	life_free(life);
+	return false;
+}
+
+/* an end of which nobody fires a hook: the history has it from here */
+static void note(struct ck_life *life, const struct ck_nri_result *result, enum ck_kind kind, const char *id)
+{
+	if (life->ending)
+		ck_note_told(life->daemon->cache, kind, id, life->ending, result->told_names ? result->told_names : "");
+}
+
+static void goes_on(const struct ck_nri_result *result, void *userdata)
+{
+	struct ck_life *life = userdata;
+	if (!told(life))
+		return;
+	note(life, result, life->call->route->kind, life->call->id);
+	if (CK_BROKEN(R21) && result->refusal)
+		fail(life, CK_GRPC_UNKNOWN, result->refusal);
+	else
+		next_step(life); /* an end nobody can refuse */
+}
+
+static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done, struct ck_error *err)
+{
+	call->size = sizeof(*call);
+	int r = ck_nri_send(life->daemon->nri, call, done, life, err);
+	life->telling = r >= 0;
+	return r;
+}
+
+/* what has happened, or will, whatever plugins say: without memory it is not told, and happens all the same */
+static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *pod_id, const char *container_id, ck_nri_cb *done)
+{
+	struct ck_nri_call call = { .event = event, .pod_id = pod_id, .container_id = container_id };
+	struct ck_error err = { 0 };
+	bool stops = event == CK_NRI_STOP_POD_SANDBOX || event == CK_NRI_STOP_CONTAINER;
+	bool removes = event == CK_NRI_REMOVE_POD_SANDBOX || event == CK_NRI_REMOVE_CONTAINER;
+	life->ending = stops ? CK_HOOK_STOP : removes ? CK_HOOK_REMOVE : (enum ck_hook_event)0;
+	if (tell(life, &call, done, &err) >= 0)
+		return;
+	const struct ck_nri_result result = { .size = sizeof(result) };
+	ck_log(CK_LOG_ERROR, "plugins are not told of an end: %s", err.text);
+	done(&result, life);
+}
+
+static void tell_pod(struct ck_life *life, enum ck_nri_event event)
+{
+	tell_end(life, event, life->call->id, NULL, goes_on);
+}
+
+static void tell_container(struct ck_life *life, enum ck_nri_event event)
+{
+	tell_end(life, event, NULL, life->call->id, goes_on);
+}
+
+static void nobody_waits(const struct ck_nri_result *result, void *userdata)
+{
+	(void)result;
+	(void)userdata;
+}
+
+static void tell_stop_pod(struct ck_life *life)
+{
+	if (CK_BROKEN(R31) && life->call->route->class == CK_ROUTE_REMOVE) {
+		next_step(life);
+		return;
+	}
+	if (CK_BROKEN(R19)) {
+		const struct ck_nri_call call = {
+			.size = sizeof(call), .event = CK_NRI_STOP_POD_SANDBOX, .pod_id = life->call->id
+		};
+		ck_nri_send(life->daemon->nri, &call, nobody_waits, NULL, NULL);
+		next_step(life);
+		return;
+	}
+	tell_pod(life, CK_NRI_STOP_POD_SANDBOX);
+}
+
+static void tell_remove_pod(struct ck_life *life)
+{
+	tell_pod(life, CK_NRI_REMOVE_POD_SANDBOX);
+}
+
+static void tell_stop(struct ck_life *life)
+{
+	tell_container(life, CK_NRI_STOP_CONTAINER);
+}
+
+static void tell_remove(struct ck_life *life)
+{
+	tell_container(life, CK_NRI_REMOVE_CONTAINER);
+}
+
+static void tell_post_start(struct ck_life *life)
+{
+	tell_container(life, CK_NRI_POST_START_CONTAINER);
+}
+
+static void tell_post_update(struct ck_life *life)
+{
+	tell_container(life, CK_NRI_POST_UPDATE_CONTAINER);
+}
+
+static void tell_post_update_pod(struct ck_life *life)
+{
+	tell_pod(life, CK_NRI_POST_UPDATE_POD_SANDBOX);
+}
+
+/* ---- the containers of a pod ----------------------------------------------------------------------------------------- */
+
+static void listed(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_life *life = userdata;
+	struct ck_error err = { 0 };
+	life->rpc = NULL;
+	if (reply->status.code != CK_GRPC_OK) {
+		fail_status(life, &reply->status);
+		return;
+	}
+	if (ck_objects_read(&life->members, ck_route_named("ListContainers"), reply->message.p, reply->message.len, &err) < 0) {
+		fail(life, CK_GRPC_INTERNAL, err.text);
+		return;
+	}
+	next_step(life);
+}
+
+static void list(struct ck_life *life)
+{
+	struct ck_bytes filter = { 0 }, message = { 0 };
+	int r = ck_bytes_field_text(&filter, 3, life->call->id); /* ContainerFilter.pod_sandbox_id */
+	if (r == 0)
+		r = ck_bytes_field(&message, 1, filter.p, filter.len);
+	ck_bytes_free(&filter);
+	ask(life, "ListContainers", r, &message, listed);
+}
+
+static bool listens(const struct ck_life *life, enum ck_nri_event event, const char *container_id)
+{
+	return ck_nri_listens(life->daemon->nri, event, CK_CONTAINER, container_id) == 1;
+}
+
+static void stop_each(struct ck_life *life);
+static void remove_each(struct ck_life *life);
+
+static void next_member(const struct ck_nri_result *result, void *userdata)
+{
+	struct ck_life *life = userdata;
+	if (!told(life))
+		return;
+	note(life, result, CK_CONTAINER, life->members.all[life->member].id);
+	life->member++;
+	life->member_stopped = false;
+	step(life);
+}
+
+static void member_stopped(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_life *life = userdata;
+	if (!went_well(life, reply))
+		return;
+	ck_seen(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id, CK_CONDITION_DEAD);
+	life->member_stopped = true;
+	step(life);
+}
+
+/* what is not told as stopped by then is now; what runs has no grace any more, as with the runtimes (R18) */
+static void stop_each(struct ck_life *life)
+{
+	for (; life->member < life->members.n; life->member++, life->member_stopped = false) {
+		const struct ck_object *member = &life->members.all[life->member];
+		if (member->condition != CK_CONDITION_DEAD && !life->member_stopped && !CK_BROKEN(R18)) {
+			ask_id(life, "StopContainer", member->id, member_stopped); /* time-out 0 is not on the wire */
+			return;
+		}
+		if (listens(life, CK_NRI_STOP_CONTAINER, member->id)) {
+			tell_end(life, CK_NRI_STOP_CONTAINER, life->call->id, member->id, next_member);
+			return;
+		}
+	}
+	life->member = 0;
+	next_step(life);
+}
+
+static void pod_stopped(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_life *life = userdata;
+	if (!went_well(life, reply))
+		return;
+	ck_seen(life->daemon->cache, CK_SANDBOX, life->call->id, CK_CONDITION_DEAD);
+	next_step(life);
+}
+
+static void stop_pod(struct ck_life *life)
+{
+	ask_id(life, "StopPodSandbox", life->call->id, pod_stopped);
+}
+
+static void member_removed(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_life *life = userdata;
+	if (!went_well(life, reply))
+		return;
+	ck_forget(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id);
+	life->member++;
+	step(life);
+}
+
+static void remove_member(const struct ck_nri_result *result, void *userdata)
+{
+	struct ck_life *life = userdata;
+	if (!told(life))
+		return;
+	note(life, result, CK_CONTAINER, life->members.all[life->member].id);
+	ask_id(life, "RemoveContainer", life->members.all[life->member].id, member_removed);
+}
+
+/* all of them are gone before the pod is told to be (R26) */
+static void remove_each(struct ck_life *life)
+{
+	if (life->member == life->members.n || CK_BROKEN(R26)) {
+		next_step(life);
+		return;
+	}
+	const char *id = life->members.all[life->member].id;
+	if (listens(life, CK_NRI_STOP_CONTAINER, id) || listens(life, CK_NRI_REMOVE_CONTAINER, id))
+		tell_end(life, CK_NRI_REMOVE_CONTAINER, life->call->id, id, remove_member);
+	else
+		ask_id(life, "RemoveContainer", id, member_removed);
+}
+
+/* ---- a container that is removed without having been stopped ---------------------------------------------------------- */
+
+static void stopped_first(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_life *life = userdata;
+	if (went_well(life, reply))
+		tell_stop(life);
+}
+
+static void stop_first(struct ck_life *life)
+{
+	if (listens(life, CK_NRI_STOP_CONTAINER, life->call->id))
+		ask_id(life, "StopContainer", life->call->id, stopped_first);
+	else
+		next_step(life);
+}
+
+/* ---- what plugins agree to ------------------------------------------------------------------------------------------- */
+
+/* what there is of field @number in the request: pieces of a message are the message */
+static int field_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out, bool *ret_there, struct ck_error *err)
+{
+	struct ck_wire wire = ck_wire_begin(request->p, request->len);
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		if (field.number != number || field.type != CK_WIRE_BYTES)
+			continue;
+		*ret_there = true;
+		if (ck_bytes_add(out, field.data, field.len) < 0)
+			return ck_nomem(err);
+	}
+	return r;
+}
+
+/* LinuxResources of the request's field @number; @out stays as it is if it is not there */
+static int resources_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out, struct ck_error *err)
+{
+	CK_AUTO_BYTES struct ck_bytes cri = { 0 };
+	bool there = false;
+	int r = field_of(request, number, &cri, &there, err);
+	if (r >= 0 && there)
+		r = ck_resources_from_cri(cri.p, cri.len, out, err);
+	return r;
+}
+
+/* the client's request with other resources in the place of its own */
+static int replace_resources(struct ck_life *life, const void *resources, size_t len, struct ck_error *err)
+{
+	CK_AUTO_BYTES struct ck_bytes rewritten = { 0 };
+	struct ck_call *call = life->call;
+	struct ck_bytes *request = request_of(life);
+	int r = ck_apply_update(request->p, request->len, resources, len, &rewritten, err);
+	if (r < 0)
+		return r;
+	if (call->client)
+		call->client->held += rewritten.len - request->len;
+	ck_bytes_free(request);
+	*request = rewritten;
+	rewritten = (struct ck_bytes){ 0 };
+	return 0;
+}
+
+static void agreed(const struct ck_nri_result *result, void *userdata)
+{
+	struct ck_life *life = userdata;
+	struct ck_error err = { 0 };
+	if (!told(life))
+		return;
+	if (result->refusal) {
+		fail(life, CK_GRPC_UNKNOWN, result->refusal);
+		return;
+	}
+	if (!life->call->stream) { /* nobody waits for it any more, and it was not begun */
+		end(life);
+		return;
+	}
+	if (result->resources && replace_resources(life, result->resources, result->resources_len, &err) < 0) {
+		fail_error(life, &err);
+		return;
+	}
+	next_step(life);
+}
+
+static void ask_plugins(struct ck_life *life, struct ck_nri_call *call)
+{
+	struct ck_error err = { 0 };
+	if (tell(life, call, agreed, &err) < 0)
+		fail_error(life, &err);
+}
+
+static void ask_start(struct ck_life *life)
+{
+	struct ck_nri_call call = { .event = CK_NRI_START_CONTAINER, .container_id = life->call->id };
+	ask_plugins(life, &call);
+}
+
+static void ask_update(struct ck_life *life)
+{
+	CK_AUTO_BYTES struct ck_bytes resources = { 0 };
+	struct ck_nri_call call = { .event = CK_NRI_UPDATE_CONTAINER, .container_id = life->call->id };
+	struct ck_error err = { 0 };
+	if (resources_of(request_of(life), 2, &resources, &err) < 0) {
+		fail_error(life, &err);
+		return;
+	}
+	call.resources = resources.p;
+	call.resources_len = resources.len;
+	ask_plugins(life, &call);
+}
+
+static void ask_update_pod(struct ck_life *life)
+{
+	CK_AUTO_BYTES struct ck_bytes overhead = { 0 }, resources = { 0 };
+	struct ck_nri_call call = { .event = CK_NRI_UPDATE_POD_SANDBOX, .pod_id = life->call->id };
+	struct ck_error err = { 0 };
+	if (resources_of(request_of(life), 2, &overhead, &err) < 0 || resources_of(request_of(life), 3, &resources, &err) < 0) {
+		fail_error(life, &err);
+		return;
+	}
+	call.overhead = overhead.p;
+	call.overhead_len = overhead.len;
+	call.resources = resources.p;
+	call.resources_len = resources.len;
+	ask_plugins(life, &call);
+}
+
+/* ---- the programs ---------------------------------------------------------------------------------------------------- */
+
+static step_fn *const stop_pod_steps[] = { list, stop_each, tell_stop_pod, forward, answer };
+static step_fn *const remove_pod_steps[] = { list, stop_each, tell_stop_pod, stop_pod, remove_each, tell_remove_pod, forward,
+					     answer };
+static step_fn *const stop_steps[] = { forward, tell_stop, answer };
+static step_fn *const remove_steps[] = { stop_first, tell_remove, forward, answer };
+static step_fn *const start_steps[] = { ask_start, forward, tell_post_start, answer };
+static step_fn *const update_steps[] = { ask_update, forward, tell_post_update, answer };
+static step_fn *const update_pod_steps[] = { ask_update_pod, forward, tell_post_update_pod, answer };
+
+#define ENDS_CONTAINER (CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(REMOVE_CONTAINER))
+#define ENDS_POD       (CK_NRI_BIT(STOP_POD_SANDBOX) | CK_NRI_BIT(REMOVE_POD_SANDBOX))
+
+static const struct program programs[] = {
+	{ "StopPodSandbox", CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(STOP_POD_SANDBOX), false, stop_pod_steps },
+	{ "RemovePodSandbox", ENDS_CONTAINER | ENDS_POD, false, remove_pod_steps },
+	{ "StopContainer", CK_NRI_BIT(STOP_CONTAINER), false, stop_steps },
+	{ "RemoveContainer", ENDS_CONTAINER, false, remove_steps },
+	{ "StartContainer", CK_NRI_BIT(START_CONTAINER) | CK_NRI_BIT(POST_START_CONTAINER), true, start_steps },
+	{ "UpdateContainerResources", CK_NRI_BIT(UPDATE_CONTAINER) | CK_NRI_BIT(POST_UPDATE_CONTAINER), true, update_steps },
+	{ "UpdatePodSandboxResources", CK_NRI_BIT(UPDATE_POD_SANDBOX) | CK_NRI_BIT(POST_UPDATE_POD_SANDBOX), true,
+	  update_pod_steps },
+};
+
+static const struct program *program_of(const struct ck_call *call)
+{
+	for (size_t i = 0; i < CK_COUNT(programs); i++)
+		if (strcmp(programs[i].rpc, call->route->rpc) == 0 && ck_plugging_wanted(call->daemon, programs[i].events))
+			return &programs[i];
+	return NULL;
+}
+
+bool ck_life_begin(struct ck_call *call)
+{
+	struct ck_daemon *daemon = call->daemon;
+	const struct program *program = daemon->nri ? program_of(call) : NULL;
+	if (!program)
+		return false;
+	struct ck_life *life = CK_NEW(struct ck_life);
+	if (!life) {
+		ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+		ck_call_free(call);
+		return true;
+	}
+	*life = (struct ck_life){ .next = daemon->lives, .daemon = daemon, .call = call, .at = program->steps };
+	life->agrees = program->agrees;
+	life->waits = ends_pod(life) && same_pod(daemon, call->id);
+	if (life->next)
+		life->next->prev = life;
+	daemon->lives = life;
+	call->ops = &life_ops;
+	if (!life->waits)
+		step(life);
+	return true;
+}
+
+void ck_lives_end(struct ck_daemon *daemon)
+{
+	for (struct ck_life *life = daemon->lives, *next; life; life = next) {
+		next = life->next;
+		if (life->telling)
+			life->cut = true;
+		else
+			life_free(life);
+	}
+}

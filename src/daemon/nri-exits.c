@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Containers that end by themselves: plugins are told as soon as it is seen (R35), not when the kubelet removes what is left.
+ * Seen by whom? By a client whose list, status or event shows it; kubelets list each second. Where nobody does, we do: those that
+ * have exited, once a second, while a connected plugin wants to know.
+ *
+ * Not by GetContainerEvents: in containerd before 2.0 all who call that read from one queue, and we would take events away from
+ * the kubelet (containerd issue 7318).
+ */
+#include <stdio.h>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/fault.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/daemon/daemon.h"
+#include "src/cri/objects.h"
+
+struct ck_exits {
+	struct ck_daemon *daemon;
+	struct ck_loop_timer *timer;
+	struct ck_rpc *rpc;
+	struct ck_bytes request; /* ListContainers of what has exited */
+};
+
+struct exited {
+	struct ck_daemon *daemon;
+	char id[CK_ID_MAX + 1];
+};
+
+static void told(const struct ck_nri_result *result, void *userdata)
+{
+	struct exited *exited = userdata;
+	ck_note_told(exited->daemon->cache, CK_CONTAINER, exited->id, CK_HOOK_STOP, result->told_names);
+	free(exited);
+}
+
+void ck_exits_saw(struct ck_daemon *daemon, const char *container_id)
+{
+	struct ck_error err = { 0 };
+	const struct ck_nri_call call = { .size = sizeof(call), .event = CK_NRI_STOP_CONTAINER, .container_id = container_id };
+	if (!daemon->nri || CK_BROKEN(R35) || ck_nri_listens(daemon->nri, CK_NRI_STOP_CONTAINER, CK_CONTAINER, container_id) != 1)
+		return;
+	struct exited *exited = CK_NEW(struct exited);
+	int r = exited ? 0 : ck_nomem(&err);
+	if (r >= 0) {
+		exited->daemon = daemon;
+		snprintf(exited->id, sizeof(exited->id), "%s", container_id);
+		r = ck_nri_send(daemon->nri, &call, told, exited, &err);
+	}
+	if (r >= 0)
+		return;
+	free(exited);
+	ck_log(CK_LOG_WARNING, "plugins are not told yet that a container has ended: %s", err.text);
+}
+
+static void listed(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_exits *exits = userdata;
+	struct ck_objects objects = { 0 };
+	struct ck_error err = { 0 };
+	exits->rpc = NULL;
+	if (reply->status.code != CK_GRPC_OK)
+		return; /* asked again soon */
+	if (ck_objects_read(&objects, ck_route_named("ListContainers"), reply->message.p, reply->message.len, &err) < 0)
+		ck_log(CK_LOG_WARNING, "ListContainers: the runtime's answer cannot be read: %s", err.text);
+	for (size_t i = 0; i < objects.n; i++)
+		if (objects.all[i].kind == CK_CONTAINER && objects.all[i].condition == CK_CONDITION_DEAD)
+			ck_exits_saw(exits->daemon, objects.all[i].id);
+	ck_objects_fini(&objects);
+}
+
+static void look(void *userdata)
+{
+	struct ck_exits *exits = userdata;
+	struct ck_daemon *daemon = exits->daemon;
+	const struct ck_rpc_options options = {
+		.path = "ListContainers", .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max
+	};
+	struct ck_error err;
+	ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE, look, exits);
+	if (exits->rpc || !ck_upstream_is_up(daemon->upstream) || !ck_plugging_wanted(daemon, CK_NRI_BIT(STOP_CONTAINER)))
+		return;
+	ck_rpc_start(daemon->upstream, &options, exits->request.p, exits->request.len, listed, exits, &exits->rpc, &err);
+}
+
+int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err)
+{
+	static const unsigned char exited[] = { 1 << 3, 2 }; /* ContainerStateValue */
+	struct ck_bytes filter = { 0 };
+	struct ck_exits *exits = CK_NEW(struct ck_exits);
+	if (!exits)
+		return ck_nomem(err);
+	exits->daemon = daemon;
+	int r = ck_bytes_field(&filter, 2, exited, sizeof(exited)); /* ContainerFilter.state */
+	if (r == 0)
+		r = ck_bytes_field(&exits->request, 1, filter.p, filter.len);
+	ck_bytes_free(&filter);
+	if (r == 0)
+		r = ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE, look, exits);
+	if (r < 0) {
+		ck_exits_free(exits);
+		return ck_nomem(err);
+	}
+	daemon->exits = exits;
+	return 0;
+}
+
+void ck_exits_free(struct ck_exits *exits)
+{
+	if (!exits)
+		return;
+	ck_rpc_cancel(exits->rpc);
+	ck_loop_timer_free(exits->timer);
+	ck_bytes_free(&exits->request);
+	free(exits);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/cri/message.h"
+#include "src/daemon/nri/resources.h"
+
+/* a wrapper is there only with a value: CRI's 0 is "not set" */
+static void put_set(struct ck_out *out, uint32_t field, uint64_t number)
+{
+	if (number)
+		ck_out_value(out, field, number);
+}
+
+static void put_text(struct ck_out *out, uint32_t to, const struct ck_fields *cri, uint32_t from)
+{
+	const struct ck_wire_field *field = ck_fields_get(cri, from, CK_WIRE_BYTES);
+	if (field && field->len)
+		ck_out_utf8(out, to, field->data, field->len);
+}
+
+/* an entry of unified: key and value; or a limit of huge pages: size and number, at the same places in both */
+static int put_entry(struct ck_out *out, uint32_t to, struct ck_wire inside, struct ck_error *err)
+{
+	struct ck_fields entry;
+	int r = ck_fields_read(inside, &entry, err);
+	if (r < 0)
+		return r;
+	size_t opened = ck_out_open(out, to);
+	put_text(out, 1, &entry, 1);
+	put_text(out, 2, &entry, 2);
+	ck_out_number(out, 2, ck_fields_number(&entry, 2));
+	ck_out_close(out, opened);
+	return 0;
+}
+
+int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources, struct ck_error *err)
+{
+	enum { PERIOD = 1, QUOTA, SHARES, MEMORY, CPUS = 6, MEMS, HUGEPAGES, UNIFIED, SWAP };
+	struct ck_fields fields;
+	struct ck_wire_field field;
+	struct ck_out out = { .bytes = *ret_resources };
+	int r = ck_fields_read(ck_wire_begin(cri, len), &fields, err);
+	if (r < 0)
+		return r;
+	if (ck_fields_number(&fields, MEMORY) || ck_fields_number(&fields, SWAP)) {
+		size_t memory = ck_out_open(&out, 1);
+		put_set(&out, 1, ck_fields_number(&fields, MEMORY));
+		put_set(&out, 3, ck_fields_number(&fields, SWAP));
+		ck_out_close(&out, memory);
+	}
+	size_t before = out.bytes.len, cpu = ck_out_open(&out, 2);
+	put_set(&out, 1, ck_fields_number(&fields, SHARES));
+	put_set(&out, 2, ck_fields_number(&fields, QUOTA));
+	put_set(&out, 3, ck_fields_number(&fields, PERIOD));
+	put_text(&out, 6, &fields, CPUS);
+	put_text(&out, 7, &fields, MEMS);
+	if (out.bytes.len == cpu)
+		out.bytes.len = before; /* nothing is said of it */
+	else
+		ck_out_close(&out, cpu);
+	struct ck_wire wire = fields.all;
+	while (r == 0 && ck_wire_next(&wire, &field, NULL) > 0) {
+		if (field.type == CK_WIRE_BYTES && (field.number == HUGEPAGES || field.number == UNIFIED))
+			r = put_entry(&out, field.number == HUGEPAGES ? 3 : 6, ck_wire_inside(&wire, &field), err);
+	}
+	*ret_resources = out.bytes;
+	return r < 0 ? r : out.r < 0 ? ck_nomem(err) : 0;
+}
+
+/* ---- and back -------------------------------------------------------------------------------------------------------- */
+
+enum { NOWHERE, WRAPPED, TEXT, INSIDE, ENTRIES };
+
+struct part { /* of a message of NRI's: where it goes, or what it is called in NRI's list of fields */
+	uint32_t number;
+	int how;
+	uint32_t to;
+	const struct part *parts;
+	const char *name;
+};
+
+static const struct part memory_parts[] = {
+	{ 1, WRAPPED, 4, NULL, "MemLimit" },
+	{ 2, NOWHERE, 0, NULL, "MemReservation" },
+	{ 3, WRAPPED, 10, NULL, "MemSwapLimit" },
+	{ 4, NOWHERE, 0, NULL, "MemKernelLimit" },
+	{ 5, NOWHERE, 0, NULL, "MemTCPLimit" },
+	{ 6, NOWHERE, 0, NULL, "MemSwappiness" },
+	{ 7, NOWHERE, 0, NULL, "MemDisableOomKiller" },
+	{ 8, NOWHERE, 0, NULL, "MemUseHierarchy" },
+	{ 0 },
+};
+static const struct part cpu_parts[] = {
+	{ 1, WRAPPED, 3, NULL, "CPUShares" },
+	{ 2, WRAPPED, 2, NULL, "CPUQuota" },
+	{ 3, WRAPPED, 1, NULL, "CPUPeriod" },
+	{ 4, NOWHERE, 0, NULL, "CPURealtimeRuntime" },
+	{ 5, NOWHERE, 0, NULL, "CPURealtimePeriod" },
+	{ 6, TEXT, 6, NULL, "CPUSetCPUs" },
+	{ 7, TEXT, 7, NULL, "CPUSetMems" },
+	{ 0 },
+};
+static const struct part resources_parts[] = {
+	{ 1, INSIDE, 0, memory_parts, NULL },
+	{ 2, INSIDE, 0, cpu_parts, NULL },
+	{ 3, ENTRIES, 8, NULL, "HugepageLimits" },
+	{ 4, NOWHERE, 0, NULL, "BlockioClass" },
+	{ 5, NOWHERE, 0, NULL, "RdtClass" },
+	{ 6, ENTRIES, 9, NULL, "CgroupsUnified" },
+	{ 7, NOWHERE, 0, NULL, "Devices" },
+	{ 8, NOWHERE, 0, NULL, "PidsLimit" },
+	{ 0 },
+};
+
+static int cannot(const char *name, struct ck_error *err)
+{
+	return ck_fail(err, CK_EINVAL, "field %s cannot be applied through CRI", name);
+}
+
+static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part *parts, struct ck_error *err);
+
+static int put_part(struct ck_out *out, const struct part *part, const struct ck_wire *wire, const struct ck_wire_field *field,
+		    struct ck_error *err)
+{
+	struct ck_fields inside;
+	int r;
+	switch (part->how) {
+	case TEXT:
+		if (field->len)
+			ck_out_utf8(out, part->to, field->data, field->len);
+		return 0;
+	case ENTRIES:
+		return put_entry(out, part->to, ck_wire_inside(wire, field), err);
+	case INSIDE:
+		return put_parts(out, ck_wire_inside(wire, field), part->parts, err);
+	case WRAPPED:
+		r = ck_fields_read(ck_wire_inside(wire, field), &inside, err);
+		if (r == 0 && !ck_fields_number(&inside, 1))
+			return ck_fail(err, CK_EINVAL, "field %s cannot be set to 0 through CRI", part->name);
+		if (r == 0)
+			ck_out_number(out, part->to, ck_fields_number(&inside, 1));
+		return r;
+	default:
+		return cannot(part->name, err);
+	}
+}
+
+static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part *parts, struct ck_error *err)
+{
+	struct ck_wire_field field;
+	int r;
+	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
+		const struct part *part = parts;
+		while (part->number && part->number != field.number)
+			part++;
+		if (!part->number || field.type != CK_WIRE_BYTES)
+			return ck_fail(err, CK_EINVAL,
+				       "a field of resources that is not known (%u) cannot be applied through CRI",
+				       (unsigned)field.number);
+		r = put_part(out, part, &wire, &field, err);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+int ck_resources_to_cri(const void *resources, size_t len, struct ck_bytes *ret_cri, struct ck_error *err)
+{
+	struct ck_out out = { .bytes = *ret_cri };
+	size_t before = out.bytes.len;
+	int r = put_parts(&out, ck_wire_begin(resources, len), resources_parts, err);
+	if (r == 0 && out.r < 0)
+		r = ck_nomem(err);
+	*ret_cri = out.bytes; /* it may have moved */
+	if (r < 0)
+		ret_cri->len = before;
+	return r;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sockets on the loop. A connection that ends, or is freed, in the middle of its own callbacks is taken apart at the end of the
+ * loop's turn, when nobody is inside it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/rpc/connection.h"
+
+#define REST_READS 16u /* a socket holds less; a peer that goes on writing while it reads nothing is not waited for */
+
+static unsigned char received[CK_SOCKET_READ]; /* one loop, one thread, and used up before anything else is read */
+
+struct ck_loop_timer {
+	sd_event_source *source;
+	ck_timer_cb *fn;
+	void *userdata;
+};
+
+struct ck_conn {
+	struct ck_loop *loop;
+	int fd;
+	sd_event_source *io;
+	struct ck_h2 *h2;
+	enum ck_h2_role role;
+	const struct ck_conn_owner *owner;
+	void *userdata;
+	struct ck_bytes rest; /* taken from h2 and not written yet */
+	size_t written;       /* of it */
+	struct ck_conn *dirty_next;
+	bool dirty;
+	uint32_t wanted; /* of EPOLL... */
+	bool ended;  /* nothing comes or goes any more; closed() is due */
+	bool unread; /* the peer did not read all we wrote */
+	bool freed;  /* by its owner */
+	bool watches_read;
+	char why[128];
+};
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------------- */
+
+uint64_t ck_loop_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+int ck_loop_init(struct ck_loop *loop, struct ck_error *err)
+{
+	int r = sd_event_new(&loop->event);
+	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "make the event loop") : 0;
+}
+
+static void conn_destroy(struct ck_conn *conn)
+{
+	ck_h2_free(conn->h2); /* its streams hear closed() */
+	sd_event_source_disable_unref(conn->io);
+	close(conn->fd);
+	ck_bytes_free(&conn->rest);
+	free(conn);
+}
+
+static void mark_dirty(struct ck_conn *conn)
+{
+	if (conn->dirty)
+		return;
+	conn->dirty = true;
+	conn->dirty_next = conn->loop->dirty;
+	conn->loop->dirty = conn;
+}
+
+static void conn_end(struct ck_conn *conn, bool unread, const char *why)
+{
+	if (conn->ended)
+		return;
+	conn->ended = true;
+	conn->unread = unread;
+	snprintf(conn->why, sizeof(conn->why), "%s", why);
+	sd_event_source_set_enabled(conn->io, SD_EVENT_OFF);
+	mark_dirty(conn);
+}
+
+/* a client that takes no answers is not listened to: each call it makes would be one more in memory */
+static void want(struct ck_conn *conn, bool full)
+{
+	bool deaf = full && conn->role == CK_H2_SERVER && ck_h2_frames(conn->h2) > CK_FRAMES_WAITING;
+	uint32_t wanted = (deaf ? 0 : (uint32_t)EPOLLIN) | (full ? (uint32_t)EPOLLOUT : 0);
+	if (conn->wanted != wanted)
+		sd_event_source_set_io_events(conn->io, wanted);
+	conn->wanted = wanted;
+}
+
+/* write_out - 1 all of it, 0 the socket is full, < 0 errno */
+static ptrdiff_t write_out(struct ck_conn *conn, const unsigned char *p, size_t len, size_t *written)
+{
+	while (*written < len) {
+		ssize_t n = send(conn->fd, p + *written, len - *written, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		*written += (size_t)n;
+	}
+	return 1;
+}
+
+/* a server that has closed may have said before what became of calls: their answers, and a GOAWAY after which it looked at
+ * nothing more. What a client said that is gone need not be read */
+static void read_rest(struct ck_conn *conn)
+{
+	struct ck_error err;
+	for (unsigned i = 0; i < REST_READS && conn->role == CK_H2_CLIENT && !conn->freed; i++) {
+		ssize_t n = recv(conn->fd, received, sizeof(received), MSG_DONTWAIT);
+		if (n <= 0 || ck_h2_feed(conn->h2, received, (size_t)n, &err) < 0)
+			return;
+	}
+}
+
+/* ck_h2_next() gathers what a write is worth; what the socket does not take is kept here, because h2 has let go of it */
+static void conn_flush(struct ck_conn *conn)
+{
+	while (!conn->ended) {
+		struct ck_error err;
+		ptrdiff_t r = 1;
+		if (conn->rest.len) {
+			r = write_out(conn, conn->rest.p, conn->rest.len, &conn->written);
+			if (r > 0)
+				conn->rest.len = conn->written = 0;
+		}
+		const unsigned char *p = NULL;
+		size_t written = 0;
+		ptrdiff_t n = r > 0 ? ck_h2_next(conn->h2, &p, &err) : 0;
+		if (n < 0) {
+			conn_end(conn, true, err.text);
+			return;
+		}
+		if (n > 0)
+			r = write_out(conn, p, (size_t)n, &written);
+		if (r < 0) {
+			read_rest(conn);
+			conn_end(conn, true, strerror((int)-r));
+			return;
+		}
+		if (written < (size_t)n && ck_bytes_add(&conn->rest, p + written, (size_t)n - written) < 0) {
+			conn_end(conn, true, "out of memory");
+			return;
+		}
+		want(conn, r == 0);
+		if (r == 0)
+			return;
+		if (n == 0) { /* nothing left */
+			if (ck_h2_over(conn->h2))
+				conn_end(conn, false, "closed");
+			return;
+		}
+	}
+}
+
+void ck_loop_flush(struct ck_loop *loop)
+{
+	while (loop->dirty) {
+		struct ck_conn *conn = loop->dirty;
+		loop->dirty = conn->dirty_next;
+		conn->dirty = false;
+		if (!conn->freed && !conn->ended)
+			conn_flush(conn);
+		if (conn->dirty)
+			continue; /* ended or freed just now: its turn comes */
+		if (conn->freed) {
+			conn->dirty = true; /* not to be linked any more */
+			conn_destroy(conn);
+		} else if (conn->ended && conn->h2) {
+			ck_h2_free(CK_TAKE(conn->h2));
+			if (!conn->freed && conn->owner->closed)
+				conn->owner->closed(conn, conn->unread, conn->why, conn->userdata);
+		}
+	}
+}
+
+int ck_loop_run(struct ck_loop *loop)
+{
+	int code;
+	while (sd_event_get_state(loop->event) != SD_EVENT_FINISHED) {
+		ck_loop_flush(loop);
+		if (sd_event_run(loop->event, UINT64_MAX) < 0)
+			return -CK_EIO;
+	}
+	ck_loop_flush(loop);
+	return sd_event_get_exit_code(loop->event, &code) < 0 ? -CK_EIO : code;
+}
+
+void ck_loop_fini(struct ck_loop *loop)
+{
+	ck_loop_flush(loop); /* what was freed after the last turn */
+	loop->event = sd_event_unref(loop->event);
+}
+
+static int timer_due(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct ck_loop_timer *timer = userdata;
+	(void)source;
+	(void)usec;
+	timer->fn(timer->userdata);
+	return 0;
+}
+
+int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn, void *userdata)
+{
+	uint64_t usec = at == UINT64_MAX ? at : at / 1000 + (at % 1000 != 0);
+	if (!*timer && at == UINT64_MAX)
+		return 0;
+	if (!*timer) {
+		struct ck_loop_timer *t = CK_NEW(struct ck_loop_timer);
+		if (!t)
+			return -CK_ENOMEM;
+		/* its default accuracy is 250 ms (K28: 1 ms) */
+		if (sd_event_add_time(loop->event, &t->source, CLOCK_BOOTTIME, usec, 1000, timer_due, t) < 0) {
+			free(t);
+			return -CK_ENOMEM;
+		}
+		*timer = t;
+	}
+	(*timer)->fn = fn;
+	(*timer)->userdata = userdata;
+	sd_event_source_set_time((*timer)->source, usec);
+	sd_event_source_set_enabled((*timer)->source, at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+	return 0;
+}
+
+void ck_loop_timer_free(struct ck_loop_timer *timer)
+{
+	if (!timer)
+		return;
+	sd_event_source_disable_unref(timer->source);
+	free(timer);
+}
+
+/* ---- a connection --------------------------------------------------------------------------------------------------------- */
+
+static void h2_opened(struct ck_h2_stream *stream, void *userdata)
+{
+	struct ck_conn *conn = userdata;
+	if (!conn->freed && conn->owner->opened)
+		conn->owner->opened(conn, stream, conn->userdata);
+}
+
+static void h2_pending(struct ck_h2 *h2, void *userdata)
+{
+	(void)h2;
+	mark_dirty(userdata);
+}
+
+static void h2_draining(struct ck_h2 *h2, void *userdata)
+{
+	struct ck_conn *conn = userdata;
+	(void)h2;
+	if (!conn->freed && conn->owner->draining)
+		conn->owner->draining(conn, conn->userdata);
+}
+
+static void h2_late_reset(struct ck_h2 *h2, int32_t id, uint32_t error, void *userdata)
+{
+	struct ck_conn *conn = userdata;
+	(void)h2;
+	if (!conn->freed && conn->owner->late_reset)
+		conn->owner->late_reset(conn, id, error, conn->userdata);
+}
+
+static const struct ck_h2_owner h2_owner = {
+	.opened = h2_opened,
+	.pending = h2_pending,
+	.draining = h2_draining,
+	.late_reset = h2_late_reset,
+};
+
+static bool all_was_read(const struct ck_conn *conn)
+{
+	int unread;
+	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 && unread == 0;
+}
+
+/* has the peer read everything? Asked before what came is answered: a client that reads the answer and goes leaves what we
+ * say next unread (grpc-go pings when data comes, and does not wait for the reply) */
+static void look_whether_read(struct ck_conn *conn)
+{
+	if (!conn->watches_read || !all_was_read(conn))
+		return;
+	conn->watches_read = false;
+	if (conn->owner->all_read)
+		conn->owner->all_read(conn, conn->userdata);
+}
+
+static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct ck_conn *conn = userdata;
+	struct ck_error err;
+	(void)source;
+	if (conn->freed || conn->ended)
+		return 0;
+	if (events & EPOLLOUT)
+		mark_dirty(conn);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return 0;
+	ssize_t n = recv(fd, received, sizeof(received), MSG_DONTWAIT);
+	if (n > 0)
+		look_whether_read(conn);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n < 0) {
+		conn_end(conn, true, strerror(errno)); /* ECONNRESET: it went without having read all */
+	} else if (n == 0) {
+		conn_end(conn, conn->rest.len > 0, "closed by the peer");
+	} else if (ck_h2_feed(conn->h2, received, (size_t)n, &err) >= 0) {
+		want(conn, conn->wanted & EPOLLOUT);
+	} else if (!conn->freed) {
+		conn_flush(conn); /* a GOAWAY that says why */
+		conn_end(conn, true, err.text);
+	}
+	return 0;
+}
+
+int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_conn_owner *owner, void *userdata,
+		struct ck_conn **ret_conn, struct ck_error *err)
+{
+	struct ck_conn *conn = CK_NEW(struct ck_conn);
+	if (!conn) {
+		close(fd);
+		return ck_nomem(err);
+	}
+	*conn = (struct ck_conn){ .loop = loop, .fd = fd, .role = role, .owner = owner, .userdata = userdata, .wanted = EPOLLIN };
+	int r = ck_h2_new(role, CK_STREAM_WINDOW, &h2_owner, conn, &conn->h2, err);
+	if (r >= 0) {
+		r = sd_event_add_io(loop->event, &conn->io, fd, EPOLLIN, socket_ready, conn);
+		r = r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch a socket") : 0;
+	}
+	if (r < 0) {
+		if (conn->dirty) /* the newest */
+			loop->dirty = conn->dirty_next;
+		conn_destroy(conn);
+		return r;
+	}
+	mark_dirty(conn); /* SETTINGS go out */
+	*ret_conn = conn;
+	return 0;
+}
+
+void ck_conn_free(struct ck_conn *conn)
+{
+	if (!conn || conn->freed)
+		return;
+	conn->freed = true;
+	sd_event_source_set_enabled(conn->io, SD_EVENT_OFF);
+	mark_dirty(conn);
+}
+
+void ck_conn_write(struct ck_conn *conn)
+{
+	if (!conn->freed && !conn->ended)
+		conn_flush(conn);
+}
+
+void ck_conn_watch_read(struct ck_conn *conn)
+{
+	conn->watches_read = true;
+}
+
+void ck_conn_end(struct ck_conn *conn, const char *why)
+{
+	conn_end(conn, !all_was_read(conn), why);
+}
+
+void ck_conn_shut(struct ck_conn *conn)
+{
+	if (conn->h2)
+		ck_h2_goaway(conn->h2);
+}
+
+struct ck_h2 *ck_conn_h2(struct ck_conn *conn)
+{
+	return conn->h2;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CK_RPC_CONNECTION_H
+#define CK_RPC_CONNECTION_H
+/*
+ * The loop of the process, and one socket on it that speaks HTTP/2. Reading and writing never wait. What was queued on any
+ * connection during one turn of the loop is written at the end of that turn, so that a call passed on leaves in one write.
+ */
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "src/rpc/h2.h"
+
+struct ck_conn;
+
+struct ck_loop { /* one per process; zeroed, then ck_loop_init() */
+	sd_event *event;
+	struct ck_conn *dirty; /* have something to write, or are to be freed */
+};
+
+int ck_loop_init(struct ck_loop *loop, struct ck_error *err); /* 0, -CK_EIO, -CK_ENOMEM */
+void ck_loop_fini(struct ck_loop *loop);
+/* ck_loop_flush - what ck_loop_run() does at the end of each turn: write, end and free connections. Not from a callback */
+void ck_loop_flush(struct ck_loop *loop);
+/* ck_loop_run - until sd_event_exit(). Its code, or -CK_EIO */
+int ck_loop_run(struct ck_loop *loop);
+
+/* ck_loop_timer - call @fn once at @at (ns of CLOCK_BOOTTIME), to the millisecond. *@timer is NULL at first and is used again:
+ * setting it anew moves it, @at UINT64_MAX switches it off. Free with ck_loop_timer_free(). 0, -CK_ENOMEM */
+typedef void ck_timer_cb(void *userdata);
+struct ck_loop_timer;
+int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn, void *userdata);
+void ck_loop_timer_free(struct ck_loop_timer *timer);
+uint64_t ck_loop_now(void); /* ns of CLOCK_BOOTTIME */
+
+struct ck_conn_owner { /* the members of struct ck_h2_owner are passed on; see there */
+	void (*opened)(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata);
+	void (*draining)(struct ck_conn *conn, void *userdata);
+	void (*late_reset)(struct ck_conn *conn, int32_t id, uint32_t error, void *userdata);
+	/* after ck_conn_watch_read(): a sign of life came when the peer had read all that was written to it; once for each
+	 * watch */
+	void (*all_read)(struct ck_conn *conn, void *userdata);
+	/* the connection is over; its streams were closed before. @unread: what we wrote last was not read by the peer (its
+	 * end was a reset, or something was left to write); all_read() may have told that it had read what matters. @why: a
+	 * few words. ck_conn_free() is the owner's, now or later */
+	void (*closed)(struct ck_conn *conn, bool unread, const char *why, void *userdata);
+};
+
+/* ck_conn_new - @fd: a connected stream socket, non-blocking; taken, also on failure. -CK_ENOMEM, -CK_EIO */
+int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_conn_owner *owner, void *userdata,
+		struct ck_conn **ret_conn, struct ck_error *err);
+/* ck_conn_free - at once for everybody who looks from outside; streams are closed, closed() is not called. NULL is fine */
+void ck_conn_free(struct ck_conn *conn);
+/* ck_conn_shut - no new streams; closed() when those under way have ended */
+void ck_conn_shut(struct ck_conn *conn);
+/* ck_conn_write - what is queued by now goes out now, not at the end of the turn. Not from a callback of this connection */
+void ck_conn_write(struct ck_conn *conn);
+/* ck_conn_watch_read - tell the owner, if it can be known, when what is queued by now was read. HTTP/2 has no word for
+ * that, but a unix socket knows what its peer has not read yet. Without a sign of life after it, the end of the connection
+ * tells */
+void ck_conn_watch_read(struct ck_conn *conn);
+/* ck_conn_end - it is over: streams and owner hear closed() at the end of this turn of the loop */
+void ck_conn_end(struct ck_conn *conn, const char *why);
+struct ck_h2 *ck_conn_h2(struct ck_conn *conn); /* NULL once it has ended */
+#endif

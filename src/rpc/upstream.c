@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections to the runtime.
+ *
+ *   down --dial--> connected --Version answers--> up --connection ends--> down (dialled again after a pause that doubles)
+ *
+ * Calls pass as soon as the first lane is connected; up() waits for Version, because a runtime listens before its CRI answers,
+ * and because our own calls need to know which version it speaks. A lane that got a GOAWAY is dialled anew at once; its old
+ * connection retires and ends with its calls.
+ */
+#include <stdio.h>
+
+#include "cache/request/redact.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/rpc/address.h"
+#include "src/base/log.h"
+#include "src/rpc/upstream.h"
+
+struct lane {
+	struct ck_upstream *upstream;
+	struct ck_conn *conn; /* takes new streams; NULL: none */
+};
+
+struct retiring { /* took a GOAWAY and has calls left */
+	struct retiring *next;
+	struct ck_conn *conn;
+};
+
+struct ck_upstream {
+	struct ck_loop *loop;
+	char *path;
+	const struct ck_upstream_owner *owner;
+	void *userdata;
+	struct lane lanes[CK_LANES];
+	struct retiring *retiring;
+	struct ck_loop_timer *again;
+	uint64_t pause; /* before the next try */
+	struct ck_rpc *asking;
+	const char *version; /* the one that answered last */
+	bool old_asked, up;
+	bool told; /* that it is down */
+	char why[CK_ERROR_TEXT];
+};
+
+static const char *const versions[] = { "runtime.v1", "runtime.v1alpha2" };
+
+static void ask_version(struct ck_upstream *upstream);
+
+static void try_again(void *userdata);
+
+/* it is not there, or not any more: said once, and tried again */
+static void later(struct ck_upstream *upstream, const char *why)
+{
+	snprintf(upstream->why, sizeof(upstream->why), "%s", why);
+	if (upstream->up || !upstream->told) {
+		upstream->up = false;
+		upstream->told = true;
+		upstream->owner->down(upstream->why, upstream->userdata);
+	}
+	upstream->pause = upstream->pause ? 2 * upstream->pause : CK_CONNECT_MIN;
+	if (upstream->pause > CK_CONNECT_MAX)
+		upstream->pause = CK_CONNECT_MAX;
+	ck_loop_timer(upstream->loop, &upstream->again, ck_loop_now() + upstream->pause, try_again, upstream);
+}
+
+static void went_down(struct ck_upstream *upstream, const char *why)
+{
+	ck_rpc_cancel(CK_TAKE(upstream->asking));
+	later(upstream, why);
+}
+
+static void retired(struct ck_upstream *upstream, struct ck_conn *conn)
+{
+	for (struct retiring **r = &upstream->retiring; *r; r = &(*r)->next) {
+		if ((*r)->conn != conn)
+			continue;
+		struct retiring *old = *r;
+		*r = old->next;
+		free(old);
+		return;
+	}
+}
+
+static void conn_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+{
+	struct lane *lane = userdata;
+	struct ck_upstream *upstream = lane->upstream;
+	(void)unread;
+	bool current = lane->conn == conn;
+	ck_conn_free(conn);
+	if (current)
+		lane->conn = NULL; /* the second lane is dialled when it is needed */
+	else
+		retired(upstream, conn);
+	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn && (current || upstream->up)) {
+		char text[CK_ERROR_TEXT];
+		snprintf(text, sizeof(text), "unix://%s: %s", upstream->path, why);
+		went_down(upstream, text);
+	}
+}
+
+static int dial(struct ck_upstream *upstream, enum ck_lane which, struct ck_error *err);
+
+/* without memory it stays until it closes, and refuses new streams: false */
+static bool retire(struct lane *lane)
+{
+	struct ck_upstream *upstream = lane->upstream;
+	struct retiring *old = CK_NEW(struct retiring);
+	if (!old)
+		return false;
+	*old = (struct retiring){ .next = upstream->retiring, .conn = CK_TAKE(lane->conn) };
+	upstream->retiring = old;
+	ck_conn_shut(old->conn);
+	return true;
+}
+
+static void conn_draining(struct ck_conn *conn, void *userdata)
+{
+	struct lane *lane = userdata;
+	struct ck_upstream *upstream = lane->upstream;
+	struct ck_error err;
+	if (lane->conn == conn && !retire(lane))
+		return;
+	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn && dial(upstream, CK_LANE_PASS, &err) < 0)
+		went_down(upstream, err.text);
+}
+
+static const struct ck_conn_owner conn_owner = {
+	.draining = conn_draining,
+	.closed = conn_closed,
+};
+
+static int dial(struct ck_upstream *upstream, enum ck_lane which, struct ck_error *err)
+{
+	struct lane *lane = &upstream->lanes[which];
+	int fd = ck_unix_connect(upstream->path, err);
+	return fd < 0 ? fd : ck_conn_new(upstream->loop, fd, CK_H2_CLIENT, &conn_owner, lane, &lane->conn, err);
+}
+
+static void try_again(void *userdata)
+{
+	struct ck_upstream *upstream = userdata;
+	struct ck_error err;
+	if (!upstream->lanes[CK_LANE_PASS].conn && dial(upstream, CK_LANE_PASS, &err) < 0) {
+		later(upstream, err.text);
+		return;
+	}
+	upstream->old_asked = false;
+	ask_version(upstream);
+}
+
+/* ---- which version of CRI it speaks ---------------------------------------------------------------------------------- */
+
+static void version_answered(struct ck_rpc_reply *reply, void *userdata)
+{
+	struct ck_upstream *upstream = userdata;
+	const char *text = reply->status.message;
+	char why[CK_ERROR_TEXT], scrubbed[CK_TEXT_MAX + 1];
+	upstream->asking = NULL;
+	if (reply->status.code == CK_GRPC_OK) {
+		upstream->version = versions[upstream->old_asked];
+		upstream->pause = 0;
+		upstream->up = true;
+		upstream->told = false;
+		upstream->owner->up(upstream->userdata);
+		return;
+	}
+	if (reply->status.code == CK_GRPC_UNIMPLEMENTED && !upstream->old_asked) {
+		upstream->old_asked = true;
+		ask_version(upstream);
+		return;
+	}
+	ck_scrub(text ? text : "no reason given", CK_SANDBOX, NULL, 0, scrubbed);
+	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path, ck_grpc_name(reply->status.code), scrubbed);
+	later(upstream, why);
+}
+
+static void ask_version(struct ck_upstream *upstream)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/%s.RuntimeService/Version", versions[upstream->old_asked]);
+	struct ck_rpc_options options = { .path = path, .timeout = CK_ASK_TIMEOUT };
+	struct ck_error err;
+	if (upstream->asking || upstream->up)
+		return;
+	if (ck_rpc_start(upstream, &options, NULL, 0, version_answered, upstream, &upstream->asking, &err) < 0) {
+		later(upstream, err.text);
+	}
+}
+
+/* ---- for the rest of the daemon -------------------------------------------------------------------------------------- */
+
+int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upstream_owner *owner, void *userdata,
+		    struct ck_upstream **ret_upstream, struct ck_error *err)
+{
+	struct ck_upstream *upstream = CK_NEW(struct ck_upstream);
+	char *copy = ck_strdup(path);
+	if (!upstream || !copy) {
+		free(upstream);
+		free(copy);
+		return ck_nomem(err);
+	}
+	*upstream = (struct ck_upstream){ .loop = loop, .path = copy, .owner = owner, .userdata = userdata };
+	for (size_t i = 0; i < CK_LANES; i++)
+		upstream->lanes[i].upstream = upstream;
+	snprintf(upstream->why, sizeof(upstream->why), "unix://%s: not connected yet", path);
+	*ret_upstream = upstream;
+	try_again(upstream);
+	return 0;
+}
+
+void ck_upstream_free(struct ck_upstream *upstream)
+{
+	if (!upstream)
+		return;
+	ck_rpc_cancel(upstream->asking);
+	for (size_t i = 0; i < CK_LANES; i++)
+		ck_conn_free(upstream->lanes[i].conn);
+	while (upstream->retiring) {
+		struct retiring *old = upstream->retiring;
+		upstream->retiring = old->next;
+		ck_conn_free(old->conn);
+		free(old);
+	}
+	ck_loop_timer_free(upstream->again);
+	free(upstream->path);
+	free(upstream);
+}
+
+bool ck_upstream_is_up(const struct ck_upstream *upstream)
+{
+	return upstream->up;
+}
+
+const char *ck_upstream_why(const struct ck_upstream *upstream)
+{
+	return upstream->why;
+}
+
+const char *ck_upstream_version(const struct ck_upstream *upstream)
+{
+	return upstream->version;
+}
+
+struct ck_loop *ck_upstream_loop(struct ck_upstream *upstream)
+{
+	return upstream->loop;
+}
+
+#define OPEN_HEADERS_MAX 64u /* more are passed on from memory of their own */
+
+/* CRI-O takes "application/grpc" and nothing behind it */
+static int open_stream(struct ck_conn *conn, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
+		       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
+{
+	static const struct ck_h2_header plain = CK_H2_HEADER("content-type", "application/grpc");
+	const struct ck_h2_header *type = ck_h2_find(headers, n, "content-type");
+	if (!type || ck_h2_is(type, "application/grpc"))
+		return ck_h2_open(ck_conn_h2(conn), headers, n, handler, userdata, ret_stream, err);
+	struct ck_h2_header some[OPEN_HEADERS_MAX], *copy = n > CK_COUNT(some) ? ck_alloc(n * sizeof(*copy)) : some;
+	if (!copy)
+		return ck_nomem(err);
+	memcpy(copy, headers, n * sizeof(*copy));
+	copy[type - headers] = plain;
+	int r = ck_h2_open(ck_conn_h2(conn), copy, n, handler, userdata, ret_stream, err);
+	if (copy != some)
+		free(copy);
+	return r;
+}
+
+/* a call that GOAWAY refused is sent again before draining() has told of it, from inside closed(); and the ids of streams
+ * may end. Nobody goes down from here, where calls are in the middle of something: draining() does that if dialling is in
+ * vain */
+static int open_elsewhere(struct lane *lane, enum ck_lane which, const struct ck_h2_header *headers, size_t n,
+			  const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream,
+			  struct ck_error *err)
+{
+	if (!retire(lane))
+		return ck_nomem(err);
+	int r = dial(lane->upstream, which, err);
+	if (r < 0)
+		return ck_context(err, -CK_EUNAVAILABLE, "the runtime is not connected");
+	return open_stream(lane->conn, headers, n, handler, userdata, ret_stream, err);
+}
+
+int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane which, const struct ck_h2_header *headers, size_t n,
+		     const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
+{
+	struct lane *lane = &upstream->lanes[which];
+	if (!upstream->lanes[CK_LANE_PASS].conn)
+		return ck_fail(err, CK_EUNAVAILABLE, "the runtime is not connected: %s", upstream->why);
+	if (lane->conn && !ck_conn_h2(lane->conn)) /* ended; it hears so at the end of this turn */
+		return ck_fail(err, CK_EUNAVAILABLE, "the runtime's connection has just ended");
+	int r = lane->conn ? 0 : dial(upstream, which, err);
+	if (r < 0)
+		return ck_context(err, -CK_EUNAVAILABLE, "the runtime is not connected");
+	r = open_stream(lane->conn, headers, n, handler, userdata, ret_stream, err);
+	if (r == -CK_EUNAVAILABLE && ck_h2_draining(ck_conn_h2(lane->conn)))
+		r = open_elsewhere(lane, which, headers, n, handler, userdata, ret_stream, err);
+	return r;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JSON that a verbose status carries, of the form that containerd gives it: pid, config, runtimeSpec. Of the config only what
+ * the spec does not tell; of the spec what a runtime makes of the request, with an image of this file's making.
+ */
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "src/cri/message.h"
+#include "src/sim/sim-int.h"
+
+enum { FIRST_PID = 10000 }; /* where pids of a node that has run for a while are */
+
+typedef struct json_object json;
+
+/* ---- JSON; what there is no memory for becomes null ------------------------------------------------------------------- */
+
+static void add(json *to, const char *key, json *value)
+{
+	if (!to || json_object_object_add(to, key, value) < 0)
+		json_object_put(value);
+}
+
+static json *add_object(json *to, const char *key)
+{
+	json *object = json_object_new_object();
+	add(to, key, object);
+	return object;
+}
+
+static json *add_array(json *to, const char *key)
+{
+	json *array = json_object_new_array();
+	add(to, key, array);
+	return array;
+}
+
+static void append(json *array, json *value)
+{
+	if (!array || json_object_array_add(array, value) < 0)
+		json_object_put(value);
+}
+
+static json *append_object(json *array)
+{
+	json *object = json_object_new_object();
+	append(array, object);
+	return object;
+}
+
+static void add_text(json *to, const char *key, const char *text)
+{
+	add(to, key, json_object_new_string(text));
+}
+
+static json *bytes(const struct ck_wire_field *field)
+{
+	return json_object_new_string_len((const char *)field->data, (int)field->len);
+}
+
+static void add_bytes(json *to, const char *key, const struct ck_fields *fields, uint32_t number)
+{
+	const struct ck_wire_field *field = ck_fields_get(fields, number, CK_WIRE_BYTES);
+	if (field && field->len)
+		add(to, key, bytes(field));
+}
+
+/* 0 is not set */
+static void add_number(json *to, const char *key, const struct ck_fields *fields, uint32_t number)
+{
+	uint64_t value = ck_fields_number(fields, number);
+	if (value)
+		add(to, key, json_object_new_int64((int64_t)value));
+}
+
+/* ---- resources ------------------------------------------------------------------------------------------------------- */
+
+enum { PERIOD = 1, QUOTA, SHARES, MEMORY, OOM_SCORE_ADJ, CPUS, MEMS, HUGEPAGES, UNIFIED, SWAP };
+
+static void add_entries(json *to, const struct ck_fields *uses, const char *limits, const char *page_size)
+{
+	struct ck_wire wire = uses->all;
+	struct ck_wire_field field;
+	struct ck_fields entry;
+	json *array = NULL, *unified = NULL;
+	while (ck_wire_next(&wire, &field, NULL) > 0) {
+		if (field.type != CK_WIRE_BYTES || (field.number != HUGEPAGES && field.number != UNIFIED) ||
+		    ck_fields_read(ck_wire_inside(&wire, &field), &entry, NULL) < 0)
+			continue;
+		if (field.number == HUGEPAGES) {
+			array = array ? array : add_array(to, limits);
+			json *limit = append_object(array);
+			add_bytes(limit, page_size, &entry, 1);
+			add_number(limit, "limit", &entry, 2);
+		} else {
+			const struct ck_wire_field *key = ck_fields_get(&entry, 1, CK_WIRE_BYTES);
+			CK_AUTO_FREE char *name = key ? ck_strndup((const char *)key->data, key->len) : NULL;
+			unified = unified ? unified : add_object(to, "unified");
+			if (name)
+				add_bytes(unified, name, &entry, 2);
+		}
+	}
+}
+
+static void uses_of(const struct ck_rt_object *object, int which, struct ck_fields *ret_uses)
+{
+	ck_fields_read(ck_wire_begin(object->uses[which].p, object->uses[which].len), ret_uses, NULL);
+}
+
+/* OCI's LinuxResources of CRI's */
+static void add_resources(json *oci_linux, const struct ck_rt_object *object)
+{
+	struct ck_fields uses;
+	uses_of(object, CK_RT_RESOURCES, &uses);
+	json *resources = add_object(oci_linux, "resources");
+	json *memory = add_object(resources, "memory"), *cpu = add_object(resources, "cpu");
+	add_number(memory, "limit", &uses, MEMORY);
+	add_number(memory, "swap", &uses, SWAP);
+	add_number(cpu, "shares", &uses, SHARES);
+	add_number(cpu, "quota", &uses, QUOTA);
+	add_number(cpu, "period", &uses, PERIOD);
+	add_bytes(cpu, "cpus", &uses, CPUS);
+	add_bytes(cpu, "mems", &uses, MEMS);
+	add_entries(resources, &uses, "hugepageLimits", "pageSize");
+}
+
+/* CRI's, as Go writes them; as Go does, nothing for none */
+static void add_cri_resources(json *to, const char *key, const struct ck_rt_object *object, int which)
+{
+	static const struct {
+		const char *key;
+		uint32_t number;
+	} numbers[] = {
+		{ "cpu_period", PERIOD },
+		{ "cpu_quota", QUOTA },
+		{ "cpu_shares", SHARES },
+		{ "memory_limit_in_bytes", MEMORY },
+		{ "oom_score_adj", OOM_SCORE_ADJ },
+		{ "memory_swap_limit_in_bytes", SWAP },
+	};
+	struct ck_fields uses;
+	if (!object->uses[which].len)
+		return;
+	uses_of(object, which, &uses);
+	json *resources = add_object(to, key);
+	for (size_t i = 0; i < CK_COUNT(numbers); i++)
+		add_number(resources, numbers[i].key, &uses, numbers[i].number);
+	add_bytes(resources, "cpuset_cpus", &uses, CPUS);
+	add_bytes(resources, "cpuset_mems", &uses, MEMS);
+	add_entries(resources, &uses, "hugepage_limits", "page_size");
+}
+
+/* ---- sandboxes ------------------------------------------------------------------------------------------------------- */
+
+static int pid_of(const struct ck_rt_object *object)
+{
+	bool runs = object->kind == CK_SANDBOX ? object->state == CK_RT_READY : object->state == CK_RT_RUNNING;
+	return runs ? FIRST_PID + (int)(object->number % 1000000) : 0;
+}
+
+static void add_namespace(json *namespaces, const char *type, const char *path)
+{
+	json *namespace = append_object(namespaces);
+	add_text(namespace, "type", type);
+	if (path)
+		add_text(namespace, "path", path);
+}
+
+static void read_config(const struct ck_rt_object *object, struct ck_fields *ret_config)
+{
+	ck_fields_read(ck_wire_begin(object->config.p, object->config.len), ret_config, NULL);
+}
+
+static void add_cgroups_path(json *oci_linux, const struct ck_rt_object *sandbox, const char *id)
+{
+	struct ck_fields config, asked;
+	read_config(sandbox, &config);
+	ck_fields_inside(&config, 8, &asked, NULL);
+	const struct ck_wire_field *parent = ck_fields_get(&asked, 1, CK_WIRE_BYTES);
+	struct ck_bytes path = { 0 };
+	int r = parent && parent->len ? ck_bytes_add(&path, parent->data, parent->len) : ck_bytes_add_text(&path, "/k8s.io");
+	r = r < 0 ? r : ck_bytes_add_text(&path, "/");
+	r = r < 0 ? r : ck_bytes_add_text(&path, id);
+	if (r == 0)
+		add(oci_linux, "cgroupsPath", json_object_new_string_len((const char *)path.p, (int)path.len));
+	ck_bytes_free(&path);
+}
+
+static void add_sandbox(json *info, const struct ck_rt_object *sandbox)
+{
+	struct ck_fields config, asked;
+	char netns[64];
+	read_config(sandbox, &config);
+	ck_fields_inside(&config, 8, &asked, NULL);
+	json *config_linux = add_object(add_object(info, "config"), "linux");
+	add_bytes(config_linux, "cgroup_parent", &asked, 1);
+	add_cri_resources(config_linux, "overhead", sandbox, CK_RT_OVERHEAD);
+	add_cri_resources(config_linux, "resources", sandbox, CK_RT_RESOURCES);
+	json *spec = add_object(info, "runtimeSpec");
+	append(add_array(add_object(spec, "process"), "args"), json_object_new_string("/pause"));
+	json *annotations = add_object(spec, "annotations");
+	add_text(annotations, "io.kubernetes.cri.container-type", "sandbox");
+	add_text(annotations, "io.kubernetes.cri.sandbox-id", sandbox->id);
+	json *oci_linux = add_object(spec, "linux");
+	add_cgroups_path(oci_linux, sandbox, sandbox->id);
+	json *namespaces = add_array(oci_linux, "namespaces");
+	static const char *const own[] = { "pid", "ipc", "uts", "mount" };
+	for (size_t i = 0; i < CK_COUNT(own); i++)
+		add_namespace(namespaces, own[i], NULL);
+	snprintf(netns, sizeof(netns), "/var/run/netns/sim-%llu", (unsigned long long)sandbox->number);
+	if (!ck_rt_in_host_network(sandbox))
+		add_namespace(namespaces, "network", netns);
+	json *cpu = add_object(add_object(oci_linux, "resources"), "cpu");
+	add(cpu, "shares", json_object_new_int64(2)); /* the pause process */
+}
+
+/* ---- containers ------------------------------------------------------------------------------------------------------ */
+
+static void append_texts(json *array, const struct ck_fields *config, uint32_t number)
+{
+	struct ck_wire wire = config->all;
+	struct ck_wire_field field;
+	while (ck_wire_next(&wire, &field, NULL) > 0)
+		if (field.number == number && field.type == CK_WIRE_BYTES)
+			append(array, bytes(&field));
+}
+
+/* each message at @number, by @fn */
+static void each(json *to, const struct ck_fields *config, uint32_t number, void (*fn)(json *to, const struct ck_fields *item))
+{
+	struct ck_wire wire = config->all;
+	struct ck_wire_field field;
+	struct ck_fields item;
+	while (ck_wire_next(&wire, &field, NULL) > 0)
+		if (field.number == number && field.type == CK_WIRE_BYTES &&
+		    ck_fields_read(ck_wire_inside(&wire, &field), &item, NULL) == 0)
+			fn(to, &item);
+}
+
+static void append_env(json *array, const struct ck_fields *pair)
+{
+	const struct ck_wire_field *key = ck_fields_get(pair, 1, CK_WIRE_BYTES), *value = ck_fields_get(pair, 2, CK_WIRE_BYTES);
+	struct ck_bytes text = { 0 };
+	int r = key ? ck_bytes_add(&text, key->data, key->len) : 0;
+	r = r < 0 ? r : ck_bytes_add_text(&text, "=");
+	if (r == 0 && value)
+		r = ck_bytes_add(&text, value->data, value->len);
+	if (r == 0)
+		append(array, json_object_new_string_len((const char *)text.p, (int)text.len));
+	ck_bytes_free(&text);
+}
+
+static void append_mount(json *array, const struct ck_fields *asked)
+{
+	static const char *const propagations[] = { "rprivate", "rslave", "rshared" };
+	uint64_t propagation = ck_fields_number(asked, 5);
+	json *mount = append_object(array);
+	add_bytes(mount, "destination", asked, 1);
+	add_text(mount, "type", "bind");
+	add_bytes(mount, "source", asked, 2);
+	json *options = add_array(mount, "options");
+	append(options, json_object_new_string("rbind"));
+	append(options, json_object_new_string(propagations[propagation < CK_COUNT(propagations) ? propagation : 0]));
+	append(options, json_object_new_string(ck_fields_number(asked, 3) ? "ro" : "rw"));
+}
+
+static void append_device(json *array, const struct ck_fields *asked)
+{
+	json *device = append_object(array);
+	add_bytes(device, "path", asked, 1);
+	add_text(device, "type", "c");
+	add(device, "major", json_object_new_int64(1));
+	add(device, "minor", json_object_new_int64(3));
+}
+
+static void append_name(json *array, const struct ck_fields *asked)
+{
+	add_bytes(append_object(array), "name", asked, 1);
+}
+
+static void add_process(json *spec, const struct ck_rt_object *container, const struct ck_fields *config)
+{
+	struct ck_fields asked, security, user, group, uses;
+	ck_fields_inside(config, 15, &asked, NULL);
+	ck_fields_inside(&asked, 2, &security, NULL);
+	ck_fields_inside(&security, 5, &user, NULL);
+	ck_fields_inside(&security, 12, &group, NULL);
+	uses_of(container, CK_RT_RESOURCES, &uses);
+	json *process = add_object(spec, "process"), *oci_user = add_object(process, "user");
+	add(oci_user, "uid", json_object_new_int64((int64_t)ck_fields_number(&user, 1)));
+	add(oci_user, "gid", json_object_new_int64((int64_t)ck_fields_number(&group, 1)));
+	json *args = add_array(process, "args");
+	append_texts(args, config, 3);
+	append_texts(args, config, 4);
+	if (args && !json_object_array_length(args))
+		append(args, json_object_new_string("/bin/sh")); /* as the image says */
+	json *env = add_array(process, "env");
+	append(env, json_object_new_string("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+	each(env, config, 6, append_env);
+	add(process, "oomScoreAdj", json_object_new_int64((int64_t)ck_fields_number(&uses, OOM_SCORE_ADJ)));
+}
+
+static void add_container_namespaces(json *oci_linux, const struct ck_rt_object *sandbox)
+{
+	static const char *const of_pod[][2] = { { "ipc", "ipc" }, { "uts", "uts" }, { "network", "net" } };
+	char path[64];
+	json *namespaces = add_array(oci_linux, "namespaces");
+	add_namespace(namespaces, "pid", NULL);
+	add_namespace(namespaces, "mount", NULL);
+	for (size_t i = 0; i < CK_COUNT(of_pod); i++) {
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", sandbox ? pid_of(sandbox) : 0, of_pod[i][1]);
+		add_namespace(namespaces, of_pod[i][0], path);
+	}
+}
+
+static void add_container(json *info, const struct ck_rt_object *container)
+{
+	struct ck_fields config;
+	struct ck_rt_object *sandbox = NULL;
+	read_config(container, &config);
+	ck_rt_find(container->rt, CK_SANDBOX, container->sandbox_id, CK_RT_ID, &sandbox);
+	add_text(info, "sandboxID", container->sandbox_id);
+	each(add_array(add_object(info, "config"), "CDI_devices"), &config, 17, append_name);
+	json *spec = add_object(info, "runtimeSpec");
+	add_process(spec, container, &config);
+	each(add_array(spec, "mounts"), &config, 7, append_mount);
+	json *annotations = add_object(spec, "annotations");
+	add_text(annotations, "io.kubernetes.cri.container-type", "container");
+	add_text(annotations, "io.kubernetes.cri.sandbox-id", container->sandbox_id);
+	json *oci_linux = add_object(spec, "linux");
+	add_container_namespaces(oci_linux, sandbox);
+	each(add_array(oci_linux, "devices"), &config, 8, append_device);
+	if (sandbox)
+		add_cgroups_path(oci_linux, sandbox, container->id);
+	add_resources(oci_linux, container);
+}
+
+void ck_rt_put_info(struct ck_out *out, uint32_t field, const struct ck_rt_object *object)
+{
+	json *info = json_object_new_object();
+	add(info, "pid", json_object_new_int(pid_of(object)));
+	if (object->kind == CK_SANDBOX)
+		add_sandbox(info, object);
+	else
+		add_container(info, object);
+	size_t len, entry = ck_out_open(out, field);
+	const char *text = json_object_to_json_string_length(info, JSON_C_TO_STRING_PLAIN, &len);
+	ck_out_text(out, 1, "info");
+	if (text)
+		ck_out_utf8(out, 2, text, len); /* values of env may be any bytes */
+	else
+		out->r = -CK_ENOMEM;
+	ck_out_close(out, entry);
+	json_object_put(info);
+}
