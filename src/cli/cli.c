@@ -15,31 +15,13 @@ struct ck_cli ck_cli = { .state_dir = STATE_DIR_DEFAULT, .output = CK_OUTPUT_TAB
 
 /* ---- saying things ---------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 1, 0))) static void say(const char *fmt, va_list ap)
-{
-	CK_AUTO_FREE char *s = NULL;
-	if (vasprintf(&s, fmt, ap) < 0) {
-		s = NULL;
-		ck_print_nomem();
-	}
-	ck_print_line(stderr, "crikeep: %s", s);
-}
-
-void ck_cli_error(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	say(fmt, ap);
-	va_end(ap);
-}
-
 void ck_cli_hint(const char *fmt, ...)
 {
 	va_list ap;
 	if (ck_cli.output != CK_OUTPUT_TABLE)
 		return;
 	va_start(ap, fmt);
-	say(fmt, ap);
+	ck_print_verror(fmt, ap);
 	va_end(ap);
 }
 

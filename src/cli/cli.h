@@ -31,9 +31,7 @@ extern struct ck_cli ck_cli;
 /* --state-dir, --output, -h: a command puts { &ck_cli_argp, 0, NULL, 0 } among its children */
 extern const struct argp ck_cli_argp;
 
-/* ck_cli_error, ck_cli_hint - one line "crikeep: ..." on standard error, made safe for a terminal. A hint is for people: it is
- * left out where a machine reads the output */
-void ck_cli_error(const char *fmt, ...) CK_PRINTF(1, 2);
+/* ck_cli_hint - ck_print_error() for people: left out where a machine reads the output */
 void ck_cli_hint(const char *fmt, ...) CK_PRINTF(1, 2);
 
 int ck_cmd_list(int argc, char **argv);

@@ -156,7 +156,7 @@ static int load(const char *path, enum ck_kind kind, const struct ck_digest_key 
 	if (r == 0)
 		r = ck_fingerprint_make(key, kind, side->bytes, side->len, &side->fp, &err);
 	if (r < 0)
-		ck_cli_error("%s: %s", path, err.text);
+		ck_print_error("%s: %s", path, err.text);
 	return r;
 }
 

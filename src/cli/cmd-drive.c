@@ -209,9 +209,9 @@ static int read_file(const char *path, struct ck_bytes *ret_bytes)
 	if (in)
 		fclose(in);
 	if (failed)
-		ck_cli_error("cannot read '%s': %s", path, strerror(e));
+		ck_print_error("cannot read '%s': %s", path, strerror(e));
 	else if (ret_bytes->len > FILE_MAX)
-		ck_cli_error("'%s' is longer than %u MiB", path, FILE_MAX >> 20);
+		ck_print_error("'%s' is longer than %u MiB", path, FILE_MAX >> 20);
 	return failed || ret_bytes->len > FILE_MAX ? CK_EXIT_TROUBLE : CK_EXIT_YES;
 }
 
@@ -240,7 +240,7 @@ static int step_from_file(struct step *step, const struct arguments *args)
 		step_is(step, CK_CONTAINER);
 	if (step->key)
 		return r;
-	ck_cli_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; --rpc sends it all the same",
+	ck_print_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; --rpc sends it all the same",
 		     args->request);
 	return CK_EXIT_TROUBLE;
 }
@@ -357,7 +357,7 @@ static void print_step(const struct step *step)
 	if (step->id)
 		ck_print_line(stdout, "%s after %.3fs, requests: %zu", step->id, seconds, step->n);
 	else
-		ck_cli_error("given up after %.3fs, requests: %zu", seconds, step->n);
+		ck_print_error("given up after %.3fs, requests: %zu", seconds, step->n);
 }
 
 static void put_errors(struct json_object *object, const struct step *steps, size_t n)

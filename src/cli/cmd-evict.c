@@ -137,7 +137,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 		size_t before = n;
 		int r = ck_look_pick(look, args->picks[a], &picked);
 		if (r == CK_EXIT_YES && picked.pod && args->release) {
-			ck_cli_error("--release takes entries one by one, and '%s' is a pod", args->picks[a]);
+			ck_print_error("--release takes entries one by one, and '%s' is a pod", args->picks[a]);
 			r = CK_EXIT_TROUBLE;
 		}
 		for (size_t i = 0; r == CK_EXIT_YES && i < dump->rows_n; i++) {
@@ -147,7 +147,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 			plan(&tasks[n++], args, &dump->rows[i]);
 		}
 		if (r == CK_EXIT_YES && picked.pod && n == before) {
-			ck_cli_error("all of pod '%s' is committed: nothing to evict", args->picks[a]);
+			ck_print_error("all of pod '%s' is committed: nothing to evict", args->picks[a]);
 			r = CK_EXIT_NO;
 		}
 		free(picked.match);
@@ -256,7 +256,7 @@ static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
 		bool alive = look.dump->owner_alive;
 		ck_look_fini(&look);
 		if (!alive && pending(tasks, n)) {
-			ck_cli_error("the owner has ended; evicting goes on when the database has one again");
+			ck_print_error("the owner has ended; evicting goes on when the database has one again");
 			return CK_EXIT_TROUBLE;
 		}
 		again = pause_until(deadline, &pause);
@@ -292,7 +292,7 @@ static int print(const struct task *tasks, size_t n)
 		} else if (status == CK_EXIT_YES) {
 			ck_print_line(stdout, "entry %" PRIu64 ", %s: %s", task->entry, task->who, task->text);
 		} else {
-			ck_cli_error("entry %" PRIu64 ", %s: %s", task->entry, task->who, task->text);
+			ck_print_error("entry %" PRIu64 ", %s: %s", task->entry, task->who, task->text);
 		}
 	}
 	if (array)

@@ -169,7 +169,7 @@ static struct addrinfo *resolve(const char *listen)
 	int r = clear && is_number ? getaddrinfo(*host ? host : "127.0.0.1", port, &hints, &found) : EAI_NONAME;
 	if (r == 0)
 		return found;
-	ck_cli_error("--listen takes HOST:PORT or [HOST]:PORT in numbers, not '%s'", listen);
+	ck_print_error("--listen takes HOST:PORT or [HOST]:PORT in numbers, not '%s'", listen);
 	return NULL;
 }
 
@@ -198,7 +198,7 @@ static int listen_at(const char *listen_text, char *name, size_t size)
 	int e = errno;
 	freeaddrinfo(where);
 	if (!listens) {
-		ck_cli_error("listen on %s: %s", listen_text, strerror(e));
+		ck_print_error("listen on %s: %s", listen_text, strerror(e));
 		return -1;
 	}
 	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
@@ -230,7 +230,7 @@ static int serve(struct arguments *args)
 						     CLIENT_IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CLIENT_MEMORY,
 						     MHD_OPTION_END);
 	if (!server) {
-		ck_cli_error("the HTTP server does not start");
+		ck_print_error("the HTTP server does not start");
 		close(fd);
 		return CK_EXIT_TROUBLE;
 	}

@@ -95,9 +95,9 @@ static int take(struct seen *seen)
 	}
 	int r = ck_status_read(path, &seen->status, &err);
 	if (r == -CK_ENOTFOUND)
-		ck_cli_error("no word of plugins in '%s': NRI is off there, or it is another --state-dir", ck_cli.state_dir);
+		ck_print_error("no word of plugins in '%s': NRI is off there, or it is another --state-dir", ck_cli.state_dir);
 	else if (r < 0)
-		ck_cli_error("%s", err.text);
+		ck_print_error("%s", err.text);
 	if (r < 0)
 		return CK_EXIT_TROUBLE;
 	ck_look_clocks(&seen->look);
@@ -129,7 +129,7 @@ static int choose(const struct arguments *args, struct seen *seen)
 			found = found || (is && !is_absent(&seen->status->plugins[i]));
 		}
 		if (!found || !seen->alive) {
-			ck_cli_error("plugin '%s' is not connected", args->names[j]);
+			ck_print_error("plugin '%s' is not connected", args->names[j]);
 			worst = CK_EXIT_NO;
 		}
 	}

@@ -191,7 +191,7 @@ static int ask(const struct arguments *args, struct pods *pods)
 	else if (r == 0)
 		r = read_list(&call.reply, pods, &err);
 	if (r < 0)
-		ck_cli_error("the list failed: %s", err.text);
+		ck_print_error("the list failed: %s", err.text);
 	else if (pods->n)
 		qsort(pods->all, pods->n, sizeof(*pods->all), by_identity);
 	ck_unary_fini(&call);

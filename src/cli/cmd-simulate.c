@@ -181,7 +181,7 @@ static int write_svg(const char *path, const struct ck_plot *plot)
 			r = -1;
 	}
 	if (r < 0)
-		ck_cli_error("write '%s': %s", path, strerror(errno));
+		ck_print_error("write '%s': %s", path, strerror(errno));
 	return r;
 }
 
@@ -226,7 +226,7 @@ int ck_cmd_simulate(int argc, char **argv)
 	for (size_t i = 0; i < args.n && status == CK_EXIT_YES; i++) {
 		struct ck_error err;
 		if (ck_sim_run(&args.sim, args.policies[i], &results[i], &err) < 0) {
-			ck_cli_error("simulate '%s': %s", args.policies[i]->name, err.text);
+			ck_print_error("simulate '%s': %s", args.policies[i]->name, err.text);
 			status = CK_EXIT_TROUBLE;
 		}
 	}

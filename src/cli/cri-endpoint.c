@@ -49,11 +49,11 @@ struct ck_client *ck_cri_connect(void)
 		ck_cri.endpoint = from_environment && *from_environment ? from_environment : ENDPOINT_DEFAULT;
 	int r = ck_client_new(ck_cri.endpoint, &client, &err);
 	if (r < 0) {
-		ck_cli_error("%s", err.text);
+		ck_print_error("%s", err.text);
 		return NULL;
 	}
 	if (ck_client_dial(client, &err) < 0) {
-		ck_cli_error("cannot connect: %s", err.text);
+		ck_print_error("cannot connect: %s", err.text);
 		ck_client_free(client);
 		return NULL;
 	}

@@ -19,7 +19,7 @@
 int ck_cmd_exporter(int argc, char **argv)
 {
 	(void)argc, (void)argv;
-	ck_cli_error("built without the exporter, which needs libmicrohttpd");
+	ck_print_error("built without the exporter, which needs libmicrohttpd");
 	return CK_EXIT_TROUBLE;
 }
 #endif
@@ -85,9 +85,9 @@ static int run(int argc, char **argv)
 	if (!command) {
 		const struct command *near = nearest(name);
 		if (near)
-			ck_cli_error("no command '%s'; did you mean '%s'?", name, near->name);
+			ck_print_error("no command '%s'; did you mean '%s'?", name, near->name);
 		else
-			ck_cli_error("no command '%s'; 'crikeep --help' lists them", name);
+			ck_print_error("no command '%s'; 'crikeep --help' lists them", name);
 		return CK_EXIT_TROUBLE;
 	}
 	snprintf(title, sizeof(title), "crikeep %s", command->name);
@@ -154,7 +154,7 @@ static void close_stdout(void)
 		e = errno;
 	}
 	if (failed && !pipe_broken)
-		ck_cli_error("cannot write the output%s%s", e ? ": " : "", e ? strerror(e) : "");
+		ck_print_error("cannot write the output%s%s", e ? ": " : "", e ? strerror(e) : "");
 	if (failed)
 		_exit(CK_EXIT_TROUBLE);
 }
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
 		argv[0] = name; /* however it was started, this is what messages begin with */
 	error_t e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &first);
 	if (e) {
-		ck_cli_error("%s", strerror(e));
+		ck_print_error("%s", strerror(e));
 		return CK_EXIT_TROUBLE;
 	}
 	return run(argc - first, argv + first);

@@ -39,12 +39,12 @@ void ck_look_complain(int r, const struct ck_error *err)
 	const char *dir = ck_cli.state_dir;
 	bool barred = geteuid() && access(dir, R_OK | X_OK) < 0 && errno == EACCES;
 	if (r == -CK_ENOTFOUND)
-		ck_cli_error("no database in '%s': nothing that keeps results has run here yet, or it uses another --state-dir",
+		ck_print_error("no database in '%s': nothing that keeps results has run here yet, or it uses another --state-dir",
 			     dir);
 	else if (r == -CK_EDAMAGED)
-		ck_cli_error("%s (its owner sets it aside when it meets this, and makes a new one)", err->text);
+		ck_print_error("%s (its owner sets it aside when it meets this, and makes a new one)", err->text);
 	else
-		ck_cli_error("%s%s", err->text, barred ? " (only its owner and root may look)" : "");
+		ck_print_error("%s%s", err->text, barred ? " (only its owner and root may look)" : "");
 }
 
 void ck_look_clocks(struct ck_look *look)
@@ -191,7 +191,7 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 	if (fclose(out))
 		ck_print_nomem();
 	if (things > 1)
-		ck_cli_error("'%s' could be %s", arg, text);
+		ck_print_error("'%s' could be %s", arg, text);
 	return things;
 }
 
@@ -241,7 +241,7 @@ int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *
 	int r = pick(subjects, n, arg, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_cli_error("no entry or pod '%s' is in the cache; 'crikeep history' tells of what was", arg);
+		ck_print_error("no entry or pod '%s' is in the cache; 'crikeep history' tells of what was", arg);
 	return r;
 }
 
@@ -274,6 +274,6 @@ int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_
 	int r = pick(subjects, n, arg, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_cli_error("the history holds nothing of '%s'", arg);
+		ck_print_error("the history holds nothing of '%s'", arg);
 	return r;
 }

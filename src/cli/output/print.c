@@ -342,3 +342,23 @@ void ck_print_line(FILE *out, const char *fmt, ...)
 	clean = ck_text_clean(s);
 	fprintf(out, "%s\n", clean);
 }
+
+/* ---- errors --------------------------------------------------------------------------------------------------------- */
+
+void ck_print_verror(const char *fmt, va_list ap)
+{
+	CK_AUTO_FREE char *s = NULL;
+	if (vasprintf(&s, fmt, ap) < 0) {
+		s = NULL;
+		ck_print_nomem();
+	}
+	ck_print_line(stderr, "crikeep: %s", s);
+}
+
+void ck_print_error(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	ck_print_verror(fmt, ap);
+	va_end(ap);
+}

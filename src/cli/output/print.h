@@ -9,6 +9,7 @@
  * Errors of the stream stay in the stream, for whoever closes it.
  */
 #include <json-c/json.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,4 +64,8 @@ size_t ck_print_width(FILE *out);
 void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width);
 /* ck_print_line - one line, made safe */
 void ck_print_line(FILE *out, const char *fmt, ...) CK_PRINTF(2, 3);
+
+/* ck_print_error - one line "crikeep: ..." on standard error, made safe for a terminal */
+void ck_print_error(const char *fmt, ...) CK_PRINTF(1, 2);
+void ck_print_verror(const char *fmt, va_list ap) CK_PRINTF(1, 0);
 #endif

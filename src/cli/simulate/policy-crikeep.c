@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "src/base/error.h"
 #include "src/base/mem.h"
-#include "src/cli/cli.h"
+#include "src/cli/output/print.h"
 #include "src/cli/simulate/kubelet.h"
 #include "src/cli/simulate/request.h"
 #include "src/cli/simulate/runtime.h"
@@ -249,7 +249,7 @@ static void log_line(enum ck_log_level level, const char *text, void *userdata)
 {
 	const struct keeper *k = userdata;
 	if (level <= CK_LOG_ERROR || (k->sim->options->trace && level <= CK_LOG_WARNING))
-		ck_cli_error("%s", text);
+		ck_print_error("%s", text);
 }
 
 /* ---- the policy ----------------------------------------------------------------------------------------------------------- */
@@ -333,7 +333,7 @@ static void done(struct ck_sim *sim)
 	if (!k)
 		return;
 	if (k->dir[0] && nftw(k->dir, remove_file, 16, FTW_DEPTH | FTW_PHYS) != 0)
-		ck_cli_error("remove '%s': %s", k->dir, strerror(errno));
+		ck_print_error("remove '%s': %s", k->dir, strerror(errno));
 	ck_sim_request_fini(&k->request);
 	free(k);
 	sim->state = NULL;
