@@ -64,7 +64,7 @@ struct ck_log_line {
 
 struct ck_cache {
 	unsigned refs; /* atomic: the host's, and one of every turn, job and view */
-	struct ck_home home;
+	struct ck_host_process home;
 	struct ck_host host;
 	struct ck_hooks hooks;
 	bool has_hooks;

@@ -457,7 +457,7 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 
 bool ck_cache_in_child(const struct ck_cache *cache)
 {
-	return ck_home_left(&cache->home);
+	return ck_host_process_left(&cache->home);
 }
 
 int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
@@ -468,7 +468,7 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	if (!cache)
 		return ck_nomem(err);
 	cache->refs = 1;
-	ck_home_mark(&cache->home);
+	ck_host_process_mark(&cache->home);
 	cache->epoll_fd = cache->event_fd = cache->timer_fd = -1;
 	cache->host = *options->host;
 	cache->has_hooks = options->hooks;
@@ -596,7 +596,7 @@ void ck_cache_unref(struct ck_cache *cache)
 		free(*p);
 	free(cache->patterns);
 	free(cache->log);
-	ck_home_fini(&cache->home);
+	ck_host_process_fini(&cache->home);
 	pthread_cond_destroy(&cache->changed);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);

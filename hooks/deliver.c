@@ -368,10 +368,10 @@ void ck_tour_not_in_time(struct ck_tour *tour)
 {
 	struct ck_plugin *plugin = plugin_at(tour);
 	bool validates = tour->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT;
-	char span[CK_SPAN_TEXT];
+	char span[CK_DURATION_TEXT];
 	CK_TAKE(tour->at)->tour = NULL; /* it stays queued, and is delivered */
 	if (plugin && may_refuse(tour, plugin, validates ? CK_NRI_ERROR : CK_NRI_FAIL))
 		ck_tour_refuse(tour, "plugin %s: no answer within %s", plugin->name,
-			       ck_span_print(tour->nri->request_timeout, span));
+			       ck_duration_print(tour->nri->request_timeout, span));
 	ck_tour_go_on(tour);
 }

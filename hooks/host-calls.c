@@ -115,7 +115,7 @@ void ck_nri_jobs_start(struct ck_nri *nri)
 void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
 {
 	struct ck_nri *nri = job ? job->nri : NULL;
-	if (!nri || ck_home_left(&nri->home))
+	if (!nri || ck_host_process_left(&nri->home))
 		return;
 	ck_nri_lock(nri);
 	nri->describing -= job->what == CK_NRI_JOB_DESCRIBE;

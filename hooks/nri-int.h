@@ -347,7 +347,7 @@ typedef int ck_nri_snapshot_fn(int (*fn)(const struct ck_told *object, void *arg
 
 struct ck_nri {
 	unsigned refs; /* the opener's, and one per job; below the lock */
-	struct ck_home home;
+	struct ck_host_process home;
 	pthread_mutex_t lock;
 	pthread_t thread; /* in ck_nri_process() */
 	bool processing, started, stopping, closed;

@@ -33,7 +33,7 @@ bool ck_nri_unref(struct ck_nri *nri)
 		return false;
 	pthread_mutex_unlock(&nri->lock);
 	pthread_mutex_destroy(&nri->lock);
-	ck_home_fini(&nri->home);
+	ck_host_process_fini(&nri->home);
 	free(nri);
 	return true;
 }
@@ -155,7 +155,7 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	if (!nri)
 		return ck_nomem(err);
 	nri->refs = 1;
-	ck_home_mark(&nri->home);
+	ck_host_process_mark(&nri->home);
 	nri->host = *options->host;
 	nri->socket_mode = options->socket_mode ? options->socket_mode : 0600;
 	nri->registration_timeout = or_default(options->registration_timeout, CK_NRI_REGISTRATION_TIMEOUT);

@@ -606,7 +606,7 @@ uint64_t ck_plugin_due(const struct ck_plugin *plugin)
 static void overdue(struct ck_plugin *plugin, uint64_t now)
 {
 	struct ck_nri *nri = plugin->nri;
-	char span[CK_SPAN_TEXT];
+	char span[CK_DURATION_TEXT];
 	plugin->late++;
 	nri->changed = true;
 	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: no answer in time",
@@ -617,12 +617,12 @@ static void overdue(struct ck_plugin *plugin, uint64_t now)
 	}
 	plugin->overdue_since = now;
 	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: %s after %s; its events wait", plugin->name, plugin->last_error,
-		   ck_span_print(nri->request_timeout, span));
+		   ck_duration_print(nri->request_timeout, span));
 }
 
 void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 {
-	char span[CK_SPAN_TEXT];
+	char span[CK_DURATION_TEXT];
 	if (plugin->state == CK_PLUGIN_CLOSED)
 		return;
 	if (plugin->due <= now && plugin->state == CK_PLUGIN_LISTING) {
@@ -632,9 +632,9 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 				plugin->state == CK_PLUGIN_REGISTERED ? "Configure" : "Synchronize");
 	} else if (plugin->due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
-				ck_span_print(plugin->nri->registration_timeout, span));
+				ck_duration_print(plugin->nri->registration_timeout, span));
 	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now && !CK_BROKEN(R42)) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s", ck_span_print(plugin->nri->late_max, span));
+		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s", ck_duration_print(plugin->nri->late_max, span));
 	} else if (plugin->call && !plugin->overdue_since && plugin->call_due <= now) {
 		overdue(plugin, now);
 	}

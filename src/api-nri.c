@@ -9,7 +9,7 @@
 
 static bool is_child(const struct ck_nri *nri)
 {
-	return ck_home_left(&nri->home);
+	return ck_host_process_left(&nri->home);
 }
 
 static int bad(struct ck_error *err, const char *what)

@@ -42,7 +42,7 @@ int ck_claim_clear(const struct ck_claimant *by, int field, const char *key, boo
 /* ck_claim_share - one more plugin has a part in @field */
 int ck_claim_share(const struct ck_claimant *by, int field, struct ck_error *err);
 /* ck_claims_write - an entry of OwningPlugins, unless nobody owns anything */
-void ck_claims_write(const struct ck_claims *claims, struct ck_out *out);
+void ck_claims_write(const struct ck_claims *claims, struct ck_writer *out);
 
 /* ---- merging -------------------------------------------------------------------------------------------------------- */
 

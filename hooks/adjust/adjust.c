@@ -387,7 +387,7 @@ int ck_adjust_result(const struct ck_adjust *adjust, struct ck_bytes *out, struc
 
 int ck_adjust_owners(const struct ck_adjust *adjust, struct ck_bytes *out, struct ck_error *err)
 {
-	struct ck_out owners = { .bytes = *out };
+	struct ck_writer owners = { .bytes = *out };
 	if (adjust->kind != OTHERS)
 		ck_claims_write(&adjust->claims, &owners);
 	for (size_t i = 0; i < adjust->changes_n; i++)
@@ -396,47 +396,47 @@ int ck_adjust_owners(const struct ck_adjust *adjust, struct ck_bytes *out, struc
 	return owners.r < 0 ? ck_nomem(err) : 0;
 }
 
-static int write_update(struct ck_out *out, uint32_t field, const struct change *change, struct ck_error *err)
+static int write_update(struct ck_writer *out, uint32_t field, const struct change *change, struct ck_error *err)
 {
-	size_t update = ck_out_open(out, field);
-	ck_out_text(out, 1, change->claims.id);
-	size_t linux_part = ck_out_open(out, 2), resources = ck_out_open(out, 1);
+	size_t update = ck_writer_open(out, field);
+	ck_writer_text(out, 1, change->claims.id);
+	size_t linux_part = ck_writer_open(out, 2), resources = ck_writer_open(out, 1);
 	if (out->r == 0)
 		out->r = ck_pack(change->resources, &out->bytes, err);
-	ck_out_close(out, resources);
-	ck_out_close(out, linux_part);
-	ck_out_number(out, 3, change->ignore_failure);
-	ck_out_close(out, update);
+	ck_writer_close(out, resources);
+	ck_writer_close(out, linux_part);
+	ck_writer_number(out, 3, change->ignore_failure);
+	ck_writer_close(out, update);
 	return out->r < 0 ? ck_nomem(err) : 0;
 }
 
-static int write_owners(const struct ck_adjust *adjust, struct ck_out *out, struct ck_error *err)
+static int write_owners(const struct ck_adjust *adjust, struct ck_writer *out, struct ck_error *err)
 {
-	size_t owners = ck_out_open(out, 5);
+	size_t owners = ck_writer_open(out, 5);
 	if (out->r == 0)
 		out->r = ck_adjust_owners(adjust, &out->bytes, err);
-	ck_out_close(out, owners);
+	ck_writer_close(out, owners);
 	return out->r;
 }
 
 int ck_adjust_validation(const struct ck_adjust *adjust, const void *pod, size_t pod_len, const char *const *plugins, size_t n,
 			 struct ck_bytes *out, struct ck_error *err)
 {
-	struct ck_out request = { .bytes = *out };
-	ck_out_bytes(&request, 1, pod, pod_len);
-	ck_out_bytes(&request, 2, adjust->before.p, adjust->before.len);
-	size_t sum = ck_out_open(&request, 3);
+	struct ck_writer request = { .bytes = *out };
+	ck_writer_bytes(&request, 1, pod, pod_len);
+	ck_writer_bytes(&request, 2, adjust->before.p, adjust->before.len);
+	size_t sum = ck_writer_open(&request, 3);
 	if (request.r == 0)
 		request.r = ck_adjust_result(adjust, &request.bytes, err);
-	ck_out_close(&request, sum);
+	ck_writer_close(&request, sum);
 	for (size_t i = 0; i < adjust->changes_n && request.r == 0; i++)
 		request.r = write_update(&request, 4, &adjust->changes[i], err);
 	write_owners(adjust, &request, err);
 	for (size_t i = 0; i < n; i++) { /* "10-a" */
-		size_t dash = strcspn(plugins[i], "-"), plugin = ck_out_open(&request, 6);
-		ck_out_text(&request, 1, plugins[i] + dash + (plugins[i][dash] ? 1 : 0));
-		ck_out_bytes(&request, 2, plugins[i], dash);
-		ck_out_close(&request, plugin);
+		size_t dash = strcspn(plugins[i], "-"), plugin = ck_writer_open(&request, 6);
+		ck_writer_text(&request, 1, plugins[i] + dash + (plugins[i][dash] ? 1 : 0));
+		ck_writer_bytes(&request, 2, plugins[i], dash);
+		ck_writer_close(&request, plugin);
 	}
 	*out = request.bytes;
 	return request.r < 0 ? ck_nomem(err) : 0;
@@ -464,7 +464,7 @@ int ck_adjust_other(struct ck_adjust *adjust, size_t i, struct ck_adjust_other *
 
 int ck_adjust_failed(struct ck_adjust *adjust, const bool *failed, struct ck_bytes *out, struct ck_error *err)
 {
-	struct ck_out response = { .bytes = *out };
+	struct ck_writer response = { .bytes = *out };
 	int r = 0;
 	for (size_t i = 0; i < adjust->changes_n && r == 0; i++) {
 		if (failed[i] && !adjust->changes[i].ignore_failure)

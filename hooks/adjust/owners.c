@@ -81,54 +81,54 @@ int ck_claim_share(const struct ck_claimant *by, int field, struct ck_error *err
 /* ---- as OwningPlugins ----------------------------------------------------------------------------------------------- */
 
 /* field 2 of a map's entry */
-static void write_owner(struct ck_out *out, const struct ck_claim *claim)
+static void write_owner(struct ck_writer *out, const struct ck_claim *claim)
 {
-	size_t text = ck_out_open(out, 2);
+	size_t text = ck_writer_open(out, 2);
 	if (out->r == 0 && claim->cleared)
 		out->r = ck_bytes_add_text(&out->bytes, "-");
 	if (out->r == 0)
 		out->r = ck_bytes_add_text(&out->bytes, claim->plugin);
-	ck_out_close(out, text);
+	ck_writer_close(out, text);
 }
 
-static void write_keys(struct ck_out *out, const struct ck_claims *claims, int field)
+static void write_keys(struct ck_writer *out, const struct ck_claims *claims, int field)
 {
-	size_t entry = ck_out_open(out, 2); /* compound */
-	ck_out_number(out, 1, (uint64_t)field);
-	size_t owners = ck_out_open(out, 2);
+	size_t entry = ck_writer_open(out, 2); /* compound */
+	ck_writer_number(out, 1, (uint64_t)field);
+	size_t owners = ck_writer_open(out, 2);
 	for (size_t i = 0; i < claims->n; i++) {
 		if (claims->list[i].field != field || !claims->list[i].key)
 			continue;
-		size_t key = ck_out_open(out, 1);
-		ck_out_text(out, 1, claims->list[i].key);
+		size_t key = ck_writer_open(out, 1);
+		ck_writer_text(out, 1, claims->list[i].key);
 		write_owner(out, &claims->list[i]);
-		ck_out_close(out, key);
+		ck_writer_close(out, key);
 	}
-	ck_out_close(out, owners);
-	ck_out_close(out, entry);
+	ck_writer_close(out, owners);
+	ck_writer_close(out, entry);
 }
 
-void ck_claims_write(const struct ck_claims *claims, struct ck_out *out)
+void ck_claims_write(const struct ck_claims *claims, struct ck_writer *out)
 {
 	uint64_t written = 0; /* fields with keys, as bits */
 	if (!claims->n)
 		return;
-	size_t entry = ck_out_open(out, 1);
-	ck_out_text(out, 1, claims->id);
-	size_t owners = ck_out_open(out, 2);
+	size_t entry = ck_writer_open(out, 1);
+	ck_writer_text(out, 1, claims->id);
+	size_t owners = ck_writer_open(out, 2);
 	for (size_t i = 0; i < claims->n; i++) {
 		const struct ck_claim *claim = &claims->list[i];
 		uint64_t bit = UINT64_C(1) << claim->field;
 		if (!claim->key) {
-			size_t simple = ck_out_open(out, 1);
-			ck_out_number(out, 1, (uint64_t)claim->field);
+			size_t simple = ck_writer_open(out, 1);
+			ck_writer_number(out, 1, (uint64_t)claim->field);
 			write_owner(out, claim);
-			ck_out_close(out, simple);
+			ck_writer_close(out, simple);
 		} else if (!(written & bit)) {
 			written |= bit;
 			write_keys(out, claims, claim->field);
 		}
 	}
-	ck_out_close(out, owners);
-	ck_out_close(out, entry);
+	ck_writer_close(out, owners);
+	ck_writer_close(out, entry);
 }

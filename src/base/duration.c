@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans of time, read strictly: "10min", "30" and "30s5m" are slips of the pen, not spans. */
+/* Durations, read strictly: "10min", "30" and "30s5m" are slips of the pen, not spans. */
 #include <stdio.h>
 #include <string.h>
 
 #include "src/base/limits.h"
 #include "src/base/duration.h"
 
-const struct ck_span_unit ck_span_units[CK_SPAN_UNITS] = {
+const struct ck_duration_unit ck_duration_units[CK_DURATION_UNITS] = {
 	{ "d", 86400 * CK_NS_PER_S }, { "h", 3600 * CK_NS_PER_S }, { "m", 60 * CK_NS_PER_S },
 	{ "s", CK_NS_PER_S },         { "ms", CK_NS_PER_MS },
 };
@@ -35,7 +35,7 @@ static const char *parse_number(const char *s, uint64_t *ret_whole, uint64_t *re
 	return s;
 }
 
-bool ck_span_parse(const char *s, uint64_t *ret_ns)
+bool ck_duration_parse(const char *s, uint64_t *ret_ns)
 {
 	uint64_t sum = 0;
 	size_t next = 0; /* units come largest first, each once */
@@ -47,13 +47,13 @@ bool ck_span_parse(const char *s, uint64_t *ret_ns)
 		if (!s)
 			return false;
 		size_t len = strspn(s, "dhms"), i = next;
-		while (i < CK_SPAN_UNITS &&
-		       (strlen(ck_span_units[i].name) != len || strncmp(s, ck_span_units[i].name, len) != 0))
+		while (i < CK_DURATION_UNITS &&
+		       (strlen(ck_duration_units[i].name) != len || strncmp(s, ck_duration_units[i].name, len) != 0))
 			i++;
-		if (i == CK_SPAN_UNITS || whole > INT64_MAX / ck_span_units[i].ns)
+		if (i == CK_DURATION_UNITS || whole > INT64_MAX / ck_duration_units[i].ns)
 			return false;
-		uint64_t part = whole * ck_span_units[i].ns +
-				(uint64_t)((double)billionths * (double)ck_span_units[i].ns / 1e9 + 0.5);
+		uint64_t part = whole * ck_duration_units[i].ns +
+				(uint64_t)((double)billionths * (double)ck_duration_units[i].ns / 1e9 + 0.5);
 		if (part > INT64_MAX - sum)
 			return false;
 		sum += part;
@@ -64,24 +64,24 @@ bool ck_span_parse(const char *s, uint64_t *ret_ns)
 	return true;
 }
 
-const char *ck_span_print(uint64_t ns, char *buf)
+const char *ck_duration_print(uint64_t ns, char *buf)
 {
 	size_t len = 0;
 	if (!ns)
 		return strcpy(buf, "0s");
-	for (size_t i = 0; i < CK_SPAN_UNITS && ns; i++) {
-		const struct ck_span_unit *unit = &ck_span_units[i];
-		bool last = i + 1 == CK_SPAN_UNITS; /* what is below it becomes digits behind the point */
+	for (size_t i = 0; i < CK_DURATION_UNITS && ns; i++) {
+		const struct ck_duration_unit *unit = &ck_duration_units[i];
+		bool last = i + 1 == CK_DURATION_UNITS; /* what is below it becomes digits behind the point */
 		if (ns < unit->ns && !last)
 			continue;
-		len += (size_t)snprintf(buf + len, CK_SPAN_TEXT - len, "%llu", (unsigned long long)(ns / unit->ns));
+		len += (size_t)snprintf(buf + len, CK_DURATION_TEXT - len, "%llu", (unsigned long long)(ns / unit->ns));
 		ns %= unit->ns;
 		if (last && ns) {
-			len += (size_t)snprintf(buf + len, CK_SPAN_TEXT - len, ".%06llu", (unsigned long long)ns);
+			len += (size_t)snprintf(buf + len, CK_DURATION_TEXT - len, ".%06llu", (unsigned long long)ns);
 			while (buf[len - 1] == '0')
 				len--;
 		}
-		len += (size_t)snprintf(buf + len, CK_SPAN_TEXT - len, "%s", unit->name);
+		len += (size_t)snprintf(buf + len, CK_DURATION_TEXT - len, "%s", unit->name);
 	}
 	return buf;
 }

@@ -7,7 +7,7 @@
 
 #define NAME_LONGEST 40u /* of a command, a configuration key */
 
-size_t ck_slips(const char *a, const char *b)
+size_t ck_edit_distance(const char *a, const char *b)
 {
 	size_t rows[3][NAME_LONGEST + 1], *before = rows[0], *above = rows[1], *row = rows[2];
 	size_t n = strlen(b);

@@ -4,9 +4,9 @@
 /* How far a mistyped name is from one that exists: "did you mean ...?" */
 #include <stddef.h>
 
-#define CK_SLIPS_MAX 2u /* more than two slips make another word */
+#define CK_EDIT_DISTANCE_MAX 2u /* more than two mistakes make another word */
 
-/* ck_slips - letters to add, drop or change to make @b of @a; two that changed places count as one slip, as in "lsit".
+/* ck_edit_distance - letters to add, drop or change to make @b of @a; two that changed places count as one slip, as in "lsit".
  * SIZE_MAX: one of them is too long to be a name */
-size_t ck_slips(const char *a, const char *b);
+size_t ck_edit_distance(const char *a, const char *b);
 #endif

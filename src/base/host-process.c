@@ -8,11 +8,11 @@
 #include "src/base/limits.h"
 #include "src/base/host-process.h"
 
-void ck_home_mark(struct ck_home *home)
+void ck_host_process_mark(struct ck_host_process *home)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
 	unsigned char *here = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	*home = (struct ck_home){ .pid = getpid() };
+	*home = (struct ck_host_process){ .pid = getpid() };
 	if (here == MAP_FAILED)
 		return;
 	if (madvise(here, size, MADV_WIPEONFORK) < 0) {
@@ -23,14 +23,14 @@ void ck_home_mark(struct ck_home *home)
 	home->here = here;
 }
 
-void ck_home_fini(struct ck_home *home)
+void ck_host_process_fini(struct ck_host_process *home)
 {
 	if (home->here)
 		munmap((void *)(uintptr_t)home->here, (size_t)sysconf(_SC_PAGESIZE));
 	home->here = NULL;
 }
 
-bool ck_home_left(const struct ck_home *home)
+bool ck_host_process_left(const struct ck_host_process *home)
 {
 	return home->here ? !*home->here : home->pid != getpid();
 }

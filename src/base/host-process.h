@@ -7,15 +7,15 @@
 #include <sys/types.h>
 
 /* Where something was opened, to know a forked child by. Zeroed: nowhere yet. */
-struct ck_home {
+struct ck_host_process {
 	pid_t pid;
 	const unsigned char *here; /* 1, and 0 in a child: the kernel wipes it at fork; NULL: it does not know how */
 };
 
-void ck_home_mark(struct ck_home *home);
-void ck_home_fini(struct ck_home *home);
+void ck_host_process_mark(struct ck_host_process *home);
+void ck_host_process_fini(struct ck_host_process *home);
 /* No system call where the kernel wipes, and right in a child that has the same pid in another namespace */
-bool ck_home_left(const struct ck_home *home);
+bool ck_host_process_left(const struct ck_host_process *home);
 
 /*
  * ck_fd_own - the same file behind a descriptor above 2

@@ -6,25 +6,25 @@
 
 #define WIRE_BYTES 2u
 
-void ck_out_number(struct ck_out *out, uint32_t field, uint64_t number)
+void ck_writer_number(struct ck_writer *out, uint32_t field, uint64_t number)
 {
 	if (out->r == 0)
 		out->r = ck_bytes_field_number(&out->bytes, field, number);
 }
 
-void ck_out_text(struct ck_out *out, uint32_t field, const char *text)
+void ck_writer_text(struct ck_writer *out, uint32_t field, const char *text)
 {
 	if (out->r == 0)
 		out->r = ck_bytes_field_text(&out->bytes, field, text);
 }
 
-void ck_out_bytes(struct ck_out *out, uint32_t field, const void *p, size_t len)
+void ck_writer_bytes(struct ck_writer *out, uint32_t field, const void *p, size_t len)
 {
 	if (out->r == 0)
 		out->r = ck_bytes_field(&out->bytes, field, p, len);
 }
 
-size_t ck_out_open(struct ck_out *out, uint32_t field)
+size_t ck_writer_open(struct ck_writer *out, uint32_t field)
 {
 	if (out->r == 0)
 		out->r = ck_bytes_varint(&out->bytes, (uint64_t)field << 3 | WIRE_BYTES);
@@ -32,7 +32,7 @@ size_t ck_out_open(struct ck_out *out, uint32_t field)
 }
 
 /* the length goes before the message, and is known only now */
-void ck_out_close(struct ck_out *out, size_t opened)
+void ck_writer_close(struct ck_writer *out, size_t opened)
 {
 	if (out->r < 0)
 		return;
@@ -58,11 +58,11 @@ static size_t character(const unsigned char *p, size_t left)
 	return ck_utf8_next(copy, &c);
 }
 
-void ck_out_utf8(struct ck_out *out, uint32_t field, const void *text, size_t len)
+void ck_writer_utf8(struct ck_writer *out, uint32_t field, const void *text, size_t len)
 {
 	static const char replacement[] = "\xEF\xBF\xBD";
 	const unsigned char *p = text, *end = p + len, *from = p;
-	size_t opened = ck_out_open(out, field);
+	size_t opened = ck_writer_open(out, field);
 	while (p < end && out->r == 0) {
 		size_t n = character(p, (size_t)(end - p));
 		p += n;
@@ -74,20 +74,20 @@ void ck_out_utf8(struct ck_out *out, uint32_t field, const void *text, size_t le
 		p += !n;
 		from = p;
 	}
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 }
 
-void ck_out_pair(struct ck_out *out, uint32_t field, const char *key, const char *value)
+void ck_writer_pair(struct ck_writer *out, uint32_t field, const char *key, const char *value)
 {
-	size_t pair = ck_out_open(out, field);
-	ck_out_text(out, 1, key);
-	ck_out_text(out, 2, value);
-	ck_out_close(out, pair);
+	size_t pair = ck_writer_open(out, field);
+	ck_writer_text(out, 1, key);
+	ck_writer_text(out, 2, value);
+	ck_writer_close(out, pair);
 }
 
-void ck_out_value(struct ck_out *out, uint32_t field, uint64_t number)
+void ck_writer_value(struct ck_writer *out, uint32_t field, uint64_t number)
 {
-	size_t value = ck_out_open(out, field);
-	ck_out_number(out, 1, number);
-	ck_out_close(out, value);
+	size_t value = ck_writer_open(out, field);
+	ck_writer_number(out, 1, number);
+	ck_writer_close(out, value);
 }

@@ -91,7 +91,7 @@ static const struct argp_option options[] = {
 
 static void parse_span(struct argp_state *state, const char *arg, uint64_t *ret_ns)
 {
-	if (!ck_span_parse(arg, ret_ns) || !*ret_ns)
+	if (!ck_duration_parse(arg, ret_ns) || !*ret_ns)
 		argp_error(state, "a span like 2s or 500ms is needed, not '%s'", arg);
 }
 

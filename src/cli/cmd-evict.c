@@ -74,7 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_WAIT:
 		args->wait = true;
-		if (arg && (!ck_span_parse(arg, &args->wait_ns) || !args->wait_ns))
+		if (arg && (!ck_duration_parse(arg, &args->wait_ns) || !args->wait_ns))
 			argp_error(state, "a span like 30s or 2m is needed, not '%s'", arg);
 		return 0;
 	case OPT_DRY_RUN:

@@ -37,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "a number of lines is needed, not '%s'", arg);
 		return 0;
 	case OPT_SINCE:
-		if (!ck_span_parse(arg, &args->since) || !args->since)
+		if (!ck_duration_parse(arg, &args->since) || !args->since)
 			argp_error(state, "a span like 30s, 10m or 1h30m is needed, not '%s'", arg);
 		return 0;
 	case ARGP_KEY_ARG:

@@ -59,7 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		args->no_trunc = true;
 		return 0;
 	case OPT_TIMEOUT:
-		if (!ck_span_parse(arg, &args->timeout) || !args->timeout)
+		if (!ck_duration_parse(arg, &args->timeout) || !args->timeout)
 			argp_error(state, "a span like 10s is needed, not '%s'", arg);
 		return 0;
 	case ARGP_KEY_ARG:

@@ -28,8 +28,8 @@ enum {
 #define SPAN_MAX (24 * 3600 * CK_NS_PER_S)
 
 struct arguments {
-	struct ck_sim_options sim;
-	const struct ck_sim_policy *policies[3];
+	struct ck_simulation_options sim;
+	const struct ck_simulation_policy *policies[3];
 	size_t n;
 	const char *plot; /* where the SVG goes, or NULL */
 };
@@ -73,7 +73,7 @@ static const char doc[] =
 static uint64_t parse_span(struct argp_state *state, const char *what, const char *arg)
 {
 	uint64_t ns = 0;
-	if (!ck_span_parse(arg, &ns) || ns < CK_NS_PER_MS || ns > SPAN_MAX)
+	if (!ck_duration_parse(arg, &ns) || ns < CK_NS_PER_MS || ns > SPAN_MAX)
 		argp_error(state, "%s: not a span from 1ms to 24h: '%s'", what, arg);
 	return ns;
 }
@@ -108,7 +108,7 @@ static size_t parse_word(struct argp_state *state, const char *what, const char 
 	return i;
 }
 
-static void parse_slow(struct argp_state *state, const char *arg, struct ck_sim_options *sim)
+static void parse_slow(struct argp_state *state, const char *arg, struct ck_simulation_options *sim)
 {
 	static const char *const words[] = { "sandbox", "container", "both", NULL };
 	size_t i = parse_word(state, "--slow", arg, words);
@@ -119,7 +119,7 @@ static void parse_slow(struct argp_state *state, const char *arg, struct ck_sim_
 static void parse_policy(struct argp_state *state, const char *arg, struct arguments *args)
 {
 	static const char *const words[] = { "none", "ram", "crikeep", "all", NULL };
-	static const struct ck_sim_policy *const policies[] = { &ck_sim_policy_none, &ck_sim_policy_ram, &ck_sim_policy_crikeep };
+	static const struct ck_simulation_policy *const policies[] = { &ck_simulation_policy_none, &ck_simulation_policy_ram, &ck_simulation_policy_crikeep };
 	size_t i = parse_word(state, "--policy", arg, words);
 	bool all = i == CK_COUNT(policies);
 	args->n = all ? CK_COUNT(policies) : 1;
@@ -131,15 +131,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	static const char *const hand_back[] = { "repeat", "offer", NULL };
 	struct arguments *args = state->input;
-	struct ck_sim_options *sim = &args->sim;
+	struct ck_simulation_options *sim = &args->sim;
 	switch (key) {
 	case OPT_CREATE: sim->create = parse_span(state, "--create", arg); return 0;
 	case OPT_JITTER: sim->jitter = parse_percent(state, arg); return 0;
 	case OPT_SLOW: parse_slow(state, arg, sim); return 0;
 	case OPT_DEADLINE: sim->deadline = parse_span(state, "--deadline", arg); return 0;
-	case OPT_PODS: sim->pods = (unsigned)parse_count(state, "--pods", arg, 1, CK_SIM_PODS_MAX); return 0;
+	case OPT_PODS: sim->pods = (unsigned)parse_count(state, "--pods", arg, 1, CK_SIMULATION_PODS_MAX); return 0;
 	case OPT_CONTAINERS:
-		sim->containers = (unsigned)parse_count(state, "--containers", arg, 1, CK_SIM_CONTAINERS_MAX);
+		sim->containers = (unsigned)parse_count(state, "--containers", arg, 1, CK_SIMULATION_CONTAINERS_MAX);
 		return 0;
 	case OPT_GIVE_UP: sim->give_up = parse_span(state, "--give-up", arg); return 0;
 	case OPT_POLICY: parse_policy(state, arg, args); return 0;
@@ -158,7 +158,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static void interrupt(int signal)
 {
 	(void)signal;
-	ck_sim_interrupt();
+	ck_simulation_interrupt();
 }
 
 /* crikeep's policy has a directory to remove: a signal ends the run in good order. SA_RESETHAND: a second one ends it at once. */
@@ -185,14 +185,14 @@ static int write_svg(const char *path, const struct ck_plot *plot)
 	return r;
 }
 
-static int print(const struct arguments *args, const struct ck_sim_result *results)
+static int print(const struct arguments *args, const struct ck_simulation_result *results)
 {
 	struct ck_plot plot;
 	ck_plot_scale(&plot, &args->sim, results, args->n);
 	if (ck_cli.output != CK_OUTPUT_TABLE) {
-		ck_tree_print(stdout, ck_cli.output, ck_sim_tree(&args->sim, results, args->n));
+		ck_tree_print(stdout, ck_cli.output, ck_simulation_tree(&args->sim, results, args->n));
 	} else {
-		ck_sim_report(stdout, &args->sim, results, args->n);
+		ck_simulation_report(stdout, &args->sim, results, args->n);
 		putchar('\n');
 		ck_plot_terminal(stdout, &plot, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
 	}
@@ -214,10 +214,10 @@ int ck_cmd_simulate(int argc, char **argv)
 			.containers = 1,
 			.seed = 1,
 		},
-		.policies = { &ck_sim_policy_none, &ck_sim_policy_ram, &ck_sim_policy_crikeep },
+		.policies = { &ck_simulation_policy_none, &ck_simulation_policy_ram, &ck_simulation_policy_crikeep },
 		.n = 3,
 	};
-	struct ck_sim_result results[3] = { { 0 } };
+	struct ck_simulation_result results[3] = { { 0 } };
 	int status = CK_EXIT_YES;
 
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
@@ -225,7 +225,7 @@ int ck_cmd_simulate(int argc, char **argv)
 	catch_signals();
 	for (size_t i = 0; i < args.n && status == CK_EXIT_YES; i++) {
 		struct ck_error err;
-		if (ck_sim_run(&args.sim, args.policies[i], &results[i], &err) < 0) {
+		if (ck_simulation_run(&args.sim, args.policies[i], &results[i], &err) < 0) {
 			ck_print_error("simulate '%s': %s", args.policies[i]->name, err.text);
 			status = CK_EXIT_TROUBLE;
 		}
@@ -233,6 +233,6 @@ int ck_cmd_simulate(int argc, char **argv)
 	if (status == CK_EXIT_YES)
 		status = print(&args, results);
 	for (size_t i = 0; i < args.n; i++)
-		ck_sim_result_fini(&results[i]);
+		ck_simulation_result_fini(&results[i]);
 	return status;
 }

@@ -49,9 +49,9 @@ static const struct command {
 static const struct command *nearest(const char *name)
 {
 	const struct command *best = NULL;
-	size_t least = CK_SLIPS_MAX + 1;
+	size_t least = CK_EDIT_DISTANCE_MAX + 1;
 	for (size_t i = 0; i < CK_COUNT(commands); i++) {
-		size_t d = ck_slips(name, commands[i].name);
+		size_t d = ck_edit_distance(name, commands[i].name);
 		if (d < least) {
 			least = d;
 			best = &commands[i];

@@ -32,7 +32,7 @@ struct call { /* one job's calls, but for lists */
 	const char *id; /* lives as long as the job */
 	uint64_t deadline;
 	bool removing; /* a destroy: stopped already */
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 };
 
 struct wanted { /* a list job */
@@ -45,7 +45,7 @@ struct lister {
 	struct ck_hosting *hosting;
 	enum ck_kind kind;
 	const struct ck_route *route;
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 	struct wanted *asked, *waiting; /* served by @rpc; by the next */
 };
 
@@ -102,14 +102,14 @@ static void call_fail(struct call *call, int grpc)
 }
 
 /* call_start - @message is freed; ends the call if it cannot be made */
-static void call_start(struct call *call, const char *path, int r, struct ck_bytes *message, ck_rpc_cb *done)
+static void call_start(struct call *call, const char *path, int r, struct ck_bytes *message, ck_unary_cb *done)
 {
 	uint64_t now = ck_loop_now();
-	struct ck_rpc_options options = { .lane = CK_LANE_PASS, .path = path, .timeout = call->deadline - now };
+	struct ck_unary_options options = { .lane = CK_LANE_PASS, .path = path, .timeout = call->deadline - now };
 	struct ck_error err;
 	bool late = now >= call->deadline;
 	if (r == 0 && !late)
-		r = ck_rpc_start(call->hosting->daemon->upstream, &options, message->p, message->len, done, call, &call->rpc,
+		r = ck_unary_start(call->hosting->daemon->upstream, &options, message->p, message->len, done, call, &call->rpc,
 				 &err);
 	ck_bytes_free(message);
 	if (r < 0 || late)
@@ -117,7 +117,7 @@ static void call_start(struct call *call, const char *path, int r, struct ck_byt
 }
 
 /* all requests here begin with an id, or a message, in field 1 */
-static void call_id(struct call *call, const char *path, ck_rpc_cb *done)
+static void call_id(struct call *call, const char *path, ck_unary_cb *done)
 {
 	struct ck_bytes message = { 0 };
 	int r = ck_bytes_field_text(&message, 1, call->id);
@@ -126,14 +126,14 @@ static void call_id(struct call *call, const char *path, ck_rpc_cb *done)
 
 /* ---- destroy --------------------------------------------------------------------------------------------------------- */
 
-static void removed(struct ck_rpc_reply *reply, void *userdata)
+static void removed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct call *call = userdata;
 	call->rpc = NULL;
 	call_fail(call, reply->status.code); /* NOT_FOUND confirms as success does */
 }
 
-static void stopped(struct ck_rpc_reply *reply, void *userdata)
+static void stopped(struct ck_unary_reply *reply, void *userdata)
 {
 	struct call *call = userdata;
 	call->rpc = NULL;
@@ -158,7 +158,7 @@ static void host_destroy(struct ck_job *job, enum ck_kind kind, const char *id, 
 
 /* ---- inspect --------------------------------------------------------------------------------------------------------- */
 
-static enum ck_condition condition_in(const struct call *call, const struct ck_rpc_reply *reply)
+static enum ck_condition condition_in(const struct call *call, const struct ck_unary_reply *reply)
 {
 	struct ck_objects objects = { 0 };
 	struct ck_error err = { 0 };
@@ -173,7 +173,7 @@ static enum ck_condition condition_in(const struct call *call, const struct ck_r
 	return condition;
 }
 
-static void inspected(struct ck_rpc_reply *reply, void *userdata)
+static void inspected(struct ck_unary_reply *reply, void *userdata)
 {
 	struct call *call = userdata;
 	struct ck_answer answer = { .size = sizeof(answer), .condition = CK_CONDITION_UNKNOWN };
@@ -197,7 +197,7 @@ static void host_inspect(struct ck_job *job, enum ck_kind kind, const char *id, 
 /* ---- resolve_image --------------------------------------------------------------------------------------------------- */
 
 /* Image.id in ImageStatusResponse.image; both may come in pieces, the last id counts. false: none */
-static bool image_id_in(const struct ck_rpc_reply *reply, char id[CK_ID_MAX + 1])
+static bool image_id_in(const struct ck_unary_reply *reply, char id[CK_ID_MAX + 1])
 {
 	struct ck_wire response = ck_wire_begin(reply->message.p, reply->message.len);
 	struct ck_wire_field field, inner;
@@ -221,7 +221,7 @@ static bool image_id_in(const struct ck_rpc_reply *reply, char id[CK_ID_MAX + 1]
 	return r == 0 && len;
 }
 
-static void resolved(struct ck_rpc_reply *reply, void *userdata)
+static void resolved(struct ck_unary_reply *reply, void *userdata)
 {
 	struct call *call = userdata;
 	char id[CK_ID_MAX + 1];
@@ -301,7 +301,7 @@ static void end_list(struct lister *list, int grpc, const struct ck_objects *obj
 
 static void list_start(struct lister *list);
 
-static void listed(struct ck_rpc_reply *reply, void *userdata)
+static void listed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct lister *list = userdata;
 	struct ck_objects objects = { 0 };
@@ -336,7 +336,7 @@ static const char *one_sandbox(const struct wanted *wanted)
 static void list_start(struct lister *list)
 {
 	struct ck_daemon *daemon = list->hosting->daemon;
-	struct ck_rpc_options options = {
+	struct ck_unary_options options = {
 		.lane = CK_LANE_PASS, .path = list->route->rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max
 	};
 	struct ck_bytes filter = { 0 }, message = { 0 };
@@ -351,7 +351,7 @@ static void list_start(struct lister *list)
 			r = ck_bytes_field(&message, 1, filter.p, filter.len);
 	}
 	if (r == 0)
-		r = ck_rpc_start(daemon->upstream, &options, message.p, message.len, listed, list, &list->rpc, &err);
+		r = ck_unary_start(daemon->upstream, &options, message.p, message.len, listed, list, &list->rpc, &err);
 	ck_bytes_free(&filter);
 	ck_bytes_free(&message);
 	if (r < 0)
@@ -419,12 +419,12 @@ void ck_hosting_free(struct ck_hosting *hosting)
 	if (!hosting)
 		return;
 	while (hosting->calls) {
-		ck_rpc_cancel(hosting->calls->rpc);
+		ck_unary_cancel(hosting->calls->rpc);
 		call_fail(hosting->calls, CK_GRPC_UNAVAILABLE);
 	}
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
 		struct lister *list = &hosting->lists[kind];
-		ck_rpc_cancel(list->rpc);
+		ck_unary_cancel(list->rpc);
 		end_list(list, CK_GRPC_UNAVAILABLE, NULL);
 		list->asked = list->waiting;
 		list->waiting = NULL;

@@ -93,7 +93,7 @@ static void hand_back(struct ck_call *call)
 		linger_end(call, CK_LOST); /* and the client hears RST_STREAM */
 		return;
 	}
-	ck_conn_watch_read(call->client->conn);
+	ck_connection_watch_read(call->client->conn);
 	metrics->answered[call->route->kind]++;
 	ck_histogram_add(&metrics->wait[call->route->kind], now - call->began);
 	if (call->sent_at)
@@ -124,7 +124,7 @@ static char *id_of(const struct ck_bytes *message)
 
 /* K8: does this status leave open whether it was made? In a second call a name that is taken means that the first one still
  * runs */
-static bool leaves_open(const struct ck_call *call, const struct ck_rpc_reply *reply)
+static bool leaves_open(const struct ck_call *call, const struct ck_unary_reply *reply)
 {
 	bool again = ck_turn_again(call->turn) == 1;
 	if (reply->unsent)
@@ -160,7 +160,7 @@ static void failed(struct ck_call *call, const struct ck_status *why)
 	ck_call_free(call);
 }
 
-static void made(struct ck_rpc_reply *reply, void *userdata)
+static void made(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_call *call = userdata;
 	struct ck_daemon *daemon = call->daemon;
@@ -227,7 +227,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 	if (left != UINT64_MAX && left + CK_CREATE_EXTRA > timeout)
 		timeout = left + CK_CREATE_EXTRA;
 	snprintf(name, sizeof(name), "%.*s", (int)path->value_len, path->value);
-	const struct ck_rpc_options options = {
+	const struct ck_unary_options options = {
 		.lane = CK_LANE_CREATE,
 		.path = name,
 		.timeout = timeout,
@@ -236,7 +236,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 		.reply_max = CK_REPLY_MAX,
 	};
 	ck_turn_stage(call->turn, "runtime"); /* all an interposer can know */
-	int r = ck_rpc_start(daemon->upstream, &options, request->p, request->len, made, call, &call->rpc, &err);
+	int r = ck_unary_start(daemon->upstream, &options, request->p, request->len, made, call, &call->rpc, &err);
 	if (r < 0 && ck_turn_again(call->turn) == 1) {
 		lost(call);
 		return;
@@ -340,7 +340,7 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		}
 		/* abandoned while it is made (K9): the runtime hears it, and what it makes all the same is found */
 		if (call->rpc) {
-			ck_rpc_cancel(CK_TAKE(call->rpc));
+			ck_unary_cancel(CK_TAKE(call->rpc));
 			call->daemon->creating--;
 			if (call->daemon->stopping)
 				ck_daemon_drained(call->daemon);

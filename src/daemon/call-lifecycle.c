@@ -32,7 +32,7 @@ static void removed(struct ck_call *call, int grpc)
 
 /* ---- removal: drained, stopped, removed ------------------------------------------------------------------------------ */
 
-static void stopped_first(struct ck_rpc_reply *reply, void *userdata)
+static void stopped_first(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_call *call = userdata;
 	call->rpc = NULL;
@@ -50,9 +50,9 @@ static void stop_first(struct ck_call *call)
 	struct ck_bytes request = { 0 };
 	struct ck_error err = { 0 };
 	uint64_t left = ck_call_left(call);
-	struct ck_rpc_options options = { .path = "StopPodSandbox", .timeout = left < CK_STOP_MAX ? left : CK_STOP_MAX };
+	struct ck_unary_options options = { .path = "StopPodSandbox", .timeout = left < CK_STOP_MAX ? left : CK_STOP_MAX };
 	int r = ck_bytes_field_text(&request, 1, call->id);
-	r = r < 0 ? ck_nomem(&err) : ck_rpc_start(call->daemon->upstream, &options, request.p, request.len, stopped_first, call,
+	r = r < 0 ? ck_nomem(&err) : ck_unary_start(call->daemon->upstream, &options, request.p, request.len, stopped_first, call,
 						  &call->rpc, &err);
 	ck_bytes_free(&request);
 	if (r < 0) {

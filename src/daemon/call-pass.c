@@ -91,7 +91,7 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 		return;
 	ck_h2_stream_forget(CK_TAKE(call->stream)); /* writing may be its end */
 	if (grpc == CK_GRPC_OK && call->objects) {
-		ck_conn_write(call->client->conn);
+		ck_connection_write(call->client->conn);
 		learn(call);
 	}
 	over(call);

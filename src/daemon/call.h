@@ -19,7 +19,7 @@ struct ck_peer { /* a connection somebody made to us */
 	struct ck_peer *prev, *next; /* of its listener */
 	struct ck_listener *listener;
 	struct ck_daemon *daemon;
-	struct ck_conn *conn;
+	struct ck_connection *conn;
 	struct ck_call *lingering; /* answered with an id; the end of the connection may tell that it was not read (K7) */
 	size_t held;               /* bytes of its calls: headers, messages being gathered, requests on their way out */
 	bool filtered;             /* the kubelet's socket; not that of node agents */
@@ -62,7 +62,7 @@ struct ck_call {
 	uint64_t consulted;         /* number of what they made of the request; 0: they were not asked */
 	/* call-create.c, call-lifecycle.c */
 	struct ck_turn *turn;
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 	struct ck_loop_timer *timer;
 	struct ck_call *lingering_prev, *lingering_next;
 	int32_t stream_id; /* of the client's stream, after it ended */

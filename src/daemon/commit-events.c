@@ -30,7 +30,7 @@ struct announcement {
 	bool sandbox_met, met; /* the status of its sandbox was in an answer; and its own */
 	bool running; /* a container that runs: found in use (K22), so that its STARTED was held back as well */
 	bool whole;   /* containers were in the first answer: nobody else has to be asked */
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 	struct ck_view *view;
 	uint64_t asked_at; /* wall clock */
 	struct ck_bytes body;     /* the event's fields 4 and 5 */
@@ -72,7 +72,7 @@ static void list_del(struct list *list, struct announcement *a)
 
 static void announcement_free(struct announcement *a)
 {
-	ck_rpc_cancel(a->rpc);
+	ck_unary_cancel(a->rpc);
 	ck_view_free(a->view);
 	ck_bytes_free(&a->body);
 	ck_objects_fini(&a->containers);
@@ -126,21 +126,21 @@ static void finish(struct announcement *a, const char *why)
 /* ---- asking ---------------------------------------------------------------------------------------------------------- */
 
 /* @r, @message: as made; freed */
-static void ask(struct announcement *a, const char *rpc, int r, struct ck_bytes *message, ck_rpc_cb *answered)
+static void ask(struct announcement *a, const char *rpc, int r, struct ck_bytes *message, ck_unary_cb *answered)
 {
 	struct ck_daemon *daemon = a->announcer->daemon;
-	struct ck_rpc_options options = { .path = rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max };
+	struct ck_unary_options options = { .path = rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max };
 	struct ck_error err = { 0 };
 	ck_view_free(CK_TAKE(a->view));
 	r = r < 0 ? ck_nomem(&err) : ck_view_begin(daemon->cache, &a->view, &err);
 	if (r == 0)
-		r = ck_rpc_start(daemon->upstream, &options, message->p, message->len, answered, a, &a->rpc, &err);
+		r = ck_unary_start(daemon->upstream, &options, message->p, message->len, answered, a, &a->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0)
 		finish(a, err.text);
 }
 
-static void ask_id(struct announcement *a, const char *rpc, const char *id, ck_rpc_cb *answered)
+static void ask_id(struct announcement *a, const char *rpc, const char *id, ck_unary_cb *answered)
 {
 	struct ck_bytes message = { 0 };
 	int r = ck_bytes_field_text(&message, 1, id);
@@ -173,7 +173,7 @@ static int gather(const struct ck_object *object, bool id_only, void *userdata)
 
 /* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left of it, or it is gone; or
  * another error, and @err says more */
-static int answer(struct announcement *a, struct ck_rpc_reply *reply, const struct ck_route *route, ck_hides_fn *fn,
+static int answer(struct announcement *a, struct ck_unary_reply *reply, const struct ck_route *route, ck_hides_fn *fn,
 		  struct ck_bytes *cut, struct ck_wire *ret_bytes, struct ck_error *err)
 {
 	a->rpc = NULL;
@@ -205,7 +205,7 @@ static int copy_fields(struct ck_wire wire, uint32_t from, uint32_t to, struct c
 
 static void next_container(struct announcement *a);
 
-static void container_told(struct ck_rpc_reply *reply, void *userdata)
+static void container_told(struct ck_unary_reply *reply, void *userdata)
 {
 	struct announcement *a = userdata;
 	struct ck_bytes cut = { 0 }, status = { 0 };
@@ -232,7 +232,7 @@ static void next_container(struct announcement *a)
 		ask_id(a, "ContainerStatus", a->containers.all[a->asked++].id, container_told);
 }
 
-static void containers_told(struct ck_rpc_reply *reply, void *userdata)
+static void containers_told(struct ck_unary_reply *reply, void *userdata)
 {
 	struct announcement *a = userdata;
 	struct ck_bytes cut = { 0 };
@@ -256,7 +256,7 @@ static void ask_containers(struct announcement *a)
 	ask(a, "ListContainers", r, &message, containers_told);
 }
 
-static void sandbox_told(struct ck_rpc_reply *reply, void *userdata)
+static void sandbox_told(struct ck_unary_reply *reply, void *userdata)
 {
 	struct announcement *a = userdata;
 	struct ck_bytes cut = { 0 };

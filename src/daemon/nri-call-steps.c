@@ -36,7 +36,7 @@ struct ck_life {
 	struct ck_call *call;       /* detached once its client is gone */
 	struct ck_bytes request;    /* a detached call's */
 	step_fn *const *at;
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 	bool agrees;                /* plugins may refuse it */
 	bool telling;               /* NRI calls back */
 	enum ck_hook_event ending;  /* what it is told; 0: no end */
@@ -45,7 +45,7 @@ struct ck_life {
 	struct ck_objects members;  /* containers of the pod */
 	size_t member;
 	bool member_stopped;        /* the one at @member: by us, just now */
-	struct ck_rpc_reply answer; /* the runtime's to the call itself */
+	struct ck_unary_reply answer; /* the runtime's to the call itself */
 };
 
 struct program {
@@ -89,7 +89,7 @@ static void life_free(struct ck_life *life)
 	*(life->prev ? &life->prev->next : &life->daemon->lives) = life->next;
 	if (life->next)
 		life->next->prev = life->prev;
-	ck_rpc_cancel(life->rpc);
+	ck_unary_cancel(life->rpc);
 	ck_call_free(life->call);
 	ck_bytes_free(&life->request);
 	ck_objects_fini(&life->members);
@@ -175,20 +175,20 @@ static uint64_t patience(const struct ck_life *life)
 }
 
 /* @message is freed; what keeps it from being asked is answered */
-static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *message, ck_rpc_cb *done)
+static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *message, ck_unary_cb *done)
 {
 	struct ck_daemon *daemon = life->daemon;
-	const struct ck_rpc_options options = { .path = path, .timeout = patience(life), .reply_max = daemon->conf.list_max };
+	const struct ck_unary_options options = { .path = path, .timeout = patience(life), .reply_max = daemon->conf.list_max };
 	struct ck_error err;
 	r = r < 0 ? ck_nomem(&err) :
-		    ck_rpc_start(daemon->upstream, &options, message->p, message->len, done, life, &life->rpc, &err);
+		    ck_unary_start(daemon->upstream, &options, message->p, message->len, done, life, &life->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0)
 		fail_error(life, &err);
 }
 
 /* all of these requests begin with an id */
-static void ask_id(struct ck_life *life, const char *path, const char *id, ck_rpc_cb *done)
+static void ask_id(struct ck_life *life, const char *path, const char *id, ck_unary_cb *done)
 {
 	struct ck_bytes message = { 0 };
 	int r = ck_bytes_field_text(&message, 1, id);
@@ -196,7 +196,7 @@ static void ask_id(struct ck_life *life, const char *path, const char *id, ck_rp
 }
 
 /* false: it has failed, and was answered */
-static bool went_well(struct ck_life *life, const struct ck_rpc_reply *reply)
+static bool went_well(struct ck_life *life, const struct ck_unary_reply *reply)
 {
 	life->rpc = NULL;
 	if (reply->status.code == CK_GRPC_OK || reply->status.code == CK_GRPC_NOT_FOUND)
@@ -205,14 +205,14 @@ static bool went_well(struct ck_life *life, const struct ck_rpc_reply *reply)
 	return false;
 }
 
-static void forwarded(struct ck_rpc_reply *reply, void *userdata)
+static void forwarded(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_life *life = userdata;
 	struct ck_call *call = life->call;
 	struct ck_cache *cache = life->daemon->cache;
 	int grpc = reply->status.code;
 	life->rpc = NULL;
-	life->answer = (struct ck_rpc_reply){ .status = reply->status, .message = reply->message };
+	life->answer = (struct ck_unary_reply){ .status = reply->status, .message = reply->message };
 	reply->status = (struct ck_grpc_status){ 0 };
 	reply->message = (struct ck_bytes){ 0 };
 	if (call->route->class == CK_ROUTE_REMOVE && (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
@@ -238,13 +238,13 @@ static void forward(struct ck_life *life)
 	struct ck_error err;
 	char name[128];
 	snprintf(name, sizeof(name), "%.*s", (int)path->value_len, path->value);
-	const struct ck_rpc_options options = {
+	const struct ck_unary_options options = {
 		.path = name,
 		.timeout = patience(life),
 		.metadata = call->headers,
 		.metadata_n = call->headers_n,
 	};
-	if (ck_rpc_start(daemon->upstream, &options, request->p, request->len, forwarded, life, &life->rpc, &err) < 0)
+	if (ck_unary_start(daemon->upstream, &options, request->p, request->len, forwarded, life, &life->rpc, &err) < 0)
 		fail_error(life, &err);
 }
 
@@ -367,7 +367,7 @@ static void tell_post_update_pod(struct ck_life *life)
 
 /* ---- the containers of a pod ----------------------------------------------------------------------------------------- */
 
-static void listed(struct ck_rpc_reply *reply, void *userdata)
+static void listed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_life *life = userdata;
 	struct ck_error err = { 0 };
@@ -412,7 +412,7 @@ static void next_member(const struct ck_nri_result *result, void *userdata)
 	step(life);
 }
 
-static void member_stopped(struct ck_rpc_reply *reply, void *userdata)
+static void member_stopped(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
@@ -440,7 +440,7 @@ static void stop_each(struct ck_life *life)
 	next_step(life);
 }
 
-static void pod_stopped(struct ck_rpc_reply *reply, void *userdata)
+static void pod_stopped(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
@@ -454,7 +454,7 @@ static void stop_pod(struct ck_life *life)
 	ask_id(life, "StopPodSandbox", life->call->id, pod_stopped);
 }
 
-static void member_removed(struct ck_rpc_reply *reply, void *userdata)
+static void member_removed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
@@ -489,7 +489,7 @@ static void remove_each(struct ck_life *life)
 
 /* ---- a container that is removed without having been stopped ---------------------------------------------------------- */
 
-static void stopped_first(struct ck_rpc_reply *reply, void *userdata)
+static void stopped_first(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_life *life = userdata;
 	if (went_well(life, reply))

@@ -20,7 +20,7 @@
 struct ck_exits {
 	struct ck_daemon *daemon;
 	struct ck_loop_timer *timer;
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 	struct ck_bytes request; /* ListContainers of what has exited */
 };
 
@@ -55,7 +55,7 @@ void ck_exits_saw(struct ck_daemon *daemon, const char *container_id)
 	ck_log(CK_LOG_WARNING, "plugins are not told yet that a container has ended: %s", err.text);
 }
 
-static void listed(struct ck_rpc_reply *reply, void *userdata)
+static void listed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_exits *exits = userdata;
 	struct ck_objects objects = { 0 };
@@ -75,14 +75,14 @@ static void look(void *userdata)
 {
 	struct ck_exits *exits = userdata;
 	struct ck_daemon *daemon = exits->daemon;
-	const struct ck_rpc_options options = {
+	const struct ck_unary_options options = {
 		.path = "ListContainers", .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max
 	};
 	struct ck_error err;
 	ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE, look, exits);
 	if (exits->rpc || !ck_upstream_is_up(daemon->upstream) || !ck_plugging_wanted(daemon, CK_NRI_BIT(STOP_CONTAINER)))
 		return;
-	ck_rpc_start(daemon->upstream, &options, exits->request.p, exits->request.len, listed, exits, &exits->rpc, &err);
+	ck_unary_start(daemon->upstream, &options, exits->request.p, exits->request.len, listed, exits, &exits->rpc, &err);
 }
 
 int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err)
@@ -111,7 +111,7 @@ void ck_exits_free(struct ck_exits *exits)
 {
 	if (!exits)
 		return;
-	ck_rpc_cancel(exits->rpc);
+	ck_unary_cancel(exits->rpc);
 	ck_loop_timer_free(exits->timer);
 	ck_bytes_free(&exits->request);
 	free(exits);

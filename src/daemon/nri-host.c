@@ -29,7 +29,7 @@ struct job {
 	enum ck_kind kind;
 	const char *id; /* lives as long as the job */
 	struct ck_bytes described; /* a container that lacks its sandbox */
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 };
 
 struct ck_plugging {
@@ -68,20 +68,20 @@ static void job_end(struct job *job, int grpc, const struct ck_bytes *bytes)
 	*(job->prev ? &job->prev->next : &job->plugging->jobs) = job->next;
 	if (job->next)
 		job->next->prev = job->prev;
-	ck_rpc_cancel(job->rpc);
+	ck_unary_cancel(job->rpc);
 	ck_nri_job_done(job->job, grpc, bytes ? bytes->p : NULL, bytes ? bytes->len : 0);
 	ck_bytes_free(&job->described);
 	free(job);
 }
 
 /* job_start - @message is freed; ends the job if the call cannot be made */
-static void job_start(struct job *job, const char *path, uint64_t timeout, int r, struct ck_bytes *message, ck_rpc_cb *done)
+static void job_start(struct job *job, const char *path, uint64_t timeout, int r, struct ck_bytes *message, ck_unary_cb *done)
 {
 	struct ck_daemon *daemon = job->plugging->daemon;
-	const struct ck_rpc_options options = { .path = path, .timeout = timeout, .reply_max = daemon->conf.list_max };
+	const struct ck_unary_options options = { .path = path, .timeout = timeout, .reply_max = daemon->conf.list_max };
 	struct ck_error err;
 	if (r == 0)
-		r = ck_rpc_start(daemon->upstream, &options, message->p, message->len, done, job, &job->rpc, &err);
+		r = ck_unary_start(daemon->upstream, &options, message->p, message->len, done, job, &job->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0)
 		job_end(job, grpc_of(r), NULL);
@@ -106,7 +106,7 @@ static void unreadable(struct job *job, const char *what, const struct ck_error 
 	job_end(job, err->code == CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL, NULL);
 }
 
-static void listed(struct ck_rpc_reply *reply, void *userdata)
+static void listed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct job *job = userdata;
 	struct ck_objects objects = { 0 };
@@ -142,7 +142,7 @@ static void ask_sandbox(struct job *job)
 	job_start(job, "ListContainers", CK_ASK_TIMEOUT, r, &message, listed);
 }
 
-static void described(struct ck_rpc_reply *reply, void *userdata)
+static void described(struct ck_unary_reply *reply, void *userdata)
 {
 	struct job *job = userdata;
 	struct ck_error err = { 0 };
@@ -178,7 +178,7 @@ static void host_describe(struct ck_nri_job *nri_job, enum ck_kind kind, const c
 
 /* ---- what plugins want of other containers --------------------------------------------------------------------------- */
 
-static void updated(struct ck_rpc_reply *reply, void *userdata)
+static void updated(struct ck_unary_reply *reply, void *userdata)
 {
 	struct job *job = userdata;
 	job->rpc = NULL;
@@ -205,7 +205,7 @@ static void host_update(struct ck_nri_job *nri_job, const char *container_id, co
 	job_start(job, "UpdateContainerResources", CK_ASK_TIMEOUT, r, &message, updated);
 }
 
-static void evicted(struct ck_rpc_reply *reply, void *userdata)
+static void evicted(struct ck_unary_reply *reply, void *userdata)
 {
 	struct job *job = userdata;
 	struct ck_daemon *daemon = job->plugging->daemon;

@@ -12,7 +12,7 @@ struct ck_reconcile {
 	ck_reconciled_fn *done;
 	const struct ck_route *route; /* of the list under way */
 	struct ck_view *view;         /* begun before it was asked for */
-	struct ck_rpc *rpc;
+	struct ck_unary_call *rpc;
 };
 
 static const char *const lists[] = { "/runtime.v1.RuntimeService/ListPodSandbox", "/runtime.v1.RuntimeService/ListContainers" };
@@ -24,7 +24,7 @@ void ck_reconcile_cancel(struct ck_daemon *daemon)
 	struct ck_reconcile *reconcile = CK_TAKE(daemon->reconcile);
 	if (!reconcile)
 		return;
-	ck_rpc_cancel(reconcile->rpc);
+	ck_unary_cancel(reconcile->rpc);
 	ck_view_free(reconcile->view);
 	free(reconcile);
 }
@@ -37,7 +37,7 @@ static void end(struct ck_reconcile *reconcile, const struct ck_error *err)
 	done(daemon, err);
 }
 
-static int take_list(struct ck_reconcile *reconcile, struct ck_rpc_reply *reply, struct ck_error *err)
+static int take_list(struct ck_reconcile *reconcile, struct ck_unary_reply *reply, struct ck_error *err)
 {
 	struct ck_objects objects = { 0 };
 	char why[CK_TEXT_MAX + 1];
@@ -56,7 +56,7 @@ static int take_list(struct ck_reconcile *reconcile, struct ck_rpc_reply *reply,
 	return r;
 }
 
-static void answered(struct ck_rpc_reply *reply, void *userdata)
+static void answered(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_reconcile *reconcile = userdata;
 	struct ck_error err = { 0 };
@@ -77,12 +77,12 @@ static void answered(struct ck_rpc_reply *reply, void *userdata)
 static int ask(struct ck_reconcile *reconcile, size_t which, struct ck_error *err)
 {
 	reconcile->route = ck_route_find(lists[which], strlen(lists[which]));
-	const struct ck_rpc_options options = {
+	const struct ck_unary_options options = {
 		.path = reconcile->route->rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = reconcile->daemon->conf.list_max
 	};
 	int r = ck_view_begin(reconcile->daemon->cache, &reconcile->view, err);
 	if (r >= 0)
-		r = ck_rpc_start(reconcile->daemon->upstream, &options, NULL, 0, answered, reconcile, &reconcile->rpc, err);
+		r = ck_unary_start(reconcile->daemon->upstream, &options, NULL, 0, answered, reconcile, &reconcile->rpc, err);
 	return r;
 }
 

@@ -59,7 +59,7 @@ void ck_call_free(struct ck_call *call)
 		ck_h2_stream_reset(call->stream, CK_H2_CANCEL);
 	if (call->up)
 		ck_h2_stream_reset(call->up, CK_H2_CANCEL);
-	ck_rpc_cancel(call->rpc);
+	ck_unary_cancel(call->rpc);
 	ck_consult_drop(call->consult);
 	ck_turn_free(call->turn);
 	ck_view_free(call->view);
@@ -379,7 +379,7 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		refuse(call, CK_GRPC_RESOURCE_EXHAUSTED, err.text);
 }
 
-static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata)
+static void client_opened(struct ck_connection *conn, struct ck_h2_stream *stream, void *userdata)
 {
 	struct ck_peer *client = userdata;
 	struct ck_call *call = CK_NEW(struct ck_call);
@@ -406,11 +406,11 @@ static void client_free(struct ck_peer *client)
 	if (client->next)
 		client->next->prev = client->prev;
 	client->daemon->metrics.clients--;
-	ck_conn_free(client->conn);
+	ck_connection_free(client->conn);
 	free(client);
 }
 
-static void client_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+static void client_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
 {
 	struct ck_peer *client = userdata;
 	(void)conn;
@@ -419,20 +419,20 @@ static void client_closed(struct ck_conn *conn, bool unread, const char *why, vo
 	client_free(client);
 }
 
-static void client_late_reset(struct ck_conn *conn, int32_t id, uint32_t error, void *userdata)
+static void client_late_reset(struct ck_connection *conn, int32_t id, uint32_t error, void *userdata)
 {
 	(void)conn;
 	(void)error;
 	ck_create_late_reset(userdata, id);
 }
 
-static void client_all_read(struct ck_conn *conn, void *userdata)
+static void client_all_read(struct ck_connection *conn, void *userdata)
 {
 	(void)conn;
 	ck_create_all_read(userdata);
 }
 
-static const struct ck_conn_owner client_owner = {
+static const struct ck_connection_owner client_owner = {
 	.all_read = client_all_read,
 	.opened = client_opened,
 	.late_reset = client_late_reset,
@@ -472,7 +472,7 @@ static void accepted(int fd, void *userdata)
 	client->listener = listener;
 	client->daemon = daemon;
 	client->filtered = listener->filtered;
-	if (ck_conn_new(&daemon->loop, fd, CK_H2_SERVER, &client_owner, client, &client->conn, &err) < 0) {
+	if (ck_connection_new(&daemon->loop, fd, CK_H2_SERVER, &client_owner, client, &client->conn, &err) < 0) {
 		ck_log(CK_LOG_ERROR, "a connection could not be served: %s", err.text);
 		free(client);
 		return;
@@ -506,7 +506,7 @@ void ck_listen_stop(struct ck_listener *listener)
 {
 	ck_acceptor_free(CK_TAKE(listener->acceptor));
 	for (struct ck_peer *client = listener->clients; client; client = client->next)
-		ck_conn_shut(client->conn);
+		ck_connection_shut(client->conn);
 }
 
 void ck_listener_free(struct ck_listener *listener)
@@ -515,7 +515,7 @@ void ck_listener_free(struct ck_listener *listener)
 		return;
 	ck_acceptor_free(listener->acceptor);
 	for (struct ck_peer *client = listener->clients; client; client = client->next)
-		ck_conn_end(client->conn, "crikeepd ends");
+		ck_connection_end(client->conn, "crikeepd ends");
 	ck_loop_flush(&listener->daemon->loop); /* their calls hear it, and go */
 	free(listener);
 }

@@ -27,17 +27,17 @@ struct ck_loop_timer {
 	void *userdata;
 };
 
-struct ck_conn {
+struct ck_connection {
 	struct ck_loop *loop;
 	int fd;
 	sd_event_source *io;
 	struct ck_h2 *h2;
 	enum ck_h2_role role;
-	const struct ck_conn_owner *owner;
+	const struct ck_connection_owner *owner;
 	void *userdata;
 	struct ck_bytes rest; /* taken from h2 and not written yet */
 	size_t written;       /* of it */
-	struct ck_conn *dirty_next;
+	struct ck_connection *dirty_next;
 	bool dirty;
 	uint32_t wanted; /* of EPOLL... */
 	bool ended;  /* nothing comes or goes any more; closed() is due */
@@ -62,7 +62,7 @@ int ck_loop_init(struct ck_loop *loop, struct ck_error *err)
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "make the event loop") : 0;
 }
 
-static void conn_destroy(struct ck_conn *conn)
+static void conn_destroy(struct ck_connection *conn)
 {
 	ck_h2_free(conn->h2); /* its streams hear closed() */
 	sd_event_source_disable_unref(conn->io);
@@ -71,7 +71,7 @@ static void conn_destroy(struct ck_conn *conn)
 	free(conn);
 }
 
-static void mark_dirty(struct ck_conn *conn)
+static void mark_dirty(struct ck_connection *conn)
 {
 	if (conn->dirty)
 		return;
@@ -80,7 +80,7 @@ static void mark_dirty(struct ck_conn *conn)
 	conn->loop->dirty = conn;
 }
 
-static void conn_end(struct ck_conn *conn, bool unread, const char *why)
+static void conn_end(struct ck_connection *conn, bool unread, const char *why)
 {
 	if (conn->ended)
 		return;
@@ -92,7 +92,7 @@ static void conn_end(struct ck_conn *conn, bool unread, const char *why)
 }
 
 /* a client that takes no answers is not listened to: each call it makes would be one more in memory */
-static void want(struct ck_conn *conn, bool full)
+static void want(struct ck_connection *conn, bool full)
 {
 	bool deaf = full && conn->role == CK_H2_SERVER && ck_h2_frames(conn->h2) > CK_FRAMES_WAITING;
 	uint32_t wanted = (deaf ? 0 : (uint32_t)EPOLLIN) | (full ? (uint32_t)EPOLLOUT : 0);
@@ -102,7 +102,7 @@ static void want(struct ck_conn *conn, bool full)
 }
 
 /* write_out - 1 all of it, 0 the socket is full, < 0 errno */
-static ptrdiff_t write_out(struct ck_conn *conn, const unsigned char *p, size_t len, size_t *written)
+static ptrdiff_t write_out(struct ck_connection *conn, const unsigned char *p, size_t len, size_t *written)
 {
 	while (*written < len) {
 		ssize_t n = send(conn->fd, p + *written, len - *written, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -117,7 +117,7 @@ static ptrdiff_t write_out(struct ck_conn *conn, const unsigned char *p, size_t 
 
 /* a server that has closed may have said before what became of calls: their answers, and a GOAWAY after which it looked at
  * nothing more. What a client said that is gone need not be read */
-static void read_rest(struct ck_conn *conn)
+static void read_rest(struct ck_connection *conn)
 {
 	struct ck_error err;
 	for (unsigned i = 0; i < REST_READS && conn->role == CK_H2_CLIENT && !conn->freed; i++) {
@@ -128,7 +128,7 @@ static void read_rest(struct ck_conn *conn)
 }
 
 /* ck_h2_next() gathers what a write is worth; what the socket does not take is kept here, because h2 has let go of it */
-static void conn_flush(struct ck_conn *conn)
+static void conn_flush(struct ck_connection *conn)
 {
 	while (!conn->ended) {
 		struct ck_error err;
@@ -170,7 +170,7 @@ static void conn_flush(struct ck_conn *conn)
 void ck_loop_flush(struct ck_loop *loop)
 {
 	while (loop->dirty) {
-		struct ck_conn *conn = loop->dirty;
+		struct ck_connection *conn = loop->dirty;
 		loop->dirty = conn->dirty_next;
 		conn->dirty = false;
 		if (!conn->freed && !conn->ended)
@@ -250,7 +250,7 @@ void ck_loop_timer_free(struct ck_loop_timer *timer)
 
 static void h2_opened(struct ck_h2_stream *stream, void *userdata)
 {
-	struct ck_conn *conn = userdata;
+	struct ck_connection *conn = userdata;
 	if (!conn->freed && conn->owner->opened)
 		conn->owner->opened(conn, stream, conn->userdata);
 }
@@ -263,7 +263,7 @@ static void h2_pending(struct ck_h2 *h2, void *userdata)
 
 static void h2_draining(struct ck_h2 *h2, void *userdata)
 {
-	struct ck_conn *conn = userdata;
+	struct ck_connection *conn = userdata;
 	(void)h2;
 	if (!conn->freed && conn->owner->draining)
 		conn->owner->draining(conn, conn->userdata);
@@ -271,7 +271,7 @@ static void h2_draining(struct ck_h2 *h2, void *userdata)
 
 static void h2_late_reset(struct ck_h2 *h2, int32_t id, uint32_t error, void *userdata)
 {
-	struct ck_conn *conn = userdata;
+	struct ck_connection *conn = userdata;
 	(void)h2;
 	if (!conn->freed && conn->owner->late_reset)
 		conn->owner->late_reset(conn, id, error, conn->userdata);
@@ -284,7 +284,7 @@ static const struct ck_h2_owner h2_owner = {
 	.late_reset = h2_late_reset,
 };
 
-static bool all_was_read(const struct ck_conn *conn)
+static bool all_was_read(const struct ck_connection *conn)
 {
 	int unread;
 	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 && unread == 0;
@@ -292,7 +292,7 @@ static bool all_was_read(const struct ck_conn *conn)
 
 /* has the peer read everything? Asked before what came is answered: a client that reads the answer and goes leaves what we
  * say next unread (grpc-go pings when data comes, and does not wait for the reply) */
-static void look_whether_read(struct ck_conn *conn)
+static void look_whether_read(struct ck_connection *conn)
 {
 	if (!conn->watches_read || !all_was_read(conn))
 		return;
@@ -303,7 +303,7 @@ static void look_whether_read(struct ck_conn *conn)
 
 static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
-	struct ck_conn *conn = userdata;
+	struct ck_connection *conn = userdata;
 	struct ck_error err;
 	(void)source;
 	if (conn->freed || conn->ended)
@@ -330,15 +330,15 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 	return 0;
 }
 
-int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_conn_owner *owner, void *userdata,
-		struct ck_conn **ret_conn, struct ck_error *err)
+int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_connection_owner *owner, void *userdata,
+		struct ck_connection **ret_conn, struct ck_error *err)
 {
-	struct ck_conn *conn = CK_NEW(struct ck_conn);
+	struct ck_connection *conn = CK_NEW(struct ck_connection);
 	if (!conn) {
 		close(fd);
 		return ck_nomem(err);
 	}
-	*conn = (struct ck_conn){ .loop = loop, .fd = fd, .role = role, .owner = owner, .userdata = userdata, .wanted = EPOLLIN };
+	*conn = (struct ck_connection){ .loop = loop, .fd = fd, .role = role, .owner = owner, .userdata = userdata, .wanted = EPOLLIN };
 	int r = ck_h2_new(role, CK_STREAM_WINDOW, &h2_owner, conn, &conn->h2, err);
 	if (r >= 0) {
 		r = sd_event_add_io(loop->event, &conn->io, fd, EPOLLIN, socket_ready, conn);
@@ -355,7 +355,7 @@ int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct
 	return 0;
 }
 
-void ck_conn_free(struct ck_conn *conn)
+void ck_connection_free(struct ck_connection *conn)
 {
 	if (!conn || conn->freed)
 		return;
@@ -364,29 +364,29 @@ void ck_conn_free(struct ck_conn *conn)
 	mark_dirty(conn);
 }
 
-void ck_conn_write(struct ck_conn *conn)
+void ck_connection_write(struct ck_connection *conn)
 {
 	if (!conn->freed && !conn->ended)
 		conn_flush(conn);
 }
 
-void ck_conn_watch_read(struct ck_conn *conn)
+void ck_connection_watch_read(struct ck_connection *conn)
 {
 	conn->watches_read = true;
 }
 
-void ck_conn_end(struct ck_conn *conn, const char *why)
+void ck_connection_end(struct ck_connection *conn, const char *why)
 {
 	conn_end(conn, !all_was_read(conn), why);
 }
 
-void ck_conn_shut(struct ck_conn *conn)
+void ck_connection_shut(struct ck_connection *conn)
 {
 	if (conn->h2)
 		ck_h2_goaway(conn->h2);
 }
 
-struct ck_h2 *ck_conn_h2(struct ck_conn *conn)
+struct ck_h2 *ck_connection_h2(struct ck_connection *conn)
 {
 	return conn->h2;
 }

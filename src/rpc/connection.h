@@ -10,11 +10,11 @@
 
 #include "src/rpc/h2.h"
 
-struct ck_conn;
+struct ck_connection;
 
 struct ck_loop { /* one per process; zeroed, then ck_loop_init() */
 	sd_event *event;
-	struct ck_conn *dirty; /* have something to write, or are to be freed */
+	struct ck_connection *dirty; /* have something to write, or are to be freed */
 };
 
 int ck_loop_init(struct ck_loop *loop, struct ck_error *err); /* 0, -CK_EIO, -CK_ENOMEM */
@@ -32,33 +32,33 @@ int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t a
 void ck_loop_timer_free(struct ck_loop_timer *timer);
 uint64_t ck_loop_now(void); /* ns of CLOCK_BOOTTIME */
 
-struct ck_conn_owner { /* the members of struct ck_h2_owner are passed on; see there */
-	void (*opened)(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata);
-	void (*draining)(struct ck_conn *conn, void *userdata);
-	void (*late_reset)(struct ck_conn *conn, int32_t id, uint32_t error, void *userdata);
-	/* after ck_conn_watch_read(): a sign of life came when the peer had read all that was written to it; once for each
+struct ck_connection_owner { /* the members of struct ck_h2_owner are passed on; see there */
+	void (*opened)(struct ck_connection *conn, struct ck_h2_stream *stream, void *userdata);
+	void (*draining)(struct ck_connection *conn, void *userdata);
+	void (*late_reset)(struct ck_connection *conn, int32_t id, uint32_t error, void *userdata);
+	/* after ck_connection_watch_read(): a sign of life came when the peer had read all that was written to it; once for each
 	 * watch */
-	void (*all_read)(struct ck_conn *conn, void *userdata);
+	void (*all_read)(struct ck_connection *conn, void *userdata);
 	/* the connection is over; its streams were closed before. @unread: what we wrote last was not read by the peer (its
 	 * end was a reset, or something was left to write); all_read() may have told that it had read what matters. @why: a
-	 * few words. ck_conn_free() is the owner's, now or later */
-	void (*closed)(struct ck_conn *conn, bool unread, const char *why, void *userdata);
+	 * few words. ck_connection_free() is the owner's, now or later */
+	void (*closed)(struct ck_connection *conn, bool unread, const char *why, void *userdata);
 };
 
-/* ck_conn_new - @fd: a connected stream socket, non-blocking; taken, also on failure. -CK_ENOMEM, -CK_EIO */
-int ck_conn_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_conn_owner *owner, void *userdata,
-		struct ck_conn **ret_conn, struct ck_error *err);
-/* ck_conn_free - at once for everybody who looks from outside; streams are closed, closed() is not called. NULL is fine */
-void ck_conn_free(struct ck_conn *conn);
-/* ck_conn_shut - no new streams; closed() when those under way have ended */
-void ck_conn_shut(struct ck_conn *conn);
-/* ck_conn_write - what is queued by now goes out now, not at the end of the turn. Not from a callback of this connection */
-void ck_conn_write(struct ck_conn *conn);
-/* ck_conn_watch_read - tell the owner, if it can be known, when what is queued by now was read. HTTP/2 has no word for
+/* ck_connection_new - @fd: a connected stream socket, non-blocking; taken, also on failure. -CK_ENOMEM, -CK_EIO */
+int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_connection_owner *owner, void *userdata,
+		struct ck_connection **ret_conn, struct ck_error *err);
+/* ck_connection_free - at once for everybody who looks from outside; streams are closed, closed() is not called. NULL is fine */
+void ck_connection_free(struct ck_connection *conn);
+/* ck_connection_shut - no new streams; closed() when those under way have ended */
+void ck_connection_shut(struct ck_connection *conn);
+/* ck_connection_write - what is queued by now goes out now, not at the end of the turn. Not from a callback of this connection */
+void ck_connection_write(struct ck_connection *conn);
+/* ck_connection_watch_read - tell the owner, if it can be known, when what is queued by now was read. HTTP/2 has no word for
  * that, but a unix socket knows what its peer has not read yet. Without a sign of life after it, the end of the connection
  * tells */
-void ck_conn_watch_read(struct ck_conn *conn);
-/* ck_conn_end - it is over: streams and owner hear closed() at the end of this turn of the loop */
-void ck_conn_end(struct ck_conn *conn, const char *why);
-struct ck_h2 *ck_conn_h2(struct ck_conn *conn); /* NULL once it has ended */
+void ck_connection_watch_read(struct ck_connection *conn);
+/* ck_connection_end - it is over: streams and owner hear closed() at the end of this turn of the loop */
+void ck_connection_end(struct ck_connection *conn, const char *why);
+struct ck_h2 *ck_connection_h2(struct ck_connection *conn); /* NULL once it has ended */
 #endif

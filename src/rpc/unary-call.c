@@ -10,7 +10,7 @@
 #include "src/base/mem.h"
 #include "src/rpc/upstream.h"
 
-struct ck_rpc {
+struct ck_unary_call {
 	struct ck_upstream *upstream;
 	struct ck_h2_stream *stream; /* NULL: over */
 	enum ck_lane lane;
@@ -18,16 +18,16 @@ struct ck_rpc {
 	size_t headers_n;
 	struct ck_bytes request; /* until it cannot be refused any more */
 	struct ck_grpc_reader reader;
-	struct ck_rpc_reply reply;
+	struct ck_unary_reply reply;
 	bool has_message, has_status, ended;
 	unsigned sent_again;
 	int http;
 	struct ck_loop_timer *timer;
-	ck_rpc_cb *cb;
+	ck_unary_cb *cb;
 	void *userdata;
 };
 
-static void rpc_free(struct ck_rpc *rpc)
+static void rpc_free(struct ck_unary_call *rpc)
 {
 	ck_loop_timer_free(rpc->timer);
 	ck_grpc_reader_fini(&rpc->reader);
@@ -38,7 +38,7 @@ static void rpc_free(struct ck_rpc *rpc)
 	free(rpc);
 }
 
-static void done(struct ck_rpc *rpc)
+static void done(struct ck_unary_call *rpc)
 {
 	if (rpc->stream && rpc->ended && !ck_h2_stream_queued(rpc->stream))
 		ck_h2_stream_forget(CK_TAKE(rpc->stream));
@@ -49,7 +49,7 @@ static void done(struct ck_rpc *rpc)
 }
 
 /* ended with a status of ours */
-static void fail(struct ck_rpc *rpc, int code, const char *text, bool lost)
+static void fail(struct ck_unary_call *rpc, int code, const char *text, bool lost)
 {
 	ck_grpc_status_fini(&rpc->reply.status);
 	rpc->reply.status = (struct ck_grpc_status){ .code = code, .message = ck_strdup(text) };
@@ -62,7 +62,7 @@ static void expired(void *userdata)
 	fail(userdata, CK_GRPC_DEADLINE_EXCEEDED, "the runtime has not answered in time", true);
 }
 
-static void finish(struct ck_rpc *rpc)
+static void finish(struct ck_unary_call *rpc)
 {
 	if (!rpc->has_status && rpc->http != 200) {
 		fail(rpc, ck_grpc_from_http(rpc->http), "the runtime answered without a gRPC status", false);
@@ -77,7 +77,7 @@ static void finish(struct ck_rpc *rpc)
 
 static void rpc_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
 {
-	struct ck_rpc *rpc = userdata;
+	struct ck_unary_call *rpc = userdata;
 	const struct ck_h2_header *http = ck_h2_find(headers, n, ":status");
 	(void)stream;
 	if (http)
@@ -91,7 +91,7 @@ static void rpc_headers(struct ck_h2_stream *stream, const struct ck_h2_header *
 
 static void rpc_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
 {
-	struct ck_rpc *rpc = userdata;
+	struct ck_unary_call *rpc = userdata;
 	struct ck_error err;
 	ck_h2_stream_consume(stream, n);
 	ck_bytes_free(&rpc->request);
@@ -116,17 +116,17 @@ static void rpc_data(struct ck_h2_stream *stream, const unsigned char *bytes, si
 
 static void rpc_end(struct ck_h2_stream *stream, void *userdata)
 {
-	struct ck_rpc *rpc = userdata;
+	struct ck_unary_call *rpc = userdata;
 	(void)stream;
 	rpc->ended = true;
 	finish(rpc);
 }
 
-static int send_out(struct ck_rpc *rpc, struct ck_error *err);
+static int send_out(struct ck_unary_call *rpc, struct ck_error *err);
 
 static void rpc_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
 {
-	struct ck_rpc *rpc = userdata;
+	struct ck_unary_call *rpc = userdata;
 	struct ck_error err;
 	char text[128];
 	(void)stream;
@@ -155,7 +155,7 @@ static const struct ck_h2_handler rpc_handler = {
 	.closed = rpc_closed,
 };
 
-static int send_out(struct ck_rpc *rpc, struct ck_error *err)
+static int send_out(struct ck_unary_call *rpc, struct ck_error *err)
 {
 	int r = ck_upstream_open(rpc->upstream, rpc->lane, rpc->headers, rpc->headers_n, &rpc_handler, rpc, &rpc->stream, err);
 	if (r < 0)
@@ -190,7 +190,7 @@ static const char *keep(char **to, const char *text, size_t len)
 	return at;
 }
 
-static int make_headers(struct ck_rpc *rpc, const struct ck_rpc_options *options)
+static int make_headers(struct ck_unary_call *rpc, const struct ck_unary_options *options)
 {
 	char timeout[CK_GRPC_TIMEOUT], path[128];
 	const char *version = ck_upstream_version(rpc->upstream);
@@ -228,13 +228,13 @@ static int make_headers(struct ck_rpc *rpc, const struct ck_rpc_options *options
 	return 0;
 }
 
-int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *options, const void *message, size_t len,
-		 ck_rpc_cb *cb, void *userdata, struct ck_rpc **ret_rpc, struct ck_error *err)
+int ck_unary_start(struct ck_upstream *upstream, const struct ck_unary_options *options, const void *message, size_t len,
+		 ck_unary_cb *cb, void *userdata, struct ck_unary_call **ret_rpc, struct ck_error *err)
 {
-	struct ck_rpc *rpc = CK_NEW(struct ck_rpc);
+	struct ck_unary_call *rpc = CK_NEW(struct ck_unary_call);
 	if (!rpc)
 		return ck_nomem(err);
-	*rpc = (struct ck_rpc){ .upstream = upstream, .lane = options->lane, .cb = cb, .userdata = userdata };
+	*rpc = (struct ck_unary_call){ .upstream = upstream, .lane = options->lane, .cb = cb, .userdata = userdata };
 	rpc->reader.max = options->reply_max ? options->reply_max : CK_LIST_MAX;
 	int r = make_headers(rpc, options);
 	if (r >= 0)
@@ -251,7 +251,7 @@ int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *opti
 	return 0;
 }
 
-void ck_rpc_cancel(struct ck_rpc *rpc)
+void ck_unary_cancel(struct ck_unary_call *rpc)
 {
 	if (!rpc)
 		return;

@@ -20,12 +20,12 @@
 
 struct lane {
 	struct ck_upstream *upstream;
-	struct ck_conn *conn; /* takes new streams; NULL: none */
+	struct ck_connection *conn; /* takes new streams; NULL: none */
 };
 
 struct retiring { /* took a GOAWAY and has calls left */
 	struct retiring *next;
-	struct ck_conn *conn;
+	struct ck_connection *conn;
 };
 
 struct ck_upstream {
@@ -37,7 +37,7 @@ struct ck_upstream {
 	struct retiring *retiring;
 	struct ck_loop_timer *again;
 	uint64_t pause; /* before the next try */
-	struct ck_rpc *asking;
+	struct ck_unary_call *asking;
 	const char *version; /* the one that answered last */
 	bool old_asked, up;
 	bool told; /* that it is down */
@@ -67,11 +67,11 @@ static void later(struct ck_upstream *upstream, const char *why)
 
 static void went_down(struct ck_upstream *upstream, const char *why)
 {
-	ck_rpc_cancel(CK_TAKE(upstream->asking));
+	ck_unary_cancel(CK_TAKE(upstream->asking));
 	later(upstream, why);
 }
 
-static void retired(struct ck_upstream *upstream, struct ck_conn *conn)
+static void retired(struct ck_upstream *upstream, struct ck_connection *conn)
 {
 	for (struct retiring **r = &upstream->retiring; *r; r = &(*r)->next) {
 		if ((*r)->conn != conn)
@@ -83,13 +83,13 @@ static void retired(struct ck_upstream *upstream, struct ck_conn *conn)
 	}
 }
 
-static void conn_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+static void conn_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
 {
 	struct lane *lane = userdata;
 	struct ck_upstream *upstream = lane->upstream;
 	(void)unread;
 	bool current = lane->conn == conn;
-	ck_conn_free(conn);
+	ck_connection_free(conn);
 	if (current)
 		lane->conn = NULL; /* the second lane is dialled when it is needed */
 	else
@@ -112,11 +112,11 @@ static bool retire(struct lane *lane)
 		return false;
 	*old = (struct retiring){ .next = upstream->retiring, .conn = CK_TAKE(lane->conn) };
 	upstream->retiring = old;
-	ck_conn_shut(old->conn);
+	ck_connection_shut(old->conn);
 	return true;
 }
 
-static void conn_draining(struct ck_conn *conn, void *userdata)
+static void conn_draining(struct ck_connection *conn, void *userdata)
 {
 	struct lane *lane = userdata;
 	struct ck_upstream *upstream = lane->upstream;
@@ -127,7 +127,7 @@ static void conn_draining(struct ck_conn *conn, void *userdata)
 		went_down(upstream, err.text);
 }
 
-static const struct ck_conn_owner conn_owner = {
+static const struct ck_connection_owner conn_owner = {
 	.draining = conn_draining,
 	.closed = conn_closed,
 };
@@ -136,7 +136,7 @@ static int dial(struct ck_upstream *upstream, enum ck_lane which, struct ck_erro
 {
 	struct lane *lane = &upstream->lanes[which];
 	int fd = ck_unix_connect(upstream->path, err);
-	return fd < 0 ? fd : ck_conn_new(upstream->loop, fd, CK_H2_CLIENT, &conn_owner, lane, &lane->conn, err);
+	return fd < 0 ? fd : ck_connection_new(upstream->loop, fd, CK_H2_CLIENT, &conn_owner, lane, &lane->conn, err);
 }
 
 static void try_again(void *userdata)
@@ -153,7 +153,7 @@ static void try_again(void *userdata)
 
 /* ---- which version of CRI it speaks ---------------------------------------------------------------------------------- */
 
-static void version_answered(struct ck_rpc_reply *reply, void *userdata)
+static void version_answered(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_upstream *upstream = userdata;
 	const char *text = reply->status.message;
@@ -181,11 +181,11 @@ static void ask_version(struct ck_upstream *upstream)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/%s.RuntimeService/Version", versions[upstream->old_asked]);
-	struct ck_rpc_options options = { .path = path, .timeout = CK_ASK_TIMEOUT };
+	struct ck_unary_options options = { .path = path, .timeout = CK_ASK_TIMEOUT };
 	struct ck_error err;
 	if (upstream->asking || upstream->up)
 		return;
-	if (ck_rpc_start(upstream, &options, NULL, 0, version_answered, upstream, &upstream->asking, &err) < 0) {
+	if (ck_unary_start(upstream, &options, NULL, 0, version_answered, upstream, &upstream->asking, &err) < 0) {
 		later(upstream, err.text);
 	}
 }
@@ -215,13 +215,13 @@ void ck_upstream_free(struct ck_upstream *upstream)
 {
 	if (!upstream)
 		return;
-	ck_rpc_cancel(upstream->asking);
+	ck_unary_cancel(upstream->asking);
 	for (size_t i = 0; i < CK_LANES; i++)
-		ck_conn_free(upstream->lanes[i].conn);
+		ck_connection_free(upstream->lanes[i].conn);
 	while (upstream->retiring) {
 		struct retiring *old = upstream->retiring;
 		upstream->retiring = old->next;
-		ck_conn_free(old->conn);
+		ck_connection_free(old->conn);
 		free(old);
 	}
 	ck_loop_timer_free(upstream->again);
@@ -252,19 +252,19 @@ struct ck_loop *ck_upstream_loop(struct ck_upstream *upstream)
 #define OPEN_HEADERS_MAX 64u /* more are passed on from memory of their own */
 
 /* CRI-O takes "application/grpc" and nothing behind it */
-static int open_stream(struct ck_conn *conn, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
+static int open_stream(struct ck_connection *conn, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
 		       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
 {
 	static const struct ck_h2_header plain = CK_H2_HEADER("content-type", "application/grpc");
 	const struct ck_h2_header *type = ck_h2_find(headers, n, "content-type");
 	if (!type || ck_h2_is(type, "application/grpc"))
-		return ck_h2_open(ck_conn_h2(conn), headers, n, handler, userdata, ret_stream, err);
+		return ck_h2_open(ck_connection_h2(conn), headers, n, handler, userdata, ret_stream, err);
 	struct ck_h2_header some[OPEN_HEADERS_MAX], *copy = n > CK_COUNT(some) ? ck_alloc(n * sizeof(*copy)) : some;
 	if (!copy)
 		return ck_nomem(err);
 	memcpy(copy, headers, n * sizeof(*copy));
 	copy[type - headers] = plain;
-	int r = ck_h2_open(ck_conn_h2(conn), copy, n, handler, userdata, ret_stream, err);
+	int r = ck_h2_open(ck_connection_h2(conn), copy, n, handler, userdata, ret_stream, err);
 	if (copy != some)
 		free(copy);
 	return r;
@@ -291,13 +291,13 @@ int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane which, const str
 	struct lane *lane = &upstream->lanes[which];
 	if (!upstream->lanes[CK_LANE_PASS].conn)
 		return ck_fail(err, CK_EUNAVAILABLE, "the runtime is not connected: %s", upstream->why);
-	if (lane->conn && !ck_conn_h2(lane->conn)) /* ended; it hears so at the end of this turn */
+	if (lane->conn && !ck_connection_h2(lane->conn)) /* ended; it hears so at the end of this turn */
 		return ck_fail(err, CK_EUNAVAILABLE, "the runtime's connection has just ended");
 	int r = lane->conn ? 0 : dial(upstream, which, err);
 	if (r < 0)
 		return ck_context(err, -CK_EUNAVAILABLE, "the runtime is not connected");
 	r = open_stream(lane->conn, headers, n, handler, userdata, ret_stream, err);
-	if (r == -CK_EUNAVAILABLE && ck_h2_draining(ck_conn_h2(lane->conn)))
+	if (r == -CK_EUNAVAILABLE && ck_h2_draining(ck_connection_h2(lane->conn)))
 		r = open_elsewhere(lane, which, headers, n, handler, userdata, ret_stream, err);
 	return r;
 }

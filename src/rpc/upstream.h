@@ -10,7 +10,7 @@
 #include "src/rpc/grpc.h"
 
 struct ck_upstream;
-struct ck_rpc;
+struct ck_unary_call;
 
 enum ck_lane { CK_LANE_PASS, CK_LANE_CREATE };
 #define CK_LANES 2
@@ -34,15 +34,15 @@ int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane lane, const stru
 		     const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err);
 
 /* The answer of a unary call. Borrowed for the callback, but *message may be taken (zero it). */
-struct ck_rpc_reply {
+struct ck_unary_reply {
 	struct ck_grpc_status status; /* code 0: message holds the answer */
 	struct ck_bytes message;
 	bool unsent; /* the runtime has not begun it: refused, and no connection to send it on once more */
 	bool lost; /* the connection or the stream went: nobody knows how it ended. status is UNAVAILABLE with a text */
 };
-typedef void ck_rpc_cb(struct ck_rpc_reply *reply, void *userdata);
+typedef void ck_unary_cb(struct ck_unary_reply *reply, void *userdata);
 
-struct ck_rpc_options { /* zeroed: defaults */
+struct ck_unary_options { /* zeroed: defaults */
 	enum ck_lane lane;
 	/* "/runtime.v1.RuntimeService/StopPodSandbox"; or only "StopPodSandbox": the version the runtime speaks */
 	const char *path;
@@ -51,11 +51,11 @@ struct ck_rpc_options { /* zeroed: defaults */
 	size_t metadata_n;
 	size_t reply_max;      /* 0: CK_LIST_MAX */
 };
-/* ck_rpc_start - @cb comes exactly once, never from inside this call, unless ck_rpc_cancel() came first. @message: copied.
+/* ck_unary_start - @cb comes exactly once, never from inside this call, unless ck_unary_cancel() came first. @message: copied.
  * -CK_EUNAVAILABLE: not connected, nothing was sent; -CK_ENOMEM. @ret_rpc may be NULL */
-int ck_rpc_start(struct ck_upstream *upstream, const struct ck_rpc_options *options, const void *message, size_t len,
-		 ck_rpc_cb *cb, void *userdata, struct ck_rpc **ret_rpc, struct ck_error *err);
-void ck_rpc_cancel(struct ck_rpc *rpc); /* RST_STREAM(CANCEL); @cb will not come. NULL is fine */
+int ck_unary_start(struct ck_upstream *upstream, const struct ck_unary_options *options, const void *message, size_t len,
+		 ck_unary_cb *cb, void *userdata, struct ck_unary_call **ret_rpc, struct ck_error *err);
+void ck_unary_cancel(struct ck_unary_call *rpc); /* RST_STREAM(CANCEL); @cb will not come. NULL is fine */
 /* ck_upstream_version - "runtime.v1" or "runtime.v1alpha2", as it answered last; NULL: it never did */
 const char *ck_upstream_version(const struct ck_upstream *upstream);
 #endif

@@ -86,7 +86,7 @@ static const char *set(struct ck_rt_conf *conf, const struct parameter *paramete
 		return *value ? NULL : "a text";
 	case SPAN:
 	case SPAN_OF_BOTH:
-		if (!ck_span_parse(value, number) || *number > CK_DURATION_MAX)
+		if (!ck_duration_parse(value, number) || *number > CK_DURATION_MAX)
 			return "a time such as 5s or 250ms, a year at most";
 		if (parameter->type == SPAN_OF_BOTH)
 			conf->create[CK_SANDBOX] = conf->create[CK_CONTAINER] = *number;

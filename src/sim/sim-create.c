@@ -37,7 +37,7 @@ static void created(struct ck_rt_object *object)
 	if (!caller)
 		return;
 	caller->making = NULL;
-	ck_out_text(&caller->out, 1, object->id);
+	ck_writer_text(&caller->out, 1, object->id);
 	ck_rt_answer(caller);
 }
 
@@ -234,7 +234,7 @@ int ck_rt_create_container(struct ck_rt_call *call)
 
 /* ---- what exists from the start -------------------------------------------------------------------------------------- */
 
-static void put_padding(struct ck_rt *rt, struct ck_out *out, uint32_t number)
+static void put_padding(struct ck_rt *rt, struct ck_writer *out, uint32_t number)
 {
 	CK_AUTO_FREE char *padding = ck_alloc((size_t)rt->conf.padding + 1);
 	if (!padding) {
@@ -243,37 +243,37 @@ static void put_padding(struct ck_rt *rt, struct ck_out *out, uint32_t number)
 	}
 	memset(padding, 'p', (size_t)rt->conf.padding);
 	if (rt->conf.padding)
-		ck_out_pair(out, number, "crikeep.sim/padding", padding);
+		ck_writer_pair(out, number, "crikeep.sim/padding", padding);
 }
 
-static void put_pod_labels(struct ck_out *out, uint32_t number, const char *pod, const char *uid)
+static void put_pod_labels(struct ck_writer *out, uint32_t number, const char *pod, const char *uid)
 {
-	ck_out_pair(out, number, "io.kubernetes.pod.name", pod);
-	ck_out_pair(out, number, "io.kubernetes.pod.namespace", "made");
-	ck_out_pair(out, number, "io.kubernetes.pod.uid", uid);
+	ck_writer_pair(out, number, "io.kubernetes.pod.name", pod);
+	ck_writer_pair(out, number, "io.kubernetes.pod.namespace", "made");
+	ck_writer_pair(out, number, "io.kubernetes.pod.uid", uid);
 }
 
 static struct ck_rt_object *premake(struct ck_rt *rt, const struct ck_rt_object *sandbox, uint64_t pod, uint64_t i)
 {
 	enum ck_kind kind = sandbox ? CK_CONTAINER : CK_SANDBOX;
-	struct ck_out out = { .r = 0 };
+	struct ck_writer out = { .r = 0 };
 	struct ck_rt_object *object = NULL;
 	char pod_name[32], uid[64], name[160], container[32];
 	snprintf(pod_name, sizeof(pod_name), "made-%llu", (unsigned long long)pod);
 	snprintf(uid, sizeof(uid), "00000000-0000-4000-8000-%012llu", (unsigned long long)pod);
 	snprintf(container, sizeof(container), "c%llu", (unsigned long long)i);
-	size_t metadata = ck_out_open(&out, 1);
-	ck_out_text(&out, 1, kind == CK_SANDBOX ? pod_name : container);
+	size_t metadata = ck_writer_open(&out, 1);
+	ck_writer_text(&out, 1, kind == CK_SANDBOX ? pod_name : container);
 	if (kind == CK_SANDBOX) {
-		ck_out_text(&out, 2, uid);
-		ck_out_text(&out, 3, "made");
+		ck_writer_text(&out, 2, uid);
+		ck_writer_text(&out, 3, "made");
 	}
-	ck_out_close(&out, metadata);
+	ck_writer_close(&out, metadata);
 	if (kind == CK_CONTAINER) {
-		size_t image = ck_out_open(&out, 2);
-		ck_out_text(&out, 1, "busybox");
-		ck_out_close(&out, image);
-		ck_out_pair(&out, ck_rt_labels(kind), "io.kubernetes.container.name", container);
+		size_t image = ck_writer_open(&out, 2);
+		ck_writer_text(&out, 1, "busybox");
+		ck_writer_close(&out, image);
+		ck_writer_pair(&out, ck_rt_labels(kind), "io.kubernetes.container.name", container);
 	}
 	put_pod_labels(&out, ck_rt_labels(kind), pod_name, uid);
 	put_padding(rt, &out, ck_rt_labels(kind) + 1);

@@ -140,10 +140,10 @@ static int request_image(struct ck_rt_call *call, const struct ck_bytes *request
 
 static void put_image(struct ck_rt_call *call, const struct ck_rt_image *image)
 {
-	size_t opened = ck_out_open(&call->out, 1), name_len = strcspn(image->name, "@");
-	ck_out_text(&call->out, 1, image->id);
+	size_t opened = ck_writer_open(&call->out, 1), name_len = strcspn(image->name, "@");
+	ck_writer_text(&call->out, 1, image->id);
 	if (!image->name[name_len])
-		ck_out_text(&call->out, 2, image->name);
+		ck_writer_text(&call->out, 2, image->name);
 	/* the repository is the name without its tag, which stands behind the last slash */
 	const char *slash = strrchr(image->name, '/');
 	size_t repository = (size_t)(slash ? slash - image->name : 0);
@@ -153,14 +153,14 @@ static void put_image(struct ck_rt_call *call, const struct ck_rt_image *image)
 		memcpy(digest, image->name, repository);
 		digest[repository] = '@';
 		memcpy(digest + repository + 1, image->id, CK_RT_IMAGE_ID);
-		ck_out_text(&call->out, 3, digest);
+		ck_writer_text(&call->out, 3, digest);
 	} else {
 		call->out.r = -CK_ENOMEM;
 	}
-	ck_out_number(&call->out, 4, 1u << 20);
-	size_t uid = ck_out_open(&call->out, 5);
-	ck_out_close(&call->out, uid);
-	ck_out_close(&call->out, opened);
+	ck_writer_number(&call->out, 4, 1u << 20);
+	size_t uid = ck_writer_open(&call->out, 5);
+	ck_writer_close(&call->out, uid);
+	ck_writer_close(&call->out, opened);
 }
 
 int ck_rt_list_images(struct ck_rt_call *call)
@@ -203,7 +203,7 @@ int ck_rt_image_status(struct ck_rt_call *call)
 		return CK_RT_DONE; /* an answer without an image says that there is none */
 	put_image(call, image);
 	if (ck_rt_request_field(call, 2, &verbose) > 0 && verbose.value)
-		ck_out_pair(&call->out, 2, "info", "{}");
+		ck_writer_pair(&call->out, 2, "info", "{}");
 	return CK_RT_DONE;
 }
 
@@ -218,7 +218,7 @@ int ck_rt_pull_image(struct ck_rt_call *call)
 		return r;
 	if (image_pull(call->rt, name, id) < 0)
 		return ck_rt_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
-	ck_out_text(&call->out, 1, id);
+	ck_writer_text(&call->out, 1, id);
 	return CK_RT_DONE;
 }
 

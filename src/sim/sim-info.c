@@ -335,7 +335,7 @@ static void add_container(json *info, const struct ck_rt_object *container)
 	add_resources(oci_linux, container);
 }
 
-void ck_rt_put_info(struct ck_out *out, uint32_t field, const struct ck_rt_object *object)
+void ck_rt_put_info(struct ck_writer *out, uint32_t field, const struct ck_rt_object *object)
 {
 	json *info = json_object_new_object();
 	add(info, "pid", json_object_new_int(pid_of(object)));
@@ -343,13 +343,13 @@ void ck_rt_put_info(struct ck_out *out, uint32_t field, const struct ck_rt_objec
 		add_sandbox(info, object);
 	else
 		add_container(info, object);
-	size_t len, entry = ck_out_open(out, field);
+	size_t len, entry = ck_writer_open(out, field);
 	const char *text = json_object_to_json_string_length(info, JSON_C_TO_STRING_PLAIN, &len);
-	ck_out_text(out, 1, "info");
+	ck_writer_text(out, 1, "info");
 	if (text)
-		ck_out_utf8(out, 2, text, len); /* values of env may be any bytes */
+		ck_writer_utf8(out, 2, text, len); /* values of env may be any bytes */
 	else
 		out->r = -CK_ENOMEM;
-	ck_out_close(out, entry);
+	ck_writer_close(out, entry);
 	json_object_put(info);
 }

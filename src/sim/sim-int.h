@@ -140,17 +140,17 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change);
 
 /* ---- messages -------------------------------------------------------------------------------------------------------- */
 
-void ck_rt_put_sandbox(struct ck_out *out, const struct ck_rt_object *sandbox);          /* PodSandbox */
-void ck_rt_put_sandbox_status(struct ck_out *out, const struct ck_rt_object *sandbox);   /* PodSandboxStatus */
-void ck_rt_put_container(struct ck_out *out, const struct ck_rt_object *container);      /* Container */
-void ck_rt_put_container_status(struct ck_out *out, const struct ck_rt_object *container); /* ContainerStatus */
-void ck_rt_put_container_stats(struct ck_out *out, const struct ck_rt_object *container); /* ContainerStats */
-void ck_rt_put_sandbox_stats(struct ck_out *out, const struct ck_rt_object *sandbox);     /* PodSandboxStats */
-void ck_rt_put_filesystem(struct ck_out *out, uint32_t field, uint64_t used);            /* FilesystemUsage */
-void ck_rt_put_info(struct ck_out *out, uint32_t field, const struct ck_rt_object *object);  /* the map's entry "info" */
+void ck_rt_put_sandbox(struct ck_writer *out, const struct ck_rt_object *sandbox);          /* PodSandbox */
+void ck_rt_put_sandbox_status(struct ck_writer *out, const struct ck_rt_object *sandbox);   /* PodSandboxStatus */
+void ck_rt_put_container(struct ck_writer *out, const struct ck_rt_object *container);      /* Container */
+void ck_rt_put_container_status(struct ck_writer *out, const struct ck_rt_object *container); /* ContainerStatus */
+void ck_rt_put_container_stats(struct ck_writer *out, const struct ck_rt_object *container); /* ContainerStats */
+void ck_rt_put_sandbox_stats(struct ck_writer *out, const struct ck_rt_object *sandbox);     /* PodSandboxStats */
+void ck_rt_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used);            /* FilesystemUsage */
+void ck_rt_put_info(struct ck_writer *out, uint32_t field, const struct ck_rt_object *object);  /* the map's entry "info" */
 /* statuses of the containers of @sandbox, at @field */
-void ck_rt_put_containers_of(struct ck_out *out, uint32_t field, const struct ck_rt_object *sandbox,
-			     void (*put)(struct ck_out *out, const struct ck_rt_object *container));
+void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field, const struct ck_rt_object *sandbox,
+			     void (*put)(struct ck_writer *out, const struct ck_rt_object *container));
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
@@ -173,7 +173,7 @@ const struct ck_rt_rpc *ck_rt_rpc_at(unsigned i); /* NULL after the last */
 
 struct ck_rt_client { /* a connection */
 	struct ck_rt *rt;
-	struct ck_conn *conn;
+	struct ck_connection *conn;
 	struct ck_rt_client *prev, *next;
 	uint64_t calls;
 };
@@ -186,7 +186,7 @@ struct ck_rt_call { /* until it is answered, or its caller has left and nothing 
 	const char *version;          /* "v1" or "v1alpha2" */
 	struct ck_grpc_reader reader; /* its message is the request ... */
 	bool whole;                   /* ... now */
-	struct ck_out out;         /* the answer, or the message of a stream that is being filled */
+	struct ck_writer out;         /* the answer, or the message of a stream that is being filled */
 	unsigned filled;              /* items in it */
 	bool begun;                   /* response headers are out */
 	bool paused, subscribed;

@@ -123,7 +123,7 @@ static bool matches(const struct filter *filter, const struct ck_rt_object *obje
 
 /* ---- lists ----------------------------------------------------------------------------------------------------------- */
 
-typedef void put_fn(struct ck_out *out, const struct ck_rt_object *object);
+typedef void put_fn(struct ck_writer *out, const struct ck_rt_object *object);
 
 /* all of them have their items in field 1, also those that stream */
 static int list(struct ck_rt_call *call, const struct shape *shape, put_fn *put)
@@ -136,9 +136,9 @@ static int list(struct ck_rt_call *call, const struct shape *shape, put_fn *put)
 	DL_FOREACH(call->rt->list[shape->kind], object) {
 		if (!matches(&filter, object))
 			continue;
-		size_t opened = ck_out_open(&call->out, 1);
+		size_t opened = ck_writer_open(&call->out, 1);
 		put(&call->out, object);
-		ck_out_close(&call->out, opened);
+		ck_writer_close(&call->out, opened);
 		ck_rt_item(call);
 	}
 	return CK_RT_DONE;
@@ -168,29 +168,29 @@ int ck_rt_list_sandbox_stats(struct ck_rt_call *call)
 
 #define METRIC "container_start_time_seconds"
 
-static void put_metric(struct ck_out *out, uint32_t field, const struct ck_rt_object *object)
+static void put_metric(struct ck_writer *out, uint32_t field, const struct ck_rt_object *object)
 {
 	enum { GAUGE = 1 };
-	size_t metric = ck_out_open(out, field);
-	ck_out_text(out, 1, METRIC);
-	ck_out_number(out, 2, ck_rt_wall());
-	ck_out_number(out, 3, GAUGE);
-	ck_out_text(out, 4, object->id);
-	size_t value = ck_out_open(out, 5);
-	ck_out_number(out, 1, object->created_at / CK_NS_PER_S);
-	ck_out_close(out, value);
-	ck_out_close(out, metric);
+	size_t metric = ck_writer_open(out, field);
+	ck_writer_text(out, 1, METRIC);
+	ck_writer_number(out, 2, ck_rt_wall());
+	ck_writer_number(out, 3, GAUGE);
+	ck_writer_text(out, 4, object->id);
+	size_t value = ck_writer_open(out, 5);
+	ck_writer_number(out, 1, object->created_at / CK_NS_PER_S);
+	ck_writer_close(out, value);
+	ck_writer_close(out, metric);
 }
 
-static void put_container_metrics(struct ck_out *out, const struct ck_rt_object *container)
+static void put_container_metrics(struct ck_writer *out, const struct ck_rt_object *container)
 {
-	ck_out_text(out, 1, container->id);
+	ck_writer_text(out, 1, container->id);
 	put_metric(out, 2, container);
 }
 
-static void put_sandbox_metrics(struct ck_out *out, const struct ck_rt_object *sandbox)
+static void put_sandbox_metrics(struct ck_writer *out, const struct ck_rt_object *sandbox)
 {
-	ck_out_text(out, 1, sandbox->id);
+	ck_writer_text(out, 1, sandbox->id);
 	put_metric(out, 2, sandbox);
 	ck_rt_put_containers_of(out, 3, sandbox, put_container_metrics);
 }
@@ -203,11 +203,11 @@ int ck_rt_list_metrics(struct ck_rt_call *call)
 
 int ck_rt_metric_descriptors(struct ck_rt_call *call)
 {
-	size_t descriptor = ck_out_open(&call->out, 1);
-	ck_out_text(&call->out, 1, METRIC);
-	ck_out_text(&call->out, 2, "When it was made, in seconds since 1970.");
-	ck_out_text(&call->out, 3, "id");
-	ck_out_close(&call->out, descriptor);
+	size_t descriptor = ck_writer_open(&call->out, 1);
+	ck_writer_text(&call->out, 1, METRIC);
+	ck_writer_text(&call->out, 2, "When it was made, in seconds since 1970.");
+	ck_writer_text(&call->out, 3, "id");
+	ck_writer_close(&call->out, descriptor);
 	return CK_RT_DONE;
 }
 
@@ -224,9 +224,9 @@ static int one(struct ck_rt_call *call, enum ck_kind kind, put_fn *put, struct c
 	int r = ck_rt_request_object(call, kind, true, ret_object);
 	if (r < 0)
 		return r;
-	size_t opened = ck_out_open(&call->out, 1);
+	size_t opened = ck_writer_open(&call->out, 1);
 	put(&call->out, *ret_object);
-	ck_out_close(&call->out, opened);
+	ck_writer_close(&call->out, opened);
 	return CK_RT_DONE;
 }
 
@@ -239,7 +239,7 @@ int ck_rt_sandbox_status(struct ck_rt_call *call)
 	if (is_verbose(call, 2))
 		ck_rt_put_info(&call->out, 2, sandbox);
 	ck_rt_put_containers_of(&call->out, 3, sandbox, ck_rt_put_container_status);
-	ck_out_number(&call->out, 4, ck_rt_wall());
+	ck_writer_number(&call->out, 4, ck_rt_wall());
 	return CK_RT_DONE;
 }
 
@@ -299,25 +299,25 @@ static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
 int ck_rt_status(struct ck_rt_call *call)
 {
 	static const char *const conditions[] = { "RuntimeReady", "NetworkReady" };
-	struct ck_out *out = &call->out;
-	size_t status = ck_out_open(out, 1);
+	struct ck_writer *out = &call->out;
+	size_t status = ck_writer_open(out, 1);
 	for (size_t i = 0; i < CK_COUNT(conditions); i++) {
-		size_t condition = ck_out_open(out, 1);
-		ck_out_text(out, 1, conditions[i]);
-		ck_out_number(out, 2, true);
-		ck_out_close(out, condition);
+		size_t condition = ck_writer_open(out, 1);
+		ck_writer_text(out, 1, conditions[i]);
+		ck_writer_number(out, 2, true);
+		ck_writer_close(out, condition);
 	}
-	ck_out_close(out, status);
+	ck_writer_close(out, status);
 	if (is_verbose(call, 1)) {
 		struct ck_bytes json = { 0 };
 		if (json_counts(call->rt, &json) == 0)
-			ck_out_pair(out, 2, "sim", (const char *)json.p);
+			ck_writer_pair(out, 2, "sim", (const char *)json.p);
 		else
 			out->r = -CK_ENOMEM;
 		ck_bytes_free(&json);
 	}
-	size_t handler = ck_out_open(out, 3); /* the one without a name */
-	ck_out_close(out, handler);
+	size_t handler = ck_writer_open(out, 3); /* the one without a name */
+	ck_writer_close(out, handler);
 	return CK_RT_DONE;
 }
 
@@ -334,18 +334,18 @@ void ck_rt_event(struct ck_rt_object *object, int type)
 {
 	struct ck_rt *rt = object->rt;
 	struct ck_rt_object *sandbox = NULL;
-	struct ck_out event = { .r = 0 };
+	struct ck_writer event = { .r = 0 };
 	struct ck_rt_call *call, *next;
 	if (!rt->subscribers)
 		return;
-	ck_out_text(&event, 1, object->id);
-	ck_out_number(&event, 2, (uint64_t)type);
-	ck_out_number(&event, 3, ck_rt_wall());
+	ck_writer_text(&event, 1, object->id);
+	ck_writer_number(&event, 2, (uint64_t)type);
+	ck_writer_number(&event, 3, ck_rt_wall());
 	HASH_FIND(by_id, rt->by_id[CK_SANDBOX], object->kind == CK_SANDBOX ? object->id : object->sandbox_id, CK_RT_ID, sandbox);
 	if (sandbox) { /* a DELETED one has no status any more */
-		size_t status = ck_out_open(&event, 4);
+		size_t status = ck_writer_open(&event, 4);
 		ck_rt_put_sandbox_status(&event, sandbox);
-		ck_out_close(&event, status);
+		ck_writer_close(&event, status);
 		ck_rt_put_containers_of(&event, 5, sandbox, ck_rt_put_container_status);
 	}
 	DL_FOREACH_SAFE(rt->calls, call, next) {

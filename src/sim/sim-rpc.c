@@ -79,7 +79,7 @@ static int exec_sync(struct ck_rt_call *call)
 		return r;
 	if (container->state != CK_RT_RUNNING)
 		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "container is in %s state", state_name(container));
-	ck_out_text(&call->out, 1, "simulated\n");
+	ck_writer_text(&call->out, 1, "simulated\n");
 	return CK_RT_DONE;
 }
 
@@ -134,19 +134,19 @@ static int update_sandbox(struct ck_rt_call *call)
 
 static int version(struct ck_rt_call *call)
 {
-	ck_out_text(&call->out, 1, "0.1.0"); /* the kubelet's version of the question: 1.20 takes no other */
-	ck_out_text(&call->out, 2, "crikeep-sim");
-	ck_out_text(&call->out, 3, ck_version());
-	ck_out_text(&call->out, 4, call->version);
+	ck_writer_text(&call->out, 1, "0.1.0"); /* the kubelet's version of the question: 1.20 takes no other */
+	ck_writer_text(&call->out, 2, "crikeep-sim");
+	ck_writer_text(&call->out, 3, ck_version());
+	ck_writer_text(&call->out, 4, call->version);
 	return CK_RT_DONE;
 }
 
 static int runtime_config(struct ck_rt_call *call)
 {
 	enum { CGROUPFS = 1 };
-	size_t config = ck_out_open(&call->out, 1);
-	ck_out_number(&call->out, 1, CGROUPFS);
-	ck_out_close(&call->out, config);
+	size_t config = ck_writer_open(&call->out, 1);
+	ck_writer_number(&call->out, 1, CGROUPFS);
+	ck_writer_close(&call->out, config);
 	return CK_RT_DONE;
 }
 

@@ -30,26 +30,26 @@ void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *ob
 void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 {
 	int fd = object->rt->keep.state_fd;
-	struct ck_out record = { .r = 0 };
+	struct ck_writer record = { .r = 0 };
 	struct ck_bytes whole = { 0 };
 	if (fd < 0)
 		return;
-	ck_out_number(&record, 1, change);
-	ck_out_number(&record, 2, object->kind);
-	ck_out_text(&record, 3, object->id);
-	ck_out_number(&record, 4, change == CK_RT_MADE ? object->created_at : ck_rt_wall());
+	ck_writer_number(&record, 1, change);
+	ck_writer_number(&record, 2, object->kind);
+	ck_writer_text(&record, 3, object->id);
+	ck_writer_number(&record, 4, change == CK_RT_MADE ? object->created_at : ck_rt_wall());
 	if (change == CK_RT_MADE) {
-		ck_out_text(&record, 5, object->name);
-		ck_out_text(&record, 6, object->sandbox_id);
-		ck_out_text(&record, 7, object->handler);
+		ck_writer_text(&record, 5, object->name);
+		ck_writer_text(&record, 6, object->sandbox_id);
+		ck_writer_text(&record, 7, object->handler);
 		if (record.r == 0)
 			record.r = ck_bytes_field(&record.bytes, 8, object->config.p, object->config.len);
 	}
 	if (change == CK_RT_UPDATED)
 		for (uint32_t i = 0; i < CK_RT_USES; i++)
-			ck_out_bytes(&record, 9 + i, object->uses[i].p, object->uses[i].len);
+			ck_writer_bytes(&record, 9 + i, object->uses[i].p, object->uses[i].len);
 	if (change == CK_RT_STOPPED)
-		ck_out_number(&record, 11, object->exit_code);
+		ck_writer_number(&record, 11, object->exit_code);
 	if (record.r == 0 && ck_bytes_varint(&whole, record.bytes.len) == 0 &&
 	    ck_bytes_add(&whole, record.bytes.p, record.bytes.len) == 0 && write(fd, whole.p, whole.len) != (ssize_t)whole.len)
 		ck_log(CK_LOG_ERROR, "simulator: the state file is not written: %s", strerror(errno));

@@ -106,7 +106,7 @@ static bool exit_of(const struct ck_rt_object *container, uint64_t *ret_span, ui
 		*code = '\0';
 		*ret_code = (uint32_t)strtoul(code + 1, NULL, 10) & 0xff;
 	}
-	return text ? ck_span_parse(text, ret_span) && *ret_span <= CK_DURATION_MAX : *ret_span > 0;
+	return text ? ck_duration_parse(text, ret_span) && *ret_span <= CK_DURATION_MAX : *ret_span > 0;
 }
 
 static void exit_due(void *userdata)

@@ -32,11 +32,11 @@ int ck_sim_check(const char *parameters, struct ck_error *err)
 static void client_free(struct ck_rt_client *client)
 {
 	DL_DELETE(client->rt->clients, client);
-	ck_conn_free(client->conn);
+	ck_connection_free(client->conn);
 	free(client);
 }
 
-static void client_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+static void client_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
 {
 	(void)conn;
 	(void)unread;
@@ -44,26 +44,26 @@ static void client_closed(struct ck_conn *conn, bool unread, const char *why, vo
 	client_free(userdata);
 }
 
-static void client_opened(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata)
+static void client_opened(struct ck_connection *conn, struct ck_h2_stream *stream, void *userdata)
 {
 	struct ck_rt_client *client = userdata;
 	if (ck_rt_call_open(client->rt, stream) < 0)
 		return;
 	if (++client->calls == client->rt->conf.goaway)
-		ck_conn_shut(conn);
+		ck_connection_shut(conn);
 }
 
 static void accepted(int fd, void *userdata)
 {
 	struct ck_rt *rt = userdata;
-	static const struct ck_conn_owner owner = { .opened = client_opened, .closed = client_closed };
+	static const struct ck_connection_owner owner = { .opened = client_opened, .closed = client_closed };
 	struct ck_rt_client *client = CK_NEW(struct ck_rt_client);
 	if (!client) {
 		close(fd);
 		return;
 	}
 	client->rt = rt;
-	if (ck_conn_new(&rt->loop, fd, CK_H2_SERVER, &owner, client, &client->conn, NULL) < 0)
+	if (ck_connection_new(&rt->loop, fd, CK_H2_SERVER, &owner, client, &client->conn, NULL) < 0)
 		free(client);
 	else
 		DL_APPEND(rt->clients, client);

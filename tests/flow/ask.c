@@ -43,22 +43,22 @@ static void ask_closed(struct ck_h2_stream *stream, uint32_t error, void *userda
 
 const struct ck_h2_handler ask_handler = { .headers = ask_headers, .data = ask_data, .closed = ask_closed };
 
-static void kubelet_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+static void kubelet_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
 {
 	(void)unread, (void)why;
-	ck_conn_free(conn);
-	*(struct ck_conn **)userdata = NULL;
+	ck_connection_free(conn);
+	*(struct ck_connection **)userdata = NULL;
 }
 
-static const struct ck_conn_owner kubelet_owner = { .closed = kubelet_closed };
+static const struct ck_connection_owner kubelet_owner = { .closed = kubelet_closed };
 
-bool ask_connect(struct world *w, struct ck_conn **kubelet)
+bool ask_connect(struct world *w, struct ck_connection **kubelet)
 {
 	char path[300];
 	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
 	int fd = ck_unix_connect(path, &w->err);
 	assert_true(fd >= 0);
-	return ck_conn_new(&w->daemon.loop, fd, CK_H2_CLIENT, &kubelet_owner, kubelet, kubelet, &w->err) >= 0;
+	return ck_connection_new(&w->daemon.loop, fd, CK_H2_CLIENT, &kubelet_owner, kubelet, kubelet, &w->err) >= 0;
 }
 
 bool ask_open(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *timeout)

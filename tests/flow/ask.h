@@ -19,7 +19,7 @@ struct ask { /* a call of a client */
 
 extern const struct ck_h2_handler ask_handler; /* with a struct ask */
 /* ask_connect - *@kubelet stays where it is until the connection ends. false: an armed fault */
-bool ask_connect(struct world *w, struct ck_conn **kubelet);
+bool ask_connect(struct world *w, struct ck_connection **kubelet);
 /* ask_open - the call's headers, and nothing else yet. false: an armed fault, or the connection has gone */
 bool ask_open(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *timeout);
 /* ask_begin - a whole request, which is freed; nothing moves yet */

@@ -212,7 +212,7 @@ struct peer_object *peer_container(struct peer *peer, const char *id, const char
 struct peer_line {
 	struct peer_line *prev, *next;
 	struct peer *peer;
-	struct ck_conn *conn;
+	struct ck_connection *conn;
 };
 
 struct peer_call {
@@ -464,7 +464,7 @@ static const struct ck_h2_handler call_handler = {
 	.closed = call_closed,
 };
 
-static void line_opened(struct ck_conn *conn, struct ck_h2_stream *stream, void *userdata)
+static void line_opened(struct ck_connection *conn, struct ck_h2_stream *stream, void *userdata)
 {
 	struct peer_line *line = userdata;
 	struct peer_call *call = calloc(1, sizeof(*call)), **end = &line->peer->calls;
@@ -477,19 +477,19 @@ static void line_opened(struct ck_conn *conn, struct ck_h2_stream *stream, void 
 	ck_h2_stream_handle(stream, &call_handler, call);
 }
 
-static void line_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+static void line_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
 {
 	struct peer_line *line = userdata;
 	(void)unread;
 	(void)why;
-	ck_conn_free(conn);
+	ck_connection_free(conn);
 	*(line->prev ? &line->prev->next : &line->peer->lines) = line->next;
 	if (line->next)
 		line->next->prev = line->prev;
 	free(line);
 }
 
-static const struct ck_conn_owner line_owner = { .opened = line_opened, .closed = line_closed };
+static const struct ck_connection_owner line_owner = { .opened = line_opened, .closed = line_closed };
 
 static int line_accept(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
@@ -500,7 +500,7 @@ static int line_accept(sd_event_source *source, int fd, uint32_t events, void *u
 	assert_non_null(line);
 	*line = (struct peer_line){ .peer = peer, .next = peer->lines };
 	int conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (conn < 0 || ck_conn_new(peer->loop, conn, CK_H2_SERVER, &line_owner, line, &line->conn, NULL) < 0) {
+	if (conn < 0 || ck_connection_new(peer->loop, conn, CK_H2_SERVER, &line_owner, line, &line->conn, NULL) < 0) {
 		free(line); /* an armed fault */
 		return 0;
 	}
@@ -513,13 +513,13 @@ static int line_accept(sd_event_source *source, int fd, uint32_t events, void *u
 void peer_hang_up(struct peer *peer)
 {
 	for (struct peer_line *line = peer->lines; line; line = line->next)
-		ck_conn_end(line->conn, "the test hangs up");
+		ck_connection_end(line->conn, "the test hangs up");
 }
 
 void peer_goaway(struct peer *peer)
 {
 	for (struct peer_line *line = peer->lines; line; line = line->next)
-		ck_conn_shut(line->conn);
+		ck_connection_shut(line->conn);
 }
 
 void peer_stop_listening(struct peer *peer)
@@ -540,7 +540,7 @@ size_t peer_streams(const struct peer *peer)
 {
 	size_t n = 0;
 	for (const struct peer_line *line = peer->lines; line; line = line->next)
-		n += ck_conn_h2(line->conn) ? ck_h2_streams(ck_conn_h2(line->conn)) : 0;
+		n += ck_connection_h2(line->conn) ? ck_h2_streams(ck_connection_h2(line->conn)) : 0;
 	return n;
 }
 
@@ -729,7 +729,7 @@ void world_free(struct world *w)
 	ck_lives_end(d);
 	ck_upstream_free(d->upstream);
 	for (struct peer_line *line = w->peer.lines; line; line = line->next)
-		ck_conn_end(line->conn, "the world ends");
+		ck_connection_end(line->conn, "the world ends");
 	ck_loop_flush(&d->loop);
 	if (d->cache)
 		assert_int_equal(ck_cache_close(d->cache, NULL), 0);
@@ -923,16 +923,16 @@ static const struct ck_h2_handler client_handler = {
 	.closed = client_stream_closed,
 };
 
-static void client_conn_closed(struct ck_conn *conn, bool unread, const char *why, void *userdata)
+static void client_conn_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
 {
 	struct client *c = userdata;
 	(void)unread;
 	(void)why;
-	ck_conn_free(conn);
+	ck_connection_free(conn);
 	c->conn = NULL;
 }
 
-static const struct ck_conn_owner client_owner = { .closed = client_conn_closed };
+static const struct ck_connection_owner client_owner = { .closed = client_conn_closed };
 
 struct client *client_subscribe(struct world *w)
 {
@@ -952,8 +952,8 @@ struct client *client_subscribe(struct world *w)
 	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
 	int fd = ck_unix_connect(path, &w->err);
 	assert_true(fd >= 0);
-	if (ck_conn_new(&w->daemon.loop, fd, CK_H2_CLIENT, &client_owner, c, &c->conn, &w->err) < 0 ||
-	    ck_h2_open(ck_conn_h2(c->conn), headers, CK_COUNT(headers), &client_handler, c, &c->stream, &w->err) < 0 ||
+	if (ck_connection_new(&w->daemon.loop, fd, CK_H2_CLIENT, &client_owner, c, &c->conn, &w->err) < 0 ||
+	    ck_h2_open(ck_connection_h2(c->conn), headers, CK_COUNT(headers), &client_handler, c, &c->stream, &w->err) < 0 ||
 	    ck_grpc_send(c->stream, NULL, 0) < 0) {
 		assert_true(ck_fault_hit());
 		return c;
@@ -979,7 +979,7 @@ void client_free(struct client *c)
 {
 	if (c->stream)
 		ck_h2_stream_reset(c->stream, CK_H2_CANCEL);
-	ck_conn_free(c->conn);
+	ck_connection_free(c->conn);
 	world_settle(c->w);
 	ck_grpc_reader_fini(&c->reader);
 	free(c);

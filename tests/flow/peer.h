@@ -115,7 +115,7 @@ int world_hides(struct world *w, const struct peer_object *o);
 
 struct client {
 	struct world *w;
-	struct ck_conn *conn;
+	struct ck_connection *conn;
 	struct ck_h2_stream *stream;
 	struct ck_grpc_reader reader;
 	char seen[16384];  /* events: "CREATED s1[s1 c1]\n": subject, its sandbox and the containers told of */

@@ -74,7 +74,7 @@ static void wait_for(struct world *w, uint64_t ns)
 
 /* ---- GOAWAY -------------------------------------------------------------------------------------------------------------- */
 
-static void ignored(struct ck_rpc_reply *reply, void *userdata)
+static void ignored(struct ck_unary_reply *reply, void *userdata)
 {
 	*(int *)userdata = reply->status.code;
 }
@@ -82,20 +82,20 @@ static void ignored(struct ck_rpc_reply *reply, void *userdata)
 static void a_goaway_with_nobody_listening_any_more_is_come_back_from(void **state)
 {
 	struct world *w = world_new();
-	struct ck_rpc_options options = { .path = "Version", .timeout = 10 * S };
+	struct ck_unary_options options = { .path = "Version", .timeout = 10 * S };
 	char path[300];
 	int grpc = -1;
 	(void)state;
 	snprintf(path, sizeof(path), "%s/runtime.sock", w->dir);
 	peer_stop_listening(&w->peer);
 	peer_plan(&w->peer, "PullImage")->hold = true;
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask pull;
 	assert_true(ask_connect(w, &kubelet));
-	ask_id(w, ck_conn_h2(kubelet), &pull, "PullImage", "", NULL); /* the old connection has a call that takes its time */
+	ask_id(w, ck_connection_h2(kubelet), &pull, "PullImage", "", NULL); /* the old connection has a call that takes its time */
 	world_settle(w);
 	peer_goaway(&w->peer);
-	assert_int_equal(ck_rpc_start(w->daemon.upstream, &options, NULL, 0, ignored, &grpc, NULL, &w->err), 0); /* crosses it */
+	assert_int_equal(ck_unary_start(w->daemon.upstream, &options, NULL, 0, ignored, &grpc, NULL, &w->err), 0); /* crosses it */
 	world_settle(w);
 	assert_int_equal(grpc, CK_GRPC_UNAVAILABLE);
 	assert_int_equal(w->downs, 1);
@@ -106,7 +106,7 @@ static void a_goaway_with_nobody_listening_any_more_is_come_back_from(void **sta
 	world_settle(w);
 	assert_int_equal(pull.grpc, CK_GRPC_OK);
 	ask_end(&pull);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -185,7 +185,7 @@ static void lose_the_answer(bool names)
 {
 	struct world *w = world_new();
 	struct ask status, create, stop = { .grpc = -1 };
-	struct ck_conn *other;
+	struct ck_connection *other;
 	struct raw raw;
 	char *padding;
 	stuff(w, &raw, &status, &padding);
@@ -196,7 +196,7 @@ static void lose_the_answer(bool names)
 	assert_non_null(peer_has(&w->peer, "made-1"));
 	assert_true(ask_connect(w, &other));
 	if (names) {
-		ask_id(w, ck_conn_h2(other), &stop, "StopContainer", "made-1", NULL);
+		ask_id(w, ck_connection_h2(other), &stop, "StopContainer", "made-1", NULL);
 		world_settle(w);
 		assert_int_equal(stop.grpc, CK_GRPC_OK);
 	}
@@ -206,7 +206,7 @@ static void lose_the_answer(bool names)
 	ask_end(&create);
 	ask_end(&status);
 	ask_end(&stop);
-	ck_conn_free(other);
+	ck_connection_free(other);
 	world_free(w);
 	free(padding);
 }
@@ -308,7 +308,7 @@ static void calls_that_are_never_whole_are_limited(void **state)
 	static struct ask calls[256];
 	static char fill[3000];
 	struct world *w = world_new();
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	unsigned refused = 0;
 	(void)state;
 	memset(fill, 'x', sizeof(fill));
@@ -323,7 +323,7 @@ static void calls_that_are_never_whole_are_limited(void **state)
 		for (size_t j = 3; j < CK_COUNT(headers); j++) /* a byte on the wire, from the second on */
 			headers[j] = (struct ck_h2_header){ "x", fill, 1, sizeof(fill) };
 		calls[i] = (struct ask){ .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
-		assert_int_equal(ck_h2_open(ck_conn_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &calls[i],
+		assert_int_equal(ck_h2_open(ck_connection_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &calls[i],
 					    &calls[i].stream, NULL),
 				 0);
 		world_settle(w);
@@ -334,12 +334,12 @@ static void calls_that_are_never_whole_are_limited(void **state)
 		ask_end(&calls[i]);
 	struct ask run;
 	struct ck_bytes request = cri_run_request("pod", 0);
-	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, NULL);
+	ask_begin(w, ck_connection_h2(kubelet), &run, "RunPodSandbox", &request, NULL);
 	world_settle(w);
 	assert_int_equal(run.grpc, CK_GRPC_OK);
 	ask_end(&run);
 	world_settle(w);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -348,14 +348,14 @@ static void requests_for_a_runtime_that_does_not_read_are_limited(void **state)
 	struct world *w = world_new();
 	static struct ask calls[64];
 	static unsigned char part[600000];
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	unsigned refused = 0;
 	(void)state;
 	w->daemon.conf.client_memory = 4u << 20;
 	peer_plan(&w->peer, "PullImage")->deaf = true;
 	assert_true(ask_connect(w, &kubelet));
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
-		assert_true(ask_open(w, ck_conn_h2(kubelet), &calls[i], "PullImage", NULL));
+		assert_true(ask_open(w, ck_connection_h2(kubelet), &calls[i], "PullImage", NULL));
 		ck_h2_stream_send(calls[i].stream, "\0\0\x10\0\0", 5);
 		ck_h2_stream_send(calls[i].stream, part, sizeof(part));
 		world_settle(w);
@@ -365,7 +365,7 @@ static void requests_for_a_runtime_that_does_not_read_are_limited(void **state)
 	for (size_t i = 0; i < CK_COUNT(calls); i++)
 		ask_end(&calls[i]);
 	world_settle(w);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -374,21 +374,21 @@ static void requests_for_a_runtime_that_does_not_read_are_limited(void **state)
 static void a_call_answered_early_leaves_nothing_open(void **state)
 {
 	struct world *w = world_new();
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask pull;
 	(void)state;
 	peer_plan(&w->peer, "PullImage")->early = true;
 	peer_plan(&w->peer, "PullImage")->grpc = CK_GRPC_RESOURCE_EXHAUSTED;
 	assert_true(ask_connect(w, &kubelet));
 	size_t before = peer_streams(&w->peer);
-	assert_true(ask_open(w, ck_conn_h2(kubelet), &pull, "PullImage", NULL));
+	assert_true(ask_open(w, ck_connection_h2(kubelet), &pull, "PullImage", NULL));
 	ck_h2_stream_send(pull.stream, "\0\0\1", 3);
 	world_settle(w);
 	assert_int_equal(pull.grpc, CK_GRPC_RESOURCE_EXHAUSTED);
 	ask_end(&pull);
 	world_settle(w);
 	assert_int_equal(peer_streams(&w->peer), before);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -398,7 +398,7 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 {
 	struct world *w = world_new();
 	struct peer_object o = { .kind = CK_SANDBOX, .id = "s1", .name = "web", .ns = "ns", .uid = "uid-web" };
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask run;
 	(void)state;
 	*peer_sandbox(&w->peer, "s1", "web") = o;
@@ -407,7 +407,7 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 	assert_true(ask_connect(w, &kubelet));
 	world_settle(w);
 	struct ck_bytes request = cri_run_request("web", 1);
-	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "10S");
+	ask_begin(w, ck_connection_h2(kubelet), &run, "RunPodSandbox", &request, "10S");
 	ck_loop_flush(&w->daemon.loop); /* written, and not read before the loop turns */
 	ask_end(&run);
 	world_settle(w);
@@ -415,7 +415,7 @@ static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 	world_advance(w, S);
 	assert_int_equal(peer_heard(&w->peer, "StopPodSandbox"), 0);
 	assert_non_null(peer_has(&w->peer, "s1"));
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -423,16 +423,16 @@ static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 
 {
 	struct world *w = world_new();
 	struct ask first, second;
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	(void)state;
 	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
 	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
-	ask_begin(w, ck_conn_h2(kubelet), &first, "RunPodSandbox", &request, "100S");
+	ask_begin(w, ck_connection_h2(kubelet), &first, "RunPodSandbox", &request, "100S");
 	world_settle(w);
 	size_t before = peer_streams(&w->peer);
 	request = cri_run_request("pod", 1);
-	ask_begin(w, ck_conn_h2(kubelet), &second, "RunPodSandbox", &request, "100S");
+	ask_begin(w, ck_connection_h2(kubelet), &second, "RunPodSandbox", &request, "100S");
 	world_settle(w);
 	assert_int_equal(first.grpc, CK_GRPC_ABORTED);
 	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 1); /* the second waits for what became of the first */
@@ -440,7 +440,7 @@ static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 
 	assert_int_equal(w->daemon.creating, 0);
 	ask_end(&first);
 	ask_end(&second);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -449,33 +449,33 @@ static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 
 static void a_create_answered_without_an_id_is_found(void **state) /* K8 */
 {
 	struct world *w = world_new();
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask run;
 	(void)state;
 	peer_plan(&w->peer, "RunPodSandbox")->mute = true;
 	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
-	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "100S");
+	ask_begin(w, ck_connection_h2(kubelet), &run, "RunPodSandbox", &request, "100S");
 	world_settle(w);
 	assert_false(run.over);
 	world_advance(w, S);
 	assert_int_equal(run.grpc, CK_GRPC_OK);
 	assert_string_equal(run.id, "made-1");
 	ask_end(&run);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
 static void a_create_may_take_longer_than_its_caller_waits(void **state)
 {
 	struct world *w = world_new();
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask run, longer;
 	(void)state;
 	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
 	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
-	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "2S");
+	ask_begin(w, ck_connection_h2(kubelet), &run, "RunPodSandbox", &request, "2S");
 	world_settle(w);
 	assert_int_equal(peer_timeout(&w->peer, "RunPodSandbox"), CK_CREATE_DEADLINE);
 	ask_end(&run); /* it goes on without */
@@ -483,19 +483,19 @@ static void a_create_may_take_longer_than_its_caller_waits(void **state)
 	peer_plan(&w->peer, "RunPodSandbox")->hold = true;
 	world_settle(w);
 	request = cri_run_request("other", 0);
-	ask_begin(w, ck_conn_h2(kubelet), &longer, "RunPodSandbox", &request, "2H");
+	ask_begin(w, ck_connection_h2(kubelet), &longer, "RunPodSandbox", &request, "2H");
 	world_settle(w);
 	assert_true(peer_timeout(&w->peer, "RunPodSandbox") > 2 * 3600 * S);
 	ask_end(&longer);
 	world_settle(w);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
-static int do_id(struct world *w, struct ck_conn *kubelet, const char *rpc, const char *id)
+static int do_id(struct world *w, struct ck_connection *kubelet, const char *rpc, const char *id)
 {
 	struct ask a;
-	ask_id(w, ck_conn_h2(kubelet), &a, rpc, id, NULL);
+	ask_id(w, ck_connection_h2(kubelet), &a, rpc, id, NULL);
 	world_settle(w);
 	int grpc = a.grpc;
 	ask_end(&a);
@@ -505,7 +505,7 @@ static int do_id(struct world *w, struct ck_conn *kubelet, const char *rpc, cons
 static void a_pod_that_is_removed_is_stopped_first(void **state)
 {
 	struct world *w = world_new();
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	(void)state;
 	world_commit(w, peer_sandbox(&w->peer, "s1", "web"));
 	assert_true(ask_connect(w, &kubelet));
@@ -517,7 +517,7 @@ static void a_pod_that_is_removed_is_stopped_first(void **state)
 	assert_int_equal(peer_heard(&w->peer, "StopPodSandbox s1"), 2);
 	assert_int_equal(peer_heard(&w->peer, "RemovePodSandbox s1"), 1);
 	assert_null(peer_has(&w->peer, "s1"));
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -526,19 +526,19 @@ static void a_pod_that_is_removed_is_stopped_first(void **state)
 static void a_unary_request_of_two_messages_is_malformed(void **state)
 {
 	struct world *w = world_new();
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask list;
 	(void)state;
 	assert_true(ask_connect(w, &kubelet));
 	unsigned before = peer_heard(&w->peer, "ListPodSandbox");
-	assert_true(ask_open(w, ck_conn_h2(kubelet), &list, "ListPodSandbox", NULL));
+	assert_true(ask_open(w, ck_connection_h2(kubelet), &list, "ListPodSandbox", NULL));
 	ck_h2_stream_send(list.stream, "\0\0\0\0\0\0\0\0\0\0", 10);
 	ck_h2_stream_end(list.stream);
 	world_settle(w);
 	assert_int_equal(list.grpc, CK_GRPC_INVALID_ARGUMENT);
 	assert_int_equal(peer_heard(&w->peer, "ListPodSandbox"), before);
 	ask_end(&list);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -547,7 +547,7 @@ static void a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says(void **stat
 	struct world *w = world_new();
 	struct peer_object kept = *peer_sandbox(&w->peer, "kept", "old");
 	struct ck_bytes filter = { 0 }, request = { 0 };
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask list;
 	(void)state;
 	world_keep(w, &kept);
@@ -556,13 +556,13 @@ static void a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says(void **stat
 	ck_bytes_field_text(&filter, 1, "kept");
 	ck_bytes_field(&request, 1, filter.p, filter.len);
 	ck_bytes_free(&filter);
-	ask_begin(w, ck_conn_h2(kubelet), &list, "ListPodSandbox", &request, NULL);
+	ask_begin(w, ck_connection_h2(kubelet), &list, "ListPodSandbox", &request, NULL);
 	world_settle(w);
 	assert_int_equal(list.grpc, CK_GRPC_OK);
 	assert_int_equal(list.messages, 1);
 	assert_string_equal(list.id, "");
 	ask_end(&list);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -577,34 +577,34 @@ static void a_request_with_two_paths_is_reset(void **state)
 	};
 	struct world *w = world_new();
 	struct ask a = { .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	(void)state;
 	assert_true(ask_connect(w, &kubelet));
-	assert_int_equal(ck_h2_open(ck_conn_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &a, &a.stream, NULL), 0);
+	assert_int_equal(ck_h2_open(ck_connection_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &a, &a.stream, NULL), 0);
 	ck_grpc_send(a.stream, NULL, 0);
 	ck_h2_stream_end(a.stream);
 	world_settle(w);
 	assert_true(a.over);
 	assert_int_equal(a.reset, CK_H2_PROTOCOL_ERROR);
 	ask_end(&a);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
 static void a_create_whose_time_is_over_is_not_begun(void **state)
 {
 	struct world *w = world_new();
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	struct ask run;
 	(void)state;
 	assert_true(ask_connect(w, &kubelet));
 	struct ck_bytes request = cri_run_request("pod", 0);
-	ask_begin(w, ck_conn_h2(kubelet), &run, "RunPodSandbox", &request, "0n");
+	ask_begin(w, ck_connection_h2(kubelet), &run, "RunPodSandbox", &request, "0n");
 	world_settle(w);
 	assert_int_equal(run.grpc, CK_GRPC_DEADLINE_EXCEEDED);
 	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 0);
 	ask_end(&run);
-	ck_conn_free(kubelet);
+	ck_connection_free(kubelet);
 	world_free(w);
 }
 
@@ -618,7 +618,7 @@ static unsigned named(const struct world *w, const char *name)
 	return n;
 }
 
-static void call_all(struct world *w, struct ck_conn **kubelet, struct ck_bytes *run, struct ck_bytes *create)
+static void call_all(struct world *w, struct ck_connection **kubelet, struct ck_bytes *run, struct ck_bytes *create)
 {
 	static const struct {
 		const char *rpc, *id;
@@ -627,7 +627,7 @@ static void call_all(struct world *w, struct ck_conn **kubelet, struct ck_bytes 
 		      { "StopPodSandbox", "s1" },     { "RemovePodSandbox", "s1" }, { "StreamPodSandboxes", "" } };
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
 		struct ask a;
-		struct ck_h2 *h2 = *kubelet ? ck_conn_h2(*kubelet) : NULL;
+		struct ck_h2 *h2 = *kubelet ? ck_connection_h2(*kubelet) : NULL;
 		if (calls[i].id)
 			ask_id(w, h2, &a, calls[i].rpc, calls[i].id, NULL);
 		else
@@ -646,7 +646,7 @@ static void whatever_allocation_fails_each_call_ends_and_the_next_one_works(void
 	for (bool hit = true; hit; nth++) {
 		struct world *w = world_new();
 		struct peer_object kept = *peer_sandbox(&w->peer, "kept", "old"), *pod = peer_sandbox(&w->peer, "s1", "web");
-		struct ck_conn *kubelet = NULL, *next;
+		struct ck_connection *kubelet = NULL, *next;
 		struct ask run;
 		snprintf(pod->ns, sizeof(pod->ns), "ns");
 		world_commit(w, pod);
@@ -660,7 +660,7 @@ static void whatever_allocation_fails_each_call_ends_and_the_next_one_works(void
 		world_connect(w);
 		assert_true(ask_connect(w, &next));
 		request = cri_run_request("pod", 0);
-		ask_begin(w, ck_conn_h2(next), &run, "RunPodSandbox", &request, NULL);
+		ask_begin(w, ck_connection_h2(next), &run, "RunPodSandbox", &request, NULL);
 		world_advance(w, 60 * S);
 		if (run.grpc != CK_GRPC_OK)
 			fail_msg("allocation %u: status %d: %s", nth, run.grpc, w->peer.heard);
@@ -668,8 +668,8 @@ static void whatever_allocation_fails_each_call_ends_and_the_next_one_works(void
 		world_advance(w, 2 * CK_TTL);
 		assert_int_equal(named(w, "pod"), 1);
 		assert_int_equal(named(w, "old"), 0);
-		ck_conn_free(kubelet);
-		ck_conn_free(next);
+		ck_connection_free(kubelet);
+		ck_connection_free(next);
 		world_settle(w);
 		world_free(w);
 	}

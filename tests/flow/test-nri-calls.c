@@ -14,7 +14,7 @@
 struct stage {
 	struct world *w;
 	struct plugin *plugin;
-	struct ck_conn *kubelet;
+	struct ck_connection *kubelet;
 	size_t heard;     /* of the runtime's, in the story already */
 	char story[4096]; /* "StopContainer c1; told StopContainer c1; ..." */
 };
@@ -154,7 +154,7 @@ static int tear_down(void **state)
 		assert_string_equal(s->plugin->wrong, "");
 		plugin_free(CK_TAKE(s->plugin));
 	}
-	ck_conn_free(s->kubelet);
+	ck_connection_free(s->kubelet);
 	world_settle(s->w);
 	world_free(s->w);
 	free(s);
@@ -165,7 +165,7 @@ static int tear_down(void **state)
 static int call(struct stage *s, const char *rpc, const char *id)
 {
 	struct ask a;
-	ask_id(s->w, ck_conn_h2(s->kubelet), &a, rpc, id, "100S");
+	ask_id(s->w, ck_connection_h2(s->kubelet), &a, rpc, id, "100S");
 	world_settle(s->w);
 	int grpc = a.grpc;
 	ask_end(&a);
@@ -174,7 +174,7 @@ static int call(struct stage *s, const char *rpc, const char *id)
 
 static void begin(struct stage *s, struct ask *a, const char *rpc, const char *id)
 {
-	ask_id(s->w, ck_conn_h2(s->kubelet), a, rpc, id, "100S");
+	ask_id(s->w, ck_connection_h2(s->kubelet), a, rpc, id, "100S");
 	world_settle(s->w);
 }
 
@@ -355,7 +355,7 @@ static void an_end_that_is_seen_is_told_once(void **state)
 	peer_has(&s->w->peer, "c2")->condition = CK_CONDITION_DEAD;
 	struct ask a;
 	struct ck_bytes all = { 0 };
-	ask_begin(s->w, ck_conn_h2(s->kubelet), &a, "ListContainers", &all, NULL);
+	ask_begin(s->w, ck_connection_h2(s->kubelet), &a, "ListContainers", &all, NULL);
 	assert_string_equal(story(s), "told StopContainer c2");
 	ask_end(&a);
 }
@@ -408,7 +408,7 @@ static void update(struct stage *s, struct ask *a, const char *id)
 	ck_bytes_field(&request, 2, resources.p, resources.len);
 	ck_bytes_field_text(&request, 99, "new in CRI");
 	ck_bytes_free(&resources);
-	ask_begin(s->w, ck_conn_h2(s->kubelet), a, "UpdateContainerResources", &request, "100S");
+	ask_begin(s->w, ck_connection_h2(s->kubelet), a, "UpdateContainerResources", &request, "100S");
 	world_settle(s->w);
 }
 
@@ -481,7 +481,7 @@ static void a_plugins_own_update_and_eviction_go_to_the_runtime(void **state)
 static void create(struct stage *s, struct ask *a, const char *name, unsigned attempt)
 {
 	struct ck_bytes request = cri_create_request("s1", "web", name, attempt);
-	ask_begin(s->w, ck_conn_h2(s->kubelet), a, "CreateContainer", &request, "100S");
+	ask_begin(s->w, ck_connection_h2(s->kubelet), a, "CreateContainer", &request, "100S");
 	world_settle(s->w);
 }
 
@@ -734,7 +734,7 @@ static void no_memory_while_plugins_are_asked_is_survived(void **state)
 		plugin_replies(s->plugin, CK_NRI_CREATE_CONTAINER, reply.p, reply.len);
 		struct ck_bytes request = cri_create_request("s1", "web", "new", 0);
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
-		ask_begin(s->w, ck_conn_h2(s->kubelet), &a, "CreateContainer", &request, "100S");
+		ask_begin(s->w, ck_connection_h2(s->kubelet), &a, "CreateContainer", &request, "100S");
 		world_settle(s->w);
 		hit = ck_fault_hit();
 		ck_fault_arm(0, 0, false);

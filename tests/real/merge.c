@@ -55,18 +55,18 @@ static void send_made(const struct ck_adjust *adjust, int (*fn)(const struct ck_
 
 static void send_others(struct ck_adjust *adjust)
 {
-	struct ck_out out = { 0 };
+	struct ck_writer out = { 0 };
 	for (size_t i = 0; i < ck_adjust_others_n(adjust); i++) {
 		struct ck_adjust_other other;
 		if (ck_adjust_other(adjust, i, &other, NULL) < 0)
 			die("another", NULL);
-		size_t update = ck_out_open(&out, 1), linux_part;
-		ck_out_text(&out, 1, other.container_id);
-		linux_part = ck_out_open(&out, 2);
-		ck_out_bytes(&out, 1, other.resources, other.len);
-		ck_out_close(&out, linux_part);
-		ck_out_number(&out, 3, other.ignore_failure);
-		ck_out_close(&out, update);
+		size_t update = ck_writer_open(&out, 1), linux_part;
+		ck_writer_text(&out, 1, other.container_id);
+		linux_part = ck_writer_open(&out, 2);
+		ck_writer_bytes(&out, 1, other.resources, other.len);
+		ck_writer_close(&out, linux_part);
+		ck_writer_number(&out, 3, other.ignore_failure);
+		ck_writer_close(&out, update);
 	}
 	send_frame(out.bytes.p, out.bytes.len);
 	ck_bytes_free(&out.bytes);

@@ -111,12 +111,12 @@ static void spans_are_read(void **state)
 	uint64_t ns;
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(cases); i++) {
-		assert_true(ck_span_parse(cases[i].s, &ns));
+		assert_true(ck_duration_parse(cases[i].s, &ns));
 		assert_true(ns == cases[i].ns);
 	}
 	ns = 42;
 	for (size_t i = 0; i < CK_COUNT(bad); i++) {
-		if (ck_span_parse(bad[i], &ns))
+		if (ck_duration_parse(bad[i], &ns))
 			fail_msg("'%s' was read as %llu", bad[i], (unsigned long long)ns);
 		assert_true(ns == 42);
 	}

@@ -82,14 +82,14 @@ size_t ck_text_width(const char *s)
 const char *ck_text_span(uint64_t ns, char *buf)
 {
 	for (size_t i = 0; i < UNITS_SHOWN; i++) {
-		uint64_t n = ns / ck_span_units[i].ns;
+		uint64_t n = ns / ck_duration_units[i].ns;
 		if (!n)
 			continue;
-		uint64_t rest = i + 1 < UNITS_SHOWN ? ns % ck_span_units[i].ns / ck_span_units[i + 1].ns : 0;
-		int len = snprintf(buf, CK_TEXT_SPAN, "%llu%s", (unsigned long long)n, ck_span_units[i].name);
+		uint64_t rest = i + 1 < UNITS_SHOWN ? ns % ck_duration_units[i].ns / ck_duration_units[i + 1].ns : 0;
+		int len = snprintf(buf, CK_TEXT_SPAN, "%llu%s", (unsigned long long)n, ck_duration_units[i].name);
 		if (rest)
 			snprintf(buf + len, CK_TEXT_SPAN - (size_t)len, "%llu%s", (unsigned long long)rest,
-				 ck_span_units[i + 1].name);
+				 ck_duration_units[i + 1].name);
 		return buf;
 	}
 	return strcpy(buf, "<1s");

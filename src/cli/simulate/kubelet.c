@@ -12,32 +12,32 @@
 #define COLLECT_PERIOD (60 * CK_NS_PER_S)
 #define ARRIVALS       (1 * CK_NS_PER_S) /* all pods come within this time: a node that boots, or is filled by a scale-up */
 
-static void step(struct ck_sim_pod *pod);
+static void step(struct ck_simulation_pod *pod);
 
 /* the first instant after now of a ticker with this period, whose phase is chance */
-static uint64_t next_tick(const struct ck_sim *sim, uint64_t after, uint64_t period, uint64_t which)
+static uint64_t next_tick(const struct ck_simulation *sim, uint64_t after, uint64_t period, uint64_t which)
 {
-	uint64_t phase = ck_sim_chance_below(sim, CK_CHANCE_PHASE, which, sim->kubelet_life, period);
+	uint64_t phase = ck_simulation_chance_below(sim, CK_CHANCE_PHASE, which, sim->kubelet_life, period);
 	if (after < phase)
 		return phase;
 	return after - (after - phase) % period + period;
 }
 
-static const char *rpc(const struct ck_sim_call *call)
+static const char *rpc(const struct ck_simulation_call *call)
 {
 	return call->kind == CK_SANDBOX ? "RunPodSandbox" : "CreateContainer";
 }
 
-static void trace(const struct ck_sim_pod *pod, const char *what, uint64_t began, const char *result)
+static void trace(const struct ck_simulation_pod *pod, const char *what, uint64_t began, const char *result)
 {
-	const struct ck_sim *sim = pod->sim;
+	const struct ck_simulation *sim = pod->sim;
 	if (!sim->options->trace)
 		return;
 	fprintf(stderr, "%-8s %9.3f %-8s %-37s %9.3f%s%s\n", sim->policy->name, (double)began / 1e9, pod->name, what,
 		(double)(sim->queue.now - began) / 1e9, *result ? " " : "", result);
 }
 
-static void trace_call(const struct ck_sim_call *call)
+static void trace_call(const struct ck_simulation_call *call)
 {
 	char what[64];
 	int n = snprintf(what, sizeof(what), "%s", rpc(call));
@@ -49,29 +49,29 @@ static void trace_call(const struct ck_sim_call *call)
 
 /* ---- when a worker syncs ------------------------------------------------------------------------------------------------ */
 
-static void read_list(struct ck_sim_pod *pod)
+static void read_list(struct ck_simulation_pod *pod)
 {
 	pod->sandbox_id[0] = '\0';
 	memset(pod->want, 0, sizeof(pod->want));
-	bool seen[CK_SIM_CONTAINERS_MAX] = { false };
-	for (struct ck_sim_object *o = pod->objects; o; o = o->next) { /* newest first */
-		if (o->listed == CK_SIM_GONE)
+	bool seen[CK_SIMULATION_CONTAINERS_MAX] = { false };
+	for (struct ck_simulation_object *o = pod->objects; o; o = o->next) { /* newest first */
+		if (o->listed == CK_SIMULATION_GONE)
 			continue;
 		if (o->kind == CK_SANDBOX && !pod->sandbox_id[0]) {
 			memcpy(pod->sandbox_id, o->id, sizeof(pod->sandbox_id));
-			ck_sim_delivered(pod->sim, o); /* adopted, if it was not handed over before */
+			ck_simulation_delivered(pod->sim, o); /* adopted, if it was not handed over before */
 		}
 		if (o->kind == CK_CONTAINER && !seen[o->container]) {
 			seen[o->container] = true;
-			pod->want[o->container].running = o->listed == CK_SIM_RUNNING;
+			pod->want[o->container].running = o->listed == CK_SIMULATION_RUNNING;
 			pod->want[o->container].attempt = o->attempt + 1;
 		}
 	}
 }
 
-static void wake(struct ck_sim_pod *pod)
+static void wake(struct ck_simulation_pod *pod)
 {
-	struct ck_sim *sim = pod->sim;
+	struct ck_simulation *sim = pod->sim;
 	if (pod->ready || pod->given_up || sim->kubelet_down)
 		return;
 	pod->woken = true;
@@ -95,27 +95,27 @@ static void requeued(void *arg)
 	wake(arg);
 }
 
-static void settled(struct ck_sim_pod *pod)
+static void settled(struct ck_simulation_pod *pod)
 {
-	struct ck_sim *sim = pod->sim;
+	struct ck_simulation *sim = pod->sim;
 	ck_queue_disarm(&sim->queue, &pod->requeue);
 	ck_queue_disarm(&sim->queue, &pod->give_up);
 	sim->unsettled--;
 }
 
 /* A deleted pod: what is listed is stopped and removed. What is hidden is never mentioned again. */
-static void remove_listed(struct ck_sim_pod *pod, enum ck_kind kind)
+static void remove_listed(struct ck_simulation_pod *pod, enum ck_kind kind)
 {
 	if (pod->sim->runtime_down)
 		return; /* collected later */
-	for (struct ck_sim_object *o = pod->objects; o; o = o->next)
-		if (o->kind == kind && o->listed != CK_SIM_GONE && ck_runtime_visible(o))
+	for (struct ck_simulation_object *o = pod->objects; o; o = o->next)
+		if (o->kind == kind && o->listed != CK_SIMULATION_GONE && ck_runtime_visible(o))
 			pod->sim->policy->remove(pod->sim, o);
 }
 
-static void sync_ended(struct ck_sim_pod *pod)
+static void sync_ended(struct ck_simulation_pod *pod)
 {
-	struct ck_sim *sim = pod->sim;
+	struct ck_simulation *sim = pod->sim;
 	pod->syncing = false;
 	pod->synced = true;
 	pod->ended_at = sim->queue.now;
@@ -130,7 +130,7 @@ static void sync_ended(struct ck_sim_pod *pod)
 		trace(pod, "ready", pod->came_at, "");
 		return;
 	}
-	uint64_t pause = BACKOFF + ck_sim_chance_below(sim, CK_CHANCE_BACKOFF, pod->number, pod->call.serial, BACKOFF_JITTER);
+	uint64_t pause = BACKOFF + ck_simulation_chance_below(sim, CK_CHANCE_BACKOFF, pod->number, pod->call.serial, BACKOFF_JITTER);
 	ck_queue_arm(&sim->queue, &pod->requeue, next_tick(sim, sim->queue.now + pause, TICKER, 1), requeued, pod);
 	if (pod->woken)
 		wake(pod);
@@ -138,7 +138,7 @@ static void sync_ended(struct ck_sim_pod *pod)
 
 static void given_up(void *arg)
 {
-	struct ck_sim_pod *pod = arg;
+	struct ck_simulation_pod *pod = arg;
 	pod->given_up = true;
 	settled(pod);
 	trace(pod, "given up", pod->came_at, "");
@@ -148,8 +148,8 @@ static void given_up(void *arg)
 
 static void came(void *arg)
 {
-	struct ck_sim_pod *pod = arg;
-	struct ck_sim *sim = pod->sim;
+	struct ck_simulation_pod *pod = arg;
+	struct ck_simulation *sim = pod->sim;
 	pod->came_at = sim->queue.now;
 	ck_queue_arm(&sim->queue, &pod->give_up, sim->queue.now + sim->options->give_up, given_up, pod);
 	wake(pod);
@@ -157,10 +157,10 @@ static void came(void *arg)
 
 /* ---- a sync ------------------------------------------------------------------------------------------------------------- */
 
-static void call_ended(struct ck_sim_call *call)
+static void call_ended(struct ck_simulation_call *call)
 {
-	struct ck_sim_pod *pod = call->pod;
-	struct ck_sim_object *object = call->object;
+	struct ck_simulation_pod *pod = call->pod;
+	struct ck_simulation_object *object = call->object;
 	call->open = false;
 	call->object = NULL;
 	trace_call(call);
@@ -171,7 +171,7 @@ static void call_ended(struct ck_sim_call *call)
 			return;
 		}
 	} else {
-		ck_sim_delivered(pod->sim, object);
+		ck_simulation_delivered(pod->sim, object);
 		if (call->kind == CK_CONTAINER) {
 			pod->starting = object;
 			ck_runtime_start(pod->sim, object);
@@ -190,25 +190,25 @@ static void answered(void *arg)
 
 static void timed_out(void *arg)
 {
-	struct ck_sim_call *call = arg;
-	struct ck_sim *sim = call->pod->sim;
+	struct ck_simulation_call *call = arg;
+	struct ck_simulation *sim = call->pod->sim;
 	call->grpc = CK_GRPC_DEADLINE_EXCEEDED;
 	sim->policy->gone(sim, call);
 	call->object = NULL;
 	call_ended(call);
 }
 
-void ck_kubelet_answer(struct ck_sim *sim, struct ck_sim_call *call, int grpc, struct ck_sim_object *object)
+void ck_kubelet_answer(struct ck_simulation *sim, struct ck_simulation_call *call, int grpc, struct ck_simulation_object *object)
 {
 	call->grpc = grpc;
 	call->object = object;
 	ck_queue_arm(&sim->queue, &call->end, sim->queue.now, answered, call);
 }
 
-static void send_create(struct ck_sim_pod *pod, enum ck_kind kind, unsigned container, uint32_t attempt)
+static void send_create(struct ck_simulation_pod *pod, enum ck_kind kind, unsigned container, uint32_t attempt)
 {
-	struct ck_sim *sim = pod->sim;
-	struct ck_sim_call *call = &pod->call;
+	struct ck_simulation *sim = pod->sim;
+	struct ck_simulation_call *call = &pod->call;
 	call->open = true;
 	call->kind = kind;
 	call->container = container;
@@ -227,7 +227,7 @@ static void send_create(struct ck_sim_pod *pod, enum ck_kind kind, unsigned cont
 }
 
 /* The next thing of this sync that needs a call, or its end. */
-static void step(struct ck_sim_pod *pod)
+static void step(struct ck_simulation_pod *pod)
 {
 	if (pod->step == 0) {
 		if (!pod->sandbox_id[0]) {
@@ -247,9 +247,9 @@ static void step(struct ck_sim_pod *pod)
 	sync_ended(pod);
 }
 
-void ck_kubelet_started(struct ck_sim_object *object)
+void ck_kubelet_started(struct ck_simulation_object *object)
 {
-	struct ck_sim_pod *pod = object->pod;
+	struct ck_simulation_pod *pod = object->pod;
 	if (pod->starting != object)
 		return; /* asked for by a kubelet that is no more */
 	pod->starting = NULL;
@@ -260,14 +260,14 @@ void ck_kubelet_started(struct ck_sim_object *object)
 /* ---- lists -------------------------------------------------------------------------------------------------------------- */
 
 /* Does the worker hear of it? A change to CREATED is an event too, but one that the kubelet drops. */
-static bool worth_waking(const struct ck_sim_object *o, enum ck_sim_state now_listed)
+static bool worth_waking(const struct ck_simulation_object *o, enum ck_simulation_state now_listed)
 {
-	return o->kind == CK_SANDBOX || now_listed == CK_SIM_RUNNING || now_listed == CK_SIM_GONE;
+	return o->kind == CK_SANDBOX || now_listed == CK_SIMULATION_RUNNING || now_listed == CK_SIMULATION_GONE;
 }
 
 static void relist(void *arg)
 {
-	struct ck_sim *sim = arg;
+	struct ck_simulation *sim = arg;
 	if (sim->kubelet_down)
 		return;
 	if (sim->runtime_down) {
@@ -278,10 +278,10 @@ static void relist(void *arg)
 		sim->policy->list(sim);
 	sim->relisted_at = sim->queue.now;
 	for (unsigned i = 0; i < sim->options->pods; i++) {
-		struct ck_sim_pod *pod = &sim->pods[i];
+		struct ck_simulation_pod *pod = &sim->pods[i];
 		bool event = pod->woken; /* or it waits for this list */
-		for (struct ck_sim_object *o = pod->objects; o; o = o->next) {
-			enum ck_sim_state listed = ck_runtime_visible(o) && !o->hidden ? o->state : CK_SIM_GONE;
+		for (struct ck_simulation_object *o = pod->objects; o; o = o->next) {
+			enum ck_simulation_state listed = ck_runtime_visible(o) && !o->hidden ? o->state : CK_SIMULATION_GONE;
 			if (listed == o->listed)
 				continue;
 			event = event || worth_waking(o, listed);
@@ -293,7 +293,7 @@ static void relist(void *arg)
 	}
 }
 
-void ck_kubelet_list_soon(struct ck_sim *sim)
+void ck_kubelet_list_soon(struct ck_simulation *sim)
 {
 	if (!sim->relist.place && !sim->kubelet_down)
 		ck_queue_arm(&sim->queue, &sim->relist, next_tick(sim, sim->queue.now, RELIST_PERIOD, 0), relist, sim);
@@ -302,20 +302,20 @@ void ck_kubelet_list_soon(struct ck_sim *sim)
 /* Container and sandbox garbage collection. */
 static void collect(void *arg)
 {
-	struct ck_sim *sim = arg;
+	struct ck_simulation *sim = arg;
 	ck_queue_arm(&sim->queue, &sim->collect, sim->queue.now + COLLECT_PERIOD, collect, sim);
 	if (sim->kubelet_down || sim->runtime_down)
 		return;
 	for (unsigned i = 0; i < sim->options->pods; i++) {
-		struct ck_sim_pod *pod = &sim->pods[i];
+		struct ck_simulation_pod *pod = &sim->pods[i];
 		if (pod->given_up && !pod->syncing) {
 			remove_listed(pod, CK_CONTAINER);
 			remove_listed(pod, CK_SANDBOX);
 			continue;
 		}
-		bool kept[CK_SIM_CONTAINERS_MAX] = { false };
-		for (struct ck_sim_object *o = pod->objects; o; o = o->next) {
-			if (o->kind != CK_CONTAINER || o->listed != CK_SIM_EXISTS || o->state != CK_SIM_EXISTS)
+		bool kept[CK_SIMULATION_CONTAINERS_MAX] = { false };
+		for (struct ck_simulation_object *o = pod->objects; o; o = o->next) {
+			if (o->kind != CK_CONTAINER || o->listed != CK_SIMULATION_EXISTS || o->state != CK_SIMULATION_EXISTS)
 				continue;
 			if (kept[o->container] && pod->starting != o)
 				sim->policy->remove(sim, o);
@@ -326,32 +326,32 @@ static void collect(void *arg)
 
 /* ---- lives -------------------------------------------------------------------------------------------------------------- */
 
-int ck_kubelet_open(struct ck_sim *sim)
+int ck_kubelet_open(struct ck_simulation *sim)
 {
-	const struct ck_sim_options *o = sim->options;
+	const struct ck_simulation_options *o = sim->options;
 	sim->pods = ck_alloc(o->pods * sizeof(*sim->pods));
 	sim->result.ready = ck_alloc(o->pods * sizeof(*sim->result.ready));
 	if (!sim->pods || !sim->result.ready)
 		return ck_nomem(&sim->err);
 	sim->result.pods = sim->unsettled = o->pods;
 	for (unsigned i = 0; i < o->pods; i++) {
-		struct ck_sim_pod *pod = &sim->pods[i];
+		struct ck_simulation_pod *pod = &sim->pods[i];
 		pod->sim = sim;
 		pod->number = i;
 		pod->call.pod = pod;
 		snprintf(pod->name, sizeof(pod->name), "web-%u", i);
-		uint64_t high = ck_sim_chance(sim, CK_CHANCE_ID, i, 100), low = ck_sim_chance(sim, CK_CHANCE_ID, i, 101);
+		uint64_t high = ck_simulation_chance(sim, CK_CHANCE_ID, i, 100), low = ck_simulation_chance(sim, CK_CHANCE_ID, i, 101);
 		snprintf(pod->uid, sizeof(pod->uid), "%08x-%04x-%04x-%04x-%012llx", (unsigned)(high >> 32),
 			 (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xffff), (unsigned)(low >> 48),
 			 (unsigned long long)(low & 0xffffffffffff));
 		sim->result.ready[i] = UINT64_MAX;
-		ck_queue_arm(&sim->queue, &pod->arrival, ck_sim_chance_below(sim, CK_CHANCE_ARRIVAL, i, 0, ARRIVALS), came, pod);
+		ck_queue_arm(&sim->queue, &pod->arrival, ck_simulation_chance_below(sim, CK_CHANCE_ARRIVAL, i, 0, ARRIVALS), came, pod);
 	}
 	ck_queue_arm(&sim->queue, &sim->collect, next_tick(sim, 0, COLLECT_PERIOD, 2), collect, sim);
 	return 0;
 }
 
-void ck_kubelet_close(struct ck_sim *sim)
+void ck_kubelet_close(struct ck_simulation *sim)
 {
 	for (unsigned i = 0; sim->pods && i < sim->options->pods; i++)
 		ck_runtime_bury(&sim->pods[i], true);
@@ -359,7 +359,7 @@ void ck_kubelet_close(struct ck_sim *sim)
 	sim->pods = NULL;
 }
 
-static void fail_start(struct ck_sim_pod *pod)
+static void fail_start(struct ck_simulation_pod *pod)
 {
 	pod->starting = NULL;
 	pod->sync_failed = true;
@@ -367,10 +367,10 @@ static void fail_start(struct ck_sim_pod *pod)
 	step(pod);
 }
 
-void ck_kubelet_fail_calls(struct ck_sim *sim)
+void ck_kubelet_fail_calls(struct ck_simulation *sim)
 {
 	for (unsigned i = 0; i < sim->options->pods; i++) {
-		struct ck_sim_pod *pod = &sim->pods[i];
+		struct ck_simulation_pod *pod = &sim->pods[i];
 		if (pod->call.open)
 			ck_kubelet_answer(sim, &pod->call, CK_GRPC_UNAVAILABLE, NULL);
 		if (pod->starting)
@@ -380,11 +380,11 @@ void ck_kubelet_fail_calls(struct ck_sim *sim)
 
 static void reborn(void *arg)
 {
-	struct ck_sim *sim = arg;
+	struct ck_simulation *sim = arg;
 	sim->kubelet_down = false;
 	sim->kubelet_life++;
 	for (unsigned i = 0; i < sim->options->pods; i++) {
-		struct ck_sim_pod *pod = &sim->pods[i];
+		struct ck_simulation_pod *pod = &sim->pods[i];
 		if (pod->arrival.place || pod->ready || pod->given_up)
 			continue;
 		pod->woken = true; /* synced as soon as there is a list */
@@ -393,12 +393,12 @@ static void reborn(void *arg)
 	ck_kubelet_list_soon(sim);
 }
 
-void ck_kubelet_restart(struct ck_sim *sim)
+void ck_kubelet_restart(struct ck_simulation *sim)
 {
 	sim->kubelet_down = true;
 	ck_queue_disarm(&sim->queue, &sim->relist);
 	for (unsigned i = 0; i < sim->options->pods; i++) {
-		struct ck_sim_pod *pod = &sim->pods[i];
+		struct ck_simulation_pod *pod = &sim->pods[i];
 		ck_queue_disarm(&sim->queue, &pod->requeue);
 		ck_queue_disarm(&sim->queue, &pod->call.end);
 		if (pod->call.open) {
@@ -411,13 +411,13 @@ void ck_kubelet_restart(struct ck_sim *sim)
 		pod->starting = NULL;
 		pod->syncing = pod->woken = false;
 	}
-	ck_queue_arm(&sim->queue, &sim->kubelet_restart, sim->queue.now + CK_SIM_RESTART, reborn, sim);
+	ck_queue_arm(&sim->queue, &sim->kubelet_restart, sim->queue.now + CK_SIMULATION_RESTART, reborn, sim);
 }
 
-bool ck_kubelet_uses(const struct ck_sim_object *object)
+bool ck_kubelet_uses(const struct ck_simulation_object *object)
 {
-	const struct ck_sim_pod *pod = object->pod;
+	const struct ck_simulation_pod *pod = object->pod;
 	if (!pod->ready)
 		return false;
-	return object->kind == CK_SANDBOX ? strcmp(pod->sandbox_id, object->id) == 0 : object->state == CK_SIM_RUNNING;
+	return object->kind == CK_SANDBOX ? strcmp(pod->sandbox_id, object->id) == 0 : object->state == CK_SIMULATION_RUNNING;
 }

@@ -15,19 +15,19 @@
 #include "src/cli/simulate/simulation.h"
 
 /* ck_kubelet_open - lay out the pods and let them come. Return: 0, -CK_ENOMEM */
-int ck_kubelet_open(struct ck_sim *sim);
-void ck_kubelet_close(struct ck_sim *sim);
+int ck_kubelet_open(struct ck_simulation *sim);
+void ck_kubelet_close(struct ck_simulation *sim);
 /* ck_kubelet_answer - what a create comes to: @object, or @grpc (not 0) if it is NULL. The kubelet goes on with it after the
  * caller returned */
-void ck_kubelet_answer(struct ck_sim *sim, struct ck_sim_call *call, int grpc, struct ck_sim_object *object);
+void ck_kubelet_answer(struct ck_simulation *sim, struct ck_simulation_call *call, int grpc, struct ck_simulation_object *object);
 /* ck_kubelet_list_soon - the next list may show something new */
-void ck_kubelet_list_soon(struct ck_sim *sim);
+void ck_kubelet_list_soon(struct ck_simulation *sim);
 /* ck_kubelet_started - StartContainer succeeded */
-void ck_kubelet_started(struct ck_sim_object *object);
+void ck_kubelet_started(struct ck_simulation_object *object);
 /* ck_kubelet_fail_calls - the runtime is gone: every call ends with UNAVAILABLE */
-void ck_kubelet_fail_calls(struct ck_sim *sim);
-/* ck_kubelet_restart - its process ends: all calls are dropped; another life begins CK_SIM_RESTART later */
-void ck_kubelet_restart(struct ck_sim *sim);
+void ck_kubelet_fail_calls(struct ck_simulation *sim);
+/* ck_kubelet_restart - its process ends: all calls are dropped; another life begins CK_SIMULATION_RESTART later */
+void ck_kubelet_restart(struct ck_simulation *sim);
 /* ck_kubelet_uses - is the object part of a pod that runs? */
-bool ck_kubelet_uses(const struct ck_sim_object *object);
+bool ck_kubelet_uses(const struct ck_simulation_object *object);
 #endif

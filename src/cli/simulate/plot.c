@@ -8,7 +8,7 @@
 
 /* ---- axes ----------------------------------------------------------------------------------------------------------------- */
 
-void ck_plot_scale(struct ck_plot *plot, const struct ck_sim_options *options, const struct ck_sim_result *results, size_t n)
+void ck_plot_scale(struct ck_plot *plot, const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n)
 {
 	static const uint64_t steps[] = { /* ms */
 		10,    20,     50,     100,    200,    500,     1000,    2000,    5000,    10000,    20000,    30000,
@@ -27,7 +27,7 @@ void ck_plot_scale(struct ck_plot *plot, const struct ck_sim_options *options, c
 	*plot = (struct ck_plot){ options, results, n, (last + step - 1) / step * step, step };
 }
 
-size_t ck_plot_ready(const struct ck_sim_result *result, uint64_t ns)
+size_t ck_plot_ready(const struct ck_simulation_result *result, uint64_t ns)
 {
 	size_t n = 0;
 	while (n < result->pods && result->ready[n] <= ns)
@@ -59,7 +59,7 @@ static const char *const eighths[2][9] = {
 	{ " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588" },
 };
 
-static void area(FILE *out, const struct ck_plot *plot, const struct ck_sim_result *result, bool utf8)
+static void area(FILE *out, const struct ck_plot *plot, const struct ck_simulation_result *result, bool utf8)
 {
 	unsigned height[COLUMNS]; /* in eighths of a row; a few of many pods still show */
 	for (unsigned c = 0; c < COLUMNS; c++) {

@@ -7,15 +7,15 @@
 #define CK_PLOT_TICKS 6u
 
 struct ck_plot {
-	const struct ck_sim_options *options;
-	const struct ck_sim_result *results;
+	const struct ck_simulation_options *options;
+	const struct ck_simulation_result *results;
 	size_t n;
 	uint64_t x_max, x_step; /* the time axis: the slowest pod that became ready, rounded up to whole steps */
 };
 /* ck_plot_scale - choose the axes; @options and @results are borrowed */
-void ck_plot_scale(struct ck_plot *plot, const struct ck_sim_options *options, const struct ck_sim_result *results, size_t n);
+void ck_plot_scale(struct ck_plot *plot, const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n);
 /* ck_plot_ready - pods ready within @ns */
-size_t ck_plot_ready(const struct ck_sim_result *result, uint64_t ns);
+size_t ck_plot_ready(const struct ck_simulation_result *result, uint64_t ns);
 /* ck_plot_time - a tick's label: "0", "500ms", "90s", "5m", "2h". Return: @buf */
 const char *ck_plot_time(const struct ck_plot *plot, uint64_t ns, char *buf, size_t size);
 

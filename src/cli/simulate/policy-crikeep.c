@@ -22,12 +22,12 @@
 #define STALLED        (1 * CK_NS_PER_MS) /* the next look at something due now that was not done now */
 
 struct keeper {
-	struct ck_sim *sim;
+	struct ck_simulation *sim;
 	struct ck_cache *cache; /* NULL while the runtime is down */
 	char dir[PATH_MAX];
 	struct ck_event due;
 	bool turning; /* in ck_process(): whoever calls from there is turned by the loop that runs */
-	struct ck_sim_request request;
+	struct ck_simulation_request request;
 	struct turn *turns;
 };
 
@@ -36,9 +36,9 @@ struct turn {
 	struct turn *prev, *next;
 	struct keeper *keeper;
 	struct ck_turn *turn;
-	struct ck_sim_call *call;     /* whom to answer; NULL: gone, or a removal */
-	struct ck_sim_object *object; /* what it is making */
-	char removing[CK_SIM_ID + 1]; /* what it waits to remove */
+	struct ck_simulation_call *call;     /* whom to answer; NULL: gone, or a removal */
+	struct ck_simulation_object *object; /* what it is making */
+	char removing[CK_SIMULATION_ID + 1]; /* what it waits to remove */
 };
 
 static void decided(struct turn *t, int outcome);
@@ -64,7 +64,7 @@ static void turn_crank(void *arg)
 		done += r;
 	k->turning = false;
 	if (r < 0)
-		ck_sim_fail(k->sim, r, &err);
+		ck_simulation_fail(k->sim, r, &err);
 	if (done)
 		ck_kubelet_list_soon(k->sim);
 	uint64_t due = ck_timeout(k->cache);
@@ -115,10 +115,10 @@ static void refuse(struct turn *t, const struct ck_error *why)
 
 static void hand_back(struct turn *t)
 {
-	struct ck_sim *sim = t->keeper->sim;
+	struct ck_simulation *sim = t->keeper->sim;
 	struct ck_reply reply = { .size = sizeof(reply) };
 	if (!CK_NEVER(!t->call || ck_turn_reply(t->turn, &reply) < 0)) {
-		struct ck_sim_object *object = ck_runtime_find(sim, reply.id);
+		struct ck_simulation_object *object = ck_runtime_find(sim, reply.id);
 		ck_turn_answered(t->turn, CK_DELIVERED);
 		ck_kubelet_answer(sim, t->call, object ? 0 : CK_GRPC_NOT_FOUND, object);
 	}
@@ -135,8 +135,8 @@ static void watched(struct ck_turn *turn, int outcome, void *userdata)
 
 static void decided(struct turn *t, int outcome)
 {
-	struct ck_sim *sim = t->keeper->sim;
-	struct ck_sim_object *object;
+	struct ck_simulation *sim = t->keeper->sim;
+	struct ck_simulation_object *object;
 	switch (outcome) {
 	case CK_CREATE:
 		t->object = ck_runtime_create(sim, t->call);
@@ -165,12 +165,12 @@ static void decided(struct turn *t, int outcome)
 
 /* ---- what the cache asks of the runtime ----------------------------------------------------------------------------------- */
 
-static void describe(const struct ck_sim_object *o, struct ck_object *ret, char name[16])
+static void describe(const struct ck_simulation_object *o, struct ck_object *ret, char name[16])
 {
 	static const enum ck_condition conditions[] = {
-		[CK_SIM_GONE] = CK_CONDITION_ABSENT,	 [CK_SIM_MAKING] = CK_CONDITION_ABSENT,
-		[CK_SIM_UNDOING] = CK_CONDITION_ABSENT,	 [CK_SIM_EXISTS] = CK_CONDITION_READY,
-		[CK_SIM_RUNNING] = CK_CONDITION_RUNNING, [CK_SIM_REMOVING] = CK_CONDITION_DEAD,
+		[CK_SIMULATION_GONE] = CK_CONDITION_ABSENT,	 [CK_SIMULATION_MAKING] = CK_CONDITION_ABSENT,
+		[CK_SIMULATION_UNDOING] = CK_CONDITION_ABSENT,	 [CK_SIMULATION_EXISTS] = CK_CONDITION_READY,
+		[CK_SIMULATION_RUNNING] = CK_CONDITION_RUNNING, [CK_SIMULATION_REMOVING] = CK_CONDITION_DEAD,
 	};
 	snprintf(name, 16, "c%u", o->container);
 	*ret = (struct ck_object){
@@ -188,16 +188,16 @@ static void describe(const struct ck_sim_object *o, struct ck_object *ret, char 
 	};
 }
 
-static bool listed(const struct ck_sim_object *o)
+static bool listed(const struct ck_simulation_object *o)
 {
-	return ck_runtime_visible(o) || o->state == CK_SIM_REMOVING;
+	return ck_runtime_visible(o) || o->state == CK_SIMULATION_REMOVING;
 }
 
 static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
 	(void)kind;
 	struct keeper *k = userdata;
-	struct ck_sim_object *object = ck_runtime_find(k->sim, id);
+	struct ck_simulation_object *object = ck_runtime_find(k->sim, id);
 	if (!object || object->job) {
 		struct ck_answer answer = { .size = sizeof(answer), .grpc = object ? CK_GRPC_UNAVAILABLE : CK_GRPC_NOT_FOUND };
 		ck_job_done(job, &answer);
@@ -212,7 +212,7 @@ static void inspect(struct ck_job *job, enum ck_kind kind, const char *id, void 
 	(void)kind;
 	struct keeper *k = userdata;
 	struct ck_answer answer = { .size = sizeof(answer), .condition = CK_CONDITION_ABSENT };
-	struct ck_sim_object *object = ck_runtime_find(k->sim, id);
+	struct ck_simulation_object *object = ck_runtime_find(k->sim, id);
 	if (object) {
 		struct ck_object o;
 		char name[16];
@@ -227,10 +227,10 @@ static void list_for_job(struct ck_job *job, const struct ck_filter *filter, voi
 	struct keeper *k = userdata;
 	struct ck_answer answer = { .size = sizeof(answer) };
 	for (unsigned i = 0; i < k->sim->options->pods; i++) {
-		const struct ck_sim_pod *pod = &k->sim->pods[i];
+		const struct ck_simulation_pod *pod = &k->sim->pods[i];
 		if (filter->pod_uid && strcmp(filter->pod_uid, pod->uid) != 0)
 			continue;
-		for (const struct ck_sim_object *object = pod->objects; object; object = object->next) {
+		for (const struct ck_simulation_object *object = pod->objects; object; object = object->next) {
 			struct ck_object o;
 			char name[16];
 			if (object->kind != filter->kind || !listed(object))
@@ -263,7 +263,7 @@ static const char *temporary(void)
 	return access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
-static int open_cache(struct ck_sim *sim, struct ck_error *err)
+static int open_cache(struct ck_simulation *sim, struct ck_error *err)
 {
 	struct keeper *k = sim->state;
 	if (!k) {
@@ -300,7 +300,7 @@ static int open_cache(struct ck_sim *sim, struct ck_error *err)
 	return r;
 }
 
-static void close_cache(struct ck_sim *sim)
+static void close_cache(struct ck_simulation *sim)
 {
 	struct keeper *k = sim->state;
 	struct ck_cache *cache = CK_TAKE(k->cache);
@@ -308,7 +308,7 @@ static void close_cache(struct ck_sim *sim)
 		return;
 	ck_queue_disarm(&sim->queue, &k->due);
 	for (unsigned i = 0; i < sim->options->pods; i++) /* closing waits for jobs, and the runtime ends them now */
-		for (struct ck_sim_object *o = sim->pods[i].objects; o; o = o->next) {
+		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next) {
 			struct ck_answer answer = { .size = sizeof(answer), .grpc = CK_GRPC_UNAVAILABLE };
 			if (o->job)
 				ck_job_done(o->job, &answer);
@@ -327,23 +327,23 @@ static int remove_file(const char *path, const struct stat *st, int type, struct
 	return remove(path);
 }
 
-static void done(struct ck_sim *sim)
+static void done(struct ck_simulation *sim)
 {
 	struct keeper *k = sim->state;
 	if (!k)
 		return;
 	if (k->dir[0] && nftw(k->dir, remove_file, 16, FTW_DEPTH | FTW_PHYS) != 0)
 		ck_print_error("remove '%s': %s", k->dir, strerror(errno));
-	ck_sim_request_fini(&k->request);
+	ck_simulation_request_fini(&k->request);
 	free(k);
 	sim->state = NULL;
 }
 
-static void create(struct ck_sim *sim, struct ck_sim_call *call)
+static void create(struct ck_simulation *sim, struct ck_simulation_call *call)
 {
 	struct keeper *k = sim->state;
 	struct turn *t = turn_new(k);
-	if (!t || ck_sim_request_write(&k->request, call) < 0) {
+	if (!t || ck_simulation_request_write(&k->request, call) < 0) {
 		sim->queue.failed = true;
 		return;
 	}
@@ -359,7 +359,7 @@ static void create(struct ck_sim *sim, struct ck_sim_call *call)
 	struct ck_error err;
 	int r = ck_turn_begin(k->cache, &request, &t->turn, &err);
 	if (r == -CK_EMALFORMED || r == -CK_EINVAL || r == -CK_ENOMEM)
-		ck_sim_fail(sim, r, &err);
+		ck_simulation_fail(sim, r, &err);
 	if (r < 0)
 		refuse(t, &err);
 	else
@@ -367,7 +367,7 @@ static void create(struct ck_sim *sim, struct ck_sim_call *call)
 	turn_crank(k);
 }
 
-static void gone(struct ck_sim *sim, struct ck_sim_call *call)
+static void gone(struct ck_simulation *sim, struct ck_simulation_call *call)
 {
 	struct turn *t = call->turn;
 	if (!t)
@@ -380,7 +380,7 @@ static void gone(struct ck_sim *sim, struct ck_sim_call *call)
 	turn_crank(sim->state);
 }
 
-static void made(struct ck_sim *sim, struct ck_sim_object *object)
+static void made(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
 	struct turn *t = object->maker;
 	struct ck_result result = { .size = sizeof(result), .id = object->id };
@@ -397,14 +397,14 @@ static void made(struct ck_sim *sim, struct ck_sim_object *object)
 	turn_crank(sim->state);
 }
 
-static void list(struct ck_sim *sim)
+static void list(struct ck_simulation *sim)
 {
 	struct keeper *k = sim->state;
 	struct ck_view *view = NULL;
 	struct ck_error err;
 	size_t n[CK_CONTAINER + 1] = { 0 }, room = 0;
 	for (unsigned i = 0; i < sim->options->pods; i++)
-		for (struct ck_sim_object *o = sim->pods[i].objects; o; o = o->next)
+		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next)
 			room++;
 	struct ck_object *objects[CK_CONTAINER + 1] = { NULL };
 	char(*names)[16] = ck_alloc(room * sizeof(*names));
@@ -414,7 +414,7 @@ static void list(struct ck_sim *sim)
 	if (r == 0) {
 		size_t named = 0;
 		for (unsigned i = 0; i < sim->options->pods; i++)
-			for (struct ck_sim_object *o = sim->pods[i].objects; o; o = o->next) {
+			for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next) {
 				struct ck_object *object = &objects[o->kind][n[o->kind]];
 				if (!listed(o))
 					continue;
@@ -429,14 +429,14 @@ static void list(struct ck_sim *sim)
 			ck_fail(&err, -r, "a list: %s", ck_strerror(-r));
 	}
 	if (r < 0)
-		ck_sim_fail(sim, r, &err);
+		ck_simulation_fail(sim, r, &err);
 	free(names);
 	free(objects[CK_SANDBOX]);
 	free(objects[CK_CONTAINER]);
 	turn_crank(k);
 }
 
-static void started(struct ck_sim *sim, struct ck_sim_object *object)
+static void started(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
 	struct keeper *k = sim->state;
 	ck_used(k->cache, object->kind, object->id);
@@ -444,7 +444,7 @@ static void started(struct ck_sim *sim, struct ck_sim_object *object)
 	turn_crank(k);
 }
 
-static void remove_object(struct ck_sim *sim, struct ck_sim_object *object)
+static void remove_object(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
 	struct keeper *k = sim->state;
 	struct turn *t = turn_new(k);
@@ -462,7 +462,7 @@ static void remove_object(struct ck_sim *sim, struct ck_sim_object *object)
 	turn_crank(k);
 }
 
-static void removed(struct ck_sim *sim, struct ck_sim_object *object)
+static void removed(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
 	struct keeper *k = sim->state;
 	struct ck_answer answer = { .size = sizeof(answer) };
@@ -477,7 +477,7 @@ static void removed(struct ck_sim *sim, struct ck_sim_object *object)
 	turn_crank(k);
 }
 
-const struct ck_sim_policy ck_sim_policy_crikeep = {
+const struct ck_simulation_policy ck_simulation_policy_crikeep = {
 	.name = "crikeep",
 	.meaning = "kept in a database, handed to the same request, repeated or waiting",
 	.open = open_cache,

@@ -14,7 +14,7 @@
 #define UNDO_MIN    (30 * CK_NS_PER_MS)
 #define UNDO_SPREAD (120 * CK_NS_PER_MS)
 
-static void create(struct ck_sim *sim, struct ck_sim_call *call)
+static void create(struct ck_simulation *sim, struct ck_simulation_call *call)
 {
 	if (ck_runtime_named(call)) {
 		ck_kubelet_answer(sim, call, CK_GRPC_UNKNOWN, NULL); /* "failed to reserve name ...: is reserved for ..." */
@@ -25,27 +25,27 @@ static void create(struct ck_sim *sim, struct ck_sim_call *call)
 		call->object->call = call;
 }
 
-static void gone(struct ck_sim *sim, struct ck_sim_call *call)
+static void gone(struct ck_simulation *sim, struct ck_simulation_call *call)
 {
-	struct ck_sim_object *object = call->object;
+	struct ck_simulation_object *object = call->object;
 	if (!object)
 		return;
 	object->call = NULL;
-	if (object->state == CK_SIM_MAKING && object->kind == CK_SANDBOX) {
-		uint64_t more = ck_sim_chance_below(sim, CK_CHANCE_UNDO, call->pod->number, call->serial, UNDO_SPREAD);
+	if (object->state == CK_SIMULATION_MAKING && object->kind == CK_SANDBOX) {
+		uint64_t more = ck_simulation_chance_below(sim, CK_CHANCE_UNDO, call->pod->number, call->serial, UNDO_SPREAD);
 		ck_runtime_undo(sim, object, UNDO_MIN + more);
 	}
 }
 
-static void made(struct ck_sim *sim, struct ck_sim_object *object)
+static void made(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
-	struct ck_sim_call *call = object->call;
+	struct ck_simulation_call *call = object->call;
 	object->call = NULL;
 	if (call)
 		ck_kubelet_answer(sim, call, 0, object);
 }
 
-const struct ck_sim_policy ck_sim_policy_none = {
+const struct ck_simulation_policy ck_simulation_policy_none = {
 	.name = "none",
 	.meaning = "nothing is kept: late sandboxes are undone, late containers made anew",
 	.create = create,

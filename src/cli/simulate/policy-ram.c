@@ -22,11 +22,11 @@ struct ram {
 
 static void reap(void *arg)
 {
-	struct ck_sim *sim = arg;
+	struct ck_simulation *sim = arg;
 	struct ram *ram = sim->state;
 	for (unsigned i = 0; i < sim->options->pods; i++)
-		for (struct ck_sim_object *o = sim->pods[i].objects; o; o = o->next) {
-			if (!o->kept || o->state != CK_SIM_EXISTS)
+		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next) {
+			if (!o->kept || o->state != CK_SIMULATION_EXISTS)
 				continue;
 			if (o->stale)
 				ck_runtime_remove(sim, o);
@@ -35,36 +35,36 @@ static void reap(void *arg)
 	ck_queue_arm(&sim->queue, &ram->reaper, sim->queue.now + REAPER_PERIOD, reap, sim);
 }
 
-static int open_store(struct ck_sim *sim, struct ck_error *err)
+static int open_store(struct ck_simulation *sim, struct ck_error *err)
 {
 	struct ram *ram = sim->state;
 	if (!ram)
 		sim->state = ram = CK_NEW(struct ram);
 	if (!ram)
 		return ck_nomem(err);
-	uint64_t phase = ck_sim_chance_below(sim, CK_CHANCE_REAPER, ram->life++, 0, REAPER_PERIOD);
+	uint64_t phase = ck_simulation_chance_below(sim, CK_CHANCE_REAPER, ram->life++, 0, REAPER_PERIOD);
 	ck_queue_arm(&sim->queue, &ram->reaper, sim->queue.now + phase, reap, sim);
 	return 0;
 }
 
-static void close_store(struct ck_sim *sim)
+static void close_store(struct ck_simulation *sim)
 {
 	struct ram *ram = sim->state;
 	ck_queue_disarm(&sim->queue, &ram->reaper);
 	for (unsigned i = 0; i < sim->options->pods; i++)
-		for (struct ck_sim_object *o = sim->pods[i].objects; o; o = o->next)
+		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next)
 			o->kept = o->stale = false;
 }
 
-static void done(struct ck_sim *sim)
+static void done(struct ck_simulation *sim)
 {
 	free(sim->state);
 	sim->state = NULL;
 }
 
-static void create(struct ck_sim *sim, struct ck_sim_call *call)
+static void create(struct ck_simulation *sim, struct ck_simulation_call *call)
 {
-	struct ck_sim_object *object = ck_runtime_named(call);
+	struct ck_simulation_object *object = ck_runtime_named(call);
 	if (!object) {
 		call->object = ck_runtime_create(sim, call);
 		if (call->object)
@@ -77,16 +77,16 @@ static void create(struct ck_sim *sim, struct ck_sim_call *call)
 	/* else it waits, and its deadline comes first */
 }
 
-static void gone(struct ck_sim *sim, struct ck_sim_call *call)
+static void gone(struct ck_simulation *sim, struct ck_simulation_call *call)
 {
 	(void)sim;
 	if (call->object && call->object->call == call)
 		call->object->call = NULL;
 }
 
-static void made(struct ck_sim *sim, struct ck_sim_object *object)
+static void made(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
-	struct ck_sim_call *call = object->call;
+	struct ck_simulation_call *call = object->call;
 	object->call = NULL;
 	if (call)
 		ck_kubelet_answer(sim, call, 0, object);
@@ -94,14 +94,14 @@ static void made(struct ck_sim *sim, struct ck_sim_object *object)
 		object->kept = true;
 }
 
-static void list(struct ck_sim *sim)
+static void list(struct ck_simulation *sim)
 {
 	for (unsigned i = 0; i < sim->options->pods; i++)
-		for (struct ck_sim_object *o = sim->pods[i].objects; o; o = o->next)
+		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next)
 			o->hidden = o->kept;
 }
 
-const struct ck_sim_policy ck_sim_policy_ram = {
+const struct ck_simulation_policy ck_simulation_policy_ram = {
 	.name = "ram",
 	.meaning = "kept in memory for 1 to 2 minutes, handed to the next of the name",
 	.open = open_store,

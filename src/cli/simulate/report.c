@@ -4,7 +4,7 @@
 #include "src/base/mem.h"
 #include "src/cli/output/text.h"
 
-uint64_t ck_sim_percentile(const uint64_t *values, size_t n, unsigned percent)
+uint64_t ck_simulation_percentile(const uint64_t *values, size_t n, unsigned percent)
 {
 	size_t rank = (n * percent + 99) / 100;
 	return n ? values[rank ? rank - 1 : 0] : UINT64_MAX;
@@ -31,10 +31,10 @@ static const char *span(uint64_t ns, char buf[CK_TEXT_SPAN])
 static void cell_percentile(struct ck_table *table, const uint64_t *values, size_t n, unsigned percent)
 {
 	char buf[CK_TEXT_SPAN];
-	ck_table_cell(table, span(ck_sim_percentile(values, n, percent), buf));
+	ck_table_cell(table, span(ck_simulation_percentile(values, n, percent), buf));
 }
 
-void ck_sim_report(FILE *out, const struct ck_sim_options *options, const struct ck_sim_result *results, size_t n)
+void ck_simulation_report(FILE *out, const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n)
 {
 	static const struct ck_column columns[] = {
 		{ "POLICY", 0, 0 },
@@ -51,7 +51,7 @@ void ck_sim_report(FILE *out, const struct ck_sim_options *options, const struct
 	char buf[CK_TEXT_SPAN];
 	struct ck_table *table = ck_table_new(columns, CK_COUNT(columns));
 	for (size_t i = 0; i < n; i++) {
-		const struct ck_sim_result *r = &results[i];
+		const struct ck_simulation_result *r = &results[i];
 		ck_table_cell(table, r->policy->name);
 		ck_table_cellf(table, "%.2f", (double)sum(r->creates) / (double)r->pods);
 		ck_table_cellf(table, "%.2f", (double)sum(r->requests) / (double)r->pods);
@@ -111,13 +111,13 @@ static void put_kinds(struct json_object *object, const char *name, const uint64
 static struct json_object *percentiles(const uint64_t *values, size_t n)
 {
 	struct json_object *object = ck_tree_object();
-	put_seconds(object, "p50", ck_sim_percentile(values, n, 50));
-	put_seconds(object, "p99", ck_sim_percentile(values, n, 99));
-	put_seconds(object, "max", ck_sim_percentile(values, n, 100));
+	put_seconds(object, "p50", ck_simulation_percentile(values, n, 50));
+	put_seconds(object, "p99", ck_simulation_percentile(values, n, 99));
+	put_seconds(object, "max", ck_simulation_percentile(values, n, 100));
 	return object;
 }
 
-static struct json_object *parameters(const struct ck_sim_options *o)
+static struct json_object *parameters(const struct ck_simulation_options *o)
 {
 	struct json_object *object = ck_tree_object();
 	const char *slow = !o->slow[CK_CONTAINER] ? "sandbox" : !o->slow[CK_SANDBOX] ? "container" : "both";
@@ -135,12 +135,12 @@ static struct json_object *parameters(const struct ck_sim_options *o)
 	return object;
 }
 
-struct json_object *ck_sim_tree(const struct ck_sim_options *options, const struct ck_sim_result *results, size_t n)
+struct json_object *ck_simulation_tree(const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n)
 {
 	struct json_object *tree = ck_tree_object(), *policies = ck_tree_array();
 	ck_tree_put(tree, "parameters", parameters(options));
 	for (size_t i = 0; i < n; i++) {
-		const struct ck_sim_result *r = &results[i];
+		const struct ck_simulation_result *r = &results[i];
 		struct json_object *policy = ck_tree_object(), *leaks = ck_tree_object(), *ready = ck_tree_array();
 		uint64_t resources = (uint64_t)r->pods * (1 + options->containers);
 		ck_tree_put_text(policy, "policy", r->policy->name);

@@ -5,11 +5,11 @@
 #include "src/cli/output/print.h"
 #include "src/cli/simulate/simulation.h"
 
-/* ck_sim_percentile - the smallest of @n ascending values that @percent of them do not exceed.
+/* ck_simulation_percentile - the smallest of @n ascending values that @percent of them do not exceed.
  * Return: it, or UINT64_MAX: infinite, or there is none */
-uint64_t ck_sim_percentile(const uint64_t *values, size_t n, unsigned percent);
-/* ck_sim_report - the table, and what its columns and rows mean; fits into 80 columns */
-void ck_sim_report(FILE *out, const struct ck_sim_options *options, const struct ck_sim_result *results, size_t n);
-/* ck_sim_tree - the same and more for ck_tree_print() */
-struct json_object *ck_sim_tree(const struct ck_sim_options *options, const struct ck_sim_result *results, size_t n);
+uint64_t ck_simulation_percentile(const uint64_t *values, size_t n, unsigned percent);
+/* ck_simulation_report - the table, and what its columns and rows mean; fits into 80 columns */
+void ck_simulation_report(FILE *out, const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n);
+/* ck_simulation_tree - the same and more for ck_tree_print() */
+struct json_object *ck_simulation_tree(const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n);
 #endif

@@ -5,7 +5,7 @@
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------ */
 
-static void put(struct ck_sim_request *r, const void *p, size_t n)
+static void put(struct ck_simulation_request *r, const void *p, size_t n)
 {
 	if (r->failed)
 		return;
@@ -32,13 +32,13 @@ static size_t varint(unsigned char out[10], uint64_t value)
 	return n;
 }
 
-static void put_varint(struct ck_sim_request *r, uint64_t value)
+static void put_varint(struct ck_simulation_request *r, uint64_t value)
 {
 	unsigned char v[10];
 	put(r, v, varint(v, value));
 }
 
-static void number(struct ck_sim_request *r, unsigned field, uint64_t value)
+static void number(struct ck_simulation_request *r, unsigned field, uint64_t value)
 {
 	if (!value)
 		return; /* a default is not written */
@@ -46,7 +46,7 @@ static void number(struct ck_sim_request *r, unsigned field, uint64_t value)
 	put_varint(r, value);
 }
 
-static void text(struct ck_sim_request *r, unsigned field, const char *value)
+static void text(struct ck_simulation_request *r, unsigned field, const char *value)
 {
 	put_varint(r, field << 3 | 2);
 	put_varint(r, strlen(value));
@@ -54,13 +54,13 @@ static void text(struct ck_sim_request *r, unsigned field, const char *value)
 }
 
 /* A message in a message: its length is known, and put in front of it, when it ends. */
-static size_t begin(struct ck_sim_request *r, unsigned field)
+static size_t begin(struct ck_simulation_request *r, unsigned field)
 {
 	put_varint(r, field << 3 | 2);
 	return r->len;
 }
 
-static void end(struct ck_sim_request *r, size_t begun)
+static void end(struct ck_simulation_request *r, size_t begun)
 {
 	unsigned char v[10];
 	size_t len = r->len - begun, n = varint(v, len);
@@ -76,10 +76,10 @@ struct pair {
 };
 
 /* Map entries, or KeyValue messages: both are key 1, value 2, and Go's maps have no order. */
-static void shuffled(struct ck_sim_request *r, unsigned field, struct pair *pairs, unsigned n, const struct ck_sim_call *call)
+static void shuffled(struct ck_simulation_request *r, unsigned field, struct pair *pairs, unsigned n, const struct ck_simulation_call *call)
 {
 	for (unsigned i = n; i > 1; i--) {
-		unsigned j = (unsigned)ck_sim_chance_below(call->pod->sim, CK_CHANCE_REQUEST,
+		unsigned j = (unsigned)ck_simulation_chance_below(call->pod->sim, CK_CHANCE_REQUEST,
 							   (uint64_t)call->pod->number << 32 | call->serial, field << 8 | i, i);
 		struct pair swapped = pairs[j];
 		pairs[j] = pairs[i - 1];
@@ -93,7 +93,7 @@ static void shuffled(struct ck_sim_request *r, unsigned field, struct pair *pair
 	}
 }
 
-static void mount(struct ck_sim_request *r, const char *container_path, const char *host_path)
+static void mount(struct ck_simulation_request *r, const char *container_path, const char *host_path)
 {
 	size_t m = begin(r, 7);
 	text(r, 1, container_path);
@@ -103,9 +103,9 @@ static void mount(struct ck_sim_request *r, const char *container_path, const ch
 
 /* ---- the messages ------------------------------------------------------------------------------------------------------- */
 
-static void pod_config(struct ck_sim_request *r, unsigned field, const struct ck_sim_call *call)
+static void pod_config(struct ck_simulation_request *r, unsigned field, const struct ck_simulation_call *call)
 {
-	const struct ck_sim_pod *pod = call->pod;
+	const struct ck_simulation_pod *pod = call->pod;
 	char path[160], seen[64];
 	size_t config = begin(r, field);
 	size_t part = begin(r, 1); /* metadata */
@@ -145,9 +145,9 @@ static void pod_config(struct ck_sim_request *r, unsigned field, const struct ck
 	end(r, config);
 }
 
-static void container_config(struct ck_sim_request *r, const struct ck_sim_call *call)
+static void container_config(struct ck_simulation_request *r, const struct ck_simulation_call *call)
 {
-	const struct ck_sim_pod *pod = call->pod;
+	const struct ck_simulation_pod *pod = call->pod;
 	char name[16], attempt[16], path[160];
 	snprintf(name, sizeof(name), "c%u", call->container);
 	snprintf(attempt, sizeof(attempt), "%u", call->attempt);
@@ -178,7 +178,7 @@ static void container_config(struct ck_sim_request *r, const struct ck_sim_call 
 	snprintf(path, sizeof(path), "/var/lib/kubelet/pods/%s/etc-hosts", pod->uid);
 	mount(r, "/etc/hosts", path);
 	snprintf(path, sizeof(path), "/var/lib/kubelet/pods/%s/containers/%s/%08x", pod->uid, name,
-		 (unsigned)ck_sim_chance(pod->sim, CK_CHANCE_REQUEST, (uint64_t)pod->number << 32 | call->serial, 0));
+		 (unsigned)ck_simulation_chance(pod->sim, CK_CHANCE_REQUEST, (uint64_t)pod->number << 32 | call->serial, 0));
 	mount(r, "/dev/termination-log", path);
 	struct pair labels[] = {
 		{ "io.kubernetes.container.name", name },
@@ -200,7 +200,7 @@ static void container_config(struct ck_sim_request *r, const struct ck_sim_call 
 	end(r, config);
 }
 
-int ck_sim_request_write(struct ck_sim_request *request, const struct ck_sim_call *call)
+int ck_simulation_request_write(struct ck_simulation_request *request, const struct ck_simulation_call *call)
 {
 	request->len = 0;
 	request->failed = false;
@@ -214,8 +214,8 @@ int ck_sim_request_write(struct ck_sim_request *request, const struct ck_sim_cal
 	return request->failed ? -CK_ENOMEM : 0;
 }
 
-void ck_sim_request_fini(struct ck_sim_request *request)
+void ck_simulation_request_fini(struct ck_simulation_request *request)
 {
 	free(request->bytes);
-	*request = (struct ck_sim_request){ 0 };
+	*request = (struct ck_simulation_request){ 0 };
 }

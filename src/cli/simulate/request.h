@@ -8,13 +8,13 @@
  */
 #include "src/cli/simulate/simulation.h"
 
-struct ck_sim_request {
+struct ck_simulation_request {
 	unsigned char *bytes;
 	size_t len, room;
 	bool failed; /* out of memory; bytes are incomplete */
 };
 
-/* ck_sim_request_write - the request of @call, into an empty or used @request. Return: 0, -CK_ENOMEM */
-int ck_sim_request_write(struct ck_sim_request *request, const struct ck_sim_call *call);
-void ck_sim_request_fini(struct ck_sim_request *request);
+/* ck_simulation_request_write - the request of @call, into an empty or used @request. Return: 0, -CK_ENOMEM */
+int ck_simulation_request_write(struct ck_simulation_request *request, const struct ck_simulation_call *call);
+void ck_simulation_request_fini(struct ck_simulation_request *request);
 #endif

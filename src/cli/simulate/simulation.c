@@ -11,7 +11,7 @@
  * after the last interest (or the longest deadline), CRI-O for 2, the kubelet collects once a minute, all after the last
  * creation has ended.
  */
-static uint64_t settle_time(const struct ck_sim_options *o)
+static uint64_t settle_time(const struct ck_simulation_options *o)
 {
 	uint64_t keep = o->deadline > CK_TTL ? o->deadline : CK_TTL;
 	return keep + 2 * o->create + o->deadline + 300 * CK_NS_PER_S;
@@ -19,7 +19,7 @@ static uint64_t settle_time(const struct ck_sim_options *o)
 
 static volatile sig_atomic_t interrupted;
 
-void ck_sim_interrupt(void)
+void ck_simulation_interrupt(void)
 {
 	interrupted = 1;
 }
@@ -34,28 +34,28 @@ static uint64_t mix(uint64_t x) /* splitmix64's finalizer */
 	return x ^ x >> 31;
 }
 
-uint64_t ck_sim_chance(const struct ck_sim *sim, enum ck_sim_chance what, uint64_t a, uint64_t b)
+uint64_t ck_simulation_chance(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b)
 {
 	return mix(mix(mix(mix(sim->options->seed) ^ (uint64_t)what) ^ a) ^ b);
 }
 
-uint64_t ck_sim_chance_below(const struct ck_sim *sim, enum ck_sim_chance what, uint64_t a, uint64_t b, uint64_t below)
+uint64_t ck_simulation_chance_below(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b, uint64_t below)
 {
-	return ck_sim_chance(sim, what, a, b) % below; /* not quite even, by less than a day's nanoseconds in 2^64 */
+	return ck_simulation_chance(sim, what, a, b) % below; /* not quite even, by less than a day's nanoseconds in 2^64 */
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------------ */
 
-void ck_sim_result_fini(struct ck_sim_result *result)
+void ck_simulation_result_fini(struct ck_simulation_result *result)
 {
 	free(result->ready);
 	free(result->lag);
-	*result = (struct ck_sim_result){ 0 };
+	*result = (struct ck_simulation_result){ 0 };
 }
 
-void ck_sim_delivered(struct ck_sim *sim, struct ck_sim_object *object)
+void ck_simulation_delivered(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
-	struct ck_sim_result *r = &sim->result;
+	struct ck_simulation_result *r = &sim->result;
 	if (object->delivered)
 		return;
 	object->delivered = true;
@@ -72,7 +72,7 @@ void ck_sim_delivered(struct ck_sim *sim, struct ck_sim_object *object)
 	r->lag[r->lags++] = sim->queue.now - object->exists_at;
 }
 
-void ck_sim_fail(struct ck_sim *sim, int r, const struct ck_error *err)
+void ck_simulation_fail(struct ck_simulation *sim, int r, const struct ck_error *err)
 {
 	if (sim->failed)
 		return;
@@ -86,16 +86,16 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void count(struct ck_sim *sim)
+static void count(struct ck_simulation *sim)
 {
-	struct ck_sim_result *r = &sim->result;
+	struct ck_simulation_result *r = &sim->result;
 	for (unsigned i = 0; i < sim->options->pods; i++) {
 		if (!sim->pods[i].ready)
 			r->never++;
-		for (struct ck_sim_object *o = sim->pods[i].objects; o; o = o->next) {
-			if (o->state == CK_SIM_GONE || ck_kubelet_uses(o))
+		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next) {
+			if (o->state == CK_SIMULATION_GONE || ck_kubelet_uses(o))
 				continue;
-			if (o->listed == CK_SIM_GONE)
+			if (o->listed == CK_SIMULATION_GONE)
 				r->left_hidden++;
 			else
 				r->left_visible++;
@@ -115,35 +115,35 @@ static void kubelet_restarts(void *arg)
 
 static void runtime_is_back(void *arg)
 {
-	struct ck_sim *sim = arg;
+	struct ck_simulation *sim = arg;
 	struct ck_error err = { 0 };
 	sim->runtime_down = false;
 	int r = sim->policy->open ? sim->policy->open(sim, &err) : 0;
 	if (r < 0)
-		ck_sim_fail(sim, r, &err);
+		ck_simulation_fail(sim, r, &err);
 	ck_kubelet_list_soon(sim);
 }
 
 static void runtime_restarts(void *arg)
 {
-	struct ck_sim *sim = arg;
+	struct ck_simulation *sim = arg;
 	sim->runtime_down = true;
 	if (sim->policy->close)
 		sim->policy->close(sim);
 	ck_runtime_crash(sim);
 	ck_kubelet_fail_calls(sim);
-	ck_queue_arm(&sim->queue, &sim->restart, sim->queue.now + CK_SIM_RESTART, runtime_is_back, sim);
+	ck_queue_arm(&sim->queue, &sim->restart, sim->queue.now + CK_SIMULATION_RESTART, runtime_is_back, sim);
 }
 
 static void over(void *arg)
 {
-	struct ck_sim *sim = arg;
+	struct ck_simulation *sim = arg;
 	sim->over = true;
 }
 
-static int run(struct ck_sim *sim)
+static int run(struct ck_simulation *sim)
 {
-	const struct ck_sim_options *o = sim->options;
+	const struct ck_simulation_options *o = sim->options;
 	if (o->restart_at)
 		ck_queue_arm(&sim->queue, &sim->restart, o->restart_at, runtime_restarts, sim);
 	if (o->kubelet_restart_at)
@@ -163,10 +163,10 @@ static int run(struct ck_sim *sim)
 	return 0;
 }
 
-int ck_sim_run(const struct ck_sim_options *options, const struct ck_sim_policy *policy, struct ck_sim_result *ret_result,
+int ck_simulation_run(const struct ck_simulation_options *options, const struct ck_simulation_policy *policy, struct ck_simulation_result *ret_result,
 	       struct ck_error *err)
 {
-	struct ck_sim sim = { .options = options, .policy = policy, .result.policy = policy };
+	struct ck_simulation sim = { .options = options, .policy = policy, .result.policy = policy };
 	int r = ck_kubelet_open(&sim);
 	if (r == 0 && policy->open)
 		r = policy->open(&sim, &sim.err);
@@ -184,7 +184,7 @@ int ck_sim_run(const struct ck_sim_options *options, const struct ck_sim_policy 
 	if (r == 0) {
 		*ret_result = sim.result;
 	} else {
-		ck_sim_result_fini(&sim.result);
+		ck_simulation_result_fini(&sim.result);
 		if (err)
 			*err = sim.err;
 	}

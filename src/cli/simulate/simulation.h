@@ -9,7 +9,7 @@
  *       '------------ answer --------------'      '------------- made, removed -----'
  *
  * The kubelet is the same under every policy, and so is the runtime: what differs is who may have a result whose caller is
- * gone. Chance is drawn by what it is for (ck_sim_chance), not in order of need, so that under each policy the same pod
+ * gone. Chance is drawn by what it is for (ck_simulation_chance), not in order of need, so that under each policy the same pod
  * meets the same durations and pauses.
  *
  * All times are nanoseconds since the start of the run.
@@ -19,17 +19,17 @@
 #include "src/cli/simulate/queue.h"
 #include "src/crikeep.h"
 
-#define CK_SIM_PODS_MAX       1000u /* twice what a kubelet is made for */
-#define CK_SIM_CONTAINERS_MAX 16u
-#define CK_SIM_ID             64u /* hex digits, as runtimes make them */
+#define CK_SIMULATION_PODS_MAX       1000u /* twice what a kubelet is made for */
+#define CK_SIMULATION_CONTAINERS_MAX 16u
+#define CK_SIMULATION_ID             64u /* hex digits, as runtimes make them */
 
 /* How long what is not slow takes (ns), as measured with containerd 1.6 and CRI-O 1.26 on a quiet machine. */
-#define CK_SIM_QUICK   (100 * CK_NS_PER_MS) /* a create */
-#define CK_SIM_START   (70 * CK_NS_PER_MS)  /* StartContainer */
-#define CK_SIM_REMOVE  (200 * CK_NS_PER_MS) /* stop and remove */
-#define CK_SIM_RESTART (1 * CK_NS_PER_S)    /* the runtime is back so long after it went */
+#define CK_SIMULATION_QUICK   (100 * CK_NS_PER_MS) /* a create */
+#define CK_SIMULATION_START   (70 * CK_NS_PER_MS)  /* StartContainer */
+#define CK_SIMULATION_REMOVE  (200 * CK_NS_PER_MS) /* stop and remove */
+#define CK_SIMULATION_RESTART (1 * CK_NS_PER_S)    /* the runtime is back so long after it went */
 
-struct ck_sim_options {
+struct ck_simulation_options {
 	uint64_t create;                         /* how long a slow create takes */
 	double jitter;                           /* 0.1: each takes 10 percent less to 10 percent more */
 	bool slow[CK_CONTAINER + 1];             /* by enum ck_kind: is this create the slow one? */
@@ -42,62 +42,62 @@ struct ck_sim_options {
 	bool trace; /* each call of the kubelet to standard error */
 };
 
-struct ck_sim;
-struct ck_sim_pod;
+struct ck_simulation;
+struct ck_simulation_pod;
 
-enum ck_sim_state {
-	CK_SIM_GONE = 0,
-	CK_SIM_MAKING,  /* holds its name; nobody can see it */
-	CK_SIM_UNDOING, /* the creation was killed; holds its name until all is rolled back */
-	CK_SIM_EXISTS,  /* sandbox READY, container CREATED */
-	CK_SIM_RUNNING, /* container */
-	CK_SIM_REMOVING,
+enum ck_simulation_state {
+	CK_SIMULATION_GONE = 0,
+	CK_SIMULATION_MAKING,  /* holds its name; nobody can see it */
+	CK_SIMULATION_UNDOING, /* the creation was killed; holds its name until all is rolled back */
+	CK_SIMULATION_EXISTS,  /* sandbox READY, container CREATED */
+	CK_SIMULATION_RUNNING, /* container */
+	CK_SIMULATION_REMOVING,
 };
 
 /* A sandbox or container of the runtime. */
-struct ck_sim_object {
-	struct ck_sim_object *next; /* of its pod, newest first */
-	struct ck_sim_pod *pod;
+struct ck_simulation_object {
+	struct ck_simulation_object *next; /* of its pod, newest first */
+	struct ck_simulation_pod *pod;
 	enum ck_kind kind;
 	unsigned container; /* number in the pod */
 	uint32_t attempt;
-	char id[CK_SIM_ID + 1], sandbox_id[CK_SIM_ID + 1];
-	enum ck_sim_state state;
-	enum ck_sim_state listed; /* what the kubelet saw in its last list; GONE: nothing */
+	char id[CK_SIMULATION_ID + 1], sandbox_id[CK_SIMULATION_ID + 1];
+	enum ck_simulation_state state;
+	enum ck_simulation_state listed; /* what the kubelet saw in its last list; GONE: nothing */
 	uint64_t exists_at;
 	bool delivered; /* the kubelet has had its id */
 	bool hidden;    /* the policy leaves it out of lists */
 	struct ck_event next_state;
-	struct ck_sim_call *call; /* none and ram: the create that makes it, while its client waits */
+	struct ck_simulation_call *call; /* none and ram: the create that makes it, while its client waits */
 	bool kept, stale;         /* ram: put aside; seen once by the reaper */
 	void *maker, *remover;    /* crikeep: the turn that makes it; the kubelet's turn that removes it ... */
 	void *job;                /* ... and the library's job that does */
 };
 
 /* A create on its way. */
-struct ck_sim_call {
-	struct ck_sim_pod *pod;
+struct ck_simulation_call {
+	struct ck_simulation_pod *pod;
 	bool open;
 	enum ck_kind kind;
 	unsigned container;
 	uint32_t attempt;
-	char sandbox_id[CK_SIM_ID + 1];
+	char sandbox_id[CK_SIMULATION_ID + 1];
 	uint64_t began;
 	unsigned serial;     /* of this pod's creates */
 	struct ck_event end; /* its deadline, then its answer */
 	int grpc;
-	struct ck_sim_object *object; /* the answer; none and ram: also what it makes */
+	struct ck_simulation_object *object; /* the answer; none and ram: also what it makes */
 	void *turn;                   /* crikeep */
 };
 
 /* A pod, and its worker in the kubelet: one sync at a time, one call at a time. */
-struct ck_sim_pod {
-	struct ck_sim *sim;
+struct ck_simulation_pod {
+	struct ck_simulation *sim;
 	unsigned number;
 	char name[32], uid[40];
-	struct ck_sim_object *objects;
-	unsigned made[1 + CK_SIM_CONTAINERS_MAX]; /* creations so far: of the sandbox, of each container */
-	struct ck_sim_call call;
+	struct ck_simulation_object *objects;
+	unsigned made[1 + CK_SIMULATION_CONTAINERS_MAX]; /* creations so far: of the sandbox, of each container */
+	struct ck_simulation_call call;
 	uint64_t came_at;
 	bool ready, given_up;
 	bool syncing; /* in a sync */
@@ -106,34 +106,34 @@ struct ck_sim_pod {
 	bool synced;                    /* at least once in this life of the kubelet: ended_at is valid */
 	uint64_t ended_at;              /* the last sync: the next one wants a newer list */
 	unsigned step;                  /* of the sync: 0 the sandbox, n the n-th container */
-	char sandbox_id[CK_SIM_ID + 1]; /* the sandbox of this sync */
+	char sandbox_id[CK_SIMULATION_ID + 1]; /* the sandbox of this sync */
 	struct {                        /* per container, as listed when the sync began */
 		bool running;
 		uint32_t attempt; /* of the next create */
-	} want[CK_SIM_CONTAINERS_MAX];
-	struct ck_sim_object *starting; /* StartContainer is under way */
+	} want[CK_SIMULATION_CONTAINERS_MAX];
+	struct ck_simulation_object *starting; /* StartContainer is under way */
 	struct ck_event arrival, requeue, give_up;
 };
 
 /* A policy: how the runtime treats creates whose caller is gone. NULL members need nothing done. */
-struct ck_sim_policy {
+struct ck_simulation_policy {
 	const char *name, *meaning;
-	int (*open)(struct ck_sim *sim, struct ck_error *err); /* also after the runtime restarted */
-	void (*close)(struct ck_sim *sim);                     /* also when it goes down; every open call fails afterwards */
-	void (*done)(struct ck_sim *sim);                      /* once, at the very end: whatever open did */
-	void (*create)(struct ck_sim *sim, struct ck_sim_call *call); /* ends with ck_kubelet_answer(), now, later or never */
-	void (*gone)(struct ck_sim *sim, struct ck_sim_call *call);   /* nobody waits for it any more */
-	void (*made)(struct ck_sim *sim, struct ck_sim_object *object);
-	void (*list)(struct ck_sim *sim); /* decides who is hidden from the list being made */
-	void (*started)(struct ck_sim *sim, struct ck_sim_object *object);
-	void (*remove)(struct ck_sim *sim, struct ck_sim_object *object); /* the kubelet wants it gone */
-	void (*removed)(struct ck_sim *sim, struct ck_sim_object *object);
+	int (*open)(struct ck_simulation *sim, struct ck_error *err); /* also after the runtime restarted */
+	void (*close)(struct ck_simulation *sim);                     /* also when it goes down; every open call fails afterwards */
+	void (*done)(struct ck_simulation *sim);                      /* once, at the very end: whatever open did */
+	void (*create)(struct ck_simulation *sim, struct ck_simulation_call *call); /* ends with ck_kubelet_answer(), now, later or never */
+	void (*gone)(struct ck_simulation *sim, struct ck_simulation_call *call);   /* nobody waits for it any more */
+	void (*made)(struct ck_simulation *sim, struct ck_simulation_object *object);
+	void (*list)(struct ck_simulation *sim); /* decides who is hidden from the list being made */
+	void (*started)(struct ck_simulation *sim, struct ck_simulation_object *object);
+	void (*remove)(struct ck_simulation *sim, struct ck_simulation_object *object); /* the kubelet wants it gone */
+	void (*removed)(struct ck_simulation *sim, struct ck_simulation_object *object);
 };
-extern const struct ck_sim_policy ck_sim_policy_none, ck_sim_policy_ram, ck_sim_policy_crikeep;
+extern const struct ck_simulation_policy ck_simulation_policy_none, ck_simulation_policy_ram, ck_simulation_policy_crikeep;
 
 /* What came out. Percentiles are taken from the arrays, which are sorted. */
-struct ck_sim_result {
-	const struct ck_sim_policy *policy;
+struct ck_simulation_result {
+	const struct ck_simulation_policy *policy;
 	uint64_t creates[CK_CONTAINER + 1], requests[CK_CONTAINER + 1]; /* by enum ck_kind */
 	uint64_t *ready; /* per pod: from its coming to its last container's start; UINT64_MAX: never */
 	size_t pods, never;
@@ -142,34 +142,34 @@ struct ck_sim_result {
 	size_t left_hidden;  /* at the end: the kubelet does not know them, and never will */
 	size_t left_visible; /* at the end: listed, but of no use to any pod */
 };
-void ck_sim_result_fini(struct ck_sim_result *result);
+void ck_simulation_result_fini(struct ck_simulation_result *result);
 
-struct ck_sim {
-	const struct ck_sim_options *options;
-	const struct ck_sim_policy *policy;
+struct ck_simulation {
+	const struct ck_simulation_options *options;
+	const struct ck_simulation_policy *policy;
 	void *state; /* the policy's own */
 	struct ck_queue queue;
-	struct ck_sim_pod *pods;
+	struct ck_simulation_pod *pods;
 	size_t unsettled;      /* pods neither ready nor given up */
 	uint64_t objects;      /* ever made; numbers the ids */
 	unsigned kubelet_life; /* counts its restarts */
 	bool kubelet_down, runtime_down, over;
 	uint64_t relisted_at; /* the kubelet's last list */
 	struct ck_event relist, collect, restart, kubelet_restart, end;
-	struct ck_sim_result result;
+	struct ck_simulation_result result;
 	int failed; /* -CK_E...: the run is worth nothing; err says why */
 	struct ck_error err;
 };
 
-/* ck_sim_run - one policy from the first pod to the last; @ret_result to be freed with ck_sim_result_fini()
+/* ck_simulation_run - one policy from the first pod to the last; @ret_result to be freed with ck_simulation_result_fini()
  * Return: 0, -CK_ENOMEM, what the policy's open said, or -CK_ECLOSED: interrupted by a signal. */
-int ck_sim_run(const struct ck_sim_options *options, const struct ck_sim_policy *policy, struct ck_sim_result *ret_result,
+int ck_simulation_run(const struct ck_simulation_options *options, const struct ck_simulation_policy *policy, struct ck_simulation_result *ret_result,
 	       struct ck_error *err);
-/* ck_sim_interrupt - end the run at its next event; from a signal handler */
-void ck_sim_interrupt(void);
+/* ck_simulation_interrupt - end the run at its next event; from a signal handler */
+void ck_simulation_interrupt(void);
 
 /* what a number is drawn for */
-enum ck_sim_chance {
+enum ck_simulation_chance {
 	CK_CHANCE_DURATION = 1,
 	CK_CHANCE_ARRIVAL,
 	CK_CHANCE_BACKOFF,
@@ -179,12 +179,12 @@ enum ck_sim_chance {
 	CK_CHANCE_REQUEST,
 	CK_CHANCE_REAPER,
 };
-/* ck_sim_chance - a number that depends on seed, purpose, @a and @b only */
-uint64_t ck_sim_chance(const struct ck_sim *sim, enum ck_sim_chance what, uint64_t a, uint64_t b);
-/* ck_sim_chance_below - the same, 0 <= r < @below */
-uint64_t ck_sim_chance_below(const struct ck_sim *sim, enum ck_sim_chance what, uint64_t a, uint64_t b, uint64_t below);
-/* ck_sim_delivered - the kubelet has the id of @object now */
-void ck_sim_delivered(struct ck_sim *sim, struct ck_sim_object *object);
-/* ck_sim_fail - end the run with an error; the first one counts */
-void ck_sim_fail(struct ck_sim *sim, int r, const struct ck_error *err);
+/* ck_simulation_chance - a number that depends on seed, purpose, @a and @b only */
+uint64_t ck_simulation_chance(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b);
+/* ck_simulation_chance_below - the same, 0 <= r < @below */
+uint64_t ck_simulation_chance_below(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b, uint64_t below);
+/* ck_simulation_delivered - the kubelet has the id of @object now */
+void ck_simulation_delivered(struct ck_simulation *sim, struct ck_simulation_object *object);
+/* ck_simulation_fail - end the run with an error; the first one counts */
+void ck_simulation_fail(struct ck_simulation *sim, int r, const struct ck_error *err);
 #endif

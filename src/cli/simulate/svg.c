@@ -94,7 +94,7 @@ static void axes(FILE *out, const struct ck_plot *plot)
 	fputs("</g>\n", out);
 }
 
-static void curve(FILE *out, const struct ck_plot *plot, const struct ck_sim_result *result, unsigned class)
+static void curve(FILE *out, const struct ck_plot *plot, const struct ck_simulation_result *result, unsigned class)
 {
 	fprintf(out, "<path class=\"curve c%u\" d=\"M%d %d", class, LEFT, BOTTOM);
 	for (size_t p = 0; p + result->never < result->pods; p++)
@@ -102,14 +102,14 @@ static void curve(FILE *out, const struct ck_plot *plot, const struct ck_sim_res
 	fprintf(out, "H%d\"/>\n", RIGHT);
 }
 
-static unsigned class_of(const struct ck_sim_result *result)
+static unsigned class_of(const struct ck_simulation_result *result)
 {
-	return result->policy == &ck_sim_policy_none ? 0 : result->policy == &ck_sim_policy_ram ? 1 : 2;
+	return result->policy == &ck_simulation_policy_none ? 0 : result->policy == &ck_simulation_policy_ram ? 1 : 2;
 }
 
 void ck_plot_svg(FILE *out, const struct ck_plot *plot)
 {
-	const struct ck_sim_options *o = plot->options;
+	const struct ck_simulation_options *o = plot->options;
 	fprintf(out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
@@ -124,7 +124,7 @@ void ck_plot_svg(FILE *out, const struct ck_plot *plot)
 	     (double)o->create / 1e9, o->jitter * 100, (double)o->deadline / 1e9);
 	axes(out, plot);
 	for (size_t i = plot->n; i-- > 0;) { /* broken lines over the whole one: where curves agree both are seen */
-		const struct ck_sim_result *r = &plot->results[i];
+		const struct ck_simulation_result *r = &plot->results[i];
 		int x = LEFT + (int)i * 220;
 		curve(out, plot, r, class_of(r));
 		fprintf(out, "<path class=\"curve c%u\" d=\"M%d 72h34\"/>\n", class_of(r), x);

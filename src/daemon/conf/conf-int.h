@@ -78,5 +78,5 @@ extern const struct ck_conf_unit { /* of sizes, largest first, to that of one by
 	const char *name;
 	uint64_t bytes;
 } ck_conf_units[];
-const char *ck_conf_print_size(uint64_t bytes, char *buf); /* CK_SPAN_TEXT bytes */
+const char *ck_conf_print_size(uint64_t bytes, char *buf); /* CK_DURATION_TEXT bytes */
 #endif

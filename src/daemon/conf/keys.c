@@ -137,7 +137,7 @@ const struct ck_conf_key *ck_conf_key_find(const char *name)
 static size_t distance(const char *name, const char *leaf, const char *known)
 {
 	const char *dot = strchr(known, '.');
-	return strcmp(leaf, dot ? dot + 1 : known) == 0 ? 1 : ck_slips(name, known);
+	return strcmp(leaf, dot ? dot + 1 : known) == 0 ? 1 : ck_edit_distance(name, known);
 }
 
 /* the same for a section's name; *@ret_section is its length */
@@ -148,13 +148,13 @@ static size_t section_distance(const char *name, const char *known, size_t *ret_
 	if (!known[*ret_section] || *ret_section >= sizeof(section))
 		return SIZE_MAX;
 	memcpy(section, known, *ret_section);
-	return ck_slips(name, section);
+	return ck_edit_distance(name, section);
 }
 
 int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *err)
 {
 	const char *best = NULL, *leaf = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
-	size_t least = CK_SLIPS_MAX + 1, best_len = 0;
+	size_t least = CK_EDIT_DISTANCE_MAX + 1, best_len = 0;
 	char shown[CK_CONF_SHOWN];
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
 		const char *known = ck_conf_keys[i].name;

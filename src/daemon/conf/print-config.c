@@ -14,7 +14,7 @@ const char *ck_conf_print_size(uint64_t bytes, char *buf)
 	const struct ck_conf_unit *unit = ck_conf_units;
 	while (bytes % unit->bytes)
 		unit++;
-	snprintf(buf, CK_SPAN_TEXT, "%llu%s", (unsigned long long)(bytes / unit->bytes), unit->name);
+	snprintf(buf, CK_DURATION_TEXT, "%llu%s", (unsigned long long)(bytes / unit->bytes), unit->name);
 	return buf;
 }
 
@@ -50,7 +50,7 @@ static int print_uids(const struct ck_conf *conf, struct ck_bytes *out)
 {
 	int r = ck_bytes_add(out, "[", 1);
 	for (size_t i = 0; r == 0 && i < conf->allow_uids_n; i++) {
-		char text[CK_SPAN_TEXT];
+		char text[CK_DURATION_TEXT];
 		snprintf(text, sizeof(text), "%s%u", i ? ", " : "", (unsigned)conf->allow_uids[i]);
 		r = ck_bytes_add_text(out, text);
 	}
@@ -80,7 +80,7 @@ static const char *word_of(const struct ck_conf_key *key, const void *where)
 int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key, struct ck_bytes *out)
 {
 	const void *where = ck_conf_key_at(conf, key);
-	char text[CK_SPAN_TEXT];
+	char text[CK_DURATION_TEXT];
 	switch (key->type) {
 	case CK_CONF_RUNTIME:
 		return print_runtime(conf, out);
@@ -91,7 +91,7 @@ int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
 	case CK_CONF_GROUP:
 		return print_text(*(char *const *)where, out);
 	case CK_CONF_SPAN:
-		return ck_bytes_add_text(out, ck_span_print(*(const uint64_t *)where, text));
+		return ck_bytes_add_text(out, ck_duration_print(*(const uint64_t *)where, text));
 	case CK_CONF_SIZE:
 		return ck_bytes_add_text(out, ck_conf_print_size(*(const size_t *)where, text));
 	case CK_CONF_MODE:

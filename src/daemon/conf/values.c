@@ -114,13 +114,13 @@ static int read_runtime(const struct reading *reading, const char *value)
 static int read_span(const struct reading *reading, const char *value)
 {
 	const struct ck_conf_key *key = reading->key;
-	char least[CK_SPAN_TEXT], most[CK_SPAN_TEXT];
+	char least[CK_DURATION_TEXT], most[CK_DURATION_TEXT];
 	uint64_t ns;
-	if (!ck_span_parse(value, &ns))
+	if (!ck_duration_parse(value, &ns))
 		return wrong(reading, value, "is not a span of time such as 30s, 10m, 1h30m or 250ms");
 	if (ns < key->least || ns > key->most)
-		return wrong(reading, value, "is not between %s and %s", ck_span_print(key->least, least),
-			     ck_span_print(key->most, most));
+		return wrong(reading, value, "is not between %s and %s", ck_duration_print(key->least, least),
+			     ck_duration_print(key->most, most));
 	memcpy(ck_conf_key_at(reading->conf, key), &ns, sizeof(ns));
 	return 0;
 }
@@ -143,7 +143,7 @@ static const char *read_digits(const char *s, uint64_t *ret_n)
 static int read_size(const struct reading *reading, const char *value)
 {
 	const struct ck_conf_key *key = reading->key;
-	char least[CK_SPAN_TEXT], most[CK_SPAN_TEXT];
+	char least[CK_DURATION_TEXT], most[CK_DURATION_TEXT];
 	uint64_t n;
 	const char *rest = read_digits(value, &n);
 	const struct ck_conf_unit *unit = rest ? ck_conf_units : NULL;
@@ -389,7 +389,7 @@ static int default_text(const struct reading *reading)
 	if (key->type == CK_CONF_POLICIES)
 		return read_policies(reading, NULL, 0);
 	if (key->type == CK_CONF_UIDS) {
-		char own[CK_SPAN_TEXT];
+		char own[CK_DURATION_TEXT];
 		snprintf(own, sizeof(own), "%u", (unsigned)geteuid());
 		const char *const uids[] = { "0", own };
 		return read_uids(reading, uids, geteuid() ? 2 : 1);

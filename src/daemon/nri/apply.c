@@ -544,7 +544,7 @@ int ck_apply_alias(const void *request, size_t len, const char *alias, struct ck
 enum { UPDATE_ID = 1, UPDATE_LINUX = 2 };
 
 /* the kubelet's resources, which may come in pieces, into @linux_part; all else into @out as it is */
-static int split_update(struct ck_wire wire, struct ck_out *out, struct ck_bytes *linux_part, struct ck_error *err)
+static int split_update(struct ck_wire wire, struct ck_writer *out, struct ck_bytes *linux_part, struct ck_error *err)
 {
 	struct ck_wire_field field;
 	const unsigned char *before = wire.p;
@@ -564,7 +564,7 @@ int ck_apply_update(const void *request, size_t len, const void *resources, size
 {
 	__attribute__((cleanup(ck_arena_fini))) struct ck_arena arena;
 	CK_AUTO_BYTES struct ck_bytes linux_part = { 0 }, cri = { 0 };
-	struct ck_out out = { .bytes = *ret_request };
+	struct ck_writer out = { .bytes = *ret_request };
 	size_t before = out.bytes.len;
 	Ck__Cri__LinuxContainerResources *all;
 	ck_arena_init(&arena, CK_APPLY_MAX);
@@ -576,10 +576,10 @@ int ck_apply_update(const void *request, size_t len, const void *resources, size
 	if (r == 0)
 		r = set_resources(&arena, all, &cri, err);
 	if (r == 0) {
-		size_t opened = ck_out_open(&out, UPDATE_LINUX);
+		size_t opened = ck_writer_open(&out, UPDATE_LINUX);
 		if (out.r == 0)
 			out.r = ck_pack(all, &out.bytes, err);
-		ck_out_close(&out, opened);
+		ck_writer_close(&out, opened);
 		r = out.r < 0 ? ck_nomem(err) : 0;
 	}
 	*ret_request = out.bytes; /* it may have moved */

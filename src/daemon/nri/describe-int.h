@@ -18,13 +18,13 @@ const char *ck_info_text(struct json_object *json, size_t *ret_len);        /* N
 uint64_t ck_info_number(struct json_object *json);
 
 /* messages of NRI: fields of the one that @out is in, from one object of an OCI runtime spec or of CRI's config as JSON */
-void ck_info_process(struct ck_out *out, struct json_object *process);         /* Container: args, env, user, rlimits */
-void ck_info_outside(struct ck_out *out, struct json_object *spec);            /* Container: mounts, hooks */
-void ck_info_linux(struct ck_out *out, struct json_object *oci_linux);         /* LinuxContainer */
-void ck_info_linux_process(struct ck_out *out, struct json_object *process);   /* LinuxContainer: what runs in it, how */
-void ck_info_seccomp_profile(struct ck_out *out, struct json_object *context); /* LinuxContainer: of a CRI security context */
-void ck_info_cdi(struct ck_out *out, struct json_object *config);              /* Container: of a ContainerConfig */
-void ck_info_pod_linux(struct ck_out *out, struct json_object *oci_linux);     /* LinuxPodSandbox */
+void ck_info_process(struct ck_writer *out, struct json_object *process);         /* Container: args, env, user, rlimits */
+void ck_info_outside(struct ck_writer *out, struct json_object *spec);            /* Container: mounts, hooks */
+void ck_info_linux(struct ck_writer *out, struct json_object *oci_linux);         /* LinuxContainer */
+void ck_info_linux_process(struct ck_writer *out, struct json_object *process);   /* LinuxContainer: what runs in it, how */
+void ck_info_seccomp_profile(struct ck_writer *out, struct json_object *context); /* LinuxContainer: of a CRI security context */
+void ck_info_cdi(struct ck_writer *out, struct json_object *config);              /* Container: of a ContainerConfig */
+void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux);     /* LinuxPodSandbox */
 /* ck_info_resources - LinuxResources at @field of a LinuxContainerResources; nothing if there is none */
-void ck_info_resources(struct ck_out *out, uint32_t field, struct json_object *cri);
+void ck_info_resources(struct ck_writer *out, uint32_t field, struct json_object *cri);
 #endif

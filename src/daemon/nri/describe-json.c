@@ -122,14 +122,14 @@ struct table {
 };
 #define TABLE(name) static const struct table name = { CK_COUNT(name##_places), name##_places }
 
-static void put_object(struct ck_out *out, const struct table *table, struct json_object *object);
+static void put_object(struct ck_writer *out, const struct table *table, struct json_object *object);
 
-static void put_text(struct ck_out *out, uint32_t field, struct json_object *json, bool empty_too)
+static void put_text(struct ck_writer *out, uint32_t field, struct json_object *json, bool empty_too)
 {
 	size_t len;
 	const char *text = ck_info_text(json, &len);
 	if (text && (len || empty_too))
-		ck_out_utf8(out, field, text, len);
+		ck_writer_utf8(out, field, text, len);
 }
 
 static uint64_t word(struct json_object *json, const char *const *words)
@@ -142,37 +142,37 @@ static uint64_t word(struct json_object *json, const char *const *words)
 	return 0;
 }
 
-static void put_message(struct ck_out *out, uint32_t field, const struct table *table, struct json_object *object)
+static void put_message(struct ck_writer *out, uint32_t field, const struct table *table, struct json_object *object)
 {
 	if (!json_object_is_type(object, json_type_object))
 		return;
-	size_t opened = ck_out_open(out, field);
+	size_t opened = ck_writer_open(out, field);
 	put_object(out, table, object);
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 }
 
-static void put_map(struct ck_out *out, const struct place *place, struct json_object *object)
+static void put_map(struct ck_writer *out, const struct place *place, struct json_object *object)
 {
 	if (!json_object_is_type(object, json_type_object))
 		return;
 	json_object_object_foreach(object, key, value) {
-		size_t opened = ck_out_open(out, place->field);
-		ck_out_utf8(out, 1, key, strlen(key));
+		size_t opened = ck_writer_open(out, place->field);
+		ck_writer_utf8(out, 1, key, strlen(key));
 		if (place->kind == MAP)
 			put_text(out, 2, value, false);
 		else
 			put_message(out, 2, place->inside, value);
-		ck_out_close(out, opened);
+		ck_writer_close(out, opened);
 	}
 }
 
-static void put_array(struct ck_out *out, const struct place *place, struct json_object *array)
+static void put_array(struct ck_writer *out, const struct place *place, struct json_object *array)
 {
 	if (!json_object_is_type(array, json_type_array) || !json_object_array_length(array))
 		return;
 	bool packed = place->kind == NUMBERS || place->kind == WORDS;
 	bool wrapped = place->kind == SET_TEXTS;
-	size_t opened = packed || wrapped ? ck_out_open(out, place->field) : 0;
+	size_t opened = packed || wrapped ? ck_writer_open(out, place->field) : 0;
 	for (size_t i = 0; i < json_object_array_length(array); i++) {
 		struct json_object *item = json_object_array_get_idx(array, i);
 		if (place->kind == MESSAGES)
@@ -184,24 +184,24 @@ static void put_array(struct ck_out *out, const struct place *place, struct json
 						 place->kind == WORDS ? word(item, place->words) : ck_info_number(item));
 	}
 	if (packed || wrapped)
-		ck_out_close(out, opened);
+		ck_writer_close(out, opened);
 }
 
-static void put_wrapped(struct ck_out *out, const struct place *place, struct json_object *json)
+static void put_wrapped(struct ck_writer *out, const struct place *place, struct json_object *json)
 {
 	static const enum json_type types[] = { [SET_NUMBER] = json_type_int, [SET_BOOL] = json_type_boolean,
 						[SET_TEXT] = json_type_string };
 	if (!json_object_is_type(json, types[place->kind]))
 		return;
-	size_t opened = ck_out_open(out, place->field);
+	size_t opened = ck_writer_open(out, place->field);
 	if (place->kind == SET_TEXT)
 		put_text(out, 1, json, false);
 	else
-		ck_out_number(out, 1, place->kind == SET_BOOL ? (uint64_t)json_object_get_boolean(json) : ck_info_number(json));
-	ck_out_close(out, opened);
+		ck_writer_number(out, 1, place->kind == SET_BOOL ? (uint64_t)json_object_get_boolean(json) : ck_info_number(json));
+	ck_writer_close(out, opened);
 }
 
-static void put_object(struct ck_out *out, const struct table *table, struct json_object *object)
+static void put_object(struct ck_writer *out, const struct table *table, struct json_object *object)
 {
 	for (unsigned i = 0; i < table->n; i++) {
 		const struct place *place = &table->places[i];
@@ -213,14 +213,14 @@ static void put_object(struct ck_out *out, const struct table *table, struct jso
 			put_text(out, place->field, value, false);
 			break;
 		case NUMBER:
-			ck_out_number(out, place->field, ck_info_number(value));
+			ck_writer_number(out, place->field, ck_info_number(value));
 			break;
 		case BOOL:
-			ck_out_number(out, place->field,
+			ck_writer_number(out, place->field,
 				      json_object_is_type(value, json_type_boolean) && json_object_get_boolean(value));
 			break;
 		case WORD:
-			ck_out_number(out, place->field, word(value, place->words));
+			ck_writer_number(out, place->field, word(value, place->words));
 			break;
 		case MESSAGE:
 			put_message(out, place->field, place->inside, value);
@@ -447,27 +447,27 @@ TABLE(hooks);
 static const struct place outside_places[] = { OF("mounts", 9, MESSAGES, mount), OF("hooks", 10, MESSAGE, hooks) };
 TABLE(outside);
 
-void ck_info_process(struct ck_out *out, struct json_object *json)
+void ck_info_process(struct ck_writer *out, struct json_object *json)
 {
 	put_object(out, &process, json);
 }
 
-void ck_info_outside(struct ck_out *out, struct json_object *spec)
+void ck_info_outside(struct ck_writer *out, struct json_object *spec)
 {
 	put_object(out, &outside, spec);
 }
 
-void ck_info_linux(struct ck_out *out, struct json_object *oci_linux)
+void ck_info_linux(struct ck_writer *out, struct json_object *oci_linux)
 {
 	put_object(out, &container_linux, oci_linux);
 }
 
-void ck_info_linux_process(struct ck_out *out, struct json_object *json)
+void ck_info_linux_process(struct ck_writer *out, struct json_object *json)
 {
 	put_object(out, &linux_process, json);
 }
 
-void ck_info_pod_linux(struct ck_out *out, struct json_object *oci_linux)
+void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux)
 {
 	put_object(out, &pod_linux, oci_linux);
 }
@@ -504,27 +504,27 @@ static const struct place cri_resources_places[] = {
 };
 TABLE(cri_resources);
 
-void ck_info_seccomp_profile(struct ck_out *out, struct json_object *json)
+void ck_info_seccomp_profile(struct ck_writer *out, struct json_object *json)
 {
 	put_object(out, &context, json);
 }
 
-void ck_info_cdi(struct ck_out *out, struct json_object *config)
+void ck_info_cdi(struct ck_writer *out, struct json_object *config)
 {
 	put_object(out, &cdi, config);
 }
 
-void ck_info_resources(struct ck_out *out, uint32_t field, struct json_object *json)
+void ck_info_resources(struct ck_writer *out, uint32_t field, struct json_object *json)
 {
-	struct ck_out cri = { .r = 0 };
+	struct ck_writer cri = { .r = 0 };
 	if (!json_object_is_type(json, json_type_object))
 		return;
 	put_object(&cri, &cri_resources, json);
-	size_t opened = ck_out_open(out, field);
+	size_t opened = ck_writer_open(out, field);
 	if (out->r == 0)
 		out->r = cri.r;
 	if (out->r == 0)
 		out->r = ck_resources_from_cri(cri.bytes.p, cri.bytes.len, &out->bytes, NULL);
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	ck_bytes_free(&cri.bytes);
 }

@@ -53,11 +53,11 @@ enum { RESOURCES_OOM_SCORE_ADJ = 5 };
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------------- */
 
-static void put_text(struct ck_out *out, uint32_t to, const struct ck_fields *fields, uint32_t from)
+static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from)
 {
 	const struct ck_wire_field *field = ck_fields_get(fields, from, CK_WIRE_BYTES);
 	if (field && field->len)
-		ck_out_utf8(out, to, field->data, field->len);
+		ck_writer_utf8(out, to, field->data, field->len);
 }
 
 static bool same_text(const struct ck_wire_field *field, const char *text)
@@ -66,7 +66,7 @@ static bool same_text(const struct ck_wire_field *field, const char *text)
 }
 
 /* put_map - a map of texts; @without: a key that is left out, or NULL */
-static int put_map(struct ck_out *out, uint32_t to, const struct ck_fields *fields, uint32_t from, const char *without,
+static int put_map(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from, const char *without,
 		   struct ck_error *err)
 {
 	struct ck_wire wire = fields->all;
@@ -81,22 +81,22 @@ static int put_map(struct ck_out *out, uint32_t to, const struct ck_fields *fiel
 			return r;
 		if (without && same_text(ck_fields_get(&pair, 1, CK_WIRE_BYTES), without))
 			continue;
-		size_t opened = ck_out_open(out, to);
+		size_t opened = ck_writer_open(out, to);
 		put_text(out, 1, &pair, 1);
 		put_text(out, 2, &pair, 2);
-		ck_out_close(out, opened);
+		ck_writer_close(out, opened);
 	}
 	return r;
 }
 
 /* put_texts - a list of them; empty ones count */
-static void put_texts(struct ck_out *out, uint32_t to, const struct ck_fields *fields, uint32_t from)
+static void put_texts(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from)
 {
 	struct ck_wire wire = fields->all;
 	struct ck_wire_field field;
 	while (ck_wire_next(&wire, &field, NULL) > 0)
 		if (field.number == from && field.type == CK_WIRE_BYTES)
-			ck_out_utf8(out, to, field.data, field.len);
+			ck_writer_utf8(out, to, field.data, field.len);
 }
 
 /* the value of a map's entry; the last one counts */
@@ -122,8 +122,8 @@ static int find_pair(const struct ck_fields *fields, uint32_t map, const char *k
 }
 
 /* each message of a list, by a function */
-typedef int put_fn(struct ck_out *out, uint32_t to, const struct ck_fields *item, struct ck_error *err);
-static int put_each(struct ck_out *out, uint32_t to, const struct ck_fields *fields, uint32_t from, put_fn *put,
+typedef int put_fn(struct ck_writer *out, uint32_t to, const struct ck_fields *item, struct ck_error *err);
+static int put_each(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from, put_fn *put,
 		    struct ck_error *err)
 {
 	struct ck_wire wire = fields->all;
@@ -143,39 +143,39 @@ static int put_each(struct ck_out *out, uint32_t to, const struct ck_fields *fie
 }
 
 /* a Mount of CRI as the runtimes write it into an OCI spec */
-static int put_mount(struct ck_out *out, uint32_t to, const struct ck_fields *mount, struct ck_error *err)
+static int put_mount(struct ck_writer *out, uint32_t to, const struct ck_fields *mount, struct ck_error *err)
 {
 	enum { CONTAINER_PATH = 1, HOST_PATH, READONLY, PROPAGATION = 5 };
 	static const char *const propagations[] = { "rprivate", "rslave", "rshared" };
 	uint64_t propagation = ck_fields_number(mount, PROPAGATION);
-	size_t opened = ck_out_open(out, to);
+	size_t opened = ck_writer_open(out, to);
 	(void)err;
 	put_text(out, 1, mount, CONTAINER_PATH);
-	ck_out_text(out, 2, "bind");
+	ck_writer_text(out, 2, "bind");
 	put_text(out, 3, mount, HOST_PATH);
-	ck_out_text(out, 4, "rbind");
-	ck_out_text(out, 4, propagations[propagation < CK_COUNT(propagations) ? propagation : 0]);
-	ck_out_text(out, 4, ck_fields_number(mount, READONLY) ? "ro" : "rw");
-	ck_out_close(out, opened);
+	ck_writer_text(out, 4, "rbind");
+	ck_writer_text(out, 4, propagations[propagation < CK_COUNT(propagations) ? propagation : 0]);
+	ck_writer_text(out, 4, ck_fields_number(mount, READONLY) ? "ro" : "rw");
+	ck_writer_close(out, opened);
 	return 0;
 }
 
 /* what kind of device it is, and its numbers, the runtime will find out */
-static int put_device(struct ck_out *out, uint32_t to, const struct ck_fields *device, struct ck_error *err)
+static int put_device(struct ck_writer *out, uint32_t to, const struct ck_fields *device, struct ck_error *err)
 {
-	size_t opened = ck_out_open(out, to);
+	size_t opened = ck_writer_open(out, to);
 	(void)err;
 	put_text(out, 1, device, 1);
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	return 0;
 }
 
-static int put_cdi_device(struct ck_out *out, uint32_t to, const struct ck_fields *device, struct ck_error *err)
+static int put_cdi_device(struct ck_writer *out, uint32_t to, const struct ck_fields *device, struct ck_error *err)
 {
 	return put_device(out, to, device, err); /* a name at 1, here and there */
 }
 
-static int put_env(struct ck_out *out, uint32_t to, const struct ck_fields *pair, struct ck_error *err)
+static int put_env(struct ck_writer *out, uint32_t to, const struct ck_fields *pair, struct ck_error *err)
 {
 	const struct ck_wire_field *key = ck_fields_get(pair, 1, CK_WIRE_BYTES), *value = ck_fields_get(pair, 2, CK_WIRE_BYTES);
 	CK_AUTO_BYTES struct ck_bytes text = { 0 };
@@ -185,12 +185,12 @@ static int put_env(struct ck_out *out, uint32_t to, const struct ck_fields *pair
 		r = ck_bytes_add(&text, value->data, value->len);
 	if (r < 0)
 		return ck_nomem(err);
-	ck_out_utf8(out, to, text.p, text.len);
+	ck_writer_utf8(out, to, text.p, text.len);
 	return 0;
 }
 
 /* the ip of a PodIP */
-static int put_ip(struct ck_out *out, uint32_t to, const struct ck_fields *ip, struct ck_error *err)
+static int put_ip(struct ck_writer *out, uint32_t to, const struct ck_fields *ip, struct ck_error *err)
 {
 	(void)err;
 	put_text(out, to, ip, 1);
@@ -198,7 +198,7 @@ static int put_ip(struct ck_out *out, uint32_t to, const struct ck_fields *ip, s
 }
 
 /* LinuxResources at @to, and OptionalInt at @oom, of a LinuxContainerResources at @from */
-static int put_resources(struct ck_out *out, uint32_t to, uint32_t oom, const struct ck_fields *fields, uint32_t from,
+static int put_resources(struct ck_writer *out, uint32_t to, uint32_t oom, const struct ck_fields *fields, uint32_t from,
 			 struct ck_error *err)
 {
 	const struct ck_wire_field *field = ck_fields_get(fields, from, CK_WIRE_BYTES);
@@ -208,17 +208,17 @@ static int put_resources(struct ck_out *out, uint32_t to, uint32_t oom, const st
 	int r = ck_fields_inside(fields, from, &resources, err);
 	if (r < 0)
 		return r;
-	size_t opened = ck_out_open(out, to);
+	size_t opened = ck_writer_open(out, to);
 	if (out->r == 0)
 		r = ck_resources_from_cri(field->data, field->len, &out->bytes, err);
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	if (ck_fields_number(&resources, RESOURCES_OOM_SCORE_ADJ))
-		ck_out_value(out, oom, ck_fields_number(&resources, RESOURCES_OOM_SCORE_ADJ));
+		ck_writer_value(out, oom, ck_fields_number(&resources, RESOURCES_OOM_SCORE_ADJ));
 	return r;
 }
 
 /* numbers of a list, packed or not, into a packed one */
-static int put_numbers(struct ck_out *out, uint32_t to, const struct ck_fields *fields, uint32_t from, struct ck_error *err)
+static int put_numbers(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from, struct ck_error *err)
 {
 	struct ck_wire wire = fields->all, packed;
 	struct ck_wire_field field;
@@ -239,24 +239,24 @@ static int put_numbers(struct ck_out *out, uint32_t to, const struct ck_fields *
 			break;
 	}
 	if (r >= 0 && numbers.len)
-		ck_out_bytes(out, to, numbers.p, numbers.len);
+		ck_writer_bytes(out, to, numbers.p, numbers.len);
 	ck_bytes_free(&numbers);
 	return r < 0 ? r : 0;
 }
 
 /* User of a LinuxContainerUser: uid, gid, supplemental_groups */
-static int put_status_user(struct ck_out *out, uint32_t to, const struct ck_fields *status, struct ck_error *err)
+static int put_status_user(struct ck_writer *out, uint32_t to, const struct ck_fields *status, struct ck_error *err)
 {
 	struct ck_fields user, numbers;
 	int r = ck_fields_inside(status, STATUS_USER, &user, err);
 	r = r < 0 ? r : ck_fields_inside(&user, 1, &numbers, err);
 	if (r < 0 || !ck_fields_get(&user, 1, CK_WIRE_BYTES))
 		return r;
-	size_t opened = ck_out_open(out, to);
-	ck_out_number(out, 1, ck_fields_number(&numbers, 1));
-	ck_out_number(out, 2, ck_fields_number(&numbers, 2));
+	size_t opened = ck_writer_open(out, to);
+	ck_writer_number(out, 1, ck_fields_number(&numbers, 1));
+	ck_writer_number(out, 2, ck_fields_number(&numbers, 2));
 	r = put_numbers(out, 3, &numbers, 3, err);
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	return r;
 }
 
@@ -284,18 +284,18 @@ static bool is_image_id(const struct ck_wire_field *field, bool *ret_bare)
 }
 
 /* the first of @ids that is one */
-static void put_image_id(struct ck_out *out, const struct ck_wire_field *const *ids, size_t n)
+static void put_image_id(struct ck_writer *out, const struct ck_wire_field *const *ids, size_t n)
 {
 	bool bare;
 	for (size_t i = 0; i < n; i++) {
 		if (!is_image_id(ids[i], &bare))
 			continue;
-		size_t opened = ck_out_open(out, 3);
+		size_t opened = ck_writer_open(out, 3);
 		if (out->r == 0 && bare)
 			out->r = ck_bytes_add_text(&out->bytes, "sha256:");
 		if (out->r == 0)
 			out->r = ck_bytes_add(&out->bytes, ids[i]->data, ids[i]->len);
-		ck_out_close(out, opened);
+		ck_writer_close(out, opened);
 		return;
 	}
 }
@@ -304,7 +304,7 @@ static void put_image_id(struct ck_out *out, const struct ck_wire_field *const *
  * Image: its name as the user wrote it, or as the runtime knows it; the digest of its manifest, from "name@digest"; and that of
  * its config, which is its id in CRI. @ref and @id: NULL in a request.
  */
-static int put_image(struct ck_out *out, const struct ck_fields *fields, uint32_t from, const struct ck_wire_field *ref,
+static int put_image(struct ck_writer *out, const struct ck_fields *fields, uint32_t from, const struct ck_wire_field *ref,
 		     const struct ck_wire_field *id, struct ck_error *err)
 {
 	enum { IMAGE = 1, USER_SPECIFIED = 18 };
@@ -316,7 +316,7 @@ static int put_image(struct ck_out *out, const struct ck_fields *fields, uint32_
 	const struct ck_wire_field *image = ck_fields_get(&spec, IMAGE, CK_WIRE_BYTES);
 	const struct ck_wire_field *user = ck_fields_get(&spec, USER_SPECIFIED, CK_WIRE_BYTES);
 	const struct ck_wire_field *const digests[] = { ref, image, user }, *const ids[] = { id, ref, image };
-	size_t opened = ck_out_open(out, 22);
+	size_t opened = ck_writer_open(out, 22);
 	if (user && user->len)
 		put_text(out, 1, &spec, USER_SPECIFIED);
 	else if (!is_image_id(image, &bare))
@@ -325,11 +325,11 @@ static int put_image(struct ck_out *out, const struct ck_fields *fields, uint32_
 		const unsigned char *at = digests[i] && digests[i]->len ? memchr(digests[i]->data, '@', digests[i]->len) : NULL;
 		if (!at)
 			continue;
-		ck_out_utf8(out, 2, at + 1, (size_t)(digests[i]->data + digests[i]->len - at - 1));
+		ck_writer_utf8(out, 2, at + 1, (size_t)(digests[i]->data + digests[i]->len - at - 1));
 		break;
 	}
 	put_image_id(out, ids, CK_COUNT(ids));
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	return 0;
 }
 
@@ -366,7 +366,7 @@ static uint64_t pid_of(const struct answer *answer)
 	return pid <= INT32_MAX ? pid : 0;
 }
 
-static int finish(struct ck_out *out, int r, struct ck_bytes *ret_bytes, struct ck_error *err)
+static int finish(struct ck_writer *out, int r, struct ck_bytes *ret_bytes, struct ck_error *err)
 {
 	if (r == 0 && out->r < 0)
 		r = ck_nomem(err);
@@ -380,7 +380,7 @@ static int finish(struct ck_out *out, int r, struct ck_bytes *ret_bytes, struct 
 /* ---- pods ------------------------------------------------------------------------------------------------------------ */
 
 /* CRI-O writes what a pod was asked for into annotations of its spec, as JSON; under newer names since 1.35 */
-static void put_crio_resources(struct ck_out *out, uint32_t to, struct json_object *annotations, const char *name,
+static void put_crio_resources(struct ck_writer *out, uint32_t to, struct json_object *annotations, const char *name,
 			       const char *older)
 {
 	struct json_object *value = ck_info_key(annotations, name);
@@ -391,21 +391,21 @@ static void put_crio_resources(struct ck_out *out, uint32_t to, struct json_obje
 	json_object_put(resources);
 }
 
-static void put_cgroup_parent(struct ck_out *out, struct json_object *config, struct json_object *annotations)
+static void put_cgroup_parent(struct ck_writer *out, struct json_object *config, struct json_object *annotations)
 {
 	size_t len = 0;
 	const char *parent = ck_info_text(ck_info_at(config, "cgroup_parent"), &len);
 	if (!parent)
 		parent = ck_info_text(ck_info_key(annotations, "io.kubernetes.cri-o.CgroupParent"), &len);
 	if (parent && len)
-		ck_out_utf8(out, 3, parent, len);
+		ck_writer_utf8(out, 3, parent, len);
 }
 
-static void put_pod_linux(struct ck_out *out, struct json_object *info)
+static void put_pod_linux(struct ck_writer *out, struct json_object *info)
 {
 	struct json_object *config = ck_info_at(info, "config.linux");
 	struct json_object *annotations = ck_info_at(info, "runtimeSpec.annotations");
-	size_t opened = ck_out_open(out, 8);
+	size_t opened = ck_writer_open(out, 8);
 	if (config) {
 		ck_info_resources(out, 1, ck_info_at(config, "overhead"));
 		ck_info_resources(out, 2, ck_info_at(config, "resources"));
@@ -415,10 +415,10 @@ static void put_pod_linux(struct ck_out *out, struct json_object *info)
 	}
 	put_cgroup_parent(out, config, annotations);
 	ck_info_pod_linux(out, ck_info_at(info, "runtimeSpec.linux"));
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 }
 
-static int put_ips(struct ck_out *out, const struct ck_fields *status, struct ck_error *err)
+static int put_ips(struct ck_writer *out, const struct ck_fields *status, struct ck_error *err)
 {
 	struct ck_fields network;
 	int r = ck_fields_inside(status, POD_NETWORK, &network, err);
@@ -428,7 +428,7 @@ static int put_ips(struct ck_out *out, const struct ck_fields *status, struct ck
 	return put_each(out, 10, &network, 2, put_ip, err);
 }
 
-static int put_pod(struct ck_out *out, const struct answer *answer, struct ck_error *err)
+static int put_pod(struct ck_writer *out, const struct answer *answer, struct ck_error *err)
 {
 	const struct ck_fields *status = &answer->status;
 	struct ck_fields metadata;
@@ -442,14 +442,14 @@ static int put_pod(struct ck_out *out, const struct answer *answer, struct ck_er
 	r = r < 0 ? r : put_map(out, 6, status, POD_ANNOTATIONS, NULL, err);
 	put_text(out, 7, status, POD_HANDLER);
 	put_pod_linux(out, answer->info);
-	ck_out_number(out, 9, pid_of(answer));
+	ck_writer_number(out, 9, pid_of(answer));
 	return r < 0 ? r : put_ips(out, status, err);
 }
 
 int ck_describe_pod(const void *response, size_t len, struct ck_bytes *ret_pod, struct ck_error *err)
 {
 	struct answer answer = { .info = NULL };
-	struct ck_out out = { .r = 0 };
+	struct ck_writer out = { .r = 0 };
 	int r = answer_read(response, len, &answer, err);
 	r = r < 0 ? r : put_pod(&out, &answer, err);
 	answer_fini(&answer);
@@ -459,27 +459,27 @@ int ck_describe_pod(const void *response, size_t len, struct ck_bytes *ret_pod, 
 /* ---- containers ------------------------------------------------------------------------------------------------------ */
 
 /* the id, or the alias that plugins know it by */
-static int put_id(struct ck_out *out, const struct ck_fields *status, struct ck_error *err)
+static int put_id(struct ck_writer *out, const struct ck_fields *status, struct ck_error *err)
 {
 	struct ck_wire_field alias;
 	int r = find_pair(status, STATUS_ANNOTATIONS, CK_ALIAS_ANNOTATION, &alias, err);
 	if (r < 0)
 		return r;
 	if (alias.len == CK_ALIAS_LEN && hex_digits(alias.data, alias.len))
-		ck_out_utf8(out, 1, alias.data, alias.len);
+		ck_writer_utf8(out, 1, alias.data, alias.len);
 	else
 		put_text(out, 1, status, STATUS_ID);
 	return 0;
 }
 
-static void put_sandbox_id(struct ck_out *out, const char *sandbox_id, struct json_object *info)
+static void put_sandbox_id(struct ck_writer *out, const char *sandbox_id, struct json_object *info)
 {
 	size_t len = 0;
 	const char *told = sandbox_id ? NULL : ck_info_text(ck_info_at(info, "sandboxID"), &len);
 	if (sandbox_id && *sandbox_id)
-		ck_out_utf8(out, 2, sandbox_id, strlen(sandbox_id));
+		ck_writer_utf8(out, 2, sandbox_id, strlen(sandbox_id));
 	else if (told && len)
-		ck_out_utf8(out, 2, told, len);
+		ck_writer_utf8(out, 2, told, len);
 }
 
 static uint64_t nri_state(uint64_t cri)
@@ -490,7 +490,7 @@ static uint64_t nri_state(uint64_t cri)
 }
 
 /* LinuxContainer, and what else comes out of the info */
-static int put_info(struct ck_out *out, const struct answer *answer, struct ck_error *err)
+static int put_info(struct ck_writer *out, const struct answer *answer, struct ck_error *err)
 {
 	struct json_object *spec = ck_info_at(answer->info, "runtimeSpec");
 	struct json_object *process = ck_info_at(spec, "process"), *oci_linux = ck_info_at(spec, "linux");
@@ -502,19 +502,19 @@ static int put_info(struct ck_out *out, const struct answer *answer, struct ck_e
 	ck_info_outside(out, spec);
 	if (r == 0 && !ck_info_at(spec, "mounts"))
 		r = put_each(out, 9, &answer->status, STATUS_MOUNTS, put_mount, err);
-	size_t opened = ck_out_open(out, 11);
+	size_t opened = ck_writer_open(out, 11);
 	ck_info_linux(out, oci_linux);
 	ck_info_linux_process(out, process);
 	ck_info_seccomp_profile(out, ck_info_at(answer->info, "config.linux.security_context"));
 	if (r == 0 && !ck_info_at(oci_linux, "resources"))
 		r = put_resources(out, 3, 4, &resources, 1, err);
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	ck_info_cdi(out, ck_info_at(answer->info, "config"));
-	ck_out_number(out, 12, pid_of(answer));
+	ck_writer_number(out, 12, pid_of(answer));
 	return r;
 }
 
-static int put_container(struct ck_out *out, const struct answer *answer, const char *sandbox_id, struct ck_error *err)
+static int put_container(struct ck_writer *out, const struct answer *answer, const char *sandbox_id, struct ck_error *err)
 {
 	const struct ck_fields *status = &answer->status;
 	struct ck_fields metadata;
@@ -522,14 +522,14 @@ static int put_container(struct ck_out *out, const struct answer *answer, const 
 	r = r < 0 ? r : put_id(out, status, err);
 	put_sandbox_id(out, sandbox_id, answer->info);
 	put_text(out, 3, &metadata, META_NAME);
-	ck_out_number(out, 4, nri_state(ck_fields_number(status, STATUS_STATE)));
+	ck_writer_number(out, 4, nri_state(ck_fields_number(status, STATUS_STATE)));
 	r = r < 0 ? r : put_map(out, 5, status, STATUS_LABELS, NULL, err);
 	r = r < 0 ? r : put_map(out, 6, status, STATUS_ANNOTATIONS, CK_ALIAS_ANNOTATION, err);
 	r = r < 0 ? r : put_info(out, answer, err);
-	ck_out_number(out, 14, ck_fields_number(status, STATUS_CREATED_AT));
-	ck_out_number(out, 15, ck_fields_number(status, STATUS_STARTED_AT));
-	ck_out_number(out, 16, ck_fields_number(status, STATUS_FINISHED_AT));
-	ck_out_number(out, 17, ck_fields_number(status, STATUS_EXIT_CODE));
+	ck_writer_number(out, 14, ck_fields_number(status, STATUS_CREATED_AT));
+	ck_writer_number(out, 15, ck_fields_number(status, STATUS_STARTED_AT));
+	ck_writer_number(out, 16, ck_fields_number(status, STATUS_FINISHED_AT));
+	ck_writer_number(out, 17, ck_fields_number(status, STATUS_EXIT_CODE));
 	put_text(out, 18, status, STATUS_REASON);
 	put_text(out, 19, status, STATUS_MESSAGE);
 	if (r < 0)
@@ -542,7 +542,7 @@ int ck_describe_container(const void *response, size_t len, const char *sandbox_
 			  struct ck_error *err)
 {
 	struct answer answer = { .info = NULL };
-	struct ck_out out = { .r = 0 };
+	struct ck_writer out = { .r = 0 };
 	int r = answer_read(response, len, &answer, err);
 	r = r < 0 ? r : put_container(&out, &answer, sandbox_id, err);
 	answer_fini(&answer);
@@ -552,22 +552,22 @@ int ck_describe_container(const void *response, size_t len, const char *sandbox_
 /* ---- what is asked for ----------------------------------------------------------------------------------------------- */
 
 /* User of a security context; nothing if it leaves the user to the image */
-static int put_security_user(struct ck_out *out, const struct ck_fields *security, struct ck_error *err)
+static int put_security_user(struct ck_writer *out, const struct ck_fields *security, struct ck_error *err)
 {
 	struct ck_fields user, group;
 	int r = ck_fields_inside(security, SECURITY_USER, &user, err);
 	r = r < 0 ? r : ck_fields_inside(security, SECURITY_GROUP, &group, err);
 	if (r < 0 || !ck_fields_get(security, SECURITY_USER, CK_WIRE_BYTES))
 		return r;
-	size_t opened = ck_out_open(out, 21);
-	ck_out_number(out, 1, ck_fields_number(&user, 1));
-	ck_out_number(out, 2, ck_fields_number(&group, 1));
+	size_t opened = ck_writer_open(out, 21);
+	ck_writer_number(out, 1, ck_fields_number(&user, 1));
+	ck_writer_number(out, 2, ck_fields_number(&group, 1));
 	r = put_numbers(out, 3, security, SECURITY_GROUPS, err);
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	return r;
 }
 
-static int put_request_linux(struct ck_out *out, const struct ck_fields *config, struct ck_error *err)
+static int put_request_linux(struct ck_writer *out, const struct ck_fields *config, struct ck_error *err)
 {
 	struct ck_fields asked, security, seccomp;
 	int r = ck_fields_inside(config, CONFIG_LINUX, &asked, err);
@@ -575,20 +575,20 @@ static int put_request_linux(struct ck_out *out, const struct ck_fields *config,
 	r = r < 0 ? r : ck_fields_inside(&security, SECURITY_SECCOMP, &seccomp, err);
 	if (r < 0)
 		return r;
-	size_t opened = ck_out_open(out, 11);
+	size_t opened = ck_writer_open(out, 11);
 	r = put_each(out, 2, config, CONFIG_DEVICES, put_device, err);
 	r = r < 0 ? r : put_resources(out, 3, 4, &asked, LINUX_RESOURCES, err);
 	if (ck_fields_get(&security, SECURITY_SECCOMP, CK_WIRE_BYTES)) { /* the same numbers in both */
-		size_t profile = ck_out_open(out, 7);
-		ck_out_number(out, 1, ck_fields_number(&seccomp, 1));
+		size_t profile = ck_writer_open(out, 7);
+		ck_writer_number(out, 1, ck_fields_number(&seccomp, 1));
 		put_text(out, 2, &seccomp, 2);
-		ck_out_close(out, profile);
+		ck_writer_close(out, profile);
 	}
-	ck_out_close(out, opened);
+	ck_writer_close(out, opened);
 	return r < 0 ? r : put_security_user(out, &security, err);
 }
 
-static int put_request(struct ck_out *out, const struct ck_fields *request, const char *id, struct ck_error *err)
+static int put_request(struct ck_writer *out, const struct ck_fields *request, const char *id, struct ck_error *err)
 {
 	struct ck_fields config, metadata;
 	int r = ck_fields_inside(request, REQUEST_CONFIG, &config, err);
@@ -597,7 +597,7 @@ static int put_request(struct ck_out *out, const struct ck_fields *request, cons
 		return r;
 	if (!ck_fields_get(request, REQUEST_CONFIG, CK_WIRE_BYTES))
 		return ck_fail(err, CK_EMALFORMED, "a request without a config");
-	ck_out_utf8(out, 1, id, strlen(id));
+	ck_writer_utf8(out, 1, id, strlen(id));
 	put_text(out, 2, request, REQUEST_SANDBOX_ID);
 	put_text(out, 3, &metadata, META_NAME);
 	r = put_map(out, 5, &config, CONFIG_LABELS, NULL, err);
@@ -614,7 +614,7 @@ static int put_request(struct ck_out *out, const struct ck_fields *request, cons
 int ck_describe_request(const void *request, size_t len, const char *id, struct ck_bytes *ret_container, struct ck_error *err)
 {
 	struct ck_fields fields;
-	struct ck_out out = { .r = 0 };
+	struct ck_writer out = { .r = 0 };
 	int r = ck_fields_read(ck_wire_begin(request, len), &fields, err);
 	r = r < 0 ? r : put_request(&out, &fields, id, err);
 	return finish(&out, r, ret_container, err);

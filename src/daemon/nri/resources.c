@@ -3,31 +3,31 @@
 #include "src/daemon/nri/resources.h"
 
 /* a wrapper is there only with a value: CRI's 0 is "not set" */
-static void put_set(struct ck_out *out, uint32_t field, uint64_t number)
+static void put_set(struct ck_writer *out, uint32_t field, uint64_t number)
 {
 	if (number)
-		ck_out_value(out, field, number);
+		ck_writer_value(out, field, number);
 }
 
-static void put_text(struct ck_out *out, uint32_t to, const struct ck_fields *cri, uint32_t from)
+static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields *cri, uint32_t from)
 {
 	const struct ck_wire_field *field = ck_fields_get(cri, from, CK_WIRE_BYTES);
 	if (field && field->len)
-		ck_out_utf8(out, to, field->data, field->len);
+		ck_writer_utf8(out, to, field->data, field->len);
 }
 
 /* an entry of unified: key and value; or a limit of huge pages: size and number, at the same places in both */
-static int put_entry(struct ck_out *out, uint32_t to, struct ck_wire inside, struct ck_error *err)
+static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside, struct ck_error *err)
 {
 	struct ck_fields entry;
 	int r = ck_fields_read(inside, &entry, err);
 	if (r < 0)
 		return r;
-	size_t opened = ck_out_open(out, to);
+	size_t opened = ck_writer_open(out, to);
 	put_text(out, 1, &entry, 1);
 	put_text(out, 2, &entry, 2);
-	ck_out_number(out, 2, ck_fields_number(&entry, 2));
-	ck_out_close(out, opened);
+	ck_writer_number(out, 2, ck_fields_number(&entry, 2));
+	ck_writer_close(out, opened);
 	return 0;
 }
 
@@ -36,17 +36,17 @@ int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_reso
 	enum { PERIOD = 1, QUOTA, SHARES, MEMORY, CPUS = 6, MEMS, HUGEPAGES, UNIFIED, SWAP };
 	struct ck_fields fields;
 	struct ck_wire_field field;
-	struct ck_out out = { .bytes = *ret_resources };
+	struct ck_writer out = { .bytes = *ret_resources };
 	int r = ck_fields_read(ck_wire_begin(cri, len), &fields, err);
 	if (r < 0)
 		return r;
 	if (ck_fields_number(&fields, MEMORY) || ck_fields_number(&fields, SWAP)) {
-		size_t memory = ck_out_open(&out, 1);
+		size_t memory = ck_writer_open(&out, 1);
 		put_set(&out, 1, ck_fields_number(&fields, MEMORY));
 		put_set(&out, 3, ck_fields_number(&fields, SWAP));
-		ck_out_close(&out, memory);
+		ck_writer_close(&out, memory);
 	}
-	size_t before = out.bytes.len, cpu = ck_out_open(&out, 2);
+	size_t before = out.bytes.len, cpu = ck_writer_open(&out, 2);
 	put_set(&out, 1, ck_fields_number(&fields, SHARES));
 	put_set(&out, 2, ck_fields_number(&fields, QUOTA));
 	put_set(&out, 3, ck_fields_number(&fields, PERIOD));
@@ -55,7 +55,7 @@ int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_reso
 	if (out.bytes.len == cpu)
 		out.bytes.len = before; /* nothing is said of it */
 	else
-		ck_out_close(&out, cpu);
+		ck_writer_close(&out, cpu);
 	struct ck_wire wire = fields.all;
 	while (r == 0 && ck_wire_next(&wire, &field, NULL) > 0) {
 		if (field.type == CK_WIRE_BYTES && (field.number == HUGEPAGES || field.number == UNIFIED))
@@ -115,9 +115,9 @@ static int cannot(const char *name, struct ck_error *err)
 	return ck_fail(err, CK_EINVAL, "field %s cannot be applied through CRI", name);
 }
 
-static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part *parts, struct ck_error *err);
+static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct part *parts, struct ck_error *err);
 
-static int put_part(struct ck_out *out, const struct part *part, const struct ck_wire *wire, const struct ck_wire_field *field,
+static int put_part(struct ck_writer *out, const struct part *part, const struct ck_wire *wire, const struct ck_wire_field *field,
 		    struct ck_error *err)
 {
 	struct ck_fields inside;
@@ -125,7 +125,7 @@ static int put_part(struct ck_out *out, const struct part *part, const struct ck
 	switch (part->how) {
 	case TEXT:
 		if (field->len)
-			ck_out_utf8(out, part->to, field->data, field->len);
+			ck_writer_utf8(out, part->to, field->data, field->len);
 		return 0;
 	case ENTRIES:
 		return put_entry(out, part->to, ck_wire_inside(wire, field), err);
@@ -136,14 +136,14 @@ static int put_part(struct ck_out *out, const struct part *part, const struct ck
 		if (r == 0 && !ck_fields_number(&inside, 1))
 			return ck_fail(err, CK_EINVAL, "field %s cannot be set to 0 through CRI", part->name);
 		if (r == 0)
-			ck_out_number(out, part->to, ck_fields_number(&inside, 1));
+			ck_writer_number(out, part->to, ck_fields_number(&inside, 1));
 		return r;
 	default:
 		return cannot(part->name, err);
 	}
 }
 
-static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part *parts, struct ck_error *err)
+static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct part *parts, struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -164,7 +164,7 @@ static int put_parts(struct ck_out *out, struct ck_wire wire, const struct part 
 
 int ck_resources_to_cri(const void *resources, size_t len, struct ck_bytes *ret_cri, struct ck_error *err)
 {
-	struct ck_out out = { .bytes = *ret_cri };
+	struct ck_writer out = { .bytes = *ret_cri };
 	size_t before = out.bytes.len;
 	int r = put_parts(&out, ck_wire_begin(resources, len), resources_parts, err);
 	if (r == 0 && out.r < 0)
