@@ -23,7 +23,7 @@
 #define ANSWER_AGE 3600  /* seconds */
 #define LOOKS_MAX  16
 
-/* ---- the text ---------------------------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 struct reader {
 	const char *at, *end;
@@ -48,7 +48,8 @@ static int read_line(struct reader *r, const char *key, struct value *ret_value)
 	const char *newline = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
 
 	r->line++;
-	if (!newline || (size_t)(newline - r->at) < key_len + 2 || memcmp(r->at, key, key_len) || r->at[key_len] != ' ')
+	if (!newline || (size_t)(newline - r->at) < key_len + 2 || memcmp(r->at, key, key_len) ||
+	    r->at[key_len] != ' ')
 		return malformed(r, key);
 	struct value value = {r->at + key_len + 1, (size_t)(newline - r->at) - key_len - 1};
 	for (size_t i = 0; i < value.len; i++)
@@ -122,7 +123,8 @@ int ck_wish_parse(const char *text, size_t len, struct ck_wish *ret_wish, struct
 	return 0;
 }
 
-int ck_wish_answer_parse(const char *text, size_t len, struct ck_wish_answer *ret_answer, struct ck_error *err)
+int ck_wish_answer_parse(const char *text, size_t len, struct ck_wish_answer *ret_answer,
+			 struct ck_error *err)
 {
 	struct reader r = {text, text + len, 0, err};
 	struct ck_wish_answer answer = {0};
@@ -149,7 +151,7 @@ int ck_wish_answer_parse(const char *text, size_t len, struct ck_wish_answer *re
 	return 0;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static bool is_name(const char *name)
 {
@@ -162,17 +164,20 @@ static bool is_name(const char *name)
 /* Is @file a name of ours with @suffix? */
 static bool has_suffix(const char *file, const char *suffix)
 {
-	return strlen(file) == NAME_LEN + strlen(suffix) && !strcmp(file + NAME_LEN, suffix) && is_name(file);
+	return strlen(file) == NAME_LEN + strlen(suffix) && !strcmp(file + NAME_LEN, suffix) &&
+	       is_name(file);
 }
 
-static int file_write(int dirfd, const char *name, const char *suffix, const char *text, size_t len, struct ck_error *err)
+static int file_write(int dirfd, const char *name, const char *suffix, const char *text, size_t len,
+		      struct ck_error *err)
 {
 	char tmp[FILE_MAX], file[FILE_MAX];
 
 	snprintf(tmp, sizeof(tmp), "%.*s.tmp", (int)NAME_LEN, name);
 	snprintf(file, sizeof(file), "%.*s%s", (int)NAME_LEN, name, suffix);
 	unlinkat(dirfd, tmp, 0);
-	CK_AUTO_CLOSE int fd = ck_fd_own(openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	CK_AUTO_CLOSE int fd = ck_fd_own(
+		openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make '%s/%s'", DIR_NAME, tmp);
 	ssize_t n = write(fd, text, len);
@@ -183,8 +188,10 @@ static int file_write(int dirfd, const char *name, const char *suffix, const cha
 	return ck_fail_errno(err, CK_EIO, sys, "write '%s/%s'", DIR_NAME, file);
 }
 
-/* @text has CK_WISH_MAX bytes. -CK_ENOTFOUND: not there; -CK_EMALFORMED: not what is allowed to be there */
-static int file_read(int dirfd, const char *name, const char *suffix, char *text, size_t *ret_len, struct ck_error *err)
+/* @text has CK_WISH_MAX bytes. -CK_ENOTFOUND: not there; -CK_EMALFORMED: not what is allowed to be
+ * there */
+static int file_read(int dirfd, const char *name, const char *suffix, char *text, size_t *ret_len,
+		     struct ck_error *err)
 {
 	char file[FILE_MAX];
 	struct stat st;
@@ -194,11 +201,13 @@ static int file_read(int dirfd, const char *name, const char *suffix, char *text
 	if (fd < 0 && errno == ENOENT)
 		return ck_fail(err, CK_ENOTFOUND, "'%s' is gone", file);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return ck_fail_errno(err, errno == ELOOP ? CK_EMALFORMED : CK_EIO, errno, "open '%s/%s'", DIR_NAME, file);
+		return ck_fail_errno(err, errno == ELOOP ? CK_EMALFORMED : CK_EIO, errno,
+				     "open '%s/%s'", DIR_NAME, file);
 	if (!S_ISREG(st.st_mode))
 		return ck_fail(err, CK_EMALFORMED, "'%s/%s' is not a file", DIR_NAME, file);
 	if (st.st_size > CK_WISH_MAX)
-		return ck_fail(err, CK_EMALFORMED, "'%s/%s' is longer than %u bytes", DIR_NAME, file, CK_WISH_MAX);
+		return ck_fail(err, CK_EMALFORMED, "'%s/%s' is longer than %u bytes", DIR_NAME,
+			       file, CK_WISH_MAX);
 	ssize_t n = read(fd, text, CK_WISH_MAX); /* what comes behind is looked at by nobody */
 	if (n < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "read '%s/%s'", DIR_NAME, file);
@@ -212,21 +221,25 @@ static int open_dir(const char *state_dir, int *ret_fd, struct ck_error *err)
 
 	CK_AUTO_CLOSE int state_fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (state_fd < 0)
-		return ck_fail_errno(err, errno == ENOENT ? CK_ENOTFOUND : CK_EIO, errno, "'%s'", state_dir);
+		return ck_fail_errno(err, errno == ENOENT ? CK_ENOTFOUND : CK_EIO, errno, "'%s'",
+				     state_dir);
 	bool made = mkdirat(state_fd, DIR_NAME, 0700) == 0;
-	CK_AUTO_CLOSE int fd = ck_fd_own(openat(state_fd, DIR_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	CK_AUTO_CLOSE int fd = ck_fd_own(
+		openat(state_fd, DIR_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (fd < 0 || (made && fchmod(fd, 0700) < 0) || fstat(fd, &st) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "'%s/%s'", state_dir, DIR_NAME);
 	if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
-		return ck_fail(err, CK_EIO, "'%s/%s': others can write into it", state_dir, DIR_NAME);
+		return ck_fail(err, CK_EIO, "'%s/%s': others can write into it", state_dir,
+			       DIR_NAME);
 	*ret_fd = fd;
 	fd = -1;
 	return 0;
 }
 
-/* ---- the asking side --------------------------------------------------------------------------------------------- */
+/* ---- the asking side ------------------------------------------------------------------------- */
 
-int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_name, struct ck_error *err)
+int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_name,
+		 struct ck_error *err)
 {
 	unsigned char random[NAME_LEN / 2];
 	char name[NAME_LEN + 1], text[128];
@@ -240,7 +253,8 @@ int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_na
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(name + 2 * i, 3, "%02x", random[i]);
 	int n = snprintf(text, sizeof(text), "crikeep-wish 1\nverb %s\nentry %llu\n",
-			 wish->verb == CK_WISH_EVICT ? "evict" : "release", (unsigned long long)wish->entry);
+			 wish->verb == CK_WISH_EVICT ? "evict" : "release",
+			 (unsigned long long)wish->entry);
 	r = file_write(dirfd, name, ".wish", text, (size_t)n, err);
 	if (r < 0)
 		return r;
@@ -248,7 +262,8 @@ int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_na
 	return 0;
 }
 
-int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer *ret_answer, struct ck_error *err)
+int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer *ret_answer,
+		  struct ck_error *err)
 {
 	char text[CK_WISH_MAX], file[FILE_MAX];
 	CK_AUTO_CLOSE int dirfd = -1;
@@ -269,7 +284,7 @@ int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer
 	return r < 0 ? r : 1;
 }
 
-/* ---- the owner's side -------------------------------------------------------------------------------------------- */
+/* ---- the owner's side ------------------------------------------------------------------------ */
 
 struct ck_wishes {
 	int dirfd, inotify;
@@ -290,7 +305,8 @@ int ck_wishes_open(const char *state_dir, struct ck_wishes **ret_wishes, struct 
 		wishes->inotify = ck_fd_own(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 	/* by descriptor: it is the directory that was checked */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", wishes->dirfd);
-	if (wishes->inotify >= 0 && inotify_add_watch(wishes->inotify, path, IN_MOVED_TO | IN_ONLYDIR) < 0) {
+	if (wishes->inotify >= 0 &&
+	    inotify_add_watch(wishes->inotify, path, IN_MOVED_TO | IN_ONLYDIR) < 0) {
 		close(wishes->inotify);
 		wishes->inotify = -1;
 	}
@@ -329,13 +345,15 @@ static void remove_if_old(int dirfd, const char *file)
 {
 	struct stat st;
 
-	if (fstatat(dirfd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime < time(NULL) - ANSWER_AGE)
+	if (fstatat(dirfd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_mtime < time(NULL) - ANSWER_AGE)
 		unlinkat(dirfd, file, 0);
 }
 
 static void look(struct ck_wishes *wishes)
 {
-	int fd = wishes->dirfd >= 0 ? openat(wishes->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int fd = wishes->dirfd >= 0 ? openat(wishes->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+				    : -1;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
@@ -411,16 +429,19 @@ int ck_wishes_take(struct ck_wishes *wishes, struct ck_wish *ret_wish)
 	return 0;
 }
 
-void ck_wishes_answer(struct ck_wishes *wishes, const struct ck_wish *wish, const struct ck_wish_answer *answer)
+void ck_wishes_answer(struct ck_wishes *wishes, const struct ck_wish *wish,
+		      const struct ck_wish_answer *answer)
 {
 	char text[sizeof(answer->text) + 64], file[FILE_MAX];
 	const char *words = *answer->text ? answer->text : "-";
-	int n = snprintf(text, sizeof(text), "crikeep-answer 1\ndone %s\ntext ", answer->done ? "yes" : "no");
+	int n = snprintf(text, sizeof(text), "crikeep-answer 1\ndone %s\ntext ",
+			 answer->done ? "yes" : "no");
 
 	for (; *words && n < (int)sizeof(text) - 2; words++)
 		text[n++] = (unsigned char)*words < 0x20 || *words == 0x7f ? '?' : *words;
 	text[n++] = '\n';
-	file_write(wishes->dirfd, wish->name, ".answer", text, (size_t)n, NULL); /* nobody else could be told */
+	/* nobody else could be told */
+	file_write(wishes->dirfd, wish->name, ".answer", text, (size_t)n, NULL);
 	snprintf(file, sizeof(file), "%s.wish", wish->name);
 	unlinkat(wishes->dirfd, file, 0);
 }

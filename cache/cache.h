@@ -6,8 +6,9 @@
  *
  *   lock       guards the small shared state below: queue, ready turns, flags. Never held while anything else is called.
  *   the round  one thread at a time owns machine and store. A caller puts an operation on the queue; if nobody runs a round it
- *              takes the whole queue, feeds it to the machine, commits once, settles, and tells the others. So under load many
- *              operations share one transaction, and alone a caller does its own without a hand-over.
+ *              takes the whole queue, feeds it to the machine, commits once, settles, and tells the
+ *              others. So under load many operations share one transaction, and alone a caller does
+ *              its own without a hand-over.
  *   the crank  ck_process() or the library's thread: timers, host jobs, hooks, callbacks, wishes, log lines. Host and hooks are
  *              called from nowhere else (but hooks.choose and .released, inside the round).
  *
@@ -27,8 +28,10 @@ struct ck_hidden;
 struct ck_op { /* one operation of a round; lies on its caller's stack or in a job */
 	struct ck_op *next;
 	void (*run)(struct ck_cache *cache, struct ck_op *op); /* inside the round; or NULL */
-	void (*settled)(struct ck_cache *cache, struct ck_op *op); /* the same, once the round is on disk or known not to be */
-	pthread_cond_t wake; /* its owner: it is done, or the round is free and it is the first in the queue */
+	/* the same, once the round is on disk or known not to be */
+	void (*settled)(struct ck_cache *cache, struct ck_op *op);
+	/* its owner: it is done, or the round is free and it is the first in the queue */
+	pthread_cond_t wake;
 	bool done;
 	bool refused; /* it came after the cache was closed, and has not run */
 };
@@ -47,7 +50,8 @@ struct ck_turn {
 	pthread_cond_t decided;
 	bool is_ready, closed, left; /* is_ready: @outcome has not been fetched */
 	bool creates;                /* CK_CREATE was, once */
-	bool ending;                 /* ck_turn_finish() or ck_turn_fail() runs: what it decides nobody else hears */
+	/* ck_turn_finish() or ck_turn_fail() runs: what it decides nobody else hears */
+	bool ending;
 	int outcome;
 	ck_turn_cb *cb;
 	void *userdata;
@@ -117,18 +121,23 @@ struct ck_cache {
 uint64_t ck_cache_now(const struct ck_cache *cache);
 struct ck_cache *ck_cache_ref(struct ck_cache *cache);
 void ck_cache_unref(struct ck_cache *cache);
-int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err);
+int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache,
+		       struct ck_error *err);
 int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err);
 /* of the process that opened it. No system call: asked for each object of a list */
 bool ck_cache_in_child(const struct ck_cache *cache);
-int ck_cache_do(struct ck_cache *cache, struct ck_op *op); /* 0, -CK_ECLOSED, -CK_EDEADLK (from inside the round) */
-bool ck_cache_in_round(const struct ck_cache *cache);      /* is this thread running it? lock held */
-void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
+/* 0, -CK_ECLOSED, -CK_EDEADLK (from inside the round) */
+int ck_cache_do(struct ck_cache *cache, struct ck_op *op);
+/* is this thread running it? lock held */
+bool ck_cache_in_round(const struct ck_cache *cache);
+void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
+	CK_PRINTF(3, 4);
 void ck_cache_wake(struct ck_cache *cache); /* the crank; lock held */
 void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
 
 /* host-jobs.c */
-struct ck_job *ck_jobs_collect(struct ck_cache *cache); /* inside the round: what is wanted now, chained */
+/* inside the round: what is wanted now, chained */
+struct ck_job *ck_jobs_collect(struct ck_cache *cache);
 void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs);
 void ck_job_forget_turn(struct ck_job *job); /* inside the round: its turn is freed */
 

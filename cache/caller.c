@@ -4,7 +4,7 @@
 #include "cache/request/redact.h"
 #include "src/base/limits.h"
 
-/* ---- decided turns ----------------------------------------------------------------------------------------------- */
+/* ---- decided turns --------------------------------------------------------------------------- */
 
 static void callback_queue(struct ck_cache *cache, struct ck_turn *turn)
 {
@@ -74,7 +74,7 @@ static int fetch_locked(struct ck_turn *turn, int r, struct ck_error *err)
 	return r;
 }
 
-/* ---- begin ------------------------------------------------------------------------------------------------------- */
+/* ---- begin ----------------------------------------------------------------------------------- */
 
 struct begin_op {
 	struct ck_op op;
@@ -110,8 +110,8 @@ static void run_begin(struct ck_cache *cache, struct ck_op *op)
 {
 	struct begin_op *begin = (struct begin_op *)(void *)op;
 	turn_link(cache, begin->turn);
-	begin->r = ck_machine_begin(cache->machine, &begin->turn->m, begin->key, begin->turn->fp, begin->timeout, begin->expired,
-				    &begin->err);
+	begin->r = ck_machine_begin(cache->machine, &begin->turn->m, begin->key, begin->turn->fp,
+				    begin->timeout, begin->expired, &begin->err);
 }
 
 static struct ck_turn *turn_new(struct ck_cache *cache)
@@ -124,16 +124,21 @@ static struct ck_turn *turn_new(struct ck_cache *cache)
 	return turn;
 }
 
-int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request, struct ck_turn **ret_turn, struct ck_error *err)
+int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
+		       struct ck_turn **ret_turn, struct ck_error *err)
 {
 	CK_AUTO(ck_turn) *turn = turn_new(cache);
-	struct begin_op begin = { .op.run = run_begin, .turn = turn, .timeout = request->timeout, .expired = request->expired };
+	struct begin_op begin = { .op.run = run_begin,
+				  .turn = turn,
+				  .timeout = request->timeout,
+				  .expired = request->expired };
 	if (!turn)
 		return ck_nomem(err);
 	turn->kind = request->kind;
 	int r = ck_key_from_request(request->kind, request->bytes, request->len, &begin.key, err);
 	if (r >= 0)
-		r = ck_fingerprint_make(&cache->key, request->kind, request->bytes, request->len, &turn->fp, err);
+		r = ck_fingerprint_make(&cache->key, request->kind, request->bytes, request->len,
+					&turn->fp, err);
 	if (r >= 0) {
 		turn->request = ck_memdup(request->bytes, request->len);
 		turn->request_len = request->len;
@@ -155,15 +160,17 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 			*err = begin.err;
 		return begin.r;
 	}
-	/* what is decided after its own event is for wait and watch: a failure comes with a status, which needs the turn */
+	/* what is decided after its own event is for wait and watch: a failure comes with a status,
+	 * which needs the turn */
 	r = begin.r == CK_WAIT ? CK_WAIT : fetch_locked(turn, 0, err);
-	if (r < 0) /* decided at once, and not well: nothing to wait for, nothing to free for the caller */
+	/* decided at once, and not well: nothing to wait for, nothing to free for the caller */
+	if (r < 0)
 		return r;
 	*ret_turn = CK_TAKE(turn);
 	return r;
 }
 
-/* ---- wait, watch ------------------------------------------------------------------------------------------------- */
+/* ---- wait, watch ----------------------------------------------------------------------------- */
 
 int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 {
@@ -173,7 +180,9 @@ int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 	pthread_mutex_lock(&cache->lock);
 	turn->waiting++;
 	for (;;) {
-		bool inside = ck_cache_in_round(cache) || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()));
+		bool inside =
+			ck_cache_in_round(cache) ||
+			(cache->cranking && pthread_equal(cache->crank_thread, pthread_self()));
 		decided = turn->is_ready && !turn->ending;
 		r = decided ? ck_turn_fetch(turn) : CK_WAIT;
 		if (decided)
@@ -215,7 +224,7 @@ void ck_turn_watch_impl(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* ---- what a creator says ----------------------------------------------------------------------------------------- */
+/* ---- what a creator says --------------------------------------------------------------------- */
 
 struct turn_op {
 	struct ck_op op;
@@ -235,7 +244,8 @@ static void ending_begins(struct ck_turn *turn)
 	pthread_mutex_unlock(&turn->cache->lock);
 }
 
-/* what its call did not return, as hooks had agreed in the same moment, is for whoever waits or watches */
+/* what its call did not return, as hooks had agreed in the same moment, is for whoever waits or
+ * watches */
 static void ending_ends(struct ck_turn *turn)
 {
 	pthread_mutex_lock(&turn->cache->lock);
@@ -258,9 +268,11 @@ static int finish_outcome(struct turn_op *finish, int r, struct ck_error *err)
 		return fetch_locked(finish->turn, r, err);
 	if (finish->r == CK_WAIT)
 		return CK_WAIT;
-	r = fetch_locked(finish->turn, 0, err); /* what it was decided to be, after the round is on disk */
+	/* what it was decided to be, after the round is on disk */
+	r = fetch_locked(finish->turn, 0, err);
 	if (r == CK_WAIT) {
-		r = finish->r; /* it failed at once; or somebody has heard before that it was abandoned */
+		/* it failed at once; or somebody has heard before that it was abandoned */
+		r = finish->r;
 		if (r < 0 && err)
 			*err = finish->err.code ? finish->err : finish->turn->m.err;
 	} else if (finish->r < 0 && finish->err.code && r == finish->r && err) {
@@ -303,7 +315,8 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 {
 	char scrubbed[CK_TEXT_MAX + 1];
 	struct turn_op fail = { .op.run = run_fail, .turn = turn, .text = scrubbed };
-	ck_scrub(why->message ? why->message : "", turn->kind, turn->request, turn->request_len, scrubbed);
+	ck_scrub(why->message ? why->message : "", turn->kind, turn->request, turn->request_len,
+		 scrubbed);
 	fail.status = ck_shared_status_new(why);
 	if (!fail.status)
 		return ck_nomem(err);
@@ -344,7 +357,7 @@ int ck_turn_stage_impl(struct ck_turn *turn, const char *text)
 	return turn_do(turn, &stage, NULL);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void run_leave(struct ck_cache *cache, struct ck_op *op)
 {
@@ -380,7 +393,8 @@ static void run_free(struct ck_cache *cache, struct ck_op *op)
 	if (turn->resolving)
 		ck_job_forget_turn(turn->resolving);
 	pthread_mutex_lock(&cache->lock);
-	bool unheard = turn->is_ready || turn->m.answered_queued; /* decided, perhaps by this very round, and nobody looked */
+	/* decided, perhaps by this very round, and nobody looked */
+	bool unheard = turn->is_ready || turn->m.answered_queued;
 	bool begun = turn->creates;
 	pthread_mutex_unlock(&cache->lock);
 	if (unheard) /* if it was handed back, nobody was answered (K7) */
@@ -396,13 +410,16 @@ void ck_turn_free_impl(struct ck_turn *turn)
 	struct ck_cache *cache = turn->cache;
 	struct turn_op end = { .op.run = run_free, .turn = turn };
 	if (turn->linked && ck_cache_do(cache, &end.op) == -CK_EDEADLK)
-		return; /* from inside choose or a snapshot, against the rules: lost memory is better than freed memory in use */
+		/* from inside choose or a snapshot, against the rules: lost memory is better than
+		 * freed memory in use */
+		return;
 	pthread_mutex_lock(&cache->lock);
 	ck_callback_unqueue(cache, turn);
 	while (cache->in_callback == turn && !pthread_equal(cache->crank_thread, pthread_self()))
 		pthread_cond_wait(&cache->changed, &cache->lock);
 	if (cache->in_callback == turn)
-		cache->in_callback = NULL; /* freed by its own callback: the next turn at this address is another one */
+		/* freed by its own callback: the next turn at this address is another one */
+		cache->in_callback = NULL;
 	pthread_mutex_unlock(&cache->lock);
 	ck_key_free(turn->m.key);
 	ck_made_unref(turn->m.made);
@@ -415,7 +432,7 @@ void ck_turn_free_impl(struct ck_turn *turn)
 	ck_cache_unref(cache);
 }
 
-/* ---- removal ----------------------------------------------------------------------------------------------------- */
+/* ---- removal --------------------------------------------------------------------------------- */
 
 struct drain_op {
 	struct ck_op op;
@@ -431,14 +448,17 @@ static void run_drain(struct ck_cache *cache, struct ck_op *op)
 {
 	struct drain_op *drain = (struct drain_op *)(void *)op;
 	turn_link(cache, drain->turn);
-	drain->r = ck_machine_drain(cache->machine, &drain->turn->m, drain->kind, drain->id, drain->timeout, &drain->err);
+	drain->r = ck_machine_drain(cache->machine, &drain->turn->m, drain->kind, drain->id,
+				    drain->timeout, &drain->err);
 }
 
-int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_turn **ret_turn,
-			 struct ck_error *err)
+int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *id,
+			 uint64_t timeout, struct ck_turn **ret_turn, struct ck_error *err)
 {
 	CK_AUTO(ck_turn) *turn = turn_new(cache);
-	struct drain_op drain = { .op.run = run_drain, .turn = turn, .kind = kind, .id = id, .timeout = timeout };
+	struct drain_op drain = {
+		.op.run = run_drain, .turn = turn, .kind = kind, .id = id, .timeout = timeout
+	};
 	if (!turn)
 		return ck_nomem(err);
 	turn->kind = kind;
@@ -451,7 +471,8 @@ int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *
 		return drain.r;
 	}
 	if (drain.r != CK_WAIT)
-		fetch_locked(turn, 0, err); /* nothing to drain; decided with an answer, or without one */
+		/* nothing to drain; decided with an answer, or without one */
+		fetch_locked(turn, 0, err);
 	*ret_turn = CK_TAKE(turn);
 	return drain.r;
 }

@@ -4,9 +4,10 @@
 /* What src/api.c calls once it has checked the arguments; the contracts stand in crikeep.h. */
 #include "cache/cache.h"
 
-int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request, struct ck_turn **ret_turn, struct ck_error *err);
-int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_turn **ret_turn,
-			 struct ck_error *err);
+int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
+		       struct ck_turn **ret_turn, struct ck_error *err);
+int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *id,
+			 uint64_t timeout, struct ck_turn **ret_turn, struct ck_error *err);
 int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err);
 void ck_turn_watch_impl(struct ck_turn *turn, ck_turn_cb *cb, void *userdata);
 void ck_turn_leave_impl(struct ck_turn *turn);

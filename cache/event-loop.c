@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The crank: what is due, done by exactly one thread at a time. One descriptor tells when: an epoll set of an eventfd (a round
- * left work), a timerfd on CLOCK_BOOTTIME (the machine's next timer) and the wishes' inotify.
+ * The crank: what is due, done by exactly one thread at a time. One descriptor tells when: an epoll
+ * set of an eventfd (a round left work), a timerfd on CLOCK_BOOTTIME (the machine's next timer) and
+ * the wishes' inotify.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +15,8 @@
 #include "cache/caller.h"
 #include "src/base/limits.h"
 
-#define CK_PASSES 64 /* of one ck_process(): work that makes work must not keep a host's loop for ever */
+/* of one ck_process(): work that makes work must not keep a host's loop for ever */
+#define CK_PASSES 64
 
 static int epoll_add(int epoll_fd, int fd)
 {
@@ -28,10 +30,12 @@ int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error 
 	cache->event_fd = ck_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	cache->timer_fd = ck_fd_own(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
 	if (cache->epoll_fd < 0 || cache->event_fd < 0 || cache->timer_fd < 0 ||
-	    epoll_add(cache->epoll_fd, cache->event_fd) < 0 || epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
+	    epoll_add(cache->epoll_fd, cache->event_fd) < 0 ||
+	    epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
 	int r = ck_wishes_open(state_dir, &cache->wishes, err);
-	if (r >= 0 && ck_wishes_fd(cache->wishes) >= 0 && epoll_add(cache->epoll_fd, ck_wishes_fd(cache->wishes)) < 0)
+	if (r >= 0 && ck_wishes_fd(cache->wishes) >= 0 &&
+	    epoll_add(cache->epoll_fd, ck_wishes_fd(cache->wishes)) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "watch the wishes");
 	return r;
 }
@@ -70,7 +74,8 @@ void ck_loop_close(struct ck_cache *cache)
 /* lock held. The cheap question first: most rounds leave the crank nothing new. */
 void ck_cache_wake(struct ck_cache *cache)
 {
-	if (cache->signalled || cache->event_fd < 0 || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self())))
+	if (cache->signalled || cache->event_fd < 0 ||
+	    (cache->cranking && pthread_equal(cache->crank_thread, pthread_self())))
 		return;
 	if (!cache->pending && cache->due >= cache->armed)
 		return;
@@ -78,7 +83,7 @@ void ck_cache_wake(struct ck_cache *cache)
 	eventfd_write(cache->event_fd, 1);
 }
 
-/* ---- one pass --------------------------------------------------------------------------------------------------------- */
+/* ---- one pass -------------------------------------------------------------------------------- */
 
 struct wish_op {
 	struct ck_op op;
@@ -89,12 +94,13 @@ struct wish_op {
 static void run_wish(struct ck_cache *cache, struct ck_op *op)
 {
 	struct wish_op *w = (struct wish_op *)(void *)op;
-	int r = ck_machine_evict(cache->machine, w->wish.entry, w->wish.verb == CK_WISH_RELEASE, w->answer.text,
-				 sizeof(w->answer.text));
+	int r = ck_machine_evict(cache->machine, w->wish.entry, w->wish.verb == CK_WISH_RELEASE,
+				 w->answer.text, sizeof(w->answer.text));
 	w->answer.done = r >= 0;
 }
 
-/* Also those that waited for an owner. Answered when what they began is on disk (K29); bounded, because others make them. */
+/* Also those that waited for an owner. Answered when what they began is on disk (K29); bounded,
+ * because others make them. */
 static int take_wishes(struct ck_cache *cache)
 {
 	struct wish_op w = { .op.run = run_wish };
@@ -113,7 +119,8 @@ static void run_timers(struct ck_cache *cache, struct ck_op *op)
 {
 	uint64_t now = ck_cache_now(cache), due = ck_machine_due(cache->machine);
 	(void)op;
-	/* K15: after standing still, whoever came meanwhile is served first: timers wait one turn of the crank */
+	/* K15: after standing still, whoever came meanwhile is served first: timers wait one turn
+	 * of the crank */
 	pthread_mutex_lock(&cache->lock);
 	bool gap = cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
 	pthread_mutex_unlock(&cache->lock);
@@ -194,7 +201,8 @@ static void rearm(struct ck_cache *cache)
 		return;
 	}
 	uint64_t due = cache->due;
-	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S), .tv_nsec = (long)(due % CK_NS_PER_S) } };
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S),
+					       .tv_nsec = (long)(due % CK_NS_PER_S) } };
 	if (due == CK_NEVER_DUE)
 		at.it_value = (struct timespec){ 0 };
 	else if (due == 0)
@@ -217,7 +225,8 @@ int ck_loop_process(struct ck_cache *cache)
 	uint64_t count;
 	int done = 0;
 	pthread_mutex_lock(&cache->lock);
-	if (cache->cranking || ck_cache_in_round(cache) || (cache->threaded && !pthread_equal(cache->thread, pthread_self()))) {
+	if (cache->cranking || ck_cache_in_round(cache) ||
+	    (cache->threaded && !pthread_equal(cache->thread, pthread_self()))) {
 		pthread_mutex_unlock(&cache->lock);
 		return -CK_EDEADLK;
 	}
@@ -278,7 +287,7 @@ uint64_t ck_loop_timeout(struct ck_cache *cache)
 	return due;
 }
 
-/* ---- a thread of our own ---------------------------------------------------------------------------------------------- */
+/* ---- a thread of our own --------------------------------------------------------------------- */
 
 static void *loop_main(void *userdata)
 {
@@ -291,7 +300,8 @@ static void *loop_main(void *userdata)
 			return NULL;
 		ck_loop_process(cache);
 		struct pollfd fd = { .fd = cache->epoll_fd, .events = POLLIN };
-		poll(&fd, 1, cache->clock ? 10 : -1); /* a clock of the host's cannot be waited for */
+		/* a clock of the host's cannot be waited for */
+		poll(&fd, 1, cache->clock ? 10 : -1);
 	}
 }
 

@@ -3,7 +3,8 @@
 
 #include "cache/hidden-set.h"
 
-struct hidden_key { /* being made or evicted without an id: hidden by its key, but for ids known to be visible */
+/* being made or evicted without an id: hidden by its key, but for ids known to be visible */
+struct hidden_key {
 	struct ck_key *key;
 	char **visible;
 	size_t n;
@@ -27,7 +28,9 @@ static int by_text(const void *a, const void *b)
 static int compare_keys(const struct ck_key *a, const struct ck_key *b)
 {
 	if (a->kind != b->kind || a->attempt != b->attempt)
-		return a->kind != b->kind ? (int)a->kind - (int)b->kind : a->attempt < b->attempt ? -1 : 1;
+		return a->kind != b->kind        ? (int)a->kind - (int)b->kind
+		       : a->attempt < b->attempt ? -1
+						 : 1;
 	if (a->kind == CK_CONTAINER) {
 		int r = strcmp(a->sandbox_id, b->sandbox_id);
 		return r ? r : strcmp(a->container, b->container);
@@ -39,10 +42,11 @@ static int compare_keys(const struct ck_key *a, const struct ck_key *b)
 
 static int by_key(const void *a, const void *b)
 {
-	return compare_keys(((const struct hidden_key *)a)->key, ((const struct hidden_key *)b)->key);
+	return compare_keys(((const struct hidden_key *)a)->key,
+			    ((const struct hidden_key *)b)->key);
 }
 
-/* ---- making it ------------------------------------------------------------------------------------------------------ */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static int add_text(char ***texts, size_t *n, const char *text)
 {
@@ -74,8 +78,10 @@ static int add_key(struct ck_hidden *hidden, const struct ck_entry *e)
 	if (ck_key_dup(e->row.key, &key->key) < 0)
 		return -CK_ENOMEM;
 	hidden->keys_n++;
-	for (const struct ck_entry *other = ck_machine_pod_first(e); other; other = ck_machine_pod_next(other))
-		if (!ck_machine_hidden(other) && other->row.made && ck_key_same(other->row.key, e->row.key) &&
+	for (const struct ck_entry *other = ck_machine_pod_first(e); other;
+	     other = ck_machine_pod_next(other))
+		if (!ck_machine_hidden(other) && other->row.made &&
+		    ck_key_same(other->row.key, e->row.key) &&
 		    add_text(&key->visible, &key->n, other->row.made->id) < 0)
 			return -CK_ENOMEM;
 	return 0;
@@ -142,7 +148,7 @@ void ck_hidden_unref(struct ck_hidden *hidden)
 	free(hidden);
 }
 
-/* ---- asking it ------------------------------------------------------------------------------------------------------ */
+/* ---- asking it ------------------------------------------------------------------------------- */
 
 static const char *text(const char *s)
 {
@@ -152,7 +158,8 @@ static const char *text(const char *s)
 bool ck_hidden_has(const struct ck_hidden *hidden, const struct ck_object *object)
 {
 	enum ck_kind kind = object->kind;
-	if (hidden->ids_n[kind] && bsearch(&object->id, hidden->ids[kind], hidden->ids_n[kind], sizeof(char *), by_text))
+	if (hidden->ids_n[kind] &&
+	    bsearch(&object->id, hidden->ids[kind], hidden->ids_n[kind], sizeof(char *), by_text))
 		return true;
 	if (!hidden->keys_n)
 		return false;
@@ -167,7 +174,8 @@ bool ck_hidden_has(const struct ck_hidden *hidden, const struct ck_object *objec
 		.container = text(object->container_name),
 	};
 	const struct hidden_key wanted = { .key = &key };
-	const struct hidden_key *found = bsearch(&wanted, hidden->keys, hidden->keys_n, sizeof(wanted), by_key);
+	const struct hidden_key *found =
+		bsearch(&wanted, hidden->keys, hidden->keys_n, sizeof(wanted), by_key);
 	bool hides = found;
 	for (size_t i = 0; hides && i < found->n; i++)
 		hides = strcmp(found->visible[i], object->id) != 0;

@@ -2,8 +2,8 @@
 #ifndef CK_CACHE_HIDDEN_SET_H
 #define CK_CACHE_HIDDEN_SET_H
 /*
- * What is hidden at one moment, by id and by key. It never changes, so views that are begun while nothing moves share it:
- * with 500 creates waiting, a list costs what it costs with none.
+ * What is hidden at one moment, by id and by key. It never changes, so views that are begun while
+ * nothing moves share it: with 500 creates waiting, a list costs what it costs with none.
  */
 #include "cache/cache.h"
 
@@ -11,6 +11,7 @@ struct ck_hidden;
 
 /* ck_hidden_get - inside the round: as it is now; a reference. -CK_ENOMEM */
 int ck_hidden_get(struct ck_cache *cache, struct ck_hidden **ret_hidden);
-void ck_hidden_unref(struct ck_hidden *hidden);                                     /* any thread; NULL is fine */
+/* any thread; NULL is fine */
+void ck_hidden_unref(struct ck_hidden *hidden);
 bool ck_hidden_has(const struct ck_hidden *hidden, const struct ck_object *object); /* any thread */
 #endif

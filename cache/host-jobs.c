@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host and the hooks are asked. A job is collected inside the round that wanted it, after that round is on disk;
- * started by the crank outside of it; ended from any thread, which feeds the answer to the machine. It holds copies of all it
- * names, and a reference to the cache, so that it may end after the cache was closed.
+ * What the host and the hooks are asked. A job is collected inside the round that wanted it, after
+ * that round is on disk; started by the crank outside of it; ended from any thread, which feeds the
+ * answer to the machine. It holds copies of all it names, and a reference to the cache, so that it
+ * may end after the cache was closed.
  */
 #include <stdio.h>
 
@@ -10,7 +11,15 @@
 #include "cache/request/redact.h"
 #include "src/base/limits.h"
 
-enum job_what { JOB_INSPECT, JOB_LIST, JOB_LIST_KIND, JOB_DESTROY, JOB_RESOLVE, JOB_HOOK, JOB_CANCEL };
+enum job_what {
+	JOB_INSPECT,
+	JOB_LIST,
+	JOB_LIST_KIND,
+	JOB_DESTROY,
+	JOB_RESOLVE,
+	JOB_HOOK,
+	JOB_CANCEL
+};
 
 struct ck_job {
 	struct ck_op op;
@@ -60,7 +69,8 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 		return NULL;
 	job->cache = ck_cache_ref(cache);
 	job->what = what;
-	job->begun_seq = ck_machine_seq(cache->machine); /* younger than all that has happened, older than what comes */
+	/* younger than all that has happened, older than what comes */
+	job->begun_seq = ck_machine_seq(cache->machine);
 	if (!e)
 		return job;
 	const struct ck_key *key = e->row.key;
@@ -91,33 +101,38 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 	return job;
 }
 
-static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e, enum ck_hook_event event)
+static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
+			       enum ck_hook_event event)
 {
 	struct ck_job *job = job_new(cache, JOB_HOOK, e);
 	if (!job)
 		return NULL;
 	job->event = event;
-	job->image_id = ck_strdup(e->row.told ? e->row.told : ""); /* the names told: freed with the job */
+	/* the names told: freed with the job */
+	job->image_id = ck_strdup(e->row.told ? e->row.told : "");
 	if (!job->image_id) {
 		job_free(job);
 		return NULL;
 	}
 	job->told.told = job->image_id;
-	for (const struct ck_turn *turn = cache->turns; turn && event == CK_HOOK_RUN && !job->request; turn = turn->next)
+	for (const struct ck_turn *turn = cache->turns;
+	     turn && event == CK_HOOK_RUN && !job->request; turn = turn->next)
 		if (turn->m.row == e->row.id && turn->m.joined && turn->request &&
 		    (job->request = ck_memdup(turn->request, turn->request_len)))
 			job->request_len = turn->request_len;
 	return job;
 }
 
-/* by key: sandboxes of its uid, containers of its sandbox; before a sandbox is destroyed, the containers in it (K22) */
+/* by key: sandboxes of its uid, containers of its sandbox; before a sandbox is destroyed, the
+ * containers in it (K22) */
 static struct ck_job *job_list(struct ck_cache *cache, const struct ck_entry *e)
 {
 	struct ck_job *job = job_new(cache, JOB_LIST, e);
 	if (!job)
 		return NULL;
 	bool in_it = e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND;
-	job->filter = (struct ck_filter){ .size = sizeof(job->filter), .kind = in_it ? CK_CONTAINER : job->kind };
+	job->filter = (struct ck_filter){ .size = sizeof(job->filter),
+					  .kind = in_it ? CK_CONTAINER : job->kind };
 	if (in_it)
 		job->filter.sandbox_id = job->texts[0];
 	else if (job->kind == CK_SANDBOX)
@@ -161,7 +176,8 @@ struct ck_job *ck_jobs_collect(struct ck_cache *cache)
 				continue;
 			struct ck_job *job = job_make(cache, e, (enum ck_want)want);
 			if (!job) {
-				ck_machine_job_failed(m, e, (enum ck_want)want); /* no memory: wanted again later */
+				/* no memory: wanted again later */
+				ck_machine_job_failed(m, e, (enum ck_want)want);
 				continue;
 			}
 			*end = job;
@@ -221,7 +237,8 @@ void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs)
 			break;
 		case JOB_HOOK:
 			if (cache->hooks.fire)
-				cache->hooks.fire(job, job->event, &job->told, cache->hooks.userdata);
+				cache->hooks.fire(job, job->event, &job->told,
+						  cache->hooks.userdata);
 			else
 				ck_hook_done(job, NULL);
 			break;
@@ -240,7 +257,7 @@ void ck_job_forget_turn(struct ck_job *job)
 	job->turn = NULL;
 }
 
-/* ---- from the host, any thread; in a forked child all of it does nothing ---------------------------------------------- */
+/* ---- from the host, any thread; in a forked child all of it does nothing --------------------- */
 
 static bool in_child(const struct ck_job *job)
 {
@@ -249,16 +266,20 @@ static bool in_child(const struct ck_job *job)
 
 const struct ck_told *ck_job_entry(const struct ck_job *job)
 {
-	return job && !in_child(job) && (job->what == JOB_DESTROY || job->what == JOB_INSPECT) ? &job->told : NULL;
+	return job && !in_child(job) && (job->what == JOB_DESTROY || job->what == JOB_INSPECT)
+		       ? &job->told
+		       : NULL;
 }
 
 int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 {
 	if (job && in_child(job))
 		return -CK_EFORK;
-	if (!job || !o || o->size < sizeof(*o) || !o->id || !o->id[0] || (job->what != JOB_LIST && job->what != JOB_LIST_KIND))
+	if (!job || !o || o->size < sizeof(*o) || !o->id || !o->id[0] ||
+	    (job->what != JOB_LIST && job->what != JOB_LIST_KIND))
 		return -CK_EINVAL;
-	const char *texts[] = { o->id, o->pod_name, o->pod_namespace, o->pod_uid, o->sandbox_id, o->container_name };
+	const char *texts[] = { o->id,      o->pod_name,   o->pod_namespace,
+				o->pod_uid, o->sandbox_id, o->container_name };
 	size_t len[CK_COUNT(texts)], sum = 0;
 	for (size_t i = 0; i < CK_COUNT(texts); i++) {
 		len[i] = texts[i] ? strlen(texts[i]) + 1 : 0;
@@ -324,9 +345,13 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 		break;
 	case JOB_LIST_KIND:
 		if (!ok && !(cache->unlisted & 1u << job->kind))
-			ck_cache_log(cache, CK_LOG_WARNING, "the runtime did not list its %s: %s; it is asked until it does",
-				     job->kind == CK_SANDBOX ? "sandboxes" : "containers", ck_grpc_name(job->grpc));
-		cache->unlisted = ok ? cache->unlisted & ~(1u << job->kind) : cache->unlisted | 1u << job->kind;
+			ck_cache_log(
+				cache, CK_LOG_WARNING,
+				"the runtime did not list its %s: %s; it is asked until it does",
+				job->kind == CK_SANDBOX ? "sandboxes" : "containers",
+				ck_grpc_name(job->grpc));
+		cache->unlisted = ok ? cache->unlisted & ~(1u << job->kind)
+				     : cache->unlisted | 1u << job->kind;
 		ck_machine_listed(m, job->kind, job->begun_seq, ok, job->objects, job->n);
 		break;
 	case JOB_DESTROY:
@@ -340,7 +365,8 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 		ck_machine_resolved(m, &job->turn->m);
 		break;
 	case JOB_HOOK:
-		ck_machine_hook_done(m, job->row, job->event, job->who, job->refused ? job->refusal : NULL);
+		ck_machine_hook_done(m, job->row, job->event, job->who,
+				     job->refused ? job->refusal : NULL);
 		break;
 	case JOB_CANCEL:
 		break;
@@ -350,7 +376,8 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 static void job_end(struct ck_job *job)
 {
 	job->op.run = run_done;
-	ck_cache_do(job->cache, &job->op); /* a closed cache takes no more answers: its next life asks again */
+	/* a closed cache takes no more answers: its next life asks again */
+	ck_cache_do(job->cache, &job->op);
 	job_free(job);
 }
 
@@ -362,7 +389,8 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 	if (!answer || answer->size < sizeof(*answer))
 		answer = &failed;
 	job->grpc = answer->grpc;
-	job->condition = answer->condition >= CK_CONDITION_UNKNOWN && answer->condition <= CK_CONDITION_ABSENT
+	job->condition = answer->condition >= CK_CONDITION_UNKNOWN &&
+					 answer->condition <= CK_CONDITION_ABSENT
 				 ? answer->condition
 				 : CK_CONDITION_UNKNOWN;
 	if (job->what == JOB_RESOLVE && answer->image_id)
@@ -375,7 +403,8 @@ void ck_hook_told(struct ck_job *job, const char *names)
 	if (!job || !names || in_child(job) || job->what != JOB_HOOK)
 		return;
 	free(job->who);
-	job->who = ck_strndup(names, strnlen(names, CK_TOLD_MAX)); /* without memory the line in the history names nobody */
+	/* without memory the line in the history names nobody */
+	job->who = ck_strndup(names, strnlen(names, CK_TOLD_MAX));
 }
 
 void ck_hook_done(struct ck_job *job, const char *refusal)
@@ -386,6 +415,7 @@ void ck_hook_done(struct ck_job *job, const char *refusal)
 	if (refusal && job->request)
 		ck_scrub(refusal, job->kind, job->request, job->request_len, job->refusal);
 	else if (refusal) /* a plugin sees env and args: without the request nobody knows what its text repeats */
-		snprintf(job->refusal, sizeof(job->refusal), "a plugin refused; its text is not kept");
+		snprintf(job->refusal, sizeof(job->refusal),
+			 "a plugin refused; its text is not kept");
 	job_end(job);
 }

@@ -20,7 +20,7 @@ uint64_t ck_cache_now(const struct ck_cache *cache)
 	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- log lines wait for the crank: a host's log function must not be called from inside a round ------------------ */
+/* ---- log lines wait for the crank: a host's log function must not be called from inside a round  */
 
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
 {
@@ -51,8 +51,9 @@ static void log_note(struct ck_cache *cache, const struct ck_note *note)
 	ck_key_print(row->key, who, sizeof(who));
 	switch (note->what) {
 	case CK_WHAT_MOVED:
-		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s", who, ck_state_name(note->from), ck_state_name(note->to),
-			     row->reason ? ": " : "", ck_reason_text(row->reason));
+		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s", who, ck_state_name(note->from),
+			     ck_state_name(note->to), row->reason ? ": " : "",
+			     ck_reason_text(row->reason));
 		return;
 	case CK_WHAT_DUPLICATE:
 	case CK_WHAT_IN_USE:
@@ -74,13 +75,15 @@ static void log_note(struct ck_cache *cache, const struct ck_note *note)
 	default:
 		break;
 	}
-	ck_cache_log(cache, level, "%s: %s%s%s%s%s", who, ck_what_text(note->what), note->grpc ? ": " : "",
-		     note->grpc ? ck_grpc_name(note->grpc) : "", note->detail[0] ? ": " : "", note->detail);
+	ck_cache_log(cache, level, "%s: %s%s%s%s%s", who, ck_what_text(note->what),
+		     note->grpc ? ": " : "", note->grpc ? ck_grpc_name(note->grpc) : "",
+		     note->detail[0] ? ": " : "", note->detail);
 }
 
-/* ---- writing a round --------------------------------------------------------------------------------------------- */
+/* ---- writing a round ------------------------------------------------------------------------- */
 
-static int write_entry(struct ck_store *store, const struct ck_entry *e, bool new_ones, struct ck_error *err)
+static int write_entry(struct ck_store *store, const struct ck_entry *e, bool new_ones,
+		       struct ck_error *err)
 {
 	bool unwanted = ck_machine_row_unwanted(e), is_new = !e->written;
 	if (is_new != new_ones || (is_new && unwanted))
@@ -95,16 +98,19 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 	struct ck_store *store = cache->store;
 	size_t n;
 	int r = ck_store_begin(store, err);
-	for (int new_ones = 0; new_ones <= 1; new_ones++) { /* last: a row that goes or moves on frees its key for a new one */
-		for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0; e = e->dirty_next) {
+	/* last: a row that goes or moves on frees its key for a new one */
+	for (int new_ones = 0; new_ones <= 1; new_ones++) {
+		for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0;
+		     e = e->dirty_next) {
 			snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
 			r = write_entry(store, e, new_ones, err);
 		}
 	}
 	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = ck_store_note(store, &notes[i].entry->row, notes[i].what, notes[i].from, notes[i].to, notes[i].at,
-				  notes[i].grpc, notes[i].detail[0] ? notes[i].detail : NULL, err);
+		r = ck_store_note(store, &notes[i].entry->row, notes[i].what, notes[i].from,
+				  notes[i].to, notes[i].at, notes[i].grpc,
+				  notes[i].detail[0] ? notes[i].detail : NULL, err);
 	if (counters && r >= 0)
 		r = ck_store_counters(store, ck_machine_counters(cache->machine), err);
 	if (r >= 0)
@@ -139,7 +145,8 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 	struct ck_error err = { 0 };
 	size_t n;
 	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
-	bool counters = uncounted(cache) && now >= cache->counters_at; /* once a second is enough for what people read */
+	/* once a second is enough for what people read */
+	bool counters = uncounted(cache) && now >= cache->counters_at;
 	if (!ck_machine_dirty(cache->machine) && !n && !cache->damaged && !counters) {
 		ck_machine_settle(cache->machine, true, NULL);
 		return;
@@ -153,14 +160,16 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 	}
 	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read")
 			       : write_entries(cache, counters, &err);
-	if (r == -CK_EDAMAGED) { /* K33: what memory knows goes into a new file, now or as soon as there can be one */
+	/* K33: what memory knows goes into a new file, now or as soon as there can be one */
+	if (r == -CK_EDAMAGED) {
 		char name[512] = "";
 		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err.text);
 		cache->damaged = false;
 		save_leaves(cache);
 		r = ck_store_set_aside(cache->store, name, &err);
 		if (name[0]) {
-			ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s", name);
+			ck_cache_log(cache, CK_LOG_ERROR,
+				     "the damaged database was set aside as %s", name);
 			ck_machine_counters(cache->machine)->set_aside++;
 		}
 		ck_machine_all_dirty(cache->machine);
@@ -174,18 +183,21 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 			cache->counters_at = now + CK_NS_PER_S;
 		}
 		if (cache->volatile_rounds)
-			ck_cache_log(cache, CK_LOG_WARNING, "the database can be written again; its history has a gap");
+			ck_cache_log(cache, CK_LOG_WARNING,
+				     "the database can be written again; its history has a gap");
 		cache->volatile_rounds = false;
 	} else {
 		if (!cache->volatile_rounds)
-			ck_cache_log(cache, CK_LOG_ERROR, "the database cannot be written, going on in memory: %s", err.text);
+			ck_cache_log(cache, CK_LOG_ERROR,
+				     "the database cannot be written, going on in memory: %s",
+				     err.text);
 		cache->volatile_rounds = true;
 		cache->retry_at = now + CK_RETRY_WRITE;
 	}
 	ck_machine_settle(cache->machine, r >= 0, err.text);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static void round_run(struct ck_cache *cache, struct ck_op *batch)
 {
@@ -205,7 +217,8 @@ static void round_run(struct ck_cache *cache, struct ck_op *batch)
 	while ((m = ck_machine_answered(cache->machine)))
 		ck_turn_ready(cache, (struct ck_turn *)(void *)m, m->outcome);
 	cache->due = ck_machine_due(cache->machine);
-	if (cache->volatile_rounds && ck_machine_dirty(cache->machine) && cache->retry_at < cache->due)
+	if (cache->volatile_rounds && ck_machine_dirty(cache->machine) &&
+	    cache->retry_at < cache->due)
 		cache->due = cache->retry_at;
 	if (!cache->volatile_rounds && uncounted(cache) && cache->counters_at < cache->due)
 		cache->due = cache->counters_at;
@@ -251,7 +264,8 @@ int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
 		cache->busy = false;
 		for (struct ck_op *next; batch; batch = next) {
 			next = batch->next;
-			batch->done = true; /* its owner goes on when the lock is free, and takes it away */
+			/* its owner goes on when the lock is free, and takes it away */
+			batch->done = true;
 			if (batch != op)
 				pthread_cond_signal(&batch->wake);
 		}
@@ -267,7 +281,7 @@ int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
 	return op->refused ? -CK_ECLOSED : 0;
 }
 
-/* ---- what the machine asks us ------------------------------------------------------------------------------------ */
+/* ---- what the machine asks us ---------------------------------------------------------------- */
 
 static int op_record(void *user, const struct ck_fingerprint *fp, struct ck_record *ret_record)
 {
@@ -275,7 +289,8 @@ static int op_record(void *user, const struct ck_fingerprint *fp, struct ck_reco
 	return ck_record_make(fp, ret_record, NULL);
 }
 
-static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct ck_fingerprint *fp, struct ck_difference *ret)
+static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct ck_fingerprint *fp,
+				   struct ck_difference *ret)
 {
 	struct ck_cache *cache = user;
 	struct ck_record *record = &e->row.record;
@@ -288,7 +303,8 @@ static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct 
 	if (r == -CK_EDAMAGED || r == -CK_ENOTFOUND)
 		return CK_RELATION_NOT_COMPARABLE; /* gone with a damaged file */
 	if (r < 0)
-		return CK_RELATION_NEEDS_LEAVES; /* cannot be read now: nothing is concluded from that */
+		/* cannot be read now: nothing is concluded from that */
+		return CK_RELATION_NEEDS_LEAVES;
 	relation = ck_record_compare(record, fp, &cache->compare, ret);
 	ck_record_fini(record);
 	return relation;
@@ -323,7 +339,8 @@ static int op_choose(void *user, const struct ck_entry *e, char *names, size_t s
 	struct ck_cache *cache = user;
 	struct ck_told told;
 	ck_told_fill(&told, e);
-	return cache->hooks.choose ? cache->hooks.choose(&told, names, size, cache->hooks.userdata) : 0;
+	return cache->hooks.choose ? cache->hooks.choose(&told, names, size, cache->hooks.userdata)
+				   : 0;
 }
 
 static void op_released(void *user, const struct ck_entry *e)
@@ -350,7 +367,8 @@ static void op_committed(void *user, const struct ck_entry *e)
 static uint64_t op_jitter(void *user, uint64_t below)
 {
 	struct ck_cache *cache = user;
-	cache->random = cache->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	cache->random =
+		cache->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return below ? (cache->random >> 16) % below : 0;
 }
 
@@ -371,7 +389,7 @@ static const struct ck_machine_ops machine_ops = {
 	.next_id = op_next_id,
 };
 
-/* ---- open and close ---------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static int boot_id(char boot[37], struct ck_error *err)
 {
@@ -439,8 +457,8 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 	if (r == -CK_EDAMAGED) {
 		ck_store_set_aside(cache->store, name,
 				   NULL); /* where that is not possible either, memory must do for now (K32) */
-		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged%s%s: %s", name[0] ? " and was set aside as " : "",
-			     name, why.text);
+		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged%s%s: %s",
+			     name[0] ? " and was set aside as " : "", name, why.text);
 		counters = (struct ck_counters){ .set_aside = name[0] != '\0' };
 		r = machine_make(cache, options) < 0 ? ck_nomem(&why) : 0;
 	}
@@ -460,7 +478,8 @@ bool ck_cache_in_child(const struct ck_cache *cache)
 	return ck_host_process_left(&cache->home);
 }
 
-int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
+int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache,
+		       struct ck_error *err)
 {
 	const char *dir = options->state_dir ? options->state_dir : "/run/crikeep";
 	struct ck_store_opened opened = { 0 };
@@ -489,16 +508,19 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	}
 	randombytes_buf(&cache->random, sizeof(cache->random));
 	cache->log = ck_alloc(CK_LOG_LINES * sizeof(*cache->log));
-	int r = cache->log && copy_patterns(cache, options->ignore_annotations) == 0 ? 0 : ck_nomem(err);
+	int r = cache->log && copy_patterns(cache, options->ignore_annotations) == 0
+			? 0
+			: ck_nomem(err);
 	if (r >= 0)
 		r = boot_id(cache->boot, err);
 	if (r >= 0)
 		r = ck_store_open(dir, &cache->store, &opened, err);
 	if (r >= 0 && opened.set_aside)
-		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s", opened.set_aside_as,
-			     opened.why.text);
+		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s",
+			     opened.set_aside_as, opened.why.text);
 	if (r >= 0 && opened.no_database)
-		ck_cache_log(cache, CK_LOG_ERROR, "there is no database, going on in memory: %s", opened.why.text);
+		ck_cache_log(cache, CK_LOG_ERROR, "there is no database, going on in memory: %s",
+			     opened.why.text);
 	if (r >= 0 && machine_make(cache, options) < 0)
 		r = ck_nomem(err);
 	if (r >= 0) {
@@ -531,7 +553,8 @@ static void run_close(struct ck_cache *cache, struct ck_op *op)
 		if (turn->resolving)
 			ck_job_forget_turn(turn->resolving);
 		enum ck_turn_state state = turn->m.state;
-		ck_machine_part(cache->machine, &turn->m); /* what it was given stays with it, and may be read meanwhile */
+		/* what it was given stays with it, and may be read meanwhile */
+		ck_machine_part(cache->machine, &turn->m);
 		turn->prev = turn->next = NULL;
 		pthread_mutex_lock(&cache->lock);
 		turn->closed = true;
@@ -549,7 +572,8 @@ static void run_close(struct ck_cache *cache, struct ck_op *op)
 int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
 {
 	pthread_mutex_lock(&cache->lock);
-	if (ck_cache_in_round(cache) || (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()))) {
+	if (ck_cache_in_round(cache) ||
+	    (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()))) {
 		pthread_mutex_unlock(&cache->lock);
 		return ck_fail(err, CK_EDEADLK, "the cache cannot be closed from a callback");
 	}
@@ -567,7 +591,8 @@ int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
 	pthread_mutex_unlock(&cache->lock);
 	if (cache->host.log) /* nobody turns the crank any more */
 		for (unsigned i = 0; i < cache->log_n; i++)
-			cache->host.log(cache->log[i].level, cache->log[i].text, cache->host.userdata);
+			cache->host.log(cache->log[i].level, cache->log[i].text,
+					cache->host.userdata);
 	cache->log_n = 0;
 	ck_machine_free(cache->machine);
 	cache->machine = NULL;

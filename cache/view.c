@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One consistent filter for one list. It is begun before the runtime is asked, so that tombstones outlive the list (K21), and
- * filled at its first question, in one round.
+ * One consistent filter for one list. It is begun before the runtime is asked, so that tombstones
+ * outlive the list (K21), and filled at its first question, in one round.
  */
 
 #include "cache/hidden-set.h"
@@ -75,16 +75,21 @@ int ck_view_shows_impl(struct ck_view *view, enum ck_kind kind, const char *id)
 	return r < 0 ? r : shows.r;
 }
 
-/* an id's prefix that hidden ids share does not exist for anybody; one that a single visible id shares means that one */
+/* an id's prefix that hidden ids share does not exist for anybody; one that a single visible id
+ * shares means that one */
 static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 {
 	struct view_op *resolve = (struct view_op *)(void *)op;
 	size_t len = strlen(resolve->prefix);
-	const struct ck_entry *visible = NULL, *exact = ck_machine_object(cache->machine, resolve->kind, resolve->prefix);
+	const struct ck_entry *visible = NULL,
+			      *exact = ck_machine_object(cache->machine, resolve->kind,
+							 resolve->prefix);
 	unsigned n_visible = 0, n_hidden = 0;
-	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !exact; e = e->by_row.next) {
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !exact;
+	     e = e->by_row.next) {
 		const char *known = e->row.made ? e->row.made->id : e->seen;
-		if (e->detached || e->row.key->kind != resolve->kind || !known || strncmp(known, resolve->prefix, len))
+		if (e->detached || e->row.key->kind != resolve->kind || !known ||
+		    strncmp(known, resolve->prefix, len))
 			continue;
 		if (ck_machine_hidden(e)) {
 			n_hidden++;
@@ -106,9 +111,12 @@ static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 		resolve->r = -CK_ENOMEM;
 }
 
-int ck_view_resolve_impl(struct ck_view *view, enum ck_kind kind, const char *prefix, const char **ret_id)
+int ck_view_resolve_impl(struct ck_view *view, enum ck_kind kind, const char *prefix,
+			 const char **ret_id)
 {
-	struct view_op resolve = { .op.run = run_resolve, .view = view, .kind = kind, .prefix = prefix };
+	struct view_op resolve = {
+		.op.run = run_resolve, .view = view, .kind = kind, .prefix = prefix
+	};
 	int r = ck_cache_do(view->cache, &resolve.op);
 	if (r < 0)
 		return r;
@@ -120,12 +128,16 @@ int ck_view_resolve_impl(struct ck_view *view, enum ck_kind kind, const char *pr
 static void run_listed(struct ck_cache *cache, struct ck_op *op)
 {
 	struct view_op *listed = (struct view_op *)(void *)op;
-	ck_machine_listed(cache->machine, listed->kind, listed->view->seq, true, listed->objects, listed->n);
+	ck_machine_listed(cache->machine, listed->kind, listed->view->seq, true, listed->objects,
+			  listed->n);
 }
 
-int ck_view_listed_impl(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects, size_t n)
+int ck_view_listed_impl(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects,
+			size_t n)
 {
-	struct view_op listed = { .op.run = run_listed, .view = view, .kind = kind, .objects = objects, .n = n };
+	struct view_op listed = {
+		.op.run = run_listed, .view = view, .kind = kind, .objects = objects, .n = n
+	};
 	return ck_cache_do(view->cache, &listed.op);
 }
 

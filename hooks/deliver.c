@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tour among the plugins: what each is sent, what its answer does, and what they all want changed at the end.
+ * A tour among the plugins: what each is sent, what its answer does, and what they all want changed
+ * at the end.
  */
 #include <stdio.h>
 
@@ -9,7 +10,7 @@
 #include "src/base/utf8.h"
 #include "src/base/wire.h"
 
-/* ---- one plugin after the other ------------------------------------------------------------------------------------- */
+/* ---- one plugin after the other -------------------------------------------------------------- */
 
 static bool is_before(const struct ck_tour *tour, const struct ck_plugin *plugin)
 {
@@ -23,7 +24,8 @@ static struct ck_plugin *next_plugin(struct ck_tour *tour, struct ck_knower **re
 		if (!ck_plugin_joined(plugin) || is_before(tour, plugin))
 			continue;
 		*ret_knower = ck_know_who(tour->known, plugin);
-		if (!*ret_knower && CK_BROKEN(H2) && (*ret_knower = ck_know_add(tour->known, plugin)))
+		if (!*ret_knower && CK_BROKEN(H2) &&
+		    (*ret_knower = ck_know_add(tour->known, plugin)))
 			(*ret_knower)->told = true;
 		if (*ret_knower && ck_tour_owes(tour->event, *ret_knower))
 			return plugin;
@@ -45,10 +47,11 @@ static int fill_validation(struct ck_tour *tour, struct ck_queued *delivery, str
 	struct ck_bytes bytes = { 0 };
 	for (struct ck_plugin *plugin = tour->nri->plugins; plugin; plugin = plugin->next)
 		/* who has not answered was not consulted */
-		if (ck_plugin_joined(plugin) && ck_know_who(tour->known, plugin) && !plugin->overdue_since && n < CK_COUNT(names))
+		if (ck_plugin_joined(plugin) && ck_know_who(tour->known, plugin) &&
+		    !plugin->overdue_since && n < CK_COUNT(names))
 			names[n++] = plugin->name;
-	int r = ck_adjust_validation(tour->adjust, tour->pod ? tour->pod->bytes : NULL, tour->pod ? tour->pod->len : 0, names, n,
-				     &bytes, err);
+	int r = ck_adjust_validation(tour->adjust, tour->pod ? tour->pod->bytes : NULL,
+				     tour->pod ? tour->pod->len : 0, names, n, &bytes, err);
 	if (r >= 0)
 		r = add_extra(tour, delivery, &bytes);
 	ck_bytes_free(&bytes);
@@ -113,7 +116,8 @@ static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_know
 	if (!delivery || fill(tour, delivery, &err) < 0) {
 		const char *why = *err.text ? err.text : "out of memory";
 		ck_queued_free(delivery);
-		ck_nri_log(nri, CK_LOG_ERROR, "%s to plugin %s: %s", ck_nri_event_name(tour->event), plugin->name, why);
+		ck_nri_log(nri, CK_LOG_ERROR, "%s to plugin %s: %s", ck_nri_event_name(tour->event),
+			   plugin->name, why);
 		if (!ck_nri_event_tears_down(tour->event))
 			ck_tour_refuse(tour, "plugin %s cannot be told: %s", plugin->name, why);
 		else /* what it misses now nobody would tell it later; a new connection gets a new list */
@@ -131,7 +135,8 @@ static bool visit(struct ck_tour *tour, struct ck_plugin *plugin, struct ck_know
 		tour->at = delivery;
 		tour->due = ck_nri_now(nri) + nri->request_timeout;
 	}
-	ck_plugin_enqueue(plugin, delivery); /* may answer at once, and then the tour has moved on, or ended */
+	/* may answer at once, and then the tour has moved on, or ended */
+	ck_plugin_enqueue(plugin, delivery);
 	return waits;
 }
 
@@ -155,7 +160,8 @@ static void agreed(struct ck_tour *tour)
 		r = ck_adjust_result(tour->adjust, &tour->adjustment, &err);
 		if (r >= 0)
 			r = ck_adjust_owners(tour->adjust, &tour->owners, &err);
-	} else if (tour->adjust && tour->event == CK_NRI_UPDATE_CONTAINER && !ck_adjust_is_empty(tour->adjust)) {
+	} else if (tour->adjust && tour->event == CK_NRI_UPDATE_CONTAINER &&
+		   !ck_adjust_is_empty(tour->adjust)) {
 		r = ck_adjust_result(tour->adjust, &tour->result_resources, &err);
 	}
 	if (r < 0) {
@@ -192,14 +198,16 @@ static void changed(struct ck_nri_job *job, int grpc, const void *bytes, size_t 
 	(void)len;
 	tour->job = NULL;
 	/* one that has just gone is skipped, as one nobody knows is */
-	if (grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND && ck_adjust_other(tour->adjust, tour->change_i, &other, NULL) >= 0 &&
+	if (grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND &&
+	    ck_adjust_other(tour->adjust, tour->change_i, &other, NULL) >= 0 &&
 	    !other.ignore_failure) {
 		if (ck_nri_event_tears_down(tour->event))
-			ck_nri_log(tour->nri, CK_LOG_WARNING, "plugin %s: updating container %.64s: %s", other.plugins,
+			ck_nri_log(tour->nri, CK_LOG_WARNING,
+				   "plugin %s: updating container %.64s: %s", other.plugins,
 				   other.container_id, ck_grpc_name(grpc));
 		else
-			ck_tour_refuse(tour, "plugin %s: updating container %.64s: %s", other.plugins, other.container_id,
-				       ck_grpc_name(grpc));
+			ck_tour_refuse(tour, "plugin %s: updating container %.64s: %s",
+				       other.plugins, other.container_id, ck_grpc_name(grpc));
 	}
 	tour->change_i++;
 	changes(tour);
@@ -219,7 +227,8 @@ static void changes(struct ck_tour *tour)
 			continue;
 		struct ck_blob *blob = ck_blob_new(other.resources, other.len);
 		if (blob)
-			tour->job = ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER, id, NULL, blob, changed, tour);
+			tour->job = ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER, id, NULL,
+						   blob, changed, tour);
 		ck_blob_unref(blob);
 		if (tour->job)
 			return;
@@ -261,19 +270,22 @@ void ck_tour_go_on(struct ck_tour *tour)
 		agreed(tour);
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
-static bool may_refuse(const struct ck_tour *tour, const struct ck_plugin *plugin, enum ck_nri_policy policy)
+static bool may_refuse(const struct ck_tour *tour, const struct ck_plugin *plugin,
+		       enum ck_nri_policy policy)
 {
 	return !ck_nri_event_tears_down(tour->event) && plugin->policy >= policy;
 }
 
-static void merge(struct ck_tour *tour, struct ck_plugin *plugin, enum ck_adjust_reply what, const struct ck_ttrpc_answer *answer)
+static void merge(struct ck_tour *tour, struct ck_plugin *plugin, enum ck_adjust_reply what,
+		  const struct ck_ttrpc_answer *answer)
 {
 	struct ck_error err = { 0 };
 	if (!tour->adjust)
 		return;
-	int r = ck_adjust_reply(tour->adjust, what, plugin->name, answer->payload, answer->len, &err);
+	int r = ck_adjust_reply(tour->adjust, what, plugin->name, answer->payload, answer->len,
+				&err);
 	if (r == -CK_EMALFORMED) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "its answer cannot be read: %s", err.text);
 		if (may_refuse(tour, plugin, CK_NRI_FAIL))
@@ -283,15 +295,18 @@ static void merge(struct ck_tour *tour, struct ck_plugin *plugin, enum ck_adjust
 			ck_adjust_free(CK_TAKE(tour->adjust));
 		else
 			ck_tour_refuse(tour, "%s", err.text);
-	} else if (tour->event == CK_NRI_CREATE_CONTAINER && !tour->before_create && !ck_adjust_is_empty(tour->adjust) &&
-		   !CK_BROKEN(H7)) {
+	} else if (tour->event == CK_NRI_CREATE_CONTAINER && !tour->before_create &&
+		   !ck_adjust_is_empty(tour->adjust) && !CK_BROKEN(H7)) {
 		plugin->adjusting = true;
-		ck_tour_refuse(tour, "plugin %s wants to change the container, which exists already: set adjust to before-create",
+		ck_tour_refuse(tour,
+			       "plugin %s wants to change the container, which exists already: set "
+			       "adjust to before-create",
 			       plugin->name);
 	}
 }
 
-static void validated(struct ck_tour *tour, struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
+static void validated(struct ck_tour *tour, struct ck_plugin *plugin,
+		      const struct ck_ttrpc_answer *answer)
 {
 	struct ck_wire wire = ck_wire_begin(answer->payload, answer->len);
 	struct ck_wire_field field;
@@ -302,16 +317,19 @@ static void validated(struct ck_tour *tour, struct ck_plugin *plugin, const stru
 		if (field.number == 1 && field.type == CK_WIRE_VARINT)
 			rejected = field.value;
 		else if (field.number == 2 && field.type == CK_WIRE_BYTES)
-			snprintf(reason, sizeof(reason), "%.*s", field.len < CK_TEXT_MAX ? (int)field.len : (int)CK_TEXT_MAX,
+			snprintf(reason, sizeof(reason), "%.*s",
+				 field.len < CK_TEXT_MAX ? (int)field.len : (int)CK_TEXT_MAX,
 				 (const char *)field.data);
 	}
 	if (!rejected && r == 0)
 		return;
 	ck_utf8_clean(reason, false, clean, sizeof(clean));
-	ck_tour_refuse(tour, "plugin %s rejects it: %s", plugin->name, r < 0 ? "its answer cannot be read" : clean);
+	ck_tour_refuse(tour, "plugin %s rejects it: %s", plugin->name,
+		       r < 0 ? "its answer cannot be read" : clean);
 }
 
-void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer, int code)
+void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin,
+		      const struct ck_ttrpc_answer *answer, int code)
 {
 	struct ck_tour *tour = delivery->tour;
 	if (!tour)
@@ -325,7 +343,8 @@ void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, cons
 	if (code == CK_TOUR_SKIPPED) {
 		/* it need not hear of it */
 	} else if (code == CK_TOUR_LOST) {
-		if (CK_BROKEN(H9) && ck_nri_event_tears_down(tour->event)) { /* waits for it to return */
+		/* waits for it to return */
+		if (CK_BROKEN(H9) && ck_nri_event_tears_down(tour->event)) {
 			tour->phase = CK_TOUR_NEW;
 			tour->inherited = true;
 			tour->index[0] = '\0';

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event on its tour: described by the host, brought to one plugin after the other in index order, its answers merged.
+ * One event on its tour: described by the host, brought to one plugin after the other in index
+ * order, its answers merged.
  *
  *   NEW -> DEBT? -> DESCRIBE -> GOING -> CHANGES -> DONE
  *                                 |         what plugins want of other containers is carried out
  *                                 '- at each plugin: answered | not in time | lost | refused
  *
- * A tour waits for a plugin at most request_timeout, counted from when its delivery is queued (H5); then it goes on, and the
- * delivery stays in the plugin's queue without it. So a plugin may hear late, but in order, and never holds up more than that.
+ * A tour waits for a plugin at most request_timeout, counted from when its delivery is queued (H5);
+ * then it goes on, and the delivery stays in the plugin's queue without it. So a plugin may hear
+ * late, but in order, and never holds up more than that.
  */
 #include <stdio.h>
 #include <stdarg.h>
 
 #include "hooks/nri-int.h"
 
-/* ---- begin and end -------------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static void unlink_tour(struct ck_tour *tour)
 {
@@ -85,7 +87,8 @@ void ck_tour_refuse(struct ck_tour *tour, const char *fmt, ...)
 /* whoever has not heard of it yet need not: it is undone */
 static void withdraw(struct ck_tour *tour)
 {
-	for (struct ck_plugin *plugin = tour->nri->plugins, *next; plugin && tour->known; plugin = next) {
+	for (struct ck_plugin *plugin = tour->nri->plugins, *next; plugin && tour->known;
+	     plugin = next) {
 		next = plugin->next;
 		ck_plugin_unqueue(plugin, tour->known);
 	}
@@ -93,7 +96,8 @@ static void withdraw(struct ck_tour *tour)
 
 void ck_tour_end_refused(struct ck_tour *tour)
 {
-	if (ck_nri_event_announces(tour->event) || tour->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
+	if (ck_nri_event_announces(tour->event) ||
+	    tour->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
 		if (!CK_BROKEN(R38))
 			withdraw(tour);
 	ck_tour_done(tour);
@@ -107,7 +111,8 @@ static struct ck_blob *blob_of(const void *p, size_t len, bool *whole)
 }
 
 /* the object of a call: found, or made if the call announces it */
-static int find_object(struct ck_tour *tour, const struct ck_nri_call *call, const struct ck_told *told, struct ck_error *err)
+static int find_object(struct ck_tour *tour, const struct ck_nri_call *call,
+		       const struct ck_told *told, struct ck_error *err)
 {
 	struct ck_nri *nri = tour->nri;
 	enum ck_kind kind = ck_nri_event_of_pod(call->event) ? CK_SANDBOX : CK_CONTAINER;
@@ -116,11 +121,16 @@ static int find_object(struct ck_tour *tour, const struct ck_nri_call *call, con
 	if (!known && told)
 		known = ck_know_make(nri, kind, id, told);
 	else if (!known && ck_nri_event_announces(call->event)) {
-		const struct ck_told key = { .size = sizeof(key), .kind = kind, .id = id, .sandbox_id = call->pod_id };
+		const struct ck_told key = {
+			.size = sizeof(key), .kind = kind, .id = id, .sandbox_id = call->pod_id
+		};
 		known = ck_know_make(nri, kind, id, &key);
-		if (known && ((tour->before_create && ck_know_unmade(nri, known, call->container_name, call->attempt) < 0) ||
-			      ck_know_all(nri, known) < 0)) {
-			ck_know_forget(nri, known); /* the next try must not find half of them chosen */
+		if (known &&
+		    ((tour->before_create &&
+		      ck_know_unmade(nri, known, call->container_name, call->attempt) < 0) ||
+		     ck_know_all(nri, known) < 0)) {
+			/* the next try must not find half of them chosen */
+			ck_know_forget(nri, known);
 			return ck_nomem(err);
 		}
 	} else if (!known) {
@@ -162,11 +172,12 @@ static void keep_described(struct ck_tour *tour, const struct ck_nri_call *call)
 	if (pod && call->pod)
 		ck_know_described(tour->nri, pod, call->pod, call->pod_len, NULL);
 	if (tour->known->kind == CK_CONTAINER && call->container)
-		ck_know_described(tour->nri, tour->known, call->container, call->container_len, NULL);
+		ck_know_described(tour->nri, tour->known, call->container, call->container_len,
+				  NULL);
 }
 
-int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told, enum ck_nri_event then,
-		  ck_nri_cb *cb, void *userdata, struct ck_error *err)
+int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told,
+		  enum ck_nri_event then, ck_nri_cb *cb, void *userdata, struct ck_error *err)
 {
 	struct ck_tour *tour = CK_NEW(struct ck_tour), **end = &nri->tours;
 	bool whole = true;
@@ -197,7 +208,8 @@ int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const stru
 		if (told && call->event == CK_NRI_CREATE_CONTAINER)
 			find_consulted(tour);
 	}
-	for (struct ck_knower *k = tour->known && CK_BROKEN(R23) ? tour->known->knowers : NULL; k; k = k->next)
+	for (struct ck_knower *k = tour->known && CK_BROKEN(R23) ? tour->known->knowers : NULL; k;
+	     k = k->next)
 		k->stopped = false;
 	if (tour->known && ck_nri_event_stops(call->event) && !CK_BROKEN(H1))
 		tour->known->stop_begun = true; /* from here on it is in no list */
@@ -209,7 +221,7 @@ int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const stru
 	return 0;
 }
 
-/* ---- an earlier life's debts (H3) ----------------------------------------------------------------------------------- */
+/* ---- an earlier life's debts (H3) ------------------------------------------------------------ */
 
 static const char *next_name(const char **at, size_t *ret_len)
 {
@@ -223,12 +235,14 @@ static const char *next_name(const char **at, size_t *ret_len)
 static struct ck_plugin *named(struct ck_plugin *from, const char *name, size_t len)
 {
 	for (struct ck_plugin *plugin = from; plugin; plugin = plugin->next)
-		if (ck_plugin_joined(plugin) && strlen(plugin->name) == len && !memcmp(plugin->name, name, len))
+		if (ck_plugin_joined(plugin) && strlen(plugin->name) == len &&
+		    !memcmp(plugin->name, name, len))
 			return plugin;
 	return NULL;
 }
 
-/* true: those who were told in an earlier life are not all back, and there is still time for them to come */
+/* true: those who were told in an earlier life are not all back, and there is still time for them
+ * to come */
 static bool waits_for_debtors(struct ck_tour *tour)
 {
 	struct ck_nri *nri = tour->nri;
@@ -252,7 +266,8 @@ static void take_over_debts(struct ck_tour *tour)
 	const char *at = tour->names, *name;
 	size_t len;
 	while ((name = next_name(&at, &len)))
-		for (struct ck_plugin *plugin = tour->nri->plugins; (plugin = named(plugin, name, len)); plugin = plugin->next) {
+		for (struct ck_plugin *plugin = tour->nri->plugins;
+		     (plugin = named(plugin, name, len)); plugin = plugin->next) {
 			if (ck_know_who(tour->known, plugin) || CK_BROKEN(H3))
 				continue;
 			struct ck_knower *k = ck_know_add(tour->known, plugin);
@@ -261,23 +276,25 @@ static void take_over_debts(struct ck_tour *tour)
 		}
 }
 
-/* events of one object come one after the other, and a pod ends behind what is in it (R18, R26, R30) */
+/* events of one object come one after the other, and a pod ends behind what is in it (R18, R26,
+ * R30) */
 static bool is_behind(const struct ck_tour *tour)
 {
 	for (const struct ck_tour *other = tour->prev; other; other = other->prev)
-		if ((other->known == tour->known ||
-		     (ends(tour->event) && ends(other->event) && is_in(other->known, tour->known))) &&
+		if ((other->known == tour->known || (ends(tour->event) && ends(other->event) &&
+						     is_in(other->known, tour->known))) &&
 		    !CK_BROKEN(R30))
 			return true;
 	return false;
 }
 
-/* ---- the steps ------------------------------------------------------------------------------------------------------ */
+/* ---- the steps ------------------------------------------------------------------------------- */
 
 void ck_tour_step(struct ck_tour *tour)
 {
 	struct ck_known *known = tour->known;
-	enum ck_nri_event stop = known && known->kind == CK_SANDBOX ? CK_NRI_STOP_POD_SANDBOX : CK_NRI_STOP_CONTAINER;
+	enum ck_nri_event stop = known && known->kind == CK_SANDBOX ? CK_NRI_STOP_POD_SANDBOX
+								    : CK_NRI_STOP_CONTAINER;
 	if (tour->phase == CK_TOUR_GOING) { /* once more round, for validation */
 		ck_tour_go_on(tour);
 		return;
@@ -307,13 +324,14 @@ void ck_tour_step(struct ck_tour *tour)
 	tour->due = CK_NRI_FOREVER;
 	if (ck_nri_event_stops(tour->event) && CK_BROKEN(R32))
 		tour->event++;
-	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop) && !CK_BROKEN(R31) &&
-	    !CK_BROKEN(R32)) {
+	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop) &&
+	    !CK_BROKEN(R31) && !CK_BROKEN(R32)) {
 		tour->then = tour->event; /* nobody hears Remove before Stop (R31) */
 		tour->event = stop;
 		known->stop_begun = true;
 	}
-	if (!ck_tour_anybody(tour, tour->event) && !(tour->event == CK_NRI_CREATE_CONTAINER && ck_tour_validators(tour))) {
+	if (!ck_tour_anybody(tour, tour->event) &&
+	    !(tour->event == CK_NRI_CREATE_CONTAINER && ck_tour_validators(tour))) {
 		tour->phase = CK_TOUR_GOING; /* nothing need be described */
 		ck_tour_go_on(tour);
 		return;
@@ -321,7 +339,7 @@ void ck_tour_step(struct ck_tour *tour)
 	ck_tour_describe(tour);
 }
 
-/* ---- time, and the way out ------------------------------------------------------------------------------------------ */
+/* ---- time, and the way out ------------------------------------------------------------------- */
 
 static void expired(struct ck_tour *tour)
 {
@@ -365,7 +383,9 @@ uint64_t ck_tours_due(const struct ck_nri *nri)
 {
 	uint64_t due = CK_NRI_FOREVER;
 	for (const struct ck_tour *tour = nri->tours; tour; tour = tour->next) {
-		uint64_t at = tour->phase != CK_TOUR_NEW ? tour->due : tour->behind ? CK_NRI_FOREVER : 0;
+		uint64_t at = tour->phase != CK_TOUR_NEW ? tour->due
+			      : tour->behind             ? CK_NRI_FOREVER
+							 : 0;
 		due = at < due ? at : due;
 	}
 	return due;
@@ -376,8 +396,8 @@ void ck_tour_cancel(struct ck_nri *nri, uint64_t entry)
 {
 	for (struct ck_tour *tour = nri->tours, *next; tour; tour = next) {
 		next = tour->next;
-		if (!tour->known || tour->known->entry != entry || ck_nri_event_stops(tour->event) ||
-		    ck_nri_event_removes(tour->event))
+		if (!tour->known || tour->known->entry != entry ||
+		    ck_nri_event_stops(tour->event) || ck_nri_event_removes(tour->event))
 			continue;
 		if (!tour->names)
 			continue; /* not of its commit */
@@ -394,7 +414,9 @@ void ck_tours_call_back(struct ck_nri *nri)
 	struct ck_tour *tour;
 	while ((tour = nri->tours_done)) {
 		nri->tours_done = tour->next;
-		const char *names = ck_bytes_add(&tour->told_names, "", 1) == 0 ? (const char *)tour->told_names.p : "";
+		const char *names = ck_bytes_add(&tour->told_names, "", 1) == 0
+					    ? (const char *)tour->told_names.p
+					    : "";
 		const struct ck_nri_result result = {
 			.size = sizeof(result),
 			.refusal = tour->refused ? tour->refusal : NULL,

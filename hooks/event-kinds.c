@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the events are: which announce an object, which end it, which can be refused; and who has still to hear of one.
+ * What the events are: which announce an object, which end it, which can be refused; and who has
+ * still to hear of one.
  */
 #include "hooks/nri-int.h"
 
@@ -80,7 +81,7 @@ void ck_queued_free(struct ck_queued *delivery)
 	free(delivery);
 }
 
-/* ---- who hears of it ------------------------------------------------------------------------------------------------ */
+/* ---- who hears of it ------------------------------------------------------------------------- */
 
 /* has this connection still to hear of this event? */
 bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *k)
@@ -126,8 +127,9 @@ bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *
 			return false;
 	} else if (!k->told) {
 		return false;
-	} else if (ck_nri_event_removes(event) ? k->removed && !CK_BROKEN(R29)
-					       : k->stopped && !(ck_nri_event_stops(event) && CK_BROKEN(R24))) {
+	} else if (ck_nri_event_removes(event)
+			   ? k->removed && !CK_BROKEN(R29)
+			   : k->stopped && !(ck_nri_event_stops(event) && CK_BROKEN(R24))) {
 		return false; /* once; and behind a Stop that was faster comes nothing but Remove */
 	}
 	ck_tour_passes(event, k);
@@ -144,7 +146,8 @@ void ck_queued_unsent(const struct ck_queued *delivery, const struct ck_plugin *
 bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event)
 {
 	for (const struct ck_knower *k = tour->known->knowers; k; k = k->next)
-		if (ck_tour_owes(event, k) && ck_plugin_joined(k->plugin) && ck_plugin_wants(k->plugin, event))
+		if (ck_tour_owes(event, k) && ck_plugin_joined(k->plugin) &&
+		    ck_plugin_wants(k->plugin, event))
 			return true;
 	return false;
 }
@@ -154,7 +157,8 @@ bool ck_tour_validators(const struct ck_tour *tour)
 	if (tour->consulted && !tour->told)
 		return false; /* that was validated then, and nothing has been changed since */
 	for (const struct ck_knower *k = tour->known->knowers; k; k = k->next)
-		if (ck_plugin_joined(k->plugin) && ck_plugin_wants(k->plugin, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT))
+		if (ck_plugin_joined(k->plugin) &&
+		    ck_plugin_wants(k->plugin, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT))
 			return true;
 	return false;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions to the host. A job is made below the lock and put on a list; ck_nri_process() starts it with the lock free; whoever
- * ends it, from whatever thread, takes the lock and tells its owner, if there still is one.
+ * Questions to the host. A job is made below the lock and put on a list; ck_nri_process() starts it
+ * with the lock free; whoever ends it, from whatever thread, takes the lock and tells its owner, if
+ * there still is one.
  */
 #include "hooks/nri-int.h"
 
-struct ck_nri_job *ck_nri_job_new(struct ck_nri *nri, enum ck_nri_job_what what, enum ck_kind kind, const char *id,
-				  const char *text, struct ck_blob *blob, ck_nri_job_fn *done, void *owner)
+struct ck_nri_job *ck_nri_job_new(struct ck_nri *nri, enum ck_nri_job_what what, enum ck_kind kind,
+				  const char *id, const char *text, struct ck_blob *blob,
+				  ck_nri_job_fn *done, void *owner)
 {
 	struct ck_nri_job *job = CK_NEW(struct ck_nri_job);
 	if (!job)
@@ -53,7 +55,8 @@ static bool job_free(struct ck_nri_job *job)
 /* descriptions only so many at a time */
 static bool may_start(const struct ck_nri *nri, const struct ck_nri_job *job)
 {
-	return !job->done || job->what != CK_NRI_JOB_DESCRIBE || nri->describing < CK_NRI_DESCRIBE_AT_ONCE;
+	return !job->done || job->what != CK_NRI_JOB_DESCRIBE ||
+	       nri->describing < CK_NRI_DESCRIBE_AT_ONCE;
 }
 
 bool ck_nri_jobs_ready(const struct ck_nri *nri)
@@ -122,7 +125,8 @@ void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t
 	if (job->done)
 		job->done(job, grpc, bytes, len);
 	else if (job->what == CK_NRI_JOB_EVICT && grpc != CK_GRPC_OK)
-		ck_nri_log(nri, CK_LOG_WARNING, "evicting container %.64s for a plugin: %s", job->id, ck_grpc_name(grpc));
+		ck_nri_log(nri, CK_LOG_WARNING, "evicting container %.64s for a plugin: %s",
+			   job->id, ck_grpc_name(grpc));
 	if (!job_free(job))
 		ck_nri_unlock(nri);
 }

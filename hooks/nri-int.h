@@ -14,9 +14,10 @@
  *   unsolicited.c  changes and evictions plugins ask for
  *   host-calls.c     questions to the host
  *
- * The lock. The cache calls choose, released and the snapshot's function inside its critical section, and they take the lock; so
- * under the lock nothing calls the cache, or the host, which may. What has to be called is put on a list, and ck_nri_process()
- * calls it when the lock is free: jobs_ready, tours_done, want_snapshot, want_launch, log.
+ * The lock. The cache calls choose, released and the snapshot's function inside its critical
+ * section, and they take the lock; so under the lock nothing calls the cache, or the host, which
+ * may. What has to be called is put on a list, and ck_nri_process() calls it when the lock is free:
+ * jobs_ready, tours_done, want_snapshot, want_launch, log.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -54,17 +55,20 @@ struct ck_blob {
 struct ck_blob *ck_blob_new(const void *p, size_t len); /* NULL: out of memory */
 struct ck_blob *ck_blob_ref(struct ck_blob *blob);      /* NULL in, NULL out */
 void ck_blob_unref(struct ck_blob *blob);
-void ck_blob_set(struct ck_blob **at, struct ck_blob *blob); /* a new reference in place of the old */
+/* a new reference in place of the old */
+void ck_blob_set(struct ck_blob **at, struct ck_blob *blob);
 
-/* ---- recipients.c: who knows which object --------------------------------------------------------------------------- */
+/* ---- recipients.c: who knows which object ---------------------------------------------------- */
 
-/* One connection and one object it knows. Made once, by choose or by a snapshot: so an object comes to a connection once. */
+/* One connection and one object it knows. Made once, by choose or by a snapshot: so an object comes
+ * to a connection once. */
 struct ck_knower {
 	struct ck_knower *next;
 	struct ck_plugin *plugin;
 	uint64_t serial; /* of that connection: an object out of the index may outlive it */
 	bool listed;  /* by a snapshot: it comes with Synchronize, not as an event */
-	bool told;    /* its announcement has been passed by: bytes have gone out, or it is not subscribed */
+	/* its announcement has been passed by: bytes have gone out, or it is not subscribed */
+	bool told;
 	bool stopped; /* its Stop has */
 	bool removed;
 	unsigned announcing; /* announcements in the plugin's queue */
@@ -82,7 +86,8 @@ struct ck_known { /* an object, while somebody may have to hear of it */
 	uint64_t entry;   /* of the cache; 0: none */
 	struct ck_blob *object; /* as it was described last; at first only what its key tells */
 	bool described;   /* by the host, not only by its key */
-	bool ours;        /* chosen for in this life: the cache's told list is no debt of an earlier one (H3) */
+	/* chosen for in this life: the cache's told list is no debt of an earlier one (H3) */
+	bool ours;
 	bool stop_begun;
 	bool gone;        /* out of the index */
 	struct ck_knower *knowers;
@@ -90,33 +95,42 @@ struct ck_known { /* an object, while somebody may have to hear of it */
 	UT_hash_handle by_id, by_nri_id; /* by_nri_id: only where it is another id */
 };
 
-struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id); /* by either id; NULL */
-/* ck_know_make - found, or new; not a reference. @told NULL: only @kind and @id are known. NULL: out of memory */
-struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id, const struct ck_told *told);
+/* by either id; NULL */
+struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id);
+/* ck_know_make - found, or new; not a reference. @told NULL: only @kind and @id are known. NULL:
+ * out of memory */
+struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id,
+			      const struct ck_told *told);
 /* ck_know_unmade - it is asked about before it exists: only plugins know its id (H7). -CK_ENOMEM */
 int ck_know_unmade(struct ck_nri *nri, struct ck_known *known, const char *name, uint32_t attempt);
 void ck_know_unref(struct ck_known *known);
 struct ck_known *ck_know_ref(struct ck_known *known);
-struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin); /* NULL: it does not know it */
-struct ck_knower *ck_know_add(struct ck_known *known, struct ck_plugin *plugin);             /* NULL: out of memory */
+/* NULL: it does not know it */
+struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin);
+/* NULL: out of memory */
+struct ck_knower *ck_know_add(struct ck_known *known, struct ck_plugin *plugin);
 void ck_know_drop(struct ck_known *known, const struct ck_plugin *plugin);
 /* ck_know_forget - the object has left the index: nobody will ask for it any more */
 void ck_know_forget(struct ck_nri *nri, struct ck_known *known);
 void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin);
-/* ck_know_described - takes what the host told, and the id plugins know it by; -CK_ENOMEM, -CK_EMALFORMED */
-int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *bytes, size_t len, struct ck_error *err);
+/* ck_know_described - takes what the host told, and the id plugins know it by; -CK_ENOMEM,
+ * -CK_EMALFORMED */
+int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *bytes, size_t len,
+		      struct ck_error *err);
 /* ck_know_key - what an object is called while nobody has described it: id, name, uid, namespace */
 int ck_know_key(struct ck_known *known, const struct ck_told *told);
-/* ck_know_choose - for hooks.choose: who will be told. 0, 1 (required, absent: its name), -CK_ENOMEM */
+/* ck_know_choose - for hooks.choose: who will be told. 0, 1 (required, absent: its name),
+ * -CK_ENOMEM */
 int ck_know_choose(struct ck_nri *nri, const struct ck_told *told, char *names, size_t size);
 void ck_know_released(struct ck_nri *nri, const struct ck_told *told);
 /* ck_know_all - all who are connected get to know it. -CK_ENOMEM */
 int ck_know_all(struct ck_nri *nri, struct ck_known *known);
-const char *ck_know_absent(const struct ck_nri *nri); /* a required plugin that is not connected (H4); NULL: none */
+/* a required plugin that is not connected (H4); NULL: none */
+const char *ck_know_absent(const struct ck_nri *nri);
 bool ck_know_has(const struct ck_nri *nri, const char *name); /* "NN-name" or "name" is connected */
 void ck_know_free_all(struct ck_nri *nri);
 
-/* ---- host-calls.c: questions to the host ------------------------------------------------------------------------------- */
+/* ---- host-calls.c: questions to the host ----------------------------------------------------- */
 
 enum ck_nri_job_what { CK_NRI_JOB_DESCRIBE, CK_NRI_JOB_UPDATE, CK_NRI_JOB_EVICT };
 /* how it ended; below the lock, from whatever thread ended it */
@@ -134,38 +148,46 @@ struct ck_nri_job {
 	size_t i;                /* the owner's */
 };
 /* ck_nri_job_new - to be started by the next ck_nri_process(). NULL: out of memory */
-struct ck_nri_job *ck_nri_job_new(struct ck_nri *nri, enum ck_nri_job_what what, enum ck_kind kind, const char *id,
-				  const char *text, struct ck_blob *blob, ck_nri_job_fn *done, void *owner);
+struct ck_nri_job *ck_nri_job_new(struct ck_nri *nri, enum ck_nri_job_what what, enum ck_kind kind,
+				  const char *id, const char *text, struct ck_blob *blob,
+				  ck_nri_job_fn *done, void *owner);
 void ck_nri_job_forget(struct ck_nri_job *job); /* its owner goes; NULL is fine */
-void ck_nri_jobs_start(struct ck_nri *nri);     /* from ck_nri_process(); gives up the lock for each */
+/* from ck_nri_process(); gives up the lock for each */
+void ck_nri_jobs_start(struct ck_nri *nri);
 bool ck_nri_jobs_ready(const struct ck_nri *nri); /* is there one to start? */
 void ck_nri_jobs_drop(struct ck_nri *nri);      /* at the end: those not started */
 
-/* ---- event-kinds.c ---------------------------------------------------------------------------------------------------- */
+/* ---- event-kinds.c --------------------------------------------------------------------------- */
 
 const char *ck_nri_event_name(enum ck_nri_event event); /* "RunPodSandbox" */
 bool ck_nri_event_of_pod(enum ck_nri_event event);
 bool ck_nri_event_announces(enum ck_nri_event event);
 bool ck_nri_event_stops(enum ck_nri_event event);
 bool ck_nri_event_removes(enum ck_nri_event event);
-bool ck_nri_event_tears_down(enum ck_nri_event event); /* or follows something: nobody can refuse it */
-bool ck_nri_event_needs_fresh(enum ck_nri_event event); /* what was described before may have changed */
+/* or follows something: nobody can refuse it */
+bool ck_nri_event_tears_down(enum ck_nri_event event);
+/* what was described before may have changed */
+bool ck_nri_event_needs_fresh(enum ck_nri_event event);
 /* ck_tour_owes - has this connection still to hear of this event? */
 bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *knower);
-/* ck_tour_passes - the event passes by: its bytes go out, or the connection is not subscribed to it */
+/* ck_tour_passes - the event passes by: its bytes go out, or the connection is not subscribed to
+ * it */
 void ck_tour_passes(enum ck_nri_event event, struct ck_knower *knower);
-bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event); /* has to hear of it, and wants to */
+/* has to hear of it, and wants to */
+bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event);
 bool ck_tour_validators(const struct ck_tour *tour);
 
-/* ---- dispatch.c, describe-event.c, deliver.c ---------------------------------------------------------------------- */
+/* ---- dispatch.c, describe-event.c, deliver.c ------------------------------------------------- */
 
-/* An event in a plugin's queue. It outlives its tour when the tour does not wait for it any longer. */
+/* An event in a plugin's queue. It outlives its tour when the tour does not wait for it any
+ * longer. */
 struct ck_queued {
 	struct ck_queued *next;
 	struct ck_tour *tour; /* which waits for it; NULL: it is only delivered */
 	enum ck_nri_event event;
 	struct ck_known *known;
-	struct ck_blob *pod, *object, *extra; /* object: the container as this plugin sees it; extra: fields behind these */
+	/* object: the container as this plugin sees it; extra: fields behind these */
+	struct ck_blob *pod, *object, *extra;
 };
 
 enum ck_tour_phase {
@@ -180,7 +202,8 @@ enum ck_tour_phase {
 struct ck_tour {
 	struct ck_tour *prev, *next; /* of nri->tours, or of tours_done */
 	struct ck_nri *nri;
-	enum ck_nri_event event, then; /* then: what follows this one for the same caller; 0: nothing */
+	/* then: what follows this one for the same caller; 0: nothing */
+	enum ck_nri_event event, then;
 	enum ck_tour_phase phase;
 	bool before_create, cancelled;
 	bool inherited; /* nobody of this life knew the object when it began (H3) */
@@ -193,13 +216,15 @@ struct ck_tour {
 	struct ck_nri_job *job;
 	uint64_t began, due, pause;          /* due: of the phase, or of @at */
 	struct ck_queued *at;              /* which is waited for */
-	char index[3];                       /* of the last plugin it was with, and that connection's number */
+	/* of the last plugin it was with, and that connection's number */
+	char index[3];
 	uint64_t serial;
 	struct ck_adjust *adjust;
 	size_t changes, change_i;            /* of other containers */
 	unsigned told;
 	enum ck_nri_event asked;             /* what it began as */
-	struct ck_bytes told_names;          /* who was sent that, for the history; as far as there was memory */
+	/* who was sent that, for the history; as far as there was memory */
+	struct ck_bytes told_names;
 	size_t told_before;                  /* their length without the one that is waited for */
 	bool refused;
 	char refusal[CK_ERROR_TEXT];
@@ -211,21 +236,26 @@ struct ck_tour {
 /* ck_tour_note - for the history: @plugin is among those who were sent it */
 void ck_tour_note(struct ck_tour *tour, const struct ck_plugin *plugin);
 /* ck_tour_begin - @told: from the cache, NULL: the host's own. -CK_ENOMEM */
-int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told, enum ck_nri_event then,
-		  ck_nri_cb *cb, void *userdata, struct ck_error *err);
+int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told,
+		  enum ck_nri_event then, ck_nri_cb *cb, void *userdata, struct ck_error *err);
 void ck_tour_cancel(struct ck_nri *nri, uint64_t entry);
-/* from plugin.c: a delivery was answered (code 0), refused, skipped (-1), its plugin is gone (-2), or it cannot be sent (-3) */
+/* from plugin.c: a delivery was answered (code 0), refused, skipped (-1), its plugin is gone (-2),
+ * or it cannot be sent (-3) */
 enum { CK_TOUR_SKIPPED = -1, CK_TOUR_LOST = -2, CK_TOUR_UNSENT = -3 };
-void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer, int code);
+void ck_tour_answered(struct ck_queued *delivery, struct ck_plugin *plugin,
+		      const struct ck_ttrpc_answer *answer, int code);
 void ck_tours_timers(struct ck_nri *nri, uint64_t now);
 uint64_t ck_tours_due(const struct ck_nri *nri);
 void ck_tours_plugins_changed(struct ck_nri *nri); /* somebody has joined: debts may be paid */
-void ck_tours_call_back(struct ck_nri *nri);       /* from ck_nri_process(); gives up the lock for each */
+/* from ck_nri_process(); gives up the lock for each */
+void ck_tours_call_back(struct ck_nri *nri);
 void ck_tours_end_all(struct ck_nri *nri);
 void ck_queued_free(struct ck_queued *delivery);
-/* ck_queued_passes - plugin.c, when it is the delivery's turn: noted, or false: something has made it needless */
+/* ck_queued_passes - plugin.c, when it is the delivery's turn: noted, or false: something has made
+ * it needless */
 bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *plugin);
-void ck_queued_unsent(const struct ck_queued *delivery, const struct ck_plugin *plugin); /* it has passed, and cannot be sent */
+/* it has passed, and cannot be sent */
+void ck_queued_unsent(const struct ck_queued *delivery, const struct ck_plugin *plugin);
 /* the steps: each may end the tour, which is freed when it has called back */
 void ck_tour_step(struct ck_tour *tour);
 void ck_tour_describe(struct ck_tour *tour); /* pod, then container; then it goes out */
@@ -233,9 +263,10 @@ void ck_tour_go_on(struct ck_tour *tour);    /* to the next plugin, if none is w
 void ck_tour_refuse(struct ck_tour *tour, const char *fmt, ...) CK_PRINTF(2, 3);
 void ck_tour_end_refused(struct ck_tour *tour);
 void ck_tour_done(struct ck_tour *tour);
-void ck_tour_not_in_time(struct ck_tour *tour); /* the plugin it is with has not answered: it goes on without */
+/* the plugin it is with has not answered: it goes on without */
+void ck_tour_not_in_time(struct ck_tour *tour);
 
-/* ---- plugin.c: one connection ------------------------------------------------------------------------------------- */
+/* ---- plugin.c: one connection ---------------------------------------------------------------- */
 
 enum ck_plugin_state {
 	CK_PLUGIN_CONNECTED,     /* RegisterPlugin has not come */
@@ -275,35 +306,44 @@ struct ck_plugin {
 	uint32_t call;       /* in flight; 0: none */
 	uint64_t call_due;   /* of it */
 	uint64_t overdue_since;
-	struct ck_queued *in_flight; /* the event in flight; NULL: call is of the handshake, or it was forgotten */
+	/* the event in flight; NULL: call is of the handshake, or it was forgotten */
+	struct ck_queued *in_flight;
 	struct ck_queued *queue, **queue_end;
 	unsigned queued;
 	uint64_t sent, late, failed;
 	char last_error[64];
 	struct ck_sync_item *items; /* what Synchronize will hold: pods first */
 	size_t items_n, items_room, items_asked, items_open, items_sent;
-	size_t items_failed, items_away; /* away: of those that failed, because the runtime cannot be asked */
+	/* away: of those that failed, because the runtime cannot be asked */
+	size_t items_failed, items_away;
 	uint64_t listing, pause; /* since when; before those that failed are asked again */
 };
 
-/* ck_plugin_add - @fd is taken, also on failure. @launched: its number, -1: from the socket. -CK_ENOMEM, -CK_EIO */
-int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin, struct ck_error *err);
-void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
-/* ck_plugins_bury - those CLOSED: their tours go on without them. Not while somebody walks nri->plugins */
+/* ck_plugin_add - @fd is taken, also on failure. @launched: its number, -1: from the socket.
+ * -CK_ENOMEM, -CK_EIO */
+int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin,
+		  struct ck_error *err);
+void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...)
+	CK_PRINTF(3, 4);
+/* ck_plugins_bury - those CLOSED: their tours go on without them. Not while somebody walks
+ * nri->plugins */
 void ck_plugins_bury(struct ck_nri *nri);
 void ck_plugin_io(struct ck_plugin *plugin, uint32_t events); /* epoll's */
 void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now);
 uint64_t ck_plugin_due(const struct ck_plugin *plugin);
 /* ck_plugin_enqueue - the delivery is taken; it may be answered from inside */
 void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery);
-/* ck_plugin_unqueue - those of @known that were not sent, announcements only, are taken out and answered as skipped */
+/* ck_plugin_unqueue - those of @known that were not sent, announcements only, are taken out and
+ * answered as skipped */
 void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_known *known);
-void ck_plugin_pump(struct ck_plugin *plugin);  /* send what is next, if nothing is in flight; write */
+/* send what is next, if nothing is in flight; write */
+void ck_plugin_pump(struct ck_plugin *plugin);
 void ck_plugin_ready(struct ck_plugin *plugin); /* from synchronize.c: it has its list */
 /* is it a recipient? From the moment on in which its snapshot is taken */
 static inline bool ck_plugin_joined(const struct ck_plugin *plugin)
 {
-	return plugin->state >= (CK_BROKEN(R2) ? CK_PLUGIN_READY : CK_PLUGIN_LISTING) && plugin->state <= CK_PLUGIN_READY;
+	return plugin->state >= (CK_BROKEN(R2) ? CK_PLUGIN_READY : CK_PLUGIN_LISTING) &&
+	       plugin->state <= CK_PLUGIN_READY;
 }
 static inline bool ck_plugin_wants(const struct ck_plugin *plugin, enum ck_nri_event event)
 {
@@ -311,39 +351,45 @@ static inline bool ck_plugin_wants(const struct ck_plugin *plugin, enum ck_nri_e
 }
 enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name);
 bool ck_plugin_name_is(const char *full, const char *name); /* "10-a" is called "10-a" and "a" */
-/* ck_plugin_call - a call of the handshake; its answer is ck_sync_answered()'s or plugin.c's. Negative: it was closed */
-int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message, uint64_t timeout);
+/* ck_plugin_call - a call of the handshake; its answer is ck_sync_answered()'s or plugin.c's.
+ * Negative: it was closed */
+int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message,
+		   uint64_t timeout);
 
-/* ---- synchronize.c ------------------------------------------------------------------------------------------------------- */
+/* ---- synchronize.c --------------------------------------------------------------------------- */
 
-/* ck_sync_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or the host tells */
+/* ck_sync_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or the
+ * host tells */
 int ck_sync_snapshot(struct ck_plugin *plugin);
 void ck_sync_go_on(struct ck_plugin *plugin); /* ask for descriptions; when all are there, send */
 void ck_sync_ask_again(struct ck_plugin *plugin); /* those the host could not describe */
 void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer);
 void ck_sync_fini(struct ck_plugin *plugin);
 
-/* ---- unsolicited.c ----------------------------------------------------------------------------------------------------- */
+/* ---- unsolicited.c --------------------------------------------------------------------------- */
 
 /* ck_update_requested - the plugin called UpdateContainers */
 void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request *request);
 /* ck_update_plain - changes nobody waits for: @adjust's; each is tried, failures are logged */
 void ck_update_plain(struct ck_nri *nri, const struct ck_plugin *plugin, struct ck_adjust *adjust);
-void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin, const struct ck_adjust *adjust);
-/* ck_update_target - the runtime's id of a container this plugin (NULL: anybody) knows; NULL: it does not (H8) */
+void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin,
+			 const struct ck_adjust *adjust);
+/* ck_update_target - the runtime's id of a container this plugin (NULL: anybody) knows; NULL: it
+ * does not (H8) */
 const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin, const char *id);
 
-/* ---- plugin-socket.c ----------------------------------------------------------------------------------------------------- */
+/* ---- plugin-socket.c ------------------------------------------------------------------------- */
 
 int ck_nri_listen(struct ck_nri *nri, struct ck_error *err);  /* sets nri->listen_fd */
 void ck_nri_accept(struct ck_nri *nri);
 void ck_nri_unlisten(struct ck_nri *nri);
 
-/* ---- nri.c -------------------------------------------------------------------------------------------------------- */
+/* ---- nri.c ----------------------------------------------------------------------------------- */
 
 #define CK_NRI_LOG_LINES 16u
 
-typedef int ck_nri_snapshot_fn(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *source);
+typedef int ck_nri_snapshot_fn(int (*fn)(const struct ck_told *object, void *arg), void *arg,
+			       void *source);
 
 struct ck_nri {
 	unsigned refs; /* the opener's, and one per job; below the lock */
@@ -398,16 +444,21 @@ struct ck_nri {
 	unsigned log_n, log_lost;
 };
 
-int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_nri, struct ck_error *err);
-int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *source, struct ck_error *err);
+int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_nri,
+		     struct ck_error *err);
+int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *source,
+		      struct ck_error *err);
 void ck_nri_stop_impl(struct ck_nri *nri);
 void ck_nri_close_impl(struct ck_nri *nri);
 int ck_nri_process_impl(struct ck_nri *nri);
 uint64_t ck_nri_timeout_impl(struct ck_nri *nri);
-int ck_nri_plugins_impl(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata);
+int ck_nri_plugins_impl(struct ck_nri *nri,
+			int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),
+			void *userdata);
 
 void ck_nri_ref(struct ck_nri *nri);
-bool ck_nri_unref(struct ck_nri *nri); /* below the lock; true: it was the last, and both are gone */
+/* below the lock; true: it was the last, and both are gone */
+bool ck_nri_unref(struct ck_nri *nri);
 void ck_nri_lock(struct ck_nri *nri);
 void ck_nri_unlock(struct ck_nri *nri); /* wakes ck_nri_process() */
 uint64_t ck_nri_now(const struct ck_nri *nri);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole: opened, turned by ck_nri_process(), closed. One descriptor tells when: an epoll set of an eventfd (somebody left
- * work), a timerfd on CLOCK_BOOTTIME, the listener and the connections.
+ * The whole: opened, turned by ck_nri_process(), closed. One descriptor tells when: an epoll set of
+ * an eventfd (somebody left work), a timerfd on CLOCK_BOOTTIME, the listener and the connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,11 @@
 #include "hooks/nri-int.h"
 #include "hooks/status-file.h"
 
-#define PASSES 64 /* of one ck_nri_process(): work that makes work must not keep a host's loop for ever */
+/* of one ck_nri_process(): work that makes work must not keep a host's loop for ever */
+#define PASSES 64
 #define EVENTS 64 /* descriptors looked at in one of them */
 
-/* ---- lock, clock, log ----------------------------------------------------------------------------------------------- */
+/* ---- lock, clock, log ------------------------------------------------------------------------ */
 
 void ck_nri_ref(struct ck_nri *nri)
 {
@@ -78,10 +79,12 @@ void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ..
 int ck_nri_watch(struct ck_nri *nri, int fd, uint32_t events, void *what, bool again)
 {
 	struct epoll_event event = { .events = events, .data.ptr = what };
-	return epoll_ctl(nri->epoll_fd, again ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0 ? -CK_EIO : 0;
+	return epoll_ctl(nri->epoll_fd, again ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0
+		       ? -CK_EIO
+		       : 0;
 }
 
-/* ---- open and close ------------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static void close_fd(int *fd)
 {
@@ -115,9 +118,12 @@ static bool copy(char **at, const char *s)
 
 static int copy_options(struct ck_nri *nri, const struct ck_nri_options *options)
 {
-	bool whole = copy(&nri->socket_path, options->socket_path) && copy(&nri->status_path, options->status_path) &&
-		     copy(&nri->runtime_name, options->runtime_name ? options->runtime_name : "crikeep") &&
-		     copy(&nri->runtime_version, options->runtime_version ? options->runtime_version : ck_version());
+	bool whole = copy(&nri->socket_path, options->socket_path) &&
+		     copy(&nri->status_path, options->status_path) &&
+		     copy(&nri->runtime_name,
+			  options->runtime_name ? options->runtime_name : "crikeep") &&
+		     copy(&nri->runtime_version,
+			  options->runtime_version ? options->runtime_version : ck_version());
 	nri->rules = ck_alloc((options->rules_n + 1) * sizeof(*nri->rules));
 	nri->launched = ck_alloc((options->launched_n + 1) * sizeof(*nri->launched));
 	nri->allow_uids = ck_alloc((options->allow_uids_n + 1) * sizeof(*nri->allow_uids));
@@ -149,7 +155,8 @@ static uint64_t or_default(uint64_t value, uint64_t by_default)
 	return value ? value : by_default;
 }
 
-int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_nri, struct ck_error *err)
+int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_nri,
+		     struct ck_error *err)
 {
 	struct ck_nri *nri = CK_NEW(struct ck_nri);
 	if (!nri)
@@ -158,10 +165,13 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	ck_host_process_mark(&nri->home);
 	nri->host = *options->host;
 	nri->socket_mode = options->socket_mode ? options->socket_mode : 0600;
-	nri->registration_timeout = or_default(options->registration_timeout, CK_NRI_REGISTRATION_TIMEOUT);
+	nri->registration_timeout =
+		or_default(options->registration_timeout, CK_NRI_REGISTRATION_TIMEOUT);
 	nri->request_timeout = or_default(options->request_timeout, CK_NRI_REQUEST_TIMEOUT);
-	nri->synchronize_timeout = or_default(options->synchronize_timeout, CK_NRI_SYNCHRONIZE_TIMEOUT);
-	nri->late_max = options->disconnect_at_once ? 0 : or_default(options->late_max, CK_NRI_LATE_MAX);
+	nri->synchronize_timeout =
+		or_default(options->synchronize_timeout, CK_NRI_SYNCHRONIZE_TIMEOUT);
+	nri->late_max =
+		options->disconnect_at_once ? 0 : or_default(options->late_max, CK_NRI_LATE_MAX);
 	nri->policy = options->policy ? options->policy : CK_NRI_ERROR;
 	nri->adjust = options->adjust;
 	nri->clock = options->clock;
@@ -178,7 +188,8 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 		       ck_nri_watch(nri, nri->timer_fd, EPOLLIN, nri, false) < 0))
 		r = ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
 	if (r >= 0 && nri->socket_path)
-		r = ck_nri_listen(nri, err); /* bound now, so that a wrong path is an error of the start; accepted on later */
+		/* bound now, so that a wrong path is an error of the start; accepted on later */
+		r = ck_nri_listen(nri, err);
 	if (r < 0) {
 		ck_nri_close_impl(nri);
 		return r;
@@ -193,20 +204,23 @@ static void launch(struct ck_nri *nri, unsigned i)
 	struct ck_plugin *plugin;
 	int fds[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
-		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s", nri->launched[i].name, strerror(errno));
+		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s",
+			   nri->launched[i].name, strerror(errno));
 		return;
 	}
 	fds[0] = ck_fd_own(fds[0]);
 	fds[1] = ck_fd_own(fds[1]);
 	if (fds[0] < 0 || fds[1] < 0) {
-		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s", nri->launched[i].name, strerror(errno));
+		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s",
+			   nri->launched[i].name, strerror(errno));
 		close_fd(&fds[0]);
 		close_fd(&fds[1]);
 		return;
 	}
 	fcntl(fds[0], F_SETFL, O_NONBLOCK); /* ours; the plugin's is as it expects it */
 	if (ck_plugin_add(nri, fds[0], (int)i, &plugin, &err) < 0) {
-		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s", nri->launched[i].name, err.text);
+		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s",
+			   nri->launched[i].name, err.text);
 		close(fds[1]);
 		return;
 	}
@@ -214,7 +228,8 @@ static void launch(struct ck_nri *nri, unsigned i)
 	plugin->want_launch = true;
 }
 
-int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *source, struct ck_error *err)
+int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *source,
+		      struct ck_error *err)
 {
 	ck_nri_lock(nri);
 	if (nri->started) {
@@ -242,11 +257,13 @@ void ck_nri_stop_impl(struct ck_nri *nri)
 	uint32_t call;
 	ck_nri_lock(nri);
 	ck_nri_unlisten(nri);
-	for (struct ck_plugin *plugin = nri->stopping ? NULL : nri->plugins; plugin; plugin = plugin->next) {
+	for (struct ck_plugin *plugin = nri->stopping ? NULL : nri->plugins; plugin;
+	     plugin = plugin->next) {
 		if (plugin->state != CK_PLUGIN_READY)
 			continue;
 		/* nobody waits for its answer */
-		ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, "Shutdown", NULL, 0, nri->request_timeout, &call, NULL);
+		ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, "Shutdown", NULL, 0,
+			      nri->request_timeout, &call, NULL);
 		ck_plugin_pump(plugin);
 	}
 	nri->stopping = true;
@@ -259,7 +276,8 @@ void ck_nri_close_impl(struct ck_nri *nri)
 {
 	pthread_mutex_lock(&nri->lock);
 	if (nri->processing && pthread_equal(nri->thread, pthread_self())) {
-		pthread_mutex_unlock(&nri->lock); /* from a callback, against the rules: better open than freed and in use */
+		/* from a callback, against the rules: better open than freed and in use */
+		pthread_mutex_unlock(&nri->lock);
 		return;
 	}
 	nri->closed = true;
@@ -282,7 +300,7 @@ void ck_nri_close_impl(struct ck_nri *nri)
 		pthread_mutex_unlock(&nri->lock);
 }
 
-/* ---- who is there --------------------------------------------------------------------------------------------------- */
+/* ---- who is there ---------------------------------------------------------------------------- */
 
 static const char *state_name(const struct ck_plugin *plugin)
 {
@@ -323,7 +341,9 @@ static void show(const struct ck_plugin *plugin, struct ck_nri_plugin *ret_shown
 	};
 }
 
-static int each_plugin(const struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
+static int each_plugin(const struct ck_nri *nri,
+		       int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),
+		       void *userdata)
 {
 	struct ck_nri_plugin shown;
 	int r = 0;
@@ -333,7 +353,8 @@ static int each_plugin(const struct ck_nri *nri, int (*fn)(const struct ck_nri_p
 		show(plugin, &shown);
 		r = fn(&shown, userdata);
 	}
-	/* nothing is committed while one of these is missing: whoever looks for the reason finds it here */
+	/* nothing is committed while one of these is missing: whoever looks for the reason finds it
+	 * here */
 	for (size_t i = 0; i < nri->rules_n && r == 0; i++) {
 		if (nri->rules[i].policy != CK_NRI_REQUIRED || ck_know_has(nri, nri->rules[i].name))
 			continue;
@@ -349,7 +370,9 @@ static int each_plugin(const struct ck_nri *nri, int (*fn)(const struct ck_nri_p
 	return r;
 }
 
-int ck_nri_plugins_impl(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
+int ck_nri_plugins_impl(struct ck_nri *nri,
+			int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),
+			void *userdata)
 {
 	pthread_mutex_lock(&nri->lock);
 	int r = each_plugin(nri, fn, userdata);
@@ -377,13 +400,14 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 		return;
 	each_plugin(nri, add_shown, &shown);
 	nri->status_due = now + CK_NRI_STATUS_PAUSE;
-	nri->changed = ck_status_write(nri->status_path, now, shown.plugins, shown.n, &err) < 0; /* then once more */
+	/* then once more */
+	nri->changed = ck_status_write(nri->status_path, now, shown.plugins, shown.n, &err) < 0;
 	if (nri->changed && !nri->status_failed)
 		ck_nri_log(nri, CK_LOG_WARNING, "%s", err.text);
 	nri->status_failed = nri->changed;
 }
 
-/* ---- the crank ------------------------------------------------------------------------------------------------------ */
+/* ---- the crank ------------------------------------------------------------------------------- */
 
 static uint64_t due_of(const struct ck_nri *nri)
 {
@@ -418,7 +442,8 @@ static void look_at_descriptors(struct ck_nri *nri)
 	int n = epoll_wait(nri->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
 		void *what = events[i].data.ptr;
-		if (what == nri) { /* the eventfd or the timer: what they tell of is looked for anyway */
+		/* the eventfd or the timer: what they tell of is looked for anyway */
+		if (what == nri) {
 			eventfd_read(nri->event_fd, &count);
 			while (read(nri->timer_fd, &count, sizeof(count)) > 0)
 				nri->armed = 0;
@@ -426,7 +451,8 @@ static void look_at_descriptors(struct ck_nri *nri)
 			if (nri->listen_fd >= 0)
 				ck_nri_accept(nri);
 		} else {
-			ck_plugin_io(what, events[i].events); /* none is freed before ck_plugins_bury() */
+			/* none is freed before ck_plugins_bury() */
+			ck_plugin_io(what, events[i].events);
 		}
 	}
 	ck_plugins_bury(nri);
@@ -454,7 +480,8 @@ static void take_snapshot(struct ck_nri *nri, struct ck_plugin *plugin)
 	pthread_mutex_lock(&nri->lock);
 	plugin->want_snapshot = false;
 	if (r < 0)
-		ck_plugin_close(plugin, CK_LOG_ERROR, "what there is cannot be listed: %s", ck_strerror(-r));
+		ck_plugin_close(plugin, CK_LOG_ERROR, "what there is cannot be listed: %s",
+				ck_strerror(-r));
 	else
 		ck_sync_go_on(plugin);
 }
@@ -476,7 +503,8 @@ static void launch_it(struct ck_nri *nri, struct ck_plugin *plugin)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be launched");
 }
 
-/* what a plugin waits for from outside. The list only changes in ck_plugins_bury() and as plugins register, in this thread */
+/* what a plugin waits for from outside. The list only changes in ck_plugins_bury() and as plugins
+ * register, in this thread */
 static void run_wants(struct ck_nri *nri)
 {
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
@@ -500,7 +528,8 @@ static void write_log(struct ck_nri *nri)
 			memcpy(text, nri->log[0].text, sizeof(text));
 			memmove(nri->log, nri->log + 1, --nri->log_n * sizeof(nri->log[0]));
 		} else {
-			snprintf(text, sizeof(text), "%u lines of this log were dropped", nri->log_lost);
+			snprintf(text, sizeof(text), "%u lines of this log were dropped",
+				 nri->log_lost);
 			nri->log_lost = 0;
 		}
 		pthread_mutex_unlock(&nri->lock);
@@ -511,7 +540,8 @@ static void write_log(struct ck_nri *nri)
 
 static void rearm(struct ck_nri *nri, uint64_t due)
 {
-	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S), .tv_nsec = (long)(due % CK_NS_PER_S) } };
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S),
+					       .tv_nsec = (long)(due % CK_NS_PER_S) } };
 	if (nri->clock || due == CK_NRI_FOREVER)
 		return; /* steered by ck_nri_timeout(); nothing to wait for */
 	if (nri->armed && nri->armed <= due)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The socket plugins dial. Connections are served beside each other: one that says nothing keeps nobody out. Whoever may connect
- * can change every container, so the file is 0600 and the peer's uid is asked for.
+ * The socket plugins dial. Connections are served beside each other: one that says nothing keeps
+ * nobody out. Whoever may connect can change every container, so the file is 0600 and the peer's
+ * uid is asked for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,17 +32,24 @@ static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 	if (lstat(address->sun_path, &st) < 0)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
-		return ck_fail(err, CK_EINVAL, "'%s' is there, and not a socket", address->sun_path);
-	CK_AUTO_CLOSE int fd = ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+		return ck_fail(err, CK_EINVAL, "'%s' is there, and not a socket",
+			       address->sun_path);
+	CK_AUTO_CLOSE int fd =
+		ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
-	int sys = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? EAGAIN : errno; /* EAGAIN: it is busy */
+	/* EAGAIN: it is busy */
+	int sys = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? EAGAIN
+										       : errno;
 	if (sys == EAGAIN && !CK_BROKEN(H10))
-		return ck_fail(err, CK_EOWNED, "a runtime serves NRI at '%s': turn its own NRI off", address->sun_path);
+		return ck_fail(err, CK_EOWNED, "a runtime serves NRI at '%s': turn its own NRI off",
+			       address->sun_path);
 	if (sys != EAGAIN && sys != ECONNREFUSED && sys != ENOENT) /* it may well be alive */
-		return ck_fail_errno(err, CK_EIO, sys, "see who listens at '%s'", address->sun_path);
+		return ck_fail_errno(err, CK_EIO, sys, "see who listens at '%s'",
+				     address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
-		return ck_fail_errno(err, CK_EIO, errno, "remove the dead socket '%s'", address->sun_path);
+		return ck_fail_errno(err, CK_EIO, errno, "remove the dead socket '%s'",
+				     address->sun_path);
 	return 0;
 }
 
@@ -53,7 +61,8 @@ int ck_nri_listen(struct ck_nri *nri, struct ck_error *err)
 		r = take_path(&address, err);
 	if (r < 0)
 		return r;
-	CK_AUTO_CLOSE int fd = ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	CK_AUTO_CLOSE int fd =
+		ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
@@ -88,10 +97,12 @@ void ck_nri_accept(struct ck_nri *nri)
 	for (;;) {
 		struct ucred peer = { 0 };
 		struct ck_plugin *plugin = NULL;
-		CK_AUTO_CLOSE int fd = ck_fd_own(accept4(nri->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+		CK_AUTO_CLOSE int fd = ck_fd_own(
+			accept4(nri->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
-		if (fd < 0 && errno != EAGAIN) { /* descriptors have run out: it would be readable for ever */
+		/* descriptors have run out: it would be readable for ever */
+		if (fd < 0 && errno != EAGAIN) {
 			epoll_ctl(nri->epoll_fd, EPOLL_CTL_DEL, nri->listen_fd, NULL);
 			nri->accept_again = ck_nri_now(nri) + CK_ACCEPT_PAUSE;
 			ck_nri_log(nri, CK_LOG_ERROR, "accept a plugin: %s", strerror(errno));
@@ -100,12 +111,15 @@ void ck_nri_accept(struct ck_nri *nri)
 		if (fd < 0)
 			return;
 		if (!may_connect(nri, fd, &peer)) {
-			ck_nri_log(nri, CK_LOG_WARNING, "a plugin of uid %u (pid %d) is not let in", peer.uid, peer.pid);
+			ck_nri_log(nri, CK_LOG_WARNING, "a plugin of uid %u (pid %d) is not let in",
+				   peer.uid, peer.pid);
 		} else if (nri->plugins_n >= CK_NRI_PLUGINS_MAX) {
-			ck_nri_log(nri, CK_LOG_ERROR, "a plugin (pid %d) is not let in: %u are connected", peer.pid,
+			ck_nri_log(nri, CK_LOG_ERROR,
+				   "a plugin (pid %d) is not let in: %u are connected", peer.pid,
 				   CK_NRI_PLUGINS_MAX);
 		} else if (ck_plugin_add(nri, CK_TAKE_FD(fd), -1, &plugin, &err) < 0) {
-			ck_nri_log(nri, CK_LOG_ERROR, "a plugin (pid %d) is not let in: %s", peer.pid, err.text);
+			ck_nri_log(nri, CK_LOG_ERROR, "a plugin (pid %d) is not let in: %s",
+				   peer.pid, err.text);
 		} else {
 			plugin->pid = peer.pid;
 		}

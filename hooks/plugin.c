@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection, from its first byte to its last. It registers, is configured, becomes a recipient (and from then on events
- * queue for it), is told what there is, and then gets its events one at a time: order on the wire is not order of handling in Go
- * (R33).
+ * One connection, from its first byte to its last. It registers, is configured, becomes a recipient
+ * (and from then on events queue for it), is told what there is, and then gets its events one at a
+ * time: order on the wire is not order of handling in Go (R33).
  *
  *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY        any -> CLOSED
  *       '-> REFUSED -> CLOSED
  *
- * Nothing here ends a connection for a passing reason: a stub whose start failed cannot be started again.
+ * Nothing here ends a connection for a passing reason: a stub whose start failed cannot be started
+ * again.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -27,7 +28,7 @@
 
 static const struct ck_ttrpc_ops ttrpc_ops;
 
-/* ---- names and order ---------------------------------------------------------------------------------------------- */
+/* ---- names and order ------------------------------------------------------------------------- */
 
 bool ck_plugin_name_is(const char *full, const char *name)
 {
@@ -60,7 +61,8 @@ static bool comes_before(const struct ck_plugin *a, const struct ck_plugin *b)
 	return order < 0 || (order == 0 && a->serial < b->serial);
 }
 
-/* by the two characters of the index, the older connection first; who has no name yet before all. Tours walk in this order */
+/* by the two characters of the index, the older connection first; who has no name yet before all.
+ * Tours walk in this order */
 static void link_plugin(struct ck_plugin *plugin)
 {
 	struct ck_plugin *before = NULL, *after = plugin->nri->plugins;
@@ -80,9 +82,10 @@ static const char *name_of(const struct ck_plugin *plugin)
 	return *plugin->name ? plugin->name : "(not registered)";
 }
 
-/* ---- made, closed, buried ----------------------------------------------------------------------------------------- */
+/* ---- made, closed, buried -------------------------------------------------------------------- */
 
-int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin, struct ck_error *err)
+int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin,
+		  struct ck_error *err)
 {
 	struct ck_plugin *plugin = CK_NEW(struct ck_plugin);
 	uint64_t now = ck_nri_now(nri);
@@ -171,23 +174,26 @@ void ck_plugins_bury(struct ck_nri *nri)
 	}
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void write_out(struct ck_plugin *plugin)
 {
 	const unsigned char *p;
 	size_t len;
-	while (plugin->state != CK_PLUGIN_CLOSED && (p = ck_ttrpc_out(plugin->ttrpc, &len)) && len) {
+	while (plugin->state != CK_PLUGIN_CLOSED && (p = ck_ttrpc_out(plugin->ttrpc, &len)) &&
+	       len) {
 		ssize_t n = send(plugin->fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n > 0) {
 			ck_ttrpc_sent(plugin->ttrpc, (size_t)n);
 		} else if (errno == EAGAIN) {
 			if (!plugin->writing)
-				ck_nri_watch(plugin->nri, plugin->fd, EPOLLIN | EPOLLOUT, plugin, true);
+				ck_nri_watch(plugin->nri, plugin->fd, EPOLLIN | EPOLLOUT, plugin,
+					     true);
 			plugin->writing = true;
 			return;
 		} else if (errno != EINTR) {
-			ck_plugin_close(plugin, CK_LOG_WARNING, "its connection broke: %s", strerror(errno));
+			ck_plugin_close(plugin, CK_LOG_WARNING, "its connection broke: %s",
+					strerror(errno));
 		}
 	}
 	if (plugin->state == CK_PLUGIN_CLOSED)
@@ -211,12 +217,15 @@ static void read_in(struct ck_plugin *plugin)
 			if ((size_t)n < sizeof(bytes))
 				break; /* that was all, or the socket will be readable again */
 		} else if (n == 0) {
-			ck_plugin_close(plugin, plugin->launched >= 0 ? CK_LOG_WARNING : CK_LOG_INFO, "%s",
-					plugin->launched >= 0 ? "it has ended, and is not launched again" : "it has gone");
+			ck_plugin_close(
+				plugin, plugin->launched >= 0 ? CK_LOG_WARNING : CK_LOG_INFO, "%s",
+				plugin->launched >= 0 ? "it has ended, and is not launched again"
+						      : "it has gone");
 		} else if (errno == EAGAIN) {
 			break;
 		} else if (errno != EINTR) {
-			ck_plugin_close(plugin, CK_LOG_WARNING, "its connection broke: %s", strerror(errno));
+			ck_plugin_close(plugin, CK_LOG_WARNING, "its connection broke: %s",
+					strerror(errno));
 		}
 	}
 }
@@ -230,13 +239,14 @@ void ck_plugin_io(struct ck_plugin *plugin, uint32_t events)
 	ck_plugin_pump(plugin);
 }
 
-/* ---- our calls of the handshake ----------------------------------------------------------------------------------- */
+/* ---- our calls of the handshake -------------------------------------------------------------- */
 
-int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message, uint64_t timeout)
+int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message,
+		   uint64_t timeout)
 {
 	struct ck_error err;
-	int r = ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message->p, message->len, timeout, &plugin->call,
-			      &err);
+	int r = ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message->p,
+			      message->len, timeout, &plugin->call, &err);
 	if (r < 0) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: %s", method, err.text);
 		return r;
@@ -276,19 +286,22 @@ static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *a
 	uint64_t events = 0;
 	int r;
 	if (answer->code != CK_GRPC_OK) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be configured: %s", ck_grpc_name(answer->code));
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be configured: %s",
+				ck_grpc_name(answer->code));
 		return;
 	}
 	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
 		if (field.number == 2 && field.type == CK_WIRE_VARINT)
 			events = field.value;
 	if (r < 0 || events & ~(uint64_t)ALL_EVENTS) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "it subscribes to events that do not exist (0x%llx)",
+		ck_plugin_close(plugin, CK_LOG_ERROR,
+				"it subscribes to events that do not exist (0x%llx)",
 				(unsigned long long)events);
 		return;
 	}
 	plugin->events = events ? (unsigned)events : ALL_EVENTS;
-	plugin->state = CK_PLUGIN_LISTING; /* a recipient: before the snapshot, so that nothing falls between them (R1, R2) */
+	/* a recipient: before the snapshot, so that nothing falls between them (R1, R2) */
+	plugin->state = CK_PLUGIN_LISTING;
 	plugin->want_snapshot = plugin->nri->changed = true;
 	ck_tours_plugins_changed(plugin->nri);
 }
@@ -297,14 +310,16 @@ void ck_plugin_ready(struct ck_plugin *plugin)
 {
 	plugin->state = CK_PLUGIN_READY;
 	plugin->nri->changed = true;
-	ck_nri_log(plugin->nri, CK_LOG_INFO, "plugin %s: connected%s", plugin->name, plugin->launched >= 0 ? ", launched" : "");
+	ck_nri_log(plugin->nri, CK_LOG_INFO, "plugin %s: connected%s", plugin->name,
+		   plugin->launched >= 0 ? ", launched" : "");
 	ck_plugin_pump(plugin);
 }
 
-/* ---- its calls ---------------------------------------------------------------------------------------------------- */
+/* ---- its calls ------------------------------------------------------------------------------- */
 
 /* one field's text, into @buf; false: it is missing or no name */
-static bool text_field(const struct ck_ttrpc_request *request, uint32_t number, char *buf, size_t size)
+static bool text_field(const struct ck_ttrpc_request *request, uint32_t number, char *buf,
+		       size_t size)
 {
 	struct ck_wire wire = ck_wire_begin(request->payload, request->len);
 	struct ck_wire_field field;
@@ -323,7 +338,8 @@ static bool text_field(const struct ck_ttrpc_request *request, uint32_t number, 
 
 static bool is_index(const char *index)
 {
-	return strlen(index) == 2 && index[0] >= '0' && index[0] <= '9' && index[1] >= '0' && index[1] <= '9';
+	return strlen(index) == 2 && index[0] >= '0' && index[0] <= '9' && index[1] >= '0' &&
+	       index[1] <= '9';
 }
 
 static bool is_base_name(const char *name)
@@ -334,9 +350,11 @@ static bool is_base_name(const char *name)
 	return *name && strlen(name) <= CK_NRI_NAME_MAX - 3;
 }
 
-static void refuse_registration(struct ck_plugin *plugin, const struct ck_ttrpc_request *request, const char *why)
+static void refuse_registration(struct ck_plugin *plugin, const struct ck_ttrpc_request *request,
+				const char *why)
 {
-	ck_nri_log(plugin->nri, CK_LOG_WARNING, "a plugin (pid %d) is refused: %s", plugin->pid, why);
+	ck_nri_log(plugin->nri, CK_LOG_WARNING, "a plugin (pid %d) is refused: %s", plugin->pid,
+		   why);
 	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_INVALID_ARGUMENT, why, NULL, 0);
 	plugin->state = CK_PLUGIN_REFUSED;
 }
@@ -346,22 +364,25 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 	char name[CK_NRI_NAME_MAX + 1], index[8];
 	struct ck_nri *nri = plugin->nri;
 	if (plugin->state != CK_PLUGIN_CONNECTED) {
-		ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_FAILED_PRECONDITION, "this connection has registered",
-				NULL, 0);
+		ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_FAILED_PRECONDITION,
+				"this connection has registered", NULL, 0);
 		return;
 	}
 	if (plugin->launched < 0) { /* one of ours is called as its file is */
 		if (!text_field(request, 2, index, sizeof(index)) || !is_index(index)) {
-			refuse_registration(plugin, request, "the plugin's index is not two digits");
+			refuse_registration(plugin, request,
+					    "the plugin's index is not two digits");
 			return;
 		}
 		if (!text_field(request, 1, name, sizeof(name)) || !is_base_name(name)) {
 			refuse_registration(plugin, request,
-					    "the plugin's name is empty, too long, or not of A-Z a-z 0-9 _ . + -");
+					    "the plugin's name is empty, too long, or not of A-Z "
+					    "a-z 0-9 _ . + -");
 			return;
 		}
 		unlink_plugin(plugin);
-		snprintf(plugin->name, sizeof(plugin->name), "%.2s-%.*s", index, (int)(CK_NRI_NAME_MAX - 3), name);
+		snprintf(plugin->name, sizeof(plugin->name), "%.2s-%.*s", index,
+			 (int)(CK_NRI_NAME_MAX - 3), name);
 		plugin->policy = ck_plugin_policy(nri, plugin->name);
 		link_plugin(plugin);
 	}
@@ -371,7 +392,8 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 	if (ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_OK, NULL, NULL, 0) < 0)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
 	else
-		configure(plugin); /* at once: a stub that is told it is registered waits for this without a limit */
+		/* at once: a stub that is told it is registered waits for this without a limit */
+		configure(plugin);
 }
 
 static void on_request(const struct ck_ttrpc_request *request, void *userdata)
@@ -394,7 +416,7 @@ static void on_request(const struct ck_ttrpc_request *request, void *userdata)
 	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_UNIMPLEMENTED, text, NULL, 0);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* does a stub before v0.12 know this event only as a StateChange? */
 static bool has_fallback(enum ck_nri_event event)
@@ -419,9 +441,11 @@ static int build(const struct ck_queued *delivery, bool as_state_change, struct 
 		r = ck_bytes_field_number(message, field++, (uint64_t)delivery->event);
 	if (delivery->event != CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT) {
 		if (r == 0 && delivery->pod)
-			r = ck_bytes_field(message, field, delivery->pod->bytes, delivery->pod->len);
+			r = ck_bytes_field(message, field, delivery->pod->bytes,
+					   delivery->pod->len);
 		if (r == 0 && delivery->object)
-			r = ck_bytes_field(message, field + 1, delivery->object->bytes, delivery->object->len);
+			r = ck_bytes_field(message, field + 1, delivery->object->bytes,
+					   delivery->object->len);
 	}
 	if (r == 0 && delivery->extra)
 		r = ck_bytes_add(message, delivery->extra->bytes, delivery->extra->len);
@@ -436,11 +460,12 @@ static int send_event(struct ck_plugin *plugin, const struct ck_queued *delivery
 	const char *method = as_state_change ? "StateChange" : ck_nri_event_name(delivery->event);
 	int r = build(delivery, as_state_change, &message);
 	r = r < 0 ? ck_nomem(&err)
-		  : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p, message.len, timeout, &plugin->call,
-				  &err);
+		  : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p,
+				  message.len, timeout, &plugin->call, &err);
 	ck_bytes_free(&message);
 	if (r < 0)
-		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: %s cannot be sent: %s", plugin->name, method, err.text);
+		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: %s cannot be sent: %s",
+			   plugin->name, method, err.text);
 	return r;
 }
 
@@ -448,12 +473,14 @@ static void failed(struct ck_plugin *plugin, enum ck_nri_event event, int code)
 {
 	plugin->failed++;
 	plugin->nri->changed = true;
-	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: %s", ck_nri_event_name(event), ck_grpc_name(code));
+	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: %s", ck_nri_event_name(event),
+		 ck_grpc_name(code));
 	ck_nri_log(plugin->nri, CK_LOG_WARNING, "plugin %s: %s", plugin->name, plugin->last_error);
 }
 
 /* the event goes to whoever waits for it; with the answer, or a code of ck_tour_answered()'s own */
-static void answer_delivery(struct ck_plugin *plugin, struct ck_queued *delivery, const struct ck_ttrpc_answer *answer, int code)
+static void answer_delivery(struct ck_plugin *plugin, struct ck_queued *delivery,
+			    const struct ck_ttrpc_answer *answer, int code)
 {
 	ck_tour_answered(delivery, plugin, answer, code);
 	ck_queued_free(delivery);
@@ -467,7 +494,8 @@ static void unsent(struct ck_plugin *plugin, struct ck_queued *delivery, int r)
 	ck_queued_unsent(delivery, plugin);
 	failed(plugin, delivery->event, answer.code);
 	answer_delivery(plugin, delivery, &answer, CK_TOUR_UNSENT);
-	if (ends || r == -CK_ECLOSED) /* what it misses nobody would tell it later; a new connection gets a new list */
+	/* what it misses nobody would tell it later; a new connection gets a new list */
+	if (ends || r == -CK_ECLOSED)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told");
 }
 
@@ -513,7 +541,8 @@ void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery)
 	plugin->queued++;
 	plugin->nri->changed = true;
 	if (plugin->queued > CK_NRI_QUEUE_MAX)
-		ck_plugin_close(plugin, CK_LOG_ERROR, "%u events wait for it", plugin->queued); /* answered when it is buried */
+		/* answered when it is buried */
+		ck_plugin_close(plugin, CK_LOG_ERROR, "%u events wait for it", plugin->queued);
 	else
 		ck_plugin_pump(plugin);
 }
@@ -559,7 +588,8 @@ static bool again_as_state_change(struct ck_plugin *plugin, struct ck_queued *de
 	return true;
 }
 
-static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *answer, void *userdata)
+static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *answer,
+		      void *userdata)
 {
 	struct ck_plugin *plugin = userdata;
 	struct ck_nri *nri = plugin->nri;
@@ -589,7 +619,7 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 
 static const struct ck_ttrpc_ops ttrpc_ops = { .answered = on_answer, .requested = on_request };
 
-/* ---- time --------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 uint64_t ck_plugin_due(const struct ck_plugin *plugin)
 {
@@ -616,8 +646,8 @@ static void overdue(struct ck_plugin *plugin, uint64_t now)
 		return;
 	}
 	plugin->overdue_since = now;
-	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: %s after %s; its events wait", plugin->name, plugin->last_error,
-		   ck_duration_print(nri->request_timeout, span));
+	ck_nri_log(nri, CK_LOG_WARNING, "plugin %s: %s after %s; its events wait", plugin->name,
+		   plugin->last_error, ck_duration_print(nri->request_timeout, span));
 }
 
 void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
@@ -629,12 +659,15 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 		ck_sync_ask_again(plugin);
 	} else if (plugin->call && plugin->state != CK_PLUGIN_READY && plugin->call_due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer in time",
-				plugin->state == CK_PLUGIN_REGISTERED ? "Configure" : "Synchronize");
+				plugin->state == CK_PLUGIN_REGISTERED ? "Configure"
+								      : "Synchronize");
 	} else if (plugin->due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
 				ck_duration_print(plugin->nri->registration_timeout, span));
-	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now && !CK_BROKEN(R42)) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s", ck_duration_print(plugin->nri->late_max, span));
+	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now &&
+		   !CK_BROKEN(R42)) {
+		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s",
+				ck_duration_print(plugin->nri->late_max, span));
 	} else if (plugin->call && !plugin->overdue_since && plugin->call_due <= now) {
 		overdue(plugin, now);
 	}

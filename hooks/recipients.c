@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who knows which object. A connection gets into an object's list once, either because it was chosen when the object was
- * committed or because the object was listed when the connection took its snapshot; whoever comes second finds it there. All the
- * promises of "exactly once" (R1, H2) are this one list.
+ * Who knows which object. A connection gets into an object's list once, either because it was
+ * chosen when the object was committed or because the object was listed when the connection took
+ * its snapshot; whoever comes second finds it there. All the promises of "exactly once" (R1, H2)
+ * are this one list.
  */
 #include "hooks/nri-int.h"
 #include "src/base/wire.h"
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------ */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 struct ck_blob *ck_blob_new(const void *p, size_t len)
 {
@@ -41,7 +42,7 @@ void ck_blob_set(struct ck_blob **at, struct ck_blob *blob)
 	ck_blob_unref(old);
 }
 
-/* ---- objects ---------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id)
 {
@@ -132,7 +133,8 @@ static void unindex_nri_id(struct ck_nri *nri, struct ck_known *known)
 	known->by_nri_id.tbl = NULL;
 }
 
-struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id, const struct ck_told *told)
+struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id,
+			      const struct ck_told *told)
 {
 	struct ck_known *known = ck_know_find(nri, kind, id);
 	if (known)
@@ -147,8 +149,8 @@ struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char 
 	known->sandbox_id = ck_strdup(told && told->sandbox_id ? told->sandbox_id : "");
 	known->name = ck_strdup("");
 	known->entry = told ? told->entry : 0;
-	if (!known->id || !known->nri_id || !known->sandbox_id || !known->name || ck_know_key(known, told) < 0 ||
-	    index_id(nri, known) < 0) {
+	if (!known->id || !known->nri_id || !known->sandbox_id || !known->name ||
+	    ck_know_key(known, told) < 0 || index_id(nri, known) < 0) {
 		ck_know_unref(known);
 		return NULL;
 	}
@@ -187,7 +189,8 @@ void ck_know_forget(struct ck_nri *nri, struct ck_known *known)
 	ck_know_unref(known);
 }
 
-int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *bytes, size_t len, struct ck_error *err)
+int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *bytes, size_t len,
+		      struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(bytes, len);
 	struct ck_wire_field field;
@@ -213,12 +216,15 @@ int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *by
 		if (!nri_id || other || known->gone) {
 			free(nri_id);
 			ck_blob_unref(blob);
-			return other ? ck_fail(err, CK_EMALFORMED, "a description with another object's id") : ck_nomem(err);
+			return other ? ck_fail(err, CK_EMALFORMED,
+					       "a description with another object's id")
+				     : ck_nomem(err);
 		}
 		char *before = known->nri_id;
 		unindex_nri_id(nri, known);
 		known->nri_id = nri_id;
-		if (index_nri_id(nri, known) < 0) { /* its id so far, by which it may not be found until the next try */
+		/* its id so far, by which it may not be found until the next try */
+		if (index_nri_id(nri, known) < 0) {
 			known->nri_id = before;
 			index_nri_id(nri, known);
 			free(nri_id);
@@ -233,7 +239,7 @@ int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *by
 	return 0;
 }
 
-/* ---- knowers ---------------------------------------------------------------------------------------------------- */
+/* ---- knowers --------------------------------------------------------------------------------- */
 
 struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin)
 {
@@ -271,21 +277,24 @@ void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
 {
 	for (struct ck_known *known = nri->known; known; known = known->next)
 		ck_know_drop(known, plugin);
-	/* those out of the index live on in tours, and in queues, which know connections by number */
+	/* those out of the index live on in tours, and in queues, which know connections by
+	 * number */
 	for (struct ck_tour *tour = nri->tours; tour; tour = tour->next)
 		if (tour->known)
 			ck_know_drop(tour->known, plugin);
 }
 
-/* ---- the cache's seam ------------------------------------------------------------------------------------------- */
+/* ---- the cache's seam ------------------------------------------------------------------------ */
 
 /* a container plugins were asked about before it existed (H7) */
 static struct ck_known *find_unmade(struct ck_nri *nri, const struct ck_told *told)
 {
-	if (!nri->unmade || told->kind != CK_CONTAINER || !told->sandbox_id || !told->container_name)
+	if (!nri->unmade || told->kind != CK_CONTAINER || !told->sandbox_id ||
+	    !told->container_name)
 		return NULL;
 	for (struct ck_known *known = nri->known; known; known = known->next)
-		if (!*known->id && known->attempt == told->attempt && !strcmp(known->sandbox_id, told->sandbox_id) &&
+		if (!*known->id && known->attempt == told->attempt &&
+		    !strcmp(known->sandbox_id, told->sandbox_id) &&
 		    !strcmp(known->name, told->container_name))
 			return known;
 	return NULL;
@@ -303,7 +312,8 @@ bool ck_know_has(const struct ck_nri *nri, const char *name)
 const char *ck_know_absent(const struct ck_nri *nri)
 {
 	for (size_t i = 0; i < nri->rules_n; i++)
-		if (nri->rules[i].policy == CK_NRI_REQUIRED && !ck_know_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
+		if (nri->rules[i].policy == CK_NRI_REQUIRED &&
+		    !ck_know_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
 			return nri->rules[i].name;
 	return NULL;
 }
@@ -313,7 +323,8 @@ int ck_know_all(struct ck_nri *nri, struct ck_known *known)
 	known->ours = true;
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		if (ck_plugin_joined(plugin) && !ck_know_who(known, plugin) &&
-		    !(CK_BROKEN(R6) && known->kind == CK_CONTAINER && plugin->state != CK_PLUGIN_READY) &&
+		    !(CK_BROKEN(R6) && known->kind == CK_CONTAINER &&
+		      plugin->state != CK_PLUGIN_READY) &&
 		    !ck_know_add(known, plugin))
 			return -CK_ENOMEM;
 	return 0;
@@ -380,14 +391,17 @@ nomem:
 	return 1;
 }
 
-/* its commit was not written: whoever has not heard of it does not know it. A snapshot may have seen it in between, when memory
- * was gone; who has it in a list that is out by now would get it twice, and has to begin anew */
+/* its commit was not written: whoever has not heard of it does not know it. A snapshot may have
+ * seen it in between, when memory was gone; who has it in a list that is out by now would get it
+ * twice, and has to begin anew */
 static void unchoose(struct ck_nri *nri, struct ck_known *known)
 {
 	for (struct ck_knower **at = &known->knowers; *at;) {
 		struct ck_knower *k = *at;
 		if (k->listed && k->told)
-			ck_plugin_close(k->plugin, CK_LOG_ERROR, "out of memory: it was told of something that is not committed");
+			ck_plugin_close(
+				k->plugin, CK_LOG_ERROR,
+				"out of memory: it was told of something that is not committed");
 		if (k->told || k->announcing) {
 			at = &k->next;
 			continue;
@@ -416,7 +430,8 @@ static bool owes_its_end(const struct ck_known *known)
 	return false;
 }
 
-/* plugins were asked about it and it never came to be (H7), or it has vanished from the runtime: its Stop and Remove */
+/* plugins were asked about it and it never came to be (H7), or it has vanished from the runtime:
+ * its Stop and Remove */
 static void end(struct ck_nri *nri, struct ck_known *known)
 {
 	bool container = known->kind == CK_CONTAINER;
@@ -429,7 +444,8 @@ static void end(struct ck_nri *nri, struct ck_known *known)
 	enum ck_nri_event then = container ? CK_NRI_REMOVE_CONTAINER : CK_NRI_REMOVE_POD_SANDBOX;
 	struct ck_error err;
 	if (ck_tour_begin(nri, &call, NULL, then, nobody_waits, NULL, &err) < 0)
-		ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that %.64s is gone: %s", known->nri_id, err.text);
+		ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that %.64s is gone: %s",
+			   known->nri_id, err.text);
 }
 
 void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
@@ -444,7 +460,8 @@ void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
 		unchoose(nri, known);
 		return;
 	}
-	if ((owes_its_end(known) || CK_BROKEN(R29)) && !(unmade && CK_BROKEN(H7)) && !CK_BROKEN(R14) && !CK_BROKEN(R40))
+	if ((owes_its_end(known) || CK_BROKEN(R29)) && !(unmade && CK_BROKEN(H7)) &&
+	    !CK_BROKEN(R14) && !CK_BROKEN(R40))
 		end(nri, known);
 	ck_know_forget(nri, known);
 }

@@ -35,7 +35,7 @@ void ck_status_free(struct ck_nri_status *status)
 	free(status);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int add_number(struct ck_bytes *bytes, const char *name, uint64_t value)
 {
@@ -57,7 +57,8 @@ static int add_text(struct ck_bytes *bytes, const char *name, const char *value,
 	r = r < 0 ? r : ck_bytes_add_text(bytes, name);
 	r = r < 0 ? r : ck_bytes_add_text(bytes, "=");
 	for (size_t i = 0; r >= 0 && value && value[i] && i < max; i++) {
-		snprintf(c, sizeof(c), is_plain((unsigned char)value[i]) ? "%c" : "\\x%02x", (unsigned char)value[i]);
+		snprintf(c, sizeof(c), is_plain((unsigned char)value[i]) ? "%c" : "\\x%02x",
+			 (unsigned char)value[i]);
 		r = ck_bytes_add_text(bytes, c);
 	}
 	return r;
@@ -117,7 +118,8 @@ static int file_write(const char *path, const struct ck_bytes *bytes, struct ck_
 		return ck_nomem(err);
 	sprintf(tmp, "%s.new", path);
 	unlink(tmp); /* of somebody who died while writing */
-	CK_AUTO_CLOSE int fd = ck_fd_own(open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	CK_AUTO_CLOSE int fd =
+		ck_fd_own(open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make '%s'", tmp);
 	ssize_t n = write(fd, bytes->p, bytes->len);
@@ -128,7 +130,8 @@ static int file_write(const char *path, const struct ck_bytes *bytes, struct ck_
 	return ck_fail_errno(err, CK_EIO, sys, "write '%s'", path);
 }
 
-int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *plugins, size_t n, struct ck_error *err)
+int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *plugins, size_t n,
+		    struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
 	CK_AUTO_FREE struct ck_nri_status *status = CK_NEW(struct ck_nri_status);
@@ -147,9 +150,10 @@ int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *
 	return file_write(path, &bytes, err);
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* The text is a copy of ours with a NUL behind it; what is read is unescaped in its place and ended with a NUL. */
+/* The text is a copy of ours with a NUL behind it; what is read is unescaped in its place and ended
+ * with a NUL. */
 struct reader {
 	char *at, *end;
 	unsigned line;
@@ -201,7 +205,8 @@ static int read_word(struct reader *reader, const char *name, char **ret_value, 
 		reader->line = 1;
 	}
 	char *value = reader->at + name_len + (ret_value != NULL);
-	if (left <= name_len || memcmp(reader->at, name, name_len) || (ret_value && reader->at[name_len] != '='))
+	if (left <= name_len || memcmp(reader->at, name, name_len) ||
+	    (ret_value && reader->at[name_len] != '='))
 		return malformed(reader, name);
 	char *stop = value;
 	while (stop < reader->end && *stop != ' ' && *stop != '\n')
@@ -239,7 +244,8 @@ static int read_number(struct reader *reader, const char *name, uint64_t max, ui
 		return r;
 	errno = 0;
 	uint64_t number = strtoull(value, &end, 10);
-	if (*value < '0' || *value > '9' || (*value == '0' && value[1]) || *end || errno || number > max)
+	if (*value < '0' || *value > '9' || (*value == '0' && value[1]) || *end || errno ||
+	    number > max)
 		return malformed(reader, name);
 	*ret_number = number;
 	return 0;
@@ -267,7 +273,8 @@ static int read_plugin(struct reader *reader, struct ck_nri_plugin *plugin)
 	int r = read_word(reader, "plugin", NULL, 0);
 
 	plugin->size = sizeof(*plugin);
-#define READ(call) r = r < 0 ? r : reader->line_ended ? malformed(reader, "more of this line") : (call)
+#define READ(call) \
+	r = r < 0 ? r : reader->line_ended ? malformed(reader, "more of this line") : (call)
 	READ(read_text(reader, "name", &plugin->name, CK_NRI_NAME_MAX));
 	READ(read_text(reader, "state", &plugin->state, STATE_MAX));
 	READ(read_policy(reader, &plugin->policy));
@@ -314,7 +321,8 @@ static int read_header(struct reader *reader, struct ck_nri_status *status)
 	return reader->line_ended ? 0 : malformed(reader, "the end of the line");
 }
 
-int ck_status_parse(const char *text, size_t len, struct ck_nri_status **ret_status, struct ck_error *err)
+int ck_status_parse(const char *text, size_t len, struct ck_nri_status **ret_status,
+		    struct ck_error *err)
 {
 	struct ck_nri_status *status = CK_NEW(struct ck_nri_status);
 
@@ -355,7 +363,8 @@ int ck_status_read(const char *path, struct ck_nri_status **ret_status, struct c
 	if (!S_ISREG(st.st_mode))
 		return ck_fail(err, CK_EMALFORMED, "'%s' is not a file", path);
 	if (st.st_size > CK_STATUS_FILE_MAX)
-		return ck_fail(err, CK_EMALFORMED, "'%s' is longer than %u bytes", path, CK_STATUS_FILE_MAX);
+		return ck_fail(err, CK_EMALFORMED, "'%s' is longer than %u bytes", path,
+			       CK_STATUS_FILE_MAX);
 	size_t len = 0;
 	ssize_t n;
 	while ((n = read(fd, text + len, CK_STATUS_FILE_MAX - len)) > 0)

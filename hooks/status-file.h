@@ -2,18 +2,21 @@
 #ifndef CK_HOOKS_STATUS_FILE_H
 #define CK_HOOKS_STATUS_FILE_H
 /*
- * Which plugins are connected, as a file that whoever has the sockets rewrites and `crikeep plugins` reads, with the daemon up
- * or down. Lines of words NAME=VALUE, in this order, nothing left out:
+ * Which plugins are connected, as a file that whoever has the sockets rewrites and `crikeep
+ * plugins` reads, with the daemon up or down. Lines of words NAME=VALUE, in this order, nothing
+ * left out:
  *
  *	crikeep-plugins 1 boot=UUID time=NS wall=S pid=N plugins=1
  *	plugin name=10-logger state=ready policy=error launched=0 pid=812 events=16383 adjusting=0 queued=0 since=NS overdue=0
  *	 sent=41 late=0 failed=0 error=
  *
- * (here folded; each plugin is one line.) In a value every byte but the visible ASCII characters, and \ itself, is \xNN. Times
- * are of the kernel's CLOCK_BOOTTIME, but wall, which is seconds since 1970.
+ * (here folded; each plugin is one line.) In a value every byte but the visible ASCII characters,
+ * and \ itself, is \xNN. Times are of the kernel's CLOCK_BOOTTIME, but wall, which is seconds since
+ * 1970.
  *
- * A new file is renamed over the old one, so a reader sees all of one moment. It is not flushed: it describes processes, and
- * these do not outlive the machine either. Whoever reads it must not trust it: at most CK_STATUS_FILE_MAX bytes, each checked.
+ * A new file is renamed over the old one, so a reader sees all of one moment. It is not flushed: it
+ * describes processes, and these do not outlive the machine either. Whoever reads it must not trust
+ * it: at most CK_STATUS_FILE_MAX bytes, each checked.
  */
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -21,7 +24,8 @@
 #include "src/crikeep-nri.h"
 
 #define CK_STATUS_FILE   "plugins" /* its name in a state directory */
-#define CK_STATUS_ABSENT "absent"  /* the state of a required plugin that is not connected; its name may lack the index */
+/* the state of a required plugin that is not connected; its name may lack the index */
+#define CK_STATUS_ABSENT "absent"
 
 struct ck_nri_status {
 	char boot[37];
@@ -35,17 +39,21 @@ struct ck_nri_status {
 
 /*
  * ck_status_write - rewrite the file at @path, mode 0600
- * @plugins: in the order they are shown; no more than CK_NRI_PLUGINS_MAX are told of. Texts are cut at their limits
+ * @plugins: in the order they are shown; no more than CK_NRI_PLUGINS_MAX are told of. Texts are cut
+ * at their limits
  * Return: 0, -CK_EIO, -CK_ENOMEM; the old file is left as it was then
  */
-int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *plugins, size_t n, struct ck_error *err);
+int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *plugins, size_t n,
+		    struct ck_error *err);
 /* ck_status_read - Return: 0, -CK_ENOTFOUND (there is none), -CK_EMALFORMED, -CK_EIO, -CK_ENOMEM */
 int ck_status_read(const char *path, struct ck_nri_status **ret_status, struct ck_error *err);
 void ck_status_free(struct ck_nri_status *status);
 
-/* the text, without files; for tests and fuzzing. Only the texts of @status->plugins are looked at, not @status->text */
+/* the text, without files; for tests and fuzzing. Only the texts of @status->plugins are looked at,
+ * not @status->text */
 int ck_status_print(const struct ck_nri_status *status, struct ck_bytes *bytes);
-int ck_status_parse(const char *text, size_t len, struct ck_nri_status **ret_status, struct ck_error *err);
+int ck_status_parse(const char *text, size_t len, struct ck_nri_status **ret_status,
+		    struct ck_error *err);
 
 /* ck_status_policy - "error" for CK_NRI_ERROR; "?" for none of them */
 const char *ck_status_policy(enum ck_nri_policy policy);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What there is, as a plugin's first list. The connection is a recipient already; the snapshot, taken in the cache's critical
- * section, skips what it was chosen for meanwhile: that comes as an event. Each object of the list is described by the host, the
- * whole goes out in messages of at most 4 MiB, and only then its queue begins to move.
+ * What there is, as a plugin's first list. The connection is a recipient already; the snapshot,
+ * taken in the cache's critical section, skips what it was chosen for meanwhile: that comes as an
+ * event. Each object of the list is described by the host, the whole goes out in messages of at
+ * most 4 MiB, and only then its queue begins to move.
  */
 #include <stdio.h>
 
@@ -12,7 +13,7 @@
 #define CONTAINER_STATE   4u /* field of Container, and its value */
 #define CONTAINER_STOPPED 4u
 
-/* ---- the snapshot --------------------------------------------------------------------------------------------------- */
+/* ---- the snapshot ---------------------------------------------------------------------------- */
 
 static int grow(struct ck_plugin *plugin)
 {
@@ -40,13 +41,15 @@ static int snapshot_has(const struct ck_told *told, void *userdata)
 		r = -CK_ENOMEM;
 	} else if (known->stop_begun || ck_know_who(known, plugin)) {
 		/* its end has begun (H1), or it comes as an event */
-	} else if ((plugin->items_n == plugin->items_room && grow(plugin) < 0) || !(k = ck_know_add(known, plugin))) {
+	} else if ((plugin->items_n == plugin->items_room && grow(plugin) < 0) ||
+		   !(k = ck_know_add(known, plugin))) {
 		r = -CK_ENOMEM;
 	} else {
 		k->listed = true;
 		k->stopped = k->removed = CK_BROKEN(R7);
 		known->entry = told->entry;
-		plugin->items[plugin->items_n++] = (struct ck_sync_item){ .known = ck_know_ref(known) };
+		plugin->items[plugin->items_n++] =
+			(struct ck_sync_item){ .known = ck_know_ref(known) };
 	}
 	ck_nri_unlock(nri);
 	return r;
@@ -58,7 +61,7 @@ int ck_sync_snapshot(struct ck_plugin *plugin)
 	return nri->snapshot(snapshot_has, plugin, nri->snapshot_source);
 }
 
-/* ---- descriptions --------------------------------------------------------------------------------------------------- */
+/* ---- descriptions ---------------------------------------------------------------------------- */
 
 /* it has gone, or has stopped by itself: not listed, so nothing of it is owed to this connection */
 static void leave_out(struct ck_plugin *plugin, struct ck_sync_item *item)
@@ -82,8 +85,8 @@ static bool has_stopped(const struct ck_blob *container)
 /* nothing is said of the object then */
 static bool is_away(int grpc)
 {
-	return grpc == CK_GRPC_UNAVAILABLE || grpc == CK_GRPC_DEADLINE_EXCEEDED || grpc == CK_GRPC_CANCELLED ||
-	       grpc == CK_GRPC_RESOURCE_EXHAUSTED;
+	return grpc == CK_GRPC_UNAVAILABLE || grpc == CK_GRPC_DEADLINE_EXCEEDED ||
+	       grpc == CK_GRPC_CANCELLED || grpc == CK_GRPC_RESOURCE_EXHAUSTED;
 }
 
 static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
@@ -95,11 +98,12 @@ static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_
 	plugin->items_open--;
 	if (grpc == CK_GRPC_NOT_FOUND) {
 		leave_out(plugin, item);
-	} else if (grpc != CK_GRPC_OK || ck_know_described(plugin->nri, item->known, bytes, len, &err) < 0) {
+	} else if (grpc != CK_GRPC_OK ||
+		   ck_know_described(plugin->nri, item->known, bytes, len, &err) < 0) {
 		plugin->items_failed++;
 		plugin->items_away += is_away(grpc) || err.code == CK_ENOMEM;
-		ck_nri_log(plugin->nri, CK_LOG_DEBUG, "%.64s cannot be described: %s", item->known->id,
-			   *err.text ? err.text : ck_grpc_name(grpc));
+		ck_nri_log(plugin->nri, CK_LOG_DEBUG, "%.64s cannot be described: %s",
+			   item->known->id, *err.text ? err.text : ck_grpc_name(grpc));
 	} else {
 		item->object = ck_blob_ref(item->known->object);
 		if (item->known->kind == CK_CONTAINER && has_stopped(item->object))
@@ -108,11 +112,12 @@ static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_
 	ck_sync_go_on(plugin);
 }
 
-/* ---- the list goes out ---------------------------------------------------------------------------------------------- */
+/* ---- the list goes out ----------------------------------------------------------------------- */
 
 static void too_large(struct ck_plugin *plugin, struct ck_sync_item *item)
 {
-	ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s is not told of %.64s: its description has %zu bytes", plugin->name,
+	ck_nri_log(plugin->nri, CK_LOG_ERROR,
+		   "plugin %s is not told of %.64s: its description has %zu bytes", plugin->name,
 		   item->known->id, item->object->len);
 	leave_out(plugin, item);
 }
@@ -125,15 +130,18 @@ static bool belongs(const struct ck_plugin *plugin, const struct ck_known *known
 		return false;
 	if (known->kind == CK_CONTAINER && *known->sandbox_id)
 		pod = ck_know_find(plugin->nri, CK_SANDBOX, known->sandbox_id);
-	return known->kind == CK_SANDBOX || !*known->sandbox_id || (pod && ck_know_who(pod, plugin));
+	return known->kind == CK_SANDBOX || !*known->sandbox_id ||
+	       (pod && ck_know_who(pod, plugin));
 }
 
-/* pods before containers, so that no container comes before its pod; the next that belongs into the list */
+/* pods before containers, so that no container comes before its pod; the next that belongs into the
+ * list */
 static struct ck_sync_item *next_item(struct ck_plugin *plugin)
 {
 	for (; plugin->items_sent < 2 * plugin->items_n; plugin->items_sent++) {
 		struct ck_sync_item *item = &plugin->items[plugin->items_sent % plugin->items_n];
-		enum ck_kind kind = plugin->items_sent < plugin->items_n ? CK_SANDBOX : CK_CONTAINER;
+		enum ck_kind kind =
+			plugin->items_sent < plugin->items_n ? CK_SANDBOX : CK_CONTAINER;
 		if (!item->known || !item->object || item->known->kind != kind)
 			continue;
 		if (belongs(plugin, item->known))
@@ -159,7 +167,8 @@ static void send_next(struct ck_plugin *plugin)
 			more = true;
 			break;
 		}
-		r = ck_bytes_field(&message, item->known->kind == CK_SANDBOX ? 1 : 2, item->object->bytes, item->object->len);
+		r = ck_bytes_field(&message, item->known->kind == CK_SANDBOX ? 1 : 2,
+				   item->object->bytes, item->object->len);
 		struct ck_knower *k = ck_know_who(item->known, plugin);
 		if (k)
 			k->told = true;
@@ -175,21 +184,24 @@ static void send_next(struct ck_plugin *plugin)
 	ck_bytes_free(&message);
 }
 
-/* one sick object must not cost a node its plugins (R4): they do without it, and without what is in it */
+/* one sick object must not cost a node its plugins (R4): they do without it, and without what is in
+ * it */
 static void leave_out_failed(struct ck_plugin *plugin)
 {
 	for (size_t i = 0; i < plugin->items_n; i++) {
 		struct ck_sync_item *item = &plugin->items[i];
 		if (!item->known || item->object)
 			continue;
-		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s is not told of %.64s: the runtime does not describe it",
+		ck_nri_log(plugin->nri, CK_LOG_ERROR,
+			   "plugin %s is not told of %.64s: the runtime does not describe it",
 			   plugin->name, item->known->id);
 		leave_out(plugin, item);
 	}
 	plugin->items_failed = 0;
 }
 
-/* true: it is asked again later. While the runtime is busy, or away, half a list would never be put right (R3) */
+/* true: it is asked again later. While the runtime is busy, or away, half a list would never be put
+ * right (R3) */
 static bool wait_for_host(struct ck_plugin *plugin)
 {
 	uint64_t now = ck_nri_now(plugin->nri);
@@ -198,7 +210,8 @@ static bool wait_for_host(struct ck_plugin *plugin)
 		return false;
 	}
 	if (now - plugin->listing >= CK_NRI_DESCRIBE_MAX) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "the runtime does not describe %zu objects", plugin->items_failed);
+		ck_plugin_close(plugin, CK_LOG_ERROR, "the runtime does not describe %zu objects",
+				plugin->items_failed);
 		return true;
 	}
 	plugin->pause = plugin->pause ? 2 * plugin->pause : CK_NRI_DESCRIBE_AGAIN;
@@ -222,14 +235,16 @@ void ck_sync_go_on(struct ck_plugin *plugin)
 		return;
 	if (!plugin->listing)
 		plugin->listing = ck_nri_now(nri);
-	for (; plugin->items_asked < plugin->items_n && plugin->items_open < CK_NRI_DESCRIBE_AT_ONCE; plugin->items_asked++) {
+	for (;
+	     plugin->items_asked < plugin->items_n && plugin->items_open < CK_NRI_DESCRIBE_AT_ONCE;
+	     plugin->items_asked++) {
 		struct ck_sync_item *item = &plugin->items[plugin->items_asked];
 		if (CK_BROKEN(R3) && item->known && !item->object)
 			item->object = ck_blob_ref(item->known->object);
 		if (!item->known || item->object)
 			continue; /* the second time round */
-		item->job = ck_nri_job_new(nri, CK_NRI_JOB_DESCRIBE, item->known->kind, item->known->id, NULL, NULL, described,
-					   plugin);
+		item->job = ck_nri_job_new(nri, CK_NRI_JOB_DESCRIBE, item->known->kind,
+					   item->known->id, NULL, NULL, described, plugin);
 		if (!item->job) {
 			ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
 			return;
@@ -247,7 +262,7 @@ void ck_sync_go_on(struct ck_plugin *plugin)
 	ck_plugin_pump(plugin);
 }
 
-/* ---- its answer ----------------------------------------------------------------------------------------------------- */
+/* ---- its answer ------------------------------------------------------------------------------ */
 
 static bool read_answer(const struct ck_ttrpc_answer *answer, bool *ret_more, bool *ret_updates)
 {
@@ -267,7 +282,8 @@ void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *an
 	struct ck_error err;
 	bool more = false, updates = false, pieces = next_item(plugin);
 	if (answer->code != CK_GRPC_OK) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be synchronized: %s", ck_grpc_name(answer->code));
+		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be synchronized: %s",
+				ck_grpc_name(answer->code));
 		return;
 	}
 	if (!read_answer(answer, &more, &updates)) {
@@ -276,7 +292,8 @@ void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *an
 	}
 	if (pieces && (!more || updates)) { /* it took the first piece for everything */
 		ck_plugin_close(plugin, CK_LOG_ERROR,
-				"it is too old for the list of this node, which does not fit into one message");
+				"it is too old for the list of this node, which does not fit into "
+				"one message");
 		return;
 	}
 	if (pieces) {
@@ -287,8 +304,11 @@ void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *an
 	if (updates) {
 		CK_AUTO(ck_adjust) *adjust = NULL;
 		if (ck_adjust_others(&adjust, &err) < 0 ||
-		    ck_adjust_reply(adjust, CK_REPLY_SYNCHRONIZE, plugin->name, answer->payload, answer->len, &err) < 0)
-			ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: updates with Synchronize: %s", plugin->name, err.text);
+		    ck_adjust_reply(adjust, CK_REPLY_SYNCHRONIZE, plugin->name, answer->payload,
+				    answer->len, &err) < 0)
+			ck_nri_log(plugin->nri, CK_LOG_ERROR,
+				   "plugin %s: updates with Synchronize: %s", plugin->name,
+				   err.text);
 		else
 			ck_update_plain(plugin->nri, plugin, adjust);
 	}
@@ -304,6 +324,7 @@ void ck_sync_fini(struct ck_plugin *plugin)
 		ck_blob_unref(plugin->items[i].object);
 	}
 	free(CK_TAKE(plugin->items));
-	plugin->items_n = plugin->items_room = plugin->items_asked = plugin->items_open = plugin->items_sent = 0;
+	plugin->items_n = plugin->items_room = plugin->items_asked = plugin->items_open =
+		plugin->items_sent = 0;
 	plugin->items_failed = 0;
 }

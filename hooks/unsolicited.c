@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plugins ask for by themselves: UpdateContainers, and evictions. Served at once, also from inside an event the same plugin
- * is busy with (H8): it takes nothing an event holds. Containers the plugin was not told of are skipped, as unknown ones are.
+ * What plugins ask for by themselves: UpdateContainers, and evictions. Served at once, also from
+ * inside an event the same plugin is busy with (H8): it takes nothing an event holds. Containers
+ * the plugin was not told of are skipped, as unknown ones are.
  */
 #include <stdio.h>
 
@@ -18,44 +19,50 @@ const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin,
 	return known->id;
 }
 
-/* ---- changes nobody waits for ---------------------------------------------------------------------------------------- */
+/* ---- changes nobody waits for ---------------------------------------------------------------- */
 
 static void plain_changed(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
 {
 	(void)bytes;
 	(void)len;
 	if (grpc != CK_GRPC_OK)
-		ck_nri_log(job->nri, CK_LOG_WARNING, "updating container %.64s for a plugin: %s", job->id, ck_grpc_name(grpc));
+		ck_nri_log(job->nri, CK_LOG_WARNING, "updating container %.64s for a plugin: %s",
+			   job->id, ck_grpc_name(grpc));
 }
 
 void ck_update_plain(struct ck_nri *nri, const struct ck_plugin *plugin, struct ck_adjust *adjust)
 {
 	struct ck_adjust_other other;
 	for (size_t i = 0; i < ck_adjust_others_n(adjust); i++) {
-		const char *id =
-			ck_adjust_other(adjust, i, &other, NULL) < 0 ? NULL : ck_update_target(nri, plugin, other.container_id);
+		const char *id = ck_adjust_other(adjust, i, &other, NULL) < 0
+					 ? NULL
+					 : ck_update_target(nri, plugin, other.container_id);
 		struct ck_blob *blob = id ? ck_blob_new(other.resources, other.len) : NULL;
 		if (blob)
-			ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER, id, NULL, blob, plain_changed, NULL);
+			ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER, id, NULL, blob,
+				       plain_changed, NULL);
 		ck_blob_unref(blob);
 	}
 }
 
-void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin, const struct ck_adjust *adjust)
+void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin,
+			 const struct ck_adjust *adjust)
 {
 	for (size_t i = 0; i < ck_adjust_evictions_n(adjust); i++) {
 		struct ck_adjust_eviction eviction = ck_adjust_eviction(adjust, i);
 		const char *id = ck_update_target(nri, plugin, eviction.container_id);
 		if (!id)
 			continue;
-		ck_nri_log(nri, CK_LOG_WARNING, "plugin %s evicts container %.64s", eviction.plugin, id);
-		if (!ck_nri_job_new(nri, CK_NRI_JOB_EVICT, CK_CONTAINER, id, eviction.reason ? eviction.reason : "", NULL, NULL,
-				    NULL))
-			ck_nri_log(nri, CK_LOG_ERROR, "evicting container %.64s: out of memory", id);
+		ck_nri_log(nri, CK_LOG_WARNING, "plugin %s evicts container %.64s", eviction.plugin,
+			   id);
+		if (!ck_nri_job_new(nri, CK_NRI_JOB_EVICT, CK_CONTAINER, id,
+				    eviction.reason ? eviction.reason : "", NULL, NULL, NULL))
+			ck_nri_log(nri, CK_LOG_ERROR, "evicting container %.64s: out of memory",
+				   id);
 	}
 }
 
-/* ---- UpdateContainers ------------------------------------------------------------------------------------------------ */
+/* ---- UpdateContainers ------------------------------------------------------------------------ */
 
 /* one call of a plugin: its changes run beside each other, and the last one answers it */
 struct request {
@@ -83,7 +90,8 @@ static void answer_request(struct request *request)
 		plugin = plugin->next;
 	if (plugin && plugin->state != CK_PLUGIN_CLOSED) {
 		int r = ck_adjust_failed(request->adjust, request->failed, &bytes, &err);
-		ck_ttrpc_answer(plugin->ttrpc, request->stream, r < 0 ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_OK,
+		ck_ttrpc_answer(plugin->ttrpc, request->stream,
+				r < 0 ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_OK,
 				r < 0 ? err.text : NULL, bytes.p, bytes.len);
 		ck_plugin_pump(plugin);
 	}
@@ -96,7 +104,8 @@ static void one_changed(struct ck_nri_job *job, int grpc, const void *bytes, siz
 	struct request *request = job->owner;
 	(void)bytes;
 	(void)len;
-	request->failed[job->i] = grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND; /* gone is as unknown: skipped */
+	/* gone is as unknown: skipped */
+	request->failed[job->i] = grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND;
 	if (--request->open == 0)
 		answer_request(request);
 }
@@ -110,7 +119,8 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 	if (r >= 0 && (!ck_plugin_joined(plugin) || (plugin->in_flight && CK_BROKEN(H8))))
 		r = ck_fail(&err, CK_ESTATE, "this plugin is not synchronized yet");
 	if (r >= 0)
-		r = ck_adjust_reply(request->adjust, CK_REPLY_UPDATE_CONTAINERS, plugin->name, call->payload, call->len, &err);
+		r = ck_adjust_reply(request->adjust, CK_REPLY_UPDATE_CONTAINERS, plugin->name,
+				    call->payload, call->len, &err);
 	if (r >= 0) {
 		request->nri = nri;
 		request->serial = plugin->serial;
@@ -139,8 +149,9 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 		if (!id)
 			continue;
 		struct ck_blob *blob = ck_blob_new(other.resources, other.len);
-		struct ck_nri_job *job =
-			blob ? ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER, id, NULL, blob, one_changed, request) : NULL;
+		struct ck_nri_job *job = blob ? ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER,
+							       id, NULL, blob, one_changed, request)
+					      : NULL;
 		ck_blob_unref(blob);
 		if (job) {
 			job->i = i;

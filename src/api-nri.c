@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guarded border of crikeep-nri.h, and the one place that knows both sides of the seam: struct ck_hooks of the cache, and the
- * tours of hooks/.
+ * The guarded border of crikeep-nri.h, and the one place that knows both sides of the seam: struct
+ * ck_hooks of the cache, and the tours of hooks/.
  */
 #include <stdio.h>
 
@@ -34,19 +34,22 @@ static bool policy_ok(enum ck_nri_policy policy)
 
 static bool full_name_ok(const char *name)
 {
-	return name && strlen(name) <= CK_NRI_NAME_MAX && strlen(name) > 3 && name[0] >= '0' && name[0] <= '9' &&
-	       name[1] >= '0' && name[1] <= '9' && name[2] == '-' && !strpbrk(name, " \t\n");
+	return name && strlen(name) <= CK_NRI_NAME_MAX && strlen(name) > 3 && name[0] >= '0' &&
+	       name[0] <= '9' && name[1] >= '0' && name[1] <= '9' && name[2] == '-' &&
+	       !strpbrk(name, " \t\n");
 }
 
-/* ---- open and close ------------------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static int check_lists(const struct ck_nri_options *options, struct ck_error *err)
 {
 	for (size_t i = 0; i < options->rules_n; i++)
 		if (!options->rules || !options->rules[i].name || !*options->rules[i].name ||
-		    strlen(options->rules[i].name) > CK_NRI_NAME_MAX || strpbrk(options->rules[i].name, " \t\n") ||
+		    strlen(options->rules[i].name) > CK_NRI_NAME_MAX ||
+		    strpbrk(options->rules[i].name, " \t\n") ||
 		    !policy_ok(options->rules[i].policy))
-			return bad(err, "options.rules: a name is missing or too long, or a policy is not one of its values");
+			return bad(err, "options.rules: a name is missing or too long, or a policy "
+					"is not one of its values");
 	for (size_t i = 0; i < options->launched_n; i++)
 		if (!options->launched || !full_name_ok(options->launched[i].name))
 			return bad(err, "options.launched: a name is not NN-name, or too long");
@@ -68,8 +71,8 @@ int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri, s
 		return bad(err, "options.policy is not ignore, error or fail");
 	if (options->adjust != CK_NRI_ON_COMMIT && options->adjust != CK_NRI_BEFORE_CREATE)
 		return bad(err, "options.adjust is not one of its values");
-	const uint64_t durations[] = { options->registration_timeout, options->request_timeout, options->synchronize_timeout,
-				       options->late_max };
+	const uint64_t durations[] = { options->registration_timeout, options->request_timeout,
+				       options->synchronize_timeout, options->late_max };
 	for (size_t i = 0; i < CK_COUNT(durations); i++)
 		if (durations[i] > CK_DURATION_MAX)
 			return bad(err, "options: a duration is longer than a year");
@@ -77,12 +80,14 @@ int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri, s
 	return r < 0 ? r : ck_nri_open_impl(options, ret_nri, err);
 }
 
-static int cache_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *source)
+static int cache_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg,
+			  void *source)
 {
 	return ck_snapshot(source, fn, arg);
 }
 
-static int host_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *source)
+static int host_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg,
+			 void *source)
 {
 	const struct ck_nri *nri = source;
 	return nri->host.snapshot(fn, arg, nri->host.userdata);
@@ -94,7 +99,8 @@ int ck_nri_start(struct ck_nri *nri, struct ck_cache *cache, struct ck_error *er
 		return bad(err, "neither a cache nor a snapshot");
 	if (is_child(nri))
 		return forked(err);
-	return cache ? ck_nri_start_impl(nri, cache_snapshot, cache, err) : ck_nri_start_impl(nri, host_snapshot, nri, err);
+	return cache ? ck_nri_start_impl(nri, cache_snapshot, cache, err)
+		     : ck_nri_start_impl(nri, host_snapshot, nri, err);
 }
 
 void ck_nri_stop(struct ck_nri *nri)
@@ -129,7 +135,7 @@ uint64_t ck_nri_timeout(struct ck_nri *nri)
 	return !nri || is_child(nri) ? UINT64_MAX : ck_nri_timeout_impl(nri);
 }
 
-/* ---- the seam ------------------------------------------------------------------------------------------------------- */
+/* ---- the seam -------------------------------------------------------------------------------- */
 
 static int hooks_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
 {
@@ -148,7 +154,8 @@ static void fired(const struct ck_nri_result *result, void *userdata)
 	ck_hook_done(userdata, result->refusal);
 }
 
-static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
+static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
+		       void *userdata)
 {
 	static const enum ck_nri_event events[][2] = {
 		/* of a sandbox, of a container */
@@ -166,10 +173,12 @@ static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struc
 		.container_id = container ? entry->id : NULL,
 	};
 	ck_nri_lock(nri);
-	int r = nri->closed
-			? -CK_ECLOSED
-			: ck_tour_begin(nri, &call, entry, container && event == CK_HOOK_RUN ? CK_NRI_POST_CREATE_CONTAINER : 0,
-					fired, job, &err);
+	int r = nri->closed ? -CK_ECLOSED
+			    : ck_tour_begin(nri, &call, entry,
+					    container && event == CK_HOOK_RUN
+						    ? CK_NRI_POST_CREATE_CONTAINER
+						    : 0,
+					    fired, job, &err);
 	ck_nri_unlock(nri);
 	if (r < 0)
 		ck_hook_done(job, event == CK_HOOK_RUN ? "plugins cannot be told" : NULL);
@@ -210,26 +219,32 @@ int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks)
 	return 0;
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata, struct ck_error *err)
+int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata,
+		struct ck_error *err)
 {
 	if (!nri || !call || call->size < sizeof(*call) || !cb)
 		return bad(err, "call: size is not set, or something is missing");
 	if (is_child(nri))
 		return forked(err);
-	if (call->event < CK_NRI_RUN_POD_SANDBOX || call->event >= CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
+	if (call->event < CK_NRI_RUN_POD_SANDBOX ||
+	    call->event >= CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
 		return bad(err, "call.event is not one that can be sent");
-	bool of_pod = call->event <= CK_NRI_REMOVE_POD_SANDBOX || call->event >= CK_NRI_UPDATE_POD_SANDBOX;
-	if ((of_pod || call->pod_id || call->event == CK_NRI_CREATE_CONTAINER) && !id_ok(call->pod_id))
+	bool of_pod = call->event <= CK_NRI_REMOVE_POD_SANDBOX ||
+		      call->event >= CK_NRI_UPDATE_POD_SANDBOX;
+	if ((of_pod || call->pod_id || call->event == CK_NRI_CREATE_CONTAINER) &&
+	    !id_ok(call->pod_id))
 		return bad(err, "call.pod_id is missing or too long");
 	if (!of_pod && !id_ok(call->container_id))
 		return bad(err, "call.container_id is missing or too long");
-	if (call->pod_len > CK_TTRPC_MAX || call->container_len > CK_TTRPC_MAX || call->resources_len > CK_TTRPC_MAX ||
-	    call->overhead_len > CK_TTRPC_MAX || (call->container_name && strlen(call->container_name) > CK_NAME_MAX_LEN))
+	if (call->pod_len > CK_TTRPC_MAX || call->container_len > CK_TTRPC_MAX ||
+	    call->resources_len > CK_TTRPC_MAX || call->overhead_len > CK_TTRPC_MAX ||
+	    (call->container_name && strlen(call->container_name) > CK_NAME_MAX_LEN))
 		return bad(err, "call: a message is over 4 MiB, or a name too long");
 	ck_nri_lock(nri);
-	int r = nri->closed ? ck_fail(err, CK_ECLOSED, "it is closing") : ck_tour_begin(nri, call, NULL, 0, cb, userdata, err);
+	int r = nri->closed ? ck_fail(err, CK_ECLOSED, "it is closing")
+			    : ck_tour_begin(nri, call, NULL, 0, cb, userdata, err);
 	ck_nri_unlock(nri);
 	return r;
 }
@@ -242,8 +257,8 @@ int ck_nri_adjusting(struct ck_nri *nri, char *name, size_t size)
 	if (is_child(nri))
 		return -CK_EFORK;
 	ck_nri_lock(nri);
-	for (const struct ck_plugin *plugin = nri->adjust == CK_NRI_ON_COMMIT ? nri->plugins : NULL; plugin;
-	     plugin = plugin->next) {
+	for (const struct ck_plugin *plugin = nri->adjust == CK_NRI_ON_COMMIT ? nri->plugins : NULL;
+	     plugin; plugin = plugin->next) {
 		if (!plugin->adjusting || !ck_plugin_joined(plugin))
 			continue;
 		snprintf(name, size, "%s", plugin->name);
@@ -256,18 +271,21 @@ int ck_nri_adjusting(struct ck_nri *nri, char *name, size_t size)
 
 int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kind, const char *id)
 {
-	if (!nri || is_child(nri) || event < CK_NRI_RUN_POD_SANDBOX || event > CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
+	if (!nri || is_child(nri) || event < CK_NRI_RUN_POD_SANDBOX ||
+	    event > CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
 		return 0;
 	ck_nri_lock(nri);
 	const struct ck_known *known = ck_know_find(nri, kind, id);
 	int r = 0;
 	for (const struct ck_knower *k = known ? known->knowers : NULL; k && !r; k = k->next)
-		r = ck_tour_owes(event, k) && ck_plugin_joined(k->plugin) && ck_plugin_wants(k->plugin, event);
+		r = ck_tour_owes(event, k) && ck_plugin_joined(k->plugin) &&
+		    ck_plugin_wants(k->plugin, event);
 	ck_nri_unlock(nri);
 	return r;
 }
 
-int ck_nri_plugins(struct ck_nri *nri, int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
+int ck_nri_plugins(struct ck_nri *nri,
+		   int (*fn)(const struct ck_nri_plugin *plugin, void *userdata), void *userdata)
 {
 	if (!nri || !fn)
 		return -CK_EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guarded border: every exported function that is not a job's. It checks what comes in, knows a forked child, and lets only
- * documented codes out.
+ * The guarded border: every exported function that is not a job's. It checks what comes in, knows a
+ * forked child, and lets only documented codes out.
  */
 
 #include "cache/caller.h"
@@ -39,22 +39,26 @@ static bool id_ok(const char *id)
 	return id && id[0] && strnlen(id, CK_ID_MAX + 1) <= CK_ID_MAX;
 }
 
-/* ---- the cache --------------------------------------------------------------------------------------------------- */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
-int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache, struct ck_error *err)
+int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
+		  struct ck_error *err)
 {
 	if (!options || options->size < sizeof(*options) || !ret_cache)
 		return bad(err, "options: size is not set, or ret_cache is missing");
-	if (!options->host || options->host->size < sizeof(*options->host) || !options->host->destroy)
+	if (!options->host || options->host->size < sizeof(*options->host) ||
+	    !options->host->destroy)
 		return bad(err, "options.host: missing, size not set, or no destroy");
 	if (options->hooks && options->hooks->size < sizeof(*options->hooks))
 		return bad(err, "options.hooks: size is not set");
-	if (options->mode < CK_MODE_NORMALIZED || options->mode > CK_MODE_STRICT || options->hand_back < CK_REPEAT ||
-	    options->hand_back > CK_OFFER || options->on_annotation_change < CK_ANNOTATION_AUTO ||
+	if (options->mode < CK_MODE_NORMALIZED || options->mode > CK_MODE_STRICT ||
+	    options->hand_back < CK_REPEAT || options->hand_back > CK_OFFER ||
+	    options->on_annotation_change < CK_ANNOTATION_AUTO ||
 	    options->on_annotation_change > CK_ANNOTATION_HAND_BACK)
-		return bad(err, "options: mode, hand_back or on_annotation_change is not one of its values");
-	const uint64_t durations[] = { options->ttl, options->create_deadline, options->lost_grace, options->supersede_wait,
-				       options->destroy_timeout };
+		return bad(err, "options: mode, hand_back or on_annotation_change is not one of "
+				"its values");
+	const uint64_t durations[] = { options->ttl, options->create_deadline, options->lost_grace,
+				       options->supersede_wait, options->destroy_timeout };
 	for (size_t i = 0; i < CK_COUNT(durations); i++)
 		if (durations[i] > CK_DURATION_MAX)
 			return bad(err, "options: a duration is longer than a year");
@@ -94,7 +98,10 @@ int ck_process(struct ck_cache *cache, struct ck_error *err)
 	if (is_child(cache))
 		return forked(err);
 	int r = ck_loop_process(cache);
-	return r < 0 ? ck_fail(err, -r, "ck_process() is running already, or the library's thread turns the crank") : r;
+	return r < 0 ? ck_fail(err, -r,
+			       "ck_process() is running already, or the library's thread turns the "
+			       "crank")
+		     : r;
 }
 
 uint64_t ck_timeout(struct ck_cache *cache)
@@ -102,17 +109,19 @@ uint64_t ck_timeout(struct ck_cache *cache)
 	return !cache || is_child(cache) ? UINT64_MAX : ck_loop_timeout(cache);
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
-int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request, struct ck_turn **ret_turn, struct ck_error *err)
+int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
+		  struct ck_turn **ret_turn, struct ck_error *err)
 {
-	if (!cache || !request || request->size < sizeof(*request) || !ret_turn || !kind_ok(request->kind) ||
-	    (!request->bytes && request->len))
+	if (!cache || !request || request->size < sizeof(*request) || !ret_turn ||
+	    !kind_ok(request->kind) || (!request->bytes && request->len))
 		return bad(err, "request: size is not set, no kind, or something is missing");
 	if (is_child(cache))
 		return forked(err);
 	if (request->len > CK_REQUEST_MAX)
-		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes; at most %u", request->len, CK_REQUEST_MAX);
+		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes; at most %u", request->len,
+			       CK_REQUEST_MAX);
 	struct ck_request checked = *request;
 	if (checked.timeout > CK_DURATION_MAX)
 		checked.timeout = CK_DURATION_MAX;
@@ -151,16 +160,19 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage)
 
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
 {
-	if (!turn || !result || result->size < sizeof(*result) || !id_ok(result->id) || (!result->reply && result->reply_len) ||
-	    result->reply_len > CK_REPLY_MAX)
-		return bad(err, "result: size is not set, the id is missing or over 1024 bytes, or the reply is over 64 KiB");
+	if (!turn || !result || result->size < sizeof(*result) || !id_ok(result->id) ||
+	    (!result->reply && result->reply_len) || result->reply_len > CK_REPLY_MAX)
+		return bad(err, "result: size is not set, the id is missing or over 1024 bytes, or "
+				"the reply is over 64 KiB");
 	return is_child(turn->cache) ? forked(err) : ck_turn_finish_impl(turn, result, err);
 }
 
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)
 {
-	if (!turn || !why || why->size < sizeof(*why) || why->grpc <= 0 || (!why->details && why->details_len))
-		return bad(err, "status: size is not set, grpc is not an error, or details are missing");
+	if (!turn || !why || why->size < sizeof(*why) || why->grpc <= 0 ||
+	    (!why->details && why->details_len))
+		return bad(err,
+			   "status: size is not set, grpc is not an error, or details are missing");
 	if (is_child(turn->cache))
 		return forked(err);
 	struct ck_status checked = *why;
@@ -233,7 +245,7 @@ void ck_turn_free(struct ck_turn *turn)
 		ck_turn_free_impl(turn);
 }
 
-/* ---- what the host sees pass by ---------------------------------------------------------------------------------- */
+/* ---- what the host sees pass by -------------------------------------------------------------- */
 
 struct seen_op {
 	struct ck_op op;
@@ -272,7 +284,8 @@ static void run_used(struct ck_cache *cache, struct ck_op *op)
 static void run_note_told(struct ck_cache *cache, struct ck_op *op)
 {
 	struct seen_op *seen = (struct seen_op *)(void *)op;
-	seen->r = ck_machine_note_told(cache->machine, seen->kind, seen->id, seen->event, seen->names);
+	seen->r = ck_machine_note_told(cache->machine, seen->kind, seen->id, seen->event,
+				       seen->names);
 }
 
 static int seen_do(struct ck_cache *cache, struct seen_op *seen)
@@ -299,7 +312,9 @@ int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id)
 
 int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition)
 {
-	struct seen_op seen = { .op.run = run_seen, .kind = kind, .id = id, .condition = condition };
+	struct seen_op seen = {
+		.op.run = run_seen, .kind = kind, .id = id, .condition = condition
+	};
 	return seen_do(cache, &seen);
 }
 
@@ -309,25 +324,30 @@ int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
 	return seen_do(cache, &seen);
 }
 
-int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_hook_event event, const char *names)
+int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id,
+		 enum ck_hook_event event, const char *names)
 {
-	struct seen_op seen = { .op.run = run_note_told, .kind = kind, .id = id, .event = event, .names = names };
+	struct seen_op seen = {
+		.op.run = run_note_told, .kind = kind, .id = id, .event = event, .names = names
+	};
 	if (!names || (event != CK_HOOK_RUN && event != CK_HOOK_STOP && event != CK_HOOK_REMOVE))
 		return -CK_EINVAL;
 	return seen_do(cache, &seen);
 }
 
-int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout, struct ck_turn **ret_turn,
-		    struct ck_error *err)
+int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout,
+		    struct ck_turn **ret_turn, struct ck_error *err)
 {
 	if (!cache || !kind_ok(kind) || !id_ok(id) || !ret_turn)
 		return bad(err, "no cache, kind, id or ret_turn");
 	if (is_child(cache))
 		return forked(err);
-	return ck_remove_begin_impl(cache, kind, id, timeout > CK_DURATION_MAX ? CK_DURATION_MAX : timeout, ret_turn, err);
+	return ck_remove_begin_impl(cache, kind, id,
+				    timeout > CK_DURATION_MAX ? CK_DURATION_MAX : timeout, ret_turn,
+				    err);
 }
 
-/* ---- views and snapshots ----------------------------------------------------------------------------------------- */
+/* ---- views and snapshots --------------------------------------------------------------------- */
 
 int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_error *err)
 {
@@ -338,16 +358,19 @@ int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_e
 
 int ck_view_hides(struct ck_view *view, const struct ck_object *object)
 {
-	if (!view || !object || object->size < sizeof(*object) || !kind_ok(object->kind) || !object->id)
+	if (!view || !object || object->size < sizeof(*object) || !kind_ok(object->kind) ||
+	    !object->id)
 		return -CK_EINVAL;
 	return ck_view_in_child(view) ? -CK_EFORK : ck_view_hides_impl(view, object);
 }
 
-int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix, const char **ret_id)
+int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,
+		    const char **ret_id)
 {
 	if (!view || !kind_ok(kind) || !prefix || !ret_id)
 		return -CK_EINVAL;
-	return ck_view_in_child(view) ? -CK_EFORK : ck_view_resolve_impl(view, kind, prefix, ret_id);
+	return ck_view_in_child(view) ? -CK_EFORK
+				      : ck_view_resolve_impl(view, kind, prefix, ret_id);
 }
 
 int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id)
@@ -362,14 +385,16 @@ static const struct ck_object *nth(const struct ck_object *objects, size_t strid
 	return (const struct ck_object *)(const void *)((const char *)objects + i * stride);
 }
 
-int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects, size_t n)
+int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects,
+		   size_t n)
 {
 	if (!view || !kind_ok(kind) || (!objects && n))
 		return -CK_EINVAL;
 	size_t stride = n ? objects[0].size : 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_object *o = nth(objects, stride, i);
-		if (o->size < sizeof(*o) || o->size != stride || stride % _Alignof(struct ck_object))
+		if (o->size < sizeof(*o) || o->size != stride ||
+		    stride % _Alignof(struct ck_object))
 			return -CK_EINVAL;
 		if (!kind_ok(o->kind) || !id_ok(o->id))
 			return -CK_EINVAL;
@@ -378,7 +403,8 @@ int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_obje
 		return -CK_EFORK;
 	if (stride == sizeof(*objects))
 		return ck_view_listed_impl(view, kind, objects, n);
-	struct ck_object *narrow = ck_alloc((n + 1) * sizeof(*narrow)); /* a newer host's objects are longer than ours */
+	/* a newer host's objects are longer than ours */
+	struct ck_object *narrow = ck_alloc((n + 1) * sizeof(*narrow));
 	if (!narrow)
 		return -CK_ENOMEM;
 	for (size_t i = 0; i < n; i++)
@@ -426,7 +452,8 @@ struct entries_op {
 static void run_entries(struct ck_cache *cache, struct ck_op *op)
 {
 	struct entries_op *entries = (struct entries_op *)(void *)op;
-	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !entries->r; e = e->by_row.next) {
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !entries->r;
+	     e = e->by_row.next) {
 		const struct ck_row *row = &e->row;
 		if (row->state == CK_STATE_GONE || e->detached)
 			continue;
@@ -457,7 +484,8 @@ static void run_entries(struct ck_cache *cache, struct ck_op *op)
 	}
 }
 
-int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *entry, void *userdata), void *userdata)
+int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *entry, void *userdata),
+	       void *userdata)
 {
 	struct entries_op entries = { .op.run = run_entries, .fn = fn, .userdata = userdata };
 	if (!cache || !fn)
@@ -479,8 +507,10 @@ struct snapshot_op {
 static void run_snapshot(struct ck_cache *cache, struct ck_op *op)
 {
 	struct snapshot_op *snapshot = (struct snapshot_op *)(void *)op;
-	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !snapshot->r; e = e->by_row.next) {
-		bool known = e->row.state == CK_STATE_COMMITTED || e->row.state == CK_STATE_COMMITTING ||
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !snapshot->r;
+	     e = e->by_row.next) {
+		bool known = e->row.state == CK_STATE_COMMITTED ||
+			     e->row.state == CK_STATE_COMMITTING ||
 			     (e->row.state == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD);
 		struct ck_told told;
 		if (!known || e->detached || (e->stopping && !CK_BROKEN(H1)))
@@ -490,7 +520,8 @@ static void run_snapshot(struct ck_cache *cache, struct ck_op *op)
 	}
 }
 
-int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata), void *userdata)
+int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata),
+		void *userdata)
 {
 	struct snapshot_op snapshot = { .op.run = run_snapshot, .fn = fn, .userdata = userdata };
 	if (!cache || !fn)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in memory: the tables of states, reasons and events as text, the shared result, and freeing. */
+/* Rows in memory: the tables of states, reasons and events as text, the shared result, and
+ * freeing. */
 #include "cache/machine/entry.h"
 #include "src/base/mem.h"
 
@@ -83,7 +84,8 @@ bool ck_state_may_move(enum ck_state from, enum ck_state to)
 {
 	switch ((int)from) {
 	case 0:
-		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED; /* begun; or found in the runtime (K27) */
+		/* begun; or found in the runtime (K27) */
+		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED;
 #define STATE_MOVES(name, value, moves) \
 	case CK_STATE_##name:                 \
 		return (unsigned)to <= CK_STATE_MAX && ((moves) & 1u << to);

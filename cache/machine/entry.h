@@ -2,7 +2,8 @@
 #ifndef CK_CACHE_MACHINE_ENTRY_H
 #define CK_CACHE_MACHINE_ENTRY_H
 /*
- * One row of the cache, as it lies in the database: struct ck_row. States and their moves are a table.
+ * One row of the cache, as it lies in the database: struct ck_row. States and their moves are a
+ * table.
  *
  *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)        what somebody waits for goes through at once
  *               |  \__ KEPT __/ |  \___/  |                            nobody waits: kept, and handed back later
@@ -19,27 +20,30 @@
 
 #define CK_TO(state) (1u << CK_STATE_##state)
 /* name, value in the database, what it may move to */
-#define CK_STATES(X)                                                                                              \
-	X(CREATING, 1, CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE))                           \
-	X(KEPT, 2, CK_TO(COMMITTING) | CK_TO(EVICTING))                                                           \
-	X(COMMITTING, 3, CK_TO(COMMITTED) | CK_TO(KEPT) | CK_TO(EVICTING))                                        \
-	X(COMMITTED, 4, CK_TO(KEPT) | CK_TO(GONE))                                                                \
-	X(EVICTING, 5, CK_TO(COMMITTED) | CK_TO(GONE))                                                            \
+#define CK_STATES(X) \
+	X(CREATING, 1, CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE)) \
+	X(KEPT, 2, CK_TO(COMMITTING) | CK_TO(EVICTING)) \
+	X(COMMITTING, 3, CK_TO(COMMITTED) | CK_TO(KEPT) | CK_TO(EVICTING)) \
+	X(COMMITTED, 4, CK_TO(KEPT) | CK_TO(GONE)) \
+	X(EVICTING, 5, CK_TO(COMMITTED) | CK_TO(GONE)) \
 	X(GONE, 6, 0)
 
-#define CK_STATE_CHECK(name, value, to) _Static_assert(CK_STATE_##name == (value), "enum ck_state of crikeep.h");
+#define CK_STATE_CHECK(name, value, to) \
+	_Static_assert(CK_STATE_##name == (value), "enum ck_state of crikeep.h");
 CK_STATES(CK_STATE_CHECK)
 #undef CK_STATE_CHECK
 #define CK_STATE_MAX CK_STATE_GONE
 
 /* flags of a row: name, bit, word for people */
-#define CK_FLAGS(X)                                                                                                   \
-	X(TOLD, 0, "told")           /* hooks have begun: never fired again, an eviction owes Stop and Remove */       \
-	X(LOST, 1, "lost")           /* CREATING, but nobody knows how it will end (K8) */                             \
-	X(ABANDONED, 2, "abandoned") /* nobody may have it any more: EVICTING at the next chance */                    \
-	X(ENDED, 3, "ended")         /* COMMITTED, but stopped or exited: never handed back */                         \
-	X(DELIVERED, 4, "delivered") /* the caller is known to have the answer */                                      \
-	X(RESENT, 5, "resent")       /* a lost creation was asked for a second time (K8) */                            \
+#define CK_FLAGS(X) \
+	X(TOLD, 0, \
+	  "told") /* hooks have begun: never fired again, an eviction owes Stop and Remove */ \
+	X(LOST, 1, "lost") /* CREATING, but nobody knows how it will end (K8) */ \
+	X(ABANDONED, 2, \
+	  "abandoned")       /* nobody may have it any more: EVICTING at the next chance */ \
+	X(ENDED, 3, "ended") /* COMMITTED, but stopped or exited: never handed back */ \
+	X(DELIVERED, 4, "delivered") /* the caller is known to have the answer */ \
+	X(RESENT, 5, "resent")       /* a lost creation was asked for a second time (K8) */ \
 	X(VOLATILE, 6, "volatile")   /* memory is ahead of the database (K32); never written */
 
 enum ck_flag {
@@ -84,7 +88,10 @@ enum ck_phase {
 	CK_PHASE_MAX = CK_PHASE_REMOVE,
 };
 
-enum ck_origin { CK_ORIGIN_CACHE = 1, CK_ORIGIN_RUNTIME = 2 /* listed without a row: imported, never served (K27) */ };
+enum ck_origin {
+	CK_ORIGIN_CACHE = 1,
+	CK_ORIGIN_RUNTIME = 2 /* listed without a row: imported, never served (K27) */
+};
 
 struct ck_made; /* below */
 
@@ -104,13 +111,15 @@ struct ck_row {
 	uint32_t requests;    /* how often it was asked for */
 	uint32_t tries;       /* failed destroys */
 	int last_grpc;        /* of the last failed destroy */
-	uint32_t relabelled;  /* K12: evictions of this slot in a row for nothing but labels and annotations */
+	/* K12: evictions of this slot in a row for nothing but labels and annotations */
+	uint32_t relabelled;
 	uint64_t created;     /* begun */
 	uint64_t changed;     /* last move */
 	uint64_t interest;    /* somebody asked last */
 	uint64_t existed;     /* the result became known; 0: not yet */
 	uint64_t staged;      /* @stage began; 0: none */
-	uint64_t due;         /* what is planned next happens then (TTL, try, question); 0: nothing */
+	/* what is planned next happens then (TTL, try, question); 0: nothing */
+	uint64_t due;
 	char boot[37];        /* /proc/sys/kernel/random/boot_id */
 };
 
@@ -139,7 +148,8 @@ static inline bool ck_state_open(enum ck_state state)
 	return state == CK_STATE_CREATING || state == CK_STATE_KEPT || state == CK_STATE_COMMITTING;
 }
 
-/* What happened to an entry, for history, explain and the log: name, value in the database, words */
+/* What happened to an entry, for history, explain and the log: name, value in the database,
+ * words */
 #define CK_WHATS(X)                                                                  \
 	X(MOVED, 1, "moved")                     /* from -> to, reason */             \
 	X(BEGUN, 2, "creation begun")                                                 \

@@ -1,33 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: what callers, the host and the hooks say. Each happens whole, or returns an error and nothing happened. */
+/* Events: what callers, the host and the hooks say. Each happens whole, or returns an error and
+ * nothing happened. */
 #include <stdio.h>
 
 #include "cache/machine/machine-int.h"
 
-/* ---- events of callers ------------------------------------------------------------------------------------------- */
+/* ---- events of callers ----------------------------------------------------------------------- */
 
 /* K9: one uid has one name */
 static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct ck_key *key)
 {
 	struct ck_group *uid = ck_group_find(m, CK_BY_UID, key->pod_uid, strlen(key->pod_uid));
 	for (struct ck_entry *e = uid ? uid->entries : NULL; e; e = e->link[CK_BY_UID].next)
-		if (e->row.state != CK_STATE_GONE && e->row.state != CK_STATE_EVICTING && !(e->row.flags & CK_ENTRY_ENDED) &&
-		    (strcmp(e->row.key->pod_name, key->pod_name) || strcmp(e->row.key->pod_namespace, key->pod_namespace)))
+		if (e->row.state != CK_STATE_GONE && e->row.state != CK_STATE_EVICTING &&
+		    !(e->row.flags & CK_ENTRY_ENDED) &&
+		    (strcmp(e->row.key->pod_name, key->pod_name) ||
+		     strcmp(e->row.key->pod_namespace, key->pod_namespace)))
 			return CK_GUARD(UID_TWO_NAMES, true) ? e : NULL;
 	return NULL;
 }
 
-int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key, const struct ck_fingerprint *fp,
-		     uint64_t timeout, bool expired, struct ck_error *err)
+int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key,
+		     const struct ck_fingerprint *fp, uint64_t timeout, bool expired,
+		     struct ck_error *err)
 {
 	t->key = key;
 	t->fp = fp;
 	if (CK_GUARD(EXPIRED_BUMPS_NOBODY, expired))
-		return ck_fail(err, CK_EDEADLINE, "the caller's deadline had passed before its request was read");
+		return ck_fail(err, CK_EDEADLINE,
+			       "the caller's deadline had passed before its request was read");
 	struct ck_entry *other = uid_of_another_name(m, key);
 	if (other) {
-		ck_note_entry(m, other, CK_WHAT_CONFLICT, 0, "its pod's uid was asked for under another name or namespace");
-		return ck_fail(err, CK_EINVAL, "pod uid %.64s belongs to a pod of another name or namespace", key->pod_uid);
+		ck_note_entry(m, other, CK_WHAT_CONFLICT, 0,
+			      "its pod's uid was asked for under another name or namespace");
+		return ck_fail(err, CK_EINVAL,
+			       "pod uid %.64s belongs to a pod of another name or namespace",
+			       key->pod_uid);
 	}
 	if (ck_timers_reserve(&m->timers, m->timed + 1) < 0)
 		return ck_nomem(err);
@@ -42,7 +50,9 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 	ck_turn_attach(m, t, pod, timeout);
 	if (CK_GUARD(BUMP, true))
 		ck_bump(m, t);
-	if (!pod->touched) /* nothing has moved: those that wait go on, however many they are; a move touches the pod */
+	/* nothing has moved: those that wait go on, however many they are; a move touches the
+	 * pod */
+	if (!pod->touched)
 		ck_turn_place(m, t);
 	ck_event_end(m);
 	return t->answered_queued ? t->outcome : CK_WAIT;
@@ -74,7 +84,8 @@ struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t)
 	return e;
 }
 
-/* what a creator's own call returns: the answer, or that its caller can no longer be answered (K3) */
+/* what a creator's own call returns: the answer, or that its caller can no longer be answered
+ * (K3) */
 static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struct ck_entry *e)
 {
 	if (t->state == CK_TURN_DECIDED && t->outcome == CK_BUSY)
@@ -84,7 +95,8 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 	if (e->row.state == CK_STATE_COMMITTING && ck_turn_live(m, t))
 		return CK_WAIT;
 	if (e->row.state == CK_STATE_EVICTING || e->row.flags & CK_ENTRY_ABANDONED) {
-		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", ck_reason_text(e->row.reason));
+		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
+			       ck_reason_text(e->row.reason));
 		return CK_ABANDONED;
 	}
 	if (ck_turn_live(m, t))
@@ -93,13 +105,15 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 	return CK_KEPT;
 }
 
-int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made, struct ck_error *err)
+int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made,
+		      struct ck_error *err)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (e && e->creator != t && !t->finished && t->seq == e->begun_turn && e->row.made &&
 	    !strcmp(e->row.made->id, made->id)) {
 		t->finished = true;
-		return creator_outcome(m, t, e); /* it took so long that a list told of it first (K8) */
+		/* it took so long that a list told of it first (K8) */
+		return creator_outcome(m, t, e);
 	}
 	if (!e || e->creator != t)
 		return ck_fail(err, CK_ESTATE, "the turn is not making anything");
@@ -107,7 +121,8 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *
 	if (other && !ck_is_nameless(other))
 		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");
 	ck_event_begin(m);
-	if (other) /* somebody read the id in the runtime and stopped it before we knew whose it is */
+	/* somebody read the id in the runtime and stopped it before we knew whose it is */
+	if (other)
 		ck_entry_drop(m, other);
 	if (e->row.made ? 0 : ck_entry_set_made(m, e, made) < 0)
 		return ck_nomem(err);
@@ -122,18 +137,21 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *
 	return creator_outcome(m, t, e);
 }
 
-int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status, const char *detail)
+int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
+		    const char *detail)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (!e || e->creator != t)
 		return -CK_ESTATE;
-	if (CK_GUARD(STILL_RUNNING, e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS))
+	if (CK_GUARD(STILL_RUNNING,
+		     e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS))
 		return ck_machine_lost(m, t);
 	ck_event_begin(m);
 	ck_creator_ends(m, t);
 	ck_note_entry(m, e, CK_WHAT_FAILED, status->grpc, detail);
 	m->counters.failed++;
-	CK_FOR_TURNS (w, ck_pod_of(e)) { /* K4: the same status for all; whoever asks for something else is placed anew */
+	/* K4: the same status for all; whoever asks for something else is placed anew */
+	CK_FOR_TURNS (w, ck_pod_of(e)) {
 		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined || w->drain)
 			continue;
 		w->status = ck_shared_status_ref(status);
@@ -163,8 +181,8 @@ int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t)
 	return 0;
 }
 
-int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id, uint64_t timeout,
-		     struct ck_error *err)
+int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id,
+		     uint64_t timeout, struct ck_error *err)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	t->drain_kind = kind;
@@ -189,11 +207,12 @@ int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind
 	return t->state == CK_TURN_DECIDED ? t->outcome : CK_WAIT;
 }
 
-/* ---- answers of the host and the hooks --------------------------------------------------------------------------- */
+/* ---- answers of the host and the hooks ------------------------------------------------------- */
 
 void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT || condition == CK_CONDITION_RUNNING;
+	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT ||
+		    condition == CK_CONDITION_RUNNING;
 	bool unknown = CK_GUARD(DONT_KNOW, condition == CK_CONDITION_UNKNOWN);
 	if (e->row.flags & CK_ENTRY_ABANDONED) {
 		ck_evict(m, e, e->row.reason);
@@ -230,14 +249,17 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 	if (refusal) {
 		ck_note_entry(m, e, CK_WHAT_REFUSED, 0, refusal);
 		CK_FOR_TURNS (t, ck_pod_of(e))
-			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
+			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined &&
+			    !t->drain)
 				ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
 		if (CK_BROKEN(R14))
 			e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
 		if (CK_BROKEN(R17))
 			ck_committed(m, e, true);
 		else
-			ck_evict(m, e, e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason : CK_REASON_REFUSED);
+			ck_evict(m, e,
+				 e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason
+								   : CK_REASON_REFUSED);
 	} else if (CK_GUARD(COMMIT_ABANDONED, e->row.flags & CK_ENTRY_ABANDONED)) {
 		ck_evict(m, e, e->row.reason);
 	} else if (e->dead) {
@@ -262,7 +284,8 @@ static const char *some_names(const char *names, char *buf, size_t size)
 }
 
 /* for the history: who was sent it, or, of a RUN that went round, who was chosen */
-static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event, const char *told, bool refused)
+static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event,
+		      const char *told, bool refused)
 {
 	static const enum ck_what whats[] = {
 		[CK_HOOK_RUN] = CK_WHAT_TOLD,
@@ -273,10 +296,12 @@ static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_eve
 	if (!told && event == CK_HOOK_RUN && !refused)
 		told = e->row.told;
 	if (!told || *told)
-		ck_note_entry(m, e, whats[event], 0, told ? some_names(told, names, sizeof(names)) : NULL);
+		ck_note_entry(m, e, whats[event], 0,
+			      told ? some_names(told, names, sizeof(names)) : NULL);
 }
 
-int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id, enum ck_hook_event event, const char *names)
+int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id,
+			 enum ck_hook_event event, const char *names)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	if (!e)
@@ -287,10 +312,13 @@ int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id
 	return 0;
 }
 
-void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event, const char *told, const char *refusal)
+void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event,
+			  const char *told, const char *refusal)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
-	unsigned want = event == CK_HOOK_RUN ? CK_WANT_RUN : event == CK_HOOK_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
+	unsigned want = event == CK_HOOK_RUN    ? CK_WANT_RUN
+			: event == CK_HOOK_STOP ? CK_WANT_STOP
+						: CK_WANT_REMOVE;
 	if (!e || !(e->outstanding & want))
 		return;
 	ck_event_begin(m);
@@ -340,7 +368,7 @@ void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_wan
 	}
 }
 
-/* ---- what the host saw ------------------------------------------------------------------------------------------- */
+/* ---- what the host saw ----------------------------------------------------------------------- */
 
 int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 {
@@ -361,7 +389,8 @@ int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 	return known ? 0 : -CK_ENOTFOUND;
 }
 
-int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id, enum ck_condition condition)
+int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,
+		    enum ck_condition condition)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	if (!e)
@@ -396,22 +425,26 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 		return -CK_ESTATE;
 	}
 	if (release && e->row.state != CK_STATE_EVICTING) {
-		snprintf(ret_text, size, "refused: only an entry that is being evicted can be released; evict it first");
+		snprintf(ret_text, size,
+			 "refused: only an entry that is being evicted can be released; evict it "
+			 "first");
 		return -CK_ESTATE;
 	}
 	ck_event_begin(m);
 	if (release) {
 		ck_note_entry(m, e, CK_WHAT_RELEASED, 0, NULL);
 		ck_evict_confirmed(m, e);
-		snprintf(ret_text, size, "released without confirmation; the resource may still exist");
+		snprintf(ret_text, size,
+			 "released without confirmation; the resource may still exist");
 	} else if (e->row.state == CK_STATE_EVICTING) {
 		ck_evict_hurry(m, e);
 		snprintf(ret_text, size, "already being evicted; trying again now");
 	} else {
 		ck_abandon(m, e, CK_REASON_ADMIN);
 		snprintf(ret_text, size,
-			 e->row.state == CK_STATE_EVICTING ? "evicting"
-							   : "abandoned; evicted when its creation or its hooks end");
+			 e->row.state == CK_STATE_EVICTING
+				 ? "evicting"
+				 : "abandoned; evicted when its creation or its hooks end");
 	}
 	ck_event_end(m);
 	return 0;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Giving up an entry: find its id, see that it is not in use, tell the plugins, destroy, confirm, tell the plugins, forget.
+ * Giving up an entry: find its id, see that it is not in use, tell the plugins, destroy, confirm,
+ * tell the plugins, forget.
  *
  *   FIND -> CHECK -> STOP -> DESTROY -> REMOVE -> (GONE, a tombstone)        each failure: back-off, then again
  *              '-- in use: COMMITTED
  *
- * An entry holds one of CK_DESTROYS_MAX slots from its first question until it is confirmed or fails; entries that may not
- * start yet wait in the order in which they became due. (K17 to K23)
+ * An entry holds one of CK_DESTROYS_MAX slots from its first question until it is confirmed or
+ * fails; entries that may not start yet wait in the order in which they became due. (K17 to K23)
  */
 #include "cache/machine/machine-int.h"
 
-#define DESTROYS_OF_ONE 2 /* calls in flight for one entry: one that timed out, and its repetition */
+/* calls in flight for one entry: one that timed out, and its repetition */
+#define DESTROYS_OF_ONE 2
 
 static void ready_add(struct ck_machine *m, struct ck_entry *e)
 {
@@ -60,14 +62,16 @@ static void evict_containers(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
 		return;
-	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c; c = c->link[CK_BY_SANDBOX].next)
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c;
+	     c = c->link[CK_BY_SANDBOX].next)
 		ck_abandon(m, c, CK_REASON_SANDBOX_EVICTED);
 }
 
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 {
 	ck_unwant(m, e, ~0u);
-	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST); /* answers to older questions are not about this */
+	/* answers to older questions are not about this */
+	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	e->row.reason = reason;
 	e->row.flags &= ~(unsigned)(CK_ENTRY_ABANDONED | CK_ENTRY_LOST);
 	e->row.tries = 0;
@@ -161,8 +165,10 @@ static void in_use(struct ck_machine *m, struct ck_entry *e)
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (other != e && ck_key_same(other->row.key, e->row.key) &&
 		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))
-			e->row.origin = CK_ORIGIN_RUNTIME; /* K26: the loser belongs to whoever uses it; never served (K27) */
-	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) && e->row.told[0])
+			/* K26: the loser belongs to whoever uses it; never served (K27) */
+			e->row.origin = CK_ORIGIN_RUNTIME;
+	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) &&
+	    e->row.told[0])
 		ck_want(m, e, CK_WANT_RUN);
 }
 
@@ -192,7 +198,8 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 		if (m->rules.can_list)
 			ck_want(m, e, CK_WANT_LIST);
 		else
-			ck_evict_confirmed(m, e); /* no id and nobody to ask: there is nothing to destroy */
+			/* no id and nobody to ask: there is nothing to destroy */
+			ck_evict_confirmed(m, e);
 		return;
 	case CK_PHASE_CHECK:
 		if (check_use(m, e))
@@ -211,7 +218,8 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 	case CK_PHASE_DESTROY:
 		if (check_use(m, e))
 			return;
-		if (e->destroys >= DESTROYS_OF_ONE) { /* the host owes us answers: asking more often would only pile up */
+		/* the host owes us answers: asking more often would only pile up */
+		if (e->destroys >= DESTROYS_OF_ONE) {
 			slot_release(m, e);
 			ck_entry_schedule(m, e, m->now + CK_BACKOFF_MAX);
 			return;
@@ -236,8 +244,10 @@ static bool may_start(struct ck_machine *m, struct ck_entry *e)
 	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
 		return true;
 	/* containers first; one that failed already waits for its sandbox to take it along (K19) */
-	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c; c = c->link[CK_BY_SANDBOX].next) {
-		bool first = ck_state_open(c->row.state) || (c->row.state == CK_STATE_EVICTING && (c->slot || !c->row.tries));
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c;
+	     c = c->link[CK_BY_SANDBOX].next) {
+		bool first = ck_state_open(c->row.state) ||
+			     (c->row.state == CK_STATE_EVICTING && (c->slot || !c->row.tries));
 		if (CK_GUARD(CONTAINERS_FIRST, first))
 			return false;
 	}
@@ -266,7 +276,8 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	enum ck_want hook = e->row.phase == CK_PHASE_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
 	if (e->row.phase == CK_PHASE_REMOVE || (e->slot && e->row.phase == CK_PHASE_STOP)) {
-		if (!(e->outstanding & hook)) /* could not be asked; else plugins have deadlines of their own (H5) */
+		/* could not be asked; else plugins have deadlines of their own (H5) */
+		if (!(e->outstanding & hook))
 			ck_want(m, e, hook);
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 	} else if (e->slot) {
@@ -298,7 +309,8 @@ void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
 	if (e->row.phase != CK_PHASE_FIND)
 		return;
 	phase_set(m, e, CK_PHASE_CHECK);
-	e->changed_seq = m->seq; /* an answer to FIND that is still on its way says nothing of what is in it */
+	/* an answer to FIND that is still on its way says nothing of what is in it */
+	e->changed_seq = m->seq;
 	ck_unwant(m, e, CK_WANT_LIST);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	evict_containers(m, e);
@@ -318,23 +330,27 @@ static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 }
 
 /* What lives in a sandbox? (FIND is answered in reconcile.c, as for a lost creation) */
-void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o, size_t n)
+void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
+		     size_t n)
 {
-	if (!e->slot || e->checked || (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+	if (!e->slot || e->checked ||
+	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
 		return; /* a late answer: another one has come already */
 	if (!ok) {
 		failed(m, e, CK_GRPC_UNAVAILABLE);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (o[i].kind != CK_CONTAINER || !o[i].sandbox_id || strcmp(o[i].sandbox_id, e->row.made->id))
+		if (o[i].kind != CK_CONTAINER || !o[i].sandbox_id ||
+		    strcmp(o[i].sandbox_id, e->row.made->id))
 			continue;
 		const struct ck_entry *c = ck_machine_object(m, CK_CONTAINER, o[i].id);
 		bool ours = c && ck_machine_hidden(c);
-		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.made->id); k && !ours;
-		     k = k->link[CK_BY_SANDBOX].next)
-			ours = !k->row.made && ck_machine_hidden(k) && k->row.key->attempt == o[i].attempt &&
-			       o[i].container_name && !strcmp(k->row.key->container, o[i].container_name);
+		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.made->id);
+		     k && !ours; k = k->link[CK_BY_SANDBOX].next)
+			ours = !k->row.made && ck_machine_hidden(k) &&
+			       k->row.key->attempt == o[i].attempt && o[i].container_name &&
+			       !strcmp(k->row.key->container, o[i].container_name);
 		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
 			in_use(m, e);
 			return;
@@ -345,7 +361,8 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	if (!e->slot || e->checked || (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
+	if (!e->slot || e->checked ||
+	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
 		return; /* a late answer: another one has come already */
 	if (condition == CK_CONDITION_RUNNING) {
 		e->running = true;
@@ -381,7 +398,8 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
 		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
 		if (!CK_GUARD(CONFIRM, grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND))
-			ck_evict_confirmed(m, e); /* also when it came after its time-out, or after a later try failed */
+			/* also when it came after its time-out, or after a later try failed */
+			ck_evict_confirmed(m, e);
 		else if (e->slot && !e->destroys) /* an earlier try's failure was counted when its time was up */
 			failed(m, e, grpc);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who belongs to which pod. Every entry stands in up to three groups: its pod (namespace and name: where slots, runtime names
- * and older attempts are looked for, and where turns wait), its uid, and for a container its sandbox. Groups are small, so
- * what is looked for in one is looked for by walking it. Single entries are found by row number and by runtime id.
+ * Who belongs to which pod. Every entry stands in up to three groups: its pod (namespace and name:
+ * where slots, runtime names and older attempts are looked for, and where turns wait), its uid, and
+ * for a container its sandbox. Groups are small, so what is looked for in one is looked for by
+ * walking it. Single entries are found by row number and by runtime id.
  */
 #include "cache/machine/machine-int.h"
 
@@ -26,14 +27,16 @@ static size_t index_name(const struct ck_key *key, enum ck_index index, char *bu
 	}
 }
 
-struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name, size_t len)
+struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name,
+			       size_t len)
 {
 	struct ck_group *group = NULL;
 	HASH_FIND(hh, m->groups[index], name, (unsigned)len, group);
 	return group;
 }
 
-static struct ck_group *group_get(struct ck_machine *m, enum ck_index index, const char *name, size_t len)
+static struct ck_group *group_get(struct ck_machine *m, enum ck_index index, const char *name,
+				  size_t len)
 {
 	struct ck_group *group = ck_group_find(m, index, name, len);
 	if (group)
@@ -93,7 +96,8 @@ static int link_join(struct ck_machine *m, struct ck_entry *e, enum ck_index ind
 	char name[2 * CK_NAME_MAX_LEN + 2];
 	size_t len = index_name(e->row.key, index, name);
 	if (len == 0)
-		return 0; /* a sandbox is in no sandbox; an unknown uid has nothing in common with another */
+		/* a sandbox is in no sandbox; an unknown uid has nothing in common with another */
+		return 0;
 	struct ck_group *group = group_get(m, index, name, len);
 	if (!group)
 		return -CK_ENOMEM;
@@ -136,7 +140,8 @@ int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret
 
 int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made)
 {
-	HASH_ADD_KEYPTR(by_object, m->by_object[e->row.key->kind], made->id, (unsigned)strlen(made->id), e);
+	HASH_ADD_KEYPTR(by_object, m->by_object[e->row.key->kind], made->id,
+			(unsigned)strlen(made->id), e);
 	if (!e->by_object.tbl)
 		return -CK_ENOMEM;
 	e->row.made = ck_made_ref(made);

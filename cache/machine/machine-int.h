@@ -8,52 +8,52 @@
 #include "src/base/limits.h"
 
 /*
- * Guards. Each protects one promise of the rules; the model test removes one after the other and must notice. In a normal
- * build CK_GUARD(NAME, c) is c.
+ * Guards. Each protects one promise of the rules; the model test removes one after the other and
+ * must notice. In a normal build CK_GUARD(NAME, c) is c.
  */
-#define CK_MUTANTS_LIST(X)                                                                               \
-	X(ONE_CREATION, "K1: a second creation of a key that is being made")                             \
-	X(MARGIN, "K2: a turn inside its margin does not count as live")                                 \
-	X(COMMIT_NEEDS_SOMEBODY, "K2: nobody waits, so the result is kept")                              \
-	X(ENDED_NOT_SERVED, "K5: an ended resource is not handed back")                                  \
-	X(ASK_FIRST, "K6: a kept result is inspected before it is handed back")                          \
-	X(DEAD_NOT_SERVED, "K6: a dead one is not handed back")                                          \
-	X(DONT_KNOW, "K6: no answer is not an answer")                                                   \
-	X(CONTAINER_KEPT_AGAIN, "K7: a container nobody waits for is not made visible")                  \
-	X(LOST_NOT_FAILED, "K8: an unknown outcome is not a failure")                                    \
-	X(GRACE, "K8: absence must last")                                                                \
-	X(RESEND_ONCE, "K8: a request is sent again once only")                                          \
-	X(STILL_RUNNING, "K8: a resend told 'already exists' is still running")                          \
-	X(BUMP, "K9: another attempt abandons the earlier one")                                          \
-	X(EXPIRED_BUMPS_NOBODY, "K9: a request that is over moves nothing")                              \
-	X(UID_TWO_NAMES, "K9: one uid has one name")                                                     \
-	X(SUPERSEDE_WAIT, "K10: the ports of an older attempt must be free")                             \
-	X(FINGERPRINT, "K11: another fingerprint is not served")                                         \
-	X(COMMITTED_CONFLICT, "K11: a live committed entry is a conflict")                               \
-	X(CONVERGE, "K12: labels evict once")                                                            \
-	X(COMMIT_ABANDONED, "K13: what was abandoned during its hooks is undone")                        \
-	X(OLDER_LOSES, "K14: the newest request wins a freed key")                                       \
-	X(RUNTIME_NAME, "rules 1: one object of a runtime name at a time")                               \
-	X(TTL_RESTS, "K15: the time rests while somebody waits")                                         \
-	X(OPEN_GRACE, "K15: nothing expires just after a restart")                                       \
-	X(SANDBOX_STOPPING, "K16: no create in a stopping sandbox")                                      \
-	X(STOP_EVICTS, "K16: a stopping sandbox takes its uncommitted containers along")                 \
-	X(CONFIRM, "K17: a failed destroy confirms nothing")                                             \
-	X(DESTROYS_MAX, "K18: at most 8 destroys")                                                       \
-	X(ONE_PER_POD, "K18: one destroy per pod")                                                       \
-	X(CONTAINERS_FIRST, "K18: containers before their sandbox")                                      \
-	X(STOP_BEFORE_DESTROY, "K20: plugins hear Stop before the destroy")                              \
-	X(REMOVE_AFTER, "K20: plugins hear Remove after the confirmation")                               \
-	X(TOMBSTONE, "K21: an evicted id stays hidden")                                                  \
-	X(IN_USE, "K22: what is in use is not destroyed")                                                \
-	X(ABANDONED_NOT_SERVED, "K23: what was abandoned is not served")                                 \
-	X(STALE_LIST, "K24: a list begun before the last move does not count")                           \
-	X(FAILED_LIST, "K24: a failed list means nothing")                                               \
-	X(RESTART_LOST, "K25: a creation of an earlier life is lost")                                    \
-	X(LOSER_FIRST, "K26: the winner stays hidden until the loser is gone")                           \
-	X(IMPORT_NOT_SERVED, "K27: an imported resource is never served")                                \
-	X(DURABLE_FIRST, "K32: a commit must be on disk before the answer")                              \
-	X(TOLD_ONCE, "hooks: never fired twice")                                                         \
+#define CK_MUTANTS_LIST(X) \
+	X(ONE_CREATION, "K1: a second creation of a key that is being made") \
+	X(MARGIN, "K2: a turn inside its margin does not count as live") \
+	X(COMMIT_NEEDS_SOMEBODY, "K2: nobody waits, so the result is kept") \
+	X(ENDED_NOT_SERVED, "K5: an ended resource is not handed back") \
+	X(ASK_FIRST, "K6: a kept result is inspected before it is handed back") \
+	X(DEAD_NOT_SERVED, "K6: a dead one is not handed back") \
+	X(DONT_KNOW, "K6: no answer is not an answer") \
+	X(CONTAINER_KEPT_AGAIN, "K7: a container nobody waits for is not made visible") \
+	X(LOST_NOT_FAILED, "K8: an unknown outcome is not a failure") \
+	X(GRACE, "K8: absence must last") \
+	X(RESEND_ONCE, "K8: a request is sent again once only") \
+	X(STILL_RUNNING, "K8: a resend told 'already exists' is still running") \
+	X(BUMP, "K9: another attempt abandons the earlier one") \
+	X(EXPIRED_BUMPS_NOBODY, "K9: a request that is over moves nothing") \
+	X(UID_TWO_NAMES, "K9: one uid has one name") \
+	X(SUPERSEDE_WAIT, "K10: the ports of an older attempt must be free") \
+	X(FINGERPRINT, "K11: another fingerprint is not served") \
+	X(COMMITTED_CONFLICT, "K11: a live committed entry is a conflict") \
+	X(CONVERGE, "K12: labels evict once") \
+	X(COMMIT_ABANDONED, "K13: what was abandoned during its hooks is undone") \
+	X(OLDER_LOSES, "K14: the newest request wins a freed key") \
+	X(RUNTIME_NAME, "rules 1: one object of a runtime name at a time") \
+	X(TTL_RESTS, "K15: the time rests while somebody waits") \
+	X(OPEN_GRACE, "K15: nothing expires just after a restart") \
+	X(SANDBOX_STOPPING, "K16: no create in a stopping sandbox") \
+	X(STOP_EVICTS, "K16: a stopping sandbox takes its uncommitted containers along") \
+	X(CONFIRM, "K17: a failed destroy confirms nothing") \
+	X(DESTROYS_MAX, "K18: at most 8 destroys") \
+	X(ONE_PER_POD, "K18: one destroy per pod") \
+	X(CONTAINERS_FIRST, "K18: containers before their sandbox") \
+	X(STOP_BEFORE_DESTROY, "K20: plugins hear Stop before the destroy") \
+	X(REMOVE_AFTER, "K20: plugins hear Remove after the confirmation") \
+	X(TOMBSTONE, "K21: an evicted id stays hidden") \
+	X(IN_USE, "K22: what is in use is not destroyed") \
+	X(ABANDONED_NOT_SERVED, "K23: what was abandoned is not served") \
+	X(STALE_LIST, "K24: a list begun before the last move does not count") \
+	X(FAILED_LIST, "K24: a failed list means nothing") \
+	X(RESTART_LOST, "K25: a creation of an earlier life is lost") \
+	X(LOSER_FIRST, "K26: the winner stays hidden until the loser is gone") \
+	X(IMPORT_NOT_SERVED, "K27: an imported resource is never served") \
+	X(DURABLE_FIRST, "K32: a commit must be on disk before the answer") \
+	X(TOLD_ONCE, "hooks: never fired twice") \
 	X(FIRST_LIST, "K24: nothing is served before the first list")
 
 #ifdef CK_MUTANTS
@@ -113,20 +113,25 @@ struct ck_machine {
 };
 
 /* groups.c */
-int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret_entry); /* @key taken on success */
+/* @key taken on success */
+int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret_entry);
 void ck_entry_free(struct ck_machine *m, struct ck_entry *e);
-int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made); /* shared; -CK_ENOMEM */
+/* shared; -CK_ENOMEM */
+int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made);
 void ck_entry_detach(struct ck_machine *m, struct ck_entry *e);
-struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name, size_t len);
+struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name,
+			       size_t len);
 struct ck_group *ck_pod_group(struct ck_machine *m, const struct ck_key *key, bool make);
 /* first; through link[CK_BY_SANDBOX].next */
 struct ck_entry *ck_sandbox_containers(struct ck_machine *m, const char *sandbox_id);
-void ck_group_put(struct ck_machine *m, struct ck_group *group); /* frees it when nobody is left in it */
+/* frees it when nobody is left in it */
+void ck_group_put(struct ck_machine *m, struct ck_group *group);
 #define ck_pod_of(e) ((e)->link[CK_BY_POD].group)
 #define ck_pod_next(e) ((e)->link[CK_BY_POD].next)
 
 /* place.c */
-void ck_commit(struct ck_machine *m, struct ck_entry *e);    /* CREATING or KEPT: hooks, then COMMITTED */
+/* CREATING or KEPT: hooks, then COMMITTED */
+void ck_commit(struct ck_machine *m, struct ck_entry *e);
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered); /* hooks agree (K7) */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
 bool ck_loser_pending(const struct ck_entry *e); /* K26 */
@@ -137,46 +142,59 @@ void ck_untell(struct ck_machine *m, struct ck_entry *e);
 void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
 void ck_bump(struct ck_machine *m, struct ck_mturn *by); /* K9 */
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
-bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err); /* false: a required plugin is absent */
+/* false: a required plugin is absent */
+bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err);
 
 /* event.c */
 /* an ordinary waiter from now on; NULL: it made nothing */
 struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t);
-void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition); /* K6 */
+/* K6 */
+void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 
 /* settle.c */
-void ck_touch(struct ck_machine *m, struct ck_group *pod);   /* place its turns anew before the event ends */
+/* place its turns anew before the event ends */
+void ck_touch(struct ck_machine *m, struct ck_group *pod);
 void ck_event_begin(struct ck_machine *m);
 void ck_event_end(struct ck_machine *m);
 void ck_dirty(struct ck_machine *m, struct ck_entry *e);
 void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want);
 void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants);
-void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc, const char *detail);
+void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
+		   const char *detail);
 void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to);
-void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due); /* its timer, and row.due */
+/* its timer, and row.due */
+void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due);
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e);    /* gone for good: its row goes */
 
 /* turn.c */
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t);
-void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod, uint64_t timeout);
+void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod,
+		    uint64_t timeout);
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t);
-void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...) CK_PRINTF(4, 5);
+void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...)
+	CK_PRINTF(4, 5);
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
 void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t);
 /* the same but for an image not resolved yet */
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
-bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, enum ck_reason *ret_why); /* K11, K12 */
+/* K11, K12 */
+bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
+		  enum ck_reason *ret_why);
 struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e); /* of its key */
-bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e);     /* a live turn waits for it or for its end */
+/* a live turn waits for it or for its end */
+bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e);
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
-#define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->newest; t; t = t->prev) /* newest first */
+/* newest first */
+#define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->newest; t; t = t->prev)
 
 /* evict.c */
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e);
-void ck_evict_found(struct ck_machine *m, struct ck_entry *e);   /* phase FIND: its id is known now */
-void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o, size_t n);
+/* phase FIND: its id is known now */
+void ck_evict_found(struct ck_machine *m, struct ck_entry *e);
+void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
+		     size_t n);
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event);
 void ck_evict_expired(struct ck_machine *m, struct ck_entry *e);
@@ -188,11 +206,13 @@ void ck_gone_expired(struct ck_machine *m, struct ck_entry *e);
 /* reconcile.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
 void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e); /* its own deadline */
-void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e); /* somebody came for it: ask now, and often */
+/* somebody came for it: ask now, and often */
+void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e);
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e);
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind);
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed);
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
-/* a sandbox of which nothing was known but that it stops; it gives way to a creation that turns out to have its id */
+/* a sandbox of which nothing was known but that it stops; it gives way to a creation that turns out
+ * to have its id */
 bool ck_is_nameless(const struct ck_entry *e);
 #endif

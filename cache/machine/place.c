@@ -6,11 +6,12 @@
  *            ^                                                             |
  *            '--------- anything of the pod moved: every waiting turn is placed anew, the newest first
  *
- * The events that lead here are in event.c; what happens around an event, and at the end of a round, in settle.c.
+ * The events that lead here are in event.c; what happens around an event, and at the end of a
+ * round, in settle.c.
  */
 #include "cache/machine/machine-int.h"
 
-/* ---- hooks: who is told ------------------------------------------------------------------------------------------ */
+/* ---- hooks: who is told ---------------------------------------------------------------------- */
 
 bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err)
 {
@@ -32,14 +33,15 @@ bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *
 	return true;
 }
 
-/* ---- a result: keep, commit -------------------------------------------------------------------------------------- */
+/* ---- a result: keep, commit ------------------------------------------------------------------ */
 
 /* K26: another object of this key is being destroyed */
 bool ck_loser_pending(const struct ck_entry *e)
 {
-	for (const struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
-		if (CK_GUARD(LOSER_FIRST,
-			     other->row.state == CK_STATE_EVICTING && other != e && ck_key_same(other->row.key, e->row.key)))
+	for (const struct ck_entry *other = ck_pod_of(e)->entries; other;
+	     other = ck_pod_next(other))
+		if (CK_GUARD(LOSER_FIRST, other->row.state == CK_STATE_EVICTING && other != e &&
+						  ck_key_same(other->row.key, e->row.key)))
 			return true;
 	return false;
 }
@@ -59,7 +61,8 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 {
 	uint64_t due = ck_kept_until(m, e);
 	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
-		due = e->asked_at + m->rules.destroy_timeout; /* the answer goes on from here, if one comes */
+		/* the answer goes on from here, if one comes */
+		due = e->asked_at + m->rules.destroy_timeout;
 	else if (CK_GUARD(TTL_RESTS, ck_awaited(m, e)))
 		due = e->ask_at > m->now ? e->ask_at : CK_NEVER_DUE;
 	ck_entry_schedule(m, e, due);
@@ -80,14 +83,17 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	enum ck_reason why;
 	bool awaited = false;
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
+		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) &&
+		    ck_turn_same(m, t, e, &why))
 			awaited = true;
 	if (ck_loser_pending(e)) {
 		keep(m, e); /* K26: found while the hooks ran */
 		return;
 	}
-	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER && CK_GUARD(CONTAINER_KEPT_AGAIN, true)) {
-		keep(m, e); /* visible and CREATED it would make the kubelet build the next attempt */
+	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER &&
+	    CK_GUARD(CONTAINER_KEPT_AGAIN, true)) {
+		/* visible and CREATED it would make the kubelet build the next attempt */
+		keep(m, e);
 		return;
 	}
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
@@ -95,7 +101,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	if (awaited)
 		ck_note_entry(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
-		if (!ck_turn_live(m, t) || !ck_key_same(t->key, e->row.key) || !ck_turn_same(m, t, e, &why))
+		if (!ck_turn_live(m, t) || !ck_key_same(t->key, e->row.key) ||
+		    !ck_turn_same(m, t, e, &why))
 			continue;
 		if (e->kept)
 			m->counters.handed_back++;
@@ -105,7 +112,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	}
 }
 
-/* CREATING or KEPT becomes the kubelet's: hooks first, if anybody listens (H4: required plugins are checked before any event) */
+/* CREATING or KEPT becomes the kubelet's: hooks first, if anybody listens (H4: required plugins are
+ * checked before any event) */
 void ck_commit(struct ck_machine *m, struct ck_entry *e)
 {
 	struct ck_error err;
@@ -117,8 +125,8 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 		if (e->row.state == CK_STATE_CREATING)
 			keep(m, e);
 		CK_FOR_TURNS (t, ck_pod_of(e))
-			if (t->state == CK_TURN_WAITING && !t->drain && ck_key_same(t->key, e->row.key) &&
-			    ck_turn_same(m, t, e, &why))
+			if (t->state == CK_TURN_WAITING && !t->drain &&
+			    ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
 				ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
 		e->row.interest = m->now;
 		ck_kept_schedule(m, e);
@@ -154,7 +162,8 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 	keep(m, e);
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
-			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the result exists, but plugins cannot be told: %s", why);
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+				       "the result exists, but plugins cannot be told: %s", why);
 }
 
 /* the runtime's id is known (K2): the newest live request decides what becomes of it */
@@ -185,13 +194,15 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* ---- abandoning -------------------------------------------------------------------------------------------------- */
+/* ---- abandoning ------------------------------------------------------------------------------ */
 
-/* what joined an entry hears that it is over; a creator may go on, but its caller gets no answer from it */
+/* what joined an entry hears that it is over; a creator may go on, but its caller gets no answer
+ * from it */
 static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
-		if (t->row != e->row.id || t->state == CK_TURN_DECIDED || t->drain || (e->creator != t && !t->joined))
+		if (t->row != e->row.id || t->state == CK_TURN_DECIDED || t->drain ||
+		    (e->creator != t && !t->joined))
 			continue;
 		m->counters.superseded++;
 		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", why);
@@ -237,34 +248,40 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 	for (struct ck_entry *e = by->group->entries, *next; e; e = next) {
 		next = ck_pod_next(e);
 		const struct ck_key *key = e->row.key;
-		if (!ck_state_open(e->row.state) || key->kind != by->key->kind || ck_key_same(key, by->key))
+		if (!ck_state_open(e->row.state) || key->kind != by->key->kind ||
+		    ck_key_same(key, by->key))
 			continue;
 		if (key->kind == CK_SANDBOX)
-			ck_abandon(m, e, strcmp(key->pod_uid, by->key->pod_uid) ? CK_REASON_POD_REPLACED : CK_REASON_ATTEMPT);
+			ck_abandon(m, e,
+				   strcmp(key->pod_uid, by->key->pod_uid) ? CK_REASON_POD_REPLACED
+									  : CK_REASON_ATTEMPT);
 		else if (ck_key_same_slot(key, by->key))
 			ck_abandon(m, e, CK_REASON_ATTEMPT);
 	}
-	if (by->prev && !by->prev->drain && by->prev->key->kind == by->key->kind && ck_key_same(by->prev->key, by->key))
+	if (by->prev && !by->prev->drain && by->prev->key->kind == by->key->kind &&
+	    ck_key_same(by->prev->key, by->key))
 		return; /* there are none: the one before it has asked for the same */
 	CK_FOR_TURNS (t, by->group) { /* requests that never came to an entry */
-		if (t->state != CK_TURN_WAITING || t == by || t->drain || t->key->kind != by->key->kind ||
-		    ck_key_same(t->key, by->key))
+		if (t->state != CK_TURN_WAITING || t == by || t->drain ||
+		    t->key->kind != by->key->kind || ck_key_same(t->key, by->key))
 			continue;
 		if (by->key->kind == CK_CONTAINER && !ck_key_same_slot(t->key, by->key))
 			continue;
 		m->counters.superseded++;
-		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", ck_reason_text(CK_REASON_ATTEMPT));
+		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
+			       ck_reason_text(CK_REASON_ATTEMPT));
 	}
 }
 
-/* ---- placing a turn ---------------------------------------------------------------------------------------------- */
+/* ---- placing a turn -------------------------------------------------------------------------- */
 
 static void create(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_key *key = NULL;
 	struct ck_entry *e = NULL;
 	struct ck_record record = { 0 };
-	if (ck_key_dup(t->key, &key) < 0 || m->ops.record(m->user, t->fp, &record) < 0 || ck_entry_new(m, key, &e) < 0) {
+	if (ck_key_dup(t->key, &key) < 0 || m->ops.record(m->user, t->fp, &record) < 0 ||
+	    ck_entry_new(m, key, &e) < 0) {
 		ck_key_free(key);
 		ck_record_fini(&record);
 		ck_turn_answer(m, t, -CK_ENOMEM, "out of memory");
@@ -277,7 +294,8 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	e->begun_turn = t->seq;
 	for (struct ck_entry *old = t->group->entries; old;
 	     old = ck_pod_next(old)) /* K12: how often in a row, for nothing but labels */
-		if (old != e && old->row.reason == CK_REASON_RELABELLED && ck_key_same_slot(old->row.key, t->key) &&
+		if (old != e && old->row.reason == CK_REASON_RELABELLED &&
+		    ck_key_same_slot(old->row.key, t->key) &&
 		    old->row.relabelled + 1 > e->row.relabelled)
 			e->row.relabelled = old->row.relabelled + 1;
 	t->row = e->row.id;
@@ -296,7 +314,8 @@ static void conflict(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.conflicts++;
 	ck_note_entry(m, e, CK_WHAT_CONFLICT, 0, why);
-	ck_turn_answer(m, t, -CK_ECONFLICT, "%s exists: %s", ck_key_print(t->key, who, sizeof(who)), why);
+	ck_turn_answer(m, t, -CK_ECONFLICT, "%s exists: %s", ck_key_print(t->key, who, sizeof(who)),
+		       why);
 }
 
 /* an entry of the turn's key that is not on its way out */
@@ -320,7 +339,8 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 			conflict(m, t, e, "it is running");
 		else if (!CK_GUARD(COMMITTED_CONFLICT, true))
 			ck_turn_hand_back(m, t, e);
-		else if (m->ops.compare(m->user, e, t->fp, &difference) == CK_RELATION_NOT_COMPARABLE)
+		else if (m->ops.compare(m->user, e, t->fp, &difference) ==
+			 CK_RELATION_NOT_COMPARABLE)
 			conflict(m, t, e, ck_reason_text(CK_REASON_NOT_COMPARABLE));
 		else
 			conflict(m, t, e, difference.text);
@@ -337,10 +357,12 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		ck_note_entry(m, e, CK_WHAT_JOINED, 0, NULL);
 	}
 	switch (e->row.state) {
-	/* K1; another fingerprint is compared at the end (K11), unless it is older than this creation (K14) */
+	/* K1; another fingerprint is compared at the end (K11), unless it is older than this
+	 * creation (K14) */
 	case CK_STATE_CREATING:
 		if (!same && CK_GUARD(OLDER_LOSES, t->seq < e->begun_turn))
-			ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", ck_reason_text(CK_REASON_CHANGED));
+			ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
+				       ck_reason_text(CK_REASON_CHANGED));
 		else if (first_time)
 			ck_lost_hurry(m, e);
 		return;
@@ -382,10 +404,12 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 			return e; /* K5: ended, and on its way out */
 		if (e->row.state == CK_STATE_EVICTING && ck_key_same(key, t->key))
 			return e;
-		if (CK_GUARD(RUNTIME_NAME, busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key)))
+		if (CK_GUARD(RUNTIME_NAME, busy && ck_key_same_runtime_name(key, t->key) &&
+						   !ck_key_same(key, t->key)))
 			return e;
 		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX && !e->stopped &&
-		    (e->row.state == CK_STATE_EVICTING || (ck_state_open(e->row.state) && e->row.flags & CK_ENTRY_ABANDONED)))
+		    (e->row.state == CK_STATE_EVICTING ||
+		     (ck_state_open(e->row.state) && e->row.flags & CK_ENTRY_ABANDONED)))
 			ports = e;
 	}
 	if (!CK_GUARD(SUPERSEDE_WAIT, ports != NULL))
@@ -402,7 +426,8 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 {
 	if (t->drain) {
-		for (struct ck_entry *e = ck_sandbox_containers(m, t->drain); e; e = e->link[CK_BY_SANDBOX].next)
+		for (struct ck_entry *e = ck_sandbox_containers(m, t->drain); e;
+		     e = e->link[CK_BY_SANDBOX].next)
 			if (ck_state_open(e->row.state) || e->row.state == CK_STATE_EVICTING)
 				return;
 		ck_turn_answer(m, t, CK_DRAINED, NULL);
@@ -412,7 +437,8 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	if (t->key->kind == CK_CONTAINER) {
 		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);
-		bool ends = sandbox && (sandbox->stopping || sandbox->row.flags & CK_ENTRY_ENDED) && !CK_BROKEN(R25);
+		bool ends = sandbox && (sandbox->stopping || sandbox->row.flags & CK_ENTRY_ENDED) &&
+			    !CK_BROKEN(R25);
 		if (CK_GUARD(SANDBOX_STOPPING, ends)) {
 			ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
 			return;
@@ -424,11 +450,12 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 			continue;
 		if (CK_GUARD(ONE_CREATION, ck_state_open(e->row.state)))
 			active = e;
-		else if (e->row.state == CK_STATE_COMMITTED && !CK_GUARD(ENDED_NOT_SERVED, e->row.flags & CK_ENTRY_ENDED) &&
-			 !active)
+		else if (e->row.state == CK_STATE_COMMITTED &&
+			 !CK_GUARD(ENDED_NOT_SERVED, e->row.flags & CK_ENTRY_ENDED) && !active)
 			active = e;
 	}
-	bool in_time = ck_turn_live(m, t) || !t->row || t->supersede_at; /* in its margin it may only begin what it came for */
+	/* in its margin it may only begin what it came for */
+	bool in_time = ck_turn_live(m, t) || !t->row || t->supersede_at;
 	if (active) {
 		if (ck_turn_live(m, t))
 			place_at(m, t, active);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the runtime lists against what we believe: lost creations (K8), whole lists (K24, K26, K27), conditions seen, sandboxes
- * that stop (K16), and the rows of an earlier life (K25). A list counts for an entry only if it succeeded and was begun
- * after the entry's last move; a failed one means nothing.
+ * What the runtime lists against what we believe: lost creations (K8), whole lists (K24, K26, K27),
+ * conditions seen, sandboxes that stop (K16), and the rows of an earlier life (K25). A list counts
+ * for an entry only if it succeeded and was begun after the entry's last move; a failed one means
+ * nothing.
  */
 #include <stdio.h>
 
@@ -28,9 +29,11 @@ static bool object_has_key(const struct ck_object *o, const struct ck_key *key)
 	if (o->kind != key->kind || o->attempt != key->attempt)
 		return false;
 	if (key->kind == CK_SANDBOX)
-		return !strcmp(text(o->pod_uid), key->pod_uid) && !strcmp(text(o->pod_name), key->pod_name) &&
+		return !strcmp(text(o->pod_uid), key->pod_uid) &&
+		       !strcmp(text(o->pod_name), key->pod_name) &&
 		       !strcmp(text(o->pod_namespace), key->pod_namespace);
-	return !strcmp(text(o->sandbox_id), key->sandbox_id) && !strcmp(text(o->container_name), key->container);
+	return !strcmp(text(o->sandbox_id), key->sandbox_id) &&
+	       !strcmp(text(o->container_name), key->container);
 }
 
 static bool alive(const struct ck_object *o)
@@ -38,7 +41,7 @@ static bool alive(const struct ck_object *o)
 	return o->condition == CK_CONDITION_READY || o->condition == CK_CONDITION_RUNNING;
 }
 
-/* ---- lost creations and entries whose id is not known ------------------------------------------------------------ */
+/* ---- lost creations and entries whose id is not known ---------------------------------------- */
 
 void ck_lost(struct ck_machine *m, struct ck_entry *e)
 {
@@ -64,7 +67,8 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 /* a caller with a short deadline would fall between two questions that are 5 s apart */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 {
-	if (!(e->row.flags & CK_ENTRY_LOST) || !m->rules.can_list || e->ask_after <= CK_LIST_AGAIN_MIN)
+	if (!(e->row.flags & CK_ENTRY_LOST) || !m->rules.can_list ||
+	    e->ask_after <= CK_LIST_AGAIN_MIN)
 		return;
 	e->ask_after = CK_LIST_AGAIN_MIN;
 	if (!(e->wants & CK_WANT_LIST))
@@ -74,7 +78,8 @@ void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 static bool anybody_waits(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) && (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
+		if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) &&
+		    (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
 			return true;
 	return false;
 }
@@ -83,11 +88,13 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 {
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.failed++;
-	ck_note_entry(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE, "its outcome was unknown, and nothing came of it");
+	ck_note_entry(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
+		      "its outcome was unknown, and nothing came of it");
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
 			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
-				       "%s: the outcome of the creation was unknown, and nothing came of it in %u s",
+				       "%s: the outcome of the creation was unknown, and nothing "
+				       "came of it in %u s",
 				       ck_key_print(e->row.key, who, sizeof(who)),
 				       (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
 	ck_entry_drop(m, e);
@@ -110,7 +117,8 @@ static void lost_absent(struct ck_machine *m, struct ck_entry *e)
 	    CK_GUARD(RESEND_ONCE, e->row.flags & CK_ENTRY_RESENT))
 		return;
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
-		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING || !ck_turn_live(m, t))
+		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING ||
+		    !ck_turn_live(m, t))
 			continue;
 		e->row.flags = (e->row.flags & ~(unsigned)CK_ENTRY_LOST) | CK_ENTRY_RESENT;
 		e->creator = t;
@@ -142,9 +150,12 @@ void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 	if (m->rules.can_list) {
 		if (!(e->outstanding & CK_WANT_LIST))
 			ck_want(m, e, CK_WANT_LIST);
-		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout); /* asked again if no answer comes */
+		/* asked again if no answer comes */
+		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 		e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	} else if (!e->creator && m->now - e->lost_at >= (anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline)) {
+	} else if (!e->creator &&
+		   m->now - e->lost_at >=
+			   (anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline)) {
 		give_up(m, e);
 	} else {
 		ck_entry_schedule(m, e, m->now + CK_LIST_AGAIN_MAX);
@@ -159,7 +170,8 @@ static void lost_ask_again(struct ck_machine *m, struct ck_entry *e)
 	ck_entry_schedule(m, e, m->now + e->ask_after);
 }
 
-/* an object of a key we hold under another id, or a second one of a lost creation: destroyed, and hidden until then (K26) */
+/* an object of a key we hold under another id, or a second one of a lost creation: destroyed, and
+ * hidden until then (K26) */
 static void duplicate(struct ck_machine *m, const struct ck_key *key, const struct ck_object *o)
 {
 	struct ck_key *copy = NULL;
@@ -187,7 +199,8 @@ static bool find_id(struct ck_machine *m, struct ck_entry *e, const struct ck_ob
 	for (size_t i = 0; i < n; i++) {
 		if (!object_has_key(&o[i], e->row.key) || ck_machine_object(m, o[i].kind, o[i].id))
 			continue;
-		if (!best || alive(&o[i]) > alive(best) || (alive(&o[i]) == alive(best) && o[i].created_at > best->created_at))
+		if (!best || alive(&o[i]) > alive(best) ||
+		    (alive(&o[i]) == alive(best) && o[i].created_at > best->created_at))
 			best = &o[i];
 	}
 	if (!best)
@@ -210,7 +223,8 @@ static bool find_id(struct ck_machine *m, struct ck_entry *e, const struct ck_ob
 	}
 	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	struct ck_mturn *creator = e->creator;
-	if (creator && ck_creator_ends(m, creator) && creator->state == CK_TURN_WAITING && creator->left)
+	if (creator && ck_creator_ends(m, creator) && creator->state == CK_TURN_WAITING &&
+	    creator->left)
 		ck_turn_answer(m, creator, CK_KEPT, "the caller has gone");
 	if (best->condition == CK_CONDITION_READY)
 		ck_result_known(m, e);
@@ -219,11 +233,15 @@ static bool find_id(struct ck_machine *m, struct ck_entry *e, const struct ck_ob
 	return true;
 }
 
-void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok, const struct ck_object *o, size_t n)
+void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok,
+			     const struct ck_object *o, size_t n)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
-	if (!e || e->detached || (e->row.state == CK_STATE_EVICTING && !younger(begun_seq, e->changed_seq)))
-		return; /* asked when it was still lost; the answer to its eviction's own question is on its way */
+	if (!e || e->detached ||
+	    (e->row.state == CK_STATE_EVICTING && !younger(begun_seq, e->changed_seq)))
+		/* asked when it was still lost; the answer to its eviction's own question is on its
+		 * way */
+		return;
 	ok = ok || !CK_GUARD(FAILED_LIST, true);
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
@@ -244,7 +262,7 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	ck_event_end(m);
 }
 
-/* ---- conditions -------------------------------------------------------------------------------------------------- */
+/* ---- conditions ------------------------------------------------------------------------------ */
 
 /* K16: nothing new begins in it, and what is not committed in it goes */
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed)
@@ -261,7 +279,8 @@ void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool remov
 	}
 	if (!CK_GUARD(STOP_EVICTS, true))
 		return;
-	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c; c = c->link[CK_BY_SANDBOX].next) {
+	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c;
+	     c = c->link[CK_BY_SANDBOX].next) {
 		ck_touch(m, ck_pod_of(c));
 		if (c->row.state == CK_STATE_COMMITTED && !(c->row.flags & CK_ENTRY_ENDED)) {
 			c->row.flags |= CK_ENTRY_ENDED;
@@ -281,7 +300,8 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	case CK_STATE_KEPT:
 		e->running = e->running || condition == CK_CONDITION_RUNNING;
 		if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_RUNNING)
-			ck_abandon(m, e, CK_REASON_DEAD); /* running: the eviction will find it in use (K22) */
+			/* running: the eviction will find it in use (K22) */
+			ck_abandon(m, e, CK_REASON_DEAD);
 		break;
 	case CK_STATE_COMMITTING:
 		if (condition == CK_CONDITION_DEAD)
@@ -315,7 +335,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	}
 }
 
-/* ---- whole lists ------------------------------------------------------------------------------------------------- */
+/* ---- whole lists ----------------------------------------------------------------------------- */
 
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind)
 {
@@ -346,7 +366,8 @@ static struct ck_entry *import(struct ck_machine *m, const struct ck_object *o)
 		if (ck_entry_set_made(m, e, made) == 0) {
 			e->row.state = CK_STATE_COMMITTED;
 			e->row.origin = CK_ORIGIN_RUNTIME;
-			e->row.flags = CK_ENTRY_TOLD | (o->condition == CK_CONDITION_DEAD ? CK_ENTRY_ENDED : 0u);
+			e->row.flags = CK_ENTRY_TOLD |
+				       (o->condition == CK_CONDITION_DEAD ? CK_ENTRY_ENDED : 0u);
 			e->running = o->condition == CK_CONDITION_RUNNING;
 			m->counters.imported++;
 			ck_note_entry(m, e, CK_WHAT_IMPORTED, 0, NULL);
@@ -356,14 +377,17 @@ static struct ck_entry *import(struct ck_machine *m, const struct ck_object *o)
 			e = NULL;
 		}
 	} else {
-		ck_key_free(key); /* out of memory, or a name over the limits: it stays visible, which is all an import does */
+		/* out of memory, or a name over the limits: it stays visible, which is all an
+		 * import does */
+		ck_key_free(key);
 	}
 	ck_made_unref(made);
 	return e;
 }
 
 /* entries that may have @o's key: of its sandbox, or of its pod's name */
-static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *o, enum ck_index index)
+static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *o,
+				  enum ck_index index)
 {
 	char name[2 * CK_NAME_MAX_LEN + 2];
 	if (index == CK_BY_SANDBOX)
@@ -390,14 +414,16 @@ static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
 bool ck_is_nameless(const struct ck_entry *e)
 {
 	const struct ck_key *key = e->row.key;
-	return key->kind == CK_SANDBOX && e->row.origin == CK_ORIGIN_RUNTIME && !key->pod_name[0] && !key->pod_uid[0];
+	return key->kind == CK_SANDBOX && e->row.origin == CK_ORIGIN_RUNTIME && !key->pod_name[0] &&
+	       !key->pod_uid[0];
 }
 
 /* an object that no row knows by its id */
-static void listed_stranger(struct ck_machine *m, const struct ck_object *o, const struct ck_object *all, size_t n,
-			    uint64_t begun_seq)
+static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
+			    const struct ck_object *all, size_t n, uint64_t begun_seq)
 {
-	/* a container names its sandbox, but its pod only where somebody labelled it so: crictl does not */
+	/* a container names its sandbox, but its pod only where somebody labelled it so: crictl
+	 * does not */
 	enum ck_index index = o->kind == CK_CONTAINER ? CK_BY_SANDBOX : CK_BY_POD;
 	for (struct ck_entry *e = namesakes(m, o, index); e; e = e->link[index].next) {
 		if (!object_has_key(o, e->row.key))
@@ -406,7 +432,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o, con
 		case CK_STATE_CREATING:
 			if (e->row.flags & CK_ENTRY_LOST && younger(begun_seq, e->changed_seq))
 				find_id(m, e, all, n);
-			else if (!(e->row.flags & CK_ENTRY_LOST) && o->condition == CK_CONDITION_DEAD &&
+			else if (!(e->row.flags & CK_ENTRY_LOST) &&
+				 o->condition == CK_CONDITION_DEAD &&
 				 younger(begun_seq, e->changed_seq))
 				e->dead = true; /* EVICTING at finish */
 			note_seen(m, e, o->id);
@@ -462,10 +489,14 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 static void count_conflicts(struct ck_machine *m, const struct ck_object *o, size_t n)
 {
 	for (size_t i = 0; i < n; i++) { /* K26: two READY sandboxes of one uid */
-		if (o[i].kind != CK_SANDBOX || o[i].condition != CK_CONDITION_READY || !o[i].pod_uid)
+		if (o[i].kind != CK_SANDBOX || o[i].condition != CK_CONDITION_READY ||
+		    !o[i].pod_uid)
 			continue;
-		struct ck_group *uid = ck_group_find(m, CK_BY_UID, o[i].pod_uid, strlen(o[i].pod_uid));
-		struct ck_entry *e = uid && uid->ready_stamp == m->stamp ? ck_machine_object(m, CK_SANDBOX, o[i].id) : NULL;
+		struct ck_group *uid =
+			ck_group_find(m, CK_BY_UID, o[i].pod_uid, strlen(o[i].pod_uid));
+		struct ck_entry *e = uid && uid->ready_stamp == m->stamp
+					     ? ck_machine_object(m, CK_SANDBOX, o[i].id)
+					     : NULL;
 		if (e) {
 			m->counters.duplicates++;
 			ck_note_entry(m, e, CK_WHAT_DUPLICATE, 0, NULL);
@@ -475,7 +506,8 @@ static void count_conflicts(struct ck_machine *m, const struct ck_object *o, siz
 	}
 }
 
-void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_seq, bool ok, const struct ck_object *o, size_t n)
+void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_seq, bool ok,
+		       const struct ck_object *o, size_t n)
 {
 	struct ck_list *list = &m->lists[kind];
 	bool wanted = list->outstanding;
@@ -483,7 +515,8 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	if (CK_GUARD(FAILED_LIST, !ok)) {
 		if (wanted && !list->done) {
 			ck_timer_set(&m->timers, &list->timer, m->now + list->pause);
-			list->pause = 2 * list->pause < CK_LIST_AGAIN_MAX ? 2 * list->pause : CK_LIST_AGAIN_MAX;
+			list->pause = 2 * list->pause < CK_LIST_AGAIN_MAX ? 2 * list->pause
+									  : CK_LIST_AGAIN_MAX;
 		}
 		return;
 	}
@@ -506,7 +539,8 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 		count_conflicts(m, o, n);
 	for (struct ck_entry *e = m->by_row, *next; e; e = next) {
 		next = e->by_row.next;
-		if (e->detached || e->row.key->kind != kind || e->list_stamp == m->stamp || !younger(begun_seq, e->changed_seq))
+		if (e->detached || e->row.key->kind != kind || e->list_stamp == m->stamp ||
+		    !younger(begun_seq, e->changed_seq))
 			continue;
 		absent(m, e, begun_seq);
 	}
@@ -525,8 +559,12 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 	if (!sandbox_id[0] || strlen(sandbox_id) > CK_ID_MAX)
 		return -CK_EINVAL;
 	ck_event_begin(m);
-	if (!ck_machine_object(m, CK_SANDBOX, sandbox_id)) { /* nothing is known of it but that it stops */
-		struct ck_object o = { .size = sizeof(o), .kind = CK_SANDBOX, .condition = CK_CONDITION_DEAD, .id = sandbox_id };
+	/* nothing is known of it but that it stops */
+	if (!ck_machine_object(m, CK_SANDBOX, sandbox_id)) {
+		struct ck_object o = { .size = sizeof(o),
+				       .kind = CK_SANDBOX,
+				       .condition = CK_CONDITION_DEAD,
+				       .id = sandbox_id };
 		if (!import(m, &o))
 			return -CK_ENOMEM;
 	}
@@ -535,7 +573,7 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 	return 0;
 }
 
-/* ---- an earlier life (K25) --------------------------------------------------------------------------------------- */
+/* ---- an earlier life (K25) ------------------------------------------------------------------- */
 
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 {
@@ -558,7 +596,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	e->restored = true;
 	e->written = e->row.state;
 	if (!same_boot)
-		e->row.created = e->row.changed = e->row.interest = m->now; /* times of another boot mean nothing */
+		/* times of another boot mean nothing */
+		e->row.created = e->row.changed = e->row.interest = m->now;
 	if (!same_boot && e->row.staged)
 		e->row.staged = m->now;
 	ck_event_begin(m);
@@ -587,7 +626,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	case CK_STATE_COMMITTED:
 		if (!same_boot)
 			e->row.flags |= CK_ENTRY_ENDED;
-		e->undelivered = same_boot && e->row.key->kind == CK_CONTAINER && e->row.origin == CK_ORIGIN_CACHE &&
+		e->undelivered = same_boot && e->row.key->kind == CK_CONTAINER &&
+				 e->row.origin == CK_ORIGIN_CACHE &&
 				 !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED));
 		break;
 	case CK_STATE_EVICTING:
@@ -596,7 +636,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	default:
 		ck_entry_schedule(m, e, same_boot ? e->row.changed + CK_TOMBSTONE : m->now);
 	}
-	/* no ck_event_end(): nothing is destroyed before every row is known (K18, K22). Timers start it. */
+	/* no ck_event_end(): nothing is destroyed before every row is known (K18, K22). Timers
+	 * start it. */
 	if (e->is_ready)
 		ck_entry_schedule(m, e, m->now);
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Around the events: what an event leaves queued (rows to write, wants, answers, notes), timers, and settling a round once it is
- * known whether its rows are on disk. Effects only queue up in here; the caller carries them out afterwards (K29).
+ * Around the events: what an event leaves queued (rows to write, wants, answers, notes), timers,
+ * and settling a round once it is known whether its rows are on disk. Effects only queue up in
+ * here; the caller carries them out afterwards (K29).
  */
 #include <stdio.h>
 
@@ -11,7 +12,7 @@
 enum ck_mutant ck_mutant;
 #endif
 
-/* ---- the plumbing of a round ------------------------------------------------------------------------------------- */
+/* ---- the plumbing of a round ----------------------------------------------------------------- */
 
 #define QUEUE_ADD(first, last, item, prev_, next_) \
 	do { \
@@ -110,9 +111,11 @@ void ck_event_end(struct ck_machine *m)
 	} while (m->touched); /* what needs no destroying is gone already */
 }
 
-void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc, const char *detail)
+void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
+		   const char *detail)
 {
-	if (m->notes_n == m->notes_room) { /* history is a help, not a promise: without memory a line is missing */
+	/* history is a help, not a promise: without memory a line is missing */
+	if (m->notes_n == m->notes_room) {
 		size_t room = m->notes_room ? 2 * m->notes_room : 16;
 		struct ck_note *notes = ck_realloc(m->notes, room * sizeof(*notes));
 		if (!notes)
@@ -138,7 +141,8 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 		return;
 	enum ck_state from = e->row.state;
 	ck_note_entry(m, e, CK_WHAT_MOVED, 0, NULL);
-	if (m->notes_n && m->notes[m->notes_n - 1].entry == e && m->notes[m->notes_n - 1].what == CK_WHAT_MOVED) {
+	if (m->notes_n && m->notes[m->notes_n - 1].entry == e &&
+	    m->notes[m->notes_n - 1].what == CK_WHAT_MOVED) {
 		m->notes[m->notes_n - 1].from = from;
 		m->notes[m->notes_n - 1].to = to;
 	}
@@ -173,7 +177,7 @@ bool ck_machine_row_unwanted(const struct ck_entry *e)
 	return e->detached;
 }
 
-/* ---- time -------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 void ck_machine_clock(struct ck_machine *m, uint64_t now)
 {
@@ -205,7 +209,8 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 		else if (m->now < ck_kept_until(m, e))
 			ck_kept_schedule(m, e); /* who wanted it asked again has gone meanwhile */
 		else if (!ck_machine_reconciled(m))
-			ck_entry_schedule(m, e, m->now + CK_GAP); /* whoever waits for it is not placed yet (K24) */
+			/* whoever waits for it is not placed yet (K24) */
+			ck_entry_schedule(m, e, m->now + CK_GAP);
 		else
 			ck_evict(m, e, CK_REASON_TTL);
 		break;
@@ -232,12 +237,13 @@ void ck_machine_expire(struct ck_machine *m)
 		else if (timer->of == CK_TIMER_ENTRY)
 			entry_expired(m, TIMER_OWNER(timer, struct ck_entry));
 		else
-			ck_list_expired(m, (enum ck_kind)(TIMER_OWNER(timer, struct ck_list) - m->lists));
+			ck_list_expired(
+				m, (enum ck_kind)(TIMER_OWNER(timer, struct ck_list) - m->lists));
 	}
 	ck_event_end(m);
 }
 
-/* ---- the end of a round ------------------------------------------------------------------------------------------ */
+/* ---- the end of a round ---------------------------------------------------------------------- */
 
 struct ck_entry *ck_machine_dirty(struct ck_machine *m)
 {
@@ -250,18 +256,21 @@ const struct ck_note *ck_machine_notes(struct ck_machine *m, size_t *ret_n)
 	return m->notes;
 }
 
-/* K32: the commit of an entry whose earlier row is on disk could not be written: it is KEPT, and nobody was answered */
+/* K32: the commit of an entry whose earlier row is on disk could not be written: it is KEPT, and
+ * nobody was answered */
 static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	for (struct ck_mturn *t = m->answered; t; t = t->answered_next) {
-		if (t->row != e->row.id || (t->outcome != CK_HAND_BACK && t->outcome != -CK_ECONFLICT))
+		if (t->row != e->row.id ||
+		    (t->outcome != CK_HAND_BACK && t->outcome != -CK_ECONFLICT))
 			continue;
 		if (t->outcome == CK_HAND_BACK)
 			e->unanswered--;
 		ck_made_unref(t->made);
 		t->made = NULL;
 		t->outcome = -CK_EUNAVAILABLE;
-		ck_fail(&t->err, CK_EUNAVAILABLE, "the result exists, but handing it over cannot be recorded: %s", why);
+		ck_fail(&t->err, CK_EUNAVAILABLE,
+			"the result exists, but handing it over cannot be recorded: %s", why);
 	}
 	if (e->wants & CK_WANT_RUN)
 		ck_untell(m, e);
@@ -270,16 +279,21 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 	e->row.state = CK_STATE_KEPT;
 	m->moves++;
 	e->row.changed = e->row.interest = m->now;
-	CK_FOR_TURNS (t, ck_pod_of(e)) /* hooks were to run, or an eviction to be taken back: nobody is answered by this commit */
+	/* hooks were to run, or an eviction to be taken back: nobody is answered by this commit */
+	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
-			ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the result exists, but handing it over cannot be recorded: %s",
-				       why);
+			ck_turn_answer(
+				m, t, -CK_EUNAVAILABLE,
+				"the result exists, but handing it over cannot be recorded: %s",
+				why);
 	ck_kept_schedule(m, e);
-	if (ended) { /* in the same round; a successor of its key may have begun already, so it cannot stay */
+	/* in the same round; a successor of its key may have begun already, so it cannot stay */
+	if (ended) {
 		ck_evict(m, e, CK_REASON_DEAD);
 		ck_entry_schedule(m, e, m->now); /* no event ends here that would start it */
 	}
-	ck_touch(m, ck_pod_of(e)); /* for whoever waits for something else; the write is tried again in a second */
+	/* for whoever waits for something else; the write is tried again in a second */
+	ck_touch(m, ck_pod_of(e));
 }
 
 static void tell_committed(struct ck_machine *m, struct ck_entry *e)
@@ -309,8 +323,9 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 			continue;
 		}
 		e->row.flags |= CK_ENTRY_VOLATILE;
-		bool commits = (e->row.state == CK_STATE_COMMITTING || e->row.state == CK_STATE_COMMITTED) && e->written &&
-			       e->written != e->row.state;
+		bool commits = (e->row.state == CK_STATE_COMMITTING ||
+				e->row.state == CK_STATE_COMMITTED) &&
+			       e->written && e->written != e->row.state;
 		if (CK_GUARD(DURABLE_FIRST, commits))
 			uncommit(m, e, why);
 		tell_committed(m, e); /* K32: a wholly volatile one */
@@ -350,10 +365,11 @@ bool ck_machine_hidden(const struct ck_entry *e)
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
 	if (e->row.state == CK_STATE_COMMITTING)
 		return !(sandbox ? CK_BROKEN(R9) : CK_BROKEN(R36));
-	return e->row.state != CK_STATE_COMMITTED || (CK_BROKEN(R11) && sandbox && (e->row.flags & CK_ENTRY_TOLD));
+	return e->row.state != CK_STATE_COMMITTED ||
+	       (CK_BROKEN(R11) && sandbox && (e->row.flags & CK_ENTRY_TOLD));
 }
 
-/* ---- views: calls that began before (K21) ------------------------------------------------------------------------ */
+/* ---- views: calls that began before (K21) ---------------------------------------------------- */
 
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq)
 {
@@ -379,10 +395,10 @@ void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
 	}
 }
 
-/* ---- life of the machine ----------------------------------------------------------------------------------------- */
+/* ---- life of the machine --------------------------------------------------------------------- */
 
-int ck_machine_new(const struct ck_rules *rules, const struct ck_machine_ops *ops, void *user, uint64_t now,
-		   struct ck_machine **ret)
+int ck_machine_new(const struct ck_rules *rules, const struct ck_machine_ops *ops, void *user,
+		   uint64_t now, struct ck_machine **ret)
 {
 	struct ck_machine *m = CK_NEW(struct ck_machine);
 	if (!m || ck_timers_reserve(&m->timers, CK_CONTAINER + 1) < 0) {
@@ -409,7 +425,8 @@ void ck_machine_free(struct ck_machine *m)
 {
 	if (!m)
 		return;
-	for (struct ck_group *pod; (pod = m->touched);) { /* by a round that ended without an event */
+	/* by a round that ended without an event */
+	for (struct ck_group *pod; (pod = m->touched);) {
 		m->touched = pod->touched_next;
 		pod->touched = false;
 		ck_group_put(m, pod);
@@ -433,18 +450,19 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 			continue;
 		if (e->slot && e->row.state != CK_STATE_EVICTING)
 			wrong = "holds a slot without being evicted";
-		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING && !e->row.made &&
-			 e->row.origin == CK_ORIGIN_CACHE)
+		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING &&
+			 !e->row.made && e->row.origin == CK_ORIGIN_CACHE)
 			wrong = "has no result";
-		else if (e->creator && e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING)
+		else if (e->creator && e->row.state != CK_STATE_CREATING &&
+			 e->row.state != CK_STATE_EVICTING)
 			wrong = "is still being made";
 		else if (e->row.flags & CK_ENTRY_LOST && e->row.state != CK_STATE_CREATING)
 			wrong = "is lost but not being made";
 		else if (e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ABANDONED)
 			wrong = "is committed and abandoned";
 		if (wrong) {
-			snprintf(why, size, "entry %llu (%s) %s", (unsigned long long)e->row.id, ck_state_name(e->row.state),
-				 wrong);
+			snprintf(why, size, "entry %llu (%s) %s", (unsigned long long)e->row.id,
+				 ck_state_name(e->row.state), wrong);
 			return false;
 		}
 	}

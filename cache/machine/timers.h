@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_CACHE_MACHINE_TIMERS_H
 #define CK_CACHE_MACHINE_TIMERS_H
-/* What is due when: a binary heap of timers that live in the things they belong to. Room is reserved before it is needed, so
- * that setting a timer cannot fail. */
+/* What is due when: a binary heap of timers that live in the things they belong to. Room is
+ * reserved before it is needed, so that setting a timer cannot fail. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,10 +21,13 @@ struct ck_timers {
 	size_t n, room;
 };
 
-int ck_timers_reserve(struct ck_timers *timers, size_t n); /* room for @n timers in all; 0 or -CK_ENOMEM */
+/* room for @n timers in all; 0 or -CK_ENOMEM */
+int ck_timers_reserve(struct ck_timers *timers, size_t n);
 void ck_timers_fini(struct ck_timers *timers);
-void ck_timer_set(struct ck_timers *timers, struct ck_timer *timer, uint64_t due); /* CK_NEVER_DUE takes it out */
+/* CK_NEVER_DUE takes it out */
+void ck_timer_set(struct ck_timers *timers, struct ck_timer *timer, uint64_t due);
 void ck_timer_unset(struct ck_timers *timers, struct ck_timer *timer);
 uint64_t ck_timers_due(const struct ck_timers *timers);
-struct ck_timer *ck_timers_pop(struct ck_timers *timers, uint64_t now); /* the earliest that is due, taken out; or NULL */
+/* the earliest that is due, taken out; or NULL */
+struct ck_timer *ck_timers_pop(struct ck_timers *timers, uint64_t now);
 #endif

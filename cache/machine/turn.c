@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live callers and waiters: when one still counts, what it hears, and when it hears it although nothing was decided.
+ * Live callers and waiters: when one still counts, what it hears, and when it hears it although
+ * nothing was decided.
  *
  *   WAITING ---> CREATING (it makes the resource) ---> WAITING (hooks run) ---> DECIDED
  *
- * A decided turn stays in its pod until the round takes its answer, so that a pod's turns can be walked while they are decided.
+ * A decided turn stays in its pod until the round takes its answer, so that a pod's turns can be
+ * walked while they are decided.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,30 +17,38 @@
 static uint64_t turn_margin(uint64_t timeout)
 {
 	uint64_t margin = timeout / 100 * CK_MARGIN_PERCENT;
-	return margin < CK_MARGIN_MIN ? CK_MARGIN_MIN : margin > CK_MARGIN_MAX ? CK_MARGIN_MAX : margin;
+	return margin < CK_MARGIN_MIN   ? CK_MARGIN_MIN
+	       : margin > CK_MARGIN_MAX ? CK_MARGIN_MAX
+					: margin;
 }
 
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t)
 {
 	bool in_margin = CK_GUARD(MARGIN, m->now >= t->margin_at);
-	return (t->state == CK_TURN_WAITING || t->state == CK_TURN_CREATING) && !t->left && !t->drain && !in_margin;
+	return (t->state == CK_TURN_WAITING || t->state == CK_TURN_CREATING) && !t->left &&
+	       !t->drain && !in_margin;
 }
 
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
 {
-	uint64_t due = t->state == CK_TURN_WAITING ? t->margin_at : CK_NEVER_DUE; /* a creator gets no early answer */
-	if (t->state == CK_TURN_WAITING && t->supersede_at && t->supersede_at > m->now && t->supersede_at < due)
+	/* a creator gets no early answer */
+	uint64_t due = t->state == CK_TURN_WAITING ? t->margin_at : CK_NEVER_DUE;
+	if (t->state == CK_TURN_WAITING && t->supersede_at && t->supersede_at > m->now &&
+	    t->supersede_at < due)
 		due = t->supersede_at;
 	ck_timer_set(&m->timers, &t->timer, due);
 }
 
-void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod, uint64_t timeout)
+void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod,
+		    uint64_t timeout)
 {
 	t->state = CK_TURN_WAITING;
 	t->seq = ++m->turn_seq;
 	t->began = m->now;
 	t->deadline = timeout ? m->now + timeout : 0;
-	t->margin_at = !timeout ? CK_NEVER_DUE : timeout > turn_margin(timeout) ? t->deadline - turn_margin(timeout) : m->now;
+	t->margin_at = !timeout                         ? CK_NEVER_DUE
+		       : timeout > turn_margin(timeout) ? t->deadline - turn_margin(timeout)
+							: m->now;
 	t->timer.of = CK_TIMER_TURN;
 	t->group = pod;
 	t->prev = pod->newest;
@@ -133,10 +143,13 @@ void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 	ck_turn_answer(m, t, CK_HAND_BACK, NULL);
 }
 
-/* is the request that of the entry (K11, K12)? The answer cannot change but for an image that is resolved later. */
-bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, enum ck_reason *ret_why)
+/* is the request that of the entry (K11, K12)? The answer cannot change but for an image that is
+ * resolved later. */
+bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
+		  enum ck_reason *ret_why)
 {
-	if (t->compared_row != e->row.id || t->relation == CK_RELATION_IMAGE || t->relation == CK_RELATION_NEEDS_LEAVES) {
+	if (t->compared_row != e->row.id || t->relation == CK_RELATION_IMAGE ||
+	    t->relation == CK_RELATION_NEEDS_LEAVES) {
 		t->relation = m->ops.compare(m->user, e, t->fp, NULL);
 		t->compared_row = e->row.id;
 	}
@@ -148,7 +161,8 @@ bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, 
 	case CK_RELATION_COSMETIC:
 		*ret_why = CK_REASON_RELABELLED;
 		t->cosmetic = m->rules.on_annotation_change == CK_ANNOTATION_HAND_BACK ||
-			      (m->rules.on_annotation_change == CK_ANNOTATION_AUTO && CK_GUARD(CONVERGE, e->row.relabelled > 0));
+			      (m->rules.on_annotation_change == CK_ANNOTATION_AUTO &&
+			       CK_GUARD(CONVERGE, e->row.relabelled > 0));
 		return t->cosmetic;
 	case CK_RELATION_NOT_COMPARABLE:
 		*ret_why = CK_REASON_NOT_COMPARABLE;
@@ -158,7 +172,7 @@ bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, 
 	}
 }
 
-/* ---- E5: one image under two references -------------------------------------------------------------------------- */
+/* ---- E5: one image under two references ------------------------------------------------------ */
 
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t)
 {
@@ -236,7 +250,8 @@ bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->timer.at && t->timer.due <= m->now)
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->timer.at &&
+		    t->timer.due <= m->now)
 			return true;
 	return false;
 }
@@ -253,12 +268,14 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.busy++;
 	if (t->drain) {
-		ck_turn_answer(m, t, CK_BUSY, "containers of the sandbox are still being made or destroyed");
+		ck_turn_answer(m, t, CK_BUSY,
+			       "containers of the sandbox are still being made or destroyed");
 		return;
 	}
 	ck_key_print(t->key, who, sizeof(who));
 	if (!ck_machine_reconciled(m)) {
-		ck_turn_answer(m, t, -CK_EUNAVAILABLE, "the runtime has not listed its sandboxes and containers yet");
+		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+			       "the runtime has not listed its sandboxes and containers yet");
 		return;
 	}
 	if (!e || !t->row) {
@@ -268,21 +285,28 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 	ck_note_entry(m, e, CK_WHAT_BUSY, 0, NULL);
 	switch (e->row.state) {
 	case CK_STATE_EVICTING:
-		ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s: removing the earlier result, try %u: %s", who, e->row.tries + 1,
+		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+			       "%s: removing the earlier result, try %u: %s", who, e->row.tries + 1,
 			       e->row.tries ? ck_grpc_name(e->row.last_grpc) : "under way");
 		break;
 	case CK_STATE_KEPT:
-		ck_turn_answer(m, t, CK_BUSY, "%s: exists for %u s; the runtime has not said yet whether it is alive", who,
-			       seconds(m, e->row.existed));
+		ck_turn_answer(
+			m, t, CK_BUSY,
+			"%s: exists for %u s; the runtime has not said yet whether it is alive",
+			who, seconds(m, e->row.existed));
 		break;
 	case CK_STATE_COMMITTING:
-		ck_turn_answer(m, t, CK_BUSY, "%s: plugins are being told for %u s", who, seconds(m, e->row.changed));
+		ck_turn_answer(m, t, CK_BUSY, "%s: plugins are being told for %u s", who,
+			       seconds(m, e->row.changed));
 		break;
 	case CK_STATE_CREATING:
 		ck_turn_answer(m, t, CK_BUSY, "%s: %s, stage \"%s\" for %u s, %u s in all", who,
-			       e->row.flags & CK_ENTRY_ABANDONED ? "an abandoned creation still runs" : "still being made",
+			       e->row.flags & CK_ENTRY_ABANDONED
+				       ? "an abandoned creation still runs"
+				       : "still being made",
 			       e->row.stage[0] ? e->row.stage : "unknown",
-			       seconds(m, e->row.staged ? e->row.staged : e->row.created), seconds(m, e->row.created));
+			       seconds(m, e->row.staged ? e->row.staged : e->row.created),
+			       seconds(m, e->row.created));
 		break;
 	default:
 		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for a removal", who);
@@ -310,7 +334,7 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 	}
 }
 
-/* ---- the caller's side ------------------------------------------------------------------------------------------- */
+/* ---- the caller's side ----------------------------------------------------------------------- */
 
 void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 {
@@ -362,10 +386,12 @@ void ck_machine_part(struct ck_machine *m, struct ck_mturn *t)
 	if (e && e->creator == t)
 		ck_machine_lost(m, t);
 	ck_machine_leave(m, t);
-	if (e && t->state == CK_TURN_DECIDED && t->outcome == CK_HAND_BACK && !t->reported && e->unanswered)
+	if (e && t->state == CK_TURN_DECIDED && t->outcome == CK_HAND_BACK && !t->reported &&
+	    e->unanswered)
 		e->unanswered--;
 	struct ck_entry *removed = t->drain ? ck_machine_object(m, t->drain_kind, t->drain) : NULL;
-	if (removed && removed->removing) { /* and was not forgotten: the removal failed, and nobody need wait for it */
+	/* and was not forgotten: the removal failed, and nobody need wait for it */
+	if (removed && removed->removing) {
 		ck_event_begin(m);
 		removed->removing = false;
 		ck_touch(m, ck_pod_of(removed));
@@ -412,8 +438,9 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 	} else {
 		m->counters.answers_lost++;
 		ck_note_entry(m, e, CK_WHAT_ANSWER_LOST, 0, NULL);
-		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER && !e->unanswered && !e->running &&
-		    !e->removing && !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
+		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER &&
+		    !e->unanswered && !e->running && !e->removing &&
+		    !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
 			ck_entry_move(m, e, CK_STATE_KEPT);
 			e->row.interest = m->now;
 			ck_kept_schedule(m, e);
@@ -422,7 +449,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 	ck_event_end(m);
 }
 
-/* ---- a runtime's status, shared ---------------------------------------------------------------------------------- */
+/* ---- a runtime's status, shared -------------------------------------------------------------- */
 
 struct ck_shared_status *ck_shared_status_new(const struct ck_status *status)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both blocks are in the order of their names, so comparing is a merge. A name that is on one side only, or whose digests
- * differ, is a difference; rules say whether it counts:
+ * Both blocks are in the order of their names, so comparing is a merge. A name that is on one side
+ * only, or whose digests differ, is a difference; rules say whether it counts:
  *
  *	E1 E2  the termination log's random file, config.seen              count in strict mode only
  *	E3     annotations that network plugins write as a result          never count in normalized mode
  *	E4     what only RunPodSandbox consumes, in a container's request  counts if compare_sandbox_config
  *	E5     an image reference                                          counts unless known to be another name of the same
  *
- * The rules look at names, not at marks in the block: a damaged block cannot make a difference go away by being marked.
+ * The rules look at names, not at marks in the block: a damaged block cannot make a difference go
+ * away by being marked.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -18,9 +19,11 @@
 #include "src/base/mem.h"
 
 _Static_assert(CK_LEAF_BYTES == crypto_shorthash_siphashx24_BYTES, "a leaf is one SipHash-128");
-_Static_assert(CK_SALT_KEY_BYTES == crypto_shorthash_siphashx24_KEYBYTES, "a salt's key is SipHash's");
+_Static_assert(CK_SALT_KEY_BYTES == crypto_shorthash_siphashx24_KEYBYTES,
+	       "a salt's key is SipHash's");
 
-/* what CNI plugins write into the pod's annotations while the call that they serve is still running */
+/* what CNI plugins write into the pod's annotations while the call that they serve is still
+ * running */
 const char *const ck_ignore_annotations_default[] = {
 	"cni.projectcalico.org/*",
 	"k8s.v1.cni.cncf.io/network-status",
@@ -29,7 +32,8 @@ const char *const ck_ignore_annotations_default[] = {
 	NULL,
 };
 
-#define CONFIG_SEEN "kubernetes.io/config.seen" /* E2: when this life of the kubelet first saw the pod */
+/* E2: when this life of the kubelet first saw the pod */
+#define CONFIG_SEEN "kubernetes.io/config.seen"
 
 /* paths, as field numbers */
 #define RUN_POD_SANDBOX_LABELS       "\1\6"
@@ -52,12 +56,14 @@ static const char *const only_sandbox[] = {
 
 static bool is_pod_annotation(enum ck_kind kind, const struct ck_leaf_name *name)
 {
-	return name->keyed && ck_leaf_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_ANNOTATIONS : CREATE_CONTAINER_ANNOTATIONS);
+	return name->keyed && ck_leaf_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_ANNOTATIONS
+								  : CREATE_CONTAINER_ANNOTATIONS);
 }
 
 static bool is_pod_label(enum ck_kind kind, const struct ck_leaf_name *name)
 {
-	return name->keyed && ck_leaf_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_LABELS : CREATE_CONTAINER_LABELS);
+	return name->keyed && ck_leaf_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_LABELS
+								  : CREATE_CONTAINER_LABELS);
 }
 
 static bool key_is(const struct ck_leaf_name *name, const char *key)
@@ -67,7 +73,8 @@ static bool key_is(const struct ck_leaf_name *name, const char *key)
 
 bool ck_leaf_exact(enum ck_kind kind, const struct ck_leaf_name *name)
 {
-	if (kind == CK_CONTAINER && name->tail[0] == TAIL_HOST_PATH && ck_leaf_is(name, CONFIG_MOUNTS))
+	if (kind == CK_CONTAINER && name->tail[0] == TAIL_HOST_PATH &&
+	    ck_leaf_is(name, CONFIG_MOUNTS))
 		return true;
 	return is_pod_annotation(kind, name) && key_is(name, CONFIG_SEEN);
 }
@@ -96,7 +103,7 @@ static bool is_only_sandbox(const struct ck_leaf_name *name)
 	return false;
 }
 
-/* ---- the difference ------------------------------------------------------------------------------------------------- */
+/* ---- the difference -------------------------------------------------------------------------- */
 
 struct naming {
 	struct ck_difference *difference; /* may be NULL */
@@ -135,31 +142,34 @@ static void name_the_rest(struct naming *naming)
 	struct ck_difference *difference = naming->difference;
 
 	if (difference && difference->count > naming->shown)
-		snprintf(difference->text + naming->len, sizeof(difference->text) - naming->len, ", and %u more",
-			 difference->count - naming->shown);
+		snprintf(difference->text + naming->len, sizeof(difference->text) - naming->len,
+			 ", and %u more", difference->count - naming->shown);
 }
 
-/* ---- judging -------------------------------------------------------------------------------------------------------- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 enum weight { NOTHING, COSMETIC, IMAGE, REAL };
 
-static enum weight weigh_image(const struct ck_leaf *a, const struct ck_leaf *b, enum ck_image_ids images, bool main_image)
+static enum weight weigh_image(const struct ck_leaf *a, const struct ck_leaf *b,
+			       enum ck_image_ids images, bool main_image)
 {
 	if (!a || !b)
 		return REAL;
 	if (main_image && images == CK_IMAGES_SAME)
 		return NOTHING;
-	if (main_image && images == CK_IMAGES_DIFFER) /* also where the user wrote the same: a tag can move between two tries */
+	/* also where the user wrote the same: a tag can move between two tries */
+	if (main_image && images == CK_IMAGES_DIFFER)
 		return REAL;
-	/* equal and not empty: were they not equal, a leaf of its own (or the mount's) would say so */
+	/* equal and not empty: were they not equal, a leaf of its own (or the mount's) would say
+	 * so */
 	if (a->flags & b->flags & CK_LEAF_USER_IMAGE && !(main_image && images == CK_IMAGES_ASK))
 		return NOTHING;
 	return IMAGE;
 }
 
 /* what a difference in this leaf means; @a or @b is NULL where one side lacks it */
-static enum weight weigh(enum ck_kind kind, const struct ck_leaf *a, const struct ck_leaf *b, enum ck_image_ids images,
-			 const struct ck_compare_rules *rules)
+static enum weight weigh(enum ck_kind kind, const struct ck_leaf *a, const struct ck_leaf *b,
+			 enum ck_image_ids images, const struct ck_compare_rules *rules)
 {
 	const struct ck_leaf_name *name = a ? &a->name : &b->name;
 	bool annotation = is_pod_annotation(kind, name);
@@ -170,7 +180,9 @@ static enum weight weigh(enum ck_kind kind, const struct ck_leaf *a, const struc
 		return NOTHING;
 	if (annotation) {
 		const char *const *ignored = rules->ignore_annotations;
-		return is_ignored(name, ignored ? ignored : ck_ignore_annotations_default) ? NOTHING : COSMETIC;
+		return is_ignored(name, ignored ? ignored : ck_ignore_annotations_default)
+			       ? NOTHING
+			       : COSMETIC;
 	}
 	if (is_pod_label(kind, name))
 		return COSMETIC;
@@ -185,12 +197,14 @@ static enum weight weigh(enum ck_kind kind, const struct ck_leaf *a, const struc
 	return REAL;
 }
 
-void ck_leaf_salt(unsigned char ret_digest[CK_LEAF_BYTES], const unsigned char digest[CK_LEAF_BYTES], const unsigned char *salt)
+void ck_leaf_salt(unsigned char ret_digest[CK_LEAF_BYTES],
+		  const unsigned char digest[CK_LEAF_BYTES], const unsigned char *salt)
 {
 	crypto_shorthash_siphashx24(ret_digest, digest, CK_LEAF_BYTES, salt);
 }
 
-static const unsigned char *salted(const struct ck_compare_side *side, const struct ck_leaf *leaf, unsigned char *buf)
+static const unsigned char *salted(const struct ck_compare_side *side, const struct ck_leaf *leaf,
+				   unsigned char *buf)
 {
 	if (!side->salt)
 		return leaf->digest;
@@ -198,8 +212,9 @@ static const unsigned char *salted(const struct ck_compare_side *side, const str
 	return buf;
 }
 
-enum ck_relation ck_leaves_compare(const struct ck_compare_side *a, const struct ck_compare_side *b, enum ck_image_ids images,
-				   const struct ck_compare_rules *rules, struct ck_difference *ret_difference)
+enum ck_relation ck_leaves_compare(const struct ck_compare_side *a, const struct ck_compare_side *b,
+				   enum ck_image_ids images, const struct ck_compare_rules *rules,
+				   struct ck_difference *ret_difference)
 {
 	struct ck_difference difference = { "", 0 };
 	struct naming naming = { .difference = ret_difference ? &difference : NULL };
@@ -207,15 +222,20 @@ enum ck_relation ck_leaves_compare(const struct ck_compare_side *a, const struct
 	struct ck_leaves in_a, in_b;
 	struct ck_leaf leaf_a, leaf_b;
 
-	if (!ck_leaves_begin(&in_a, a->leaves, a->len) || !ck_leaves_begin(&in_b, b->leaves, b->len) || in_a.kind != in_b.kind)
+	if (!ck_leaves_begin(&in_a, a->leaves, a->len) ||
+	    !ck_leaves_begin(&in_b, b->leaves, b->len) || in_a.kind != in_b.kind)
 		return CK_RELATION_NOT_COMPARABLE;
 	naming.kind = in_a.kind;
 	int has_a = ck_leaves_next(&in_a, &leaf_a), has_b = ck_leaves_next(&in_b, &leaf_b);
 	while (has_a > 0 || has_b > 0) {
 		unsigned char buf_a[CK_LEAF_BYTES], buf_b[CK_LEAF_BYTES];
-		int order = has_a <= 0 ? 1 : has_b <= 0 ? -1 : ck_leaf_order(&leaf_a.name, &leaf_b.name);
-		const struct ck_leaf *from_a = order <= 0 ? &leaf_a : NULL, *from_b = order >= 0 ? &leaf_b : NULL;
-		if (order || memcmp(salted(a, &leaf_a, buf_a), salted(b, &leaf_b, buf_b), CK_LEAF_BYTES)) {
+		int order = has_a <= 0   ? 1
+			    : has_b <= 0 ? -1
+					 : ck_leaf_order(&leaf_a.name, &leaf_b.name);
+		const struct ck_leaf *from_a = order <= 0 ? &leaf_a : NULL,
+				     *from_b = order >= 0 ? &leaf_b : NULL;
+		if (order ||
+		    memcmp(salted(a, &leaf_a, buf_a), salted(b, &leaf_b, buf_b), CK_LEAF_BYTES)) {
 			enum weight weight = weigh(naming.kind, from_a, from_b, images, rules);
 			if (weight != NOTHING)
 				name_it(&naming, from_a ? &from_a->name : &from_b->name);

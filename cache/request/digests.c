@@ -13,7 +13,8 @@
 #include "cache/request/digests.h"
 
 #define LEAF_HEAD  8u   /* bytes of a leaf before its path */
-#define KEY_SHOWN  320u /* printed bytes of one key: a Kubernetes annotation's name has at most 317 */
+/* printed bytes of one key: a Kubernetes annotation's name has at most 317 */
+#define KEY_SHOWN  320u
 #define STEP_LONG  0x80 /* in the first byte of a field number: three more follow */
 
 bool ck_leaf_step(struct ck_leaf_name *name, uint32_t number)
@@ -46,22 +47,25 @@ static uint32_t take_step(const struct ck_leaf_name *name, unsigned *at)
 	}
 	if (*at + 4 > name->path_len)
 		return 0;
-	uint32_t number = (uint32_t)(p[0] & 0x1f) << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+	uint32_t number =
+		(uint32_t)(p[0] & 0x1f) << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 	*at += 4;
 	return p[0] < 0xa0 && number >= STEP_LONG ? number : 0;
 }
 
 static bool same_element(const struct ck_leaf_name *a, const struct ck_leaf_name *b)
 {
-	return a->path_len == b->path_len && !memcmp(a->path, b->path, sizeof(a->path)) && a->keyed == b->keyed &&
-	       a->key_len == b->key_len && (!a->key_len || !memcmp(a->key, b->key, a->key_len));
+	return a->path_len == b->path_len && !memcmp(a->path, b->path, sizeof(a->path)) &&
+	       a->keyed == b->keyed && a->key_len == b->key_len &&
+	       (!a->key_len || !memcmp(a->key, b->key, a->key_len));
 }
 
 bool ck_leaf_under(const struct ck_leaf_name *name, const struct ck_leaf_name *top)
 {
 	if (same_element(name, top))
 		return !top->tail[0] || !memcmp(name->tail, top->tail, sizeof(top->tail));
-	return !top->keyed && name->path_len > top->path_len && !memcmp(name->path, top->path, top->path_len);
+	return !top->keyed && name->path_len > top->path_len &&
+	       !memcmp(name->path, top->path, top->path_len);
 }
 
 bool ck_leaf_is(const struct ck_leaf_name *name, const char *path)
@@ -71,7 +75,7 @@ bool ck_leaf_is(const struct ck_leaf_name *name, const char *path)
 	return name->path_len == len && !memcmp(name->path, path, len);
 }
 
-/* ---- spelling ------------------------------------------------------------------------------------------------------- */
+/* ---- spelling -------------------------------------------------------------------------------- */
 
 struct text {
 	char *buf;
@@ -119,10 +123,13 @@ static void add_key(struct text *text, const struct ck_leaf_name *name)
 	add(text, "]", 1);
 }
 
-/* the field @number of message type @type, NULL if unknown; *@type becomes the type of its message, or NULL */
-static const ProtobufCFieldDescriptor *go_down(const ProtobufCMessageDescriptor **type, uint32_t number)
+/* the field @number of message type @type, NULL if unknown; *@type becomes the type of its message,
+ * or NULL */
+static const ProtobufCFieldDescriptor *go_down(const ProtobufCMessageDescriptor **type,
+					       uint32_t number)
 {
-	const ProtobufCFieldDescriptor *field = *type ? protobuf_c_message_descriptor_get_field(*type, number) : NULL;
+	const ProtobufCFieldDescriptor *field =
+		*type ? protobuf_c_message_descriptor_get_field(*type, number) : NULL;
 
 	*type = field && field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : NULL;
 	return field;
@@ -130,8 +137,9 @@ static const ProtobufCFieldDescriptor *go_down(const ProtobufCMessageDescriptor 
 
 size_t ck_leaf_print(enum ck_kind kind, const struct ck_leaf_name *name, char *buf, size_t size)
 {
-	const ProtobufCMessageDescriptor *type = kind == CK_SANDBOX ? &ck__cri__run_pod_sandbox_request__descriptor :
-								      &ck__cri__create_container_request__descriptor;
+	const ProtobufCMessageDescriptor *type =
+		kind == CK_SANDBOX ? &ck__cri__run_pod_sandbox_request__descriptor
+				   : &ck__cri__create_container_request__descriptor;
 	struct text text = { buf, size, 0 };
 
 	for (unsigned at = 0; at < name->path_len;) {
@@ -149,7 +157,7 @@ size_t ck_leaf_print(enum ck_kind kind, const struct ck_leaf_name *name, char *b
 	return text.len;
 }
 
-/* ---- the block ------------------------------------------------------------------------------------------------------ */
+/* ---- the block ------------------------------------------------------------------------------- */
 
 size_t ck_leaf_size(const struct ck_leaf_name *name)
 {
@@ -186,7 +194,8 @@ static bool name_is_sound(const struct ck_leaf_name *name)
 	for (unsigned at = 0; at < name->path_len;)
 		if (!take_step(name, &at))
 			return false;
-	return name->tail[0] < STEP_LONG && name->tail[1] < STEP_LONG && (name->tail[0] || !name->tail[1]);
+	return name->tail[0] < STEP_LONG && name->tail[1] < STEP_LONG &&
+	       (name->tail[0] || !name->tail[1]);
 }
 
 int ck_leaves_next(struct ck_leaves *leaves, struct ck_leaf *ret_leaf)
@@ -203,10 +212,11 @@ int ck_leaves_next(struct ck_leaves *leaves, struct ck_leaf *ret_leaf)
 	leaf.flags = p[0];
 	leaf.name.keyed = leaf.flags & CK_LEAF_KEYED;
 	leaf.name.path_len = p[1];
-	leaf.name.key_len = (uint32_t)p[2] | (uint32_t)p[3] << 8 | (uint32_t)p[4] << 16 | (uint32_t)p[5] << 24;
+	leaf.name.key_len =
+		(uint32_t)p[2] | (uint32_t)p[3] << 8 | (uint32_t)p[4] << 16 | (uint32_t)p[5] << 24;
 	memcpy(leaf.name.tail, p + 6, sizeof(leaf.name.tail));
-	if (leaf.flags & ~CK_LEAF_FLAGS || leaf.name.path_len > sizeof(leaf.name.path) || leaf.name.path_len > left ||
-	    leaf.name.key_len > left - leaf.name.path_len)
+	if (leaf.flags & ~CK_LEAF_FLAGS || leaf.name.path_len > sizeof(leaf.name.path) ||
+	    leaf.name.path_len > left || leaf.name.key_len > left - leaf.name.path_len)
 		return -CK_EDAMAGED;
 	p += LEAF_HEAD;
 	memcpy(leaf.name.path, p, leaf.name.path_len);

@@ -4,15 +4,17 @@
 /*
  * Leaves: what a canonical form consists of, each with a name in clear and a digest of its value.
  *
- * A name is where the leaf stands: the field numbers from the request down, for maps, envs and mounts the element's key, and
- * for the two parts of a mount that are judged on their own the way from the mount down to them:
+ * A name is where the leaf stands: the field numbers from the request down, for maps, envs and
+ * mounts the element's key, and for the two parts of a mount that are judged on their own the way
+ * from the mount down to them:
  *
  *	config.tty                       path 2 14
  *	config.envs[LOG_LEVEL]           path 2 6     key "LOG_LEVEL"
  *	config.mounts[/data].image.image path 2 7     key "/data"      tail 9 1
  *
- * A block is a kind and the leaves in the order of their names: what a record keeps in the database. Names are text only when
- * they are shown. Blocks come back from the database, so everything here that reads one takes it for hostile.
+ * A block is a kind and the leaves in the order of their names: what a record keeps in the
+ * database. Names are text only when they are shown. Blocks come back from the database, so
+ * everything here that reads one takes it for hostile.
  */
 #include <endian.h>
 #include <stdbool.h>
@@ -21,7 +23,8 @@
 #include "cache/request/fingerprint.h"
 
 struct ck_leaf_name {
-	/* Field numbers, zeros behind: one byte below 128, else four with the first one's top bit set. They order as bytes. */
+	/* Field numbers, zeros behind: one byte below 128, else four with the first one's top bit
+	 * set. They order as bytes. */
 	unsigned char path[CK_PATH_DEPTH_MAX];
 	unsigned char path_len;
 	unsigned char tail[2];    /* field numbers from the element down; 0 0: the element itself */
@@ -32,7 +35,8 @@ struct ck_leaf_name {
 
 enum { /* flags of a leaf */
 	CK_LEAF_KEYED = 1,
-	CK_LEAF_USER_IMAGE = 2, /* an image reference beside a user_specified_image that is not empty (E5) */
+	/* an image reference beside a user_specified_image that is not empty (E5) */
+	CK_LEAF_USER_IMAGE = 2,
 	CK_LEAF_FLAGS = 3,
 };
 
@@ -84,14 +88,15 @@ static inline int ck_leaf_order(const struct ck_leaf_name *a, const struct ck_le
 bool ck_leaf_under(const struct ck_leaf_name *name, const struct ck_leaf_name *top);
 /* ck_leaf_is - is @name at this path ("\2\7": field numbers below 128), whatever its key? */
 bool ck_leaf_is(const struct ck_leaf_name *name, const char *path);
-/* ck_leaf_print - "config.envs[LOG_LEVEL]", unprintable bytes as \xNN, long keys cut. Always terminates; returns the length
- * that the whole name would take */
+/* ck_leaf_print - "config.envs[LOG_LEVEL]", unprintable bytes as \xNN, long keys cut. Always
+ * terminates; returns the length that the whole name would take */
 size_t ck_leaf_print(enum ck_kind kind, const struct ck_leaf_name *name, char *buf, size_t size);
 
 size_t ck_leaf_size(const struct ck_leaf_name *name); /* in a block */
 #define CK_LEAVES_HEAD 1u                             /* bytes before the first leaf: the kind */
 /* ck_leaf_write - all of a leaf but its digest, which goes where the returned pointer points */
-unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf_name *name, unsigned char flags);
+unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf_name *name,
+			     unsigned char flags);
 
 /* ck_leaves_begin - false: not a block */
 bool ck_leaves_begin(struct ck_leaves *leaves, const unsigned char *block, size_t len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settling: parts are sorted by name; of a singular field the last one stays, and only if it is not the default.
- * Writing out: the parts of one list, set or unknown field together are one leaf, each other part is one.
+ * Settling: parts are sorted by name; of a singular field the last one stays, and only if it is not
+ * the default. Writing out: the parts of one list, set or unknown field together are one leaf, each
+ * other part is one.
  */
 #include <string.h>
 
@@ -12,12 +13,13 @@
 #define PARTS_FIRST  512u        /* a container with 100 envs and 30 mounts fits */
 #define ARENA_ALIGN  16u         /* what malloc gives */
 #define ARENA_CHUNK  (16u << 10) /* bytes taken from malloc at once, at least */
-#define PART_HEAD    20u         /* bytes written beside a part's path, key and value, at most: 5, and three lengths of 5 */
+/* bytes written beside a part's path, key and value, at most: 5, and three lengths of 5 */
+#define PART_HEAD    20u
 #define NUMBER_BYTES 8u          /* of a number as a value */
 #define WITH_KEY     0x40        /* in the byte that says what a part is */
 #define WITH_TAIL    0x80
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 struct ck_parts_chunk {
 	struct ck_parts_chunk *next;
@@ -26,7 +28,8 @@ struct ck_parts_chunk {
 
 static bool grow(struct ck_parts *parts, size_t size)
 {
-	struct ck_parts_chunk *chunk = ck_realloc(NULL, sizeof(*chunk) + size); /* not zeroed: it takes a while */
+	/* not zeroed: it takes a while */
+	struct ck_parts_chunk *chunk = ck_realloc(NULL, sizeof(*chunk) + size);
 
 	if (!chunk)
 		return false;
@@ -92,7 +95,7 @@ int ck_parts_push(struct ck_parts *parts, const struct ck_part *part, struct ck_
 	return 0;
 }
 
-/* ---- settling ------------------------------------------------------------------------------------------------------- */
+/* ---- settling -------------------------------------------------------------------------------- */
 
 static int compare_values(const struct ck_part *a, const struct ck_part *b)
 {
@@ -112,7 +115,8 @@ static inline int compare_parts(const struct ck_part *a, const struct ck_part *b
 
 	if (!r)
 		r = a->what - b->what;
-	if (!r && (a->what == CK_PART_SET || a->what == CK_PART_MOUNT || a->what == CK_PART_UNKNOWN)) {
+	if (!r &&
+	    (a->what == CK_PART_SET || a->what == CK_PART_MOUNT || a->what == CK_PART_UNKNOWN)) {
 		r = a->wire - b->wire;
 		if (!r)
 			r = compare_values(a, b);
@@ -123,7 +127,8 @@ static inline int compare_parts(const struct ck_part *a, const struct ck_part *b
 /* a stable merge sort: what compares equal keeps the order it came in */
 static void merge_sort(struct ck_part **v, struct ck_part **scratch, size_t n)
 {
-	struct ck_part **half = v + n / 2, **end = v + n, **left = scratch, **left_end = scratch + n / 2, **right = half;
+	struct ck_part **half = v + n / 2, **end = v + n, **left = scratch,
+		       **left_end = scratch + n / 2, **right = half;
 
 	if (n < 2)
 		return;
@@ -144,8 +149,8 @@ static bool is_default(const struct ck_part *part)
 
 static bool only_last_counts(const struct ck_part *part)
 {
-	return part->what == CK_PART_PRESENT || part->what == CK_PART_NUMBER || part->what == CK_PART_BYTES ||
-	       part->what == CK_PART_MAP;
+	return part->what == CK_PART_PRESENT || part->what == CK_PART_NUMBER ||
+	       part->what == CK_PART_BYTES || part->what == CK_PART_MAP;
 }
 
 static bool same_thing(const struct ck_part *a, const struct ck_part *b)
@@ -153,10 +158,12 @@ static bool same_thing(const struct ck_part *a, const struct ck_part *b)
 	return a->what == b->what && !ck_leaf_order(&a->name, &b->name);
 }
 
-int ck_parts_settle(struct ck_parts *parts, size_t from, struct ck_settled *ret_settled, struct ck_error *err)
+int ck_parts_settle(struct ck_parts *parts, size_t from, struct ck_settled *ret_settled,
+		    struct ck_error *err)
 {
 	size_t n = parts->n - from, kept = 0;
-	struct ck_part **v = ck_parts_take(parts, (n + n / 2) * sizeof(*v)); /* the half behind it: room to merge */
+	/* the half behind it: room to merge */
+	struct ck_part **v = ck_parts_take(parts, (n + n / 2) * sizeof(*v));
 
 	if (!v)
 		return ck_nomem(err);
@@ -172,7 +179,8 @@ int ck_parts_settle(struct ck_parts *parts, size_t from, struct ck_settled *ret_
 	return 0;
 }
 
-struct ck_part *ck_settled_find(const struct ck_settled *settled, const char *path, enum ck_part_what what)
+struct ck_part *ck_settled_find(const struct ck_settled *settled, const char *path,
+				enum ck_part_what what)
 {
 	for (size_t i = 0; i < settled->n; i++)
 		if (settled->parts[i]->what == what && ck_leaf_is(&settled->parts[i]->name, path))
@@ -180,14 +188,15 @@ struct ck_part *ck_settled_find(const struct ck_settled *settled, const char *pa
 	return NULL;
 }
 
-/* ---- writing out ---------------------------------------------------------------------------------------------------- */
+/* ---- writing out ----------------------------------------------------------------------------- */
 
 static size_t leaf_end(const struct ck_settled *settled, size_t i)
 {
 	struct ck_part **v = settled->parts;
 	size_t end = i + 1;
 
-	if (v[i]->what == CK_PART_LIST || v[i]->what == CK_PART_SET || v[i]->what == CK_PART_UNKNOWN)
+	if (v[i]->what == CK_PART_LIST || v[i]->what == CK_PART_SET ||
+	    v[i]->what == CK_PART_UNKNOWN)
 		while (end < settled->n && same_thing(v[end], v[i]))
 			end++;
 	return end;
@@ -228,8 +237,9 @@ size_t ck_settled_room(const struct ck_settled *settled)
 	return room;
 }
 
-/* what (1) path_len (1) path [key_len key] [tail (2)] count { wire (1) len value } ...: what says whether key and tail are there,
- * and every length comes before what it measures, so no two leaves are written alike */
+/* what (1) path_len (1) path [key_len key] [tail (2)] count { wire (1) len value } ...: what says
+ * whether key and tail are there, and every length comes before what it measures, so no two leaves
+ * are written alike */
 unsigned char *ck_settled_write(const struct ck_settled *settled, size_t *i, unsigned char *p)
 {
 	const struct ck_part *first = settled->parts[*i];

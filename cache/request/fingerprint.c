@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Digests over the canonical form. Everything is keyed, so that a stolen database cannot be searched for guessed values:
+ * Digests over the canonical form. Everything is keyed, so that a stolen database cannot be
+ * searched for guessed values:
  *
  *	digest key --kdf--> root, rest, leaf, image key           the fingerprint's digests
  *	           '------> record key + a record's salt          the same digests as that record keeps them
  *
- * A salt alone opens nothing: two records' digests of one value can be told to be equal only with the key.
+ * A salt alone opens nothing: two records' digests of one value can be told to be equal only with
+ * the key.
  */
 #include <sodium.h>
 #include <string.h>
@@ -16,12 +18,14 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 
-_Static_assert(CK_KEY_BYTES == crypto_kdf_KEYBYTES, "the digest key is what libsodium's key derivation takes");
+_Static_assert(CK_KEY_BYTES == crypto_kdf_KEYBYTES,
+	       "the digest key is what libsodium's key derivation takes");
 _Static_assert(CK_ROOT_BYTES == crypto_generichash_BYTES, "a root is one BLAKE2b-256");
 
 #define KDF_CONTEXT "crikeep" /* 8 bytes with its NUL */
 enum { KDF_ID = 0, KDF_DIGESTS = 1, KDF_LATER = 2 };
-_Static_assert(sizeof(KDF_CONTEXT) == crypto_kdf_CONTEXTBYTES, "libsodium's contexts have one size");
+_Static_assert(sizeof(KDF_CONTEXT) == crypto_kdf_CONTEXTBYTES,
+	       "libsodium's contexts have one size");
 
 struct digest_keys { /* needed while a fingerprint is made */
 	unsigned char root[32];
@@ -75,7 +79,7 @@ bool ck_digest_key_derive(struct ck_digest_key *key)
 	return true;
 }
 
-/* ---- making one ----------------------------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static void digest_roots(struct ck_fingerprint *fp, enum ck_kind kind, const struct ck_canon *canon,
 			 const struct digest_keys *keys)
@@ -91,7 +95,9 @@ static void digest_roots(struct ck_fingerprint *fp, enum ck_kind kind, const str
 	for (size_t i = 0, next; i < canon->n; i = next) {
 		bool exact = ck_leaf_exact(kind, canon->leaves[i].name);
 		size_t len = canon->leaves[i].len;
-		for (next = i + 1; next < canon->n && ck_leaf_exact(kind, canon->leaves[next].name) == exact; next++)
+		for (next = i + 1;
+		     next < canon->n && ck_leaf_exact(kind, canon->leaves[next].name) == exact;
+		     next++)
 			len += canon->leaves[next].len;
 		crypto_generichash_update(exact ? &rest : &root, canon->leaves[i].bytes, len);
 	}
@@ -99,8 +105,8 @@ static void digest_roots(struct ck_fingerprint *fp, enum ck_kind kind, const str
 	crypto_generichash_final(&rest, fp->rest, sizeof(fp->rest));
 }
 
-static void digest_leaves(struct ck_fingerprint *fp, enum ck_kind kind, const struct ck_canon *canon,
-			  const struct digest_keys *keys)
+static void digest_leaves(struct ck_fingerprint *fp, enum ck_kind kind,
+			  const struct ck_canon *canon, const struct digest_keys *keys)
 {
 	unsigned char *p = fp->leaves;
 
@@ -114,8 +120,8 @@ static void digest_leaves(struct ck_fingerprint *fp, enum ck_kind kind, const st
 	fp->leaves_len = (size_t)(p - fp->leaves);
 }
 
-int ck_fingerprint_make(const struct ck_digest_key *key, enum ck_kind kind, const void *bytes, size_t len,
-			struct ck_fingerprint **ret_fp, struct ck_error *err)
+int ck_fingerprint_make(const struct ck_digest_key *key, enum ck_kind kind, const void *bytes,
+			size_t len, struct ck_fingerprint **ret_fp, struct ck_error *err)
 {
 	struct digest_keys keys;
 	struct ck_canon canon;
@@ -139,7 +145,8 @@ int ck_fingerprint_make(const struct ck_digest_key *key, enum ck_kind kind, cons
 	digest_roots(fp, kind, &canon, &keys);
 	digest_leaves(fp, kind, &canon, &keys);
 	fp->image = (const char *)fp->leaves + size;
-	if (canon.image && !memchr(canon.image, '\0', canon.image_len)) /* with a NUL it would name another image */
+	/* with a NUL it would name another image */
+	if (canon.image && !memchr(canon.image, '\0', canon.image_len))
 		memcpy(fp->leaves + size, canon.image, canon.image_len);
 	ck_canon_fini(&canon);
 	*ret_fp = fp;
@@ -161,7 +168,8 @@ void ck_fingerprint_set_image_id(struct ck_fingerprint *fp, const char *image_id
 	fp->image_asked = true;
 	fp->image_known = image_id && *image_id;
 	if (fp->image_known)
-		crypto_generichash(fp->image_id, sizeof(fp->image_id), (const unsigned char *)image_id, strlen(image_id),
+		crypto_generichash(fp->image_id, sizeof(fp->image_id),
+				   (const unsigned char *)image_id, strlen(image_id),
 				   fp->keys.image, sizeof(fp->keys.image));
 }
 
@@ -170,19 +178,24 @@ void ck_fingerprint_key_only(struct ck_fingerprint *fp)
 	fp->key_only = true;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
-static void derive_salts(struct salts *salts, const struct ck_fingerprint *fp, const unsigned char salt[CK_SALT_BYTES])
+static void derive_salts(struct salts *salts, const struct ck_fingerprint *fp,
+			 const unsigned char salt[CK_SALT_BYTES])
 {
-	crypto_generichash((unsigned char *)salts, sizeof(*salts), salt, CK_SALT_BYTES, fp->keys.record, sizeof(fp->keys.record));
+	crypto_generichash((unsigned char *)salts, sizeof(*salts), salt, CK_SALT_BYTES,
+			   fp->keys.record, sizeof(fp->keys.record));
 }
 
-static void salt_root(unsigned char ret_root[CK_ROOT_BYTES], const struct ck_fingerprint *fp, const struct salts *salts)
+static void salt_root(unsigned char ret_root[CK_ROOT_BYTES], const struct ck_fingerprint *fp,
+		      const struct salts *salts)
 {
-	crypto_generichash(ret_root, CK_ROOT_BYTES, fp->root, sizeof(fp->root), salts->root, sizeof(salts->root));
+	crypto_generichash(ret_root, CK_ROOT_BYTES, fp->root, sizeof(fp->root), salts->root,
+			   sizeof(salts->root));
 }
 
-int ck_record_make(const struct ck_fingerprint *fp, struct ck_record *ret_record, struct ck_error *err)
+int ck_record_make(const struct ck_fingerprint *fp, struct ck_record *ret_record,
+		   struct ck_error *err)
 {
 	struct ck_record record = { .form = CK_FORM_VERSION, .leaves_len = fp->leaves_len };
 	struct ck_leaves leaves;
@@ -215,7 +228,8 @@ void ck_record_fini(struct ck_record *record)
 
 static bool same_key(const struct ck_record *record, const struct ck_fingerprint *fp)
 {
-	return record->form == CK_FORM_VERSION && !memcmp(record->key_id, fp->key_id, sizeof(fp->key_id));
+	return record->form == CK_FORM_VERSION &&
+	       !memcmp(record->key_id, fp->key_id, sizeof(fp->key_id));
 }
 
 void ck_record_set_image_id(struct ck_record *record, const struct ck_fingerprint *fp)
@@ -228,9 +242,10 @@ void ck_record_set_image_id(struct ck_record *record, const struct ck_fingerprin
 	ck_leaf_salt(record->image_id, fp->image_id, salts.leaf);
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
-static enum ck_image_ids compare_image_ids(const unsigned char *a, bool a_known, const unsigned char *b, bool b_known)
+static enum ck_image_ids compare_image_ids(const unsigned char *a, bool a_known,
+					   const unsigned char *b, bool b_known)
 {
 	if (!a_known || !b_known)
 		return CK_IMAGES_UNKNOWN;
@@ -238,14 +253,16 @@ static enum ck_image_ids compare_image_ids(const unsigned char *a, bool a_known,
 }
 
 /* what E1 and E2 leave out is in rest, not in root */
-static bool same_roots(const unsigned char *root_a, const unsigned char *rest_a, const unsigned char *root_b,
-		       const unsigned char *rest_b, enum ck_mode mode)
+static bool same_roots(const unsigned char *root_a, const unsigned char *rest_a,
+		       const unsigned char *root_b, const unsigned char *rest_b, enum ck_mode mode)
 {
-	return !memcmp(root_a, root_b, CK_ROOT_BYTES) && (mode != CK_MODE_STRICT || !memcmp(rest_a, rest_b, CK_LEAF_BYTES));
+	return !memcmp(root_a, root_b, CK_ROOT_BYTES) &&
+	       (mode != CK_MODE_STRICT || !memcmp(rest_a, rest_b, CK_LEAF_BYTES));
 }
 
 enum ck_relation ck_record_compare(const struct ck_record *record, const struct ck_fingerprint *fp,
-				   const struct ck_compare_rules *rules, struct ck_difference *ret_difference)
+				   const struct ck_compare_rules *rules,
+				   struct ck_difference *ret_difference)
 {
 	unsigned char root[CK_ROOT_BYTES], rest[CK_LEAF_BYTES], image_id[CK_LEAF_BYTES];
 	struct ck_compare_side kept = { record->leaves, record->leaves_len, NULL };
@@ -264,17 +281,21 @@ enum ck_relation ck_record_compare(const struct ck_record *record, const struct 
 		return CK_RELATION_NEEDS_LEAVES;
 	ck_leaf_salt(image_id, fp->image_id, salts.leaf);
 	bool kept_known = !sodium_is_zero(record->image_id, CK_LEAF_BYTES);
-	enum ck_image_ids images = compare_image_ids(record->image_id, kept_known, image_id, fp->image_known);
+	enum ck_image_ids images =
+		compare_image_ids(record->image_id, kept_known, image_id, fp->image_known);
 	if (kept_known && !fp->image_asked)
 		images = CK_IMAGES_ASK;
 	struct ck_compare_side asked = { fp->leaves, fp->leaves_len, salts.leaf };
 	return ck_leaves_compare(&kept, &asked, images, rules, ret_difference);
 }
 
-enum ck_relation ck_fingerprints_compare(const struct ck_fingerprint *a, const struct ck_fingerprint *b,
-					 const struct ck_compare_rules *rules, struct ck_difference *ret_difference)
+enum ck_relation ck_fingerprints_compare(const struct ck_fingerprint *a,
+					 const struct ck_fingerprint *b,
+					 const struct ck_compare_rules *rules,
+					 struct ck_difference *ret_difference)
 {
-	struct ck_compare_side side_a = { a->leaves, a->leaves_len, NULL }, side_b = { b->leaves, b->leaves_len, NULL };
+	struct ck_compare_side side_a = { a->leaves, a->leaves_len, NULL },
+			       side_b = { b->leaves, b->leaves_len, NULL };
 
 	if (rules->mode == CK_MODE_IDENTITY)
 		return CK_RELATION_SAME;
@@ -282,6 +303,8 @@ enum ck_relation ck_fingerprints_compare(const struct ck_fingerprint *a, const s
 		return CK_RELATION_NOT_COMPARABLE;
 	if (same_roots(a->root, a->rest, b->root, b->rest, rules->mode))
 		return CK_RELATION_SAME;
-	return ck_leaves_compare(&side_a, &side_b, compare_image_ids(a->image_id, a->image_known, b->image_id, b->image_known),
-				 rules, ret_difference);
+	return ck_leaves_compare(
+		&side_a, &side_b,
+		compare_image_ids(a->image_id, a->image_known, b->image_id, b->image_known), rules,
+		ret_difference);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kind, slot and attempt from the bytes of a create request. Only the handful of fields that make a key are looked at; the
- * rest of the request is skipped, and judged by the fingerprint.
+ * Kind, slot and attempt from the bytes of a create request. Only the handful of fields that make a
+ * key are looked at; the rest of the request is skipped, and judged by the fingerprint.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,8 +43,10 @@ static void take_string(const struct ck_wire_field *field, struct span *span)
 		*span = (struct span){ (const char *)field->data, field->len };
 }
 
-/* A field that comes again replaces, a message that comes again is merged: reading on into the same parts does both. */
-static int read_sandbox_metadata(struct ck_wire wire, uint32_t *attempt, struct parts *parts, struct ck_error *err)
+/* A field that comes again replaces, a message that comes again is merged: reading on into the same
+ * parts does both. */
+static int read_sandbox_metadata(struct ck_wire wire, uint32_t *attempt, struct parts *parts,
+				 struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -76,7 +78,8 @@ static int read_container_metadata(struct ck_wire wire, struct parts *parts, str
 	return r;
 }
 
-static int read_sandbox_config(struct ck_wire wire, uint32_t *attempt, struct parts *parts, struct ck_error *err)
+static int read_sandbox_config(struct ck_wire wire, uint32_t *attempt, struct parts *parts,
+			       struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -136,7 +139,8 @@ static int read_create_container(struct ck_wire wire, struct parts *parts, struc
 		else if (field.number == CREATE_CONTAINER_CONFIG)
 			inner = read_container_config(ck_wire_inside(&wire, &field), parts, err);
 		else if (field.number == CREATE_CONTAINER_SANDBOX_CONFIG)
-			inner = read_sandbox_config(ck_wire_inside(&wire, &field), &sandbox_attempt, parts, err);
+			inner = read_sandbox_config(ck_wire_inside(&wire, &field), &sandbox_attempt,
+						    parts, err);
 		if (inner < 0)
 			return inner;
 	}
@@ -154,7 +158,8 @@ static int read_create_container(struct ck_wire wire, struct parts *parts, struc
 static int check_string(const struct span *span, const char *what, struct ck_error *err)
 {
 	if (span->len > CK_NAME_MAX_LEN)
-		return ck_fail(err, CK_ETOOBIG, "%s: %zu bytes, at most %u are possible", what, span->len, CK_NAME_MAX_LEN);
+		return ck_fail(err, CK_ETOOBIG, "%s: %zu bytes, at most %u are possible", what,
+			       span->len, CK_NAME_MAX_LEN);
 	if (span->len && memchr(span->at, '\0', span->len))
 		return ck_fail(err, CK_EMALFORMED, "%s: a NUL byte inside", what);
 	return 0;
@@ -176,7 +181,8 @@ static const char *copy_string(char **p, const struct span *span)
 	return copy;
 }
 
-static int key_new(enum ck_kind kind, const struct parts *parts, struct ck_key **ret_key, struct ck_error *err)
+static int key_new(enum ck_kind kind, const struct parts *parts, struct ck_key **ret_key,
+		   struct ck_error *err)
 {
 	size_t size = sizeof(struct ck_key);
 	struct ck_key *key;
@@ -203,14 +209,16 @@ static int key_new(enum ck_kind kind, const struct parts *parts, struct ck_key *
 	return 0;
 }
 
-int ck_key_from_request(enum ck_kind kind, const void *bytes, size_t len, struct ck_key **ret_key, struct ck_error *err)
+int ck_key_from_request(enum ck_kind kind, const void *bytes, size_t len, struct ck_key **ret_key,
+			struct ck_error *err)
 {
 	struct parts parts = { 0 };
 	bool sandbox = kind == CK_SANDBOX;
 	int r;
 
 	if (len > CK_REQUEST_MAX)
-		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes, at most %u are possible", len, CK_REQUEST_MAX);
+		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes, at most %u are possible",
+			       len, CK_REQUEST_MAX);
 	if (sandbox)
 		r = read_run_pod_sandbox(ck_wire_begin(bytes, len), &parts, err);
 	else
@@ -225,10 +233,12 @@ int ck_key_from_request(enum ck_kind kind, const void *bytes, size_t len, struct
 		if (r < 0)
 			return r;
 	}
-	r = require(&parts.pod_name, sandbox ? "config.metadata.name" : "sandbox_config.metadata.name", err);
+	r = require(&parts.pod_name,
+		    sandbox ? "config.metadata.name" : "sandbox_config.metadata.name", err);
 	if (r < 0)
 		return r;
-	r = require(&parts.pod_uid, sandbox ? "config.metadata.uid" : "sandbox_config.metadata.uid", err);
+	r = require(&parts.pod_uid, sandbox ? "config.metadata.uid" : "sandbox_config.metadata.uid",
+		    err);
 	if (r < 0)
 		return r;
 	return key_new(kind, &parts, ret_key, err);
@@ -239,7 +249,8 @@ static struct span span_of(const char *s)
 	return (struct span){ s, s ? strlen(s) : 0 };
 }
 
-int ck_key_from_object(const struct ck_object *object, struct ck_key **ret_key, struct ck_error *err)
+int ck_key_from_object(const struct ck_object *object, struct ck_key **ret_key,
+		       struct ck_error *err)
 {
 	bool container = object->kind == CK_CONTAINER;
 	struct parts parts = {
@@ -297,8 +308,9 @@ const char *ck_key_print(const struct ck_key *key, char *buf, size_t size)
 {
 	bool sandbox = key->kind == CK_SANDBOX;
 
-	snprintf(buf, size, "%s %s/%s%s%s attempt %u", sandbox ? "sandbox" : "container", key->pod_namespace, key->pod_name,
-		 sandbox ? "" : "/", key->container, key->attempt);
+	snprintf(buf, size, "%s %s/%s%s%s attempt %u", sandbox ? "sandbox" : "container",
+		 key->pod_namespace, key->pod_name, sandbox ? "" : "/", key->container,
+		 key->attempt);
 	for (char *p = buf; size && *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?'; /* names are the client's: none may steer a terminal */

@@ -3,8 +3,9 @@
  * From request bytes to canonical form, in two steps.
  *
  * walk():    every field becomes a part (fields.h): where it stands, and its value. A field inside a singular message becomes a
- *            part of its own, so messages that come in pieces merge by themselves. An element of a repeated message is walked
- *            and settled by itself, written out, and becomes one part (a mount up to three).
+ *            part of its own, so messages that come in pieces merge by themselves. An element of a
+ *            repeated message is walked and settled by itself, written out, and becomes one part (a
+ *            mount up to three).
  * form():    all parts are settled and written out.
  */
 #include <string.h>
@@ -16,7 +17,8 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
-/* Lists of which the order does not decide, or which have a key (facts of the kubelet: it walks Go maps to make them). */
+/* Lists of which the order does not decide, or which have a key (facts of the kubelet: it walks Go
+ * maps to make them). */
 static const struct {
 	const ProtobufCMessageDescriptor *type;
 	uint32_t field;
@@ -37,7 +39,8 @@ static const struct {
 struct walk {
 	struct ck_error *err;
 	struct ck_parts parts;
-	const unsigned char *termination; /* the termination log's container path, without leading '/'; NULL: none */
+	/* the termination log's container path, without leading '/'; NULL: none */
+	const unsigned char *termination;
 	size_t termination_len;
 };
 
@@ -46,7 +49,7 @@ static int push(struct walk *w, const struct ck_part *part)
 	return ck_parts_push(&w->parts, part, w->err);
 }
 
-/* ---- elements ------------------------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 /* write all of it out, as the value of @part */
 static int write_element(struct walk *w, const struct ck_settled *element, struct ck_part *part)
@@ -84,7 +87,8 @@ static bool has_random_name(const struct ck_part *path)
 {
 	size_t len = (size_t)path->value;
 
-	if (len < TERMINATION_SUFFIX || (len > TERMINATION_SUFFIX && path->data[len - TERMINATION_SUFFIX - 1] != '/'))
+	if (len < TERMINATION_SUFFIX ||
+	    (len > TERMINATION_SUFFIX && path->data[len - TERMINATION_SUFFIX - 1] != '/'))
 		return false;
 	for (size_t i = len - TERMINATION_SUFFIX; i < len; i++)
 		if (!strchr("0123456789abcdef", path->data[i]) || !path->data[i])
@@ -94,7 +98,8 @@ static bool has_random_name(const struct ck_part *path)
 
 static bool is_termination_key(const struct ck_leaf_name *annotation)
 {
-	return annotation->key_len == strlen(TERMINATION_KEY) && !memcmp(annotation->key, TERMINATION_KEY, annotation->key_len);
+	return annotation->key_len == strlen(TERMINATION_KEY) &&
+	       !memcmp(annotation->key, TERMINATION_KEY, annotation->key_len);
 }
 
 static bool is_termination_log(const struct walk *w, const struct ck_leaf_name *mount)
@@ -104,9 +109,10 @@ static bool is_termination_log(const struct walk *w, const struct ck_leaf_name *
 }
 
 /*
- * A mount is one leaf, and up to two beside it: with E1 the host file's random name, which only strict mode looks at, and the
- * image of an image volume, which may be another name of the same (E5). Both also carry all the rest of their mount, so that
- * two mounts on one target cannot exchange them unnoticed.
+ * A mount is one leaf, and up to two beside it: with E1 the host file's random name, which only
+ * strict mode looks at, and the image of an image volume, which may be another name of the same
+ * (E5). Both also carry all the rest of their mount, so that two mounts on one target cannot
+ * exchange them unnoticed.
  */
 static int push_mount(struct walk *w, const struct ck_settled *element, struct ck_part *mount)
 {
@@ -143,9 +149,10 @@ static int push_mount(struct walk *w, const struct ck_settled *element, struct c
 	return r;
 }
 
-/* ---- walking -------------------------------------------------------------------------------------------------------- */
+/* ---- walking --------------------------------------------------------------------------------- */
 
-/* A map's entry looks like any message; protoc names it so, and no message of CRI ends in Entry otherwise. */
+/* A map's entry looks like any message; protoc names it so, and no message of CRI ends in Entry
+ * otherwise. */
 static bool is_map_entry(const ProtobufCMessageDescriptor *type)
 {
 	size_t len = strlen(type->short_name);
@@ -153,7 +160,8 @@ static bool is_map_entry(const ProtobufCMessageDescriptor *type)
 	return len > 5 && !strcmp(type->short_name + len - 5, "Entry");
 }
 
-/* the number as its type means it: what is written in more bits than the type has is cut, as every protobuf decoder does */
+/* the number as its type means it: what is written in more bits than the type has is cut, as every
+ * protobuf decoder does */
 static uint64_t as_type(ProtobufCType type, uint64_t value)
 {
 	switch (type) {
@@ -171,8 +179,9 @@ static uint64_t as_type(ProtobufCType type, uint64_t value)
 
 static bool is_number(ProtobufCType type)
 {
-	return type == PROTOBUF_C_TYPE_BOOL || type == PROTOBUF_C_TYPE_ENUM || type == PROTOBUF_C_TYPE_INT32 ||
-	       type == PROTOBUF_C_TYPE_INT64 || type == PROTOBUF_C_TYPE_UINT32 || type == PROTOBUF_C_TYPE_UINT64;
+	return type == PROTOBUF_C_TYPE_BOOL || type == PROTOBUF_C_TYPE_ENUM ||
+	       type == PROTOBUF_C_TYPE_INT32 || type == PROTOBUF_C_TYPE_INT64 ||
+	       type == PROTOBUF_C_TYPE_UINT32 || type == PROTOBUF_C_TYPE_UINT64;
 }
 
 static bool is_bytes(ProtobufCType type)
@@ -180,24 +189,29 @@ static bool is_bytes(ProtobufCType type)
 	return type == PROTOBUF_C_TYPE_STRING || type == PROTOBUF_C_TYPE_BYTES;
 }
 
-static enum ck_part_what what_is(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field)
+static enum ck_part_what what_is(const ProtobufCMessageDescriptor *type,
+				 const ProtobufCFieldDescriptor *field)
 {
 	bool message = field->type == PROTOBUF_C_TYPE_MESSAGE;
 
 	if (field->label != PROTOBUF_C_LABEL_REPEATED)
-		return message ? CK_PART_PRESENT : is_bytes(field->type) ? CK_PART_BYTES : CK_PART_NUMBER;
+		return message                 ? CK_PART_PRESENT
+		       : is_bytes(field->type) ? CK_PART_BYTES
+					       : CK_PART_NUMBER;
 	for (size_t i = 0; i < CK_COUNT(special); i++)
 		if (special[i].type == type && special[i].field == field->id)
 			return special[i].what;
 	return message && is_map_entry(field->descriptor) ? CK_PART_MAP : CK_PART_LIST;
 }
 
-static int walk(struct walk *w, const ProtobufCMessageDescriptor *type, struct ck_wire wire, const struct ck_leaf_name *at);
+static int walk(struct walk *w, const ProtobufCMessageDescriptor *type, struct ck_wire wire,
+		const struct ck_leaf_name *at);
 
 /*
- * An entry or env that is a key and a value and nothing else, as all are that today's kubelet sends: the value itself is what
- * its part holds. (Written out it would begin with another wire type, so the two cannot be confused.) Return: 1 if it is one,
- * 0 if it is not: then of @part only the key is good.
+ * An entry or env that is a key and a value and nothing else, as all are that today's kubelet
+ * sends: the value itself is what its part holds. (Written out it would begin with another wire
+ * type, so the two cannot be confused.) Return: 1 if it is one, 0 if it is not: then of @part only
+ * the key is good.
  */
 static int read_pair(struct walk *w, struct ck_wire wire, struct ck_part *part)
 {
@@ -224,7 +238,8 @@ static int read_pair(struct walk *w, struct ck_wire wire, struct ck_part *part)
 	return pair;
 }
 
-static int walk_element(struct walk *w, const ProtobufCMessageDescriptor *type, struct ck_wire wire, struct ck_part *part)
+static int walk_element(struct walk *w, const ProtobufCMessageDescriptor *type, struct ck_wire wire,
+			struct ck_part *part)
 {
 	static const struct ck_leaf_name top; /* names inside an element begin at the element */
 	size_t from = w->parts.n;
@@ -250,7 +265,8 @@ static int walk_element(struct walk *w, const ProtobufCMessageDescriptor *type, 
 	return r < 0 ? r : push(w, part);
 }
 
-static int walk_packed(struct walk *w, ProtobufCType type, struct ck_wire wire, struct ck_part *part)
+static int walk_packed(struct walk *w, ProtobufCType type, struct ck_wire wire,
+		       struct ck_part *part)
 {
 	int r;
 
@@ -263,18 +279,20 @@ static int walk_packed(struct walk *w, ProtobufCType type, struct ck_wire wire, 
 	return r;
 }
 
-/* What all fields of one number in a message have in common. The elements of a list come one after another, so this is looked
- * up once for all of them. */
+/* What all fields of one number in a message have in common. The elements of a list come one after
+ * another, so this is looked up once for all of them. */
 struct place {
 	uint32_t number;                       /* 0: none yet */
 	const ProtobufCFieldDescriptor *field; /* NULL: unknown */
-	struct ck_part part;                   /* where it stands, and what it is if its wire type is its own */
+	/* where it stands, and what it is if its wire type is its own */
+	struct ck_part part;
 };
 
-static bool find_place(struct place *place, const ProtobufCMessageDescriptor *type, const struct ck_leaf_name *at,
-		       uint32_t number)
+static bool find_place(struct place *place, const ProtobufCMessageDescriptor *type,
+		       const struct ck_leaf_name *at, uint32_t number)
 {
-	const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, number);
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field(type, number);
 
 	*place = (struct place){ .number = number, .field = field, .part = { .name = *at } };
 	if (field)
@@ -282,7 +300,8 @@ static bool find_place(struct place *place, const ProtobufCMessageDescriptor *ty
 	return ck_leaf_step(&place->part.name, number);
 }
 
-static int walk_field(struct walk *w, const struct place *place, const struct ck_wire *wire, const struct ck_wire_field *read)
+static int walk_field(struct walk *w, const struct place *place, const struct ck_wire *wire,
+		      const struct ck_wire_field *read)
 {
 	const ProtobufCFieldDescriptor *field = place->field;
 	struct ck_part part = place->part;
@@ -295,7 +314,8 @@ static int walk_field(struct walk *w, const struct place *place, const struct ck
 	} else if (field && read->data && part.what == CK_PART_PRESENT) {
 		part.value = 0;
 		r = push(w, &part);
-		return r < 0 ? r : walk(w, field->descriptor, ck_wire_inside(wire, read), &part.name);
+		return r < 0 ? r
+			     : walk(w, field->descriptor, ck_wire_inside(wire, read), &part.name);
 	} else if (field && read->data && field->type == PROTOBUF_C_TYPE_MESSAGE) {
 		return walk_element(w, field->descriptor, ck_wire_inside(wire, read), &part);
 	} else if (field && read->data && part.what == CK_PART_LIST && is_number(field->type)) {
@@ -310,8 +330,10 @@ static int walk_field(struct walk *w, const struct place *place, const struct ck
 	return push(w, &part);
 }
 
-/* recursion ends: only messages that cri.proto names are walked into, and none of them can hold itself */
-static int walk(struct walk *w, const ProtobufCMessageDescriptor *type, struct ck_wire wire, const struct ck_leaf_name *at)
+/* recursion ends: only messages that cri.proto names are walked into, and none of them can hold
+ * itself */
+static int walk(struct walk *w, const ProtobufCMessageDescriptor *type, struct ck_wire wire,
+		const struct ck_leaf_name *at)
 {
 	struct place place = { .number = 0 };
 	struct ck_wire_field read;
@@ -328,10 +350,10 @@ static int walk(struct walk *w, const ProtobufCMessageDescriptor *type, struct c
 	return r;
 }
 
-/* ---- the termination log (E1) ------------------------------------------------------------------------------------------ */
+/* ---- the termination log (E1) ---------------------------------------------------------------- */
 
-/* Its container path is said in config.annotations, behind the mounts; the last one of the key counts, if it is a pair. What is
- * malformed is passed over: walk() will meet it too. */
+/* Its container path is said in config.annotations, behind the mounts; the last one of the key
+ * counts, if it is a pair. What is malformed is passed over: walk() will meet it too. */
 static void find_termination_log(struct walk *w, struct ck_wire request)
 {
 	struct ck_wire_field read;
@@ -354,7 +376,7 @@ static void find_termination_log(struct walk *w, struct ck_wire request)
 	}
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int form(struct walk *w, struct ck_canon *canon)
 {
@@ -384,7 +406,8 @@ static int form(struct walk *w, struct ck_canon *canon)
 	return 0;
 }
 
-int ck_canon_make(enum ck_kind kind, const void *bytes, size_t len, struct ck_canon *ret_canon, struct ck_error *err)
+int ck_canon_make(enum ck_kind kind, const void *bytes, size_t len, struct ck_canon *ret_canon,
+		  struct ck_error *err)
 {
 	static const struct ck_leaf_name top;
 	struct ck_wire request = ck_wire_begin(bytes, len);
@@ -392,7 +415,8 @@ int ck_canon_make(enum ck_kind kind, const void *bytes, size_t len, struct ck_ca
 	struct ck_canon canon = { .n = 0 };
 
 	if (len > CK_REQUEST_MAX)
-		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes, at most %u are possible", len, CK_REQUEST_MAX);
+		return ck_fail(err, CK_ETOOBIG, "a request of %zu bytes, at most %u are possible",
+			       len, CK_REQUEST_MAX);
 	if (kind == CK_CONTAINER)
 		find_termination_log(&w, request);
 	int r = ck_parts_init(&w.parts, 2 * len, err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scrubbing, in one pass over the text. The request's strings are sorted, and each knows the longest other one that it begins
- * with. At every byte the longest string that begins there is found by one binary search and a walk down that chain; what it
- * covers is hidden, so of overlapping strings nothing of either shows. When in doubt all of the text is hidden.
+ * Scrubbing, in one pass over the text. The request's strings are sorted, and each knows the
+ * longest other one that it begins with. At every byte the longest string that begins there is
+ * found by one binary search and a walk down that chain; what it covers is hidden, so of
+ * overlapping strings nothing of either shows. When in doubt all of the text is hidden.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -27,11 +28,11 @@ struct secrets {
 	size_t n, room;
 };
 
-/* ---- what the request says ------------------------------------------------------------------------------------------ */
+/* ---- what the request says ------------------------------------------------------------------- */
 
 /*
- * The way to each kind of secret, as field numbers from the request down. At the end of the way stands a string.
- * RunPodSandboxRequest and CreateContainerRequest.
+ * The way to each kind of secret, as field numbers from the request down. At the end of the way
+ * stands a string. RunPodSandboxRequest and CreateContainerRequest.
  */
 static const char *const sandbox_ways[] = {
 	"\1\7\2", /* config.annotations, values */
@@ -49,7 +50,8 @@ static const char *const container_ways[] = {
 
 static bool add_secret(struct secrets *secrets, const struct ck_wire_field *field)
 {
-	size_t len = strnlen((const char *)field->data, field->len); /* a text cannot hold more of it */
+	/* a text cannot hold more of it */
+	size_t len = strnlen((const char *)field->data, field->len);
 
 	if (len < CK_SCRUB_MIN)
 		return true;
@@ -75,7 +77,8 @@ static bool collect(struct secrets *secrets, struct ck_wire wire, const char *wa
 	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
 		if (field.number != (unsigned char)way[0] || field.type != CK_WIRE_BYTES)
 			continue;
-		if (way[1] ? !collect(secrets, ck_wire_inside(&wire, &field), way + 1) : !add_secret(secrets, &field))
+		if (way[1] ? !collect(secrets, ck_wire_inside(&wire, &field), way + 1)
+			   : !add_secret(secrets, &field))
 			return false;
 	}
 	return r == 0;
@@ -106,7 +109,8 @@ static void link_secrets(struct secrets *secrets)
 	for (size_t i = 0; i < secrets->n; i++) {
 		if (n && !compare_secrets(&v[n - 1], &v[i]))
 			continue;
-		/* what begins like v[i] and is shorter is the one before, or on the way down from it: v is sorted */
+		/* what begins like v[i] and is shorter is the one before, or on the way down from
+		 * it: v is sorted */
 		ptrdiff_t j = (ptrdiff_t)n - 1;
 		while (j >= 0 && (v[j].len > v[i].len || memcmp(v[j].bytes, v[i].bytes, v[j].len)))
 			j = v[j].shorter;
@@ -121,7 +125,8 @@ static size_t secret_at(const struct secrets *secrets, const unsigned char *text
 {
 	size_t low = 0, high = secrets->n, common = 0;
 
-	while (low < high) { /* the last secret that is not greater than the text begins with every other that fits */
+	/* the last secret that is not greater than the text begins with every other that fits */
+	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		if (compare_bytes(secrets->v[mid].bytes, secrets->v[mid].len, text, len) <= 0)
 			low = mid + 1;
@@ -139,7 +144,7 @@ static size_t secret_at(const struct secrets *secrets, const unsigned char *text
 	return 0;
 }
 
-/* ---- the text ------------------------------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 static bool ends_word(unsigned char c)
 {
@@ -150,7 +155,12 @@ static bool ends_word(unsigned char c)
 static size_t printable(const unsigned char *s, size_t len)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+	size_t n = s[0] < 0x80   ? 1
+		   : s[0] < 0xc2 ? 0
+		   : s[0] < 0xe0 ? 2
+		   : s[0] < 0xf0 ? 3
+		   : s[0] < 0xf5 ? 4
+				 : 0;
 	uint32_t c;
 
 	if (n == 1)
@@ -174,7 +184,8 @@ static void hide(bool *hidden, size_t from, size_t n, size_t len)
 		hidden[i] = true;
 }
 
-static void scrub_text(const struct secrets *secrets, const unsigned char *text, size_t len, char *out)
+static void scrub_text(const struct secrets *secrets, const unsigned char *text, size_t len,
+		       char *out)
 {
 	bool hidden[TEXT_READ] = { false };
 	size_t shown = len < TEXT_READ ? len : TEXT_READ, word = 0, n = 0, step;
@@ -220,7 +231,8 @@ void ck_scrub(const char *text, enum ck_kind kind, const void *request, size_t l
 		link_secrets(&secrets);
 		scrub_text(&secrets, (const unsigned char *)text, strlen(text), out);
 	} else {
-		memcpy(out, HIDDEN, sizeof(HIDDEN)); /* not all of the request's strings are known */
+		/* not all of the request's strings are known */
+		memcpy(out, HIDDEN, sizeof(HIDDEN));
 	}
 	free(secrets.v);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bounds on the WAL. A WAL starts anew when everything in it has been written back and nobody reads it.
+ * Bounds on the WAL. A WAL starts anew when everything in it has been written back and nobody reads
+ * it.
  *
- * On tmpfs the owner writes it back itself, when idle or half full: that is copying memory. On a disk a thread with its own
- * connection does, because it syncs; the owner does the rest (unsynced, like all it writes) if work leaves no pause, and
- * never waits for that thread.
+ * On tmpfs the owner writes it back itself, when idle or half full: that is copying memory. On a
+ * disk a thread with its own connection does, because it syncs; the owner does the rest (unsynced,
+ * like all it writes) if work leaves no pause, and never waits for that thread.
  *
- * Somebody may pin the WAL: a foreign tool that was stopped inside a transaction (crikeep's own readers take no lock, see
- * copy.c), or the thread while a disk takes seconds per fsync. Then the owner moves: it copies the database to a new file
- * and puts that in the place of the old one. Who holds the old files keeps a consistent, old state; the new WAL is empty.
+ * Somebody may pin the WAL: a foreign tool that was stopped inside a transaction (crikeep's own
+ * readers take no lock, see copy.c), or the thread while a disk takes seconds per fsync. Then the
+ * owner moves: it copies the database to a new file and puts that in the place of the old one. Who
+ * holds the old files keeps a consistent, old state; the new WAL is empty.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,10 +22,12 @@
 
 #define LIMIT_FRAMES (CK_WAL_LIMIT / CK_FRAME_SIZE)
 #define WAKE_AT	      (LIMIT_FRAMES / 4)     /* the thread, if there is one, writes back */
-#define WRITE_BACK_AT (LIMIT_FRAMES / 2)     /* the owner does; after the thread little is left to do */
-#define MOVE_AT	      (LIMIT_FRAMES / 4 * 3) /* that did not help. The rest is for the round that found out */
+/* the owner does; after the thread little is left to do */
+#define WRITE_BACK_AT (LIMIT_FRAMES / 2)
+/* that did not help. The rest is for the round that found out */
+#define MOVE_AT	      (LIMIT_FRAMES / 4 * 3)
 
-/* ---- the thread -------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 struct ck_checkpointer {
 	pthread_t thread;
@@ -34,7 +38,8 @@ struct ck_checkpointer {
 	bool has_next, wanted, quit;
 };
 
-/* With the lock held: the connection to be used from now on. The old one is the thread's to close, without the lock. */
+/* With the lock held: the connection to be used from now on. The old one is the thread's to close,
+ * without the lock. */
 static void take_next(struct ck_checkpointer *c)
 {
 	sqlite3 *old = c->db;
@@ -59,7 +64,8 @@ static void *checkpointer_main(void *arg)
 			c->wanted = false;
 			pthread_mutex_unlock(&c->lock);
 			/* passive: takes no lock a writer waits for */
-			sqlite3_wal_checkpoint_v2(c->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+			sqlite3_wal_checkpoint_v2(c->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL,
+						  NULL);
 			pthread_mutex_lock(&c->lock);
 		} else {
 			pthread_cond_wait(&c->wake, &c->lock);
@@ -123,7 +129,7 @@ void ck_checkpointer_free(struct ck_checkpointer *c)
 	free(c);
 }
 
-/* ---- the owner --------------------------------------------------------------------------------------------------- */
+/* ---- the owner ------------------------------------------------------------------------------- */
 
 static int on_commit(void *userdata, sqlite3 *db, const char *name, int frames)
 {
@@ -142,18 +148,21 @@ void ck_wal_watch(struct ck_store *store)
 	sqlite3_wal_hook(store->db, on_commit, store);
 }
 
-/* Everything written back and nobody reading: the next write starts the WAL anew. Waits for nobody. */
+/* Everything written back and nobody reading: the next write starts the WAL anew. Waits for
+ * nobody. */
 static bool write_back(struct ck_store *store)
 {
 	sqlite3_busy_timeout(store->db, 0);
-	int rc = ck_fault(CK_FAULT_STORE) ?
-			 SQLITE_IOERR :
-			 sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+	int rc = ck_fault(CK_FAULT_STORE)
+			 ? SQLITE_IOERR
+			 : sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_RESTART,
+						     NULL, NULL);
 	sqlite3_busy_timeout(store->db, CK_BUSY_MS);
 	return rc == SQLITE_OK;
 }
 
-/* A copy of the database in a file of its own, named CK_DB_TMP. It is not synced: neither is the writer. */
+/* A copy of the database in a file of its own, named CK_DB_TMP. It is not synced: neither is the
+ * writer. */
 static int copy_to_tmp(struct ck_store *store, struct ck_error *err)
 {
 	char path[4096];
@@ -179,23 +188,27 @@ static int copy_to_tmp(struct ck_store *store, struct ck_error *err)
 }
 
 /*
- * Once the copy has the name CK_DB_NEXT it is the database; if we are killed before everything is in place, the next life
- * goes on from there (ck_dir_prepare()). The old connection is closed last: as long as it lives nobody who also has the old
- * file open takes itself for the last one, who would remove the WAL by its name.
+ * Once the copy has the name CK_DB_NEXT it is the database; if we are killed before everything is
+ * in place, the next life goes on from there (ck_dir_prepare()). The old connection is closed last:
+ * as long as it lives nobody who also has the old file open takes itself for the last one, who
+ * would remove the WAL by its name.
  */
 static void move(struct ck_store *store)
 {
 	bool fresh;
 
-	if (copy_to_tmp(store, NULL) < 0 || renameat(store->dirfd, CK_DB_TMP, store->dirfd, CK_DB_NEXT) < 0) {
+	if (copy_to_tmp(store, NULL) < 0 ||
+	    renameat(store->dirfd, CK_DB_TMP, store->dirfd, CK_DB_NEXT) < 0) {
 		unlinkat(store->dirfd, CK_DB_TMP, 0);
-		store->move_frames = store->frames + LIMIT_FRAMES / 4; /* no space, for instance: not after every commit */
+		/* no space, for instance: not after every commit */
+		store->move_frames = store->frames + LIMIT_FRAMES / 4;
 		return;
 	}
 	int r = ck_dir_swap(store->dirfd, NULL);
 	ck_store_disconnect(store, false);
 	if (r >= 0)
-		ck_store_connect(store, false, &fresh, NULL); /* if not: ck_store_begin() tries again */
+		/* if not: ck_store_begin() tries again */
+		ck_store_connect(store, false, &fresh, NULL);
 }
 
 void ck_wal_bound(struct ck_store *store)
@@ -204,7 +217,8 @@ void ck_wal_bound(struct ck_store *store)
 		store->woken = false;
 		return;
 	}
-	if (store->checkpointer && !store->woken) { /* once: at work all the time it would never let the owner do the rest */
+	/* once: at work all the time it would never let the owner do the rest */
+	if (store->checkpointer && !store->woken) {
 		ck_checkpointer_wake(store->checkpointer);
 		store->woken = true;
 	}

@@ -2,18 +2,22 @@
 /*
  * A consistent copy of a database that somebody else may be writing, without taking any lock.
  *
- * A reader that goes through SQLite holds locks of the WAL while it reads, and for an instant even exclusive ones. Stopped
- * there (SIGSTOP, a debugger, a frozen cgroup) it pins the WAL or keeps an owner out, for as long as it is stopped. This
- * reader holds nothing but descriptors, so there is no point at which stopping it matters.
+ * A reader that goes through SQLite holds locks of the WAL while it reads, and for an instant even
+ * exclusive ones. Stopped there (SIGSTOP, a debugger, a frozen cgroup) it pins the WAL or keeps an
+ * owner out, for as long as it is stopped. This reader holds nothing but descriptors, so there is
+ * no point at which stopping it matters.
  *
- * Why the copy is consistent (https://www.sqlite.org/fileformat2.html, section 4): pages are written to the WAL first, and
- * copied to the database file only after they were committed there. The database file is read first and the WAL after it,
- * so each page that changed in the database file meanwhile is in the WAL that is read later, unless that WAL was started
- * anew in between. Then its header has other salts; that the header, the files' identity and the owner's life are the same
- * afterwards as before is what is checked, and if not, everything is read again. The owner (open-database.c) never truncates
- * the WAL to nothing while it lives, so one header is never replaced by none.
+ * Why the copy is consistent (https://www.sqlite.org/fileformat2.html, section 4): pages are
+ * written to the WAL first, and copied to the database file only after they were committed there.
+ * The database file is read first and the WAL after it, so each page that changed in the database
+ * file meanwhile is in the WAL that is read later, unless that WAL was started anew in between.
+ * Then its header has other salts; that the header, the files' identity and the owner's life are
+ * the same afterwards as before is what is checked, and if not, everything is read again. The owner
+ * (open-database.c) never truncates the WAL to nothing while it lives, so one header is never
+ * replaced by none.
  *
- * In the process that owns the directory this must not be used: closing a descriptor of the database drops SQLite's locks.
+ * In the process that owns the directory this must not be used: closing a descriptor of the
+ * database drops SQLite's locks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +54,7 @@ static uint32_t le32(const unsigned char *p)
 	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-/* ---- reading the files ------------------------------------------------------------------------------------------- */
+/* ---- reading the files ----------------------------------------------------------------------- */
 
 struct mark { /* what must be the same after the copy as it was before */
 	const char *name; /* which file is the database */
@@ -75,8 +79,8 @@ static int open_file(int dirfd, const char *name, struct stat *ret_st)
 
 static bool same_mark(const struct mark *a, const struct mark *b)
 {
-	return a->name == b->name && a->dev == b->dev && a->ino == b->ino && !memcmp(a->wal, b->wal, sizeof(a->wal)) &&
-	       !strcmp(a->owner, b->owner);
+	return a->name == b->name && a->dev == b->dev && a->ino == b->ino &&
+	       !memcmp(a->wal, b->wal, sizeof(a->wal)) && !strcmp(a->owner, b->owner);
 }
 
 /* 0, or -errno */
@@ -119,7 +123,9 @@ static int read_file(int fd, const struct stat *st, struct bytes *ret)
 		if (n <= 0) {
 			int r = -errno;
 			if (n == 0)
-				break; /* shorter now: the mark will have changed, or the WAL was cut behind its end */
+				/* shorter now: the mark will have changed, or the WAL was cut
+				 * behind its end */
+				break;
 			free(b.at);
 			return r;
 		}
@@ -147,7 +153,8 @@ static int read_files(int dirfd, struct bytes *ret_db, struct bytes *ret_wal)
 	if (r < 0)
 		return r;
 	HOOK();
-	if (!strcmp(before.name, CK_DB_NAME)) { /* a next file has no WAL: nobody has opened it yet */
+	/* a next file has no WAL: nobody has opened it yet */
+	if (!strcmp(before.name, CK_DB_NAME)) {
 		CK_AUTO_CLOSE int wal_fd = open_file(dirfd, CK_DB_WAL, &st);
 		if (wal_fd < 0 && wal_fd != -ENOENT)
 			return wal_fd;
@@ -160,7 +167,7 @@ static int read_files(int dirfd, struct bytes *ret_db, struct bytes *ret_wal)
 	return r < 0 ? r : same_mark(&before, &after);
 }
 
-/* ---- the WAL ----------------------------------------------------------------------------------------------------- */
+/* ---- the WAL --------------------------------------------------------------------------------- */
 
 struct checksum {
 	uint32_t s0, s1;
@@ -182,7 +189,8 @@ static bool checksum_is(const struct checksum *c, const unsigned char *p)
 	return c->s0 == be32(p) && c->s1 == be32(p + 4);
 }
 
-/* What SQLite finds valid in a WAL when it recovers: frames up to the last commit whose checksums hold. */
+/* What SQLite finds valid in a WAL when it recovers: frames up to the last commit whose checksums
+ * hold. */
 struct wal {
 	size_t frames;
 	uint32_t pages; /* size of the database after them */
@@ -193,8 +201,8 @@ static struct wal wal_find(const struct bytes *wal, size_t page_size)
 	struct checksum sum = {0};
 	struct wal found = {0};
 
-	if (wal->len < WAL_HEADER || (be32(wal->at) & ~1u) != 0x377f0682 || be32(wal->at + 4) != 3007000 ||
-	    be32(wal->at + 8) != page_size)
+	if (wal->len < WAL_HEADER || (be32(wal->at) & ~1u) != 0x377f0682 ||
+	    be32(wal->at + 4) != 3007000 || be32(wal->at + 8) != page_size)
 		return found;
 	sum.big_endian = be32(wal->at) & 1;
 	checksum_add(&sum, wal->at, 24);
@@ -215,7 +223,8 @@ static struct wal wal_find(const struct bytes *wal, size_t page_size)
 	return found;
 }
 
-static int wal_apply(struct bytes *db, const struct bytes *wal, size_t page_size, struct ck_error *err)
+static int wal_apply(struct bytes *db, const struct bytes *wal, size_t page_size,
+		     struct ck_error *err)
 {
 	struct wal found = wal_find(wal, page_size);
 	size_t len = found.pages * page_size;
@@ -223,7 +232,8 @@ static int wal_apply(struct bytes *db, const struct bytes *wal, size_t page_size
 	if (!found.frames)
 		return 0;
 	if (found.pages > db->len / page_size + found.frames || len > CK_COPY_MAX)
-		return ck_fail(err, CK_EDAMAGED, "the WAL speaks of %u pages", (unsigned)found.pages);
+		return ck_fail(err, CK_EDAMAGED, "the WAL speaks of %u pages",
+			       (unsigned)found.pages);
 	unsigned char *at = ck_realloc(db->at, len);
 	if (!at)
 		return ck_nomem(err);
@@ -239,9 +249,10 @@ static int wal_apply(struct bytes *db, const struct bytes *wal, size_t page_size
 	return 0;
 }
 
-/* ---- the copy ---------------------------------------------------------------------------------------------------- */
+/* ---- the copy -------------------------------------------------------------------------------- */
 
-static int to_database(struct bytes *db, const struct bytes *wal, struct ck_copy *ret_copy, struct ck_error *err)
+static int to_database(struct bytes *db, const struct bytes *wal, struct ck_copy *ret_copy,
+		       struct ck_error *err)
 {
 	struct ck_copy copy = {0};
 
@@ -252,21 +263,25 @@ static int to_database(struct bytes *db, const struct bytes *wal, struct ck_copy
 	size_t page_size = (size_t)db->at[16] << 8 | db->at[17];
 	page_size = page_size == 1 ? 65536 : page_size;
 	if (page_size < 512 || page_size & (page_size - 1))
-		return ck_fail(err, CK_EDAMAGED, "'%s' has pages of %zu bytes", CK_DB_NAME, page_size);
+		return ck_fail(err, CK_EDAMAGED, "'%s' has pages of %zu bytes", CK_DB_NAME,
+			       page_size);
 	int r = wal_apply(db, wal, page_size, err);
 	if (r < 0)
 		return r;
 	db->at[18] = db->at[19] = 1; /* read and write version: there is no WAL any more */
 
-	r = ck_sql_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY, &copy.db, err);
+	r = ck_sql_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY,
+			&copy.db, err);
 	if (r < 0)
 		return r;
-	int rc = ck_fault(CK_FAULT_STORE) ? SQLITE_IOERR :
-					    sqlite3_deserialize(copy.db, "main", db->at, (sqlite3_int64)db->len,
-								(sqlite3_int64)db->len, SQLITE_DESERIALIZE_READONLY);
+	int rc = ck_fault(CK_FAULT_STORE)
+			 ? SQLITE_IOERR
+			 : sqlite3_deserialize(copy.db, "main", db->at, (sqlite3_int64)db->len,
+					       (sqlite3_int64)db->len, SQLITE_DESERIALIZE_READONLY);
 	if (rc != SQLITE_OK) {
 		/* it says so, and nothing else, when it has no memory */
-		r = rc == SQLITE_ERROR ? ck_nomem(err) : ck_sql_fail(err, copy.db, rc, "read the copy");
+		r = rc == SQLITE_ERROR ? ck_nomem(err)
+				       : ck_sql_fail(err, copy.db, rc, "read the copy");
 		sqlite3_close(copy.db);
 		return r;
 	}
@@ -280,7 +295,8 @@ static int fail_sys(struct ck_error *err, int sys)
 {
 	if (sys == ENOMEM)
 		return ck_nomem(err);
-	return ck_fail_errno(err, sys == ENOENT ? CK_ENOTFOUND : CK_EIO, sys, "read '%s'", CK_DB_NAME);
+	return ck_fail_errno(err, sys == ENOENT ? CK_ENOTFOUND : CK_EIO, sys, "read '%s'",
+			     CK_DB_NAME);
 }
 
 int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err)
@@ -303,7 +319,8 @@ int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err)
 		if (r > 0)
 			return done;
 	}
-	return r < 0 ? fail_sys(err, -r) : ck_fail(err, CK_EIO, "'%s' changes faster than it can be read", CK_DB_NAME);
+	return r < 0 ? fail_sys(err, -r)
+		     : ck_fail(err, CK_EIO, "'%s' changes faster than it can be read", CK_DB_NAME);
 }
 
 void ck_copy_close(struct ck_copy *copy)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened to an entry, and why: one line per event, kept after the entry is gone. Lines are numbered without gaps and the
- * oldest go when new ones come, so the table stays bounded without ever being counted or scanned.
+ * What happened to an entry, and why: one line per event, kept after the entry is gone. Lines are
+ * numbered without gaps and the oldest go when new ones come, so the table stays bounded without
+ * ever being counted or scanned.
  */
 #include <stdio.h>
 #include <time.h>
@@ -10,24 +11,28 @@
 
 #define WHO_MAX 4096u /* ck_key_print() of four names */
 
-const char ck_history_select[] =
-	"SELECT seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall, grpc, detail,"
-	" boot FROM history ORDER BY seq";
+const char ck_history_select[] = "SELECT seq, entry, who, kind, object, what, from_state, "
+				 "to_state, reason, at, wall, grpc, detail,"
+				 " boot FROM history ORDER BY seq";
 
 const char ck_history_insert[] =
-	"INSERT INTO history (seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall,"
+	"INSERT INTO history (seq, entry, who, kind, object, what, from_state, to_state, reason, "
+	"at, wall,"
 	" grpc, detail, boot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 
-/* The few oldest, found at the left end of the tree; a table that is far too long shrinks by and by. */
-const char ck_history_trim[] = "DELETE FROM history WHERE seq <= ?1 AND seq < (SELECT min(seq) FROM history) + 16";
+/* The few oldest, found at the left end of the tree; a table that is far too long shrinks by and
+ * by. */
+const char ck_history_trim[] =
+	"DELETE FROM history WHERE seq <= ?1 AND seq < (SELECT min(seq) FROM history) + 16";
 
 enum { SEQ, ENTRY, WHO, KIND, OBJECT, WHAT, FROM, TO, REASON, AT, WALL, GRPC, DETAIL, BOOT };
 
 void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to)
 {
 	size_t room = sizeof(store->moves) - store->moves_len;
-	int n = snprintf(store->moves + store->moves_len, room, "%s%s>%s", store->moves_len ? "," : "",
-			 from ? ck_state_name(from) : "", ck_state_name(to));
+	int n = snprintf(store->moves + store->moves_len, room, "%s%s>%s",
+			 store->moves_len ? "," : "", from ? ck_state_name(from) : "",
+			 ck_state_name(to));
 
 	if (n > 0 && (size_t)n < room)
 		store->moves_len += (size_t)n;
@@ -35,8 +40,9 @@ void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state
 		store->moves[store->moves_len] = '\0'; /* no room for another */
 }
 
-static int bind_note(sqlite3_stmt *stmt, const struct ck_row *row, const char *who, enum ck_what what, enum ck_state from,
-		     enum ck_state to, uint64_t at, int grpc, const char *detail)
+static int bind_note(sqlite3_stmt *stmt, const struct ck_row *row, const char *who,
+		     enum ck_what what, enum ck_state from, enum ck_state to, uint64_t at, int grpc,
+		     const char *detail)
 {
 	int rc = sqlite3_bind_int64(stmt, ENTRY + 1, (sqlite3_int64)row->id);
 
@@ -52,15 +58,17 @@ static int bind_note(sqlite3_stmt *stmt, const struct ck_row *row, const char *w
 	BIND(sqlite3_bind_int64(stmt, AT + 1, at > INT64_MAX ? INT64_MAX : (sqlite3_int64)at));
 	BIND(sqlite3_bind_int64(stmt, WALL + 1, (sqlite3_int64)time(NULL)));
 	BIND(sqlite3_bind_int(stmt, GRPC + 1, grpc));
-	BIND(detail && *detail ? sqlite3_bind_text(stmt, DETAIL + 1, detail, (int)strnlen(detail, CK_TEXT_MAX), SQLITE_STATIC) :
-				 sqlite3_bind_null(stmt, DETAIL + 1));
+	BIND(detail && *detail ? sqlite3_bind_text(stmt, DETAIL + 1, detail,
+						   (int)strnlen(detail, CK_TEXT_MAX), SQLITE_STATIC)
+			       : sqlite3_bind_null(stmt, DETAIL + 1));
 	BIND(sqlite3_bind_text(stmt, BOOT + 1, row->boot, -1, SQLITE_STATIC));
 #undef BIND
 	return rc;
 }
 
-int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what what, enum ck_state from, enum ck_state to,
-		  uint64_t at, int grpc, const char *detail, struct ck_error *err)
+int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what what,
+		  enum ck_state from, enum ck_state to, uint64_t at, int grpc, const char *detail,
+		  struct ck_error *err)
 {
 	char who[WHO_MAX];
 	sqlite3_stmt *stmt;
@@ -68,10 +76,12 @@ int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what
 
 	if (r < 0)
 		return r;
-	int rc = bind_note(stmt, row, ck_key_print(row->key, who, sizeof(who)), what, from, to, at, grpc, detail);
+	int rc = bind_note(stmt, row, ck_key_print(row->key, who, sizeof(who)), what, from, to, at,
+			   grpc, detail);
 	rc = rc ? rc : sqlite3_bind_int64(stmt, SEQ + 1, (sqlite3_int64)store->round_seq + 1);
 	if (rc != SQLITE_OK)
-		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind a history line"));
+		return ck_store_broken(store,
+				       ck_sql_fail(err, store->db, rc, "bind a history line"));
 	r = ck_store_run(store, stmt, "write a history line", err);
 	if (r < 0)
 		return r;
@@ -112,11 +122,15 @@ static bool read_numbers(sqlite3_stmt *stmt, struct ck_history_row *row)
 {
 	int64_t seq, entry, kind, what, from, to, reason, at, wall, grpc;
 
-	if (!ck_column_number(stmt, SEQ, 1, INT64_MAX, &seq) || !ck_column_number(stmt, ENTRY, 1, INT64_MAX, &entry) ||
+	if (!ck_column_number(stmt, SEQ, 1, INT64_MAX, &seq) ||
+	    !ck_column_number(stmt, ENTRY, 1, INT64_MAX, &entry) ||
 	    !ck_column_number(stmt, KIND, CK_SANDBOX, CK_CONTAINER, &kind) ||
-	    !ck_column_number(stmt, WHAT, 1, CK_WHAT_MAX, &what) || !ck_column_number(stmt, FROM, 0, CK_STATE_MAX, &from) ||
-	    !ck_column_number(stmt, TO, 0, CK_STATE_MAX, &to) || !ck_column_number(stmt, REASON, 0, CK_REASON_MAX, &reason) ||
-	    !ck_column_number(stmt, AT, 0, INT64_MAX, &at) || !ck_column_number(stmt, WALL, INT64_MIN, INT64_MAX, &wall) ||
+	    !ck_column_number(stmt, WHAT, 1, CK_WHAT_MAX, &what) ||
+	    !ck_column_number(stmt, FROM, 0, CK_STATE_MAX, &from) ||
+	    !ck_column_number(stmt, TO, 0, CK_STATE_MAX, &to) ||
+	    !ck_column_number(stmt, REASON, 0, CK_REASON_MAX, &reason) ||
+	    !ck_column_number(stmt, AT, 0, INT64_MAX, &at) ||
+	    !ck_column_number(stmt, WALL, INT64_MIN, INT64_MAX, &wall) ||
 	    !ck_column_number(stmt, GRPC, INT32_MIN, INT32_MAX, &grpc))
 		return false;
 	*row = (struct ck_history_row){
@@ -141,8 +155,10 @@ int ck_history_decode(sqlite3_stmt *stmt, struct ck_history_row *ret_row, struct
 	bool nomem = false;
 
 	if (read_numbers(stmt, &row) && read_text(stmt, WHO, WHO_MAX, &row.who, &nomem) &&
-	    (ck_column_null(stmt, OBJECT) || read_text(stmt, OBJECT, CK_ID_MAX, &row.object, &nomem)) &&
-	    (ck_column_null(stmt, DETAIL) || read_text(stmt, DETAIL, CK_TEXT_MAX, &row.detail, &nomem)) &&
+	    (ck_column_null(stmt, OBJECT) ||
+	     read_text(stmt, OBJECT, CK_ID_MAX, &row.object, &nomem)) &&
+	    (ck_column_null(stmt, DETAIL) ||
+	     read_text(stmt, DETAIL, CK_TEXT_MAX, &row.detail, &nomem)) &&
 	    ck_column_text(stmt, BOOT, sizeof(row.boot) - 1, &boot)) {
 		strcpy(row.boot, boot);
 		*ret_row = row;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening the store, opening the database, and setting a damaged one aside. The directory is owned for the life of the store;
- * the database in it may be there, not be there yet (K32), or be replaced (K33).
+ * Opening the store, opening the database, and setting a damaged one aside. The directory is owned
+ * for the life of the store; the database in it may be there, not be there yet (K32), or be
+ * replaced (K33).
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -9,8 +10,9 @@
 #include "cache/store/store-int.h"
 
 /*
- * The writer. Its own crash loses nothing that it wrote, so it never syncs; a crash of the machine ends the sandboxes the rows
- * speak of. Pages are read, not mapped: an I/O error on a mapping would be a signal in the host's process.
+ * The writer. Its own crash loses nothing that it wrote, so it never syncs; a crash of the machine
+ * ends the sandboxes the rows speak of. Pages are read, not mapped: an I/O error on a mapping would
+ * be a signal in the host's process.
  */
 static const char *const writer_pragmas[] = {
 	"PRAGMA page_size = 4096",
@@ -19,7 +21,8 @@ static const char *const writer_pragmas[] = {
 	"PRAGMA cell_size_check = ON",
 	"PRAGMA synchronous = OFF",
 	"PRAGMA wal_autocheckpoint = 0",
-	"PRAGMA journal_size_limit = 1048576", /* of what the WAL is cut to when it starts anew; CK_WAL_LIMIT bounds its growth */
+	/* of what the WAL is cut to when it starts anew; CK_WAL_LIMIT bounds its growth */
+	"PRAGMA journal_size_limit = 1048576",
 };
 
 static int use_wal(sqlite3 *db, struct ck_error *err)
@@ -49,12 +52,15 @@ static int read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *err
 	int r = ck_sql_number(db, "SELECT ifnull(max(id), 0) FROM entry", &id, err);
 
 	if (r >= 0)
-		r = ck_sql_number(db, "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'entry'", &used, err);
+		r = ck_sql_number(
+			db, "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'entry'",
+			&used, err);
 	if (r >= 0)
 		r = ck_sql_number(db, "SELECT ifnull(max(seq), 0) FROM history", &seq, err);
 	if (r < 0)
 		return r;
-	if (id < 0 || used < 0 || seq < 0 || id > INT64_MAX / 2 || used > INT64_MAX / 2 || seq > INT64_MAX / 2)
+	if (id < 0 || used < 0 || seq < 0 || id > INT64_MAX / 2 || used > INT64_MAX / 2 ||
+	    seq > INT64_MAX / 2)
 		return ck_fail(err, CK_EDAMAGED, "row numbers are used up");
 	if (store->last_id < (uint64_t)(id > used ? id : used))
 		store->last_id = (uint64_t)(id > used ? id : used);
@@ -83,8 +89,8 @@ static int check_pages(sqlite3 *db, struct ck_error *err)
 }
 
 /*
- * The checkpointer's connection, made here so that no file is opened by path while files change their names: its WAL and
- * shared memory are open before it is handed over.
+ * The checkpointer's connection, made here so that no file is opened by path while files change
+ * their names: its WAL and shared memory are open before it is handed over.
  */
 static void give_checkpointer(struct ck_store *store)
 {
@@ -95,7 +101,10 @@ static void give_checkpointer(struct ck_store *store)
 		return;
 	if (ck_sql_open(store->path, SQLITE_OPEN_READWRITE, &db, NULL) < 0)
 		return;
-	if (ck_sql_exec(db, "PRAGMA mmap_size = 0; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0", NULL) < 0 ||
+	if (ck_sql_exec(db,
+			"PRAGMA mmap_size = 0; PRAGMA synchronous = NORMAL; PRAGMA "
+			"wal_autocheckpoint = 0",
+			NULL) < 0 ||
 	    ck_sql_number(db, "SELECT count(*) FROM sqlite_schema", &n, NULL) < 0) {
 		sqlite3_close(db);
 		return;
@@ -103,7 +112,8 @@ static void give_checkpointer(struct ck_store *store)
 	ck_checkpointer_use(store->checkpointer, db);
 }
 
-static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fresh, struct ck_error *err)
+static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fresh,
+		  struct ck_error *err)
 {
 	int version, r = 0;
 
@@ -111,7 +121,8 @@ static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fre
 		r = ck_sql_exec(db, writer_pragmas[i], err);
 	if (r < 0)
 		return r;
-	/* a database of a newer version must stay as it is, so this comes before anything is written */
+	/* a database of a newer version must stay as it is, so this comes before anything is
+	 * written */
 	r = ck_schema_check(db, &version, err);
 	if (r < 0)
 		return r;
@@ -124,7 +135,8 @@ static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fre
 	return r < 0 ? r : read_counts(store, db, err);
 }
 
-/* 0, -CK_EDAMAGED, -CK_EVERSION, -CK_EFULL, -CK_EIO, -CK_ENOMEM, -CK_EINVAL; the store is as before unless 0 */
+/* 0, -CK_EDAMAGED, -CK_EVERSION, -CK_EFULL, -CK_EIO, -CK_ENOMEM, -CK_EINVAL; the store is as before
+ * unless 0 */
 int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct ck_error *err)
 {
 	sqlite3 *db = NULL;
@@ -156,13 +168,14 @@ void ck_store_disconnect(struct ck_store *store, bool checkpoint)
 		return;
 	if (store->checkpointer)
 		ck_checkpointer_use(store->checkpointer, NULL);
-	/* the last connection writes the WAL back and removes it; with synchronous=OFF that waits for no disk */
+	/* the last connection writes the WAL back and removes it; with synchronous=OFF that waits
+	 * for no disk */
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, checkpoint ? 0 : 1, NULL);
 	sqlite3_close(store->db);
 	store->db = NULL;
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *err)
 {
@@ -181,10 +194,11 @@ int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *
 	return r == -CK_EFULL || r >= 0 ? r : -CK_EIO;
 }
 
-/* ---- open -------------------------------------------------------------------------------------------------------- */
+/* ---- open ------------------------------------------------------------------------------------ */
 
 /* The database is damaged, @why is known. Whatever comes of it, the store opens. */
-static void start_anew(struct ck_store *store, struct ck_store_opened *opened, const struct ck_error *why)
+static void start_anew(struct ck_store *store, struct ck_store_opened *opened,
+		       const struct ck_error *why)
 {
 	struct ck_error err;
 	int r = ck_store_set_aside(store, opened->set_aside_as, &err);
@@ -196,7 +210,8 @@ static void start_anew(struct ck_store *store, struct ck_store_opened *opened, c
 }
 
 /* Nothing can be written, for reason @why; what is there has to be known all the same (K32). */
-static int read_only(struct ck_store *store, struct ck_store_opened *opened, const struct ck_error *why, struct ck_error *err)
+static int read_only(struct ck_store *store, struct ck_store_opened *opened,
+		     const struct ck_error *why, struct ck_error *err)
 {
 	int version;
 	int r = ck_copy_open(store->dirfd, &store->copy, err);
@@ -218,7 +233,8 @@ static int read_only(struct ck_store *store, struct ck_store_opened *opened, con
 	return r < 0 ? r : 0;
 }
 
-static int open_database(struct ck_store *store, struct ck_store_opened *opened, struct ck_error *err)
+static int open_database(struct ck_store *store, struct ck_store_opened *opened,
+			 struct ck_error *err)
 {
 	struct ck_error why = {0};
 	int r = ck_store_connect(store, true, &opened->fresh, &why);
@@ -247,7 +263,8 @@ static int path_of_database(struct ck_store *store, struct ck_error *err)
 	return 0;
 }
 
-int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_opened *ret_opened, struct ck_error *err)
+int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_opened *ret_opened,
+		  struct ck_error *err)
 {
 	struct ck_store_opened opened = {0};
 	struct ck_store *store;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers: everything out of a consistent copy (copy.c), checked, as plain structs. Also the full check of a database. */
+/* Readers: everything out of a consistent copy (copy.c), checked, as plain structs. Also the full
+ * check of a database. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cache/store/store-int.h"
 
-static int open_copy(const char *dir, struct ck_copy *ret_copy, bool *ret_alive, long *ret_pid, struct ck_error *err)
+static int open_copy(const char *dir, struct ck_copy *ret_copy, bool *ret_alive, long *ret_pid,
+		     struct ck_error *err)
 {
 	CK_AUTO_FREE char *path = NULL;
 	CK_AUTO_CLOSE int dirfd = -1;
@@ -26,7 +28,7 @@ static int check_version(sqlite3 *db, int *ret_version, struct ck_error *err)
 	return r == 1 ? ck_fail(err, CK_ENOTFOUND, "there is no database yet") : r;
 }
 
-/* ---- rows and lines, one after the other ------------------------------------------------------------------------- */
+/* ---- rows and lines, one after the other ----------------------------------------------------- */
 
 /* Room for one more in an array of @n elements that grows by doubling. */
 static void *grown(void *array, size_t n, size_t size)
@@ -138,7 +140,7 @@ void ck_dump_free(struct ck_dump *dump)
 	free(dump);
 }
 
-/* ---- the check --------------------------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 struct report {
 	void (*say)(const char *finding, void *userdata);
@@ -159,7 +161,8 @@ static void CK_PRINTF(2, 3) found(struct report *report, const char *fmt, ...)
 }
 
 /* Damage is a finding; anything else ends the check. */
-static int finding_or_error(struct report *report, int r, const struct ck_error *why, struct ck_error *err)
+static int finding_or_error(struct report *report, int r, const struct ck_error *why,
+			    struct ck_error *err)
 {
 	if (r == -CK_EDAMAGED)
 		found(report, "%s", why->text);
@@ -175,12 +178,16 @@ static const struct question {
 	{ "PRAGMA integrity_check", "%s" },
 	{ "SELECT id FROM entry WHERE form <> 0 AND id NOT IN (SELECT entry FROM fingerprint)",
 	  "entry %s: the fingerprint is missing" },
-	{ "SELECT entry FROM fingerprint WHERE entry NOT IN (SELECT id FROM entry)", "fingerprint %s: the entry is missing" },
-	{ "SELECT count(*) FROM history HAVING count(*) > 100000 + 16", "the history has %s lines" },
-	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state < 5 AND flags & 8 = 0 AND origin = 1"
+	{ "SELECT entry FROM fingerprint WHERE entry NOT IN (SELECT id FROM entry)",
+	  "fingerprint %s: the entry is missing" },
+	{ "SELECT count(*) FROM history HAVING count(*) > 100000 + 16",
+	  "the history has %s lines" },
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state < 5 AND flags & 8 = 0 "
+	  "AND origin = 1"
 	  " GROUP BY uid, name, namespace, attempt HAVING count(*) > 1",
 	  "%s entries have the key of one sandbox" },
-	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1"
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state < 5 AND flags & 8 = 0 "
+	  "AND origin = 1"
 	  " GROUP BY sandbox, container, attempt HAVING count(*) > 1",
 	  "%s entries have the key of one container" },
 };
@@ -198,7 +205,8 @@ static int ask(sqlite3 *db, const struct question *q, struct report *report, str
 		const char *rest = strstr(q->text, "%s") + 2;
 		if (answer && !strcmp(answer, "ok"))
 			continue;
-		snprintf(text, sizeof(text), "%.*s%s%s", (int)(rest - 2 - q->text), q->text, answer ? answer : "?", rest);
+		snprintf(text, sizeof(text), "%.*s%s%s", (int)(rest - 2 - q->text), q->text,
+			 answer ? answer : "?", rest);
 		found(report, "%s", text);
 	}
 	if (r >= 0 && rc != SQLITE_DONE)
@@ -222,7 +230,10 @@ static int check_rows(sqlite3 *db, struct report *report, struct ck_error *err)
 		if (row.id && sqlite3_bind_int64(leaves, 1, (sqlite3_int64)row.id) == SQLITE_OK &&
 		    ck_sql_step(leaves) == SQLITE_ROW) {
 			int bad = ck_leaves_decode(leaves, &row.record, &why);
-			r = finding_or_error(report, ck_context(&why, bad, "entry %llu", (unsigned long long)row.id), &why, err);
+			r = finding_or_error(
+				report,
+				ck_context(&why, bad, "entry %llu", (unsigned long long)row.id),
+				&why, err);
 		}
 		sqlite3_reset(leaves);
 		ck_row_fini(&row);
@@ -245,8 +256,9 @@ static int check_history(sqlite3 *db, struct report *report, struct ck_error *er
 		struct ck_error why;
 		r = finding_or_error(report, ck_history_decode(stmt, &row, &why), &why, err);
 		if (row.what == CK_WHAT_MOVED && !ck_state_may_move(row.from, row.to))
-			found(report, "history line %llu: entry %llu moved from %s to %s", (unsigned long long)row.seq,
-			      (unsigned long long)row.entry, row.from ? ck_state_name(row.from) : "nothing",
+			found(report, "history line %llu: entry %llu moved from %s to %s",
+			      (unsigned long long)row.seq, (unsigned long long)row.entry,
+			      row.from ? ck_state_name(row.from) : "nothing",
 			      ck_state_name(row.to));
 		ck_history_row_fini(&row);
 	}
@@ -271,7 +283,8 @@ static int check_all(sqlite3 *db, struct report *report, struct ck_error *err)
 	return r < 0 ? r : ck_counters_read(db, &counters, err);
 }
 
-int ck_dump_check(const char *dir, void (*say)(const char *finding, void *userdata), void *userdata, struct ck_error *err)
+int ck_dump_check(const char *dir, void (*say)(const char *finding, void *userdata), void *userdata,
+		  struct ck_error *err)
 {
 	struct report report = {say, userdata, 0};
 	struct ck_copy copy = {0};

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row of table entry to and from a statement. What is read is checked like input from the network: type, length and range of
- * every column, and what the rest of the program takes for granted of an entry.
+ * A row of table entry to and from a statement. What is read is checked like input from the
+ * network: type, length and range of every column, and what the rest of the program takes for
+ * granted of an entry.
  */
 #include "cache/store/store-int.h"
 
 /* column, in the order of every statement here: parameter numbers are these + 1 */
-#define COLUMNS(X)                                                                                                         \
-	X(id) X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) X(key_id) X(salt) X(root)    \
-	X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) X(origin) X(stage) X(object) X(reply) X(told)            \
-	X(requests) X(tries) X(last_grpc) X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged)
+#define COLUMNS(X) \
+	X(id) \
+	X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) X(key_id) \
+		X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) X(origin) \
+			X(stage) X(object) X(reply) X(told) X(requests) X(tries) X(last_grpc) \
+				X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) \
+					X(boot) X(staged)
 
 enum column {
 #define COLUMN_ENUM(name) COL_##name,
@@ -19,30 +23,36 @@ enum column {
 };
 _Static_assert(COLUMNS_N == 34, "the statements below have 34 columns");
 
-#define NAMES                                                                                                       \
-	"id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt, root, rest, image_id,"    \
-	" state, flags, reason, phase, origin, stage, object, reply, told, requests, tries, last_grpc, relabelled," \
+#define NAMES \
+	"id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt, root, " \
+	"rest, image_id," \
+	" state, flags, reason, phase, origin, stage, object, reply, told, requests, tries, " \
+	"last_grpc, relabelled," \
 	" created, changed, interest, existed, due, boot, staged"
 
 const char ck_row_select[] = "SELECT " NAMES " FROM entry ORDER BY id";
 
-const char ck_row_insert[] =
-	"INSERT INTO entry (" NAMES ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-	" ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
+const char ck_row_insert[] = "INSERT INTO entry (" NAMES
+			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, "
+			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
 
-const char ck_row_update[] =
-	"UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = ?17, phase = ?18, origin = ?19,"
-	" stage = ?20, object = ?21, reply = ?22, told = ?23, requests = ?24, tries = ?25, last_grpc = ?26,"
-	" relabelled = ?27, created = ?28, changed = ?29, interest = ?30, existed = ?31, due = ?32, boot = ?33,"
-	" staged = ?34 WHERE id = ?1";
+const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = "
+			     "?17, phase = ?18, origin = ?19,"
+			     " stage = ?20, object = ?21, reply = ?22, told = ?23, requests = ?24, "
+			     "tries = ?25, last_grpc = ?26,"
+			     " relabelled = ?27, created = ?28, changed = ?29, interest = ?30, "
+			     "existed = ?31, due = ?32, boot = ?33,"
+			     " staged = ?34 WHERE id = ?1";
 
 const char ck_leaves_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
 
 #define FLAGS_STORED (CK_ENTRY_VOLATILE - 1) /* every flag below it */
-_Static_assert(FLAGS_STORED == (CK_ENTRY_TOLD | CK_ENTRY_LOST | CK_ENTRY_ABANDONED | CK_ENTRY_ENDED | CK_ENTRY_DELIVERED |
-				CK_ENTRY_RESENT), "VOLATILE is the last flag");
+_Static_assert(FLAGS_STORED == (CK_ENTRY_TOLD | CK_ENTRY_LOST | CK_ENTRY_ABANDONED |
+				CK_ENTRY_ENDED | CK_ENTRY_DELIVERED | CK_ENTRY_RESENT),
+	       "VOLATILE is the last flag");
 
-/* ---- to a statement ---------------------------------------------------------------------------------------------- */
+/* ---- to a statement -------------------------------------------------------------------------- */
 
 struct binder {
 	sqlite3_stmt *stmt;
@@ -51,15 +61,17 @@ struct binder {
 
 static void bind_number(struct binder *b, enum column col, uint64_t value)
 {
-	int rc = sqlite3_bind_int64(b->stmt, (int)col + 1, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
+	int rc = sqlite3_bind_int64(b->stmt, (int)col + 1,
+				    value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
 
 	b->rc = b->rc ? b->rc : rc;
 }
 
 static void bind_text(struct binder *b, enum column col, const char *text)
 {
-	int rc = text ? sqlite3_bind_text(b->stmt, (int)col + 1, text, (int)strlen(text), SQLITE_STATIC) :
-			sqlite3_bind_null(b->stmt, (int)col + 1);
+	int rc = text ? sqlite3_bind_text(b->stmt, (int)col + 1, text, (int)strlen(text),
+					  SQLITE_STATIC)
+		      : sqlite3_bind_null(b->stmt, (int)col + 1);
 
 	b->rc = b->rc ? b->rc : rc;
 }
@@ -99,7 +111,8 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_id, row->id);
 	if (whole)
 		bind_identity(&b, row);
-	bind_blob(&b, COL_image_id, record->form ? record->image_id : NULL, sizeof(record->image_id));
+	bind_blob(&b, COL_image_id, record->form ? record->image_id : NULL,
+		  sizeof(record->image_id));
 	bind_number(&b, COL_state, row->state);
 	bind_number(&b, COL_flags, row->flags & FLAGS_STORED);
 	bind_number(&b, COL_reason, row->reason);
@@ -107,7 +120,8 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_origin, row->origin);
 	bind_text(&b, COL_stage, row->stage);
 	bind_text(&b, COL_object, row->made ? row->made->id : NULL);
-	bind_blob(&b, COL_reply, row->made ? row->made->bytes : NULL, row->made ? row->made->len : 0);
+	bind_blob(&b, COL_reply, row->made ? row->made->bytes : NULL,
+		  row->made ? row->made->len : 0);
 	bind_text(&b, COL_told, row->told);
 	bind_number(&b, COL_requests, row->requests);
 	bind_number(&b, COL_tries, row->tries);
@@ -124,7 +138,7 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	return b.rc;
 }
 
-/* ---- from a statement -------------------------------------------------------------------------------------------- */
+/* ---- from a statement ------------------------------------------------------------------------ */
 
 bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value)
 {
@@ -146,7 +160,8 @@ bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_te
 	return true;
 }
 
-bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes, size_t *ret_len)
+bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes,
+		    size_t *ret_len)
 {
 	if (sqlite3_column_type(stmt, col) != SQLITE_BLOB)
 		return false;
@@ -163,7 +178,8 @@ bool ck_column_null(sqlite3_stmt *stmt, int col)
 	return sqlite3_column_type(stmt, col) == SQLITE_NULL;
 }
 
-static bool read_number(sqlite3_stmt *stmt, enum column col, uint64_t min, uint64_t max, uint64_t *ret_value)
+static bool read_number(sqlite3_stmt *stmt, enum column col, uint64_t min, uint64_t max,
+			uint64_t *ret_value)
 {
 	int64_t value;
 
@@ -194,7 +210,8 @@ static bool read_digest(sqlite3_stmt *stmt, enum column col, unsigned char *to, 
 	return true;
 }
 
-/* The steps of reading: 0, or the name of the column that is not what it must be; "" when memory is gone. */
+/* The steps of reading: 0, or the name of the column that is not what it must be; "" when memory is
+ * gone. */
 
 static const char *read_key(sqlite3_stmt *stmt, struct ck_row *row)
 {
@@ -307,7 +324,8 @@ static const char *read_made(sqlite3_stmt *stmt, struct ck_row *row)
 
 	if (ck_column_null(stmt, COL_object) && ck_column_null(stmt, COL_reply)) {
 		/* what is kept or visible exists, and was handed over under its id */
-		bool needs = row->state == CK_STATE_KEPT || row->state == CK_STATE_COMMITTING || row->state == CK_STATE_COMMITTED;
+		bool needs = row->state == CK_STATE_KEPT || row->state == CK_STATE_COMMITTING ||
+			     row->state == CK_STATE_COMMITTED;
 		return needs ? "object" : NULL;
 	}
 	if (!ck_column_blob(stmt, COL_reply, 0, CK_REPLY_MAX, &reply, &len))
@@ -336,7 +354,8 @@ int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *e
 	}
 	uint64_t id = row.id;
 	ck_row_fini(&row);
-	/* a text that could not be fetched because memory is gone must not pass for a damaged one */
+	/* a text that could not be fetched because memory is gone must not pass for a damaged
+	 * one */
 	if (!*wrong || sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM)
 		return ck_nomem(err);
 	return ck_fail(err, CK_EDAMAGED, "entry %llu: column %s", (unsigned long long)id, wrong);
@@ -348,8 +367,9 @@ int ck_leaves_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_err
 	size_t len;
 
 	if (!ck_column_blob(stmt, 0, 0, INT32_MAX, &bytes, &len))
-		return sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM ? ck_nomem(err) :
-										  ck_fail(err, CK_EDAMAGED, "fingerprint");
+		return sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM
+			       ? ck_nomem(err)
+			       : ck_fail(err, CK_EDAMAGED, "fingerprint");
 	if (!ck_record_check(bytes, len))
 		return ck_fail(err, CK_EDAMAGED, "fingerprint: malformed");
 	unsigned char *leaves = ck_memdup(bytes, len);
@@ -361,7 +381,7 @@ int ck_leaves_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_err
 	return 0;
 }
 
-/* ---- counters ---------------------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static uint64_t *counter_find(struct ck_counters *counters, const char *name)
 {
@@ -385,8 +405,11 @@ int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_er
 		int64_t value;
 		if (rc != SQLITE_ROW)
 			r = ck_sql_fail(err, db, rc, "read the counters");
-		else if (!ck_column_text(stmt, 0, CK_NAME_MAX_LEN, &name) || !ck_column_number(stmt, 1, 0, INT64_MAX, &value))
-			r = sqlite3_errcode(db) == SQLITE_NOMEM ? ck_nomem(err) : ck_fail(err, CK_EDAMAGED, "counter");
+		else if (!ck_column_text(stmt, 0, CK_NAME_MAX_LEN, &name) ||
+			 !ck_column_number(stmt, 1, 0, INT64_MAX, &value))
+			r = sqlite3_errcode(db) == SQLITE_NOMEM
+				    ? ck_nomem(err)
+				    : ck_fail(err, CK_EDAMAGED, "counter");
 		else if (counter_find(&counters, name))
 			*counter_find(&counters, name) = (uint64_t)value;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite calls with our errors, and the schema. Each call asks ck_fault() whether it is its turn to fail. A database is an
- * input like any other: its schema must be ours letter by letter before a single row is read.
+ * SQLite calls with our errors, and the schema. Each call asks ck_fault() whether it is its turn to
+ * fail. A database is an input like any other: its schema must be ours letter by letter before a
+ * single row is read.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "cache/store/store-int.h"
 #include "src/base/fault.h"
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static int code_of(int rc, int sys)
 {
@@ -36,10 +37,12 @@ static int code_of(int rc, int sys)
 
 int ck_sql_fail(struct ck_error *err, sqlite3 *db, int rc, const char *doing)
 {
-	/* errno and text belong to this failure only if SQLite saw it: a fault of ours passes it by */
+	/* errno and text belong to this failure only if SQLite saw it: a fault of ours passes it
+	 * by */
 	bool own = db && sqlite3_extended_errcode(db) == rc;
 	int sys = own ? sqlite3_system_errno(db) : 0;
-	int r = ck_fail(err, code_of(rc, sys), "%s: %s", doing, own ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+	int r = ck_fail(err, code_of(rc, sys), "%s: %s", doing,
+			own ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
 
 	if (err) {
 		err->sys = sys;
@@ -50,8 +53,10 @@ int ck_sql_fail(struct ck_error *err, sqlite3 *db, int rc, const char *doing)
 
 int ck_sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt, struct ck_error *err)
 {
-	int rc = ck_fault(CK_FAULT_STORE) ? SQLITE_IOERR :
-					    sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_stmt, NULL);
+	int rc = ck_fault(CK_FAULT_STORE)
+			 ? SQLITE_IOERR
+			 : sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_stmt,
+					      NULL);
 
 	return rc == SQLITE_OK ? 0 : ck_sql_fail(err, db, rc, "prepare");
 }
@@ -88,18 +93,22 @@ int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_er
 
 int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *err)
 {
-	/* One thread at a time uses a connection, so it needs no mutex. No schema of a file may run code in our process. */
+	/* One thread at a time uses a connection, so it needs no mutex. No schema of a file may run
+	 * code in our process. */
 	static const struct {
 		int option, value;
 	} config[] = {
-		{SQLITE_DBCONFIG_DEFENSIVE, 1},	    {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
-		{SQLITE_DBCONFIG_ENABLE_VIEW, 0},   {SQLITE_DBCONFIG_DQS_DDL, 0},	 {SQLITE_DBCONFIG_DQS_DML, 0},
-		{SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1},
+		{ SQLITE_DBCONFIG_DEFENSIVE, 1 },        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+		{ SQLITE_DBCONFIG_ENABLE_TRIGGER, 0 },   { SQLITE_DBCONFIG_ENABLE_VIEW, 0 },
+		{ SQLITE_DBCONFIG_DQS_DDL, 0 },          { SQLITE_DBCONFIG_DQS_DML, 0 },
+		{ SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
 	};
 	sqlite3 *db = NULL;
-	int rc = ck_fault(CK_FAULT_STORE) ? SQLITE_IOERR :
-					    sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
-							    CK_SQL_VFS);
+	int rc = ck_fault(CK_FAULT_STORE)
+			 ? SQLITE_IOERR
+			 : sqlite3_open_v2(path, &db,
+					   flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
+					   CK_SQL_VFS);
 
 	if (rc == SQLITE_OK) {
 		sqlite3_extended_result_codes(db, 1);
@@ -116,95 +125,102 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 	return 0;
 }
 
-/* ---- the schema -------------------------------------------------------------------------------------------------- */
+/* ---- the schema ------------------------------------------------------------------------------ */
 
-/* What sqlite_schema holds of version CK_SCHEMA_VERSION, sorted by name. @sql "": made by SQLite itself. */
+/* What sqlite_schema holds of version CK_SCHEMA_VERSION, sorted by name. @sql "": made by SQLite
+ * itself. */
 static const struct object {
 	const char *name, *sql;
 } schema[] = {
-	{"counter",
-	 "CREATE TABLE counter (\n"
-	 "  name  TEXT PRIMARY KEY NOT NULL,\n"
-	 "  value INTEGER NOT NULL CHECK (value >= 0)\n"
-	 ") STRICT, WITHOUT ROWID"},
-	{"entry",
-	 "CREATE TABLE entry (\n"
-	 "  id         INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: history lines name it\n"
-	 "  kind       INTEGER NOT NULL CHECK (kind IN (1, 2)),\n"
-	 "  attempt    INTEGER NOT NULL CHECK (attempt BETWEEN 0 AND 4294967295),\n"
-	 "  namespace  TEXT NOT NULL,\n"
-	 "  name       TEXT NOT NULL,\n"
-	 "  uid        TEXT NOT NULL,\n"
-	 "  sandbox    TEXT NOT NULL,\n"
-	 "  container  TEXT NOT NULL,\n"
-	 "  form       INTEGER NOT NULL CHECK (form BETWEEN 0 AND 4294967295), -- 0: no fingerprint\n"
-	 "  key_id     BLOB CHECK (length(key_id) = 8),\n"
-	 "  salt       BLOB CHECK (length(salt) = 16),\n"
-	 "  root       BLOB CHECK (length(root) = 32),\n"
-	 "  rest       BLOB CHECK (length(rest) = 16),\n"
-	 "  image_id   BLOB CHECK (length(image_id) = 16),\n"
-	 "  state      INTEGER NOT NULL CHECK (state BETWEEN 1 AND 6),\n"
-	 "  flags      INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 63),\n"
-	 "  reason     INTEGER NOT NULL CHECK (reason >= 0),\n"
-	 "  phase      INTEGER NOT NULL CHECK (phase >= 0),\n"
-	 "  origin     INTEGER NOT NULL CHECK (origin IN (1, 2)),\n"
-	 "  stage      TEXT NOT NULL,\n"
-	 "  object     TEXT, -- the runtime's id\n"
-	 "  reply      BLOB CHECK ((reply IS NULL) = (object IS NULL)),\n"
-	 "  told       TEXT,\n"
-	 "  requests   INTEGER NOT NULL CHECK (requests >= 0),\n"
-	 "  tries      INTEGER NOT NULL CHECK (tries >= 0),\n"
-	 "  last_grpc  INTEGER NOT NULL,\n"
-	 "  relabelled INTEGER NOT NULL CHECK (relabelled >= 0),\n"
-	 "  created    INTEGER NOT NULL CHECK (created >= 0), -- times: ns of CLOCK_BOOTTIME of boot\n"
-	 "  changed    INTEGER NOT NULL CHECK (changed >= 0),\n"
-	 "  interest   INTEGER NOT NULL CHECK (interest >= 0),\n"
-	 "  existed    INTEGER NOT NULL CHECK (existed >= 0),\n"
-	 "  due        INTEGER NOT NULL CHECK (due >= 0),\n"
-	 "  boot       TEXT NOT NULL,\n"
-	 "  staged     INTEGER NOT NULL CHECK (staged >= 0) -- when the stage began\n"
-	 ") STRICT"},
-	/* one row per key, but for what is being destroyed, has ended, or was not made through us */
-	{"entry_container", "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
-			    "  WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1"},
-	{"entry_sandbox", "CREATE UNIQUE INDEX entry_sandbox ON entry (uid, name, namespace, attempt)\n"
-			  "  WHERE kind = 1 AND state < 5 AND flags & 8 = 0 AND origin = 1"},
-	{"fingerprint",
-	 "CREATE TABLE fingerprint (\n"
-	 "  entry  INTEGER PRIMARY KEY,\n"
-	 "  leaves BLOB NOT NULL\n"
-	 ") STRICT"},
-	{"history",
-	 "CREATE TABLE history (\n"
-	 "  seq        INTEGER PRIMARY KEY,\n"
-	 "  entry      INTEGER NOT NULL,\n"
-	 "  who        TEXT NOT NULL,\n"
-	 "  kind       INTEGER NOT NULL CHECK (kind IN (1, 2)),\n"
-	 "  object     TEXT,\n"
-	 "  what       INTEGER NOT NULL CHECK (what > 0),\n"
-	 "  from_state INTEGER NOT NULL CHECK (from_state BETWEEN 0 AND 6),\n"
-	 "  to_state   INTEGER NOT NULL CHECK (to_state BETWEEN 0 AND 6),\n"
-	 "  reason     INTEGER NOT NULL CHECK (reason >= 0),\n"
-	 "  at         INTEGER NOT NULL CHECK (at >= 0), -- ns of CLOCK_BOOTTIME of boot\n"
-	 "  wall       INTEGER NOT NULL, -- seconds of CLOCK_REALTIME\n"
-	 "  grpc       INTEGER NOT NULL,\n"
-	 "  detail     TEXT,\n"
-	 "  boot       TEXT NOT NULL\n"
-	 ") STRICT"},
-	{"sqlite_sequence", ""},
+	{ "counter", "CREATE TABLE counter (\n"
+		     "  name  TEXT PRIMARY KEY NOT NULL,\n"
+		     "  value INTEGER NOT NULL CHECK (value >= 0)\n"
+		     ") STRICT, WITHOUT ROWID" },
+	{ "entry", "CREATE TABLE entry (\n"
+		   "  id         INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: history "
+		   "lines name it\n"
+		   "  kind       INTEGER NOT NULL CHECK (kind IN (1, 2)),\n"
+		   "  attempt    INTEGER NOT NULL CHECK (attempt BETWEEN 0 AND 4294967295),\n"
+		   "  namespace  TEXT NOT NULL,\n"
+		   "  name       TEXT NOT NULL,\n"
+		   "  uid        TEXT NOT NULL,\n"
+		   "  sandbox    TEXT NOT NULL,\n"
+		   "  container  TEXT NOT NULL,\n"
+		   "  form       INTEGER NOT NULL CHECK (form BETWEEN 0 AND 4294967295), -- 0: no "
+		   "fingerprint\n"
+		   "  key_id     BLOB CHECK (length(key_id) = 8),\n"
+		   "  salt       BLOB CHECK (length(salt) = 16),\n"
+		   "  root       BLOB CHECK (length(root) = 32),\n"
+		   "  rest       BLOB CHECK (length(rest) = 16),\n"
+		   "  image_id   BLOB CHECK (length(image_id) = 16),\n"
+		   "  state      INTEGER NOT NULL CHECK (state BETWEEN 1 AND 6),\n"
+		   "  flags      INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 63),\n"
+		   "  reason     INTEGER NOT NULL CHECK (reason >= 0),\n"
+		   "  phase      INTEGER NOT NULL CHECK (phase >= 0),\n"
+		   "  origin     INTEGER NOT NULL CHECK (origin IN (1, 2)),\n"
+		   "  stage      TEXT NOT NULL,\n"
+		   "  object     TEXT, -- the runtime's id\n"
+		   "  reply      BLOB CHECK ((reply IS NULL) = (object IS NULL)),\n"
+		   "  told       TEXT,\n"
+		   "  requests   INTEGER NOT NULL CHECK (requests >= 0),\n"
+		   "  tries      INTEGER NOT NULL CHECK (tries >= 0),\n"
+		   "  last_grpc  INTEGER NOT NULL,\n"
+		   "  relabelled INTEGER NOT NULL CHECK (relabelled >= 0),\n"
+		   "  created    INTEGER NOT NULL CHECK (created >= 0), -- times: ns of "
+		   "CLOCK_BOOTTIME of boot\n"
+		   "  changed    INTEGER NOT NULL CHECK (changed >= 0),\n"
+		   "  interest   INTEGER NOT NULL CHECK (interest >= 0),\n"
+		   "  existed    INTEGER NOT NULL CHECK (existed >= 0),\n"
+		   "  due        INTEGER NOT NULL CHECK (due >= 0),\n"
+		   "  boot       TEXT NOT NULL,\n"
+		   "  staged     INTEGER NOT NULL CHECK (staged >= 0) -- when the stage began\n"
+		   ") STRICT" },
+	/* one row per key, but for what is being destroyed, has ended, or was not made through
+	 * us */
+	{ "entry_container",
+	  "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
+	  "  WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1" },
+	{ "entry_sandbox",
+	  "CREATE UNIQUE INDEX entry_sandbox ON entry (uid, name, namespace, attempt)\n"
+	  "  WHERE kind = 1 AND state < 5 AND flags & 8 = 0 AND origin = 1" },
+	{ "fingerprint", "CREATE TABLE fingerprint (\n"
+			 "  entry  INTEGER PRIMARY KEY,\n"
+			 "  leaves BLOB NOT NULL\n"
+			 ") STRICT" },
+	{ "history",
+	  "CREATE TABLE history (\n"
+	  "  seq        INTEGER PRIMARY KEY,\n"
+	  "  entry      INTEGER NOT NULL,\n"
+	  "  who        TEXT NOT NULL,\n"
+	  "  kind       INTEGER NOT NULL CHECK (kind IN (1, 2)),\n"
+	  "  object     TEXT,\n"
+	  "  what       INTEGER NOT NULL CHECK (what > 0),\n"
+	  "  from_state INTEGER NOT NULL CHECK (from_state BETWEEN 0 AND 6),\n"
+	  "  to_state   INTEGER NOT NULL CHECK (to_state BETWEEN 0 AND 6),\n"
+	  "  reason     INTEGER NOT NULL CHECK (reason >= 0),\n"
+	  "  at         INTEGER NOT NULL CHECK (at >= 0), -- ns of CLOCK_BOOTTIME of boot\n"
+	  "  wall       INTEGER NOT NULL, -- seconds of CLOCK_REALTIME\n"
+	  "  grpc       INTEGER NOT NULL,\n"
+	  "  detail     TEXT,\n"
+	  "  boot       TEXT NOT NULL\n"
+	  ") STRICT" },
+	{ "sqlite_sequence", "" },
 };
 
-_Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED == 8 && CK_ORIGIN_CACHE == 1,
+_Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED == 8 &&
+		       CK_ORIGIN_CACHE == 1,
 	       "the schema says these as numbers");
 _Static_assert(CK_SANDBOX == 1 && CK_CONTAINER == 2, "the schema says these as numbers");
-_Static_assert(CK_KEY_ID_BYTES == 8 && CK_SALT_BYTES == 16 && CK_ROOT_BYTES == 32 && CK_LEAF_BYTES == 16,
+_Static_assert(CK_KEY_ID_BYTES == 8 && CK_SALT_BYTES == 16 && CK_ROOT_BYTES == 32 &&
+		       CK_LEAF_BYTES == 16,
 	       "the schema says these as numbers");
 
 static bool is_sql_of(const struct object *object, sqlite3_stmt *stmt, int col)
 {
 	const char *sql = (const char *)sqlite3_column_text(stmt, col);
 
-	return sql && !strcmp(sql, *object->sql ? object->sql : "CREATE TABLE sqlite_sequence(name,seq)");
+	return sql &&
+	       !strcmp(sql, *object->sql ? object->sql : "CREATE TABLE sqlite_sequence(name,seq)");
 }
 
 static int compare_schema(sqlite3 *db, struct ck_error *err)
@@ -219,13 +235,15 @@ static int compare_schema(sqlite3 *db, struct ck_error *err)
 		return r;
 	for (; (rc = ck_sql_step(stmt)) == SQLITE_ROW; n++) {
 		const char *name = (const char *)sqlite3_column_text(stmt, 0);
-		same = same && n < CK_COUNT(schema) && name && !strcmp(name, schema[n].name) && is_sql_of(&schema[n], stmt, 1);
+		same = same && n < CK_COUNT(schema) && name && !strcmp(name, schema[n].name) &&
+		       is_sql_of(&schema[n], stmt, 1);
 	}
 	if (rc != SQLITE_DONE)
 		r = ck_sql_fail(err, db, rc, "read the schema");
 	else if (!same || n != CK_COUNT(schema))
-		r = sqlite3_errcode(db) == SQLITE_NOMEM ? ck_nomem(err)
-							: ck_fail(err, CK_EDAMAGED, "the schema is not crikeep's");
+		r = sqlite3_errcode(db) == SQLITE_NOMEM
+			    ? ck_nomem(err)
+			    : ck_fail(err, CK_EDAMAGED, "the schema is not crikeep's");
 	sqlite3_finalize(stmt);
 	return r;
 }
@@ -248,16 +266,19 @@ int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err)
 	if (application != CK_APPLICATION_ID)
 		return ck_fail(err, CK_EDAMAGED, "the file is not a database of crikeep");
 	if (version > CK_SCHEMA_VERSION)
-		return ck_fail(err, CK_EVERSION, "the database has schema version %lld, this program knows %d",
+		return ck_fail(err, CK_EVERSION,
+			       "the database has schema version %lld, this program knows %d",
 			       (long long)version, CK_SCHEMA_VERSION);
-	r = version < 1 ? ck_fail(err, CK_EDAMAGED, "schema version %lld", (long long)version) : compare_schema(db, err);
+	r = version < 1 ? ck_fail(err, CK_EDAMAGED, "schema version %lld", (long long)version)
+			: compare_schema(db, err);
 	if (r < 0)
 		return r;
 	*ret_version = (int)version;
 	return 0;
 }
 
-/* Brings a database from version @from, 0 being an empty one, to CK_SCHEMA_VERSION; whole or not at all. */
+/* Brings a database from version @from, 0 being an empty one, to CK_SCHEMA_VERSION; whole or not at
+ * all. */
 int ck_schema_make(sqlite3 *db, int from, struct ck_error *err)
 {
 	char sql[64];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose SQLite this is. A host may carry one of its own, and then its functions are called in place of libsqlite3's: an older one
- * perhaps, compiled or configured otherwise. What could harm the database, or the host, is refused before a file is touched.
+ * Whose SQLite this is. A host may carry one of its own, and then its functions are called in place
+ * of libsqlite3's: an older one perhaps, compiled or configured otherwise. What could harm the
+ * database, or the host, is refused before a file is touched.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -12,18 +13,25 @@
 #define VERSION_MIN 3037000 /* STRICT tables */
 
 /* All that we call: tests/check-symbols.sh compares. */
-#define FUNCTIONS(X)                                                                                                            \
-	X(backup_finish) X(backup_init) X(backup_step) X(bind_blob) X(bind_blob64) X(bind_int) X(bind_int64) X(bind_null)       \
-	X(bind_text) X(busy_timeout) X(changes) X(clear_bindings) X(close) X(column_blob) X(column_bytes) X(column_int64)       \
-	X(column_text) X(column_type) X(compileoption_used) X(db_config) X(db_handle) X(db_mutex) X(db_readonly) X(deserialize) \
-	X(errcode) X(errmsg) X(errstr) X(exec) X(extended_errcode) X(extended_result_codes) X(file_control) X(finalize)         \
-	X(get_autocommit) X(interrupt) X(libversion) X(libversion_number) X(open_v2) X(prepare_v3) X(reset) X(step)             \
-	X(system_errno) X(threadsafe) X(vfs_find) X(wal_checkpoint_v2) X(wal_hook)
+#define FUNCTIONS(X) \
+	X(backup_finish) \
+	X(backup_init) X(backup_step) X(bind_blob) X(bind_blob64) X(bind_int) X(bind_int64) X( \
+		bind_null) X(bind_text) X(busy_timeout) X(changes) X(clear_bindings) X(close) \
+		X(column_blob) X(column_bytes) X(column_int64) X(column_text) X(column_type) X( \
+			compileoption_used) X(db_config) X(db_handle) X(db_mutex) X(db_readonly) \
+			X(deserialize) X(errcode) X(errmsg) X(errstr) X(exec) X(extended_errcode) \
+				X(extended_result_codes) X(file_control) X(finalize) \
+					X(get_autocommit) X(interrupt) X(libversion) \
+						X(libversion_number) X(open_v2) X(prepare_v3) \
+							X(reset) X(step) X(system_errno) \
+								X(threadsafe) X(vfs_find) \
+									X(wal_checkpoint_v2) \
+										X(wal_hook)
 
 /*
- * Where a copy lacks a function, because it was compiled without, the dynamic linker takes that one from another copy, which
- * would misread the first one's connections. Only definitions count: of a function whose address a program takes, the address
- * may be that of the program's jump to it.
+ * Where a copy lacks a function, because it was compiled without, the dynamic linker takes that one
+ * from another copy, which would misread the first one's connections. Only definitions count: of a
+ * function whose address a program takes, the address may be that of the program's jump to it.
  */
 static int check_one(struct ck_error *err)
 {
@@ -40,21 +48,26 @@ static int check_one(struct ck_error *err)
 
 	for (size_t i = 0; i < CK_COUNT(functions); i++) {
 		void *at = (void *)(uintptr_t)functions[i].fn;
-		if (!dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || symbol->st_shndx == SHN_UNDEF)
+		if (!dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+		    symbol->st_shndx == SHN_UNDEF)
 			continue;
 		if (!first.dli_fbase)
 			first = info;
 		if (info.dli_fbase != first.dli_fbase)
-			return ck_fail(err, CK_EINVAL, "two SQLites are mixed: %s() is of %s, %s() of %s", first.dli_sname,
-				       first.dli_fname, functions[i].name, info.dli_fname);
+			return ck_fail(err, CK_EINVAL,
+				       "two SQLites are mixed: %s() is of %s, %s() of %s",
+				       first.dli_sname, first.dli_fname, functions[i].name,
+				       info.dli_fname);
 	}
 	return 0;
 }
 
-/* The host may have set all of its SQLite to one thread (SQLITE_CONFIG_SINGLETHREAD): then even this connection has no mutex. */
+/* The host may have set all of its SQLite to one thread (SQLITE_CONFIG_SINGLETHREAD): then even
+ * this connection has no mutex. */
 static int check_mutexes(struct ck_error *err)
 {
-	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_FULLMUTEX;
+	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY |
+			  SQLITE_OPEN_FULLMUTEX;
 	sqlite3 *db = NULL;
 	int rc = sqlite3_open_v2(":memory:", &db, flags, CK_SQL_VFS);
 	int r = 0;
@@ -62,7 +75,8 @@ static int check_mutexes(struct ck_error *err)
 	if (rc != SQLITE_OK)
 		r = ck_sql_fail(err, db, rc, "open");
 	else if (!sqlite3_db_mutex(db))
-		r = ck_fail(err, CK_EINVAL, "this SQLite was set to one thread (SQLITE_CONFIG_SINGLETHREAD)");
+		r = ck_fail(err, CK_EINVAL,
+			    "this SQLite was set to one thread (SQLITE_CONFIG_SINGLETHREAD)");
 	sqlite3_close(db);
 	return r;
 }
@@ -70,7 +84,8 @@ static int check_mutexes(struct ck_error *err)
 int ck_sql_check(struct ck_error *err)
 {
 	if (sqlite3_libversion_number() < VERSION_MIN)
-		return ck_fail(err, CK_EINVAL, "SQLite %s is too old: 3.37 is needed", sqlite3_libversion());
+		return ck_fail(err, CK_EINVAL, "SQLite %s is too old: 3.37 is needed",
+			       sqlite3_libversion());
 	if (!sqlite3_threadsafe())
 		return ck_fail(err, CK_EINVAL, "this SQLite was compiled without threads");
 	if (sqlite3_compileoption_used("OMIT_WAL"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state directory: who owns it, the digest key, and the names of the database's files. No SQLite here. Nothing here opens
- * an existing database file: closing any descriptor of it would drop the locks SQLite holds on it in this process.
+ * The state directory: who owns it, the digest key, and the names of the database's files. No
+ * SQLite here. Nothing here opens an existing database file: closing any descriptor of it would
+ * drop the locks SQLite holds on it in this process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +18,12 @@
 #include "cache/store/store-int.h"
 #include "src/base/host-process.h"
 
-#define LOCK_TRIES    40 /* for 200 ms: somebody may hold a shared lock for an instant, to see whether it is free */
+/* for 200 ms: somebody may hold a shared lock for an instant, to see whether it is free */
+#define LOCK_TRIES    40
 #define LOCK_PAUSE_NS (5 * (long)CK_NS_PER_MS)
 #define NAME_TRIES    1000
 
-/* ---- the directory ----------------------------------------------------------------------------------------------- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct ck_error *err)
 {
@@ -30,21 +32,26 @@ int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct
 
 	CK_AUTO_CLOSE int fd = ck_fd_own(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (fd < 0)
-		return ck_fail_errno(err, errno == ENOENT && !make ? CK_ENOTFOUND : CK_EIO, errno, "state directory '%s'", dir);
+		return ck_fail_errno(err, errno == ENOENT && !make ? CK_ENOTFOUND : CK_EIO, errno,
+				     "state directory '%s'", dir);
 	if (made && fchmod(fd, 0700) < 0) /* the umask may have taken away what we need */
 		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
 	if (fstat(fd, &st) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
 	if (make && st.st_uid != 0 && st.st_uid != geteuid())
-		return ck_fail(err, CK_EIO, "state directory '%s' belongs to uid %u, neither root nor us", dir,
+		return ck_fail(err, CK_EIO,
+			       "state directory '%s' belongs to uid %u, neither root nor us", dir,
 			       (unsigned)st.st_uid);
 	if (make && st.st_mode & 022)
-		return ck_fail(err, CK_EIO, "state directory '%s' has mode %04o: others can write into it", dir,
+		return ck_fail(err, CK_EIO,
+			       "state directory '%s' has mode %04o: others can write into it", dir,
 			       (unsigned)st.st_mode & 07777);
 
 	char *path = realpath(dir, NULL); /* the host may change its working directory */
 	if (!path)
-		return errno == ENOMEM ? ck_nomem(err) : ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
+		return errno == ENOMEM
+			       ? ck_nomem(err)
+			       : ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
 	*ret_path = path;
 	*ret_fd = fd;
 	fd = -1;
@@ -68,7 +75,7 @@ int64_t ck_dir_size(int dirfd, const char *name)
 	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : (int64_t)st.st_size;
 }
 
-/* ---- small files: written whole or not at all -------------------------------------------------------------------- */
+/* ---- small files: written whole or not at all ------------------------------------------------ */
 
 static ssize_t file_read(int dirfd, const char *name, void *buf, size_t size)
 {
@@ -87,23 +94,28 @@ static int file_write(int dirfd, const char *name, const void *bytes, size_t len
 
 	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
 	unlinkat(dirfd, tmp, 0); /* of an owner that was killed */
-	fd = ck_fd_own(openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	fd = ck_fd_own(
+		openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
 		return -1;
-	if (fchmod(fd, 0600) < 0 || write(fd, bytes, len) != (ssize_t)len || renameat(dirfd, tmp, dirfd, name) < 0) {
+	if (fchmod(fd, 0600) < 0 || write(fd, bytes, len) != (ssize_t)len ||
+	    renameat(dirfd, tmp, dirfd, name) < 0) {
 		unlinkat(dirfd, tmp, 0);
 		return -1;
 	}
 	return 0;
 }
 
-/* ---- ownership --------------------------------------------------------------------------------------------------- */
+/* ---- ownership ------------------------------------------------------------------------------- */
 
 /*
- * The lock is an flock(2) on the directory. Beside it lies a shared OFD lock that excludes nobody: unlike an flock it can be
- * asked for without being taken (F_OFD_GETLK), so a reader that is stopped while it looks cannot keep an owner out.
+ * The lock is an flock(2) on the directory. Beside it lies a shared OFD lock that excludes nobody:
+ * unlike an flock it can be asked for without being taken (F_OFD_GETLK), so a reader that is
+ * stopped while it looks cannot keep an owner out.
  */
-static const struct flock owner_mark = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+static const struct flock owner_mark = {
+	.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
+};
 
 void ck_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT])
 {
@@ -150,24 +162,29 @@ int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
 			return ck_fail_errno(err, CK_EIO, errno, "lock '%s'", path);
 		if (i == LOCK_TRIES) {
 			long pid = owner_pid(dirfd);
-			return pid ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path, pid) :
-				     ck_fail(err, CK_EOWNED, "'%s' is owned by another process", path);
+			return pid ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path,
+					     pid)
+				   : ck_fail(err, CK_EOWNED, "'%s' is owned by another process",
+					     path);
 		}
 		struct timespec left = pause;
-		while (nanosleep(&left, &left) < 0 && errno == EINTR) /* a host's signals do not shorten it */
+		/* a host's signals do not shorten it */
+		while (nanosleep(&left, &left) < 0 && errno == EINTR)
 			;
 	}
 	if (fcntl(dirfd, F_OFD_SETLK, &mark) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "lock '%s'", path);
 
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	int n = snprintf(text, sizeof(text), "%ld %lld.%09ld\n", (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+	int n = snprintf(text, sizeof(text), "%ld %lld.%09ld\n", (long)getpid(),
+			 (long long)now.tv_sec, now.tv_nsec);
 	if (file_write(dirfd, CK_OWNER_NAME, text, (size_t)n) < 0)
-		unlinkat(dirfd, CK_OWNER_NAME, 0); /* no pid is better than that of an earlier owner */
+		/* no pid is better than that of an earlier owner */
+		unlinkat(dirfd, CK_OWNER_NAME, 0);
 	return 0;
 }
 
-/* ---- the digest key ---------------------------------------------------------------------------------------------- */
+/* ---- the digest key -------------------------------------------------------------------------- */
 
 bool ck_key_file_parse(const void *bytes, size_t len, struct ck_digest_key *ret_key)
 {
@@ -193,29 +210,34 @@ int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
 		if (getrandom(bytes, CK_KEY_BYTES, 0) != CK_KEY_BYTES)
 			return ck_fail_errno(err, CK_EIO, errno, "make a key");
 	} while (!ck_key_file_parse(bytes, CK_KEY_BYTES, ret_key));
-	file_write(dirfd, CK_KEY_NAME, bytes, CK_KEY_BYTES); /* if not: rows of this life are not comparable in the next (K31) */
+	/* if not: rows of this life are not comparable in the next (K31) */
+	file_write(dirfd, CK_KEY_NAME, bytes, CK_KEY_BYTES);
 	return 0;
 }
 
-/* ---- the database's files ---------------------------------------------------------------------------------------- */
+/* ---- the database's files -------------------------------------------------------------------- */
 
 int ck_dir_make(int dirfd, const char *name, struct ck_error *err)
 {
 	/* SQLite would give it the umask's mode; -wal and -shm inherit this one */
-	CK_AUTO_CLOSE int fd = ck_fd_own(openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+	CK_AUTO_CLOSE int fd = ck_fd_own(
+		openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 
 	if (fd < 0 || fchmod(fd, 0600) < 0)
-		return ck_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? CK_EFULL : CK_EIO, errno, "make '%s'", name);
+		return ck_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? CK_EFULL : CK_EIO,
+				     errno, "make '%s'", name);
 	return 0;
 }
 
 /*
- * CK_DB_NEXT is whole from the moment it has that name, and holds all that the old file and its WAL hold. So an interrupted
- * change goes on where it was: the old WAL first, because it must never be applied to the new file.
+ * CK_DB_NEXT is whole from the moment it has that name, and holds all that the old file and its WAL
+ * hold. So an interrupted change goes on where it was: the old WAL first, because it must never be
+ * applied to the new file.
  */
 int ck_dir_swap(int dirfd, struct ck_error *err)
 {
-	if ((unlinkat(dirfd, CK_DB_WAL, 0) < 0 && errno != ENOENT) || (unlinkat(dirfd, CK_DB_SHM, 0) < 0 && errno != ENOENT) ||
+	if ((unlinkat(dirfd, CK_DB_WAL, 0) < 0 && errno != ENOENT) ||
+	    (unlinkat(dirfd, CK_DB_SHM, 0) < 0 && errno != ENOENT) ||
 	    renameat(dirfd, CK_DB_NEXT, dirfd, CK_DB_NAME) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "put '%s' in place", CK_DB_NEXT);
 	return 0;
@@ -234,7 +256,8 @@ int ck_dir_prepare(int dirfd, struct ck_error *err)
 	if (fstatat(dirfd, CK_DB_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? ck_dir_make(dirfd, CK_DB_NAME, err)
 				       : ck_fail_errno(err, CK_EIO, errno, "'%s'", CK_DB_NAME);
-	return S_ISREG(st.st_mode) ? 0 : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);
+	return S_ISREG(st.st_mode) ? 0
+				   : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);
 }
 
 /* false: errno says why, 0 that it is taken */
@@ -254,8 +277,9 @@ static bool name_is_free(int dirfd, const char *name)
 }
 
 /*
- * The database goes first: if we are killed in between, the next life finds a WAL without a database, which SQLite drops. The
- * other way round it would find an older state of the database and take it for good.
+ * The database goes first: if we are killed in between, the next life finds a WAL without a
+ * database, which SQLite drops. The other way round it would find an older state of the database
+ * and take it for good.
  */
 int ck_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err)
 {

@@ -12,16 +12,19 @@
  *     wishes/             what crikeep(1) asks the owner for (admin-request.h)
  *     crikeep.db.damaged-YYYYmmddTHHMMSSZ[-N][-wal|-shm]  set aside (K33)
  *
- * One writer connection, used by whoever runs the round; not thread-safe. WAL; the writer never syncs, and writes back the
- * WAL when idle or when it is half full; on anything but tmpfs a thread with a connection of its own does, and syncs.
+ * One writer connection, used by whoever runs the round; not thread-safe. WAL; the writer never
+ * syncs, and writes back the WAL when idle or when it is half full; on anything but tmpfs a thread
+ * with a connection of its own does, and syncs.
  *
- * The WAL stays below CK_WAL_LIMIT whoever is stopped wherever. Our readers copy the files without any lock and check that
- * they belong together (copy.c), so they can hold nothing up. A foreign tool stopped inside a transaction does pin the WAL,
- * and so does a checkpoint whose fsync takes seconds: then the owner copies the database to a new file, puts that in its
- * place, and leaves the old one to whoever has it open (checkpoint.c). That costs one copy in memory, some 50 ms with a full
- * history, and happens at most once per CK_WAL_LIMIT written.
+ * The WAL stays below CK_WAL_LIMIT whoever is stopped wherever. Our readers copy the files without
+ * any lock and check that they belong together (copy.c), so they can hold nothing up. A foreign
+ * tool stopped inside a transaction does pin the WAL, and so does a checkpoint whose fsync takes
+ * seconds: then the owner copies the database to a new file, puts that in its place, and leaves the
+ * old one to whoever has it open (checkpoint.c). That costs one copy in memory, some 50 ms with a
+ * full history, and happens at most once per CK_WAL_LIMIT written.
  *
- * Not for a process that forks and goes on without exec: a child that lives on goes on holding the lock.
+ * Not for a process that forks and goes on without exec: a child that lives on goes on holding the
+ * lock.
  */
 #include "cache/machine/entry.h"
 
@@ -31,40 +34,54 @@ struct ck_store_opened { /* what ck_store_open() found */
 	bool fresh;             /* a new database */
 	bool set_aside;         /* the old one was damaged (K33) */
 	char set_aside_as[512]; /* its new name */
-	bool no_database;       /* no space or read-only: nothing can be written yet; ck_store_begin() tries again (K32) */
+	/* no space or read-only: nothing can be written yet; ck_store_begin() tries again (K32) */
+	bool no_database;
 	struct ck_error why;    /* of set_aside, no_database */
 };
 
 /*
  * ck_store_open - own @dir, open or make its database and key
- * @boot: this boot's id, written into new rows by the caller. Return: 0, -CK_EOWNED, -CK_EVERSION, -CK_EIO (the directory
- * or the database cannot be read), -CK_ENOMEM, -CK_EINVAL (SQLite without threads or WAL). The key: read, or made; where it
- * cannot be written, one of this life only (rows are then not comparable next time, K31). Where nothing can be written, what
- * is in the database can still be loaded.
+ * @boot: this boot's id, written into new rows by the caller. Return: 0, -CK_EOWNED, -CK_EVERSION,
+ * -CK_EIO (the directory or the database cannot be read), -CK_ENOMEM, -CK_EINVAL (SQLite without
+ * threads or WAL). The key: read, or made; where it cannot be written, one of this life only (rows
+ * are then not comparable next time, K31). Where nothing can be written, what is in the database
+ * can still be loaded.
  */
-int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_opened *ret_opened, struct ck_error *err);
+int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_opened *ret_opened,
+		  struct ck_error *err);
 void ck_store_close(struct ck_store *store); /* checkpoints if it can do so without waiting */
 const struct ck_digest_key *ck_store_key(const struct ck_store *store);
 
-/* ck_store_load - every row, oldest first, leaves not loaded; @fn takes over what the row holds (and zeroes it), or ck_row_fini()
- * is called. A row that does not pass validation is -CK_EDAMAGED. Return: 0, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM, or @fn's. */
-int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata), void *userdata, struct ck_error *err);
-int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters, struct ck_error *err);
-/* ck_store_leaves - load record->leaves of a row. -CK_ENOTFOUND, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM */
-int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record, struct ck_error *err);
+/* ck_store_load - every row, oldest first, leaves not loaded; @fn takes over what the row holds
+ * (and zeroes it), or ck_row_fini() is called. A row that does not pass validation is -CK_EDAMAGED.
+ * Return: 0, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM, or @fn's. */
+int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata),
+		  void *userdata, struct ck_error *err);
+int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters,
+			   struct ck_error *err);
+/* ck_store_leaves - load record->leaves of a row. -CK_ENOTFOUND, -CK_EDAMAGED, -CK_EIO,
+ * -CK_ENOMEM */
+int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record,
+		    struct ck_error *err);
 
-/* One round. After any error the transaction is rolled back and nothing of it is in the database. Write what gives up a key
- * (updates, deletes) before what takes it (inserts): at no time may two rows hold one (-CK_EIO).
- * Return: 0, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM; begin also opens a database that could not be opened before. */
+/* One round. After any error the transaction is rolled back and nothing of it is in the database.
+ * Write what gives up a key (updates, deletes) before what takes it (inserts): at no time may two
+ * rows hold one (-CK_EIO).
+ * Return: 0, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM; begin also opens a database that could
+ * not be opened before. */
 int ck_store_begin(struct ck_store *store, struct ck_error *err);
-int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err); /* with its leaves, if loaded */
+/* with its leaves, if loaded */
+int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err);
 /* all but key and record; image_id too */
 int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_error *err);
-int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err);              /* leaves too; history stays */
-int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what what, enum ck_state from, enum ck_state to,
+/* leaves too; history stays */
+int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err);
+int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what what,
+		  enum ck_state from, enum ck_state to,
 		  /* a line of history; oldest beyond CK_HISTORY_ROWS go */
 		  uint64_t at, int grpc, const char *detail, struct ck_error *err);
-int ck_store_counters(struct ck_store *store, const struct ck_counters *counters, struct ck_error *err);
+int ck_store_counters(struct ck_store *store, const struct ck_counters *counters,
+		      struct ck_error *err);
 int ck_store_commit(struct ck_store *store, struct ck_error *err);
 void ck_store_rollback(struct ck_store *store);
 uint64_t ck_store_next_id(struct ck_store *store); /* a fresh row id; also without a database */
@@ -72,16 +89,17 @@ uint64_t ck_store_next_id(struct ck_store *store); /* a fresh row id; also witho
 void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal);
 
 /*
- * ck_store_idle - nothing to do: checkpoint (on disk: wake the helper). ck_store_commit() keeps the WAL under CK_WAL_LIMIT
- * itself
+ * ck_store_idle - nothing to do: checkpoint (on disk: wake the helper). ck_store_commit() keeps the
+ * WAL under CK_WAL_LIMIT itself
  */
 void ck_store_idle(struct ck_store *store);
-/* ck_store_set_aside - damage was found while running: rename database, -wal and -shm, make a new one (K33). The caller writes
- * everything it has again, even after an error: the next database a round meets is empty. @ret_name: 512 bytes; "" if nothing
- * could be renamed. Return: 0, -CK_EIO, -CK_EFULL */
+/* ck_store_set_aside - damage was found while running: rename database, -wal and -shm, make a new
+ * one (K33). The caller writes everything it has again, even after an error: the next database a
+ * round meets is empty. @ret_name: 512 bytes; "" if nothing could be renamed. Return: 0, -CK_EIO,
+ * -CK_EFULL */
 int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *err);
 
-/* ---- readers: crikeep(1), with the owner up, down or killed; never in the owner's own process (copy.c says why) ---------- */
+/* ---- readers: crikeep(1), with the owner up, down or killed; never in the owner's own process (copy.c says why)  */
 
 struct ck_history_row {
 	uint64_t seq, entry;
@@ -109,14 +127,23 @@ struct ck_dump { /* a consistent copy; rows with leaves if asked */
 	long owner_pid; /* 0: unknown */
 };
 
-/* ck_store_owner - does a living process own the state directory @dir? @ret_pid: its pid, or its last owner's; 0: unknown */
+/* ck_store_owner - does a living process own the state directory @dir? @ret_pid: its pid, or its
+ * last owner's; 0: unknown */
 bool ck_store_owner(const char *dir, long *ret_pid);
 
-enum ck_dump_what { CK_DUMP_ROWS = 1, CK_DUMP_LEAVES = 2, CK_DUMP_HISTORY = 4, CK_DUMP_COUNTERS = 8 };
-/* ck_dump_read - -CK_ENOTFOUND (no database there), -CK_EVERSION, -CK_EDAMAGED, -CK_EIO (no permission ...), -CK_ENOMEM */
+enum ck_dump_what {
+	CK_DUMP_ROWS = 1,
+	CK_DUMP_LEAVES = 2,
+	CK_DUMP_HISTORY = 4,
+	CK_DUMP_COUNTERS = 8
+};
+/* ck_dump_read - -CK_ENOTFOUND (no database there), -CK_EVERSION, -CK_EDAMAGED, -CK_EIO (no
+ * permission ...), -CK_ENOMEM */
 int ck_dump_read(const char *dir, unsigned what, struct ck_dump **ret_dump, struct ck_error *err);
 void ck_dump_free(struct ck_dump *dump);
-/* ck_dump_check - `crikeep check`: integrity_check, schema, every row valid, moves and index hold, history within bounds.
- * Calls @say for each finding. Return: number of findings, or as ck_dump_read() */
-int ck_dump_check(const char *dir, void (*say)(const char *finding, void *userdata), void *userdata, struct ck_error *err);
+/* ck_dump_check - `crikeep check`: integrity_check, schema, every row valid, moves and index hold,
+ * history within bounds. Calls @say for each finding. Return: number of findings, or as
+ * ck_dump_read() */
+int ck_dump_check(const char *dir, void (*say)(const char *finding, void *userdata), void *userdata,
+		  struct ck_error *err);
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A round: begin, rows, history, counters, commit. All of it is in the database, or nothing: whichever call fails, the
- * transaction is rolled back before that call returns.
+ * A round: begin, rows, history, counters, commit. All of it is in the database, or nothing:
+ * whichever call fails, the transaction is rolled back before that call returns.
  */
 #include "cache/store/store-int.h"
 #include "src/base/fault.h"
 
-/* ---- statements -------------------------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 int ck_store_broken(struct ck_store *store, int r)
 {
@@ -14,9 +14,11 @@ int ck_store_broken(struct ck_store *store, int r)
 	return r;
 }
 
-int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_stmt **ret_stmt, struct ck_error *err)
+int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_stmt **ret_stmt,
+		       struct ck_error *err)
 {
-	if (CK_NEVER(!store->db || (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_LEAVES)))
+	if (CK_NEVER(!store->db ||
+		     (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_LEAVES)))
 		return ck_fail(err, CK_EIO, "no round is open");
 	if (!store->stmts[which]) {
 		const char *const sql[] = {
@@ -32,7 +34,8 @@ int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_
 	return 0;
 }
 
-int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing, struct ck_error *err)
+int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing,
+		 struct ck_error *err)
 {
 	int rc = ck_sql_step(stmt);
 	int r = rc == SQLITE_DONE ? 0 : ck_sql_fail(err, store->db, rc, doing);
@@ -42,7 +45,8 @@ int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing, 
 	return r < 0 ? ck_store_broken(store, r) : 0;
 }
 
-static int run_by_id(struct ck_store *store, enum ck_statement which, uint64_t id, const char *doing, struct ck_error *err)
+static int run_by_id(struct ck_store *store, enum ck_statement which, uint64_t id,
+		     const char *doing, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
 	int r = ck_store_statement(store, which, &stmt, err);
@@ -55,9 +59,10 @@ static int run_by_id(struct ck_store *store, enum ck_statement which, uint64_t i
 	return ck_store_run(store, stmt, doing, err);
 }
 
-/* ---- the transaction --------------------------------------------------------------------------------------------- */
+/* ---- the transaction ------------------------------------------------------------------------- */
 
-/* Nothing can be written so far: try again to get rid of a damaged file, and to open or make one. */
+/* Nothing can be written so far: try again to get rid of a damaged file, and to open or make
+ * one. */
 static int reconnect(struct ck_store *store, struct ck_error *err)
 {
 	char name[512];
@@ -81,7 +86,8 @@ int ck_store_begin(struct ck_store *store, struct ck_error *err)
 	if (r < 0)
 		return r;
 	if (store->moved)
-		return ck_fail(err, CK_EDAMAGED, "the database was removed or replaced while it was open");
+		return ck_fail(err, CK_EDAMAGED,
+			       "the database was removed or replaced while it was open");
 	if (CK_NEVER(store->in_round))
 		return ck_fail(err, CK_EIO, "a round is open");
 	r = ck_store_statement(store, CK_SQL_BEGIN, &stmt, err);
@@ -103,8 +109,10 @@ void ck_store_rollback(struct ck_store *store)
 	if (!store->in_round)
 		return;
 	store->in_round = false;
-	/* some failures have already rolled back; what cannot be rolled back by statement is, by closing */
-	if (!sqlite3_get_autocommit(store->db) && sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK &&
+	/* some failures have already rolled back; what cannot be rolled back by statement is, by
+	 * closing */
+	if (!sqlite3_get_autocommit(store->db) &&
+	    sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK &&
 	    !sqlite3_get_autocommit(store->db))
 		ck_store_disconnect(store, false);
 }
@@ -132,7 +140,7 @@ int ck_store_commit(struct ck_store *store, struct ck_error *err)
 	return 0;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static int insert_leaves(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
 {
@@ -142,9 +150,12 @@ static int insert_leaves(struct ck_store *store, const struct ck_row *row, struc
 	if (r < 0)
 		return r;
 	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)row->id);
-	rc = rc ? rc : sqlite3_bind_blob64(stmt, 2, row->record.leaves, row->record.leaves_len, SQLITE_STATIC);
+	rc = rc ? rc
+		: sqlite3_bind_blob64(stmt, 2, row->record.leaves, row->record.leaves_len,
+				      SQLITE_STATIC);
 	if (rc != SQLITE_OK)
-		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind a fingerprint"));
+		return ck_store_broken(store,
+				       ck_sql_fail(err, store->db, rc, "bind a fingerprint"));
 	return ck_store_run(store, stmt, "write a fingerprint", err);
 }
 
@@ -177,8 +188,10 @@ int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_
 	if (rc != SQLITE_OK)
 		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind an entry"));
 	r = ck_store_run(store, stmt, "update an entry", err);
-	if (r >= 0 && sqlite3_changes(store->db) != 1) /* it was written once: what we see is not what we wrote */
-		return ck_store_broken(store, ck_fail(err, CK_EDAMAGED, "entry %llu is missing", (unsigned long long)row->id));
+	/* it was written once: what we see is not what we wrote */
+	if (r >= 0 && sqlite3_changes(store->db) != 1)
+		return ck_store_broken(store, ck_fail(err, CK_EDAMAGED, "entry %llu is missing",
+						      (unsigned long long)row->id));
 	return r;
 }
 
@@ -194,9 +207,10 @@ uint64_t ck_store_next_id(struct ck_store *store)
 	return ++store->last_id;
 }
 
-/* ---- counters ---------------------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
-static int write_counter(struct ck_store *store, const char *name, uint64_t value, struct ck_error *err)
+static int write_counter(struct ck_store *store, const char *name, uint64_t value,
+			 struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
 	int r = ck_store_statement(store, CK_SQL_COUNTER, &stmt, err);
@@ -204,20 +218,22 @@ static int write_counter(struct ck_store *store, const char *name, uint64_t valu
 	if (r < 0)
 		return r;
 	int rc = sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
-	rc = rc ? rc : sqlite3_bind_int64(stmt, 2, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
+	rc = rc ? rc
+		: sqlite3_bind_int64(stmt, 2, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
 	if (rc != SQLITE_OK)
 		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind a counter"));
 	return ck_store_run(store, stmt, "write a counter", err);
 }
 
-int ck_store_counters(struct ck_store *store, const struct ck_counters *counters, struct ck_error *err)
+int ck_store_counters(struct ck_store *store, const struct ck_counters *counters,
+		      struct ck_error *err)
 {
 	/* a round changes two or three of them */
-#define WRITE_COUNTER(member, text)                                                                       \
-	if (!store->round_counters_known || store->round_counters.member != counters->member) {           \
-		int r = write_counter(store, #member, counters->member, err);                             \
-		if (r < 0)                                                                                \
-			return r;                                                                         \
+#define WRITE_COUNTER(member, text) \
+	if (!store->round_counters_known || store->round_counters.member != counters->member) { \
+		int r = write_counter(store, #member, counters->member, err); \
+		if (r < 0) \
+			return r; \
 	}
 	CK_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
@@ -226,14 +242,15 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 	return 0;
 }
 
-/* ---- reading: at the start, and leaves when they are asked for --------------------------------------------------- */
+/* ---- reading: at the start, and leaves when they are asked for ------------------------------- */
 
 static sqlite3 *readable(struct ck_store *store)
 {
 	return store->db ? store->db : store->copy.db;
 }
 
-int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata), void *userdata, struct ck_error *err)
+int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata),
+		  void *userdata, struct ck_error *err)
 {
 	sqlite3 *db = readable(store);
 	sqlite3_stmt *stmt = NULL;
@@ -256,7 +273,8 @@ int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *us
 	return r < 0 ? ck_context(err, r, "load") : 0;
 }
 
-int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters, struct ck_error *err)
+int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters,
+			   struct ck_error *err)
 {
 	sqlite3 *db = readable(store);
 
@@ -266,7 +284,8 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 	return 0;
 }
 
-static int read_leaves(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_record *record, struct ck_error *err)
+static int read_leaves(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
+		       struct ck_error *err)
 {
 	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id);
 	int r;
@@ -275,14 +294,16 @@ static int read_leaves(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_r
 	if (rc == SQLITE_ROW)
 		r = ck_leaves_decode(stmt, record, err);
 	else if (rc == SQLITE_DONE)
-		r = ck_fail(err, CK_ENOTFOUND, "entry %llu has no fingerprint", (unsigned long long)id);
+		r = ck_fail(err, CK_ENOTFOUND, "entry %llu has no fingerprint",
+			    (unsigned long long)id);
 	else
 		r = ck_sql_fail(err, db, rc, "read a fingerprint");
 	sqlite3_reset(stmt);
 	return r;
 }
 
-int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record, struct ck_error *err)
+int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record,
+		    struct ck_error *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	int r;

@@ -2,12 +2,13 @@
 /*
  * What both examples do in the same way, because nothing in it waits.
  *
- * The cache asks what exists. And the kubelet asks: what is hidden exists in no answer of ours, lists leave it out, and a call
- * that names it is told NOT_FOUND. The cache hears of what passes by, so that it knows what became of what it handed over.
+ * The cache asks what exists. And the kubelet asks: what is hidden exists in no answer of ours,
+ * lists leave it out, and a call that names it is told NOT_FOUND. The cache hears of what passes
+ * by, so that it knows what became of what it handed over.
  */
 #include "toy.h"
 
-/* ---- the cache asks: ck_host.inspect and ck_host.list, answered from within the call ------------------------------------ */
+/* ---- the cache asks: ck_host.inspect and ck_host.list, answered from within the call --------- */
 
 void common_done(struct ck_job *job, int grpc)
 {
@@ -39,7 +40,7 @@ void common_list(struct ck_job *job, const struct ck_filter *filter, void *userd
 	common_done(job, 0);
 }
 
-/* ---- the kubelet asks --------------------------------------------------------------------------------------------------- */
+/* ---- the kubelet asks ------------------------------------------------------------------------ */
 
 bool common_hung_up(int fd)
 {
@@ -55,10 +56,12 @@ struct listing {
 static void list_one(const struct ck_object *o, void *userdata)
 {
 	struct listing *listing = userdata;
-	if (listing->view && ck_view_hides(listing->view, o)) /* an error hides it too: a list that shows too much does harm */
+	/* an error hides it too: a list that shows too much does harm */
+	if (listing->view && ck_view_hides(listing->view, o))
 		return;
-	fprintf(listing->out, "%s %s %d %s %s %u\n", o->kind == CK_SANDBOX ? "sandbox" : "container", o->id, o->condition,
-		o->pod_uid, *o->container_name ? o->container_name : "-", o->attempt);
+	fprintf(listing->out, "%s %s %d %s %s %u\n",
+		o->kind == CK_SANDBOX ? "sandbox" : "container", o->id, o->condition, o->pod_uid,
+		*o->container_name ? o->container_name : "-", o->attempt);
 }
 
 bool common_may_see(struct ck_cache *cache, const char *id)
@@ -75,7 +78,8 @@ bool common_may_see(struct ck_cache *cache, const char *id)
 static void list(struct ck_cache *cache, FILE *out, bool all)
 {
 	struct listing listing = { NULL, out };
-	if (!all && ck_view_begin(cache, &listing.view, NULL) < 0) { /* before the objects are read (K21) */
+	/* before the objects are read (K21) */
+	if (!all && ck_view_begin(cache, &listing.view, NULL) < 0) {
 		fputs("error 14 cannot tell what is hidden\n", out);
 		return;
 	}
@@ -103,7 +107,8 @@ char *common_answer(struct ck_cache *cache, const struct wire_request *request)
 		fputs("ok\n", out);
 	} else if (!strcmp(request->verb, "STOP")) {
 		if (toy_kind(id) == CK_SANDBOX)
-			ck_stopping(cache, id); /* before it is done: nothing new begins in it from now on (K16) */
+			/* before it is done: nothing new begins in it from now on (K16) */
+			ck_stopping(cache, id);
 		toy_set(id, CK_CONDITION_DEAD);
 		ck_seen(cache, toy_kind(id), id, CK_CONDITION_DEAD);
 		ck_used(cache, toy_kind(id), id);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kubelet of the demonstration: sends the recorded requests of a real kubelet to an example runtime, in their order, each
- * with a deadline that the creation outlives; and kills the runtime with SIGKILL in between. One thread for each pod, because
- * a kubelet works on a pod one call at a time. When the recording ends before a request was answered, it is repeated until it
- * is. Everything that happens is one line of the log: milliseconds since boot, file, rpc, pod[/container], what, detail.
+ * The kubelet of the demonstration: sends the recorded requests of a real kubelet to an example
+ * runtime, in their order, each with a deadline that the creation outlives; and kills the runtime
+ * with SIGKILL in between. One thread for each pod, because a kubelet works on a pod one call at a
+ * time. When the recording ends before a request was answered, it is repeated until it is.
+ * Everything that happens is one line of the log: milliseconds since boot, file, rpc,
+ * pod[/container], what, detail.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -35,7 +37,8 @@ static const char usage[] =
 	"  --deadline-ms N    of each request [400]\n"
 	"  --speed N          the recorded pauses are divided by N [10] ...\n"
 	"  --pause-ms N       ... and cut at N [1100]\n"
-	"  --kill FILE:N      SIGKILL to the runtime N ms after that request was sent, and a new start; repeatable\n";
+	"  --kill FILE:N      SIGKILL to the runtime N ms after that request was sent, and a new "
+	"start; repeatable\n";
 
 static struct row rows[ROWS_MAX];
 static size_t rows_n;
@@ -52,8 +55,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the log, and who the
 static void say(const struct row *row, const char *what, const char *detail)
 {
 	bool container = row && strcmp(row->container, "-");
-	fprintf(log_file, "%llu\t%s\t%s\t%s%s%s\t%s\t%s\n", wire_now_ms(), row ? row->file : "-", row ? row->rpc : "-",
-		row ? row->pod : "-", container ? "/" : "", container ? row->container : "", what, detail);
+	fprintf(log_file, "%llu\t%s\t%s\t%s%s%s\t%s\t%s\n", wire_now_ms(), row ? row->file : "-",
+		row ? row->rpc : "-", row ? row->pod : "-", container ? "/" : "",
+		container ? row->container : "", what, detail);
 	fflush(log_file);
 }
 
@@ -66,11 +70,12 @@ static void log_line(const struct row *row, const char *what, const char *detail
 
 static void pause_ms(unsigned long long ms)
 {
-	struct timespec ts = { .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 };
+	struct timespec ts = { .tv_sec = (time_t)(ms / 1000),
+			       .tv_nsec = (long)(ms % 1000) * 1000000 };
 	nanosleep(&ts, NULL);
 }
 
-/* ---- the runtime -------------------------------------------------------------------------------------------------------- */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 static void runtime_start(void)
 {
@@ -107,7 +112,7 @@ static void *kill_later(void *userdata)
 	return NULL;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static char *read_body(const struct row *row, size_t *ret_len)
 {
@@ -130,11 +135,13 @@ static bool send_row(const struct row *row)
 {
 	char answer[4096], *body;
 	struct wire_request request = { .verb = "CREATE", .timeout_ms = deadline_ms };
-	snprintf(request.what, sizeof(request.what), "%s", strcmp(row->rpc, "RunPodSandbox") ? "container" : "sandbox");
+	snprintf(request.what, sizeof(request.what), "%s",
+		 strcmp(row->rpc, "RunPodSandbox") ? "container" : "sandbox");
 	snprintf(request.label, sizeof(request.label), "%s", row->file);
 	request.body = body = read_body(row, &request.len);
 	log_line(row, "sent", "");
-	int r = wire_call(socket_path, &request, wire_now_ms() + deadline_ms, answer, sizeof(answer));
+	int r = wire_call(socket_path, &request, wire_now_ms() + deadline_ms, answer,
+			  sizeof(answer));
 	free(body);
 	answer[strcspn(answer, "\n")] = '\0';
 	bool ok = r > 0 && !strncmp(answer, "ok ", 3);
@@ -149,7 +156,8 @@ static bool send_row(const struct row *row)
 
 static bool same_key(const struct row *a, const struct row *b)
 {
-	return !strcmp(a->rpc, b->rpc) && !strcmp(a->pod, b->pod) && !strcmp(a->container, b->container);
+	return !strcmp(a->rpc, b->rpc) && !strcmp(a->pod, b->pod) &&
+	       !strcmp(a->container, b->container);
 }
 
 /* the first request of every pod begins its thread; @userdata is that row */
@@ -175,7 +183,8 @@ static void *pod_main(void *userdata)
 		for (struct row *row = rows; row < rows + rows_n && newest; row++) {
 			newest = newest && !(row > last && same_key(row, last));
 			if (same_key(row, last)) /* an answer to what was changed since is none */
-				answered = row->answered || (answered && !strcmp(row->change, "same"));
+				answered =
+					row->answered || (answered && !strcmp(row->change, "same"));
 		}
 		for (int i = 0; newest && !answered && i < TRIES_MAX; i++) {
 			pause_ms(deadline_ms);
@@ -197,7 +206,7 @@ static void log_list(const char *verb, const char *what)
 		log_line(NULL, what, line);
 }
 
-/* ---- the recording ------------------------------------------------------------------------------------------------------ */
+/* ---- the recording --------------------------------------------------------------------------- */
 
 static void read_index(void)
 {
@@ -212,8 +221,8 @@ static void read_index(void)
 	}
 	while (rows_n < ROWS_MAX && fgets(line, sizeof(line), f)) {
 		struct row *row = &rows[rows_n];
-		if (sscanf(line, "%127s %31s %63s %63s %*s %*s %lf %15s", row->file, row->rpc, row->pod, row->container,
-			   &row->seconds, row->change) != 6)
+		if (sscanf(line, "%127s %31s %63s %63s %*s %*s %lf %15s", row->file, row->rpc,
+			   row->pod, row->container, &row->seconds, row->change) != 6)
 			continue;
 		double pause = rows_n ? (row->seconds - previous) * 1000 / speed : 0;
 		previous = row->seconds;
@@ -255,7 +264,9 @@ static void read_options(int argc, char **argv)
 			break;
 		case 'k':
 			if (kills_n < KILLS_MAX &&
-			    sscanf(optarg, "%127[^:]:%u", kills[kills_n].file, &kills[kills_n].after_ms) == 2 && ++kills_n)
+			    sscanf(optarg, "%127[^:]:%u", kills[kills_n].file,
+				   &kills[kills_n].after_ms) == 2 &&
+			    ++kills_n)
 				break;
 			/* fall through */
 		default:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a runtime with a thread for each call embeds libcrikeep: ck_run_thread() turns the crank, ck_turn_wait() waits. All that
- * concerns libcrikeep is in this file and in common.c; toy.c is the runtime itself, wire.h its protocol. What to adopt:
+ * How a runtime with a thread for each call embeds libcrikeep: ck_run_thread() turns the crank,
+ * ck_turn_wait() waits. All that concerns libcrikeep is in this file and in common.c; toy.c is the
+ * runtime itself, wire.h its protocol. What to adopt:
  *
  *	create()   every create passes through a turn        host      what the cache asks: destroy, inspect, list
  *	watch()    a caller that goes away is reported       removal() waits for what is on its way in a sandbox
@@ -21,7 +22,8 @@ static struct ck_cache *cache;
 static int watch_fd; /* epoll: the listening socket, SIGTERM, and callers that wait */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
-static struct ck_turn *turn_of[CALLS_MAX]; /* by the caller's descriptor; guarded by @lock, like @threads */
+/* by the caller's descriptor; guarded by @lock, like @threads */
+static struct ck_turn *turn_of[CALLS_MAX];
 static unsigned threads;
 
 static void thread_begin(void *(*fn)(void *), void *userdata)
@@ -44,7 +46,7 @@ static void *thread_end(void)
 	return NULL;
 }
 
-/* ---- what the cache asks. These must not block: slow work gets a thread, and ck_job_done() comes from there. ------------ */
+/* ---- what the cache asks. These must not block: slow work gets a thread, and ck_job_done() comes from there.  */
 
 struct removal {
 	struct ck_job *job;
@@ -56,7 +58,8 @@ static void *destroy_in_thread(void *userdata)
 	struct removal *removal = userdata;
 	char text[256];
 	bool done = toy_result(toy_destroy(removal->id), text, sizeof(text)) == TOY_DONE;
-	/* anything but OK and NOT_FOUND means: it may still be there, and will be tried again (K17) */
+	/* anything but OK and NOT_FOUND means: it may still be there, and will be tried again
+	 * (K17) */
 	common_done(removal->job, done ? 0 : 14);
 	free(removal);
 	return thread_end();
@@ -84,7 +87,7 @@ static const struct ck_host host = {
 	.log = toy_log,
 };
 
-/* ---- callers that go away ----------------------------------------------------------------------------------------------- */
+/* ---- callers that go away -------------------------------------------------------------------- */
 
 static void watch(int fd, struct ck_turn *turn)
 {
@@ -108,10 +111,11 @@ static void caller_gone(int fd)
 static bool answer(int fd, const char *text)
 {
 	char c;
-	return wire_send(fd, text, strlen(text)) == 0 && shutdown(fd, SHUT_WR) == 0 && recv(fd, &c, 1, 0) == 0;
+	return wire_send(fd, text, strlen(text)) == 0 && shutdown(fd, SHUT_WR) == 0 &&
+	       recv(fd, &c, 1, 0) == 0;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* CK_CREATE: make it, and tell how it ended. Return: what ck_turn_finish() says. */
 static int make(struct ck_turn *turn, const struct wire_request *request, struct ck_error *err)
@@ -125,10 +129,12 @@ static int make(struct ck_turn *turn, const struct wire_request *request, struct
 	switch (end) {
 	case TOY_DONE:
 		return ck_turn_finish(turn, &result, err);
-	case TOY_FAILED: /* whoever waits hears the same status; see answer_turn() for this caller */
+	/* whoever waits hears the same status; see answer_turn() for this caller */
+	case TOY_FAILED:
 		r = ck_turn_fail(turn, &why, err);
 		return r < 0 ? r : -CK_EFAILED;
-	default: /* nobody knows how it ended: not a failure, the cache will find out from the lists */
+	/* nobody knows how it ended: not a failure, the cache will find out from the lists */
+	default:
 		r = ck_turn_lost(turn, err);
 		return r < 0 ? r : CK_WAIT;
 	}
@@ -142,7 +148,8 @@ static void answer_turn(int fd, struct ck_turn *turn, int outcome, const struct 
 	if (outcome == CK_KEPT || outcome == CK_ABANDONED)
 		return; /* the caller is gone, or out of time: its repetition gets the answer */
 	if (outcome == CK_HAND_BACK && ck_turn_reply(turn, &reply) == 0) {
-		snprintf(text, sizeof(text), "ok %s\n", reply.id); /* a CRI server sends reply.bytes as they are */
+		/* a CRI server sends reply.bytes as they are */
+		snprintf(text, sizeof(text), "ok %s\n", reply.id);
 		ck_turn_answered(turn, answer(fd, text) ? CK_DELIVERED : CK_LOST);
 		return;
 	}
@@ -163,7 +170,8 @@ static void create(int fd, const struct wire_request *request)
 		.bytes = request->body,
 		.len = request->len,
 		.timeout = request->timeout_ms * NS_PER_MS,
-		.expired = common_hung_up(fd), /* then it must not move the kubelet's newer requests away (K9) */
+		/* then it must not move the kubelet's newer requests away (K9) */
+		.expired = common_hung_up(fd),
 	};
 	int r = ck_turn_begin(cache, &cri, &turn, &err);
 	if (turn)
@@ -186,7 +194,8 @@ static void removal(int fd, const struct wire_request *request)
 		answer(fd, "error 5 no such id\n");
 		return;
 	}
-	int r = ck_remove_begin(cache, toy_kind(id), id, request->timeout_ms * NS_PER_MS, &turn, &err);
+	int r = ck_remove_begin(cache, toy_kind(id), id, request->timeout_ms * NS_PER_MS, &turn,
+				&err);
 	if (r == CK_WAIT) /* creates in flight in this sandbox end first (K16) */
 		r = ck_turn_wait(turn, &err);
 	if (r == CK_DRAINED && toy_result(toy_destroy(id), text, sizeof(text)) == TOY_DONE) {
@@ -246,8 +255,10 @@ int main(int argc, char **argv)
 	}
 	int stop = signalfd(-1, &term, SFD_CLOEXEC), listener = toy_listen();
 	watch_fd = epoll_create1(EPOLL_CLOEXEC);
-	epoll_ctl(watch_fd, EPOLL_CTL_ADD, stop, &(struct epoll_event){ .events = EPOLLIN, .data.fd = stop });
-	epoll_ctl(watch_fd, EPOLL_CTL_ADD, listener, &(struct epoll_event){ .events = EPOLLIN, .data.fd = listener });
+	epoll_ctl(watch_fd, EPOLL_CTL_ADD, stop,
+		  &(struct epoll_event){ .events = EPOLLIN, .data.fd = stop });
+	epoll_ctl(watch_fd, EPOLL_CTL_ADD, listener,
+		  &(struct epoll_event){ .events = EPOLLIN, .data.fd = listener });
 	for (;;) {
 		struct epoll_event event;
 		if (epoll_wait(watch_fd, &event, 1, -1) < 1)
@@ -261,7 +272,8 @@ int main(int argc, char **argv)
 	}
 	close(listener);
 	pthread_mutex_lock(&lock);
-	while (threads) /* they end at their deadlines at the latest, and creations with their shims */
+	/* they end at their deadlines at the latest, and creations with their shims */
+	while (threads)
 		pthread_cond_wait(&idle, &lock);
 	pthread_mutex_unlock(&lock);
 	ck_cache_close(cache, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a runtime with one thread and an event loop embeds libcrikeep: ck_fd() is one more descriptor of the loop, ck_process()
- * is called when it is readable, ck_turn_watch() calls back. No lock, no thread. Compare embed-blocking.c, which does the same
- * with a thread for each call, and says what to adopt.
+ * How a runtime with one thread and an event loop embeds libcrikeep: ck_fd() is one more descriptor
+ * of the loop, ck_process() is called when it is readable, ck_turn_watch() calls back. No lock, no
+ * thread. Compare embed-blocking.c, which does the same with a thread for each call, and says what
+ * to adopt.
  */
 #include <signal.h>
 #include <sys/epoll.h>
@@ -54,14 +55,15 @@ static int source_take(struct source *source)
 	return fd;
 }
 
-/* ---- what the cache asks. It comes from ck_process(), and ck_job_done() may come at once or later. ---------------------- */
+/* ---- what the cache asks. It comes from ck_process(), and ck_job_done() may come at once or later.  */
 
 static void destroyed(struct source *source)
 {
 	struct removal *removal = (struct removal *)source;
 	char text[256];
 	bool done = toy_result(source_take(source), text, sizeof(text)) == TOY_DONE;
-	/* anything but OK and NOT_FOUND means: it may still be there, and will be tried again (K17) */
+	/* anything but OK and NOT_FOUND means: it may still be there, and will be tried again
+	 * (K17) */
 	common_done(removal->job, done ? 0 : 14);
 	free(removal);
 	pending--;
@@ -91,7 +93,7 @@ static const struct ck_host host = {
 	.log = toy_log,
 };
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void call_free_if_over(struct call *call)
 {
@@ -127,7 +129,8 @@ static void made(struct source *source)
 		r = ck_turn_fail(call->turn, &why, NULL);
 		r = r < 0 ? r : -CK_EFAILED;
 		break;
-	default: /* nobody knows how it ended: not a failure, the cache will find out from the lists */
+	/* nobody knows how it ended: not a failure, the cache will find out from the lists */
+	default:
 		r = ck_turn_lost(call->turn, NULL);
 		r = r < 0 ? r : CK_WAIT;
 		break;
@@ -136,11 +139,14 @@ static void made(struct source *source)
 	call_free_if_over(call);
 }
 
-/* what became of a create: ck_turn_begin() or ck_turn_finish() said so, or it is the callback of ck_turn_watch() */
+/* what became of a create: ck_turn_begin() or ck_turn_finish() said so, or it is the callback of
+ * ck_turn_watch() */
 static void decided(struct ck_turn *turn, int outcome, void *userdata)
 {
 	struct call *call = userdata;
-	const struct ck_status busy = { .size = sizeof(busy), .grpc = 8, .message = "no process could be started" };
+	const struct ck_status busy = { .size = sizeof(busy),
+					.grpc = 8,
+					.message = "no process could be started" };
 	char text[1024] = "";
 	struct ck_reply reply = { .size = sizeof(reply) };
 	struct ck_status status = { .size = sizeof(status) };
@@ -152,14 +158,16 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		else if (ck_turn_fail(turn, &busy, NULL) == 0)
 			snprintf(text, sizeof(text), "error %d %s\n", busy.grpc, busy.message);
 	} else if (outcome == CK_HAND_BACK && ck_turn_reply(turn, &reply) == 0) {
-		snprintf(text, sizeof(text), "ok %s\n", reply.id); /* a CRI server sends reply.bytes as they are */
+		/* a CRI server sends reply.bytes as they are */
+		snprintf(text, sizeof(text), "ok %s\n", reply.id);
 		call->handed = true;
 	} else if (outcome == -CK_EFAILED && ck_turn_status(turn, &status) == 0) {
 		snprintf(text, sizeof(text), "error %d %s\n", status.grpc, status.message);
 	} else if (outcome < 0 || outcome == CK_BUSY) {
 		const struct ck_error *err = ck_turn_error(turn);
 		if (err && err->code)
-			snprintf(text, sizeof(text), "error %d %s\n", ck_error_grpc(err), err->text);
+			snprintf(text, sizeof(text), "error %d %s\n", ck_error_grpc(err),
+				 err->text);
 		else /* a ck_turn_finish() that was refused decided nothing: INTERNAL */
 			snprintf(text, sizeof(text), "error 13 %s\n", ck_strerror(-outcome));
 	} /* CK_WAIT: called back. CK_KEPT, CK_ABANDONED: the caller is gone or out of time; its repetition gets the answer */
@@ -177,15 +185,18 @@ static void create(struct call *call)
 		.bytes = call->request.body,
 		.len = call->request.len,
 		.timeout = call->request.timeout_ms * NS_PER_MS,
-		.expired = common_hung_up(call->client.fd), /* then it must not move the kubelet's newer requests away (K9) */
+		/* then it must not move the kubelet's newer requests away (K9) */
+		.expired = common_hung_up(call->client.fd),
 	};
 	int r = ck_turn_begin(cache, &cri, &call->turn, &err);
 	if (r >= 0) {
-		ck_turn_watch(call->turn, decided, call); /* also of a creator, which hears so that it was superseded */
+		/* also of a creator, which hears so that it was superseded */
+		ck_turn_watch(call->turn, decided, call);
 		decided(call->turn, r, call);
 		return;
 	}
-	snprintf(text, sizeof(text), "error %d %s\n", ck_error_grpc(&err), err.text); /* there is no turn */
+	/* there is no turn */
+	snprintf(text, sizeof(text), "error %d %s\n", ck_error_grpc(&err), err.text);
 	answer(call, text);
 }
 
@@ -225,7 +236,8 @@ static void removal(struct call *call)
 		answer(call, "error 5 no such id\n");
 		return;
 	}
-	int r = ck_remove_begin(cache, toy_kind(id), id, call->request.timeout_ms * NS_PER_MS, &call->turn, NULL);
+	int r = ck_remove_begin(cache, toy_kind(id), id, call->request.timeout_ms * NS_PER_MS,
+				&call->turn, NULL);
 	drained(call->turn, r, call);
 }
 
@@ -233,7 +245,8 @@ static void client_ready(struct source *source)
 {
 	struct call *call = (struct call *)source;
 	char c, *to = call->begun ? &c : call->buf + call->len;
-	ssize_t n = recv(source->fd, to, call->begun ? 1 : WIRE_HEAD_MAX + WIRE_BODY_MAX - call->len, MSG_DONTWAIT);
+	ssize_t n = recv(source->fd, to,
+			 call->begun ? 1 : WIRE_HEAD_MAX + WIRE_BODY_MAX - call->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) { /* the caller has what it wants, or is gone */
@@ -267,7 +280,8 @@ static void accept_one(struct source *source)
 {
 	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
 	struct call *call = fd < 0 ? NULL : calloc(1, sizeof(*call));
-	char *buf = call ? malloc(WIRE_HEAD_MAX + WIRE_BODY_MAX) : NULL; /* touched as far as it is filled */
+	/* touched as far as it is filled */
+	char *buf = call ? malloc(WIRE_HEAD_MAX + WIRE_BODY_MAX) : NULL;
 	if (!buf) {
 		free(call);
 		if (fd >= 0)
@@ -280,7 +294,7 @@ static void accept_one(struct source *source)
 	source_add(&call->client, fd, client_ready);
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void cache_ready(struct source *source)
 {
@@ -313,11 +327,13 @@ int main(int argc, char **argv)
 	source_add(&cranked, ck_fd(cache), cache_ready);
 	source_add(&stop, signalfd(-1, &term, SFD_CLOEXEC), stop_ready);
 	source_add(&listener, toy_listen(), accept_one);
-	while (!stopping || pending) { /* they end at their deadlines at the latest, and creations with their shims */
+	/* they end at their deadlines at the latest, and creations with their shims */
+	while (!stopping || pending) {
 		struct epoll_event event;
 		if (stopping && listener.fd >= 0)
 			close(source_take(&listener));
-		if (epoll_wait(loop_fd, &event, 1, -1) == 1) /* one at a time: what is called may free another source */
+		/* one at a time: what is called may free another source */
+		if (epoll_wait(loop_fd, &event, 1, -1) == 1)
 			((struct source *)event.data.ptr)->ready(event.data.ptr);
 	}
 	ck_cache_close(cache, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: embed-nri SOCKET - NRI without the cache: a runtime of pods that are nothing but names, told by lines of standard input:
- * "run NAME", "stop NAME", "remove NAME". What to adopt:
+ * usage: embed-nri SOCKET - NRI without the cache: a runtime of pods that are nothing but names,
+ * told by lines of standard input: "run NAME", "stop NAME", "remove NAME". What to adopt:
  *
  *	describe()  says what an object is; a real runtime fills in pid, addresses, namespaces
  *	snapshot()  what plugins that connect are told of: from the moment on in which the others are
@@ -20,7 +20,8 @@
 
 struct pod {
 	char name[NAME_MAX_LEN + 1]; /* "" the place is free */
-	int told;                    /* plugins have been sent RunPodSandbox, or are being sent it */
+	/* plugins have been sent RunPodSandbox, or are being sent it */
+	int told;
 	enum ck_nri_event event;     /* that is on its way; 0: none */
 };
 
@@ -35,7 +36,8 @@ static struct pod *find(const char *name)
 	return NULL;
 }
 
-/* a PodSandbox with id, name, uid and namespace, fields 1 to 4, all of them strings of less than 128 bytes */
+/* a PodSandbox with id, name, uid and namespace, fields 1 to 4, all of them strings of less than
+ * 128 bytes */
 static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
 	const char *const fields[] = { id, id, id, "default" };
@@ -61,7 +63,9 @@ static int snapshot(int (*fn)(const struct ck_told *object, void *arg), void *ar
 	int r = 0;
 	(void)userdata;
 	for (size_t i = 0; i < PODS_MAX && r == 0; i++) {
-		const struct ck_told pod = { .size = sizeof(pod), .kind = CK_SANDBOX, .id = pods[i].name };
+		const struct ck_told pod = { .size = sizeof(pod),
+					     .kind = CK_SANDBOX,
+					     .id = pods[i].name };
 		if (pods[i].told)
 			r = fn(&pod, arg);
 	}
@@ -79,10 +83,14 @@ static void told(const struct ck_nri_result *result, void *userdata);
 
 static void tell(struct pod *pod, enum ck_nri_event event)
 {
-	const struct ck_nri_call call = { .size = sizeof(call), .event = event, .pod_id = pod->name };
+	const struct ck_nri_call call = { .size = sizeof(call),
+					  .event = event,
+					  .pod_id = pod->name };
 	struct ck_error err;
 	pod->event = event;
-	pod->told = 1; /* together with the event: whoever connects from here on has it in its list, the others hear of it */
+	/* together with the event: whoever connects from here on has it in its list, the others
+	 * hear of it */
+	pod->told = 1;
 	if (ck_nri_send(nri, &call, told, pod, &err) < 0) {
 		fprintf(stderr, "embed-nri: %s\n", err.text);
 		exit(1);
@@ -97,11 +105,14 @@ static void told(const struct ck_nri_result *result, void *userdata)
 	pod->event = 0;
 	if (event == CK_NRI_RUN_POD_SANDBOX && result->refusal) {
 		printf("%s is refused: %s\n", pod->name, result->refusal);
-		tell(pod, CK_NRI_REMOVE_POD_SANDBOX); /* who has heard of it hears its end: Stop, then Remove */
+		/* who has heard of it hears its end: Stop, then Remove */
+		tell(pod, CK_NRI_REMOVE_POD_SANDBOX);
 	} else if (event == CK_NRI_RUN_POD_SANDBOX) {
-		printf("%s runs; plugins told: %u\n", pod->name, result->told); /* from here on clients may see it */
+		/* from here on clients may see it */
+		printf("%s runs; plugins told: %u\n", pod->name, result->told);
 	} else if (event == CK_NRI_STOP_POD_SANDBOX) {
-		printf("%s has stopped\n", pod->name); /* a real runtime takes its network down now */
+		/* a real runtime takes its network down now */
+		printf("%s has stopped\n", pod->name);
 	} else {
 		printf("%s is gone\n", pod->name);
 		*pod = (struct pod){ 0 };
@@ -131,7 +142,9 @@ static void obey(char *line)
 
 int main(int argc, char **argv)
 {
-	const struct ck_nri_host host = { .size = sizeof(host), .describe = describe, .snapshot = snapshot, .log = print_log };
+	const struct ck_nri_host host = {
+		.size = sizeof(host), .describe = describe, .snapshot = snapshot, .log = print_log
+	};
 	const struct ck_nri_options options = { .size = sizeof(options),
 						.host = &host,
 						.socket_path = argc > 1 ? argv[1] : NULL };
@@ -144,7 +157,8 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdin, NULL, _IONBF, 0); /* or poll() would not see what is in the buffer */
 	for (int busy = 0; input || busy;) {
-		struct pollfd fds[] = { { ck_nri_fd(nri), POLLIN, 0 }, { input ? 0 : -1, POLLIN, 0 } };
+		struct pollfd fds[] = { { ck_nri_fd(nri), POLLIN, 0 },
+					{ input ? 0 : -1, POLLIN, 0 } };
 		poll(fds, 2, -1);
 		if (fds[1].revents && (input = fgets(line, sizeof(line), stdin) != NULL))
 			obey(line);

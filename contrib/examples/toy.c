@@ -21,7 +21,11 @@ static struct {
 	bool shim;
 	unsigned last; /* number of an object */
 	pthread_mutex_t lock;
-} toy = { .dir = ".", .create_ms = "1000", .destroy_ms = "0", .fail = "", .lock = PTHREAD_MUTEX_INITIALIZER };
+} toy = { .dir = ".",
+	  .create_ms = "1000",
+	  .destroy_ms = "0",
+	  .fail = "",
+	  .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static const char usage[] =
 	"usage: %s --dir DIR [options]      a runtime that keeps late results, on DIR/socket\n"
@@ -29,7 +33,8 @@ static const char usage[] =
 	"  --create-ms N          a creation takes so long; --destroy-ms N\n"
 	"  --shim                 a creation survives the runtime\n"
 	"  --fail TEXT            creations whose label begins with \"fail\" do, with this text\n"
-	"  --plugin-ms N          a plugin is told of what is committed, and takes so long; see DIR/told\n"
+	"  --plugin-ms N          a plugin is told of what is committed, and takes so long; see "
+	"DIR/told\n"
 	"  --refuse TEXT          it refuses\n"
 	"  --ttl-ms N, --create-deadline-ms N, --lost-grace-ms N     of the cache\n"
 	"  --offer                late sandboxes are offered, not kept\n";
@@ -42,10 +47,12 @@ static int open_in(const char *directory, const char *name, int flags)
 }
 
 /* one write(2) with O_APPEND: a line is there, or not */
-static void append(const char *name, const char *what, const char *id, const char *label, const char *key)
+static void append(const char *name, const char *what, const char *id, const char *label,
+		   const char *key)
 {
 	char line[1024];
-	int n = snprintf(line, sizeof(line), "%llu\t%s\t%s\t%s\t%s\n", wire_now_ms(), what, id, label, key);
+	int n = snprintf(line, sizeof(line), "%llu\t%s\t%s\t%s\t%s\n", wire_now_ms(), what, id,
+			 label, key);
 	int fd = open_in(".", name, O_WRONLY | O_APPEND | O_CREAT);
 	if (fd < 0 || write(fd, line, (size_t)n) != n)
 		perror(name);
@@ -53,7 +60,7 @@ static void append(const char *name, const char *what, const char *id, const cha
 		close(fd);
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 enum ck_kind toy_kind(const char *id)
 {
@@ -66,8 +73,9 @@ static bool object_write(const char *directory, const struct ck_object *o)
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!f)
 		return false;
-	fprintf(f, "%d\n%s\n%s\n%s\n%s\n%s\n%u\n%llu\n", o->condition, o->pod_name, o->pod_namespace, o->pod_uid, o->sandbox_id,
-		o->container_name, o->attempt, (unsigned long long)o->created_at);
+	fprintf(f, "%d\n%s\n%s\n%s\n%s\n%s\n%u\n%llu\n", o->condition, o->pod_name,
+		o->pod_namespace, o->pod_uid, o->sandbox_id, o->container_name, o->attempt,
+		(unsigned long long)o->created_at);
 	return fclose(f) == 0;
 }
 
@@ -165,7 +173,7 @@ static void object_remove(const char *id)
 		append("creations", "destroyed", id, "-", "-");
 }
 
-/* ---- the shim ----------------------------------------------------------------------------------------------------------- */
+/* ---- the shim -------------------------------------------------------------------------------- */
 
 static void pause_ms(unsigned ms)
 {
@@ -228,7 +236,8 @@ enum toy_end toy_result(int fd, char *text, size_t size)
 {
 	size_t len = 0;
 	ssize_t n;
-	while (fd >= 0 && len < size - 1 && ((n = read(fd, text + len, size - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
+	while (fd >= 0 && len < size - 1 &&
+	       ((n = read(fd, text + len, size - 1 - len)) > 0 || (n < 0 && errno == EINTR)))
 		len += n > 0 ? (size_t)n : 0;
 	text[len] = '\0';
 	if (fd >= 0)
@@ -241,7 +250,7 @@ int toy_destroy(const char *id)
 	return shim_start("destroy", id, toy.destroy_ms, "");
 }
 
-/* ---- creating: a real runtime has its request unpacked; the few fields it needs are looked up here ---------------------- */
+/* ---- creating: a real runtime has its request unpacked; the few fields it needs are looked up here  */
 
 /* the value of the field at @way, numbers from the request down; texts in *ret, numbers returned */
 static unsigned look(const char *p, size_t len, const char *way, const char **ret, size_t *ret_len)
@@ -258,7 +267,8 @@ static unsigned look(const char *p, size_t len, const char *way, const char **re
 			}
 		bool text = (v[0] & 7) == 2;
 		if (v[0] & 7 && (!text || v[1] > (unsigned long long)(end - p)))
-			return number; /* fixed numbers: none of the fields asked for lies behind one */
+			/* fixed numbers: none of the fields asked for lies behind one */
+			return number;
 		if (v[0] >> 3 == (unsigned char)way[0]) {
 			number = text ? 0 : (unsigned)v[1];
 			if (text && way[1])
@@ -304,18 +314,20 @@ int toy_create(const struct wire_request *request, char ret_id[TOY_ID])
 		.pod_uid = look_text(request, sandbox ? "\1\1\2" : "\3\1\2", &room),
 		.sandbox_id = sandbox ? "" : look_text(request, "\1", &room),
 		.container_name = sandbox ? "" : look_text(request, "\2\1\1", &room),
-		.attempt = look(request->body, request->len, sandbox ? "\1\1\4" : "\2\1\2", &text, &len),
+		.attempt = look(request->body, request->len, sandbox ? "\1\1\4" : "\2\1\2", &text,
+				&len),
 		.created_at = (uint64_t)now.tv_sec * 1000 * NS_PER_MS + (uint64_t)now.tv_nsec,
 	};
-	snprintf(key, sizeof(key), "%s/%s/%s/%s/%s/%u", object.o.pod_namespace, object.o.pod_name, object.o.pod_uid,
-		 object.o.sandbox_id, object.o.container_name, object.o.attempt);
+	snprintf(key, sizeof(key), "%s/%s/%s/%s/%s/%u", object.o.pod_namespace, object.o.pod_name,
+		 object.o.pod_uid, object.o.sandbox_id, object.o.container_name, object.o.attempt);
 	append("creations", "begin", ret_id, request->label, key);
 	if (!object_write("making", &object.o))
 		return -1;
-	return shim_start("create", ret_id, toy.create_ms, strncmp(request->label, "fail", 4) ? "" : toy.fail);
+	return shim_start("create", ret_id, toy.create_ms,
+			  strncmp(request->label, "fail", 4) ? "" : toy.fail);
 }
 
-/* ---- a plugin's stand-in: what libcrikeep's hooks are told -------------------------------------------------------------- */
+/* ---- a plugin's stand-in: what libcrikeep's hooks are told ----------------------------------- */
 
 struct telling {
 	struct ck_job *job;
@@ -339,9 +351,12 @@ static int plugin_choose(const struct ck_told *entry, char *names, size_t size, 
 	return 0;
 }
 
-static void plugin_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
+static void plugin_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
+			void *userdata)
 {
-	static const char *const names[] = { [CK_HOOK_RUN] = "run", [CK_HOOK_STOP] = "stop", [CK_HOOK_REMOVE] = "remove" };
+	static const char *const names[] = {
+		[CK_HOOK_RUN] = "run", [CK_HOOK_STOP] = "stop", [CK_HOOK_REMOVE] = "remove"
+	};
 	struct telling *telling = malloc(sizeof(*telling));
 	pthread_t thread;
 	(void)userdata;
@@ -357,7 +372,7 @@ static void plugin_fire(struct ck_job *job, enum ck_hook_event event, const stru
 	ck_hook_done(job, NULL);
 }
 
-/* ---- the program -------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 void toy_log(enum ck_log_level level, const char *text, void *userdata)
 {
@@ -373,7 +388,8 @@ static void read_last(void)
 	int fd = open_in(".", "creations", O_RDONLY);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s begin %31s", id) == 1 && sscanf(id, "%*2s-%u", &number) == 1 && number > toy.last)
+		if (sscanf(line, "%*s begin %31s", id) == 1 &&
+		    sscanf(id, "%*2s-%u", &number) == 1 && number > toy.last)
 			toy.last = number;
 	if (f)
 		fclose(f);
@@ -386,7 +402,9 @@ static uint64_t ms(const char *text)
 
 void toy_options(int argc, char **argv, struct ck_options *ret_options)
 {
-	static const struct ck_hooks hooks = { .size = sizeof(hooks), .choose = plugin_choose, .fire = plugin_fire };
+	static const struct ck_hooks hooks = { .size = sizeof(hooks),
+					       .choose = plugin_choose,
+					       .fire = plugin_fire };
 	static const struct option options[] = {
 		{ "dir", 1, NULL, 'd' },
 		{ "state", 1, NULL, 's' },
@@ -472,8 +490,8 @@ int toy_listen(void)
 	snprintf(path, sizeof(path), "%s/socket", toy.dir);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	unlink(path);
-	if (fd < 0 || wire_address(path, &address) < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    listen(fd, 128) < 0) {
+	if (fd < 0 || wire_address(path, &address) < 0 ||
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0) {
 		perror(path);
 		exit(2);
 	}

@@ -10,9 +10,10 @@
  *	START | STOP ID 0 - 0 \n
  *	REMOVE ID TIMEOUT-MS - 0 \n
  *
- * The answer is "ok [ID]\n" and what follows, or "error GRPC-CODE TEXT\n", then end of file. A caller whose deadline has passed
- * closes its connection. One that closes without having read its answer resets it, so a server knows what arrived, as it does
- * of an HTTP/2 stream. LABEL says in the runtime's log of creations who asked.
+ * The answer is "ok [ID]\n" and what follows, or "error GRPC-CODE TEXT\n", then end of file. A
+ * caller whose deadline has passed closes its connection. One that closes without having read its
+ * answer resets it, so a server knows what arrived, as it does of an HTTP/2 stream. LABEL says in
+ * the runtime's log of creations who asked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,8 @@ static inline int wire_parse(const char *buf, size_t len, struct wire_request *r
 		return len < WIRE_HEAD_MAX ? 0 : -1;
 	memcpy(head, buf, (size_t)(end - buf));
 	head[end - buf] = '\0';
-	if (sscanf(head, "%15s %127s %u %127s %zu", ret->verb, ret->what, &ret->timeout_ms, ret->label, &ret->len) != 5 ||
+	if (sscanf(head, "%15s %127s %u %127s %zu", ret->verb, ret->what, &ret->timeout_ms,
+		   ret->label, &ret->len) != 5 ||
 	    ret->len > WIRE_BODY_MAX)
 		return -1;
 	ret->body = end + 1;
@@ -62,7 +64,10 @@ static inline int wire_parse(const char *buf, size_t len, struct wire_request *r
 static inline int wire_address(const char *path, struct sockaddr_un *ret)
 {
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	return snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path) < (int)sizeof(ret->sun_path) ? 0 : -ENAMETOOLONG;
+	return snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path) <
+			       (int)sizeof(ret->sun_path)
+		       ? 0
+		       : -ENAMETOOLONG;
 }
 
 static inline int wire_send(int fd, const char *bytes, size_t len)
@@ -80,11 +85,13 @@ static inline int wire_send(int fd, const char *bytes, size_t len)
 /* Read a whole request. Return: the buffer that holds it, to be freed; NULL: none came. */
 static inline char *wire_receive(int fd, struct wire_request *ret)
 {
-	char *buf = (char *)malloc(WIRE_HEAD_MAX + WIRE_BODY_MAX); /* touched as far as it is filled */
+	/* touched as far as it is filled */
+	char *buf = (char *)malloc(WIRE_HEAD_MAX + WIRE_BODY_MAX);
 	size_t len = 0;
 	ssize_t n = 1;
 	int r = 0;
-	while (buf && r == 0 && (n = recv(fd, buf + len, WIRE_HEAD_MAX + WIRE_BODY_MAX - len, 0)) > 0) {
+	while (buf && r == 0 &&
+	       (n = recv(fd, buf + len, WIRE_HEAD_MAX + WIRE_BODY_MAX - len, 0)) > 0) {
 		len += (size_t)n;
 		r = wire_parse(buf, len, ret);
 	}
@@ -94,20 +101,22 @@ static inline char *wire_receive(int fd, struct wire_request *ret)
 	return NULL;
 }
 
-/* ---- the caller's side -------------------------------------------------------------------------------------------------- */
+/* ---- the caller's side ----------------------------------------------------------------------- */
 
 /* Send a request. Return: the connection, or -errno. */
 static inline int wire_begin(const char *path, const struct wire_request *request)
 {
 	char head[WIRE_HEAD_MAX];
 	struct sockaddr_un address;
-	int n = snprintf(head, sizeof(head), "%s %s %u %s %zu\n", request->verb, request->what, request->timeout_ms,
-			 request->label, request->len);
+	int n = snprintf(head, sizeof(head), "%s %s %u %s %zu\n", request->verb, request->what,
+			 request->timeout_ms, request->label, request->len);
 	int r = wire_address(path, &address);
 	int fd = r < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return r < 0 ? r : -errno;
-	r = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : wire_send(fd, head, (size_t)n);
+	r = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0
+		    ? -errno
+		    : wire_send(fd, head, (size_t)n);
 	if (r == 0)
 		r = wire_send(fd, request->body, request->len);
 	if (r < 0)
@@ -116,8 +125,8 @@ static inline int wire_begin(const char *path, const struct wire_request *reques
 }
 
 /*
- * Read the answer until @deadline_ms of wire_now_ms(), and close. Return: its length, NUL-terminated; -ETIMEDOUT, at the
- * deadline; -ECONNRESET, the runtime went away.
+ * Read the answer until @deadline_ms of wire_now_ms(), and close. Return: its length,
+ * NUL-terminated; -ETIMEDOUT, at the deadline; -ECONNRESET, the runtime went away.
  */
 static inline int wire_end(int fd, unsigned long long deadline_ms, char *answer, size_t size)
 {
@@ -145,8 +154,8 @@ static inline int wire_end(int fd, unsigned long long deadline_ms, char *answer,
 }
 
 /* both in one; @deadline_ms is also when nobody waits any more */
-static inline int wire_call(const char *path, const struct wire_request *request, unsigned long long deadline_ms, char *answer,
-			    size_t size)
+static inline int wire_call(const char *path, const struct wire_request *request,
+			    unsigned long long deadline_ms, char *answer, size_t size)
 {
 	int fd = wire_begin(path, request);
 	return fd < 0 ? fd : wire_end(fd, deadline_ms, answer, size);

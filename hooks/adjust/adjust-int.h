@@ -2,16 +2,17 @@
 #ifndef CK_HOOKS_ADJUST_ADJUST_INT_H
 #define CK_HOOKS_ADJUST_ADJUST_INT_H
 /*
- * What the files of adjust.h share: who owns what (owners.c), how one answer goes into what is merged so far
- * (merge.c), and the whole (adjust.c). Everything lives in the arena of one ck_adjust, so that messages share what they
- * have in common, and a failure leaves nothing to be freed.
+ * What the files of adjust.h share: who owns what (owners.c), how one answer goes into what is
+ * merged so far (merge.c), and the whole (adjust.c). Everything lives in the arena of one
+ * ck_adjust, so that messages share what they have in common, and a failure leaves nothing to be
+ * freed.
  */
 #include "hooks/adjust/adjust.h"
 #include "hooks/wire/nri.pb-c.h"
 #include "src/base/arena.h"
 #include "src/base/wire-writer.h"
 
-/* ---- who owns what of one container --------------------------------------------------------------------------------- */
+/* ---- who owns what of one container ---------------------------------------------------------- */
 
 struct ck_claim {
 	int field;          /* Ck__Nri__Field */
@@ -35,18 +36,21 @@ struct ck_claimant {
 	bool later_wins; /* one plugin speaks for itself: there is no conflict */
 };
 
-/* ck_claim - @field, or @key of it, is the plugin's. 0, -CK_ECONFLICT (names both plugins), -CK_ETOOBIG, -CK_ENOMEM */
+/* ck_claim - @field, or @key of it, is the plugin's. 0, -CK_ECONFLICT (names both plugins),
+ * -CK_ETOOBIG, -CK_ENOMEM */
 int ck_claim(const struct ck_claimant *by, int field, const char *key, struct ck_error *err);
 /* ck_claim_clear - it is removed; what nobody had set may be set by others again if @open */
-int ck_claim_clear(const struct ck_claimant *by, int field, const char *key, bool open, struct ck_error *err);
+int ck_claim_clear(const struct ck_claimant *by, int field, const char *key, bool open,
+		   struct ck_error *err);
 /* ck_claim_share - one more plugin has a part in @field */
 int ck_claim_share(const struct ck_claimant *by, int field, struct ck_error *err);
 /* ck_claims_write - an entry of OwningPlugins, unless nobody owns anything */
 void ck_claims_write(const struct ck_claims *claims, struct ck_writer *out);
 
-/* ---- merging -------------------------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
-/* Where an adjustment goes: into the sum of all, and into the container that later plugins are shown. */
+/* Where an adjustment goes: into the sum of all, and into the container that later plugins are
+ * shown. */
 struct ck_merge {
 	Ck__Nri__ContainerAdjustment *sum;
 	Ck__Nri__LinuxContainerAdjustment *linux_sum; /* sum->linux while there is anything in it */
@@ -57,9 +61,10 @@ struct ck_merge {
 };
 
 /* ck_merge_adjustment - Return: as ck_adjust_reply() */
-int ck_merge_adjustment(struct ck_merge *merge, const struct ck_claimant *by, const Ck__Nri__ContainerAdjustment *adjustment,
-			struct ck_error *err);
-/* ck_merge_resources - of an update: into @to, which is both. 1: something changed, 0: there was nothing in it */
-int ck_merge_resources(Ck__Nri__LinuxResources *to, const struct ck_claimant *by, const Ck__Nri__LinuxResources *resources,
-		       struct ck_error *err);
+int ck_merge_adjustment(struct ck_merge *merge, const struct ck_claimant *by,
+			const Ck__Nri__ContainerAdjustment *adjustment, struct ck_error *err);
+/* ck_merge_resources - of an update: into @to, which is both. 1: something changed, 0: there was
+ * nothing in it */
+int ck_merge_resources(Ck__Nri__LinuxResources *to, const struct ck_claimant *by,
+		       const Ck__Nri__LinuxResources *resources, struct ck_error *err);
 #endif

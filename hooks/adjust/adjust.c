@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole of one event's answers: what is merged so far, who owns it, changes of other containers and evictions. How one
- * adjustment is merged is merge.c's business.
+ * The whole of one event's answers: what is merged so far, who owns it, changes of other containers
+ * and evictions. How one adjustment is merged is merge.c's business.
  */
 #include "hooks/adjust/adjust-int.h"
 #include "src/base/limits.h"
@@ -30,9 +30,10 @@ struct ck_adjust {
 	size_t evictions_n, evictions_room;
 };
 
-/* ---- begin and end -------------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
-static int adjust_new(const void *before, size_t len, struct ck_adjust **ret_adjust, struct ck_error *err)
+static int adjust_new(const void *before, size_t len, struct ck_adjust **ret_adjust,
+		      struct ck_error *err)
 {
 	CK_AUTO(ck_adjust) *adjust = CK_NEW(struct ck_adjust);
 	if (!adjust)
@@ -44,25 +45,31 @@ static int adjust_new(const void *before, size_t len, struct ck_adjust **ret_adj
 	return 0;
 }
 
-/* the messages that everything is merged into are there from the start; they are shown only if there is something in them */
-static int merge_init(struct ck_merge *merge, Ck__Nri__Container *container, struct ck_arena *arena, struct ck_error *err)
+/* the messages that everything is merged into are there from the start; they are shown only if
+ * there is something in them */
+static int merge_init(struct ck_merge *merge, Ck__Nri__Container *container, struct ck_arena *arena,
+		      struct ck_error *err)
 {
 	merge->seen = container;
 	merge->args = container->args;
 	merge->args_n = container->n_args;
 	if (!(merge->sum = ck_arena_new(arena, &ck__nri__container_adjustment__descriptor)) ||
-	    !(merge->linux_sum = ck_arena_new(arena, &ck__nri__linux_container_adjustment__descriptor)) ||
+	    !(merge->linux_sum =
+		      ck_arena_new(arena, &ck__nri__linux_container_adjustment__descriptor)) ||
 	    !(merge->resources_sum = ck_arena_new(arena, &ck__nri__linux_resources__descriptor)))
 		return ck_arena_fail(arena, err);
-	if (!container->linux && !(container->linux = ck_arena_new(arena, &ck__nri__linux_container__descriptor)))
+	if (!container->linux &&
+	    !(container->linux = ck_arena_new(arena, &ck__nri__linux_container__descriptor)))
 		return ck_arena_fail(arena, err);
 	if (!container->linux->resources &&
-	    !(container->linux->resources = ck_arena_new(arena, &ck__nri__linux_resources__descriptor)))
+	    !(container->linux->resources =
+		      ck_arena_new(arena, &ck__nri__linux_resources__descriptor)))
 		return ck_arena_fail(arena, err);
 	return 0;
 }
 
-int ck_adjust_create(const void *container, size_t len, struct ck_adjust **ret_adjust, struct ck_error *err)
+int ck_adjust_create(const void *container, size_t len, struct ck_adjust **ret_adjust,
+		     struct ck_error *err)
 {
 	CK_AUTO(ck_adjust) *adjust = NULL;
 	Ck__Nri__Container *unpacked;
@@ -70,7 +77,8 @@ int ck_adjust_create(const void *container, size_t len, struct ck_adjust **ret_a
 	if ((r = adjust_new(container, len, &adjust, err)) < 0)
 		return r;
 	adjust->kind = CREATE;
-	if ((r = ck_unpack(&adjust->arena, &ck__nri__container__descriptor, container, len, &unpacked, err)) < 0)
+	if ((r = ck_unpack(&adjust->arena, &ck__nri__container__descriptor, container, len,
+			   &unpacked, err)) < 0)
 		return ck_context(err, r, "the container");
 	if ((r = merge_init(&adjust->merge, unpacked, &adjust->arena, err)) < 0)
 		return r;
@@ -79,15 +87,16 @@ int ck_adjust_create(const void *container, size_t len, struct ck_adjust **ret_a
 	return 0;
 }
 
-int ck_adjust_update(const char *container_id, const void *resources, size_t len, struct ck_adjust **ret_adjust,
-		     struct ck_error *err)
+int ck_adjust_update(const char *container_id, const void *resources, size_t len,
+		     struct ck_adjust **ret_adjust, struct ck_error *err)
 {
 	CK_AUTO(ck_adjust) *adjust = NULL;
 	int r;
 	if ((r = adjust_new(resources, len, &adjust, err)) < 0)
 		return r;
 	adjust->kind = UPDATE;
-	if ((r = ck_unpack(&adjust->arena, &ck__nri__linux_resources__descriptor, resources, len, &adjust->resources, err)) < 0)
+	if ((r = ck_unpack(&adjust->arena, &ck__nri__linux_resources__descriptor, resources, len,
+			   &adjust->resources, err)) < 0)
 		return ck_context(err, r, "the resources");
 	if (!(adjust->claims.id = ck_arena_strdup(&adjust->arena, container_id)))
 		return ck_arena_fail(&adjust->arena, err);
@@ -116,13 +125,14 @@ void ck_adjust_free(struct ck_adjust *adjust)
 	free(adjust);
 }
 
-/* ---- other containers ------------------------------------------------------------------------------------------------- */
+/* ---- other containers ------------------------------------------------------------------------ */
 
 static int too_many(const struct ck_adjust *adjust, struct ck_error *err)
 {
 	if (adjust->changes_n + adjust->evictions_n < CK_NRI_CHANGES_MAX)
 		return 0;
-	return ck_fail(err, CK_ETOOBIG, "more than %u containers to update or to evict", CK_NRI_CHANGES_MAX);
+	return ck_fail(err, CK_ETOOBIG, "more than %u containers to update or to evict",
+		       CK_NRI_CHANGES_MAX);
 }
 
 /* room for one more; there are never so many that a size could overflow */
@@ -140,7 +150,8 @@ static int grow(void *list, size_t n, size_t *room, size_t size, struct ck_error
 	return 0;
 }
 
-static int find_change(struct ck_adjust *adjust, const char *id, struct change **ret_change, struct ck_error *err)
+static int find_change(struct ck_adjust *adjust, const char *id, struct change **ret_change,
+		       struct ck_error *err)
 {
 	int r;
 	for (size_t i = 0; i < adjust->changes_n; i++) {
@@ -150,9 +161,11 @@ static int find_change(struct ck_adjust *adjust, const char *id, struct change *
 		}
 	}
 	if ((r = too_many(adjust, err)) < 0 ||
-	    (r = grow(&adjust->changes, adjust->changes_n, &adjust->changes_room, sizeof(*adjust->changes), err)) < 0)
+	    (r = grow(&adjust->changes, adjust->changes_n, &adjust->changes_room,
+		      sizeof(*adjust->changes), err)) < 0)
 		return r;
-	Ck__Nri__LinuxResources *resources = ck_arena_new(&adjust->arena, &ck__nri__linux_resources__descriptor);
+	Ck__Nri__LinuxResources *resources =
+		ck_arena_new(&adjust->arena, &ck__nri__linux_resources__descriptor);
 	if (!resources)
 		return ck_arena_fail(&adjust->arena, err);
 	*ret_change = &adjust->changes[adjust->changes_n++];
@@ -161,22 +174,26 @@ static int find_change(struct ck_adjust *adjust, const char *id, struct change *
 }
 
 /* "10-a,20-b": one who asks twice has asked last time, too */
-static int add_plugin(struct ck_adjust *adjust, const char **plugins, const char *plugin, struct ck_error *err)
+static int add_plugin(struct ck_adjust *adjust, const char **plugins, const char *plugin,
+		      struct ck_error *err)
 {
 	const char *last = *plugins ? strrchr(*plugins, ',') : NULL;
 	last = last ? last + 1 : *plugins;
 	if (last && !strcmp(last, plugin))
 		return 0;
-	const char *all = *plugins ? ck_arena_printf(&adjust->arena, "%s,%s", *plugins, plugin) : plugin;
+	const char *all =
+		*plugins ? ck_arena_printf(&adjust->arena, "%s,%s", *plugins, plugin) : plugin;
 	if (!all)
 		return ck_arena_fail(&adjust->arena, err);
 	*plugins = all;
 	return 0;
 }
 
-/* Merge into *resources. An update that may fail leaves no trace if somebody else has what it wants. 1: changed, 0 */
-static int merge_update(struct ck_adjust *adjust, Ck__Nri__LinuxResources **resources, const struct ck_claimant *by,
-			const Ck__Nri__ContainerUpdate *update, struct ck_error *err)
+/* Merge into *resources. An update that may fail leaves no trace if somebody else has what it
+ * wants. 1: changed, 0 */
+static int merge_update(struct ck_adjust *adjust, Ck__Nri__LinuxResources **resources,
+			const struct ck_claimant *by, const Ck__Nri__ContainerUpdate *update,
+			struct ck_error *err)
 {
 	const Ck__Nri__LinuxResources *wanted = update->linux ? update->linux->resources : NULL;
 	if (!wanted)
@@ -187,7 +204,8 @@ static int merge_update(struct ck_adjust *adjust, Ck__Nri__LinuxResources **reso
 	Ck__Nri__LinuxResources *copy;
 	struct ck_claims claims = *by->claims;
 	int r = ck_pack(*resources, &packed, err);
-	if (r < 0 || (r = ck_unpack(&adjust->arena, &ck__nri__linux_resources__descriptor, packed.p, packed.len, &copy, err)) < 0)
+	if (r < 0 || (r = ck_unpack(&adjust->arena, &ck__nri__linux_resources__descriptor, packed.p,
+				    packed.len, &copy, err)) < 0)
 		return r;
 	if (claims.n) {
 		claims.list = ck_arena_alloc(&adjust->arena, claims.room * sizeof(*claims.list));
@@ -207,8 +225,8 @@ static int merge_update(struct ck_adjust *adjust, Ck__Nri__LinuxResources **reso
 	return r;
 }
 
-static int merge_other(struct ck_adjust *adjust, struct ck_claimant by, const char *id, const Ck__Nri__ContainerUpdate *update,
-		       struct ck_error *err)
+static int merge_other(struct ck_adjust *adjust, struct ck_claimant by, const char *id,
+		       const Ck__Nri__ContainerUpdate *update, struct ck_error *err)
 {
 	struct change *change = NULL;
 	int r = find_change(adjust, id, &change, err);
@@ -228,8 +246,8 @@ static int merge_other(struct ck_adjust *adjust, struct ck_claimant by, const ch
 	return 0;
 }
 
-static int merge_updates(struct ck_adjust *adjust, struct ck_claimant by, size_t n, Ck__Nri__ContainerUpdate **updates,
-			 struct ck_error *err)
+static int merge_updates(struct ck_adjust *adjust, struct ck_claimant by, size_t n,
+			 Ck__Nri__ContainerUpdate **updates, struct ck_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		const char *id = updates[i]->container_id ? updates[i]->container_id : "";
@@ -237,7 +255,9 @@ static int merge_updates(struct ck_adjust *adjust, struct ck_claimant by, size_t
 		if (adjust->kind == OTHERS || strcmp(id, adjust->claims.id)) {
 			r = merge_other(adjust, by, id, updates[i], err);
 		} else if (adjust->kind == CREATE) {
-			r = ck_fail(err, CK_EINVAL, "plugin \"%s\" asked update of \"%s\" during creation", by.plugin, id);
+			r = ck_fail(err, CK_EINVAL,
+				    "plugin \"%s\" asked update of \"%s\" during creation",
+				    by.plugin, id);
 		} else {
 			r = merge_update(adjust, &adjust->resources, &by, updates[i], err);
 			adjust->changed |= r > 0;
@@ -258,26 +278,30 @@ static bool is_evicted(const struct ck_adjust *adjust, const char *id)
 	return false;
 }
 
-static int take_evictions(struct ck_adjust *adjust, const char *plugin, size_t n, Ck__Nri__ContainerEviction **evictions,
-			  struct ck_error *err)
+static int take_evictions(struct ck_adjust *adjust, const char *plugin, size_t n,
+			  Ck__Nri__ContainerEviction **evictions, struct ck_error *err)
 {
 	int r;
 	for (size_t i = 0; i < n; i++) {
 		const char *id = evictions[i]->container_id ? evictions[i]->container_id : "";
 		const char *reason = evictions[i]->reason ? evictions[i]->reason : "";
 		if (adjust->kind == CREATE && !strcmp(id, adjust->claims.id))
-			return ck_fail(err, CK_EINVAL, "plugin \"%s\" asked eviction of \"%s\" during creation", plugin, id);
+			return ck_fail(err, CK_EINVAL,
+				       "plugin \"%s\" asked eviction of \"%s\" during creation",
+				       plugin, id);
 		if (is_evicted(adjust, id))
 			continue;
-		if ((r = too_many(adjust, err)) < 0 || (r = grow(&adjust->evictions, adjust->evictions_n, &adjust->evictions_room,
-								 sizeof(*adjust->evictions), err)) < 0)
+		if ((r = too_many(adjust, err)) < 0 ||
+		    (r = grow(&adjust->evictions, adjust->evictions_n, &adjust->evictions_room,
+			      sizeof(*adjust->evictions), err)) < 0)
 			return r;
-		adjust->evictions[adjust->evictions_n++] = (struct ck_adjust_eviction){ id, reason, plugin };
+		adjust->evictions[adjust->evictions_n++] =
+			(struct ck_adjust_eviction){ id, reason, plugin };
 	}
 	return 0;
 }
 
-/* ---- one answer ------------------------------------------------------------------------------------------------------- */
+/* ---- one answer ------------------------------------------------------------------------------ */
 
 /* What of each kind of answer is ours: three lists at most. */
 struct answer {
@@ -290,8 +314,8 @@ struct answer {
 #define UNPACK(adjust, what, reply, len, message, err) \
 	ck_unpack(&(adjust)->arena, &ck__nri__##what##__descriptor, reply, len, &(message), err)
 
-static int unpack_answer(struct ck_adjust *adjust, enum ck_adjust_reply what, const void *reply, size_t len,
-			 struct answer *ret_answer, struct ck_error *err)
+static int unpack_answer(struct ck_adjust *adjust, enum ck_adjust_reply what, const void *reply,
+			 size_t len, struct answer *ret_answer, struct ck_error *err)
 {
 	Ck__Nri__CreateContainerResponse *create;
 	Ck__Nri__UpdateContainerResponse *update;
@@ -318,7 +342,8 @@ static int unpack_answer(struct ck_adjust *adjust, enum ck_adjust_reply what, co
 			*ret_answer = (struct answer){ .updates_n = synchronize->n_update, .updates = synchronize->update };
 		return r;
 	case CK_REPLY_UPDATE_CONTAINERS:
-		if ((r = UNPACK(adjust, update_containers_request, reply, len, containers, err)) == 0)
+		if ((r = UNPACK(adjust, update_containers_request, reply, len, containers, err)) ==
+		    0)
 			*ret_answer = (struct answer){ NULL, containers->n_update, containers->n_evict, containers->update,
 						       containers->evict };
 		return r;
@@ -326,8 +351,8 @@ static int unpack_answer(struct ck_adjust *adjust, enum ck_adjust_reply what, co
 	return ck_fail(err, CK_EINVAL, "no answer that changes anything");
 }
 
-int ck_adjust_reply(struct ck_adjust *adjust, enum ck_adjust_reply what, const char *plugin, const void *reply, size_t len,
-		    struct ck_error *err)
+int ck_adjust_reply(struct ck_adjust *adjust, enum ck_adjust_reply what, const char *plugin,
+		    const void *reply, size_t len, struct ck_error *err)
 {
 	struct answer answer = { 0 };
 	int r;
@@ -353,7 +378,7 @@ int ck_adjust_reply(struct ck_adjust *adjust, enum ck_adjust_reply what, const c
 	return take_evictions(adjust, by.plugin, answer.evictions_n, answer.evictions, err);
 }
 
-/* ---- what came of it -------------------------------------------------------------------------------------------------- */
+/* ---- what came of it ------------------------------------------------------------------------- */
 
 static int append(struct ck_bytes *out, const struct ck_bytes *bytes, struct ck_error *err)
 {
@@ -364,7 +389,9 @@ int ck_adjust_seen(const struct ck_adjust *adjust, struct ck_bytes *out, struct 
 {
 	if (!adjust->changed)
 		return append(out, &adjust->before, err);
-	return ck_pack(adjust->kind == CREATE ? &adjust->merge.seen->base : &adjust->resources->base, out, err);
+	return ck_pack(adjust->kind == CREATE ? &adjust->merge.seen->base
+					      : &adjust->resources->base,
+		       out, err);
 }
 
 bool ck_adjust_is_empty(const struct ck_adjust *adjust)
@@ -396,7 +423,8 @@ int ck_adjust_owners(const struct ck_adjust *adjust, struct ck_bytes *out, struc
 	return owners.r < 0 ? ck_nomem(err) : 0;
 }
 
-static int write_update(struct ck_writer *out, uint32_t field, const struct change *change, struct ck_error *err)
+static int write_update(struct ck_writer *out, uint32_t field, const struct change *change,
+			struct ck_error *err)
 {
 	size_t update = ck_writer_open(out, field);
 	ck_writer_text(out, 1, change->claims.id);
@@ -419,8 +447,9 @@ static int write_owners(const struct ck_adjust *adjust, struct ck_writer *out, s
 	return out->r;
 }
 
-int ck_adjust_validation(const struct ck_adjust *adjust, const void *pod, size_t pod_len, const char *const *plugins, size_t n,
-			 struct ck_bytes *out, struct ck_error *err)
+int ck_adjust_validation(const struct ck_adjust *adjust, const void *pod, size_t pod_len,
+			 const char *const *plugins, size_t n, struct ck_bytes *out,
+			 struct ck_error *err)
 {
 	struct ck_writer request = { .bytes = *out };
 	ck_writer_bytes(&request, 1, pod, pod_len);
@@ -447,7 +476,8 @@ size_t ck_adjust_others_n(const struct ck_adjust *adjust)
 	return adjust->changes_n;
 }
 
-int ck_adjust_other(struct ck_adjust *adjust, size_t i, struct ck_adjust_other *ret_other, struct ck_error *err)
+int ck_adjust_other(struct ck_adjust *adjust, size_t i, struct ck_adjust_other *ret_other,
+		    struct ck_error *err)
 {
 	struct change *change = &adjust->changes[i];
 	if (!change->is_packed) {
@@ -462,7 +492,8 @@ int ck_adjust_other(struct ck_adjust *adjust, size_t i, struct ck_adjust_other *
 	return 0;
 }
 
-int ck_adjust_failed(struct ck_adjust *adjust, const bool *failed, struct ck_bytes *out, struct ck_error *err)
+int ck_adjust_failed(struct ck_adjust *adjust, const bool *failed, struct ck_bytes *out,
+		     struct ck_error *err)
 {
 	struct ck_writer response = { .bytes = *out };
 	int r = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One answer into what is merged so far. Two tables say which fields there are: single values, which are pointers, present or
- * not; and lists, whose items have their key as their first field. What is not in a table (variables, arguments, hooks, RDT) has
- * a function of its own. Where a plugin's item replaces another, the messages are shared, not copied.
+ * One answer into what is merged so far. Two tables say which fields there are: single values,
+ * which are pointers, present or not; and lists, whose items have their key as their first field.
+ * What is not in a table (variables, arguments, hooks, RDT) has a function of its own. Where a
+ * plugin's item replaces another, the messages are shared, not copied.
  */
 #include "hooks/adjust/adjust-int.h"
 #include "src/base/limits.h"
@@ -10,9 +11,10 @@
 #define FIELD(name) CK__NRI__FIELD__##name
 #define NONE        SIZE_MAX /* no such field there */
 
-/* ---- what is in both tables ------------------------------------------------------------------------------------------- */
+/* ---- what is in both tables ------------------------------------------------------------------ */
 
-/* A value of its own: a pointer at @from of the message that changes, which goes to @seen of the one that is shown. */
+/* A value of its own: a pointer at @from of the message that changes, which goes to @seen of the
+ * one that is shown. */
 struct single {
 	int field;
 	bool is_text; /* "": not set */
@@ -21,11 +23,13 @@ struct single {
 
 #define SINGLE(name, from_type, from_member, seen_type, seen_member) \
 	{ \
-		FIELD(name), false, offsetof(Ck__Nri__##from_type, from_member), offsetof(Ck__Nri__##seen_type, seen_member) \
+		FIELD(name), false, offsetof(Ck__Nri__##from_type, from_member), \
+			offsetof(Ck__Nri__##seen_type, seen_member) \
 	}
 #define SINGLE_TEXT(name, from_type, from_member, seen_type, seen_member) \
 	{ \
-		FIELD(name), true, offsetof(Ck__Nri__##from_type, from_member), offsetof(Ck__Nri__##seen_type, seen_member) \
+		FIELD(name), true, offsetof(Ck__Nri__##from_type, from_member), \
+			offsetof(Ck__Nri__##seen_type, seen_member) \
 	}
 #define SAME(name, type, member)      SINGLE(name, type, member, type, member)
 #define SAME_TEXT(name, type, member) SINGLE_TEXT(name, type, member, type, member)
@@ -55,12 +59,15 @@ static const struct single resources_singles[] = {
 	SAME(PidsLimit, LinuxResources, pids),
 };
 static const struct single linux_singles[] = {
-	SINGLE_TEXT(CgroupsPath, LinuxContainerAdjustment, cgroups_path, LinuxContainer, cgroups_path),
+	SINGLE_TEXT(CgroupsPath, LinuxContainerAdjustment, cgroups_path, LinuxContainer,
+		    cgroups_path),
 	SINGLE(OomScoreAdj, LinuxContainerAdjustment, oom_score_adj, LinuxContainer, oom_score_adj),
 	SINGLE(IoPriority, LinuxContainerAdjustment, io_priority, LinuxContainer, io_priority),
-	SINGLE(SeccompPolicy, LinuxContainerAdjustment, seccomp_policy, LinuxContainer, seccomp_policy),
+	SINGLE(SeccompPolicy, LinuxContainerAdjustment, seccomp_policy, LinuxContainer,
+	       seccomp_policy),
 	SINGLE(LinuxSched, LinuxContainerAdjustment, scheduler, LinuxContainer, scheduler),
-	{ FIELD(MemoryPolicy), false, offsetof(Ck__Nri__LinuxContainerAdjustment, memory_policy), NONE },
+	{ FIELD(MemoryPolicy), false, offsetof(Ck__Nri__LinuxContainerAdjustment, memory_policy),
+	  NONE },
 };
 static const struct single rdt_singles[] = {
 	SAME(RdtClosID, LinuxRdt, clos_id),
@@ -71,7 +78,8 @@ static const struct single rdt_singles[] = {
 /* A list, by where its count is; its array follows the count, as protobuf-c lays them out. */
 struct keyed {
 	int field;
-	enum { KEEP, REMOVE, REMOVE_OWNED } removal; /* may an item be removed with '-'; who does it, owns that */
+	/* may an item be removed with '-'; who does it, owns that */
+	enum { KEEP, REMOVE, REMOVE_OWNED } removal;
 	size_t from, seen;
 };
 
@@ -84,30 +92,36 @@ struct keyed {
 static const struct keyed adjustment_lists[] = {
 	KEYED(Annotations, REMOVE, ContainerAdjustment, annotations, Container, annotations),
 	KEYED(Mounts, REMOVE, ContainerAdjustment, mounts, Container, mounts),
-	{ FIELD(Env), REMOVE, offsetof(Ck__Nri__ContainerAdjustment, n_env), NONE }, /* shown by see_env() */
+	/* shown by see_env() */
+	{ FIELD(Env), REMOVE, offsetof(Ck__Nri__ContainerAdjustment, n_env), NONE },
 	KEYED(Rlimits, KEEP, ContainerAdjustment, rlimits, Container, rlimits),
 	{ FIELD(CdiDevices), KEEP, offsetof(Ck__Nri__ContainerAdjustment, n_cdi_devices), NONE },
 };
 static const struct keyed linux_lists[] = {
 	KEYED(Devices, REMOVE, LinuxContainerAdjustment, devices, LinuxContainer, devices),
-	KEYED(Namespace, REMOVE_OWNED, LinuxContainerAdjustment, namespaces, LinuxContainer, namespaces),
+	KEYED(Namespace, REMOVE_OWNED, LinuxContainerAdjustment, namespaces, LinuxContainer,
+	      namespaces),
 	KEYED(Sysctl, REMOVE, LinuxContainerAdjustment, sysctl, LinuxContainer, sysctl),
-	KEYED(LinuxNetDevices, REMOVE, LinuxContainerAdjustment, net_devices, LinuxContainer, net_devices),
+	KEYED(LinuxNetDevices, REMOVE, LinuxContainerAdjustment, net_devices, LinuxContainer,
+	      net_devices),
 };
 static const struct keyed resources_lists[] = {
-	KEYED(HugepageLimits, KEEP, LinuxResources, hugepage_limits, LinuxResources, hugepage_limits),
+	KEYED(HugepageLimits, KEEP, LinuxResources, hugepage_limits, LinuxResources,
+	      hugepage_limits),
 	KEYED(CgroupsUnified, KEEP, LinuxResources, unified, LinuxResources, unified),
 };
 
 #define FOLLOWS(type, member) \
-	_Static_assert(offsetof(Ck__Nri__##type, n_##member) + sizeof(size_t) == offsetof(Ck__Nri__##type, member), \
+	_Static_assert(offsetof(Ck__Nri__##type, n_##member) + sizeof(size_t) == \
+			       offsetof(Ck__Nri__##type, member), \
 		       "the array follows its count");
 FOLLOWS(ContainerAdjustment, annotations)
 FOLLOWS(LinuxContainerAdjustment, devices)
 FOLLOWS(LinuxResources, unified)
 #undef FOLLOWS
 #define KEY_FIRST(type, key) \
-	_Static_assert(offsetof(Ck__Nri__##type, key) == sizeof(ProtobufCMessage), "the key is the first field");
+	_Static_assert(offsetof(Ck__Nri__##type, key) == sizeof(ProtobufCMessage), \
+		       "the key is the first field");
 KEY_FIRST(ContainerAdjustment__AnnotationsEntry, key)
 KEY_FIRST(Mount, destination)
 KEY_FIRST(KeyValue, key)
@@ -121,7 +135,7 @@ KEY_FIRST(HugepageLimit, page_size)
 KEY_FIRST(LinuxResources__UnifiedEntry, key)
 #undef KEY_FIRST
 
-/* ---- pointers and lists by their offset ------------------------------------------------------------------------------- */
+/* ---- pointers and lists by their offset ------------------------------------------------------ */
 
 static void *single_get(const void *message, size_t at)
 {
@@ -135,7 +149,8 @@ static void single_set(void *message, size_t at, void *value)
 	memcpy((char *)message + at, &value, sizeof(value));
 }
 
-static int list_append(struct ck_arena *arena, void *message, size_t at, struct ck_list more, struct ck_error *err)
+static int list_append(struct ck_arena *arena, void *message, size_t at, struct ck_list more,
+		       struct ck_error *err)
 {
 	struct ck_list list = ck_list_get(message, at);
 	if (!more.n)
@@ -160,11 +175,11 @@ static const char *target_of(const struct keyed *keyed, const void *item)
 	return ck_list_key(item) + (is_removal(keyed, item) ? 1 : 0);
 }
 
-/* ---- singles -------------------------------------------------------------------------------------------------------- */
+/* ---- singles --------------------------------------------------------------------------------- */
 
 /* @seen may be NULL. Return: 1 if one of them was set, 0 */
-static int merge_singles(const struct single *singles, size_t n, const struct ck_claimant *by, const void *from, void *sum,
-			 void *seen, struct ck_error *err)
+static int merge_singles(const struct single *singles, size_t n, const struct ck_claimant *by,
+			 const void *from, void *sum, void *seen, struct ck_error *err)
 {
 	int changed = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -184,7 +199,7 @@ static int merge_singles(const struct single *singles, size_t n, const struct ck
 }
 #define MERGE_SINGLES(singles, ...) merge_singles(singles, CK_COUNT(singles), __VA_ARGS__)
 
-/* ---- lists ---------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static bool is_set_in(const struct keyed *keyed, struct ck_list items, const char *key)
 {
@@ -207,9 +222,10 @@ static void put(const struct keyed *keyed, struct ck_list *list, void *item)
 	list->n = n;
 }
 
-/* Removals first: a plugin that removes a key and sets it in one answer takes it from whoever had it. */
-static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, const void *from, void *sum, void *seen,
-		      struct ck_error *err)
+/* Removals first: a plugin that removes a key and sets it in one answer takes it from whoever had
+ * it. */
+static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, const void *from,
+		      void *sum, void *seen, struct ck_error *err)
 {
 	struct ck_list items = ck_list_get(from, keyed->from), sums = ck_list_get(sum, keyed->from);
 	bool shown = seen && keyed->seen != NONE;
@@ -218,7 +234,8 @@ static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, c
 	if (!items.n)
 		return 0;
 	if (items.n > CK_NRI_ENTRIES_MAX)
-		return ck_fail(err, CK_ETOOBIG, "%zu things of one kind to change, at most %u are taken", items.n,
+		return ck_fail(err, CK_ETOOBIG,
+			       "%zu things of one kind to change, at most %u are taken", items.n,
 			       CK_NRI_ENTRIES_MAX);
 	if ((r = ck_list_grow(by->arena, &sums, items.n, err)) < 0 ||
 	    (shown && (r = ck_list_grow(by->arena, &seens, items.n, err)) < 0))
@@ -227,8 +244,9 @@ static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, c
 		if (!is_removal(keyed, items.items[i]))
 			continue;
 		const char *key = target_of(keyed, items.items[i]);
-		r = keyed->removal == REMOVE_OWNED ? ck_claim(by, keyed->field, key, err)
-						   : ck_claim_clear(by, keyed->field, key, true, err);
+		r = keyed->removal == REMOVE_OWNED
+			    ? ck_claim(by, keyed->field, key, err)
+			    : ck_claim_clear(by, keyed->field, key, true, err);
 		if (r < 0)
 			return r;
 		if (!is_set_in(keyed, items, key))
@@ -253,8 +271,8 @@ static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, c
 	return 1;
 }
 
-static int merge_lists(const struct keyed *lists, size_t n, const struct ck_claimant *by, const void *from, void *sum, void *seen,
-		       struct ck_error *err)
+static int merge_lists(const struct keyed *lists, size_t n, const struct ck_claimant *by,
+		       const void *from, void *sum, void *seen, struct ck_error *err)
 {
 	int changed = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -267,8 +285,10 @@ static int merge_lists(const struct keyed *lists, size_t n, const struct ck_clai
 }
 #define MERGE_LISTS(lists, ...) merge_lists(lists, CK_COUNT(lists), __VA_ARGS__)
 
-/* Fields of a later NRI go on to whoever can apply them, or say that it cannot. Nobody can tell whether they contradict. */
-static int carry_unknown(const struct ck_claimant *by, const void *from, void *sum, struct ck_error *err)
+/* Fields of a later NRI go on to whoever can apply them, or say that it cannot. Nobody can tell
+ * whether they contradict. */
+static int carry_unknown(const struct ck_claimant *by, const void *from, void *sum,
+			 struct ck_error *err)
 {
 	const ProtobufCMessage *source = from;
 	ProtobufCMessage *base = sum;
@@ -287,11 +307,12 @@ static int carry_unknown(const struct ck_claimant *by, const void *from, void *s
 	return r < 0 ? r : 1;
 }
 
-/* ---- resources ------------------------------------------------------------------------------------------------------ */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 /* memory and cpu: a message in the message, made where it is missing */
-static int merge_group(const struct single *singles, size_t n, size_t at, const ProtobufCMessageDescriptor *type,
-		       const struct ck_claimant *by, const void *from, void *sum, void *seen, struct ck_error *err)
+static int merge_group(const struct single *singles, size_t n, size_t at,
+		       const ProtobufCMessageDescriptor *type, const struct ck_claimant *by,
+		       const void *from, void *sum, void *seen, struct ck_error *err)
 {
 	const void *group = single_get(from, at);
 	void *group_sum = single_get(sum, at), *group_seen = seen ? single_get(seen, at) : NULL;
@@ -313,17 +334,20 @@ static int merge_group(const struct single *singles, size_t n, size_t at, const 
 	return changed | unknown;
 }
 
-static int merge_both(const struct ck_claimant *by, const Ck__Nri__LinuxResources *from, Ck__Nri__LinuxResources *sum,
-		      Ck__Nri__LinuxResources *seen, struct ck_error *err)
+static int merge_both(const struct ck_claimant *by, const Ck__Nri__LinuxResources *from,
+		      Ck__Nri__LinuxResources *sum, Ck__Nri__LinuxResources *seen,
+		      struct ck_error *err)
 {
 	size_t devices = offsetof(Ck__Nri__LinuxResources, n_devices);
 	struct ck_list rules = ck_list_get(from, devices);
 	int changed = rules.n ? 1 : 0, r;
-	if ((r = merge_group(memory_singles, CK_COUNT(memory_singles), offsetof(Ck__Nri__LinuxResources, memory),
+	if ((r = merge_group(memory_singles, CK_COUNT(memory_singles),
+			     offsetof(Ck__Nri__LinuxResources, memory),
 			     &ck__nri__linux_memory__descriptor, by, from, sum, seen, err)) < 0)
 		return r;
 	changed |= r;
-	if ((r = merge_group(cpu_singles, CK_COUNT(cpu_singles), offsetof(Ck__Nri__LinuxResources, cpu),
+	if ((r = merge_group(cpu_singles, CK_COUNT(cpu_singles),
+			     offsetof(Ck__Nri__LinuxResources, cpu),
 			     &ck__nri__linux_cpu__descriptor, by, from, sum, seen, err)) < 0)
 		return r;
 	changed |= r;
@@ -344,13 +368,13 @@ static int merge_both(const struct ck_claimant *by, const Ck__Nri__LinuxResource
 	return changed;
 }
 
-int ck_merge_resources(Ck__Nri__LinuxResources *to, const struct ck_claimant *by, const Ck__Nri__LinuxResources *resources,
-		       struct ck_error *err)
+int ck_merge_resources(Ck__Nri__LinuxResources *to, const struct ck_claimant *by,
+		       const Ck__Nri__LinuxResources *resources, struct ck_error *err)
 {
 	return merge_both(by, resources, to, NULL, err);
 }
 
-/* ---- what has a function of its own ----------------------------------------------------------------------------------- */
+/* ---- what has a function of its own ---------------------------------------------------------- */
 
 static bool is_variable(const char *variable, const char *name)
 {
@@ -359,15 +383,16 @@ static bool is_variable(const char *variable, const char *name)
 }
 
 /* a container's variables are "NAME=value" */
-static int see_env(struct ck_merge *merge, const struct ck_claimant *by, const Ck__Nri__ContainerAdjustment *from,
-		   struct ck_error *err)
+static int see_env(struct ck_merge *merge, const struct ck_claimant *by,
+		   const Ck__Nri__ContainerAdjustment *from, struct ck_error *err)
 {
 	static const struct keyed env = { FIELD(Env), REMOVE, 0, NONE };
 	Ck__Nri__Container *seen = merge->seen;
 	size_t n = 0;
 	if (!from->n_env)
 		return 0;
-	char **variables = ck_arena_alloc(by->arena, (seen->n_env + from->n_env) * sizeof(*variables));
+	char **variables =
+		ck_arena_alloc(by->arena, (seen->n_env + from->n_env) * sizeof(*variables));
 	if (!variables)
 		return ck_arena_fail(by->arena, err);
 	for (size_t i = 0; i < seen->n_env; i++) {
@@ -381,7 +406,8 @@ static int see_env(struct ck_merge *merge, const struct ck_claimant *by, const C
 		if (is_removal(&env, from->env[k]))
 			continue;
 		const char *value = from->env[k]->value ? from->env[k]->value : "";
-		if (!(variables[n++] = ck_arena_printf(by->arena, "%s=%s", ck_list_key(from->env[k]), value)))
+		if (!(variables[n++] = ck_arena_printf(by->arena, "%s=%s",
+						       ck_list_key(from->env[k]), value)))
 			return ck_arena_fail(by->arena, err);
 	}
 	seen->env = variables;
@@ -389,9 +415,10 @@ static int see_env(struct ck_merge *merge, const struct ck_claimant *by, const C
 	return 0;
 }
 
-/* A first "" takes them from whoever had set them. Nothing behind it: the container has its own again. */
-static int merge_args(struct ck_merge *merge, const struct ck_claimant *by, const Ck__Nri__ContainerAdjustment *from,
-		      struct ck_error *err)
+/* A first "" takes them from whoever had set them. Nothing behind it: the container has its own
+ * again. */
+static int merge_args(struct ck_merge *merge, const struct ck_claimant *by,
+		      const Ck__Nri__ContainerAdjustment *from, struct ck_error *err)
 {
 	size_t marked = from->n_args && !*from->args[0] ? 1 : 0, n = from->n_args - marked;
 	int r;
@@ -407,12 +434,16 @@ static int merge_args(struct ck_merge *merge, const struct ck_claimant *by, cons
 	return 0;
 }
 
-static int merge_hooks(struct ck_merge *merge, const struct ck_claimant *by, const Ck__Nri__Hooks *from, struct ck_error *err)
+static int merge_hooks(struct ck_merge *merge, const struct ck_claimant *by,
+		       const Ck__Nri__Hooks *from, struct ck_error *err)
 {
 	static const size_t kinds[] = {
-		offsetof(Ck__Nri__Hooks, n_prestart),         offsetof(Ck__Nri__Hooks, n_create_runtime),
-		offsetof(Ck__Nri__Hooks, n_create_container), offsetof(Ck__Nri__Hooks, n_start_container),
-		offsetof(Ck__Nri__Hooks, n_poststart),        offsetof(Ck__Nri__Hooks, n_poststop),
+		offsetof(Ck__Nri__Hooks, n_prestart),
+		offsetof(Ck__Nri__Hooks, n_create_runtime),
+		offsetof(Ck__Nri__Hooks, n_create_container),
+		offsetof(Ck__Nri__Hooks, n_start_container),
+		offsetof(Ck__Nri__Hooks, n_poststart),
+		offsetof(Ck__Nri__Hooks, n_poststop),
 	};
 	size_t n = 0;
 	int r = 0;
@@ -425,7 +456,8 @@ static int merge_hooks(struct ck_merge *merge, const struct ck_claimant *by, con
 		if (!*both[k] && !(*both[k] = ck_arena_new(by->arena, &ck__nri__hooks__descriptor)))
 			return ck_arena_fail(by->arena, err);
 		for (size_t i = 0; i < CK_COUNT(kinds) && r >= 0; i++)
-			r = list_append(by->arena, *both[k], kinds[i], ck_list_get(from, kinds[i]), err);
+			r = list_append(by->arena, *both[k], kinds[i], ck_list_get(from, kinds[i]),
+					err);
 		if (r < 0)
 			return r;
 	}
@@ -435,13 +467,16 @@ static int merge_hooks(struct ck_merge *merge, const struct ck_claimant *by, con
 }
 
 /* "remove" takes all of it from whoever had set it; what is set along with it takes its place */
-static int merge_rdt(struct ck_merge *merge, const struct ck_claimant *by, const Ck__Nri__LinuxRdt *from, struct ck_error *err)
+static int merge_rdt(struct ck_merge *merge, const struct ck_claimant *by,
+		     const Ck__Nri__LinuxRdt *from, struct ck_error *err)
 {
 	Ck__Nri__LinuxRdt **sum = &merge->linux_sum->rdt;
 	int r = 0;
 	if (!from)
 		return 0;
-	Ck__Nri__LinuxRdt *rdt = *sum && !from->remove ? *sum : ck_arena_new(by->arena, &ck__nri__linux_rdt__descriptor);
+	Ck__Nri__LinuxRdt *rdt = *sum && !from->remove
+					 ? *sum
+					 : ck_arena_new(by->arena, &ck__nri__linux_rdt__descriptor);
 	if (!rdt)
 		return ck_arena_fail(by->arena, err);
 	for (size_t i = 0; from->remove && i < CK_COUNT(rdt_singles) && r >= 0; i++)
@@ -461,17 +496,18 @@ static int merge_rdt(struct ck_merge *merge, const struct ck_claimant *by, const
 	return 0;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
-static int merge_linux(struct ck_merge *merge, const struct ck_claimant *by, const Ck__Nri__LinuxContainerAdjustment *from,
-		       struct ck_error *err)
+static int merge_linux(struct ck_merge *merge, const struct ck_claimant *by,
+		       const Ck__Nri__LinuxContainerAdjustment *from, struct ck_error *err)
 {
 	Ck__Nri__LinuxContainer *seen = merge->seen->linux;
 	int r;
 	if (!from)
 		return 0;
 	if ((r = MERGE_LISTS(linux_lists, by, from, merge->linux_sum, seen, err)) < 0 ||
-	    (from->resources && (r = merge_both(by, from->resources, merge->resources_sum, seen->resources, err)) < 0) ||
+	    (from->resources && (r = merge_both(by, from->resources, merge->resources_sum,
+						seen->resources, err)) < 0) ||
 	    (r = MERGE_SINGLES(linux_singles, by, from, merge->linux_sum, seen, err)) < 0 ||
 	    (r = merge_rdt(merge, by, from->rdt, err)) < 0)
 		return r;
@@ -483,14 +519,16 @@ static bool is_empty(const void *message)
 	return protobuf_c_message_get_packed_size(message) == 0;
 }
 
-int ck_merge_adjustment(struct ck_merge *merge, const struct ck_claimant *by, const Ck__Nri__ContainerAdjustment *adjustment,
-			struct ck_error *err)
+int ck_merge_adjustment(struct ck_merge *merge, const struct ck_claimant *by,
+			const Ck__Nri__ContainerAdjustment *adjustment, struct ck_error *err)
 {
 	int r;
 	if ((r = MERGE_LISTS(adjustment_lists, by, adjustment, merge->sum, merge->seen, err)) < 0 ||
-	    (r = see_env(merge, by, adjustment, err)) < 0 || (r = merge_args(merge, by, adjustment, err)) < 0 ||
+	    (r = see_env(merge, by, adjustment, err)) < 0 ||
+	    (r = merge_args(merge, by, adjustment, err)) < 0 ||
 	    (r = merge_hooks(merge, by, adjustment->hooks, err)) < 0 ||
-	    (r = merge_linux(merge, by, adjustment->linux, err)) < 0 || (r = carry_unknown(by, adjustment, merge->sum, err)) < 0)
+	    (r = merge_linux(merge, by, adjustment->linux, err)) < 0 ||
+	    (r = carry_unknown(by, adjustment, merge->sum, err)) < 0)
 		return r;
 	/* empty messages would be presents of their own */
 	merge->linux_sum->resources = is_empty(merge->resources_sum) ? NULL : merge->resources_sum;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who owns what of a container: one list of claims, searched from its start. It is short, and its length is bounded. */
+/* Who owns what of a container: one list of claims, searched from its start. It is short, and its
+ * length is bounded. */
 #include "hooks/adjust/adjust-int.h"
 #include "src/base/limits.h"
 
@@ -17,7 +18,9 @@ static int add(const struct ck_claimant *by, struct ck_claim claim, struct ck_er
 {
 	struct ck_claims *claims = by->claims;
 	if (claims->n == CK_NRI_ENTRIES_MAX)
-		return ck_fail(err, CK_ETOOBIG, "plugins change more than %u things of one container", CK_NRI_ENTRIES_MAX);
+		return ck_fail(err, CK_ETOOBIG,
+			       "plugins change more than %u things of one container",
+			       CK_NRI_ENTRIES_MAX);
 	if (claims->n == claims->room) {
 		size_t room = claims->room ? 2 * claims->room : 8;
 		struct ck_claim *list = ck_arena_alloc(by->arena, room * sizeof(*list));
@@ -34,7 +37,8 @@ static int add(const struct ck_claimant *by, struct ck_claim claim, struct ck_er
 
 static const char *field_name(int field)
 {
-	const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(&ck__nri__field__descriptor, field);
+	const ProtobufCEnumValue *value =
+		protobuf_c_enum_descriptor_get_value(&ck__nri__field__descriptor, field);
 	return value ? value->name : "";
 }
 
@@ -46,15 +50,19 @@ int ck_claim(const struct ck_claimant *by, int field, const char *key, struct ck
 		return add(by, mine, err);
 	bool free_for_us = claim->cleared && (claim->open || !strcmp(claim->plugin, by->plugin));
 	if (!free_for_us && !by->later_wins)
-		return ck_fail(err, CK_ECONFLICT, "plugins \"%s\" and \"%s\" both tried to set %s%s%s", by->plugin, claim->plugin,
-			       field_name(field), key ? " " : "", key ? key : "");
+		return ck_fail(err, CK_ECONFLICT,
+			       "plugins \"%s\" and \"%s\" both tried to set %s%s%s", by->plugin,
+			       claim->plugin, field_name(field), key ? " " : "", key ? key : "");
 	*claim = mine;
 	return 0;
 }
 
-int ck_claim_clear(const struct ck_claimant *by, int field, const char *key, bool open, struct ck_error *err)
+int ck_claim_clear(const struct ck_claimant *by, int field, const char *key, bool open,
+		   struct ck_error *err)
 {
-	struct ck_claim mine = { .field = field, .key = key, .plugin = by->plugin, .cleared = true, .open = open };
+	struct ck_claim mine = {
+		.field = field, .key = key, .plugin = by->plugin, .cleared = true, .open = open
+	};
 	struct ck_claim *claim = find(by->claims, field, key);
 	if (!claim)
 		return add(by, mine, err);
@@ -78,7 +86,7 @@ int ck_claim_share(const struct ck_claimant *by, int field, struct ck_error *err
 	return 0;
 }
 
-/* ---- as OwningPlugins ----------------------------------------------------------------------------------------------- */
+/* ---- as OwningPlugins ------------------------------------------------------------------------ */
 
 /* field 2 of a map's entry */
 static void write_owner(struct ck_writer *out, const struct ck_claim *claim)

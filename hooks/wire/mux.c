@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames in and out. Nothing of a frame is kept but its header, so one that claims gigabytes costs nothing. */
+/* Frames in and out. Nothing of a frame is kept but its header, so one that claims gigabytes costs
+ * nothing. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ void ck_mux_fini(struct ck_mux *mux)
 	*mux = (struct ck_mux){ 0 };
 }
 
-/* ---- in ----------------------------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static size_t header_feed(struct ck_mux *mux, const unsigned char *p, size_t n)
 {
@@ -42,7 +43,8 @@ static size_t header_feed(struct ck_mux *mux, const unsigned char *p, size_t n)
 	return used;
 }
 
-int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn *fn, void *userdata, struct ck_error *err)
+int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn *fn,
+		void *userdata, struct ck_error *err)
 {
 	const unsigned char *p = bytes;
 	while (n) {
@@ -59,7 +61,8 @@ int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn
 			}
 		}
 		if (mux->left > CK_MUX_FRAME_MAX)
-			return ck_fail(err, CK_EMALFORMED, "a frame of %" PRIu32 " bytes; the limit is %u", mux->left,
+			return ck_fail(err, CK_EMALFORMED,
+				       "a frame of %" PRIu32 " bytes; the limit is %u", mux->left,
 				       CK_MUX_FRAME_MAX);
 		if (mux->header_len == sizeof(mux->header) && !mux->left)
 			mux->header_len = 0; /* the next frame */
@@ -69,9 +72,10 @@ int ck_mux_feed(struct ck_mux *mux, const void *bytes, size_t n, ck_mux_bytes_fn
 	return 0;
 }
 
-/* ---- out ---------------------------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
-int ck_mux_send(struct ck_mux *mux, enum ck_mux_conn conn, const void *head, size_t head_len, const void *body, size_t body_len)
+int ck_mux_send(struct ck_mux *mux, enum ck_mux_conn conn, const void *head, size_t head_len,
+		const void *body, size_t body_len)
 {
 	unsigned char header[sizeof(mux->header)];
 	size_t left = head_len + body_len;
@@ -81,7 +85,8 @@ int ck_mux_send(struct ck_mux *mux, enum ck_mux_conn conn, const void *head, siz
 		return -CK_ENOMEM;
 	/* there is room from here on */
 	for (size_t max = CK_MUX_FIRST; left; max = CK_MUX_FRAME_MAX) {
-		size_t frame = at_most(left, max), from_head = at_most(frame, head_len), from_body = frame - from_head;
+		size_t frame = at_most(left, max), from_head = at_most(frame, head_len),
+		       from_body = frame - from_head;
 		word_put(header, conn);
 		word_put(header + 4, (uint32_t)frame);
 		ck_bytes_add(&mux->out, header, sizeof(header));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages put together from a connection's bytes, and the two envelopes taken apart and written. A message is held once, as far
- * as it has come; one that is too long is not held at all. Who sends calls and reads no answers is cut off.
+ * Messages put together from a connection's bytes, and the two envelopes taken apart and written. A
+ * message is held once, as far as it has come; one that is too long is not held at all. Who sends
+ * calls and reads no answers is cut off.
  */
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +78,7 @@ void ck_ttrpc_sent(struct ck_ttrpc *ttrpc, size_t n)
 	ck_mux_sent(&ttrpc->mux, n);
 }
 
-/* ---- small things ------------------------------------------------------------------------------------------------- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 /* the list's order is of no use to anybody */
 static bool number_drop(uint32_t *list, size_t *n, uint32_t number)
@@ -91,10 +92,12 @@ static bool number_drop(uint32_t *list, size_t *n, uint32_t number)
 	return false;
 }
 
-/* a peer's string, made fit to be shown and to be sent back; a NUL ends no text, or "Configure\0x" would be Configure */
+/* a peer's string, made fit to be shown and to be sent back; a NUL ends no text, or "Configure\0x"
+ * would be Configure */
 static void text_take(const unsigned char *p, size_t n, char text[TEXT])
 {
-	char copy[TEXT + 8]; /* longer than what can stay, so that the cut of this copy is cut off */
+	/* longer than what can stay, so that the cut of this copy is cut off */
+	char copy[TEXT + 8];
 	n = n < sizeof(copy) ? n : sizeof(copy) - 1;
 	for (size_t i = 0; i < n; i++)
 		copy[i] = p[i] ? (char)p[i] : '?';
@@ -112,14 +115,15 @@ static void head_write(unsigned char head[HEAD], size_t len, uint32_t stream, un
 	head[9] = 0; /* flags: none for a unary call */
 }
 
-static int send(struct ck_ttrpc *ttrpc, enum ck_mux_conn conn, uint32_t stream, unsigned type, const struct ck_bytes *envelope)
+static int send(struct ck_ttrpc *ttrpc, enum ck_mux_conn conn, uint32_t stream, unsigned type,
+		const struct ck_bytes *envelope)
 {
 	unsigned char head[HEAD];
 	head_write(head, envelope->len, stream, type);
 	return ck_mux_send(&ttrpc->mux, conn, head, HEAD, envelope->p, envelope->len);
 }
 
-/* ---- our calls ---------------------------------------------------------------------------------------------------- */
+/* ---- our calls ------------------------------------------------------------------------------- */
 
 static int call_room(struct ck_ttrpc *ttrpc)
 {
@@ -134,21 +138,26 @@ static int call_room(struct ck_ttrpc *ttrpc)
 	return 0;
 }
 
-int ck_ttrpc_call(struct ck_ttrpc *ttrpc, const char *service, const char *method, const void *payload, size_t len,
-		  uint64_t timeout, uint32_t *ret_call, struct ck_error *err)
+int ck_ttrpc_call(struct ck_ttrpc *ttrpc, const char *service, const char *method,
+		  const void *payload, size_t len, uint64_t timeout, uint32_t *ret_call,
+		  struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes envelope = { 0 };
 	int r = 0;
 	if (ttrpc->call_next > UINT32_MAX - 2)
-		return ck_fail(err, CK_ECLOSED, "%s: this connection has used up its numbers", method);
+		return ck_fail(err, CK_ECLOSED, "%s: this connection has used up its numbers",
+			       method);
 	if (len <= CK_TTRPC_MAX) {
 		r = ck_bytes_field_text(&envelope, SERVICE, service);
 		r = r < 0 ? r : ck_bytes_field_text(&envelope, METHOD, method);
 		r = r < 0 || !len ? r : ck_bytes_field(&envelope, PAYLOAD, payload, len);
-		r = r < 0 ? r : ck_bytes_field_number(&envelope, TIMEOUT, timeout < INT64_MAX ? timeout : INT64_MAX);
+		r = r < 0 ? r
+			  : ck_bytes_field_number(&envelope, TIMEOUT,
+						  timeout < INT64_MAX ? timeout : INT64_MAX);
 	}
 	if (r == 0 && (len > CK_TTRPC_MAX || envelope.len > CK_TTRPC_MAX))
-		return ck_fail(err, CK_ETOOBIG, "%s: a message of %zu bytes; the limit is %u", method, len, CK_TTRPC_MAX);
+		return ck_fail(err, CK_ETOOBIG, "%s: a message of %zu bytes; the limit is %u",
+			       method, len, CK_TTRPC_MAX);
 	r = r < 0 ? r : call_room(ttrpc);
 	r = r < 0 ? r : send(ttrpc, CK_MUX_PLUGIN, ttrpc->call_next, REQUEST, &envelope);
 	if (r < 0)
@@ -164,7 +173,8 @@ void ck_ttrpc_forget(struct ck_ttrpc *ttrpc, uint32_t call)
 }
 
 /* a status that comes twice is one, as protobuf has it */
-static int status_read(struct ck_wire wire, struct ck_ttrpc_answer *answer, char text[TEXT], struct ck_error *err)
+static int status_read(struct ck_wire wire, struct ck_ttrpc_answer *answer, char text[TEXT],
+		       struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -177,7 +187,8 @@ static int status_read(struct ck_wire wire, struct ck_ttrpc_answer *answer, char
 	return r;
 }
 
-static int response_read(const struct ck_bytes *body, struct ck_ttrpc_answer *answer, char text[TEXT], struct ck_error *err)
+static int response_read(const struct ck_bytes *body, struct ck_ttrpc_answer *answer,
+			 char text[TEXT], struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(body->p, body->len);
 	struct ck_wire_field field;
@@ -204,7 +215,8 @@ static int response(struct ck_ttrpc *ttrpc, const struct message *message)
 	struct ck_error why = { 0 };
 	if (message->len > CK_TTRPC_MAX) {
 		answer.code = CK_GRPC_RESOURCE_EXHAUSTED;
-		snprintf(text, sizeof(text), "a response of %zu bytes; the limit is %u", (size_t)message->len, CK_TTRPC_MAX);
+		snprintf(text, sizeof(text), "a response of %zu bytes; the limit is %u",
+			 (size_t)message->len, CK_TTRPC_MAX);
 	} else if (response_read(&message->body, &answer, text, &why) < 0) {
 		answer.code = CK_GRPC_INTERNAL;
 		snprintf(text, sizeof(text), "a response that cannot be read: %.100s", why.text);
@@ -220,7 +232,7 @@ static int response(struct ck_ttrpc *ttrpc, const struct message *message)
 	return 0;
 }
 
-/* ---- the peer's calls --------------------------------------------------------------------------------------------- */
+/* ---- the peer's calls ------------------------------------------------------------------------ */
 
 static int error_send(struct ck_ttrpc *ttrpc, uint32_t stream, int code, const char *message)
 {
@@ -242,22 +254,26 @@ static int payload_send(struct ck_ttrpc *ttrpc, uint32_t stream, const void *pay
 	if (len && len <= CK_TTRPC_MAX)
 		r = ck_bytes_field(&envelope, RESPONSE_PAYLOAD, payload, len);
 	if (len > CK_TTRPC_MAX || envelope.len > CK_TTRPC_MAX)
-		return error_send(ttrpc, stream, CK_GRPC_RESOURCE_EXHAUSTED, "the response is over 4 MiB");
+		return error_send(ttrpc, stream, CK_GRPC_RESOURCE_EXHAUSTED,
+				  "the response is over 4 MiB");
 	return r < 0 ? r : send(ttrpc, CK_MUX_RUNTIME, stream, RESPONSE, &envelope);
 }
 
-int ck_ttrpc_answer(struct ck_ttrpc *ttrpc, uint32_t stream, int code, const char *message, const void *payload, size_t len)
+int ck_ttrpc_answer(struct ck_ttrpc *ttrpc, uint32_t stream, int code, const char *message,
+		    const void *payload, size_t len)
 {
 	if (!number_drop(ttrpc->requests, &ttrpc->requests_n, stream))
 		return -CK_EINVAL;
-	int r = code ? error_send(ttrpc, stream, code, message) : payload_send(ttrpc, stream, payload, len);
+	int r = code ? error_send(ttrpc, stream, code, message)
+		     : payload_send(ttrpc, stream, payload, len);
 	if (r < 0)
-		ttrpc->requests[ttrpc->requests_n++] = stream; /* still owed; its place is free again */
+		/* still owed; its place is free again */
+		ttrpc->requests[ttrpc->requests_n++] = stream;
 	return r;
 }
 
-static int request_read(const struct ck_bytes *body, struct ck_ttrpc_request *request, char service[TEXT], char method[TEXT],
-			struct ck_error *err)
+static int request_read(const struct ck_bytes *body, struct ck_ttrpc_request *request,
+			char service[TEXT], char method[TEXT], struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(body->p, body->len);
 	struct ck_wire_field field;
@@ -280,23 +296,28 @@ static int request_read(const struct ck_bytes *body, struct ck_ttrpc_request *re
 static int request(struct ck_ttrpc *ttrpc, const struct message *message)
 {
 	char service[TEXT] = "", method[TEXT] = "";
-	struct ck_ttrpc_request request = { .stream = message->stream, .service = service, .method = method, .payload = "" };
+	struct ck_ttrpc_request request = {
+		.stream = message->stream, .service = service, .method = method, .payload = ""
+	};
 	struct ck_error why = { 0 };
 	if (message->stream % 2 == 0 || message->stream <= ttrpc->request_last)
-		return error_send(ttrpc, message->stream, CK_GRPC_INVALID_ARGUMENT, "stream ids are odd and ascend");
+		return error_send(ttrpc, message->stream, CK_GRPC_INVALID_ARGUMENT,
+				  "stream ids are odd and ascend");
 	ttrpc->request_last = message->stream;
 	if (message->len > CK_TTRPC_MAX)
-		return error_send(ttrpc, message->stream, CK_GRPC_RESOURCE_EXHAUSTED, "the request is over 4 MiB");
+		return error_send(ttrpc, message->stream, CK_GRPC_RESOURCE_EXHAUSTED,
+				  "the request is over 4 MiB");
 	if (request_read(&message->body, &request, service, method, &why) < 0)
 		return error_send(ttrpc, message->stream, CK_GRPC_INVALID_ARGUMENT, why.text);
 	if (ttrpc->requests_n == CK_TTRPC_CALLS_MAX)
-		return error_send(ttrpc, message->stream, CK_GRPC_RESOURCE_EXHAUSTED, "too many calls wait for an answer");
+		return error_send(ttrpc, message->stream, CK_GRPC_RESOURCE_EXHAUSTED,
+				  "too many calls wait for an answer");
 	ttrpc->requests[ttrpc->requests_n++] = message->stream;
 	ttrpc->ops->requested(&request, ttrpc->userdata);
 	return 0;
 }
 
-/* ---- bytes in ----------------------------------------------------------------------------------------------------- */
+/* ---- bytes in -------------------------------------------------------------------------------- */
 
 static uint32_t word(const unsigned char *p)
 {
@@ -317,8 +338,10 @@ static size_t head_feed(struct message *message, const unsigned char *p, size_t 
 	return used;
 }
 
-/* types that are not expected here are for others, or for later versions: they are not answered, as in Go */
-static int message_done(struct ck_ttrpc *ttrpc, uint32_t conn, struct message *message, struct ck_error *err)
+/* types that are not expected here are for others, or for later versions: they are not answered, as
+ * in Go */
+static int message_done(struct ck_ttrpc *ttrpc, uint32_t conn, struct message *message,
+			struct ck_error *err)
 {
 	size_t waiting;
 	int r = 0;
@@ -327,7 +350,8 @@ static int message_done(struct ck_ttrpc *ttrpc, uint32_t conn, struct message *m
 	if (conn == CK_MUX_RUNTIME && message->type == REQUEST) {
 		ck_mux_out(&ttrpc->mux, &waiting);
 		if (waiting > CK_TTRPC_OUT_MAX)
-			return ck_fail(err, CK_EMALFORMED, "it calls and reads no answers: %zu bytes wait", waiting);
+			return ck_fail(err, CK_EMALFORMED,
+				       "it calls and reads no answers: %zu bytes wait", waiting);
 		r = request(ttrpc, message);
 	}
 	message->head_len = 0;
@@ -337,7 +361,8 @@ static int message_done(struct ck_ttrpc *ttrpc, uint32_t conn, struct message *m
 	return r < 0 ? ck_nomem(err) : 0;
 }
 
-static int take(uint32_t conn, const unsigned char *p, size_t n, void *userdata, struct ck_error *err)
+static int take(uint32_t conn, const unsigned char *p, size_t n, void *userdata,
+		struct ck_error *err)
 {
 	struct ck_ttrpc *ttrpc = userdata;
 	struct message *message = &ttrpc->in[conn == CK_MUX_RUNTIME];
@@ -347,7 +372,8 @@ static int take(uint32_t conn, const unsigned char *p, size_t n, void *userdata,
 			used = head_feed(message, p, n);
 		} else {
 			used = n < message->left ? n : message->left;
-			if (message->len <= CK_TTRPC_MAX && ck_bytes_add(&message->body, p, used) < 0)
+			if (message->len <= CK_TTRPC_MAX &&
+			    ck_bytes_add(&message->body, p, used) < 0)
 				return ck_nomem(err);
 			message->left -= (uint32_t)used;
 		}

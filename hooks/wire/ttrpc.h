@@ -2,9 +2,9 @@
 #ifndef CK_HOOKS_WIRE_TTRPC_H
 #define CK_HOOKS_WIRE_TTRPC_H
 /*
- * ttrpc over a mux, both ways: our calls to a plugin, and its calls to us. Unary only, which is all NRI uses. Bytes in, bytes
- * out; no sockets, no clock: a call that nobody waits for any more is forgotten with ck_ttrpc_forget(), and its late answer is
- * told as one of an unknown call.
+ * ttrpc over a mux, both ways: our calls to a plugin, and its calls to us. Unary only, which is all
+ * NRI uses. Bytes in, bytes out; no sockets, no clock: a call that nobody waits for any more is
+ * forgotten with ck_ttrpc_forget(), and its late answer is told as one of an unknown call.
  *
  * Source: containerd/ttrpc PROTOCOL.md and its request.proto; the limits are limits.h's.
  */
@@ -26,27 +26,34 @@ struct ck_ttrpc_request {
 };
 
 struct ck_ttrpc_ops {
-	/* @call: what ck_ttrpc_call() gave. Told for each answer, also one that comes after ck_ttrpc_forget(): then @known is
-	 * false. The ops may call everything here but ck_ttrpc_free() and ck_ttrpc_feed() */
-	void (*answered)(uint32_t call, bool known, const struct ck_ttrpc_answer *answer, void *userdata);
+	/* @call: what ck_ttrpc_call() gave. Told for each answer, also one that comes after
+	 * ck_ttrpc_forget(): then @known is false. The ops may call everything here but
+	 * ck_ttrpc_free() and ck_ttrpc_feed() */
+	void (*answered)(uint32_t call, bool known, const struct ck_ttrpc_answer *answer,
+			 void *userdata);
 	void (*requested)(const struct ck_ttrpc_request *request, void *userdata);
 };
 
 struct ck_ttrpc;
-struct ck_ttrpc *ck_ttrpc_new(const struct ck_ttrpc_ops *ops, void *userdata); /* NULL: out of memory */
+/* NULL: out of memory */
+struct ck_ttrpc *ck_ttrpc_new(const struct ck_ttrpc_ops *ops, void *userdata);
 void ck_ttrpc_free(struct ck_ttrpc *ttrpc);
-/* ck_ttrpc_feed - what the socket gave. A malformed envelope or a message that is too long costs its own call, as in Go: it is
- * answered with INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Negative (-CK_EMALFORMED, -CK_ENOMEM): the connection is of no use any
- * more; @err says why */
+/* ck_ttrpc_feed - what the socket gave. A malformed envelope or a message that is too long costs
+ * its own call, as in Go: it is answered with INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Negative
+ * (-CK_EMALFORMED, -CK_ENOMEM): the connection is of no use any more; @err says why */
 int ck_ttrpc_feed(struct ck_ttrpc *ttrpc, const void *p, size_t n, struct ck_error *err);
-/* ck_ttrpc_call - queue a call. @timeout: ns, sent along; 0: none. 0 and @ret_call; -CK_ETOOBIG (message over 4 MiB: nothing
- * was queued), -CK_ENOMEM */
-int ck_ttrpc_call(struct ck_ttrpc *ttrpc, const char *service, const char *method, const void *payload, size_t len,
-		  uint64_t timeout, uint32_t *ret_call, struct ck_error *err);
+/* ck_ttrpc_call - queue a call. @timeout: ns, sent along; 0: none. 0 and @ret_call; -CK_ETOOBIG
+ * (message over 4 MiB: nothing was queued), -CK_ENOMEM */
+int ck_ttrpc_call(struct ck_ttrpc *ttrpc, const char *service, const char *method,
+		  const void *payload, size_t len, uint64_t timeout, uint32_t *ret_call,
+		  struct ck_error *err);
 void ck_ttrpc_forget(struct ck_ttrpc *ttrpc, uint32_t call);
-/* ck_ttrpc_answer - answer a call of the plugin's. @code 0: with @payload; else with @message. A response over 4 MiB goes out as
- * RESOURCE_EXHAUSTED. 0, -CK_ENOMEM, -CK_EINVAL (nobody asked under this number, or it was answered) */
-int ck_ttrpc_answer(struct ck_ttrpc *ttrpc, uint32_t stream, int code, const char *message, const void *payload, size_t len);
-const unsigned char *ck_ttrpc_out(const struct ck_ttrpc *ttrpc, size_t *ret_len); /* as ck_mux_out(), ck_mux_sent() */
+/* ck_ttrpc_answer - answer a call of the plugin's. @code 0: with @payload; else with @message. A
+ * response over 4 MiB goes out as RESOURCE_EXHAUSTED. 0, -CK_ENOMEM, -CK_EINVAL (nobody asked under
+ * this number, or it was answered) */
+int ck_ttrpc_answer(struct ck_ttrpc *ttrpc, uint32_t stream, int code, const char *message,
+		    const void *payload, size_t len);
+/* as ck_mux_out(), ck_mux_sent() */
+const unsigned char *ck_ttrpc_out(const struct ck_ttrpc *ttrpc, size_t *ret_len);
 void ck_ttrpc_sent(struct ck_ttrpc *ttrpc, size_t n);
 #endif

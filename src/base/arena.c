@@ -98,14 +98,17 @@ int ck_arena_fail(const struct ck_arena *arena, struct ck_error *err)
 	return ck_nomem(err);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static bool is_text(const unsigned char *p, size_t len)
 {
 	while (len) {
-		char end[5] = { 0 }; /* a character that is cut off must not be looked for behind the field */
+		/* a character that is cut off must not be looked for behind the field */
+		char end[5] = { 0 };
 		uint32_t c = *p;
-		size_t n = c < 0x80 ? 1 : ck_utf8_next(len < 4 ? memcpy(end, p, len) : (const char *)p, &c);
+		size_t n = c < 0x80 ? 1
+				    : ck_utf8_next(len < 4 ? memcpy(end, p, len) : (const char *)p,
+						   &c);
 		if (!n || !c)
 			return false;
 		p += n;
@@ -114,18 +117,22 @@ static bool is_text(const unsigned char *p, size_t len)
 	return true;
 }
 
-/* protobuf-c takes any bytes for a text, and ends it at a NUL. Depth is that of @type, which holds no message of its own type */
-static int check_texts(const ProtobufCMessageDescriptor *type, struct ck_wire wire, struct ck_error *err)
+/* protobuf-c takes any bytes for a text, and ends it at a NUL. Depth is that of @type, which holds
+ * no message of its own type */
+static int check_texts(const ProtobufCMessageDescriptor *type, struct ck_wire wire,
+		       struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
 	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		const ProtobufCFieldDescriptor *known = protobuf_c_message_descriptor_get_field(type, field.number);
+		const ProtobufCFieldDescriptor *known =
+			protobuf_c_message_descriptor_get_field(type, field.number);
 		if (!known || field.type != CK_WIRE_BYTES)
 			continue;
 		if (known->type == PROTOBUF_C_TYPE_STRING && !is_text(field.data, field.len))
-			return ck_fail(err, CK_EMALFORMED, "byte %zu: %s of %s is not UTF-8", (size_t)(field.data - wire.request),
-				       known->name, type->short_name);
+			return ck_fail(err, CK_EMALFORMED, "byte %zu: %s of %s is not UTF-8",
+				       (size_t)(field.data - wire.request), known->name,
+				       type->short_name);
 		if (known->type == PROTOBUF_C_TYPE_MESSAGE &&
 		    (r = check_texts(known->descriptor, ck_wire_inside(&wire, &field), err)) < 0)
 			return r;
@@ -143,15 +150,18 @@ static void arena_free(void *arena, void *p)
 	(void)arena, (void)p;
 }
 
-int ck_unpack(struct ck_arena *arena, const ProtobufCMessageDescriptor *type, const void *bytes, size_t len, void *ret_message,
-	      struct ck_error *err)
+int ck_unpack(struct ck_arena *arena, const ProtobufCMessageDescriptor *type, const void *bytes,
+	      size_t len, void *ret_message, struct ck_error *err)
 {
-	ProtobufCAllocator allocator = { .alloc = arena_alloc, .free = arena_free, .allocator_data = arena };
+	ProtobufCAllocator allocator = { .alloc = arena_alloc,
+					 .free = arena_free,
+					 .allocator_data = arena };
 	int r = check_texts(type, ck_wire_begin(bytes, len), err);
 	if (r < 0)
 		return r;
 	arena->failed = 0;
-	ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, len, len ? bytes : (const uint8_t *)"");
+	ProtobufCMessage *message =
+		protobuf_c_message_unpack(type, &allocator, len, len ? bytes : (const uint8_t *)"");
 	if (!message && arena->failed)
 		return ck_arena_fail(arena, err);
 	if (!message)
@@ -182,7 +192,8 @@ uint32_t ck_unpacked_unknown(const void *message)
 		void *const *inner = (void *const *)at;
 		size_t n = *inner ? 1 : 0;
 		if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-			memcpy(&n, (const unsigned char *)message + field->quantifier_offset, sizeof(n));
+			memcpy(&n, (const unsigned char *)message + field->quantifier_offset,
+			       sizeof(n));
 			inner = *(void **const *)at;
 		}
 		for (size_t k = 0; !number && k < n; k++)
@@ -191,7 +202,7 @@ uint32_t ck_unpacked_unknown(const void *message)
 	return number;
 }
 
-/* ---- lists in messages ------------------------------------------------------------------------------------------------ */
+/* ---- lists in messages ----------------------------------------------------------------------- */
 
 struct ck_list ck_list_get(const void *message, size_t at)
 {

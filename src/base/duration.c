@@ -47,13 +47,15 @@ bool ck_duration_parse(const char *s, uint64_t *ret_ns)
 		if (!s)
 			return false;
 		size_t len = strspn(s, "dhms"), i = next;
-		while (i < CK_DURATION_UNITS &&
-		       (strlen(ck_duration_units[i].name) != len || strncmp(s, ck_duration_units[i].name, len) != 0))
+		while (i < CK_DURATION_UNITS && (strlen(ck_duration_units[i].name) != len ||
+						 strncmp(s, ck_duration_units[i].name, len) != 0))
 			i++;
 		if (i == CK_DURATION_UNITS || whole > INT64_MAX / ck_duration_units[i].ns)
 			return false;
-		uint64_t part = whole * ck_duration_units[i].ns +
-				(uint64_t)((double)billionths * (double)ck_duration_units[i].ns / 1e9 + 0.5);
+		uint64_t part =
+			whole * ck_duration_units[i].ns +
+			(uint64_t)((double)billionths * (double)ck_duration_units[i].ns / 1e9 +
+				   0.5);
 		if (part > INT64_MAX - sum)
 			return false;
 		sum += part;
@@ -71,13 +73,16 @@ const char *ck_duration_print(uint64_t ns, char *buf)
 		return strcpy(buf, "0s");
 	for (size_t i = 0; i < CK_DURATION_UNITS && ns; i++) {
 		const struct ck_duration_unit *unit = &ck_duration_units[i];
-		bool last = i + 1 == CK_DURATION_UNITS; /* what is below it becomes digits behind the point */
+		/* what is below it becomes digits behind the point */
+		bool last = i + 1 == CK_DURATION_UNITS;
 		if (ns < unit->ns && !last)
 			continue;
-		len += (size_t)snprintf(buf + len, CK_DURATION_TEXT - len, "%llu", (unsigned long long)(ns / unit->ns));
+		len += (size_t)snprintf(buf + len, CK_DURATION_TEXT - len, "%llu",
+					(unsigned long long)(ns / unit->ns));
 		ns %= unit->ns;
 		if (last && ns) {
-			len += (size_t)snprintf(buf + len, CK_DURATION_TEXT - len, ".%06llu", (unsigned long long)ns);
+			len += (size_t)snprintf(buf + len, CK_DURATION_TEXT - len, ".%06llu",
+						(unsigned long long)ns);
 			while (buf[len - 1] == '0')
 				len--;
 		}

@@ -6,7 +6,8 @@
 
 #include "src/base/error.h"
 
-CK_PRINTF(4, 0) static void error_vset(struct ck_error *err, int code, int sys, const char *fmt, va_list ap)
+CK_PRINTF(4, 0)
+static void error_vset(struct ck_error *err, int code, int sys, const char *fmt, va_list ap)
 {
 	err->code = code;
 	err->sys = sys;
@@ -34,7 +35,8 @@ int ck_fail_errno(struct ck_error *err, int code, int sys, const char *fmt, ...)
 		va_end(ap);
 		size_t n = strlen(err->text);
 		const char *reason = strerrordesc_np(sys);
-		snprintf(err->text + n, sizeof(err->text) - n, ": %s", reason ? reason : "unknown error");
+		snprintf(err->text + n, sizeof(err->text) - n, ": %s",
+			 reason ? reason : "unknown error");
 	}
 	return -code;
 }
@@ -109,9 +111,23 @@ int ck_error_grpc(const struct ck_error *err)
 const char *ck_grpc_name(int grpc)
 {
 	static const char *const names[] = {
-		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-		"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-		"INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+		"OK",
+		"CANCELLED",
+		"UNKNOWN",
+		"INVALID_ARGUMENT",
+		"DEADLINE_EXCEEDED",
+		"NOT_FOUND",
+		"ALREADY_EXISTS",
+		"PERMISSION_DENIED",
+		"RESOURCE_EXHAUSTED",
+		"FAILED_PRECONDITION",
+		"ABORTED",
+		"OUT_OF_RANGE",
+		"UNIMPLEMENTED",
+		"INTERNAL",
+		"UNAVAILABLE",
+		"DATA_LOSS",
+		"UNAUTHENTICATED",
 	};
 	return grpc >= 0 && grpc < (int)(sizeof(names) / sizeof(*names)) ? names[grpc] : "UNKNOWN";
 }

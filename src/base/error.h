@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_BASE_ERROR_H
 #define CK_BASE_ERROR_H
-/* Filling struct ck_error. An error gains one phrase of context per level on its way up: "open '/run/x': lock: ...". */
+/* Filling struct ck_error. An error gains one phrase of context per level on its way up: "open
+ * '/run/x': lock: ...". */
 #include "src/crikeep.h"
 
 #define CK_PRINTF(f, a) __attribute__((format(printf, f, a)))

@@ -2,9 +2,10 @@
 #ifndef CK_BASE_FAULT_H
 #define CK_BASE_FAULT_H
 /*
- * Is it this call's turn to fail? Every allocation and every store call of ours asks; a test arms the n-th. A crash point
- * stands before and after each durable change of state; a test that set ck_crash_hook dies there. In a host's process
- * nothing is ever armed, and a question costs one load.
+ * Is it this call's turn to fail? Every allocation and every store call of ours asks; a test arms
+ * the n-th. A crash point stands before and after each durable change of state; a test that set
+ * ck_crash_hook dies there. In a host's process nothing is ever armed, and a question costs one
+ * load.
  */
 #include <stdbool.h>
 
@@ -12,8 +13,9 @@ enum ck_fault { CK_FAULT_ALLOC = 1, CK_FAULT_STORE = 2 };
 
 /* ck_fault - true: pretend that this call failed */
 bool ck_fault(enum ck_fault what);
-/* ck_fault_arm - let the @nth fault point from now fail (1: the next), among the kinds or-ed in @what; 0 disarms.
- * With @sticky all that follow fail too. Process-wide; armed while no other thread runs. */
+/* ck_fault_arm - let the @nth fault point from now fail (1: the next), among the kinds or-ed in
+ * @what; 0 disarms. With @sticky all that follow fail too. Process-wide; armed while no other
+ * thread runs. */
 void ck_fault_arm(unsigned what, unsigned nth, bool sticky);
 /* ck_fault_hit - has an armed fault happened since ck_fault_arm()? */
 bool ck_fault_hit(void);
@@ -22,8 +24,9 @@ bool ck_fault_hit(void);
 extern void (*ck_crash_hook)(const char *when, const char *what);
 
 /*
- * CK_BROKEN(R22) - is this requirement switched off? tests/real/requirements.tsv names one switch for each requirement of NRI,
- * and a test that is red with it on. CRIKEEP_BREAK in the environment turns one on; only a build with --enable-checks looks.
+ * CK_BROKEN(R22) - is this requirement switched off? tests/real/requirements.tsv names one switch
+ * for each requirement of NRI, and a test that is red with it on. CRIKEEP_BREAK in the environment
+ * turns one on; only a build with --enable-checks looks.
  */
 #ifdef CK_TESTING
 bool ck_broken(const char *rule);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where log lines go, and what is done when they cannot go there. sd_journal_send() would wait for a journal that does not read;
- * the socket is written to directly. A standard error that is a pipe, terminal or socket stays blocking for others who have it:
- * a pipe or terminal is opened once more, a socket is asked per call; a terminal of somebody else, which cannot be opened, is
- * made non-blocking for the one call.
+ * Where log lines go, and what is done when they cannot go there. sd_journal_send() would wait for
+ * a journal that does not read; the socket is written to directly. A standard error that is a pipe,
+ * terminal or socket stays blocking for others who have it: a pipe or terminal is opened once more,
+ * a socket is asked per call; a terminal of somebody else, which cannot be opened, is made
+ * non-blocking for the one call.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ static uint64_t kernel_clock(void)
 
 uint64_t (*ck_log_clock)(void) = kernel_clock;
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* JOURNAL_STREAM is "device:inode" of the stream that systemd gave us */
 static bool is_journal_stream(int fd)
@@ -74,8 +75,8 @@ static bool is_journal_stream(int fd)
 	unsigned long long dev, ino;
 	struct stat st;
 	char end;
-	return stream && sscanf(stream, "%llu:%llu%c", &dev, &ino, &end) == 2 && fstat(fd, &st) == 0 && st.st_dev == dev &&
-	       st.st_ino == ino;
+	return stream && sscanf(stream, "%llu:%llu%c", &dev, &ino, &end) == 2 &&
+	       fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
 static bool open_journal(const char *path)
@@ -87,7 +88,8 @@ static bool open_journal(const char *path)
 	sink.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	sink.way = sink.fd < 0 ? NOWHERE : JOURNAL;
 	sink.dialled = ck_log_clock();
-	return sink.fd >= 0 && connect(sink.fd, (struct sockaddr *)&sink.journal, sizeof(sink.journal)) == 0;
+	return sink.fd >= 0 &&
+	       connect(sink.fd, (struct sockaddr *)&sink.journal, sizeof(sink.journal)) == 0;
 }
 
 static void open_stderr(int fd)
@@ -98,7 +100,8 @@ static void open_stderr(int fd)
 	if (fstat(fd, &st) < 0)
 		return;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	bool again = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode); /* a regular file opened again would have another offset */
+	/* a regular file opened again would have another offset */
+	bool again = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode);
 	sink.fd = again ? open(self, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
 	sink.way = S_ISSOCK(st.st_mode) ? SOCKET : again && sink.fd < 0 ? SHARED : FILE_;
 	if (sink.fd < 0)
@@ -161,12 +164,14 @@ uint64_t ck_log_dropped(void)
 	return n;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* A journal that was not there, or went, is connected to again, once a second; for a datagram socket that takes no time. */
+/* A journal that was not there, or went, is connected to again, once a second; for a datagram
+ * socket that takes no time. */
 static bool dial_again(int e, uint64_t now)
 {
-	if ((e != ECONNREFUSED && e != ENOTCONN && e != EDESTADDRREQ && e != ECONNRESET) || now - sink.dialled < CK_NS_PER_S)
+	if ((e != ECONNREFUSED && e != ENOTCONN && e != EDESTADDRREQ && e != ECONNRESET) ||
+	    now - sink.dialled < CK_NS_PER_S)
 		return false;
 	sink.dialled = now;
 	return connect(sink.fd, (struct sockaddr *)&sink.journal, sizeof(sink.journal)) == 0;
@@ -175,7 +180,8 @@ static bool dial_again(int e, uint64_t now)
 static bool write_journal(enum ck_log_level level, const char *text, uint64_t now)
 {
 	char line[CK_LOG_LINE + 96]; /* a text has no newline: it was made safe */
-	int n = snprintf(line, sizeof(line), "PRIORITY=%d\nSYSLOG_IDENTIFIER=" NAME "\nMESSAGE=%s\n", (int)level, text);
+	int n = snprintf(line, sizeof(line),
+			 "PRIORITY=%d\nSYSLOG_IDENTIFIER=" NAME "\nMESSAGE=%s\n", (int)level, text);
 	for (;;) {
 		if (send(sink.fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n)
 			return true;
@@ -200,15 +206,18 @@ static ssize_t write_some(const char *p, size_t n)
 static bool write_stderr(enum ck_log_level level, const char *text)
 {
 	static const char *const words[] = {
-		[CK_LOG_ERROR] = "error: ", [CK_LOG_WARNING] = "warning: ", [CK_LOG_INFO] = "", [CK_LOG_DEBUG] = "debug: ",
+		[CK_LOG_ERROR] = "error: ",
+		[CK_LOG_WARNING] = "warning: ",
+		[CK_LOG_INFO] = "",
+		[CK_LOG_DEBUG] = "debug: ",
 	};
 	char line[CK_LOG_LINE + 64], prefix[8] = "";
 	bool known = (size_t)level < CK_COUNT(words) && words[level];
 	if (sink.prefix)
 		snprintf(prefix, sizeof(prefix), "<%d>", (int)level & 7);
 	/* a line that was begun is ended first, so that this one is whole */
-	int n = snprintf(line, sizeof(line), "%s%s" NAME ": %s%s\n", sink.in_line ? "\n" : "", prefix, known ? words[level] : "",
-			 text);
+	int n = snprintf(line, sizeof(line), "%s%s" NAME ": %s%s\n", sink.in_line ? "\n" : "",
+			 prefix, known ? words[level] : "", text);
 	ssize_t done = write_some(line, (size_t)n);
 	if (done > 0)
 		sink.in_line = done < n;
@@ -233,7 +242,8 @@ static bool tell_dropped(uint64_t now)
 	uint64_t before = sink.dropped;
 	if (before == sink.told)
 		return true;
-	snprintf(text, sizeof(text), "%llu log lines could not be written", (unsigned long long)(before - sink.told));
+	snprintf(text, sizeof(text), "%llu log lines could not be written",
+		 (unsigned long long)(before - sink.told));
 	bool done = write_line(CK_LOG_WARNING, text, now);
 	sink.dropped = before; /* this line does not count */
 	if (done)
@@ -241,8 +251,10 @@ static bool tell_dropped(uint64_t now)
 	return done;
 }
 
-/* Was this written within the last second? If not, it is now; @ret_left_out: how often it was left out since. */
-static bool is_repeated(enum ck_log_level level, const char *text, uint64_t now, unsigned *ret_left_out)
+/* Was this written within the last second? If not, it is now; @ret_left_out: how often it was left
+ * out since. */
+static bool is_repeated(enum ck_log_level level, const char *text, uint64_t now,
+			unsigned *ret_left_out)
 {
 	struct line *oldest = &sink.lines[0], *found = NULL;
 	for (size_t i = 0; i < CK_LOG_SAME && !found; i++) {
@@ -275,8 +287,8 @@ static void write_safe(enum ck_log_level level, const char *safe)
 	if (is_repeated(level, safe, now, &left_out))
 		return;
 	if (left_out) {
-		snprintf(more, sizeof(more), "%.*s (and %u times since it was last written)", (int)(CK_LOG_LINE - 64), safe,
-			 left_out);
+		snprintf(more, sizeof(more), "%.*s (and %u times since it was last written)",
+			 (int)(CK_LOG_LINE - 64), safe, left_out);
 		safe = more;
 	}
 	if (tell_dropped(now))

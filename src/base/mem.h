@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_BASE_MEM_H
 #define CK_BASE_MEM_H
-/* Allocation that can be made to fail, and locals that clean up after themselves. No function here aborts. */
+/* Allocation that can be made to fail, and locals that clean up after themselves. No function here
+ * aborts. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ void *ck_memdup(const void *p, size_t n);
 
 #define CK_NEW(type) ((type *)ck_alloc(sizeof(type)))
 
-/* CK_AUTO(ck_turn) *t: ck_turn_free(t) on every way out; CK_TAKE(t) lets go. The type's header says CK_AUTO_DEFINE. */
+/* CK_AUTO(ck_turn) *t: ck_turn_free(t) on every way out; CK_TAKE(t) lets go. The type's header says
+ * CK_AUTO_DEFINE. */
 #define CK_AUTO_DEFINE(name)                                \
 	static inline void name##_auto(struct name **p)     \
 	{                                                   \
@@ -40,7 +42,8 @@ static inline void ck_close_auto(int *fd)
 
 #define CK_COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-/* CK_NEVER(x): x cannot be true; under test it aborts, in a release the caller's error path is taken */
+/* CK_NEVER(x): x cannot be true; under test it aborts, in a release the caller's error path is
+ * taken */
 #ifdef CK_TESTING
 #define CK_NEVER(x) ((x) ? (abort(), 1) : 0)
 #else

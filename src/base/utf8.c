@@ -8,13 +8,17 @@
 
 size_t ck_utf8_next(const char *s, uint32_t *ret_char)
 {
-	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 }; /* of each length: a longer form is an alias */
+	/* of each length: a longer form is an alias */
+	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)s;
 	if (*p < 0x80) {
 		*ret_char = *p;
 		return 1;
 	}
-	size_t n = *p >= 0xF0 && *p < 0xF8 ? 4 : *p >= 0xE0 && *p < 0xF0 ? 3 : *p >= 0xC0 && *p < 0xE0 ? 2 : 0;
+	size_t n = *p >= 0xF0 && *p < 0xF8   ? 4
+		   : *p >= 0xE0 && *p < 0xF0 ? 3
+		   : *p >= 0xC0 && *p < 0xE0 ? 2
+					     : 0;
 	uint32_t c = n ? *p & (0xFFu >> (n + 1)) : 0;
 	for (size_t i = 1; i < n; i++) {
 		if ((p[i] & 0xC0) != 0x80) /* stops at the end of the string, too */
@@ -32,10 +36,14 @@ bool ck_utf8_unsafe(uint32_t c)
 	static const struct {
 		uint32_t first, last;
 	} ranges[] = {
-		{ 0x00, 0x1F },     { 0x7F, 0x9F },                           /* controls: C0, DEL, C1 */
-		{ 0xAD, 0xAD },     { 0x61C, 0x61C },     { 0x200B, 0x200F }, /* invisible; direction marks */
-		{ 0x2028, 0x202E }, { 0x2060, 0x206F },   { 0xFEFF, 0xFEFF }, /* line ends; overrides, isolates */
-		{ 0xFFF9, 0xFFFB }, { 0xE0000, 0xE0FFF },                     /* annotations; tags, selectors */
+		/* controls: C0, DEL, C1 */
+		{ 0x00, 0x1F },     { 0x7F, 0x9F },
+		/* invisible; direction marks */
+		{ 0xAD, 0xAD },     { 0x61C, 0x61C },     { 0x200B, 0x200F },
+		/* line ends; overrides, isolates */
+		{ 0x2028, 0x202E }, { 0x2060, 0x206F },   { 0xFEFF, 0xFEFF },
+		/* annotations; tags, selectors */
+		{ 0xFFF9, 0xFFFB }, { 0xE0000, 0xE0FFF },
 	};
 	for (size_t i = 0; i < CK_COUNT(ranges); i++) {
 		if (c >= ranges[i].first && c <= ranges[i].last)
@@ -60,7 +68,8 @@ size_t ck_utf8_clean(const char *s, bool ascii, char *buf, size_t size)
 			if (plain)
 				buf[len++] = s[i];
 			else
-				len += (size_t)snprintf(buf + len, size - len, "\\x%02x", (unsigned char)s[i]);
+				len += (size_t)snprintf(buf + len, size - len, "\\x%02x",
+							(unsigned char)s[i]);
 		}
 		keep = len + sizeof(cut) <= size ? len : keep;
 		s += bytes;

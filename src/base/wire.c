@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading protobuf bytes in place. Every read is bounded by the message it is in, so an inner length cannot reach outside. */
+/* Reading protobuf bytes in place. Every read is bounded by the message it is in, so an inner
+ * length cannot reach outside. */
 #include <stdbool.h>
 
 #include "src/base/wire.h"
@@ -16,19 +17,25 @@ struct ck_wire ck_wire_begin(const void *bytes, size_t len)
 
 struct ck_wire ck_wire_inside(const struct ck_wire *outer, const struct ck_wire_field *field)
 {
-	return (struct ck_wire){ .p = field->data, .end = field->data + field->len, .request = outer->request };
+	return (struct ck_wire){ .p = field->data,
+				 .end = field->data + field->len,
+				 .request = outer->request };
 }
 
-static int malformed(const struct ck_wire *wire, const unsigned char *at, const char *what, struct ck_error *err)
+static int malformed(const struct ck_wire *wire, const unsigned char *at, const char *what,
+		     struct ck_error *err)
 {
 	return ck_fail(err, CK_EMALFORMED, "byte %zu: %s", (size_t)(at - wire->request), what);
 }
 
-static int malformed_number(const struct ck_wire *wire, const unsigned char *at, struct ck_error *err)
+static int malformed_number(const struct ck_wire *wire, const unsigned char *at,
+			    struct ck_error *err)
 {
 	bool cut = wire->end - at < VARINT_BYTES;
 
-	return malformed(wire, at, cut ? "the message ends inside a number" : "a number of more than 64 bits", err);
+	return malformed(wire, at,
+			 cut ? "the message ends inside a number" : "a number of more than 64 bits",
+			 err);
 }
 
 struct number { /* by value, so that it stays in registers */
@@ -109,7 +116,8 @@ int ck_wire_next(struct ck_wire *wire, struct ck_wire_field *ret_field, struct c
 		field.len = (size_t)number.value;
 		number.end += field.len;
 	} else {
-		return malformed(wire, number.end, "a length runs past the end of its message", err);
+		return malformed(wire, number.end, "a length runs past the end of its message",
+				 err);
 	}
 	wire->p = number.end;
 	*ret_field = field;

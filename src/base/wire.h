@@ -2,16 +2,23 @@
 #ifndef CK_BASE_WIRE_H
 #define CK_BASE_WIRE_H
 /*
- * Reading protobuf bytes in place: one field after the other, bounds checked, nothing copied, nothing allocated. What a field
- * means is the caller's business. Groups (wire types 3 and 4, in no CRI message) and the unassigned types 6 and 7 are errors.
+ * Reading protobuf bytes in place: one field after the other, bounds checked, nothing copied,
+ * nothing allocated. What a field means is the caller's business. Groups (wire types 3 and 4, in no
+ * CRI message) and the unassigned types 6 and 7 are errors.
  */
 #include "src/crikeep.h"
 
-enum ck_wire_type { CK_WIRE_VARINT = 0, CK_WIRE_FIXED64 = 1, CK_WIRE_BYTES = 2, CK_WIRE_FIXED32 = 5 };
+enum ck_wire_type {
+	CK_WIRE_VARINT = 0,
+	CK_WIRE_FIXED64 = 1,
+	CK_WIRE_BYTES = 2,
+	CK_WIRE_FIXED32 = 5
+};
 
 struct ck_wire { /* what is left of one message; copy it to come back later */
 	const unsigned char *p, *end;
-	const unsigned char *request; /* where the outermost message begins: errors count from there */
+	/* where the outermost message begins: errors count from there */
+	const unsigned char *request;
 };
 
 struct ck_wire_field {

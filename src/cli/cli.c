@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share: the state directory and the form of the output, and how errors are said. */
+/* What the commands share: the state directory and the form of the output, and how errors are
+ * said. */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -13,7 +14,7 @@ enum { OPT_STATE_DIR = 0x100 };
 
 struct ck_cli ck_cli = { .state_dir = STATE_DIR_DEFAULT, .output = CK_OUTPUT_TABLE };
 
-/* ---- saying things ---------------------------------------------------------------------------------------------------- */
+/* ---- saying things --------------------------------------------------------------------------- */
 
 void ck_cli_hint(const char *fmt, ...)
 {
@@ -25,7 +26,7 @@ void ck_cli_hint(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* ---- the options of every command ------------------------------------------------------------------------------------- */
+/* ---- the options of every command ------------------------------------------------------------ */
 
 static const struct argp_option shared_options[] = {
 	{ "state-dir", OPT_STATE_DIR, "DIR", 0,
@@ -37,7 +38,9 @@ static const struct argp_option shared_options[] = {
 
 static error_t parse_shared(int key, char *arg, struct argp_state *state)
 {
-	static const char *const forms[] = { [CK_OUTPUT_TABLE] = "table", [CK_OUTPUT_JSON] = "json", [CK_OUTPUT_YAML] = "yaml" };
+	static const char *const forms[] = {
+		[CK_OUTPUT_TABLE] = "table", [CK_OUTPUT_JSON] = "json", [CK_OUTPUT_YAML] = "yaml"
+	};
 	switch (key) {
 	case OPT_STATE_DIR:
 		if (!*arg)

@@ -2,12 +2,14 @@
 #ifndef CK_CLI_H
 #define CK_CLI_H
 /*
- * crikeep(1): the inspector. Each command is one function that gets its own arguments, argv[0] being "crikeep COMMAND", parses
- * them by argp with ck_cli_argp as a child, and returns the exit status. It never writes the database: it reads a copy
- * (ck_dump_read) or leaves a wish for the owner.
+ * crikeep(1): the inspector. Each command is one function that gets its own arguments, argv[0]
+ * being "crikeep COMMAND", parses them by argp with ck_cli_argp as a child, and returns the exit
+ * status. It never writes the database: it reads a copy (ck_dump_read) or leaves a wish for the
+ * owner.
  *
- * Machine output goes to standard output and nothing else does; errors and hints are lines on standard error. main.c closes
- * standard output at exit and turns a failure of that into CK_EXIT_TROUBLE, so a command need not check what it prints.
+ * Machine output goes to standard output and nothing else does; errors and hints are lines on
+ * standard error. main.c closes standard output at exit and turns a failure of that into
+ * CK_EXIT_TROUBLE, so a command need not check what it prints.
  */
 #include <argp.h>
 #include <stdbool.h>

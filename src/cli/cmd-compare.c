@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep compare: would the second request be taken for a repetition of the first? It names what differs, never a value.
- * No cache is opened: the two files are all there is, and the digest key is made up for the occasion.
+ * crikeep compare: would the second request be taken for a repetition of the first? It names what
+ * differs, never a value. No cache is opened: the two files are all there is, and the digest key is
+ * made up for the occasion.
  */
 #include <argp.h>
 #include <errno.h>
@@ -37,17 +38,22 @@ struct side { /* one of the two requests */
 };
 
 static const struct argp_option options[] = {
-	{ "mode", OPT_MODE, "MODE", 0, "identity: by key alone; normalized (default); strict: nothing is left out", 0 },
+	{ "mode", OPT_MODE, "MODE", 0,
+	  "identity: by key alone; normalized (default); strict: nothing is left out", 0 },
 	{ "ignore-annotations", OPT_IGNORE, "PATTERNS", 0,
-	  "Pod annotations that do not count, separated by commas; one '*' may end each. Default: what CNI plugins write", 0 },
+	  "Pod annotations that do not count, separated by commas; one '*' may end each. Default: "
+	  "what CNI plugins write",
+	  0 },
 	{ "compare-sandbox-config", OPT_SANDBOX_CONFIG, NULL, 0,
 	  "Of a container's sandbox_config, compare also what only RunPodSandbox consumes", 0 },
 	{ 0 },
 };
 
 static const char doc[] =
-	"Tell whether the request in B.bin repeats the one in A.bin. Each file holds one bare protobuf message.\v"
-	"Prints 'same' (exit status 0) or 'different: ' and the paths that differ (1); 2 means trouble.\n"
+	"Tell whether the request in B.bin repeats the one in A.bin. Each file holds one bare "
+	"protobuf message.\v"
+	"Prints 'same' (exit status 0) or 'different: ' and the paths that differ (1); 2 means "
+	"trouble.\n"
 	"\n"
 	"Examples:\n"
 	"  crikeep compare RunPodSandbox first.bin second.bin\n"
@@ -130,7 +136,9 @@ static int read_file(const char *path, struct side *side, struct ck_error *err)
 	for (;;) {
 		if (side->len == room) {
 			if (room > CK_REQUEST_MAX)
-				return ck_fail(err, CK_ETOOBIG, "more than the %u bytes of a request", CK_REQUEST_MAX);
+				return ck_fail(err, CK_ETOOBIG,
+					       "more than the %u bytes of a request",
+					       CK_REQUEST_MAX);
 			room = room ? 2 * room : 65536;
 			unsigned char *bytes = ck_realloc(side->bytes, room);
 			if (!bytes)
@@ -146,7 +154,8 @@ static int read_file(const char *path, struct side *side, struct ck_error *err)
 	}
 }
 
-static int load(const char *path, enum ck_kind kind, const struct ck_digest_key *key, struct side *side)
+static int load(const char *path, enum ck_kind kind, const struct ck_digest_key *key,
+		struct side *side)
 {
 	struct ck_error err;
 	int r = read_file(path, side, &err);
@@ -172,16 +181,19 @@ static void name_path(struct ck_difference *difference, bool differs, const char
 	size_t len = strlen(difference->text);
 
 	if (differs)
-		snprintf(difference->text + len, sizeof(difference->text) - len, "%s%s", difference->count++ ? ", " : "", path);
+		snprintf(difference->text + len, sizeof(difference->text) - len, "%s%s",
+			 difference->count++ ? ", " : "", path);
 }
 
 /* identity mode looks at the key alone, and so names only what is in it */
-static bool compare_keys(const struct ck_key *a, const struct ck_key *b, struct ck_difference *difference)
+static bool compare_keys(const struct ck_key *a, const struct ck_key *b,
+			 struct ck_difference *difference)
 {
 	if (a->kind == CK_SANDBOX) {
 		name_path(difference, strcmp(a->pod_name, b->pod_name), "config.metadata.name");
 		name_path(difference, strcmp(a->pod_uid, b->pod_uid), "config.metadata.uid");
-		name_path(difference, strcmp(a->pod_namespace, b->pod_namespace), "config.metadata.namespace");
+		name_path(difference, strcmp(a->pod_namespace, b->pod_namespace),
+			  "config.metadata.namespace");
 	} else {
 		name_path(difference, strcmp(a->sandbox_id, b->sandbox_id), "pod_sandbox_id");
 		name_path(difference, strcmp(a->container, b->container), "config.metadata.name");
@@ -198,7 +210,8 @@ static int compare(const struct arguments *args, const struct side *a, const str
 	if (args->rules.mode == CK_MODE_IDENTITY)
 		same = compare_keys(a->key, b->key, &difference);
 	else /* the fields of a key are fields like any other: where keys differ, they are among the paths named */
-		same = ck_fingerprints_compare(a->fp, b->fp, &args->rules, &difference) == CK_RELATION_SAME;
+		same = ck_fingerprints_compare(a->fp, b->fp, &args->rules, &difference) ==
+		       CK_RELATION_SAME;
 	if (ck_cli.output != CK_OUTPUT_TABLE) {
 		struct json_object *tree = ck_tree_object();
 		ck_tree_put_bool(tree, "same", same);
@@ -216,7 +229,8 @@ int ck_cmd_compare(int argc, char **argv)
 {
 	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
-		options, parse, "RunPodSandbox|CreateContainer A.bin B.bin", doc, children, NULL, NULL,
+		options, parse, "RunPodSandbox|CreateContainer A.bin B.bin", doc, children,
+		NULL,    NULL,
 	};
 	struct arguments args = { 0 };
 	struct side a = { 0 }, b = { 0 };
@@ -228,7 +242,8 @@ int ck_cmd_compare(int argc, char **argv)
 	do
 		randombytes_buf(key.bytes, sizeof(key.bytes));
 	while (!ck_digest_key_derive(&key));
-	if (load(args.files[0], args.kind, &key, &a) == 0 && load(args.files[1], args.kind, &key, &b) == 0)
+	if (load(args.files[0], args.kind, &key, &a) == 0 &&
+	    load(args.files[1], args.kind, &key, &b) == 0)
 		status = compare(&args, &a, &b);
 	unload(&a);
 	unload(&b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep drive: be a kubelet for one pod. One and the same message is sent again and again, each time with a deadline and after
- * a pause, until an id comes back. What it takes is told: how many requests, which errors, how long each try and all of it took.
+ * crikeep drive: be a kubelet for one pod. One and the same message is sent again and again, each
+ * time with a deadline and after a pause, until an id comes back. What it takes is told: how many
+ * requests, which errors, how long each try and all of it took.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -75,7 +76,8 @@ static const struct argp_option options[] = {
 	{ "give-up", OPT_GIVE_UP, "SPAN", 0, "Begin no request after SPAN (default: 60s)", 0 },
 	{ NULL, 0, NULL, 0, "What to send, recorded:", 1 },
 	{ "request", OPT_REQUEST, "FILE", 0, "One CRI message, without gRPC's head", 1 },
-	{ "rpc", OPT_RPC, "RPC", 0, "RunPodSandbox or CreateContainer, if the message does not tell", 1 },
+	{ "rpc", OPT_RPC, "RPC", 0,
+	  "RunPodSandbox or CreateContainer, if the message does not tell", 1 },
 	{ NULL, 0, NULL, 0, "What to send, described:", 2 },
 	{ "pod", OPT_POD, "NAME", 0, "A sandbox for a pod of this name", 2 },
 	{ "namespace", OPT_NAMESPACE, "NAME", 0, "Of the pod (default: default)", 2 },
@@ -83,7 +85,8 @@ static const struct argp_option options[] = {
 	{ "container", OPT_CONTAINER, "NAME", 0, "And then a container in it", 2 },
 	{ "image", OPT_IMAGE, "IMAGE", 0, "Of the container", 2 },
 	{ "sandbox", OPT_SANDBOX, "ID", 0, "The container goes into this sandbox", 2 },
-	{ "attempt", OPT_ATTEMPT, "N", 0, "Of the container if there is one, else of the sandbox (default: 0)", 2 },
+	{ "attempt", OPT_ATTEMPT, "N", 0,
+	  "Of the container if there is one, else of the sandbox (default: 0)", 2 },
 	{ "host-network", OPT_HOST_NETWORK, NULL, 0, "The pod is in the node's network", 2 },
 	{ "runtime-handler", OPT_HANDLER, "NAME", 0, "As a RuntimeClass names it", 2 },
 	{ 0 },
@@ -98,8 +101,9 @@ static void parse_span(struct argp_state *state, const char *arg, uint64_t *ret_
 static void check(struct argp_state *state, const struct arguments *args)
 {
 	if (!args->request == !args->described)
-		argp_error(state, args->request ? "either --request or a description of a pod, not both"
-						: "what to send? --request FILE, or --pod NAME");
+		argp_error(state, args->request
+					  ? "either --request or a description of a pod, not both"
+					  : "what to send? --request FILE, or --pod NAME");
 	if (args->rpc && !args->request)
 		argp_error(state, "--rpc goes with --request");
 	if (args->described && !args->pod.name)
@@ -178,7 +182,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* ---- what to send ------------------------------------------------------------------------------------------------------ */
+/* ---- what to send ---------------------------------------------------------------------------- */
 
 static const char *new_uid(char buf[37])
 {
@@ -221,11 +225,13 @@ static void step_is(struct step *step, enum ck_kind kind)
 	step->rpc = kind == CK_SANDBOX ? "RunPodSandbox" : "CreateContainer";
 	ck_key_free(step->key);
 	step->key = NULL;
-	if (ck_key_from_request(kind, step->request.p, step->request.len, &step->key, NULL) == -CK_ENOMEM)
+	if (ck_key_from_request(kind, step->request.p, step->request.len, &step->key, NULL) ==
+	    -CK_ENOMEM)
 		ck_print_nomem();
 }
 
-/* field 1 is a message in the one, an id in the other: only one of them has a key where it belongs */
+/* field 1 is a message in the one, an id in the other: only one of them has a key where it
+ * belongs */
 static int step_from_file(struct step *step, const struct arguments *args)
 {
 	int r = read_file(args->request, &step->request);
@@ -240,12 +246,13 @@ static int step_from_file(struct step *step, const struct arguments *args)
 		step_is(step, CK_CONTAINER);
 	if (step->key)
 		return r;
-	ck_print_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; --rpc sends it all the same",
-		     args->request);
+	ck_print_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; --rpc "
+		       "sends it all the same",
+		       args->request);
 	return CK_EXIT_TROUBLE;
 }
 
-/* ---- driving ----------------------------------------------------------------------------------------------------------- */
+/* ---- driving --------------------------------------------------------------------------------- */
 
 static void progress(const struct step *step, const char *now)
 {
@@ -259,15 +266,17 @@ static void progress(const struct step *step, const char *now)
 		return;
 	}
 	uint64_t ns = ck_client_now() - step->began;
-	fprintf(stderr, "\r%s  %" PRIu64 ".%" PRIu64 "s  request %zu%s%s  %s\033[K", step->rpc, ns / CK_NS_PER_S,
-		ns / (100 * CK_NS_PER_MS) % 10, step->n + 1, step->n ? "  last " : "",
+	fprintf(stderr, "\r%s  %" PRIu64 ".%" PRIu64 "s  request %zu%s%s  %s\033[K", step->rpc,
+		ns / CK_NS_PER_S, ns / (100 * CK_NS_PER_MS) % 10, step->n + 1,
+		step->n ? "  last " : "",
 		step->n ? ck_grpc_name(step->tries[step->n - 1].code) : "", now);
 }
 
 static struct try *step_try(struct step *step)
 {
 	if ((step->n & (step->n - 1)) == 0) { /* grows at powers of two */
-		struct try *grown = ck_realloc(step->tries, (step->n ? 2 * step->n : 1) * sizeof(*grown));
+		struct try *grown =
+			ck_realloc(step->tries, (step->n ? 2 * step->n : 1) * sizeof(*grown));
 		if (!grown)
 			ck_print_nomem();
 		step->tries = grown;
@@ -282,8 +291,8 @@ static void ask(struct ck_client *client, struct step *step, const struct argume
 	struct ck_error err = { 0 };
 	char method[CK_CRI_METHOD];
 	struct try *try = step_try(step);
-	if (ck_unary_begin(client, &call, ck_cri_method(step->rpc, method), step->request.p, step->request.len, args->deadline,
-			  &err) < 0)
+	if (ck_unary_begin(client, &call, ck_cri_method(step->rpc, method), step->request.p,
+			   step->request.len, args->deadline, &err) < 0)
 		ck_print_nomem();
 	progress(step, "waiting");
 	while (!ck_client_wait(client, &call, ck_client_now() + PROGRESS_EVERY))
@@ -328,7 +337,7 @@ static int drive(struct ck_client *client, struct step *step, const struct argum
 	return step->id ? CK_EXIT_YES : CK_EXIT_NO;
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void print_step(const struct step *step)
 {
@@ -343,15 +352,15 @@ static void print_step(const struct step *step)
 	struct ck_table *table = ck_table_new(columns, CK_COUNT(columns));
 	if (step->key)
 		ck_key_print(step->key, who, sizeof(who));
-	ck_print_line(stdout, "%s%s%s%s%s", step->rpc, *who ? ": " : "", who, step->key ? ", uid " : "",
-		      step->key ? step->key->pod_uid : "");
+	ck_print_line(stdout, "%s%s%s%s%s", step->rpc, *who ? ": " : "", who,
+		      step->key ? ", uid " : "", step->key ? step->key->pod_uid : "");
 	for (size_t i = 0; i < step->n; i++) {
 		const struct try *try = &step->tries[i];
 		ck_table_cellf(table, "%zu", i + 1);
 		ck_table_cellf(table, "%.3fs", (double)try->at / (double)CK_NS_PER_S);
 		ck_table_cellf(table, "%.3fs", (double)try->took / (double)CK_NS_PER_S);
-		ck_table_cellf(table, "%s%s%.*s", ck_grpc_name(try->code), try->text ? ": " : "", TEXT_SHOWN,
-			       try->text ? try->text : "");
+		ck_table_cellf(table, "%s%s%.*s", ck_grpc_name(try->code), try->text ? ": " : "",
+			       TEXT_SHOWN, try->text ? try->text : "");
 	}
 	ck_table_print(stdout, table, ck_print_width(stdout));
 	if (step->id)
@@ -435,7 +444,7 @@ static void step_fini(struct step *step)
 	ck_bytes_free(&step->request);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int run(struct ck_client *client, struct arguments *args, struct step *steps, size_t *ret_n)
 {
@@ -465,17 +474,23 @@ static int run(struct ck_client *client, struct arguments *args, struct step *st
 
 int ck_cmd_drive(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cri_argp, 0, NULL, 0 }, { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp_child children[] = { { &ck_cri_argp, 0, NULL, 0 },
+						      { &ck_cli_argp, 0, NULL, 0 },
+						      { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "Be a kubelet for one pod: send one create request, the same bytes each time, with a deadline, until "
-		       "an id comes back; then tell how many requests and errors it took, and how long."
+		.doc = "Be a kubelet for one pod: send one create request, the same bytes each "
+		       "time, with a deadline, until "
+		       "an id comes back; then tell how many requests and errors it took, and how "
+		       "long."
 		       "\v"
-		       "With --container the sandbox is driven first. What was made is left for its owner: this command removes "
+		       "With --container the sandbox is driven first. What was made is left for "
+		       "its owner: this command removes "
 		       "nothing.\n"
 		       "\n"
-		       "Exit status 0 if an id was obtained, 1 if it was given up, 2 if there was nothing to connect to or to "
+		       "Exit status 0 if an id was obtained, 1 if it was given up, 2 if there was "
+		       "nothing to connect to or to "
 		       "send.\n"
 		       "\n"
 		       "Examples:\n"
@@ -484,7 +499,9 @@ int ck_cmd_drive(int argc, char **argv)
 		       "  crikeep drive --request run-pod-sandbox.bin",
 		.children = children,
 	};
-	struct arguments args = { .deadline = DEADLINE_DEFAULT, .retry = RETRY_DEFAULT, .give_up = GIVE_UP_DEFAULT };
+	struct arguments args = { .deadline = DEADLINE_DEFAULT,
+				  .retry = RETRY_DEFAULT,
+				  .give_up = GIVE_UP_DEFAULT };
 	struct step steps[2] = { { 0 } };
 	char uid[37];
 	size_t n = 0;

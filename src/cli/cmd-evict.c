@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep evict: ask the owner to give up entries. Only the owner writes the database, so this leaves a wish for each entry,
- * waits a moment for the owner's answer, and with --wait until the entry is gone. What the rules refuse anyway is said at once;
- * the owner, who knows more, has the last word on the rest.
+ * crikeep evict: ask the owner to give up entries. Only the owner writes the database, so this
+ * leaves a wish for each entry, waits a moment for the owner's answer, and with --wait until the
+ * entry is gone. What the rules refuse anyway is said at once; the owner, who knows more, has the
+ * last word on the rest.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@
 #include "src/cli/entry-text.h"
 #include "src/cli/output/text.h"
 
-#define ANSWER_WAIT  (5 * CK_NS_PER_S) /* an owner answers within a round; longer means that it is stuck */
+/* an owner answers within a round; longer means that it is stuck */
+#define ANSWER_WAIT  (5 * CK_NS_PER_S)
 #define WAIT_DEFAULT (30 * CK_NS_PER_S)
 #define POLL_MIN     (20 * CK_NS_PER_MS)
 #define POLL_MAX     (500 * CK_NS_PER_MS)
@@ -59,10 +61,12 @@ struct task { /* one entry to give up */
 };
 
 static const struct argp_option options[] = {
-	{ "wait", OPT_WAIT, "SPAN", OPTION_ARG_OPTIONAL, "Until the entries are gone, at most 30s or SPAN", 0 },
+	{ "wait", OPT_WAIT, "SPAN", OPTION_ARG_OPTIONAL,
+	  "Until the entries are gone, at most 30s or SPAN", 0 },
 	{ "dry-run", OPT_DRY_RUN, NULL, 0, "Only say what would be done", 0 },
 	{ "release", OPT_RELEASE, NULL, 0,
-	  "Forget an entry that cannot be destroyed, without confirmation that it is gone: what still exists of it then shows up "
+	  "Forget an entry that cannot be destroyed, without confirmation that it is gone: what "
+	  "still exists of it then shows up "
 	  "in the runtime's lists. Takes entries, not pods",
 	  0 },
 	{ 0 },
@@ -103,7 +107,7 @@ static void CK_PRINTF(3, 4) task_set(struct task *task, enum result result, cons
 	va_end(ap);
 }
 
-/* ---- what to ask for -------------------------------------------------------------------------------------------------- */
+/* ---- what to ask for ------------------------------------------------------------------------- */
 
 /* what can be said without the owner */
 static void plan(struct task *task, const struct arguments *args, const struct ck_row *row)
@@ -112,20 +116,26 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 	task->entry = row->id;
 	ck_key_print(row->key, task->who, sizeof(task->who));
 	if (row->state == CK_STATE_COMMITTED)
-		task_set(task, RESULT_REFUSED, "it is committed: it belongs to the kubelet, which alone removes it");
+		task_set(task, RESULT_REFUSED,
+			 "it is committed: it belongs to the kubelet, which alone removes it");
 	else if (row->state == CK_STATE_GONE)
 		task_set(task, RESULT_GONE, "it is gone already");
 	else if (args->release && row->state != CK_STATE_EVICTING)
-		task_set(task, RESULT_REFUSED, "it is in %s; only what is being evicted can be released", state);
+		task_set(task, RESULT_REFUSED,
+			 "it is in %s; only what is being evicted can be released", state);
 	else if (args->dry_run)
 		task_set(task, RESULT_PLANNED,
-			 args->release ? "would be forgotten without confirmation" : "would be evicted, from %s", state);
+			 args->release ? "would be forgotten without confirmation"
+				       : "would be evicted, from %s",
+			 state);
 	else
 		task->pending = true;
 }
 
-/* Of a pod, what is committed is not meant: an operator who evicts a pod wants its leftovers gone. */
-static size_t make_tasks(const struct ck_look *look, const struct arguments *args, struct task *tasks, int *worst)
+/* Of a pod, what is committed is not meant: an operator who evicts a pod wants its leftovers
+ * gone. */
+static size_t make_tasks(const struct ck_look *look, const struct arguments *args,
+			 struct task *tasks, int *worst)
 {
 	const struct ck_dump *dump = look->dump;
 	size_t n = 0;
@@ -137,17 +147,20 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 		size_t before = n;
 		int r = ck_look_pick(look, args->picks[a], &picked);
 		if (r == CK_EXIT_YES && picked.pod && args->release) {
-			ck_print_error("--release takes entries one by one, and '%s' is a pod", args->picks[a]);
+			ck_print_error("--release takes entries one by one, and '%s' is a pod",
+				       args->picks[a]);
 			r = CK_EXIT_TROUBLE;
 		}
 		for (size_t i = 0; r == CK_EXIT_YES && i < dump->rows_n; i++) {
-			if (!picked.match[i] || taken[i] || (picked.pod && dump->rows[i].state == CK_STATE_COMMITTED))
+			if (!picked.match[i] || taken[i] ||
+			    (picked.pod && dump->rows[i].state == CK_STATE_COMMITTED))
 				continue;
 			taken[i] = true;
 			plan(&tasks[n++], args, &dump->rows[i]);
 		}
 		if (r == CK_EXIT_YES && picked.pod && n == before) {
-			ck_print_error("all of pod '%s' is committed: nothing to evict", args->picks[a]);
+			ck_print_error("all of pod '%s' is committed: nothing to evict",
+				       args->picks[a]);
 			r = CK_EXIT_NO;
 		}
 		free(picked.match);
@@ -160,7 +173,8 @@ static void leave_wishes(const struct arguments *args, struct task *tasks, size_
 {
 	for (size_t i = 0; i < n; i++) {
 		struct task *task = &tasks[i];
-		struct ck_wish wish = { .verb = args->release ? CK_WISH_RELEASE : CK_WISH_EVICT, .entry = task->entry };
+		struct ck_wish wish = { .verb = args->release ? CK_WISH_RELEASE : CK_WISH_EVICT,
+					.entry = task->entry };
 		struct ck_error err = { 0 };
 		if (task->pending && ck_wish_make(ck_cli.state_dir, &wish, task->wish, &err) < 0) {
 			task_set(task, RESULT_UNTOLD, "%s", err.text);
@@ -169,7 +183,7 @@ static void leave_wishes(const struct arguments *args, struct task *tasks, size_
 	}
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static size_t pending(const struct task *tasks, size_t n)
 {
@@ -186,7 +200,9 @@ static bool pause_until(uint64_t deadline, uint64_t *pause)
 	if (now >= deadline)
 		return false;
 	uint64_t ns = *pause < deadline - now ? *pause : deadline - now;
-	nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / CK_NS_PER_S), .tv_nsec = (long)(ns % CK_NS_PER_S) }, NULL);
+	nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / CK_NS_PER_S),
+				      .tv_nsec = (long)(ns % CK_NS_PER_S) },
+		  NULL);
 	*pause = *pause < POLL_MAX / 2 ? *pause * 2 : POLL_MAX;
 	return true;
 }
@@ -197,11 +213,13 @@ static void fetch_answers(struct task *tasks, size_t n)
 		struct task *task = &tasks[i];
 		struct ck_wish_answer answer;
 		struct ck_error err = { 0 };
-		int r = task->pending ? ck_wish_fetch(ck_cli.state_dir, task->wish, &answer, &err) : 0;
+		int r = task->pending ? ck_wish_fetch(ck_cli.state_dir, task->wish, &answer, &err)
+				      : 0;
 		if (r < 0)
 			task_set(task, RESULT_UNTOLD, "%s", err.text);
 		else if (r > 0)
-			task_set(task, answer.done ? RESULT_ACCEPTED : RESULT_REFUSED, "%s", answer.text);
+			task_set(task, answer.done ? RESULT_ACCEPTED : RESULT_REFUSED, "%s",
+				 answer.text);
 		task->pending = task->pending && r == 0;
 	}
 }
@@ -214,7 +232,8 @@ static void wait_for_answers(struct task *tasks, size_t n, long owner)
 	while (pending(tasks, n) && pause_until(deadline, &pause));
 	for (size_t i = 0; i < n; i++) {
 		if (tasks[i].pending)
-			task_set(&tasks[i], RESULT_UNANSWERED, "the owner, process %ld, does not answer; the wish stays", owner);
+			task_set(&tasks[i], RESULT_UNANSWERED,
+				 "the owner, process %ld, does not answer; the wish stays", owner);
 		tasks[i].pending = false;
 	}
 }
@@ -229,9 +248,11 @@ static void judge(struct task *task, const struct ck_look *look)
 	if (!row || row->state == CK_STATE_GONE)
 		task_set(task, RESULT_GONE, "it is gone");
 	else if (row->state == CK_STATE_COMMITTED)
-		task_set(task, RESULT_IN_USE, "it was found in use, and left alone: it is committed now");
+		task_set(task, RESULT_IN_USE,
+			 "it was found in use, and left alone: it is committed now");
 	else if (row->tries)
-		task_set(task, RESULT_NOT_GONE, "not gone yet: in %s, failed attempts: %" PRIu32 ", the last with %s",
+		task_set(task, RESULT_NOT_GONE,
+			 "not gone yet: in %s, failed attempts: %" PRIu32 ", the last with %s",
 			 ck_state_name(row->state), row->tries, ck_grpc_name(row->last_grpc));
 	else
 		task_set(task, RESULT_NOT_GONE, "not gone yet: in %s", ck_state_name(row->state));
@@ -256,7 +277,8 @@ static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
 		bool alive = look.dump->owner_alive;
 		ck_look_fini(&look);
 		if (!alive && pending(tasks, n)) {
-			ck_print_error("the owner has ended; evicting goes on when the database has one again");
+			ck_print_error("the owner has ended; evicting goes on when the database "
+				       "has one again");
 			return CK_EXIT_TROUBLE;
 		}
 		again = pause_until(deadline, &pause);
@@ -264,7 +286,7 @@ static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
 	return CK_EXIT_YES;
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static int print(const struct task *tasks, size_t n)
 {
@@ -290,9 +312,11 @@ static int print(const struct task *tasks, size_t n)
 			ck_tree_put_text(object, "text", task->text);
 			ck_tree_add(array, object);
 		} else if (status == CK_EXIT_YES) {
-			ck_print_line(stdout, "entry %" PRIu64 ", %s: %s", task->entry, task->who, task->text);
+			ck_print_line(stdout, "entry %" PRIu64 ", %s: %s", task->entry, task->who,
+				      task->text);
 		} else {
-			ck_print_error("entry %" PRIu64 ", %s: %s", task->entry, task->who, task->text);
+			ck_print_error("entry %" PRIu64 ", %s: %s", task->entry, task->who,
+				       task->text);
 		}
 	}
 	if (array)
@@ -301,7 +325,8 @@ static int print(const struct task *tasks, size_t n)
 }
 
 /* Return: what --wait adds to the exit status */
-static int carry_out(const struct arguments *args, const struct ck_dump *dump, struct task *tasks, size_t n)
+static int carry_out(const struct arguments *args, const struct ck_dump *dump, struct task *tasks,
+		     size_t n)
 {
 	leave_wishes(args, tasks, n);
 	if (dump->owner_alive) {
@@ -312,7 +337,8 @@ static int carry_out(const struct arguments *args, const struct ck_dump *dump, s
 	for (size_t i = 0; i < n; i++) {
 		if (!tasks[i].pending)
 			continue;
-		task_set(&tasks[i], RESULT_LEFT, "nobody owns the database now; the next owner finds the wish");
+		task_set(&tasks[i], RESULT_LEFT,
+			 "nobody owns the database now; the next owner finds the wish");
 		left++;
 	}
 	return left && args->wait ? CK_EXIT_TROUBLE : CK_EXIT_YES;
@@ -325,12 +351,16 @@ int ck_cmd_evict(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "ENTRY|POD...",
-		.doc = "Ask the owner of the database to give up entries and have the runtime destroy what exists of them. "
-		       "Of a pod, all entries that are not committed. What is committed belongs to the kubelet and is "
+		.doc = "Ask the owner of the database to give up entries and have the runtime "
+		       "destroy what exists of them. "
+		       "Of a pod, all entries that are not committed. What is committed belongs to "
+		       "the kubelet and is "
 		       "refused."
 		       "\v"
-		       "Exit status 0 if each wish was accepted, or left for the next owner when there is none now; with "
-		       "--wait if each entry is gone; 1 if one was refused, not found or is not gone in time; 2 if a wish "
+		       "Exit status 0 if each wish was accepted, or left for the next owner when "
+		       "there is none now; with "
+		       "--wait if each entry is gone; 1 if one was refused, not found or is not "
+		       "gone in time; 2 if a wish "
 		       "could not be left, or with --wait while there is no owner.\n"
 		       "\n"
 		       "Examples:\n"

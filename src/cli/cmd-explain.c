@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep explain: what is going on with an entry, for somebody who was woken by it. One paragraph: what it is and since when,
- * who asked, what went wrong, what happens next; then what to do, if anything. No word of the rule book is needed to read it.
+ * crikeep explain: what is going on with an entry, for somebody who was woken by it. One paragraph:
+ * what it is and since when, who asked, what went wrong, what happens next; then what to do, if
+ * anything. No word of the rule book is needed to read it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,7 +15,8 @@
 #include "src/cli/output/text.h"
 
 #define SLOW_CREATION (60 * CK_NS_PER_S) /* most pods take a few seconds */
-#define STUBBORN      3u                 /* failed attempts to destroy after which somebody should look */
+/* failed attempts to destroy after which somebody should look */
+#define STUBBORN      3u
 #define WIDTH_DEFAULT 80u
 
 struct story { /* a paragraph in the making */
@@ -62,23 +64,26 @@ static const char *when(const struct story *story, char *buf)
 	return buf;
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------------------- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 static void tell_creating(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	char span[48];
-	fprintf(story->out, "has been in the making (CREATING%s) %s", row->flags & CK_ENTRY_LOST ? ", lost" : "",
-		since(story, row->created, span));
+	fprintf(story->out, "has been in the making (CREATING%s) %s",
+		row->flags & CK_ENTRY_LOST ? ", lost" : "", since(story, row->created, span));
 	if (*row->stage)
-		fprintf(story->out, ", stage \"%s\" %s", row->stage, since(story, row->staged, span));
+		fprintf(story->out, ", stage \"%s\" %s", row->stage,
+			since(story, row->staged, span));
 	fprintf(story->out, ".");
 	if (row->flags & CK_ENTRY_LOST)
-		fprintf(story->out, " How that ended is unknown: the call to the runtime ended without an answer.");
+		fprintf(story->out, " How that ended is unknown: the call to the runtime ended "
+				    "without an answer.");
 	if (row->flags & CK_ENTRY_RESENT)
 		fprintf(story->out, " The runtime was asked for it a second time.");
 	if (row->flags & CK_ENTRY_ABANDONED)
-		fprintf(story->out, " Nobody may have it any more (%s).", ck_reason_text(row->reason));
+		fprintf(story->out, " Nobody may have it any more (%s).",
+			ck_reason_text(row->reason));
 }
 
 /* it is kept because a required plugin was absent when it was last asked for */
@@ -87,8 +92,8 @@ static bool lacks_plugin(const struct story *story)
 	const struct ck_dump *dump = story->look->dump;
 	for (size_t i = dump->history_n; i-- > 0;) {
 		const struct ck_history_row *line = &dump->history[i];
-		if (line->entry != story->row->id || line->what == CK_WHAT_MOVED || line->what == CK_WHAT_JOINED ||
-		    line->what == CK_WHAT_CALLER_GONE)
+		if (line->entry != story->row->id || line->what == CK_WHAT_MOVED ||
+		    line->what == CK_WHAT_JOINED || line->what == CK_WHAT_CALLER_GONE)
 			continue;
 		return line->what == CK_WHAT_PLUGIN_ABSENT;
 	}
@@ -99,9 +104,10 @@ static void tell_kept(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	char span[48];
-	fprintf(story->out, "exists and has been kept (KEPT) %s: %s.", since(story, row->changed, span),
-		lacks_plugin(story) ? "a plugin that must agree to it is not connected" :
-				      "nobody who asked for it was left to take it");
+	fprintf(story->out, "exists and has been kept (KEPT) %s: %s.",
+		since(story, row->changed, span),
+		lacks_plugin(story) ? "a plugin that must agree to it is not connected"
+				    : "nobody who asked for it was left to take it");
 	fprintf(story->out, " It is hidden, and %s.",
 		row->flags & CK_ENTRY_TOLD ? "plugins know of it" : "no plugin knows of it");
 }
@@ -111,13 +117,16 @@ static void tell_committed(const struct story *story)
 	const struct ck_row *row = story->row;
 	char span[48];
 	if (row->origin == CK_ORIGIN_RUNTIME) {
-		fprintf(story->out, "was found in the runtime (COMMITTED) and only taken note of: it is never handed back and "
+		fprintf(story->out, "was found in the runtime (COMMITTED) and only taken note of: "
+				    "it is never handed back and "
 				    "never destroyed.");
 		return;
 	}
-	fprintf(story->out, "has belonged to the kubelet (COMMITTED) %s; ", since(story, row->changed, span));
-	fprintf(story->out,
-		row->flags & CK_ENTRY_DELIVERED ? "the answer has arrived." : "whether the answer has arrived is not known.");
+	fprintf(story->out, "has belonged to the kubelet (COMMITTED) %s; ",
+		since(story, row->changed, span));
+	fprintf(story->out, row->flags & CK_ENTRY_DELIVERED
+				    ? "the answer has arrived."
+				    : "whether the answer has arrived is not known.");
 	if (row->flags & CK_ENTRY_ENDED)
 		fprintf(story->out, " It has stopped since, and is never handed back again.");
 }
@@ -133,15 +142,16 @@ static void tell_evicting(const struct story *story)
 	};
 	const struct ck_row *row = story->row;
 	char span[48];
-	fprintf(story->out, "has been under eviction (EVICTING) %s", since(story, row->changed, span));
+	fprintf(story->out, "has been under eviction (EVICTING) %s",
+		since(story, row->changed, span));
 	if (row->reason)
 		fprintf(story->out, ": %s", ck_reason_text(row->reason));
 	fprintf(story->out, ".");
 	if (row->phase > CK_PHASE_NONE && row->phase <= CK_PHASE_MAX)
 		fprintf(story->out, " %s", phases[row->phase]);
 	if (row->tries)
-		fprintf(story->out, " %" PRIu32 " attempt%s failed, the last with %s.", row->tries, row->tries == 1 ? "" : "s",
-			ck_grpc_name(row->last_grpc));
+		fprintf(story->out, " %" PRIu32 " attempt%s failed, the last with %s.", row->tries,
+			row->tries == 1 ? "" : "s", ck_grpc_name(row->last_grpc));
 }
 
 static void tell_gone(const struct story *story)
@@ -166,7 +176,9 @@ static void tell_state(const struct story *story)
 		tell_kept(story);
 		break;
 	case CK_STATE_COMMITTING:
-		fprintf(story->out, "exists and has been on its way to the kubelet (COMMITTING) %s: plugins are being told.",
+		fprintf(story->out,
+			"exists and has been on its way to the kubelet (COMMITTING) %s: plugins "
+			"are being told.",
 			since(story, story->row->changed, span));
 		break;
 	case CK_STATE_COMMITTED:
@@ -181,7 +193,7 @@ static void tell_state(const struct story *story)
 	}
 }
 
-/* ---- who asked, what went wrong --------------------------------------------------------------------------------------- */
+/* ---- who asked, what went wrong -------------------------------------------------------------- */
 
 static void tell_requests(const struct story *story)
 {
@@ -189,7 +201,10 @@ static void tell_requests(const struct story *story)
 	char span[CK_TEXT_SPAN];
 	if (!row->requests)
 		return;
-	fprintf(story->out, row->requests == 1 ? " It was asked for once" : " It was asked for %" PRIu32 " times", row->requests);
+	fprintf(story->out,
+		row->requests == 1 ? " It was asked for once"
+				   : " It was asked for %" PRIu32 " times",
+		row->requests);
 	if (story->now_known)
 		fprintf(story->out, "%s %s ago", row->requests == 1 ? "," : ", last",
 			ck_text_span(ck_look_ago(story->look, row->interest), span));
@@ -198,8 +213,9 @@ static void tell_requests(const struct story *story)
 
 static bool is_trouble(enum ck_what what)
 {
-	return what == CK_WHAT_FAILED || what == CK_WHAT_CONFLICT || what == CK_WHAT_REFUSED || what == CK_WHAT_PLUGIN_ABSENT ||
-	       what == CK_WHAT_ANSWER_LOST || what == CK_WHAT_DUPLICATE || what == CK_WHAT_IN_USE;
+	return what == CK_WHAT_FAILED || what == CK_WHAT_CONFLICT || what == CK_WHAT_REFUSED ||
+	       what == CK_WHAT_PLUGIN_ABSENT || what == CK_WHAT_ANSWER_LOST ||
+	       what == CK_WHAT_DUPLICATE || what == CK_WHAT_IN_USE;
 }
 
 /* the last thing that went wrong; failed destroys are in the row itself */
@@ -216,7 +232,8 @@ static void tell_trouble(const struct story *story)
 		return;
 	fprintf(story->out, " Last trouble");
 	if (ck_look_this_boot(story->look, line->boot))
-		fprintf(story->out, ", %s ago", ck_text_span(ck_look_ago(story->look, line->at), span));
+		fprintf(story->out, ", %s ago",
+			ck_text_span(ck_look_ago(story->look, line->at), span));
 	fprintf(story->out, ": %s", ck_what_text(line->what));
 	if (line->grpc)
 		fprintf(story->out, ", %s", ck_grpc_name(line->grpc));
@@ -225,7 +242,7 @@ static void tell_trouble(const struct story *story)
 	fprintf(story->out, ".");
 }
 
-/* ---- which plugins know ----------------------------------------------------------------------------------------------- */
+/* ---- which plugins know ---------------------------------------------------------------------- */
 
 /* "10-net 20-audit" as "10-net, 20-audit" */
 static void tell_names(const struct story *story, const char *names)
@@ -251,7 +268,8 @@ static void tell_plugins(const struct story *story)
 	char span[CK_TEXT_SPAN];
 	for (size_t i = dump->history_n; i-- > 0 && !line;) {
 		size_t what = dump->history[i].what;
-		if (dump->history[i].entry == story->row->id && what < CK_COUNT(whats) && whats[what])
+		if (dump->history[i].entry == story->row->id && what < CK_COUNT(whats) &&
+		    whats[what])
 			line = &dump->history[i];
 	}
 	if (!line && (!(story->row->flags & CK_ENTRY_TOLD) || !told || !*told))
@@ -264,7 +282,8 @@ static void tell_plugins(const struct story *story)
 	}
 	fprintf(story->out, " Plugins were told %s", whats[line->what]);
 	if (ck_look_this_boot(story->look, line->boot))
-		fprintf(story->out, " %s ago", ck_text_span(ck_look_ago(story->look, line->at), span));
+		fprintf(story->out, " %s ago",
+			ck_text_span(ck_look_ago(story->look, line->at), span));
 	if (line->detail) {
 		fprintf(story->out, ": ");
 		tell_names(story, line->detail);
@@ -272,7 +291,7 @@ static void tell_plugins(const struct story *story)
 	fprintf(story->out, ".");
 }
 
-/* ---- what happens next ------------------------------------------------------------------------------------------------ */
+/* ---- what happens next ----------------------------------------------------------------------- */
 
 static void tell_next_without_owner(const struct story *story)
 {
@@ -283,7 +302,8 @@ static void tell_next_without_owner(const struct story *story)
 		[CK_STATE_EVICTING] = "destroying it then goes on",
 		[CK_STATE_GONE] = "it is then forgotten",
 	};
-	fprintf(story->out, " Next: nothing until a program owns the database again; %s.", plans[story->row->state]);
+	fprintf(story->out, " Next: nothing until a program owns the database again; %s.",
+		plans[story->row->state]);
 }
 
 static void tell_next(const struct story *story)
@@ -297,29 +317,39 @@ static void tell_next(const struct story *story)
 			fprintf(story->out, " Next: it is evicted as soon as its end is known.");
 		else if (row->flags & CK_ENTRY_LOST)
 			fprintf(story->out,
-				" Next: the runtime is asked again %s; if it exists, it is as if it had just been finished.", at);
+				" Next: the runtime is asked again %s; if it exists, it is as if "
+				"it had just been finished.",
+				at);
 		else
-			fprintf(story->out, " Next: whoever waits when it is ready gets it at once; if nobody does, it is kept.");
+			fprintf(story->out, " Next: whoever waits when it is ready gets it at "
+					    "once; if nobody does, it is kept.");
 		if (row->due && !(row->flags & (CK_ENTRY_LOST | CK_ENTRY_ABANDONED)))
-			fprintf(story->out, " Without an answer its outcome counts as unknown %s.", at);
+			fprintf(story->out, " Without an answer its outcome counts as unknown %s.",
+				at);
 		break;
 	case CK_STATE_KEPT:
-		fprintf(story->out, lacks_plugin(story) ? " Next: once that plugin is connected, the same request gets it;" :
-							  " Next: the same request gets it at once;");
+		fprintf(story->out,
+			lacks_plugin(story)
+				? " Next: once that plugin is connected, the same request gets it;"
+				: " Next: the same request gets it at once;");
 		if (row->due)
 			fprintf(story->out, " if none comes, it is evicted %s.", at);
 		else
 			fprintf(story->out, " somebody asks right now, so it does not expire.");
 		break;
 	case CK_STATE_COMMITTING:
-		fprintf(story->out, " Next: when all have agreed, whoever waits gets it; if one refuses, it is evicted.");
+		fprintf(story->out, " Next: when all have agreed, whoever waits gets it; if one "
+				    "refuses, it is evicted.");
 		break;
 	case CK_STATE_EVICTING:
 		if (row->tries && row->due)
-			fprintf(story->out, " Next: try %" PRIu64 " %s, and so on until the runtime confirms that it is gone.",
+			fprintf(story->out,
+				" Next: try %" PRIu64
+				" %s, and so on until the runtime confirms that it is gone.",
 				(uint64_t)row->tries + 1, at);
 		else
-			fprintf(story->out, " Next: a request for the same waits until it is gone, and is made anew then.");
+			fprintf(story->out, " Next: a request for the same waits until it is gone, "
+					    "and is made anew then.");
 		break;
 	case CK_STATE_GONE:
 		fprintf(story->out, " Next: it is forgotten %s.", at);
@@ -329,7 +359,7 @@ static void tell_next(const struct story *story)
 	}
 }
 
-/* ---- what to do ------------------------------------------------------------------------------------------------------- */
+/* ---- what to do ------------------------------------------------------------------------------ */
 
 static void tell_hint(const struct story *story)
 {
@@ -339,26 +369,31 @@ static void tell_hint(const struct story *story)
 		fprintf(story->out, "start the program that owned '%s'.", ck_cli.state_dir);
 	else if (row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST)
 		fprintf(story->out, "look whether the runtime runs and answers.");
-	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION && strstr(row->stage, "network"))
+	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION &&
+		 strstr(row->stage, "network"))
 		fprintf(story->out, "look at the CNI plugin: this stage waits for it.");
 	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION)
-		fprintf(story->out, "look at what the runtime waits for: network plugin, image storage, disk.");
+		fprintf(story->out,
+			"look at what the runtime waits for: network plugin, image storage, disk.");
 	else if (row->state == CK_STATE_KEPT && lacks_plugin(story))
 		fprintf(story->out, "start that plugin; 'crikeep plugins' shows who is connected.");
 	else if (row->state == CK_STATE_EVICTING && row->tries >= STUBBORN)
 		fprintf(story->out,
-			"look into the runtime's log for why it cannot remove it. If you know that it is gone, 'crikeep evict "
+			"look into the runtime's log for why it cannot remove it. If you know that "
+			"it is gone, 'crikeep evict "
 			"--release %" PRIu64 "' forgets it unconfirmed.",
 			row->id);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
-static char *tell(const struct ck_look *look, const struct ck_row *row, void (*part)(const struct story *story))
+static char *tell(const struct ck_look *look, const struct ck_row *row,
+		  void (*part)(const struct story *story))
 {
 	char *text = NULL;
 	size_t len;
-	struct story story = { look, row, ck_look_this_boot(look, row->boot), open_memstream(&text, &len) };
+	struct story story = { look, row, ck_look_this_boot(look, row->boot),
+			       open_memstream(&text, &len) };
 	if (!story.out)
 		ck_print_nomem();
 	part(&story);
@@ -372,8 +407,9 @@ static void tell_all(const struct story *story)
 	const struct ck_row *row = story->row;
 	const struct ck_key *key = row->key;
 	bool container = key->kind == CK_CONTAINER;
-	fprintf(story->out, "Entry %" PRIu64 ": %s %s/%s%s%s, attempt %" PRIu32, row->id, ck_kind_word(key->kind),
-		key->pod_namespace, key->pod_name, container ? "/" : "", key->container, key->attempt);
+	fprintf(story->out, "Entry %" PRIu64 ": %s %s/%s%s%s, attempt %" PRIu32, row->id,
+		ck_kind_word(key->kind), key->pod_namespace, key->pod_name, container ? "/" : "",
+		key->container, key->attempt);
 	if (row->made)
 		fprintf(story->out, ", id %.13s", row->made->id);
 	fprintf(story->out, ", ");
@@ -384,8 +420,8 @@ static void tell_all(const struct story *story)
 	if (row->state == CK_STATE_COMMITTED)
 		return;
 	if (!story->now_known && row->state != CK_STATE_GONE)
-		fprintf(story->out,
-			" Next: it is evicted as soon as a program opens the database, because no sandbox outlives a boot.");
+		fprintf(story->out, " Next: it is evicted as soon as a program opens the database, "
+				    "because no sandbox outlives a boot.");
 	else if (story->look->dump->owner_alive)
 		tell_next(story);
 	else
@@ -395,9 +431,12 @@ static void tell_all(const struct story *story)
 static void tell_owner(const struct story *story)
 {
 	const struct ck_dump *dump = story->look->dump;
-	fprintf(story->out, dump->owner_alive ? "The database has a living owner" : "Nobody owns the database now");
+	fprintf(story->out, dump->owner_alive ? "The database has a living owner"
+					      : "Nobody owns the database now");
 	if (dump->owner_pid)
-		fprintf(story->out, dump->owner_alive ? ", process %ld" : "; the last owner was process %ld", dump->owner_pid);
+		fprintf(story->out,
+			dump->owner_alive ? ", process %ld" : "; the last owner was process %ld",
+			dump->owner_pid);
 	fprintf(story->out, ".");
 }
 
@@ -405,7 +444,8 @@ static void explain_to_people(const struct ck_look *look, const struct ck_row *r
 {
 	size_t width = ck_print_width(stdout);
 	width = width && width < WIDTH_DEFAULT ? width : WIDTH_DEFAULT;
-	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint), *advice = NULL;
+	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint),
+			  *advice = NULL;
 	ck_print_folded(stdout, text, 0, width);
 	if (*hint && asprintf(&advice, "Hint: %s", hint) < 0) {
 		advice = NULL;
@@ -440,8 +480,10 @@ int ck_cmd_explain(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse,
 		.args_doc = "ENTRY|POD",
-		.doc = "Tell in plain words what is going on with an entry, or with every entry of a pod: what it is and "
-		       "since when, how often it was asked for, what went wrong, what happens next and when, and what could "
+		.doc = "Tell in plain words what is going on with an entry, or with every entry of "
+		       "a pod: what it is and "
+		       "since when, how often it was asked for, what went wrong, what happens next "
+		       "and when, and what could "
 		       "help."
 		       "\v"
 		       "Exit status 0 if there is such an entry, 1 if not.\n"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep exporter: crikeepd's metrics over HTTP. A process of its own, without any right but to connect to one socket, so that
- * crikeepd itself needs neither an HTTP server nor a socket of the internet. It understands nothing of what it passes on.
+ * crikeep exporter: crikeepd's metrics over HTTP. A process of its own, without any right but to
+ * connect to one socket, so that crikeepd itself needs neither an HTTP server nor a socket of the
+ * internet. It understands nothing of what it passes on.
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -34,8 +35,11 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ "listen", OPT_LISTEN, "ADDRESS", 0,
-	  "HOST:PORT or [HOST]:PORT, numbers only; without HOST this machine alone can ask (default: " LISTEN_DEFAULT ")", 0 },
-	{ "socket", OPT_SOCKET, "PATH", 0, "crikeepd's metrics socket (default: " SOCKET_DEFAULT ")", 0 },
+	  "HOST:PORT or [HOST]:PORT, numbers only; without HOST this machine alone can ask "
+	  "(default: " LISTEN_DEFAULT ")",
+	  0 },
+	{ "socket", OPT_SOCKET, "PATH", 0,
+	  "crikeepd's metrics socket (default: " SOCKET_DEFAULT ")", 0 },
 	{ 0 },
 };
 
@@ -48,7 +52,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SOCKET:
 		if (strlen(arg) == 0 || strlen(arg) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-			argp_error(state, "a socket's path has 1 to %zu bytes", sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+			argp_error(state, "a socket's path has 1 to %zu bytes",
+				   sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 		args->socket = arg;
 		return 0;
 	case ARGP_KEY_ARG:
@@ -58,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* ---- crikeepd's side ------------------------------------------------------------------------------------------------- */
+/* ---- crikeepd's side ------------------------------------------------------------------------- */
 
 static uint64_t now_ns(void)
 {
@@ -77,12 +82,15 @@ static int read_some(int fd, struct ck_bytes *text, uint64_t until, struct ck_er
 	if (ready <= 0)
 		return ck_fail(err, CK_EIO, "it does not answer");
 	if (text->len >= CK_METRICS_MAX)
-		return ck_fail(err, CK_ETOOBIG, "its answer has more than %u bytes", CK_METRICS_MAX);
+		return ck_fail(err, CK_ETOOBIG, "its answer has more than %u bytes",
+			       CK_METRICS_MAX);
 	if (ck_bytes_room(text, READ_MAX) < 0)
 		return ck_nomem(err);
 	ssize_t n = read(fd, text->p + text->len, READ_MAX);
 	if (n < 0)
-		return errno == EINTR || errno == EAGAIN ? 1 : ck_fail_errno(err, CK_EIO, errno, "read");
+		return errno == EINTR || errno == EAGAIN
+			       ? 1
+			       : ck_fail_errno(err, CK_EIO, errno, "read");
 	text->len += (size_t)n;
 	return n > 0;
 }
@@ -108,12 +116,14 @@ static int fetch(const char *path, struct ck_bytes *text, struct ck_error *err)
 	return r;
 }
 
-/* ---- HTTP ------------------------------------------------------------------------------------------------------------ */
+/* ---- HTTP ------------------------------------------------------------------------------------ */
 
 /* @text: taken */
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type, void *text, size_t len)
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
+			      void *text, size_t len)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE);
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE);
 	if (!response) {
 		free(text);
 		return MHD_NO; /* the connection is closed */
@@ -124,38 +134,47 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
 	return r;
 }
 
-static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status, const char *fmt, ...) CK_PRINTF(3, 4);
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status,
+				   const char *fmt, ...) CK_PRINTF(3, 4);
 
-static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status, const char *fmt, ...)
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status,
+				   const char *fmt, ...)
 {
 	char *text;
 	va_list ap;
 	va_start(ap, fmt);
 	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	return n < 0 ? MHD_NO : answer(connection, status, "text/plain; charset=utf-8", text, (size_t)n);
+	return n < 0 ? MHD_NO
+		     : answer(connection, status, "text/plain; charset=utf-8", text, (size_t)n);
 }
 
-static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url, const char *method,
-				  const char *version, const char *upload, size_t *upload_len, void **state)
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection,
+				  const char *url, const char *method, const char *version,
+				  const char *upload, size_t *upload_len, void **state)
 {
 	const struct arguments *args = userdata;
 	struct ck_bytes text = { 0 };
 	struct ck_error err = { 0 };
-	(void)version, (void)upload, (void)upload_len, (void)state; /* no body is read: its connection ends with the answer */
+	/* no body is read: its connection ends with the answer */
+	(void)version, (void)upload, (void)upload_len, (void)state;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) || strcmp(url, "/metrics"))
 		return answer_text(connection, MHD_HTTP_NOT_FOUND, "not found; try GET /metrics\n");
 	if (fetch(args->socket, &text, &err) < 0) {
 		ck_bytes_free(&text);
-		return answer_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "crikeepd at '%s': %s\n", args->socket, err.text);
+		return answer_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				   "crikeepd at '%s': %s\n", args->socket, err.text);
 	}
-	return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text.p, text.len);
+	return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text.p,
+		      text.len);
 }
 
-/* "HOST:PORT", "[HOST]:PORT", ":PORT", "PORT": a list of one; NULL: not an address, and that was said */
+/* "HOST:PORT", "[HOST]:PORT", ":PORT", "PORT": a list of one; NULL: not an address, and that was
+ * said */
 static struct addrinfo *resolve(const char *listen)
 {
-	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM };
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+					.ai_socktype = SOCK_STREAM };
 	const char *colon = strrchr(listen, ':'), *port = colon ? colon + 1 : listen;
 	size_t len = colon ? (size_t)(colon - listen) : 0;
 	bool bracketed = len >= 2 && listen[0] == '[' && listen[len - 1] == ']';
@@ -165,8 +184,10 @@ static struct addrinfo *resolve(const char *listen)
 		ck_print_nomem();
 	/* an IPv6 address without brackets could end in a port or in itself */
 	bool clear = bracketed || !strchr(host, ':');
-	bool is_number = *port && strspn(port, "0123456789") == strlen(port) && strlen(port) <= 5 && atoi(port) <= UINT16_MAX;
-	int r = clear && is_number ? getaddrinfo(*host ? host : "127.0.0.1", port, &hints, &found) : EAI_NONAME;
+	bool is_number = *port && strspn(port, "0123456789") == strlen(port) && strlen(port) <= 5 &&
+			 atoi(port) <= UINT16_MAX;
+	int r = clear && is_number ? getaddrinfo(*host ? host : "127.0.0.1", port, &hints, &found)
+				   : EAI_NONAME;
 	if (r == 0)
 		return found;
 	ck_print_error("--listen takes HOST:PORT or [HOST]:PORT in numbers, not '%s'", listen);
@@ -176,8 +197,12 @@ static struct addrinfo *resolve(const char *listen)
 static bool is_loopback(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+		return ntohl(((const struct sockaddr_in *)(const void *)address)
+				     ->sin_addr.s_addr) >>
+			       24 ==
+		       127;
+	return IN6_IS_ADDR_LOOPBACK(
+		&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
 /* the socket, and its address as it is now in @name: port 0 is any that is free */
@@ -191,10 +216,12 @@ static int listen_at(const char *listen_text, char *name, size_t size)
 	if (!where)
 		return -1;
 	bool loopback = is_loopback(where->ai_addr);
-	CK_AUTO_CLOSE int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	CK_AUTO_CLOSE int fd =
+		socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	bool listens = fd >= 0 && bind(fd, where->ai_addr, where->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
+	bool listens = fd >= 0 && bind(fd, where->ai_addr, where->ai_addrlen) == 0 &&
+		       listen(fd, SOMAXCONN) == 0;
 	int e = errno;
 	freeaddrinfo(where);
 	if (!listens) {
@@ -202,13 +229,14 @@ static int listen_at(const char *listen_text, char *name, size_t size)
 		return -1;
 	}
 	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
-	    getnameinfo((const struct sockaddr *)&address, len, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+	    getnameinfo((const struct sockaddr *)&address, len, host, sizeof(host), port,
+			sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		snprintf(name, size, "%s", listen_text);
 	else
 		snprintf(name, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 	if (!loopback)
-		ck_cli_hint("other machines can ask, too: metrics hold no names of pods, but how many there are");
+		ck_cli_hint("other machines can ask, too: metrics hold no names of pods, but how "
+			    "many there are");
 	return CK_TAKE_FD(fd);
 }
 
@@ -225,10 +253,10 @@ static int serve(struct arguments *args)
 	sigaddset(&end, SIGINT);
 	sigprocmask(SIG_BLOCK, &end, NULL); /* for the server's thread, too */
 	const unsigned how = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO;
-	struct MHD_Daemon *server = MHD_start_daemon(how, 0, NULL, NULL, on_request, args, MHD_OPTION_LISTEN_SOCKET, fd,
-						     MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-						     CLIENT_IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CLIENT_MEMORY,
-						     MHD_OPTION_END);
+	struct MHD_Daemon *server = MHD_start_daemon(
+		how, 0, NULL, NULL, on_request, args, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		CLIENT_IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CLIENT_MEMORY, MHD_OPTION_END);
 	if (!server) {
 		ck_print_error("the HTTP server does not start");
 		close(fd);
@@ -246,8 +274,10 @@ int ck_cmd_exporter(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "Serve crikeepd's metrics over HTTP at /metrics, for Prometheus, until SIGTERM or SIGINT. It runs as any "
-		       "user who may connect to crikeepd's metrics socket. While crikeepd is away the answer is 503 and says why."
+		.doc = "Serve crikeepd's metrics over HTTP at /metrics, for Prometheus, until "
+		       "SIGTERM or SIGINT. It runs as any "
+		       "user who may connect to crikeepd's metrics socket. While crikeepd is away "
+		       "the answer is 503 and says why."
 		       "\v"
 		       "Examples:\n"
 		       "  crikeep exporter\n"

@@ -58,7 +58,8 @@ static bool recent(const struct ck_look *look, const struct ck_history_row *line
 	return line->wall >= now || (uint64_t)(now - line->wall) <= since / CK_NS_PER_S;
 }
 
-/* "KEPT -> EVICTING: nobody asked again in time", "destroying failed: UNAVAILABLE". An entry begins with a move from nothing. */
+/* "KEPT -> EVICTING: nobody asked again in time", "destroying failed: UNAVAILABLE". An entry begins
+ * with a move from nothing. */
 static void add_event(struct ck_table *table, const struct ck_history_row *line)
 {
 	bool moved = line->what == CK_WHAT_MOVED;
@@ -73,8 +74,8 @@ static void add_event(struct ck_table *table, const struct ck_history_row *line)
 	if (!out)
 		ck_print_nomem();
 	if (moved)
-		fprintf(out, "%s%s-> %s", line->from ? ck_state_name(line->from) : "", line->from ? " " : "",
-			ck_state_name(line->to));
+		fprintf(out, "%s%s-> %s", line->from ? ck_state_name(line->from) : "",
+			line->from ? " " : "", ck_state_name(line->to));
 	else
 		fputs(ck_what_text(line->what), out);
 	for (size_t i = 0; i < CK_COUNT(parts); i++)
@@ -84,14 +85,17 @@ static void add_event(struct ck_table *table, const struct ck_history_row *line)
 	ck_table_cell(table, text);
 }
 
-/* "container prod/web/app attempt 1" without its first word: that a container has three names can be seen */
-static void add_line(struct ck_table *table, const struct ck_look *look, const struct ck_history_row *line)
+/* "container prod/web/app attempt 1" without its first word: that a container has three names can
+ * be seen */
+static void add_line(struct ck_table *table, const struct ck_look *look,
+		     const struct ck_history_row *line)
 {
 	char clock[CK_TEXT_SPAN];
 	const char *who = line->who + strcspn(line->who, " ");
 	const char *attempt = strrchr(line->who, ' ');
 	who += *who == ' ';
-	int len = attempt && attempt - who > 8 ? (int)(attempt - who) - 8 : (int)strlen(who); /* without " attempt" */
+	/* without " attempt" */
+	int len = attempt && attempt - who > 8 ? (int)(attempt - who) - 8 : (int)strlen(who);
 	ck_table_cell(table, ck_text_clock(line->wall, look->wall / (int64_t)CK_NS_PER_S, clock));
 	ck_table_cellf(table, "%" PRIu64, line->entry);
 	ck_table_cellf(table, "%.*s", len, who);
@@ -106,7 +110,8 @@ static struct json_object *line_tree(const struct ck_look *look, const struct ck
 	ck_tree_put_count(object, "seq", line->seq);
 	ck_tree_put_time(object, "at", line->wall);
 	if (ck_look_this_boot(look, line->boot))
-		ck_tree_put_seconds(object, "seconds_ago", (int64_t)(ck_look_ago(look, line->at) & INT64_MAX));
+		ck_tree_put_seconds(object, "seconds_ago",
+				    (int64_t)(ck_look_ago(look, line->at) & INT64_MAX));
 	else
 		ck_tree_put(object, "seconds_ago", NULL);
 	ck_tree_put_count(object, "entry", line->entry);
@@ -163,7 +168,8 @@ static int history(const struct arguments *args, const struct ck_look *look)
 	if (r != CK_EXIT_YES)
 		return r;
 	for (size_t i = dump->history_n; i-- > 0;) {
-		if ((picked.match && !picked.match[i]) || (args->since && !recent(look, &dump->history[i], args->since)))
+		if ((picked.match && !picked.match[i]) ||
+		    (args->since && !recent(look, &dump->history[i], args->since)))
 			continue;
 		shown[i] = !args->lines || n < args->lines;
 		n += shown[i];
@@ -185,7 +191,8 @@ int ck_cmd_history(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[ENTRY|POD]",
-		.doc = "Show what happened to the entries, or to one, or to those of a pod, also when they are long gone. "
+		.doc = "Show what happened to the entries, or to one, or to those of a pod, also "
+		       "when they are long gone. "
 		       "Oldest first."
 		       "\v"
 		       "TIME is local; -o json has it in UTC.\n"

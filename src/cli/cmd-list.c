@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeep list: one line per entry. By default those that are something special: neither handed over nor gone. */
+/* crikeep list: one line per entry. By default those that are something special: neither handed
+ * over nor gone. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -26,7 +27,8 @@ static const struct argp_option options[] = {
 	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Whole ids, and every column on any terminal", 0 },
 	{ NULL, 0, NULL, 0, "Which entries:", 1 },
 	{ "kind", OPT_KIND, "KIND", 0, "sandbox or container", 1 },
-	{ "state", OPT_STATE, "STATE,...", 0, "creating, kept, committing, committed, evicting, gone", 1 },
+	{ "state", OPT_STATE, "STATE,...", 0,
+	  "creating, kept, committing, committed, evicting, gone", 1 },
 	{ "pod", OPT_POD, "POD", 0, "NAME or NAMESPACE/NAME", 1 },
 	{ "namespace", OPT_NAMESPACE, "NAME", 0, "Of pods in this namespace", 1 },
 	{ "uid", OPT_UID, "UID", 0, "Of the pod with this uid", 1 },
@@ -43,7 +45,10 @@ static unsigned parse_states(struct argp_state *state, char *list)
 				bit = 1u << s;
 		}
 		if (!bit)
-			argp_error(state, "no state '%s'; there are creating, kept, committing, committed, evicting, gone", name);
+			argp_error(state,
+				   "no state '%s'; there are creating, kept, committing, "
+				   "committed, evicting, gone",
+				   name);
 		states |= bit;
 	}
 	return states;
@@ -106,7 +111,8 @@ static bool state_wanted(const struct arguments *args, enum ck_state state)
 	return args->all || (state != CK_STATE_COMMITTED && state != CK_STATE_GONE);
 }
 
-static void add_line(struct ck_table *table, const struct ck_look *look, const struct ck_row *row, bool whole)
+static void add_line(struct ck_table *table, const struct ck_look *look, const struct ck_row *row,
+		     bool whole)
 {
 	const struct ck_key *key = row->key;
 	const char *id = row->made ? row->made->id : "";
@@ -180,7 +186,8 @@ static void list(const struct arguments *args, const struct ck_look *look)
 	else if (n)
 		print_table(args, look, shown);
 	if (!n && !args->states && committed + gone)
-		ck_cli_hint("nothing special; --all also shows %zu committed and %zu gone", committed, gone);
+		ck_cli_hint("nothing special; --all also shows %zu committed and %zu gone",
+			    committed, gone);
 	else if (!n)
 		ck_cli_hint("no such entries");
 }
@@ -191,10 +198,13 @@ int ck_cmd_list(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "List entries, oldest first: those that are being made, kept, handed over or evicted. Committed ones "
-		       "belong to the kubelet and gone ones are only hidden for a minute more: --all shows both."
+		.doc = "List entries, oldest first: those that are being made, kept, handed over "
+		       "or evicted. Committed ones "
+		       "belong to the kubelet and gone ones are only hidden for a minute more: "
+		       "--all shows both."
 		       "\v"
-		       "AGE counts from the first request. On a narrow terminal ID, KIND, ATTEMPT and NAMESPACE are left "
+		       "AGE counts from the first request. On a narrow terminal ID, KIND, ATTEMPT "
+		       "and NAMESPACE are left "
 		       "out, in this order.\n"
 		       "\n"
 		       "Examples:\n"

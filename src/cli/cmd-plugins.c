@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep plugins: NRI plugins, as the status file in the state directory tells of them. Whoever has their connections rewrites
- * it when something changes, so it can be read with the daemon down; but then nobody is connected, and it is said so.
+ * crikeep plugins: NRI plugins, as the status file in the state directory tells of them. Whoever
+ * has their connections rewrites it when something changes, so it can be read with the daemon down;
+ * but then nobody is connected, and it is said so.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,14 +40,15 @@ struct seen {
 static const struct argp_option options[] = {
 	{ "quiet", 'q', NULL, 0, "Names only, one a line", 0 },
 	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Whole texts, and every column on any terminal", 0 },
-	{ "state", OPT_STATE, "STATE", 0, "connected, registered, synchronizing, ready, overdue or absent", 0 },
+	{ "state", OPT_STATE, "STATE", 0,
+	  "connected, registered, synchronizing, ready, overdue or absent", 0 },
 	{ 0 },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const states[] = { "connected", "registered", "synchronizing", "ready", "overdue",
-					      CK_STATUS_ABSENT };
+	static const char *const states[] = { "connected", "registered", "synchronizing",
+					      "ready",     "overdue",    CK_STATUS_ABSENT };
 	struct arguments *args = state->input;
 	switch (key) {
 	case 'q':
@@ -69,11 +71,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /*
- * Its writer mostly owns the database beside it, and whether that has a living owner is known for certain. A runtime that uses
- * the plugins without the cache has none: then there may at least be a process of that number.
+ * Its writer mostly owns the database beside it, and whether that has a living owner is known for
+ * certain. A runtime that uses the plugins without the cache has none: then there may at least be a
+ * process of that number.
  */
 static bool writer_lives(const struct seen *seen)
 {
@@ -95,7 +98,9 @@ static int take(struct seen *seen)
 	}
 	int r = ck_status_read(path, &seen->status, &err);
 	if (r == -CK_ENOTFOUND)
-		ck_print_error("no word of plugins in '%s': NRI is off there, or it is another --state-dir", ck_cli.state_dir);
+		ck_print_error("no word of plugins in '%s': NRI is off there, or it is another "
+			       "--state-dir",
+			       ck_cli.state_dir);
 	else if (r < 0)
 		ck_print_error("%s", err.text);
 	if (r < 0)
@@ -109,7 +114,8 @@ static int take(struct seen *seen)
 /* "10-logger" is called so, or "logger" */
 static bool is_called(const struct ck_nri_plugin *plugin, const char *name)
 {
-	return strcmp(plugin->name, name) == 0 || (strlen(plugin->name) > 3 && strcmp(plugin->name + 3, name) == 0);
+	return strcmp(plugin->name, name) == 0 ||
+	       (strlen(plugin->name) > 3 && strcmp(plugin->name + 3, name) == 0);
 }
 
 /* required, and not connected */
@@ -134,14 +140,15 @@ static int choose(const struct arguments *args, struct seen *seen)
 		}
 	}
 	for (size_t i = 0; i < seen->status->n; i++) {
-		seen->shown[i] = (seen->shown[i] || !args->names_n) &&
-				 (!args->state || strcmp(args->state, seen->status->plugins[i].state) == 0);
+		seen->shown[i] =
+			(seen->shown[i] || !args->names_n) &&
+			(!args->state || strcmp(args->state, seen->status->plugins[i].state) == 0);
 		seen->shown_n += seen->shown[i];
 	}
 	return worst;
 }
 
-/* ---- output ----------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static const struct {
 	unsigned bit;
@@ -173,10 +180,12 @@ static char *event_names(unsigned mask)
 static void add_span(struct ck_table *table, const struct seen *seen, uint64_t at)
 {
 	char span[CK_TEXT_SPAN];
-	ck_table_cell(table, at && seen->known ? ck_text_span(ck_look_ago(&seen->look, at), span) : NULL);
+	ck_table_cell(table,
+		      at && seen->known ? ck_text_span(ck_look_ago(&seen->look, at), span) : NULL);
 }
 
-static void add_line(struct ck_table *table, const struct seen *seen, const struct ck_nri_plugin *plugin)
+static void add_line(struct ck_table *table, const struct seen *seen,
+		     const struct ck_nri_plugin *plugin)
 {
 	CK_AUTO_FREE char *names = event_names(plugin->events);
 	ck_table_cell(table, plugin->name);
@@ -214,10 +223,12 @@ static void print_table(const struct arguments *args, const struct seen *seen)
 	ck_table_print(stdout, table, args->no_trunc ? 0 : ck_print_width(stdout));
 }
 
-static void put_ago(struct json_object *object, const char *name, const struct seen *seen, uint64_t at)
+static void put_ago(struct json_object *object, const char *name, const struct seen *seen,
+		    uint64_t at)
 {
 	if (at && seen->known)
-		ck_tree_put_seconds(object, name, (int64_t)(ck_look_ago(&seen->look, at) & INT64_MAX));
+		ck_tree_put_seconds(object, name,
+				    (int64_t)(ck_look_ago(&seen->look, at) & INT64_MAX));
 	else
 		ck_tree_put(object, name, NULL);
 }
@@ -228,7 +239,8 @@ static struct json_object *plugin_tree(const struct seen *seen, const struct ck_
 	bool named = *plugin->name, indexed = strlen(plugin->name) > 3 && plugin->name[2] == '-';
 	ck_tree_put_text(object, "name", named ? plugin->name : NULL);
 	if (indexed)
-		ck_tree_put_int(object, "index", (plugin->name[0] - '0') * 10 + plugin->name[1] - '0');
+		ck_tree_put_int(object, "index",
+				(plugin->name[0] - '0') * 10 + plugin->name[1] - '0');
 	else
 		ck_tree_put(object, "index", NULL);
 	ck_tree_put_text(object, "state", plugin->state);
@@ -275,21 +287,27 @@ static void say_the_rest(const struct arguments *args, const struct seen *seen)
 	char span[CK_TEXT_SPAN], clock[CK_TEXT_SPAN];
 	const struct ck_nri_status *status = seen->status;
 	if (!seen->alive && seen->known)
-		ck_cli_hint("nobody is connected now: process %ld is gone, which wrote this %s ago, at %s", status->pid,
-			    ck_text_span(ck_look_ago(&seen->look, status->now), span),
-			    ck_text_clock(status->wall, seen->look.wall / (int64_t)CK_NS_PER_S, clock));
+		ck_cli_hint(
+			"nobody is connected now: process %ld is gone, which wrote this %s ago, at "
+			"%s",
+			status->pid, ck_text_span(ck_look_ago(&seen->look, status->now), span),
+			ck_text_clock(status->wall, seen->look.wall / (int64_t)CK_NS_PER_S, clock));
 	else if (!seen->alive)
-		ck_cli_hint("nobody is connected now: this was written before the last boot, at %s",
-			    ck_text_clock(status->wall, seen->look.wall / (int64_t)CK_NS_PER_S, clock));
+		ck_cli_hint(
+			"nobody is connected now: this was written before the last boot, at %s",
+			ck_text_clock(status->wall, seen->look.wall / (int64_t)CK_NS_PER_S, clock));
 	else if (!seen->shown_n && !args->names_n)
-		ck_cli_hint("no plugin is connected%s%s", args->state ? " and " : "", args->state ? args->state : "");
+		ck_cli_hint("no plugin is connected%s%s", args->state ? " and " : "",
+			    args->state ? args->state : "");
 	for (size_t i = 0; i < status->n && seen->alive; i++)
 		if (seen->shown[i] && is_absent(&status->plugins[i]))
-			ck_cli_hint("nothing is handed over to the kubelet until plugin %s is connected",
+			ck_cli_hint("nothing is handed over to the kubelet until plugin %s is "
+				    "connected",
 				    status->plugins[i].name);
 	for (size_t i = 0; i < status->n && seen->alive; i++)
 		if (seen->shown[i] && status->plugins[i].adjusting)
-			ck_cli_hint("plugin %s wants to change containers: creates fail until nri.adjust is before-create",
+			ck_cli_hint("plugin %s wants to change containers: creates fail until "
+				    "nri.adjust is before-create",
 				    status->plugins[i].name);
 }
 
@@ -316,15 +334,20 @@ int ck_cmd_plugins(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[PLUGIN...]",
-		.doc = "List the NRI plugins that are connected, in the order in which they are called, and required ones that "
+		.doc = "List the NRI plugins that are connected, in the order in which they are "
+		       "called, and required ones that "
 		       "are absent: state and policy, "
-		       "events that wait for it, for how long it has been overdue, how many it was sent, answered too late "
-		       "or answered with an error, its last error, and what it subscribed to. A PLUGIN is called NN-name, "
+		       "events that wait for it, for how long it has been overdue, how many it was "
+		       "sent, answered too late "
+		       "or answered with an error, its last error, and what it subscribed to. A "
+		       "PLUGIN is called NN-name, "
 		       "or name."
 		       "\v"
-		       "With its owner down the last state is shown, and that nobody is connected is said.\n"
+		       "With its owner down the last state is shown, and that nobody is connected "
+		       "is said.\n"
 		       "\n"
-		       "Exit status 0 if the named plugins are connected, or none is named; 1 if one is not; 2 if nothing is "
+		       "Exit status 0 if the named plugins are connected, or none is named; 1 if "
+		       "one is not; 2 if nothing is "
 		       "known.\n"
 		       "\n"
 		       "Examples:\n"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep pods: sandboxes as a CRI endpoint shows them, and what is wrong with their identities. Who takes a failed list for an
- * empty one releases the addresses of running pods, so there is no output here that could be read as "none" but a list that
- * succeeded. A list that fails, a socket that cannot be dialled and a uid in conflict are told apart.
+ * crikeep pods: sandboxes as a CRI endpoint shows them, and what is wrong with their identities.
+ * Who takes a failed list for an empty one releases the addresses of running pods, so there is no
+ * output here that could be read as "none" but a list that succeeded. A list that fails, a socket
+ * that cannot be dialled and a uid in conflict are told apart.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* ---- the list ---------------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static void set(char **place, const struct ck_wire_field *field)
 {
@@ -128,7 +129,8 @@ static int read_list(const struct ck_bytes *reply, struct pods *pods, struct ck_
 		if (f.number != 1 || f.type != CK_WIRE_BYTES)
 			continue;
 		if ((pods->n & (pods->n - 1)) == 0) { /* grows at powers of two */
-			struct pod *grown = ck_realloc(pods->all, (pods->n ? 2 * pods->n : 1) * sizeof(*grown));
+			struct pod *grown =
+				ck_realloc(pods->all, (pods->n ? 2 * pods->n : 1) * sizeof(*grown));
 			if (!grown)
 				ck_print_nomem();
 			pods->all = grown;
@@ -181,12 +183,14 @@ static int ask(const struct arguments *args, struct pods *pods)
 		return CK_EXIT_TROUBLE;
 	do {
 		ck_unary_fini(&call);
-		r = ck_unary_begin(client, &call, ck_cri_method("ListPodSandbox", method), NULL, 0, args->timeout, &err);
+		r = ck_unary_begin(client, &call, ck_cri_method("ListPodSandbox", method), NULL, 0,
+				   args->timeout, &err);
 		if (r == 0)
 			ck_client_wait(client, &call, UINT64_MAX);
 	} while (r == 0 && ck_cri_newer_than_server(&call));
 	if (r == 0 && call.status.code)
-		r = ck_fail(&err, CK_EUNAVAILABLE, "%s%s%s", ck_grpc_name(call.status.code), call.status.message ? ": " : "",
+		r = ck_fail(&err, CK_EUNAVAILABLE, "%s%s%s", ck_grpc_name(call.status.code),
+			    call.status.message ? ": " : "",
 			    call.status.message ? call.status.message : "");
 	else if (r == 0)
 		r = read_list(&call.reply, pods, &err);
@@ -199,7 +203,7 @@ static int ask(const struct arguments *args, struct pods *pods)
 	return r < 0 ? CK_EXIT_TROUBLE : CK_EXIT_YES;
 }
 
-/* ---- conflicts: a uid is one pod for ever, and a pod has one sandbox that is READY ---------------------------------------- */
+/* ---- conflicts: a uid is one pod for ever, and a pod has one sandbox that is READY ----------- */
 
 static bool same(const char *a, const char *b)
 {
@@ -223,30 +227,35 @@ static enum conflict conflict_at(const struct pods *pods, size_t at)
 		if (i < at)
 			return NONE;
 		ready += !other->state;
-		two_pods = two_pods || !same(other->name, pod->name) || !same(other->namespace, pod->namespace);
+		two_pods = two_pods || !same(other->name, pod->name) ||
+			   !same(other->namespace, pod->namespace);
 	}
 	return two_pods ? TWO_PODS : ready > 1 ? TWO_READY : NONE;
 }
 
 static bool in_conflict(const struct pods *pods, size_t i, size_t at, enum conflict conflict)
 {
-	return same(pods->all[i].uid, pods->all[at].uid) && (conflict == TWO_PODS || !pods->all[i].state);
+	return same(pods->all[i].uid, pods->all[at].uid) &&
+	       (conflict == TWO_PODS || !pods->all[i].state);
 }
 
 static void say_conflict(const struct pods *pods, size_t at, enum conflict conflict)
 {
 	ck_print_line(stdout, "conflict: uid %s %s:", pods->all[at].uid,
-		      conflict == TWO_READY ? "has more than one READY sandbox" : "stands for more than one pod");
+		      conflict == TWO_READY ? "has more than one READY sandbox"
+					    : "stands for more than one pod");
 	for (size_t i = 0; i < pods->n; i++) {
 		const struct pod *pod = &pods->all[i];
 		if (in_conflict(pods, i, at, conflict))
 			ck_print_line(stdout, "  %s  %s/%s attempt %" PRIu64 "  %s", pod->id,
-				      pod->namespace ? pod->namespace : "", pod->name ? pod->name : "", pod->attempt,
+				      pod->namespace ? pod->namespace : "",
+				      pod->name ? pod->name : "", pod->attempt,
 				      pod->state ? "NOTREADY" : "READY");
 	}
 }
 
-static void add_conflict(struct json_object *array, const struct pods *pods, size_t at, enum conflict conflict)
+static void add_conflict(struct json_object *array, const struct pods *pods, size_t at,
+			 enum conflict conflict)
 {
 	struct json_object *object = ck_tree_object(), *ids = ck_tree_array();
 	for (size_t i = 0; i < pods->n; i++) {
@@ -259,7 +268,7 @@ static void add_conflict(struct json_object *array, const struct pods *pods, siz
 	ck_tree_add(array, object);
 }
 
-/* ---- telling ----------------------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void print_table(const struct arguments *args, const struct pods *pods)
 {
@@ -283,13 +292,15 @@ static void print_table(const struct arguments *args, const struct pods *pods)
 		if (pod->state && !args->all)
 			continue;
 		table = table ? table : ck_table_new(columns, CK_COUNT(columns));
-		ck_table_cellf(table, "%.*s", args->no_trunc ? (int)strlen(pod->id) : ID_SHOWN, pod->id);
+		ck_table_cellf(table, "%.*s", args->no_trunc ? (int)strlen(pod->id) : ID_SHOWN,
+			       pod->id);
 		ck_table_cell(table, pod->state ? "NOTREADY" : "READY");
 		ck_table_cell(table, pod->namespace);
 		ck_table_cell(table, pod->name);
 		ck_table_cellf(table, "%" PRIu64, pod->attempt);
 		bool dated = pod->created > 0 && pod->created <= now;
-		ck_table_cell(table, dated ? ck_text_span((uint64_t)(now - pod->created), age) : "");
+		ck_table_cell(table,
+			      dated ? ck_text_span((uint64_t)(now - pod->created), age) : "");
 		ck_table_cell(table, pod->uid);
 		ck_table_cell(table, pod->handler);
 	}
@@ -317,7 +328,8 @@ static struct json_object *pod_tree(const struct pod *pod)
 
 static void print_tree(const struct arguments *args, const struct pods *pods)
 {
-	struct json_object *tree = ck_tree_object(), *list = ck_tree_array(), *conflicts = ck_tree_array();
+	struct json_object *tree = ck_tree_object(), *list = ck_tree_array(),
+			   *conflicts = ck_tree_array();
 	for (size_t i = 0; i < pods->n; i++) {
 		if (args->all || !pods->all[i].state)
 			ck_tree_add(list, pod_tree(&pods->all[i]));
@@ -354,15 +366,20 @@ static int print(const struct arguments *args, const struct pods *pods)
 
 int ck_cmd_pods(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cri_argp, 0, NULL, 0 }, { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp_child children[] = { { &ck_cri_argp, 0, NULL, 0 },
+						      { &ck_cli_argp, 0, NULL, 0 },
+						      { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "List sandboxes as a CRI endpoint shows them, those that are READY, and find uids in conflict: two READY "
-		       "sandboxes of one uid, or one uid with two names or namespaces. Over crikeepd's unfiltered socket hidden "
+		.doc = "List sandboxes as a CRI endpoint shows them, those that are READY, and "
+		       "find uids in conflict: two READY "
+		       "sandboxes of one uid, or one uid with two names or namespaces. Over "
+		       "crikeepd's unfiltered socket hidden "
 		       "ones are shown too."
 		       "\v"
-		       "Exit status 0 if the list succeeded and no uid is in conflict, 1 if one is, 2 if the list failed: a "
+		       "Exit status 0 if the list succeeded and no uid is in conflict, 1 if one "
+		       "is, 2 if the list failed: a "
 		       "failed list is never shown as an empty one.\n"
 		       "\n"
 		       "Examples:\n"

@@ -17,7 +17,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-	{ "raw", OPT_RAW, NULL, 0, "Also the reply and the fingerprint: names in clear, values as keyed digests", 0 },
+	{ "raw", OPT_RAW, NULL, 0,
+	  "Also the reply and the fingerprint: names in clear, values as keyed digests", 0 },
 	{ 0 },
 };
 
@@ -42,7 +43,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void print_value(const char *name, const char *value)
 {
-	ck_print_line(stdout, "%s:%*s %s", name, NAME_WIDTH - (int)strlen(name), "", value && *value ? value : "-");
+	ck_print_line(stdout, "%s:%*s %s", name, NAME_WIDTH - (int)strlen(name), "",
+		      value && *value ? value : "-");
 }
 
 /* flags, told */
@@ -54,7 +56,8 @@ static void print_words(const char *name, struct json_object *array)
 	if (!out)
 		ck_print_nomem();
 	for (size_t i = 0; i < json_object_array_length(array); i++)
-		fprintf(out, "%s%s", i ? ", " : "", json_object_get_string(json_object_array_get_idx(array, i)));
+		fprintf(out, "%s%s", i ? ", " : "",
+			json_object_get_string(json_object_array_get_idx(array, i)));
 	if (fclose(out))
 		ck_print_nomem();
 	print_value(name, words);
@@ -65,7 +68,8 @@ static void print_leaves(struct json_object *leaves)
 	printf("leaves:\n");
 	for (size_t i = 0; i < json_object_array_length(leaves); i++) {
 		struct json_object *leaf = json_object_array_get_idx(leaves, i);
-		ck_print_line(stdout, "  %s %s", json_object_get_string(json_object_object_get(leaf, "digest")),
+		ck_print_line(stdout, "  %s %s",
+			      json_object_get_string(json_object_object_get(leaf, "digest")),
 			      json_object_get_string(json_object_object_get(leaf, "name")));
 	}
 }
@@ -100,10 +104,12 @@ int ck_cmd_show(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "ENTRY|POD...",
-		.doc = "Show everything that is stored of an entry, or of all entries of a pod. Values of requests are not "
+		.doc = "Show everything that is stored of an entry, or of all entries of a pod. "
+		       "Values of requests are not "
 		       "stored: no secret can appear."
 		       "\v"
-		       "An entry is named by its row number or the beginning of its runtime id, a pod by NAME or "
+		       "An entry is named by its row number or the beginning of its runtime id, a "
+		       "pod by NAME or "
 		       "NAMESPACE/NAME.\n"
 		       "\n"
 		       "Examples:\n"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep simulate: a slow node in virtual time, under the rules of containerd, of CRI-O and of this library. It answers two
- * questions before anything is installed: would crikeep help on a node this slow, and what would it change.
+ * crikeep simulate: a slow node in virtual time, under the rules of containerd, of CRI-O and of
+ * this library. It answers two questions before anything is installed: would crikeep help on a node
+ * this slow, and what would it change.
  */
 #include <argp.h>
 #include <errno.h>
@@ -21,8 +22,20 @@
 #include "src/cli/output/text.h"
 
 enum {
-	OPT_CREATE = 0x100, OPT_JITTER, OPT_SLOW, OPT_DEADLINE, OPT_PODS, OPT_CONTAINERS, OPT_GIVE_UP, OPT_POLICY,
-	OPT_HAND_BACK, OPT_RESTART, OPT_KUBELET_RESTART, OPT_SEED, OPT_PLOT, OPT_TRACE,
+	OPT_CREATE = 0x100,
+	OPT_JITTER,
+	OPT_SLOW,
+	OPT_DEADLINE,
+	OPT_PODS,
+	OPT_CONTAINERS,
+	OPT_GIVE_UP,
+	OPT_POLICY,
+	OPT_HAND_BACK,
+	OPT_RESTART,
+	OPT_KUBELET_RESTART,
+	OPT_SEED,
+	OPT_PLOT,
+	OPT_TRACE,
 };
 
 #define SPAN_MAX (24 * 3600 * CK_NS_PER_S)
@@ -36,29 +49,37 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ "create", OPT_CREATE, "SPAN", 0, "How long a create takes [5s]", 0 },
-	{ "jitter", OPT_JITTER, "PERCENT", 0, "Each create takes so much less to so much more [10%]", 0 },
-	{ "slow", OPT_SLOW, "KIND", 0, "Which creates are slow: sandbox, container, both [both]; others take 100 ms", 0 },
+	{ "jitter", OPT_JITTER, "PERCENT", 0,
+	  "Each create takes so much less to so much more [10%]", 0 },
+	{ "slow", OPT_SLOW, "KIND", 0,
+	  "Which creates are slow: sandbox, container, both [both]; others take 100 ms", 0 },
 	{ "deadline", OPT_DEADLINE, "SPAN", 0,
-	  "What the kubelet allows for one create [2s]: runtimeRequestTimeout for a container, twice that for a sandbox; "
+	  "What the kubelet allows for one create [2s]: runtimeRequestTimeout for a container, "
+	  "twice that for a sandbox; "
 	  "here both get the same",
 	  0 },
 	{ "pods", OPT_PODS, "N", 0, "Pods that come within one second [20]", 0 },
-	{ "containers", OPT_CONTAINERS, "N", 0, "Containers of each pod, created one after another [1]", 0 },
+	{ "containers", OPT_CONTAINERS, "N", 0,
+	  "Containers of each pod, created one after another [1]", 0 },
 	{ "give-up", OPT_GIVE_UP, "SPAN", 0, "A pod not ready after this is deleted [10m]", 0 },
 	{ "policy", OPT_POLICY, "POLICY", 0, "none, ram, crikeep, or all [all]", 0 },
 	{ "hand-back", OPT_HAND_BACK, "HOW", 0,
 	  "crikeep's setting: repeat, or offer (late sandboxes are listed at once) [repeat]", 0 },
-	{ "restart-at", OPT_RESTART, "SPAN", 0, "The runtime restarts then, and with it what it keeps results in", 0 },
+	{ "restart-at", OPT_RESTART, "SPAN", 0,
+	  "The runtime restarts then, and with it what it keeps results in", 0 },
 	{ "kubelet-restart-at", OPT_KUBELET_RESTART, "SPAN", 0, "The kubelet restarts then", 0 },
 	{ "seed", OPT_SEED, "N", 0, "Of all chance: the same seed gives the same numbers [1]", 0 },
 	{ "plot", OPT_PLOT, "FILE", 0, "Write the plot as SVG, too", 0 },
 	{ "trace", OPT_TRACE, NULL, 0,
-	  "Each create as the kubelet sees it to standard error: policy, when, pod, call, duration, result", 0 },
+	  "Each create as the kubelet sees it to standard error: policy, when, pod, call, "
+	  "duration, result",
+	  0 },
 	{ 0 },
 };
 
 static const char doc[] =
-	"Simulate a slow node: what becomes of creates that outlive the kubelet's deadline when nothing keeps them "
+	"Simulate a slow node: what becomes of creates that outlive the kubelet's deadline when "
+	"nothing keeps them "
 	"(none: containerd), memory does (ram: CRI-O), or crikeep does.\v"
 	"A SPAN is like 30s, 1m30s or 250ms. Time is virtual: hours take a moment.\n"
 	"\n"
@@ -68,7 +89,7 @@ static const char doc[] =
 	"  crikeep simulate --slow container --policy none --pods 1 --trace\n"
 	"  crikeep simulate --hand-back offer --restart-at 10s -o json";
 
-/* ---- arguments ------------------------------------------------------------------------------------------------------------ */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static uint64_t parse_span(struct argp_state *state, const char *what, const char *arg)
 {
@@ -78,14 +99,15 @@ static uint64_t parse_span(struct argp_state *state, const char *what, const cha
 	return ns;
 }
 
-static uint64_t parse_count(struct argp_state *state, const char *what, const char *arg, uint64_t least, uint64_t most)
+static uint64_t parse_count(struct argp_state *state, const char *what, const char *arg,
+			    uint64_t least, uint64_t most)
 {
 	char *rest = NULL;
 	errno = 0;
 	unsigned long long n = strtoull(arg, &rest, 10);
 	if (*arg < '0' || *arg > '9' || *rest || errno || n < least || n > most)
-		argp_error(state, "%s: not a number from %llu to %llu: '%s'", what, (unsigned long long)least,
-			   (unsigned long long)most, arg);
+		argp_error(state, "%s: not a number from %llu to %llu: '%s'", what,
+			   (unsigned long long)least, (unsigned long long)most, arg);
 	return n;
 }
 
@@ -93,12 +115,14 @@ static double parse_percent(struct argp_state *state, const char *arg)
 {
 	char *rest = NULL;
 	double percent = strtod(arg, &rest);
-	if (*arg < '0' || *arg > '9' || (*rest && strcmp(rest, "%") != 0) || !isfinite(percent) || percent > 100)
+	if (*arg < '0' || *arg > '9' || (*rest && strcmp(rest, "%") != 0) || !isfinite(percent) ||
+	    percent > 100)
 		argp_error(state, "--jitter: not a percentage from 0 to 100: '%s'", arg);
 	return percent / 100;
 }
 
-static size_t parse_word(struct argp_state *state, const char *what, const char *arg, const char *const *words)
+static size_t parse_word(struct argp_state *state, const char *what, const char *arg,
+			 const char *const *words)
 {
 	size_t i = 0;
 	while (words[i] && strcmp(words[i], arg) != 0)
@@ -119,7 +143,9 @@ static void parse_slow(struct argp_state *state, const char *arg, struct ck_simu
 static void parse_policy(struct argp_state *state, const char *arg, struct arguments *args)
 {
 	static const char *const words[] = { "none", "ram", "crikeep", "all", NULL };
-	static const struct ck_simulation_policy *const policies[] = { &ck_simulation_policy_none, &ck_simulation_policy_ram, &ck_simulation_policy_crikeep };
+	static const struct ck_simulation_policy *const policies[] = {
+		&ck_simulation_policy_none, &ck_simulation_policy_ram, &ck_simulation_policy_crikeep
+	};
 	size_t i = parse_word(state, "--policy", arg, words);
 	bool all = i == CK_COUNT(policies);
 	args->n = all ? CK_COUNT(policies) : 1;
@@ -137,15 +163,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_JITTER: sim->jitter = parse_percent(state, arg); return 0;
 	case OPT_SLOW: parse_slow(state, arg, sim); return 0;
 	case OPT_DEADLINE: sim->deadline = parse_span(state, "--deadline", arg); return 0;
-	case OPT_PODS: sim->pods = (unsigned)parse_count(state, "--pods", arg, 1, CK_SIMULATION_PODS_MAX); return 0;
+	case OPT_PODS:
+		sim->pods = (unsigned)parse_count(state, "--pods", arg, 1, CK_SIMULATION_PODS_MAX);
+		return 0;
 	case OPT_CONTAINERS:
-		sim->containers = (unsigned)parse_count(state, "--containers", arg, 1, CK_SIMULATION_CONTAINERS_MAX);
+		sim->containers = (unsigned)parse_count(state, "--containers", arg, 1,
+							CK_SIMULATION_CONTAINERS_MAX);
 		return 0;
 	case OPT_GIVE_UP: sim->give_up = parse_span(state, "--give-up", arg); return 0;
 	case OPT_POLICY: parse_policy(state, arg, args); return 0;
-	case OPT_HAND_BACK: sim->hand_back = (enum ck_hand_back)parse_word(state, "--hand-back", arg, hand_back); return 0;
+	case OPT_HAND_BACK:
+		sim->hand_back =
+			(enum ck_hand_back)parse_word(state, "--hand-back", arg, hand_back);
+		return 0;
 	case OPT_RESTART: sim->restart_at = parse_span(state, "--restart-at", arg); return 0;
-	case OPT_KUBELET_RESTART: sim->kubelet_restart_at = parse_span(state, "--kubelet-restart-at", arg); return 0;
+	case OPT_KUBELET_RESTART:
+		sim->kubelet_restart_at = parse_span(state, "--kubelet-restart-at", arg);
+		return 0;
 	case OPT_SEED: sim->seed = parse_count(state, "--seed", arg, 0, INT64_MAX); return 0;
 	case OPT_PLOT: args->plot = arg; return 0;
 	case OPT_TRACE: sim->trace = true; return 0;
@@ -153,7 +187,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void interrupt(int signal)
 {
@@ -161,7 +195,8 @@ static void interrupt(int signal)
 	ck_simulation_interrupt();
 }
 
-/* crikeep's policy has a directory to remove: a signal ends the run in good order. SA_RESETHAND: a second one ends it at once. */
+/* crikeep's policy has a directory to remove: a signal ends the run in good order. SA_RESETHAND: a
+ * second one ends it at once. */
 static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
@@ -190,7 +225,8 @@ static int print(const struct arguments *args, const struct ck_simulation_result
 	struct ck_plot plot;
 	ck_plot_scale(&plot, &args->sim, results, args->n);
 	if (ck_cli.output != CK_OUTPUT_TABLE) {
-		ck_tree_print(stdout, ck_cli.output, ck_simulation_tree(&args->sim, results, args->n));
+		ck_tree_print(stdout, ck_cli.output,
+			      ck_simulation_tree(&args->sim, results, args->n));
 	} else {
 		ck_simulation_report(stdout, &args->sim, results, args->n);
 		putchar('\n');
@@ -202,7 +238,9 @@ static int print(const struct arguments *args, const struct ck_simulation_result
 int ck_cmd_simulate(int argc, char **argv)
 {
 	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { .options = options, .parser = parse, .doc = doc, .children = children };
+	static const struct argp argp = {
+		.options = options, .parser = parse, .doc = doc, .children = children
+	};
 	struct arguments args = {
 		.sim = {
 			.create = 5 * CK_NS_PER_S,

@@ -18,7 +18,7 @@ static error_t parse_nothing(int key, char *arg, struct argp_state *state)
 	return EINVAL;
 }
 
-/* ---- stats ------------------------------------------------------------------------------------------------------------ */
+/* ---- stats ----------------------------------------------------------------------------------- */
 
 static const struct counter {
 	const char *name, *what;
@@ -44,7 +44,8 @@ static int64_t file_size(const char *name)
 		path = NULL;
 		ck_print_nomem();
 	}
-	return stat(path, &st) < 0 ? -1 : (int64_t)st.st_size; /* never open them: a close would drop SQLite's locks */
+	/* never open them: a close would drop SQLite's locks */
+	return stat(path, &st) < 0 ? -1 : (int64_t)st.st_size;
 }
 
 static void count(const struct ck_dump *dump, struct stats *stats)
@@ -86,15 +87,18 @@ static void print_people(const struct ck_dump *dump, const struct stats *stats)
 	ck_print_line(stdout, "state directory  %s", ck_cli.state_dir);
 	printf("owner            %s", dump->owner_alive ? "" : "none now");
 	if (dump->owner_pid)
-		printf(dump->owner_alive ? "process %ld" : "; the last was process %ld", dump->owner_pid);
+		printf(dump->owner_alive ? "process %ld" : "; the last was process %ld",
+		       dump->owner_pid);
 	else if (dump->owner_alive)
 		printf("unknown process");
 	putchar('\n');
-	ck_print_line(stdout, "database         %s, WAL %s, schema %d", size_or_none(stats->database, size),
-		      size_or_none(stats->wal, wal), dump->schema);
+	ck_print_line(stdout, "database         %s, WAL %s, schema %d",
+		      size_or_none(stats->database, size), size_or_none(stats->wal, wal),
+		      dump->schema);
 	printf("\nentries\n");
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++) {
-		printf("  %-17s %10zu", lower(ck_state_name((enum ck_state)s), name, sizeof(name)), stats->by_state[s]);
+		printf("  %-17s %10zu", lower(ck_state_name((enum ck_state)s), name, sizeof(name)),
+		       stats->by_state[s]);
 		if (s == CK_STATE_CREATING && stats->lost)
 			printf("  %zu of them lost", stats->lost);
 		if (s == CK_STATE_EVICTING && stats->retried)
@@ -103,13 +107,15 @@ static void print_people(const struct ck_dump *dump, const struct stats *stats)
 	}
 	printf("\ncounters\n");
 	for (size_t i = 0; i < CK_COUNT(counters); i++)
-		printf("  %-17s %10" PRIu64 "  %s\n", counters[i].name, counter_value(dump, &counters[i]), counters[i].what);
+		printf("  %-17s %10" PRIu64 "  %s\n", counters[i].name,
+		       counter_value(dump, &counters[i]), counters[i].what);
 }
 
 static struct json_object *stats_tree(const struct ck_dump *dump, const struct stats *stats)
 {
 	char name[16];
-	struct json_object *tree = ck_tree_object(), *entries = ck_tree_object(), *values = ck_tree_object();
+	struct json_object *tree = ck_tree_object(), *entries = ck_tree_object(),
+			   *values = ck_tree_object();
 	ck_tree_put_text(tree, "state_dir", ck_cli.state_dir);
 	ck_tree_put_bool(tree, "owner_alive", dump->owner_alive);
 	if (dump->owner_pid)
@@ -120,7 +126,9 @@ static struct json_object *stats_tree(const struct ck_dump *dump, const struct s
 	ck_tree_put_int(tree, "database_bytes", stats->database < 0 ? 0 : stats->database);
 	ck_tree_put_int(tree, "wal_bytes", stats->wal < 0 ? 0 : stats->wal);
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++)
-		ck_tree_put_count(entries, lower(ck_state_name((enum ck_state)s), name, sizeof(name)), stats->by_state[s]);
+		ck_tree_put_count(entries,
+				  lower(ck_state_name((enum ck_state)s), name, sizeof(name)),
+				  stats->by_state[s]);
 	ck_tree_put_count(entries, "lost", stats->lost);
 	ck_tree_put_count(entries, "retried", stats->retried);
 	ck_tree_put(tree, "entries", entries);
@@ -135,7 +143,8 @@ int ck_cmd_stats(int argc, char **argv)
 	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse_nothing,
-		.doc = "Show who owns the database, how large it is, how many entries are in which state, and what has been "
+		.doc = "Show who owns the database, how large it is, how many entries are in which "
+		       "state, and what has been "
 		       "counted since the database was made."
 		       "\v"
 		       "Examples:\n"
@@ -159,7 +168,7 @@ int ck_cmd_stats(int argc, char **argv)
 	return r;
 }
 
-/* ---- check ------------------------------------------------------------------------------------------------------------ */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 static void add_finding(const char *finding, void *userdata)
 {
@@ -177,8 +186,10 @@ int ck_cmd_check(int argc, char **argv)
 	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse_nothing,
-		.doc = "Check the database: SQLite's own integrity check, the schema, every row, and what must hold between "
-		       "rows. Prints each finding; exit status 1 if there is any. Nothing is repaired: the owner sets a "
+		.doc = "Check the database: SQLite's own integrity check, the schema, every row, "
+		       "and what must hold between "
+		       "rows. Prints each finding; exit status 1 if there is any. Nothing is "
+		       "repaired: the owner sets a "
 		       "damaged database aside itself."
 		       "\v"
 		       "Examples:\n"

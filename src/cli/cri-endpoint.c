@@ -14,11 +14,13 @@ enum { NODE = 2, CONTAINER = 1 }; /* NamespaceMode; POD is 0, the default */
 
 struct ck_cri ck_cri;
 
-/* ---- the endpoint ------------------------------------------------------------------------------------------------------ */
+/* ---- the endpoint ---------------------------------------------------------------------------- */
 
 static const struct argp_option options[] = {
 	{ "endpoint", OPT_ENDPOINT, "URL", 0,
-	  "unix:///PATH of the CRI socket (default: $CONTAINER_RUNTIME_ENDPOINT, else crikeepd's, " ENDPOINT_DEFAULT ")", -2 },
+	  "unix:///PATH of the CRI socket (default: $CONTAINER_RUNTIME_ENDPOINT, else "
+	  "crikeepd's, " ENDPOINT_DEFAULT ")",
+	  -2 },
 	{ "api", OPT_API, "VERSION", 0, "v1 (default) or v1alpha2", -2 },
 	{ 0 },
 };
@@ -46,7 +48,8 @@ struct ck_client *ck_cri_connect(void)
 	struct ck_error err;
 	const char *from_environment = getenv("CONTAINER_RUNTIME_ENDPOINT");
 	if (!ck_cri.endpoint)
-		ck_cri.endpoint = from_environment && *from_environment ? from_environment : ENDPOINT_DEFAULT;
+		ck_cri.endpoint =
+			from_environment && *from_environment ? from_environment : ENDPOINT_DEFAULT;
 	int r = ck_client_new(ck_cri.endpoint, &client, &err);
 	if (r < 0) {
 		ck_print_error("%s", err.text);
@@ -62,7 +65,8 @@ struct ck_client *ck_cri_connect(void)
 
 const char *ck_cri_method(const char *rpc, char buf[CK_CRI_METHOD])
 {
-	snprintf(buf, CK_CRI_METHOD, "/runtime.%s.RuntimeService/%s", ck_cri.api ? ck_cri.api : "v1", rpc);
+	snprintf(buf, CK_CRI_METHOD, "/runtime.%s.RuntimeService/%s",
+		 ck_cri.api ? ck_cri.api : "v1", rpc);
 	return buf;
 }
 
@@ -74,7 +78,7 @@ bool ck_cri_newer_than_server(const struct ck_unary *call)
 	return true;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* without memory a program for people has no better answer than to say so */
 static void must(int r)
@@ -140,7 +144,8 @@ void ck_cri_make_sandbox(const struct ck_cri_pod *pod, struct ck_bytes *ret_requ
 	must(ck_bytes_field_text(ret_request, 2, pod->runtime_handler));
 }
 
-void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id, struct ck_bytes *ret_request)
+void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
+			   struct ck_bytes *ret_request)
 {
 	struct ck_bytes config = { 0 }, metadata = { 0 }, image = { 0 }, sandbox_config = { 0 };
 	struct ck_bytes linux_config = { 0 }, resources = { 0 }, security = { 0 };
@@ -153,13 +158,15 @@ void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
 	must(ck_bytes_field_number(&metadata, 2, pod->container_attempt));
 	put(&config, 1, &metadata);
 	must(ck_bytes_field_text(&image, 1, pod->image));
-	must(ck_bytes_field_text(&image, 18, pod->image)); /* newer kubelets say what the user wrote, too */
+	/* newer kubelets say what the user wrote, too */
+	must(ck_bytes_field_text(&image, 18, pod->image));
 	put(&config, 2, &image);
 	put_pair(&config, 9, "io.kubernetes.container.name", pod->container);
 	put_pod_labels(&config, 9, pod);
 	put_pair(&config, 10, "io.kubernetes.container.restartCount", attempt);
 	must(ck_bytes_field_text(&config, 11, log));
-	must(ck_bytes_field_number(&resources, 3, 2)); /* of a pod that asks for nothing: the least share, killed first */
+	/* of a pod that asks for nothing: the least share, killed first */
+	must(ck_bytes_field_number(&resources, 3, 2));
 	must(ck_bytes_field_number(&resources, 5, 1000));
 	put(&linux_config, 1, &resources);
 	put_namespaces(&security, 3, pod);
@@ -172,7 +179,7 @@ void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
 	put(ret_request, 3, &sandbox_config);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 char *ck_cri_read_text(const void *message, size_t len, uint32_t number)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_CLI_CRI_ENDPOINT_H
 #define CK_CLI_CRI_ENDPOINT_H
-/* What the commands that speak CRI share: which endpoint and version, the messages they write, and what they read of answers. */
+/* What the commands that speak CRI share: which endpoint and version, the messages they write, and
+ * what they read of answers. */
 #include <argp.h>
 #include <stdbool.h>
 
@@ -12,16 +13,20 @@
 
 struct ck_cri {
 	const char *endpoint; /* $CONTAINER_RUNTIME_ENDPOINT, else crikeepd's socket */
-	const char *api;      /* "v1" or "v1alpha2"; NULL: v1, and v1alpha2 for a runtime without it */
+	/* "v1" or "v1alpha2"; NULL: v1, and v1alpha2 for a runtime without it */
+	const char *api;
 };
 extern struct ck_cri ck_cri;
-extern const struct argp ck_cri_argp; /* --endpoint, --api: a child of a command's argp, as ck_cli_argp is */
+/* --endpoint, --api: a child of a command's argp, as ck_cli_argp is */
+extern const struct argp ck_cri_argp;
 
-/* ck_cri_connect - a client of the endpoint; NULL and a line on standard error if there is none to be had */
+/* ck_cri_connect - a client of the endpoint; NULL and a line on standard error if there is none to
+ * be had */
 struct ck_client *ck_cri_connect(void);
 /* ck_cri_method - "/runtime.v1.RuntimeService/Version" for "Version". Return: @buf */
 const char *ck_cri_method(const char *rpc, char buf[CK_CRI_METHOD]);
-/* ck_cri_newer_than_server - the call failed because the server has not even heard of v1; from now on v1alpha2 is asked for */
+/* ck_cri_newer_than_server - the call failed because the server has not even heard of v1; from now
+ * on v1alpha2 is asked for */
 bool ck_cri_newer_than_server(const struct ck_unary *call);
 
 struct ck_cri_pod { /* what the kubelet would ask for; container and image only with a container */
@@ -32,8 +37,10 @@ struct ck_cri_pod { /* what the kubelet would ask for; container and image only 
 };
 /* The same bytes for the same pod, whenever it is. Without memory the program ends */
 void ck_cri_make_sandbox(const struct ck_cri_pod *pod, struct ck_bytes *ret_request);
-void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id, struct ck_bytes *ret_request);
+void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
+			   struct ck_bytes *ret_request);
 
-/* ck_cri_read_text - the last field @number of a message, as a string; free it. NULL: it has none, or is not such a message */
+/* ck_cri_read_text - the last field @number of a message, as a string; free it. NULL: it has none,
+ * or is not such a message */
 char *ck_cri_read_text(const void *message, size_t len, uint32_t number);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a row says: its state and what is due next for the table and explain, and everything as a tree for machines. */
+/* What a row says: its state and what is due next for the table and explain, and everything as a
+ * tree for machines. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@
 #include "src/cli/entry-text.h"
 #include "src/cli/output/text.h"
 
-/* flags that say something in this state: that a committed entry was told and delivered is the rule */
+/* flags that say something in this state: that a committed entry was told and delivered is the
+ * rule */
 static unsigned telling_flags(const struct ck_row *row)
 {
 	unsigned usual = 0;
@@ -55,7 +57,8 @@ const char *ck_row_state(const struct ck_row *row, char *buf)
 }
 
 /* "expires in 9m12s"; what is past due happens any moment */
-static const char *due(const struct ck_look *look, const struct ck_row *row, const char *what, char *buf)
+static const char *due(const struct ck_look *look, const struct ck_row *row, const char *what,
+		       char *buf)
 {
 	char span[CK_TEXT_SPAN];
 	if (!row->due)
@@ -63,7 +66,8 @@ static const char *due(const struct ck_look *look, const struct ck_row *row, con
 	else if (row->due <= look->now)
 		snprintf(buf, CK_ROW_WORDS, "%s now", what);
 	else
-		snprintf(buf, CK_ROW_WORDS, "%s in %s", what, ck_text_span(row->due - look->now, span));
+		snprintf(buf, CK_ROW_WORDS, "%s in %s", what,
+			 ck_text_span(row->due - look->now, span));
 	return buf;
 }
 
@@ -129,13 +133,14 @@ const char *ck_kind_word(enum ck_kind kind)
 const char *ck_phase_word(enum ck_phase phase)
 {
 	static const char *const words[] = {
-		[CK_PHASE_FIND] = "find",       [CK_PHASE_CHECK] = "check",   [CK_PHASE_STOP] = "stop",
-		[CK_PHASE_DESTROY] = "destroy", [CK_PHASE_REMOVE] = "remove",
+		[CK_PHASE_FIND] = "find",     [CK_PHASE_CHECK] = "check",
+		[CK_PHASE_STOP] = "stop",     [CK_PHASE_DESTROY] = "destroy",
+		[CK_PHASE_REMOVE] = "remove",
 	};
 	return phase > 0 && phase < CK_COUNT(words) ? words[phase] : NULL;
 }
 
-/* ---- as a tree -------------------------------------------------------------------------------------------------------- */
+/* ---- as a tree ------------------------------------------------------------------------------- */
 
 struct json_object *ck_flag_tree(unsigned flags)
 {
@@ -148,9 +153,10 @@ struct json_object *ck_flag_tree(unsigned flags)
 	return array;
 }
 
-/* "NAME_at": RFC 3339, and "NAME_seconds_ago": both null if it has not happened, or in another boot */
-static void put_past(const struct ck_look *look, const struct ck_row *row, struct json_object *object, const char *name,
-		     uint64_t at)
+/* "NAME_at": RFC 3339, and "NAME_seconds_ago": both null if it has not happened, or in another
+ * boot */
+static void put_past(const struct ck_look *look, const struct ck_row *row,
+		     struct json_object *object, const char *name, uint64_t at)
 {
 	char at_name[48], ago_name[48];
 	snprintf(at_name, sizeof(at_name), "%s_at", name);
@@ -165,12 +171,15 @@ static void put_past(const struct ck_look *look, const struct ck_row *row, struc
 	ck_tree_put_seconds(object, ago_name, ago > INT64_MAX ? INT64_MAX : (int64_t)ago);
 }
 
-static void put_due(const struct ck_look *look, const struct ck_row *row, struct json_object *object)
+static void put_due(const struct ck_look *look, const struct ck_row *row,
+		    struct json_object *object)
 {
-	bool known = row->due && row->due <= INT64_MAX && look->dump->owner_alive && ck_look_this_boot(look, row->boot);
+	bool known = row->due && row->due <= INT64_MAX && look->dump->owner_alive &&
+		     ck_look_this_boot(look, row->boot);
 	if (known) {
 		ck_tree_put_time(object, "due_at", ck_look_wall(look, row->due));
-		ck_tree_put_seconds(object, "due_in_seconds", (int64_t)row->due - (int64_t)look->now);
+		ck_tree_put_seconds(object, "due_in_seconds",
+				    (int64_t)row->due - (int64_t)look->now);
 	} else {
 		ck_tree_put(object, "due_at", NULL);
 		ck_tree_put(object, "due_in_seconds", NULL);
@@ -215,7 +224,8 @@ static struct json_object *leaves_tree(const struct ck_row *row)
 	struct json_object *array = ck_tree_array();
 	struct ck_leaves leaves;
 	struct ck_leaf leaf;
-	if (!row->record.leaves || !ck_leaves_begin(&leaves, row->record.leaves, row->record.leaves_len))
+	if (!row->record.leaves ||
+	    !ck_leaves_begin(&leaves, row->record.leaves, row->record.leaves_len))
 		return array;
 	while (ck_leaves_next(&leaves, &leaf) == 1) {
 		struct json_object *object = ck_tree_object();

@@ -44,7 +44,7 @@ static const struct command {
 	{ "exporter", ck_cmd_exporter, "crikeepd's metrics over HTTP" },
 };
 
-/* ---- commands --------------------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static const struct command *nearest(const char *name)
 {
@@ -132,16 +132,18 @@ static char *main_help(int key, const char *text, void *input)
 	return all;
 }
 
-/* ---- the way in and out ----------------------------------------------------------------------------------------------- */
+/* ---- the way in and out ---------------------------------------------------------------------- */
 
-/* Only the last write leaves its errno; that nobody reads a pipe any more can be asked for later. */
+/* Only the last write leaves its errno; that nobody reads a pipe any more can be asked for
+ * later. */
 static bool nobody_reads(int last_errno)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO };
 	return last_errno == EPIPE || (poll(&out, 1, 0) > 0 && out.revents & POLLERR);
 }
 
-/* At exit, --help included: output that did not arrive is trouble, told to those who still listen. */
+/* At exit, --help included: output that did not arrive is trouble, told to those who still
+ * listen. */
 static void close_stdout(void)
 {
 	errno = 0;
@@ -171,7 +173,8 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_main,
 		.args_doc = "COMMAND [ARGUMENT...]",
-		.doc = "Look into the cache of late results that libcrikeep keeps for the kubelet, and manage it."
+		.doc = "Look into the cache of late results that libcrikeep keeps for the kubelet, "
+		       "and manage it."
 		       "\v"
 		       "Exit status: 0 yes, 1 no or not found, 2 usage or environment.\n"
 		       "\n"
@@ -190,7 +193,8 @@ int main(int argc, char **argv)
 	setlocale(LC_NUMERIC, "C"); /* JSON and SVG know no decimal comma */
 	signal(SIGPIPE, SIG_IGN); /* so that close_stdout() meets EPIPE */
 	atexit(close_stdout);
-	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* so that Examples end every help text, not far from the prompt */
+	/* so that Examples end every help text, not far from the prompt */
+	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
 	argp_err_exit_status = CK_EXIT_TROUBLE;
 	argp_program_version_hook = print_version;
 	if (dir && *dir)

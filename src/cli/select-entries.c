@@ -39,12 +39,16 @@ void ck_look_complain(int r, const struct ck_error *err)
 	const char *dir = ck_cli.state_dir;
 	bool barred = geteuid() && access(dir, R_OK | X_OK) < 0 && errno == EACCES;
 	if (r == -CK_ENOTFOUND)
-		ck_print_error("no database in '%s': nothing that keeps results has run here yet, or it uses another --state-dir",
-			     dir);
+		ck_print_error("no database in '%s': nothing that keeps results has run here yet, "
+			       "or it uses another --state-dir",
+			       dir);
 	else if (r == -CK_EDAMAGED)
-		ck_print_error("%s (its owner sets it aside when it meets this, and makes a new one)", err->text);
+		ck_print_error(
+			"%s (its owner sets it aside when it meets this, and makes a new one)",
+			err->text);
 	else
-		ck_print_error("%s%s", err->text, barred ? " (only its owner and root may look)" : "");
+		ck_print_error("%s%s", err->text,
+			       barred ? " (only its owner and root may look)" : "");
 }
 
 void ck_look_clocks(struct ck_look *look)
@@ -85,11 +89,12 @@ uint64_t ck_look_ago(const struct ck_look *look, uint64_t at)
 
 int64_t ck_look_wall(const struct ck_look *look, uint64_t at)
 {
-	int64_t offset = at > INT64_MAX ? INT64_MAX / 2 : (int64_t)at - (int64_t)look->now; /* a row may say anything */
+	/* a row may say anything */
+	int64_t offset = at > INT64_MAX ? INT64_MAX / 2 : (int64_t)at - (int64_t)look->now;
 	return (look->wall / (int64_t)CK_NS_PER_MS + offset / (int64_t)CK_NS_PER_MS) / 1000;
 }
 
-/* ---- which entries ---------------------------------------------------------------------------------------------------- */
+/* ---- which entries --------------------------------------------------------------------------- */
 
 struct subject { /* what an argument can fit: a row, or a line of history */
 	uint64_t entry;
@@ -113,7 +118,8 @@ char *ck_key_pod(const struct ck_key *key)
 	return pod;
 }
 
-/* the pod in "container NAMESPACE/NAME/CONTAINER attempt 1": history outlives the entry and its key */
+/* the pod in "container NAMESPACE/NAME/CONTAINER attempt 1": history outlives the entry and its
+ * key */
 static char *history_pod(const struct ck_history_row *line)
 {
 	const char *start = line->who + strcspn(line->who, " ");
@@ -166,8 +172,10 @@ static enum fit find_fits(const struct subject *subjects, size_t n, const char *
 	return best;
 }
 
-/* what the argument could mean, each once. Return: how many things; more than one is said to be ambiguous */
-static size_t name_candidates(const struct subject *subjects, size_t n, const char *arg, const enum fit *fits)
+/* what the argument could mean, each once. Return: how many things; more than one is said to be
+ * ambiguous */
+static size_t name_candidates(const struct subject *subjects, size_t n, const char *arg,
+			      const enum fit *fits)
 {
 	CK_AUTO_FREE char *text = NULL;
 	size_t things = 0, len;
@@ -177,14 +185,17 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 	for (size_t i = 0; i < n; i++) {
 		bool seen = fits[i] == FIT_NONE;
 		for (size_t j = 0; j < i && !seen; j++)
-			seen = fits[i] == fits[j] && (fits[i] == FIT_ENTRY || same_thing(&subjects[i], &subjects[j], fits[i]));
+			seen = fits[i] == fits[j] &&
+			       (fits[i] == FIT_ENTRY ||
+				same_thing(&subjects[i], &subjects[j], fits[i]));
 		if (seen || things++ >= CANDIDATES_SHOWN)
 			continue;
 		fputs(things > 1 ? ", " : "", out);
 		if (fits[i] == FIT_POD)
 			fprintf(out, "pod %s", subjects[i].pod);
 		else
-			fprintf(out, "entry %" PRIu64 " (%.13s)", subjects[i].entry, subjects[i].id ? subjects[i].id : "");
+			fprintf(out, "entry %" PRIu64 " (%.13s)", subjects[i].entry,
+				subjects[i].id ? subjects[i].id : "");
 	}
 	if (things > CANDIDATES_SHOWN)
 		fprintf(out, " and %zu more", things - CANDIDATES_SHOWN);
@@ -236,12 +247,15 @@ int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *
 	struct subject *subjects = subjects_new(n);
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_row *row = &look->dump->rows[i];
-		subjects[i] = (struct subject){ row->id, row->made ? row->made->id : NULL, ck_key_pod(row->key) };
+		subjects[i] = (struct subject){ row->id, row->made ? row->made->id : NULL,
+						ck_key_pod(row->key) };
 	}
 	int r = pick(subjects, n, arg, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_print_error("no entry or pod '%s' is in the cache; 'crikeep history' tells of what was", arg);
+		ck_print_error(
+			"no entry or pod '%s' is in the cache; 'crikeep history' tells of what was",
+			arg);
 	return r;
 }
 

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of CRI's calls, and the shapes of their messages. Field numbers: api.proto of cri-api v0.36. */
+/* The table of CRI's calls, and the shapes of their messages. Field numbers: api.proto of cri-api
+ * v0.36. */
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/cri/calls.h"
 #include "src/cri/shapes.h"
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
-#define SHAPE(name, object, flags, ...)                              \
+#define SHAPE(name, object, flags, ...) \
 	static const struct ck_place name##_places[] = { __VA_ARGS__ }; \
-	static const struct ck_shape name = { object, flags, CK_COUNT(name##_places), name##_places }
+	static const struct ck_shape name = { object, flags, CK_COUNT(name##_places), \
+					      name##_places }
 
 #define TELLS(field, use)    { field, CK_USE_##use, 0, NULL }
 #define INSIDE(field, shape) { field, CK_USE_INSIDE, 0, &(shape) }
@@ -23,7 +25,8 @@ SHAPE(on_sandbox, 0, 0, ACTS_ON(1, CK_SANDBOX));
 SHAPE(on_container, 0, 0, ACTS_ON(1, CK_CONTAINER));
 SHAPE(container_filter, 0, 0, ACTS_ON(1, CK_CONTAINER), NAMES(3, CK_SANDBOX));
 SHAPE(container_stats_filter, 0, 0, ACTS_ON(1, CK_CONTAINER), NAMES(2, CK_SANDBOX));
-SHAPE(sandboxes, 0, 0, INSIDE(1, on_sandbox)); /* PodSandboxFilter, PodSandboxStatsFilter: the id is field 1 */
+/* PodSandboxFilter, PodSandboxStatsFilter: the id is field 1 */
+SHAPE(sandboxes, 0, 0, INSIDE(1, on_sandbox));
 SHAPE(containers, 0, 0, INSIDE(1, container_filter));
 SHAPE(containers_stats, 0, 0, INSIDE(1, container_stats_filter));
 
@@ -34,23 +37,26 @@ SHAPE(container_config, 0, 0, INSIDE(15, container_linux));
 SHAPE(create_container, 0, 0, ACTS_ON(1, CK_SANDBOX), INSIDE(2, container_config));
 
 /* what answers tell */
-SHAPE(sandbox_metadata, 0, 0, TELLS(1, POD_NAME), TELLS(2, POD_UID), TELLS(3, POD_NAMESPACE), TELLS(4, ATTEMPT));
+SHAPE(sandbox_metadata, 0, 0, TELLS(1, POD_NAME), TELLS(2, POD_UID), TELLS(3, POD_NAMESPACE),
+      TELLS(4, ATTEMPT));
 SHAPE(container_metadata, 0, 0, TELLS(1, CONTAINER_NAME), TELLS(2, ATTEMPT));
 
 SHAPE(sandbox, CK_SANDBOX, CK_SHAPE_STATE, /* PodSandbox, PodSandboxStatus */
       TELLS(1, ID), INSIDE(2, sandbox_metadata), TELLS(3, STATE), TELLS(4, CREATED_AT));
-SHAPE(container, CK_CONTAINER, CK_SHAPE_STATE,
-      TELLS(1, ID), TELLS(2, SANDBOX_ID), INSIDE(3, container_metadata), TELLS(6, STATE), TELLS(7, CREATED_AT), TELLS(8, LABELS));
-SHAPE(container_status, CK_CONTAINER, CK_SHAPE_STATE,
-      TELLS(1, ID), INSIDE(2, container_metadata), TELLS(3, STATE), TELLS(4, CREATED_AT), TELLS(12, LABELS));
+SHAPE(container, CK_CONTAINER, CK_SHAPE_STATE, TELLS(1, ID), TELLS(2, SANDBOX_ID),
+      INSIDE(3, container_metadata), TELLS(6, STATE), TELLS(7, CREATED_AT), TELLS(8, LABELS));
+SHAPE(container_status, CK_CONTAINER, CK_SHAPE_STATE, TELLS(1, ID), INSIDE(2, container_metadata),
+      TELLS(3, STATE), TELLS(4, CREATED_AT), TELLS(12, LABELS));
 SHAPE(sandbox_attributes, 0, 0, TELLS(1, ID), INSIDE(2, sandbox_metadata));
 SHAPE(container_attributes, 0, 0, TELLS(1, ID), INSIDE(2, container_metadata), TELLS(3, LABELS));
 SHAPE(container_stats, CK_CONTAINER, 0, INSIDE(1, container_attributes)); /* of Windows too */
-SHAPE(os_sandbox_stats, 0, CK_SHAPE_HOLDS, OBJECT(5, container_stats));   /* LinuxPodSandboxStats, WindowsPodSandboxStats */
+/* LinuxPodSandboxStats, WindowsPodSandboxStats */
+SHAPE(os_sandbox_stats, 0, CK_SHAPE_HOLDS, OBJECT(5, container_stats));
 SHAPE(sandbox_stats, CK_SANDBOX, CK_SHAPE_HOLDS,
       INSIDE(1, sandbox_attributes), INSIDE(2, os_sandbox_stats), INSIDE(3, os_sandbox_stats));
 SHAPE(container_metrics, CK_CONTAINER, CK_SHAPE_ID_ONLY, TELLS(1, ID));
-SHAPE(sandbox_metrics, CK_SANDBOX, CK_SHAPE_ID_ONLY | CK_SHAPE_HOLDS, TELLS(1, ID), OBJECT(3, container_metrics));
+SHAPE(sandbox_metrics, CK_SANDBOX, CK_SHAPE_ID_ONLY | CK_SHAPE_HOLDS, TELLS(1, ID),
+      OBJECT(3, container_metrics));
 
 /* Lists. A stream's message looks like the list's. */
 SHAPE(list_sandbox, 0, CK_SHAPE_HOLDS, OBJECT(1, sandbox));
@@ -59,14 +65,17 @@ SHAPE(list_sandbox_stats, 0, CK_SHAPE_HOLDS, OBJECT(1, sandbox_stats));
 SHAPE(list_container_stats, 0, CK_SHAPE_HOLDS, OBJECT(1, container_stats));
 SHAPE(list_sandbox_metrics, 0, CK_SHAPE_HOLDS, OBJECT(1, sandbox_metrics));
 
-/* An answer about one object is that object: its status may come in pieces, which protobuf merges. */
-SHAPE(about_sandbox, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS, INSIDE(1, sandbox), OBJECT(3, container_status));
+/* An answer about one object is that object: its status may come in pieces, which protobuf
+ * merges. */
+SHAPE(about_sandbox, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS, INSIDE(1, sandbox),
+      OBJECT(3, container_status));
 SHAPE(about_container, CK_CONTAINER, CK_SHAPE_STATE, INSIDE(1, container_status));
 SHAPE(about_container_stats, CK_CONTAINER, 0, INSIDE(1, container_stats));
 SHAPE(about_sandbox_stats, CK_SANDBOX, CK_SHAPE_HOLDS, INSIDE(1, sandbox_stats));
-SHAPE(event, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS, TELLS(1, SUBJECT), INSIDE(4, sandbox), OBJECT(5, container_status));
+SHAPE(event, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS, TELLS(1, SUBJECT), INSIDE(4, sandbox),
+      OBJECT(5, container_status));
 
-/* ---- the table --------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum { RUNTIME, IMAGE }; /* service */
 
@@ -75,7 +84,8 @@ enum { RUNTIME, IMAGE }; /* service */
 #define READ   2u /* allowed on the unfiltered socket */
 #define WHOLE  4u /* its answer, unfiltered, is all there is */
 
-/* service, call, class, kind, flags, shape of the request, shape of the answer (of each of a stream's) */
+/* service, call, class, kind, flags, shape of the request, shape of the answer (of each of a
+ * stream's) */
 #define ROUTES(X) \
 	X(RUNTIME, Version, PASS, 0, READ, NOTHING, NOTHING) \
 	X(RUNTIME, Status, PASS, 0, READ, NOTHING, NOTHING) \
@@ -86,7 +96,8 @@ enum { RUNTIME, IMAGE }; /* service */
 	X(RUNTIME, RemovePodSandbox, REMOVE, CK_SANDBOX, 0, &on_sandbox, NOTHING) \
 	X(RUNTIME, PodSandboxStatus, STATUS, CK_SANDBOX, READ, &on_sandbox, &about_sandbox) \
 	X(RUNTIME, ListPodSandbox, FILTER, CK_SANDBOX, READ | WHOLE, &sandboxes, &list_sandbox) \
-	X(RUNTIME, StreamPodSandboxes, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, &list_sandbox) \
+	X(RUNTIME, StreamPodSandboxes, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, \
+	  &list_sandbox) \
 	X(RUNTIME, PortForward, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING) \
 	X(RUNTIME, UpdatePodSandboxResources, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING) \
 	X(RUNTIME, CreateContainer, CREATE, CK_CONTAINER, 0, &create_container, NOTHING) \
@@ -94,8 +105,10 @@ enum { RUNTIME, IMAGE }; /* service */
 	X(RUNTIME, StopContainer, STOP, CK_CONTAINER, 0, &on_container, NOTHING) \
 	X(RUNTIME, RemoveContainer, REMOVE, CK_CONTAINER, 0, &on_container, NOTHING) \
 	X(RUNTIME, ContainerStatus, STATUS, CK_CONTAINER, READ, &on_container, &about_container) \
-	X(RUNTIME, ListContainers, FILTER, CK_CONTAINER, READ | WHOLE, &containers, &list_container) \
-	X(RUNTIME, StreamContainers, FILTER, CK_CONTAINER, READ | STREAM, &containers, &list_container) \
+	X(RUNTIME, ListContainers, FILTER, CK_CONTAINER, READ | WHOLE, &containers, \
+	  &list_container) \
+	X(RUNTIME, StreamContainers, FILTER, CK_CONTAINER, READ | STREAM, &containers, \
+	  &list_container) \
 	X(RUNTIME, UpdateContainerResources, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
 	X(RUNTIME, ReopenContainerLog, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
 	X(RUNTIME, ExecSync, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
@@ -104,13 +117,19 @@ enum { RUNTIME, IMAGE }; /* service */
 	X(RUNTIME, CheckpointContainer, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
 	X(RUNTIME, PodSandboxStats, STATUS, CK_SANDBOX, READ, &on_sandbox, &about_sandbox_stats) \
 	X(RUNTIME, ListPodSandboxStats, FILTER, CK_SANDBOX, READ, &sandboxes, &list_sandbox_stats) \
-	X(RUNTIME, StreamPodSandboxStats, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, &list_sandbox_stats) \
-	X(RUNTIME, ContainerStats, STATUS, CK_CONTAINER, READ, &on_container, &about_container_stats) \
-	X(RUNTIME, ListContainerStats, FILTER, CK_CONTAINER, READ, &containers_stats, &list_container_stats) \
-	X(RUNTIME, StreamContainerStats, FILTER, CK_CONTAINER, READ | STREAM, &containers_stats, &list_container_stats) \
+	X(RUNTIME, StreamPodSandboxStats, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, \
+	  &list_sandbox_stats) \
+	X(RUNTIME, ContainerStats, STATUS, CK_CONTAINER, READ, &on_container, \
+	  &about_container_stats) \
+	X(RUNTIME, ListContainerStats, FILTER, CK_CONTAINER, READ, &containers_stats, \
+	  &list_container_stats) \
+	X(RUNTIME, StreamContainerStats, FILTER, CK_CONTAINER, READ | STREAM, &containers_stats, \
+	  &list_container_stats) \
 	X(RUNTIME, ListMetricDescriptors, PASS, 0, READ, NOTHING, NOTHING) \
-	X(RUNTIME, ListPodSandboxMetrics, FILTER, CK_SANDBOX, READ, NOTHING, &list_sandbox_metrics) \
-	X(RUNTIME, StreamPodSandboxMetrics, FILTER, CK_SANDBOX, READ | STREAM, NOTHING, &list_sandbox_metrics) \
+	X(RUNTIME, ListPodSandboxMetrics, FILTER, CK_SANDBOX, READ, NOTHING, \
+	  &list_sandbox_metrics) \
+	X(RUNTIME, StreamPodSandboxMetrics, FILTER, CK_SANDBOX, READ | STREAM, NOTHING, \
+	  &list_sandbox_metrics) \
 	X(RUNTIME, GetContainerEvents, EVENTS, 0, READ | STREAM, NOTHING, &event) \
 	X(IMAGE, ListImages, PASS, 0, READ, NOTHING, NOTHING) \
 	X(IMAGE, StreamImages, PASS, 0, READ | STREAM, NOTHING, NOTHING) \
@@ -121,7 +140,16 @@ enum { RUNTIME, IMAGE }; /* service */
 
 static const struct ck_route routes[] = {
 #define ROUTE(service, call, class, kind, flags, request, response) \
-	{ #call, CK_ROUTE_##class, kind, !!((flags) & STREAM), !!((flags) & READ), !!((flags) & WHOLE), request, response },
+	{ \
+		#call, \
+		CK_ROUTE_##class, \
+		kind, \
+		!!((flags)&STREAM), \
+		!!((flags)&READ), \
+		!!((flags)&WHOLE), \
+		request, \
+		response \
+	},
 	ROUTES(ROUTE)
 #undef ROUTE
 };
@@ -156,7 +184,8 @@ const struct ck_route *ck_route_find(const char *path, size_t len)
 	else
 		return NULL;
 	for (size_t i = 0; i < CK_COUNT(routes); i++)
-		if (names[i].len == len && names[i].service == service && !memcmp(routes[i].rpc, path, len))
+		if (names[i].len == len && names[i].service == service &&
+		    !memcmp(routes[i].rpc, path, len))
 			return &routes[i];
 	return NULL;
 }

@@ -2,9 +2,10 @@
 #ifndef CK_CRI_CALLS_H
 #define CK_CRI_CALLS_H
 /*
- * The table of CRI's calls: what crikeepd does with each, and where in its messages ids and objects lie. A call that is not in
- * the table, of any service, passes untouched, so the next Kubernetes does not break it. runtime.v1 and runtime.v1alpha2 have
- * the same numbers and share the table. Source: facts of cri-api v0.36, api.proto.
+ * The table of CRI's calls: what crikeepd does with each, and where in its messages ids and objects
+ * lie. A call that is not in the table, of any service, passes untouched, so the next Kubernetes
+ * does not break it. runtime.v1 and runtime.v1alpha2 have the same numbers and share the table.
+ * Source: facts of cri-api v0.36, api.proto.
  */
 #include <stdbool.h>
 
@@ -13,7 +14,8 @@
 enum ck_route_class {
 	CK_ROUTE_PASS,   /* nothing in it can be hidden */
 	CK_ROUTE_GUARD,  /* acts on one id: NOT_FOUND if that is hidden */
-	CK_ROUTE_STATUS, /* guarded, and its answer holds objects: filtered, and a look at what it tells */
+	/* guarded, and its answer holds objects: filtered, and a look at what it tells */
+	CK_ROUTE_STATUS,
 	CK_ROUTE_FILTER, /* its answer is a list */
 	CK_ROUTE_CREATE, /* RunPodSandbox, CreateContainer: through the cache */
 	CK_ROUTE_START,  /* StartContainer */
@@ -27,14 +29,18 @@ struct ck_shape; /* where things lie in a message: shapes.h */
 struct ck_route {
 	const char *rpc;      /* "ListPodSandbox" */
 	enum ck_route_class class;
-	enum ck_kind kind;    /* of the id it acts on, of the objects it lists, or of what it creates; 0: none */
+	/* of the id it acts on, of the objects it lists, or of what it creates; 0: none */
+	enum ck_kind kind;
 	bool streams;         /* server streaming: many messages in one answer */
 	bool read_only;       /* allowed on the unfiltered socket */
-	bool whole_list;      /* without a filter its answer is all there is of its kind: ListPodSandbox, ListContainers */
+	/* without a filter its answer is all there is of its kind: ListPodSandbox,
+	 * ListContainers */
+	bool whole_list;
 	const struct ck_shape *request, *response; /* NULL: nothing to look at */
 };
 
-/* ck_route_find - of "/runtime.v1.RuntimeService/ListPodSandbox"; NULL: not in the table. Both services, both versions */
+/* ck_route_find - of "/runtime.v1.RuntimeService/ListPodSandbox"; NULL: not in the table. Both
+ * services, both versions */
 const struct ck_route *ck_route_find(const char *path, size_t len);
 /* ck_route_named - a call of RuntimeService: "ListPodSandbox" */
 const struct ck_route *ck_route_named(const char *rpc);

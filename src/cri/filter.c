@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects in answers. An object is read first, whole, because what tells who it is may lie behind what is nested in it; then
- * it is asked about; then what is nested in it is walked. Until something is cut nothing is allocated but the strings of the
- * object in question; then a message is written anew, at most once for each level it lies in.
+ * Objects in answers. An object is read first, whole, because what tells who it is may lie behind
+ * what is nested in it; then it is asked about; then what is nested in it is walked. Until
+ * something is cut nothing is allocated but the strings of the object in question; then a message
+ * is written anew, at most once for each level it lies in.
  */
 #include <string.h>
 
@@ -22,7 +23,8 @@ struct span {
 	size_t len;
 };
 
-struct seen { /* of one object; the last occurrence counts, and a message that comes again is merged */
+/* of one object; the last occurrence counts, and a message that comes again is merged */
+struct seen {
 	struct span texts[CK_USE_TEXTS];
 	struct span subject;
 	uint64_t attempt, state, created_at;
@@ -43,7 +45,7 @@ static bool same(struct span a, const char *text, size_t len)
 	return a.len == len && !memcmp(a.at, text, len);
 }
 
-/* ---- reading an object ----------------------------------------------------------------------------------------------- */
+/* ---- reading an object ----------------------------------------------------------------------- */
 
 static int read_label(struct ck_wire wire, struct seen *seen, struct ck_error *err)
 {
@@ -71,7 +73,8 @@ static int read_label(struct ck_wire wire, struct seen *seen, struct ck_error *e
 	return r;
 }
 
-static int read_object(const struct ck_shape *shape, struct ck_wire wire, struct seen *seen, struct ck_error *err)
+static int read_object(const struct ck_shape *shape, struct ck_wire wire, struct seen *seen,
+		       struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -103,7 +106,8 @@ static int read_object(const struct ck_shape *shape, struct ck_wire wire, struct
 static enum ck_condition condition(enum ck_kind kind, uint64_t state)
 {
 	static const enum ck_condition sandbox[] = { CK_CONDITION_READY, CK_CONDITION_DEAD };
-	static const enum ck_condition container[] = { CK_CONDITION_READY, CK_CONDITION_RUNNING, CK_CONDITION_DEAD };
+	static const enum ck_condition container[] = { CK_CONDITION_READY, CK_CONDITION_RUNNING,
+						       CK_CONDITION_DEAD };
 	if (kind == CK_SANDBOX)
 		return state < CK_COUNT(sandbox) ? sandbox[state] : CK_CONDITION_UNKNOWN;
 	return state < CK_COUNT(container) ? container[state] : CK_CONDITION_UNKNOWN;
@@ -112,7 +116,8 @@ static enum ck_condition condition(enum ck_kind kind, uint64_t state)
 /* what a container's message leaves out, the sandbox it lies in tells */
 static void inherit(struct seen *seen, const struct seen *around)
 {
-	static const enum ck_use of_pod[] = { CK_USE_POD_NAME, CK_USE_POD_NAMESPACE, CK_USE_POD_UID };
+	static const enum ck_use of_pod[] = { CK_USE_POD_NAME, CK_USE_POD_NAMESPACE,
+					      CK_USE_POD_UID };
 	for (size_t i = 0; i < CK_COUNT(of_pod); i++)
 		if (!seen->texts[of_pod[i]].len)
 			seen->texts[of_pod[i]] = around->texts[of_pod[i]];
@@ -120,9 +125,10 @@ static void inherit(struct seen *seen, const struct seen *around)
 		seen->texts[CK_USE_SANDBOX_ID] = around->texts[CK_USE_ID];
 }
 
-/* ---- asking about it ------------------------------------------------------------------------------------------------- */
+/* ---- asking about it ------------------------------------------------------------------------- */
 
-/* An id that crikeep could not know is none: of such an object nothing is asked, and it is shown. */
+/* An id that crikeep could not know is none: of such an object nothing is asked, and it is
+ * shown. */
 static bool is_id(struct span span)
 {
 	return span.len && span.len <= CK_ID_MAX && !memchr(span.at, '\0', span.len);
@@ -139,7 +145,8 @@ static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct s
 	w->strings.len = 0;
 	if (ck_bytes_room(&w->strings, len) < 0)
 		return ck_nomem(w->err);
-	for (unsigned i = 0; i < CK_USE_TEXTS; i++) { /* there is room; a name with a NUL inside is none of ours: left out */
+	/* there is room; a name with a NUL inside is none of ours: left out */
+	for (unsigned i = 0; i < CK_USE_TEXTS; i++) {
 		struct span span = seen->texts[i];
 		texts[i] = (const char *)w->strings.p + w->strings.len;
 		if (span.len && !memchr(span.at, '\0', span.len))
@@ -150,7 +157,8 @@ static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct s
 	struct ck_object object = {
 		.size = sizeof(object),
 		.kind = kind,
-		.condition = flags & CK_SHAPE_STATE ? condition(kind, seen->state) : CK_CONDITION_UNKNOWN,
+		.condition = flags & CK_SHAPE_STATE ? condition(kind, seen->state)
+						    : CK_CONDITION_UNKNOWN,
 		.id = texts[CK_USE_ID],
 		.pod_name = texts[CK_USE_POD_NAME],
 		.pod_namespace = texts[CK_USE_POD_NAMESPACE],
@@ -181,14 +189,14 @@ static int decide(struct walk *w, enum ck_kind kind, unsigned flags, const struc
 	return hidden;
 }
 
-/* ---- cutting --------------------------------------------------------------------------------------------------------- */
+/* ---- cutting --------------------------------------------------------------------------------- */
 
-static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_wire wire, const struct seen *around,
-		       struct ck_bytes *out);
+static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_wire wire,
+		       const struct seen *around, struct ck_bytes *out);
 
 /* the objects that lie in a message, at any depth; @around: what it is about, or NULL */
-static int walk_inside(struct walk *w, const struct ck_shape *shape, struct ck_wire wire, const struct seen *around,
-		       struct ck_bytes *out)
+static int walk_inside(struct walk *w, const struct ck_shape *shape, struct ck_wire wire,
+		       const struct seen *around, struct ck_bytes *out)
 {
 	const unsigned char *begin = wire.p;
 	struct ck_wire_field field;
@@ -197,17 +205,21 @@ static int walk_inside(struct walk *w, const struct ck_shape *shape, struct ck_w
 
 	if (!(shape->flags & CK_SHAPE_HOLDS))
 		return CK_FILTER_AS_IT_CAME;
-	for (const unsigned char *from = begin; (r = ck_wire_next(&wire, &field, w->err)) > 0; from = wire.p) {
+	for (const unsigned char *from = begin; (r = ck_wire_next(&wire, &field, w->err)) > 0;
+	     from = wire.p) {
 		CK_AUTO_BYTES struct ck_bytes inner = { 0 };
 		const struct ck_place *place = ck_shape_find(shape, &field);
 		r = CK_FILTER_AS_IT_CAME;
 		if (place && place->use == CK_USE_OBJECT)
-			r = walk_object(w, place->inside, ck_wire_inside(&wire, &field), around, &inner);
+			r = walk_object(w, place->inside, ck_wire_inside(&wire, &field), around,
+					&inner);
 		else if (place && place->use == CK_USE_INSIDE)
-			r = walk_inside(w, place->inside, ck_wire_inside(&wire, &field), around, &inner);
+			r = walk_inside(w, place->inside, ck_wire_inside(&wire, &field), around,
+					&inner);
 		if (r < 0)
 			return r;
-		if (r != CK_FILTER_AS_IT_CAME && !cut) { /* room at once: what is written is never longer than what was read */
+		/* room at once: what is written is never longer than what was read */
+		if (r != CK_FILTER_AS_IT_CAME && !cut) {
 			if (ck_bytes_room(out, (size_t)(wire.end - begin)) < 0)
 				return ck_nomem(w->err);
 			ck_bytes_add(out, begin, (size_t)(from - begin));
@@ -221,8 +233,8 @@ static int walk_inside(struct walk *w, const struct ck_shape *shape, struct ck_w
 	return r < 0 ? r : cut ? CK_FILTER_CUT : CK_FILTER_AS_IT_CAME;
 }
 
-static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_wire wire, const struct seen *around,
-		       struct ck_bytes *out)
+static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_wire wire,
+		       const struct seen *around, struct ck_bytes *out)
 {
 	struct seen seen = { 0 };
 	int r = read_object(shape, wire, &seen, w->err);
@@ -241,8 +253,9 @@ static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_w
 }
 
 /*
- * An event whose statuses do not tell of its subject: only the id is known, and, without a sandbox, not even its kind. What is
- * asked by id alone is hidden unless it is known to be visible, so one yes of either kind is enough.
+ * An event whose statuses do not tell of its subject: only the id is known, and, without a sandbox,
+ * not even its kind. What is asked by id alone is hidden unless it is known to be visible, so one
+ * yes of either kind is enough.
  */
 static int decide_subject(struct walk *w)
 {
@@ -257,8 +270,9 @@ static int decide_subject(struct walk *w)
 	return r;
 }
 
-int ck_filter_response(const struct ck_route *route, const void *message, size_t len, ck_hides_fn *hides, void *userdata,
-		       struct ck_bytes *ret_message, struct ck_filter_count *count, struct ck_error *err)
+int ck_filter_response(const struct ck_route *route, const void *message, size_t len,
+		       ck_hides_fn *hides, void *userdata, struct ck_bytes *ret_message,
+		       struct ck_filter_count *count, struct ck_error *err)
 {
 	struct walk w = { .hides = hides, .userdata = userdata, .count = count, .err = err };
 	const struct ck_shape *shape = route->response;
@@ -267,7 +281,8 @@ int ck_filter_response(const struct ck_route *route, const void *message, size_t
 
 	if (!shape)
 		return CK_FILTER_AS_IT_CAME;
-	int r = shape->object ? walk_object(&w, shape, wire, NULL, &out) : walk_inside(&w, shape, wire, NULL, &out);
+	int r = shape->object ? walk_object(&w, shape, wire, NULL, &out)
+			      : walk_inside(&w, shape, wire, NULL, &out);
 	if (r >= 0 && r != CK_FILTER_EMPTIED && w.subject.len && !w.subject_met) {
 		int hidden = decide_subject(&w);
 		w.subject_hidden = hidden > 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ids in requests. The request is walked twice at most: once to see which ids count, and, if one has to be written out, once
- * more to copy all else. What is replaced is the occurrence that counts; those before it are overruled at the runtime too.
+ * Ids in requests. The request is walked twice at most: once to see which ids count, and, if one
+ * has to be written out, once more to copy all else. What is replaced is the occurrence that
+ * counts; those before it are overruled at the runtime too.
  */
 #include <string.h>
 
@@ -11,7 +12,8 @@
 #include "src/cri/guard.h"
 #include "src/cri/shapes.h"
 
-#define REFS_MAX 2u /* CreateContainer names a sandbox and a container, as filters of containers do */
+/* CreateContainer names a sandbox and a container, as filters of containers do */
+#define REFS_MAX 2u
 
 struct ref { /* an id of the request */
 	const struct ck_place *place;
@@ -26,7 +28,8 @@ struct refs {
 	unsigned n;
 };
 
-static int note(struct refs *refs, const struct ck_place *place, const struct ck_wire_field *field, struct ck_error *err)
+static int note(struct refs *refs, const struct ck_place *place, const struct ck_wire_field *field,
+		struct ck_error *err)
 {
 	unsigned i = 0;
 	while (i < refs->n && refs->ref[i].place != place)
@@ -40,7 +43,8 @@ static int note(struct refs *refs, const struct ck_place *place, const struct ck
 	return 0;
 }
 
-static int collect(const struct ck_shape *shape, struct ck_wire wire, struct refs *refs, struct ck_error *err)
+static int collect(const struct ck_shape *shape, struct ck_wire wire, struct refs *refs,
+		   struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -48,8 +52,9 @@ static int collect(const struct ck_shape *shape, struct ck_wire wire, struct ref
 		const struct ck_place *place = ck_shape_find(shape, &field);
 		if (!place)
 			continue;
-		r = place->use == CK_USE_INSIDE ? collect(place->inside, ck_wire_inside(&wire, &field), refs, err) :
-						  note(refs, place, &field, err);
+		r = place->use == CK_USE_INSIDE
+			    ? collect(place->inside, ck_wire_inside(&wire, &field), refs, err)
+			    : note(refs, place, &field, err);
 		if (r < 0)
 			return r;
 	}
@@ -57,11 +62,13 @@ static int collect(const struct ck_shape *shape, struct ck_wire wire, struct ref
 }
 
 /* Return: 0 go on, 1 hidden */
-static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, void *userdata, struct ck_error *err)
+static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, void *userdata,
+		       struct ck_error *err)
 {
 	const char *full = NULL;
 	if (ref->len > CK_ID_MAX)
-		return ck_fail(err, CK_ETOOBIG, "an id of %zu bytes, of at most %u", ref->len, CK_ID_MAX);
+		return ck_fail(err, CK_ETOOBIG, "an id of %zu bytes, of at most %u", ref->len,
+			       CK_ID_MAX);
 	if (ref->len && memchr(ref->at, '\0', ref->len))
 		return ck_fail(err, CK_EMALFORMED, "a NUL inside an id");
 	memcpy(ref->id, ref->at, ref->len);
@@ -75,13 +82,15 @@ static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, voi
 		return !filter;
 	size_t len = strlen(full);
 	if (len > CK_ID_MAX)
-		return ck_fail(err, CK_ETOOBIG, "an id of %zu bytes, of at most %u", len, CK_ID_MAX);
+		return ck_fail(err, CK_ETOOBIG, "an id of %zu bytes, of at most %u", len,
+			       CK_ID_MAX);
 	ref->longer = len != ref->len || memcmp(full, ref->at, len);
 	memmove(ref->id, full, len + 1);
 	return 0;
 }
 
-/* the id that is to be written out and begins in this field; where the field is an id, it is that one */
+/* the id that is to be written out and begins in this field; where the field is an id, it is that
+ * one */
 static const struct ref *written_in(const struct refs *refs, const struct ck_wire_field *field)
 {
 	for (unsigned i = 0; i < refs->n; i++) {
@@ -92,7 +101,8 @@ static const struct ref *written_in(const struct refs *refs, const struct ck_wir
 	return NULL;
 }
 
-static int rewrite(const struct ck_shape *shape, struct ck_wire wire, const struct refs *refs, struct ck_bytes *out)
+static int rewrite(const struct ck_shape *shape, struct ck_wire wire, const struct refs *refs,
+		   struct ck_bytes *out)
 {
 	struct ck_wire_field field;
 	int r = ck_bytes_room(out, (size_t)(wire.end - wire.p));
@@ -116,8 +126,9 @@ static int rewrite(const struct ck_shape *shape, struct ck_wire wire, const stru
 	return r;
 }
 
-int ck_guard_request(const struct ck_route *route, const void *request, size_t len, ck_resolve_fn *resolve, void *userdata,
-		     char *ret_id, struct ck_bytes *ret_request, struct ck_error *err)
+int ck_guard_request(const struct ck_route *route, const void *request, size_t len,
+		     ck_resolve_fn *resolve, void *userdata, char *ret_id,
+		     struct ck_bytes *ret_request, struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(request, len);
 	struct refs refs = { .n = 0 };

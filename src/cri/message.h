@@ -2,9 +2,10 @@
 #ifndef CK_CRI_MESSAGE_H
 #define CK_CRI_MESSAGE_H
 /*
- * One message laid out by field number, for code that wants a few fields of it in its own order. Of a field that comes twice,
- * the last counts; what is repeated by its nature is walked with src/base/wire.h. A wire type that is not the expected one makes
- * a field absent. Everything is borrowed from the message.
+ * One message laid out by field number, for code that wants a few fields of it in its own order. Of
+ * a field that comes twice, the last counts; what is repeated by its nature is walked with
+ * src/base/wire.h. A wire type that is not the expected one makes a field absent. Everything is
+ * borrowed from the message.
  */
 #include "src/base/wire.h"
 
@@ -16,7 +17,8 @@ struct ck_fields {
 };
 
 /* ck_fields_read - 0, or -CK_EMALFORMED: not all of @wire can be read */
-static inline int ck_fields_read(struct ck_wire wire, struct ck_fields *ret_fields, struct ck_error *err)
+static inline int ck_fields_read(struct ck_wire wire, struct ck_fields *ret_fields,
+				 struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -28,7 +30,8 @@ static inline int ck_fields_read(struct ck_wire wire, struct ck_fields *ret_fiel
 }
 
 /* ck_fields_get - NULL: absent */
-static inline const struct ck_wire_field *ck_fields_get(const struct ck_fields *fields, uint32_t number, enum ck_wire_type type)
+static inline const struct ck_wire_field *ck_fields_get(const struct ck_fields *fields,
+							uint32_t number, enum ck_wire_type type)
 {
 	const struct ck_wire_field *field = &fields->last[number];
 	return field->number && field->type == type ? field : NULL;
@@ -40,11 +43,13 @@ static inline uint64_t ck_fields_number(const struct ck_fields *fields, uint32_t
 	return field ? field->value : 0;
 }
 
-/* ck_fields_inside - the message at @number, empty if it is absent; *ret_fields as ck_fields_read() leaves it */
-static inline int ck_fields_inside(const struct ck_fields *fields, uint32_t number, struct ck_fields *ret_fields,
-				   struct ck_error *err)
+/* ck_fields_inside - the message at @number, empty if it is absent; *ret_fields as ck_fields_read()
+ * leaves it */
+static inline int ck_fields_inside(const struct ck_fields *fields, uint32_t number,
+				   struct ck_fields *ret_fields, struct ck_error *err)
 {
 	const struct ck_wire_field *field = ck_fields_get(fields, number, CK_WIRE_BYTES);
-	return ck_fields_read(field ? ck_wire_inside(&fields->all, field) : ck_wire_begin(NULL, 0), ret_fields, err);
+	return ck_fields_read(field ? ck_wire_inside(&fields->all, field) : ck_wire_begin(NULL, 0),
+			      ret_fields, err);
 }
 #endif

@@ -7,7 +7,8 @@
 
 int ck_objects_add(struct ck_objects *objects, const struct ck_object *o)
 {
-	const char *texts[] = { o->id, o->pod_name, o->pod_namespace, o->pod_uid, o->sandbox_id, o->container_name };
+	const char *texts[] = { o->id,      o->pod_name,   o->pod_namespace,
+				o->pod_uid, o->sandbox_id, o->container_name };
 	size_t len[CK_COUNT(texts)], sum = 0;
 	for (size_t i = 0; i < CK_COUNT(texts); i++)
 		sum += len[i] = texts[i] ? strlen(texts[i]) + 1 : 0;
@@ -39,8 +40,8 @@ static int gather(const struct ck_object *object, bool id_only, void *userdata)
 	return ck_objects_add(userdata, object);
 }
 
-int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message, size_t len,
-		    struct ck_error *err)
+int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message,
+		    size_t len, struct ck_error *err)
 {
 	struct ck_bytes uncut = { 0 }; /* nothing is hidden, so nothing is cut */
 	int r = ck_filter_response(route, message, len, gather, objects, &uncut, NULL, err);

@@ -2,21 +2,22 @@
 #ifndef CK_CRI_OBJECTS_H
 #define CK_CRI_OBJECTS_H
 /*
- * The objects of an answer, copied out of it: a whole list to reconcile with, the answer to a job of the cache, what is looked
- * through for conflicts.
+ * The objects of an answer, copied out of it: a whole list to reconcile with, the answer to a job
+ * of the cache, what is looked through for conflicts.
  */
 #include "src/cri/filter.h"
 
-struct ck_objects { /* zeroed, then ck_objects_fini(); or on the heap, made by CK_NEW(), then ck_objects_free() */
+/* zeroed, then ck_objects_fini(); or on the heap, made by CK_NEW(), then ck_objects_free() */
+struct ck_objects {
 	struct ck_object *all; /* its strings are the list's */
 	size_t n, room;
 };
 /* ck_objects_add - a copy of @object. 0, -CK_ENOMEM */
 int ck_objects_add(struct ck_objects *objects, const struct ck_object *object);
-/* ck_objects_read - all objects of one message of @route's answer, nested ones too. 0, -CK_EMALFORMED, -CK_ENOMEM: what was read
- * before is kept, but is not the whole */
-int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message, size_t len,
-		    struct ck_error *err);
+/* ck_objects_read - all objects of one message of @route's answer, nested ones too. 0,
+ * -CK_EMALFORMED, -CK_ENOMEM: what was read before is kept, but is not the whole */
+int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message,
+		    size_t len, struct ck_error *err);
 void ck_objects_fini(struct ck_objects *objects);
 void ck_objects_free(struct ck_objects *objects); /* NULL is fine */
 #endif

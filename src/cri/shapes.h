@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_CRI_SHAPES_H
 #define CK_CRI_SHAPES_H
-/* Where things lie in a message of CRI: for guard.c and filter.c, which walk it. calls.c has the shapes; other fields pass. */
+/* Where things lie in a message of CRI: for guard.c and filter.c, which walk it. calls.c has the
+ * shapes; other fields pass. */
 #include "src/base/wire.h"
 #include "src/cri/calls.h"
 
@@ -46,13 +47,15 @@ struct ck_shape {
 };
 
 /* a wire type that is not the expected one makes a field unknown, as for every protobuf library */
-static inline const struct ck_place *ck_shape_find(const struct ck_shape *shape, const struct ck_wire_field *field)
+static inline const struct ck_place *ck_shape_find(const struct ck_shape *shape,
+						   const struct ck_wire_field *field)
 {
 	for (unsigned i = 0; i < shape->n; i++) {
 		const struct ck_place *place = &shape->places[i];
 		bool number = place->use >= CK_USE_ATTEMPT && place->use <= CK_USE_CREATED_AT;
 		if (place->field == field->number)
-			return field->type == (number ? CK_WIRE_VARINT : CK_WIRE_BYTES) ? place : NULL;
+			return field->type == (number ? CK_WIRE_VARINT : CK_WIRE_BYTES) ? place
+											: NULL;
 	}
 	return NULL;
 }

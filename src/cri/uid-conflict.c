@@ -12,10 +12,12 @@ static const char *text(const char *s)
 	return s ? s : "";
 }
 
-/* READY ones before the others, so that two of them are neighbours; then the older first, so that each list tells the same two */
+/* READY ones before the others, so that two of them are neighbours; then the older first, so that
+ * each list tells the same two */
 static int by_uid(const void *a, const void *b)
 {
-	const struct ck_object *x = *(const struct ck_object *const *)a, *y = *(const struct ck_object *const *)b;
+	const struct ck_object *x = *(const struct ck_object *const *)a,
+			       *y = *(const struct ck_object *const *)b;
 	int r = strcmp(x->pod_uid, y->pod_uid);
 	if (!r)
 		r = (y->condition == CK_CONDITION_READY) - (x->condition == CK_CONDITION_READY);
@@ -33,7 +35,8 @@ static int known_compare(const void *a, const void *b)
 
 static bool other_pod(const struct ck_object *a, const struct ck_object *b)
 {
-	return strcmp(text(a->pod_name), text(b->pod_name)) || strcmp(text(a->pod_namespace), text(b->pod_namespace));
+	return strcmp(text(a->pod_name), text(b->pod_name)) ||
+	       strcmp(text(a->pod_namespace), text(b->pod_namespace));
 }
 
 void ck_conflicts_fini(struct ck_conflicts *conflicts)
@@ -50,11 +53,13 @@ struct found {
 	size_t room;
 };
 
-static int found_add(struct found *found, enum ck_conflict_what what, const struct ck_object *a, const struct ck_object *b)
+static int found_add(struct found *found, enum ck_conflict_what what, const struct ck_object *a,
+		     const struct ck_object *b)
 {
 	if (found->now.n == found->room) {
 		size_t room = found->room ? 2 * found->room : 4;
-		struct ck_conflict_known *known = ck_realloc(found->now.known, room * sizeof(*known));
+		struct ck_conflict_known *known =
+			ck_realloc(found->now.known, room * sizeof(*known));
 		if (!known)
 			return -CK_ENOMEM;
 		found->now.known = known;
@@ -78,7 +83,8 @@ static int find(const struct ck_object *const *sorted, size_t n, struct found *f
 {
 	int r = 0;
 	for (size_t first = 0, end; first < n && r == 0; first = end) {
-		for (end = first + 1; end < n && !strcmp(sorted[end]->pod_uid, sorted[first]->pod_uid);)
+		for (end = first + 1;
+		     end < n && !strcmp(sorted[end]->pod_uid, sorted[first]->pod_uid);)
 			end++;
 		if (end - first > 1 && sorted[first + 1]->condition == CK_CONDITION_READY)
 			r = found_add(found, CK_CONFLICT_READY, sorted[first], sorted[first + 1]);
@@ -92,8 +98,8 @@ static int find(const struct ck_object *const *sorted, size_t n, struct found *f
 	return r;
 }
 
-ptrdiff_t ck_conflicts_look(struct ck_conflicts *conflicts, const struct ck_object *objects, size_t n, ck_conflict_fn *fn,
-			    void *userdata)
+ptrdiff_t ck_conflicts_look(struct ck_conflicts *conflicts, const struct ck_object *objects,
+			    size_t n, ck_conflict_fn *fn, void *userdata)
 {
 	struct found found = { 0 };
 	size_t m = 0;
@@ -107,9 +113,11 @@ ptrdiff_t ck_conflicts_look(struct ck_conflicts *conflicts, const struct ck_obje
 	int r = find(sorted, m, &found);
 	if (r == 0) {
 		for (size_t i = 0; i < found.now.n; i++)
-			if (!conflicts->n || !bsearch(&found.now.known[i], conflicts->known, conflicts->n,
-						      sizeof(*conflicts->known), known_compare))
-				fn(found.now.known[i].what, found.pairs[i][0], found.pairs[i][1], userdata);
+			if (!conflicts->n ||
+			    !bsearch(&found.now.known[i], conflicts->known, conflicts->n,
+				     sizeof(*conflicts->known), known_compare))
+				fn(found.now.known[i].what, found.pairs[i][0], found.pairs[i][1],
+				   userdata);
 		ck_conflicts_fini(conflicts);
 		*conflicts = found.now;
 		found.now = (struct ck_conflicts){ 0 };

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache asks of its host, asked of the runtime (struct ck_host). Each job ends exactly once, also when the runtime is
- * not there, memory is gone or the daemon ends; a failed one is tried again by the cache, with pauses of its own.
+ * What the cache asks of its host, asked of the runtime (struct ck_host). Each job ends exactly
+ * once, also when the runtime is not there, memory is gone or the daemon ends; a failed one is
+ * tried again by the cache, with pauses of its own.
  *
- * Destroying. Stop, then Remove, within what is left of destroy_timeout. CRI-O makes a grace for processes out of a call's
- * deadline, so a long one may seem rude to whoever waits for the ports; but nothing with a grace to use is ever destroyed here:
- * a container that runs is in use (K22), one that does not is stopped with a time-out of 0 before it is removed, and a sandbox's
- * containers go before it (K18). What is left needs the time for itself (CNI, unmounting), and after a shorter deadline a slow
- * node's runtime would begin again and again.
+ * Destroying. Stop, then Remove, within what is left of destroy_timeout. CRI-O makes a grace for
+ * processes out of a call's deadline, so a long one may seem rude to whoever waits for the ports;
+ * but nothing with a grace to use is ever destroyed here: a container that runs is in use (K22),
+ * one that does not is stopped with a time-out of 0 before it is removed, and a sandbox's
+ * containers go before it (K18). What is left needs the time for itself (CNI, unmounting), and
+ * after a shorter deadline a slow node's runtime would begin again and again.
  *
- * Listing. One list of a kind is under way at a time. It serves the jobs that were there when it began, because for any other it
- * might be too old (K24); those that come meanwhile share the next. So 500 lost creations cost one list at a time. No label
- * selector: what crictl makes has no labels of the kubelet.
+ * Listing. One list of a kind is under way at a time. It serves the jobs that were there when it
+ * began, because for any other it might be too old (K24); those that come meanwhile share the next.
+ * So 500 lost creations cost one list at a time. No label selector: what crictl makes has no labels
+ * of the kubelet.
  */
 #include <stdio.h>
 
@@ -69,9 +72,10 @@ static int grpc_of(int r)
 	return r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_UNAVAILABLE;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-static struct call *call_new(struct ck_hosting *hosting, struct ck_job *job, enum ck_kind kind, const char *id)
+static struct call *call_new(struct ck_hosting *hosting, struct ck_job *job, enum ck_kind kind,
+			     const char *id)
 {
 	struct call *call = CK_NEW(struct call);
 	if (!call) {
@@ -102,15 +106,18 @@ static void call_fail(struct call *call, int grpc)
 }
 
 /* call_start - @message is freed; ends the call if it cannot be made */
-static void call_start(struct call *call, const char *path, int r, struct ck_bytes *message, ck_unary_cb *done)
+static void call_start(struct call *call, const char *path, int r, struct ck_bytes *message,
+		       ck_unary_cb *done)
 {
 	uint64_t now = ck_loop_now();
-	struct ck_unary_options options = { .lane = CK_LANE_PASS, .path = path, .timeout = call->deadline - now };
+	struct ck_unary_options options = { .lane = CK_LANE_PASS,
+					    .path = path,
+					    .timeout = call->deadline - now };
 	struct ck_error err;
 	bool late = now >= call->deadline;
 	if (r == 0 && !late)
-		r = ck_unary_start(call->hosting->daemon->upstream, &options, message->p, message->len, done, call, &call->rpc,
-				 &err);
+		r = ck_unary_start(call->hosting->daemon->upstream, &options, message->p,
+				   message->len, done, call, &call->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0 || late)
 		call_fail(call, r < 0 ? grpc_of(r) : CK_GRPC_DEADLINE_EXCEEDED);
@@ -124,7 +131,7 @@ static void call_id(struct call *call, const char *path, ck_unary_cb *done)
 	call_start(call, path, r, &message, done);
 }
 
-/* ---- destroy --------------------------------------------------------------------------------------------------------- */
+/* ---- destroy --------------------------------------------------------------------------------- */
 
 static void removed(struct ck_unary_reply *reply, void *userdata)
 {
@@ -153,21 +160,24 @@ static void host_destroy(struct ck_job *job, enum ck_kind kind, const char *id, 
 	if (!call)
 		return;
 	call->deadline = ck_loop_now() + hosting->daemon->conf.destroy_timeout;
-	call_id(call, kind == CK_SANDBOX ? "StopPodSandbox" : "StopContainer", stopped); /* time-out 0 is not on the wire */
+	/* time-out 0 is not on the wire */
+	call_id(call, kind == CK_SANDBOX ? "StopPodSandbox" : "StopContainer", stopped);
 }
 
-/* ---- inspect --------------------------------------------------------------------------------------------------------- */
+/* ---- inspect --------------------------------------------------------------------------------- */
 
 static enum ck_condition condition_in(const struct call *call, const struct ck_unary_reply *reply)
 {
 	struct ck_objects objects = { 0 };
 	struct ck_error err = { 0 };
 	enum ck_condition condition = CK_CONDITION_UNKNOWN;
-	if (ck_objects_read(&objects, call->hosting->status[call->kind], reply->message.p, reply->message.len, &err) < 0)
+	if (ck_objects_read(&objects, call->hosting->status[call->kind], reply->message.p,
+			    reply->message.len, &err) < 0)
 		ck_log(CK_LOG_WARNING, "a status the runtime gave cannot be read: %s", err.text);
 	else /* a sandbox's status holds those of its containers */
 		for (size_t i = 0; i < objects.n; i++)
-			if (objects.all[i].kind == call->kind && !strcmp(objects.all[i].id, call->id))
+			if (objects.all[i].kind == call->kind &&
+			    !strcmp(objects.all[i].id, call->id))
 				condition = objects.all[i].condition;
 	ck_objects_fini(&objects);
 	return condition;
@@ -194,9 +204,10 @@ static void host_inspect(struct ck_job *job, enum ck_kind kind, const char *id, 
 	call_id(call, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", inspected);
 }
 
-/* ---- resolve_image --------------------------------------------------------------------------------------------------- */
+/* ---- resolve_image --------------------------------------------------------------------------- */
 
-/* Image.id in ImageStatusResponse.image; both may come in pieces, the last id counts. false: none */
+/* Image.id in ImageStatusResponse.image; both may come in pieces, the last id counts. false:
+ * none */
 static bool image_id_in(const struct ck_unary_reply *reply, char id[CK_ID_MAX + 1])
 {
 	struct ck_wire response = ck_wire_begin(reply->message.p, reply->message.len);
@@ -242,7 +253,8 @@ static void host_resolve_image(struct ck_job *job, const char *image, void *user
 	struct ck_bytes spec = { 0 }, message = { 0 };
 	char path[64];
 	call->deadline = ck_loop_now() + CK_ASK_TIMEOUT;
-	snprintf(path, sizeof(path), "/%.20s.ImageService/ImageStatus", version ? version : "runtime.v1");
+	snprintf(path, sizeof(path), "/%.20s.ImageService/ImageStatus",
+		 version ? version : "runtime.v1");
 	int r = ck_bytes_field_text(&spec, 1, image);
 	if (r == 0)
 		r = ck_bytes_field(&message, 1, spec.p, spec.len);
@@ -250,30 +262,35 @@ static void host_resolve_image(struct ck_job *job, const char *image, void *user
 	call_start(call, path, r, &message, resolved);
 }
 
-/* ---- list ------------------------------------------------------------------------------------------------------------ */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static const char *text(const char *s)
 {
 	return s ? s : "";
 }
 
-static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a, const struct ck_object *b, void *userdata)
+static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a,
+			  const struct ck_object *b, void *userdata)
 {
 	struct ck_daemon *daemon = userdata;
 	daemon->metrics.uid_conflicts++;
 	if (what == CK_CONFLICT_READY)
-		ck_log(CK_LOG_WARNING, "uid conflict: pod uid %s of %s/%s has two ready sandboxes, %s and %s", a->pod_uid,
-		       text(a->pod_namespace), text(a->pod_name), a->id, b->id);
+		ck_log(CK_LOG_WARNING,
+		       "uid conflict: pod uid %s of %s/%s has two ready sandboxes, %s and %s",
+		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id, b->id);
 	else
-		ck_log(CK_LOG_WARNING, "uid conflict: pod uid %s is that of %s/%s (sandbox %s) and of %s/%s (sandbox %s)",
-		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id, text(b->pod_namespace), text(b->pod_name),
-		       b->id);
+		ck_log(CK_LOG_WARNING,
+		       "uid conflict: pod uid %s is that of %s/%s (sandbox %s) and of %s/%s "
+		       "(sandbox %s)",
+		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id,
+		       text(b->pod_namespace), text(b->pod_name), b->id);
 }
 
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n)
 {
 	if (ck_conflicts_look(&daemon->hosting->conflicts, objects, n, tell_conflict, daemon) < 0)
-		ck_log(CK_LOG_WARNING, "out of memory: a list was not looked through for uid conflicts");
+		ck_log(CK_LOG_WARNING,
+		       "out of memory: a list was not looked through for uid conflicts");
 }
 
 static bool wants_it(const struct ck_filter *filter, const struct ck_object *o)
@@ -282,7 +299,8 @@ static bool wants_it(const struct ck_filter *filter, const struct ck_object *o)
 		return false;
 	if (filter->pod_uid && strcmp(filter->pod_uid, o->pod_uid ? o->pod_uid : ""))
 		return false;
-	return !filter->sandbox_id || !strcmp(filter->sandbox_id, o->sandbox_id ? o->sandbox_id : "");
+	return !filter->sandbox_id ||
+	       !strcmp(filter->sandbox_id, o->sandbox_id ? o->sandbox_id : "");
 }
 
 static void end_list(struct lister *list, int grpc, const struct ck_objects *objects)
@@ -293,7 +311,8 @@ static void end_list(struct lister *list, int grpc, const struct ck_objects *obj
 		next = wanted->next;
 		for (size_t i = 0; grpc == CK_GRPC_OK && i < objects->n; i++)
 			if (wants_it(wanted->filter, &objects->all[i]))
-				ck_job_listed(wanted->job, &objects->all[i]); /* without memory the job itself counts as failed */
+				/* without memory the job itself counts as failed */
+				ck_job_listed(wanted->job, &objects->all[i]);
 		end_job(wanted->job, grpc);
 		free(wanted);
 	}
@@ -309,9 +328,11 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	int grpc = reply->status.code;
 	list->rpc = NULL;
 	if (grpc == CK_GRPC_OK) {
-		int r = ck_objects_read(&objects, list->route, reply->message.p, reply->message.len, &err);
+		int r = ck_objects_read(&objects, list->route, reply->message.p, reply->message.len,
+					&err);
 		if (r < 0) {
-			ck_log(CK_LOG_ERROR, "%s: the runtime's answer cannot be read: %s", list->route->rpc, err.text);
+			ck_log(CK_LOG_ERROR, "%s: the runtime's answer cannot be read: %s",
+			       list->route->rpc, err.text);
 			grpc = r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL;
 		} else if (list->kind == CK_SANDBOX) {
 			ck_hosting_saw(list->hosting->daemon, objects.all, objects.n);
@@ -336,9 +357,10 @@ static const char *one_sandbox(const struct wanted *wanted)
 static void list_start(struct lister *list)
 {
 	struct ck_daemon *daemon = list->hosting->daemon;
-	struct ck_unary_options options = {
-		.lane = CK_LANE_PASS, .path = list->route->rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max
-	};
+	struct ck_unary_options options = { .lane = CK_LANE_PASS,
+					    .path = list->route->rpc,
+					    .timeout = CK_ASK_TIMEOUT,
+					    .reply_max = daemon->conf.list_max };
 	struct ck_bytes filter = { 0 }, message = { 0 };
 	struct ck_error err;
 	int r = 0;
@@ -351,7 +373,8 @@ static void list_start(struct lister *list)
 			r = ck_bytes_field(&message, 1, filter.p, filter.len);
 	}
 	if (r == 0)
-		r = ck_unary_start(daemon->upstream, &options, message.p, message.len, listed, list, &list->rpc, &err);
+		r = ck_unary_start(daemon->upstream, &options, message.p, message.len, listed, list,
+				   &list->rpc, &err);
 	ck_bytes_free(&filter);
 	ck_bytes_free(&message);
 	if (r < 0)
@@ -373,7 +396,7 @@ static void host_list(struct ck_job *job, const struct ck_filter *filter, void *
 		list_start(list);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void host_log(enum ck_log_level level, const char *text, void *userdata)
 {
@@ -397,8 +420,10 @@ int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck
 		struct lister *list = &hosting->lists[kind];
 		list->hosting = hosting;
 		list->kind = (enum ck_kind)kind;
-		list->route = ck_route_named(kind == CK_SANDBOX ? "ListPodSandbox" : "ListContainers");
-		hosting->status[kind] = ck_route_named(kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus");
+		list->route =
+			ck_route_named(kind == CK_SANDBOX ? "ListPodSandbox" : "ListContainers");
+		hosting->status[kind] =
+			ck_route_named(kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus");
 	}
 	*ret_host = (struct ck_host){
 		.size = sizeof(*ret_host),

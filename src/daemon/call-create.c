@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RunPodSandbox and CreateContainer: each is a turn of the cache. The turn that creates makes one call toward the runtime, with a
- * deadline of ours, that goes on when its client is gone; all others wait without the runtime hearing of them. Where plugins may
- * change a container, they are asked before that call (nri-before-create.c); the turn was begun with the kubelet's own request.
+ * RunPodSandbox and CreateContainer: each is a turn of the cache. The turn that creates makes one
+ * call toward the runtime, with a deadline of ours, that goes on when its client is gone; all
+ * others wait without the runtime hearing of them. Where plugins may change a container, they are
+ * asked before that call (nri-before-create.c); the turn was begun with the kubelet's own request.
  *
  *   request --> turn --CREATE--> sent to the runtime --> finished, failed or lost
  *                |                                          |
  *                +--WAIT------------------------------------+--> HAND_BACK: answered, and lingers until it is known whether the
- *                                                                client took the answer (K7); or an error
+ *                                                                client took the answer (K7); or an
+ *                                                                error
  */
 #include <stdio.h>
 
@@ -19,7 +21,7 @@
 
 static void decided(struct ck_turn *turn, int outcome, void *userdata);
 
-/* ---- the answer, and whether it arrived ------------------------------------------------------------------------------ */
+/* ---- the answer, and whether it arrived ------------------------------------------------------ */
 
 static void linger_end(struct ck_call *call, enum ck_delivery delivery)
 {
@@ -41,14 +43,16 @@ static void settled(void *userdata)
 	if (!call->stream)
 		linger_end(call, CK_DELIVERED);
 	else if (call->deadline ||
-		 ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call) < 0)
+		 ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE,
+			       settled, call) < 0)
 		linger_end(call, CK_LOST); /* its client has not even let it be written */
 }
 
 void ck_create_conn_gone(struct ck_peer *client, bool unread)
 {
 	while (client->lingering)
-		linger_end(client->lingering, unread && !client->lingering->taken ? CK_LOST : CK_DELIVERED);
+		linger_end(client->lingering,
+			   unread && !client->lingering->taken ? CK_LOST : CK_DELIVERED);
 }
 
 void ck_create_all_read(struct ck_peer *client)
@@ -57,7 +61,8 @@ void ck_create_all_read(struct ck_peer *client)
 		if (call->taken || call->stream)
 			continue;
 		call->taken = true; /* a reset that crossed it would be here soon */
-		ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE, settled, call);
+		ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE,
+			      settled, call);
 	}
 }
 
@@ -86,10 +91,12 @@ static void hand_back(struct ck_call *call)
 	if (call->lingering_next)
 		call->lingering_next->lingering_prev = call;
 	call->client->lingering = call;
-	if (ck_grpc_begin(call->stream) < 0 || ck_grpc_send(call->stream, reply.bytes, reply.len) < 0 ||
+	if (ck_grpc_begin(call->stream) < 0 ||
+	    ck_grpc_send(call->stream, reply.bytes, reply.len) < 0 ||
 	    ck_grpc_answer(call->stream, true, CK_GRPC_OK, NULL, NULL, 0) < 0 ||
-	    ck_loop_timer(&call->daemon->loop, &call->timer, (call->deadline > now ? call->deadline : now) + CK_ANSWER_SETTLE,
-			  settled, call) < 0) {
+	    ck_loop_timer(&call->daemon->loop, &call->timer,
+			  (call->deadline > now ? call->deadline : now) + CK_ANSWER_SETTLE, settled,
+			  call) < 0) {
 		linger_end(call, CK_LOST); /* and the client hears RST_STREAM */
 		return;
 	}
@@ -100,7 +107,7 @@ static void hand_back(struct ck_call *call)
 		ck_histogram_add(&metrics->delivery[call->route->kind], now - call->sent_at);
 }
 
-/* ---- the creation at the runtime ------------------------------------------------------------------------------------- */
+/* ---- the creation at the runtime ------------------------------------------------------------- */
 
 /* the runtime's id; NULL: there is none that could be used */
 static char *id_of(const struct ck_bytes *message)
@@ -122,8 +129,8 @@ static char *id_of(const struct ck_bytes *message)
 	return id;
 }
 
-/* K8: does this status leave open whether it was made? In a second call a name that is taken means that the first one still
- * runs */
+/* K8: does this status leave open whether it was made? In a second call a name that is taken means
+ * that the first one still runs */
 static bool leaves_open(const struct ck_call *call, const struct ck_unary_reply *reply)
 {
 	bool again = ck_turn_again(call->turn) == 1;
@@ -198,8 +205,10 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 	};
 	ck_consulted_drop(daemon, call->consulted);
 	int r = ck_turn_finish(call->turn, &result, &err);
-	if (r < 0 && !ck_turn_error(call->turn)->code) { /* refused: it decided nothing, and the turn is still making it */
-		ck_log(CK_LOG_ERROR, "%s made '%s', which could not be taken: %s", call->route->rpc, id, err.text);
+	/* refused: it decided nothing, and the turn is still making it */
+	if (r < 0 && !ck_turn_error(call->turn)->code) {
+		ck_log(CK_LOG_ERROR, "%s made '%s', which could not be taken: %s", call->route->rpc,
+		       id, err.text);
 		lost(call);
 		return;
 	}
@@ -209,7 +218,8 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 static void too_late(void *userdata)
 {
 	struct ck_call *call = userdata;
-	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED, "the runtime is still at it; what it makes is kept for the same request");
+	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED,
+		       "the runtime is still at it; what it makes is kept for the same request");
 	ck_turn_leave(call->turn);
 	if (call->rpc || call->consult)
 		ck_call_detach(call);
@@ -236,13 +246,16 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 		.reply_max = CK_REPLY_MAX,
 	};
 	ck_turn_stage(call->turn, "runtime"); /* all an interposer can know */
-	int r = ck_unary_start(daemon->upstream, &options, request->p, request->len, made, call, &call->rpc, &err);
+	int r = ck_unary_start(daemon->upstream, &options, request->p, request->len, made, call,
+			       &call->rpc, &err);
 	if (r < 0 && ck_turn_again(call->turn) == 1) {
 		lost(call);
 		return;
 	}
 	if (r < 0) {
-		const struct ck_status why = { .size = sizeof(why), .grpc = ck_error_grpc(&err), .message = err.text };
+		const struct ck_status why = { .size = sizeof(why),
+					       .grpc = ck_error_grpc(&err),
+					       .message = err.text };
 		failed(call, &why);
 		return;
 	}
@@ -253,7 +266,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call);
 }
 
-/* ---- plugins that change containers (H7) ------------------------------------------------------------------------------- */
+/* ---- plugins that change containers (H7) ----------------------------------------------------- */
 
 static void not_agreed(struct ck_call *call, int grpc, const char *text)
 {
@@ -262,12 +275,14 @@ static void not_agreed(struct ck_call *call, int grpc, const char *text)
 	failed(call, &why);
 }
 
-static void consulted(struct ck_call *call, const struct ck_bytes *request, const struct ck_error *err)
+static void consulted(struct ck_call *call, const struct ck_bytes *request,
+		      const struct ck_error *err)
 {
 	if (!err)
 		send_create(call, request);
 	else
-		not_agreed(call, err->code == CK_EREFUSED ? CK_GRPC_UNKNOWN : ck_error_grpc(err), err->text);
+		not_agreed(call, err->code == CK_EREFUSED ? CK_GRPC_UNKNOWN : ck_error_grpc(err),
+			   err->text);
 }
 
 static void consult(struct ck_call *call)
@@ -287,9 +302,11 @@ static void create(struct ck_call *call)
 	bool container = call->route->kind == CK_CONTAINER;
 	if (daemon->nri && container && daemon->conf.nri.adjust == CK_NRI_BEFORE_CREATE) {
 		consult(call);
-	} else if (daemon->nri && container && ck_nri_adjusting(daemon->nri, plugin, sizeof(plugin)) == 1) {
+	} else if (daemon->nri && container &&
+		   ck_nri_adjusting(daemon->nri, plugin, sizeof(plugin)) == 1) {
 		snprintf(text, sizeof(text),
-			 "plugin %s changes containers, for which it must be asked earlier: set nri.adjust: before-create",
+			 "plugin %s changes containers, for which it must be asked earlier: set "
+			 "nri.adjust: before-create",
 			 plugin);
 		not_agreed(call, CK_GRPC_FAILED_PRECONDITION, text);
 	} else {
@@ -297,7 +314,7 @@ static void create(struct ck_call *call)
 	}
 }
 
-/* ---- the turn -------------------------------------------------------------------------------------------------------- */
+/* ---- the turn -------------------------------------------------------------------------------- */
 
 static void decided(struct ck_turn *turn, int outcome, void *userdata)
 {
@@ -310,16 +327,20 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		return;
 	case CK_WAIT:
 		if (!call->stream && !call->rpc && !call->consult)
-			ck_call_free(call); /* hooks run for a client that is gone: the turn has nothing to say any more (K7) */
+			/* hooks run for a client that is gone: the turn has nothing to say any more
+			 * (K7) */
+			ck_call_free(call);
 		return;
 	case CK_HAND_BACK:
 		hand_back(call);
 		return;
 	case CK_KEPT:
-		ck_call_answer(call, CK_GRPC_UNAVAILABLE, "made too late for this call; it is kept for the same request");
+		ck_call_answer(call, CK_GRPC_UNAVAILABLE,
+			       "made too late for this call; it is kept for the same request");
 		break;
 	case CK_ABANDONED:
-		ck_call_answer(call, CK_GRPC_ABORTED, "made, but the kubelet has moved on meanwhile");
+		ck_call_answer(call, CK_GRPC_ABORTED,
+			       "made, but the kubelet has moved on meanwhile");
 		break;
 	case -CK_EFAILED:
 		if (ck_turn_status(turn, &status) == 0) {
@@ -333,12 +354,17 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		if (err && err->code)
 			ck_call_answer_error(call, err);
 		else
-			ck_call_answer(call, CK_GRPC_INTERNAL, ck_strerror(outcome < 0 ? -outcome : CK_ESTATE));
-		if (call->consult) { /* while plugins were asked: it was not begun, and this ends it for certain */
-			const struct ck_status why = { .size = sizeof(why), .grpc = CK_GRPC_ABORTED, .message = "not begun" };
+			ck_call_answer(call, CK_GRPC_INTERNAL,
+				       ck_strerror(outcome < 0 ? -outcome : CK_ESTATE));
+		/* while plugins were asked: it was not begun, and this ends it for certain */
+		if (call->consult) {
+			const struct ck_status why = { .size = sizeof(why),
+						       .grpc = CK_GRPC_ABORTED,
+						       .message = "not begun" };
 			ck_turn_fail(turn, &why, NULL);
 		}
-		/* abandoned while it is made (K9): the runtime hears it, and what it makes all the same is found */
+		/* abandoned while it is made (K9): the runtime hears it, and what it makes all the
+		 * same is found */
 		if (call->rpc) {
 			ck_unary_cancel(CK_TAKE(call->rpc));
 			call->daemon->creating--;
@@ -372,11 +398,13 @@ static void begin(void *userdata)
 		ck_call_free(call);
 		return;
 	}
-	ck_turn_watch(call->turn, decided, call); /* a creator too: it hears so that it was superseded */
+	/* a creator too: it hears so that it was superseded */
+	ck_turn_watch(call->turn, decided, call);
 	decided(call->turn, r, call);
 }
 
-/* not before all that came along with it was looked at: a request that is reset already moves nothing on (K9) */
+/* not before all that came along with it was looked at: a request that is reset already moves
+ * nothing on (K9) */
 static void create_request(struct ck_call *call)
 {
 	if (ck_loop_timer(&call->daemon->loop, &call->timer, 0, begin, call) >= 0)

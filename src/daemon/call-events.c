@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GetContainerEvents. Each subscription has a stream of its own toward the runtime, whose messages are filtered one by one; on
- * the unfiltered socket call-pass.c hands them on as they are. What is read from the runtime is given back to its window as the
- * client takes it, so a client that does not read stalls its own stream only. What is made here comes on top of that: a client
- * that falls too far behind is cut off, as is one that an event could not be given to. It must list anew, as a kubelet does
- * whenever its stream ends.
+ * GetContainerEvents. Each subscription has a stream of its own toward the runtime, whose messages
+ * are filtered one by one; on the unfiltered socket call-pass.c hands them on as they are. What is
+ * read from the runtime is given back to its window as the client takes it, so a client that does
+ * not read stalls its own stream only. What is made here comes on top of that: a client that falls
+ * too far behind is cut off, as is one that an event could not be given to. It must list anew, as a
+ * kubelet does whenever its stream ends.
  *
- * Hidden, and so dropped: what the cache knows to be hidden, by id or by key; and what is told by id alone and is not known to be
- * visible. The cache hears of the end of a hidden object all the same.
+ * Hidden, and so dropped: what the cache knows to be hidden, by id or by key; and what is told by
+ * id alone and is not known to be visible. The cache hears of the end of a hidden object all the
+ * same.
  *
- * Exactly once. The runtime told of a creation while it was hidden; when it is committed its CREATED, and a sandbox's
- * STARTED, are made anew (commit-events.c). The runtime's own event may as well come late, after the commit: it is of another
- * connection. So each subscription remembers of which ids it has had which of the two, and whatever comes second is
- * dropped, be it made or the runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a
- * container before its CREATED); each has a status and its time, which is all a kubelet goes by.
+ * Exactly once. The runtime told of a creation while it was hidden; when it is committed its
+ * CREATED, and a sandbox's STARTED, are made anew (commit-events.c). The runtime's own event may as
+ * well come late, after the commit: it is of another connection. So each subscription remembers of
+ * which ids it has had which of the two, and whatever comes second is dropped, be it made or the
+ * runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a container
+ * before its CREATED); each has a status and its time, which is all a kubelet goes by.
  */
 #include "src/base/wire.h"
 #include "src/base/limits.h"
@@ -44,7 +47,7 @@ struct ck_events {
 	struct sub *subs;
 };
 
-/* ---- the end of a subscription --------------------------------------------------------------------------------------- */
+/* ---- the end of a subscription --------------------------------------------------------------- */
 
 /* its streams were dealt with, or are reset */
 static void sub_free(struct sub *sub)
@@ -73,7 +76,8 @@ static void end(struct sub *sub, int grpc, const char *message)
 	sub_free(sub);
 }
 
-/* a status would queue up behind what is not read: this frees it, and gRPC reads RESOURCE_EXHAUSTED from it */
+/* a status would queue up behind what is not read: this frees it, and gRPC reads RESOURCE_EXHAUSTED
+ * from it */
 static void cut_off(struct sub *sub, const char *why)
 {
 	sub->events->daemon->metrics.clients_cut++;
@@ -82,7 +86,7 @@ static void cut_off(struct sub *sub, const char *why)
 	sub_free(sub);
 }
 
-/* ---- toward the client ----------------------------------------------------------------------------------------------- */
+/* ---- toward the client ----------------------------------------------------------------------- */
 
 static void give_back(struct sub *sub)
 {
@@ -124,11 +128,13 @@ static bool first_time(struct sub *sub, const char *id, int type)
 	struct told *told = &sub->told[sub->told_at];
 	sub->told_at = (sub->told_at + 1) % CK_EVENTS_TOLD;
 	free(told->id);
-	*told = (struct told){ .id = ck_strdup(id), .types = bit }; /* without memory it may come twice, which does no harm */
+	/* without memory it may come twice, which does no harm */
+	*told = (struct told){ .id = ck_strdup(id), .types = bit };
 	return true;
 }
 
-static void announced(const char *id, enum ck_event_type type, const void *message, size_t len, void *userdata)
+static void announced(const char *id, enum ck_event_type type, const void *message, size_t len,
+		      void *userdata)
 {
 	struct ck_events *events = userdata;
 	for (struct sub *sub = events->subs, *next; sub; sub = next) {
@@ -138,7 +144,7 @@ static void announced(const char *id, enum ck_event_type type, const void *messa
 	}
 }
 
-/* ---- one event of the runtime ---------------------------------------------------------------------------------------- */
+/* ---- one event of the runtime ---------------------------------------------------------------- */
 
 struct look {
 	struct ck_view *view;
@@ -157,9 +163,11 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	r = ck_view_shows(look->view, object->kind, object->id);
 	if (r < 0)
 		return r;
-	/* whoever removed a container was answered before this came, and nobody knows it any more: that it is gone is told of any
-	 * that is not known to be hidden, in a pod that is visible */
-	return !r && !(look->type == CK_EVENT_DELETED && look->sandbox_shown && object->kind == CK_CONTAINER);
+	/* whoever removed a container was answered before this came, and nobody knows it any more:
+	 * that it is gone is told of any that is not known to be hidden, in a pod that is
+	 * visible */
+	return !r && !(look->type == CK_EVENT_DELETED && look->sandbox_shown &&
+		       object->kind == CK_CONTAINER);
 }
 
 /* the event's id; "": none that could be ours */
@@ -176,7 +184,8 @@ static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
 	}
 }
 
-/* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its destruction, tells the rest */
+/* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its
+ * destruction, tells the rest */
 static void tell_cache(struct ck_daemon *daemon, int type, const char *id)
 {
 	if (type != CK_EVENT_STOPPED && type != CK_EVENT_DELETED)
@@ -206,7 +215,8 @@ static bool event(struct sub *sub, const void *message, size_t len)
 	}
 	subject(message, len, id);
 	if (r == -CK_EMALFORMED) { /* nobody can tell of whom it is */
-		ck_log(CK_LOG_WARNING, "an event of the runtime cannot be read, and is dropped: %s", err.text);
+		ck_log(CK_LOG_WARNING, "an event of the runtime cannot be read, and is dropped: %s",
+		       err.text);
 		r = CK_FILTER_EMPTIED;
 	} else {
 		tell_cache(daemon, look.type, id);
@@ -215,16 +225,18 @@ static bool event(struct sub *sub, const void *message, size_t len)
 	if (r == CK_FILTER_EMPTIED) {
 		daemon->metrics.events_hidden++;
 	} else if (first_time(sub, id, look.type)) {
-		over = !queue(sub, r == CK_FILTER_CUT ? cut.p : message, r == CK_FILTER_CUT ? cut.len : len);
+		over = !queue(sub, r == CK_FILTER_CUT ? cut.p : message,
+			      r == CK_FILTER_CUT ? cut.len : len);
 		daemon->metrics.events_sent += !over;
 	}
 	ck_bytes_free(&cut);
 	return !over;
 }
 
-/* ---- the stream toward the runtime ----------------------------------------------------------------------------------- */
+/* ---- the stream toward the runtime ----------------------------------------------------------- */
 
-static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct sub *sub = userdata;
 	bool last = ck_h2_find(headers, n, "grpc-status") != NULL;
@@ -243,7 +255,8 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	sub_free(sub);
 }
 
-static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct sub *sub = userdata;
 	struct ck_error err;
@@ -288,9 +301,10 @@ static const struct ck_h2_handler up_handler = {
 	.closed = up_closed,
 };
 
-/* ---- the client's stream --------------------------------------------------------------------------------------------- */
+/* ---- the client's stream --------------------------------------------------------------------- */
 
-static void client_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void client_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+			void *userdata)
 {
 	(void)bytes;
 	(void)userdata;
@@ -319,8 +333,9 @@ static const struct ck_h2_handler client_handler = {
 	.closed = client_closed,
 };
 
-int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, const struct ck_h2_header *headers, size_t n,
-			const void *request, size_t len, struct ck_error *err)
+int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client,
+			const struct ck_h2_header *headers, size_t n, const void *request,
+			size_t len, struct ck_error *err)
 {
 	struct ck_events *events = daemon->events;
 	struct sub *sub = CK_NEW(struct sub);
@@ -335,7 +350,8 @@ int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, c
 		r = ck_nomem(err);
 	if (r == 0) {
 		ck_announcer_listen(events->announcer, true);
-		r = ck_upstream_open(daemon->upstream, CK_LANE_PASS, headers, n, &up_handler, sub, &sub->up, err);
+		r = ck_upstream_open(daemon->upstream, CK_LANE_PASS, headers, n, &up_handler, sub,
+				     &sub->up, err);
 	}
 	if (r == 0 && ck_grpc_send(sub->up, request, len) < 0)
 		r = ck_nomem(err);
@@ -349,7 +365,7 @@ int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client, c
 	return 0;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 int ck_events_new(struct ck_daemon *daemon, struct ck_error *err)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that move a pod on: StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox, RemoveContainer, and
- * GetContainerEvents, which call-events.c takes over. They are passed on; the cache hears of them before and after.
+ * Calls that move a pod on: StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox,
+ * RemoveContainer, and GetContainerEvents, which call-events.c takes over. They are passed on; the
+ * cache hears of them before and after.
  *
- * A removal waits for creations in flight in its sandbox to end and be destroyed (K16), and a pod that is removed is
- * stopped first, whatever the runtime would do by itself, because Stop is when plugins are told. Where plugins listen, nri-call-steps.c
- * takes the call over.
+ * A removal waits for creations in flight in its sandbox to end and be destroyed (K16), and a pod
+ * that is removed is stopped first, whatever the runtime would do by itself, because Stop is when
+ * plugins are told. Where plugins listen, nri-call-steps.c takes the call over.
  */
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -30,7 +31,7 @@ static void removed(struct ck_call *call, int grpc)
 		ck_forget(call->daemon->cache, call->route->kind, call->id);
 }
 
-/* ---- removal: drained, stopped, removed ------------------------------------------------------------------------------ */
+/* ---- removal: drained, stopped, removed ------------------------------------------------------ */
 
 static void stopped_first(struct ck_unary_reply *reply, void *userdata)
 {
@@ -50,10 +51,12 @@ static void stop_first(struct ck_call *call)
 	struct ck_bytes request = { 0 };
 	struct ck_error err = { 0 };
 	uint64_t left = ck_call_left(call);
-	struct ck_unary_options options = { .path = "StopPodSandbox", .timeout = left < CK_STOP_MAX ? left : CK_STOP_MAX };
+	struct ck_unary_options options = { .path = "StopPodSandbox",
+					    .timeout = left < CK_STOP_MAX ? left : CK_STOP_MAX };
 	int r = ck_bytes_field_text(&request, 1, call->id);
-	r = r < 0 ? ck_nomem(&err) : ck_unary_start(call->daemon->upstream, &options, request.p, request.len, stopped_first, call,
-						  &call->rpc, &err);
+	r = r < 0 ? ck_nomem(&err)
+		  : ck_unary_start(call->daemon->upstream, &options, request.p, request.len,
+				   stopped_first, call, &call->rpc, &err);
 	ck_bytes_free(&request);
 	if (r < 0) {
 		ck_call_answer_error(call, &err);
@@ -79,7 +82,8 @@ static void drained(struct ck_turn *turn, int outcome, void *userdata)
 	if (err && err->code)
 		ck_call_answer_error(call, err);
 	else
-		ck_call_answer(call, CK_GRPC_UNAVAILABLE, "creations in this pod sandbox have not ended yet");
+		ck_call_answer(call, CK_GRPC_UNAVAILABLE,
+			       "creations in this pod sandbox have not ended yet");
 	ck_call_free(call);
 }
 
@@ -87,7 +91,8 @@ static void remove_begin(struct ck_call *call)
 {
 	struct ck_error err = { 0 };
 	call->status = removed;
-	int r = ck_remove_begin(call->daemon->cache, call->route->kind, call->id, ck_call_timeout(call), &call->turn, &err);
+	int r = ck_remove_begin(call->daemon->cache, call->route->kind, call->id,
+				ck_call_timeout(call), &call->turn, &err);
 	if (r < 0) {
 		ck_call_answer_error(call, &err);
 		ck_call_free(call);
@@ -98,15 +103,15 @@ static void remove_begin(struct ck_call *call)
 	drained(call->turn, r, call);
 }
 
-/* ---- by route -------------------------------------------------------------------------------------------------------- */
+/* ---- by route -------------------------------------------------------------------------------- */
 
 static void act_request(struct ck_call *call)
 {
 	struct ck_error err = { 0 };
 	int r = 0;
 	if (call->route->class == CK_ROUTE_EVENTS) {
-		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n, call->request.p,
-					call->request.len, &err);
+		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n,
+					call->request.p, call->request.len, &err);
 		if (r < 0)
 			ck_call_answer_error(call, &err);
 		else

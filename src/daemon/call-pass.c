@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call handed to the runtime, and its answer handed back. As it comes: bytes go on as they arrive, and a window is given back
- * when they have left, so that no more than a window is held for one call. Filtered: each message is gathered, what is hidden is
- * cut out of it, and the rest goes on. What a whole list or a status told is told to the cache when the call has ended well.
+ * A call handed to the runtime, and its answer handed back. As it comes: bytes go on as they
+ * arrive, and a window is given back when they have left, so that no more than a window is held for
+ * one call. Filtered: each message is gathered, what is hidden is cut out of it, and the rest goes
+ * on. What a whole list or a status told is told to the cache when the call has ended well.
  */
 #include <stdio.h>
 
@@ -17,7 +18,9 @@ static void cut_off(struct ck_call *call)
 {
 	struct ck_daemon *daemon = call->daemon;
 	if (!daemon->metrics.clients_cut++)
-		ck_log(CK_LOG_WARNING, "a client that does not read has %zu bytes of answers waiting: its call was cut off",
+		ck_log(CK_LOG_WARNING,
+		       "a client that does not read has %zu bytes of answers waiting: its call was "
+		       "cut off",
 		       daemon->conf.client_memory);
 	ck_h2_stream_reset(CK_TAKE(call->stream), CK_H2_ENHANCE_YOUR_CALM);
 	ck_call_free(call);
@@ -25,7 +28,8 @@ static void cut_off(struct ck_call *call)
 
 static bool over_memory(const struct ck_call *call)
 {
-	return ck_h2_queued(ck_h2_stream_h2(call->stream)) + call->client->held > call->daemon->conf.client_memory;
+	return ck_h2_queued(ck_h2_stream_h2(call->stream)) + call->client->held >
+	       call->daemon->conf.client_memory;
 }
 
 static void out_of_memory(struct ck_call *call)
@@ -34,10 +38,10 @@ static void out_of_memory(struct ck_call *call)
 	ck_call_free(call);
 }
 
-/* ---- the end of an answer -------------------------------------------------------------------------------------------- */
+/* ---- the end of an answer -------------------------------------------------------------------- */
 
-/* the runtime said that the call ended well; what it told is true from here. Its answer is on its way by then: with 500 pods this
- * takes as long as all the rest */
+/* the runtime said that the call ended well; what it told is true from here. Its answer is on its
+ * way by then: with 500 pods this takes as long as all the rest */
 static void learn(struct ck_call *call)
 {
 	/* no answer is not an empty list (K24) */
@@ -52,22 +56,25 @@ static void learn(struct ck_call *call)
 			ck_hosting_saw(call->daemon, call->objects->all, call->objects->n);
 	} else {
 		for (size_t i = 0; i < call->objects->n; i++)
-			ck_seen(call->daemon->cache, call->objects->all[i].kind, call->objects->all[i].id,
-				call->objects->all[i].condition);
+			ck_seen(call->daemon->cache, call->objects->all[i].kind,
+				call->objects->all[i].id, call->objects->all[i].condition);
 	}
 }
 
-/* the status was sent on with @headers, or there was none: the call is over, what is queued goes out by itself */
+/* the status was sent on with @headers, or there was none: the call is over, what is queued goes
+ * out by itself */
 static void over(struct ck_call *call)
 {
 	if (call->stream)
 		ck_h2_stream_forget(CK_TAKE(call->stream));
-	if (call->up && call->up_ended && !ck_h2_stream_queued(call->up)) /* what is left of the request is of no use any more */
+	/* what is left of the request is of no use any more */
+	if (call->up && call->up_ended && !ck_h2_stream_queued(call->up))
 		ck_h2_stream_forget(CK_TAKE(call->up));
 	ck_call_free(call);
 }
 
-static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct ck_call *call = userdata;
 	struct ck_grpc_status status = { 0 };
@@ -112,20 +119,24 @@ static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 	char text[128];
 	(void)stream;
 	call->up = NULL;
-	if ((error == CK_H2_CANCEL && ck_call_left(call) == 0) || (error == CK_H2_REFUSED_STREAM && !call->begun)) {
-		/* the runtime's own timer; or it has not begun, which grpc-go takes as leave to ask again */
+	if ((error == CK_H2_CANCEL && ck_call_left(call) == 0) ||
+	    (error == CK_H2_REFUSED_STREAM && !call->begun)) {
+		/* the runtime's own timer; or it has not begun, which grpc-go takes as leave to ask
+		 * again */
 		ck_h2_stream_reset(CK_TAKE(call->stream), error);
 	} else {
-		snprintf(text, sizeof(text), "the runtime's connection or this call on it ended (HTTP/2 error %u)",
+		snprintf(text, sizeof(text),
+			 "the runtime's connection or this call on it ended (HTTP/2 error %u)",
 			 (unsigned)error);
 		ck_call_answer(call, CK_GRPC_UNAVAILABLE, text);
 	}
 	ck_call_free(call);
 }
 
-/* ---- as it comes ----------------------------------------------------------------------------------------------------- */
+/* ---- as it comes ----------------------------------------------------------------------------- */
 
-static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct ck_call *call = userdata;
 	(void)stream;
@@ -154,26 +165,30 @@ static const struct ck_h2_handler as_it_comes = {
 	.closed = up_closed,
 };
 
-/* ---- filtered -------------------------------------------------------------------------------------------------------- */
+/* ---- filtered -------------------------------------------------------------------------------- */
 
 static int hides(const struct ck_object *object, bool id_only, void *userdata)
 {
 	struct ck_call *call = userdata;
-	if (call->objects && (call->route->class == CK_ROUTE_FILTER || !strcmp(object->id, call->id)) &&
+	if (call->objects &&
+	    (call->route->class == CK_ROUTE_FILTER || !strcmp(object->id, call->id)) &&
 	    object->kind == call->route->kind && ck_objects_add(call->objects, object) < 0)
 		return -CK_ENOMEM;
 	if (!id_only)
 		return ck_view_hides(call->view, object);
-	int r = ck_view_shows(call->view, object->kind, object->id); /* without a key only what is known is shown */
+	/* without a key only what is known is shown */
+	int r = ck_view_shows(call->view, object->kind, object->id);
 	return r < 0 ? r : !r;
 }
 
 /* one message of the answer. 0, or an error */
-static int filter_message(struct ck_call *call, const struct ck_bytes *message, struct ck_error *err)
+static int filter_message(struct ck_call *call, const struct ck_bytes *message,
+			  struct ck_error *err)
 {
 	struct ck_bytes left = { 0 };
 	struct ck_filter_count count = { 0 };
-	int r = ck_filter_response(call->route, message->p, message->len, hides, call, &left, &count, err);
+	int r = ck_filter_response(call->route, message->p, message->len, hides, call, &left,
+				   &count, err);
 	if (r < 0 && !err->code)
 		ck_fail(err, -r, "%s", ck_strerror(-r));
 	if (r < 0)
@@ -182,25 +197,29 @@ static int filter_message(struct ck_call *call, const struct ck_bytes *message, 
 	if (r == CK_FILTER_EMPTIED && call->route->streams)
 		return 0;
 	if (r == CK_FILTER_EMPTIED && call->route->class == CK_ROUTE_STATUS)
-		return ck_fail(err, CK_ENOTFOUND, "no such %s", call->route->kind == CK_SANDBOX ? "pod sandbox" : "container");
+		return ck_fail(err, CK_ENOTFOUND, "no such %s",
+			       call->route->kind == CK_SANDBOX ? "pod sandbox" : "container");
 	const struct ck_bytes *out = r == CK_FILTER_AS_IT_CAME ? message : &left;
 	r = ck_grpc_send(call->stream, out->p, out->len);
 	ck_bytes_free(&left);
 	return r < 0 ? ck_nomem(err) : 0;
 }
 
-/* the runtime's window: a message in pieces is taken in whole; then its sender waits for a client that does not read */
+/* the runtime's window: a message in pieces is taken in whole; then its sender waits for a client
+ * that does not read */
 static void give_back(struct ck_call *call)
 {
 	if (!call->owed || !call->up)
 		return;
-	if (ck_grpc_reader_inside(&call->answer) || ck_h2_stream_queued(call->stream) < CK_STREAM_WINDOW) {
+	if (ck_grpc_reader_inside(&call->answer) ||
+	    ck_h2_stream_queued(call->stream) < CK_STREAM_WINDOW) {
 		ck_h2_stream_consume(call->up, call->owed);
 		call->owed = 0;
 	}
 }
 
-static void filtered_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void filtered_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+			  void *userdata)
 {
 	struct ck_call *call = userdata;
 	struct ck_error err = { 0 };
@@ -255,13 +274,14 @@ void ck_pass_sent(struct ck_call *call, size_t n)
 		ck_h2_stream_consume(call->up, n);
 }
 
-/* ---- the way out ----------------------------------------------------------------------------------------------------- */
+/* ---- the way out ----------------------------------------------------------------------------- */
 
 static bool open_up(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
 	struct ck_error err = { 0 };
 	const struct ck_h2_handler *handler = call->view ? &filtered : &as_it_comes;
-	int r = ck_upstream_open(call->daemon->upstream, CK_LANE_PASS, headers, n, handler, call, &call->up, &err);
+	int r = ck_upstream_open(call->daemon->upstream, CK_LANE_PASS, headers, n, handler, call,
+				 &call->up, &err);
 	if (r >= 0)
 		return true;
 	ck_call_answer_error(call, &err);
@@ -302,7 +322,8 @@ void ck_pass_whole(struct ck_call *call)
 static void answer_nothing(struct ck_call *call)
 {
 	call->begun = true;
-	if (ck_grpc_begin(call->stream) < 0 || (!call->route->streams && ck_grpc_send(call->stream, NULL, 0) < 0))
+	if (ck_grpc_begin(call->stream) < 0 ||
+	    (!call->route->streams && ck_grpc_send(call->stream, NULL, 0) < 0))
 		ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 	else
 		ck_call_answer(call, CK_GRPC_OK, NULL);
@@ -327,12 +348,14 @@ static void pass_request(struct ck_call *call)
 	if (call->id[0] && ck_life_begin(call)) /* plugins are told of Update... */
 		return;
 	if (route->class == CK_ROUTE_GUARD) {
-		ck_view_free(CK_TAKE(call->view)); /* it has answered about the id; the answer holds nothing */
+		/* it has answered about the id; the answer holds nothing */
+		ck_view_free(CK_TAKE(call->view));
 	} else {
 		if (!call->view)
 			r = ck_view_begin(call->daemon->cache, &call->view, &err);
 		bool learns = route->class == CK_ROUTE_STATUS ||
-			      (route->whole_list && !ck_guard_has_filter(route, call->request.p, call->request.len));
+			      (route->whole_list &&
+			       !ck_guard_has_filter(route, call->request.p, call->request.len));
 		if (r >= 0 && learns && !(call->objects = CK_NEW(struct ck_objects)))
 			r = ck_nomem(&err);
 	}

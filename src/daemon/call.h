@@ -2,8 +2,9 @@
 #ifndef CK_DAEMON_CALL_H
 #define CK_DAEMON_CALL_H
 /*
- * One call of a client, from its first header to its end. serve.c makes it and reads its request; then one of the files below has
- * it, by its route. A call ends when ck_call_free() is called; a client that goes calls ops->left and leaves the rest to them.
+ * One call of a client, from its first header to its end. serve.c makes it and reads its request;
+ * then one of the files below has it, by its route. A call ends when ck_call_free() is called; a
+ * client that goes calls ops->left and leaves the rest to them.
  *
  *   call-pass.c    handed to the runtime, its answer handed back: as it comes, or filtered
  *   call-create.c  RunPodSandbox, CreateContainer
@@ -20,8 +21,10 @@ struct ck_peer { /* a connection somebody made to us */
 	struct ck_listener *listener;
 	struct ck_daemon *daemon;
 	struct ck_connection *conn;
-	struct ck_call *lingering; /* answered with an id; the end of the connection may tell that it was not read (K7) */
-	size_t held;               /* bytes of its calls: headers, messages being gathered, requests on their way out */
+	/* answered with an id; the end of the connection may tell that it was not read (K7) */
+	struct ck_call *lingering;
+	/* bytes of its calls: headers, messages being gathered, requests on their way out */
+	size_t held;
 	bool filtered;             /* the kubelet's socket; not that of node agents */
 };
 
@@ -50,16 +53,20 @@ struct ck_call {
 	bool reset;               /* the client's stream ended otherwise than well */
 	/* call-pass.c */
 	struct ck_h2_stream *up;
-	size_t outgoing;                 /* of the request, queued toward the runtime: counted in client->held */
+	/* of the request, queued toward the runtime: counted in client->held */
+	size_t outgoing;
 	struct ck_view *view;            /* filters the answer */
 	struct ck_grpc_reader answer;
 	struct ck_objects *objects;      /* what a whole list told, for the cache */
 	size_t messages;                 /* of a filtered answer, so far */
-	size_t owed;                     /* read from the runtime and not yet given back to its window */
+	/* read from the runtime and not yet given back to its window */
+	size_t owed;
 	bool up_begun, up_ended;         /* its first headers came; its trailers or its end */
-	void (*status)(struct ck_call *call, int grpc); /* call-lifecycle.c: what the runtime said, before the client hears it */
+	/* call-lifecycle.c: what the runtime said, before the client hears it */
+	void (*status)(struct ck_call *call, int grpc);
 	struct ck_consult *consult; /* nri-before-create.c: plugins are being asked */
-	uint64_t consulted;         /* number of what they made of the request; 0: they were not asked */
+	/* number of what they made of the request; 0: they were not asked */
+	uint64_t consulted;
 	/* call-create.c, call-lifecycle.c */
 	struct ck_turn *turn;
 	struct ck_unary_call *rpc;
@@ -69,14 +76,17 @@ struct ck_call {
 	uint64_t sent_at;
 };
 
-/* ---- serve.c --------------------------------------------------------------------------------------------------------- */
+/* ---- serve.c --------------------------------------------------------------------------------- */
 
 /* ck_call_answer - the client hears this status and @call->stream is done with */
 void ck_call_answer(struct ck_call *call, int grpc, const char *message);
 void ck_call_answer_status(struct ck_call *call, const struct ck_status *status);
-void ck_call_answer_error(struct ck_call *call, const struct ck_error *err); /* by ck_error_grpc() */
-void ck_call_pass_status(struct ck_call *call, const struct ck_grpc_status *status); /* the runtime's: no error of ours */
-void ck_call_answer_message(struct ck_call *call, const void *message, size_t len); /* OK, and this */
+/* by ck_error_grpc() */
+void ck_call_answer_error(struct ck_call *call, const struct ck_error *err);
+/* the runtime's: no error of ours */
+void ck_call_pass_status(struct ck_call *call, const struct ck_grpc_status *status);
+/* OK, and this */
+void ck_call_answer_message(struct ck_call *call, const void *message, size_t len);
 /* ck_call_free - answers nothing; a client that still waits gets RST_STREAM */
 void ck_call_free(struct ck_call *call);
 /* ck_call_detach - it goes on without its client, who was answered or is gone */
@@ -84,52 +94,60 @@ void ck_call_detach(struct ck_call *call);
 /* ck_call_timeout - the same as the cache wants it: 0 if it has none, and never 0 else */
 uint64_t ck_call_timeout(const struct ck_call *call);
 uint64_t ck_call_left(const struct ck_call *call); /* ns of its deadline; UINT64_MAX: it has none */
-/* ck_call_guard - NOT_FOUND, or a malformed request, is answered and the call freed: false. Sets call->id */
+/* ck_call_guard - NOT_FOUND, or a malformed request, is answered and the call freed: false. Sets
+ * call->id */
 bool ck_call_guard(struct ck_call *call);
 
-/* ---- call-pass.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- call-pass.c ----------------------------------------------------------------------------- */
 
-/* ck_pass_begin - at its headers: what the client sends goes on as it comes, and so does the answer */
+/* ck_pass_begin - at its headers: what the client sends goes on as it comes, and so does the
+ * answer */
 void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, size_t n);
 /* ck_pass_more - of that request. -CK_ENOMEM */
 int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, struct ck_error *err);
-/* ck_pass_whole - the request in call->request goes out in one piece; the answer comes back as it is, or with call->view
- * filtered */
+/* ck_pass_whole - the request in call->request goes out in one piece; the answer comes back as it
+ * is, or with call->view filtered */
 void ck_pass_whole(struct ck_call *call);
 extern const struct ck_call_ops ck_pass_ops, ck_act_ops, ck_create_ops;
 /* ck_pass_sent - bytes for the client have left its queue */
 void ck_pass_sent(struct ck_call *call, size_t n);
 
-/* ---- nri-call-steps.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- nri-call-steps.c ------------------------------------------------------------------------ */
 
 /*
- * ck_life_begin - does a plugin listen to what this call of a known id is about? Then it is taken, and true: it goes its steps,
- * also when its client is gone, and ends by itself. false: it is passed on as ever
+ * ck_life_begin - does a plugin listen to what this call of a known id is about? Then it is taken,
+ * and true: it goes its steps, also when its client is gone, and ends by itself. false: it is
+ * passed on as ever
  */
 bool ck_life_begin(struct ck_call *call);
 /* ck_lives_end - the daemon ends; those that NRI will call back are freed by that */
 void ck_lives_end(struct ck_daemon *daemon);
 
-/* ---- nri-before-create.c ------------------------------------------------------------------------------------------------------- */
+/* ---- nri-before-create.c --------------------------------------------------------------------- */
 
-/* plugins have answered: @request is the one to send, borrowed; or @err (the plugin's words with CK_EREFUSED) says why not */
-typedef void ck_consulted_fn(struct ck_call *call, const struct ck_bytes *request, const struct ck_error *err);
+/* plugins have answered: @request is the one to send, borrowed; or @err (the plugin's words with
+ * CK_EREFUSED) says why not */
+typedef void ck_consulted_fn(struct ck_call *call, const struct ck_bytes *request,
+			     const struct ck_error *err);
 /*
- * ck_consult_begin - ask plugins about the container that @call, a creator, is about to make. call->consult until then; the call
- * may be detached meanwhile. Return: 0: @done comes, unless ck_consult_drop() came first; 1: they were asked before, and
- * @ret_request is to be sent; or an error
+ * ck_consult_begin - ask plugins about the container that @call, a creator, is about to make.
+ * call->consult until then; the call may be detached meanwhile. Return: 0: @done comes, unless
+ * ck_consult_drop() came first; 1: they were asked before, and @ret_request is to be sent; or an
+ * error
  */
-int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done, struct ck_error *err);
+int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done,
+		     struct ck_error *err);
 void ck_consult_drop(struct ck_consult *consult); /* its call is freed; NULL is fine */
 /* ck_consulted_drop - it is known how the creation ended: what went out will not go out again */
 void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number);
 void ck_consulted_forget(struct ck_daemon *daemon); /* at the end */
 
-/* ---- call-create.c -------------------------------------------------------------------------------------------------------- */
+/* ---- call-create.c --------------------------------------------------------------------------- */
 
 /* the client has read all answers that are under way */
 void ck_create_all_read(struct ck_peer *client);
-/* the client's connection ended: @unread or not. One stream of it was reset after its answer (K7) */
+/* the client's connection ended: @unread or not. One stream of it was reset after its answer
+ * (K7) */
 void ck_create_conn_gone(struct ck_peer *client, bool unread);
 void ck_create_late_reset(struct ck_peer *client, int32_t stream_id);
 #endif

@@ -4,10 +4,12 @@
  *                                |                ^
  *                                '--> ListContainers --> ContainerStatus of each, where the first answer tells of no container
  *
- * CRI-O fills that in, containerd leaves it out, and a kubelet takes the containers in an event for all there are in the pod.
+ * CRI-O fills that in, containerd leaves it out, and a kubelet takes the containers in an event for
+ * all there are in the pod.
  *
- * Each answer is filtered by a view begun before its question, as if the kubelet had asked: what was abandoned meanwhile is in no
- * event. An event carries the time of its first question, because the kubelet orders what it knows of a pod by these times.
+ * Each answer is filtered by a view begun before its question, as if the kubelet had asked: what
+ * was abandoned meanwhile is in no event. An event carries the time of its first question, because
+ * the kubelet orders what it knows of a pod by these times.
  */
 #include <stdio.h>
 #include <time.h>
@@ -28,7 +30,8 @@ struct announcement {
 	struct ck_announcer *announcer;
 	char *id, *sandbox;
 	bool sandbox_met, met; /* the status of its sandbox was in an answer; and its own */
-	bool running; /* a container that runs: found in use (K22), so that its STARTED was held back as well */
+	/* a container that runs: found in use (K22), so that its STARTED was held back as well */
+	bool running;
 	bool whole;   /* containers were in the first answer: nobody else has to be asked */
 	struct ck_unary_call *rpc;
 	struct ck_view *view;
@@ -48,7 +51,8 @@ struct ck_announcer {
 	ck_announce_fn *fn;
 	void *userdata;
 	const struct ck_route *sandbox_status, *container_status, *containers;
-	struct ck_loop_timer *begin; /* commits come from inside a round of the cache: what follows happens outside of it */
+	/* commits come from inside a round of the cache: what follows happens outside of it */
+	struct ck_loop_timer *begin;
 	struct list queued, running;
 	bool listening;
 	unsigned lost; /* for want of memory */
@@ -81,7 +85,7 @@ static void announcement_free(struct announcement *a)
 	free(a);
 }
 
-/* ---- the event ------------------------------------------------------------------------------------------------------- */
+/* ---- the event ------------------------------------------------------------------------------- */
 
 static void pump(void *userdata);
 
@@ -113,28 +117,34 @@ static void finish(struct announcement *a, const char *why)
 	if (!why && !a->met)
 		why = "it is hidden again, or gone";
 	bool started = is_sandbox(a) || a->running;
-	if (!why && (send_event(a, CK_EVENT_CREATED) < 0 || (started && send_event(a, CK_EVENT_STARTED) < 0)))
+	if (!why && (send_event(a, CK_EVENT_CREATED) < 0 ||
+		     (started && send_event(a, CK_EVENT_STARTED) < 0)))
 		why = "out of memory";
 	if (why)
-		ck_log(CK_LOG_INFO, "no event of the committed %s %s: %s", is_sandbox(a) ? "sandbox" : "container", a->id, why);
+		ck_log(CK_LOG_INFO, "no event of the committed %s %s: %s",
+		       is_sandbox(a) ? "sandbox" : "container", a->id, why);
 	list_del(&announcer->running, a);
 	announcement_free(a);
 	if (announcer->queued.first)
 		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* @r, @message: as made; freed */
-static void ask(struct announcement *a, const char *rpc, int r, struct ck_bytes *message, ck_unary_cb *answered)
+static void ask(struct announcement *a, const char *rpc, int r, struct ck_bytes *message,
+		ck_unary_cb *answered)
 {
 	struct ck_daemon *daemon = a->announcer->daemon;
-	struct ck_unary_options options = { .path = rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max };
+	struct ck_unary_options options = { .path = rpc,
+					    .timeout = CK_ASK_TIMEOUT,
+					    .reply_max = daemon->conf.list_max };
 	struct ck_error err = { 0 };
 	ck_view_free(CK_TAKE(a->view));
 	r = r < 0 ? ck_nomem(&err) : ck_view_begin(daemon->cache, &a->view, &err);
 	if (r == 0)
-		r = ck_unary_start(daemon->upstream, &options, message->p, message->len, answered, a, &a->rpc, &err);
+		r = ck_unary_start(daemon->upstream, &options, message->p, message->len, answered,
+				   a, &a->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0)
 		finish(a, err.text);
@@ -155,10 +165,12 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	if (r != 0)
 		return r;
 	a->whole = a->whole || object->kind == CK_CONTAINER;
-	a->sandbox_met = a->sandbox_met || (object->kind == CK_SANDBOX && !strcmp(object->id, a->sandbox));
+	a->sandbox_met =
+		a->sandbox_met || (object->kind == CK_SANDBOX && !strcmp(object->id, a->sandbox));
 	if (!strcmp(object->id, a->id) && a->sandbox_met) {
 		a->met = true;
-		a->running = object->kind == CK_CONTAINER && object->condition == CK_CONDITION_RUNNING;
+		a->running =
+			object->kind == CK_CONTAINER && object->condition == CK_CONDITION_RUNNING;
 	}
 	return 0;
 }
@@ -171,32 +183,38 @@ static int gather(const struct ck_object *object, bool id_only, void *userdata)
 	return r == 0 ? ck_objects_add(&a->containers, object) : r;
 }
 
-/* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left of it, or it is gone; or
- * another error, and @err says more */
-static int answer(struct announcement *a, struct ck_unary_reply *reply, const struct ck_route *route, ck_hides_fn *fn,
-		  struct ck_bytes *cut, struct ck_wire *ret_bytes, struct ck_error *err)
+/* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left
+ * of it, or it is gone; or another error, and @err says more */
+static int answer(struct announcement *a, struct ck_unary_reply *reply,
+		  const struct ck_route *route, ck_hides_fn *fn, struct ck_bytes *cut,
+		  struct ck_wire *ret_bytes, struct ck_error *err)
 {
 	a->rpc = NULL;
 	if (reply->status.code == CK_GRPC_NOT_FOUND)
 		return ck_fail(err, CK_ENOTFOUND, "it is gone");
 	if (reply->status.code != CK_GRPC_OK)
-		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", route->rpc, ck_grpc_name(reply->status.code));
-	int r = ck_filter_response(route, reply->message.p, reply->message.len, fn, a, cut, NULL, err);
+		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", route->rpc,
+			       ck_grpc_name(reply->status.code));
+	int r = ck_filter_response(route, reply->message.p, reply->message.len, fn, a, cut, NULL,
+				   err);
 	if (r == CK_FILTER_EMPTIED)
 		return ck_fail(err, CK_ENOTFOUND, "it is hidden again");
 	*ret_bytes = r == CK_FILTER_CUT ? ck_wire_begin(cut->p, cut->len) : ck_wire_begin(reply->message.p, reply->message.len);
 	return r < 0 ? r : 0;
 }
 
-/* each @from of @wire becomes a @to of @into: pieces of one message merge there as well. @to 0: the pieces, end to end */
-static int copy_fields(struct ck_wire wire, uint32_t from, uint32_t to, struct ck_bytes *into, struct ck_error *err)
+/* each @from of @wire becomes a @to of @into: pieces of one message merge there as well. @to 0: the
+ * pieces, end to end */
+static int copy_fields(struct ck_wire wire, uint32_t from, uint32_t to, struct ck_bytes *into,
+		       struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
 	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
 		if (field.number != from || field.type != CK_WIRE_BYTES)
 			continue;
-		r = to ? ck_bytes_field(into, to, field.data, field.len) : ck_bytes_add(into, field.data, field.len);
+		r = to ? ck_bytes_field(into, to, field.data, field.len)
+		       : ck_bytes_add(into, field.data, field.len);
 		if (r < 0)
 			return ck_nomem(err);
 	}
@@ -276,7 +294,7 @@ static void sandbox_told(struct ck_unary_reply *reply, void *userdata)
 		ask_containers(a);
 }
 
-/* ---- commits --------------------------------------------------------------------------------------------------------- */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 static uint64_t wall_clock(void)
 {
@@ -319,7 +337,8 @@ void ck_announcer_committed(struct ck_announcer *announcer, const struct ck_told
 	if (!announcer->listening)
 		return;
 	struct announcement *a = CK_NEW(struct announcement);
-	char *id = ck_strdup(entry->id), *sandbox = ck_strdup(entry->kind == CK_SANDBOX ? entry->id : entry->sandbox_id);
+	char *id = ck_strdup(entry->id),
+	     *sandbox = ck_strdup(entry->kind == CK_SANDBOX ? entry->id : entry->sandbox_id);
 	if (a && id && sandbox) {
 		*a = (struct announcement){ .announcer = announcer, .id = id, .sandbox = sandbox };
 		list_add(&announcer->queued, a);
@@ -337,12 +356,13 @@ void ck_announcer_listen(struct ck_announcer *announcer, bool wanted)
 	if (wanted == announcer->listening)
 		return;
 	announcer->listening = wanted;
-	if (!wanted) /* not here: the last subscriber may have been cut off by an event that is being sent */
+	/* not here: the last subscriber may have been cut off by an event that is being sent */
+	if (!wanted)
 		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
 }
 
-int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdata, struct ck_announcer **ret_announcer,
-		     struct ck_error *err)
+int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdata,
+		     struct ck_announcer **ret_announcer, struct ck_error *err)
 {
 	struct ck_announcer *announcer = CK_NEW(struct ck_announcer);
 	if (!announcer)

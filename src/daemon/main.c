@@ -5,7 +5,8 @@
  *   configuration -> log -> plugins are looked for -> simulator, launcher (forks) -> confined
  *   -> the cache is open (and its lock held) -> the runtime is connected -> its lists are reconciled -> plugins -> accept
  *
- * Nobody is served before the last step, also when systemd made the sockets: what is hidden must be known before the first list.
+ * Nobody is served before the last step, also when systemd made the sockets: what is hidden must be
+ * known before the first list.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +62,7 @@ static int trouble(const struct ck_error *err)
 	return EXIT_TROUBLE;
 }
 
-/* ---- serving --------------------------------------------------------------------------------------------------------- */
+/* ---- serving --------------------------------------------------------------------------------- */
 
 static int listen_at(struct ck_daemon_main *m, int which, const char *path, struct ck_error *err)
 {
@@ -74,7 +75,8 @@ static int listen_at(struct ck_daemon_main *m, int which, const char *path, stru
 		m->made[which] = fd >= 0;
 	}
 	m->passed[which] = -1;
-	return fd < 0 ? fd : ck_listen_start(&m->daemon, fd, which == CRI, &m->listeners[which], err);
+	return fd < 0 ? fd
+		      : ck_listen_start(&m->daemon, fd, which == CRI, &m->listeners[which], err);
 }
 
 static void serve(struct ck_daemon_main *m)
@@ -102,10 +104,12 @@ static void reconciled(struct ck_daemon *daemon, const struct ck_error *err)
 	if (err) {
 		snprintf(m->last_trouble, sizeof(m->last_trouble), "%s", err->text);
 		ck_log(CK_LOG_WARNING, "%s; asking again", err->text);
-		ck_loop_timer(&daemon->loop, &m->retry_timer, ck_loop_now() + CK_RETRY_LIST, reconcile, m);
+		ck_loop_timer(&daemon->loop, &m->retry_timer, ck_loop_now() + CK_RETRY_LIST,
+			      reconcile, m);
 	} else if (!m->serving && !daemon->stopping) {
 		struct ck_error why;
-		if (ck_plugging_start(daemon, &why) < 0) /* before anybody is served: what is there now is what plugins find */
+		/* before anybody is served: what is there now is what plugins find */
+		if (ck_plugging_start(daemon, &why) < 0)
 			quit(m, trouble(&why));
 		else
 			serve(m);
@@ -116,7 +120,8 @@ static void reconcile(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
 	struct ck_error err;
-	if (ck_upstream_is_up(m->daemon.upstream) && ck_reconcile_begin(&m->daemon, reconciled, &err) < 0)
+	if (ck_upstream_is_up(m->daemon.upstream) &&
+	    ck_reconcile_begin(&m->daemon, reconciled, &err) < 0)
 		reconciled(&m->daemon, &err);
 }
 
@@ -126,7 +131,8 @@ static void upstream_up(void *userdata)
 	struct ck_metrics *metrics = &m->daemon.metrics;
 	metrics->upstream_connects++;
 	metrics->upstream_up = 1;
-	ck_log(CK_LOG_INFO, "connected to the runtime, which speaks %s", ck_upstream_version(m->daemon.upstream));
+	ck_log(CK_LOG_INFO, "connected to the runtime, which speaks %s",
+	       ck_upstream_version(m->daemon.upstream));
 	reconcile(m);
 }
 
@@ -145,21 +151,26 @@ static const struct ck_upstream_owner upstream_owner = { .up = upstream_up, .dow
 static void start_expired(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
-	const char *why = ck_upstream_is_up(m->daemon.upstream) ? m->last_trouble : ck_upstream_why(m->daemon.upstream);
+	const char *why = ck_upstream_is_up(m->daemon.upstream)
+				  ? m->last_trouble
+				  : ck_upstream_why(m->daemon.upstream);
 	if (*why)
 		ck_log(CK_LOG_ERROR, "the runtime was not there within start_timeout: %s", why);
 	else
-		ck_log(CK_LOG_ERROR, "the runtime's unix://%s did not answer a list within start_timeout",
+		ck_log(CK_LOG_ERROR,
+		       "the runtime's unix://%s did not answer a list within start_timeout",
 		       m->daemon.conf.runtime);
 	quit(m, EXIT_TROUBLE);
 }
 
-/* ---- signals --------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void stop_expired(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
-	ck_log(CK_LOG_WARNING, "%u creations have not ended within stop_wait; the next start finds out what became of them",
+	ck_log(CK_LOG_WARNING,
+	       "%u creations have not ended within stop_wait; the next start finds out what became "
+	       "of them",
 	       m->daemon.creating);
 	quit(m, EXIT_SUCCESS);
 }
@@ -173,7 +184,8 @@ void ck_daemon_drained(struct ck_daemon *daemon)
 {
 	struct ck_daemon_main *m = main_of(daemon);
 	if (daemon->creating == 0)
-		ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + CK_STOP_SETTLE, stopped, m);
+		ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + CK_STOP_SETTLE,
+			      stopped, m);
 }
 
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
@@ -194,7 +206,8 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 	if (daemon->nri)
 		ck_nri_stop(daemon->nri);
 	ck_log(CK_LOG_INFO, "stopping; %u creations in flight", daemon->creating);
-	ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + daemon->conf.stop_wait, stop_expired, m);
+	ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + daemon->conf.stop_wait,
+		      stop_expired, m);
 	ck_daemon_drained(daemon);
 	return 0;
 }
@@ -232,7 +245,8 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 static int on_child(sd_event_source *source, const siginfo_t *info, void *userdata)
 {
 	(void)source;
-	ck_log(CK_LOG_ERROR, "the simulator ended (%s %d)", info->si_code == CLD_EXITED ? "status" : "signal", info->si_status);
+	ck_log(CK_LOG_ERROR, "the simulator ended (%s %d)",
+	       info->si_code == CLD_EXITED ? "status" : "signal", info->si_status);
 	quit(userdata, EXIT_TROUBLE);
 	return 0;
 }
@@ -262,7 +276,7 @@ static void block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* ---- the cache ------------------------------------------------------------------------------------------------------- */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
 static int cache_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
@@ -306,13 +320,15 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 	r = ck_cache_open(&options, &daemon->cache, err);
 	if (r < 0)
 		return r;
-	r = sd_event_add_io(daemon->loop.event, &m->cache_source, ck_fd(daemon->cache), EPOLLIN, cache_ready, daemon);
+	r = sd_event_add_io(daemon->loop.event, &m->cache_source, ck_fd(daemon->cache), EPOLLIN,
+			    cache_ready, daemon);
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the cache") : 0;
 }
 
-/* ---- the way in ------------------------------------------------------------------------------------------------------ */
+/* ---- the way in ------------------------------------------------------------------------------ */
 
-/* the directory must be there before the process is confined to it; the cache checks what it finds */
+/* the directory must be there before the process is confined to it; the cache checks what it
+ * finds */
 static int make_state_dir(const char *path, struct ck_error *err)
 {
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -320,12 +336,15 @@ static int make_state_dir(const char *path, struct ck_error *err)
 	return 0;
 }
 
-/* asked before the simulator takes its place in it, which would only find that somebody listens there */
+/* asked before the simulator takes its place in it, which would only find that somebody listens
+ * there */
 static int check_owner(const char *path, struct ck_error *err)
 {
 	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long pid;
-	return fd >= 0 && ck_dir_owned(fd, &pid) && pid ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path, pid) : 0;
+	return fd >= 0 && ck_dir_owned(fd, &pid) && pid
+		       ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path, pid)
+		       : 0;
 }
 
 static int take_sockets(struct ck_daemon_main *m)
@@ -333,9 +352,12 @@ static int take_sockets(struct ck_daemon_main *m)
 	char **names = NULL;
 	int n = sd_listen_fds_with_names(1, &names), r = 0;
 	for (int i = 0; i < n; i++) {
-		int which = !strcmp(names[i], "unfiltered") ? UNFILTERED : CRI, fd = SD_LISTEN_FDS_START + i;
+		int which = !strcmp(names[i], "unfiltered") ? UNFILTERED : CRI,
+		    fd = SD_LISTEN_FDS_START + i;
 		if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
-			ck_log(CK_LOG_ERROR, "socket activation: '%s' is not one listening unix stream socket, cri or unfiltered",
+			ck_log(CK_LOG_ERROR,
+			       "socket activation: '%s' is not one listening unix stream socket, "
+			       "cri or unfiltered",
 			       names[i]);
 			r = -CK_EINVAL;
 			continue;
@@ -371,7 +393,9 @@ static int find_plugins(struct ck_daemon_main *m, struct ck_error *err)
 	if (!nri->enabled)
 		return 0;
 	int r = *nri->socket ? ck_plugins_socket_dir(nri->socket, err) : 0;
-	return r < 0 ? r : ck_plugins_find(&m->plugins, nri->plugin_dir, nri->config_dir, odd_plugin, NULL, err);
+	return r < 0 ? r
+		     : ck_plugins_find(&m->plugins, nri->plugin_dir, nri->config_dir, odd_plugin,
+				       NULL, err);
 }
 
 static int start(struct ck_daemon_main *m, struct ck_error *err)
@@ -399,8 +423,10 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 		r = ck_loop_init(&daemon->loop, err);
 	if (r >= 0)
 		r = add_signals(m, simulator, err);
-	if (r >= 0) /* the first timer reads the boot id, for which a confined process might lack the path */
-		r = ck_loop_timer(&daemon->loop, &m->start_timer, ck_loop_now() + conf->start_timeout, start_expired, m);
+	/* the first timer reads the boot id, for which a confined process might lack the path */
+	if (r >= 0)
+		r = ck_loop_timer(&daemon->loop, &m->start_timer,
+				  ck_loop_now() + conf->start_timeout, start_expired, m);
 	if (r >= 0 && conf->confine)
 		r = ck_confine(conf, confined, sizeof(confined), err);
 	if (r < 0)
@@ -409,9 +435,11 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	sd_event_set_watchdog(daemon->loop.event, true);
 	r = open_cache(m, err);
 	if (r >= 0 && *conf->metrics)
-		r = ck_metrics_serve(&daemon->loop, conf, &daemon->metrics, daemon->cache, &m->metrics_server, err);
+		r = ck_metrics_serve(&daemon->loop, conf, &daemon->metrics, daemon->cache,
+				     &m->metrics_server, err);
 	if (r >= 0)
-		r = ck_upstream_new(&daemon->loop, conf->runtime, &upstream_owner, m, &daemon->upstream, err);
+		r = ck_upstream_new(&daemon->loop, conf->runtime, &upstream_owner, m,
+				    &daemon->upstream, err);
 	return r;
 }
 
@@ -437,7 +465,8 @@ static void end(struct ck_daemon_main *m)
 		ck_loop_flush(&daemon->loop);
 	sd_event_source_disable_unref(m->cache_source);
 	if (daemon->cache)
-		ck_cache_close(CK_TAKE(daemon->cache), NULL); /* plugins' last events are not noted any more */
+		/* plugins' last events are not noted any more */
+		ck_cache_close(CK_TAKE(daemon->cache), NULL);
 	ck_plugging_free(daemon->plugging);
 	ck_consulted_forget(daemon);
 	for (size_t i = 0; i < CK_COUNT(m->signals); i++)
@@ -460,7 +489,8 @@ int main(int argc, char **argv)
 	int code = EXIT_TROUBLE;
 	for (int i = 0; i < SOCKETS; i++)
 		m.passed[i] = -1;
-	if (ck_conf_init(&m.daemon.conf, &err) < 0 || ck_conf_args(&m.daemon.conf, argc, argv, &args) < 0)
+	if (ck_conf_init(&m.daemon.conf, &err) < 0 ||
+	    ck_conf_args(&m.daemon.conf, argc, argv, &args) < 0)
 		return EXIT_USAGE;
 	/* by itself it rises to the longest list, and what that took is never given back */
 	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM);

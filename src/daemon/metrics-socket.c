@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The metrics socket. The text is made when somebody connects, handed to the kernel in one call, and the connection is closed:
- * a socket's buffer holds 208 KiB, the text takes a tenth of that, so nobody's reading is waited for and nothing is kept. Should
- * it not fit it is cut, and the last line, which says that it is whole, is missing.
+ * The metrics socket. The text is made when somebody connects, handed to the kernel in one call,
+ * and the connection is closed: a socket's buffer holds 208 KiB, the text takes a tenth of that, so
+ * nobody's reading is waited for and nothing is kept. Should it not fit it is cut, and the last
+ * line, which says that it is whole, is missing.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,13 +25,15 @@ struct ck_metrics_server {
 static void accepted(int fd, void *userdata)
 {
 	struct ck_metrics_server *server = userdata;
-	CK_AUTO_FREE char *text = ck_metrics_print(server->metrics, server->cache, &server->process);
+	CK_AUTO_FREE char *text =
+		ck_metrics_print(server->metrics, server->cache, &server->process);
 	if (text)
 		send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
 }
 
-int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, const struct ck_metrics *metrics, struct ck_cache *cache,
+int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf,
+		     const struct ck_metrics *metrics, struct ck_cache *cache,
 		     struct ck_metrics_server **ret_server, struct ck_error *err)
 {
 	struct ck_metrics_server *server = CK_NEW(struct ck_metrics_server);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text. Every series is there from the first scrape on, with 0 if need be, so that rate() misses nothing; label values come
- * from tables of ours. Whole numbers and nanoseconds as decimals: no locale can put a comma into them.
+ * The text. Every series is there from the first scrape on, with 0 if need be, so that rate()
+ * misses nothing; label values come from tables of ours. Whole numbers and nanoseconds as decimals:
+ * no locale can put a comma into them.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,16 +18,19 @@
 
 #define LINE_MAX_LEN 512u /* of one line: the longest help has some 150 bytes */
 
-/* upper bounds. A kubelet's create ends after 120 or 240 s, ours after 900 s; crictl begins at 2 s; a hand-over takes 1 ms */
+/* upper bounds. A kubelet's create ends after 120 or 240 s, ours after 900 s; crictl begins at 2 s;
+ * a hand-over takes 1 ms */
 static const struct {
 	uint64_t ms;
 	const char *le;
 } bounds[] = {
-	{ 1, "0.001" }, { 5, "0.005" }, { 25, "0.025" }, { 100, "0.1" },  { 250, "0.25" },  { 500, "0.5" },	{ 1000, "1" },
-	{ 2000, "2" },  { 5000, "5" },	{ 10000, "10" }, { 20000, "20" }, { 30000, "30" },  { 60000, "60" },	{ 120000, "120" },
-	{ 240000, "240" }, { 900000, "900" },
+	{ 1, "0.001" },  { 5, "0.005" },    { 25, "0.025" },   { 100, "0.1" },
+	{ 250, "0.25" }, { 500, "0.5" },    { 1000, "1" },     { 2000, "2" },
+	{ 5000, "5" },   { 10000, "10" },   { 20000, "20" },   { 30000, "30" },
+	{ 60000, "60" }, { 120000, "120" }, { 240000, "240" }, { 900000, "900" },
 };
-_Static_assert(CK_COUNT(bounds) == CK_COUNT(((struct ck_histogram *)0)->bucket), "a bucket for each bound");
+_Static_assert(CK_COUNT(bounds) == CK_COUNT(((struct ck_histogram *)0)->bucket),
+	       "a bucket for each bound");
 
 void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns)
 {
@@ -42,13 +46,14 @@ void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns)
 size_t ck_metrics_route(const struct ck_route *route)
 {
 	size_t i = 0;
-	for (const struct ck_route *known; (known = ck_route_at(i)) && i < CK_METRIC_ROUTES - 1; i++)
+	for (const struct ck_route *known; (known = ck_route_at(i)) && i < CK_METRIC_ROUTES - 1;
+	     i++)
 		if (known == route)
 			return i;
 	return CK_METRIC_ROUTES - 1;
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 struct text {
 	struct ck_bytes bytes;
@@ -62,18 +67,21 @@ static void CK_PRINTF(2, 3) put(struct text *text, const char *fmt, ...)
 	va_start(ap, fmt);
 	int n = vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	if (CK_NEVER(n < 0 || (size_t)n >= sizeof(line)) || ck_bytes_add(&text->bytes, line, (size_t)n) < 0)
+	if (CK_NEVER(n < 0 || (size_t)n >= sizeof(line)) ||
+	    ck_bytes_add(&text->bytes, line, (size_t)n) < 0)
 		text->failed = true;
 }
 
 static void put_family(struct text *text, const char *name, const char *type, const char *help)
 {
-	char first = (char)(*help >= 'a' && *help <= 'z' ? *help - 'a' + 'A' : *help); /* those of `crikeep stats` begin small */
+	/* those of `crikeep stats` begin small */
+	char first = (char)(*help >= 'a' && *help <= 'z' ? *help - 'a' + 'A' : *help);
 	put(text, "# HELP %s %c%s.\n# TYPE %s %s\n", name, first, help + 1, name, type);
 }
 
 /* a value by itself, without labels */
-static void put_one(struct text *text, const char *name, const char *type, const char *help, uint64_t value)
+static void put_one(struct text *text, const char *name, const char *type, const char *help,
+		    uint64_t value)
 {
 	put_family(text, name, type, help);
 	put(text, "%s %" PRIu64 "\n", name, value);
@@ -81,32 +89,37 @@ static void put_one(struct text *text, const char *name, const char *type, const
 
 static void put_ns(struct text *text, const char *name, const char *labels, uint64_t ns)
 {
-	put(text, "%s%s %" PRIu64 ".%09" PRIu64 "\n", name, labels, ns / CK_NS_PER_S, ns % CK_NS_PER_S);
+	put(text, "%s%s %" PRIu64 ".%09" PRIu64 "\n", name, labels, ns / CK_NS_PER_S,
+	    ns % CK_NS_PER_S);
 }
 
 static const char *const kinds[] = { [CK_SANDBOX] = "sandbox", [CK_CONTAINER] = "container" };
 
-static void put_kinds(struct text *text, const char *name, const char *type, const char *help, const uint64_t values[3])
+static void put_kinds(struct text *text, const char *name, const char *type, const char *help,
+		      const uint64_t values[3])
 {
 	put_family(text, name, type, help);
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
 		put(text, "%s{kind=\"%s\"} %" PRIu64 "\n", name, kinds[kind], values[kind]);
 }
 
-static void put_kinds_size(struct text *text, const char *name, const char *help, const size_t sizes[3])
+static void put_kinds_size(struct text *text, const char *name, const char *help,
+			   const size_t sizes[3])
 {
 	uint64_t values[] = { 0, sizes[CK_SANDBOX], sizes[CK_CONTAINER] };
 	put_kinds(text, name, "gauge", help, values);
 }
 
-static void put_kinds_ns(struct text *text, const char *name, const char *help, const uint64_t ns[3])
+static void put_kinds_ns(struct text *text, const char *name, const char *help,
+			 const uint64_t ns[3])
 {
 	put_family(text, name, "gauge", help);
 	put_ns(text, name, "{kind=\"sandbox\"}", ns[CK_SANDBOX]);
 	put_ns(text, name, "{kind=\"container\"}", ns[CK_CONTAINER]);
 }
 
-static void put_histograms(struct text *text, const char *name, const char *help, const struct ck_histogram histograms[3])
+static void put_histograms(struct text *text, const char *name, const char *help,
+			   const struct ck_histogram histograms[3])
 {
 	put_family(text, name, "histogram", help);
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
@@ -114,19 +127,22 @@ static void put_histograms(struct text *text, const char *name, const char *help
 		uint64_t sum = 0;
 		for (size_t i = 0; i < CK_COUNT(bounds); i++) {
 			sum += h->bucket[i];
-			put(text, "%s_bucket{kind=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, kinds[kind], bounds[i].le, sum);
+			put(text, "%s_bucket{kind=\"%s\",le=\"%s\"} %" PRIu64 "\n", name,
+			    kinds[kind], bounds[i].le, sum);
 		}
-		put(text, "%s_bucket{kind=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name, kinds[kind], h->count);
-		put(text, "%s_sum{kind=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name, kinds[kind], h->sum_ns / CK_NS_PER_S,
-		    h->sum_ns % CK_NS_PER_S);
+		put(text, "%s_bucket{kind=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name, kinds[kind],
+		    h->count);
+		put(text, "%s_sum{kind=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", name, kinds[kind],
+		    h->sum_ns / CK_NS_PER_S, h->sum_ns % CK_NS_PER_S);
 		put(text, "%s_count{kind=\"%s\"} %" PRIu64 "\n", name, kinds[kind], h->count);
 	}
 }
 
-/* ---- the daemon's ---------------------------------------------------------------------------------------------------- */
+/* ---- the daemon's ---------------------------------------------------------------------------- */
 
 /* @acts: only of calls that are not simply passed on */
-static void put_routes(struct text *text, const char *name, const char *help, bool acts, const uint64_t values[CK_METRIC_ROUTES])
+static void put_routes(struct text *text, const char *name, const char *help, bool acts,
+		       const uint64_t values[CK_METRIC_ROUTES])
 {
 	const struct ck_route *route;
 	put_family(text, name, "counter", help);
@@ -137,9 +153,10 @@ static void put_routes(struct text *text, const char *name, const char *help, bo
 		put(text, "%s{rpc=\"other\"} %" PRIu64 "\n", name, values[CK_METRIC_ROUTES - 1]);
 }
 
-/* ---- plugins ---------------------------------------------------------------------------------------------------------- */
+/* ---- plugins --------------------------------------------------------------------------------- */
 
-static const char *const plugin_states[] = { "connected", "registered", "synchronizing", "ready", "overdue", "absent" };
+static const char *const plugin_states[] = { "connected", "registered", "synchronizing",
+					     "ready",     "overdue",    "absent" };
 
 struct plugins { /* of one name together: two connections may have it */
 	struct {
@@ -161,7 +178,8 @@ static int count_plugin(const struct ck_nri_plugin *plugin, void *userdata)
 	if (!*plugin->name || !strcmp(plugin->state, "absent") || i == CK_COUNT(plugins->all))
 		return 0;
 	if (i == plugins->n)
-		snprintf(plugins->all[plugins->n++].name, sizeof(plugins->all[i].name), "%s", plugin->name);
+		snprintf(plugins->all[plugins->n++].name, sizeof(plugins->all[i].name), "%s",
+			 plugin->name);
 	plugins->all[i].sent += plugin->sent;
 	plugins->all[i].late += plugin->late;
 	plugins->all[i].failed += plugin->failed;
@@ -169,7 +187,8 @@ static int count_plugin(const struct ck_nri_plugin *plugin, void *userdata)
 }
 
 /* a plugin's name is of letters, digits, and '_', '.', '+', '-' */
-static void put_plugins(struct text *text, const char *name, const char *help, const struct plugins *plugins, size_t at)
+static void put_plugins(struct text *text, const char *name, const char *help,
+			const struct plugins *plugins, size_t at)
 {
 	put_family(text, name, "counter", help);
 	for (size_t i = 0; i < plugins->n; i++) {
@@ -190,55 +209,70 @@ static void put_nri(struct text *text, const struct ck_metrics *m)
 	put_family(text, "crikeepd_nri_plugins", "gauge",
 		   "NRI plugins that are connected, by state; absent: required ones that are not");
 	for (size_t i = 0; i < CK_COUNT(plugin_states); i++)
-		put(text, "crikeepd_nri_plugins{state=\"%s\"} %" PRIu64 "\n", plugin_states[i], plugins.states[i]);
-	put_plugins(text, "crikeepd_nri_events_total", "Events sent to a plugin since it connected", &plugins, OF_PLUGIN(sent));
-	put_plugins(text, "crikeepd_nri_late_total", "Events it did not answer in time", &plugins, OF_PLUGIN(late));
-	put_plugins(text, "crikeepd_nri_failed_total", "Events it answered with an error", &plugins, OF_PLUGIN(failed));
-	put_kinds(text, "crikeepd_nri_refused_total", "counter", "Creates that plugins did not agree to", m->nri_refused);
+		put(text, "crikeepd_nri_plugins{state=\"%s\"} %" PRIu64 "\n", plugin_states[i],
+		    plugins.states[i]);
+	put_plugins(text, "crikeepd_nri_events_total", "Events sent to a plugin since it connected",
+		    &plugins, OF_PLUGIN(sent));
+	put_plugins(text, "crikeepd_nri_late_total", "Events it did not answer in time", &plugins,
+		    OF_PLUGIN(late));
+	put_plugins(text, "crikeepd_nri_failed_total", "Events it answered with an error", &plugins,
+		    OF_PLUGIN(failed));
+	put_kinds(text, "crikeepd_nri_refused_total", "counter",
+		  "Creates that plugins did not agree to", m->nri_refused);
 }
 
-/* ---- all -------------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void put_daemon(struct text *text, const struct ck_metrics *m)
 {
 	put_family(text, "crikeepd_build_info", "gauge", "Always 1; the version is the label");
 	put(text, "crikeepd_build_info{version=\"%s\"} 1\n", ck_version());
 
-	put_routes(text, "crikeepd_calls_total", "Calls from clients; other: none of CRI as known here", false, m->calls);
-	put_routes(text, "crikeepd_call_errors_total", "Calls that crikeepd itself answered with an error", false, m->errors);
-	put_routes(text, "crikeepd_hidden_refused_total", "Calls answered NOT_FOUND because they name what is hidden", true,
+	put_routes(text, "crikeepd_calls_total",
+		   "Calls from clients; other: none of CRI as known here", false, m->calls);
+	put_routes(text, "crikeepd_call_errors_total",
+		   "Calls that crikeepd itself answered with an error", false, m->errors);
+	put_routes(text, "crikeepd_hidden_refused_total",
+		   "Calls answered NOT_FOUND because they name what is hidden", true,
 		   m->refused_hidden);
-	put_routes(text, "crikeepd_filtered_items_total", "Hidden sandboxes and containers left out of answers", true,
-		   m->filtered);
+	put_routes(text, "crikeepd_filtered_items_total",
+		   "Hidden sandboxes and containers left out of answers", true, m->filtered);
 
-	put_kinds(text, "crikeepd_creates_total", "counter", "Creates that were sent to the runtime", m->creates);
-	put_kinds(text, "crikeepd_answers_total", "counter", "Creates that were answered with an id", m->answered);
-	put_histograms(text, "crikeepd_create_wait_seconds", "From a create's request to its answer with an id", m->wait);
-	put_histograms(text, "crikeepd_delivery_seconds", "From the runtime's answer to the hand-over", m->delivery);
+	put_kinds(text, "crikeepd_creates_total", "counter",
+		  "Creates that were sent to the runtime", m->creates);
+	put_kinds(text, "crikeepd_answers_total", "counter",
+		  "Creates that were answered with an id", m->answered);
+	put_histograms(text, "crikeepd_create_wait_seconds",
+		       "From a create's request to its answer with an id", m->wait);
+	put_histograms(text, "crikeepd_delivery_seconds",
+		       "From the runtime's answer to the hand-over", m->delivery);
 
 	put_one(text, "crikeepd_clients", "gauge", "Connections of clients", m->clients);
-	put_one(text, "crikeepd_clients_total", "counter", "Connections of clients that were taken", m->clients_total);
-	put_one(text, "crikeepd_clients_refused_total", "counter", "Connections closed because of the peer's uid",
-		m->clients_refused);
-	put_one(text, "crikeepd_clients_cut_total", "counter", "Connections closed because too much was held for them",
-		m->clients_cut);
-	put_one(text, "crikeepd_upstream_up", "gauge", "1 while connected to the runtime", m->upstream_up);
-	put_one(text, "crikeepd_upstream_connects_total", "counter", "Connections to the runtime that were made",
-		m->upstream_connects);
-	put_one(text, "crikeepd_upstream_failures_total", "counter", "Connections to the runtime that failed or were lost",
-		m->upstream_failures);
-	put_one(text, "crikeepd_uid_conflicts_total", "counter", "Times two READY sandboxes of one pod uid were seen",
-		m->uid_conflicts);
-	put_family(text, "crikeepd_events_total", "counter", "Container events toward clients, by what became of them");
+	put_one(text, "crikeepd_clients_total", "counter", "Connections of clients that were taken",
+		m->clients_total);
+	put_one(text, "crikeepd_clients_refused_total", "counter",
+		"Connections closed because of the peer's uid", m->clients_refused);
+	put_one(text, "crikeepd_clients_cut_total", "counter",
+		"Connections closed because too much was held for them", m->clients_cut);
+	put_one(text, "crikeepd_upstream_up", "gauge", "1 while connected to the runtime",
+		m->upstream_up);
+	put_one(text, "crikeepd_upstream_connects_total", "counter",
+		"Connections to the runtime that were made", m->upstream_connects);
+	put_one(text, "crikeepd_upstream_failures_total", "counter",
+		"Connections to the runtime that failed or were lost", m->upstream_failures);
+	put_one(text, "crikeepd_uid_conflicts_total", "counter",
+		"Times two READY sandboxes of one pod uid were seen", m->uid_conflicts);
+	put_family(text, "crikeepd_events_total", "counter",
+		   "Container events toward clients, by what became of them");
 	put(text, "crikeepd_events_total{what=\"sent\"} %" PRIu64 "\n", m->events_sent);
 	put(text, "crikeepd_events_total{what=\"hidden\"} %" PRIu64 "\n", m->events_hidden);
 	put(text, "crikeepd_events_total{what=\"made\"} %" PRIu64 "\n", m->events_made);
 	put_nri(text, m);
-	put_one(text, "crikeepd_log_dropped_total", "counter", "Log lines that could not be written without waiting",
-		ck_log_dropped());
+	put_one(text, "crikeepd_log_dropped_total", "counter",
+		"Log lines that could not be written without waiting", ck_log_dropped());
 }
 
-/* ---- the cache's ----------------------------------------------------------------------------------------------------- */
+/* ---- the cache's ----------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name, *help;
@@ -252,35 +286,47 @@ static const struct {
 static void put_entries(struct text *text, const struct ck_census *census)
 {
 	static const char *const states[] = {
-		[CK_STATE_CREATING] = "creating",   [CK_STATE_KEPT] = "kept",         [CK_STATE_COMMITTING] = "committing",
-		[CK_STATE_COMMITTED] = "committed", [CK_STATE_EVICTING] = "evicting", [CK_STATE_GONE] = "gone",
+		[CK_STATE_CREATING] = "creating",     [CK_STATE_KEPT] = "kept",
+		[CK_STATE_COMMITTING] = "committing", [CK_STATE_COMMITTED] = "committed",
+		[CK_STATE_EVICTING] = "evicting",     [CK_STATE_GONE] = "gone",
 	};
-	put_family(text, "crikeep_entries", "gauge", "Entries of the cache; gone: hidden for a minute after its end");
+	put_family(text, "crikeep_entries", "gauge",
+		   "Entries of the cache; gone: hidden for a minute after its end");
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
 		for (int state = CK_STATE_CREATING; state <= CK_STATE_MAX; state++)
-			put(text, "crikeep_entries{kind=\"%s\",state=\"%s\"} %zu\n", kinds[kind], states[state],
-			    census->entries[kind][state]);
+			put(text, "crikeep_entries{kind=\"%s\",state=\"%s\"} %zu\n", kinds[kind],
+			    states[state], census->entries[kind][state]);
 }
 
 static void put_cache(struct text *text, const struct ck_census *census)
 {
 	uint64_t tries[] = { 0, census->tries[CK_SANDBOX], census->tries[CK_CONTAINER] };
 	put_entries(text, census);
-	put_kinds_size(text, "crikeep_creations_lost", "Creations whose outcome is not known", census->lost);
-	put_kinds_ns(text, "crikeep_oldest_creation_seconds", "Age of the oldest creation in flight; 0: none",
-		     census->creating_ns);
-	put_kinds_ns(text, "crikeep_oldest_kept_seconds", "How long nobody has asked for some kept result, at most; 0: none",
+	put_kinds_size(text, "crikeep_creations_lost", "Creations whose outcome is not known",
+		       census->lost);
+	put_kinds_ns(text, "crikeep_oldest_creation_seconds",
+		     "Age of the oldest creation in flight; 0: none", census->creating_ns);
+	put_kinds_ns(text, "crikeep_oldest_kept_seconds",
+		     "How long nobody has asked for some kept result, at most; 0: none",
 		     census->kept_ns);
-	put_kinds_ns(text, "crikeep_oldest_eviction_seconds", "How long the oldest evicted result has not been gone; 0: none",
+	put_kinds_ns(text, "crikeep_oldest_eviction_seconds",
+		     "How long the oldest evicted result has not been gone; 0: none",
 		     census->evicting_ns);
-	put_kinds_size(text, "crikeep_destroys_failing", "Evicted results that could not be destroyed so far", census->failing);
-	put_kinds(text, "crikeep_destroy_tries", "gauge", "Most failed tries to destroy one of these", tries);
-	put_kinds_size(text, "crikeep_requests_waiting", "Requests that wait for a result", census->waiting);
-	put_kinds_size(text, "crikeep_requests_creating", "Requests that make a result", census->creating);
-	put_one(text, "crikeep_degraded", "gauge", "1 while the database cannot be written and memory is ahead of it",
+	put_kinds_size(text, "crikeep_destroys_failing",
+		       "Evicted results that could not be destroyed so far", census->failing);
+	put_kinds(text, "crikeep_destroy_tries", "gauge",
+		  "Most failed tries to destroy one of these", tries);
+	put_kinds_size(text, "crikeep_requests_waiting", "Requests that wait for a result",
+		       census->waiting);
+	put_kinds_size(text, "crikeep_requests_creating", "Requests that make a result",
+		       census->creating);
+	put_one(text, "crikeep_degraded", "gauge",
+		"1 while the database cannot be written and memory is ahead of it",
 		census->degraded);
-	put_one(text, "crikeep_database_bytes", "gauge", "Size of the database", census->database < 0 ? 0 : census->database);
-	put_one(text, "crikeep_wal_bytes", "gauge", "Size of its write-ahead log", census->wal < 0 ? 0 : census->wal);
+	put_one(text, "crikeep_database_bytes", "gauge", "Size of the database",
+		census->database < 0 ? 0 : census->database);
+	put_one(text, "crikeep_wal_bytes", "gauge", "Size of its write-ahead log",
+		census->wal < 0 ? 0 : census->wal);
 	for (size_t i = 0; i < CK_COUNT(counters); i++) {
 		uint64_t value;
 		memcpy(&value, (const char *)&census->counters + counters[i].at, sizeof(value));
@@ -288,28 +334,35 @@ static void put_cache(struct text *text, const struct ck_census *census)
 	}
 }
 
-/* ---- the process's, under the names every Prometheus client library gives them --------------------------------------- */
+/* ---- the process's, under the names every Prometheus client library gives them --------------- */
 
 static void put_process(struct text *text, const struct ck_process *process)
 {
 	struct ck_process_figures figures;
 	ck_process_look(process, &figures);
 	if (figures.resident) {
-		put_one(text, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes", figures.resident);
-		put_one(text, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes", figures.virtual_size);
+		put_one(text, "process_resident_memory_bytes", "gauge",
+			"Resident memory size in bytes", figures.resident);
+		put_one(text, "process_virtual_memory_bytes", "gauge",
+			"Virtual memory size in bytes", figures.virtual_size);
 	}
 	if (figures.fds)
-		put_one(text, "process_open_fds", "gauge", "Number of open file descriptors", figures.fds);
-	put_one(text, "process_max_fds", "gauge", "Maximum number of open file descriptors", figures.fds_max);
-	put_family(text, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds");
+		put_one(text, "process_open_fds", "gauge", "Number of open file descriptors",
+			figures.fds);
+	put_one(text, "process_max_fds", "gauge", "Maximum number of open file descriptors",
+		figures.fds_max);
+	put_family(text, "process_cpu_seconds_total", "counter",
+		   "Total user and system CPU time spent in seconds");
 	put_ns(text, "process_cpu_seconds_total", "", figures.cpu_ns);
 	if (!figures.started_ns)
 		return;
-	put_family(text, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds");
+	put_family(text, "process_start_time_seconds", "gauge",
+		   "Start time of the process since unix epoch in seconds");
 	put_ns(text, "process_start_time_seconds", "", figures.started_ns);
 }
 
-char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache, const struct ck_process *process)
+char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache,
+		       const struct ck_process *process)
 {
 	struct text text = { 0 };
 	struct ck_census census;

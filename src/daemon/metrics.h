@@ -2,8 +2,9 @@
 #ifndef CK_DAEMON_METRICS_H
 #define CK_DAEMON_METRICS_H
 /*
- * What is counted, and its text in Prometheus' exposition format (0.0.4), handed to whoever connects to the metrics socket and
- * closed after it. Names end in base units; labels are closed sets, never ids or names of pods. crikeepd(8) lists them.
+ * What is counted, and its text in Prometheus' exposition format (0.0.4), handed to whoever
+ * connects to the metrics socket and closed after it. Names end in base units; labels are closed
+ * sets, never ids or names of pods. crikeepd(8) lists them.
  */
 #include "src/daemon/conf/conf.h"
 #include "src/rpc/connection.h"
@@ -16,44 +17,58 @@ struct ck_histogram { /* of seconds; buckets in metrics.c */
 };
 void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns);
 
-#define CK_METRIC_ROUTES 64u /* more than the table has; the last one counts what is not in the table */
+/* more than the table has; the last one counts what is not in the table */
+#define CK_METRIC_ROUTES 64u
 
 struct ck_metrics { /* zeroed; counted by whoever does it */
 	/* by route: ck_metrics_route() */
 	uint64_t calls[CK_METRIC_ROUTES];         /* crikeepd_calls_total{rpc} */
 	uint64_t refused_hidden[CK_METRIC_ROUTES]; /* crikeepd_hidden_refused_total{rpc} */
 	uint64_t filtered[CK_METRIC_ROUTES];      /* crikeepd_filtered_items_total{rpc} */
-	uint64_t errors[CK_METRIC_ROUTES];        /* crikeepd_call_errors_total{rpc}: answered by us with an error */
+	/* crikeepd_call_errors_total{rpc}: answered by us with an error */
+	uint64_t errors[CK_METRIC_ROUTES];
 	/* creates, by kind */
-	uint64_t creates[3];        /* crikeepd_creates_total{kind}: calls that were sent to the runtime */
+	/* crikeepd_creates_total{kind}: calls that were sent to the runtime */
+	uint64_t creates[3];
 	uint64_t answered[3];       /* crikeepd_answers_total{kind}: creates answered with an id */
-	struct ck_histogram wait[3];     /* crikeepd_create_wait_seconds{kind}: from the request to its answer */
-	struct ck_histogram delivery[3]; /* crikeepd_delivery_seconds{kind}: from the runtime's answer to its hand-over */
+	/* crikeepd_create_wait_seconds{kind}: from the request to its answer */
+	struct ck_histogram wait[3];
+	/* crikeepd_delivery_seconds{kind}: from the runtime's answer to its hand-over */
+	struct ck_histogram delivery[3];
 	/* connections */
-	uint64_t clients_total, clients_refused; /* crikeepd_clients_total, crikeepd_clients_refused_total (peer uid) */
+	/* crikeepd_clients_total, crikeepd_clients_refused_total (peer uid) */
+	uint64_t clients_total, clients_refused;
 	uint64_t clients;                        /* gauge crikeepd_clients */
-	uint64_t upstream_connects, upstream_failures, upstream_up; /* ..._total, ..._total, gauge crikeepd_upstream_up */
+	/* ..._total, ..._total, gauge crikeepd_upstream_up */
+	uint64_t upstream_connects, upstream_failures, upstream_up;
 	uint64_t uid_conflicts;                  /* crikeepd_uid_conflicts_total (K26) */
-	uint64_t events_sent, events_hidden;     /* crikeepd_events_total{what="sent"|"hidden"|"made"} */
+	/* crikeepd_events_total{what="sent"|"hidden"|"made"} */
+	uint64_t events_sent, events_hidden;
 	uint64_t events_made;
-	uint64_t nri_refused[3];                 /* crikeepd_nri_refused_total{kind}: creates plugins did not agree to */
+	/* crikeepd_nri_refused_total{kind}: creates plugins did not agree to */
+	uint64_t nri_refused[3];
 	struct ck_nri *nri;                      /* asked for its plugins; NULL: NRI is off */
-	uint64_t clients_cut;                    /* crikeepd_clients_cut_total: over client_memory */
+	/* crikeepd_clients_cut_total: over client_memory */
+	uint64_t clients_cut;
 };
 size_t ck_metrics_route(const struct ck_route *route); /* NULL: not in the table */
 
 /*
- * ck_metrics_print - the daemon's metrics; @cache not NULL: its entries, counters, age of what is stuck, sizes, degraded (names
- * begin with crikeep_); @process not NULL: memory, descriptors, times. Its last line is CK_METRICS_END. To be freed; NULL: out of
- * memory
+ * ck_metrics_print - the daemon's metrics; @cache not NULL: its entries, counters, age of what is
+ * stuck, sizes, degraded (names begin with crikeep_); @process not NULL: memory, descriptors,
+ * times. Its last line is CK_METRICS_END. To be freed; NULL: out of memory
  */
 struct ck_process;
-char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache, const struct ck_process *process);
+char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache,
+		       const struct ck_process *process);
 
-/* The socket. Whoever may connect (by the file's mode) gets one text and the end; nobody's reading is waited for. */
+/* The socket. Whoever may connect (by the file's mode) gets one text and the end; nobody's reading
+ * is waited for. */
 struct ck_metrics_server;
-/* ck_metrics_serve - at conf->metrics, before the process is confined. @metrics, @cache: borrowed. 0, -CK_EIO, -CK_ENOMEM */
-int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf, const struct ck_metrics *metrics, struct ck_cache *cache,
+/* ck_metrics_serve - at conf->metrics, before the process is confined. @metrics, @cache: borrowed.
+ * 0, -CK_EIO, -CK_ENOMEM */
+int ck_metrics_serve(struct ck_loop *loop, const struct ck_conf *conf,
+		     const struct ck_metrics *metrics, struct ck_cache *cache,
 		     struct ck_metrics_server **ret_server, struct ck_error *err);
 void ck_metrics_server_free(struct ck_metrics_server *server); /* and its path; NULL is fine */
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri.adjust before-create: plugins are asked about a container before the runtime is, under an id of ours, and what they change
- * goes into the request. The id stands in the request as an annotation, so that whoever describes the container later finds it;
- * what plugins are told of a container that never comes to be is the NRI side's business (H7).
+ * nri.adjust before-create: plugins are asked about a container before the runtime is, under an id
+ * of ours, and what they change goes into the request. The id stands in the request as an
+ * annotation, so that whoever describes the container later finds it; what plugins are told of a
+ * container that never comes to be is the NRI side's business (H7).
  *
- * The cache may have one creation begun a second time, because nobody knows how the first one ended (K8). The runtime may still
- * be at that, so the second must be the same request, under the same id: those asked about last are remembered.
+ * The cache may have one creation begun a second time, because nobody knows how the first one ended
+ * (K8). The runtime may still be at that, so the second must be the same request, under the same
+ * id: those asked about last are remembered.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -34,7 +36,7 @@ struct ck_consulted { /* what went out */
 	struct ck_bytes request;
 };
 
-/* ---- what went out before -------------------------------------------------------------------------------------------- */
+/* ---- what went out before -------------------------------------------------------------------- */
 
 static void consulted_free(struct ck_consulted *consulted)
 {
@@ -43,7 +45,8 @@ static void consulted_free(struct ck_consulted *consulted)
 	free(consulted);
 }
 
-/* the one of this key is taken out; what is more than CK_NRI_CONSULTED_MAX, too, and is freed. NULL: there is none */
+/* the one of this key is taken out; what is more than CK_NRI_CONSULTED_MAX, too, and is freed.
+ * NULL: there is none */
 static struct ck_consulted *recall(struct ck_daemon *daemon, const struct ck_key *key)
 {
 	struct ck_consulted *found = NULL;
@@ -70,7 +73,8 @@ static void remember(struct ck_call *call, const struct ck_key *key, const struc
 	struct ck_consulted *one = CK_NEW(struct ck_consulted);
 	if (!one)
 		return; /* a second try would ask again: better than none */
-	if (ck_key_dup(key, &one->key) < 0 || ck_bytes_add(&one->request, request->p, request->len) < 0) {
+	if (ck_key_dup(key, &one->key) < 0 ||
+	    ck_bytes_add(&one->request, request->p, request->len) < 0) {
 		consulted_free(one);
 		return;
 	}
@@ -98,7 +102,7 @@ void ck_consulted_forget(struct ck_daemon *daemon)
 	}
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static void consult_free(struct ck_consult *consult)
 {
@@ -116,12 +120,13 @@ void ck_consult_drop(struct ck_consult *consult)
 }
 
 /* the request that goes out. 0, or an error */
-static int adjusted(const struct ck_consult *consult, const struct ck_nri_result *result, struct ck_bytes *out,
-		    struct ck_error *err)
+static int adjusted(const struct ck_consult *consult, const struct ck_nri_result *result,
+		    struct ck_bytes *out, struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes changed = { 0 };
-	int r = ck_apply_adjustment(consult->request.p, consult->request.len, result->adjustment, result->adjustment_len,
-				    result->owners, result->owners_len, &changed, err);
+	int r = ck_apply_adjustment(consult->request.p, consult->request.len, result->adjustment,
+				    result->adjustment_len, result->owners, result->owners_len,
+				    &changed, err);
 	return r < 0 ? r : ck_apply_alias(changed.p, changed.len, consult->alias, out, err);
 }
 
@@ -136,9 +141,11 @@ static void answered(const struct ck_nri_result *result, void *userdata)
 		return;
 	}
 	ck_consulted_fn *done = consult->done;
-	int r = result->refusal ? ck_fail(&err, CK_EREFUSED, "%s", result->refusal) : adjusted(consult, result, &request, &err);
+	int r = result->refusal ? ck_fail(&err, CK_EREFUSED, "%s", result->refusal)
+				: adjusted(consult, result, &request, &err);
 	if (r >= 0 && request.len > CK_REQUEST_MAX)
-		r = ck_fail(&err, CK_ETOOBIG, "with what plugins add, the request is over %u bytes", CK_REQUEST_MAX);
+		r = ck_fail(&err, CK_ETOOBIG, "with what plugins add, the request is over %u bytes",
+			    CK_REQUEST_MAX);
 	if (r >= 0)
 		remember(call, consult->key, &request);
 	consult_free(consult);
@@ -152,7 +159,8 @@ static int begin(struct ck_consult *consult, struct ck_error *err)
 	CK_AUTO_BYTES struct ck_bytes container = { 0 };
 	randombytes_buf(random, sizeof(random));
 	sodium_bin2hex(consult->alias, sizeof(consult->alias), random, sizeof(random));
-	int r = ck_describe_request(call->request.p, call->request.len, consult->alias, &container, err);
+	int r = ck_describe_request(call->request.p, call->request.len, consult->alias, &container,
+				    err);
 	if (r >= 0 && ck_bytes_add(&consult->request, call->request.p, call->request.len) < 0)
 		r = ck_nomem(err);
 	if (r < 0)
@@ -170,19 +178,24 @@ static int begin(struct ck_consult *consult, struct ck_error *err)
 	return ck_nri_send(call->daemon->nri, &event, answered, consult, err);
 }
 
-int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done, struct ck_error *err)
+int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_consulted_fn *done,
+		     struct ck_error *err)
 {
 	struct ck_daemon *daemon = call->daemon;
 	struct ck_consult *consult = CK_NEW(struct ck_consult);
 	if (!consult)
 		return ck_nomem(err);
-	int r = ck_key_from_request(CK_CONTAINER, call->request.p, call->request.len, &consult->key, err);
+	int r = ck_key_from_request(CK_CONTAINER, call->request.p, call->request.len, &consult->key,
+				    err);
 	struct ck_consulted *before = r < 0 ? NULL : recall(daemon, consult->key);
-	if (before && ck_turn_again(call->turn) == 1) { /* plugins know it, and the runtime may have it */
+	/* plugins know it, and the runtime may have it */
+	if (before && ck_turn_again(call->turn) == 1) {
 		before->next = daemon->consulted;
 		daemon->consulted = before;
 		call->consulted = before->number;
-		r = ck_bytes_add(ret_request, before->request.p, before->request.len) < 0 ? ck_nomem(err) : 1;
+		r = ck_bytes_add(ret_request, before->request.p, before->request.len) < 0
+			    ? ck_nomem(err)
+			    : 1;
 	} else if (r >= 0) {
 		if (before)
 			consulted_free(before);

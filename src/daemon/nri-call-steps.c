@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that move a pod or container on, where NRI plugins are to be told: each goes a list of steps, one after the other. A step
- * tells plugins, or asks the runtime; what fails ends the list, and the client hears it.
+ * Calls that move a pod or container on, where NRI plugins are to be told: each goes a list of
+ * steps, one after the other. A step tells plugins, or asks the runtime; what fails ends the list,
+ * and the client hears it.
  *
  *   StopPodSandbox     its containers are stopped and told as stopped; the pod is told as stopped; the runtime tears it down
  *   RemovePodSandbox   the same; its containers are told as removed, and removed; so is the pod
@@ -10,10 +11,10 @@
  *   StartContainer     plugins agree; the runtime starts it; told
  *   Update...          plugins agree, and may ask for other resources; the runtime updates it; told
  *
- * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to its steps (H6, R41), but
- * for what plugins are asked to agree to, which is not begun without it. Two calls that end one pod go one after the other,
- * so that no network is torn down while the other's plugins are still being told (R19). That nobody hears of one end twice is
- * NRI's side.
+ * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to
+ * its steps (H6, R41), but for what plugins are asked to agree to, which is not begun without it.
+ * Two calls that end one pod go one after the other, so that no network is torn down while the
+ * other's plugins are still being told (R19). That nobody hears of one end twice is NRI's side.
  */
 #include <stdio.h>
 
@@ -55,7 +56,7 @@ struct program {
 	step_fn *const *steps;
 };
 
-/* ---- begin and end --------------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static void step(struct ck_life *life)
 {
@@ -71,7 +72,8 @@ static void next_step(struct ck_life *life)
 static bool ends_pod(const struct ck_life *life)
 {
 	const struct ck_route *route = life->call->route;
-	return route->kind == CK_SANDBOX && (route->class == CK_ROUTE_STOP || route->class == CK_ROUTE_REMOVE);
+	return route->kind == CK_SANDBOX &&
+	       (route->class == CK_ROUTE_STOP || route->class == CK_ROUTE_REMOVE);
 }
 
 /* the oldest of those that end this pod; NULL: none */
@@ -165,23 +167,29 @@ static struct ck_bytes *request_of(struct ck_life *life)
 	return life->call->client ? &life->call->request : &life->request;
 }
 
-/* ---- asking the runtime ---------------------------------------------------------------------------------------------- */
+/* ---- asking the runtime ---------------------------------------------------------------------- */
 
-/* how long the runtime may take: the client's time, and more for an end, which goes on without the client */
+/* how long the runtime may take: the client's time, and more for an end, which goes on without the
+ * client */
 static uint64_t patience(const struct ck_life *life)
 {
-	uint64_t left = ck_call_left(life->call), least = life->agrees ? 1 : life->daemon->conf.destroy_timeout;
+	uint64_t left = ck_call_left(life->call),
+		 least = life->agrees ? 1 : life->daemon->conf.destroy_timeout;
 	return left == UINT64_MAX ? CK_STOP_MAX : left < least ? least : left;
 }
 
 /* @message is freed; what keeps it from being asked is answered */
-static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *message, ck_unary_cb *done)
+static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *message,
+		ck_unary_cb *done)
 {
 	struct ck_daemon *daemon = life->daemon;
-	const struct ck_unary_options options = { .path = path, .timeout = patience(life), .reply_max = daemon->conf.list_max };
+	const struct ck_unary_options options = { .path = path,
+						  .timeout = patience(life),
+						  .reply_max = daemon->conf.list_max };
 	struct ck_error err;
-	r = r < 0 ? ck_nomem(&err) :
-		    ck_unary_start(daemon->upstream, &options, message->p, message->len, done, life, &life->rpc, &err);
+	r = r < 0 ? ck_nomem(&err)
+		  : ck_unary_start(daemon->upstream, &options, message->p, message->len, done, life,
+				   &life->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0)
 		fail_error(life, &err);
@@ -212,10 +220,12 @@ static void forwarded(struct ck_unary_reply *reply, void *userdata)
 	struct ck_cache *cache = life->daemon->cache;
 	int grpc = reply->status.code;
 	life->rpc = NULL;
-	life->answer = (struct ck_unary_reply){ .status = reply->status, .message = reply->message };
+	life->answer =
+		(struct ck_unary_reply){ .status = reply->status, .message = reply->message };
 	reply->status = (struct ck_grpc_status){ 0 };
 	reply->message = (struct ck_bytes){ 0 };
-	if (call->route->class == CK_ROUTE_REMOVE && (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
+	if (call->route->class == CK_ROUTE_REMOVE &&
+	    (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
 		ck_forget(cache, call->route->kind, call->id);
 	if (grpc != CK_GRPC_OK) {
 		answer(life);
@@ -244,11 +254,12 @@ static void forward(struct ck_life *life)
 		.metadata = call->headers,
 		.metadata_n = call->headers_n,
 	};
-	if (ck_unary_start(daemon->upstream, &options, request->p, request->len, forwarded, life, &life->rpc, &err) < 0)
+	if (ck_unary_start(daemon->upstream, &options, request->p, request->len, forwarded, life,
+			   &life->rpc, &err) < 0)
 		fail_error(life, &err);
 }
 
-/* ---- telling plugins ------------------------------------------------------------------------------------------------- */
+/* ---- telling plugins ------------------------------------------------------------------------- */
 
 /* NRI has called back. false: that was the end */
 static bool told(struct ck_life *life)
@@ -261,10 +272,12 @@ static bool told(struct ck_life *life)
 }
 
 /* an end of which nobody fires a hook: the history has it from here */
-static void note(struct ck_life *life, const struct ck_nri_result *result, enum ck_kind kind, const char *id)
+static void note(struct ck_life *life, const struct ck_nri_result *result, enum ck_kind kind,
+		 const char *id)
 {
 	if (life->ending)
-		ck_note_told(life->daemon->cache, kind, id, life->ending, result->told_names ? result->told_names : "");
+		ck_note_told(life->daemon->cache, kind, id, life->ending,
+			     result->told_names ? result->told_names : "");
 }
 
 static void goes_on(const struct ck_nri_result *result, void *userdata)
@@ -279,7 +292,8 @@ static void goes_on(const struct ck_nri_result *result, void *userdata)
 		next_step(life); /* an end nobody can refuse */
 }
 
-static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done, struct ck_error *err)
+static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done,
+		struct ck_error *err)
 {
 	call->size = sizeof(*call);
 	int r = ck_nri_send(life->daemon->nri, call, done, life, err);
@@ -287,10 +301,14 @@ static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done,
 	return r;
 }
 
-/* what has happened, or will, whatever plugins say: without memory it is not told, and happens all the same */
-static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *pod_id, const char *container_id, ck_nri_cb *done)
+/* what has happened, or will, whatever plugins say: without memory it is not told, and happens all
+ * the same */
+static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *pod_id,
+		     const char *container_id, ck_nri_cb *done)
 {
-	struct ck_nri_call call = { .event = event, .pod_id = pod_id, .container_id = container_id };
+	struct ck_nri_call call = { .event = event,
+				    .pod_id = pod_id,
+				    .container_id = container_id };
 	struct ck_error err = { 0 };
 	bool stops = event == CK_NRI_STOP_POD_SANDBOX || event == CK_NRI_STOP_CONTAINER;
 	bool removes = event == CK_NRI_REMOVE_POD_SANDBOX || event == CK_NRI_REMOVE_CONTAINER;
@@ -325,9 +343,9 @@ static void tell_stop_pod(struct ck_life *life)
 		return;
 	}
 	if (CK_BROKEN(R19)) {
-		const struct ck_nri_call call = {
-			.size = sizeof(call), .event = CK_NRI_STOP_POD_SANDBOX, .pod_id = life->call->id
-		};
+		const struct ck_nri_call call = { .size = sizeof(call),
+						  .event = CK_NRI_STOP_POD_SANDBOX,
+						  .pod_id = life->call->id };
 		ck_nri_send(life->daemon->nri, &call, nobody_waits, NULL, NULL);
 		next_step(life);
 		return;
@@ -365,7 +383,7 @@ static void tell_post_update_pod(struct ck_life *life)
 	tell_pod(life, CK_NRI_POST_UPDATE_POD_SANDBOX);
 }
 
-/* ---- the containers of a pod ----------------------------------------------------------------------------------------- */
+/* ---- the containers of a pod ----------------------------------------------------------------- */
 
 static void listed(struct ck_unary_reply *reply, void *userdata)
 {
@@ -376,7 +394,8 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 		fail_status(life, &reply->status);
 		return;
 	}
-	if (ck_objects_read(&life->members, ck_route_named("ListContainers"), reply->message.p, reply->message.len, &err) < 0) {
+	if (ck_objects_read(&life->members, ck_route_named("ListContainers"), reply->message.p,
+			    reply->message.len, &err) < 0) {
 		fail(life, CK_GRPC_INTERNAL, err.text);
 		return;
 	}
@@ -386,7 +405,8 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 static void list(struct ck_life *life)
 {
 	struct ck_bytes filter = { 0 }, message = { 0 };
-	int r = ck_bytes_field_text(&filter, 3, life->call->id); /* ContainerFilter.pod_sandbox_id */
+	/* ContainerFilter.pod_sandbox_id */
+	int r = ck_bytes_field_text(&filter, 3, life->call->id);
 	if (r == 0)
 		r = ck_bytes_field(&message, 1, filter.p, filter.len);
 	ck_bytes_free(&filter);
@@ -417,22 +437,27 @@ static void member_stopped(struct ck_unary_reply *reply, void *userdata)
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
 		return;
-	ck_seen(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id, CK_CONDITION_DEAD);
+	ck_seen(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id,
+		CK_CONDITION_DEAD);
 	life->member_stopped = true;
 	step(life);
 }
 
-/* what is not told as stopped by then is now; what runs has no grace any more, as with the runtimes (R18) */
+/* what is not told as stopped by then is now; what runs has no grace any more, as with the runtimes
+ * (R18) */
 static void stop_each(struct ck_life *life)
 {
 	for (; life->member < life->members.n; life->member++, life->member_stopped = false) {
 		const struct ck_object *member = &life->members.all[life->member];
-		if (member->condition != CK_CONDITION_DEAD && !life->member_stopped && !CK_BROKEN(R18)) {
-			ask_id(life, "StopContainer", member->id, member_stopped); /* time-out 0 is not on the wire */
+		if (member->condition != CK_CONDITION_DEAD && !life->member_stopped &&
+		    !CK_BROKEN(R18)) {
+			/* time-out 0 is not on the wire */
+			ask_id(life, "StopContainer", member->id, member_stopped);
 			return;
 		}
 		if (listens(life, CK_NRI_STOP_CONTAINER, member->id)) {
-			tell_end(life, CK_NRI_STOP_CONTAINER, life->call->id, member->id, next_member);
+			tell_end(life, CK_NRI_STOP_CONTAINER, life->call->id, member->id,
+				 next_member);
 			return;
 		}
 	}
@@ -487,7 +512,7 @@ static void remove_each(struct ck_life *life)
 		ask_id(life, "RemoveContainer", id, member_removed);
 }
 
-/* ---- a container that is removed without having been stopped ---------------------------------------------------------- */
+/* ---- a container that is removed without having been stopped --------------------------------- */
 
 static void stopped_first(struct ck_unary_reply *reply, void *userdata)
 {
@@ -504,10 +529,11 @@ static void stop_first(struct ck_life *life)
 		next_step(life);
 }
 
-/* ---- what plugins agree to ------------------------------------------------------------------------------------------- */
+/* ---- what plugins agree to ------------------------------------------------------------------- */
 
 /* what there is of field @number in the request: pieces of a message are the message */
-static int field_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out, bool *ret_there, struct ck_error *err)
+static int field_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out,
+		    bool *ret_there, struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(request->p, request->len);
 	struct ck_wire_field field;
@@ -523,7 +549,8 @@ static int field_of(const struct ck_bytes *request, uint32_t number, struct ck_b
 }
 
 /* LinuxResources of the request's field @number; @out stays as it is if it is not there */
-static int resources_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out, struct ck_error *err)
+static int resources_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out,
+			struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes cri = { 0 };
 	bool there = false;
@@ -534,7 +561,8 @@ static int resources_of(const struct ck_bytes *request, uint32_t number, struct 
 }
 
 /* the client's request with other resources in the place of its own */
-static int replace_resources(struct ck_life *life, const void *resources, size_t len, struct ck_error *err)
+static int replace_resources(struct ck_life *life, const void *resources, size_t len,
+			     struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes rewritten = { 0 };
 	struct ck_call *call = life->call;
@@ -564,7 +592,8 @@ static void agreed(const struct ck_nri_result *result, void *userdata)
 		end(life);
 		return;
 	}
-	if (result->resources && replace_resources(life, result->resources, result->resources_len, &err) < 0) {
+	if (result->resources &&
+	    replace_resources(life, result->resources, result->resources_len, &err) < 0) {
 		fail_error(life, &err);
 		return;
 	}
@@ -580,14 +609,16 @@ static void ask_plugins(struct ck_life *life, struct ck_nri_call *call)
 
 static void ask_start(struct ck_life *life)
 {
-	struct ck_nri_call call = { .event = CK_NRI_START_CONTAINER, .container_id = life->call->id };
+	struct ck_nri_call call = { .event = CK_NRI_START_CONTAINER,
+				    .container_id = life->call->id };
 	ask_plugins(life, &call);
 }
 
 static void ask_update(struct ck_life *life)
 {
 	CK_AUTO_BYTES struct ck_bytes resources = { 0 };
-	struct ck_nri_call call = { .event = CK_NRI_UPDATE_CONTAINER, .container_id = life->call->id };
+	struct ck_nri_call call = { .event = CK_NRI_UPDATE_CONTAINER,
+				    .container_id = life->call->id };
 	struct ck_error err = { 0 };
 	if (resources_of(request_of(life), 2, &resources, &err) < 0) {
 		fail_error(life, &err);
@@ -603,7 +634,8 @@ static void ask_update_pod(struct ck_life *life)
 	CK_AUTO_BYTES struct ck_bytes overhead = { 0 }, resources = { 0 };
 	struct ck_nri_call call = { .event = CK_NRI_UPDATE_POD_SANDBOX, .pod_id = life->call->id };
 	struct ck_error err = { 0 };
-	if (resources_of(request_of(life), 2, &overhead, &err) < 0 || resources_of(request_of(life), 3, &resources, &err) < 0) {
+	if (resources_of(request_of(life), 2, &overhead, &err) < 0 ||
+	    resources_of(request_of(life), 3, &resources, &err) < 0) {
 		fail_error(life, &err);
 		return;
 	}
@@ -614,35 +646,41 @@ static void ask_update_pod(struct ck_life *life)
 	ask_plugins(life, &call);
 }
 
-/* ---- the programs ---------------------------------------------------------------------------------------------------- */
+/* ---- the programs ---------------------------------------------------------------------------- */
 
 static step_fn *const stop_pod_steps[] = { list, stop_each, tell_stop_pod, forward, answer };
-static step_fn *const remove_pod_steps[] = { list, stop_each, tell_stop_pod, stop_pod, remove_each, tell_remove_pod, forward,
-					     answer };
+static step_fn *const remove_pod_steps[] = { list,        stop_each,       tell_stop_pod, stop_pod,
+					     remove_each, tell_remove_pod, forward,       answer };
 static step_fn *const stop_steps[] = { forward, tell_stop, answer };
 static step_fn *const remove_steps[] = { stop_first, tell_remove, forward, answer };
 static step_fn *const start_steps[] = { ask_start, forward, tell_post_start, answer };
 static step_fn *const update_steps[] = { ask_update, forward, tell_post_update, answer };
-static step_fn *const update_pod_steps[] = { ask_update_pod, forward, tell_post_update_pod, answer };
+static step_fn *const update_pod_steps[] = { ask_update_pod, forward, tell_post_update_pod,
+					     answer };
 
 #define ENDS_CONTAINER (CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(REMOVE_CONTAINER))
 #define ENDS_POD       (CK_NRI_BIT(STOP_POD_SANDBOX) | CK_NRI_BIT(REMOVE_POD_SANDBOX))
 
 static const struct program programs[] = {
-	{ "StopPodSandbox", CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(STOP_POD_SANDBOX), false, stop_pod_steps },
+	{ "StopPodSandbox", CK_NRI_BIT(STOP_CONTAINER) | CK_NRI_BIT(STOP_POD_SANDBOX), false,
+	  stop_pod_steps },
 	{ "RemovePodSandbox", ENDS_CONTAINER | ENDS_POD, false, remove_pod_steps },
 	{ "StopContainer", CK_NRI_BIT(STOP_CONTAINER), false, stop_steps },
 	{ "RemoveContainer", ENDS_CONTAINER, false, remove_steps },
-	{ "StartContainer", CK_NRI_BIT(START_CONTAINER) | CK_NRI_BIT(POST_START_CONTAINER), true, start_steps },
-	{ "UpdateContainerResources", CK_NRI_BIT(UPDATE_CONTAINER) | CK_NRI_BIT(POST_UPDATE_CONTAINER), true, update_steps },
-	{ "UpdatePodSandboxResources", CK_NRI_BIT(UPDATE_POD_SANDBOX) | CK_NRI_BIT(POST_UPDATE_POD_SANDBOX), true,
+	{ "StartContainer", CK_NRI_BIT(START_CONTAINER) | CK_NRI_BIT(POST_START_CONTAINER), true,
+	  start_steps },
+	{ "UpdateContainerResources",
+	  CK_NRI_BIT(UPDATE_CONTAINER) | CK_NRI_BIT(POST_UPDATE_CONTAINER), true, update_steps },
+	{ "UpdatePodSandboxResources",
+	  CK_NRI_BIT(UPDATE_POD_SANDBOX) | CK_NRI_BIT(POST_UPDATE_POD_SANDBOX), true,
 	  update_pod_steps },
 };
 
 static const struct program *program_of(const struct ck_call *call)
 {
 	for (size_t i = 0; i < CK_COUNT(programs); i++)
-		if (strcmp(programs[i].rpc, call->route->rpc) == 0 && ck_plugging_wanted(call->daemon, programs[i].events))
+		if (strcmp(programs[i].rpc, call->route->rpc) == 0 &&
+		    ck_plugging_wanted(call->daemon, programs[i].events))
 			return &programs[i];
 	return NULL;
 }

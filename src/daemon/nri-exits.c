@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Containers that end by themselves: plugins are told as soon as it is seen (R35), not when the kubelet removes what is left.
- * Seen by whom? By a client whose list, status or event shows it; kubelets list each second. Where nobody does, we do: those that
- * have exited, once a second, while a connected plugin wants to know.
+ * Containers that end by themselves: plugins are told as soon as it is seen (R35), not when the
+ * kubelet removes what is left. Seen by whom? By a client whose list, status or event shows it;
+ * kubelets list each second. Where nobody does, we do: those that have exited, once a second, while
+ * a connected plugin wants to know.
  *
- * Not by GetContainerEvents: in containerd before 2.0 all who call that read from one queue, and we would take events away from
- * the kubelet (containerd issue 7318).
+ * Not by GetContainerEvents: in containerd before 2.0 all who call that read from one queue, and we
+ * would take events away from the kubelet (containerd issue 7318).
  */
 #include <stdio.h>
 
@@ -32,15 +33,19 @@ struct exited {
 static void told(const struct ck_nri_result *result, void *userdata)
 {
 	struct exited *exited = userdata;
-	ck_note_told(exited->daemon->cache, CK_CONTAINER, exited->id, CK_HOOK_STOP, result->told_names);
+	ck_note_told(exited->daemon->cache, CK_CONTAINER, exited->id, CK_HOOK_STOP,
+		     result->told_names);
 	free(exited);
 }
 
 void ck_exits_saw(struct ck_daemon *daemon, const char *container_id)
 {
 	struct ck_error err = { 0 };
-	const struct ck_nri_call call = { .size = sizeof(call), .event = CK_NRI_STOP_CONTAINER, .container_id = container_id };
-	if (!daemon->nri || CK_BROKEN(R35) || ck_nri_listens(daemon->nri, CK_NRI_STOP_CONTAINER, CK_CONTAINER, container_id) != 1)
+	const struct ck_nri_call call = { .size = sizeof(call),
+					  .event = CK_NRI_STOP_CONTAINER,
+					  .container_id = container_id };
+	if (!daemon->nri || CK_BROKEN(R35) ||
+	    ck_nri_listens(daemon->nri, CK_NRI_STOP_CONTAINER, CK_CONTAINER, container_id) != 1)
 		return;
 	struct exited *exited = CK_NEW(struct exited);
 	int r = exited ? 0 : ck_nomem(&err);
@@ -63,10 +68,13 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	exits->rpc = NULL;
 	if (reply->status.code != CK_GRPC_OK)
 		return; /* asked again soon */
-	if (ck_objects_read(&objects, ck_route_named("ListContainers"), reply->message.p, reply->message.len, &err) < 0)
-		ck_log(CK_LOG_WARNING, "ListContainers: the runtime's answer cannot be read: %s", err.text);
+	if (ck_objects_read(&objects, ck_route_named("ListContainers"), reply->message.p,
+			    reply->message.len, &err) < 0)
+		ck_log(CK_LOG_WARNING, "ListContainers: the runtime's answer cannot be read: %s",
+		       err.text);
 	for (size_t i = 0; i < objects.n; i++)
-		if (objects.all[i].kind == CK_CONTAINER && objects.all[i].condition == CK_CONDITION_DEAD)
+		if (objects.all[i].kind == CK_CONTAINER &&
+		    objects.all[i].condition == CK_CONDITION_DEAD)
 			ck_exits_saw(exits->daemon, objects.all[i].id);
 	ck_objects_fini(&objects);
 }
@@ -75,14 +83,17 @@ static void look(void *userdata)
 {
 	struct ck_exits *exits = userdata;
 	struct ck_daemon *daemon = exits->daemon;
-	const struct ck_unary_options options = {
-		.path = "ListContainers", .timeout = CK_ASK_TIMEOUT, .reply_max = daemon->conf.list_max
-	};
+	const struct ck_unary_options options = { .path = "ListContainers",
+						  .timeout = CK_ASK_TIMEOUT,
+						  .reply_max = daemon->conf.list_max };
 	struct ck_error err;
-	ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE, look, exits);
-	if (exits->rpc || !ck_upstream_is_up(daemon->upstream) || !ck_plugging_wanted(daemon, CK_NRI_BIT(STOP_CONTAINER)))
+	ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE, look,
+		      exits);
+	if (exits->rpc || !ck_upstream_is_up(daemon->upstream) ||
+	    !ck_plugging_wanted(daemon, CK_NRI_BIT(STOP_CONTAINER)))
 		return;
-	ck_unary_start(daemon->upstream, &options, exits->request.p, exits->request.len, listed, exits, &exits->rpc, &err);
+	ck_unary_start(daemon->upstream, &options, exits->request.p, exits->request.len, listed,
+		       exits, &exits->rpc, &err);
 }
 
 int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err)
@@ -98,7 +109,8 @@ int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err)
 		r = ck_bytes_field(&exits->request, 1, filter.p, filter.len);
 	ck_bytes_free(&filter);
 	if (r == 0)
-		r = ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE, look, exits);
+		r = ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE,
+				  look, exits);
 	if (r < 0) {
 		ck_exits_free(exits);
 		return ck_nomem(err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NRI on the daemon's loop, and what it asks of its host, asked of the runtime. Each job ends exactly once, also when the runtime
- * is not there, memory is gone or the daemon ends.
+ * NRI on the daemon's loop, and what it asks of its host, asked of the runtime. Each job ends
+ * exactly once, also when the runtime is not there, memory is gone or the daemon ends.
  *
- * Describing. A verbose status, made into NRI's words by describe.c. A container's does not have to say which sandbox it is in;
- * where it does not, the runtime's list does.
+ * Describing. A verbose status, made into NRI's words by describe.c. A container's does not have to
+ * say which sandbox it is in; where it does not, the runtime's list does.
  */
 #include <stdio.h>
 #include <systemd/sd-event.h>
@@ -47,9 +47,10 @@ static int grpc_of(int r)
 	return r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_UNAVAILABLE;
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------------------------------ */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
-static struct job *job_new(struct ck_plugging *plugging, struct ck_nri_job *nri_job, enum ck_kind kind, const char *id)
+static struct job *job_new(struct ck_plugging *plugging, struct ck_nri_job *nri_job,
+			   enum ck_kind kind, const char *id)
 {
 	struct job *job = CK_NEW(struct job);
 	if (!job) {
@@ -75,19 +76,23 @@ static void job_end(struct job *job, int grpc, const struct ck_bytes *bytes)
 }
 
 /* job_start - @message is freed; ends the job if the call cannot be made */
-static void job_start(struct job *job, const char *path, uint64_t timeout, int r, struct ck_bytes *message, ck_unary_cb *done)
+static void job_start(struct job *job, const char *path, uint64_t timeout, int r,
+		      struct ck_bytes *message, ck_unary_cb *done)
 {
 	struct ck_daemon *daemon = job->plugging->daemon;
-	const struct ck_unary_options options = { .path = path, .timeout = timeout, .reply_max = daemon->conf.list_max };
+	const struct ck_unary_options options = { .path = path,
+						  .timeout = timeout,
+						  .reply_max = daemon->conf.list_max };
 	struct ck_error err;
 	if (r == 0)
-		r = ck_unary_start(daemon->upstream, &options, message->p, message->len, done, job, &job->rpc, &err);
+		r = ck_unary_start(daemon->upstream, &options, message->p, message->len, done, job,
+				   &job->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0)
 		job_end(job, grpc_of(r), NULL);
 }
 
-/* ---- describe -------------------------------------------------------------------------------------------------------- */
+/* ---- describe -------------------------------------------------------------------------------- */
 
 static bool says_sandbox(const struct ck_bytes *container)
 {
@@ -101,7 +106,8 @@ static bool says_sandbox(const struct ck_bytes *container)
 
 static void unreadable(struct job *job, const char *what, const struct ck_error *err)
 {
-	ck_log(CK_LOG_ERROR, "plugins cannot be told of a %s, because %s the runtime gave cannot be read: %s",
+	ck_log(CK_LOG_ERROR,
+	       "plugins cannot be told of a %s, because %s the runtime gave cannot be read: %s",
 	       job->kind == CK_SANDBOX ? "pod sandbox" : "container", what, err->text);
 	job_end(job, err->code == CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL, NULL);
 }
@@ -114,7 +120,8 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	int r = 0, grpc = reply->status.code;
 	job->rpc = NULL;
 	if (grpc == CK_GRPC_OK)
-		r = ck_objects_read(&objects, ck_route_named("ListContainers"), reply->message.p, reply->message.len, &err);
+		r = ck_objects_read(&objects, ck_route_named("ListContainers"), reply->message.p,
+				    reply->message.len, &err);
 	if (grpc == CK_GRPC_OK && r >= 0)
 		grpc = CK_GRPC_NOT_FOUND;
 	for (size_t i = 0; r >= 0 && grpc == CK_GRPC_NOT_FOUND && i < objects.n; i++) {
@@ -155,7 +162,8 @@ static void described(struct ck_unary_reply *reply, void *userdata)
 	if (job->kind == CK_SANDBOX)
 		r = ck_describe_pod(reply->message.p, reply->message.len, &job->described, &err);
 	else
-		r = ck_describe_container(reply->message.p, reply->message.len, NULL, &job->described, &err);
+		r = ck_describe_container(reply->message.p, reply->message.len, NULL,
+					  &job->described, &err);
 	if (r < 0)
 		unreadable(job, "a status", &err);
 	else if (job->kind == CK_CONTAINER && !says_sandbox(&job->described))
@@ -164,7 +172,8 @@ static void described(struct ck_unary_reply *reply, void *userdata)
 		job_end(job, CK_GRPC_OK, &job->described);
 }
 
-static void host_describe(struct ck_nri_job *nri_job, enum ck_kind kind, const char *id, void *userdata)
+static void host_describe(struct ck_nri_job *nri_job, enum ck_kind kind, const char *id,
+			  void *userdata)
 {
 	struct job *job = job_new(userdata, nri_job, kind, id);
 	struct ck_bytes message = { 0 };
@@ -173,10 +182,11 @@ static void host_describe(struct ck_nri_job *nri_job, enum ck_kind kind, const c
 	int r = ck_bytes_field_text(&message, 1, id);
 	if (r == 0)
 		r = ck_bytes_field_number(&message, 2, 1); /* verbose */
-	job_start(job, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", CK_ASK_TIMEOUT, r, &message, described);
+	job_start(job, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", CK_ASK_TIMEOUT,
+		  r, &message, described);
 }
 
-/* ---- what plugins want of other containers --------------------------------------------------------------------------- */
+/* ---- what plugins want of other containers --------------------------------------------------- */
 
 static void updated(struct ck_unary_reply *reply, void *userdata)
 {
@@ -188,7 +198,8 @@ static void updated(struct ck_unary_reply *reply, void *userdata)
 	job_end(job, reply->status.code, NULL);
 }
 
-static void host_update(struct ck_nri_job *nri_job, const char *container_id, const void *resources, size_t len, void *userdata)
+static void host_update(struct ck_nri_job *nri_job, const char *container_id, const void *resources,
+			size_t len, void *userdata)
 {
 	struct job *job = job_new(userdata, nri_job, CK_CONTAINER, container_id);
 	struct ck_bytes message = { 0 };
@@ -197,7 +208,8 @@ static void host_update(struct ck_nri_job *nri_job, const char *container_id, co
 		return;
 	int r = ck_apply_resources(container_id, resources, len, &message, &err);
 	if (r < 0 && r != -CK_ENOMEM) {
-		ck_log(CK_LOG_WARNING, "container %s was not updated for a plugin: %s", container_id, err.text);
+		ck_log(CK_LOG_WARNING, "container %s was not updated for a plugin: %s",
+		       container_id, err.text);
 		ck_bytes_free(&message);
 		job_end(job, CK_GRPC_INVALID_ARGUMENT, NULL);
 		return;
@@ -214,12 +226,14 @@ static void evicted(struct ck_unary_reply *reply, void *userdata)
 		ck_seen(daemon->cache, CK_CONTAINER, job->id, CK_CONDITION_DEAD);
 		ck_exits_saw(daemon, job->id);
 	} else {
-		ck_log(CK_LOG_WARNING, "container %s was not evicted: %s", job->id, ck_grpc_name(reply->status.code));
+		ck_log(CK_LOG_WARNING, "container %s was not evicted: %s", job->id,
+		       ck_grpc_name(reply->status.code));
 	}
 	job_end(job, reply->status.code, NULL);
 }
 
-static void host_evict(struct ck_nri_job *nri_job, const char *container_id, const char *reason, void *userdata)
+static void host_evict(struct ck_nri_job *nri_job, const char *container_id, const char *reason,
+		       void *userdata)
 {
 	struct ck_plugging *plugging = userdata;
 	uint64_t grace = plugging->daemon->conf.nri.evict_grace;
@@ -242,7 +256,8 @@ static int host_launch(unsigned i, int fd, void *userdata)
 	pid_t pid = ck_launcher_run(plugging->launcher, i, fd, &err);
 	if (pid >= 0)
 		return 0;
-	ck_log(CK_LOG_ERROR, "plugin %s was not launched: %s", plugging->plugins->launched[i].name, err.text);
+	ck_log(CK_LOG_ERROR, "plugin %s was not launched: %s", plugging->plugins->launched[i].name,
+	       err.text);
 	return (int)pid;
 }
 
@@ -252,7 +267,7 @@ static void host_log(enum ck_log_level level, const char *text, void *userdata)
 	ck_log(level, "nri: %s", text);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static int ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
@@ -265,8 +280,10 @@ static int ready(sd_event_source *source, int fd, uint32_t events, void *userdat
 	return 0;
 }
 
-/* what is in force for single plugins; its names are the configuration's, cut in place of their '=' */
-static int make_rules(const struct ck_conf *conf, struct ck_nri_rule **ret_rules, size_t *ret_n, char **ret_names)
+/* what is in force for single plugins; its names are the configuration's, cut in place of their
+ * '=' */
+static int make_rules(const struct ck_conf *conf, struct ck_nri_rule **ret_rules, size_t *ret_n,
+		      char **ret_names)
 {
 	size_t n = 0, size = 1, len;
 	for (char **p = conf->nri.policies; *p; p++, n++)
@@ -290,7 +307,8 @@ static int make_rules(const struct ck_conf *conf, struct ck_nri_rule **ret_rules
 	return 0;
 }
 
-static int open_nri(struct ck_plugging *plugging, const struct ck_plugins *plugins, struct ck_error *err)
+static int open_nri(struct ck_plugging *plugging, const struct ck_plugins *plugins,
+		    struct ck_error *err)
 {
 	struct ck_daemon *daemon = plugging->daemon;
 	const struct ck_conf *conf = &daemon->conf;
@@ -329,13 +347,14 @@ static int open_nri(struct ck_plugging *plugging, const struct ck_plugins *plugi
 	int r = ck_nri_open(&options, &daemon->nri, err);
 	if (r == -CK_EOWNED)
 		return ck_fail(err, CK_EOWNED,
-			       "somebody serves NRI at '%s': turn the runtime's own NRI off, or give nri.socket another path",
+			       "somebody serves NRI at '%s': turn the runtime's own NRI off, or "
+			       "give nri.socket another path",
 			       conf->nri.socket);
 	return r;
 }
 
-int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins, struct ck_launcher *launcher,
-		    struct ck_hooks *ret_hooks, struct ck_error *err)
+int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins,
+		    struct ck_launcher *launcher, struct ck_hooks *ret_hooks, struct ck_error *err)
 {
 	struct ck_plugging *plugging = CK_NEW(struct ck_plugging);
 	if (!plugging)
@@ -344,7 +363,8 @@ int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins, 
 	daemon->plugging = plugging;
 	int r = open_nri(plugging, plugins, err);
 	if (r >= 0) {
-		r = sd_event_add_io(daemon->loop.event, &plugging->source, ck_nri_fd(daemon->nri), EPOLLIN, ready, daemon);
+		r = sd_event_add_io(daemon->loop.event, &plugging->source, ck_nri_fd(daemon->nri),
+				    EPOLLIN, ready, daemon);
 		r = r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch NRI") : 0;
 	}
 	ret_hooks->size = sizeof(*ret_hooks);

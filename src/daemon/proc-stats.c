@@ -11,7 +11,8 @@
 #include "src/base/mem.h"
 #include "src/daemon/proc-stats.h"
 
-#define OWN_FDS 3u /* of the listing itself: "." and "..", and the descriptor it reads from, which nobody else needs */
+/* of the listing itself: "." and "..", and the descriptor it reads from, which nobody else needs */
+#define OWN_FDS 3u
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -27,7 +28,8 @@ static size_t read_start(int fd, char *buf, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* field 22 of /proc/self/stat, in ticks since boot. The name, in brackets, may hold anything: fields count from its end */
+/* field 22 of /proc/self/stat, in ticks since boot. The name, in brackets, may hold anything:
+ * fields count from its end */
 static uint64_t started(void)
 {
 	char buf[1024];
@@ -39,7 +41,8 @@ static uint64_t started(void)
 	long hz = sysconf(_SC_CLK_TCK);
 	if (!p || hz <= 0 || sscanf(p, " %" SCNu64, &ticks) != 1)
 		return 0;
-	uint64_t since_boot = ticks / (uint64_t)hz * CK_NS_PER_S + ticks % (uint64_t)hz * (CK_NS_PER_S / (uint64_t)hz);
+	uint64_t since_boot = ticks / (uint64_t)hz * CK_NS_PER_S +
+			      ticks % (uint64_t)hz * (CK_NS_PER_S / (uint64_t)hz);
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
 }
 
@@ -65,7 +68,8 @@ void ck_process_look(const struct ck_process *process, struct ck_process_figures
 	struct rlimit limit;
 	*ret_figures = (struct ck_process_figures){ .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 						    .started_ns = process->started_ns };
-	if (read_start(process->statm, buf, sizeof(buf)) && sscanf(buf, "%" SCNu64 " %" SCNu64, &pages, &resident) == 2) {
+	if (read_start(process->statm, buf, sizeof(buf)) &&
+	    sscanf(buf, "%" SCNu64 " %" SCNu64, &pages, &resident) == 2) {
 		ret_figures->virtual_size = pages * page;
 		ret_figures->resident = resident * page;
 	}

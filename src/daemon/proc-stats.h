@@ -2,8 +2,8 @@
 #ifndef CK_DAEMON_PROC_STATS_H
 #define CK_DAEMON_PROC_STATS_H
 /*
- * What the kernel says of this process, for metrics. The files are opened once, before the process is confined: later /proc is
- * closed to it.
+ * What the kernel says of this process, for metrics. The files are opened once, before the process
+ * is confined: later /proc is closed to it.
  */
 #include <dirent.h>
 #include <stdint.h>

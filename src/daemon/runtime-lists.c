@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both whole lists of the runtime, one after the other, for the cache to compare with what it believes (K24 to K27). */
+/* Both whole lists of the runtime, one after the other, for the cache to compare with what it
+ * believes (K24 to K27). */
 #include "cache/request/redact.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -15,7 +16,8 @@ struct ck_reconcile {
 	struct ck_unary_call *rpc;
 };
 
-static const char *const lists[] = { "/runtime.v1.RuntimeService/ListPodSandbox", "/runtime.v1.RuntimeService/ListContainers" };
+static const char *const lists[] = { "/runtime.v1.RuntimeService/ListPodSandbox",
+				     "/runtime.v1.RuntimeService/ListContainers" };
 
 static int ask(struct ck_reconcile *reconcile, size_t which, struct ck_error *err);
 
@@ -37,15 +39,20 @@ static void end(struct ck_reconcile *reconcile, const struct ck_error *err)
 	done(daemon, err);
 }
 
-static int take_list(struct ck_reconcile *reconcile, struct ck_unary_reply *reply, struct ck_error *err)
+static int take_list(struct ck_reconcile *reconcile, struct ck_unary_reply *reply,
+		     struct ck_error *err)
 {
 	struct ck_objects objects = { 0 };
 	char why[CK_TEXT_MAX + 1];
-	if (reply->status.code != CK_GRPC_OK) { /* the reason goes to the log, and may quote anybody's request */
-		ck_scrub(reply->status.message ? reply->status.message : "no reason given", reconcile->route->kind, NULL, 0, why);
-		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", ck_grpc_name(reply->status.code), why);
+	/* the reason goes to the log, and may quote anybody's request */
+	if (reply->status.code != CK_GRPC_OK) {
+		ck_scrub(reply->status.message ? reply->status.message : "no reason given",
+			 reconcile->route->kind, NULL, 0, why);
+		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", ck_grpc_name(reply->status.code),
+			       why);
 	}
-	int r = ck_objects_read(&objects, reconcile->route, reply->message.p, reply->message.len, err);
+	int r = ck_objects_read(&objects, reconcile->route, reply->message.p, reply->message.len,
+				err);
 	if (r >= 0)
 		r = ck_view_listed(reconcile->view, reconcile->route->kind, objects.all, objects.n);
 	if (r < 0 && !err->code)
@@ -77,12 +84,13 @@ static void answered(struct ck_unary_reply *reply, void *userdata)
 static int ask(struct ck_reconcile *reconcile, size_t which, struct ck_error *err)
 {
 	reconcile->route = ck_route_find(lists[which], strlen(lists[which]));
-	const struct ck_unary_options options = {
-		.path = reconcile->route->rpc, .timeout = CK_ASK_TIMEOUT, .reply_max = reconcile->daemon->conf.list_max
-	};
+	const struct ck_unary_options options = { .path = reconcile->route->rpc,
+						  .timeout = CK_ASK_TIMEOUT,
+						  .reply_max = reconcile->daemon->conf.list_max };
 	int r = ck_view_begin(reconcile->daemon->cache, &reconcile->view, err);
 	if (r >= 0)
-		r = ck_unary_start(reconcile->daemon->upstream, &options, NULL, 0, answered, reconcile, &reconcile->rpc, err);
+		r = ck_unary_start(reconcile->daemon->upstream, &options, NULL, 0, answered,
+				   reconcile, &reconcile->rpc, err);
 	return r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The side of the clients: who may connect, what a call must look like, its request gathered, its answer sent. What the call is
- * about is its route's business.
+ * The side of the clients: who may connect, what a call must look like, its request gathered, its
+ * answer sent. What the call is about is its route's business.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct ck_listener {
 	bool filtered;
 };
 
-/* ---- the end of a call ----------------------------------------------------------------------------------------------- */
+/* ---- the end of a call ----------------------------------------------------------------------- */
 
 uint64_t ck_call_left(const struct ck_call *call)
 {
@@ -67,13 +67,15 @@ void ck_call_free(struct ck_call *call)
 	ck_loop_timer_free(call->timer);
 	drop_request(call);
 	if (call->client)
-		call->client->held -= call->answer.message.len + call->outgoing + call->headers_size + sizeof(*call);
+		call->client->held -= call->answer.message.len + call->outgoing +
+				      call->headers_size + sizeof(*call);
 	ck_grpc_reader_fini(&call->answer);
 	free(call->headers);
 	free(call);
 }
 
-static void send_status(struct ck_call *call, int grpc, const char *message, const void *details, size_t details_len)
+static void send_status(struct ck_call *call, int grpc, const char *message, const void *details,
+			size_t details_len)
 {
 	struct ck_h2_stream *stream = CK_TAKE(call->stream);
 	if (!stream)
@@ -84,7 +86,8 @@ static void send_status(struct ck_call *call, int grpc, const char *message, con
 		ck_h2_stream_forget(stream);
 }
 
-static void answer(struct ck_call *call, int grpc, const char *message, const void *details, size_t details_len)
+static void answer(struct ck_call *call, int grpc, const char *message, const void *details,
+		   size_t details_len)
 {
 	if (call->stream && grpc != CK_GRPC_OK)
 		call->daemon->metrics.errors[ck_metrics_route(call->route)]++;
@@ -123,7 +126,7 @@ void ck_call_answer_message(struct ck_call *call, const void *message, size_t le
 		ck_h2_stream_forget(stream);
 }
 
-/* ---- ids ------------------------------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void *userdata)
 {
@@ -143,7 +146,8 @@ bool ck_call_guard(struct ck_call *call)
 {
 	struct ck_bytes rewritten = { 0 };
 	struct ck_error err = { 0 };
-	int r = ck_guard_request(call->route, call->request.p, call->request.len, resolve, call, call->id, &rewritten, &err);
+	int r = ck_guard_request(call->route, call->request.p, call->request.len, resolve, call,
+				 call->id, &rewritten, &err);
 	if (r == CK_GUARD_AS_IT_CAME)
 		return true;
 	if (r == CK_GUARD_REWRITTEN) {
@@ -155,7 +159,9 @@ bool ck_call_guard(struct ck_call *call)
 	if (r == CK_GUARD_HIDDEN) { /* in the words of a runtime that has never heard of it */
 		call->daemon->metrics.refused_hidden[ck_metrics_route(call->route)]++;
 		ck_call_answer(call, CK_GRPC_NOT_FOUND,
-			       call->route->kind == CK_SANDBOX ? "no such pod sandbox" : "no such container or pod sandbox");
+			       call->route->kind == CK_SANDBOX
+				       ? "no such pod sandbox"
+				       : "no such container or pod sandbox");
 	} else if (err.code) {
 		ck_call_answer_error(call, &err);
 	} else {
@@ -165,7 +171,7 @@ bool ck_call_guard(struct ck_call *call)
 	return false;
 }
 
-/* ---- a request, gathered --------------------------------------------------------------------------------------------- */
+/* ---- a request, gathered --------------------------------------------------------------------- */
 
 /* -CK_ETOOBIG: it has too much open */
 static int enough(const struct ck_peer *client, struct ck_error *err)
@@ -173,10 +179,12 @@ static int enough(const struct ck_peer *client, struct ck_error *err)
 	size_t max = client->daemon->conf.client_memory;
 	if (client->held <= max)
 		return 0;
-	return ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open", max);
+	return ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open",
+		       max);
 }
 
-static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		      void *userdata)
 {
 	struct ck_call *call = userdata;
 	struct ck_peer *client = call->client;
@@ -215,7 +223,8 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 	if (r == 0)
 		return;
 	if (!err.code)
-		ck_fail(&err, CK_EMALFORMED, "more than one message in the request of a unary call");
+		ck_fail(&err, CK_EMALFORMED,
+			"more than one message in the request of a unary call");
 	ck_call_answer_error(call, &err);
 	ck_call_free(call);
 }
@@ -227,7 +236,8 @@ static void call_end(struct ck_h2_stream *stream, void *userdata)
 	if (call->up) {
 		ck_h2_stream_end(call->up);
 	} else if (!call->whole) {
-		ck_call_answer(call, CK_GRPC_INVALID_ARGUMENT, "the request ended before its message was whole");
+		ck_call_answer(call, CK_GRPC_INVALID_ARGUMENT,
+			       "the request ended before its message was whole");
 		ck_call_free(call);
 	} else {
 		call->ops->request(call);
@@ -249,7 +259,8 @@ static void call_closed(struct ck_h2_stream *stream, uint32_t error, void *userd
 	call->ops->left(call);
 }
 
-static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata);
+static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+			 void *userdata);
 
 static const struct ck_h2_handler call_handler = {
 	.headers = call_headers,
@@ -259,7 +270,7 @@ static const struct ck_h2_handler call_handler = {
 	.closed = call_closed,
 };
 
-/* ---- its beginning --------------------------------------------------------------------------------------------------- */
+/* ---- its beginning --------------------------------------------------------------------------- */
 
 static int keep_headers(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
@@ -317,7 +328,8 @@ static bool starts_with(const struct ck_h2_header *header, const char *prefix)
 /* a request that is no gRPC call is answered in HTTP's words */
 static void refuse_http(struct ck_call *call, const char *status)
 {
-	const struct ck_h2_header answered[] = { { ":status", status, sizeof(":status") - 1, strlen(status) } };
+	const struct ck_h2_header answered[] = { { ":status", status, sizeof(":status") - 1,
+						   strlen(status) } };
 	if (ck_h2_stream_headers(call->stream, answered, 1, true) < 0)
 		ck_h2_stream_reset(call->stream, CK_H2_INTERNAL_ERROR);
 	else
@@ -332,11 +344,13 @@ static void refuse(struct ck_call *call, int grpc, const char *text)
 	ck_call_free(call);
 }
 
-static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+			 void *userdata)
 {
 	struct ck_call *call = userdata;
 	struct ck_daemon *daemon = call->daemon;
-	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"), *timeout = ck_h2_find(headers, n, "grpc-timeout");
+	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"),
+				  *timeout = ck_h2_find(headers, n, "grpc-timeout");
 	uint64_t ns = 0;
 	(void)stream;
 	if (call->began)
@@ -353,7 +367,8 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 	call->route = ck_route_find(path->value, path->value_len);
 	daemon->metrics.calls[ck_metrics_route(call->route)]++;
 	if (timeout && !ck_grpc_timeout_parse(timeout->value, timeout->value_len, &ns)) {
-		refuse(call, CK_GRPC_INVALID_ARGUMENT, "grpc-timeout is not 1 to 8 digits and a unit");
+		refuse(call, CK_GRPC_INVALID_ARGUMENT,
+		       "grpc-timeout is not 1 to 8 digits and a unit");
 		return;
 	}
 	if (timeout)
@@ -363,16 +378,19 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		return;
 	}
 	if (!call->client->filtered && (!call->route || !call->route->read_only)) {
-		refuse(call, CK_GRPC_PERMISSION_DENIED, "not on this socket: it answers calls that only look");
+		refuse(call, CK_GRPC_PERMISSION_DENIED,
+		       "not on this socket: it answers calls that only look");
 		return;
 	}
 	call->ops = ops_of(call);
-	bool gathered = call->client->filtered && call->route && call->route->class != CK_ROUTE_PASS;
+	bool gathered =
+		call->client->filtered && call->route && call->route->class != CK_ROUTE_PASS;
 	if (!gathered) {
 		ck_pass_begin(call, headers, n);
 		return;
 	}
-	call->reader.max = call->route->class == CK_ROUTE_CREATE ? CK_REQUEST_MAX : daemon->conf.list_max;
+	call->reader.max =
+		call->route->class == CK_ROUTE_CREATE ? CK_REQUEST_MAX : daemon->conf.list_max;
 	struct ck_error err;
 	int r = keep_headers(call, headers, n) < 0 ? ck_nomem(&err) : enough(call->client, &err);
 	if (r < 0)
@@ -394,7 +412,7 @@ static void client_opened(struct ck_connection *conn, struct ck_h2_stream *strea
 	ck_h2_stream_handle(stream, &call_handler, call);
 }
 
-/* ---- clients --------------------------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 static void client_free(struct ck_peer *client)
 {
@@ -419,7 +437,8 @@ static void client_closed(struct ck_connection *conn, bool unread, const char *w
 	client_free(client);
 }
 
-static void client_late_reset(struct ck_connection *conn, int32_t id, uint32_t error, void *userdata)
+static void client_late_reset(struct ck_connection *conn, int32_t id, uint32_t error,
+			      void *userdata)
 {
 	(void)conn;
 	(void)error;
@@ -450,8 +469,8 @@ static bool may_connect(struct ck_daemon *daemon, int fd)
 		if (daemon->conf.allow_uids[i] == peer.uid)
 			return true;
 	daemon->metrics.clients_refused++;
-	ck_log(CK_LOG_WARNING, "refused a connection of uid %u (pid %d): not in socket.allow_uids", (unsigned)peer.uid,
-	       (int)peer.pid);
+	ck_log(CK_LOG_WARNING, "refused a connection of uid %u (pid %d): not in socket.allow_uids",
+	       (unsigned)peer.uid, (int)peer.pid);
 	return false;
 }
 
@@ -472,7 +491,8 @@ static void accepted(int fd, void *userdata)
 	client->listener = listener;
 	client->daemon = daemon;
 	client->filtered = listener->filtered;
-	if (ck_connection_new(&daemon->loop, fd, CK_H2_SERVER, &client_owner, client, &client->conn, &err) < 0) {
+	if (ck_connection_new(&daemon->loop, fd, CK_H2_SERVER, &client_owner, client, &client->conn,
+			      &err) < 0) {
 		ck_log(CK_LOG_ERROR, "a connection could not be served: %s", err.text);
 		free(client);
 		return;
@@ -485,7 +505,8 @@ static void accepted(int fd, void *userdata)
 	daemon->metrics.clients_total++;
 }
 
-int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered, struct ck_listener **ret_listener, struct ck_error *err)
+int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered,
+		    struct ck_listener **ret_listener, struct ck_error *err)
 {
 	struct ck_listener *listener = CK_NEW(struct ck_listener);
 	if (!listener) {

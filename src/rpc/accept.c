@@ -38,16 +38,18 @@ static int somebody_comes(sd_event_source *source, int listening, uint32_t event
 	if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 		return 0;
 	if (!acceptor->full) /* whoever connects only sees that nothing happens */
-		ck_log(CK_LOG_ERROR, "clients wait outside, until others leave: %s%s", strerror(errno),
+		ck_log(CK_LOG_ERROR, "clients wait outside, until others leave: %s%s",
+		       strerror(errno),
 		       errno == EMFILE ? " (LimitNOFILE= of the unit, ulimit -n)" : "");
 	acceptor->full = true;
-	if (ck_loop_timer(acceptor->loop, &acceptor->pause, ck_loop_now() + CK_ACCEPT_PAUSE, resume, acceptor) >= 0)
+	if (ck_loop_timer(acceptor->loop, &acceptor->pause, ck_loop_now() + CK_ACCEPT_PAUSE, resume,
+			  acceptor) >= 0)
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	return 0;
 }
 
-int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void *userdata, struct ck_acceptor **ret_acceptor,
-		    struct ck_error *err)
+int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void *userdata,
+		    struct ck_acceptor **ret_acceptor, struct ck_error *err)
 {
 	struct ck_acceptor *acceptor = CK_NEW(struct ck_acceptor);
 	if (!acceptor) {
@@ -55,11 +57,13 @@ int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void
 		return ck_nomem(err);
 	}
 	*acceptor = (struct ck_acceptor){ .loop = loop, .fd = fd, .accepted = accepted, .userdata = userdata };
-	int r = sd_event_add_io(loop->event, &acceptor->source, fd, EPOLLIN, somebody_comes, acceptor);
+	int r = sd_event_add_io(loop->event, &acceptor->source, fd, EPOLLIN, somebody_comes,
+				acceptor);
 	if (r < 0)
 		r = ck_fail_errno(err, CK_EIO, -r, "watch a listening socket");
 	else if (ck_loop_timer(loop, &acceptor->pause, ck_loop_now(), resume, acceptor) < 0)
-		r = ck_nomem(err); /* made now, because it may need a descriptor; that it comes once does nothing */
+		/* made now, because it may need a descriptor; that it comes once does nothing */
+		r = ck_nomem(err);
 	if (r < 0) {
 		ck_acceptor_free(acceptor);
 		return r;

@@ -2,15 +2,15 @@
 #ifndef CK_RPC_ACCEPT_H
 #define CK_RPC_ACCEPT_H
 /*
- * Who connects. Where the process has no descriptor left the listener pauses: it stays readable, and the loop would do nothing
- * else; the client waits in its queue.
+ * Who connects. Where the process has no descriptor left the listener pauses: it stays readable,
+ * and the loop would do nothing else; the client waits in its queue.
  */
 #include "src/rpc/connection.h"
 
 struct ck_acceptor;
 typedef void ck_accepted_fn(int fd, void *userdata); /* @fd: yours, non-blocking */
 /* ck_accept_start - @fd: a listening socket, taken, also on failure. -CK_ENOMEM, -CK_EIO */
-int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void *userdata, struct ck_acceptor **ret_acceptor,
-		    struct ck_error *err);
+int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void *userdata,
+		    struct ck_acceptor **ret_acceptor, struct ck_error *err);
 void ck_acceptor_free(struct ck_acceptor *acceptor); /* closes the listening socket. NULL is fine */
 #endif

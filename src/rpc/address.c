@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unix sockets by path: dialled and listened to without waiting, and with the cause in words when that cannot be. */
+/* Unix sockets by path: dialled and listened to without waiting, and with the cause in words when
+ * that cannot be. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@ int ck_unix_address(const char *path, struct sockaddr_un *ret_address, struct ck
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t len = strlen(path);
 	if (len == 0 || len >= sizeof(address.sun_path))
-		return ck_fail(err, CK_EINVAL, "'%s': a socket's path has 1 to %zu bytes", path, sizeof(address.sun_path) - 1);
+		return ck_fail(err, CK_EINVAL, "'%s': a socket's path has 1 to %zu bytes", path,
+			       sizeof(address.sun_path) - 1);
 	memcpy(address.sun_path, path, len);
 	*ret_address = address;
 	return 0;
@@ -63,7 +65,8 @@ static int path_is_free(const char *path, struct ck_error *err)
 {
 	struct stat st;
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : ck_fail_errno(err, CK_EIO, errno, "look at '%s'", path);
+		return errno == ENOENT ? 0
+				       : ck_fail_errno(err, CK_EIO, errno, "look at '%s'", path);
 	if (!S_ISSOCK(st.st_mode))
 		return ck_fail(err, CK_EIO, "'%s' exists and is not a socket", path);
 	int fd = ck_unix_connect(path, NULL);
@@ -84,7 +87,8 @@ int ck_unix_listen(const char *path, mode_t mode, gid_t gid, struct ck_error *er
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	int n = snprintf(beside, sizeof(beside), "%.*s.%s.new", (int)(name - path), path, name);
 	if (n < 0 || (size_t)n >= sizeof(beside))
-		return ck_fail(err, CK_EINVAL, "'%s': a socket's path has 1 to %zu bytes", path, sizeof(beside) - 6);
+		return ck_fail(err, CK_EINVAL, "'%s': a socket's path has 1 to %zu bytes", path,
+			       sizeof(beside) - 6);
 	r = ck_unix_address(beside, &address, err);
 	if (r < 0)
 		return r;
@@ -92,11 +96,12 @@ int ck_unix_listen(const char *path, mode_t mode, gid_t gid, struct ck_error *er
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
 	unlink(beside);
-	/* nobody gets in before mode and group are set: what is not bound to its name yet cannot be found by it */
+	/* nobody gets in before mode and group are set: what is not bound to its name yet cannot be
+	 * found by it */
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "bind '%s'", path);
-	if (chmod(beside, mode) < 0 || (gid != (gid_t)-1 && chown(beside, (uid_t)-1, gid) < 0) || listen(fd, SOMAXCONN) < 0 ||
-	    rename(beside, path) < 0) {
+	if (chmod(beside, mode) < 0 || (gid != (gid_t)-1 && chown(beside, (uid_t)-1, gid) < 0) ||
+	    listen(fd, SOMAXCONN) < 0 || rename(beside, path) < 0) {
 		r = ck_fail_errno(err, CK_EIO, errno, "listen on '%s'", path);
 		unlink(beside);
 		return r;

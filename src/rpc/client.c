@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits in one poll for the socket and the nearest deadline; everything else is h2.c's and grpc.c's. */
+/* Waits in one poll for the socket and the nearest deadline; everything else is h2.c's and
+ * grpc.c's. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ uint64_t ck_client_now(void)
 	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- the end of a call ---------------------------------------------------------------------------------------------------- */
+/* ---- the end of a call ----------------------------------------------------------------------- */
 
 static void call_unlink(struct ck_unary *call)
 {
@@ -104,7 +105,8 @@ static void call_reset(struct ck_unary *call, uint32_t error)
 	call_fail(call, code, text);
 }
 
-static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct ck_unary *call = userdata;
 	const struct ck_h2_header *http = ck_h2_find(headers, n, ":status");
@@ -119,7 +121,8 @@ static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 		call_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct ck_unary *call = userdata;
 	struct ck_error err = { 0 };
@@ -128,7 +131,10 @@ static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 	for (size_t at = 0; at < n && call->stream; at += used) {
 		int r = ck_grpc_read(&call->reader, bytes + at, n - at, &used, &err);
 		if (r < 0) {
-			call_fail(call, r == -CK_EMALFORMED ? CK_GRPC_INTERNAL : CK_GRPC_RESOURCE_EXHAUSTED, err.text);
+			call_fail(call,
+				  r == -CK_EMALFORMED ? CK_GRPC_INTERNAL
+						      : CK_GRPC_RESOURCE_EXHAUSTED,
+				  err.text);
 		} else if (r > 0) { /* of a stream of messages the last one is left */
 			call->replied = true;
 			ck_bytes_free(&call->reply);
@@ -145,11 +151,14 @@ static void on_end(struct ck_h2_stream *stream, void *userdata)
 	if (call->answered && (call->status.code || call->replied))
 		call_done(call);
 	else if (call->answered)
-		call_fail(call, CK_GRPC_INTERNAL, "server closed the stream without sending a message");
+		call_fail(call, CK_GRPC_INTERNAL,
+			  "server closed the stream without sending a message");
 	else if (call->http && call->http != 200)
-		call_fail(call, ck_grpc_from_http(call->http), "the server's answer is not of gRPC");
+		call_fail(call, ck_grpc_from_http(call->http),
+			  "the server's answer is not of gRPC");
 	else
-		call_fail(call, CK_GRPC_INTERNAL, "server closed the stream without sending trailers");
+		call_fail(call, CK_GRPC_INTERNAL,
+			  "server closed the stream without sending trailers");
 }
 
 static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
@@ -165,11 +174,13 @@ static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 
 static const struct ck_h2_handler handler = { on_headers, on_data, on_end, NULL, on_closed };
 
-/* ---- the connection ------------------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 int ck_client_new(const char *endpoint, struct ck_client **ret_client, struct ck_error *err)
 {
-	const char *path = strncmp(endpoint, SCHEME, strlen(SCHEME)) == 0 ? endpoint + strlen(SCHEME) : endpoint;
+	const char *path = strncmp(endpoint, SCHEME, strlen(SCHEME)) == 0
+				   ? endpoint + strlen(SCHEME)
+				   : endpoint;
 	struct sockaddr_un address;
 	if (*path != '/')
 		return ck_fail(err, CK_EINVAL, "an endpoint is unix:///PATH, not '%s'", endpoint);
@@ -274,10 +285,13 @@ static void turn(struct ck_client *client, uint64_t until)
 	uint64_t now = ck_client_now(), at = nearest_deadline(client);
 	at = at < until ? at : until;
 	uint64_t left = at > now ? at - now : 0;
-	struct timespec pause = { .tv_sec = (time_t)(left / CK_NS_PER_S), .tv_nsec = (long)(left % CK_NS_PER_S) };
+	struct timespec pause = { .tv_sec = (time_t)(left / CK_NS_PER_S),
+				  .tv_nsec = (long)(left % CK_NS_PER_S) };
 	int r = flush(client);
-	struct pollfd p = { .fd = client->fd, .events = (short)(POLLIN | (client->out_len ? POLLOUT : 0)) };
-	if (r == 0 && ppoll(&p, 1, at == UINT64_MAX ? NULL : &pause, NULL) > 0 && p.revents & ~POLLOUT)
+	struct pollfd p = { .fd = client->fd,
+			    .events = (short)(POLLIN | (client->out_len ? POLLOUT : 0)) };
+	if (r == 0 && ppoll(&p, 1, at == UINT64_MAX ? NULL : &pause, NULL) > 0 &&
+	    p.revents & ~POLLOUT)
 		r = receive(client);
 	expire(client);
 	if (r == 0)
@@ -286,9 +300,10 @@ static void turn(struct ck_client *client, uint64_t until)
 		disconnect(client);
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-static int call_open(struct ck_client *client, struct ck_unary *call, const char *method, uint64_t timeout, struct ck_error *err)
+static int call_open(struct ck_client *client, struct ck_unary *call, const char *method,
+		     uint64_t timeout, struct ck_error *err)
 {
 	static char agent[48];
 	char text[CK_GRPC_TIMEOUT];
@@ -304,11 +319,12 @@ static int call_open(struct ck_client *client, struct ck_unary *call, const char
 		CK_H2_HEADER("te", "trailers"),
 		{ "grpc-timeout", text, 12, strlen(text) },
 	};
-	return ck_h2_open(client->h2, headers, CK_COUNT(headers) - !timeout, &handler, call, &call->stream, err);
+	return ck_h2_open(client->h2, headers, CK_COUNT(headers) - !timeout, &handler, call,
+			  &call->stream, err);
 }
 
-int ck_unary_begin(struct ck_client *client, struct ck_unary *call, const char *method, const void *message, size_t len,
-		  uint64_t timeout, struct ck_error *err)
+int ck_unary_begin(struct ck_client *client, struct ck_unary *call, const char *method,
+		   const void *message, size_t len, uint64_t timeout, struct ck_error *err)
 {
 	struct ck_error why = { 0 };
 	if (call->client || call->done)
@@ -324,7 +340,8 @@ int ck_unary_begin(struct ck_client *client, struct ck_unary *call, const char *
 	int r = ck_client_dial(client, &why);
 	if (r == 0)
 		r = call_open(client, call, method, timeout, &why);
-	if (r == -CK_EUNAVAILABLE && client->fd >= 0 && !call->next) { /* GOAWAY has come, and nothing is under way there */
+	/* GOAWAY has come, and nothing is under way there */
+	if (r == -CK_EUNAVAILABLE && client->fd >= 0 && !call->next) {
 		disconnect(client);
 		r = ck_client_dial(client, &why);
 		if (r == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets on the loop. A connection that ends, or is freed, in the middle of its own callbacks is taken apart at the end of the
- * loop's turn, when nobody is inside it.
+ * Sockets on the loop. A connection that ends, or is freed, in the middle of its own callbacks is
+ * taken apart at the end of the loop's turn, when nobody is inside it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,9 +17,11 @@
 #include "src/base/mem.h"
 #include "src/rpc/connection.h"
 
-#define REST_READS 16u /* a socket holds less; a peer that goes on writing while it reads nothing is not waited for */
+/* a socket holds less; a peer that goes on writing while it reads nothing is not waited for */
+#define REST_READS 16u
 
-static unsigned char received[CK_SOCKET_READ]; /* one loop, one thread, and used up before anything else is read */
+/* one loop, one thread, and used up before anything else is read */
+static unsigned char received[CK_SOCKET_READ];
 
 struct ck_loop_timer {
 	sd_event_source *source;
@@ -47,7 +49,7 @@ struct ck_connection {
 	char why[128];
 };
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 uint64_t ck_loop_now(void)
 {
@@ -91,10 +93,12 @@ static void conn_end(struct ck_connection *conn, bool unread, const char *why)
 	mark_dirty(conn);
 }
 
-/* a client that takes no answers is not listened to: each call it makes would be one more in memory */
+/* a client that takes no answers is not listened to: each call it makes would be one more in
+ * memory */
 static void want(struct ck_connection *conn, bool full)
 {
-	bool deaf = full && conn->role == CK_H2_SERVER && ck_h2_frames(conn->h2) > CK_FRAMES_WAITING;
+	bool deaf =
+		full && conn->role == CK_H2_SERVER && ck_h2_frames(conn->h2) > CK_FRAMES_WAITING;
 	uint32_t wanted = (deaf ? 0 : (uint32_t)EPOLLIN) | (full ? (uint32_t)EPOLLOUT : 0);
 	if (conn->wanted != wanted)
 		sd_event_source_set_io_events(conn->io, wanted);
@@ -102,10 +106,12 @@ static void want(struct ck_connection *conn, bool full)
 }
 
 /* write_out - 1 all of it, 0 the socket is full, < 0 errno */
-static ptrdiff_t write_out(struct ck_connection *conn, const unsigned char *p, size_t len, size_t *written)
+static ptrdiff_t write_out(struct ck_connection *conn, const unsigned char *p, size_t len,
+			   size_t *written)
 {
 	while (*written < len) {
-		ssize_t n = send(conn->fd, p + *written, len - *written, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n =
+			send(conn->fd, p + *written, len - *written, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -115,8 +121,8 @@ static ptrdiff_t write_out(struct ck_connection *conn, const unsigned char *p, s
 	return 1;
 }
 
-/* a server that has closed may have said before what became of calls: their answers, and a GOAWAY after which it looked at
- * nothing more. What a client said that is gone need not be read */
+/* a server that has closed may have said before what became of calls: their answers, and a GOAWAY
+ * after which it looked at nothing more. What a client said that is gone need not be read */
 static void read_rest(struct ck_connection *conn)
 {
 	struct ck_error err;
@@ -127,7 +133,8 @@ static void read_rest(struct ck_connection *conn)
 	}
 }
 
-/* ck_h2_next() gathers what a write is worth; what the socket does not take is kept here, because h2 has let go of it */
+/* ck_h2_next() gathers what a write is worth; what the socket does not take is kept here, because
+ * h2 has let go of it */
 static void conn_flush(struct ck_connection *conn)
 {
 	while (!conn->ended) {
@@ -152,7 +159,8 @@ static void conn_flush(struct ck_connection *conn)
 			conn_end(conn, true, strerror((int)-r));
 			return;
 		}
-		if (written < (size_t)n && ck_bytes_add(&conn->rest, p + written, (size_t)n - written) < 0) {
+		if (written < (size_t)n &&
+		    ck_bytes_add(&conn->rest, p + written, (size_t)n - written) < 0) {
 			conn_end(conn, true, "out of memory");
 			return;
 		}
@@ -215,7 +223,8 @@ static int timer_due(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn, void *userdata)
+int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn,
+		  void *userdata)
 {
 	uint64_t usec = at == UINT64_MAX ? at : at / 1000 + (at % 1000 != 0);
 	if (!*timer && at == UINT64_MAX)
@@ -225,7 +234,8 @@ int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t a
 		if (!t)
 			return -CK_ENOMEM;
 		/* its default accuracy is 250 ms (K28: 1 ms) */
-		if (sd_event_add_time(loop->event, &t->source, CLOCK_BOOTTIME, usec, 1000, timer_due, t) < 0) {
+		if (sd_event_add_time(loop->event, &t->source, CLOCK_BOOTTIME, usec, 1000,
+				      timer_due, t) < 0) {
 			free(t);
 			return -CK_ENOMEM;
 		}
@@ -234,7 +244,8 @@ int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t a
 	(*timer)->fn = fn;
 	(*timer)->userdata = userdata;
 	sd_event_source_set_time((*timer)->source, usec);
-	sd_event_source_set_enabled((*timer)->source, at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+	sd_event_source_set_enabled((*timer)->source,
+				    at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 	return 0;
 }
 
@@ -246,7 +257,7 @@ void ck_loop_timer_free(struct ck_loop_timer *timer)
 	free(timer);
 }
 
-/* ---- a connection --------------------------------------------------------------------------------------------------------- */
+/* ---- a connection ---------------------------------------------------------------------------- */
 
 static void h2_opened(struct ck_h2_stream *stream, void *userdata)
 {
@@ -287,11 +298,13 @@ static const struct ck_h2_owner h2_owner = {
 static bool all_was_read(const struct ck_connection *conn)
 {
 	int unread;
-	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 && unread == 0;
+	return !conn->dirty && !conn->rest.len && ioctl(conn->fd, SIOCOUTQ, &unread) == 0 &&
+	       unread == 0;
 }
 
-/* has the peer read everything? Asked before what came is answered: a client that reads the answer and goes leaves what we
- * say next unread (grpc-go pings when data comes, and does not wait for the reply) */
+/* has the peer read everything? Asked before what came is answered: a client that reads the answer
+ * and goes leaves what we say next unread (grpc-go pings when data comes, and does not wait for the
+ * reply) */
 static void look_whether_read(struct ck_connection *conn)
 {
 	if (!conn->watches_read || !all_was_read(conn))
@@ -318,7 +331,8 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0) {
-		conn_end(conn, true, strerror(errno)); /* ECONNRESET: it went without having read all */
+		/* ECONNRESET: it went without having read all */
+		conn_end(conn, true, strerror(errno));
 	} else if (n == 0) {
 		conn_end(conn, conn->rest.len > 0, "closed by the peer");
 	} else if (ck_h2_feed(conn->h2, received, (size_t)n, &err) >= 0) {
@@ -330,8 +344,9 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 	return 0;
 }
 
-int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_connection_owner *owner, void *userdata,
-		struct ck_connection **ret_conn, struct ck_error *err)
+int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role,
+		      const struct ck_connection_owner *owner, void *userdata,
+		      struct ck_connection **ret_conn, struct ck_error *err)
 {
 	struct ck_connection *conn = CK_NEW(struct ck_connection);
 	if (!conn) {

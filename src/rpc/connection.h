@@ -2,8 +2,9 @@
 #ifndef CK_RPC_CONNECTION_H
 #define CK_RPC_CONNECTION_H
 /*
- * The loop of the process, and one socket on it that speaks HTTP/2. Reading and writing never wait. What was queued on any
- * connection during one turn of the loop is written at the end of that turn, so that a call passed on leaves in one write.
+ * The loop of the process, and one socket on it that speaks HTTP/2. Reading and writing never wait.
+ * What was queued on any connection during one turn of the loop is written at the end of that turn,
+ * so that a call passed on leaves in one write.
  */
 #include <sys/types.h>
 #include <systemd/sd-event.h>
@@ -19,16 +20,19 @@ struct ck_loop { /* one per process; zeroed, then ck_loop_init() */
 
 int ck_loop_init(struct ck_loop *loop, struct ck_error *err); /* 0, -CK_EIO, -CK_ENOMEM */
 void ck_loop_fini(struct ck_loop *loop);
-/* ck_loop_flush - what ck_loop_run() does at the end of each turn: write, end and free connections. Not from a callback */
+/* ck_loop_flush - what ck_loop_run() does at the end of each turn: write, end and free connections.
+ * Not from a callback */
 void ck_loop_flush(struct ck_loop *loop);
 /* ck_loop_run - until sd_event_exit(). Its code, or -CK_EIO */
 int ck_loop_run(struct ck_loop *loop);
 
-/* ck_loop_timer - call @fn once at @at (ns of CLOCK_BOOTTIME), to the millisecond. *@timer is NULL at first and is used again:
- * setting it anew moves it, @at UINT64_MAX switches it off. Free with ck_loop_timer_free(). 0, -CK_ENOMEM */
+/* ck_loop_timer - call @fn once at @at (ns of CLOCK_BOOTTIME), to the millisecond. *@timer is NULL
+ * at first and is used again: setting it anew moves it, @at UINT64_MAX switches it off. Free with
+ * ck_loop_timer_free(). 0, -CK_ENOMEM */
 typedef void ck_timer_cb(void *userdata);
 struct ck_loop_timer;
-int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn, void *userdata);
+int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t at, ck_timer_cb *fn,
+		  void *userdata);
 void ck_loop_timer_free(struct ck_loop_timer *timer);
 uint64_t ck_loop_now(void); /* ns of CLOCK_BOOTTIME */
 
@@ -36,29 +40,35 @@ struct ck_connection_owner { /* the members of struct ck_h2_owner are passed on;
 	void (*opened)(struct ck_connection *conn, struct ck_h2_stream *stream, void *userdata);
 	void (*draining)(struct ck_connection *conn, void *userdata);
 	void (*late_reset)(struct ck_connection *conn, int32_t id, uint32_t error, void *userdata);
-	/* after ck_connection_watch_read(): a sign of life came when the peer had read all that was written to it; once for each
-	 * watch */
+	/* after ck_connection_watch_read(): a sign of life came when the peer had read all that was
+	 * written to it; once for each watch */
 	void (*all_read)(struct ck_connection *conn, void *userdata);
-	/* the connection is over; its streams were closed before. @unread: what we wrote last was not read by the peer (its
-	 * end was a reset, or something was left to write); all_read() may have told that it had read what matters. @why: a
-	 * few words. ck_connection_free() is the owner's, now or later */
+	/* the connection is over; its streams were closed before. @unread: what we wrote last was
+	 * not read by the peer (its end was a reset, or something was left to write); all_read()
+	 * may have told that it had read what matters. @why: a few words. ck_connection_free() is
+	 * the owner's, now or later */
 	void (*closed)(struct ck_connection *conn, bool unread, const char *why, void *userdata);
 };
 
-/* ck_connection_new - @fd: a connected stream socket, non-blocking; taken, also on failure. -CK_ENOMEM, -CK_EIO */
-int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role, const struct ck_connection_owner *owner, void *userdata,
-		struct ck_connection **ret_conn, struct ck_error *err);
-/* ck_connection_free - at once for everybody who looks from outside; streams are closed, closed() is not called. NULL is fine */
+/* ck_connection_new - @fd: a connected stream socket, non-blocking; taken, also on failure.
+ * -CK_ENOMEM, -CK_EIO */
+int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role,
+		      const struct ck_connection_owner *owner, void *userdata,
+		      struct ck_connection **ret_conn, struct ck_error *err);
+/* ck_connection_free - at once for everybody who looks from outside; streams are closed, closed()
+ * is not called. NULL is fine */
 void ck_connection_free(struct ck_connection *conn);
 /* ck_connection_shut - no new streams; closed() when those under way have ended */
 void ck_connection_shut(struct ck_connection *conn);
-/* ck_connection_write - what is queued by now goes out now, not at the end of the turn. Not from a callback of this connection */
+/* ck_connection_write - what is queued by now goes out now, not at the end of the turn. Not from a
+ * callback of this connection */
 void ck_connection_write(struct ck_connection *conn);
-/* ck_connection_watch_read - tell the owner, if it can be known, when what is queued by now was read. HTTP/2 has no word for
- * that, but a unix socket knows what its peer has not read yet. Without a sign of life after it, the end of the connection
- * tells */
+/* ck_connection_watch_read - tell the owner, if it can be known, when what is queued by now was
+ * read. HTTP/2 has no word for that, but a unix socket knows what its peer has not read yet.
+ * Without a sign of life after it, the end of the connection tells */
 void ck_connection_watch_read(struct ck_connection *conn);
-/* ck_connection_end - it is over: streams and owner hear closed() at the end of this turn of the loop */
+/* ck_connection_end - it is over: streams and owner hear closed() at the end of this turn of the
+ * loop */
 void ck_connection_end(struct ck_connection *conn, const char *why);
 struct ck_h2 *ck_connection_h2(struct ck_connection *conn); /* NULL once it has ended */
 #endif

@@ -9,7 +9,7 @@
 #define ANSWER_ROOM 512u /* in a block of trailers, for everything but the text and the details */
 #define BASE64      sodium_base64_VARIANT_ORIGINAL_NO_PADDING
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static size_t at_most(size_t a, size_t b)
 {
@@ -23,11 +23,13 @@ static int head_read(struct ck_grpc_reader *reader, struct ck_error *err)
 	if (h[0])
 		return ck_fail(err, CK_EMALFORMED, "a compressed message, which was not agreed on");
 	if (reader->expected > reader->max)
-		return ck_fail(err, CK_ETOOBIG, "a message of %zu bytes; the limit is %zu", reader->expected, reader->max);
+		return ck_fail(err, CK_ETOOBIG, "a message of %zu bytes; the limit is %zu",
+			       reader->expected, reader->max);
 	return 0;
 }
 
-int ck_grpc_read(struct ck_grpc_reader *reader, const void *bytes, size_t n, size_t *ret_used, struct ck_error *err)
+int ck_grpc_read(struct ck_grpc_reader *reader, const void *bytes, size_t n, size_t *ret_used,
+		 struct ck_error *err)
 {
 	size_t used = 0;
 	if (!reader->head_len)
@@ -81,7 +83,7 @@ int ck_grpc_send(struct ck_h2_stream *stream, const void *message, size_t len)
 	return r < 0 ? r : ck_h2_stream_send(stream, message, len);
 }
 
-/* ---- time-outs ------------------------------------------------------------------------------------------------------------ */
+/* ---- time-outs ------------------------------------------------------------------------------- */
 
 static const struct unit {
 	char letter;
@@ -118,13 +120,15 @@ const char *ck_grpc_timeout_print(uint64_t ns, char buf[CK_GRPC_TIMEOUT])
 	ns = ns < CK_DURATION_MAX ? ns : CK_DURATION_MAX;
 	while (u + 1 < CK_COUNT(units) && (ns + units[u].ns - 1) / units[u].ns > 99999999)
 		u++;
-	snprintf(buf, CK_GRPC_TIMEOUT, "%u%c", (unsigned)((ns + units[u].ns - 1) / units[u].ns), units[u].letter);
+	snprintf(buf, CK_GRPC_TIMEOUT, "%u%c", (unsigned)((ns + units[u].ns - 1) / units[u].ns),
+		 units[u].letter);
 	return buf;
 }
 
-/* ---- statuses ------------------------------------------------------------------------------------------------------------- */
+/* ---- statuses -------------------------------------------------------------------------------- */
 
-const struct ck_h2_header *ck_h2_find(const struct ck_h2_header *headers, size_t n, const char *name)
+const struct ck_h2_header *ck_h2_find(const struct ck_h2_header *headers, size_t n,
+				      const char *name)
 {
 	size_t len = strlen(name);
 	for (size_t i = 0; i < n; i++)
@@ -135,15 +139,20 @@ const struct ck_h2_header *ck_h2_find(const struct ck_h2_header *headers, size_t
 
 bool ck_h2_is(const struct ck_h2_header *header, const char *value)
 {
-	return header && header->value_len == strlen(value) && !memcmp(header->value, value, header->value_len);
+	return header && header->value_len == strlen(value) &&
+	       !memcmp(header->value, value, header->value_len);
 }
 
 static int hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
-/* what is not a percent code stays as it is; a NUL, which would end the text for us, becomes a question mark */
+/* what is not a percent code stays as it is; a NUL, which would end the text for us, becomes a
+ * question mark */
 static char *percent_decode(const char *s, size_t len)
 {
 	char *text = ck_alloc(len + 1), *p = text;
@@ -178,20 +187,23 @@ int ck_grpc_status_read(const struct ck_h2_header *headers, size_t n, struct ck_
 		return 0;
 	struct ck_grpc_status read = { .code = status_code(code) };
 	if (message && message->value_len) {
-		read.message = percent_decode(message->value, at_most(message->value_len, CK_STATUS_MAX));
+		read.message =
+			percent_decode(message->value, at_most(message->value_len, CK_STATUS_MAX));
 		if (!read.message)
 			return -CK_ENOMEM;
 	}
 	if (details && details->value_len && details->value_len <= CK_STATUS_MAX) {
 		size_t len = details->value_len;
-		while (len && details->value[len - 1] == '=') /* gRPC writes none, and must read it */
+		/* gRPC writes none, and must read it */
+		while (len && details->value[len - 1] == '=')
 			len--;
 		read.details = ck_alloc(len);
 		if (!read.details) {
 			ck_grpc_status_fini(&read);
 			return -CK_ENOMEM;
 		}
-		if (sodium_base642bin(read.details, len, details->value, len, NULL, &read.details_len, NULL, BASE64) ||
+		if (sodium_base642bin(read.details, len, details->value, len, NULL,
+				      &read.details_len, NULL, BASE64) ||
 		    !read.details_len) {
 			free(read.details); /* unreadable: the code and the text are what matters */
 			read.details = NULL;
@@ -285,8 +297,8 @@ int ck_grpc_begin(struct ck_h2_stream *stream)
 	return ck_h2_stream_headers(stream, response, CK_COUNT(response), false);
 }
 
-int ck_grpc_answer(struct ck_h2_stream *stream, bool begun, int code, const char *message, const void *details,
-		   size_t details_len)
+int ck_grpc_answer(struct ck_h2_stream *stream, bool begun, int code, const char *message,
+		   const void *details, size_t details_len)
 {
 	size_t room = CK_HEADER_LIST_MAX - ANSWER_ROOM, n = 0;
 	struct ck_h2_header headers[5];
@@ -297,15 +309,18 @@ int ck_grpc_answer(struct ck_h2_stream *stream, bool begun, int code, const char
 		n = CK_COUNT(response);
 	}
 	int len = snprintf(number, sizeof(number), "%d", code);
-	headers[n++] = (struct ck_h2_header){ "grpc-status", number, sizeof("grpc-status") - 1, (size_t)len };
+	headers[n++] = (struct ck_h2_header){ "grpc-status", number, sizeof("grpc-status") - 1,
+					      (size_t)len };
 	int r = details_encode(&base64, details, details_len, room / 2);
 	if (r == 0 && message)
 		r = percent_encode(&text, message, room - base64.len);
 	if (r == 0 && text.len)
-		headers[n++] = (struct ck_h2_header){ "grpc-message", (char *)text.p, sizeof("grpc-message") - 1, text.len };
+		headers[n++] = (struct ck_h2_header){ "grpc-message", (char *)text.p,
+						      sizeof("grpc-message") - 1, text.len };
 	if (r == 0 && base64.len)
-		headers[n++] = (struct ck_h2_header){ "grpc-status-details-bin", (char *)base64.p,
-						      sizeof("grpc-status-details-bin") - 1, base64.len };
+		headers[n++] =
+			(struct ck_h2_header){ "grpc-status-details-bin", (char *)base64.p,
+					       sizeof("grpc-status-details-bin") - 1, base64.len };
 	if (r == 0)
 		r = ck_h2_stream_headers(stream, headers, n, true);
 	ck_bytes_free(&text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream: its queue, its trailers and its end. Data goes from the queue straight behind its frame header in h2->out; nghttp2
- * never copies it. The object lives until nghttp2 closes the stream, also when its owner has let go of it before.
+ * A stream: its queue, its trailers and its end. Data goes from the queue straight behind its frame
+ * header in h2->out; nghttp2 never copies it. The object lives until nghttp2 closes the stream,
+ * also when its owner has let go of it before.
  */
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -14,7 +15,8 @@ struct ck_h2_trailers { /* in one piece with their texts */
 	struct ck_h2_header headers[];
 };
 
-struct ck_h2_stream *ck_h2_stream_new(struct ck_h2 *h2, const struct ck_h2_handler *handler, void *userdata)
+struct ck_h2_stream *ck_h2_stream_new(struct ck_h2 *h2, const struct ck_h2_handler *handler,
+				      void *userdata)
 {
 	struct ck_h2_stream *stream = CK_NEW(struct ck_h2_stream);
 	if (!stream)
@@ -58,7 +60,8 @@ void ck_h2_stream_free(struct ck_h2_stream *stream)
 
 void ck_h2_stream_rst(struct ck_h2_stream *stream, uint32_t error)
 {
-	ck_h2_must(stream->h2, nghttp2_submit_rst_stream(stream->h2->session, NGHTTP2_FLAG_NONE, stream->id, error));
+	ck_h2_must(stream->h2, nghttp2_submit_rst_stream(stream->h2->session, NGHTTP2_FLAG_NONE,
+							 stream->id, error));
 }
 
 static void stream_resume(struct ck_h2_stream *stream)
@@ -81,8 +84,9 @@ static bool sendable(const struct ck_h2_header *headers, size_t n)
 static void to_nv(nghttp2_nv *nv, const struct ck_h2_header *headers, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		nv[i] = (nghttp2_nv){ (uint8_t *)headers[i].name, (uint8_t *)headers[i].value, headers[i].name_len,
-				      headers[i].value_len, NGHTTP2_NV_FLAG_NONE };
+		nv[i] = (nghttp2_nv){ (uint8_t *)headers[i].name, (uint8_t *)headers[i].value,
+				      headers[i].name_len, headers[i].value_len,
+				      NGHTTP2_NV_FLAG_NONE };
 }
 
 static struct ck_h2_trailers *trailers_dup(const struct ck_h2_header *headers, size_t n)
@@ -98,23 +102,25 @@ static struct ck_h2_trailers *trailers_dup(const struct ck_h2_header *headers, s
 	for (size_t i = 0; i < n; i++) {
 		copy->headers[i] = headers[i];
 		copy->headers[i].name = memcpy(p, headers[i].name, headers[i].name_len);
-		copy->headers[i].value = memcpy(p + headers[i].name_len, headers[i].value, headers[i].value_len);
+		copy->headers[i].value =
+			memcpy(p + headers[i].name_len, headers[i].value, headers[i].value_len);
 		p += headers[i].name_len + headers[i].value_len;
 	}
 	return copy;
 }
 
-static int trailers_submit(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n)
+static int trailers_submit(struct ck_h2_stream *stream, const struct ck_h2_header *headers,
+			   size_t n)
 {
 	nghttp2_nv nv[CK_HEADERS_MAX];
 	to_nv(nv, headers, n);
 	return nghttp2_submit_trailer(stream->h2->session, stream->id, nv, n) == 0 ? 0 : -CK_ENOMEM;
 }
 
-/* ---- what nghttp2 asks for ---------------------------------------------------------------------------------------------- */
+/* ---- what nghttp2 asks for ------------------------------------------------------------------- */
 
-static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t max, uint32_t *flags,
-		       nghttp2_data_source *source, void *userdata)
+static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t max,
+		       uint32_t *flags, nghttp2_data_source *source, void *userdata)
 {
 	struct ck_h2_stream *stream = source->ptr;
 	size_t left = queue_left(stream), n = left < max ? left : max;
@@ -129,8 +135,8 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_
 	return (ssize_t)n;
 }
 
-int ck_h2_on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
-			nghttp2_data_source *source, void *userdata)
+int ck_h2_on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+		       size_t n, nghttp2_data_source *source, void *userdata)
 {
 	struct ck_h2 *h2 = userdata;
 	struct ck_h2_stream *stream = source->ptr;
@@ -145,7 +151,8 @@ int ck_h2_on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uin
 	stream->head += n;
 	h2->queued -= n;
 	if (stream->ending && !queue_left(stream))
-		queue_drop(stream); /* a create's request goes at once; its answer may take minutes */
+		/* a create's request goes at once; its answer may take minutes */
+		queue_drop(stream);
 	if (stream->trailers && !queue_left(stream)) {
 		CK_AUTO_FREE struct ck_h2_trailers *trailers = CK_TAKE(stream->trailers);
 		if (trailers_submit(stream, trailers->headers, trailers->n) < 0)
@@ -156,16 +163,18 @@ int ck_h2_on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uin
 	return h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* ---- what the owner of a stream does -------------------------------------------------------------------------------------- */
+/* ---- what the owner of a stream does --------------------------------------------------------- */
 
-int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
-	       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
+int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n,
+	       const struct ck_h2_handler *handler, void *userdata,
+	       struct ck_h2_stream **ret_stream, struct ck_error *err)
 {
 	nghttp2_nv nv[CK_HEADERS_MAX];
 	if (h2->draining || h2->broken)
 		return ck_fail(err, CK_EUNAVAILABLE, "the connection takes no new calls");
 	if (!sendable(headers, n))
-		return ck_fail(err, CK_ETOOBIG, "the call's headers are over %u bytes", CK_HEADER_LIST_MAX);
+		return ck_fail(err, CK_ETOOBIG, "the call's headers are over %u bytes",
+			       CK_HEADER_LIST_MAX);
 	struct ck_h2_stream *stream = ck_h2_stream_new(h2, handler, userdata);
 	if (!stream)
 		return ck_nomem(err);
@@ -177,7 +186,8 @@ int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, c
 		if (id != NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE)
 			return ck_nomem(err);
 		h2->draining = true; /* told when something comes in */
-		return ck_fail(err, CK_EUNAVAILABLE, "the connection has had all the calls it can have");
+		return ck_fail(err, CK_EUNAVAILABLE,
+			       "the connection has had all the calls it can have");
 	}
 	stream->id = id;
 	*ret_stream = stream;
@@ -185,7 +195,8 @@ int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n, c
 	return 0;
 }
 
-void ck_h2_stream_handle(struct ck_h2_stream *stream, const struct ck_h2_handler *handler, void *userdata)
+void ck_h2_stream_handle(struct ck_h2_stream *stream, const struct ck_h2_handler *handler,
+			 void *userdata)
 {
 	stream->handler = handler;
 	stream->userdata = userdata;
@@ -211,7 +222,8 @@ int32_t ck_h2_stream_id(const struct ck_h2_stream *stream)
 	return stream->id;
 }
 
-int ck_h2_stream_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, bool end)
+int ck_h2_stream_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+			 bool end)
 {
 	nghttp2_nv nv[CK_HEADERS_MAX];
 	struct ck_h2 *h2 = stream->h2;
@@ -222,14 +234,18 @@ int ck_h2_stream_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		stream->ending = true;
 		ck_h2_stream_rst(stream, CK_H2_INTERNAL_ERROR);
 	} else if (!stream->begun) {
-		const nghttp2_data_provider body = { .source.ptr = stream, .read_callback = on_read };
+		const nghttp2_data_provider body = { .source.ptr = stream,
+						     .read_callback = on_read };
 		to_nv(nv, headers, n);
-		r = nghttp2_submit_response(h2->session, stream->id, nv, n, end ? NULL : &body) == 0 ? 0 : -CK_ENOMEM;
+		r = nghttp2_submit_response(h2->session, stream->id, nv, n, end ? NULL : &body) == 0
+			    ? 0
+			    : -CK_ENOMEM;
 		stream->begun = r == 0;
 		stream->ending = r == 0 && end;
 	} else {
 		if (!queue_left(stream))
-			r = trailers_submit(stream, headers, n); /* not by way of on_read(): the window may be closed */
+			/* not by way of on_read(): the window may be closed */
+			r = trailers_submit(stream, headers, n);
 		else if (!(stream->trailers = trailers_dup(headers, n)))
 			r = -CK_ENOMEM;
 		stream->ending = stream->trailing = r == 0;

@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nghttp2, held the way gRPC's peers need it. What they do, and what nghttp2 would do about it by itself:
- * - a kubelet's :authority may be the path of a socket: nghttp2's checks of HTTP messages are off, ours stand in headers_told();
- * - a kubelet that times out resets its stream, hundreds at once on a busy node: the limit on resets is raised;
- * - an error text may be longer than a header block can be: the limit is told to the peer, which then fails that call alone,
- *   and a block of ours that cannot be sent resets its stream instead of leaving the caller without an answer;
- * - a runtime closes its half before we have written its data on: queues and trailers belong to the half that writes;
- * - waiting creates are open streams: their number is not limited, neither by us nor, until its SETTINGS come, by our guess;
- * - nghttp2 keeps as many closed streams as may be open, for a tree of priorities that nobody uses: that is off.
+ * nghttp2, held the way gRPC's peers need it. What they do, and what nghttp2 would do about it by
+ * itself:
+ * - a kubelet's :authority may be the path of a socket: nghttp2's checks of HTTP messages are off,
+ *   ours stand in headers_told();
+ * - a kubelet that times out resets its stream, hundreds at once on a busy node: the limit on
+ *   resets is raised;
+ * - an error text may be longer than a header block can be: the limit is told to the peer, which
+ *   then fails that call alone, and a block of ours that cannot be sent resets its stream instead
+ *   of leaving the caller without an answer;
+ * - a runtime closes its half before we have written its data on: queues and trailers belong to the
+ *   half that writes;
+ * - waiting creates are open streams: their number is not limited, neither by us nor, until its
+ *   SETTINGS come, by our guess;
+ * - nghttp2 keeps as many closed streams as may be open, for a tree of priorities that nobody uses:
+ *   that is off.
  */
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/rpc/h2-int.h"
 
-#define FRAME_ROOM    (CK_H2_FRAME_HEAD + 1u + 16384u) /* the longest frame: peers may allow more, nghttp2 does not make them */
+/* the longest frame: peers may allow more, nghttp2 does not make them */
+#define FRAME_ROOM    (CK_H2_FRAME_HEAD + 1u + 16384u)
 #define OUT_ENOUGH    (65536u - FRAME_ROOM)            /* fetched at once */
-#define BLOCK_SLACK   4096u                            /* nghttp2 estimates a block's length from above */
+/* nghttp2 estimates a block's length from above */
+#define BLOCK_SLACK   4096u
 
 void ck_h2_poke(struct ck_h2 *h2)
 {
@@ -33,7 +42,7 @@ int ck_h2_must(struct ck_h2 *h2, int rv)
 	return nghttp2_is_fatal(rv) ? -CK_ENOMEM : 0;
 }
 
-/* ---- what nghttp2 tells ---------------------------------------------------------------------------------------------------- */
+/* ---- what nghttp2 tells ---------------------------------------------------------------------- */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata)
 {
@@ -55,14 +64,16 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 static bool twice(const struct ck_h2 *h2, const uint8_t *name, size_t len)
 {
 	const unsigned char *p = h2->texts.p;
-	for (size_t i = 0; i < h2->n_headers; p += h2->headers[i].name_len + h2->headers[i].value_len, i++)
+	for (size_t i = 0; i < h2->n_headers;
+	     p += h2->headers[i].name_len + h2->headers[i].value_len, i++)
 		if (h2->headers[i].name_len == len && !memcmp(p, name, len))
 			return true;
 	return false;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len,
-		     const uint8_t *value, size_t value_len, uint8_t flags, void *userdata)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+		     void *userdata)
 {
 	struct ck_h2 *h2 = userdata;
 	(void)session, (void)frame, (void)flags;
@@ -71,7 +82,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	h2->list_size += name_len + value_len + CK_HEADER_EXTRA;
 	bool pseudo = name_len && *name == ':', late = pseudo && h2->regular;
 	h2->regular = !pseudo;
-	if (late || (pseudo && twice(h2, name, name_len)) || !nghttp2_check_header_name(name, name_len) ||
+	if (late || (pseudo && twice(h2, name, name_len)) ||
+	    !nghttp2_check_header_name(name, name_len) ||
 	    !nghttp2_check_header_value(value, value_len))
 		h2->bad = CK_H2_PROTOCOL_ERROR;
 	else if (h2->n_headers == CK_HEADERS_MAX || h2->list_size > CK_HEADER_LIST_MAX)
@@ -82,15 +94,16 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		return 0;
 	ck_bytes_add(&h2->texts, name, name_len);
 	ck_bytes_add(&h2->texts, value, value_len);
-	h2->headers[h2->n_headers++] = (struct ck_h2_header){ .name_len = name_len, .value_len = value_len };
+	h2->headers[h2->n_headers++] =
+		(struct ck_h2_header){ .name_len = name_len, .value_len = value_len };
 	return 0;
 }
 
 static bool informational(const struct ck_h2 *h2)
 {
 	const struct ck_h2_header *first = h2->headers;
-	return h2->role == CK_H2_CLIENT && h2->n_headers && first->name_len == 7 && !memcmp(first->name, ":status", 7) &&
-	       first->value_len == 3 && *first->value == '1';
+	return h2->role == CK_H2_CLIENT && h2->n_headers && first->name_len == 7 &&
+	       !memcmp(first->name, ":status", 7) && first->value_len == 3 && *first->value == '1';
 }
 
 static void headers_told(struct ck_h2 *h2, struct ck_h2_stream *stream, bool request)
@@ -117,7 +130,9 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 {
 	struct ck_h2 *h2 = userdata;
 	struct ck_h2_stream *stream =
-		frame->hd.stream_id ? nghttp2_session_get_stream_user_data(session, frame->hd.stream_id) : NULL;
+		frame->hd.stream_id
+			? nghttp2_session_get_stream_user_data(session, frame->hd.stream_id)
+			: NULL;
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 		if (stream)
@@ -132,7 +147,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 		break;
 	case NGHTTP2_RST_STREAM:
 		if (!stream && h2->role == CK_H2_SERVER && h2->owner->late_reset)
-			h2->owner->late_reset(h2, frame->hd.stream_id, frame->rst_stream.error_code, h2->userdata);
+			h2->owner->late_reset(h2, frame->hd.stream_id, frame->rst_stream.error_code,
+					      h2->userdata);
 		break;
 	case NGHTTP2_GOAWAY:
 		h2->draining = h2->draining || h2->role == CK_H2_CLIENT;
@@ -141,7 +157,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 	return h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t n, void *userdata)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+		   size_t n, void *userdata)
 {
 	struct ck_h2 *h2 = userdata;
 	struct ck_h2_stream *stream = nghttp2_session_get_stream_user_data(session, id);
@@ -156,12 +173,16 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 	return h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *frame, int why, void *userdata)
+static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *frame, int why,
+			     void *userdata)
 {
-	struct ck_h2_stream *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+	struct ck_h2_stream *stream =
+		nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
 	(void)why, (void)userdata;
-	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat != NGHTTP2_HCAT_REQUEST && stream)
-		ck_h2_stream_rst(stream, CK_H2_INTERNAL_ERROR); /* a request's stream is closed by nghttp2 */
+	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat != NGHTTP2_HCAT_REQUEST &&
+	    stream)
+		/* a request's stream is closed by nghttp2 */
+		ck_h2_stream_rst(stream, CK_H2_INTERNAL_ERROR);
 	return 0;
 }
 
@@ -177,7 +198,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 	return 0;
 }
 
-/* ---- the connection ------------------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static void *mem_new(size_t n, void *userdata)
 {
@@ -203,7 +224,8 @@ static void *mem_resize(void *p, size_t n, void *userdata)
 	return ck_realloc(p, n);
 }
 
-static int session_new(struct ck_h2 *h2, nghttp2_session_callbacks *callbacks, nghttp2_option *option)
+static int session_new(struct ck_h2 *h2, nghttp2_session_callbacks *callbacks,
+		       nghttp2_option *option)
 {
 	nghttp2_mem mem = { NULL, mem_new, mem_free, mem_array, mem_resize };
 	nghttp2_session_callbacks_set_send_data_callback(callbacks, ck_h2_on_send_data);
@@ -221,12 +243,13 @@ static int session_new(struct ck_h2 *h2, nghttp2_session_callbacks *callbacks, n
 #ifdef CK_HAVE_RESET_RATE_LIMIT
 	nghttp2_option_set_stream_reset_rate_limit(option, CK_STREAMS_MAX, CK_STREAMS_MAX);
 #endif
-	return (h2->role == CK_H2_SERVER ? nghttp2_session_server_new3 : nghttp2_session_client_new3)(&h2->session, callbacks, h2,
-												      option, &mem);
+	return (h2->role == CK_H2_SERVER
+			? nghttp2_session_server_new3
+			: nghttp2_session_client_new3)(&h2->session, callbacks, h2, option, &mem);
 }
 
-int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_owner *owner, void *userdata,
-	      struct ck_h2 **ret_h2, struct ck_error *err)
+int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_owner *owner,
+	      void *userdata, struct ck_h2 **ret_h2, struct ck_error *err)
 {
 	struct ck_h2 *h2 = CK_NEW(struct ck_h2);
 	nghttp2_session_callbacks *callbacks = NULL;
@@ -244,11 +267,17 @@ int ck_h2_new(enum ck_h2_role role, uint32_t stream_window, const struct ck_h2_o
 	const nghttp2_settings_entry settings[] = {
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, stream_window },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, CK_HEADER_LIST_MAX },
-		role == CK_H2_SERVER ? (nghttp2_settings_entry){ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, CK_STREAMS_MAX }
-				     : (nghttp2_settings_entry){ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
+		role == CK_H2_SERVER
+			? (nghttp2_settings_entry){ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+						    CK_STREAMS_MAX }
+			: (nghttp2_settings_entry){ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
 	};
-	rv = rv ? rv : nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings, CK_COUNT(settings));
-	rv = rv ? rv : nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0, CK_CONNECTION_WINDOW);
+	rv = rv ? rv
+		: nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,
+					  CK_COUNT(settings));
+	rv = rv ? rv
+		: nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
+							CK_CONNECTION_WINDOW);
 	if (rv) {
 		ck_h2_free(h2);
 		return ck_nomem(err);
@@ -291,7 +320,8 @@ int ck_h2_feed(struct ck_h2 *h2, const void *bytes, size_t n, struct ck_error *e
 	if (h2->broken == CK_ENOMEM)
 		return ck_nomem(err);
 	if (h2->broken)
-		return ck_fail(err, h2->broken, "HTTP/2: %s", rv < 0 ? nghttp2_strerror((int)rv) : "the connection is over");
+		return ck_fail(err, h2->broken, "HTTP/2: %s",
+			       rv < 0 ? nghttp2_strerror((int)rv) : "the connection is over");
 	ck_h2_poke(h2);
 	return 0;
 }
@@ -325,7 +355,8 @@ ptrdiff_t ck_h2_next(struct ck_h2 *h2, const unsigned char **ret_bytes, struct c
 
 bool ck_h2_over(const struct ck_h2 *h2)
 {
-	return h2->broken || (!nghttp2_session_want_read(h2->session) && !nghttp2_session_want_write(h2->session));
+	return h2->broken || (!nghttp2_session_want_read(h2->session) &&
+			      !nghttp2_session_want_write(h2->session));
 }
 
 bool ck_h2_draining(const struct ck_h2 *h2)
@@ -335,10 +366,12 @@ bool ck_h2_draining(const struct ck_h2 *h2)
 
 void ck_h2_goaway(struct ck_h2 *h2)
 {
-	h2->told = h2->told || !h2->draining; /* the owner knows, but for a GOAWAY that has just come */
+	/* the owner knows, but for a GOAWAY that has just come */
+	h2->told = h2->told || !h2->draining;
 	h2->draining = true;
-	ck_h2_must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h2->session),
-				       NGHTTP2_NO_ERROR, NULL, 0));
+	ck_h2_must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+					     nghttp2_session_get_last_proc_stream_id(h2->session),
+					     NGHTTP2_NO_ERROR, NULL, 0));
 	ck_h2_poke(h2);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own unary calls to the runtime. A call that the runtime says it has not begun (REFUSED_STREAM, at a GOAWAY) goes out again
- * on a new connection, as grpc-go does it once; any other loss leaves open how it ended, and says so.
+ * Our own unary calls to the runtime. A call that the runtime says it has not begun
+ * (REFUSED_STREAM, at a GOAWAY) goes out again on a new connection, as grpc-go does it once; any
+ * other loss leaves open how it ended, and says so.
  */
 #include <stdio.h>
 
@@ -65,7 +66,8 @@ static void expired(void *userdata)
 static void finish(struct ck_unary_call *rpc)
 {
 	if (!rpc->has_status && rpc->http != 200) {
-		fail(rpc, ck_grpc_from_http(rpc->http), "the runtime answered without a gRPC status", false);
+		fail(rpc, ck_grpc_from_http(rpc->http),
+		     "the runtime answered without a gRPC status", false);
 	} else if (!rpc->has_status) {
 		fail(rpc, CK_GRPC_UNAVAILABLE, "the runtime's answer has no status", true);
 	} else if (rpc->reply.status.code == CK_GRPC_OK && !rpc->has_message) {
@@ -75,7 +77,8 @@ static void finish(struct ck_unary_call *rpc)
 	}
 }
 
-static void rpc_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void rpc_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+			void *userdata)
 {
 	struct ck_unary_call *rpc = userdata;
 	const struct ck_h2_header *http = ck_h2_find(headers, n, ":status");
@@ -89,7 +92,8 @@ static void rpc_headers(struct ck_h2_stream *stream, const struct ck_h2_header *
 		rpc->has_status = true;
 }
 
-static void rpc_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void rpc_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		     void *userdata)
 {
 	struct ck_unary_call *rpc = userdata;
 	struct ck_error err;
@@ -103,7 +107,9 @@ static void rpc_data(struct ck_h2_stream *stream, const unsigned char *bytes, si
 		if (r > 0 && rpc->has_message)
 			r = ck_fail(&err, CK_EMALFORMED, "the runtime answered with two messages");
 		if (r < 0) {
-			fail(rpc, r == -CK_EMALFORMED ? CK_GRPC_INTERNAL : CK_GRPC_RESOURCE_EXHAUSTED, err.text, true);
+			fail(rpc,
+			     r == -CK_EMALFORMED ? CK_GRPC_INTERNAL : CK_GRPC_RESOURCE_EXHAUSTED,
+			     err.text, true);
 			return;
 		}
 		if (r > 0) {
@@ -136,15 +142,18 @@ static void rpc_closed(struct ck_h2_stream *stream, uint32_t error, void *userda
 		return;
 	}
 	if (error == CK_H2_REFUSED_STREAM && !rpc->http) {
-		int r = rpc->sent_again++ < CK_SEND_AGAIN_MAX ? send_out(rpc, &err) :
-								 ck_fail(&err, CK_EUNAVAILABLE, "the runtime refuses this call");
+		int r = rpc->sent_again++ < CK_SEND_AGAIN_MAX
+				? send_out(rpc, &err)
+				: ck_fail(&err, CK_EUNAVAILABLE, "the runtime refuses this call");
 		if (r >= 0)
 			return;
 		rpc->reply.unsent = true;
 		fail(rpc, CK_GRPC_UNAVAILABLE, err.text, false);
 		return;
 	}
-	snprintf(text, sizeof(text), "the runtime's connection or this call on it ended (HTTP/2 error %u)", (unsigned)error);
+	snprintf(text, sizeof(text),
+		 "the runtime's connection or this call on it ended (HTTP/2 error %u)",
+		 (unsigned)error);
 	fail(rpc, CK_GRPC_UNAVAILABLE, text, true);
 }
 
@@ -157,7 +166,8 @@ static const struct ck_h2_handler rpc_handler = {
 
 static int send_out(struct ck_unary_call *rpc, struct ck_error *err)
 {
-	int r = ck_upstream_open(rpc->upstream, rpc->lane, rpc->headers, rpc->headers_n, &rpc_handler, rpc, &rpc->stream, err);
+	int r = ck_upstream_open(rpc->upstream, rpc->lane, rpc->headers, rpc->headers_n,
+				 &rpc_handler, rpc, &rpc->stream, err);
 	if (r < 0)
 		return r;
 	if (ck_grpc_send(rpc->stream, rpc->request.p, rpc->request.len) < 0) {
@@ -168,11 +178,12 @@ static int send_out(struct ck_unary_call *rpc, struct ck_error *err)
 	return 0;
 }
 
-/* ---- headers: ours, then the caller's metadata, all in one block ----------------------------------------------------- */
+/* ---- headers: ours, then the caller's metadata, all in one block ----------------------------- */
 
 static bool is_ours(const struct ck_h2_header *h)
 {
-	static const char *const ours[] = { "content-type", "te", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding" };
+	static const char *const ours[] = { "content-type", "te", "grpc-timeout", "grpc-encoding",
+					    "grpc-accept-encoding" };
 	if (!h->name_len || h->name[0] == ':')
 		return true;
 	for (size_t i = 0; i < CK_COUNT(ours); i++)
@@ -199,7 +210,8 @@ static int make_headers(struct ck_unary_call *rpc, const struct ck_unary_options
 		snprintf(path, sizeof(path), "%s", options->path);
 	else
 		snprintf(path, sizeof(path), "/%s.%s/%s", version ? version : "runtime.v1",
-			 strstr(options->path, "Image") ? "ImageService" : "RuntimeService", options->path);
+			 strstr(options->path, "Image") ? "ImageService" : "RuntimeService",
+			 options->path);
 	const struct ck_h2_header ours[] = {
 		CK_H2_HEADER(":method", "POST"),
 		CK_H2_HEADER(":scheme", "http"),
@@ -219,17 +231,21 @@ static int make_headers(struct ck_unary_call *rpc, const struct ck_unary_options
 		return -CK_ENOMEM;
 	char *text = (char *)(rpc->headers + n);
 	for (size_t i = 0; i < n; i++) {
-		const struct ck_h2_header *h = i < CK_COUNT(ours) ? &ours[i] : &options->metadata[i - CK_COUNT(ours)];
+		const struct ck_h2_header *h =
+			i < CK_COUNT(ours) ? &ours[i] : &options->metadata[i - CK_COUNT(ours)];
 		if (i >= CK_COUNT(ours) && is_ours(h))
 			continue;
-		const char *name = keep(&text, h->name, h->name_len), *value = keep(&text, h->value, h->value_len);
-		rpc->headers[rpc->headers_n++] = (struct ck_h2_header){ name, value, h->name_len, h->value_len };
+		const char *name = keep(&text, h->name, h->name_len),
+			   *value = keep(&text, h->value, h->value_len);
+		rpc->headers[rpc->headers_n++] =
+			(struct ck_h2_header){ name, value, h->name_len, h->value_len };
 	}
 	return 0;
 }
 
-int ck_unary_start(struct ck_upstream *upstream, const struct ck_unary_options *options, const void *message, size_t len,
-		 ck_unary_cb *cb, void *userdata, struct ck_unary_call **ret_rpc, struct ck_error *err)
+int ck_unary_start(struct ck_upstream *upstream, const struct ck_unary_options *options,
+		   const void *message, size_t len, ck_unary_cb *cb, void *userdata,
+		   struct ck_unary_call **ret_rpc, struct ck_error *err)
 {
 	struct ck_unary_call *rpc = CK_NEW(struct ck_unary_call);
 	if (!rpc)
@@ -240,7 +256,8 @@ int ck_unary_start(struct ck_upstream *upstream, const struct ck_unary_options *
 	if (r >= 0)
 		r = ck_bytes_add(&rpc->request, message, len);
 	if (r >= 0)
-		r = ck_loop_timer(ck_upstream_loop(upstream), &rpc->timer, ck_loop_now() + options->timeout, expired, rpc);
+		r = ck_loop_timer(ck_upstream_loop(upstream), &rpc->timer,
+				  ck_loop_now() + options->timeout, expired, rpc);
 	r = r < 0 ? ck_nomem(err) : send_out(rpc, err);
 	if (r < 0) {
 		rpc_free(rpc);

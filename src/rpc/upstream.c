@@ -4,9 +4,10 @@
  *
  *   down --dial--> connected --Version answers--> up --connection ends--> down (dialled again after a pause that doubles)
  *
- * Calls pass as soon as the first lane is connected; up() waits for Version, because a runtime listens before its CRI answers,
- * and because our own calls need to know which version it speaks. A lane that got a GOAWAY is dialled anew at once; its old
- * connection retires and ends with its calls.
+ * Calls pass as soon as the first lane is connected; up() waits for Version, because a runtime
+ * listens before its CRI answers, and because our own calls need to know which version it speaks. A
+ * lane that got a GOAWAY is dialled anew at once; its old connection retires and ends with its
+ * calls.
  */
 #include <stdio.h>
 
@@ -62,7 +63,8 @@ static void later(struct ck_upstream *upstream, const char *why)
 	upstream->pause = upstream->pause ? 2 * upstream->pause : CK_CONNECT_MIN;
 	if (upstream->pause > CK_CONNECT_MAX)
 		upstream->pause = CK_CONNECT_MAX;
-	ck_loop_timer(upstream->loop, &upstream->again, ck_loop_now() + upstream->pause, try_again, upstream);
+	ck_loop_timer(upstream->loop, &upstream->again, ck_loop_now() + upstream->pause, try_again,
+		      upstream);
 }
 
 static void went_down(struct ck_upstream *upstream, const char *why)
@@ -123,7 +125,8 @@ static void conn_draining(struct ck_connection *conn, void *userdata)
 	struct ck_error err;
 	if (lane->conn == conn && !retire(lane))
 		return;
-	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn && dial(upstream, CK_LANE_PASS, &err) < 0)
+	if (lane == &upstream->lanes[CK_LANE_PASS] && !lane->conn &&
+	    dial(upstream, CK_LANE_PASS, &err) < 0)
 		went_down(upstream, err.text);
 }
 
@@ -136,7 +139,9 @@ static int dial(struct ck_upstream *upstream, enum ck_lane which, struct ck_erro
 {
 	struct lane *lane = &upstream->lanes[which];
 	int fd = ck_unix_connect(upstream->path, err);
-	return fd < 0 ? fd : ck_connection_new(upstream->loop, fd, CK_H2_CLIENT, &conn_owner, lane, &lane->conn, err);
+	return fd < 0 ? fd
+		      : ck_connection_new(upstream->loop, fd, CK_H2_CLIENT, &conn_owner, lane,
+					  &lane->conn, err);
 }
 
 static void try_again(void *userdata)
@@ -151,7 +156,7 @@ static void try_again(void *userdata)
 	ask_version(upstream);
 }
 
-/* ---- which version of CRI it speaks ---------------------------------------------------------------------------------- */
+/* ---- which version of CRI it speaks ---------------------------------------------------------- */
 
 static void version_answered(struct ck_unary_reply *reply, void *userdata)
 {
@@ -173,7 +178,8 @@ static void version_answered(struct ck_unary_reply *reply, void *userdata)
 		return;
 	}
 	ck_scrub(text ? text : "no reason given", CK_SANDBOX, NULL, 0, scrubbed);
-	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path, ck_grpc_name(reply->status.code), scrubbed);
+	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path,
+		 ck_grpc_name(reply->status.code), scrubbed);
 	later(upstream, why);
 }
 
@@ -185,15 +191,16 @@ static void ask_version(struct ck_upstream *upstream)
 	struct ck_error err;
 	if (upstream->asking || upstream->up)
 		return;
-	if (ck_unary_start(upstream, &options, NULL, 0, version_answered, upstream, &upstream->asking, &err) < 0) {
+	if (ck_unary_start(upstream, &options, NULL, 0, version_answered, upstream,
+			   &upstream->asking, &err) < 0) {
 		later(upstream, err.text);
 	}
 }
 
-/* ---- for the rest of the daemon -------------------------------------------------------------------------------------- */
+/* ---- for the rest of the daemon -------------------------------------------------------------- */
 
-int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upstream_owner *owner, void *userdata,
-		    struct ck_upstream **ret_upstream, struct ck_error *err)
+int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upstream_owner *owner,
+		    void *userdata, struct ck_upstream **ret_upstream, struct ck_error *err)
 {
 	struct ck_upstream *upstream = CK_NEW(struct ck_upstream);
 	char *copy = ck_strdup(path);
@@ -252,14 +259,17 @@ struct ck_loop *ck_upstream_loop(struct ck_upstream *upstream)
 #define OPEN_HEADERS_MAX 64u /* more are passed on from memory of their own */
 
 /* CRI-O takes "application/grpc" and nothing behind it */
-static int open_stream(struct ck_connection *conn, const struct ck_h2_header *headers, size_t n, const struct ck_h2_handler *handler,
-		       void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
+static int open_stream(struct ck_connection *conn, const struct ck_h2_header *headers, size_t n,
+		       const struct ck_h2_handler *handler, void *userdata,
+		       struct ck_h2_stream **ret_stream, struct ck_error *err)
 {
 	static const struct ck_h2_header plain = CK_H2_HEADER("content-type", "application/grpc");
 	const struct ck_h2_header *type = ck_h2_find(headers, n, "content-type");
 	if (!type || ck_h2_is(type, "application/grpc"))
-		return ck_h2_open(ck_connection_h2(conn), headers, n, handler, userdata, ret_stream, err);
-	struct ck_h2_header some[OPEN_HEADERS_MAX], *copy = n > CK_COUNT(some) ? ck_alloc(n * sizeof(*copy)) : some;
+		return ck_h2_open(ck_connection_h2(conn), headers, n, handler, userdata, ret_stream,
+				  err);
+	struct ck_h2_header some[OPEN_HEADERS_MAX],
+		*copy = n > CK_COUNT(some) ? ck_alloc(n * sizeof(*copy)) : some;
 	if (!copy)
 		return ck_nomem(err);
 	memcpy(copy, headers, n * sizeof(*copy));
@@ -270,12 +280,12 @@ static int open_stream(struct ck_connection *conn, const struct ck_h2_header *he
 	return r;
 }
 
-/* a call that GOAWAY refused is sent again before draining() has told of it, from inside closed(); and the ids of streams
- * may end. Nobody goes down from here, where calls are in the middle of something: draining() does that if dialling is in
- * vain */
-static int open_elsewhere(struct lane *lane, enum ck_lane which, const struct ck_h2_header *headers, size_t n,
-			  const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream,
-			  struct ck_error *err)
+/* a call that GOAWAY refused is sent again before draining() has told of it, from inside closed();
+ * and the ids of streams may end. Nobody goes down from here, where calls are in the middle of
+ * something: draining() does that if dialling is in vain */
+static int open_elsewhere(struct lane *lane, enum ck_lane which, const struct ck_h2_header *headers,
+			  size_t n, const struct ck_h2_handler *handler, void *userdata,
+			  struct ck_h2_stream **ret_stream, struct ck_error *err)
 {
 	if (!retire(lane))
 		return ck_nomem(err);
@@ -285,13 +295,17 @@ static int open_elsewhere(struct lane *lane, enum ck_lane which, const struct ck
 	return open_stream(lane->conn, headers, n, handler, userdata, ret_stream, err);
 }
 
-int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane which, const struct ck_h2_header *headers, size_t n,
-		     const struct ck_h2_handler *handler, void *userdata, struct ck_h2_stream **ret_stream, struct ck_error *err)
+int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane which,
+		     const struct ck_h2_header *headers, size_t n,
+		     const struct ck_h2_handler *handler, void *userdata,
+		     struct ck_h2_stream **ret_stream, struct ck_error *err)
 {
 	struct lane *lane = &upstream->lanes[which];
 	if (!upstream->lanes[CK_LANE_PASS].conn)
-		return ck_fail(err, CK_EUNAVAILABLE, "the runtime is not connected: %s", upstream->why);
-	if (lane->conn && !ck_connection_h2(lane->conn)) /* ended; it hears so at the end of this turn */
+		return ck_fail(err, CK_EUNAVAILABLE, "the runtime is not connected: %s",
+			       upstream->why);
+	/* ended; it hears so at the end of this turn */
+	if (lane->conn && !ck_connection_h2(lane->conn))
 		return ck_fail(err, CK_EUNAVAILABLE, "the runtime's connection has just ended");
 	int r = lane->conn ? 0 : dial(upstream, which, err);
 	if (r < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call: its stream is read to the end, its handler runs after the delay that the parameters ask for, its answer goes out. As
- * a server in Go does it, a caller whose deadline is over gets RST_STREAM(CANCEL), and what was done for it may go on.
+ * One call: its stream is read to the end, its handler runs after the delay that the parameters ask
+ * for, its answer goes out. As a server in Go does it, a caller whose deadline is over gets
+ * RST_STREAM(CANCEL), and what was done for it may go on.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ void ck_rt_call_free(struct ck_rt_call *call)
 	free(call);
 }
 
-/* ---- answering ------------------------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 int ck_rt_fail(struct ck_rt_call *call, int code, const char *fmt, ...)
 {
@@ -52,12 +53,14 @@ int ck_rt_nomem(struct ck_rt_call *call)
 	return ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-/* Runtimes do repeat the command line, a mount or the environment of what they fail at, and it may be somebody else's. */
+/* Runtimes do repeat the command line, a mount or the environment of what they fail at, and it may
+ * be somebody else's. */
 static int quote(const struct ck_rt_call *call, struct ck_bytes *text)
 {
 	int r = ck_bytes_add(text, call->reader.message.p, call->reader.message.len);
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
-		for (const struct ck_rt_object *object = call->rt->list[kind]; object && r == 0; object = object->next)
+		for (const struct ck_rt_object *object = call->rt->list[kind]; object && r == 0;
+		     object = object->next)
 			r = ck_bytes_add(text, object->config.p, object->config.len);
 	for (size_t i = 0; i < text->len; i++)
 		if (text->p[i] < ' ' || text->p[i] > '~')
@@ -79,7 +82,8 @@ int ck_rt_fail_as_told(struct ck_rt_call *call)
 	if (!rest)
 		return ck_rt_nomem(call);
 	memset(rest, 'x', len);
-	return ck_rt_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins, len > sizeof(begins) - 1 ? rest + sizeof(begins) - 1 : "");
+	return ck_rt_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins,
+			  len > sizeof(begins) - 1 ? rest + sizeof(begins) - 1 : "");
 }
 
 static int message_send(struct ck_rt_call *call, const struct ck_bytes *message)
@@ -98,7 +102,8 @@ void ck_rt_item(struct ck_rt_call *call)
 	call->filled = 0;
 }
 
-/* ck_grpc_answer() cuts a text that is too long for one block. A real runtime does not, and the caller must cope with it. */
+/* ck_grpc_answer() cuts a text that is too long for one block. A real runtime does not, and the
+ * caller must cope with it. */
 static int answer_long(struct ck_rt_call *call)
 {
 	struct ck_h2_header headers[] = {
@@ -118,10 +123,12 @@ void ck_rt_answer(struct ck_rt_call *call)
 			ck_rt_nomem(call);
 		if (call->code == CK_GRPC_OK && (!call->rpc->streams || call->filled))
 			r = message_send(call, &call->out.bytes);
-		if (r == 0 && call->code == CK_GRPC_UNKNOWN && call->text && strlen(call->text) >= CK_HEADER_LIST_MAX / 2)
+		if (r == 0 && call->code == CK_GRPC_UNKNOWN && call->text &&
+		    strlen(call->text) >= CK_HEADER_LIST_MAX / 2)
 			r = answer_long(call);
 		else if (r == 0)
-			r = ck_grpc_answer(call->stream, call->begun, call->code, call->text, NULL, 0);
+			r = ck_grpc_answer(call->stream, call->begun, call->code, call->text, NULL,
+					   0);
 		if (r < 0)
 			ck_h2_stream_reset(CK_TAKE(call->stream), CK_H2_INTERNAL_ERROR);
 	}
@@ -133,11 +140,12 @@ void ck_rt_event_send(struct ck_rt_call *call, const struct ck_bytes *event)
 	bool full = ck_h2_stream_queued(call->stream) > CK_SIM_EVENTS_MAX;
 	if (!full && message_send(call, event) == 0)
 		return;
-	ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, full ? "events are not read" : "out of memory");
+	ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED,
+		   full ? "events are not read" : "out of memory");
 	ck_rt_answer(call);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* the caller has left, or its time is over: its stream is gone */
 static void call_left(struct ck_rt_call *call)
@@ -185,7 +193,9 @@ static void call_run(void *userdata)
 static void call_begin(struct ck_rt_call *call)
 {
 	const struct ck_rt_conf *conf = &call->rt->conf;
-	const uint64_t pauses[] = { [CK_RT_STOP] = conf->stop, [CK_RT_REMOVE] = conf->remove, [CK_RT_LIST] = conf->list };
+	const uint64_t pauses[] = {
+		[CK_RT_STOP] = conf->stop, [CK_RT_REMOVE] = conf->remove, [CK_RT_LIST] = conf->list
+	};
 	uint64_t pause = pauses[call->rpc->pause];
 	struct ck_loop *loop = &call->rt->loop;
 	int r = 0;
@@ -203,7 +213,7 @@ static void call_begin(struct ck_rt_call *call)
 	}
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int read_timeout(struct ck_rt_call *call, const struct ck_h2_header *timeout)
 {
@@ -217,7 +227,8 @@ static int read_timeout(struct ck_rt_call *call, const struct ck_h2_header *time
 	return 0;
 }
 
-static void stream_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void stream_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers,
+			   size_t n, void *userdata)
 {
 	struct ck_rt_call *call = userdata;
 	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path");
@@ -233,13 +244,14 @@ static void stream_headers(struct ck_h2_stream *stream, const struct ck_h2_heade
 	if (r == 0 && path)
 		call->rpc = ck_rt_rpc_find(call->rt, path->value, path->value_len, &call->version);
 	if (r == 0 && !call->rpc)
-		r = ck_rt_fail(call, CK_GRPC_UNIMPLEMENTED, "unknown method %.*s", path ? (int)path->value_len : 0,
-			       path ? path->value : "");
+		r = ck_rt_fail(call, CK_GRPC_UNIMPLEMENTED, "unknown method %.*s",
+			       path ? (int)path->value_len : 0, path ? path->value : "");
 	if (r < 0)
 		ck_rt_answer(call);
 }
 
-static void stream_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void stream_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+			void *userdata)
 {
 	struct ck_rt_call *call = userdata;
 	struct ck_error err;
@@ -252,10 +264,12 @@ static void stream_data(struct ck_h2_stream *stream, const unsigned char *bytes,
 	if (r >= 0)
 		return;
 	if (r == -CK_ETOOBIG)
-		ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (%zu vs. %zu)",
+		ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED,
+			   "grpc: received message larger than max (%zu vs. %zu)",
 			   call->reader.expected, call->reader.max);
 	else
-		ck_rt_fail(call, r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL, "%s", err.text);
+		ck_rt_fail(call, r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL,
+			   "%s", err.text);
 	ck_rt_answer(call);
 }
 
@@ -298,7 +312,7 @@ int ck_rt_call_open(struct ck_rt *rt, struct ck_h2_stream *stream)
 	return 0;
 }
 
-/* ---- looking into the request ---------------------------------------------------------------------------------------- */
+/* ---- looking into the request ---------------------------------------------------------------- */
 
 int ck_rt_request_field(struct ck_rt_call *call, uint32_t number, struct ck_wire_field *ret_field)
 {
@@ -312,10 +326,13 @@ int ck_rt_request_field(struct ck_rt_call *call, uint32_t number, struct ck_wire
 			found = 1;
 		}
 	}
-	return r < 0 ? ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s", err.text) : found;
+	return r < 0 ? ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				  err.text)
+		     : found;
 }
 
-int ck_rt_request_object(struct ck_rt_call *call, enum ck_kind kind, bool must, struct ck_rt_object **ret_object)
+int ck_rt_request_object(struct ck_rt_call *call, enum ck_kind kind, bool must,
+			 struct ck_rt_object **ret_object)
 {
 	const char *what = kind == CK_SANDBOX ? "sandbox" : "container";
 	struct ck_wire_field field = { .data = (const unsigned char *)"" };
@@ -327,10 +344,12 @@ int ck_rt_request_object(struct ck_rt_call *call, enum ck_kind kind, bool must, 
 	int shown = field.len < CK_RT_ID ? (int)field.len : (int)CK_RT_ID;
 	if (r == -CK_ECONFLICT)
 		return ck_rt_fail(call, CK_GRPC_UNKNOWN,
-				  "an error occurred when try to find %s: multiple IDs found with provided prefix: %.*s", what,
-				  shown, (const char *)field.data);
+				  "an error occurred when try to find %s: multiple IDs found with "
+				  "provided prefix: %.*s",
+				  what, shown, (const char *)field.data);
 	if (r < 0 && must)
-		return ck_rt_fail(call, CK_GRPC_NOT_FOUND, "an error occurred when try to find %s \"%.*s\": not found", what,
+		return ck_rt_fail(call, CK_GRPC_NOT_FOUND,
+				  "an error occurred when try to find %s \"%.*s\": not found", what,
 				  shown, (const char *)field.data);
 	return 0;
 }

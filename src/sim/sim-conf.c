@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of the built-in runtime: "create=5s,fail.container=2". One table; crikeepd(8) says what they mean. */
+/* The parameters of the built-in runtime: "create=5s,fail.container=2". One table; crikeepd(8) says
+ * what they mean. */
 #include <errno.h>
 #include <stddef.h>
 
@@ -74,7 +75,8 @@ static bool parse_size(const char *s, uint64_t *ret_size)
 }
 
 /* NULL, or what was expected */
-static const char *set(struct ck_rt_conf *conf, const struct parameter *parameter, const char *value)
+static const char *set(struct ck_rt_conf *conf, const struct parameter *parameter,
+		       const char *value)
 {
 	void *at = place(conf, parameter);
 	uint64_t *number = at;
@@ -96,10 +98,13 @@ static const char *set(struct ck_rt_conf *conf, const struct parameter *paramete
 			return "a number, a million at most";
 		return NULL;
 	case SIZE:
-		return parse_size(value, number) ? NULL : "a size such as 512 or 80MiB, 1GiB at most";
+		return parse_size(value, number) ? NULL
+						 : "a size such as 512 or 80MiB, 1GiB at most";
 	case ERROR_TEXT:
 		conf->quotes = !strcmp(value, "quote");
-		return conf->quotes || parse_size(value, number) ? NULL : "quote, or a size such as 512 or 80MiB, 1GiB at most";
+		return conf->quotes || parse_size(value, number)
+			       ? NULL
+			       : "quote, or a size such as 512 or 80MiB, 1GiB at most";
 	case CANCEL:
 		*(bool *)at = !strcmp(value, "finish");
 		return *(bool *)at || !strcmp(value, "rollback") ? NULL : "finish or rollback";
@@ -116,11 +121,13 @@ static int set_one(struct ck_rt_conf *conf, char *text, struct ck_error *err)
 		if (strcmp(parameters[i].name, text) != 0)
 			continue;
 		const char *expected = set(conf, &parameters[i], value ? value : "");
-		if (!expected && parameters[i].type == TEXT && !*(char **)place(conf, &parameters[i]))
+		if (!expected && parameters[i].type == TEXT &&
+		    !*(char **)place(conf, &parameters[i]))
 			return ck_nomem(err);
 		if (!expected)
 			return 0;
-		return ck_fail(err, CK_EINVAL, "simulator: %s=%s: expected %s", text, value ? value : "", expected);
+		return ck_fail(err, CK_EINVAL, "simulator: %s=%s: expected %s", text,
+			       value ? value : "", expected);
 	}
 	return ck_fail(err, CK_EINVAL, "simulator: there is no parameter '%s'", text);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A creation, from its name to its end. It is a timer, so that thousands may be under way. As in containerd the name is reserved
- * from the first moment on, and nothing is looked at again once it has begun: a container whose sandbox has gone meanwhile still
- * comes into being.
+ * A creation, from its name to its end. It is a timer, so that thousands may be under way. As in
+ * containerd the name is reserved from the first moment on, and nothing is looked at again once it
+ * has begun: a container whose sandbox has gone meanwhile still comes into being.
  *
  *   begun --timer--> exists | failed            the caller leaves: cancel=finish changes nothing,
  *                                               cancel=rollback --timer--> rolled back (its name is reserved until then)
@@ -75,11 +75,12 @@ void ck_rt_create_left(struct ck_rt_object *object)
 		return;
 	/* what was made so far is removed, and that takes its time, too */
 	if (!rt->conf.remove ||
-	    ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.remove, rolled_back, object) < 0)
+	    ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.remove, rolled_back,
+			  object) < 0)
 		rolled_back(object);
 }
 
-/* ---- how it begins --------------------------------------------------------------------------------------------------- */
+/* ---- how it begins --------------------------------------------------------------------------- */
 
 struct creation { /* what the request says */
 	enum ck_kind kind;
@@ -97,8 +98,10 @@ static int creation_begin(struct ck_rt_call *call, struct creation *creation)
 	int r = ck_rt_object_new(rt, creation->kind, creation->name, &object);
 	if (r == -CK_ECONFLICT) {
 		rt->count[creation->kind].refused++;
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "failed to reserve %s name \"%s\": name \"%s\" is reserved for \"%s\"",
-				  what, object->name, object->name, object->id);
+		return ck_rt_fail(
+			call, CK_GRPC_UNKNOWN,
+			"failed to reserve %s name \"%s\": name \"%s\" is reserved for \"%s\"",
+			what, object->name, object->name, object->id);
 	}
 	if (r < 0)
 		return ck_rt_nomem(call);
@@ -106,7 +109,8 @@ static int creation_begin(struct ck_rt_call *call, struct creation *creation)
 	snprintf(object->sandbox_id, sizeof(object->sandbox_id), "%s", creation->sandbox_id);
 	r = ck_bytes_add(&object->config, creation->config.data, creation->config.len);
 	if (r == 0)
-		r = ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.create[creation->kind], creation_due,
+		r = ck_loop_timer(&rt->loop, &object->timer,
+				  ck_loop_now() + rt->conf.create[creation->kind], creation_due,
 				  object);
 	if (r < 0) {
 		ck_rt_object_free(object);
@@ -119,12 +123,15 @@ static int creation_begin(struct ck_rt_call *call, struct creation *creation)
 	return CK_RT_LATER;
 }
 
-struct metadata { /* of a sandbox (name, uid, namespace, attempt) or of a container (name, attempt) */
+/* of a sandbox (name, uid, namespace, attempt) or of a container (name, attempt) */
+struct metadata {
 	struct ck_wire_field field[5];
 };
 
-/* read_metadata - field 1 of @config, and that all of @config can be read. CK_RT_DONE or a failure */
-static int read_metadata(struct ck_rt_call *call, const struct ck_wire_field *config, struct metadata *ret_metadata)
+/* read_metadata - field 1 of @config, and that all of @config can be read. CK_RT_DONE or a
+ * failure */
+static int read_metadata(struct ck_rt_call *call, const struct ck_wire_field *config,
+			 struct metadata *ret_metadata)
 {
 	struct ck_wire wire = ck_wire_begin(config->data, config->len);
 	struct ck_wire_field field;
@@ -145,14 +152,17 @@ static int read_metadata(struct ck_rt_call *call, const struct ck_wire_field *co
 			break;
 	}
 	if (r < 0)
-		return ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s", err.text);
+		return ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				  err.text);
 	if (!found || !ret_metadata->field[1].len)
-		return ck_rt_fail(call, CK_GRPC_INVALID_ARGUMENT, "config must include metadata with a name");
+		return ck_rt_fail(call, CK_GRPC_INVALID_ARGUMENT,
+				  "config must include metadata with a name");
 	return CK_RT_DONE;
 }
 
 /* name_add - "part_part_part", behind what @name has and a '_' */
-static int name_add(struct ck_bytes *name, const struct metadata *metadata, const unsigned *parts, size_t n)
+static int name_add(struct ck_bytes *name, const struct metadata *metadata, const unsigned *parts,
+		    size_t n)
 {
 	int r = 0;
 	for (size_t i = 0; i < n && r == 0; i++) {
@@ -168,7 +178,8 @@ static char *name_end(struct ck_bytes *name, const struct metadata *metadata, un
 {
 	char number[32];
 	snprintf(number, sizeof(number), "_%u", (unsigned)(uint32_t)metadata->field[attempt].value);
-	return ck_bytes_add_text(name, number) < 0 ? NULL : ck_strndup((const char *)name->p, name->len);
+	return ck_bytes_add_text(name, number) < 0 ? NULL
+						   : ck_strndup((const char *)name->p, name->len);
 }
 
 static const unsigned pod_parts[] = { 1, 3, 2 }; /* name, namespace, uid */
@@ -204,22 +215,27 @@ int ck_rt_create_container(struct ck_rt_call *call)
 	if (r < 0)
 		return r;
 	if (sandbox->state != CK_RT_READY)
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "sandbox container \"%s\" is not running", sandbox->id);
+		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "sandbox container \"%s\" is not running",
+				  sandbox->id);
 	r = ck_rt_request_field(call, 2, &creation.config);
 	if (r >= 0)
 		r = read_metadata(call, &creation.config, &metadata);
 	if (r >= 0)
 		r = ck_rt_request_field(call, 3, &sandbox_config);
 	if (r == 0) /* crictl and the kubelet always send it */
-		sandbox_config = (struct ck_wire_field){ .data = sandbox->config.p, .len = sandbox->config.len };
+		sandbox_config = (struct ck_wire_field){ .data = sandbox->config.p,
+							 .len = sandbox->config.len };
 	if (r >= 0)
 		r = read_metadata(call, &sandbox_config, &pod);
 	if (r < 0)
 		return r;
-	struct ck_bytes config = { .p = (unsigned char *)creation.config.data, .len = creation.config.len }, name = { 0 };
+	struct ck_bytes config = { .p = (unsigned char *)creation.config.data,
+				   .len = creation.config.len },
+			name = { 0 };
 	CK_AUTO_FREE char *image = ck_rt_config_text(&config, 2, 1);
 	creation.sandbox_id = sandbox->id;
-	if (image && name_add(&name, &metadata, own_part, 1) == 0 && name_add(&name, &pod, pod_parts, CK_COUNT(pod_parts)) == 0)
+	if (image && name_add(&name, &metadata, own_part, 1) == 0 &&
+	    name_add(&name, &pod, pod_parts, CK_COUNT(pod_parts)) == 0)
 		creation.name = name_end(&name, &metadata, 2);
 	if (!creation.name)
 		r = ck_rt_nomem(call);
@@ -232,7 +248,7 @@ int ck_rt_create_container(struct ck_rt_call *call)
 	return r;
 }
 
-/* ---- what exists from the start -------------------------------------------------------------------------------------- */
+/* ---- what exists from the start -------------------------------------------------------------- */
 
 static void put_padding(struct ck_rt *rt, struct ck_writer *out, uint32_t number)
 {
@@ -253,7 +269,8 @@ static void put_pod_labels(struct ck_writer *out, uint32_t number, const char *p
 	ck_writer_pair(out, number, "io.kubernetes.pod.uid", uid);
 }
 
-static struct ck_rt_object *premake(struct ck_rt *rt, const struct ck_rt_object *sandbox, uint64_t pod, uint64_t i)
+static struct ck_rt_object *premake(struct ck_rt *rt, const struct ck_rt_object *sandbox,
+				    uint64_t pod, uint64_t i)
 {
 	enum ck_kind kind = sandbox ? CK_CONTAINER : CK_SANDBOX;
 	struct ck_writer out = { .r = 0 };
@@ -277,8 +294,8 @@ static struct ck_rt_object *premake(struct ck_rt *rt, const struct ck_rt_object 
 	}
 	put_pod_labels(&out, ck_rt_labels(kind), pod_name, uid);
 	put_padding(rt, &out, ck_rt_labels(kind) + 1);
-	snprintf(name, sizeof(name), "%s%s%s_made_%s_0", kind == CK_SANDBOX ? "" : container, kind == CK_SANDBOX ? "" : "_",
-		 pod_name, uid);
+	snprintf(name, sizeof(name), "%s%s%s_made_%s_0", kind == CK_SANDBOX ? "" : container,
+		 kind == CK_SANDBOX ? "" : "_", pod_name, uid);
 	if (out.r < 0 || ck_rt_object_new(rt, kind, name, &object) < 0) {
 		ck_bytes_free(&out.bytes);
 		return NULL;

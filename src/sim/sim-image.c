@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The image service. Every image can be pulled, and exists from then on. Its id is a digest of its name, so that a name in any of
- * its spellings, the digest and the id mean the same image in every process.
+ * The image service. Every image can be pulled, and exists from then on. Its id is a digest of its
+ * name, so that a name in any of its spellings, the digest and the id mean the same image in every
+ * process.
  */
 #include <stdio.h>
 
@@ -13,13 +14,15 @@
 #define PREFIX     "sha256:"
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
-/* normalize - "busybox" is "docker.io/library/busybox:latest", as docker has taught everybody. To be freed */
+/* normalize - "busybox" is "docker.io/library/busybox:latest", as docker has taught everybody. To
+ * be freed */
 static char *normalize(const char *name)
 {
 	struct ck_bytes whole = { 0 };
 	const char *slash = strchr(name, '/'), *last = strrchr(name, '/');
 	size_t first = slash ? (size_t)(slash - name) : 0;
-	bool domain = slash && (memchr(name, '.', first) || memchr(name, ':', first) || !strncmp(name, "localhost/", 10));
+	bool domain = slash && (memchr(name, '.', first) || memchr(name, ':', first) ||
+				!strncmp(name, "localhost/", 10));
 	bool tag = strchr(last ? last : name, ':') || strchr(name, '@');
 	int r = domain ? 0 : ck_bytes_add_text(&whole, slash ? "docker.io/" : "docker.io/library/");
 	r = r < 0 ? r : ck_bytes_add_text(&whole, name);
@@ -32,7 +35,8 @@ static char *normalize(const char *name)
 int ck_rt_image_id(const char *name, char ret_id[CK_RT_IMAGE_ID])
 {
 	const char *digest = strstr(name, PREFIX);
-	if (digest && (digest == name || digest[-1] == '@') && strlen(digest) == CK_RT_IMAGE_ID - 1) {
+	if (digest && (digest == name || digest[-1] == '@') &&
+	    strlen(digest) == CK_RT_IMAGE_ID - 1) {
 		memcpy(ret_id, digest, CK_RT_IMAGE_ID);
 		return 0;
 	}
@@ -40,7 +44,8 @@ int ck_rt_image_id(const char *name, char ret_id[CK_RT_IMAGE_ID])
 	CK_AUTO_FREE char *whole = normalize(name);
 	if (!whole)
 		return -CK_ENOMEM;
-	crypto_generichash(hash, sizeof(hash), (const unsigned char *)whole, strlen(whole), NULL, 0);
+	crypto_generichash(hash, sizeof(hash), (const unsigned char *)whole, strlen(whole), NULL,
+			   0);
 	memcpy(ret_id, PREFIX, PREFIX_LEN);
 	sodium_bin2hex(ret_id + PREFIX_LEN, CK_RT_ID + 1, hash, sizeof(hash));
 	return 0;
@@ -96,7 +101,8 @@ void ck_rt_images_free(struct ck_rt *rt)
 		image_free(rt, rt->images);
 }
 
-/* image_find - by name, by id, by the beginning of its digits. NULL: there is none, or more than one */
+/* image_find - by name, by id, by the beginning of its digits. NULL: there is none, or more than
+ * one */
 static struct ck_rt_image *image_find(struct ck_rt *rt, const char *name, const char *id)
 {
 	struct ck_rt_image *image, *found = NULL;
@@ -118,8 +124,10 @@ static struct ck_rt_image *image_find(struct ck_rt *rt, const char *name, const 
 	return found;
 }
 
-/* request_image - the image a request names in field @number (of an ImageSpec in field 1). -CK_ENOTFOUND: it names none */
-static int request_image(struct ck_rt_call *call, const struct ck_bytes *request, char **ret_name, char ret_id[CK_RT_IMAGE_ID])
+/* request_image - the image a request names in field @number (of an ImageSpec in field 1).
+ * -CK_ENOTFOUND: it names none */
+static int request_image(struct ck_rt_call *call, const struct ck_bytes *request, char **ret_name,
+			 char ret_id[CK_RT_IMAGE_ID])
 {
 	struct ck_wire_field field;
 	int r = ck_rt_request_field(call, 1, &field);
@@ -239,7 +247,8 @@ int ck_rt_remove_image(struct ck_rt_call *call)
 
 int ck_rt_image_fs(struct ck_rt_call *call)
 {
-	ck_rt_put_filesystem(&call->out, 1, HASH_CNT(by_id, call->rt->images) * (UINT64_C(1) << 20));
+	ck_rt_put_filesystem(&call->out, 1,
+			     HASH_CNT(by_id, call->rt->images) * (UINT64_C(1) << 20));
 	ck_rt_put_filesystem(&call->out, 2, call->rt->count[CK_CONTAINER].existing * 8192);
 	return CK_RT_DONE;
 }

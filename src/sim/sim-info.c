@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON that a verbose status carries, of the form that containerd gives it: pid, config, runtimeSpec. Of the config only what
- * the spec does not tell; of the spec what a runtime makes of the request, with an image of this file's making.
+ * The JSON that a verbose status carries, of the form that containerd gives it: pid, config,
+ * runtimeSpec. Of the config only what the spec does not tell; of the spec what a runtime makes of
+ * the request, with an image of this file's making.
  */
 #include <json-c/json.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ enum { FIRST_PID = 10000 }; /* where pids of a node that has run for a while are
 
 typedef struct json_object json;
 
-/* ---- JSON; what there is no memory for becomes null ------------------------------------------------------------------- */
+/* ---- JSON; what there is no memory for becomes null ------------------------------------------ */
 
 static void add(json *to, const char *key, json *value)
 {
@@ -73,18 +74,20 @@ static void add_number(json *to, const char *key, const struct ck_fields *fields
 		add(to, key, json_object_new_int64((int64_t)value));
 }
 
-/* ---- resources ------------------------------------------------------------------------------------------------------- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 enum { PERIOD = 1, QUOTA, SHARES, MEMORY, OOM_SCORE_ADJ, CPUS, MEMS, HUGEPAGES, UNIFIED, SWAP };
 
-static void add_entries(json *to, const struct ck_fields *uses, const char *limits, const char *page_size)
+static void add_entries(json *to, const struct ck_fields *uses, const char *limits,
+			const char *page_size)
 {
 	struct ck_wire wire = uses->all;
 	struct ck_wire_field field;
 	struct ck_fields entry;
 	json *array = NULL, *unified = NULL;
 	while (ck_wire_next(&wire, &field, NULL) > 0) {
-		if (field.type != CK_WIRE_BYTES || (field.number != HUGEPAGES && field.number != UNIFIED) ||
+		if (field.type != CK_WIRE_BYTES ||
+		    (field.number != HUGEPAGES && field.number != UNIFIED) ||
 		    ck_fields_read(ck_wire_inside(&wire, &field), &entry, NULL) < 0)
 			continue;
 		if (field.number == HUGEPAGES) {
@@ -94,7 +97,8 @@ static void add_entries(json *to, const struct ck_fields *uses, const char *limi
 			add_number(limit, "limit", &entry, 2);
 		} else {
 			const struct ck_wire_field *key = ck_fields_get(&entry, 1, CK_WIRE_BYTES);
-			CK_AUTO_FREE char *name = key ? ck_strndup((const char *)key->data, key->len) : NULL;
+			CK_AUTO_FREE char *name =
+				key ? ck_strndup((const char *)key->data, key->len) : NULL;
 			unified = unified ? unified : add_object(to, "unified");
 			if (name)
 				add_bytes(unified, name, &entry, 2);
@@ -104,7 +108,8 @@ static void add_entries(json *to, const struct ck_fields *uses, const char *limi
 
 static void uses_of(const struct ck_rt_object *object, int which, struct ck_fields *ret_uses)
 {
-	ck_fields_read(ck_wire_begin(object->uses[which].p, object->uses[which].len), ret_uses, NULL);
+	ck_fields_read(ck_wire_begin(object->uses[which].p, object->uses[which].len), ret_uses,
+		       NULL);
 }
 
 /* OCI's LinuxResources of CRI's */
@@ -125,7 +130,8 @@ static void add_resources(json *oci_linux, const struct ck_rt_object *object)
 }
 
 /* CRI's, as Go writes them; as Go does, nothing for none */
-static void add_cri_resources(json *to, const char *key, const struct ck_rt_object *object, int which)
+static void add_cri_resources(json *to, const char *key, const struct ck_rt_object *object,
+			      int which)
 {
 	static const struct {
 		const char *key;
@@ -150,11 +156,12 @@ static void add_cri_resources(json *to, const char *key, const struct ck_rt_obje
 	add_entries(resources, &uses, "hugepage_limits", "page_size");
 }
 
-/* ---- sandboxes ------------------------------------------------------------------------------------------------------- */
+/* ---- sandboxes ------------------------------------------------------------------------------- */
 
 static int pid_of(const struct ck_rt_object *object)
 {
-	bool runs = object->kind == CK_SANDBOX ? object->state == CK_RT_READY : object->state == CK_RT_RUNNING;
+	bool runs = object->kind == CK_SANDBOX ? object->state == CK_RT_READY
+					       : object->state == CK_RT_RUNNING;
 	return runs ? FIRST_PID + (int)(object->number % 1000000) : 0;
 }
 
@@ -178,11 +185,13 @@ static void add_cgroups_path(json *oci_linux, const struct ck_rt_object *sandbox
 	ck_fields_inside(&config, 8, &asked, NULL);
 	const struct ck_wire_field *parent = ck_fields_get(&asked, 1, CK_WIRE_BYTES);
 	struct ck_bytes path = { 0 };
-	int r = parent && parent->len ? ck_bytes_add(&path, parent->data, parent->len) : ck_bytes_add_text(&path, "/k8s.io");
+	int r = parent && parent->len ? ck_bytes_add(&path, parent->data, parent->len)
+				      : ck_bytes_add_text(&path, "/k8s.io");
 	r = r < 0 ? r : ck_bytes_add_text(&path, "/");
 	r = r < 0 ? r : ck_bytes_add_text(&path, id);
 	if (r == 0)
-		add(oci_linux, "cgroupsPath", json_object_new_string_len((const char *)path.p, (int)path.len));
+		add(oci_linux, "cgroupsPath",
+		    json_object_new_string_len((const char *)path.p, (int)path.len));
 	ck_bytes_free(&path);
 }
 
@@ -207,14 +216,15 @@ static void add_sandbox(json *info, const struct ck_rt_object *sandbox)
 	static const char *const own[] = { "pid", "ipc", "uts", "mount" };
 	for (size_t i = 0; i < CK_COUNT(own); i++)
 		add_namespace(namespaces, own[i], NULL);
-	snprintf(netns, sizeof(netns), "/var/run/netns/sim-%llu", (unsigned long long)sandbox->number);
+	snprintf(netns, sizeof(netns), "/var/run/netns/sim-%llu",
+		 (unsigned long long)sandbox->number);
 	if (!ck_rt_in_host_network(sandbox))
 		add_namespace(namespaces, "network", netns);
 	json *cpu = add_object(add_object(oci_linux, "resources"), "cpu");
 	add(cpu, "shares", json_object_new_int64(2)); /* the pause process */
 }
 
-/* ---- containers ------------------------------------------------------------------------------------------------------ */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static void append_texts(json *array, const struct ck_fields *config, uint32_t number)
 {
@@ -226,7 +236,8 @@ static void append_texts(json *array, const struct ck_fields *config, uint32_t n
 }
 
 /* each message at @number, by @fn */
-static void each(json *to, const struct ck_fields *config, uint32_t number, void (*fn)(json *to, const struct ck_fields *item))
+static void each(json *to, const struct ck_fields *config, uint32_t number,
+		 void (*fn)(json *to, const struct ck_fields *item))
 {
 	struct ck_wire wire = config->all;
 	struct ck_wire_field field;
@@ -239,7 +250,8 @@ static void each(json *to, const struct ck_fields *config, uint32_t number, void
 
 static void append_env(json *array, const struct ck_fields *pair)
 {
-	const struct ck_wire_field *key = ck_fields_get(pair, 1, CK_WIRE_BYTES), *value = ck_fields_get(pair, 2, CK_WIRE_BYTES);
+	const struct ck_wire_field *key = ck_fields_get(pair, 1, CK_WIRE_BYTES),
+				   *value = ck_fields_get(pair, 2, CK_WIRE_BYTES);
 	struct ck_bytes text = { 0 };
 	int r = key ? ck_bytes_add(&text, key->data, key->len) : 0;
 	r = r < 0 ? r : ck_bytes_add_text(&text, "=");
@@ -260,7 +272,9 @@ static void append_mount(json *array, const struct ck_fields *asked)
 	add_bytes(mount, "source", asked, 2);
 	json *options = add_array(mount, "options");
 	append(options, json_object_new_string("rbind"));
-	append(options, json_object_new_string(propagations[propagation < CK_COUNT(propagations) ? propagation : 0]));
+	append(options,
+	       json_object_new_string(
+		       propagations[propagation < CK_COUNT(propagations) ? propagation : 0]));
 	append(options, json_object_new_string(ck_fields_number(asked, 3) ? "ro" : "rw"));
 }
 
@@ -278,7 +292,8 @@ static void append_name(json *array, const struct ck_fields *asked)
 	add_bytes(append_object(array), "name", asked, 1);
 }
 
-static void add_process(json *spec, const struct ck_rt_object *container, const struct ck_fields *config)
+static void add_process(json *spec, const struct ck_rt_object *container,
+			const struct ck_fields *config)
 {
 	struct ck_fields asked, security, user, group, uses;
 	ck_fields_inside(config, 15, &asked, NULL);
@@ -295,20 +310,25 @@ static void add_process(json *spec, const struct ck_rt_object *container, const 
 	if (args && !json_object_array_length(args))
 		append(args, json_object_new_string("/bin/sh")); /* as the image says */
 	json *env = add_array(process, "env");
-	append(env, json_object_new_string("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+	append(env, json_object_new_string(
+			    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
 	each(env, config, 6, append_env);
-	add(process, "oomScoreAdj", json_object_new_int64((int64_t)ck_fields_number(&uses, OOM_SCORE_ADJ)));
+	add(process, "oomScoreAdj",
+	    json_object_new_int64((int64_t)ck_fields_number(&uses, OOM_SCORE_ADJ)));
 }
 
 static void add_container_namespaces(json *oci_linux, const struct ck_rt_object *sandbox)
 {
-	static const char *const of_pod[][2] = { { "ipc", "ipc" }, { "uts", "uts" }, { "network", "net" } };
+	static const char *const of_pod[][2] = { { "ipc", "ipc" },
+						 { "uts", "uts" },
+						 { "network", "net" } };
 	char path[64];
 	json *namespaces = add_array(oci_linux, "namespaces");
 	add_namespace(namespaces, "pid", NULL);
 	add_namespace(namespaces, "mount", NULL);
 	for (size_t i = 0; i < CK_COUNT(of_pod); i++) {
-		snprintf(path, sizeof(path), "/proc/%d/ns/%s", sandbox ? pid_of(sandbox) : 0, of_pod[i][1]);
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", sandbox ? pid_of(sandbox) : 0,
+			 of_pod[i][1]);
 		add_namespace(namespaces, of_pod[i][0], path);
 	}
 }

@@ -11,7 +11,8 @@
  *   sim-write.c   messages of CRI                                          sim-state.c    the log; the file that outlives kills
  *   sim-info.c    the JSON of verbose statuses                             sim-update.c    updates, and ends without a caller
  *
- * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds next year is told back too.
+ * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds
+ * next year is told back too.
  */
 #include "src/base/wire.h"
 #include "src/base/mem.h"
@@ -30,32 +31,37 @@
 struct ck_rt;
 struct ck_rt_call;
 
-/* ---- parameters (crikeepd(8) has the list) ------------------------------------------------------------------------------- */
+/* ---- parameters (crikeepd(8) has the list) --------------------------------------------------- */
 
 struct ck_rt_conf { /* zeroed, then ck_rt_conf_parse(); ck_rt_conf_fini() */
 	char *listen, *log, *state;
 	char *images;                       /* pulled from the start, '+' between them */
 	uint64_t create[CK_CONTAINER + 1];  /* by kind; ns, as all spans */
 	uint64_t stop, remove, list;
-	uint64_t exit;                      /* a container ends by itself so long after its start; 0: never */
+	/* a container ends by itself so long after its start; 0: never */
+	uint64_t exit;
 	uint64_t fail[CK_CONTAINER + 1];    /* so many of the first creations fail */
 	uint64_t fail_remove, fail_list;
-	bool finish;                        /* a creation whose caller left: true, it goes on; false, it is rolled back */
+	/* a creation whose caller left: true, it goes on; false, it is rolled back */
+	bool finish;
 	uint64_t made[CK_CONTAINER + 1];    /* exist from the start */
 	uint64_t padding;                   /* bytes of annotation in each of those */
 	uint64_t error_text;                /* bytes; 0: a short sentence */
-	bool quotes;                        /* instead: what was asked for, now and before, secrets and all */
-	uint64_t goaway;                    /* each connection gets GOAWAY after so many calls; 0: never */
+	/* instead: what was asked for, now and before, secrets and all */
+	bool quotes;
+	/* each connection gets GOAWAY after so many calls; 0: never */
+	uint64_t goaway;
 	uint64_t max_message;
 };
 int ck_rt_conf_parse(struct ck_rt_conf *conf, const char *parameters, struct ck_error *err);
 void ck_rt_conf_fini(struct ck_rt_conf *conf);
 
-/* ---- what exists ----------------------------------------------------------------------------------------------------------- */
+/* ---- what exists ----------------------------------------------------------------------------- */
 
 enum { CK_RT_READY = 0, CK_RT_NOTREADY = 1 };                    /* CRI's numbers: a sandbox */
 enum { CK_RT_CREATED = 0, CK_RT_RUNNING = 1, CK_RT_EXITED = 2 }; /* a container */
-enum { CK_RT_IS_CREATED = 0, CK_RT_IS_STARTED = 1, CK_RT_IS_STOPPED = 2, CK_RT_IS_DELETED = 3 }; /* events */
+/* events */
+enum { CK_RT_IS_CREATED = 0, CK_RT_IS_STARTED = 1, CK_RT_IS_STOPPED = 2, CK_RT_IS_DELETED = 3 };
 
 enum { CK_RT_RESOURCES, CK_RT_OVERHEAD, CK_RT_USES }; /* a container has no overhead */
 
@@ -66,10 +72,12 @@ struct ck_rt_object {
 	enum ck_kind kind;
 	char id[CK_RT_ID + 1];
 	char sandbox_id[CK_RT_ID + 1]; /* a container's */
-	char *name;                    /* reserved from the first moment on, as containerd does it */
+	/* reserved from the first moment on, as containerd does it */
+	char *name;
 	char *handler;                 /* a sandbox's runtime handler */
 	struct ck_bytes config;        /* PodSandboxConfig or ContainerConfig */
-	struct ck_bytes uses[CK_RT_USES]; /* LinuxContainerResources: of the config, then as they were updated */
+	/* LinuxContainerResources: of the config, then as they were updated */
+	struct ck_bytes uses[CK_RT_USES];
 	bool exists;                   /* false: it is being made */
 	unsigned state;
 	uint64_t number;               /* counted from 1: its address */
@@ -81,20 +89,24 @@ struct ck_rt_object {
 };
 
 struct ck_rt_count { /* of one kind, since the process started */
-	uint64_t begun, finished, rolled_back, failed; /* begun is the sum of the others and of those under way */
+	/* begun is the sum of the others and of those under way */
+	uint64_t begun, finished, rolled_back, failed;
 	uint64_t refused;                              /* not begun: the name was reserved */
 	uint64_t destroyed;
 	uint64_t existing;                             /* now */
 };
 
-/* ck_rt_object_new - reserve @name and choose an id. -CK_ECONFLICT: *@ret_object is who has the name; -CK_ENOMEM */
-int ck_rt_object_new(struct ck_rt *rt, enum ck_kind kind, const char *name, struct ck_rt_object **ret_object);
+/* ck_rt_object_new - reserve @name and choose an id. -CK_ECONFLICT: *@ret_object is who has the
+ * name; -CK_ENOMEM */
+int ck_rt_object_new(struct ck_rt *rt, enum ck_kind kind, const char *name,
+		     struct ck_rt_object **ret_object);
 int ck_rt_object_exists(struct ck_rt_object *object); /* from now on it is listed. -CK_ENOMEM */
 void ck_rt_object_free(struct ck_rt_object *object);  /* its name is free again */
 /* ck_rt_find - by id or by a prefix of it. -CK_ENOTFOUND, -CK_ECONFLICT (several have it) */
-int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len, struct ck_rt_object **ret_object);
-/* ck_rt_config_text - a text at @field, or at @field of the message at @outer (0: none); "" if there is none. To be freed; NULL:
- * out of memory */
+int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len,
+	       struct ck_rt_object **ret_object);
+/* ck_rt_config_text - a text at @field, or at @field of the message at @outer (0: none); "" if
+ * there is none. To be freed; NULL: out of memory */
 char *ck_rt_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t field);
 /* the two kinds' field of labels in their config */
 static inline uint32_t ck_rt_labels(enum ck_kind kind)
@@ -104,14 +116,17 @@ static inline uint32_t ck_rt_labels(enum ck_kind kind)
 bool ck_rt_in_host_network(const struct ck_rt_object *sandbox);
 /* changes of state: each is logged, kept, and told to whoever listens for events */
 void ck_rt_start(struct ck_rt_object *container);
-void ck_rt_stop(struct ck_rt_object *object);   /* a sandbox with its containers; what is stopped stays so */
+/* a sandbox with its containers; what is stopped stays so */
+void ck_rt_stop(struct ck_rt_object *object);
 void ck_rt_exit(struct ck_rt_object *container, uint32_t code); /* it ends by itself */
-void ck_rt_remove(struct ck_rt_object *object); /* stopped first; a sandbox with its containers. Freed */
+/* stopped first; a sandbox with its containers. Freed */
+void ck_rt_remove(struct ck_rt_object *object);
 uint64_t ck_rt_wall(void);                      /* ns */
 
 /* sim-update.c */
 int ck_rt_uses_begin(struct ck_rt_object *object); /* as its config says. -CK_ENOMEM */
-/* ck_rt_uses_update - what is set in @update replaces what was. -CK_EMALFORMED, -CK_ENOMEM: nothing has changed */
+/* ck_rt_uses_update - what is set in @update replaces what was. -CK_EMALFORMED, -CK_ENOMEM: nothing
+ * has changed */
 int ck_rt_uses_update(struct ck_bytes *uses, const void *update, size_t len, struct ck_error *err);
 void ck_rt_exit_plan(struct ck_rt_object *container); /* it runs: when will it end by itself? */
 
@@ -126,40 +141,52 @@ int ck_rt_image_id(const char *name, char ret_id[CK_RT_IMAGE_ID]);
 int ck_rt_images_pull(struct ck_rt *rt, const char *names); /* '+' between them. -CK_ENOMEM */
 void ck_rt_images_free(struct ck_rt *rt);
 
-/* ---- the log and the state file -------------------------------------------------------------------------------------- */
+/* ---- the log and the state file -------------------------------------------------------------- */
 
 struct ck_rt_keep {
 	int log_fd, state_fd;
 	uint64_t began; /* ns of CLOCK_BOOTTIME */
 };
 enum ck_rt_change { CK_RT_MADE = 1, CK_RT_STARTED, CK_RT_STOPPED, CK_RT_REMOVED, CK_RT_UPDATED };
-int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err); /* replays what is there. 0, -CK_EIO, -CK_ENOMEM */
+/* replays what is there. 0, -CK_EIO, -CK_ENOMEM */
+int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err);
 void ck_rt_keep_close(struct ck_rt *rt);
 void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *object);
 void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change);
 
-/* ---- messages -------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
-void ck_rt_put_sandbox(struct ck_writer *out, const struct ck_rt_object *sandbox);          /* PodSandbox */
-void ck_rt_put_sandbox_status(struct ck_writer *out, const struct ck_rt_object *sandbox);   /* PodSandboxStatus */
-void ck_rt_put_container(struct ck_writer *out, const struct ck_rt_object *container);      /* Container */
-void ck_rt_put_container_status(struct ck_writer *out, const struct ck_rt_object *container); /* ContainerStatus */
-void ck_rt_put_container_stats(struct ck_writer *out, const struct ck_rt_object *container); /* ContainerStats */
-void ck_rt_put_sandbox_stats(struct ck_writer *out, const struct ck_rt_object *sandbox);     /* PodSandboxStats */
-void ck_rt_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used);            /* FilesystemUsage */
-void ck_rt_put_info(struct ck_writer *out, uint32_t field, const struct ck_rt_object *object);  /* the map's entry "info" */
+/* PodSandbox */
+void ck_rt_put_sandbox(struct ck_writer *out, const struct ck_rt_object *sandbox);
+/* PodSandboxStatus */
+void ck_rt_put_sandbox_status(struct ck_writer *out, const struct ck_rt_object *sandbox);
+/* Container */
+void ck_rt_put_container(struct ck_writer *out, const struct ck_rt_object *container);
+/* ContainerStatus */
+void ck_rt_put_container_status(struct ck_writer *out, const struct ck_rt_object *container);
+/* ContainerStats */
+void ck_rt_put_container_stats(struct ck_writer *out, const struct ck_rt_object *container);
+/* PodSandboxStats */
+void ck_rt_put_sandbox_stats(struct ck_writer *out, const struct ck_rt_object *sandbox);
+/* FilesystemUsage */
+void ck_rt_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used);
+/* the map's entry "info" */
+void ck_rt_put_info(struct ck_writer *out, uint32_t field, const struct ck_rt_object *object);
 /* statuses of the containers of @sandbox, at @field */
-void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field, const struct ck_rt_object *sandbox,
-			     void (*put)(struct ck_writer *out, const struct ck_rt_object *container));
+void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field,
+			     const struct ck_rt_object *sandbox,
+			     void (*put)(struct ck_writer *out,
+					 const struct ck_rt_object *container));
 
-/* ---- calls ----------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-enum ck_rt_pause { CK_RT_NOW, CK_RT_STOP, CK_RT_REMOVE, CK_RT_LIST }; /* which parameter delays it */
+/* which parameter delays it */
+enum ck_rt_pause { CK_RT_NOW, CK_RT_STOP, CK_RT_REMOVE, CK_RT_LIST };
 
 struct ck_rt_rpc {
 	const char *service, *name;
-	/* CK_RT_DONE: call->out is the answer. CK_RT_LATER: the handler keeps the call and answers it itself. < 0: it failed, and
-	 * ck_rt_fail() said how */
+	/* CK_RT_DONE: call->out is the answer. CK_RT_LATER: the handler keeps the call and answers
+	 * it itself. < 0: it failed, and ck_rt_fail() said how */
 	int (*run)(struct ck_rt_call *call);
 	enum ck_rt_pause pause;
 	bool streams;
@@ -167,7 +194,8 @@ struct ck_rt_rpc {
 enum { CK_RT_DONE = 0, CK_RT_LATER = 1 };
 
 /* ck_rt_rpc_find - of "/runtime.v1.RuntimeService/Version"; NULL: not served. Counted */
-const struct ck_rt_rpc *ck_rt_rpc_find(struct ck_rt *rt, const char *path, size_t len, const char **ret_version);
+const struct ck_rt_rpc *ck_rt_rpc_find(struct ck_rt *rt, const char *path, size_t len,
+				       const char **ret_version);
 const struct ck_rt_rpc *ck_rt_rpc_at(unsigned i); /* NULL after the last */
 #define CK_RT_RPCS 48u /* at least as many as the table has */
 
@@ -186,7 +214,8 @@ struct ck_rt_call { /* until it is answered, or its caller has left and nothing 
 	const char *version;          /* "v1" or "v1alpha2" */
 	struct ck_grpc_reader reader; /* its message is the request ... */
 	bool whole;                   /* ... now */
-	struct ck_writer out;         /* the answer, or the message of a stream that is being filled */
+	/* the answer, or the message of a stream that is being filled */
+	struct ck_writer out;
 	unsigned filled;              /* items in it */
 	bool begun;                   /* response headers are out */
 	bool paused, subscribed;
@@ -209,11 +238,13 @@ void ck_rt_answer(struct ck_rt_call *call);
 void ck_rt_item(struct ck_rt_call *call);
 /* ck_rt_event_send - one event to a subscriber; the call may be gone after it */
 void ck_rt_event_send(struct ck_rt_call *call, const struct ck_bytes *event);
-/* ck_rt_request_field - 1 and the last @field of the request, or 0; -CK_EFAILED: it is no message */
+/* ck_rt_request_field - 1 and the last @field of the request, or 0; -CK_EFAILED: it is no
+ * message */
 int ck_rt_request_field(struct ck_rt_call *call, uint32_t field, struct ck_wire_field *ret_field);
-/* ck_rt_request_object - whom field 1 of the request names; *ret_object NULL: nobody, which is a failure only if @must.
- * 0, -CK_EFAILED */
-int ck_rt_request_object(struct ck_rt_call *call, enum ck_kind kind, bool must, struct ck_rt_object **ret_object);
+/* ck_rt_request_object - whom field 1 of the request names; *ret_object NULL: nobody, which is a
+ * failure only if @must. 0, -CK_EFAILED */
+int ck_rt_request_object(struct ck_rt_call *call, enum ck_kind kind, bool must,
+			 struct ck_rt_object **ret_object);
 
 /* handlers, by file */
 int ck_rt_run_sandbox(struct ck_rt_call *call); /* sim-create.c */
@@ -242,7 +273,7 @@ int ck_rt_image_fs(struct ck_rt_call *call);
 
 void ck_rt_event(struct ck_rt_object *object, int type); /* sim-list.c: to every subscriber */
 
-/* ---- the runtime ----------------------------------------------------------------------------------------------------- */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 struct ck_rt {
 	struct ck_loop loop;

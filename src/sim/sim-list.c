@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that tell what exists: lists and their streams, statuses, statistics, metrics, events, and what was counted. */
+/* The calls that tell what exists: lists and their streams, statuses, statistics, metrics, events,
+ * and what was counted. */
 #include <stdio.h>
 
 #include <utlist.h>
@@ -7,7 +8,7 @@
 #include "src/base/limits.h"
 #include "src/sim/sim-int.h"
 
-/* ---- filters --------------------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------- */
 
 struct shape { /* where a filter has what; 0: nowhere */
 	enum ck_kind kind;
@@ -27,7 +28,8 @@ struct filter {
 	uint64_t state;
 };
 
-static int filter_field(struct ck_rt *rt, struct filter *filter, const struct ck_wire_field *field, struct ck_error *err)
+static int filter_field(struct ck_rt *rt, struct filter *filter, const struct ck_wire_field *field,
+			struct ck_error *err)
 {
 	const struct shape *shape = filter->shape;
 	struct ck_wire inside = ck_wire_inside(&filter->all, field);
@@ -37,8 +39,10 @@ static int filter_field(struct ck_rt *rt, struct filter *filter, const struct ck
 	if (field->type != CK_WIRE_BYTES)
 		return 0;
 	bool id = field->number == shape->id, sandbox = field->number == shape->sandbox;
-	if ((id || sandbox) && field->len) { /* a prefix that several have is nobody's, as in containerd */
-		ck_rt_find(rt, id ? shape->kind : CK_SANDBOX, (const char *)field->data, field->len, &found);
+	/* a prefix that several have is nobody's, as in containerd */
+	if ((id || sandbox) && field->len) {
+		ck_rt_find(rt, id ? shape->kind : CK_SANDBOX, (const char *)field->data, field->len,
+			   &found);
 		*(id ? &filter->by_id : &filter->by_sandbox) = true;
 		*(id ? &filter->id : &filter->sandbox) = found;
 	} else if (field->number == shape->state) {
@@ -51,7 +55,8 @@ static int filter_field(struct ck_rt *rt, struct filter *filter, const struct ck
 	return r;
 }
 
-static int filter_read(struct ck_rt_call *call, const struct shape *shape, struct filter *ret_filter)
+static int filter_read(struct ck_rt_call *call, const struct shape *shape,
+		       struct filter *ret_filter)
 {
 	struct ck_wire_field field = { .data = NULL };
 	struct ck_error err;
@@ -60,10 +65,13 @@ static int filter_read(struct ck_rt_call *call, const struct shape *shape, struc
 		return r;
 	*ret_filter = (struct filter){ .shape = shape, .all = ck_wire_begin(field.data, field.len) };
 	struct ck_wire wire = ret_filter->all;
-	while ((r = ck_wire_next(&wire, &field, &err)) > 0 && (r = filter_field(call->rt, ret_filter, &field, &err)) >= 0) {
+	while ((r = ck_wire_next(&wire, &field, &err)) > 0 &&
+	       (r = filter_field(call->rt, ret_filter, &field, &err)) >= 0) {
 		/* all of it */
 	}
-	return r < 0 ? ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s", err.text) : 0;
+	return r < 0 ? ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				  err.text)
+		     : 0;
 }
 
 struct pair { /* a map's entry */
@@ -111,7 +119,8 @@ static bool matches(const struct filter *filter, const struct ck_rt_object *obje
 	struct pair wanted;
 	if (filter->by_id && object != filter->id)
 		return false;
-	if (filter->by_sandbox && (!filter->sandbox || strcmp(object->sandbox_id, filter->sandbox->id) != 0))
+	if (filter->by_sandbox &&
+	    (!filter->sandbox || strcmp(object->sandbox_id, filter->sandbox->id) != 0))
 		return false;
 	if (filter->by_state && object->state != filter->state)
 		return false;
@@ -121,7 +130,7 @@ static bool matches(const struct filter *filter, const struct ck_rt_object *obje
 	return true;
 }
 
-/* ---- lists ----------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 typedef void put_fn(struct ck_writer *out, const struct ck_rt_object *object);
 
@@ -164,7 +173,7 @@ int ck_rt_list_sandbox_stats(struct ck_rt_call *call)
 	return list(call, &sandbox_stats_shape, ck_rt_put_sandbox_stats);
 }
 
-/* ---- metrics --------------------------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 #define METRIC "container_start_time_seconds"
 
@@ -211,7 +220,7 @@ int ck_rt_metric_descriptors(struct ck_rt_call *call)
 	return CK_RT_DONE;
 }
 
-/* ---- one object ------------------------------------------------------------------------------------------------------ */
+/* ---- one object ------------------------------------------------------------------------------ */
 
 static bool is_verbose(struct ck_rt_call *call, uint32_t number)
 {
@@ -219,7 +228,8 @@ static bool is_verbose(struct ck_rt_call *call, uint32_t number)
 	return ck_rt_request_field(call, number, &field) > 0 && field.value;
 }
 
-static int one(struct ck_rt_call *call, enum ck_kind kind, put_fn *put, struct ck_rt_object **ret_object)
+static int one(struct ck_rt_call *call, enum ck_kind kind, put_fn *put,
+	       struct ck_rt_object **ret_object)
 {
 	int r = ck_rt_request_object(call, kind, true, ret_object);
 	if (r < 0)
@@ -264,23 +274,27 @@ int ck_rt_sandbox_stats(struct ck_rt_call *call)
 	return one(call, CK_SANDBOX, ck_rt_put_sandbox_stats, &sandbox);
 }
 
-/* ---- the runtime ----------------------------------------------------------------------------------------------------- */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 #define JSON_MAX 512u /* of one kind's counts */
 
 static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
 {
-	static const char *const names[] = { [CK_SANDBOX] = "sandbox", [CK_CONTAINER] = "container" };
+	static const char *const names[] = {
+		[CK_SANDBOX] = "sandbox", [CK_CONTAINER] = "container"
+	};
 	char text[JSON_MAX];
 	int r = ck_bytes_add_text(json, "{");
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER && r == 0; kind++) {
 		const struct ck_rt_count *c = &rt->count[kind];
 		snprintf(text, sizeof(text),
-			 "\"%s\":{\"begun\":%llu,\"finished\":%llu,\"failed\":%llu,\"rolled_back\":%llu,\"refused\":%llu,"
+			 "\"%s\":{\"begun\":%llu,\"finished\":%llu,\"failed\":%llu,\"rolled_back\":"
+			 "%llu,\"refused\":%llu,"
 			 "\"destroyed\":%llu,\"existing\":%llu},",
 			 names[kind], (unsigned long long)c->begun, (unsigned long long)c->finished,
-			 (unsigned long long)c->failed, (unsigned long long)c->rolled_back, (unsigned long long)c->refused,
-			 (unsigned long long)c->destroyed, (unsigned long long)c->existing);
+			 (unsigned long long)c->failed, (unsigned long long)c->rolled_back,
+			 (unsigned long long)c->refused, (unsigned long long)c->destroyed,
+			 (unsigned long long)c->existing);
 		r = ck_bytes_add_text(json, text);
 	}
 	r = r < 0 ? r : ck_bytes_add_text(json, "\"calls\":{");
@@ -288,7 +302,8 @@ static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
 	for (unsigned i = 0; ck_rt_rpc_at(i) && r == 0; i++) {
 		if (!rt->called[i])
 			continue;
-		snprintf(text, sizeof(text), "%s\"%s\":%llu", between, ck_rt_rpc_at(i)->name, (unsigned long long)rt->called[i]);
+		snprintf(text, sizeof(text), "%s\"%s\":%llu", between, ck_rt_rpc_at(i)->name,
+			 (unsigned long long)rt->called[i]);
 		r = ck_bytes_add_text(json, text);
 		between = ",";
 	}
@@ -321,7 +336,7 @@ int ck_rt_status(struct ck_rt_call *call)
 	return CK_RT_DONE;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 int ck_rt_events(struct ck_rt_call *call)
 {
@@ -341,7 +356,8 @@ void ck_rt_event(struct ck_rt_object *object, int type)
 	ck_writer_text(&event, 1, object->id);
 	ck_writer_number(&event, 2, (uint64_t)type);
 	ck_writer_number(&event, 3, ck_rt_wall());
-	HASH_FIND(by_id, rt->by_id[CK_SANDBOX], object->kind == CK_SANDBOX ? object->id : object->sandbox_id, CK_RT_ID, sandbox);
+	HASH_FIND(by_id, rt->by_id[CK_SANDBOX],
+		  object->kind == CK_SANDBOX ? object->id : object->sandbox_id, CK_RT_ID, sandbox);
 	if (sandbox) { /* a DELETED one has no status any more */
 		size_t status = ck_writer_open(&event, 4);
 		ck_rt_put_sandbox_status(&event, sandbox);

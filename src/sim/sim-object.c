@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What exists, or is being made: found by id, by the beginning of an id, by name. Nothing here knows of calls. */
+/* What exists, or is being made: found by id, by the beginning of an id, by name. Nothing here
+ * knows of calls. */
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
@@ -30,7 +31,8 @@ static void random_id(char id[CK_RT_ID + 1])
 	id[CK_RT_ID] = '\0';
 }
 
-int ck_rt_object_new(struct ck_rt *rt, enum ck_kind kind, const char *name, struct ck_rt_object **ret_object)
+int ck_rt_object_new(struct ck_rt *rt, enum ck_kind kind, const char *name,
+		     struct ck_rt_object **ret_object)
 {
 	struct ck_rt_object *object;
 	HASH_FIND(by_name, rt->by_name[kind], name, strlen(name), object);
@@ -44,7 +46,8 @@ int ck_rt_object_new(struct ck_rt *rt, enum ck_kind kind, const char *name, stru
 	*object = (struct ck_rt_object){ .rt = rt, .kind = kind, .name = ck_strdup(name), .number = ++rt->numbers };
 	random_id(object->id);
 	if (object->name)
-		HASH_ADD_KEYPTR(by_name, rt->by_name[kind], object->name, strlen(object->name), object);
+		HASH_ADD_KEYPTR(by_name, rt->by_name[kind], object->name, strlen(object->name),
+				object);
 	if (!object->name || !object->by_name.tbl) {
 		ck_rt_object_free(object);
 		return -CK_ENOMEM;
@@ -91,7 +94,8 @@ void ck_rt_object_free(struct ck_rt_object *object)
 	free(object);
 }
 
-int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len, struct ck_rt_object **ret_object)
+int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len,
+	       struct ck_rt_object **ret_object)
 {
 	struct ck_rt_object *object, *found = NULL;
 	if (len == CK_RT_ID) {
@@ -111,9 +115,10 @@ int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len, 
 	return 0;
 }
 
-/* ---- changes of state ------------------------------------------------------------------------------------------------ */
+/* ---- changes of state ------------------------------------------------------------------------ */
 
-static void changed(struct ck_rt_object *object, enum ck_rt_change change, const char *verb, int event)
+static void changed(struct ck_rt_object *object, enum ck_rt_change change, const char *verb,
+		    int event)
 {
 	ck_rt_log(object->rt, verb, object);
 	ck_rt_keep(object, change);
@@ -157,7 +162,8 @@ void ck_rt_stop(struct ck_rt_object *object)
 			ck_rt_stop(container);
 	}
 	/* a container that never ran stays CREATED, as in containerd */
-	if (object->kind == CK_CONTAINER ? object->state != CK_RT_RUNNING : object->state != CK_RT_READY)
+	if (object->kind == CK_CONTAINER ? object->state != CK_RT_RUNNING
+					 : object->state != CK_RT_READY)
 		return;
 	if (object->kind == CK_CONTAINER)
 		ended(object, CK_RT_EXITED, KILLED, "stop");

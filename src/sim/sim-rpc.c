@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of the calls that are served, and the handlers of those that change something that exists. As in containerd, what is
- * unknown can be stopped and removed, and a call that is not in the table is UNIMPLEMENTED.
+ * The table of the calls that are served, and the handlers of those that change something that
+ * exists. As in containerd, what is unknown can be stopped and removed, and a call that is not in
+ * the table is UNIMPLEMENTED.
  */
 #include "src/base/limits.h"
 #include "src/sim/sim-int.h"
 
-/* ---- acting ---------------------------------------------------------------------------------------------------------- */
+/* ---- acting ---------------------------------------------------------------------------------- */
 
 static int stop(struct ck_rt_call *call, enum ck_kind kind)
 {
@@ -63,10 +64,12 @@ static int start_container(struct ck_rt_call *call)
 	if (r < 0)
 		return r;
 	if (container->state != CK_RT_CREATED)
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "container is in %s state", state_name(container));
+		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "container is in %s state",
+				  state_name(container));
 	r = ck_rt_find(call->rt, CK_SANDBOX, container->sandbox_id, CK_RT_ID, &sandbox);
 	if (r < 0 || sandbox->state != CK_RT_READY)
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "sandbox container \"%s\" is not running", container->sandbox_id);
+		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "sandbox container \"%s\" is not running",
+				  container->sandbox_id);
 	ck_rt_start(container);
 	return CK_RT_DONE;
 }
@@ -78,7 +81,8 @@ static int exec_sync(struct ck_rt_call *call)
 	if (r < 0)
 		return r;
 	if (container->state != CK_RT_RUNNING)
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "container is in %s state", state_name(container));
+		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "container is in %s state",
+				  state_name(container));
 	ck_writer_text(&call->out, 1, "simulated\n");
 	return CK_RT_DONE;
 }
@@ -100,7 +104,8 @@ static int update(struct ck_rt_call *call, struct ck_bytes *uses, uint32_t field
 		return r;
 	r = ck_rt_uses_update(uses, field.data, field.len, &err);
 	if (r == -CK_EMALFORMED)
-		return ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s", err.text);
+		return ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				  err.text);
 	return r < 0 ? ck_rt_nomem(call) : 0;
 }
 
@@ -130,11 +135,12 @@ static int update_sandbox(struct ck_rt_call *call)
 	return r < 0 ? r : updated(sandbox);
 }
 
-/* ---- the runtime itself ---------------------------------------------------------------------------------------------- */
+/* ---- the runtime itself ---------------------------------------------------------------------- */
 
 static int version(struct ck_rt_call *call)
 {
-	ck_writer_text(&call->out, 1, "0.1.0"); /* the kubelet's version of the question: 1.20 takes no other */
+	/* the kubelet's version of the question: 1.20 takes no other */
+	ck_writer_text(&call->out, 1, "0.1.0");
 	ck_writer_text(&call->out, 2, "crikeep-sim");
 	ck_writer_text(&call->out, 3, ck_version());
 	ck_writer_text(&call->out, 4, call->version);
@@ -156,7 +162,7 @@ static int nothing(struct ck_rt_call *call)
 	return CK_RT_DONE;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define RUNTIME "RuntimeService"
 #define IMAGE   "ImageService"
@@ -167,7 +173,8 @@ static const struct ck_rt_rpc rpcs[] = {
 	{ RUNTIME, "RuntimeConfig", runtime_config, CK_RT_NOW, false },
 	{ RUNTIME, "UpdateRuntimeConfig", nothing, CK_RT_NOW, false },
 
-	{ RUNTIME, "RunPodSandbox", ck_rt_run_sandbox, CK_RT_NOW, false }, /* has a timer of its own, as CreateContainer */
+	/* has a timer of its own, as CreateContainer */
+	{ RUNTIME, "RunPodSandbox", ck_rt_run_sandbox, CK_RT_NOW, false },
 	{ RUNTIME, "StopPodSandbox", stop_sandbox, CK_RT_STOP, false },
 	{ RUNTIME, "RemovePodSandbox", remove_sandbox, CK_RT_REMOVE, false },
 	{ RUNTIME, "PodSandboxStatus", ck_rt_sandbox_status, CK_RT_NOW, false },
@@ -217,7 +224,8 @@ static bool is_text(const char *p, size_t len, const char *text)
 }
 
 /* "/runtime.v1.RuntimeService/Version", looked at by every call: no printing, no copying */
-const struct ck_rt_rpc *ck_rt_rpc_find(struct ck_rt *rt, const char *path, size_t len, const char **ret_version)
+const struct ck_rt_rpc *ck_rt_rpc_find(struct ck_rt *rt, const char *path, size_t len,
+				       const char **ret_version)
 {
 	static const char *const versions[] = { "v1alpha2", "v1" };
 	static const char package[] = "/runtime.";

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is written down. The log has a line for each thing that happened, for people and for tests that want the runtime's own
- * count. The state file has a record for each change, and is read at the start: what a runtime made outlives its process.
+ * What is written down. The log has a line for each thing that happened, for people and for tests
+ * that want the runtime's own count. The state file has a record for each change, and is read at
+ * the start: what a runtime made outlives its process.
  *
  *   record   a varint (its length), then: 1 change, 2 kind, 3 id, 4 time; for what was made 5 name, 6 sandbox's id, 7 handler,
- *            8 config; for what was updated 9 resources, 10 overhead; for what has ended 11 exit code
+ *            8 config; for what was updated 9 resources, 10 overhead; for what has ended 11 exit
+ *            code
  *
- * A record is one write, so a kill leaves it whole or not there; a file that a full disk has cut is used up to there.
+ * A record is one write, so a kill leaves it whole or not there; a file that a full disk has cut is
+ * used up to there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +26,9 @@ void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *ob
 	if (rt->keep.log_fd < 0)
 		return;
 	uint64_t ms = (ck_loop_now() - rt->keep.began) / CK_NS_PER_MS;
-	dprintf(rt->keep.log_fd, "%llu.%03llu %s %s %s %s\n", (unsigned long long)(ms / 1000), (unsigned long long)(ms % 1000),
-		verb, object->kind == CK_SANDBOX ? "sandbox" : "container", object->id, object->name);
+	dprintf(rt->keep.log_fd, "%llu.%03llu %s %s %s %s\n", (unsigned long long)(ms / 1000),
+		(unsigned long long)(ms % 1000), verb,
+		object->kind == CK_SANDBOX ? "sandbox" : "container", object->id, object->name);
 }
 
 void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
@@ -43,7 +47,8 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 		ck_writer_text(&record, 6, object->sandbox_id);
 		ck_writer_text(&record, 7, object->handler);
 		if (record.r == 0)
-			record.r = ck_bytes_field(&record.bytes, 8, object->config.p, object->config.len);
+			record.r = ck_bytes_field(&record.bytes, 8, object->config.p,
+						  object->config.len);
 	}
 	if (change == CK_RT_UPDATED)
 		for (uint32_t i = 0; i < CK_RT_USES; i++)
@@ -51,13 +56,15 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 	if (change == CK_RT_STOPPED)
 		ck_writer_number(&record, 11, object->exit_code);
 	if (record.r == 0 && ck_bytes_varint(&whole, record.bytes.len) == 0 &&
-	    ck_bytes_add(&whole, record.bytes.p, record.bytes.len) == 0 && write(fd, whole.p, whole.len) != (ssize_t)whole.len)
-		ck_log(CK_LOG_ERROR, "simulator: the state file is not written: %s", strerror(errno));
+	    ck_bytes_add(&whole, record.bytes.p, record.bytes.len) == 0 &&
+	    write(fd, whole.p, whole.len) != (ssize_t)whole.len)
+		ck_log(CK_LOG_ERROR, "simulator: the state file is not written: %s",
+		       strerror(errno));
 	ck_bytes_free(&record.bytes);
 	ck_bytes_free(&whole);
 }
 
-/* ---- reading it back ------------------------------------------------------------------------------------------------- */
+/* ---- reading it back ------------------------------------------------------------------------- */
 
 struct record {
 	struct ck_wire_field field[12];
@@ -94,12 +101,14 @@ static int replay_updated(struct ck_rt_object *object, const struct record *reco
 	int r = 0;
 	for (int i = 0; i < CK_RT_USES && r == 0; i++) {
 		object->uses[i].len = 0;
-		r = ck_bytes_add(&object->uses[i], record->field[9 + i].data, record->field[9 + i].len);
+		r = ck_bytes_add(&object->uses[i], record->field[9 + i].data,
+				 record->field[9 + i].len);
 	}
 	return r;
 }
 
-static int replay_change(struct ck_rt_object *object, enum ck_rt_change change, const struct record *record)
+static int replay_change(struct ck_rt_object *object, enum ck_rt_change change,
+			 const struct record *record)
 {
 	uint64_t when = record->field[4].value;
 	switch (change) {
@@ -134,14 +143,15 @@ static int replay(struct ck_rt *rt, struct ck_wire wire)
 		if (field.number < CK_COUNT(record.field))
 			record.field[field.number] = field;
 	uint64_t change = record.field[1].value, kind = record.field[2].value;
-	if (r < 0 || change < CK_RT_MADE || change > CK_RT_UPDATED || (kind != CK_SANDBOX && kind != CK_CONTAINER) ||
-	    record.field[3].len != CK_RT_ID)
+	if (r < 0 || change < CK_RT_MADE || change > CK_RT_UPDATED ||
+	    (kind != CK_SANDBOX && kind != CK_CONTAINER) || record.field[3].len != CK_RT_ID)
 		return 0;
 	if (change == CK_RT_MADE) {
 		r = replay_made(rt, &record, (enum ck_kind)kind);
 		return r == -CK_ECONFLICT ? 0 : r < 0 ? r : 1;
 	}
-	if (ck_rt_find(rt, (enum ck_kind)kind, (const char *)record.field[3].data, CK_RT_ID, &object) < 0)
+	if (ck_rt_find(rt, (enum ck_kind)kind, (const char *)record.field[3].data, CK_RT_ID,
+		       &object) < 0)
 		return 0;
 	r = replay_change(object, (enum ck_rt_change)change, &record);
 	return r < 0 ? r : 1;
@@ -156,7 +166,8 @@ static int file_read(int fd, struct ck_bytes *ret_bytes)
 	if (r < 0)
 		return r;
 	while (ret_bytes->len < (size_t)st.st_size) {
-		ssize_t n = pread(fd, ret_bytes->p + ret_bytes->len, (size_t)st.st_size - ret_bytes->len, (off_t)ret_bytes->len);
+		ssize_t n = pread(fd, ret_bytes->p + ret_bytes->len,
+				  (size_t)st.st_size - ret_bytes->len, (off_t)ret_bytes->len);
 		if (n < 0 && errno != EINTR)
 			return -CK_EIO;
 		if (n == 0)
@@ -166,7 +177,8 @@ static int file_read(int fd, struct ck_bytes *ret_bytes)
 	return 0;
 }
 
-/* the records are read as the fields of one message are: each is a number (its length), then so many bytes */
+/* the records are read as the fields of one message are: each is a number (its length), then so
+ * many bytes */
 static int state_read(struct ck_rt *rt, int fd)
 {
 	struct ck_bytes bytes = { 0 };
@@ -211,7 +223,8 @@ int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err)
 		for (struct ck_rt_object *c = rt->list[CK_CONTAINER]; c; c = c->next)
 			ck_rt_exit_plan(c);
 		if (r < 0)
-			return ck_fail(err, -r, "read the state '%s': %s", conf->state, ck_strerror(r));
+			return ck_fail(err, -r, "read the state '%s': %s", conf->state,
+				       ck_strerror(r));
 	}
 	return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a thing that exists, other than by its caller's start and stop: what it may use is changed, or it ends. */
+/* What becomes of a thing that exists, other than by its caller's start and stop: what it may use
+ * is changed, or it ends. */
 #include "src/base/limits.h"
 #include "src/base/duration.h"
 #include "src/cri/message.h"
 #include "src/sim/sim-int.h"
 
-/* ---- what it may use ------------------------------------------------------------------------------------------------- */
+/* ---- what it may use ------------------------------------------------------------------------- */
 
 int ck_rt_uses_begin(struct ck_rt_object *object)
 {
@@ -17,7 +18,8 @@ int ck_rt_uses_begin(struct ck_rt_object *object)
 	r = r < 0 ? r : ck_fields_inside(&config, places[object->kind].linux_config, &asked, NULL);
 	for (int i = 0; i < CK_RT_USES && r == 0; i++) {
 		uint32_t number = places[object->kind].uses[i];
-		const struct ck_wire_field *field = number ? ck_fields_get(&asked, number, CK_WIRE_BYTES) : NULL;
+		const struct ck_wire_field *field =
+			number ? ck_fields_get(&asked, number, CK_WIRE_BYTES) : NULL;
 		if (field)
 			r = ck_bytes_add(&object->uses[i], field->data, field->len);
 	}
@@ -25,8 +27,8 @@ int ck_rt_uses_begin(struct ck_rt_object *object)
 }
 
 /* the key of a map's entry, or the page size of a limit: what stands at 1 in both */
-static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *a, const struct ck_wire *b_outer,
-		     const struct ck_wire_field *b)
+static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *a,
+		     const struct ck_wire *b_outer, const struct ck_wire_field *b)
 {
 	struct ck_fields fields[2];
 	const struct ck_wire_field *keys[2];
@@ -35,18 +37,22 @@ static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *
 		return false;
 	for (int i = 0; i < 2; i++)
 		keys[i] = ck_fields_get(&fields[i], 1, CK_WIRE_BYTES);
-	return keys[0] && keys[1] && keys[0]->len == keys[1]->len && !memcmp(keys[0]->data, keys[1]->data, keys[0]->len);
+	return keys[0] && keys[1] && keys[0]->len == keys[1]->len &&
+	       !memcmp(keys[0]->data, keys[1]->data, keys[0]->len);
 }
 
-static bool is_replaced(const struct ck_wire *outer, const struct ck_wire_field *old, struct ck_wire update)
+static bool is_replaced(const struct ck_wire *outer, const struct ck_wire_field *old,
+			struct ck_wire update)
 {
 	enum { HUGEPAGES = 8, UNIFIED = 9 };
 	struct ck_wire_field field;
-	bool keyed = old->type == CK_WIRE_BYTES && (old->number == HUGEPAGES || old->number == UNIFIED);
+	bool keyed =
+		old->type == CK_WIRE_BYTES && (old->number == HUGEPAGES || old->number == UNIFIED);
 	while (ck_wire_next(&update, &field, NULL) > 0) {
 		if (field.number != old->number)
 			continue;
-		if (!keyed || (field.type == CK_WIRE_BYTES && same_key(outer, old, &update, &field)))
+		if (!keyed ||
+		    (field.type == CK_WIRE_BYTES && same_key(outer, old, &update, &field)))
 			return true;
 	}
 	return false;
@@ -76,7 +82,7 @@ int ck_rt_uses_update(struct ck_bytes *uses, const void *update, size_t len, str
 	return 0;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static char *annotation(const struct ck_rt_object *container, const char *key)
 {
@@ -89,7 +95,8 @@ static char *annotation(const struct ck_rt_object *container, const char *key)
 			continue;
 		const struct ck_wire_field *name = ck_fields_get(&pair, 1, CK_WIRE_BYTES);
 		const struct ck_wire_field *value = ck_fields_get(&pair, 2, CK_WIRE_BYTES);
-		if (name && value && name->len == strlen(key) && !memcmp(name->data, key, name->len))
+		if (name && value && name->len == strlen(key) &&
+		    !memcmp(name->data, key, name->len))
 			return ck_strndup((const char *)value->data, value->len);
 	}
 	return NULL;
@@ -106,7 +113,8 @@ static bool exit_of(const struct ck_rt_object *container, uint64_t *ret_span, ui
 		*code = '\0';
 		*ret_code = (uint32_t)strtoul(code + 1, NULL, 10) & 0xff;
 	}
-	return text ? ck_duration_parse(text, ret_span) && *ret_span <= CK_DURATION_MAX : *ret_span > 0;
+	return text ? ck_duration_parse(text, ret_span) && *ret_span <= CK_DURATION_MAX
+		    : *ret_span > 0;
 }
 
 static void exit_due(void *userdata)
@@ -124,8 +132,10 @@ void ck_rt_exit_plan(struct ck_rt_object *container)
 	uint32_t code;
 	if (container->state != CK_RT_RUNNING || !exit_of(container, &span, &code))
 		return;
-	uint64_t ran = now > container->started_at ? now - container->started_at : 0; /* before we were started again */
+	/* before we were started again */
+	uint64_t ran = now > container->started_at ? now - container->started_at : 0;
 	uint64_t left = span > ran ? span - ran : 0;
-	if (ck_loop_timer(&container->rt->loop, &container->timer, ck_loop_now() + left, exit_due, container) < 0)
+	if (ck_loop_timer(&container->rt->loop, &container->timer, ck_loop_now() + left, exit_due,
+			  container) < 0)
 		ck_rt_exit(container, code);
 }

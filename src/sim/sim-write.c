@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRI's messages about what exists. What the caller sent comes back as it came: metadata, labels, annotations, mounts are
- * copied out of the config as bytes, so nothing is lost that this file does not know. The kubelet's conditions hold:
- * created_at is not 0, a sandbox has a network, a container an image and an image_ref.
+ * CRI's messages about what exists. What the caller sent comes back as it came: metadata, labels,
+ * annotations, mounts are copied out of the config as bytes, so nothing is lost that this file does
+ * not know. The kubelet's conditions hold: created_at is not 0, a sandbox has a network, a
+ * container an image and an image_ref.
  */
 #include <stdio.h>
 
@@ -15,7 +16,8 @@ struct move { /* a field of the config, and its place in the answer */
 	uint32_t from, to;
 };
 
-static void put_fields(struct ck_writer *out, const struct ck_bytes *config, const struct move *moves, size_t n)
+static void put_fields(struct ck_writer *out, const struct ck_bytes *config,
+		       const struct move *moves, size_t n)
 {
 	struct ck_wire wire = ck_wire_begin(config->p, config->len);
 	struct ck_wire_field field;
@@ -31,10 +33,11 @@ static void put_fields(struct ck_writer *out, const struct ck_bytes *config, con
 	}
 }
 
-/* ---- looking into a config ------------------------------------------------------------------------------------------------- */
+/* ---- looking into a config ------------------------------------------------------------------- */
 
 /* the last @number in a message, as proto3 has it */
-static bool last_field(const unsigned char *p, size_t len, uint32_t number, struct ck_wire_field *ret_field)
+static bool last_field(const unsigned char *p, size_t len, uint32_t number,
+		       struct ck_wire_field *ret_field)
 {
 	struct ck_wire wire = ck_wire_begin(p, len);
 	struct ck_wire_field field;
@@ -52,18 +55,21 @@ char *ck_rt_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t 
 {
 	struct ck_wire_field field = { .data = config->p, .len = config->len };
 	bool found = (!outer || last_field(field.data, field.len, outer, &field)) &&
-		     last_field(field.data, field.len, number, &field) && field.type == CK_WIRE_BYTES;
+		     last_field(field.data, field.len, number, &field) &&
+		     field.type == CK_WIRE_BYTES;
 	return found ? ck_strndup((const char *)field.data, field.len) : ck_strdup("");
 }
 
 /* linux.security_context.namespace_options, or nothing */
 static bool namespace_options(const struct ck_bytes *config, struct ck_wire_field *ret_field)
 {
-	return last_field(config->p, config->len, 8, ret_field) && last_field(ret_field->data, ret_field->len, 2, ret_field) &&
-	       last_field(ret_field->data, ret_field->len, 1, ret_field) && ret_field->type == CK_WIRE_BYTES;
+	return last_field(config->p, config->len, 8, ret_field) &&
+	       last_field(ret_field->data, ret_field->len, 2, ret_field) &&
+	       last_field(ret_field->data, ret_field->len, 1, ret_field) &&
+	       ret_field->type == CK_WIRE_BYTES;
 }
 
-/* ---- sandboxes ------------------------------------------------------------------------------------------------------- */
+/* ---- sandboxes ------------------------------------------------------------------------------- */
 
 void ck_rt_put_sandbox(struct ck_writer *out, const struct ck_rt_object *sandbox)
 {
@@ -79,8 +85,9 @@ bool ck_rt_in_host_network(const struct ck_rt_object *sandbox)
 {
 	enum { NODE = 2 };
 	struct ck_wire_field options, mode;
-	return namespace_options(&sandbox->config, &options) && last_field(options.data, options.len, 1, &mode) &&
-	       mode.type == CK_WIRE_VARINT && mode.value == NODE;
+	return namespace_options(&sandbox->config, &options) &&
+	       last_field(options.data, options.len, 1, &mode) && mode.type == CK_WIRE_VARINT &&
+	       mode.value == NODE;
 }
 
 static void put_network(struct ck_writer *out, uint32_t number, const struct ck_rt_object *sandbox)
@@ -111,8 +118,10 @@ void ck_rt_put_sandbox_status(struct ck_writer *out, const struct ck_rt_object *
 	ck_writer_text(out, 9, sandbox->handler);
 }
 
-void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field, const struct ck_rt_object *sandbox,
-			     void (*put)(struct ck_writer *out, const struct ck_rt_object *container))
+void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field,
+			     const struct ck_rt_object *sandbox,
+			     void (*put)(struct ck_writer *out,
+					 const struct ck_rt_object *container))
 {
 	for (struct ck_rt_object *c = sandbox->rt->list[CK_CONTAINER]; c; c = c->next) {
 		if (strcmp(c->sandbox_id, sandbox->id) != 0)
@@ -123,9 +132,10 @@ void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field, const struct
 	}
 }
 
-/* ---- containers ------------------------------------------------------------------------------------------------------ */
+/* ---- containers ------------------------------------------------------------------------------ */
 
-static void put_image_id(struct ck_writer *out, uint32_t ref, uint32_t id, const struct ck_rt_object *container)
+static void put_image_id(struct ck_writer *out, uint32_t ref, uint32_t id,
+			 const struct ck_rt_object *container)
 {
 	char digest[CK_RT_IMAGE_ID];
 	CK_AUTO_FREE char *image = ck_rt_config_text(&container->config, 2, 1);
@@ -149,18 +159,21 @@ void ck_rt_put_container(struct ck_writer *out, const struct ck_rt_object *conta
 }
 
 /* the kubelet reads logs there: the sandbox says in which directory */
-static void put_log_path(struct ck_writer *out, uint32_t number, const struct ck_rt_object *container)
+static void put_log_path(struct ck_writer *out, uint32_t number,
+			 const struct ck_rt_object *container)
 {
 	struct ck_rt_object *sandbox;
 	CK_AUTO_FREE char *path = ck_rt_config_text(&container->config, 0, 11), *directory = NULL;
-	HASH_FIND(by_id, container->rt->by_id[CK_SANDBOX], container->sandbox_id, CK_RT_ID, sandbox);
+	HASH_FIND(by_id, container->rt->by_id[CK_SANDBOX], container->sandbox_id, CK_RT_ID,
+		  sandbox);
 	directory = sandbox ? ck_rt_config_text(&sandbox->config, 0, 3) : ck_strdup("");
 	if (!path || !directory) {
 		out->r = -CK_ENOMEM;
 		return;
 	}
 	struct ck_bytes whole = { 0 };
-	if (*path && *directory && (ck_bytes_add_text(&whole, directory) < 0 || ck_bytes_add_text(&whole, "/") < 0))
+	if (*path && *directory &&
+	    (ck_bytes_add_text(&whole, directory) < 0 || ck_bytes_add_text(&whole, "/") < 0))
 		out->r = -CK_ENOMEM;
 	if (ck_bytes_add_text(&whole, path) < 0)
 		out->r = -CK_ENOMEM;
@@ -171,7 +184,8 @@ static void put_log_path(struct ck_writer *out, uint32_t number, const struct ck
 
 void ck_rt_put_container_status(struct ck_writer *out, const struct ck_rt_object *container)
 {
-	static const struct move moves[] = { { 1, 2 }, { 2, 8 }, { 7, 14 }, { 9, 12 }, { 10, 13 }, { 18, 19 } };
+	static const struct move moves[] = { { 1, 2 },  { 2, 8 },   { 7, 14 },
+					     { 9, 12 }, { 10, 13 }, { 18, 19 } };
 	ck_writer_text(out, 1, container->id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
 	ck_writer_number(out, 3, container->state);
@@ -186,17 +200,20 @@ void ck_rt_put_container_status(struct ck_writer *out, const struct ck_rt_object
 	put_log_path(out, 15, container);
 	if (container->uses[CK_RT_RESOURCES].len) {
 		size_t resources = ck_writer_open(out, 16);
-		ck_writer_bytes(out, 1, container->uses[CK_RT_RESOURCES].p, container->uses[CK_RT_RESOURCES].len);
+		ck_writer_bytes(out, 1, container->uses[CK_RT_RESOURCES].p,
+				container->uses[CK_RT_RESOURCES].len);
 		ck_writer_close(out, resources);
 	}
 }
 
-/* ---- statistics: made up, but never falling -------------------------------------------------------------------------- */
+/* ---- statistics: made up, but never falling -------------------------------------------------- */
 
 static uint64_t cpu_time(const struct ck_rt_object *container)
 {
 	uint64_t until = container->state == CK_RT_RUNNING ? ck_rt_wall() : container->finished_at;
-	return container->started_at && until > container->started_at ? (until - container->started_at) / 1000 : 0;
+	return container->started_at && until > container->started_at
+		       ? (until - container->started_at) / 1000
+		       : 0;
 }
 
 static void put_cpu(struct ck_writer *out, uint32_t field, uint64_t now, uint64_t used)

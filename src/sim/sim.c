@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process of the built-in runtime: it listens, serves whoever connects, and ends at SIGTERM or with its parent. */
+/* The process of the built-in runtime: it listens, serves whoever connects, and ends at SIGTERM or
+ * with its parent. */
 #include <errno.h>
 #include <stdio.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ int ck_sim_check(const char *parameters, struct ck_error *err)
 	return r;
 }
 
-/* ---- clients --------------------------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 static void client_free(struct ck_rt_client *client)
 {
@@ -56,7 +57,8 @@ static void client_opened(struct ck_connection *conn, struct ck_h2_stream *strea
 static void accepted(int fd, void *userdata)
 {
 	struct ck_rt *rt = userdata;
-	static const struct ck_connection_owner owner = { .opened = client_opened, .closed = client_closed };
+	static const struct ck_connection_owner owner = { .opened = client_opened,
+							  .closed = client_closed };
 	struct ck_rt_client *client = CK_NEW(struct ck_rt_client);
 	if (!client) {
 		close(fd);
@@ -69,7 +71,7 @@ static void accepted(int fd, void *userdata)
 		DL_APPEND(rt->clients, client);
 }
 
-/* ---- the runtime ----------------------------------------------------------------------------------------------------- */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 static void rt_fini(struct ck_rt *rt)
 {
@@ -120,7 +122,8 @@ static int rt_watch(struct ck_rt *rt, int fd, int parent, struct ck_error *err)
 	for (size_t i = 0; i < CK_COUNT(signals); i++)
 		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	for (size_t i = 0; i < CK_COUNT(signals) && r >= 0; i++) /* without a handler: the loop ends */
+	/* without a handler: the loop ends */
+	for (size_t i = 0; i < CK_COUNT(signals) && r >= 0; i++)
 		r = sd_event_add_signal(rt->loop.event, NULL, signals[i], NULL, NULL);
 	if (r >= 0 && parent >= 0)
 		r = sd_event_add_io(rt->loop.event, NULL, parent, EPOLLIN, parent_gone, NULL);
@@ -178,8 +181,9 @@ int ck_sim_serve(const char *parameters, int fd)
 }
 
 /*
- * In the child: nothing of the parent but standard error and the socket, and no longer than the parent. Not by
- * PR_SET_PDEATHSIG: the parent is confined by then, and a Landlock that scopes signals holds that one back, too.
+ * In the child: nothing of the parent but standard error and the socket, and no longer than the
+ * parent. Not by PR_SET_PDEATHSIG: the parent is confined by then, and a Landlock that scopes
+ * signals holds that one back, too.
  */
 static int serve_for(pid_t parent, const char *parameters, int fd)
 {
@@ -197,7 +201,8 @@ static int serve_for(pid_t parent, const char *parameters, int fd)
 	return serve(parameters, LISTENING, PARENT);
 }
 
-/* the simulator of an earlier daemon at this path hears of its parent's end when we do, and needs a moment */
+/* the simulator of an earlier daemon at this path hears of its parent's end when we do, and needs a
+ * moment */
 static int listen_after(const char *path, struct ck_error *err)
 {
 	int fd = -1, other;

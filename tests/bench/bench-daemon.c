@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What crikeepd costs a call, against the runtime's own socket and, beside it, nginx as a gRPC proxy: all in one run on one
- * machine, rounds of each in turn, because a number alone says more about the machine. The runtime is the built-in one, so
- * that the time of a call is that of sockets and HTTP/2. Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter
- * or longer.
+ * What crikeepd costs a call, against the runtime's own socket and, beside it, nginx as a gRPC
+ * proxy: all in one run on one machine, rounds of each in turn, because a number alone says more
+ * about the machine. The runtime is the built-in one, so that the time of a call is that of sockets
+ * and HTTP/2. Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter or longer.
  */
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,9 +26,10 @@
 #define KEPT_AT_ONCE 100u
 #define CALLS    50000u /* before memory is looked at once more */
 
-static const char *const flags[] = { "--log-level", "info", NULL }; /* as it is, not as tests want it */
+/* as it is, not as tests want it */
+static const char *const flags[] = { "--log-level", "info", NULL };
 
-/* ---- nginx ----------------------------------------------------------------------------------------------------------------- */
+/* ---- nginx ----------------------------------------------------------------------------------- */
 
 struct nginx {
 	char path[WORLD_PATH]; /* its socket */
@@ -48,7 +49,8 @@ static pid_t child_of(pid_t pid)
 
 static const char *nginx_program(void)
 {
-	static const char *const places[] = { "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx" };
+	static const char *const places[] = { "/usr/sbin/nginx", "/usr/local/sbin/nginx",
+					      "/usr/bin/nginx" };
 	for (size_t i = 0; i < CK_COUNT(places); i++) {
 		if (access(places[i], X_OK) == 0)
 			return places[i];
@@ -66,16 +68,19 @@ static void nginx_write(const char *path, const struct nginx *nginx, const struc
 		"events { worker_connections 1024; }\n"
 		"http {\n"
 		"	access_log off;\n"
-		"	client_body_temp_path %s/nginx.1; proxy_temp_path %s/nginx.2; fastcgi_temp_path %s/nginx.3;\n"
+		"	client_body_temp_path %s/nginx.1; proxy_temp_path %s/nginx.2; "
+		"fastcgi_temp_path %s/nginx.3;\n"
 		"	uwsgi_temp_path %s/nginx.4; scgi_temp_path %s/nginx.5;\n"
-		"	upstream runtime { server unix:%s; keepalive 64; keepalive_requests 100000000; }\n"
+		"	upstream runtime { server unix:%s; keepalive 64; keepalive_requests "
+		"100000000; }\n"
 		"	server {\n"
 		"		listen unix:%s http2;\n"
 		"		keepalive_requests 100000000; client_max_body_size 0;\n"
 		"		location / { grpc_pass grpc://runtime; }\n"
 		"	}\n"
 		"}\n",
-		w->dir, geteuid() == 0 ? "user root;\n" : "", w->dir, w->dir, w->dir, w->dir, w->dir, w->runtime, nginx->path);
+		w->dir, geteuid() == 0 ? "user root;\n" : "", w->dir, w->dir, w->dir, w->dir,
+		w->dir, w->runtime, nginx->path);
 	fclose(f);
 }
 
@@ -96,12 +101,14 @@ static void nginx_start(struct nginx *nginx, const struct world *w)
 	measure_must(nginx->pid >= 0, "fork");
 	if (nginx->pid == 0) {
 		if (prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent)
-			execl(program, program, "-e", "stderr", "-p", w->dir, "-c", conf, (char *)NULL);
+			execl(program, program, "-e", "stderr", "-p", w->dir, "-c", conf,
+			      (char *)NULL);
 		_exit(127);
 	}
 	for (int fd = -1; fd < 0;) {
 		fd = ck_unix_connect(nginx->path, NULL);
-		measure_must(fd >= 0 || waitpid(nginx->pid, NULL, WNOHANG) == 0, "nginx did not start");
+		measure_must(fd >= 0 || waitpid(nginx->pid, NULL, WNOHANG) == 0,
+			     "nginx did not start");
 		if (fd >= 0)
 			close(fd);
 		else
@@ -110,7 +117,7 @@ static void nginx_start(struct nginx *nginx, const struct world *w)
 	nginx->worker = child_of(nginx->pid);
 }
 
-/* ---- one call after the other, on one connection or on many ---------------------------------------------------------- */
+/* ---- one call after the other, on one connection or on many ---------------------------------- */
 
 struct path {
 	const char *name, *socket;
@@ -150,7 +157,8 @@ static void one_over(struct load_call *call)
 	load_call(call->client, call, rpc, NULL, 0, 0);
 }
 
-/* @warm calls that do not count, then @calls, by @n clients. The thread spins: who sleeps would measure its own waking */
+/* @warm calls that do not count, then @calls, by @n clients. The thread spins: who sleeps would
+ * measure its own waking */
 static void run(struct path *path, unsigned n, size_t warm, size_t calls)
 {
 	struct load_client clients[MANY];
@@ -183,7 +191,8 @@ static void run(struct path *path, unsigned n, size_t warm, size_t calls)
 	}
 }
 
-static void path_make(struct path *path, const char *name, const char *socket, pid_t between, size_t room)
+static void path_make(struct path *path, const char *name, const char *socket, pid_t between,
+		      size_t room)
 {
 	*path = (struct path){ .name = name, .socket = socket, .between = between, .room = room };
 	path->took = malloc(room * sizeof(*path->took));
@@ -200,7 +209,8 @@ static double rate(const struct path *path)
 	return (double)path->n * 1e9 / (double)path->busy;
 }
 
-static void bench_pass(const struct world *w, const struct nginx *nginx, unsigned clients, size_t calls)
+static void bench_pass(const struct world *w, const struct nginx *nginx, unsigned clients,
+		       size_t calls)
 {
 	struct path paths[3];
 	size_t n = nginx->pid ? 3 : 2;
@@ -214,15 +224,21 @@ static void bench_pass(const struct world *w, const struct nginx *nginx, unsigne
 	double p50 = us(&paths[0], 0.5), p99 = us(&paths[0], 0.99);
 	for (size_t i = 0; i < n; i++) {
 		char what[64];
-		snprintf(what, sizeof(what), "Version, %u client%s, %s: p50", clients, clients > 1 ? "s" : "", paths[i].name);
-		measure_line(what, us(&paths[i], 0.5), "us    %+.1f us; p99 %.0f us, %+.0f us", us(&paths[i], 0.5) - p50,
-			     us(&paths[i], 0.99), us(&paths[i], 0.99) - p99);
+		snprintf(what, sizeof(what), "Version, %u client%s, %s: p50", clients,
+			 clients > 1 ? "s" : "", paths[i].name);
+		measure_line(what, us(&paths[i], 0.5), "us    %+.1f us; p99 %.0f us, %+.0f us",
+			     us(&paths[i], 0.5) - p50, us(&paths[i], 0.99),
+			     us(&paths[i], 0.99) - p99);
 		if (clients > 1)
-			measure_line("  calls a second", rate(&paths[i]), "      %.2f x direct, %.2f x nginx",
-				     rate(&paths[i]) / rate(&paths[0]), n > 2 ? rate(&paths[i]) / rate(&paths[2]) : 0.0);
+			measure_line("  calls a second", rate(&paths[i]),
+				     "      %.2f x direct, %.2f x nginx",
+				     rate(&paths[i]) / rate(&paths[0]),
+				     n > 2 ? rate(&paths[i]) / rate(&paths[2]) : 0.0);
 		if (i)
-			measure_line("  its processor time for a call", (double)paths[i].cpu / 1e3 / (double)paths[i].n,
-				     "us    %.2f x nginx", n > 2 ? (double)paths[i].cpu / (double)paths[2].cpu : 0.0);
+			measure_line("  its processor time for a call",
+				     (double)paths[i].cpu / 1e3 / (double)paths[i].n,
+				     "us    %.2f x nginx",
+				     n > 2 ? (double)paths[i].cpu / (double)paths[2].cpu : 0.0);
 	}
 	for (size_t i = 0; i < 3; i++)
 		free(paths[i].took);
@@ -238,14 +254,17 @@ static void bench_list(const struct world *w)
 	for (unsigned round = 0; round < ROUNDS; round++)
 		for (size_t i = 0; i < 2; i++)
 			run(&paths[i], 1, calls / 10 + 1, calls);
-	measure_line("list of 500 sandboxes, direct: p50", us(&paths[0], 0.5), "us    p99 %.0f us", us(&paths[0], 0.99));
-	measure_line("  through crikeepd: p50", us(&paths[1], 0.5), "us    %.2f x direct; p99 %.0f us, %.2f x",
-		     us(&paths[1], 0.5) / us(&paths[0], 0.5), us(&paths[1], 0.99), us(&paths[1], 0.99) / us(&paths[0], 0.99));
+	measure_line("list of 500 sandboxes, direct: p50", us(&paths[0], 0.5), "us    p99 %.0f us",
+		     us(&paths[0], 0.99));
+	measure_line("  through crikeepd: p50", us(&paths[1], 0.5),
+		     "us    %.2f x direct; p99 %.0f us, %.2f x",
+		     us(&paths[1], 0.5) / us(&paths[0], 0.5), us(&paths[1], 0.99),
+		     us(&paths[1], 0.99) / us(&paths[0], 0.99));
 	free(paths[0].took);
 	free(paths[1].took);
 }
 
-/* ---- from "it exists" to "the caller has its id" --------------------------------------------------------------------- */
+/* ---- from "it exists" to "the caller has its id" --------------------------------------------- */
 
 struct maker { /* asks for pods until it has them */
 	struct load_call call; /* first */
@@ -269,7 +288,8 @@ static void made(struct load_call *call)
 	maker->again = UINT64_MAX;
 	if (call->code == CK_GRPC_OK)
 		memcpy(maker->id, call->reply.p + 2,
-		       call->reply.len - 2 < sizeof(maker->id) ? call->reply.len - 2 : sizeof(maker->id) - 1);
+		       call->reply.len - 2 < sizeof(maker->id) ? call->reply.len - 2
+							       : sizeof(maker->id) - 1);
 	else
 		maker->again = measure_now() + 100 * LOAD_MS;
 }
@@ -289,7 +309,8 @@ static uint64_t created_at(const struct ck_bytes *list, const char *id)
 	return 0;
 }
 
-static void lag(const struct world *w, const char *socket, unsigned long first, size_t n, uint64_t deadline, uint64_t *ret_lags)
+static void lag(const struct world *w, const char *socket, unsigned long first, size_t n,
+		uint64_t deadline, uint64_t *ret_lags)
 {
 	struct maker *makers = calloc(n, sizeof(*makers));
 	struct load_client client, lister;
@@ -311,14 +332,16 @@ static void lag(const struct world *w, const char *socket, unsigned long first, 
 			if (maker->call.stream || maker->again > now)
 				continue;
 			maker->tries++;
-			load_call(&client, &maker->call, "RunPodSandbox", maker->request.p, maker->request.len, deadline);
+			load_call(&client, &maker->call, "RunPodSandbox", maker->request.p,
+				  maker->request.len, deadline);
 		}
 		load_turn(1);
 	}
 	load_open(&lister, w->runtime);
 	measure_must(load_do(&lister, &list, "ListPodSandbox", NULL, 0) == CK_GRPC_OK, "list");
 	for (size_t i = 0; i < n; i++) {
-		measure_must(makers[i].tries == (deadline ? 2 : 1), "it asked %u times", makers[i].tries);
+		measure_must(makers[i].tries == (deadline ? 2 : 1), "it asked %u times",
+			     makers[i].tries);
 		ret_lags[i] = makers[i].at - created_at(&list.reply, makers[i].id);
 		load_call_fini(&makers[i].call);
 		ck_bytes_free(&makers[i].request);
@@ -341,15 +364,17 @@ static void bench_lag(void)
 	lag(&w, w.runtime, 0, n, 0, direct);
 	lag(&w, w.cri, n, n, LOAD_S, waiting);
 	double base = (double)measure_quantile(direct, n, 0.5) / 1e6;
-	measure_line("exists -> a waiting call has its id", (double)measure_quantile(waiting, n, 0.5) / 1e6,
-		     "ms    p99 %.2f ms; direct %.2f, %.2f ms", (double)measure_quantile(waiting, n, 0.99) / 1e6, base,
+	measure_line("exists -> a waiting call has its id",
+		     (double)measure_quantile(waiting, n, 0.5) / 1e6,
+		     "ms    p99 %.2f ms; direct %.2f, %.2f ms",
+		     (double)measure_quantile(waiting, n, 0.99) / 1e6, base,
 		     (double)measure_quantile(direct, n, 0.99) / 1e6);
 	world_fini(&w);
 	free(direct);
 	free(waiting);
 }
 
-/* ---- a list while creates wait --------------------------------------------------------------------------------------- */
+/* ---- a list while creates wait --------------------------------------------------------------- */
 
 /* in a process of its own, so that its work does not count as waiting of the one who lists */
 static void keep_asking(const struct world *w, unsigned n, int ready)
@@ -372,8 +397,8 @@ static void keep_asking(const struct world *w, unsigned n, int ready)
 		for (unsigned i = 0; i < n; i++) {
 			if (makers[i].call.stream || makers[i].again > now)
 				continue;
-			load_call(&client, &makers[i].call, "RunPodSandbox", makers[i].request.p, makers[i].request.len,
-				  2 * LOAD_S);
+			load_call(&client, &makers[i].call, "RunPodSandbox", makers[i].request.p,
+				  makers[i].request.len, 2 * LOAD_S);
 		}
 		if (ready >= 0 && write(ready, "", 1) == 1)
 			ready = -1;
@@ -420,7 +445,8 @@ static void lister_free(struct lister *lister)
 	world_fini(&lister->w);
 }
 
-/* two daemons, one with creates that wait and one without, are listed in turn: what else happens on the machine meets both */
+/* two daemons, one with creates that wait and one without, are listed in turn: what else happens on
+ * the machine meets both */
 static void bench_waiting(void)
 {
 	static struct lister none, waiting;
@@ -444,25 +470,27 @@ static void bench_waiting(void)
 	}
 	world_kill(&pid, SIGKILL);
 	measure_line("list of 50, 500 creates waiting: p99", us(&waiting.path, 0.99),
-		     "us    %.2f x none (%.0f us); p50 %.2f x (%.0f us)", us(&waiting.path, 0.99) / us(&none.path, 0.99),
-		     us(&none.path, 0.99), us(&waiting.path, 0.5) / us(&none.path, 0.5), us(&none.path, 0.5));
-	measure_line("  the slowest", us(&waiting.path, 1), "us    none: %.0f us; %zu and %zu lists", us(&none.path, 1),
-		     waiting.path.n, none.path.n);
+		     "us    %.2f x none (%.0f us); p50 %.2f x (%.0f us)",
+		     us(&waiting.path, 0.99) / us(&none.path, 0.99), us(&none.path, 0.99),
+		     us(&waiting.path, 0.5) / us(&none.path, 0.5), us(&none.path, 0.5));
+	measure_line("  the slowest", us(&waiting.path, 1),
+		     "us    none: %.0f us; %zu and %zu lists", us(&none.path, 1), waiting.path.n,
+		     none.path.n);
 	close(ready[0]);
 	close(ready[1]);
 	lister_free(&none);
 	lister_free(&waiting);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static double kept(const struct world *w)
 {
 	return world_metric(w, "crikeep_entries{kind=\"sandbox\",state=\"kept\"}");
 }
 
-/* pods of which nobody asks again, until @n are kept; few at once, so that what waiting takes does not hide what keeping takes. A
- * request may come too late to be taken, on a busy machine */
+/* pods of which nobody asks again, until @n are kept; few at once, so that what waiting takes does
+ * not hide what keeping takes. A request may come too late to be taken, on a busy machine */
 static void keep(const struct world *w, double n)
 {
 	static unsigned long pod;
@@ -472,7 +500,8 @@ static void keep(const struct world *w, double n)
 	while (kept(w) < n) {
 		for (unsigned i = 0; i < KEPT_AT_ONCE; i++) {
 			struct ck_bytes request = load_pod(pod++);
-			load_call(&client, &calls[i], "RunPodSandbox", request.p, request.len, 150 * LOAD_MS);
+			load_call(&client, &calls[i], "RunPodSandbox", request.p, request.len,
+				  150 * LOAD_MS);
 			ck_bytes_free(&request);
 		}
 		for (unsigned i = 0; i < KEPT_AT_ONCE; i++)
@@ -485,7 +514,8 @@ static void keep(const struct world *w, double n)
 
 static void memory_line(const char *what, struct load_memory memory)
 {
-	measure_line(what, (double)memory.resident / 1024, "MiB   %.2f MiB of it anonymous; most %.2f MiB",
+	measure_line(what, (double)memory.resident / 1024,
+		     "MiB   %.2f MiB of it anonymous; most %.2f MiB",
 		     (double)memory.anonymous / 1024, (double)memory.most / 1024);
 }
 
@@ -511,7 +541,8 @@ static void bench_memory(const struct nginx *nginx)
 	keep(&w, 2 * n);
 	double thousands = (kept(&w) - n_before) / 1000;
 	after = load_memory(w.daemon);
-	measure_line("resident, for 1,000 kept entries", ((double)after.resident - (double)before.resident) / 1024 / thousands,
+	measure_line("resident, for 1,000 kept entries",
+		     ((double)after.resident - (double)before.resident) / 1024 / thousands,
 		     "MiB   %.2f MiB of it anonymous; a request has 0.7 KiB",
 		     ((double)after.anonymous - (double)before.anonymous) / 1024 / thousands);
 	memory_line("resident, with 4,000 kept entries", after);
@@ -525,7 +556,8 @@ int main(void)
 	struct nginx nginx;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (access("/dev/shm", W_OK) == 0)
-		setenv("TMPDIR", "/dev/shm", 1); /* /run, where the database lies by default, is such a file system */
+		/* /run, where the database lies by default, is such a file system */
+		setenv("TMPDIR", "/dev/shm", 1);
 	world_init(&w);
 	world_sim(&w, "sandboxes=500");
 	world_daemon(&w, flags);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event's way to a plugin and back, by crikeep-nri.h against Go's runtime side (containerd/nri pkg/adaptation), in one run:
- * rounds of each in turn, the same plugin program, the same messages. The plugin is on the newest stub and does nothing. We pass
- * on bytes that the host has; Go's side encodes its structures for each plugin, as its hosts make it do. Both sleep while they
- * wait. Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter or longer.
+ * One event's way to a plugin and back, by crikeep-nri.h against Go's runtime side (containerd/nri
+ * pkg/adaptation), in one run: rounds of each in turn, the same plugin program, the same messages.
+ * The plugin is on the newest stub and does nothing. We pass on bytes that the host has; Go's side
+ * encodes its structures for each plugin, as its hosts make it do. Both sleep while they wait.
+ * Nothing here is a test. CK_TEST_SCALE (per cent) makes it shorter or longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@ static char dir[64], tool[4096];
 static pid_t children[2 * PLUGINS + 1];
 static size_t children_n;
 
-/* ---- Go's half: tests/real/nri-bench ------------------------------------------------------------------------------------ */
+/* ---- Go's half: tests/real/nri-bench --------------------------------------------------------- */
 
 static FILE *to_go, *from_go;
 
@@ -41,14 +42,16 @@ static bool tool_build(void)
 	const char *src = getenv("CK_TEST_SRCDIR"), *build = getenv("CK_TEST_BUILDDIR");
 	char command[sizeof(tool) + 4160], why[512] = "", line[512];
 	snprintf(tool, sizeof(tool), "%s/tests/real/tools/nri-bench", build ? build : ".");
-	snprintf(command, sizeof(command), "bash '%s/tests/real/tools.sh' '%s/tests/real/tools' nri-bench", src ? src : ".",
+	snprintf(command, sizeof(command),
+		 "bash '%s/tests/real/tools.sh' '%s/tests/real/tools' nri-bench", src ? src : ".",
 		 build ? build : ".");
 	FILE *f = popen(command, "re");
 	measure_must(f, "%s: cannot be run", command);
 	while (fgets(line, sizeof(line), f))
 		memcpy(why, line, sizeof(why));
 	int status = pclose(f);
-	measure_must(status != -1 && WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3),
+	measure_must(status != -1 && WIFEXITED(status) &&
+			     (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3),
 		     "tests/real/tools.sh: %s", why);
 	if (WEXITSTATUS(status) == 3)
 		printf("there is nothing to compare with: %s", why);
@@ -62,7 +65,8 @@ static void child_start(char *const *argv, int in, int out)
 	measure_must(pid >= 0, "fork");
 	if (pid == 0) {
 		bool ready = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
-			     (in < 0 || dup2(in, STDIN_FILENO) >= 0) && (out < 0 || dup2(out, STDOUT_FILENO) >= 0);
+			     (in < 0 || dup2(in, STDIN_FILENO) >= 0) &&
+			     (out < 0 || dup2(out, STDOUT_FILENO) >= 0);
 		if (ready)
 			execv(argv[0], argv);
 		_exit(127);
@@ -89,21 +93,24 @@ static char *go_line(void)
 static void go_start(void)
 {
 	int in[2], out[2];
-	measure_must(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0, "pipe: %s", strerror(errno));
+	measure_must(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0, "pipe: %s",
+		     strerror(errno));
 	child_start((char *const[]){ tool, (char *)"drive", dir, NULL }, in[0], out[1]);
 	close(in[0]);
 	close(out[1]);
 	to_go = fdopen(in[1], "we");
 	from_go = fdopen(out[0], "re");
-	measure_must(to_go && from_go && strcmp(go_line(), "ready\n") == 0, "Go's side does not start");
+	measure_must(to_go && from_go && strcmp(go_line(), "ready\n") == 0,
+		     "Go's side does not start");
 }
 
 static void go_ask(const char *what, size_t n)
 {
-	measure_must(fprintf(to_go, "%s %zu\n", what, n) > 0 && fflush(to_go) == 0, "Go's side has ended");
+	measure_must(fprintf(to_go, "%s %zu\n", what, n) > 0 && fflush(to_go) == 0,
+		     "Go's side has ended");
 }
 
-/* ---- our half ----------------------------------------------------------------------------------------------------------- */
+/* ---- our half -------------------------------------------------------------------------------- */
 
 struct message {
 	unsigned char bytes[32768];
@@ -119,7 +126,8 @@ static void read_message(struct message *message, const char *name)
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	FILE *f = fopen(path, "re");
 	message->len = f ? fread(message->bytes, 1, sizeof(message->bytes), f) : 0;
-	measure_must(message->len > ID_AT + ID_LEN && message->bytes[1] == ID_LEN, "%s: no message", path);
+	measure_must(message->len > ID_AT + ID_LEN && message->bytes[1] == ID_LEN, "%s: no message",
+		     path);
 	fclose(f);
 }
 
@@ -157,12 +165,17 @@ static void turn(void)
 
 static void ours_start(void)
 {
-	static const struct ck_nri_host host = { .size = sizeof(host), .describe = describe, .snapshot = nothing, .log = say };
+	static const struct ck_nri_host host = {
+		.size = sizeof(host), .describe = describe, .snapshot = nothing, .log = say
+	};
 	char path[sizeof(dir) + 16];
-	struct ck_nri_options options = { .size = sizeof(options), .host = &host, .socket_path = path };
+	struct ck_nri_options options = { .size = sizeof(options),
+					  .host = &host,
+					  .socket_path = path };
 	struct ck_error err;
 	snprintf(path, sizeof(path), "%s/c.sock", dir);
-	measure_must(ck_nri_open(&options, &nri, &err) == 0 && ck_nri_start(nri, NULL, &err) == 0, "open: %s", err.text);
+	measure_must(ck_nri_open(&options, &nri, &err) == 0 && ck_nri_start(nri, NULL, &err) == 0,
+		     "open: %s", err.text);
 }
 
 static int count_ready(const struct ck_nri_plugin *plugin, void *userdata)
@@ -196,9 +209,11 @@ static void send_event(enum ck_nri_event event, unsigned told_n)
 {
 	bool of_pod = event == CK_NRI_RUN_POD_SANDBOX || event == CK_NRI_REMOVE_POD_SANDBOX;
 	char pod_id[ID_LEN + 1] = "", container_id[ID_LEN + 1] = "";
-	struct ck_nri_call call = {
-		.size = sizeof(call), .event = event, .pod_id = pod_id, .pod = pod.bytes, .pod_len = pod.len
-	};
+	struct ck_nri_call call = { .size = sizeof(call),
+				    .event = event,
+				    .pod_id = pod_id,
+				    .pod = pod.bytes,
+				    .pod_len = pod.len };
 	struct ck_error err;
 	memcpy(pod_id, pod.bytes + ID_AT, ID_LEN);
 	if (!of_pod) {
@@ -221,7 +236,7 @@ static void pod_number(size_t i)
 	memcpy(pod.bytes + ID_AT, id, ID_LEN);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 struct side {
 	const char *name;
@@ -250,7 +265,8 @@ static void round_ours(struct side *side, enum ck_nri_event event, unsigned plug
 		side->busy += took;
 	}
 	side->cpu += cpu_time() - cpu;
-	for (size_t i = 0; i < n && event == CK_NRI_RUN_POD_SANDBOX; i++) { /* and the pods are gone; nobody asked to be told */
+	/* and the pods are gone; nobody asked to be told */
+	for (size_t i = 0; i < n && event == CK_NRI_RUN_POD_SANDBOX; i++) {
 		pod_number(i);
 		send_event(CK_NRI_REMOVE_POD_SANDBOX, 0);
 	}
@@ -290,14 +306,19 @@ static void bench_event(enum ck_nri_event event, const char *name, size_t bytes,
 		}
 	}
 	char what[64];
-	snprintf(what, sizeof(what), "%s, %u plugin%s, Go: p50", name, plugins, plugins > 1 ? "s" : "");
-	measure_line(what, us(&go, 0.5), "us    p99 %.0f us; %.1f KB", us(&go, 0.99), (double)bytes / 1e3);
-	measure_line("  crikeep: p50", us(&ours, 0.5), "us    %.2f x; p99 %.0f us, %.2f x", us(&ours, 0.5) / us(&go, 0.5),
-		     us(&ours, 0.99), us(&ours, 0.99) / us(&go, 0.99));
-	measure_line("  events a second", (double)ours.n * 1e9 / (double)ours.busy, "      %.2f x Go's %.0f",
-		     (double)go.busy / (double)ours.busy, (double)go.n * 1e9 / (double)go.busy);
-	measure_line("  processor time for one", (double)ours.cpu / 1e3 / (double)ours.n, "us    %.2f x Go's %.0f us",
-		     (double)ours.cpu / (double)go.cpu, (double)go.cpu / 1e3 / (double)go.n);
+	snprintf(what, sizeof(what), "%s, %u plugin%s, Go: p50", name, plugins,
+		 plugins > 1 ? "s" : "");
+	measure_line(what, us(&go, 0.5), "us    p99 %.0f us; %.1f KB", us(&go, 0.99),
+		     (double)bytes / 1e3);
+	measure_line("  crikeep: p50", us(&ours, 0.5), "us    %.2f x; p99 %.0f us, %.2f x",
+		     us(&ours, 0.5) / us(&go, 0.5), us(&ours, 0.99),
+		     us(&ours, 0.99) / us(&go, 0.99));
+	measure_line("  events a second", (double)ours.n * 1e9 / (double)ours.busy,
+		     "      %.2f x Go's %.0f", (double)go.busy / (double)ours.busy,
+		     (double)go.n * 1e9 / (double)go.busy);
+	measure_line("  processor time for one", (double)ours.cpu / 1e3 / (double)ours.n,
+		     "us    %.2f x Go's %.0f us", (double)ours.cpu / (double)go.cpu,
+		     (double)go.cpu / 1e3 / (double)go.n);
 	free(go.took);
 	free(ours.took);
 }
@@ -312,7 +333,8 @@ static void bench_with(unsigned plugins)
 	pod_number(0);
 	send_event(CK_NRI_RUN_POD_SANDBOX, plugins);
 	send_event(CK_NRI_CREATE_CONTAINER, 0);
-	bench_event(CK_NRI_POST_CREATE_CONTAINER, "PostCreateContainer", pod.len + container.len, plugins);
+	bench_event(CK_NRI_POST_CREATE_CONTAINER, "PostCreateContainer", pod.len + container.len,
+		    plugins);
 	send_event(CK_NRI_REMOVE_CONTAINER, 0);
 	send_event(CK_NRI_REMOVE_POD_SANDBOX, 0);
 }

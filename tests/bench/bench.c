@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What crikeep costs, as ratios measured in one run on one machine: a number alone says more about the machine. Nothing here
- * is a test; a slow day fails nobody. CK_TEST_SCALE (per cent) makes it shorter or longer.
+ * What crikeep costs, as ratios measured in one run on one machine: a number alone says more about
+ * the machine. Nothing here is a test; a slow day fails nobody. CK_TEST_SCALE (per cent) makes it
+ * shorter or longer.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -18,7 +19,7 @@
 
 #define S CK_NS_PER_S
 
-/* ---- a directory and a host that answers at once ---------------------------------------------------------------------- */
+/* ---- a directory and a host that answers at once --------------------------------------------- */
 
 struct place {
 	char dir[64];
@@ -43,9 +44,12 @@ static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void 
 static void place_make(struct place *p)
 {
 	*p = (struct place){ .host = { .size = sizeof(p->host), .destroy = destroy, .userdata = p } };
-	snprintf(p->dir, sizeof(p->dir), "%s/crikeep-bench.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	snprintf(p->dir, sizeof(p->dir), "%s/crikeep-bench.XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	measure_must(mkdtemp(p->dir), "mkdtemp");
-	p->options = (struct ck_options){ .size = sizeof(p->options), .state_dir = p->dir, .host = &p->host };
+	p->options = (struct ck_options){ .size = sizeof(p->options),
+					  .state_dir = p->dir,
+					  .host = &p->host };
 }
 
 static void place_open(struct place *p, bool thread)
@@ -63,7 +67,8 @@ static void place_close(struct place *p)
 
 static void place_remove(struct place *p)
 {
-	static const char *const names[] = { "crikeep.db", "crikeep.db-wal", "crikeep.db-shm", "key", "owner", "wishes" };
+	static const char *const names[] = { "crikeep.db", "crikeep.db-wal", "crikeep.db-shm",
+					     "key",        "owner",          "wishes" };
 	char path[128];
 	for (size_t i = 0; i < CK_COUNT(names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", p->dir, names[i]);
@@ -72,7 +77,7 @@ static void place_remove(struct place *p)
 	rmdir(p->dir);
 }
 
-/* ---- requests: a recorded RunPodSandbox, of another pod each ---------------------------------------------------------- */
+/* ---- requests: a recorded RunPodSandbox, of another pod each --------------------------------- */
 
 static struct pb recorded;
 
@@ -91,9 +96,11 @@ static void request_of(unsigned long i, struct pb *ret)
 
 static struct ck_turn *begin(struct place *p, const struct pb *bytes, uint64_t timeout, int wanted)
 {
-	struct ck_request request = {
-		.size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes->bytes, .len = bytes->len, .timeout = timeout
-	};
+	struct ck_request request = { .size = sizeof(request),
+				      .kind = CK_SANDBOX,
+				      .bytes = bytes->bytes,
+				      .len = bytes->len,
+				      .timeout = timeout };
 	struct ck_turn *turn;
 	struct ck_error err = { 0 };
 	int r = ck_turn_begin(p->cache, &request, &turn, &err);
@@ -118,7 +125,7 @@ static void one_turn(struct place *p, unsigned long i)
 	ck_turn_free(turn);
 }
 
-/* ---- a durable turn against the same statements in the same transactions ---------------------------------------------- */
+/* ---- a durable turn against the same statements in the same transactions --------------------- */
 
 struct counts {
 	unsigned long statements, transactions;
@@ -191,11 +198,13 @@ static void raw_commit(struct raw *raw)
 {
 	run(raw, raw->commit);
 	raw->counts.transactions++;
-	if ((unsigned)raw->frames * CK_FRAME_SIZE >= CK_WAL_LIMIT / 2) /* as the library bounds its WAL */
+	/* as the library bounds its WAL */
+	if ((unsigned)raw->frames * CK_FRAME_SIZE >= CK_WAL_LIMIT / 2)
 		sqlite3_wal_checkpoint_v2(raw->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 }
 
-/* what one turn does to the database; the counts say whether it still is: insert, its leaves, 1 line; update, 3 lines */
+/* what one turn does to the database; the counts say whether it still is: insert, its leaves, 1
+ * line; update, 3 lines */
 static void raw_turn(struct raw *raw, struct ck_key *key, unsigned long i)
 {
 	char who[512];
@@ -210,7 +219,8 @@ static void raw_turn(struct raw *raw, struct ck_key *key, unsigned long i)
 	run(raw, raw->insert);
 	raw->row.made = made;
 	sqlite3_bind_int64(raw->leaves, 1, (sqlite3_int64)raw->row.id);
-	sqlite3_bind_blob(raw->leaves, 2, raw->row.record.leaves, (int)raw->row.record.leaves_len, SQLITE_STATIC);
+	sqlite3_bind_blob(raw->leaves, 2, raw->row.record.leaves, (int)raw->row.record.leaves_len,
+			  SQLITE_STATIC);
 	run(raw, raw->leaves);
 	raw_note(raw, who, 0, 0);
 	raw_commit(raw);
@@ -237,8 +247,9 @@ static int take_row(struct ck_row *row, void *userdata)
 static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
 {
 	sqlite3_stmt *stmt;
-	measure_must(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL) == SQLITE_OK, "%s",
-		     sqlite3_errmsg(db));
+	measure_must(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL) ==
+			     SQLITE_OK,
+		     "%s", sqlite3_errmsg(db));
 	return stmt;
 }
 
@@ -256,13 +267,16 @@ static void raw_open(struct raw *raw, struct place *like, struct place *p)
 	measure_must(ck_store_open(p->dir, &store, &opened, NULL) == 0, "make a schema");
 	ck_store_close(store);
 	snprintf(path, sizeof(path), "%s/crikeep.db", p->dir);
-	measure_must(sqlite3_open_v2(path, &raw->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK, "open");
-	measure_must(
-		sqlite3_exec(raw->db,
-			     "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA synchronous=OFF;"
-			     "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=1048576; PRAGMA journal_mode=WAL",
-			     NULL, NULL, NULL) == SQLITE_OK,
-		"pragmas");
+	measure_must(sqlite3_open_v2(path, &raw->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+				     NULL) == SQLITE_OK,
+		     "open");
+	measure_must(sqlite3_exec(raw->db,
+				  "PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA "
+				  "cell_size_check=ON; PRAGMA synchronous=OFF;"
+				  "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=1048576; "
+				  "PRAGMA journal_mode=WAL",
+				  NULL, NULL, NULL) == SQLITE_OK,
+		     "pragmas");
 	sqlite3_wal_hook(raw->db, raw_frames, raw);
 	raw->begin = prepare(raw->db, "BEGIN IMMEDIATE");
 	raw->commit = prepare(raw->db, "COMMIT");
@@ -274,7 +288,8 @@ static void raw_open(struct raw *raw, struct place *like, struct place *p)
 
 static void raw_close(struct raw *raw)
 {
-	sqlite3_stmt *stmts[] = { raw->begin, raw->commit, raw->insert, raw->leaves, raw->update, raw->note };
+	sqlite3_stmt *stmts[] = { raw->begin,  raw->commit, raw->insert,
+				  raw->leaves, raw->update, raw->note };
 	for (size_t i = 0; i < CK_COUNT(stmts); i++)
 		sqlite3_finalize(stmts[i]);
 	sqlite3_close(raw->db);
@@ -322,17 +337,21 @@ static void bench_turns(void)
 	ck_key_free(raw.row.key);
 	for (unsigned long i = 0; i < n; i++) {
 		request_of(i, &bytes);
-		measure_must(ck_key_from_request(CK_SANDBOX, bytes.bytes, bytes.len, &keys[i], NULL) == 0, "key");
+		measure_must(ck_key_from_request(CK_SANDBOX, bytes.bytes, bytes.len, &keys[i],
+						 NULL) == 0,
+			     "key");
 	}
 	began = measure_now();
 	for (unsigned long i = 0; i < n; i++)
 		raw_turn(&raw, keys[i], i);
 	double straight = (double)(measure_now() - began) / (double)n / 1000;
-	measure_line("a durable turn: begin, finish, free", turn, "us    %.2f x straight SQLite", turn / straight);
+	measure_line("a durable turn: begin, finish, free", turn, "us    %.2f x straight SQLite",
+		     turn / straight);
 	measure_line("the same rows straight in SQLite", straight, "us    %.1f statements in %.1f",
-		     (double)raw.counts.statements / (double)n, (double)raw.counts.transactions / (double)n);
-	measure_line("  statements the library ran per turn", (double)counts.statements / 100, "      in %.2f transactions",
-		     (double)counts.transactions / 100);
+		     (double)raw.counts.statements / (double)n,
+		     (double)raw.counts.transactions / (double)n);
+	measure_line("  statements the library ran per turn", (double)counts.statements / 100,
+		     "      in %.2f transactions", (double)counts.transactions / 100);
 	for (unsigned long i = 0; i < n; i++)
 		ck_key_free(keys[i]);
 	free(keys);
@@ -346,17 +365,20 @@ static void bench_turns(void)
 	began = measure_now();
 	for (unsigned t = 0; t < THREADS; t++) {
 		workers[t] = (struct worker){ .p = &threads, .first = t * n, .n = n / THREADS + 1 };
-		measure_must(pthread_create(&workers[t].thread, NULL, work, &workers[t]) == 0, "thread");
+		measure_must(pthread_create(&workers[t].thread, NULL, work, &workers[t]) == 0,
+			     "thread");
 	}
 	for (unsigned t = 0; t < THREADS; t++)
 		pthread_join(workers[t].thread, NULL);
-	double crowd = (double)(measure_now() - began) / (double)(THREADS * (n / THREADS + 1)) / 1000;
-	measure_line("a durable turn, 16 threads at once", crowd, "us    %.2f x turns/s of 1 thread", turn / crowd);
+	double crowd =
+		(double)(measure_now() - began) / (double)(THREADS * (n / THREADS + 1)) / 1000;
+	measure_line("a durable turn, 16 threads at once", crowd,
+		     "us    %.2f x turns/s of 1 thread", turn / crowd);
 	place_close(&threads);
 	place_remove(&threads);
 }
 
-/* ---- the fingerprint -------------------------------------------------------------------------------------------------- */
+/* ---- the fingerprint ------------------------------------------------------------------------- */
 
 /* a CreateContainer of 20 KiB and about 240 leaves */
 static void large_container(struct pb *request)
@@ -366,12 +388,17 @@ static void large_container(struct pb *request)
 	config.len = 0;
 	for (int i = 0; i < 120; i++) {
 		snprintf(name, sizeof(name), "SERVICE_%03d_PORT_8443_TCP_ADDR", i);
-		snprintf(value, sizeof(value), "tcp://10.96.%d.%d:8443/some/longer/path/of/a/service/endpoint", i, 255 - i);
+		snprintf(value, sizeof(value),
+			 "tcp://10.96.%d.%d:8443/some/longer/path/of/a/service/endpoint", i,
+			 255 - i);
 		pb_pair(&config, 6, name, value);
 	}
 	for (int i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "/var/lib/app/volume-%02d", i);
-		snprintf(value, sizeof(value), "/var/lib/kubelet/pods/0f9d8c7b/volumes/kubernetes.io~csi/volume-%02d/mount", i);
+		snprintf(value, sizeof(value),
+			 "/var/lib/kubelet/pods/0f9d8c7b/volumes/kubernetes.io~csi/volume-%02d/"
+			 "mount",
+			 i);
 		pb_mount(&config, name, value);
 	}
 	for (int i = 0; i < 40; i++) {
@@ -393,13 +420,16 @@ static void bench_fingerprint(void)
 	struct ck_record record, other;
 	large_container(&request);
 	measure_must(ck_digest_key_derive(&key), "key");
-	measure_must(ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL) == 0, "fingerprint");
+	measure_must(
+		ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL) == 0,
+		"fingerprint");
 	measure_must(ck_record_make(fp, &record, NULL) == 0, "record");
 	ck_fingerprint_free(fp);
 	uint64_t began = measure_now();
 	for (unsigned long i = 0; i < n; i++) {
 		ck_fingerprint_make(&key, CK_CONTAINER, request.bytes, request.len, &fp, NULL);
-		measure_must(ck_record_compare(&record, fp, &rules, NULL) == CK_RELATION_SAME, "not the same");
+		measure_must(ck_record_compare(&record, fp, &rules, NULL) == CK_RELATION_SAME,
+			     "not the same");
 		ck_fingerprint_free(fp);
 	}
 	double compare = (double)(measure_now() - began) / (double)n / 1000;
@@ -420,12 +450,13 @@ static void bench_fingerprint(void)
 	(void)sink;
 	measure_line("a request of", (double)request.len / 1024, "KiB   with %.1f KiB of leaves",
 		     (double)record.leaves_len / 1024);
-	measure_line("  fingerprint and compare: the same", compare, "us    %.1f x a bytewise copy", compare / copy);
+	measure_line("  fingerprint and compare: the same", compare, "us    %.1f x a bytewise copy",
+		     compare / copy);
 	measure_line("  fingerprint and record", make, "us    %.2f x comparing", make / compare);
 	ck_record_fini(&record);
 }
 
-/* ---- 10,000 entries --------------------------------------------------------------------------------------------------- */
+/* ---- 10,000 entries -------------------------------------------------------------------------- */
 
 static size_t in_use(void)
 {
@@ -472,9 +503,12 @@ static void bench_many(void)
 	place_remove(&empty);
 	place_remove(&p);
 	request_of(0, &bytes);
-	measure_line("open with 10,000 entries", open_ms * 10000 / (double)n, "ms    %.1f x an empty one", open_ms / empty_ms);
-	measure_line("memory of an entry", memory, "bytes %.2f x its request", memory / (double)bytes.len);
-	measure_line("database for an entry and its history", (double)st.st_size / (double)n, "bytes %.2f x its request",
+	measure_line("open with 10,000 entries", open_ms * 10000 / (double)n,
+		     "ms    %.1f x an empty one", open_ms / empty_ms);
+	measure_line("memory of an entry", memory, "bytes %.2f x its request",
+		     memory / (double)bytes.len);
+	measure_line("database for an entry and its history", (double)st.st_size / (double)n,
+		     "bytes %.2f x its request",
 		     (double)st.st_size / (double)n / (double)bytes.len);
 
 	place_make(&p);
@@ -501,16 +535,18 @@ static void bench_many(void)
 		early += p.destroyed_at[i] < due;
 		kept_at[i] = p.destroyed_at[i] < due ? 0 : p.destroyed_at[i] - due;
 	}
-	measure_line("expiry of 10,000 entries, p99 late", (double)measure_quantile(kept_at, n, 0.99) / 1e6,
+	measure_line("expiry of 10,000 entries, p99 late",
+		     (double)measure_quantile(kept_at, n, 0.99) / 1e6,
 		     "ms    ttl %.0f s, spread %.1f s", (double)ttl / 1e9, spread);
-	measure_line("  the latest", (double)kept_at[n - 1] / 1e6, "ms    median %.2f ms, %lu early",
-		     (double)kept_at[n / 2] / 1e6, (unsigned long)early);
+	measure_line("  the latest", (double)kept_at[n - 1] / 1e6,
+		     "ms    median %.2f ms, %lu early", (double)kept_at[n / 2] / 1e6,
+		     (unsigned long)early);
 	free(p.destroyed_at);
 	place_remove(&p);
 	free(kept_at);
 }
 
-/* ---- from the finish to the thread that waits ------------------------------------------------------------------------- */
+/* ---- from the finish to the thread that waits ------------------------------------------------ */
 
 struct hand_over {
 	struct place *p;
@@ -546,9 +582,11 @@ static void *wait_for_it(void *userdata)
 
 static double hand_over(struct place *p, unsigned long n, bool plain)
 {
-	struct hand_over h = {
-		.p = p, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .n = n, .plain = plain
-	};
+	struct hand_over h = { .p = p,
+			       .lock = PTHREAD_MUTEX_INITIALIZER,
+			       .changed = PTHREAD_COND_INITIALIZER,
+			       .n = n,
+			       .plain = plain };
 	uint64_t *finished = calloc(n, sizeof(*finished));
 	struct ck_turn **turns = calloc(n, sizeof(struct ck_turn *));
 	struct pb bytes;
@@ -595,7 +633,8 @@ static void bench_hand_over(void)
 	place_make(&p);
 	place_open(&p, true);
 	double durable = hand_over(&p, n, false), plain = hand_over(&p, n, true);
-	measure_line("finish to the waiting thread, median", durable, "us    %.1f x a bare condvar", durable / plain);
+	measure_line("finish to the waiting thread, median", durable, "us    %.1f x a bare condvar",
+		     durable / plain);
 	place_close(&p);
 	place_remove(&p);
 }

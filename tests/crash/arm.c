@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into the example runtimes, so that a test can kill them at a change of state: CRIKEEP_CRASH=WHEN:MOVE:N is SIGKILL
- * before or after the N-th transaction that holds the move, e.g. after:CREATING>KEPT:2 or before:>CREATING:1. And whoever
- * outlives the test that started it is killed too.
+ * Linked into the example runtimes, so that a test can kill them at a change of state:
+ * CRIKEEP_CRASH=WHEN:MOVE:N is SIGKILL before or after the N-th transaction that holds the move,
+ * e.g. after:CREATING>KEPT:2 or before:>CREATING:1. And whoever outlives the test that started it
+ * is killed too.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,7 +24,8 @@ static void crash_here(const char *when, const char *moves)
 	size_t len = strlen(armed_move);
 	if (strcmp(when, armed_when))
 		return;
-	while ((at = strstr(at, armed_move))) { /* in a list: COMMITTING>COMMITTED is none of >COMMITTED */
+	/* in a list: COMMITTING>COMMITTED is none of >COMMITTED */
+	while ((at = strstr(at, armed_move))) {
 		if ((at == moves || at[-1] == ',') && (at[len] == '\0' || at[len] == ','))
 			break;
 		at += len;

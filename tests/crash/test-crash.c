@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * K8, K25, K29: SIGKILL at each change of state. A round is one example runtime, armed to die before or after one transition,
- * with a story that leads there, a second story beside it, and delays from a seed; it is started again whenever it died. Then
- * everything is let expire, and the runtime's own log and what a kubelet could see are compared with what must hold:
+ * K8, K25, K29: SIGKILL at each change of state. A round is one example runtime, armed to die
+ * before or after one transition, with a story that leads there, a second story beside it, and
+ * delays from a seed; it is started again whenever it died. Then everything is let expire, and the
+ * runtime's own log and what a kubelet could see are compared with what must hold:
  *
  *	no result that existed is made again while it exists, nor destroyed without a reason
  *	none is lost: whoever repeats a request gets it
@@ -10,8 +11,8 @@
  *	never are two objects of one key visible
  *	plugins are told of each at most once, and of the end of whatever they were told of
  *
- * CK_CRASH_ROUNDS=N more or fewer than 300; CK_CRASH_SEED=N; CK_CRASH_JOBS=N at a time; CK_CRASH_ROUND=N only that one, and its
- * directory is kept.
+ * CK_CRASH_ROUNDS=N more or fewer than 300; CK_CRASH_SEED=N; CK_CRASH_JOBS=N at a time;
+ * CK_CRASH_ROUND=N only that one, and its directory is kept.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -66,10 +67,11 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct story *s, const c
 	va_end(ap);
 }
 
-/* ---- what a kubelet does ------------------------------------------------------------------------------------------------ */
+/* ---- what a kubelet does --------------------------------------------------------------------- */
 
 /* the label of a distinct request is KEY.VERSION */
-static const char *want(struct story *s, const char *what, unsigned attempt, unsigned version, unsigned flags)
+static const char *want(struct story *s, const char *what, unsigned attempt, unsigned version,
+			unsigned flags)
 {
 	struct want *w = &s->wants[s->wants_n];
 	snprintf(w->label, sizeof(w->label), "%s.%s.a%u.v%u", s->pod, what, attempt, version);
@@ -99,7 +101,8 @@ static void obtain(struct story *s, struct world_request *request, char id[256])
 		r = ask(s, request, id);
 		if (r == 0)
 			return;
-		world_sleep(r == -ETIMEDOUT ? world_random(&s->world, 50) : 20 + world_random(&s->world, 100));
+		world_sleep(r == -ETIMEDOUT ? world_random(&s->world, 50)
+					    : 20 + world_random(&s->world, 100));
 	}
 	id[0] = '\0';
 	wrong(s, "%s is lost: no answer in %u ms; the last: %s", request->label, s->patience_ms,
@@ -108,7 +111,9 @@ static void obtain(struct story *s, struct world_request *request, char id[256])
 
 static void obtain_sandbox(struct story *s, unsigned flags, char id[256])
 {
-	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, flags) };
+	struct world_request request = { .pod = s->pod,
+					 .version = 1,
+					 .label = want(s, "s", 0, 1, flags) };
 	obtain(s, &request, id);
 }
 
@@ -137,14 +142,20 @@ static void once(struct story *s, struct world_request request, unsigned deadlin
 static struct world_request container_request(struct story *s, const char *sandbox, unsigned flags)
 {
 	return (struct world_request){
-		.pod = s->pod, .version = 1, .sandbox_id = sandbox, .container = "main", .label = want(s, "c", 0, 1, flags),
+		.pod = s->pod,
+		.version = 1,
+		.sandbox_id = sandbox,
+		.container = "main",
+		.label = want(s, "c", 0, 1, flags),
 	};
 }
 
-/* while it is being made, or when it is kept; always the latter in the first lap, so that it reaches what it is to reach */
+/* while it is being made, or when it is kept; always the latter in the first lap, so that it
+ * reaches what it is to reach */
 static void pause_some(struct story *s)
 {
-	world_sleep(s->patient ? s->create_ms + 100 * slow : world_random(&s->world, s->create_ms * 3 / 2));
+	world_sleep(s->patient ? s->create_ms + 100 * slow
+			       : world_random(&s->world, s->create_ms * 3 / 2));
 }
 
 static bool logged(struct story *s, const char *what, const char *label, char id[WORLD_ID])
@@ -172,12 +183,14 @@ static bool await(struct story *s, const char *what, const char *label, char id[
 	return false;
 }
 
-/* ---- stories ------------------------------------------------------------------------------------------------------------ */
+/* ---- stories --------------------------------------------------------------------------------- */
 
 static void tell_late(struct story *s)
 {
 	char sandbox[256], again[256];
-	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MUST_BE) };
+	struct world_request request = { .pod = s->pod,
+					 .version = 1,
+					 .label = want(s, "s", 0, 1, MUST_BE) };
 	once(s, request, 300);
 	pause_some(s);
 	obtain(s, &request, sandbox);
@@ -220,7 +233,9 @@ static void tell_change(struct story *s)
 static void tell_bump(struct story *s)
 {
 	char sandbox[256];
-	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO) };
+	struct world_request request = { .pod = s->pod,
+					 .version = 1,
+					 .label = want(s, "s", 0, 1, MAY_GO) };
 	once(s, request, 60);
 	if (!s->patient && world_random(&s->world, 2))
 		pause_some(s);
@@ -258,9 +273,11 @@ static void tell_stop(struct story *s)
 	once(s, container_request(s, sandbox, MAY_GO), world_random(&s->world, 2) ? 60 : 300);
 	pause_some(s);
 	for (int i = 0; i < 400 && r != 0; i++, world_sleep(20))
-		r = world_send(&s->world, "STOP", sandbox, 2000, "-", NULL, 0, answer, sizeof(answer));
+		r = world_send(&s->world, "STOP", sandbox, 2000, "-", NULL, 0, answer,
+			       sizeof(answer));
 	for (int i = 0; i < 400 && (i == 0 || (r != 0 && r != 5)); i++, world_sleep(20))
-		r = world_send(&s->world, "REMOVE", sandbox, 4000 * slow, "-", NULL, 0, answer, sizeof(answer));
+		r = world_send(&s->world, "REMOVE", sandbox, 4000 * slow, "-", NULL, 0, answer,
+			       sizeof(answer));
 	if (r != 0 && r != 5)
 		wrong(s, "%s could not be removed: %d", sandbox, r);
 }
@@ -268,7 +285,9 @@ static void tell_stop(struct story *s)
 static void tell_ttl(struct story *s)
 {
 	char id[WORLD_ID], sandbox[256];
-	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO | MUST_BE) };
+	struct world_request request = { .pod = s->pod,
+					 .version = 1,
+					 .label = want(s, "s", 0, 1, MAY_GO | MUST_BE) };
 	once(s, request, 300);
 	if (await(s, "exists", request.label, id) && !await(s, "destroyed", request.label, id))
 		wrong(s, "%s did not expire", id);
@@ -278,10 +297,13 @@ static void tell_ttl(struct story *s)
 static void tell_refused(struct story *s)
 {
 	char answer[256];
-	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO) };
+	struct world_request request = { .pod = s->pod,
+					 .version = 1,
+					 .label = want(s, "s", 0, 1, MAY_GO) };
 	for (int i = 0; i < 4; i++) {
 		request.deadline_ms = 1500 * slow;
-		/* killed before the refusal was on disk, it is told already and not asked about again (K7, K25) */
+		/* killed before the refusal was on disk, it is told already and not asked about
+		 * again (K7, K25) */
 		if (ask(s, &request, answer) == 0 && !__atomic_load_n(s->deaths, __ATOMIC_ACQUIRE))
 			wrong(s, "%s was handed out although a plugin refused it", answer);
 		world_sleep(50);
@@ -312,7 +334,8 @@ static void tell_left(struct story *s)
 		return;
 	struct world_request request = container_request(s, sandbox, MUST_BE);
 	once(s, request, s->create_ms + 250 + s->plugin_ms / 2);
-	world_sleep(s->plugin_ms); /* not before it has agreed: a repetition would be handed the container at once */
+	/* not before it has agreed: a repetition would be handed the container at once */
+	world_sleep(s->plugin_ms);
 	obtain(s, &request, container);
 }
 
@@ -322,7 +345,8 @@ static void tell_remove(struct story *s)
 	int r = -1;
 	obtain_sandbox(s, MAY_GO, sandbox);
 	for (int i = 0; i < 400 && !s->error[0] && r != 0 && r != 5; i++, world_sleep(20))
-		r = world_send(&s->world, "REMOVE", sandbox, 2000, "-", NULL, 0, answer, sizeof(answer));
+		r = world_send(&s->world, "REMOVE", sandbox, 2000, "-", NULL, 0, answer,
+			       sizeof(answer));
 	if (r != 0 && r != 5)
 		wrong(s, "%s could not be removed: %d", sandbox, r);
 }
@@ -331,7 +355,9 @@ static void tell_remove(struct story *s)
 static void tell_in_use(struct story *s)
 {
 	char id[WORLD_ID], sandbox[256];
-	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, MAY_GO | ADOPTED) };
+	struct world_request request = { .pod = s->pod,
+					 .version = 1,
+					 .label = want(s, "s", 0, 1, MAY_GO | ADOPTED) };
 	once(s, request, 60);
 	bool made = await(s, "exists", request.label, id);
 	if (made)
@@ -348,7 +374,9 @@ static void tell_import(struct story *s)
 {
 	char answer[256] = "";
 	int r = -1;
-	struct world_request request = { .pod = s->pod, .version = 1, .label = want(s, "s", 0, 1, 0) };
+	struct world_request request = { .pod = s->pod,
+					 .version = 1,
+					 .label = want(s, "s", 0, 1, 0) };
 	request.deadline_ms = 1000 * slow;
 	for (int i = 0; i < 100 && r != 6; i++, world_sleep(20))
 		r = world_create(&s->world, &request, answer, sizeof(answer));
@@ -358,7 +386,7 @@ static void tell_import(struct story *s)
 		wrong(s, "what was never ours was destroyed");
 }
 
-/* ---- the transitions, and what leads to each ---------------------------------------------------------------------------- */
+/* ---- the transitions, and what leads to each ------------------------------------------------- */
 
 enum { PLUGIN = 1, REFUSE = 2, SHORT_TTL = 4, PLANT = 8, ALONE = REFUSE | SHORT_TTL };
 
@@ -397,7 +425,7 @@ static struct tally { /* shared by all processes */
 	unsigned rounds[CASES], died[CASES], failed[CASES];
 } *tally;
 
-/* ---- what must hold ----------------------------------------------------------------------------------------------------- */
+/* ---- what must hold -------------------------------------------------------------------------- */
 
 struct made { /* one creation */
 	char id[WORLD_ID], label[128];
@@ -423,7 +451,8 @@ static size_t read_made(struct world *world, struct made *made, size_t room)
 				made[k].destroyed = i + 1;
 		}
 	}
-	for (size_t k = 0; k < m; k++) /* killed between the two: what was destroyed, or is there, existed */
+	/* killed between the two: what was destroyed, or is there, existed */
+	for (size_t k = 0; k < m; k++)
 		if (!made[k].existed && (made[k].destroyed || world_exists(world, made[k].id)))
 			made[k].existed = made[k].destroyed ? made[k].destroyed : n + 1;
 	free(e);
@@ -446,13 +475,16 @@ static void check_creations(struct story *s, const struct made *made, size_t n)
 				continue;
 			exists += made[i].existed && !made[i].destroyed;
 			if (made[i].destroyed && !(want->flags & MAY_GO))
-				wrong(s, "%s (%s) was destroyed for no reason", made[i].id, made[i].label);
+				wrong(s, "%s (%s) was destroyed for no reason", made[i].id,
+				      made[i].label);
 			for (size_t k = 0; k < n; k++)
 				if (k != i && made[i].existed && made[k].begun > made[i].begun &&
 				    same_key(made[i].label, made[k].label) &&
 				    (!made[i].destroyed || made[i].destroyed > made[k].begun))
-					wrong(s, "%s (%s) was made although %s (%s) was there or being made", made[k].id,
-					      made[k].label, made[i].id, made[i].label);
+					wrong(s,
+					      "%s (%s) was made although %s (%s) was there or "
+					      "being made",
+					      made[k].id, made[k].label, made[i].id, made[i].label);
 		}
 		if (want->flags & MUST_BE && exists != 1)
 			wrong(s, "of %s there are %u", want->label, exists);
@@ -472,14 +504,14 @@ static void check_unique(struct story *s, const struct world_list *visible)
 	for (size_t i = 0; i < visible->n; i++)
 		for (size_t k = 0; k < i; k++) {
 			const struct world_object *a = &visible->v[i], *b = &visible->v[k];
-			if (a->sandbox == b->sandbox && a->attempt == b->attempt && !strcmp(a->uid, b->uid) &&
-			    !strcmp(a->container, b->container))
+			if (a->sandbox == b->sandbox && a->attempt == b->attempt &&
+			    !strcmp(a->uid, b->uid) && !strcmp(a->container, b->container))
 				wrong(s, "%s and %s of one key are both visible", a->id, b->id);
 		}
 }
 
-static void check_left(struct story *stories, size_t n, const struct world_list *visible, const struct world_list *all,
-		       const struct made *made, size_t made_n)
+static void check_left(struct story *stories, size_t n, const struct world_list *visible,
+		       const struct world_list *all, const struct made *made, size_t made_n)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		bool good = strstr(all->v[i].id, "-900");
@@ -489,11 +521,13 @@ static void check_left(struct story *stories, size_t n, const struct world_list 
 			for (size_t m = 0; m < made_n; m++)
 				for (size_t w = 0; w < stories[k].wants_n; w++)
 					good = good ||
-					       (stories[k].wants[w].flags & ADOPTED && !strcmp(made[m].id, all->v[i].id) &&
+					       (stories[k].wants[w].flags & ADOPTED &&
+						!strcmp(made[m].id, all->v[i].id) &&
 						!strcmp(made[m].label, stories[k].wants[w].label));
 		}
 		if (!good)
-			wrong(stories, "%s leaked: it exists and was handed to nobody", all->v[i].id);
+			wrong(stories, "%s leaked: it exists and was handed to nobody",
+			      all->v[i].id);
 		if (!contains(visible, all->v[i].id))
 			wrong(stories, "%s leaked: it exists and stays hidden", all->v[i].id);
 	}
@@ -514,14 +548,15 @@ static void check_told(struct story *s, const struct made *made, size_t made_n)
 		}
 		if (run > 1)
 			wrong(s, "plugins were told of %s %u times", made[m].id, run);
-		/* not the other way round: who was told is written before the first byte, so a debt may be unfounded */
+		/* not the other way round: who was told is written before the first byte, so a debt
+		 * may be unfounded */
 		if (run && made[m].destroyed && (!stop || !removed))
 			wrong(s, "plugins were told of %s, not of its end", made[m].id);
 	}
 	free(e);
 }
 
-/* ---- a round ------------------------------------------------------------------------------------------------------------ */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 static void *story_main(void *userdata)
 {
@@ -590,7 +625,8 @@ static const char *round_crash(struct round *round, char text[96])
 	const struct transition *t = &transitions[round->test / 2];
 	if (!t->move)
 		return NULL;
-	/* the first of them in the first lap; then also the second, which may be the other story's, or not be reached */
+	/* the first of them in the first lap; then also the second, which may be the other story's,
+	 * or not be reached */
 	unsigned nth = round->number >= CASES && world_random(&round->world, 4) == 0 ? 2 : 1;
 	snprintf(text, 96, "%s:%s:%u", round->test % 2 ? "after" : "before", t->move, nth);
 	return text;
@@ -600,7 +636,8 @@ static void start_again(struct round *round)
 {
 	char crash[96];
 	const struct transition *t = &transitions[world_random(&round->world, TRANSITIONS)];
-	snprintf(crash, sizeof(crash), "%s:%s:1", world_random(&round->world, 2) ? "after" : "before",
+	snprintf(crash, sizeof(crash), "%s:%s:1",
+		 world_random(&round->world, 2) ? "after" : "before",
 		 t->move ? t->move : "KEPT>COMMITTING");
 	if (!world_start(&round->world, world_random(&round->world, 3) ? NULL : crash, round->args))
 		wrong(round->stories, "the runtime does not start again");
@@ -613,7 +650,8 @@ static void round_attend(struct round *round)
 	struct world_list visible;
 	int status;
 	bool over = false, random_kill = !transitions[round->test / 2].move;
-	unsigned long long kill_at = world_now() + world_random(&round->world, round->number < CASES ? 400 : 1500);
+	unsigned long long kill_at =
+		world_now() + world_random(&round->world, round->number < CASES ? 400 : 1500);
 	while (!over) {
 		if (random_kill && world_now() >= kill_at) {
 			random_kill = false;
@@ -621,9 +659,12 @@ static void round_attend(struct round *round)
 		}
 		if (world_died(&round->world, &status)) {
 			if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-				wrong(round->stories, "the runtime ended by itself, with status 0x%x", (unsigned)status);
+				wrong(round->stories,
+				      "the runtime ended by itself, with status 0x%x",
+				      (unsigned)status);
 			__atomic_add_fetch(&t->died[round->test], 1, __ATOMIC_RELAXED);
-			__atomic_add_fetch(&round->deaths, 1, __ATOMIC_RELEASE); /* before anybody can call the next life */
+			/* before anybody can call the next life */
+			__atomic_add_fetch(&round->deaths, 1, __ATOMIC_RELEASE);
 			start_again(round);
 		}
 		if (world_list(&round->world, "LIST", &visible))
@@ -635,7 +676,8 @@ static void round_attend(struct round *round)
 	}
 }
 
-/* nobody asks any more: what is kept expires soon, what is lost is given up, and the rest must be the kubelet's */
+/* nobody asks any more: what is kept expires soon, what is lost is given up, and the rest must be
+ * the kubelet's */
 static void round_end(struct round *round)
 {
 	bool plugin = transitions[round->test / 2].how & PLUGIN;
@@ -647,14 +689,15 @@ static void round_end(struct round *round)
 	struct made made[128];
 	unsigned long long end;
 	bool same = false;
-	world_sleep(round->stories[0].create_ms + 200 * slow); /* creations that survived their runtime */
+	/* creations that survived their runtime */
+	world_sleep(round->stories[0].create_ms + 200 * slow);
 	world_kill_it(&round->world);
 	world_start(&round->world, NULL, args);
 	end = world_now() + 8000 * slow;
 	while (!same && world_now() < end) {
 		world_sleep(100);
-		same = world_list(&round->world, "LIST-ALL", &all) && world_list(&round->world, "LIST", &visible) &&
-		       all.n == visible.n;
+		same = world_list(&round->world, "LIST-ALL", &all) &&
+		       world_list(&round->world, "LIST", &visible) && all.n == visible.n;
 	}
 	size_t n = read_made(&round->world, made, 128);
 	check_unique(round->stories, &visible);
@@ -674,7 +717,8 @@ static void round_run(unsigned number, uint64_t seed, bool keep)
 	const char *error = NULL;
 	round->number = number;
 	round->test = number % CASES;
-	if (!world_make(&round->world, (number / CASES) % 2 ? "armed-loop" : "armed-blocking", seed + number))
+	if (!world_make(&round->world, (number / CASES) % 2 ? "armed-loop" : "armed-blocking",
+			seed + number))
 		exit(99);
 	round_arguments(round);
 	if (transitions[round->test / 2].how & PLANT)
@@ -693,8 +737,9 @@ static void round_run(unsigned number, uint64_t seed, bool keep)
 	__atomic_add_fetch(&tally->rounds[round->test], 1, __ATOMIC_RELAXED);
 	if (error) {
 		__atomic_add_fetch(&tally->failed[round->test], 1, __ATOMIC_RELAXED);
-		printf("# CK_CRASH_ROUND=%u CK_CRASH_SEED=%llu, %s, killed %s: %s\n", number, (unsigned long long)seed,
-		       round->world.program, armed ? armed : "at any time", error);
+		printf("# CK_CRASH_ROUND=%u CK_CRASH_SEED=%llu, %s, killed %s: %s\n", number,
+		       (unsigned long long)seed, round->world.program,
+		       armed ? armed : "at any time", error);
 		fflush(stdout);
 	}
 	if (keep) {
@@ -709,13 +754,15 @@ static void round_run(unsigned number, uint64_t seed, bool keep)
 int main(void)
 {
 	uint64_t seed = world_env("CK_CRASH_SEED", 1);
-	unsigned rounds = (unsigned)world_env("CK_CRASH_ROUNDS", ROUNDS * world_env("CK_TEST_SCALE", 100) / 100);
+	unsigned rounds = (unsigned)world_env("CK_CRASH_ROUNDS",
+					      ROUNDS * world_env("CK_TEST_SCALE", 100) / 100);
 	unsigned jobs = (unsigned)world_env("CK_CRASH_JOBS", 24), failed = 0;
 	signal(SIGPIPE, SIG_IGN);
 	slow = world_env("CK_TEST_SLOW", 1) > 1 ? 3 : 1;
 	if (slow > 1)
 		jobs = (jobs + 3) / 4;
-	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	if (tally == MAP_FAILED)
 		return 99;
 	if (getenv("CK_CRASH_ROUND")) {
@@ -728,8 +775,11 @@ int main(void)
 		if (fork())
 			continue;
 		for (unsigned number = job; number < rounds; number += jobs) {
-			/* in the first lap each point has to be reached, and a busy machine can be in the way of it */
-			for (unsigned i = 0; i < 4 && (i == 0 || (number < CASES && !tally->died[number % CASES])); i++)
+			/* in the first lap each point has to be reached, and a busy machine can be
+			 * in the way of it */
+			for (unsigned i = 0;
+			     i < 4 && (i == 0 || (number < CASES && !tally->died[number % CASES]));
+			     i++)
 				round_run(number, seed + 1000000 * i, false);
 		}
 		exit(0);
@@ -744,10 +794,10 @@ int main(void)
 			continue;
 		bool good = !tally->failed[test] && tally->died[test];
 		failed += !good;
-		printf("%s - K29 killed %s %s, %s: %u rounds, %u deaths%s\n", good ? "ok" : "not ok",
-		       test % 2 ? "after" : "before", t->move ? t->move : "or later", t->tale, tally->rounds[test],
-		       tally->died[test],
-		       tally->died[test] ? "" : ", the point was never reached");
+		printf("%s - K29 killed %s %s, %s: %u rounds, %u deaths%s\n",
+		       good ? "ok" : "not ok", test % 2 ? "after" : "before",
+		       t->move ? t->move : "or later", t->tale, tally->rounds[test],
+		       tally->died[test], tally->died[test] ? "" : ", the point was never reached");
 	}
 	return failed > 0;
 }

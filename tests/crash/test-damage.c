@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * K32, K33: the example runtime with its database on a full disk, read-only, or damaged, also across a SIGKILL. Whatever happens
- * to the database: pods are made, what exists is made once, is destroyed by nobody, and is either handed back or visible.
+ * K32, K33: the example runtime with its database on a full disk, read-only, or damaged, also
+ * across a SIGKILL. Whatever happens to the database: pods are made, what exists is made once, is
+ * destroyed by nobody, and is either handed back or visible.
  *
- * As root in small file systems of a mount namespace of our own; otherwise with a limit on file sizes and with permissions.
- * CK_DAMAGE_ROUNDS=N more or fewer than 24 random damages, CK_CRASH_SEED=N others.
+ * As root in small file systems of a mount namespace of our own; otherwise with a limit on file
+ * sizes and with permissions. CK_DAMAGE_ROUNDS=N more or fewer than 24 random damages,
+ * CK_CRASH_SEED=N others.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,14 +50,16 @@ static void start(const char *more)
 		wrong("the runtime does not start");
 }
 
-/* ---- pods: p0, p1, ...; each is one sandbox ----------------------------------------------------------------------------- */
+/* ---- pods: p0, p1, ...; each is one sandbox -------------------------------------------------- */
 
 static int ask(unsigned pod, unsigned deadline_ms, char answer[256])
 {
 	static char labels[PODS][8];
 	snprintf(labels[pod], sizeof(labels[pod]), "p%u", pod);
 	answer[0] = '\0';
-	struct world_request request = { .pod = labels[pod], .version = 1, .deadline_ms = deadline_ms, .label = labels[pod] };
+	struct world_request request = {
+		.pod = labels[pod], .version = 1, .deadline_ms = deadline_ms, .label = labels[pod]
+	};
 	return world_create(&world, &request, answer, 256);
 }
 
@@ -68,7 +72,8 @@ static bool find_made(unsigned pod, char id[WORLD_ID])
 	snprintf(label, sizeof(label), "p%u", pod);
 	for (size_t i = 0; i < n && !found; i++)
 		for (size_t k = 0; k < i && !found; k++)
-			if (!strcmp(e[i].what, "exists") && !strcmp(e[k].id, e[i].id) && !strcmp(e[k].label, label)) {
+			if (!strcmp(e[i].what, "exists") && !strcmp(e[k].id, e[i].id) &&
+			    !strcmp(e[k].label, label)) {
 				memcpy(id, e[i].id, WORLD_ID);
 				found = true;
 			}
@@ -81,7 +86,8 @@ static void keep(unsigned pod)
 {
 	char answer[256], id[WORLD_ID];
 	for (int i = 0; i < 500 && !find_made(pod, id); i++) {
-		if (i % 50 == 0) /* it may go before the runtime has listed what there is, and then moves nothing */
+		/* it may go before the runtime has listed what there is, and then moves nothing */
+		if (i % 50 == 0)
 			ask(pod, 50, answer);
 		world_sleep(20);
 	}
@@ -112,8 +118,8 @@ static void expect(unsigned pod, int code)
 		wrong("p%u was given %s, made was %s", pod, answer, id);
 }
 
-/* refused while nothing can be written. A checkpoint at an idle moment may have made room in the log, whose blocks are there:
- * then it is handed back, and is found so after the restart */
+/* refused while nothing can be written. A checkpoint at an idle moment may have made room in the
+ * log, whose blocks are there: then it is handed back, and is found so after the restart */
 static void expect_on_disk(unsigned pod)
 {
 	char answer[256];
@@ -166,7 +172,7 @@ static void expect_sound(unsigned pod)
 		wrong("p%u is gone", pod);
 }
 
-/* ---- the disk ----------------------------------------------------------------------------------------------------------- */
+/* ---- the disk -------------------------------------------------------------------------------- */
 
 /* without root: no file may become larger than the WAL is now */
 static void limit_files(bool limited)
@@ -213,7 +219,8 @@ static void set_read_only(bool read_only)
 	char path[400];
 	struct dirent *d;
 	if (mounted) {
-		if (mount("none", disk, NULL, MS_REMOUNT | (read_only ? MS_RDONLY : 0), "size=1m") < 0)
+		if (mount("none", disk, NULL, MS_REMOUNT | (read_only ? MS_RDONLY : 0), "size=1m") <
+		    0)
 			wrong("remount: %s", strerror(errno));
 		return;
 	}
@@ -234,7 +241,8 @@ static unsigned set_aside(void)
 	struct dirent *d;
 	DIR *dir = opendir(disk);
 	while (dir && (d = readdir(dir)))
-		n += !strncmp(d->d_name, "crikeep.db.damaged-", 19) && !strstr(d->d_name, "-wal") && !strstr(d->d_name, "-shm");
+		n += !strncmp(d->d_name, "crikeep.db.damaged-", 19) && !strstr(d->d_name, "-wal") &&
+		     !strstr(d->d_name, "-shm");
 	if (dir)
 		closedir(dir);
 	return n;
@@ -254,7 +262,8 @@ static void damage(const char *name, unsigned n, bool from_the_beginning)
 	}
 	for (unsigned i = 0; i < n; i++) {
 		unsigned char byte = (unsigned char)world_random(&world, 256);
-		off_t at = from_the_beginning ? (off_t)i % st.st_size : (off_t)world_random(&world, (unsigned)st.st_size);
+		off_t at = from_the_beginning ? (off_t)i % st.st_size
+					      : (off_t)world_random(&world, (unsigned)st.st_size);
 		if (pwrite(fd, &byte, 1, at) < 0)
 			wrong("damage: %s", strerror(errno));
 	}
@@ -274,7 +283,7 @@ static bool logged(const char *text)
 	return found;
 }
 
-/* ---- scenarios ---------------------------------------------------------------------------------------------------------- */
+/* ---- scenarios ------------------------------------------------------------------------------- */
 
 static void full_disk(unsigned seed)
 {
@@ -309,7 +318,8 @@ static void full_disk_and_killed(unsigned seed)
 	keep(2);
 	world_kill_it(&world);
 	start(NULL);
-	expect_sound(1); /* nobody knows any more whose it is: visible, and nobody destroys it (K27) */
+	/* nobody knows any more whose it is: visible, and nobody destroys it (K27) */
+	expect_sound(1);
 	expect_sound(2);
 	expect(0, 14);
 	expect(3, 0); /* and the next pod is made */
@@ -427,7 +437,7 @@ static void removed_while_it_runs(unsigned seed)
 		expect_sound(pod);
 }
 
-/* ---- running them ------------------------------------------------------------------------------------------------------- */
+/* ---- running them ---------------------------------------------------------------------------- */
 
 static int scenario_run(void (*scenario)(unsigned), unsigned seed)
 {
@@ -459,20 +469,28 @@ static const struct scenario {
 	const char *name;
 	bool random;
 } scenarios[] = {
-	{ full_disk, "K32 a full disk stops no pod, and nothing is lost when there is room again", false },
-	{ full_disk_and_killed, "K32 a full disk and kill -9: what exists is made once and destroyed by nobody", false },
+	{ full_disk, "K32 a full disk stops no pod, and nothing is lost when there is room again",
+	  false },
+	{ full_disk_and_killed,
+	  "K32 a full disk and kill -9: what exists is made once and destroyed by nobody", false },
 	{ read_only, "K32 a read-only database: kept results wait, pods are made", false },
-	{ damaged_and_killed, "K33 damaged between kill and restart: set aside, what exists is visible once", false },
-	{ damaged_somewhere, "K33 damaged anywhere between kill and restart: nothing made twice, destroyed or hidden", true },
-	{ damaged_while_it_runs, "K33 damaged while it runs: kept results are handed back from memory", true },
-	{ removed_while_it_runs, "K33 removed while it runs: a new database is written from memory", false },
+	{ damaged_and_killed,
+	  "K33 damaged between kill and restart: set aside, what exists is visible once", false },
+	{ damaged_somewhere,
+	  "K33 damaged anywhere between kill and restart: nothing made twice, destroyed or hidden",
+	  true },
+	{ damaged_while_it_runs,
+	  "K33 damaged while it runs: kept results are handed back from memory", true },
+	{ removed_while_it_runs, "K33 removed while it runs: a new database is written from memory",
+	  false },
 };
 
 #define SCENARIOS (sizeof(scenarios) / sizeof(*scenarios))
 
 int main(void)
 {
-	unsigned rounds = (unsigned)world_env("CK_DAMAGE_ROUNDS", 24 * world_env("CK_TEST_SCALE", 100) / 100);
+	unsigned rounds =
+		(unsigned)world_env("CK_DAMAGE_ROUNDS", 24 * world_env("CK_TEST_SCALE", 100) / 100);
 	unsigned first = 1000 * (unsigned)world_env("CK_CRASH_SEED", 1);
 	unsigned failed[SCENARIOS] = { 0 }, running = 0, bad = 0;
 	struct {
@@ -483,9 +501,12 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	slow = world_env("CK_TEST_SLOW", 1) > 1 ? 3 : 1;
 	if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0)
-		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL); /* what is mounted ends with us */
+		/* what is mounted ends with us */
+		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
 	for (size_t s = 0; s < SCENARIOS; s++) {
-		for (unsigned seed = first; seed < first + (scenarios[s].random && rounds > 2 ? rounds : 2) && n < 1024; seed++) {
+		for (unsigned seed = first;
+		     seed < first + (scenarios[s].random && rounds > 2 ? rounds : 2) && n < 1024;
+		     seed++) {
 			for (int status; running >= 12 / slow; running--) { /* at a time */
 				pid_t pid = wait(&status);
 				for (size_t i = 0; i < n; i++)
@@ -497,7 +518,8 @@ int main(void)
 			if (jobs[n].pid == 0) {
 				int r = scenario_run(scenarios[s].run, seed);
 				if (r)
-					printf("# CK_CRASH_SEED=%u: %s\n", seed, error[0] ? error : "cannot run");
+					printf("# CK_CRASH_SEED=%u: %s\n", seed,
+					       error[0] ? error : "cannot run");
 				exit(r);
 			}
 			n++;

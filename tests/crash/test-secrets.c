@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Markers stand where a request may hold secrets, through all that can happen to it: failed, late, kept, handed back,
- * conflicting, changed, evicted by wish, killed, damaged and set aside. Then no file of the runtime and of the cache, and
- * nothing that crikeep prints, may hold a marker.
+ * Markers stand where a request may hold secrets, through all that can happen to it: failed, late,
+ * kept, handed back, conflicting, changed, evicted by wish, killed, damaged and set aside. Then no
+ * file of the runtime and of the cache, and nothing that crikeep prints, may hold a marker.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -32,10 +32,10 @@ static bool clean(const char *name)
 	return !found;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-static int create(const char *container, const char *sandbox_id, bool changed, unsigned deadline_ms, const char *label,
-		  char answer[2048])
+static int create(const char *container, const char *sandbox_id, bool changed, unsigned deadline_ms,
+		  const char *label, char answer[2048])
 {
 	struct pb *request = calloc(1, sizeof(*request)), *config = calloc(1, sizeof(*config)),
 		  *sandbox = calloc(1, sizeof(*sandbox));
@@ -58,8 +58,8 @@ static int create(const char *container, const char *sandbox_id, bool changed, u
 	} else {
 		pb_message(request, 1, sandbox);
 	}
-	int r = world_send(&world, "CREATE", container ? "container" : "sandbox", deadline_ms, label, request->bytes,
-			   request->len, answer, 2048);
+	int r = world_send(&world, "CREATE", container ? "container" : "sandbox", deadline_ms,
+			   label, request->bytes, request->len, answer, 2048);
 	free(request);
 	free(config);
 	free(sandbox);
@@ -76,7 +76,7 @@ static bool obtain(const char *container, const char *sandbox_id, bool changed, 
 	return r == 0;
 }
 
-/* ---- crikeep ------------------------------------------------------------------------------------------------------------ */
+/* ---- crikeep --------------------------------------------------------------------------------- */
 
 static char cli[512];
 
@@ -85,8 +85,8 @@ static bool run_cli(const char *arguments)
 {
 	static unsigned n;
 	char command[2048];
-	snprintf(command, sizeof(command), "%s --state-dir %s/state %s >%s/printed-%u 2>&1", cli, world.dir, arguments, world.dir,
-		 ++n);
+	snprintf(command, sizeof(command), "%s --state-dir %s/state %s >%s/printed-%u 2>&1", cli,
+		 world.dir, arguments, world.dir, ++n);
 	int status = system(command);
 	return status == 0 || status == 1 << 8; /* 1: no */
 }
@@ -99,14 +99,16 @@ static bool print_everything(void)
 	for (size_t c = 0; c < sizeof(commands) / sizeof(*commands); c++)
 		for (size_t f = 0; f < 3; f++) {
 			char arguments[128];
-			bool of_pod = !strcmp(commands[c], "show") || !strcmp(commands[c], "explain");
-			snprintf(arguments, sizeof(arguments), "%s -o %s%s", commands[c], forms[f], of_pod ? " ck/web" : "");
+			bool of_pod =
+				!strcmp(commands[c], "show") || !strcmp(commands[c], "explain");
+			snprintf(arguments, sizeof(arguments), "%s -o %s%s", commands[c], forms[f],
+				 of_pod ? " ck/web" : "");
 			good = run_cli(arguments) && good;
 		}
 	return good;
 }
 
-/* ---- the story ---------------------------------------------------------------------------------------------------------- */
+/* ---- the story ------------------------------------------------------------------------------- */
 
 static void overwrite_database(void)
 {
@@ -127,37 +129,43 @@ static void tell(const char *program)
 {
 	char text[512], answer[2048], sandbox[2048], name[128];
 	const char *build = getenv("CK_TEST_BUILDDIR");
-	const char *const args[] = { "--create-ms", "100", "--shim", "--plugin-ms", "0", "--fail", text, NULL };
+	const char *const args[] = { "--create-ms", "100",    "--shim", "--plugin-ms",
+				     "0",           "--fail", text,     NULL };
 	if (!world_make(&world, program, 1))
 		exit(99);
 	snprintf(cli, sizeof(cli), "%s/crikeep", build ? build : ".");
-	snprintf(text, sizeof(text), "cannot run %s %s (mount /var/%s: %s, %s): %s", marker_text(MARKER_ARG),
-		 marker_text(MARKER_ENV), marker_text(MARKER_MOUNT), marker_text(MARKER_ANNOTATION),
-		 marker_text(MARKER_POD_ANNOTATION), marker_text(MARKER_ERROR));
+	snprintf(text, sizeof(text), "cannot run %s %s (mount /var/%s: %s, %s): %s",
+		 marker_text(MARKER_ARG), marker_text(MARKER_ENV), marker_text(MARKER_MOUNT),
+		 marker_text(MARKER_ANNOTATION), marker_text(MARKER_POD_ANNOTATION),
+		 marker_text(MARKER_ERROR));
 	bool good = world_start(&world, NULL, args) && marker_control(world.dir);
 	snprintf(name, sizeof(name), "%s: a marker is found in each of its forms", program);
 	report(good, name);
 
-	good = create(NULL, NULL, false, 2000, "fail-sandbox", answer) == 2 && strstr(answer, marker_text(MARKER_ERROR));
+	good = create(NULL, NULL, false, 2000, "fail-sandbox", answer) == 2 &&
+	       strstr(answer, marker_text(MARKER_ERROR));
 	good = obtain(NULL, NULL, false, sandbox) && good;
 	/* failed: the caller hears the runtime's own words */
 	good = create("a", sandbox, false, 2000, "fail-a", answer) == 2 && good;
 	create("a", sandbox, false, 60, "late", answer); /* late, kept */
 	world_sleep(250);
 	good = obtain("a", sandbox, false, answer) && good;                       /* handed back */
-	good = create("a", sandbox, true, 2000, "conflict", answer) == 6 && good; /* says what differs, not how */
+	/* says what differs, not how */
+	good = create("a", sandbox, true, 2000, "conflict", answer) == 6 && good;
 	good = !marker_in(answer, strlen(answer)) && good;
 	create("b", sandbox, false, 60, "late", answer);
 	world_sleep(250);
 	good = obtain("b", sandbox, true, answer) && good; /* changed: the first is destroyed */
 	create("c", sandbox, false, 60, "late", answer);
 	world_sleep(250);
-	snprintf(name, sizeof(name), "%s: failed, late, handed back, conflicting, changed", program);
+	snprintf(name, sizeof(name), "%s: failed, late, handed back, conflicting, changed",
+		 program);
 	report(good, name);
 	snprintf(name, sizeof(name), "%s: no marker in any file", program);
 	report(clean(name) && files > 5, name);
 
-	snprintf(name, sizeof(name), "%s: crikeep prints no marker, and its wishes hold none", program);
+	snprintf(name, sizeof(name), "%s: crikeep prints no marker, and its wishes hold none",
+		 program);
 	if (access(cli, X_OK) == 0) {
 		good = print_everything();
 		world_kill_it(&world);
@@ -180,7 +188,8 @@ static void tell(const char *program)
 	if (access(cli, X_OK) == 0)
 		good = print_everything() && good;
 	good = world_stop(&world) == 0 && good;
-	snprintf(name, sizeof(name), "%s: no marker after kill -9 and damage, set-aside files included", program);
+	snprintf(name, sizeof(name),
+		 "%s: no marker after kill -9 and damage, set-aside files included", program);
 	report(clean(name) && good, name);
 	world_remove(&world);
 }

@@ -11,7 +11,8 @@
 
 unsigned world_random(struct world *world, unsigned below)
 {
-	world->random = world->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	world->random =
+		world->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return below ? (unsigned)(world->random >> 33) % below : 0;
 }
 
@@ -32,13 +33,14 @@ void world_sleep(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
-/* ---- the runtime -------------------------------------------------------------------------------------------------------- */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 bool world_make(struct world *world, const char *program, uint64_t seed)
 {
 	const char *tmp = getenv("TMPDIR");
 	*world = (struct world){ .program = program, .random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1 };
-	snprintf(world->dir, sizeof(world->dir), "%s/w.XXXXXX", tmp && strlen(tmp) < 60 ? tmp : "/tmp");
+	snprintf(world->dir, sizeof(world->dir), "%s/w.XXXXXX",
+		 tmp && strlen(tmp) < 60 ? tmp : "/tmp");
 	if (!mkdtemp(world->dir))
 		return false;
 	snprintf(world->socket, sizeof(world->socket), "%s/socket", world->dir);
@@ -75,7 +77,8 @@ bool world_start(struct world *world, const char *crash, const char *const *args
 		env[n++] = armed;
 	for (char **p = environ; *p && n < 255; p++)
 		env[n++] = *p;
-	snprintf(program, sizeof(program), "%s/tests/crash/%s", build ? build : ".", world->program);
+	snprintf(program, sizeof(program), "%s/tests/crash/%s", build ? build : ".",
+		 world->program);
 	snprintf(log, sizeof(log), "%s/log", world->dir);
 	unlink(world->socket);
 	posix_spawn_file_actions_init(&actions);
@@ -95,7 +98,9 @@ bool world_start(struct world *world, const char *crash, const char *const *args
 		bool up = wire_address(world->socket, &address) == 0 &&
 			  connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 		close(fd);
-		if (up || (waitid(P_PID, (id_t)world->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid))
+		if (up ||
+		    (waitid(P_PID, (id_t)world->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		     info.si_pid))
 			return true;
 		world_sleep(5);
 	}
@@ -130,10 +135,10 @@ bool world_died(struct world *world, int *ret_status)
 	return true;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-int world_send(struct world *world, const char *verb, const char *what, unsigned timeout_ms, const char *label, const void *body,
-	       size_t len, char *answer, size_t size)
+int world_send(struct world *world, const char *verb, const char *what, unsigned timeout_ms,
+	       const char *label, const void *body, size_t len, char *answer, size_t size)
 {
 	struct wire_request request = { .timeout_ms = timeout_ms, .body = body, .len = len };
 	int code, at = 0;
@@ -144,7 +149,8 @@ int world_send(struct world *world, const char *verb, const char *what, unsigned
 	if (r < 0)
 		return r;
 	if (!strncmp(answer, "ok", 2)) {
-		memmove(answer, answer + 3, strlen(answer + 2)); /* behind the blank or the end of line */
+		/* behind the blank or the end of line */
+		memmove(answer, answer + 3, strlen(answer + 2));
 		answer[strcspn(answer, strncmp(verb, "LIST", 4) ? "\n" : "")] = '\0';
 		return 0;
 	}
@@ -155,7 +161,8 @@ int world_send(struct world *world, const char *verb, const char *what, unsigned
 	return code;
 }
 
-/* as different in bytes from its predecessor as the kubelet makes it: shuffled, with another time stamp */
+/* as different in bytes from its predecessor as the kubelet makes it: shuffled, with another time
+ * stamp */
 static void build(struct world *world, const struct world_request *r, struct pb *request)
 {
 	struct pb *config = calloc(1, sizeof(*config)), *sandbox = calloc(1, sizeof(*sandbox));
@@ -187,9 +194,10 @@ static void build(struct world *world, const struct world_request *r, struct pb 
 /* the answer is there, and is never read: the runtime's end of the connection is reset */
 static int hang_up_unread(struct world *world, const struct world_request *r, const struct pb *body)
 {
-	struct wire_request request = {
-		.verb = "CREATE", .timeout_ms = r->deadline_ms, .body = (const char *)body->bytes, .len = body->len
-	};
+	struct wire_request request = { .verb = "CREATE",
+					.timeout_ms = r->deadline_ms,
+					.body = (const char *)body->bytes,
+					.len = body->len };
 	snprintf(request.what, sizeof(request.what), "%s", r->container ? "container" : "sandbox");
 	snprintf(request.label, sizeof(request.label), "%s", r->label);
 	int fd = wire_begin(world->socket, &request);
@@ -201,7 +209,8 @@ static int hang_up_unread(struct world *world, const struct world_request *r, co
 	return n > 0 ? -ECONNABORTED : -ETIMEDOUT;
 }
 
-int world_create(struct world *world, const struct world_request *request, char *answer, size_t size)
+int world_create(struct world *world, const struct world_request *request, char *answer,
+		 size_t size)
 {
 	struct pb *body = calloc(1, sizeof(*body));
 	int r;
@@ -209,8 +218,9 @@ int world_create(struct world *world, const struct world_request *request, char 
 	if (request->unread)
 		r = hang_up_unread(world, request, body);
 	else
-		r = world_send(world, "CREATE", request->container ? "container" : "sandbox", request->deadline_ms,
-			       request->label, body->bytes, body->len, answer, size);
+		r = world_send(world, "CREATE", request->container ? "container" : "sandbox",
+			       request->deadline_ms, request->label, body->bytes, body->len, answer,
+			       size);
 	free(body);
 	return r;
 }
@@ -221,9 +231,11 @@ bool world_list(struct world *world, const char *verb, struct world_list *ret)
 	ret->n = 0;
 	if (world_send(world, verb, "-", 3000, "-", NULL, 0, answer, sizeof(answer)) != 0)
 		return false;
-	for (char *line = answer; *line && ret->n < 64; line += strcspn(line, "\n"), line += *line == '\n') {
+	for (char *line = answer; *line && ret->n < 64;
+	     line += strcspn(line, "\n"), line += *line == '\n') {
 		struct world_object *o = &ret->v[ret->n];
-		if (sscanf(line, "%15s %31s %u %63s %63s %u", kind, o->id, &o->condition, o->uid, o->container, &o->attempt) != 6)
+		if (sscanf(line, "%15s %31s %u %63s %63s %u", kind, o->id, &o->condition, o->uid,
+			   o->container, &o->attempt) != 6)
 			return false;
 		o->sandbox = !strcmp(kind, "sandbox");
 		ret->n++;
@@ -231,7 +243,7 @@ bool world_list(struct world *world, const char *verb, struct world_list *ret)
 	return true;
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------------------------- */
+/* ---- what is left ---------------------------------------------------------------------------- */
 
 bool world_exists(const struct world *world, const char *id)
 {
@@ -240,8 +252,8 @@ bool world_exists(const struct world *world, const char *id)
 	return access(path, F_OK) == 0;
 }
 
-bool world_plant(const struct world *world, const char *id, const char *pod, const char *sandbox_id, const char *container,
-		 enum ck_condition condition)
+bool world_plant(const struct world *world, const char *id, const char *pod, const char *sandbox_id,
+		 const char *container, enum ck_condition condition)
 {
 	char path[256], made[256];
 	snprintf(path, sizeof(path), "%s/objects", world->dir);
@@ -251,7 +263,8 @@ bool world_plant(const struct world *world, const char *id, const char *pod, con
 	FILE *f = fopen(made, "w");
 	if (!f)
 		return false;
-	fprintf(f, "%d\n%s\nck\nuid-%s\n%s\n%s\n0\n1\n", condition, pod, pod, sandbox_id, container);
+	fprintf(f, "%d\n%s\nck\nuid-%s\n%s\n%s\n0\n1\n", condition, pod, pod, sandbox_id,
+		container);
 	return fclose(f) == 0 && rename(made, path) == 0;
 }
 

@@ -2,8 +2,9 @@
 #ifndef CK_TESTS_WORLD_H
 #define CK_TESTS_WORLD_H
 /*
- * An example runtime in a directory of its own, which a test starts, calls, kills and starts again; and what is left of it all
- * in the runtime's own logs, which no crash touches. A world is started and killed by one thread, and called by any.
+ * An example runtime in a directory of its own, which a test starts, calls, kills and starts again;
+ * and what is left of it all in the runtime's own logs, which no crash touches. A world is started
+ * and killed by one thread, and called by any.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,17 +45,21 @@ void world_sleep(unsigned ms);
 bool world_make(struct world *world, const char *program, uint64_t seed); /* false: no directory */
 void world_remove(struct world *world);                                   /* the directory, too */
 
-/* world_start - with options of the runtime, ended by NULL, and @crash for tests/crash/arm.c or NULL. Waits until it listens. */
+/* world_start - with options of the runtime, ended by NULL, and @crash for tests/crash/arm.c or
+ * NULL. Waits until it listens. */
 bool world_start(struct world *world, const char *crash, const char *const *args);
 void world_kill_it(struct world *world); /* SIGKILL */
 int world_stop(struct world *world);  /* SIGTERM. Return: its wait status */
-/* world_died - did it end by itself? @ret_status: its wait status. The world is not running afterwards. */
+/* world_died - did it end by itself? @ret_status: its wait status. The world is not running
+ * afterwards. */
 bool world_died(struct world *world, int *ret_status);
 
 /*
- * world_create - one create as a kubelet sends it: it hangs up at the deadline. Two requests that differ in nothing but
- * @label or in being sent twice are the same; @version changes a field that counts.
- * Return: 0, @answer is an id; > 0: the gRPC code, @answer is the text; -ETIMEDOUT, or another -errno: no answer.
+ * world_create - one create as a kubelet sends it: it hangs up at the deadline. Two requests that
+ * differ in nothing but @label or in being sent twice are the same; @version changes a field that
+ * counts.
+ * Return: 0, @answer is an id; > 0: the gRPC code, @answer is the text; -ETIMEDOUT, or another
+ * -errno: no answer.
  */
 struct world_request {
 	const char *pod;
@@ -63,15 +68,17 @@ struct world_request {
 	const char *label;
 	bool unread; /* hang up when the answer is there, without having read it */
 };
-int world_create(struct world *world, const struct world_request *request, char *answer, size_t size);
-int world_send(struct world *world, const char *verb, const char *what, unsigned timeout_ms, const char *label, const void *body,
-	       size_t len, char *answer, size_t size);
+int world_create(struct world *world, const struct world_request *request, char *answer,
+		 size_t size);
+int world_send(struct world *world, const char *verb, const char *what, unsigned timeout_ms,
+	       const char *label, const void *body, size_t len, char *answer, size_t size);
 bool world_list(struct world *world, const char *verb, struct world_list *ret_list);
 
 /* what exists whatever the runtime says; returns false if there is no such object */
 bool world_exists(const struct world *world, const char *id);
 /* put an object there that nobody has made */
-bool world_plant(const struct world *world, const char *id, const char *pod, const char *sandbox_id, const char *container,
-		 enum ck_condition condition);
-struct world_event *world_events(const struct world *world, const char *log, size_t *ret_n); /* to be freed */
+bool world_plant(const struct world *world, const char *id, const char *pod, const char *sandbox_id,
+		 const char *container, enum ck_condition condition);
+/* to be freed */
+struct world_event *world_events(const struct world *world, const char *log, size_t *ret_n);
 #endif

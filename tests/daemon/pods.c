@@ -4,26 +4,29 @@
 #include "tests/daemon/pods.h"
 #include "tests/unit/harness.h"
 
-static int create(struct cri_client *client, const char *rpc, struct ck_bytes *request, const char *timeout, char *ret_id)
+static int create(struct cri_client *client, const char *rpc, struct ck_bytes *request,
+		  const char *timeout, char *ret_id)
 {
 	struct cri_call call;
 	cri_start(client, &call, rpc, request, timeout);
 	cri_wait(&call);
 	int code = call.answered ? call.status.code : -1;
 	if (ret_id)
-		snprintf(ret_id, POD_ID, "%s", code == CK_GRPC_OK ? cri_text(&call.reply, "1") : "");
+		snprintf(ret_id, POD_ID, "%s",
+			 code == CK_GRPC_OK ? cri_text(&call.reply, "1") : "");
 	cri_end(&call);
 	return code;
 }
 
-int pod_run(struct cri_client *client, const char *name, unsigned attempt, const char *timeout, char *ret_id)
+int pod_run(struct cri_client *client, const char *name, unsigned attempt, const char *timeout,
+	    char *ret_id)
 {
 	struct ck_bytes request = cri_run_request(name, attempt);
 	return create(client, "RunPodSandbox", &request, timeout, ret_id);
 }
 
-int pod_create(struct cri_client *client, const char *sandbox_id, const char *pod_name, unsigned attempt, const char *timeout,
-	       char *ret_id)
+int pod_create(struct cri_client *client, const char *sandbox_id, const char *pod_name,
+	       unsigned attempt, const char *timeout, char *ret_id)
 {
 	struct ck_bytes request = cri_create_request(sandbox_id, pod_name, "main", attempt);
 	return create(client, "CreateContainer", &request, timeout, ret_id);

@@ -17,7 +17,8 @@ int stage_set_up(void **state); /* *state is a stage */
 int stage_tear_down(void **state);
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_set_up, stage_tear_down)
 
-/* stage_start - everything, in the order in which a node does it. @simulator, @flags: as for world_sim() and world_daemon() */
+/* stage_start - everything, in the order in which a node does it. @simulator, @flags: as for
+ * world_sim() and world_daemon() */
 void stage_start(struct stage *s, const char *simulator, const char *const *flags);
 void stage_kill(struct stage *s);  /* kill -9 of crikeepd, and its clients' connections */
 void stage_again(struct stage *s); /* its next life, with new clients */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong from outside, one stated outcome each: bytes, sizes, paths, users, disks. Nobody else notices. */
+/* What is wrong from outside, one stated outcome each: bytes, sizes, paths, users, disks. Nobody
+ * else notices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,7 +22,7 @@
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
 
-/* ---- messages -------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void truncated_requests_are_invalid_and_do_not_reach_the_runtime(void **state)
 {
@@ -31,14 +32,18 @@ static void truncated_requests_are_invalid_and_do_not_reach_the_runtime(void **s
 	for (size_t cut = 1; cut < whole.len; cut += 7) {
 		struct ck_bytes part = { 0 };
 		assert_int_equal(ck_bytes_add(&part, whole.p, whole.len - cut), 0);
-		assert_int_equal(cri_do(&s->kubelet, "RunPodSandbox", &part, NULL), CK_GRPC_INVALID_ARGUMENT);
+		assert_int_equal(cri_do(&s->kubelet, "RunPodSandbox", &part, NULL),
+				 CK_GRPC_INVALID_ARGUMENT);
 	}
 	ck_bytes_free(&whole);
-	static const char *const others[] = { "PodSandboxStatus", "ListContainers", "StopPodSandbox", "CreateContainer" };
+	static const char *const others[] = { "PodSandboxStatus", "ListContainers",
+					      "StopPodSandbox", "CreateContainer" };
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		struct ck_bytes part = { 0 };
-		assert_int_equal(ck_bytes_add(&part, "\x0a\x40half", 6), 0); /* field 1 says 64 bytes and has 4 */
-		assert_int_equal(cri_do(&s->kubelet, others[i], &part, NULL), CK_GRPC_INVALID_ARGUMENT);
+		/* field 1 says 64 bytes and has 4 */
+		assert_int_equal(ck_bytes_add(&part, "\x0a\x40half", 6), 0);
+		assert_int_equal(cri_do(&s->kubelet, others[i], &part, NULL),
+				 CK_GRPC_INVALID_ARGUMENT);
 	}
 	assert_int_equal(world_count(&s->w, "begin sandbox"), 0);
 	assert_int_equal(pod_n(&s->kubelet), 0);
@@ -63,7 +68,9 @@ static void seventeen_mebibytes_pass_and_a_create_of_that_size_is_refused(void *
 	assert_int_equal(cri_do(&s->kubelet, "Version", &version, NULL), CK_GRPC_OK);
 	assert_int_equal(ck_bytes_field_text(&guarded, 1, "unknown"), 0);
 	guarded = padded(guarded, 17u << 20);
-	assert_int_equal(cri_do(&s->kubelet, "PodSandboxStatus", &guarded, NULL), CK_GRPC_NOT_FOUND); /* says the runtime */
+	/* says the runtime */
+	assert_int_equal(cri_do(&s->kubelet, "PodSandboxStatus", &guarded, NULL),
+			 CK_GRPC_NOT_FOUND);
 	cri_start(&s->kubelet, &call, "RunPodSandbox", &create, NULL);
 	cri_wait(&call);
 	assert_int_equal(call.status.code, CK_GRPC_RESOURCE_EXHAUSTED);
@@ -77,7 +84,8 @@ static void a_runtime_with_a_lower_limit_says_so_itself(void **state)
 	struct stage *s = *state;
 	stage_start(s, "max_message=16MiB", NULL);
 	struct ck_bytes version = padded((struct ck_bytes){ 0 }, 17u << 20);
-	assert_int_equal(cri_do(&s->kubelet, "Version", &version, NULL), CK_GRPC_RESOURCE_EXHAUSTED);
+	assert_int_equal(cri_do(&s->kubelet, "Version", &version, NULL),
+			 CK_GRPC_RESOURCE_EXHAUSTED);
 	assert_int_equal(pod_n(&s->kubelet), 0);
 }
 
@@ -103,7 +111,7 @@ static void random_bytes_cost_their_connection_only(void **state)
 	assert_int_equal(pod_n(&s->kubelet), 1);
 }
 
-/* ---- sockets --------------------------------------------------------------------------------------------------------- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **state)
 {
@@ -115,7 +123,8 @@ static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **stat
 		char rpc[64];
 		if (route->class == CK_ROUTE_EVENTS)
 			continue; /* endless */
-		snprintf(rpc, sizeof(rpc), "%s%s", strstr(route->rpc, "Image") ? "ImageService/" : "", route->rpc);
+		snprintf(rpc, sizeof(rpc), "%s%s",
+			 strstr(route->rpc, "Image") ? "ImageService/" : "", route->rpc);
 		int code = cri_do_id(&s->agent, rpc, "x");
 		if (route->read_only)
 			assert_int_not_equal(code, CK_GRPC_PERMISSION_DENIED);
@@ -126,7 +135,8 @@ static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **stat
 	}
 	assert_true(refused > 10);
 	assert_true(answered > 10);
-	assert_int_equal(cri_do_id(&s->agent, "HibernatePodSandbox", "x"), CK_GRPC_PERMISSION_DENIED);
+	assert_int_equal(cri_do_id(&s->agent, "HibernatePodSandbox", "x"),
+			 CK_GRPC_PERMISSION_DENIED);
 }
 
 static void a_user_who_may_not_connect_is_closed_with_one_line_in_the_log(void **state)
@@ -158,7 +168,7 @@ static void a_user_who_may_not_connect_is_closed_with_one_line_in_the_log(void *
 	assert_int_equal(pod_n(&s->kubelet), 0);
 }
 
-/* ---- a runtime that is not there ------------------------------------------------------------------------------------- */
+/* ---- a runtime that is not there ------------------------------------------------------------- */
 
 static void without_a_runtime_it_ends_within_start_timeout_and_says_which_and_why(void **state)
 {
@@ -202,7 +212,7 @@ static void while_its_lists_do_not_come_it_says_so(void **state)
 	assert_int_not_equal(access(s->w.cri, F_OK), 0);
 }
 
-/* ---- disks ----------------------------------------------------------------------------------------------------------- */
+/* ---- disks ----------------------------------------------------------------------------------- */
 
 static bool mounted;
 
@@ -210,7 +220,8 @@ static bool mounted;
 static void small_disk(struct stage *s)
 {
 	static bool alone;
-	if (!alone && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
+	if (!alone &&
+	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
 		print_message("# no mount namespace: %s\n", strerror(errno));
 		skip();
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Markers stand where requests may hold secrets, through all that crikeepd does with one: refused by a runtime that quotes
- * it, late, kept, handed back, conflicting, changed, evicted, killed. Then no file of crikeepd, nothing it logs at its most
- * talkative, no metric, nothing that crikeep prints and no answer to anybody else may hold one.
+ * Markers stand where requests may hold secrets, through all that crikeepd does with one: refused
+ * by a runtime that quotes it, late, kept, handed back, conflicting, changed, evicted, killed. Then
+ * no file of crikeepd, nothing it logs at its most talkative, no metric, nothing that crikeep
+ * prints and no answer to anybody else may hold one.
  */
 #include <signal.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void put_pod(struct ck_bytes *request, uint32_t field, const char *name)
 {
@@ -31,7 +32,8 @@ static void put_pod(struct ck_bytes *request, uint32_t field, const char *name)
 /* what is secret comes first: of a long text only the beginning is kept */
 static struct ck_bytes container_request(const char *sandbox_id, const char *pod, bool changed)
 {
-	struct ck_bytes metadata = { 0 }, image = { 0 }, config = { 0 }, mount = { 0 }, request = { 0 };
+	struct ck_bytes metadata = { 0 }, image = { 0 }, config = { 0 }, mount = { 0 },
+			request = { 0 };
 	char path[64];
 	put_pair(&config, 6, "PASSWORD", marker_text(MARKER_ENV));
 	put_text(&config, 3, marker_text(MARKER_COMMAND));
@@ -54,7 +56,8 @@ static struct ck_bytes container_request(const char *sandbox_id, const char *pod
 }
 
 /* its status. @ret_id: POD_ID bytes; @ret_quoted: was a marker in the text? Each may be NULL */
-static int ask(struct stage *s, const char *rpc, struct ck_bytes *request, const char *timeout, char *ret_id, bool *ret_quoted)
+static int ask(struct stage *s, const char *rpc, struct ck_bytes *request, const char *timeout,
+	       char *ret_id, bool *ret_quoted)
 {
 	struct cri_call call;
 	cri_start(&s->kubelet, &call, rpc, request, timeout);
@@ -62,32 +65,36 @@ static int ask(struct stage *s, const char *rpc, struct ck_bytes *request, const
 	int code = call.answered ? call.status.code : -1;
 	const char *text = call.answered && call.status.message ? call.status.message : "";
 	if (ret_id)
-		snprintf(ret_id, POD_ID, "%s", code == CK_GRPC_OK ? cri_text(&call.reply, "1") : "");
+		snprintf(ret_id, POD_ID, "%s",
+			 code == CK_GRPC_OK ? cri_text(&call.reply, "1") : "");
 	if (ret_quoted)
 		*ret_quoted = marker_in(text, strlen(text));
 	cri_end(&call);
 	return code;
 }
 
-static int run(struct stage *s, const char *pod, const char *timeout, char *ret_id, bool *ret_quoted)
+static int run(struct stage *s, const char *pod, const char *timeout, char *ret_id,
+	       bool *ret_quoted)
 {
 	struct ck_bytes request = { 0 };
 	put_pod(&request, 1, pod);
 	return ask(s, "RunPodSandbox", &request, timeout, ret_id, ret_quoted);
 }
 
-static int create(struct stage *s, const char *sandbox, const char *pod, bool changed, const char *timeout, bool *ret_quoted)
+static int create(struct stage *s, const char *sandbox, const char *pod, bool changed,
+		  const char *timeout, bool *ret_quoted)
 {
 	struct ck_bytes request = container_request(sandbox, pod, changed);
 	return ask(s, "CreateContainer", &request, timeout, NULL, ret_quoted);
 }
 
-/* ---- looking -------------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 /* what they print becomes files among the others */
 static void print_everything(struct stage *s)
 {
-	static const char *const commands[] = { "list --all", "show ns/pod", "explain ns/pod", "history", "stats" };
+	static const char *const commands[] = { "list --all", "show ns/pod", "explain ns/pod",
+						"history", "stats" };
 	static const char *const forms[] = { "table", "json", "yaml" };
 	const char *build = getenv("CK_TEST_BUILDDIR");
 	char command[1024];
@@ -96,7 +103,8 @@ static void print_everything(struct stage *s)
 		return; /* built without it */
 	for (size_t c = 0; c < CK_COUNT(commands); c++)
 		for (size_t i = 0; i < CK_COUNT(forms); i++) {
-			snprintf(command, sizeof(command), "'%s/crikeep' %s -o %s --state-dir '%s' >>'%s/printed' 2>&1",
+			snprintf(command, sizeof(command),
+				 "'%s/crikeep' %s -o %s --state-dir '%s' >>'%s/printed' 2>&1",
 				 build ? build : ".", commands[c], forms[i], s->w.state, s->w.dir);
 			int status = system(command); /* NOLINT: paths of ours */
 			assert_true(status == 0 || status == 1 << 8);
@@ -119,7 +127,8 @@ static void assert_no_marker(struct stage *s)
 	unsigned files;
 	keep_metrics(s);
 	print_everything(s);
-	const char *found = marker_in_files(s->w.dir, s->w.runtime_state, &files); /* the runtime itself knows them */
+	/* the runtime itself knows them */
+	const char *found = marker_in_files(s->w.dir, s->w.runtime_state, &files);
 	if (found)
 		fail_msg("%s", found);
 	assert_true(files > 5);
@@ -131,7 +140,7 @@ static void a_marker_is_found_in_each_of_its_forms(void **state)
 	assert_true(marker_control(s->w.dir));
 }
 
-/* ---- what happens to requests ---------------------------------------------------------------------------------------- */
+/* ---- what happens to requests ---------------------------------------------------------------- */
 
 static void nothing_of_a_request_is_written_whatever_becomes_of_it(void **state)
 {
@@ -140,9 +149,11 @@ static void nothing_of_a_request_is_written_whatever_becomes_of_it(void **state)
 	bool quoted;
 	stage_start(s, "create=300ms", NULL);
 	assert_int_equal(run(s, "pod", "20S", sandbox, NULL), CK_GRPC_OK);
-	assert_int_equal(create(s, sandbox, "pod", false, "100m", &quoted), CK_GRPC_DEADLINE_EXCEEDED);
+	assert_int_equal(create(s, sandbox, "pod", false, "100m", &quoted),
+			 CK_GRPC_DEADLINE_EXCEEDED);
 	assert_false(quoted);
-	assert_int_equal(create(s, sandbox, "pod", false, "270m", &quoted), CK_GRPC_UNAVAILABLE); /* waits, and is told so */
+	/* waits, and is told so */
+	assert_int_equal(create(s, sandbox, "pod", false, "270m", &quoted), CK_GRPC_UNAVAILABLE);
 	assert_false(quoted);
 	world_until_logged(&s->w, "CREATING -> KEPT", 10);
 	assert_no_marker(s);
@@ -213,7 +224,7 @@ static void a_list_that_fails_with_what_others_asked_for_is_logged_without_it(vo
 	assert_no_marker(s);
 }
 
-/* ---- core files ------------------------------------------------------------------------------------------------------ */
+/* ---- core files ------------------------------------------------------------------------------ */
 
 static char dumps[WORLD_PATH + 8];
 

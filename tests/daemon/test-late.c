@@ -38,10 +38,12 @@ static void what_is_kept_is_hidden_from_every_call(void **state)
 {
 	struct stage *s = *state;
 	char kept[POD_ID], prefix[POD_ID];
-	static const char *const acts[] = { "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "PortForward",
-					    "PodSandboxStats", "UpdatePodSandboxResources", "CreateContainer" };
-	static const char *const lists[] = { "ListPodSandbox", "ListPodSandboxStats", "ListPodSandboxMetrics",
-					     "ListContainerStats" };
+	static const char *const acts[] = { "StopPodSandbox",   "RemovePodSandbox",
+					    "PodSandboxStatus", "PortForward",
+					    "PodSandboxStats",  "UpdatePodSandboxResources",
+					    "CreateContainer" };
+	static const char *const lists[] = { "ListPodSandbox", "ListPodSandboxStats",
+					     "ListPodSandboxMetrics", "ListContainerStats" };
 	stage_start(s, "create=500ms", NULL);
 	stage_keep(s, kept);
 	snprintf(prefix, sizeof(prefix), "%.9s", kept);
@@ -73,7 +75,8 @@ static void another_attempt_is_made_after_the_first_one_is_stopped(void **state)
 	stage_keep(s, kept);
 	assert_int_equal(pod_run(&s->kubelet, "late", 1, "20S", id), CK_GRPC_OK);
 	assert_string_not_equal(id, kept);
-	char *log = world_file(s->w.runtime_log), *stopped = strstr(log, "stop sandbox"), *again = strstr(log, "begin sandbox");
+	char *log = world_file(s->w.runtime_log), *stopped = strstr(log, "stop sandbox"),
+	     *again = strstr(log, "begin sandbox");
 	again = again ? strstr(again + 1, "begin sandbox") : NULL;
 	assert_non_null(stopped);
 	assert_non_null(again);
@@ -101,7 +104,8 @@ static void a_late_container_is_handed_back_and_starts(void **state)
 	char pod[POD_ID], id[POD_ID];
 	stage_start(s, "create.container=1s", NULL);
 	assert_int_equal(pod_run(&s->kubelet, "pod", 0, "5S", pod), CK_GRPC_OK);
-	assert_int_equal(pod_create(&s->kubelet, pod, "pod", 0, "400m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
+	assert_int_equal(pod_create(&s->kubelet, pod, "pod", 0, "400m", NULL),
+			 CK_GRPC_DEADLINE_EXCEEDED);
 	world_until(&s->w, "create container", 1, 10);
 	world_until_logged(&s->w, "container ns/pod/main attempt 0: CREATING -> KEPT", 5);
 	struct ck_bytes none = { 0 }, reply;
@@ -110,8 +114,15 @@ static void a_late_container_is_handed_back_and_starts(void **state)
 	snprintf(kept, sizeof(kept), "%s", cri_text(&reply, "1.1"));
 	ck_bytes_free(&reply);
 	assert_false(container_shown(&s->kubelet, kept));
-	static const char *const acts[] = { "StartContainer", "StopContainer", "RemoveContainer", "ContainerStatus", "ExecSync",
-					    "Exec", "Attach", "ContainerStats", "UpdateContainerResources",
+	static const char *const acts[] = { "StartContainer",
+					    "StopContainer",
+					    "RemoveContainer",
+					    "ContainerStatus",
+					    "ExecSync",
+					    "Exec",
+					    "Attach",
+					    "ContainerStats",
+					    "UpdateContainerResources",
 					    "ReopenContainerLog" };
 	for (size_t i = 0; i < sizeof(acts) / sizeof(*acts); i++)
 		assert_int_equal(cri_do_id(&s->kubelet, acts[i], kept), CK_GRPC_NOT_FOUND);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NRI of a real, confined crikeepd: its socket, plugins it launches, its restart and its end. A plugin here is a child that
- * answers everything with yes and writes down what it hears.
+ * NRI of a real, confined crikeepd: its socket, plugins it launches, its restart and its end. A
+ * plugin here is a child that answers everything with yes and writes down what it hears.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -19,12 +19,15 @@
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
 
-static char socket_path[WORLD_PATH + 16], plugin_dir[WORLD_PATH + 16], config_dir[WORLD_PATH + 16], heard[WORLD_PATH + 16];
+static char socket_path[WORLD_PATH + 16], plugin_dir[WORLD_PATH + 16], config_dir[WORLD_PATH + 16],
+	heard[WORLD_PATH + 16];
 
 static const char *const *nri_flags(struct stage *s)
 {
-	static const char *const flags[] = { "--nri", "--nri-socket", socket_path, "--nri-plugin-dir", plugin_dir,
-					     "--nri-config-dir", config_dir, NULL };
+	static const char *const flags[] = { "--nri",     "--nri-socket",
+					     socket_path, "--nri-plugin-dir",
+					     plugin_dir,  "--nri-config-dir",
+					     config_dir,  NULL };
 	snprintf(socket_path, sizeof(socket_path), "%s/nri/nri.sock", s->w.dir);
 	snprintf(plugin_dir, sizeof(plugin_dir), "%s/plugins", s->w.dir);
 	snprintf(config_dir, sizeof(config_dir), "%s/conf.d", s->w.dir);
@@ -32,7 +35,7 @@ static const char *const *nri_flags(struct stage *s)
 	return flags;
 }
 
-/* ---- a plugin ---------------------------------------------------------------------------------------------------------- */
+/* ---- a plugin -------------------------------------------------------------------------------- */
 
 static void called(struct plugin *plugin, const struct plugin_heard *call, void *userdata)
 {
@@ -40,7 +43,9 @@ static void called(struct plugin *plugin, const struct plugin_heard *call, void 
 #define NAME(name, value, text) [value] = text,
 		CK_NRI_EVENTS(NAME)
 #undef NAME
-		[PLUGIN_CONFIGURE] = "Configure", [PLUGIN_SYNCHRONIZE] = "Synchronize", [PLUGIN_SHUTDOWN] = "Shutdown",
+			[PLUGIN_CONFIGURE] = "Configure",
+		[PLUGIN_SYNCHRONIZE] = "Synchronize",
+		[PLUGIN_SHUTDOWN] = "Shutdown",
 	};
 	int fd = *(int *)userdata;
 	(void)plugin;
@@ -103,7 +108,7 @@ static char *line_of(const char *what, const char *id)
 	return line;
 }
 
-/* ---- what holds -------------------------------------------------------------------------------------------------------- */
+/* ---- what holds ------------------------------------------------------------------------------ */
 
 static void a_pods_life_is_told(void **state)
 {
@@ -117,8 +122,9 @@ static void a_pods_life_is_told(void **state)
 	assert_int_equal(pod_create(&s->kubelet, pod, "web", 0, "20S", id), CK_GRPC_OK);
 	assert_int_equal(cri_do_id(&s->kubelet, "StartContainer", id), CK_GRPC_OK);
 	assert_int_equal(cri_do_id(&s->kubelet, "RemovePodSandbox", pod), CK_GRPC_OK);
-	static const char *const events[] = { "CreateContainer", "PostCreateContainer", "StartContainer", "PostStartContainer",
-					      "StopContainer", "RemoveContainer" };
+	static const char *const events[] = { "CreateContainer", "PostCreateContainer",
+					      "StartContainer",  "PostStartContainer",
+					      "StopContainer",   "RemoveContainer" };
 	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
 		until_heard(line_of(events[i], id));
 	until_heard(line_of("StopPodSandbox", pod));
@@ -178,8 +184,13 @@ static void a_live_socket_is_not_taken(void **state)
 	snprintf(listen, sizeof(listen), "%s/other.sock", s->w.dir);
 	struct world second = s->w;
 	second.daemon = second.sim = 0;
-	const char *const flags[] = { "--nri", "--nri-socket", socket_path, "--nri-plugin-dir", "", "--state-dir", other,
-				      "--listen", listen, "--unfiltered", "", "--metrics", "", NULL };
+	const char *const flags[] = { "--nri",     "--nri-socket",
+				      socket_path, "--nri-plugin-dir",
+				      "",          "--state-dir",
+				      other,       "--listen",
+				      listen,      "--unfiltered",
+				      "",          "--metrics",
+				      "",          NULL };
 	assert_int_equal(world_daemon_fails(&second, flags), 1);
 	assert_true(world_logged(&s->w, "turn the runtime's own NRI off"));
 	pid_t plugin = plugin_start(); /* the first one serves on */
@@ -207,8 +218,10 @@ static void plugins_are_launched_with_what_they_are_promised(void **state)
 	assert_int_equal(mkdir(plugin_dir, 0700), 0);
 	assert_int_equal(mkdir(config_dir, 0700), 0);
 	snprintf(script, sizeof(script),
-		 "#!/bin/sh\n(tr '\\0' '\\n' </proc/$$/environ; for i in 0 1 2; do readlink /proc/$$/fd/$i; done\n"
-		 "readlink /proc/$$/fd/3 | sed 's/:.*//'; echo done) >>'%s'\n", heard);
+		 "#!/bin/sh\n(tr '\\0' '\\n' </proc/$$/environ; for i in 0 1 2; do readlink "
+		 "/proc/$$/fd/$i; done\n"
+		 "readlink /proc/$$/fd/3 | sed 's/:.*//'; echo done) >>'%s'\n",
+		 heard);
 	put(plugin_dir, "30-env", script, 0755);
 	put(plugin_dir, "odd", script, 0755);
 	put(plugin_dir, "40-not-executable", script, 0644);
@@ -217,7 +230,8 @@ static void plugins_are_launched_with_what_they_are_promised(void **state)
 	stage_start(s, "", nri_flags(s));
 	until_heard("done");
 	char *text = world_file(heard);
-	assert_string_equal(text, "NRI_PLUGIN_NAME=env\nNRI_PLUGIN_IDX=30\nNRI_PLUGIN_SOCKET=3\n/dev/null\n/dev/null\n/dev/null\n"
+	assert_string_equal(text, "NRI_PLUGIN_NAME=env\nNRI_PLUGIN_IDX=30\nNRI_PLUGIN_SOCKET=3\n/"
+				  "dev/null\n/dev/null\n/dev/null\n"
 				  "socket\ndone\n");
 	free(text);
 	world_until_logged(&s->w, "odd: can be executed, but is not named as a plugin", 10);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeepd or the runtime is killed, told to end, or finds its database damaged: no leak, nothing shown twice or too early. */
+/* crikeepd or the runtime is killed, told to end, or finds its database damaged: no leak, nothing
+ * shown twice or too early. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #define CK_TEST_SECONDS 180
 #include "tests/unit/harness.h"
 
-/* ---- crikeepd is killed ---------------------------------------------------------------------------------------------- */
+/* ---- crikeepd is killed ---------------------------------------------------------------------- */
 
 static void killed_while_kept_it_hands_back_the_same_sandbox(void **state)
 {
@@ -74,7 +75,7 @@ static void killed_while_evicting_it_goes_on_evicting(void **state)
 	assert_int_equal(pod_n(&s->agent), 0);
 }
 
-/* ---- the runtime is killed ------------------------------------------------------------------------------------------- */
+/* ---- the runtime is killed ------------------------------------------------------------------- */
 
 static void runtime_killed_while_kept_it_hands_back_the_same_sandbox(void **state)
 {
@@ -108,7 +109,7 @@ static void runtime_killed_while_creating_it_is_made_again_for_who_waits(void **
 	assert_int_equal(pod_n(&s->kubelet), 1);
 }
 
-/* ---- the database ---------------------------------------------------------------------------------------------------- */
+/* ---- the database ---------------------------------------------------------------------------- */
 
 static void damage(const struct world *w)
 {
@@ -125,7 +126,8 @@ static void damage(const struct world *w)
 		close(fd);
 }
 
-/* what it cannot know any more it takes for the kubelet's: shown, adopted from the list, never destroyed (K27, K33) */
+/* what it cannot know any more it takes for the kubelet's: shown, adopted from the list, never
+ * destroyed (K27, K33) */
 static void a_damaged_database_is_set_aside_and_nothing_is_destroyed(void **state)
 {
 	struct stage *s = *state;
@@ -148,7 +150,7 @@ static void a_damaged_database_is_set_aside_and_nothing_is_destroyed(void **stat
 	assert_int_equal(pod_n(&s->kubelet), 1);
 }
 
-/* ---- told to end ----------------------------------------------------------------------------------------------------- */
+/* ---- told to end ----------------------------------------------------------------------------- */
 
 static void told_to_end_it_answers_who_waits_for_what_is_being_made(void **state)
 {
@@ -211,7 +213,7 @@ static void reloaded_it_takes_over_what_may_change(void **state)
 	assert_int_equal(pod_n(&s->kubelet), 0); /* it serves on */
 }
 
-/* ---- two of them ----------------------------------------------------------------------------------------------------- */
+/* ---- two of them ----------------------------------------------------------------------------- */
 
 static void a_second_one_ends_by_naming_the_first(void **state)
 {
@@ -251,7 +253,7 @@ static void a_second_one_with_a_simulator_of_its_own_names_the_first_too(void **
 	assert_true(world_logged(&s->w, text));
 }
 
-/* ---- sockets of systemd's ---------------------------------------------------------------------------------------------- */
+/* ---- sockets of systemd's -------------------------------------------------------------------- */
 
 static int passed;
 
@@ -259,8 +261,8 @@ static void activated(void)
 {
 	char pid[32];
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	if (dup2(passed, 3) < 0 || fcntl(3, F_SETFD, 0) < 0 || setenv("LISTEN_FDS", "1", 1) || setenv("LISTEN_PID", pid, 1) ||
-	    setenv("LISTEN_FDNAMES", "cri", 1))
+	if (dup2(passed, 3) < 0 || fcntl(3, F_SETFD, 0) < 0 || setenv("LISTEN_FDS", "1", 1) ||
+	    setenv("LISTEN_PID", pid, 1) || setenv("LISTEN_FDNAMES", "cri", 1))
 		_exit(126);
 }
 

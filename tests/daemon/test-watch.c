@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GetContainerEvents of a real crikeepd before a real (if simulated) runtime: everything once, and nothing of what is hidden. */
+/* GetContainerEvents of a real crikeepd before a real (if simulated) runtime: everything once, and
+ * nothing of what is hidden. */
 #include <signal.h>
 #include <string.h>
 
@@ -62,7 +63,8 @@ static void a_late_sandbox_is_told_of_when_it_is_handed_back(void **state)
 	struct fixture *f = *state;
 	char id[POD_ID];
 	start(f, "create=500ms");
-	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL),
+			 CK_GRPC_DEADLINE_EXCEEDED);
 	cri_wait_messages(&f->all, 2); /* CREATED, STARTED */
 	world_until_logged(&f->stage.w, "CREATING -> KEPT", 10);
 	assert_int_equal(cri_do(&f->watcher, "Version", NULL, NULL), CK_GRPC_OK);
@@ -81,9 +83,11 @@ static void what_nobody_asked_for_again_is_never_told_of(void **state)
 	struct fixture *f = *state;
 	char id[POD_ID];
 	start(f, "create=500ms");
-	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 0, "200m", NULL),
+			 CK_GRPC_DEADLINE_EXCEEDED);
 	world_until_logged(&f->stage.w, "CREATING -> KEPT", 10);
-	assert_int_equal(pod_run(&f->stage.kubelet, "late", 1, "20S", id), CK_GRPC_OK); /* the first one goes */
+	/* the first one goes */
+	assert_int_equal(pod_run(&f->stage.kubelet, "late", 1, "20S", id), CK_GRPC_OK);
 	world_until(&f->stage.w, "remove sandbox", 1, 20);
 	cri_wait_messages(&f->all, 6);   /* four of the first, two of the second */
 	cri_wait_messages(&f->shown, 2); /* made; who stops it at once may hear of that first */
@@ -103,8 +107,10 @@ static void creations_in_time_are_told_of_once(void **state)
 		char name[16];
 		snprintf(name, sizeof(name), "pod%u", i);
 		assert_int_equal(pod_run(&f->stage.kubelet, name, 0, "20S", id[i]), CK_GRPC_OK);
-		assert_int_equal(pod_create(&f->stage.kubelet, id[i], name, 0, "20S", container), CK_GRPC_OK);
-		assert_int_equal(cri_do_id(&f->stage.kubelet, "StartContainer", container), CK_GRPC_OK);
+		assert_int_equal(pod_create(&f->stage.kubelet, id[i], name, 0, "20S", container),
+				 CK_GRPC_OK);
+		assert_int_equal(cri_do_id(&f->stage.kubelet, "StartContainer", container),
+				 CK_GRPC_OK);
 	}
 	cri_wait_messages(&f->shown, n = 4 * PODS); /* of each sandbox two, of each container two */
 	for (unsigned i = 0; i < PODS; i++)

@@ -26,7 +26,8 @@ void world_init(struct world *w)
 {
 	const char *tmp = getenv("TMPDIR");
 	memset(w, 0, sizeof(*w));
-	assert_true(snprintf(w->dir, sizeof(w->dir), "%s/w.XXXXXX", tmp ? tmp : "/tmp") < WORLD_PATH);
+	assert_true(snprintf(w->dir, sizeof(w->dir), "%s/w.XXXXXX", tmp ? tmp : "/tmp") <
+		    WORLD_PATH);
 	assert_non_null(mkdtemp(w->dir));
 	name(w->cri, w, "cri.sock");
 	name(w->unfiltered, w, "all.sock");
@@ -45,9 +46,11 @@ void world_init(struct world *w)
 void world_fini(struct world *w)
 {
 	char command[WORLD_PATH + 16];
-	int daemon = w->daemon ? world_kill(&w->daemon, SIGTERM) : 0, sim = w->sim ? world_kill(&w->sim, SIGTERM) : 0;
+	int daemon = w->daemon ? world_kill(&w->daemon, SIGTERM) : 0,
+	    sim = w->sim ? world_kill(&w->sim, SIGTERM) : 0;
 	if (daemon || sim) /* also what a sanitizer has to say at the end */
-		fail_msg("crikeepd ended with %d, the simulator with %d\n%s", daemon, sim, world_file(w->log));
+		fail_msg("crikeepd ended with %d, the simulator with %d\n%s", daemon, sim,
+			 world_file(w->log));
 	snprintf(command, sizeof(command), "rm -rf '%s'", w->dir);
 	assert_int_equal(system(command), 0); /* NOLINT: a path of ours */
 }
@@ -90,8 +93,8 @@ static pid_t run(const struct world *w, void (*before)(void), int fd, const char
 		before();
 	if (!fd)
 		fd = open(w->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
-	    getppid() != parent)
+	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(126);
 	execv(path, (char *const *)argv);
 	_exit(127);
@@ -109,7 +112,8 @@ static bool until_served(const char *path, pid_t *pid)
 			return true;
 		}
 		info.si_pid = 0;
-		if (waitid(P_PID, (id_t)*pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid)
+		if (waitid(P_PID, (id_t)*pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+		    info.si_pid)
 			return false;
 		pause_ms(10);
 	}
@@ -120,8 +124,8 @@ void world_sim(struct world *w, const char *parameters)
 {
 	char text[1024];
 	const char *comma = parameters && *parameters ? "," : "";
-	snprintf(text, sizeof(text), "--sim=listen=%s,log=%s,state=%s%s%s", w->runtime, w->runtime_log, w->runtime_state, comma,
-		 parameters ? parameters : "");
+	snprintf(text, sizeof(text), "--sim=listen=%s,log=%s,state=%s%s%s", w->runtime,
+		 w->runtime_log, w->runtime_state, comma, parameters ? parameters : "");
 	const char *const argv[] = { "crikeepd", text, NULL };
 	w->sim = run(w, NULL, 0, argv);
 	if (!until_served(w->runtime, &w->sim))
@@ -132,9 +136,11 @@ static void start_daemon(struct world *w, const char *const *flags)
 {
 	char endpoint[WORLD_PATH + 16];
 	snprintf(endpoint, sizeof(endpoint), "unix://%s", w->runtime);
-	const char *argv[FLAGS_MAX] = { "crikeepd",       "--runtime",  endpoint,       "--listen",    w->cri,    "--unfiltered",
-					w->unfiltered,    "--metrics",  w->metrics,     "--state-dir", w->state,  "--log-level",
-					"debug",          "--config",   w->config,      "--set",       "stop_wait=1s" };
+	const char *argv[FLAGS_MAX] = { "crikeepd",    "--runtime",    endpoint,      "--listen",
+					w->cri,        "--unfiltered", w->unfiltered, "--metrics",
+					w->metrics,    "--state-dir",  w->state,      "--log-level",
+					"debug",       "--config",     w->config,     "--set",
+					"stop_wait=1s" };
 	size_t n = 17;
 	for (size_t i = 0; flags && flags[i]; i++) {
 		assert_true(n < FLAGS_MAX - 1);
@@ -160,7 +166,7 @@ int world_daemon_fails(struct world *w, const char *const *flags)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* ---- looking ----------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static char *all_of(int fd)
 {
@@ -231,7 +237,8 @@ void world_until(const struct world *w, const char *what, unsigned n, unsigned s
 	char padded[128];
 	snprintf(padded, sizeof(padded), " %s ", what);
 	if (!often_enough(w->runtime_log, padded, n, seconds))
-		fail_msg("'%s' happened %u times, not %u\n%s", what, world_count(w, what), n, world_file(w->log));
+		fail_msg("'%s' happened %u times, not %u\n%s", what, world_count(w, what), n,
+			 world_file(w->log));
 }
 
 void world_until_logged(const struct world *w, const char *text, unsigned seconds)

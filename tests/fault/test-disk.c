@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a disk can do to a host, seen through the public API (K32, K33): no space, read-only, damage while running and between
- * lives, an fsync that does not come back, and a reader that is stopped in the middle of its work.
+ * What a disk can do to a host, seen through the public API (K32, K33): no space, read-only, damage
+ * while running and between lives, an fsync that does not come back, and a reader that is stopped
+ * in the middle of its work.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 
 #define S CK_NS_PER_S
 
-/* ---- an fsync that can be made to hang: SQLite finds these before the C library's ------------------------------------- */
+/* ---- an fsync that can be made to hang: SQLite finds these before the C library's ------------ */
 
 static pthread_mutex_t sync_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t sync_changed = PTHREAD_COND_INITIALIZER;
@@ -63,7 +64,7 @@ static void hang_syncs(bool hang)
 	pthread_mutex_unlock(&sync_lock);
 }
 
-/* ---- places ----------------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {
@@ -81,7 +82,8 @@ static int tear_down(void **state)
 static void small_disk(struct fixture *f)
 {
 	static bool alone;
-	if (!alone && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
+	if (!alone &&
+	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
 		print_message("# no mount namespace: %s\n", strerror(errno));
 		skip();
 	}
@@ -134,20 +136,21 @@ static unsigned set_aside(struct fixture *f)
 	assert_non_null(dir);
 	while ((entry = readdir(dir))) {
 		const char *suffix = strrchr(entry->d_name, '-');
-		if (!strncmp(entry->d_name, "crikeep.db.damaged-", 19) && strcmp(suffix, "-wal") && strcmp(suffix, "-shm"))
+		if (!strncmp(entry->d_name, "crikeep.db.damaged-", 19) && strcmp(suffix, "-wal") &&
+		    strcmp(suffix, "-shm"))
 			n++;
 	}
 	closedir(dir);
 	return n;
 }
 
-/* ---- no space (K32) --------------------------------------------------------------------------------------------------- */
+/* ---- no space (K32) -------------------------------------------------------------------------- */
 
 static void full_disk_never_stops_pods(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask durable = fx_sandbox("durable"), late = fx_sandbox("late"), quick = fx_sandbox("quick"),
-		      old = fx_sandbox("old");
+	struct fx_ask durable = fx_sandbox("durable"), late = fx_sandbox("late"),
+		      quick = fx_sandbox("quick"), old = fx_sandbox("old");
 	small_disk(f);
 	fx_open(f);
 	fx_keep(f, &old, "s0");
@@ -210,7 +213,8 @@ static void nothing_spins_when_all_that_was_unwritten_is_gone(void **state)
 	fx_open(f);
 	fill(f);
 	struct ck_turn *turn = fx_create(f, &ask);
-	assert_int_equal(ck_turn_fail(turn, &why, NULL), 0); /* it came and went without the database */
+	/* it came and went without the database */
+	assert_int_equal(ck_turn_fail(turn, &why, NULL), 0);
 	ck_turn_free(turn);
 	fx_jump(f, 10 * S);
 	assert_true(ck_timeout(f->cache) > fx_now(f));
@@ -218,12 +222,13 @@ static void nothing_spins_when_all_that_was_unwritten_is_gone(void **state)
 	unmount(f);
 }
 
-/* ---- read-only (K32) -------------------------------------------------------------------------------------------------- */
+/* ---- read-only (K32) ------------------------------------------------------------------------- */
 
 static void read_only_disk_is_read(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed"), fresh = fx_sandbox("fresh");
+	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed"),
+		      fresh = fx_sandbox("fresh");
 	struct ck_turn *turn;
 	small_disk(f);
 	fx_open(f);
@@ -251,9 +256,10 @@ static void read_only_disk_is_read(void **state)
 	unmount(f);
 }
 
-/* ---- damage (K33) ----------------------------------------------------------------------------------------------------- */
+/* ---- damage (K33) ---------------------------------------------------------------------------- */
 
-/* nobody but SQLite may open the database in the process that owns it: another one writes over its pages, from page @page on */
+/* nobody but SQLite may open the database in the process that owns it: another one writes over its
+ * pages, from page @page on */
 static void damage(struct fixture *f, const char *name, off_t from)
 {
 	char path[512], noise[4096];
@@ -279,7 +285,8 @@ static void damage(struct fixture *f, const char *name, off_t from)
 static void damage_between_lives_is_set_aside(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed"), fresh = fx_sandbox("fresh");
+	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed"),
+		      fresh = fx_sandbox("fresh");
 	fx_open(f);
 	fx_keep(f, &kept, "s1");
 	fx_commit(f, &committed, "s2");
@@ -288,7 +295,8 @@ static void damage_between_lives_is_set_aside(void **state)
 	fx_open(f);
 	assert_int_equal(set_aside(f), 1);
 	assert_int_equal(lines_of(f->log, "set aside as crikeep.db.damaged-"), 1);
-	/* the host's lists tell what exists: all of it the kubelet's to take or remove, none of it destroyed or served by us */
+	/* the host's lists tell what exists: all of it the kubelet's to take or remove, none of it
+	 * destroyed or served by us */
 	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s2");
 	assert_int_equal(fx_hides(f, &kept, "s1"), 0);
 	struct ck_turn *turn;
@@ -343,7 +351,7 @@ static void removed_database_is_written_anew(void **state)
 	assert_non_null(strstr(fx_rows(f), "KEPT s2"));
 }
 
-/* ---- nobody waits for a disk ------------------------------------------------------------------------------------------ */
+/* ---- nobody waits for a disk ----------------------------------------------------------------- */
 
 static uint64_t real_now(void)
 {
@@ -357,7 +365,8 @@ static off_t wal_size(struct fixture *f)
 	char path[512];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/crikeep.db-wal", f->dir);
-	return stat(path, &st) == 0 ? st.st_size : 0; /* its size is asked for, the file is not opened */
+	/* its size is asked for, the file is not opened */
+	return stat(path, &st) == 0 ? st.st_size : 0;
 }
 
 /* @n transitions with large replies; the longest call, and the largest WAL */
@@ -366,14 +375,17 @@ static void work(struct fixture *f, unsigned n, uint64_t *ret_longest, off_t *re
 	static char reply[16384];
 	uint64_t longest = 0;
 	off_t largest = 0;
-	for (unsigned i = 0; i < n; i += 2) { /* one transition for begin, one for finish; forgetting is a third */
+	/* one transition for begin, one for finish; forgetting is a third */
+	for (unsigned i = 0; i < n; i += 2) {
 		char name[32], id[32];
 		uint64_t t[5];
 		struct ck_turn *turn;
 		snprintf(name, sizeof(name), "pod-%u", i);
 		snprintf(id, sizeof(id), "id-%u", i);
 		struct fx_ask ask = fx_sandbox(name);
-		struct ck_result result = { .size = sizeof(result), .id = id, .reply = reply, .reply_len = sizeof(reply) };
+		struct ck_result result = {
+			.size = sizeof(result), .id = id, .reply = reply, .reply_len = sizeof(reply)
+		};
 		t[0] = real_now();
 		assert_int_equal(fx_begin(f, &ask, &turn), CK_CREATE);
 		t[1] = real_now();
@@ -392,7 +404,8 @@ static void work(struct fixture *f, unsigned n, uint64_t *ret_longest, off_t *re
 	*ret_wal = largest;
 }
 
-/* a busy machine has pauses of its own; what must not happen is waiting for the fsync or the reader, which never end */
+/* a busy machine has pauses of its own; what must not happen is waiting for the fsync or the
+ * reader, which never end */
 static void assert_nobody_waited(uint64_t longest, off_t wal)
 {
 	if (longest > S * (uint64_t)ck_test_env("CK_TEST_SLOW", 1))
@@ -441,7 +454,7 @@ static void hanging_fsync_delays_no_call(void **state)
 	assert_string_equal(fx_rows(f), "");
 }
 
-/* -- a reader, stopped inside its read: this program again, as READER_... says ------------------------------------------ */
+/* -- a reader, stopped inside its read: this program again, as READER_... says ----------------- */
 
 #define READER "CK_DISK_READER"
 #define PATH   "CK_DISK_PATH"
@@ -462,8 +475,10 @@ static int reader(const char *how, const char *dir)
 	sqlite3 *db;
 	sqlite3_stmt *stmt;
 	snprintf(path, sizeof(path), "%s/crikeep.db", dir);
-	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) || sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) ||
-	    sqlite3_prepare_v2(db, "SELECT count(*) FROM entry", -1, &stmt, NULL) || sqlite3_step(stmt) != SQLITE_ROW)
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) ||
+	    sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) ||
+	    sqlite3_prepare_v2(db, "SELECT count(*) FROM entry", -1, &stmt, NULL) ||
+	    sqlite3_step(stmt) != SQLITE_ROW)
 		return 1;
 	stop_here();
 	return 0;
@@ -471,7 +486,8 @@ static int reader(const char *how, const char *dir)
 
 static void stopped_reader_blocks_nobody(struct fixture *f, const char *how)
 {
-	char reader[64], path[300], *argv[] = { (char *)"reader", NULL }, *envp[] = { reader, path, NULL };
+	char reader[64], path[300], *argv[] = { (char *)"reader", NULL },
+				    *envp[] = { reader, path, NULL };
 	struct fx_ask ask = fx_sandbox("kept");
 	uint64_t longest;
 	off_t wal;

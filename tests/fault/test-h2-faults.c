@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every allocation failing in turn, ours and nghttp2's, through calls between two connections in memory: nothing is lost that
- * was told as done, nobody waits for ever, and each connection is either as good as before or over.
+ * Every allocation failing in turn, ours and nghttp2's, through calls between two connections in
+ * memory: nothing is lost that was told as done, nobody waits for ever, and each connection is
+ * either as good as before or over.
  */
 #include "tests/unit/harness.h"
 #include "src/base/fault.h"

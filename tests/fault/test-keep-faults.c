@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every allocation and every call of the store failing in turn through one keep-and-hand-back: open, begin, finish too late,
- * repeat, hand back, close. Then a life without faults. Whatever failed: only documented codes came out, what was not handed
- * over was hidden, and the resource is either known to the next life or was destroyed; never made twice, never forgotten.
+ * Every allocation and every call of the store failing in turn through one keep-and-hand-back:
+ * open, begin, finish too late, repeat, hand back, close. Then a life without faults. Whatever
+ * failed: only documented codes came out, what was not handed over was hidden, and the resource is
+ * either known to the next life or was destroyed; never made twice, never forgotten.
  */
 #include <string.h>
 
@@ -27,10 +28,12 @@ static void one_of(const struct story *s, const char *call, int r, const int *co
 		if (r == codes[i])
 			return;
 	ck_fault_arm(0, 0, false);
-	fail_msg("fault %u of kind %u%s: %s returned %d", s->nth, s->what, s->sticky ? ", all from there" : "", call, r);
+	fail_msg("fault %u of kind %u%s: %s returned %d", s->nth, s->what,
+		 s->sticky ? ", all from there" : "", call, r);
 }
 #define ONE_OF(s, call, r, ...) \
-	one_of(s, call, r, (const int[]){ __VA_ARGS__ }, sizeof((const int[]){ __VA_ARGS__ }) / sizeof(int))
+	one_of(s, call, r, (const int[]){ __VA_ARGS__ }, \
+	       sizeof((const int[]){ __VA_ARGS__ }) / sizeof(int))
 
 static void pass_time(struct fixture *f, uint64_t by)
 {
@@ -50,8 +53,8 @@ static int decision(struct story *s, struct ck_turn *turn)
 	fx_listen(&ear, turn);
 	pass_time(s->f, s->ask.timeout + S);
 	ck_turn_watch(turn, NULL, NULL);
-	ONE_OF(s, "the turn", ear.outcome, CK_CREATE, CK_HAND_BACK, CK_BUSY, -CK_EUNAVAILABLE, -CK_EREFUSED, -CK_ENOMEM,
-	       -CK_EABANDONED);
+	ONE_OF(s, "the turn", ear.outcome, CK_CREATE, CK_HAND_BACK, CK_BUSY, -CK_EUNAVAILABLE,
+	       -CK_EREFUSED, -CK_ENOMEM, -CK_EABANDONED);
 	return ear.outcome;
 }
 
@@ -62,7 +65,8 @@ static void call(struct story *s, bool late)
 	struct ck_turn *turn;
 	struct ck_reply reply = { .size = sizeof(reply) };
 	int r = fx_begin(f, &s->ask, &turn);
-	ONE_OF(s, "ck_turn_begin()", r, CK_CREATE, CK_WAIT, CK_HAND_BACK, -CK_EUNAVAILABLE, -CK_ENOMEM);
+	ONE_OF(s, "ck_turn_begin()", r, CK_CREATE, CK_WAIT, CK_HAND_BACK, -CK_EUNAVAILABLE,
+	       -CK_ENOMEM);
 	if (r == CK_WAIT)
 		r = decision(s, turn);
 	if (r == CK_CREATE) {
@@ -73,7 +77,8 @@ static void call(struct story *s, bool late)
 		fx_exists(f, &s->ask, "s1");
 		s->made = true;
 		r = fx_finish(f, turn, "s1");
-		ONE_OF(s, "ck_turn_finish()", r, CK_KEPT, CK_HAND_BACK, CK_WAIT, -CK_EUNAVAILABLE, -CK_ENOMEM);
+		ONE_OF(s, "ck_turn_finish()", r, CK_KEPT, CK_HAND_BACK, CK_WAIT, -CK_EUNAVAILABLE,
+		       -CK_ENOMEM);
 		if (r == CK_WAIT)
 			r = decision(s, turn);
 	}
@@ -127,7 +132,8 @@ static bool lives(struct story *s, bool hooks)
 	if (r == CK_WAIT)
 		r = fx_decision(f, turn);
 	if (s->made && !fx_was_destroyed(f, "s1")) {
-		/* without a row it is the kubelet's, as after a first installation (K27); never when only one write had failed */
+		/* without a row it is the kubelet's, as after a first installation (K27); never
+		 * when only one write had failed */
 		if (s->sticky && s->what == CK_FAULT_STORE)
 			ONE_OF(s, "the next life", r, CK_HAND_BACK, -CK_ECONFLICT);
 		else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * K32 and K33: full disks, and files in which bytes were changed. A full disk is a small tmpfs of the test's own, in a mount
- * namespace; besides, and always, a limit on the size of files. Damage is either without consequence, or found: then the
- * files are set aside and the store goes on.
+ * K32 and K33: full disks, and files in which bytes were changed. A full disk is a small tmpfs of
+ * the test's own, in a mount namespace; besides, and always, a limit on the size of files. Damage
+ * is either without consequence, or found: then the files are set aside and the store goes on.
  */
 #define CK_TEST_SECONDS 300
 #include "tests/unit/harness.h"
@@ -26,7 +26,7 @@
 
 static struct ck_error err;
 
-/* ---- no space ---------------------------------------------------------------------------------------------------- */
+/* ---- no space -------------------------------------------------------------------------------- */
 
 static int put(struct ck_store *store, const char *name, size_t reply)
 {
@@ -121,8 +121,8 @@ static void mount_small(const char *dir, const char *options)
 {
 	bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
 
-	if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mkdir(dir, 0700) < 0 ||
-	    mount("none", dir, "tmpfs", 0, options) < 0)
+	if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mkdir(dir, 0700) < 0 || mount("none", dir, "tmpfs", 0, options) < 0)
 		_exit(NO_MOUNT);
 }
 
@@ -156,7 +156,8 @@ static void with_no_space_at_all(const char *dir)
 	ck_store_close(store);
 }
 
-/* A database is there, its owner was killed, and not one page is left for SQLite's shared memory. */
+/* A database is there, its owner was killed, and not one page is left for SQLite's shared
+ * memory. */
 static void with_no_space_for_an_old_database(const char *dir)
 {
 	struct ck_store_opened opened;
@@ -220,7 +221,7 @@ static void without_space_an_old_database_is_read(void **state)
 	on_a_small_disk(with_no_space_for_an_old_database);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static uint64_t seed;
 
@@ -261,7 +262,8 @@ static void write_damaged(const char *dir, const struct file *file, bool damage)
 	if (damage && random_below(4) == 0)
 		len = random_below(len);
 	for (uint64_t n = damage ? 1 + random_below(16) : 0; n && len; n--) {
-		size_t at = random_below(random_below(2) ? len : len < 4096 ? len : 4096); /* the first page matters most */
+		/* the first page matters most */
+		size_t at = random_below(random_below(2) ? len : len < 4096 ? len : 4096);
 		switch (random_below(4)) {
 		case 0:
 			bytes[at] ^= (unsigned char)(1u << random_below(8));
@@ -270,11 +272,13 @@ static void write_damaged(const char *dir, const struct file *file, bool damage)
 			bytes[at] = (unsigned char)random_below(256);
 			break;
 		case 2:
-			memset(bytes + at, (int)random_below(2) * 0xff, len - at < 64 ? len - at : 64);
+			memset(bytes + at, (int)random_below(2) * 0xff,
+			       len - at < 64 ? len - at : 64);
 			break;
 		case 3: /* a page of another place */
 			if (len >= 8192)
-				memcpy(bytes + random_below(len / 4096) * 4096, bytes + random_below(len / 4096) * 4096, 4096);
+				memcpy(bytes + random_below(len / 4096) * 4096,
+				       bytes + random_below(len / 4096) * 4096, 4096);
 			break;
 		}
 	}
@@ -295,7 +299,8 @@ static void make_original(const char *dir)
 		snprintf(name, sizeof(name), "pod-%d", i);
 		assert_int_equal(put(store, name, 100), 0);
 		if (i == 30)
-			sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+			sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_RESTART,
+						  NULL, NULL);
 	}
 	for (size_t i = 0; i < CK_COUNT(files); i++)
 		read_file(dir, &files[i]);
@@ -364,13 +369,15 @@ static void damage_is_harmless_or_found(void **state)
 		write_damaged(place.dir, &files[0], which != 1);
 		write_damaged(place.dir, &files[1], which != 0);
 		/* first those who only read, then an owner */
-		if (ck_dump_read(place.dir, CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump, &err) == 0)
+		if (ck_dump_read(place.dir, CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS,
+				 &dump, &err) == 0)
 			ck_dump_free(dump);
 		ck_dump_check(place.dir, say_nothing, NULL, &err);
 		found += use(place.dir);
 		place_remove(&place);
 	}
-	printf("%lu of %lu damaged databases were found damaged, the others could be used\n", found, rounds);
+	printf("%lu of %lu damaged databases were found damaged, the others could be used\n", found,
+	       rounds);
 	assert_true(found > rounds / 4);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * K29, K32: one life of a store, in which each allocation of ours, each store call and each allocation of SQLite fails in
- * turn. What the life believes to have committed is what the next life finds: whole, or absent.
+ * K29, K32: one life of a store, in which each allocation of ours, each store call and each
+ * allocation of SQLite fails in turn. What the life believes to have committed is what the next
+ * life finds: whole, or absent.
  */
 #define CK_TEST_SECONDS 300
 #include "tests/unit/harness.h"
@@ -9,7 +10,7 @@
 #include "src/base/fault.h"
 #include "tests/unit/rows.h"
 
-/* ---- SQLite's allocations ---------------------------------------------------------------------------------------- */
+/* ---- SQLite's allocations -------------------------------------------------------------------- */
 
 static sqlite3_mem_methods real;
 static unsigned fail_at; /* 1: the next; 0: none */
@@ -46,7 +47,7 @@ static int install(void **state)
 	return sqlite3_initialize();
 }
 
-/* ---- a life ------------------------------------------------------------------------------------------------------ */
+/* ---- a life ---------------------------------------------------------------------------------- */
 
 /* What is in the database as far as the caller was told. */
 struct believed {
@@ -92,7 +93,8 @@ static void first_round(struct ck_store *store, const struct ck_row *row, struct
 	b->counter = 1;
 }
 
-static void second_round(struct ck_store *store, struct ck_row *row, const struct ck_row *other, struct believed *b)
+static void second_round(struct ck_store *store, struct ck_row *row, const struct ck_row *other,
+			 struct believed *b)
 {
 	struct ck_counters counters = {.requests = 2};
 
@@ -101,7 +103,8 @@ static void second_round(struct ck_store *store, struct ck_row *row, const struc
 	TRY(ck_store_begin(store, NULL));
 	TRY(ck_store_update(store, row, NULL));
 	TRY(ck_store_insert(store, other, NULL));
-	TRY(ck_store_note(store, row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 1, 0, "text", NULL));
+	TRY(ck_store_note(store, row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 1, 0, "text",
+			  NULL));
 	TRY(ck_store_note(store, other, CK_WHAT_BEGUN, 0, 0, 1, 0, NULL, NULL));
 	TRY(ck_store_counters(store, &counters, NULL));
 	TRY(ck_store_commit(store, NULL));
@@ -134,7 +137,8 @@ static void read_back(struct ck_store *store, const struct ck_row *row)
 }
 
 /* Row, other: made beforehand, so that only the store's own calls count */
-static void life(const char *dir, struct ck_row *row, const struct ck_row *other, struct believed *b)
+static void life(const char *dir, struct ck_row *row, const struct ck_row *other,
+		 struct believed *b)
 {
 	struct ck_store_opened opened = {0};
 	struct ck_store *store;
@@ -153,7 +157,8 @@ static void life(const char *dir, struct ck_row *row, const struct ck_row *other
 	ck_store_close(store);
 }
 
-static void life_with_damage(const char *dir, struct ck_row *row, const struct ck_row *other, struct believed *b)
+static void life_with_damage(const char *dir, struct ck_row *row, const struct ck_row *other,
+			     struct believed *b)
 {
 	struct ck_store_opened opened = {0};
 	struct ck_store *store;
@@ -166,7 +171,8 @@ static void life_with_damage(const char *dir, struct ck_row *row, const struct c
 	if (!documented(r))
 		fail_msg("set aside: %d", r);
 	*b = (struct believed){0};
-	first_round(store, row, b); /* even if it was said to have failed: a later round finds an empty database */
+	/* even if it was said to have failed: a later round finds an empty database */
+	first_round(store, row, b);
 	ck_store_close(store);
 }
 
@@ -193,7 +199,8 @@ static void check(const char *dir, const struct believed *b)
 	assert_int_equal(rows.n, b->created + b->second);
 	if (b->created)
 		assert_int_equal(rows.row[0].state, b->kept ? CK_STATE_KEPT : CK_STATE_CREATING);
-	assert_int_equal(number(store->db, "SELECT count(*) FROM fingerprint"), b->created + b->second);
+	assert_int_equal(number(store->db, "SELECT count(*) FROM fingerprint"),
+			 b->created + b->second);
 	assert_int_equal(number(store->db, "SELECT count(*) FROM history"), b->lines);
 	assert_int_equal(number(store->db, "SELECT ifnull(max(seq), 0) FROM history"), b->lines);
 	assert_int_equal(ck_store_load_counters(store, &counters, NULL), 0);
@@ -202,7 +209,7 @@ static void check(const char *dir, const struct believed *b)
 	ck_store_close(store);
 }
 
-/* ---- each in turn ------------------------------------------------------------------------------------------------ */
+/* ---- each in turn ---------------------------------------------------------------------------- */
 
 enum source { OURS, STORE, SQLITES };
 
@@ -229,7 +236,8 @@ static void make_place(struct place *place)
 	place_make_in(place, access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 }
 
-typedef void life_fn(const char *dir, struct ck_row *row, const struct ck_row *other, struct believed *b);
+typedef void life_fn(const char *dir, struct ck_row *row, const struct ck_row *other,
+		     struct believed *b);
 
 /* Every @step-th. SQLite allocates some 2,000 times in a life: a scaled down run takes fewer. */
 static void every(unsigned step, enum source source, life_fn *fn, bool existing)
@@ -244,9 +252,11 @@ static void every(unsigned step, enum source source, life_fn *fn, bool existing)
 		struct ck_store *store;
 		make_place(&place);
 		mkdir(place.dir, 0700);
-		/* rows need a key, so there was a life before; of the database itself only if it shall exist */
+		/* rows need a key, so there was a life before; of the database itself only if it
+		 * shall exist */
 		assert_int_equal(ck_store_open(place.dir, &store, &opened, NULL), 0);
-		struct ck_row row = row_make(store, "web", CK_STATE_CREATING), other = row_make(store, "db", CK_STATE_KEPT);
+		struct ck_row row = row_make(store, "web", CK_STATE_CREATING),
+			      other = row_make(store, "db", CK_STATE_KEPT);
 		ck_store_close(store);
 		if (!existing)
 			unlink(place_file(&place, "crikeep.db"));
@@ -289,7 +299,7 @@ static void each_allocation_of_sqlite(void **state)
 	every(step * 5, SQLITES, life_with_damage, true);
 }
 
-/* ---- readers ----------------------------------------------------------------------------------------------------- */
+/* ---- readers --------------------------------------------------------------------------------- */
 
 static void say_nothing(const char *finding, void *userdata)
 {
@@ -300,7 +310,9 @@ static int read_all(const char *dir)
 {
 	struct ck_dump *dump;
 	struct ck_error err;
-	int r = ck_dump_read(dir, CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump, &err);
+	int r = ck_dump_read(dir,
+			     CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS,
+			     &dump, &err);
 
 	if (!documented(r) || r == -CK_EDAMAGED)
 		fail_msg("read: %d, %s", r, err.text);
@@ -324,7 +336,8 @@ static void each_fault_of_a_reader(void **state)
 	(void)state;
 	make_place(&place);
 	assert_int_equal(ck_store_open(place.dir, &store, &opened, NULL), 0);
-	struct ck_row row = row_make(store, "web", CK_STATE_CREATING), other = row_make(store, "db", CK_STATE_KEPT);
+	struct ck_row row = row_make(store, "web", CK_STATE_CREATING),
+		      other = row_make(store, "db", CK_STATE_KEPT);
 	ck_store_close(store);
 	life(place.dir, &row, &other, &b);
 	for (enum source source = OURS; source <= SQLITES; source++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_TESTS_ASK_H
 #define CK_TESTS_ASK_H
-/* A client's calls on the loop of the world that serves them: begun here, and moved by world_settle(). */
+/* A client's calls on the loop of the world that serves them: begun here, and moved by
+ * world_settle(). */
 #include "tests/flow/peer.h"
 
 struct ask { /* a call of a client */
@@ -20,10 +21,14 @@ struct ask { /* a call of a client */
 extern const struct ck_h2_handler ask_handler; /* with a struct ask */
 /* ask_connect - *@kubelet stays where it is until the connection ends. false: an armed fault */
 bool ask_connect(struct world *w, struct ck_connection **kubelet);
-/* ask_open - the call's headers, and nothing else yet. false: an armed fault, or the connection has gone */
-bool ask_open(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *timeout);
+/* ask_open - the call's headers, and nothing else yet. false: an armed fault, or the connection has
+ * gone */
+bool ask_open(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc,
+	      const char *timeout);
 /* ask_begin - a whole request, which is freed; nothing moves yet */
-void ask_begin(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, struct ck_bytes *request, const char *timeout);
-void ask_id(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *id, const char *timeout);
+void ask_begin(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc,
+	       struct ck_bytes *request, const char *timeout);
+void ask_id(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *id,
+	    const char *timeout);
 void ask_end(struct ask *a); /* reset, unless it is over */
 #endif

@@ -18,7 +18,7 @@
 
 #define PATIENCE 20000 /* ms without anything to read */
 
-/* ---- the built-in runtime -------------------------------------------------------------------------------------------- */
+/* ---- the built-in runtime -------------------------------------------------------------------- */
 
 void sim_restart(struct sim *sim, const char *parameters)
 {
@@ -40,7 +40,8 @@ void sim_start(struct sim *sim, const char *parameters)
 {
 	static unsigned n;
 	const char *dir = getenv("TMPDIR");
-	snprintf(sim->path, sizeof(sim->path), "%s/sim-%d-%u", dir ? dir : "/tmp", (int)getpid(), n++);
+	snprintf(sim->path, sizeof(sim->path), "%s/sim-%d-%u", dir ? dir : "/tmp", (int)getpid(),
+		 n++);
 	sim_restart(sim, parameters);
 }
 
@@ -60,7 +61,7 @@ void sim_stop(struct sim *sim)
 	unlink(sim->path);
 }
 
-/* ---- a stream -------------------------------------------------------------------------------------------------------- */
+/* ---- a stream -------------------------------------------------------------------------------- */
 
 static void take_message(struct cri_call *call)
 {
@@ -72,7 +73,8 @@ static void take_message(struct cri_call *call)
 	call->reader.message = (struct ck_bytes){ 0 };
 }
 
-static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct cri_call *call = userdata;
 	(void)stream;
@@ -81,7 +83,8 @@ static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	call->answered = call->answered || r > 0;
 }
 
-static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct cri_call *call = userdata;
 	size_t used;
@@ -103,9 +106,11 @@ static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 	call->error = error;
 }
 
-static const struct ck_h2_handler call_handler = { .headers = on_headers, .data = on_data, .closed = on_closed };
+static const struct ck_h2_handler call_handler = { .headers = on_headers,
+						   .data = on_data,
+						   .closed = on_closed };
 
-/* ---- the connection -------------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static void on_draining(struct ck_h2 *h2, void *userdata)
 {
@@ -121,7 +126,8 @@ void cri_open(struct cri_client *client, const char *path)
 	assert_int_equal(ck_unix_address(path, &address, NULL), 0);
 	client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(client->fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(ck_h2_new(CK_H2_CLIENT, CK_STREAM_WINDOW, &owner, client, &client->h2, NULL), 0);
+	assert_int_equal(
+		ck_h2_new(CK_H2_CLIENT, CK_STREAM_WINDOW, &owner, client, &client->h2, NULL), 0);
 }
 
 static void client_over(struct cri_client *client)
@@ -144,7 +150,8 @@ static void client_write(struct cri_client *client)
 	while (client->fd >= 0 && (n = ck_h2_next(client->h2, &p, NULL)) != 0) {
 		assert_true(n > 0);
 		for (ptrdiff_t done = 0; done < n;) {
-			ssize_t written = send(client->fd, p + done, (size_t)(n - done), MSG_NOSIGNAL);
+			ssize_t written =
+				send(client->fd, p + done, (size_t)(n - done), MSG_NOSIGNAL);
 			if (written < 0 && errno != EINTR) {
 				client_over(client);
 				return;
@@ -171,18 +178,20 @@ static void client_turn(struct cri_client *client)
 	client_write(client);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static struct ck_h2_header header(const char *name, const char *value)
 {
 	return (struct ck_h2_header){ name, value, strlen(name), strlen(value) };
 }
 
-void cri_start(struct cri_client *client, struct cri_call *call, const char *rpc, struct ck_bytes *request, const char *timeout)
+void cri_start(struct cri_client *client, struct cri_call *call, const char *rpc,
+	       struct ck_bytes *request, const char *timeout)
 {
 	char path[128];
 	*call = (struct cri_call){ .client = client, .reader.max = CK_LIST_MAX + (1u << 20) };
-	snprintf(path, sizeof(path), "/runtime.%s.%s%s", client->version, strchr(rpc, '/') ? "" : "RuntimeService/", rpc);
+	snprintf(path, sizeof(path), "/runtime.%s.%s%s", client->version,
+		 strchr(rpc, '/') ? "" : "RuntimeService/", rpc);
 	struct ck_h2_header headers[] = {
 		header(":method", "POST"),
 		header(":scheme", "http"),
@@ -193,8 +202,12 @@ void cri_start(struct cri_client *client, struct cri_call *call, const char *rpc
 		header("grpc-timeout", timeout ? timeout : ""),
 	};
 	if (client->fd >= 0) { /* else it is over before it began */
-		assert_int_equal(ck_h2_open(client->h2, headers, timeout ? 7 : 6, &call_handler, call, &call->stream, NULL), 0);
-		assert_int_equal(ck_grpc_send(call->stream, request ? request->p : NULL, request ? request->len : 0), 0);
+		assert_int_equal(ck_h2_open(client->h2, headers, timeout ? 7 : 6, &call_handler,
+					    call, &call->stream, NULL),
+				 0);
+		assert_int_equal(ck_grpc_send(call->stream, request ? request->p : NULL,
+					      request ? request->len : 0),
+				 0);
 		ck_h2_stream_end(call->stream);
 	}
 	if (request)
@@ -229,7 +242,8 @@ void cri_end(struct cri_call *call)
 	ck_bytes_free(&call->reply);
 }
 
-int cri_do(struct cri_client *client, const char *rpc, struct ck_bytes *request, struct ck_bytes *ret_reply)
+int cri_do(struct cri_client *client, const char *rpc, struct ck_bytes *request,
+	   struct ck_bytes *ret_reply)
 {
 	struct cri_call call;
 	cri_start(client, &call, rpc, request, NULL);
@@ -248,15 +262,17 @@ int cri_do_id(struct cri_client *client, const char *rpc, const char *id)
 	return cri_do(client, rpc, &request, NULL);
 }
 
-/* ---- looking into a message ------------------------------------------------------------------------------------------ */
+/* ---- looking into a message ------------------------------------------------------------------ */
 
 /* the field at @path (its number is 0 if it is not there), and how many there are like it */
-static unsigned look(const struct ck_bytes *message, const char *path, struct ck_wire_field *ret_field)
+static unsigned look(const struct ck_bytes *message, const char *path,
+		     struct ck_wire_field *ret_field)
 {
 	struct ck_wire_field inside = { .data = message->p, .len = message->len }, field;
 	for (;;) {
 		char *end;
-		unsigned long number = strtoul(path, &end, 10), index = *end == '#' ? strtoul(end + 1, &end, 10) : 0;
+		unsigned long number = strtoul(path, &end, 10),
+			      index = *end == '#' ? strtoul(end + 1, &end, 10) : 0;
 		struct ck_wire wire = ck_wire_begin(inside.data, inside.len);
 		unsigned n = 0;
 		int r;
@@ -301,11 +317,12 @@ const char *cri_text(const struct ck_bytes *message, const char *path)
 	char *text = texts[next++ % CK_COUNT(texts)];
 	struct ck_wire_field field;
 	look(message, path, &field);
-	snprintf(text, sizeof(texts[0]), "%.*s", (int)field.len, field.data ? (const char *)field.data : "");
+	snprintf(text, sizeof(texts[0]), "%.*s", (int)field.len,
+		 field.data ? (const char *)field.data : "");
 	return text;
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 void cri_pod_config(struct ck_bytes *config, const char *name, unsigned attempt)
 {
@@ -333,9 +350,11 @@ struct ck_bytes cri_run_request(const char *name, unsigned attempt)
 	return request;
 }
 
-struct ck_bytes cri_create_request(const char *sandbox_id, const char *pod_name, const char *name, unsigned attempt)
+struct ck_bytes cri_create_request(const char *sandbox_id, const char *pod_name, const char *name,
+				   unsigned attempt)
 {
-	struct ck_bytes metadata = { 0 }, image = { 0 }, config = { 0 }, pod = { 0 }, request = { 0 };
+	struct ck_bytes metadata = { 0 }, image = { 0 }, config = { 0 }, pod = { 0 },
+			request = { 0 };
 	put_text(&request, 1, sandbox_id);
 	put_text(&metadata, 1, name);
 	put_number(&metadata, 2, attempt);
@@ -367,7 +386,8 @@ const char *cri_run(struct cri_client *client, const char *name)
 	return made(client, "RunPodSandbox", &request);
 }
 
-const char *cri_create(struct cri_client *client, const char *sandbox_id, const char *pod_name, const char *name)
+const char *cri_create(struct cri_client *client, const char *sandbox_id, const char *pod_name,
+		       const char *name)
 {
 	struct ck_bytes request = cri_create_request(sandbox_id, pod_name, name, 0);
 	return made(client, "CreateContainer", &request);

@@ -2,13 +2,15 @@
 #ifndef CK_TESTS_CRI_CLIENT_H
 #define CK_TESTS_CRI_CLIENT_H
 /*
- * A client of CRI for tests, on src/rpc: a blocking one, that gives up after some seconds by failing the test. And the built-in
- * runtime as a process, in TMPDIR.
+ * A client of CRI for tests, on src/rpc: a blocking one, that gives up after some seconds by
+ * failing the test. And the built-in runtime as a process, in TMPDIR.
  *
- * Besides src/rpc/client.h and tests/load/load.h, because a test of a server must see what the server did: both of these keep
- * deadlines themselves, as grpc-go does, and so never see its answer to one; the first knows no streams, dials again by itself
- * and gives a reset a status; the second keeps the beginning of a status text, and ends the program where a test should fail.
- * The clients of tests/flow/peer.h live in the loop of the server that they are to test, and cannot wait for it.
+ * Besides src/rpc/client.h and tests/load/load.h, because a test of a server must see what the
+ * server did: both of these keep deadlines themselves, as grpc-go does, and so never see its answer
+ * to one; the first knows no streams, dials again by itself and gives a reset a status; the second
+ * keeps the beginning of a status text, and ends the program where a test should fail. The clients
+ * of tests/flow/peer.h live in the loop of the server that they are to test, and cannot wait for
+ * it.
  */
 #include <stdbool.h>
 #include <sys/types.h>
@@ -26,7 +28,8 @@ struct cri_call {
 	bool empty;                    /* a message without anything came */
 	struct ck_grpc_status status;
 	bool answered;                 /* a status came */
-	uint32_t error;                /* how the stream ended; of RST_STREAM if there was no answer */
+	/* how the stream ended; of RST_STREAM if there was no answer */
+	uint32_t error;
 };
 
 struct cri_client {
@@ -45,34 +48,45 @@ struct sim { /* the built-in runtime in a child */
 void sim_start(struct sim *sim, const char *parameters);
 void sim_restart(struct sim *sim, const char *parameters); /* at the same path, after sim_kill() */
 void sim_kill(struct sim *sim);  /* SIGKILL */
-void sim_stop(struct sim *sim);  /* SIGTERM; it must end well, which under ASan means: without a leak */
+/* SIGTERM; it must end well, which under ASan means: without a leak */
+void sim_stop(struct sim *sim);
 
 void cri_open(struct cri_client *client, const char *path);
 void cri_close(struct cri_client *client);
-/* cri_start - @rpc: "RunPodSandbox", "ImageService/ListImages". @timeout: "2S"; NULL: none. *@request is used up */
-void cri_start(struct cri_client *client, struct cri_call *call, const char *rpc, struct ck_bytes *request, const char *timeout);
+/* cri_start - @rpc: "RunPodSandbox", "ImageService/ListImages". @timeout: "2S"; NULL: none.
+ * *@request is used up */
+void cri_start(struct cri_client *client, struct cri_call *call, const char *rpc,
+	       struct ck_bytes *request, const char *timeout);
 void cri_wait(struct cri_call *call);                      /* until it is over */
-void cri_wait_messages(struct cri_call *call, unsigned n); /* until so many have come, or it is over */
+/* until so many have come, or it is over */
+void cri_wait_messages(struct cri_call *call, unsigned n);
 void cri_cancel(struct cri_call *call);                    /* RST_STREAM(CANCEL), sent */
 void cri_end(struct cri_call *call);                       /* frees what it holds */
-/* cri_do - a whole call. Its status; -1: the stream was reset, or the connection went. @ret_reply: may be NULL */
-int cri_do(struct cri_client *client, const char *rpc, struct ck_bytes *request, struct ck_bytes *ret_reply);
-int cri_do_id(struct cri_client *client, const char *rpc, const char *id); /* a request with only an id */
+/* cri_do - a whole call. Its status; -1: the stream was reset, or the connection went. @ret_reply:
+ * may be NULL */
+int cri_do(struct cri_client *client, const char *rpc, struct ck_bytes *request,
+	   struct ck_bytes *ret_reply);
+/* a request with only an id */
+int cri_do_id(struct cri_client *client, const char *rpc, const char *id);
 
-/* ---- looking into a message: "1.2#3.1" is field 1, in it the fourth field 2, in that field 1 ------------------------- */
+/* ---- looking into a message: "1.2#3.1" is field 1, in it the fourth field 2, in that field 1 - */
 
 bool cri_has(const struct ck_bytes *message, const char *path);
-unsigned cri_count(const struct ck_bytes *message, const char *path);   /* how many there are of the last field */
+/* how many there are of the last field */
+unsigned cri_count(const struct ck_bytes *message, const char *path);
 uint64_t cri_number(const struct ck_bytes *message, const char *path);  /* 0: not there */
-const char *cri_text(const struct ck_bytes *message, const char *path); /* "": not there; good for 255 more calls */
+/* "": not there; good for 255 more calls */
+const char *cri_text(const struct ck_bytes *message, const char *path);
 
-/* ---- requests -------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* a pod of namespace "ns" with uid "uid-NAME", labels io.kubernetes.pod.* and app=NAME */
 void cri_pod_config(struct ck_bytes *config, const char *name, unsigned attempt);
 struct ck_bytes cri_run_request(const char *name, unsigned attempt);
-struct ck_bytes cri_create_request(const char *sandbox_id, const char *pod_name, const char *name, unsigned attempt);
+struct ck_bytes cri_create_request(const char *sandbox_id, const char *pod_name, const char *name,
+				   unsigned attempt);
 /* the id of a new sandbox, or container; good for 255 more calls */
 const char *cri_run(struct cri_client *client, const char *name);
-const char *cri_create(struct cri_client *client, const char *sandbox_id, const char *pod_name, const char *name);
+const char *cri_create(struct cri_client *client, const char *sandbox_id, const char *pod_name,
+		       const char *name);
 #endif

@@ -14,7 +14,7 @@
 #include "cache/store/store.h"
 #include "src/base/mem.h"
 
-/* ---- the runtime, called by the crank --------------------------------------------------------------------------------- */
+/* ---- the runtime, called by the crank -------------------------------------------------------- */
 
 static void note(struct fixture *f, const char *what, const char *id)
 {
@@ -42,7 +42,8 @@ static void list_answer(struct fixture *f, const struct fx_held *call)
 	unsigned n = 0;
 	for (size_t i = 0; i < f->objects_n; i++) {
 		const struct fx_object *o = &f->objects[i];
-		if (o->kind != call->filter.kind || (call->filter.pod_uid && strcmp(o->uid, call->id)) ||
+		if (o->kind != call->filter.kind ||
+		    (call->filter.pod_uid && strcmp(o->uid, call->id)) ||
 		    (call->filter.sandbox_id && strcmp(o->sandbox, call->id)))
 			continue;
 		struct ck_object listed = {
@@ -64,7 +65,8 @@ static void list_answer(struct fixture *f, const struct fx_held *call)
 	f->list_size = n;
 }
 
-/* lock held: looks at the table as it is now, and fills the answer; the caller ends the job without the lock */
+/* lock held: looks at the table as it is now, and fills the answer; the caller ends the job without
+ * the lock */
 static struct ck_answer answer_of(struct fixture *f, const struct fx_held *call)
 {
 	struct ck_answer answer = { .size = sizeof(answer), .grpc = f->fail[call->call] };
@@ -82,7 +84,8 @@ static struct ck_answer answer_of(struct fixture *f, const struct fx_held *call)
 	case FX_DESTROY:
 		vanish(f, call->id);
 		if (f->destroyed_n < sizeof(f->destroyed) / sizeof(*f->destroyed))
-			snprintf(f->destroyed[f->destroyed_n++], sizeof(f->destroyed[0]), "%s", call->id);
+			snprintf(f->destroyed[f->destroyed_n++], sizeof(f->destroyed[0]), "%s",
+				 call->id);
 		break;
 	case FX_RESOLVE:
 		answer.image_id = f->resolved[0] ? f->resolved : NULL;
@@ -169,7 +172,7 @@ static void host_log(enum ck_log_level level, const char *text, void *userdata)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- the plugins ------------------------------------------------------------------------------------------------------ */
+/* ---- the plugins ----------------------------------------------------------------------------- */
 
 static int hooks_choose(const struct ck_told *told, char *names, size_t size, void *userdata)
 {
@@ -182,10 +185,14 @@ static int hooks_choose(const struct ck_told *told, char *names, size_t size, vo
 	return absent;
 }
 
-static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *told, void *userdata)
+static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *told,
+		       void *userdata)
 {
 	struct fixture *f = userdata;
-	struct fx_held call = { .call = event == CK_HOOK_RUN ? FX_RUN : event == CK_HOOK_STOP ? FX_STOP : FX_REMOVE, .job = job };
+	struct fx_held call = { .call = event == CK_HOOK_RUN    ? FX_RUN
+					: event == CK_HOOK_STOP ? FX_STOP
+								: FX_REMOVE,
+				.job = job };
 	snprintf(call.id, sizeof(call.id), "%s", told->id);
 	pthread_mutex_lock(&f->lock);
 	note(f, event == CK_HOOK_RUN ? "RUN" : event == CK_HOOK_STOP ? "STOP" : "REMOVE", told->id);
@@ -218,7 +225,8 @@ static void wait_for(struct fixture *f, const unsigned *counts, enum fx_call cal
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec += 20;
 	pthread_mutex_lock(&f->lock);
-	while (counts[call] < n && f->threaded && pthread_cond_timedwait(&f->called, &f->lock, &limit) == 0)
+	while (counts[call] < n && f->threaded &&
+	       pthread_cond_timedwait(&f->called, &f->lock, &limit) == 0)
 		;
 	unsigned count = counts[call];
 	pthread_mutex_unlock(&f->lock);
@@ -226,7 +234,7 @@ static void wait_for(struct fixture *f, const unsigned *counts, enum fx_call cal
 		fail_msg("call %d of the host: %u times, not %u", (int)call, count, n);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static uint64_t read_clock(void *userdata)
 {
@@ -235,7 +243,8 @@ static uint64_t read_clock(void *userdata)
 
 struct fixture *fixture_new(void)
 {
-	const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR"); /* a tmpfs, as by default */
+	/* a tmpfs, as by default */
+	const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
 	struct fixture *f = calloc(1, sizeof(*f));
 	assert_non_null(f);
 	snprintf(f->dir, sizeof(f->dir), "%s/crikeep-flow.XXXXXX", tmp ? tmp : "/tmp");
@@ -247,9 +256,11 @@ struct fixture *fixture_new(void)
 				    .inspect = host_inspect,
 				    .list = host_list,
 				    .log = host_log };
-	f->options = (struct ck_options){
-		.size = sizeof(f->options), .state_dir = f->dir, .host = &f->host, .clock = read_clock, .clock_userdata = f
-	};
+	f->options = (struct ck_options){ .size = sizeof(f->options),
+					  .state_dir = f->dir,
+					  .host = &f->host,
+					  .clock = read_clock,
+					  .clock_userdata = f };
 	snprintf(f->refusal, sizeof(f->refusal), "plugin 10-cpu: no");
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->called, NULL);
@@ -330,7 +341,7 @@ void fixture_free(struct fixture *f)
 	free(f);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 uint64_t fx_now(const struct fixture *f)
 {
@@ -342,11 +353,13 @@ static void set_now(struct fixture *f, uint64_t now)
 	__atomic_store_n(&f->now, now, __ATOMIC_SEQ_CST);
 }
 
-/* the library's thread has done what it can; what it will do next is after what the caller does next */
+/* the library's thread has done what it can; what it will do next is after what the caller does
+ * next */
 static bool thread_rests(struct fixture *f)
 {
 	pthread_mutex_lock(&f->cache->lock);
-	bool rests = !f->cache->cranking && !f->cache->pending && !f->cache->gap && f->cache->due > fx_now(f);
+	bool rests = !f->cache->cranking && !f->cache->pending && !f->cache->gap &&
+		     f->cache->due > fx_now(f);
 	pthread_mutex_unlock(&f->cache->lock);
 	return rests;
 }
@@ -390,15 +403,20 @@ void fx_wait_asked(struct fixture *f, enum fx_call call, unsigned n)
 	wait_for(f, f->hold[call] ? f->asked : f->ended, call, n);
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct fx_ask fx_sandbox(const char *name)
 {
-	static char uids[16][80]; /* asks are compared by their members; so many different pods at once are enough */
+	/* asks are compared by their members; so many different pods at once are enough */
+	static char uids[16][80];
 	static unsigned next;
 	char *uid = uids[next++ % 16];
 	snprintf(uid, sizeof(uids[0]), "uid-%s", name);
-	return (struct fx_ask){ .kind = CK_SANDBOX, .name = name, .ns = "shop", .uid = uid, .timeout = 10 * CK_NS_PER_S };
+	return (struct fx_ask){ .kind = CK_SANDBOX,
+				.name = name,
+				.ns = "shop",
+				.uid = uid,
+				.timeout = 10 * CK_NS_PER_S };
 }
 
 struct fx_ask fx_container(const char *pod, const char *sandbox, const char *name)
@@ -428,7 +446,8 @@ static void pod_config(const struct fx_ask *ask, struct pb *config, uint32_t att
 
 size_t fx_bytes(const struct fx_ask *ask, unsigned char *buf, size_t size)
 {
-	struct pb request = { .len = 0 }, pod = { .len = 0 }, config = { .len = 0 }, image = { .len = 0 };
+	struct pb request = { .len = 0 }, pod = { .len = 0 }, config = { .len = 0 },
+		  image = { .len = 0 };
 	pod_config(ask, &pod, ask->kind == CK_SANDBOX ? ask->attempt : 0);
 	if (ask->kind == CK_SANDBOX) {
 		if (ask->env)
@@ -454,9 +473,11 @@ size_t fx_bytes(const struct fx_ask *ask, unsigned char *buf, size_t size)
 int fx_begin(struct fixture *f, const struct fx_ask *ask, struct ck_turn **ret_turn)
 {
 	unsigned char bytes[32768];
-	struct ck_request request = {
-		.size = sizeof(request), .kind = ask->kind, .bytes = bytes, .timeout = ask->timeout, .expired = ask->expired
-	};
+	struct ck_request request = { .size = sizeof(request),
+				      .kind = ask->kind,
+				      .bytes = bytes,
+				      .timeout = ask->timeout,
+				      .expired = ask->expired };
 	request.len = fx_bytes(ask, bytes, sizeof(bytes));
 	*ret_turn = NULL;
 	return ck_turn_begin(f->cache, &request, ret_turn, &f->err);
@@ -481,7 +502,8 @@ struct ck_turn *fx_wait(struct fixture *f, const struct fx_ask *ask)
 	return begin(f, ask, CK_WAIT);
 }
 
-size_t fx_recorded(const char *name, enum ck_kind kind, int attempt, unsigned char *buf, size_t size)
+size_t fx_recorded(const char *name, enum ck_kind kind, int attempt, unsigned char *buf,
+		   size_t size)
 {
 	struct pb request = { .len = 0 };
 	load_recorded(name, &request);
@@ -496,7 +518,7 @@ size_t fx_recorded(const char *name, enum ck_kind kind, int attempt, unsigned ch
 	return request.len;
 }
 
-/* ---- the runtime's side of the test ----------------------------------------------------------------------------------- */
+/* ---- the runtime's side of the test ---------------------------------------------------------- */
 
 struct fx_object *fx_exists(struct fixture *f, const struct fx_ask *ask, const char *id)
 {
@@ -507,9 +529,10 @@ struct fx_object *fx_exists(struct fixture *f, const struct fx_ask *ask, const c
 		assert_non_null(f->objects);
 	}
 	struct fx_object *o = &f->objects[f->objects_n++];
-	*o = (struct fx_object){
-		.kind = ask->kind, .condition = CK_CONDITION_READY, .attempt = ask->attempt, .created_at = fx_now(f)
-	};
+	*o = (struct fx_object){ .kind = ask->kind,
+				 .condition = CK_CONDITION_READY,
+				 .attempt = ask->attempt,
+				 .created_at = fx_now(f) };
 	snprintf(o->id, sizeof(o->id), "%s", id);
 	snprintf(o->name, sizeof(o->name), "%s", ask->name);
 	snprintf(o->ns, sizeof(o->ns), "%s", ask->ns);
@@ -627,7 +650,7 @@ int fx_hides(struct fixture *f, const struct fx_ask *ask, const char *id)
 	return r;
 }
 
-/* ---- hearing ---------------------------------------------------------------------------------------------------------- */
+/* ---- hearing --------------------------------------------------------------------------------- */
 
 static void heard(struct ck_turn *turn, int outcome, void *userdata)
 {
@@ -669,8 +692,9 @@ void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id)
 	assert_memory_equal((const char *)reply.bytes + 2, id, strlen(id));
 }
 
-/* ---- looking into the database: never from the process that owns it, and without a bare fork(), because a lock may be held by
- * another thread. So the program runs itself again. ---------------------------------------------------------------------- */
+/* ---- looking into the database: never from the process that owns it, and without a bare fork(),
+ * because a lock may be held by another thread. So the program runs itself again.
+ * ---------------------------------------------------------------------- */
 
 #define READ_DIR     "CK_FX_READ_DIR"
 #define READ_COUNTER "CK_FX_READ_COUNTER"
@@ -699,7 +723,8 @@ static void print_told(const struct ck_dump *dump)
 		const char *what = line->what < CK_COUNT(names) ? names[line->what] : NULL;
 		if (!what)
 			continue;
-		printf("%s%s %s%s%s", sep, what, line->object, line->detail ? ": " : "", line->detail ? line->detail : "");
+		printf("%s%s %s%s%s", sep, what, line->object, line->detail ? ": " : "",
+		       line->detail ? line->detail : "");
 		sep = "|";
 	}
 }
@@ -720,8 +745,8 @@ static int print_rows(const char *dir, const char *counter)
 		print_counter(dump, counter);
 	for (size_t i = 0; i < dump->rows_n; i++) {
 		const struct ck_row *row = &dump->rows[i];
-		printf("%s%s %s %llu", i ? "|" : "", ck_state_name(row->state), row->made ? row->made->id : "-",
-		       (unsigned long long)row->id);
+		printf("%s%s %s %llu", i ? "|" : "", ck_state_name(row->state),
+		       row->made ? row->made->id : "-", (unsigned long long)row->id);
 	}
 	ck_dump_free(dump);
 	return 0;
@@ -786,7 +811,8 @@ uint64_t fx_row_id(struct fixture *f, const char *id)
 	for (char *row = rows; row; row = strchr(row, '|') ? strchr(row, '|') + 1 : NULL) {
 		char state[32], object[80];
 		unsigned long long number;
-		if (sscanf(row, "%31s %79s %llu", state, object, &number) == 3 && !strcmp(object, id))
+		if (sscanf(row, "%31s %79s %llu", state, object, &number) == 3 &&
+		    !strcmp(object, id))
 			return number;
 	}
 	return 0;

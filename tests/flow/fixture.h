@@ -2,9 +2,10 @@
 #ifndef CK_TESTS_FIXTURE_H
 #define CK_TESTS_FIXTURE_H
 /*
- * A cache on a directory of its own, under a clock that only the test moves, over a runtime that is a table in memory and
- * plugins that write down what they hear. Every call of the host can be answered at once, with an error, or be held back until
- * the test lets it go. Safe to be called from the library's thread; a test looks at what was recorded.
+ * A cache on a directory of its own, under a clock that only the test moves, over a runtime that is
+ * a table in memory and plugins that write down what they hear. Every call of the host can be
+ * answered at once, with an error, or be held back until the test lets it go. Safe to be called
+ * from the library's thread; a test looks at what was recorded.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,7 +16,8 @@
 
 enum fx_call { FX_INSPECT, FX_LIST, FX_DESTROY, FX_RESOLVE, FX_RUN, FX_STOP, FX_REMOVE, FX_CALLS };
 
-/* what a request says; NULL and 0 are left out. Two requests of equal members are the same request */
+/* what a request says; NULL and 0 are left out. Two requests of equal members are the same
+ * request */
 struct fx_ask {
 	enum ck_kind kind;
 	const char *name, *ns, *uid; /* of the pod */
@@ -52,7 +54,8 @@ struct fixture {
 	bool threaded; /* the library's thread turns the crank */
 	uint64_t now;  /* atomic */
 
-	pthread_mutex_t lock; /* guards all below; a test may change it when nothing moves: see fx_settle() */
+	/* guards all below; a test may change it when nothing moves: see fx_settle() */
+	pthread_mutex_t lock;
 	pthread_cond_t called;
 	struct fx_object *objects;
 	size_t objects_n, objects_room;
@@ -67,7 +70,8 @@ struct fixture {
 	char names[128];  /* whom choose picks */
 	char absent[64];  /* a required plugin that is not there */
 	char refusal[256];
-	const char *sent; /* the names of those an event was really sent to; NULL: the hooks do not say */
+	/* the names of those an event was really sent to; NULL: the hooks do not say */
+	const char *sent;
 	char heard[8192]; /* "choose s1 RUN s1 ..." */
 	char log[65536];
 	char resolved[64]; /* what every image reference means; "" is unknown */
@@ -79,40 +83,55 @@ void fixture_free(struct fixture *f); /* closes it too */
 void fx_open(struct fixture *f);      /* fails the test if it cannot */
 void fx_close(struct fixture *f);
 void fx_reopen(struct fixture *f); /* another life of the same process */
-void fx_cut(struct fixture *f);    /* close while jobs are held back; they end afterwards, for nothing */
-void fx_thread(struct fixture *f); /* the library turns the crank from now on, also after a reopen */
+/* close while jobs are held back; they end afterwards, for nothing */
+void fx_cut(struct fixture *f);
+/* the library turns the crank from now on, also after a reopen */
+void fx_thread(struct fixture *f);
 void fx_with_hooks(struct fixture *f, const char *names); /* before fx_open() */
 
 uint64_t fx_now(const struct fixture *f);
-void fx_settle(struct fixture *f);                 /* until nothing is due now, whoever turns the crank */
+/* until nothing is due now, whoever turns the crank */
+void fx_settle(struct fixture *f);
 void fx_advance(struct fixture *f, uint64_t by);   /* stops at each timer on the way */
 void fx_jump(struct fixture *f, uint64_t by);      /* does not */
-void fx_wait_asked(struct fixture *f, enum fx_call call, unsigned n); /* and, if not held back, answered */
+/* and, if not held back, answered */
+void fx_wait_asked(struct fixture *f, enum fx_call call, unsigned n);
 
 /* requests */
-struct fx_ask fx_sandbox(const char *name);                              /* uid "uid-NAME", ns "shop", 10 s */
-struct fx_ask fx_container(const char *pod, const char *sandbox, const char *name); /* of that pod */
+/* uid "uid-NAME", ns "shop", 10 s */
+struct fx_ask fx_sandbox(const char *name);
+/* of that pod */
+struct fx_ask fx_container(const char *pod, const char *sandbox, const char *name);
 size_t fx_bytes(const struct fx_ask *ask, unsigned char *buf, size_t size);
-int fx_begin(struct fixture *f, const struct fx_ask *ask, struct ck_turn **ret_turn); /* f->err says why */
-struct ck_turn *fx_create(struct fixture *f, const struct fx_ask *ask); /* begun, and it is CK_CREATE */
-struct ck_turn *fx_wait(struct fixture *f, const struct fx_ask *ask);   /* begun, and it is CK_WAIT */
+/* f->err says why */
+int fx_begin(struct fixture *f, const struct fx_ask *ask, struct ck_turn **ret_turn);
+/* begun, and it is CK_CREATE */
+struct ck_turn *fx_create(struct fixture *f, const struct fx_ask *ask);
+/* begun, and it is CK_WAIT */
+struct ck_turn *fx_wait(struct fixture *f, const struct fx_ask *ask);
 /* a recorded request; @attempt replaces that of its metadata, -1 leaves the bytes as they are */
-size_t fx_recorded(const char *name, enum ck_kind kind, int attempt, unsigned char *buf, size_t size);
+size_t fx_recorded(const char *name, enum ck_kind kind, int attempt, unsigned char *buf,
+		   size_t size);
 
 /* the runtime */
-struct fx_object *fx_exists(struct fixture *f, const struct fx_ask *ask, const char *id); /* READY from now on */
+/* READY from now on */
+struct fx_object *fx_exists(struct fixture *f, const struct fx_ask *ask, const char *id);
 void fx_condition(struct fixture *f, const char *id, enum ck_condition condition);
 bool fx_has(struct fixture *f, const char *id);
 void fx_vanish(struct fixture *f, const char *id);
-int fx_finish(struct fixture *f, struct ck_turn *turn, const char *id); /* what ck_turn_finish() says */
-int fx_make(struct fixture *f, struct ck_turn *turn, const struct fx_ask *ask, const char *id); /* exists, and finished */
+/* what ck_turn_finish() says */
+int fx_finish(struct fixture *f, struct ck_turn *turn, const char *id);
+/* exists, and finished */
+int fx_make(struct fixture *f, struct ck_turn *turn, const struct fx_ask *ask, const char *id);
 /* begun and not finished before its caller is out of time; freed */
 void fx_keep(struct fixture *f, const struct fx_ask *ask, const char *id);
 /* begun, finished, answered; freed */
 void fx_commit(struct fixture *f, const struct fx_ask *ask, const char *id);
-size_t fx_release(struct fixture *f, enum fx_call call); /* answer what was held back, as the runtime stands now; how many */
+/* answer what was held back, as the runtime stands now; how many */
+size_t fx_release(struct fixture *f, enum fx_call call);
 bool fx_was_destroyed(struct fixture *f, const char *id);
-int fx_hides(struct fixture *f, const struct fx_ask *ask, const char *id); /* a new view, one question */
+/* a new view, one question */
+int fx_hides(struct fixture *f, const struct fx_ask *ask, const char *id);
 
 /* what a turn hears, on either face */
 struct fx_ear {
@@ -120,13 +139,16 @@ struct fx_ear {
 	int n, outcome;
 };
 void fx_listen(struct fx_ear *ear, struct ck_turn *turn); /* callback face */
-/* the turn's decision: ck_turn_wait() where the library turns the crank, else by callback, where CK_WAIT means none yet */
+/* the turn's decision: ck_turn_wait() where the library turns the crank, else by callback, where
+ * CK_WAIT means none yet */
 int fx_decision(struct fixture *f, struct ck_turn *turn);
-void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id); /* CK_HAND_BACK, with that id */
+/* CK_HAND_BACK, with that id */
+void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id);
 
 /* what the database holds of the entries: "KEPT s1|COMMITTED s2", read in another process */
 const char *fx_rows(struct fixture *f);
 const char *fx_told(struct fixture *f); /* "TOLD s1: 10-cpu|STOP_TOLD s1|...", from the history */
 uint64_t fx_counter(struct fixture *f, const char *name); /* as it lies in the database */
-uint64_t fx_row_id(struct fixture *f, const char *id); /* of the entry with that runtime id; 0: none */
+/* of the entry with that runtime id; 0: none */
+uint64_t fx_row_id(struct fixture *f, const char *id);
 #endif

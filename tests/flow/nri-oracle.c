@@ -40,7 +40,7 @@ static bool names_it(const char *told, const char *name)
 	return false;
 }
 
-/* ---- at the seam --------------------------------------------------------------------------------------------------- */
+/* ---- at the seam ----------------------------------------------------------------------------- */
 
 static int between_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
 {
@@ -59,14 +59,16 @@ static int between_choose(const struct ck_told *entry, char *names, size_t size,
 	return 0;
 }
 
-static void between_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
+static void between_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
+			 void *userdata)
 {
 	struct oracle *o = userdata;
 	struct fact *fact = fact_of(o, entry->id);
 	for (size_t i = 0; i < o->w->plugins_n && event != CK_HOOK_RUN && fact->life < o->life; i++)
 		fact->owed[i] = o->active[i] && names_it(entry->told, name_of(o->w->plugins[i]));
 	if (!fact->chosen)
-		oracle_complain(o, "event %d of %s, which was never chosen for", (int)event, entry->id);
+		oracle_complain(o, "event %d of %s, which was never chosen for", (int)event,
+				entry->id);
 	o->real.fire(job, event, entry, o->real.userdata);
 }
 
@@ -146,7 +148,7 @@ void oracle_joined(struct oracle *o, const struct plugin *plugin)
 	o->picky[i] = (plugin->mask & 0x7ff) != 0x7ff;
 }
 
-/* ---- at the plugins' end ------------------------------------------------------------------------------------------- */
+/* ---- at the plugins' end --------------------------------------------------------------------- */
 
 struct seen { /* of one object, by one connection */
 	unsigned listed, run, stop, remove;
@@ -184,28 +186,39 @@ static void check_once_and_order(struct oracle *o, size_t i, unsigned object, co
 	const struct fact *fact = &o->facts[object];
 	unsigned known = s->listed + s->run;
 	if (!fact->chosen)
-		oracle_complain(o, "%s (connection %zu) heard of %u, for which no commit was begun", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu) heard of %u, for which no commit was begun",
+				name_of(p), i, object);
 	else if (known > 1)
-		oracle_complain(o, "%s (connection %zu) was told %u times that %u exists: %u in lists", name_of(p), i, known,
-				object, s->listed);
+		oracle_complain(o,
+				"%s (connection %zu) was told %u times that %u exists: %u in lists",
+				name_of(p), i, known, object, s->listed);
 	else if (s->listed && fact->stop_at && fact->stop_at <= o->joined_at[i])
-		oracle_complain(o, "%s (connection %zu) was told of %u in a list, after its Stop", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu) was told of %u in a list, after its Stop",
+				name_of(p), i, object);
 	else if (s->stop > 1 || s->remove > 1)
-		oracle_complain(o, "%s (connection %zu): %u has %u Stop, %u Remove", name_of(p), i, object, s->stop, s->remove);
+		oracle_complain(o, "%s (connection %zu): %u has %u Stop, %u Remove", name_of(p), i,
+				object, s->stop, s->remove);
 	else if (s->remove && !s->stop && !o->picky[i])
-		oracle_complain(o, "%s (connection %zu): %u has a Remove and no Stop", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu): %u has a Remove and no Stop", name_of(p),
+				i, object);
 	else if (s->remove && s->remove_at < s->stop_at)
-		oracle_complain(o, "%s (connection %zu): Remove of %u before its Stop", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu): Remove of %u before its Stop", name_of(p),
+				i, object);
 	else if (s->stop && known && s->stop_at < s->known_at)
-		oracle_complain(o, "%s (connection %zu): Stop of %u before it was known", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu): Stop of %u before it was known",
+				name_of(p), i, object);
 	else if (s->remove && s->last_at > s->remove_at)
-		oracle_complain(o, "%s (connection %zu): something of %u after its Remove", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu): something of %u after its Remove",
+				name_of(p), i, object);
 	else if (s->stop && !known && !o->picky[i]) {
 		if (fact->life >= o->life_of[i] || !names_it(fact->told, name_of(p)))
-			oracle_complain(o, "%s (connection %zu): Stop of %u, which it does not know", name_of(p), i, object);
+			oracle_complain(o,
+					"%s (connection %zu): Stop of %u, which it does not know",
+					name_of(p), i, object);
 		o->debts++;
 	} else if (s->last_at && !known && !s->stop && !o->picky[i])
-		oracle_complain(o, "%s (connection %zu): an event of %u, which it does not know", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu): an event of %u, which it does not know",
+				name_of(p), i, object);
 	o->runs += s->run;
 	o->lists += s->listed;
 	o->stops += s->stop;
@@ -223,16 +236,22 @@ static void check_all(struct oracle *o, size_t i, unsigned object, const struct 
 	if (o->picky[i] || !fact->chosen)
 		return;
 	if (known && orphan)
-		oracle_complain(o, "%s (connection %zu) knows %u, and not its pod %u", name_of(p), i, object, fact->pod);
+		oracle_complain(o, "%s (connection %zu) knows %u, and not its pod %u", name_of(p),
+				i, object, fact->pod);
 	else if (fact->listed && !fact->ended_by_host && !known && !orphan)
-		oracle_complain(o, "%s (connection %zu) was never told of %u, which is there", name_of(p), i, object);
+		oracle_complain(o, "%s (connection %zu) was never told of %u, which is there",
+				name_of(p), i, object);
 	else if (fact->committed && fact->active[i] && !known)
-		oracle_complain(o, "%s (connection %zu) was there when %u was chosen for, and never told", name_of(p), i, object);
+		oracle_complain(
+			o, "%s (connection %zu) was there when %u was chosen for, and never told",
+			name_of(p), i, object);
 	else if (fact->gone && fact->owed[i] && !known && !s->stop)
-		oracle_complain(o, "%s (connection %zu) was there for the debt of %u, and heard nothing", name_of(p), i, object);
+		oracle_complain(
+			o, "%s (connection %zu) was there for the debt of %u, and heard nothing",
+			name_of(p), i, object);
 	else if (fact->gone && known && (!s->stop || !s->remove))
-		oracle_complain(o, "%s (connection %zu) knew %u, which is gone: %u Stop, %u Remove", name_of(p), i, object,
-				s->stop, s->remove);
+		oracle_complain(o, "%s (connection %zu) knew %u, which is gone: %u Stop, %u Remove",
+				name_of(p), i, object, s->stop, s->remove);
 }
 
 static void check_connection(struct oracle *o, size_t i, bool quiet)
@@ -251,7 +270,8 @@ static void check_connection(struct oracle *o, size_t i, bool quiet)
 	for (size_t k = 0; k < p->heard_n; k++) {
 		const struct plugin_heard *heard = &p->heard[k];
 		if (heard->call < PLUGIN_CONFIGURE)
-			count(&seen[number_of(heard->container[0] ? heard->container : heard->pod)], heard);
+			count(&seen[number_of(heard->container[0] ? heard->container : heard->pod)],
+			      heard);
 	}
 	for (unsigned object = 0; object < OBJECTS; object++) {
 		const struct seen *s = &seen[object];

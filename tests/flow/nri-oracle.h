@@ -2,8 +2,9 @@
 #ifndef CK_TESTS_NRI_ORACLE_H
 #define CK_TESTS_NRI_ORACLE_H
 /*
- * Watches what plugins hear while random things happen to pods and containers. It stands at the seam of the cache (struct
- * ck_hooks) and at the plugins' end, and knows nothing of what is between the two. Ids are "pN" or "cN" with N below OBJECTS.
+ * Watches what plugins hear while random things happen to pods and containers. It stands at the
+ * seam of the cache (struct ck_hooks) and at the plugins' end, and knows nothing of what is between
+ * the two. Ids are "pN" or "cN" with N below OBJECTS.
  *
  * What it holds against what was heard, of each connection and each object:
  *	once    in a list or as RunPodSandbox (CreateContainer), never both and never twice; Stop once, Remove once
@@ -26,7 +27,9 @@ struct fact { /* what happened to one object */
 	unsigned life;       /* in which it was chosen first */
 	char told[256];      /* names its row tells */
 	bool active[NW_PLUGINS]; /* was there for certain when it was chosen */
-	bool owed[NW_PLUGINS];   /* and when Stop or Remove of something of an earlier life went out, and is named in its row */
+	/* and when Stop or Remove of something of an earlier life went out, and is named in its
+	 * row */
+	bool owed[NW_PLUGINS];
 	bool listed;         /* in the cache's snapshot, at the last check */
 	unsigned pod;        /* of a container; 0: not known */
 };
@@ -55,5 +58,6 @@ void oracle_stopped(struct oracle *o, const char *id); /* the host sends its Sto
 void oracle_joined(struct oracle *o, const struct plugin *plugin);
 /* oracle_check - @quiet: all has been let go and has settled. false: there is a complaint */
 bool oracle_check(struct oracle *o, bool quiet);
-void oracle_complain(struct oracle *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void oracle_complain(struct oracle *o, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire as facts of containerd/nri, pkg/net/multiplex and containerd/ttrpc tell it; the messages from pkg/api/api.proto. */
+/* The wire as facts of containerd/nri, pkg/net/multiplex and containerd/ttrpc tell it; the messages
+ * from pkg/api/api.proto. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -59,7 +60,7 @@ static void wrong(struct plugin *p, const char *format, ...)
 	va_end(args);
 }
 
-/* ---- bytes --------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void *room_for(void *items, size_t n, size_t *room, size_t size)
 {
@@ -147,7 +148,8 @@ void plugin_bytes_free(struct plugin_buffer *bytes)
 }
 
 /* the last field @number of a message; false: it is not there */
-static bool field_of(const void *message, size_t len, uint32_t number, struct ck_wire_field *ret_field)
+static bool field_of(const void *message, size_t len, uint32_t number,
+		     struct ck_wire_field *ret_field)
 {
 	struct ck_wire wire = ck_wire_begin(message, len);
 	struct ck_wire_field field;
@@ -165,16 +167,18 @@ static void text_of(const void *message, size_t len, uint32_t number, char *text
 	struct ck_wire_field f;
 	text[0] = '\0';
 	if (field_of(message, len, number, &f) && f.type == CK_WIRE_BYTES)
-		snprintf(text, size, "%.*s", (int)(f.len < size ? f.len : size - 1), (const char *)f.data);
+		snprintf(text, size, "%.*s", (int)(f.len < size ? f.len : size - 1),
+			 (const char *)f.data);
 }
 
 static int64_t number_of(const void *message, size_t len, uint32_t number)
 {
 	struct ck_wire_field f;
-	return field_of(message, len, number, &f) && f.type == CK_WIRE_VARINT ? (int64_t)f.value : 0;
+	return field_of(message, len, number, &f) && f.type == CK_WIRE_VARINT ? (int64_t)f.value
+									      : 0;
 }
 
-/* ---- out ----------------------------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 void plugin_write(struct plugin *p, const void *bytes, size_t len)
 {
@@ -191,7 +195,8 @@ void plugin_frame(struct plugin *p, uint32_t conn, uint32_t length, const void *
 }
 
 /* a ttrpc message, as Go's writer cuts it, or in pieces of p->cut */
-static void message_out(struct plugin *p, uint32_t conn, uint32_t stream, unsigned type, const struct plugin_buffer *data)
+static void message_out(struct plugin *p, uint32_t conn, uint32_t stream, unsigned type,
+			const struct plugin_buffer *data)
 {
 	struct plugin_buffer message = { .p = NULL };
 	unsigned char header[10];
@@ -209,7 +214,8 @@ static void message_out(struct plugin *p, uint32_t conn, uint32_t stream, unsign
 	plugin_bytes_free(&message);
 }
 
-uint32_t plugin_ask(struct plugin *p, const char *service, const char *method, const void *payload, size_t len)
+uint32_t plugin_ask(struct plugin *p, const char *service, const char *method, const void *payload,
+		    size_t len)
 {
 	struct plugin_buffer request = { .p = NULL };
 	uint32_t stream = p->next_stream;
@@ -354,7 +360,7 @@ size_t plugin_release(struct plugin *p)
 	return n;
 }
 
-/* ---- in ------------------------------------------------------------------------------------------------------------ */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static void remember_items(struct plugin *p, const struct plugin_heard *heard)
 {
@@ -386,14 +392,17 @@ static void remember_configure(struct plugin *p, const struct plugin_heard *hear
 	p->request_timeout = number_of(heard->payload, heard->len, 5);
 }
 
-/* the ids in an event's message: field 1 is the pod, 2 the container; in StateChange they are 2 and 3 */
+/* the ids in an event's message: field 1 is the pod, 2 the container; in StateChange they are 2 and
+ * 3 */
 static void read_ids(struct plugin_heard *heard, unsigned pod_field)
 {
-	bool container = heard->call >= CK_NRI_CREATE_CONTAINER && heard->call <= CK_NRI_REMOVE_CONTAINER;
+	bool container =
+		heard->call >= CK_NRI_CREATE_CONTAINER && heard->call <= CK_NRI_REMOVE_CONTAINER;
 	struct ck_wire_field field;
 	if (field_of(heard->payload, heard->len, pod_field, &field) && field.type == CK_WIRE_BYTES)
 		text_of(field.data, field.len, 1, heard->pod, sizeof(heard->pod));
-	if (container && field_of(heard->payload, heard->len, pod_field + 1, &field) && field.type == CK_WIRE_BYTES)
+	if (container && field_of(heard->payload, heard->len, pod_field + 1, &field) &&
+	    field.type == CK_WIRE_BYTES)
 		text_of(field.data, field.len, 1, heard->container, sizeof(heard->container));
 }
 
@@ -408,7 +417,8 @@ static int call_named(const char *method)
 static void requested(struct plugin *p, uint32_t stream, const unsigned char *data, size_t len)
 {
 	static uint64_t clock; /* of all plugins, which may have threads of their own */
-	struct plugin_heard heard = { .stream = stream, .at = __atomic_add_fetch(&clock, 1, __ATOMIC_RELAXED) };
+	struct plugin_heard heard = { .stream = stream,
+				      .at = __atomic_add_fetch(&clock, 1, __ATOMIC_RELAXED) };
 	struct ck_wire_field field;
 	char service[80], method[80], text[100];
 
@@ -486,7 +496,8 @@ static void responded(struct plugin *p, uint32_t stream, const unsigned char *da
 		p->registered = true;
 }
 
-static void message_in(struct plugin *p, uint32_t conn, const unsigned char *header, const unsigned char *data, size_t len)
+static void message_in(struct plugin *p, uint32_t conn, const unsigned char *header,
+		       const unsigned char *data, size_t len)
 {
 	uint32_t stream = get32(header + 4);
 	unsigned type = header[8], flags = header[9];
@@ -504,8 +515,9 @@ static void message_in(struct plugin *p, uint32_t conn, const unsigned char *hea
 	}
 }
 
-/* Go's reader has a buffer of 4096 bytes. When it is empty, and at least that much is missing of a message, it reads the next
- * frame straight into the message; a frame that is larger than where it should go is an error that nobody hears of */
+/* Go's reader has a buffer of 4096 bytes. When it is empty, and at least that much is missing of a
+ * message, it reads the next frame straight into the message; a frame that is larger than where it
+ * should go is an error that nobody hears of */
 static void frame_in(struct plugin *p, uint32_t conn, const unsigned char *bytes, size_t len)
 {
 	if (conn != TO_PLUGIN && conn != TO_RUNTIME) {
@@ -515,7 +527,10 @@ static void frame_in(struct plugin *p, uint32_t conn, const unsigned char *bytes
 	struct plugin_buffer *in = &p->conn[conn];
 	size_t missing = in->len >= 10 ? 10 + (size_t)get32(in->p) - in->len : 0;
 	if (len > (missing >= GO_BUFFER ? missing : GO_BUFFER))
-		wrong(p, "a frame of %zu bytes where %zu are missing of a message: Go's side would fall silent", len, missing);
+		wrong(p,
+		      "a frame of %zu bytes where %zu are missing of a message: Go's side would "
+		      "fall silent",
+		      len, missing);
 	add(in, bytes, len);
 	while (p->fd >= 0 && in->len >= 10 && in->len - 10 >= get32(in->p)) {
 		size_t data_len = get32(in->p);
@@ -544,15 +559,17 @@ static bool trunk_in(struct plugin *p)
 	return any;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static size_t read_now(struct plugin *p)
 {
 	unsigned char bytes[65536];
-	size_t most = p->at_most && p->at_most < sizeof(bytes) ? p->at_most : sizeof(bytes), total = 0;
+	size_t most = p->at_most && p->at_most < sizeof(bytes) ? p->at_most : sizeof(bytes),
+	       total = 0;
 	for (;;) {
 		ssize_t n = p->fd < 0 || p->deaf || p->ended ? -1 : read(p->fd, bytes, most);
-		if (n == 0 || (n < 0 && p->fd >= 0 && !p->deaf && !p->ended && errno != EAGAIN && errno != EINTR)) {
+		if (n == 0 || (n < 0 && p->fd >= 0 && !p->deaf && !p->ended && errno != EAGAIN &&
+			       errno != EINTR)) {
 			p->ended = true;
 			return total + 1;
 		}
@@ -599,7 +616,7 @@ bool plugin_step(struct plugin *p)
 	return moved || p->out.len != waiting;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct plugin *plugin_on(int fd, const char *name)
 {
@@ -667,7 +684,7 @@ void plugin_fails(struct plugin *p, int call, int code, const char *text)
 	p->rules[call] = (struct plugin_rule){ .does = PLUGIN_FAILS, .code = code, .text = text };
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 const struct plugin_answer *plugin_answer_to(const struct plugin *p, uint32_t stream)
 {
@@ -706,7 +723,8 @@ const struct plugin_heard *plugin_last(const struct plugin *p, int call)
 	return NULL;
 }
 
-static void tell(char *story, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void tell(char *story, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 static void tell(char *story, size_t size, const char *format, ...)
 {
 	size_t n = strlen(story);

@@ -2,9 +2,10 @@
 #ifndef CK_TESTS_NRI_PEER_H
 #define CK_TESTS_NRI_PEER_H
 /*
- * A plugin, from the wire up and with nothing of hooks/, so that both sides cannot be wrong together. It registers, answers what
- * it is called with as a test has scripted it, and writes down everything. Nothing blocks: plugin_step() does what can be done
- * now. It reads as Go's side does, which gives up on frames it does not expect; what its counterpart did against the rules is in
+ * A plugin, from the wire up and with nothing of hooks/, so that both sides cannot be wrong
+ * together. It registers, answers what it is called with as a test has scripted it, and writes down
+ * everything. Nothing blocks: plugin_step() does what can be done now. It reads as Go's side does,
+ * which gives up on frames it does not expect; what its counterpart did against the rules is in
  * wrong[].
  *
  * Its memory is malloc's, so an armed fault of ours does not hit it.
@@ -39,7 +40,8 @@ struct plugin_rule {
 
 /* one call that came in */
 struct plugin_heard {
-	int call;          /* enum ck_nri_event of an event, in either form; else enum plugin_call */
+	/* enum ck_nri_event of an event, in either form; else enum plugin_call */
+	int call;
 	bool state_change; /* it came as StateChange */
 	bool answered;     /* or it never will be: an answer was written in its place */
 	uint32_t stream;
@@ -78,19 +80,22 @@ struct plugin {
 	char index[16], base[300];
 	const char *version;    /* NRI_version ["v0.12.2"]; old plugins send none */
 	uint32_t mask;          /* [0x1fff: all but validation] */
-	bool old;               /* a stub before v0.12: StateChange, and before v0.7: no lists in pieces */
+	/* a stub before v0.12: StateChange, and before v0.7: no lists in pieces */
+	bool old;
 	bool knows_pieces;      /* old, but not that old */
 	bool mute;              /* does not register; plugin_register() does */
 	bool deaf;              /* does not read, so the socket gets full */
 	size_t cut;             /* its frames carry at most so many bytes; 0: as Go writes them */
 	size_t at_most;         /* bytes written and read in a step; 0: all there are */
 	struct plugin_rule rules[PLUGIN_CALLS];
-	void (*called)(struct plugin *plugin, const struct plugin_heard *heard, void *userdata); /* before it answers */
+	/* before it answers */
+	void (*called)(struct plugin *plugin, const struct plugin_heard *heard, void *userdata);
 	void *userdata;
 
 	/* for the test to look at */
 	int fd; /* -1: closed by us */
-	bool ended;                                  /* the other side has closed, or broke it off */
+	/* the other side has closed, or broke it off */
+	bool ended;
 	bool registered, configured, synchronized;   /* it was told so, and it said so */
 	char config[256], runtime_name[64], runtime_version[64], runtime_nri[32];
 	int64_t registration_timeout, request_timeout; /* ms, as Configure tells them */
@@ -112,7 +117,8 @@ struct plugin {
 	bool began, more;
 };
 
-/* plugin_dial - connect to @path; @name is "NN-name". Registers with its first step. NULL: nobody listens */
+/* plugin_dial - connect to @path; @name is "NN-name". Registers with its first step. NULL: nobody
+ * listens */
 struct plugin *plugin_dial(const char *path, const char *name);
 /* plugin_on - the same on one end of a socket pair. @fd: taken */
 struct plugin *plugin_on(int fd, const char *name);
@@ -125,19 +131,22 @@ void plugin_close(struct plugin *plugin); /* as if it had died */
 void plugin_register(struct plugin *plugin);
 /* plugin_rule - what it does from now on when it is called with @call; @times 0: for ever */
 void plugin_rule(struct plugin *plugin, int call, enum plugin_does does, unsigned times);
-void plugin_replies(struct plugin *plugin, int call, const void *reply, size_t len); /* @reply: borrowed */
+/* @reply: borrowed */
+void plugin_replies(struct plugin *plugin, int call, const void *reply, size_t len);
 void plugin_fails(struct plugin *plugin, int call, int code, const char *text);
 /* plugin_release - answer the calls that are held back, as its rules are now. Return: how many */
 size_t plugin_release(struct plugin *plugin);
 /* plugin_ask - a call of its own. Return: the stream, to find the answer by */
-uint32_t plugin_ask(struct plugin *plugin, const char *service, const char *method, const void *payload, size_t len);
+uint32_t plugin_ask(struct plugin *plugin, const char *service, const char *method,
+		    const void *payload, size_t len);
 #define PLUGIN_RUNTIME_SERVICE "nri.pkg.api.v1alpha1.Runtime"
 /* plugin_answer_to - of that call; NULL: none yet */
 const struct plugin_answer *plugin_answer_to(const struct plugin *plugin, uint32_t stream);
 /* plugin_write - any bytes onto the socket */
 void plugin_write(struct plugin *plugin, const void *bytes, size_t len);
 /* plugin_frame - one mux frame; the length may be another one than there are bytes */
-void plugin_frame(struct plugin *plugin, uint32_t conn, uint32_t length, const void *bytes, size_t len);
+void plugin_frame(struct plugin *plugin, uint32_t conn, uint32_t length, const void *bytes,
+		  size_t len);
 void plugin_shut(struct plugin *plugin); /* its writing half */
 
 /* plugin_count - how often it heard @call about @id (pod or container); NULL: about anything */
@@ -145,7 +154,8 @@ unsigned plugin_count(const struct plugin *plugin, int call, const char *id);
 /* plugin_listed - how often @id was in its Synchronize lists */
 unsigned plugin_listed(const struct plugin *plugin, const char *id);
 const struct plugin_heard *plugin_last(const struct plugin *plugin, int call); /* NULL: never */
-/* plugin_story - "Synchronize(s1 c1) RunPodSandbox(s2) ..."; Configure is left out. Static, until the next call of it */
+/* plugin_story - "Synchronize(s1 c1) RunPodSandbox(s2) ..."; Configure is left out. Static, until
+ * the next call of it */
 const char *plugin_story(const struct plugin *plugin);
 
 /* messages: each appends to @to, which is zeroed at first and freed by plugin_bytes_free() */

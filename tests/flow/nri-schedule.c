@@ -31,7 +31,8 @@ struct schedule {
 	struct pod pods[PODS];
 	struct turn turns[TURNS];
 	struct nw_sent *sends;
-	unsigned sends_n, ids, hurried; /* sends that had ended before a pause are not looked at again */
+	/* sends that had ended before a pause are not looked at again */
+	unsigned sends_n, ids, hurried;
 	bool trace;
 	bool answered[OBJECTS]; /* the kubelet has had its id */
 };
@@ -61,9 +62,12 @@ static const char *draw_name(void)
 	return "seeded";
 }
 
-static randombytes_implementation seeded = { .implementation_name = draw_name, .random = draw, .buf = draw_bytes };
+static randombytes_implementation seeded = { .implementation_name = draw_name,
+					     .random = draw,
+					     .buf = draw_bytes };
 
-static void say(const struct schedule *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct schedule *s, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 static void say(const struct schedule *s, const char *format, ...)
 {
 	va_list args;
@@ -76,7 +80,7 @@ static void say(const struct schedule *s, const char *format, ...)
 	va_end(args);
 }
 
-/* ---- the runtime --------------------------------------------------------------------------------------------------- */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 /* what the kubelet's list shows */
 static bool shown(struct schedule *s, const struct fx_object *o)
@@ -116,8 +120,10 @@ static bool reserved(const struct schedule *s, const struct fx_ask *ask)
 {
 	for (size_t i = 0; i < s->f->objects_n; i++) {
 		const struct fx_object *o = &s->f->objects[i];
-		if (o->kind == ask->kind && o->attempt == ask->attempt && !strcmp(o->name, ask->name) &&
-		    (ask->kind == CK_SANDBOX || (!strcmp(o->sandbox, ask->sandbox) && !strcmp(o->container, ask->container))))
+		if (o->kind == ask->kind && o->attempt == ask->attempt &&
+		    !strcmp(o->name, ask->name) &&
+		    (ask->kind == CK_SANDBOX ||
+		     (!strcmp(o->sandbox, ask->sandbox) && !strcmp(o->container, ask->container))))
 			return true;
 	}
 	return false;
@@ -130,17 +136,21 @@ static void look_what_is_shown(struct schedule *s)
 			oracle_committed(&s->oracle, s->f->objects[i].id);
 }
 
-/* ---- events of the host -------------------------------------------------------------------------------------------- */
+/* ---- events of the host ---------------------------------------------------------------------- */
 
-static void send(struct schedule *s, enum ck_nri_event event, const char *pod, const char *container)
+static void send(struct schedule *s, enum ck_nri_event event, const char *pod,
+		 const char *container)
 {
-	struct ck_nri_call call = { .size = sizeof(call), .event = event, .pod_id = pod, .container_id = container };
+	struct ck_nri_call call = {
+		.size = sizeof(call), .event = event, .pod_id = pod, .container_id = container
+	};
 	if (s->sends_n == SENDS)
 		return;
 	say(s, "event %d of %s", (int)event, container ? container : pod);
 	int r = nw_send_call(s->w, &call, &s->sends[s->sends_n]);
 	if (r < 0)
-		oracle_complain(&s->oracle, "event %d of %s: %d, %s", (int)event, container ? container : pod, r, s->w->err.text);
+		oracle_complain(&s->oracle, "event %d of %s: %d, %s", (int)event,
+				container ? container : pod, r, s->w->err.text);
 	else
 		s->sends_n++;
 }
@@ -181,7 +191,8 @@ static void remove_container(struct schedule *s, const char *id, const char *pod
 }
 
 /* what there is of @pod that the kubelet can see */
-static void with_containers(struct schedule *s, const char *pod, void (*fn)(struct schedule *, const char *, const char *))
+static void with_containers(struct schedule *s, const char *pod,
+			    void (*fn)(struct schedule *, const char *, const char *))
 {
 	char ids[64][16];
 	unsigned n = 0;
@@ -226,7 +237,7 @@ static void removed_pod(struct schedule *s, const char *id)
 	ck_forget(s->f->cache, CK_SANDBOX, id);
 }
 
-/* ---- the kubelet's calls ------------------------------------------------------------------------------------------- */
+/* ---- the kubelet's calls --------------------------------------------------------------------- */
 
 static struct turn *place(struct schedule *s)
 {
@@ -310,8 +321,9 @@ static void request(struct schedule *s, const struct fx_ask *ask)
 		t->ask.sandbox = t->sandbox;
 	}
 	int r = fx_begin(s->f, &t->ask, &t->turn);
-	say(s, "ask for %s%s%s attempt %u env %s: %d", ask->sandbox ? ask->sandbox : ask->name, ask->container ? " " : "",
-	    ask->container ? ask->container : "", ask->attempt, ask->env, r);
+	say(s, "ask for %s%s%s attempt %u env %s: %d", ask->sandbox ? ask->sandbox : ask->name,
+	    ask->container ? " " : "", ask->container ? ask->container : "", ask->attempt, ask->env,
+	    r);
 	if (r < 0)
 		*t = (struct turn){ .turn = NULL };
 	else
@@ -335,7 +347,8 @@ static bool has_ended(struct schedule *s, const struct pod *pod)
 {
 	for (size_t i = 0; i < s->f->objects_n; i++) {
 		const struct fx_object *o = &s->f->objects[i];
-		if (o->kind == CK_SANDBOX && !strcmp(o->name, pod->name) && o->attempt == pod->attempt)
+		if (o->kind == CK_SANDBOX && !strcmp(o->name, pod->name) &&
+		    o->attempt == pod->attempt)
 			return o->condition != CK_CONDITION_READY;
 	}
 	return false;
@@ -416,7 +429,8 @@ static void fail_or_lose(struct schedule *s, struct turn *t)
 		break;
 	case 1: /* it was made, and nobody heard of it */
 		if (s->ids + 1 < OBJECTS && !reserved(s, &t->ask)) {
-			snprintf(id, sizeof(id), "%c%u", t->ask.kind == CK_SANDBOX ? 'p' : 'c', ++s->ids);
+			snprintf(id, sizeof(id), "%c%u", t->ask.kind == CK_SANDBOX ? 'p' : 'c',
+				 ++s->ids);
 			fx_exists(s->f, &t->ask, id);
 			say(s, "made %s, and nobody knows", id);
 		}
@@ -479,7 +493,7 @@ static void act(struct schedule *s)
 		remove_container(s, id, pod);
 }
 
-/* ---- plugins ------------------------------------------------------------------------------------------------------- */
+/* ---- plugins --------------------------------------------------------------------------------- */
 
 static bool lives(const struct plugin *p)
 {
@@ -516,25 +530,30 @@ static void join(struct schedule *s)
 	if (!chance(s, 6))
 		p->cut = 1 + chance(s, 30);
 	if (!chance(s, 5))
-		plugin_rule(p, chance(s, 2) ? PLUGIN_SYNCHRONIZE : PLUGIN_CONFIGURE, PLUGIN_HOLDS, 1);
+		plugin_rule(p, chance(s, 2) ? PLUGIN_SYNCHRONIZE : PLUGIN_CONFIGURE, PLUGIN_HOLDS,
+			    1);
 	s->counts->connections++;
 	oracle_joined(&s->oracle, p);
 }
 
 static void upset(struct schedule *s)
 {
-	static const int calls[] = { CK_NRI_RUN_POD_SANDBOX,    CK_NRI_RUN_POD_SANDBOX,  CK_NRI_STOP_POD_SANDBOX,
-				     CK_NRI_REMOVE_POD_SANDBOX, CK_NRI_CREATE_CONTAINER, CK_NRI_CREATE_CONTAINER,
-				     CK_NRI_STOP_CONTAINER,     CK_NRI_REMOVE_CONTAINER, CK_NRI_START_CONTAINER };
-	static const enum plugin_does does[] = { PLUGIN_HOLDS, PLUGIN_HOLDS,  PLUGIN_HOLDS,      PLUGIN_FAILS,
-						 PLUGIN_FAILS, PLUGIN_CLOSES, PLUGIN_BREAKS_OFF, PLUGIN_SHUTS };
+	static const int calls[] = { CK_NRI_RUN_POD_SANDBOX,  CK_NRI_RUN_POD_SANDBOX,
+				     CK_NRI_STOP_POD_SANDBOX, CK_NRI_REMOVE_POD_SANDBOX,
+				     CK_NRI_CREATE_CONTAINER, CK_NRI_CREATE_CONTAINER,
+				     CK_NRI_STOP_CONTAINER,   CK_NRI_REMOVE_CONTAINER,
+				     CK_NRI_START_CONTAINER };
+	static const enum plugin_does does[] = { PLUGIN_HOLDS,      PLUGIN_HOLDS, PLUGIN_HOLDS,
+						 PLUGIN_FAILS,      PLUGIN_FAILS, PLUGIN_CLOSES,
+						 PLUGIN_BREAKS_OFF, PLUGIN_SHUTS };
 	struct plugin *p = pick_plugin(s);
 	if (!p)
 		return;
 	int call = calls[chance(s, CK_COUNT(calls))];
-	p->rules[call] = (struct plugin_rule){
-		.does = does[chance(s, CK_COUNT(does))], .times = chance(s, 4), .code = 2, .text = "not today"
-	};
+	p->rules[call] = (struct plugin_rule){ .does = does[chance(s, CK_COUNT(does))],
+					       .times = chance(s, 4),
+					       .code = 2,
+					       .text = "not today" };
 	say(s, "%s-%s will do %d at %d", p->index, p->base, (int)p->rules[call].does, call);
 }
 
@@ -563,7 +582,7 @@ static void trouble(struct schedule *s)
 	}
 }
 
-/* ---- time, and another life ---------------------------------------------------------------------------------------- */
+/* ---- time, and another life ------------------------------------------------------------------ */
 
 static void let_time_pass(struct schedule *s)
 {
@@ -663,14 +682,15 @@ static void pause_all(struct schedule *s)
 	for (unsigned i = 0; i < s->sends_n; i++) {
 		const struct nw_sent *sent = &s->sends[i];
 		if (sent->ended != 1 || sent->within)
-			oracle_complain(&s->oracle, "event %u: its callback came %u times, %s", i, sent->ended,
+			oracle_complain(&s->oracle, "event %u: its callback came %u times, %s", i,
+					sent->ended,
 					sent->within ? "from within" : "from the crank");
 	}
 	say(s, "pause: %zu objects, %zu connections", s->f->objects_n, nw_connected(s->w));
 	oracle_check(&s->oracle, true);
 }
 
-/* ---- a schedule ---------------------------------------------------------------------------------------------------- */
+/* ---- a schedule ------------------------------------------------------------------------------ */
 
 static void step(struct schedule *s)
 {
@@ -708,9 +728,11 @@ static void step(struct schedule *s)
 static void choose_options(struct schedule *s, struct ck_nri_rule *rules)
 {
 	static const char *const names[] = { "a", "20-b", "c", "40-d" };
-	static const enum ck_nri_policy policies[] = { CK_NRI_IGNORE, CK_NRI_ERROR, CK_NRI_FAIL, CK_NRI_FAIL };
+	static const enum ck_nri_policy policies[] = { CK_NRI_IGNORE, CK_NRI_ERROR, CK_NRI_FAIL,
+						       CK_NRI_FAIL };
 	for (unsigned i = 0; i < 4; i++)
-		rules[i] = (struct ck_nri_rule){ .name = names[i], .policy = policies[chance(s, 4)] };
+		rules[i] =
+			(struct ck_nri_rule){ .name = names[i], .policy = policies[chance(s, 4)] };
 	if (!chance(s, 5))
 		rules[3].policy = CK_NRI_REQUIRED;
 	s->w->options.rules = rules;
@@ -743,7 +765,8 @@ static void play(struct schedule *s)
 	}
 }
 
-bool schedule_play(unsigned seed, struct schedule_counts *counts, bool trace, char *complaint, size_t size)
+bool schedule_play(unsigned seed, struct schedule_counts *counts, bool trace, char *complaint,
+		   size_t size)
 {
 	randombytes_set_implementation(&seeded);
 	drawn = seed;
@@ -767,8 +790,8 @@ bool schedule_play(unsigned seed, struct schedule_counts *counts, bool trace, ch
 			drop(&s.turns[i]);
 	if (trace && complaint[0])
 		for (size_t i = 0; i < s.w->plugins_n; i++)
-			printf("connection %zu %s-%s: %s\n", i, s.w->plugins[i]->index, s.w->plugins[i]->base,
-			       plugin_story(s.w->plugins[i]));
+			printf("connection %zu %s-%s: %s\n", i, s.w->plugins[i]->index,
+			       s.w->plugins[i]->base, plugin_story(s.w->plugins[i]));
 	fx_cut(s.f);
 	nw_close(s.w);
 	for (unsigned i = 0; i < s.sends_n; i++)

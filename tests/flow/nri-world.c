@@ -12,7 +12,7 @@ uint32_t nw_random(struct nw *w, uint32_t n)
 	return n ? w->rng % n : 0;
 }
 
-/* ---- the host ------------------------------------------------------------------------------------------------------ */
+/* ---- the host -------------------------------------------------------------------------------- */
 
 struct nw_object *nw_find(struct nw *w, const char *id)
 {
@@ -78,7 +78,8 @@ static void end(struct nw *w, const struct nw_held *held)
 	plugin_bytes_free(&message);
 }
 
-static void called(struct nw *w, enum nw_call call, struct ck_nri_job *job, enum ck_kind kind, const char *id)
+static void called(struct nw *w, enum nw_call call, struct ck_nri_job *job, enum ck_kind kind,
+		   const char *id)
 {
 	struct nw_held held = { .call = call, .job = job, .kind = kind };
 	snprintf(held.id, sizeof(held.id), "%s", id);
@@ -127,7 +128,8 @@ static void note(struct nw *w, const char *format, ...)
 	va_end(args);
 }
 
-static void host_update(struct ck_nri_job *job, const char *id, const void *resources, size_t len, void *userdata)
+static void host_update(struct ck_nri_job *job, const char *id, const void *resources, size_t len,
+			void *userdata)
 {
 	struct nw *w = userdata;
 	note(w, "%supdate %s [", w->changes[0] ? " " : "", id);
@@ -155,11 +157,14 @@ static int host_launch(unsigned i, int fd, void *userdata)
 	return 0;
 }
 
-static int host_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *userdata)
+static int host_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg,
+			 void *userdata)
 {
 	struct nw *w = userdata;
 	for (size_t i = 0; i < w->objects_n; i++) {
-		int r = w->objects[i]->visible && !w->objects[i]->gone ? fn(&w->objects[i]->told, arg) : 0;
+		int r = w->objects[i]->visible && !w->objects[i]->gone
+				? fn(&w->objects[i]->told, arg)
+				: 0;
 		if (r)
 			return r;
 	}
@@ -173,7 +178,7 @@ static void host_log(enum ck_log_level level, const char *text, void *userdata)
 	snprintf(w->log + n, sizeof(w->log) - n, "<%d> %s\n", (int)level, text);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static uint64_t read_clock(void *userdata)
 {
@@ -201,9 +206,11 @@ struct nw *nw_new(void)
 					.launch = host_launch,
 					.snapshot = host_snapshot,
 					.log = host_log };
-	w->options = (struct ck_nri_options){
-		.size = sizeof(w->options), .host = &w->host, .socket_path = w->socket, .clock = read_clock, .clock_userdata = w
-	};
+	w->options = (struct ck_nri_options){ .size = sizeof(w->options),
+					      .host = &w->host,
+					      .socket_path = w->socket,
+					      .clock = read_clock,
+					      .clock_userdata = w };
 	return w;
 }
 
@@ -264,7 +271,7 @@ void nw_free(struct nw *w)
 	free(w);
 }
 
-/* ---- time and turns ------------------------------------------------------------------------------------------------ */
+/* ---- time and turns -------------------------------------------------------------------------- */
 
 uint64_t nw_now(const struct nw *w)
 {
@@ -365,7 +372,7 @@ void nw_advance(struct nw *w, uint64_t by)
 	nw_settle(w);
 }
 
-/* ---- plugins ------------------------------------------------------------------------------------------------------- */
+/* ---- plugins --------------------------------------------------------------------------------- */
 
 void nw_adopt(struct nw *w, struct plugin *plugin)
 {
@@ -386,8 +393,9 @@ struct plugin *nw_ready(struct nw *w, const char *name)
 	struct plugin *plugin = nw_join(w, name);
 	nw_settle(w);
 	if (!plugin->synchronized || plugin->ended)
-		fail_msg("%s: registered %d, configured %d, synchronized %d, ended %d, %s\n%s", name, plugin->registered,
-			 plugin->configured, plugin->synchronized, plugin->ended, plugin->wrong, w->log);
+		fail_msg("%s: registered %d, configured %d, synchronized %d, ended %d, %s\n%s",
+			 name, plugin->registered, plugin->configured, plugin->synchronized,
+			 plugin->ended, plugin->wrong, w->log);
 	return plugin;
 }
 
@@ -430,7 +438,7 @@ size_t nw_connected(struct nw *w)
 	return l.n;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static struct nw_object *object(struct nw *w, enum ck_kind kind, const char *id, const char *pod)
 {
@@ -469,7 +477,8 @@ int nw_choose(struct nw *w, const char *id, char *names, size_t size)
 	struct nw_object *o = nw_find(w, id);
 	char own[CK_TOLD_MAX];
 	assert_non_null(o);
-	int r = w->hooks.choose(&o->told, names ? names : own, names ? size : sizeof(own), w->hooks.userdata);
+	int r = w->hooks.choose(&o->told, names ? names : own, names ? size : sizeof(own),
+				w->hooks.userdata);
 	o->visible = r == 0;
 	return r;
 }
@@ -502,7 +511,7 @@ struct nw_object *nw_create(struct nw *w, const char *id, const char *pod)
 	return o;
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 struct ck_nri_call nw_call_of(const struct nw *w, enum ck_nri_event event, const char *id)
 {
@@ -534,7 +543,8 @@ static void ended(const struct ck_nri_result *result, void *userdata)
 	struct nw_sent *sent = userdata;
 	sent->ended++;
 	sent->within = sent->within || sending;
-	snprintf(sent->refusal, sizeof(sent->refusal), "%s", result->refusal ? result->refusal : "");
+	snprintf(sent->refusal, sizeof(sent->refusal), "%s",
+		 result->refusal ? result->refusal : "");
 	sent->told = result->told;
 	sent->has_resources = result->resources != NULL;
 	keep(&sent->adjustment, result->adjustment, result->adjustment_len);

@@ -2,8 +2,9 @@
 #ifndef CK_TESTS_NRI_WORLD_H
 #define CK_TESTS_NRI_WORLD_H
 /*
- * NRI's runtime side on a socket of its own, under a clock that only the test moves, with scripted plugins before it and a host
- * that is a table in memory behind it. Without a cache by default; nw_over() puts it over that of a fixture. One thread.
+ * NRI's runtime side on a socket of its own, under a clock that only the test moves, with scripted
+ * plugins before it and a host that is a table in memory behind it. Without a cache by default;
+ * nw_over() puts it over that of a fixture. One thread.
  */
 #include <stdbool.h>
 
@@ -51,7 +52,8 @@ struct nw {
 	struct ck_error err;
 	struct plugin *plugins[NW_PLUGINS];
 	size_t plugins_n;
-	unsigned rng;          /* not 0: who is turned in which order, and how far, is left to chance */
+	/* not 0: who is turned in which order, and how far, is left to chance */
+	unsigned rng;
 
 	/* the host */
 	struct nw_object *objects[NW_OBJECTS];
@@ -70,8 +72,10 @@ struct nw {
 };
 
 struct nw *nw_new(void);              /* not open yet; the clock stands at 1,000 s */
-void nw_over(struct nw *w, struct fixture *f); /* before nw_open(); its cache is opened between that and nw_start() */
-int nw_open(struct nw *w);            /* ck_nri_open() and what ck_nri_hooks() gives; what it returned */
+/* before nw_open(); its cache is opened between that and nw_start() */
+void nw_over(struct nw *w, struct fixture *f);
+/* ck_nri_open() and what ck_nri_hooks() gives; what it returned */
+int nw_open(struct nw *w);
 void nw_start(struct nw *w);          /* ck_nri_start() */
 struct nw *nw_started(void);          /* all three, without a cache */
 void nw_close(struct nw *w);          /* ck_nri_close(); jobs that are held back end afterwards */
@@ -79,7 +83,8 @@ void nw_free(struct nw *w);
 
 uint64_t nw_now(const struct nw *w);
 void nw_set_now(struct nw *w, uint64_t now);
-bool nw_turn(struct nw *w);           /* everybody once: cache, hooks, plugins. Return: whether anything was due */
+/* everybody once: cache, hooks, plugins. Return: whether anything was due */
+bool nw_turn(struct nw *w);
 void nw_shuffle(struct nw *w, unsigned n); /* @n small steps, of anybody, as chance has it */
 void nw_settle(struct nw *w);         /* until nothing is due */
 void nw_advance(struct nw *w, uint64_t by); /* stops at each timer on the way */
@@ -89,7 +94,8 @@ struct plugin *nw_join(struct nw *w, const char *name);
 /* the same, and it is through its handshake and its list */
 struct plugin *nw_ready(struct nw *w, const char *name);
 void nw_adopt(struct nw *w, struct plugin *plugin);
-struct ck_nri_plugin *nw_plugin(struct nw *w, const char *name); /* what ck_nri_plugins() says; static; NULL: nothing */
+/* what ck_nri_plugins() says; static; NULL: nothing */
+struct ck_nri_plugin *nw_plugin(struct nw *w, const char *name);
 size_t nw_connected(struct nw *w);                               /* how many it lists */
 
 /* objects. nw_pod(), nw_container(): known to the host and not visible yet */

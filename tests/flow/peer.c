@@ -6,7 +6,7 @@
 #include "src/rpc/address.h"
 #include "tests/flow/peer.h"
 
-/* ---- protobuf, written without the allocator whose failing is tested ------------------------------------------------- */
+/* ---- protobuf, written without the allocator whose failing is tested ------------------------- */
 
 struct out {
 	unsigned char *p;
@@ -84,7 +84,8 @@ static void find_text(const void *in, size_t len, uint32_t field, char *to, size
 			snprintf(to, size, "%.*s", (int)f.len, (const char *)f.data);
 }
 
-static bool find_message(const void *in, size_t len, uint32_t field, const void **ret_bytes, size_t *ret_len)
+static bool find_message(const void *in, size_t len, uint32_t field, const void **ret_bytes,
+			 size_t *ret_len)
 {
 	struct ck_wire wire = ck_wire_begin(in, len);
 	struct ck_wire_field f;
@@ -110,13 +111,15 @@ static uint32_t find_number(const void *in, size_t len, uint32_t field)
 	return (uint32_t)value;
 }
 
-/* ---- objects as CRI writes them -------------------------------------------------------------------------------------- */
+/* ---- objects as CRI writes them -------------------------------------------------------------- */
 
 static uint64_t state_of(const struct peer_object *o)
 {
 	if (o->kind == CK_SANDBOX)
 		return o->condition != CK_CONDITION_READY;
-	return o->condition == CK_CONDITION_READY ? 0 : o->condition == CK_CONDITION_RUNNING ? 1 : 2;
+	return o->condition == CK_CONDITION_READY     ? 0
+	       : o->condition == CK_CONDITION_RUNNING ? 1
+						      : 2;
 }
 
 static void sandbox_metadata(struct out *b, const struct peer_object *o)
@@ -191,7 +194,8 @@ struct peer_object *peer_sandbox(struct peer *peer, const char *id, const char *
 	return o;
 }
 
-struct peer_object *peer_container(struct peer *peer, const char *id, const char *sandbox_id, const char *name)
+struct peer_object *peer_container(struct peer *peer, const char *id, const char *sandbox_id,
+				   const char *name)
 {
 	struct peer_object *o = object_new(peer), *pod = peer_has(peer, sandbox_id);
 	o->kind = CK_CONTAINER;
@@ -207,7 +211,7 @@ struct peer_object *peer_container(struct peer *peer, const char *id, const char
 	return o;
 }
 
-/* ---- the runtime's side of a call ------------------------------------------------------------------------------------ */
+/* ---- the runtime's side of a call ------------------------------------------------------------ */
 
 struct peer_line {
 	struct peer_line *prev, *next;
@@ -253,7 +257,8 @@ static void reply(struct peer_call *call, int grpc, const struct out *answer)
 	bool mute = peer_plan(call->peer, call->rpc)->mute;
 	bool begun = grpc == 0 && !mute && ck_grpc_begin(call->stream) == 0 &&
 		     ck_grpc_send(call->stream, answer->p, answer->len) == 0;
-	if (ck_grpc_answer(call->stream, begun, grpc, grpc ? "as the test says" : NULL, NULL, 0) == 0)
+	if (ck_grpc_answer(call->stream, begun, grpc, grpc ? "as the test says" : NULL, NULL, 0) ==
+	    0)
 		ck_h2_stream_forget(CK_TAKE(call->stream));
 	call_free(call);
 }
@@ -270,7 +275,8 @@ static int status_answer(struct peer *peer, const char *id, enum ck_kind kind, s
 		container(answer, 1, &other, true);
 	else
 		sandbox(answer, 1, &other, peer->padding);
-	for (size_t i = 0; i < peer->objects_n && kind == CK_SANDBOX && !peer->no_containers_statuses; i++)
+	for (size_t i = 0;
+	     i < peer->objects_n && kind == CK_SANDBOX && !peer->no_containers_statuses; i++)
 		if (peer->objects[i].kind == CK_CONTAINER && !strcmp(peer->objects[i].sandbox, id))
 			container(answer, 3, &peer->objects[i], true);
 	return CK_GRPC_OK;
@@ -295,7 +301,8 @@ static void remove_object(struct peer *peer, const char *id)
 }
 
 /* RunPodSandbox, CreateContainer: "made-N" */
-static void make(struct peer *peer, const char *rpc, const struct ck_bytes *request, struct out *answer)
+static void make(struct peer *peer, const char *rpc, const struct ck_bytes *request,
+		 struct out *answer)
 {
 	const void *config = "", *metadata = "";
 	size_t config_len = 0, metadata_len = 0;
@@ -397,25 +404,32 @@ static void heard(struct peer_call *call)
 		find_text(request->p, request->len, 1, id, sizeof(id));
 	else if (find_message(request->p, request->len, 1, &inner, &len))
 		find_text(inner, len, call->rpc[0] == 'I' ? 1 : 3, in, sizeof(in));
-	int n = snprintf(line, sizeof(line), "%s%s%s%s%s\n", call->rpc, id[0] || in[0] ? " " : "", id, in,
-			 !strcmp(call->rpc, "StopContainer") && !find_number(request->p, request->len, 2) ? " timeout 0" : "");
+	int n = snprintf(
+		line, sizeof(line), "%s%s%s%s%s\n", call->rpc, id[0] || in[0] ? " " : "", id, in,
+		!strcmp(call->rpc, "StopContainer") && !find_number(request->p, request->len, 2)
+			? " timeout 0"
+			: "");
 	call->peer->heard = realloc(call->peer->heard, call->peer->heard_len + (size_t)n + 1);
 	assert_non_null(call->peer->heard);
 	memcpy(call->peer->heard + call->peer->heard_len, line, (size_t)n + 1);
 	call->peer->heard_len += (size_t)n;
 }
 
-static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+			 void *userdata)
 {
 	struct peer_call *call = userdata;
-	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"), *timeout = ck_h2_find(headers, n, "grpc-timeout");
+	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"),
+				  *timeout = ck_h2_find(headers, n, "grpc-timeout");
 	(void)stream;
 	if (!path)
 		return;
 	const char *name = memrchr(path->value, '/', path->value_len);
 	assert_non_null(name);
-	snprintf(call->rpc, sizeof(call->rpc), "%.*s", (int)(path->value_len - (size_t)(name + 1 - path->value)), name + 1);
-	if (!strcmp(call->rpc, "GetContainerEvents") && ck_h2_find(headers, n, "grpc-accept-encoding"))
+	snprintf(call->rpc, sizeof(call->rpc), "%.*s",
+		 (int)(path->value_len - (size_t)(name + 1 - path->value)), name + 1);
+	if (!strcmp(call->rpc, "GetContainerEvents") &&
+	    ck_h2_find(headers, n, "grpc-accept-encoding"))
 		call->peer->may_compress = true;
 	if (timeout)
 		ck_grpc_timeout_parse(timeout->value, timeout->value_len, &call->timeout);
@@ -423,7 +437,8 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		act(call);
 }
 
-static void call_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n, void *userdata)
+static void call_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n,
+		      void *userdata)
 {
 	struct peer_call *call = userdata;
 	size_t used;
@@ -489,7 +504,8 @@ static void line_closed(struct ck_connection *conn, bool unread, const char *why
 	free(line);
 }
 
-static const struct ck_connection_owner line_owner = { .opened = line_opened, .closed = line_closed };
+static const struct ck_connection_owner line_owner = { .opened = line_opened,
+						       .closed = line_closed };
 
 static int line_accept(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
@@ -500,7 +516,8 @@ static int line_accept(sd_event_source *source, int fd, uint32_t events, void *u
 	assert_non_null(line);
 	*line = (struct peer_line){ .peer = peer, .next = peer->lines };
 	int conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (conn < 0 || ck_connection_new(peer->loop, conn, CK_H2_SERVER, &line_owner, line, &line->conn, NULL) < 0) {
+	if (conn < 0 || ck_connection_new(peer->loop, conn, CK_H2_SERVER, &line_owner, line,
+					  &line->conn, NULL) < 0) {
 		free(line); /* an armed fault */
 		return 0;
 	}
@@ -533,7 +550,8 @@ void peer_listen(struct peer *peer, const char *path)
 {
 	peer->fd = ck_unix_listen(path, 0600, (gid_t)-1, NULL);
 	assert_true(peer->fd >= 0);
-	assert_true(sd_event_add_io(peer->loop->event, &peer->source, peer->fd, EPOLLIN, line_accept, peer) >= 0);
+	assert_true(sd_event_add_io(peer->loop->event, &peer->source, peer->fd, EPOLLIN,
+				    line_accept, peer) >= 0);
 }
 
 size_t peer_streams(const struct peer *peer)
@@ -575,7 +593,8 @@ void peer_event_bytes(struct peer *peer, const void *event, size_t len)
 		if (!call->listens)
 			continue;
 		if (!call->begun)
-			ck_grpc_begin(call->stream); /* an armed fault shows as an event that never comes */
+			/* an armed fault shows as an event that never comes */
+			ck_grpc_begin(call->stream);
 		call->begun = true;
 		ck_grpc_send(call->stream, event, len);
 	}
@@ -591,13 +610,14 @@ void peer_event(struct peer *peer, const char *id, const char *sandbox_id, int t
 	if (pod)
 		sandbox(&event, 4, pod, peer->padding);
 	for (size_t i = 0; i < peer->objects_n; i++)
-		if (peer->objects[i].kind == CK_CONTAINER && !strcmp(peer->objects[i].sandbox, sandbox_id))
+		if (peer->objects[i].kind == CK_CONTAINER &&
+		    !strcmp(peer->objects[i].sandbox, sandbox_id))
 			container(&event, 5, &peer->objects[i], true);
 	peer_event_bytes(peer, event.p, event.len);
 	done(&event);
 }
 
-/* ---- the daemon's side ----------------------------------------------------------------------------------------------- */
+/* ---- the daemon's side ----------------------------------------------------------------------- */
 
 void ck_daemon_drained(struct ck_daemon *daemon) /* main.c's */
 {
@@ -690,7 +710,8 @@ struct world *world_new_with(void (*configure)(struct ck_conf *conf))
 
 	assert_int_equal(ck_hosting_new(d, &host, &w->err), 0);
 	assert_int_equal(ck_events_new(d, &w->err), 0);
-	assert_int_equal(ck_upstream_new(&d->loop, path, &upstream_owner, w, &d->upstream, &w->err), 0);
+	assert_int_equal(ck_upstream_new(&d->loop, path, &upstream_owner, w, &d->upstream, &w->err),
+			 0);
 	world_settle(w);
 	assert_int_equal(w->ups, 1);
 
@@ -747,7 +768,7 @@ void world_free(struct world *w)
 	free(w);
 }
 
-/* ---- creates, straight in the cache ---------------------------------------------------------------------------------- */
+/* ---- creates, straight in the cache ---------------------------------------------------------- */
 
 struct ck_turn *world_begin(struct world *w, const struct peer_object *o)
 {
@@ -771,9 +792,11 @@ struct ck_turn *world_begin(struct world *w, const struct peer_object *o)
 	} else {
 		message(&request, 1, &pod);
 	}
-	struct ck_request ask = {
-		.size = sizeof(ask), .kind = o->kind, .bytes = request.p, .len = request.len, .timeout = 10 * CK_NS_PER_S
-	};
+	struct ck_request ask = { .size = sizeof(ask),
+				  .kind = o->kind,
+				  .bytes = request.p,
+				  .len = request.len,
+				  .timeout = 10 * CK_NS_PER_S };
 	if (ck_turn_begin(w->daemon.cache, &ask, &turn, &w->err) < 0)
 		turn = NULL;
 	done(&request);
@@ -839,7 +862,7 @@ int world_hides(struct world *w, const struct peer_object *o)
 	return r;
 }
 
-/* ---- a client -------------------------------------------------------------------------------------------------------- */
+/* ---- a client -------------------------------------------------------------------------------- */
 
 static void told(struct client *c, const void *event, size_t len)
 {
@@ -860,14 +883,17 @@ static void told(struct client *c, const void *event, size_t len)
 		else if (f.number == 5) {
 			char one[80];
 			find_text(f.data, f.len, 1, one, sizeof(one));
-			snprintf(containers + strlen(containers), sizeof(containers) - strlen(containers), " %s", one);
+			snprintf(containers + strlen(containers),
+				 sizeof(containers) - strlen(containers), " %s", one);
 		}
 	}
 	size_t at = strlen(c->seen);
-	snprintf(c->seen + at, sizeof(c->seen) - at, "%s %s[%s%s]\n", type < 4 ? types[type] : "?", id, in, containers);
+	snprintf(c->seen + at, sizeof(c->seen) - at, "%s %s[%s%s]\n", type < 4 ? types[type] : "?",
+		 id, in, containers);
 }
 
-static void client_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void client_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers,
+			   size_t n, void *userdata)
 {
 	struct client *c = userdata;
 	struct ck_grpc_status status = { 0 };
@@ -878,7 +904,8 @@ static void client_headers(struct ck_h2_stream *stream, const struct ck_h2_heade
 	ck_grpc_status_fini(&status);
 }
 
-static void client_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n, void *userdata)
+static void client_data(struct ck_h2_stream *stream, const unsigned char *in, size_t n,
+			void *userdata)
 {
 	struct client *c = userdata;
 	if (c->reads)
@@ -923,7 +950,8 @@ static const struct ck_h2_handler client_handler = {
 	.closed = client_stream_closed,
 };
 
-static void client_conn_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
+static void client_conn_closed(struct ck_connection *conn, bool unread, const char *why,
+			       void *userdata)
 {
 	struct client *c = userdata;
 	(void)unread;
@@ -952,8 +980,10 @@ struct client *client_subscribe(struct world *w)
 	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
 	int fd = ck_unix_connect(path, &w->err);
 	assert_true(fd >= 0);
-	if (ck_connection_new(&w->daemon.loop, fd, CK_H2_CLIENT, &client_owner, c, &c->conn, &w->err) < 0 ||
-	    ck_h2_open(ck_connection_h2(c->conn), headers, CK_COUNT(headers), &client_handler, c, &c->stream, &w->err) < 0 ||
+	if (ck_connection_new(&w->daemon.loop, fd, CK_H2_CLIENT, &client_owner, c, &c->conn,
+			      &w->err) < 0 ||
+	    ck_h2_open(ck_connection_h2(c->conn), headers, CK_COUNT(headers), &client_handler, c,
+		       &c->stream, &w->err) < 0 ||
 	    ck_grpc_send(c->stream, NULL, 0) < 0) {
 		assert_true(ck_fault_hit());
 		return c;

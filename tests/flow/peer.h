@@ -2,9 +2,10 @@
 #ifndef CK_TESTS_PEER_H
 #define CK_TESTS_PEER_H
 /*
- * The parts of crikeepd between two sockets, all on one loop in one thread: its own code from listener to upstream, over a
- * runtime that does what the test says to each call (answer, fail, hold back, answer nonsense, hang up). The cache's clock is the
- * test's; nothing sleeps, world_settle() turns the loop until nothing moves any more.
+ * The parts of crikeepd between two sockets, all on one loop in one thread: its own code from
+ * listener to upstream, over a runtime that does what the test says to each call (answer, fail,
+ * hold back, answer nonsense, hang up). The cache's clock is the test's; nothing sleeps,
+ * world_settle() turns the loop until nothing moves any more.
  */
 #include "tests/unit/harness.h"
 #include "src/base/bytes.h"
@@ -16,7 +17,7 @@
 #include "src/daemon/nri/discover-plugins.h"
 #include "src/daemon/proc-stats.h"
 
-/* ---- the runtime ------------------------------------------------------------------------------------------------------ */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 struct peer_object {
 	enum ck_kind kind;
@@ -62,23 +63,29 @@ struct peer {
 struct peer_plan *peer_plan(struct peer *peer, const char *rpc);
 size_t peer_release(struct peer *peer, const char *rpc); /* how many */
 void peer_hang_up(struct peer *peer);                    /* every connection ends */
-void peer_goaway(struct peer *peer);                     /* GOAWAY on every connection; calls under way go on */
+/* GOAWAY on every connection; calls under way go on */
+void peer_goaway(struct peer *peer);
 void peer_stop_listening(struct peer *peer);             /* nobody is there to connect to */
 void peer_listen(struct peer *peer, const char *path);
 size_t peer_streams(const struct peer *peer);            /* open ones, on all connections */
-unsigned peer_heard(const struct peer *peer, const char *line); /* how often; "ListPodSandbox": any of it */
-uint64_t peer_timeout(const struct peer *peer, const char *rpc); /* of the oldest such call under way */
+/* how often; "ListPodSandbox": any of it */
+unsigned peer_heard(const struct peer *peer, const char *line);
+/* of the oldest such call under way */
+uint64_t peer_timeout(const struct peer *peer, const char *rpc);
 /* peer_request - of the oldest such call that is held; NULL: none */
 const struct ck_bytes *peer_request(const struct peer *peer, const char *rpc);
 size_t peer_subscribers(const struct peer *peer);
 struct peer_object *peer_has(struct peer *peer, const char *id); /* NULL: no */
-struct peer_object *peer_sandbox(struct peer *peer, const char *id, const char *name); /* READY; uid "uid-NAME", ns "shop" */
-struct peer_object *peer_container(struct peer *peer, const char *id, const char *sandbox, const char *container); /* CREATED */
+/* READY; uid "uid-NAME", ns "shop" */
+struct peer_object *peer_sandbox(struct peer *peer, const char *id, const char *name);
+/* CREATED */
+struct peer_object *peer_container(struct peer *peer, const char *id, const char *sandbox,
+				   const char *container);
 /* the runtime tells of @id, with statuses as they are now, to all who listen */
 void peer_event(struct peer *peer, const char *id, const char *sandbox, int type);
 void peer_event_bytes(struct peer *peer, const void *message, size_t len);
 
-/* ---- the daemon ------------------------------------------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
 struct world {
 	char dir[256];
@@ -86,24 +93,29 @@ struct world {
 	struct ck_daemon daemon;
 	struct peer peer;
 	struct ck_listener *listener;
-	bool (*step)(struct world *w); /* whoever else must move for it to settle: did anything? NULL: nobody */
+	/* whoever else must move for it to settle: did anything? NULL: nobody */
+	bool (*step)(struct world *w);
 	void *userdata;
 	unsigned ups, downs;
 	struct ck_error err;
 };
 
 struct world *world_new(void); /* connected, both lists done */
-/* world_new_with - the same; @configure may change its configuration first. With NRI it serves plugins at nri.sock */
+/* world_new_with - the same; @configure may change its configuration first. With NRI it serves
+ * plugins at nri.sock */
 struct world *world_new_with(void (*configure)(struct ck_conf *conf));
 void world_free(struct world *w);
 void world_settle(struct world *w);
-void world_connect(struct world *w); /* wait until the upstream is up again: its pauses are real time, 100 ms at first */
-void world_advance(struct world *w, uint64_t by); /* the cache's clock; settles at each timer on the way */
+/* wait until the upstream is up again: its pauses are real time, 100 ms at first */
+void world_connect(struct world *w);
+/* the cache's clock; settles at each timer on the way */
+void world_advance(struct world *w, uint64_t by);
 
 struct world_ear { /* what a turn hears */
 	int n, outcome;
 };
-void world_listen(struct world_ear *ear, struct ck_turn *turn); /* at once what it has heard already */
+/* at once what it has heard already */
+void world_listen(struct world_ear *ear, struct ck_turn *turn);
 /* a create begun straight in the cache; 10 s. NULL: an error, in w->err */
 struct ck_turn *world_begin(struct world *w, const struct peer_object *o);
 /* begun, and then made in the runtime and committed; or kept */
@@ -111,14 +123,15 @@ void world_commit(struct world *w, const struct peer_object *o);
 void world_keep(struct world *w, const struct peer_object *o);
 int world_hides(struct world *w, const struct peer_object *o);
 
-/* ---- a client of the daemon's socket ------------------------------------------------------------------------------------- */
+/* ---- a client of the daemon's socket --------------------------------------------------------- */
 
 struct client {
 	struct world *w;
 	struct ck_connection *conn;
 	struct ck_h2_stream *stream;
 	struct ck_grpc_reader reader;
-	char seen[16384];  /* events: "CREATED s1[s1 c1]\n": subject, its sandbox and the containers told of */
+	/* events: "CREATED s1[s1 c1]\n": subject, its sandbox and the containers told of */
+	char seen[16384];
 	bool headers, ended, reads;
 	uint32_t reset;    /* the code the stream was reset with */
 	int grpc;          /* -1: none yet */

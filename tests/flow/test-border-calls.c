@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function may be called from where: all of both headers, from each callback of both. And the sizes of structs: a newer
- * host's are longer, and nobody's are shorter.
+ * Which function may be called from where: all of both headers, from each callback of both. And the
+ * sizes of structs: a newer host's are longer, and nobody's are shorter.
  */
 #include <string.h>
 
@@ -10,39 +10,54 @@
 
 #define S CK_NS_PER_S
 
-/* ---- each function of crikeep.h, from within --------------------------------------------------------------------------- */
+/* ---- each function of crikeep.h, from within ------------------------------------------------- */
 
-enum where { DESTROY, INSPECT, LIST, RESOLVE, FIRE, CANCEL, DECIDED, CHOOSE, RELEASED, COMMITTED, SNAPSHOT, ENTRIES, WHERES };
+enum where {
+	DESTROY,
+	INSPECT,
+	LIST,
+	RESOLVE,
+	FIRE,
+	CANCEL,
+	DECIDED,
+	CHOOSE,
+	RELEASED,
+	COMMITTED,
+	SNAPSHOT,
+	ENTRIES,
+	WHERES
+};
 
-/* what it returns from a callback, and from inside the critical section, where nothing waits for its turn */
+/* what it returns from a callback, and from inside the critical section, where nothing waits for
+ * its turn */
 #define IN_LOCK -CK_EDEADLK
-#define CALLS(X)                                                                                          \
-	X(begin, CK_CREATE, IN_LOCK)                                                                      \
-	X(stage, 0, IN_LOCK)                                                                              \
-	X(watch, 0, 0)                                                                                    \
-	X(wait, -CK_EDEADLK, IN_LOCK)                                                                     \
-	X(again, 0, 0)                                                                                    \
-	X(reply, -CK_ESTATE, -CK_ESTATE)                                                                  \
-	X(status, -CK_ESTATE, -CK_ESTATE)                                                                 \
-	X(lost, 0, IN_LOCK)                                                                               \
-	X(fail, 0, IN_LOCK)                                                                               \
-	X(finish, CK_WAIT, IN_LOCK)                                                                       \
-	X(remove_begin, CK_DRAINED, IN_LOCK)                                                              \
-	X(stopping, 0, IN_LOCK)                                                                           \
-	X(forget, -CK_ENOTFOUND, IN_LOCK)                                                                 \
-	X(seen, -CK_ENOTFOUND, IN_LOCK)                                                                   \
-	X(used, -CK_ENOTFOUND, IN_LOCK)                                                                   \
-	X(note_told, -CK_ENOTFOUND, IN_LOCK)                                                              \
-	X(view_begin, 0, IN_LOCK)                                                                         \
-	X(view_hides, 0, IN_LOCK)                                                                         \
-	X(view_shows, 0, IN_LOCK)                                                                         \
-	X(view_resolve, 0, IN_LOCK)                                                                       \
-	X(view_listed, 0, IN_LOCK)                                                                        \
-	X(snapshot, 0, IN_LOCK)                                                                           \
-	X(entries, 0, IN_LOCK)                                                                            \
-	X(reconciled, 1, IN_LOCK)                                                                         \
-	X(run_thread, -CK_EDEADLK, IN_LOCK)                                                               \
-	X(process, -CK_EDEADLK, IN_LOCK)                                                                  \
+#define CALLS(X) \
+	X(begin, CK_CREATE, IN_LOCK) \
+	X(stage, 0, IN_LOCK) \
+	X(watch, 0, 0) \
+	X(wait, -CK_EDEADLK, IN_LOCK) \
+	X(again, 0, 0) \
+	X(reply, -CK_ESTATE, -CK_ESTATE) \
+	X(status, -CK_ESTATE, -CK_ESTATE) \
+	X(lost, 0, IN_LOCK) \
+	X(fail, 0, IN_LOCK) \
+	X(finish, CK_WAIT, IN_LOCK) \
+	X(remove_begin, CK_DRAINED, IN_LOCK) \
+	X(stopping, 0, IN_LOCK) \
+	X(forget, -CK_ENOTFOUND, IN_LOCK) \
+	X(seen, -CK_ENOTFOUND, IN_LOCK) \
+	X(used, -CK_ENOTFOUND, IN_LOCK) \
+	X(note_told, -CK_ENOTFOUND, IN_LOCK) \
+	X(view_begin, 0, IN_LOCK) \
+	X(view_hides, 0, IN_LOCK) \
+	X(view_shows, 0, IN_LOCK) \
+	X(view_resolve, 0, IN_LOCK) \
+	X(view_listed, 0, IN_LOCK) \
+	X(snapshot, 0, IN_LOCK) \
+	X(entries, 0, IN_LOCK) \
+	X(reconciled, 1, IN_LOCK) \
+	X(run_thread, -CK_EDEADLK, IN_LOCK) \
+	X(process, -CK_EDEADLK, IN_LOCK) \
 	X(close, -CK_EDEADLK, IN_LOCK)
 
 enum call {
@@ -78,9 +93,13 @@ static int no_entry(const struct ck_entry_info *entry, void *userdata)
 
 static void call_each(enum where where)
 {
-	static const struct fx_ask ask = { .kind = CK_SANDBOX, .name = "within", .ns = "shop", .uid = "within" };
+	static const struct fx_ask ask = {
+		.kind = CK_SANDBOX, .name = "within", .ns = "shop", .uid = "within"
+	};
 	const struct ck_result result = { .size = sizeof(result), .id = "x1" };
-	const struct ck_object object = { .size = sizeof(object), .kind = CK_SANDBOX, .id = "nothing" };
+	const struct ck_object object = { .size = sizeof(object),
+					  .kind = CK_SANDBOX,
+					  .id = "nothing" };
 	const struct ck_status failed = { .size = sizeof(failed), .grpc = 13 };
 	struct ck_status status = { .size = sizeof(status) };
 	struct ck_reply reply = { .size = sizeof(reply) };
@@ -164,7 +183,8 @@ static int choose(const struct ck_told *entry, char *names, size_t size, void *u
 	return in.hooks.choose(entry, names, size, userdata);
 }
 
-static void fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
+static void fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
+		 void *userdata)
 {
 	call_each(FIRE);
 	in.hooks.fire(job, event, entry, userdata);
@@ -213,13 +233,14 @@ static struct ck_turn *watched(struct ck_turn *turn, int *ret_outcome)
 /* in which each of the callbacks comes at least once */
 static void story(struct fixture *f)
 {
-	struct fx_ask kept = fx_sandbox("kept"), app = fx_container("kept", "s1", "app"), old = fx_sandbox("old"),
-		      lost = fx_sandbox("lost");
+	struct fx_ask kept = fx_sandbox("kept"), app = fx_container("kept", "s1", "app"),
+		      old = fx_sandbox("old"), lost = fx_sandbox("lost");
 	struct ck_turn *turns[8];
 	int outcomes[8], n = 0;
 	fx_keep(f, &kept, "s1");
 	fx_settle(f);
-	turns[n] = watched(fx_wait(f, &kept), &outcomes[n]); /* inspected, chosen for, told, committed, decided */
+	/* inspected, chosen for, told, committed, decided */
+	turns[n] = watched(fx_wait(f, &kept), &outcomes[n]);
 	fx_settle(f);
 	assert_int_equal(outcomes[n++], CK_HAND_BACK);
 	fx_keep(f, &app, "c1");
@@ -232,7 +253,8 @@ static void story(struct fixture *f)
 	turns[n] = fx_create(f, &old);
 	assert_int_equal(fx_make(f, turns[n++], &old, "s2"), CK_WAIT);
 	fx_settle(f);
-	old.attempt = 1; /* the kubelet has moved on while they are told: cancelled, destroyed, released */
+	/* the kubelet has moved on while they are told: cancelled, destroyed, released */
+	old.attempt = 1;
 	turns[n] = watched(fx_wait(f, &old), &outcomes[n]);
 	fx_settle(f);
 	fx_release(f, FX_RUN);
@@ -254,8 +276,9 @@ static void story(struct fixture *f)
 static void call_from(enum where where)
 {
 	static const char *const names[] = { "a", "b", "c" };
-	static const char *const wheres[] = { "destroy", "inspect",  "list",	 "resolve_image", "fire",     "cancel",
-					      "a turn's",  "choose", "released", "committed",	 "snapshot", "entries" };
+	static const char *const wheres[] = { "destroy",  "inspect",   "list",     "resolve_image",
+					      "fire",     "cancel",    "a turn's", "choose",
+					      "released", "committed", "snapshot", "entries" };
 	static const struct {
 		const char *name;
 		int callback, locked;
@@ -296,7 +319,8 @@ static void call_from(enum where where)
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
 		int expected = where < CHOOSE ? calls[i].callback : calls[i].locked;
 		if (in.got[i] != expected)
-			fail_msg("from %s: %s returned %d, not %d", wheres[where], calls[i].name, in.got[i], expected);
+			fail_msg("from %s: %s returned %d, not %d", wheres[where], calls[i].name,
+				 in.got[i], expected);
 	}
 	for (size_t i = 0; i < CK_COUNT(in.live); i++)
 		ck_turn_free(in.live[i]);
@@ -318,10 +342,17 @@ static void what_would_need_the_lock_is_refused_inside_it(void **state)
 		call_from((enum where)where);
 }
 
-/* ---- jobs that end after the cache is gone ------------------------------------------------------------------------------ */
+/* ---- jobs that end after the cache is gone --------------------------------------------------- */
 
 static struct ck_job *late[8];
-static enum { LATE_NONE, LATE_LIST, LATE_DESTROY, LATE_INSPECT, LATE_RESOLVE, LATE_HOOK } late_what[8];
+static enum {
+	LATE_NONE,
+	LATE_LIST,
+	LATE_DESTROY,
+	LATE_INSPECT,
+	LATE_RESOLVE,
+	LATE_HOOK
+} late_what[8];
 static unsigned late_n;
 
 static void hold_destroy(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata)
@@ -347,7 +378,8 @@ static void hold_resolve(struct ck_job *job, const char *image, void *userdata)
 
 static void list_or_hold(struct ck_job *job, const struct ck_filter *filter, void *userdata)
 {
-	if (!filter->pod_uid) { /* by key only: before a sandbox is destroyed, what is in it is listed */
+	/* by key only: before a sandbox is destroyed, what is in it is listed */
+	if (!filter->pod_uid) {
 		in.host.list(job, filter, userdata);
 		return;
 	}
@@ -355,7 +387,8 @@ static void list_or_hold(struct ck_job *job, const struct ck_filter *filter, voi
 	late[late_n++] = job;
 }
 
-static void hold_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
+static void hold_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
+		      void *userdata)
 {
 	(void)event, (void)entry, (void)userdata;
 	late_what[late_n] = LATE_HOOK;
@@ -365,10 +398,12 @@ static void hold_fire(struct ck_job *job, enum ck_hook_event event, const struct
 static void jobs_of_every_kind_may_end_after_the_close(void **state)
 {
 	struct fixture *f = fixture_new();
-	struct fx_ask a = fx_sandbox("a"), b = fx_sandbox("b"), c = fx_container("a", "s9", "app"), d = fx_sandbox("d"),
-		      e = fx_sandbox("e");
+	struct fx_ask a = fx_sandbox("a"), b = fx_sandbox("b"), c = fx_container("a", "s9", "app"),
+		      d = fx_sandbox("d"), e = fx_sandbox("e");
 	const struct ck_object object = { .size = sizeof(object), .kind = CK_SANDBOX, .id = "s1" };
-	const struct ck_answer answer = { .size = sizeof(answer), .condition = CK_CONDITION_READY, .image_id = "sha256:0" };
+	const struct ck_answer answer = { .size = sizeof(answer),
+					  .condition = CK_CONDITION_READY,
+					  .image_id = "sha256:0" };
 	struct ck_turn *turns[8];
 	unsigned kinds = 0, n = 0;
 	(void)state;
@@ -398,11 +433,13 @@ static void jobs_of_every_kind_may_end_after_the_close(void **state)
 	fx_advance(f, S);
 	for (unsigned i = 0; i < late_n; i++)
 		kinds |= 1u << late_what[i];
-	assert_int_equal(kinds, 1u << LATE_LIST | 1u << LATE_DESTROY | 1u << LATE_INSPECT | 1u << LATE_RESOLVE | 1u << LATE_HOOK);
+	assert_int_equal(kinds, 1u << LATE_LIST | 1u << LATE_DESTROY | 1u << LATE_INSPECT |
+					1u << LATE_RESOLVE | 1u << LATE_HOOK);
 	assert_int_equal(ck_cache_close(f->cache, &f->err), 0);
 	f->cache = NULL;
 	for (unsigned i = 0; i < late_n; i++) {
-		assert_int_equal(ck_job_listed(late[i], &object), late_what[i] == LATE_LIST ? 0 : -CK_EINVAL);
+		assert_int_equal(ck_job_listed(late[i], &object),
+				 late_what[i] == LATE_LIST ? 0 : -CK_EINVAL);
 		ck_job_stopped(late[i]);
 		ck_hook_told(late[i], "10-cpu");
 		if (late_what[i] == LATE_HOOK)
@@ -416,7 +453,7 @@ static void jobs_of_every_kind_may_end_after_the_close(void **state)
 	fixture_free(f);
 }
 
-/* ---- each function of crikeep-nri.h, from within ------------------------------------------------------------------------ */
+/* ---- each function of crikeep-nri.h, from within --------------------------------------------- */
 
 enum nri_where { DESCRIBE, UPDATE, EVICT, LAUNCH, NRI_SNAPSHOT, NRI_LOG, SENT, NRI_WHERES };
 
@@ -447,7 +484,9 @@ static void call_each_of_nri(enum nri_where where)
 	char name[64];
 	if (nin.where != where || !nri || nin.n++)
 		return;
-	const struct ck_nri_call call = { .size = sizeof(call), .event = CK_NRI_POST_UPDATE_POD_SANDBOX, .pod_id = "s1" };
+	const struct ck_nri_call call = { .size = sizeof(call),
+					  .event = CK_NRI_POST_UPDATE_POD_SANDBOX,
+					  .pod_id = "s1" };
 	nin.send = ck_nri_send(nri, &call, count_sent, NULL, NULL);
 	nin.adjusting = ck_nri_adjusting(nri, name, sizeof(name));
 	nin.listens = ck_nri_listens(nri, CK_NRI_RUN_POD_SANDBOX, CK_SANDBOX, "none");
@@ -466,7 +505,8 @@ static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, 
 	nin.host.describe(job, kind, id, userdata);
 }
 
-static void update(struct ck_nri_job *job, const char *id, const void *resources, size_t len, void *userdata)
+static void update(struct ck_nri_job *job, const char *id, const void *resources, size_t len,
+		   void *userdata)
 {
 	call_each_of_nri(UPDATE);
 	nin.host.update(job, id, resources, len, userdata);
@@ -484,7 +524,8 @@ static int launch(unsigned i, int fd, void *userdata)
 	return nin.host.launch(i, fd, userdata);
 }
 
-static int nri_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg, void *userdata)
+static int nri_snapshot(int (*fn)(const struct ck_told *object, void *arg), void *arg,
+			void *userdata)
 {
 	call_each_of_nri(NRI_SNAPSHOT);
 	return nin.host.snapshot(fn, arg, userdata);
@@ -520,7 +561,8 @@ static void ask_of_container(struct plugin *p, uint32_t field)
 
 static void everything_of_nri_but_process_and_close_may_be_called(void **state)
 {
-	static const char *const wheres[] = { "describe", "update", "evict", "launch", "snapshot", "log", "a sent event's" };
+	static const char *const wheres[] = { "describe", "update", "evict",         "launch",
+					      "snapshot", "log",    "a sent event's" };
 	static const struct ck_nri_launched launched = { .name = "20-b" };
 	(void)state;
 	for (int where = 0; where < NRI_WHERES; where++) {
@@ -565,7 +607,7 @@ static void everything_of_nri_but_process_and_close_may_be_called(void **state)
 	}
 }
 
-/* ---- sizes -------------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* of a newer release; whatever stands behind is not looked at */
 #define LONGER(type)          \
@@ -582,12 +624,14 @@ static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
 	LONGER(ck_host) host = { .s = f->host };
 	LONGER(ck_hooks) hooks = { .s = { .size = sizeof(hooks) } };
 	LONGER(ck_options) options = { .s = f->options };
-	LONGER(ck_request) request = { .s = { .size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes } };
+	LONGER(ck_request)
+	request = { .s = { .size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes } };
 	LONGER(ck_result) result = { .s = { .size = sizeof(result), .id = "s1" } };
 	LONGER(ck_reply) reply = { .s = { .size = sizeof(reply) } };
 	LONGER(ck_status) status = { .s = { .size = sizeof(status), .grpc = 13, .message = "no" } };
-	LONGER(ck_object) objects[2] = { { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s1" } },
-					 { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s2" } } };
+	LONGER(ck_object)
+	objects[2] = { { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s1" } },
+		       { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s2" } } };
 	struct ck_turn *turn, *failing;
 	struct ck_view *view;
 	(void)state;
@@ -651,10 +695,12 @@ static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
 	fixture_free(f);
 }
 
-
-static void list_in_a_short_struct(struct ck_job *job, const struct ck_filter *filter, void *userdata)
+static void list_in_a_short_struct(struct ck_job *job, const struct ck_filter *filter,
+				   void *userdata)
 {
-	const struct ck_object object = { .size = sizeof(object) - 1, .kind = CK_SANDBOX, .id = "s1" };
+	const struct ck_object object = { .size = sizeof(object) - 1,
+					  .kind = CK_SANDBOX,
+					  .id = "s1" };
 	const struct ck_answer answer = { .size = sizeof(answer) - 1 };
 	unsigned *n = userdata;
 	(void)filter;
@@ -668,7 +714,9 @@ static void a_short_answer_is_a_failed_one(void **state)
 	struct fixture *f = fixture_new();
 	unsigned lists = 0;
 	(void)state;
-	f->host = (struct ck_host){ .size = sizeof(f->host), .destroy = f->host.destroy, .list = list_in_a_short_struct,
+	f->host = (struct ck_host){ .size = sizeof(f->host),
+				    .destroy = f->host.destroy,
+				    .list = list_in_a_short_struct,
 				    .userdata = &lists };
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
 	fx_settle(f);
@@ -733,7 +781,8 @@ static void errors_may_be_null(void **state)
 	assert_int_equal(ck_nri_open(NULL, &nri, NULL), -CK_EINVAL);
 	assert_int_equal(ck_nri_open(&options, &nri, NULL), -CK_EINVAL);
 	assert_int_equal(ck_nri_open(&w->options, NULL, NULL), -CK_EINVAL);
-	assert_int_equal(ck_nri_open(&w->options, &nri, NULL), -CK_EOWNED); /* the socket is taken */
+	/* the socket is taken */
+	assert_int_equal(ck_nri_open(&w->options, &nri, NULL), -CK_EOWNED);
 	assert_int_equal(ck_nri_start(NULL, NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_nri_start(w->nri, NULL, NULL), -CK_ESTATE);
 	assert_int_equal(ck_nri_process(NULL, NULL), -CK_EINVAL);

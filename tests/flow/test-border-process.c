@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both headers promise about the process they live in: its signals, descriptors, streams, locale, directory and mask stay
- * its own, it may fork, and nothing is left behind. A life here is a cache with NRI before it, one plugin, one pod.
+ * What both headers promise about the process they live in: its signals, descriptors, streams,
+ * locale, directory and mask stay its own, it may fork, and nothing is left behind. A life here is
+ * a cache with NRI before it, one plugin, one pod.
  */
 #define CK_TEST_SECONDS 120
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 #define S CK_NS_PER_S
 
-/* ---- a life ----------------------------------------------------------------------------------------------------------- */
+/* ---- a life ---------------------------------------------------------------------------------- */
 
 /* @disk: not on a tmpfs, where a thread of the store's writes back */
 static struct nw *begin_life(bool disk)
@@ -82,7 +83,7 @@ static void live(bool disk)
 	end_life(w);
 }
 
-/* ---- nothing is changed ----------------------------------------------------------------------------------------------- */
+/* ---- nothing is changed ---------------------------------------------------------------------- */
 
 struct process {
 	struct sigaction actions[65];
@@ -147,7 +148,7 @@ static void the_process_stays_as_it_was(void **state)
 	umask(mask);
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------------ */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 static bool is_open(int fd)
 {
@@ -216,7 +217,8 @@ static int count_threads(void)
 	return n;
 }
 
-/* every second cache on its own thread, some on a disk. To close one takes 10 ms, because of its inotify; NRI has none. */
+/* every second cache on its own thread, some on a disk. To close one takes 10 ms, because of its
+ * inotify; NRI has none. */
 static void open_and_close(struct fixture *f, struct nw *w, unsigned i)
 {
 	static const char *const names[] = { "crikeep.db", "key", "owner", "wishes", "" };
@@ -249,7 +251,8 @@ static void hundreds_of_lives_leave_nothing_behind(void **state)
 	struct fixture *f = fixture_new();
 	struct nw *w = nw_new();
 	(void)state;
-	for (unsigned i = 0; i < warm; i++) /* what is kept for ever, and stacks that are used again */
+	/* what is kept for ever, and stacks that are used again */
+	for (unsigned i = 0; i < warm; i++)
 		open_and_close(f, w, i);
 	int descriptors = ck_test_descriptors(), threads = count_threads();
 	unsigned long pages = count_pages();
@@ -259,7 +262,8 @@ static void hundreds_of_lives_leave_nothing_behind(void **state)
 	assert_int_equal(count_threads(), threads);
 #ifndef CK_SANITIZERS /* they find what was allocated, and map what they like */
 	unsigned long after = count_pages();
-	if (after > pages + rounds / 2 + 64) /* a page per life is a leak, some of the heap's are not */
+	/* a page per life is a leak, some of the heap's are not */
+	if (after > pages + rounds / 2 + 64)
 		fail_msg("%lu pages before, %lu after", pages, after);
 #else
 	(void)pages;
@@ -276,13 +280,20 @@ static void two_caches_live_beside_each_other(void **state)
 	b->threaded = true;
 	fx_open(a);
 	fx_open(b);
-	struct ck_turn *first = fx_create(a, &ask), *second = fx_create(b, &ask); /* the same pod, twice made */
+	/* the same pod, twice made */
+	struct ck_turn *first = fx_create(a, &ask), *second = fx_create(b, &ask);
 	assert_int_equal(fx_make(a, first, &ask, "a1"), CK_HAND_BACK);
 	assert_int_equal(fx_make(b, second, &ask, "b1"), CK_HAND_BACK);
 	ck_turn_free(first);
 	ck_turn_free(second);
 	fx_close(a);
-	fx_commit(b, &(struct fx_ask){ .kind = CK_SANDBOX, .name = "db", .ns = "shop", .uid = "u2", .timeout = 10 * S }, "b2");
+	fx_commit(b,
+		  &(struct fx_ask){ .kind = CK_SANDBOX,
+				    .name = "db",
+				    .ns = "shop",
+				    .uid = "u2",
+				    .timeout = 10 * S },
+		  "b2");
 	fx_close(b);
 	assert_string_equal(fx_rows(a), "COMMITTED a1");
 	assert_string_equal(fx_rows(b), "COMMITTED b1|COMMITTED b2");
@@ -290,7 +301,7 @@ static void two_caches_live_beside_each_other(void **state)
 	fixture_free(b);
 }
 
-/* ---- closed streams --------------------------------------------------------------------------------------------------- */
+/* ---- closed streams -------------------------------------------------------------------------- */
 
 /* SQLite itself puts /dev/null where one is missing */
 static bool is_nobodys(int fd)
@@ -305,7 +316,8 @@ static void live_without_streams(bool disk, int to)
 	struct plugin *p = nw_ready(w, "10-a");
 	for (int fd = 0; fd <= 2; fd++) {
 		struct stat st;
-		if (is_nobodys(fd) || (fstat(fd, &st) == 0 && p->fd == fd)) /* the other side of this test is not the library */
+		/* the other side of this test is not the library */
+		if (is_nobodys(fd) || (fstat(fd, &st) == 0 && p->fd == fd))
 			continue;
 		dprintf(to, "descriptor %d is the library's\n", fd);
 	}
@@ -347,7 +359,7 @@ static void standard_streams_may_be_closed(void **state)
 	assert_string_equal(text, "done");
 }
 
-/* ---- signals ---------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t signals;
 
@@ -373,7 +385,8 @@ static void a_plugin_that_is_gone_raises_no_sigpipe(void **state)
 	struct nw *w = nw_started();
 	nw_run(w, "s1");
 	w->in_call_data = nw_ready(w, "10-a");
-	w->in_call = close_within; /* as the pod is described: it is written to before anybody looks who is still there */
+	/* as the pod is described: it is written to before anybody looks who is still there */
+	w->in_call = close_within;
 	nw_send(w, CK_NRI_POST_UPDATE_POD_SANDBOX, "s1", &sent);
 	nw_settle(w);
 	assert_null(w->in_call);
@@ -399,7 +412,8 @@ static void a_storm_of_signals_interrupts_nothing(void **state)
 {
 	struct sigaction action = { .sa_handler = count_signal }, before;
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
-	const struct itimerspec often = { .it_value.tv_nsec = 100000, .it_interval.tv_nsec = 100000 };
+	const struct itimerspec often = { .it_value.tv_nsec = 100000,
+					  .it_interval.tv_nsec = 100000 };
 	timer_t timer;
 	(void)state;
 	signals = 0;
@@ -441,7 +455,7 @@ static int show_none(const struct ck_nri_plugin *plugin, void *userdata)
 	return 1;
 }
 
-/* ---- stacks ----------------------------------------------------------------------------------------------------------- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 #ifdef CK_SANITIZERS
 #define SMALL   (1024 * 1024) /* instrumented frames are larger; that it runs at all is shown */
@@ -485,13 +499,16 @@ static void small_make(struct small *s)
 
 static void small_look(struct small *s)
 {
-	const struct ck_object object = { .size = sizeof(object), .kind = CK_SANDBOX, .id = "s1", .pod_name = "web" };
+	const struct ck_object object = {
+		.size = sizeof(object), .kind = CK_SANDBOX, .id = "s1", .pod_name = "web"
+	};
 	struct ck_view *view;
 	const char *id;
 	s->r = ck_view_begin(s->w->f->cache, &view, NULL);
 	if (s->r < 0)
 		return;
-	bool right = ck_view_hides(view, &object) == 0 && ck_view_shows(view, CK_SANDBOX, "s1") == 1;
+	bool right =
+		ck_view_hides(view, &object) == 0 && ck_view_shows(view, CK_SANDBOX, "s1") == 1;
 	right = right && ck_view_resolve(view, CK_SANDBOX, "s", &id) == 0;
 	right = right && ck_view_listed(view, CK_SANDBOX, &object, 1) == 0;
 	right = right && ck_nri_plugins(s->w->nri, show_none, NULL) == 1;
@@ -554,7 +571,9 @@ static void a_small_stack_is_enough(void **state)
 			plugin_step(p);
 		}
 		assert_true(p->synchronized);
-		s.request = (struct ck_request){ .size = sizeof(s.request), .kind = CK_SANDBOX, .bytes = s.bytes };
+		s.request = (struct ck_request){ .size = sizeof(s.request),
+						 .kind = CK_SANDBOX,
+						 .bytes = s.bytes };
 		s.request.len = fx_bytes(&ask, s.bytes, sizeof(s.bytes));
 		fx_exists(f, &ask, "s1");
 		assert_int_equal(on_small_stack(&s, small_make), CK_WAIT);
@@ -618,7 +637,7 @@ static void its_threads_have_stacks_of_their_own(void **state)
 	pthread_attr_destroy(&attr);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static void answered(const struct ck_nri_result *result, void *userdata)
 {
@@ -627,7 +646,9 @@ static void answered(const struct ck_nri_result *result, void *userdata)
 
 static int nri_in_child(struct nw *w, struct ck_nri_job *job)
 {
-	const struct ck_told told = { .size = sizeof(told), .kind = CK_SANDBOX, .id = "s2", .pod_name = "x" };
+	const struct ck_told told = {
+		.size = sizeof(told), .kind = CK_SANDBOX, .id = "s2", .pod_name = "x"
+	};
 	const struct ck_nri_call call = nw_call_of(w, CK_NRI_POST_UPDATE_POD_SANDBOX, "s1");
 	struct ck_hooks hooks = { .size = sizeof(hooks) };
 	struct ck_cache *cache = NULL;
@@ -645,7 +666,8 @@ static int nri_in_child(struct nw *w, struct ck_nri_job *job)
 	for (size_t i = 0; i < CK_COUNT(answers); i++)
 		if (answers[i] != -CK_EFORK)
 			return (int)i + 1;
-	if (ck_nri_timeout(w->nri) != UINT64_MAX || ck_nri_listens(w->nri, CK_NRI_RUN_POD_SANDBOX, CK_SANDBOX, "s1"))
+	if (ck_nri_timeout(w->nri) != UINT64_MAX ||
+	    ck_nri_listens(w->nri, CK_NRI_RUN_POD_SANDBOX, CK_SANDBOX, "s1"))
 		return 90;
 	w->hooks.released(&told, w->hooks.userdata);
 	ck_nri_job_done(job, 0, NULL, 0);

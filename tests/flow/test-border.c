@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The border of the library: what it takes for granted of its caller (nothing), and what a host may take for granted of it: its
- * signals, its output, its forks and its threads are left alone, and from a callback nearly everything may be called.
+ * The border of the library: what it takes for granted of its caller (nothing), and what a host may
+ * take for granted of it: its signals, its output, its forks and its threads are left alone, and
+ * from a callback nearly everything may be called.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- arguments -------------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static void refused(struct fixture *f, const struct ck_options *options)
 {
@@ -226,7 +227,8 @@ static void names_of_any_bytes_survive_a_restart(void **state)
 				       "b\n");
 	fx_open(f);
 	struct ck_turn *turn = fx_create(f, &ask);
-	assert_int_equal(ck_turn_stage(turn, "a stage\nof \xff many bytes, and of more than sixty-four of them, which are cut"),
+	assert_int_equal(ck_turn_stage(turn, "a stage\nof \xff many bytes, and of more than "
+					     "sixty-four of them, which are cut"),
 			 0);
 	fx_advance(f, 11 * S);
 	assert_int_equal(fx_make(f, turn, &ask, "s\x80\x01|1"), CK_KEPT);
@@ -238,7 +240,7 @@ static void names_of_any_bytes_survive_a_restart(void **state)
 	ck_turn_free(turn);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static int none_told(const struct ck_told *told, void *userdata)
 {
@@ -252,7 +254,8 @@ static int none_listed(const struct ck_entry_info *entry, void *userdata)
 	return 0;
 }
 
-static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *view, struct ck_job *job)
+static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *view,
+		    struct ck_job *job)
 {
 	struct ck_request request = { .size = sizeof(request), .kind = CK_SANDBOX };
 	struct ck_result result = { .size = sizeof(result), .id = "s1" };
@@ -338,7 +341,7 @@ static void a_forked_child_is_refused_and_the_parent_unharmed(void **state)
 	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s2");
 }
 
-/* ---- from a callback -------------------------------------------------------------------------------------------------- */
+/* ---- from a callback ------------------------------------------------------------------------- */
 
 struct inside {
 	struct fixture *f;
@@ -413,7 +416,9 @@ static void the_same_holds_for_calls_of_the_host(void **state)
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web");
 	struct inside in = { .f = f };
-	f->host = (struct ck_host){ .size = sizeof(f->host), .destroy = destroy_inside, .userdata = &in };
+	f->host = (struct ck_host){ .size = sizeof(f->host),
+				    .destroy = destroy_inside,
+				    .userdata = &in };
 	fx_open(f);
 	fx_keep(f, &ask, "s1");
 	fx_advance(f, 601 * S);
@@ -455,7 +460,9 @@ static void nothing_may_be_called_from_choose_or_a_snapshot(void **state)
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web");
 	struct inside in = { .f = f };
-	f->hooks = (struct ck_hooks){ .size = sizeof(f->hooks), .choose = choose_inside, .userdata = &in };
+	f->hooks = (struct ck_hooks){ .size = sizeof(f->hooks),
+				      .choose = choose_inside,
+				      .userdata = &in };
 	f->options.hooks = &f->hooks;
 	fx_open(f);
 	fx_commit(f, &ask, "s1");
@@ -485,7 +492,7 @@ static void a_turn_freed_in_a_snapshot_is_lost_but_not_dangling(void **state)
 	ck_turn_free(turn);
 }
 
-/* ---- the crank -------------------------------------------------------------------------------------------------------- */
+/* ---- the crank ------------------------------------------------------------------------------- */
 
 static void waiting_without_a_crank_is_an_error(void **state)
 {
@@ -553,7 +560,7 @@ static void a_callback_runs_once_per_decision(void **state)
 	ck_turn_free(again);
 }
 
-/* ---- close ------------------------------------------------------------------------------------------------------------ */
+/* ---- close ----------------------------------------------------------------------------------- */
 
 struct waiter {
 	pthread_t thread;
@@ -641,7 +648,7 @@ static void counters_are_not_lost_at_the_end(void **state)
 	assert_int_equal(fx_counter(f, "requests"), 6);
 }
 
-/* ---- freeing ---------------------------------------------------------------------------------------------------------- */
+/* ---- freeing --------------------------------------------------------------------------------- */
 
 struct slow {
 	pthread_mutex_t lock;
@@ -681,7 +688,8 @@ static void *free_meanwhile(void *userdata)
 static void a_turn_freed_by_another_thread_waits_for_its_callback(void **state)
 {
 	struct fixture *f = *state;
-	struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			     .changed = PTHREAD_COND_INITIALIZER };
 	struct fx_ask ask = fx_sandbox("web");
 	pthread_t thread;
 	f->threaded = true;
@@ -717,7 +725,7 @@ static void leaving_wakes_the_thread_that_waits(void **state)
 	ck_turn_free(creator);
 }
 
-/* ---- the process around it -------------------------------------------------------------------------------------------- */
+/* ---- the process around it ------------------------------------------------------------------- */
 
 static void read_signals(struct sigaction actions[65], sigset_t *mask)
 {
@@ -745,7 +753,8 @@ static unsigned threads_that_take_signals(unsigned *ret_threads)
 		if (status)
 			fclose(status);
 		++*ret_threads;
-		bad += !(blocked >> (SIGCHLD - 1) & 1) || !(blocked >> (SIGTERM - 1) & 1) || !(blocked >> (SIGALRM - 1) & 1);
+		bad += !(blocked >> (SIGCHLD - 1) & 1) || !(blocked >> (SIGTERM - 1) & 1) ||
+		       !(blocked >> (SIGALRM - 1) & 1);
 	}
 	closedir(dir);
 	return bad;
@@ -756,7 +765,8 @@ static void signals_are_left_alone(void **state)
 	struct fixture *f = *state;
 	static struct sigaction before[65], after[65];
 	sigset_t mask_before, mask_after;
-	unsigned threads, others, taking = threads_that_take_signals(&others); /* a sanitizer may have one of its own */
+	/* a sanitizer may have one of its own */
+	unsigned threads, others, taking = threads_that_take_signals(&others);
 	read_signals(before, &mask_before);
 	f->threaded = true;
 	fx_open(f);
@@ -779,7 +789,8 @@ static void nothing_is_printed(void **state)
 	char path[512];
 	fflush(NULL);
 	snprintf(path, sizeof(path), "%s/../crikeep-printed.%ld", f->dir, (long)getpid());
-	int out = dup(1), err = dup(2), to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int out = dup(1), err = dup(2),
+	    to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	dup2(to, 1);
 	dup2(to, 2);
 	f->host.log = NULL; /* and nobody takes the log */

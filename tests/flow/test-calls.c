@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call at a time through serve.c, pass.c, act.c, create.c, rpc.c and upstream.c, where what matters is the moment: what is
- * reset before it is looked at, answered before it is whole, refused while nobody listens, read later or never, or out of
- * memory anywhere.
+ * One call at a time through serve.c, pass.c, act.c, create.c, rpc.c and upstream.c, where what
+ * matters is the moment: what is reset before it is looked at, answered before it is whole, refused
+ * while nobody listens, read later or never, or out of memory anywhere.
  */
 #define CK_TEST_SECONDS 120
 #include <sys/socket.h>
@@ -28,7 +28,8 @@ static void raw_open(struct world *w, struct raw *raw)
 	snprintf(path, sizeof(path), "%s/cri.sock", w->dir);
 	*raw = (struct raw){ .fd = ck_unix_connect(path, &w->err) };
 	assert_true(raw->fd >= 0);
-	assert_int_equal(ck_h2_new(CK_H2_CLIENT, 4 * CK_STREAM_WINDOW, &owner, NULL, &raw->h2, &w->err), 0);
+	assert_int_equal(
+		ck_h2_new(CK_H2_CLIENT, 4 * CK_STREAM_WINDOW, &owner, NULL, &raw->h2, &w->err), 0);
 }
 
 /* false: the socket is full */
@@ -39,7 +40,8 @@ static bool raw_write(struct raw *raw)
 		assert_int_equal(ck_bytes_add(&raw->rest, p, (size_t)n), 0);
 	size_t done = 0;
 	while (done < raw->rest.len) {
-		ssize_t n = send(raw->fd, raw->rest.p + done, raw->rest.len - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(raw->fd, raw->rest.p + done, raw->rest.len - done,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0)
 			break;
 		done += (size_t)n;
@@ -72,7 +74,7 @@ static void wait_for(struct world *w, uint64_t ns)
 		assert_true(sd_event_run(w->daemon.loop.event, (until - now) / 1000 + 1) >= 0);
 }
 
-/* ---- GOAWAY -------------------------------------------------------------------------------------------------------------- */
+/* ---- GOAWAY ---------------------------------------------------------------------------------- */
 
 static void ignored(struct ck_unary_reply *reply, void *userdata)
 {
@@ -92,10 +94,14 @@ static void a_goaway_with_nobody_listening_any_more_is_come_back_from(void **sta
 	struct ck_connection *kubelet;
 	struct ask pull;
 	assert_true(ask_connect(w, &kubelet));
-	ask_id(w, ck_connection_h2(kubelet), &pull, "PullImage", "", NULL); /* the old connection has a call that takes its time */
+	/* the old connection has a call that takes its time */
+	ask_id(w, ck_connection_h2(kubelet), &pull, "PullImage", "", NULL);
 	world_settle(w);
 	peer_goaway(&w->peer);
-	assert_int_equal(ck_unary_start(w->daemon.upstream, &options, NULL, 0, ignored, &grpc, NULL, &w->err), 0); /* crosses it */
+	/* crosses it */
+	assert_int_equal(ck_unary_start(w->daemon.upstream, &options, NULL, 0, ignored, &grpc, NULL,
+					&w->err),
+			 0);
 	world_settle(w);
 	assert_int_equal(grpc, CK_GRPC_UNAVAILABLE);
 	assert_int_equal(w->downs, 1);
@@ -110,7 +116,7 @@ static void a_goaway_with_nobody_listening_any_more_is_come_back_from(void **sta
 	world_free(w);
 }
 
-/* ---- K7: whether an answer arrived ----------------------------------------------------------------------------------------- */
+/* ---- K7: whether an answer arrived ----------------------------------------------------------- */
 
 /* *@padding: what fills a socket */
 static void stuff(struct world *w, struct raw *raw, struct ask *status, char **padding)
@@ -217,7 +223,8 @@ static void a_container_whose_answer_was_not_read_is_hidden_again(void **state)
 	lose_the_answer(false);
 }
 
-static void a_container_that_a_call_has_named_stays(void **state) /* whichever call: its caller knows the id */
+/* whichever call: its caller knows the id */
+static void a_container_that_a_call_has_named_stays(void **state)
 {
 	(void)state;
 	lose_the_answer(true);
@@ -272,7 +279,7 @@ static void who_has_read_the_answer_may_go_with_other_things_unread(void **state
 	world_free(w);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void a_client_that_takes_no_answers_is_not_listened_to(void **state)
 {
@@ -292,7 +299,8 @@ static void a_client_that_takes_no_answers_is_not_listened_to(void **state)
 			world_settle(w);
 	}
 	assert_true(n < 50000);
-	for (int i = 0; i < 1000 && !calls[n - 1].over; i++) { /* it reads after all, and gets every one */
+	/* it reads after all, and gets every one */
+	for (int i = 0; i < 1000 && !calls[n - 1].over; i++) {
 		raw_read(&raw);
 		raw_write(&raw);
 		world_settle(w);
@@ -320,11 +328,12 @@ static void calls_that_are_never_whole_are_limited(void **state)
 			CK_H2_HEADER(":path", "/runtime.v1.RuntimeService/RunPodSandbox"),
 			CK_H2_HEADER("content-type", "application/grpc"),
 		};
-		for (size_t j = 3; j < CK_COUNT(headers); j++) /* a byte on the wire, from the second on */
+		/* a byte on the wire, from the second on */
+		for (size_t j = 3; j < CK_COUNT(headers); j++)
 			headers[j] = (struct ck_h2_header){ "x", fill, 1, sizeof(fill) };
 		calls[i] = (struct ask){ .w = w, .grpc = -1, .reader.max = CK_REQUEST_MAX };
-		assert_int_equal(ck_h2_open(ck_connection_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &calls[i],
-					    &calls[i].stream, NULL),
+		assert_int_equal(ck_h2_open(ck_connection_h2(kubelet), headers, CK_COUNT(headers),
+					    &ask_handler, &calls[i], &calls[i].stream, NULL),
 				 0);
 		world_settle(w);
 		refused += calls[i].grpc == CK_GRPC_RESOURCE_EXHAUSTED;
@@ -369,7 +378,7 @@ static void requests_for_a_runtime_that_does_not_read_are_limited(void **state)
 	world_free(w);
 }
 
-/* ---- an answer before the request is whole --------------------------------------------------------------------------------- */
+/* ---- an answer before the request is whole --------------------------------------------------- */
 
 static void a_call_answered_early_leaves_nothing_open(void **state)
 {
@@ -392,12 +401,14 @@ static void a_call_answered_early_leaves_nothing_open(void **state)
 	world_free(w);
 }
 
-/* ---- K9: a request that was reset before it was looked at ---------------------------------------------------------------- */
+/* ---- K9: a request that was reset before it was looked at ------------------------------------ */
 
 static void a_request_reset_before_it_is_read_moves_nothing_on(void **state)
 {
 	struct world *w = world_new();
-	struct peer_object o = { .kind = CK_SANDBOX, .id = "s1", .name = "web", .ns = "ns", .uid = "uid-web" };
+	struct peer_object o = {
+		.kind = CK_SANDBOX, .id = "s1", .name = "web", .ns = "ns", .uid = "uid-web"
+	};
 	struct ck_connection *kubelet;
 	struct ask run;
 	(void)state;
@@ -435,7 +446,8 @@ static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 
 	ask_begin(w, ck_connection_h2(kubelet), &second, "RunPodSandbox", &request, "100S");
 	world_settle(w);
 	assert_int_equal(first.grpc, CK_GRPC_ABORTED);
-	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 1); /* the second waits for what became of the first */
+	/* the second waits for what became of the first */
+	assert_int_equal(peer_heard(&w->peer, "RunPodSandbox"), 1);
 	assert_int_equal(peer_streams(&w->peer), before - 1);
 	assert_int_equal(w->daemon.creating, 0);
 	ask_end(&first);
@@ -444,7 +456,7 @@ static void what_is_abandoned_while_it_is_made_is_cancelled(void **state) /* K9 
 	world_free(w);
 }
 
-/* ---- what the runtime says ----------------------------------------------------------------------------------------------- */
+/* ---- what the runtime says ------------------------------------------------------------------- */
 
 static void a_create_answered_without_an_id_is_found(void **state) /* K8 */
 {
@@ -512,7 +524,8 @@ static void a_pod_that_is_removed_is_stopped_first(void **state)
 	peer_plan(&w->peer, "StopPodSandbox")->grpc = CK_GRPC_INTERNAL;
 	assert_int_equal(do_id(w, kubelet, "RemovePodSandbox", "s1"), CK_GRPC_INTERNAL);
 	assert_int_equal(peer_heard(&w->peer, "RemovePodSandbox"), 0);
-	peer_plan(&w->peer, "StopPodSandbox")->grpc = CK_GRPC_NOT_FOUND; /* some say so to what is stopped */
+	/* some say so to what is stopped */
+	peer_plan(&w->peer, "StopPodSandbox")->grpc = CK_GRPC_NOT_FOUND;
 	assert_int_equal(do_id(w, kubelet, "RemovePodSandbox", "s1"), CK_GRPC_OK);
 	assert_int_equal(peer_heard(&w->peer, "StopPodSandbox s1"), 2);
 	assert_int_equal(peer_heard(&w->peer, "RemovePodSandbox s1"), 1);
@@ -521,7 +534,7 @@ static void a_pod_that_is_removed_is_stopped_first(void **state)
 	world_free(w);
 }
 
-/* ---- what a request may be ----------------------------------------------------------------------------------------------- */
+/* ---- what a request may be ------------------------------------------------------------------- */
 
 static void a_unary_request_of_two_messages_is_malformed(void **state)
 {
@@ -566,7 +579,8 @@ static void a_list_of_a_hidden_id_is_empty_whatever_the_runtime_says(void **stat
 	world_free(w);
 }
 
-/* which of the two counts is not the same for everybody: hidden must be hidden from whoever is asked */
+/* which of the two counts is not the same for everybody: hidden must be hidden from whoever is
+ * asked */
 static void a_request_with_two_paths_is_reset(void **state)
 {
 	static const struct ck_h2_header headers[] = {
@@ -580,7 +594,9 @@ static void a_request_with_two_paths_is_reset(void **state)
 	struct ck_connection *kubelet;
 	(void)state;
 	assert_true(ask_connect(w, &kubelet));
-	assert_int_equal(ck_h2_open(ck_connection_h2(kubelet), headers, CK_COUNT(headers), &ask_handler, &a, &a.stream, NULL), 0);
+	assert_int_equal(ck_h2_open(ck_connection_h2(kubelet), headers, CK_COUNT(headers),
+				    &ask_handler, &a, &a.stream, NULL),
+			 0);
 	ck_grpc_send(a.stream, NULL, 0);
 	ck_h2_stream_end(a.stream);
 	world_settle(w);
@@ -608,23 +624,27 @@ static void a_create_whose_time_is_over_is_not_begun(void **state)
 	world_free(w);
 }
 
-/* ---- without memory ------------------------------------------------------------------------------------------------------ */
+/* ---- without memory -------------------------------------------------------------------------- */
 
 static unsigned named(const struct world *w, const char *name)
 {
 	unsigned n = 0;
 	for (size_t i = 0; i < w->peer.objects_n; i++)
-		n += w->peer.objects[i].kind == CK_SANDBOX && !strcmp(w->peer.objects[i].name, name);
+		n += w->peer.objects[i].kind == CK_SANDBOX &&
+		     !strcmp(w->peer.objects[i].name, name);
 	return n;
 }
 
-static void call_all(struct world *w, struct ck_connection **kubelet, struct ck_bytes *run, struct ck_bytes *create)
+static void call_all(struct world *w, struct ck_connection **kubelet, struct ck_bytes *run,
+		     struct ck_bytes *create)
 {
 	static const struct {
 		const char *rpc, *id;
-	} calls[] = { { "RunPodSandbox", NULL },      { "ListPodSandbox", "" },   { "PodSandboxStatus", "kept" },
-		      { "CreateContainer", NULL },    { "PullImage", "x" },       { "PodSandboxStatus", "s1" },
-		      { "StopPodSandbox", "s1" },     { "RemovePodSandbox", "s1" }, { "StreamPodSandboxes", "" } };
+	} calls[] = { { "RunPodSandbox", NULL },      { "ListPodSandbox", "" },
+		      { "PodSandboxStatus", "kept" }, { "CreateContainer", NULL },
+		      { "PullImage", "x" },           { "PodSandboxStatus", "s1" },
+		      { "StopPodSandbox", "s1" },     { "RemovePodSandbox", "s1" },
+		      { "StreamPodSandboxes", "" } };
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
 		struct ask a;
 		struct ck_h2 *h2 = *kubelet ? ck_connection_h2(*kubelet) : NULL;
@@ -645,14 +665,16 @@ static void whatever_allocation_fails_each_call_ends_and_the_next_one_works(void
 	(void)state;
 	for (bool hit = true; hit; nth++) {
 		struct world *w = world_new();
-		struct peer_object kept = *peer_sandbox(&w->peer, "kept", "old"), *pod = peer_sandbox(&w->peer, "s1", "web");
+		struct peer_object kept = *peer_sandbox(&w->peer, "kept", "old"),
+				   *pod = peer_sandbox(&w->peer, "s1", "web");
 		struct ck_connection *kubelet = NULL, *next;
 		struct ask run;
 		snprintf(pod->ns, sizeof(pod->ns), "ns");
 		world_commit(w, pod);
 		world_keep(w, &kept);
 		assert_true(ask_connect(w, &kubelet));
-		struct ck_bytes request = cri_run_request("pod", 0), create = cri_create_request("s1", "web", "app", 0);
+		struct ck_bytes request = cri_run_request("pod", 0),
+				create = cri_create_request("s1", "web", "app", 0);
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
 		call_all(w, &kubelet, &request, &create);
 		hit = ck_fault_hit();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * src/rpc/client.c over a real socket, to a server that does what the path of a call says. The server is h2.c in a thread of
- * its own. Deadlines are real ones, of some milliseconds: the client waits for nothing else.
+ * src/rpc/client.c over a real socket, to a server that does what the path of a call says. The
+ * server is h2.c in a thread of its own. Deadlines are real ones, of some milliseconds: the client
+ * waits for nothing else.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,13 +19,14 @@
 
 #define MS CK_NS_PER_MS
 
-/* ---- the server --------------------------------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static struct server {
 	char dir[64], path[96];
 	int listener, stop[2];
 	pthread_t thread;
-	unsigned connections, calls, cancels; /* looked at when the thread has ended, or after an answer that was later */
+	/* looked at when the thread has ended, or after an answer that was later */
+	unsigned connections, calls, cancels;
 	char timeout[32];                     /* grpc-timeout of the last call */
 	char headers[1024];                   /* of the last call */
 	bool hang_up, closing; /* streams that end with their connection were not cancelled */
@@ -44,24 +46,28 @@ static void answer(struct ck_h2_stream *stream, int code, const char *message)
 	ck_grpc_answer(stream, true, code, message, "details", 7);
 }
 
-static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct served *served = userdata;
-	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"), *timeout = ck_h2_find(headers, n, "grpc-timeout");
+	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path"),
+				  *timeout = ck_h2_find(headers, n, "grpc-timeout");
 	(void)stream;
 	server.calls++;
 	snprintf(served->path, sizeof(served->path), "%.*s", (int)path->value_len, path->value);
-	snprintf(server.timeout, sizeof(server.timeout), "%.*s", timeout ? (int)timeout->value_len : 0,
-		 timeout ? timeout->value : "");
+	snprintf(server.timeout, sizeof(server.timeout), "%.*s",
+		 timeout ? (int)timeout->value_len : 0, timeout ? timeout->value : "");
 	*server.headers = '\0';
 	for (size_t i = 0; i < n; i++) {
 		size_t at = strlen(server.headers);
-		snprintf(server.headers + at, sizeof(server.headers) - at, "%.*s: %.*s\n", (int)headers[i].name_len,
-			 headers[i].name, (int)headers[i].value_len, headers[i].value);
+		snprintf(server.headers + at, sizeof(server.headers) - at, "%.*s: %.*s\n",
+			 (int)headers[i].name_len, headers[i].name, (int)headers[i].value_len,
+			 headers[i].value);
 	}
 }
 
-static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct served *served = userdata;
 	size_t used;
@@ -74,7 +80,8 @@ static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 
 static void on_end(struct ck_h2_stream *stream, void *userdata)
 {
-	static const struct ck_h2_header page[] = { CK_H2_HEADER(":status", "503"), CK_H2_HEADER("content-type", "text/html") };
+	static const struct ck_h2_header page[] = { CK_H2_HEADER(":status", "503"),
+						    CK_H2_HEADER("content-type", "text/html") };
 	struct served *served = userdata;
 	const char *path = served->path;
 	if (strcmp(path, "/ok") == 0) {
@@ -157,7 +164,8 @@ static bool serve(int fd)
 	bool go_on = true;
 	ssize_t n = 1;
 	for (server.hang_up = false; go_on && n > 0 && !server.hang_up && !ck_h2_over(server.h2);) {
-		struct pollfd p[] = { { .fd = fd, .events = POLLIN }, { .fd = server.stop[0], .events = POLLIN } };
+		struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+				      { .fd = server.stop[0], .events = POLLIN } };
 		send_all(fd);
 		assert_true(poll(p, 2, -1) > 0);
 		go_on = !p[1].revents;
@@ -180,7 +188,8 @@ static void *serve_all(void *userdata)
 {
 	(void)userdata;
 	for (bool go_on = true; go_on;) {
-		struct pollfd p[] = { { .fd = server.listener, .events = POLLIN }, { .fd = server.stop[0], .events = POLLIN } };
+		struct pollfd p[] = { { .fd = server.listener, .events = POLLIN },
+				      { .fd = server.stop[0], .events = POLLIN } };
 		assert_true(poll(p, 2, -1) > 0);
 		int fd = p[1].revents ? -1 : accept4(server.listener, NULL, NULL, SOCK_CLOEXEC);
 		server.connections += fd >= 0;
@@ -224,7 +233,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static struct ck_client *client_new(void)
 {
@@ -278,7 +287,8 @@ static void what_the_server_says_is_told(void **state)
 	assert_string_equal(server.timeout, "");
 	char headers[512];
 	snprintf(headers, sizeof(headers),
-		 ":method: POST\n:scheme: http\n:path: /alone\n:authority: localhost\ncontent-type: application/grpc\n"
+		 ":method: POST\n:scheme: http\n:path: /alone\n:authority: "
+		 "localhost\ncontent-type: application/grpc\n"
 		 "user-agent: crikeep/%s\nte: trailers\n",
 		 ck_version());
 	assert_string_equal(server.headers, headers);
@@ -288,15 +298,21 @@ static void what_the_server_leaves_unsaid_is_told_as_grpc_go_does(void **state)
 {
 	(void)state;
 	struct ck_client *client = client_new();
-	expect(client, "/no-message", CK_GRPC_INTERNAL, "server closed the stream without sending a message");
-	expect(client, "/no-trailers", CK_GRPC_INTERNAL, "server closed the stream without sending trailers");
+	expect(client, "/no-message", CK_GRPC_INTERNAL,
+	       "server closed the stream without sending a message");
+	expect(client, "/no-trailers", CK_GRPC_INTERNAL,
+	       "server closed the stream without sending trailers");
 	expect(client, "/page", CK_GRPC_UNAVAILABLE, "the server's answer is not of gRPC");
-	expect(client, "/compressed", CK_GRPC_INTERNAL, "a compressed message, which was not agreed on");
-	expect(client, "/reset-8", CK_GRPC_CANCELLED, "stream terminated by RST_STREAM with error code: CANCEL");
-	expect(client, "/reset-7", CK_GRPC_UNAVAILABLE, "stream terminated by RST_STREAM with error code: REFUSED_STREAM");
+	expect(client, "/compressed", CK_GRPC_INTERNAL,
+	       "a compressed message, which was not agreed on");
+	expect(client, "/reset-8", CK_GRPC_CANCELLED,
+	       "stream terminated by RST_STREAM with error code: CANCEL");
+	expect(client, "/reset-7", CK_GRPC_UNAVAILABLE,
+	       "stream terminated by RST_STREAM with error code: REFUSED_STREAM");
 	expect(client, "/reset-11", CK_GRPC_RESOURCE_EXHAUSTED,
 	       "stream terminated by RST_STREAM with error code: ENHANCE_YOUR_CALM");
-	expect(client, "/reset-99", CK_GRPC_UNKNOWN, "stream terminated by RST_STREAM with error code: unknown");
+	expect(client, "/reset-99", CK_GRPC_UNKNOWN,
+	       "stream terminated by RST_STREAM with error code: unknown");
 	expect(client, "/ok", 0, NULL);
 	ck_client_free(client);
 	stop_server();
@@ -374,7 +390,9 @@ static void many_calls_share_the_connection(void **state)
 	unsigned done = 0;
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
 		calls[i] = (struct ck_unary){ 0 };
-		assert_int_equal(ck_unary_begin(client, &calls[i], i % 3 ? "/ok" : "/never", "x", 1, 0, NULL), 0);
+		assert_int_equal(ck_unary_begin(client, &calls[i], i % 3 ? "/ok" : "/never", "x", 1,
+						0, NULL),
+				 0);
 	}
 	while (done < 200) {
 		assert_true(ck_client_wait(client, NULL, UINT64_MAX));
@@ -442,7 +460,8 @@ static void calls_end_with_their_client(void **state)
 	struct ck_client *client = client_new();
 	struct ck_unary call = { 0 };
 	assert_int_equal(ck_unary_begin(client, &call, "/never", "x", 1, 0, NULL), 0);
-	assert_int_equal(ck_unary_begin(client, &call, "/never", "x", 1, 0, NULL), -CK_EINVAL); /* it is under way */
+	/* it is under way */
+	assert_int_equal(ck_unary_begin(client, &call, "/never", "x", 1, 0, NULL), -CK_EINVAL);
 	ck_client_free(client);
 	assert_true(call.done);
 	assert_int_equal(call.status.code, CK_GRPC_CANCELLED);
@@ -455,10 +474,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_the_server_says_is_told, start, stop),
-		cmocka_unit_test_setup_teardown(what_the_server_leaves_unsaid_is_told_as_grpc_go_does, start, stop),
+		cmocka_unit_test_setup_teardown(
+			what_the_server_leaves_unsaid_is_told_as_grpc_go_does, start, stop),
 		cmocka_unit_test_setup_teardown(a_deadline_is_told_and_kept, start, stop),
-		cmocka_unit_test_setup_teardown(a_deadline_is_written_as_the_time_that_is_left, start, stop),
-		cmocka_unit_test_setup_teardown(a_server_that_reads_nothing_is_given_up_too, start, stop),
+		cmocka_unit_test_setup_teardown(a_deadline_is_written_as_the_time_that_is_left,
+						start, stop),
+		cmocka_unit_test_setup_teardown(a_server_that_reads_nothing_is_given_up_too, start,
+						stop),
 		cmocka_unit_test_setup_teardown(a_large_message_goes_there_and_back, start, stop),
 		cmocka_unit_test_setup_teardown(many_calls_share_the_connection, start, stop),
 		cmocka_unit_test_setup_teardown(a_lost_connection_is_dialled_again, start, stop),

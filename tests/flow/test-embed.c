@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host learns of its entries: all of them at once, what a job is about, what was committed, when it may let callers in. */
+/* What a host learns of its entries: all of them at once, what a job is about, what was committed,
+ * when it may let callers in. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +70,8 @@ static const char *entries(struct fixture *f)
 static void every_entry_is_shown_with_its_state(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask kept = fx_sandbox("kept"), taken = fx_sandbox("taken"), making = fx_sandbox("making");
+	struct fx_ask kept = fx_sandbox("kept"), taken = fx_sandbox("taken"),
+		      making = fx_sandbox("making");
 	struct fx_ask app = fx_container("taken", "s2", "app");
 	fx_open(f);
 	assert_string_equal(entries(f), "");
@@ -88,8 +90,10 @@ static void every_entry_is_shown_with_its_state(void **state)
 	kept.attempt = 1;
 	turn = fx_wait(f, &kept);
 	fx_settle(f);
-	assert_non_null(strstr(entries(f), "5:s1 shop/kept/uid-kept #0: the kubelet asked for another attempt\n"));
-	assert_non_null(strstr(entries(f), "1: shop/making/uid-making #0 lost at network creation\n"));
+	assert_non_null(strstr(
+		entries(f), "5:s1 shop/kept/uid-kept #0: the kubelet asked for another attempt\n"));
+	assert_non_null(
+		strstr(entries(f), "1: shop/making/uid-making #0 lost at network creation\n"));
 	ck_turn_free(turn);
 
 	struct seen seen = { .cache = f->cache, .stop = 7 };
@@ -114,10 +118,11 @@ static void another_life_is_shown_what_the_last_one_left(void **state)
 	ck_turn_free(turn);
 	fx_open(f);
 	/* a tombstone is no entry */
-	assert_string_equal(entries(f), "2:s1 shop/kept/uid-kept #0\n1: shop/gone/uid-gone #1 lost\n");
+	assert_string_equal(entries(f),
+			    "2:s1 shop/kept/uid-kept #0\n1: shop/gone/uid-gone #1 lost\n");
 }
 
-/* ---- what a job is about ----------------------------------------------------------------------------------------------- */
+/* ---- what a job is about --------------------------------------------------------------------- */
 
 static struct seen *asked_of;
 
@@ -127,8 +132,8 @@ static void note_job(struct ck_job *job, const char *what)
 	if (!e)
 		see(asked_of, "%s of nothing\n", what);
 	else
-		see(asked_of, "%s %s %s/%s/%s %s#%u\n", what, e->id, e->pod_namespace, e->pod_name, e->pod_uid,
-		    e->kind == CK_CONTAINER ? e->container_name : "", e->attempt);
+		see(asked_of, "%s %s %s/%s/%s %s#%u\n", what, e->id, e->pod_namespace, e->pod_name,
+		    e->pod_uid, e->kind == CK_CONTAINER ? e->container_name : "", e->attempt);
 }
 
 static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata)
@@ -181,7 +186,7 @@ static void a_job_says_what_it_is_about(void **state)
 	assert_null(ck_job_entry(NULL));
 }
 
-/* ---- commits ----------------------------------------------------------------------------------------------------------- */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 struct commits {
 	struct ck_cache *cache;
@@ -201,7 +206,8 @@ static void committed(const struct ck_told *entry, void *userdata)
 static void the_host_hears_of_each_commit_once_and_after_it_is_on_disk(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask soon = fx_sandbox("soon"), late = fx_sandbox("late"), full = fx_sandbox("full");
+	struct fx_ask soon = fx_sandbox("soon"), late = fx_sandbox("late"),
+		      full = fx_sandbox("full");
 	struct commits heard = { .cache = NULL };
 	commits = &heard;
 	f->host.committed = committed;
@@ -216,7 +222,8 @@ static void the_host_hears_of_each_commit_once_and_after_it_is_on_disk(void **st
 	fx_answered_with(f, turn, "s2");
 	ck_turn_free(turn);
 	assert_string_equal(heard.seen.text, "s1 shop/soon\ns2 shop/late\n");
-	assert_int_equal(fx_begin(f, &late, &turn), CK_HAND_BACK); /* once more: it is visible already */
+	/* once more: it is visible already */
+	assert_int_equal(fx_begin(f, &late, &turn), CK_HAND_BACK);
 	ck_turn_free(turn);
 	fx_keep(f, &full, "s3");
 	full.attempt = 1;
@@ -226,7 +233,7 @@ static void the_host_hears_of_each_commit_once_and_after_it_is_on_disk(void **st
 	assert_string_equal(heard.seen.text, "s1 shop/soon\ns2 shop/late\n");
 }
 
-/* ---- first lists ------------------------------------------------------------------------------------------------------- */
+/* ---- first lists ----------------------------------------------------------------------------- */
 
 static void the_host_is_told_when_its_first_lists_are_done(void **state)
 {
@@ -249,14 +256,16 @@ static void the_host_is_told_when_its_first_lists_are_done(void **state)
 	assert_int_equal(ck_reconciled(NULL), -CK_EINVAL);
 }
 
-/* ---- by name only ------------------------------------------------------------------------------------------------------ */
+/* ---- by name only ---------------------------------------------------------------------------- */
 
 static int begin_by_key(struct fixture *f, const struct fx_ask *ask, struct ck_turn **ret_turn)
 {
 	unsigned char bytes[4096];
-	struct ck_request request = {
-		.size = sizeof(request), .kind = ask->kind, .bytes = bytes, .timeout = ask->timeout, .key_only = 1
-	};
+	struct ck_request request = { .size = sizeof(request),
+				      .kind = ask->kind,
+				      .bytes = bytes,
+				      .timeout = ask->timeout,
+				      .key_only = 1 };
 	request.len = fx_bytes(ask, bytes, sizeof(bytes));
 	return ck_turn_begin(f->cache, &request, ret_turn, &f->err);
 }
@@ -302,7 +311,7 @@ static void who_knows_only_the_name_gets_what_is_kept_under_it(void **state)
 	ck_turn_free(turn);
 }
 
-/* ---- lists of a newer host --------------------------------------------------------------------------------------------- */
+/* ---- lists of a newer host ------------------------------------------------------------------- */
 
 static void objects_longer_than_ours_are_stepped_over(void **state)
 {
@@ -310,9 +319,11 @@ static void objects_longer_than_ours_are_stepped_over(void **state)
 	struct newer {
 		struct ck_object object;
 		uint64_t added[3];
-	} objects[3] = { { .object = { .kind = CK_SANDBOX, .condition = CK_CONDITION_READY, .id = "s1" } },
-			 { .object = { .kind = CK_SANDBOX, .condition = CK_CONDITION_READY, .id = "s2" } },
-			 { .object = { .kind = CK_SANDBOX, .condition = CK_CONDITION_READY, .id = "s3" } } };
+	} objects[3] = {
+		{ .object = { .kind = CK_SANDBOX, .condition = CK_CONDITION_READY, .id = "s1" } },
+		{ .object = { .kind = CK_SANDBOX, .condition = CK_CONDITION_READY, .id = "s2" } },
+		{ .object = { .kind = CK_SANDBOX, .condition = CK_CONDITION_READY, .id = "s3" } }
+	};
 	struct ck_view *view;
 	for (size_t i = 0; i < CK_COUNT(objects); i++) {
 		objects[i].object.size = sizeof(objects[i]);
@@ -321,15 +332,19 @@ static void objects_longer_than_ours_are_stepped_over(void **state)
 	fx_open(f);
 	fx_settle(f);
 	assert_int_equal(ck_view_begin(f->cache, &view, NULL), 0);
-	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, CK_COUNT(objects)), 0);
+	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, CK_COUNT(objects)),
+			 0);
 	ck_view_free(view);
-	assert_string_equal(entries(f), "4:s1 // #0\n4:s2 // #0\n4:s3 // #0\n"); /* imported (K27) */
+	/* imported (K27) */
+	assert_string_equal(entries(f), "4:s1 // #0\n4:s2 // #0\n4:s3 // #0\n");
 
 	assert_int_equal(ck_view_begin(f->cache, &view, NULL), 0);
 	objects[1].object.size = sizeof(struct ck_object); /* not all of one size */
-	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, CK_COUNT(objects)), -CK_EINVAL);
+	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, CK_COUNT(objects)),
+			 -CK_EINVAL);
 	objects[1].object.size = sizeof(objects[1]);
-	objects[0].object.size = sizeof(struct ck_object) - 8; /* an older header than any there was */
+	/* an older header than any there was */
+	objects[0].object.size = sizeof(struct ck_object) - 8;
 	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, 1), -CK_EINVAL);
 	objects[0].object.size = sizeof(struct ck_object) + 1; /* no object ends there */
 	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, 1), -CK_EINVAL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GetContainerEvents through crikeepd: what is hidden is in no event, and each commit is told of exactly once. */
+/* GetContainerEvents through crikeepd: what is hidden is in no event, and each commit is told of
+ * exactly once. */
 #define CK_TEST_SECONDS 300
 #include "src/base/fault.h"
 #include "src/daemon/commit-events.h"
@@ -29,7 +30,7 @@ static void repeat(struct world *w, const struct peer_object *o)
 	ck_turn_free(turn);
 }
 
-/* ---- made at a commit ------------------------------------------------------------------------------------------------ */
+/* ---- made at a commit ------------------------------------------------------------------------ */
 
 static void a_commit_in_time_is_told_of(void **state)
 {
@@ -41,7 +42,8 @@ static void a_commit_in_time_is_told_of(void **state)
 	world_commit(w, peer_sandbox(&w->peer, "s1", "web"));
 	world_settle(w);
 	assert_string_equal(c->seen, "CREATED s1[s1]\nSTARTED s1[s1]\n");
-	assert_in_range(c->created_at, UINT64_C(1500000000) * S, UINT64_C(1) << 62); /* nanoseconds since 1970 */
+	/* nanoseconds since 1970 */
+	assert_in_range(c->created_at, UINT64_C(1500000000) * S, UINT64_C(1) << 62);
 	assert_int_equal(w->daemon.metrics.events_made, 2);
 	client_free(c);
 	assert_int_equal(peer_subscribers(&w->peer), 0);
@@ -55,7 +57,8 @@ static void what_was_hidden_is_told_of_at_its_commit(void **state)
 	struct client *c = client_subscribe(w);
 	struct peer_object o = *peer_sandbox(&w->peer, "s1", "web");
 	struct ck_turn *turn = world_begin(w, &o);
-	peer_event(&w->peer, "s1", "s1", CK_EVENT_CREATED); /* its id is not known yet: hidden by its key */
+	/* its id is not known yet: hidden by its key */
+	peer_event(&w->peer, "s1", "s1", CK_EVENT_CREATED);
 	world_settle(w);
 	ck_turn_leave(turn);
 	assert_int_equal(finish(w, turn, "s1"), CK_KEPT);
@@ -83,7 +86,8 @@ static void a_container_is_told_of_with_its_pod(void **state)
 		world_settle(w);
 		world_commit(w, peer_container(&w->peer, "c3", "s1", "side"));
 		world_settle(w);
-		assert_int_equal(client_saw(c, "CREATED c2[s1 c2]"), 1); /* the kept one is in no event */
+		/* the kept one is in no event */
+		assert_int_equal(client_saw(c, "CREATED c2[s1 c2]"), 1);
 		assert_int_equal(client_saw(c, "CREATED c3[s1 c2 c3]"), 1);
 		assert_null(strstr(c->seen, "c1"));
 		assert_null(strstr(c->seen, "STARTED c"));
@@ -180,7 +184,7 @@ static void a_client_that_leaves_takes_its_questions_along(void **state)
 	world_free(w);
 }
 
-/* ---- exactly once ---------------------------------------------------------------------------------------------------- */
+/* ---- exactly once ---------------------------------------------------------------------------- */
 
 static void the_runtime_s_own_event_after_a_made_one_is_dropped(void **state)
 {
@@ -226,7 +230,7 @@ static void a_made_event_after_the_runtime_s_own_is_dropped(void **state)
 	world_free(w);
 }
 
-/* ---- a commit does not depend on it ---------------------------------------------------------------------------------- */
+/* ---- a commit does not depend on it ---------------------------------------------------------- */
 
 static void a_commit_does_not_wait_for_a_status(void **state)
 {
@@ -253,10 +257,14 @@ static void a_commit_does_not_wait_for_a_status(void **state)
 static void a_status_that_fails_is_one_event_less(void **state)
 {
 	static const struct peer_plan plans[] = {
-		{ .rpc = "PodSandboxStatus", .grpc = CK_GRPC_INTERNAL }, { .rpc = "PodSandboxStatus", .garble = true },
-		{ .rpc = "PodSandboxStatus", .grpc = CK_GRPC_NOT_FOUND }, { .rpc = "PodSandboxStatus", .other_id = true },
-		{ .rpc = "ListContainers", .grpc = CK_GRPC_INTERNAL },   { .rpc = "ListContainers", .garble = true },
-		{ .rpc = "ContainerStatus", .grpc = CK_GRPC_INTERNAL },  { .rpc = "ContainerStatus", .garble = true },
+		{ .rpc = "PodSandboxStatus", .grpc = CK_GRPC_INTERNAL },
+		{ .rpc = "PodSandboxStatus", .garble = true },
+		{ .rpc = "PodSandboxStatus", .grpc = CK_GRPC_NOT_FOUND },
+		{ .rpc = "PodSandboxStatus", .other_id = true },
+		{ .rpc = "ListContainers", .grpc = CK_GRPC_INTERNAL },
+		{ .rpc = "ListContainers", .garble = true },
+		{ .rpc = "ContainerStatus", .grpc = CK_GRPC_INTERNAL },
+		{ .rpc = "ContainerStatus", .garble = true },
 		{ .rpc = "ContainerStatus", .other_id = true },
 	};
 	(void)state;
@@ -295,12 +303,14 @@ static void a_commit_that_is_not_on_disk_is_not_told_of(void **state)
 	ck_turn_free(turn);
 	world_settle(w);
 	assert_string_equal(c->seen, "");
-	assert_int_equal(peer_heard(&w->peer, "PodSandboxStatus"), 1); /* K6's question, and no other */
+	/* K6's question, and no other */
+	assert_int_equal(peer_heard(&w->peer, "PodSandboxStatus"), 1);
 	world_advance(w, 2 * S);
 	repeat(w, &o);
 	assert_string_equal(c->seen, "CREATED s1[s1]\nSTARTED s1[s1]\n");
 
-	ck_fault_arm(CK_FAULT_STORE, 1, true); /* one the database never knew is committed all the same */
+	/* one the database never knew is committed all the same */
+	ck_fault_arm(CK_FAULT_STORE, 1, true);
 	world_commit(w, peer_sandbox(&w->peer, "s2", "shop"));
 	world_settle(w);
 	world_advance(w, 5 * S);
@@ -311,7 +321,7 @@ static void a_commit_that_is_not_on_disk_is_not_told_of(void **state)
 	world_free(w);
 }
 
-/* ---- the runtime's events -------------------------------------------------------------------------------------------- */
+/* ---- the runtime's events -------------------------------------------------------------------- */
 
 static void the_cache_hears_of_the_end_of_what_is_hidden(void **state)
 {
@@ -382,7 +392,7 @@ static void an_event_that_cannot_be_read_is_dropped(void **state)
 	world_free(w);
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void the_runtime_s_status_is_the_client_s(void **state)
 {
@@ -424,7 +434,8 @@ static void a_runtime_that_goes_ends_the_stream(void **state)
 	world_free(w);
 }
 
-/* not by stalling the runtime, and not by what is made on top: it is cut off, and nobody else notices */
+/* not by stalling the runtime, and not by what is made on top: it is cut off, and nobody else
+ * notices */
 static void a_client_that_does_not_read_is_cut_off(void **state)
 {
 	static char padding[64 << 10];
@@ -438,7 +449,8 @@ static void a_client_that_does_not_read_is_cut_off(void **state)
 	for (int i = 0; i < 40; i++)
 		peer_event(&w->peer, "s0", "s0", CK_EVENT_STOPPED);
 	world_settle(w);
-	assert_false(stalled->ended); /* 2.5 MiB wait, but in the runtime: its stream has no window */
+	/* 2.5 MiB wait, but in the runtime: its stream has no window */
+	assert_false(stalled->ended);
 	assert_int_equal(client_saw(c, "STOPPED s0[s0]"), 40);
 	for (int i = 1; i < 40 && !stalled->ended; i++) {
 		char id[16], name[16], line[40];

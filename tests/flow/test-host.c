@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache asks for, asked of a runtime over a real socket. Each job ends exactly once whatever the runtime does, and a
- * failed one leads to nothing but another try.
+ * What the cache asks for, asked of a runtime over a real socket. Each job ends exactly once
+ * whatever the runtime does, and a failed one leads to nothing but another try.
  */
 #define CK_TEST_SECONDS 300
 #include "src/base/fault.h"
@@ -29,7 +29,7 @@ static int outcome_of(struct world *w, struct ck_turn *turn)
 	return ear.n ? ear.outcome : CK_WAIT;
 }
 
-/* ---- destroy --------------------------------------------------------------------------------------------------------- */
+/* ---- destroy --------------------------------------------------------------------------------- */
 
 static void a_sandbox_is_stopped_then_removed(void **state)
 {
@@ -38,7 +38,8 @@ static void a_sandbox_is_stopped_then_removed(void **state)
 	struct peer_object o = *peer_sandbox(&w->peer, "s1", "web");
 	world_keep(w, &o);
 	world_advance(w, CK_TTL + S);
-	assert_non_null(strstr(w->peer.heard, "ListContainers s1\nStopPodSandbox s1\nRemovePodSandbox s1\n"));
+	assert_non_null(strstr(w->peer.heard,
+			       "ListContainers s1\nStopPodSandbox s1\nRemovePodSandbox s1\n"));
 	assert_null(peer_has(&w->peer, "s1"));
 	assert_int_equal(times(w, "RemovePodSandbox s1"), 1);
 	assert_int_equal(world_hides(w, &o), 1); /* a tombstone (K21) */
@@ -116,7 +117,8 @@ static void ports_are_free_when_the_sandbox_is_stopped(void **state)
 	world_keep(w, &o);
 	peer_plan(&w->peer, "StopPodSandbox")->hold = true;
 	peer_plan(&w->peer, "RemovePodSandbox")->hold = true;
-	struct ck_turn *turn = begin_as(w, o, 1); /* K9: the old attempt goes; K10: its ports first */
+	/* K9: the old attempt goes; K10: its ports first */
+	struct ck_turn *turn = begin_as(w, o, 1);
 	struct world_ear ear;
 	world_listen(&ear, turn);
 	world_settle(w);
@@ -131,11 +133,12 @@ static void ports_are_free_when_the_sandbox_is_stopped(void **state)
 	world_free(w);
 }
 
-/* ---- the runtime goes in the middle of each call of each job --------------------------------------------------------- */
+/* ---- the runtime goes in the middle of each call of each job --------------------------------- */
 
 static void a_runtime_that_goes_in_the_middle_is_asked_again(void **state)
 {
-	static const char *const rpcs[] = { "ListContainers", "StopPodSandbox", "RemovePodSandbox" };
+	static const char *const rpcs[] = { "ListContainers", "StopPodSandbox",
+					    "RemovePodSandbox" };
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(rpcs); i++) {
 		struct world *w = world_new();
@@ -177,10 +180,12 @@ static void a_status_lost_on_its_way_is_asked_for_again(void **state)
 	world_free(w);
 }
 
-/* ---- inspect --------------------------------------------------------------------------------------------------------- */
+/* ---- inspect --------------------------------------------------------------------------------- */
 
 /* one kept object is asked about once; how that decides its repetition at once */
-static int inspected_as(enum ck_kind kind, void (*meanwhile)(struct world *w, struct peer_object *there), unsigned *ret_asked)
+static int inspected_as(enum ck_kind kind,
+			void (*meanwhile)(struct world *w, struct peer_object *there),
+			unsigned *ret_asked)
 {
 	struct world *w = world_new();
 	struct peer_object o = *peer_sandbox(&w->peer, "s1", "web");
@@ -213,17 +218,20 @@ static void goes(struct world *w, struct peer_object *there)
 
 static void is_garbled(struct world *w, struct peer_object *there)
 {
-	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus")->garble = true;
+	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus")
+		->garble = true;
 }
 
 static void is_refused(struct world *w, struct peer_object *there)
 {
-	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus")->grpc = CK_GRPC_INTERNAL;
+	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus")
+		->grpc = CK_GRPC_INTERNAL;
 }
 
 static void is_another(struct world *w, struct peer_object *there)
 {
-	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus")->other_id = true;
+	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus")
+		->other_id = true;
 }
 
 static void each_condition_is_understood(void **state)
@@ -233,7 +241,8 @@ static void each_condition_is_understood(void **state)
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
 		assert_int_equal(inspected_as((enum ck_kind)kind, NULL, &asked), CK_HAND_BACK);
 		assert_int_equal(asked, 1);
-		assert_int_equal(inspected_as((enum ck_kind)kind, dies, &asked), CK_CREATE); /* destroyed, and made anew */
+		/* destroyed, and made anew */
+		assert_int_equal(inspected_as((enum ck_kind)kind, dies, &asked), CK_CREATE);
 		assert_int_equal(inspected_as((enum ck_kind)kind, goes, &asked), CK_CREATE);
 		assert_int_equal(inspected_as((enum ck_kind)kind, is_garbled, &asked), CK_WAIT);
 		assert_int_equal(inspected_as((enum ck_kind)kind, is_refused, &asked), CK_WAIT);
@@ -254,7 +263,7 @@ static void a_container_that_runs_is_not_destroyed(void **state)
 	world_free(w);
 }
 
-/* ---- list ------------------------------------------------------------------------------------------------------------ */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 #define MANY 500
 
@@ -287,7 +296,8 @@ static void a_list_serves_nobody_who_came_after_it_began(void **state)
 {
 	(void)state;
 	struct world *w = world_new();
-	struct peer_object a = { .kind = CK_SANDBOX, .name = "a", .ns = "shop", .uid = "uid-a" }, b = a;
+	struct peer_object a = { .kind = CK_SANDBOX, .name = "a", .ns = "shop", .uid = "uid-a" },
+			   b = a;
 	snprintf(b.name, sizeof(b.name), "b");
 	snprintf(b.uid, sizeof(b.uid), "uid-b");
 	peer_plan(&w->peer, "ListPodSandbox")->hold = true;
@@ -334,7 +344,8 @@ static void containers_are_listed_by_their_sandbox_or_all_at_once(void **state)
 		assert_int_equal(ears[i].outcome, CK_HAND_BACK);
 		ck_turn_free(turns[i]);
 	}
-	unsigned one = times(w, "ListContainers s0") + times(w, "ListContainers s1") + times(w, "ListContainers s2");
+	unsigned one = times(w, "ListContainers s0") + times(w, "ListContainers s1") +
+		       times(w, "ListContainers s2");
 	assert_int_equal(one, 1); /* the first, alone */
 	assert_int_equal(times(w, "ListContainers") - whole, 2);
 	world_free(w);
@@ -353,7 +364,8 @@ static void a_list_that_cannot_be_read_means_nothing(void **state)
 	world_advance(w, 5 * S);
 	assert_int_equal(ear.n, 0);
 	peer_plan(&w->peer, "ListPodSandbox")->garble = false;
-	peer_plan(&w->peer, "ListPodSandbox")->grpc = CK_GRPC_NOT_FOUND; /* of a list that is a failure as well */
+	/* of a list that is a failure as well */
+	peer_plan(&w->peer, "ListPodSandbox")->grpc = CK_GRPC_NOT_FOUND;
 	world_advance(w, 2 * S);
 	assert_int_equal(ear.n, 0);
 	peer_plan(&w->peer, "ListPodSandbox")->grpc = 0;
@@ -361,7 +373,8 @@ static void a_list_that_cannot_be_read_means_nothing(void **state)
 	assert_int_equal(ear.outcome, CK_HAND_BACK);
 	ck_turn_free(turn);
 
-	o = *peer_sandbox(&w->peer, "s2", "shop"); /* nobody waits for it: absent for 15 minutes it would be given up */
+	/* nobody waits for it: absent for 15 minutes it would be given up */
+	o = *peer_sandbox(&w->peer, "s2", "shop");
 	turn = world_begin(w, &o);
 	ck_turn_lost(turn, NULL);
 	ck_turn_free(turn);
@@ -380,7 +393,9 @@ static void a_uid_conflict_is_counted_once(void **state)
 	struct peer_object *a = peer_sandbox(&w->peer, "s1", "web");
 	world_commit(w, a);
 	peer_sandbox(&w->peer, "s2", "web")->attempt = 1;
-	struct peer_object other = { .kind = CK_SANDBOX, .name = "x", .ns = "shop", .uid = "uid-x" };
+	struct peer_object other = {
+		.kind = CK_SANDBOX, .name = "x", .ns = "shop", .uid = "uid-x"
+	};
 	for (int i = 0; i < 3; i++) { /* each asks for a list */
 		other.attempt = (uint32_t)i;
 		struct ck_turn *turn = world_begin(w, &other);
@@ -398,7 +413,7 @@ static void a_uid_conflict_is_counted_once(void **state)
 	world_free(w);
 }
 
-/* ---- images ---------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static void references_of_one_image_are_the_same(void **state)
 {
@@ -435,7 +450,7 @@ static void references_of_one_image_are_the_same(void **state)
 	}
 }
 
-/* ---- no memory, anywhere --------------------------------------------------------------------------------------------- */
+/* ---- no memory, anywhere --------------------------------------------------------------------- */
 
 static void jobs_end_whatever_allocation_fails(void **state)
 {
@@ -461,7 +476,8 @@ static void jobs_end_whatever_allocation_fails(void **state)
 		ck_turn_free(again);
 		world_connect(w);
 		world_advance(w, 2 * CK_TTL);
-		if (peer_has(&w->peer, "s2") || peer_has(&w->peer, "s3")) /* nobody came back for them */
+		/* nobody came back for them */
+		if (peer_has(&w->peer, "s2") || peer_has(&w->peer, "s3"))
 			fail_msg("allocation %u: %s", nth, w->peer.heard);
 		assert_non_null(peer_has(&w->peer, "s1"));
 		world_free(w);

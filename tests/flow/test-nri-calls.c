@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plugins are told when a client's calls move a pod or container on: life.c, exits.c, consult.c and nri.c between a runtime
- * and a plugin that do what the test says. Their two stories are written down as one, so that a test sees what came before
- * what.
+ * What plugins are told when a client's calls move a pod or container on: life.c, exits.c,
+ * consult.c and nri.c between a runtime and a plugin that do what the test says. Their two stories
+ * are written down as one, so that a test sees what came before what.
  */
 #define CK_TEST_SECONDS 120
 #include "src/base/fault.h"
@@ -19,12 +19,13 @@ struct stage {
 	char story[4096]; /* "StopContainer c1; told StopContainer c1; ..." */
 };
 
-/* ---- the story -------------------------------------------------------------------------------------------------------- */
+/* ---- the story ------------------------------------------------------------------------------- */
 
 static void tell(struct stage *s, const char *what, const char *id)
 {
 	size_t len = strlen(s->story);
-	snprintf(s->story + len, sizeof(s->story) - len, "%s%s%s%s", len ? "; " : "", what, *id ? " " : "", id);
+	snprintf(s->story + len, sizeof(s->story) - len, "%s%s%s%s", len ? "; " : "", what,
+		 *id ? " " : "", id);
 }
 
 /* what the runtime heard since then, but for questions */
@@ -68,7 +69,7 @@ static const char *story(struct stage *s)
 	return told;
 }
 
-/* ---- the stage: two containers in a pod, one of them running, all committed before the plugin came -------------------- */
+/* ---- the stage: two containers in a pod, one of them running, all committed before the plugin came  */
 
 static bool step_plugin(struct world *w)
 {
@@ -178,19 +179,23 @@ static void begin(struct stage *s, struct ask *a, const char *rpc, const char *i
 	world_settle(s->w);
 }
 
-/* ---- pods ------------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 static void containers_are_stopped_then_the_pod_then_its_network(void **state)
 {
 	struct stage *s = *state;
 	assert_int_equal(call(s, "StopPodSandbox", "s1"), CK_GRPC_OK);
-	assert_string_equal(story(s), "StopContainer c1; told StopContainer c1; StopContainer c2; told StopContainer c2; "
-				      "told StopPodSandbox s1; StopPodSandbox s1");
+	assert_string_equal(
+		story(s),
+		"StopContainer c1; told StopContainer c1; StopContainer c2; told StopContainer c2; "
+		"told StopPodSandbox s1; StopPodSandbox s1");
 	assert_int_equal(call(s, "StopPodSandbox", "s1"), CK_GRPC_OK); /* R23 */
 	assert_string_equal(story(s), "StopPodSandbox s1");
 	assert_int_equal(call(s, "RemovePodSandbox", "s1"), CK_GRPC_OK);
-	assert_string_equal(story(s), "StopPodSandbox s1; told RemoveContainer c1; RemoveContainer c1; told RemoveContainer c2; "
-				      "RemoveContainer c2; told RemovePodSandbox s1; RemovePodSandbox s1");
+	assert_string_equal(story(s),
+			    "StopPodSandbox s1; told RemoveContainer c1; RemoveContainer c1; told "
+			    "RemoveContainer c2; "
+			    "RemoveContainer c2; told RemovePodSandbox s1; RemovePodSandbox s1");
 	assert_int_equal(call(s, "RemovePodSandbox", "s1"), CK_GRPC_OK);
 	assert_null(strstr(story(s), "told")); /* R29 */
 }
@@ -199,10 +204,13 @@ static void a_running_pod_that_is_removed_is_stopped_first(void **state)
 {
 	struct stage *s = *state;
 	assert_int_equal(call(s, "RemovePodSandbox", "s1"), CK_GRPC_OK);
-	assert_string_equal(story(s), "StopContainer c1; told StopContainer c1; StopContainer c2; told StopContainer c2; "
-				      "told StopPodSandbox s1; StopPodSandbox s1; "
-				      "told RemoveContainer c1; RemoveContainer c1; told RemoveContainer c2; RemoveContainer c2; "
-				      "told RemovePodSandbox s1; RemovePodSandbox s1");
+	assert_string_equal(
+		story(s),
+		"StopContainer c1; told StopContainer c1; StopContainer c2; told StopContainer c2; "
+		"told StopPodSandbox s1; StopPodSandbox s1; "
+		"told RemoveContainer c1; RemoveContainer c1; told RemoveContainer c2; "
+		"RemoveContainer c2; "
+		"told RemovePodSandbox s1; RemovePodSandbox s1");
 }
 
 static void without_a_plugin_that_listens_nothing_is_asked_for(void **state)
@@ -220,7 +228,8 @@ static void without_a_plugin_that_listens_nothing_is_asked_for(void **state)
 static void plugins_errors_fail_no_end(void **state)
 {
 	struct stage *s = *state;
-	for (int event = CK_NRI_STOP_POD_SANDBOX; event < CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT; event++)
+	for (int event = CK_NRI_STOP_POD_SANDBOX; event < CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT;
+	     event++)
 		plugin_fails(s->plugin, event, CK_GRPC_UNKNOWN, "no");
 	assert_int_equal(call(s, "StopContainer", "c1"), CK_GRPC_OK);
 	assert_string_equal(story(s), "StopContainer c1; told StopContainer c1");
@@ -239,8 +248,10 @@ static void what_the_runtime_cannot_stop_is_not_told(void **state)
 	peer_plan(&s->w->peer, "StopContainer")->grpc = 0;
 	peer_plan(&s->w->peer, "StopPodSandbox")->grpc = CK_GRPC_INTERNAL;
 	assert_int_equal(call(s, "StopPodSandbox", "s1"), CK_GRPC_INTERNAL);
-	assert_string_equal(story(s), "StopContainer c1; told StopContainer c1; StopContainer c2; told StopContainer c2; "
-				      "told StopPodSandbox s1; StopPodSandbox s1");
+	assert_string_equal(
+		story(s),
+		"StopContainer c1; told StopContainer c1; StopContainer c2; told StopContainer c2; "
+		"told StopPodSandbox s1; StopPodSandbox s1");
 	peer_plan(&s->w->peer, "StopPodSandbox")->grpc = 0;
 	assert_int_equal(call(s, "StopPodSandbox", "s1"), CK_GRPC_OK); /* R24 */
 	assert_string_equal(story(s), "StopPodSandbox s1");
@@ -262,8 +273,10 @@ static void an_end_goes_on_when_its_client_has_gone(void **state)
 	ask_end(&a); /* RST_STREAM */
 	assert_string_equal(story(s), "");
 	plugin_release(s->plugin);
-	assert_string_equal(story(s), "StopContainer c2; told StopContainer c2; told StopPodSandbox s1; StopPodSandbox s1; "
-				      "told RemoveContainer c1; RemoveContainer c1; told RemoveContainer c2; RemoveContainer c2; "
+	assert_string_equal(story(s), "StopContainer c2; told StopContainer c2; told "
+				      "StopPodSandbox s1; StopPodSandbox s1; "
+				      "told RemoveContainer c1; RemoveContainer c1; told "
+				      "RemoveContainer c2; RemoveContainer c2; "
 				      "told RemovePodSandbox s1; RemovePodSandbox s1");
 	assert_null(s->w->daemon.lives);
 }
@@ -281,7 +294,8 @@ static void two_ends_of_one_pod_go_one_after_the_other(void **state)
 	assert_int_equal(first.grpc, -1);
 	plugin_release(s->plugin);
 	assert_string_equal(story(s), "StopPodSandbox s1; StopPodSandbox s1; StopPodSandbox s1; "
-				      "told RemoveContainer c1; RemoveContainer c1; told RemoveContainer c2; RemoveContainer c2; "
+				      "told RemoveContainer c1; RemoveContainer c1; told "
+				      "RemoveContainer c2; RemoveContainer c2; "
 				      "told RemovePodSandbox s1; RemovePodSandbox s1");
 	assert_int_equal(first.grpc, CK_GRPC_OK);
 	assert_int_equal(second.grpc, CK_GRPC_OK);
@@ -291,7 +305,7 @@ static void two_ends_of_one_pod_go_one_after_the_other(void **state)
 	ask_end(&third);
 }
 
-/* ---- containers ------------------------------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static void a_start_is_agreed_to_and_told(void **state)
 {
@@ -299,7 +313,8 @@ static void a_start_is_agreed_to_and_told(void **state)
 	struct ask a;
 	plugin_rule(s->plugin, CK_NRI_POST_START_CONTAINER, PLUGIN_HOLDS, 1);
 	begin(s, &a, "StartContainer", "c2");
-	assert_string_equal(story(s), "told StartContainer c2; StartContainer c2; told PostStartContainer c2");
+	assert_string_equal(
+		story(s), "told StartContainer c2; StartContainer c2; told PostStartContainer c2");
 	assert_int_equal(a.grpc, -1);
 	plugin_release(s->plugin);
 	world_settle(s->w);
@@ -337,10 +352,12 @@ static void a_removal_is_told_as_an_end_first(void **state)
 {
 	struct stage *s = *state;
 	assert_int_equal(call(s, "RemoveContainer", "c1"), CK_GRPC_OK);
-	assert_string_equal(story(s), "StopContainer c1; told StopContainer c1; told RemoveContainer c1; RemoveContainer c1");
+	assert_string_equal(story(s), "StopContainer c1; told StopContainer c1; told "
+				      "RemoveContainer c1; RemoveContainer c1");
 	assert_int_equal(call(s, "StopContainer", "c2"), CK_GRPC_OK);
 	assert_int_equal(call(s, "RemoveContainer", "c2"), CK_GRPC_OK);
-	assert_string_equal(story(s), "StopContainer c2; told StopContainer c2; told RemoveContainer c2; RemoveContainer c2");
+	assert_string_equal(story(s), "StopContainer c2; told StopContainer c2; told "
+				      "RemoveContainer c2; RemoveContainer c2");
 }
 
 static void an_end_that_is_seen_is_told_once(void **state)
@@ -371,7 +388,7 @@ static void an_end_nobody_asks_about_is_looked_for(void **state)
 	assert_int_equal(plugin_count(s->plugin, CK_NRI_STOP_CONTAINER, "c1"), 1);
 }
 
-/* ---- updates ---------------------------------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 static void number_in(struct plugin_buffer *to, uint32_t field, uint64_t value)
 {
@@ -381,7 +398,8 @@ static void number_in(struct plugin_buffer *to, uint32_t field, uint64_t value)
 	plugin_bytes_free(&inside);
 }
 
-/* UpdateContainerResponse, CreateContainerResponse or UpdateContainersRequest with one ContainerUpdate: cpu shares of @id */
+/* UpdateContainerResponse, CreateContainerResponse or UpdateContainersRequest with one
+ * ContainerUpdate: cpu shares of @id */
 static void an_update(struct plugin_buffer *to, uint32_t field, const char *id, uint64_t shares)
 {
 	struct plugin_buffer cpu = { 0 }, resources = { 0 }, linux_part = { 0 }, update = { 0 };
@@ -408,7 +426,8 @@ static void update(struct stage *s, struct ask *a, const char *id)
 	ck_bytes_field(&request, 2, resources.p, resources.len);
 	ck_bytes_field_text(&request, 99, "new in CRI");
 	ck_bytes_free(&resources);
-	ask_begin(s->w, ck_connection_h2(s->kubelet), a, "UpdateContainerResources", &request, "100S");
+	ask_begin(s->w, ck_connection_h2(s->kubelet), a, "UpdateContainerResources", &request,
+		  "100S");
 	world_settle(s->w);
 }
 
@@ -429,7 +448,8 @@ static void an_update_goes_out_as_plugins_want_it(void **state)
 	assert_int_equal(cri_number(sent, "2.5"), 5);
 	assert_string_equal(cri_text(sent, "99"), "new in CRI");
 	peer_release(&s->w->peer, "UpdateContainerResources");
-	assert_string_equal(story(s), "told UpdateContainer c1; UpdateContainerResources c1; told PostUpdateContainer c1");
+	assert_string_equal(story(s), "told UpdateContainer c1; UpdateContainerResources c1; told "
+				      "PostUpdateContainer c1");
 	assert_int_equal(a.grpc, CK_GRPC_OK);
 	ask_end(&a);
 	plugin_bytes_free(&reply);
@@ -448,7 +468,8 @@ static void a_refused_update_is_not_passed_on(void **state)
 	assert_string_equal(story(s), "told UpdateContainer c1; told UpdatePodSandbox s1");
 	plugin_rule(s->plugin, CK_NRI_UPDATE_POD_SANDBOX, PLUGIN_AGREES, 0);
 	assert_int_equal(call(s, "UpdatePodSandboxResources", "s1"), CK_GRPC_OK);
-	assert_string_equal(story(s), "told UpdatePodSandbox s1; UpdatePodSandboxResources s1; told PostUpdatePodSandbox s1");
+	assert_string_equal(story(s), "told UpdatePodSandbox s1; UpdatePodSandboxResources s1; "
+				      "told PostUpdatePodSandbox s1");
 }
 
 static void a_plugins_own_update_and_eviction_go_to_the_runtime(void **state)
@@ -460,7 +481,8 @@ static void a_plugins_own_update_and_eviction_go_to_the_runtime(void **state)
 	plugin_text(&eviction, 2, "too loud");
 	plugin_bytes(&request, 2, eviction.p, eviction.len);
 	peer_plan(&s->w->peer, "UpdateContainerResources")->hold = true;
-	uint32_t stream = plugin_ask(s->plugin, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request.p, request.len);
+	uint32_t stream = plugin_ask(s->plugin, PLUGIN_RUNTIME_SERVICE, "UpdateContainers",
+				     request.p, request.len);
 	world_settle(s->w);
 	const struct ck_bytes *sent = peer_request(&s->w->peer, "UpdateContainerResources");
 	assert_non_null(sent);
@@ -469,14 +491,15 @@ static void a_plugins_own_update_and_eviction_go_to_the_runtime(void **state)
 	const char *told = story(s);
 	assert_non_null(strstr(told, "UpdateContainerResources c1"));
 	assert_non_null(strstr(told, "StopContainer c2; told StopContainer c2"));
-	assert_int_equal(peer_heard(&s->w->peer, "StopContainer c2 timeout 0"), 0); /* with a grace */
+	/* with a grace */
+	assert_int_equal(peer_heard(&s->w->peer, "StopContainer c2 timeout 0"), 0);
 	assert_non_null(plugin_answer_to(s->plugin, stream));
 	assert_int_equal(plugin_answer_to(s->plugin, stream)->code, 0);
 	plugin_bytes_free(&request);
 	plugin_bytes_free(&eviction);
 }
 
-/* ---- containers that plugins change ----------------------------------------------------------------------------------- */
+/* ---- containers that plugins change ---------------------------------------------------------- */
 
 static void create(struct stage *s, struct ask *a, const char *name, unsigned attempt)
 {
@@ -557,9 +580,11 @@ static void a_container_plugins_refuse_is_not_made(void **state)
 	create(s, &a, "new", 0);
 	assert_int_equal(a.grpc, CK_GRPC_INVALID_ARGUMENT); /* what CRI cannot express */
 	ask_end(&a);
-	assert_null(strstr(story(s), "; CreateContainer")); /* the runtime has heard nothing of it */
+	/* the runtime has heard nothing of it */
+	assert_null(strstr(story(s), "; CreateContainer"));
 	assert_int_equal(s->w->peer.made, 0);
-	assert_int_equal(plugin_count(s->plugin, CK_NRI_STOP_CONTAINER, NULL), 2); /* it is undone (H7) */
+	/* it is undone (H7) */
+	assert_int_equal(plugin_count(s->plugin, CK_NRI_STOP_CONTAINER, NULL), 2);
 	assert_int_equal(plugin_count(s->plugin, CK_NRI_REMOVE_CONTAINER, NULL), 2);
 	assert_int_equal(s->w->daemon.metrics.nri_refused[CK_CONTAINER], 2);
 	plugin_bytes_free(&reply);
@@ -639,7 +664,8 @@ static void a_creation_begun_again_is_the_same(void **state)
 	peer_hang_up(&s->w->peer); /* nobody knows how it ends (K8) */
 	world_connect(s->w);
 	for (int i = 0; !peer_request(&s->w->peer, "CreateContainer") && i < 30; i++)
-		world_advance(s->w, CK_NS_PER_S); /* absent from lists for so long, it is asked for once again */
+		/* absent from lists for so long, it is asked for once again */
+		world_advance(s->w, CK_NS_PER_S);
 	const struct ck_bytes *sent = peer_request(&s->w->peer, "CreateContainer");
 	assert_non_null(sent);
 	assert_string_equal(annotation(sent, CK_ALIAS_ANNOTATION), alias);
@@ -671,7 +697,7 @@ static void on_commit_a_change_comes_too_late_and_the_next_fails_early(void **st
 	plugin_bytes_free(&reply);
 }
 
-/* ---- the end, and faults ---------------------------------------------------------------------------------------------- */
+/* ---- the end, and faults --------------------------------------------------------------------- */
 
 static void the_daemon_ends_whatever_is_under_way(void **state)
 {
@@ -692,7 +718,8 @@ static void the_daemon_ends_whatever_is_under_way(void **state)
 	/* tear_down() ends it */
 }
 
-/* any one allocation of ours fails: the client hears something, nobody is told twice, and a repeat succeeds */
+/* any one allocation of ours fails: the client hears something, nobody is told twice, and a repeat
+ * succeeds */
 static void no_memory_leaves_nothing_behind(void **state)
 {
 	(void)state;
@@ -734,7 +761,8 @@ static void no_memory_while_plugins_are_asked_is_survived(void **state)
 		plugin_replies(s->plugin, CK_NRI_CREATE_CONTAINER, reply.p, reply.len);
 		struct ck_bytes request = cri_create_request("s1", "web", "new", 0);
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
-		ask_begin(s->w, ck_connection_h2(s->kubelet), &a, "CreateContainer", &request, "100S");
+		ask_begin(s->w, ck_connection_h2(s->kubelet), &a, "CreateContainer", &request,
+			  "100S");
 		world_settle(s->w);
 		hit = ck_fault_hit();
 		ck_fault_arm(0, 0, false);
@@ -767,8 +795,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(containers_are_stopped_then_the_pod_then_its_network),
 		TEST(a_running_pod_that_is_removed_is_stopped_first),
-		cmocka_unit_test_setup_teardown(without_a_plugin_that_listens_nothing_is_asked_for, set_up_without_plugin,
-						tear_down),
+		cmocka_unit_test_setup_teardown(without_a_plugin_that_listens_nothing_is_asked_for,
+						set_up_without_plugin, tear_down),
 		TEST(plugins_errors_fail_no_end),
 		TEST(what_the_runtime_cannot_stop_is_not_told),
 		TEST(an_end_goes_on_when_its_client_has_gone),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How events go round: who hears of what, in which order, how long is waited for whom, and what plugins ask for meanwhile. */
+/* How events go round: who hears of what, in which order, how long is waited for whom, and what
+ * plugins ask for meanwhile. */
 #define CK_TEST_SECONDS 120
 #include <string.h>
 
@@ -13,18 +14,20 @@ static void finish(struct nw *w)
 {
 	for (size_t i = 0; i < w->plugins_n; i++)
 		if (w->plugins[i]->wrong[0])
-			fail_msg("%s-%s: %s", w->plugins[i]->index, w->plugins[i]->base, w->plugins[i]->wrong);
+			fail_msg("%s-%s: %s", w->plugins[i]->index, w->plugins[i]->base,
+				 w->plugins[i]->wrong);
 	nw_free(w);
 }
 
-/* ---- who, and in which order ---------------------------------------------------------------------------------------- */
+/* ---- who, and in which order ----------------------------------------------------------------- */
 
 static void plugins_are_told_by_index_one_after_the_other(void **state)
 {
 	struct nw_sent sent;
 	(void)state;
 	struct nw *w = nw_started();
-	struct plugin *last = nw_ready(w, "90-c"), *first = nw_ready(w, "05-b"), *second = nw_ready(w, "10-a");
+	struct plugin *last = nw_ready(w, "90-c"), *first = nw_ready(w, "05-b"),
+		      *second = nw_ready(w, "10-a");
 	plugin_rule(first, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
 	plugin_rule(second, CK_NRI_RUN_POD_SANDBOX, PLUGIN_HOLDS, 1);
 	nw_pod(w, "s1");
@@ -62,8 +65,9 @@ static void plugins_of_one_index_are_all_told(void **state)
 	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
 	nw_settle(w);
 	for (unsigned i = 0; i < 4; i++)
-		assert_string_equal(plugin_story(p[i]),
-				    "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+		assert_string_equal(
+			plugin_story(p[i]),
+			"Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	finish(w);
 }
 
@@ -106,10 +110,12 @@ static void who_has_not_subscribed_is_not_asked(void **state)
 
 static void a_whole_life_is_told_in_order(void **state)
 {
-	static const enum ck_nri_event events[] = { CK_NRI_POST_CREATE_CONTAINER, CK_NRI_START_CONTAINER,
-						    CK_NRI_POST_START_CONTAINER,  CK_NRI_UPDATE_CONTAINER,
-						    CK_NRI_POST_UPDATE_CONTAINER, CK_NRI_STOP_CONTAINER,
-						    CK_NRI_REMOVE_CONTAINER };
+	static const enum ck_nri_event events[] = {
+		CK_NRI_POST_CREATE_CONTAINER, CK_NRI_START_CONTAINER,
+		CK_NRI_POST_START_CONTAINER,  CK_NRI_UPDATE_CONTAINER,
+		CK_NRI_POST_UPDATE_CONTAINER, CK_NRI_STOP_CONTAINER,
+		CK_NRI_REMOVE_CONTAINER
+	};
 	(void)state;
 	for (int old = 0; old <= 1; old++) {
 		struct nw *w = nw_started();
@@ -137,16 +143,22 @@ static void a_whole_life_is_told_in_order(void **state)
 		nw_settle(w);
 		const char *story = plugin_story(p);
 		if (old)
-			assert_string_equal(story, "Synchronize() RunPodSandbox(s1) CreateContainer(c1) PostCreateContainer(c1) "
-						   "StartContainer(c1) PostStartContainer(c1) UpdateContainer(c1) "
-						   "PostUpdateContainer(c1) StopContainer(c1) RemoveContainer(c1) "
-						   "StopPodSandbox(s1) RemovePodSandbox(s1)");
+			assert_string_equal(
+				story,
+				"Synchronize() RunPodSandbox(s1) CreateContainer(c1) "
+				"PostCreateContainer(c1) "
+				"StartContainer(c1) PostStartContainer(c1) UpdateContainer(c1) "
+				"PostUpdateContainer(c1) StopContainer(c1) RemoveContainer(c1) "
+				"StopPodSandbox(s1) RemovePodSandbox(s1)");
 		else
-			assert_string_equal(story, "Synchronize() RunPodSandbox(s1) CreateContainer(c1) PostCreateContainer(c1) "
-						   "StartContainer(c1) PostStartContainer(c1) UpdateContainer(c1) "
-						   "PostUpdateContainer(c1) StopContainer(c1) RemoveContainer(c1) "
-						   "UpdatePodSandbox(s1) PostUpdatePodSandbox(s1) StopPodSandbox(s1) "
-						   "RemovePodSandbox(s1)");
+			assert_string_equal(
+				story,
+				"Synchronize() RunPodSandbox(s1) CreateContainer(c1) "
+				"PostCreateContainer(c1) "
+				"StartContainer(c1) PostStartContainer(c1) UpdateContainer(c1) "
+				"PostUpdateContainer(c1) StopContainer(c1) RemoveContainer(c1) "
+				"UpdatePodSandbox(s1) PostUpdatePodSandbox(s1) StopPodSandbox(s1) "
+				"RemovePodSandbox(s1)");
 		assert_int_equal(p->unimplemented, old); /* tried once, and then no more */
 		assert_int_equal(plugin_last(p, CK_NRI_START_CONTAINER)->state_change, old);
 		assert_int_equal(plugin_last(p, CK_NRI_CREATE_CONTAINER)->state_change, 0);
@@ -219,7 +231,8 @@ static void resources_go_along(void **state)
 	nw_settle(w);
 	const struct plugin_heard *heard = plugin_last(p, CK_NRI_UPDATE_CONTAINER);
 	assert_true(heard->len > 9);
-	assert_memory_equal(heard->payload + heard->len - 9, "\x1a\x07\x12\x05\x0a\x03\x08\x80\x04", 9);
+	assert_memory_equal(heard->payload + heard->len - 9, "\x1a\x07\x12\x05\x0a\x03\x08\x80\x04",
+			    9);
 	assert_false(sent.has_resources); /* nobody wants others */
 	nw_sent_free(&sent);
 	struct ck_nri_call of_pod = nw_call_of(w, CK_NRI_UPDATE_POD_SANDBOX, "s1");
@@ -232,11 +245,12 @@ static void resources_go_along(void **state)
 	heard = plugin_last(p, CK_NRI_UPDATE_POD_SANDBOX);
 	assert_true(heard->len > 17);
 	assert_memory_equal(heard->payload + heard->len - 17,
-			    "\x12\x06\x12\x04\x0a\x02\x08\x02\x1a\x07\x12\x05\x0a\x03\x08\x80\x04", 17);
+			    "\x12\x06\x12\x04\x0a\x02\x08\x02\x1a\x07\x12\x05\x0a\x03\x08\x80\x04",
+			    17);
 	finish(w);
 }
 
-/* ---- once ----------------------------------------------------------------------------------------------------------- */
+/* ---- once ------------------------------------------------------------------------------------ */
 
 static void the_end_is_told_once(void **state)
 {
@@ -258,8 +272,8 @@ static void the_end_is_told_once(void **state)
 		assert_int_equal(sent[i].ended, 1);
 		assert_false(sent[i].within);
 	}
-	assert_string_equal(plugin_story(p),
-			    "Synchronize() RunPodSandbox(s1) CreateContainer(c1) StopContainer(c1) RemoveContainer(c1)");
+	assert_string_equal(plugin_story(p), "Synchronize() RunPodSandbox(s1) CreateContainer(c1) "
+					     "StopContainer(c1) RemoveContainer(c1)");
 	finish(w);
 }
 
@@ -277,15 +291,20 @@ static void remove_is_preceded_by_stop(void **state)
 	assert_int_equal(plugin_count(b, CK_NRI_STOP_POD_SANDBOX, NULL), 0);
 	plugin_release(a);
 	nw_settle(w);
-	assert_string_equal(plugin_story(a), "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
-	assert_string_equal(plugin_story(b), "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(
+		plugin_story(a),
+		"Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(
+		plugin_story(b),
+		"Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	assert_int_equal(sent.ended, 1);
 	finish(w);
 }
 
 static void nobody_hears_of_what_nobody_knows(void **state)
 {
-	static const enum ck_nri_event events[] = { CK_NRI_STOP_POD_SANDBOX, CK_NRI_REMOVE_POD_SANDBOX,
+	static const enum ck_nri_event events[] = { CK_NRI_STOP_POD_SANDBOX,
+						    CK_NRI_REMOVE_POD_SANDBOX,
 						    CK_NRI_UPDATE_POD_SANDBOX };
 	(void)state;
 	struct nw *w = nw_started();
@@ -305,7 +324,8 @@ static void nobody_hears_of_what_nobody_knows(void **state)
 	finish(w);
 }
 
-/* R24, and the window between a Remove and the host's forgetting: who joins in it does not hear half a life */
+/* R24, and the window between a Remove and the host's forgetting: who joins in it does not hear
+ * half a life */
 static void who_joins_within_a_removal_hears_nothing_or_all(void **state)
 {
 	(void)state;
@@ -326,7 +346,8 @@ static void who_joins_within_a_removal_hears_nothing_or_all(void **state)
 		for (unsigned i = 0; i < 2; i++) {
 			const char *story = plugin_story(both[i]);
 			if (strcmp(story, "Synchronize()") &&
-			    strcmp(story, "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)"))
+			    strcmp(story,
+				   "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)"))
 				fail_msg("known %d, plugin %u: %s", known, i, story);
 		}
 		finish(w);
@@ -356,7 +377,8 @@ static void a_container_that_never_came_to_be_is_undone(void **state)
 		assert_int_equal(sent.ended, 1);
 		assert_int_equal(plugin_count(p, CK_NRI_CREATE_CONTAINER, "id-for-plugins"), 1);
 		struct plugin *late = nw_ready(w, "20-late"); /* between the event and the commit */
-		assert_int_equal(plugin_listed(late, "c1") + plugin_listed(late, "id-for-plugins"), 0);
+		assert_int_equal(plugin_listed(late, "c1") + plugin_listed(late, "id-for-plugins"),
+				 0);
 		if (made) {
 			assert_int_equal(nw_choose(w, "c1", names, sizeof(names)), 0);
 			assert_string_equal(names, "10-a 20-late");
@@ -372,7 +394,7 @@ static void a_container_that_never_came_to_be_is_undone(void **state)
 	}
 }
 
-/* ---- time ----------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void who_is_late_gets_the_rest_when_it_answers(void **state)
 {
@@ -404,7 +426,8 @@ static void who_is_late_gets_the_rest_when_it_answers(void **state)
 	assert_string_equal(plugin_story(slow), "Synchronize() RunPodSandbox(s0)");
 	plugin_release(slow);
 	nw_settle(w);
-	assert_string_equal(plugin_story(slow), "Synchronize() RunPodSandbox(s0) RunPodSandbox(s1) RunPodSandbox(s2)");
+	assert_string_equal(plugin_story(slow),
+			    "Synchronize() RunPodSandbox(s0) RunPodSandbox(s1) RunPodSandbox(s2)");
 	assert_string_equal(nw_plugin(w, "10-a")->state, "ready");
 	finish(w);
 }
@@ -428,7 +451,8 @@ static void who_is_late_for_too_long_is_closed(void **state)
 		assert_int_equal(slow->ended, at_once);
 		nw_advance(w, 200 * MS);
 		assert_true(slow->ended);
-		struct plugin *again = nw_ready(w, "10-a"); /* it may come back, and has it in its list (R42) */
+		/* it may come back, and has it in its list (R42) */
+		struct plugin *again = nw_ready(w, "10-a");
 		assert_string_equal(plugin_story(again), "Synchronize(s1)");
 		finish(w);
 	}
@@ -448,7 +472,8 @@ static void a_queue_has_an_end(void **state)
 		nw_send(w, CK_NRI_POST_UPDATE_CONTAINER, "c1", NULL);
 	for (unsigned i = 0; i < 8 && !slow->ended; i++)
 		nw_advance(w, 900 * MS);
-	assert_true(slow->ended || plugin_count(other, CK_NRI_POST_UPDATE_CONTAINER, "c1") < CK_NRI_QUEUE_MAX);
+	assert_true(slow->ended ||
+		    plugin_count(other, CK_NRI_POST_UPDATE_CONTAINER, "c1") < CK_NRI_QUEUE_MAX);
 	assert_false(other->ended);
 	finish(w);
 }
@@ -476,8 +501,9 @@ static void a_teardown_is_told_late_before_it_is_told_removed(void **state)
 	nw_released(w, "s2", true);
 	plugin_release(slow);
 	nw_settle(w);
-	assert_string_equal(plugin_story(slow), "Synchronize() RunPodSandbox(s1) RunPodSandbox(s2) StopPodSandbox(s1) "
-						"StopPodSandbox(s2) RemovePodSandbox(s2)");
+	assert_string_equal(plugin_story(slow),
+			    "Synchronize() RunPodSandbox(s1) RunPodSandbox(s2) StopPodSandbox(s1) "
+			    "StopPodSandbox(s2) RemovePodSandbox(s2)");
 	finish(w);
 }
 
@@ -515,7 +541,8 @@ static void the_host_is_asked_until_it_can_tell(void **state)
 		assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
 		nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s1", &sent);
 		nw_advance(w, 20 * S);
-		assert_int_equal(sent.ended, 0); /* half a description would never be put right (R3) */
+		/* half a description would never be put right (R3) */
+		assert_int_equal(sent.ended, 0);
 		assert_int_equal(plugin_count(p, CK_NRI_RUN_POD_SANDBOX, NULL), 0);
 		if (ever)
 			w->fail[NW_DESCRIBE] = 0;
@@ -527,7 +554,7 @@ static void the_host_is_asked_until_it_can_tell(void **state)
 	}
 }
 
-/* ---- what plugins ask for -------------------------------------------------------------------------------------------- */
+/* ---- what plugins ask for -------------------------------------------------------------------- */
 
 /* an update of @id: cpu shares 512 */
 static void update_of(struct plugin_buffer *to, const char *id, bool ignore_failure)
@@ -541,7 +568,8 @@ static void update_of(struct plugin_buffer *to, const char *id, bool ignore_fail
 	plugin_bytes_free(&update);
 }
 
-static void eviction_of(struct plugin_buffer *to, uint32_t field, const char *id, const char *reason)
+static void eviction_of(struct plugin_buffer *to, uint32_t field, const char *id,
+			const char *reason)
 {
 	struct plugin_buffer eviction = { .p = NULL };
 	plugin_text(&eviction, 1, id);
@@ -597,7 +625,8 @@ static void updates_that_fail_are_named(void **state)
 	update_of(&request, "c2", true);
 	update_of(&request, "c9", false); /* nobody knows it */
 	w->fail[NW_UPDATE] = 13;
-	uint32_t stream = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request.p, request.len);
+	uint32_t stream =
+		plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request.p, request.len);
 	nw_settle(w);
 	assert_string_equal(w->changes, "update c1 [12050a03088004] update c2 [12050a03088004]");
 	const struct plugin_answer *answer = plugin_answer_to(p, stream);
@@ -694,7 +723,7 @@ static void updates_come_with_the_list_too(void **state)
 	nw_free(w);
 }
 
-/* ---- the border ------------------------------------------------------------------------------------------------------ */
+/* ---- the border ------------------------------------------------------------------------------ */
 
 static void process_within(struct nw *w, void *userdata)
 {

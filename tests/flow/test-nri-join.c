@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How plugins come and go: the handshake and its refusals, the list of what there is, launched plugins, the end. */
+/* How plugins come and go: the handshake and its refusals, the list of what there is, launched
+ * plugins, the end. */
 #define CK_TEST_SECONDS 120
 #include <string.h>
 #include <sys/socket.h>
@@ -30,7 +31,7 @@ static void still_serves(struct nw *w, const char *pod)
 	assert_string_equal(p->wrong, "");
 }
 
-/* ---- the handshake ------------------------------------------------------------------------------------------------- */
+/* ---- the handshake --------------------------------------------------------------------------- */
 
 static void a_plugin_is_told_who_it_talks_to(void **state)
 {
@@ -74,8 +75,9 @@ static void odd_names_are_refused(void **state)
 {
 	static const struct {
 		const char *index, *base;
-	} names[] = { { "1", "net" },  { "100", "net" }, { "ab", "net" }, { "", "net" },   { "1 ", "net" },
-		      { "-1", "net" }, { "10", "" },     { "10", "a/b" }, { "10", "a b" }, { "10", "a\tb" } };
+	} names[] = { { "1", "net" },  { "100", "net" }, { "ab", "net" }, { "", "net" },
+		      { "1 ", "net" }, { "-1", "net" },  { "10", "" },    { "10", "a/b" },
+		      { "10", "a b" }, { "10", "a\tb" } };
 	(void)state;
 	struct nw *w = nw_started();
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -84,7 +86,8 @@ static void odd_names_are_refused(void **state)
 		snprintf(p->base, sizeof(p->base), "%s", names[i].base);
 		nw_settle(w);
 		if (p->registered || !p->ended)
-			fail_msg("'%s' '%s': registered %d, ended %d", names[i].index, names[i].base, p->registered, p->ended);
+			fail_msg("'%s' '%s': registered %d, ended %d", names[i].index,
+				 names[i].base, p->registered, p->ended);
 		assert_int_equal(p->answers_n, 1);
 		assert_int_not_equal(p->answers[0].code, 0);
 		assert_true(p->answers[0].text[0]); /* it says why */
@@ -184,11 +187,12 @@ static void errors_of_the_handshake_end_it(void **state)
 			if (does == PLUGIN_HOLDS)
 				continue;
 			struct plugin *p = nw_join(w, "10-net");
-			p->rules[call] = (struct plugin_rule){ .does = (enum plugin_does)does,
-							       .code = 2,
-							       .text = "no",
-							       .reply = "\xff\xff\xff\xff\xff\xff\xff\xff",
-							       .len = 8 };
+			p->rules[call] =
+				(struct plugin_rule){ .does = (enum plugin_does)does,
+						      .code = 2,
+						      .text = "no",
+						      .reply = "\xff\xff\xff\xff\xff\xff\xff\xff",
+						      .len = 8 };
 			nw_settle(w);
 			if (!p->ended && p->fd >= 0)
 				fail_msg("call %d, %d: still connected", call, does);
@@ -220,7 +224,7 @@ static void synchronize_has_time_of_its_own(void **state)
 	nw_free(w);
 }
 
-/* ---- who may, and what is no plugin -------------------------------------------------------------------------------- */
+/* ---- who may, and what is no plugin ---------------------------------------------------------- */
 
 static void other_users_are_turned_away(void **state)
 {
@@ -261,8 +265,10 @@ static void garbage_costs_its_own_connection(void **state)
 		{ "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35 },
 		{ "\x00\x00\x00\x02\xff\xff\xff\xff", 8 }, /* a frame of 4 GiB */
 		{ "\x00\x00\x00\x02\x00\x40\x00\x0b", 8 }, /* of one byte more than Go writes */
-		{ "\x00\x00\x00\x02\x00\x00\x00\x0a\xff\xff\xff\xff\x00\x00\x00\x01\x01\x00", 18 }, /* a message of 4 GiB */
-		{ "\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00", 18 }, /* calls us where we call */
+		/* a message of 4 GiB */
+		{ "\x00\x00\x00\x02\x00\x00\x00\x0a\xff\xff\xff\xff\x00\x00\x00\x01\x01\x00", 18 },
+		/* calls us where we call */
+		{ "\x00\x00\x00\x01\x00\x00\x00\x0a\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00", 18 },
 	};
 	(void)state;
 	struct nw *w = nw_started();
@@ -279,7 +285,8 @@ static void garbage_costs_its_own_connection(void **state)
 			snprintf(pod, sizeof(pod), "s%zu-%d", i, later);
 			nw_run(w, pod);
 			assert_int_equal(plugin_count(bystander, CK_NRI_RUN_POD_SANDBOX, pod), 1);
-			nw_advance(w, 20 * S); /* at the latest when it should have registered, or answered */
+			/* at the latest when it should have registered, or answered */
+			nw_advance(w, 20 * S);
 			if (!later)
 				assert_true(p->ended);
 			plugin_close(p);
@@ -301,7 +308,8 @@ static void random_bytes_cost_their_own_connection(void **state)
 		p->mute = nw_random(w, 2);
 		nw_settle(w);
 		for (size_t k = 0; k < sizeof(bytes); k++)
-			bytes[k] = nw_random(w, 3) ? (unsigned char)nw_random(w, 4) : (unsigned char)nw_random(w, 256);
+			bytes[k] = nw_random(w, 3) ? (unsigned char)nw_random(w, 4)
+						   : (unsigned char)nw_random(w, 256);
 		bytes[0] = bytes[1] = bytes[2] = bytes[4] = bytes[5] = bytes[6] = 0;
 		plugin_write(p, bytes, 1 + nw_random(w, sizeof(bytes)));
 		nw_settle(w);
@@ -362,7 +370,7 @@ static void there_is_room_for_so_many(void **state)
 	nw_free(w);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------ */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static void the_list_holds_what_is_there(void **state)
 {
@@ -376,7 +384,8 @@ static void the_list_holds_what_is_there(void **state)
 	assert_string_equal(plugin_story(p), "Synchronize(s1 c1)");
 	nw_message(nw_find(w, "s1"), &message);
 	assert_int_equal(p->items[0].len, message.len);
-	assert_memory_equal(p->items[0].payload, message.p, message.len); /* as the host says it, all of it */
+	/* as the host says it, all of it */
+	assert_memory_equal(p->items[0].payload, message.p, message.len);
 	plugin_bytes_free(&message);
 	assert_int_equal(nw_choose(w, "s2", NULL, 0), 0);
 	nw_send(w, CK_NRI_RUN_POD_SANDBOX, "s2", NULL);
@@ -435,7 +444,8 @@ static void what_is_gone_by_then_is_left_out(void **state)
 	nw_settle(w);
 	nw_release(w, NW_DESCRIBE);
 	nw_settle(w);
-	assert_string_equal(plugin_story(p), "Synchronize(s2)"); /* and so it hears nothing of its end */
+	/* and so it hears nothing of its end */
+	assert_string_equal(plugin_story(p), "Synchronize(s2)");
 	nw_free(w);
 }
 
@@ -469,7 +479,8 @@ static void what_is_being_torn_down_is_not_listed(void **state)
 	struct plugin *late = nw_ready(w, "20-late");
 	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
 	nw_settle(w);
-	assert_string_equal(plugin_story(p), "Synchronize(s1 s2) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(p),
+			    "Synchronize(s1 s2) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	assert_string_equal(plugin_story(late), "Synchronize(s2)");
 	nw_free(w);
 }
@@ -557,11 +568,12 @@ static void a_returning_plugin_is_another_connection(void **state)
 	struct plugin *again = nw_ready(w, "10-net");
 	nw_send(w, CK_NRI_REMOVE_POD_SANDBOX, "s1", NULL);
 	nw_settle(w);
-	assert_string_equal(plugin_story(again), "Synchronize(s1 s2) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(again),
+			    "Synchronize(s1 s2) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	nw_free(w);
 }
 
-/* ---- launched, and the end ----------------------------------------------------------------------------------------- */
+/* ---- launched, and the end ------------------------------------------------------------------- */
 
 static const struct ck_nri_launched two[] = { { "10-cpu", "cores: 2\n" }, { "20-net", NULL } };
 
@@ -577,7 +589,8 @@ static void launched_plugins_are_who_their_files_say(void **state)
 	struct nw *w = opened(launch_two);
 	nw_settle(w);
 	assert_true(w->launched[0] >= 0 && w->launched[1] >= 0);
-	struct plugin *cpu = plugin_on(w->launched[0], "77-somebody"), *net = plugin_on(w->launched[1], "20-net");
+	struct plugin *cpu = plugin_on(w->launched[0], "77-somebody"),
+		      *net = plugin_on(w->launched[1], "20-net");
 	w->launched[0] = w->launched[1] = -1;
 	nw_adopt(w, cpu);
 	nw_adopt(w, net);
@@ -692,7 +705,8 @@ static void a_file_in_the_way_stays(void **state)
 
 static void odd_options_are_refused(void **state)
 {
-	static const struct ck_nri_rule required[] = { { "10-net", CK_NRI_REQUIRED }, { "x", (enum ck_nri_policy)9 } };
+	static const struct ck_nri_rule required[] = { { "10-net", CK_NRI_REQUIRED },
+						       { "x", (enum ck_nri_policy)9 } };
 	(void)state;
 	struct nw *w = nw_new();
 	w->options.policy = CK_NRI_REQUIRED; /* of plugins nobody named */
@@ -726,7 +740,7 @@ static void start_wants_to_know_what_there_is(void **state)
 	nw_free(w);
 }
 
-/* ---- without memory ------------------------------------------------------------------------------------------------ */
+/* ---- without memory -------------------------------------------------------------------------- */
 
 /* a whole life; what fails may end a connection or an event, and nothing else */
 static void short_life(struct nw *w)
@@ -761,7 +775,8 @@ static void short_life(struct nw *w)
 	}
 	nw_close(w);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(sent[i].ended, sends[i] == 0); /* each callback once, whatever happened */
+		/* each callback once, whatever happened */
+		assert_int_equal(sent[i].ended, sends[i] == 0);
 		nw_sent_free(&sent[i]);
 	}
 }

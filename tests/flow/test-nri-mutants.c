@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do the schedules see anything? With CRIKEEP_BREAK a requirement is switched off at one place of the code (src/base/fault.h);
- * for each of these, schedules are played in a process of their own until the oracle complains. Most requirements are about
- * single answers, and have tests of their own (tests/real/requirements.tsv); those below are about who hears of what, and how
- * often.
+ * Do the schedules see anything? With CRIKEEP_BREAK a requirement is switched off at one place of
+ * the code (src/base/fault.h); for each of these, schedules are played in a process of their own
+ * until the oracle complains. Most requirements are about single answers, and have tests of their
+ * own (tests/real/requirements.tsv); those below are about who hears of what, and how often.
  *
  *	CK_TEST_MUTANT=R1   this one only
  */
@@ -25,8 +25,10 @@ static const char *const mutants[] = {
 	"R1", /* nobody is chosen */
 	"R2", /* a snapshot lists what comes as an event */
 	"R5",  "R6",  "R7",  "R9",  "R14", "R16", "R17", "R22", "R23", "R25",
-	"R27", "R28", "R29", "R30", "R31", "R32", "R33", "R36", "R39", /* what is handed back later is not told */
-	"R40",                                                         /* what was told and is given up has no Remove */
+	/* what is handed back later is not told */
+	"R27", "R28", "R29", "R30", "R31", "R32", "R33", "R36", "R39",
+	/* what was told and is given up has no Remove */
+	"R40",
 };
 enum { MUTANTS = sizeof(mutants) / sizeof(*mutants) };
 
@@ -37,7 +39,8 @@ static int play(void)
 	char complaint[512] = "";
 	for (unsigned seed = 1; seed <= LIMIT; seed++)
 		if (!schedule_play(seed, &counts, false, complaint, sizeof(complaint))) {
-			printf("%-4s seen after %4u schedules: %s\n", getenv("CRIKEEP_BREAK"), seed, complaint);
+			printf("%-4s seen after %4u schedules: %s\n", getenv("CRIKEEP_BREAK"), seed,
+			       complaint);
 			return 1;
 		}
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin's failure does to the event that asked it: each policy, with each way to fail; and what nobody can fail. */
+/* What a plugin's failure does to the event that asked it: each policy, with each way to fail; and
+ * what nobody can fail. */
 #define CK_TEST_SECONDS 120
 #include <string.h>
 
@@ -15,7 +16,8 @@ static const struct ck_nri_rule rules[] = {
 	{ "fail", CK_NRI_FAIL },
 	{ "required", CK_NRI_REQUIRED },
 };
-static const char *const plugins[] = { NULL, "10-ignore", "10-other", "10-fail", "10-required" }; /* by policy */
+/* by policy */
+static const char *const plugins[] = { NULL, "10-ignore", "10-other", "10-fail", "10-required" };
 
 static struct nw *with_rules(void)
 {
@@ -59,7 +61,7 @@ static struct nw *world_of(enum ck_nri_policy policy)
 	return policy == CK_NRI_REQUIRED ? with_required() : with_rules();
 }
 
-/* ---- what can be refused -------------------------------------------------------------------------------------------- */
+/* ---- what can be refused --------------------------------------------------------------------- */
 
 static const bool refuses[CK_NRI_REQUIRED + 1][FAILURES] = {
 	/*                    error  silence loss   absence: in choose */
@@ -76,7 +78,8 @@ static void policies_decide_about(enum ck_nri_event event)
 		for (int how = 0; how < IS_ABSENT; how++) {
 			struct nw *w = world_of((enum ck_nri_policy)policy);
 			struct nw_sent sent;
-			struct plugin *first = nw_ready(w, "05-first"), *p = nw_ready(w, plugins[policy]),
+			struct plugin *first = nw_ready(w, "05-first"),
+				      *p = nw_ready(w, plugins[policy]),
 				      *after = nw_ready(w, "90-after");
 			assert_int_equal(nw_plugin(w, plugins[policy])->policy, policy);
 			nw_run(w, "s0");
@@ -91,17 +94,19 @@ static void policies_decide_about(enum ck_nri_event event)
 			nw_advance(w, 2100 * MS);
 			bool refused = refuses[policy][how];
 			if (sent.ended != 1 || refused != (sent.refusal[0] != '\0'))
-				fail_msg("event %d, policy %d, failure %d: ended %u, '%s'", (int)event, policy, how, sent.ended,
-					 sent.refusal);
+				fail_msg("event %d, policy %d, failure %d: ended %u, '%s'",
+					 (int)event, policy, how, sent.ended, sent.refusal);
 			if (refused) {
 				char name[64];
 				snprintf(name, sizeof(name), "plugin %s", plugins[policy]);
 				assert_non_null(strstr(sent.refusal, name));
 				if (how == ANSWERS_AN_ERROR)
-					assert_non_null(strstr(sent.refusal, "no more than 3 of these"));
+					assert_non_null(
+						strstr(sent.refusal, "no more than 3 of these"));
 			}
 			assert_int_equal(plugin_count(first, event, id), 1);
-			assert_int_equal(plugin_count(after, event, id), !refused); /* what is refused is not told further */
+			/* what is refused is not told further */
+			assert_int_equal(plugin_count(after, event, id), !refused);
 			if (how == ANSWERS_AN_ERROR)
 				assert_int_equal(nw_plugin(w, plugins[policy])->failed, 1);
 			nw_sent_free(&sent);
@@ -126,7 +131,8 @@ static void what_was_refused_is_undone_for_those_who_heard_of_it(void **state)
 	struct nw_sent sent;
 	(void)state;
 	struct nw *w = with_rules();
-	struct plugin *told = nw_ready(w, "05-first"), *refusing = nw_ready(w, "10-other"), *not_told = nw_ready(w, "90-after");
+	struct plugin *told = nw_ready(w, "05-first"), *refusing = nw_ready(w, "10-other"),
+		      *not_told = nw_ready(w, "90-after");
 	plugin_fails(refusing, CK_NRI_RUN_POD_SANDBOX, 2, "no");
 	nw_pod(w, "s1");
 	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0);
@@ -139,8 +145,12 @@ static void what_was_refused_is_undone_for_those_who_heard_of_it(void **state)
 	nw_settle(w);
 	nw_released(w, "s1", true);
 	nw_settle(w);
-	assert_string_equal(plugin_story(told), "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
-	assert_string_equal(plugin_story(refusing), "Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(
+		plugin_story(told),
+		"Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(
+		plugin_story(refusing),
+		"Synchronize() RunPodSandbox(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	assert_string_equal(plugin_story(not_told), "Synchronize()");
 	nw_free(w);
 }
@@ -164,37 +174,43 @@ static void a_refusal_is_not_remembered(void **state)
 	nw_free(w);
 }
 
-/* ---- what cannot ---------------------------------------------------------------------------------------------------- */
+/* ---- what cannot ----------------------------------------------------------------------------- */
 
 static void nobody_fails_a_teardown(void **state)
 {
-	static const enum ck_nri_event events[] = { CK_NRI_STOP_POD_SANDBOX,      CK_NRI_REMOVE_POD_SANDBOX,
-						    CK_NRI_STOP_CONTAINER,        CK_NRI_REMOVE_CONTAINER,
-						    CK_NRI_POST_CREATE_CONTAINER, CK_NRI_POST_START_CONTAINER,
-						    CK_NRI_POST_UPDATE_CONTAINER, CK_NRI_POST_UPDATE_POD_SANDBOX };
+	static const enum ck_nri_event events[] = {
+		CK_NRI_STOP_POD_SANDBOX,      CK_NRI_REMOVE_POD_SANDBOX,
+		CK_NRI_STOP_CONTAINER,        CK_NRI_REMOVE_CONTAINER,
+		CK_NRI_POST_CREATE_CONTAINER, CK_NRI_POST_START_CONTAINER,
+		CK_NRI_POST_UPDATE_CONTAINER, CK_NRI_POST_UPDATE_POD_SANDBOX
+	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
 		for (int policy = CK_NRI_IGNORE; policy <= CK_NRI_REQUIRED; policy++)
 			for (int how = 0; how < IS_ABSENT; how++) {
 				struct nw *w = world_of((enum ck_nri_policy)policy);
 				struct nw_sent sent;
-				bool pod = events[i] <= CK_NRI_REMOVE_POD_SANDBOX || events[i] == CK_NRI_POST_UPDATE_POD_SANDBOX;
+				bool pod = events[i] <= CK_NRI_REMOVE_POD_SANDBOX ||
+					   events[i] == CK_NRI_POST_UPDATE_POD_SANDBOX;
 				const char *id = pod ? "s1" : "c1";
-				struct plugin *p = nw_ready(w, plugins[policy]), *after = nw_ready(w, "90-after");
+				struct plugin *p = nw_ready(w, plugins[policy]),
+					      *after = nw_ready(w, "90-after");
 				nw_run(w, "s1");
 				nw_create(w, "c1", "s1");
 				fail_at(p, events[i], (enum failure)how);
 				nw_send(w, events[i], id, &sent);
 				nw_advance(w, 2100 * MS); /* at most its own deadline */
 				if (sent.ended != 1 || sent.refusal[0])
-					fail_msg("event %d, policy %d, failure %d: ended %u, '%s'", (int)events[i], policy, how,
-						 sent.ended, sent.refusal);
-				assert_int_equal(plugin_count(after, events[i], id), 1); /* R22, R28 */
+					fail_msg("event %d, policy %d, failure %d: ended %u, '%s'",
+						 (int)events[i], policy, how, sent.ended,
+						 sent.refusal);
+				/* R22, R28 */
+				assert_int_equal(plugin_count(after, events[i], id), 1);
 				nw_free(w);
 			}
 }
 
-/* ---- required ------------------------------------------------------------------------------------------------------- */
+/* ---- required -------------------------------------------------------------------------------- */
 
 static void nothing_is_committed_without_a_required_plugin(void **state)
 {
@@ -246,7 +262,7 @@ static void a_create_before_it_exists_wants_it_too(void **state)
 	nw_free(w);
 }
 
-/* ---- how long is waited --------------------------------------------------------------------------------------------- */
+/* ---- how long is waited ---------------------------------------------------------------------- */
 
 static void who_is_ignored_is_waited_for_once(void **state)
 {
@@ -271,7 +287,8 @@ static void who_is_ignored_is_waited_for_once(void **state)
 	assert_int_equal(plugin_count(slow, CK_NRI_RUN_POD_SANDBOX, "s2"), 0);
 	plugin_release(slow);
 	nw_settle(w);
-	assert_int_equal(plugin_count(slow, CK_NRI_RUN_POD_SANDBOX, "s2"), 1); /* and it has it all the same */
+	/* and it has it all the same */
+	assert_int_equal(plugin_count(slow, CK_NRI_RUN_POD_SANDBOX, "s2"), 1);
 	nw_free(w);
 }
 
@@ -289,9 +306,13 @@ static void each_is_waited_for_its_own_deadline_only(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		nw_advance(w, 1990 * MS);
 		assert_int_equal(plugin_count(p[i], CK_NRI_RUN_POD_SANDBOX, "s1"), 1);
-		assert_int_equal(i < 2 ? plugin_count(p[i + 1], CK_NRI_RUN_POD_SANDBOX, "s1") : sent.ended, 0);
+		assert_int_equal(i < 2 ? plugin_count(p[i + 1], CK_NRI_RUN_POD_SANDBOX, "s1")
+				       : sent.ended,
+				 0);
 		nw_advance(w, 10 * MS);
-		assert_int_equal(i < 2 ? plugin_count(p[i + 1], CK_NRI_RUN_POD_SANDBOX, "s1") : sent.ended, 1);
+		assert_int_equal(i < 2 ? plugin_count(p[i + 1], CK_NRI_RUN_POD_SANDBOX, "s1")
+				       : sent.ended,
+				 1);
 	}
 	assert_string_equal(sent.refusal, "");
 	nw_free(w);

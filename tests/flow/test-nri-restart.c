@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an earlier life has told (H3): over a cache that is closed in the middle of a commit, and opened again. */
+/* What an earlier life has told (H3): over a cache that is closed in the middle of a commit, and
+ * opened again. */
 #define CK_TEST_SECONDS 60
 #include <string.h>
 
@@ -16,7 +17,8 @@ static void life(struct nw *w)
 	nw_start(w);
 }
 
-/* 10-a and 20-b were told of s1, and the end came before they had agreed: it is kept, and named to both in its row */
+/* 10-a and 20-b were told of s1, and the end came before they had agreed: it is kept, and named to
+ * both in its row */
 static struct nw *told_in_an_earlier_life(struct fixture *f)
 {
 	struct fx_ask pod = fx_sandbox("web");
@@ -54,9 +56,12 @@ static void who_is_back_in_time_has_it_in_the_list(void **state)
 	struct plugin *a = nw_ready(w, "10-a"), *b = nw_ready(w, "20-b"), *c = nw_ready(w, "30-c");
 	nw_advance(w, 800 * S);
 	assert_true(fx_was_destroyed(f, "s1"));
-	assert_string_equal(plugin_story(a), "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
-	assert_string_equal(plugin_story(b), "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
-	assert_string_equal(plugin_story(c), "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(a),
+			    "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(b),
+			    "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(c),
+			    "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
 	done(w, f);
 }
 
@@ -72,7 +77,8 @@ static void who_is_back_later_hears_the_end(void **state)
 	assert_int_equal(plugin_listed(a, "s1"), 0);
 	fx_release(f, FX_DESTROY);
 	nw_settle(w);
-	assert_string_equal(plugin_story(a), "Synchronize() StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(a),
+			    "Synchronize() StopPodSandbox(s1) RemovePodSandbox(s1)");
 	assert_string_equal(plugin_story(c), "Synchronize()");
 	done(w, f);
 }
@@ -90,8 +96,10 @@ static void that_another_one_had_it_listed_pays_nobodys_debt(void **state)
 	struct plugin *a = nw_ready(w, "10-a");
 	fx_release(f, FX_DESTROY);
 	nw_settle(w);
-	assert_string_equal(plugin_story(b), "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
-	assert_string_equal(plugin_story(a), "Synchronize() StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(b),
+			    "Synchronize(s1) StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_string_equal(plugin_story(a),
+			    "Synchronize() StopPodSandbox(s1) RemovePodSandbox(s1)");
 	done(w, f);
 }
 
@@ -110,8 +118,10 @@ static void who_is_back_between_stop_and_remove_never_hears_half(void **state)
 	struct plugin *b = nw_ready(w, "20-b");
 	plugin_release(a);
 	nw_settle(w);
-	assert_string_equal(plugin_story(a), "Synchronize() StopPodSandbox(s1) RemovePodSandbox(s1)");
-	assert_int_equal(plugin_count(b, CK_NRI_STOP_POD_SANDBOX, "s1"), plugin_count(b, CK_NRI_REMOVE_POD_SANDBOX, "s1"));
+	assert_string_equal(plugin_story(a),
+			    "Synchronize() StopPodSandbox(s1) RemovePodSandbox(s1)");
+	assert_int_equal(plugin_count(b, CK_NRI_STOP_POD_SANDBOX, "s1"),
+			 plugin_count(b, CK_NRI_REMOVE_POD_SANDBOX, "s1"));
 	done(w, f);
 }
 

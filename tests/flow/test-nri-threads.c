@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads everywhere: the cache's own, one that turns the hooks, some that describe, many that call, and plugins that come and
- * go. What has to hold for each connection is that it hears of a pod once, and of its end once and in order; and nothing races
- * (this test is what the TSan run is for).
+ * Threads everywhere: the cache's own, one that turns the hooks, some that describe, many that
+ * call, and plugins that come and go. What has to hold for each connection is that it hears of a
+ * pod once, and of its end once and in order; and nothing races (this test is what the TSan run is
+ * for).
  */
 #define CK_TEST_SECONDS 300
 #include <poll.h>
@@ -40,7 +41,8 @@ struct stage {
 	char failed[512];            /* the first check that failed */
 };
 
-static void __attribute__((format(printf, 3, 4))) check(struct stage *s, bool ok, const char *fmt, ...)
+static void __attribute__((format(printf, 3, 4)))
+check(struct stage *s, bool ok, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -53,7 +55,7 @@ static void __attribute__((format(printf, 3, 4))) check(struct stage *s, bool ok
 	va_end(ap);
 }
 
-/* ---- the host: it describes in threads of its own, the youngest question first ---------------------------------------- */
+/* ---- the host: it describes in threads of its own, the youngest question first --------------- */
 
 static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
@@ -126,7 +128,7 @@ static void nothing(struct ck_job *job, const struct ck_filter *filter, void *us
 	ck_job_done(job, &answer);
 }
 
-/* ---- callers ------------------------------------------------------------------------------------------------------------ */
+/* ---- callers --------------------------------------------------------------------------------- */
 
 struct caller {
 	pthread_t thread;
@@ -143,7 +145,8 @@ static void ended(const struct ck_nri_result *result, void *userdata)
 static void tell(struct stage *s, enum ck_nri_event event, const char *id, sem_t *sem)
 {
 	const struct ck_nri_call call = { .size = sizeof(call), .event = event, .pod_id = id };
-	check(s, ck_nri_send(s->nri, &call, ended, sem, NULL) == 0, "send %d of %s", (int)event, id);
+	check(s, ck_nri_send(s->nri, &call, ended, sem, NULL) == 0, "send %d of %s", (int)event,
+	      id);
 }
 
 /* made and handed out, perhaps late; its end is told, or found out */
@@ -154,8 +157,14 @@ static void one_pod(struct caller *c, unsigned round, sem_t *sem)
 	unsigned char bytes[4096];
 	struct ck_error err = { 0 };
 	struct ck_turn *turn = NULL;
-	struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name, .timeout = 200 * CK_NS_PER_S };
-	struct ck_request request = { .size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes, .timeout = ask.timeout };
+	struct fx_ask ask = { .kind = CK_SANDBOX,
+			      .ns = "shop",
+			      .name = name,
+			      .uid = name,
+			      .timeout = 200 * CK_NS_PER_S };
+	struct ck_request request = {
+		.size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes, .timeout = ask.timeout
+	};
 	struct ck_result result = { .size = sizeof(result), .id = id };
 	snprintf(name, sizeof(name), "pod-%u-%u", c->number, round);
 	snprintf(id, sizeof(id), "s-%u-%u", c->number, round);
@@ -196,13 +205,14 @@ static void *call(void *userdata)
 	struct caller *c = userdata;
 	sem_t sem;
 	sem_init(&sem, 0, 0);
-	for (unsigned round = 0; round < c->s->rounds && !__atomic_load_n(&c->s->wrong, __ATOMIC_SEQ_CST); round++)
+	for (unsigned round = 0;
+	     round < c->s->rounds && !__atomic_load_n(&c->s->wrong, __ATOMIC_SEQ_CST); round++)
 		one_pod(c, round, &sem);
 	sem_destroy(&sem);
 	return NULL;
 }
 
-/* ---- plugins -------------------------------------------------------------------------------------------------------------- */
+/* ---- plugins --------------------------------------------------------------------------------- */
 
 static void step(struct plugin *p)
 {
@@ -220,12 +230,15 @@ static void look_through(struct stage *s, const struct plugin *p)
 		const struct plugin_heard *heard = &p->heard[i];
 		if (heard->call < CK_NRI_RUN_POD_SANDBOX || heard->call > CK_NRI_REMOVE_POD_SANDBOX)
 			continue;
-		unsigned begun = plugin_listed(p, heard->pod) + plugin_count(p, CK_NRI_RUN_POD_SANDBOX, heard->pod);
+		unsigned begun = plugin_listed(p, heard->pod) +
+				 plugin_count(p, CK_NRI_RUN_POD_SANDBOX, heard->pod);
 		check(s, begun == 1, "%s was told of %u times", heard->pod, begun);
-		check(s, plugin_count(p, heard->call, heard->pod) == 1, "call %d of %s came twice", heard->call, heard->pod);
+		check(s, plugin_count(p, heard->call, heard->pod) == 1, "call %d of %s came twice",
+		      heard->call, heard->pod);
 		bool before = heard->call != CK_NRI_REMOVE_POD_SANDBOX;
 		for (size_t k = 0; k < i && !before; k++)
-			before = p->heard[k].call == CK_NRI_STOP_POD_SANDBOX && !strcmp(p->heard[k].pod, heard->pod);
+			before = p->heard[k].call == CK_NRI_STOP_POD_SANDBOX &&
+				 !strcmp(p->heard[k].pod, heard->pod);
 		check(s, before, "%s was removed and not stopped", heard->pod);
 	}
 }
@@ -265,7 +278,8 @@ static void *resident(void *userdata)
 			sem_post(&me->in);
 		}
 		if (__atomic_load_n(&s->calls_ended, __ATOMIC_SEQ_CST) &&
-		    plugin_count(p, CK_NRI_REMOVE_POD_SANDBOX, NULL) == __atomic_load_n(&s->pods, __ATOMIC_SEQ_CST))
+		    plugin_count(p, CK_NRI_REMOVE_POD_SANDBOX, NULL) ==
+			    __atomic_load_n(&s->pods, __ATOMIC_SEQ_CST))
 			break;
 	}
 	check(s, p && !p->ended, "the resident plugin was disconnected");
@@ -285,7 +299,7 @@ static int show(const struct ck_nri_plugin *plugin, void *userdata)
 	return 0;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static void each_connection_hears_of_each_pod_once(void **state)
 {
@@ -299,7 +313,9 @@ static void each_connection_hears_of_each_pod_once(void **state)
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	snprintf(s->socket, sizeof(s->socket), "%s/nri.sock", f->dir);
-	s->host = (struct ck_nri_host){ .size = sizeof(s->host), .userdata = s, .describe = describe, .log = no_log };
+	s->host = (struct ck_nri_host){
+		.size = sizeof(s->host), .userdata = s, .describe = describe, .log = no_log
+	};
 	const struct ck_nri_options options = {
 		.size = sizeof(options),
 		.host = &s->host,
@@ -311,7 +327,11 @@ static void each_connection_hears_of_each_pod_once(void **state)
 	assert_int_equal(ck_nri_open(&options, &s->nri, &f->err), 0);
 	s->hooks.size = sizeof(s->hooks);
 	assert_int_equal(ck_nri_hooks(s->nri, &s->hooks), 0);
-	f->host = (struct ck_host){ .size = sizeof(f->host), .userdata = s, .destroy = ready, .inspect = ready, .list = nothing };
+	f->host = (struct ck_host){ .size = sizeof(f->host),
+				    .userdata = s,
+				    .destroy = ready,
+				    .inspect = ready,
+				    .list = nothing };
 	f->options.hooks = &s->hooks;
 	f->options.clock = NULL;
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator can look up afterwards: the history of a real cache names the plugins that were really sent an event, and the
- * status file shows the connections as they are.
+ * What an operator can look up afterwards: the history of a real cache names the plugins that were
+ * really sent an event, and the status file shows the connections as they are.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -71,7 +71,9 @@ static void join(struct story *s, size_t i, const char *name, uint32_t mask)
 
 static int set_up_with(void **state, const struct ck_nri_rule *rule)
 {
-	static const struct ck_nri_host host = { .size = sizeof(host), .describe = describe, .log = no_log };
+	static const struct ck_nri_host host = { .size = sizeof(host),
+						 .describe = describe,
+						 .log = no_log };
 	struct story *s = calloc(1, sizeof(*s));
 	asked_before = false;
 	s->f = fixture_new();
@@ -153,7 +155,8 @@ static void the_history_names_who_was_sent_what(void **state)
 	ck_turn_free(turn);
 	settle(s);
 	/* the last one was not asked any more, and so it is not told of the end either */
-	const char *told = "TOLD s1: 10-net|TOLD s2: 10-net|STOP_TOLD s2: 10-net|REMOVE_TOLD s2: 10-net";
+	const char *told =
+		"TOLD s1: 10-net|TOLD s2: 10-net|STOP_TOLD s2: 10-net|REMOVE_TOLD s2: 10-net";
 	assert_string_equal(fx_told(s->f), told);
 	assert_int_equal(plugin_count(s->plugins[2], CK_NRI_STOP_POD_SANDBOX, "s2"), 0);
 }
@@ -191,7 +194,8 @@ static void ask_before(struct story *s)
 	settle(s);
 }
 
-/* who was asked before it was made is told of it, and what was validated then is not validated once more */
+/* who was asked before it was made is told of it, and what was validated then is not validated once
+ * more */
 static void who_was_asked_before_the_creation_is_named_at_the_commit(void **state)
 {
 	struct story *s = *state;
@@ -199,7 +203,8 @@ static void who_was_asked_before_the_creation_is_named_at_the_commit(void **stat
 	join(s, 0, "10-net", CREATE | POST_CREATE);
 	join(s, 1, "20-judge", VALIDATE);
 	ask_before(s);
-	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 1);
+	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL),
+			 1);
 	join(s, 2, "30-late", CREATE);
 	struct ck_turn *turn = make(s, &app, "c1");
 	fx_answered_with(s->f, turn, "c1");
@@ -207,7 +212,8 @@ static void who_was_asked_before_the_creation_is_named_at_the_commit(void **stat
 	assert_int_equal(plugin_count(s->plugins[0], CK_NRI_CREATE_CONTAINER, NULL), 1);
 	assert_int_equal(plugin_count(s->plugins[2], CK_NRI_CREATE_CONTAINER, NULL), 1);
 	/* there was somebody new to ask */
-	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 2);
+	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL),
+			 2);
 	assert_string_equal(fx_told(s->f), "TOLD c1: 10-net 30-late");
 }
 
@@ -221,7 +227,8 @@ static void what_was_validated_before_the_creation_is_not_validated_again(void *
 	struct ck_turn *turn = make(s, &app, "c1");
 	fx_answered_with(s->f, turn, "c1");
 	ck_turn_free(turn);
-	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL), 1);
+	assert_int_equal(plugin_count(s->plugins[1], CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT, NULL),
+			 1);
 	assert_string_equal(fx_told(s->f), "TOLD c1: 10-net");
 	/* as it is now, not as it was asked for */
 	const struct plugin_heard *heard = plugin_last(s->plugins[0], CK_NRI_POST_CREATE_CONTAINER);
@@ -234,11 +241,16 @@ static void an_end_that_the_host_told_is_noted(void **state)
 	struct story *s = *state;
 	struct fx_ask pod = fx_sandbox("web");
 	fx_commit(s->f, &pod, "s1");
-	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_STOP, "10-net 20-late"), 0);
+	assert_int_equal(
+		ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_STOP, "10-net 20-late"), 0);
 	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_REMOVE, ""), 0);
-	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s2", CK_HOOK_REMOVE, "10-net"), -CK_ENOTFOUND);
-	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", (enum ck_hook_event)7, "10-net"), -CK_EINVAL);
-	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_REMOVE, NULL), -CK_EINVAL);
+	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s2", CK_HOOK_REMOVE, "10-net"),
+			 -CK_ENOTFOUND);
+	assert_int_equal(
+		ck_note_told(s->f->cache, CK_SANDBOX, "s1", (enum ck_hook_event)7, "10-net"),
+		-CK_EINVAL);
+	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_REMOVE, NULL),
+			 -CK_EINVAL);
 	fx_settle(s->f);
 	assert_string_equal(fx_told(s->f), "STOP_TOLD s1: 10-net 20-late");
 }
@@ -335,7 +347,8 @@ static void the_status_file_shows_which_required_plugin_is_absent(void **state)
 	seen(s, 1, "must");
 }
 
-/* a full disk, say: what could not be written is, once it can be, without anything else having to happen */
+/* a full disk, say: what could not be written is, once it can be, without anything else having to
+ * happen */
 static void the_status_file_is_written_once_it_can_be(void **state)
 {
 	struct story *s = *state;
@@ -352,17 +365,28 @@ static void the_status_file_is_written_once_it_can_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_history_names_who_was_sent_what, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_container_is_told_of_in_one_line, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(who_was_asked_before_the_creation_is_named_at_the_commit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_was_validated_before_the_creation_is_not_validated_again, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_end_that_the_host_told_is_noted, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_status_file_shows_which_required_plugin_is_absent, set_up_required,
+		cmocka_unit_test_setup_teardown(the_history_names_who_was_sent_what, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(the_status_file_is_written_once_it_can_be, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_container_is_told_of_in_one_line, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			who_was_asked_before_the_creation_is_named_at_the_commit, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			what_was_validated_before_the_creation_is_not_validated_again, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(an_end_that_the_host_told_is_noted, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_status_file_shows_who_is_connected, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_status_file_shows_which_required_plugin_is_absent, set_up_required,
+			tear_down),
+		cmocka_unit_test_setup_teardown(the_status_file_is_written_once_it_can_be, set_up,
+						tear_down),
 	};
 	return CK_TEST_MAIN(tests);
 }

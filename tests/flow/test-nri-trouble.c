@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must not go wrong when something does: calls at odd moments, a host that cannot tell, memory that is gone. */
+/* What must not go wrong when something does: calls at odd moments, a host that cannot tell, memory
+ * that is gone. */
 #define CK_TEST_SECONDS 120
 #include <poll.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #define S CK_NS_PER_S
 
-/* ---- before the start ----------------------------------------------------------------------------------------------- */
+/* ---- before the start ------------------------------------------------------------------------ */
 
 static void a_plugin_may_dial_before_the_start(void **state)
 {
@@ -23,14 +24,16 @@ static void a_plugin_may_dial_before_the_start(void **state)
 	plugin_step(p);
 	assert_int_equal(ck_nri_process(w->nri, &w->err), 0);
 	struct pollfd pfd = { .fd = ck_nri_fd(w->nri), .events = POLLIN };
-	assert_int_equal(poll(&pfd, 1, 0), 0); /* or the host's loop would spin until the runtime is there */
+	/* or the host's loop would spin until the runtime is there */
+	assert_int_equal(poll(&pfd, 1, 0), 0);
 	nw_start(w);
 	nw_settle(w);
 	assert_true(p->synchronized);
 	nw_free(w);
 }
 
-/* somebody lives there who speaks something else: a connect() fails, and yet the name is not free */
+/* somebody lives there who speaks something else: a connect() fails, and yet the name is not
+ * free */
 static void another_kind_of_socket_is_left_alone(void **state)
 {
 	(void)state;
@@ -46,7 +49,7 @@ static void another_kind_of_socket_is_left_alone(void **state)
 	nw_free(w);
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------------------------------ */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static void release(const struct ck_nri_result *result, void *userdata)
 {
@@ -63,16 +66,19 @@ static void work_a_callback_leaves_is_done(void **state)
 	nw_container(w, "c1", "s1");
 	assert_int_equal(nw_choose(w, "c1", NULL, 0), 0);
 	w->hold[NW_DESCRIBE] = true;
-	nw_send(w, CK_NRI_CREATE_CONTAINER, "c1", NULL); /* its pod is asked for, and only then itself */
+	/* its pod is asked for, and only then itself */
+	nw_send(w, CK_NRI_CREATE_CONTAINER, "c1", NULL);
 	nw_settle(w);
-	const struct ck_nri_call nobodys = { .size = sizeof(nobodys), .event = CK_NRI_START_CONTAINER, .container_id = "c9" };
+	const struct ck_nri_call nobodys = { .size = sizeof(nobodys),
+					     .event = CK_NRI_START_CONTAINER,
+					     .container_id = "c9" };
 	assert_int_equal(ck_nri_send(w->nri, &nobodys, release, w, &w->err), 0);
 	nw_settle(w);
 	assert_int_equal(plugin_count(p, CK_NRI_CREATE_CONTAINER, "c1"), 1);
 	nw_free(w);
 }
 
-/* ---- a host that cannot tell ------------------------------------------------------------------------------------------ */
+/* ---- a host that cannot tell ----------------------------------------------------------------- */
 
 static struct {
 	void (*describe)(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata);
@@ -80,7 +86,8 @@ static struct {
 	int grpc;
 } host;
 
-static void describe_but_one(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
+static void describe_but_one(struct ck_nri_job *job, enum ck_kind kind, const char *id,
+			     void *userdata)
 {
 	if (host.broken && !strcmp(id, host.broken))
 		ck_nri_job_done(job, host.grpc, NULL, 0);
@@ -104,14 +111,16 @@ static struct nw *with_odd_host(const char *broken, int grpc)
 	return w;
 }
 
-/* a stub whose start failed is not started again: one sick object must not cost a node its plugins (R4) */
+/* a stub whose start failed is not started again: one sick object must not cost a node its plugins
+ * (R4) */
 static void one_that_cannot_be_described_keeps_nobody_out(void **state)
 {
 	(void)state;
 	struct nw *w = with_odd_host("s1", 2);
 	struct plugin *p = nw_join(w, "10-net");
 	nw_advance(w, 60 * S);
-	assert_string_equal(plugin_story(p), "Synchronize(s2)"); /* neither the pod nor what is in it */
+	/* neither the pod nor what is in it */
+	assert_string_equal(plugin_story(p), "Synchronize(s2)");
 	assert_non_null(strstr(w->log, "not told of s1"));
 	host.broken = NULL;
 	nw_send(w, CK_NRI_STOP_POD_SANDBOX, "s1", NULL);
@@ -166,11 +175,12 @@ static void a_slow_list_is_called_so(void **state)
 	nw_free(w);
 }
 
-/* ---- what cannot be sent ------------------------------------------------------------------------------------------------ */
+/* ---- what cannot be sent --------------------------------------------------------------------- */
 
 static void who_could_not_be_told_is_not_told_of_the_end(void **state)
 {
-	static const struct ck_nri_rule rules[] = { { "10-net", CK_NRI_IGNORE }, { "20-cpu", CK_NRI_ERROR } };
+	static const struct ck_nri_rule rules[] = { { "10-net", CK_NRI_IGNORE },
+						    { "20-cpu", CK_NRI_ERROR } };
 	(void)state;
 	struct nw *w = nw_new();
 	w->options.rules = rules;
@@ -211,7 +221,7 @@ static void told_counts_the_event_itself(void **state)
 	nw_free(w);
 }
 
-/* ---- without memory ------------------------------------------------------------------------------------------------------ */
+/* ---- without memory -------------------------------------------------------------------------- */
 
 static void without_any_memory_it_waits(void **state)
 {
@@ -254,9 +264,10 @@ static void a_send_that_failed_chose_nobody(void **state)
 	}
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
-/* both vanish from the runtime at once; also then nothing of a pod ends before what is in it (R18, R26) */
+/* both vanish from the runtime at once; also then nothing of a pod ends before what is in it (R18,
+ * R26) */
 static void a_pod_ends_behind_its_containers(void **state)
 {
 	(void)state;
@@ -272,7 +283,8 @@ static void a_pod_ends_behind_its_containers(void **state)
 	nw_settle(w);
 	for (int i = 0; i < 2; i++) {
 		const struct plugin *at = i ? q : p;
-		assert_true(plugin_last(at, CK_NRI_STOP_POD_SANDBOX)->at > plugin_last(at, CK_NRI_REMOVE_CONTAINER)->at);
+		assert_true(plugin_last(at, CK_NRI_STOP_POD_SANDBOX)->at >
+			    plugin_last(at, CK_NRI_REMOVE_CONTAINER)->at);
 		assert_int_equal(plugin_count(at, CK_NRI_REMOVE_CONTAINER, NULL), 2);
 		assert_int_equal(plugin_count(at, CK_NRI_REMOVE_POD_SANDBOX, "s1"), 1);
 	}
@@ -317,7 +329,9 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	o->told.told = "10-net 10-net";
 	const struct ck_nri_call stop = nw_call_of(w, CK_NRI_STOP_POD_SANDBOX, "s1");
 	ck_nri_lock(w->nri);
-	assert_int_equal(ck_tour_begin(w->nri, &stop, &o->told, (enum ck_nri_event)0, unseen, NULL, &w->err), 0);
+	assert_int_equal(
+		ck_tour_begin(w->nri, &stop, &o->told, (enum ck_nri_event)0, unseen, NULL, &w->err),
+		0);
 	ck_nri_unlock(w->nri);
 	nw_settle(w);
 	assert_int_equal(plugin_count(p, CK_NRI_STOP_POD_SANDBOX, "s1"), 1);
@@ -325,7 +339,7 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	nw_free(w);
 }
 
-/* ---- what plugins want changed -------------------------------------------------------------------------------------------- */
+/* ---- what plugins want changed --------------------------------------------------------------- */
 
 /* a container that has just gone is as one nobody knows: skipped */
 static void an_update_of_what_has_just_gone_is_no_failure(void **state)
@@ -350,7 +364,8 @@ static void an_update_of_what_has_just_gone_is_no_failure(void **state)
 	unsigned char request[sizeof(update) - 1];
 	memcpy(request, update, sizeof(request));
 	request[0] = 0x0a; /* the same as a call of its own */
-	uint32_t stream = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request, sizeof(request));
+	uint32_t stream =
+		plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request, sizeof(request));
 	nw_settle(w);
 	assert_int_equal(w->asked[NW_UPDATE], 2);
 	assert_int_equal(plugin_answer_to(p, stream)->len, 0); /* nothing failed */

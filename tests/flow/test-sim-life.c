@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the built-in runtime lets be told to plugins: verbose statuses that src/daemon/nri/describe.c reads, updates that show in
- * them, and containers that end by themselves.
+ * What the built-in runtime lets be told to plugins: verbose statuses that
+ * src/daemon/nri/describe.c reads, updates that show in them, and containers that end by
+ * themselves.
  */
 #include <limits.h>
 
@@ -53,23 +54,27 @@ static uint64_t container_state(struct fixture *f, const char *id)
 	return number;
 }
 
-/* ---- what plugins are told of it ------------------------------------------------------------------------------------- */
+/* ---- what plugins are told of it ------------------------------------------------------------- */
 
 static char *told(struct fixture *f, enum ck_kind kind, const char *id)
 {
-	struct ck_bytes reply = ask_id(f, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", id), told = { 0 };
+	struct ck_bytes reply = ask_id(
+				f, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", id),
+			told = { 0 };
 	struct ck_error err;
 	int r = kind == CK_SANDBOX ? ck_describe_pod(reply.p, reply.len, &told, &err) :
 				     ck_describe_container(reply.p, reply.len, NULL, &told, &err);
 	assert_int_equal(r, 0);
-	char *text = message_text(kind == CK_SANDBOX ? &ck__nri__pod_sandbox__descriptor : &ck__nri__container__descriptor,
+	char *text = message_text(kind == CK_SANDBOX ? &ck__nri__pod_sandbox__descriptor
+						     : &ck__nri__container__descriptor,
 				  told.p, told.len);
 	ck_bytes_free(&told);
 	ck_bytes_free(&reply);
 	return text;
 }
 
-static void assert_told(struct fixture *f, enum ck_kind kind, const char *id, const char *const *lines)
+static void assert_told(struct fixture *f, enum ck_kind kind, const char *id,
+			const char *const *lines)
 {
 	char *text = told(f, kind, id);
 	for (; *lines; lines++)
@@ -109,9 +114,11 @@ static const char *rich_pod(struct fixture *f)
 }
 
 /* of "rich": with what its request can say; @exit: its annotation, or NULL */
-static const char *rich_container(struct fixture *f, const char *sandbox, const char *name, const char *exit)
+static const char *rich_container(struct fixture *f, const char *sandbox, const char *name,
+				  const char *exit)
 {
-	struct ck_bytes request = { 0 }, config = { 0 }, part = { 0 }, inner = { 0 }, number = { 0 }, reply;
+	struct ck_bytes request = { 0 }, config = { 0 }, part = { 0 }, inner = { 0 },
+			number = { 0 }, reply;
 	put_text(&request, 1, sandbox);
 	put_text(&part, 1, name);
 	put(&config, 1, &part);
@@ -181,7 +188,8 @@ static void plugins_can_be_told_all_of_a_pod(void **state)
 	put(&request, 2, &part);
 	part = uses(0, 4, "memory.high", "8");
 	put(&request, 3, &part);
-	assert_int_equal(cri_do(&f.client, "UpdatePodSandboxResources", &request, NULL), CK_GRPC_OK);
+	assert_int_equal(cri_do(&f.client, "UpdatePodSandboxResources", &request, NULL),
+			 CK_GRPC_OK);
 	assert_told(&f, CK_SANDBOX, id, updated);
 	assert_int_equal(cri_do_id(&f.client, "StopPodSandbox", id), CK_GRPC_OK);
 	text = told(&f, CK_SANDBOX, id);
@@ -242,18 +250,20 @@ static void plugins_can_be_told_all_of_a_container(void **state)
 	ck_bytes_free(&reply);
 	put_text(&request, 1, id);
 	put_text(&request, 2, "\xff");
-	assert_int_equal(cri_do(&f.client, "UpdateContainerResources", &request, NULL), CK_GRPC_INTERNAL);
+	assert_int_equal(cri_do(&f.client, "UpdateContainerResources", &request, NULL),
+			 CK_GRPC_INTERNAL);
 	end(&f);
 }
 
-/* ---- ends that nobody asked for -------------------------------------------------------------------------------------- */
+/* ---- ends that nobody asked for -------------------------------------------------------------- */
 
 /* until its event has come */
 static void wait_for_end(struct fixture *f, struct cri_call *events, const char *id)
 {
 	enum { STOPPED = 2 };
 	for (unsigned n = events->messages;;) {
-		if (n && !strcmp(cri_text(&events->reply, "1"), id) && cri_number(&events->reply, "2") == STOPPED)
+		if (n && !strcmp(cri_text(&events->reply, "1"), id) &&
+		    cri_number(&events->reply, "2") == STOPPED)
 			break;
 		cri_wait_messages(events, ++n);
 	}
@@ -267,8 +277,10 @@ static void a_container_ends_by_itself_when_it_was_told_to(void **state)
 	(void)state;
 	begin(&f, "");
 	const char *sandbox = rich_pod(&f);
-	const char *well = rich_container(&f, sandbox, "well", "0s"), *ill = rich_container(&f, sandbox, "ill", "20ms:3");
-	const char *never = rich_container(&f, sandbox, "never", NULL), *bad = rich_container(&f, sandbox, "bad", "soon");
+	const char *well = rich_container(&f, sandbox, "well", "0s"),
+		   *ill = rich_container(&f, sandbox, "ill", "20ms:3");
+	const char *never = rich_container(&f, sandbox, "never", NULL),
+		   *bad = rich_container(&f, sandbox, "bad", "soon");
 	cri_start(&f.client, &events, "GetContainerEvents", NULL, NULL);
 	cri_do_id(&f.client, "StartContainer", never);
 	cri_do_id(&f.client, "StartContainer", bad);
@@ -287,7 +299,8 @@ static void a_container_ends_by_itself_when_it_was_told_to(void **state)
 	ck_bytes_free(&reply);
 	assert_int_equal(container_state(&f, never), 1);
 	assert_int_equal(container_state(&f, bad), 1);
-	assert_int_equal(cri_do_id(&f.client, "StopContainer", well), CK_GRPC_OK); /* what has ended stays so */
+	/* what has ended stays so */
+	assert_int_equal(cri_do_id(&f.client, "StopContainer", well), CK_GRPC_OK);
 	reply = ask_id(&f, "ContainerStatus", well);
 	assert_int_equal(cri_number(&reply, "1.7"), 0);
 	ck_bytes_free(&reply);

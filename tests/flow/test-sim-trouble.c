@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built-in runtime when something is wrong: failures it was told to have, requests that are none, readers that stall, memory
- * that is gone, its own death. What it does when all is well is in test-sim.c.
+ * The built-in runtime when something is wrong: failures it was told to have, requests that are
+ * none, readers that stall, memory that is gone, its own death. What it does when all is well is in
+ * test-sim.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static void end(struct fixture *f)
 }
 
 /* a parameter with a file in a directory of its own, that begin_in() has made */
-static const char *in_dir(struct fixture *f, const char *parameters, const char *key, const char *file)
+static const char *in_dir(struct fixture *f, const char *parameters, const char *key,
+			  const char *file)
 {
 	static char text[256];
 	const char *dir = getenv("TMPDIR");
@@ -65,7 +67,7 @@ static int run(struct fixture *f, const char *name)
 	return cri_do(&f->client, "RunPodSandbox", &request, NULL);
 }
 
-/* ---- as it was told -------------------------------------------------------------------------------------------------- */
+/* ---- as it was told -------------------------------------------------------------------------- */
 
 static void the_first_ones_fail_as_told(void **state)
 {
@@ -110,7 +112,8 @@ static void a_text_that_no_block_takes_costs_its_call_only(void **state)
 	struct ck_bytes request = cri_run_request("web", 0);
 	cri_start(&f.client, &call, "RunPodSandbox", &request, NULL);
 	cri_wait(&call);
-	assert_false(call.answered); /* as servers in Go do, to a peer that takes 64 KiB of headers */
+	/* as servers in Go do, to a peer that takes 64 KiB of headers */
+	assert_false(call.answered);
 	assert_int_not_equal(call.error, CK_H2_NO_ERROR);
 	cri_end(&call);
 	assert_int_equal(run(&f, "web"), CK_GRPC_OK);
@@ -140,19 +143,22 @@ static void a_connection_ends_after_so_many_calls(void **state)
 
 static void calls_take_as_long_as_told(void **state)
 {
-	static const char *const rpcs[] = { "ListPodSandbox", "StopPodSandbox", "RemovePodSandbox" };
+	static const char *const rpcs[] = { "ListPodSandbox", "StopPodSandbox",
+					    "RemovePodSandbox" };
 	struct fixture f;
 	(void)state;
 	begin(&f, "list=100ms,stop=100ms,remove=100ms");
 	for (size_t i = 0; i < CK_COUNT(rpcs); i++) {
 		struct cri_call call;
 		cri_start(&f.client, &call, rpcs[i], NULL, NULL);
-		assert_int_equal(cri_do(&f.client, "Version", NULL, NULL), CK_GRPC_OK); /* overtakes it */
+		/* overtakes it */
+		assert_int_equal(cri_do(&f.client, "Version", NULL, NULL), CK_GRPC_OK);
 		assert_non_null(call.stream);
 		cri_wait(&call);
 		assert_int_equal(call.status.code, CK_GRPC_OK);
 		cri_end(&call);
-		cri_start(&f.client, &call, rpcs[i], NULL, "10m"); /* and not longer than its caller waits */
+		/* and not longer than its caller waits */
+		cri_start(&f.client, &call, rpcs[i], NULL, "10m");
 		cri_wait(&call);
 		assert_int_equal(call.error, CK_H2_CANCEL);
 		cri_end(&call);
@@ -173,7 +179,8 @@ static void what_removes_goes_on_without_its_caller_only_with_finish(void **stat
 		cri_start(&f.client, &call, "RemovePodSandbox", &request, "10m");
 		cri_wait(&call);
 		cri_end(&call);
-		cri_start(&f.client, &after, "RemovePodSandbox", NULL, NULL); /* of nobody: due after the other */
+		/* of nobody: due after the other */
+		cri_start(&f.client, &after, "RemovePodSandbox", NULL, NULL);
 		cri_wait(&after);
 		cri_end(&after);
 		assert_int_equal(listed(&f, "ListPodSandbox"), 1 - i);
@@ -181,7 +188,7 @@ static void what_removes_goes_on_without_its_caller_only_with_finish(void **stat
 	}
 }
 
-/* ---- requests that are none ------------------------------------------------------------------------------------------ */
+/* ---- requests that are none ------------------------------------------------------------------ */
 
 static void a_request_that_is_too_long_is_refused_and_the_connection_goes_on(void **state)
 {
@@ -195,7 +202,8 @@ static void a_request_that_is_too_long_is_refused_and_the_connection_goes_on(voi
 	for (int i = 0; i < 3; i++) {
 		struct ck_bytes request = { 0 };
 		put_text(&request, 1, text);
-		assert_int_equal(cri_do(&f.client, "RunPodSandbox", &request, NULL), CK_GRPC_RESOURCE_EXHAUSTED);
+		assert_int_equal(cri_do(&f.client, "RunPodSandbox", &request, NULL),
+				 CK_GRPC_RESOURCE_EXHAUSTED);
 	}
 	assert_int_equal(run(&f, "web"), CK_GRPC_OK);
 	end(&f);
@@ -233,10 +241,13 @@ static void what_is_no_request_is_refused(void **state)
 		int code;
 	} cases[] = {
 		{ "RunPodSandbox", "\x0a\x05\x0a", 3, CK_GRPC_INTERNAL },               /* cut */
-		{ "RunPodSandbox", "\x0a\x02\x0a\x05", 4, CK_GRPC_INTERNAL },           /* cut inside */
-		{ "RunPodSandbox", "\x0a\x06\x0a\x04\x0a\x09xy", 8, CK_GRPC_INTERNAL }, /* and deeper */
+		/* cut inside */
+		{ "RunPodSandbox", "\x0a\x02\x0a\x05", 4, CK_GRPC_INTERNAL },
+		/* and deeper */
+		{ "RunPodSandbox", "\x0a\x06\x0a\x04\x0a\x09xy", 8, CK_GRPC_INTERNAL },
 		{ "RunPodSandbox", "", 0, CK_GRPC_INVALID_ARGUMENT },
-		{ "RunPodSandbox", "\x08\x07", 2, CK_GRPC_INVALID_ARGUMENT }, /* a number where a message is */
+		/* a number where a message is */
+		{ "RunPodSandbox", "\x08\x07", 2, CK_GRPC_INVALID_ARGUMENT },
 		{ "RunPodSandbox", "\x0a\x02\x08\x07", 4, CK_GRPC_INVALID_ARGUMENT },
 		{ "CreateContainer", "", 0, CK_GRPC_NOT_FOUND },
 		{ "ListPodSandbox", "\x0a\xff", 2, CK_GRPC_INTERNAL },
@@ -264,7 +275,8 @@ static void what_is_no_request_is_refused(void **state)
 
 static void random_bytes_cost_their_connection_only(void **state)
 {
-	static const char junk[] = "GET / HTTP/1.1\r\nHost: junk\r\n\r\nand a lot more that is no frame";
+	static const char junk[] =
+		"GET / HTTP/1.1\r\nHost: junk\r\n\r\nand a lot more that is no frame";
 	struct fixture f;
 	char byte;
 	(void)state;
@@ -308,7 +320,8 @@ static void a_listener_that_does_not_read_is_given_up(void **state)
 	}
 	assert_int_equal(listed(&f, "ListPodSandbox"), 12);
 	stalled.deaf = false;
-	ck_h2_stream_consume(events.stream, CK_STREAM_WINDOW); /* it reads on, and hears how it ended */
+	/* it reads on, and hears how it ended */
+	ck_h2_stream_consume(events.stream, CK_STREAM_WINDOW);
 	cri_wait(&events);
 	assert_int_equal(events.status.code, CK_GRPC_RESOURCE_EXHAUSTED);
 	assert_true(events.messages > CK_SIM_EVENTS_MAX / SIZE && events.messages < 20);
@@ -318,7 +331,7 @@ static void a_listener_that_does_not_read_is_given_up(void **state)
 	free(text);
 }
 
-/* ---- the log and the state file -------------------------------------------------------------------------------------- */
+/* ---- the log and the state file -------------------------------------------------------------- */
 
 static void check_line(FILE *file, const char *expected)
 {
@@ -351,7 +364,8 @@ static void each_thing_that_happens_is_a_line_of_the_log(void **state)
 	snprintf(expected, sizeof(expected), "fail sandbox %s web_ns_uid-web_0", failed);
 	check_line(file, expected);
 	for (size_t i = 0; i < CK_COUNT(verbs); i++) {
-		snprintf(expected, sizeof(expected), "%s sandbox %s web_ns_uid-web_0", verbs[i], id);
+		snprintf(expected, sizeof(expected), "%s sandbox %s web_ns_uid-web_0", verbs[i],
+			 id);
 		check_line(file, expected);
 	}
 	assert_null(fgets(line, sizeof(line), file));
@@ -440,26 +454,41 @@ static void a_state_file_that_was_cut_is_used_up_to_there(void **state)
 	rmdir(f.dir);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------------------------ */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static void wrong_parameters_are_named(void **state)
 {
 	static const char *const fine[] = {
-		"", ",", "create=5s", "create.sandbox=250ms,create.container=1m30s", "cancel=finish,cancel=rollback",
-		"padding=1KiB,sandboxes=2,containers=3", "max_message=1GiB", "images=a+b", "log=/x,state=/y,listen=/z",
+		"",
+		",",
+		"create=5s",
+		"create.sandbox=250ms,create.container=1m30s",
+		"cancel=finish,cancel=rollback",
+		"padding=1KiB,sandboxes=2,containers=3",
+		"max_message=1GiB",
+		"images=a+b",
+		"log=/x,state=/y,listen=/z",
 		"exit=0s,exit=1m",
 	};
 	static const struct {
 		const char *parameters, *named;
 	} wrong[] = {
-		{ "creat=5s", "'creat'" },	      { "create", "create=" },
-		{ "create=5", "create=5:" },	      { "create=-1s", "create=-1s:" },
-		{ "create=400d", "create=400d:" },    { "cancel=maybe", "cancel=maybe:" },
-		{ "exit", "exit=" },		      { "exit=5", "exit=5:" },
-		{ "sandboxes=1000001", "sandboxes=" }, { "sandboxes=x", "sandboxes=x:" },
-		{ "padding=1GB", "padding=1GB:" },    { "padding=2GiB", "padding=2GiB:" },
-		{ "containers=1", "sandboxes=" },     { "listen=", "listen=:" },
-		{ "fail.sandbox=1x", "fail.sandbox=1x:" }, { "create=5s,,nonsense=1", "'nonsense'" },
+		{ "creat=5s", "'creat'" },
+		{ "create", "create=" },
+		{ "create=5", "create=5:" },
+		{ "create=-1s", "create=-1s:" },
+		{ "create=400d", "create=400d:" },
+		{ "cancel=maybe", "cancel=maybe:" },
+		{ "exit", "exit=" },
+		{ "exit=5", "exit=5:" },
+		{ "sandboxes=1000001", "sandboxes=" },
+		{ "sandboxes=x", "sandboxes=x:" },
+		{ "padding=1GB", "padding=1GB:" },
+		{ "padding=2GiB", "padding=2GiB:" },
+		{ "containers=1", "sandboxes=" },
+		{ "listen=", "listen=:" },
+		{ "fail.sandbox=1x", "fail.sandbox=1x:" },
+		{ "create=5s,,nonsense=1", "'nonsense'" },
 		{ "padding=99999999999999999999", "padding=" },
 	};
 	struct ck_error err;
@@ -470,7 +499,8 @@ static void wrong_parameters_are_named(void **state)
 	for (size_t i = 0; i < CK_COUNT(wrong); i++) {
 		assert_int_equal(ck_sim_check(wrong[i].parameters, &err), -CK_EINVAL);
 		assert_non_null(strstr(err.text, wrong[i].named));
-		assert_int_equal(ck_sim_start(wrong[i].parameters, "/nowhere", &path, &err), -CK_EINVAL);
+		assert_int_equal(ck_sim_start(wrong[i].parameters, "/nowhere", &path, &err),
+				 -CK_EINVAL);
 	}
 }
 
@@ -485,7 +515,8 @@ static void a_socket_that_cannot_be_made_is_an_error_of_the_start(void **state)
 
 static void a_file_that_cannot_be_opened_ends_it_at_once(void **state)
 {
-	static const char *const parameters[] = { "log=/proc/nowhere/log", "state=/proc/nowhere/state" };
+	static const char *const parameters[] = { "log=/proc/nowhere/log",
+						  "state=/proc/nowhere/state" };
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(parameters); i++) {
 		struct sim sim;
@@ -497,14 +528,15 @@ static void a_file_that_cannot_be_opened_ends_it_at_once(void **state)
 	}
 }
 
-/* ---- its process ----------------------------------------------------------------------------------------------------- */
+/* ---- its process ----------------------------------------------------------------------------- */
 
 static void it_ends_with_its_parent(void **state)
 {
 	int pipes[2], status;
 	char byte, path[108];
 	(void)state;
-	snprintf(path, sizeof(path), "%s/sim-parent-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+	snprintf(path, sizeof(path), "%s/sim-parent-%d",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
 	assert_int_equal(pipe(pipes), 0);
 	fflush(NULL);
 	pid_t parent = fork();
@@ -532,7 +564,7 @@ static void it_ends_with_its_parent(void **state)
 	unlink(path);
 }
 
-/* ---- memory that is gone --------------------------------------------------------------------------------------------- */
+/* ---- memory that is gone --------------------------------------------------------------------- */
 
 /* true: it was served, be it with errors */
 static bool a_life(struct cri_client *client)
@@ -552,19 +584,23 @@ static bool a_life(struct cri_client *client)
 		const char *rpc;
 		bool of_container;
 	} calls[] = {
-		{ "StartContainer", true }, { "ContainerStatus", true }, { "ListContainers", false },
-		{ "PodSandboxStatus", false }, { "ListPodSandboxStats", false }, { "StreamPodSandboxes", false },
-		{ "ImageService/ListImages", false }, { "Status", false }, { "StopPodSandbox", false },
-		{ "RemovePodSandbox", false },
+		{ "StartContainer", true },           { "ContainerStatus", true },
+		{ "ListContainers", false },          { "PodSandboxStatus", false },
+		{ "ListPodSandboxStats", false },     { "StreamPodSandboxes", false },
+		{ "ImageService/ListImages", false }, { "Status", false },
+		{ "StopPodSandbox", false },          { "RemovePodSandbox", false },
 	};
 	bool served = strcmp(sandbox, "none") != 0;
 	for (size_t i = 0; i < CK_COUNT(calls); i++)
-		served = cri_do_id(client, calls[i].rpc, calls[i].of_container ? container : sandbox) >= 0 || served;
+		served = cri_do_id(client, calls[i].rpc,
+				   calls[i].of_container ? container : sandbox) >= 0 ||
+			 served;
 	cri_end(&events);
 	return served;
 }
 
-/* the n-th allocation fails: answers may be errors, connections may end, the process goes on and forgets nothing */
+/* the n-th allocation fails: answers may be errors, connections may end, the process goes on and
+ * forgets nothing */
 static void any_allocation_may_fail(void **state)
 {
 	unsigned n = 1, survived = 0;
@@ -575,8 +611,8 @@ static void any_allocation_may_fail(void **state)
 		struct sim sim;
 		int pipes[2], status;
 		char byte = 0;
-		snprintf(sim.path, sizeof(sim.path), "%s/sim-fault-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
-			 (int)getpid());
+		snprintf(sim.path, sizeof(sim.path), "%s/sim-fault-%d",
+			 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
 		assert_int_equal(pipe(pipes), 0);
 		int fd = ck_unix_listen(sim.path, 0600, (gid_t)-1, &err);
 		assert_true(fd >= 0);

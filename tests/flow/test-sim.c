@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built-in runtime, over its socket, with the simplest client there is: what it makes, shows, counts and refuses, and what
- * becomes of a creation whose caller leaves. How it fails is in test-sim-trouble.c; what its verbose statuses tell, and what
- * happens without a caller, in test-sim-life.c.
+ * The built-in runtime, over its socket, with the simplest client there is: what it makes, shows,
+ * counts and refuses, and what becomes of a creation whose caller leaves. How it fails is in
+ * test-sim-trouble.c; what its verbose statuses tell, and what happens without a caller, in
+ * test-sim-life.c.
  */
 #include "tests/unit/harness.h"
 #include "tests/unit/wire-build.h"
@@ -71,7 +72,7 @@ static unsigned listed(struct fixture *f, const char *rpc, struct ck_bytes *filt
 	return n;
 }
 
-/* ---- the runtime itself ---------------------------------------------------------------------------------------------- */
+/* ---- the runtime itself ---------------------------------------------------------------------- */
 
 static void both_versions_of_the_api_are_served(void **state)
 {
@@ -120,7 +121,7 @@ static void calls_are_counted_by_name(void **state)
 	end(&f);
 }
 
-/* ---- the life of a sandbox and of a container ------------------------------------------------------------------------ */
+/* ---- the life of a sandbox and of a container ------------------------------------------------ */
 
 static void a_sandbox_is_made_shown_stopped_and_removed(void **state)
 {
@@ -174,7 +175,8 @@ static void a_container_is_made_started_stopped_and_removed(void **state)
 	struct fixture f;
 	(void)state;
 	begin(&f, "");
-	const char *sandbox = cri_run(&f.client, "web"), *id = cri_create(&f.client, sandbox, "web", "main");
+	const char *sandbox = cri_run(&f.client, "web"),
+		   *id = cri_create(&f.client, sandbox, "web", "main");
 	struct ck_bytes reply = ask_id(&f, "ContainerStatus", id);
 	assert_string_equal(cri_text(&reply, "1.1"), id);
 	assert_string_equal(cri_text(&reply, "1.2.1"), "main");
@@ -183,7 +185,8 @@ static void a_container_is_made_started_stopped_and_removed(void **state)
 	assert_memory_equal(cri_text(&reply, "1.9"), "sha256:", 7);
 	assert_string_equal(cri_text(&reply, "1.15"), "/var/log/pods/of-it/main/0.log");
 	ck_bytes_free(&reply);
-	assert_int_equal(cri_do_id(&f.client, "ExecSync", id), CK_GRPC_UNKNOWN); /* it does not run */
+	/* it does not run */
+	assert_int_equal(cri_do_id(&f.client, "ExecSync", id), CK_GRPC_UNKNOWN);
 	assert_int_equal(cri_do_id(&f.client, "StopContainer", id), CK_GRPC_OK);
 	assert_int_equal(container_state(&f, id), CREATED);
 	assert_int_equal(cri_do_id(&f.client, "StartContainer", id), CK_GRPC_OK);
@@ -225,9 +228,11 @@ static void a_sandbox_takes_its_containers_with_it(void **state)
 
 static void what_is_unknown_can_be_stopped_and_removed_but_not_shown(void **state)
 {
-	static const char *const fine[] = { "StopPodSandbox", "RemovePodSandbox", "StopContainer", "RemoveContainer" };
+	static const char *const fine[] = { "StopPodSandbox", "RemovePodSandbox", "StopContainer",
+					    "RemoveContainer" };
 	static const char *const not_found[] = {
-		"PodSandboxStatus", "ContainerStatus", "ContainerStats", "PodSandboxStats", "StartContainer", "ExecSync",
+		"PodSandboxStatus",         "ContainerStatus",    "ContainerStats",
+		"PodSandboxStats",          "StartContainer",     "ExecSync",
 		"UpdateContainerResources", "ReopenContainerLog", "UpdatePodSandboxResources",
 	};
 	struct fixture f;
@@ -242,7 +247,7 @@ static void what_is_unknown_can_be_stopped_and_removed_but_not_shown(void **stat
 	end(&f);
 }
 
-/* ---- ids and filters ------------------------------------------------------------------------------------------------- */
+/* ---- ids and filters ------------------------------------------------------------------------- */
 
 static void the_beginning_of_an_id_will_do_if_only_one_has_it(void **state)
 {
@@ -316,7 +321,7 @@ static void filters_are_honoured(void **state)
 	end(&f);
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void a_name_is_reserved_from_the_beginning_to_the_removal(void **state)
 {
@@ -336,7 +341,9 @@ static void a_name_is_reserved_from_the_beginning_to_the_removal(void **state)
 	assert_int_equal(second.status.code, CK_GRPC_UNKNOWN);
 	const char *id = cri_text(&first.reply, "1");
 	snprintf(text, sizeof(text),
-		 "failed to reserve sandbox name \"web_ns_uid-web_0\": name \"web_ns_uid-web_0\" is reserved for \"%s\"", id);
+		 "failed to reserve sandbox name \"web_ns_uid-web_0\": name \"web_ns_uid-web_0\" "
+		 "is reserved for \"%s\"",
+		 id);
 	assert_string_equal(second.status.message, text);
 	request = cri_run_request("web", 0);
 	assert_int_equal(cri_do(&f.client, "RunPodSandbox", &request, NULL), CK_GRPC_UNKNOWN);
@@ -367,7 +374,7 @@ static void a_containers_name_does_not_tell_its_sandbox(void **state)
 	end(&f);
 }
 
-/* ---- a caller who leaves --------------------------------------------------------------------------------------------- */
+/* ---- a caller who leaves --------------------------------------------------------------------- */
 
 static void wait_for_count(struct fixture *f, const char *what, unsigned long n)
 {
@@ -472,7 +479,8 @@ static void a_container_may_come_to_be_in_a_sandbox_that_has_gone(void **state)
 	struct ck_bytes reply = ask(&f, "ListContainers", NULL);
 	assert_string_equal(cri_text(&reply, "1.2"), sandbox);
 	ck_bytes_free(&reply);
-	assert_int_equal(cri_do_id(&f.client, "StartContainer", cri_text(&call.reply, "1")), CK_GRPC_UNKNOWN);
+	assert_int_equal(cri_do_id(&f.client, "StartContainer", cri_text(&call.reply, "1")),
+			 CK_GRPC_UNKNOWN);
 	cri_end(&call);
 	end(&f);
 }
@@ -500,7 +508,7 @@ static void a_thousand_creations_at_once_take_no_longer_than_one(void **state)
 	end(&f);
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void a_streamed_list_comes_in_messages_none_of_which_is_empty(void **state)
 {
@@ -561,7 +569,8 @@ static void changes_are_told_to_who_listens(void **state)
 	const char *sandbox = cri_run(&f.client, "web"), *other = cri_run(&f.client, "other");
 	cri_open(&listener, f.sim.path);
 	cri_start(&listener, &events, "GetContainerEvents", NULL, NULL);
-	assert_int_equal(cri_do(&listener, "Version", NULL, NULL), CK_GRPC_OK); /* it has been heard by now */
+	/* it has been heard by now */
+	assert_int_equal(cri_do(&listener, "Version", NULL, NULL), CK_GRPC_OK);
 	const char *id = cri_create(&f.client, sandbox, "web", "main");
 	check_event(&events, 1, id, CREATED);
 	assert_string_equal(cri_text(&events.reply, "4.1"), sandbox);
@@ -585,7 +594,7 @@ static void changes_are_told_to_who_listens(void **state)
 	end(&f);
 }
 
-/* ---- images ---------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static struct ck_bytes image_request(const char *name)
 {
@@ -597,11 +606,13 @@ static struct ck_bytes image_request(const char *name)
 
 static void an_image_has_one_id_under_all_its_names(void **state)
 {
-	static const char *const names[] = { "busybox", "busybox:latest", "library/busybox", "docker.io/library/busybox:latest" };
+	static const char *const names[] = { "busybox", "busybox:latest", "library/busybox",
+					     "docker.io/library/busybox:latest" };
 	struct fixture f;
 	(void)state;
 	begin(&f, "");
-	struct ck_bytes request = image_request("busybox"), reply = ask(&f, "ImageService/ImageStatus", &request);
+	struct ck_bytes request = image_request("busybox"),
+			reply = ask(&f, "ImageService/ImageStatus", &request);
 	assert_false(cri_has(&reply, "1"));
 	ck_bytes_free(&reply);
 	request = image_request("busybox");
@@ -637,8 +648,10 @@ static void a_container_names_the_id_of_its_image(void **state)
 	struct fixture f;
 	(void)state;
 	begin(&f, "images=busybox");
-	struct ck_bytes request = image_request("busybox"), image = ask(&f, "ImageService/ImageStatus", &request);
-	const char *sandbox = cri_run(&f.client, "web"), *id = cri_create(&f.client, sandbox, "web", "main");
+	struct ck_bytes request = image_request("busybox"),
+			image = ask(&f, "ImageService/ImageStatus", &request);
+	const char *sandbox = cri_run(&f.client, "web"),
+		   *id = cri_create(&f.client, sandbox, "web", "main");
 	struct ck_bytes reply = ask_id(&f, "ContainerStatus", id);
 	assert_string_equal(cri_text(&reply, "1.9"), cri_text(&image, "1.1"));
 	ck_bytes_free(&reply);
@@ -646,7 +659,7 @@ static void a_container_names_the_id_of_its_image(void **state)
 	end(&f);
 }
 
-/* ---- statistics ------------------------------------------------------------------------------------------------------ */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 static void statistics_and_metrics_name_what_they_are_of(void **state)
 {
@@ -655,7 +668,8 @@ static void statistics_and_metrics_name_what_they_are_of(void **state)
 	begin(&f, "sandboxes=1,containers=2");
 	struct ck_bytes reply = ask(&f, "ListPodSandboxStats", NULL);
 	assert_string_equal(cri_text(&reply, "1.1.2.1"), "made-0");
-	assert_true(cri_has(&reply, "1.2.1.2")); /* linux: cpu, memory, network, processes, containers */
+	/* linux: cpu, memory, network, processes, containers */
+	assert_true(cri_has(&reply, "1.2.1.2"));
 	assert_true(cri_number(&reply, "1.2.2.2.1") > 0);
 	assert_string_equal(cri_text(&reply, "1.2.3.2.1"), "eth0");
 	assert_int_equal(cri_number(&reply, "1.2.4.2.1"), 3);

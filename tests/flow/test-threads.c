@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many threads on the blocking face, and a host that answers from threads of its own. What has to hold: one creation per key,
- * everybody hears its end, nobody hears of another's, and nothing races (this test is what the TSan run is for).
+ * Many threads on the blocking face, and a host that answers from threads of its own. What has to
+ * hold: one creation per key, everybody hears its end, nobody hears of another's, and nothing races
+ * (this test is what the TSan run is for).
  */
 #include <sched.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #define THREADS   16
 #define ANSWERERS 3
 
-/* ---- a host with threads: jobs are answered in any order -------------------------------------------------------------- */
+/* ---- a host with threads: jobs are answered in any order ------------------------------------- */
 
 struct queued {
 	struct queued *next;
@@ -99,7 +100,8 @@ static int crowd_choose(const struct ck_told *told, char *names, size_t size, vo
 	return 0;
 }
 
-static void crowd_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *told, void *userdata)
+static void crowd_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *told,
+		       void *userdata)
 {
 	(void)event, (void)told, (void)userdata;
 	ck_hook_done(job, NULL);
@@ -112,10 +114,14 @@ static struct crowd *crowd_new(bool hooks)
 	struct fixture *f = crowd->f = fixture_new();
 	pthread_mutex_init(&crowd->lock, NULL);
 	pthread_cond_init(&crowd->changed, NULL);
-	f->host = (struct ck_host){
-		.size = sizeof(f->host), .userdata = crowd, .destroy = crowd_destroy, .inspect = crowd_inspect, .list = crowd_list
-	};
-	f->hooks = (struct ck_hooks){ .size = sizeof(f->hooks), .choose = crowd_choose, .fire = crowd_fire };
+	f->host = (struct ck_host){ .size = sizeof(f->host),
+				    .userdata = crowd,
+				    .destroy = crowd_destroy,
+				    .inspect = crowd_inspect,
+				    .list = crowd_list };
+	f->hooks = (struct ck_hooks){ .size = sizeof(f->hooks),
+				      .choose = crowd_choose,
+				      .fire = crowd_fire };
 	f->options.hooks = hooks ? &f->hooks : NULL;
 	f->options.clock = NULL;
 	for (int i = 0; i < ANSWERERS; i++)
@@ -146,7 +152,8 @@ static void crowd_end(struct crowd *crowd)
 }
 
 /* cmocka's checks are for its own thread */
-static bool __attribute__((format(printf, 3, 4))) check(struct crowd *crowd, bool ok, const char *fmt, ...)
+static bool __attribute__((format(printf, 3, 4)))
+check(struct crowd *crowd, bool ok, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -158,18 +165,22 @@ static bool __attribute__((format(printf, 3, 4))) check(struct crowd *crowd, boo
 	return ok;
 }
 
-/* ---- what one caller does --------------------------------------------------------------------------------------------- */
+/* ---- what one caller does -------------------------------------------------------------------- */
 
-static int begin(struct crowd *crowd, const struct fx_ask *ask, struct ck_turn **ret_turn, struct ck_error *err)
+static int begin(struct crowd *crowd, const struct fx_ask *ask, struct ck_turn **ret_turn,
+		 struct ck_error *err)
 {
 	unsigned char bytes[4096];
-	struct ck_request request = { .size = sizeof(request), .kind = ask->kind, .bytes = bytes, .timeout = ask->timeout };
+	struct ck_request request = {
+		.size = sizeof(request), .kind = ask->kind, .bytes = bytes, .timeout = ask->timeout
+	};
 	request.len = fx_bytes(ask, bytes, sizeof(bytes));
 	*ret_turn = NULL;
 	return ck_turn_begin(crowd->f->cache, &request, ret_turn, err);
 }
 
-static int begin_and_wait(struct crowd *crowd, const struct fx_ask *ask, struct ck_turn **ret_turn, struct ck_error *err)
+static int begin_and_wait(struct crowd *crowd, const struct fx_ask *ask, struct ck_turn **ret_turn,
+			  struct ck_error *err)
 {
 	int r = begin(crowd, ask, ret_turn, err);
 	return r == CK_WAIT ? ck_turn_wait(*ret_turn, err) : r;
@@ -200,7 +211,11 @@ static bool own_pod(struct crowd *crowd, unsigned number, unsigned round)
 	char name[64], uid[64], id[64];
 	struct ck_error err = { 0 };
 	struct ck_turn *turn;
-	struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = uid, .timeout = 200 * CK_NS_PER_S };
+	struct fx_ask ask = { .kind = CK_SANDBOX,
+			      .ns = "shop",
+			      .name = name,
+			      .uid = uid,
+			      .timeout = 200 * CK_NS_PER_S };
 	struct ck_status why = { .size = sizeof(why), .grpc = 3, .message = "no" };
 	snprintf(name, sizeof(name), "own-%u-%u", number, round);
 	snprintf(uid, sizeof(uid), "uid-%u-%u", number, round);
@@ -240,7 +255,11 @@ static bool shared_pod(struct crowd *crowd, unsigned round)
 	char name[64], uid[64], id[64];
 	struct ck_error err = { 0 };
 	struct ck_turn *turn;
-	struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = uid, .timeout = 200 * CK_NS_PER_S };
+	struct fx_ask ask = { .kind = CK_SANDBOX,
+			      .ns = "shop",
+			      .name = name,
+			      .uid = uid,
+			      .timeout = 200 * CK_NS_PER_S };
 	snprintf(name, sizeof(name), "shared-%u", round);
 	snprintf(uid, sizeof(uid), "uid-shared-%u", round);
 	snprintf(id, sizeof(id), "shared-id-%u", round);
@@ -259,7 +278,8 @@ static void *call(void *userdata)
 	struct caller *caller = userdata;
 	bool ok = true;
 	for (unsigned round = 0; ok && round < caller->crowd->rounds; round++)
-		ok = own_pod(caller->crowd, caller->number, round) && shared_pod(caller->crowd, round);
+		ok = own_pod(caller->crowd, caller->number, round) &&
+		     shared_pod(caller->crowd, round);
 	return NULL;
 }
 
@@ -329,7 +349,7 @@ static void threads_make_each_key_once_with_hooks(void **state)
 	stress(true, ck_test_rounds(30));
 }
 
-/* ---- 500 on one key --------------------------------------------------------------------------------------------------- */
+/* ---- 500 on one key -------------------------------------------------------------------------- */
 
 struct many {
 	struct crowd *crowd;
@@ -372,7 +392,7 @@ static void five_hundred_waiting_turns_hear_of_one_creation(void **state)
 	crowd_end(crowd);
 }
 
-/* ---- a watched creator that fails -------------------------------------------------------------------------------------- */
+/* ---- a watched creator that fails ------------------------------------------------------------ */
 
 static void ignore_it(struct ck_turn *turn, int outcome, void *userdata)
 {
@@ -420,7 +440,7 @@ static void a_watched_creator_hears_why_from_its_own_finish(void **state)
 	fixture_free(f);
 }
 
-/* ---- what a creator's own call returns is for nobody else ----------------------------------------------------------------- */
+/* ---- what a creator's own call returns is for nobody else ------------------------------------ */
 
 static void count_it(struct ck_turn *turn, int outcome, void *userdata)
 {
@@ -479,7 +499,7 @@ static void who_waits_beside_a_creator_hears_nothing_of_its_own_call(void **stat
 	fixture_free(f);
 }
 
-/* ---- two calls in one round -------------------------------------------------------------------------------------------- */
+/* ---- two calls in one round ------------------------------------------------------------------ */
 
 struct same_round {
 	struct fixture *f;
@@ -513,9 +533,10 @@ static void in_the_same_round(struct same_round *same)
 static int begin_one(struct same_round *same, unsigned i)
 {
 	unsigned char bytes[4096];
-	struct ck_request request = {
-		.size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes, .timeout = same->asks[i].timeout
-	};
+	struct ck_request request = { .size = sizeof(request),
+				      .kind = CK_SANDBOX,
+				      .bytes = bytes,
+				      .timeout = same->asks[i].timeout };
 	request.len = fx_bytes(&same->asks[i], bytes, sizeof(bytes));
 	return ck_turn_begin(same->f->cache, &request, &same->turns[i], NULL);
 }
@@ -557,7 +578,8 @@ static void *free_the_second(void *userdata)
 	return NULL;
 }
 
-/* the first is told that it was superseded, and nothing else: it has begun nothing that the second would have to wait for */
+/* the first is told that it was superseded, and nothing else: it has begun nothing that the second
+ * would have to wait for */
 static void superseded_before_it_was_begun_is_not_lost(void **state) /* K8, K9 */
 {
 	struct fixture *f = fixture_new();
@@ -577,7 +599,8 @@ static void superseded_before_it_was_begun_is_not_lost(void **state) /* K8, K9 *
 	fixture_free(f);
 }
 
-/* it was given to a turn that went in the same moment: visible and CREATED the kubelet would make the next attempt of it */
+/* it was given to a turn that went in the same moment: visible and CREATED the kubelet would make
+ * the next attempt of it */
 static void who_is_freed_when_it_is_handed_over_was_not_answered(void **state) /* K7 */
 {
 	struct fixture *f = fixture_new();
@@ -615,7 +638,7 @@ static void who_is_freed_when_it_is_to_create_has_begun_nothing(void **state) /*
 	fixture_free(f);
 }
 
-/* ---- close among it all ----------------------------------------------------------------------------------------------- */
+/* ---- close among it all ---------------------------------------------------------------------- */
 
 /* four threads for each pod: one makes it, three wait, while another thread closes the cache */
 static void *begun_when_it_closes(void *userdata)
@@ -625,7 +648,11 @@ static void *begun_when_it_closes(void *userdata)
 	char name[64];
 	struct ck_error err = { 0 };
 	struct ck_turn *turn;
-	struct fx_ask ask = { .kind = CK_SANDBOX, .ns = "shop", .name = name, .uid = name, .timeout = 200 * CK_NS_PER_S };
+	struct fx_ask ask = { .kind = CK_SANDBOX,
+			      .ns = "shop",
+			      .name = name,
+			      .uid = name,
+			      .timeout = 200 * CK_NS_PER_S };
 	snprintf(name, sizeof(name), "pod-%u", caller->number / 4);
 	int r = begin(crowd, &ask, &turn, &err);
 	pthread_barrier_wait(&crowd->begun);
@@ -633,8 +660,8 @@ static void *begun_when_it_closes(void *userdata)
 		r = finish_and_wait(turn, name, &err);
 	else if (r == CK_WAIT)
 		r = ck_turn_wait(turn, &err);
-	check(crowd, r == CK_HAND_BACK ? reply_is(turn, name) : r == -CK_ECLOSED || r == CK_CREATE, "%s: %d %s", name, r,
-	      err.text);
+	check(crowd, r == CK_HAND_BACK ? reply_is(turn, name) : r == -CK_ECLOSED || r == CK_CREATE,
+	      "%s: %d %s", name, r, err.text);
 	if (caller->number % 3 == 0)
 		ck_turn_leave(turn);
 	ck_turn_free(turn);
@@ -650,9 +677,12 @@ static void close_ends_everybody_where_he_is(void **state)
 		pthread_barrier_init(&crowd->begun, NULL, THREADS + 1);
 		for (unsigned t = 0; t < THREADS; t++) {
 			callers[t] = (struct caller){ .crowd = crowd, .number = t };
-			assert_int_equal(pthread_create(&callers[t].thread, NULL, begun_when_it_closes, &callers[t]), 0);
+			assert_int_equal(pthread_create(&callers[t].thread, NULL,
+							begun_when_it_closes, &callers[t]),
+					 0);
 		}
-		pthread_barrier_wait(&crowd->begun); /* from here on the host has no more use for its handle */
+		/* from here on the host has no more use for its handle */
+		pthread_barrier_wait(&crowd->begun);
 		assert_int_equal(ck_cache_close(crowd->f->cache, NULL), 0);
 		for (unsigned t = 0; t < THREADS; t++)
 			pthread_join(callers[t].thread, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A turn through its whole life, on both faces of the library: what the caller hears, what the host is asked, what stays. */
+/* A turn through its whole life, on both faces of the library: what the caller hears, what the host
+ * is asked, what stays. */
 #include <string.h>
 
 #include "tests/flow/fixture.h"
@@ -27,7 +28,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- keep and hand back ----------------------------------------------------------------------------------------------- */
+/* ---- keep and hand back ---------------------------------------------------------------------- */
 
 static void result_in_time_is_handed_over_at_once(void **state) /* K1, K2 */
 {
@@ -73,7 +74,9 @@ static void the_reply_is_what_the_runtime_gave(void **state)
 	struct fx_ask ask = fx_sandbox("web");
 	static const char bytes[] = "\x0a\x02s1\x12\x03"
 				    "new";
-	struct ck_result result = { .size = sizeof(result), .id = "s1", .reply = bytes, .reply_len = sizeof(bytes) - 1 };
+	struct ck_result result = {
+		.size = sizeof(result), .id = "s1", .reply = bytes, .reply_len = sizeof(bytes) - 1
+	};
 	struct ck_reply reply = { .size = sizeof(reply) };
 	fx_open(f);
 	struct ck_turn *turn = fx_create(f, &ask);
@@ -99,7 +102,8 @@ static void waiting_repetition_gets_the_id_when_it_exists(void **state) /* K1, K
 	struct ck_turn *creator = fx_create(f, &ask);
 	fx_advance(f, 9900 * CK_NS_PER_MS); /* into the creator's margin */
 	struct ck_turn *again = fx_wait(f, &ask), *third = fx_wait(f, &ask);
-	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT); /* its own caller is out of time */
+	/* its own caller is out of time */
+	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT);
 	assert_string_equal(fx_rows(f), "COMMITTED s1");
 	fx_answered_with(f, again, "s1");
 	fx_answered_with(f, third, "s1");
@@ -112,9 +116,11 @@ static void failure_wakes_everybody_with_the_runtimes_status(void **state) /* K4
 {
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_container("web", "s0", "app");
-	struct ck_status why = {
-		.size = sizeof(why), .grpc = 9, .message = "no such image, LEVEL=top-secret", .details = "\0dt", .details_len = 3
-	};
+	struct ck_status why = { .size = sizeof(why),
+				 .grpc = 9,
+				 .message = "no such image, LEVEL=top-secret",
+				 .details = "\0dt",
+				 .details_len = 3 };
 	struct ck_status heard = { .size = sizeof(heard) };
 	ask.env = "top-secret";
 	fx_open(f);
@@ -154,9 +160,10 @@ static void busy_at_the_margin_names_stage_and_age(void **state) /* K3 */
 		assert_int_equal(fx_decision(f, again), CK_WAIT);
 	fx_advance(f, 50 * CK_NS_PER_MS); /* the margin of 10 s is 250 ms */
 	assert_int_equal(fx_decision(f, again), CK_BUSY);
-	assert_string_equal(ck_turn_error(again)->text,
-			    "sandbox shop/web attempt 0: still being made, stage \"sandbox network creation\""
-			    " for 9 s, 14 s in all");
+	assert_string_equal(
+		ck_turn_error(again)->text,
+		"sandbox shop/web attempt 0: still being made, stage \"sandbox network creation\""
+		" for 9 s, 14 s in all");
 	assert_int_equal(ck_error_grpc(ck_turn_error(again)), 14);
 	ck_turn_free(again);
 	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT);
@@ -221,7 +228,8 @@ static void conflict_names_paths_and_no_values(void **state) /* K11 */
 	fx_commit(f, &ask, "c1");
 	changed.env = "value-of-level";
 	assert_int_equal(fx_begin(f, &changed, &turn), -CK_ECONFLICT);
-	assert_string_equal(f->err.text, "container shop/web/app attempt 0 exists: config.envs[LEVEL]");
+	assert_string_equal(f->err.text,
+			    "container shop/web/app attempt 0 exists: config.envs[LEVEL]");
 	assert_int_equal(ck_error_grpc(&f->err), 6);
 	assert_int_equal(f->asked[FX_DESTROY], 0);
 	assert_int_equal(fx_begin(f, &ask, &turn), CK_HAND_BACK); /* K5 */
@@ -335,7 +343,7 @@ static void leaving_ends_a_waiting_turn_and_keeps_the_result(void **state)
 	assert_string_equal(fx_rows(f), "KEPT s1");
 }
 
-/* ---- lost creations --------------------------------------------------------------------------------------------------- */
+/* ---- lost creations -------------------------------------------------------------------------- */
 
 static void lost_creation_is_found_by_its_key(void **state) /* K8 */
 {
@@ -416,7 +424,9 @@ static void lost_and_absent_creation_is_sent_once_again(void **state) /* K8 */
 {
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web");
-	struct ck_status exists = { .size = sizeof(exists), .grpc = 6, .message = "name is reserved" };
+	struct ck_status exists = { .size = sizeof(exists),
+				    .grpc = 6,
+				    .message = "name is reserved" };
 	ask.timeout = 240 * S;
 	fx_open(f);
 	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
@@ -447,12 +457,13 @@ static void lost_creation_nobody_sees_ends_after_its_grace(void **state) /* K8 *
 	assert_string_equal(fx_rows(f), "");
 }
 
-/* ---- stop, remove, forget, seen, answered ----------------------------------------------------------------------------- */
+/* ---- stop, remove, forget, seen, answered ---------------------------------------------------- */
 
 static void stopping_evicts_what_is_not_committed(void **state) /* K16 */
 {
 	struct fixture *f = *state;
-	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app"), side = fx_container("web", "s1", "side"),
+	struct fx_ask pod = fx_sandbox("web"), app = fx_container("web", "s1", "app"),
+		      side = fx_container("web", "s1", "side"),
 		      late = fx_container("web", "s1", "late");
 	struct ck_turn *turn;
 	fx_open(f);
@@ -486,13 +497,15 @@ static void stopping_an_unknown_sandbox_refuses_creates_in_it(void **state) /* K
 	ck_turn_free(turn);
 }
 
-static void a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation(void **state) /* K1, K16 */
+/* K1, K16 */
+static void a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask web = fx_sandbox("web");
 	fx_open(f);
 	struct ck_turn *creator = fx_create(f, &web);
-	assert_int_equal(ck_stopping(f->cache, "s1"), 0); /* read in a list of the runtime's processes, perhaps */
+	/* read in a list of the runtime's processes, perhaps */
+	assert_int_equal(ck_stopping(f->cache, "s1"), 0);
 	fx_advance(f, 10 * S);
 	assert_int_equal(fx_make(f, creator, &web, "s1"), CK_KEPT);
 	ck_turn_free(creator);
@@ -510,10 +523,12 @@ static void removal_waits_for_creates_in_flight(void **state) /* K16 */
 	struct ck_turn *removal, *none;
 	fx_open(f);
 	fx_commit(f, &pod, "s1");
-	assert_int_equal(ck_remove_begin(f->cache, CK_CONTAINER, "c9", 10 * S, &none, &f->err), CK_DRAINED);
+	assert_int_equal(ck_remove_begin(f->cache, CK_CONTAINER, "c9", 10 * S, &none, &f->err),
+			 CK_DRAINED);
 	ck_turn_free(none);
 	struct ck_turn *creator = fx_create(f, &app);
-	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err), CK_WAIT);
+	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err),
+			 CK_WAIT);
 	assert_int_equal(fx_make(f, creator, &app, "c1"), CK_ABANDONED);
 	ck_turn_free(creator);
 	assert_int_equal(fx_decision(f, removal), CK_DRAINED);
@@ -534,7 +549,8 @@ static void removal_gives_up_at_its_margin(void **state) /* K16 */
 	fx_open(f);
 	fx_commit(f, &pod, "s1");
 	struct ck_turn *creator = fx_create(f, &app);
-	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err), CK_WAIT);
+	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err),
+			 CK_WAIT);
 	fx_advance(f, 9800 * CK_NS_PER_MS);
 	assert_int_equal(fx_decision(f, removal), CK_BUSY);
 	assert_non_null(strstr(ck_turn_error(removal)->text, "containers of the sandbox"));
@@ -552,7 +568,8 @@ static void a_removal_that_failed_does_not_block_the_key(void **state) /* K5 */
 	struct ck_turn *removal, *again;
 	fx_open(f);
 	fx_commit(f, &app, "c1");
-	assert_int_equal(ck_remove_begin(f->cache, CK_CONTAINER, "c1", 10 * S, &removal, &f->err), CK_DRAINED);
+	assert_int_equal(ck_remove_begin(f->cache, CK_CONTAINER, "c1", 10 * S, &removal, &f->err),
+			 CK_DRAINED);
 	again = fx_wait(f, &app); /* a removal is in flight */
 	ck_turn_free(removal);    /* it failed: ck_forget() was not called */
 	fx_answered_with(f, again, "c1");
@@ -622,7 +639,7 @@ static void an_offered_sandbox_is_committed_when_it_exists(void **state) /* K2 *
 	assert_string_equal(fx_rows(f), "COMMITTED s1|KEPT c1");
 }
 
-/* ---- destroying ------------------------------------------------------------------------------------------------------- */
+/* ---- destroying ------------------------------------------------------------------------------ */
 
 static void a_destroy_is_tried_until_it_is_confirmed(void **state) /* K17, K18 */
 {
@@ -636,13 +653,15 @@ static void a_destroy_is_tried_until_it_is_confirmed(void **state) /* K17, K18 *
 	struct ck_turn *turn = fx_wait(f, &changed);
 	fx_advance(f, 4800 * CK_NS_PER_MS);
 	assert_int_equal(fx_decision(f, turn), -CK_EUNAVAILABLE);
-	assert_string_equal(f->err.text, "container shop/web/app attempt 0: removing the earlier result, try 4: UNAVAILABLE");
+	assert_string_equal(f->err.text, "container shop/web/app attempt 0: removing the earlier "
+					 "result, try 4: UNAVAILABLE");
 	ck_turn_free(turn);
 	fx_advance(f, 3600 * S);
 	assert_in_range(f->asked[FX_DESTROY], 60, 75); /* each minute, by and by */
 	f->fail[FX_DESTROY] = 5; /* NOT_FOUND confirms */
 	for (unsigned asked = f->asked[FX_DESTROY]; asked == f->asked[FX_DESTROY];)
-		fx_advance(f, S); /* the back-off has jitter, and a tombstone stands for a minute only */
+		/* the back-off has jitter, and a tombstone stands for a minute only */
+		fx_advance(f, S);
 	assert_string_equal(fx_rows(f), "GONE c1");
 }
 
@@ -675,7 +694,7 @@ static void what_is_in_use_is_not_destroyed(void **state) /* K22 */
 	assert_non_null(strstr(f->log, "found in use"));
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------ */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 static void uncommitted_is_hidden_by_key_and_by_id(void **state)
 {
@@ -714,7 +733,8 @@ static int hides_id(struct fixture *f, const char *id)
 static void a_view_sees_all_that_changed_before_it_was_asked(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask pod = fx_sandbox("web"), next = pod, kept = fx_sandbox("kept"), failing = fx_sandbox("failing");
+	struct fx_ask pod = fx_sandbox("web"), next = pod, kept = fx_sandbox("kept"),
+		      failing = fx_sandbox("failing");
 	next.attempt = 1;
 	fx_open(f);
 	assert_int_equal(fx_hides(f, &failing, "s0"), 0);
@@ -728,7 +748,8 @@ static void a_view_sees_all_that_changed_before_it_was_asked(void **state)
 	turn = fx_create(f, &pod);
 	assert_int_equal(ck_turn_lost(turn, &f->err), 0);
 	ck_turn_free(turn);
-	struct ck_turn *successor = fx_wait(f, &next); /* the first one is evicted, whatever its id */
+	/* the first one is evicted, whatever its id */
+	struct ck_turn *successor = fx_wait(f, &next);
 	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
 	assert_int_equal(hides_id(f, "s1"), 0);
 	f->hold[FX_DESTROY] = true;
@@ -752,7 +773,8 @@ static void a_view_sees_all_that_changed_before_it_was_asked(void **state)
 	assert_int_equal(hides_id(f, "s1"), 0); /* its tombstone is gone (K21) */
 }
 
-/* crictl labels nothing: its containers are listed with their sandbox, name and attempt, and asked for by id alone */
+/* crictl labels nothing: its containers are listed with their sandbox, name and attempt, and asked
+ * for by id alone */
 static void what_a_list_shows_while_it_is_made_is_hidden_by_its_id(void **state)
 {
 	struct fixture *f = *state;
@@ -842,7 +864,8 @@ static void a_prefix_of_hidden_ids_names_nothing(void **state)
 	assert_string_equal(id, "aacc02");
 	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc03", &id), 0);
 	assert_string_equal(id, "aacc03");
-	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc", &id), 0); /* ambiguous: the runtime's business */
+	/* ambiguous: the runtime's business */
+	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc", &id), 0);
 	assert_string_equal(id, "aacc");
 	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "ff", &id), 0);
 	assert_string_equal(id, "ff");
@@ -878,7 +901,7 @@ static void a_list_that_passes_reconciles(void **state) /* K24, K27 */
 	assert_int_equal(f->asked[FX_DESTROY], 0);
 }
 
-/* ---- the same request ------------------------------------------------------------------------------------------------- */
+/* ---- the same request ------------------------------------------------------------------------ */
 
 static void two_references_of_one_image_are_the_same(void **state)
 {
@@ -963,10 +986,13 @@ static void labels_evict_once_and_then_are_handed_back(void **state) /* K12 */
 	ck_turn_free(turn);
 }
 
-static struct ck_turn *recorded(struct fixture *f, const char *name, enum ck_kind kind, int attempt, int *ret)
+static struct ck_turn *recorded(struct fixture *f, const char *name, enum ck_kind kind, int attempt,
+				int *ret)
 {
 	unsigned char bytes[32768];
-	struct ck_request request = { .size = sizeof(request), .kind = kind, .bytes = bytes, .timeout = 4 * S };
+	struct ck_request request = {
+		.size = sizeof(request), .kind = kind, .bytes = bytes, .timeout = 4 * S
+	};
 	struct ck_turn *turn = NULL;
 	request.len = fx_recorded(name, kind, attempt, bytes, sizeof(bytes));
 	*ret = ck_turn_begin(f->cache, &request, &turn, &f->err);
@@ -976,7 +1002,8 @@ static struct ck_turn *recorded(struct fixture *f, const char *name, enum ck_kin
 static void recorded_request_is_made_once_through_all_its_retries(void **state)
 {
 	struct fixture *f = *state;
-	static const char *const tries[] = { "007-RunPodSandbox-web.bin", "012-RunPodSandbox-web.bin" };
+	static const char *const tries[] = { "007-RunPodSandbox-web.bin",
+					     "012-RunPodSandbox-web.bin" };
 	int r;
 	f->host.inspect = NULL; /* K6 serves what it has */
 	fx_open(f);
@@ -994,25 +1021,28 @@ static void recorded_request_is_made_once_through_all_its_retries(void **state)
 		assert_int_equal(r, CK_HAND_BACK);
 		ck_turn_free(turn);
 	}
-	turn = recorded(f, "012-RunPodSandbox-web.bin", CK_SANDBOX, 1, &r); /* K9: attempt 1 of a committed pod: a new key */
+	/* K9: attempt 1 of a committed pod: a new key */
+	turn = recorded(f, "012-RunPodSandbox-web.bin", CK_SANDBOX, 1, &r);
 	assert_int_equal(r, CK_CREATE);
 	ck_turn_free(turn);
 	turn = recorded(f, "013-CreateContainer-web-init.bin", CK_CONTAINER, -1, &r);
 	assert_int_equal(r, CK_CREATE);
 	assert_int_equal(fx_finish(f, turn, "c1"), CK_HAND_BACK);
 	ck_turn_free(turn);
-	turn = recorded(f, "017-CreateContainer-web-init.bin", CK_CONTAINER, -1, &r); /* a mount more */
+	/* a mount more */
+	turn = recorded(f, "017-CreateContainer-web-init.bin", CK_CONTAINER, -1, &r);
 	assert_int_equal(r, -CK_ECONFLICT);
 	assert_non_null(strstr(f->err.text, "config.mounts[/etc/hosts]"));
 }
 
-/* ---- restart (K25) ---------------------------------------------------------------------------------------------------- */
+/* ---- restart (K25) --------------------------------------------------------------------------- */
 
 static void every_state_is_taken_up_after_a_restart(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask creating = fx_sandbox("creating"), kept = fx_sandbox("kept"), committed = fx_sandbox("committed"),
-		      evicting = fx_sandbox("evicting"), answered = fx_container("p", "s0", "answered"),
+	struct fx_ask creating = fx_sandbox("creating"), kept = fx_sandbox("kept"),
+		      committed = fx_sandbox("committed"), evicting = fx_sandbox("evicting"),
+		      answered = fx_container("p", "s0", "answered"),
 		      unanswered = fx_container("q", "s0", "unanswered");
 	fx_open(f);
 	fx_keep(f, &evicting, "s4");
@@ -1028,13 +1058,16 @@ static void every_state_is_taken_up_after_a_restart(void **state)
 	fx_cut(f);
 	assert_int_equal(fx_finish(f, creator, "s1"), -CK_ECLOSED);
 	ck_turn_free(creator);
-	assert_string_equal(fx_rows(f), "EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|COMMITTED c2|CREATING -");
+	assert_string_equal(
+		fx_rows(f),
+		"EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|COMMITTED c2|CREATING -");
 
 	fx_exists(f, &creating, "s1"); /* it went on without us */
 	f->fail[FX_DESTROY] = 0;
 	fx_open(f);
 	fx_advance(f, S);
-	assert_string_equal(fx_rows(f), "EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|KEPT c2|KEPT s1");
+	assert_string_equal(fx_rows(f),
+			    "EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|KEPT c2|KEPT s1");
 	fx_advance(f, 70 * S);
 	assert_true(fx_was_destroyed(f, "s4"));
 	turn = fx_wait(f, &creating);
@@ -1102,7 +1135,8 @@ static void nothing_is_served_before_the_first_list(void **state) /* K24 */
 	fx_close(f);
 	f->fail[FX_LIST] = 14;
 	fx_open(f);
-	struct ck_turn *turn = fx_wait(f, &pod), *again = fx_wait(f, &kept), *late = fx_wait(f, &pod);
+	struct ck_turn *turn = fx_wait(f, &pod), *again = fx_wait(f, &kept),
+		       *late = fx_wait(f, &pod);
 	fx_advance(f, 5 * S);
 	assert_int_equal(fx_decision(f, turn), CK_WAIT);
 	assert_int_equal(fx_decision(f, again), CK_WAIT);
@@ -1148,9 +1182,10 @@ static void a_host_that_answers_no_questions_is_served(void **state)
 	assert_string_equal(fx_rows(f), "");
 }
 
-/* ---- wishes ----------------------------------------------------------------------------------------------------------- */
+/* ---- wishes ---------------------------------------------------------------------------------- */
 
-static bool wish(struct fixture *f, enum ck_wish_verb verb, uint64_t entry, struct ck_wish_answer *answer)
+static bool wish(struct fixture *f, enum ck_wish_verb verb, uint64_t entry,
+		 struct ck_wish_answer *answer)
 {
 	struct ck_wish w = { .verb = verb, .entry = entry };
 	char name[33];
@@ -1205,7 +1240,7 @@ static void a_wish_waits_for_the_next_owner(void **state)
 	assert_true(fx_was_destroyed(f, "s1"));
 }
 
-/* ---- hooks: a double of the seam ------------------------------------------------------------------------------------- */
+/* ---- hooks: a double of the seam ------------------------------------------------------------- */
 
 static void hooks_fire_at_the_commit_and_not_before(void **state)
 {
@@ -1219,7 +1254,8 @@ static void hooks_fire_at_the_commit_and_not_before(void **state)
 	struct ck_turn *turn = fx_wait(f, &pod);
 	fx_wait_asked(f, FX_RUN, 1);
 	assert_string_equal(f->heard, "choose s1, RUN s1");
-	assert_string_equal(fx_rows(f), "COMMITTING s1"); /* with the told list, before the first byte */
+	/* with the told list, before the first byte */
+	assert_string_equal(fx_rows(f), "COMMITTING s1");
 	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
 	fx_release(f, FX_RUN);
 	fx_answered_with(f, turn, "s1");
@@ -1247,7 +1283,8 @@ static void the_history_says_who_was_told(void **state)
 	assert_string_equal(fx_told(f), "TOLD s1: 10-cpu");
 	f->hold[FX_RUN] = false;
 	ck_forget(f->cache, CK_SANDBOX, "s1");
-	f->sent = NULL; /* now the hooks do not say, and not all who were chosen were sent what was refused */
+	/* now the hooks do not say, and not all who were chosen were sent what was refused */
+	f->sent = NULL;
 	f->fail[FX_RUN] = 1;
 	turn = fx_create(f, &next);
 	assert_int_equal(fx_make(f, turn, &next, "s2"), CK_WAIT);
@@ -1264,7 +1301,8 @@ static void the_history_says_who_was_told(void **state)
 	fx_settle(f);
 	assert_null(strstr(fx_told(f), "s3")); /* nobody was */
 	for (int i = 0; i < 60; i++)
-		snprintf(longest + 17 * i, sizeof(longest) - 17 * (size_t)i, "%02d-abcdefghijklm%s", i, i < 59 ? " " : "");
+		snprintf(longest + 17 * i, sizeof(longest) - 17 * (size_t)i, "%02d-abcdefghijklm%s",
+			 i, i < 59 ? " " : "");
 	f->sent = longest;
 	f->fail[FX_RUN] = 0;
 	next.attempt = 3;
@@ -1320,7 +1358,8 @@ static void a_refusal_is_undone(void **state) /* H4, K20 */
 	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_WAIT);
 	assert_int_equal(fx_decision(f, turn), -CK_EREFUSED);
 	assert_int_equal(ck_error_grpc(&f->err), 2);
-	assert_string_equal(f->err.text, "plugin 10-cpu: LEVEL=*** is wrong"); /* what is stored is scrubbed as well */
+	/* what is stored is scrubbed as well */
+	assert_string_equal(f->err.text, "plugin 10-cpu: LEVEL=*** is wrong");
 	ck_turn_free(turn);
 	fx_settle(f);
 	assert_true(fx_was_destroyed(f, "c1"));
@@ -1350,7 +1389,8 @@ static void an_attempt_bump_cancels_the_commit(void **state) /* K13 */
 	fx_release(f, FX_STOP);
 	fx_settle(f);
 	assert_int_equal(fx_decision(f, newer), CK_CREATE);
-	assert_string_equal(f->heard, "choose s1, RUN s1, cancel -, STOP s1, REMOVE s1, released -");
+	assert_string_equal(f->heard,
+			    "choose s1, RUN s1, cancel -, STOP s1, REMOVE s1, released -");
 	ck_turn_free(turn);
 	ck_turn_free(newer);
 }
@@ -1424,15 +1464,16 @@ static int see(const struct ck_told *told, void *userdata)
 {
 	struct seen *seen = userdata;
 	size_t n = strlen(seen->text);
-	snprintf(seen->text + n, sizeof(seen->text) - n, "%s%s(%s)", n ? " " : "", told->id, told->told);
+	snprintf(seen->text + n, sizeof(seen->text) - n, "%s%s(%s)", n ? " " : "", told->id,
+		 told->told);
 	return ++seen->n == seen->stop_at ? 7 : 0;
 }
 
 static void a_snapshot_holds_what_plugins_were_told(void **state) /* H1 */
 {
 	struct fixture *f = *state;
-	struct fx_ask kept = fx_sandbox("kept"), running = fx_sandbox("running"), telling = fx_sandbox("telling"),
-		      stopping = fx_sandbox("stopping");
+	struct fx_ask kept = fx_sandbox("kept"), running = fx_sandbox("running"),
+		      telling = fx_sandbox("telling"), stopping = fx_sandbox("stopping");
 	struct seen all = { .f = f }, first = { .f = f, .stop_at = 1 };
 	fx_with_hooks(f, "10-cpu");
 	fx_open(f);
@@ -1453,7 +1494,7 @@ static void a_snapshot_holds_what_plugins_were_told(void **state) /* H1 */
 	ck_turn_free(turn);
 }
 
-/* ---- both faces ------------------------------------------------------------------------------------------------------- */
+/* ---- both faces ------------------------------------------------------------------------------ */
 
 #define CALLBACK(test) \
 	{ \

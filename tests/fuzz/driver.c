@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A short run of a fuzz target without libFuzzer, for `make check`: each seed as it is, then seeds changed by a generator
- * with a set start, so that a run can be repeated. It covers much less than libFuzzer; it shows that the target still works
- * and that what was found once stays repaired.
+ * A short run of a fuzz target without libFuzzer, for `make check`: each seed as it is, then seeds
+ * changed by a generator with a set start, so that a run can be repeated. It covers much less than
+ * libFuzzer; it shows that the target still works and that what was found once stays repaired.
  *
- * Seeds: tests/fuzz/corpus/NAME/, NAME being the program's name without "fuzz-", and the directories named in
- * tests/fuzz/corpus/NAME.dirs, relative to the source. `fuzz-NAME FILE...` runs these files only, each once.
- * Every input is also in ./fuzz-NAME.input while it runs, so after a crash `fuzz-NAME fuzz-NAME.input` shows it again.
+ * Seeds: tests/fuzz/corpus/NAME/, NAME being the program's name without "fuzz-", and the
+ * directories named in tests/fuzz/corpus/NAME.dirs, relative to the source. `fuzz-NAME FILE...`
+ * runs these files only, each once. Every input is also in ./fuzz-NAME.input while it runs, so
+ * after a crash `fuzz-NAME fuzz-NAME.input` shows it again.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +41,8 @@ static void run(const uint8_t *data, size_t size)
 	if (!copy)
 		abort();
 	memcpy(copy, data, size);
-	if (input_fd >= 0 && (pwrite(input_fd, data, size, 0) < 0 || ftruncate(input_fd, (off_t)size) < 0))
+	if (input_fd >= 0 &&
+	    (pwrite(input_fd, data, size, 0) < 0 || ftruncate(input_fd, (off_t)size) < 0))
 		perror("the copy of the input");
 	LLVMFuzzerTestOneInput(copy, size);
 	free(copy);
@@ -68,7 +70,8 @@ static void seed_add(const char *path)
 static void seeds_add_dir(const char *dir)
 {
 	struct dirent **entries;
-	int n = scandir(dir, &entries, NULL, alphasort); /* in order, or a run could not be repeated */
+	/* in order, or a run could not be repeated */
+	int n = scandir(dir, &entries, NULL, alphasort);
 	for (int i = 0; i < n; i++) {
 		char path[4096];
 		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
@@ -106,7 +109,8 @@ static size_t random_below(size_t n) /* xorshift64 */
 	return n ? (size_t)(random_state % n) : 0;
 }
 
-/* one to four changes, of the kinds that break a parser of lengths and tags; returns the new size */
+/* one to four changes, of the kinds that break a parser of lengths and tags; returns the new
+ * size */
 static size_t change(uint8_t *p, size_t size)
 {
 	static const uint8_t telling[] = { 0x00, 0x01, 0x7f, 0x80, 0xff, 0x0a, 0x12, 0x08 };
@@ -153,7 +157,8 @@ int main(int argc, char **argv)
 	static uint8_t input[INPUT_MAX];
 	const char *program = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
 	const char *name = strncmp(program, "fuzz-", 5) ? program : program + 5;
-	const char *srcdir = getenv("CK_TEST_SRCDIR"), *scale = getenv("CK_TEST_SCALE"), *start = getenv("CK_FUZZ_SEED");
+	const char *srcdir = getenv("CK_TEST_SRCDIR"), *scale = getenv("CK_TEST_SCALE"),
+		   *start = getenv("CK_FUZZ_SEED");
 	char path[4096];
 
 	if (argc > 1) {
@@ -175,8 +180,11 @@ int main(int argc, char **argv)
 	run(input, 0);
 	for (size_t i = 0; i < n_seeds; i++)
 		run(seeds[i].data, seeds[i].size);
-	random_state = (start && *start ? strtoull(start, NULL, 10) : 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
-	/* a number of runs, not a time: a slow machine tests the same; 10 s end it where the target itself is slow */
+	random_state =
+		(start && *start ? strtoull(start, NULL, 10) : 1) * UINT64_C(0x9e3779b97f4a7c15) |
+		1;
+	/* a number of runs, not a time: a slow machine tests the same; 10 s end it where the target
+	 * itself is slow */
 	unsigned long rounds = 50000 * (scale && *scale ? strtoul(scale, NULL, 10) : 100) / 100;
 	for (time_t end = time(NULL) + 10; rounds && time(NULL) < end; rounds--) {
 		const struct seed *seed = &seeds[random_below(n_seeds)];

@@ -13,12 +13,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ck_error err;
 
 	if (ck_wish_parse((const char *)data, size, &wish, &err) >= 0) {
-		if (!wish.entry || (wish.verb != CK_WISH_EVICT && wish.verb != CK_WISH_RELEASE) || *wish.name)
+		if (!wish.entry || (wish.verb != CK_WISH_EVICT && wish.verb != CK_WISH_RELEASE) ||
+		    *wish.name)
 			abort();
 	} else if (err.code != CK_EMALFORMED || !memchr(err.text, '\0', sizeof(err.text))) {
 		abort();
 	}
-	if (ck_wish_answer_parse((const char *)data, size, &answer, &err) >= 0 && (!*answer.text || strchr(answer.text, '\n')))
+	if (ck_wish_answer_parse((const char *)data, size, &answer, &err) >= 0 &&
+	    (!*answer.text || strchr(answer.text, '\n')))
 		abort();
 	return 0;
 }

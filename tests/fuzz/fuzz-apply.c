@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A merged adjustment in any bytes, in a request: refused with a reason, or a request that can be read again. The same bytes as
- * a request that nothing is wanted of: it stays what it is, or is refused.
+ * A merged adjustment in any bytes, in a request: refused with a reason, or a request that can be
+ * read again. The same bytes as a request that nothing is wanted of: it stays what it is, or is
+ * refused.
  */
 #include "cache/request/cri.pb-c.h"
 #include "src/base/arena.h"
@@ -20,7 +21,8 @@ static void check(int r, const struct ck_bytes *out, const struct ck_error *err)
 		return;
 	}
 	ck_arena_init(&arena, CK_APPLY_MAX);
-	if (ck_unpack(&arena, &ck__cri__create_container_request__descriptor, out->p, out->len, &request, NULL) < 0 ||
+	if (ck_unpack(&arena, &ck__cri__create_container_request__descriptor, out->p, out->len,
+		      &request, NULL) < 0 ||
 	    !request->config)
 		abort();
 	ck_arena_fini(&arena);
@@ -37,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				      "/m";
 	CK_AUTO_BYTES struct ck_bytes first = { 0 }, second = { 0 }, third = { 0 };
 	struct ck_error err = { 0 };
-	check(ck_apply_adjustment(request, sizeof(request) - 2, data, size, NULL, 0, &first, &err), &first, &err);
+	check(ck_apply_adjustment(request, sizeof(request) - 2, data, size, NULL, 0, &first, &err),
+	      &first, &err);
 	check(ck_apply_adjustment(data, size, NULL, 0, NULL, 0, &second, &err), &second, &err);
 	int r = ck_apply_update(data, size, data, size, &third, &err);
 	if (r < 0 && (err.code != -r || third.len))

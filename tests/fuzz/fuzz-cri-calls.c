@@ -25,8 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!begins(data, size, services[i]))
 			continue;
 		for (size_t k = 0; ck_route_at(k); k++)
-			known |= size - n == strlen(ck_route_at(k)->rpc) && begins(data + n, size - n, ck_route_at(k)->rpc);
-		if (route && (size - n != strlen(route->rpc) || !begins(data + n, size - n, route->rpc)))
+			known |= size - n == strlen(ck_route_at(k)->rpc) &&
+				 begins(data + n, size - n, ck_route_at(k)->rpc);
+		if (route &&
+		    (size - n != strlen(route->rpc) || !begins(data + n, size - n, route->rpc)))
 			abort();
 	}
 	if (route && !known)

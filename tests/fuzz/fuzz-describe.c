@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes taken for the status of a pod, of a container, and for a request. What comes out is a message that a plugin can read:
- * its own id first, every text in it UTF-8.
+ * Bytes taken for the status of a pod, of a container, and for a request. What comes out is a
+ * message that a plugin can read: its own id first, every text in it UTF-8.
  */
 #include <stdlib.h>
 
@@ -40,12 +40,14 @@ static void check_message(const ProtobufCMessage *message)
 		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
 		const void *value = (const char *)message + field->offset;
 		const void *quantity = (const char *)message + field->quantifier_offset;
-		bool pointers = field->type == PROTOBUF_C_TYPE_MESSAGE || field->type == PROTOBUF_C_TYPE_STRING;
+		bool pointers = field->type == PROTOBUF_C_TYPE_MESSAGE ||
+				field->type == PROTOBUF_C_TYPE_STRING;
 		if (field->label != PROTOBUF_C_LABEL_REPEATED)
 			check_field(field, value);
 		else if (pointers)
 			for (size_t n = 0; n < *(const size_t *)quantity; n++)
-				check_field(field, *(const char *const *)value + n * sizeof(void *));
+				check_field(field,
+					    *(const char *const *)value + n * sizeof(void *));
 	}
 }
 
@@ -56,7 +58,8 @@ static void check_told(int r, struct ck_bytes *bytes, const ProtobufCMessageDesc
 	if (r < 0)
 		return;
 	check(bytes->p[0] == (1 << 3 | CK_WIRE_BYTES));
-	ProtobufCMessage *message = protobuf_c_message_unpack(descriptor, NULL, bytes->len, bytes->p);
+	ProtobufCMessage *message =
+		protobuf_c_message_unpack(descriptor, NULL, bytes->len, bytes->p);
 	check(message != NULL);
 	check_message(message);
 	protobuf_c_message_free_unpacked(message, NULL);
@@ -68,9 +71,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ck_bytes bytes = { 0 };
 	struct ck_error err;
 
-	check_told(ck_describe_pod(data, size, &bytes, &err), &bytes, &ck__nri__pod_sandbox__descriptor);
-	check_told(ck_describe_container(data, size, NULL, &bytes, &err), &bytes, &ck__nri__container__descriptor);
-	check_told(ck_describe_container(data, size, "\xff", &bytes, &err), &bytes, &ck__nri__container__descriptor);
-	check_told(ck_describe_request(data, size, "c1", &bytes, &err), &bytes, &ck__nri__container__descriptor);
+	check_told(ck_describe_pod(data, size, &bytes, &err), &bytes,
+		   &ck__nri__pod_sandbox__descriptor);
+	check_told(ck_describe_container(data, size, NULL, &bytes, &err), &bytes,
+		   &ck__nri__container__descriptor);
+	check_told(ck_describe_container(data, size, "\xff", &bytes, &err), &bytes,
+		   &ck__nri__container__descriptor);
+	check_told(ck_describe_request(data, size, "c1", &bytes, &err), &bytes,
+		   &ck__nri__container__descriptor);
 	return 0;
 }

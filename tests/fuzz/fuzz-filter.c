@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call of the table (the first byte) and a message (the rest), taken for its answer and for its request. What is hidden is gone
- * from the answer, which is still a message; what was written out in the request stays as it is when it is read again.
+ * A call of the table (the first byte) and a message (the rest), taken for its answer and for its
+ * request. What is hidden is gone from the answer, which is still a message; what was written out
+ * in the request stays as it is when it is read again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	return *who == EVERYBODY || (*who == SOME && hash(object->id, object->kind) % 2);
 }
 
-static void check_filter(const struct ck_route *route, const uint8_t *data, size_t size, enum who who)
+static void check_filter(const struct ck_route *route, const uint8_t *data, size_t size,
+			 enum who who)
 {
 	struct ck_bytes out = { 0 }, again = { 0 };
 	struct ck_filter_count count = { 0 }, left = { 0 };
@@ -55,7 +57,8 @@ static void check_filter(const struct ck_route *route, const uint8_t *data, size
 		check((r == CK_FILTER_AS_IT_CAME) == (count.hidden == 0));
 	if (r == CK_FILTER_CUT) {
 		check(out.len && out.len < size);
-		check(ck_filter_response(route, out.p, out.len, hides, &who, &again, &left, &err) == CK_FILTER_AS_IT_CAME);
+		check(ck_filter_response(route, out.p, out.len, hides, &who, &again, &left, &err) ==
+		      CK_FILTER_AS_IT_CAME);
 		check(left.shown == count.shown && left.hidden == 0);
 	}
 	ck_bytes_free(&out);
@@ -87,7 +90,8 @@ static void check_guard(const struct ck_route *route, const uint8_t *data, size_
 
 	check(r >= 0 || r == -CK_EMALFORMED || r == -CK_ETOOBIG);
 	if (r == CK_GUARD_REWRITTEN) {
-		int second = ck_guard_request(route, out.p, out.len, resolve, NULL, id_again, &again, &err);
+		int second = ck_guard_request(route, out.p, out.len, resolve, NULL, id_again,
+					      &again, &err);
 		check(second == CK_GUARD_AS_IT_CAME && !strcmp(id, id_again));
 		check(ck_guard_has_filter(route, out.p, out.len));
 	}

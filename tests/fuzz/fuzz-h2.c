@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an HTTP/2 peer: what begins with the client's preface is fed to a server that answers gRPC calls, all else to a
- * client that has made some. What is told must not depend on how the bytes were cut, each stream is told its end once, and
- * nothing is queued for streams that are gone. Seeds: crictl's and containerd's side of Version, ListPodSandbox and an error.
+ * Any bytes as an HTTP/2 peer: what begins with the client's preface is fed to a server that
+ * answers gRPC calls, all else to a client that has made some. What is told must not depend on how
+ * the bytes were cut, each stream is told its end once, and nothing is queued for streams that are
+ * gone. Seeds: crictl's and containerd's side of Version, ListPodSandbox and an error.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,8 @@ static void let_go(struct call *call)
 	free(call);
 }
 
-static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct call *call = userdata;
 	struct ck_grpc_status status = { 0 };
@@ -73,7 +75,8 @@ static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	ck_grpc_status_fini(&status);
 }
 
-static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct call *call = userdata;
 	size_t used = 0;
@@ -99,7 +102,9 @@ static void on_end(struct ck_h2_stream *stream, void *userdata)
 {
 	struct call *call = userdata;
 	tell(call, 'e', &call->bytes, sizeof(call->bytes));
-	ck_grpc_answer(stream, call->begun, ck_grpc_reader_inside(&call->reader) ? CK_GRPC_INTERNAL : CK_GRPC_OK, "done", "d", 1);
+	ck_grpc_answer(stream, call->begun,
+		       ck_grpc_reader_inside(&call->reader) ? CK_GRPC_INTERNAL : CK_GRPC_OK, "done",
+		       "d", 1);
 }
 
 static void on_client_end(struct ck_h2_stream *stream, void *userdata)
@@ -109,7 +114,8 @@ static void on_client_end(struct ck_h2_stream *stream, void *userdata)
 	tell(call, 'e', &call->bytes, sizeof(call->bytes));
 }
 
-static void on_client_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void on_client_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+			   void *userdata)
 {
 	struct call *call = userdata;
 	call->bytes = mix(call->bytes, bytes, n);
@@ -126,7 +132,8 @@ static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 }
 
 static const struct ck_h2_handler server_handler = { on_headers, on_data, on_end, NULL, on_closed };
-static const struct ck_h2_handler client_handler = { on_headers, on_client_data, on_client_end, NULL, on_closed };
+static const struct ck_h2_handler client_handler = { on_headers, on_client_data, on_client_end,
+						     NULL, on_closed };
 
 static struct call *call_new(struct end *end)
 {
@@ -162,17 +169,20 @@ static void fetch(struct end *end)
 		;
 }
 
-/* @piece: bytes at once. @eager: what is to be sent is fetched after each, which may close streams earlier */
+/* @piece: bytes at once. @eager: what is to be sent is fetched after each, which may close streams
+ * earlier */
 static uint64_t life(bool server, const uint8_t *data, size_t size, size_t piece, bool eager)
 {
-	const struct ck_h2_header headers[] = { CK_H2_HEADER(":method", "POST"), CK_H2_HEADER(":path", "/a/b") };
+	const struct ck_h2_header headers[] = { CK_H2_HEADER(":method", "POST"),
+						CK_H2_HEADER(":path", "/a/b") };
 	struct end end = { 0 };
 	int r = 0;
 	if (ck_h2_new(server ? CK_H2_SERVER : CK_H2_CLIENT, 65535, &owner, &end, &end.h2, NULL) < 0)
 		abort();
 	for (int i = 0; i < CALLS && !server; i++) {
 		struct call *call = call_new(&end);
-		if (ck_h2_open(end.h2, headers, CK_COUNT(headers), &client_handler, call, &call->stream, NULL) < 0)
+		if (ck_h2_open(end.h2, headers, CK_COUNT(headers), &client_handler, call,
+			       &call->stream, NULL) < 0)
 			abort();
 		ck_grpc_send(call->stream, "request", 7);
 		ck_h2_stream_end(call->stream);
@@ -196,7 +206,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bool server = size >= 3 && !memcmp(data, "PRI", 3);
 	uint64_t whole = life(server, data, size, size ? size : 1, false);
-	if (life(server, data, size, 1, false) != whole || life(server, data, size, 13, false) != whole)
+	if (life(server, data, size, 1, false) != whole ||
+	    life(server, data, size, 13, false) != whole)
 		abort();
 	life(server, data, size, 7, true);
 	return 0;

@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		constant = constant && data[i] == data[0];
 	if (good != (size == CK_KEY_BYTES && !constant))
 		abort();
-	if (good &&
-	    (memcmp(key.bytes, data, size) || !ck_key_file_parse(data, size, &again) || memcmp(key.id, again.id, sizeof(key.id))))
+	if (good && (memcmp(key.bytes, data, size) || !ck_key_file_parse(data, size, &again) ||
+		     memcmp(key.id, again.id, sizeof(key.id))))
 		abort();
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as frames: what is told does not depend on how they were cut, and is what a plain reading of the frames gives. The
- * same bytes as a message: it goes out in frames that are read back as they were. Seeds: both sides of a Go plugin's life.
+ * Any bytes as frames: what is told does not depend on how they were cut, and is what a plain
+ * reading of the frames gives. The same bytes as a message: it goes out in frames that are read
+ * back as they were. Seeds: both sides of a Go plugin's life.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static void check(bool holds)
 		abort();
 }
 
-static int tell(uint32_t conn, const unsigned char *p, size_t n, void *userdata, struct ck_error *err)
+static int tell(uint32_t conn, const unsigned char *p, size_t n, void *userdata,
+		struct ck_error *err)
 {
 	struct told *told = userdata;
 	(void)err;
@@ -61,14 +63,17 @@ static int read_plainly(const uint8_t *p, size_t n, struct told *told)
 	return 0;
 }
 
-static void read_in_pieces(const uint8_t *data, size_t size, size_t piece, const struct told *expected, int expected_r)
+static void read_in_pieces(const uint8_t *data, size_t size, size_t piece,
+			   const struct told *expected, int expected_r)
 {
 	struct ck_mux mux = { .header_len = 0 };
 	struct told told = { .bytes = { { 0 } } };
 	int r = 0;
 	for (size_t at = 0; at < size && r == 0; at += piece)
-		r = ck_mux_feed(&mux, data + at, size - at < piece ? size - at : piece, tell, &told, NULL);
-	check(r == expected_r && same(&told.bytes[0], &expected->bytes[0]) && same(&told.bytes[1], &expected->bytes[1]));
+		r = ck_mux_feed(&mux, data + at, size - at < piece ? size - at : piece, tell, &told,
+				NULL);
+	check(r == expected_r && same(&told.bytes[0], &expected->bytes[0]) &&
+	      same(&told.bytes[1], &expected->bytes[1]));
 	fini(&told);
 	ck_mux_fini(&mux);
 }

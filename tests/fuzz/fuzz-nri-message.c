@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a plugin puts into a message (the first byte says which, the rest is it): what can be read is written and read again as
- * the same, and what comes of it when two plugins answer it can be read by a third. Seeds: answers of Go plugins.
+ * What a plugin puts into a message (the first byte says which, the rest is it): what can be read
+ * is written and read again as the same, and what comes of it when two plugins answer it can be
+ * read by a third. Seeds: answers of Go plugins.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "tests/fuzz/fuzz.h"
 
 static const ProtobufCMessageDescriptor *const messages[] = {
-	&ck__nri__create_container_response__descriptor, /* the order of enum ck_adjust_reply, then the others */
+	/* the order of enum ck_adjust_reply, then the others */
+	&ck__nri__create_container_response__descriptor,
 	&ck__nri__update_container_response__descriptor,
 	&ck__nri__stop_container_response__descriptor,
 	&ck__nri__synchronize_response__descriptor,
@@ -32,7 +34,8 @@ static void check(bool holds)
 }
 
 /* 0 and what it packs to, or what is wrong with it */
-static int repack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size, struct ck_bytes *out)
+static int repack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size,
+		  struct ck_bytes *out)
 {
 	struct ck_arena arena;
 	struct ck_error err;
@@ -47,7 +50,8 @@ static int repack(const ProtobufCMessageDescriptor *descriptor, const uint8_t *d
 	return r;
 }
 
-static void check_packing(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data, size_t size)
+static void check_packing(const ProtobufCMessageDescriptor *descriptor, const uint8_t *data,
+			  size_t size)
 {
 	CK_AUTO_BYTES struct ck_bytes first = { 0 }, second = { 0 };
 	int r = repack(descriptor, data, size, &first);
@@ -70,14 +74,16 @@ enum what { CREATE, UPDATE, OTHERS };
 
 static struct ck_adjust *begin(enum what what)
 {
-	/* Container: id "c", args ["sleep"], env ["A=B"], a mount on /etc/hosts; LinuxResources: memory limit 1, pids 7 */
+	/* Container: id "c", args ["sleep"], env ["A=B"], a mount on /etc/hosts; LinuxResources:
+	 * memory limit 1, pids 7 */
 	static const char container[] = "\n\1c\x12\1p\x3a\5sleep\x42\3A=B\x4a\x0c\n\n/etc/hosts";
 	static const char resources[] = "\n\4\n\2\10\1\x42\2\10\7";
 	struct ck_adjust *adjust = NULL;
 	struct ck_error err;
-	int r = what == CREATE   ? ck_adjust_create(container, sizeof(container) - 1, &adjust, &err)
-		: what == UPDATE ? ck_adjust_update("c", resources, sizeof(resources) - 1, &adjust, &err)
-				 : ck_adjust_others(&adjust, &err);
+	int r = what == CREATE ? ck_adjust_create(container, sizeof(container) - 1, &adjust, &err)
+		: what == UPDATE
+			? ck_adjust_update("c", resources, sizeof(resources) - 1, &adjust, &err)
+			: ck_adjust_others(&adjust, &err);
 	check(r == 0);
 	return adjust;
 }
@@ -88,14 +94,19 @@ static void check_results(struct ck_adjust *adjust, enum what what)
 	CK_AUTO_BYTES struct ck_bytes out = { 0 };
 	struct ck_error err;
 	check(ck_adjust_seen(adjust, &out, &err) == 0);
-	check_readable(what == CREATE ? &ck__nri__container__descriptor : &ck__nri__linux_resources__descriptor, &out);
+	check_readable(what == CREATE ? &ck__nri__container__descriptor
+				      : &ck__nri__linux_resources__descriptor,
+		       &out);
 	check(ck_adjust_result(adjust, &out, &err) == 0);
 	check(what != CREATE || ck_adjust_is_empty(adjust) == (out.len == 0));
-	check_readable(what == CREATE ? &ck__nri__container_adjustment__descriptor : &ck__nri__linux_resources__descriptor, &out);
+	check_readable(what == CREATE ? &ck__nri__container_adjustment__descriptor
+				      : &ck__nri__linux_resources__descriptor,
+		       &out);
 	check(ck_adjust_owners(adjust, &out, &err) == 0);
 	check_readable(&ck__nri__owning_plugins__descriptor, &out);
 	if (what == CREATE) {
-		check(ck_adjust_validation(adjust, "\n\1p", 3, plugins, CK_COUNT(plugins), &out, &err) == 0);
+		check(ck_adjust_validation(adjust, "\n\1p", 3, plugins, CK_COUNT(plugins), &out,
+					   &err) == 0);
 		check_readable(&ck__nri__validate_container_adjustment_request__descriptor, &out);
 	}
 	bool *failed = calloc(ck_adjust_others_n(adjust) + 1, sizeof(*failed));
@@ -103,7 +114,8 @@ static void check_results(struct ck_adjust *adjust, enum what what)
 	for (size_t i = 0; i < ck_adjust_others_n(adjust); i++) {
 		struct ck_adjust_other other;
 		check(ck_adjust_other(adjust, i, &other, &err) == 0);
-		check(other.container_id && *other.plugins && (what == OTHERS || strcmp(other.container_id, "c")));
+		check(other.container_id && *other.plugins &&
+		      (what == OTHERS || strcmp(other.container_id, "c")));
 		check(ck_bytes_add(&out, other.resources, other.len) == 0);
 		check_readable(&ck__nri__linux_resources__descriptor, &out);
 		failed[i] = i % 2 == 0;
@@ -126,7 +138,8 @@ static void check_merge(enum what what, enum ck_adjust_reply kind, const uint8_t
 		err.text[0] = '\0';
 		int r = ck_adjust_reply(adjust, kind, i ? "20-b" : "10-a", data, size, &err);
 		if (r < 0) {
-			check(r == -CK_EMALFORMED || r == -CK_EINVAL || r == -CK_ETOOBIG || r == -CK_ECONFLICT);
+			check(r == -CK_EMALFORMED || r == -CK_EINVAL || r == -CK_ETOOBIG ||
+			      r == -CK_ECONFLICT);
 			check(err.code == -r && err.text[0]);
 			break;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block of leaves from a database that somebody else has written. It is refused, or comparing with it is safe; and no block
- * is taken for a request that it does not describe.
+ * A block of leaves from a database that somebody else has written. It is refused, or comparing
+ * with it is safe; and no block is taken for a request that it does not describe.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static void check(int holds)
 
 /* config.metadata.name = "x", and a pod_sandbox_id or runtime_handler "y" */
 static const unsigned char request[] = { 0x12, 0x05, 0x0a, 0x03, 0x0a, 0x01, 'x', 0x0a, 0x01, 'y' };
-static const unsigned char sandbox_request[] = { 0x0a, 0x05, 0x0a, 0x03, 0x0a, 0x01, 'x', 0x12, 0x01, 'y' };
+static const unsigned char sandbox_request[] = { 0x0a, 0x05, 0x0a, 0x03, 0x0a,
+						 0x01, 'x',  0x12, 0x01, 'y' };
 
 static void compare_with(enum ck_kind kind, const void *bytes, size_t len, struct ck_record *record)
 {
@@ -30,7 +31,8 @@ static void compare_with(enum ck_kind kind, const void *bytes, size_t len, struc
 	check(ck_fingerprint_make(&key, kind, bytes, len, &fp, NULL) == 0);
 	check(ck_record_make(fp, &own, NULL) == 0);
 	memcpy(record->key_id, own.key_id, sizeof(own.key_id));
-	memcpy(record->salt, own.salt, sizeof(own.salt)); /* fresh: no block can hold digests that fit */
+	/* fresh: no block can hold digests that fit */
+	memcpy(record->salt, own.salt, sizeof(own.salt));
 	for (int mode = CK_MODE_NORMALIZED; mode <= CK_MODE_STRICT; mode++) {
 		struct ck_compare_rules rules = { .mode = (enum ck_mode)mode };
 		struct ck_difference difference;
@@ -47,11 +49,14 @@ static void compare_with(enum ck_kind kind, const void *bytes, size_t len, struc
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct ck_record record = { .form = CK_FORM_VERSION, .leaves = ck_memdup(data, size), .leaves_len = size };
+	struct ck_record record = { .form = CK_FORM_VERSION,
+				    .leaves = ck_memdup(data, size),
+				    .leaves_len = size };
 
 	check(record.leaves != NULL);
 	ck_record_check(data, size);
-	compare_with(CK_CONTAINER, request, sizeof(request), &record); /* whether it was checked or not */
+	/* whether it was checked or not */
+	compare_with(CK_CONTAINER, request, sizeof(request), &record);
 	compare_with(CK_SANDBOX, sandbox_request, sizeof(sandbox_request), &record);
 	ck_record_fini(&record);
 	return 0;

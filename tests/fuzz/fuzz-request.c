@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes from the socket, taken for either kind of request. Besides not breaking anything: a request is the same as itself, in
- * every mode and by way of a record, the record's leaves are well formed, and a scrubbed text ends.
+ * Bytes from the socket, taken for either kind of request. Besides not breaking anything: a request
+ * is the same as itself, in every mode and by way of a record, the record's leaves are well formed,
+ * and a scrubbed text ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ static void check_key(enum ck_kind kind, const uint8_t *data, size_t size)
 	ck_key_free(key);
 }
 
-static void check_fingerprint(const struct ck_digest_key *digest_key, enum ck_kind kind, const uint8_t *data, size_t size)
+static void check_fingerprint(const struct ck_digest_key *digest_key, enum ck_kind kind,
+			      const uint8_t *data, size_t size)
 {
 	struct ck_fingerprint *fp = NULL;
 	struct ck_record record;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a forged database: the bytes give each column of one row a type and a value, in a table without a single check. The
- * decoder refuses the row or gives one that can be used, written and read again.
+ * Rows of a forged database: the bytes give each column of one row a type and a value, in a table
+ * without a single check. The decoder refuses the row or gives one that can be used, written and
+ * read again.
  *
- * Bytes: for each of the 33 columns of ck_row_select, then for the 14 of ck_history_select: a type (modulo 6: as a good row has
- * it, null, integer, small integer, text, blob), and for all but the first two: integer 8 bytes, small integer 1 byte, text
- * and blob a length (1 byte, times 16 if above 200) and so many bytes. When bytes run out the good value is taken.
+ * Bytes: for each of the 33 columns of ck_row_select, then for the 14 of ck_history_select: a type
+ * (modulo 6: as a good row has it, null, integer, small integer, text, blob), and for all but the
+ * first two: integer 8 bytes, small integer 1 byte, text and blob a length (1 byte, times 16 if
+ * above 200) and so many bytes. When bytes run out the good value is taken.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +53,11 @@ static const char *const entry_good[] = {
 	"10",
 };
 static const char *const history_good[] = {
-	"1", "7", "'sandbox ns/web attempt 0'", "1", "'0f1e2d'", "1", "1", "2", "1", "5", "1700000000", "0", "'text'", "'boot'",
+	"1",      "7",          "'sandbox ns/web attempt 0'",
+	"1",      "'0f1e2d'",   "1",
+	"1",      "2",          "1",
+	"5",      "1700000000", "0",
+	"'text'", "'boot'",
 };
 
 struct input {
@@ -78,7 +84,8 @@ static sqlite3_value *value_of(sqlite3 *db, const char *good)
 		i++;
 	if (!known[i].good) {
 		snprintf(sql, sizeof(sql), "SELECT %s", good);
-		if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK || sqlite3_step(stmt) != SQLITE_ROW)
+		if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK ||
+		    sqlite3_step(stmt) != SQLITE_ROW)
 			abort();
 		known[i].value = sqlite3_value_dup(sqlite3_column_value(stmt, 0));
 		known[i].good = good;
@@ -112,7 +119,8 @@ static void bind_value(struct input *in, sqlite3_stmt *stmt, int col, const char
 		len = len > 200 ? len * 16 : len;
 		len = len > (size_t)(in->end - in->at) ? (size_t)(in->end - in->at) : len;
 		if (text)
-			sqlite3_bind_text(stmt, col, (const char *)in->at, (int)len, SQLITE_TRANSIENT);
+			sqlite3_bind_text(stmt, col, (const char *)in->at, (int)len,
+					  SQLITE_TRANSIENT);
 		else
 			sqlite3_bind_blob(stmt, col, in->at, (int)len, SQLITE_TRANSIENT);
 		in->at += len;
@@ -121,7 +129,8 @@ static void bind_value(struct input *in, sqlite3_stmt *stmt, int col, const char
 	}
 }
 
-static void insert(struct input *in, sqlite3 *db, const char *sql, const char *const *good, size_t n)
+static void insert(struct input *in, sqlite3 *db, const char *sql, const char *const *good,
+		   size_t n)
 {
 	sqlite3_stmt *stmt;
 
@@ -148,13 +157,14 @@ static void decode_entry(sqlite3 *db, bool again)
 			abort();
 		return;
 	}
-	if (!row.key || strcmp(ck_state_name(row.state), "?") == 0 || strlen(row.stage) > CK_STAGE_MAX ||
-	    (row.made && !*row.made->id))
+	if (!row.key || strcmp(ck_state_name(row.state), "?") == 0 ||
+	    strlen(row.stage) > CK_STAGE_MAX || (row.made && !*row.made->id))
 		abort();
 	if (!again) { /* what was taken can be written, and is taken again */
 		sqlite3_exec(db, "DELETE FROM entry", NULL, NULL, NULL);
 		if (sqlite3_prepare_v2(db, ck_row_insert, -1, &write, NULL) != SQLITE_OK ||
-		    ck_row_bind(write, &row, true) != SQLITE_OK || sqlite3_step(write) != SQLITE_DONE)
+		    ck_row_bind(write, &row, true) != SQLITE_OK ||
+		    sqlite3_step(write) != SQLITE_DONE)
 			abort();
 		sqlite3_finalize(write);
 		decode_entry(db, true);
@@ -183,16 +193,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static sqlite3 *db;
 	struct input in = {data, data + size};
 
-	if (!db &&
-	    (sqlite3_open(":memory:", &db) != SQLITE_OK ||
-	     sqlite3_exec(
-		     db,
-		     "CREATE TABLE entry (id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt,"
-		     " root, rest, image_id, state, flags, reason, phase, origin, stage, object, reply, told, requests, tries,"
-		     " last_grpc, relabelled, created, changed, interest, existed, due, boot, staged);"
-		     "CREATE TABLE history (seq, entry, who, kind, object, what, from_state, to_state, reason, at, wall, grpc,"
-		     " detail, boot)",
-		     NULL, NULL, NULL) != SQLITE_OK))
+	if (!db && (sqlite3_open(":memory:", &db) != SQLITE_OK ||
+		    sqlite3_exec(db,
+				 "CREATE TABLE entry (id, kind, attempt, namespace, name, uid, "
+				 "sandbox, container, form, key_id, salt,"
+				 " root, rest, image_id, state, flags, reason, phase, origin, "
+				 "stage, object, reply, told, requests, tries,"
+				 " last_grpc, relabelled, created, changed, interest, existed, "
+				 "due, boot, staged);"
+				 "CREATE TABLE history (seq, entry, who, kind, object, what, "
+				 "from_state, to_state, reason, at, wall, grpc,"
+				 " detail, boot)",
+				 NULL, NULL, NULL) != SQLITE_OK))
 		abort();
 	sqlite3_exec(db, "DELETE FROM entry; DELETE FROM history", NULL, NULL, NULL);
 	insert(&in, db, ck_row_insert, entry_good, CK_COUNT(entry_good));

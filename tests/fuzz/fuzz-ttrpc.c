@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a plugin, to a runtime that has made some calls: what is told and what is answered does not depend on how they
- * were cut, texts are fit to be shown, each of our calls is answered once at most, and what goes out is whole. Seeds: Go plugins'
- * side of their lives, and (mux/) the other side, which a confused peer might send back.
+ * Any bytes as a plugin, to a runtime that has made some calls: what is told and what is answered
+ * does not depend on how they were cut, texts are fit to be shown, each of our calls is answered
+ * once at most, and what goes out is whole. Seeds: Go plugins' side of their lives, and (mux/) the
+ * other side, which a confused peer might send back.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static uint64_t mix(uint64_t digest, const void *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		digest = (digest ^ ((const unsigned char *)p)[i]) * UINT64_C(1099511628211);
-	return (digest ^ n) * UINT64_C(1099511628211); /* where one ends and the next begins counts, too */
+	/* where one ends and the next begins counts, too */
+	return (digest ^ n) * UINT64_C(1099511628211);
 }
 
 static void check_text(const char *text)
@@ -48,14 +50,16 @@ static void check_text(const char *text)
 	}
 }
 
-static void on_answered(uint32_t call, bool known, const struct ck_ttrpc_answer *answer, void *userdata)
+static void on_answered(uint32_t call, bool known, const struct ck_ttrpc_answer *answer,
+			void *userdata)
 {
 	struct end *end = userdata;
 	check_text(answer->message);
 	check(!answer->code || !answer->len);
 	check(answer->code || !*answer->message);
 	if (known) {
-		check(call % 2 == 1 && call / 2 < end->calls && call != 5 && !end->answered[call / 2]);
+		check(call % 2 == 1 && call / 2 < end->calls && call != 5 &&
+		      !end->answered[call / 2]);
 		end->answered[call / 2] = true;
 	}
 	end->told = mix(end->told, &call, sizeof(call));
@@ -63,7 +67,8 @@ static void on_answered(uint32_t call, bool known, const struct ck_ttrpc_answer 
 	end->told = mix(end->told, &answer->code, sizeof(answer->code));
 	end->told = mix(end->told, answer->message, strlen(answer->message));
 	end->told = mix(end->told, answer->payload, answer->len);
-	if (answer->code == CK_GRPC_UNIMPLEMENTED && end->calls < CALLS) { /* as StateChange goes out then */
+	/* as StateChange goes out then */
+	if (answer->code == CK_GRPC_UNIMPLEMENTED && end->calls < CALLS) {
 		check(ck_ttrpc_call(end->ttrpc, "s", "again", "x", 1, 0, &call, NULL) == 0);
 		check(call == 2 * end->calls++ + 1);
 	}
@@ -81,22 +86,25 @@ static void on_requested(const struct ck_ttrpc_request *request, void *userdata)
 	end->told = mix(end->told, request->method, strlen(request->method));
 	end->told = mix(end->told, request->payload, request->len);
 	if (request->len % 3 == 0)
-		check(ck_ttrpc_answer(end->ttrpc, request->stream, 0, NULL, request->payload, request->len) == 0);
+		check(ck_ttrpc_answer(end->ttrpc, request->stream, 0, NULL, request->payload,
+				      request->len) == 0);
 	else if (request->len % 3 == 1)
-		check(ck_ttrpc_answer(end->ttrpc, request->stream, 2, request->method, NULL, 0) == 0);
+		check(ck_ttrpc_answer(end->ttrpc, request->stream, 2, request->method, NULL, 0) ==
+		      0);
 	else
 		check(++end->owed <= CK_TTRPC_CALLS_MAX);
 }
 
 static const struct ck_ttrpc_ops ops = { on_answered, on_requested };
 
-/* ---- what goes out -------------------------------------------------------------------------------------------------------- */
+/* ---- what goes out --------------------------------------------------------------------------- */
 
 struct out {
 	struct ck_bytes bytes[2];
 };
 
-static int on_out(uint32_t conn, const unsigned char *p, size_t n, void *userdata, struct ck_error *err)
+static int on_out(uint32_t conn, const unsigned char *p, size_t n, void *userdata,
+		  struct ck_error *err)
 {
 	struct out *out = userdata;
 	(void)err;
@@ -145,12 +153,14 @@ static uint64_t life(const uint8_t *data, size_t size, size_t piece)
 	end.ttrpc = ck_ttrpc_new(&ops, &end);
 	check(end.ttrpc != NULL);
 	while (end.calls < CALLS / 2) {
-		check(ck_ttrpc_call(end.ttrpc, "service", "method", data, size % 100, end.calls, &call, NULL) == 0);
+		check(ck_ttrpc_call(end.ttrpc, "service", "method", data, size % 100, end.calls,
+				    &call, NULL) == 0);
 		check(call == 2 * end.calls++ + 1);
 	}
 	ck_ttrpc_forget(end.ttrpc, 5);
 	for (size_t at = 0; at < size && r == 0; at += piece)
-		r = ck_ttrpc_feed(end.ttrpc, data + at, size - at < piece ? size - at : piece, NULL);
+		r = ck_ttrpc_feed(end.ttrpc, data + at, size - at < piece ? size - at : piece,
+				  NULL);
 	check(r == 0 || r == -CK_EMALFORMED);
 	check_out(&end);
 	ck_ttrpc_free(end.ttrpc);

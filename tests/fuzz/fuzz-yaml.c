@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep.yaml in any bytes. What is read is printed and read again, with the same result; what is refused has an error that
- * names the file and can be shown on a terminal.
+ * crikeep.yaml in any bytes. What is read is printed and read again, with the same result; what is
+ * refused has an error that names the file and can be shown on a terminal.
  */
 #include <stdlib.h>
 #include <string.h>

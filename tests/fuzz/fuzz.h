@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_TESTS_FUZZ_H
 #define CK_TESTS_FUZZ_H
-/* The one function of a fuzz target. libFuzzer calls it (make fuzz T=name), or driver.c (make check). Return 0. */
+/* The one function of a fuzz target. libFuzzer calls it (make fuzz T=name), or driver.c (make
+ * check). Return 0. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -37,7 +37,9 @@ Nri open_nri(const std::string &socket, Runtime &runtime)
 	ck_nri_host host{};
 	host.size = sizeof(host);
 	host.userdata = &runtime;
-	host.describe = [](ck_nri_job *job, ck_kind, const char *, void *) { ck_nri_job_done(job, 5, nullptr, 0); };
+	host.describe = [](ck_nri_job *job, ck_kind, const char *, void *) {
+		ck_nri_job_done(job, 5, nullptr, 0);
+	};
 	host.log = [](ck_log_level, const char *, void *) {};
 	ck_nri_options options{};
 	options.size = sizeof(options);
@@ -62,10 +64,13 @@ Cache open_cache(const std::string &dir, const ck_hooks &hooks, Runtime &runtime
 	host.list = [](ck_job *job, const ck_filter *filter, void *userdata) {
 		ck_answer answer{};
 		answer.size = sizeof(answer);
-		static_cast<Runtime *>(userdata)->lists += filter->kind == CK_SANDBOX || filter->kind == CK_CONTAINER;
+		static_cast<Runtime *>(userdata)->lists +=
+			filter->kind == CK_SANDBOX || filter->kind == CK_CONTAINER;
 		ck_job_done(job, &answer);
 	};
-	host.committed = [](const ck_told *, void *userdata) { static_cast<Runtime *>(userdata)->committed++; };
+	host.committed = [](const ck_told *, void *userdata) {
+		static_cast<Runtime *>(userdata)->committed++;
+	};
 	ck_options options{};
 	options.size = sizeof(options);
 	options.state_dir = dir.c_str();
@@ -116,8 +121,12 @@ int main(int, char **argv)
 	result.size = sizeof(result);
 	result.id = "s1";
 	int outcome = CK_OK;
-	ck_turn_watch(again.get(), [](ck_turn *, int decided, void *userdata) { *static_cast<int *>(userdata) = decided; },
-		      &outcome);
+	ck_turn_watch(
+		again.get(),
+		[](ck_turn *, int decided, void *userdata) {
+			*static_cast<int *>(userdata) = decided;
+		},
+		&outcome);
 	int r = ck_turn_finish(turn.get(), &result, nullptr);
 	HOST_EXPECT(r == CK_WAIT || r == CK_HAND_BACK);
 	for (int i = 0; i < 100 && outcome == CK_OK; i++) {

@@ -41,7 +41,9 @@ static void live(const char *path, const char *dir, int first)
 		printf("%s\n", dlerror());
 	HOST_EXPECT(library);
 	const struct ck_host host = { .size = sizeof(host), .destroy = no_destroy };
-	const struct ck_options options = { .size = sizeof(options), .state_dir = dir, .host = &host };
+	const struct ck_options options = { .size = sizeof(options),
+					    .state_dir = dir,
+					    .host = &host };
 	const struct ck_request request = { .size = sizeof(request),
 					    .kind = CK_SANDBOX,
 					    .bytes = HOST_REQUEST,
@@ -62,7 +64,8 @@ static void live(const char *path, const char *dir, int first)
 		HOST_EXPECT(FUNCTION(library, ck_turn_finish)(turn, &result, &err) == CK_HAND_BACK);
 	FUNCTION(library, ck_turn_free)(turn);
 	HOST_EXPECT(FUNCTION(library, ck_cache_close)(cache, &err) == 0);
-	HOST_EXPECT(host_count("/proc/self/task") == 3); /* nothing runs that could return into what is unmapped */
+	/* nothing runs that could return into what is unmapped */
+	HOST_EXPECT(host_count("/proc/self/task") == 3);
 	HOST_EXPECT(dlclose(library) == 0);
 	HOST_EXPECT(!is_mapped("libcrikeep"));
 }

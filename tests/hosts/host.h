@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_TESTS_HOST_H
 #define CK_TESTS_HOST_H
-/* The least a host needs, for the programs of this directory, which see of crikeep what is installed. */
+/* The least a host needs, for the programs of this directory, which see of crikeep what is
+ * installed. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 /* RunPodSandbox for the pod "web", uid "u1", namespace "shop" */
 #define HOST_REQUEST "\x0a\x11\x0a\x0f\x0a\x03web\x12\x02u1\x1a\x04shop"
 
-/* the last line a program prints says what went wrong; the script compares it with what it expects */
+/* the last line a program prints says what went wrong; the script compares it with what it
+ * expects */
 #define HOST_EXPECT(what)                                                       \
 	do {                                                                    \
 		if (!(what)) {                                                  \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosts with a SQLite of their own, or one they have set up their way. test-hosts.sh compiles this once for each:
+ * Hosts with a SQLite of their own, or one they have set up their way. test-hosts.sh compiles this
+ * once for each:
  *
  *	OWN      all of it is linked in, and its functions are exported (-rdynamic): they are called in place of libsqlite3's
  *	OLD, NO_THREADS, NO_WAL   the same, where it says of itself that it is too old, or was compiled without
@@ -40,8 +41,8 @@ int sqlite3_compileoption_used(const char *name)
 }
 #endif
 #ifdef MIXED
-int sqlite3_deserialize(sqlite3 *db, const char *schema, unsigned char *bytes, sqlite3_int64 len, sqlite3_int64 room,
-			unsigned flags)
+int sqlite3_deserialize(sqlite3 *db, const char *schema, unsigned char *bytes, sqlite3_int64 len,
+			sqlite3_int64 room, unsigned flags)
 {
 	(void)db, (void)schema, (void)bytes, (void)len, (void)room, (void)flags;
 	return SQLITE_MISUSE;
@@ -49,7 +50,8 @@ int sqlite3_deserialize(sqlite3 *db, const char *schema, unsigned char *bytes, s
 #endif
 
 #ifdef VFS
-static int opens_nothing(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+static int opens_nothing(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+			 int *ret_flags)
 {
 	(void)vfs, (void)name, (void)flags, (void)ret_flags;
 	file->pMethods = NULL;
@@ -60,7 +62,8 @@ static int opens_nothing(sqlite3_vfs *vfs, const char *name, sqlite3_file *file,
 #ifdef OWN
 static int connections; /* that this copy has opened */
 
-static int count_connection(sqlite3 *db, const char **ret_error, const struct sqlite3_api_routines *api)
+static int count_connection(sqlite3 *db, const char **ret_error,
+			    const struct sqlite3_api_routines *api)
 {
 	(void)db, (void)ret_error, (void)api;
 	connections++;
@@ -72,8 +75,9 @@ static void own_database(sqlite3 **ret_db, const char *dir)
 	char path[300];
 	snprintf(path, sizeof(path), "%s.host.db", dir);
 	HOST_EXPECT(sqlite3_open(path, ret_db) == SQLITE_OK);
-	HOST_EXPECT(sqlite3_exec(*ret_db, "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS t(x)", NULL, NULL, NULL) ==
-		    SQLITE_OK);
+	HOST_EXPECT(sqlite3_exec(*ret_db,
+				 "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS t(x)", NULL,
+				 NULL, NULL) == SQLITE_OK);
 }
 #endif
 
@@ -118,7 +122,9 @@ static int begin(struct ck_cache *cache, struct ck_turn **ret_turn)
 int main(int argc, char **argv)
 {
 	const struct ck_host host = { .size = sizeof(host), .destroy = no_destroy };
-	const struct ck_options options = { .size = sizeof(options), .state_dir = argv[1], .host = &host };
+	const struct ck_options options = { .size = sizeof(options),
+					    .state_dir = argv[1],
+					    .host = &host };
 	const struct ck_result result = { .size = sizeof(result), .id = "s1" };
 	(void)argc;
 	set_up();
@@ -142,7 +148,8 @@ int main(int argc, char **argv)
 			HOST_EXPECT(ck_turn_finish(turn, &result, NULL) == CK_HAND_BACK);
 		ck_turn_free(turn);
 #ifdef OWN
-		HOST_EXPECT(sqlite3_exec(db, "INSERT INTO t VALUES(1)", NULL, NULL, NULL) == SQLITE_OK);
+		HOST_EXPECT(sqlite3_exec(db, "INSERT INTO t VALUES(1)", NULL, NULL, NULL) ==
+			    SQLITE_OK);
 		HOST_EXPECT(sqlite3_close(db) == SQLITE_OK);
 #endif
 		HOST_EXPECT(ck_cache_close(cache, NULL) == 0);

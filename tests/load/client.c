@@ -21,7 +21,7 @@
 
 static struct load_client *clients;
 
-/* ---- a call ------------------------------------------------------------------------------------------------------------- */
+/* ---- a call ---------------------------------------------------------------------------------- */
 
 static void call_over(struct load_call *call)
 {
@@ -33,19 +33,22 @@ static void call_over(struct load_call *call)
 		call->over(call);
 }
 
-static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct load_call *call = userdata;
 	struct ck_grpc_status status = { 0 };
 	(void)stream;
 	if (ck_grpc_status_read(headers, n, &status) > 0) {
 		call->code = status.code;
-		snprintf(call->text, sizeof(call->text), "%s", status.message ? status.message : "");
+		snprintf(call->text, sizeof(call->text), "%s",
+			 status.message ? status.message : "");
 	}
 	ck_grpc_status_fini(&status);
 }
 
-static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct load_call *call = userdata;
 	struct ck_error err;
@@ -73,15 +76,17 @@ static void on_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 	call_over(call);
 }
 
-static const struct ck_h2_handler call_handler = { .headers = on_headers, .data = on_data, .closed = on_closed };
+static const struct ck_h2_handler call_handler = { .headers = on_headers,
+						   .data = on_data,
+						   .closed = on_closed };
 
 static struct ck_h2_header header(const char *name, const char *value)
 {
 	return (struct ck_h2_header){ name, value, strlen(name), strlen(value) };
 }
 
-void load_call(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len,
-	       uint64_t timeout)
+void load_call(struct load_client *client, struct load_call *call, const char *rpc,
+	       const void *request, size_t len, uint64_t timeout)
 {
 	char path[128], text[CK_GRPC_TIMEOUT];
 	struct ck_error err;
@@ -105,7 +110,8 @@ void load_call(struct load_client *client, struct load_call *call, const char *r
 	call->text[0] = '\0';
 	call->began = measure_now();
 	call->deadline = timeout ? call->began + timeout : UINT64_MAX;
-	int r = ck_h2_open(client->h2, headers, CK_COUNT(headers) - !timeout, &call_handler, call, &call->stream, &err);
+	int r = ck_h2_open(client->h2, headers, CK_COUNT(headers) - !timeout, &call_handler, call,
+			   &call->stream, &err);
 	measure_must(r == 0, "%s: %s", rpc, err.text);
 	measure_must(ck_grpc_send(call->stream, request, len) == 0, "no memory");
 	ck_h2_stream_end(call->stream);
@@ -131,7 +137,7 @@ void load_call_fini(struct load_call *call)
 	ck_bytes_free(&call->reply);
 }
 
-/* ---- connections ----------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void on_draining(struct ck_h2 *h2, void *userdata)
 {
@@ -174,7 +180,8 @@ void load_close(struct load_client *client)
 static bool write_some(struct load_client *client, const unsigned char *p, size_t n, size_t *done)
 {
 	while (*done < n) {
-		ssize_t written = send(client->fd, p + *done, n - *done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t written =
+			send(client->fd, p + *done, n - *done, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (written < 0 && errno == EAGAIN)
 			return false;
 		if (written < 0) { /* the reading side tells why */
@@ -203,7 +210,8 @@ void load_flush(struct load_client *client)
 		measure_must(n > 0, "%s", err.text);
 		if (write_some(client, p, (size_t)n, &done))
 			continue;
-		measure_must(ck_bytes_add(&client->rest, p + done, (size_t)n - done) == 0, "no memory");
+		measure_must(ck_bytes_add(&client->rest, p + done, (size_t)n - done) == 0,
+			     "no memory");
 		return;
 	}
 }
@@ -246,7 +254,8 @@ void load_turn(int ms)
 		if (client->fd < 0)
 			continue;
 		measure_must(n < CK_COUNT(fds), "too many connections");
-		short events = (short)((client->deaf ? 0 : POLLIN) | (client->rest.len ? POLLOUT : 0));
+		short events =
+			(short)((client->deaf ? 0 : POLLIN) | (client->rest.len ? POLLOUT : 0));
 		fds[n++] = (struct pollfd){ .fd = client->fd, .events = events };
 	}
 	if (ms)
@@ -269,7 +278,8 @@ void load_wait(const struct load_call *call)
 	}
 }
 
-int load_do(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len)
+int load_do(struct load_client *client, struct load_call *call, const char *rpc,
+	    const void *request, size_t len)
 {
 	load_call(client, call, rpc, request, len, 0);
 	load_wait(call);
@@ -282,7 +292,8 @@ static struct ck_bytes with_first(struct ck_wire wire, const void *first, size_t
 	struct ck_bytes out = { 0 };
 	struct ck_wire_field field;
 	int r = ck_bytes_field(&out, 1, first, len);
-	for (const unsigned char *from = wire.p; r >= 0 && (r = ck_wire_next(&wire, &field, NULL)) > 0; from = wire.p)
+	for (const unsigned char *from = wire.p;
+	     r >= 0 && (r = ck_wire_next(&wire, &field, NULL)) > 0; from = wire.p)
 		if (field.number != 1)
 			r = ck_bytes_add(&out, from, (size_t)(wire.p - from));
 	measure_must(r >= 0, "no memory");
@@ -305,14 +316,15 @@ struct ck_bytes load_pod(unsigned long i)
 	pb_text(&metadata, 1, name);
 	pb_text(&metadata, 2, uid);
 	pb_text(&metadata, 3, "shop");
-	CK_AUTO_BYTES struct ck_bytes inner = with_first(ck_wire_begin(config.data, config.len), metadata.bytes, metadata.len);
+	CK_AUTO_BYTES struct ck_bytes inner =
+		with_first(ck_wire_begin(config.data, config.len), metadata.bytes, metadata.len);
 	return with_first(ck_wire_begin(recorded.bytes, recorded.len), inner.p, inner.len);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* of a process that does not want to be looked at (crikeepd) smaps_rollup needs a capability; status is open to all, and may lag
- * behind by some dozen pages */
+/* of a process that does not want to be looked at (crikeepd) smaps_rollup needs a capability;
+ * status is open to all, and may lag behind by some dozen pages */
 struct load_memory load_memory(pid_t pid)
 {
 	struct load_memory memory = { 0 };

@@ -2,11 +2,12 @@
 #ifndef CK_TESTS_LOAD_H
 #define CK_TESTS_LOAD_H
 /*
- * Many calls at once, for the load tests and bench-daemon; the processes they go to are those of tests/daemon/world.h.
+ * Many calls at once, for the load tests and bench-daemon; the processes they go to are those of
+ * tests/daemon/world.h.
  *
- * The client is one thread that waits for all its connections in load_turn(). It does what grpc-go does: a deadline goes
- * out as grpc-timeout and is kept by the client itself, which resets the stream with CANCEL. Trouble of the test itself
- * ends the program.
+ * The client is one thread that waits for all its connections in load_turn(). It does what grpc-go
+ * does: a deadline goes out as grpc-timeout and is kept by the client itself, which resets the
+ * stream with CANCEL. Trouble of the test itself ends the program.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 #define LOAD_MS UINT64_C(1000000)
 #define LOAD_S  UINT64_C(1000000000)
 
-/* ---- a client ----------------------------------------------------------------------------------------------------------- */
+/* ---- a client -------------------------------------------------------------------------------- */
 
 struct load_client {
 	struct load_client *next; /* all that are open */
@@ -47,24 +48,29 @@ struct load_call { /* what is set by load_call(), and during it by nobody else *
 	uint32_t error; /* of HTTP/2, how the stream ended */
 	uint64_t began, ended, deadline;
 	char text[256]; /* the beginning of grpc-message */
-	void (*over)(struct load_call *call); /* may be NULL; may begin the next call with the same struct */
+	/* may be NULL; may begin the next call with the same struct */
+	void (*over)(struct load_call *call);
 	void *userdata;
 };
 
 void load_open(struct load_client *client, const char *path);
 void load_close(struct load_client *client); /* its calls are over */
 void load_forget_clients(void); /* of a test that failed */
-/* load_call - @call: zeroed, or over; over and userdata are kept. @rpc: "Version", of RuntimeService. @timeout: ns, 0 none */
-void load_call(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len,
-	       uint64_t timeout);
+/* load_call - @call: zeroed, or over; over and userdata are kept. @rpc: "Version", of
+ * RuntimeService. @timeout: ns, 0 none */
+void load_call(struct load_client *client, struct load_call *call, const char *rpc,
+	       const void *request, size_t len, uint64_t timeout);
 void load_cancel(struct load_call *call); /* over() is not called */
 void load_call_fini(struct load_call *call);
-/* load_turn - what is to be written on all connections, what has come, whose deadline is over. Waits at most @ms for something */
+/* load_turn - what is to be written on all connections, what has come, whose deadline is over.
+ * Waits at most @ms for something */
 void load_turn(int ms);
 void load_flush(struct load_client *client); /* write now */
 void load_wait(const struct load_call *call); /* until it is over */
-int load_do(struct load_client *client, struct load_call *call, const char *rpc, const void *request, size_t len);
-/* what a kubelet sends for pod @i, as recorded from one, with its own name and uid. ck_bytes_free() */
+int load_do(struct load_client *client, struct load_call *call, const char *rpc,
+	    const void *request, size_t len);
+/* what a kubelet sends for pod @i, as recorded from one, with its own name and uid.
+ * ck_bytes_free() */
 struct ck_bytes load_pod(unsigned long i);
 
 struct load_memory { /* KiB */

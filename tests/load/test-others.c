@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong with one call costs that call, and nothing of all the others on the same connections. */
+/* What goes wrong with one call costs that call, and nothing of all the others on the same
+ * connections. */
 #include "tests/unit/harness.h"
 
 #include <string.h>
@@ -23,11 +24,13 @@ static void others_begin(struct others *others, const struct world *w)
 	*others = (struct others){ .request = load_pod(1000) };
 	load_open(&others->client, w->cri);
 	load_call(&others->client, &others->events, "GetContainerEvents", NULL, 0, 0);
-	load_call(&others->client, &others->pod, "RunPodSandbox", others->request.p, others->request.len, 30 * LOAD_S);
+	load_call(&others->client, &others->pod, "RunPodSandbox", others->request.p,
+		  others->request.len, 30 * LOAD_S);
 	load_flush(&others->client);
 }
 
-/* calls answered now, the pod made, its event come, and still the same two connections to the runtime */
+/* calls answered now, the pod made, its event come, and still the same two connections to the
+ * runtime */
 static void others_have_lost_nothing(struct others *others, const struct world *w)
 {
 	struct load_call call = { .over = NULL };
@@ -53,7 +56,7 @@ static void others_end(struct others *others)
 	ck_bytes_free(&others->request);
 }
 
-/* ---- an error text of 150 KB ----------------------------------------------------------------------------------------------- */
+/* ---- an error text of 150 KB ----------------------------------------------------------------- */
 
 static void an_error_text_of_150_kb_costs_its_own_call(void **state)
 {
@@ -72,8 +75,11 @@ static void an_error_text_of_150_kb_costs_its_own_call(void **state)
 	ck_bytes_field_text(&id, 1, cri_text(&list.reply, "1.1"));
 	others_begin(&others, &w);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(load_do(&others.client, &removal, "RemovePodSandbox", id.p, id.len), CK_GRPC_UNAVAILABLE);
-	others_have_lost_nothing(&others, &w); /* their pod failed like that: it was not heard how, and so tried once more (K8) */
+		assert_int_equal(
+			load_do(&others.client, &removal, "RemovePodSandbox", id.p, id.len),
+			CK_GRPC_UNAVAILABLE);
+	/* their pod failed like that: it was not heard how, and so tried once more (K8) */
+	others_have_lost_nothing(&others, &w);
 	assert_int_equal(load_do(&client, &removal, "RemovePodSandbox", id.p, id.len), CK_GRPC_OK);
 	assert_int_equal(world_count(&w, "begin sandbox"), 2);
 	others_end(&others);
@@ -84,7 +90,7 @@ static void an_error_text_of_150_kb_costs_its_own_call(void **state)
 	world_fini(&w);
 }
 
-/* ---- GOAWAY ---------------------------------------------------------------------------------------------------------- */
+/* ---- GOAWAY ---------------------------------------------------------------------------------- */
 
 static struct {
 	unsigned begun, answered, refused, failed, wanted;
@@ -98,12 +104,13 @@ static void call_next(struct load_call *call)
 	else if (call->code < 0 && call->error == CK_H2_REFUSED_STREAM)
 		calls.refused++; /* gRPC asks again by itself: the runtime has not looked at it */
 	else if (!calls.failed++)
-		snprintf(calls.text, sizeof(calls.text), "%d (HTTP/2 error %u): %s", call->code, (unsigned)call->error,
-			 call->text);
+		snprintf(calls.text, sizeof(calls.text), "%d (HTTP/2 error %u): %s", call->code,
+			 (unsigned)call->error, call->text);
 	if (calls.begun == calls.wanted + calls.refused)
 		return;
 	calls.begun++;
-	load_call(call->client, call, calls.begun % 4 ? "Version" : "ListPodSandbox", NULL, 0, 30 * LOAD_S);
+	load_call(call->client, call, calls.begun % 4 ? "Version" : "ListPodSandbox", NULL, 0,
+		  30 * LOAD_S);
 }
 
 static void a_goaway_of_the_runtime_costs_no_call(void **state)
@@ -125,7 +132,8 @@ static void a_goaway_of_the_runtime_costs_no_call(void **state)
 		load_open(&client[i], w.cri);
 	for (size_t i = 0; i < n; i++) {
 		struct ck_bytes request = load_pod(i);
-		load_call(&client[1], &pods[i], "RunPodSandbox", request.p, request.len, 30 * LOAD_S);
+		load_call(&client[1], &pods[i], "RunPodSandbox", request.p, request.len,
+			  30 * LOAD_S);
 		ck_bytes_free(&request);
 	}
 	for (unsigned i = 0; i < MANY; i++) {
@@ -140,7 +148,8 @@ static void a_goaway_of_the_runtime_costs_no_call(void **state)
 		if (pods[i].code != CK_GRPC_OK)
 			fail_msg("a pod: %d %s", pods[i].code, pods[i].text);
 	}
-	printf("of %u calls %u were refused unseen, %u failed %s\n", calls.begun, calls.refused, calls.failed, calls.text);
+	printf("of %u calls %u were refused unseen, %u failed %s\n", calls.begun, calls.refused,
+	       calls.failed, calls.text);
 	assert_int_equal(calls.failed, 0);
 	assert_int_equal(calls.answered, calls.wanted);
 	assert_true(calls.refused < calls.wanted / 4);
@@ -158,12 +167,12 @@ static void a_goaway_of_the_runtime_costs_no_call(void **state)
 	world_fini(&w);
 }
 
-/* ---- calls cancelled ------------------------------------------------------------------------------------------------- */
+/* ---- calls cancelled ------------------------------------------------------------------------- */
 
 static void five_thousand_cancelled_calls_cost_nobody_else(void **state)
 {
-	static const char *const rpcs[] = { "Version", "ListPodSandbox", "RunPodSandbox", "GetContainerEvents",
-					    "ListContainers" };
+	static const char *const rpcs[] = { "Version", "ListPodSandbox", "RunPodSandbox",
+					    "GetContainerEvents", "ListContainers" };
 	enum { BATCH = 100 };
 	struct load_call batch[BATCH] = { 0 };
 	struct ck_bytes pod = load_pod(0);
@@ -180,8 +189,10 @@ static void five_thousand_cancelled_calls_cost_nobody_else(void **state)
 		for (unsigned i = 0; i < BATCH; i++) {
 			unsigned which = (round + i) % CK_COUNT(rpcs);
 			bool create = !strcmp(rpcs[which], "RunPodSandbox");
-			load_call(&others.client, &batch[i], rpcs[which], create ? pod.p : NULL, create ? pod.len : 0, LOAD_S);
-			if (i % 2) /* half of them while the request is still here, half on their way */
+			load_call(&others.client, &batch[i], rpcs[which], create ? pod.p : NULL,
+				  create ? pod.len : 0, LOAD_S);
+			/* half of them while the request is still here, half on their way */
+			if (i % 2)
 				load_flush(&others.client);
 		}
 		if (round % 2)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever does not read, a client or a log, holds up nobody else, and what is kept for a client is bounded. */
+/* Whoever does not read, a client or a log, holds up nobody else, and what is kept for a client is
+ * bounded. */
 #include "tests/unit/harness.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@
 #define OTHERS_CALLS 1000u
 #define OTHERS_LISTS 10u
 
-static const char *const flags[] = { "--set", "limits.list_message=24MiB", "--set", "limits.client_memory=48MiB", NULL };
+static const char *const flags[] = { "--set", "limits.list_message=24MiB", "--set",
+				     "limits.client_memory=48MiB", NULL };
 
 /* somebody else's calls, one after the other: all are answered */
 static void others_are_answered(const struct world *w, unsigned calls, unsigned lists)
@@ -49,14 +51,15 @@ static void pods_are_made(const struct world *w, unsigned long first, unsigned n
 	load_open(&client, w->cri);
 	for (unsigned i = 0; i < n; i++) {
 		struct ck_bytes request = load_pod(first + i);
-		assert_int_equal(load_do(&client, &call, "RunPodSandbox", request.p, request.len), CK_GRPC_OK);
+		assert_int_equal(load_do(&client, &call, "RunPodSandbox", request.p, request.len),
+				 CK_GRPC_OK);
 		ck_bytes_free(&request);
 	}
 	load_call_fini(&call);
 	load_close(&client);
 }
 
-/* ---- clients -------------------------------------------------------------------------------------------------------------- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 struct staller {
 	struct load_client client;
@@ -104,15 +107,18 @@ static void a_client_that_never_reads_delays_nobody(void **state)
 	pods_are_made(&w, 50, 50);
 
 	struct load_memory after = load_memory(w.daemon);
-	printf("most resident: %lu MiB, %lu before; %u MiB were asked for and not read\n", after.most >> 10, before.most >> 10,
-	       3 * LISTS * LIST_MIB);
+	printf("most resident: %lu MiB, %lu before; %u MiB were asked for and not read\n",
+	       after.most >> 10, before.most >> 10, 3 * LISTS * LIST_MIB);
 	assert_true(world_metric(&w, "crikeepd_clients_cut_total") >= 1);
-	assert_true(world_metric(&w, "crikeepd_clients") >= 3); /* a call is cut off, not its connection */
+	/* a call is cut off, not its connection */
+	assert_true(world_metric(&w, "crikeepd_clients") >= 3);
 #ifndef CK_SANITIZERS
-	/* two clients at their limits, a window for each call of the third, and a list on its way through for each of the two */
+	/* two clients at their limits, a window for each call of the third, and a list on its way
+	 * through for each of the two */
 	assert_true((after.most - before.resident) >> 10 < 2 * MEMORY_MIB + 4 * LIST_MIB + 8);
 #endif
-	/* the hoarder has read from its socket: what it was sent is a window at most for each call */
+	/* the hoarder has read from its socket: what it was sent is a window at most for each
+	 * call */
 	assert_true(hoarder.client.fd >= 0);
 	for (unsigned i = 0; i < LISTS; i++)
 		assert_true(hoarder.lists[i].received < LIST_MIB << 20);
@@ -123,13 +129,14 @@ static void a_client_that_never_reads_delays_nobody(void **state)
 	world_fini(&w);
 }
 
-/* ---- logs ------------------------------------------------------------------------------------------------------------------ */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 static void calls_go_on_without_a_log(struct world *w)
 {
 	static const char *const padded[] = { "--set", "log.target=stderr", NULL };
 	world_sim(w, "sandboxes=1");
-	world_daemon(w, w->before ? (const char *const[]){ "--set", "log.target=journal", NULL } : padded);
+	world_daemon(w, w->before ? (const char *const[]){ "--set", "log.target=journal", NULL }
+				  : padded);
 	for (unsigned i = 0; i < 10; i++) {
 		assert_int_equal(kill(w->daemon, SIGHUP), 0); /* it says so */
 		others_are_answered(w, OTHERS_CALLS / 10, 0);
@@ -151,7 +158,8 @@ static void a_log_pipe_that_is_full_delays_nobody(void **state)
 		while (write(fds[1], much, step) > 0)
 			continue;
 	}
-	assert_int_equal(fcntl(fds[1], F_SETFL, 0), 0); /* as a shell makes them: whoever writes waits */
+	/* as a shell makes them: whoever writes waits */
+	assert_int_equal(fcntl(fds[1], F_SETFL, 0), 0);
 	world_init(&w);
 	w.log_fd = fds[1];
 	calls_go_on_without_a_log(&w);
@@ -163,11 +171,14 @@ static void a_log_pipe_that_is_full_delays_nobody(void **state)
 /* a mount namespace with a /run of its own, and in it a journal that takes nothing any more */
 static void stopped_journal(void)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
-	int journal = socket(AF_UNIX, SOCK_DGRAM, 0), writer = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address = { .sun_family = AF_UNIX,
+				       .sun_path = "/run/systemd/journal/socket" };
+	int journal = socket(AF_UNIX, SOCK_DGRAM, 0),
+	    writer = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", "/run", "tmpfs", 0, NULL) < 0 || mkdir("/run/systemd", 0755) < 0 ||
-	    mkdir("/run/systemd/journal", 0755) < 0 || bind(journal, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    mkdir("/run/systemd/journal", 0755) < 0 ||
+	    bind(journal, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    connect(writer, (struct sockaddr *)&address, sizeof(address)) < 0)
 		_exit(125);
 	while (send(writer, "MESSAGE=full\n", 13, MSG_DONTWAIT) > 0)

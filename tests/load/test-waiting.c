@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hundreds of creates that wait on a slow runtime, of clients that time out and ask again, on one connection: each pod is made
- * once, each caller gets its id, what nobody asks for again is gone after its TTL, and meanwhile lists are answered.
+ * Hundreds of creates that wait on a slow runtime, of clients that time out and ask again, on one
+ * connection: each pod is made once, each caller gets its id, what nobody asks for again is gone
+ * after its TTL, and meanwhile lists are answered.
  */
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
@@ -16,7 +17,7 @@
 #define REPEATS  3u              /* at least */
 #define ID_MAX   80u
 
-/* ---- pods, and a kubelet that wants them -------------------------------------------------------------------------------- */
+/* ---- pods, and a kubelet that wants them ----------------------------------------------------- */
 
 struct pod {
 	struct load_call call; /* first */
@@ -38,7 +39,8 @@ static struct kubelet kubelet;
 /* the id in a RunPodSandboxResponse */
 static void read_id(const struct ck_bytes *reply, char *ret_id)
 {
-	assert_true(reply->len > 2 && reply->len - 2 < ID_MAX && reply->p[0] == 0x0a && reply->p[1] == reply->len - 2);
+	assert_true(reply->len > 2 && reply->len - 2 < ID_MAX && reply->p[0] == 0x0a &&
+		    reply->p[1] == reply->len - 2);
 	memcpy(ret_id, reply->p + 2, reply->len - 2);
 	ret_id[reply->len - 2] = '\0';
 }
@@ -53,8 +55,10 @@ static void pod_over(struct load_call *call)
 		pod->again = measure_now() + PAUSE;
 	kubelet.open -= pod->again == UINT64_MAX;
 	/* its own timer, or crikeepd's word a moment before it (K2) */
-	if (call->code != CK_GRPC_OK && call->code != CK_GRPC_DEADLINE_EXCEEDED && call->code != CK_GRPC_UNAVAILABLE)
-		fail_msg("a pod: %d (HTTP/2 error %u) %s, try %u", call->code, (unsigned)call->error, call->text, pod->tries);
+	if (call->code != CK_GRPC_OK && call->code != CK_GRPC_DEADLINE_EXCEEDED &&
+	    call->code != CK_GRPC_UNAVAILABLE)
+		fail_msg("a pod: %d (HTTP/2 error %u) %s, try %u", call->code,
+			 (unsigned)call->error, call->text, pod->tries);
 }
 
 static void kubelet_make(const struct world *w, size_t n, bool stubborn)
@@ -78,7 +82,8 @@ static void kubelet_turn(void)
 			continue;
 		pod->tries++;
 		pod->again = UINT64_MAX;
-		load_call(&kubelet.client, &pod->call, "RunPodSandbox", pod->request.p, pod->request.len, DEADLINE);
+		load_call(&kubelet.client, &pod->call, "RunPodSandbox", pod->request.p,
+			  pod->request.len, DEADLINE);
 	}
 }
 
@@ -97,7 +102,7 @@ static int by_id(const void *a, const void *b)
 	return strcmp(((const struct pod *)a)->id, ((const struct pod *)b)->id);
 }
 
-/* ---- somebody who lists all the time ------------------------------------------------------------------------------------- */
+/* ---- somebody who lists all the time --------------------------------------------------------- */
 
 struct lister {
 	struct load_client client;
@@ -138,7 +143,7 @@ static void lister_free(struct lister *lister)
 	free(lister->took);
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void waiting_creates_end_in_one_id_each(void **state)
 {
@@ -166,21 +171,24 @@ static void waiting_creates_end_in_one_id_each(void **state)
 		load_turn(1);
 	}
 	double p99 = (double)measure_quantile(lister.took, lister.n, 0.99) / 1e3;
-	printf("ListPodSandbox: p99 %.0f us of %zu with %zu creates waiting, %.0f us of %zu with none\n", p99, lister.n, n,
-	       p99_before, n_before);
+	printf("ListPodSandbox: p99 %.0f us of %zu with %zu creates waiting, %.0f us of %zu with "
+	       "none\n",
+	       p99, lister.n, n, p99_before, n_before);
 	unsigned long slow = ck_test_env("CK_TEST_SLOW", 1); /* 0: under gdb */
 	assert_true(!slow || p99 < 250e3 * (double)slow);
 
 	qsort(kubelet.pods, n, sizeof(*kubelet.pods), by_id);
 	for (size_t i = 0; i < n; i++) {
 		assert_true(kubelet.pods[i].tries > REPEATS);
-		assert_true(*kubelet.pods[i].id && (!i || strcmp(kubelet.pods[i].id, kubelet.pods[i - 1].id) != 0));
+		assert_true(*kubelet.pods[i].id &&
+			    (!i || strcmp(kubelet.pods[i].id, kubelet.pods[i - 1].id) != 0));
 	}
 	assert_int_equal(world_count(&w, "begin sandbox"), n);
 	assert_int_equal(world_count(&w, "create sandbox"), n);
 	assert_int_equal(world_count(&w, "remove sandbox"), 0);
 	assert_false(kubelet.client.draining);
-	assert_int_equal(world_metric(&w, "crikeepd_clients_total"), 3); /* the first asked whether it listens */
+	/* the first asked whether it listens */
+	assert_int_equal(world_metric(&w, "crikeepd_clients_total"), 3);
 	lister_free(&lister);
 	kubelet_free();
 	world_fini(&w);
@@ -189,9 +197,11 @@ static void waiting_creates_end_in_one_id_each(void **state)
 static void what_nobody_asks_for_again_is_gone_after_the_ttl(void **state)
 {
 	static const char *const flags[] = { "--ttl", "1s", NULL };
-	static const char *const left[] = { "crikeep_entries{kind=\"sandbox\",state=\"creating\"}",
-					    "crikeep_entries{kind=\"sandbox\",state=\"kept\"}",
-					    "crikeep_entries{kind=\"sandbox\",state=\"committed\"}" };
+	static const char *const left[] = {
+		"crikeep_entries{kind=\"sandbox\",state=\"creating\"}",
+		"crikeep_entries{kind=\"sandbox\",state=\"kept\"}",
+		"crikeep_entries{kind=\"sandbox\",state=\"committed\"}"
+	};
 	struct world w;
 	struct lister lister;
 	size_t n = ck_test_rounds(500);
@@ -210,7 +220,8 @@ static void what_nobody_asks_for_again_is_gone_after_the_ttl(void **state)
 			load_turn(5);
 		}
 	}
-	/* made all the same, kept for longer than a repeat would take (K15), and then removed; nobody has seen any of it */
+	/* made all the same, kept for longer than a repeat would take (K15), and then removed;
+	 * nobody has seen any of it */
 	for (size_t i = 0; i < n; i++)
 		assert_string_equal(kubelet.pods[i].id, "");
 	assert_true(lister.n > 10);

@@ -15,15 +15,16 @@ void cell(struct world *w, enum cell_row row, enum column col)
 {
 	if (w->failure[0] || col >= COLS)
 		return;
-	MUST(w, cell_rows[row].columns & 1u << col, "the table: \"%s\" cannot happen in column %d", cell_rows[row].text,
-	     (int)col);
+	MUST(w, cell_rows[row].columns & 1u << col, "the table: \"%s\" cannot happen in column %d",
+	     cell_rows[row].text, (int)col);
 	if (w->cells)
 		w->cells[row][col]++;
 }
 
 unsigned coverage_print(coverage counts, FILE *to)
 {
-	static const char *const names[COLS] = { "CREATING", "(lost)", "KEPT", "COMMITTING", "COMMITTED", "EVICTING" };
+	static const char *const names[COLS] = { "CREATING",   "(lost)",    "KEPT",
+						 "COMMITTING", "COMMITTED", "EVICTING" };
 	unsigned cells = 0, met = 0;
 
 	fprintf(to, "%-26s", "event");
@@ -46,6 +47,7 @@ unsigned coverage_print(coverage counts, FILE *to)
 		}
 		fputc('\n', to);
 	}
-	fprintf(to, "%u of %u cells of the table covered, %d events x %d states\n", met, cells, CELLS, COLS);
+	fprintf(to, "%u of %u cells of the table covered, %d events x %d states\n", met, cells,
+		CELLS, COLS);
 	return cells - met;
 }

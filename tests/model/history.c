@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random histories. What comes next depends on what there is: an answer for what is asked, an end for what is being made, and now
- * and then something nobody expects. script.c plays, shortens and prints what comes out.
+ * Random histories. What comes next depends on what there is: an answer for what is asked, an end
+ * for what is being made, and now and then something nobody expects. script.c plays, shortens and
+ * prints what comes out.
  */
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "tests/model/script.h"
 #include "tests/model/world-int.h"
 
-/* ---- chance ----------------------------------------------------------------------------------------------------------- */
+/* ---- chance ---------------------------------------------------------------------------------- */
 
 static uint64_t chance;
 
@@ -60,7 +61,7 @@ static struct world_config random_config(void)
 	return config;
 }
 
-/* ---- making ----------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static int free_label(struct world *w)
 {
@@ -120,20 +121,23 @@ static int any_object(struct world *w, enum ck_kind kind) /* 0: of any kind */
 	unsigned from = w->objects_n ? below(w->objects_n) : 0;
 	for (unsigned i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[(from + i) % w->objects_n];
-		if ((!kind || o->kind == kind) && (o->condition != CK_CONDITION_ABSENT || percent(5)))
+		if ((!kind || o->kind == kind) &&
+		    (o->condition != CK_CONDITION_ABSENT || percent(5)))
 			return o->label;
 	}
 	return -1;
 }
 
-/* something that is being made or committed is lost to somebody else: what nobody expects needs help to happen */
+/* something that is being made or committed is lost to somebody else: what nobody expects needs
+ * help to happen */
 static int any_hidden(struct world *w)
 {
 	unsigned from = w->objects_n ? below(w->objects_n) : 0;
 	for (unsigned i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[(from + i) % w->objects_n];
 		struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
-		if (o->condition == CK_CONDITION_READY && (!e || e->row.state == CK_STATE_COMMITTING))
+		if (o->condition == CK_CONDITION_READY &&
+		    (!e || e->row.state == CK_STATE_COMMITTING))
 			return o->label;
 	}
 	return -1;
@@ -164,7 +168,8 @@ static void random_request(struct world *w, struct request *req)
 
 static void vary(struct request *req)
 {
-	unsigned n = below(req->kind == CK_SANDBOX ? 100 : 84); /* a container's pod is that of its sandbox */
+	/* a container's pod is that of its sandbox */
+	unsigned n = below(req->kind == CK_SANDBOX ? 100 : 84);
 	if (n < 35)
 		req->attempt = (unsigned char)((req->attempt + 1 + below(2)) % 3);
 	else if (n < 62)
@@ -204,8 +209,9 @@ static void make_answer(struct world *w, struct step *s)
 	if (!w->jobs_n)
 		return;
 	const struct job *job = &w->jobs[percent(50) ? 0 : below(w->jobs_n)];
-	unsigned group = job->want & (CK_WANT_RUN | CK_WANT_STOP | CK_WANT_REMOVE) ? CK_WANT_RUN | CK_WANT_STOP | CK_WANT_REMOVE
-										   : job->want;
+	unsigned group = job->want & (CK_WANT_RUN | CK_WANT_STOP | CK_WANT_REMOVE)
+				 ? CK_WANT_RUN | CK_WANT_STOP | CK_WANT_REMOVE
+				 : job->want;
 	while (world_job(w, group, s->nth) != job)
 		s->nth++;
 	switch (job->want) {
@@ -223,7 +229,10 @@ static void make_answer(struct world *w, struct step *s)
 		break;
 	case CK_WANT_DESTROY:
 		s->op = STEP_DESTROYED;
-		s->arg = percent(55) ? HOW_OK : percent(50) ? HOW_FAILED : percent(50) ? HOW_DONE_UNHEARD : HOW_STOPPED;
+		s->arg = percent(55)   ? HOW_OK
+			 : percent(50) ? HOW_FAILED
+			 : percent(50) ? HOW_DONE_UNHEARD
+				       : HOW_STOPPED;
 		break;
 	default:
 		s->op = STEP_HOOKED;
@@ -234,7 +243,8 @@ static void make_answer(struct world *w, struct step *s)
 
 static void make_time(struct world *w, struct step *s)
 {
-	static const uint64_t spans[] = { 10 * MS, 250 * MS, 600 * MS, 1 * S, 3 * S, 6 * S, 11 * S, 22 * S, 65 * S, 300 * S };
+	static const uint64_t spans[] = { 10 * MS, 250 * MS, 600 * MS, 1 * S,  3 * S,
+					  6 * S,   11 * S,   22 * S,   65 * S, 300 * S };
 
 	(void)w;
 	s->op = percent(55) ? STEP_NEXT : percent(80) ? STEP_TIME : STEP_STALL;
@@ -248,7 +258,9 @@ static void make_object_step(struct world *w, struct step *s)
 	s->label = any_object(w, 0);
 	if (n < 26) {
 		s->op = STEP_CONDITION;
-		s->arg = percent(50) ? CK_CONDITION_DEAD : percent(50) ? CK_CONDITION_RUNNING : CK_CONDITION_ABSENT;
+		s->arg = percent(50)   ? CK_CONDITION_DEAD
+			 : percent(50) ? CK_CONDITION_RUNNING
+				       : CK_CONDITION_ABSENT;
 		if (percent(50))
 			s->label = any_hidden(w);
 	} else if (n < 46) {
@@ -299,7 +311,8 @@ static void make_trouble(struct world *w, struct step *s)
 		s->arg = !w->plugin_absent;
 	} else if (n < 95) {
 		s->op = STEP_CRASH;
-		s->arg = (percent(30) ? CRASH_LATE : 0u) | (percent(15) ? CRASH_REBOOT : 0u) | (percent(10) ? CRASH_NEW_KEY : 0u);
+		s->arg = (percent(30) ? CRASH_LATE : 0u) | (percent(15) ? CRASH_REBOOT : 0u) |
+			 (percent(10) ? CRASH_NEW_KEY : 0u);
 	} else {
 		s->op = STEP_CRASH;
 	}
@@ -338,9 +351,11 @@ static bool make_stillborn(struct world *w, struct step *s, const struct ck_entr
 		if (c->row != e->row.id || c->told || c->reserved || e->row.flags & CK_ENTRY_LOST)
 			continue;
 		s->label = c->label;
-		if (c->state == CREATION_MADE && w->objects[c->object].condition == CK_CONDITION_DEAD && percent(70)) {
+		if (c->state == CREATION_MADE &&
+		    w->objects[c->object].condition == CK_CONDITION_DEAD && percent(70)) {
 			make_listing(w, s, e->row.key->kind);
-		} else if (c->state == CREATION_MADE && w->objects[c->object].condition == CK_CONDITION_READY) {
+		} else if (c->state == CREATION_MADE &&
+			   w->objects[c->object].condition == CK_CONDITION_READY) {
 			s->op = STEP_CONDITION;
 			s->arg = CK_CONDITION_DEAD;
 		} else {
@@ -352,8 +367,9 @@ static bool make_stillborn(struct world *w, struct step *s, const struct ck_entr
 	return false;
 }
 
-/* Something vanishes when nobody expects it: while it is made, while its hooks run, while its destroy is thought to have
- * failed. What is rarer than one in ten thousand needs help to be met at all. */
+/* Something vanishes when nobody expects it: while it is made, while its hooks run, while its
+ * destroy is thought to have failed. What is rarer than one in ten thousand needs help to be met at
+ * all. */
 static bool make_absence(struct world *w, struct step *s)
 {
 	FOR_ENTRIES(e, w)
@@ -382,12 +398,14 @@ static bool make_absence(struct world *w, struct step *s)
 	return false;
 }
 
-/* a second object of a key turns up, and somebody asks for the first while it is being destroyed (K26) */
+/* a second object of a key turns up, and somebody asks for the first while it is being destroyed
+ * (K26) */
 static bool make_twin(struct world *w, struct step *s)
 {
 	FOR_ENTRIES(e, w)
 	{
-		struct object *o = e->row.state == CK_STATE_KEPT ? world_object_of(w, e->row.made->id) : NULL;
+		struct object *o =
+			e->row.state == CK_STATE_KEPT ? world_object_of(w, e->row.made->id) : NULL;
 		bool twin = false, evicted = false;
 		if (!o || o->condition != CK_CONDITION_READY)
 			continue;
@@ -395,9 +413,13 @@ static bool make_twin(struct world *w, struct step *s)
 			twin = twin || (&w->objects[i] != o && w->objects[i].key == o->key &&
 					w->objects[i].condition != CK_CONDITION_ABSENT);
 		FOR_ENTRIES(other, w)
-		evicted = evicted || (other->row.state == CK_STATE_EVICTING && other->row.reason == CK_REASON_DUPLICATE);
+		evicted = evicted || (other->row.state == CK_STATE_EVICTING &&
+				      other->row.reason == CK_REASON_DUPLICATE);
 		s->req = o->req;
-		s->op = !twin ? STEP_EXTERNAL : evicted ? STEP_BEGIN : w->views[0].open ? STEP_VIEW_CLOSE : STEP_VIEW_OPEN;
+		s->op = !twin              ? STEP_EXTERNAL
+			: evicted          ? STEP_BEGIN
+			: w->views[0].open ? STEP_VIEW_CLOSE
+					   : STEP_VIEW_OPEN;
 		s->arg = !twin ? CK_CONDITION_READY : evicted ? false : HOW_OK;
 		s->nth = !twin; /* EXTERNAL: whatever there is; else view 0 */
 		s->time = 10 * S;

@@ -2,8 +2,9 @@
 #ifndef CK_TESTS_MODEL_HISTORY_H
 #define CK_TESTS_MODEL_HISTORY_H
 /*
- * A history is a script: a list of things that happen to a world. Made at random from a seed, played, printed, and, when it ends
- * in a complaint, made shorter for as long as it still ends in the same rule.
+ * A history is a script: a list of things that happen to a world. Made at random from a seed,
+ * played, printed, and, when it ends in a complaint, made shorter for as long as it still ends in
+ * the same rule.
  */
 #include "tests/model/world.h"
 
@@ -11,9 +12,12 @@ enum { HISTORY_STEPS = 64 };
 
 #define STEP_OPS(X) \
 	X(BEGIN) \
-	X(LEAVE) X(DROP) X(REPORT) X(STAGE) X(FINISH) X(FAIL) X(LOSE) X(REMOVE_BEGIN) X(INSPECTED) X(LISTED_ENTRY) X(DESTROYED) \
-		X(HOOKED) X(LISTED) X(VIEW_OPEN) X(VIEW_CLOSE) X(EXTERNAL) X(CONDITION) X(SEEN) X(USED) X(STOPPING) X(FORGET) \
-			X(EVICT) X(TIME) X(STALL) X(NEXT) X(DISK) X(NEW_DATABASE) X(PLUGIN) X(CRASH)
+	X(LEAVE) \
+	X(DROP) X(REPORT) X(STAGE) X(FINISH) X(FAIL) X(LOSE) X(REMOVE_BEGIN) X(INSPECTED) \
+		X(LISTED_ENTRY) X(DESTROYED) X(HOOKED) X(LISTED) X(VIEW_OPEN) X(VIEW_CLOSE) \
+			X(EXTERNAL) X(CONDITION) X(SEEN) X(USED) X(STOPPING) X(FORGET) X(EVICT) \
+				X(TIME) X(STALL) X(NEXT) X(DISK) X(NEW_DATABASE) X(PLUGIN) \
+					X(CRASH)
 
 enum step_op {
 	STEP_NONE,
@@ -39,11 +43,14 @@ struct history {
 	char failure[512]; /* empty: all is well */
 };
 
-/* history_make - play a random history; @h holds its script afterwards. Returns false if it ended in a complaint */
+/* history_make - play a random history; @h holds its script afterwards. Returns false if it ended
+ * in a complaint */
 bool history_make(struct history *h, uint64_t seed, coverage *cells);
-bool history_play(struct history *h, FILE *trace); /* the script again; @trace: with the world after each step, or NULL */
+/* the script again; @trace: with the world after each step, or NULL */
+bool history_play(struct history *h, FILE *trace);
 void history_shrink(struct history *h);
 void history_print(const struct history *h, FILE *to);
-/* A death inside the machine (CK_NEVER, a bad pointer, no end) is a complaint as well. Once per process. */
+/* A death inside the machine (CK_NEVER, a bad pointer, no end) is a complaint as well. Once per
+ * process. */
 void history_catch_signals(void);
 #endif

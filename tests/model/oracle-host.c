@@ -5,9 +5,10 @@
 #include "src/base/error.h"
 #include "tests/model/oracle-int.h"
 
-/* ---- lists and questions ---------------------------------------------------------------------------------------------- */
+/* ---- lists and questions --------------------------------------------------------------------- */
 
-/* K5: it runs. Whoever started it while it was hidden is not foreseen; the rules then leave its hand-back open. */
+/* K5: it runs. Whoever started it while it was hidden is not foreseen; the rules then leave its
+ * hand-back open. */
 static void running(struct shadow *s)
 {
 	s->running_seen = true;
@@ -24,10 +25,12 @@ static void seen_dead(struct world *w, struct shadow *s, const char *how)
 
 	switch (col) {
 	case COL_CREATING:
-		MUST(w, unchanged(s, e), "the table: entry %lu is being made, %s dead, and changed", row, how);
+		MUST(w, unchanged(s, e), "the table: entry %lu is being made, %s dead, and changed",
+		     row, how);
 		break;
 	case COL_LOST:
-		MUST(w, e && e->row.state == CK_STATE_EVICTING, "K8: entry %lu is lost, %s dead, and not evicted", row, how);
+		MUST(w, e && e->row.state == CK_STATE_EVICTING,
+		     "K8: entry %lu is lost, %s dead, and not evicted", row, how);
 		break;
 	case COL_KEPT:
 		MUST(w, e && (e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT)),
@@ -38,11 +41,12 @@ static void seen_dead(struct world *w, struct shadow *s, const char *how)
 		     "the table: entry %lu was %s dead during its hooks", row, how);
 		break;
 	case COL_COMMITTED:
-		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED, "K5: entry %lu was %s dead and has not ended", row,
-		     how);
+		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
+		     "K5: entry %lu was %s dead and has not ended", row, how);
 		break;
 	case COL_EVICTING:
-		MUST(w, unchanged(s, e), "the table: entry %lu was EVICTING, %s dead, and changed", row, how);
+		MUST(w, unchanged(s, e), "the table: entry %lu was EVICTING, %s dead, and changed",
+		     row, how);
 		break;
 	default:
 		return;
@@ -60,13 +64,14 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 
 	switch (col) {
 	case COL_CREATING:
-		MUST(w, unchanged(s, e), "the table: entry %lu is being made, not listed, and changed", row);
+		MUST(w, unchanged(s, e),
+		     "the table: entry %lu is being made, not listed, and changed", row);
 		break;
 	case COL_LOST:
 		if (!s->absent_since)
 			s->absent_since = job->begun_at;
-		MUST(w, gone || unchanged(s, e), "K8: entry %lu is lost, not listed, and is %s", row,
-		     e ? ck_state_name(e->row.state) : "");
+		MUST(w, gone || unchanged(s, e), "K8: entry %lu is lost, not listed, and is %s",
+		     row, e ? ck_state_name(e->row.state) : "");
 		break;
 	case COL_KEPT:
 		MUST(w, gone || e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT),
@@ -78,12 +83,14 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 		s->dead_seen = true;
 		break;
 	case COL_COMMITTED:
-		MUST(w, gone, "the table: entry %lu is committed, not listed, and not forgotten", row);
+		MUST(w, gone, "the table: entry %lu is committed, not listed, and not forgotten",
+		     row);
 		FOR_SHADOWS(c, w)
 		c->shortened = c->shortened || in_sandbox(w, c, s->id); /* K18: a new reason */
 		break;
 	case COL_EVICTING:
-		if (!s->id[0] || !s->tried_event || job->begun_event < s->tried_event || w->in_round > 1)
+		if (!s->id[0] || !s->tried_event || job->begun_event < s->tried_event ||
+		    w->in_round > 1)
 			return; /* K17: begun before the attempt */
 		MUST(w, gone || e->row.phase == CK_PHASE_REMOVE,
 		     "K17: entry %lu is not listed after its destroy, and that is not enough", row);
@@ -100,8 +107,8 @@ static void stale(struct world *w, struct shadow *s)
 	struct ck_entry *e = entry_of(w, s);
 	unsigned long row = row_of(w, s);
 
-	MUST(w, e && (e->row.state != CK_STATE_GONE || s->state == CK_STATE_GONE), "K24: entry %lu was ended by a stale list",
-	     row);
+	MUST(w, e && (e->row.state != CK_STATE_GONE || s->state == CK_STATE_GONE),
+	     "K24: entry %lu was ended by a stale list", row);
 	if (e && s->state != e->row.state)
 		MUST(w, e->row.reason != CK_REASON_ABSENT && e->row.reason != CK_REASON_DEAD,
 		     "K24: entry %lu was evicted by a stale list", row);
@@ -157,7 +164,8 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 	s->absent_since = 0;
 	if (condition == CK_CONDITION_READY) {
 		MUST(w, e && e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_GONE,
-		     "K8: entry %lu is lost, found alive, and still %s", row_of(w, s), e ? ck_state_name(e->row.state) : "gone");
+		     "K8: entry %lu is lost, found alive, and still %s", row_of(w, s),
+		     e ? ck_state_name(e->row.state) : "gone");
 		cell(w, CELL_FINISH, COL_LOST);
 	}
 }
@@ -179,13 +187,17 @@ static void containers_stopped(struct world *w, const char *id, enum cell_row wh
 			MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
 			     "K16: the sandbox of entry %lu is stopped, and it has not ended", row);
 		else if (col == COL_COMMITTED)
-			MUST(w, gone, "K16: the sandbox of entry %lu is removed, and it is not forgotten", row);
+			MUST(w, gone,
+			     "K16: the sandbox of entry %lu is removed, and it is not forgotten",
+			     row);
 		else if (col == COL_EVICTING)
-			MUST(w, gone || unchanged(s, e), "K16: the sandbox of entry %lu is gone, and it is %s", row,
+			MUST(w, gone || unchanged(s, e),
+			     "K16: the sandbox of entry %lu is gone, and it is %s", row,
 			     e ? ck_state_name(e->row.state) : "");
 		else
-			MUST(w, given_up(s, e), "K16: the sandbox of entry %lu (%s) is gone, and it is not given up", row,
-			     ck_state_name(s->state));
+			MUST(w, given_up(s, e),
+			     "K16: the sandbox of entry %lu (%s) is gone, and it is not given up",
+			     row, ck_state_name(s->state));
 		cell(w, which, col);
 	}
 }
@@ -209,7 +221,8 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		s->checks++;
 		s->found_used = condition == CK_CONDITION_RUNNING;
 		if (s->found_used) /* or, where this was too late, it asks again */
-			MUST(w, e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
+			MUST(w,
+			     e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
 			     "K22: entry %lu runs, and is evicted", (unsigned long)row);
 	} else if (s->state == CK_STATE_KEPT) {
 		if (condition == CK_CONDITION_UNKNOWN) {
@@ -218,21 +231,25 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 			     e ? ck_state_name(e->row.state) : "gone");
 		} else if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT) {
 			MUST(w,
-			     job->again || w->now >= job->begun_at + CK_DESTROY_TIMEOUT /* too late */ ||
+			     job->again ||
+				     w->now >= job->begun_at + CK_DESTROY_TIMEOUT /* too late */ ||
 				     (e && e->row.state == CK_STATE_EVICTING),
 			     "K6: entry %lu is dead and kept", (unsigned long)row);
-		} else if (condition == CK_CONDITION_READY && w->plugin_absent && w->config.rules.hooks && unchanged(s, e) &&
+		} else if (condition == CK_CONDITION_READY && w->plugin_absent &&
+			   w->config.rules.hooks && unchanged(s, e) &&
 			   !(e->row.flags & (CK_ENTRY_ABANDONED | CK_ENTRY_TOLD))) {
 			FOR_CALLERS(c, w)
-			if (c->turn.state == CK_TURN_DECIDED && c->turn.outcome == -CK_EUNAVAILABLE && c->heard == CK_WAIT &&
+			if (c->turn.state == CK_TURN_DECIDED &&
+			    c->turn.outcome == -CK_EUNAVAILABLE && c->heard == CK_WAIT &&
 			    c->turn.row == row && strstr(c->turn.err.text, "10-required"))
 				cell(w, CELL_PLUGIN, COL_KEPT);
 		}
 	}
 }
 
-/* How the creation of an entry ended that is EVICTING without an id, the host's list must tell (FIND): it is there, it never
- * came to be, or (in oracle_listed_entry(), a failed list) nobody knows yet. */
+/* How the creation of an entry ended that is EVICTING without an id, the host's list must tell
+ * (FIND): it is there, it never came to be, or (in oracle_listed_entry(), a failed list) nobody
+ * knows yet. */
 static void listed_late(struct world *w, struct shadow *s, const struct job *job)
 {
 	struct ck_entry *e = entry_of(w, s);
@@ -240,15 +257,17 @@ static void listed_late(struct world *w, struct shadow *s, const struct job *job
 	int condition = listed_as(w, s, job);
 
 	if (condition < 0) {
-		MUST(w, !e || e->row.state == CK_STATE_GONE || (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e)),
+		MUST(w,
+		     !e || e->row.state == CK_STATE_GONE ||
+			     (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e)),
 		     "the table: entry %lu is EVICTING, was never made, and is not gone", row);
 		if (!e || e->row.state == CK_STATE_GONE)
 			cell(w, CELL_FAIL, COL_EVICTING);
 	} else if (condition != CK_CONDITION_UNKNOWN) {
 		if (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e) && !e->row.made)
 			return; /* its time is up, and it will be asked again */
-		MUST(w, unchanged(s, e) && e->row.made, "the table: entry %lu is EVICTING, its id came late and was not stored",
-		     row);
+		MUST(w, unchanged(s, e) && e->row.made,
+		     "the table: entry %lu is EVICTING, its id came late and was not stored", row);
 		cell(w, CELL_FINISH, COL_EVICTING);
 	}
 }
@@ -266,8 +285,8 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 	}
 	if (!s->alive || (s->state == CK_STATE_EVICTING && s->moved_event > job->begun_event))
 		return;
-	if (s->state == CK_STATE_EVICTING && (s->phase == CK_PHASE_CHECK || s->phase == CK_PHASE_DESTROY) &&
-	    s->kind == CK_SANDBOX) {
+	if (s->state == CK_STATE_EVICTING &&
+	    (s->phase == CK_PHASE_CHECK || s->phase == CK_PHASE_DESTROY) && s->kind == CK_SANDBOX) {
 		if (job->kind != CK_CONTAINER)
 			return; /* an older question's answer: for its id */
 		s->checks++;
@@ -275,11 +294,13 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 		for (unsigned i = 0; i < job->n; i++) {
 			const struct object *o = &w->objects[job->object[i]];
 			if (!strcmp(w->keys[o->key].key->sandbox_id, s->id))
-				s->found_used =
-					s->found_used || job->condition[i] == CK_CONDITION_RUNNING || !ours_uncommitted(w, o);
+				s->found_used = s->found_used ||
+						job->condition[i] == CK_CONDITION_RUNNING ||
+						!ours_uncommitted(w, o);
 		}
 		if (s->found_used) /* or, where this was too late, it asks again */
-			MUST(w, e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
+			MUST(w,
+			     e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
 			     "K22: sandbox %s is in use, and is evicted", s->id);
 	} else if (s->state == CK_STATE_CREATING) {
 		listed_one(w, s, job);
@@ -305,7 +326,8 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 	    world_serving(w)) { /* whoever waited for this is placed at once, and changes more than the list did */
 		FOR_SHADOWS(s, w)
 		{
-			int condition = s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
+			int condition =
+				s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
 			if (s->flags & CK_ENTRY_LOST && !s->absent_since && condition < 0)
 				s->absent_since = job->begun_at;
 			if (s->moved_event <= job->begun_event && condition == CK_CONDITION_RUNNING)
@@ -332,13 +354,15 @@ void oracle_viewed(struct world *w, const struct job *list)
 	for (unsigned i = 0; i < list->n; i++) {
 		const struct object *o = &w->objects[list->object[i]];
 		if (!object_alive(o) && !ck_machine_object(w->m, o->kind, o->id))
-			continue; /* not destroyed by us: it went by itself, before anybody knew its id */
-		if (o->row && !o->exempt && !w->shadows[o->row].committed && !w->shadows[o->row].released && oracle_shown(w, o))
+			/* not destroyed by us: it went by itself, before anybody knew its id */
+			continue;
+		if (o->row && !o->exempt && !w->shadows[o->row].committed &&
+		    !w->shadows[o->row].released && oracle_shown(w, o))
 			oracle_fail(w, "K21: a list shows %s, which was never committed", o->id);
 	}
 }
 
-/* ---- destroying ------------------------------------------------------------------------------------------------------- */
+/* ---- destroying ------------------------------------------------------------------------------ */
 
 void oracle_destroyed(struct world *w, uint64_t row, int grpc)
 {
@@ -353,16 +377,17 @@ void oracle_destroyed(struct world *w, uint64_t row, int grpc)
 		     "K17: entry %lu is destroyed and stays", (unsigned long)row);
 		cell(w, CELL_DESTROYED, COL_EVICTING);
 	} else {
-		MUST(w, unchanged(s, e) && e->row.phase == CK_PHASE_DESTROY, "K17: entry %lu was not destroyed and is given up",
-		     (unsigned long)row);
+		MUST(w, unchanged(s, e) && e->row.phase == CK_PHASE_DESTROY,
+		     "K17: entry %lu was not destroyed and is given up", (unsigned long)row);
 		/* if it had no answer in time, that was its failure already */
 		MUST(w, !e || e->row.tries == s->fails + 1 || e->row.tries == s->fails,
-		     "K18: entry %lu counts %u failures after %u", (unsigned long)row, e->row.tries, s->fails);
+		     "K18: entry %lu counts %u failures after %u", (unsigned long)row, e->row.tries,
+		     s->fails);
 		cell(w, CELL_NOT_DESTROYED, COL_EVICTING);
 	}
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------ */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 void oracle_hooking(struct world *w, uint64_t row, enum ck_hook_event event)
 {
@@ -384,30 +409,37 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 		return;
 	enum ck_state now = e ? e->row.state : CK_STATE_GONE;
 	if (!agree) {
-		MUST(w, now == CK_STATE_EVICTING, "H4: a plugin refused entry %lu, which is %s", id, ck_state_name(now));
+		MUST(w, now == CK_STATE_EVICTING, "H4: a plugin refused entry %lu, which is %s", id,
+		     ck_state_name(now));
 		FOR_CALLERS(c, w)
 		if (c->turn.row == row && undecided(c) && c->turn.joined)
-			oracle_fail(w, "H4: a plugin refused entry %lu, and caller %d still waits for it", id,
-				    (int)(c - w->callers));
+			oracle_fail(
+				w,
+				"H4: a plugin refused entry %lu, and caller %d still waits for it",
+				id, (int)(c - w->callers));
 		cell(w, CELL_REFUSE, COL_COMMITTING);
 		return;
 	}
 	struct caller *newest = w->newest >= 0 ? &w->callers[w->newest] : NULL;
 	if (s->flags & CK_ENTRY_ABANDONED || s->dead_seen)
-		MUST(w, now == CK_STATE_EVICTING, "K13: entry %lu was abandoned or died during its hooks, and is %s", id,
+		MUST(w, now == CK_STATE_EVICTING,
+		     "K13: entry %lu was abandoned or died during its hooks, and is %s", id,
 		     ck_state_name(now));
 	else if (s->kind == CK_SANDBOX)
-		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, which is %s", id, ck_state_name(now));
+		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, which is %s", id,
+		     ck_state_name(now));
 	else if (!newest)
 		MUST(w, now == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD,
-		     "K7: nobody waits for container entry %lu, and it is %s", id, ck_state_name(now));
+		     "K7: nobody waits for container entry %lu, and it is %s", id,
+		     ck_state_name(now));
 	else if (e && world_compare(w, e, &newest->fp) == CK_RELATION_SAME)
-		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, caller %d waits, and it is %s", id, w->newest,
+		MUST(w, now == CK_STATE_COMMITTED,
+		     "K7: hooks agreed to entry %lu, caller %d waits, and it is %s", id, w->newest,
 		     ck_state_name(now));
 	cell(w, CELL_AGREE, COL_COMMITTING);
 }
 
-/* ---- what passes by --------------------------------------------------------------------------------------------------- */
+/* ---- what passes by -------------------------------------------------------------------------- */
 
 void oracle_seen(struct world *w, struct object *o, int r)
 {
@@ -440,7 +472,8 @@ void oracle_stopping(struct world *w, struct object *o, int r)
 
 	MUST(w, r <= 0, "K16: stopping was answered %d", r);
 	if (s && s->state == CK_STATE_COMMITTED)
-		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED, "K16: sandbox %s is stopped and has not ended", o->id);
+		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
+		     "K16: sandbox %s is stopped and has not ended", o->id);
 	containers_stopped(w, o->id, CELL_STOPPED);
 }
 
@@ -450,8 +483,8 @@ void oracle_forgotten(struct world *w, struct object *o)
 	struct ck_entry *e = s ? entry_of(w, s) : NULL;
 
 	if (s)
-		MUST(w, !e || e->row.state == CK_STATE_GONE, "forget: entry %lu is still %s", row_of(w, s),
-		     ck_state_name(e->row.state));
+		MUST(w, !e || e->row.state == CK_STATE_GONE, "forget: entry %lu is still %s",
+		     row_of(w, s), ck_state_name(e->row.state));
 	if (o->kind == CK_SANDBOX)
 		containers_stopped(w, o->id, CELL_REMOVED);
 }
@@ -466,23 +499,27 @@ void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
 	(void)r;
 	if (release) {
 		if (col != COL_EVICTING)
-			return; /* not a case of the table: an administrator's mistake, or an eviction */
+			/* not a case of the table: an administrator's mistake, or an eviction */
+			return;
 		s->released = true;
 		MUST(w, !e || e->row.state == CK_STATE_GONE || e->row.phase == CK_PHASE_REMOVE,
-		     "K17: entry %lu was released and is still %s", id, ck_state_name(e->row.state));
+		     "K17: entry %lu was released and is still %s", id,
+		     ck_state_name(e->row.state));
 		cell(w, CELL_RELEASE, col);
 		return;
 	}
 	if (col == COL_COMMITTED)
-		MUST(w, unchanged(s, e), "K17: an administrator evicted entry %lu, which is committed", id);
+		MUST(w, unchanged(s, e),
+		     "K17: an administrator evicted entry %lu, which is committed", id);
 	else if (col != COL_EVICTING)
-		MUST(w, given_up(s, e), "K13: an administrator evicted entry %lu, which is %s", id, ck_state_name(s->state));
+		MUST(w, given_up(s, e), "K13: an administrator evicted entry %lu, which is %s", id,
+		     ck_state_name(s->state));
 	s->shortened = true;
 	if (col != COL_EVICTING)
 		cell(w, CELL_EVICT, col);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 void oracle_expiring(struct world *w)
 {
@@ -505,19 +542,25 @@ void oracle_expired(struct world *w)
 		if (col >= COLS)
 			continue;
 		c->before = COL_NONE;
-		MUST(w, c->turn.state != CK_TURN_WAITING, "K3: caller %d waits beyond its margin", label);
+		MUST(w, c->turn.state != CK_TURN_WAITING, "K3: caller %d waits beyond its margin",
+		     label);
 		struct ck_entry *e = s ? entry_of(w, s) : NULL;
-		if (!e || !unchanged(s, e) || (e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED || c->turn.state != CK_TURN_DECIDED)
+		if (!e || !unchanged(s, e) || (e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED ||
+		    c->turn.state != CK_TURN_DECIDED)
 			continue; /* more fell due at the same time */
 		if (c->turn.row != row_of(w, s))
 			continue; /* it waits for something else: a name in the runtime, ports */
 		if (col == COL_EVICTING)
-			MUST(w, outcome == -CK_EUNAVAILABLE && strstr(c->turn.err.text, "removing the earlier result"),
-			     "K14: caller %d waits for an eviction, and hears %d, \"%s\"", label, outcome, c->turn.err.text);
+			MUST(w,
+			     outcome == -CK_EUNAVAILABLE &&
+				     strstr(c->turn.err.text, "removing the earlier result"),
+			     "K14: caller %d waits for an eviction, and hears %d, \"%s\"", label,
+			     outcome, c->turn.err.text);
 		else if (col != COL_COMMITTED)
 			MUST(w,
 			     outcome == CK_BUSY ||
-				     (outcome == -CK_EUNAVAILABLE && (!c->turn.joined || s->flags & CK_ENTRY_ABANDONED)),
+				     (outcome == -CK_EUNAVAILABLE &&
+				      (!c->turn.joined || s->flags & CK_ENTRY_ABANDONED)),
 			     "K3: caller %d is out of time, and hears %d", label, outcome);
 		if (col != COL_COMMITTED)
 			cell(w, CELL_MARGIN, col);
@@ -526,7 +569,8 @@ void oracle_expired(struct world *w)
 	{
 		struct ck_entry *e = entry_of(w, s);
 		if (s->state == CK_STATE_COMMITTING && w->now > s->interest + w->config.rules.ttl) {
-			MUST(w, e && e->row.state != CK_STATE_KEPT, "K15: entry %lu expired during its hooks", row_of(w, s));
+			MUST(w, e && e->row.state != CK_STATE_KEPT,
+			     "K15: entry %lu expired during its hooks", row_of(w, s));
 			if (unchanged(s, e))
 				cell(w, CELL_EXPIRE, COL_COMMITTING);
 		}

@@ -4,7 +4,8 @@
 /* What the files of the oracle share. */
 #include "tests/model/oracle.h"
 
-#define FOR_ENTRIES(e, w) for (struct ck_entry *e = ck_machine_entries((w)->m); e; e = e->by_row.next)
+#define FOR_ENTRIES(e, w) \
+	for (struct ck_entry *e = ck_machine_entries((w)->m); e; e = e->by_row.next)
 #define FOR_SHADOWS(s, w) \
 	for (struct shadow *s = &(w)->shadows[1]; s <= &(w)->shadows[(w)->rows_n]; s++) \
 		if (s->alive)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds after each round, whatever happened in it: on disk, hidden, once; and what a round may ask and answer. Restarts. */
+/* What holds after each round, whatever happened in it: on disk, hidden, once; and what a round may
+ * ask and answer. Restarts. */
 #include <string.h>
 
 #include "tests/model/oracle-int.h"
 
-/* ---- writing (K29, K32) ----------------------------------------------------------------------------------------------- */
+/* ---- writing (K29, K32) ---------------------------------------------------------------------- */
 
 void oracle_settling(struct world *w, bool written)
 {
@@ -34,8 +35,8 @@ void oracle_settled(struct world *w, bool written)
 		if (!written && commits && stored->used && stored->row.state != before) {
 			bool ended = s->flags & CK_ENTRY_ENDED && e->row.state == CK_STATE_EVICTING;
 			MUST(w, e->row.state == CK_STATE_KEPT || ended,
-			     "K32: entry %lu is %s in memory, %s on disk, and the write failed", row, ck_state_name(e->row.state),
-			     ck_state_name(stored->row.state));
+			     "K32: entry %lu is %s in memory, %s on disk, and the write failed",
+			     row, ck_state_name(e->row.state), ck_state_name(stored->row.state));
 			taken_back = true;
 			s->state = e->row.state;
 			s->moved_event = w->event;
@@ -43,11 +44,15 @@ void oracle_settled(struct world *w, bool written)
 			s->committed = false;
 			w->keys[w->keys[s->key].slot].relabelled = e->row.relabelled;
 			FOR_CALLERS(c, w)
-			if (c->turn.state == CK_TURN_WAITING && c->turn.row == row && c->turn.joined)
-				oracle_fail(w, "K32: the commit of entry %lu is not on disk, and caller %d is not told", row,
-					    (int)(c - w->callers));
+			if (c->turn.state == CK_TURN_WAITING && c->turn.row == row &&
+			    c->turn.joined)
+				oracle_fail(w,
+					    "K32: the commit of entry %lu is not on disk, and "
+					    "caller %d is not told",
+					    row, (int)(c - w->callers));
 		}
-		MUST(w, e->row.state == s->state, "K32: entry %lu moved from %s to %s when the round was closed", row,
+		MUST(w, e->row.state == s->state,
+		     "K32: entry %lu moved from %s to %s when the round was closed", row,
 		     ck_state_name(s->state), ck_state_name(e->row.state));
 	}
 	ck_machine_notes(w->m, &w->notes_seen); /* what an undone commit adds is judged above */
@@ -65,23 +70,27 @@ static void check_database(struct world *w)
 
 		if (!e || (s->state == CK_STATE_GONE && !s->id[0]))
 			continue;
-		MUST(w, stored->used, "K29: entry %lu (%s) is not in the database", row, ck_state_name(s->state));
+		MUST(w, stored->used, "K29: entry %lu (%s) is not in the database", row,
+		     ck_state_name(s->state));
 		if (!stored->used)
 			return;
 		unsigned differ = (stored->row.flags ^ e->row.flags) & ~(unsigned)CK_ENTRY_VOLATILE;
 		MUST(w,
-		     stored->row.state == e->row.state && !differ && stored->row.phase == e->row.phase &&
-			     !stored->row.made == !e->row.made && stored->row.tries == e->row.tries &&
+		     stored->row.state == e->row.state && !differ &&
+			     stored->row.phase == e->row.phase &&
+			     !stored->row.made == !e->row.made &&
+			     stored->row.tries == e->row.tries &&
 			     stored->row.reason == e->row.reason,
-		     "K29: entry %lu (%s) differs from its row in the database (%s): a transition was not written", row,
-		     ck_state_name(e->row.state), ck_state_name(stored->row.state));
+		     "K29: entry %lu (%s) differs from its row in the database (%s): a transition "
+		     "was not written",
+		     row, ck_state_name(e->row.state), ck_state_name(stored->row.state));
 	}
 	for (uint64_t id = 1; id <= w->rows_n; id++)
-		MUST(w, !w->db[id].used || ck_machine_entry(w->m, id), "K29: row %lu is in the database, and no entry has it",
-		     (unsigned long)id);
+		MUST(w, !w->db[id].used || ck_machine_entry(w->m, id),
+		     "K29: row %lu is in the database, and no entry has it", (unsigned long)id);
 }
 
-/* ---- what holds after each round -------------------------------------------------------------------------------------- */
+/* ---- what holds after each round ------------------------------------------------------------- */
 
 static void check_keys(struct world *w)
 {
@@ -91,9 +100,12 @@ static void check_keys(struct world *w)
 	{
 		bool ended = s->state == CK_STATE_COMMITTED && s->flags & CK_ENTRY_ENDED;
 		if (s->state == CK_STATE_COMMITTED && !ended && s->origin == CK_ORIGIN_CACHE)
-			MUST(w, !visible[s->key]++, "hidden until committed: two of one key are visible");
-		if (s->state != CK_STATE_GONE && s->state != CK_STATE_EVICTING && !ended && s->origin == CK_ORIGIN_CACHE)
-			MUST(w, !seen[s->key]++, "rules 1: two entries of one key outside EVICTING");
+			MUST(w, !visible[s->key]++,
+			     "hidden until committed: two of one key are visible");
+		if (s->state != CK_STATE_GONE && s->state != CK_STATE_EVICTING && !ended &&
+		    s->origin == CK_ORIGIN_CACHE)
+			MUST(w, !seen[s->key]++,
+			     "rules 1: two entries of one key outside EVICTING");
 	}
 }
 
@@ -101,10 +113,12 @@ static void check_objects(struct world *w)
 {
 	for (unsigned i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];
-		if (!object_alive(o) || !o->row || o->exempt || ck_machine_object(w->m, o->kind, o->id))
+		if (!object_alive(o) || !o->row || o->exempt ||
+		    ck_machine_object(w->m, o->kind, o->id))
 			continue;
-		MUST(w, !oracle_shown(w, o), "K17: %s exists, was made for entry %lu, and is neither known nor hidden", o->id,
-		     (unsigned long)o->row);
+		MUST(w, !oracle_shown(w, o),
+		     "K17: %s exists, was made for entry %lu, and is neither known nor hidden",
+		     o->id, (unsigned long)o->row);
 	}
 }
 
@@ -113,13 +127,15 @@ static void check_tombstones(struct world *w)
 	for (unsigned i = 0; i < w->tombs_n; i++) {
 		bool wanted = w->now < w->tombs[i].until;
 		for (unsigned v = 0; v < WORLD_VIEWS; v++)
-			wanted = wanted || (w->views[v].open && w->views[v].list.begun_event < w->tombs[i].event);
+			wanted = wanted || (w->views[v].open &&
+					    w->views[v].list.begun_event < w->tombs[i].event);
 		if (!wanted) {
 			w->tombs[i--] = w->tombs[--w->tombs_n];
 			continue;
 		}
 		struct ck_entry *e = ck_machine_object(w->m, w->tombs[i].kind, w->tombs[i].id);
-		MUST(w, e && ck_machine_hidden(e), "K21: %s was evicted %llu ms ago and is not hidden any more", w->tombs[i].id,
+		MUST(w, e && ck_machine_hidden(e),
+		     "K21: %s was evicted %llu ms ago and is not hidden any more", w->tombs[i].id,
 		     (unsigned long long)((w->now + CK_TOMBSTONE - w->tombs[i].until) / MS));
 	}
 }
@@ -133,13 +149,14 @@ static void check_destroys(struct world *w)
 	for (unsigned i = 0; i < w->jobs_n; i++) {
 		const struct job *job = &w->jobs[i];
 		const struct shadow *s = &w->shadows[job->row];
-		if (job->want != CK_WANT_DESTROY || s->state != CK_STATE_EVICTING || s->phase == CK_PHASE_REMOVE || s->released ||
+		if (job->want != CK_WANT_DESTROY || s->state != CK_STATE_EVICTING ||
+		    s->phase == CK_PHASE_REMOVE || s->released ||
 		    w->now >= job->begun_at + w->config.rules.destroy_timeout)
 			continue;
 		int pod = w->keys[w->shadows[job->row].key].pod;
 		for (unsigned k = 0; k < n; k++)
-			MUST(w, pods[k] != pod || rows[k] == job->row, "K18: two destroys of pod %s at once",
-			     w->keys[pod].key->pod_name);
+			MUST(w, pods[k] != pod || rows[k] == job->row,
+			     "K18: two destroys of pod %s at once", w->keys[pod].key->pod_name);
 		rows[n] = job->row;
 		pods[n++] = pod;
 	}
@@ -155,20 +172,27 @@ static void check_turns(struct world *w)
 			continue;
 		MUST(w, c->here, "caller %d has left and its turn still waits", label);
 		if (w->expired_at == w->now && ck_machine_due(w->m) > w->now)
-			MUST(w, w->now < c->margin_at, "K3: caller %d waits beyond its margin", label);
+			MUST(w, w->now < c->margin_at, "K3: caller %d waits beyond its margin",
+			     label);
 		if (!live(w, c) || !world_serving(w))
 			continue;
 		struct shadow *s = shadow_of_key(w, c->key);
 		struct ck_entry *e = s ? entry_of(w, s) : NULL;
-		if (e && s->state == CK_STATE_COMMITTED && !(s->flags & CK_ENTRY_ENDED) && !s->running_seen &&
-		    s->origin == CK_ORIGIN_CACHE && world_compare(w, e, &c->fp) == CK_RELATION_SAME)
+		if (e && s->state == CK_STATE_COMMITTED && !(s->flags & CK_ENTRY_ENDED) &&
+		    !s->running_seen && s->origin == CK_ORIGIN_CACHE &&
+		    world_compare(w, e, &c->fp) == CK_RELATION_SAME)
 			oracle_fail(w, "K1: caller %d waits for what is committed", label);
 		if (e && s->state == CK_STATE_CREATING && e->creator &&
 		    !(s->flags & (CK_ENTRY_RESENT | CK_ENTRY_LOST | CK_ENTRY_ABANDONED))) {
-			const struct caller *creator = (const void *)((const char *)e->creator - offsetof(struct caller, turn));
+			const struct caller *creator =
+				(const void *)((const char *)e->creator -
+					       offsetof(struct caller, turn));
 			enum ck_relation relation = world_compare(w, e, &c->fp);
-			if (creator->order > c->order && (relation == CK_RELATION_DIFFERENT || relation == CK_RELATION_IMAGE))
-				oracle_fail(w, "K14: caller %d is older than what is being made, differs, and still waits",
+			if (creator->order > c->order &&
+			    (relation == CK_RELATION_DIFFERENT || relation == CK_RELATION_IMAGE))
+				oracle_fail(w,
+					    "K14: caller %d is older than what is being made, "
+					    "differs, and still waits",
 					    label);
 		}
 		if (s)
@@ -176,8 +200,10 @@ static void check_turns(struct world *w)
 		/* nothing of its key is left: what else may it wait for? */
 		bool blocked = false;
 		FOR_SHADOWS(other, w)
-		if (other->state != CK_STATE_GONE && (w->keys[other->key].pod == w->keys[c->key].pod || in_sandbox(w, other, "")))
-			blocked = blocked || other->state != CK_STATE_COMMITTED || other->kind != c->req.kind;
+		if (other->state != CK_STATE_GONE &&
+		    (w->keys[other->key].pod == w->keys[c->key].pod || in_sandbox(w, other, "")))
+			blocked = blocked || other->state != CK_STATE_COMMITTED ||
+				  other->kind != c->req.kind;
 		FOR_CALLERS(other, w)
 		blocked = blocked || (other != c && other->key == c->key && undecided(other));
 		MUST(w, blocked, "K1: nothing is in the way of caller %d, and it waits", label);
@@ -213,8 +239,10 @@ void oracle_feeding(struct world *w)
 void oracle_drained(struct world *w)
 {
 	FOR_ENTRIES(e, w)
-	MUST(w, e->row.state == CK_STATE_COMMITTED, "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
-	     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase, ck_reason_name(e->row.reason));
+	MUST(w, e->row.state == CK_STATE_COMMITTED,
+	     "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
+	     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase,
+	     ck_reason_name(e->row.reason));
 	for (unsigned i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];
 		if (object_alive(o) && o->row && !o->exempt && !oracle_shown(w, o))
@@ -224,7 +252,7 @@ void oracle_drained(struct world *w)
 		oracle_fail(w, "in the end something is still asked: want %u", w->jobs[i].want);
 }
 
-/* ---- what a round brought --------------------------------------------------------------------------------------------- */
+/* ---- what a round brought -------------------------------------------------------------------- */
 
 static void check_resend(struct world *w, struct shadow *s)
 {
@@ -233,22 +261,28 @@ static void check_resend(struct world *w, struct shadow *s)
 	MUST(w, s->flags & CK_ENTRY_RESENT, "K1: a second creation of entry %lu", row);
 	MUST(w, !s->resent++, "K8: entry %lu is sent a third time", row);
 	MUST(w, s->absent_since && w->now - s->absent_since >= CK_RESEND_AFTER,
-	     "K8: entry %lu is sent again without %d s of absence", row, (int)(CK_RESEND_AFTER / S));
+	     "K8: entry %lu is sent again without %d s of absence", row,
+	     (int)(CK_RESEND_AFTER / S));
 }
 
 static void check_ports(struct world *w, const struct caller *c) /* K10 */
 {
 	uint64_t waited = w->now - c->began;
 
-	if (c->req.kind != CK_SANDBOX || w->in_round > 1 || waited >= w->config.rules.supersede_wait || w->now >= c->margin_at)
+	if (c->req.kind != CK_SANDBOX || w->in_round > 1 ||
+	    waited >= w->config.rules.supersede_wait || w->now >= c->margin_at)
 		return;
 	FOR_SHADOWS(s, w)
 	{
-		if (s->kind != CK_SANDBOX || s->key == c->key || w->keys[s->key].pod != w->keys[c->key].pod || s->stop_seen)
+		if (s->kind != CK_SANDBOX || s->key == c->key ||
+		    w->keys[s->key].pod != w->keys[c->key].pod || s->stop_seen)
 			continue;
-		bool moved_on = s->reason == CK_REASON_ATTEMPT || s->reason == CK_REASON_POD_REPLACED;
-		if (moved_on && s->phase != CK_PHASE_REMOVE && (s->state == CK_STATE_EVICTING || ck_state_open(s->state)))
-			oracle_fail(w, "K10: a new attempt is made while entry %lu holds its ports", row_of(w, s));
+		bool moved_on =
+			s->reason == CK_REASON_ATTEMPT || s->reason == CK_REASON_POD_REPLACED;
+		if (moved_on && s->phase != CK_PHASE_REMOVE &&
+		    (s->state == CK_STATE_EVICTING || ck_state_open(s->state)))
+			oracle_fail(w, "K10: a new attempt is made while entry %lu holds its ports",
+				    row_of(w, s));
 	}
 }
 
@@ -273,22 +307,29 @@ void oracle_create(struct world *w, struct caller *c)
 		check_ports(w, c);
 	for (unsigned i = 0; i < w->creations_n; i++) {
 		const struct creation *other = &w->creations[i];
-		if (other->state == CREATION_RUNNING && other->key == c->key && !other->reserved && !other->exempt)
-			MUST(w, other->row == e->row.id, "K1: entry %lu is made while entry %lu still is",
+		if (other->state == CREATION_RUNNING && other->key == c->key && !other->reserved &&
+		    !other->exempt)
+			MUST(w, other->row == e->row.id,
+			     "K1: entry %lu is made while entry %lu still is",
 			     (unsigned long)e->row.id, (unsigned long)other->row);
 	}
 	enum ck_relation relation = world_compare(w, e, &c->fp);
-	MUST(w, relation == CK_RELATION_SAME || (s->flags & CK_ENTRY_RESENT && relation == CK_RELATION_COSMETIC),
-	     "K11: caller %d makes entry %lu, which was asked for otherwise", label, (unsigned long)e->row.id);
+	MUST(w,
+	     relation == CK_RELATION_SAME ||
+		     (s->flags & CK_ENTRY_RESENT && relation == CK_RELATION_COSMETIC),
+	     "K11: caller %d makes entry %lu, which was asked for otherwise", label,
+	     (unsigned long)e->row.id);
 	FOR_SHADOWS(other, w)
 	if (other != s && w->keys[other->key].name == w->keys[c->key].name &&
 	    w->in_round == 1) /* EVICTING in the same event: later */
 		MUST(w,
-		     other->state != CK_STATE_CREATING && (other->state != CK_STATE_EVICTING || other->moved_event == w->event),
-		     "rules 1: entry %lu is made while entry %lu has its name in the runtime", (unsigned long)e->row.id,
-		     row_of(w, other));
+		     other->state != CK_STATE_CREATING &&
+			     (other->state != CK_STATE_EVICTING || other->moved_event == w->event),
+		     "rules 1: entry %lu is made while entry %lu has its name in the runtime",
+		     (unsigned long)e->row.id, row_of(w, other));
 	struct object *in = c->req.kind == CK_CONTAINER ? world_object(w, c->req.in) : NULL;
-	struct shadow *sandbox = in && in->stopping && w->in_round == 1 ? shadow_of_object(w, in) : NULL;
+	struct shadow *sandbox =
+		in && in->stopping && w->in_round == 1 ? shadow_of_object(w, in) : NULL;
 	if (sandbox && sandbox->flags & CK_ENTRY_ENDED)
 		oracle_fail(w, "K16: a container is made in %s, which is being stopped", in->id);
 }
@@ -306,20 +347,26 @@ static void check_handed(struct world *w, struct caller *c)
 		return;
 	struct shadow *s = &w->shadows[e->row.id];
 	const struct stored *stored = &w->db[e->row.id];
-	MUST(w, e->row.state == CK_STATE_COMMITTED, "hidden until committed: caller %d was handed %s, which is %s", label, c->id,
+	MUST(w, e->row.state == CK_STATE_COMMITTED,
+	     "hidden until committed: caller %d was handed %s, which is %s", label, c->id,
 	     ck_state_name(e->row.state));
-	MUST(w, s->key == c->key && e->row.made && !strcmp(e->row.made->id, c->id), "K1: caller %d was handed %s", label, c->id);
-	MUST(w, !(s->flags & (CK_ENTRY_ABANDONED | CK_ENTRY_ENDED)), "K5, K9, K23: caller %d was handed %s, abandoned or ended",
+	MUST(w, s->key == c->key && e->row.made && !strcmp(e->row.made->id, c->id),
+	     "K1: caller %d was handed %s", label, c->id);
+	MUST(w, !(s->flags & (CK_ENTRY_ABANDONED | CK_ENTRY_ENDED)),
+	     "K5, K9, K23: caller %d was handed %s, abandoned or ended", label, c->id);
+	MUST(w, s->origin == CK_ORIGIN_CACHE, "K27: caller %d was handed %s, which is not ours",
 	     label, c->id);
-	MUST(w, s->origin == CK_ORIGIN_CACHE, "K27: caller %d was handed %s, which is not ours", label, c->id);
-	MUST(w, !s->running_seen || s->running_hidden, "K5: caller %d was handed %s, which runs", label, c->id);
-	MUST(w, w->now < c->margin_at, "K3: caller %d was handed %s inside its margin", label, c->id);
-	MUST(w, !stored->used || stored->row.state == CK_STATE_COMMITTED, "K29, K32: caller %d was handed %s, %s on disk", label,
-	     c->id, ck_state_name(stored->row.state));
+	MUST(w, !s->running_seen || s->running_hidden, "K5: caller %d was handed %s, which runs",
+	     label, c->id);
+	MUST(w, w->now < c->margin_at, "K3: caller %d was handed %s inside its margin", label,
+	     c->id);
+	MUST(w, !stored->used || stored->row.state == CK_STATE_COMMITTED,
+	     "K29, K32: caller %d was handed %s, %s on disk", label, c->id,
+	     ck_state_name(stored->row.state));
 	if (w->config.rules.hooks && w->config.told[0] &&
 	    !s->found_used) /* found in use: it was visible before anybody could be told */
-		MUST(w, e->row.flags & CK_ENTRY_TOLD && s->run, "K7: caller %d was handed %s, and no plugin was told", label,
-		     c->id);
+		MUST(w, e->row.flags & CK_ENTRY_TOLD && s->run,
+		     "K7: caller %d was handed %s, and no plugin was told", label, c->id);
 	switch (world_compare(w, e, &c->fp)) {
 	case CK_RELATION_SAME:
 		break;
@@ -328,7 +375,8 @@ static void check_handed(struct world *w, struct caller *c)
 		     "K12: caller %d was handed %s with other labels", label, c->id);
 		break;
 	default:
-		oracle_fail(w, "K11: caller %d was handed %s, which was asked for otherwise", label, c->id);
+		oracle_fail(w, "K11: caller %d was handed %s, which was asked for otherwise", label,
+			    c->id);
 		break;
 	}
 }
@@ -339,7 +387,8 @@ void oracle_heard(struct world *w, struct caller *c)
 	struct shadow *s = shadow_of_key(w, c->key);
 
 	if (c->drain) {
-		MUST(w, c->heard == CK_DRAINED || c->heard == CK_BUSY || !c->here, "K16: a removal was answered %d", c->heard);
+		MUST(w, c->heard == CK_DRAINED || c->heard == CK_BUSY || !c->here,
+		     "K16: a removal was answered %d", c->heard);
 		return;
 	}
 	switch (c->heard) {
@@ -347,21 +396,25 @@ void oracle_heard(struct world *w, struct caller *c)
 		check_handed(w, c);
 		break;
 	case CK_BUSY:
-		MUST(w, w->now >= c->margin_at, "K3: caller %d is told BUSY before its margin", label);
+		MUST(w, w->now >= c->margin_at, "K3: caller %d is told BUSY before its margin",
+		     label);
 		break;
 	case CK_CREATE:
 	case CK_WAIT:
 		oracle_fail(w, "caller %d is decided, and told %d", label, c->heard);
 		break;
 	case -CK_EFAILED:
-		MUST(w, c->turn.status && c->turn.status->grpc, "K4: caller %d is told of a failure without its status", label);
+		MUST(w, c->turn.status && c->turn.status->grpc,
+		     "K4: caller %d is told of a failure without its status", label);
 		break;
 	case -CK_EUNAVAILABLE:
-		MUST(w, c->turn.err.text[0], "rules 4: caller %d is told UNAVAILABLE without a reason", label);
+		MUST(w, c->turn.err.text[0],
+		     "rules 4: caller %d is told UNAVAILABLE without a reason", label);
 		break;
 	case -CK_ECONFLICT:
 		MUST(w, w->in_round > 1 || !s || s->state == CK_STATE_COMMITTED,
-		     "K11: caller %d conflicts with an entry that is %s", label, ck_state_name(s->state));
+		     "K11: caller %d conflicts with an entry that is %s", label,
+		     ck_state_name(s->state));
 		break;
 	default:
 		break;
@@ -385,10 +438,12 @@ static void check_destroy(struct world *w, const struct ck_entry *e, struct shad
 	MUST(w, e->row.origin == CK_ORIGIN_CACHE || e->row.reason == CK_REASON_DUPLICATE,
 	     "K27: entry %lu is not ours and is destroyed", row);
 	if (s->flags & CK_ENTRY_TOLD && w->config.rules.hooks && w->config.told[0])
-		MUST(w, s->stop_done || s->life != w->life, "K20: entry %lu is destroyed and no plugin was told Stop", row);
+		MUST(w, s->stop_done || s->life != w->life,
+		     "K20: entry %lu is destroyed and no plugin was told Stop", row);
 	MUST(w, !s->found_used, "K22: entry %lu is destroyed although it is in use", row);
 	if (s->kind == CK_SANDBOX && w->config.rules.can_list)
-		MUST(w, s->checks || s->life != w->life, "K22: entry %lu is destroyed and nobody asked what is in it", row);
+		MUST(w, s->checks || s->life != w->life,
+		     "K22: entry %lu is destroyed and nobody asked what is in it", row);
 	if (s->fails && s->failed_at && !s->shortened)
 		MUST(w, w->now - s->failed_at >= backoff(s->fails) / 2,
 		     "K18: entry %lu is destroyed again %llu ms after failure %u", row,
@@ -398,7 +453,8 @@ static void check_destroy(struct world *w, const struct ck_entry *e, struct shad
 	if (in_sandbox(w, other, s->id) && other->state == CK_STATE_EVICTING && other->id[0] && !other->fails && /* K19 */
 	    other->moved_event <= s->moved_event && other->phase != CK_PHASE_REMOVE &&
 	    object_alive(world_object_of(w, other->id)))
-		oracle_fail(w, "K18: sandbox %s is destroyed before its container %s", s->id, other->id);
+		oracle_fail(w, "K18: sandbox %s is destroyed before its container %s", s->id,
+			    other->id);
 	const struct stored *stored = &w->db[row];
 	MUST(w, w->disk_broken || (stored->used && stored->row.state == CK_STATE_EVICTING),
 	     "K29: entry %lu is destroyed before it is written", row);
@@ -413,28 +469,35 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 
 	switch (want) {
 	case CK_WANT_RUN:
-		MUST(w, e->row.state == CK_STATE_COMMITTING || (e->row.state == CK_STATE_COMMITTED && s->found_used),
+		MUST(w,
+		     e->row.state == CK_STATE_COMMITTING ||
+			     (e->row.state == CK_STATE_COMMITTED && s->found_used),
 		     "K7: hooks run for entry %lu, which is %s", row, ck_state_name(e->row.state));
 		MUST(w, !s->run++, "hooks only once: RUN again for entry %lu", row);
-		MUST(w, s->hooks_chosen, "H4: RUN for entry %lu before its recipients are chosen", row);
+		MUST(w, s->hooks_chosen, "H4: RUN for entry %lu before its recipients are chosen",
+		     row);
 		MUST(w, !stored->used || (stored->row.state == e->row.state && stored->row.told),
 		     "H3, K29: RUN for entry %lu before the told list is on disk", row);
 		break;
 	case CK_WANT_STOP:
-		MUST(w, e->row.state == CK_STATE_EVICTING && e->row.flags & CK_ENTRY_TOLD, "K20: STOP for entry %lu, %s", row,
-		     ck_state_name(e->row.state));
-		MUST(w, !s->stop++ && !s->tried_event, "K20: STOP for entry %lu comes twice or after its destroy", row);
+		MUST(w, e->row.state == CK_STATE_EVICTING && e->row.flags & CK_ENTRY_TOLD,
+		     "K20: STOP for entry %lu, %s", row, ck_state_name(e->row.state));
+		MUST(w, !s->stop++ && !s->tried_event,
+		     "K20: STOP for entry %lu comes twice or after its destroy", row);
 		break;
 	case CK_WANT_REMOVE:
-		MUST(w, s->released || s->stop_done || s->life != w->life, "K20: REMOVE for entry %lu before STOP", row);
+		MUST(w, s->released || s->stop_done || s->life != w->life,
+		     "K20: REMOVE for entry %lu before STOP", row);
 		MUST(w, !s->removed++, "K20: REMOVE twice for entry %lu", row);
-		MUST(w, s->released || !still_exists(w, s), "K20: REMOVE for entry %lu, and %s exists", row, s->id);
+		MUST(w, s->released || !still_exists(w, s),
+		     "K20: REMOVE for entry %lu, and %s exists", row, s->id);
 		break;
 	case CK_WANT_DESTROY:
 		check_destroy(w, e, s);
 		break;
 	case CK_WANT_INSPECT:
-		MUST(w, w->config.rules.can_inspect && s->id[0], "K6: entry %lu is to be inspected and cannot be", row);
+		MUST(w, w->config.rules.can_inspect && s->id[0],
+		     "K6: entry %lu is to be inspected and cannot be", row);
 		break;
 	case CK_WANT_LIST:
 		MUST(w, w->config.rules.can_list, "K8: a list is wanted, and the host has none");
@@ -448,7 +511,7 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 	}
 }
 
-/* ---- restart (K25) ---------------------------------------------------------------------------------------------------- */
+/* ---- restart (K25) --------------------------------------------------------------------------- */
 
 void oracle_crashed(struct world *w, bool reboot)
 {
@@ -469,9 +532,11 @@ void oracle_crashed(struct world *w, bool reboot)
 			w->creations[i].exempt = true;
 	for (int i = 0; i < w->keys_n; i++)
 		w->keys[i].relabelled = 0;
-	for (unsigned i = 0; i < w->objects_n; i++) /* two of one key, and only one row without an id: which was ours? */
+	/* two of one key, and only one row without an id: which was ours? */
+	for (unsigned i = 0; i < w->objects_n; i++)
 		for (unsigned k = 0; k < w->objects_n; k++)
-			if (i != k && w->objects[i].key == w->objects[k].key && object_alive(&w->objects[k]))
+			if (i != k && w->objects[i].key == w->objects[k].key &&
+			    object_alive(&w->objects[k]))
 				w->objects[i].exempt = true;
 }
 
@@ -483,7 +548,8 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	enum ck_state to = row->state;
 
 	if (!e) {
-		MUST(w, row->state == CK_STATE_GONE, "K25: row %lu (%s) is not taken up", id, ck_state_name(row->state));
+		MUST(w, row->state == CK_STATE_GONE, "K25: row %lu (%s) is not taken up", id,
+		     ck_state_name(row->state));
 		return;
 	}
 	memset(s, 0, sizeof(*s));
@@ -500,7 +566,8 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	s->found_used = before.found_used && row->state == CK_STATE_COMMITTED;
 	s->used = row->flags & CK_ENTRY_DELIVERED;
 	s->run = before.run || row->flags & CK_ENTRY_TOLD;
-	s->resent = row->flags & CK_ENTRY_RESENT ? 1 : 0; /* K32: what was not on disk is not known */
+	/* K32: what was not on disk is not known */
+	s->resent = row->flags & CK_ENTRY_RESENT ? 1 : 0;
 	s->life = w->life - 1;
 	s->moved_event = w->event;
 	s->state = row->state;
@@ -508,19 +575,24 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	cell(w, CELL_RESTART, column_of(s));
 	switch (row->state) {
 	case CK_STATE_CREATING:
-		MUST(w, !same_boot || e->row.flags & CK_ENTRY_LOST, "K25: entry %lu was being made and is not lost", id);
+		MUST(w, !same_boot || e->row.flags & CK_ENTRY_LOST,
+		     "K25: entry %lu was being made and is not lost", id);
 		break;
 	case CK_STATE_COMMITTING:
 		to = CK_STATE_KEPT;
-		MUST(w, e->row.flags & CK_ENTRY_TOLD, "K25: entry %lu was being committed and is not told", id);
+		MUST(w, e->row.flags & CK_ENTRY_TOLD,
+		     "K25: entry %lu was being committed and is not told", id);
 		break;
 	case CK_STATE_EVICTING:
-		MUST(w, e->row.tries == row->tries, "K25: entry %lu forgot its %u tries", id, row->tries);
+		MUST(w, e->row.tries == row->tries, "K25: entry %lu forgot its %u tries", id,
+		     row->tries);
 		break;
 	default:
 		break;
 	}
-	bool abandoned = (row->flags & CK_ENTRY_ABANDONED || e->row.reason == CK_REASON_SANDBOX_EVICTED) && to == CK_STATE_KEPT;
+	bool abandoned =
+		(row->flags & CK_ENTRY_ABANDONED || e->row.reason == CK_REASON_SANDBOX_EVICTED) &&
+		to == CK_STATE_KEPT;
 	if ((!same_boot || abandoned) && to != CK_STATE_GONE && to != CK_STATE_COMMITTED)
 		to = CK_STATE_EVICTING;
 	if (!same_boot && !row->made && !w->config.rules.can_list && e->row.state == CK_STATE_GONE)
@@ -528,8 +600,8 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	if (to == CK_STATE_GONE)
 		exempt(w, s);
 	if (same_boot || row->state != CK_STATE_COMMITTED)
-		MUST(w, e->row.state == to, "K25: entry %lu was %s and is %s", id, ck_state_name(row->state),
-		     ck_state_name(e->row.state));
+		MUST(w, e->row.state == to, "K25: entry %lu was %s and is %s", id,
+		     ck_state_name(row->state), ck_state_name(e->row.state));
 	s->state = e->row.state;
 	s->flags = 0;
 	if (e->row.flags & CK_ENTRY_LOST)

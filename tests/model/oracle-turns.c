@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must come of the events of callers: the lines of the table in which somebody asks, goes, or ends what he makes. */
+/* What must come of the events of callers: the lines of the table in which somebody asks, goes, or
+ * ends what he makes. */
 #include <string.h>
 
 #include "src/base/error.h"
 #include "tests/model/oracle-int.h"
 
-/* ---- a request comes (the first three lines of the table) ------------------------------------------------------------- */
+/* ---- a request comes (the first three lines of the table) ------------------------------------ */
 
 void all_unchanged(struct world *w, const char *rule, bool phases)
 {
@@ -15,8 +16,9 @@ void all_unchanged(struct world *w, const char *rule, bool phases)
 	{
 		struct ck_entry *e = entry_of(w, s);
 		unsigned differ = e ? (e->row.flags ^ s->flags) & ~(unsigned)CK_ENTRY_VOLATILE : 0;
-		MUST(w, unchanged(s, e) && !differ && (!phases || e->row.phase == s->phase), "%s: entry %lu was %s and changed",
-		     rule, row_of(w, s), ck_state_name(s->state));
+		MUST(w, unchanged(s, e) && !differ && (!phases || e->row.phase == s->phase),
+		     "%s: entry %lu was %s and changed", rule, row_of(w, s),
+		     ck_state_name(s->state));
 	}
 	FOR_ENTRIES(e, w)
 	MUST(w, w->shadows[e->row.id].alive, "%s: a new entry", rule);
@@ -29,8 +31,8 @@ static void moves_on(struct world *w, const struct caller *c)
 	{
 		enum column col = column_of(s);
 		bool slot = w->keys[s->key].slot == w->keys[c->key].slot;
-		bool uid =
-			c->req.kind == CK_SANDBOX && s->kind == CK_SANDBOX && !slot && w->keys[s->key].pod == w->keys[c->key].pod;
+		bool uid = c->req.kind == CK_SANDBOX && s->kind == CK_SANDBOX && !slot &&
+			   w->keys[s->key].pod == w->keys[c->key].pod;
 		struct ck_entry *e = entry_of(w, s);
 		unsigned long row = row_of(w, s);
 
@@ -39,16 +41,20 @@ static void moves_on(struct world *w, const struct caller *c)
 		if (col == COL_EVICTING && !s->id[0] && !w->config.rules.can_list)
 			continue; /* nothing to destroy, and nobody to ask: it may be gone by now */
 		if (col == COL_COMMITTED || col == COL_EVICTING)
-			MUST(w, unchanged(s, e), "K9: entry %lu was %s and is touched by another attempt", row,
+			MUST(w, unchanged(s, e),
+			     "K9: entry %lu was %s and is touched by another attempt", row,
 			     ck_state_name(s->state));
 		else
-			MUST(w, given_up(s, e), "K9: entry %lu is %s, and another attempt or uid did not abandon it", row,
-			     ck_state_name(s->state));
+			MUST(w, given_up(s, e),
+			     "K9: entry %lu is %s, and another attempt or uid did not abandon it",
+			     row, ck_state_name(s->state));
 		if (col != COL_COMMITTED && col != COL_EVICTING)
 			FOR_CALLERS(other, w)
-		if (other != c && other->key == s->key && other->turn.row == row && other->turn.joined && undecided(other))
-			oracle_fail(w, "K9: caller %d still waits for entry %lu, which was abandoned", (int)(other - w->callers),
-				    row);
+		if (other != c && other->key == s->key && other->turn.row == row &&
+		    other->turn.joined && undecided(other))
+			oracle_fail(w,
+				    "K9: caller %d still waits for entry %lu, which was abandoned",
+				    (int)(other - w->callers), row);
 		cell(w, slot ? CELL_OTHER_ATTEMPT : CELL_OTHER_UID, col);
 	}
 }
@@ -70,7 +76,8 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	case COL_CREATING:
 	case COL_LOST:
 		if (r == CK_CREATE && col == COL_LOST)
-			MUST(w, e && e->row.flags & CK_ENTRY_RESENT && !(s->flags & CK_ENTRY_RESENT),
+			MUST(w,
+			     e && e->row.flags & CK_ENTRY_RESENT && !(s->flags & CK_ENTRY_RESENT),
 			     "K8: entry %lu is sent again", row);
 		else
 			MUST(w, r == CK_WAIT && (given || (unchanged(s, e) && c->turn.row == row)),
@@ -78,42 +85,56 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 		break;
 	case COL_KEPT:
 		if (w->config.rules.can_inspect || loser || given) {
-			MUST(w, r == CK_WAIT && unchanged(s, e), "K6: the same request was answered %d by a kept entry", r);
-			MUST(w, loser || given || (e && (asking(e, CK_WANT_INSPECT) || e->ask_at > w->now)),
+			MUST(w, r == CK_WAIT && unchanged(s, e),
+			     "K6: the same request was answered %d by a kept entry", r);
+			MUST(w,
+			     loser || given ||
+				     (e && (asking(e, CK_WANT_INSPECT) || e->ask_at > w->now)),
 			     "K6: nobody asks whether entry %lu lives", row);
-		} else if (w->plugin_absent && w->config.rules.hooks && !(s->flags & CK_ENTRY_TOLD)) {
-			MUST(w, r == -CK_EUNAVAILABLE && unchanged(s, e) && strstr(c->turn.err.text, "10-required"),
-			     "H4: a required plugin is absent, and the answer is %d, \"%s\"", r, c->turn.err.text);
+		} else if (w->plugin_absent && w->config.rules.hooks &&
+			   !(s->flags & CK_ENTRY_TOLD)) {
+			MUST(w,
+			     r == -CK_EUNAVAILABLE && unchanged(s, e) &&
+				     strstr(c->turn.err.text, "10-required"),
+			     "H4: a required plugin is absent, and the answer is %d, \"%s\"", r,
+			     c->turn.err.text);
 			cell(w, CELL_PLUGIN, COL_KEPT);
 		} else {
 			MUST(w,
 			     (r == CK_WAIT || r == CK_HAND_BACK) && e &&
-				     (e->row.state == CK_STATE_COMMITTING || e->row.state == CK_STATE_COMMITTED),
+				     (e->row.state == CK_STATE_COMMITTING ||
+				      e->row.state == CK_STATE_COMMITTED),
 			     "K6: a kept entry is not handed back, but %d", r);
 		}
 		break;
 	case COL_COMMITTING:
-		MUST(w, r == CK_WAIT && unchanged(s, e), "K1: the same request was answered %d while hooks run", r);
+		MUST(w, r == CK_WAIT && unchanged(s, e),
+		     "K1: the same request was answered %d while hooks run", r);
 		break;
 	case COL_COMMITTED:
 		if (s->flags & CK_ENTRY_ENDED)
-			MUST(w, r == CK_WAIT || r == CK_CREATE, "K5: what has ended was answered %d", r);
+			MUST(w, r == CK_WAIT || r == CK_CREATE,
+			     "K5: what has ended was answered %d", r);
 		else if (s->origin == CK_ORIGIN_RUNTIME)
 			MUST(w, r == -CK_ECONFLICT, "K27: an imported entry answered %d", r);
-		else if (twin || (s->kind == CK_SANDBOX && world_object_of(w, s->id) && world_object_of(w, s->id)->stopping))
+		else if (twin || (s->kind == CK_SANDBOX && world_object_of(w, s->id) &&
+				  world_object_of(w, s->id)->stopping))
 			return; /* somebody else's of the same key, or a removal in flight */
 		else if (s->running_seen)
-			MUST(w, r == -CK_ECONFLICT || s->running_hidden, "K5: a running container answered %d", r);
+			MUST(w, r == -CK_ECONFLICT || s->running_hidden,
+			     "K5: a running container answered %d", r);
 		else
 			MUST(w,
-			     r == CK_HAND_BACK && c->turn.made && !strcmp(c->turn.made->id, s->id) && e &&
+			     r == CK_HAND_BACK && c->turn.made &&
+				     !strcmp(c->turn.made->id, s->id) && e &&
 				     (!e->wants || s->found_used),
 			     "K5: committed, and answered %d", r);
 		break;
 	case COL_EVICTING:
 		if (!s->id[0] && !w->config.rules.can_list)
 			return; /* nothing to destroy, and nobody to ask: it may be gone by now */
-		MUST(w, r == CK_WAIT && unchanged(s, e), "K23: entry %lu is EVICTING and answered %d", row, r);
+		MUST(w, r == CK_WAIT && unchanged(s, e),
+		     "K23: entry %lu is EVICTING and answered %d", row, r);
 		break;
 	default:
 		return;
@@ -130,26 +151,34 @@ static void other_request(struct world *w, struct shadow *s, int r)
 	switch (col) {
 	case COL_CREATING:
 	case COL_LOST:
-		MUST(w, r == CK_WAIT && unchanged(s, e) && !((e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED),
+		MUST(w,
+		     r == CK_WAIT && unchanged(s, e) &&
+			     !((e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED),
 		     "K11: another fingerprint, entry %lu being made: answered %d", row, r);
 		break;
 	case COL_KEPT:
-		MUST(w, r == CK_WAIT && e && (e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT)),
+		MUST(w,
+		     r == CK_WAIT && e &&
+			     (e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT)),
 		     "K11: another fingerprint, entry %lu kept: answered %d", row, r);
 		break;
 	case COL_COMMITTING:
-		MUST(w, r == CK_WAIT && given_up(s, e), "K13: another fingerprint, hooks of entry %lu run: answered %d", row, r);
+		MUST(w, r == CK_WAIT && given_up(s, e),
+		     "K13: another fingerprint, hooks of entry %lu run: answered %d", row, r);
 		break;
 	case COL_COMMITTED:
 		if (s->flags & CK_ENTRY_ENDED)
-			MUST(w, r == CK_WAIT || r == CK_CREATE, "K5: what has ended was answered %d", r);
+			MUST(w, r == CK_WAIT || r == CK_CREATE,
+			     "K5: what has ended was answered %d", r);
 		else
-			MUST(w, r == -CK_ECONFLICT, "K11: another fingerprint, entry %lu committed: answered %d", row, r);
+			MUST(w, r == -CK_ECONFLICT,
+			     "K11: another fingerprint, entry %lu committed: answered %d", row, r);
 		break;
 	case COL_EVICTING:
 		if (!s->id[0] && !w->config.rules.can_list)
 			return;
-		MUST(w, r == CK_WAIT && unchanged(s, e), "K23: entry %lu is EVICTING and answered %d", row, r);
+		MUST(w, r == CK_WAIT && unchanged(s, e),
+		     "K23: entry %lu is EVICTING and answered %d", row, r);
 		break;
 	default:
 		return;
@@ -163,13 +192,15 @@ static bool uid_has_another_name(struct world *w, const struct caller *c)
 	FOR_SHADOWS(s, w)
 	{
 		const struct ck_key *other = w->keys[s->key].key;
-		if (!strcmp(other->pod_uid, key->pod_uid) && strcmp(other->pod_name, key->pod_name) != 0)
+		if (!strcmp(other->pod_uid, key->pod_uid) &&
+		    strcmp(other->pod_name, key->pod_name) != 0)
 			return true;
 	}
 	FOR_CALLERS(other, w)
 	{
 		const struct ck_key *k = w->keys[other->key].key;
-		if (other != c && !strcmp(k->pod_uid, key->pod_uid) && strcmp(k->pod_name, key->pod_name) != 0)
+		if (other != c && !strcmp(k->pod_uid, key->pod_uid) &&
+		    strcmp(k->pod_name, key->pod_name) != 0)
 			return true;
 	}
 	return false;
@@ -189,26 +220,32 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	if (uid_has_another_name(w, c)) {
 		bool named = false; /* by something that is not on its way out */
 		FOR_SHADOWS(other, w)
-		named = named || (other->state != CK_STATE_GONE && other->state != CK_STATE_EVICTING &&
-				  !(other->flags & (CK_ENTRY_ENDED | CK_ENTRY_ABANDONED)) &&
-				  !strcmp(w->keys[other->key].key->pod_uid, w->keys[c->key].key->pod_uid) &&
-				  strcmp(w->keys[other->key].key->pod_name, w->keys[c->key].key->pod_name) != 0);
+		named = named ||
+			(other->state != CK_STATE_GONE && other->state != CK_STATE_EVICTING &&
+			 !(other->flags & (CK_ENTRY_ENDED | CK_ENTRY_ABANDONED)) &&
+			 !strcmp(w->keys[other->key].key->pod_uid, w->keys[c->key].key->pod_uid) &&
+			 strcmp(w->keys[other->key].key->pod_name, w->keys[c->key].key->pod_name) !=
+				 0);
 		MUST(w, !named || r == -CK_EINVAL, "K9: one uid with two names was answered %d", r);
 		return;
 	}
 	MUST(w, r != -CK_EINVAL && r != -CK_EDEADLINE, "K9: a request was answered %d", r);
-	struct shadow *sandbox = in && in->kind == CK_SANDBOX && world_serving(w) ? shadow_of_object(w, in) : NULL;
+	struct shadow *sandbox =
+		in && in->kind == CK_SANDBOX && world_serving(w) ? shadow_of_object(w, in) : NULL;
 	if (sandbox && in->stopping && sandbox->flags & CK_ENTRY_ENDED)
-		MUST(w, r == -CK_EPRECONDITION, "K16: a container in a stopped sandbox was answered %d", r);
+		MUST(w, r == -CK_EPRECONDITION,
+		     "K16: a container in a stopped sandbox was answered %d", r);
 	if (r == -CK_EPRECONDITION) {
 		MUST(w,
-		     in && (in->stopping || in->condition != CK_CONDITION_READY || !shadow_of_object(w, in) ||
+		     in && (in->stopping || in->condition != CK_CONDITION_READY ||
+			    !shadow_of_object(w, in) ||
 			    shadow_of_object(w, in)->state != CK_STATE_COMMITTED),
 		     "K16: refused, and its sandbox is well");
 		return;
 	}
 	if (!world_serving(w))
-		MUST(w, r == CK_WAIT, "K24: nothing is known of the runtime yet, and a request was answered %d", r);
+		MUST(w, r == CK_WAIT,
+		     "K24: nothing is known of the runtime yet, and a request was answered %d", r);
 	if (!world_serving(w) || w->now >= c->margin_at || w->taken_back)
 		return;
 	moves_on(w, c);
@@ -222,7 +259,8 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 		unsigned before = w->keys[w->keys[c->key].slot].relabelled;
 		if (s->state == CK_STATE_COMMITTED || s->state == CK_STATE_COMMITTING)
 			return; /* the rules speak of what is kept */
-		if (rule == CK_ANNOTATION_HAND_BACK || (rule == CK_ANNOTATION_AUTO && (before || e->row.relabelled)))
+		if (rule == CK_ANNOTATION_HAND_BACK ||
+		    (rule == CK_ANNOTATION_AUTO && (before || e->row.relabelled)))
 			relation = CK_RELATION_SAME;
 	}
 	if (relation == CK_RELATION_SAME)
@@ -231,22 +269,25 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 		other_request(w, s, r);
 }
 
-/* ---- callers go ------------------------------------------------------------------------------------------------------- */
+/* ---- callers go ------------------------------------------------------------------------------ */
 
 void oracle_left(struct world *w, struct caller *c)
 {
-	struct shadow *s = c->making_row && c->making ? &w->shadows[c->making_row] : shadow_of_key(w, c->key);
+	struct shadow *s =
+		c->making_row && c->making ? &w->shadows[c->making_row] : shadow_of_key(w, c->key);
 
 	if (c->drain || w->in_round > 1 || (c->heard != CK_WAIT && c->heard != CK_CREATE))
 		return;
-	MUST(w, c->turn.state != CK_TURN_WAITING, "caller %d has left and its turn still waits", (int)(c - w->callers));
+	MUST(w, c->turn.state != CK_TURN_WAITING, "caller %d has left and its turn still waits",
+	     (int)(c - w->callers));
 	if (!s || !s->alive || !world_serving(w) || column_of(s) == COL_COMMITTED || w->taken_back)
 		return;
 	FOR_CALLERS(other, w) /* who differs, and is the newest now, has his say (K11) */
 	if (other != c && other->key == s->key && undecided(other) && entry_of(w, s) &&
 	    world_compare(w, entry_of(w, s), &other->fp) != CK_RELATION_SAME)
 		return;
-	MUST(w, unchanged(s, entry_of(w, s)), "the table: entry %lu was %s and changed because a caller left", row_of(w, s),
+	MUST(w, unchanged(s, entry_of(w, s)),
+	     "the table: entry %lu was %s and changed because a caller left", row_of(w, s),
 	     ck_state_name(s->state));
 	cell(w, CELL_LEAVE, column_of(s));
 }
@@ -256,7 +297,8 @@ void oracle_dropped(struct world *w, struct caller *c)
 	if (c->heard == CK_HAND_BACK && !c->reported && w->shadows[c->row].handed)
 		w->shadows[c->row].handed--;
 	if (c->making && w->shadows[c->making_row].state == CK_STATE_CREATING)
-		w->shadows[c->making_row].moved_event = w->event; /* lost, also when its deadline had made it so before */
+		/* lost, also when its deadline had made it so before */
+		w->shadows[c->making_row].moved_event = w->event;
 }
 
 void oracle_unheard(struct world *w, struct caller *c)
@@ -265,7 +307,8 @@ void oracle_unheard(struct world *w, struct caller *c)
 	struct ck_entry *e = entry_of(w, s);
 
 	s->failing = true;
-	MUST(w, !e || e->row.state == CK_STATE_GONE, "K8: nobody heard that he was to make entry %lu, and it is %s", row_of(w, s),
+	MUST(w, !e || e->row.state == CK_STATE_GONE,
+	     "K8: nobody heard that he was to make entry %lu, and it is %s", row_of(w, s),
 	     e ? ck_state_name(e->row.state) : "");
 }
 
@@ -278,14 +321,18 @@ void oracle_reported(struct world *w, struct caller *c, bool delivered)
 		return;
 	bool last = s->handed == 1;
 	s->handed -= s->handed > 0;
-	if (delivered || s->state != CK_STATE_COMMITTED || !e || w->in_round > 1 || s->life != w->life)
+	if (delivered || s->state != CK_STATE_COMMITTED || !e || w->in_round > 1 ||
+	    s->life != w->life)
 		return;
 	struct object *in = world_object(w, c->req.in);
-	bool well = !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) && !s->used && !s->running_seen && !(in && in->stopping);
+	bool well = !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) && !s->used &&
+		    !s->running_seen && !(in && in->stopping);
 	if (s->kind == CK_SANDBOX)
-		MUST(w, unchanged(s, e), "K7: a sandbox's answer was lost, and it is %s", ck_state_name(e->row.state));
+		MUST(w, unchanged(s, e), "K7: a sandbox's answer was lost, and it is %s",
+		     ck_state_name(e->row.state));
 	else if (last && well)
-		MUST(w, e->row.state == CK_STATE_KEPT, "K7: a container's only answer was lost, and it is %s",
+		MUST(w, e->row.state == CK_STATE_KEPT,
+		     "K7: a container's only answer was lost, and it is %s",
 		     ck_state_name(e->row.state));
 	cell(w, CELL_LEAVE, COL_COMMITTED);
 }
@@ -299,11 +346,14 @@ void oracle_draining(struct world *w, struct caller *c, struct object *o, int r)
 	if (r == CK_DRAINED)
 		FOR_SHADOWS(s, w)
 	if (in_sandbox(w, s, o->id))
-		MUST(w, !open_or_evicting(s->state) || !entry_of(w, s) || !open_or_evicting(entry_of(w, s)->row.state),
-		     "K16: drained, and entry %lu of it is %s", row_of(w, s), ck_state_name(s->state));
+		MUST(w,
+		     !open_or_evicting(s->state) || !entry_of(w, s) ||
+			     !open_or_evicting(entry_of(w, s)->row.state),
+		     "K16: drained, and entry %lu of it is %s", row_of(w, s),
+		     ck_state_name(s->state));
 }
 
-/* ---- a creation ends -------------------------------------------------------------------------------------------------- */
+/* ---- a creation ends ------------------------------------------------------------------------- */
 
 void oracle_finishing(struct world *w, struct caller *c)
 {
@@ -315,15 +365,18 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 	struct ck_entry *e = entry_of(w, s);
 	unsigned long row = row_of(w, s);
 	struct caller *newest = w->newest >= 0 ? &w->callers[w->newest] : NULL;
-	enum ck_relation relation = newest && e ? world_compare(w, e, &newest->fp) : CK_RELATION_SAME;
+	enum ck_relation relation =
+		newest && e ? world_compare(w, e, &newest->fp) : CK_RELATION_SAME;
 	bool offer = w->config.rules.hand_back == CK_OFFER && s->kind == CK_SANDBOX && !newest;
 	bool here = c->here && w->now < c->margin_at;
 	enum ck_state now = e ? e->row.state : CK_STATE_GONE;
 
 	if (s->flags & CK_ENTRY_ABANDONED || s->dead_seen) {
-		MUST(w, now == CK_STATE_EVICTING, "K2, K9: entry %lu was abandoned or dead, is finished, and is %s", row,
+		MUST(w, now == CK_STATE_EVICTING,
+		     "K2, K9: entry %lu was abandoned or dead, is finished, and is %s", row,
 		     ck_state_name(now));
-		MUST(w, r == CK_ABANDONED || s->dead_seen, "K2: an abandoned creation's end was answered %d", r);
+		MUST(w, r == CK_ABANDONED || s->dead_seen,
+		     "K2: an abandoned creation's end was answered %d", r);
 		return;
 	}
 	FOR_SHADOWS(other, w)
@@ -332,20 +385,25 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 	if (w->taken_back)
 		return; /* its sandbox may have gone in the same event */
 	if (!newest && !offer) {
-		MUST(w, now == CK_STATE_KEPT && r == CK_KEPT, "K2: nobody waits for entry %lu, and it is %s, answered %d", row,
+		MUST(w, now == CK_STATE_KEPT && r == CK_KEPT,
+		     "K2: nobody waits for entry %lu, and it is %s, answered %d", row,
 		     ck_state_name(now), r);
 	} else if (relation == CK_RELATION_SAME) {
 		if (w->plugin_absent &&
 		    w->config.rules.hooks) /* EVICTING: for an older request that differs, and is now the newest */
-			MUST(w, (now == CK_STATE_KEPT || now == CK_STATE_EVICTING) && (!here || r == -CK_EUNAVAILABLE),
+			MUST(w,
+			     (now == CK_STATE_KEPT || now == CK_STATE_EVICTING) &&
+				     (!here || r == -CK_EUNAVAILABLE),
 			     "H4: entry %lu is %s, answered %d", row, ck_state_name(now), r);
 		else
 			MUST(w,
 			     (now == CK_STATE_COMMITTING || now == CK_STATE_COMMITTED) &&
 				     (here ? r == CK_WAIT || r == CK_HAND_BACK : r == CK_KEPT),
-			     "K2, K3: entry %lu is finished and is %s, answered %d", row, ck_state_name(now), r);
+			     "K2, K3: entry %lu is finished and is %s, answered %d", row,
+			     ck_state_name(now), r);
 	} else if (relation != CK_RELATION_COSMETIC) {
-		MUST(w, now == CK_STATE_EVICTING, "K11: the newest request differs from entry %lu, which is %s", row,
+		MUST(w, now == CK_STATE_EVICTING,
+		     "K11: the newest request differs from entry %lu, which is %s", row,
 		     ck_state_name(now));
 	}
 }
@@ -360,15 +418,20 @@ void oracle_finished(struct world *w, struct caller *c, int r)
 		finished_well(w, c, s, r);
 		cell(w, CELL_FINISH, col);
 	} else if (col == COL_EVICTING && e && e->row.state == CK_STATE_EVICTING) {
-		MUST(w, e->row.made, "the table: entry %lu is EVICTING, and its id came late and was not stored", row_of(w, s));
+		MUST(w, e->row.made,
+		     "the table: entry %lu is EVICTING, and its id came late and was not stored",
+		     row_of(w, s));
 		cell(w, CELL_FINISH, col);
 	} else {
-		MUST(w, r < 0 || r == CK_ABANDONED || r == CK_HAND_BACK || r == CK_WAIT || r == CK_KEPT,
+		MUST(w,
+		     r < 0 || r == CK_ABANDONED || r == CK_HAND_BACK || r == CK_WAIT ||
+			     r == CK_KEPT,
 		     "a late end was answered %d", r);
 	}
 }
 
-void oracle_failed(struct world *w, struct caller *c, const struct creation *creation, int grpc, int r)
+void oracle_failed(struct world *w, struct caller *c, const struct creation *creation, int grpc,
+		   int r)
 {
 	struct shadow *s = &w->shadows[c->making_row];
 	enum column col = making_column(s);
@@ -377,25 +440,34 @@ void oracle_failed(struct world *w, struct caller *c, const struct creation *cre
 
 	(void)r;
 	(void)creation;
-	if ((col == COL_LOST || col == COL_CREATING) && s->flags & CK_ENTRY_RESENT && grpc == CK_GRPC_ALREADY_EXISTS) {
-		MUST(w, unchanged(s, e), "K8: a resend was told that the name is taken, and entry %lu is given up", row);
+	if ((col == COL_LOST || col == COL_CREATING) && s->flags & CK_ENTRY_RESENT &&
+	    grpc == CK_GRPC_ALREADY_EXISTS) {
+		MUST(w, unchanged(s, e),
+		     "K8: a resend was told that the name is taken, and entry %lu is given up",
+		     row);
 		s->moved_event = w->event;
 		return;
 	}
 	if (col == COL_CREATING || col == COL_LOST) {
 		s->failing = true;
-		MUST(w, !e || e->row.state == CK_STATE_GONE, "K4: the creation of entry %lu failed, and it is %s", row,
+		MUST(w, !e || e->row.state == CK_STATE_GONE,
+		     "K4: the creation of entry %lu failed, and it is %s", row,
 		     e ? ck_state_name(e->row.state) : "");
 		FOR_CALLERS(other, w)
 		{
 			if (undecided(other) && other->turn.row == row && other->turn.joined)
-				oracle_fail(w, "K4: caller %d still waits for a creation that failed", (int)(other - w->callers));
-			if (other->turn.state == CK_TURN_DECIDED && other->turn.outcome == -CK_EFAILED && other->turn.row == row)
+				oracle_fail(w,
+					    "K4: caller %d still waits for a creation that failed",
+					    (int)(other - w->callers));
+			if (other->turn.state == CK_TURN_DECIDED &&
+			    other->turn.outcome == -CK_EFAILED && other->turn.row == row)
 				MUST(w, other->turn.status && other->turn.status->grpc == grpc,
-				     "K4: caller %d hears another status", (int)(other - w->callers));
+				     "K4: caller %d hears another status",
+				     (int)(other - w->callers));
 		}
 		if (c->here && live(w, c))
-			oracle_fail(w, "K4: the creation of caller %d failed, and it waits", (int)(c - w->callers));
+			oracle_fail(w, "K4: the creation of caller %d failed, and it waits",
+				    (int)(c - w->callers));
 		cell(w, CELL_FAIL, col);
 	} else if (col == COL_EVICTING) {
 		if (!s->id[0]) {
@@ -415,17 +487,21 @@ void oracle_lost(struct world *w, struct caller *c)
 	unsigned long row = row_of(w, s);
 
 	if (col == COL_CREATING || col == COL_LOST) {
-		bool evicted = e && e->row.state == CK_STATE_EVICTING && s->flags & CK_ENTRY_ABANDONED;
-		MUST(w, evicted || (unchanged(s, e) && e->row.flags & CK_ENTRY_LOST), "K8: entry %lu was lost and is %s", row,
+		bool evicted =
+			e && e->row.state == CK_STATE_EVICTING && s->flags & CK_ENTRY_ABANDONED;
+		MUST(w, evicted || (unchanged(s, e) && e->row.flags & CK_ENTRY_LOST),
+		     "K8: entry %lu was lost and is %s", row,
 		     e ? ck_state_name(e->row.state) : "gone");
 		if (c->here && w->now < c->margin_at && e && !(e->row.flags & CK_ENTRY_ABANDONED) &&
 		    e->row.state == CK_STATE_CREATING)
-			MUST(w, undecided(c), "K8: the creation of caller %d is lost, and it does not wait on",
+			MUST(w, undecided(c),
+			     "K8: the creation of caller %d is lost, and it does not wait on",
 			     (int)(c - w->callers));
 		cell(w, CELL_LOSE, col);
 		s->moved_event = w->event; /* also when its deadline had made it lost before */
 	} else if (col == COL_EVICTING) {
-		MUST(w, unchanged(s, e), "the table: entry %lu was EVICTING, lost its creation, and is not", row);
+		MUST(w, unchanged(s, e),
+		     "the table: entry %lu was EVICTING, lost its creation, and is not", row);
 		cell(w, CELL_LOSE, col);
 	}
 }

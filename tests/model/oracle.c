@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of the cache, said a second time: not how they are kept, but what must be seen from outside if they are. Numbers K1
- * to K33 and the table of states and events are those of libcrikeep(3); each complaint begins with the rule it holds.
+ * The rules of the cache, said a second time: not how they are kept, but what must be seen from
+ * outside if they are. Numbers K1 to K33 and the table of states and events are those of
+ * libcrikeep(3); each complaint begins with the rule it holds.
  *
- * What the rules leave open is left open here as well. Where an event does more than one thing (a plugin refuses, and the request
- * that waited is placed anew), only that part is judged which the rules fix.
+ * What the rules leave open is left open here as well. Where an event does more than one thing (a
+ * plugin refuses, and the request that waited is placed anew), only that part is judged which the
+ * rules fix.
  *
- * Here: what is known of each entry, and its moves. oracle-round.c: what holds after each round, and what a round may bring.
- * oracle-turns.c, oracle-host.c: what must come of each event.
+ * Here: what is known of each entry, and its moves. oracle-round.c: what holds after each round,
+ * and what a round may bring. oracle-turns.c, oracle-host.c: what must come of each event.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@ void oracle_fail(struct world *w, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 enum column column_of(const struct shadow *s)
 {
@@ -46,7 +48,8 @@ enum column column_of(const struct shadow *s)
 	}
 }
 
-/* for a creation's own end: one that was lost and asked for again is made, but nobody knows what became of the first (K8) */
+/* for a creation's own end: one that was lost and asked for again is made, but nobody knows what
+ * became of the first (K8) */
 enum column making_column(const struct shadow *s)
 {
 	enum column col = s->alive ? column_of(s) : COL_NONE;
@@ -63,7 +66,8 @@ struct ck_entry *entry_of(struct world *w, const struct shadow *s)
 	return ck_machine_entry(w->m, row_of(w, s));
 }
 
-/* the shadow that stands for a key: what is not EVICTING comes first, what has ended comes after what has not */
+/* the shadow that stands for a key: what is not EVICTING comes first, what has ended comes after
+ * what has not */
 struct shadow *shadow_of_key(struct world *w, int key)
 {
 	struct shadow *best = NULL;
@@ -121,8 +125,9 @@ bool open_or_evicting(enum ck_state state)
 	return ck_state_open(state) || state == CK_STATE_EVICTING;
 }
 
-/* Abandoned or on its way out: what K9, K13, K16 and an administrator do to whatever is not committed. While a kept result is
- * being asked after, the end of the question is waited for (K6). */
+/* Abandoned or on its way out: what K9, K13, K16 and an administrator do to whatever is not
+ * committed. While a kept result is being asked after, the end of the question is waited for
+ * (K6). */
 bool given_up(const struct shadow *s, const struct ck_entry *e)
 {
 	switch (column_of(s)) {
@@ -168,7 +173,8 @@ bool oracle_shown(struct world *w, const struct object *o)
 	if (e)
 		return !ck_machine_hidden(e);
 	FOR_ENTRIES(f, w) /* by its key, before its id is known */
-	if (open_or_evicting(f->row.state) && !f->row.made && ck_key_same(f->row.key, w->keys[o->key].key))
+	if (open_or_evicting(f->row.state) && !f->row.made &&
+	    ck_key_same(f->row.key, w->keys[o->key].key))
 		return false;
 	return true;
 }
@@ -182,15 +188,18 @@ bool ours_uncommitted(struct world *w, const struct object *o)
 	return !oracle_shown(w, o);
 }
 
-/* ---- moves ------------------------------------------------------------------------------------------------------------ */
+/* ---- moves ----------------------------------------------------------------------------------- */
 
-static bool may_move(enum ck_state from, enum ck_state to) /* rules 1, written down again on purpose */
+/* rules 1, written down again on purpose */
+static bool may_move(enum ck_state from, enum ck_state to)
 {
 	switch ((int)from) {
 	case 0:
-		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED || to == CK_STATE_EVICTING;
+		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED ||
+		       to == CK_STATE_EVICTING;
 	case CK_STATE_CREATING:
-		return to == CK_STATE_COMMITTING || to == CK_STATE_KEPT || to == CK_STATE_EVICTING || to == CK_STATE_GONE;
+		return to == CK_STATE_COMMITTING || to == CK_STATE_KEPT ||
+		       to == CK_STATE_EVICTING || to == CK_STATE_GONE;
 	case CK_STATE_KEPT:
 		return to == CK_STATE_COMMITTING || to == CK_STATE_EVICTING;
 	case CK_STATE_COMMITTING:
@@ -213,12 +222,13 @@ bool still_exists(struct world *w, const struct shadow *s)
 		const struct object *o = &w->objects[i];
 		if (!object_alive(o) || o->exempt)
 			continue;
-		if (s->id[0] ? !strcmp(o->id, s->id) : o->row == row && !ck_machine_object(w->m, o->kind, o->id))
+		if (s->id[0] ? !strcmp(o->id, s->id)
+			     : o->row == row && !ck_machine_object(w->m, o->kind, o->id))
 			return true;
 	}
 	for (unsigned i = 0; i < w->creations_n; i++)
-		if (w->creations[i].row == row && w->creations[i].state == CREATION_RUNNING && !w->creations[i].reserved &&
-		    !w->creations[i].exempt)
+		if (w->creations[i].row == row && w->creations[i].state == CREATION_RUNNING &&
+		    !w->creations[i].reserved && !w->creations[i].exempt)
 			return true;
 	return false;
 }
@@ -241,12 +251,15 @@ static void check_patience(struct world *w, const struct shadow *s)
 	uint64_t since = list ? s->absent_since : s->lost_at;
 	uint64_t grace = w->config.rules.lost_grace;
 
-	MUST(w, s->flags & CK_ENTRY_LOST, "K8: entry %lu vanished while it was being made", row_of(w, s));
-	MUST(w, since && w->now - since >= grace, "K8: entry %lu was given up after %llu ms of absence", row_of(w, s),
+	MUST(w, s->flags & CK_ENTRY_LOST, "K8: entry %lu vanished while it was being made",
+	     row_of(w, s));
+	MUST(w, since && w->now - since >= grace,
+	     "K8: entry %lu was given up after %llu ms of absence", row_of(w, s),
 	     (unsigned long long)(since ? (w->now - since) / MS : 0));
 	if (!s->waited && !somebody_waits(w, s->key))
 		MUST(w, w->now - s->created >= w->config.rules.create_deadline,
-		     "K8: entry %lu was given up before its create deadline, and nobody waited", row_of(w, s));
+		     "K8: entry %lu was given up before its create deadline, and nobody waited",
+		     row_of(w, s));
 }
 
 /* the machine will not look after it any more */
@@ -265,7 +278,8 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 	case CK_STATE_COMMITTED:
 		/* K5: what has ended may make room for a new creation of its key */
 		if (!(s->flags & CK_ENTRY_ENDED))
-			MUST(w, !still_exists(w, s), "K17: entry %lu is forgotten although %s exists", row, s->id);
+			MUST(w, !still_exists(w, s),
+			     "K17: entry %lu is forgotten although %s exists", row, s->id);
 		exempt(w, s);
 		return;
 	case CK_STATE_EVICTING:
@@ -273,20 +287,25 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 			return;
 		if (!s->released && still_exists(w, s)) {
 			MUST(w, !s->id[0], "K17: entry %lu is gone although %s exists", row, s->id);
-			if (!s->id[0] && w->config.rules.can_list) /* else there is nobody to ask for it */
+			/* else there is nobody to ask for it */
+			if (!s->id[0] && w->config.rules.can_list)
 				check_patience(w, s);
 		}
-		if (!s->released && s->flags & CK_ENTRY_TOLD && w->config.told[0] && w->config.rules.hooks)
-			MUST(w, s->removed_done, "K20: entry %lu is gone, and nobody was told Remove", row);
+		if (!s->released && s->flags & CK_ENTRY_TOLD && w->config.told[0] &&
+		    w->config.rules.hooks)
+			MUST(w, s->removed_done,
+			     "K20: entry %lu is gone, and nobody was told Remove", row);
 		exempt(w, s);
 		return;
 	default:
-		MUST(w, from == CK_STATE_GONE, "entry %lu vanished from state %s", row, ck_state_name(from));
+		MUST(w, from == CK_STATE_GONE, "entry %lu vanished from state %s", row,
+		     ck_state_name(from));
 		return;
 	}
 }
 
-static void relabelled(struct world *w, const struct shadow *s, const struct ck_entry *e, enum ck_reason reason)
+static void relabelled(struct world *w, const struct shadow *s, const struct ck_entry *e,
+		       enum ck_reason reason)
 {
 	unsigned *n = &w->keys[w->keys[s->key].slot].relabelled;
 
@@ -303,7 +322,8 @@ static void relabelled(struct world *w, const struct shadow *s, const struct ck_
 	bool known = e->row.relabelled > 0;
 	FOR_SHADOWS(other, w)
 	known = known || (other != s && other->reason == CK_REASON_RELABELLED &&
-			  w->keys[other->key].slot == w->keys[s->key].slot && ck_machine_object(w->m, other->kind, other->id));
+			  w->keys[other->key].slot == w->keys[s->key].slot &&
+			  ck_machine_object(w->m, other->kind, other->id));
 	MUST(w, !known, "K12: labels alone evict a second time in a row");
 }
 
@@ -313,13 +333,17 @@ static void check_ttl(struct world *w, const struct shadow *s)
 	uint64_t grace = rules->ttl < CK_OPEN_GRACE ? rules->ttl : CK_OPEN_GRACE;
 	unsigned long row = row_of(w, s);
 
-	MUST(w, w->now + CK_TTL_SLACK >= s->interest + rules->ttl, "K15: entry %lu expired %llu ms after the last interest", row,
+	MUST(w, w->now + CK_TTL_SLACK >= s->interest + rules->ttl,
+	     "K15: entry %lu expired %llu ms after the last interest", row,
 	     (unsigned long long)((w->now - s->interest) / MS));
 	FOR_CALLERS(c, w)
-	if (c->key == s->key && live(w, c) && world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
-		oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row, (int)(c - w->callers));
+	if (c->key == s->key && live(w, c) &&
+	    world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
+		oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row,
+			    (int)(c - w->callers));
 	if (s->life != w->life) /* restored into this life, and not moved in it */
-		MUST(w, w->now + CK_TTL_SLACK >= w->opened + grace, "K15: entry %lu expired just after a restart", row);
+		MUST(w, w->now + CK_TTL_SLACK >= w->opened + grace,
+		     "K15: entry %lu expired just after a restart", row);
 	cell(w, CELL_EXPIRE, COL_KEPT);
 }
 
@@ -345,24 +369,34 @@ static void moved(struct world *w, const struct ck_note *note)
 		s->state = note->to;
 		return; /* judged where it is seen first */
 	}
-	MUST(w, from == note->from, "entry %lu moves from %s, but it was %s", id, ck_state_name(note->from), ck_state_name(from));
-	MUST(w, may_move(note->from, note->to), "rules 1: entry %lu moves from %s to %s", id, ck_state_name(note->from),
-	     ck_state_name(note->to));
+	MUST(w, from == note->from, "entry %lu moves from %s, but it was %s", id,
+	     ck_state_name(note->from), ck_state_name(from));
+	MUST(w, may_move(note->from, note->to), "rules 1: entry %lu moves from %s to %s", id,
+	     ck_state_name(note->from), ck_state_name(note->to));
 	if (!s->id[0] && row->made)
 		snprintf(s->id, sizeof(s->id), "%s", row->made->id);
 	switch (note->to) {
 	case CK_STATE_KEPT:
 		if (from == CK_STATE_COMMITTED)
-			MUST(w, s->kind == CK_CONTAINER && !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) && !s->used,
-			     "K7: entry %lu is taken back although it was delivered, ended, used or a sandbox", id);
+			MUST(w,
+			     s->kind == CK_CONTAINER &&
+				     !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) &&
+				     !s->used,
+			     "K7: entry %lu is taken back although it was delivered, ended, used "
+			     "or a sandbox",
+			     id);
 		break;
 	case CK_STATE_COMMITTING:
 		FOR_SHADOWS(other, w)
-		MUST(w, other->key != s->key || other->state != CK_STATE_EVICTING || other->reason != CK_REASON_DUPLICATE,
+		MUST(w,
+		     other->key != s->key || other->state != CK_STATE_EVICTING ||
+			     other->reason != CK_REASON_DUPLICATE,
 		     "K26: entry %lu is handed back before its duplicate is gone", id);
-		MUST(w, !(s->flags & CK_ENTRY_ABANDONED), "K23: entry %lu was abandoned and is committed", id);
+		MUST(w, !(s->flags & CK_ENTRY_ABANDONED),
+		     "K23: entry %lu was abandoned and is committed", id);
 		if (from == CK_STATE_KEPT && w->config.rules.can_inspect)
-			MUST(w, w->inspected_row == row->id, "K6: entry %lu is handed back and nobody asked whether it is alive",
+			MUST(w, w->inspected_row == row->id,
+			     "K6: entry %lu is handed back and nobody asked whether it is alive",
 			     id);
 		break;
 	case CK_STATE_COMMITTED:
@@ -377,8 +411,8 @@ static void moved(struct world *w, const struct ck_note *note)
 		relabelled(w, s, note->entry, CK_REASON_NONE);
 		break;
 	case CK_STATE_EVICTING:
-		MUST(w, row->reason != CK_REASON_NONE || row->state != CK_STATE_EVICTING, "entry %lu is evicted for no reason",
-		     id);
+		MUST(w, row->reason != CK_REASON_NONE || row->state != CK_STATE_EVICTING,
+		     "entry %lu is evicted for no reason", id);
 		relabelled(w, s, note->entry, row->reason);
 		if (row->reason == CK_REASON_TTL)
 			check_ttl(w, s);
@@ -415,11 +449,14 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 	s->moved_event = w->event;
 	s->life = w->life;
 	if (state == CK_STATE_COMMITTED)
-		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME, "rules 1: entry %lu begins as COMMITTED and was not imported", row);
+		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME,
+		     "rules 1: entry %lu begins as COMMITTED and was not imported", row);
 	else if (state == CK_STATE_EVICTING)
-		MUST(w, e->row.reason == CK_REASON_DUPLICATE, "rules 1: entry %lu begins as EVICTING and is no duplicate", row);
+		MUST(w, e->row.reason == CK_REASON_DUPLICATE,
+		     "rules 1: entry %lu begins as EVICTING and is no duplicate", row);
 	else
-		MUST(w, state == CK_STATE_CREATING, "rules 1: entry %lu begins as %s", row, ck_state_name(state));
+		MUST(w, state == CK_STATE_CREATING, "rules 1: entry %lu begins as %s", row,
+		     ck_state_name(state));
 }
 
 static void look_at(struct world *w, const struct ck_entry *e)
@@ -429,7 +466,8 @@ static void look_at(struct world *w, const struct ck_entry *e)
 
 	if (!s->alive)
 		appeared(w, e, s);
-	MUST(w, s->state == e->row.state, "entry %lu moved from %s to %s without a line in the history", row,
+	MUST(w, s->state == e->row.state,
+	     "entry %lu moved from %s to %s without a line in the history", row,
 	     ck_state_name(s->state), ck_state_name(e->row.state));
 	if (e->row.flags & CK_ENTRY_LOST && !(s->flags & CK_ENTRY_LOST)) {
 		s->lost_at = w->now;
@@ -443,8 +481,10 @@ static void look_at(struct world *w, const struct ck_entry *e)
 	if (e->row.made && !s->id[0])
 		snprintf(s->id, sizeof(s->id), "%s", e->row.made->id);
 	if (s->id[0])
-		MUST(w, e->row.made && !strcmp(e->row.made->id, s->id), "entry %lu was %s and has another id now", row, s->id);
-	if (e->row.tries > s->fails) { /* a destroy, or a question before it, has failed or had no answer in time */
+		MUST(w, e->row.made && !strcmp(e->row.made->id, s->id),
+		     "entry %lu was %s and has another id now", row, s->id);
+	/* a destroy, or a question before it, has failed or had no answer in time */
+	if (e->row.tries > s->fails) {
 		s->failed_at = w->now;
 		s->shortened = false;
 		s->checks = 0; /* K22: somebody may use it by the next try */

@@ -2,10 +2,12 @@
 #ifndef CK_TESTS_MODEL_ORACLE_H
 #define CK_TESTS_MODEL_ORACLE_H
 /*
- * Who looks on and knows the rules. Called by world.c around each event, it compares what the machine shows with what the rules
- * say must come of it, and with the world as it is; the first disagreement is kept in world->failure.
+ * Who looks on and knows the rules. Called by world.c around each event, it compares what the
+ * machine shows with what the rules say must come of it, and with the world as it is; the first
+ * disagreement is kept in world->failure.
  *
- * Between an event and oracle_observe() the shadows still show the state before the event, the machine that after it.
+ * Between an event and oracle_observe() the shadows still show the state before the event, the
+ * machine that after it.
  */
 #include "tests/model/world.h"
 
@@ -34,7 +36,8 @@ void oracle_unheard(struct world *w, struct caller *c); /* nothing was begun */
 void oracle_reported(struct world *w, struct caller *c, bool delivered);
 void oracle_finishing(struct world *w, struct caller *c);
 void oracle_finished(struct world *w, struct caller *c, int r);
-void oracle_failed(struct world *w, struct caller *c, const struct creation *creation, int grpc, int r);
+void oracle_failed(struct world *w, struct caller *c, const struct creation *creation, int grpc,
+		   int r);
 void oracle_lost(struct world *w, struct caller *c);
 void oracle_inspected(struct world *w, const struct job *job, enum ck_condition condition);
 void oracle_listed_entry(struct world *w, const struct job *job, bool ok);

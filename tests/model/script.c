@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A script names its things by label, or by their place among the jobs in flight, and so stays meaningful when lines are
- * taken out of it.
+ * A script names its things by label, or by their place among the jobs in flight, and so stays
+ * meaningful when lines are taken out of it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -13,12 +13,13 @@
 #include "tests/model/history.h"
 #include "tests/model/script.h"
 
-/* ---- printing --------------------------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void print_request(const struct request *req, FILE *to)
 {
-	fprintf(to, "%s of pod%u%s uid%u%s attempt %u", req->kind == CK_SANDBOX ? "sandbox" : "container", req->pod,
-		req->name ? "-b" : "", req->pod, req->uid ? "-b" : "", req->attempt);
+	fprintf(to, "%s of pod%u%s uid%u%s attempt %u",
+		req->kind == CK_SANDBOX ? "sandbox" : "container", req->pod, req->name ? "-b" : "",
+		req->pod, req->uid ? "-b" : "", req->attempt);
 	if (req->kind == CK_CONTAINER && req->in >= 0)
 		fprintf(to, " in #%d", req->in);
 	else if (req->kind == CK_CONTAINER)
@@ -28,14 +29,16 @@ static void print_request(const struct request *req, FILE *to)
 
 static void print_seconds(uint64_t ns, FILE *to)
 {
-	fprintf(to, "%llu.%03llu s", (unsigned long long)(ns / S), (unsigned long long)(ns % S / MS));
+	fprintf(to, "%llu.%03llu s", (unsigned long long)(ns / S),
+		(unsigned long long)(ns % S / MS));
 }
 
 static void print_step(unsigned number, const struct step *s, FILE *to)
 {
 	static const char *const conditions[] = { "UNKNOWN", "READY", "RUNNING", "DEAD", "ABSENT" };
 	static const char *const lists[] = { "as it was when asked", "failed", "as it is now" };
-	static const char *const destroys[] = { "done", "failed", "", "done, but no answer came", "stopped so far" };
+	static const char *const destroys[] = { "done", "failed", "", "done, but no answer came",
+						"stopped so far" };
 
 	fprintf(to, "#%3u  ", number);
 	switch (s->op) {
@@ -89,7 +92,8 @@ static void print_step(unsigned number, const struct step *s, FILE *to)
 		fprintf(to, "whole list %u: %s", s->nth, lists[s->arg]);
 		break;
 	case STEP_VIEW_OPEN:
-		fprintf(to, "view %u: somebody lists %s", s->nth, s->req.kind == CK_SANDBOX ? "sandboxes" : "containers");
+		fprintf(to, "view %u: somebody lists %s", s->nth,
+			s->req.kind == CK_SANDBOX ? "sandboxes" : "containers");
 		break;
 	case STEP_VIEW_CLOSE:
 		fprintf(to, "view %u: %s", s->nth, s->arg == HOW_FAILED ? "failed" : "answered");
@@ -139,7 +143,8 @@ static void print_step(unsigned number, const struct step *s, FILE *to)
 		break;
 	case STEP_CRASH:
 		fprintf(to, "kill -9%s%s%s", s->arg & CRASH_LATE ? " just after the write" : "",
-			s->arg & CRASH_REBOOT ? ", and a reboot" : "", s->arg & CRASH_NEW_KEY ? ", and another digest key" : "");
+			s->arg & CRASH_REBOOT ? ", and a reboot" : "",
+			s->arg & CRASH_NEW_KEY ? ", and another digest key" : "");
 		break;
 	}
 	fprintf(to, "%s\n", s->more ? ", and" : "");
@@ -158,13 +163,15 @@ void history_print(const struct history *h, FILE *to)
 		rules->can_inspect ? "yes" : "no", rules->can_list ? "yes" : "no",
 		rules->skip_first_list ? "serving at once" : "serving after the first lists");
 	fprintf(to, "# %s, ttl %llu s, create deadline %llu s, grace %llu s\n",
-		rules->mode == CK_MODE_IDENTITY ? "identity" : "normalized", (unsigned long long)(rules->ttl / S),
-		(unsigned long long)(rules->create_deadline / S), (unsigned long long)(rules->lost_grace / S));
+		rules->mode == CK_MODE_IDENTITY ? "identity" : "normalized",
+		(unsigned long long)(rules->ttl / S),
+		(unsigned long long)(rules->create_deadline / S),
+		(unsigned long long)(rules->lost_grace / S));
 	for (unsigned i = 0; i < h->n; i++)
 		print_step(i + 1, &h->steps[i], to);
 }
 
-/* ---- playing ---------------------------------------------------------------------------------------------------------- */
+/* ---- playing --------------------------------------------------------------------------------- */
 
 static void play_step(struct world *w, const struct step *s)
 {
@@ -295,7 +302,8 @@ bool script_play(struct history *h, coverage *cells, next_step *next, FILE *trac
 	if (sig) { /* what the machine held is lost with it */
 		playing = 0;
 		alarm(0);
-		snprintf(h->failure, sizeof(h->failure), "%s (%s)", sig == SIGALRM ? "there is no end to it" : "the machine died",
+		snprintf(h->failure, sizeof(h->failure), "%s (%s)",
+			 sig == SIGALRM ? "there is no end to it" : "the machine died",
 			 strsignal(sig));
 		return false;
 	}
@@ -329,9 +337,10 @@ bool history_play(struct history *h, FILE *trace)
 	return script_play(h, NULL, next_written, trace);
 }
 
-/* ---- making it shorter ------------------------------------------------------------------------------------------------ */
+/* ---- making it shorter ----------------------------------------------------------------------- */
 
-static bool same_complaint(const char *a, const char *b) /* of the same rule, and about the same thing: numbers apart */
+/* of the same rule, and about the same thing: numbers apart */
+static bool same_complaint(const char *a, const char *b)
 {
 	for (; *a && *b; a++, b++) {
 		while (*a >= '0' && *a <= '9')
@@ -360,7 +369,8 @@ void history_shrink(struct history *h)
 	for (unsigned len = h->n / 2; len; len = len == 1 ? 0 : (len + 1) / 2)
 		for (unsigned at = 0; at + len <= h->n;) {
 			without(&shorter, h, at, len);
-			if (!history_play(&shorter, NULL) && same_complaint(shorter.failure, h->failure))
+			if (!history_play(&shorter, NULL) &&
+			    same_complaint(shorter.failure, h->failure))
 				*h = shorter;
 			else
 				at++;

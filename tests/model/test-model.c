@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model test: random histories of the machine, each watched by an oracle that knows the rules, and at the end the coverage of
- * the table of states and events. Two processes share the seeds.
+ * The model test: random histories of the machine, each watched by an oracle that knows the rules,
+ * and at the end the coverage of the table of states and events. Two processes share the seeds.
  *
  *	CK_MODEL_HISTORIES=n   how many (100000; CK_TEST_SCALE per cent of it)
  *	CK_MODEL_SEED=n        this one only; if it fails, with the world after each step of its script
@@ -53,7 +53,8 @@ static void histories_keep_the_rules(void **state)
 	uint64_t seed = ck_test_env("CK_MODEL_SEED", 0);
 	uint64_t first = ck_test_env("CK_MODEL_FIRST", 1);
 	uint64_t n = ck_test_env("CK_MODEL_HISTORIES", ck_test_rounds(100000));
-	struct share *shares = mmap(NULL, PROCESSES * sizeof(*shares), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct share *shares = mmap(NULL, PROCESSES * sizeof(*shares), PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct share *all = *state;
 	pid_t pids[PROCESSES];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the model test see anything? The machine is compiled with CK_MUTANTS here: each guard can be taken out at run time. For
- * each mutant random histories are played until one ends in a complaint. What survives is either no guard at all, or a rule
- * the oracle does not know.
+ * Does the model test see anything? The machine is compiled with CK_MUTANTS here: each guard can be
+ * taken out at run time. For each mutant random histories are played until one ends in a complaint.
+ * What survives is either no guard at all, or a rule the oracle does not know.
  *
  *	CK_MODEL_MUTANT=NAME   this one only, with the script that kills it
  *	CK_MODEL_HISTORIES=n   at most so many for each (20000)
@@ -61,16 +61,16 @@ static int wait_for_one(const pid_t *pids, struct verdict *verdicts)
 
 	for (int i = CK_MUTANT_NONE + 1; i < CK_MUTANT_MAX; i++)
 		if (pids[i] == pid && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
-			snprintf(verdicts[i].complaint, sizeof(verdicts[i].complaint), "the process died, status 0x%x",
-				 (unsigned)status);
+			snprintf(verdicts[i].complaint, sizeof(verdicts[i].complaint),
+				 "the process died, status 0x%x", (unsigned)status);
 	return 1;
 }
 
 static void the_model_test_kills_mutants(void **state)
 {
 	uint64_t limit = ck_test_env("CK_MODEL_HISTORIES", 20000);
-	struct verdict *verdicts =
-		mmap(NULL, CK_MUTANT_MAX * sizeof(*verdicts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct verdict *verdicts = mmap(NULL, CK_MUTANT_MAX * sizeof(*verdicts),
+					PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	const char *only = getenv("CK_MODEL_MUTANT");
 
 	(void)state;
@@ -106,7 +106,8 @@ static void the_model_test_kills_mutants(void **state)
 		const struct verdict *verdict = &verdicts[i];
 		killed += verdict->complaint[0] != '\0';
 		printf("%-22s %s %6llu histories: %s\n", mutants[i].name,
-		       verdict->complaint[0] ? "killed after  " : "SURVIVED      ", (unsigned long long)verdict->histories,
+		       verdict->complaint[0] ? "killed after  " : "SURVIVED      ",
+		       (unsigned long long)verdict->histories,
 		       verdict->complaint[0] ? verdict->complaint : mutants[i].guards);
 	}
 	printf("%d of %d mutants killed\n", killed, CK_MUTANT_MAX - 1);

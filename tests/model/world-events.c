@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can happen in the world of world.h. Each event changes the world first, then is told to the machine, then judged. */
+/* What can happen in the world of world.h. Each event changes the world first, then is told to the
+ * machine, then judged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +8,12 @@
 #include "tests/model/oracle.h"
 #include "tests/model/world-int.h"
 
-/* ---- callers ---------------------------------------------------------------------------------------------------------- */
+/* ---- callers --------------------------------------------------------------------------------- */
 
 struct caller *caller(struct world *w, int label)
 {
-	return label >= 0 && label < WORLD_LABELS && w->callers[label].used ? &w->callers[label] : NULL;
+	return label >= 0 && label < WORLD_LABELS && w->callers[label].used ? &w->callers[label]
+									    : NULL;
 }
 
 static uint64_t margin(uint64_t timeout) /* K2 */
@@ -34,7 +36,8 @@ static void caller_begins(struct world *w, struct caller *c, uint64_t timeout)
 	}
 }
 
-int world_begin(struct world *w, int label, const struct request *req, uint64_t timeout, bool expired)
+int world_begin(struct world *w, int label, const struct request *req, uint64_t timeout,
+		bool expired)
 {
 	struct ck_error err = { 0 };
 
@@ -103,7 +106,8 @@ void world_drop(struct world *w, int label)
 	if (!c)
 		return;
 	struct ck_entry *e = ck_machine_entry(w->m, c->turn.row);
-	bool unheard = e && e->creator == &c->turn && !c->making; /* to make it, and in the same round it goes */
+	/* to make it, and in the same round it goes */
+	bool unheard = e && e->creator == &c->turn && !c->making;
 	if (unheard) {
 		c->making = true;
 		c->making_row = e->row.id;
@@ -141,7 +145,7 @@ void world_stage(struct world *w, int label)
 	fed(w);
 }
 
-/* ---- creations end ---------------------------------------------------------------------------------------------------- */
+/* ---- creations end --------------------------------------------------------------------------- */
 
 int world_fail(struct world *w, int label, int grpc, bool heard)
 {
@@ -178,7 +182,8 @@ int world_finish(struct world *w, int label, bool heard)
 	if (creation->reserved || creation->state == CREATION_FAILED)
 		return world_fail(w, label, CK_GRPC_INTERNAL, heard);
 	if (creation->state == CREATION_RUNNING) {
-		struct object *o = object_new(w, label, &creation->req, creation->key, creation->row);
+		struct object *o =
+			object_new(w, label, &creation->req, creation->key, creation->row);
 		o->exempt = creation->exempt;
 		creation->state = CREATION_MADE;
 		creation->object = (int)(o - w->objects);
@@ -212,7 +217,7 @@ void world_lose(struct world *w, int label)
 	fed(w);
 }
 
-/* ---- jobs end --------------------------------------------------------------------------------------------------------- */
+/* ---- jobs end -------------------------------------------------------------------------------- */
 
 static enum ck_condition condition_of(struct world *w, uint64_t row)
 {
@@ -249,7 +254,8 @@ void world_listed_entry(struct world *w, unsigned nth, enum how how)
 	job_remove(w, job);
 	size_t n = listed_objects(w, &copy, objects);
 	feed(w);
-	ck_machine_listed_entry(w->m, copy.row, copy.begun_seq, how != HOW_FAILED, objects, how == HOW_FAILED ? 0 : n);
+	ck_machine_listed_entry(w->m, copy.row, copy.begun_seq, how != HOW_FAILED, objects,
+				how == HOW_FAILED ? 0 : n);
 	oracle_listed_entry(w, &copy, how != HOW_FAILED);
 	fed(w);
 }
@@ -290,7 +296,9 @@ void world_hooked(struct world *w, unsigned nth, bool agree)
 		return;
 	uint64_t row = job->row;
 	unsigned want = job->want;
-	enum ck_hook_event event = want == CK_WANT_RUN ? CK_HOOK_RUN : want == CK_WANT_STOP ? CK_HOOK_STOP : CK_HOOK_REMOVE;
+	enum ck_hook_event event = want == CK_WANT_RUN    ? CK_HOOK_RUN
+				   : want == CK_WANT_STOP ? CK_HOOK_STOP
+							  : CK_HOOK_REMOVE;
 	job_remove(w, job);
 	feed(w);
 	oracle_hooking(w, row, event);
@@ -311,7 +319,8 @@ void world_listed(struct world *w, unsigned nth, enum how how)
 	job_remove(w, job);
 	size_t n = listed_objects(w, &copy, objects);
 	feed(w);
-	ck_machine_listed(w->m, copy.kind, copy.begun_seq, how != HOW_FAILED, objects, how == HOW_FAILED ? 0 : n);
+	ck_machine_listed(w->m, copy.kind, copy.begun_seq, how != HOW_FAILED, objects,
+			  how == HOW_FAILED ? 0 : n);
 	oracle_listed(w, &copy, how != HOW_FAILED);
 	fed(w);
 }
@@ -323,7 +332,9 @@ void world_view_open(struct world *w, unsigned nth, enum ck_kind kind)
 		return;
 	view->open = true;
 	ck_machine_view_opened(w->m, &view->seq);
-	view->list = (struct job){ .kind = kind, .begun_seq = view->seq, .begun_at = w->now, .begun_event = w->event };
+	view->list = (struct job){
+		.kind = kind, .begun_seq = view->seq, .begun_at = w->now, .begun_event = w->event
+	};
 	snapshot(w, &view->list);
 }
 
@@ -347,16 +358,19 @@ void world_view_close(struct world *w, unsigned nth, enum how how)
 	fed(w);
 }
 
-/* ---- what passes by --------------------------------------------------------------------------------------------------- */
+/* ---- what passes by -------------------------------------------------------------------------- */
 
-void world_external(struct world *w, int label, const struct request *req, enum ck_condition condition, bool twin)
+void world_external(struct world *w, int label, const struct request *req,
+		    enum ck_condition condition, bool twin)
 {
 	struct ck_key *key = key_of_request(w, req);
 	int number = world_key(w, key);
 	ck_key_free(key);
 	struct ck_entry *e = world_key_entry(w, number);
-	bool known = e && e->row.made && (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
-	if (name_in_use(w, number) && !(twin && known)) /* else nobody could tell which of the two is ours */
+	bool known = e && e->row.made &&
+		     (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
+	/* else nobody could tell which of the two is ours */
+	if (name_in_use(w, number) && !(twin && known))
 		return;
 	object_new(w, label, req, number, 0)->condition = condition;
 }
@@ -397,7 +411,8 @@ void world_used(struct world *w, int label)
 void world_stopping(struct world *w, int label)
 {
 	struct object *o = world_object(w, label);
-	if (!o || o->kind != CK_SANDBOX || !oracle_shown(w, o)) /* hidden: the guard answers NOT_FOUND */
+	/* hidden: the guard answers NOT_FOUND */
+	if (!o || o->kind != CK_SANDBOX || !oracle_shown(w, o))
 		return;
 	feed(w);
 	int r = ck_machine_stopping(w->m, o->id);
@@ -410,7 +425,8 @@ void world_forget(struct world *w, int label)
 {
 	struct object *o = world_object(w, label);
 	struct ck_entry *e = o ? ck_machine_object(w->m, o->kind, o->id) : NULL;
-	if (!e || ck_machine_hidden(e)) /* the guard would answer NOT_FOUND: the call never gets this far */
+	/* the guard would answer NOT_FOUND: the call never gets this far */
+	if (!e || ck_machine_hidden(e))
 		return;
 	object_gone(w, o);
 	feed(w);
@@ -435,7 +451,7 @@ void world_evict(struct world *w, unsigned nth, bool release)
 	}
 }
 
-/* ---- time, disk, death ------------------------------------------------------------------------------------------------ */
+/* ---- time, disk, death ----------------------------------------------------------------------- */
 
 /* time passes between rounds */
 void world_stall(struct world *w, uint64_t ns)

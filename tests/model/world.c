@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The world of world.h: what there is, and how a round is closed. It does what it is told and keeps to the letter of machine.h;
- * whether the machine keeps to the rules is oracle.c's business. Nothing here is random: a script always plays the same.
- * world-events.c: what can happen.
+ * The world of world.h: what there is, and how a round is closed. It does what it is told and keeps
+ * to the letter of machine.h; whether the machine keeps to the rules is oracle.c's business.
+ * Nothing here is random: a script always plays the same. world-events.c: what can happen.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tests/model/oracle.h"
 #include "tests/model/world-int.h"
 
-/* ---- names ------------------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const char *numbered(char *buf, const char *what, unsigned n, bool other)
 {
@@ -18,7 +18,8 @@ static const char *numbered(char *buf, const char *what, unsigned n, bool other)
 	return buf;
 }
 
-/* Keys are numbered as they turn up, so that equal keys, slots, names and pods can be told by comparing numbers. */
+/* Keys are numbered as they turn up, so that equal keys, slots, names and pods can be told by
+ * comparing numbers. */
 int world_key(struct world *w, const struct ck_key *key)
 {
 	for (int i = 0; i < w->keys_n; i++)
@@ -37,7 +38,8 @@ int world_key(struct world *w, const struct ck_key *key)
 			w->keys[n].slot = w->keys[i].slot;
 		if (ck_key_same_runtime_name(other, key))
 			w->keys[n].name = w->keys[i].name;
-		if (!strcmp(other->pod_name, key->pod_name) && !strcmp(other->pod_namespace, key->pod_namespace))
+		if (!strcmp(other->pod_name, key->pod_name) &&
+		    !strcmp(other->pod_namespace, key->pod_namespace))
 			w->keys[n].pod = w->keys[i].pod;
 	}
 	return n;
@@ -56,7 +58,9 @@ struct ck_key *key_of_request(struct world *w, const struct request *req)
 		.pod_uid = numbered(uid, "uid", req->pod, req->uid),
 	};
 	if (req->kind == CK_CONTAINER) {
-		o.sandbox_id = in && in->kind == CK_SANDBOX ? in->id : numbered(sandbox, "unknown", req->pod, false);
+		o.sandbox_id = in && in->kind == CK_SANDBOX
+				       ? in->id
+				       : numbered(sandbox, "unknown", req->pod, false);
 		o.container_name = "main";
 	}
 	struct ck_key *key = NULL;
@@ -65,7 +69,7 @@ struct ck_key *key_of_request(struct world *w, const struct request *req)
 	return key;
 }
 
-/* ---- what the machine asks from inside an event ----------------------------------------------------------------------- */
+/* ---- what the machine asks from inside an event ---------------------------------------------- */
 
 static int op_record(void *user, const struct ck_fingerprint *fp, struct ck_record *ret)
 {
@@ -97,7 +101,8 @@ enum ck_relation world_compare(struct world *w, const struct ck_entry *e, const 
 	return relation((struct fp){ record->root[0], record->root[1] }, *fp);
 }
 
-static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct ck_fingerprint *fp, struct ck_difference *ret)
+static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct ck_fingerprint *fp,
+				   struct ck_difference *ret)
 {
 	enum ck_relation r = world_compare(user, e, (const void *)fp);
 	if (ret) {
@@ -152,7 +157,7 @@ static const struct ck_machine_ops ops = {
 	.next_id = op_next_id,
 };
 
-/* ---- the database ----------------------------------------------------------------------------------------------------- */
+/* ---- the database ---------------------------------------------------------------------------- */
 
 void row_copy(struct ck_row *to, const struct ck_row *from)
 {
@@ -186,7 +191,7 @@ void write_rows(struct world *w)
 	}
 }
 
-/* ---- the runtime ------------------------------------------------------------------------------------------------------ */
+/* ---- the runtime ----------------------------------------------------------------------------- */
 
 struct object *world_object(struct world *w, int label)
 {
@@ -211,7 +216,8 @@ bool alive(const struct object *o)
 	return o->condition != CK_CONDITION_ABSENT;
 }
 
-struct object *object_new(struct world *w, int label, const struct request *req, int key, uint64_t row)
+struct object *object_new(struct world *w, int label, const struct request *req, int key,
+			  uint64_t row)
 {
 	if (w->objects_n == WORLD_OBJECTS)
 		abort();
@@ -232,8 +238,10 @@ struct object *object_new(struct world *w, int label, const struct request *req,
 void object_gone(struct world *w, struct object *o)
 {
 	o->condition = CK_CONDITION_ABSENT;
-	for (unsigned i = 0; o->kind == CK_SANDBOX && i < w->objects_n; i++) /* what is in it goes with it */
-		if (w->objects[i].kind == CK_CONTAINER && !strcmp(w->keys[w->objects[i].key].key->sandbox_id, o->id))
+	/* what is in it goes with it */
+	for (unsigned i = 0; o->kind == CK_SANDBOX && i < w->objects_n; i++)
+		if (w->objects[i].kind == CK_CONTAINER &&
+		    !strcmp(w->keys[w->objects[i].key].key->sandbox_id, o->id))
 			w->objects[i].condition = CK_CONDITION_ABSENT;
 }
 
@@ -275,7 +283,7 @@ static void creation_start(struct world *w, struct caller *c, int label)
 	};
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 struct job *world_job(struct world *w, unsigned want, unsigned nth)
 {
@@ -311,7 +319,8 @@ static struct job *job_new(struct world *w, unsigned want, uint64_t row, enum ck
 		if (!want || w->jobs[i].row != row || w->jobs[i].want != want)
 			continue;
 		again = true;
-		if (want > CK_WANT_DESTROY) /* questions and destroys are asked again when time is up */
+		/* questions and destroys are asked again when time is up */
+		if (want > CK_WANT_DESTROY)
 			oracle_fail(w, "H5: entry %u: want %u twice at once", (unsigned)row, want);
 	}
 	if (w->jobs_n == WORLD_JOBS)
@@ -354,7 +363,7 @@ size_t listed_objects(struct world *w, const struct job *job, struct ck_object *
 	return job->n;
 }
 
-/* ---- rounds ----------------------------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static void hear(struct world *w, struct caller *c)
 {
@@ -364,7 +373,8 @@ static void hear(struct world *w, struct caller *c)
 	if (c->turn.state == CK_TURN_CREATING && !c->making) {
 		c->heard = CK_CREATE;
 		creation_start(w, c, label);
-	} else if (c->turn.state == CK_TURN_DECIDED && (c->heard == CK_WAIT || c->heard == CK_CREATE)) {
+	} else if (c->turn.state == CK_TURN_DECIDED &&
+		   (c->heard == CK_WAIT || c->heard == CK_CREATE)) {
 		c->heard = c->turn.outcome;
 		c->row = c->turn.row;
 		if (c->heard == CK_HAND_BACK && c->turn.made)
@@ -383,7 +393,8 @@ static void take_wants(struct world *w, struct ck_entry *e)
 		if (bit == CK_WANT_CANCEL)
 			continue;
 		enum ck_kind kind = e->row.key->kind;
-		if (bit == CK_WANT_LIST && e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND)
+		if (bit == CK_WANT_LIST && e->row.state == CK_STATE_EVICTING &&
+		    e->row.phase != CK_PHASE_FIND)
 			kind = CK_CONTAINER;
 		job_new(w, bit, e->row.id, kind);
 	}
@@ -432,7 +443,7 @@ void fed(struct world *w)
 		close_round(w);
 }
 
-/* ---- begin and end ---------------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 struct world_config world_config(void)
 {
@@ -498,7 +509,7 @@ void world_fini(struct world *w)
 		ck_key_free(w->keys[i].key);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 struct ck_entry *world_key_entry(struct world *w, int key)
 {
@@ -508,7 +519,8 @@ struct ck_entry *world_key_entry(struct world *w, int key)
 		if (e->row.state == CK_STATE_GONE || !ck_key_same(e->row.key, w->keys[key].key))
 			continue;
 		bool ended = e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ENDED;
-		if (!best || best->row.state == CK_STATE_EVICTING || (!ended && e->row.state != CK_STATE_EVICTING))
+		if (!best || best->row.state == CK_STATE_EVICTING ||
+		    (!ended && e->row.state != CK_STATE_EVICTING))
 			best = e;
 	}
 	return best;
@@ -535,7 +547,8 @@ bool world_shown(struct world *w, int label)
 
 bool world_serving(const struct world *w)
 {
-	return w->config.rules.skip_first_list || (w->list_done[CK_SANDBOX] && w->list_done[CK_CONTAINER]);
+	return w->config.rules.skip_first_list ||
+	       (w->list_done[CK_SANDBOX] && w->list_done[CK_CONTAINER]);
 }
 
 int world_outcome(struct world *w, int label)
@@ -546,28 +559,32 @@ int world_outcome(struct world *w, int label)
 void world_print(struct world *w, FILE *to)
 {
 	static const char *const conditions[] = { "UNKNOWN", "READY", "RUNNING", "DEAD", "ABSENT" };
-	static const char *const wants[] = { "inspect", "list", "destroy", "run", "stop", "remove" };
+	static const char *const wants[] = {
+		"inspect", "list", "destroy", "run", "stop", "remove"
+	};
 
-	fprintf(to, "        %.3f s%s%s:", (double)w->now / (double)S, w->disk_broken ? ", disk full" : "",
-		w->plugin_absent ? ", plugin absent" : "");
+	fprintf(to, "        %.3f s%s%s:", (double)w->now / (double)S,
+		w->disk_broken ? ", disk full" : "", w->plugin_absent ? ", plugin absent" : "");
 	for (unsigned i = 0; i < w->objects_n; i++)
 		fprintf(to, " %s %s", w->objects[i].id, conditions[w->objects[i].condition]);
 	for (unsigned i = 0; i < w->jobs_n; i++)
-		fprintf(to, " [%s %u]", w->jobs[i].want ? wants[__builtin_ctz(w->jobs[i].want)] : "whole list",
+		fprintf(to, " [%s %u]",
+			w->jobs[i].want ? wants[__builtin_ctz(w->jobs[i].want)] : "whole list",
 			(unsigned)w->jobs[i].row);
 	fputc('\n', to);
 	FOR_ENTRIES(e, w)
 	{
 		const struct stored *stored = &w->db[e->row.id];
-		fprintf(to, "        entry %u %s %s", (unsigned)e->row.id, e->row.made ? e->row.made->id : "-",
-			ck_state_name(e->row.state));
+		fprintf(to, "        entry %u %s %s", (unsigned)e->row.id,
+			e->row.made ? e->row.made->id : "-", ck_state_name(e->row.state));
 #define PRINT_FLAG(name, bit, word) \
 	if (e->row.flags & CK_ENTRY_##name) \
 		fprintf(to, " %s", word);
 		CK_FLAGS(PRINT_FLAG)
 #undef PRINT_FLAG
-		fprintf(to, ", phase %d, tries %u, reason %s, on disk %s", (int)e->row.phase, e->row.tries,
-			ck_reason_name(e->row.reason), stored->used ? ck_state_name(stored->row.state) : "nothing");
+		fprintf(to, ", phase %d, tries %u, reason %s, on disk %s", (int)e->row.phase,
+			e->row.tries, ck_reason_name(e->row.reason),
+			stored->used ? ck_state_name(stored->row.state) : "nothing");
 		if (e->timer.at)
 			fprintf(to, ", due %.3f s", (double)e->timer.due / (double)S);
 		fputc('\n', to);
@@ -576,12 +593,13 @@ void world_print(struct world *w, FILE *to)
 		static const char *const states[] = { "none", "waits", "creates", "decided" };
 		const struct caller *c = &w->callers[i];
 		if (c->used)
-			fprintf(to, "        #%u %s%s, entry %u%s, heard %d\n", i, states[c->turn.state],
-				c->here ? "" : ", has left", (unsigned)c->turn.row, c->turn.joined ? " (joined)" : "", c->heard);
+			fprintf(to, "        #%u %s%s, entry %u%s, heard %d\n", i,
+				states[c->turn.state], c->here ? "" : ", has left",
+				(unsigned)c->turn.row, c->turn.joined ? " (joined)" : "", c->heard);
 	}
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static bool answer_jobs(struct world *w)
 {

@@ -2,13 +2,16 @@
 #ifndef CK_TESTS_MODEL_WORLD_H
 #define CK_TESTS_MODEL_WORLD_H
 /*
- * A world around the machine, small enough to be known completely: a runtime with objects and creations in flight, callers,
- * plugins with answers pending, a database that is a copy of the rows of the last round written, and a clock that is set. Each
- * world_*() function below is one thing that happens. It is fed to the machine, and unless @more is set the round is closed:
- * rows are written, the machine is told, and what it then answers and wants is carried out or becomes a job in flight.
+ * A world around the machine, small enough to be known completely: a runtime with objects and
+ * creations in flight, callers, plugins with answers pending, a database that is a copy of the rows
+ * of the last round written, and a clock that is set. Each world_*() function below is one thing
+ * that happens. It is fed to the machine, and unless @more is set the round is closed: rows are
+ * written, the machine is told, and what it then answers and wants is carried out or becomes a job
+ * in flight.
  *
- * oracle.c looks on: it knows the world as it is, the machine only by its interface, and complains in @failure. Labels name
- * callers and what they make: caller 3 makes creation 3, which becomes object 3.
+ * oracle.c looks on: it knows the world as it is, the machine only by its interface, and complains
+ * in @failure. Labels name callers and what they make: caller 3 makes creation 3, which becomes
+ * object 3.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,9 +33,18 @@ enum {
 	WORLD_ID = 24,
 };
 
-/* ---- the table, state by event ---------------------------------------------------------------------------------------- */
+/* ---- the table, state by event --------------------------------------------------------------- */
 
-enum column { COL_CREATING, COL_LOST, COL_KEPT, COL_COMMITTING, COL_COMMITTED, COL_EVICTING, COLS, COL_NONE };
+enum column {
+	COL_CREATING,
+	COL_LOST,
+	COL_KEPT,
+	COL_COMMITTING,
+	COL_COMMITTED,
+	COL_EVICTING,
+	COLS,
+	COL_NONE
+};
 
 #define C_ (1 << COL_CREATING)
 #define L_ (1 << COL_LOST)
@@ -40,7 +52,8 @@ enum column { COL_CREATING, COL_LOST, COL_KEPT, COL_COMMITTING, COL_COMMITTED, C
 #define G_ (1 << COL_COMMITTING)
 #define D_ (1 << COL_COMMITTED)
 #define E_ (1 << COL_EVICTING)
-/* event, words, the columns in which it can happen; a line of the rule book that names two events is two here */
+/* event, words, the columns in which it can happen; a line of the rule book that names two events
+ * is two here */
 #define CELL_ROWS(X) \
 	X(SAME, "same request", C_ | L_ | K_ | G_ | D_ | E_) \
 	X(OTHER_FP, "other fingerprint", C_ | L_ | K_ | G_ | D_ | E_) \
@@ -74,10 +87,11 @@ enum cell_row {
 		CELLS
 };
 
-typedef uint64_t coverage[CELLS][COLS];             /* how often each cell was met and came out as it must */
+/* how often each cell was met and came out as it must */
+typedef uint64_t coverage[CELLS][COLS];
 unsigned coverage_print(coverage counts, FILE *to); /* returns the number of cells never met */
 
-/* ---- requests --------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct fp {                     /* what a struct ck_fingerprint is here */
 	unsigned char base;     /* 2 differs from 0 in nothing but its image reference */
@@ -86,19 +100,21 @@ struct fp {                     /* what a struct ck_fingerprint is here */
 
 struct request {
 	enum ck_kind kind;
-	unsigned char pod, uid, name; /* uid 1: another uid under the same name; name 1: another name for the same uid */
+	/* uid 1: another uid under the same name; name 1: another name for the same uid */
+	unsigned char pod, uid, name;
 	unsigned char attempt;
 	struct fp fp;
 	int in; /* container: label of its sandbox; < 0: one nobody knows */
 };
 
-/* ---- what there is ---------------------------------------------------------------------------------------------------- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 struct caller {
 	bool used;
 	bool here;   /* its caller still waits */
 	bool making; /* may call finish, fail, lost */
-	bool fresh;  /* the answer of begin or finish is not heard yet: it counts when the round is settled */
+	/* the answer of begin or finish is not heard yet: it counts when the round is settled */
+	bool fresh;
 	bool drain;
 	struct request req;
 	struct ck_mturn turn;
@@ -120,7 +136,9 @@ struct creation {
 	enum creation_state state;
 	bool told;     /* its caller has heard the end */
 	bool reserved; /* the runtime has the name already: it will say ALREADY_EXISTS */
-	bool exempt;   /* given up by the rules, or its row never reached the disk: what becomes of it is nobody's fault */
+	/* given up by the rules, or its row never reached the disk: what becomes of it is nobody's
+	 * fault */
+	bool exempt;
 	int label, key;
 	struct request req;
 	uint64_t row;
@@ -145,7 +163,8 @@ struct job {
 	enum ck_kind kind;
 	uint64_t begun_seq, begun_at;
 	unsigned begun_event;
-	bool again; /* asked anew while an older one was in flight: nobody can tell their answers apart */
+	/* asked anew while an older one was in flight: nobody can tell their answers apart */
+	bool again;
 	unsigned n; /* list: what was there when it was begun */
 	unsigned char object[WORLD_OBJECTS], condition[WORLD_OBJECTS];
 };
@@ -176,7 +195,8 @@ struct shadow { /* what is known of an entry from outside, and what it went thro
 	bool found_used; /* ... and the last one said: in use */
 	bool stop_seen;  /* K10 */
 	bool shortened;  /* K18: a new reason came */
-	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed, hooks_chosen;
+	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed,
+		hooks_chosen;
 	bool waited; /* somebody waited for it when last looked at */
 };
 
@@ -200,7 +220,9 @@ struct world {
 	unsigned in_round;
 	bool more; /* do not close the round */
 	bool disk_broken, plugin_absent;
-	bool taken_back; /* a commit that could not be written was: others are placed with the next event, whatever it is */
+	/* a commit that could not be written was: others are placed with the next event, whatever
+	 * it is */
+	bool taken_back;
 	unsigned life, boot, jitter_count;
 	unsigned char digest_key;
 	bool list_done[CK_CONTAINER + 1]; /* a whole list came in since the start */
@@ -239,16 +261,21 @@ struct world {
 	uint64_t (*cells)[COLS]; /* coverage, or NULL */
 };
 
-struct world_config world_config(void); /* hooks with one recipient, everything offered, the usual durations */
+/* hooks with one recipient, everything offered, the usual durations */
+struct world_config world_config(void);
 void world_init(struct world *w, const struct world_config *config, coverage *cells);
 void world_fini(struct world *w);
-/* end everything in good order: callers leave, the runtime and the plugins do as asked, time passes. Nothing may be left. */
+/* end everything in good order: callers leave, the runtime and the plugins do as asked, time
+ * passes. Nothing may be left. */
 void world_drain(struct world *w);
 
-/* ---- what can happen ----------------------------------------------------------------------------------------------------------
- * Where there is nothing it could happen to, nothing does: scripts stay valid when lines are left out. */
+/* ---- what can happen
+ * ----------------------------------------------------------------------------------------------------------
+ * Where there is nothing it could happen to, nothing does: scripts stay valid when lines are left
+ * out. */
 
-int world_begin(struct world *w, int label, const struct request *req, uint64_t timeout, bool expired);
+int world_begin(struct world *w, int label, const struct request *req, uint64_t timeout,
+		bool expired);
 void world_leave(struct world *w, int label);
 void world_drop(struct world *w, int label);
 void world_report(struct world *w, int label, bool delivered);
@@ -259,7 +286,13 @@ int world_fail(struct world *w, int label, int grpc, bool heard);
 void world_lose(struct world *w, int label);
 int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout);
 
-enum how { HOW_OK, HOW_FAILED, HOW_FRESH /* list: as it is now, not as it was */, HOW_DONE_UNHEARD, HOW_STOPPED };
+enum how {
+	HOW_OK,
+	HOW_FAILED,
+	HOW_FRESH /* list: as it is now, not as it was */,
+	HOW_DONE_UNHEARD,
+	HOW_STOPPED
+};
 void world_inspected(struct world *w, unsigned nth, bool known);
 void world_listed_entry(struct world *w, unsigned nth, enum how how);
 void world_destroyed(struct world *w, unsigned nth, enum how how);
@@ -268,9 +301,12 @@ void world_listed(struct world *w, unsigned nth, enum how how);
 void world_view_open(struct world *w, unsigned nth, enum ck_kind kind);
 void world_view_close(struct world *w, unsigned nth, enum how how);
 
-/* not ours; @twin: the runtime does not mind that it has another one of the name, whose id is known */
-void world_external(struct world *w, int label, const struct request *req, enum ck_condition condition, bool twin);
-void world_condition(struct world *w, int label, enum ck_condition condition); /* nobody sees it yet; ABSENT: it vanishes */
+/* not ours; @twin: the runtime does not mind that it has another one of the name, whose id is
+ * known */
+void world_external(struct world *w, int label, const struct request *req,
+		    enum ck_condition condition, bool twin);
+/* nobody sees it yet; ABSENT: it vanishes */
+void world_condition(struct world *w, int label, enum ck_condition condition);
 void world_seen(struct world *w, int label);
 void world_used(struct world *w, int label);
 void world_stopping(struct world *w, int label);
@@ -282,17 +318,25 @@ void world_stall(struct world *w, uint64_t ns); /* the loop stands still: timers
 void world_next(struct world *w);               /* to the next timer */
 void world_disk(struct world *w, bool broken);
 void world_new_database(struct world *w); /* K33 */
-enum crash { CRASH_LATE = 1 /* after the write, before its effects */, CRASH_REBOOT = 2, CRASH_NEW_KEY = 4 };
+enum crash {
+	CRASH_LATE = 1 /* after the write, before its effects */,
+	CRASH_REBOOT = 2,
+	CRASH_NEW_KEY = 4
+};
 void world_crash(struct world *w, unsigned how);
 
-/* ---- asking ----------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 int world_key(struct world *w, const struct ck_key *key);   /* its number in keys[] */
-struct ck_entry *world_entry(struct world *w, int label);   /* made by or answered to this caller; or NULL */
-struct ck_entry *world_key_entry(struct world *w, int key); /* the one of this key that matters most */
-struct object *world_object(struct world *w, int label);    /* the latest of this label that was made; or NULL */
+/* made by or answered to this caller; or NULL */
+struct ck_entry *world_entry(struct world *w, int label);
+/* the one of this key that matters most */
+struct ck_entry *world_key_entry(struct world *w, int key);
+/* the latest of this label that was made; or NULL */
+struct object *world_object(struct world *w, int label);
 struct object *world_object_of(struct world *w, const char *id);
-struct creation *world_creation(struct world *w, int label); /* running, or made and not told; or NULL */
+/* running, or made and not told; or NULL */
+struct creation *world_creation(struct world *w, int label);
 struct job *world_job(struct world *w, unsigned want, unsigned nth);
 bool world_shown(struct world *w, int label);  /* would a list show it? */
 bool world_serving(const struct world *w);     /* the first lists are in, or are not waited for */

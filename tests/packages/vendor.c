@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vendor FIRST SECOND - a host as small as can be, compiled by test-deb.sh against the packages: a request is made, its caller
- * leaves, the result is kept; the second request, which must be the same, gets it. The files are RunPodSandbox requests.
+ * vendor FIRST SECOND - a host as small as can be, compiled by test-deb.sh against the packages: a
+ * request is made, its caller leaves, the result is kept; the second request, which must be the
+ * same, gets it. The files are RunPodSandbox requests.
  */
 #include <crikeep-nri.h>
 #include <crikeep.h>

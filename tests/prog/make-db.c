@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: make-db DIR SCENE [hold|serve] - fill a state directory as its owner would, for the tests of crikeep(1)
+ * usage: make-db DIR SCENE [hold|serve] - fill a state directory as its owner would, for the tests
+ * of crikeep(1)
  *
- * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and pods that are alike), empty.
- * Without a third word the owner ends; hold: it says "ready" and lives until it is killed; serve: it also answers wishes, like
- * an owner whose runtime confirms each destroy, but for entries whose container is named "stubborn" or "used".
+ * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and
+ * pods that are alike), empty. Without a third word the owner ends; hold: it says "ready" and lives
+ * until it is killed; serve: it also answers wishes, like an owner whose runtime confirms each
+ * destroy, but for entries whose container is named "stubborn" or "used".
  *
- * Times are given as spans before and after now, chosen so that they have as many digits 25 seconds later.
+ * Times are given as spans before and after now, chosen so that they have as many digits 25 seconds
+ * later.
  */
 #include <poll.h>
 #include <signal.h>
@@ -52,49 +55,159 @@ struct plan { /* what differs from a plain sandbox */
 #define ID_OLD "c0ffee21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0deffff"
 
 static const struct plan states[] = {
-	{ .namespace = "prod", .pod = "web-7d9f", .state = CK_STATE_CREATING, .stage = "sandbox network creation",
-	  .requests = 4, .age = 20, .due = 582 },
-	{ .namespace = "prod", .pod = "api-0", .state = CK_STATE_KEPT, .id = ID_API, .requests = 2, .age = 30,
-	  .due = 582, .request = "001-RunPodSandbox-api.bin" },
-	{ .namespace = "prod", .pod = "db-0", .state = CK_STATE_COMMITTED, .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED,
-	  .id = "db00000000000000", .told = "10-net 20-audit", .requests = 1, .age = 30 },
-	{ .namespace = "prod", .pod = "db-0", .sandbox = "db00000000000000", .container = "app",
-	  .state = CK_STATE_KEPT, .flags = CK_ENTRY_TOLD, .id = ID_APP, .told = "10-net", .requests = 3, .age = 25,
+	{ .namespace = "prod",
+	  .pod = "web-7d9f",
+	  .state = CK_STATE_CREATING,
+	  .stage = "sandbox network creation",
+	  .requests = 4,
+	  .age = 20,
+	  .due = 582 },
+	{ .namespace = "prod",
+	  .pod = "api-0",
+	  .state = CK_STATE_KEPT,
+	  .id = ID_API,
+	  .requests = 2,
+	  .age = 30,
+	  .due = 582,
+	  .request = "001-RunPodSandbox-api.bin" },
+	{ .namespace = "prod",
+	  .pod = "db-0",
+	  .state = CK_STATE_COMMITTED,
+	  .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED,
+	  .id = "db00000000000000",
+	  .told = "10-net 20-audit",
+	  .requests = 1,
+	  .age = 30 },
+	{ .namespace = "prod",
+	  .pod = "db-0",
+	  .sandbox = "db00000000000000",
+	  .container = "app",
+	  .state = CK_STATE_KEPT,
+	  .flags = CK_ENTRY_TOLD,
+	  .id = ID_APP,
+	  .told = "10-net",
+	  .requests = 3,
+	  .age = 25,
 	  .due = 572 },
-	{ .namespace = "prod", .pod = "db-0", .sandbox = "db00000000000000", .container = "stubborn", .attempt = 1,
-	  .state = CK_STATE_EVICTING, .flags = CK_ENTRY_ABANDONED, .reason = CK_REASON_ATTEMPT,
-	  .phase = CK_PHASE_DESTROY, .id = "e000000000000001", .requests = 2, .tries = 3, .grpc = CK_GRPC_UNAVAILABLE,
-	  .age = 31, .due = 42 },
-	{ .namespace = "prod", .pod = "db-0", .sandbox = "db00000000000000", .container = "used",
-	  .state = CK_STATE_CREATING, .flags = CK_ENTRY_LOST, .requests = 2, .age = 32, .due = 45 },
-	{ .namespace = "prod", .pod = "job-x", .state = CK_STATE_COMMITTING, .flags = CK_ENTRY_TOLD,
-	  .id = "0b0b0b0b0b0b0b0b", .told = "10-net", .requests = 1, .age = 15 },
-	{ .namespace = "prod", .pod = "old", .state = CK_STATE_GONE, .reason = CK_REASON_TTL, .id = ID_OLD,
-	  .requests = 1, .age = 33, .due = 48 },
-	{ .namespace = "kube-system", .pod = "dns", .state = CK_STATE_COMMITTED, .id = "d000000000000001", .age = 31,
+	{ .namespace = "prod",
+	  .pod = "db-0",
+	  .sandbox = "db00000000000000",
+	  .container = "stubborn",
+	  .attempt = 1,
+	  .state = CK_STATE_EVICTING,
+	  .flags = CK_ENTRY_ABANDONED,
+	  .reason = CK_REASON_ATTEMPT,
+	  .phase = CK_PHASE_DESTROY,
+	  .id = "e000000000000001",
+	  .requests = 2,
+	  .tries = 3,
+	  .grpc = CK_GRPC_UNAVAILABLE,
+	  .age = 31,
+	  .due = 42 },
+	{ .namespace = "prod",
+	  .pod = "db-0",
+	  .sandbox = "db00000000000000",
+	  .container = "used",
+	  .state = CK_STATE_CREATING,
+	  .flags = CK_ENTRY_LOST,
+	  .requests = 2,
+	  .age = 32,
+	  .due = 45 },
+	{ .namespace = "prod",
+	  .pod = "job-x",
+	  .state = CK_STATE_COMMITTING,
+	  .flags = CK_ENTRY_TOLD,
+	  .id = "0b0b0b0b0b0b0b0b",
+	  .told = "10-net",
+	  .requests = 1,
+	  .age = 15 },
+	{ .namespace = "prod",
+	  .pod = "old",
+	  .state = CK_STATE_GONE,
+	  .reason = CK_REASON_TTL,
+	  .id = ID_OLD,
+	  .requests = 1,
+	  .age = 33,
+	  .due = 48 },
+	{ .namespace = "kube-system",
+	  .pod = "dns",
+	  .state = CK_STATE_COMMITTED,
+	  .id = "d000000000000001",
+	  .age = 31,
 	  .imported = true },
-	{ .namespace = "prod", .pod = "past", .state = CK_STATE_KEPT, .id = "ab00000000000001", .requests = 1,
-	  .age = 31, .due = 99, .other_boot = true },
-	{ .namespace = "prod", .pod = "job-y", .state = CK_STATE_COMMITTED,
-	  .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED | CK_ENTRY_ENDED, .id = "1e00000000000001", .told = "10-net",
-	  .requests = 1, .age = 34 },
+	{ .namespace = "prod",
+	  .pod = "past",
+	  .state = CK_STATE_KEPT,
+	  .id = "ab00000000000001",
+	  .requests = 1,
+	  .age = 31,
+	  .due = 99,
+	  .other_boot = true },
+	{ .namespace = "prod",
+	  .pod = "job-y",
+	  .state = CK_STATE_COMMITTED,
+	  .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED | CK_ENTRY_ENDED,
+	  .id = "1e00000000000001",
+	  .told = "10-net",
+	  .requests = 1,
+	  .age = 34 },
 };
 
 static const struct plan hostile[] = {
-	{ .namespace = "pr\nod", .pod = "\x1b]0;owned\a\x1b[2J", .state = CK_STATE_CREATING,
-	  .stage = "\x1b[31mred\x7f", .age = 20 },
-	{ .namespace = "\xff\xfe\xc0\xaf", .pod = "\xe2\x80\xaegnp.exe\xc2\x9b" "31m",
-	  .state = CK_STATE_KEPT, .id = "\x1b[1mid", .age = 20, .due = 582, .told = "10-\x1b[5m" },
-	{ .namespace = "true", .pod = "1e3", .sandbox = "null", .container = "-n %s%n \"quoted\" \\x41",
-	  .state = CK_STATE_KEPT, .id = "0x10", .age = 20, .due = 582 },
+	{ .namespace = "pr\nod",
+	  .pod = "\x1b]0;owned\a\x1b[2J",
+	  .state = CK_STATE_CREATING,
+	  .stage = "\x1b[31mred\x7f",
+	  .age = 20 },
+	{ .namespace = "\xff\xfe\xc0\xaf",
+	  .pod = "\xe2\x80\xaegnp.exe\xc2\x9b"
+		 "31m",
+	  .state = CK_STATE_KEPT,
+	  .id = "\x1b[1mid",
+	  .age = 20,
+	  .due = 582,
+	  .told = "10-\x1b[5m" },
+	{ .namespace = "true",
+	  .pod = "1e3",
+	  .sandbox = "null",
+	  .container = "-n %s%n \"quoted\" \\x41",
+	  .state = CK_STATE_KEPT,
+	  .id = "0x10",
+	  .age = 20,
+	  .due = 582 },
 };
 
 static const struct plan twins[] = {
-	{ .namespace = "prod", .pod = "web", .state = CK_STATE_KEPT, .id = ID_API, .age = 20, .due = 582 },
-	{ .namespace = "test", .pod = "web", .state = CK_STATE_KEPT, .id = ID_TWO, .age = 20, .due = 582 },
-	{ .namespace = "prod", .pod = "9f3", .state = CK_STATE_KEPT, .id = "aaaa", .age = 20, .due = 582 },
-	{ .namespace = "prod", .pod = "one", .state = CK_STATE_KEPT, .id = "aaaabbbb", .age = 20, .due = 582 },
-	{ .namespace = "prod", .pod = "two", .state = CK_STATE_KEPT, .id = "1dcba", .age = 20, .due = 582 },
+	{ .namespace = "prod",
+	  .pod = "web",
+	  .state = CK_STATE_KEPT,
+	  .id = ID_API,
+	  .age = 20,
+	  .due = 582 },
+	{ .namespace = "test",
+	  .pod = "web",
+	  .state = CK_STATE_KEPT,
+	  .id = ID_TWO,
+	  .age = 20,
+	  .due = 582 },
+	{ .namespace = "prod",
+	  .pod = "9f3",
+	  .state = CK_STATE_KEPT,
+	  .id = "aaaa",
+	  .age = 20,
+	  .due = 582 },
+	{ .namespace = "prod",
+	  .pod = "one",
+	  .state = CK_STATE_KEPT,
+	  .id = "aaaabbbb",
+	  .age = 20,
+	  .due = 582 },
+	{ .namespace = "prod",
+	  .pod = "two",
+	  .state = CK_STATE_KEPT,
+	  .id = "1dcba",
+	  .age = 20,
+	  .due = 582 },
 };
 
 static void must(int r, const struct ck_error *err, const char *what)
@@ -132,12 +245,14 @@ static void fingerprint(struct ck_row *row, const char *file)
 	}
 	size_t len = fread(bytes, 1, sizeof(bytes), f);
 	fclose(f);
-	must(ck_fingerprint_make(ck_store_key(store), row->key->kind, bytes, len, &fp, &err), &err, "fingerprint");
+	must(ck_fingerprint_make(ck_store_key(store), row->key->kind, bytes, len, &fp, &err), &err,
+	     "fingerprint");
 	must(ck_record_make(fp, &row->record, &err), &err, "record");
 	ck_fingerprint_free(fp);
 }
 
-static void note(const struct ck_row *row, enum ck_what what, enum ck_state from, enum ck_state to, int grpc, const char *detail)
+static void note(const struct ck_row *row, enum ck_what what, enum ck_state from, enum ck_state to,
+		 int grpc, const char *detail)
 {
 	struct ck_error err;
 	must(ck_store_note(store, row, what, from, to, ago(12), grpc, detail, &err), &err, "note");
@@ -177,7 +292,8 @@ static void add(const struct plan *plan)
 	if (plan->request)
 		fingerprint(row, plan->request);
 	must(ck_store_insert(store, row, &err), &err, "insert");
-	note(row, CK_WHAT_MOVED, 0, plan->imported ? CK_STATE_COMMITTED : CK_STATE_CREATING, 0, NULL);
+	note(row, CK_WHAT_MOVED, 0, plan->imported ? CK_STATE_COMMITTED : CK_STATE_CREATING, 0,
+	     NULL);
 	if (plan->state == CK_STATE_KEPT)
 		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 0, NULL);
 	if (plan->told && plan->state == CK_STATE_COMMITTED)
@@ -265,7 +381,9 @@ static void fill(const char *scene)
 		for (size_t j = 0; strcmp(scenes[i].name, scene) == 0 && j < scenes[i].n; j++)
 			add(&scenes[i].plans[j]);
 	}
-	struct ck_counters counters = { .requests = 17, .created = 11, .kept = 4, .handed_back = 1 };
+	struct ck_counters counters = {
+		.requests = 17, .created = 11, .kept = 4, .handed_back = 1
+	};
 	must(ck_store_counters(store, &counters, &err), &err, "counters");
 	must(ck_store_commit(store, &err), &err, "commit");
 }

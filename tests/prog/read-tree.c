@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: read-tree json|yaml < FILE - read strictly, and print one line "path = value" for each scalar, quoted if it is a string
+ * usage: read-tree json|yaml < FILE - read strictly, and print one line "path = value" for each
+ * scalar, quoted if it is a string
  *
- * So a test can tell that output is well formed, look for a value, and compare what two forms of it say.
+ * So a test can tell that output is well formed, look for a value, and compare what two forms of it
+ * say.
  */
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -84,21 +86,26 @@ static void walk_yaml(yaml_document_t *document, yaml_node_t *node)
 	size_t len;
 	switch (node->type) {
 	case YAML_MAPPING_NODE:
-		for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
-			len = enter((char *)yaml_document_get_node(document, pair->key)->data.scalar.value, 0);
+		for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+		     pair < node->data.mapping.pairs.top; pair++) {
+			len = enter((char *)yaml_document_get_node(document, pair->key)
+					    ->data.scalar.value,
+				    0);
 			walk_yaml(document, yaml_document_get_node(document, pair->value));
 			path[len] = '\0';
 		}
 		return;
 	case YAML_SEQUENCE_NODE:
-		for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++) {
+		for (yaml_node_item_t *item = node->data.sequence.items.start;
+		     item < node->data.sequence.items.top; item++) {
 			len = enter(NULL, (size_t)(item - node->data.sequence.items.start));
 			walk_yaml(document, yaml_document_get_node(document, *item));
 			path[len] = '\0';
 		}
 		return;
 	default:
-		print_scalar((char *)node->data.scalar.value, node->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+		print_scalar((char *)node->data.scalar.value,
+			     node->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks/adjust/adjust.h behind frames on standard input and output, for tests/real/adjust to compare with. A frame is its length, in
- * four bytes, big-endian, and that many bytes.
+ * hooks/adjust/adjust.h behind frames on standard input and output, for tests/real/adjust to
+ * compare with. A frame is its length, in four bytes, big-endian, and that many bytes.
  *
  *	in:   "create" or "update", Container or LinuxResources; then of each plugin its name and its answer; at last an empty
  *	      name
@@ -44,7 +44,8 @@ static void send_frame(const void *p, size_t len)
 }
 
 /* what @fn appends */
-static void send_made(const struct ck_adjust *adjust, int (*fn)(const struct ck_adjust *, struct ck_bytes *, struct ck_error *))
+static void send_made(const struct ck_adjust *adjust,
+		      int (*fn)(const struct ck_adjust *, struct ck_bytes *, struct ck_error *))
 {
 	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
 	struct ck_error err;
@@ -79,7 +80,8 @@ static void play(struct ck_adjust *adjust, enum ck_adjust_reply what)
 	while (receive(&plugin) && plugin.len) {
 		receive(&reply);
 		send_made(adjust, ck_adjust_seen);
-		if (ck_adjust_reply(adjust, what, (const char *)plugin.p, reply.p, reply.len, &err) < 0) {
+		if (ck_adjust_reply(adjust, what, (const char *)plugin.p, reply.p, reply.len,
+				    &err) < 0) {
 			send_frame(err.text, strlen(err.text));
 			return;
 		}

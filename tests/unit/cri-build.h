@@ -2,8 +2,9 @@
 #ifndef CK_TESTS_CRI_BUILD_H
 #define CK_TESTS_CRI_BUILD_H
 /*
- * Create requests built byte by byte, so that a test can write what no protobuf library would: fields twice, in any order, of
- * the wrong type. And the recorded ones, from CK_TEST_DATA (a directory; otherwise tests/data of the source).
+ * Create requests built byte by byte, so that a test can write what no protobuf library would:
+ * fields twice, in any order, of the wrong type. And the recorded ones, from CK_TEST_DATA (a
+ * directory; otherwise tests/data of the source).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,9 +63,10 @@ static inline void pb_mount(struct pb *pb, const char *container_path, const cha
 	pb_pair(pb, 7, container_path, host_path);
 }
 
-/* ---- a sandbox and a container that have all a key needs, and nothing else ------------------------------------------- */
+/* ---- a sandbox and a container that have all a key needs, and nothing else ------------------- */
 
-static inline void build_sandbox_metadata(struct pb *config, const char *name, const char *uid, const char *ns, uint32_t attempt)
+static inline void build_sandbox_metadata(struct pb *config, const char *name, const char *uid,
+					  const char *ns, uint32_t attempt)
 {
 	struct pb metadata = { .len = 0 };
 
@@ -100,7 +102,8 @@ static inline void build_sandbox(struct pb *request, const struct pb *config)
 	pb_message(request, 1, &whole);
 }
 
-static inline void build_container(struct pb *request, const struct pb *config, const struct pb *sandbox_config)
+static inline void build_container(struct pb *request, const struct pb *config,
+				   const struct pb *sandbox_config)
 {
 	struct pb whole = { .len = 0 };
 
@@ -117,7 +120,7 @@ static inline void build_container(struct pb *request, const struct pb *config, 
 		pb_message(request, 3, sandbox_config);
 }
 
-/* ---- recorded requests ------------------------------------------------------------------------------------------------ */
+/* ---- recorded requests ----------------------------------------------------------------------- */
 
 static inline FILE *data_open(const char *name)
 {

@@ -6,8 +6,9 @@
  *
  *	return CK_TEST_MAIN(tests[, group_setup, group_teardown]);
  *
- * runs the group under a time limit, only the tests that match CK_TEST_FILTER (make check-one), and fails if it leaves
- * descriptors open. A group that needs longer says `#define CK_TEST_SECONDS 300` before it includes this.
+ * runs the group under a time limit, only the tests that match CK_TEST_FILTER (make check-one), and
+ * fails if it leaves descriptors open. A group that needs longer says `#define CK_TEST_SECONDS 300`
+ * before it includes this.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -25,7 +26,8 @@
 #endif
 
 #define CK_TEST_MAIN(...)                          CK_TEST_MAIN_(__VA_ARGS__, NULL, NULL, NULL)
-#define CK_TEST_MAIN_(tests, setup, teardown, ...) ck_test_main(#tests, tests, sizeof(tests) / sizeof(*(tests)), setup, teardown)
+#define CK_TEST_MAIN_(tests, setup, teardown, ...) \
+	ck_test_main(#tests, tests, sizeof(tests) / sizeof(*(tests)), setup, teardown)
 
 static inline unsigned long ck_test_env(const char *name, unsigned long otherwise)
 {
@@ -33,7 +35,8 @@ static inline unsigned long ck_test_env(const char *name, unsigned long otherwis
 	return value && *value ? strtoul(value, NULL, 10) : otherwise;
 }
 
-/* ck_test_rounds - how many random rounds to run where @normal is a full run; CK_TEST_SCALE is in per cent */
+/* ck_test_rounds - how many random rounds to run where @normal is a full run; CK_TEST_SCALE is in
+ * per cent */
 static inline unsigned long ck_test_rounds(unsigned long normal)
 {
 	unsigned long n = normal * ck_test_env("CK_TEST_SCALE", 100) / 100;
@@ -51,16 +54,18 @@ static inline int ck_test_descriptors(void)
 	return n;
 }
 
-static inline int ck_test_main(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
-			       CMFixtureFunction teardown)
+static inline int ck_test_main(const char *name, const struct CMUnitTest *tests, size_t n,
+			       CMFixtureFunction setup, CMFixtureFunction teardown)
 {
 	const char *filter = getenv("CK_TEST_FILTER");
 	if (filter && *filter)
 		cmocka_set_test_filter(filter);
-	/* line by line: a crash must not take with it what was printed before, and stderr keeps its place in the log */
+	/* line by line: a crash must not take with it what was printed before, and stderr keeps its
+	 * place in the log */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	int before = ck_test_descriptors();
-	alarm((unsigned)(CK_TEST_SECONDS * ck_test_env("CK_TEST_SLOW", 1))); /* 0, under gdb: none */
+	/* 0, under gdb: none */
+	alarm((unsigned)(CK_TEST_SECONDS * ck_test_env("CK_TEST_SLOW", 1)));
 	int failed = _cmocka_run_group_tests(name, tests, n, setup, teardown);
 	alarm(0);
 	int after = ck_test_descriptors();

@@ -18,7 +18,8 @@ static const struct {
 	[MARKER_ARG] = { "an arg", "S3cr3tArgument0123456789abcdefgh" },
 	[MARKER_ANNOTATION] = { "an annotation value", "S3cr3tAnnotate0123456789abcdefgh" },
 	[MARKER_MOUNT] = { "a mount source", "S3cr3tMountSrc0123456789abcdefgh" },
-	[MARKER_POD_ANNOTATION] = { "a sandbox annotation value", "S3cr3tSandboxA0123456789abcdefgh" },
+	[MARKER_POD_ANNOTATION] = { "a sandbox annotation value",
+				    "S3cr3tSandboxA0123456789abcdefgh" },
 	[MARKER_ERROR] = { "the runtime's error text", "S3cr3tErrorTxt0123456789abcdefgh" },
 	[MARKER_COMMAND] = { "a command", "S3cr3tCommandX0123456789abcdefgh" },
 };
@@ -34,13 +35,15 @@ static void to_hex(const char *text, size_t len, bool upper, char *out)
 		sprintf(out + 2 * i, upper ? "%02X" : "%02x", (unsigned char)text[i]);
 }
 
-/* what of it is the same in base64 whatever follows; @text begins at a multiple of three bytes of what was encoded */
+/* what of it is the same in base64 whatever follows; @text begins at a multiple of three bytes of
+ * what was encoded */
 static void to_base64(const char *text, size_t len, char *out)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	for (size_t i = 0; i + 2 < len; i += 3) {
-		unsigned v = (unsigned)(unsigned char)text[i] << 16 | (unsigned)(unsigned char)text[i + 1] << 8 |
-			     (unsigned char)text[i + 2];
+		unsigned v = (unsigned)(unsigned char)text[i] << 16 |
+			     (unsigned)(unsigned char)text[i + 1] << 8 | (unsigned char)text[i + 2];
 		for (int k = 3; k >= 0; k--, v >>= 6)
 			out[k] = digits[v & 63];
 		out += 4;
@@ -53,7 +56,8 @@ const char *marker_in(const void *bytes, size_t len)
 	char form[2 * MARKER_LEN + 1];
 	for (size_t m = 0; m < MARKERS; m++) {
 		const char *text = markers[m].text;
-		if (memmem(bytes, len, text, MARKER_LEN / 2)) /* its head is its own; the digits behind are not */
+		/* its head is its own; the digits behind are not */
+		if (memmem(bytes, len, text, MARKER_LEN / 2))
 			return markers[m].where;
 		for (int upper = 0; upper < 2; upper++) {
 			to_hex(text, MARKER_LEN, upper, form);
@@ -116,7 +120,8 @@ bool marker_control(const char *dir)
 				to_hex(markers[m].text, MARKER_LEN, form == 2, text);
 			if (form >= 3) {
 				char shifted[MARKER_LEN + 4];
-				snprintf(shifted, sizeof(shifted), "%.*s%s", form - 3, "  ", markers[m].text);
+				snprintf(shifted, sizeof(shifted), "%.*s%s", form - 3, "  ",
+					 markers[m].text);
 				to_base64(shifted, MARKER_LEN + (size_t)(form - 3), text);
 			}
 			FILE *f = fopen(path, "w");

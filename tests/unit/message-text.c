@@ -9,7 +9,8 @@
 
 static void print_message(FILE *f, const char *path, const ProtobufCMessage *message);
 
-static const char *joined(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static const char *joined(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static const char *joined(char *buf, size_t size, const char *fmt, ...)
 {
 	va_list ap;
@@ -20,7 +21,8 @@ static const char *joined(char *buf, size_t size, const char *fmt, ...)
 }
 
 /* @value: where one value of @field is */
-static void print_value(FILE *f, const char *path, const ProtobufCFieldDescriptor *field, const void *value)
+static void print_value(FILE *f, const char *path, const ProtobufCFieldDescriptor *field,
+			const void *value)
 {
 	const char *text;
 	switch (field->type) {
@@ -110,11 +112,16 @@ static void print_message(FILE *f, const char *path, const ProtobufCMessage *mes
 				if (is_map(field))
 					print_entry(f, name, *(ProtobufCMessage *const *)item);
 				else
-					print_value(f, joined(indexed, sizeof(indexed), "%s[%zu]", name, n), field, item);
+					print_value(f,
+						    joined(indexed, sizeof(indexed), "%s[%zu]",
+							   name, n),
+						    field, item);
 			}
-		} else if (size_of(field) == sizeof(void *) && (field->type == PROTOBUF_C_TYPE_STRING ||
-								field->type == PROTOBUF_C_TYPE_MESSAGE)) {
-			if (*(const void *const *)value && *(const void *const *)value != field->default_value)
+		} else if (size_of(field) == sizeof(void *) &&
+			   (field->type == PROTOBUF_C_TYPE_STRING ||
+			    field->type == PROTOBUF_C_TYPE_MESSAGE)) {
+			if (*(const void *const *)value &&
+			    *(const void *const *)value != field->default_value)
 				print_value(f, name, field, value);
 		} else if (*(const protobuf_c_boolean *)quantifier) {
 			print_value(f, name, field, value);

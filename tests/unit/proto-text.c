@@ -8,7 +8,7 @@
 #include "tests/unit/proto-text.h"
 #include "tests/unit/wire-build.h"
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void bad(const char *what, const char *at)
 {
@@ -65,7 +65,8 @@ static uint64_t number_of(const ProtobufCFieldDescriptor *field, const char *wor
 	if (field && field->type == PROTOBUF_C_TYPE_BOOL)
 		return !strcmp(word, "true") || !strcmp(word, "1");
 	if (field && field->type == PROTOBUF_C_TYPE_ENUM && isalpha((unsigned char)*word)) {
-		const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value_by_name(field->descriptor, word);
+		const ProtobufCEnumValue *value =
+			protobuf_c_enum_descriptor_get_value_by_name(field->descriptor, word);
 		if (!value)
 			bad("no such enumerator", word);
 		return (uint64_t)value->value;
@@ -73,14 +74,16 @@ static uint64_t number_of(const ProtobufCFieldDescriptor *field, const char *wor
 	return *word == '-' ? (uint64_t)strtoll(word, NULL, 10) : strtoull(word, NULL, 10);
 }
 
-static const char *read_message(const ProtobufCMessageDescriptor *type, const char *s, struct ck_bytes *out)
+static const char *read_message(const ProtobufCMessageDescriptor *type, const char *s,
+				struct ck_bytes *out)
 {
 	for (s = skip(s); *s && *s != '}'; s = skip(s)) {
 		char word[64];
 		s = skip(read_word(s, word, sizeof(word)));
 		bool numbered = isdigit((unsigned char)*word);
 		const ProtobufCFieldDescriptor *field =
-			numbered ? NULL : protobuf_c_message_descriptor_get_field_by_name(type, word);
+			numbered ? NULL
+				 : protobuf_c_message_descriptor_get_field_by_name(type, word);
 		if (!numbered && !field)
 			bad("no such field", word);
 		uint32_t number = field ? field->id : (uint32_t)strtoul(word, NULL, 10);
@@ -112,20 +115,22 @@ void text_proto(const ProtobufCMessageDescriptor *type, const char *text, struct
 		bad("more than a message", end);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void write_string(struct ck_bytes *out, const unsigned char *p, size_t len)
 {
 	must(ck_bytes_add_text(out, "'"));
 	for (size_t i = 0; i < len; i++) {
 		char text[5];
-		snprintf(text, sizeof(text), p[i] < ' ' || p[i] == '\'' || p[i] == '\\' ? "\\x%02x" : "%c", p[i]);
+		snprintf(text, sizeof(text),
+			 p[i] < ' ' || p[i] == '\'' || p[i] == '\\' ? "\\x%02x" : "%c", p[i]);
 		must(ck_bytes_add_text(out, text));
 	}
 	must(ck_bytes_add_text(out, "'"));
 }
 
-static void write_number(struct ck_bytes *out, const ProtobufCFieldDescriptor *field, uint64_t value)
+static void write_number(struct ck_bytes *out, const ProtobufCFieldDescriptor *field,
+			 uint64_t value)
 {
 	char text[64];
 	const ProtobufCEnumValue *named = NULL;
@@ -141,18 +146,21 @@ static void write_number(struct ck_bytes *out, const ProtobufCFieldDescriptor *f
 }
 
 /* false: malformed */
-static bool write_message(const ProtobufCMessageDescriptor *type, struct ck_wire wire, struct ck_bytes *out)
+static bool write_message(const ProtobufCMessageDescriptor *type, struct ck_wire wire,
+			  struct ck_bytes *out)
 {
 	struct ck_wire_field f;
 	int r;
 	for (bool first = true; (r = ck_wire_next(&wire, &f, NULL)) > 0; first = false) {
-		const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, f.number);
+		const ProtobufCFieldDescriptor *field =
+			protobuf_c_message_descriptor_get_field(type, f.number);
 		char name[64];
 		snprintf(name, sizeof(name), "%u", f.number);
 		if (!first)
 			must(ck_bytes_add_text(out, " "));
 		must(ck_bytes_add_text(out, field ? field->name : name));
-		bool message = field && field->type == PROTOBUF_C_TYPE_MESSAGE && f.type == CK_WIRE_BYTES;
+		bool message =
+			field && field->type == PROTOBUF_C_TYPE_MESSAGE && f.type == CK_WIRE_BYTES;
 		if (message) {
 			must(ck_bytes_add_text(out, "{"));
 			if (!write_message(field->descriptor, ck_wire_inside(&wire, &f), out))
@@ -166,7 +174,8 @@ static bool write_message(const ProtobufCMessageDescriptor *type, struct ck_wire
 		} else if (field && field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_BYTES) { /* packed */
 			struct ck_wire packed = ck_wire_inside(&wire, &f);
 			uint64_t value;
-			for (bool begin = true; (r = ck_wire_next_packed(&packed, &value, NULL)) > 0; begin = false) {
+			for (bool begin = true;
+			     (r = ck_wire_next_packed(&packed, &value, NULL)) > 0; begin = false) {
 				must(ck_bytes_add_text(out, begin ? "" : ","));
 				write_number(out, field, value);
 			}

@@ -30,7 +30,8 @@ static inline void place_make(struct place *place)
 	place_make_in(place, tmp && *tmp ? tmp : "/tmp");
 }
 
-static inline int place_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static inline int place_remove_one(const char *path, const struct stat *st, int type,
+				   struct FTW *ftw)
 {
 	(void)st, (void)type, (void)ftw;
 	return remove(path);
@@ -50,13 +51,15 @@ static inline const char *place_file(const struct place *place, const char *name
 	return p;
 }
 
-/* RunPodSandbox of a pod with this name and one label: config { metadata { name, uid, namespace }, labels { "tier": label } } */
+/* RunPodSandbox of a pod with this name and one label: config { metadata { name, uid, namespace },
+ * labels { "tier": label } } */
 static inline size_t request_make(unsigned char *out, const char *name, const char *label)
 {
 	unsigned char metadata[128], config[256];
-	int m = snprintf((char *)metadata, sizeof(metadata), "\n%c%s\022\003uid\032\002ns", (int)strlen(name), name);
-	int c = snprintf((char *)config, sizeof(config), "\n%c%.*s2%c\n\004tier\022%c%s", m, m, metadata, (int)strlen(label) + 8,
-			 (int)strlen(label), label);
+	int m = snprintf((char *)metadata, sizeof(metadata), "\n%c%s\022\003uid\032\002ns",
+			 (int)strlen(name), name);
+	int c = snprintf((char *)config, sizeof(config), "\n%c%.*s2%c\n\004tier\022%c%s", m, m,
+			 metadata, (int)strlen(label) + 8, (int)strlen(label), label);
 	out[0] = '\n'; /* both are shorter than 128 bytes: one byte of length */
 	out[1] = (unsigned char)c;
 	memcpy(out + 2, config, (size_t)c);
@@ -66,9 +69,11 @@ static inline size_t request_make(unsigned char *out, const char *name, const ch
 /* A row as a sandbox's entry has it in @state; free with ck_row_fini(). */
 static inline struct ck_row row_make(struct ck_store *store, const char *name, enum ck_state state)
 {
-	struct ck_object object = {
-		.size = sizeof(object), .kind = CK_SANDBOX, .pod_namespace = "ns", .pod_name = name, .pod_uid = "uid"
-	};
+	struct ck_object object = { .size = sizeof(object),
+				    .kind = CK_SANDBOX,
+				    .pod_namespace = "ns",
+				    .pod_name = name,
+				    .pod_uid = "uid" };
 	struct ck_row row = {
 		.id = ck_store_next_id(store),
 		.state = state,
@@ -82,7 +87,8 @@ static inline struct ck_row row_make(struct ck_store *store, const char *name, e
 	unsigned char bytes[256];
 	struct ck_fingerprint *fp;
 	if (ck_key_from_object(&object, &row.key, NULL) < 0 ||
-	    ck_fingerprint_make(ck_store_key(store), CK_SANDBOX, bytes, request_make(bytes, name, "front"), &fp, NULL) < 0 ||
+	    ck_fingerprint_make(ck_store_key(store), CK_SANDBOX, bytes,
+				request_make(bytes, name, "front"), &fp, NULL) < 0 ||
 	    ck_record_make(fp, &row.record, NULL) < 0)
 		abort();
 	ck_fingerprint_free(fp);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wishes: what is asked arrives once, what is malformed is answered, what is foreign is left alone. */
+/* Wishes: what is asked arrives once, what is malformed is answered, what is foreign is left
+ * alone. */
 #include "tests/unit/harness.h"
 
 #include <fcntl.h>
@@ -59,7 +60,9 @@ static void a_wish_is_taken_answered_and_fetched_once(void **state)
 {
 	struct fixture *f = *state;
 	struct ck_wish wish = {.verb = CK_WISH_EVICT, .entry = 42}, taken;
-	struct ck_wish_answer answer = {.done = true, .text = "begun;\nthe history tells its end"}, got;
+	struct ck_wish_answer answer = { .done = true,
+					 .text = "begun;\nthe history tells its end" },
+			      got;
 	char name[33];
 
 	assert_int_equal(ck_wishes_take(f->wishes, &taken), 0);
@@ -134,7 +137,9 @@ static void what_is_not_a_small_file_is_refused(void **state)
 static void other_names_are_left_alone(void **state)
 {
 	static const char *const names[] = {
-		"note.wish", "0123456789ABCDEF0123456789abcdef.wish", NAME "0.wish", NAME ".wish.bak", NAME,
+		"note.wish",   "0123456789ABCDEF0123456789abcdef.wish",
+		NAME "0.wish", NAME ".wish.bak",
+		NAME,
 	};
 	struct fixture *f = *state;
 	struct ck_wish taken;
@@ -147,7 +152,9 @@ static void other_names_are_left_alone(void **state)
 		snprintf(path, sizeof(path), "%s/wishes/%s", f->place.dir, names[i]);
 		assert_int_equal(access(path, F_OK), 0);
 	}
-	assert_int_equal(ck_wish_fetch(f->place.dir, "../../etc/passwd", &(struct ck_wish_answer){0}, &f->err), -CK_EINVAL);
+	assert_int_equal(ck_wish_fetch(f->place.dir, "../../etc/passwd",
+				       &(struct ck_wish_answer){ 0 }, &f->err),
+			 -CK_EINVAL);
 }
 
 static void more_wishes_than_a_round_looks_at_all_get_through(void **state)
@@ -159,7 +166,8 @@ static void more_wishes_than_a_round_looks_at_all_get_through(void **state)
 	for (unsigned i = 0; i < 3 * CK_WISHES_MAX; i++) {
 		char name[64];
 		snprintf(name, sizeof(name), "%032x.wish", i);
-		put(f, name, i % 2 ? "bad\n" : "crikeep-wish 1\nverb evict\nentry 1\n", i % 2 ? 4 : 34);
+		put(f, name, i % 2 ? "bad\n" : "crikeep-wish 1\nverb evict\nentry 1\n",
+		    i % 2 ? 4 : 34);
 	}
 	while (ck_wishes_take(f->wishes, &taken) == 1) {
 		n++;
@@ -235,7 +243,8 @@ static void only_the_exact_text_is_a_wish(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(bad); i++)
-		assert_int_equal(ck_wish_parse(bad[i], strlen(bad[i]), &wish, &err), -CK_EMALFORMED);
+		assert_int_equal(ck_wish_parse(bad[i], strlen(bad[i]), &wish, &err),
+				 -CK_EMALFORMED);
 	snprintf(text, sizeof(text), "crikeep-wish 1\nverb evict\nentry %d\n", 999999999);
 	assert_int_equal(ck_wish_parse(text, strlen(text), &wish, &err), 0);
 	assert_int_equal(wish.entry, 999999999);

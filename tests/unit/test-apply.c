@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins' changes in the kubelet's requests: what CRI can say is said, and what it cannot is refused by plugin and field. */
+/* Plugins' changes in the kubelet's requests: what CRI can say is said, and what it cannot is
+ * refused by plugin and field. */
 #include "tests/unit/harness.h"
 
 #include "cache/request/cri.pb-c.h"
@@ -14,7 +15,8 @@
 
 #define REQUEST (&ck__cri__create_container_request__descriptor)
 
-/* merged by hooks/adjust/adjust.h, so that adjustment and owners are what they are in life. @changes: "10-a", its adjust{}, ... NULL */
+/* merged by hooks/adjust/adjust.h, so that adjustment and owners are what they are in life.
+ * @changes: "10-a", its adjust{}, ... NULL */
 static int merged(const char *const *changes, struct ck_bytes *adjustment, struct ck_bytes *owners)
 {
 	struct ck_bytes container = { 0 };
@@ -25,9 +27,12 @@ static int merged(const char *const *changes, struct ck_bytes *adjustment, struc
 	for (; r == 0 && *changes; changes += 2) {
 		struct ck_bytes reply = { 0 };
 		char text[2048];
-		snprintf(text, sizeof(text), "adjust{%s} update{container_id:'a' linux{resources{pids{limit:1}}}}", changes[1]);
+		snprintf(text, sizeof(text),
+			 "adjust{%s} update{container_id:'a' linux{resources{pids{limit:1}}}}",
+			 changes[1]);
 		text_proto(&ck__nri__create_container_response__descriptor, text, &reply);
-		r = ck_adjust_reply(adjust, CK_REPLY_CREATE_CONTAINER, changes[0], reply.p, reply.len, NULL);
+		r = ck_adjust_reply(adjust, CK_REPLY_CREATE_CONTAINER, changes[0], reply.p,
+				    reply.len, NULL);
 		r = r == -CK_ECONFLICT ? 0 : r; /* over 'a' */
 		ck_bytes_free(&reply);
 	}
@@ -38,13 +43,15 @@ static int merged(const char *const *changes, struct ck_bytes *adjustment, struc
 	return r;
 }
 
-static int apply(const char *request, const char *const *changes, struct ck_bytes *out, struct ck_error *err)
+static int apply(const char *request, const char *const *changes, struct ck_bytes *out,
+		 struct ck_error *err)
 {
 	struct ck_bytes bytes = { 0 }, adjustment = { 0 }, owners = { 0 };
 	text_proto(REQUEST, request, &bytes);
 	assert_int_equal(merged(changes, &adjustment, &owners), 0);
 	unsigned char *copy = exact_copy(bytes.p, bytes.len);
-	int r = ck_apply_adjustment(copy, bytes.len, adjustment.p, adjustment.len, owners.p, owners.len, out, err);
+	int r = ck_apply_adjustment(copy, bytes.len, adjustment.p, adjustment.len, owners.p,
+				    owners.len, out, err);
 	free(copy);
 	ck_bytes_free(&bytes);
 	ck_bytes_free(&adjustment);
@@ -52,7 +59,8 @@ static int apply(const char *request, const char *const *changes, struct ck_byte
 	return r;
 }
 
-static void assert_text(const ProtobufCMessageDescriptor *type, struct ck_bytes *bytes, const char *expected)
+static void assert_text(const ProtobufCMessageDescriptor *type, struct ck_bytes *bytes,
+			const char *expected)
 {
 	char *text = proto_text(type, bytes->p, bytes->len);
 	assert_string_equal(text, expected);
@@ -88,39 +96,56 @@ static void what_cri_can_say_is_said(void **state)
 		const char *request, *change, *expected;
 	} cases[] = {
 		{ "config{annotations{key:'a' value:'1'} annotations{key:'b' value:'2'}}",
-		  "annotations{key:'-a'} annotations{key:'b' value:'3'} annotations{key:'c' value:'4'} annotations{key:'-d'}",
+		  "annotations{key:'-a'} annotations{key:'b' value:'3'} annotations{key:'c' "
+		  "value:'4'} annotations{key:'-d'}",
 		  "config{annotations{key:'b' value:'3'} annotations{key:'c' value:'4'}}" },
-		{ "config{envs{key:'A' value:'1'} envs{key:'B' value:'\\xff'} envs{key:'C' value:'3'}}",
+		{ "config{envs{key:'A' value:'1'} envs{key:'B' value:'\\xff'} envs{key:'C' "
+		  "value:'3'}}",
 		  "env{key:'-A'} env{key:'C' value:'4'} env{key:'D'}",
 		  "config{envs{key:'B' value:'\xff'} envs{key:'C' value:'4'} envs{key:'D'}}" },
-		{ "config{command:'old' args:'x'}", "args:'new' args:'y'", "config{command:'new' command:'y'}" },
-		{ "config{mounts{container_path:'/a' host_path:'/h'} mounts{container_path:'/b' image{image:'i'}}}",
-		  "mounts{destination:'-/a'} mounts{destination:'/b' type:'bind' source:'/s' options:'ro' options:'rslave'}"
-		  "mounts{destination:'/c' source:'/s' options:'rbind' options:'ro' options:'rw' options:'rshared'}"
-		  "mounts{destination:'/d' source:'/s' type:'none' options:'bind' options:'rshared' options:'rprivate'}",
-		  "config{mounts{container_path:'/b' host_path:'/s' readonly:true propagation:PROPAGATION_HOST_TO_CONTAINER} "
-		  "mounts{container_path:'/c' host_path:'/s' propagation:PROPAGATION_BIDIRECTIONAL} "
+		{ "config{command:'old' args:'x'}", "args:'new' args:'y'",
+		  "config{command:'new' command:'y'}" },
+		{ "config{mounts{container_path:'/a' host_path:'/h'} mounts{container_path:'/b' "
+		  "image{image:'i'}}}",
+		  "mounts{destination:'-/a'} mounts{destination:'/b' type:'bind' source:'/s' "
+		  "options:'ro' options:'rslave'}"
+		  "mounts{destination:'/c' source:'/s' options:'rbind' options:'ro' options:'rw' "
+		  "options:'rshared'}"
+		  "mounts{destination:'/d' source:'/s' type:'none' options:'bind' "
+		  "options:'rshared' options:'rprivate'}",
+		  "config{mounts{container_path:'/b' host_path:'/s' readonly:true "
+		  "propagation:PROPAGATION_HOST_TO_CONTAINER} "
+		  "mounts{container_path:'/c' host_path:'/s' "
+		  "propagation:PROPAGATION_BIDIRECTIONAL} "
 		  "mounts{container_path:'/d' host_path:'/s'}}" },
 		{ "config{devices{container_path:'/dev/a' host_path:'/dev/b' permissions:'r'} "
 		  "devices{container_path:'/dev/x'}}",
 		  "linux{devices{path:'/dev/a'} devices{path:'-/dev/x'}}",
 		  "config{devices{container_path:'/dev/a' host_path:'/dev/a' permissions:'rw'}}" },
 		{ "config{tty:true}", "linux{devices{path:'/dev/null' type:'c' major:1 minor:3}}",
-		  "config{devices{container_path:'/dev/null' host_path:'/dev/null' permissions:'rw'} tty:true}" },
-		{ "config{CDI_devices{name:'v/c=1'}}", "CDI_devices{name:'v/c=1'} CDI_devices{name:'v/c=2'}",
+		  "config{devices{container_path:'/dev/null' host_path:'/dev/null' "
+		  "permissions:'rw'} tty:true}" },
+		{ "config{CDI_devices{name:'v/c=1'}}",
+		  "CDI_devices{name:'v/c=1'} CDI_devices{name:'v/c=2'}",
 		  "config{CDI_devices{name:'v/c=1'} CDI_devices{name:'v/c=2'}}" },
-		{ "config{linux{resources{cpu_quota:1 cpu_shares:2 oom_score_adj:5 hugepage_limits{page_size:'2Mi' limit:1} "
+		{ "config{linux{resources{cpu_quota:1 cpu_shares:2 oom_score_adj:5 "
+		  "hugepage_limits{page_size:'2Mi' limit:1} "
 		  "hugepage_limits{page_size:'1Gi' limit:2} unified{key:'u' value:'1'}}}}",
 		  "linux{resources{memory{limit{value:10} swap{value:-1}} "
 		  "cpu{shares{value:3} period{value:4} cpus:'0-1' mems:'0'} "
-		  "hugepage_limits{page_size:'2Mi' limit:7} unified{key:'u' value:'2'} unified{key:'w' value:'3'}} "
+		  "hugepage_limits{page_size:'2Mi' limit:7} unified{key:'u' value:'2'} "
+		  "unified{key:'w' value:'3'}} "
 		  "oom_score_adj{value:-7}}",
-		  "config{linux{resources{cpu_period:4 cpu_quota:1 cpu_shares:3 memory_limit_in_bytes:10 oom_score_adj:-7 "
+		  "config{linux{resources{cpu_period:4 cpu_quota:1 cpu_shares:3 "
+		  "memory_limit_in_bytes:10 oom_score_adj:-7 "
 		  "cpuset_cpus:'0-1' cpuset_mems:'0' hugepage_limits{page_size:'1Gi' limit:2} "
-		  "hugepage_limits{page_size:'2Mi' limit:7} unified{key:'u' value:'2'} unified{key:'w' value:'3'} "
+		  "hugepage_limits{page_size:'2Mi' limit:7} unified{key:'u' value:'2'} "
+		  "unified{key:'w' value:'3'} "
 		  "memory_swap_limit_in_bytes:-1}}}" },
-		{ "config{linux{resources{oom_score_adj:5}}}", "linux{oom_score_adj{}}", "config{linux{resources{}}}" },
-		{ "config{}", "linux{resources{cpu{shares{value:3}}}}", "config{linux{resources{cpu_shares:3}}}" },
+		{ "config{linux{resources{oom_score_adj:5}}}", "linux{oom_score_adj{}}",
+		  "config{linux{resources{}}}" },
+		{ "config{}", "linux{resources{cpu{shares{value:3}}}}",
+		  "config{linux{resources{cpu_shares:3}}}" },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_applied(cases[i].request, cases[i].change, cases[i].expected);
@@ -134,12 +159,16 @@ static void what_cri_cannot_say_is_refused_by_name(void **state)
 		const char *change, *expected;
 	} cases[] = {
 		{ "env{key:'-X'}", "removing what the request does not have: field Env X" CANNOT },
-		{ "mounts{destination:'-/x'}", "removing what the request does not have: field Mounts /x" CANNOT },
-		{ "linux{devices{path:'-/dev/x'}}", "removing what the request does not have: field Devices /dev/x" CANNOT },
+		{ "mounts{destination:'-/x'}",
+		  "removing what the request does not have: field Mounts /x" CANNOT },
+		{ "linux{devices{path:'-/dev/x'}}",
+		  "removing what the request does not have: field Devices /dev/x" CANNOT },
 		{ "mounts{destination:'/m' type:'tmpfs' source:'tmpfs'}",
 		  "other than a bind of a host's path: field Mounts /m" CANNOT },
-		{ "mounts{destination:'/m' source:'/s'}", "other than a bind of a host's path: field Mounts /m" CANNOT },
-		{ "mounts{destination:'/m' type:'bind'}", "other than a bind of a host's path: field Mounts /m" CANNOT },
+		{ "mounts{destination:'/m' source:'/s'}",
+		  "other than a bind of a host's path: field Mounts /m" CANNOT },
+		{ "mounts{destination:'/m' type:'bind'}",
+		  "other than a bind of a host's path: field Mounts /m" CANNOT },
 		{ "mounts{destination:'/m' type:'tmpfs' source:'/s' options:'bind'}",
 		  "other than a bind of a host's path: field Mounts /m" CANNOT },
 		{ "mounts{destination:'/m' type:'bind' source:'/s' options:'password=secret'}",
@@ -181,10 +210,14 @@ static void what_cri_cannot_say_is_refused_by_name(void **state)
 		{ "linux{resources{memory{kernel{value:1}}}}", "field MemKernelLimit" CANNOT },
 		{ "linux{resources{memory{kernel_tcp{value:1}}}}", "field MemTCPLimit" CANNOT },
 		{ "linux{resources{memory{swappiness{value:1}}}}", "field MemSwappiness" CANNOT },
-		{ "linux{resources{memory{disable_oom_killer{value:true}}}}", "field MemDisableOomKiller" CANNOT },
-		{ "linux{resources{memory{use_hierarchy{value:true}}}}", "field MemUseHierarchy" CANNOT },
-		{ "linux{resources{cpu{realtime_runtime{value:1}}}}", "field CPURealtimeRuntime" CANNOT },
-		{ "linux{resources{cpu{realtime_period{value:1}}}}", "field CPURealtimePeriod" CANNOT },
+		{ "linux{resources{memory{disable_oom_killer{value:true}}}}",
+		  "field MemDisableOomKiller" CANNOT },
+		{ "linux{resources{memory{use_hierarchy{value:true}}}}",
+		  "field MemUseHierarchy" CANNOT },
+		{ "linux{resources{cpu{realtime_runtime{value:1}}}}",
+		  "field CPURealtimeRuntime" CANNOT },
+		{ "linux{resources{cpu{realtime_period{value:1}}}}",
+		  "field CPURealtimePeriod" CANNOT },
 		{ "linux{resources{blockio_class{}}}", "field BlockioClass" CANNOT },
 		{ "linux{resources{rdt_class{}}}", "field RdtClass" CANNOT },
 		{ "linux{resources{pids{limit:1}}}", "field PidsLimit" CANNOT },
@@ -192,8 +225,10 @@ static void what_cri_cannot_say_is_refused_by_name(void **state)
 		{ "99:1", "field 99, of an NRI later than this one's," CANNOT },
 		{ "linux{99:1}", "field 99, of an NRI later than this one's," CANNOT },
 		{ "linux{resources{99:''}}", "field 99, of an NRI later than this one's," CANNOT },
-		{ "linux{resources{cpu{99:''}}}", "field 99, of an NRI later than this one's," CANNOT },
-		{ "linux{resources{memory{99:1}}}", "field 99, of an NRI later than this one's," CANNOT },
+		{ "linux{resources{cpu{99:''}}}",
+		  "field 99, of an NRI later than this one's," CANNOT },
+		{ "linux{resources{memory{99:1}}}",
+		  "field 99, of an NRI later than this one's," CANNOT },
 		{ "mounts{destination:'/m' type:'bind' source:'/s' 99:1}",
 		  "field 99, of an NRI later than this one's," CANNOT },
 	};
@@ -217,7 +252,9 @@ static void the_right_plugin_is_named(void **state)
 		{ { "10-a", "env{key:'A'}", "20-b", "mounts{destination:'/b'}", NULL }, "20-b" },
 		{ { "10-a", "env{key:'A'}", "20-b", "env{key:'-A'}", NULL }, "20-b" },
 		{ { "10-a", "hooks{prestart{}}", "20-b", "hooks{poststop{}}", NULL }, "10-a,20-b" },
-		{ { "10-a", "linux{resources{cpu{shares{value:1}}}}", "20-b", "linux{resources{pids{}}}", NULL }, "20-b" },
+		{ { "10-a", "linux{resources{cpu{shares{value:1}}}}", "20-b",
+		    "linux{resources{pids{}}}", NULL },
+		  "20-b" },
 		{ { "10-a", "linux{resources{devices{}}}", "20-b", "env{key:'A'}", NULL }, "10-a" },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -235,18 +272,22 @@ static void the_right_plugin_is_named(void **state)
 static void everything_else_survives(void **state)
 {
 	(void)state;
-	static const char *const names[] = { "011-CreateContainer-api-main.bin", "028-CreateContainer-web-side.bin" };
+	static const char *const names[] = { "011-CreateContainer-api-main.bin",
+					     "028-CreateContainer-web-side.bin" };
 	struct pb *request = calloc(1, sizeof(*request));
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct ck_bytes out = { 0 };
 		load_recorded(names[i], request);
-		assert_int_equal(ck_apply_adjustment(request->bytes, request->len, NULL, 0, NULL, 0, &out, NULL), 0);
+		assert_int_equal(ck_apply_adjustment(request->bytes, request->len, NULL, 0, NULL, 0,
+						     &out, NULL),
+				 0);
 		char *before = proto_text(REQUEST, request->bytes, request->len);
 		assert_text(REQUEST, &out, before);
 		free(before);
 	}
 	free(request);
-	assert_applied("pod_sandbox_id:'p' config{linux{resources{97:1} 98:2} mounts{container_path:'/m' 96:'x'} 99:'y'} 100:'z'",
+	assert_applied("pod_sandbox_id:'p' config{linux{resources{97:1} 98:2} "
+		       "mounts{container_path:'/m' 96:'x'} 99:'y'} 100:'z'",
 		       "args:'a' linux{resources{cpu{shares{value:1}}}}",
 		       "pod_sandbox_id:'p' config{command:'a' mounts{container_path:'/m' 96:'x'} "
 		       "linux{resources{cpu_shares:1 97:1} 98:2} 99:'y'} 100:'z'");
@@ -256,9 +297,14 @@ static void the_alias_is_an_annotation(void **state)
 {
 	(void)state;
 	struct ck_bytes request = { 0 }, out = { 0 };
-	text_proto(REQUEST, "config{annotations{key:'crikeep.io/nri-id' value:'other'} annotations{key:'a'}} 99:1", &request);
+	text_proto(REQUEST,
+		   "config{annotations{key:'crikeep.io/nri-id' value:'other'} "
+		   "annotations{key:'a'}} 99:1",
+		   &request);
 	assert_int_equal(ck_apply_alias(request.p, request.len, "0123", &out, NULL), 0);
-	assert_text(REQUEST, &out, "config{annotations{key:'a'} annotations{key:'crikeep.io/nri-id' value:'0123'}} 99:1");
+	assert_text(REQUEST, &out,
+		    "config{annotations{key:'a'} annotations{key:'crikeep.io/nri-id' "
+		    "value:'0123'}} 99:1");
 	assert_int_equal(ck_apply_alias("", 0, "0123", &out, NULL), -CK_EMALFORMED);
 	ck_bytes_free(&request);
 }
@@ -267,17 +313,25 @@ static void the_alias_is_an_annotation(void **state)
 static void an_update_is_changed(void **state)
 {
 	(void)state;
-	struct ck_bytes request = { 0 }, cri = { 0 }, resources = { 0 }, out = { 0 }, expected = { 0 };
+	struct ck_bytes request = { 0 }, cri = { 0 }, resources = { 0 }, out = { 0 },
+			expected = { 0 };
 	struct ck_error err = { 0 };
 	const ProtobufCMessageDescriptor *type = &ck__cri__linux_container_resources__descriptor;
-	text_proto(type, "cpu_quota:1 oom_score_adj:5 hugepage_limits{page_size:'2Mi' limit:1} 99:1", &cri);
+	text_proto(type,
+		   "cpu_quota:1 oom_score_adj:5 hugepage_limits{page_size:'2Mi' limit:1} 99:1",
+		   &cri);
 	put_text(&request, 1, "c1");
 	put(&request, 2, &cri);
 	put_pair(&request, 4, "k", "v");
 	text_proto(&ck__nri__linux_resources__descriptor,
-		   "cpu{quota{value:2} shares{value:3}} hugepage_limits{page_size:'2Mi' limit:4}", &resources);
-	assert_int_equal(ck_apply_update(request.p, request.len, resources.p, resources.len, &out, &err), 0);
-	text_proto(type, "cpu_quota:2 cpu_shares:3 oom_score_adj:5 hugepage_limits{page_size:'2Mi' limit:4} 99:1", &cri);
+		   "cpu{quota{value:2} shares{value:3}} hugepage_limits{page_size:'2Mi' limit:4}",
+		   &resources);
+	assert_int_equal(
+		ck_apply_update(request.p, request.len, resources.p, resources.len, &out, &err), 0);
+	text_proto(type,
+		   "cpu_quota:2 cpu_shares:3 oom_score_adj:5 hugepage_limits{page_size:'2Mi' "
+		   "limit:4} 99:1",
+		   &cri);
 	put_text(&expected, 1, "c1");
 	put_pair(&expected, 4, "k", "v");
 	put(&expected, 2, &cri);
@@ -290,7 +344,9 @@ static void an_update_is_changed(void **state)
 	must(ck_bytes_add_text(&out, "x"));
 	assert_int_equal(ck_apply_update("\xff", 1, NULL, 0, &out, &err), -CK_EMALFORMED);
 	text_proto(&ck__nri__linux_resources__descriptor, "pids{}", &resources);
-	assert_int_equal(ck_apply_update(request.p, request.len, resources.p, resources.len, &out, &err), -CK_EINVAL);
+	assert_int_equal(
+		ck_apply_update(request.p, request.len, resources.p, resources.len, &out, &err),
+		-CK_EINVAL);
 	assert_string_equal(err.text, "field PidsLimit cannot be applied through CRI");
 	assert_int_equal(out.len, 1);
 	ck_bytes_free(&resources);
@@ -318,10 +374,14 @@ static void malformed_bytes_are_told(void **state)
 {
 	(void)state;
 	struct ck_bytes out = { 0 };
-	assert_int_equal(ck_apply_adjustment("\xff", 1, NULL, 0, NULL, 0, &out, NULL), -CK_EMALFORMED);
-	assert_int_equal(ck_apply_adjustment("\x12\0", 2, "\xff", 1, NULL, 0, &out, NULL), -CK_EMALFORMED);
-	assert_int_equal(ck_apply_adjustment("\x12\0", 2, NULL, 0, "\xff", 1, &out, NULL), -CK_EMALFORMED);
-	assert_int_equal(ck_apply_adjustment("", 0, NULL, 0, NULL, 0, &out, NULL), -CK_EMALFORMED); /* no config */
+	assert_int_equal(ck_apply_adjustment("\xff", 1, NULL, 0, NULL, 0, &out, NULL),
+			 -CK_EMALFORMED);
+	assert_int_equal(ck_apply_adjustment("\x12\0", 2, "\xff", 1, NULL, 0, &out, NULL),
+			 -CK_EMALFORMED);
+	assert_int_equal(ck_apply_adjustment("\x12\0", 2, NULL, 0, "\xff", 1, &out, NULL),
+			 -CK_EMALFORMED);
+	/* no config */
+	assert_int_equal(ck_apply_adjustment("", 0, NULL, 0, NULL, 0, &out, NULL), -CK_EMALFORMED);
 	assert_int_equal(out.len, 0);
 	ck_bytes_free(&out);
 }
@@ -331,22 +391,25 @@ static void every_allocation_may_fail(void **state)
 	(void)state;
 	static const char *const changes[] = {
 		"10-a",
-		"annotations{key:'a'} env{key:'b'} args:'c' mounts{destination:'/m' type:'bind' source:'/'} "
+		"annotations{key:'a'} env{key:'b'} args:'c' mounts{destination:'/m' type:'bind' "
+		"source:'/'} "
 		"CDI_devices{name:'d'} linux{devices{path:'/d'} oom_score_adj{value:1} "
-		"resources{cpu{shares{value:1}} hugepage_limits{page_size:'x' limit:1} unified{key:'k'}}}",
+		"resources{cpu{shares{value:1}} hugepage_limits{page_size:'x' limit:1} "
+		"unified{key:'k'}}}",
 		NULL,
 	};
 	struct ck_bytes request = { 0 }, adjustment = { 0 }, owners = { 0 }, resources = { 0 };
 	text_proto(REQUEST, "config{}", &request);
-	text_proto(&ck__nri__linux_resources__descriptor, "cpu{shares{value:3}} unified{key:'k'}", &resources);
+	text_proto(&ck__nri__linux_resources__descriptor, "cpu{shares{value:3}} unified{key:'k'}",
+		   &resources);
 	assert_int_equal(merged(changes, &adjustment, &owners), 0);
 	bool hit = true;
 	for (unsigned nth = 1; hit; nth++) {
 		struct ck_bytes out = { 0 }, second = { 0 }, third = { 0 };
 		struct ck_error err = { 0 };
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
-		int r = ck_apply_adjustment(request.p, request.len, adjustment.p, adjustment.len, owners.p, owners.len, &out,
-					    &err);
+		int r = ck_apply_adjustment(request.p, request.len, adjustment.p, adjustment.len,
+					    owners.p, owners.len, &out, &err);
 		r = r < 0 ? r : ck_apply_alias(out.p, out.len, "alias", &second, &err);
 		r = r < 0 ? r : ck_apply_resources("c1", resources.p, resources.len, &third, &err);
 		hit = ck_fault_hit();

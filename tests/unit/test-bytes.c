@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/base/bytes.c: bytes grow, protobuf's wire form is what protoc's decoders expect, a failure leaves all as it was. */
+/* src/base/bytes.c: bytes grow, protobuf's wire form is what protoc's decoders expect, a failure
+ * leaves all as it was. */
 #include "tests/unit/harness.h"
 #include "cache/request/cri.pb-c.h"
 #include "src/base/bytes.h"
@@ -85,7 +86,8 @@ static void protobuf_c_reads_what_was_written(void **state)
 	ck_bytes_field_text(&metadata, 2, "u1");
 	ck_bytes_field_text(&metadata, 3, "default");
 	ck_bytes_field_number(&metadata, 4, 300);
-	Ck__Cri__PodSandboxMetadata *read = ck__cri__pod_sandbox_metadata__unpack(NULL, metadata.len, metadata.p);
+	Ck__Cri__PodSandboxMetadata *read =
+		ck__cri__pod_sandbox_metadata__unpack(NULL, metadata.len, metadata.p);
 	assert_non_null(read);
 	assert_string_equal(read->name, "web-0");
 	assert_string_equal(read->namespace_, "default");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeep.yaml and the command line: what is read, what is refused and with which words, what is printed and reloaded. */
+/* crikeep.yaml and the command line: what is read, what is refused and with which words, what is
+ * printed and reloaded. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -54,7 +55,7 @@ static void assert_refused(const char *text, const char *want)
 	assert_string_equal(err.text, want);
 }
 
-/* ---- what is read ----------------------------------------------------------------------------------------------------- */
+/* ---- what is read ---------------------------------------------------------------------------- */
 
 static void defaults_are_those_of_the_limits(void **state)
 {
@@ -69,8 +70,10 @@ static void defaults_are_those_of_the_limits(void **state)
 	assert_true(conf.socket_gid == (gid_t)-1);
 	assert_int_equal(conf.allow_uids[0], 0);
 	assert_int_equal(conf.allow_uids_n, geteuid() ? 2 : 1);
-	assert_true(conf.ttl == CK_TTL && conf.create_deadline == CK_CREATE_DEADLINE && conf.lost_grace == CK_LOST_GRACE);
-	assert_true(conf.supersede_wait == CK_SUPERSEDE_WAIT && conf.destroy_timeout == CK_DESTROY_TIMEOUT);
+	assert_true(conf.ttl == CK_TTL && conf.create_deadline == CK_CREATE_DEADLINE &&
+		    conf.lost_grace == CK_LOST_GRACE);
+	assert_true(conf.supersede_wait == CK_SUPERSEDE_WAIT &&
+		    conf.destroy_timeout == CK_DESTROY_TIMEOUT);
 	assert_true(conf.start_timeout == CK_START_TIMEOUT && conf.stop_wait == CK_STOP_WAIT);
 	assert_true(conf.list_max == CK_LIST_MAX && conf.client_memory == CK_CLIENT_MEMORY);
 	assert_string_equal(conf.ignore_annotations[0], "cni.projectcalico.org/*");
@@ -78,8 +81,10 @@ static void defaults_are_those_of_the_limits(void **state)
 	assert_string_equal(conf.nri.socket, "/var/run/nri/nri.sock");
 	assert_string_equal(conf.nri.plugin_dir, "/opt/nri/plugins");
 	assert_string_equal(conf.nri.config_dir, "/etc/nri/conf.d");
-	assert_true(conf.nri.registration_timeout == CK_NRI_REGISTRATION_TIMEOUT && conf.nri.late_max == CK_NRI_LATE_MAX);
-	assert_true(conf.nri.request_timeout == CK_NRI_REQUEST_TIMEOUT && conf.nri.evict_grace == CK_NRI_EVICT_GRACE);
+	assert_true(conf.nri.registration_timeout == CK_NRI_REGISTRATION_TIMEOUT &&
+		    conf.nri.late_max == CK_NRI_LATE_MAX);
+	assert_true(conf.nri.request_timeout == CK_NRI_REQUEST_TIMEOUT &&
+		    conf.nri.evict_grace == CK_NRI_EVICT_GRACE);
 	assert_int_equal(conf.nri.policy, CK_NRI_ERROR);
 	assert_int_equal(conf.nri.adjust, CK_NRI_ON_COMMIT);
 	assert_null(conf.nri.policies[0]);
@@ -93,31 +98,35 @@ static void defaults_are_those_of_the_limits(void **state)
 static void every_key_is_read(void **state)
 {
 	(void)state;
-	assert_read("# all of them\n"
-		    "runtime: unix:///run/crio/crio.sock\n"
-		    "listen: \"/run/l.sock\"\n"
-		    "unfiltered: ''\n"
-		    "metrics: unix:///run/m.sock\n"
-		    "state_dir: /var/lib/crikeep\n"
-		    "start_timeout: 0s\n"
-		    "stop_wait: 1h30m\n"
-		    "confine: false\n"
-		    "socket:\n"
-		    "  mode: 0600\n"
-		    "  group: 12345\n"
-		    "  allow_uids: [0, 1000, 4294967294]\n"
-		    "cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
-		    "  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: hand_back,\n"
-		    "  compare_sandbox_config: true, ignore_annotations: []}\n"
-		    "nri: {enabled: true, socket: '', plugin_dir: /p, config_dir: '', registration_timeout: 1s,\n"
-		    "  request_timeout: 100ms, late_max: 0s, policy: fail, policies: [10-a=ignore, b.c=required],\n"
-		    "  adjust: before-create, evict_grace: 0s}\n"
-		    "limits:\n"
-		    "  list_message: 16MiB\n"
-		    "  client_memory: 20971520\n"
-		    "log:\n"
-		    "  level: debug\n"
-		    "  target: stderr\n");
+	assert_read(
+		"# all of them\n"
+		"runtime: unix:///run/crio/crio.sock\n"
+		"listen: \"/run/l.sock\"\n"
+		"unfiltered: ''\n"
+		"metrics: unix:///run/m.sock\n"
+		"state_dir: /var/lib/crikeep\n"
+		"start_timeout: 0s\n"
+		"stop_wait: 1h30m\n"
+		"confine: false\n"
+		"socket:\n"
+		"  mode: 0600\n"
+		"  group: 12345\n"
+		"  allow_uids: [0, 1000, 4294967294]\n"
+		"cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
+		"  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: "
+		"hand_back,\n"
+		"  compare_sandbox_config: true, ignore_annotations: []}\n"
+		"nri: {enabled: true, socket: '', plugin_dir: /p, config_dir: '', "
+		"registration_timeout: 1s,\n"
+		"  request_timeout: 100ms, late_max: 0s, policy: fail, policies: [10-a=ignore, "
+		"b.c=required],\n"
+		"  adjust: before-create, evict_grace: 0s}\n"
+		"limits:\n"
+		"  list_message: 16MiB\n"
+		"  client_memory: 20971520\n"
+		"log:\n"
+		"  level: debug\n"
+		"  target: stderr\n");
 	assert_string_equal(conf.runtime, "/run/crio/crio.sock");
 	assert_string_equal(conf.listen, "/run/l.sock");
 	assert_string_equal(conf.unfiltered, "");
@@ -130,7 +139,8 @@ static void every_key_is_read(void **state)
 	assert_int_equal(conf.allow_uids_n, 3);
 	assert_true(conf.allow_uids[2] == 4294967294u);
 	assert_true(conf.ttl == 250 * CK_NS_PER_MS && conf.create_deadline == 172800 * CK_NS_PER_S);
-	assert_true(conf.lost_grace == 2500 * CK_NS_PER_MS && conf.destroy_timeout == 61 * CK_NS_PER_S);
+	assert_true(conf.lost_grace == 2500 * CK_NS_PER_MS &&
+		    conf.destroy_timeout == 61 * CK_NS_PER_S);
 	assert_int_equal(conf.mode, CK_MODE_STRICT);
 	assert_int_equal(conf.hand_back, CK_OFFER);
 	assert_int_equal(conf.on_annotation_change, CK_ANNOTATION_HAND_BACK);
@@ -140,7 +150,8 @@ static void every_key_is_read(void **state)
 	assert_string_equal(conf.nri.socket, "");
 	assert_string_equal(conf.nri.plugin_dir, "/p");
 	assert_string_equal(conf.nri.config_dir, "");
-	assert_true(conf.nri.registration_timeout == CK_NS_PER_S && conf.nri.request_timeout == 100 * CK_NS_PER_MS);
+	assert_true(conf.nri.registration_timeout == CK_NS_PER_S &&
+		    conf.nri.request_timeout == 100 * CK_NS_PER_MS);
 	assert_true(conf.nri.late_max == 0 && conf.nri.evict_grace == 0);
 	assert_int_equal(conf.nri.policy, CK_NRI_FAIL);
 	assert_int_equal(conf.nri.adjust, CK_NRI_BEFORE_CREATE);
@@ -160,8 +171,17 @@ static void every_key_is_read(void **state)
 static void files_with_nothing_in_them_change_nothing(void **state)
 {
 	static const char *const texts[] = {
-		"", "\n", "# a comment", "---\n", "---\n...\n", "%YAML 1.1\n---\n# none\n", "{}", "~",
-		"cache:\n", "cache: ~\nlog: {}\nsocket: null\n", "\xef\xbb\xbf# a mark\n",
+		"",
+		"\n",
+		"# a comment",
+		"---\n",
+		"---\n...\n",
+		"%YAML 1.1\n---\n# none\n",
+		"{}",
+		"~",
+		"cache:\n",
+		"cache: ~\nlog: {}\nsocket: null\n",
+		"\xef\xbb\xbf# a mark\n",
 	};
 	(void)state;
 	CK_AUTO_FREE char *before = ck_conf_print(&conf);
@@ -186,7 +206,8 @@ static void the_simulator_takes_the_runtimes_place(void **state)
 static void a_refused_value_leaves_the_old_one(void **state)
 {
 	(void)state;
-	assert_read("runtime: unix:///a\nsocket: {allow_uids: [7]}\ncache: {ttl: 1h, ignore_annotations: [x]}\n");
+	assert_read("runtime: unix:///a\nsocket: {allow_uids: [7]}\ncache: {ttl: 1h, "
+		    "ignore_annotations: [x]}\n");
 	assert_int_equal(read_text("runtime: tcp://b"), -CK_EINVAL);
 	assert_int_equal(read_text("socket: {allow_uids: [8, x]}"), -CK_EINVAL);
 	assert_int_equal(read_text("cache: {ttl: 1x}"), -CK_EINVAL);
@@ -197,77 +218,108 @@ static void a_refused_value_leaves_the_old_one(void **state)
 	assert_string_equal(conf.ignore_annotations[0], "x");
 }
 
-/* ---- what is refused -------------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void wrong_values_name_file_line_and_key(void **state)
 {
 	static const struct {
 		const char *text, *want;
 	} cases[] = {
-		{ "\n\ncache:\n  ttl: 10min\n",
-		  "F:4: cache.ttl: '10min' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
-		{ "cache: {ttl: 600}", "F:1: cache.ttl: '600' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
-		{ "cache: {ttl: -1s}", "F:1: cache.ttl: '-1s' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
+		{ "\n\ncache:\n  ttl: 10min\n", "F:4: cache.ttl: '10min' is not a span of time "
+						"such as 30s, 10m, 1h30m or 250ms" },
+		{ "cache: {ttl: 600}",
+		  "F:1: cache.ttl: '600' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
+		{ "cache: {ttl: -1s}",
+		  "F:1: cache.ttl: '-1s' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
 		{ "cache: {ttl: 0s}", "F:1: cache.ttl: '0s' is not between 100ms and 365d" },
 		{ "cache: {ttl: 366d}", "F:1: cache.ttl: '366d' is not between 100ms and 365d" },
 		{ "cache:\n  compare_sandbox_config: maybe",
 		  "F:2: cache.compare_sandbox_config: 'maybe' is neither true nor false" },
-		{ "nri: {policies: [a]}",
-		  "F:1: nri.policies: 'a' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
-		{ "nri: {policies: [a=b]}",
-		  "F:1: nri.policies: 'a=b' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
-		{ "nri: {policies: [=fail]}",
-		  "F:1: nri.policies: '=fail' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
+		{ "nri: {policies: [a]}", "F:1: nri.policies: 'a' is not a plugin and its policy: "
+					  "NAME=ignore, =error, =fail or =required" },
+		{ "nri: {policies: [a=b]}", "F:1: nri.policies: 'a=b' is not a plugin and its "
+					    "policy: NAME=ignore, =error, =fail or =required" },
+		{ "nri: {policies: [=fail]}", "F:1: nri.policies: '=fail' is not a plugin and its "
+					      "policy: NAME=ignore, =error, =fail or =required" },
 		{ "nri: {policies: [a/b=fail]}",
-		  "F:1: nri.policies: 'a/b=fail' is not a plugin and its policy: NAME=ignore, =error, =fail or =required" },
+		  "F:1: nri.policies: 'a/b=fail' is not a plugin and its policy: NAME=ignore, "
+		  "=error, =fail or =required" },
 		{ "nri: {policies: [10-a=fail, a=fail, a=error]}",
 		  "F:1: nri.policies: 'a=error' is the second policy of this plugin" },
-		{ "nri: {policy: required}", "F:1: nri.policy: 'required' is not error, ignore or fail" },
+		{ "nri: {policy: required}",
+		  "F:1: nri.policy: 'required' is not error, ignore or fail" },
 		{ "nri: {plugin_dir: x}", "F:1: nri.plugin_dir: 'x' is not an absolute path" },
 		{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
 		{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
-		{ "socket:\n  allow_uids: [0,\n    010]", "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: [-1]}", "F:1: socket.allow_uids: '-1' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: [4294967295]}", "F:1: socket.allow_uids: '4294967295' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: [root]}", "F:1: socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: 0}", "F:1: socket.allow_uids: a list is needed here: [ONE, OTHER]" },
-		{ "socket: {allow_uids: [0, ]}\nlisten: [/a]", "F:2: listen: it has one value, not a list" },
-		{ "socket: {allow_uids: [~]}", "F:1: socket.allow_uids: an item of the list has no value" },
-		{ "socket: {allow_uids: [[1]]}", "F:1: socket.allow_uids: one value is needed here" },
+		{ "socket:\n  allow_uids: [0,\n    010]",
+		  "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: [-1]}",
+		  "F:1: socket.allow_uids: '-1' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: [4294967295]}",
+		  "F:1: socket.allow_uids: '4294967295' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: [root]}",
+		  "F:1: socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
+		{ "socket: {allow_uids: 0}",
+		  "F:1: socket.allow_uids: a list is needed here: [ONE, OTHER]" },
+		{ "socket: {allow_uids: [0, ]}\nlisten: [/a]",
+		  "F:2: listen: it has one value, not a list" },
+		{ "socket: {allow_uids: [~]}",
+		  "F:1: socket.allow_uids: an item of the list has no value" },
+		{ "socket: {allow_uids: [[1]]}",
+		  "F:1: socket.allow_uids: one value is needed here" },
 		{ "socket: {mode: 660}", "F:1: socket.mode: '660' is not a mode such as 0660" },
 		{ "socket: {mode: 0680}", "F:1: socket.mode: '0680' is not a mode such as 0660" },
 		{ "socket: {mode: 04755}", "F:1: socket.mode: '04755' is not a mode such as 0660" },
-		{ "socket: {group: no-such-group-here}", "F:1: socket.group: 'no-such-group-here' is no group of this machine" },
-		{ "limits: {list_message: 16MB}",
-		  "F:1: limits.list_message: '16MB' is not a size such as 16MiB, 256KiB or a number of bytes" },
-		{ "limits: {list_message: 016}",
-		  "F:1: limits.list_message: '016' is not a size such as 16MiB, 256KiB or a number of bytes" },
+		{ "socket: {group: no-such-group-here}",
+		  "F:1: socket.group: 'no-such-group-here' is no group of this machine" },
+		{ "limits: {list_message: 16MB}", "F:1: limits.list_message: '16MB' is not a size "
+						  "such as 16MiB, 256KiB or a number of bytes" },
+		{ "limits: {list_message: 016}", "F:1: limits.list_message: '016' is not a size "
+						 "such as 16MiB, 256KiB or a number of bytes" },
 		{ "limits: {list_message: 1.5GiB}",
-		  "F:1: limits.list_message: '1.5GiB' is not a size such as 16MiB, 256KiB or a number of bytes" },
-		{ "limits: {list_message: 2GiB}", "F:1: limits.list_message: '2GiB' is not between 1MiB and 1GiB" },
+		  "F:1: limits.list_message: '1.5GiB' is not a size such as 16MiB, 256KiB or a "
+		  "number of bytes" },
+		{ "limits: {list_message: 2GiB}",
+		  "F:1: limits.list_message: '2GiB' is not between 1MiB and 1GiB" },
 		{ "limits: {list_message: 4294967295GiB}",
 		  "F:1: limits.list_message: '4294967295GiB' is not between 1MiB and 1GiB" },
-		{ "limits: {client_memory: 5}", "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
-		{ "cache: {hand_back: ofer}", "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
-		{ "log: {level: warn}", "F:1: log.level: 'warn' is not error, warning, info or debug" },
-		{ "listen: run/x", "F:1: listen: 'run/x' is not unix:///path or /path of a socket" },
-		{ "listen: tcp://1.2.3.4:5", "F:1: listen: 'tcp://1.2.3.4:5' is not unix:///path or /path of a socket" },
-		{ "listen: /run/", "F:1: listen: '/run/' is not unix:///path or /path of a socket" },
+		{ "limits: {client_memory: 5}",
+		  "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
+		{ "cache: {hand_back: ofer}",
+		  "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
+		{ "log: {level: warn}",
+		  "F:1: log.level: 'warn' is not error, warning, info or debug" },
+		{ "listen: run/x",
+		  "F:1: listen: 'run/x' is not unix:///path or /path of a socket" },
+		{ "listen: tcp://1.2.3.4:5",
+		  "F:1: listen: 'tcp://1.2.3.4:5' is not unix:///path or /path of a socket" },
+		{ "listen: /run/",
+		  "F:1: listen: '/run/' is not unix:///path or /path of a socket" },
 		{ "listen: \"\"", "F:1: listen: '' is not unix:///path or /path of a socket" },
-		{ "runtime: unix://run/x", "F:1: runtime: 'unix://run/x' is not unix:///path or /path of a socket" },
-		{ "runtime: sim:creat=5s", "F:1: runtime: simulator: there is no parameter 'creat'" },
+		{ "runtime: unix://run/x",
+		  "F:1: runtime: 'unix://run/x' is not unix:///path or /path of a socket" },
+		{ "runtime: sim:creat=5s",
+		  "F:1: runtime: simulator: there is no parameter 'creat'" },
 		{ "state_dir: var", "F:1: state_dir: 'var' is not an absolute path" },
 		{ "cache: {ignore_annotations: ['a*b']}",
-		  "F:1: cache.ignore_annotations: 'a*b' is not an annotation's name, or its beginning with one '*' at the end" },
+		  "F:1: cache.ignore_annotations: 'a*b' is not an annotation's name, or its "
+		  "beginning with one '*' at the end" },
 		{ "cache: {ignore_annotations: ['']}",
-		  "F:1: cache.ignore_annotations: '' is not an annotation's name, or its beginning with one '*' at the end" },
-		{ "listen: \"/a\\nb\"", "F:1: listen: '/a\\x0ab' has a character in it that cannot be seen" },
-		{ "listen: \"/a\\x1b[31m\"", "F:1: listen: '/a\\x1b[31m' has a character in it that cannot be seen" },
+		  "F:1: cache.ignore_annotations: '' is not an annotation's name, or its beginning "
+		  "with one '*' at the end" },
+		{ "listen: \"/a\\nb\"",
+		  "F:1: listen: '/a\\x0ab' has a character in it that cannot be seen" },
+		{ "listen: \"/a\\x1b[31m\"",
+		  "F:1: listen: '/a\\x1b[31m' has a character in it that cannot be seen" },
 		{ "listen: \"/a\\0b\"", "F:1: listen: there is a NUL in the value" },
-		{ "\nlisten:\n", "F:2: listen: it has no value; without the line it has its default" },
-		{ "listen: null", "F:1: listen: it has no value; without the line it has its default" },
+		{ "\nlisten:\n",
+		  "F:2: listen: it has no value; without the line it has its default" },
+		{ "listen: null",
+		  "F:1: listen: it has no value; without the line it has its default" },
 		{ "listen: {a: b}", "F:1: listen: it has a value, no keys below it" },
-		{ "listen: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		{ "listen: "
+		  "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		  "a"
 		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 		  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'"
 		  " is too long: 102 bytes at most" },
@@ -285,19 +337,23 @@ static void wrong_keys_name_the_nearest(void **state)
 		{ "cache:\n  tll: 1s", "F:2: cache.tll: no such key; did you mean 'cache.ttl'?" },
 		{ "chace: {ttl: 1s}", "F:1: chace: no such key; did you mean 'cache'?" },
 		{ "ttl: 1s", "F:1: ttl: no such key; did you mean 'cache.ttl'?" },
-		{ "mode: 1", "F:1: mode: no such key; did you mean 'socket.mode'?" }, /* the first of two as near */
+		/* the first of two as near */
+		{ "mode: 1", "F:1: mode: no such key; did you mean 'socket.mode'?" },
 		{ "log: {ttl: 1s}", "F:1: log.ttl: no such key; did you mean 'cache.ttl'?" },
 		{ "Listen: /x", "F:1: Listen: no such key; did you mean 'listen'?" },
 		{ "foo: 1", "F:1: foo: no such key; crikeep.yaml(5) lists them" },
-		{ "runtime-endpoint: /x", "F:1: runtime-endpoint: no such key; crikeep.yaml(5) lists them" },
+		{ "runtime-endpoint: /x",
+		  "F:1: runtime-endpoint: no such key; crikeep.yaml(5) lists them" },
 		{ "\"a\\x1b[1m\": 1", "F:1: a\\x1b[1m: no such key; crikeep.yaml(5) lists them" },
 		{ "<<: {a: b}", "F:1: <<: no such key; crikeep.yaml(5) lists them" },
-		{ "cache.ttl: 1s", "F:1: cache.ttl: no dots in the file: the section is a key, and the rest a key below it" },
-		{ "cache: {cache.ttl: 1s}",
-		  "F:1: cache.ttl: no dots in the file: the section is a key, and the rest a key below it" },
+		{ "cache.ttl: 1s", "F:1: cache.ttl: no dots in the file: the section is a key, and "
+				   "the rest a key below it" },
+		{ "cache: {cache.ttl: 1s}", "F:1: cache.ttl: no dots in the file: the section is a "
+					    "key, and the rest a key below it" },
 		{ "cache: 5", "F:1: cache: it has no value, but keys below it" },
 		{ "cache: [ttl]", "F:1: cache: it has no value, but keys below it" },
-		{ "cache: {cache: {ttl: 1s}}", "F:1: cache.cache: no such key; crikeep.yaml(5) lists them" },
+		{ "cache: {cache: {ttl: 1s}}",
+		  "F:1: cache.cache: no such key; crikeep.yaml(5) lists them" },
 		{ "\nlisten: /a\n\nlisten: /b", "F:4: listen: it is already on line 2" },
 		{ "cache:\n  ttl: 1h\n  ttl: 1h", "F:3: cache.ttl: it is already on line 2" },
 		{ "cache:\n  ttl: 1h\nlog: {}\ncache: {}", "F:4: cache: it is already on line 1" },
@@ -320,18 +376,25 @@ static void yaml_beyond_plain_keys_is_refused(void **state)
 		{ "cache: &c {ttl: 1s}", "F:1: cache: anchors (&) are not allowed here" },
 		{ "&k listen: /x", "F:1: anchors (&) are not allowed here" },
 		{ "listen: !!str /x", "F:1: listen: tags (!) are not allowed here" },
-		{ "socket: {allow_uids: !x [1]}", "F:1: socket.allow_uids: tags (!) are not allowed here" },
+		{ "socket: {allow_uids: !x [1]}",
+		  "F:1: socket.allow_uids: tags (!) are not allowed here" },
 		{ "listen: /x\n---\nlisten: /y", "F:2: only one document is allowed" },
 		{ "- listen", "F:1: lines of the form NAME: VALUE are needed" },
 		{ "listen", "F:1: lines of the form NAME: VALUE are needed" },
-		{ "listen: /x\n\truntime: /y", "F:2: found a tab character that violates indentation while scanning a plain"
-					       " scalar (indent with blanks, not with tabs)" },
-		{ "cache:\n\tttl: 1s", "F:2: found character that cannot start any token while scanning for the next token"
-					" (indent with blanks, not with tabs)" },
-		{ "cache:\n  ttl: 1s\n listen: /x", "F:3: did not find expected key while parsing a block mapping" },
-		{ "listen: 'a", "F:1: found unexpected end of stream while scanning a quoted scalar" },
-		{ "socket: {allow_uids: [1}", "F:1: did not find expected ',' or ']' while parsing a flow sequence" },
-		{ "a: b\nlisten: \xff", "F:2: invalid leading UTF-8 octet; the file must be UTF-8" },
+		{ "listen: /x\n\truntime: /y",
+		  "F:2: found a tab character that violates indentation while scanning a plain"
+		  " scalar (indent with blanks, not with tabs)" },
+		{ "cache:\n\tttl: 1s", "F:2: found character that cannot start any token while "
+				       "scanning for the next token"
+				       " (indent with blanks, not with tabs)" },
+		{ "cache:\n  ttl: 1s\n listen: /x",
+		  "F:3: did not find expected key while parsing a block mapping" },
+		{ "listen: 'a",
+		  "F:1: found unexpected end of stream while scanning a quoted scalar" },
+		{ "socket: {allow_uids: [1}",
+		  "F:1: did not find expected ',' or ']' while parsing a flow sequence" },
+		{ "a: b\nlisten: \xff",
+		  "F:2: invalid leading UTF-8 octet; the file must be UTF-8" },
 		{ "\n\n\x80", "F:3: invalid leading UTF-8 octet; the file must be UTF-8" },
 		{ "\xff\xfel\n", "F:1: invalid leading UTF-8 octet; the file must be UTF-8" },
 		{ "a: \x01", "F:1: control characters are not allowed; the file must be UTF-8" },
@@ -370,8 +433,10 @@ static void sizes_of_files_lists_and_depth_are_limited(void **state)
 	memcpy(text, "runtime: sim:", 13);
 	memset(text + 13, 'x', CK_CONF_VALUE_MAX);
 	text[13 + CK_CONF_VALUE_MAX] = '\0';
-	assert_refused(text, "F:1: runtime: 'sim:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
-			     " is too long: 4096 bytes at most");
+	assert_refused(
+		text,
+		"F:1: runtime: 'sim:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+		" is too long: 4096 bytes at most");
 
 	char path[CK_SOCKET_PATH_MAX + 3]; /* exactly what fits */
 	memset(path, 'x', sizeof(path));
@@ -387,11 +452,13 @@ static void sizes_of_files_lists_and_depth_are_limited(void **state)
 	memcpy(text, "state_dir: /", 12);
 	memset(text + 12, 'x', CK_CONF_VALUE_MAX);
 	text[12 + CK_CONF_VALUE_MAX] = '\0';
-	assert_refused(text, "F:1: state_dir: '/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
-			     " is too long: 4096 bytes at most");
+	assert_refused(
+		text,
+		"F:1: state_dir: '/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+		" is too long: 4096 bytes at most");
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -405,7 +472,8 @@ static char *in_tmp(const char *name)
 {
 	static char path[4096];
 	const char *dir = getenv("TMPDIR");
-	snprintf(path, sizeof(path), "%s/conf-%d-%s", dir && *dir ? dir : "/tmp", (int)getpid(), name);
+	snprintf(path, sizeof(path), "%s/conf-%d-%s", dir && *dir ? dir : "/tmp", (int)getpid(),
+		 name);
 	return path;
 }
 
@@ -421,11 +489,12 @@ static void files_that_cannot_be_read_are_named(void **state)
 	assert_string_equal(err.text, "/: not a regular file");
 	path = in_tmp("fifo");
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(ck_conf_file(&conf, path, NULL, 0, &err), -CK_EINVAL); /* and does not wait for a writer */
+	/* and does not wait for a writer */
+	assert_int_equal(ck_conf_file(&conf, path, NULL, 0, &err), -CK_EINVAL);
 	unlink(path);
 }
 
-/* ---- one key ---------------------------------------------------------------------------------------------------------- */
+/* ---- one key --------------------------------------------------------------------------------- */
 
 static void keys_are_set_as_on_the_command_line(void **state)
 {
@@ -443,19 +512,24 @@ static void keys_are_set_as_on_the_command_line(void **state)
 	assert_true(conf.socket_gid == (gid_t)-1);
 
 	assert_int_equal(ck_conf_set(&conf, "cache.ttl", "010", "--ttl", &err), -CK_EINVAL);
-	assert_string_equal(err.text, "--ttl: cache.ttl: '010' is not a span of time such as 30s, 10m, 1h30m or 250ms");
+	assert_string_equal(
+		err.text,
+		"--ttl: cache.ttl: '010' is not a span of time such as 30s, 10m, 1h30m or 250ms");
 	assert_int_equal(ck_conf_set(&conf, "cache.tl", "1s", "--set", &err), -CK_EINVAL);
 	assert_string_equal(err.text, "--set: cache.tl: no such key; did you mean 'cache.ttl'?");
-	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", "1,,2", "--set", &err), -CK_EINVAL);
-	assert_string_equal(err.text, "--set: socket.allow_uids: '' is not a uid such as 0 or 1000");
+	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", "1,,2", "--set", &err),
+			 -CK_EINVAL);
+	assert_string_equal(err.text,
+			    "--set: socket.allow_uids: '' is not a uid such as 0 or 1000");
 	CK_AUTO_FREE char *many = ck_alloc(2 * CK_CONF_ITEMS_MAX + 200);
 	for (unsigned i = 0; i < CK_CONF_ITEMS_MAX + 50; i++)
 		strcpy(many + 2 * i, "5,");
 	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", many, "--set", &err), -CK_EINVAL);
-	assert_string_equal(err.text, "--set: socket.allow_uids: 257 items, of which 256 are allowed");
+	assert_string_equal(err.text,
+			    "--set: socket.allow_uids: 257 items, of which 256 are allowed");
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void collect(const char *text, void *userdata)
 {
@@ -478,35 +552,53 @@ static void assert_checked(const char *text, const char *error, const char *warn
 static void what_only_the_whole_tells_is_checked(void **state)
 {
 	(void)state;
-	assert_checked("\nlisten: /run/containerd/containerd.sock",
-		       "F:2: listen: the same as runtime (default), '/run/containerd/containerd.sock':"
-		       " crikeepd would call itself", "");
+	assert_checked(
+		"\nlisten: /run/containerd/containerd.sock",
+		"F:2: listen: the same as runtime (default), '/run/containerd/containerd.sock':"
+		" crikeepd would call itself",
+		"");
 	assert_checked("runtime: /a\nmetrics: /a",
-		       "F:2: metrics: the same as runtime (F:1), '/a': crikeepd would call itself", "");
-	assert_checked("listen: /a\nunfiltered: /a",
-		       "F:2: unfiltered: the same as listen (F:1), '/a': each needs a path of its own", "");
+		       "F:2: metrics: the same as runtime (F:1), '/a': crikeepd would call itself",
+		       "");
+	assert_checked(
+		"listen: /a\nunfiltered: /a",
+		"F:2: unfiltered: the same as listen (F:1), '/a': each needs a path of its own",
+		"");
 	assert_checked("state_dir: /run/crikeep/cri.sock",
-		       "F:1: state_dir: the same as listen (default), '/run/crikeep/cri.sock': each needs a path of its own", "");
+		       "F:1: state_dir: the same as listen (default), '/run/crikeep/cri.sock': "
+		       "each needs a path of its own",
+		       "");
 	assert_checked("unfiltered: ''\nmetrics: ''", "", "");
 	assert_checked("runtime: 'sim:'\nlisten: /run/containerd/containerd.sock", "", "");
 	assert_checked("limits: {list_message: 1GiB}",
-		       "F:1: limits.list_message: one message of limits.list_message must fit into limits.client_memory", "");
+		       "F:1: limits.list_message: one message of limits.list_message must fit into "
+		       "limits.client_memory",
+		       "");
 	assert_checked("limits: {client_memory: 2MiB}",
-		       "F:1: limits.client_memory: one message of limits.list_message must fit into limits.client_memory", "");
-	assert_checked("socket: {allow_uids: []}", "F:1: socket.allow_uids: nobody may connect", "");
+		       "F:1: limits.client_memory: one message of limits.list_message must fit "
+		       "into limits.client_memory",
+		       "");
+	assert_checked("socket: {allow_uids: []}", "F:1: socket.allow_uids: nobody may connect",
+		       "");
 	assert_checked("cache: {ttl: 254s}", "",
-		       "F:1: cache.ttl: a kubelet may need 4m15s to repeat a request: what it comes for could be gone\n");
+		       "F:1: cache.ttl: a kubelet may need 4m15s to repeat a request: what it "
+		       "comes for could be gone\n");
 	assert_checked("nri: {enabled: true, socket: /run/crikeep/cri.sock}",
-		       "F:1: nri.socket: the same as listen (default), '/run/crikeep/cri.sock': each needs a path of its own",
+		       "F:1: nri.socket: the same as listen (default), '/run/crikeep/cri.sock': "
+		       "each needs a path of its own",
 		       "");
 	assert_checked("nri: {socket: /run/crikeep/cri.sock}", "", ""); /* nobody makes it */
 	assert_checked("nri: {enabled: true, socket: '', plugin_dir: ''}", "",
-		       "F:1: nri.enabled: with neither nri.socket nor nri.plugin_dir there can be no plugins\n");
-	assert_checked("nri: {policies: [a=required]}", "", "F:1: nri.policies: nri.enabled is false: nobody is required\n");
+		       "F:1: nri.enabled: with neither nri.socket nor nri.plugin_dir there can be "
+		       "no plugins\n");
+	assert_checked("nri: {policies: [a=required]}", "",
+		       "F:1: nri.policies: nri.enabled is false: nobody is required\n");
 	assert_checked("stop_wait: 90s\nconfine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
-		       "F:1: stop_wait: systemd kills after 90s, unless the unit's TimeoutStopSec= is longer\n"
+		       "F:1: stop_wait: systemd kills after 90s, unless the unit's TimeoutStopSec= "
+		       "is longer\n"
 		       "F:3: socket.allow_uids: without 0 a kubelet cannot connect\n"
-		       "F:3: socket.mode: everybody may open the sockets; only socket.allow_uids keeps others out\n"
+		       "F:3: socket.mode: everybody may open the sockets; only socket.allow_uids "
+		       "keeps others out\n"
 		       "F:2: confine: the daemon keeps all its privileges\n");
 }
 
@@ -538,11 +630,16 @@ static void what_is_printed_reads_the_same(void **state)
 {
 	static const char *const texts[] = {
 		"",
-		"runtime: 'sim:create=5s,images=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: ''\nmetrics: '/ends-with-colon:'\n",
-		"cache: {ttl: 1d2h3m4s5ms, lost_grace: 100.000001ms, mode: identity, ignore_annotations: [\"*\", a, \"it's\"]}",
-		"socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: 1048577, client_memory: 1GiB}",
-		"nri: {enabled: true, socket: '', policies: [10-a=fail, b=required], policy: ignore, adjust: before-create}",
-		"confine: false\nlog: {level: error, target: journal}\ncache: {ignore_annotations: []}",
+		"runtime: 'sim:create=5s,images=\"a\\b\"'\nlisten: '/a b: # c'\nunfiltered: "
+		"''\nmetrics: '/ends-with-colon:'\n",
+		"cache: {ttl: 1d2h3m4s5ms, lost_grace: 100.000001ms, mode: identity, "
+		"ignore_annotations: [\"*\", a, \"it's\"]}",
+		"socket: {mode: 0000, group: 7, allow_uids: [0, 1]}\nlimits: {list_message: "
+		"1048577, client_memory: 1GiB}",
+		"nri: {enabled: true, socket: '', policies: [10-a=fail, b=required], policy: "
+		"ignore, adjust: before-create}",
+		"confine: false\nlog: {level: error, target: journal}\ncache: {ignore_annotations: "
+		"[]}",
 	};
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(texts); i++) {
@@ -577,7 +674,7 @@ static void where_a_value_comes_from_is_printed(void **state)
 	assert_non_null(strstr(text, "\ncache:\n  ttl: 7m # --ttl\n  create_deadline: 15m\n"));
 }
 
-/* ---- SIGHUP ----------------------------------------------------------------------------------------------------------- */
+/* ---- SIGHUP ---------------------------------------------------------------------------------- */
 
 static void reloading_changes_what_may_change(void **state)
 {
@@ -590,7 +687,8 @@ static void reloading_changes_what_may_change(void **state)
 	assert_int_equal(ck_conf_remember(&conf, "stop_wait", "5s", "--set", &err), 0);
 	assert_int_equal(ck_conf_layers(&conf, &err), 0);
 
-	write_file(path, "listen: /b\nlog: {level: debug}\nsocket: {allow_uids: [2, 3], group: some-name}\nstop_wait: 9s\n"
+	write_file(path, "listen: /b\nlog: {level: debug}\nsocket: {allow_uids: [2, 3], group: "
+			 "some-name}\nstop_wait: 9s\n"
 			 "cache: {ttl: 1h}\nlimits: {client_memory: 512MiB}\n");
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), 0);
 	ck_conf_reload(&conf, &fresh, collect, fixed);
@@ -605,7 +703,8 @@ static void reloading_changes_what_may_change(void **state)
 
 	write_file(path, "log: {level: loud}\n");
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EINVAL);
-	assert_non_null(strstr(err.text, ":1: log.level: 'loud' is not error, warning, info or debug"));
+	assert_non_null(
+		strstr(err.text, ":1: log.level: 'loud' is not error, warning, info or debug"));
 	ck_conf_fini(&fresh);
 	conf.file_must_exist = false; /* but if it does, it must be right */
 	assert_int_equal(ck_conf_again(&conf, &fresh, NULL, NULL, &err), -CK_EINVAL);
@@ -619,7 +718,7 @@ static void reloading_changes_what_may_change(void **state)
 	ck_conf_fini(&fresh);
 }
 
-/* ---- the command line ------------------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 struct answer {
 	int status; /* 1000: it returned 0 */
@@ -643,7 +742,8 @@ static void ask(struct answer *answer, const char *const *arguments)
 		int r = ck_conf_args(&conf, argc, argv, &args);
 		char *text = r < 0 ? NULL : ck_conf_print(&conf);
 		if (r == 0)
-			printf("check %d print %d sim %s\n%s", args.check, args.print, args.sim ? args.sim : "-", text);
+			printf("check %d print %d sim %s\n%s", args.check, args.print,
+			       args.sim ? args.sim : "-", text);
 		fflush(stdout);
 		free(text);
 		ck_conf_fini(&conf);
@@ -670,7 +770,8 @@ static void flags_stand_above_the_file(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "%s", in_tmp("flags.yaml"));
 	write_file(path, "listen: /a\ncache: {ttl: 1h, lost_grace: 7s}\n");
-	ASK(&answer, "--ttl=20m", "--config", path, "--set", "log.level=debug", "--log-level", "error", "--check-config");
+	ASK(&answer, "--ttl=20m", "--config", path, "--set", "log.level=debug", "--log-level",
+	    "error", "--check-config");
 	assert_int_equal(answer.status, 100);
 	assert_non_null(strstr(answer.out, "The configuration is good ("));
 	assert_non_null(strstr(answer.out, "check 1 print 0 sim -\n"));
@@ -678,9 +779,12 @@ static void flags_stand_above_the_file(void **state)
 	assert_non_null(strstr(answer.out, "\n  ttl: 20m # --ttl\n"));
 	assert_non_null(strstr(answer.out, "\n  level: error # --log-level\n")); /* the later one */
 	unlink(path);
-	ASK(&answer, "--nri", "--nri-socket=/n", "--set", "nri.policies=10-a=fail,b=required", "--nri-adjust", "before-create");
-	assert_non_null(strstr(answer.out, "\n  enabled: true # --nri\n  socket: /n # --nri-socket\n"));
-	assert_non_null(strstr(answer.out, "\n  policies: [\"10-a=fail\", \"b=required\"] # --set\n"));
+	ASK(&answer, "--nri", "--nri-socket=/n", "--set", "nri.policies=10-a=fail,b=required",
+	    "--nri-adjust", "before-create");
+	assert_non_null(
+		strstr(answer.out, "\n  enabled: true # --nri\n  socket: /n # --nri-socket\n"));
+	assert_non_null(
+		strstr(answer.out, "\n  policies: [\"10-a=fail\", \"b=required\"] # --set\n"));
 	assert_non_null(strstr(answer.out, "\n  adjust: before-create # --nri-adjust\n"));
 	ASK(&answer, "--config", path);
 	assert_int_equal(answer.status, CK_EINVAL);
@@ -695,8 +799,8 @@ static void wrong_usage_says_why(void **state)
 	(void)state;
 	ASK(&answer, "--ttl", "10min");
 	assert_int_equal(answer.status, CK_EINVAL);
-	assert_string_equal(answer.out,
-			    "crikeepd: --ttl: cache.ttl: '10min' is not a span of time such as 30s, 10m, 1h30m or 250ms\n");
+	assert_string_equal(answer.out, "crikeepd: --ttl: cache.ttl: '10min' is not a span of time "
+					"such as 30s, 10m, 1h30m or 250ms\n");
 	ASK(&answer, "--set", "cache.ttl");
 	assert_int_equal(answer.status, 2);
 	assert_non_null(strstr(answer.out, "--set needs KEY=VALUE\n"));
@@ -708,13 +812,14 @@ static void wrong_usage_says_why(void **state)
 	assert_int_equal(answer.status, 2);
 	ASK(&answer, "--sim=", "--ttl=1h");
 	assert_int_equal(answer.status, CK_EINVAL);
-	assert_string_equal(answer.out, "crikeepd: --sim stands alone: the simulator has no configuration\n");
+	assert_string_equal(answer.out,
+			    "crikeepd: --sim stands alone: the simulator has no configuration\n");
 	ASK(&answer, "--sim=creat=5s");
 	assert_int_equal(answer.status, CK_EINVAL);
 	ASK(&answer, "--runtime", "sim:", "--listen", "/a", "--metrics", "/a", "--print-config");
 	assert_int_equal(answer.status, CK_EINVAL);
-	assert_string_equal(answer.out,
-			    "crikeepd: --metrics: metrics: the same as listen (--listen), '/a': each needs a path of its own\n");
+	assert_string_equal(answer.out, "crikeepd: --metrics: metrics: the same as listen "
+					"(--listen), '/a': each needs a path of its own\n");
 }
 
 static void help_fits_80_columns(void **state)
@@ -732,12 +837,14 @@ static void help_fits_80_columns(void **state)
 	assert_int_equal(strncmp(answer.out, "crikeepd ", 9), 0);
 }
 
-/* ---- faults, and the ground it stands on ------------------------------------------------------------------------------ */
+/* ---- faults, and the ground it stands on ----------------------------------------------------- */
 
 static void no_memory_is_an_error(void **state)
 {
-	static const char text[] = "runtime: 'sim:create=1s'\nlisten: /a\nsocket: {allow_uids: [1, 2], group: root}\n"
-				   "cache: {ttl: 1h, ignore_annotations: [a, b]}\nnri: {policies: [a=fail, b=error]}\n";
+	static const char text[] =
+		"runtime: 'sim:create=1s'\nlisten: /a\nsocket: {allow_uids: [1, 2], group: root}\n"
+		"cache: {ttl: 1h, ignore_annotations: [a, b]}\nnri: {policies: [a=fail, "
+		"b=error]}\n";
 	bool hit = true;
 	(void)state;
 	for (unsigned nth = 1; hit; nth++) {
@@ -764,7 +871,8 @@ static void no_memory_is_an_error(void **state)
 static void spans_are_printed_as_they_are_read(void **state)
 {
 	static const char *const spans[] = {
-		"0s", "1ms", "250ms", "1s", "1m", "1h30m", "1d2h3m4s5ms", "2d", "0.5ms", "1s0.000001ms",
+		"0s",    "1ms",         "250ms", "1s",    "1m",
+		"1h30m", "1d2h3m4s5ms", "2d",    "0.5ms", "1s0.000001ms",
 	};
 	char buf[CK_DURATION_TEXT];
 	uint64_t ns;
@@ -805,7 +913,8 @@ static void slips_are_counted(void **state)
 	assert_int_equal(ck_edit_distance("kitten", "sitting"), 3);
 	memset(name, 'a', sizeof(name));
 	name[41] = '\0';
-	assert_true(ck_edit_distance(name, "a") == SIZE_MAX && ck_edit_distance("a", name) == SIZE_MAX);
+	assert_true(ck_edit_distance(name, "a") == SIZE_MAX &&
+		    ck_edit_distance("a", name) == SIZE_MAX);
 	name[40] = '\0';
 	assert_int_equal(ck_edit_distance(name, name), 0);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside a confined process: what an intruder would try, each in a child of its own that was confined as the daemon is; and the
- * whole life of a cache, which must not notice. The attempts bypass libc where libc would refuse first.
+ * Inside a confined process: what an intruder would try, each in a child of its own that was
+ * confined as the daemon is; and the whole life of a cache, which must not notice. The attempts
+ * bypass libc where libc would refuse first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@
 
 #define S CK_NS_PER_S
 
-/* ---- a place to be confined to --------------------------------------------------------------------------------------- */
+/* ---- a place to be confined to --------------------------------------------------------------- */
 
 struct place {
 	char top[128];     /* closed to it, but for what lies below */
@@ -102,7 +103,7 @@ static void confine(const struct ck_conf *conf)
 	}
 }
 
-/* ---- rights ---------------------------------------------------------------------------------------------------------- */
+/* ---- rights ---------------------------------------------------------------------------------- */
 
 /* a line of /proc/PID/status, read from outside: "CapEff" */
 static const char *status_of(pid_t pid, const char *field)
@@ -115,7 +116,8 @@ static const char *status_of(pid_t pid, const char *field)
 	value[0] = '\0';
 	while (fgets(line, sizeof(line), in))
 		if (strncmp(line, field, strlen(field)) == 0 && line[strlen(field)] == ':')
-			snprintf(value, sizeof(value), "%.*s", (int)strcspn(line + strlen(field) + 2, "\n"),
+			snprintf(value, sizeof(value), "%.*s",
+				 (int)strcspn(line + strlen(field) + 2, "\n"),
 				 line + strlen(field) + 2);
 	fclose(in);
 	return value;
@@ -196,14 +198,16 @@ static void it_can_be_switched_off(void **state)
 
 #ifndef CK_SANITIZERS /* the rest is what such a build leaves out */
 
-/* how a child ended that was confined and then did @attempt: what that returned (0 to 98), or 128 + a signal */
+/* how a child ended that was confined and then did @attempt: what that returned (0 to 98), or 128 +
+ * a signal */
 static int inside(const struct place *p, int (*attempt)(const struct place *p))
 {
 	int status;
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		setenv("CMOCKA_TEST_ABORT", "1", 1); /* a failed assertion must not lead back into the parent's tests */
+		/* a failed assertion must not lead back into the parent's tests */
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
 		confine(&p->conf);
 		_exit(attempt(p));
 	}
@@ -213,7 +217,7 @@ static int inside(const struct place *p, int (*attempt)(const struct place *p))
 
 #define DEAD (128 + SIGSYS)
 
-/* ---- paths ----------------------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static int failure(long r)
 {
@@ -339,7 +343,8 @@ static int use_own_paths(const struct place *p)
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
 	if (fd < 0 || ftruncate(fd, 10) < 0 || unlink(path) < 0)
 		return 1;
-	if (open(p->file, O_RDONLY) < 0 || open(beside, O_RDONLY) < 0) /* what an editor put beside it */
+	/* what an editor put beside it */
+	if (open(p->file, O_RDONLY) < 0 || open(beside, O_RDONLY) < 0)
 		return 2;
 	struct ck_error err = { 0 };
 	int listener = ck_unix_listen(p->listen, 0660, p->conf.socket_gid, &err);
@@ -348,7 +353,8 @@ static int use_own_paths(const struct place *p)
 		return 3;
 	}
 	struct stat st;
-	if (stat(p->listen, &st) < 0 || (p->conf.socket_gid != (gid_t)-1 && st.st_gid != p->conf.socket_gid))
+	if (stat(p->listen, &st) < 0 ||
+	    (p->conf.socket_gid != (gid_t)-1 && st.st_gid != p->conf.socket_gid))
 		return 4;
 	if (ck_unix_connect(p->listen, NULL) < 0 || unlink(p->listen) < 0)
 		return 5;
@@ -381,7 +387,7 @@ static void a_directory_of_everybody_stays_closed(void **state)
 		assert_int_equal(inside(p, open_shadow), EACCES);
 }
 
-/* ---- calls ----------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static int call_exec(const struct place *p)
 {
@@ -493,9 +499,10 @@ static int call_open_by_handle(const struct place *p)
 static void dangerous_calls_end_the_process(void **state)
 {
 	static int (*const calls[])(const struct place *p) = {
-		call_exec,    call_execveat, call_fork,	  call_clone_process, call_ptrace, call_vm_readv,	 call_mount,
-		call_unshare, call_setuid,   call_module, call_kexec,	      call_bpf,	   call_io_uring, call_keyctl,
-		call_open_by_handle,
+		call_exec,     call_execveat, call_fork,           call_clone_process,
+		call_ptrace,   call_vm_readv, call_mount,          call_unshare,
+		call_setuid,   call_module,   call_kexec,          call_bpf,
+		call_io_uring, call_keyctl,   call_open_by_handle,
 	};
 	const struct place *p = *state;
 	for (size_t i = 0; i < CK_COUNT(calls); i++) {
@@ -503,12 +510,13 @@ static void dangerous_calls_end_the_process(void **state)
 		if (end != DEAD)
 			fail_msg("attempt %zu ended with %d", i, end);
 	}
-	assert_int_not_equal(inside(p, call_spawn), 0); /* dead, or an error: libc chooses the way */
+	/* dead, or an error: libc chooses the way */
+	assert_int_not_equal(inside(p, call_spawn), 0);
 }
 
 /*
- * The call itself: where libc takes socketcall no filter sees the family, and of the two calls one alone has an error of its
- * own.
+ * The call itself: where libc takes socketcall no filter sees the family, and of the two calls one
+ * alone has an error of its own.
  */
 #if defined(__i386__) || defined(__s390__)
 #define NO_FAMILY ENOSYS
@@ -544,13 +552,16 @@ static int socket_of_vsock(const struct place *p)
 static int memory_to_execute(const struct place *p)
 {
 	(void)p;
-	return failure((long)mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	return failure((long)mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
 #ifdef __i386__
 static int memory_by_the_old_call(const struct place *p)
 {
-	const unsigned long arguments[] = { 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1ul, 0 };
+	const unsigned long arguments[] = {
+		0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1ul, 0
+	};
 	(void)p;
 	return failure(syscall(SYS_mmap, arguments));
 }
@@ -634,7 +645,8 @@ static int ask_what_is_unread(const struct place *p)
 {
 	int fds[2], unread = 0;
 	(void)p;
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0 || write(fds[0], "x", 1) != 1 || ioctl(fds[0], SIOCOUTQ, &unread) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0 || write(fds[0], "x", 1) != 1 ||
+	    ioctl(fds[0], SIOCOUTQ, &unread) < 0)
 		return errno;
 	return unread <= 0;
 }
@@ -650,7 +662,8 @@ static int start_thread(const struct place *p)
 	pthread_t thread;
 	int ran = 0;
 	(void)p;
-	return pthread_create(&thread, NULL, thread_main, &ran) || pthread_join(thread, NULL) || !ran;
+	return pthread_create(&thread, NULL, thread_main, &ran) || pthread_join(thread, NULL) ||
+	       !ran;
 }
 
 static int end_oneself(const struct place *p)
@@ -692,7 +705,8 @@ static void children_hear_of_its_end(void **state)
 	}
 	close(fds[1]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_int_equal(poll(&(struct pollfd){ .fd = fds[0] }, 1, 20000), 1); /* nobody holds its other end any more */
+	/* nobody holds its other end any more */
+	assert_int_equal(poll(&(struct pollfd){ .fd = fds[0] }, 1, 20000), 1);
 	close(fds[0]);
 }
 
@@ -713,7 +727,7 @@ static void a_second_thread_is_not_overlooked(void **state)
 	assert_string_equal(status_of(getpid(), "NoNewPrivs"), "0");
 }
 
-/* ---- the whole life of a cache inside -------------------------------------------------------------------------------- */
+/* ---- the whole life of a cache inside -------------------------------------------------------- */
 
 static struct fixture *fixture;
 
@@ -738,28 +752,32 @@ static int live(const struct place *p)
 	fx_keep(f, &web, "s1");
 	fx_commit(f, &db, "s2");
 	fx_reopen(f);
-	for (int i = 0; i < 400; i++) { /* past half a WAL: written back by the owner, or by its thread */
+	/* past half a WAL: written back by the owner, or by its thread */
+	for (int i = 0; i < 400; i++) {
 		struct fx_ask pod = fx_sandbox("many");
 		snprintf(name, sizeof(name), "many-%d", i);
 		pod.name = pod.uid = name;
 		fx_commit(f, &pod, name);
 	}
 	struct ck_census census;
-	if (ck_census_take(f->cache, &census) < 0 || census.entries[CK_SANDBOX][CK_STATE_COMMITTED] != 401 || census.degraded)
+	if (ck_census_take(f->cache, &census) < 0 ||
+	    census.entries[CK_SANDBOX][CK_STATE_COMMITTED] != 401 || census.degraded)
 		return 11;
 	if (census.wal > CK_WAL_LIMIT)
 		return 12;
 	/* a wish, as crikeep(1) leaves it */
 	char wish_name[33];
 	uint64_t row = 0;
-	for (const struct ck_entry *e = ck_machine_entries(f->cache->machine); e; e = e->by_row.next)
+	for (const struct ck_entry *e = ck_machine_entries(f->cache->machine); e;
+	     e = e->by_row.next)
 		row = e->row.state == CK_STATE_KEPT ? e->row.id : row;
 	struct ck_wish wish = { .verb = CK_WISH_EVICT, .entry = row };
 	if (!row || ck_wish_make(f->dir, &wish, wish_name, &err) < 0)
 		return 13;
 	fx_advance(f, 5 * S);
 	struct ck_wish_answer answer;
-	if (ck_wish_fetch(f->dir, wish_name, &answer, &err) != 1 || !answer.done || !fx_was_destroyed(f, "s1"))
+	if (ck_wish_fetch(f->dir, wish_name, &answer, &err) != 1 || !answer.done ||
+	    !fx_was_destroyed(f, "s1"))
 		return 14;
 	/* somebody writes into the database's file: it is set aside, and a new one made */
 	fx_close(f);
@@ -769,7 +787,8 @@ static int live(const struct place *p)
 		return 15;
 	close(fd);
 	fx_open(f);
-	if (ck_census_take(f->cache, &census) < 0 || census.counters.set_aside != 1 || census.degraded)
+	if (ck_census_take(f->cache, &census) < 0 || census.counters.set_aside != 1 ||
+	    census.degraded)
 		return 16;
 	fx_keep(f, &web, "s3");
 	if (ck_census_take(f->cache, &census) < 0 || census.entries[CK_SANDBOX][CK_STATE_KEPT] != 1)
@@ -814,7 +833,8 @@ static int serve(const struct place *p)
 	conf.metrics = conf.listen;
 	conf.socket_mode = 0600;
 	memset(&loop, 0, sizeof(loop));
-	if (ck_loop_init(&loop, NULL) < 0 || ck_metrics_serve(&loop, &conf, &metrics, NULL, &server, NULL) < 0)
+	if (ck_loop_init(&loop, NULL) < 0 ||
+	    ck_metrics_serve(&loop, &conf, &metrics, NULL, &server, NULL) < 0)
 		return 11;
 	int fd = ck_unix_connect(conf.metrics, NULL);
 	for (int i = 0; i < 4; i++)
@@ -823,8 +843,8 @@ static int serve(const struct place *p)
 	while ((n = read(fd, text + len, sizeof(text) - len - 1)) > 0)
 		len += (size_t)n;
 	ck_metrics_server_free(server);
-	if (!strstr(text, "\nprocess_resident_memory_bytes ") || !strstr(text, "\nprocess_open_fds ") ||
-	    !strstr(text, "\nprocess_start_time_seconds "))
+	if (!strstr(text, "\nprocess_resident_memory_bytes ") ||
+	    !strstr(text, "\nprocess_open_fds ") || !strstr(text, "\nprocess_start_time_seconds "))
 		return 13;
 	return strcmp(text + len - strlen(CK_METRICS_END), CK_METRICS_END) != 0;
 }
@@ -842,15 +862,18 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_right_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_can_be_switched_off, set_up, tear_down),
 #ifndef CK_SANITIZERS
-		cmocka_unit_test_setup_teardown(others_of_its_user_cannot_look_into_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(others_of_its_user_cannot_look_into_it, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(other_paths_are_closed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(its_own_paths_are_open, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_directory_of_everybody_stays_closed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_directory_of_everybody_stays_closed, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(dangerous_calls_end_the_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_not_listed_fails, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_daemon_needs_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(children_hear_of_its_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_second_thread_is_not_overlooked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_second_thread_is_not_overlooked, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_cache_lives_inside_in_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_cache_lives_inside_on_a_disk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(metrics_are_served_from_inside, set_up, tear_down),

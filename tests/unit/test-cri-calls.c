@@ -8,7 +8,8 @@
 #include "src/daemon/metrics.h"
 #include "src/cri/calls.h"
 
-/* The calls of cri-api v0.36, written down a second time: class, kind; s(treams), r(ead-only), w(hole list) */
+/* The calls of cri-api v0.36, written down a second time: class, kind; s(treams), r(ead-only),
+ * w(hole list) */
 static const struct expected {
 	const char *service, *rpc;
 	enum ck_route_class class;
@@ -72,7 +73,8 @@ static void every_call_of_both_versions_is_as_cri_has_it(void **state)
 	for (size_t i = 0; i < CK_COUNT(expected); i++) {
 		const struct expected *e = &expected[i];
 		for (size_t v = 0; v < CK_COUNT(versions); v++) {
-			snprintf(path, sizeof(path), "/runtime.%s.%s/%s", versions[v], e->service, e->rpc);
+			snprintf(path, sizeof(path), "/runtime.%s.%s/%s", versions[v], e->service,
+				 e->rpc);
 			const struct ck_route *route = find(path);
 			assert_non_null(route);
 			assert_string_equal(route->rpc, e->rpc);
@@ -126,7 +128,8 @@ static void what_is_not_a_call_of_cri_is_not_found(void **state)
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(paths); i++)
 		assert_null(find(paths[i]));
-	assert_null(ck_route_find("/runtime.v1.RuntimeService/Version\0", 35)); /* the length counts, not a NUL */
+	/* the length counts, not a NUL */
+	assert_null(ck_route_find("/runtime.v1.RuntimeService/Version\0", 35));
 	assert_non_null(ck_route_find("/runtime.v1.RuntimeService/VersionX", 34));
 }
 
@@ -135,11 +138,13 @@ static void what_acts_is_not_read_only_and_what_lists_has_a_shape(void **state)
 	(void)state;
 	for (size_t i = 0; ck_route_at(i); i++) {
 		const struct ck_route *r = ck_route_at(i);
-		bool tells = r->class == CK_ROUTE_STATUS || r->class == CK_ROUTE_FILTER || r->class == CK_ROUTE_EVENTS;
+		bool tells = r->class == CK_ROUTE_STATUS || r->class == CK_ROUTE_FILTER ||
+			     r->class == CK_ROUTE_EVENTS;
 		assert_true(!r->read_only || tells || r->class == CK_ROUTE_PASS);
 		assert_int_equal(r->response != NULL, tells);
-		assert_true(r->request || r->class == CK_ROUTE_PASS || r->class == CK_ROUTE_EVENTS ||
-			    !strcmp(r->rpc, "RunPodSandbox") || strstr(r->rpc, "PodSandboxMetrics"));
+		assert_true(r->request || r->class == CK_ROUTE_PASS ||
+			    r->class == CK_ROUTE_EVENTS || !strcmp(r->rpc, "RunPodSandbox") ||
+			    strstr(r->rpc, "PodSandboxMetrics"));
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods and containers as plugins are told of them, out of recorded statuses, of ones that nobody would send, and of requests. */
+/* Pods and containers as plugins are told of them, out of recorded statuses, of ones that nobody
+ * would send, and of requests. */
 #include "tests/unit/harness.h"
 
 #include "hooks/wire/nri.pb-c.h"
@@ -68,7 +69,7 @@ static char *recorded_container(const char *name, const char *sandbox_id)
 	return text;
 }
 
-/* ---- recorded -------------------------------------------------------------------------------------------------------- */
+/* ---- recorded -------------------------------------------------------------------------------- */
 
 #define NETNS "/run/containerd/io.containerd.grpc.v1.cri/netns/"
 
@@ -165,12 +166,17 @@ static void containerds_container_is_told_whole(void **state)
 static void a_life_of_a_container_is_seen_in_its_state(void **state)
 {
 	(void)state;
-	static const char *const created[] = { "state: 1", "linux.resources.cpu.shares.value: 512", NULL };
+	static const char *const created[] = { "state: 1", "linux.resources.cpu.shares.value: 512",
+					       NULL };
 	static const char *const updated[] = {
-		"state: 3", "linux.resources.cpu.shares.value: 256", "linux.resources.memory.limit.value: 67108864",
-		"linux.resources.cpu.quota.value: 50000", NULL,
+		"state: 3",
+		"linux.resources.cpu.shares.value: 256",
+		"linux.resources.memory.limit.value: 67108864",
+		"linux.resources.cpu.quota.value: 50000",
+		NULL,
 	};
-	static const char *const exited[] = { "state: 4", "exit_code: 137", "status_reason: Error", NULL };
+	static const char *const exited[] = { "state: 4", "exit_code: 137", "status_reason: Error",
+					      NULL };
 	char *text = recorded_container("containerd-1.6.20-container-created", NULL);
 	assert_lines(text, created);
 	assert_null(strstr(text, "\nstarted_at: "));
@@ -310,17 +316,20 @@ static void every_field_of_the_spec_arrives(void **state)
 		"user.additional_gids[0]: 8\n"
 		"user.additional_gids[1]: 9\n"
 		"image.name: quay.io/shop/app:1\n"
-		"image.digest: sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
-		"image.config_digest: sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n";
+		"image.digest: "
+		"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+		"image.config_digest: "
+		"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n";
 	char *text = recorded_container("crio-form-container", NULL);
 	assert_string_equal(text, all);
 	free(text);
 }
 
-/* ---- without an info, or with a bad one ------------------------------------------------------------------------------ */
+/* ---- without an info, or with a bad one ------------------------------------------------------ */
 
 /* a status with what CRI itself can tell; @info: NULL, or the JSON */
-static void build_status(struct ck_bytes *response, const char *annotation, const char *value, const char *info)
+static void build_status(struct ck_bytes *response, const char *annotation, const char *value,
+			 const char *info)
 {
 	struct ck_bytes status = { 0 }, part = { 0 }, inner = { 0 };
 	put_text(&status, 1, "c1");
@@ -437,11 +446,13 @@ static void texts_become_utf8(void **state)
 		{ "cut\xc3", "cut\xef\xbf\xbd" },
 		{ "cut\xf0\x9f\x98", "cut\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
 		{ "\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd" },         /* a NUL, written too long */
-		{ "\xed\xa0\x80x", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx" }, /* half a pair of UTF-16 */
+		/* half a pair of UTF-16 */
+		{ "\xed\xa0\x80x", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx" },
 	};
 	for (size_t i = 0; i < CK_COUNT(cases); i++) {
 		char line[128], info[256];
-		snprintf(info, sizeof(info), "{\"runtimeSpec\":{\"process\":{\"args\":[\"%s\"]}}}", cases[i].text);
+		snprintf(info, sizeof(info), "{\"runtimeSpec\":{\"process\":{\"args\":[\"%s\"]}}}",
+			 cases[i].text);
 		char *text = status_text("note", cases[i].text, info);
 		snprintf(line, sizeof(line), "annotations{note}: %s", cases[i].told);
 		assert_true(has_line(text, line));
@@ -492,16 +503,18 @@ static void an_info_without_end_is_left_out(void **state)
 	free(info);
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void a_request_is_told_as_far_as_it_goes(void **state)
 {
 	(void)state;
-	struct ck_bytes request = { 0 }, config = { 0 }, part = { 0 }, inner = { 0 }, number = { 0 };
+	struct ck_bytes request = { 0 }, config = { 0 }, part = { 0 }, inner = { 0 },
+			number = { 0 };
 	put_text(&request, 1, "s1");
 	put_text(&part, 1, "app");
 	put(&config, 1, &part);
-	put_text(&part, 1, "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb");
+	put_text(&part, 1,
+		 "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb");
 	put_text(&part, 18, "busybox:1");
 	put(&config, 2, &part);
 	put_text(&config, 3, "/bin/sh");
@@ -562,7 +575,8 @@ static void a_request_is_told_as_far_as_it_goes(void **state)
 		"user.gid: 1001\n"
 		"user.additional_gids[0]: 7\n"
 		"image.name: busybox:1\n"
-		"image.config_digest: sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n";
+		"image.config_digest: "
+		"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n";
 	struct ck_bytes container = { 0 };
 	struct ck_error err;
 	assert_int_equal(ck_describe_request(request.p, request.len, "ours", &container, &err), 0);
@@ -580,7 +594,8 @@ static void a_kubelets_request_is_told(void **state)
 	struct ck_bytes container = { 0 };
 	struct ck_error err;
 	load_recorded("025-CreateContainer-web-app.bin", request);
-	assert_int_equal(ck_describe_request(request->bytes, request->len, "ours", &container, &err), 0);
+	assert_int_equal(
+		ck_describe_request(request->bytes, request->len, "ours", &container, &err), 0);
 	char *text = message_text(&ck__nri__container__descriptor, container.p, container.len);
 	assert_true(has_line(text, "name: app"));
 	assert_true(has_line(text, "labels{io.kubernetes.container.name}: app"));
@@ -591,7 +606,7 @@ static void a_kubelets_request_is_told(void **state)
 	test_free(request);
 }
 
-/* ---- what cannot be told --------------------------------------------------------------------------------------------- */
+/* ---- what cannot be told --------------------------------------------------------------------- */
 
 static void messages_without_sense_are_malformed(void **state)
 {
@@ -604,18 +619,22 @@ static void messages_without_sense_are_malformed(void **state)
 	assert_int_equal(ck_describe_container("", 0, "s1", &out, &err), -CK_EMALFORMED);
 	assert_int_equal(ck_describe_request("", 0, "c1", &out, &err), -CK_EMALFORMED);
 	assert_int_equal(ck_describe_pod(empty_id.p, empty_id.len, &out, &err), -CK_EMALFORMED);
-	assert_int_equal(ck_describe_container(empty_id.p, empty_id.len, NULL, &out, &err), -CK_EMALFORMED);
+	assert_int_equal(ck_describe_container(empty_id.p, empty_id.len, NULL, &out, &err),
+			 -CK_EMALFORMED);
 	assert_null(out.p);
 	ck_bytes_free(&empty_id);
 }
 
-typedef int describe_fn(const void *bytes, size_t len, struct ck_bytes *ret_bytes, struct ck_error *err);
-static int container_alone(const void *bytes, size_t len, struct ck_bytes *ret_bytes, struct ck_error *err)
+typedef int describe_fn(const void *bytes, size_t len, struct ck_bytes *ret_bytes,
+			struct ck_error *err);
+static int container_alone(const void *bytes, size_t len, struct ck_bytes *ret_bytes,
+			   struct ck_error *err)
 {
 	return ck_describe_container(bytes, len, NULL, ret_bytes, err);
 }
 
-static int request_alone(const void *bytes, size_t len, struct ck_bytes *ret_bytes, struct ck_error *err)
+static int request_alone(const void *bytes, size_t len, struct ck_bytes *ret_bytes,
+			 struct ck_error *err)
 {
 	return ck_describe_request(bytes, len, "c1", ret_bytes, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plugins on disk: which files are launched, with which name, environment and configuration, and what is passed over. */
+/* Plugins on disk: which files are launched, with which name, environment and configuration, and
+ * what is passed over. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -67,7 +68,8 @@ static void config(const char *name, const char *text)
 
 static void odd(enum ck_log_level level, const char *text, void *userdata)
 {
-	size_t len = strlen(said), skip = strncmp(text, plugin_dir, strlen(plugin_dir)) ? 0 : strlen(plugin_dir) + 1;
+	size_t len = strlen(said),
+	       skip = strncmp(text, plugin_dir, strlen(plugin_dir)) ? 0 : strlen(plugin_dir) + 1;
 	(void)userdata;
 	snprintf(said + len, sizeof(said) - len, "%d %s\n", (int)level, text + skip);
 }
@@ -98,8 +100,8 @@ static void plugins_are_found_in_the_order_of_their_names(void **state)
 	assert_string_equal(plugins.launched[0].config, "of 10-a\n");
 	assert_null(plugins.launched[1].config);
 	assert_string_equal(plugins.launched[2].config, "of b");
-	assert_string_equal(said,
-			    "4 9-late: can be executed, but is not named as a plugin, such as 10-name: not launched\n");
+	assert_string_equal(said, "4 9-late: can be executed, but is not named as a plugin, such "
+				  "as 10-name: not launched\n");
 }
 
 static void its_environment_is_three_variables(void **state)
@@ -205,7 +207,8 @@ static void more_than_can_be_told_are_left_out(void **state)
 	}
 	assert_int_equal(find(), 0);
 	assert_int_equal(plugins.n, CK_NRI_PLUGINS_MAX);
-	assert_string_equal(said, "3 60-p: more than 60 plugins: not launched\n3 61-p: more than 60 plugins: not launched\n");
+	assert_string_equal(said, "3 60-p: more than 60 plugins: not launched\n3 61-p: more than "
+				  "60 plugins: not launched\n");
 }
 
 static void the_sockets_directory_is_made_for_root_alone(void **state)

@@ -10,9 +10,11 @@
 static void only_the_moves_of_the_rules_are_possible(void **state)
 {
 	static const char *const moves[] = {
-		">CREATING",           ">COMMITTED",      "CREATING>COMMITTING", "CREATING>KEPT",        "CREATING>EVICTING",
-		"CREATING>GONE",       "KEPT>COMMITTING", "KEPT>EVICTING",       "COMMITTING>COMMITTED", "COMMITTING>KEPT",
-		"COMMITTING>EVICTING", "COMMITTED>KEPT",  "COMMITTED>GONE",      "EVICTING>COMMITTED",   "EVICTING>GONE",
+		">CREATING",       ">COMMITTED",          "CREATING>COMMITTING",
+		"CREATING>KEPT",   "CREATING>EVICTING",   "CREATING>GONE",
+		"KEPT>COMMITTING", "KEPT>EVICTING",       "COMMITTING>COMMITTED",
+		"COMMITTING>KEPT", "COMMITTING>EVICTING", "COMMITTED>KEPT",
+		"COMMITTED>GONE",  "EVICTING>COMMITTED",  "EVICTING>GONE",
 	};
 	size_t n = 0;
 
@@ -21,11 +23,13 @@ static void only_the_moves_of_the_rules_are_possible(void **state)
 		for (int to = -1; to <= CK_STATE_MAX + 30; to++) {
 			char move[64];
 			bool listed = false;
-			snprintf(move, sizeof(move), "%s>%s", from ? ck_state_name((enum ck_state)from) : "",
+			snprintf(move, sizeof(move), "%s>%s",
+				 from ? ck_state_name((enum ck_state)from) : "",
 				 ck_state_name((enum ck_state)to));
 			for (size_t i = 0; i < CK_COUNT(moves); i++)
 				listed = listed || !strcmp(move, moves[i]);
-			assert_int_equal(ck_state_may_move((enum ck_state)from, (enum ck_state)to), listed);
+			assert_int_equal(ck_state_may_move((enum ck_state)from, (enum ck_state)to),
+					 listed);
 			n += listed;
 		}
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects in answers. A message is built from a little world, once with everything and once without what is hidden: the
- * filter must make the second of the first, byte for byte.
+ * Objects in answers. A message is built from a little world, once with everything and once without
+ * what is hidden: the filter must make the second of the first, byte for byte.
  */
 #include "tests/unit/harness.h"
 
@@ -11,7 +11,7 @@
 #include "src/cri/filter.h"
 #include "tests/unit/wire-build.h"
 
-/* ---- the world: two sandboxes, three containers -------------------------------------------------------------------------- */
+/* ---- the world: two sandboxes, three containers ---------------------------------------------- */
 
 static const struct thing {
 	enum ck_kind kind;
@@ -80,12 +80,14 @@ static void put_labels(struct ck_bytes *to, uint32_t field, unsigned i)
 struct form {
 	uint32_t id, sandbox_id, metadata, state, created_at, labels;
 };
-static const struct form pod_sandbox = { 1, 0, 2, 3, 4, 5 }, pod_sandbox_status = { 1, 0, 2, 3, 4, 7 };
+static const struct form pod_sandbox = { 1, 0, 2, 3, 4, 5 },
+			 pod_sandbox_status = { 1, 0, 2, 3, 4, 7 };
 static const struct form container = { 1, 2, 3, 6, 7, 8 }, container_status = { 1, 0, 2, 3, 4, 12 };
 static const struct form attributes = { 1, 0, 2, 0, 0, 3 };
 static const struct world everything = { .hidden = 0 };
 
-static void put_thing(struct ck_bytes *to, uint32_t field, const struct form *form, const struct world *w, unsigned i)
+static void put_thing(struct ck_bytes *to, uint32_t field, const struct form *form,
+		      const struct world *w, unsigned i)
 {
 	const struct thing *t = &things[i];
 	struct ck_bytes inner = { 0 };
@@ -105,7 +107,8 @@ static void put_thing(struct ck_bytes *to, uint32_t field, const struct form *fo
 	put(to, field, &inner);
 }
 
-static void put_container_stats(struct ck_bytes *to, uint32_t field, const struct world *w, unsigned i)
+static void put_container_stats(struct ck_bytes *to, uint32_t field, const struct world *w,
+				unsigned i)
 {
 	struct ck_bytes stats = { 0 };
 
@@ -116,8 +119,10 @@ static void put_container_stats(struct ck_bytes *to, uint32_t field, const struc
 	put(to, field, &stats);
 }
 
-/* linux has the containers of the sandbox, and windows has them once more; before the attributes, which is allowed, too */
-static void put_sandbox_stats(struct ck_bytes *to, uint32_t field, const struct world *w, unsigned s)
+/* linux has the containers of the sandbox, and windows has them once more; before the attributes,
+ * which is allowed, too */
+static void put_sandbox_stats(struct ck_bytes *to, uint32_t field, const struct world *w,
+			      unsigned s)
 {
 	struct ck_bytes stats = { 0 };
 
@@ -135,7 +140,8 @@ static void put_sandbox_stats(struct ck_bytes *to, uint32_t field, const struct 
 	put(to, field, &stats);
 }
 
-static void put_sandbox_metrics(struct ck_bytes *to, uint32_t field, const struct world *w, unsigned s)
+static void put_sandbox_metrics(struct ck_bytes *to, uint32_t field, const struct world *w,
+				unsigned s)
 {
 	struct ck_bytes metrics = { 0 };
 
@@ -192,7 +198,8 @@ static void build_list_metrics(struct ck_bytes *to, const struct world *w)
 }
 
 /* of sandbox-0 and container-3: nothing is left if that is hidden */
-static void put_status(struct ck_bytes *to, const struct world *w, uint32_t status, uint32_t containers)
+static void put_status(struct ck_bytes *to, const struct world *w, uint32_t status,
+		       uint32_t containers)
 {
 	for (unsigned i = 0; i < THINGS; i++)
 		if (things[i].kind == CK_CONTAINER && things[i].sandbox == 0 && shown(w, i))
@@ -252,18 +259,51 @@ static const struct answer {
 	{ .rpc = "StreamPodSandboxes", .build = build_list_sandboxes, .about = SANDBOXES },
 	{ .rpc = "ListContainers", .build = build_list_containers, .about = CONTAINERS },
 	{ .rpc = "StreamContainers", .build = build_list_containers, .about = CONTAINERS },
-	{ .rpc = "ListContainerStats", .build = build_list_container_stats, .about = CONTAINERS, .stateless = true },
-	{ .rpc = "StreamContainerStats", .build = build_list_container_stats, .about = CONTAINERS, .stateless = true },
-	{ .rpc = "ListPodSandboxStats", .build = build_list_sandbox_stats, .about = SANDBOXES | CONTAINERS, .stateless = true },
-	{ .rpc = "StreamPodSandboxStats", .build = build_list_sandbox_stats, .about = SANDBOXES | CONTAINERS, .stateless = true },
-	{ .rpc = "ListPodSandboxMetrics", .build = build_list_metrics, .about = SANDBOXES | CONTAINERS, .id_only = true },
-	{ .rpc = "StreamPodSandboxMetrics", .build = build_list_metrics, .about = SANDBOXES | CONTAINERS, .id_only = true },
-	{ .rpc = "PodSandboxStatus", .build = build_sandbox_status, .about = 1 | IN_FIRST, .whole = 1 },
+	{ .rpc = "ListContainerStats",
+	  .build = build_list_container_stats,
+	  .about = CONTAINERS,
+	  .stateless = true },
+	{ .rpc = "StreamContainerStats",
+	  .build = build_list_container_stats,
+	  .about = CONTAINERS,
+	  .stateless = true },
+	{ .rpc = "ListPodSandboxStats",
+	  .build = build_list_sandbox_stats,
+	  .about = SANDBOXES | CONTAINERS,
+	  .stateless = true },
+	{ .rpc = "StreamPodSandboxStats",
+	  .build = build_list_sandbox_stats,
+	  .about = SANDBOXES | CONTAINERS,
+	  .stateless = true },
+	{ .rpc = "ListPodSandboxMetrics",
+	  .build = build_list_metrics,
+	  .about = SANDBOXES | CONTAINERS,
+	  .id_only = true },
+	{ .rpc = "StreamPodSandboxMetrics",
+	  .build = build_list_metrics,
+	  .about = SANDBOXES | CONTAINERS,
+	  .id_only = true },
+	{ .rpc = "PodSandboxStatus",
+	  .build = build_sandbox_status,
+	  .about = 1 | IN_FIRST,
+	  .whole = 1 },
 	{ .rpc = "ContainerStatus", .build = build_container_status, .about = 8, .whole = 8 },
-	{ .rpc = "ContainerStats", .build = build_container_stats, .about = 8, .whole = 8, .stateless = true },
-	{ .rpc = "PodSandboxStats", .build = build_sandbox_stats, .about = 1 | IN_FIRST, .whole = 1, .stateless = true },
+	{ .rpc = "ContainerStats",
+	  .build = build_container_stats,
+	  .about = 8,
+	  .whole = 8,
+	  .stateless = true },
+	{ .rpc = "PodSandboxStats",
+	  .build = build_sandbox_stats,
+	  .about = 1 | IN_FIRST,
+	  .whole = 1,
+	  .stateless = true },
 	{ .rpc = "GetContainerEvents", .build = build_event, .about = 1 | IN_FIRST, .whole = 1 },
-	{ .rpc = "GetContainerEvents", .build = build_event, .about = 1 | IN_FIRST, .whole = 1 | 8, .subject = 3 },
+	{ .rpc = "GetContainerEvents",
+	  .build = build_event,
+	  .about = 1 | IN_FIRST,
+	  .whole = 1 | 8,
+	  .subject = 3 },
 };
 #define FOR_ANSWERS(a) for (const struct answer *a = answers; a < answers + CK_COUNT(answers); a++)
 
@@ -285,7 +325,7 @@ static struct ck_bytes build(const struct answer *answer, unsigned hidden, bool 
 	return message;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 struct asked {
 	unsigned hidden;
@@ -295,7 +335,8 @@ struct asked {
 	int fail_at, error; /* the n-th question fails */
 };
 
-static void compare(const struct asked *asked, const struct ck_object *object, bool id_only, const struct thing *t)
+static void compare(const struct asked *asked, const struct ck_object *object, bool id_only,
+		    const struct thing *t)
 {
 	const struct answer *answer = asked->answer;
 	bool in_pod = t->kind == CK_CONTAINER;
@@ -320,9 +361,11 @@ static void compare(const struct asked *asked, const struct ck_object *object, b
 	assert_string_equal(object->pod_uid, id_only ? "" : uid);
 	assert_int_equal(object->attempt, id_only ? 0 : t->attempt);
 	assert_int_equal(object->created_at, id_only || answer->stateless ? 0 : t->created_at);
-	enum ck_condition condition = t->state == 0 ? CK_CONDITION_READY :
-				      t->state == 1 && in_pod ? CK_CONDITION_RUNNING : CK_CONDITION_DEAD;
-	assert_int_equal(object->condition, id_only || answer->stateless ? CK_CONDITION_UNKNOWN : condition);
+	enum ck_condition condition = t->state == 0             ? CK_CONDITION_READY
+				      : t->state == 1 && in_pod ? CK_CONDITION_RUNNING
+								: CK_CONDITION_DEAD;
+	assert_int_equal(object->condition,
+			 id_only || answer->stateless ? CK_CONDITION_UNKNOWN : condition);
 }
 
 static int hides(const struct ck_object *object, bool id_only, void *userdata)
@@ -355,7 +398,8 @@ static void filter(struct run *run, const struct ck_route *route, const void *me
 {
 	unsigned char *copy = exact_copy(message, len);
 
-	run->r = ck_filter_response(route, copy, len, hides, &run->asked, &run->out, &run->count, &run->err);
+	run->r = ck_filter_response(route, copy, len, hides, &run->asked, &run->out, &run->count,
+				    &run->err);
 	assert_int_equal(run->out.p != NULL, run->r == CK_FILTER_CUT);
 	assert_int_equal(run->err.code, run->r < 0 ? -run->r : 0);
 	if (run->r < 0)
@@ -363,7 +407,7 @@ static void filter(struct run *run, const struct ck_route *route, const void *me
 	free(copy);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void every_answer_has_a_message_here(void **state)
 {
@@ -382,7 +426,8 @@ static void whatever_is_hidden_is_cut_and_nothing_else(void **state)
 	FOR_ANSWERS(answer) {
 		for (unsigned bits = 0; bits < 1u << THINGS; bits++) {
 			for (int unknown = 0; unknown <= 1; unknown++) {
-				struct ck_bytes message = build(answer, 0, unknown), expected = build(answer, bits, unknown);
+				struct ck_bytes message = build(answer, 0, unknown),
+						expected = build(answer, bits, unknown);
 				struct run run = { .asked = { .hidden = bits, .answer = answer } };
 				filter(&run, route(answer->rpc), message.p, message.len);
 				assert_int_equal(run.count.shown + run.count.hidden, run.asked.n);
@@ -435,14 +480,16 @@ static void an_empty_message_comes_as_it_is(void **state)
 		assert_int_equal(run.asked.n, 0);
 		if (ck_route_at(i)->response)
 			continue;
-		filter(&run, ck_route_at(i), "\xff", 1); /* and what is not looked at needs not be well-formed */
+		/* and what is not looked at needs not be well-formed */
+		filter(&run, ck_route_at(i), "\xff", 1);
 		assert_int_equal(run.r, CK_FILTER_AS_IT_CAME);
 	}
 }
 
 static void objects_that_tell_nothing_are_shown_with_what_is_known_inside(void **state)
 {
-	static const char *const lists[] = { "ListPodSandbox", "ListContainers", "ListPodSandboxStats", "ListPodSandboxMetrics" };
+	static const char *const lists[] = { "ListPodSandbox", "ListContainers",
+					     "ListPodSandboxStats", "ListPodSandboxMetrics" };
 	struct ck_bytes message = { 0 }, linux_stats = { 0 }, stats = { 0 };
 
 	(void)state;
@@ -515,7 +562,8 @@ static void object_free(struct ck_object *object)
 static struct ck_object read_one(const char *rpc, const struct ck_bytes *message)
 {
 	struct ck_object object = { 0 };
-	int r = ck_filter_response(route(rpc), message->p, message->len, copy_object, &object, NULL, NULL, NULL);
+	int r = ck_filter_response(route(rpc), message->p, message->len, copy_object, &object, NULL,
+				   NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_non_null(object.id);
 	return object;
@@ -535,7 +583,8 @@ static void a_status_in_pieces_is_one(void **state)
 	put_text(&metadata, 1, "name");
 	put_text(&metadata, 3, "ns");
 	put(&piece, 2, &metadata);
-	put_number(&metadata, 4, (UINT64_C(1) << 32) + 5); /* a number of 32 bits loses what is above */
+	/* a number of 32 bits loses what is above */
+	put_number(&metadata, 4, (UINT64_C(1) << 32) + 5);
 	put(&piece, 2, &metadata);
 	put_text(&piece, 1, "id");
 	put(&message, 1, &piece);
@@ -556,8 +605,9 @@ static void a_status_in_pieces_is_one(void **state)
 
 static void labels_are_a_map(void **state)
 {
-	static const unsigned char nul[] = { 0x0a, 22, 'i', 'o', '.', 'k', 'u', 'b', 'e', 'r', 'n', 'e', 't', 'e', 's', '.',
-					     'p',  'o', 'd', '.', 'n', 'a', 'm', 'e', 0x12, 2, 'a', 0 };
+	static const unsigned char nul[] = { 0x0a, 22,  'i', 'o', '.',  'k', 'u', 'b', 'e', 'r',
+					     'n',  'e', 't', 'e', 's',  '.', 'p', 'o', 'd', '.',
+					     'n',  'a', 'm', 'e', 0x12, 2,   'a', 0 };
 	struct ck_bytes message = { 0 }, item = { 0 }, pair = { 0 };
 
 	(void)state;
@@ -565,7 +615,8 @@ static void labels_are_a_map(void **state)
 	put_pair(&item, 8, "io.kubernetes.pod.uid", "old");
 	put_pair(&item, 8, "", "no key");
 	put_pair(&item, 8, "io.kubernetes.pod.uid", "uid"); /* the later one counts */
-	put_text(&pair, 2, "ns");                           /* value before key, key twice, a field nobody knows */
+	/* value before key, key twice, a field nobody knows */
+	put_text(&pair, 2, "ns");
 	put_text(&pair, 1, "io.kubernetes.pod.uid");
 	put_unknown(&pair);
 	put_text(&pair, 1, "io.kubernetes.pod.namespace");
@@ -639,7 +690,8 @@ static void a_container_in_a_sandbox_has_its_pod_without_labels(void **state)
 	put_number(&status, 4, things[3].created_at);
 	put(&message, 3, &status);
 	put_thing(&message, 1, &pod_sandbox_status, &everything, 0);
-	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len, hides, &asked, NULL, NULL, NULL);
+	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len, hides, &asked,
+				   NULL, NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_int_equal(asked.n, 2);
 	ck_bytes_free(&message);
@@ -649,7 +701,8 @@ static int note_container(const struct ck_object *object, bool id_only, void *us
 {
 	(void)id_only;
 	if (object->kind == CK_CONTAINER)
-		snprintf(userdata, 64, "%s %s %s", object->pod_name, object->pod_namespace, object->pod_uid);
+		snprintf(userdata, 64, "%s %s %s", object->pod_name, object->pod_namespace,
+			 object->pod_uid);
 	return 0;
 }
 
@@ -663,7 +716,8 @@ static void labels_of_a_container_come_before_what_its_sandbox_says(void **state
 	put_pair(&status, 12, "io.kubernetes.pod.name", "by-label");
 	put(&message, 3, &status);
 	put_thing(&message, 1, &pod_sandbox_status, &everything, 0);
-	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len, note_container, pod, NULL, NULL, NULL);
+	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len,
+				   note_container, pod, NULL, NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_string_equal(pod, "by-label shop uid-0");
 	ck_bytes_free(&message);
@@ -684,15 +738,19 @@ static void an_event_is_hidden_with_what_it_is_about(void **state)
 		{ "container-3", 1 | 8, 0, CK_FILTER_AS_IT_CAME, 2 },
 		{ "container-3", 1 | 8, 8, CK_FILTER_EMPTIED, 2 },
 		{ "container-3", 1 | 8, 1, CK_FILTER_EMPTIED, 1 },
-		{ "container-3", 1 | 4, 4, CK_FILTER_CUT, 3 },      /* its status is missing: asked by id alone */
-		{ "container-3", 1 | 4, 8, CK_FILTER_EMPTIED, 4 },  /* as a container, then as a sandbox */
-		{ "container-3", 8, 8, CK_FILTER_EMPTIED, 1 },      /* without the sandbox's status */
+		/* its status is missing: asked by id alone */
+		{ "container-3", 1 | 4, 4, CK_FILTER_CUT, 3 },
+		/* as a container, then as a sandbox */
+		{ "container-3", 1 | 4, 8, CK_FILTER_EMPTIED, 4 },
+		/* without the sandbox's status */
+		{ "container-3", 8, 8, CK_FILTER_EMPTIED, 1 },
 		{ "container-3", 8, 0, CK_FILTER_AS_IT_CAME, 1 },
 		{ "container-3", 0, 0, CK_FILTER_AS_IT_CAME, 1 },
 		{ "container-3", 0, 8, CK_FILTER_EMPTIED, 2 },
 		{ "sandbox-0", 0, 0, CK_FILTER_AS_IT_CAME, 2 },
 		{ "sandbox-0", 0, 1, CK_FILTER_EMPTIED, 2 },
-		{ "stranger", 0, 0, CK_FILTER_EMPTIED, 2 }, /* by id alone nobody is shown who is not known */
+		/* by id alone nobody is shown who is not known */
+		{ "stranger", 0, 0, CK_FILTER_EMPTIED, 2 },
 		{ "stranger", 1, 0, CK_FILTER_EMPTIED, 3 },
 		{ "", 1, 0, CK_FILTER_AS_IT_CAME, 1 },
 		{ "", 0, 0, CK_FILTER_AS_IT_CAME, 0 },
@@ -740,7 +798,9 @@ static void a_failed_question_is_an_error_wherever_it_is(void **state)
 		filter(&all, route(answer->rpc), message.p, message.len);
 		ck_bytes_free(&all.out);
 		for (unsigned n = 1; n <= all.asked.n; n++) {
-			struct run run = { .asked = { .hidden = CONTAINERS, .fail_at = (int)n, .error = -CK_EFORK } };
+			struct run run = { .asked = { .hidden = CONTAINERS,
+						      .fail_at = (int)n,
+						      .error = -CK_EFORK } };
 			filter(&run, route(answer->rpc), message.p, message.len);
 			assert_int_equal(run.r, -CK_EFORK);
 			assert_int_equal(run.asked.n, n);
@@ -757,14 +817,16 @@ static void a_cut_off_answer_is_malformed_wherever_it_is_cut(void **state)
 		for (size_t len = 0; len < message.len; len++) {
 			struct run run = { .asked = { .hidden = CONTAINERS } };
 			filter(&run, route(answer->rpc), message.p, len);
-			assert_int_equal(run.r == -CK_EMALFORMED, !is_border(message.p, message.len, len));
+			assert_int_equal(run.r == -CK_EMALFORMED,
+					 !is_border(message.p, message.len, len));
 			ck_bytes_free(&run.out);
 		}
 		ck_bytes_free(&message);
 	}
 }
 
-/* any one byte changed: whatever comes of it, an error or a message, is no read past the end, and no longer than what came */
+/* any one byte changed: whatever comes of it, an error or a message, is no read past the end, and
+ * no longer than what came */
 static void a_changed_byte_breaks_nothing(void **state)
 {
 	(void)state;
@@ -828,7 +890,8 @@ static void a_long_list_is_cut_in_one_go_and_a_handful_of_allocations(void **sta
 			must(ck_bytes_add(&expected, message.p + before, message.len - before));
 	}
 	ck_fault_arm(CK_FAULT_ALLOC, 4, false);
-	int r = ck_filter_response(route("ListContainers"), message.p, message.len, hides_every_third, &n, &out, &count, NULL);
+	int r = ck_filter_response(route("ListContainers"), message.p, message.len,
+				   hides_every_third, &n, &out, &count, NULL);
 	assert_false(ck_fault_hit());
 	ck_fault_arm(0, 0, false);
 	assert_int_equal(r, CK_FILTER_CUT);

@@ -33,8 +33,10 @@ static struct ck_fingerprint *fingerprint_of(enum ck_kind kind, const struct pb 
 }
 
 /* every way there is to compare two fingerprints must say the same */
-static enum ck_relation compare_fingerprints(const struct ck_fingerprint *a, const struct ck_fingerprint *b,
-					     const struct ck_compare_rules *rules, struct ck_difference *difference)
+static enum ck_relation compare_fingerprints(const struct ck_fingerprint *a,
+					     const struct ck_fingerprint *b,
+					     const struct ck_compare_rules *rules,
+					     struct ck_difference *difference)
 {
 	struct ck_difference from_record = { "", 0 }, ignored;
 	struct ck_record record;
@@ -60,7 +62,8 @@ static enum ck_relation compare_fingerprints(const struct ck_fingerprint *a, con
 	return relation;
 }
 
-static enum ck_relation compare(enum ck_kind kind, const struct pb *a, const struct pb *b, const struct ck_compare_rules *rules,
+static enum ck_relation compare(enum ck_kind kind, const struct pb *a, const struct pb *b,
+				const struct ck_compare_rules *rules,
 				struct ck_difference *difference)
 {
 	CK_AUTO(ck_fingerprint) *fp_a = fingerprint_of(kind, a);
@@ -69,7 +72,8 @@ static enum ck_relation compare(enum ck_kind kind, const struct pb *a, const str
 	return compare_fingerprints(fp_a, fp_b, rules, difference);
 }
 
-static void expect_same(enum ck_kind kind, const struct pb *a, const struct pb *b, const struct ck_compare_rules *rules)
+static void expect_same(enum ck_kind kind, const struct pb *a, const struct pb *b,
+			const struct ck_compare_rules *rules)
 {
 	struct ck_difference difference;
 
@@ -77,8 +81,9 @@ static void expect_same(enum ck_kind kind, const struct pb *a, const struct pb *
 	assert_int_equal(difference.count, 0);
 }
 
-static void expect(enum ck_kind kind, const struct pb *a, const struct pb *b, const struct ck_compare_rules *rules,
-		   enum ck_relation relation, const char *text)
+static void expect(enum ck_kind kind, const struct pb *a, const struct pb *b,
+		   const struct ck_compare_rules *rules, enum ck_relation relation,
+		   const char *text)
 {
 	struct ck_difference difference;
 
@@ -87,8 +92,9 @@ static void expect(enum ck_kind kind, const struct pb *a, const struct pb *b, co
 }
 
 /* two containers that differ in these fields of config */
-static void expect_configs(const struct pb *a, const struct pb *b, const struct ck_compare_rules *rules,
-			   enum ck_relation relation, const char *text)
+static void expect_configs(const struct pb *a, const struct pb *b,
+			   const struct ck_compare_rules *rules, enum ck_relation relation,
+			   const char *text)
 {
 	struct pb request_a, request_b;
 
@@ -102,21 +108,23 @@ static void expect_same_configs(const struct pb *a, const struct pb *b)
 	expect_configs(a, b, &normalized, CK_RELATION_SAME, "");
 }
 
-static void expect_sandbox_configs(const struct pb *a, const struct pb *b, const struct ck_compare_rules *rules,
-				   enum ck_relation relation, const char *in_sandbox, const char *in_container)
+static void expect_sandbox_configs(const struct pb *a, const struct pb *b,
+				   const struct ck_compare_rules *rules, enum ck_relation relation,
+				   const char *in_sandbox, const char *in_container)
 {
 	struct pb request_a, request_b;
 
 	build_sandbox(&request_a, a);
 	build_sandbox(&request_b, b);
-	expect(CK_SANDBOX, &request_a, &request_b, rules, in_sandbox ? relation : CK_RELATION_SAME, in_sandbox ? in_sandbox : "");
+	expect(CK_SANDBOX, &request_a, &request_b, rules, in_sandbox ? relation : CK_RELATION_SAME,
+	       in_sandbox ? in_sandbox : "");
 	build_container(&request_a, NULL, a);
 	build_container(&request_b, NULL, b);
-	expect(CK_CONTAINER, &request_a, &request_b, rules, in_container ? relation : CK_RELATION_SAME,
-	       in_container ? in_container : "");
+	expect(CK_CONTAINER, &request_a, &request_b, rules,
+	       in_container ? relation : CK_RELATION_SAME, in_container ? in_container : "");
 }
 
-/* ---- recorded ---------------------------------------------------------------------------------------------------------- */
+/* ---- recorded -------------------------------------------------------------------------------- */
 
 struct row {
 	char file[64], rpc[32], pod[32], container[32], vs[16], bytes[16], deep[16];
@@ -132,8 +140,9 @@ static size_t load_index(struct row *rows, size_t max)
 	assert_non_null(fgets(line, sizeof(line), f)); /* the column names */
 	while (n < max && fgets(line, sizeof(line), f)) {
 		struct row *row = &rows[n];
-		if (sscanf(line, "%63s %31s %31s %31s %u %*s %*s %15s %15s %15s", row->file, row->rpc, row->pod, row->container,
-			   &row->attempt, row->vs, row->bytes, row->deep) == 8)
+		if (sscanf(line, "%63s %31s %31s %31s %u %*s %*s %15s %15s %15s", row->file,
+			   row->rpc, row->pod, row->container, &row->attempt, row->vs, row->bytes,
+			   row->deep) == 8)
 			n++;
 	}
 	fclose(f);
@@ -174,7 +183,8 @@ static void recorded_retries_are_told_as_the_index_says(void **state)
 		assert_non_null(before);
 		load_recorded(before->file, &a);
 		load_recorded(rows[i].file, &b);
-		enum ck_relation relation = compare(kind_of(&rows[i]), &a, &b, &normalized, &difference);
+		enum ck_relation relation =
+			compare(kind_of(&rows[i]), &a, &b, &normalized, &difference);
 		if (!strcmp(rows[i].vs, "same")) {
 			assert_int_equal(relation, CK_RELATION_SAME);
 			same++;
@@ -205,7 +215,8 @@ static void strict_mode_refuses_every_container_retry_and_names_why(void **state
 			continue;
 		load_recorded(before->file, &a);
 		load_recorded(rows[i].file, &b);
-		enum ck_relation relation = compare(kind_of(&rows[i]), &a, &b, &strict, &difference);
+		enum ck_relation relation =
+			compare(kind_of(&rows[i]), &a, &b, &strict, &difference);
 		if (kind_of(&rows[i]) == CK_CONTAINER) {
 			assert_int_equal(relation, CK_RELATION_DIFFERENT);
 			assert_non_null(strstr(difference.text, "config.mounts[/dev/term"));
@@ -216,7 +227,8 @@ static void strict_mode_refuses_every_container_retry_and_names_why(void **state
 			deep_equal++;
 		} else { /* the kubelet was restarted */
 			assert_int_equal(relation, CK_RELATION_COSMETIC);
-			assert_string_equal(difference.text, "config.annotations[kubernetes.io/config.seen]");
+			assert_string_equal(difference.text,
+					    "config.annotations[kubernetes.io/config.seen]");
 			restarted++;
 		}
 	}
@@ -233,15 +245,18 @@ static void unrelated_requests_differ_and_the_list_is_cut(void **state)
 	(void)state;
 	load_recorded("001-RunPodSandbox-api.bin", &a);
 	load_recorded("002-RunPodSandbox-web.bin", &b);
-	assert_int_equal(compare(CK_SANDBOX, &a, &b, &normalized, &difference), CK_RELATION_DIFFERENT);
+	assert_int_equal(compare(CK_SANDBOX, &a, &b, &normalized, &difference),
+			 CK_RELATION_DIFFERENT);
 	assert_true(difference.count > CK_DIFF_PATHS_MAX);
-	assert_memory_equal(difference.text, "config.metadata.name, config.metadata.uid, config.metadata.namespace, ", 70);
+	assert_memory_equal(
+		difference.text,
+		"config.metadata.name, config.metadata.uid, config.metadata.namespace, ", 70);
 	assert_non_null(strstr(difference.text, ", and "));
 	assert_non_null(strstr(difference.text, " more"));
 	expect_same(CK_SANDBOX, &a, &b, &identity);
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static void shuffled_envs_are_the_same(void **state)
 {
@@ -303,7 +318,8 @@ static void changed_env_is_named_and_its_value_is_not(void **state)
 	pb_pair(&b, 6, "TOKEN", "second-secret");
 	build_container(&request_a, &a, NULL);
 	build_container(&request_b, &b, NULL);
-	assert_int_equal(compare(CK_CONTAINER, &request_a, &request_b, &normalized, &difference), CK_RELATION_DIFFERENT);
+	assert_int_equal(compare(CK_CONTAINER, &request_a, &request_b, &normalized, &difference),
+			 CK_RELATION_DIFFERENT);
 	assert_string_equal(difference.text, "config.args, config.envs[GONE], config.envs[TOKEN]");
 	assert_int_equal(difference.count, 3);
 }
@@ -388,7 +404,7 @@ static void order_of_args_servers_and_groups_counts(void **state)
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.args");
 }
 
-/* ---- encodings ----------------------------------------------------------------------------------------------------------- */
+/* ---- encodings ------------------------------------------------------------------------------- */
 
 static void wrap_linux(struct pb *config, uint32_t field, const struct pb *inner)
 {
@@ -420,7 +436,8 @@ static void packed_and_unpacked_numbers_are_the_same(void **state)
 	pb_number(&context, 8, UINT64_MAX);
 	b.len = 0;
 	wrap_linux(&b, 2, &context);
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.linux.security_context.supplemental_groups");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.linux.security_context.supplemental_groups");
 }
 
 static void default_is_the_same_as_absence(void **state)
@@ -459,7 +476,8 @@ static void empty_message_is_not_absence(void **state)
 	wrap_linux(&a, 2, &context);
 	context.len = 0;
 	wrap_linux(&b, 2, &context);
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.linux.security_context.run_as_user");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.linux.security_context.run_as_user");
 	b.len = 0;
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.linux");
 }
@@ -500,7 +518,8 @@ static void messages_in_pieces_merge(void **state)
 	piece.len = 0;
 	pb_number(&piece, 2, 60000);
 	wrap_linux(&b, 1, &piece);
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.linux.resources.cpu_quota");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.linux.resources.cpu_quota");
 }
 
 static void last_entry_of_a_map_counts(void **state)
@@ -575,7 +594,8 @@ static void nul_inside_a_value_counts(void **state)
 	pb_bytes(&env, 1, "A\0", 2);
 	pb_bytes(&env, 2, "x\0y", 3);
 	pb_message(&b, 6, &env);
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.envs[A], config.envs[A\\x00]");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.envs[A], config.envs[A\\x00]");
 }
 
 static void order_of_fields_does_not_count(void **state)
@@ -592,11 +612,12 @@ static void order_of_fields_does_not_count(void **state)
 	expect_same_configs(&a, &b);
 }
 
-/* ---- what is left out ------------------------------------------------------------------------------------------------------ */
+/* ---- what is left out ------------------------------------------------------------------------ */
 
 #define TERMINATION "io.kubernetes.container.terminationMessagePath"
 
-static void expect_termination(const char *annotation, const char *target, const char *host_a, const char *host_b, bool same)
+static void expect_termination(const char *annotation, const char *target, const char *host_a,
+			       const char *host_b, bool same)
 {
 	struct pb a = { .len = 0 }, b = { .len = 0 };
 	char text[128];
@@ -604,11 +625,13 @@ static void expect_termination(const char *annotation, const char *target, const
 	pb_mount(&a, target, host_a);
 	pb_mount(&b, target, host_b);
 	if (annotation) {
-		pb_pair(&a, 10, TERMINATION, annotation); /* comes behind the mounts, as on the wire */
+		/* comes behind the mounts, as on the wire */
+		pb_pair(&a, 10, TERMINATION, annotation);
 		pb_pair(&b, 10, TERMINATION, annotation);
 	}
 	snprintf(text, sizeof(text), "config.mounts[%s]", target);
-	expect_configs(&a, &b, &normalized, same ? CK_RELATION_SAME : CK_RELATION_DIFFERENT, same ? "" : text);
+	expect_configs(&a, &b, &normalized, same ? CK_RELATION_SAME : CK_RELATION_DIFFERENT,
+		       same ? "" : text);
 	if (same) {
 		snprintf(text, sizeof(text), "config.mounts[%s].host_path", target);
 		expect_configs(&a, &b, &strict, CK_RELATION_DIFFERENT, text);
@@ -618,7 +641,8 @@ static void expect_termination(const char *annotation, const char *target, const
 static void random_name_of_the_termination_log_does_not_count(void **state)
 {
 	(void)state;
-	expect_termination("/dev/termination-log", "/dev/termination-log", "/pods/c/0123abcd", "/pods/c/fedc9876", true);
+	expect_termination("/dev/termination-log", "/dev/termination-log", "/pods/c/0123abcd",
+			   "/pods/c/fedc9876", true);
 	expect_termination("log", "/log", "/pods/c/0123abcd", "/pods/c/fedc9876", true);
 	expect_termination("/log", "/log", "0123abcd", "fedc9876", true);
 }
@@ -629,19 +653,23 @@ static void nothing_else_of_the_termination_log_is_left_out(void **state)
 	expect_termination(NULL, "/log", "/c/0123abcd", "/c/fedc9876", false);
 	expect_termination("/other", "/log", "/c/0123abcd", "/c/fedc9876", false);
 	expect_termination("", "/log", "/c/0123abcd", "/c/fedc9876", false);
-	expect_termination("/log", "log", "/c/0123abcd", "/c/fedc9876", false);    /* only the annotation may be relative */
-	expect_termination("/log", "/log", "/c/0123abcd", "/d/fedc9876", false);   /* the directory counts */
+	/* only the annotation may be relative */
+	expect_termination("/log", "log", "/c/0123abcd", "/c/fedc9876", false);
+	/* the directory counts */
+	expect_termination("/log", "/log", "/c/0123abcd", "/d/fedc9876", false);
 	expect_termination("/log", "/log", "/c/0123abcD", "/c/0123abcE", false);   /* upper case */
 	expect_termination("/log", "/log", "/c/0123abc", "/c/0123abd", false);     /* seven */
 	expect_termination("/log", "/log", "/c/0123abcde", "/c/0123abcdf", false); /* nine */
 	expect_termination("/log", "/log", "/c/0123abcg", "/c/0123abch", false);
-	expect_termination("/log", "/log", "/c/", "/c/fedc9876", false); /* cut is not the same as short */
+	/* cut is not the same as short */
+	expect_termination("/log", "/log", "/c/", "/c/fedc9876", false);
 	expect_termination("/log", "/log", "/c/0123abcd", "/c/log", false);
 }
 
 static void last_termination_path_counts_wherever_it_stands(void **state)
 {
-	struct pb mount_a = { .len = 0 }, mount_b = { .len = 0 }, log = { .len = 0 }, other = { .len = 0 }, newer = { .len = 0 };
+	struct pb mount_a = { .len = 0 }, mount_b = { .len = 0 }, log = { .len = 0 },
+		  other = { .len = 0 }, newer = { .len = 0 };
 	struct pb entry = { .len = 0 };
 
 	(void)state;
@@ -701,20 +729,24 @@ static void config_seen_does_not_count(void **state)
 	pb_pair(&a, 7, "kubernetes.io/config.seen", "2024-01-01T00:00:00.000000001Z");
 	pb_pair(&b, 7, "kubernetes.io/config.seen", "2024-01-01T00:00:00.000000002Z");
 	expect_sandbox_configs(&a, &b, &normalized, CK_RELATION_SAME, NULL, NULL);
-	expect_sandbox_configs(&a, &b, &strict, CK_RELATION_COSMETIC, "config.annotations[kubernetes.io/config.seen]",
+	expect_sandbox_configs(&a, &b, &strict, CK_RELATION_COSMETIC,
+			       "config.annotations[kubernetes.io/config.seen]",
 			       "sandbox_config.annotations[kubernetes.io/config.seen]");
 	b.len = 0;
 	expect_sandbox_configs(&a, &b, &normalized, CK_RELATION_SAME, NULL, NULL);
 
 	a.len = 0; /* a container's own annotation of that name does count */
 	pb_pair(&a, 10, "kubernetes.io/config.seen", "x");
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.annotations[kubernetes.io/config.seen]");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.annotations[kubernetes.io/config.seen]");
 }
 
 static void annotations_of_network_plugins_do_not_count(void **state)
 {
-	static const char *const written[] = { "cni.projectcalico.org/containerID", "k8s.v1.cni.cncf.io/network-status",
-					       "k8s.v1.cni.cncf.io/networks-status", "k8s.ovn.org/pod-networks" };
+	static const char *const written[] = { "cni.projectcalico.org/containerID",
+					       "k8s.v1.cni.cncf.io/network-status",
+					       "k8s.v1.cni.cncf.io/networks-status",
+					       "k8s.ovn.org/pod-networks" };
 	struct pb none = { .len = 0 };
 
 	(void)state;
@@ -724,13 +756,15 @@ static void annotations_of_network_plugins_do_not_count(void **state)
 		expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_SAME, NULL, NULL);
 	}
 	struct pb a = { .len = 0 };
-	pb_pair(&a, 7, "k8s.v1.cni.cncf.io/network-status-2", "new"); /* only '*' stands for anything */
+	/* only '*' stands for anything */
+	pb_pair(&a, 7, "k8s.v1.cni.cncf.io/network-status-2", "new");
 	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_COSMETIC,
 			       "config.annotations[k8s.v1.cni.cncf.io/network-status-2]",
 			       "sandbox_config.annotations[k8s.v1.cni.cncf.io/network-status-2]");
 	a.len = 0;
 	pb_pair(&a, 10, "cni.projectcalico.org/containerID", "x"); /* a container's own */
-	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.annotations[cni.projectcalico.org/containerID]");
+	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
+		       "config.annotations[cni.projectcalico.org/containerID]");
 }
 
 static void ignored_annotations_are_the_rules_when_comparing(void **state)
@@ -746,28 +780,34 @@ static void ignored_annotations_are_the_rules_when_comparing(void **state)
 	pb_pair(&a, 7, "exact", "1");
 	pb_pair(&a, 7, "prefix", "1");
 	rules.ignore_annotations = nothing;
-	expect_sandbox_configs(&a, &none, &rules, CK_RELATION_COSMETIC,
-			       "config.annotations[cni.projectcalico.org/podIP], config.annotations[exact], "
-			       "config.annotations[prefix]",
-			       "sandbox_config.annotations[cni.projectcalico.org/podIP], sandbox_config.annotations[exact], "
-			       "sandbox_config.annotations[prefix]");
+	expect_sandbox_configs(
+		&a, &none, &rules, CK_RELATION_COSMETIC,
+		"config.annotations[cni.projectcalico.org/podIP], config.annotations[exact], "
+		"config.annotations[prefix]",
+		"sandbox_config.annotations[cni.projectcalico.org/podIP], "
+		"sandbox_config.annotations[exact], "
+		"sandbox_config.annotations[prefix]");
 	rules.ignore_annotations = mine;
-	expect_sandbox_configs(&a, &none, &rules, CK_RELATION_COSMETIC, "config.annotations[cni.projectcalico.org/podIP]",
+	expect_sandbox_configs(&a, &none, &rules, CK_RELATION_COSMETIC,
+			       "config.annotations[cni.projectcalico.org/podIP]",
 			       "sandbox_config.annotations[cni.projectcalico.org/podIP]");
 	rules.ignore_annotations = all;
 	expect_sandbox_configs(&a, &none, &rules, CK_RELATION_SAME, NULL, NULL);
 	rules.mode = CK_MODE_STRICT;
-	expect_sandbox_configs(&none, &a, &rules, CK_RELATION_COSMETIC,
-			       "config.annotations[cni.projectcalico.org/podIP], config.annotations[exact], "
-			       "config.annotations[prefix]",
-			       "sandbox_config.annotations[cni.projectcalico.org/podIP], sandbox_config.annotations[exact], "
-			       "sandbox_config.annotations[prefix]");
+	expect_sandbox_configs(
+		&none, &a, &rules, CK_RELATION_COSMETIC,
+		"config.annotations[cni.projectcalico.org/podIP], config.annotations[exact], "
+		"config.annotations[prefix]",
+		"sandbox_config.annotations[cni.projectcalico.org/podIP], "
+		"sandbox_config.annotations[exact], "
+		"sandbox_config.annotations[prefix]");
 }
 
 static void what_only_the_sandbox_consumes_does_not_count_for_a_container(void **state)
 {
 	struct ck_compare_rules all = normalized;
-	struct pb a = { .len = 0 }, none = { .len = 0 }, inner = { .len = 0 }, linux_config = { .len = 0 };
+	struct pb a = { .len = 0 }, none = { .len = 0 }, inner = { .len = 0 },
+		  linux_config = { .len = 0 };
 	struct pb request_a, request_b;
 
 	(void)state;
@@ -783,22 +823,25 @@ static void what_only_the_sandbox_consumes_does_not_count_for_a_container(void *
 	pb_message(&linux_config, 5, &inner);
 	pb_message(&a, 8, &linux_config);
 	linux_config.len = 0;
-	pb_message(&none, 8, &linux_config); /* that linux is there counts, and is not what this is about */
+	/* that linux is there counts, and is not what this is about */
+	pb_message(&none, 8, &linux_config);
 	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
-			       "config.dns_config, config.port_mappings, config.linux.sysctls[net.core.somaxconn], "
+			       "config.dns_config, config.port_mappings, "
+			       "config.linux.sysctls[net.core.somaxconn], "
 			       "config.linux.overhead, config.linux.resources",
 			       NULL);
 	all.compare_sandbox_config = true;
 	build_container(&request_a, NULL, &a);
 	build_container(&request_b, NULL, &none);
 	expect(CK_CONTAINER, &request_a, &request_b, &all, CK_RELATION_DIFFERENT,
-	       "sandbox_config.dns_config, sandbox_config.port_mappings, sandbox_config.linux.sysctls[net.core.somaxconn], "
+	       "sandbox_config.dns_config, sandbox_config.port_mappings, "
+	       "sandbox_config.linux.sysctls[net.core.somaxconn], "
 	       "sandbox_config.linux.overhead, sandbox_config.linux.resources");
 	a.len = linux_config.len = 0;
 	pb_text(&linux_config, 1, "/kubepods");
 	pb_message(&a, 8, &linux_config);
-	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.linux.cgroup_parent",
-			       "sandbox_config.linux.cgroup_parent");
+	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
+			       "config.linux.cgroup_parent", "sandbox_config.linux.cgroup_parent");
 }
 
 static void only_the_pods_labels_and_annotations_are_cosmetic(void **state)
@@ -808,18 +851,22 @@ static void only_the_pods_labels_and_annotations_are_cosmetic(void **state)
 	(void)state;
 	pb_pair(&a, 6, "team", "x");
 	pb_pair(&a, 7, "note", "y");
-	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_COSMETIC, "config.labels[team], config.annotations[note]",
+	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_COSMETIC,
+			       "config.labels[team], config.annotations[note]",
 			       "sandbox_config.labels[team], sandbox_config.annotations[note]");
 	pb_text(&a, 2, "host");
 	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
 			       "config.hostname, config.labels[team], config.annotations[note]",
-			       "sandbox_config.hostname, sandbox_config.labels[team], sandbox_config.annotations[note]");
+			       "sandbox_config.hostname, sandbox_config.labels[team], "
+			       "sandbox_config.annotations[note]");
 	a.len = 0;
 	pb_pair(&a, 10, "io.kubernetes.container.hash", "1");
-	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.annotations[io.kubernetes.container.hash]");
+	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
+		       "config.annotations[io.kubernetes.container.hash]");
 	a.len = 0;
 	pb_number(&a, 7, 1); /* not an annotation, whatever it is */
-	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.annotations", "sandbox_config.annotations");
+	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.annotations",
+			       "sandbox_config.annotations");
 }
 
 static void handler_and_sandbox_id_count(void **state)
@@ -837,7 +884,7 @@ static void handler_and_sandbox_id_count(void **state)
 	expect(CK_CONTAINER, &a, &b, &normalized, CK_RELATION_DIFFERENT, "pod_sandbox_id");
 }
 
-/* ---- images (E5) ----------------------------------------------------------------------------------------------------------- */
+/* ---- images (E5) ----------------------------------------------------------------------------- */
 
 static void image_config(struct pb *config, const char *image, const char *user_image)
 {
@@ -875,15 +922,18 @@ static void other_image_reference_is_a_question(void **state)
 	expect_configs(&a, &b, &normalized, CK_RELATION_SAME, "");
 	expect_configs(&a, &b, &strict, CK_RELATION_DIFFERENT, "config.image.image");
 	image_config(&b, "docker.io/app@sha256:2", "app:2");
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.image.user_specified_image");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.image.user_specified_image");
 	image_config(&b, "docker.io/app@sha256:2", "");
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.image.image, config.image.user_specified_image");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.image.image, config.image.user_specified_image");
 	image_config(&b, "", "app:1"); /* no reference at all is no other name of one */
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.image.image");
 	image_config(&a, "sha256:1", "");
 	image_config(&b, "sha256:2", "");
 	pb_text(&b, 5, "/work");
-	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.image.image, config.working_dir");
+	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
+		       "config.image.image, config.working_dir");
 }
 
 static void image_of_a_mount_is_a_question_of_its_own(void **state)
@@ -942,17 +992,20 @@ static void resolved_image_ids_answer_the_question(void **state)
 	CK_AUTO(ck_fingerprint) *relabelled = fingerprint_of(CK_CONTAINER, &request);
 	assert_string_equal(ck_fingerprint_image(a), "sha256:1");
 
-	assert_int_equal(compare_fingerprints(a, relabelled, &normalized, &difference), CK_RELATION_IMAGE);
+	assert_int_equal(compare_fingerprints(a, relabelled, &normalized, &difference),
+			 CK_RELATION_IMAGE);
 	ck_fingerprint_set_image_id(a, "id-1");
 	assert_int_equal(compare_fingerprints(a, b, &normalized, &difference), CK_RELATION_IMAGE);
 	ck_fingerprint_set_image_id(b, "id-2");
-	assert_int_equal(compare_fingerprints(a, b, &normalized, &difference), CK_RELATION_DIFFERENT);
+	assert_int_equal(compare_fingerprints(a, b, &normalized, &difference),
+			 CK_RELATION_DIFFERENT);
 	assert_string_equal(difference.text, "config.image.image");
 	ck_fingerprint_set_image_id(b, "id-1");
 	assert_int_equal(compare_fingerprints(a, b, &normalized, &difference), CK_RELATION_SAME);
 	assert_int_equal(compare_fingerprints(a, b, &strict, &difference), CK_RELATION_DIFFERENT);
 	ck_fingerprint_set_image_id(relabelled, "id-1");
-	assert_int_equal(compare_fingerprints(a, relabelled, &normalized, &difference), CK_RELATION_COSMETIC);
+	assert_int_equal(compare_fingerprints(a, relabelled, &normalized, &difference),
+			 CK_RELATION_COSMETIC);
 	assert_string_equal(difference.text, "sandbox_config.labels[team]");
 
 	ck_fingerprint_set_image_id(a, NULL); /* resolved only after the record was made */
@@ -980,12 +1033,15 @@ static void a_tag_that_moved_is_another_image(void **state)
 	CK_AUTO(ck_fingerprint) *b = fingerprint_of(CK_CONTAINER, &request);
 
 	assert_int_equal(ck_record_make(a, &record, NULL), 0);
-	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_SAME); /* nobody can tell */
+	/* nobody can tell */
+	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_SAME);
 	ck_fingerprint_set_image_id(a, "id-1");
 	ck_record_set_image_id(&record, a);
-	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_IMAGE); /* somebody can: ask */
+	/* somebody can: ask */
+	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_IMAGE);
 	ck_fingerprint_set_image_id(b, NULL);
-	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_SAME); /* asked in vain */
+	/* asked in vain */
+	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_SAME);
 	ck_fingerprint_set_image_id(b, "id-2");
 	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_DIFFERENT);
 	ck_fingerprint_set_image_id(b, "id-1");
@@ -1008,7 +1064,7 @@ static void image_reference_with_a_nul_is_not_resolved(void **state)
 	assert_string_equal(ck_fingerprint_image(sandbox), "");
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void names_are_printed_safely(void **state)
 {
@@ -1017,21 +1073,23 @@ static void names_are_printed_safely(void **state)
 
 	(void)state;
 	pb_pair(&a, 6, "A\x1b[2J\\\xc3\xa9", "x");
-	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.envs[A\\x1b[2J\\x5c\\xc3\\xa9]");
+	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
+		       "config.envs[A\\x1b[2J\\x5c\\xc3\\xa9]");
 	a.len = 0;
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	pb_pair(&a, 6, name, "x");
 	pb_pair(&a, 9, name, "x");
 	pb_number(&a, 14, 1);
-	snprintf(text, sizeof(text), "config.envs[%.320s...], and 2 more", name); /* in full, or not at all, and nothing behind */
+	/* in full, or not at all, and nothing behind */
+	snprintf(text, sizeof(text), "config.envs[%.320s...], and 2 more", name);
 	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, text);
 	a.len = 0;
 	pb_pair(&a, 6, "", "x");
 	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.envs[]");
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* the digests of a block, one behind the other */
 static size_t digests_of(const struct ck_record *record, unsigned char *out)
@@ -1092,20 +1150,27 @@ static void record_of_another_key_form_or_kind_is_not_comparable(void **state)
 	CK_AUTO(ck_fingerprint) *other_kind = fingerprint_of(CK_SANDBOX, &sandbox);
 	other.bytes[7] ^= 1;
 	assert_true(ck_digest_key_derive(&other));
-	assert_int_equal(ck_fingerprint_make(&other, CK_CONTAINER, request.bytes, request.len, &fp, NULL), 0);
+	assert_int_equal(
+		ck_fingerprint_make(&other, CK_CONTAINER, request.bytes, request.len, &fp, NULL),
+		0);
 	CK_AUTO(ck_fingerprint) *theirs = fp;
 	assert_int_equal(ck_record_make(mine, &record, NULL), 0);
 	assert_int_equal(ck_record_compare(&record, mine, &normalized, NULL), CK_RELATION_SAME);
-	assert_int_equal(ck_record_compare(&record, theirs, &normalized, NULL), CK_RELATION_NOT_COMPARABLE);
+	assert_int_equal(ck_record_compare(&record, theirs, &normalized, NULL),
+			 CK_RELATION_NOT_COMPARABLE);
 	assert_int_equal(ck_record_compare(&record, theirs, &identity, NULL), CK_RELATION_SAME);
-	assert_int_equal(ck_fingerprints_compare(mine, theirs, &normalized, NULL), CK_RELATION_NOT_COMPARABLE);
-	assert_int_equal(ck_record_compare(&record, other_kind, &normalized, NULL), CK_RELATION_NOT_COMPARABLE);
-	assert_int_equal(ck_fingerprints_compare(mine, other_kind, &normalized, NULL), CK_RELATION_NOT_COMPARABLE);
+	assert_int_equal(ck_fingerprints_compare(mine, theirs, &normalized, NULL),
+			 CK_RELATION_NOT_COMPARABLE);
+	assert_int_equal(ck_record_compare(&record, other_kind, &normalized, NULL),
+			 CK_RELATION_NOT_COMPARABLE);
+	assert_int_equal(ck_fingerprints_compare(mine, other_kind, &normalized, NULL),
+			 CK_RELATION_NOT_COMPARABLE);
 	ck_fingerprint_set_image_id(theirs, "id-1");
 	ck_record_set_image_id(&record, theirs);
 	assert_int_equal(record.image_id[0] | record.image_id[1] | record.image_id[2], 0);
 	record.form++;
-	assert_int_equal(ck_record_compare(&record, mine, &normalized, NULL), CK_RELATION_NOT_COMPARABLE);
+	assert_int_equal(ck_record_compare(&record, mine, &normalized, NULL),
+			 CK_RELATION_NOT_COMPARABLE);
 	ck_record_fini(&record);
 }
 
@@ -1139,10 +1204,13 @@ static void damaged_leaves_are_refused_or_differ_safely(void **state)
 			record.leaves[at] ^= (unsigned char)(1u << bit);
 			if (ck_record_check(record.leaves, len)) {
 				struct ck_difference difference;
-				enum ck_relation relation = ck_record_compare(&record, asked, &normalized, &difference);
-				assert_true(relation == CK_RELATION_DIFFERENT || relation == CK_RELATION_NOT_COMPARABLE);
+				enum ck_relation relation =
+					ck_record_compare(&record, asked, &normalized, &difference);
+				assert_true(relation == CK_RELATION_DIFFERENT ||
+					    relation == CK_RELATION_NOT_COMPARABLE);
 			} else {
-				ck_record_compare(&record, asked, &normalized, NULL); /* safe, too */
+				/* safe, too */
+				ck_record_compare(&record, asked, &normalized, NULL);
 			}
 			record.leaves[at] ^= (unsigned char)(1u << bit);
 		}
@@ -1178,7 +1246,7 @@ static void leaves_out_of_order_are_refused(void **state)
 	assert_false(ck_record_check(block, sizeof(block)));
 }
 
-/* ---- limits and faults --------------------------------------------------------------------------------------------------- */
+/* ---- limits and faults ----------------------------------------------------------------------- */
 
 static void every_truncation_is_refused_or_whole(void **state)
 {
@@ -1192,7 +1260,8 @@ static void every_truncation_is_refused_or_whole(void **state)
 		struct ck_fingerprint *fp = NULL;
 		struct ck_error err = { .code = 0 };
 		int r = ck_fingerprint_make(&test_key, CK_CONTAINER, cut, len, &fp, &err);
-		assert_true(r == 0 || (r == -CK_EMALFORMED && err.code == CK_EMALFORMED && strstr(err.text, "byte ")));
+		assert_true(r == 0 || (r == -CK_EMALFORMED && err.code == CK_EMALFORMED &&
+				       strstr(err.text, "byte ")));
 		assert_true((r == 0) == (fp != NULL));
 		refused += r < 0;
 		ck_fingerprint_free(fp);
@@ -1209,16 +1278,22 @@ static void malformed_inside_an_element_is_refused(void **state)
 	(void)state;
 	pb_bytes(&config, 7, "\x0a\x05x", 3);
 	build_container(&request, &config, NULL);
-	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len, &fp, &err), -CK_EMALFORMED);
+	assert_int_equal(
+		ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len, &fp, &err),
+		-CK_EMALFORMED);
 	config.len = 0;
 	pb_bytes(&context, 8, "\x80", 1); /* packed groups */
 	wrap_linux(&config, 2, &context);
 	build_container(&request, &config, NULL);
-	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len, &fp, &err), -CK_EMALFORMED);
+	assert_int_equal(
+		ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len, &fp, &err),
+		-CK_EMALFORMED);
 	config.len = 0;
 	pb_bytes(&config, 10, "\x0b", 1);
 	build_container(&request, &config, NULL);
-	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len, &fp, &err), -CK_EMALFORMED);
+	assert_int_equal(
+		ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len, &fp, &err),
+		-CK_EMALFORMED);
 	assert_non_null(strstr(err.text, "a wire type that CRI does not use"));
 }
 
@@ -1237,9 +1312,13 @@ static void too_much_is_refused_and_says_so(void **state)
 	memcpy(bytes, pb.bytes, head);
 	for (size_t i = 0; i < config_len; i += 2)
 		bytes[head + i] = 4 << 3 | 2; /* an empty argument */
-	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, bytes, head + config_len, &fp, &err), -CK_ETOOBIG);
+	assert_int_equal(
+		ck_fingerprint_make(&test_key, CK_CONTAINER, bytes, head + config_len, &fp, &err),
+		-CK_ETOOBIG);
 	assert_string_equal(err.text, "a request of more than 65536 parts");
-	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, bytes, CK_REQUEST_MAX + 1, &fp, &err), -CK_ETOOBIG);
+	assert_int_equal(
+		ck_fingerprint_make(&test_key, CK_CONTAINER, bytes, CK_REQUEST_MAX + 1, &fp, &err),
+		-CK_ETOOBIG);
 	assert_null(fp);
 }
 
@@ -1267,7 +1346,8 @@ static void large_request_is_taken(void **state)
 	pb_varint(&env, len);
 	memcpy(config, env.bytes, env.len);
 	memcpy(config + env.len, bytes, len);
-	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, config, env.len + len, &fp, NULL), 0);
+	assert_int_equal(
+		ck_fingerprint_make(&test_key, CK_CONTAINER, config, env.len + len, &fp, NULL), 0);
 	CK_AUTO(ck_fingerprint) *made = fp;
 	assert_int_equal(ck_record_make(made, &record, NULL), 0);
 	assert_true(ck_record_check(record.leaves, record.leaves_len));
@@ -1291,7 +1371,8 @@ static void every_allocation_may_fail(void **state)
 		struct ck_record record = { .leaves = NULL };
 		struct ck_error err = { .code = 0 };
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
-		int r = ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len, &fp, &err);
+		int r = ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len,
+					    &fp, &err);
 		if (r == 0)
 			r = ck_record_make(fp, &record, &err);
 		bool hit = ck_fault_hit();

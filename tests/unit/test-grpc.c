@@ -26,7 +26,8 @@ static void messages_are_read_however_they_are_cut(void **state)
 			assert_true(got < 3);
 			assert_int_equal(reader.message.len, strlen(messages[got]));
 			if (reader.message.len)
-				assert_memory_equal(reader.message.p, messages[got], reader.message.len);
+				assert_memory_equal(reader.message.p, messages[got],
+						    reader.message.len);
 			if (++got == 1) { /* taken: the next one does not miss it */
 				ck_bytes_free(&reader.message);
 			}
@@ -52,7 +53,8 @@ static void a_message_over_the_limit_is_refused_before_it_comes(void **state)
 	assert_true(ck_grpc_reader_inside(&reader));
 	ck_grpc_reader_fini(&reader);
 	reader = (struct ck_grpc_reader){ .max = 1000 };
-	assert_int_equal(ck_grpc_read(&reader, "\1\0\0\0\1x", 6, &used, &err), -CK_EMALFORMED); /* compressed */
+	/* compressed */
+	assert_int_equal(ck_grpc_read(&reader, "\1\0\0\0\1x", 6, &used, &err), -CK_EMALFORMED);
 	ck_grpc_reader_fini(&reader);
 }
 
@@ -94,23 +96,27 @@ static void timeouts_are_read_and_written(void **state)
 	assert_string_equal(ck_grpc_timeout_print(2 * CK_NS_PER_S, buf), "2000000u");
 	assert_string_equal(ck_grpc_timeout_print(240 * CK_NS_PER_S, buf), "240000m");
 	assert_string_equal(ck_grpc_timeout_print(UINT64_MAX, buf), "31536000S");
-	for (uint64_t at = 1; at < CK_DURATION_MAX / 3; at = at * 3 + 1) { /* never less, and less than a unit more */
+	/* never less, and less than a unit more */
+	for (uint64_t at = 1; at < CK_DURATION_MAX / 3; at = at * 3 + 1) {
 		ck_grpc_timeout_print(at, buf);
 		assert_true(ck_grpc_timeout_parse(buf, strlen(buf), &ns));
 		assert_true(ns >= at && ns - at <= at / 1000);
 	}
 }
 
-static int read_status(struct ck_grpc_status *status, const char *code, const char *message, const char *details)
+static int read_status(struct ck_grpc_status *status, const char *code, const char *message,
+		       const char *details)
 {
 	struct ck_h2_header headers[3];
 	size_t n = 0;
 	if (code)
 		headers[n++] = (struct ck_h2_header){ "grpc-status", code, 11, strlen(code) };
 	if (message)
-		headers[n++] = (struct ck_h2_header){ "grpc-message", message, 12, strlen(message) };
+		headers[n++] =
+			(struct ck_h2_header){ "grpc-message", message, 12, strlen(message) };
 	if (details)
-		headers[n++] = (struct ck_h2_header){ "grpc-status-details-bin", details, 23, strlen(details) };
+		headers[n++] = (struct ck_h2_header){ "grpc-status-details-bin", details, 23,
+						      strlen(details) };
 	*status = (struct ck_grpc_status){ 0 };
 	return ck_grpc_status_read(headers, n, status);
 }
@@ -132,7 +138,8 @@ static void a_status_is_read_from_trailers(void **state)
 	assert_int_equal(read_status(&status, "0", "", ""), 1);
 	assert_true(!status.code && !status.message && !status.details);
 
-	assert_int_equal(read_status(&status, "13", "a%00b", "AAE="), 1); /* padded; a NUL ends no text */
+	/* padded; a NUL ends no text */
+	assert_int_equal(read_status(&status, "13", "a%00b", "AAE="), 1);
 	assert_string_equal(status.message, "a?b");
 	assert_int_equal(status.details_len, 2);
 	ck_grpc_status_fini(&status);
@@ -156,12 +163,15 @@ static void answer(struct call *call)
 		assert_int_equal(ck_grpc_begin(call->stream), 0);
 		assert_int_equal(ck_grpc_send(call->stream, "message", 7), 0);
 	}
-	assert_int_equal(ck_grpc_answer(call->stream, answer_begun, CK_GRPC_ABORTED, answer_text, details, answer_details), 0);
+	assert_int_equal(ck_grpc_answer(call->stream, answer_begun, CK_GRPC_ABORTED, answer_text,
+					details, answer_details),
+			 0);
 }
 
 static struct ck_grpc_status answered;
 
-static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	(void)stream, (void)userdata;
 	ck_grpc_status_read(headers, n, &answered);
@@ -231,13 +241,15 @@ static void http_statuses_have_their_codes(void **state)
 static void headers_are_found_by_their_whole_name(void **state)
 {
 	(void)state;
-	const struct ck_h2_header headers[] = { CK_H2_HEADER("grpc-status-details-bin", "x"), CK_H2_HEADER("grpc-status", "0"),
+	const struct ck_h2_header headers[] = { CK_H2_HEADER("grpc-status-details-bin", "x"),
+						CK_H2_HEADER("grpc-status", "0"),
 						CK_H2_HEADER("grpc-status", "1") };
 	assert_ptr_equal(ck_h2_find(headers, 3, "grpc-status"), &headers[1]);
 	assert_null(ck_h2_find(headers, 3, "grpc"));
 	assert_null(ck_h2_find(NULL, 0, "grpc"));
 	assert_true(ck_h2_is(&headers[1], "0"));
-	assert_false(ck_h2_is(&headers[1], "00") || ck_h2_is(&headers[1], "") || ck_h2_is(NULL, "0"));
+	assert_false(ck_h2_is(&headers[1], "00") || ck_h2_is(&headers[1], "") ||
+		     ck_h2_is(NULL, "0"));
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids in requests: refused, written out or passed, wherever they lie, and nothing else is touched. */
+/* Ids in requests: refused, written out or passed, wherever they lie, and nothing else is
+ * touched. */
 #include "tests/unit/harness.h"
 
 #include "src/base/fault.h"
@@ -9,12 +10,16 @@
 #include "tests/unit/wire-build.h"
 
 /*
- * What is known: "seen1" is visible, "hid1" hidden; "se" stands for seen1, and "hi" for hidden ones only; "broken" cannot be
- * looked up; all else is unknown. A container's id begins with c-, a sandbox's with s-, so that a mixed-up kind shows.
+ * What is known: "seen1" is visible, "hid1" hidden; "se" stands for seen1, and "hi" for hidden ones
+ * only; "broken" cannot be looked up; all else is unknown. A container's id begins with c-, a
+ * sandbox's with s-, so that a mixed-up kind shows.
  */
-static const char *const known[][2] = { /* named, in full; NULL: hidden */
-	{ "s-seen1", "s-seen1" }, { "s-se", "s-seen1" }, { "s-hid1", NULL }, { "s-hi", NULL }, { "s-SEEN1", "s-seen1" },
-	{ "c-seen1", "c-seen1" }, { "c-se", "c-seen1" }, { "c-hid1", NULL }, { "c-hi", NULL }, { "c-SEEN1", "c-seen1" },
+static const char *const known[][2] = {
+	/* named, in full; NULL: hidden */
+	{ "s-seen1", "s-seen1" }, { "s-se", "s-seen1" },    { "s-hid1", NULL },
+	{ "s-hi", NULL },         { "s-SEEN1", "s-seen1" }, { "c-seen1", "c-seen1" },
+	{ "c-se", "c-seen1" },    { "c-hid1", NULL },       { "c-hi", NULL },
+	{ "c-SEEN1", "c-seen1" },
 };
 
 struct asked {
@@ -132,7 +137,8 @@ static void guard(struct run *run, const struct ck_route *route, const void *req
 	unsigned char *copy = exact_copy(request, len);
 
 	memset(run, 0, sizeof(*run));
-	run->r = ck_guard_request(route, copy, len, resolve, &run->asked, run->id, &run->out, &run->err);
+	run->r = ck_guard_request(route, copy, len, resolve, &run->asked, run->id, &run->out,
+				  &run->err);
 	assert_int_equal(run->out.p != NULL, run->r == CK_GUARD_REWRITTEN);
 	assert_int_equal(run->err.code, run->r < 0 ? -run->r : 0);
 	if (run->r < 0)
@@ -140,9 +146,11 @@ static void guard(struct run *run, const struct ck_route *route, const void *req
 	free(copy);
 }
 
-static void expect(const struct place *place, const char *id, const char *other, int r, const char *full, const char *other_full)
+static void expect(const struct place *place, const char *id, const char *other, int r,
+		   const char *full, const char *other_full)
 {
-	struct ck_bytes request = build(place, id, other), expected = build(place, full, other ? other_full : NULL);
+	struct ck_bytes request = build(place, id, other),
+			expected = build(place, full, other ? other_full : NULL);
 	struct run run;
 	char text[2 * CK_ID_MAX];
 
@@ -172,8 +180,10 @@ static void every_call_is_guarded_at_its_ids(void **state)
 		expect(p, "seen1", NULL, CK_GUARD_AS_IT_CAME, "seen1", NULL);
 		expect(p, "unknown", NULL, CK_GUARD_AS_IT_CAME, "unknown", NULL);
 		expect(p, "se", NULL, CK_GUARD_REWRITTEN, "seen1", NULL);
-		expect(p, "SEEN1", NULL, CK_GUARD_REWRITTEN, "seen1", NULL); /* no longer, but another */
-		expect(p, "hid1", NULL, filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "hid1", NULL);
+		/* no longer, but another */
+		expect(p, "SEEN1", NULL, CK_GUARD_REWRITTEN, "seen1", NULL);
+		expect(p, "hid1", NULL, filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "hid1",
+		       NULL);
 		expect(p, "hi", NULL, filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "hi", NULL);
 		if (!p->other_kind)
 			continue;
@@ -181,7 +191,8 @@ static void every_call_is_guarded_at_its_ids(void **state)
 		expect(p, "seen1", "se", CK_GUARD_REWRITTEN, "seen1", "seen1");
 		expect(p, "se", "se", CK_GUARD_REWRITTEN, "seen1", "seen1");
 		expect(p, "se", "seen1", CK_GUARD_REWRITTEN, "seen1", "seen1");
-		expect(p, "seen1", "hid1", filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "seen1", "hid1");
+		expect(p, "seen1", "hid1", filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "seen1",
+		       "hid1");
 		expect(p, "se", "hi", filter ? CK_GUARD_REWRITTEN : CK_GUARD_HIDDEN, "seen1", "hi");
 		expect(p, "hi", "se", filter ? CK_GUARD_REWRITTEN : CK_GUARD_HIDDEN, "hi", "seen1");
 	}
@@ -222,7 +233,9 @@ static void an_empty_or_absent_id_is_the_runtimes_business(void **state)
 
 static void the_last_occurrence_of_an_id_counts(void **state)
 {
-	static const char *const ids[][2] = { { "s-hid1", "s-se" }, { "s-se", "s-se" }, { "s-unknown", "s-se" } };
+	static const char *const ids[][2] = { { "s-hid1", "s-se" },
+					      { "s-se", "s-se" },
+					      { "s-unknown", "s-se" } };
 	struct run run;
 
 	(void)state;
@@ -255,7 +268,8 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 	ck_bytes_free(&hidden);
 }
 
-/* config comes in two pieces, which are one message: the second does not take back what the first says */
+/* config comes in two pieces, which are one message: the second does not take back what the first
+ * says */
 static void a_message_in_pieces_is_merged(void **state)
 {
 	static const uint32_t target[] = { 2, 15, 2, 3, 4 };
@@ -309,7 +323,8 @@ static void ids_that_cannot_be_are_refused(void **state)
 		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
 		assert_string_equal(run.id, id);
 		put_at(&nul, places[i].path, 1, "?-seen1");
-		*(unsigned char *)memchr(nul.p, '?', nul.len) = '\0'; /* "?" is in no unknown field */
+		/* "?" is in no unknown field */
+		*(unsigned char *)memchr(nul.p, '?', nul.len) = '\0';
 		guard(&run, route(places[i].rpc), nul.p, nul.len);
 		assert_int_equal(run.r, -CK_EMALFORMED);
 		assert_int_equal(run.asked.n, 0);
@@ -325,7 +340,8 @@ static void a_failed_look_up_is_an_error(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(places); i++) {
-		struct ck_bytes request = build(&places[i], "broken", places[i].other_kind ? "hid1" : NULL);
+		struct ck_bytes request =
+			build(&places[i], "broken", places[i].other_kind ? "hid1" : NULL);
 		guard(&run, route(places[i].rpc), request.p, request.len);
 		assert_int_equal(run.r, -CK_ENOMEM);
 		ck_bytes_free(&request);
@@ -338,10 +354,12 @@ static void a_cut_off_request_is_malformed_wherever_it_is_cut(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(places); i++) {
-		struct ck_bytes request = build(&places[i], "se", places[i].other_kind ? "se" : NULL);
+		struct ck_bytes request =
+			build(&places[i], "se", places[i].other_kind ? "se" : NULL);
 		for (size_t len = 0; len < request.len; len++) {
 			guard(&run, route(places[i].rpc), request.p, len);
-			assert_int_equal(run.r == -CK_EMALFORMED, !is_border(request.p, request.len, len));
+			assert_int_equal(run.r == -CK_EMALFORMED,
+					 !is_border(request.p, request.len, len));
 			ck_bytes_free(&run.out);
 		}
 		ck_bytes_free(&request);
@@ -352,7 +370,8 @@ static void memory_may_end_anywhere(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(places); i++) {
-		struct ck_bytes request = build(&places[i], "se", places[i].other_kind ? "se" : NULL);
+		struct ck_bytes request =
+			build(&places[i], "se", places[i].other_kind ? "se" : NULL);
 		struct run run = { .r = -CK_ENOMEM };
 		unsigned n = 0;
 		while (run.r == -CK_ENOMEM) {
@@ -382,7 +401,8 @@ static void a_request_of_16_mib_is_rewritten_around_its_id(void **state)
 	put_text(&request, 9, big);
 	guard(&run, route("CreateContainer"), request.p, request.len);
 	assert_int_equal(run.r, CK_GUARD_REWRITTEN);
-	assert_int_equal(run.out.len, request.len + 3); /* "en1": the lengths around it keep their size */
+	/* "en1": the lengths around it keep their size */
+	assert_int_equal(run.out.len, request.len + 3);
 	ck_bytes_free(&run.out);
 	ck_bytes_free(&request);
 	free(big);
@@ -391,20 +411,25 @@ static void a_request_of_16_mib_is_rewritten_around_its_id(void **state)
 static void any_field_restricts_a_list_but_an_empty_filter(void **state)
 {
 	static const char *const lists[] = {
-		"ListPodSandbox", "StreamPodSandboxes", "ListContainers", "StreamContainers",
-		"ListPodSandboxStats", "StreamPodSandboxStats", "ListContainerStats", "StreamContainerStats",
+		"ListPodSandbox",     "StreamPodSandboxes",   "ListContainers",
+		"StreamContainers",   "ListPodSandboxStats",  "StreamPodSandboxStats",
+		"ListContainerStats", "StreamContainerStats",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(lists); i++) {
 		const struct ck_route *list = route(lists[i]);
 		assert_false(ck_guard_has_filter(list, "", 0));
-		assert_false(ck_guard_has_filter(list, "\x0a\x00", 2));         /* a filter that says nothing */
+		/* a filter that says nothing */
+		assert_false(ck_guard_has_filter(list, "\x0a\x00", 2));
 		assert_false(ck_guard_has_filter(list, "\x0a\x00\x0a\x00", 4));
-		assert_true(ck_guard_has_filter(list, "\x0a\x02\x12\x00", 4));  /* state = READY: an empty message */
+		/* state = READY: an empty message */
+		assert_true(ck_guard_has_filter(list, "\x0a\x02\x12\x00", 4));
 		assert_true(ck_guard_has_filter(list, "\x0a\x03\x0a\x01x", 5)); /* id */
-		assert_true(ck_guard_has_filter(list, "\x0a\x02\x0a\x00", 4));  /* an id that is empty: rather too careful */
-		assert_true(ck_guard_has_filter(list, "\x12\x00", 2));          /* a field that nobody knows yet */
+		/* an id that is empty: rather too careful */
+		assert_true(ck_guard_has_filter(list, "\x0a\x02\x0a\x00", 4));
+		/* a field that nobody knows yet */
+		assert_true(ck_guard_has_filter(list, "\x12\x00", 2));
 		assert_true(ck_guard_has_filter(list, "\x08\x00", 2));
 		assert_true(ck_guard_has_filter(list, "\x0a", 1));
 		assert_true(ck_guard_has_filter(list, "\x0a\x00\x0a", 3));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * src/rpc/h2.c against peers that break rules or limits. The peer is nghttp2 itself, with nothing of ours around it, so that
- * it can send what h2.c would never send; or hand-made bytes.
+ * src/rpc/h2.c against peers that break rules or limits. The peer is nghttp2 itself, with nothing
+ * of ours around it, so that it can send what h2.c would never send; or hand-made bytes.
  */
 #include <nghttp2/nghttp2.h>
 
@@ -63,7 +63,8 @@ static struct raw *raw_new(enum ck_h2_role ours)
 	nghttp2_option_set_no_http_messaging(option, 1);
 	nghttp2_option_set_max_send_header_block_length(option, 1 << 24);
 	nghttp2_option_set_peer_max_concurrent_streams(option, 1000);
-	(ours == CK_H2_SERVER ? nghttp2_session_client_new2 : nghttp2_session_server_new2)(&raw->session, callbacks, raw, option);
+	(ours == CK_H2_SERVER ? nghttp2_session_client_new2
+			      : nghttp2_session_server_new2)(&raw->session, callbacks, raw, option);
 	nghttp2_session_callbacks_del(callbacks);
 	nghttp2_option_del(option);
 	nghttp2_submit_settings(raw->session, NGHTTP2_FLAG_NONE, NULL, 0);
@@ -95,7 +96,11 @@ static void raw_run(struct raw *raw)
 }
 
 /* a name is copied by nghttp2 only to be made lower case */
-#define NV(n, v) { (uint8_t *)(n), (uint8_t *)(v), sizeof(n) - 1, sizeof(v) - 1, NGHTTP2_NV_FLAG_NO_COPY_NAME }
+#define NV(n, v) \
+	{ \
+		(uint8_t *)(n), (uint8_t *)(v), sizeof(n) - 1, sizeof(v) - 1, \
+			NGHTTP2_NV_FLAG_NO_COPY_NAME \
+	}
 
 /* one request with these headers behind :method, and then a good one; true if the first was told */
 static bool request_is_told(const nghttp2_nv *more, size_t n, uint32_t *ret_error)
@@ -124,7 +129,8 @@ static bool request_is_told(const nghttp2_nv *more, size_t n, uint32_t *ret_erro
 static void bad_headers_cost_their_call_alone(void **state)
 {
 	(void)state;
-	const nghttp2_nv fine[] = { NV(":path", "/a/b"), NV("x", ""), NV("y", "\xc3\xa4 \t~"), NV("x-bin", "AAAA") };
+	const nghttp2_nv fine[] = { NV(":path", "/a/b"), NV("x", ""), NV("y", "\xc3\xa4 \t~"),
+				    NV("x-bin", "AAAA") };
 	const nghttp2_nv bad[][2] = {
 		{ NV("x", "1"), NV(":path", "/a/b") }, /* a pseudo header after others */
 		{ NV(":path", "/a/b"), NV("Upper", "1") },
@@ -161,7 +167,8 @@ static void long_headers_cost_their_call_alone(void **state)
 	memset(text, 'x', sizeof(text));
 	nghttp2_nv three[3];
 	for (size_t i = 0; i < CK_COUNT(three); i++)
-		three[i] = (nghttp2_nv){ (uint8_t *)"x", (uint8_t *)text, 1, sizeof(text), NGHTTP2_NV_FLAG_NONE };
+		three[i] = (nghttp2_nv){ (uint8_t *)"x", (uint8_t *)text, 1, sizeof(text),
+					 NGHTTP2_NV_FLAG_NONE };
 	assert_true(request_is_told(three, 2, &error));
 	assert_false(request_is_told(three, 3, &error));
 	assert_int_equal(error, CK_H2_ENHANCE_YOUR_CALM);
@@ -174,18 +181,22 @@ static void a_bad_answer_is_told_as_a_reset(void **state)
 	struct raw *raw = raw_new(CK_H2_CLIENT);
 	const struct ck_h2_header headers[] = { CK_H2_HEADER(":method", "POST") };
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(ck_h2_open(raw->h2, headers, 1, &pair_handler, &raw->calls[i], &raw->calls[i].stream, NULL), 0);
+		assert_int_equal(ck_h2_open(raw->h2, headers, 1, &pair_handler, &raw->calls[i],
+					    &raw->calls[i].stream, NULL),
+				 0);
 		ck_h2_stream_end(raw->calls[i].stream);
 	}
 	raw_run(raw);
-	const nghttp2_nv bad[] = { NV(":status", "200"), NV("X", "1") }, trailers[] = { NV("grpc-status", "0") };
+	const nghttp2_nv bad[] = { NV(":status", "200"), NV("X", "1") },
+			 trailers[] = { NV("grpc-status", "0") };
 	nghttp2_submit_headers(raw->session, NGHTTP2_FLAG_NONE, 1, NULL, bad, 2, NULL);
 	raw_run(raw);
 	assert_int_equal(raw->calls[0].closes, 1);
 	assert_int_equal(raw->calls[0].error, CK_H2_PROTOCOL_ERROR);
 	assert_int_equal(raw->calls[0].blocks, 0);
 
-	const nghttp2_nv early[] = { NV(":status", "103"), NV("link", "x") }, first[] = { NV(":status", "200") };
+	const nghttp2_nv early[] = { NV(":status", "103"), NV("link", "x") },
+			 first[] = { NV(":status", "200") };
 	nghttp2_submit_headers(raw->session, NGHTTP2_FLAG_NONE, 3, NULL, early, 2, NULL);
 	raw_run(raw);
 	assert_int_equal(raw->calls[1].blocks, 0);
@@ -214,7 +225,8 @@ static void a_request_with_trailers_is_told_in_order(void **state)
 	raw_free(raw);
 }
 
-/* a server is fed these bytes behind the preface; the error of its GOAWAY, or -1 if it sends none and goes on */
+/* a server is fed these bytes behind the preface; the error of its GOAWAY, or -1 if it sends none
+ * and goes on */
 static long goaway_for(const char *frame, size_t n)
 {
 	struct call call = { 0 };
@@ -246,17 +258,23 @@ static void broken_frames_end_the_connection_with_a_reason(void **state)
 {
 	(void)state;
 	assert_int_equal(GOAWAY_FOR("\0\0\10\6\0\0\0\0\0pingping"), -1);
-	assert_int_equal(GOAWAY_FOR("\0\0\0\0\0\0\0\0\1"), NGHTTP2_PROTOCOL_ERROR);          /* DATA on a stream nobody opened */
-	assert_int_equal(GOAWAY_FOR("\377\377\377\0\0\0\0\0\1"), NGHTTP2_FRAME_SIZE_ERROR);  /* 16 MiB */
-	assert_int_equal(GOAWAY_FOR("\0\0\1\1\4\0\0\0\1\377"), NGHTTP2_COMPRESSION_ERROR);   /* HEADERS cut short */
-	assert_int_equal(GOAWAY_FOR("\0\0\4\10\0\0\0\0\0\0\0\0\0"), NGHTTP2_PROTOCOL_ERROR); /* a window update of 0 */
-	assert_int_equal(GOAWAY_FOR("\0\0\4\10\0\0\0\0\0\177\377\377\377"), NGHTTP2_FLOW_CONTROL_ERROR);
+	/* DATA on a stream nobody opened */
+	assert_int_equal(GOAWAY_FOR("\0\0\0\0\0\0\0\0\1"), NGHTTP2_PROTOCOL_ERROR);
+	/* 16 MiB */
+	assert_int_equal(GOAWAY_FOR("\377\377\377\0\0\0\0\0\1"), NGHTTP2_FRAME_SIZE_ERROR);
+	/* HEADERS cut short */
+	assert_int_equal(GOAWAY_FOR("\0\0\1\1\4\0\0\0\1\377"), NGHTTP2_COMPRESSION_ERROR);
+	/* a window update of 0 */
+	assert_int_equal(GOAWAY_FOR("\0\0\4\10\0\0\0\0\0\0\0\0\0"), NGHTTP2_PROTOCOL_ERROR);
+	assert_int_equal(GOAWAY_FOR("\0\0\4\10\0\0\0\0\0\177\377\377\377"),
+			 NGHTTP2_FLOW_CONTROL_ERROR);
 }
 
 static void what_is_not_http2_is_refused(void **state)
 {
 	(void)state;
-	const char *const bad[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nXX", "\xff\xff\xff\xff\xff\xff" };
+	const char *const bad[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nXX",
+				    "\xff\xff\xff\xff\xff\xff" };
 	for (size_t i = 0; i < CK_COUNT(bad); i++) {
 		struct ck_error err = { 0 };
 		struct ck_h2 *h2;

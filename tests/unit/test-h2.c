@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * src/rpc/h2.c: two connections in memory. Calls, flow control, ends and resets in every order the peers of gRPC come up
- * with. Peers that break rules are in test-h2-peer.c, memory that is gone in tests/fault/test-h2-faults.c.
+ * src/rpc/h2.c: two connections in memory. Calls, flow control, ends and resets in every order the
+ * peers of gRPC come up with. Peers that break rules are in test-h2-peer.c, memory that is gone in
+ * tests/fault/test-h2-faults.c.
  */
 #include <malloc.h>
 
@@ -10,8 +11,9 @@
 #include "src/base/mem.h"
 #include "tests/unit/wire-pair.h"
 
-#define REQUEST_TOLD(authority)                                                                          \
-	":method: POST\n:scheme: http\n:path: /runtime.v1.RuntimeService/Version\n:authority: " authority \
+#define REQUEST_TOLD(authority) \
+	":method: POST\n:scheme: http\n:path: " \
+	"/runtime.v1.RuntimeService/Version\n:authority: " authority \
 	"\ncontent-type: application/grpc\nte: trailers\n--\n"
 #define RESPONSE_TOLD ":status: 200\ncontent-type: application/grpc\n--\ngrpc-status: 0\n--\n"
 
@@ -115,7 +117,8 @@ static void a_socket_path_may_be_the_authority(void **state)
 	assert_int_equal(pair_call(pair, &call, "/run/containerd/containerd.sock"), 0);
 	ck_h2_stream_end(call.stream);
 	pair_run(pair);
-	assert_string_equal(pair->at_server[0].told, REQUEST_TOLD("/run/containerd/containerd.sock"));
+	assert_string_equal(pair->at_server[0].told,
+			    REQUEST_TOLD("/run/containerd/containerd.sock"));
 	check_echo(&call, "");
 	pair_free(pair);
 	call_fini(&call);
@@ -129,8 +132,10 @@ static void calls_do_not_wait_for_the_settings(void **state)
 	struct call calls[CALLS_MAX] = { { 0 } };
 	struct ck_h2_stream *unheard;
 	for (unsigned i = 0; i < 100; i++) {
-		const struct ck_h2_header headers[] = { CK_H2_HEADER(":method", "POST"), CK_H2_HEADER(":path", "/a/b") };
-		assert_int_equal(ck_h2_open(pair->client, headers, 2, NULL, NULL, &unheard, NULL), 0);
+		const struct ck_h2_header headers[] = { CK_H2_HEADER(":method", "POST"),
+							CK_H2_HEADER(":path", "/a/b") };
+		assert_int_equal(ck_h2_open(pair->client, headers, 2, NULL, NULL, &unheard, NULL),
+				 0);
 	}
 	pair->refuse = true;
 	for (unsigned i = 0; i < CALLS_MAX; i++)
@@ -145,7 +150,7 @@ static void calls_do_not_wait_for_the_settings(void **state)
 	pair_free(pair);
 }
 
-/* ---- flow control ---------------------------------------------------------------------------------------------------------- */
+/* ---- flow control ---------------------------------------------------------------------------- */
 
 static void a_stalled_reader_holds_up_nobody_else(void **state)
 {
@@ -159,7 +164,8 @@ static void a_stalled_reader_holds_up_nobody_else(void **state)
 	}
 	pair_run(pair);
 	for (size_t i = 0; i < CK_COUNT(stalled); i++)
-		assert_int_equal(stalled[i].data.len, WINDOW); /* no more than that is ever held for it */
+		/* no more than that is ever held for it */
+		assert_int_equal(stalled[i].data.len, WINDOW);
 	assert_int_equal(ck_h2_queued(pair->server), CK_COUNT(stalled) * (sizeof(filler) - WINDOW));
 	check_alive(pair);
 	for (size_t i = 0; i < CK_COUNT(stalled); i++) {
@@ -279,7 +285,7 @@ static void more_consumed_than_received_is_taken_as_all(void **state)
 	call_fini(&call);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void a_body_may_grow_while_it_leaves(void **state)
 {
@@ -316,7 +322,9 @@ static void a_body_may_grow_while_it_leaves(void **state)
 
 static void refuse_at_once(struct call *call)
 {
-	assert_int_equal(ck_grpc_answer(call->stream, false, CK_GRPC_NOT_FOUND, "no such sandbox", NULL, 0), 0);
+	assert_int_equal(
+		ck_grpc_answer(call->stream, false, CK_GRPC_NOT_FOUND, "no such sandbox", NULL, 0),
+		0);
 }
 
 static void trailers_alone_are_a_whole_answer(void **state)
@@ -328,7 +336,8 @@ static void trailers_alone_are_a_whole_answer(void **state)
 	begin_call(pair, &call, "x");
 	assert_int_equal(pair_call(pair, &open, "localhost"), 0); /* answered before it has ended */
 	pair_run(pair);
-	const char *told = ":status: 200\ncontent-type: application/grpc\ngrpc-status: 5\ngrpc-message: no such sandbox\n--\n";
+	const char *told = ":status: 200\ncontent-type: application/grpc\ngrpc-status: "
+			   "5\ngrpc-message: no such sandbox\n--\n";
 	assert_string_equal(call.told, told);
 	assert_int_equal(call.blocks, 1);
 	check_closed(&call, CK_H2_NO_ERROR);
@@ -371,7 +380,7 @@ static void a_stream_can_change_hands(void **state)
 	call_fini(&second);
 }
 
-/* ---- resets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- resets ---------------------------------------------------------------------------------- */
 
 static void drop(struct call *call)
 {
@@ -411,12 +420,14 @@ static void a_reset_is_fine_at_every_moment(void **state)
 			pair_to_client(pair);
 		}
 		pair_run(pair);
-		if (dropped && moment != 8 && moment != 9) { /* at 8 the server has no stream yet; at 9 it never gets one */
+		/* at 8 the server has no stream yet; at 9 it never gets one */
+		if (dropped && moment != 8 && moment != 9) {
 			struct call *told = client_drops ? &pair->at_server[0] : &call;
 			assert_int_equal(told->closes, 1);
 		}
 		if (moment == 9)
-			assert_int_equal(pair->opened, 0); /* a request that was not sent is not sent */
+			/* a request that was not sent is not sent */
+			assert_int_equal(pair->opened, 0);
 		check_empty(pair);
 		check_alive(pair);
 		pair_free(pair);
@@ -439,7 +450,8 @@ static void a_callback_may_reset_another_stream(void **state)
 	for (int moment = 0; moment < 5; moment++) {
 		struct pair *pair = pair_new();
 		struct call first = { 0 }, other = { 0 };
-		void (**const spots[])(struct call *) = { &first.on_headers, &first.on_data, &first.on_end, &first.on_sent,
+		void (**const spots[])(struct call *) = { &first.on_headers, &first.on_data,
+							  &first.on_end, &first.on_sent,
 							  &first.on_closed };
 		*spots[moment] = drop_the_other;
 		victim = &other;
@@ -467,7 +479,8 @@ static void a_late_reset_is_told(void **state)
 	begin_call(pair, &call, "x");
 	assert_true(pair_to_server(pair));
 	const unsigned char *answer;
-	ptrdiff_t n = ck_h2_next(pair->server, &answer, NULL); /* on its way while the caller gives up */
+	/* on its way while the caller gives up */
+	ptrdiff_t n = ck_h2_next(pair->server, &answer, NULL);
 	assert_true(n > 0);
 	check_closed(&pair->at_server[0], CK_H2_NO_ERROR);
 	int32_t id = ck_h2_stream_id(call.stream);
@@ -526,7 +539,7 @@ static void a_closed_stream_leaves_nothing_behind(void **state)
 	pair_free(pair);
 }
 
-/* ---- the connection -------------------------------------------------------------------------------------------------------- */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static void goaway_lets_calls_end(void **state)
 {
@@ -549,7 +562,9 @@ static void goaway_lets_calls_end(void **state)
 	check_closed(&late, CK_H2_REFUSED_STREAM);
 	assert_int_equal(pair->opened, 1);
 	struct ck_h2_stream *stream;
-	assert_int_equal(ck_h2_open(pair->client, ok_trailers, 1, &pair_handler, NULL, &stream, &err), -CK_EUNAVAILABLE);
+	assert_int_equal(
+		ck_h2_open(pair->client, ok_trailers, 1, &pair_handler, NULL, &stream, &err),
+		-CK_EUNAVAILABLE);
 	assert_false(ck_h2_over(pair->client) || ck_h2_over(pair->server));
 	echo(&pair->at_server[0]);
 	pair_run(pair);
@@ -595,7 +610,8 @@ static void streams_are_closed_with_their_connection(void **state)
 	pair_free(pair);
 }
 
-/* a header block that is too long costs its own call, not the connection, whoever tries to send it */
+/* a header block that is too long costs its own call, not the connection, whoever tries to send
+ * it */
 static void headers_too_long_cost_one_call(void **state)
 {
 	(void)state;
@@ -603,9 +619,12 @@ static void headers_too_long_cost_one_call(void **state)
 	struct call call = { 0 }, other = { 0 };
 	char *text = filler;
 	memset(text, 'x', 150000);
-	struct ck_h2_header headers[] = { CK_H2_HEADER(":path", "/a/b"), { "grpc-message", text, 12, 150000 } };
+	struct ck_h2_header headers[] = { CK_H2_HEADER(":path", "/a/b"),
+					  { "grpc-message", text, 12, 150000 } };
 	struct ck_error err;
-	assert_int_equal(ck_h2_open(pair->client, headers, 2, &pair_handler, &call, &call.stream, &err), -CK_ETOOBIG);
+	assert_int_equal(
+		ck_h2_open(pair->client, headers, 2, &pair_handler, &call, &call.stream, &err),
+		-CK_ETOOBIG);
 
 	begin_call(pair, &other, "y");
 	begin_call(pair, &call, "x");

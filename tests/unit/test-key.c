@@ -23,11 +23,13 @@ static void assert_refused(enum ck_kind kind, const struct pb *request, int code
 	struct ck_key *key = NULL;
 	struct ck_error err;
 
-	assert_int_equal(ck_key_from_request(kind, request->bytes, request->len, &key, &err), -code);
+	assert_int_equal(ck_key_from_request(kind, request->bytes, request->len, &key, &err),
+			 -code);
 	assert_null(key);
 	assert_int_equal(err.code, code);
 	assert_non_null(strstr(err.text, text));
-	assert_int_equal(ck_key_from_request(kind, request->bytes, request->len, &key, NULL), -code);
+	assert_int_equal(ck_key_from_request(kind, request->bytes, request->len, &key, NULL),
+			 -code);
 }
 
 static void sandbox_key_is_read(void **state)
@@ -177,7 +179,8 @@ static void long_names_and_requests_are_refused(void **state)
 	build_sandbox_metadata(&config, name, "uid-1", "shop", 0);
 	pb_message(&request, 1, &config);
 	assert_refused(CK_SANDBOX, &request, CK_ETOOBIG, "pod name");
-	assert_int_equal(ck_key_from_request(CK_SANDBOX, name, CK_REQUEST_MAX + 1, &key, &err), -CK_ETOOBIG);
+	assert_int_equal(ck_key_from_request(CK_SANDBOX, name, CK_REQUEST_MAX + 1, &key, &err),
+			 -CK_ETOOBIG);
 }
 
 static void what_is_no_protobuf_is_refused_where_it_breaks(void **state)
@@ -197,7 +200,8 @@ static void what_is_no_protobuf_is_refused_where_it_breaks(void **state)
 		{ "\x0f", 1, "byte 0: a wire type" },
 		{ "\x09\x01\x02", 3, "byte 1: the message ends inside a number" },
 		{ "\x0d\x01\x02", 3, "byte 1: the message ends inside a number" },
-		{ "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, "byte 1: a number of more than 64 bits" },
+		{ "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11,
+		  "byte 1: a number of more than 64 bits" },
 		{ "\x0a\x03\x0a\x05x", 5, "byte 4: a length runs past" },
 		{ "\xff\xff\xff\xff\x7f\x01", 6, "byte 0: not a field number" },
 	};
@@ -324,7 +328,8 @@ static void key_prints_for_people(void **state)
 	object.attempt = 1;
 	object.pod_name = "w\x1b[2Jb";
 	CK_AUTO(ck_key) *container = key_from(object);
-	assert_string_equal(ck_key_print(container, buf, sizeof(buf)), "container shop/w?[2Jb/app attempt 1");
+	assert_string_equal(ck_key_print(container, buf, sizeof(buf)),
+			    "container shop/w?[2Jb/app attempt 1");
 	CK_AUTO(ck_key) *sandbox = key_from(an_object(CK_SANDBOX));
 	assert_string_equal(ck_key_print(sandbox, buf, sizeof(buf)), "sandbox shop/web attempt 0");
 	assert_string_equal(ck_key_print(sandbox, small, sizeof(small)), "sandbox");

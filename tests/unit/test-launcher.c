@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launcher with real programs: what they are given, what is refused, and that nobody outlives the daemon. */
+/* The launcher with real programs: what they are given, what is refused, and that nobody outlives
+ * the daemon. */
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -14,12 +15,14 @@
 
 static char sh[] = "/bin/sh", dash_c[] = "-c", word[] = "word";
 static char say[] = "echo \"$0\" >&3";
-static char look[] = "exec >&3; echo /proc/self/fd/*; readlink /proc/self/fd/0; echo \"${NOTIFY_SOCKET-none} $CK_TEST_WORD\";"
+static char look[] = "exec >&3; echo /proc/self/fd/*; readlink /proc/self/fd/0; echo "
+		     "\"${NOTIFY_SOCKET-none} $CK_TEST_WORD\";"
 		     " grep -E '^Sig(Blk|Ign)' /proc/self/status | sed 's/:.*0000000$/:/';"
 		     " [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo leader";
 static char stay[] = "trap 'echo term >&3; exit' TERM; echo \"$PPID\" >&3; i=0;"
 		     " while [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done"; /* not for ever if nobody ends it */
-static char env[] = "out=$(readlink /proc/$$/fd/1 /proc/$$/fd/2); echo \"$out\" >&3; tr '\\0' ' ' </proc/$$/environ >&3";
+static char env[] = "out=$(readlink /proc/$$/fd/1 /proc/$$/fd/2); echo \"$out\" >&3; tr '\\0' ' ' "
+		    "</proc/$$/environ >&3";
 static char absent[] = "/nowhere/no-such-program";
 static char *const argv_say[] = { sh, dash_c, say, word, NULL };
 static char *const argv_look[] = { sh, dash_c, look, NULL };
@@ -30,7 +33,8 @@ static char *const env_env[] = { variable_a, variable_b, NULL };
 static char *const argv_absent[] = { absent, NULL };
 enum { SAY, LOOK, STAY, ABSENT, ENV };
 static const struct ck_launch_item items[] = {
-	{ argv_say, NULL }, { argv_look, NULL }, { argv_stay, NULL }, { argv_absent, NULL }, { argv_env, env_env },
+	{ argv_say, NULL },    { argv_look, NULL },   { argv_stay, NULL },
+	{ argv_absent, NULL }, { argv_env, env_env },
 };
 
 static struct ck_launcher *launcher_new(void)
@@ -106,8 +110,10 @@ static void nothing_of_the_daemon_reaches_it(void **state)
 	sigprocmask(SIG_SETMASK, &all, &before);
 	int fd = start(launcher, LOOK, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	assert_string_equal(hear(fd, 0), "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3 /proc/self/fd/4\n"
-					 "/dev/null\nnone kept\nSigBlk:\nSigIgn:\nleader\n"); /* 4: that listing */
+	assert_string_equal(
+		hear(fd, 0),
+		"/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3 /proc/self/fd/4\n"
+		"/dev/null\nnone kept\nSigBlk:\nSigIgn:\nleader\n"); /* 4: that listing */
 	close(fd);
 	close(open_fd);
 	unsetenv("NOTIFY_SOCKET");
@@ -160,7 +166,8 @@ static void nothing_outlives_a_killed_daemon(void **state)
 	pid_t daemon = fork();
 	if (daemon == 0) {
 		struct ck_launcher *launcher;
-		/* a sibling that holds copies of all descriptors, as the simulator might: the end of the socket does not come */
+		/* a sibling that holds copies of all descriptors, as the simulator might: the end
+		 * of the socket does not come */
 		if (fork() == 0) {
 			close(fds[0]);
 			close(keep[1]);
@@ -197,7 +204,8 @@ static void a_launcher_that_stands_still_costs_a_second(void **state)
 	kill(pid, SIGCONT);
 	int fd = start(launcher, SAY, NULL); /* the late answer is not taken for this one's */
 	assert_string_equal(hear(fd, 0), "word\n");
-	assert_string_equal(hear(fds[0], 0), ""); /* what nobody waits for any more is not started */
+	/* what nobody waits for any more is not started */
+	assert_string_equal(hear(fds[0], 0), "");
 	close(fd);
 	close(fds[0]);
 

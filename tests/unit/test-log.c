@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines never wait: full, closed and unread ends of every kind, a journal that is not there, comes, and goes. */
+/* Log lines never wait: full, closed and unread ends of every kind, a journal that is not there,
+ * comes, and goes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -56,7 +57,10 @@ static unsigned fill(void)
 {
 	unsigned n = 0;
 	while (!ck_log_dropped() && n < 100000)
-		ck_log(CK_LOG_INFO, "line %u of many, which fill what they are written to until nothing more fits", n++);
+		ck_log(CK_LOG_INFO,
+		       "line %u of many, which fill what they are written to until nothing more "
+		       "fits",
+		       n++);
 	assert_true(ck_log_dropped() == 1);
 	return n - 1; /* these were written */
 }
@@ -69,7 +73,8 @@ struct journal {
 static void journal_name(struct journal *journal)
 {
 	const char *dir = getenv("TMPDIR");
-	snprintf(journal->path, sizeof(journal->path), "%s/journal-%d", dir && *dir ? dir : "/tmp", (int)getpid());
+	snprintf(journal->path, sizeof(journal->path), "%s/journal-%d", dir && *dir ? dir : "/tmp",
+		 (int)getpid());
 	unlink(journal->path);
 	journal->fd = -1;
 }
@@ -101,9 +106,10 @@ static void assert_datagram(const struct journal *journal, const char *want)
 	assert_string_equal(buf, want);
 }
 
-#define DATAGRAM(priority, text) "PRIORITY=" #priority "\nSYSLOG_IDENTIFIER=crikeepd\nMESSAGE=" text "\n"
+#define DATAGRAM(priority, text) \
+	"PRIORITY=" #priority "\nSYSLOG_IDENTIFIER=crikeepd\nMESSAGE=" text "\n"
 
-/* ---- the text --------------------------------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 static void a_line_tells_its_level(void **state)
 {
@@ -117,8 +123,8 @@ static void a_line_tells_its_level(void **state)
 	ck_log(CK_LOG_DEBUG, "four");
 	ck_log_level(CK_LOG_DEBUG);
 	ck_log(CK_LOG_DEBUG, "five");
-	assert_string_equal(drain(p[0]),
-			    "crikeepd: error: one 1\ncrikeepd: warning: two\ncrikeepd: three\ncrikeepd: debug: five\n");
+	assert_string_equal(drain(p[0]), "crikeepd: error: one 1\ncrikeepd: warning: "
+					 "two\ncrikeepd: three\ncrikeepd: debug: five\n");
 	assert_true(ck_log_dropped() == 0);
 	close(p[0]);
 	close(p[1]);
@@ -132,7 +138,9 @@ static void text_is_made_safe(void **state)
 	assert_int_equal(pipe(p), 0);
 	ck_log_open_at(CK_LOG_TO_STDERR, CK_LOG_INFO, FAR, p[1]);
 	ck_log(CK_LOG_INFO, "%s", "a\nPRIORITY=0\x1b[2Jb\xff\xe2\x80\xae caf\xc3\xa9");
-	assert_string_equal(drain(p[0]), "crikeepd: a\\x0aPRIORITY=0\\x1b[2Jb\\xff\\xe2\\x80\\xae caf\xc3\xa9\n");
+	assert_string_equal(
+		drain(p[0]),
+		"crikeepd: a\\x0aPRIORITY=0\\x1b[2Jb\\xff\\xe2\\x80\\xae caf\xc3\xa9\n");
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	ck_log(CK_LOG_INFO, "%s", longest);
@@ -158,13 +166,15 @@ static void the_same_line_is_written_once_a_second(void **state)
 		ck_log(CK_LOG_INFO, "and again");
 	}
 	ck_log(CK_LOG_ERROR, "again"); /* another level is another line */
-	assert_string_equal(drain(p[0]), "crikeepd: again\ncrikeepd: and again\ncrikeepd: error: again\n");
+	assert_string_equal(drain(p[0]),
+			    "crikeepd: again\ncrikeepd: and again\ncrikeepd: error: again\n");
 	now += CK_NS_PER_S - 1;
 	ck_log(CK_LOG_INFO, "again");
 	assert_string_equal(drain(p[0]), "");
 	now += 1;
 	ck_log(CK_LOG_INFO, "again");
-	assert_string_equal(drain(p[0]), "crikeepd: again (and 100 times since it was last written)\n");
+	assert_string_equal(drain(p[0]),
+			    "crikeepd: again (and 100 times since it was last written)\n");
 	now += CK_NS_PER_S;
 	ck_log(CK_LOG_INFO, "again");
 	assert_string_equal(drain(p[0]), "crikeepd: again\n");
@@ -173,7 +183,7 @@ static void the_same_line_is_written_once_a_second(void **state)
 	close(p[1]);
 }
 
-/* ---- standard error --------------------------------------------------------------------------------------------------- */
+/* ---- standard error -------------------------------------------------------------------------- */
 
 static void a_full_pipe_drops_counts_and_tells(void **state)
 {
@@ -194,7 +204,9 @@ static void a_full_pipe_drops_counts_and_tells(void **state)
 	assert_int_equal(lines, written);
 	assert_int_equal(all[strlen(all) - 1], '\n'); /* none was cut */
 	ck_log(CK_LOG_INFO, "it goes on");
-	assert_string_equal(drain(p[0]), "crikeepd: warning: 2 log lines could not be written\ncrikeepd: it goes on\n");
+	assert_string_equal(
+		drain(p[0]),
+		"crikeepd: warning: 2 log lines could not be written\ncrikeepd: it goes on\n");
 	ck_log(CK_LOG_INFO, "and on");
 	assert_string_equal(drain(p[0]), "crikeepd: and on\n");
 	assert_true(ck_log_dropped() == 2);
@@ -250,7 +262,9 @@ static void a_socket_nobody_reads_drops(void **state)
 	assert_false(fcntl(s[1], F_GETFL) & O_NONBLOCK);
 	drain(s[0]);
 	ck_log(CK_LOG_INFO, "read again");
-	assert_string_equal(drain(s[0]), "crikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n");
+	assert_string_equal(
+		drain(s[0]),
+		"crikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n");
 	close(s[0]);
 	ck_log(CK_LOG_INFO, "nobody is left");
 	assert_true(ck_log_dropped() == 2);
@@ -270,7 +284,8 @@ static void fill_a_terminal(int master, int terminal)
 	bool cut = all[strlen(all) - 1] != '\n'; /* a terminal takes what fits */
 	ck_log(CK_LOG_INFO, "read again");
 	char want[256];
-	snprintf(want, sizeof(want), "%scrikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n",
+	snprintf(want, sizeof(want),
+		 "%scrikeepd: warning: 1 log lines could not be written\ncrikeepd: read again\n",
 		 cut ? "\n" : "");
 	assert_string_equal(drain(master), want);
 }
@@ -335,7 +350,7 @@ static void a_full_disk_costs_lines_only(void **state)
 	assert_true(ck_log_dropped() == 1);
 }
 
-/* ---- the journal ------------------------------------------------------------------------------------------------------ */
+/* ---- the journal ----------------------------------------------------------------------------- */
 
 static void the_journal_gets_datagrams(void **state)
 {
@@ -404,19 +419,23 @@ static void auto_goes_where_standard_error_goes(void **state)
 	journal_bind(&journal);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
 	assert_int_equal(fstat(s[1], &st), 0);
-	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
 	setenv("JOURNAL_STREAM", stream, 1);
 	ck_log_open_at(CK_LOG_TO_AUTO, CK_LOG_INFO, journal.path, s[1]);
 	ck_log(CK_LOG_INFO, "to the journal");
 	assert_datagram(&journal, DATAGRAM(6, "to the journal"));
 	assert_string_equal(drain(s[0]), "");
 
-	ck_log_open_at(CK_LOG_TO_AUTO, CK_LOG_INFO, FAR, s[1]); /* its socket cannot be reached: the stream can */
+	/* its socket cannot be reached: the stream can */
+	ck_log_open_at(CK_LOG_TO_AUTO, CK_LOG_INFO, FAR, s[1]);
 	ck_log(CK_LOG_WARNING, "with its level");
 	assert_string_equal(drain(s[0]), "<4>crikeepd: warning: with its level\n");
 
-	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino + 1);
-	setenv("JOURNAL_STREAM", stream, 1); /* of somebody above us, whose standard error was another */
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino + 1);
+	/* of somebody above us, whose standard error was another */
+	setenv("JOURNAL_STREAM", stream, 1);
 	ck_log_open_at(CK_LOG_TO_AUTO, CK_LOG_INFO, journal.path, s[1]);
 	ck_log(CK_LOG_INFO, "to standard error");
 	assert_string_equal(drain(s[0]), "crikeepd: to standard error\n");
@@ -426,7 +445,7 @@ static void auto_goes_where_standard_error_goes(void **state)
 	close(s[1]);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *log_many(void *userdata)
 {

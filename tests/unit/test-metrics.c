@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics text: every line of it, what it counts of a real cache, and the socket it is handed out at. */
+/* The metrics text: every line of it, what it counts of a real cache, and the socket it is handed
+ * out at. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,8 @@ static const char *value_of(const char *text, const char *series)
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
 		if (strncmp(line, series, len) || line[len] != ' ')
 			continue;
-		snprintf(value, sizeof(value), "%.*s", (int)strcspn(line + len + 1, "\n"), line + len + 1);
+		snprintf(value, sizeof(value), "%.*s", (int)strcspn(line + len + 1, "\n"),
+			 line + len + 1);
 		found++;
 	}
 	if (found != 1)
@@ -39,12 +41,14 @@ static const char *value_of(const char *text, const char *series)
 static bool is_name(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (!isalpha((unsigned char)s[i]) && s[i] != '_' && (i == 0 || !isdigit((unsigned char)s[i])))
+		if (!isalpha((unsigned char)s[i]) && s[i] != '_' &&
+		    (i == 0 || !isdigit((unsigned char)s[i])))
 			return false;
 	return len > 0;
 }
 
-/* Prometheus' text format 0.0.4, as much of it as is used here: HELP, TYPE, then the samples of that name, each family once */
+/* Prometheus' text format 0.0.4, as much of it as is used here: HELP, TYPE, then the samples of
+ * that name, each family once */
 static unsigned check_format(const char *text)
 {
 	char family[128] = "", type[16] = "";
@@ -58,7 +62,8 @@ static unsigned check_format(const char *text)
 		assert_non_null(end);
 		if (strncmp(line, "# HELP ", 7) == 0) {
 			char marked[136];
-			snprintf(family, sizeof(family), "%.*s", (int)strcspn(line + 7, " "), line + 7);
+			snprintf(family, sizeof(family), "%.*s", (int)strcspn(line + 7, " "),
+				 line + 7);
 			snprintf(marked, sizeof(marked), "|%s|", family);
 			if (strstr(seen, marked))
 				fail_msg("%s twice", family);
@@ -74,7 +79,8 @@ static unsigned check_format(const char *text)
 			size_t name = strcspn(line, "{ ");
 			const char *value = memchr(line, ' ', (size_t)(end - line));
 			assert_true(is_name(line, name) && *type && value);
-			assert_int_equal(strncmp(line, family, strlen(family)), 0); /* of a histogram with a suffix */
+			/* of a histogram with a suffix */
+			assert_int_equal(strncmp(line, family, strlen(family)), 0);
 			if (strcmp(type, "histogram"))
 				assert_int_equal(name, strlen(family));
 			if (strcmp(type, "counter") == 0)
@@ -86,7 +92,7 @@ static unsigned check_format(const char *text)
 	return samples;
 }
 
-/* ---- the daemon's ---------------------------------------------------------------------------------------------------- */
+/* ---- the daemon's ---------------------------------------------------------------------------- */
 
 static void every_line_is_prometheus_text(void **state)
 {
@@ -102,7 +108,8 @@ static void every_line_is_prometheus_text(void **state)
 static void each_call_has_its_own_counters(void **state)
 {
 	struct ck_metrics metrics = { 0 };
-	const struct ck_route *list = ck_route_find("/runtime.v1.RuntimeService/ListPodSandbox", 41);
+	const struct ck_route *list =
+		ck_route_find("/runtime.v1.RuntimeService/ListPodSandbox", 41);
 	const struct ck_route *version = ck_route_find("/runtime.v1.RuntimeService/Version", 34);
 	size_t n = 0;
 	(void)state;
@@ -122,7 +129,8 @@ static void each_call_has_its_own_counters(void **state)
 	assert_value(text, "crikeepd_calls_total{rpc=\"Version\"}", "0");
 	assert_value(text, "crikeepd_filtered_items_total{rpc=\"ListPodSandbox\"}", "7");
 	assert_value(text, "crikeepd_call_errors_total{rpc=\"Version\"}", "3");
-	assert_null(strstr(text, "hidden_refused_total{rpc=\"Version\"}")); /* nothing to refuse in it */
+	/* nothing to refuse in it */
+	assert_null(strstr(text, "hidden_refused_total{rpc=\"Version\"}"));
 }
 
 static void a_bound_belongs_to_its_bucket(void **state)
@@ -136,11 +144,14 @@ static void a_bound_belongs_to_its_bucket(void **state)
 	ck_histogram_add(&metrics.wait[CK_SANDBOX], 900 * S + 1);
 	CK_AUTO_FREE char *text = ck_metrics_print(&metrics, NULL, NULL);
 	check_format(text);
-	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"0.001\"}", "2");
-	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"0.005\"}", "3");
+	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"0.001\"}",
+		     "2");
+	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"0.005\"}",
+		     "3");
 	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"240\"}", "3");
 	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"900\"}", "4");
-	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"+Inf\"}", "5");
+	assert_value(text, "crikeepd_create_wait_seconds_bucket{kind=\"sandbox\",le=\"+Inf\"}",
+		     "5");
 	assert_value(text, "crikeepd_create_wait_seconds_count{kind=\"sandbox\"}", "5");
 	assert_value(text, "crikeepd_create_wait_seconds_sum{kind=\"sandbox\"}", "1800.002000002");
 	assert_value(text, "crikeepd_create_wait_seconds_count{kind=\"container\"}", "0");
@@ -164,8 +175,10 @@ static void the_process_is_described(void **state)
 	snprintf(expected, sizeof(expected), "%lu", (unsigned long)limit.rlim_cur);
 	assert_value(text, "process_max_fds", expected);
 	assert_true(atol(value_of(text, "process_resident_memory_bytes")) > 1 << 20);
-	time_t started = (time_t)atol(value_of(text, "process_start_time_seconds")), now = time(NULL);
-	assert_true(started <= now + 1 && started > now - 300 * (time_t)(ck_test_env("CK_TEST_SLOW", 1) + 1));
+	time_t started = (time_t)atol(value_of(text, "process_start_time_seconds")),
+	       now = time(NULL);
+	assert_true(started <= now + 1 &&
+		    started > now - 300 * (time_t)(ck_test_env("CK_TEST_SLOW", 1) + 1));
 }
 
 static void without_memory_there_is_no_half_text(void **state)
@@ -185,7 +198,7 @@ static void without_memory_there_is_no_half_text(void **state)
 	assert_true(n > 5);
 }
 
-/* ---- the cache's ----------------------------------------------------------------------------------------------------- */
+/* ---- the cache's ----------------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {
@@ -252,7 +265,8 @@ static void a_result_is_followed_from_kept_to_gone(void **state)
 	assert_value(text, "crikeep_degraded", "0");
 	assert_true(atol(value_of(text, "crikeep_database_bytes")) > 4096);
 
-	f->hold[FX_INSPECT] = true; /* somebody asks, and goes before the runtime says that it is alive */
+	/* somebody asks, and goes before the runtime says that it is alive */
+	f->hold[FX_INSPECT] = true;
 	struct ck_turn *turn = fx_wait(f, &web);
 	ck_turn_free(turn);
 	CK_AUTO_FREE char *asked = print(f);
@@ -287,7 +301,8 @@ static void a_removal_that_waits_is_no_create(void **state)
 	fx_open(f);
 	fx_commit(f, &pod, "s1");
 	struct ck_turn *turn = fx_create(f, &app);
-	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err), CK_WAIT);
+	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err),
+			 CK_WAIT);
 	CK_AUTO_FREE char *text = print(f);
 	assert_value(text, "crikeep_requests_waiting{kind=\"sandbox\"}", "0");
 	assert_value(text, "crikeep_requests_waiting{kind=\"container\"}", "0");
@@ -313,7 +328,7 @@ static void a_database_that_refuses_writes_is_told(void **state)
 	ck_turn_free(turn);
 }
 
-/* ---- the socket ------------------------------------------------------------------------------------------------------ */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
 struct place {
 	struct ck_loop loop;
@@ -328,7 +343,8 @@ static void place_open(struct place *p)
 	struct ck_error err = { 0 };
 	const char *tmp = getenv("TMPDIR");
 	memset(p, 0, sizeof(*p));
-	snprintf(p->path, sizeof(p->path), "%s/metrics.%d", tmp && *tmp ? tmp : "/tmp", (int)getpid());
+	snprintf(p->path, sizeof(p->path), "%s/metrics.%d", tmp && *tmp ? tmp : "/tmp",
+		 (int)getpid());
 	p->conf.metrics = p->path;
 	p->conf.socket_mode = 0640;
 	p->conf.socket_gid = (gid_t)-1;
@@ -394,7 +410,8 @@ static void nobody_is_waited_for(void **state)
 	(void)state;
 	place_open(&p);
 	int served = ck_test_descriptors();
-	for (size_t i = 0; i < CK_COUNT(fds); i++) { /* connect, and read nothing, or go away at once */
+	/* connect, and read nothing, or go away at once */
+	for (size_t i = 0; i < CK_COUNT(fds); i++) {
 		fds[i] = ck_unix_connect(p.path, NULL);
 		assert_true(fds[i] >= 0);
 		if (i % 2) {
@@ -404,7 +421,8 @@ static void nobody_is_waited_for(void **state)
 		if (i % 10 == 9)
 			place_turn(&p);
 	}
-	assert_int_equal(ck_test_descriptors(), served + 100); /* those of the test: ours are closed */
+	/* those of the test: ours are closed */
+	assert_int_equal(ck_test_descriptors(), served + 100);
 	int fd = ck_unix_connect(p.path, NULL);
 	place_turn(&p);
 	read_all(fd, text, sizeof(text));
@@ -454,9 +472,12 @@ int main(void)
 		cmocka_unit_test(the_process_is_described),
 		cmocka_unit_test(without_memory_there_is_no_half_text),
 		cmocka_unit_test_setup_teardown(the_oldest_creation_is_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_result_is_followed_from_kept_to_gone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_removal_that_waits_is_no_create, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_database_that_refuses_writes_is_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_result_is_followed_from_kept_to_gone, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_removal_that_waits_is_no_create, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_database_that_refuses_writes_is_told, set_up,
+						tear_down),
 		cmocka_unit_test(who_connects_gets_the_text_and_the_end),
 		cmocka_unit_test(nobody_is_waited_for),
 		cmocka_unit_test(without_a_free_descriptor_the_loop_rests),

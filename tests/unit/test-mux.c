@@ -14,7 +14,8 @@ struct told { /* what came for connections 1 and 2 */
 	int fail; /* returned for the call of this number */
 };
 
-static int tell(uint32_t conn, const unsigned char *p, size_t n, void *userdata, struct ck_error *err)
+static int tell(uint32_t conn, const unsigned char *p, size_t n, void *userdata,
+		struct ck_error *err)
 {
 	struct told *told = userdata;
 	assert_in_range(conn, CK_MUX_PLUGIN, CK_MUX_RUNTIME);
@@ -22,7 +23,8 @@ static int tell(uint32_t conn, const unsigned char *p, size_t n, void *userdata,
 	memcpy(told->text[conn] + told->len[conn], p, n);
 	told->len[conn] += n;
 	told->calls++;
-	return told->fail && (int)told->calls == told->fail ? ck_fail(err, CK_EREFUSED, "enough") : 0;
+	return told->fail && (int)told->calls == told->fail ? ck_fail(err, CK_EREFUSED, "enough")
+							    : 0;
 }
 
 static void frames_are_read_however_they_are_cut(void **state)
@@ -41,7 +43,9 @@ static void frames_are_read_however_they_are_cut(void **state)
 		struct told told = { .calls = 0 };
 		for (size_t at = 0; at < sizeof(wire) - 1; at += piece) {
 			size_t n = sizeof(wire) - 1 - at;
-			assert_int_equal(ck_mux_feed(&mux, wire + at, n < piece ? n : piece, tell, &told, NULL), 0);
+			assert_int_equal(ck_mux_feed(&mux, wire + at, n < piece ? n : piece, tell,
+						     &told, NULL),
+					 0);
 		}
 		assert_string_equal(told.text[1], "abcd");
 		assert_string_equal(told.text[2], "hello!");
@@ -58,14 +62,16 @@ static void a_frame_that_is_too_long_ends_it(void **state)
 	} bad[] = {
 		{ "\0\0\0\1\377\377\377\377", "a frame of 4294967295 bytes; the limit is 4194314" },
 		{ "\0\0\0\2\0\100\0\13", "a frame of 4194315 bytes; the limit is 4194314" },
-		{ "\0\0\0\11\200\0\0\0", "a frame of 2147483648 bytes; the limit is 4194314" }, /* though nobody reads it */
+		/* though nobody reads it */
+		{ "\0\0\0\11\200\0\0\0", "a frame of 2147483648 bytes; the limit is 4194314" },
 	};
 	struct told told = { .calls = 0 };
 	struct ck_error err;
 	for (size_t i = 0; i < CK_COUNT(bad); i++) {
 		struct ck_mux mux = { .header_len = 0 };
 		assert_int_equal(ck_mux_feed(&mux, bad[i].header, 7, tell, &told, &err), 0);
-		assert_int_equal(ck_mux_feed(&mux, bad[i].header + 7, 1, tell, &told, &err), -CK_EMALFORMED);
+		assert_int_equal(ck_mux_feed(&mux, bad[i].header + 7, 1, tell, &told, &err),
+				 -CK_EMALFORMED);
 		assert_string_equal(err.text, bad[i].text);
 		assert_int_equal(ck_mux_feed(&mux, "x", 1, tell, &told, &err), -CK_EMALFORMED);
 		ck_mux_fini(&mux);
@@ -84,7 +90,8 @@ static void what_its_reader_says_ends_it(void **state)
 	struct ck_mux mux = { .header_len = 0 };
 	struct told told = { .fail = 2 };
 	struct ck_error err;
-	assert_int_equal(ck_mux_feed(&mux, "\0\0\0\1\0\0\0\1a\0\0\0\2\0\0\0\1b\0\0\0\1\0\0\0\1c", 27, tell, &told, &err),
+	assert_int_equal(ck_mux_feed(&mux, "\0\0\0\1\0\0\0\1a\0\0\0\2\0\0\0\1b\0\0\0\1\0\0\0\1c",
+				     27, tell, &told, &err),
 			 -CK_EREFUSED);
 	assert_string_equal(err.text, "enough");
 	assert_string_equal(told.text[1], "a");
@@ -92,9 +99,10 @@ static void what_its_reader_says_ends_it(void **state)
 	ck_mux_fini(&mux);
 }
 
-/* the frames of @p: their lengths, 0 after the last; their contents, which are one message, are compared */
-static void frames_check(const unsigned char *p, size_t n, uint32_t conn, const unsigned char *message, size_t size,
-			 size_t lengths[4])
+/* the frames of @p: their lengths, 0 after the last; their contents, which are one message, are
+ * compared */
+static void frames_check(const unsigned char *p, size_t n, uint32_t conn,
+			 const unsigned char *message, size_t size, size_t lengths[4])
 {
 	size_t i = 0;
 	for (; n; i++) {
@@ -133,7 +141,8 @@ static void a_message_goes_out_in_the_frames_go_expects(void **state)
 		{ 5000, 5, { 4096, 909 } },
 		{ 10, 20000, { 4096, 15914 } },
 		{ 10, (4u << 20) - 300, { 4096, (4u << 20) - 300 + 10 - 4096 } },
-		{ 10, 4u << 20, { 4096, CK_MUX_FRAME_MAX - 4096 } }, /* the longest that ttrpc has */
+		/* the longest that ttrpc has */
+		{ 10, 4u << 20, { 4096, CK_MUX_FRAME_MAX - 4096 } },
 		{ 0, max, { 4096, CK_MUX_FRAME_MAX } },
 		{ 5, max, { 4096, CK_MUX_FRAME_MAX, 5 } },
 	};
@@ -144,7 +153,8 @@ static void a_message_goes_out_in_the_frames_go_expects(void **state)
 	for (size_t i = 0; i < CK_COUNT(messages); i++) {
 		struct ck_mux mux = { .header_len = 0 };
 		size_t lengths[4] = { 0 }, n, head = messages[i].head, body = messages[i].body;
-		assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, bytes, head, bytes + head, body), 0);
+		assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, bytes, head, bytes + head, body),
+				 0);
 		const unsigned char *out = ck_mux_out(&mux, &n);
 		frames_check(out, n, CK_MUX_PLUGIN, bytes, head + body, lengths);
 		for (size_t k = 0; k < 3; k++)
@@ -210,7 +220,8 @@ static void without_memory_nothing_is_queued(void **state)
 	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, "22", 2, body, sizeof(body)), -CK_ENOMEM);
 	assert_true(ck_fault_hit());
 	ck_fault_arm(0, 0, false);
-	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, "3", 1, body, SIZE_MAX - 3), -CK_ENOMEM); /* not asked for */
+	/* not asked for */
+	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, "3", 1, body, SIZE_MAX - 3), -CK_ENOMEM);
 	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, body, SIZE_MAX - 3, "3", 1), -CK_ENOMEM);
 	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, "3", 1, NULL, 0), 0);
 	const unsigned char *out = ck_mux_out(&mux, &n);
@@ -222,7 +233,8 @@ static void without_memory_nothing_is_queued(void **state)
 			    18);
 	ck_mux_fini(&mux);
 
-	/* all of it is asked for at once: there is no second allocation that could leave half a message */
+	/* all of it is asked for at once: there is no second allocation that could leave half a
+	 * message */
 	unsigned char list[2 * CK_MUX_FIRST] = { 0 };
 	ck_fault_arm(CK_FAULT_ALLOC, 2, true);
 	assert_int_equal(ck_mux_send(&mux, CK_MUX_PLUGIN, NULL, 0, list, sizeof(list)), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people and machines read: untrusted text made safe, spans, sizes, times, tables, JSON and YAML. */
+/* What people and machines read: untrusted text made safe, spans, sizes, times, tables, JSON and
+ * YAML. */
 #include <locale.h>
 #include <string.h>
 #include <time.h>
@@ -28,18 +29,22 @@ static const char *in_utf8(void)
 	return setlocale(LC_ALL, "C.UTF-8");
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void controls_are_escaped(void **state)
 {
 	(void)state;
 	in_utf8();
 	assert_clean("", "");
-	assert_clean("plain, caf\xc3\xa9, \xf0\x9f\x90\xb3", "plain, caf\xc3\xa9, \xf0\x9f\x90\xb3");
+	assert_clean("plain, caf\xc3\xa9, \xf0\x9f\x90\xb3",
+		     "plain, caf\xc3\xa9, \xf0\x9f\x90\xb3");
 	assert_clean("a\nb\tc\x1b[31md\x7f", "a\\x0ab\\x09c\\x1b[31md\\x7f");
-	assert_clean("\xc2\x9b" "31m", "\\xc2\\x9b31m");                         /* CSI as one character */
-	assert_clean("\xe2\x80\xae" "gpj.exe", "\\xe2\\x80\\xaegpj.exe");       /* right-to-left override */
-	assert_clean("a\xe2\x80\x8b" "b\xef\xbb\xbf", "a\\xe2\\x80\\x8bb\\xef\\xbb\\xbf"); /* nothing to see */
+	/* CSI as one character */
+	assert_clean("\xc2\x9b" "31m", "\\xc2\\x9b31m");
+	/* right-to-left override */
+	assert_clean("\xe2\x80\xae" "gpj.exe", "\\xe2\\x80\\xaegpj.exe");
+	/* nothing to see */
+	assert_clean("a\xe2\x80\x8b" "b\xef\xbb\xbf", "a\\xe2\\x80\\x8bb\\xef\\xbb\\xbf");
 	assert_clean("\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81");               /* a tag */
 }
 
@@ -58,7 +63,8 @@ static void bytes_that_are_no_text_are_escaped(void **state)
 	assert_clean("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* above U+10FFFF */
 	assert_clean("\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80");
 	assert_valid("ok\xff" "ok\xe2\x82", "ok\xef\xbf\xbdok\xef\xbf\xbd\xef\xbf\xbd");
-	assert_valid("\x1b\xe2\x80\xae", "\x1b\xe2\x80\xae"); /* what JSON can escape stays what it was */
+	/* what JSON can escape stays what it was */
+	assert_valid("\x1b\xe2\x80\xae", "\x1b\xe2\x80\xae");
 }
 
 static void without_utf8_all_but_ascii_is_escaped(void **state)
@@ -76,19 +82,29 @@ static void width_counts_columns(void **state)
 	in_utf8();
 	assert_int_equal(ck_text_width(""), 0);
 	assert_int_equal(ck_text_width("caf\xc3\xa9"), 4);
-	assert_int_equal(ck_text_width("\xe6\xbc\xa2\xe5\xad\x97"), 4); /* two characters of two columns */
+	/* two characters of two columns */
+	assert_int_equal(ck_text_width("\xe6\xbc\xa2\xe5\xad\x97"), 4);
 	assert_int_equal(ck_text_width("e\xcc\x81"), 1);                /* an accent of its own */
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void spans_have_two_units(void **state)
 {
-	static const struct { uint64_t ns; const char *want; } cases[] = {
-		{ 0, "<1s" }, { 999999999, "<1s" }, { CK_NS_PER_S, "1s" }, { 59 * CK_NS_PER_S, "59s" },
-		{ 60 * CK_NS_PER_S, "1m" }, { 372 * CK_NS_PER_S, "6m12s" }, { 3600 * CK_NS_PER_S, "1h" },
-		{ 3659 * CK_NS_PER_S, "1h" }, { 11059 * CK_NS_PER_S, "3h4m" }, { 86400 * CK_NS_PER_S, "1d" },
-		{ 183600 * CK_NS_PER_S, "2d3h" }, { UINT64_MAX, "213503d23h" },
+	static const struct { uint64_t ns; const char *want;
+	} cases[] = {
+		{ 0, "<1s" },
+		{ 999999999, "<1s" },
+		{ CK_NS_PER_S, "1s" },
+		{ 59 * CK_NS_PER_S, "59s" },
+		{ 60 * CK_NS_PER_S, "1m" },
+		{ 372 * CK_NS_PER_S, "6m12s" },
+		{ 3600 * CK_NS_PER_S, "1h" },
+		{ 3659 * CK_NS_PER_S, "1h" },
+		{ 11059 * CK_NS_PER_S, "3h4m" },
+		{ 86400 * CK_NS_PER_S, "1d" },
+		{ 183600 * CK_NS_PER_S, "2d3h" },
+		{ UINT64_MAX, "213503d23h" },
 	};
 	char buf[CK_TEXT_SPAN];
 	(void)state;
@@ -98,15 +114,26 @@ static void spans_have_two_units(void **state)
 
 static void spans_are_read(void **state)
 {
-	static const struct { const char *s; uint64_t ns; } cases[] = {
-		{ "30s", 30 * CK_NS_PER_S }, { "10m", 600 * CK_NS_PER_S }, { "1h30m", 5400 * CK_NS_PER_S },
-		{ "2d", 172800 * CK_NS_PER_S }, { "250ms", 250 * CK_NS_PER_MS }, { "2.5s", 2500 * CK_NS_PER_MS },
-		{ "0.001s", CK_NS_PER_MS }, { "1m1ms", 60001 * CK_NS_PER_MS }, { "0s", 0 }, { "1.5h", 5400 * CK_NS_PER_S },
-		{ "0.0000000004s", 0 }, { "1d2h3m4s5ms", 93784005 * CK_NS_PER_MS },
+	static const struct { const char *s; uint64_t ns;
+	} cases[] = {
+		{ "30s", 30 * CK_NS_PER_S },
+		{ "10m", 600 * CK_NS_PER_S },
+		{ "1h30m", 5400 * CK_NS_PER_S },
+		{ "2d", 172800 * CK_NS_PER_S },
+		{ "250ms", 250 * CK_NS_PER_MS },
+		{ "2.5s", 2500 * CK_NS_PER_MS },
+		{ "0.001s", CK_NS_PER_MS },
+		{ "1m1ms", 60001 * CK_NS_PER_MS },
+		{ "0s", 0 },
+		{ "1.5h", 5400 * CK_NS_PER_S },
+		{ "0.0000000004s", 0 },
+		{ "1d2h3m4s5ms", 93784005 * CK_NS_PER_MS },
 	};
 	static const char *const bad[] = {
-		"", "s", "10", "-1s", "1s ", " 1s", "10min", "1.s", ".5s", "1 s", "5s1m", "1s1s", "1ss", "1e3s", "0x10s", "1h-5m",
-		"300000000000d", "99999999999999999999s", "106752d", "1s\n",
+		"",        "s",    "10",    "-1s",   "1s ",           " 1s",
+		"10min",   "1.s",  ".5s",   "1 s",   "5s1m",          "1s1s",
+		"1ss",     "1e3s", "0x10s", "1h-5m", "300000000000d", "99999999999999999999s",
+		"106752d", "1s\n",
 	};
 	uint64_t ns;
 	(void)state;
@@ -149,12 +176,13 @@ static void times_are_rfc3339(void **state)
 	assert_string_equal(ck_text_clock(INT64_MAX, 0, buf), "?");
 }
 
-/* ---- trees ------------------------------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 static struct json_object *sample(void)
 {
 	struct json_object *tree = ck_tree_object(), *array = ck_tree_array();
-	ck_tree_put_text(tree, "name", "a\"b\\c\n\x1b\x7f\xc2\x9b\xe2\x80\xae\xf3\xa0\x81\x81\xff/\xc3\xa9");
+	ck_tree_put_text(tree, "name",
+			 "a\"b\\c\n\x1b\x7f\xc2\x9b\xe2\x80\xae\xf3\xa0\x81\x81\xff/\xc3\xa9");
 	ck_tree_put_text(tree, "nothing", NULL);
 	ck_tree_put_text(tree, "bool_like", "no");
 	ck_tree_put_int(tree, "number", -5);
@@ -185,25 +213,26 @@ static void assert_printed(enum ck_output how, const char *want)
 static void json_is_escaped(void **state)
 {
 	(void)state;
-	assert_printed(CK_OUTPUT_JSON,
-		       "{\n"
-		       "  \"name\": \"a\\\"b\\\\c\\n\\u001b\\u007f\\u009b\\u202e\\udb40\\udc41\xef\xbf\xbd/\xc3\xa9\",\n"
-		       "  \"nothing\": null,\n"
-		       "  \"bool_like\": \"no\",\n"
-		       "  \"number\": -5,\n"
-		       "  \"large\": 9223372036854775807,\n"
-		       "  \"yes\": true,\n"
-		       "  \"seconds\": 372.123,\n"
-		       "  \"before\": -1.500,\n"
-		       "  \"at\": \"2024-05-01T14:07:10Z\",\n"
-		       "  \"never\": null,\n"
-		       "  \"hex\": \"00ff10\",\n"
-		       "  \"empty\": [\n"
-		       "  ],\n"
-		       "  \"list\": [\n"
-		       "    \"1e3\"\n"
-		       "  ]\n"
-		       "}\n");
+	assert_printed(CK_OUTPUT_JSON, "{\n"
+				       "  \"name\": "
+				       "\"a\\\"b\\\\c\\n\\u001b\\u007f\\u009b\\u202e\\udb40\\udc41"
+				       "\xef\xbf\xbd/\xc3\xa9\",\n"
+				       "  \"nothing\": null,\n"
+				       "  \"bool_like\": \"no\",\n"
+				       "  \"number\": -5,\n"
+				       "  \"large\": 9223372036854775807,\n"
+				       "  \"yes\": true,\n"
+				       "  \"seconds\": 372.123,\n"
+				       "  \"before\": -1.500,\n"
+				       "  \"at\": \"2024-05-01T14:07:10Z\",\n"
+				       "  \"never\": null,\n"
+				       "  \"hex\": \"00ff10\",\n"
+				       "  \"empty\": [\n"
+				       "  ],\n"
+				       "  \"list\": [\n"
+				       "    \"1e3\"\n"
+				       "  ]\n"
+				       "}\n");
 }
 
 static void yaml_keeps_strings_strings(void **state)
@@ -239,12 +268,15 @@ static void a_full_stream_is_left_to_its_owner(void **state)
 	}
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void assert_table(size_t width, const char *want)
 {
 	static const struct ck_column columns[] = {
-		{ "N", CK_COLUMN_RIGHT, 0 }, { "NAME", CK_COLUMN_CUT, 0 }, { "KIND", 0, 1 }, { "ID", 0, 2 },
+		{ "N", CK_COLUMN_RIGHT, 0 },
+		{ "NAME", CK_COLUMN_CUT, 0 },
+		{ "KIND", 0, 1 },
+		{ "ID", 0, 2 },
 	};
 	char *text = NULL;
 	size_t len;

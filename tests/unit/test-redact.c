@@ -7,7 +7,8 @@
 #include "src/base/mem.h"
 #include "tests/unit/cri-build.h"
 
-static void expect(const char *text, enum ck_kind kind, const struct pb *request, const char *scrubbed)
+static void expect(const char *text, enum ck_kind kind, const struct pb *request,
+		   const char *scrubbed)
 {
 	char out[CK_TEXT_MAX + 1];
 
@@ -46,10 +47,13 @@ static void every_source_of_values_is_scrubbed(void **state)
 	pb_pair(&config, 10, "note", "annotation");
 	pb_pair(&sandbox_config, 7, "pod-note", "pod-annotation");
 	build_container(&request, &config, &sandbox_config);
-	expect("run my-command with --flag=arg, env-value: mount /host/source on /target for annotation and pod-annotation",
-	       CK_CONTAINER, &request, "run *** with ***, ***: mount *** on /target for *** and ***");
+	expect("run my-command with --flag=arg, env-value: mount /host/source on /target for "
+	       "annotation and pod-annotation",
+	       CK_CONTAINER, &request,
+	       "run *** with ***, ***: mount *** on /target for *** and ***");
 	build_sandbox(&request, &sandbox_config);
-	expect("plugin said 'pod-annotation' of pod-note", CK_SANDBOX, &request, "plugin said '***' of pod-note");
+	expect("plugin said 'pod-annotation' of pod-note", CK_SANDBOX, &request,
+	       "plugin said '***' of pod-note");
 }
 
 static void names_and_short_values_pass(void **state)
@@ -194,7 +198,8 @@ static void recorded_values_do_not_pass(void **state)
 
 	(void)state;
 	load_recorded("011-CreateContainer-api-main.bin", &request);
-	expect("exec: DB_PASSWORD=s3cr3t is wrong", CK_CONTAINER, &request, "exec: DB_PASSWORD=*** is wrong");
+	expect("exec: DB_PASSWORD=s3cr3t is wrong", CK_CONTAINER, &request,
+	       "exec: DB_PASSWORD=*** is wrong");
 }
 
 int main(void)

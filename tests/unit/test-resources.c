@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources from CRI's words into NRI's and back: what is the same in both comes back, and the rest is refused by name. */
+/* Resources from CRI's words into NRI's and back: what is the same in both comes back, and the rest
+ * is refused by name. */
 #include "tests/unit/harness.h"
 #include "src/base/fault.h"
 #include "src/base/mem.h"
@@ -28,7 +29,8 @@ static void text(struct ck_bytes *out, uint32_t field, const char *value)
 }
 
 /* a page size and its limit, or a key and its value */
-static void entry(struct ck_bytes *out, uint32_t field, const char *key, const char *value, uint64_t limit)
+static void entry(struct ck_bytes *out, uint32_t field, const char *key, const char *value,
+		  uint64_t limit)
 {
 	CK_AUTO_BYTES struct ck_bytes inside = { 0 };
 	text(&inside, 1, key);
@@ -67,14 +69,16 @@ static void what_cri_has_no_place_for_is_named(void **state)
 		{ 1, 6, "field MemSwappiness cannot be applied through CRI" },
 		{ 1, 7, "field MemDisableOomKiller cannot be applied through CRI" },
 		{ 1, 8, "field MemUseHierarchy cannot be applied through CRI" },
-		{ 1, 9, "a field of resources that is not known (9) cannot be applied through CRI" },
+		{ 1, 9,
+		  "a field of resources that is not known (9) cannot be applied through CRI" },
 		{ 2, 4, "field CPURealtimeRuntime cannot be applied through CRI" },
 		{ 2, 5, "field CPURealtimePeriod cannot be applied through CRI" },
 		{ 4, 0, "field BlockioClass cannot be applied through CRI" },
 		{ 5, 0, "field RdtClass cannot be applied through CRI" },
 		{ 7, 0, "field Devices cannot be applied through CRI" },
 		{ 8, 0, "field PidsLimit cannot be applied through CRI" },
-		{ 9, 0, "a field of resources that is not known (9) cannot be applied through CRI" },
+		{ 9, 0,
+		  "a field of resources that is not known (9) cannot be applied through CRI" },
 	};
 	(void)state;
 	text(&back, 6, "before");
@@ -83,7 +87,8 @@ static void what_cri_has_no_place_for_is_named(void **state)
 		CK_AUTO_BYTES struct ck_bytes inside = { 0 }, one = { 0 }, value = { 0 };
 		number(&value, 1, 7);
 		if (cases[i].inner)
-			assert_int_equal(ck_bytes_field(&inside, cases[i].inner, value.p, value.len), 0);
+			assert_int_equal(
+				ck_bytes_field(&inside, cases[i].inner, value.p, value.len), 0);
 		assert_int_equal(ck_bytes_field(&one, cases[i].outer, inside.p, inside.len), 0);
 		assert_int_equal(ck_resources_to_cri(one.p, one.len, &back, &err), -CK_EINVAL);
 		assert_string_equal(err.text, cases[i].want);
@@ -94,7 +99,8 @@ static void what_cri_has_no_place_for_is_named(void **state)
 static void a_zero_that_is_meant_is_refused(void **state)
 {
 	static const unsigned char quota_0[] = { 2 << 3 | 2, 2, 2 << 3 | 2, 0 };
-	static const unsigned char nothing[] = { 1 << 3 | 2, 0, 2 << 3 | 2, 0 }; /* memory and cpu, with nothing in them */
+	/* memory and cpu, with nothing in them */
+	static const unsigned char nothing[] = { 1 << 3 | 2, 0, 2 << 3 | 2, 0 };
 	(void)state;
 	assert_int_equal(ck_resources_to_cri(quota_0, sizeof(quota_0), &back, &err), -CK_EINVAL);
 	assert_string_equal(err.text, "field CPUQuota cannot be set to 0 through CRI");

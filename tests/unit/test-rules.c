@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One scenario at least for each rule K1 to K33, as far as the rule is the machine's. They are played in the world of the model
- * test, whose oracle looks on: each test ends by draining the world, so that what it began comes to its end as well.
+ * One scenario at least for each rule K1 to K33, as far as the rule is the machine's. They are
+ * played in the world of the model test, whose oracle looks on: each test ends by draining the
+ * world, so that what it began comes to its end as well.
  */
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "tests/model/oracle.h"
 #include "tests/unit/harness.h"
 
-/* ---- saying it shortly ------------------------------------------------------------------------------------------------ */
+/* ---- saying it shortly ----------------------------------------------------------------------- */
 
 static struct world world;
 static struct world *const w = &world;
@@ -122,7 +123,8 @@ static void made_and_kept(int label, struct request req)
 	assert_int_equal(state_of(label), CK_STATE_KEPT);
 }
 
-static void next_try(void) /* the timer of a back-off, and the question that comes before each destroy */
+/* the timer of a back-off, and the question that comes before each destroy */
+static void next_try(void)
 {
 	world_next(w);
 	while (asked(CK_WANT_LIST))
@@ -163,7 +165,7 @@ static int teardown(void **state)
 	return r;
 }
 
-/* ---- once (K1 to K7) -------------------------------------------------------------------------------------------------- */
+/* ---- once (K1 to K7) ------------------------------------------------------------------------- */
 
 static void k01_same_request_joins_and_all_get_the_same_answer(void **state)
 {
@@ -354,7 +356,7 @@ static void k07_call_that_names_it_proves_the_answer(void **state)
 	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
 }
 
-/* ---- outcome unknown (K8) --------------------------------------------------------------------------------------------- */
+/* ---- outcome unknown (K8) -------------------------------------------------------------------- */
 
 static void k08_lost_creation_is_asked_after_and_found(void **state)
 {
@@ -448,14 +450,15 @@ static void k08_given_up_after_its_grace(void **state)
 	for (int i = 0; i < 40 && outcome(A) == CK_CREATE; i++) {
 		world_next(w);
 		world_listed_entry(w, 0, HOW_FRESH);
-		world_fail(w, A, CK_GRPC_INTERNAL, false); /* sent again: that one is lost as well */
+		/* sent again: that one is lost as well */
+		world_fail(w, A, CK_GRPC_INTERNAL, false);
 		world_lose(w, A);
 	}
 	assert_int_equal(outcome(A), -CK_EUNAVAILABLE);
 	assert_true(w->now - began >= CK_LOST_GRACE);
 }
 
-/* ---- moving on (K9 to K16) -------------------------------------------------------------------------------------------- */
+/* ---- moving on (K9 to K16) ------------------------------------------------------------------- */
 
 static void k09_another_attempt_abandons_the_earlier(void **state)
 {
@@ -527,7 +530,8 @@ static void k11_changed_request_waits_for_the_end_of_a_creation(void **state)
 	begin(A, sandbox, 240 * S);
 	assert_int_equal(begin(B, changed(sandbox), 240 * S), CK_WAIT);
 	assert_false(flag(A, CK_ENTRY_ABANDONED));
-	assert_int_equal(world_finish(w, A, true), CK_ABANDONED); /* B is the newest, and it differs */
+	/* B is the newest, and it differs */
+	assert_int_equal(world_finish(w, A, true), CK_ABANDONED);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	let_evict();
 	assert_int_equal(outcome(B), CK_CREATE);
@@ -732,7 +736,7 @@ static void k16_forgetting_a_sandbox_forgets_its_containers(void **state)
 	assert_null(ck_machine_entries(w->m));
 }
 
-/* ---- destroying (K17 to K23) ------------------------------------------------------------------------------------------ */
+/* ---- destroying (K17 to K23) ----------------------------------------------------------------- */
 
 static void k17_only_a_confirmed_destroy_ends_an_eviction(void **state)
 {
@@ -778,7 +782,8 @@ static void k18_back_off_doubles_to_a_minute_over_restarts(void **state)
 		uint64_t failed = w->now;
 		next_try();
 		assert_true(asked(CK_WANT_DESTROY));
-		assert_true(w->now - failed >= seconds[i] * S * 7 / 8 && w->now - failed <= seconds[i] * S * 9 / 8);
+		assert_true(w->now - failed >= seconds[i] * S * 7 / 8 &&
+			    w->now - failed <= seconds[i] * S * 9 / 8);
 	}
 }
 
@@ -824,12 +829,14 @@ static void k18_containers_go_before_their_sandbox(void **state)
 {
 	(void)state;
 	made_and_kept(A, sandbox);
-	made_and_kept(B, container_in(A)); /* in a sandbox nobody was given: only a bug asks for that */
+	/* in a sandbox nobody was given: only a bug asks for that */
+	made_and_kept(B, container_in(A));
 	world_evict(w, 0, false);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	assert_int_equal(state_of(B), CK_STATE_EVICTING);
 	world_inspected(w, 0, true);
-	assert_string_equal(w->shadows[world_job(w, CK_WANT_DESTROY, 0)->row].id, world_object(w, B)->id);
+	assert_string_equal(w->shadows[world_job(w, CK_WANT_DESTROY, 0)->row].id,
+			    world_object(w, B)->id);
 	assert_null(world_job(w, CK_WANT_DESTROY, 1));
 	assert_false(asked(CK_WANT_LIST));
 }
@@ -884,7 +891,8 @@ static void k21_evicted_id_stays_hidden_for_older_lists(void **state)
 	world_time(w, CK_TOMBSTONE - 1 * MS);
 	assert_non_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
 	world_time(w, 1 * S);
-	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1")); /* that view began after it was gone */
+	/* that view began after it was gone */
+	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
 }
 
 static void k21_open_view_keeps_the_tombstone(void **state)
@@ -938,7 +946,7 @@ static void k23_evicting_entry_is_never_served(void **state)
 	assert_int_equal(outcome(B), CK_CREATE);
 }
 
-/* ---- reconciling (K24 to K27) ----------------------------------------------------------------------------------------- */
+/* ---- reconciling (K24 to K27) ---------------------------------------------------------------- */
 
 static void k24_failed_or_older_list_means_nothing(void **state)
 {
@@ -1059,7 +1067,7 @@ static void k27_what_has_no_row_is_shown_and_never_served(void **state)
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
 }
 
-/* ---- time and store (K28 to K33) -------------------------------------------------------------------------------------- */
+/* ---- time and store (K28 to K33) ------------------------------------------------------------- */
 
 static void k28_timers_are_exact(void **state)
 {
@@ -1069,7 +1077,8 @@ static void k28_timers_are_exact(void **state)
 	assert_true(ck_machine_due(w->m) == w->now + 10 * S - 250 * MS);
 	begin(C, sandbox, 100 * S);
 	world_time(w, 10 * S);
-	assert_true(ck_machine_due(w->m) == w->now + 90 * S - 1 * S); /* 2 %, but at most a second */
+	/* 2 %, but at most a second */
+	assert_true(ck_machine_due(w->m) == w->now + 90 * S - 1 * S);
 	world_drop(w, C);
 	world_leave(w, A);
 	world_finish(w, A, true);
@@ -1176,7 +1185,7 @@ static void k33_new_database_is_written_from_memory(void **state)
 	assert_true(flag(C, CK_ENTRY_LOST));
 }
 
-/* ---- the seam to the hooks (H4) --------------------------------------------------------------------------------------- */
+/* ---- the seam to the hooks (H4) -------------------------------------------------------------- */
 
 static void h04_required_plugin_that_is_absent_is_named(void **state)
 {

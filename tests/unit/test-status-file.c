@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status file of plugins: what is written is read as it was, whatever the texts hold; what is malformed is refused. */
+/* The status file of plugins: what is written is read as it was, whatever the texts hold; what is
+ * malformed is refused. */
 #include "tests/unit/harness.h"
 
 #include <fcntl.h>
@@ -76,8 +77,10 @@ static void what_is_written_is_read(void **state)
 {
 	struct fixture *f = *state;
 	struct stat st;
-	struct ck_nri_plugin plugins[] = { plugin("", ""), plugin("10-logger", ""),
-					   plugin("20-a b", "RunPodSandbox: \\ = \x01\xff\n\tplugins=9 \xc3\xa4") };
+	struct ck_nri_plugin plugins[] = {
+		plugin("", ""), plugin("10-logger", ""),
+		plugin("20-a b", "RunPodSandbox: \\ = \x01\xff\n\tplugins=9 \xc3\xa4")
+	};
 	plugins[0].state = "connected";
 	plugins[0].launched = plugins[0].pid = 0;
 	plugins[2].adjusting = 1;
@@ -113,7 +116,8 @@ static void what_is_written_last_is_read(void **state)
 	assert_int_equal(f->status->n, 0);
 }
 
-/* names and errors are others' texts, and the limits are of plugins and of what is shown: the file stays within its own */
+/* names and errors are others' texts, and the limits are of plugins and of what is shown: the file
+ * stays within its own */
 static void the_longest_file_can_be_read(void **state)
 {
 	struct fixture *f = *state;
@@ -126,10 +130,12 @@ static void the_longest_file_can_be_read(void **state)
 	for (size_t i = 0; i < CK_COUNT(plugins); i++) {
 		plugins[i] = plugin(name, error);
 		plugins[i].state = "synchronizing";
-		plugins[i].since = plugins[i].overdue_since = plugins[i].sent = plugins[i].late = plugins[i].failed = UINT64_MAX;
+		plugins[i].since = plugins[i].overdue_since = plugins[i].sent = plugins[i].late =
+			plugins[i].failed = UINT64_MAX;
 		plugins[i].events = plugins[i].queued = UINT_MAX;
 	}
-	assert_int_equal(ck_status_write(f->path, UINT64_MAX, plugins, CK_COUNT(plugins), &f->err), 0);
+	assert_int_equal(ck_status_write(f->path, UINT64_MAX, plugins, CK_COUNT(plugins), &f->err),
+			 0);
 	assert_int_equal(stat(f->path, &st), 0);
 	assert_true(st.st_size < CK_STATUS_FILE_MAX / 2);
 	assert_int_equal(ck_status_read(f->path, &f->status, &f->err), 0);
@@ -139,7 +145,9 @@ static void the_longest_file_can_be_read(void **state)
 }
 
 #define HEAD   "crikeep-plugins 1 boot=b time=5 wall=6 pid=7 plugins=1\n"
-#define FIRST  "plugin name=10-a state=ready policy=error launched=0 pid=0 events=1 adjusting=0 queued=0 "
+#define FIRST \
+	"plugin name=10-a state=ready policy=error launched=0 pid=0 events=1 adjusting=0 " \
+	"queued=0 "
 #define SECOND "since=1 overdue=0 sent=0 late=0 failed=0 error="
 
 static int parse(struct fixture *f, const char *text)
@@ -161,11 +169,14 @@ static void what_is_malformed_is_refused_with_its_line(void **state)
 		{ "crikeep-plugins 1\n", 1 },
 		{ "crikeep-plugins 2 boot=b time=5 wall=6 pid=7 plugins=0\n", 1 },
 		{ "crikeep-plugins=1 boot=b time=5 wall=6 pid=7 plugins=0\n", 1 },
-		{ "crikeep-plugins 1 boot=0123456789012345678901234567890123456 time=5 wall=6 pid=7 plugins=0\n", 1 },
+		{ "crikeep-plugins 1 boot=0123456789012345678901234567890123456 time=5 wall=6 "
+		  "pid=7 plugins=0\n",
+		  1 },
 		{ "crikeep-plugins 1 boot=b time=05 wall=6 pid=7 plugins=0\n", 1 },
 		{ "crikeep-plugins 1 boot=b time=+5 wall=6 pid=7 plugins=0\n", 1 },
 		{ "crikeep-plugins 1 boot=b time= wall=6 pid=7 plugins=0\n", 1 },
-		{ "crikeep-plugins 1 boot=b time=18446744073709551616 wall=6 pid=7 plugins=0\n", 1 },
+		{ "crikeep-plugins 1 boot=b time=18446744073709551616 wall=6 pid=7 plugins=0\n",
+		  1 },
 		{ "crikeep-plugins 1 boot=b time=5 wall=9223372036854775808 pid=7 plugins=0\n", 1 },
 		{ "crikeep-plugins 1 boot=b time=5 wall=6 pid=2147483648 plugins=0\n", 1 },
 		{ "crikeep-plugins 1 boot=b time=5 wall=6 pid=7 plugins=61\n", 1 },
@@ -192,7 +203,8 @@ static void what_is_malformed_is_refused_with_its_line(void **state)
 		{ HEAD "plugin state=ready name=10-a policy=error launched=0 pid=0", 2 },
 	};
 	struct fixture *f = *state;
-	assert_int_equal(parse(f, HEAD FIRST SECOND "\n"), 0); /* else all would be refused for one thing */
+	/* else all would be refused for one thing */
+	assert_int_equal(parse(f, HEAD FIRST SECOND "\n"), 0);
 	assert_int_equal(parse(f, HEAD FIRST SECOND "\\x41\\x20\n"), 0);
 	assert_string_equal(f->status->plugins[0].last_error, "A ");
 	for (size_t i = 0; i < CK_COUNT(bad); i++) {
@@ -258,9 +270,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_written_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_written_last_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_longest_file_can_be_read, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_malformed_is_refused_with_its_line, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_malformed_is_refused_with_its_line, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_file_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_memory_the_old_file_stays, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(without_memory_the_old_file_stays, set_up,
+						tear_down),
 	};
 	return CK_TEST_MAIN(tests);
 }

@@ -60,7 +60,8 @@ static void put_row(struct fixture *f, const char *name)
 	struct ck_row row = row_make(f->store, name, CK_STATE_KEPT);
 	assert_int_equal(ck_store_begin(f->store, &f->err), 0);
 	assert_int_equal(ck_store_insert(f->store, &row, &f->err), 0);
-	assert_int_equal(ck_store_note(f->store, &row, CK_WHAT_BEGUN, 0, 0, 1, 0, NULL, &f->err), 0);
+	assert_int_equal(ck_store_note(f->store, &row, CK_WHAT_BEGUN, 0, 0, 1, 0, NULL, &f->err),
+			 0);
 	assert_int_equal(ck_store_commit(f->store, &f->err), 0);
 	ck_row_fini(&row);
 }
@@ -109,7 +110,7 @@ static void in_a_life_that_is_killed(struct fixture *f, void (*fn)(struct fixtur
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* ---- the directory ----------------------------------------------------------------------------------------------- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 static void the_directory_is_owned_once_and_the_owner_is_named(void **state)
 {
@@ -173,7 +174,8 @@ static void ownership_ends_with_the_process_and_its_rows_stay(void **state)
 static void files_are_private_whatever_the_umask(void **state)
 {
 	static const mode_t masks[] = {0, 0777};
-	static const char *const names[] = {"crikeep.db", "crikeep.db-wal", "crikeep.db-shm", "key", "owner"};
+	static const char *const names[] = { "crikeep.db", "crikeep.db-wal", "crikeep.db-shm",
+					     "key", "owner" };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < CK_COUNT(masks); i++) {
@@ -211,7 +213,7 @@ static void a_directory_that_cannot_be_made_is_an_error(void **state)
 	assert_non_null(strstr(f->err.text, "No such file"));
 }
 
-/* ---- the key ----------------------------------------------------------------------------------------------------- */
+/* ---- the key --------------------------------------------------------------------------------- */
 
 static void the_key_stays_and_a_bad_one_is_replaced(void **state)
 {
@@ -225,7 +227,8 @@ static void the_key_stays_and_a_bad_one_is_replaced(void **state)
 	must_open(f);
 	assert_memory_equal(&first, ck_store_key(f->store), sizeof(first));
 	close_store(f);
-	for (size_t len = 0; len <= CK_KEY_BYTES; len += CK_KEY_BYTES / 2) { /* empty, cut, and no key at all */
+	/* empty, cut, and no key at all */
+	for (size_t len = 0; len <= CK_KEY_BYTES; len += CK_KEY_BYTES / 2) {
 		write_file(place_file(&f->place, "key"), zeros, len);
 		must_open(f);
 		assert_memory_not_equal(first.bytes, ck_store_key(f->store)->bytes, CK_KEY_BYTES);
@@ -237,7 +240,7 @@ static void the_key_stays_and_a_bad_one_is_replaced(void **state)
 	assert_int_equal(mode_of(f, "key"), 0600);
 }
 
-/* ---- the database ------------------------------------------------------------------------------------------------ */
+/* ---- the database ---------------------------------------------------------------------------- */
 
 static void a_fresh_database_is_said_to_be_one(void **state)
 {
@@ -284,7 +287,8 @@ static void must_be_set_aside(struct fixture *f)
 	assert_true(f->opened.fresh);
 	assert_int_equal(f->opened.why.code, CK_EDAMAGED);
 	assert_int_equal(strncmp(f->opened.set_aside_as, "crikeep.db.damaged-20", 21), 0);
-	assert_int_equal(faccessat(f->store->dirfd, f->opened.set_aside_as, F_OK, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(
+		faccessat(f->store->dirfd, f->opened.set_aside_as, F_OK, AT_SYMLINK_NOFOLLOW), 0);
 	assert_int_equal(count_rows(f), 0);
 	put_row(f, "new");
 	close_store(f);
@@ -301,14 +305,20 @@ static void what_is_not_our_schema_is_set_aside(void **state)
 		"DROP INDEX entry_sandbox",
 		"ALTER TABLE entry DROP COLUMN due",
 		"ALTER TABLE entry ADD COLUMN more TEXT",
-		"DROP TABLE fingerprint; CREATE VIEW fingerprint AS SELECT 1 AS entry, x'00' AS leaves",
+		"DROP TABLE fingerprint; CREATE VIEW fingerprint AS SELECT 1 AS entry, x'00' AS "
+		"leaves",
 		"CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM history; END",
 		"CREATE TABLE more (x)",
-		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'state < 5', 'state < 1')",
-		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'garbage' WHERE name = 'entry'",
-		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 1 WHERE name = 'entry'",
-		"PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'sqlite_sequence'",
-		"DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES ('entry', 9223372036854775807)",
+		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'state < "
+		"5', 'state < 1')",
+		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'garbage' WHERE name "
+		"= 'entry'",
+		"PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 1 WHERE name = "
+		"'entry'",
+		"PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = "
+		"'sqlite_sequence'",
+		"DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES ('entry', "
+		"9223372036854775807)",
 		"DELETE FROM sqlite_sequence; INSERT INTO sqlite_sequence VALUES ('entry', 'x')",
 	};
 	struct fixture *f = *state;
@@ -352,7 +362,8 @@ static void names_of_damaged_files_are_never_used_twice(void **state)
 	}
 	DIR *dir = opendir(f->place.dir);
 	for (struct dirent *e; (e = readdir(dir));)
-		n += !strncmp(e->d_name, "crikeep.db.damaged-", 19) && !strstr(e->d_name, "-wal") && !strstr(e->d_name, "-shm");
+		n += !strncmp(e->d_name, "crikeep.db.damaged-", 19) && !strstr(e->d_name, "-wal") &&
+		     !strstr(e->d_name, "-shm");
 	closedir(dir);
 	assert_int_equal(n, 5);
 }
@@ -396,7 +407,7 @@ static void a_file_removed_under_us_is_noticed(void **state)
 	assert_int_equal(count_rows(f), 1);
 }
 
-/* ---- interrupted ------------------------------------------------------------------------------------------------- */
+/* ---- interrupted ----------------------------------------------------------------------------- */
 
 static void an_interrupted_move_goes_on(void **state)
 {
@@ -406,9 +417,13 @@ static void an_interrupted_move_goes_on(void **state)
 	put_row(f, "web");
 	put_row(f, "db");
 	close_store(f);
-	assert_int_equal(rename(place_file(&f->place, "crikeep.db"), place_file(&f->place, "whole")), 0);
-	in_a_life_that_is_killed(f, open_and_put); /* leaves a file with a WAL, which must not be applied to the new one */
-	assert_int_equal(rename(place_file(&f->place, "whole"), place_file(&f->place, "crikeep.db.next")), 0);
+	assert_int_equal(
+		rename(place_file(&f->place, "crikeep.db"), place_file(&f->place, "whole")), 0);
+	/* leaves a file with a WAL, which must not be applied to the new one */
+	in_a_life_that_is_killed(f, open_and_put);
+	assert_int_equal(
+		rename(place_file(&f->place, "whole"), place_file(&f->place, "crikeep.db.next")),
+		0);
 	write_file(place_file(&f->place, "crikeep.db.tmp"), "half", 4);
 	must_open(f);
 	assert_false(f->opened.set_aside);
@@ -425,14 +440,16 @@ static void a_reader_takes_the_next_file_for_the_database(void **state)
 	must_open(f);
 	put_row(f, "web");
 	close_store(f);
-	assert_int_equal(rename(place_file(&f->place, "crikeep.db"), place_file(&f->place, "crikeep.db.next")), 0);
+	assert_int_equal(rename(place_file(&f->place, "crikeep.db"),
+				place_file(&f->place, "crikeep.db.next")),
+			 0);
 	write_file(place_file(&f->place, "crikeep.db"), "past", 4);
 	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), 0);
 	assert_int_equal(dump->rows_n, 1);
 	ck_dump_free(dump);
 }
 
-/* ---- K32: nothing can be written --------------------------------------------------------------------------------- */
+/* ---- K32: nothing can be written ------------------------------------------------------------- */
 
 /* As another user: what root does not feel. Runs in a child, whose assertions end it. */
 static void as_nobody(struct fixture *f, void (*fn)(struct fixture *f))
@@ -461,7 +478,9 @@ static void as_nobody(struct fixture *f, void (*fn)(struct fixture *f))
 
 static void give_away(struct fixture *f, mode_t dir_mode)
 {
-	static const char *const names[] = {".", "crikeep.db", "crikeep.db-wal", "crikeep.db-shm", "key", "owner"};
+	static const char *const names[] = {
+		".", "crikeep.db", "crikeep.db-wal", "crikeep.db-shm", "key", "owner"
+	};
 
 	chmod(f->place.top, 0755);
 	for (size_t i = 0; geteuid() == 0 && i < CK_COUNT(names); i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers, and what bounds the WAL: an owner that writes while others read, are stopped in the middle, or never finish an
- * fsync. Readers run in a process of their own: in the owner's they would drop SQLite's locks.
+ * Readers, and what bounds the WAL: an owner that writes while others read, are stopped in the
+ * middle, or never finish an fsync. Readers run in a process of their own: in the owner's they
+ * would drop SQLite's locks.
  */
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
@@ -29,7 +30,7 @@ struct fixture {
 	int progress[2]; /* a pipe: a byte for each time a reader is through */
 };
 
-/* ---- an fsync that does not return ------------------------------------------------------------------------------- */
+/* ---- an fsync that does not return ----------------------------------------------------------- */
 
 static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t disk_changed = PTHREAD_COND_INITIALIZER;
@@ -83,7 +84,7 @@ static void wait_until_a_sync_is_stuck(void)
 	pthread_mutex_unlock(&disk);
 }
 
-/* ---- the owner --------------------------------------------------------------------------------------------------- */
+/* ---- the owner ------------------------------------------------------------------------------- */
 
 #define MUST(call)                                                             \
 	do {                                                                   \
@@ -114,8 +115,8 @@ static int tear_down(void **state)
 }
 
 /*
- * @n transitions of a row and one of its twin in the same round: a reader must always see both alike. The row carries a
- * reply of 8 KiB, so that the WAL grows faster than in life.
+ * @n transitions of a row and one of its twin in the same round: a reader must always see both
+ * alike. The row carries a reply of 8 KiB, so that the WAL grows faster than in life.
  */
 static void transitions(struct fixture *f, unsigned n)
 {
@@ -146,7 +147,8 @@ static void transitions(struct fixture *f, unsigned n)
 		MUST(ck_store_note(f->store, &f->row, CK_WHAT_JOINED, 0, 0, i, 0, "text", &f->err));
 		MUST(ck_store_update(f->store, &twin, &f->err));
 		MUST(ck_store_commit(f->store, &f->err));
-		if (stat(place_file(&f->place, "crikeep.db-wal"), &st) == 0 && st.st_size > f->wal_max)
+		if (stat(place_file(&f->place, "crikeep.db-wal"), &st) == 0 &&
+		    st.st_size > f->wal_max)
 			f->wal_max = st.st_size;
 	}
 }
@@ -157,11 +159,12 @@ static void assert_wal_stayed_small(struct fixture *f)
 		fail_msg("the WAL grew to %lld bytes", (long long)f->wal_max);
 }
 
-/* ---- readers in a process of their own --------------------------------------------------------------------------- */
+/* ---- readers in a process of their own ------------------------------------------------------- */
 
 /*
- * AddressSanitizer's allocator has locks of its own, and fork() does not take them: a child made while the checkpointer allocates
- * would wait for ever. So the other threads are let come to rest first, in a wait of theirs.
+ * AddressSanitizer's allocator has locks of its own, and fork() does not take them: a child made
+ * while the checkpointer allocates would wait for ever. So the other threads are let come to rest
+ * first, in a wait of theirs.
  */
 static void let_threads_rest(void)
 {
@@ -174,7 +177,9 @@ static void let_threads_rest(void)
 		while (tasks && (task = readdir(tasks))) {
 			char path[320], line[16] = "";
 			snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", task->d_name);
-			FILE *file = atoi(task->d_name) > 0 && atoi(task->d_name) != getpid() ? fopen(path, "re") : NULL;
+			FILE *file = atoi(task->d_name) > 0 && atoi(task->d_name) != getpid()
+					     ? fopen(path, "re")
+					     : NULL;
 			if (!file)
 				continue;
 			busy = busy || (fgets(line, sizeof(line), file) && atol(line) != SYS_futex);
@@ -222,13 +227,17 @@ static int read_once(struct fixture *f)
 	struct ck_error err = {0};
 	int bad;
 
-	if (ck_dump_read(f->place.dir, CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump, &err) < 0) {
+	if (ck_dump_read(f->place.dir,
+			 CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump,
+			 &err) < 0) {
 		fprintf(stderr, "dump: %s\n", err.text);
 		return 2;
 	}
-	bad = dump->rows_n != 2 || dump->rows[0].requests != dump->rows[1].requests || dump->history_n != dump->rows[0].requests;
+	bad = dump->rows_n != 2 || dump->rows[0].requests != dump->rows[1].requests ||
+	      dump->history_n != dump->rows[0].requests;
 	if (bad)
-		fprintf(stderr, "%zu rows, %u and %u, %zu lines\n", dump->rows_n, dump->rows_n > 0 ? dump->rows[0].requests : 0,
+		fprintf(stderr, "%zu rows, %u and %u, %zu lines\n", dump->rows_n,
+			dump->rows_n > 0 ? dump->rows[0].requests : 0,
 			dump->rows_n > 1 ? dump->rows[1].requests : 0, dump->history_n);
 	ck_dump_free(dump);
 	return bad;
@@ -249,7 +258,8 @@ static int read_many(struct fixture *f)
 static uint64_t wal_salts(struct fixture *f)
 {
 	uint64_t salts = 0;
-	int fd = open(place_file(&f->place, "crikeep.db-wal"), O_RDONLY | O_CLOEXEC); /* SQLite locks the others, not this file */
+	/* SQLite locks the others, not this file */
+	int fd = open(place_file(&f->place, "crikeep.db-wal"), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &salts, sizeof(salts), 16), sizeof(salts));
 	close(fd);
@@ -257,8 +267,9 @@ static uint64_t wal_salts(struct fixture *f)
 }
 
 /*
- * The WAL starts anew while copies are made: each time spoils one try of the reader's at most, so it has to come back often,
- * and needs fewer tries than it has, however slow it is beside the owner.
+ * The WAL starts anew while copies are made: each time spoils one try of the reader's at most, so
+ * it has to come back often, and needs fewer tries than it has, however slow it is beside the
+ * owner.
  */
 static void a_reader_always_sees_whole_rounds(void **state)
 {
@@ -304,7 +315,8 @@ static int read_and_stop(struct fixture *f)
 	return read_once(f);
 }
 
-/* ck_copy_hook is called twice in a copy: between database and WAL, and before it is known whether both belong together. */
+/* ck_copy_hook is called twice in a copy: between database and WAL, and before it is known whether
+ * both belong together. */
 static void a_stopped_reader_neither_blocks_nor_pins(void **state)
 {
 	struct fixture *f = *state;
@@ -344,7 +356,7 @@ static void a_stopped_reader_keeps_no_owner_out(void **state)
 	assert_int_equal(join_child(pid), 0);
 }
 
-/* ---- a foreign reader: SQLite's own locks ------------------------------------------------------------------------ */
+/* ---- a foreign reader: SQLite's own locks ---------------------------------------------------- */
 
 static int foreign_read(struct fixture *f)
 {
@@ -362,10 +374,12 @@ static int foreign_read(struct fixture *f)
 	raise(SIGSTOP);
 	sqlite3_finalize(stmt);
 	/* still the old state, whatever happened to the files */
-	if (ck_sql_number(db, "SELECT requests FROM entry WHERE id = 2", &second, NULL) < 0 || first != second)
+	if (ck_sql_number(db, "SELECT requests FROM entry WHERE id = 2", &second, NULL) < 0 ||
+	    first != second)
 		return 5;
 	sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	sqlite3_close(db); /* by default this takes itself for the last one, and would remove the WAL by its name */
+	/* by default this takes itself for the last one, and would remove the WAL by its name */
+	sqlite3_close(db);
 	return 0;
 }
 
@@ -388,7 +402,7 @@ static void a_stopped_foreign_reader_is_moved_away_from(void **state)
 	assert_int_equal(join_child(in_a_child(f, read_once)), 0);
 }
 
-/* ---- a disk that does not answer --------------------------------------------------------------------------------- */
+/* ---- a disk that does not answer ------------------------------------------------------------- */
 
 static void *release_disk_later(void *arg)
 {
@@ -446,7 +460,7 @@ static void only_the_checkpointer_syncs(void **state)
 	assert_int_equal(owner_syncs, 0);
 }
 
-/* ---- what is read ------------------------------------------------------------------------------------------------ */
+/* ---- what is read ---------------------------------------------------------------------------- */
 
 static void a_dump_has_everything(void **state)
 {
@@ -458,11 +472,14 @@ static void a_dump_has_everything(void **state)
 	MUST(ck_store_begin(f->store, &f->err));
 	MUST(ck_store_counters(f->store, &counters, &f->err));
 	f->row.reason = CK_REASON_TTL;
-	MUST(ck_store_note(f->store, &f->row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 99, 5, "why", &f->err));
+	MUST(ck_store_note(f->store, &f->row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 99,
+			   5, "why", &f->err));
 	MUST(ck_store_commit(f->store, &f->err));
 	ck_store_close(f->store);
 	f->store = NULL;
-	MUST(ck_dump_read(f->place.dir, CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump, &f->err));
+	MUST(ck_dump_read(f->place.dir,
+			  CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump,
+			  &f->err));
 	assert_false(dump->owner_alive);
 	assert_int_equal(dump->schema, CK_SCHEMA_VERSION);
 	assert_int_equal(dump->rows_n, 2);
@@ -512,7 +529,8 @@ static void where_there_is_no_database_nothing_is_found(void **state)
 
 	ck_store_close(f->store);
 	f->store = NULL;
-	assert_int_equal(ck_dump_read("/nonexistent/crikeep", CK_DUMP_ROWS, &dump, &f->err), -CK_ENOTFOUND);
+	assert_int_equal(ck_dump_read("/nonexistent/crikeep", CK_DUMP_ROWS, &dump, &f->err),
+			 -CK_ENOTFOUND);
 	snprintf(path, sizeof(path), "%s", place_file(&f->place, "crikeep.db"));
 	assert_int_equal(truncate(path, 0), 0);
 	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), -CK_ENOTFOUND);
@@ -520,7 +538,7 @@ static void where_there_is_no_database_nothing_is_found(void **state)
 	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), -CK_ENOTFOUND);
 }
 
-/* ---- the check --------------------------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 static char findings[4096];
 

@@ -229,10 +229,13 @@ static void ended_and_imported_rows_do_not_hold_their_key(void **state)
 static void a_container_s_slot_is_sandbox_and_name(void **state)
 {
 	struct fixture *f = *state;
-	struct ck_object object = {
-		.size = sizeof(object), .kind = CK_CONTAINER, .pod_name = "web", .sandbox_id = "s1", .container_name = "c"
-	};
-	struct ck_row a = row_make(f->store, "a", CK_STATE_CREATING), b = row_make(f->store, "b", CK_STATE_CREATING);
+	struct ck_object object = { .size = sizeof(object),
+				    .kind = CK_CONTAINER,
+				    .pod_name = "web",
+				    .sandbox_id = "s1",
+				    .container_name = "c" };
+	struct ck_row a = row_make(f->store, "a", CK_STATE_CREATING),
+		      b = row_make(f->store, "b", CK_STATE_CREATING);
 
 	ck_key_free(a.key);
 	ck_key_free(b.key);
@@ -342,11 +345,13 @@ static void history_is_bounded_and_has_no_gaps(void **state)
 	for (unsigned i = 0; i < CK_HISTORY_ROWS + 500; i += 500) {
 		must(f, ck_store_begin(f->store, &f->err));
 		for (unsigned k = 0; k < 500; k++)
-			must(f, ck_store_note(f->store, &row, CK_WHAT_BUSY, 0, 0, i + k, 0, "text", &f->err));
+			must(f, ck_store_note(f->store, &row, CK_WHAT_BUSY, 0, 0, i + k, 0, "text",
+					      &f->err));
 		must(f, ck_store_commit(f->store, &f->err));
 		if (i % 10000 == 0) {
 			must(f, ck_store_begin(f->store, &f->err));
-			must(f, ck_store_note(f->store, &row, CK_WHAT_BUSY, 0, 0, 1, 0, NULL, &f->err));
+			must(f, ck_store_note(f->store, &row, CK_WHAT_BUSY, 0, 0, 1, 0, NULL,
+					      &f->err));
 			ck_store_rollback(f->store);
 		}
 	}
@@ -354,8 +359,10 @@ static void history_is_bounded_and_has_no_gaps(void **state)
 	assert_int_equal(number(f, "SELECT max(seq) - min(seq) + 1 FROM history"), CK_HISTORY_ROWS);
 	assert_int_equal(number(f, "SELECT max(seq) FROM history"), CK_HISTORY_ROWS + 500);
 	/* the trim looks at the left end of the tree only */
-	assert_int_equal(number(f, "SELECT count(*) FROM (SELECT 1 FROM history WHERE seq <= 500 AND seq <"
-				   " (SELECT min(seq) FROM history) + 16)"), 0);
+	assert_int_equal(
+		number(f, "SELECT count(*) FROM (SELECT 1 FROM history WHERE seq <= 500 AND seq <"
+			  " (SELECT min(seq) FROM history) + 16)"),
+		0);
 	ck_row_fini(&row);
 }
 
@@ -379,13 +386,16 @@ static void crash_points_name_the_moves_of_a_round(void **state)
 	row.made = ck_made_new("abc", NULL, 0);
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_update(f->store, &row, &f->err));
-	must(f, ck_store_note(f->store, &row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 1, 0, NULL, &f->err));
+	must(f, ck_store_note(f->store, &row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 1, 0,
+			      NULL, &f->err));
 	must(f, ck_store_note(f->store, &row, CK_WHAT_CALLER_GONE, 0, 0, 1, 0, NULL, &f->err));
-	must(f, ck_store_note(f->store, &row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 1, 0, NULL, &f->err));
+	must(f, ck_store_note(f->store, &row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 1, 0,
+			      NULL, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
 	ck_crash_hook = NULL;
-	assert_string_equal(crashes, "before >CREATING;after >CREATING;"
-				     "before CREATING>KEPT,KEPT>EVICTING;after CREATING>KEPT,KEPT>EVICTING;");
+	assert_string_equal(
+		crashes, "before >CREATING;after >CREATING;"
+			 "before CREATING>KEPT,KEPT>EVICTING;after CREATING>KEPT,KEPT>EVICTING;");
 	ck_row_fini(&row);
 }
 
@@ -469,7 +479,8 @@ static void malformed_leaves_are_damage(void **state)
 	struct ck_record record = {0};
 
 	assert_int_equal(insert(f, &row), 0);
-	assert_int_equal(sqlite3_exec(f->store->db, "UPDATE fingerprint SET leaves = x'ffffffffff'", NULL, NULL, NULL),
+	assert_int_equal(sqlite3_exec(f->store->db, "UPDATE fingerprint SET leaves = x'ffffffffff'",
+				      NULL, NULL, NULL),
 			 SQLITE_OK);
 	assert_int_equal(ck_store_leaves(f->store, row.id, &record, &f->err), -CK_EDAMAGED);
 	assert_null(record.leaves);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks/wire/ttrpc.c over hooks/wire/mux.c: the bytes Go sends and wants, and a peer that sends anything else. What goes out is read by a
- * model of Go's reader, which gives up on a frame it has no room for.
+ * hooks/wire/ttrpc.c over hooks/wire/mux.c: the bytes Go sends and wants, and a peer that sends
+ * anything else. What goes out is read by a model of Go's reader, which gives up on a frame it has
+ * no room for.
  */
 #include <string.h>
 
@@ -15,7 +16,7 @@
 #define PLUGIN  "nri.pkg.api.v1alpha1.Plugin"
 #define RUNTIME "nri.pkg.api.v1alpha1.Runtime"
 
-/* ---- our end, which notes what it is told --------------------------------------------------------------------------------- */
+/* ---- our end, which notes what it is told ---------------------------------------------------- */
 
 struct end {
 	struct ck_ttrpc *ttrpc;
@@ -35,13 +36,15 @@ static void note(struct end *end, const void *payload, size_t len, const char *l
 		assert_int_equal(ck_bytes_add_text(&end->told, line), 0);
 }
 
-static void answered(uint32_t call, bool known, const struct ck_ttrpc_answer *answer, void *userdata)
+static void answered(uint32_t call, bool known, const struct ck_ttrpc_answer *answer,
+		     void *userdata)
 {
 	struct end *end = userdata;
 	char line[512];
-	assert_true(strlen(answer->message) <= CK_TEXT_MAX && answer->payload && (!answer->code || !answer->len));
-	snprintf(line, sizeof(line), "answered %u %s %d '%s' %zu\n", call, known ? "known" : "unknown", answer->code,
-		 answer->message, answer->len);
+	assert_true(strlen(answer->message) <= CK_TEXT_MAX && answer->payload &&
+		    (!answer->code || !answer->len));
+	snprintf(line, sizeof(line), "answered %u %s %d '%s' %zu\n", call,
+		 known ? "known" : "unknown", answer->code, answer->message, answer->len);
 	note(end, answer->payload, answer->len, line);
 	if (end->on_answer)
 		end->on_answer(end, call);
@@ -51,9 +54,10 @@ static void requested(const struct ck_ttrpc_request *request, void *userdata)
 {
 	struct end *end = userdata;
 	char line[600];
-	assert_true(strlen(request->service) <= CK_TEXT_MAX && strlen(request->method) <= CK_TEXT_MAX && request->payload);
-	snprintf(line, sizeof(line), "requested %u %s/%s %zu\n", request->stream, request->service, request->method,
-		 request->len);
+	assert_true(strlen(request->service) <= CK_TEXT_MAX &&
+		    strlen(request->method) <= CK_TEXT_MAX && request->payload);
+	snprintf(line, sizeof(line), "requested %u %s/%s %zu\n", request->stream, request->service,
+		 request->method, request->len);
 	note(end, request->payload, request->len, line);
 	if (end->on_request)
 		end->on_request(end, request->stream);
@@ -90,11 +94,12 @@ static uint32_t call(struct end *end, const char *method, const void *payload, s
 {
 	struct ck_error err;
 	uint32_t number = 0;
-	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, method, payload, len, 0, &number, &err), 0);
+	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, method, payload, len, 0, &number, &err),
+			 0);
 	return number;
 }
 
-/* ---- the peer's end: bytes ------------------------------------------------------------------------------------------------ */
+/* ---- the peer's end: bytes ------------------------------------------------------------------- */
 
 static void hex(struct ck_bytes *out, const char *text)
 {
@@ -115,7 +120,8 @@ static void word(unsigned char *p, size_t value)
 }
 
 /* one message in one frame, flags and all */
-static void message(struct ck_bytes *out, enum ck_mux_conn conn, uint32_t stream, unsigned type, const void *data, size_t len)
+static void message(struct ck_bytes *out, enum ck_mux_conn conn, uint32_t stream, unsigned type,
+		    const void *data, size_t len)
 {
 	unsigned char head[18] = { 0 };
 	word(head, conn);
@@ -128,7 +134,8 @@ static void message(struct ck_bytes *out, enum ck_mux_conn conn, uint32_t stream
 	assert_int_equal(ck_bytes_add(out, data, len), 0);
 }
 
-static void request(struct ck_bytes *out, uint32_t stream, const char *method, const void *payload, size_t len)
+static void request(struct ck_bytes *out, uint32_t stream, const char *method, const void *payload,
+		    size_t len)
 {
 	CK_AUTO_BYTES struct ck_bytes data = { 0 };
 	ck_bytes_field_text(&data, 1, RUNTIME);
@@ -156,11 +163,12 @@ static void fed(struct end *end, struct ck_bytes *bytes, size_t piece)
 	ck_bytes_free(bytes);
 }
 
-/* ---- what goes out, as Go reads it ---------------------------------------------------------------------------------------- */
+/* ---- what goes out, as Go reads it ----------------------------------------------------------- */
 
 #define GO_BUFFER 4096
 
-struct go {                           /* bufio.Reader over a mux connection whose Read() gives one frame, or fails */
+/* bufio.Reader over a mux connection whose Read() gives one frame, or fails */
+struct go {
 	const unsigned char *p, *end; /* frames that are left */
 	const unsigned char *buffered;
 	size_t buffered_n;
@@ -173,13 +181,15 @@ static bool go_read(struct go *go, unsigned char *to, size_t want)
 		if (!go->buffered_n) {
 			if (go->end - go->p < 8)
 				return false;
-			size_t len = (size_t)go->p[4] << 24 | (size_t)go->p[5] << 16 | (size_t)go->p[6] << 8 | go->p[7];
+			size_t len = (size_t)go->p[4] << 24 | (size_t)go->p[5] << 16 |
+				     (size_t)go->p[6] << 8 | go->p[7];
 			go->conn = go->p[3];
 			assert_true((size_t)(go->end - go->p) - 8 >= len);
 			go->buffered = go->p + 8;
 			go->buffered_n = len;
 			go->p += 8 + len;
-			if (len > (want < GO_BUFFER ? GO_BUFFER : want)) /* ENOMEM: the connection is dead from here on */
+			/* ENOMEM: the connection is dead from here on */
+			if (len > (want < GO_BUFFER ? GO_BUFFER : want))
 				return false;
 		}
 		size_t n = want < go->buffered_n ? want : go->buffered_n;
@@ -213,7 +223,8 @@ static bool out_next(struct end *end, struct got *got)
 	assert_true(go_read(&go, head, sizeof(head)));
 	got->conn = go.conn;
 	got->len = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-	got->stream = (uint32_t)head[4] << 24 | (uint32_t)head[5] << 16 | (uint32_t)head[6] << 8 | head[7];
+	got->stream = (uint32_t)head[4] << 24 | (uint32_t)head[5] << 16 | (uint32_t)head[6] << 8 |
+		      head[7];
 	got->type = head[8];
 	got->flags = head[9];
 	assert_true(got->len <= CK_TTRPC_MAX);
@@ -263,7 +274,7 @@ static void out_error(struct end *end, uint32_t stream, unsigned code, const cha
 	assert_false(out_next(end, &got));
 }
 
-/* ---- tests ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void the_bytes_are_those_of_go(void **state)
 {
@@ -274,8 +285,10 @@ static void the_bytes_are_those_of_go(void **state)
 		CK_AUTO_BYTES struct ck_bytes in = { 0 };
 		uint32_t number;
 
-		hex(&in, "00000002 00000053 00000049 00000001 01 00 0a1c6e72692e706b672e6170692e7631616c706861312e52756e74696d65 "
-			 "120e5265676973746572506c7567696e 1a130a0474657374120231301a0776302e31322e32 2080e497d012");
+		hex(&in, "00000002 00000053 00000049 00000001 01 00 "
+			 "0a1c6e72692e706b672e6170692e7631616c706861312e52756e74696d65 "
+			 "120e5265676973746572506c7567696e "
+			 "1a130a0474657374120231301a0776302e31322e32 2080e497d012");
 		fed(end, &in, piece);
 		assert_told(end, "requested 1 " RUNTIME "/RegisterPlugin 19\n");
 		assert_memory_equal(end->payload.p, "\n\4test\22\00210\32\7v0.12.2", 19);
@@ -283,11 +296,14 @@ static void the_bytes_are_those_of_go(void **state)
 		out_is(end, "00000002 0000000a 00000000 00000001 02 00");
 
 		hex(&in, "12036372741a02763120882728d00f320776302e31322e32");
-		assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "Configure", in.p, in.len, 2 * CK_NS_PER_S, &number, &err), 0);
+		assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "Configure", in.p, in.len,
+					       2 * CK_NS_PER_S, &number, &err),
+				 0);
 		assert_int_equal(number, 1);
-		out_is(end,
-		       "00000001 00000052 00000048 00000001 01 00 0a1b6e72692e706b672e6170692e7631616c706861312e506c7567696e "
-		       "1209436f6e666967757265 1a1812036372741a02763120882728d00f320776302e31322e32 2080a8d6b907");
+		out_is(end, "00000001 00000052 00000048 00000001 01 00 "
+			    "0a1b6e72692e706b672e6170692e7631616c706861312e506c7567696e "
+			    "1209436f6e666967757265 "
+			    "1a1812036372741a02763120882728d00f320776302e31322e32 2080a8d6b907");
 		in.len = 0;
 		hex(&in, "00000001 0000000e 00000004 00000001 02 00 1202100b");
 		fed(end, &in, piece);
@@ -295,11 +311,12 @@ static void the_bytes_are_those_of_go(void **state)
 		assert_memory_equal(end->payload.p, "\20\13", 2);
 
 		assert_int_equal(call(end, "Shutdown", NULL, 0), 3); /* empty: no payload at all */
-		out_is(end,
-		       "00000001 00000031 00000027 00000003 01 00 0a1b6e72692e706b672e6170692e7631616c706861312e506c7567696e "
-		       "1208 53687574646f776e");
+		out_is(end, "00000001 00000031 00000027 00000003 01 00 "
+			    "0a1b6e72692e706b672e6170692e7631616c706861312e506c7567696e "
+			    "1208 53687574646f776e");
 		assert_int_equal(call(end, "RunPodSandbox", "x", 1), 5);
-		hex(&in, "00000001 00000024 0000001a 00000005 02 00 0a18080c12146d6574686f642052756e506f6453616e64626f78");
+		hex(&in, "00000001 00000024 0000001a 00000005 02 00 "
+			 "0a18080c12146d6574686f642052756e506f6453616e64626f78");
 		fed(end, &in, piece);
 		assert_told(end, "answered 5 known 12 'method RunPodSandbox' 0\n");
 		hex(&in, "00000001 0000000a 00000000 00000003 02 00"); /* in any order */
@@ -310,8 +327,11 @@ static void the_bytes_are_those_of_go(void **state)
 		fed(end, &in, piece);
 		struct got got = { 0 };
 		assert_true(out_next(end, &got) && !out_next(end, &got));
-		assert_int_equal(ck_ttrpc_answer(end->ttrpc, 3, 12, "method RunPodSandbox", "ignored", 7), 0);
-		out_is(end, "00000002 00000024 0000001a 00000003 02 00 0a18080c12146d6574686f642052756e506f6453616e64626f78");
+		assert_int_equal(
+			ck_ttrpc_answer(end->ttrpc, 3, 12, "method RunPodSandbox", "ignored", 7),
+			0);
+		out_is(end, "00000002 00000024 0000001a 00000003 02 00 "
+			    "0a18080c12146d6574686f642052756e506f6453616e64626f78");
 		end_free(end);
 	}
 }
@@ -319,7 +339,9 @@ static void the_bytes_are_those_of_go(void **state)
 static void messages_of_every_size_arrive_both_ways(void **state)
 {
 	(void)state;
-	static const size_t sizes[] = { 1, 4000, 4086, 4087, 4096, 20000, 1000000, (4u << 20) - 300 };
+	static const size_t sizes[] = {
+		1, 4000, 4086, 4087, 4096, 20000, 1000000, (4u << 20) - 300
+	};
 	unsigned char *body = malloc(4u << 20);
 	struct end *end = end_new();
 	struct got got = { 0 };
@@ -328,14 +350,16 @@ static void messages_of_every_size_arrive_both_ways(void **state)
 		body[i] = (unsigned char)(i * 7 + (i >> 8));
 	for (size_t i = 0; i < CK_COUNT(sizes); i++) {
 		size_t size = sizes[i];
-		for (int as_go = 0; as_go < 2; as_go++) { /* in one frame, and as Go cuts it: our own mux at the far end */
+		/* in one frame, and as Go cuts it: our own mux at the far end */
+		for (int as_go = 0; as_go < 2; as_go++) {
 			CK_AUTO_BYTES struct ck_bytes in = { 0 }, frame = { 0 };
 			struct ck_mux mux = { .header_len = 0 };
 			size_t n;
 			uint32_t stream = (uint32_t)(4 * i + 2 * (unsigned)as_go + 1);
 			request(&frame, stream, "UpdateContainers", body, size);
 			if (as_go) {
-				assert_int_equal(ck_mux_send(&mux, CK_MUX_RUNTIME, frame.p + 8, 10, frame.p + 18, frame.len - 18),
+				assert_int_equal(ck_mux_send(&mux, CK_MUX_RUNTIME, frame.p + 8, 10,
+							     frame.p + 18, frame.len - 18),
 						 0);
 				const unsigned char *out = ck_mux_out(&mux, &n);
 				assert_int_equal(ck_bytes_add(&in, out, n), 0);
@@ -348,7 +372,8 @@ static void messages_of_every_size_arrive_both_ways(void **state)
 			assert_int_equal(end->payload.len, size);
 			assert_memory_equal(end->payload.p, body, size);
 
-			assert_int_equal(ck_ttrpc_answer(end->ttrpc, stream, 0, NULL, body, size), 0);
+			assert_int_equal(ck_ttrpc_answer(end->ttrpc, stream, 0, NULL, body, size),
+					 0);
 			assert_true(out_next(end, &got));
 			assert_int_equal(got.conn, CK_MUX_RUNTIME);
 			assert_int_equal(got.stream, stream);
@@ -381,14 +406,17 @@ static void a_time_limit_is_sent_along(void **state)
 		{ 0, "" },
 		{ 1, "\x20\x01" },
 		{ INT64_MAX, "\x20\xff\xff\xff\xff\xff\xff\xff\xff\x7f" },
-		{ UINT64_MAX, "\x20\xff\xff\xff\xff\xff\xff\xff\xff\x7f" }, /* a negative one would be over already */
+		/* a negative one would be over already */
+		{ UINT64_MAX, "\x20\xff\xff\xff\xff\xff\xff\xff\xff\x7f" },
 	};
 	struct end *end = end_new();
 	struct got got = { 0 };
 	for (size_t i = 0; i < CK_COUNT(limits); i++) {
 		uint32_t number;
 		size_t n = strlen(limits[i].field);
-		assert_int_equal(ck_ttrpc_call(end->ttrpc, "s", "m", "p", 1, limits[i].timeout, &number, NULL), 0);
+		assert_int_equal(ck_ttrpc_call(end->ttrpc, "s", "m", "p", 1, limits[i].timeout,
+					       &number, NULL),
+				 0);
 		assert_true(out_next(end, &got));
 		assert_int_equal(got.len, 9 + n);
 		assert_memory_equal(got.data, "\n\1s\22\1m\32\1p", 9);
@@ -419,13 +447,15 @@ static void a_malformed_envelope_costs_its_own_call(void **state)
 		fed(end, &in, 7);
 		end->told.p[end->told.len] = '\0';
 		char expected[100];
-		snprintf(expected, sizeof(expected), "answered %u known 13 'a response that cannot be read: byte ", number);
+		snprintf(expected, sizeof(expected),
+			 "answered %u known 13 'a response that cannot be read: byte ", number);
 		assert_memory_equal(end->told.p, expected, strlen(expected));
 		end->told.len = 0;
 
 		request(&in, stream + 2, "fine", "x", 1);
 		fed(end, &in, 7);
-		snprintf(expected, sizeof(expected), "requested %u " RUNTIME "/fine 1\n", stream + 2);
+		snprintf(expected, sizeof(expected), "requested %u " RUNTIME "/fine 1\n",
+			 stream + 2);
 		assert_told(end, expected);
 	}
 	/* inside a status, too */
@@ -441,9 +471,11 @@ static void fields_are_read_as_protobuf_says(void **state)
 	(void)state;
 	struct end *end = end_new();
 	CK_AUTO_BYTES struct ck_bytes in = { 0 };
-	/* metadata, an unknown number, fields twice, a service that is a number: skipped, or the last one counts */
-	static const char request_data[] = "\n\1a\x2a\4\n\2kv\x78\1\22\1b\n\2cc\x20\5\32\1x\32\3yyy\x08\7\x10\7\x3d"
-					   "1234";
+	/* metadata, an unknown number, fields twice, a service that is a number: skipped, or the
+	 * last one counts */
+	static const char request_data[] =
+		"\n\1a\x2a\4\n\2kv\x78\1\22\1b\n\2cc\x20\5\32\1x\32\3yyy\x08\7\x10\7\x3d"
+		"1234";
 	message(&in, CK_MUX_RUNTIME, 1, 1, request_data, sizeof(request_data) - 1);
 	fed(end, &in, 1);
 	assert_told(end, "requested 1 cc/b 3\n");
@@ -460,7 +492,8 @@ static void fields_are_read_as_protobuf_says(void **state)
 		{ "\n\0", 2, "0 '' 0" },                       /* a status that says OK */
 		{ "\n\3\22\1x\22\2ab", 9, "0 '' 2" },          /* its text means nothing then */
 		{ "\n\2\10\5\n\3\22\1x", 9, "5 'x' 0" },       /* a status in two parts */
-		{ "\n\2\10\5\n\2\10\7\22\2ab", 12, "7 '' 0" }, /* the last code; an error has no payload */
+		/* the last code; an error has no payload */
+		{ "\n\2\10\5\n\2\10\7\22\2ab", 12, "7 '' 0" },
 		{ "\n\2\10\5\n\2\10\0\22\2ab", 12, "0 '' 2" },
 		{ "\n\2\22\0\22\1a\22\2bc", 11, "0 '' 2" }, /* the last payload */
 		{ "\10\1\20\2\22\1a", 7, "0 '' 1" },        /* numbers where there are none */
@@ -473,14 +506,16 @@ static void fields_are_read_as_protobuf_says(void **state)
 		uint32_t number = call(end, "m", NULL, 0);
 		message(&in, CK_MUX_PLUGIN, number, 2, responses[i].data, responses[i].len);
 		fed(end, &in, 1);
-		snprintf(expected, sizeof(expected), "answered %u known %s\n", number, responses[i].told);
+		snprintf(expected, sizeof(expected), "answered %u known %s\n", number,
+			 responses[i].told);
 		assert_told(end, expected);
 	}
 	end_free(end);
 }
 
 /* the head of a message of @len bytes, and that many zeroes in the longest frames */
-static void feed_long(struct end *end, enum ck_mux_conn conn, uint32_t stream, unsigned type, size_t len)
+static void feed_long(struct end *end, enum ck_mux_conn conn, uint32_t stream, unsigned type,
+		      size_t len)
 {
 	unsigned char head[18] = { 0 }, *zeroes = calloc(1, CK_MUX_FRAME_MAX);
 	assert_non_null(zeroes);
@@ -518,10 +553,12 @@ static void a_message_that_is_too_long_costs_its_own_call(void **state)
 		feed_long(end, CK_MUX_RUNTIME, stream, 1, lengths[i]);
 		out_error(end, stream, CK_GRPC_RESOURCE_EXHAUSTED, "the request is over 4 MiB");
 		feed_long(end, CK_MUX_PLUGIN, number, 2, lengths[i]);
-		snprintf(expected, sizeof(expected), "answered %u known 8 'a response of %ju bytes; the limit is 4194304' 0\n",
+		snprintf(expected, sizeof(expected),
+			 "answered %u known 8 'a response of %ju bytes; the limit is 4194304' 0\n",
 			 number, (uintmax_t)lengths[i]);
 		assert_told(end, expected);
-		feed_long(end, CK_MUX_RUNTIME, stream + 2, 3, lengths[i]); /* of a type nobody knows */
+		/* of a type nobody knows */
+		feed_long(end, CK_MUX_RUNTIME, stream + 2, 3, lengths[i]);
 		out_none(end);
 
 		assert_int_equal(call(end, "m", NULL, 0), number + 2);
@@ -529,7 +566,8 @@ static void a_message_that_is_too_long_costs_its_own_call(void **state)
 		request(&in, stream + 2, "fine", "x", 1);
 		response(&in, number + 2, "x", 1);
 		fed(end, &in, 7);
-		snprintf(expected, sizeof(expected), "requested %u " RUNTIME "/fine 1\nanswered %u known 0 '' 1\n", stream + 2,
+		snprintf(expected, sizeof(expected),
+			 "requested %u " RUNTIME "/fine 1\nanswered %u known 0 '' 1\n", stream + 2,
 			 number + 2);
 		assert_told(end, expected);
 	}
@@ -545,14 +583,20 @@ static void what_is_too_long_to_send_is_refused_here(void **state)
 	CK_AUTO_BYTES struct ck_bytes in = { 0 };
 	char *body = calloc(1, 5u << 20);
 	uint32_t number = 77;
-	const size_t around = 2 + 27 + 2 + 1 + 1 + 4; /* service, method, and the payload's tag and length */
+	/* service, method, and the payload's tag and length */
+	const size_t around = 2 + 27 + 2 + 1 + 1 + 4;
 	assert_non_null(body);
-	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "m", body, CK_TTRPC_MAX - around + 1, 0, &number, &err), -CK_ETOOBIG);
+	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "m", body, CK_TTRPC_MAX - around + 1, 0,
+				       &number, &err),
+			 -CK_ETOOBIG);
 	assert_string_equal(err.text, "m: a message of 4194268 bytes; the limit is 4194304");
-	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "m", body, 5u << 20, 0, &number, &err), -CK_ETOOBIG);
+	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "m", body, 5u << 20, 0, &number, &err),
+			 -CK_ETOOBIG);
 	assert_int_equal(number, 77);
 	out_none(end);
-	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "m", body, CK_TTRPC_MAX - around, 0, &number, &err), 0);
+	assert_int_equal(ck_ttrpc_call(end->ttrpc, PLUGIN, "m", body, CK_TTRPC_MAX - around, 0,
+				       &number, &err),
+			 0);
 	assert_int_equal(number, 1);
 	assert_true(out_next(end, &got));
 	assert_int_equal(got.len, CK_TTRPC_MAX);
@@ -580,9 +624,10 @@ static void stream_ids_are_odd_and_ascend(void **state)
 		uint32_t stream;
 		bool good;
 	} streams[] = {
-		{ 0, false },         { 2, false },          { 1, true },  { 1, false }, { 5, true },
-		{ 3, false },         { 4, false },          { 6, false }, { 7, true },  { 0xfffffffe, false },
-		{ 0xffffffff, true }, { 0xffffffff, false }, { 9, false },
+		{ 0, false }, { 2, false },          { 1, true },          { 1, false },
+		{ 5, true },  { 3, false },          { 4, false },         { 6, false },
+		{ 7, true },  { 0xfffffffe, false }, { 0xffffffff, true }, { 0xffffffff, false },
+		{ 9, false },
 	};
 	struct end *end = end_new();
 	CK_AUTO_BYTES struct ck_bytes in = { 0 };
@@ -590,7 +635,8 @@ static void stream_ids_are_odd_and_ascend(void **state)
 		char expected[100];
 		request(&in, streams[i].stream, "m", "", 0);
 		fed(end, &in, 13);
-		snprintf(expected, sizeof(expected), "requested %u " RUNTIME "/m 0\n", streams[i].stream);
+		snprintf(expected, sizeof(expected), "requested %u " RUNTIME "/m 0\n",
+			 streams[i].stream);
 		assert_told(end, streams[i].good ? expected : "");
 		if (streams[i].good)
 			out_none(end);
@@ -661,9 +707,12 @@ static void connections_do_not_mix(void **state)
 	CK_AUTO_BYTES struct ck_bytes in = { 0 };
 	call(end, "m", NULL, 0);
 	/* one message of each, in frames that alternate, some of them empty */
-	hex(&in, "00000001 00000006 00000003 0000 00000002 00000009 00000009 00000001 01 00000001 00000000"
-		 "00000001 00000005 0001 02 00 12 00000002 00000005 00 0a 01 61 12 00000009 00000002 ffff"
-		 "00000001 00000001 01 00000002 00000004 02 62 63 1a 00000001 00000001 78 00000002 00000000");
+	hex(&in, "00000001 00000006 00000003 0000 00000002 00000009 00000009 00000001 01 00000001 "
+		 "00000000"
+		 "00000001 00000005 0001 02 00 12 00000002 00000005 00 0a 01 61 12 00000009 "
+		 "00000002 ffff"
+		 "00000001 00000001 01 00000002 00000004 02 62 63 1a 00000001 00000001 78 00000002 "
+		 "00000000");
 	fed(end, &in, 3);
 	assert_told(end, "answered 1 known 0 '' 1\n"); /* the request lacks a byte */
 	hex(&in, "00000002 00000001 00");
@@ -689,7 +738,8 @@ static void too_many_unanswered_calls_are_refused(void **state)
 	out_error(end, 129, CK_GRPC_RESOURCE_EXHAUSTED, "too many calls");
 	assert_int_equal(ck_ttrpc_answer(end->ttrpc, 129, 0, NULL, NULL, 0), -CK_EINVAL);
 
-	assert_int_equal(ck_ttrpc_answer(end->ttrpc, 65, 0, NULL, NULL, 0), 0); /* in any order, each once */
+	/* in any order, each once */
+	assert_int_equal(ck_ttrpc_answer(end->ttrpc, 65, 0, NULL, NULL, 0), 0);
 	out_is(end, "00000002 0000000a 00000000 00000041 02 00");
 	assert_int_equal(ck_ttrpc_answer(end->ttrpc, 65, 0, NULL, NULL, 0), -CK_EINVAL);
 	assert_int_equal(ck_ttrpc_answer(end->ttrpc, 64, 0, NULL, NULL, 0), -CK_EINVAL);
@@ -698,7 +748,8 @@ static void too_many_unanswered_calls_are_refused(void **state)
 	fed(end, &in, 1000);
 	assert_told(end, "requested 131 " RUNTIME "/m 0\n");
 	for (uint32_t i = 1; i <= 131; i += 2)
-		assert_int_equal(ck_ttrpc_answer(end->ttrpc, i, 0, NULL, NULL, 0), i == 65 || i == 129 ? -CK_EINVAL : 0);
+		assert_int_equal(ck_ttrpc_answer(end->ttrpc, i, 0, NULL, NULL, 0),
+				 i == 65 || i == 129 ? -CK_EINVAL : 0);
 	end_free(end);
 }
 
@@ -792,7 +843,9 @@ static void who_calls_and_reads_no_answers_is_cut_off(void **state)
 static void answer_and_call(struct end *end, uint32_t stream)
 {
 	if (stream < 100) {
-		assert_int_equal(ck_ttrpc_answer(end->ttrpc, stream, 0, NULL, end->payload.p, end->payload.len), 0);
+		assert_int_equal(ck_ttrpc_answer(end->ttrpc, stream, 0, NULL, end->payload.p,
+						 end->payload.len),
+				 0);
 		call(end, "again", end->payload.p, end->payload.len);
 	}
 }
@@ -826,7 +879,8 @@ static void calls_are_made_and_answered_from_within(void **state)
 	end_free(end);
 }
 
-/* one life under a fault, 0: none: true if it was met. What was not told as done did not happen. @errors: bytes of those sent */
+/* one life under a fault, 0: none: true if it was met. What was not told as done did not happen.
+ * @errors: bytes of those sent */
 static bool life(unsigned nth, size_t *errors)
 {
 	static const char body[6000] = "body";
@@ -847,11 +901,15 @@ static bool life(unsigned nth, size_t *errors)
 	if (end.ttrpc) {
 		for (int i = 0; i < 6; i++) {
 			ck_ttrpc_out(end.ttrpc, &before);
-			int r = ck_ttrpc_call(end.ttrpc, PLUGIN, "Configure", body, sizeof(body), 1, &number, &err);
+			int r = ck_ttrpc_call(end.ttrpc, PLUGIN, "Configure", body, sizeof(body), 1,
+					      &number, &err);
 			ck_ttrpc_out(end.ttrpc, &after);
-			assert_true(r == 0 || (r == -CK_ENOMEM && err.code == CK_ENOMEM && before == after));
+			assert_true(r == 0 ||
+				    (r == -CK_ENOMEM && err.code == CK_ENOMEM && before == after));
 			if (r < 0) /* the number was not used up */
-				assert_int_equal(ck_ttrpc_call(end.ttrpc, PLUGIN, "m", "", 0, 0, &number, &err), 0);
+				assert_int_equal(ck_ttrpc_call(end.ttrpc, PLUGIN, "m", "", 0, 0,
+							       &number, &err),
+						 0);
 			assert_int_equal(number, 2 * i + 1);
 		}
 		ck_ttrpc_out(end.ttrpc, &before);

@@ -13,7 +13,8 @@ struct heard {
 	char text[512];
 };
 
-static void hear(enum ck_conflict_what what, const struct ck_object *a, const struct ck_object *b, void *userdata)
+static void hear(enum ck_conflict_what what, const struct ck_object *a, const struct ck_object *b,
+		 void *userdata)
 {
 	struct heard *heard = userdata;
 	size_t at = strlen(heard->text);
@@ -21,7 +22,8 @@ static void hear(enum ck_conflict_what what, const struct ck_object *a, const st
 		 what == CK_CONFLICT_READY ? "ready" : "name", a->id, b->id);
 }
 
-static struct ck_object sandbox(const char *id, const char *name, const char *ns, const char *uid, enum ck_condition condition)
+static struct ck_object sandbox(const char *id, const char *name, const char *ns, const char *uid,
+				enum ck_condition condition)
 {
 	return (struct ck_object){ .size = sizeof(struct ck_object),
 				   .kind = CK_SANDBOX,
@@ -33,7 +35,8 @@ static struct ck_object sandbox(const char *id, const char *name, const char *ns
 }
 
 /* what a list tells that the one before did not */
-static const char *look(struct ck_conflicts *conflicts, const struct ck_object *o, size_t n, ptrdiff_t there)
+static const char *look(struct ck_conflicts *conflicts, const struct ck_object *o, size_t n,
+			ptrdiff_t there)
 {
 	static struct heard heard;
 	heard.text[0] = '\0';
@@ -46,8 +49,12 @@ static void ordinary_lists_have_none(void **state)
 	(void)state;
 	struct ck_conflicts conflicts = { 0 };
 	struct ck_object o[] = {
-		sandbox("s1", "web", "shop", "u1", READY), sandbox("s0", "web", "shop", "u1", DEAD), /* its earlier attempt */
-		sandbox("s2", "api", "shop", "u2", READY), sandbox("s3", "web", "shop", "u3", READY), /* replaced, not gone yet */
+		/* its earlier attempt */
+		sandbox("s1", "web", "shop", "u1", READY),
+		sandbox("s0", "web", "shop", "u1", DEAD),
+		/* replaced, not gone yet */
+		sandbox("s2", "api", "shop", "u2", READY),
+		sandbox("s3", "web", "shop", "u3", READY),
 	};
 	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 0), "");
 	assert_string_equal(look(&conflicts, NULL, 0, 0), "");
@@ -58,10 +65,13 @@ static void two_ready_sandboxes_of_a_uid_are_one(void **state)
 {
 	(void)state;
 	struct ck_conflicts conflicts = { 0 };
-	struct ck_object o[] = { sandbox("s2", "web", "shop", "u1", READY), sandbox("s0", "web", "shop", "u1", DEAD),
-				 sandbox("s3", "web", "shop", "u1", READY), sandbox("s1", "web", "shop", "u1", READY) };
+	struct ck_object o[] = { sandbox("s2", "web", "shop", "u1", READY),
+				 sandbox("s0", "web", "shop", "u1", DEAD),
+				 sandbox("s3", "web", "shop", "u1", READY),
+				 sandbox("s1", "web", "shop", "u1", READY) };
 	o[0].created_at = 3, o[1].created_at = 1, o[2].created_at = 2, o[3].created_at = 4;
-	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 1), "ready s3,s2"); /* the oldest two */
+	/* the oldest two */
+	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 1), "ready s3,s2");
 	ck_conflicts_fini(&conflicts);
 }
 
@@ -69,10 +79,13 @@ static void a_uid_with_two_names_or_namespaces_is_one(void **state)
 {
 	(void)state;
 	struct ck_conflicts conflicts = { 0 };
-	struct ck_object o[] = { sandbox("s1", "web", "shop", "u1", READY), sandbox("s2", "api", "shop", "u1", DEAD),
-				 sandbox("s3", "web", "shop", "u2", DEAD), sandbox("s4", "web", "test", "u2", DEAD),
-				 sandbox("s5", "web", "shop", "u3", READY), sandbox("s6", "api", "shop", "u3", READY) };
-	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 4), "name s1,s2; name s3,s4; ready s5,s6; name s5,s6");
+	struct ck_object o[] = {
+		sandbox("s1", "web", "shop", "u1", READY), sandbox("s2", "api", "shop", "u1", DEAD),
+		sandbox("s3", "web", "shop", "u2", DEAD),  sandbox("s4", "web", "test", "u2", DEAD),
+		sandbox("s5", "web", "shop", "u3", READY), sandbox("s6", "api", "shop", "u3", READY)
+	};
+	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 4),
+			    "name s1,s2; name s3,s4; ready s5,s6; name s5,s6");
 	ck_conflicts_fini(&conflicts);
 }
 
@@ -80,8 +93,10 @@ static void each_is_told_once_and_again_after_it_was_gone(void **state)
 {
 	(void)state;
 	struct ck_conflicts conflicts = { 0 };
-	struct ck_object o[] = { sandbox("s1", "web", "shop", "u1", READY), sandbox("s2", "web", "shop", "u1", READY),
-				 sandbox("s3", "api", "shop", "u2", READY), sandbox("s4", "api", "shop", "u2", READY) };
+	struct ck_object o[] = { sandbox("s1", "web", "shop", "u1", READY),
+				 sandbox("s2", "web", "shop", "u1", READY),
+				 sandbox("s3", "api", "shop", "u2", READY),
+				 sandbox("s4", "api", "shop", "u2", READY) };
 	assert_string_equal(look(&conflicts, o, 2, 1), "ready s1,s2");
 	assert_string_equal(look(&conflicts, o, 2, 1), "");
 	assert_string_equal(look(&conflicts, o, 4, 2), "ready s3,s4"); /* another one beside it */
@@ -99,12 +114,15 @@ static void what_has_no_uid_is_nobody_s(void **state)
 {
 	(void)state;
 	struct ck_conflicts conflicts = { 0 };
-	struct ck_object o[] = { sandbox("s1", "a", "shop", "", READY), sandbox("s2", "b", "shop", "", READY),
-				 sandbox("s3", "a", "shop", NULL, READY), sandbox("s4", "b", "shop", NULL, READY),
-				 sandbox("c1", "a", "shop", "u1", READY), sandbox("c2", "a", "shop", "u1", READY) };
+	struct ck_object o[] = {
+		sandbox("s1", "a", "shop", "", READY),   sandbox("s2", "b", "shop", "", READY),
+		sandbox("s3", "a", "shop", NULL, READY), sandbox("s4", "b", "shop", NULL, READY),
+		sandbox("c1", "a", "shop", "u1", READY), sandbox("c2", "a", "shop", "u1", READY)
+	};
 	o[4].kind = o[5].kind = CK_CONTAINER;
 	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 0), "");
-	struct ck_object bare[] = { sandbox("s1", NULL, NULL, "u1", DEAD), sandbox("s2", "", "", "u1", DEAD) };
+	struct ck_object bare[] = { sandbox("s1", NULL, NULL, "u1", DEAD),
+				    sandbox("s2", "", "", "u1", DEAD) };
 	assert_string_equal(look(&conflicts, bare, CK_COUNT(bare), 0), "");
 	ck_conflicts_fini(&conflicts);
 }
@@ -120,7 +138,8 @@ static void a_big_list_is_looked_through(void **state)
 		snprintf(uids[i], sizeof(uids[i]), "u%zu", i * 7919 % PODS);
 		for (size_t k = 0; k < 2; k++) {
 			snprintf(ids[2 * i + k], sizeof(ids[0]), "s%zu", 2 * i + k);
-			o[2 * i + k] = sandbox(ids[2 * i + k], "web", "shop", uids[i], k && i != 4711 ? DEAD : READY);
+			o[2 * i + k] = sandbox(ids[2 * i + k], "web", "shop", uids[i],
+					       k && i != 4711 ? DEAD : READY);
 		}
 	}
 	assert_string_equal(look(&conflicts, o, CK_COUNT(o), 1), "ready s9422,s9423");
@@ -134,8 +153,10 @@ static void a_big_list_is_looked_through(void **state)
 static void without_memory_nothing_changes(void **state)
 {
 	(void)state;
-	struct ck_object o[] = { sandbox("s1", "web", "shop", "u1", READY), sandbox("s2", "web", "shop", "u1", READY),
-				 sandbox("s3", "api", "shop", "u2", READY), sandbox("s4", "other", "shop", "u2", READY) };
+	struct ck_object o[] = { sandbox("s1", "web", "shop", "u1", READY),
+				 sandbox("s2", "web", "shop", "u1", READY),
+				 sandbox("s3", "api", "shop", "u2", READY),
+				 sandbox("s4", "other", "shop", "u2", READY) };
 	bool hit = true;
 	for (unsigned nth = 1; hit; nth++) {
 		struct ck_conflicts conflicts = { 0 };

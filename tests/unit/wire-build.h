@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_TESTS_WIRE_BUILD_H
 #define CK_TESTS_WIRE_BUILD_H
-/* Messages of any size built field by field, with src/base/bytes.h; and exact copies, so that ASan sees a read past the end. */
+/* Messages of any size built field by field, with src/base/bytes.h; and exact copies, so that ASan
+ * sees a read past the end. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static inline void put_pair(struct ck_bytes *to, uint32_t field, const char *key
 /* fields of a later CRI, of every wire type; one with a length written longer than it need be */
 static inline void put_unknown(struct ck_bytes *to)
 {
-	static const unsigned char odd[] = { 0xa2, 0x06, 0x82, 0x80, 0x00, 'h', 'i' }; /* field 100 */
+	/* field 100 */
+	static const unsigned char odd[] = { 0xa2, 0x06, 0x82, 0x80, 0x00, 'h', 'i' };
 	put_number(to, 101, UINT64_MAX);
 	must(ck_bytes_varint(to, 102 << 3 | 1));
 	must(ck_bytes_add(to, "8 bytes.", 8));
@@ -62,7 +64,8 @@ static inline size_t skip_varint(const unsigned char *p, size_t at, uint64_t *re
 	}
 }
 
-/* is_border - of a well-formed message: does one of its fields end at @len? Only there it can be cut and still be one */
+/* is_border - of a well-formed message: does one of its fields end at @len? Only there it can be
+ * cut and still be one */
 static inline bool is_border(const unsigned char *p, size_t end, size_t len)
 {
 	size_t at = 0;

@@ -4,19 +4,23 @@
 #include "src/base/mem.h"
 #include "tests/unit/wire-pair.h"
 
-static void told(struct call *call, const char *name, size_t name_len, const char *value, size_t value_len)
+static void told(struct call *call, const char *name, size_t name_len, const char *value,
+		 size_t value_len)
 {
 	size_t at = strlen(call->told);
 	int shown = value_len > 200 ? 200 : (int)value_len;
-	snprintf(call->told + at, sizeof(call->told) - at, "%.*s: %.*s\n", (int)name_len, name, shown, value);
+	snprintf(call->told + at, sizeof(call->told) - at, "%.*s: %.*s\n", (int)name_len, name,
+		 shown, value);
 }
 
-static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n, void *userdata)
+static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
+		       void *userdata)
 {
 	struct call *call = userdata;
 	assert_ptr_equal(call->stream, stream);
 	for (size_t i = 0; i < n; i++)
-		told(call, headers[i].name, headers[i].name_len, headers[i].value, headers[i].value_len);
+		told(call, headers[i].name, headers[i].name_len, headers[i].value,
+		     headers[i].value_len);
 	size_t at = strlen(call->told);
 	snprintf(call->told + at, sizeof(call->told) - at, "--\n");
 	call->blocks++;
@@ -24,7 +28,8 @@ static void on_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 		call->on_headers(call);
 }
 
-static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n, void *userdata)
+static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
+		    void *userdata)
 {
 	struct call *call = userdata;
 	assert_ptr_equal(call->stream, stream);
@@ -107,8 +112,10 @@ static void on_late_reset(struct ck_h2 *h2, int32_t id, uint32_t error, void *us
 	pair->late_error = error;
 }
 
-static const struct ck_h2_owner client_owner = { .pending = on_pending_client, .draining = on_draining };
-static const struct ck_h2_owner server_owner = { on_opened, on_pending_server, NULL, on_late_reset };
+static const struct ck_h2_owner client_owner = { .pending = on_pending_client,
+						 .draining = on_draining };
+static const struct ck_h2_owner server_owner = { on_opened, on_pending_server, NULL,
+						 on_late_reset };
 
 struct pair *pair_new_raw(uint32_t server_window, uint32_t client_window)
 {
@@ -135,13 +142,15 @@ void pair_free(struct pair *pair)
 	ck_h2_free(pair->client);
 	ck_h2_free(pair->server);
 	for (unsigned i = 0; i < pair->opened; i++) {
-		assert_int_equal(pair->at_server[i].stream != NULL, 0); /* closed, or let go of by the test */
+		/* closed, or let go of by the test */
+		assert_int_equal(pair->at_server[i].stream != NULL, 0);
 		call_fini(&pair->at_server[i]);
 	}
 	free(pair);
 }
 
-static bool carry(struct pair *pair, struct ck_h2 *from, int *from_error, struct ck_h2 *to, int *to_error, size_t *carried)
+static bool carry(struct pair *pair, struct ck_h2 *from, int *from_error, struct ck_h2 *to,
+		  int *to_error, size_t *carried)
 {
 	const unsigned char *bytes;
 	ptrdiff_t n = ck_h2_next(from, &bytes, NULL);
@@ -163,12 +172,14 @@ static bool carry(struct pair *pair, struct ck_h2 *from, int *from_error, struct
 
 bool pair_to_server(struct pair *pair)
 {
-	return carry(pair, pair->client, &pair->client_error, pair->server, &pair->server_error, &pair->to_server);
+	return carry(pair, pair->client, &pair->client_error, pair->server, &pair->server_error,
+		     &pair->to_server);
 }
 
 bool pair_to_client(struct pair *pair)
 {
-	return carry(pair, pair->server, &pair->server_error, pair->client, &pair->client_error, &pair->to_client);
+	return carry(pair, pair->server, &pair->server_error, pair->client, &pair->client_error,
+		     &pair->to_client);
 }
 
 void pair_run(struct pair *pair)
@@ -190,7 +201,8 @@ int pair_call(struct pair *pair, struct call *call, const char *authority)
 		CK_H2_HEADER("te", "trailers"),
 	};
 	call->pair = pair;
-	return ck_h2_open(pair->client, headers, CK_COUNT(headers), &pair_handler, call, &call->stream, NULL);
+	return ck_h2_open(pair->client, headers, CK_COUNT(headers), &pair_handler, call,
+			  &call->stream, NULL);
 }
 
 void call_fini(struct call *call)

@@ -2,8 +2,9 @@
 #ifndef CK_TESTS_WIRE_PAIR_H
 #define CK_TESTS_WIRE_PAIR_H
 /*
- * A client's and a server's HTTP/2 connection with nothing but memory between them, and streams that write down what they
- * are told. pair_run() carries bytes to and fro until both are quiet, as many at a time as `piece` says.
+ * A client's and a server's HTTP/2 connection with nothing but memory between them, and streams
+ * that write down what they are told. pair_run() carries bytes to and fro until both are quiet, as
+ * many at a time as `piece` says.
  */
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -38,7 +39,8 @@ struct pair {
 	uint32_t late_error;
 	bool refuse; /* the server does not handle what is opened */
 	size_t piece; /* bytes fed at once; 0: all */
-	int client_error, server_error; /* what ck_h2_feed() or ck_h2_next() said last, if it failed */
+	/* what ck_h2_feed() or ck_h2_next() said last, if it failed */
+	int client_error, server_error;
 	struct call served; /* the hooks that a call at the server begins with */
 	size_t to_client, to_server; /* bytes carried */
 };
@@ -46,12 +48,14 @@ struct pair {
 extern const struct ck_h2_handler pair_handler;
 
 struct pair *pair_new(void); /* connected, settings exchanged */
-struct pair *pair_new_raw(uint32_t server_window, uint32_t client_window); /* nothing exchanged yet; NULL: no memory */
+/* nothing exchanged yet; NULL: no memory */
+struct pair *pair_new_raw(uint32_t server_window, uint32_t client_window);
 void pair_free(struct pair *pair);
 void pair_run(struct pair *pair);
 bool pair_to_server(struct pair *pair); /* one round in one direction; false: there was nothing */
 bool pair_to_client(struct pair *pair);
-/* pair_call - the usual headers of a call, with `authority` as :authority; the body is the caller's business */
+/* pair_call - the usual headers of a call, with `authority` as :authority; the body is the caller's
+ * business */
 int pair_call(struct pair *pair, struct call *call, const char *authority);
 void call_fini(struct call *call);
 #endif

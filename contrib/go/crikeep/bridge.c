@@ -12,7 +12,7 @@ int ckgo_inside(void)
 	return inside;
 }
 
-/* ---- from the library to Go ------------------------------------------------------------------------------------------ */
+/* ---- from the library to Go ------------------------------------------------------------------ */
 
 static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata)
 {
@@ -60,7 +60,8 @@ static int choose(const struct ck_told *entry, char *names, size_t size, void *u
 	return r;
 }
 
-static void fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry, void *userdata)
+static void fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
+		 void *userdata)
 {
 	ckgoFire((uintptr_t)userdata, job, (int)event, (struct ck_told *)entry);
 }
@@ -99,11 +100,11 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 	ckgoDecided((uintptr_t)userdata, outcome);
 }
 
-/* ---- the cache ------------------------------------------------------------------------------------------------------- */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
-int ckgo_open(const char *state_dir, int flags, const struct ckgo_durations *durations, int mode, int hand_back,
-	      int on_annotation_change, const char *patterns, int n_patterns, uintptr_t handle, struct ck_cache **ret_cache,
-	      struct ck_error *err)
+int ckgo_open(const char *state_dir, int flags, const struct ckgo_durations *durations, int mode,
+	      int hand_back, int on_annotation_change, const char *patterns, int n_patterns,
+	      uintptr_t handle, struct ck_cache **ret_cache, struct ck_error *err)
 {
 	struct ck_host host = {
 		.size = sizeof(host),
@@ -179,10 +180,10 @@ int ckgo_grpc(int code, int sub)
 	return ck_error_grpc(&err);
 }
 
-/* ---- turns ----------------------------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
-int ckgo_begin(struct ck_cache *cache, int kind, const void *bytes, size_t len, uint64_t timeout, int flags, uintptr_t handle,
-	       struct ck_turn **ret_turn, struct ck_error *err)
+int ckgo_begin(struct ck_cache *cache, int kind, const void *bytes, size_t len, uint64_t timeout,
+	       int flags, uintptr_t handle, struct ck_turn **ret_turn, struct ck_error *err)
 {
 	struct ck_request request = {
 		.size = sizeof(request),
@@ -199,8 +200,8 @@ int ckgo_begin(struct ck_cache *cache, int kind, const void *bytes, size_t len, 
 	return r;
 }
 
-int ckgo_remove(struct ck_cache *cache, int kind, const char *id, uint64_t timeout, uintptr_t handle, struct ck_turn **ret_turn,
-		struct ck_error *err)
+int ckgo_remove(struct ck_cache *cache, int kind, const char *id, uint64_t timeout,
+		uintptr_t handle, struct ck_turn **ret_turn, struct ck_error *err)
 {
 	int r = ck_remove_begin(cache, (enum ck_kind)kind, id, timeout, ret_turn, err);
 	if (r == CK_WAIT)
@@ -208,13 +209,17 @@ int ckgo_remove(struct ck_cache *cache, int kind, const char *id, uint64_t timeo
 	return r;
 }
 
-int ckgo_finish(struct ck_turn *turn, const char *id, const void *reply, size_t len, struct ck_error *err)
+int ckgo_finish(struct ck_turn *turn, const char *id, const void *reply, size_t len,
+		struct ck_error *err)
 {
-	struct ck_result result = { .size = sizeof(result), .id = id, .reply = reply, .reply_len = len };
+	struct ck_result result = {
+		.size = sizeof(result), .id = id, .reply = reply, .reply_len = len
+	};
 	return ck_turn_finish(turn, &result, err);
 }
 
-int ckgo_fail(struct ck_turn *turn, int grpc, const char *message, const void *details, size_t len, struct ck_error *err)
+int ckgo_fail(struct ck_turn *turn, int grpc, const char *message, const void *details, size_t len,
+	      struct ck_error *err)
 {
 	struct ck_status why = {
 		.size = sizeof(why),
@@ -252,19 +257,21 @@ int ckgo_begun(struct ck_turn *turn)
 
 void ckgo_free(struct ck_turn *turn, int heard)
 {
-	ck_turn_watch(turn, NULL, NULL); /* no callback begins any more; one that runs has taken the decision with it */
+	/* no callback begins any more; one that runs has taken the decision with it */
+	ck_turn_watch(turn, NULL, NULL);
 	if (heard != CKGO_HEARD)
 		ck_turn_answered(turn, CK_LOST); /* of no effect where it was not handed back */
 	/*
-	 * CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with all waiting, for a long time. But
-	 * what is to be sent again is lost: the first may still run (K8).
+	 * CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with all
+	 * waiting, for a long time. But what is to be sent again is lost: the first may still run
+	 * (K8).
 	 */
 	if (heard == CKGO_NOTHING && ck_turn_again(turn) != 1 && ckgo_begun(turn))
 		ckgo_fail(turn, 1, "its caller had gone before it was begun", NULL, 0, NULL);
 	ck_turn_free(turn);
 }
 
-/* ---- jobs, lists ----------------------------------------------------------------------------------------------------- */
+/* ---- jobs, lists ----------------------------------------------------------------------------- */
 
 void ckgo_done(struct ck_job *job, int grpc, int condition, const char *image_id)
 {
@@ -316,7 +323,8 @@ int ckgo_view_hides(struct ck_view *view, const struct ckgo_object *object, cons
 	return ck_view_hides(view, &o);
 }
 
-int ckgo_view_listed(struct ck_view *view, int kind, const struct ckgo_object *objects, size_t n, const char *text)
+int ckgo_view_listed(struct ck_view *view, int kind, const struct ckgo_object *objects, size_t n,
+		     const char *text)
 {
 	struct ck_object *list_of = calloc(n ? n : 1, sizeof(*list_of));
 	if (!list_of)

@@ -2,8 +2,9 @@
 #ifndef CRIKEEP_GO_BRIDGE_H
 #define CRIKEEP_GO_BRIDGE_H
 /*
- * Between crikeep.h and cgo. Arguments are flat, because a pointer to Go memory may be an argument of a call but must not lie in
- * memory that is passed; and the library is given numbers (runtime/cgo.Handle) to keep, never a pointer to Go memory.
+ * Between crikeep.h and cgo. Arguments are flat, because a pointer to Go memory may be an argument
+ * of a call but must not lie in memory that is passed; and the library is given numbers
+ * (runtime/cgo.Handle) to keep, never a pointer to Go memory.
  */
 #include <crikeep.h>
 
@@ -23,7 +24,8 @@ struct ckgo_durations {
 	uint64_t ttl, create_deadline, lost_grace, supersede_wait, destroy_timeout;
 };
 
-/* a struct ck_object without pointers: @at are places in a text, 0 is none. id, pod name, namespace, uid, sandbox, container */
+/* a struct ck_object without pointers: @at are places in a text, 0 is none. id, pod name,
+ * namespace, uid, sandbox, container */
 struct ckgo_object {
 	uint64_t created_at;
 	uint32_t at[6];
@@ -31,16 +33,19 @@ struct ckgo_object {
 };
 
 /* @patterns: @n_patterns strings, one after the other; negative: the default */
-int ckgo_open(const char *state_dir, int flags, const struct ckgo_durations *durations, int mode, int hand_back,
-	      int on_annotation_change, const char *patterns, int n_patterns, uintptr_t handle, struct ck_cache **ret_cache,
-	      struct ck_error *err);
-/* a turn that has to be waited for, or that makes something, is watched; @handle is given to ckgoDecided() */
-int ckgo_begin(struct ck_cache *cache, int kind, const void *bytes, size_t len, uint64_t timeout, int flags, uintptr_t handle,
-	       struct ck_turn **ret_turn, struct ck_error *err);
-int ckgo_remove(struct ck_cache *cache, int kind, const char *id, uint64_t timeout, uintptr_t handle, struct ck_turn **ret_turn,
+int ckgo_open(const char *state_dir, int flags, const struct ckgo_durations *durations, int mode,
+	      int hand_back, int on_annotation_change, const char *patterns, int n_patterns,
+	      uintptr_t handle, struct ck_cache **ret_cache, struct ck_error *err);
+/* a turn that has to be waited for, or that makes something, is watched; @handle is given to
+ * ckgoDecided() */
+int ckgo_begin(struct ck_cache *cache, int kind, const void *bytes, size_t len, uint64_t timeout,
+	       int flags, uintptr_t handle, struct ck_turn **ret_turn, struct ck_error *err);
+int ckgo_remove(struct ck_cache *cache, int kind, const char *id, uint64_t timeout,
+		uintptr_t handle, struct ck_turn **ret_turn, struct ck_error *err);
+int ckgo_finish(struct ck_turn *turn, const char *id, const void *reply, size_t len,
 		struct ck_error *err);
-int ckgo_finish(struct ck_turn *turn, const char *id, const void *reply, size_t len, struct ck_error *err);
-int ckgo_fail(struct ck_turn *turn, int grpc, const char *message, const void *details, size_t len, struct ck_error *err);
+int ckgo_fail(struct ck_turn *turn, int grpc, const char *message, const void *details, size_t len,
+	      struct ck_error *err);
 int ckgo_reply(struct ck_turn *turn, struct ck_reply *ret_reply);
 int ckgo_status(struct ck_turn *turn, struct ck_status *ret_status);
 void ckgo_why(struct ck_turn *turn, struct ck_error *ret_err);
@@ -57,12 +62,14 @@ int ckgo_entries(struct ck_cache *cache, uintptr_t handle);
 uint64_t ckgo_boottime(void);
 
 int ckgo_view_hides(struct ck_view *view, const struct ckgo_object *object, const char *text);
-int ckgo_view_listed(struct ck_view *view, int kind, const struct ckgo_object *objects, size_t n, const char *text);
+int ckgo_view_listed(struct ck_view *view, int kind, const struct ckgo_object *objects, size_t n,
+		     const char *text);
 
-/* is this thread in one of the callbacks that must not call the library? A goroutine in a callback keeps its thread. */
+/* is this thread in one of the callbacks that must not call the library? A goroutine in a callback
+ * keeps its thread. */
 int ckgo_inside(void);
 
-/* ---- exported by Go -------------------------------------------------------------------------------------------------- */
+/* ---- exported by Go -------------------------------------------------------------------------- */
 
 extern void ckgoDestroy(uintptr_t handle, struct ck_job *job, int kind, char *id);
 extern void ckgoInspect(uintptr_t handle, struct ck_job *job, int kind, char *id);

@@ -28,7 +28,7 @@ static void *must(void *p)
 	return p;
 }
 
-/* ---- trees ------------------------------------------------------------------------------------------------------------ */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 struct json_object *ck_tree_object(void)
 {
@@ -82,7 +82,8 @@ void ck_tree_put_bool(struct json_object *object, const char *name, bool b)
 
 void ck_tree_put_seconds(struct json_object *object, const char *name, int64_t ns)
 {
-	char text[CK_TEXT_SPAN]; /* given along, because a double would be printed as 372.12299999999999 */
+	/* given along, because a double would be printed as 372.12299999999999 */
+	char text[CK_TEXT_SPAN];
 	double seconds = (double)ns / (double)CK_NS_PER_S;
 	snprintf(text, sizeof(text), "%.3f", seconds);
 	ck_tree_put(object, name, must(json_object_new_double_s(seconds, text)));
@@ -108,12 +109,13 @@ void ck_tree_put_hex(struct json_object *object, const char *name, const void *b
 }
 
 /*
- * json-c escapes what JSON demands, and that leaves DEL, C1 controls and direction overrides as they are. All but ASCII stands
- * inside of strings only, so it can be escaped in the finished text.
+ * json-c escapes what JSON demands, and that leaves DEL, C1 controls and direction overrides as
+ * they are. All but ASCII stands inside of strings only, so it can be escaped in the finished text.
  */
 static void print_json(FILE *out, struct json_object *tree)
 {
-	int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+	int flags =
+		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
 	const char *s = must((void *)json_object_to_json_string_ext(tree, flags));
 	while (*s) {
 		uint32_t c;
@@ -125,13 +127,15 @@ static void print_json(FILE *out, struct json_object *tree)
 		else if (c <= 0xFFFF)
 			fprintf(out, "\\u%04x", (unsigned)c);
 		else
-			fprintf(out, "\\u%04x\\u%04x", 0xD800u + ((c - 0x10000) >> 10), 0xDC00u + ((c - 0x10000) & 0x3FF));
+			fprintf(out, "\\u%04x\\u%04x", 0xD800u + ((c - 0x10000) >> 10),
+				0xDC00u + ((c - 0x10000) & 0x3FF));
 		s += n;
 	}
 	putc('\n', out);
 }
 
-/* ck_yaml: events emitted from a tree. Once the emitter fails (the stream is full), nothing more is tried */
+/* ck_yaml: events emitted from a tree. Once the emitter fails (the stream is full), nothing more is
+ * tried */
 static bool yaml_emit(yaml_emitter_t *emitter, yaml_event_t *event, int made)
 {
 	if (!made)
@@ -142,8 +146,9 @@ static bool yaml_emit(yaml_emitter_t *emitter, yaml_event_t *event, int made)
 static bool yaml_scalar(yaml_emitter_t *emitter, const char *s, bool quoted)
 {
 	yaml_event_t event;
-	int made = yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)s, (int)strlen(s), !quoted, quoted,
-						quoted ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_PLAIN_SCALAR_STYLE);
+	int made = yaml_scalar_event_initialize(
+		&event, NULL, NULL, (const yaml_char_t *)s, (int)strlen(s), !quoted, quoted,
+		quoted ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_PLAIN_SCALAR_STYLE);
 	return yaml_emit(emitter, &event, made);
 }
 
@@ -155,7 +160,8 @@ static bool yaml_node(yaml_emitter_t *emitter, struct json_object *node)
 	case json_type_string: /* always quoted: a container named "no" or "1e3" stays a string */
 		return yaml_scalar(emitter, json_object_get_string(node), true);
 	case json_type_object:
-		made = yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE);
+		made = yaml_mapping_start_event_initialize(&event, NULL, NULL, 1,
+							   YAML_BLOCK_MAPPING_STYLE);
 		if (!yaml_emit(emitter, &event, made))
 			return false;
 		json_object_object_foreach(node, name, value)
@@ -165,7 +171,8 @@ static bool yaml_node(yaml_emitter_t *emitter, struct json_object *node)
 		}
 		return yaml_emit(emitter, &event, yaml_mapping_end_event_initialize(&event));
 	case json_type_array:
-		made = yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE);
+		made = yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
+							    YAML_BLOCK_SEQUENCE_STYLE);
 		if (!yaml_emit(emitter, &event, made))
 			return false;
 		for (size_t i = 0; i < json_object_array_length(node); i++) {
@@ -190,11 +197,15 @@ static void print_yaml(FILE *out, struct json_object *tree)
 	if (!yaml_emitter_initialize(&emitter))
 		ck_print_nomem();
 	yaml_emitter_set_output(&emitter, yaml_write, out);
-	yaml_emitter_set_unicode(&emitter, 0); /* escapes all but ASCII: libyaml takes direction overrides for printable */
+	/* escapes all but ASCII: libyaml takes direction overrides for printable */
+	yaml_emitter_set_unicode(&emitter, 0);
 	yaml_emitter_set_width(&emitter, -1);
-	if (yaml_emit(&emitter, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING)) &&
-	    yaml_emit(&emitter, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1)) &&
-	    yaml_node(&emitter, tree) && yaml_emit(&emitter, &event, yaml_document_end_event_initialize(&event, 1)))
+	if (yaml_emit(&emitter, &event,
+		      yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING)) &&
+	    yaml_emit(&emitter, &event,
+		      yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1)) &&
+	    yaml_node(&emitter, tree) &&
+	    yaml_emit(&emitter, &event, yaml_document_end_event_initialize(&event, 1)))
 		yaml_emit(&emitter, &event, yaml_stream_end_event_initialize(&event));
 	if (emitter.error == YAML_MEMORY_ERROR)
 		ck_print_nomem();
@@ -210,7 +221,7 @@ void ck_tree_print(FILE *out, enum ck_output how, struct json_object *tree)
 	json_object_put(tree);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 struct ck_table {
 	struct libscols_table *scols;
@@ -227,7 +238,8 @@ struct ck_table *ck_table_new(const struct ck_column *columns, size_t n)
 	table->n = n;
 	table->widths = must(ck_alloc(n * sizeof(*table->widths)));
 	table->scols = must(scols_new_table());
-	scols_table_enable_noencoding(table->scols, 1); /* cells are clean already, and "\x1b" would be escaped again */
+	/* cells are clean already, and "\x1b" would be escaped again */
+	scols_table_enable_noencoding(table->scols, 1);
 	for (size_t i = 0; i < n; i++) {
 		int flags = (columns[i].flags & CK_COLUMN_RIGHT ? SCOLS_FL_RIGHT : 0) |
 			    (columns[i].flags & CK_COLUMN_CUT ? SCOLS_FL_TRUNC : 0);
@@ -274,12 +286,14 @@ static void table_narrow(struct ck_table *table, size_t width)
 				continue;
 			sum += table->widths[i] + (sum ? 1 : 0);
 			if (table->columns[i].useless &&
-			    (worst == table->n || table->columns[i].useless > table->columns[worst].useless))
+			    (worst == table->n ||
+			     table->columns[i].useless > table->columns[worst].useless))
 				worst = i;
 		}
 		if (sum <= width || worst == table->n)
 			return;
-		scols_column_set_flags(scols_table_get_column(table->scols, worst), SCOLS_FL_HIDDEN);
+		scols_column_set_flags(scols_table_get_column(table->scols, worst),
+				       SCOLS_FL_HIDDEN);
 		table->widths[worst] = 0;
 	}
 }
@@ -287,7 +301,8 @@ static void table_narrow(struct ck_table *table, size_t width)
 void ck_table_print(FILE *out, struct ck_table *table, size_t width)
 {
 	scols_table_set_stream(table->scols, out);
-	scols_table_set_termforce(table->scols, width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
+	scols_table_set_termforce(table->scols,
+				  width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
 	if (width) {
 		scols_table_set_termwidth(table->scols, width);
 		table_narrow(table, width);
@@ -306,7 +321,7 @@ size_t ck_print_width(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* ---- lines and paragraphs --------------------------------------------------------------------------------------------- */
+/* ---- lines and paragraphs -------------------------------------------------------------------- */
 
 void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width)
 {
@@ -343,7 +358,7 @@ void ck_print_line(FILE *out, const char *fmt, ...)
 	fprintf(out, "%s\n", clean);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 void ck_print_verror(const char *fmt, va_list ap)
 {

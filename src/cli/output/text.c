@@ -68,7 +68,8 @@ size_t ck_text_width(const char *s)
 	while (*s) {
 		wchar_t wc;
 		size_t n = mbrtowc(&wc, s, MB_LEN_MAX, &state);
-		if (n == 0 || n > MB_LEN_MAX) /* no character of this locale: clean text has none such */
+		/* no character of this locale: clean text has none such */
+		if (n == 0 || n > MB_LEN_MAX)
 			return width + strlen(s);
 		int w = wcwidth(wc);
 		width += w > 0 ? (size_t)w : 0;
@@ -85,11 +86,14 @@ const char *ck_text_span(uint64_t ns, char *buf)
 		uint64_t n = ns / ck_duration_units[i].ns;
 		if (!n)
 			continue;
-		uint64_t rest = i + 1 < UNITS_SHOWN ? ns % ck_duration_units[i].ns / ck_duration_units[i + 1].ns : 0;
-		int len = snprintf(buf, CK_TEXT_SPAN, "%llu%s", (unsigned long long)n, ck_duration_units[i].name);
+		uint64_t rest = i + 1 < UNITS_SHOWN
+					? ns % ck_duration_units[i].ns / ck_duration_units[i + 1].ns
+					: 0;
+		int len = snprintf(buf, CK_TEXT_SPAN, "%llu%s", (unsigned long long)n,
+				   ck_duration_units[i].name);
 		if (rest)
-			snprintf(buf + len, CK_TEXT_SPAN - (size_t)len, "%llu%s", (unsigned long long)rest,
-				 ck_duration_units[i + 1].name);
+			snprintf(buf + len, CK_TEXT_SPAN - (size_t)len, "%llu%s",
+				 (unsigned long long)rest, ck_duration_units[i + 1].name);
 		return buf;
 	}
 	return strcpy(buf, "<1s");

@@ -10,14 +10,17 @@
 #define BACKOFF        (10 * CK_NS_PER_S)
 #define BACKOFF_JITTER (5 * CK_NS_PER_S)
 #define COLLECT_PERIOD (60 * CK_NS_PER_S)
-#define ARRIVALS       (1 * CK_NS_PER_S) /* all pods come within this time: a node that boots, or is filled by a scale-up */
+/* all pods come within this time: a node that boots, or is filled by a scale-up */
+#define ARRIVALS       (1 * CK_NS_PER_S)
 
 static void step(struct ck_simulation_pod *pod);
 
 /* the first instant after now of a ticker with this period, whose phase is chance */
-static uint64_t next_tick(const struct ck_simulation *sim, uint64_t after, uint64_t period, uint64_t which)
+static uint64_t next_tick(const struct ck_simulation *sim, uint64_t after, uint64_t period,
+			  uint64_t which)
 {
-	uint64_t phase = ck_simulation_chance_below(sim, CK_CHANCE_PHASE, which, sim->kubelet_life, period);
+	uint64_t phase =
+		ck_simulation_chance_below(sim, CK_CHANCE_PHASE, which, sim->kubelet_life, period);
 	if (after < phase)
 		return phase;
 	return after - (after - phase) % period + period;
@@ -28,13 +31,15 @@ static const char *rpc(const struct ck_simulation_call *call)
 	return call->kind == CK_SANDBOX ? "RunPodSandbox" : "CreateContainer";
 }
 
-static void trace(const struct ck_simulation_pod *pod, const char *what, uint64_t began, const char *result)
+static void trace(const struct ck_simulation_pod *pod, const char *what, uint64_t began,
+		  const char *result)
 {
 	const struct ck_simulation *sim = pod->sim;
 	if (!sim->options->trace)
 		return;
-	fprintf(stderr, "%-8s %9.3f %-8s %-37s %9.3f%s%s\n", sim->policy->name, (double)began / 1e9, pod->name, what,
-		(double)(sim->queue.now - began) / 1e9, *result ? " " : "", result);
+	fprintf(stderr, "%-8s %9.3f %-8s %-37s %9.3f%s%s\n", sim->policy->name, (double)began / 1e9,
+		pod->name, what, (double)(sim->queue.now - began) / 1e9, *result ? " " : "",
+		result);
 }
 
 static void trace_call(const struct ck_simulation_call *call)
@@ -43,11 +48,12 @@ static void trace_call(const struct ck_simulation_call *call)
 	int n = snprintf(what, sizeof(what), "%s", rpc(call));
 	if (call->kind == CK_CONTAINER)
 		n += snprintf(what + n, sizeof(what) - (size_t)n, " c%u", call->container);
-	snprintf(what + n, sizeof(what) - (size_t)n, " try %u, attempt %u", call->serial, call->attempt);
+	snprintf(what + n, sizeof(what) - (size_t)n, " try %u, attempt %u", call->serial,
+		 call->attempt);
 	trace(call->pod, what, call->began, ck_grpc_name(call->grpc));
 }
 
-/* ---- when a worker syncs ------------------------------------------------------------------------------------------------ */
+/* ---- when a worker syncs --------------------------------------------------------------------- */
 
 static void read_list(struct ck_simulation_pod *pod)
 {
@@ -59,7 +65,8 @@ static void read_list(struct ck_simulation_pod *pod)
 			continue;
 		if (o->kind == CK_SANDBOX && !pod->sandbox_id[0]) {
 			memcpy(pod->sandbox_id, o->id, sizeof(pod->sandbox_id));
-			ck_simulation_delivered(pod->sim, o); /* adopted, if it was not handed over before */
+			/* adopted, if it was not handed over before */
+			ck_simulation_delivered(pod->sim, o);
 		}
 		if (o->kind == CK_CONTAINER && !seen[o->container]) {
 			seen[o->container] = true;
@@ -130,8 +137,10 @@ static void sync_ended(struct ck_simulation_pod *pod)
 		trace(pod, "ready", pod->came_at, "");
 		return;
 	}
-	uint64_t pause = BACKOFF + ck_simulation_chance_below(sim, CK_CHANCE_BACKOFF, pod->number, pod->call.serial, BACKOFF_JITTER);
-	ck_queue_arm(&sim->queue, &pod->requeue, next_tick(sim, sim->queue.now + pause, TICKER, 1), requeued, pod);
+	uint64_t pause = BACKOFF + ck_simulation_chance_below(sim, CK_CHANCE_BACKOFF, pod->number,
+							      pod->call.serial, BACKOFF_JITTER);
+	ck_queue_arm(&sim->queue, &pod->requeue, next_tick(sim, sim->queue.now + pause, TICKER, 1),
+		     requeued, pod);
 	if (pod->woken)
 		wake(pod);
 }
@@ -151,11 +160,12 @@ static void came(void *arg)
 	struct ck_simulation_pod *pod = arg;
 	struct ck_simulation *sim = pod->sim;
 	pod->came_at = sim->queue.now;
-	ck_queue_arm(&sim->queue, &pod->give_up, sim->queue.now + sim->options->give_up, given_up, pod);
+	ck_queue_arm(&sim->queue, &pod->give_up, sim->queue.now + sim->options->give_up, given_up,
+		     pod);
 	wake(pod);
 }
 
-/* ---- a sync ------------------------------------------------------------------------------------------------------------- */
+/* ---- a sync ---------------------------------------------------------------------------------- */
 
 static void call_ended(struct ck_simulation_call *call)
 {
@@ -198,14 +208,16 @@ static void timed_out(void *arg)
 	call_ended(call);
 }
 
-void ck_kubelet_answer(struct ck_simulation *sim, struct ck_simulation_call *call, int grpc, struct ck_simulation_object *object)
+void ck_kubelet_answer(struct ck_simulation *sim, struct ck_simulation_call *call, int grpc,
+		       struct ck_simulation_object *object)
 {
 	call->grpc = grpc;
 	call->object = object;
 	ck_queue_arm(&sim->queue, &call->end, sim->queue.now, answered, call);
 }
 
-static void send_create(struct ck_simulation_pod *pod, enum ck_kind kind, unsigned container, uint32_t attempt)
+static void send_create(struct ck_simulation_pod *pod, enum ck_kind kind, unsigned container,
+			uint32_t attempt)
 {
 	struct ck_simulation *sim = pod->sim;
 	struct ck_simulation_call *call = &pod->call;
@@ -222,7 +234,8 @@ static void send_create(struct ck_simulation_pod *pod, enum ck_kind kind, unsign
 		ck_kubelet_answer(sim, call, CK_GRPC_UNAVAILABLE, NULL);
 		return;
 	}
-	ck_queue_arm(&sim->queue, &call->end, sim->queue.now + sim->options->deadline, timed_out, call);
+	ck_queue_arm(&sim->queue, &call->end, sim->queue.now + sim->options->deadline, timed_out,
+		     call);
 	sim->policy->create(sim, call);
 }
 
@@ -231,7 +244,8 @@ static void step(struct ck_simulation_pod *pod)
 {
 	if (pod->step == 0) {
 		if (!pod->sandbox_id[0]) {
-			/* no sandbox was listed, READY or not: attempt 0. Here one that is listed is READY */
+			/* no sandbox was listed, READY or not: attempt 0. Here one that is listed
+			 * is READY */
 			send_create(pod, CK_SANDBOX, 0, 0);
 			return;
 		}
@@ -257,12 +271,14 @@ void ck_kubelet_started(struct ck_simulation_object *object)
 	step(pod);
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Does the worker hear of it? A change to CREATED is an event too, but one that the kubelet drops. */
+/* Does the worker hear of it? A change to CREATED is an event too, but one that the kubelet
+ * drops. */
 static bool worth_waking(const struct ck_simulation_object *o, enum ck_simulation_state now_listed)
 {
-	return o->kind == CK_SANDBOX || now_listed == CK_SIMULATION_RUNNING || now_listed == CK_SIMULATION_GONE;
+	return o->kind == CK_SANDBOX || now_listed == CK_SIMULATION_RUNNING ||
+	       now_listed == CK_SIMULATION_GONE;
 }
 
 static void relist(void *arg)
@@ -281,7 +297,8 @@ static void relist(void *arg)
 		struct ck_simulation_pod *pod = &sim->pods[i];
 		bool event = pod->woken; /* or it waits for this list */
 		for (struct ck_simulation_object *o = pod->objects; o; o = o->next) {
-			enum ck_simulation_state listed = ck_runtime_visible(o) && !o->hidden ? o->state : CK_SIMULATION_GONE;
+			enum ck_simulation_state listed =
+				ck_runtime_visible(o) && !o->hidden ? o->state : CK_SIMULATION_GONE;
 			if (listed == o->listed)
 				continue;
 			event = event || worth_waking(o, listed);
@@ -296,7 +313,8 @@ static void relist(void *arg)
 void ck_kubelet_list_soon(struct ck_simulation *sim)
 {
 	if (!sim->relist.place && !sim->kubelet_down)
-		ck_queue_arm(&sim->queue, &sim->relist, next_tick(sim, sim->queue.now, RELIST_PERIOD, 0), relist, sim);
+		ck_queue_arm(&sim->queue, &sim->relist,
+			     next_tick(sim, sim->queue.now, RELIST_PERIOD, 0), relist, sim);
 }
 
 /* Container and sandbox garbage collection. */
@@ -315,7 +333,8 @@ static void collect(void *arg)
 		}
 		bool kept[CK_SIMULATION_CONTAINERS_MAX] = { false };
 		for (struct ck_simulation_object *o = pod->objects; o; o = o->next) {
-			if (o->kind != CK_CONTAINER || o->listed != CK_SIMULATION_EXISTS || o->state != CK_SIMULATION_EXISTS)
+			if (o->kind != CK_CONTAINER || o->listed != CK_SIMULATION_EXISTS ||
+			    o->state != CK_SIMULATION_EXISTS)
 				continue;
 			if (kept[o->container] && pod->starting != o)
 				sim->policy->remove(sim, o);
@@ -324,7 +343,7 @@ static void collect(void *arg)
 	}
 }
 
-/* ---- lives -------------------------------------------------------------------------------------------------------------- */
+/* ---- lives ----------------------------------------------------------------------------------- */
 
 int ck_kubelet_open(struct ck_simulation *sim)
 {
@@ -340,14 +359,19 @@ int ck_kubelet_open(struct ck_simulation *sim)
 		pod->number = i;
 		pod->call.pod = pod;
 		snprintf(pod->name, sizeof(pod->name), "web-%u", i);
-		uint64_t high = ck_simulation_chance(sim, CK_CHANCE_ID, i, 100), low = ck_simulation_chance(sim, CK_CHANCE_ID, i, 101);
-		snprintf(pod->uid, sizeof(pod->uid), "%08x-%04x-%04x-%04x-%012llx", (unsigned)(high >> 32),
-			 (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xffff), (unsigned)(low >> 48),
+		uint64_t high = ck_simulation_chance(sim, CK_CHANCE_ID, i, 100),
+			 low = ck_simulation_chance(sim, CK_CHANCE_ID, i, 101);
+		snprintf(pod->uid, sizeof(pod->uid), "%08x-%04x-%04x-%04x-%012llx",
+			 (unsigned)(high >> 32), (unsigned)(high >> 16 & 0xffff),
+			 (unsigned)(high & 0xffff), (unsigned)(low >> 48),
 			 (unsigned long long)(low & 0xffffffffffff));
 		sim->result.ready[i] = UINT64_MAX;
-		ck_queue_arm(&sim->queue, &pod->arrival, ck_simulation_chance_below(sim, CK_CHANCE_ARRIVAL, i, 0, ARRIVALS), came, pod);
+		ck_queue_arm(&sim->queue, &pod->arrival,
+			     ck_simulation_chance_below(sim, CK_CHANCE_ARRIVAL, i, 0, ARRIVALS),
+			     came, pod);
 	}
-	ck_queue_arm(&sim->queue, &sim->collect, next_tick(sim, 0, COLLECT_PERIOD, 2), collect, sim);
+	ck_queue_arm(&sim->queue, &sim->collect, next_tick(sim, 0, COLLECT_PERIOD, 2), collect,
+		     sim);
 	return 0;
 }
 
@@ -411,7 +435,8 @@ void ck_kubelet_restart(struct ck_simulation *sim)
 		pod->starting = NULL;
 		pod->syncing = pod->woken = false;
 	}
-	ck_queue_arm(&sim->queue, &sim->kubelet_restart, sim->queue.now + CK_SIMULATION_RESTART, reborn, sim);
+	ck_queue_arm(&sim->queue, &sim->kubelet_restart, sim->queue.now + CK_SIMULATION_RESTART,
+		     reborn, sim);
 }
 
 bool ck_kubelet_uses(const struct ck_simulation_object *object)
@@ -419,5 +444,6 @@ bool ck_kubelet_uses(const struct ck_simulation_object *object)
 	const struct ck_simulation_pod *pod = object->pod;
 	if (!pod->ready)
 		return false;
-	return object->kind == CK_SANDBOX ? strcmp(pod->sandbox_id, object->id) == 0 : object->state == CK_SIMULATION_RUNNING;
+	return object->kind == CK_SANDBOX ? strcmp(pod->sandbox_id, object->id) == 0
+					  : object->state == CK_SIMULATION_RUNNING;
 }

@@ -6,13 +6,16 @@
 #define COLUMNS 65 /* of 80, less "crikeep  1000 |" */
 #define ROWS    3  /* per policy */
 
-/* ---- axes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
-void ck_plot_scale(struct ck_plot *plot, const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n)
+void ck_plot_scale(struct ck_plot *plot, const struct ck_simulation_options *options,
+		   const struct ck_simulation_result *results, size_t n)
 {
-	static const uint64_t steps[] = { /* ms */
-		10,    20,     50,     100,    200,    500,     1000,    2000,    5000,    10000,    20000,    30000,
-		60000, 120000, 300000, 600000, 900000, 1800000, 3600000, 7200000, 14400000, 21600000, 43200000,
+	static const uint64_t steps[] = {
+		/* ms */
+		10,     20,      50,      100,     200,      500,      1000,     2000,
+		5000,   10000,   20000,   30000,   60000,    120000,   300000,   600000,
+		900000, 1800000, 3600000, 7200000, 14400000, 21600000, 43200000,
 	};
 	uint64_t last = 0;
 	for (size_t i = 0; i < n; i++)
@@ -40,18 +43,22 @@ const char *ck_plot_time(const struct ck_plot *plot, uint64_t ns, char *buf, siz
 	static const struct {
 		uint64_t ns;
 		const char *name;
-	} units[] = { { 3600 * CK_NS_PER_S, "h" }, { 60 * CK_NS_PER_S, "m" }, { CK_NS_PER_S, "s" }, { CK_NS_PER_MS, "ms" } };
+	} units[] = { { 3600 * CK_NS_PER_S, "h" },
+		      { 60 * CK_NS_PER_S, "m" },
+		      { CK_NS_PER_S, "s" },
+		      { CK_NS_PER_MS, "ms" } };
 	size_t u = 0; /* one unit for all labels */
 	while (u + 1 < CK_COUNT(units) && plot->x_step % units[u].ns)
 		u++;
 	if (ns)
-		snprintf(buf, size, "%llu%s", (unsigned long long)(ns / units[u].ns), units[u].name);
+		snprintf(buf, size, "%llu%s", (unsigned long long)(ns / units[u].ns),
+			 units[u].name);
 	else
 		snprintf(buf, size, "0");
 	return buf;
 }
 
-/* ---- on a terminal -------------------------------------------------------------------------------------------------------- */
+/* ---- on a terminal --------------------------------------------------------------------------- */
 
 /* What stands in a cell that is filled to so many eighths. */
 static const char *const eighths[2][9] = {
@@ -59,7 +66,8 @@ static const char *const eighths[2][9] = {
 	{ " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588" },
 };
 
-static void area(FILE *out, const struct ck_plot *plot, const struct ck_simulation_result *result, bool utf8)
+static void area(FILE *out, const struct ck_plot *plot, const struct ck_simulation_result *result,
+		 bool utf8)
 {
 	unsigned height[COLUMNS]; /* in eighths of a row; a few of many pods still show */
 	for (unsigned c = 0; c < COLUMNS; c++) {
@@ -92,13 +100,16 @@ void ck_plot_terminal(FILE *out, const struct ck_plot *plot, bool utf8)
 	memset(labels, ' ', COLUMNS);
 	fprintf(out, "%14s%s", "", utf8 ? "\u2514" : "+");
 	for (unsigned c = 0; c < COLUMNS; c++) {
-		unsigned tick = (unsigned)(((uint64_t)c + 1) * plot->x_max / COLUMNS / plot->x_step);
+		unsigned tick =
+			(unsigned)(((uint64_t)c + 1) * plot->x_max / COLUMNS / plot->x_step);
 		bool ticked = tick > (unsigned)((uint64_t)c * plot->x_max / COLUMNS / plot->x_step);
 		fputs(ticked ? utf8 ? "\u2534" : "+" : utf8 ? "\u2500" : "-", out);
 		if (ticked) {
 			char text[16];
-			size_t len = strlen(ck_plot_time(plot, tick * plot->x_step, text, sizeof(text)));
-			memcpy(labels + (c + 1 >= len ? c + 1 - len : 0), text, len); /* ends below its tick */
+			size_t len =
+				strlen(ck_plot_time(plot, tick * plot->x_step, text, sizeof(text)));
+			/* ends below its tick */
+			memcpy(labels + (c + 1 >= len ? c + 1 - len : 0), text, len);
 		}
 	}
 	size_t len = COLUMNS;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library itself, embedded in the simulated runtime through crikeep.h as any runtime would: a cache in a directory of its
- * own, requests as real bytes, lists through views. Only its clock is ours. It is turned after each thing that happens to it,
- * and whenever ck_timeout() says that something is due.
+ * The library itself, embedded in the simulated runtime through crikeep.h as any runtime would: a
+ * cache in a directory of its own, requests as real bytes, lists through views. Only its clock is
+ * ours. It is turned after each thing that happens to it, and whenever ck_timeout() says that
+ * something is due.
  *
  * When the runtime restarts the cache is closed and opened again on the same directory.
  */
@@ -17,16 +18,19 @@
 #include "src/cli/simulate/request.h"
 #include "src/cli/simulate/runtime.h"
 
-#define EPOCH          (3600 * CK_NS_PER_S) /* of the cache's clock at the start of the run: a machine is never 0 s old */
+/* of the cache's clock at the start of the run: a machine is never 0 s old */
+#define EPOCH          (3600 * CK_NS_PER_S)
 #define REMOVE_TIMEOUT (30 * CK_NS_PER_S)
-#define STALLED        (1 * CK_NS_PER_MS) /* the next look at something due now that was not done now */
+/* the next look at something due now that was not done now */
+#define STALLED        (1 * CK_NS_PER_MS)
 
 struct keeper {
 	struct ck_simulation *sim;
 	struct ck_cache *cache; /* NULL while the runtime is down */
 	char dir[PATH_MAX];
 	struct ck_event due;
-	bool turning; /* in ck_process(): whoever calls from there is turned by the loop that runs */
+	/* in ck_process(): whoever calls from there is turned by the loop that runs */
+	bool turning;
 	struct ck_simulation_request request;
 	struct turn *turns;
 };
@@ -43,7 +47,7 @@ struct turn {
 
 static void decided(struct turn *t, int outcome);
 
-/* ---- turns -------------------------------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static uint64_t now(void *userdata)
 {
@@ -71,7 +75,8 @@ static void turn_crank(void *arg)
 	if (due == UINT64_MAX)
 		ck_queue_disarm(q, &k->due);
 	else
-		ck_queue_arm(q, &k->due, due > now(k) ? due - EPOCH : q->now + STALLED, turn_crank, k);
+		ck_queue_arm(q, &k->due, due > now(k) ? due - EPOCH : q->now + STALLED, turn_crank,
+			     k);
 }
 
 static struct turn *turn_new(struct keeper *k)
@@ -105,11 +110,14 @@ static void turn_drop(struct turn *t)
 	free(t);
 }
 
-/* An error; or kept for its repetition, because the answer would not reach its client in time: an error to the kubelet too. */
+/* An error; or kept for its repetition, because the answer would not reach its client in time: an
+ * error to the kubelet too. */
 static void refuse(struct turn *t, const struct ck_error *why)
 {
 	if (t->call)
-		ck_kubelet_answer(t->keeper->sim, t->call, why && why->code ? ck_error_grpc(why) : CK_GRPC_UNAVAILABLE, NULL);
+		ck_kubelet_answer(t->keeper->sim, t->call,
+				  why && why->code ? ck_error_grpc(why) : CK_GRPC_UNAVAILABLE,
+				  NULL);
 	turn_drop(t);
 }
 
@@ -163,14 +171,17 @@ static void decided(struct turn *t, int outcome)
 	}
 }
 
-/* ---- what the cache asks of the runtime ----------------------------------------------------------------------------------- */
+/* ---- what the cache asks of the runtime ------------------------------------------------------ */
 
 static void describe(const struct ck_simulation_object *o, struct ck_object *ret, char name[16])
 {
 	static const enum ck_condition conditions[] = {
-		[CK_SIMULATION_GONE] = CK_CONDITION_ABSENT,	 [CK_SIMULATION_MAKING] = CK_CONDITION_ABSENT,
-		[CK_SIMULATION_UNDOING] = CK_CONDITION_ABSENT,	 [CK_SIMULATION_EXISTS] = CK_CONDITION_READY,
-		[CK_SIMULATION_RUNNING] = CK_CONDITION_RUNNING, [CK_SIMULATION_REMOVING] = CK_CONDITION_DEAD,
+		[CK_SIMULATION_GONE] = CK_CONDITION_ABSENT,
+		[CK_SIMULATION_MAKING] = CK_CONDITION_ABSENT,
+		[CK_SIMULATION_UNDOING] = CK_CONDITION_ABSENT,
+		[CK_SIMULATION_EXISTS] = CK_CONDITION_READY,
+		[CK_SIMULATION_RUNNING] = CK_CONDITION_RUNNING,
+		[CK_SIMULATION_REMOVING] = CK_CONDITION_DEAD,
 	};
 	snprintf(name, 16, "c%u", o->container);
 	*ret = (struct ck_object){
@@ -199,7 +210,9 @@ static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void 
 	struct keeper *k = userdata;
 	struct ck_simulation_object *object = ck_runtime_find(k->sim, id);
 	if (!object || object->job) {
-		struct ck_answer answer = { .size = sizeof(answer), .grpc = object ? CK_GRPC_UNAVAILABLE : CK_GRPC_NOT_FOUND };
+		struct ck_answer answer = { .size = sizeof(answer),
+					    .grpc = object ? CK_GRPC_UNAVAILABLE
+							   : CK_GRPC_NOT_FOUND };
 		ck_job_done(job, &answer);
 		return;
 	}
@@ -230,16 +243,19 @@ static void list_for_job(struct ck_job *job, const struct ck_filter *filter, voi
 		const struct ck_simulation_pod *pod = &k->sim->pods[i];
 		if (filter->pod_uid && strcmp(filter->pod_uid, pod->uid) != 0)
 			continue;
-		for (const struct ck_simulation_object *object = pod->objects; object; object = object->next) {
+		for (const struct ck_simulation_object *object = pod->objects; object;
+		     object = object->next) {
 			struct ck_object o;
 			char name[16];
 			if (object->kind != filter->kind || !listed(object))
 				continue;
-			if (filter->sandbox_id && strcmp(filter->sandbox_id, object->sandbox_id) != 0)
+			if (filter->sandbox_id &&
+			    strcmp(filter->sandbox_id, object->sandbox_id) != 0)
 				continue;
 			describe(object, &o, name);
 			if (ck_job_listed(job, &o) < 0)
-				answer.grpc = CK_GRPC_RESOURCE_EXHAUSTED; /* an incomplete list must not count */
+				/* an incomplete list must not count */
+				answer.grpc = CK_GRPC_RESOURCE_EXHAUSTED;
 		}
 	}
 	ck_job_done(job, &answer);
@@ -252,7 +268,7 @@ static void log_line(enum ck_log_level level, const char *text, void *userdata)
 		ck_print_error("%s", text);
 }
 
-/* ---- the policy ----------------------------------------------------------------------------------------------------------- */
+/* ---- the policy ------------------------------------------------------------------------------ */
 
 /* In memory if there is a choice, where a state directory lies by default too. */
 static const char *temporary(void)
@@ -273,7 +289,8 @@ static int open_cache(struct ck_simulation *sim, struct ck_error *err)
 		k->sim = sim;
 		snprintf(k->dir, sizeof(k->dir), "%s/crikeep-simulate-XXXXXX", temporary());
 		if (!mkdtemp(k->dir)) {
-			int r = ck_fail_errno(err, CK_EIO, errno, "make a directory in '%s'", temporary());
+			int r = ck_fail_errno(err, CK_EIO, errno, "make a directory in '%s'",
+					      temporary());
 			k->dir[0] = '\0';
 			return r;
 		}
@@ -307,9 +324,11 @@ static void close_cache(struct ck_simulation *sim)
 	if (!cache)
 		return;
 	ck_queue_disarm(&sim->queue, &k->due);
-	for (unsigned i = 0; i < sim->options->pods; i++) /* closing waits for jobs, and the runtime ends them now */
+	/* closing waits for jobs, and the runtime ends them now */
+	for (unsigned i = 0; i < sim->options->pods; i++)
 		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next) {
-			struct ck_answer answer = { .size = sizeof(answer), .grpc = CK_GRPC_UNAVAILABLE };
+			struct ck_answer answer = { .size = sizeof(answer),
+						    .grpc = CK_GRPC_UNAVAILABLE };
 			if (o->job)
 				ck_job_done(o->job, &answer);
 			o->job = o->remover = NULL;
@@ -410,11 +429,14 @@ static void list(struct ck_simulation *sim)
 	char(*names)[16] = ck_alloc(room * sizeof(*names));
 	objects[CK_SANDBOX] = ck_alloc(room * sizeof(struct ck_object));
 	objects[CK_CONTAINER] = ck_alloc(room * sizeof(struct ck_object));
-	int r = names && objects[CK_SANDBOX] && objects[CK_CONTAINER] ? ck_view_begin(k->cache, &view, &err) : ck_nomem(&err);
+	int r = names && objects[CK_SANDBOX] && objects[CK_CONTAINER]
+			? ck_view_begin(k->cache, &view, &err)
+			: ck_nomem(&err);
 	if (r == 0) {
 		size_t named = 0;
 		for (unsigned i = 0; i < sim->options->pods; i++)
-			for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next) {
+			for (struct ck_simulation_object *o = sim->pods[i].objects; o;
+			     o = o->next) {
 				struct ck_object *object = &objects[o->kind][n[o->kind]];
 				if (!listed(o))
 					continue;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * containerd's rules, as read in 1.6 and 2.x and measured with 1.6.20. Nothing is kept:
- *   - a second create of a name is refused, whether the first runs, has finished or is being rolled back;
- *   - RunPodSandbox: the caller's deadline kills what is under way; all is rolled back, and the name is free a moment later;
- *   - CreateContainer does not look at the deadline: the container completes, is listed as CREATED, and its name stays taken.
- * Not modelled: a sandbox whose time goes into a step that does not look at the deadline. It completes late, and the
- * kubelet adopts it.
+ *   - a second create of a name is refused, whether the first runs, has finished or is being rolled
+ *     back;
+ *   - RunPodSandbox: the caller's deadline kills what is under way; all is rolled back, and the
+ *     name is free a moment later;
+ *   - CreateContainer does not look at the deadline: the container completes, is listed as CREATED,
+ *     and its name stays taken.
+ * Not modelled: a sandbox whose time goes into a step that does not look at the deadline. It
+ * completes late, and the kubelet adopts it.
  */
 #include "src/base/error.h"
 #include "src/cli/simulate/kubelet.h"
@@ -17,7 +20,8 @@
 static void create(struct ck_simulation *sim, struct ck_simulation_call *call)
 {
 	if (ck_runtime_named(call)) {
-		ck_kubelet_answer(sim, call, CK_GRPC_UNKNOWN, NULL); /* "failed to reserve name ...: is reserved for ..." */
+		/* "failed to reserve name ...: is reserved for ..." */
+		ck_kubelet_answer(sim, call, CK_GRPC_UNKNOWN, NULL);
 		return;
 	}
 	call->object = ck_runtime_create(sim, call);
@@ -32,7 +36,8 @@ static void gone(struct ck_simulation *sim, struct ck_simulation_call *call)
 		return;
 	object->call = NULL;
 	if (object->state == CK_SIMULATION_MAKING && object->kind == CK_SANDBOX) {
-		uint64_t more = ck_simulation_chance_below(sim, CK_CHANCE_UNDO, call->pod->number, call->serial, UNDO_SPREAD);
+		uint64_t more = ck_simulation_chance_below(sim, CK_CHANCE_UNDO, call->pod->number,
+							   call->serial, UNDO_SPREAD);
 		ck_runtime_undo(sim, object, UNDO_MIN + more);
 	}
 }

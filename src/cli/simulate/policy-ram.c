@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRI-O's rules, as read in 1.26 and measured with 1.26.4. A result whose caller is gone is put aside in memory:
- *   - the creation runs on after its caller's deadline; the result is hidden from lists until it is asked for;
- *   - the next create of the same name takes it, whatever else it asks for: only the name is compared;
- *   - a create that finds the name taken and no result yet waits, and is held to its own deadline even when the result is
- *     there in the meantime: its answer is an error in any case;
- *   - a reaper comes once a minute: it marks a result the first time and removes it the second, whoever waits for it;
+ * CRI-O's rules, as read in 1.26 and measured with 1.26.4. A result whose caller is gone is put
+ * aside in memory:
+ *   - the creation runs on after its caller's deadline; the result is hidden from lists until it is
+ *     asked for;
+ *   - the next create of the same name takes it, whatever else it asks for: only the name is
+ *     compared;
+ *   - a create that finds the name taken and no result yet waits, and is held to its own deadline
+ *     even when the result is there in the meantime: its answer is an error in any case;
+ *   - a reaper comes once a minute: it marks a result the first time and removes it the second,
+ *     whoever waits for it;
  *   - after a restart everything complete is listed.
  */
 #include "src/base/error.h"
@@ -42,7 +46,8 @@ static int open_store(struct ck_simulation *sim, struct ck_error *err)
 		sim->state = ram = CK_NEW(struct ram);
 	if (!ram)
 		return ck_nomem(err);
-	uint64_t phase = ck_simulation_chance_below(sim, CK_CHANCE_REAPER, ram->life++, 0, REAPER_PERIOD);
+	uint64_t phase =
+		ck_simulation_chance_below(sim, CK_CHANCE_REAPER, ram->life++, 0, REAPER_PERIOD);
 	ck_queue_arm(&sim->queue, &ram->reaper, sim->queue.now + phase, reap, sim);
 	return 0;
 }

@@ -41,7 +41,8 @@ void ck_queue_fini(struct ck_queue *q)
 	*q = (struct ck_queue){ 0 };
 }
 
-void ck_queue_arm(struct ck_queue *q, struct ck_event *e, uint64_t at, void (*fire)(void *arg), void *arg)
+void ck_queue_arm(struct ck_queue *q, struct ck_event *e, uint64_t at, void (*fire)(void *arg),
+		  void *arg)
 {
 	if (!e->place && q->n == q->room) {
 		size_t room = q->room ? 2 * q->room : 64;

@@ -2,9 +2,9 @@
 #ifndef CK_CLI_SIMULATE_QUEUE_H
 #define CK_CLI_SIMULATE_QUEUE_H
 /*
- * Virtual time: what happens when. Events lie inside the things they happen to, so nothing is allocated per event but room
- * in the heap, and a thing that goes away disarms its own. Two events of the same instant fire in the order in which they
- * were armed: a run is the same every time.
+ * Virtual time: what happens when. Events lie inside the things they happen to, so nothing is
+ * allocated per event but room in the heap, and a thing that goes away disarms its own. Two events
+ * of the same instant fire in the order in which they were armed: a run is the same every time.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,8 +28,10 @@ struct ck_queue {
 
 void ck_queue_fini(struct ck_queue *q);
 /* ck_queue_arm - let @fire happen at @at; an armed event is moved */
-void ck_queue_arm(struct ck_queue *q, struct ck_event *e, uint64_t at, void (*fire)(void *arg), void *arg);
+void ck_queue_arm(struct ck_queue *q, struct ck_event *e, uint64_t at, void (*fire)(void *arg),
+		  void *arg);
 void ck_queue_disarm(struct ck_queue *q, struct ck_event *e); /* not armed is fine */
-/* ck_queue_take - the next event, disarmed, and time moved on to it; NULL: nothing is left to happen */
+/* ck_queue_take - the next event, disarmed, and time moved on to it; NULL: nothing is left to
+ * happen */
 struct ck_event *ck_queue_take(struct ck_queue *q);
 #endif

@@ -15,7 +15,7 @@ static uint64_t sum(const uint64_t by_kind[CK_CONTAINER + 1])
 	return by_kind[CK_SANDBOX] + by_kind[CK_CONTAINER];
 }
 
-/* ---- for people ----------------------------------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 /* Tenths of seconds as long as they tell something; "" becomes "-". */
 static const char *span(uint64_t ns, char buf[CK_TEXT_SPAN])
@@ -28,13 +28,15 @@ static const char *span(uint64_t ns, char buf[CK_TEXT_SPAN])
 	return buf;
 }
 
-static void cell_percentile(struct ck_table *table, const uint64_t *values, size_t n, unsigned percent)
+static void cell_percentile(struct ck_table *table, const uint64_t *values, size_t n,
+			    unsigned percent)
 {
 	char buf[CK_TEXT_SPAN];
 	ck_table_cell(table, span(ck_simulation_percentile(values, n, percent), buf));
 }
 
-void ck_simulation_report(FILE *out, const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n)
+void ck_simulation_report(FILE *out, const struct ck_simulation_options *options,
+			  const struct ck_simulation_result *results, size_t n)
 {
 	static const struct ck_column columns[] = {
 		{ "POLICY", 0, 0 },
@@ -76,10 +78,12 @@ void ck_simulation_report(FILE *out, const struct ck_simulation_options *options
 		ck_text_span(options->give_up, buf));
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "%-8s %s\n", results[i].policy->name, results[i].policy->meaning);
-	fputs("none and ram are models of containerd 1.6/2.x and CRI-O 1.26; crikeep is the\nlibrary itself.\n", out);
+	fputs("none and ram are models of containerd 1.6/2.x and CRI-O 1.26; crikeep is "
+	      "the\nlibrary itself.\n",
+	      out);
 }
 
-/* ---- for machines --------------------------------------------------------------------------------------------------------- */
+/* ---- for machines ---------------------------------------------------------------------------- */
 
 static void put_ratio(struct json_object *object, const char *name, uint64_t a, uint64_t b)
 {
@@ -100,7 +104,8 @@ static void put_seconds(struct json_object *object, const char *name, uint64_t n
 		ck_tree_put_seconds(object, name, (int64_t)ns);
 }
 
-static void put_kinds(struct json_object *object, const char *name, const uint64_t by_kind[CK_CONTAINER + 1])
+static void put_kinds(struct json_object *object, const char *name,
+		      const uint64_t by_kind[CK_CONTAINER + 1])
 {
 	struct json_object *kinds = ck_tree_object();
 	ck_tree_put_count(kinds, "sandbox", by_kind[CK_SANDBOX]);
@@ -120,7 +125,9 @@ static struct json_object *percentiles(const uint64_t *values, size_t n)
 static struct json_object *parameters(const struct ck_simulation_options *o)
 {
 	struct json_object *object = ck_tree_object();
-	const char *slow = !o->slow[CK_CONTAINER] ? "sandbox" : !o->slow[CK_SANDBOX] ? "container" : "both";
+	const char *slow = !o->slow[CK_CONTAINER] ? "sandbox"
+			   : !o->slow[CK_SANDBOX] ? "container"
+						  : "both";
 	put_seconds(object, "create_seconds", o->create);
 	put_ratio(object, "jitter", (uint64_t)(o->jitter * 10000 + 0.5), 10000);
 	ck_tree_put_text(object, "slow", slow);
@@ -130,18 +137,21 @@ static struct json_object *parameters(const struct ck_simulation_options *o)
 	put_seconds(object, "give_up_seconds", o->give_up);
 	ck_tree_put_text(object, "hand_back", o->hand_back == CK_OFFER ? "offer" : "repeat");
 	put_seconds(object, "restart_at_seconds", o->restart_at ? o->restart_at : UINT64_MAX);
-	put_seconds(object, "kubelet_restart_at_seconds", o->kubelet_restart_at ? o->kubelet_restart_at : UINT64_MAX);
+	put_seconds(object, "kubelet_restart_at_seconds",
+		    o->kubelet_restart_at ? o->kubelet_restart_at : UINT64_MAX);
 	ck_tree_put_count(object, "seed", o->seed);
 	return object;
 }
 
-struct json_object *ck_simulation_tree(const struct ck_simulation_options *options, const struct ck_simulation_result *results, size_t n)
+struct json_object *ck_simulation_tree(const struct ck_simulation_options *options,
+				       const struct ck_simulation_result *results, size_t n)
 {
 	struct json_object *tree = ck_tree_object(), *policies = ck_tree_array();
 	ck_tree_put(tree, "parameters", parameters(options));
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_simulation_result *r = &results[i];
-		struct json_object *policy = ck_tree_object(), *leaks = ck_tree_object(), *ready = ck_tree_array();
+		struct json_object *policy = ck_tree_object(), *leaks = ck_tree_object(),
+				   *ready = ck_tree_array();
 		uint64_t resources = (uint64_t)r->pods * (1 + options->containers);
 		ck_tree_put_text(policy, "policy", r->policy->name);
 		put_ratio(policy, "creates_per_pod", sum(r->creates), r->pods);
@@ -155,10 +165,13 @@ struct json_object *ck_simulation_tree(const struct ck_simulation_options *optio
 		ck_tree_put_count(leaks, "listed", r->left_visible);
 		ck_tree_put(policy, "leaks", leaks);
 		ck_tree_put_count(policy, "never_ready", r->never);
-		for (size_t p = 0; p + r->never < r->pods; p++) { /* the cumulative curve: the n-th pod was ready after so long */
+		/* the cumulative curve: the n-th pod was ready after so long */
+		for (size_t p = 0; p + r->never < r->pods; p++) {
 			char text[CK_TEXT_SPAN];
-			snprintf(text, sizeof(text), "%.3f", (double)r->ready[p] / (double)CK_NS_PER_S);
-			struct json_object *number = json_object_new_double_s((double)r->ready[p] / (double)CK_NS_PER_S, text);
+			snprintf(text, sizeof(text), "%.3f",
+				 (double)r->ready[p] / (double)CK_NS_PER_S);
+			struct json_object *number = json_object_new_double_s(
+				(double)r->ready[p] / (double)CK_NS_PER_S, text);
 			if (!number)
 				ck_print_nomem();
 			ck_tree_add(ready, number);

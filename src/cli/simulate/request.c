@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A protobuf writer of three functions, and the two messages; field numbers are those of CRI v1. See request.h. */
+/* A protobuf writer of three functions, and the two messages; field numbers are those of CRI v1.
+ * See request.h. */
 #include "src/cli/simulate/request.h"
 #include "src/base/mem.h"
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put(struct ck_simulation_request *r, const void *p, size_t n)
 {
@@ -76,11 +77,13 @@ struct pair {
 };
 
 /* Map entries, or KeyValue messages: both are key 1, value 2, and Go's maps have no order. */
-static void shuffled(struct ck_simulation_request *r, unsigned field, struct pair *pairs, unsigned n, const struct ck_simulation_call *call)
+static void shuffled(struct ck_simulation_request *r, unsigned field, struct pair *pairs,
+		     unsigned n, const struct ck_simulation_call *call)
 {
 	for (unsigned i = n; i > 1; i--) {
-		unsigned j = (unsigned)ck_simulation_chance_below(call->pod->sim, CK_CHANCE_REQUEST,
-							   (uint64_t)call->pod->number << 32 | call->serial, field << 8 | i, i);
+		unsigned j = (unsigned)ck_simulation_chance_below(
+			call->pod->sim, CK_CHANCE_REQUEST,
+			(uint64_t)call->pod->number << 32 | call->serial, field << 8 | i, i);
 		struct pair swapped = pairs[j];
 		pairs[j] = pairs[i - 1];
 		pairs[i - 1] = swapped;
@@ -93,7 +96,8 @@ static void shuffled(struct ck_simulation_request *r, unsigned field, struct pai
 	}
 }
 
-static void mount(struct ck_simulation_request *r, const char *container_path, const char *host_path)
+static void mount(struct ck_simulation_request *r, const char *container_path,
+		  const char *host_path)
 {
 	size_t m = begin(r, 7);
 	text(r, 1, container_path);
@@ -101,9 +105,10 @@ static void mount(struct ck_simulation_request *r, const char *container_path, c
 	end(r, m);
 }
 
-/* ---- the messages ------------------------------------------------------------------------------------------------------- */
+/* ---- the messages ---------------------------------------------------------------------------- */
 
-static void pod_config(struct ck_simulation_request *r, unsigned field, const struct ck_simulation_call *call)
+static void pod_config(struct ck_simulation_request *r, unsigned field,
+		       const struct ck_simulation_call *call)
 {
 	const struct ck_simulation_pod *pod = call->pod;
 	char path[160], seen[64];
@@ -131,7 +136,8 @@ static void pod_config(struct ck_simulation_request *r, unsigned field, const st
 		{ "io.kubernetes.pod.uid", pod->uid },
 	};
 	shuffled(r, 6, labels, CK_COUNT(labels), call);
-	snprintf(seen, sizeof(seen), "2024-05-01T10:%02u:07.123456789Z", pod->sim->kubelet_life % 60);
+	snprintf(seen, sizeof(seen), "2024-05-01T10:%02u:07.123456789Z",
+		 pod->sim->kubelet_life % 60);
 	struct pair annotations[] = {
 		{ "kubernetes.io/config.seen", seen },
 		{ "kubernetes.io/config.source", "api" },
@@ -173,12 +179,14 @@ static void container_config(struct ck_simulation_request *r, const struct ck_si
 		{ "POD_NAME", pod->name },
 	};
 	shuffled(r, 6, envs, CK_COUNT(envs), call);
-	snprintf(path, sizeof(path), "/var/lib/kubelet/pods/%s/volumes/kubernetes.io~empty-dir/work", pod->uid);
+	snprintf(path, sizeof(path),
+		 "/var/lib/kubelet/pods/%s/volumes/kubernetes.io~empty-dir/work", pod->uid);
 	mount(r, "/work", path);
 	snprintf(path, sizeof(path), "/var/lib/kubelet/pods/%s/etc-hosts", pod->uid);
 	mount(r, "/etc/hosts", path);
 	snprintf(path, sizeof(path), "/var/lib/kubelet/pods/%s/containers/%s/%08x", pod->uid, name,
-		 (unsigned)ck_simulation_chance(pod->sim, CK_CHANCE_REQUEST, (uint64_t)pod->number << 32 | call->serial, 0));
+		 (unsigned)ck_simulation_chance(pod->sim, CK_CHANCE_REQUEST,
+						(uint64_t)pod->number << 32 | call->serial, 0));
 	mount(r, "/dev/termination-log", path);
 	struct pair labels[] = {
 		{ "io.kubernetes.container.name", name },
@@ -200,7 +208,8 @@ static void container_config(struct ck_simulation_request *r, const struct ck_si
 	end(r, config);
 }
 
-int ck_simulation_request_write(struct ck_simulation_request *request, const struct ck_simulation_call *call)
+int ck_simulation_request_write(struct ck_simulation_request *request,
+				const struct ck_simulation_call *call)
 {
 	request->len = 0;
 	request->failed = false;

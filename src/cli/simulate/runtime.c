@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects and their states; see runtime.h. Each object has one timer, for a state ends in one way only. */
+/* Objects and their states; see runtime.h. Each object has one timer, for a state ends in one way
+ * only. */
 #include "src/cli/simulate/runtime.h"
 #include "src/base/mem.h"
 #include "src/cli/simulate/kubelet.h"
 
-#define POD_DIGITS 4 /* an id begins with its pod's number, so that it is found without a search of all */
+/* an id begins with its pod's number, so that it is found without a search of all */
+#define POD_DIGITS 4
 
 /* Of this creation of this slot; the same under every policy. */
-static uint64_t duration(const struct ck_simulation *sim, const struct ck_simulation_call *call, unsigned slot)
+static uint64_t duration(const struct ck_simulation *sim, const struct ck_simulation_call *call,
+			 unsigned slot)
 {
 	const struct ck_simulation_options *o = sim->options;
 	if (!o->slow[call->kind])
 		return CK_SIMULATION_QUICK;
 	uint64_t spread = (uint64_t)((double)o->create * o->jitter);
-	uint64_t drawn = ck_simulation_chance_below(sim, CK_CHANCE_DURATION, (uint64_t)call->pod->number << 8 | slot,
-					     call->pod->made[slot], 2 * spread + 1);
+	uint64_t drawn = ck_simulation_chance_below(sim, CK_CHANCE_DURATION,
+						    (uint64_t)call->pod->number << 8 | slot,
+						    call->pod->made[slot], 2 * spread + 1);
 	uint64_t ns = o->create - spread + drawn;
 	return ns ? ns : 1;
 }
@@ -29,7 +33,8 @@ static void exists(void *arg)
 	sim->policy->made(sim, object);
 }
 
-struct ck_simulation_object *ck_runtime_create(struct ck_simulation *sim, struct ck_simulation_call *call)
+struct ck_simulation_object *ck_runtime_create(struct ck_simulation *sim,
+					       struct ck_simulation_call *call)
 {
 	struct ck_simulation_pod *pod = call->pod;
 	unsigned slot = call->kind == CK_SANDBOX ? 0 : 1 + call->container;
@@ -46,13 +51,15 @@ struct ck_simulation_object *ck_runtime_create(struct ck_simulation *sim, struct
 	memcpy(object->sandbox_id, call->sandbox_id, sizeof(object->sandbox_id));
 	uint64_t number = sim->objects++;
 	for (unsigned i = 0; i < CK_SIMULATION_ID; i += 16)
-		snprintf(object->id + i, 17, "%016llx", (unsigned long long)ck_simulation_chance(sim, CK_CHANCE_ID, number, i));
+		snprintf(object->id + i, 17, "%016llx",
+			 (unsigned long long)ck_simulation_chance(sim, CK_CHANCE_ID, number, i));
 	char owner[POD_DIGITS + 1];
 	snprintf(owner, sizeof(owner), "%0*x", POD_DIGITS, pod->number);
 	memcpy(object->id, owner, POD_DIGITS);
 	object->next = pod->objects;
 	pod->objects = object;
-	ck_queue_arm(&sim->queue, &object->next_state, sim->queue.now + duration(sim, call, slot), exists, object);
+	ck_queue_arm(&sim->queue, &object->next_state, sim->queue.now + duration(sim, call, slot),
+		     exists, object);
 	pod->made[slot]++;
 	sim->result.creates[call->kind]++;
 	return object;
@@ -69,10 +76,12 @@ static void gone(void *arg)
 		sim->policy->removed(sim, object);
 	if (object->kind != CK_SANDBOX)
 		return;
-	/* a container that is still being made outlives its sandbox, as seen with containerd: an orphan */
+	/* a container that is still being made outlives its sandbox, as seen with containerd: an
+	 * orphan */
 	for (struct ck_simulation_object *c = object->pod->objects; c; c = c->next)
 		if (c->kind == CK_CONTAINER && strcmp(c->sandbox_id, object->id) == 0 &&
-		    (c->state == CK_SIMULATION_EXISTS || c->state == CK_SIMULATION_RUNNING || c->state == CK_SIMULATION_REMOVING))
+		    (c->state == CK_SIMULATION_EXISTS || c->state == CK_SIMULATION_RUNNING ||
+		     c->state == CK_SIMULATION_REMOVING))
 			gone(c);
 }
 
@@ -95,7 +104,8 @@ static void running(void *arg)
 
 void ck_runtime_start(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
-	ck_queue_arm(&sim->queue, &object->next_state, sim->queue.now + CK_SIMULATION_START, running, object);
+	ck_queue_arm(&sim->queue, &object->next_state, sim->queue.now + CK_SIMULATION_START,
+		     running, object);
 }
 
 void ck_runtime_remove(struct ck_simulation *sim, struct ck_simulation_object *object)
@@ -103,7 +113,8 @@ void ck_runtime_remove(struct ck_simulation *sim, struct ck_simulation_object *o
 	if (object->state == CK_SIMULATION_REMOVING)
 		return;
 	object->state = CK_SIMULATION_REMOVING;
-	ck_queue_arm(&sim->queue, &object->next_state, sim->queue.now + CK_SIMULATION_REMOVE, gone, object);
+	ck_queue_arm(&sim->queue, &object->next_state, sim->queue.now + CK_SIMULATION_REMOVE, gone,
+		     object);
 }
 
 void ck_runtime_crash(struct ck_simulation *sim)
@@ -122,8 +133,8 @@ void ck_runtime_crash(struct ck_simulation *sim)
 struct ck_simulation_object *ck_runtime_named(const struct ck_simulation_call *call)
 {
 	for (struct ck_simulation_object *o = call->pod->objects; o; o = o->next)
-		if (o->state != CK_SIMULATION_GONE && o->kind == call->kind && o->container == call->container &&
-		    o->attempt == call->attempt)
+		if (o->state != CK_SIMULATION_GONE && o->kind == call->kind &&
+		    o->container == call->container && o->attempt == call->attempt)
 			return o;
 	return NULL;
 }
@@ -151,8 +162,8 @@ void ck_runtime_bury(struct ck_simulation_pod *pod, bool all)
 	struct ck_simulation_object **at = &pod->objects;
 	while (*at) {
 		struct ck_simulation_object *o = *at;
-		if (!all &&
-		    (o->state != CK_SIMULATION_GONE || o->listed != CK_SIMULATION_GONE || pod->call.object == o || pod->starting == o)) {
+		if (!all && (o->state != CK_SIMULATION_GONE || o->listed != CK_SIMULATION_GONE ||
+			     pod->call.object == o || pod->starting == o)) {
 			at = &o->next;
 			continue;
 		}

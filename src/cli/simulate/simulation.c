@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: the world is laid out, events happen until every pod is settled and all timers have had their time. */
+/* One run: the world is laid out, events happen until every pod is settled and all timers have had
+ * their time. */
 #include <signal.h>
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -7,9 +8,9 @@
 #include "src/cli/simulate/runtime.h"
 
 /*
- * After the last pod is ready or given up: long enough for every clean-up there is. crikeep keeps a result for 10 minutes
- * after the last interest (or the longest deadline), CRI-O for 2, the kubelet collects once a minute, all after the last
- * creation has ended.
+ * After the last pod is ready or given up: long enough for every clean-up there is. crikeep keeps a
+ * result for 10 minutes after the last interest (or the longest deadline), CRI-O for 2, the kubelet
+ * collects once a minute, all after the last creation has ended.
  */
 static uint64_t settle_time(const struct ck_simulation_options *o)
 {
@@ -24,7 +25,7 @@ void ck_simulation_interrupt(void)
 	interrupted = 1;
 }
 
-/* ---- chance ------------------------------------------------------------------------------------------------------------- */
+/* ---- chance ---------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t x) /* splitmix64's finalizer */
 {
@@ -34,17 +35,20 @@ static uint64_t mix(uint64_t x) /* splitmix64's finalizer */
 	return x ^ x >> 31;
 }
 
-uint64_t ck_simulation_chance(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b)
+uint64_t ck_simulation_chance(const struct ck_simulation *sim, enum ck_simulation_chance what,
+			      uint64_t a, uint64_t b)
 {
 	return mix(mix(mix(mix(sim->options->seed) ^ (uint64_t)what) ^ a) ^ b);
 }
 
-uint64_t ck_simulation_chance_below(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b, uint64_t below)
+uint64_t ck_simulation_chance_below(const struct ck_simulation *sim, enum ck_simulation_chance what,
+				    uint64_t a, uint64_t b, uint64_t below)
 {
-	return ck_simulation_chance(sim, what, a, b) % below; /* not quite even, by less than a day's nanoseconds in 2^64 */
+	/* not quite even, by less than a day's nanoseconds in 2^64 */
+	return ck_simulation_chance(sim, what, a, b) % below;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 void ck_simulation_result_fini(struct ck_simulation_result *result)
 {
@@ -106,7 +110,7 @@ static void count(struct ck_simulation *sim)
 		qsort(r->lag, r->lags, sizeof(*r->lag), by_size);
 }
 
-/* ---- a run -------------------------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static void kubelet_restarts(void *arg)
 {
@@ -132,7 +136,8 @@ static void runtime_restarts(void *arg)
 		sim->policy->close(sim);
 	ck_runtime_crash(sim);
 	ck_kubelet_fail_calls(sim);
-	ck_queue_arm(&sim->queue, &sim->restart, sim->queue.now + CK_SIMULATION_RESTART, runtime_is_back, sim);
+	ck_queue_arm(&sim->queue, &sim->restart, sim->queue.now + CK_SIMULATION_RESTART,
+		     runtime_is_back, sim);
 }
 
 static void over(void *arg)
@@ -147,9 +152,11 @@ static int run(struct ck_simulation *sim)
 	if (o->restart_at)
 		ck_queue_arm(&sim->queue, &sim->restart, o->restart_at, runtime_restarts, sim);
 	if (o->kubelet_restart_at)
-		ck_queue_arm(&sim->queue, &sim->kubelet_restart, o->kubelet_restart_at, kubelet_restarts, sim);
+		ck_queue_arm(&sim->queue, &sim->kubelet_restart, o->kubelet_restart_at,
+			     kubelet_restarts, sim);
 	while (!sim->over) {
-		struct ck_event *e = ck_queue_take(&sim->queue); /* never NULL: collection goes on for ever */
+		/* never NULL: collection goes on for ever */
+		struct ck_event *e = ck_queue_take(&sim->queue);
 		e->fire(e->arg);
 		if (interrupted)
 			return ck_fail(&sim->err, CK_ECLOSED, "interrupted");
@@ -158,15 +165,19 @@ static int run(struct ck_simulation *sim)
 		if (sim->failed)
 			return sim->failed;
 		if (!sim->unsettled && !sim->end.place)
-			ck_queue_arm(&sim->queue, &sim->end, sim->queue.now + settle_time(o), over, sim);
+			ck_queue_arm(&sim->queue, &sim->end, sim->queue.now + settle_time(o), over,
+				     sim);
 	}
 	return 0;
 }
 
-int ck_simulation_run(const struct ck_simulation_options *options, const struct ck_simulation_policy *policy, struct ck_simulation_result *ret_result,
-	       struct ck_error *err)
+int ck_simulation_run(const struct ck_simulation_options *options,
+		      const struct ck_simulation_policy *policy,
+		      struct ck_simulation_result *ret_result, struct ck_error *err)
 {
-	struct ck_simulation sim = { .options = options, .policy = policy, .result.policy = policy };
+	struct ck_simulation sim = { .options = options,
+				     .policy = policy,
+				     .result.policy = policy };
 	int r = ck_kubelet_open(&sim);
 	if (r == 0 && policy->open)
 		r = policy->open(&sim, &sim.err);

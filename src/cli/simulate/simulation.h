@@ -8,9 +8,9 @@
  *       ^                                  |      ^                                 |
  *       '------------ answer --------------'      '------------- made, removed -----'
  *
- * The kubelet is the same under every policy, and so is the runtime: what differs is who may have a result whose caller is
- * gone. Chance is drawn by what it is for (ck_simulation_chance), not in order of need, so that under each policy the same pod
- * meets the same durations and pauses.
+ * The kubelet is the same under every policy, and so is the runtime: what differs is who may have a
+ * result whose caller is gone. Chance is drawn by what it is for (ck_simulation_chance), not in
+ * order of need, so that under each policy the same pod meets the same durations and pauses.
  *
  * All times are nanoseconds since the start of the run.
  */
@@ -23,7 +23,8 @@
 #define CK_SIMULATION_CONTAINERS_MAX 16u
 #define CK_SIMULATION_ID             64u /* hex digits, as runtimes make them */
 
-/* How long what is not slow takes (ns), as measured with containerd 1.6 and CRI-O 1.26 on a quiet machine. */
+/* How long what is not slow takes (ns), as measured with containerd 1.6 and CRI-O 1.26 on a quiet
+ * machine. */
 #define CK_SIMULATION_QUICK   (100 * CK_NS_PER_MS) /* a create */
 #define CK_SIMULATION_START   (70 * CK_NS_PER_MS)  /* StartContainer */
 #define CK_SIMULATION_REMOVE  (200 * CK_NS_PER_MS) /* stop and remove */
@@ -31,10 +32,12 @@
 
 struct ck_simulation_options {
 	uint64_t create;                         /* how long a slow create takes */
-	double jitter;                           /* 0.1: each takes 10 percent less to 10 percent more */
+	/* 0.1: each takes 10 percent less to 10 percent more */
+	double jitter;
 	bool slow[CK_CONTAINER + 1];             /* by enum ck_kind: is this create the slow one? */
 	uint64_t deadline;                       /* of each create, as the kubelet sends it */
-	uint64_t give_up;                        /* a pod not ready so long after it came is deleted */
+	/* a pod not ready so long after it came is deleted */
+	uint64_t give_up;
 	uint64_t restart_at, kubelet_restart_at; /* 0: never */
 	unsigned pods, containers;
 	uint64_t seed;
@@ -48,7 +51,8 @@ struct ck_simulation_pod;
 enum ck_simulation_state {
 	CK_SIMULATION_GONE = 0,
 	CK_SIMULATION_MAKING,  /* holds its name; nobody can see it */
-	CK_SIMULATION_UNDOING, /* the creation was killed; holds its name until all is rolled back */
+	/* the creation was killed; holds its name until all is rolled back */
+	CK_SIMULATION_UNDOING,
 	CK_SIMULATION_EXISTS,  /* sandbox READY, container CREATED */
 	CK_SIMULATION_RUNNING, /* container */
 	CK_SIMULATION_REMOVING,
@@ -68,9 +72,11 @@ struct ck_simulation_object {
 	bool delivered; /* the kubelet has had its id */
 	bool hidden;    /* the policy leaves it out of lists */
 	struct ck_event next_state;
-	struct ck_simulation_call *call; /* none and ram: the create that makes it, while its client waits */
+	/* none and ram: the create that makes it, while its client waits */
+	struct ck_simulation_call *call;
 	bool kept, stale;         /* ram: put aside; seen once by the reaper */
-	void *maker, *remover;    /* crikeep: the turn that makes it; the kubelet's turn that removes it ... */
+	/* crikeep: the turn that makes it; the kubelet's turn that removes it ... */
+	void *maker, *remover;
 	void *job;                /* ... and the library's job that does */
 };
 
@@ -96,14 +102,17 @@ struct ck_simulation_pod {
 	unsigned number;
 	char name[32], uid[40];
 	struct ck_simulation_object *objects;
-	unsigned made[1 + CK_SIMULATION_CONTAINERS_MAX]; /* creations so far: of the sandbox, of each container */
+	/* creations so far: of the sandbox, of each container */
+	unsigned made[1 + CK_SIMULATION_CONTAINERS_MAX];
 	struct ck_simulation_call call;
 	uint64_t came_at;
 	bool ready, given_up;
 	bool syncing; /* in a sync */
-	bool woken;   /* there is a reason for another sync: after this one, or after the next list */
+	/* there is a reason for another sync: after this one, or after the next list */
+	bool woken;
 	bool sync_failed;
-	bool synced;                    /* at least once in this life of the kubelet: ended_at is valid */
+	/* at least once in this life of the kubelet: ended_at is valid */
+	bool synced;
 	uint64_t ended_at;              /* the last sync: the next one wants a newer list */
 	unsigned step;                  /* of the sync: 0 the sandbox, n the n-th container */
 	char sandbox_id[CK_SIMULATION_ID + 1]; /* the sandbox of this sync */
@@ -118,24 +127,33 @@ struct ck_simulation_pod {
 /* A policy: how the runtime treats creates whose caller is gone. NULL members need nothing done. */
 struct ck_simulation_policy {
 	const char *name, *meaning;
-	int (*open)(struct ck_simulation *sim, struct ck_error *err); /* also after the runtime restarted */
-	void (*close)(struct ck_simulation *sim);                     /* also when it goes down; every open call fails afterwards */
-	void (*done)(struct ck_simulation *sim);                      /* once, at the very end: whatever open did */
-	void (*create)(struct ck_simulation *sim, struct ck_simulation_call *call); /* ends with ck_kubelet_answer(), now, later or never */
-	void (*gone)(struct ck_simulation *sim, struct ck_simulation_call *call);   /* nobody waits for it any more */
+	/* also after the runtime restarted */
+	int (*open)(struct ck_simulation *sim, struct ck_error *err);
+	/* also when it goes down; every open call fails afterwards */
+	void (*close)(struct ck_simulation *sim);
+	/* once, at the very end: whatever open did */
+	void (*done)(struct ck_simulation *sim);
+	/* ends with ck_kubelet_answer(), now, later or never */
+	void (*create)(struct ck_simulation *sim, struct ck_simulation_call *call);
+	/* nobody waits for it any more */
+	void (*gone)(struct ck_simulation *sim, struct ck_simulation_call *call);
 	void (*made)(struct ck_simulation *sim, struct ck_simulation_object *object);
-	void (*list)(struct ck_simulation *sim); /* decides who is hidden from the list being made */
+	/* decides who is hidden from the list being made */
+	void (*list)(struct ck_simulation *sim);
 	void (*started)(struct ck_simulation *sim, struct ck_simulation_object *object);
-	void (*remove)(struct ck_simulation *sim, struct ck_simulation_object *object); /* the kubelet wants it gone */
+	/* the kubelet wants it gone */
+	void (*remove)(struct ck_simulation *sim, struct ck_simulation_object *object);
 	void (*removed)(struct ck_simulation *sim, struct ck_simulation_object *object);
 };
-extern const struct ck_simulation_policy ck_simulation_policy_none, ck_simulation_policy_ram, ck_simulation_policy_crikeep;
+extern const struct ck_simulation_policy ck_simulation_policy_none, ck_simulation_policy_ram,
+	ck_simulation_policy_crikeep;
 
 /* What came out. Percentiles are taken from the arrays, which are sorted. */
 struct ck_simulation_result {
 	const struct ck_simulation_policy *policy;
 	uint64_t creates[CK_CONTAINER + 1], requests[CK_CONTAINER + 1]; /* by enum ck_kind */
-	uint64_t *ready; /* per pod: from its coming to its last container's start; UINT64_MAX: never */
+	/* per pod: from its coming to its last container's start; UINT64_MAX: never */
+	uint64_t *ready;
 	size_t pods, never;
 	uint64_t *lag; /* per delivered resource: from "exists" to "the kubelet has its id" */
 	size_t lags, lags_room;
@@ -161,10 +179,12 @@ struct ck_simulation {
 	struct ck_error err;
 };
 
-/* ck_simulation_run - one policy from the first pod to the last; @ret_result to be freed with ck_simulation_result_fini()
+/* ck_simulation_run - one policy from the first pod to the last; @ret_result to be freed with
+ * ck_simulation_result_fini()
  * Return: 0, -CK_ENOMEM, what the policy's open said, or -CK_ECLOSED: interrupted by a signal. */
-int ck_simulation_run(const struct ck_simulation_options *options, const struct ck_simulation_policy *policy, struct ck_simulation_result *ret_result,
-	       struct ck_error *err);
+int ck_simulation_run(const struct ck_simulation_options *options,
+		      const struct ck_simulation_policy *policy,
+		      struct ck_simulation_result *ret_result, struct ck_error *err);
 /* ck_simulation_interrupt - end the run at its next event; from a signal handler */
 void ck_simulation_interrupt(void);
 
@@ -180,9 +200,11 @@ enum ck_simulation_chance {
 	CK_CHANCE_REAPER,
 };
 /* ck_simulation_chance - a number that depends on seed, purpose, @a and @b only */
-uint64_t ck_simulation_chance(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b);
+uint64_t ck_simulation_chance(const struct ck_simulation *sim, enum ck_simulation_chance what,
+			      uint64_t a, uint64_t b);
 /* ck_simulation_chance_below - the same, 0 <= r < @below */
-uint64_t ck_simulation_chance_below(const struct ck_simulation *sim, enum ck_simulation_chance what, uint64_t a, uint64_t b, uint64_t below);
+uint64_t ck_simulation_chance_below(const struct ck_simulation *sim, enum ck_simulation_chance what,
+				    uint64_t a, uint64_t b, uint64_t below);
 /* ck_simulation_delivered - the kubelet has the id of @object now */
 void ck_simulation_delivered(struct ck_simulation *sim, struct ck_simulation_object *object);
 /* ck_simulation_fail - end the run with an error; the first one counts */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeepd's command line: flags for what is changed often, made from the table of keys, and --set for every key. */
+/* crikeepd's command line: flags for what is changed often, made from the table of keys, and --set
+ * for every key. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -88,10 +89,14 @@ static void print_version(FILE *out, struct argp_state *state)
 static void make_options(struct argp_option *options)
 {
 	static const struct argp_option others[] = {
-		{ "set", OPT_SET, "KEY=VALUE", 0, "any key of crikeep.yaml, as cache.lost_grace=1m; lists as a,b", 2 },
-		{ "config", OPT_CONFIG, "FILE", 0, "read it instead of " CK_CONF_PATH ", and it must exist", 3 },
-		{ "check-config", OPT_CHECK, NULL, 0, "say what is wrong or odd in the configuration, and end", 3 },
-		{ "print-config", OPT_PRINT, NULL, 0, "print the whole configuration as crikeep.yaml, and end", 3 },
+		{ "set", OPT_SET, "KEY=VALUE", 0,
+		  "any key of crikeep.yaml, as cache.lost_grace=1m; lists as a,b", 2 },
+		{ "config", OPT_CONFIG, "FILE", 0,
+		  "read it instead of " CK_CONF_PATH ", and it must exist", 3 },
+		{ "check-config", OPT_CHECK, NULL, 0,
+		  "say what is wrong or odd in the configuration, and end", 3 },
+		{ "print-config", OPT_PRINT, NULL, 0,
+		  "print the whole configuration as crikeep.yaml, and end", 3 },
 		{ "sim", OPT_SIM, "PARAMETERS", 0, "be the simulated runtime and nothing else", 3 },
 		{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1 },
 	};
@@ -131,7 +136,8 @@ static int show(struct parsing *parsing)
 			return ck_nomem(&parsing->err);
 		fputs(text, stdout);
 	} else if (args->check) {
-		printf("The configuration is good (%s%s).\n", conf->file_read ? "" : "there is no ", conf->file);
+		printf("The configuration is good (%s%s).\n", conf->file_read ? "" : "there is no ",
+		       conf->file);
 	}
 	return 0;
 }
@@ -143,13 +149,16 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *re
 	const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "Stand between the kubelet and a CRI runtime: keep what is made too late, and hand it back when "
+		.doc = "Stand between the kubelet and a CRI runtime: keep what is made too late, "
+		       "and hand it back when "
 		       "the kubelet asks again."
 		       "\v"
-		       "Flags stand above the file, the file above the defaults. --print-config shows all keys and where each "
+		       "Flags stand above the file, the file above the defaults. --print-config "
+		       "shows all keys and where each "
 		       "value comes from; crikeep.yaml(5) explains them.\n"
 		       "\n"
-		       "Exit status: 0 it was asked to end, 1 trouble with the runtime or the environment, 2 usage or "
+		       "Exit status: 0 it was asked to end, 1 trouble with the runtime or the "
+		       "environment, 2 usage or "
 		       "configuration.\n"
 		       "\n"
 		       "Examples:\n"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_DAEMON_CONF_CONF_INT_H
 #define CK_DAEMON_CONF_CONF_INT_H
-/* What the parts of the configuration share: the table of keys (keys.c), the file (yaml.c), the whole (conf.c). */
+/* What the parts of the configuration share: the table of keys (keys.c), the file (yaml.c), the
+ * whole (conf.c). */
 #include "src/base/bytes.h"
 #include "src/daemon/conf/conf.h"
 
@@ -31,11 +32,13 @@ struct ck_conf_key {
 	const char *name; /* "cache.ttl" */
 	enum ck_conf_type type;
 	size_t offset;                    /* in struct ck_conf */
-	uint64_t number, least, most;     /* default of spans, sizes, modes, words, booleans; limits of the first two */
+	/* default of spans, sizes, modes, words, booleans; limits of the first two */
+	uint64_t number, least, most;
 	const char *text;                 /* default of the others; NULL: made in keys.c */
 	const struct ck_conf_word *words; /* up to one without a word */
 	bool reload;                      /* may change while the daemon runs */
-	/* on the command line, "ttl", "SPAN"; NULL: by --set only. A flag without an argument means "true" */
+	/* on the command line, "ttl", "SPAN"; NULL: by --set only. A flag without an argument means
+	 * "true" */
 	const char *flag, *arg;
 	const char *help;                 /* one line */
 };
@@ -47,7 +50,8 @@ struct ck_conf_setting { /* of the command line */
 extern const struct ck_conf_key ck_conf_keys[CK_CONF_KEYS];
 
 /* ck_conf_remember - one setting of the command line, for ck_conf_layers() */
-int ck_conf_remember(struct ck_conf *conf, const char *key, const char *value, const char *origin, struct ck_error *err);
+int ck_conf_remember(struct ck_conf *conf, const char *key, const char *value, const char *origin,
+		     struct ck_error *err);
 /* ck_conf_layers - above the defaults: the file, if there is one, then what was remembered */
 int ck_conf_layers(struct ck_conf *conf, struct ck_error *err);
 
@@ -57,14 +61,16 @@ const struct ck_conf_key *ck_conf_key_find(const char *name);
 int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *err);
 bool ck_conf_key_is_list(const struct ck_conf_key *key);
 /* ck_conf_key_set - the key's value is @items; exactly one where it is no list. @origin: copied */
-int ck_conf_key_set(struct ck_conf *conf, const struct ck_conf_key *key, const char *const *items, size_t n, const char *origin,
-		    struct ck_error *err);
+int ck_conf_key_set(struct ck_conf *conf, const struct ck_conf_key *key, const char *const *items,
+		    size_t n, const char *origin, struct ck_error *err);
 int ck_conf_key_default(struct ck_conf *conf, const struct ck_conf_key *key, struct ck_error *err);
 /* ck_conf_key_print - the value as YAML, appended. 0, -CK_ENOMEM */
-int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key, struct ck_bytes *out);
+int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
+		      struct ck_bytes *out);
 /* ck_conf_key_free - what the value holds, not the origin */
 void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key);
-/* ck_conf_key_swap - @a and @b exchange values and origins; of keys that may change while the daemon runs */
+/* ck_conf_key_swap - @a and @b exchange values and origins; of keys that may change while the
+ * daemon runs */
 void ck_conf_key_swap(struct ck_conf *a, struct ck_conf *b, const struct ck_conf_key *key);
 void *ck_conf_key_at(const struct ck_conf *conf, const struct ck_conf_key *key); /* the value */
 /* ck_conf_shown - a value, cut and made safe, for an error. Return: @buf (CK_CONF_SHOWN bytes) */

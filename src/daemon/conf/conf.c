@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration as a whole: defaults, single keys, what must hold between keys, and what SIGHUP changes. */
+/* The configuration as a whole: defaults, single keys, what must hold between keys, and what SIGHUP
+ * changes. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "src/base/duration.h"
 #include "src/daemon/conf/conf-int.h"
 
-#define KUBELET_WAIT (255 * CK_NS_PER_S) /* its longest deadline for a sandbox, and its pause before the next try */
+/* its longest deadline for a sandbox, and its pause before the next try */
+#define KUBELET_WAIT (255 * CK_NS_PER_S)
 #define SYSTEMD_WAIT (90 * CK_NS_PER_S)  /* from SIGTERM to SIGKILL */
 
 int ck_conf_init(struct ck_conf *conf, struct ck_error *err)
@@ -39,7 +41,7 @@ void ck_conf_fini(struct ck_conf *conf)
 	*conf = (struct ck_conf){ 0 };
 }
 
-/* ---- one key, as on the command line ---------------------------------------------------------------------------------- */
+/* ---- one key, as on the command line --------------------------------------------------------- */
 
 /* "a,b" in @copy, which is written to: its items, of which CK_CONF_ITEMS_MAX and one more fit */
 static size_t split(char *copy, const char **items)
@@ -54,7 +56,8 @@ static size_t split(char *copy, const char **items)
 	return n;
 }
 
-int ck_conf_set(struct ck_conf *conf, const char *key_name, const char *value, const char *origin, struct ck_error *err)
+int ck_conf_set(struct ck_conf *conf, const char *key_name, const char *value, const char *origin,
+		struct ck_error *err)
 {
 	const struct ck_conf_key *key = ck_conf_key_find(key_name);
 	if (!key)
@@ -68,9 +71,11 @@ int ck_conf_set(struct ck_conf *conf, const char *key_name, const char *value, c
 	return ck_conf_key_set(conf, key, items, split(copy, items), origin, err);
 }
 
-int ck_conf_remember(struct ck_conf *conf, const char *key, const char *value, const char *origin, struct ck_error *err)
+int ck_conf_remember(struct ck_conf *conf, const char *key, const char *value, const char *origin,
+		     struct ck_error *err)
 {
-	struct ck_conf_setting *grown = ck_realloc(conf->settings, (conf->settings_n + 1) * sizeof(*grown));
+	struct ck_conf_setting *grown =
+		ck_realloc(conf->settings, (conf->settings_n + 1) * sizeof(*grown));
 	if (!grown)
 		return ck_nomem(err);
 	conf->settings = grown;
@@ -92,11 +97,12 @@ int ck_conf_layers(struct ck_conf *conf, struct ck_error *err)
 			*err = why;
 	}
 	for (size_t i = 0; r == 0 && i < conf->settings_n; i++)
-		r = ck_conf_set(conf, conf->settings[i].key, conf->settings[i].value, conf->settings[i].origin, err);
+		r = ck_conf_set(conf, conf->settings[i].key, conf->settings[i].value,
+				conf->settings[i].origin, err);
 	return r;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 struct check {
 	const struct ck_conf *conf;
@@ -127,7 +133,8 @@ static bool same_file(const char *a, const char *b)
 	struct stat sa, sb;
 	if (strcmp(a, b) == 0)
 		return true;
-	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+	return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
 }
 
 static int check_paths(const struct check *check)
@@ -136,17 +143,24 @@ static int check_paths(const struct check *check)
 	const struct {
 		const char *name, *path;
 	} all[] = {
-		{ "runtime", conf->runtime },	      { "listen", conf->listen },	{ "unfiltered", conf->unfiltered },
-		{ "metrics", conf->metrics },	      { "state_dir", conf->state_dir },
+		{ "runtime", conf->runtime },
+		{ "listen", conf->listen },
+		{ "unfiltered", conf->unfiltered },
+		{ "metrics", conf->metrics },
+		{ "state_dir", conf->state_dir },
 		{ "nri.socket", conf->nri.enabled ? conf->nri.socket : "" },
 	};
 	for (size_t i = 0; i < CK_COUNT(all); i++) {
 		for (size_t j = i + 1; j < CK_COUNT(all); j++) {
-			if (!all[i].path || !*all[i].path || !*all[j].path || !same_file(all[i].path, all[j].path))
+			if (!all[i].path || !*all[i].path || !*all[j].path ||
+			    !same_file(all[i].path, all[j].path))
 				continue;
-			const char *why = i ? "each needs a path of its own" : "crikeepd would call itself";
-			return ck_fail(check->err, CK_EINVAL, "%s: %s: the same as %s (%s), '%s': %s", origin(check, all[j].name),
-				       all[j].name, all[i].name, origin(check, all[i].name), all[i].path, why);
+			const char *why =
+				i ? "each needs a path of its own" : "crikeepd would call itself";
+			return ck_fail(check->err, CK_EINVAL,
+				       "%s: %s: the same as %s (%s), '%s': %s",
+				       origin(check, all[j].name), all[j].name, all[i].name,
+				       origin(check, all[i].name), all[i].path, why);
 		}
 	}
 	return 0;
@@ -159,10 +173,13 @@ static int check_errors(const struct check *check)
 	if (r < 0)
 		return r;
 	if (conf->client_memory < conf->list_max) {
-		bool memory_is_default = !conf->origins[ck_conf_key_find("limits.client_memory") - ck_conf_keys];
-		const char *name = memory_is_default ? "limits.list_message" : "limits.client_memory";
+		bool memory_is_default =
+			!conf->origins[ck_conf_key_find("limits.client_memory") - ck_conf_keys];
+		const char *name =
+			memory_is_default ? "limits.list_message" : "limits.client_memory";
 		return ck_fail(check->err, CK_EINVAL,
-			       "%s: %s: one message of limits.list_message must fit into limits.client_memory",
+			       "%s: %s: one message of limits.list_message must fit into "
+			       "limits.client_memory",
 			       origin(check, name), name);
 	}
 	if (!conf->allow_uids_n)
@@ -180,22 +197,28 @@ static bool allows_root(const struct ck_conf *conf)
 	return false;
 }
 
-int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *userdata, struct ck_error *err)
+int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *userdata,
+		  struct ck_error *err)
 {
 	const struct check check = { conf, warn_fn, userdata, err };
 	int r = check_errors(&check);
 	if (r < 0)
 		return r;
 	if (conf->ttl < KUBELET_WAIT)
-		warn(&check, "cache.ttl", "a kubelet may need 4m15s to repeat a request: what it comes for could be gone");
+		warn(&check, "cache.ttl",
+		     "a kubelet may need 4m15s to repeat a request: what it comes for could be "
+		     "gone");
 	if (conf->stop_wait >= SYSTEMD_WAIT)
-		warn(&check, "stop_wait", "systemd kills after 90s, unless the unit's TimeoutStopSec= is longer");
+		warn(&check, "stop_wait",
+		     "systemd kills after 90s, unless the unit's TimeoutStopSec= is longer");
 	if (!allows_root(conf))
 		warn(&check, "socket.allow_uids", "without 0 a kubelet cannot connect");
 	if (conf->socket_mode & 2)
-		warn(&check, "socket.mode", "everybody may open the sockets; only socket.allow_uids keeps others out");
+		warn(&check, "socket.mode",
+		     "everybody may open the sockets; only socket.allow_uids keeps others out");
 	if (conf->nri.enabled && !*conf->nri.socket && !*conf->nri.plugin_dir)
-		warn(&check, "nri.enabled", "with neither nri.socket nor nri.plugin_dir there can be no plugins");
+		warn(&check, "nri.enabled",
+		     "with neither nri.socket nor nri.plugin_dir there can be no plugins");
 	if (!conf->nri.enabled && conf->nri.policies[0])
 		warn(&check, "nri.policies", "nri.enabled is false: nobody is required");
 	if (!conf->confine)
@@ -203,10 +226,10 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *us
 	return 0;
 }
 
-/* ---- SIGHUP ----------------------------------------------------------------------------------------------------------- */
+/* ---- SIGHUP ---------------------------------------------------------------------------------- */
 
-int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_warn_cb *warn_fn, void *userdata,
-		  struct ck_error *err)
+int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_warn_cb *warn_fn,
+		  void *userdata, struct ck_error *err)
 {
 	int r = ck_conf_init(fresh, err);
 	fresh->confined = true;
@@ -222,7 +245,8 @@ int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_war
 	return r ? r : ck_conf_check(fresh, warn_fn, userdata, err);
 }
 
-static bool same_value(const struct ck_conf *a, const struct ck_conf *b, const struct ck_conf_key *key)
+static bool same_value(const struct ck_conf *a, const struct ck_conf *b,
+		       const struct ck_conf_key *key)
 {
 	struct ck_bytes of_a = { 0 }, of_b = { 0 };
 	int r = ck_conf_key_print(a, key, &of_a);
@@ -233,7 +257,8 @@ static bool same_value(const struct ck_conf *a, const struct ck_conf *b, const s
 	return same;
 }
 
-void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh, void (*fixed)(const char *key, void *userdata), void *userdata)
+void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh,
+		    void (*fixed)(const char *key, void *userdata), void *userdata)
 {
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
 		const struct ck_conf_key *key = &ck_conf_keys[i];

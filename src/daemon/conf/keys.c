@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of crikeep.yaml. This table is the only list of them: the file's reader, the command line, --print-config and
- * --help go by it, in its order.
+ * The keys of crikeep.yaml. This table is the only list of them: the file's reader, the command
+ * line, --print-config and --help go by it, in its order.
  */
 #include <stdint.h>
 #include <string.h>
@@ -11,19 +11,26 @@
 #include "src/base/edit-distance.h"
 #include "src/daemon/conf/conf-int.h"
 
-static const struct ck_conf_word modes[] = {
-	{ "normalized", CK_MODE_NORMALIZED }, { "identity", CK_MODE_IDENTITY }, { "strict", CK_MODE_STRICT }, { 0 }
-};
-static const struct ck_conf_word hand_backs[] = { { "repeat", CK_REPEAT }, { "offer", CK_OFFER }, { 0 } };
-static const struct ck_conf_word changes[] = {
-	{ "auto", CK_ANNOTATION_AUTO }, { "evict", CK_ANNOTATION_EVICT }, { "hand_back", CK_ANNOTATION_HAND_BACK }, { 0 }
-};
-static const struct ck_conf_word levels[] = {
-	{ "error", CK_LOG_ERROR }, { "warning", CK_LOG_WARNING }, { "info", CK_LOG_INFO }, { "debug", CK_LOG_DEBUG }, { 0 }
-};
-static const struct ck_conf_word targets[] = {
-	{ "auto", CK_LOG_TO_AUTO }, { "journal", CK_LOG_TO_JOURNAL }, { "stderr", CK_LOG_TO_STDERR }, { 0 }
-};
+static const struct ck_conf_word modes[] = { { "normalized", CK_MODE_NORMALIZED },
+					     { "identity", CK_MODE_IDENTITY },
+					     { "strict", CK_MODE_STRICT },
+					     { 0 } };
+static const struct ck_conf_word hand_backs[] = { { "repeat", CK_REPEAT },
+						  { "offer", CK_OFFER },
+						  { 0 } };
+static const struct ck_conf_word changes[] = { { "auto", CK_ANNOTATION_AUTO },
+					       { "evict", CK_ANNOTATION_EVICT },
+					       { "hand_back", CK_ANNOTATION_HAND_BACK },
+					       { 0 } };
+static const struct ck_conf_word levels[] = { { "error", CK_LOG_ERROR },
+					      { "warning", CK_LOG_WARNING },
+					      { "info", CK_LOG_INFO },
+					      { "debug", CK_LOG_DEBUG },
+					      { 0 } };
+static const struct ck_conf_word targets[] = { { "auto", CK_LOG_TO_AUTO },
+					       { "journal", CK_LOG_TO_JOURNAL },
+					       { "stderr", CK_LOG_TO_STDERR },
+					       { 0 } };
 static const struct ck_conf_word policies[] = {
 	{ "error", CK_NRI_ERROR }, { "ignore", CK_NRI_IGNORE }, { "fail", CK_NRI_FAIL }, { 0 }
 };
@@ -31,41 +38,53 @@ static const struct ck_conf_word adjusts[] = {
 	{ "on-commit", CK_NRI_ON_COMMIT }, { "before-create", CK_NRI_BEFORE_CREATE }, { 0 }
 };
 
-#define SHORTEST (100 * CK_NS_PER_MS) /* of what the cache waits for: 0 is the library's word for its default */
+/* of what the cache waits for: 0 is the library's word for its default */
+#define SHORTEST (100 * CK_NS_PER_MS)
 
 #define AT(member)                  .offset = offsetof(struct ck_conf, member)
 #define TEXT(t, member, standard)   .type = CK_CONF_##t, AT(member), .text = (standard)
 #define SPAN(member, standard, min) \
-	.type = CK_CONF_SPAN, AT(member), .number = (standard), .least = (min), .most = CK_DURATION_MAX
+	.type = CK_CONF_SPAN, AT(member), .number = (standard), .least = (min), \
+	.most = CK_DURATION_MAX
 #define SIZE(member, standard, min, max) \
 	.type = CK_CONF_SIZE, AT(member), .number = (standard), .least = (min), .most = (max)
-#define WORD(member, list, standard) .type = CK_CONF_WORD, AT(member), .words = (list), .number = (standard)
+#define WORD(member, list, standard) \
+	.type = CK_CONF_WORD, AT(member), .words = (list), .number = (standard)
 #define BOOL(member, standard)       .type = CK_CONF_BOOL, AT(member), .number = (standard)
 #define FLAG(name, argument)         .flag = (name), .arg = (argument)
 
-const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand together */
-	{ "runtime", TEXT(RUNTIME, runtime, "unix:///run/containerd/containerd.sock"), FLAG("runtime", "ENDPOINT"),
+const struct ck_conf_key ck_conf_keys[] = {
+	/* keys of one section stand together */
+	{ "runtime", TEXT(RUNTIME, runtime, "unix:///run/containerd/containerd.sock"),
+	  FLAG("runtime", "ENDPOINT"),
 	  .help = "the runtime: unix:///path of its socket, or sim:PARAMETERS" },
-	{ "listen", TEXT(SOCKET, listen, "/run/crikeep/cri.sock"), FLAG("listen", "PATH"), .help = "the kubelet's socket" },
-	{ "unfiltered", TEXT(NO_SOCKET, unfiltered, "/run/crikeep/unfiltered.sock"), FLAG("unfiltered", "PATH"),
+	{ "listen", TEXT(SOCKET, listen, "/run/crikeep/cri.sock"), FLAG("listen", "PATH"),
+	  .help = "the kubelet's socket" },
+	{ "unfiltered", TEXT(NO_SOCKET, unfiltered, "/run/crikeep/unfiltered.sock"),
+	  FLAG("unfiltered", "PATH"),
 	  .help = "read-only socket that hides nothing, for node agents; \"\" for none" },
 	{ "metrics", TEXT(NO_SOCKET, metrics, "/run/crikeep/metrics.sock"), FLAG("metrics", "PATH"),
 	  .help = "socket that hands out metrics; \"\" for none" },
-	{ "state_dir", TEXT(DIRECTORY, state_dir, "/run/crikeep"), FLAG("state-dir", "DIR"), .help = "where the database lies" },
+	{ "state_dir", TEXT(DIRECTORY, state_dir, "/run/crikeep"), FLAG("state-dir", "DIR"),
+	  .help = "where the database lies" },
 	{ "start_timeout", SPAN(start_timeout, CK_START_TIMEOUT, 0), .reload = true,
 	  .help = "how long the runtime may take to answer at the start" },
 	{ "stop_wait", SPAN(stop_wait, CK_STOP_WAIT, 0), .reload = true,
 	  .help = "after SIGTERM, how long creations under way are waited for" },
-	{ "confine", BOOL(confine, 1), .help = "give up all privileges: capabilities, system calls, paths" },
+	{ "confine", BOOL(confine, 1),
+	  .help = "give up all privileges: capabilities, system calls, paths" },
 
-	{ "socket.mode", .type = CK_CONF_MODE, AT(socket_mode), .number = 0660, .help = "mode of the sockets" },
-	{ "socket.group", TEXT(GROUP, socket_group, ""), .help = "their group, a name or number; \"\": the daemon's own" },
+	{ "socket.mode", .type = CK_CONF_MODE, AT(socket_mode), .number = 0660,
+	  .help = "mode of the sockets" },
+	{ "socket.group", TEXT(GROUP, socket_group, ""),
+	  .help = "their group, a name or number; \"\": the daemon's own" },
 	{ "socket.allow_uids", TEXT(UIDS, allow_uids, NULL), .reload = true,
 	  .help = "uids that may connect; default: root and the daemon's own" },
 
-	{ "cache.ttl", SPAN(ttl, CK_TTL, SHORTEST), FLAG("ttl", "SPAN"), .help = "how long a result nobody asks for is kept" },
-	{ "cache.create_deadline", SPAN(create_deadline, CK_CREATE_DEADLINE, SHORTEST), FLAG("create-deadline", "SPAN"),
-	  .help = "how long the runtime may take for a creation" },
+	{ "cache.ttl", SPAN(ttl, CK_TTL, SHORTEST), FLAG("ttl", "SPAN"),
+	  .help = "how long a result nobody asks for is kept" },
+	{ "cache.create_deadline", SPAN(create_deadline, CK_CREATE_DEADLINE, SHORTEST),
+	  FLAG("create-deadline", "SPAN"), .help = "how long the runtime may take for a creation" },
 	{ "cache.lost_grace", SPAN(lost_grace, CK_LOST_GRACE, SHORTEST),
 	  .help = "how long a lost creation may be absent until it has failed" },
 	{ "cache.supersede_wait", SPAN(supersede_wait, CK_SUPERSEDE_WAIT, SHORTEST),
@@ -75,7 +94,8 @@ const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand togethe
 	{ "cache.mode", WORD(mode, modes, CK_MODE_NORMALIZED),
 	  .help = "when a request is the same: normalized, identity, strict" },
 	{ "cache.hand_back", WORD(hand_back, hand_backs, CK_REPEAT), FLAG("hand-back", "HOW"),
-	  .help = "late sandboxes go to who repeats the request, or are offered in lists: repeat, offer" },
+	  .help = "late sandboxes go to who repeats the request, or are offered in lists: repeat, "
+		  "offer" },
 	{ "cache.on_annotation_change", WORD(on_annotation_change, changes, CK_ANNOTATION_AUTO),
 	  .help = "if only labels and annotations differ: auto, evict, hand_back" },
 	{ "cache.ignore_annotations", TEXT(PATTERNS, ignore_annotations, NULL),
@@ -84,13 +104,16 @@ const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand togethe
 	  .help = "for containers, what only RunPodSandbox consumes counts, too" },
 
 	{ "nri.enabled", BOOL(nri.enabled, 0), FLAG("nri", NULL), .help = "serve NRI plugins" },
-	{ "nri.socket", TEXT(NO_SOCKET, nri.socket, "/var/run/nri/nri.sock"), FLAG("nri-socket", "PATH"),
-	  .help = "socket that plugins dial; \"\" for none" },
-	{ "nri.plugin_dir", TEXT(NO_DIRECTORY, nri.plugin_dir, "/opt/nri/plugins"), FLAG("nri-plugin-dir", "DIR"),
+	{ "nri.socket", TEXT(NO_SOCKET, nri.socket, "/var/run/nri/nri.sock"),
+	  FLAG("nri-socket", "PATH"), .help = "socket that plugins dial; \"\" for none" },
+	{ "nri.plugin_dir", TEXT(NO_DIRECTORY, nri.plugin_dir, "/opt/nri/plugins"),
+	  FLAG("nri-plugin-dir", "DIR"),
 	  .help = "plugins that are launched, NN-name; \"\" for none" },
-	{ "nri.config_dir", TEXT(NO_DIRECTORY, nri.config_dir, "/etc/nri/conf.d"), FLAG("nri-config-dir", "DIR"),
+	{ "nri.config_dir", TEXT(NO_DIRECTORY, nri.config_dir, "/etc/nri/conf.d"),
+	  FLAG("nri-config-dir", "DIR"),
 	  .help = "their configuration, NN-name.conf or name.conf; \"\" for none" },
-	{ "nri.registration_timeout", SPAN(nri.registration_timeout, CK_NRI_REGISTRATION_TIMEOUT, SHORTEST),
+	{ "nri.registration_timeout",
+	  SPAN(nri.registration_timeout, CK_NRI_REGISTRATION_TIMEOUT, SHORTEST),
 	  .help = "how long a plugin may take to register" },
 	{ "nri.request_timeout", SPAN(nri.request_timeout, CK_NRI_REQUEST_TIMEOUT, SHORTEST),
 	  .help = "how long a plugin may take for an event until it is overdue" },
@@ -107,16 +130,18 @@ const struct ck_conf_key ck_conf_keys[] = { /* keys of one section stand togethe
 
 	{ "limits.list_message", SIZE(list_max, CK_LIST_MAX, 1u << 20, 1u << 30), .reload = true,
 	  .help = "longest answer that is filtered" },
-	{ "limits.client_memory", SIZE(client_memory, CK_CLIENT_MEMORY, 1u << 20, 1u << 31), .reload = true,
-	  .help = "held for one client that does not read" },
+	{ "limits.client_memory", SIZE(client_memory, CK_CLIENT_MEMORY, 1u << 20, 1u << 31),
+	  .reload = true, .help = "held for one client that does not read" },
 
-	{ "log.level", WORD(log_level, levels, CK_LOG_INFO), .reload = true, FLAG("log-level", "LEVEL"),
-	  .help = "error, warning, info or debug" },
-	{ "log.target", WORD(log_target, targets, CK_LOG_TO_AUTO), .help = "auto, journal or stderr" },
+	{ "log.level", WORD(log_level, levels, CK_LOG_INFO), .reload = true,
+	  FLAG("log-level", "LEVEL"), .help = "error, warning, info or debug" },
+	{ "log.target", WORD(log_target, targets, CK_LOG_TO_AUTO),
+	  .help = "auto, journal or stderr" },
 };
 _Static_assert(CK_COUNT(ck_conf_keys) == CK_CONF_KEYS, "CK_CONF_KEYS");
 _Static_assert(sizeof(enum ck_log_level) == sizeof(int) && sizeof(enum ck_mode) == sizeof(int) &&
-		       sizeof(enum ck_nri_policy) == sizeof(int) && sizeof(enum ck_nri_adjust) == sizeof(int),
+		       sizeof(enum ck_nri_policy) == sizeof(int) &&
+		       sizeof(enum ck_nri_adjust) == sizeof(int),
 	       "words are stored as int");
 
 void *ck_conf_key_at(const struct ck_conf *conf, const struct ck_conf_key *key)
@@ -158,7 +183,8 @@ int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *e
 	char shown[CK_CONF_SHOWN];
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
 		const char *known = ck_conf_keys[i].name;
-		size_t section, d = distance(name, leaf, known), of_section = section_distance(name, known, &section);
+		size_t section, d = distance(name, leaf, known),
+				of_section = section_distance(name, known, &section);
 		if (d >= least && of_section >= least)
 			continue;
 		best = known;
@@ -167,11 +193,14 @@ int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *e
 	}
 	ck_conf_shown(name, shown);
 	if (best && 2 * least <= strlen(name)) /* half of it is no slip any more */
-		return ck_fail(err, CK_EINVAL, "%s: %s: no such key; did you mean '%.*s'?", origin, shown, (int)best_len, best);
-	return ck_fail(err, CK_EINVAL, "%s: %s: no such key; crikeep.yaml(5) lists them", origin, shown);
+		return ck_fail(err, CK_EINVAL, "%s: %s: no such key; did you mean '%.*s'?", origin,
+			       shown, (int)best_len, best);
+	return ck_fail(err, CK_EINVAL, "%s: %s: no such key; crikeep.yaml(5) lists them", origin,
+		       shown);
 }
 
 bool ck_conf_key_is_list(const struct ck_conf_key *key)
 {
-	return key->type == CK_CONF_UIDS || key->type == CK_CONF_PATTERNS || key->type == CK_CONF_POLICIES;
+	return key->type == CK_CONF_UIDS || key->type == CK_CONF_PATTERNS ||
+	       key->type == CK_CONF_POLICIES;
 }

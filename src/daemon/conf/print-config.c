@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration as crikeep.yaml, so that reading it again gives the same; and what else goes by the types of keys. */
+/* The configuration as crikeep.yaml, so that reading it again gives the same; and what else goes by
+ * the types of keys. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,21 +8,25 @@
 #include "src/base/duration.h"
 #include "src/daemon/conf/conf-int.h"
 
-const struct ck_conf_unit ck_conf_units[] = { { "GiB", 1u << 30 }, { "MiB", 1u << 20 }, { "KiB", 1u << 10 }, { "", 1 } };
+const struct ck_conf_unit ck_conf_units[] = {
+	{ "GiB", 1u << 30 }, { "MiB", 1u << 20 }, { "KiB", 1u << 10 }, { "", 1 }
+};
 
 const char *ck_conf_print_size(uint64_t bytes, char *buf)
 {
 	const struct ck_conf_unit *unit = ck_conf_units;
 	while (bytes % unit->bytes)
 		unit++;
-	snprintf(buf, CK_DURATION_TEXT, "%llu%s", (unsigned long long)(bytes / unit->bytes), unit->name);
+	snprintf(buf, CK_DURATION_TEXT, "%llu%s", (unsigned long long)(bytes / unit->bytes),
+		 unit->name);
 	return buf;
 }
 
 /* a scalar of YAML: as it is where that can mean nothing else */
 static int print_text(const char *s, struct ck_bytes *out)
 {
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._:-";
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._:-";
 	size_t n = strlen(s);
 	bool path = *s == '/' || strncmp(s, CK_CONF_UNIX "/", strlen(CK_CONF_UNIX) + 1) == 0;
 	if (path && strspn(s, plain) == n && s[n - 1] != ':')
@@ -39,7 +44,8 @@ static int print_runtime(const struct ck_conf *conf, struct ck_bytes *out)
 {
 	char *text = NULL;
 	bool sim = conf->simulator;
-	if (asprintf(&text, "%s%s", sim ? CK_CONF_SIM : CK_CONF_UNIX, sim ? conf->simulator : conf->runtime) < 0)
+	if (asprintf(&text, "%s%s", sim ? CK_CONF_SIM : CK_CONF_UNIX,
+		     sim ? conf->simulator : conf->runtime) < 0)
 		return -CK_ENOMEM;
 	int r = print_text(text, out);
 	free(text);
@@ -77,7 +83,8 @@ static const char *word_of(const struct ck_conf_key *key, const void *where)
 	return word->word;
 }
 
-int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key, struct ck_bytes *out)
+int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
+		      struct ck_bytes *out)
 {
 	const void *where = ck_conf_key_at(conf, key);
 	char text[CK_DURATION_TEXT];
@@ -116,7 +123,8 @@ static int print_name(const struct ck_conf_key *key, struct ck_bytes *out)
 	const char *dot = strchr(key->name, '.');
 	size_t section = dot ? (size_t)(dot - key->name) : 0;
 	int r = 0;
-	if (dot && strncmp(key[-1].name, key->name, section + 1) != 0) { /* no section comes first in the table */
+	/* no section comes first in the table */
+	if (dot && strncmp(key[-1].name, key->name, section + 1) != 0) {
 		r = ck_bytes_add(out, key->name, section);
 		r = r ? r : ck_bytes_add_text(out, ":\n");
 	}
@@ -144,7 +152,7 @@ char *ck_conf_print(const struct ck_conf *conf)
 	return (char *)out.p;
 }
 
-/* ---- freeing and swapping --------------------------------------------------------------------------------------------- */
+/* ---- freeing and swapping -------------------------------------------------------------------- */
 
 void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key)
 {
@@ -192,8 +200,11 @@ static void swap(void *a, void *b, size_t size)
 
 void ck_conf_key_swap(struct ck_conf *a, struct ck_conf *b, const struct ck_conf_key *key)
 {
-	static const size_t sizes[] = { /* of what may change while the daemon runs */
-		[CK_CONF_SPAN] = sizeof(uint64_t), [CK_CONF_SIZE] = sizeof(size_t), [CK_CONF_WORD] = sizeof(int),
+	static const size_t sizes[] = {
+		/* of what may change while the daemon runs */
+		[CK_CONF_SPAN] = sizeof(uint64_t),
+		[CK_CONF_SIZE] = sizeof(size_t),
+		[CK_CONF_WORD] = sizeof(int),
 		[CK_CONF_UIDS] = sizeof(uid_t *),
 	};
 	size_t i = (size_t)(key - ck_conf_keys);

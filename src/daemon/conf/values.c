@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One value of one key, read from text. Nothing is guessed: `10min`, `010` and `maybe` are errors that say what is allowed. What
- * cannot be read leaves the value as it was.
+ * One value of one key, read from text. Nothing is guessed: `10min`, `010` and `maybe` are errors
+ * that say what is allowed. What cannot be read leaves the value as it was.
  */
 #include <grp.h>
 #include <stdarg.h>
@@ -30,15 +30,16 @@ const char *ck_conf_shown(const char *value, char *buf)
 	return buf;
 }
 
-__attribute__((format(printf, 3, 4))) static int wrong(const struct reading *reading, const char *value, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int wrong(const struct reading *reading,
+						       const char *value, const char *fmt, ...)
 {
 	char what[CK_ERROR_TEXT], shown[CK_CONF_SHOWN];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	return ck_fail(reading->err, CK_EINVAL, "%s: %s: '%s' %s", reading->origin, reading->key->name,
-		       ck_conf_shown(value, shown), what);
+	return ck_fail(reading->err, CK_EINVAL, "%s: %s: '%s' %s", reading->origin,
+		       reading->key->name, ck_conf_shown(value, shown), what);
 }
 
 static int check_text(const struct reading *reading, const char *value)
@@ -78,10 +79,14 @@ static int read_path(const struct reading *reading, const char *value, size_t lo
 
 static int read_socket(const struct reading *reading, const char *value)
 {
-	const char *path = strncmp(value, CK_CONF_UNIX, strlen(CK_CONF_UNIX)) ? value : value + strlen(CK_CONF_UNIX);
+	const char *path = strncmp(value, CK_CONF_UNIX, strlen(CK_CONF_UNIX))
+				   ? value
+				   : value + strlen(CK_CONF_UNIX);
 	if (*path != '/' || path[strlen(path) - 1] == '/')
 		return wrong(reading, value, "is not unix:///path or /path of a socket");
-	return read_path(reading, path, reading->key->type == CK_CONF_RUNTIME ? CK_SOCKET_PATH_MAX : CK_LISTEN_PATH_MAX);
+	return read_path(reading, path,
+			 reading->key->type == CK_CONF_RUNTIME ? CK_SOCKET_PATH_MAX
+							       : CK_LISTEN_PATH_MAX);
 }
 
 static int check_simulator(const struct reading *reading, const char *parameters)
@@ -117,15 +122,18 @@ static int read_span(const struct reading *reading, const char *value)
 	char least[CK_DURATION_TEXT], most[CK_DURATION_TEXT];
 	uint64_t ns;
 	if (!ck_duration_parse(value, &ns))
-		return wrong(reading, value, "is not a span of time such as 30s, 10m, 1h30m or 250ms");
+		return wrong(reading, value,
+			     "is not a span of time such as 30s, 10m, 1h30m or 250ms");
 	if (ns < key->least || ns > key->most)
-		return wrong(reading, value, "is not between %s and %s", ck_duration_print(key->least, least),
+		return wrong(reading, value, "is not between %s and %s",
+			     ck_duration_print(key->least, least),
 			     ck_duration_print(key->most, most));
 	memcpy(ck_conf_key_at(reading->conf, key), &ns, sizeof(ns));
 	return 0;
 }
 
-/* digits that mean the same to everybody: no sign, no blank, no leading zero. What follows them, or NULL */
+/* digits that mean the same to everybody: no sign, no blank, no leading zero. What follows them, or
+ * NULL */
 static const char *read_digits(const char *s, uint64_t *ret_n)
 {
 	uint64_t n = 0;
@@ -150,10 +158,12 @@ static int read_size(const struct reading *reading, const char *value)
 	while (unit && strcmp(unit->name, rest) != 0)
 		unit = unit->bytes > 1 ? unit + 1 : NULL;
 	if (!unit)
-		return wrong(reading, value, "is not a size such as 16MiB, 256KiB or a number of bytes");
+		return wrong(reading, value,
+			     "is not a size such as 16MiB, 256KiB or a number of bytes");
 	n *= unit->bytes; /* 2^33 GiB at most */
 	if (n < key->least || n > key->most)
-		return wrong(reading, value, "is not between %s and %s", ck_conf_print_size(key->least, least),
+		return wrong(reading, value, "is not between %s and %s",
+			     ck_conf_print_size(key->least, least),
 			     ck_conf_print_size(key->most, most));
 	size_t bytes = (size_t)n;
 	memcpy(ck_conf_key_at(reading->conf, key), &bytes, sizeof(bytes));
@@ -189,7 +199,8 @@ static int read_group(const struct reading *reading, const char *value)
 			return ck_nomem(reading->err);
 		int e = getgrnam_r(value, &group, buf, CK_REPLY_MAX, &found);
 		if (!found)
-			return wrong(reading, value, "is no group of this machine%s%s", e ? ": " : "", e ? strerror(e) : "");
+			return wrong(reading, value, "is no group of this machine%s%s",
+				     e ? ": " : "", e ? strerror(e) : "");
 		gid = found->gr_gid;
 	}
 	conf->socket_gid = gid;
@@ -221,7 +232,8 @@ static void free_list(char **list)
 	free(list);
 }
 
-static int store_list(const struct reading *reading, char ***where, const char *const *items, size_t n)
+static int store_list(const struct reading *reading, char ***where, const char *const *items,
+		      size_t n)
 {
 	char **list = ck_alloc((n + 1) * sizeof(*list));
 	int r = list ? 0 : ck_nomem(reading->err);
@@ -242,7 +254,9 @@ static int read_patterns(const struct reading *reading, const char *const *items
 	for (size_t i = 0; i < n; i++) {
 		const char *star = strchr(items[i], '*');
 		if (!*items[i] || (star && star[1]))
-			return wrong(reading, items[i], "is not an annotation's name, or its beginning with one '*' at the end");
+			return wrong(reading, items[i],
+				     "is not an annotation's name, or its beginning with one '*' "
+				     "at the end");
 	}
 	return store_list(reading, &reading->conf->ignore_annotations, items, n);
 }
@@ -250,12 +264,16 @@ static int read_patterns(const struct reading *reading, const char *const *items
 /* NN-name, or a name as NRI knows them: letters, digits, and '_', '.', '+', '-' */
 enum ck_nri_policy ck_conf_policy(const char *item, size_t *ret_name_len)
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
 	static const struct {
 		const char *word;
 		enum ck_nri_policy policy;
 	} policies[] = {
-		{ "ignore", CK_NRI_IGNORE }, { "error", CK_NRI_ERROR }, { "fail", CK_NRI_FAIL }, { "required", CK_NRI_REQUIRED },
+		{ "ignore", CK_NRI_IGNORE },
+		{ "error", CK_NRI_ERROR },
+		{ "fail", CK_NRI_FAIL },
+		{ "required", CK_NRI_REQUIRED },
 	};
 	size_t len = strspn(item, allowed);
 	if (!len || len > CK_NRI_NAME_MAX || item[len] != '=')
@@ -275,10 +293,13 @@ static int read_policies(const struct reading *reading, const char *const *items
 	for (size_t i = 0; i < n; i++) {
 		if (!ck_conf_policy(items[i], &len))
 			return wrong(reading, items[i],
-				     "is not a plugin and its policy: NAME=ignore, =error, =fail or =required");
+				     "is not a plugin and its policy: NAME=ignore, =error, =fail "
+				     "or =required");
 		for (size_t j = 0; j < i; j++)
-			if (ck_conf_policy(items[j], &other) && other == len && memcmp(items[i], items[j], len) == 0)
-				return wrong(reading, items[i], "is the second policy of this plugin");
+			if (ck_conf_policy(items[j], &other) && other == len &&
+			    memcmp(items[i], items[j], len) == 0)
+				return wrong(reading, items[i],
+					     "is the second policy of this plugin");
 	}
 	return store_list(reading, &reading->conf->nri.policies, items, n);
 }
@@ -288,11 +309,16 @@ static int read_word(const struct reading *reading, const char *value)
 	char all[128] = "";
 	for (const struct ck_conf_word *word = reading->key->words; word->word; word++) {
 		if (strcmp(word->word, value) == 0) {
-			memcpy(ck_conf_key_at(reading->conf, reading->key), &word->value, sizeof(word->value));
+			memcpy(ck_conf_key_at(reading->conf, reading->key), &word->value,
+			       sizeof(word->value));
 			return 0;
 		}
 		size_t len = strlen(all);
-		snprintf(all + len, sizeof(all) - len, "%s%s", !len ? "" : word[1].word ? ", " : " or ", word->word);
+		snprintf(all + len, sizeof(all) - len, "%s%s",
+			 !len           ? ""
+			 : word[1].word ? ", "
+					: " or ",
+			 word->word);
 	}
 	return wrong(reading, value, "is not %s", all);
 }
@@ -347,18 +373,19 @@ static int read_value(const struct reading *reading, const char *const *items, s
 	case CK_CONF_BOOL:
 		return read_bool(reading, *items);
 	}
-	return ck_fail(reading->err, CK_EINVAL, "%s: %s: no type", reading->origin, reading->key->name);
+	return ck_fail(reading->err, CK_EINVAL, "%s: %s: no type", reading->origin,
+		       reading->key->name);
 }
 
-int ck_conf_key_set(struct ck_conf *conf, const struct ck_conf_key *key, const char *const *items, size_t n, const char *origin,
-		    struct ck_error *err)
+int ck_conf_key_set(struct ck_conf *conf, const struct ck_conf_key *key, const char *const *items,
+		    size_t n, const char *origin, struct ck_error *err)
 {
 	const struct reading reading = { conf, key, origin, err };
 	if (CK_NEVER(n != 1 && !ck_conf_key_is_list(key)))
 		return ck_fail(err, CK_EINVAL, "%s: %s: one value is needed", origin, key->name);
 	if (n > CK_CONF_ITEMS_MAX)
-		return ck_fail(err, CK_EINVAL, "%s: %s: %zu items, of which %u are allowed", origin, key->name, n,
-			       CK_CONF_ITEMS_MAX);
+		return ck_fail(err, CK_EINVAL, "%s: %s: %zu items, of which %u are allowed", origin,
+			       key->name, n, CK_CONF_ITEMS_MAX);
 	CK_AUTO_FREE char *copy = ck_strdup(origin);
 	if (!copy)
 		return ck_nomem(err);
@@ -371,7 +398,7 @@ int ck_conf_key_set(struct ck_conf *conf, const struct ck_conf_key *key, const c
 	return 0;
 }
 
-/* ---- defaults --------------------------------------------------------------------------------------------------------- */
+/* ---- defaults -------------------------------------------------------------------------------- */
 
 static size_t count(const char *const *list)
 {
@@ -385,7 +412,8 @@ static int default_text(const struct reading *reading)
 {
 	const struct ck_conf_key *key = reading->key;
 	if (key->type == CK_CONF_PATTERNS)
-		return read_patterns(reading, ck_ignore_annotations_default, count(ck_ignore_annotations_default));
+		return read_patterns(reading, ck_ignore_annotations_default,
+				     count(ck_ignore_annotations_default));
 	if (key->type == CK_CONF_POLICIES)
 		return read_policies(reading, NULL, 0);
 	if (key->type == CK_CONF_UIDS) {

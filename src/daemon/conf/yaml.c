@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep.yaml: keys, and keys in sections, with scalars or lists of them. YAML can do much more; what a configuration does not
- * need is refused by name: anchors, aliases, tags, more than one document. Each error names file, line and key.
+ * crikeep.yaml: keys, and keys in sections, with scalars or lists of them. YAML can do much more;
+ * what a configuration does not need is refused by name: anchors, aliases, tags, more than one
+ * document. Each error names file, line and key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ struct file {
 	struct ck_error *err;
 };
 
-/* ---- errors ----------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static size_t line_of(const struct file *file)
 {
@@ -37,7 +38,8 @@ static size_t line_of(const struct file *file)
 }
 
 /* @name: "" if it is about the whole */
-__attribute__((format(printf, 4, 5))) static int wrong(struct file *file, size_t line, const char *name, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static int wrong(struct file *file, size_t line,
+						       const char *name, const char *fmt, ...)
 {
 	char what[CK_ERROR_TEXT], shown[CK_CONF_SHOWN];
 	va_list ap;
@@ -45,7 +47,8 @@ __attribute__((format(printf, 4, 5))) static int wrong(struct file *file, size_t
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
 	ck_conf_shown(name, shown);
-	return ck_fail(file->err, CK_EINVAL, "%s:%zu: %s%s%s", file->path, line, shown, *name ? ": " : "", what);
+	return ck_fail(file->err, CK_EINVAL, "%s:%zu: %s%s%s", file->path, line, shown,
+		       *name ? ": " : "", what);
 }
 
 /* what libyaml says; its texts are fixed, nothing of the file is in them */
@@ -61,13 +64,15 @@ static int syntax_error(struct file *file)
 			line += file->text[i] == '\n';
 		return wrong(file, line, "", "%s; the file must be UTF-8", parser->problem);
 	}
-	/* characters before it may have several bytes: the mark's index counts characters, so this is only a hint */
+	/* characters before it may have several bytes: the mark's index counts characters, so this
+	 * is only a hint */
 	bool tab = at < file->len && file->text[at] == '\t';
-	return wrong(file, line, "", "%s%s%s%s", parser->problem ? parser->problem : "not YAML", parser->context ? " " : "",
-		     parser->context ? parser->context : "", tab ? " (indent with blanks, not with tabs)" : "");
+	return wrong(file, line, "", "%s%s%s%s", parser->problem ? parser->problem : "not YAML",
+		     parser->context ? " " : "", parser->context ? parser->context : "",
+		     tab ? " (indent with blanks, not with tabs)" : "");
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int check_plain(struct file *file, const char *name, const void *anchor, const void *tag)
 {
@@ -92,9 +97,11 @@ static int next(struct file *file, const char *name)
 	case YAML_SCALAR_EVENT:
 		return check_plain(file, name, event->data.scalar.anchor, event->data.scalar.tag);
 	case YAML_SEQUENCE_START_EVENT:
-		return check_plain(file, name, event->data.sequence_start.anchor, event->data.sequence_start.tag);
+		return check_plain(file, name, event->data.sequence_start.anchor,
+				   event->data.sequence_start.tag);
 	case YAML_MAPPING_START_EVENT:
-		return check_plain(file, name, event->data.mapping_start.anchor, event->data.mapping_start.tag);
+		return check_plain(file, name, event->data.mapping_start.anchor,
+				   event->data.mapping_start.tag);
 	default:
 		return 0;
 	}
@@ -104,7 +111,8 @@ static int next(struct file *file, const char *name)
 static bool is_null(const yaml_event_t *event)
 {
 	const char *value = (const char *)event->data.scalar.value;
-	return event->type == YAML_SCALAR_EVENT && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	return event->type == YAML_SCALAR_EVENT &&
+	       event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
 	       (!*value || strcmp(value, "~") == 0 || strcmp(value, "null") == 0);
 }
 
@@ -121,9 +129,10 @@ static int scalar(struct file *file, const char *name, const char **ret_text)
 	return 0;
 }
 
-/* ---- values ----------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-static int store(struct file *file, const struct ck_conf_key *key, size_t line, const char *const *items, size_t n)
+static int store(struct file *file, const struct ck_conf_key *key, size_t line,
+		 const char *const *items, size_t n)
 {
 	char *origin = NULL;
 	if (asprintf(&origin, "%s:%zu", file->path, line) < 0)
@@ -135,14 +144,16 @@ static int store(struct file *file, const struct ck_conf_key *key, size_t line, 
 
 static int read_list(struct file *file, const struct ck_conf_key *key, size_t line)
 {
-	char **items = ck_alloc((CK_CONF_ITEMS_MAX + 1) * sizeof(*items)); /* one too many is ck_conf_key_set()'s to refuse */
+	/* one too many is ck_conf_key_set()'s to refuse */
+	char **items = ck_alloc((CK_CONF_ITEMS_MAX + 1) * sizeof(*items));
 	size_t n = 0;
 	int r = items ? next(file, key->name) : ck_nomem(file->err);
 	while (r == 0 && file->event.type != YAML_SEQUENCE_END_EVENT) {
 		const char *text;
 		r = scalar(file, key->name, &text);
 		if (r == 0 && is_null(&file->event))
-			r = wrong(file, line_of(file), key->name, "an item of the list has no value");
+			r = wrong(file, line_of(file), key->name,
+				  "an item of the list has no value");
 		if (r == 0 && n <= CK_CONF_ITEMS_MAX && !(items[n++] = ck_strdup(text)))
 			r = ck_nomem(file->err);
 		r = r ? r : next(file, key->name);
@@ -159,7 +170,8 @@ static int read_value(struct file *file, const struct ck_conf_key *key, size_t l
 	const yaml_event_t *event = &file->event;
 	const char *text;
 	if (is_null(event))
-		return wrong(file, line, key->name, "it has no value; without the line it has its default");
+		return wrong(file, line, key->name,
+			     "it has no value; without the line it has its default");
 	if (event->type == YAML_MAPPING_START_EVENT)
 		return wrong(file, line, key->name, "it has a value, no keys below it");
 	if (ck_conf_key_is_list(key)) {
@@ -173,14 +185,15 @@ static int read_value(struct file *file, const struct ck_conf_key *key, size_t l
 	return r ? r : store(file, key, line, &text, 1);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* the first key of section @name, or NULL */
 static const struct ck_conf_key *find_section(const char *name)
 {
 	size_t len = strlen(name);
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
-		if (strncmp(ck_conf_keys[i].name, name, len) == 0 && ck_conf_keys[i].name[len] == '.')
+		if (strncmp(ck_conf_keys[i].name, name, len) == 0 &&
+		    ck_conf_keys[i].name[len] == '.')
 			return &ck_conf_keys[i];
 	}
 	return NULL;
@@ -213,12 +226,15 @@ static int read_key(struct file *file, const char *section)
 	char *whole = NULL;
 	const char *text;
 	size_t line = line_of(file);
-	int r = file->event.type == YAML_SCALAR_EVENT ? scalar(file, section, &text) :
-							wrong(file, line, section, "a key is needed here: NAME: VALUE");
+	int r = file->event.type == YAML_SCALAR_EVENT
+			? scalar(file, section, &text)
+			: wrong(file, line, section, "a key is needed here: NAME: VALUE");
 	if (r < 0)
 		return r;
 	if (strchr(text, '.'))
-		return wrong(file, line, text, "no dots in the file: the section is a key, and the rest a key below it");
+		return wrong(
+			file, line, text,
+			"no dots in the file: the section is a key, and the rest a key below it");
 	const struct ck_conf_key *first = *section ? NULL : find_section(text);
 	if (first) {
 		snprintf(name, sizeof(name), "%s", text);
@@ -230,8 +246,9 @@ static int read_key(struct file *file, const char *section)
 	const struct ck_conf_key *key = ck_conf_key_find(whole);
 	if (!key) {
 		char *origin = NULL;
-		r = asprintf(&origin, "%s:%zu", file->path, line) < 0 ? ck_nomem(file->err) :
-									ck_conf_key_unknown(whole, origin, file->err);
+		r = asprintf(&origin, "%s:%zu", file->path, line) < 0
+			    ? ck_nomem(file->err)
+			    : ck_conf_key_unknown(whole, origin, file->err);
 		free(origin);
 	}
 	free(whole);
@@ -279,11 +296,12 @@ static int read_stream(struct file *file)
 	return r;
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int read_text(const char *path, char **ret_text, size_t *ret_len, struct ck_error *err)
 {
-	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not hold us up */
+	/* a FIFO must not hold us up */
+	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "%s", path);
@@ -305,7 +323,8 @@ static int read_text(const char *path, char **ret_text, size_t *ret_len, struct 
 	return 0;
 }
 
-int ck_conf_file(struct ck_conf *conf, const char *path, const char *text, size_t len, struct ck_error *err)
+int ck_conf_file(struct ck_conf *conf, const char *path, const char *text, size_t len,
+		 struct ck_error *err)
 {
 	CK_AUTO_FREE char *own = NULL;
 	if (!text) {
@@ -313,7 +332,9 @@ int ck_conf_file(struct ck_conf *conf, const char *path, const char *text, size_
 		if (r < 0)
 			return r;
 	}
-	struct file file = { .conf = conf, .path = path, .text = text ? text : own, .len = len, .err = err };
+	struct file file = {
+		.conf = conf, .path = path, .text = text ? text : own, .len = len, .err = err
+	};
 	if (len > CK_CONF_FILE_MAX)
 		return ck_fail(err, CK_EINVAL, "%s: longer than %u bytes", path, CK_CONF_FILE_MAX);
 	if (!yaml_parser_initialize(&file.parser))

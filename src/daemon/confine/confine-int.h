@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_DAEMON_CONFINE_CONFINE_INT_H
 #define CK_DAEMON_CONFINE_CONFINE_INT_H
-/* The files of ck_confine(): confine.c has the order and the capabilities, landlock.c Landlock, seccomp.c seccomp. */
+/* The files of ck_confine(): confine.c has the order and the capabilities, landlock.c Landlock,
+ * seccomp.c seccomp. */
 #include "src/base/error.h"
 #include "src/daemon/conf/conf.h"
 

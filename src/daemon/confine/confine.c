@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order matters: Landlock opens paths, groups and the bounding set need capabilities, and the filter forbids all of it.
+ * The order matters: Landlock opens paths, groups and the bounding set need capabilities, and the
+ * filter forbids all of it.
  *
- * The daemon stays uid 0, because the runtime's socket is root's and is connected to again whenever the runtime restarts; without
- * capabilities that uid is an owner of files and no more. Root's files stay readable for it: Landlock closes those.
+ * The daemon stays uid 0, because the runtime's socket is root's and is connected to again whenever
+ * the runtime restarts; without capabilities that uid is an owner of files and no more. Root's
+ * files stay readable for it: Landlock closes those.
  */
 #include <errno.h>
 #include <grp.h>
@@ -30,7 +32,9 @@ static int be_alone(struct ck_error *err)
 #ifdef CK_SANITIZERS /* TSan has a thread of its own after a fork */
 	alone = true;
 #endif
-	return alone ? 0 : ck_fail(err, CK_EIO, "%lu threads run already", (unsigned long)st.st_nlink - 2);
+	return alone ? 0
+		     : ck_fail(err, CK_EIO, "%lu threads run already",
+			       (unsigned long)st.st_nlink - 2);
 }
 
 /* CAP_CHOWN goes, and sockets may be made later: an owner may give a file to a group he is in. */
@@ -50,7 +54,9 @@ static int join_group(gid_t gid, struct ck_error *err)
 		return ck_fail_errno(err, CK_EIO, errno, "read the groups");
 	groups[n] = gid;
 	/* not root: what it may not give its sockets to, it could not before either */
-	return setgroups((size_t)n + 1, groups) < 0 && errno != EPERM ? ck_fail_errno(err, CK_EIO, errno, "join the group") : 0;
+	return setgroups((size_t)n + 1, groups) < 0 && errno != EPERM
+		       ? ck_fail_errno(err, CK_EIO, errno, "join the group")
+		       : 0;
 }
 
 static int drop_capabilities(struct ck_error *err)
@@ -58,12 +64,14 @@ static int drop_capabilities(struct ck_error *err)
 	cap_t now, none = cap_init();
 	if (!none)
 		return ck_nomem(err);
-	/* what a root in a container or an ordinary user may not drop, it cannot gain either: new privileges are off */
+	/* what a root in a container or an ordinary user may not drop, it cannot gain either: new
+	 * privileges are off */
 	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
 		cap_drop_bound(cap);
 	prctl(PR_SET_SECUREBITS,
-	      SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
-		      SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+	      SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+		      SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+		      SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
 	      0L, 0L, 0L);
 	cap_reset_ambient();
 	int r = cap_set_proc(none) < 0 ? ck_fail_errno(err, CK_EIO, errno, "drop capabilities") : 0;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock: which paths are left. All rights the kernel knows are taken, and some given back below a few paths. It does not
- * look at descriptors opened before, nor at connecting to a socket by its path. Signals to others are the filter's business: as
- * a scope of Landlock's they would take in the one that tells our children of our end (PR_SET_PDEATHSIG).
- * Source: Documentation/userspace-api/landlock.rst; headers older than the kernel lack what is defined here.
+ * Landlock: which paths are left. All rights the kernel knows are taken, and some given back below
+ * a few paths. It does not look at descriptors opened before, nor at connecting to a socket by its
+ * path. Signals to others are the filter's business: as a scope of Landlock's they would take in
+ * the one that tells our children of our end (PR_SET_PDEATHSIG).
+ * Source: Documentation/userspace-api/landlock.rst; headers older than the kernel lack what is
+ * defined here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +18,8 @@
 #include "src/base/mem.h"
 #include "src/daemon/confine/confine-int.h"
 
-struct ruleset { /* struct landlock_ruleset_attr as of ABI 6; older kernels take it as long as they read zeros */
+/* struct landlock_ruleset_attr as of ABI 6; older kernels take it as long as they read zeros */
+struct ruleset {
 	uint64_t fs, net, scoped;
 };
 
@@ -27,9 +30,9 @@ struct ruleset { /* struct landlock_ruleset_attr as of ABI 6; older kernels take
 #define FS_ABI_1     (2 * (uint64_t)LANDLOCK_ACCESS_FS_MAKE_SYM - 1)
 
 #define MAY_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define MAY_WORK                                                                                         \
-	(MAY_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | \
-	 LANDLOCK_ACCESS_FS_REMOVE_FILE | FS_TRUNCATE)
+#define MAY_WORK \
+	(MAY_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | \
+	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | FS_TRUNCATE)
 #define MAY_LISTEN (LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE)
 #define OF_FILES (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
 
@@ -39,7 +42,8 @@ struct landlock {
 };
 
 /* what is not there needs no rule */
-static int allow(const struct landlock *landlock, const char *path, uint64_t rights, struct ck_error *err)
+static int allow(const struct landlock *landlock, const char *path, uint64_t rights,
+		 struct ck_error *err)
 {
 	struct stat st;
 	CK_AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
@@ -49,7 +53,8 @@ static int allow(const struct landlock *landlock, const char *path, uint64_t rig
 		return ck_fail_errno(err, CK_EIO, errno, "look at '%s'", path);
 	if (!S_ISDIR(st.st_mode))
 		rights &= OF_FILES;
-	struct landlock_path_beneath_attr rule = { .allowed_access = rights & landlock->handled, .parent_fd = fd };
+	struct landlock_path_beneath_attr rule = { .allowed_access = rights & landlock->handled,
+						   .parent_fd = fd };
 	if (syscall(SYS_landlock_add_rule, landlock->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "allow '%s'", path);
 	return 0;
@@ -58,7 +63,9 @@ static int allow(const struct landlock *landlock, const char *path, uint64_t rig
 static char *directory_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	return !slash ? ck_strdup(".") : slash == path ? ck_strdup("/") : ck_strndup(path, (size_t)(slash - path));
+	return !slash          ? ck_strdup(".")
+	       : slash == path ? ck_strdup("/")
+			       : ck_strndup(path, (size_t)(slash - path));
 }
 
 static int allow_socket(const struct landlock *landlock, const char *path, struct ck_error *err)
@@ -70,7 +77,8 @@ static int allow_socket(const struct landlock *landlock, const char *path, struc
 }
 
 /*
- * The configuration is read again on SIGHUP, and editors put a new file in the place of the old one: so its directory. But not
+ * The configuration is read again on SIGHUP, and editors put a new file in the place of the old
+ * one: so its directory. But not
  * /etc or another one that is everybody's: then it is the file, as it is now.
  */
 static int allow_config(const struct landlock *landlock, const char *path, struct ck_error *err)
@@ -92,11 +100,13 @@ static const char *const readable[] = {
 	"/dev/urandom", "/proc/self", "/proc/sys/kernel/random/boot_id",
 };
 
-static int allow_all(const struct landlock *landlock, const struct ck_conf *conf, struct ck_error *err)
+static int allow_all(const struct landlock *landlock, const struct ck_conf *conf,
+		     struct ck_error *err)
 {
 	CK_AUTO_FREE char *state_dir = NULL;
 	CK_AUTO_CLOSE int fd = -1;
-	int r = ck_dir_open(conf->state_dir, true, &state_dir, &fd, err); /* made if it is not there: its rule needs it */
+	/* made if it is not there: its rule needs it */
+	int r = ck_dir_open(conf->state_dir, true, &state_dir, &fd, err);
 	if (r >= 0)
 		r = allow(landlock, state_dir, MAY_WORK, err);
 	if (r >= 0)
@@ -121,8 +131,8 @@ int ck_confine_paths(const struct ck_conf *conf, struct ck_error *err)
 		return 0;
 	const char *notify = getenv("NOTIFY_SOCKET"); /* systemd's mostly is a path */
 	struct ruleset attr = {
-		.fs = FS_ABI_1 | (abi >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) | (abi >= 3 ? FS_TRUNCATE : 0) |
-		      (abi >= 5 ? FS_IOCTL_DEV : 0),
+		.fs = FS_ABI_1 | (abi >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) |
+		      (abi >= 3 ? FS_TRUNCATE : 0) | (abi >= 5 ? FS_IOCTL_DEV : 0),
 		.net = abi >= 4 ? NET_TCP : 0,
 		.scoped = abi >= 6 && !(notify && *notify == '@') ? SCOPE_SOCKET : 0,
 	};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seccomp: which system calls are left. What is not named here fails with ENOSYS, as on an old kernel, so that libraries go
- * back to what they used before; what only somebody else's code in our process would try ends it (SIGSYS). Calls are named by
- * text: a name this machine or this libseccomp does not know needs no rule.
+ * seccomp: which system calls are left. What is not named here fails with ENOSYS, as on an old
+ * kernel, so that libraries go back to what they used before; what only somebody else's code in our
+ * process would try ends it (SIGSYS). Calls are named by text: a name this machine or this
+ * libseccomp does not know needs no rule.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,57 +26,254 @@
 
 static const char *const allowed[] = {
 	/* the loop */
-	"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd2", "inotify_add_watch",
-	"inotify_init1", "inotify_rm_watch", "pipe2", "poll", "ppoll", "signalfd4", "timerfd_create", "timerfd_gettime",
+	"epoll_create1",
+	"epoll_ctl",
+	"epoll_pwait",
+	"epoll_pwait2",
+	"epoll_wait",
+	"eventfd2",
+	"inotify_add_watch",
+	"inotify_init1",
+	"inotify_rm_watch",
+	"pipe2",
+	"poll",
+	"ppoll",
+	"signalfd4",
+	"timerfd_create",
+	"timerfd_gettime",
 	"timerfd_settime",
 	/* sockets; socket and socketpair below */
-	"accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom",
-	"recvmsg", "sendmsg", "sendto", "setsockopt", "shutdown",
+	"accept",
+	"accept4",
+	"bind",
+	"connect",
+	"getpeername",
+	"getsockname",
+	"getsockopt",
+	"listen",
+	"recvfrom",
+	"recvmsg",
+	"sendmsg",
+	"sendto",
+	"setsockopt",
+	"shutdown",
 	/* files; Landlock says which */
-	"access", "chdir", "chmod", "chown", "close", "close_range", "dup", "dup2", "dup3", "faccessat", "faccessat2",
-	"fallocate", "fchmod", "fchmodat", "fchown", "fchownat", "fcntl", "fdatasync", "flock", "fstat", "fstatfs",
-	"fsync", "ftruncate", "getcwd", "getdents64", "lchown", "lseek", "lstat", "mkdir", "mkdirat", "newfstatat",
-	"open", "openat", "pread64", "preadv", "pwrite64", "pwritev", "read", "readlink", "readlinkat", "readv",
-	"rename", "renameat", "renameat2", "rmdir", "stat", "statfs", "statx", "umask", "unlink", "unlinkat", "utime",
-	"utimensat", "write", "writev",
+	"access",
+	"chdir",
+	"chmod",
+	"chown",
+	"close",
+	"close_range",
+	"dup",
+	"dup2",
+	"dup3",
+	"faccessat",
+	"faccessat2",
+	"fallocate",
+	"fchmod",
+	"fchmodat",
+	"fchown",
+	"fchownat",
+	"fcntl",
+	"fdatasync",
+	"flock",
+	"fstat",
+	"fstatfs",
+	"fsync",
+	"ftruncate",
+	"getcwd",
+	"getdents64",
+	"lchown",
+	"lseek",
+	"lstat",
+	"mkdir",
+	"mkdirat",
+	"newfstatat",
+	"open",
+	"openat",
+	"pread64",
+	"preadv",
+	"pwrite64",
+	"pwritev",
+	"read",
+	"readlink",
+	"readlinkat",
+	"readv",
+	"rename",
+	"renameat",
+	"renameat2",
+	"rmdir",
+	"stat",
+	"statfs",
+	"statx",
+	"umask",
+	"unlink",
+	"unlinkat",
+	"utime",
+	"utimensat",
+	"write",
+	"writev",
 	/* memory; mmap and mprotect below */
-	"brk", "madvise", "mlock", "mremap", "munlock", "munmap",
+	"brk",
+	"madvise",
+	"mlock",
+	"mremap",
+	"munlock",
+	"munmap",
 	/* threads (the store has one on a disk) and signals; clone, kill and tgkill below */
-	"exit", "exit_group", "futex", "membarrier", "restart_syscall", "rseq", "rt_sigaction", "rt_sigpending",
-	"rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait", "sched_getaffinity", "sched_yield", "set_robust_list",
-	"set_tid_address", "sigaltstack", "wait4", "waitid",
+	"exit",
+	"exit_group",
+	"futex",
+	"membarrier",
+	"restart_syscall",
+	"rseq",
+	"rt_sigaction",
+	"rt_sigpending",
+	"rt_sigprocmask",
+	"rt_sigreturn",
+	"rt_sigtimedwait",
+	"sched_getaffinity",
+	"sched_yield",
+	"set_robust_list",
+	"set_tid_address",
+	"sigaltstack",
+	"wait4",
+	"waitid",
 	/* time, and who we are */
-	"clock_getres", "clock_gettime", "clock_nanosleep", "getegid", "geteuid", "getgid", "getgroups", "getpid",
-	"getppid", "getrandom", "getrusage", "gettid", "gettimeofday", "getuid", "nanosleep", "sysinfo", "time", "uname",
+	"clock_getres",
+	"clock_gettime",
+	"clock_nanosleep",
+	"getegid",
+	"geteuid",
+	"getgid",
+	"getgroups",
+	"getpid",
+	"getppid",
+	"getrandom",
+	"getrusage",
+	"gettid",
+	"gettimeofday",
+	"getuid",
+	"nanosleep",
+	"sysinfo",
+	"time",
+	"uname",
 	/* the same where a long has 32 bits */
-	"_llseek", "chown32", "clock_getres_time64", "clock_gettime64", "clock_nanosleep_time64", "fchown32", "fcntl64",
-	"fstat64", "fstatat64", "fstatfs64", "ftruncate64", "futex_time64", "getegid32", "geteuid32", "getgid32",
-	"getgroups32", "getuid32", "lchown32", "lstat64", "ppoll_time64", "recv", "rt_sigtimedwait_time64", "send",
-	"sigreturn", "stat64", "statfs64", "timerfd_gettime64", "timerfd_settime64", "ugetrlimit", "utimensat_time64",
+	"_llseek",
+	"chown32",
+	"clock_getres_time64",
+	"clock_gettime64",
+	"clock_nanosleep_time64",
+	"fchown32",
+	"fcntl64",
+	"fstat64",
+	"fstatat64",
+	"fstatfs64",
+	"ftruncate64",
+	"futex_time64",
+	"getegid32",
+	"geteuid32",
+	"getgid32",
+	"getgroups32",
+	"getuid32",
+	"lchown32",
+	"lstat64",
+	"ppoll_time64",
+	"recv",
+	"rt_sigtimedwait_time64",
+	"send",
+	"sigreturn",
+	"stat64",
+	"statfs64",
+	"timerfd_gettime64",
+	"timerfd_settime64",
+	"ugetrlimit",
+	"utimensat_time64",
 };
 
 static const char *const fatal[] = {
 	/* another program, another process */
-	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
-	"kcmp", "pidfd_getfd", "pidfd_send_signal",
+	"execve",
+	"execveat",
+	"fork",
+	"vfork",
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"process_madvise",
+	"kcmp",
+	"pidfd_getfd",
+	"pidfd_send_signal",
 	/* more rights */
-	"capset", "personality", "setfsgid", "setfsuid", "setgid", "setgroups", "setregid", "setresgid", "setresuid",
-	"setreuid", "setuid", "add_key", "keyctl", "request_key", "open_by_handle_at", "mknod", "mknodat",
+	"capset",
+	"personality",
+	"setfsgid",
+	"setfsuid",
+	"setgid",
+	"setgroups",
+	"setregid",
+	"setresgid",
+	"setresuid",
+	"setreuid",
+	"setuid",
+	"add_key",
+	"keyctl",
+	"request_key",
+	"open_by_handle_at",
+	"mknod",
+	"mknodat",
 	/* another view of the file system */
-	"chroot", "fsconfig", "fsmount", "fsopen", "fspick", "mount", "mount_setattr", "move_mount", "open_tree",
-	"pivot_root", "setns", "umount", "umount2", "unshare",
+	"chroot",
+	"fsconfig",
+	"fsmount",
+	"fsopen",
+	"fspick",
+	"mount",
+	"mount_setattr",
+	"move_mount",
+	"open_tree",
+	"pivot_root",
+	"setns",
+	"umount",
+	"umount2",
+	"unshare",
 	/* the machine */
-	"acct", "adjtimex", "clock_adjtime", "clock_settime", "delete_module", "finit_module", "init_module", "ioperm",
-	"iopl", "kexec_file_load", "kexec_load", "modify_ldt", "quotactl", "quotactl_fd", "reboot", "setdomainname",
-	"sethostname", "settimeofday", "swapoff", "swapon", "syslog",
+	"acct",
+	"adjtimex",
+	"clock_adjtime",
+	"clock_settime",
+	"delete_module",
+	"finit_module",
+	"init_module",
+	"ioperm",
+	"iopl",
+	"kexec_file_load",
+	"kexec_load",
+	"modify_ldt",
+	"quotactl",
+	"quotactl_fd",
+	"reboot",
+	"setdomainname",
+	"sethostname",
+	"settimeofday",
+	"swapoff",
+	"swapon",
+	"syslog",
 	/* ways around filters, and the kernel's weakest parts */
-	"bpf", "io_uring_enter", "io_uring_register", "io_uring_setup", "perf_event_open", "userfaultfd",
+	"bpf",
+	"io_uring_enter",
+	"io_uring_register",
+	"io_uring_setup",
+	"perf_event_open",
+	"userfaultfd",
 };
 
-static int rule(scmp_filter_ctx filter, uint32_t action, const char *call, const struct scmp_arg_cmp *args, unsigned n)
+static int rule(scmp_filter_ctx filter, uint32_t action, const char *call,
+		const struct scmp_arg_cmp *args, unsigned n)
 {
 	int number = seccomp_syscall_resolve_name(call);
-	return number == __NR_SCMP_ERROR ? 0 : seccomp_rule_add_array(filter, action, number, n, args);
+	return number == __NR_SCMP_ERROR ? 0
+					 : seccomp_rule_add_array(filter, action, number, n, args);
 }
 
 static int rules(scmp_filter_ctx filter, uint32_t action, const char *const *calls, size_t n)
@@ -87,7 +285,8 @@ static int rules(scmp_filter_ctx filter, uint32_t action, const char *const *cal
 }
 
 /* @call: allowed if its argument compares as @yes says, else @otherwise */
-static int either(scmp_filter_ctx filter, const char *call, struct scmp_arg_cmp yes, uint32_t otherwise, struct scmp_arg_cmp no)
+static int either(scmp_filter_ctx filter, const char *call, struct scmp_arg_cmp yes,
+		  uint32_t otherwise, struct scmp_arg_cmp no)
 {
 	int r = rule(filter, SCMP_ACT_ALLOW, call, &yes, 1);
 	return r < 0 ? r : rule(filter, otherwise, call, &no, 1);
@@ -101,8 +300,9 @@ static int rules_of_threads(scmp_filter_ctx filter)
 #else
 	const unsigned flags = 0;
 #endif
-	return either(filter, "clone", SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD), SCMP_ACT_KILL_PROCESS,
-		      SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+	return either(filter, "clone",
+		      SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD),
+		      SCMP_ACT_KILL_PROCESS, SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
 }
 
 /* Comparisons say their unused second datum, too: clang asks for it. */
@@ -130,7 +330,8 @@ static int rules_of_memory(scmp_filter_ctx filter)
 	};
 	int r = 0;
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(calls); i++) /* no new code */
-		r = either(filter, calls[i], SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0), SCMP_ACT_ERRNO(EACCES),
+		r = either(filter, calls[i], SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+			   SCMP_ACT_ERRNO(EACCES),
 			   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC));
 	return r;
 }
@@ -142,13 +343,15 @@ static int rules_of_sockets(scmp_filter_ctx filter)
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(calls); i++) {
 		struct scmp_arg_cmp local = SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX, 0);
 		/*
-		 * Below zero: a name for two calls. libc takes socketcall, as on i386, whose arguments no filter sees: it is
-		 * left for every family. One rule holds for the other call.
+		 * Below zero: a name for two calls. libc takes socketcall, as on i386, whose
+		 * arguments no filter sees: it is left for every family. One rule holds for the
+		 * other call.
 		 */
 		if (seccomp_syscall_resolve_name(calls[i]) < 0)
 			r = rule(filter, SCMP_ACT_ALLOW, calls[i], &local, 1);
 		else /* the error of a kernel built without that family */
-			r = either(filter, calls[i], local, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_A0_32(SCMP_CMP_NE, AF_UNIX, 0));
+			r = either(filter, calls[i], local, SCMP_ACT_ERRNO(EAFNOSUPPORT),
+				   SCMP_A0_32(SCMP_CMP_NE, AF_UNIX, 0));
 	}
 	return r;
 }
@@ -157,16 +360,18 @@ static int rules_of_others(scmp_filter_ctx filter)
 {
 	static const scmp_datum_t names[] = { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA };
 	int r = 0;
-	for (size_t i = 0; r >= 0 && i < CK_COUNT(names); i++) { /* a thread's name, and that of its heap */
+	/* a thread's name, and that of its heap */
+	for (size_t i = 0; r >= 0 && i < CK_COUNT(names); i++) {
 		struct scmp_arg_cmp name = SCMP_A0_32(SCMP_CMP_EQ, names[i], 0);
 		r = rule(filter, SCMP_ACT_ALLOW, "prctl", &name, 1);
 	}
 	if (r >= 0) /* limits are read, not set */
-		r = either(filter, "prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0), SCMP_ACT_ERRNO(EPERM),
-			   SCMP_A2_64(SCMP_CMP_NE, 0, 0));
-	if (r >= 0) /* what has the peer not read? All else is stdio that asks whether it is a terminal */
-		r = either(filter, "ioctl", SCMP_A1_32(SCMP_CMP_EQ, SIOCOUTQ, 0), SCMP_ACT_ERRNO(ENOTTY),
-			   SCMP_A1_32(SCMP_CMP_NE, SIOCOUTQ, 0));
+		r = either(filter, "prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0),
+			   SCMP_ACT_ERRNO(EPERM), SCMP_A2_64(SCMP_CMP_NE, 0, 0));
+	/* what has the peer not read? All else is stdio that asks whether it is a terminal */
+	if (r >= 0)
+		r = either(filter, "ioctl", SCMP_A1_32(SCMP_CMP_EQ, SIOCOUTQ, 0),
+			   SCMP_ACT_ERRNO(ENOTTY), SCMP_A1_32(SCMP_CMP_NE, SIOCOUTQ, 0));
 	return r;
 }
 
@@ -177,7 +382,8 @@ int ck_confine_calls(struct ck_error *err)
 		return ck_nomem(err);
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	if (r >= 0)
-		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a search tree: the list is long */
+		/* a search tree: the list is long */
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r >= 0)
 		r = rules(filter, SCMP_ACT_ALLOW, allowed, CK_COUNT(allowed));
 	if (r >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is unpacked, changed in place and packed again; protobuf-c keeps what it does not know. Every part of an adjustment
- * is either applied or refused here, so a field that comes to nri.proto must come here, too.
+ * A request is unpacked, changed in place and packed again; protobuf-c keeps what it does not know.
+ * Every part of an adjustment is either applied or refused here, so a field that comes to nri.proto
+ * must come here, too.
  */
 #include <stdbool.h>
 
@@ -32,7 +33,7 @@ struct apply {
 	struct ck_error *err;
 };
 
-/* ---- who wants it ----------------------------------------------------------------------------------------------------- */
+/* ---- who wants it ---------------------------------------------------------------------------- */
 
 static const char *simple_owner(const Ck__Nri__FieldOwners *owners, int field)
 {
@@ -47,7 +48,8 @@ static const char *key_owner(const Ck__Nri__FieldOwners *owners, int field, cons
 {
 	for (size_t i = 0; i < owners->n_compound; i++) {
 		const Ck__Nri__CompoundFieldOwners *keys = owners->compound[i]->value;
-		for (size_t k = 0; owners->compound[i]->key == field && keys && k < keys->n_owners; k++) {
+		for (size_t k = 0; owners->compound[i]->key == field && keys && k < keys->n_owners;
+		     k++) {
 			if (!strcmp(ck_list_key(keys->owners[k]), key))
 				return keys->owners[k]->value;
 		}
@@ -60,7 +62,8 @@ static const char *owner_of(const struct apply *apply, int field, const char *ke
 {
 	const char *owner = NULL;
 	if (apply->owners)
-		owner = key ? key_owner(apply->owners, field, key) : simple_owner(apply->owners, field);
+		owner = key ? key_owner(apply->owners, field, key)
+			    : simple_owner(apply->owners, field);
 	if (apply->owners && !owner)
 		owner = simple_owner(apply->owners, FIELD(None));
 	if (!owner)
@@ -70,21 +73,24 @@ static const char *owner_of(const struct apply *apply, int field, const char *ke
 
 static const char *name_of(int field)
 {
-	const ProtobufCEnumValue *value = protobuf_c_enum_descriptor_get_value(TYPE(nri, field), field);
+	const ProtobufCEnumValue *value =
+		protobuf_c_enum_descriptor_get_value(TYPE(nri, field), field);
 	return value ? value->name : "";
 }
 
 /* "plugin 10-a: WHAT field Mounts /x cannot be applied through CRI" */
 static int refuse(const struct apply *apply, const char *what, int field, const char *key)
 {
-	return ck_fail(apply->err, CK_EINVAL, "plugin %s: %sfield %s%s%s cannot be applied through CRI",
-		       owner_of(apply, field, key), what, name_of(field), key ? " " : "", key ? key : "");
+	return ck_fail(
+		apply->err, CK_EINVAL, "plugin %s: %sfield %s%s%s cannot be applied through CRI",
+		owner_of(apply, field, key), what, name_of(field), key ? " " : "", key ? key : "");
 }
 
 static int refuse_unknown(const struct apply *apply, int field, const char *key, uint32_t number)
 {
 	return ck_fail(apply->err, CK_EINVAL,
-		       "plugin %s: field %u, of an NRI later than this one's, cannot be applied through CRI",
+		       "plugin %s: field %u, of an NRI later than this one's, cannot be applied "
+		       "through CRI",
 		       owner_of(apply, field, key), (unsigned)number);
 }
 
@@ -93,22 +99,26 @@ static int fail_memory(const struct apply *apply)
 	return ck_arena_fail(&apply->arena, apply->err);
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------------------ */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
-/* What is made of an item of NRI's for CRI's list; NULL and the reason in *ret_r, if CRI cannot say it. */
+/* What is made of an item of NRI's for CRI's list; NULL and the reason in *ret_r, if CRI cannot say
+ * it. */
 typedef void *make_fn(struct apply *apply, const void *item, int *ret_r);
 
 struct list_rule {
 	int field;
-	size_t from, to; /* counts, in ContainerAdjustment or LinuxContainerAdjustment, and in ContainerConfig */
+	/* counts, in ContainerAdjustment or LinuxContainerAdjustment, and in ContainerConfig */
+	size_t from, to;
 	bool removable;
-	bool elsewhere; /* the image or the runtime may have it, too, so that CRI cannot remove it */
+	/* the image or the runtime may have it, too, so that CRI cannot remove it */
+	bool elsewhere;
 	make_fn *make;
 };
 
 static int apply_list(struct apply *apply, const struct list_rule *rule, const void *from)
 {
-	struct ck_list items = ck_list_get(from, rule->from), list = ck_list_get(apply->config, rule->to);
+	struct ck_list items = ck_list_get(from, rule->from),
+		       list = ck_list_get(apply->config, rule->to);
 	int r;
 	if (!items.n)
 		return 0;
@@ -122,7 +132,9 @@ static int apply_list(struct apply *apply, const struct list_rule *rule, const v
 		if (unknown)
 			return refuse_unknown(apply, rule->field, key, unknown);
 		if (!ck_list_drop(&list, key) && removal && rule->elsewhere)
-			return refuse(apply, "removing what the request does not have: ", rule->field, key);
+			return refuse(apply,
+				      "removing what the request does not have: ", rule->field,
+				      key);
 		if (!removal && !(list.items[list.n++] = rule->make(apply, items.items[i], &r)))
 			return r;
 	}
@@ -207,9 +219,11 @@ static void *make_mount(struct apply *apply, const void *item, int *ret_r)
 			continue;
 		/* only its name: there are file systems with a password in their options */
 		*ret_r = ck_fail(apply->err, CK_EINVAL,
-				 "plugin %s: option \"%.*s\" of field Mounts %s cannot be applied through CRI",
-				 owner_of(apply, FIELD(Mounts), ck_list_key(from)), (int)strcspn(from->options[i], "="),
-				 from->options[i], ck_list_key(from));
+				 "plugin %s: option \"%.*s\" of field Mounts %s cannot be applied "
+				 "through CRI",
+				 owner_of(apply, FIELD(Mounts), ck_list_key(from)),
+				 (int)strcspn(from->options[i], "="), from->options[i],
+				 ck_list_key(from));
 		return NULL;
 	}
 	to->has_propagation = to->propagation != CK__CRI__MOUNT_PROPAGATION__PROPAGATION_PRIVATE;
@@ -219,20 +233,25 @@ static void *make_mount(struct apply *apply, const void *item, int *ret_r)
 	return NULL;
 }
 
-/* CRI names a device by its path on the host, and the runtime looks there: it has to find what the plugin means */
+/* CRI names a device by its path on the host, and the runtime looks there: it has to find what the
+ * plugin means */
 static bool is_hosts_own(const Ck__Nri__LinuxDevice *device)
 {
 	struct stat st;
 	const char *type = device->type ? device->type : "";
-	if (!*type && !device->major && !device->minor && !device->file_mode && !device->uid && !device->gid)
+	if (!*type && !device->major && !device->minor && !device->file_mode && !device->uid &&
+	    !device->gid)
 		return true; /* whatever it is */
 	if (!device->path || *device->path != '/' || stat(device->path, &st) < 0)
 		return false;
 	bool same_type = !strcmp(type, "b") ? S_ISBLK(st.st_mode)
-					    : (!strcmp(type, "c") || !strcmp(type, "u")) && S_ISCHR(st.st_mode);
-	return same_type && device->major == (int64_t)major(st.st_rdev) && device->minor == (int64_t)minor(st.st_rdev) &&
+					    : (!strcmp(type, "c") || !strcmp(type, "u")) &&
+						      S_ISCHR(st.st_mode);
+	return same_type && device->major == (int64_t)major(st.st_rdev) &&
+	       device->minor == (int64_t)minor(st.st_rdev) &&
 	       (!device->file_mode || (device->file_mode->value & 07777) == (st.st_mode & 07777)) &&
-	       (!device->uid || device->uid->value == st.st_uid) && (!device->gid || device->gid->value == st.st_gid);
+	       (!device->uid || device->uid->value == st.st_uid) &&
+	       (!device->gid || device->gid->value == st.st_gid);
 }
 
 static void *make_device(struct apply *apply, const void *item, int *ret_r)
@@ -247,7 +266,8 @@ static void *make_device(struct apply *apply, const void *item, int *ret_r)
 	}
 	bool block = from->type && *from->type == 'b';
 	to->container_path = to->host_path = from->path;
-	to->permissions = ck_arena_strdup(&apply->arena, block ? "rwm" : "rw"); /* as NRI's own helper for OCI specs does */
+	/* as NRI's own helper for OCI specs does */
+	to->permissions = ck_arena_strdup(&apply->arena, block ? "rwm" : "rw");
 	return to->permissions ? to : no_memory(apply, ret_r);
 }
 
@@ -268,22 +288,25 @@ static const struct list_rule lists[] = {
 	{ FIELD(Env), FROM(env), LIST(envs), true, true, make_env },
 	{ FIELD(CdiDevices), FROM(cdi_devices), LIST(cdi_devices), false, false, make_cdi_device },
 };
-static const struct list_rule device_list = { FIELD(Devices), offsetof(Ck__Nri__LinuxContainerAdjustment, n_devices),
-					      LIST(devices),  true,
-					      true,           make_device };
+static const struct list_rule device_list = {
+	FIELD(Devices), offsetof(Ck__Nri__LinuxContainerAdjustment, n_devices),
+	LIST(devices),  true,
+	true,           make_device
+};
 
-/* ---- resources -------------------------------------------------------------------------------------------------------- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 /* Single values override, huge pages and unified entries one by one. */
-static int set_resources(struct ck_arena *arena, Ck__Cri__LinuxContainerResources *to, const struct ck_bytes *cri,
-			 struct ck_error *err)
+static int set_resources(struct ck_arena *arena, Ck__Cri__LinuxContainerResources *to,
+			 const struct ck_bytes *cri, struct ck_error *err)
 {
 	static const size_t keyed[] = {
 		offsetof(Ck__Cri__LinuxContainerResources, n_hugepage_limits),
 		offsetof(Ck__Cri__LinuxContainerResources, n_unified),
 	};
 	Ck__Cri__LinuxContainerResources *from;
-	int r = ck_unpack(arena, TYPE(cri, linux_container_resources), cri->p, cri->len, &from, err);
+	int r = ck_unpack(arena, TYPE(cri, linux_container_resources), cri->p, cri->len, &from,
+			  err);
 	if (r < 0)
 		return r;
 #define SET(name) \
@@ -331,18 +354,21 @@ static const char *entry_key(struct apply *apply, struct ck_wire entry)
 	return "";
 }
 
-/* One field of LinuxResources alone, converted by the code that updates use, so that an error knows whose it is. */
-static int convert(struct apply *apply, const struct ck_bytes *alone, int field, const struct ck_wire *entry,
-		   struct ck_bytes *cri)
+/* One field of LinuxResources alone, converted by the code that updates use, so that an error knows
+ * whose it is. */
+static int convert(struct apply *apply, const struct ck_bytes *alone, int field,
+		   const struct ck_wire *entry, struct ck_bytes *cri)
 {
 	int r = ck_resources_to_cri(alone->p, alone->len, cri, apply->err);
 	if (r != -CK_EINVAL)
 		return r;
-	return ck_context(apply->err, r, "plugin %s", owner_of(apply, field, entry ? entry_key(apply, *entry) : NULL));
+	return ck_context(apply->err, r, "plugin %s",
+			  owner_of(apply, field, entry ? entry_key(apply, *entry) : NULL));
 }
 
 /* @group: 1 memory, 2 cpu; their fields' numbers and those of enum Field run in step */
-static int convert_group(struct apply *apply, struct ck_wire group, uint32_t number, struct ck_bytes *cri)
+static int convert_group(struct apply *apply, struct ck_wire group, uint32_t number,
+			 struct ck_bytes *cri)
 {
 	int first = number == 1 ? FIELD(MemLimit) : FIELD(CPUShares),
 	    last = number == 1 ? FIELD(MemUseHierarchy) : FIELD(CPUSetMems);
@@ -361,12 +387,17 @@ static int convert_group(struct apply *apply, struct ck_wire group, uint32_t num
 	}
 	return r;
 }
-_Static_assert(FIELD(MemUseHierarchy) - FIELD(MemLimit) == 7 && FIELD(CPUSetMems) - FIELD(CPUShares) == 6, "in step");
+_Static_assert(FIELD(MemUseHierarchy) - FIELD(MemLimit) == 7 &&
+		       FIELD(CPUSetMems) - FIELD(CPUShares) == 6,
+	       "in step");
 
-static int convert_resources(struct apply *apply, const Ck__Nri__LinuxResources *resources, struct ck_bytes *cri)
+static int convert_resources(struct apply *apply, const Ck__Nri__LinuxResources *resources,
+			     struct ck_bytes *cri)
 {
-	static const int fields[] = { [3] = FIELD(HugepageLimits), FIELD(BlockioClass), FIELD(RdtClass),
-				      FIELD(CgroupsUnified),       FIELD(None),         FIELD(PidsLimit) };
+	static const int fields[] = {
+		[3] = FIELD(HugepageLimits), FIELD(BlockioClass), FIELD(RdtClass),
+		FIELD(CgroupsUnified),       FIELD(None),         FIELD(PidsLimit)
+	};
 	CK_AUTO_BYTES struct ck_bytes bytes = { 0 };
 	struct ck_wire_field field;
 	int r = ck_pack(resources, &bytes, apply->err);
@@ -381,7 +412,8 @@ static int convert_resources(struct apply *apply, const Ck__Nri__LinuxResources 
 			r = convert_group(apply, inside, field.number, cri);
 		} else {
 			int owned = fields[field.number];
-			bool keyed = owned == FIELD(HugepageLimits) || owned == FIELD(CgroupsUnified);
+			bool keyed =
+				owned == FIELD(HugepageLimits) || owned == FIELD(CgroupsUnified);
 			CK_AUTO_BYTES struct ck_bytes alone = { 0 };
 			if (ck_bytes_field(&alone, field.number, field.data, field.len) < 0)
 				return ck_nomem(apply->err);
@@ -402,7 +434,9 @@ static int apply_resources(struct apply *apply, const Ck__Nri__LinuxContainerAdj
 		return 0;
 	if (!*config && !(*config = ck_arena_new(&apply->arena, TYPE(cri, linux_container_config))))
 		return fail_memory(apply);
-	if (!(*config)->resources && !((*config)->resources = ck_arena_new(&apply->arena, TYPE(cri, linux_container_resources))))
+	if (!(*config)->resources &&
+	    !((*config)->resources =
+		      ck_arena_new(&apply->arena, TYPE(cri, linux_container_resources))))
 		return fail_memory(apply);
 	if (from->oom_score_adj) { /* 0 is what a container gets without it */
 		(*config)->resources->oom_score_adj = from->oom_score_adj->value;
@@ -415,7 +449,7 @@ static int apply_resources(struct apply *apply, const Ck__Nri__LinuxContainerAdj
 	return set_resources(&apply->arena, (*config)->resources, &cri, apply->err);
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* what CRI has no words for */
 static int refuse_linux(const struct apply *apply, const Ck__Nri__LinuxContainerAdjustment *from)
@@ -442,7 +476,8 @@ static int refuse_linux(const struct apply *apply, const Ck__Nri__LinuxContainer
 	} keyed[] = {
 		{ FIELD(Namespace), offsetof(Ck__Nri__LinuxContainerAdjustment, n_namespaces) },
 		{ FIELD(Sysctl), offsetof(Ck__Nri__LinuxContainerAdjustment, n_sysctl) },
-		{ FIELD(LinuxNetDevices), offsetof(Ck__Nri__LinuxContainerAdjustment, n_net_devices) },
+		{ FIELD(LinuxNetDevices),
+		  offsetof(Ck__Nri__LinuxContainerAdjustment, n_net_devices) },
 	};
 	for (size_t i = 0; i < CK_COUNT(keyed); i++) {
 		struct ck_list list = ck_list_get(from, keyed[i].at);
@@ -467,8 +502,8 @@ static int apply_all(struct apply *apply)
 		if ((r = apply_list(apply, &lists[i], from)) < 0)
 			return r;
 	}
-	if (from->linux &&
-	    ((r = apply_list(apply, &device_list, from->linux)) < 0 || (r = apply_resources(apply, from->linux)) < 0))
+	if (from->linux && ((r = apply_list(apply, &device_list, from->linux)) < 0 ||
+			    (r = apply_resources(apply, from->linux)) < 0))
 		return r;
 	uint32_t unknown = ck_unpacked_unknown(from);
 	if (unknown)
@@ -485,7 +520,8 @@ static int apply_begin(struct apply *apply, const void *request, size_t len, str
 {
 	apply->err = err;
 	ck_arena_init(&apply->arena, CK_APPLY_MAX);
-	int r = ck_unpack(&apply->arena, TYPE(cri, create_container_request), request, len, &apply->request, err);
+	int r = ck_unpack(&apply->arena, TYPE(cri, create_container_request), request, len,
+			  &apply->request, err);
 	if (r < 0)
 		return ck_context(err, r, "the request");
 	if (!apply->request->config)
@@ -499,8 +535,9 @@ static void apply_end(struct apply *apply)
 	ck_arena_fini(&apply->arena);
 }
 
-int ck_apply_adjustment(const void *request, size_t len, const void *adjustment, size_t adjustment_len, const void *owners,
-			size_t owners_len, struct ck_bytes *ret_request, struct ck_error *err)
+int ck_apply_adjustment(const void *request, size_t len, const void *adjustment,
+			size_t adjustment_len, const void *owners, size_t owners_len,
+			struct ck_bytes *ret_request, struct ck_error *err)
 {
 	__attribute__((cleanup(apply_end))) struct apply apply = { 0 };
 	Ck__Nri__ContainerAdjustment *from;
@@ -508,9 +545,11 @@ int ck_apply_adjustment(const void *request, size_t len, const void *adjustment,
 	int r;
 	if ((r = apply_begin(&apply, request, len, err)) < 0)
 		return r;
-	if ((r = ck_unpack(&apply.arena, TYPE(nri, container_adjustment), adjustment, adjustment_len, &from, err)) < 0)
+	if ((r = ck_unpack(&apply.arena, TYPE(nri, container_adjustment), adjustment,
+			   adjustment_len, &from, err)) < 0)
 		return ck_context(err, r, "the adjustment");
-	if ((r = ck_unpack(&apply.arena, TYPE(nri, owning_plugins), owners, owners_len, &owning, err)) < 0)
+	if ((r = ck_unpack(&apply.arena, TYPE(nri, owning_plugins), owners, owners_len, &owning,
+			   err)) < 0)
 		return ck_context(err, r, "the owners");
 	apply.adjustment = from;
 	apply.owners = owning->n_owners ? owning->owners[0]->value : NULL;
@@ -519,7 +558,8 @@ int ck_apply_adjustment(const void *request, size_t len, const void *adjustment,
 	return ck_pack(apply.request, ret_request, err);
 }
 
-int ck_apply_alias(const void *request, size_t len, const char *alias, struct ck_bytes *ret_request, struct ck_error *err)
+int ck_apply_alias(const void *request, size_t len, const char *alias, struct ck_bytes *ret_request,
+		   struct ck_error *err)
 {
 	__attribute__((cleanup(apply_end))) struct apply apply = { 0 };
 	int r = apply_begin(&apply, request, len, err);
@@ -539,12 +579,14 @@ int ck_apply_alias(const void *request, size_t len, const char *alias, struct ck
 	return ck_pack(apply.request, ret_request, err);
 }
 
-/* ---- updates ---------------------------------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 enum { UPDATE_ID = 1, UPDATE_LINUX = 2 };
 
-/* the kubelet's resources, which may come in pieces, into @linux_part; all else into @out as it is */
-static int split_update(struct ck_wire wire, struct ck_writer *out, struct ck_bytes *linux_part, struct ck_error *err)
+/* the kubelet's resources, which may come in pieces, into @linux_part; all else into @out as it
+ * is */
+static int split_update(struct ck_wire wire, struct ck_writer *out, struct ck_bytes *linux_part,
+			struct ck_error *err)
 {
 	struct ck_wire_field field;
 	const unsigned char *before = wire.p;
@@ -559,8 +601,8 @@ static int split_update(struct ck_wire wire, struct ck_writer *out, struct ck_by
 	return r;
 }
 
-int ck_apply_update(const void *request, size_t len, const void *resources, size_t resources_len, struct ck_bytes *ret_request,
-		    struct ck_error *err)
+int ck_apply_update(const void *request, size_t len, const void *resources, size_t resources_len,
+		    struct ck_bytes *ret_request, struct ck_error *err)
 {
 	__attribute__((cleanup(ck_arena_fini))) struct ck_arena arena;
 	CK_AUTO_BYTES struct ck_bytes linux_part = { 0 }, cri = { 0 };
@@ -572,7 +614,8 @@ int ck_apply_update(const void *request, size_t len, const void *resources, size
 	if (r == 0)
 		r = ck_resources_to_cri(resources, resources_len, &cri, err);
 	if (r == 0)
-		r = ck_unpack(&arena, TYPE(cri, linux_container_resources), linux_part.p, linux_part.len, &all, err);
+		r = ck_unpack(&arena, TYPE(cri, linux_container_resources), linux_part.p,
+			      linux_part.len, &all, err);
 	if (r == 0)
 		r = set_resources(&arena, all, &cri, err);
 	if (r == 0) {
@@ -588,8 +631,8 @@ int ck_apply_update(const void *request, size_t len, const void *resources, size
 	return r;
 }
 
-int ck_apply_resources(const char *container_id, const void *resources, size_t len, struct ck_bytes *ret_request,
-		       struct ck_error *err)
+int ck_apply_resources(const char *container_id, const void *resources, size_t len,
+		       struct ck_bytes *ret_request, struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes request = { 0 };
 	if (ck_bytes_field_text(&request, UPDATE_ID, container_id) < 0)

@@ -2,29 +2,41 @@
 #ifndef CK_DAEMON_NRI_DESCRIBE_INT_H
 #define CK_DAEMON_NRI_DESCRIBE_INT_H
 /*
- * What the parts of describe.h share: describe.c walks CRI's answers, describe-json.c reads the JSON in them. A JSON value that
- * is not there is NULL, and every function here takes NULL; one of another type than the expected one is as good as not there.
+ * What the parts of describe.h share: describe.c walks CRI's answers, describe-json.c reads the
+ * JSON in them. A JSON value that is not there is NULL, and every function here takes NULL; one of
+ * another type than the expected one is as good as not there.
  */
 #include <json-c/json_types.h>
 
 #include "src/base/wire-writer.h"
 
-/* ck_info_parse - json_object_put() when done. NULL: it is no JSON, or more than anybody should send (limits.h), or no memory */
+/* ck_info_parse - json_object_put() when done. NULL: it is no JSON, or more than anybody should
+ * send (limits.h), or no memory */
 struct json_object *ck_info_parse(const void *text, size_t len);
 /* ck_info_at - the value at "a.b.c" below @json, borrowed; its keys have no dots */
 struct json_object *ck_info_at(struct json_object *json, const char *path);
-struct json_object *ck_info_key(struct json_object *json, const char *key); /* one key, dots and all */
+/* one key, dots and all */
+struct json_object *ck_info_key(struct json_object *json, const char *key);
 const char *ck_info_text(struct json_object *json, size_t *ret_len);        /* NULL: none */
 uint64_t ck_info_number(struct json_object *json);
 
-/* messages of NRI: fields of the one that @out is in, from one object of an OCI runtime spec or of CRI's config as JSON */
-void ck_info_process(struct ck_writer *out, struct json_object *process);         /* Container: args, env, user, rlimits */
-void ck_info_outside(struct ck_writer *out, struct json_object *spec);            /* Container: mounts, hooks */
-void ck_info_linux(struct ck_writer *out, struct json_object *oci_linux);         /* LinuxContainer */
-void ck_info_linux_process(struct ck_writer *out, struct json_object *process);   /* LinuxContainer: what runs in it, how */
-void ck_info_seccomp_profile(struct ck_writer *out, struct json_object *context); /* LinuxContainer: of a CRI security context */
-void ck_info_cdi(struct ck_writer *out, struct json_object *config);              /* Container: of a ContainerConfig */
-void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux);     /* LinuxPodSandbox */
-/* ck_info_resources - LinuxResources at @field of a LinuxContainerResources; nothing if there is none */
+/* messages of NRI: fields of the one that @out is in, from one object of an OCI runtime spec or of
+ * CRI's config as JSON */
+/* Container: args, env, user, rlimits */
+void ck_info_process(struct ck_writer *out, struct json_object *process);
+/* Container: mounts, hooks */
+void ck_info_outside(struct ck_writer *out, struct json_object *spec);
+/* LinuxContainer */
+void ck_info_linux(struct ck_writer *out, struct json_object *oci_linux);
+/* LinuxContainer: what runs in it, how */
+void ck_info_linux_process(struct ck_writer *out, struct json_object *process);
+/* LinuxContainer: of a CRI security context */
+void ck_info_seccomp_profile(struct ck_writer *out, struct json_object *context);
+/* Container: of a ContainerConfig */
+void ck_info_cdi(struct ck_writer *out, struct json_object *config);
+/* LinuxPodSandbox */
+void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux);
+/* ck_info_resources - LinuxResources at @field of a LinuxContainerResources; nothing if there is
+ * none */
 void ck_info_resources(struct ck_writer *out, uint32_t field, struct json_object *cri);
 #endif

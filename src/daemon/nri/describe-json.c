@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON into messages of NRI. One table for each object says which key becomes which field, and how. The keys are those of the OCI
- * runtime spec (1.2) and, for what a container was asked for, of CRI's messages as Go writes them as JSON.
+ * JSON into messages of NRI. One table for each object says which key becomes which field, and how.
+ * The keys are those of the OCI runtime spec (1.2) and, for what a container was asked for, of
+ * CRI's messages as Go writes them as JSON.
  */
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -11,11 +12,11 @@
 #include "src/daemon/nri/describe-int.h"
 #include "src/daemon/nri/resources.h"
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /*
- * json-c gives each object and array some 700 bytes, so that a few MiB of "[[],[],..." would cost gigabytes: they and their parts
- * are counted before. What lies in strings is skipped.
+ * json-c gives each object and array some 700 bytes, so that a few MiB of "[[],[],..." would cost
+ * gigabytes: they and their parts are counted before. What lies in strings is skipped.
  */
 static bool bearable(const char *p, const char *end)
 {
@@ -76,7 +77,8 @@ const char *ck_info_text(struct json_object *json, size_t *ret_len)
 	return json_object_get_string(json);
 }
 
-/* as on the wire: a negative number is 64 bits of two's complement. What is over INT64_MAX is an unsigned one. */
+/* as on the wire: a negative number is 64 bits of two's complement. What is over INT64_MAX is an
+ * unsigned one. */
 uint64_t ck_info_number(struct json_object *json)
 {
 	if (!json_object_is_type(json, json_type_int))
@@ -85,7 +87,7 @@ uint64_t ck_info_number(struct json_object *json)
 	return number < 0 ? (uint64_t)number : json_object_get_uint64(json);
 }
 
-/* ---- what a key becomes ---------------------------------------------------------------------------------------------- */
+/* ---- what a key becomes ---------------------------------------------------------------------- */
 
 enum kind {
 	TEXT,
@@ -122,9 +124,11 @@ struct table {
 };
 #define TABLE(name) static const struct table name = { CK_COUNT(name##_places), name##_places }
 
-static void put_object(struct ck_writer *out, const struct table *table, struct json_object *object);
+static void put_object(struct ck_writer *out, const struct table *table,
+		       struct json_object *object);
 
-static void put_text(struct ck_writer *out, uint32_t field, struct json_object *json, bool empty_too)
+static void put_text(struct ck_writer *out, uint32_t field, struct json_object *json,
+		     bool empty_too)
 {
 	size_t len;
 	const char *text = ck_info_text(json, &len);
@@ -142,7 +146,8 @@ static uint64_t word(struct json_object *json, const char *const *words)
 	return 0;
 }
 
-static void put_message(struct ck_writer *out, uint32_t field, const struct table *table, struct json_object *object)
+static void put_message(struct ck_writer *out, uint32_t field, const struct table *table,
+			struct json_object *object)
 {
 	if (!json_object_is_type(object, json_type_object))
 		return;
@@ -180,8 +185,9 @@ static void put_array(struct ck_writer *out, const struct place *place, struct j
 		else if (!packed)
 			put_text(out, wrapped ? 1 : place->field, item, true);
 		else if (out->r == 0)
-			out->r = ck_bytes_varint(&out->bytes,
-						 place->kind == WORDS ? word(item, place->words) : ck_info_number(item));
+			out->r = ck_bytes_varint(&out->bytes, place->kind == WORDS
+								      ? word(item, place->words)
+								      : ck_info_number(item));
 	}
 	if (packed || wrapped)
 		ck_writer_close(out, opened);
@@ -189,7 +195,8 @@ static void put_array(struct ck_writer *out, const struct place *place, struct j
 
 static void put_wrapped(struct ck_writer *out, const struct place *place, struct json_object *json)
 {
-	static const enum json_type types[] = { [SET_NUMBER] = json_type_int, [SET_BOOL] = json_type_boolean,
+	static const enum json_type types[] = { [SET_NUMBER] = json_type_int,
+						[SET_BOOL] = json_type_boolean,
 						[SET_TEXT] = json_type_string };
 	if (!json_object_is_type(json, types[place->kind]))
 		return;
@@ -197,7 +204,9 @@ static void put_wrapped(struct ck_writer *out, const struct place *place, struct
 	if (place->kind == SET_TEXT)
 		put_text(out, 1, json, false);
 	else
-		ck_writer_number(out, 1, place->kind == SET_BOOL ? (uint64_t)json_object_get_boolean(json) : ck_info_number(json));
+		ck_writer_number(out, 1,
+				 place->kind == SET_BOOL ? (uint64_t)json_object_get_boolean(json)
+							 : ck_info_number(json));
 	ck_writer_close(out, opened);
 }
 
@@ -217,7 +226,8 @@ static void put_object(struct ck_writer *out, const struct table *table, struct 
 			break;
 		case BOOL:
 			ck_writer_number(out, place->field,
-				      json_object_is_type(value, json_type_boolean) && json_object_get_boolean(value));
+					 json_object_is_type(value, json_type_boolean) &&
+						 json_object_get_boolean(value));
 			break;
 		case WORD:
 			ck_writer_number(out, place->field, word(value, place->words));
@@ -245,7 +255,7 @@ static void put_object(struct ck_writer *out, const struct table *table, struct 
 	}
 }
 
-/* ---- the OCI runtime spec -------------------------------------------------------------------------------------------- */
+/* ---- the OCI runtime spec -------------------------------------------------------------------- */
 
 #define IS(key, field, kind)           { key, field, kind, NULL, NULL }
 #define OF(key, field, kind, table)    { key, field, kind, &(table), NULL }
@@ -369,12 +379,15 @@ static const struct place pod_linux_places[] = {
 };
 TABLE(pod_linux);
 
-static const char *const io_classes[] = { "", "IOPRIO_CLASS_RT", "IOPRIO_CLASS_BE", "IOPRIO_CLASS_IDLE", NULL };
-static const struct place io_priority_places[] = { NAMED("class", 1, WORD, io_classes), IS("priority", 2, NUMBER) };
+static const char *const io_classes[] = { "", "IOPRIO_CLASS_RT", "IOPRIO_CLASS_BE",
+					  "IOPRIO_CLASS_IDLE", NULL };
+static const struct place io_priority_places[] = { NAMED("class", 1, WORD, io_classes),
+						   IS("priority", 2, NUMBER) };
 TABLE(io_priority);
 
 static const char *const policies[] = {
-	"", "SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "SCHED_ISO", "SCHED_IDLE", "SCHED_DEADLINE", NULL,
+	"",          "SCHED_OTHER", "SCHED_FIFO",     "SCHED_RR", "SCHED_BATCH",
+	"SCHED_ISO", "SCHED_IDLE",  "SCHED_DEADLINE", NULL,
 };
 static const char *const scheduler_flags[] = {
 	"SCHED_FLAG_RESET_ON_FORK",
@@ -404,10 +417,12 @@ static const struct place linux_process_places[] = {
 };
 TABLE(linux_process);
 
-static const struct place rlimit_places[] = { IS("type", 1, TEXT), IS("hard", 2, NUMBER), IS("soft", 3, NUMBER) };
+static const struct place rlimit_places[] = { IS("type", 1, TEXT), IS("hard", 2, NUMBER),
+					      IS("soft", 3, NUMBER) };
 TABLE(rlimit);
 
-static const struct place user_places[] = { IS("uid", 1, NUMBER), IS("gid", 2, NUMBER), IS("additionalGids", 3, NUMBERS) };
+static const struct place user_places[] = { IS("uid", 1, NUMBER), IS("gid", 2, NUMBER),
+					    IS("additionalGids", 3, NUMBERS) };
 TABLE(user);
 
 static const struct place process_places[] = {
@@ -444,7 +459,8 @@ static const struct place hooks_places[] = {
 };
 TABLE(hooks);
 
-static const struct place outside_places[] = { OF("mounts", 9, MESSAGES, mount), OF("hooks", 10, MESSAGE, hooks) };
+static const struct place outside_places[] = { OF("mounts", 9, MESSAGES, mount),
+					       OF("hooks", 10, MESSAGE, hooks) };
 TABLE(outside);
 
 void ck_info_process(struct ck_writer *out, struct json_object *json)
@@ -472,9 +488,10 @@ void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux)
 	put_object(out, &pod_linux, oci_linux);
 }
 
-/* ---- CRI's messages -------------------------------------------------------------------------------------------------- */
+/* ---- CRI's messages -------------------------------------------------------------------------- */
 
-static const struct place profile_places[] = { IS("profile_type", 1, NUMBER), IS("localhost_ref", 2, TEXT) };
+static const struct place profile_places[] = { IS("profile_type", 1, NUMBER),
+					       IS("localhost_ref", 2, TEXT) };
 TABLE(profile);
 
 static const struct place context_places[] = { OF("seccomp", 7, MESSAGE, profile) };
@@ -487,7 +504,8 @@ static const struct place cdi_places[] = { OF("CDI_devices", 20, MESSAGES, cdi_d
 TABLE(cdi);
 
 /* into CRI's own message: resources.c knows the rest of the way */
-static const struct place cri_hugepages_places[] = { IS("page_size", 1, TEXT), IS("limit", 2, NUMBER) };
+static const struct place cri_hugepages_places[] = { IS("page_size", 1, TEXT),
+						     IS("limit", 2, NUMBER) };
 TABLE(cri_hugepages);
 
 static const struct place cri_resources_places[] = {

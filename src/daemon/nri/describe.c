@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRI's answers and requests, walked; the JSON that some of them carry is read in describe-json.c. */
+/* CRI's answers and requests, walked; the JSON that some of them carry is read in
+ * describe-json.c. */
 #include <json-c/json_object.h>
 #include <stdbool.h>
 
@@ -10,10 +11,18 @@
 #include "src/cri/message.h"
 #include "src/daemon/nri/resources.h"
 
-/* CRI's numbers of the fields that are read. Metadata: of a pod, of a container only name and attempt */
+/* CRI's numbers of the fields that are read. Metadata: of a pod, of a container only name and
+ * attempt */
 enum { META_NAME = 1, META_UID = 2, META_NAMESPACE = 3 };
 enum { RESPONSE_STATUS = 1, RESPONSE_INFO = 2 };
-enum { POD_ID = 1, POD_METADATA = 2, POD_NETWORK = 5, POD_LABELS = 7, POD_ANNOTATIONS = 8, POD_HANDLER = 9 };
+enum {
+	POD_ID = 1,
+	POD_METADATA = 2,
+	POD_NETWORK = 5,
+	POD_LABELS = 7,
+	POD_ANNOTATIONS = 8,
+	POD_HANDLER = 9
+};
 enum {
 	STATUS_ID = 1,
 	STATUS_METADATA = 2,
@@ -51,9 +60,10 @@ enum { LINUX_RESOURCES = 1, LINUX_SECURITY = 2 };
 enum { SECURITY_USER = 5, SECURITY_GROUPS = 8, SECURITY_GROUP = 12, SECURITY_SECCOMP = 15 };
 enum { RESOURCES_OOM_SCORE_ADJ = 5 };
 
-/* ---- pieces ---------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
-static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from)
+static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields *fields,
+		     uint32_t from)
 {
 	const struct ck_wire_field *field = ck_fields_get(fields, from, CK_WIRE_BYTES);
 	if (field && field->len)
@@ -66,8 +76,8 @@ static bool same_text(const struct ck_wire_field *field, const char *text)
 }
 
 /* put_map - a map of texts; @without: a key that is left out, or NULL */
-static int put_map(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from, const char *without,
-		   struct ck_error *err)
+static int put_map(struct ck_writer *out, uint32_t to, const struct ck_fields *fields,
+		   uint32_t from, const char *without, struct ck_error *err)
 {
 	struct ck_wire wire = fields->all;
 	struct ck_wire_field field;
@@ -90,7 +100,8 @@ static int put_map(struct ck_writer *out, uint32_t to, const struct ck_fields *f
 }
 
 /* put_texts - a list of them; empty ones count */
-static void put_texts(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from)
+static void put_texts(struct ck_writer *out, uint32_t to, const struct ck_fields *fields,
+		      uint32_t from)
 {
 	struct ck_wire wire = fields->all;
 	struct ck_wire_field field;
@@ -100,8 +111,8 @@ static void put_texts(struct ck_writer *out, uint32_t to, const struct ck_fields
 }
 
 /* the value of a map's entry; the last one counts */
-static int find_pair(const struct ck_fields *fields, uint32_t map, const char *key, struct ck_wire_field *ret_value,
-		     struct ck_error *err)
+static int find_pair(const struct ck_fields *fields, uint32_t map, const char *key,
+		     struct ck_wire_field *ret_value, struct ck_error *err)
 {
 	struct ck_wire wire = fields->all;
 	struct ck_wire_field field;
@@ -122,9 +133,10 @@ static int find_pair(const struct ck_fields *fields, uint32_t map, const char *k
 }
 
 /* each message of a list, by a function */
-typedef int put_fn(struct ck_writer *out, uint32_t to, const struct ck_fields *item, struct ck_error *err);
-static int put_each(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from, put_fn *put,
-		    struct ck_error *err)
+typedef int put_fn(struct ck_writer *out, uint32_t to, const struct ck_fields *item,
+		   struct ck_error *err);
+static int put_each(struct ck_writer *out, uint32_t to, const struct ck_fields *fields,
+		    uint32_t from, put_fn *put, struct ck_error *err)
 {
 	struct ck_wire wire = fields->all;
 	struct ck_wire_field field;
@@ -143,7 +155,8 @@ static int put_each(struct ck_writer *out, uint32_t to, const struct ck_fields *
 }
 
 /* a Mount of CRI as the runtimes write it into an OCI spec */
-static int put_mount(struct ck_writer *out, uint32_t to, const struct ck_fields *mount, struct ck_error *err)
+static int put_mount(struct ck_writer *out, uint32_t to, const struct ck_fields *mount,
+		     struct ck_error *err)
 {
 	enum { CONTAINER_PATH = 1, HOST_PATH, READONLY, PROPAGATION = 5 };
 	static const char *const propagations[] = { "rprivate", "rslave", "rshared" };
@@ -154,14 +167,16 @@ static int put_mount(struct ck_writer *out, uint32_t to, const struct ck_fields 
 	ck_writer_text(out, 2, "bind");
 	put_text(out, 3, mount, HOST_PATH);
 	ck_writer_text(out, 4, "rbind");
-	ck_writer_text(out, 4, propagations[propagation < CK_COUNT(propagations) ? propagation : 0]);
+	ck_writer_text(out, 4,
+		       propagations[propagation < CK_COUNT(propagations) ? propagation : 0]);
 	ck_writer_text(out, 4, ck_fields_number(mount, READONLY) ? "ro" : "rw");
 	ck_writer_close(out, opened);
 	return 0;
 }
 
 /* what kind of device it is, and its numbers, the runtime will find out */
-static int put_device(struct ck_writer *out, uint32_t to, const struct ck_fields *device, struct ck_error *err)
+static int put_device(struct ck_writer *out, uint32_t to, const struct ck_fields *device,
+		      struct ck_error *err)
 {
 	size_t opened = ck_writer_open(out, to);
 	(void)err;
@@ -170,14 +185,17 @@ static int put_device(struct ck_writer *out, uint32_t to, const struct ck_fields
 	return 0;
 }
 
-static int put_cdi_device(struct ck_writer *out, uint32_t to, const struct ck_fields *device, struct ck_error *err)
+static int put_cdi_device(struct ck_writer *out, uint32_t to, const struct ck_fields *device,
+			  struct ck_error *err)
 {
 	return put_device(out, to, device, err); /* a name at 1, here and there */
 }
 
-static int put_env(struct ck_writer *out, uint32_t to, const struct ck_fields *pair, struct ck_error *err)
+static int put_env(struct ck_writer *out, uint32_t to, const struct ck_fields *pair,
+		   struct ck_error *err)
 {
-	const struct ck_wire_field *key = ck_fields_get(pair, 1, CK_WIRE_BYTES), *value = ck_fields_get(pair, 2, CK_WIRE_BYTES);
+	const struct ck_wire_field *key = ck_fields_get(pair, 1, CK_WIRE_BYTES),
+				   *value = ck_fields_get(pair, 2, CK_WIRE_BYTES);
 	CK_AUTO_BYTES struct ck_bytes text = { 0 };
 	int r = key ? ck_bytes_add(&text, key->data, key->len) : 0;
 	r = r < 0 ? r : ck_bytes_add_text(&text, "=");
@@ -190,7 +208,8 @@ static int put_env(struct ck_writer *out, uint32_t to, const struct ck_fields *p
 }
 
 /* the ip of a PodIP */
-static int put_ip(struct ck_writer *out, uint32_t to, const struct ck_fields *ip, struct ck_error *err)
+static int put_ip(struct ck_writer *out, uint32_t to, const struct ck_fields *ip,
+		  struct ck_error *err)
 {
 	(void)err;
 	put_text(out, to, ip, 1);
@@ -198,8 +217,8 @@ static int put_ip(struct ck_writer *out, uint32_t to, const struct ck_fields *ip
 }
 
 /* LinuxResources at @to, and OptionalInt at @oom, of a LinuxContainerResources at @from */
-static int put_resources(struct ck_writer *out, uint32_t to, uint32_t oom, const struct ck_fields *fields, uint32_t from,
-			 struct ck_error *err)
+static int put_resources(struct ck_writer *out, uint32_t to, uint32_t oom,
+			 const struct ck_fields *fields, uint32_t from, struct ck_error *err)
 {
 	const struct ck_wire_field *field = ck_fields_get(fields, from, CK_WIRE_BYTES);
 	struct ck_fields resources;
@@ -218,7 +237,8 @@ static int put_resources(struct ck_writer *out, uint32_t to, uint32_t oom, const
 }
 
 /* numbers of a list, packed or not, into a packed one */
-static int put_numbers(struct ck_writer *out, uint32_t to, const struct ck_fields *fields, uint32_t from, struct ck_error *err)
+static int put_numbers(struct ck_writer *out, uint32_t to, const struct ck_fields *fields,
+		       uint32_t from, struct ck_error *err)
 {
 	struct ck_wire wire = fields->all, packed;
 	struct ck_wire_field field;
@@ -245,7 +265,8 @@ static int put_numbers(struct ck_writer *out, uint32_t to, const struct ck_field
 }
 
 /* User of a LinuxContainerUser: uid, gid, supplemental_groups */
-static int put_status_user(struct ck_writer *out, uint32_t to, const struct ck_fields *status, struct ck_error *err)
+static int put_status_user(struct ck_writer *out, uint32_t to, const struct ck_fields *status,
+			   struct ck_error *err)
 {
 	struct ck_fields user, numbers;
 	int r = ck_fields_inside(status, STATUS_USER, &user, err);
@@ -260,7 +281,7 @@ static int put_status_user(struct ck_writer *out, uint32_t to, const struct ck_f
 	return r;
 }
 
-/* ---- images ---------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static bool hex_digits(const unsigned char *p, size_t len)
 {
@@ -280,7 +301,8 @@ static bool is_image_id(const struct ck_wire_field *field, bool *ret_bare)
 	*ret_bare = field->len == digits;
 	if (*ret_bare)
 		return hex_digits(field->data, digits);
-	return field->len == before + digits && !memcmp(field->data, prefix, before) && hex_digits(field->data + before, digits);
+	return field->len == before + digits && !memcmp(field->data, prefix, before) &&
+	       hex_digits(field->data + before, digits);
 }
 
 /* the first of @ids that is one */
@@ -301,11 +323,13 @@ static void put_image_id(struct ck_writer *out, const struct ck_wire_field *cons
 }
 
 /*
- * Image: its name as the user wrote it, or as the runtime knows it; the digest of its manifest, from "name@digest"; and that of
- * its config, which is its id in CRI. @ref and @id: NULL in a request.
+ * Image: its name as the user wrote it, or as the runtime knows it; the digest of its manifest,
+ * from "name@digest"; and that of its config, which is its id in CRI. @ref and @id: NULL in a
+ * request.
  */
-static int put_image(struct ck_writer *out, const struct ck_fields *fields, uint32_t from, const struct ck_wire_field *ref,
-		     const struct ck_wire_field *id, struct ck_error *err)
+static int put_image(struct ck_writer *out, const struct ck_fields *fields, uint32_t from,
+		     const struct ck_wire_field *ref, const struct ck_wire_field *id,
+		     struct ck_error *err)
 {
 	enum { IMAGE = 1, USER_SPECIFIED = 18 };
 	struct ck_fields spec;
@@ -315,17 +339,22 @@ static int put_image(struct ck_writer *out, const struct ck_fields *fields, uint
 		return r;
 	const struct ck_wire_field *image = ck_fields_get(&spec, IMAGE, CK_WIRE_BYTES);
 	const struct ck_wire_field *user = ck_fields_get(&spec, USER_SPECIFIED, CK_WIRE_BYTES);
-	const struct ck_wire_field *const digests[] = { ref, image, user }, *const ids[] = { id, ref, image };
+	const struct ck_wire_field *const digests[] = { ref, image, user }, *const ids[] = {
+		id, ref, image
+	};
 	size_t opened = ck_writer_open(out, 22);
 	if (user && user->len)
 		put_text(out, 1, &spec, USER_SPECIFIED);
 	else if (!is_image_id(image, &bare))
 		put_text(out, 1, &spec, IMAGE);
 	for (size_t i = 0; i < CK_COUNT(digests); i++) {
-		const unsigned char *at = digests[i] && digests[i]->len ? memchr(digests[i]->data, '@', digests[i]->len) : NULL;
+		const unsigned char *at = digests[i] && digests[i]->len
+						  ? memchr(digests[i]->data, '@', digests[i]->len)
+						  : NULL;
 		if (!at)
 			continue;
-		ck_writer_utf8(out, 2, at + 1, (size_t)(digests[i]->data + digests[i]->len - at - 1));
+		ck_writer_utf8(out, 2, at + 1,
+			       (size_t)(digests[i]->data + digests[i]->len - at - 1));
 		break;
 	}
 	put_image_id(out, ids, CK_COUNT(ids));
@@ -333,7 +362,7 @@ static int put_image(struct ck_writer *out, const struct ck_fields *fields, uint
 	return 0;
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 struct answer {
 	struct ck_fields whole, status;
@@ -345,11 +374,13 @@ static void answer_fini(struct answer *answer)
 	json_object_put(answer->info);
 }
 
-static int answer_read(const void *response, size_t len, struct answer *ret_answer, struct ck_error *err)
+static int answer_read(const void *response, size_t len, struct answer *ret_answer,
+		       struct ck_error *err)
 {
 	struct ck_wire_field info;
 	int r = ck_fields_read(ck_wire_begin(response, len), &ret_answer->whole, err);
-	r = r < 0 ? r : ck_fields_inside(&ret_answer->whole, RESPONSE_STATUS, &ret_answer->status, err);
+	r = r < 0 ? r
+		  : ck_fields_inside(&ret_answer->whole, RESPONSE_STATUS, &ret_answer->status, err);
 	r = r < 0 ? r : find_pair(&ret_answer->whole, RESPONSE_INFO, "info", &info, err);
 	if (r < 0)
 		return r;
@@ -377,11 +408,12 @@ static int finish(struct ck_writer *out, int r, struct ck_bytes *ret_bytes, stru
 	return r;
 }
 
-/* ---- pods ------------------------------------------------------------------------------------------------------------ */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
-/* CRI-O writes what a pod was asked for into annotations of its spec, as JSON; under newer names since 1.35 */
-static void put_crio_resources(struct ck_writer *out, uint32_t to, struct json_object *annotations, const char *name,
-			       const char *older)
+/* CRI-O writes what a pod was asked for into annotations of its spec, as JSON; under newer names
+ * since 1.35 */
+static void put_crio_resources(struct ck_writer *out, uint32_t to, struct json_object *annotations,
+			       const char *name, const char *older)
 {
 	struct json_object *value = ck_info_key(annotations, name);
 	size_t len;
@@ -391,12 +423,14 @@ static void put_crio_resources(struct ck_writer *out, uint32_t to, struct json_o
 	json_object_put(resources);
 }
 
-static void put_cgroup_parent(struct ck_writer *out, struct json_object *config, struct json_object *annotations)
+static void put_cgroup_parent(struct ck_writer *out, struct json_object *config,
+			      struct json_object *annotations)
 {
 	size_t len = 0;
 	const char *parent = ck_info_text(ck_info_at(config, "cgroup_parent"), &len);
 	if (!parent)
-		parent = ck_info_text(ck_info_key(annotations, "io.kubernetes.cri-o.CgroupParent"), &len);
+		parent = ck_info_text(ck_info_key(annotations, "io.kubernetes.cri-o.CgroupParent"),
+				      &len);
 	if (parent && len)
 		ck_writer_utf8(out, 3, parent, len);
 }
@@ -410,8 +444,10 @@ static void put_pod_linux(struct ck_writer *out, struct json_object *info)
 		ck_info_resources(out, 1, ck_info_at(config, "overhead"));
 		ck_info_resources(out, 2, ck_info_at(config, "resources"));
 	} else {
-		put_crio_resources(out, 1, annotations, "pod-linux-overhead.crio.io", "io.kubernetes.cri-o.PodLinuxOverhead");
-		put_crio_resources(out, 2, annotations, "pod-linux-resources.crio.io", "io.kubernetes.cri-o.PodLinuxResources");
+		put_crio_resources(out, 1, annotations, "pod-linux-overhead.crio.io",
+				   "io.kubernetes.cri-o.PodLinuxOverhead");
+		put_crio_resources(out, 2, annotations, "pod-linux-resources.crio.io",
+				   "io.kubernetes.cri-o.PodLinuxResources");
 	}
 	put_cgroup_parent(out, config, annotations);
 	ck_info_pod_linux(out, ck_info_at(info, "runtimeSpec.linux"));
@@ -446,7 +482,8 @@ static int put_pod(struct ck_writer *out, const struct answer *answer, struct ck
 	return r < 0 ? r : put_ips(out, status, err);
 }
 
-int ck_describe_pod(const void *response, size_t len, struct ck_bytes *ret_pod, struct ck_error *err)
+int ck_describe_pod(const void *response, size_t len, struct ck_bytes *ret_pod,
+		    struct ck_error *err)
 {
 	struct answer answer = { .info = NULL };
 	struct ck_writer out = { .r = 0 };
@@ -456,7 +493,7 @@ int ck_describe_pod(const void *response, size_t len, struct ck_bytes *ret_pod, 
 	return finish(&out, r, ret_pod, err);
 }
 
-/* ---- containers ------------------------------------------------------------------------------------------------------ */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 /* the id, or the alias that plugins know it by */
 static int put_id(struct ck_writer *out, const struct ck_fields *status, struct ck_error *err)
@@ -485,7 +522,8 @@ static void put_sandbox_id(struct ck_writer *out, const char *sandbox_id, struct
 static uint64_t nri_state(uint64_t cri)
 {
 	enum { NRI_UNKNOWN = 0, NRI_CREATED = 1, NRI_RUNNING = 3, NRI_STOPPED = 4 };
-	static const uint8_t states[] = { NRI_CREATED, NRI_RUNNING, NRI_STOPPED }; /* CREATED, RUNNING, EXITED of CRI */
+	/* CREATED, RUNNING, EXITED of CRI */
+	static const uint8_t states[] = { NRI_CREATED, NRI_RUNNING, NRI_STOPPED };
 	return cri < CK_COUNT(states) ? states[cri] : NRI_UNKNOWN;
 }
 
@@ -493,7 +531,8 @@ static uint64_t nri_state(uint64_t cri)
 static int put_info(struct ck_writer *out, const struct answer *answer, struct ck_error *err)
 {
 	struct json_object *spec = ck_info_at(answer->info, "runtimeSpec");
-	struct json_object *process = ck_info_at(spec, "process"), *oci_linux = ck_info_at(spec, "linux");
+	struct json_object *process = ck_info_at(spec, "process"),
+			   *oci_linux = ck_info_at(spec, "linux");
 	struct ck_fields resources;
 	int r = ck_fields_inside(&answer->status, STATUS_RESOURCES, &resources, err);
 	ck_info_process(out, process);
@@ -514,7 +553,8 @@ static int put_info(struct ck_writer *out, const struct answer *answer, struct c
 	return r;
 }
 
-static int put_container(struct ck_writer *out, const struct answer *answer, const char *sandbox_id, struct ck_error *err)
+static int put_container(struct ck_writer *out, const struct answer *answer, const char *sandbox_id,
+			 struct ck_error *err)
 {
 	const struct ck_fields *status = &answer->status;
 	struct ck_fields metadata;
@@ -534,12 +574,13 @@ static int put_container(struct ck_writer *out, const struct answer *answer, con
 	put_text(out, 19, status, STATUS_MESSAGE);
 	if (r < 0)
 		return r;
-	return put_image(out, status, STATUS_IMAGE, ck_fields_get(status, STATUS_IMAGE_REF, CK_WIRE_BYTES),
+	return put_image(out, status, STATUS_IMAGE,
+			 ck_fields_get(status, STATUS_IMAGE_REF, CK_WIRE_BYTES),
 			 ck_fields_get(status, STATUS_IMAGE_ID, CK_WIRE_BYTES), err);
 }
 
-int ck_describe_container(const void *response, size_t len, const char *sandbox_id, struct ck_bytes *ret_container,
-			  struct ck_error *err)
+int ck_describe_container(const void *response, size_t len, const char *sandbox_id,
+			  struct ck_bytes *ret_container, struct ck_error *err)
 {
 	struct answer answer = { .info = NULL };
 	struct ck_writer out = { .r = 0 };
@@ -549,10 +590,11 @@ int ck_describe_container(const void *response, size_t len, const char *sandbox_
 	return finish(&out, r, ret_container, err);
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 /* User of a security context; nothing if it leaves the user to the image */
-static int put_security_user(struct ck_writer *out, const struct ck_fields *security, struct ck_error *err)
+static int put_security_user(struct ck_writer *out, const struct ck_fields *security,
+			     struct ck_error *err)
 {
 	struct ck_fields user, group;
 	int r = ck_fields_inside(security, SECURITY_USER, &user, err);
@@ -567,7 +609,8 @@ static int put_security_user(struct ck_writer *out, const struct ck_fields *secu
 	return r;
 }
 
-static int put_request_linux(struct ck_writer *out, const struct ck_fields *config, struct ck_error *err)
+static int put_request_linux(struct ck_writer *out, const struct ck_fields *config,
+			     struct ck_error *err)
 {
 	struct ck_fields asked, security, seccomp;
 	int r = ck_fields_inside(config, CONFIG_LINUX, &asked, err);
@@ -578,7 +621,8 @@ static int put_request_linux(struct ck_writer *out, const struct ck_fields *conf
 	size_t opened = ck_writer_open(out, 11);
 	r = put_each(out, 2, config, CONFIG_DEVICES, put_device, err);
 	r = r < 0 ? r : put_resources(out, 3, 4, &asked, LINUX_RESOURCES, err);
-	if (ck_fields_get(&security, SECURITY_SECCOMP, CK_WIRE_BYTES)) { /* the same numbers in both */
+	/* the same numbers in both */
+	if (ck_fields_get(&security, SECURITY_SECCOMP, CK_WIRE_BYTES)) {
 		size_t profile = ck_writer_open(out, 7);
 		ck_writer_number(out, 1, ck_fields_number(&seccomp, 1));
 		put_text(out, 2, &seccomp, 2);
@@ -588,7 +632,8 @@ static int put_request_linux(struct ck_writer *out, const struct ck_fields *conf
 	return r < 0 ? r : put_security_user(out, &security, err);
 }
 
-static int put_request(struct ck_writer *out, const struct ck_fields *request, const char *id, struct ck_error *err)
+static int put_request(struct ck_writer *out, const struct ck_fields *request, const char *id,
+		       struct ck_error *err)
 {
 	struct ck_fields config, metadata;
 	int r = ck_fields_inside(request, REQUEST_CONFIG, &config, err);
@@ -611,7 +656,8 @@ static int put_request(struct ck_writer *out, const struct ck_fields *request, c
 	return r < 0 ? r : put_image(out, &config, CONFIG_IMAGE, NULL, NULL, err);
 }
 
-int ck_describe_request(const void *request, size_t len, const char *id, struct ck_bytes *ret_container, struct ck_error *err)
+int ck_describe_request(const void *request, size_t len, const char *id,
+			struct ck_bytes *ret_container, struct ck_error *err)
 {
 	struct ck_fields fields;
 	struct ck_writer out = { .r = 0 };

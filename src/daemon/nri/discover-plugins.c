@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Discovery, as other runtimes do it, but for one thing: there an executable with an odd name, or a configuration that cannot be
- * read, ends NRI for all.
+ * Discovery, as other runtimes do it, but for one thing: there an executable with an odd name, or a
+ * configuration that cannot be read, ends NRI for all.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,8 @@ struct ck_plugin_file {
 	char *path, *config;
 	char *argv[2], *env[4];
 	char name[CK_NRI_NAME_MAX + 1]; /* NN-name */
-	char env_name[sizeof("NRI_PLUGIN_NAME=") + CK_NRI_NAME_MAX], env_index[sizeof("NRI_PLUGIN_IDX=NN")];
+	char env_name[sizeof("NRI_PLUGIN_NAME=") + CK_NRI_NAME_MAX],
+		env_index[sizeof("NRI_PLUGIN_IDX=NN")];
 };
 
 struct finding {
@@ -33,8 +34,8 @@ struct finding {
 	void *userdata;
 };
 
-__attribute__((format(printf, 4, 5))) static void odd(const struct finding *finding, enum ck_log_level level, const char *name,
-						      const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void
+odd(const struct finding *finding, enum ck_log_level level, const char *name, const char *fmt, ...)
 {
 	char text[CK_ERROR_TEXT], shown[SHOWN];
 	va_list ap;
@@ -54,7 +55,7 @@ static void file_free(struct ck_plugin_file *file)
 	free(file);
 }
 
-/* ---- configuration --------------------------------------------------------------------------------------------------- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
 /* it becomes a string of a message, which plugins refuse as a whole if that is not UTF-8 */
 static bool is_text(const char *text, size_t len)
@@ -71,7 +72,8 @@ static bool is_text(const char *text, size_t len)
 /* 1: it is there and could be read; 0: it is not there */
 static int read_file(const char *path, char **ret_text, struct ck_error *err)
 {
-	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not hold us up */
+	/* a FIFO must not hold us up */
+	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	if (fd < 0 && errno == ENOENT)
 		return 0;
@@ -80,7 +82,8 @@ static int read_file(const char *path, char **ret_text, struct ck_error *err)
 	if (!S_ISREG(st.st_mode))
 		return ck_fail(err, CK_EIO, "%s: not a regular file", path);
 	if (st.st_size > (off_t)CK_NRI_CONFIG_MAX)
-		return ck_fail(err, CK_ETOOBIG, "%s: longer than %u bytes", path, CK_NRI_CONFIG_MAX);
+		return ck_fail(err, CK_ETOOBIG, "%s: longer than %u bytes", path,
+			       CK_NRI_CONFIG_MAX);
 	size_t size = (size_t)st.st_size, len = 0;
 	CK_AUTO_FREE char *text = ck_alloc(size + 1);
 	if (!text)
@@ -98,7 +101,8 @@ static int read_file(const char *path, char **ret_text, struct ck_error *err)
 }
 
 /* NN-name.conf, or else name.conf, or none */
-static int read_config(const struct finding *finding, struct ck_plugin_file *file, struct ck_error *err)
+static int read_config(const struct finding *finding, struct ck_plugin_file *file,
+		       struct ck_error *err)
 {
 	const char *names[] = { file->name, file->name + 3 };
 	int r = 0;
@@ -112,13 +116,15 @@ static int read_config(const struct finding *finding, struct ck_plugin_file *fil
 	return r < 0 ? r : 0;
 }
 
-/* ---- one file -------------------------------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 static bool is_name(const char *name)
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
-	return name[0] >= '0' && name[0] <= '9' && name[1] >= '0' && name[1] <= '9' && name[2] == '-' && name[3] &&
-	       !name[3 + strspn(name + 3, allowed)] && strlen(name) <= CK_NRI_NAME_MAX;
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";
+	return name[0] >= '0' && name[0] <= '9' && name[1] >= '0' && name[1] <= '9' &&
+	       name[2] == '-' && name[3] && !name[3 + strspn(name + 3, allowed)] &&
+	       strlen(name) <= CK_NRI_NAME_MAX;
 }
 
 static bool is_webassembly(const char *path)
@@ -126,7 +132,8 @@ static bool is_webassembly(const char *path)
 	static const char magic[] = { '\0', 'a', 's', 'm', 1, 0, 0, 0 };
 	char begin[sizeof(magic)];
 	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd >= 0 && read(fd, begin, sizeof(begin)) == (ssize_t)sizeof(begin) && !memcmp(begin, magic, sizeof(magic));
+	return fd >= 0 && read(fd, begin, sizeof(begin)) == (ssize_t)sizeof(begin) &&
+	       !memcmp(begin, magic, sizeof(magic));
 }
 
 static void make_environment(struct ck_plugin_file *file)
@@ -140,8 +147,10 @@ static void make_environment(struct ck_plugin_file *file)
 	file->argv[0] = file->path;
 }
 
-/* 1: @ret_file is a plugin; 0: it is none. What keeps this one from being launched is odd's business, and 0 */
-static int look_at(const struct finding *finding, const char *name, struct ck_plugin_file **ret_file, struct ck_error *err)
+/* 1: @ret_file is a plugin; 0: it is none. What keeps this one from being launched is odd's
+ * business, and 0 */
+static int look_at(const struct finding *finding, const char *name,
+		   struct ck_plugin_file **ret_file, struct ck_error *err)
 {
 	struct stat st;
 	struct ck_error why = { 0 };
@@ -159,7 +168,8 @@ static int look_at(const struct finding *finding, const char *name, struct ck_pl
 		odd(finding, CK_LOG_WARNING, name,
 		    "can be executed, but is not named as a plugin, such as 10-name: not launched");
 	} else if (is_webassembly(file->path)) {
-		odd(finding, CK_LOG_WARNING, name, "a WebAssembly plugin, which is not supported: not launched");
+		odd(finding, CK_LOG_WARNING, name,
+		    "a WebAssembly plugin, which is not supported: not launched");
 	} else {
 		snprintf(file->name, sizeof(file->name), "%s", name);
 		r = read_config(finding, file, &why);
@@ -175,7 +185,7 @@ static int look_at(const struct finding *finding, const char *name, struct ck_pl
 	return r == -CK_ENOMEM ? ck_nomem(err) : 0;
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
@@ -191,12 +201,14 @@ static void add(struct ck_plugins *plugins, struct ck_plugin_file *file)
 {
 	file->next = plugins->files;
 	plugins->files = file;
-	plugins->items[plugins->n] = (struct ck_launch_item){ .argv = file->argv, .env = file->env };
-	plugins->launched[plugins->n++] = (struct ck_nri_launched){ .name = file->name, .config = file->config };
+	plugins->items[plugins->n] =
+		(struct ck_launch_item){ .argv = file->argv, .env = file->env };
+	plugins->launched[plugins->n++] =
+		(struct ck_nri_launched){ .name = file->name, .config = file->config };
 }
 
-int ck_plugins_find(struct ck_plugins *plugins, const char *dir, const char *config_dir, ck_plugins_odd_cb *odd_cb,
-		    void *userdata, struct ck_error *err)
+int ck_plugins_find(struct ck_plugins *plugins, const char *dir, const char *config_dir,
+		    ck_plugins_odd_cb *odd_cb, void *userdata, struct ck_error *err)
 {
 	const struct finding finding = { dir, config_dir, odd_cb, userdata };
 	struct dirent **names = NULL;
@@ -209,7 +221,8 @@ int ck_plugins_find(struct ck_plugins *plugins, const char *dir, const char *con
 		struct ck_plugin_file *file = NULL;
 		r = look_at(&finding, names[i]->d_name, &file, err);
 		if (r > 0 && plugins->n == CK_NRI_PLUGINS_MAX) {
-			odd(&finding, CK_LOG_ERROR, names[i]->d_name, "more than %u plugins: not launched", CK_NRI_PLUGINS_MAX);
+			odd(&finding, CK_LOG_ERROR, names[i]->d_name,
+			    "more than %u plugins: not launched", CK_NRI_PLUGINS_MAX);
 			file_free(file);
 		} else if (r > 0) {
 			add(plugins, file);

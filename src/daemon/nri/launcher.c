@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The launcher and its parent speak over a socket of packets: a number and a descriptor there, a pid or an errno back. The
- * launcher holds nothing of the daemon's but the list, keeps every right (what it starts needs them), and therefore believes
- * nothing it is sent. It ends with the socket, or with the thread that forked it.
+ * The launcher and its parent speak over a socket of packets: a number and a descriptor there, a
+ * pid or an errno back. The launcher holds nothing of the daemon's but the list, keeps every right
+ * (what it starts needs them), and therefore believes nothing it is sent. It ends with the socket,
+ * or with the thread that forked it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ static bool wait_readable(int fd, uint64_t until)
 	}
 }
 
-/* ---- a packet with a descriptor -------------------------------------------------------------------------------------- */
+/* ---- a packet with a descriptor -------------------------------------------------------------- */
 
 union control {
 	char room[CMSG_SPACE(sizeof(int))];
@@ -76,25 +77,30 @@ static int send_request(int channel, const struct request *request, int fd)
 {
 	union control control = { 0 };
 	struct iovec bytes = { (void *)request, sizeof(*request) };
-	struct msghdr message = {
-		.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)
-	};
+	struct msghdr message = { .msg_iov = &bytes,
+				  .msg_iovlen = 1,
+				  .msg_control = control.room,
+				  .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
 	rights->cmsg_len = CMSG_LEN(sizeof(fd));
 	memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
-	return sendmsg(channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(*request) ? 0 : -errno;
+	return sendmsg(channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(*request)
+		       ? 0
+		       : -errno;
 }
 
-/* 1: a request, and *ret_fd is set or -1. 0: the end of the channel. -1: nothing, or not what a parent sends */
+/* 1: a request, and *ret_fd is set or -1. 0: the end of the channel. -1: nothing, or not what a
+ * parent sends */
 static int recv_request(int channel, struct request *ret_request, int *ret_fd)
 {
 	union control control = { 0 };
 	struct iovec bytes = { ret_request, sizeof(*ret_request) };
-	struct msghdr message = {
-		.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)
-	};
+	struct msghdr message = { .msg_iov = &bytes,
+				  .msg_iovlen = 1,
+				  .msg_control = control.room,
+				  .msg_controllen = sizeof(control.room) };
 	ssize_t n = recvmsg(channel, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	*ret_fd = -1;
 	struct cmsghdr *rights = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
@@ -106,7 +112,7 @@ static int recv_request(int channel, struct request *ret_request, int *ret_fd)
 	return n == (ssize_t)sizeof(*ret_request) ? 1 : -1;
 }
 
-/* ---- the launcher ---------------------------------------------------------------------------------------------------- */
+/* ---- the launcher ---------------------------------------------------------------------------- */
 
 struct launcher_process {
 	const struct ck_launch_item *items;
@@ -118,7 +124,8 @@ struct launcher_process {
 };
 
 /* In the new process, between fork and exec. Its errno goes to @report, which exec closes. */
-static void exec_item(const struct launcher_process *l, const struct ck_launch_item *item, int fd, int report)
+static void exec_item(const struct launcher_process *l, const struct ck_launch_item *item, int fd,
+		      int report)
 {
 	struct sigaction normal = { .sa_handler = SIG_DFL };
 	prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
@@ -128,9 +135,11 @@ static void exec_item(const struct launcher_process *l, const struct ck_launch_i
 	sigprocmask(SIG_SETMASK, &l->before, NULL);
 	report = fcntl(report, F_DUPFD_CLOEXEC, PLUGIN_FD + 1);
 	int nothing = item->env ? open("/dev/null", O_RDWR | O_CLOEXEC) : STDIN_FILENO;
-	if (item->env && nothing >= 0 && (dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0))
+	if (item->env && nothing >= 0 &&
+	    (dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0))
 		nothing = -1;
-	if (report >= 0 && nothing >= 0 && dup2(fd, PLUGIN_FD) >= 0) /* over the launcher's own channel */
+	/* over the launcher's own channel */
+	if (report >= 0 && nothing >= 0 && dup2(fd, PLUGIN_FD) >= 0)
 		execve(item->argv[0], item->argv, item->env ? item->env : environ);
 	int e = errno;
 	if (write(report, &e, sizeof(e)) < 0)
@@ -139,7 +148,8 @@ static void exec_item(const struct launcher_process *l, const struct ck_launch_i
 }
 
 /* 0 and *ret_pid, or an errno */
-static int start(struct launcher_process *l, const struct ck_launch_item *item, int fd, uint64_t until, pid_t *ret_pid)
+static int start(struct launcher_process *l, const struct ck_launch_item *item, int fd,
+		 uint64_t until, pid_t *ret_pid)
 {
 	int pipe_fds[2], e = 0;
 	pid_t *pids = ck_realloc(l->pids, (l->pids_n + 1) * sizeof(*pids));
@@ -207,7 +217,8 @@ static bool read_signals(struct launcher_process *l)
 
 static int launcher_main(struct launcher_process *l)
 {
-	struct pollfd fds[] = { { .fd = CHANNEL_FD, .events = POLLIN }, { .fd = l->signals, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = CHANNEL_FD, .events = POLLIN },
+				{ .fd = l->signals, .events = POLLIN } };
 	bool end = false;
 	while (!end) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
@@ -225,7 +236,8 @@ static int launcher_main(struct launcher_process *l)
 /* The child's own process, made from what the fork copied. Its answer is an exit status. */
 static int launcher_begin(const struct ck_launch_item *items, size_t n, int channel, pid_t parent)
 {
-	static const char *const of_the_daemon[] = { "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
+	static const char *const of_the_daemon[] = { "NOTIFY_SOCKET", "LISTEN_FDS",
+						     "LISTEN_PID",    "LISTEN_FDNAMES",
 						     "WATCHDOG_USEC", "WATCHDOG_PID" };
 	struct launcher_process l = { .items = items, .n = n };
 	sigset_t handled;
@@ -251,9 +263,10 @@ static int launcher_begin(const struct ck_launch_item *items, size_t n, int chan
 	return l.signals < 0 ? 1 : launcher_main(&l);
 }
 
-/* ---- the daemon's side ----------------------------------------------------------------------------------------------- */
+/* ---- the daemon's side ----------------------------------------------------------------------- */
 
-int ck_launcher_start(const struct ck_launch_item *items, size_t n, struct ck_launcher **ret_launcher, struct ck_error *err)
+int ck_launcher_start(const struct ck_launch_item *items, size_t n,
+		      struct ck_launcher **ret_launcher, struct ck_error *err)
 {
 	int fds[2];
 	CK_AUTO(ck_launcher) *launcher = CK_NEW(struct ck_launcher);
@@ -276,7 +289,9 @@ int ck_launcher_start(const struct ck_launch_item *items, size_t n, struct ck_la
 
 pid_t ck_launcher_run(struct ck_launcher *launcher, unsigned i, int fd, struct ck_error *err)
 {
-	struct request request = { .number = ++launcher->number, .until = now_ns() + CK_LAUNCH_WAIT, .item = i };
+	struct request request = { .number = ++launcher->number,
+				   .until = now_ns() + CK_LAUNCH_WAIT,
+				   .item = i };
 	struct answer answer = { 0 };
 	int r = send_request(launcher->fd, &request, fd);
 	close(fd);

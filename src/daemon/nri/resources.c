@@ -16,8 +16,10 @@ static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields 
 		ck_writer_utf8(out, to, field->data, field->len);
 }
 
-/* an entry of unified: key and value; or a limit of huge pages: size and number, at the same places in both */
-static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside, struct ck_error *err)
+/* an entry of unified: key and value; or a limit of huge pages: size and number, at the same places
+ * in both */
+static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside,
+		     struct ck_error *err)
 {
 	struct ck_fields entry;
 	int r = ck_fields_read(inside, &entry, err);
@@ -31,7 +33,8 @@ static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside, 
 	return 0;
 }
 
-int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources, struct ck_error *err)
+int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources,
+			  struct ck_error *err)
 {
 	enum { PERIOD = 1, QUOTA, SHARES, MEMORY, CPUS = 6, MEMS, HUGEPAGES, UNIFIED, SWAP };
 	struct ck_fields fields;
@@ -58,18 +61,21 @@ int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_reso
 		ck_writer_close(&out, cpu);
 	struct ck_wire wire = fields.all;
 	while (r == 0 && ck_wire_next(&wire, &field, NULL) > 0) {
-		if (field.type == CK_WIRE_BYTES && (field.number == HUGEPAGES || field.number == UNIFIED))
-			r = put_entry(&out, field.number == HUGEPAGES ? 3 : 6, ck_wire_inside(&wire, &field), err);
+		if (field.type == CK_WIRE_BYTES &&
+		    (field.number == HUGEPAGES || field.number == UNIFIED))
+			r = put_entry(&out, field.number == HUGEPAGES ? 3 : 6,
+				      ck_wire_inside(&wire, &field), err);
 	}
 	*ret_resources = out.bytes;
 	return r < 0 ? r : out.r < 0 ? ck_nomem(err) : 0;
 }
 
-/* ---- and back -------------------------------------------------------------------------------------------------------- */
+/* ---- and back -------------------------------------------------------------------------------- */
 
 enum { NOWHERE, WRAPPED, TEXT, INSIDE, ENTRIES };
 
-struct part { /* of a message of NRI's: where it goes, or what it is called in NRI's list of fields */
+/* of a message of NRI's: where it goes, or what it is called in NRI's list of fields */
+struct part {
 	uint32_t number;
 	int how;
 	uint32_t to;
@@ -115,10 +121,11 @@ static int cannot(const char *name, struct ck_error *err)
 	return ck_fail(err, CK_EINVAL, "field %s cannot be applied through CRI", name);
 }
 
-static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct part *parts, struct ck_error *err);
+static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct part *parts,
+		     struct ck_error *err);
 
-static int put_part(struct ck_writer *out, const struct part *part, const struct ck_wire *wire, const struct ck_wire_field *field,
-		    struct ck_error *err)
+static int put_part(struct ck_writer *out, const struct part *part, const struct ck_wire *wire,
+		    const struct ck_wire_field *field, struct ck_error *err)
 {
 	struct ck_fields inside;
 	int r;
@@ -134,7 +141,8 @@ static int put_part(struct ck_writer *out, const struct part *part, const struct
 	case WRAPPED:
 		r = ck_fields_read(ck_wire_inside(wire, field), &inside, err);
 		if (r == 0 && !ck_fields_number(&inside, 1))
-			return ck_fail(err, CK_EINVAL, "field %s cannot be set to 0 through CRI", part->name);
+			return ck_fail(err, CK_EINVAL, "field %s cannot be set to 0 through CRI",
+				       part->name);
 		if (r == 0)
 			ck_writer_number(out, part->to, ck_fields_number(&inside, 1));
 		return r;
@@ -143,7 +151,8 @@ static int put_part(struct ck_writer *out, const struct part *part, const struct
 	}
 }
 
-static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct part *parts, struct ck_error *err)
+static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct part *parts,
+		     struct ck_error *err)
 {
 	struct ck_wire_field field;
 	int r;
@@ -153,7 +162,8 @@ static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct pa
 			part++;
 		if (!part->number || field.type != CK_WIRE_BYTES)
 			return ck_fail(err, CK_EINVAL,
-				       "a field of resources that is not known (%u) cannot be applied through CRI",
+				       "a field of resources that is not known (%u) cannot be "
+				       "applied through CRI",
 				       (unsigned)field.number);
 		r = put_part(out, part, &wire, &field, err);
 		if (r < 0)
@@ -162,7 +172,8 @@ static int put_parts(struct ck_writer *out, struct ck_wire wire, const struct pa
 	return r;
 }
 
-int ck_resources_to_cri(const void *resources, size_t len, struct ck_bytes *ret_cri, struct ck_error *err)
+int ck_resources_to_cri(const void *resources, size_t len, struct ck_bytes *ret_cri,
+			struct ck_error *err)
 {
 	struct ck_writer out = { .bytes = *ret_cri };
 	size_t before = out.bytes.len;
