@@ -1,63 +1,71 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Includes point down. The table below is the picture of CONTRIBUTING.md, "Where things are": a folder, and the folders it may
-# include from besides itself. The root is src/crikeep.h and its like, which everybody may include.
+# Includes point down, as the table in CONTRIBUTING.md, "Where things are", says: a file includes
+# from its own folder, from the folders its row names, and the public headers. A row names only
+# rows above it. Besides: no folder has more than 30 files, and no two files differ by folder alone.
 set -u
 cd "${CK_TEST_SRCDIR:-.}" || exit 1
 
-dirs=
-for d in src cache hooks; do [ -d $d ] && dirs="$dirs $d"; done
-# shellcheck disable=SC2086
-find $dirs -name '*.[ch]' ! -name '*.pb-c.*' -exec grep -Hn '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' {} + |
-awk -F: '
+result=$(find src cache hooks -type f \( -name '*.[ch]' -o -name '*.proto' \) ! -name '*.pb-c.*' | sort |
+awk '
+# folder - the row a file belongs to
 function folder(path) {
-	if (path ~ /^src\/crikeep(-nri)?\.h$/) return "crikeep.h"
-	if (path ~ /^src\/export\.h$/) return "build"
-	if (path ~ /^src\/api[^\/]*$/) return "api"
+	if (path ~ /^src\/crikeep(-nri)?\.h$/) return "public"
 	sub(/\/[^\/]*$/, "", path)
-	return (path in below) ? path : "?"
+	return (path in includes) ? path : "?"
 }
-BEGIN {
-	below["crikeep.h"] = below["build"] = below["src/base"] = ""
-	below["cache/request"] = "src/base"
-	below["cache/machine"] = "cache/request src/base"
-	below["cache/store"] = "cache/machine cache/request src/base"
-	below["cache"] = "cache/store cache/machine cache/request src/base"
-	below["hooks/wire"] = "src/base"
-	below["hooks/adjust"] = "hooks/wire src/base"
-	below["hooks"] = "hooks/adjust hooks/wire src/base"
-	below["api"] = "cache cache/store cache/machine cache/request hooks hooks/adjust hooks/wire src/base"
-	below["src/rpc"] = "cache/request src/base"
-	below["src/cri"] = "cache/request src/base"
-	below["src/sim"] = "src/cri src/rpc src/base"
-	library = "api cache cache/store cache/machine cache/request hooks hooks/wire src/cri src/rpc src/base"
-	below["src/daemon/conf"] = library
-	below["src/daemon/confine"] = "src/daemon/conf " library
-	below["src/daemon"] = "src/daemon/conf src/daemon/confine src/daemon/nri src/sim " library
-	below["src/daemon/nri"] = library
-	below["src/cli/output"] = "src/base"
-	below["src/cli/simulate"] = "src/cli/output " library
-	below["src/cli"] = "src/cli/simulate src/cli/output " library
+function report(ok, name) {
+	print (ok ? "ok - " : "not ok - ") name
+	failed += !ok
+}
+FILENAME == "CONTRIBUTING.md" {
+	if (split($0, cell, "|") < 4 || cell[2] !~ /^ `[a-z\/]+` $/) next
+	gsub(/[ `]/, "", cell[2])
+	gsub(/`/, "", cell[3])
+	n = split(cell[3], named, " ")
+	for (i = 1; i <= n; i++)
+		if (!(named[i] in includes)) {
+			print "CONTRIBUTING.md: " cell[2] " includes from " named[i] ", which is no row above it"
+			upward++
+		}
+	includes[cell[2]] = " " cell[3] " "
+	next
 }
 {
-	split($0, quoted, "\"")
-	included = quoted[2]
-	from = folder($1)
-	if (included !~ /\//) # beside the includer
-		included = substr($1, 1, match($1, /[^\/]*$/) - 1) included
-	to = folder(included)
-	seen[from]++
-	if (from == "?") why = "a file outside of the folders"
-	else if (to == "?") why = "not a path from the top of the tree"
-	else if (to == from || to == "crikeep.h" || index(" " below[from] " ", " " to " ")) next
-	else why = from " must not include from " to
-	print $1 ":" $2 ": \"" quoted[2] "\": " why
-	bad[from]++
+	from = folder($0)
+	count[from]++
+	base = $0
+	sub(/.*\//, "", base)
+	if (base != "main.c" && base in first) {
+		print $0 ": " first[base] " has the same name"
+		twins++
+	}
+	first[base] = $0
+	path = $0
+	while ((getline line < path) > 0) {
+		if (line !~ /^[ \t]*#[ \t]*include[ \t]*"/) continue
+		split(line, quoted, "\"")
+		to = quoted[2] == "crikeep.h" ? "public" : folder(quoted[2]) # as it is installed
+		if (to == from || to == "public" || index(includes[from], " " to " ")) continue
+		print path ": \"" quoted[2] "\": " \
+			(to == "?" ? "not a file of the tree" : from " must not include from " to)
+		bad[from]++
+	}
+	close(path)
 }
 END {
-	for (f in seen)
-		print ((f in bad) ? "not ok - " : "ok - ") "includes of " f
-	for (f in bad)
-		exit 1
-}'
+	for (f in count) {
+		if (f == "public") continue
+		report(!(f in bad) && f != "?", "includes of " f)
+		report(count[f] <= 30, f " has at most 30 files (" count[f] ")")
+	}
+	for (f in includes)
+		if (!count[f]) report(0, f " has no file")
+	report(!upward, "the table points down")
+	report(!twins, "no two files differ by folder alone")
+	exit failed > 0
+}' CONTRIBUTING.md -)
+status=$?
+echo "$result"
+exit $status
