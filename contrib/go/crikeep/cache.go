@@ -39,8 +39,8 @@ type Options struct {
 	IgnoreAnnotations    []string // patterns with at most one '*', at the end; nil: what CNI plugins write
 	CompareSandboxConfig bool     // CreateContainer's copy of what only RunPodSandbox consumes counts too
 
-	// Now is a clock for tests, steered with Cache.Step. It is called from any goroutine, at any time, and must not call this
-	// package. nil: the kernel's CLOCK_BOOTTIME.
+	// Now is a clock for tests, steered with Cache.Step. It is called from any goroutine, at
+	// any time, and must not call this package. nil: the kernel's CLOCK_BOOTTIME.
 	Now func() time.Duration
 }
 
@@ -73,12 +73,12 @@ type logLine struct {
 	text  string
 }
 
-// logLines is how many lines wait for a Logger that is slow; further ones are counted, not kept. As many as a storm of a
-// thousand pods makes at once.
+// logLines is how many lines wait for a Logger that is slow; further ones are counted, not kept. As
+// many as a storm of a thousand pods makes at once.
 const logLines = 4096
 
-// Open opens or makes the database in the state directory, owns it, and takes up what an earlier life left (K25). One
-// goroutine runs until Close.
+// Open opens or makes the database in the state directory, owns it, and takes up what an earlier
+// life left (K25). One goroutine runs until Close.
 func Open(o Options) (*Cache, error) {
 	if o.Host == nil {
 		return nil, invalid("options: there is no Host")
@@ -170,7 +170,8 @@ func (c *Cache) open() error {
 	return nil
 }
 
-// openFD hands a duplicate of the cache's descriptor to Go's poller, so that no thread sits in poll(2)
+// openFD hands a duplicate of the cache's descriptor to Go's poller, so that no thread sits in
+// poll(2)
 func (c *Cache) openFD() error {
 	fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(C.ck_fd(c.c)), syscall.F_DUPFD_CLOEXEC, 0)
 	if errno != 0 {
@@ -188,9 +189,10 @@ func (c *Cache) openFD() error {
 	return nil
 }
 
-// Close gives every waiting turn ErrClosed, ends the contexts of Host's calls, lets creations become lost (K8) and gives the
-// state directory up. It waits for calls that are inside the library and for the Logger, and for nothing else: a Host's call
-// may end later. Closing once more does nothing. Turns and views have to be closed still. Not from the Logger.
+// Close gives every waiting turn ErrClosed, ends the contexts of Host's calls, lets creations
+// become lost (K8) and gives the state directory up. It waits for calls that are inside the library
+// and for the Logger, and for nothing else: a Host's call may end later. Closing once more does
+// nothing. Turns and views have to be closed still. Not from the Logger.
 func (c *Cache) Close() error {
 	if inside() {
 		return ErrDeadlock
@@ -234,11 +236,12 @@ func (c *Cache) leave() {
 	c.mu.RUnlock()
 }
 
-// ---- the crank --------------------------------------------------------------------------------------------------------------
+// ---- the crank ----------------------------------------------------------------------------------
 
-// crank does what is due whenever the descriptor says so. Go's poller reports edges. None is lost: Read remembers one that
-// comes between two of its waits, the library writes to its eventfd anew for what came after ck_process() had looked, and so it
-// is enough to go on until there is nothing left before waiting.
+// crank does what is due whenever the descriptor says so. Go's poller reports edges. None is lost:
+// Read remembers one that comes between two of its waits, the library writes to its eventfd anew
+// for what came after ck_process() had looked, and so it is enough to go on until there is nothing
+// left before waiting.
 func (c *Cache) crank() {
 	defer close(c.cranked)
 	raw, err := c.fd.SyscallConn()
@@ -264,8 +267,9 @@ func (c *Cache) process() {
 	}
 }
 
-// Step is for tests with Options.Now: it does what is due by that clock, and tells when something is due next, on the same
-// clock; negative: never. Calls of Host that it began may still run when it returns.
+// Step is for tests with Options.Now: it does what is due by that clock, and tells when something
+// is due next, on the same clock; negative: never. Calls of Host that it began may still run when
+// it returns.
 func (c *Cache) Step() time.Duration {
 	if inside() {
 		return -1
@@ -283,7 +287,7 @@ func (c *Cache) Step() time.Duration {
 	return time.Duration(due)
 }
 
-// ---- what the host sees pass by -------------------------------------------------------------------------------------------
+// ---- what the host sees pass by -----------------------------------------------------------------
 
 // idCall is one of the calls that name an object
 func (c *Cache) idCall(id string, f func(id *C.char) C.int) error {
@@ -318,7 +322,8 @@ func (c *Cache) Used(k Kind, id string) error {
 	return c.idCall(id, func(id *C.char) C.int { return C.ck_used(c.c, uint32(k), id) })
 }
 
-// NoteTold is for the history: plugins were told of this by the runtime itself. Call it before Forget.
+// NoteTold is for the history: plugins were told of this by the runtime itself. Call it before
+// Forget.
 func (c *Cache) NoteTold(k Kind, id string, event HookEvent, names []string) error {
 	cnames := joined(names)
 	if cnames == nil {
@@ -327,8 +332,9 @@ func (c *Cache) NoteTold(k Kind, id string, event HookEvent, names []string) err
 	return c.idCall(id, func(id *C.char) C.int { return C.ck_note_told(c.c, uint32(k), id, uint32(event), cnames) })
 }
 
-// Snapshot calls f for every told entry that is not being torn down, in one consistent pass: nothing is committed meanwhile.
-// f must be quick and call nothing of this package. The pass ends at its first error, which is returned.
+// Snapshot calls f for every told entry that is not being torn down, in one consistent pass:
+// nothing is committed meanwhile. f must be quick and call nothing of this package. The pass ends
+// at its first error, which is returned.
 func (c *Cache) Snapshot(f func(Entry) error) error {
 	s := &snapshot{f: f}
 	if err := c.enter(); err != nil {
@@ -413,8 +419,8 @@ func ckgoEntry(h C.uintptr_t, info *C.struct_ck_entry_info) {
 	e.list = append(e.list, entry)
 }
 
-// Reconciled tells whether the first lists of the host have succeeded: until then requests wait, and nothing expires or is
-// destroyed (K24, K25).
+// Reconciled tells whether the first lists of the host have succeeded: until then requests wait,
+// and nothing expires or is destroyed (K24, K25).
 func (c *Cache) Reconciled() bool {
 	if c.enter() != nil {
 		return false
@@ -423,7 +429,7 @@ func (c *Cache) Reconciled() bool {
 	return C.ck_reconciled(c.c) > 0
 }
 
-// ---- panics -----------------------------------------------------------------------------------------------------------------
+// ---- panics -------------------------------------------------------------------------------------
 
 // Panic is what a function given to Do or Snapshot panicked with; it is passed on to their callers.
 type Panic struct {
@@ -439,8 +445,9 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// guarded calls f and catches its panic, which must not go through C: the library's locks would be held for ever. failed is
-// called then, and when f ends its goroutine with runtime.Goexit, which cannot be caught.
+// guarded calls f and catches its panic, which must not go through C: the library's locks would be
+// held for ever. failed is called then, and when f ends its goroutine with runtime.Goexit, which
+// cannot be caught.
 func guarded(f func(), failed func(p *Panic, exits bool)) {
 	done := false
 	defer func() {

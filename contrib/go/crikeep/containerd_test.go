@@ -2,8 +2,9 @@
 
 package crikeep_test
 
-// What contrib/containerd/README.md shows, so that it compiles, and does what is said there. criService stands for containerd's:
-// two stores, an index of names, a list for NRI, and a creation that rolls itself back.
+// What contrib/containerd/README.md shows, so that it compiles, and does what is said there.
+// criService stands for containerd's: two stores, an index of names, a list for NRI, and a creation
+// that rolls itself back.
 
 import (
 	"context"
@@ -161,7 +162,8 @@ func (c *criService) nri(ctx context.Context, event crikeep.HookEvent, o *object
 	return ctx.Err()
 }
 
-// runPodSandboxRequest is CRI's, as far as this test goes: config { metadata { name, uid, namespace } } and an annotation.
+// runPodSandboxRequest is CRI's, as far as this test goes: config { metadata { name, uid, namespace
+// } } and an annotation.
 type runPodSandboxRequest struct{ pod, annotation string }
 
 func field(n byte, parts ...string) string {
@@ -215,7 +217,7 @@ func (c *criService) remove(ctx context.Context, o *object, stopped func()) erro
 	return nil
 }
 
-// ---- from here on as in the README -------------------------------------------------------------------------------------------
+// ---- from here on as in the README --------------------------------------------------------------
 
 func (c *criService) RunPodSandbox(ctx context.Context, r *runPodSandboxRequest) (string, error) {
 	bytes, err := r.Marshal()
@@ -230,7 +232,8 @@ func (c *criService) RunPodSandbox(ctx context.Context, r *runPodSandboxRequest)
 func (c *criService) do(ctx context.Context, kind crikeep.Kind, request []byte,
 	create func(context.Context, *crikeep.Turn) (*object, error)) (string, error) {
 	reply, err := c.keep.Do(ctx, crikeep.Request{Kind: kind, Bytes: request}, func(mk context.Context, t *crikeep.Turn) (crikeep.Result, error) {
-		// mk ends when the kubelet has moved on, and not with the caller; a CNI plugin that hangs has to end, too
+		// mk ends when the kubelet has moved on, and not with the caller; a CNI plugin that
+		// hangs has to end, too
 		mk, cancel := context.WithTimeout(mk, createDeadline)
 		defer cancel()
 		o, err := create(mk, t)
@@ -294,7 +297,8 @@ func (h keepHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Conditi
 	}
 }
 
-// List tells what there is, shown or not. It is asked as soon as the cache is open, and nobody knows before recover() has ended.
+// List tells what there is, shown or not. It is asked as soon as the cache is open, and nobody
+// knows before recover() has ended.
 func (h keepHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error) {
 	select {
 	case <-h.c.recovered:
@@ -383,7 +387,7 @@ func (c *criService) recover(loaded []*object) error {
 	return nil
 }
 
-// ---- and what is said of it ---------------------------------------------------------------------------------------------------
+// ---- and what is said of it ---------------------------------------------------------------------
 
 // patient is a caller's context; whoever keeps it waiting for so long has failed.
 func patient(t *testing.T) context.Context {
@@ -425,7 +429,8 @@ func (c *criService) noted(what string) bool {
 	return false
 }
 
-// eventually asks again: destroying and committing have goroutines of their own. Who asks for a minute has failed.
+// eventually asks again: destroying and committing have goroutines of their own. Who asks for a
+// minute has failed.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {

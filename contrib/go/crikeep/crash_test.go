@@ -22,7 +22,8 @@ type childHost struct{}
 
 func (childHost) Destroy(context.Context, Entry, func()) error { return ErrBusy }
 
-// child has one sandbox committed, one kept and one that is being made, says so, and waits for its end
+// child has one sandbox committed, one kept and one that is being made, says so, and waits for its
+// end
 func child() {
 	dir, exits := strings.CutPrefix(os.Getenv(childEnv), "goexit:")
 	c, err := Open(Options{StateDir: dir, Host: childHost{}})

@@ -9,21 +9,24 @@ import (
 	"sync/atomic"
 )
 
-// Do passes one create through the cache. create is called if it is ours to make: in a goroutine of its own, with a context that
-// has the values of ctx but does not end with it, only when the creation is abandoned (K9) or the cache closed. Do returns at
-// the latest when ctx ends; the creation goes on, and its result is kept for the repetition of the request. So ctx is the
+// Do passes one create through the cache. create is called if it is ours to make: in a goroutine of
+// its own, with a context that has the values of ctx but does not end with it, only when the
+// creation is abandoned (K9) or the cache closed. Do returns at the latest when ctx ends; the
+// creation goes on, and its result is kept for the repetition of the request. So ctx is the
 // caller's, with the caller's deadline.
 //
-// create may be called a second time, when nobody knows how the first call ended and the runtime does not have it either (K8);
-// t.Again says so. What it returns:
+// create may be called a second time, when nobody knows how the first call ended and the runtime
+// does not have it either (K8); t.Again says so. What it returns:
 //
 //   - nil: the resource exists;
 //   - an error: it failed for certain and nothing is left of it. This caller gets that error, others a *StatusError of it;
 //   - an error that leaves the end open (see Ends): the host is asked until it is known.
 //
-// Do takes a reply that it returns while ctx is alive for delivered. Whoever can tell better uses Begin and Turn.Answered.
+// Do takes a reply that it returns while ctx is alive for delivered. Whoever can tell better uses
+// Begin and Turn.Answered.
 //
-// A panic of create is passed on to the caller of Do as a *Panic, or logged if that has gone; the end is open then, too.
+// A panic of create is passed on to the caller of Do as a *Panic, or logged if that has gone; the
+// end is open then, too.
 //
 // Errors beside those of Begin, Wait and create: ctx.Err(), and ErrKept.
 func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Context, t *Turn) (Result, error)) (Reply, error) {
@@ -81,7 +84,8 @@ func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Conte
 	}
 }
 
-// Ends tells whether an error says how a creation ended. Canceled, DeadlineExceeded, Unavailable and ErrLost do not.
+// Ends tells whether an error says how a creation ended. Canceled, DeadlineExceeded, Unavailable
+// and ErrLost do not.
 func Ends(err error) bool {
 	if errors.Is(err, ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -107,7 +111,8 @@ const (
 	creatorDone
 )
 
-// make has it made, and waits for that as long as the caller does. ours: the turn is to be closed by the caller.
+// make has it made, and waits for that as long as the caller does. ours: the turn is to be closed
+// by the caller.
 func (c *Cache) make(ctx context.Context, t *Turn, create func(context.Context, *Turn) (Result, error)) (m made, ours bool) {
 	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
@@ -173,9 +178,10 @@ func asStatus(err error) *StatusError {
 	return nil
 }
 
-// Remove carries out the removal of a sandbox or container: it waits until creations in the sandbox have ended and are
-// destroyed (K16), calls remove in this goroutine, and forgets the resource when that returned nil or an error that is
-// ErrNotFound. An error that is ErrBusy: not yet, and remove was not called.
+// Remove carries out the removal of a sandbox or container: it waits until creations in the sandbox
+// have ended and are destroyed (K16), calls remove in this goroutine, and forgets the resource when
+// that returned nil or an error that is ErrNotFound. An error that is ErrBusy: not yet, and remove
+// was not called.
 func (c *Cache) Remove(ctx context.Context, k Kind, id string, remove func(ctx context.Context) error) error {
 	t, err := c.beginRemoval(ctx, k, id)
 	if err != nil {

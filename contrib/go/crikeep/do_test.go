@@ -278,7 +278,8 @@ func TestDoKeyOnly(t *testing.T) {
 	}
 }
 
-// the clock stands still, so that the caller's own context does not end before the cache says that its time is up
+// the clock stands still, so that the caller's own context does not end before the cache says that
+// its time is up
 func TestDoBusyAndKept(t *testing.T) {
 	w := newWorld(t).clock()
 	c := w.open()

@@ -14,7 +14,8 @@ import (
 	"syscall"
 )
 
-// Code says what kind of error it is. Each is an error itself, so that errors.Is(err, crikeep.ErrConflict) asks for it.
+// Code says what kind of error it is. Each is an error itself, so that errors.Is(err,
+// crikeep.ErrConflict) asks for it.
 type Code int
 
 // The codes of crikeep.h, and at the end those that only this package has.
@@ -86,7 +87,8 @@ func (c Code) text() string {
 	return C.GoString(C.ck_strerror(C.int(c)))
 }
 
-// Is makes an outcome of Busy or Kept an ErrUnavailable, and ErrDeadline a context.DeadlineExceeded.
+// Is makes an outcome of Busy or Kept an ErrUnavailable, and ErrDeadline a
+// context.DeadlineExceeded.
 func (c Code) Is(target error) bool {
 	switch c {
 	case CodeBusy, CodeKept:
@@ -125,8 +127,9 @@ func (e *Error) Unwrap() error {
 	return e.Errno
 }
 
-// StatusError is a gRPC status of the runtime's own. What the function given to Do returns reaches everybody who waits for
-// the same creation as one of these; a runtime that returns one itself decides code, message and details.
+// StatusError is a gRPC status of the runtime's own. What the function given to Do returns reaches
+// everybody who waits for the same creation as one of these; a runtime that returns one itself
+// decides code, message and details.
 type StatusError struct {
 	GRPC    uint32 // google.rpc.Code
 	Message string
@@ -149,8 +152,9 @@ const (
 	grpcUnavailable   = 14
 )
 
-// GRPCCode is the code a CRI server answers with for err: that of a *StatusError or of any error with a GRPCStatus method (as
-// google.golang.org/grpc/status makes them), what the library says for its own errors, and Unknown otherwise. 0 for nil.
+// GRPCCode is the code a CRI server answers with for err: that of a *StatusError or of any error
+// with a GRPCStatus method (as google.golang.org/grpc/status makes them), what the library says for
+// its own errors, and Unknown otherwise. 0 for nil.
 func GRPCCode(err error) uint32 {
 	if err == nil {
 		return 0
@@ -191,8 +195,9 @@ func (c Code) grpc(sub int) uint32 {
 	return uint32(C.ckgo_grpc(C.int(c), C.int(sub)))
 }
 
-// foreignStatus reads a status of package google.golang.org/grpc/status, which this module does not depend on: the first error in
-// the tree, as errors.As goes through it, with a method GRPCStatus whose result has Code and Message.
+// foreignStatus reads a status of package google.golang.org/grpc/status, which this module does not
+// depend on: the first error in the tree, as errors.As goes through it, with a method GRPCStatus
+// whose result has Code and Message.
 func foreignStatus(err error) (code uint32, message string, ok bool) {
 	if err == nil {
 		return 0, "", false
@@ -235,7 +240,7 @@ func grpcStatus(err reflect.Value) (code uint32, message string, ok bool) {
 	return uint32(n.Uint()), text.Call(nil)[0].String(), true
 }
 
-// ---- from C ---------------------------------------------------------------------------------------------------------------
+// ---- from C -------------------------------------------------------------------------------------
 
 var errorPool = sync.Pool{New: func() any { return new(C.struct_ck_error) }}
 
@@ -267,7 +272,7 @@ func invalid(text string) error {
 	return &Error{Code: CodeInvalid, Text: text}
 }
 
-// ---- strings: Go memory as a direct argument of one call --------------------------------------------------------------------
+// ---- strings: Go memory as a direct argument of one call ----------------------------------------
 
 // cstring is nil for a text C cannot read to its end
 func cstring(s string) *C.char {

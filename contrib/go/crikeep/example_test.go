@@ -60,7 +60,8 @@ func sandboxRequest(name string) []byte {
 	return []byte(field(1, field(1, metadata)))
 }
 
-// The kubelet gives up while the sandbox is being made, and asks again: it gets the one that exists.
+// The kubelet gives up while the sandbox is being made, and asks again: it gets the one that
+// exists.
 func ExampleCache_Do() {
 	runtime := &runtimeOfOne{sandboxes: map[string]string{}}
 	cache, end := open(runtime)

@@ -16,37 +16,41 @@ import (
 	"unsafe"
 )
 
-// Host is the runtime: what the cache asks of it. Each call has a goroutine of its own, and a context that ends when the cache
-// is closed; Close does not wait for them. A panic is logged with its stack and counts as a failed call: to let it end the
-// runtime would do so after every start, as what was asked for is asked for again.
+// Host is the runtime: what the cache asks of it. Each call has a goroutine of its own, and a
+// context that ends when the cache is closed; Close does not wait for them. A panic is logged with
+// its stack and counts as a failed call: to let it end the runtime would do so after every start,
+// as what was asked for is asked for again.
 //
 // A Host may also be an Inspector, a Lister, an ImageResolver and a CommitWatcher.
 type Host interface {
-	// Destroy stops and removes. nil, or an error that is ErrNotFound (or whose GRPCCode is NotFound), confirms that it is
-	// gone. Any other error means that it may still exist: Destroy is called again, for ever, with growing pauses (K17, K18).
-	// stopped may be called once its ports and addresses are free (K10).
+	// Destroy stops and removes. nil, or an error that is ErrNotFound (or whose GRPCCode is
+	// NotFound), confirms that it is gone. Any other error means that it may still exist:
+	// Destroy is called again, for ever, with growing pauses (K17, K18). stopped may be called
+	// once its ports and addresses are free (K10).
 	Destroy(ctx context.Context, e Entry, stopped func()) error
 }
 
-// Inspector is asked whether something kept is still alive before it is handed back (K6). Without it everything is taken to be
-// alive.
+// Inspector is asked whether something kept is still alive before it is handed back (K6). Without
+// it everything is taken to be alive.
 type Inspector interface {
 	Inspect(ctx context.Context, e Entry) (Condition, error)
 }
 
-// Lister lists the runtime's objects, hidden ones included: at the start, and when nobody knows how a creation ended (K8, K22,
-// K24). Without it creations that were lost are given up after a while, and nothing is reconciled.
+// Lister lists the runtime's objects, hidden ones included: at the start, and when nobody knows how
+// a creation ended (K8, K22, K24). Without it creations that were lost are given up after a while,
+// and nothing is reconciled.
 type Lister interface {
 	List(ctx context.Context, f Filter) ([]Object, error)
 }
 
-// ImageResolver tells the id of an image reference. Without it two references are the same image only if they are equal.
+// ImageResolver tells the id of an image reference. Without it two references are the same image
+// only if they are equal.
 type ImageResolver interface {
 	ResolveImage(ctx context.Context, image string) (id string, err error)
 }
 
-// CommitWatcher hears, in order, of every entry that was hidden and is visible from now on: the moment for pod events. It is
-// called by one goroutine, which it may keep busy.
+// CommitWatcher hears, in order, of every entry that was hidden and is visible from now on: the
+// moment for pod events. It is called by one goroutine, which it may keep busy.
 type CommitWatcher interface {
 	Committed(e Entry)
 }
@@ -189,20 +193,23 @@ func ckgoClock(h C.uintptr_t) C.uint64_t {
 	return C.uint64_t(now)
 }
 
-// ---- hooks ------------------------------------------------------------------------------------------------------------------
+// ---- hooks --------------------------------------------------------------------------------------
 
-// Hooks hear of what is committed, and of the end of what they heard of (H1 to H6 of crikeep-rules(7)). Per entry the order is
-// Choose, Fire of HookRun, HookStop, HookRemove.
+// Hooks hear of what is committed, and of the end of what they heard of (H1 to H6 of
+// crikeep-rules(7)). Per entry the order is Choose, Fire of HookRun, HookStop, HookRemove.
 type Hooks interface {
-	// Choose picks who will be told. absent: the name of one that is required and not there; then nothing is committed now.
-	// It runs inside the cache's critical section: quick, and no call of this package.
+	// Choose picks who will be told. absent: the name of one that is required and not there;
+	// then nothing is committed now. It runs inside the cache's critical section: quick, and no
+	// call of this package.
 	Choose(e Entry) (names []string, absent string)
-	// Fire tells them, in a goroutine of its own. told are those the event was really sent to; nil: not said. refusal: ""
-	// or "plugin NN-name: its text", which undoes the commit.
+	// Fire tells them, in a goroutine of its own. told are those the event was really sent to;
+	// nil: not said. refusal: "" or "plugin NN-name: its text", which undoes the commit.
 	Fire(ctx context.Context, event HookEvent, e Entry) (told []string, refusal string)
-	// Cancel: tell nobody further of this entry's HookRun; Fire has to return still. Quick, and no call of this package.
+	// Cancel: tell nobody further of this entry's HookRun; Fire has to return still. Quick, and
+	// no call of this package.
 	Cancel(entry uint64)
-	// Released: the entry is gone, told or not; or (gone false) its commit was not written. Like Choose.
+	// Released: the entry is gone, told or not; or (gone false) its commit was not written.
+	// Like Choose.
 	Released(e Entry, gone bool)
 }
 

@@ -26,7 +26,8 @@ func (w *world) late(c *Cache, a ask) {
 	turn.Close()
 }
 
-// K17, K18: a destroy is tried again until it is confirmed, whatever it said, and even if it panicked
+// K17, K18: a destroy is tried again until it is confirmed, whatever it said, and even if it
+// panicked
 func TestDestroyUntilConfirmed(t *testing.T) {
 	w := newWorld(t).clock()
 	tries := make(chan int, 100)

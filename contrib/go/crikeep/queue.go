@@ -4,7 +4,8 @@ package crikeep
 
 import "sync"
 
-// queue calls f for one item after the other, in order, in a goroutine that lives while there are any
+// queue calls f for one item after the other, in order, in a goroutine that lives while there are
+// any
 type queue[T any] struct {
 	f     func(T)
 	limit int       // 0: none

@@ -40,7 +40,8 @@ func status(t *testing.T, name string) int {
 	return 0
 }
 
-// fewThreads fails the test if there were many at any time until its end: Go keeps the threads that it started
+// fewThreads fails the test if there were many at any time until its end: Go keeps the threads that
+// it started
 func fewThreads(t *testing.T) {
 	before := status(t, "Threads")
 	t.Cleanup(func() {
@@ -92,7 +93,8 @@ func TestStormOnOneCreation(t *testing.T) {
 	}
 }
 
-// 2,000 creations at a time, each waited for by ten; they are called off, repeated and ended in any order
+// 2,000 creations at a time, each waited for by ten; they are called off, repeated and ended in any
+// order
 func TestStormOnMany(t *testing.T) {
 	fewThreads(t)
 	w := newWorld(t)
@@ -167,7 +169,8 @@ func TestStormOfCancellations(t *testing.T) {
 	}
 }
 
-// all at once: begin, leave, finish, fail, stage, wait, close of turns, and the cache is closed among it
+// all at once: begin, leave, finish, fail, stage, wait, close of turns, and the cache is closed
+// among it
 func TestStormAndClose(t *testing.T) {
 	for round := 0; round < 5; round++ {
 		w := newWorld(t)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Turn is one caller's passage through the cache with one request, from Begin to Close. Cache.Do walks through one; a Turn is
-// for who knows more, above all whether the answer arrived.
+// Turn is one caller's passage through the cache with one request, from Begin to Close. Cache.Do
+// walks through one; a Turn is for who knows more, above all whether the answer arrived.
 //
 // Methods may be called from any goroutine; one at a time waits. After Close they return ErrClosed.
 type Turn struct {
@@ -66,8 +66,9 @@ func timeout(ctx context.Context) (ns C.uint64_t, expired bool) {
 	return C.uint64_t(max(left, 0)), left <= 0
 }
 
-// Begin starts a turn: a caller comes with a request. Its deadline is that of ctx, which is not looked at afterwards: Wait has
-// a context of its own. Outcome says what to do: Create, Wait or HandBack. With an error there is no turn to close.
+// Begin starts a turn: a caller comes with a request. Its deadline is that of ctx, which is not
+// looked at afterwards: Wait has a context of its own. Outcome says what to do: Create, Wait or
+// HandBack. With an error there is no turn to close.
 func (c *Cache) Begin(ctx context.Context, r Request) (*Turn, error) {
 	ns, expired := timeout(ctx)
 	flags := C.int(0)
@@ -164,14 +165,16 @@ func (t *Turn) whenAbandoned(f func()) {
 	}
 }
 
-// Abandoned is closed when nobody may have the result any more, because the kubelet has moved on: whoever makes it may stop, and
-// then calls Lost or, if nothing is left of it, Fail.
+// Abandoned is closed when nobody may have the result any more, because the kubelet has moved on:
+// whoever makes it may stop, and then calls Lost or, if nothing is left of it, Fail.
 func (t *Turn) Abandoned() <-chan struct{} { return t.abandoned }
 
-// Wait waits until the turn is decided: Create, HandBack, Kept, Abandoned or Drained; or Busy, with an error that is ErrBusy and
-// tells stage and age. Other errors: a *StatusError if the creation failed, ErrAbandoned, ErrConflict, ErrUnavailable,
-// ErrRefused, ErrPrecondition, ErrClosed. It returns at the latest when the deadline given to Begin is near (K3). If ctx ends
-// first, the turn is left, and its error is returned; but where the turn had just become a creator's that is said, Create.
+// Wait waits until the turn is decided: Create, HandBack, Kept, Abandoned or Drained; or Busy, with
+// an error that is ErrBusy and tells stage and age. Other errors: a *StatusError if the creation
+// failed, ErrAbandoned, ErrConflict, ErrUnavailable, ErrRefused, ErrPrecondition, ErrClosed. It
+// returns at the latest when the deadline given to Begin is near (K3). If ctx ends first, the turn
+// is left, and its error is returned; but where the turn had just become a creator's that is said,
+// Create.
 func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	if inside() {
 		return 0, ErrDeadlock
@@ -206,7 +209,8 @@ func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	case <-t.c.ctx.Done():
 		return 0, ErrClosed
 	}
-	// It had become a creator before it was left, and the crank is about to say so: there is an entry that only it can fill.
+	// It had become a creator before it was left, and the crank is about to say so: there is an
+	// entry that only it can fill.
 	select {
 	case o := <-t.decided:
 		return t.settle(o)
@@ -217,7 +221,8 @@ func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// begun tells whether the library takes the turn for a creator's: a creator that has said nothing yet has no stage
+// begun tells whether the library takes the turn for a creator's: a creator that has said nothing
+// yet has no stage
 func (t *Turn) begun() bool {
 	if t.enter() != nil {
 		return false
@@ -281,7 +286,8 @@ func (t *Turn) status() *StatusError {
 	return status
 }
 
-// Stage says where the creation is: "sandbox network creation". Who has to wait too long is told. Cut at 64 bytes.
+// Stage says where the creation is: "sandbox network creation". Who has to wait too long is told.
+// Cut at 64 bytes.
 func (t *Turn) Stage(s string) error {
 	text := plain(s)
 	if err := t.enter(); err != nil {
@@ -291,9 +297,10 @@ func (t *Turn) Stage(s string) error {
 	return check(C.ck_turn_stage(t.t, text))
 }
 
-// Finish says that the resource exists. HandBack: answer your caller with Reply. Wait: hooks are being told, see Wait. Kept and
-// Abandoned: your caller is not to be answered, and nothing is to be cleaned up. An error that is ErrUnavailable: kept, but its
-// commit could not be written, or a required plugin is absent.
+// Finish says that the resource exists. HandBack: answer your caller with Reply. Wait: hooks are
+// being told, see Wait. Kept and Abandoned: your caller is not to be answered, and nothing is to be
+// cleaned up. An error that is ErrUnavailable: kept, but its commit could not be written, or a
+// required plugin is absent.
 func (t *Turn) Finish(r Result) (Outcome, error) {
 	id := cstring(r.ID)
 	if id == nil {
@@ -315,9 +322,10 @@ func (t *Turn) Finish(r Result) (Outcome, error) {
 	return Outcome(o), nil
 }
 
-// Fail says that the creation failed for certain, and that nothing is left of it. Whoever waits for it gets the error as a
-// *StatusError: code by GRPCCode, message, and details if it is one already. An error whose code is Canceled, DeadlineExceeded
-// or Unavailable mostly leaves the end open: see Lost, and Ends.
+// Fail says that the creation failed for certain, and that nothing is left of it. Whoever waits for
+// it gets the error as a *StatusError: code by GRPCCode, message, and details if it is one already.
+// An error whose code is Canceled, DeadlineExceeded or Unavailable mostly leaves the end open: see
+// Lost, and Ends.
 func (t *Turn) Fail(err error) error {
 	if err == nil {
 		return invalid("Fail without an error")
@@ -336,7 +344,8 @@ func (t *Turn) Fail(err error) error {
 	return wrap(C.ckgo_fail(t.t, C.int(code), message, bytesPointer(details), C.size_t(len(details)), cerr), cerr)
 }
 
-// Lost says that nobody knows how the creation ends. The host is asked until it is known; Wait tells.
+// Lost says that nobody knows how the creation ends. The host is asked until it is known; Wait
+// tells.
 func (t *Turn) Lost() error {
 	if err := t.enter(); err != nil {
 		return err
@@ -351,8 +360,9 @@ func (t *Turn) Lost() error {
 	return nil
 }
 
-// Again tells, after Create, whether the same was asked of the runtime before and nobody knows how that ended (K8). A runtime
-// that finds the name taken is still at the first creation then: Lost, not Fail.
+// Again tells, after Create, whether the same was asked of the runtime before and nobody knows how
+// that ended (K8). A runtime that finds the name taken is still at the first creation then: Lost,
+// not Fail.
 func (t *Turn) Again() bool {
 	if t.enter() != nil {
 		return false
@@ -374,7 +384,8 @@ func (t *Turn) Reply() (Reply, error) {
 	return Reply{ID: C.GoString(r.id), Bytes: C.GoBytes(r.bytes, C.int(r.len))}, nil
 }
 
-// Answered says that the answer arrived, or (delivered false) that its stream broke before the deadline and a second (K7).
+// Answered says that the answer arrived, or (delivered false) that its stream broke before the
+// deadline and a second (K7).
 func (t *Turn) Answered(delivered bool) error {
 	if err := t.enter(); err != nil {
 		return err
@@ -387,7 +398,8 @@ func (t *Turn) Answered(delivered bool) error {
 	return check(C.ck_turn_answered(t.t, how))
 }
 
-// Leave says that the caller is gone. A creator goes on making what it makes; Wait returns. May be called twice.
+// Leave says that the caller is gone. A creator goes on making what it makes; Wait returns. May be
+// called twice.
 func (t *Turn) Leave() {
 	if t.enter() != nil {
 		return
@@ -397,9 +409,9 @@ func (t *Turn) Leave() {
 	t.leaving.Do(func() { close(t.left) })
 }
 
-// Close ends the turn, wherever it is: a creation that has not finished becomes lost (K8); an answer nobody looked at was not
-// given; and a creation nobody was told to begin has failed, but if it was to be begun again (K8) it stays lost. Closing once
-// more does nothing.
+// Close ends the turn, wherever it is: a creation that has not finished becomes lost (K8); an
+// answer nobody looked at was not given; and a creation nobody was told to begin has failed, but if
+// it was to be begun again (K8) it stays lost. Closing once more does nothing.
 func (t *Turn) Close() error {
 	if inside() {
 		return ErrDeadlock

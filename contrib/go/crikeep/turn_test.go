@@ -161,8 +161,8 @@ func (h *listingHost) List(ctx context.Context, f Filter) ([]Object, error) {
 	return h.world.List(ctx, f)
 }
 
-// begunUnheard has two turns of one request, of which first, the newer one, has become a creator, and nobody has been told so:
-// the crank is held until goOn
+// begunUnheard has two turns of one request, of which first, the newer one, has become a creator,
+// and nobody has been told so: the crank is held until goOn
 func begunUnheard(w *world) (c *Cache, first, second *Turn, goOn func()) {
 	h := &listingHost{world: w, called: make(chan struct{}), goOn: make(chan struct{})}
 	w.o.Host = h
@@ -220,8 +220,8 @@ func TestTurnBegunWhenClosed(t *testing.T) {
 	}
 }
 
-// The request is to be sent again, as nobody knows how it ended the first time (K8). That nobody is told so does not mean that
-// nothing runs.
+// The request is to be sent again, as nobody knows how it ended the first time (K8). That nobody is
+// told so does not mean that nothing runs.
 func TestTurnAgainWhenClosed(t *testing.T) {
 	w := newWorld(t).clock()
 	c := w.open()

@@ -75,7 +75,8 @@ const (
 	Offer  HandBackMode = C.CK_OFFER  // visible at once: the kubelet takes it from its next list
 )
 
-// AnnotationChange says what a repeated request that differs in nothing but labels and annotations does to what is kept.
+// AnnotationChange says what a repeated request that differs in nothing but labels and annotations
+// does to what is kept.
 type AnnotationChange int
 
 const (
@@ -145,8 +146,8 @@ type Entry struct {
 	Since    time.Duration // how long it has been in this state
 }
 
-// Object is one sandbox or container as the runtime has it. For a container the pod's names are those of its
-// io.kubernetes.pod.* labels.
+// Object is one sandbox or container as the runtime has it. For a container the pod's names are
+// those of its io.kubernetes.pod.* labels.
 type Object struct {
 	Kind          Kind
 	Condition     Condition
@@ -160,7 +161,8 @@ type Object struct {
 	CreatedAt     time.Time // only compared with that of another object
 }
 
-// Filter says which objects are wanted; "" does not restrict. Listing more than was asked for does no harm.
+// Filter says which objects are wanted; "" does not restrict. Listing more than was asked for does
+// no harm.
 type Filter struct {
 	Kind      Kind
 	PodUID    string // for sandboxes
@@ -170,10 +172,11 @@ type Filter struct {
 // Request is one create, as it came.
 type Request struct {
 	Kind Kind
-	// Bytes of the RunPodSandboxRequest or CreateContainerRequest, of runtime.v1 or v1alpha2; at most 16 MiB.
+	// Bytes of the RunPodSandboxRequest or CreateContainerRequest, of runtime.v1 or v1alpha2;
+	// at most 16 MiB.
 	Bytes []byte
-	// Expired: the caller's deadline had passed, or the call was cancelled, before it was read. Such a request moves nothing
-	// on (K9). A context that is over says so by itself.
+	// Expired: the caller's deadline had passed, or the call was cancelled, before it was read.
+	// Such a request moves nothing on (K9). A context that is over says so by itself.
 	Expired bool
 	// KeyOnly: compared by name and attempt only, for a caller that knows nothing else.
 	KeyOnly bool
@@ -191,7 +194,7 @@ type Reply struct {
 	Bytes []byte // RunPodSandboxResponse or CreateContainerResponse
 }
 
-// ---- to and from C ----------------------------------------------------------------------------------------------------------
+// ---- to and from C ------------------------------------------------------------------------------
 
 func bytesPointer(b []byte) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(b))
@@ -212,8 +215,8 @@ func entryOf(told *C.struct_ck_told) Entry {
 	}
 }
 
-// packed are objects without pointers: their texts lie in one block, which begins with a byte nobody uses, so that place 0 is
-// no text
+// packed are objects without pointers: their texts lie in one block, which begins with a byte
+// nobody uses, so that place 0 is no text
 type packed struct {
 	objects []C.struct_ckgo_object
 	text    []byte

@@ -25,8 +25,8 @@ func (c *Cache) beginRemoval(ctx context.Context, k Kind, id string) (*Turn, err
 	})
 }
 
-// View is one consistent filter for one list, status or event. Begin it before the objects are read, ask it when they are
-// there: what Hides says does not change after its first question.
+// View is one consistent filter for one list, status or event. Begin it before the objects are
+// read, ask it when they are there: what Hides says does not change after its first question.
 type View struct {
 	mu sync.Mutex
 	v  *C.struct_ck_view // nil: closed
@@ -67,7 +67,8 @@ func (v *View) leave() {
 	v.mu.Unlock()
 }
 
-// Hides tells whether an object is to be left out. One whose id the cache does not know yet is hidden by its names.
+// Hides tells whether an object is to be left out. One whose id the cache does not know yet is
+// hidden by its names.
 func (v *View) Hides(o Object) (bool, error) {
 	p, err := pack(o)
 	if err != nil {
@@ -95,8 +96,8 @@ func (v *View) Shows(k Kind, id string) (bool, error) {
 	return r > 0, check(r)
 }
 
-// Resolve finds the id that a prefix means: the full id, or the prefix itself if it means none or several. hidden: it names
-// hidden ids only, and to its caller nothing of that name exists.
+// Resolve finds the id that a prefix means: the full id, or the prefix itself if it means none or
+// several. hidden: it names hidden ids only, and to its caller nothing of that name exists.
 func (v *View) Resolve(k Kind, prefix string) (id string, hidden bool, err error) {
 	cprefix := cstring(prefix)
 	if cprefix == nil {
@@ -114,7 +115,8 @@ func (v *View) Resolve(k Kind, prefix string) (id string, hidden bool, err error
 	return C.GoString(full), false, nil
 }
 
-// Listed gives the cache the whole, unfiltered, successful list of one kind, to be reconciled with (K24 to K27).
+// Listed gives the cache the whole, unfiltered, successful list of one kind, to be reconciled with
+// (K24 to K27).
 func (v *View) Listed(k Kind, objects []Object) error {
 	p, err := pack(objects...)
 	if err != nil {

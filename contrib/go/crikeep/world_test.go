@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// ---- requests, byte by byte ---------------------------------------------------------------------------------------------------
+// ---- requests, byte by byte ---------------------------------------------------------------------
 
 type pb []byte
 
@@ -85,7 +85,7 @@ func (a ask) request() Request {
 
 func pod(name string) Request { return ask{pod: name}.request() }
 
-// ---- a runtime that is a table in memory ----------------------------------------------------------------------------------------
+// ---- a runtime that is a table in memory --------------------------------------------------------
 
 type world struct {
 	t    *testing.T
@@ -141,8 +141,8 @@ func (w *world) advance(c *Cache, d time.Duration) {
 	c.Step()
 }
 
-// tick advances by a second and has the host's answers in: the clock must not run ahead of them, or what is absent is so for
-// too long at once
+// tick advances by a second and has the host's answers in: the clock must not run ahead of them, or
+// what is absent is so for too long at once
 func (w *world) tick(c *Cache) {
 	w.advance(c, time.Second)
 	eventually(w.t, "the host has answered", func() bool { return live.jobs.Load() <= w.jobs })
@@ -266,7 +266,7 @@ func (w *world) Committed(e Entry) {
 	w.change(func() { w.committed = append(w.committed, e) })
 }
 
-// ---- around every test ----------------------------------------------------------------------------------------------------------
+// ---- around every test --------------------------------------------------------------------------
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hidelog keeps the log file of a container out of the kubelet's sight until the container is started.
+// Package hidelog keeps the log file of a container out of the kubelet's sight until the container
+// is started.
 //
-// A kubelet newer than 1.20 that is shown no container reads the attempt to ask for from the log files it finds: beside 0.log it
-// asks for attempt 1. A runtime whose monitor opens the log while the container is created (conmon does) so loses every container
-// that was created too late: its attempt 0 is never asked for again.
+// A kubelet newer than 1.20 that is shown no container reads the attempt to ask for from the log
+// files it finds: beside 0.log it asks for attempt 1. A runtime whose monitor opens the log while
+// the container is created (conmon does) so loses every container that was created too late: its
+// attempt 0 is never asked for again.
 //
-// The monitor is given a path through a symbolic link in the container's run directory. While the container is only created
-// the link leads to a directory beside the log, ".crikeep-ID", which the kubelet passes over. Show moves the file to where it
-// belongs and turns the link: the monitor goes on writing to the same file, and when it is told to open its log again, for a
-// rotation, the same path leads to the right place. The monitor needs no change.
+// The monitor is given a path through a symbolic link in the container's run directory. While the
+// container is only created the link leads to a directory beside the log, ".crikeep-ID", which the
+// kubelet passes over. Show moves the file to where it belongs and turns the link: the monitor goes
+// on writing to the same file, and when it is told to open its log again, for a rotation, the same
+// path leads to the right place. The monitor needs no change.
 //
-//	path, err := hidelog.Prepare(runDir, logPath, id) // before the monitor is started: give it path for its log
-//	err = hidelog.Show(runDir, logPath, id)           // StartContainer, before the runtime's start
-//	err = hidelog.Drop(runDir, logPath, id)           // the container is removed
+// 	path, err := hidelog.Prepare(runDir, logPath, id) // before the monitor is started: give it path for its log
+// 	err = hidelog.Show(runDir, logPath, id)           // StartContainer, before the runtime's start
+// 	err = hidelog.Drop(runDir, logPath, id)           // the container is removed
 //
-// All three may be repeated, also after a crash in the middle. Calls for one container must not run at once.
+// All three may be repeated, also after a crash in the middle. Calls for one container must not run
+// at once.
 package hidelog
 
 import (
@@ -48,8 +52,8 @@ func check(runDir, log, id string) error {
 
 func hidden(log, id string) string { return filepath.Join(filepath.Dir(log), prefix+id) }
 
-// Prepare makes the directory and the link, and returns what the monitor is given in place of log. The directory of the log must
-// exist.
+// Prepare makes the directory and the link, and returns what the monitor is given in place of log.
+// The directory of the log must exist.
 func Prepare(runDir, log, id string) (string, error) {
 	if err := check(runDir, log, id); err != nil {
 		return "", err
@@ -64,8 +68,8 @@ func Prepare(runDir, log, id string) (string, error) {
 	return filepath.Join(runDir, link, filepath.Base(log)), nil
 }
 
-// Show puts the log where the kubelet and everybody else look for it. A container that Prepare was not called for, made before an
-// update of the runtime, is left as it is.
+// Show puts the log where the kubelet and everybody else look for it. A container that Prepare was
+// not called for, made before an update of the runtime, is left as it is.
 func Show(runDir, log, id string) error {
 	if err := check(runDir, log, id); err != nil {
 		return err
@@ -97,7 +101,8 @@ func Show(runDir, log, id string) error {
 	return nil
 }
 
-// Drop removes what Prepare made. The log of a container that was started stays; that of one that never was goes.
+// Drop removes what Prepare made. The log of a container that was started stays; that of one that
+// never was goes.
 func Drop(runDir, log, id string) error {
 	if err := check(runDir, log, id); err != nil {
 		return err

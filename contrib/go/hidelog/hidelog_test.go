@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// attempt is what a newer kubelet asks for when it is shown no container: one more than the highest log it finds.
+// attempt is what a newer kubelet asks for when it is shown no container: one more than the highest
+// log it finds.
 func attempt(t *testing.T, dir string) int {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -47,7 +48,8 @@ func newPlace(t *testing.T) place {
 	return p
 }
 
-// monitor does with its log what conmon does: appends to what it opened first, and to open it again renames a new file over it.
+// monitor does with its log what conmon does: appends to what it opened first, and to open it again
+// renames a new file over it.
 type monitor struct {
 	path string
 	f    *os.File
@@ -91,7 +93,8 @@ func content(t *testing.T, path, want string) {
 	}
 }
 
-// Without this package a container that is only created takes attempt 0 from its successor: what the others rely on.
+// Without this package a container that is only created takes attempt 0 from its successor: what
+// the others rely on.
 func TestPlainLogBumpsTheAttempt(t *testing.T) {
 	p := newPlace(t)
 	m := &monitor{path: p.log}
@@ -333,7 +336,8 @@ func lines(path, want string) bool {
 	return false
 }
 
-// await looks again until it is so: conmon tells nobody when it has written. Whoever waits for a minute has failed.
+// await looks again until it is so: conmon tells nobody when it has written. Whoever waits for a
+// minute has failed.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !so(); time.Sleep(2 * time.Millisecond) {

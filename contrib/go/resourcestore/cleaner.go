@@ -19,9 +19,10 @@ const (
 	cleanupWaitMost = time.Minute            // of CleanupContext, which does not give up
 )
 
-// ResourceCleaner holds the steps that undo a creation. The step added last runs first, and none is begun before the one after
-// it has succeeded. A step that has succeeded is done: whoever goes on with the cleaner, by whatever call, begins at the first
-// that has not. A step that panics has failed. Its methods may be called from any goroutine; one step runs at a time.
+// ResourceCleaner holds the steps that undo a creation. The step added last runs first, and none is
+// begun before the one after it has succeeded. A step that has succeeded is done: whoever goes on
+// with the cleaner, by whatever call, begins at the first that has not. A step that panics has
+// failed. Its methods may be called from any goroutine; one step runs at a time.
 type ResourceCleaner struct {
 	mu      sync.Mutex
 	steps   []*step // in the order they were added
@@ -35,7 +36,8 @@ type step struct {
 	fn          func() error
 }
 
-// A pass through the steps. Whoever comes while it runs waits for its end instead of beginning a step a second time.
+// A pass through the steps. Whoever comes while it runs waits for its end instead of beginning a
+// step a second time.
 type pass struct {
 	done chan struct{}
 	err  error // of the step it ended at
@@ -56,8 +58,9 @@ func (c *ResourceCleaner) Add(ctx context.Context, description string, fn func()
 	c.steps = append(c.steps, &step{ctx: ctx, description: description, fn: fn})
 }
 
-// Cleanup runs the steps, each up to 20 times, with waits of half a second that grow by half. It ends at the first step that
-// gives up and returns its error; what is left then can be taken up again by another call.
+// Cleanup runs the steps, each up to 20 times, with waits of half a second that grow by half. It
+// ends at the first step that gives up and returns its error; what is left then can be taken up
+// again by another call.
 func (c *ResourceCleaner) Cleanup() error {
 	return c.clean(context.Background(), cleanupTries)
 }
@@ -121,8 +124,8 @@ func (c *ResourceCleaner) left() int {
 	return len(c.steps)
 }
 
-// once makes one pass, up to the first step that fails, or waits for the pass that is under way. It returns when ctx ends; the
-// step that hangs goes on, and holds back every later pass.
+// once makes one pass, up to the first step that fails, or waits for the pass that is under way. It
+// returns when ctx ends; the step that hangs goes on, and holds back every later pass.
 func (c *ResourceCleaner) once(ctx context.Context) error {
 	if c == nil {
 		return nil
@@ -173,8 +176,8 @@ func (c *ResourceCleaner) run(p *pass) {
 	}
 }
 
-// try runs one step. A panic counts as a failure, and so does runtime.Goexit: the step is wanted again after every start, and
-// would end the runtime each time.
+// try runs one step. A panic counts as a failure, and so does runtime.Goexit: the step is wanted
+// again after every start, and would end the runtime each time.
 func (c *ResourceCleaner) try(p *pass, s *step) (done bool) {
 	err := errors.New("it ended its goroutine")
 	defer func() {

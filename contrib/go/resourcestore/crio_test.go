@@ -2,8 +2,9 @@
 
 package resourcestore_test
 
-// What contrib/cri-o/README.md shows, so that it compiles, and does what is said there. server stands for CRI-O's: sandboxes in a
-// map, with a Created flag that lists look at, names that are reserved, and a creation that collects its clean-up.
+// What contrib/cri-o/README.md shows, so that it compiles, and does what is said there. server
+// stands for CRI-O's: sandboxes in a map, with a Created flag that lists look at, names that are
+// reserved, and a creation that collects its clean-up.
 
 import (
 	"context"
@@ -122,7 +123,8 @@ func (s *server) shown(id string) bool {
 	return false
 }
 
-// runPodSandboxRequest is CRI's, as far as this test goes: config { metadata { name, uid, namespace } } and an annotation.
+// runPodSandboxRequest is CRI's, as far as this test goes: config { metadata { name, uid, namespace
+// } } and an annotation.
 type runPodSandboxRequest struct{ pod, annotation string }
 
 func (r *runPodSandboxRequest) name() string { return "k8s_" + r.pod + "_default_" + r.pod + "-uid_0" }
@@ -207,7 +209,8 @@ func (s *server) ListSandboxes() (l []*sandbox) {
 	return l
 }
 
-// grpcError is status.Error(codes.Code(crikeep.GRPCCode(err)), err.Error()), which this module has not got.
+// grpcError is status.Error(codes.Code(crikeep.GRPCCode(err)), err.Error()), which this module has
+// not got.
 func grpcError(err error) error { return err }
 
 func (s *server) stopPodSandbox(context.Context, *sandbox) error { return nil }
@@ -230,7 +233,7 @@ func (s *server) removePodSandbox(ctx context.Context, sb *sandbox) error {
 	return nil
 }
 
-// ---- from here on as in the README -------------------------------------------------------------------------------------------
+// ---- from here on as in the README --------------------------------------------------------------
 
 func (s *server) openResults(dir string) (err error) {
 	s.resourceStore, err = resourcestore.Open(resourcestore.Options{
@@ -356,7 +359,7 @@ func (s *server) RemovePodSandbox(ctx context.Context, sb *sandbox) error {
 	return s.removePodSandbox(ctx, sb)
 }
 
-// ---- and what is said of it ---------------------------------------------------------------------------------------------------
+// ---- and what is said of it ---------------------------------------------------------------------
 
 // patient is a caller's context; whoever keeps it waiting for so long has failed.
 func patient(t *testing.T) context.Context {
@@ -528,7 +531,8 @@ func TestCRIORestart(t *testing.T) {
 	}
 }
 
-// The process died between the state file and Finish(): storage has the sandbox, the cache knows its name only.
+// The process died between the state file and Finish(): storage has the sandbox, the cache knows
+// its name only.
 func TestCRIORestartBeforeTheIDWasKnown(t *testing.T) {
 	dir, d := t.TempDir(), newDisk()
 	first := newServer(t, dir, d)

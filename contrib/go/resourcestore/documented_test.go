@@ -18,7 +18,8 @@ const (
 	ctrName = "k8s_nginx_web-0_default_0d5e1f7c-95c7-4a3a-9d3c-6d1f2a7b8c90_0"
 )
 
-// What CRI-O's server writes down of these names compiles with ours: as functions, as methods, in structs, and as zero values.
+// What CRI-O's server writes down of these names compiles with ours: as functions, as methods, in
+// structs, and as zero values.
 var (
 	_ func() *ResourceStore                                                       = New
 	_ func(time.Duration) *ResourceStore                                          = NewWithTimeout
@@ -243,7 +244,8 @@ func TestDeletedIsNotCleaned(t *testing.T) {
 	})
 }
 
-// Nobody got it from the store. The library tells of what it commits in a goroutine of its own, so one try would not do.
+// Nobody got it from the store. The library tells of what it commits in a goroutine of its own, so
+// one try would not do.
 func TestDeletedIsNotShown(t *testing.T) {
 	both(t, func(t *testing.T, s documented) {
 		for i := 0; i < 100; i++ {
@@ -362,7 +364,7 @@ func TestOneOfManyGets(t *testing.T) {
 	})
 }
 
-// ---- cleaners ---------------------------------------------------------------------------------------------------------------
+// ---- cleaners -----------------------------------------------------------------------------------
 
 func TestCleanupOrderAndRetries(t *testing.T) {
 	both(t, func(t *testing.T, s documented) {

@@ -32,7 +32,8 @@ func (s *ResourceStore) host() crikeep.Host {
 
 const destroyTimeout = time.Minute // the library's default
 
-// Destroy goes on with the cleaner, one pass; the library comes again, with back-off and for ever, across restarts, too.
+// Destroy goes on with the cleaner, one pass; the library comes again, with back-off and for ever,
+// across restarts, too.
 func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry, _ func()) error {
 	select {
 	case <-h.s.opened:
@@ -61,7 +62,8 @@ func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry, _ func()) err
 	return nil
 }
 
-// unname frees the name of a result that is given up: who asks for it now begins anew, behind its destruction.
+// unname frees the name of a result that is given up: who asks for it now begins anew, behind its
+// destruction.
 func (s *ResourceStore) unname(o *object) {
 	rec := s.find(o.name, 0, false)
 	if rec == nil {
@@ -74,8 +76,8 @@ func (s *ResourceStore) unname(o *object) {
 	rec.mu.Unlock()
 }
 
-// Committed comes for what nobody waited for to the end, too. What was deleted or removed is not the store's to show: Delete has
-// the library commit it, only to have it forgotten.
+// Committed comes for what nobody waited for to the end, too. What was deleted or removed is not
+// the store's to show: Delete has the library commit it, only to have it forgotten.
 func (h privateHost) Committed(e crikeep.Entry) {
 	if o := h.s.hiddenObject(e.Kind, e.ID); o != nil && !o.isDetached() {
 		o.show()
@@ -114,7 +116,8 @@ func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Cond
 	return crikeep.Ready, nil
 }
 
-// List tells the library what exists: all it knows itself, and what Recover says of the creations an earlier life did not end.
+// List tells the library what exists: all it knows itself, and what Recover says of the creations
+// an earlier life did not end.
 func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error) {
 	s := h.s
 	if s.options.List != nil {
@@ -151,8 +154,9 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 	return objects, nil
 }
 
-// askLost asks about a creation whose end nobody knows. One that this process runs goes on. Of an earlier life's nothing runs any
-// more: it is there, or what is left of it is undone before its name is used again.
+// askLost asks about a creation whose end nobody knows. One that this process runs goes on. Of an
+// earlier life's nothing runs any more: it is there, or what is left of it is undone before its
+// name is used again.
 func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
 	name := nameOf(e)
 	if rec := s.find(name, 0, false); rec != nil {
@@ -178,7 +182,8 @@ func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
 	return nil
 }
 
-// found remembers what Recover said of a creation, until the library names it: it may have no use for the answer any more.
+// found remembers what Recover said of a creation, until the library names it: it may have no use
+// for the answer any more.
 func (s *ResourceStore) found(e crikeep.Entry, id, name string, resource IdentifiableCreatable, cleaner *ResourceCleaner) {
 	o := &object{store: s, objectID: objectID{e.Kind, id}, name: name, entry: e.Number, recovered: true, resource: resource,
 		cleaner: cleaner}

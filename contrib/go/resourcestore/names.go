@@ -12,18 +12,21 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// CRI-O makes the names of its objects from what the kubelet calls them, joined by '_', which no name of Kubernetes holds:
+// CRI-O makes the names of its objects from what the kubelet calls them, joined by '_', which no
+// name of Kubernetes holds:
 //
-//	sandbox    k8s_POD_NAMESPACE_UID_ATTEMPT
-//	container  k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT    (the infra container is called POD)
+// 	sandbox    k8s_POD_NAMESPACE_UID_ATTEMPT
+// 	container  k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT    (the infra container is called POD)
 //
 // A name of any other shape is the name of a sandbox of its own, so that every string can be used.
 const (
 	namePrefix       = "k8s"
 	sandboxNameParts = 5
-	// Longer names, and those that hold a NUL, are kept under their digest: the library takes 1024 bytes per name.
+	// Longer names, and those that hold a NUL, are kept under their digest: the library takes
+	// 1024 bytes per name.
 	nameMax = 1000
-	// The store's old calls know no sandbox id. Within one pod uid a container is told apart by its name and attempt.
+	// The store's old calls know no sandbox id. Within one pod uid a container is told apart by
+	// its name and attempt.
 	podSandboxPrefix = "pod:"
 )
 
@@ -79,7 +82,8 @@ func nameOf(e crikeep.Entry) string {
 	}
 }
 
-// request is the least CRI request that has this key: what the calls that know only a name begin their turns with.
+// request is the least CRI request that has this key: what the calls that know only a name begin
+// their turns with.
 func (p parts) request() []byte {
 	metadata := message(nil, 1, text(nil, 1, p.pod), text(nil, 2, p.uid), text(nil, 3, p.namespace),
 		number(nil, 4, sandboxAttempt(p)))
@@ -99,7 +103,8 @@ func sandboxAttempt(p parts) uint32 {
 	return 0 // not in a container's name, and not in its key
 }
 
-// partsOfRequest reads the key of a request the library has taken. A field that comes again replaces the one before.
+// partsOfRequest reads the key of a request the library has taken. A field that comes again
+// replaces the one before.
 func partsOfRequest(kind crikeep.Kind, request []byte) parts {
 	p := parts{kind: kind}
 	sandbox := func(b []byte) { // PodSandboxConfig
@@ -148,8 +153,8 @@ func partsOfRequest(kind crikeep.Kind, request []byte) parts {
 	return p
 }
 
-// fields calls fn with each field of a message: its bytes, or its number. It ends where the message is not valid; then the
-// library has refused it before.
+// fields calls fn with each field of a message: its bytes, or its number. It ends where the message
+// is not valid; then the library has refused it before.
 func fields(b []byte, fn func(field int, inside []byte, v uint64)) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

@@ -15,36 +15,45 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// Options of Open. Functions, and the steps of cleaners, may be called from any goroutine, several at once, and before Open has
-// returned: what needs the store there has to wait for that. Open waits for Recover and List, and for none of the others.
+// Options of Open. Functions, and the steps of cleaners, may be called from any goroutine, several
+// at once, and before Open has returned: what needs the store there has to wait for that. Open
+// waits for Recover and List, and for none of the others.
 type Options struct {
-	// StateDir holds the database; one process at a time owns it. "" is /run/crikeep. It should live as long as the sandboxes
-	// do: until the next boot.
+	// StateDir holds the database; one process at a time owns it. "" is /run/crikeep. It should
+	// live as long as the sandboxes do: until the next boot.
 	StateDir string
-	// TTL is how long a result is kept after the last interest in it. 0 is the library's default, 10 minutes.
+	// TTL is how long a result is kept after the last interest in it. 0 is the library's
+	// default, 10 minutes.
 	TTL time.Duration
-	// DestroyTimeout is how long one pass of a cleaner may take. 0 is a minute. It is not stopped then, but counts as failed.
+	// DestroyTimeout is how long one pass of a cleaner may take. 0 is a minute. It is not
+	// stopped then, but counts as failed.
 	DestroyTimeout time.Duration
-	// Recover is required: it returns the Go side of a resource that an earlier life of this process made, once it is needed.
+	// Recover is required: it returns the Go side of a resource that an earlier life of this
+	// process made, once it is needed.
 	//   - a resource, and what undoes it: it is there and whole;
 	//   - nil and a cleaner: it is of no use, but something is left to undo;
 	//   - nil and nil: there is nothing of it any more;
 	//   - an error: not known yet, ask again.
-	// id is "" for a creation that had not ended when the process did: only its name is known, and a resource must not be
-	// returned unless its creation came to its end. It may be asked more than once.
+	// id is "" for a creation that had not ended when the process did: only its name is known,
+	// and a resource must not be returned unless its creation came to its end. It may be asked
+	// more than once.
 	Recover func(kind crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error)
-	// Alive tells whether a kept resource is still worth handing back, before that is done. nil: it is taken to be.
+	// Alive tells whether a kept resource is still worth handing back, before that is done.
+	// nil: it is taken to be.
 	Alive func(ctx context.Context, kind crikeep.Kind, name, id string) (bool, error)
-	// Committed hears of every resource that is handed over, once, after its SetCreated(): the place for CRI's events. It must
-	// not wait for a call of this package.
+	// Committed hears of every resource that is handed over, once, after its SetCreated(): the
+	// place for CRI's events. It must not wait for a call of this package.
 	Committed func(kind crikeep.Kind, name, id string)
-	// Hooks are told, and may refuse, before a resource is handed over, and of the end of one they were told of: the place for
-	// NRI's RunPodSandbox. nil: nobody is. An error of Finish or GetForRequest that Is crikeep.ErrRefused is theirs.
+	// Hooks are told, and may refuse, before a resource is handed over, and of the end of one
+	// they were told of: the place for NRI's RunPodSandbox. nil: nobody is. An error of Finish
+	// or GetForRequest that Is crikeep.ErrRefused is theirs.
 	Hooks crikeep.Hooks
-	// ResolveImage tells which image a reference means, so that a request before a pull equals the one after it. May be nil.
+	// ResolveImage tells which image a reference means, so that a request before a pull equals
+	// the one after it. May be nil.
 	ResolveImage func(ctx context.Context, image string) (id string, err error)
-	// List lists the runtime's sandboxes or containers, as crikeep.Lister does, so that the cache is reconciled with them at
-	// Open: what is gone is forgotten, what is in use is not cleaned up. nil: the store tells what it knows itself.
+	// List lists the runtime's sandboxes or containers, as crikeep.Lister does, so that the
+	// cache is reconciled with them at Open: what is gone is forgotten, what is in use is not
+	// cleaned up. nil: the store tells what it knows itself.
 	List func(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error)
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
@@ -53,7 +62,8 @@ type Options struct {
 	waiting func()               // a test's: GetForRequest is about to wait
 }
 
-// Open makes a store that survives its process: what was kept is there again, and what was being undone is undone.
+// Open makes a store that survives its process: what was kept is there again, and what was being
+// undone is undone.
 func Open(o Options) (*ResourceStore, error) {
 	if o.Recover == nil {
 		return nil, errors.New("resourcestore: there is no Options.Recover: nobody could hand back what is found")
@@ -95,8 +105,9 @@ func privateDir() (string, error) {
 	return dir, err
 }
 
-// removeLeft removes the private directories of processes that were killed. The library locks a directory as long as it owns
-// it, and writes the file owner once it has the lock: a directory without one may be about to be used.
+// removeLeft removes the private directories of processes that were killed. The library locks a
+// directory as long as it owns it, and writes the file owner once it has the lock: a directory
+// without one may be about to be used.
 func removeLeft(base string) {
 	dirs, _ := filepath.Glob(filepath.Join(base, privateName+"*"))
 	for _, dir := range dirs {
@@ -161,8 +172,9 @@ func (s *ResourceStore) open(dir string) error {
 	return nil
 }
 
-// libraryLog is for the library's own lines. CRI-O's store says nothing of a creation that went well, and of Delete the library
-// knows only that no result came: where the database is nobody's to look at, they are left out.
+// libraryLog is for the library's own lines. CRI-O's store says nothing of a creation that went
+// well, and of Delete the library knows only that no result came: where the database is nobody's to
+// look at, they are left out.
 func (s *ResourceStore) libraryLog() *slog.Logger {
 	if s.private == "" {
 		return s.log
@@ -193,8 +205,9 @@ const (
 	forever       = time.Duration(1<<63 - 1)
 )
 
-// reconciled waits for the library's first look at what exists: until then it would let everybody wait. A Recover or List that
-// cannot answer yet is asked again, and does not hold back the start of its runtime for ever.
+// reconciled waits for the library's first look at what exists: until then it would let everybody
+// wait. A Recover or List that cannot answer yet is asked again, and does not hold back the start
+// of its runtime for ever.
 func (s *ResourceStore) reconciled(most time.Duration) bool {
 	for waited, poll := time.Duration(0), reconcilePoll; !s.cache.Reconciled(); waited += poll {
 		if waited >= most || s.ctx.Err() != nil {

@@ -12,15 +12,17 @@ import (
 
 // What CRI-O's store has no call for.
 
-// GetForRequest asks for the resource with the whole request, the bytes of a RunPodSandboxRequest or CreateContainerRequest:
+// GetForRequest asks for the resource with the whole request, the bytes of a RunPodSandboxRequest
+// or CreateContainerRequest:
 //
 //   - an id: here it is, SetCreated() has been called; answer with it;
 //   - "" and no error: nobody makes it. It is yours to make; end that with Finish, Put, Fail or Delete under the same name;
 //   - an error: the creation somebody else was making failed, with that error; or there is a resource of this key that
 //     another request made (crikeep.ErrConflict); or the kubelet has moved on (crikeep.ErrAbandoned); or ctx ended.
 //
-// It waits while another call makes the same, at the longest until ctx ends; and while an earlier attempt, or the result of a
-// request that differs, is being cleaned up. name is CRI-O's name of the object; after a restart Recover is asked for it.
+// It waits while another call makes the same, at the longest until ctx ends; and while an earlier
+// attempt, or the result of a request that differs, is being cleaned up. name is CRI-O's name of
+// the object; after a restart Recover is asked for it.
 func (s *ResourceStore) GetForRequest(ctx context.Context, kind crikeep.Kind, name string, request []byte) (id string,
 	err error) {
 	s.sweep()
@@ -30,7 +32,8 @@ func (s *ResourceStore) GetForRequest(ctx context.Context, kind crikeep.Kind, na
 		if !errors.As(err, &status) || status.GRPC != grpcAborted || status.Message != deletedText || ctx.Err() != nil {
 			return id, err
 		}
-		// The creation this waited for ended without a result of the store's: now it may be ours.
+		// The creation this waited for ended without a result of the store's: now it may be
+		// ours.
 	}
 }
 
@@ -70,8 +73,9 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 	}
 }
 
-// makeWay gives up a result of this name that is another object's, as the name tells no sandbox from another: what is made now
-// needs the name. The library then waits for its destruction by itself.
+// makeWay gives up a result of this name that is another object's, as the name tells no sandbox
+// from another: what is made now needs the name. The library then waits for its destruction by
+// itself.
 func (s *ResourceStore) makeWay(name string, wanted parts) {
 	rec := s.find(name, 0, false)
 	if rec == nil {
@@ -118,7 +122,8 @@ func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name str
 	return reply.ID, nil
 }
 
-// delivered: what undoes the resource is not needed any more, it is the kubelet's. A repetition is answered by the library.
+// delivered: what undoes the resource is not needed any more, it is the kubelet's. A repetition is
+// answered by the library.
 func (s *ResourceStore) delivered(name string, o *object) {
 	s.drop(o)
 	rec := s.find(name, 0, false)
@@ -132,10 +137,11 @@ func (s *ResourceStore) delivered(name string, o *object) {
 	rec.mu.Unlock()
 }
 
-// Finish is a handler's last call: the resource exists. It returns the id if ctx is alive and the resource is its caller's now:
-// SetCreated() has been called. Otherwise it is kept for the repetition, or given to who waits for it in GetForRequest, and the
-// error is ctx's; or the kubelet has moved on, then it is cleaned up, and the error Is crikeep.ErrAbandoned.
-// What was begun with GetForRequest is remembered, and answers every repetition, until Removed is called.
+// Finish is a handler's last call: the resource exists. It returns the id if ctx is alive and the
+// resource is its caller's now: SetCreated() has been called. Otherwise it is kept for the
+// repetition, or given to who waits for it in GetForRequest, and the error is ctx's; or the kubelet
+// has moved on, then it is cleaned up, and the error Is crikeep.ErrAbandoned. What was begun with
+// GetForRequest is remembered, and answers every repetition, until Removed is called.
 func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableCreatable, c *ResourceCleaner) (id string,
 	err error) {
 	rec := s.find(name, 0, true)
@@ -191,8 +197,8 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 	return id, err
 }
 
-// Fail ends a creation that failed. Everybody who waits for it in GetForRequest gets the error; watchers are signalled. Clean up
-// first: the name is free from now on.
+// Fail ends a creation that failed. Everybody who waits for it in GetForRequest gets the error;
+// watchers are signalled. Clean up first: the name is free from now on.
 func (s *ResourceStore) Fail(name string, why error) {
 	rec := s.find(name, 0, false)
 	if rec == nil {
@@ -211,8 +217,8 @@ func (s *ResourceStore) Fail(name string, why error) {
 	s.forget(rec)
 }
 
-// Hides tells whether a resource is one that was made and not handed over: leave it out of lists, statuses, statistics, metrics
-// and events. It does not know what is still being made.
+// Hides tells whether a resource is one that was made and not handed over: leave it out of lists,
+// statuses, statistics, metrics and events. It does not know what is still being made.
 func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
 	if o := s.object(kind, id); o != nil {
 		o.mu.Lock()
@@ -222,7 +228,8 @@ func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
 			return !detached
 		}
 	}
-	// Handed over, perhaps in vain: then a container is hidden again. Or unknown here, as what List has just found.
+	// Handed over, perhaps in vain: then a container is hidden again. Or unknown here, as what
+	// List has just found.
 	view, err := s.cache.View()
 	if err != nil {
 		return false
@@ -232,14 +239,14 @@ func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
 	return err == nil && hidden
 }
 
-// StopSandbox is to be called before a sandbox is stopped: what is kept of it is given up, and creations in it that are begun
-// or asked for with GetForRequest are refused from now on.
+// StopSandbox is to be called before a sandbox is stopped: what is kept of it is given up, and
+// creations in it that are begun or asked for with GetForRequest are refused from now on.
 func (s *ResourceStore) StopSandbox(id string) {
 	s.warn(s.cache.Stopping(id), "stop", id)
 }
 
-// Removed is to be called when a resource was removed by its own call. Nothing of it is left to clean: if the store still keeps
-// it, its cleaner never runs.
+// Removed is to be called when a resource was removed by its own call. Nothing of it is left to
+// clean: if the store still keeps it, its cleaner never runs.
 func (s *ResourceStore) Removed(kind crikeep.Kind, id string) {
 	o := s.object(kind, id)
 	if o != nil {

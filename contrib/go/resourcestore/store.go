@@ -21,11 +21,12 @@ const StageUnknown = "unknown"
 const (
 	// New's. A result nobody asks for lives twice as long.
 	defaultTimeout = time.Minute
-	// How long the caller of WatcherForResource may wait: a handler of CRI-O waits 4 minutes and what is left of its own
-	// deadline, which is at most 4 more. A watcher cannot be given back, so this says how long one counts.
+	// How long the caller of WatcherForResource may wait: a handler of CRI-O waits 4 minutes
+	// and what is left of its own deadline, which is at most 4 more. A watcher cannot be given
+	// back, so this says how long one counts.
 	watcherHold = 8 * time.Minute
-	// What is being made without a sign of life is given up after this; the library's own deadline for a creation is 15
-	// minutes.
+	// What is being made without a sign of life is given up after this; the library's own
+	// deadline for a creation is 15 minutes.
 	makingHold = 16 * time.Minute
 	sweepEvery = time.Minute
 	// Get has no context. It waits only while Options.Alive is asked.
@@ -42,17 +43,19 @@ const (
 	deletedText  = "resourcestore: Delete: its own caller got the result, or there is none"
 )
 
-// IdentifiableCreatable is what the store keeps: it has an id, and can be told that it may be listed and used from now on.
+// IdentifiableCreatable is what the store keeps: it has an id, and can be told that it may be
+// listed and used from now on.
 type IdentifiableCreatable interface {
 	ID() string
 	SetCreated()
 }
 
-// ErrExists is returned, wrapped, when a result is put under a name that holds one. What was refused is cleaned up.
+// ErrExists is returned, wrapped, when a result is put under a name that holds one. What was
+// refused is cleaned up.
 var ErrExists = errors.New("the store has an entry of this name already")
 
-// ResourceStore keeps what was made for a caller that is gone, until the same is asked for again. Its methods may be called from
-// any goroutine.
+// ResourceStore keeps what was made for a caller that is gone, until the same is asked for again.
+// Its methods may be called from any goroutine.
 type ResourceStore struct {
 	cache   *crikeep.Cache
 	opened  chan struct{} // closed when cache is set: the library asks before Open has returned
@@ -72,7 +75,8 @@ type ResourceStore struct {
 	swept   time.Duration
 }
 
-// What a name stands for. Its lock is held over calls to the library, which do not block, and taken before the store's.
+// What a name stands for. Its lock is held over calls to the library, which do not block, and taken
+// before the store's.
 type record struct {
 	name  string
 	parts parts // of the calls that know only a name
@@ -116,9 +120,9 @@ func New() *ResourceStore {
 	return NewWithTimeout(defaultTimeout)
 }
 
-// NewWithTimeout makes a store in a private directory, in memory where the system has one. Nothing of it survives the process:
-// see Open. A result is cleaned up when nobody has shown interest in it for twice the timeout. It panics where no directory can
-// be made, as there is no error to return.
+// NewWithTimeout makes a store in a private directory, in memory where the system has one. Nothing
+// of it survives the process: see Open. A result is cleaned up when nobody has shown interest in it
+// for twice the timeout. It panics where no directory can be made, as there is no error to return.
 func NewWithTimeout(timeout time.Duration) *ResourceStore {
 	store, err := openPrivate(Options{TTL: 2 * timeout})
 	if err != nil {
@@ -127,8 +131,9 @@ func NewWithTimeout(timeout time.Duration) *ResourceStore {
 	return store
 }
 
-// Close ends the store. What it keeps is there for the next Open; without Open it is forgotten, as with CRI-O's. Nothing is
-// cleaned up any more, and whoever waits in GetForRequest gets an error that Is crikeep.ErrClosed.
+// Close ends the store. What it keeps is there for the next Open; without Open it is forgotten, as
+// with CRI-O's. Nothing is cleaned up any more, and whoever waits in GetForRequest gets an error
+// that Is crikeep.ErrClosed.
 func (s *ResourceStore) Close() {
 	s.closing.Do(func() {
 		s.cancel()
@@ -144,8 +149,8 @@ func (s *ResourceStore) Close() {
 	})
 }
 
-// abandon ends the turns of creations that have not ended, for their memory: the cache is closed. It waits for nobody, as whoever
-// has a record may be in a function of the vendor's.
+// abandon ends the turns of creations that have not ended, for their memory: the cache is closed.
+// It waits for nobody, as whoever has a record may be in a function of the vendor's.
 func (s *ResourceStore) abandon() {
 	end := func(rec *record) {
 		s.endTurn(rec)
@@ -175,7 +180,7 @@ func (s *ResourceStore) all() []*record {
 	return all
 }
 
-// ---- records ----------------------------------------------------------------------------------------------------------------
+// ---- records ------------------------------------------------------------------------------------
 
 // find returns the record of a name, locked; nil if there is none and none is to be made.
 func (s *ResourceStore) find(name string, kind crikeep.Kind, create bool) *record {
@@ -246,8 +251,9 @@ func (s *ResourceStore) now() time.Duration {
 
 var epoch = time.Now() // only differences count
 
-// sweep gives up what nobody has ended: a watcher whose creation never came, a creation that said nothing for longer than one may
-// last. It runs at most once a minute, from the calls that could add to it.
+// sweep gives up what nobody has ended: a watcher whose creation never came, a creation that said
+// nothing for longer than one may last. It runs at most once a minute, from the calls that could
+// add to it.
 func (s *ResourceStore) sweep() {
 	now := s.now()
 	s.mu.Lock()
@@ -273,7 +279,7 @@ func (s *ResourceStore) sweep() {
 	}
 }
 
-// ---- objects ----------------------------------------------------------------------------------------------------------------
+// ---- objects ------------------------------------------------------------------------------------
 
 // add registers a result before the library hears of it, because it may ask about it at once.
 func (s *ResourceStore) add(rec *record, r IdentifiableCreatable, c *ResourceCleaner) (*object, error) {
@@ -312,7 +318,8 @@ func (s *ResourceStore) objectLocked(id objectID) *object {
 	return s.objects[id]
 }
 
-// objectOf also knows what an earlier life left: its parts come from Options.Recover when they are needed.
+// objectOf also knows what an earlier life left: its parts come from Options.Recover when they are
+// needed.
 func (s *ResourceStore) objectOf(e crikeep.Entry) *object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,7 +339,8 @@ func (s *ResourceStore) drop(o *object) {
 	}
 }
 
-// recover asks once for the Go side of what an earlier life left, and again if that failed. False: there is nothing any more.
+// recover asks once for the Go side of what an earlier life left, and again if that failed. False:
+// there is nothing any more.
 func (o *object) recover() (bool, error) {
 	o.asking.Lock()
 	defer o.asking.Unlock()
@@ -367,7 +375,8 @@ func (o *object) parts() (IdentifiableCreatable, *ResourceCleaner) {
 	return o.resource, o.cleaner
 }
 
-// show makes it visible, once: whoever returns from here knows that SetCreated and Committed have returned.
+// show makes it visible, once: whoever returns from here knows that SetCreated and Committed have
+// returned.
 func (o *object) show() {
 	o.showing.Do(func() {
 		if resource, _ := o.parts(); resource != nil {
@@ -402,8 +411,8 @@ func (o *object) isDetached() bool {
 	return o.detached
 }
 
-// adopt cleans up what the store had to refuse, or whose entry is not there any more: nobody else holds its cleaner. Not after
-// Close: the process ends, and may end in the middle of a step.
+// adopt cleans up what the store had to refuse, or whose entry is not there any more: nobody else
+// holds its cleaner. Not after Close: the process ends, and may end in the middle of a step.
 func (s *ResourceStore) adopt(name, id string, c *ResourceCleaner) {
 	if c == nil || s.ctx.Err() != nil {
 		return
@@ -416,9 +425,10 @@ func (s *ResourceStore) adopt(name, id string, c *ResourceCleaner) {
 	}()
 }
 
-// ---- the calls CRI-O's store has --------------------------------------------------------------------------------------------
+// ---- the calls CRI-O's store has ----------------------------------------------------------------
 
-// A context of which only the deadline counts. It never ends: the work goes on when the caller is gone.
+// A context of which only the deadline counts. It never ends: the work goes on when the caller is
+// gone.
 type deadlineOnly struct {
 	context.Context
 	deadline time.Time
@@ -463,7 +473,8 @@ func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// await waits with a turn that something of the same name holds up: an earlier attempt that is being destroyed, most often.
+// await waits with a turn that something of the same name holds up: an earlier attempt that is
+// being destroyed, most often.
 func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
 	outcome, err := turn.Wait(s.ctx)
 	rec.mu.Lock()
@@ -500,8 +511,8 @@ func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
 	}
 }
 
-// hold tells the library, once per kind, for how long watchers may wait: results of that kind are kept as long (K15). It needs a
-// turn that says so and is gone again.
+// hold tells the library, once per kind, for how long watchers may wait: results of that kind are
+// kept as long (K15). It needs a turn that says so and is gone again.
 func (s *ResourceStore) hold(rec *record) {
 	if len(rec.watchers) == 0 || rec.turn == nil || rec.pending {
 		return
@@ -528,7 +539,8 @@ func (s *ResourceStore) warn(err error, what, name string) {
 	}
 }
 
-// SetStageForResource says how far the creation of a resource is. The first call for a name begins the creation.
+// SetStageForResource says how far the creation of a resource is. The first call for a name begins
+// the creation.
 func (s *ResourceStore) SetStageForResource(ctx context.Context, name, stage string) {
 	s.sweep()
 	rec := s.find(name, 0, true)
@@ -548,8 +560,9 @@ func (s *ResourceStore) SetStageForResource(ctx context.Context, name, stage str
 	}
 }
 
-// WatcherForResource returns a channel that receives once when there is something new about the resource: it was Put, or its
-// creation has ended otherwise; and the stage of the creation. If nobody has heard of the name, it is remembered for 8 minutes.
+// WatcherForResource returns a channel that receives once when there is something new about the
+// resource: it was Put, or its creation has ended otherwise; and the stage of the creation. If
+// nobody has heard of the name, it is remembered for 8 minutes.
 func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, stage string) {
 	s.sweep()
 	watcher = make(chan struct{}, 1)
@@ -569,9 +582,9 @@ func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, 
 	return watcher, stage
 }
 
-// Put stores a resource whose caller is gone, with what undoes it. If somebody waits in GetForRequest for it, they get it now.
-// An error means that it was not stored; then it is cleaned up, unless it is the very resource the store has, or the error Is
-// crikeep.ErrClosed.
+// Put stores a resource whose caller is gone, with what undoes it. If somebody waits in
+// GetForRequest for it, they get it now. An error means that it was not stored; then it is cleaned
+// up, unless it is the very resource the store has, or the error Is crikeep.ErrClosed.
 func (s *ResourceStore) Put(name string, r IdentifiableCreatable, c *ResourceCleaner) error {
 	rec := s.find(name, 0, true)
 	defer rec.mu.Unlock()
@@ -653,7 +666,8 @@ func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) 
 	return err
 }
 
-// Get takes a resource out of the store: calls its SetCreated() and returns its ID(). "": there is none, or not yet.
+// Get takes a resource out of the store: calls its SetCreated() and returns its ID(). "": there is
+// none, or not yet.
 func (s *ResourceStore) Get(name string) string {
 	rec := s.find(name, 0, false)
 	if rec == nil {
@@ -709,8 +723,9 @@ func (s *ResourceStore) claim(rec *record) bool {
 	return false
 }
 
-// Delete ends what is known of a name. Of a creation that is under way: its result went to its own caller, or will not come; who
-// waits looks again. Of a result that is kept: it is the caller's now, and is not cleaned up.
+// Delete ends what is known of a name. Of a creation that is under way: its result went to its own
+// caller, or will not come; who waits looks again. Of a result that is kept: it is the caller's
+// now, and is not cleaned up.
 func (s *ResourceStore) Delete(name string) {
 	rec := s.find(name, 0, false)
 	if rec == nil {

@@ -82,7 +82,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// ---- what a request can hear ------------------------------------------------------------------------------------------------
+// ---- what a request can hear --------------------------------------------------------------------
 
 func begin(t *testing.T, s *ours, kind crikeep.Kind, name string, request []byte) {
 	t.Helper()
@@ -214,7 +214,8 @@ func TestFailByAnInnerDeadline(t *testing.T) {
 	}
 }
 
-// A creation may take longer than the library believes. As long as its handler runs nobody makes another.
+// A creation may take longer than the library believes. As long as its handler runs nobody makes
+// another.
 func TestSlowCreationIsNotMadeTwice(t *testing.T) {
 	s := newOurs(t)
 	begin(t, s, crikeep.Sandbox, podName, podRequest(0, "a"))
@@ -386,7 +387,7 @@ func TestWatchersHoldEnds(t *testing.T) {
 	}
 }
 
-// ---- clean-up ---------------------------------------------------------------------------------------------------------------
+// ---- clean-up -----------------------------------------------------------------------------------
 
 func TestCleanupGoesOn(t *testing.T) {
 	c := NewResourceCleaner()
@@ -455,7 +456,8 @@ func TestCleanupOutlastsTwentyTries(t *testing.T) {
 	}
 }
 
-// A step that panics, or ends its goroutine, has failed and is tried again; it neither ends the process nor is waited for.
+// A step that panics, or ends its goroutine, has failed and is tried again; it neither ends the
+// process nor is waited for.
 func TestStepThatPanicsHasFailed(t *testing.T) {
 	for what, end := range map[string]func(){"panic": func() { panic("boom") }, "goexit": runtime.Goexit} {
 		c := NewResourceCleaner()
@@ -524,15 +526,15 @@ func TestHangingStepIsBegunOnce(t *testing.T) {
 	}
 }
 
-// ---- another life -----------------------------------------------------------------------------------------------------------
+// ---- another life -------------------------------------------------------------------------------
 
 const (
 	childEnv     = "RESOURCESTORE_TEST_DIR"
 	childPrivate = "private"
 )
 
-// The child of TestKilledProcess: it leaves one resource kept and three unfinished, and is killed. That of
-// TestLeftPrivateDirectory leaves a directory.
+// The child of TestKilledProcess: it leaves one resource kept and three unfinished, and is killed.
+// That of TestLeftPrivateDirectory leaves a directory.
 func TestChild(t *testing.T) {
 	dir := os.Getenv(childEnv)
 	switch dir {
@@ -569,7 +571,8 @@ func victim(i uint32) (name string, request []byte) {
 	return fmt.Sprintf("k8s_p%d_ns_uid%d_0", i, i), p.request()
 }
 
-// startChild runs TestChild in a process of its own; what its first line says comes back once it has been said.
+// startChild runs TestChild in a process of its own; what its first line says comes back once it
+// has been said.
 func startChild(t *testing.T, what string) (child *exec.Cmd, line string) {
 	child = exec.Command(os.Args[0], "-test.run=^TestChild$")
 	child.Env = append(os.Environ(), childEnv+"="+what)
@@ -722,7 +725,7 @@ func TestRecoveredStepsAreDoneOnce(t *testing.T) {
 	}
 }
 
-// ---- behind something else ------------------------------------------------------------------------------------------------
+// ---- behind something else ----------------------------------------------------------------------
 
 // behind begins attempt 1 with the old calls while attempt 0 cannot be undone.
 func behind(t *testing.T) (s *ours, release func()) {
@@ -776,8 +779,9 @@ func TestPutAfterAnEviction(t *testing.T) {
 	}
 }
 
-// While an earlier result of its name is undone, the kubelet moves on to the next attempt. The handler of the one before goes on
-// for a while, which is no request: what it says must not give up the attempt that is wanted.
+// While an earlier result of its name is undone, the kubelet moves on to the next attempt. The
+// handler of the one before goes on for a while, which is no request: what it says must not give up
+// the attempt that is wanted.
 func TestStageOfASupersededAttempt(t *testing.T) {
 	s := newPrivate(t)
 	name := func(attempt int) string { return ctrName[:len(ctrName)-1] + fmt.Sprint(attempt) }
@@ -849,10 +853,11 @@ func TestDeleteBehindAnEviction(t *testing.T) {
 	}
 }
 
-// ---- many at once -----------------------------------------------------------------------------------------------------------
+// ---- many at once -------------------------------------------------------------------------------
 
-// Callers that give up when it pleases them, creations that fail now and then, attempts that move on. In the end: whoever got an
-// id got one that exists and that nobody undoes, and at most one of a pod's attempts is there.
+// Callers that give up when it pleases them, creations that fail now and then, attempts that move
+// on. In the end: whoever got an id got one that exists and that nobody undoes, and at most one of
+// a pod's attempts is there.
 func TestStorm(t *testing.T) {
 	s := newOurs(t)
 	const pods, callers, rounds = 8, 6, 40
@@ -994,7 +999,7 @@ func TestLifecyclesLeaveNothing(t *testing.T) {
 	t.Errorf("descriptors %d, then %d; goroutines %d, then %d", fds, fdsAfter, goroutines, goroutinesAfter)
 }
 
-// ---- hooks ------------------------------------------------------------------------------------------------------------------
+// ---- hooks --------------------------------------------------------------------------------------
 
 // hooks stand for plugins: one of them may refuse, and may take its time.
 type hooks struct {
@@ -1076,7 +1081,8 @@ func TestRefusedByAHook(t *testing.T) {
 	}
 }
 
-// The caller leaves while plugins are told. A sandbox is the kubelet's then, which finds it in its list; the repetition gets it.
+// The caller leaves while plugins are told. A sandbox is the kubelet's then, which finds it in its
+// list; the repetition gets it.
 func TestCallerLeavesDuringHooks(t *testing.T) {
 	h := &hooks{hold: make(chan struct{})}
 	s := newHooked(t, h)
@@ -1115,7 +1121,8 @@ func TestCallerLeavesDuringHooks(t *testing.T) {
 	}
 }
 
-// What was committed is shown before it is told: a runtime drops the events of what it finds hidden.
+// What was committed is shown before it is told: a runtime drops the events of what it finds
+// hidden.
 func TestShownWhenCommittedIsTold(t *testing.T) {
 	for _, handedBack := range []bool{false, true} {
 		opened, told := make(chan struct{}), make(chan bool, 1)
@@ -1191,7 +1198,8 @@ func TestHidesDoesNotWaitForRecover(t *testing.T) {
 	}
 }
 
-// After Close nothing is held for what had not ended, who watches is not left waiting, and nothing is undone any more.
+// After Close nothing is held for what had not ended, who watches is not left waiting, and nothing
+// is undone any more.
 func TestCloseEndsWhatWasBegun(t *testing.T) {
 	for what, s := range map[string]*ours{"durable": newOurs(t), "private": newPrivate(t)} {
 		s.SetStageForResource(context.Background(), podName, "sandbox creating")
@@ -1335,7 +1343,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// What a killed process left is removed by whoever comes next; what somebody has, is about to have, or is not ours, is not.
+// What a killed process left is removed by whoever comes next; what somebody has, is about to have,
+// or is not ours, is not.
 func TestLeftPrivateDirectory(t *testing.T) {
 	child, line := startChild(t, childPrivate)
 	left := strings.TrimSpace(line)
@@ -1361,7 +1370,8 @@ func TestLeftPrivateDirectory(t *testing.T) {
 	}
 }
 
-// Creations that went well leave nothing in a log in which they left nothing before; what is undone is said.
+// Creations that went well leave nothing in a log in which they left nothing before; what is undone
+// is said.
 func TestPrivateStoreIsQuiet(t *testing.T) {
 	var log lines
 	clock := newClock()

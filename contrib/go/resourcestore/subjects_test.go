@@ -19,7 +19,8 @@ import (
 	"crikeep.io/go/internal/ramstore"
 )
 
-// What the suites run against: this package's store and one in memory by the rules of CRI-O's, each within a small runtime.
+// What the suites run against: this package's store and one in memory by the rules of CRI-O's, each
+// within a small runtime.
 
 const interval = time.Minute // of the sweeps there; twice that is the TTL here
 
@@ -56,7 +57,8 @@ type subject interface {
 	documented
 	// create is the runtime's handler of RunPodSandbox or CreateContainer
 	create(ctx context.Context, kind crikeep.Kind, name string, request []byte, make maker) (string, error)
-	// onWait sets what is called when a create is about to wait, and after that when it was woken and waits again
+	// onWait sets what is called when a create is about to wait, and after that when it was
+	// woken and waits again
 	onWait(waits, again func())
 	hides(kind crikeep.Kind, id string) bool
 	removed(kind crikeep.Kind, id string) // the runtime has removed it
@@ -66,7 +68,7 @@ type subject interface {
 	restart()         // the process ends and begins again
 }
 
-// ---- ours -------------------------------------------------------------------------------------------------------------------
+// ---- ours ---------------------------------------------------------------------------------------
 
 type clock struct{ at atomic.Int64 }
 
@@ -231,7 +233,7 @@ func (o *ours) restart() {
 	o.open()
 }
 
-// ---- a store in memory ------------------------------------------------------------------------------------------------------
+// ---- a store in memory --------------------------------------------------------------------------
 
 type ram struct {
 	*ramstore.Store
@@ -287,8 +289,8 @@ func (r *ram) release(name string) {
 	delete(r.reserved, name)
 }
 
-// The handler as facts describe it: a name is reserved first, who finds it taken waits, is never given what it waited for, and
-// gets an error that asks for one more try.
+// The handler as facts describe it: a name is reserved first, who finds it taken waits, is never
+// given what it waited for, and gets an error that asks for one more try.
 func (r *ram) create(ctx context.Context, _ crikeep.Kind, name string, _ []byte,
 	make maker) (string, error) {
 	if id, ok := r.reserve(name); !ok {

@@ -14,8 +14,9 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// The known weaknesses of a store in memory, W1 to W15, as far as a store can heal them: ours is free of each. The same test
-// runs against a store that has the weakness, and must say so there: that is how we know that it can.
+// The known weaknesses of a store in memory, W1 to W15, as far as a store can heal them: ours is
+// free of each. The same test runs against a store that has the weakness, and must say so there:
+// that is how we know that it can.
 
 func healed(t *testing.T, weakness string, test func(s subject) error) {
 	t.Run("crikeep", func(t *testing.T) {
@@ -84,7 +85,8 @@ func again(s subject, kind crikeep.Kind, name string, request []byte) (string, e
 	return s.create(ctx, kind, name, request, never)
 }
 
-// The same is asked for again by a caller that may wait for 240 s, 20 s before it is ready. Nobody may destroy it under him.
+// The same is asked for again by a caller that may wait for 240 s, 20 s before it is ready. Nobody
+// may destroy it under him.
 func TestW1ResultStaysWhileAWatcherWaits(t *testing.T) {
 	healed(t, "W1", func(s subject) error {
 		ctx := context.Background()
@@ -184,7 +186,8 @@ func other(s subject, kind crikeep.Kind, name string, before, now []byte) error 
 	return nil
 }
 
-// An attempt that was given up is undone as soon as the next is asked for, not when its time has come.
+// An attempt that was given up is undone as soon as the next is asked for, not when its time has
+// come.
 func TestW3NextAttemptEvicts(t *testing.T) {
 	healed(t, "attempt", func(s subject) error {
 		undone := make(chan struct{}, 1)
@@ -364,7 +367,8 @@ func TestW6WatchersLeaveNothing(t *testing.T) {
 	})
 }
 
-// With the old calls only, nobody tells of a failure. It is given up when a creation cannot last that long.
+// With the old calls only, nobody tells of a failure. It is given up when a creation cannot last
+// that long.
 func TestW6UnendedLeavesNothing(t *testing.T) {
 	healed(t, "W6", func(s subject) error {
 		for i := 0; i < 10; i++ {
@@ -411,7 +415,8 @@ func TestW7RefusedIsCleaned(t *testing.T) {
 	})
 }
 
-// grace: ours is waited for as long as the test may run, the other as long as it takes to see that nothing comes
+// grace: ours is waited for as long as the test may run, the other as long as it takes to see that
+// nothing comes
 func grace(s subject) time.Duration {
 	if _, ok := s.(*ours); ok {
 		return time.Hour
@@ -519,7 +524,8 @@ func TestW9RestartCleansIt(t *testing.T) {
 	})
 }
 
-// The sandbox is removed, and its hidden container with it. Its name comes again; nobody undoes that.
+// The sandbox is removed, and its hidden container with it. Its name comes again; nobody undoes
+// that.
 func TestW10RemovedIsNotCleaned(t *testing.T) {
 	healed(t, "W10", func(s subject) error {
 		wrong := atomic.Bool{}

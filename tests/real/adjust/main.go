@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Adjust compares two mergers of what NRI plugins want: containerd's own, pkg/adaptation with plugins inside this process, and
-// crikeep's, behind a program that speaks frames on its standard input and output (tests/real/merge.c). Answers are made at
-// random from a seed, with few keys, so that plugins meet; both must agree on who conflicts, on what comes out, on what each
-// plugin was shown, on the owners, and on the updates of other containers.
+// Adjust compares two mergers of what NRI plugins want: containerd's own, pkg/adaptation with
+// plugins inside this process, and crikeep's, behind a program that speaks frames on its standard
+// input and output (tests/real/merge.c). Answers are made at random from a seed, with few keys, so
+// that plugins meet; both must agree on who conflicts, on what comes out, on what each plugin was
+// shown, on the owners, and on the updates of other containers.
 //
-//	adjust [-seed N] [-cases N] [-v] PROGRAM
+// 	adjust [-seed N] [-cases N] [-v] PROGRAM
 //
-// Where containerd's side is known to slip, the comparison looks away, or such answers are not made; each place says so ("slip:").
+// Where containerd's side is known to slip, the comparison looks away, or such answers are not
+// made; each place says so ("slip:").
 package main
 
 import (
@@ -114,7 +116,7 @@ func (s *script) String() string {
 	return b.String()
 }
 
-// ---- containerd's side ------------------------------------------------------------------------------------------------
+// ---- containerd's side --------------------------------------------------------------------------
 
 type theirs struct {
 	adaptation *adaptation.Adaptation
@@ -196,8 +198,8 @@ func (t *theirs) play(s *script) *outcome {
 	return out
 }
 
-// refused keeps of `plugins "20-b" and "10-a" both tried to set ...` who came second. What it is that both want depends on
-// the order of a map.
+// refused keeps of `plugins "20-b" and "10-a" both tried to set ...` who came second. What it is
+// that both want depends on the order of a map.
 func (o *outcome) refused(why string) *outcome {
 	o.why = why
 	_, rest, found := strings.Cut(why, "plugins \"")
@@ -208,7 +210,7 @@ func (o *outcome) refused(why string) *outcome {
 	return o
 }
 
-// ---- crikeep's side ---------------------------------------------------------------------------------------------------
+// ---- crikeep's side -----------------------------------------------------------------------------
 
 type ours struct {
 	in  io.Writer
@@ -297,9 +299,10 @@ func (o *ours) play(s *script) *outcome {
 	return out
 }
 
-// ---- the comparison ---------------------------------------------------------------------------------------------------
+// ---- the comparison -----------------------------------------------------------------------------
 
-// ownersOf leaves out what was removed: slip: of it, containerd knows owners only if somebody had set it before.
+// ownersOf leaves out what was removed: slip: of it, containerd knows owners only if somebody had
+// set it before.
 func ownersOf(all *api.OwningPlugins) map[string]string {
 	owners := map[string]string{}
 	put := func(key, owner string) {
@@ -387,7 +390,8 @@ func byKey[T any](list []T, key func(T) string) []T {
 	return out
 }
 
-// only leaves the removals out of a map of which the key is also set: containerd's side keeps both, ours what is set.
+// only leaves the removals out of a map of which the key is also set: containerd's side keeps both,
+// ours what is set.
 func only[V any](m map[string]V) {
 	for k := range m {
 		if _, set := m["-"+k]; set {
@@ -464,7 +468,7 @@ func tidy(m proto.Message) {
 	}
 }
 
-// ---- answers at random ------------------------------------------------------------------------------------------------
+// ---- answers at random --------------------------------------------------------------------------
 
 type maker struct {
 	*rand.Rand
@@ -475,8 +479,9 @@ type maker struct {
 func (m *maker) now() bool             { return m.Float64() < m.rare }
 func (m *maker) of(s ...string) string { return s[m.Intn(len(s))] }
 
-// key is one of few. A second plugin that removes what another has removed already, and sets it, is left out: slip: containerd's
-// side takes that for a conflict in mounts, variables and devices, and not in annotations.
+// key is one of few. A second plugin that removes what another has removed already, and sets it, is
+// left out: slip: containerd's side takes that for a conflict in mounts, variables and devices, and
+// not in annotations.
 func (m *maker) keys(list string, pure bool, fn func(key string, set, remove bool)) {
 	if !m.now() {
 		return
@@ -542,7 +547,8 @@ func (m *maker) cpu() *api.LinuxCPU {
 	return r
 }
 
-// resources of an update have neither pids nor rules for devices: slip: containerd's side ignores both there.
+// resources of an update have neither pids nor rules for devices: slip: containerd's side ignores
+// both there.
 func (m *maker) resources(update bool) *api.LinuxResources {
 	r := &api.LinuxResources{}
 	if m.Intn(2) == 0 {
@@ -592,8 +598,8 @@ func (m *maker) linux() *api.LinuxContainerAdjustment {
 			l.Devices = append(l.Devices, &api.LinuxDevice{Path: "/dev/" + k, Type: "c", Major: int64(m.Intn(3))})
 		}
 	})
-	// slip: of these, containerd's side leaves what an earlier plugin has set when a later one removes it, and takes the removal
-	// of a sysctl for that of an annotation
+	// slip: of these, containerd's side leaves what an earlier plugin has set when a later one
+	// removes it, and takes the removal of a sysctl for that of an annotation
 	m.keys("sysctl", false, func(k string, set, remove bool) {
 		if l.Sysctl == nil {
 			l.Sysctl = map[string]string{}
@@ -705,7 +711,8 @@ func (m *maker) adjustment() *api.ContainerAdjustment {
 	return a
 }
 
-// updates that may fail change one thing each: slip: of one that fails, containerd's side keeps what it has claimed until then
+// updates that may fail change one thing each: slip: of one that fails, containerd's side keeps
+// what it has claimed until then
 func (m *maker) updates(ids ...string) []*api.ContainerUpdate {
 	var all []*api.ContainerUpdate
 	for range m.Intn(3) {

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record is what the two recorders (../nri on the newest NRI, ../nri-v030 on an old one) have in common: a log of every
-// call, and a script that says what to answer. The two speak different versions of NRI, which one program cannot hold.
+// Package record is what the two recorders (../nri on the newest NRI, ../nri-v030 on an old one)
+// have in common: a log of every call, and a script that says what to answer. The two speak
+// different versions of NRI, which one program cannot hold.
 //
-// The log has one JSON object a line. A call is two lines, "call" when it comes in and "done" when it is answered, so that calls
-// under way at the same time are seen. Keys are flat and always in the same order, for shell scripts.
+// The log has one JSON object a line. A call is two lines, "call" when it comes in and "done" when
+// it is answered, so that calls under way at the same time are seen. Keys are flat and always in
+// the same order, for shell scripts.
 //
-// The script is a file that is read anew at each call; whoever writes it renames it into place. A line is
+// The script is a file that is read anew at each call; whoever writes it renames it into place. A
+// line is
 //
-//	EVENT[/NAME] VERB [ARGUMENT...]      NAME: of the pod or the container only
+// 	EVENT[/NAME] VERB [ARGUMENT...]      NAME: of the pod or the container only
 //
-// and all lines that fit are obeyed in order. Verbs of every event: "sleep SPAN", "wait FILE" (until there is such a file),
-// "error TEXT", "exit [STATUS]", "close" (the connection, at once), "call-update CONTAINER SHARES" (UpdateContainers, from inside
-// the call). Those that change the answer are the recorders'.
+// and all lines that fit are obeyed in order. Verbs of every event: "sleep SPAN", "wait FILE"
+// (until there is such a file), "error TEXT", "exit [STATUS]", "close" (the connection, at once),
+// "call-update CONTAINER SHARES" (UpdateContainers, from inside the call). Those that change the
+// answer are the recorders'.
 package record
 
 import (
@@ -111,7 +115,8 @@ type Recorder struct {
 // Launched tells whether a runtime has started this program, with its socket as a descriptor.
 func Launched() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 
-// Options reads the command line: an external plugin has its options there, a launched one in its configuration.
+// Options reads the command line: an external plugin has its options there, a launched one in its
+// configuration.
 func (r *Recorder) Options() (index, name string) {
 	flag.StringVar(&name, "name", "recorder", "the plugin's name")
 	flag.StringVar(&index, "idx", "10", "its index")
@@ -220,7 +225,8 @@ func (r *Recorder) orders(event string, names ...string) (orders []Order) {
 	return orders
 }
 
-// Call writes down that a call has come in and obeys the script as far as every call can. @done writes down its end.
+// Call writes down that a call has come in and obeys the script as far as every call can. @done
+// writes down its end.
 func (r *Recorder) Call(event string, fields Fields) (rest []Order, done func() error) {
 	var err error
 	r.Note("call", event, fields)
@@ -267,8 +273,8 @@ func (r *Recorder) Call(event string, fields Fields) (rest []Order, done func() 
 	}
 }
 
-// Run connects, and again when it is to. @connect returns when the plugin is registered and configured, or why it is not;
-// @lost blocks until the connection is gone.
+// Run connects, and again when it is to. @connect returns when the plugin is registered and
+// configured, or why it is not; @lost blocks until the connection is gone.
 func (r *Recorder) Run(connect func() (lost func(), err error)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1)

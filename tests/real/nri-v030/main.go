@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A plugin on NRI v0.3.0, the oldest with today's socket, that writes down every call and answers as its script says; see
-// ../nri-record. It knows no method of its own for most events (StateChange brings them), and no lists in pieces. CreateContainer
-// takes "annotate KEY=VALUE".
+// A plugin on NRI v0.3.0, the oldest with today's socket, that writes down every call and answers
+// as its script says; see ../nri-record. It knows no method of its own for most events (StateChange
+// brings them), and no lists in pieces. CreateContainer takes "annotate KEY=VALUE".
 package main
 
 import (

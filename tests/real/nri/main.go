@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A plugin on the newest NRI that writes down every call and answers as its script says; see ../nri-record. Beyond the verbs named
-// there, in the answer to
+// A plugin on the newest NRI that writes down every call and answers as its script says; see
+// ../nri-record. Beyond the verbs named there, in the answer to
 //
-//	CreateContainer    annotate KEY=VALUE | unannotate KEY | env KEY=VALUE | unenv KEY | args WORD... | mount SOURCE DESTINATION [OPTION...]
-//	                   rlimit TYPE HARD SOFT | oom SCORE | shares NUMBER
-//	UpdateContainer    shares NUMBER                                 of the container it is about
-//	these, StopContainer and Synchronize     update CONTAINER SHARES [ignore]     of another one
-//	CreateContainer, UpdateContainer         evict CONTAINER REASON...
+// 	CreateContainer    annotate KEY=VALUE | unannotate KEY | env KEY=VALUE | unenv KEY | args WORD... | mount SOURCE DESTINATION [OPTION...]
+// 	                   rlimit TYPE HARD SOFT | oom SCORE | shares NUMBER
+// 	UpdateContainer    shares NUMBER                                 of the container it is about
+// 	these, StopContainer and Synchronize     update CONTAINER SHARES [ignore]     of another one
+// 	CreateContainer, UpdateContainer         evict CONTAINER REASON...
 package main
 
 import (
@@ -231,7 +231,8 @@ func (p *plugin) ValidateContainerAdjustment(ctx context.Context, r *api.Validat
 	return done()
 }
 
-// intercept sees every call as it is on the wire: which method it came by, and each piece of a Synchronize
+// intercept sees every call as it is on the wire: which method it came by, and each piece of a
+// Synchronize
 func (p *plugin) intercept(ctx context.Context, unmarshal ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method) (
 	interface{}, error) {
 	f := record.Fields{}

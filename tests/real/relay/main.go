@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// relay stands between a CRI client and a CRI runtime, and is slow on command. It passes every gRPC call on as it came, knows no
-// message, and can hold back the answer of chosen calls while the runtime has long done the work: the one way to make
-// CreateContainer slow over a containerd that is not, and to see a creation end after its caller has gone.
+// relay stands between a CRI client and a CRI runtime, and is slow on command. It passes every gRPC
+// call on as it came, knows no message, and can hold back the answer of chosen calls while the
+// runtime has long done the work: the one way to make CreateContainer slow over a containerd that
+// is not, and to see a creation end after its caller has gone.
 //
-//	relay serve --listen SOCKET --upstream SOCKET --control SOCKET [--log FILE]
-//	relay tell CONTROL hold METHOD SECONDS [TEXT]   calls of METHOD whose request contains TEXT: the answer waits
-//	relay tell CONTROL keep METHOD [TEXT]           such calls go on at the runtime when their caller leaves
-//	relay tell CONTROL clear                        no rules any more; what waits is let go
-//	relay tell CONTROL drop                         closes every connection of clients
-//	relay call SOCKET METHOD ID                     one call whose request has only an id, for which crictl makes more than one
+// 	relay serve --listen SOCKET --upstream SOCKET --control SOCKET [--log FILE]
+// 	relay tell CONTROL hold METHOD SECONDS [TEXT]   calls of METHOD whose request contains TEXT: the answer waits
+// 	relay tell CONTROL keep METHOD [TEXT]           such calls go on at the runtime when their caller leaves
+// 	relay tell CONTROL clear                        no rules any more; what waits is let go
+// 	relay tell CONTROL drop                         closes every connection of clients
+// 	relay call SOCKET METHOD ID                     one call whose request has only an id, for which crictl makes more than one
 //
-// The log has one line for each event of a call: seconds since 1970, its number, METHOD, and begin, done CODE (the runtime has
-// answered), left (the caller has gone) or told (the answer was passed on).
+// The log has one line for each event of a call: seconds since 1970, its number, METHOD, and begin,
+// done CODE (the runtime has answered), left (the caller has gone) or told (the answer was passed
+// on).
 package main
 
 import (
@@ -40,7 +42,8 @@ import (
 // longer than any list a runtime sends
 const messageMax = 256 << 20
 
-// A message is its bytes. Registered under the name that goes into content-type, so that the runtime sees what the client sent.
+// A message is its bytes. Registered under the name that goes into content-type, so that the
+// runtime sees what the client sent.
 type raw struct{}
 
 func (raw) Name() string { return "proto" }
@@ -107,7 +110,8 @@ func (r *relay) call(_ interface{}, client grpc.ServerStream) error {
 	}
 	rule, cleared := r.ruleFor(method, first)
 
-	// What of the caller reaches the runtime: its metadata always, its deadline and its leaving unless they are to be kept away.
+	// What of the caller reaches the runtime: its metadata always, its deadline and its leaving
+	// unless they are to be kept away.
 	ctx := client.Context()
 	if rule.keep {
 		ctx = context.Background()
@@ -131,7 +135,8 @@ func (r *relay) call(_ interface{}, client grpc.ServerStream) error {
 				return
 			}
 		}
-		// CRI has no calls whose client sends a stream: the one message is followed by the end, or by the client's leaving
+		// CRI has no calls whose client sends a stream: the one message is followed by the
+		// end, or by the client's leaving
 		stream.CloseSend()
 	}()
 

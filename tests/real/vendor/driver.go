@@ -24,8 +24,8 @@ import (
 // objectLife ends what a test that was killed has left behind.
 const objectLife = 600
 
-// A Play is one scenario's stage: a directory, the runtime as a child process, one life after the other, and the truth, which is
-// read from the directory behind the runtime's back.
+// A Play is one scenario's stage: a directory, the runtime as a child process, one life after the
+// other, and the truth, which is read from the directory behind the runtime's back.
 type Play struct {
 	dir      string
 	settings Settings
@@ -67,9 +67,10 @@ func (p *Play) no(err error) {
 	}
 }
 
-// ---- lives ---------------------------------------------------------------------------------------------------------------
+// ---- lives --------------------------------------------------------------------------------------
 
-// start begins a life of the runtime. What a life is told, the next one is not, but for its plugins.
+// start begins a life of the runtime. What a life is told, the next one is not, but for its
+// plugins.
 func (p *Play) start(changes ...func(*Settings)) {
 	p.settings.Rules = nil
 	for _, change := range changes {
@@ -125,7 +126,8 @@ func (p *Play) again(changes ...func(*Settings)) {
 	p.start(changes...)
 }
 
-// reboot is kill -9 of everything, and a life with another boot id. Why it cannot be played here, or "".
+// reboot is kill -9 of everything, and a life with another boot id. Why it cannot be played here,
+// or "".
 func (p *Play) reboot() string {
 	p.kill()
 	objects, err := os.ReadDir(p.store.path(""))
@@ -172,7 +174,7 @@ func requiring(names ...string) func(*Settings) {
 	return func(s *Settings) { s.Required = names }
 }
 
-// ---- calls ---------------------------------------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------
 
 // pending is a call whose answer is waited for, or not.
 type pending struct {
@@ -320,7 +322,8 @@ func (p *Play) kept(w Want) string {
 	return p.entry(w).ID
 }
 
-// needsTurn ends a scenario that Do cannot play: it takes every answer it returns in time for delivered, and tells no outcomes.
+// needsTurn ends a scenario that Do cannot play: it takes every answer it returns in time for
+// delivered, and tells no outcomes.
 func (p *Play) needsTurn() {
 	if p.byDo {
 		panic(needsTurn{})
@@ -341,7 +344,7 @@ func (p *Play) told(w Want) string {
 	return p.entry(w).ID
 }
 
-// ---- waiting, and time ---------------------------------------------------------------------------------------------------
+// ---- waiting, and time --------------------------------------------------------------------------
 
 // until waits for what has to come without any time passing on the runtime's clock.
 func (p *Play) until(what string, so func() bool) {
@@ -380,7 +383,8 @@ func (p *Play) advance(by time.Duration) {
 	p.do(Call{Op: "advance", By: by})
 }
 
-// quiet gives what is under way a moment to go on. Nothing depends on it being long enough: what comes later is only seen later.
+// quiet gives what is under way a moment to go on. Nothing depends on it being long enough: what
+// comes later is only seen later.
 func (p *Play) quiet() {
 	for before := -1; before != len(p.diary()); time.Sleep(15 * time.Millisecond) {
 		before = len(p.diary())
@@ -392,7 +396,7 @@ func (p *Play) note(line string) {
 	p.until(fmt.Sprintf("%q in the diary", line), func() bool { return p.count(line) > 0 })
 }
 
-// ---- what is true --------------------------------------------------------------------------------------------------------
+// ---- what is true -------------------------------------------------------------------------------
 
 func (p *Play) diary() []string {
 	text, _ := os.ReadFile(filepath.Join(p.dir, "diary"))
@@ -512,7 +516,7 @@ func (p *Play) die(id string) { p.no(p.store.Kill(id)) }
 // run starts a container behind the runtime's back.
 func (p *Play) run(id string) { p.no(os.WriteFile(p.store.path(id, "running"), nil, 0o600)) }
 
-// ---- the stage -----------------------------------------------------------------------------------------------------------
+// ---- the stage ----------------------------------------------------------------------------------
 
 // stage builds one, plays, and clears it away: what went wrong, and what may help to see why.
 func stage(play func(*Play), patience time.Duration, forget []string, byDo bool) (r result) {
@@ -565,7 +569,8 @@ func stage(play func(*Play), patience time.Duration, forget []string, byDo bool)
 	return result{help: p.remarks}
 }
 
-// clear ends what holds a lock in this directory: also what was started when the runtime died, and is no object yet.
+// clear ends what holds a lock in this directory: also what was started when the runtime died, and
+// is no object yet.
 func (p *Play) clear() {
 	p.kill()
 	processes, _ := filepath.Glob("/proc/[0-9]*/fd/3")

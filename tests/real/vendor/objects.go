@@ -21,9 +21,9 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// A Store is what the vendor's runtime has made: a directory and a process for each sandbox and container. Both outlive the
-// runtime. The process holds a lock on the directory's file "alive", handed to it open, so that life can be told from death
-// without trust in process ids.
+// A Store is what the vendor's runtime has made: a directory and a process for each sandbox and
+// container. Both outlive the runtime. The process holds a lock on the directory's file "alive",
+// handed to it open, so that life can be told from death without trust in process ids.
 type Store struct {
 	dir   string
 	mu    sync.RWMutex // exclusively: a copy of a lock's descriptor must not slip into another object's process
@@ -185,7 +185,8 @@ func (s *Store) Remove(id string) error {
 	return os.RemoveAll(grave)
 }
 
-// A Diary says what really happened, one line each, whoever is killed: it is appended to by single writes.
+// A Diary says what really happened, one line each, whoever is killed: it is appended to by single
+// writes.
 type Diary struct{ file *os.File }
 
 func openDiary(dir string) (*Diary, error) {

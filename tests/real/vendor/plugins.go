@@ -13,8 +13,9 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// Plugins is the vendor's own plugin side behind crikeep.Hooks: connections with names, one event at a time for each, and who
-// knows of what. A real one speaks NRI; the rules H1 to H6 are about what is said, not how.
+// Plugins is the vendor's own plugin side behind crikeep.Hooks: connections with names, one event
+// at a time for each, and who knows of what. A real one speaks NRI; the rules H1 to H6 are about
+// what is said, not how.
 type Plugins struct {
 	runtime  *Runtime
 	required []string
@@ -62,7 +63,8 @@ func (p *Plugins) Connect(name string) error {
 	sort.Slice(p.conns, func(i, j int) bool { return p.conns[i].name < p.conns[j].name })
 	p.mu.Unlock()
 	var held []string
-	// Whatever is chosen from now on has this connection among its recipients; what the snapshot holds, needs no RUN.
+	// Whatever is chosen from now on has this connection among its recipients; what the
+	// snapshot holds, needs no RUN.
 	err := p.runtime.cache.Snapshot(func(e crikeep.Entry) error {
 		if p.runtime.forgets("snapshot") {
 			return nil
@@ -123,7 +125,8 @@ func (p *Plugins) deliver(c *conn) {
 	}
 }
 
-// send has an event go to the recipients, one after another; who takes too long is not waited for any more.
+// send has an event go to the recipients, one after another; who takes too long is not waited for
+// any more.
 func (p *Plugins) send(ctx context.Context, event crikeep.HookEvent, e crikeep.Entry, to []*conn) (told []string,
 	refusal string) {
 	for i, c := range to {
@@ -153,7 +156,8 @@ func (p *Plugins) send(ctx context.Context, event crikeep.HookEvent, e crikeep.E
 	return told, ""
 }
 
-// recipients of STOP and REMOVE: the know-set, and after a restart whoever has the name of one that was told (H2, H3)
+// recipients of STOP and REMOVE: the know-set, and after a restart whoever has the name of one that
+// was told (H2, H3)
 func (p *Plugins) knowing(e crikeep.Entry) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

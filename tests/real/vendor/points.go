@@ -10,8 +10,8 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// A Rule is what a scenario wants to happen at a point of the runtime's work: it stands still there until the rule is taken back,
-// or it fails.
+// A Rule is what a scenario wants to happen at a point of the runtime's work: it stands still there
+// until the rule is taken back, or it fails.
 type Rule struct {
 	Point  string // make, made, list, listed, inspect, destroy, stopped, destroyed, plugin, answer
 	Target string // a key, a kind or an event; "": whatever it is
@@ -21,7 +21,8 @@ type Rule struct {
 	Text   string
 }
 
-// Points are where the runtime does as it is told. The scenario waits for what it expects, and nobody sleeps.
+// Points are where the runtime does as it is told. The scenario waits for what it expects, and
+// nobody sleeps.
 type Points struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and renewed with every change

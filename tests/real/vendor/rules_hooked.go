@@ -53,7 +53,8 @@ func has(snapshot string, w Want, id, sandbox string) bool {
 	return strings.Contains(snapshot, fmt.Sprintf(" %s=%s@%s", w.Key(), id, sandbox))
 }
 
-// H1 to H6: who is told of what. H7 to H10 are about NRI's own messages, which Go runtimes speak by themselves.
+// H1 to H6: who is told of what. H7 to H10 are about NRI's own messages, which Go runtimes speak by
+// themselves.
 var hooked = []chapter{
 	{"H1", scene{"a plugin that connects is told of all that was handed over, whole", func(p *Play) {
 		p.start(plugged())

@@ -21,7 +21,8 @@ const (
 
 var web, db = pod("web"), pod("db")
 
-// changed is another request for the same, with a difference that matters; relabelled one with a difference that does not.
+// changed is another request for the same, with a difference that matters; relabelled one with a
+// difference that does not.
 func changed(w Want) Want { w.Hostname += "h"; return w }
 
 func relabelled(w Want, value string) Want {

@@ -41,7 +41,8 @@ func (p *Play) scribble(from int64) {
 	}
 }
 
-// afresh is a restart after which the database has nothing in its own memory; all of it but its head is overwritten then.
+// afresh is a restart after which the database has nothing in its own memory; all of it but its
+// head is overwritten then.
 func (p *Play) afresh() {
 	p.close()
 	p.start()
@@ -56,7 +57,8 @@ func (p *Play) setAside() int {
 	return len(names)
 }
 
-// full limits the size of the files the runtime may write, so that its database finds no room; 0: no limit.
+// full limits the size of the files the runtime may write, so that its database finds no room; 0:
+// no limit.
 func (p *Play) full(bytes uint64) {
 	limit := syscall.Rlimit{Cur: ^uint64(0), Max: ^uint64(0)}
 	if bytes != 0 {

@@ -32,7 +32,8 @@ type Settings struct {
 	HandBack crikeep.HandBackMode
 }
 
-// Runtime is a vendor's container runtime: slow on command, and with crikeep in the place of its own reservations.
+// Runtime is a vendor's container runtime: slow on command, and with crikeep in the place of its
+// own reservations.
 type Runtime struct {
 	settings Settings
 	store    *Store
@@ -48,7 +49,8 @@ type Runtime struct {
 	stale map[string][]crikeep.Object
 }
 
-// A Call is one line to the runtime, an Answer the one that comes back. Who closes the connection before has gone.
+// A Call is one line to the runtime, an Answer the one that comes back. Who closes the connection
+// before has gone.
 type Call struct {
 	Op      string
 	Number  int // of the call, for the diary
@@ -194,10 +196,10 @@ func (r *Runtime) answer(conn net.Conn) {
 	}
 }
 
-// ---- creating ------------------------------------------------------------------------------------------------------------
+// ---- creating -----------------------------------------------------------------------------------
 
-// create is RunPodSandbox and CreateContainer: the short way, through Do, or through a turn of its own, by which the runtime can
-// say whether the answer arrived (K7).
+// create is RunPodSandbox and CreateContainer: the short way, through Do, or through a turn of its
+// own, by which the runtime can say whether the answer arrived (K7).
 func (r *Runtime) create(ctx context.Context, call *Call, conn net.Conn) {
 	if call.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -358,7 +360,7 @@ func (r *Runtime) make(ctx context.Context, turn *crikeep.Turn, want Want) (crik
 	return crikeep.Result{ID: id}, nil
 }
 
-// ---- what the cache asks of its host -------------------------------------------------------------------------------------
+// ---- what the cache asks of its host ------------------------------------------------------------
 
 type host struct{ r *Runtime }
 
@@ -445,7 +447,7 @@ func (h host) Committed(e crikeep.Entry) {
 	h.r.diary.Note("committed %s %s", entryKey(e), e.ID)
 }
 
-// ---- everything else -----------------------------------------------------------------------------------------------------
+// ---- everything else ----------------------------------------------------------------------------
 
 func (r *Runtime) do(ctx context.Context, call *Call) (Answer, error) {
 	switch call.Op {
@@ -547,7 +549,8 @@ func (r *Runtime) list(ctx context.Context, kind crikeep.Kind) (Answer, error) {
 	return r.shown(view, objects)
 }
 
-// status is PodSandboxStatus and ContainerStatus; like crictl's users, it takes the beginning of an id.
+// status is PodSandboxStatus and ContainerStatus; like crictl's users, it takes the beginning of an
+// id.
 func (r *Runtime) status(call *Call) (Answer, error) {
 	view, err := r.cache.View()
 	if err != nil {
@@ -617,7 +620,8 @@ func (r *Runtime) remove(ctx context.Context, call *Call) error {
 	})
 }
 
-// the plugins of a committed one are told by the runtime itself, for it is the kubelet that wants its end
+// the plugins of a committed one are told by the runtime itself, for it is the kubelet that wants
+// its end
 func (r *Runtime) tellOf(ctx context.Context, event crikeep.HookEvent, kind crikeep.Kind, id string) error {
 	e, err := r.entry(kind, id)
 	if err != nil || e.Number == 0 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Benchstore sets resourcestore beside a store in memory of the same interface: what durability costs. All in one run, the stores
-// in turn, because a number alone says more about the machine; beside the ratios stands the share of a RunPodSandbox. Nothing
-// here is a test.
+// Benchstore sets resourcestore beside a store in memory of the same interface: what durability
+// costs. All in one run, the stores in turn, because a number alone says more about the machine;
+// beside the ratios stands the share of a RunPodSandbox. Nothing here is a test.
 //
 // usage: benchstore DIR: a directory on disk. CK_TEST_SCALE (per cent) makes it shorter or longer.
 package main
@@ -29,7 +29,8 @@ const (
 	rounds = 7
 	slice  = 50 * time.Millisecond // of one operation in one round
 	many   = 64                    // goroutines at once
-	// One RunPodSandbox with host network on an idle machine: 63 ms with containerd 1.6, 78 ms with CRI-O 1.26.
+	// One RunPodSandbox with host network on an idle machine: 63 ms with containerd 1.6, 78 ms
+	// with CRI-O 1.26.
 	runPodSandbox = 70 * time.Millisecond
 	stages        = 10 // CRI-O names as many on the way
 )
@@ -118,7 +119,8 @@ var operations = []operation{
 	}},
 }
 
-// One way through the whole request, which the store in memory has not: its work is compared with that of a handler in time.
+// One way through the whole request, which the store in memory has not: its work is compared with
+// that of a handler in time.
 func whole(s store) {
 	name, id := newName()
 	k, ok := s.(kept)
@@ -156,8 +158,8 @@ func request(id string) []byte {
 	return []byte(field(1, config))
 }
 
-// alone is what one goroutine waits for one operation: the median, as others use the machine, too. What takes less than reading
-// the clock twice is measured in batches.
+// alone is what one goroutine waits for one operation: the median, as others use the machine, too.
+// What takes less than reading the clock twice is measured in batches.
 func alone(s store, run func(store), length time.Duration) float64 {
 	const tries, short, most = 20, 5 * time.Microsecond, 64
 	batch := 1

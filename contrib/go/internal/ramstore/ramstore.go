@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ramstore is a store of created resources in memory, by the rules CRI-O's is documented to have. The tests of
-// resourcestore run against it to show that they can fail, and the benchmark to have something to compare with. The rules:
+// Package ramstore is a store of created resources in memory, by the rules CRI-O's is documented to
+// have. The tests of resourcestore run against it to show that they can fail, and the benchmark to
+// have something to compare with. The rules:
 //
 //   - one entry per name; nothing but the name is compared;
 //   - Put fills the entry and signals each watcher once; it is refused if the entry is filled, and that is all;
