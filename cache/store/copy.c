@@ -32,12 +32,7 @@
 #define WAL_HEADER    32u
 #define FRAME_HEADER  24u
 
-#ifdef CK_TESTING
 void (*ck_copy_hook)(void);
-#define HOOK() (ck_copy_hook ? ck_copy_hook() : (void)0)
-#else
-#define HOOK() ((void)0)
-#endif
 
 struct bytes {
 	unsigned char *at;
@@ -152,7 +147,8 @@ static int read_files(int dirfd, struct bytes *ret_db, struct bytes *ret_wal)
 	r = read_file(db_fd, &st, ret_db);
 	if (r < 0)
 		return r;
-	HOOK();
+	if (ck_copy_hook)
+		ck_copy_hook();
 	/* a next file has no WAL: nobody has opened it yet */
 	if (!strcmp(before.name, CK_DB_NAME)) {
 		CK_AUTO_CLOSE int wal_fd = open_file(dirfd, CK_DB_WAL, &st);
@@ -162,7 +158,8 @@ static int read_files(int dirfd, struct bytes *ret_db, struct bytes *ret_wal)
 		if (r < 0)
 			return r;
 	}
-	HOOK();
+	if (ck_copy_hook)
+		ck_copy_hook();
 	r = take_mark(dirfd, &after);
 	return r < 0 ? r : same_mark(&before, &after);
 }

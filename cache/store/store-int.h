@@ -124,9 +124,8 @@ struct ck_copy { /* a database in memory; plain SQLite reads it */
 /* -CK_ENOTFOUND: no database, or nothing in it yet */
 int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err);
 void ck_copy_close(struct ck_copy *copy);
-#ifdef CK_TESTING
-extern void (*ck_copy_hook)(void); /* a test stops or changes things in the middle of a copy */
-#endif
+/* Called twice in the middle of a copy: a test stops or changes things there. NULL otherwise. */
+extern void (*ck_copy_hook)(void);
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
