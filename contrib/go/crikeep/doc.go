@@ -7,12 +7,12 @@
 //
 // A runtime opens one Cache and passes every create through Cache.Do:
 //
-// 	reply, err := cache.Do(ctx, crikeep.Request{Kind: crikeep.Sandbox, Bytes: bytes},
-// 		func(ctx context.Context, t *crikeep.Turn) (crikeep.Result, error) {
-// 			t.Stage("sandbox network creation")
-// 			id, err := runtime.makeSandbox(ctx, request)
-// 			return crikeep.Result{ID: id}, err
-// 		})
+//	reply, err := cache.Do(ctx, crikeep.Request{Kind: crikeep.Sandbox, Bytes: bytes},
+//		func(ctx context.Context, t *crikeep.Turn) (crikeep.Result, error) {
+//			t.Stage("sandbox network creation")
+//			id, err := runtime.makeSandbox(ctx, request)
+//			return crikeep.Result{ID: id}, err
+//		})
 //
 // It leaves what a View hides out of every list, status, event and statistic, calls Stopping and
 // Remove where the kubelet stops and removes, and implements Host.

@@ -14,9 +14,9 @@
 // on writing to the same file, and when it is told to open its log again, for a rotation, the same
 // path leads to the right place. The monitor needs no change.
 //
-// 	path, err := hidelog.Prepare(runDir, logPath, id) // before the monitor is started: give it path for its log
-// 	err = hidelog.Show(runDir, logPath, id)           // StartContainer, before the runtime's start
-// 	err = hidelog.Drop(runDir, logPath, id)           // the container is removed
+//	path, err := hidelog.Prepare(runDir, logPath, id) // before the monitor is started: give it path for its log
+//	err = hidelog.Show(runDir, logPath, id)           // StartContainer, before the runtime's start
+//	err = hidelog.Drop(runDir, logPath, id)           // the container is removed
 //
 // All three may be repeated, also after a crash in the middle. Calls for one container must not run
 // at once.

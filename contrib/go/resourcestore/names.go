@@ -15,8 +15,8 @@ import (
 // CRI-O makes the names of its objects from what the kubelet calls them, joined by '_', which no
 // name of Kubernetes holds:
 //
-// 	sandbox    k8s_POD_NAMESPACE_UID_ATTEMPT
-// 	container  k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT    (the infra container is called POD)
+//	sandbox    k8s_POD_NAMESPACE_UID_ATTEMPT
+//	container  k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT    (the infra container is called POD)
 //
 // A name of any other shape is the name of a sandbox of its own, so that every string can be used.
 const (

@@ -6,7 +6,7 @@
 // that plugins meet; both must agree on who conflicts, on what comes out, on what each plugin was
 // shown, on the owners, and on the updates of other containers.
 //
-// 	adjust [-seed N] [-cases N] [-v] PROGRAM
+//	adjust [-seed N] [-cases N] [-v] PROGRAM
 //
 // Where containerd's side is known to slip, the comparison looks away, or such answers are not
 // made; each place says so ("slip:").

@@ -3,12 +3,12 @@
 // For tests/bench/bench-nri: a plugin on the newest NRI that does nothing, and Go's own runtime
 // side, driven over standard input.
 //
-// 	nri-bench plugin SOCKET INDEX    until its connection ends
-// 	nri-bench drive DIR              listens at DIR/go.sock, writes the messages it will send to DIR/pod and DIR/container, says
-// 	                                 "ready", and answers each line:
-// 	  plugins N                      once N are synchronized: "ready"
-// 	  RunPodSandbox N                sends N of them, one after the other, each of a new pod: its processor time in ns for all,
-// 	  PostCreateContainer N          and the time that each took
+//	nri-bench plugin SOCKET INDEX    until its connection ends
+//	nri-bench drive DIR              listens at DIR/go.sock, writes the messages it will send to DIR/pod and DIR/container, says
+//	                                 "ready", and answers each line:
+//	  plugins N                      once N are synchronized: "ready"
+//	  RunPodSandbox N                sends N of them, one after the other, each of a new pod: its processor time in ns for all,
+//	  PostCreateContainer N          and the time that each took
 package main
 
 import (

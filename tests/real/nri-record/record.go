@@ -11,7 +11,7 @@
 // The script is a file that is read anew at each call; whoever writes it renames it into place. A
 // line is
 //
-// 	EVENT[/NAME] VERB [ARGUMENT...]      NAME: of the pod or the container only
+//	EVENT[/NAME] VERB [ARGUMENT...]      NAME: of the pod or the container only
 //
 // and all lines that fit are obeyed in order. Verbs of every event: "sleep SPAN", "wait FILE"
 // (until there is such a file), "error TEXT", "exit [STATUS]", "close" (the connection, at once),

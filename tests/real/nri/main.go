@@ -3,11 +3,11 @@
 // A plugin on the newest NRI that writes down every call and answers as its script says; see
 // ../nri-record. Beyond the verbs named there, in the answer to
 //
-// 	CreateContainer    annotate KEY=VALUE | unannotate KEY | env KEY=VALUE | unenv KEY | args WORD... | mount SOURCE DESTINATION [OPTION...]
-// 	                   rlimit TYPE HARD SOFT | oom SCORE | shares NUMBER
-// 	UpdateContainer    shares NUMBER                                 of the container it is about
-// 	these, StopContainer and Synchronize     update CONTAINER SHARES [ignore]     of another one
-// 	CreateContainer, UpdateContainer         evict CONTAINER REASON...
+//	CreateContainer    annotate KEY=VALUE | unannotate KEY | env KEY=VALUE | unenv KEY | args WORD... | mount SOURCE DESTINATION [OPTION...]
+//	                   rlimit TYPE HARD SOFT | oom SCORE | shares NUMBER
+//	UpdateContainer    shares NUMBER                                 of the container it is about
+//	these, StopContainer and Synchronize     update CONTAINER SHARES [ignore]     of another one
+//	CreateContainer, UpdateContainer         evict CONTAINER REASON...
 package main
 
 import (

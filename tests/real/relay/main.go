@@ -5,12 +5,12 @@
 // runtime has long done the work: the one way to make CreateContainer slow over a containerd that
 // is not, and to see a creation end after its caller has gone.
 //
-// 	relay serve --listen SOCKET --upstream SOCKET --control SOCKET [--log FILE]
-// 	relay tell CONTROL hold METHOD SECONDS [TEXT]   calls of METHOD whose request contains TEXT: the answer waits
-// 	relay tell CONTROL keep METHOD [TEXT]           such calls go on at the runtime when their caller leaves
-// 	relay tell CONTROL clear                        no rules any more; what waits is let go
-// 	relay tell CONTROL drop                         closes every connection of clients
-// 	relay call SOCKET METHOD ID                     one call whose request has only an id, for which crictl makes more than one
+//	relay serve --listen SOCKET --upstream SOCKET --control SOCKET [--log FILE]
+//	relay tell CONTROL hold METHOD SECONDS [TEXT]   calls of METHOD whose request contains TEXT: the answer waits
+//	relay tell CONTROL keep METHOD [TEXT]           such calls go on at the runtime when their caller leaves
+//	relay tell CONTROL clear                        no rules any more; what waits is let go
+//	relay tell CONTROL drop                         closes every connection of clients
+//	relay call SOCKET METHOD ID                     one call whose request has only an id, for which crictl makes more than one
 //
 // The log has one line for each event of a call: seconds since 1970, its number, METHOD, and begin,
 // done CODE (the runtime has answered), left (the caller has gone) or told (the answer was passed

@@ -4,10 +4,10 @@
 // of crikeep's tree is used but the Go binding and the installed library. Its sandboxes and
 // containers are directories with a process each, which outlive it.
 //
-// 	vendor play [-only TEXT] [-jobs N] [-do] [-forget WHAT]
-// 	                            every rule x (in time, late, killed), one line each
-// 	vendor broken               the same vendor, each time without one call it owes: which lines go red
-// 	vendor serve DIR SETTINGS   one life of the runtime; what the scenarios start and kill
+//	vendor play [-only TEXT] [-jobs N] [-do] [-forget WHAT]
+//	                            every rule x (in time, late, killed), one line each
+//	vendor broken               the same vendor, each time without one call it owes: which lines go red
+//	vendor serve DIR SETTINGS   one life of the runtime; what the scenarios start and kill
 //
 // "In time": the caller is there when the result comes. "Late": it came too late. "Killed": kill -9
 // in the middle of it, at the point that is interesting for the rule, and a second life.
