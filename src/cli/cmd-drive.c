@@ -289,9 +289,9 @@ static void ask(struct ck_client *client, struct step *step, const struct argume
 {
 	struct ck_unary call = { 0 };
 	struct ck_error err = { 0 };
-	char method[CK_CRI_METHOD];
+	char path[CK_CRI_PATH];
 	struct try *try = step_try(step);
-	if (ck_unary_begin(client, &call, ck_cri_method(step->rpc, method), step->request.p,
+	if (ck_unary_begin(client, &call, ck_cri_path(step->rpc, path), step->request.p,
 			   step->request.len, args->deadline, &err) < 0)
 		ck_print_nomem();
 	progress(step, "waiting");

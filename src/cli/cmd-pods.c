@@ -177,13 +177,13 @@ static int ask(const struct arguments *args, struct pods *pods)
 	struct ck_client *client = ck_cri_connect();
 	struct ck_unary call = { 0 };
 	struct ck_error err = { 0 };
-	char method[CK_CRI_METHOD];
+	char path[CK_CRI_PATH];
 	int r;
 	if (!client)
 		return CK_EXIT_TROUBLE;
 	do {
 		ck_unary_fini(&call);
-		r = ck_unary_begin(client, &call, ck_cri_method("ListPodSandbox", method), NULL, 0,
+		r = ck_unary_begin(client, &call, ck_cri_path("ListPodSandbox", path), NULL, 0,
 				   args->timeout, &err);
 		if (r == 0)
 			ck_client_wait(client, &call, UINT64_MAX);

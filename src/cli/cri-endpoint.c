@@ -63,9 +63,9 @@ struct ck_client *ck_cri_connect(void)
 	return client;
 }
 
-const char *ck_cri_method(const char *rpc, char buf[CK_CRI_METHOD])
+const char *ck_cri_path(const char *rpc, char buf[CK_CRI_PATH])
 {
-	snprintf(buf, CK_CRI_METHOD, "/runtime.%s.RuntimeService/%s",
+	snprintf(buf, CK_CRI_PATH, "/runtime.%s.RuntimeService/%s",
 		 ck_cri.api ? ck_cri.api : "v1", rpc);
 	return buf;
 }

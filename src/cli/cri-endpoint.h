@@ -9,7 +9,7 @@
 #include "src/base/bytes.h"
 #include "src/rpc/client.h"
 
-#define CK_CRI_METHOD 96u /* room for a method's name */
+#define CK_CRI_PATH 96u /* room for such a path */
 
 struct ck_cri {
 	const char *endpoint; /* $CONTAINER_RUNTIME_ENDPOINT, else crikeepd's socket */
@@ -23,8 +23,8 @@ extern const struct argp ck_cri_argp;
 /* ck_cri_connect - a client of the endpoint; NULL and a line on standard error if there is none to
  * be had */
 struct ck_client *ck_cri_connect(void);
-/* ck_cri_method - "/runtime.v1.RuntimeService/Version" for "Version". Return: @buf */
-const char *ck_cri_method(const char *rpc, char buf[CK_CRI_METHOD]);
+/* ck_cri_path - "/runtime.v1.RuntimeService/Version" for "Version". Return: @buf */
+const char *ck_cri_path(const char *rpc, char buf[CK_CRI_PATH]);
 /* ck_cri_newer_than_server - the call failed because the server has not even heard of v1; from now
  * on v1alpha2 is asked for */
 bool ck_cri_newer_than_server(const struct ck_unary *call);

@@ -86,7 +86,7 @@ enum { RUNTIME, IMAGE }; /* service */
 
 /* service, call, class, kind, flags, shape of the request, shape of the answer (of each of a
  * stream's) */
-#define ROUTES(X) \
+#define METHODS(X) \
 	X(RUNTIME, Version, PASS, 0, READ, NOTHING, NOTHING) \
 	X(RUNTIME, Status, PASS, 0, READ, NOTHING, NOTHING) \
 	X(RUNTIME, RuntimeConfig, PASS, 0, READ, NOTHING, NOTHING) \
@@ -138,11 +138,11 @@ enum { RUNTIME, IMAGE }; /* service */
 	X(IMAGE, PullImage, PASS, 0, 0, NOTHING, NOTHING) \
 	X(IMAGE, RemoveImage, PASS, 0, 0, NOTHING, NOTHING)
 
-static const struct ck_route routes[] = {
-#define ROUTE(service, call, class, kind, flags, request, response) \
+static const struct ck_cri_method methods[] = {
+#define METHOD(service, call, class, kind, flags, request, response) \
 	{ \
 		#call, \
-		CK_ROUTE_##class, \
+		CK_CRI_##class, \
 		kind, \
 		!!((flags)&STREAM), \
 		!!((flags)&READ), \
@@ -150,15 +150,15 @@ static const struct ck_route routes[] = {
 		request, \
 		response \
 	},
-	ROUTES(ROUTE)
-#undef ROUTE
+	METHODS(METHOD)
+#undef METHOD
 };
 
 static const struct {
 	unsigned char service, len;
-} names[] = { /* of routes[] */
+} names[] = { /* of methods[] */
 #define NAME(service, call, class, kind, flags, request, response) { service, sizeof(#call) - 1 },
-	ROUTES(NAME)
+	METHODS(NAME)
 #undef NAME
 };
 
@@ -172,7 +172,7 @@ static bool skip(const char **path, size_t *len, const char *what)
 	return true;
 }
 
-const struct ck_route *ck_route_find(const char *path, size_t len)
+const struct ck_cri_method *ck_cri_method_find(const char *path, size_t len)
 {
 	unsigned service;
 	if (!skip(&path, &len, "/runtime.v1.") && !skip(&path, &len, "/runtime.v1alpha2."))
@@ -183,22 +183,22 @@ const struct ck_route *ck_route_find(const char *path, size_t len)
 		service = IMAGE;
 	else
 		return NULL;
-	for (size_t i = 0; i < CK_COUNT(routes); i++)
+	for (size_t i = 0; i < CK_COUNT(methods); i++)
 		if (names[i].len == len && names[i].service == service &&
-		    !memcmp(routes[i].rpc, path, len))
-			return &routes[i];
+		    !memcmp(methods[i].rpc, path, len))
+			return &methods[i];
 	return NULL;
 }
 
-const struct ck_route *ck_route_named(const char *rpc)
+const struct ck_cri_method *ck_cri_method_named(const char *rpc)
 {
-	for (size_t i = 0; i < CK_COUNT(routes); i++)
-		if (!strcmp(routes[i].rpc, rpc))
-			return &routes[i];
+	for (size_t i = 0; i < CK_COUNT(methods); i++)
+		if (!strcmp(methods[i].rpc, rpc))
+			return &methods[i];
 	return NULL;
 }
 
-const struct ck_route *ck_route_at(size_t i)
+const struct ck_cri_method *ck_cri_method_at(size_t i)
 {
-	return i < CK_COUNT(routes) ? &routes[i] : NULL;
+	return i < CK_COUNT(methods) ? &methods[i] : NULL;
 }

@@ -11,24 +11,24 @@
 
 #include "src/crikeep.h"
 
-enum ck_route_class {
-	CK_ROUTE_PASS,   /* nothing in it can be hidden */
-	CK_ROUTE_GUARD,  /* acts on one id: NOT_FOUND if that is hidden */
+enum ck_cri_class {
+	CK_CRI_PASS,   /* nothing in it can be hidden */
+	CK_CRI_GUARD,  /* acts on one id: NOT_FOUND if that is hidden */
 	/* guarded, and its answer holds objects: filtered, and a look at what it tells */
-	CK_ROUTE_STATUS,
-	CK_ROUTE_FILTER, /* its answer is a list */
-	CK_ROUTE_CREATE, /* RunPodSandbox, CreateContainer: through the cache */
-	CK_ROUTE_START,  /* StartContainer */
-	CK_ROUTE_STOP,   /* StopPodSandbox, StopContainer */
-	CK_ROUTE_REMOVE, /* RemovePodSandbox, RemoveContainer */
-	CK_ROUTE_EVENTS, /* GetContainerEvents */
+	CK_CRI_STATUS,
+	CK_CRI_FILTER, /* its answer is a list */
+	CK_CRI_CREATE, /* RunPodSandbox, CreateContainer: through the cache */
+	CK_CRI_START,  /* StartContainer */
+	CK_CRI_STOP,   /* StopPodSandbox, StopContainer */
+	CK_CRI_REMOVE, /* RemovePodSandbox, RemoveContainer */
+	CK_CRI_EVENTS, /* GetContainerEvents */
 };
 
 struct ck_shape; /* where things lie in a message: shapes.h */
 
-struct ck_route {
+struct ck_cri_method {
 	const char *rpc;      /* "ListPodSandbox" */
-	enum ck_route_class class;
+	enum ck_cri_class class;
 	/* of the id it acts on, of the objects it lists, or of what it creates; 0: none */
 	enum ck_kind kind;
 	bool streams;         /* server streaming: many messages in one answer */
@@ -39,11 +39,11 @@ struct ck_route {
 	const struct ck_shape *request, *response; /* NULL: nothing to look at */
 };
 
-/* ck_route_find - of "/runtime.v1.RuntimeService/ListPodSandbox"; NULL: not in the table. Both
+/* ck_cri_method_find - of "/runtime.v1.RuntimeService/ListPodSandbox"; NULL: not in the table. Both
  * services, both versions */
-const struct ck_route *ck_route_find(const char *path, size_t len);
-/* ck_route_named - a call of RuntimeService: "ListPodSandbox" */
-const struct ck_route *ck_route_named(const char *rpc);
-/* ck_route_at - the i-th of the table, NULL after the last: for metrics and tests */
-const struct ck_route *ck_route_at(size_t i);
+const struct ck_cri_method *ck_cri_method_find(const char *path, size_t len);
+/* ck_cri_method_named - a call of RuntimeService: "ListPodSandbox" */
+const struct ck_cri_method *ck_cri_method_named(const char *rpc);
+/* ck_cri_method_at - the i-th of the table, NULL after the last: for metrics and tests */
+const struct ck_cri_method *ck_cri_method_at(size_t i);
 #endif

@@ -270,12 +270,12 @@ static int decide_subject(struct walk *w)
 	return r;
 }
 
-int ck_filter_response(const struct ck_route *route, const void *message, size_t len,
+int ck_filter_response(const struct ck_cri_method *method, const void *message, size_t len,
 		       ck_hides_fn *hides, void *userdata, struct ck_bytes *ret_message,
 		       struct ck_filter_count *count, struct ck_error *err)
 {
 	struct walk w = { .hides = hides, .userdata = userdata, .count = count, .err = err };
-	const struct ck_shape *shape = route->response;
+	const struct ck_shape *shape = method->response;
 	struct ck_wire wire = ck_wire_begin(message, len);
 	CK_AUTO_BYTES struct ck_bytes out = { 0 };
 

@@ -24,14 +24,14 @@ enum ck_filtered { CK_FILTER_AS_IT_CAME = 0, CK_FILTER_CUT = 1, CK_FILTER_EMPTIE
 struct ck_filter_count { unsigned shown, hidden; }; /* objects, at any depth */
 
 /*
- * ck_filter_response - walk one message of @route's answer. Hidden objects go with all that is
+ * ck_filter_response - walk one message of @method's answer. Hidden objects go with all that is
  * nested in them; a single object that is hidden (a status, an event) empties the message.
  * CK_FILTER_EMPTIED: nothing is left of a message that had something, or the object it is about is
  * hidden; a stream drops it, a list answers an empty message, a status is NOT_FOUND. @ret_message
  * is set with CK_FILTER_CUT. @count: added to; may be NULL. Return: enum ck_filtered,
  * -CK_EMALFORMED, -CK_ENOMEM, or @hides' error.
  */
-int ck_filter_response(const struct ck_route *route, const void *message, size_t len,
+int ck_filter_response(const struct ck_cri_method *method, const void *message, size_t len,
 		       ck_hides_fn *hides, void *userdata, struct ck_bytes *ret_message,
 		       struct ck_filter_count *count, struct ck_error *err);
 

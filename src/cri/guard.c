@@ -126,7 +126,7 @@ static int rewrite(const struct ck_shape *shape, struct ck_wire wire, const stru
 	return r;
 }
 
-int ck_guard_request(const struct ck_route *route, const void *request, size_t len,
+int ck_guard_request(const struct ck_cri_method *method, const void *request, size_t len,
 		     ck_resolve_fn *resolve, void *userdata, char *ret_id,
 		     struct ck_bytes *ret_request, struct ck_error *err)
 {
@@ -136,10 +136,10 @@ int ck_guard_request(const struct ck_route *route, const void *request, size_t l
 	bool longer = false;
 	int hidden = 0;
 
-	int r = route->request ? collect(route->request, wire, &refs, err) : 0;
+	int r = method->request ? collect(method->request, wire, &refs, err) : 0;
 	for (unsigned i = 0; i < refs.n && r >= 0; i++) {
 		struct ref *ref = &refs.ref[i];
-		r = resolve_ref(ref, route->class == CK_ROUTE_FILTER, resolve, userdata, err);
+		r = resolve_ref(ref, method->class == CK_CRI_FILTER, resolve, userdata, err);
 		hidden |= r > 0;
 		longer |= ref->longer;
 		if (ref->place->use == CK_USE_ACTS_ON)
@@ -149,23 +149,23 @@ int ck_guard_request(const struct ck_route *route, const void *request, size_t l
 		return r;
 	if (longer && !hidden) {
 		CK_AUTO_BYTES struct ck_bytes out = { 0 };
-		if (rewrite(route->request, wire, &refs, &out) < 0)
+		if (rewrite(method->request, wire, &refs, &out) < 0)
 			return ck_nomem(err);
 		*ret_request = out;
 		out = (struct ck_bytes){ 0 };
 	}
 	strcpy(ret_id, acts_on ? acts_on->id : "");
-	hidden = hidden && !(CK_BROKEN(R10) && route->class == CK_ROUTE_CREATE);
+	hidden = hidden && !(CK_BROKEN(R10) && method->class == CK_CRI_CREATE);
 	return hidden ? CK_GUARD_HIDDEN : longer ? CK_GUARD_REWRITTEN : CK_GUARD_AS_IT_CAME;
 }
 
-bool ck_guard_has_filter(const struct ck_route *route, const void *request, size_t len)
+bool ck_guard_has_filter(const struct ck_cri_method *method, const void *request, size_t len)
 {
 	struct ck_wire wire = ck_wire_begin(request, len);
 	struct ck_wire_field field;
 	int r;
 	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
-		if (!route->request || !ck_shape_find(route->request, &field) || field.len)
+		if (!method->request || !ck_shape_find(method->request, &field) || field.len)
 			return true;
 	return r < 0; /* what cannot be read is not known to ask for everything */
 }

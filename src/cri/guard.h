@@ -16,17 +16,17 @@ typedef int ck_resolve_fn(enum ck_kind kind, const char *id, const char **ret_id
 enum ck_guarded { CK_GUARD_AS_IT_CAME = 0, CK_GUARD_REWRITTEN = 1, CK_GUARD_HIDDEN = 2 };
 
 /*
- * ck_guard_request - walk @route's request. The last occurrence of a field counts, as for the
+ * ck_guard_request - walk @method's request. The last occurrence of a field counts, as for the
  * runtime. For a list (FILTER) an id in its filter that is hidden is left as it is: the answer is
- * filtered. @ret_id: the id acted on, in full (of route->kind; for CreateContainer of the sandbox),
- * as it came if it is hidden, "" if there is none; CK_ID_MAX + 1 bytes.
+ * filtered. @ret_id: the id acted on, in full (of method->kind; for CreateContainer of the
+ * sandbox), as it came if it is hidden, "" if there is none; CK_ID_MAX + 1 bytes.
  * Return: enum ck_guarded, @ret_request set with CK_GUARD_REWRITTEN; -CK_EMALFORMED, -CK_ETOOBIG
  * (an id over CK_ID_MAX), -CK_ENOMEM, or what @resolve returned.
  */
-int ck_guard_request(const struct ck_route *route, const void *request, size_t len,
+int ck_guard_request(const struct ck_cri_method *method, const void *request, size_t len,
 		     ck_resolve_fn *resolve, void *userdata, char *ret_id,
 		     struct ck_bytes *ret_request, struct ck_error *err);
 /* ck_guard_has_filter - does a list's request restrict what is listed in any way (unknown fields
  * count)? */
-bool ck_guard_has_filter(const struct ck_route *route, const void *request, size_t len);
+bool ck_guard_has_filter(const struct ck_cri_method *method, const void *request, size_t len);
 #endif

@@ -40,11 +40,11 @@ static int gather(const struct ck_object *object, bool id_only, void *userdata)
 	return ck_objects_add(userdata, object);
 }
 
-int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message,
-		    size_t len, struct ck_error *err)
+int ck_objects_read(struct ck_objects *objects, const struct ck_cri_method *method,
+		    const void *message, size_t len, struct ck_error *err)
 {
 	struct ck_bytes uncut = { 0 }; /* nothing is hidden, so nothing is cut */
-	int r = ck_filter_response(route, message, len, gather, objects, &uncut, NULL, err);
+	int r = ck_filter_response(method, message, len, gather, objects, &uncut, NULL, err);
 	ck_bytes_free(&uncut);
 	return r < 0 ? r : 0;
 }

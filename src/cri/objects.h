@@ -14,10 +14,10 @@ struct ck_objects {
 };
 /* ck_objects_add - a copy of @object. 0, -CK_ENOMEM */
 int ck_objects_add(struct ck_objects *objects, const struct ck_object *object);
-/* ck_objects_read - all objects of one message of @route's answer, nested ones too. 0,
+/* ck_objects_read - all objects of one message of @method's answer, nested ones too. 0,
  * -CK_EMALFORMED, -CK_ENOMEM: what was read before is kept, but is not the whole */
-int ck_objects_read(struct ck_objects *objects, const struct ck_route *route, const void *message,
-		    size_t len, struct ck_error *err);
+int ck_objects_read(struct ck_objects *objects, const struct ck_cri_method *method,
+		    const void *message, size_t len, struct ck_error *err);
 void ck_objects_fini(struct ck_objects *objects);
 void ck_objects_free(struct ck_objects *objects); /* NULL is fine */
 #endif

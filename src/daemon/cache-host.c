@@ -47,7 +47,7 @@ struct wanted { /* a list job */
 struct lister {
 	struct ck_hosting *hosting;
 	enum ck_kind kind;
-	const struct ck_route *route;
+	const struct ck_cri_method *method;
 	struct ck_unary_call *rpc;
 	struct wanted *asked, *waiting; /* served by @rpc; by the next */
 };
@@ -56,7 +56,7 @@ struct ck_hosting {
 	struct ck_daemon *daemon;
 	struct call *calls;
 	struct lister lists[CK_CONTAINER + 1];
-	const struct ck_route *status[CK_CONTAINER + 1];
+	const struct ck_cri_method *status[CK_CONTAINER + 1];
 	struct ck_conflicts conflicts;
 };
 
@@ -82,7 +82,9 @@ static struct call *call_new(struct ck_hosting *hosting, struct ck_job *job, enu
 		end_job(job, CK_GRPC_RESOURCE_EXHAUSTED);
 		return NULL;
 	}
-	*call = (struct call){ .next = hosting->calls, .hosting = hosting, .job = job, .kind = kind, .id = id };
+	*call = (struct call){
+		.next = hosting->calls, .hosting = hosting, .job = job, .kind = kind, .id = id
+	};
 	if (call->next)
 		call->next->prev = call;
 	hosting->calls = call;
@@ -328,11 +330,11 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	int grpc = reply->status.code;
 	list->rpc = NULL;
 	if (grpc == CK_GRPC_OK) {
-		int r = ck_objects_read(&objects, list->route, reply->message.p, reply->message.len,
+		int r = ck_objects_read(&objects, list->method, reply->message.p, reply->message.len,
 					&err);
 		if (r < 0) {
 			ck_log(CK_LOG_ERROR, "%s: the runtime's answer cannot be read: %s",
-			       list->route->rpc, err.text);
+			       list->method->rpc, err.text);
 			grpc = r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL;
 		} else if (list->kind == CK_SANDBOX) {
 			ck_hosting_saw(list->hosting->daemon, objects.all, objects.n);
@@ -358,7 +360,7 @@ static void list_start(struct lister *list)
 {
 	struct ck_daemon *daemon = list->hosting->daemon;
 	struct ck_unary_options options = { .lane = CK_LANE_PASS,
-					    .path = list->route->rpc,
+					    .path = list->method->rpc,
 					    .timeout = CK_ASK_TIMEOUT,
 					    .reply_max = daemon->conf.list_max };
 	struct ck_bytes filter = { 0 }, message = { 0 };
@@ -420,10 +422,11 @@ int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck
 		struct lister *list = &hosting->lists[kind];
 		list->hosting = hosting;
 		list->kind = (enum ck_kind)kind;
-		list->route =
-			ck_route_named(kind == CK_SANDBOX ? "ListPodSandbox" : "ListContainers");
+		list->method = ck_cri_method_named(kind == CK_SANDBOX ? "ListPodSandbox"
+								      : "ListContainers");
 		hosting->status[kind] =
-			ck_route_named(kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus");
+			ck_cri_method_named(kind == CK_SANDBOX ? "PodSandboxStatus"
+							       : "ContainerStatus");
 	}
 	*ret_host = (struct ck_host){
 		.size = sizeof(*ret_host),

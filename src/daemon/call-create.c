@@ -101,10 +101,10 @@ static void hand_back(struct ck_call *call)
 		return;
 	}
 	ck_connection_watch_read(call->client->conn);
-	metrics->answered[call->route->kind]++;
-	ck_histogram_add(&metrics->wait[call->route->kind], now - call->began);
+	metrics->answered[call->method->kind]++;
+	ck_histogram_add(&metrics->wait[call->method->kind], now - call->began);
 	if (call->sent_at)
-		ck_histogram_add(&metrics->delivery[call->route->kind], now - call->sent_at);
+		ck_histogram_add(&metrics->delivery[call->method->kind], now - call->sent_at);
 }
 
 /* ---- the creation at the runtime ------------------------------------------------------------- */
@@ -193,7 +193,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 	}
 	CK_AUTO_FREE char *id = id_of(&reply->message);
 	if (!id) {
-		ck_log(CK_LOG_ERROR, "the runtime answered %s without an id", call->route->rpc);
+		ck_log(CK_LOG_ERROR, "the runtime answered %s without an id", call->method->rpc);
 		lost(call);
 		return;
 	}
@@ -207,8 +207,8 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 	int r = ck_turn_finish(call->turn, &result, &err);
 	/* refused: it decided nothing, and the turn is still making it */
 	if (r < 0 && !ck_turn_error(call->turn)->code) {
-		ck_log(CK_LOG_ERROR, "%s made '%s', which could not be taken: %s", call->route->rpc,
-		       id, err.text);
+		ck_log(CK_LOG_ERROR, "%s made '%s', which could not be taken: %s",
+		       call->method->rpc, id, err.text);
 		lost(call);
 		return;
 	}
@@ -260,7 +260,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 		return;
 	}
 	daemon->creating++;
-	daemon->metrics.creates[call->route->kind]++;
+	daemon->metrics.creates[call->method->kind]++;
 	if (call->stream && call->deadline)
 		/* without it the client's own ends the call */
 		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call);
@@ -271,7 +271,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 static void not_agreed(struct ck_call *call, int grpc, const char *text)
 {
 	const struct ck_status why = { .size = sizeof(why), .grpc = grpc, .message = text };
-	call->daemon->metrics.nri_refused[call->route->kind]++;
+	call->daemon->metrics.nri_refused[call->method->kind]++;
 	failed(call, &why);
 }
 
@@ -299,7 +299,7 @@ static void create(struct ck_call *call)
 {
 	struct ck_daemon *daemon = call->daemon;
 	char plugin[CK_NRI_NAME_MAX + 1], text[CK_ERROR_TEXT];
-	bool container = call->route->kind == CK_CONTAINER;
+	bool container = call->method->kind == CK_CONTAINER;
 	if (daemon->nri && container && daemon->conf.nri.adjust == CK_NRI_BEFORE_CREATE) {
 		consult(call);
 	} else if (daemon->nri && container &&
@@ -350,7 +350,7 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		/* fall through */
 	default:
 		err = ck_turn_error(turn);
-		call->daemon->metrics.nri_refused[call->route->kind] += outcome == -CK_EREFUSED;
+		call->daemon->metrics.nri_refused[call->method->kind] += outcome == -CK_EREFUSED;
 		if (err && err->code)
 			ck_call_answer_error(call, err);
 		else
@@ -386,7 +386,7 @@ static void begin(void *userdata)
 	uint64_t left = ck_call_left(call);
 	const struct ck_request request = {
 		.size = sizeof(request),
-		.kind = call->route->kind,
+		.kind = call->method->kind,
 		.bytes = call->request.p,
 		.len = call->request.len,
 		.timeout = ck_call_timeout(call),

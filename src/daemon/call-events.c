@@ -42,7 +42,7 @@ struct sub {
 
 struct ck_events {
 	struct ck_daemon *daemon;
-	const struct ck_route *route;
+	const struct ck_cri_method *method;
 	struct ck_announcer *announcer;
 	struct sub *subs;
 };
@@ -207,7 +207,8 @@ static bool event(struct sub *sub, const void *message, size_t len)
 	char id[CK_ID_MAX + 1];
 	int r = ck_view_begin(daemon->cache, &look.view, &err);
 	if (r == 0)
-		r = ck_filter_response(events->route, message, len, hides, &look, &cut, NULL, &err);
+		r = ck_filter_response(events->method, message, len, hides, &look, &cut, NULL,
+				       &err);
 	ck_view_free(look.view);
 	if (r < 0 && r != -CK_EMALFORMED) {
 		cut_off(sub, err.text);
@@ -372,7 +373,10 @@ int ck_events_new(struct ck_daemon *daemon, struct ck_error *err)
 	struct ck_events *events = CK_NEW(struct ck_events);
 	if (!events)
 		return ck_nomem(err);
-	*events = (struct ck_events){ .daemon = daemon, .route = ck_route_named("GetContainerEvents") };
+	*events = (struct ck_events){
+		.daemon = daemon,
+		.method = ck_cri_method_named("GetContainerEvents"),
+	};
 	int r = ck_announcer_new(daemon, announced, events, &events->announcer, err);
 	if (r < 0) {
 		free(events);

@@ -28,7 +28,7 @@ static void stopped(struct ck_call *call, int grpc)
 static void removed(struct ck_call *call, int grpc)
 {
 	if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
-		ck_forget(call->daemon->cache, call->route->kind, call->id);
+		ck_forget(call->daemon->cache, call->method->kind, call->id);
 }
 
 /* ---- removal: drained, stopped, removed ------------------------------------------------------ */
@@ -72,7 +72,7 @@ static void drained(struct ck_turn *turn, int outcome, void *userdata)
 	if (outcome == CK_DRAINED) {
 		if (ck_life_begin(call))
 			return;
-		if (call->route->kind == CK_SANDBOX)
+		if (call->method->kind == CK_SANDBOX)
 			stop_first(call);
 		else
 			ck_pass_whole(call);
@@ -91,7 +91,7 @@ static void remove_begin(struct ck_call *call)
 {
 	struct ck_error err = { 0 };
 	call->status = removed;
-	int r = ck_remove_begin(call->daemon->cache, call->route->kind, call->id,
+	int r = ck_remove_begin(call->daemon->cache, call->method->kind, call->id,
 				ck_call_timeout(call), &call->turn, &err);
 	if (r < 0) {
 		ck_call_answer_error(call, &err);
@@ -103,13 +103,13 @@ static void remove_begin(struct ck_call *call)
 	drained(call->turn, r, call);
 }
 
-/* ---- by route -------------------------------------------------------------------------------- */
+/* ---- by method ------------------------------------------------------------------------------- */
 
 static void act_request(struct ck_call *call)
 {
 	struct ck_error err = { 0 };
 	int r = 0;
-	if (call->route->class == CK_ROUTE_EVENTS) {
+	if (call->method->class == CK_CRI_EVENTS) {
 		r = ck_events_subscribe(call->daemon, call->stream, call->headers, call->headers_n,
 					call->request.p, call->request.len, &err);
 		if (r < 0)
@@ -126,13 +126,13 @@ static void act_request(struct ck_call *call)
 		ck_pass_whole(call);
 		return;
 	}
-	ck_used(call->daemon->cache, call->route->kind, call->id);
-	switch (call->route->class) {
-	case CK_ROUTE_START:
+	ck_used(call->daemon->cache, call->method->kind, call->id);
+	switch (call->method->class) {
+	case CK_CRI_START:
 		call->status = started;
 		break;
-	case CK_ROUTE_STOP:
-		if (call->route->kind == CK_CONTAINER)
+	case CK_CRI_STOP:
+		if (call->method->kind == CK_CONTAINER)
 			break;
 		r = ck_stopping(call->daemon->cache, call->id);
 		if (r < 0) {

@@ -45,14 +45,15 @@ static void out_of_memory(struct ck_call *call)
 static void learn(struct ck_call *call)
 {
 	/* no answer is not an empty list (K24) */
-	if (ck_grpc_reader_inside(&call->answer) || (!call->route->streams && call->messages != 1))
+	if (ck_grpc_reader_inside(&call->answer) || (!call->method->streams && call->messages != 1))
 		return;
-	for (size_t i = 0; call->route->kind == CK_CONTAINER && i < call->objects->n; i++)
+	for (size_t i = 0; call->method->kind == CK_CONTAINER && i < call->objects->n; i++)
 		if (call->objects->all[i].condition == CK_CONDITION_DEAD)
 			ck_exits_saw(call->daemon, call->objects->all[i].id);
-	if (call->route->class == CK_ROUTE_FILTER) {
-		ck_view_listed(call->view, call->route->kind, call->objects->all, call->objects->n);
-		if (call->route->kind == CK_SANDBOX)
+	if (call->method->class == CK_CRI_FILTER) {
+		ck_view_listed(call->view, call->method->kind, call->objects->all,
+			       call->objects->n);
+		if (call->method->kind == CK_SANDBOX)
 			ck_hosting_saw(call->daemon, call->objects->all, call->objects->n);
 	} else {
 		for (size_t i = 0; i < call->objects->n; i++)
@@ -171,8 +172,8 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 {
 	struct ck_call *call = userdata;
 	if (call->objects &&
-	    (call->route->class == CK_ROUTE_FILTER || !strcmp(object->id, call->id)) &&
-	    object->kind == call->route->kind && ck_objects_add(call->objects, object) < 0)
+	    (call->method->class == CK_CRI_FILTER || !strcmp(object->id, call->id)) &&
+	    object->kind == call->method->kind && ck_objects_add(call->objects, object) < 0)
 		return -CK_ENOMEM;
 	if (!id_only)
 		return ck_view_hides(call->view, object);
@@ -187,18 +188,18 @@ static int filter_message(struct ck_call *call, const struct ck_bytes *message,
 {
 	struct ck_bytes left = { 0 };
 	struct ck_filter_count count = { 0 };
-	int r = ck_filter_response(call->route, message->p, message->len, hides, call, &left,
+	int r = ck_filter_response(call->method, message->p, message->len, hides, call, &left,
 				   &count, err);
 	if (r < 0 && !err->code)
 		ck_fail(err, -r, "%s", ck_strerror(-r));
 	if (r < 0)
 		return ck_context(err, r, "the runtime's answer");
-	call->daemon->metrics.filtered[ck_metrics_route(call->route)] += count.hidden;
-	if (r == CK_FILTER_EMPTIED && call->route->streams)
+	call->daemon->metrics.filtered[ck_metrics_method(call->method)] += count.hidden;
+	if (r == CK_FILTER_EMPTIED && call->method->streams)
 		return 0;
-	if (r == CK_FILTER_EMPTIED && call->route->class == CK_ROUTE_STATUS)
+	if (r == CK_FILTER_EMPTIED && call->method->class == CK_CRI_STATUS)
 		return ck_fail(err, CK_ENOTFOUND, "no such %s",
-			       call->route->kind == CK_SANDBOX ? "pod sandbox" : "container");
+			       call->method->kind == CK_SANDBOX ? "pod sandbox" : "container");
 	const struct ck_bytes *out = r == CK_FILTER_AS_IT_CAME ? message : &left;
 	r = ck_grpc_send(call->stream, out->p, out->len);
 	ck_bytes_free(&left);
@@ -323,7 +324,7 @@ static void answer_nothing(struct ck_call *call)
 {
 	call->begun = true;
 	if (ck_grpc_begin(call->stream) < 0 ||
-	    (!call->route->streams && ck_grpc_send(call->stream, NULL, 0) < 0))
+	    (!call->method->streams && ck_grpc_send(call->stream, NULL, 0) < 0))
 		ck_call_answer(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 	else
 		ck_call_answer(call, CK_GRPC_OK, NULL);
@@ -332,30 +333,30 @@ static void answer_nothing(struct ck_call *call)
 
 static void pass_request(struct ck_call *call)
 {
-	const struct ck_route *route = call->route;
+	const struct ck_cri_method *method = call->method;
 	struct ck_error err = { 0 };
 	int r = 0;
 	if (!ck_call_guard(call))
 		return;
-	if (CK_BROKEN(R20) && route->class == CK_ROUTE_STATUS && call->daemon->lives)
+	if (CK_BROKEN(R20) && method->class == CK_CRI_STATUS && call->daemon->lives)
 		call->names_hidden = true;
 	if (call->names_hidden) {
 		answer_nothing(call);
 		return;
 	}
-	if (call->id[0] && route->class != CK_ROUTE_FILTER)
-		ck_used(call->daemon->cache, route->kind, call->id);
+	if (call->id[0] && method->class != CK_CRI_FILTER)
+		ck_used(call->daemon->cache, method->kind, call->id);
 	if (call->id[0] && ck_life_begin(call)) /* plugins are told of Update... */
 		return;
-	if (route->class == CK_ROUTE_GUARD) {
+	if (method->class == CK_CRI_GUARD) {
 		/* it has answered about the id; the answer holds nothing */
 		ck_view_free(CK_TAKE(call->view));
 	} else {
 		if (!call->view)
 			r = ck_view_begin(call->daemon->cache, &call->view, &err);
-		bool learns = route->class == CK_ROUTE_STATUS ||
-			      (route->whole_list &&
-			       !ck_guard_has_filter(route, call->request.p, call->request.len));
+		bool learns = method->class == CK_CRI_STATUS ||
+			      (method->whole_list &&
+			       !ck_guard_has_filter(method, call->request.p, call->request.len));
 		if (r >= 0 && learns && !(call->objects = CK_NEW(struct ck_objects)))
 			r = ck_nomem(&err);
 	}

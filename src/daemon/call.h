@@ -3,7 +3,7 @@
 #define CK_DAEMON_CALL_H
 /*
  * One call of a client, from its first header to its end. serve.c makes it and reads its request;
- * then one of the files below has it, by its route. A call ends when ck_call_free() is called; a
+ * then one of the files below has it, by its method. A call ends when ck_call_free() is called; a
  * client that goes calls ops->left and leaves the rest to them.
  *
  *   call-pass.c    handed to the runtime, its answer handed back: as it comes, or filtered
@@ -38,7 +38,7 @@ struct ck_call_ops {
 struct ck_call {
 	struct ck_peer *client; /* NULL once the connection is gone */
 	struct ck_daemon *daemon;
-	const struct ck_route *route; /* NULL: not in the table */
+	const struct ck_cri_method *method; /* NULL: not in the table */
 	const struct ck_call_ops *ops;
 	struct ck_h2_stream *stream; /* the client's; NULL once it is gone or answered */
 	struct ck_h2_header *headers; /* of the request, kept while it is gathered */

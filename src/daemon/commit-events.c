@@ -50,7 +50,7 @@ struct ck_announcer {
 	struct ck_daemon *daemon;
 	ck_announce_fn *fn;
 	void *userdata;
-	const struct ck_route *sandbox_status, *container_status, *containers;
+	const struct ck_cri_method *sandbox_status, *container_status, *containers;
 	/* commits come from inside a round of the cache: what follows happens outside of it */
 	struct ck_loop_timer *begin;
 	struct list queued, running;
@@ -186,20 +186,21 @@ static int gather(const struct ck_object *object, bool id_only, void *userdata)
 /* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left
  * of it, or it is gone; or another error, and @err says more */
 static int answer(struct announcement *a, struct ck_unary_reply *reply,
-		  const struct ck_route *route, ck_hides_fn *fn, struct ck_bytes *cut,
+		  const struct ck_cri_method *method, ck_hides_fn *fn, struct ck_bytes *cut,
 		  struct ck_wire *ret_bytes, struct ck_error *err)
 {
 	a->rpc = NULL;
 	if (reply->status.code == CK_GRPC_NOT_FOUND)
 		return ck_fail(err, CK_ENOTFOUND, "it is gone");
 	if (reply->status.code != CK_GRPC_OK)
-		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", route->rpc,
+		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", method->rpc,
 			       ck_grpc_name(reply->status.code));
-	int r = ck_filter_response(route, reply->message.p, reply->message.len, fn, a, cut, NULL,
+	int r = ck_filter_response(method, reply->message.p, reply->message.len, fn, a, cut, NULL,
 				   err);
 	if (r == CK_FILTER_EMPTIED)
 		return ck_fail(err, CK_ENOTFOUND, "it is hidden again");
-	*ret_bytes = r == CK_FILTER_CUT ? ck_wire_begin(cut->p, cut->len) : ck_wire_begin(reply->message.p, reply->message.len);
+	*ret_bytes = r == CK_FILTER_CUT ? ck_wire_begin(cut->p, cut->len)
+					: ck_wire_begin(reply->message.p, reply->message.len);
 	return r < 0 ? r : 0;
 }
 
@@ -371,9 +372,9 @@ int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdat
 		.daemon = daemon,
 		.fn = fn,
 		.userdata = userdata,
-		.sandbox_status = ck_route_named("PodSandboxStatus"),
-		.container_status = ck_route_named("ContainerStatus"),
-		.containers = ck_route_named("ListContainers"),
+		.sandbox_status = ck_cri_method_named("PodSandboxStatus"),
+		.container_status = ck_cri_method_named("ContainerStatus"),
+		.containers = ck_cri_method_named("ListContainers"),
 	};
 	/* made here, so that setting it needs no memory */
 	if (ck_loop_timer(&daemon->loop, &announcer->begin, 0, pump, announcer) < 0) {

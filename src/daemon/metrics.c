@@ -43,14 +43,14 @@ void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns)
 	histogram->sum_ns += ns;
 }
 
-size_t ck_metrics_route(const struct ck_route *route)
+size_t ck_metrics_method(const struct ck_cri_method *method)
 {
 	size_t i = 0;
-	for (const struct ck_route *known; (known = ck_route_at(i)) && i < CK_METRIC_ROUTES - 1;
-	     i++)
-		if (known == route)
+	for (const struct ck_cri_method *known;
+	     (known = ck_cri_method_at(i)) && i < CK_METRIC_METHODS - 1; i++)
+		if (known == method)
 			return i;
-	return CK_METRIC_ROUTES - 1;
+	return CK_METRIC_METHODS - 1;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -142,15 +142,15 @@ static void put_histograms(struct text *text, const char *name, const char *help
 
 /* @acts: only of calls that are not simply passed on */
 static void put_routes(struct text *text, const char *name, const char *help, bool acts,
-		       const uint64_t values[CK_METRIC_ROUTES])
+		       const uint64_t values[CK_METRIC_METHODS])
 {
-	const struct ck_route *route;
+	const struct ck_cri_method *method;
 	put_family(text, name, "counter", help);
-	for (size_t i = 0; (route = ck_route_at(i)) && i < CK_METRIC_ROUTES - 1; i++)
-		if (!acts || route->class != CK_ROUTE_PASS)
-			put(text, "%s{rpc=\"%s\"} %" PRIu64 "\n", name, route->rpc, values[i]);
+	for (size_t i = 0; (method = ck_cri_method_at(i)) && i < CK_METRIC_METHODS - 1; i++)
+		if (!acts || method->class != CK_CRI_PASS)
+			put(text, "%s{rpc=\"%s\"} %" PRIu64 "\n", name, method->rpc, values[i]);
 	if (!acts)
-		put(text, "%s{rpc=\"other\"} %" PRIu64 "\n", name, values[CK_METRIC_ROUTES - 1]);
+		put(text, "%s{rpc=\"other\"} %" PRIu64 "\n", name, values[CK_METRIC_METHODS - 1]);
 }
 
 /* ---- plugins --------------------------------------------------------------------------------- */

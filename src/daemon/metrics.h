@@ -18,15 +18,15 @@ struct ck_histogram { /* of seconds; buckets in metrics.c */
 void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns);
 
 /* more than the table has; the last one counts what is not in the table */
-#define CK_METRIC_ROUTES 64u
+#define CK_METRIC_METHODS 64u
 
 struct ck_metrics { /* zeroed; counted by whoever does it */
-	/* by route: ck_metrics_route() */
-	uint64_t calls[CK_METRIC_ROUTES];         /* crikeepd_calls_total{rpc} */
-	uint64_t refused_hidden[CK_METRIC_ROUTES]; /* crikeepd_hidden_refused_total{rpc} */
-	uint64_t filtered[CK_METRIC_ROUTES];      /* crikeepd_filtered_items_total{rpc} */
+	/* by method: ck_metrics_method() */
+	uint64_t calls[CK_METRIC_METHODS];         /* crikeepd_calls_total{rpc} */
+	uint64_t refused_hidden[CK_METRIC_METHODS]; /* crikeepd_hidden_refused_total{rpc} */
+	uint64_t filtered[CK_METRIC_METHODS];      /* crikeepd_filtered_items_total{rpc} */
 	/* crikeepd_call_errors_total{rpc}: answered by us with an error */
-	uint64_t errors[CK_METRIC_ROUTES];
+	uint64_t errors[CK_METRIC_METHODS];
 	/* creates, by kind */
 	/* crikeepd_creates_total{kind}: calls that were sent to the runtime */
 	uint64_t creates[3];
@@ -51,7 +51,7 @@ struct ck_metrics { /* zeroed; counted by whoever does it */
 	/* crikeepd_clients_cut_total: over client_memory */
 	uint64_t clients_cut;
 };
-size_t ck_metrics_route(const struct ck_route *route); /* NULL: not in the table */
+size_t ck_metrics_method(const struct ck_cri_method *method); /* NULL: not in the table */
 
 /*
  * ck_metrics_print - the daemon's metrics; @cache not NULL: its entries, counters, age of what is

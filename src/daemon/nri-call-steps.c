@@ -71,9 +71,9 @@ static void next_step(struct ck_life *life)
 
 static bool ends_pod(const struct ck_life *life)
 {
-	const struct ck_route *route = life->call->route;
-	return route->kind == CK_SANDBOX &&
-	       (route->class == CK_ROUTE_STOP || route->class == CK_ROUTE_REMOVE);
+	const struct ck_cri_method *method = life->call->method;
+	return method->kind == CK_SANDBOX &&
+	       (method->class == CK_CRI_STOP || method->class == CK_CRI_REMOVE);
 }
 
 /* the oldest of those that end this pod; NULL: none */
@@ -224,17 +224,17 @@ static void forwarded(struct ck_unary_reply *reply, void *userdata)
 		(struct ck_unary_reply){ .status = reply->status, .message = reply->message };
 	reply->status = (struct ck_grpc_status){ 0 };
 	reply->message = (struct ck_bytes){ 0 };
-	if (call->route->class == CK_ROUTE_REMOVE &&
+	if (call->method->class == CK_CRI_REMOVE &&
 	    (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
-		ck_forget(cache, call->route->kind, call->id);
+		ck_forget(cache, call->method->kind, call->id);
 	if (grpc != CK_GRPC_OK) {
 		answer(life);
 		return;
 	}
-	if (call->route->class == CK_ROUTE_START)
+	if (call->method->class == CK_CRI_START)
 		ck_seen(cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
-	else if (call->route->class == CK_ROUTE_STOP)
-		ck_seen(cache, call->route->kind, call->id, CK_CONDITION_DEAD);
+	else if (call->method->class == CK_CRI_STOP)
+		ck_seen(cache, call->method->kind, call->id, CK_CONDITION_DEAD);
 	next_step(life);
 }
 
@@ -285,7 +285,7 @@ static void goes_on(const struct ck_nri_result *result, void *userdata)
 	struct ck_life *life = userdata;
 	if (!told(life))
 		return;
-	note(life, result, life->call->route->kind, life->call->id);
+	note(life, result, life->call->method->kind, life->call->id);
 	if (CK_BROKEN(R21) && result->refusal)
 		fail(life, CK_GRPC_UNKNOWN, result->refusal);
 	else
@@ -338,7 +338,7 @@ static void nobody_waits(const struct ck_nri_result *result, void *userdata)
 
 static void tell_stop_pod(struct ck_life *life)
 {
-	if (CK_BROKEN(R31) && life->call->route->class == CK_ROUTE_REMOVE) {
+	if (CK_BROKEN(R31) && life->call->method->class == CK_CRI_REMOVE) {
 		next_step(life);
 		return;
 	}
@@ -394,7 +394,7 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 		fail_status(life, &reply->status);
 		return;
 	}
-	if (ck_objects_read(&life->members, ck_route_named("ListContainers"), reply->message.p,
+	if (ck_objects_read(&life->members, ck_cri_method_named("ListContainers"), reply->message.p,
 			    reply->message.len, &err) < 0) {
 		fail(life, CK_GRPC_INTERNAL, err.text);
 		return;
@@ -679,7 +679,7 @@ static const struct program programs[] = {
 static const struct program *program_of(const struct ck_call *call)
 {
 	for (size_t i = 0; i < CK_COUNT(programs); i++)
-		if (strcmp(programs[i].rpc, call->route->rpc) == 0 &&
+		if (strcmp(programs[i].rpc, call->method->rpc) == 0 &&
 		    ck_plugging_wanted(call->daemon, programs[i].events))
 			return &programs[i];
 	return NULL;
@@ -697,7 +697,9 @@ bool ck_life_begin(struct ck_call *call)
 		ck_call_free(call);
 		return true;
 	}
-	*life = (struct ck_life){ .next = daemon->lives, .daemon = daemon, .call = call, .at = program->steps };
+	*life = (struct ck_life){
+		.next = daemon->lives, .daemon = daemon, .call = call, .at = program->steps
+	};
 	life->agrees = program->agrees;
 	life->waits = ends_pod(life) && same_pod(daemon, call->id);
 	if (life->next)

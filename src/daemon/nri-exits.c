@@ -68,7 +68,7 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	exits->rpc = NULL;
 	if (reply->status.code != CK_GRPC_OK)
 		return; /* asked again soon */
-	if (ck_objects_read(&objects, ck_route_named("ListContainers"), reply->message.p,
+	if (ck_objects_read(&objects, ck_cri_method_named("ListContainers"), reply->message.p,
 			    reply->message.len, &err) < 0)
 		ck_log(CK_LOG_WARNING, "ListContainers: the runtime's answer cannot be read: %s",
 		       err.text);

@@ -57,7 +57,9 @@ static struct job *job_new(struct ck_plugging *plugging, struct ck_nri_job *nri_
 		ck_nri_job_done(nri_job, CK_GRPC_RESOURCE_EXHAUSTED, NULL, 0);
 		return NULL;
 	}
-	*job = (struct job){ .next = plugging->jobs, .plugging = plugging, .job = nri_job, .kind = kind, .id = id };
+	*job = (struct job){
+		.next = plugging->jobs, .plugging = plugging, .job = nri_job, .kind = kind, .id = id
+	};
 	if (job->next)
 		job->next->prev = job;
 	plugging->jobs = job;
@@ -120,8 +122,8 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	int r = 0, grpc = reply->status.code;
 	job->rpc = NULL;
 	if (grpc == CK_GRPC_OK)
-		r = ck_objects_read(&objects, ck_route_named("ListContainers"), reply->message.p,
-				    reply->message.len, &err);
+		r = ck_objects_read(&objects, ck_cri_method_named("ListContainers"),
+				    reply->message.p, reply->message.len, &err);
 	if (grpc == CK_GRPC_OK && r >= 0)
 		grpc = CK_GRPC_NOT_FOUND;
 	for (size_t i = 0; r >= 0 && grpc == CK_GRPC_NOT_FOUND && i < objects.n; i++) {

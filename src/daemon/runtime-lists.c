@@ -11,7 +11,7 @@
 struct ck_reconcile {
 	struct ck_daemon *daemon;
 	ck_reconciled_fn *done;
-	const struct ck_route *route; /* of the list under way */
+	const struct ck_cri_method *method; /* of the list under way */
 	struct ck_view *view;         /* begun before it was asked for */
 	struct ck_unary_call *rpc;
 };
@@ -47,17 +47,18 @@ static int take_list(struct ck_reconcile *reconcile, struct ck_unary_reply *repl
 	/* the reason goes to the log, and may quote anybody's request */
 	if (reply->status.code != CK_GRPC_OK) {
 		ck_scrub(reply->status.message ? reply->status.message : "no reason given",
-			 reconcile->route->kind, NULL, 0, why);
+			 reconcile->method->kind, NULL, 0, why);
 		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", ck_grpc_name(reply->status.code),
 			       why);
 	}
-	int r = ck_objects_read(&objects, reconcile->route, reply->message.p, reply->message.len,
+	int r = ck_objects_read(&objects, reconcile->method, reply->message.p, reply->message.len,
 				err);
 	if (r >= 0)
-		r = ck_view_listed(reconcile->view, reconcile->route->kind, objects.all, objects.n);
+		r = ck_view_listed(reconcile->view, reconcile->method->kind, objects.all,
+				   objects.n);
 	if (r < 0 && !err->code)
 		ck_fail(err, -r, "%s", ck_strerror(-r));
-	if (r >= 0 && reconcile->route->kind == CK_SANDBOX)
+	if (r >= 0 && reconcile->method->kind == CK_SANDBOX)
 		ck_hosting_saw(reconcile->daemon, objects.all, objects.n);
 	ck_objects_fini(&objects);
 	return r;
@@ -67,7 +68,7 @@ static void answered(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_reconcile *reconcile = userdata;
 	struct ck_error err = { 0 };
-	bool first = reconcile->route->kind == CK_SANDBOX;
+	bool first = reconcile->method->kind == CK_SANDBOX;
 	reconcile->rpc = NULL;
 	int r = take_list(reconcile, reply, &err);
 	if (r >= 0 && first) {
@@ -77,14 +78,14 @@ static void answered(struct ck_unary_reply *reply, void *userdata)
 			return;
 	}
 	if (r < 0)
-		ck_context(&err, r, "the list failed: %s", reconcile->route->rpc);
+		ck_context(&err, r, "the list failed: %s", reconcile->method->rpc);
 	end(reconcile, r < 0 ? &err : NULL);
 }
 
 static int ask(struct ck_reconcile *reconcile, size_t which, struct ck_error *err)
 {
-	reconcile->route = ck_route_find(lists[which], strlen(lists[which]));
-	const struct ck_unary_options options = { .path = reconcile->route->rpc,
+	reconcile->method = ck_cri_method_find(lists[which], strlen(lists[which]));
+	const struct ck_unary_options options = { .path = reconcile->method->rpc,
 						  .timeout = CK_ASK_TIMEOUT,
 						  .reply_max = reconcile->daemon->conf.list_max };
 	int r = ck_view_begin(reconcile->daemon->cache, &reconcile->view, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The side of the clients: who may connect, what a call must look like, its request gathered, its
- * answer sent. What the call is about is its route's business.
+ * answer sent. What the call is about is its method's business.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static void answer(struct ck_call *call, int grpc, const char *message, const vo
 		   size_t details_len)
 {
 	if (call->stream && grpc != CK_GRPC_OK)
-		call->daemon->metrics.errors[ck_metrics_route(call->route)]++;
+		call->daemon->metrics.errors[ck_metrics_method(call->method)]++;
 	send_status(call, grpc, message, details, details_len);
 }
 
@@ -146,7 +146,7 @@ bool ck_call_guard(struct ck_call *call)
 {
 	struct ck_bytes rewritten = { 0 };
 	struct ck_error err = { 0 };
-	int r = ck_guard_request(call->route, call->request.p, call->request.len, resolve, call,
+	int r = ck_guard_request(call->method, call->request.p, call->request.len, resolve, call,
 				 call->id, &rewritten, &err);
 	if (r == CK_GUARD_AS_IT_CAME)
 		return true;
@@ -157,9 +157,9 @@ bool ck_call_guard(struct ck_call *call)
 		return true;
 	}
 	if (r == CK_GUARD_HIDDEN) { /* in the words of a runtime that has never heard of it */
-		call->daemon->metrics.refused_hidden[ck_metrics_route(call->route)]++;
+		call->daemon->metrics.refused_hidden[ck_metrics_method(call->method)]++;
 		ck_call_answer(call, CK_GRPC_NOT_FOUND,
-			       call->route->kind == CK_SANDBOX
+			       call->method->kind == CK_SANDBOX
 				       ? "no such pod sandbox"
 				       : "no such container or pod sandbox");
 	} else if (err.code) {
@@ -300,20 +300,20 @@ static int keep_headers(struct ck_call *call, const struct ck_h2_header *headers
 
 static const struct ck_call_ops *ops_of(const struct ck_call *call)
 {
-	if (!call->client->filtered || !call->route)
+	if (!call->client->filtered || !call->method)
 		return &ck_pass_ops;
-	switch (call->route->class) {
-	case CK_ROUTE_CREATE:
+	switch (call->method->class) {
+	case CK_CRI_CREATE:
 		return &ck_create_ops;
-	case CK_ROUTE_START:
-	case CK_ROUTE_STOP:
-	case CK_ROUTE_REMOVE:
-	case CK_ROUTE_EVENTS:
+	case CK_CRI_START:
+	case CK_CRI_STOP:
+	case CK_CRI_REMOVE:
+	case CK_CRI_EVENTS:
 		return &ck_act_ops;
-	case CK_ROUTE_PASS:
-	case CK_ROUTE_GUARD:
-	case CK_ROUTE_STATUS:
-	case CK_ROUTE_FILTER:
+	case CK_CRI_PASS:
+	case CK_CRI_GUARD:
+	case CK_CRI_STATUS:
+	case CK_CRI_FILTER:
 		break;
 	}
 	return &ck_pass_ops;
@@ -364,8 +364,8 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		refuse_http(call, "415");
 		return;
 	}
-	call->route = ck_route_find(path->value, path->value_len);
-	daemon->metrics.calls[ck_metrics_route(call->route)]++;
+	call->method = ck_cri_method_find(path->value, path->value_len);
+	daemon->metrics.calls[ck_metrics_method(call->method)]++;
 	if (timeout && !ck_grpc_timeout_parse(timeout->value, timeout->value_len, &ns)) {
 		refuse(call, CK_GRPC_INVALID_ARGUMENT,
 		       "grpc-timeout is not 1 to 8 digits and a unit");
@@ -377,20 +377,20 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		refuse(call, CK_GRPC_UNAVAILABLE, "crikeepd is stopping");
 		return;
 	}
-	if (!call->client->filtered && (!call->route || !call->route->read_only)) {
+	if (!call->client->filtered && (!call->method || !call->method->read_only)) {
 		refuse(call, CK_GRPC_PERMISSION_DENIED,
 		       "not on this socket: it answers calls that only look");
 		return;
 	}
 	call->ops = ops_of(call);
 	bool gathered =
-		call->client->filtered && call->route && call->route->class != CK_ROUTE_PASS;
+		call->client->filtered && call->method && call->method->class != CK_CRI_PASS;
 	if (!gathered) {
 		ck_pass_begin(call, headers, n);
 		return;
 	}
 	call->reader.max =
-		call->route->class == CK_ROUTE_CREATE ? CK_REQUEST_MAX : daemon->conf.list_max;
+		call->method->class == CK_CRI_CREATE ? CK_REQUEST_MAX : daemon->conf.list_max;
 	struct ck_error err;
 	int r = keep_headers(call, headers, n) < 0 ? ck_nomem(&err) : enough(call->client, &err);
 	if (r < 0)

@@ -118,20 +118,20 @@ static void the_unfiltered_socket_refuses_every_call_not_on_its_list(void **stat
 	struct stage *s = *state;
 	unsigned refused = 0, answered = 0;
 	stage_start(s, NULL, NULL);
-	for (size_t i = 0; ck_route_at(i); i++) {
-		const struct ck_route *route = ck_route_at(i);
+	for (size_t i = 0; ck_cri_method_at(i); i++) {
+		const struct ck_cri_method *method = ck_cri_method_at(i);
 		char rpc[64];
-		if (route->class == CK_ROUTE_EVENTS)
+		if (method->class == CK_CRI_EVENTS)
 			continue; /* endless */
 		snprintf(rpc, sizeof(rpc), "%s%s",
-			 strstr(route->rpc, "Image") ? "ImageService/" : "", route->rpc);
+			 strstr(method->rpc, "Image") ? "ImageService/" : "", method->rpc);
 		int code = cri_do_id(&s->agent, rpc, "x");
-		if (route->read_only)
+		if (method->read_only)
 			assert_int_not_equal(code, CK_GRPC_PERMISSION_DENIED);
 		else
 			assert_int_equal(code, CK_GRPC_PERMISSION_DENIED);
-		refused += !route->read_only;
-		answered += route->read_only;
+		refused += !method->read_only;
+		answered += method->read_only;
 	}
 	assert_true(refused > 10);
 	assert_true(answered > 10);

@@ -17,21 +17,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		"/runtime.v1.RuntimeService/", "/runtime.v1.ImageService/",
 		"/runtime.v1alpha2.RuntimeService/", "/runtime.v1alpha2.ImageService/",
 	};
-	const struct ck_route *route = ck_route_find((const char *)data, size);
+	const struct ck_cri_method *method = ck_cri_method_find((const char *)data, size);
 	bool known = false;
 
 	for (size_t i = 0; i < sizeof(services) / sizeof(*services); i++) {
 		size_t n = strlen(services[i]);
 		if (!begins(data, size, services[i]))
 			continue;
-		for (size_t k = 0; ck_route_at(k); k++)
-			known |= size - n == strlen(ck_route_at(k)->rpc) &&
-				 begins(data + n, size - n, ck_route_at(k)->rpc);
-		if (route &&
-		    (size - n != strlen(route->rpc) || !begins(data + n, size - n, route->rpc)))
+		for (size_t k = 0; ck_cri_method_at(k); k++)
+			known |= size - n == strlen(ck_cri_method_at(k)->rpc) &&
+				 begins(data + n, size - n, ck_cri_method_at(k)->rpc);
+		if (method &&
+		    (size - n != strlen(method->rpc) || !begins(data + n, size - n, method->rpc)))
 			abort();
 	}
-	if (route && !known)
+	if (method && !known)
 		abort();
 	return 0;
 }

@@ -42,13 +42,13 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	return *who == EVERYBODY || (*who == SOME && hash(object->id, object->kind) % 2);
 }
 
-static void check_filter(const struct ck_route *route, const uint8_t *data, size_t size,
+static void check_filter(const struct ck_cri_method *method, const uint8_t *data, size_t size,
 			 enum who who)
 {
 	struct ck_bytes out = { 0 }, again = { 0 };
 	struct ck_filter_count count = { 0 }, left = { 0 };
 	struct ck_error err;
-	int r = ck_filter_response(route, data, size, hides, &who, &out, &count, &err);
+	int r = ck_filter_response(method, data, size, hides, &who, &out, &count, &err);
 
 	check(r >= 0 || r == -CK_EMALFORMED);
 	if (r >= 0 && who == NOBODY)
@@ -57,8 +57,8 @@ static void check_filter(const struct ck_route *route, const uint8_t *data, size
 		check((r == CK_FILTER_AS_IT_CAME) == (count.hidden == 0));
 	if (r == CK_FILTER_CUT) {
 		check(out.len && out.len < size);
-		check(ck_filter_response(route, out.p, out.len, hides, &who, &again, &left, &err) ==
-		      CK_FILTER_AS_IT_CAME);
+		check(ck_filter_response(method, out.p, out.len, hides, &who, &again, &left,
+					 &err) == CK_FILTER_AS_IT_CAME);
 		check(left.shown == count.shown && left.hidden == 0);
 	}
 	ck_bytes_free(&out);
@@ -81,22 +81,22 @@ static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void 
 	return hash(full, kind) % 3 == 0;
 }
 
-static void check_guard(const struct ck_route *route, const uint8_t *data, size_t size)
+static void check_guard(const struct ck_cri_method *method, const uint8_t *data, size_t size)
 {
 	struct ck_bytes out = { 0 }, again = { 0 };
 	char id[CK_ID_MAX + 1], id_again[CK_ID_MAX + 1];
 	struct ck_error err;
-	int r = ck_guard_request(route, data, size, resolve, NULL, id, &out, &err);
+	int r = ck_guard_request(method, data, size, resolve, NULL, id, &out, &err);
 
 	check(r >= 0 || r == -CK_EMALFORMED || r == -CK_ETOOBIG);
 	if (r == CK_GUARD_REWRITTEN) {
-		int second = ck_guard_request(route, out.p, out.len, resolve, NULL, id_again,
+		int second = ck_guard_request(method, out.p, out.len, resolve, NULL, id_again,
 					      &again, &err);
 		check(second == CK_GUARD_AS_IT_CAME && !strcmp(id, id_again));
-		check(ck_guard_has_filter(route, out.p, out.len));
+		check(ck_guard_has_filter(method, out.p, out.len));
 	}
 	ck_bytes_free(&out);
-	ck_guard_has_filter(route, data, size);
+	ck_guard_has_filter(method, data, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -105,13 +105,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	while (ck_route_at(n))
+	while (ck_cri_method_at(n))
 		n++;
-	const struct ck_route *route = ck_route_at(data[0] % n);
+	const struct ck_cri_method *method = ck_cri_method_at(data[0] % n);
 	data++, size--;
 	for (enum who who = NOBODY; who <= SOME; who++)
-		check_filter(route, data, size, who);
-	check_guard(route, data, size);
+		check_filter(method, data, size, who);
+	check_guard(method, data, size);
 	int type = ck_filter_event_type(data, size);
 	check(type >= -1 && type <= 3);
 	return 0;

@@ -12,56 +12,56 @@
  * w(hole list) */
 static const struct expected {
 	const char *service, *rpc;
-	enum ck_route_class class;
+	enum ck_cri_class class;
 	enum ck_kind kind;
 	const char *flags;
 } expected[] = {
-	{ "RuntimeService", "Version", CK_ROUTE_PASS, 0, "r" },
-	{ "RuntimeService", "RunPodSandbox", CK_ROUTE_CREATE, CK_SANDBOX, "" },
-	{ "RuntimeService", "StopPodSandbox", CK_ROUTE_STOP, CK_SANDBOX, "" },
-	{ "RuntimeService", "RemovePodSandbox", CK_ROUTE_REMOVE, CK_SANDBOX, "" },
-	{ "RuntimeService", "PodSandboxStatus", CK_ROUTE_STATUS, CK_SANDBOX, "r" },
-	{ "RuntimeService", "ListPodSandbox", CK_ROUTE_FILTER, CK_SANDBOX, "rw" },
-	{ "RuntimeService", "StreamPodSandboxes", CK_ROUTE_FILTER, CK_SANDBOX, "sr" },
-	{ "RuntimeService", "CreateContainer", CK_ROUTE_CREATE, CK_CONTAINER, "" },
-	{ "RuntimeService", "StartContainer", CK_ROUTE_START, CK_CONTAINER, "" },
-	{ "RuntimeService", "StopContainer", CK_ROUTE_STOP, CK_CONTAINER, "" },
-	{ "RuntimeService", "RemoveContainer", CK_ROUTE_REMOVE, CK_CONTAINER, "" },
-	{ "RuntimeService", "ListContainers", CK_ROUTE_FILTER, CK_CONTAINER, "rw" },
-	{ "RuntimeService", "StreamContainers", CK_ROUTE_FILTER, CK_CONTAINER, "sr" },
-	{ "RuntimeService", "ContainerStatus", CK_ROUTE_STATUS, CK_CONTAINER, "r" },
-	{ "RuntimeService", "UpdateContainerResources", CK_ROUTE_GUARD, CK_CONTAINER, "" },
-	{ "RuntimeService", "ReopenContainerLog", CK_ROUTE_GUARD, CK_CONTAINER, "" },
-	{ "RuntimeService", "ExecSync", CK_ROUTE_GUARD, CK_CONTAINER, "" },
-	{ "RuntimeService", "Exec", CK_ROUTE_GUARD, CK_CONTAINER, "" },
-	{ "RuntimeService", "Attach", CK_ROUTE_GUARD, CK_CONTAINER, "" },
-	{ "RuntimeService", "PortForward", CK_ROUTE_GUARD, CK_SANDBOX, "" },
-	{ "RuntimeService", "ContainerStats", CK_ROUTE_STATUS, CK_CONTAINER, "r" },
-	{ "RuntimeService", "ListContainerStats", CK_ROUTE_FILTER, CK_CONTAINER, "r" },
-	{ "RuntimeService", "StreamContainerStats", CK_ROUTE_FILTER, CK_CONTAINER, "sr" },
-	{ "RuntimeService", "PodSandboxStats", CK_ROUTE_STATUS, CK_SANDBOX, "r" },
-	{ "RuntimeService", "ListPodSandboxStats", CK_ROUTE_FILTER, CK_SANDBOX, "r" },
-	{ "RuntimeService", "StreamPodSandboxStats", CK_ROUTE_FILTER, CK_SANDBOX, "sr" },
-	{ "RuntimeService", "UpdateRuntimeConfig", CK_ROUTE_PASS, 0, "" },
-	{ "RuntimeService", "Status", CK_ROUTE_PASS, 0, "r" },
-	{ "RuntimeService", "CheckpointContainer", CK_ROUTE_GUARD, CK_CONTAINER, "" },
-	{ "RuntimeService", "GetContainerEvents", CK_ROUTE_EVENTS, 0, "sr" },
-	{ "RuntimeService", "ListMetricDescriptors", CK_ROUTE_PASS, 0, "r" },
-	{ "RuntimeService", "ListPodSandboxMetrics", CK_ROUTE_FILTER, CK_SANDBOX, "r" },
-	{ "RuntimeService", "StreamPodSandboxMetrics", CK_ROUTE_FILTER, CK_SANDBOX, "sr" },
-	{ "RuntimeService", "RuntimeConfig", CK_ROUTE_PASS, 0, "r" },
-	{ "RuntimeService", "UpdatePodSandboxResources", CK_ROUTE_GUARD, CK_SANDBOX, "" },
-	{ "ImageService", "ListImages", CK_ROUTE_PASS, 0, "r" },
-	{ "ImageService", "StreamImages", CK_ROUTE_PASS, 0, "sr" },
-	{ "ImageService", "ImageStatus", CK_ROUTE_PASS, 0, "r" },
-	{ "ImageService", "PullImage", CK_ROUTE_PASS, 0, "" },
-	{ "ImageService", "RemoveImage", CK_ROUTE_PASS, 0, "" },
-	{ "ImageService", "ImageFsInfo", CK_ROUTE_PASS, 0, "r" },
+	{ "RuntimeService", "Version", CK_CRI_PASS, 0, "r" },
+	{ "RuntimeService", "RunPodSandbox", CK_CRI_CREATE, CK_SANDBOX, "" },
+	{ "RuntimeService", "StopPodSandbox", CK_CRI_STOP, CK_SANDBOX, "" },
+	{ "RuntimeService", "RemovePodSandbox", CK_CRI_REMOVE, CK_SANDBOX, "" },
+	{ "RuntimeService", "PodSandboxStatus", CK_CRI_STATUS, CK_SANDBOX, "r" },
+	{ "RuntimeService", "ListPodSandbox", CK_CRI_FILTER, CK_SANDBOX, "rw" },
+	{ "RuntimeService", "StreamPodSandboxes", CK_CRI_FILTER, CK_SANDBOX, "sr" },
+	{ "RuntimeService", "CreateContainer", CK_CRI_CREATE, CK_CONTAINER, "" },
+	{ "RuntimeService", "StartContainer", CK_CRI_START, CK_CONTAINER, "" },
+	{ "RuntimeService", "StopContainer", CK_CRI_STOP, CK_CONTAINER, "" },
+	{ "RuntimeService", "RemoveContainer", CK_CRI_REMOVE, CK_CONTAINER, "" },
+	{ "RuntimeService", "ListContainers", CK_CRI_FILTER, CK_CONTAINER, "rw" },
+	{ "RuntimeService", "StreamContainers", CK_CRI_FILTER, CK_CONTAINER, "sr" },
+	{ "RuntimeService", "ContainerStatus", CK_CRI_STATUS, CK_CONTAINER, "r" },
+	{ "RuntimeService", "UpdateContainerResources", CK_CRI_GUARD, CK_CONTAINER, "" },
+	{ "RuntimeService", "ReopenContainerLog", CK_CRI_GUARD, CK_CONTAINER, "" },
+	{ "RuntimeService", "ExecSync", CK_CRI_GUARD, CK_CONTAINER, "" },
+	{ "RuntimeService", "Exec", CK_CRI_GUARD, CK_CONTAINER, "" },
+	{ "RuntimeService", "Attach", CK_CRI_GUARD, CK_CONTAINER, "" },
+	{ "RuntimeService", "PortForward", CK_CRI_GUARD, CK_SANDBOX, "" },
+	{ "RuntimeService", "ContainerStats", CK_CRI_STATUS, CK_CONTAINER, "r" },
+	{ "RuntimeService", "ListContainerStats", CK_CRI_FILTER, CK_CONTAINER, "r" },
+	{ "RuntimeService", "StreamContainerStats", CK_CRI_FILTER, CK_CONTAINER, "sr" },
+	{ "RuntimeService", "PodSandboxStats", CK_CRI_STATUS, CK_SANDBOX, "r" },
+	{ "RuntimeService", "ListPodSandboxStats", CK_CRI_FILTER, CK_SANDBOX, "r" },
+	{ "RuntimeService", "StreamPodSandboxStats", CK_CRI_FILTER, CK_SANDBOX, "sr" },
+	{ "RuntimeService", "UpdateRuntimeConfig", CK_CRI_PASS, 0, "" },
+	{ "RuntimeService", "Status", CK_CRI_PASS, 0, "r" },
+	{ "RuntimeService", "CheckpointContainer", CK_CRI_GUARD, CK_CONTAINER, "" },
+	{ "RuntimeService", "GetContainerEvents", CK_CRI_EVENTS, 0, "sr" },
+	{ "RuntimeService", "ListMetricDescriptors", CK_CRI_PASS, 0, "r" },
+	{ "RuntimeService", "ListPodSandboxMetrics", CK_CRI_FILTER, CK_SANDBOX, "r" },
+	{ "RuntimeService", "StreamPodSandboxMetrics", CK_CRI_FILTER, CK_SANDBOX, "sr" },
+	{ "RuntimeService", "RuntimeConfig", CK_CRI_PASS, 0, "r" },
+	{ "RuntimeService", "UpdatePodSandboxResources", CK_CRI_GUARD, CK_SANDBOX, "" },
+	{ "ImageService", "ListImages", CK_CRI_PASS, 0, "r" },
+	{ "ImageService", "StreamImages", CK_CRI_PASS, 0, "sr" },
+	{ "ImageService", "ImageStatus", CK_CRI_PASS, 0, "r" },
+	{ "ImageService", "PullImage", CK_CRI_PASS, 0, "" },
+	{ "ImageService", "RemoveImage", CK_CRI_PASS, 0, "" },
+	{ "ImageService", "ImageFsInfo", CK_CRI_PASS, 0, "r" },
 };
 
-static const struct ck_route *find(const char *path)
+static const struct ck_cri_method *find(const char *path)
 {
-	return ck_route_find(path, strlen(path));
+	return ck_cri_method_find(path, strlen(path));
 }
 
 static void every_call_of_both_versions_is_as_cri_has_it(void **state)
@@ -75,14 +75,14 @@ static void every_call_of_both_versions_is_as_cri_has_it(void **state)
 		for (size_t v = 0; v < CK_COUNT(versions); v++) {
 			snprintf(path, sizeof(path), "/runtime.%s.%s/%s", versions[v], e->service,
 				 e->rpc);
-			const struct ck_route *route = find(path);
-			assert_non_null(route);
-			assert_string_equal(route->rpc, e->rpc);
-			assert_int_equal(route->class, e->class);
-			assert_int_equal(route->kind, e->kind);
-			assert_int_equal(route->streams, strchr(e->flags, 's') != NULL);
-			assert_int_equal(route->read_only, strchr(e->flags, 'r') != NULL);
-			assert_int_equal(route->whole_list, strchr(e->flags, 'w') != NULL);
+			const struct ck_cri_method *method = find(path);
+			assert_non_null(method);
+			assert_string_equal(method->rpc, e->rpc);
+			assert_int_equal(method->class, e->class);
+			assert_int_equal(method->kind, e->kind);
+			assert_int_equal(method->streams, strchr(e->flags, 's') != NULL);
+			assert_int_equal(method->read_only, strchr(e->flags, 'r') != NULL);
+			assert_int_equal(method->whole_list, strchr(e->flags, 'w') != NULL);
 		}
 	}
 }
@@ -92,12 +92,12 @@ static void the_table_has_no_other_call_and_fits_the_metrics(void **state)
 	size_t n = 0;
 
 	(void)state;
-	while (ck_route_at(n))
+	while (ck_cri_method_at(n))
 		n++;
 	assert_int_equal(n, CK_COUNT(expected));
-	assert_true(n < CK_METRIC_ROUTES);
-	assert_null(ck_route_at(n + 1));
-	assert_null(ck_route_at(SIZE_MAX));
+	assert_true(n < CK_METRIC_METHODS);
+	assert_null(ck_cri_method_at(n + 1));
+	assert_null(ck_cri_method_at(SIZE_MAX));
 }
 
 static void what_is_not_a_call_of_cri_is_not_found(void **state)
@@ -129,21 +129,21 @@ static void what_is_not_a_call_of_cri_is_not_found(void **state)
 	for (size_t i = 0; i < CK_COUNT(paths); i++)
 		assert_null(find(paths[i]));
 	/* the length counts, not a NUL */
-	assert_null(ck_route_find("/runtime.v1.RuntimeService/Version\0", 35));
-	assert_non_null(ck_route_find("/runtime.v1.RuntimeService/VersionX", 34));
+	assert_null(ck_cri_method_find("/runtime.v1.RuntimeService/Version\0", 35));
+	assert_non_null(ck_cri_method_find("/runtime.v1.RuntimeService/VersionX", 34));
 }
 
 static void what_acts_is_not_read_only_and_what_lists_has_a_shape(void **state)
 {
 	(void)state;
-	for (size_t i = 0; ck_route_at(i); i++) {
-		const struct ck_route *r = ck_route_at(i);
-		bool tells = r->class == CK_ROUTE_STATUS || r->class == CK_ROUTE_FILTER ||
-			     r->class == CK_ROUTE_EVENTS;
-		assert_true(!r->read_only || tells || r->class == CK_ROUTE_PASS);
+	for (size_t i = 0; ck_cri_method_at(i); i++) {
+		const struct ck_cri_method *r = ck_cri_method_at(i);
+		bool tells = r->class == CK_CRI_STATUS || r->class == CK_CRI_FILTER ||
+			     r->class == CK_CRI_EVENTS;
+		assert_true(!r->read_only || tells || r->class == CK_CRI_PASS);
 		assert_int_equal(r->response != NULL, tells);
-		assert_true(r->request || r->class == CK_ROUTE_PASS ||
-			    r->class == CK_ROUTE_EVENTS || !strcmp(r->rpc, "RunPodSandbox") ||
+		assert_true(r->request || r->class == CK_CRI_PASS ||
+			    r->class == CK_CRI_EVENTS || !strcmp(r->rpc, "RunPodSandbox") ||
 			    strstr(r->rpc, "PodSandboxMetrics"));
 	}
 }

@@ -172,7 +172,8 @@ static void build_list_sandboxes(struct ck_bytes *to, const struct world *w)
 static void build_list_containers(struct ck_bytes *to, const struct world *w)
 {
 	for (unsigned i = 0; i < THINGS; i++)
-		if (things[i].kind == CK_CONTAINER && !hidden(w, i)) /* each by itself: a list of containers has no sandboxes */
+		if (things[i].kind == CK_CONTAINER &&
+		    !hidden(w, i)) /* each by itself: a list of containers has no sandboxes */
 			put_thing(to, 1, &container, w, i);
 }
 
@@ -307,11 +308,11 @@ static const struct answer {
 };
 #define FOR_ANSWERS(a) for (const struct answer *a = answers; a < answers + CK_COUNT(answers); a++)
 
-static const struct ck_route *route(const char *rpc)
+static const struct ck_cri_method *method(const char *rpc)
 {
 	char path[128];
 	int len = snprintf(path, sizeof(path), "/runtime.v1.RuntimeService/%s", rpc);
-	const struct ck_route *found = ck_route_find(path, (size_t)len);
+	const struct ck_cri_method *found = ck_cri_method_find(path, (size_t)len);
 	assert_non_null(found);
 	return found;
 }
@@ -394,11 +395,12 @@ struct run {
 	int r;
 };
 
-static void filter(struct run *run, const struct ck_route *route, const void *message, size_t len)
+static void filter(struct run *run, const struct ck_cri_method *method, const void *message,
+		   size_t len)
 {
 	unsigned char *copy = exact_copy(message, len);
 
-	run->r = ck_filter_response(route, copy, len, hides, &run->asked, &run->out, &run->count,
+	run->r = ck_filter_response(method, copy, len, hides, &run->asked, &run->out, &run->count,
 				    &run->err);
 	assert_int_equal(run->out.p != NULL, run->r == CK_FILTER_CUT);
 	assert_int_equal(run->err.code, run->r < 0 ? -run->r : 0);
@@ -412,11 +414,11 @@ static void filter(struct run *run, const struct ck_route *route, const void *me
 static void every_answer_has_a_message_here(void **state)
 {
 	(void)state;
-	for (size_t i = 0; ck_route_at(i); i++) {
+	for (size_t i = 0; ck_cri_method_at(i); i++) {
 		bool found = false;
 		FOR_ANSWERS(answer)
-			found |= !strcmp(answer->rpc, ck_route_at(i)->rpc);
-		assert_int_equal(found, ck_route_at(i)->response != NULL);
+			found |= !strcmp(answer->rpc, ck_cri_method_at(i)->rpc);
+		assert_int_equal(found, ck_cri_method_at(i)->response != NULL);
 	}
 }
 
@@ -429,7 +431,7 @@ static void whatever_is_hidden_is_cut_and_nothing_else(void **state)
 				struct ck_bytes message = build(answer, 0, unknown),
 						expected = build(answer, bits, unknown);
 				struct run run = { .asked = { .hidden = bits, .answer = answer } };
-				filter(&run, route(answer->rpc), message.p, message.len);
+				filter(&run, method(answer->rpc), message.p, message.len);
 				assert_int_equal(run.count.shown + run.count.hidden, run.asked.n);
 				assert_int_equal(run.count.shown, run.asked.shown);
 				if (message.len == expected.len) {
@@ -460,7 +462,7 @@ static void a_list_of_hidden_objects_keeps_what_nobody_knows(void **state)
 		must(ck_bytes_add(&message, unknown.p, unknown.len));
 		answer->build(&message, &everything);
 		struct run run = { .asked = { .hidden = ~0u, .answer = answer } };
-		filter(&run, route(answer->rpc), message.p, message.len);
+		filter(&run, method(answer->rpc), message.p, message.len);
 		assert_int_equal(run.r, CK_FILTER_CUT);
 		assert_int_equal(run.out.len, unknown.len);
 		assert_memory_equal(run.out.p, unknown.p, unknown.len);
@@ -473,15 +475,15 @@ static void a_list_of_hidden_objects_keeps_what_nobody_knows(void **state)
 static void an_empty_message_comes_as_it_is(void **state)
 {
 	(void)state;
-	for (size_t i = 0; ck_route_at(i); i++) {
+	for (size_t i = 0; ck_cri_method_at(i); i++) {
 		struct run run = { .asked = { .hidden = ~0u } };
-		filter(&run, ck_route_at(i), "", 0);
+		filter(&run, ck_cri_method_at(i), "", 0);
 		assert_int_equal(run.r, CK_FILTER_AS_IT_CAME);
 		assert_int_equal(run.asked.n, 0);
-		if (ck_route_at(i)->response)
+		if (ck_cri_method_at(i)->response)
 			continue;
 		/* and what is not looked at needs not be well-formed */
-		filter(&run, ck_route_at(i), "\xff", 1);
+		filter(&run, ck_cri_method_at(i), "\xff", 1);
 		assert_int_equal(run.r, CK_FILTER_AS_IT_CAME);
 	}
 }
@@ -495,7 +497,7 @@ static void objects_that_tell_nothing_are_shown_with_what_is_known_inside(void *
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(lists); i++) { /* items of no bytes */
 		struct run run = { .asked = { .hidden = ~0u } };
-		filter(&run, route(lists[i]), "\x0a\x00\x0a\x00", 4);
+		filter(&run, method(lists[i]), "\x0a\x00\x0a\x00", 4);
 		assert_int_equal(run.r, CK_FILTER_AS_IT_CAME);
 		assert_int_equal(run.asked.n, 0);
 	}
@@ -504,7 +506,7 @@ static void objects_that_tell_nothing_are_shown_with_what_is_known_inside(void *
 	put(&stats, 2, &linux_stats);
 	put(&message, 1, &stats);
 	struct run run = { .asked = { .hidden = 4 } };
-	filter(&run, route("ListPodSandboxStats"), message.p, message.len);
+	filter(&run, method("ListPodSandboxStats"), message.p, message.len);
 	assert_int_equal(run.r, CK_FILTER_CUT);
 	assert_int_equal(run.out.len, 4);
 	assert_memory_equal(run.out.p, "\x0a\x02\x12\x00", 4);
@@ -526,7 +528,7 @@ static void an_id_that_cannot_be_is_nobodys(void **state)
 			item.p[item.len - 3] = '\0';
 		put(&message, 1, &item);
 		struct run run = { .asked = { .hidden = ~0u } };
-		filter(&run, route("ListPodSandbox"), message.p, message.len);
+		filter(&run, method("ListPodSandbox"), message.p, message.len);
 		assert_int_equal(run.r, CK_FILTER_AS_IT_CAME);
 		assert_int_equal(run.asked.n, i == 1);
 		ck_bytes_free(&message);
@@ -562,7 +564,7 @@ static void object_free(struct ck_object *object)
 static struct ck_object read_one(const char *rpc, const struct ck_bytes *message)
 {
 	struct ck_object object = { 0 };
-	int r = ck_filter_response(route(rpc), message->p, message->len, copy_object, &object, NULL,
+	int r = ck_filter_response(method(rpc), message->p, message->len, copy_object, &object, NULL,
 				   NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_non_null(object.id);
@@ -690,7 +692,7 @@ static void a_container_in_a_sandbox_has_its_pod_without_labels(void **state)
 	put_number(&status, 4, things[3].created_at);
 	put(&message, 3, &status);
 	put_thing(&message, 1, &pod_sandbox_status, &everything, 0);
-	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len, hides, &asked,
+	int r = ck_filter_response(method("PodSandboxStatus"), message.p, message.len, hides, &asked,
 				   NULL, NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_int_equal(asked.n, 2);
@@ -716,7 +718,7 @@ static void labels_of_a_container_come_before_what_its_sandbox_says(void **state
 	put_pair(&status, 12, "io.kubernetes.pod.name", "by-label");
 	put(&message, 3, &status);
 	put_thing(&message, 1, &pod_sandbox_status, &everything, 0);
-	int r = ck_filter_response(route("PodSandboxStatus"), message.p, message.len,
+	int r = ck_filter_response(method("PodSandboxStatus"), message.p, message.len,
 				   note_container, pod, NULL, NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_string_equal(pod, "by-label shop uid-0");
@@ -767,7 +769,7 @@ static void an_event_is_hidden_with_what_it_is_about(void **state)
 				put_thing(&message, 5, &container_status, &everything, t);
 		put_text(&message, 1, rows[i].about);
 		struct run run = { .asked = { .hidden = rows[i].hidden } };
-		filter(&run, route("GetContainerEvents"), message.p, message.len);
+		filter(&run, method("GetContainerEvents"), message.p, message.len);
 		assert_int_equal(run.r, rows[i].r);
 		assert_int_equal(run.asked.n, rows[i].n);
 		assert_int_equal(run.count.hidden, rows[i].r != CK_FILTER_AS_IT_CAME);
@@ -795,13 +797,13 @@ static void a_failed_question_is_an_error_wherever_it_is(void **state)
 	FOR_ANSWERS(answer) {
 		struct ck_bytes message = build(answer, 0, true);
 		struct run all = { .asked = { .hidden = CONTAINERS } };
-		filter(&all, route(answer->rpc), message.p, message.len);
+		filter(&all, method(answer->rpc), message.p, message.len);
 		ck_bytes_free(&all.out);
 		for (unsigned n = 1; n <= all.asked.n; n++) {
 			struct run run = { .asked = { .hidden = CONTAINERS,
 						      .fail_at = (int)n,
 						      .error = -CK_EFORK } };
-			filter(&run, route(answer->rpc), message.p, message.len);
+			filter(&run, method(answer->rpc), message.p, message.len);
 			assert_int_equal(run.r, -CK_EFORK);
 			assert_int_equal(run.asked.n, n);
 		}
@@ -816,7 +818,7 @@ static void a_cut_off_answer_is_malformed_wherever_it_is_cut(void **state)
 		struct ck_bytes message = build(answer, 0, true);
 		for (size_t len = 0; len < message.len; len++) {
 			struct run run = { .asked = { .hidden = CONTAINERS } };
-			filter(&run, route(answer->rpc), message.p, len);
+			filter(&run, method(answer->rpc), message.p, len);
 			assert_int_equal(run.r == -CK_EMALFORMED,
 					 !is_border(message.p, message.len, len));
 			ck_bytes_free(&run.out);
@@ -837,7 +839,7 @@ static void a_changed_byte_breaks_nothing(void **state)
 			for (unsigned bit = 0; bit < 8; bit++) {
 				struct run run = { .asked = { .hidden = CONTAINERS } };
 				message.p[at] = (unsigned char)(byte ^ 1u << bit);
-				filter(&run, route(answer->rpc), message.p, message.len);
+				filter(&run, method(answer->rpc), message.p, message.len);
 				assert_true(run.out.len <= message.len);
 				ck_bytes_free(&run.out);
 			}
@@ -856,7 +858,7 @@ static void memory_may_end_anywhere(void **state)
 		for (bool hit = true; hit;) {
 			struct run run = { .asked = { .hidden = CONTAINERS } };
 			ck_fault_arm(CK_FAULT_ALLOC, ++n, false);
-			filter(&run, route(answer->rpc), message.p, message.len);
+			filter(&run, method(answer->rpc), message.p, message.len);
 			hit = ck_fault_hit();
 			ck_fault_arm(0, 0, false);
 			assert_int_equal(run.r == -CK_ENOMEM, hit);
@@ -890,7 +892,7 @@ static void a_long_list_is_cut_in_one_go_and_a_handful_of_allocations(void **sta
 			must(ck_bytes_add(&expected, message.p + before, message.len - before));
 	}
 	ck_fault_arm(CK_FAULT_ALLOC, 4, false);
-	int r = ck_filter_response(route("ListContainers"), message.p, message.len,
+	int r = ck_filter_response(method("ListContainers"), message.p, message.len,
 				   hides_every_third, &n, &out, &count, NULL);
 	assert_false(ck_fault_hit());
 	ck_fault_arm(0, 0, false);

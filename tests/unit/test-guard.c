@@ -85,11 +85,11 @@ static const struct place {
 	{ "StreamContainerStats", 'c', { 1, 1 }, 's', { 1, 2 } },
 };
 
-static const struct ck_route *route(const char *rpc)
+static const struct ck_cri_method *method(const char *rpc)
 {
 	char path[128];
 	int len = snprintf(path, sizeof(path), "/runtime.v1.RuntimeService/%s", rpc);
-	const struct ck_route *found = ck_route_find(path, (size_t)len);
+	const struct ck_cri_method *found = ck_cri_method_find(path, (size_t)len);
 	assert_non_null(found);
 	return found;
 }
@@ -132,12 +132,13 @@ struct run {
 };
 
 /* @request: exact bytes, left as they are */
-static void guard(struct run *run, const struct ck_route *route, const void *request, size_t len)
+static void guard(struct run *run, const struct ck_cri_method *method, const void *request,
+		  size_t len)
 {
 	unsigned char *copy = exact_copy(request, len);
 
 	memset(run, 0, sizeof(*run));
-	run->r = ck_guard_request(route, copy, len, resolve, &run->asked, run->id, &run->out,
+	run->r = ck_guard_request(method, copy, len, resolve, &run->asked, run->id, &run->out,
 				  &run->err);
 	assert_int_equal(run->out.p != NULL, run->r == CK_GUARD_REWRITTEN);
 	assert_int_equal(run->err.code, run->r < 0 ? -run->r : 0);
@@ -154,7 +155,7 @@ static void expect(const struct place *place, const char *id, const char *other,
 	struct run run;
 	char text[2 * CK_ID_MAX];
 
-	guard(&run, route(place->rpc), request.p, request.len);
+	guard(&run, method(place->rpc), request.p, request.len);
 	assert_int_equal(run.r, r);
 	snprintf(text, sizeof(text), "%c-%s", place->kind, full);
 	assert_string_equal(run.id, text);
@@ -172,11 +173,11 @@ static void every_call_is_guarded_at_its_ids(void **state)
 	size_t guarded = 0, n = 0;
 
 	(void)state;
-	for (size_t i = 0; ck_route_at(i); i++)
-		guarded += ck_route_at(i)->request != NULL;
+	for (size_t i = 0; ck_cri_method_at(i); i++)
+		guarded += ck_cri_method_at(i)->request != NULL;
 	assert_int_equal(guarded, CK_COUNT(places));
 	for (const struct place *p = places; n < CK_COUNT(places); p++, n++) {
-		bool filter = route(p->rpc)->class == CK_ROUTE_FILTER;
+		bool filter = method(p->rpc)->class == CK_CRI_FILTER;
 		expect(p, "seen1", NULL, CK_GUARD_AS_IT_CAME, "seen1", NULL);
 		expect(p, "unknown", NULL, CK_GUARD_AS_IT_CAME, "unknown", NULL);
 		expect(p, "se", NULL, CK_GUARD_REWRITTEN, "seen1", NULL);
@@ -203,10 +204,10 @@ static void calls_without_ids_pass_unread(void **state)
 	struct run run;
 
 	(void)state;
-	for (size_t i = 0; ck_route_at(i); i++) {
-		if (ck_route_at(i)->request)
+	for (size_t i = 0; ck_cri_method_at(i); i++) {
+		if (ck_cri_method_at(i)->request)
 			continue;
-		guard(&run, ck_route_at(i), "\xff\xff", 2);
+		guard(&run, ck_cri_method_at(i), "\xff\xff", 2);
 		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
 		assert_string_equal(run.id, "");
 		assert_int_equal(run.asked.n, 0);
@@ -220,10 +221,10 @@ static void an_empty_or_absent_id_is_the_runtimes_business(void **state)
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(places); i++) {
 		struct ck_bytes request = { 0 };
-		guard(&run, route(places[i].rpc), "", 0);
+		guard(&run, method(places[i].rpc), "", 0);
 		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
 		put_at(&request, places[i].path, 1, "");
-		guard(&run, route(places[i].rpc), request.p, request.len);
+		guard(&run, method(places[i].rpc), request.p, request.len);
 		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
 		assert_string_equal(run.id, "");
 		assert_int_equal(run.asked.n, 0);
@@ -247,7 +248,7 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 		put_text(&expected, 1, ids[i][0]); /* overruled at the runtime as well */
 		put_number(&expected, 2, 1);
 		put_text(&expected, 1, "s-seen1");
-		guard(&run, route("PodSandboxStatus"), request.p, request.len);
+		guard(&run, method("PodSandboxStatus"), request.p, request.len);
 		assert_int_equal(run.r, CK_GUARD_REWRITTEN);
 		assert_int_equal(run.out.len, expected.len);
 		assert_memory_equal(run.out.p, expected.p, expected.len);
@@ -260,10 +261,10 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 	struct ck_bytes hidden = { 0 };
 	put_text(&hidden, 1, "s-seen1");
 	put_text(&hidden, 1, "s-hid1");
-	guard(&run, route("PodSandboxStatus"), hidden.p, hidden.len);
+	guard(&run, method("PodSandboxStatus"), hidden.p, hidden.len);
 	assert_int_equal(run.r, CK_GUARD_HIDDEN);
 	put_text(&hidden, 1, "");
-	guard(&run, route("PodSandboxStatus"), hidden.p, hidden.len);
+	guard(&run, method("PodSandboxStatus"), hidden.p, hidden.len);
 	assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
 	ck_bytes_free(&hidden);
 }
@@ -280,10 +281,10 @@ static void a_message_in_pieces_is_merged(void **state)
 	put_text(&request, 1, "s-seen1");
 	put_at(&request, target, 1, "c-hid1");
 	put_pair(&request, 2, "metadata", "");
-	guard(&run, route("CreateContainer"), request.p, request.len);
+	guard(&run, method("CreateContainer"), request.p, request.len);
 	assert_int_equal(run.r, CK_GUARD_HIDDEN);
 	put_at(&request, target, 1, "c-seen1");
-	guard(&run, route("CreateContainer"), request.p, request.len);
+	guard(&run, method("CreateContainer"), request.p, request.len);
 	assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
 	ck_bytes_free(&request);
 }
@@ -296,7 +297,7 @@ static void a_field_of_another_wire_type_is_another_field(void **state)
 	(void)state;
 	put_text(&request, 1, "s-se");
 	put_number(&request, 1, 7);
-	guard(&run, route("StopPodSandbox"), request.p, request.len);
+	guard(&run, method("StopPodSandbox"), request.p, request.len);
 	assert_int_equal(run.r, CK_GUARD_REWRITTEN);
 	assert_string_equal(run.id, "s-seen1");
 	assert_memory_equal(run.out.p + run.out.len - 2, "\x08\x07", 2);
@@ -315,17 +316,17 @@ static void ids_that_cannot_be_are_refused(void **state)
 		struct ck_bytes long_id = { 0 }, longest = { 0 }, nul = { 0 };
 		id[CK_ID_MAX + 1] = '\0';
 		put_at(&long_id, places[i].path, 1, id);
-		guard(&run, route(places[i].rpc), long_id.p, long_id.len);
+		guard(&run, method(places[i].rpc), long_id.p, long_id.len);
 		assert_int_equal(run.r, -CK_ETOOBIG);
 		id[CK_ID_MAX] = '\0';
 		put_at(&longest, places[i].path, 1, id);
-		guard(&run, route(places[i].rpc), longest.p, longest.len);
+		guard(&run, method(places[i].rpc), longest.p, longest.len);
 		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
 		assert_string_equal(run.id, id);
 		put_at(&nul, places[i].path, 1, "?-seen1");
 		/* "?" is in no unknown field */
 		*(unsigned char *)memchr(nul.p, '?', nul.len) = '\0';
-		guard(&run, route(places[i].rpc), nul.p, nul.len);
+		guard(&run, method(places[i].rpc), nul.p, nul.len);
 		assert_int_equal(run.r, -CK_EMALFORMED);
 		assert_int_equal(run.asked.n, 0);
 		ck_bytes_free(&long_id);
@@ -342,7 +343,7 @@ static void a_failed_look_up_is_an_error(void **state)
 	for (size_t i = 0; i < CK_COUNT(places); i++) {
 		struct ck_bytes request =
 			build(&places[i], "broken", places[i].other_kind ? "hid1" : NULL);
-		guard(&run, route(places[i].rpc), request.p, request.len);
+		guard(&run, method(places[i].rpc), request.p, request.len);
 		assert_int_equal(run.r, -CK_ENOMEM);
 		ck_bytes_free(&request);
 	}
@@ -357,7 +358,7 @@ static void a_cut_off_request_is_malformed_wherever_it_is_cut(void **state)
 		struct ck_bytes request =
 			build(&places[i], "se", places[i].other_kind ? "se" : NULL);
 		for (size_t len = 0; len < request.len; len++) {
-			guard(&run, route(places[i].rpc), request.p, len);
+			guard(&run, method(places[i].rpc), request.p, len);
 			assert_int_equal(run.r == -CK_EMALFORMED,
 					 !is_border(request.p, request.len, len));
 			ck_bytes_free(&run.out);
@@ -376,7 +377,7 @@ static void memory_may_end_anywhere(void **state)
 		unsigned n = 0;
 		while (run.r == -CK_ENOMEM) {
 			ck_fault_arm(CK_FAULT_ALLOC, ++n, false);
-			guard(&run, route(places[i].rpc), request.p, request.len);
+			guard(&run, method(places[i].rpc), request.p, request.len);
 			assert_int_equal(run.r, ck_fault_hit() ? -CK_ENOMEM : CK_GUARD_REWRITTEN);
 			ck_fault_arm(0, 0, false);
 			ck_bytes_free(&run.out);
@@ -399,7 +400,7 @@ static void a_request_of_16_mib_is_rewritten_around_its_id(void **state)
 	big[size] = '\0';
 	put_at(&request, target, 1, "c-se");
 	put_text(&request, 9, big);
-	guard(&run, route("CreateContainer"), request.p, request.len);
+	guard(&run, method("CreateContainer"), request.p, request.len);
 	assert_int_equal(run.r, CK_GUARD_REWRITTEN);
 	/* "en1": the lengths around it keep their size */
 	assert_int_equal(run.out.len, request.len + 3);
@@ -418,7 +419,7 @@ static void any_field_restricts_a_list_but_an_empty_filter(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(lists); i++) {
-		const struct ck_route *list = route(lists[i]);
+		const struct ck_cri_method *list = method(lists[i]);
 		assert_false(ck_guard_has_filter(list, "", 0));
 		/* a filter that says nothing */
 		assert_false(ck_guard_has_filter(list, "\x0a\x00", 2));

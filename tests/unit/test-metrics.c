@@ -108,21 +108,22 @@ static void every_line_is_prometheus_text(void **state)
 static void each_call_has_its_own_counters(void **state)
 {
 	struct ck_metrics metrics = { 0 };
-	const struct ck_route *list =
-		ck_route_find("/runtime.v1.RuntimeService/ListPodSandbox", 41);
-	const struct ck_route *version = ck_route_find("/runtime.v1.RuntimeService/Version", 34);
+	const struct ck_cri_method *list =
+		ck_cri_method_find("/runtime.v1.RuntimeService/ListPodSandbox", 41);
+	const struct ck_cri_method *version =
+		ck_cri_method_find("/runtime.v1.RuntimeService/Version", 34);
 	size_t n = 0;
 	(void)state;
-	while (ck_route_at(n)) {
-		assert_int_equal(ck_metrics_route(ck_route_at(n)), n);
+	while (ck_cri_method_at(n)) {
+		assert_int_equal(ck_metrics_method(ck_cri_method_at(n)), n);
 		n++;
 	}
-	assert_true(n < CK_METRIC_ROUTES); /* one is left for those not in the table */
-	assert_int_equal(ck_metrics_route(NULL), CK_METRIC_ROUTES - 1);
-	metrics.calls[ck_metrics_route(list)] = 5;
-	metrics.calls[ck_metrics_route(NULL)] = 2;
-	metrics.filtered[ck_metrics_route(list)] = 7;
-	metrics.errors[ck_metrics_route(version)] = 3;
+	assert_true(n < CK_METRIC_METHODS); /* one is left for those not in the table */
+	assert_int_equal(ck_metrics_method(NULL), CK_METRIC_METHODS - 1);
+	metrics.calls[ck_metrics_method(list)] = 5;
+	metrics.calls[ck_metrics_method(NULL)] = 2;
+	metrics.filtered[ck_metrics_method(list)] = 7;
+	metrics.errors[ck_metrics_method(version)] = 3;
 	CK_AUTO_FREE char *text = ck_metrics_print(&metrics, NULL, NULL);
 	assert_value(text, "crikeepd_calls_total{rpc=\"ListPodSandbox\"}", "5");
 	assert_value(text, "crikeepd_calls_total{rpc=\"other\"}", "2");
