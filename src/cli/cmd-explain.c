@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep explain: what is going on with an entry, for somebody who was woken by it. One paragraph:
- * what it is and since when, who asked, what went wrong, what happens next; then what to do, if
- * anything. No word of the rule book is needed to read it.
+ * crikeep explain: what is going on with an entry, for somebody who was woken by it. One paragraph
+ * names the entry, its state and its age, its requests, its last problem and the next step. A hint
+ * follows if something can be done. The text must be readable without the rule book.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,14 +15,14 @@
 #include "src/cli/output/text.h"
 
 #define SLOW_CREATION (60 * CK_NS_PER_S) /* most pods take a few seconds */
-/* failed attempts to destroy after which somebody should look */
+/* after so many failed attempts to destroy an entry somebody should look at it */
 #define STUBBORN      3u
 #define WIDTH_DEFAULT 80u
 
-struct story { /* a paragraph in the making */
+struct story { /* a paragraph that is being written */
 	const struct ck_look *look;
 	const struct ck_row *row;
-	bool now_known; /* times of this boot */
+	bool now_known; /* the row's times are of this boot */
 	FILE *out;
 };
 
@@ -34,16 +34,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARGS:
 		*picks = state->argv + state->next;
 		if (state->argc - state->next > 1)
-			argp_error(state, "one entry or pod at a time");
+			argp_error(state, "expected one entry or pod");
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which entry or pod?");
+		argp_error(state, "no entry or pod given");
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* "for 6m12s", or what else is known */
+/* "for 6m12s", or "since before the last boot" */
 static const char *since(const struct story *story, uint64_t at, char *buf)
 {
 	char span[CK_TEXT_SPAN];
@@ -53,13 +53,13 @@ static const char *since(const struct story *story, uint64_t at, char *buf)
 	return buf;
 }
 
-/* "in 12s", "any moment" */
+/* "in 12s", "shortly" */
 static const char *when(const struct story *story, char *buf)
 {
 	char span[CK_TEXT_SPAN];
 	uint64_t due = story->row->due;
 	if (!due || due <= story->look->now)
-		return strcpy(buf, "any moment");
+		return strcpy(buf, "shortly");
 	sprintf(buf, "in %s", ck_text_span(due - story->look->now, span));
 	return buf;
 }
@@ -70,19 +70,18 @@ static void tell_creating(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	char span[48];
-	fprintf(story->out, "has been in the making (CREATING%s) %s",
-		row->flags & CK_ENTRY_LOST ? ", lost" : "", since(story, row->created, span));
-	if (*row->stage)
-		fprintf(story->out, ", stage \"%s\" %s", row->stage,
-			since(story, row->staged, span));
-	fprintf(story->out, ".");
 	if (row->flags & CK_ENTRY_LOST)
-		fprintf(story->out, " How that ended is unknown: the call to the runtime ended "
+		fprintf(story->out, " It was being created, but the call to the runtime ended "
 				    "without an answer.");
+	else
+		fprintf(story->out, " The runtime is creating it.");
+	if (*row->stage)
+		fprintf(story->out, " It has been in stage \"%s\" %s.", row->stage,
+			since(story, row->staged, span));
 	if (row->flags & CK_ENTRY_RESENT)
-		fprintf(story->out, " The runtime was asked for it a second time.");
+		fprintf(story->out, " The request was sent to the runtime a second time.");
 	if (row->flags & CK_ENTRY_ABANDONED)
-		fprintf(story->out, " Nobody may have it any more (%s).",
+		fprintf(story->out, " It will be destroyed, not handed out: %s.",
 			ck_reason_text(row->reason));
 }
 
@@ -102,51 +101,42 @@ static bool lacks_plugin(const struct story *story)
 
 static void tell_kept(const struct story *story)
 {
-	const struct ck_row *row = story->row;
-	char span[48];
-	fprintf(story->out, "exists and has been kept (KEPT) %s: %s.",
-		since(story, row->changed, span),
-		lacks_plugin(story) ? "a plugin that must agree to it is not connected"
-				    : "nobody who asked for it was left to take it");
-	fprintf(story->out, " It is hidden, and %s.",
-		row->flags & CK_ENTRY_TOLD ? "plugins know of it" : "no plugin knows of it");
+	fprintf(story->out, " It was created, but %s.",
+		lacks_plugin(story) ? "a required plugin is not connected"
+				    : "no caller was still waiting for it");
+	fprintf(story->out, " It is hidden from the kubelet, and %s.",
+		story->row->flags & CK_ENTRY_TOLD ? "plugins know about it"
+						  : "no plugin knows about it");
 }
 
 static void tell_committed(const struct story *story)
 {
 	const struct ck_row *row = story->row;
-	char span[48];
 	if (row->origin == CK_ORIGIN_RUNTIME) {
-		fprintf(story->out, "was found in the runtime (COMMITTED) and only taken note of: "
-				    "it is never handed back and "
-				    "never destroyed.");
+		fprintf(story->out, " It was found in the runtime and only recorded. It is never "
+				    "handed back and never destroyed.");
 		return;
 	}
-	fprintf(story->out, "has belonged to the kubelet (COMMITTED) %s; ",
-		since(story, row->changed, span));
 	fprintf(story->out, row->flags & CK_ENTRY_DELIVERED
-				    ? "the answer has arrived."
-				    : "whether the answer has arrived is not known.");
+				    ? " It belongs to the kubelet, which received the answer."
+				    : " It belongs to the kubelet. It is not known whether the "
+				      "answer was received.");
 	if (row->flags & CK_ENTRY_ENDED)
-		fprintf(story->out, " It has stopped since, and is never handed back again.");
+		fprintf(story->out, " It has stopped since then and is never handed back again.");
 }
 
 static void tell_evicting(const struct story *story)
 {
 	static const char *const phases[] = {
-		[CK_PHASE_FIND] = "Its id is not known: the runtime is asked for it by name.",
+		[CK_PHASE_FIND] = "Its id is not known, so the runtime is asked for it by name.",
 		[CK_PHASE_CHECK] = "The runtime is asked whether anything uses it.",
 		[CK_PHASE_STOP] = "Plugins are being told that it stops.",
 		[CK_PHASE_DESTROY] = "The runtime is asked to stop and remove it.",
-		[CK_PHASE_REMOVE] = "It is destroyed; plugins are being told.",
+		[CK_PHASE_REMOVE] = "It is destroyed, and plugins are being told.",
 	};
 	const struct ck_row *row = story->row;
-	char span[48];
-	fprintf(story->out, "has been under eviction (EVICTING) %s",
-		since(story, row->changed, span));
 	if (row->reason)
-		fprintf(story->out, ": %s", ck_reason_text(row->reason));
-	fprintf(story->out, ".");
+		fprintf(story->out, " Reason: %s.", ck_reason_text(row->reason));
 	if (row->phase > CK_PHASE_NONE && row->phase <= CK_PHASE_MAX)
 		fprintf(story->out, " %s", phases[row->phase]);
 	if (row->tries)
@@ -154,21 +144,34 @@ static void tell_evicting(const struct story *story)
 			row->tries == 1 ? "" : "s", ck_grpc_name(row->last_grpc));
 }
 
+/* An administrator gave it up; nobody knows whether it was destroyed. */
+static bool was_released(const struct story *story)
+{
+	const struct ck_dump *dump = story->look->dump;
+	for (size_t i = dump->history_n; i-- > 0;) {
+		if (dump->history[i].entry == story->row->id &&
+		    dump->history[i].what == CK_WHAT_RELEASED)
+			return true;
+	}
+	return false;
+}
+
 static void tell_gone(const struct story *story)
 {
-	char span[CK_TEXT_SPAN];
-	if (story->now_known)
-		fprintf(story->out, "was destroyed (GONE) %s ago",
-			ck_text_span(ck_look_ago(story->look, story->row->changed), span));
-	else
-		fprintf(story->out, "was destroyed (GONE) before the last boot");
-	fprintf(story->out, "; its id stays hidden from lists that were begun before.");
+	fprintf(story->out, was_released(story)
+				    ? " It was released without confirmation and may still exist."
+				    : " It was destroyed.");
+	fprintf(story->out, " Its id stays hidden until it is forgotten.");
 }
 
 static void tell_state(const struct story *story)
 {
+	const struct ck_row *row = story->row;
 	char span[48];
-	switch (story->row->state) {
+	fprintf(story->out, "has been in state %s%s %s.", ck_state_name(row->state),
+		row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST ? " (lost)" : "",
+		since(story, row->state == CK_STATE_CREATING ? row->created : row->changed, span));
+	switch (row->state) {
 	case CK_STATE_CREATING:
 		tell_creating(story);
 		break;
@@ -177,9 +180,7 @@ static void tell_state(const struct story *story)
 		break;
 	case CK_STATE_COMMITTING:
 		fprintf(story->out,
-			"exists and has been on its way to the kubelet (COMMITTING) %s: plugins "
-			"are being told.",
-			since(story, story->row->changed, span));
+			" It was created, and plugins are being told before the kubelet gets it.");
 		break;
 	case CK_STATE_COMMITTED:
 		tell_committed(story);
@@ -193,7 +194,7 @@ static void tell_state(const struct story *story)
 	}
 }
 
-/* ---- who asked, what went wrong -------------------------------------------------------------- */
+/* ---- its requests and its last problem ------------------------------------------------------- */
 
 static void tell_requests(const struct story *story)
 {
@@ -202,35 +203,35 @@ static void tell_requests(const struct story *story)
 	if (!row->requests)
 		return;
 	fprintf(story->out,
-		row->requests == 1 ? " It was asked for once"
-				   : " It was asked for %" PRIu32 " times",
+		row->requests == 1 ? " It was requested once"
+				   : " It was requested %" PRIu32 " times",
 		row->requests);
 	if (story->now_known)
-		fprintf(story->out, "%s %s ago", row->requests == 1 ? "," : ", last",
+		fprintf(story->out, "%s %s ago", row->requests == 1 ? "," : ", most recently",
 			ck_text_span(ck_look_ago(story->look, row->interest), span));
 	fprintf(story->out, ".");
 }
 
-static bool is_trouble(enum ck_what what)
+static bool is_problem(enum ck_what what)
 {
 	return what == CK_WHAT_FAILED || what == CK_WHAT_CONFLICT || what == CK_WHAT_REFUSED ||
 	       what == CK_WHAT_PLUGIN_ABSENT || what == CK_WHAT_ANSWER_LOST ||
 	       what == CK_WHAT_DUPLICATE || what == CK_WHAT_IN_USE;
 }
 
-/* the last thing that went wrong; failed destroys are in the row itself */
-static void tell_trouble(const struct story *story)
+/* Failed attempts to destroy it are not looked for here: the row counts them. */
+static void tell_problem(const struct story *story)
 {
 	const struct ck_dump *dump = story->look->dump;
 	const struct ck_history_row *line = NULL;
 	char span[CK_TEXT_SPAN];
 	for (size_t i = dump->history_n; i-- > 0 && !line;) {
-		if (dump->history[i].entry == story->row->id && is_trouble(dump->history[i].what))
+		if (dump->history[i].entry == story->row->id && is_problem(dump->history[i].what))
 			line = &dump->history[i];
 	}
 	if (!line)
 		return;
-	fprintf(story->out, " Last trouble");
+	fprintf(story->out, " Last problem");
 	if (ck_look_this_boot(story->look, line->boot))
 		fprintf(story->out, ", %s ago",
 			ck_text_span(ck_look_ago(story->look, line->at), span));
@@ -254,11 +255,11 @@ static void tell_names(const struct story *story, const char *names)
 	}
 }
 
-/* the last thing they were told; before there is any, who will be */
+/* What plugins were told last. Before they are told anything: who will be told. */
 static void tell_plugins(const struct story *story)
 {
 	static const char *const whats[] = {
-		[CK_WHAT_TOLD] = "of it",
+		[CK_WHAT_TOLD] = "about it",
 		[CK_WHAT_STOP_TOLD] = "that it stops",
 		[CK_WHAT_REMOVE_TOLD] = "that it is gone",
 	};
@@ -275,7 +276,7 @@ static void tell_plugins(const struct story *story)
 	if (!line && (!(story->row->flags & CK_ENTRY_TOLD) || !told || !*told))
 		return;
 	if (!line) {
-		fprintf(story->out, " Plugins chosen to be told of it: ");
+		fprintf(story->out, " Plugins chosen to be told about it: ");
 		tell_names(story, told);
 		fprintf(story->out, ".");
 		return;
@@ -296,13 +297,13 @@ static void tell_plugins(const struct story *story)
 static void tell_next_without_owner(const struct story *story)
 {
 	static const char *const plans[] = {
-		[CK_STATE_CREATING] = "the runtime is then asked what became of it",
-		[CK_STATE_KEPT] = "it is then kept as before, at least for a minute",
-		[CK_STATE_COMMITTING] = "it is then kept, and handed back to who asks again",
-		[CK_STATE_EVICTING] = "destroying it then goes on",
-		[CK_STATE_GONE] = "it is then forgotten",
+		[CK_STATE_CREATING] = "Then the runtime is asked whether it exists.",
+		[CK_STATE_KEPT] = "Then it is kept as before.",
+		[CK_STATE_COMMITTING] = "Then it is kept for the next identical request.",
+		[CK_STATE_EVICTING] = "Then its eviction continues.",
+		[CK_STATE_GONE] = "Then it is forgotten.",
 	};
-	fprintf(story->out, " Next: nothing until a program owns the database again; %s.",
+	fprintf(story->out, " Next: nothing happens until the database has an owner again. %s",
 		plans[story->row->state]);
 }
 
@@ -314,32 +315,32 @@ static void tell_next(const struct story *story)
 	switch (row->state) {
 	case CK_STATE_CREATING:
 		if (row->flags & CK_ENTRY_ABANDONED)
-			fprintf(story->out, " Next: it is evicted as soon as its end is known.");
+			fprintf(story->out, " Next: it is evicted as soon as its creation ends.");
 		else if (row->flags & CK_ENTRY_LOST)
 			fprintf(story->out,
-				" Next: the runtime is asked again %s; if it exists, it is as if "
-				"it had just been finished.",
+				" Next: the runtime is asked again %s; if the runtime has it, it "
+				"is treated as just created.",
 				at);
 		else
-			fprintf(story->out, " Next: whoever waits when it is ready gets it at "
-					    "once; if nobody does, it is kept.");
+			fprintf(story->out, " Next: when it is ready, a waiting request gets it; "
+					    "if none is waiting, it is kept.");
 		if (row->due && !(row->flags & (CK_ENTRY_LOST | CK_ENTRY_ABANDONED)))
-			fprintf(story->out, " Without an answer its outcome counts as unknown %s.",
+			fprintf(story->out,
+				" Without an answer from the runtime, its outcome counts as "
+				"unknown %s.",
 				at);
 		break;
 	case CK_STATE_KEPT:
-		fprintf(story->out,
-			lacks_plugin(story)
-				? " Next: once that plugin is connected, the same request gets it;"
-				: " Next: the same request gets it at once;");
+		fprintf(story->out, " Next: an identical request gets it%s;",
+			lacks_plugin(story) ? " once that plugin is connected" : "");
 		if (row->due)
 			fprintf(story->out, " if none comes, it is evicted %s.", at);
 		else
-			fprintf(story->out, " somebody asks right now, so it does not expire.");
+			fprintf(story->out, " one is waiting now, so it does not expire.");
 		break;
 	case CK_STATE_COMMITTING:
-		fprintf(story->out, " Next: when all have agreed, whoever waits gets it; if one "
-				    "refuses, it is evicted.");
+		fprintf(story->out, " Next: when all plugins have agreed, a waiting request gets "
+				    "it; if one refuses, it is evicted.");
 		break;
 	case CK_STATE_EVICTING:
 		if (row->tries && row->due)
@@ -348,8 +349,8 @@ static void tell_next(const struct story *story)
 				" %s, and so on until the runtime confirms that it is gone.",
 				(uint64_t)row->tries + 1, at);
 		else
-			fprintf(story->out, " Next: a request for the same waits until it is gone, "
-					    "and is made anew then.");
+			fprintf(story->out, " Next: a new request for it waits until it is gone, "
+					    "and then creates it anew.");
 		break;
 	case CK_STATE_GONE:
 		fprintf(story->out, " Next: it is forgotten %s.", at);
@@ -366,22 +367,25 @@ static void tell_hint(const struct story *story)
 	const struct ck_row *row = story->row;
 	uint64_t age = story->now_known ? ck_look_ago(story->look, row->created) : 0;
 	if (row->state != CK_STATE_COMMITTED && !story->look->dump->owner_alive)
-		fprintf(story->out, "start the program that owned '%s'.", ck_cli.state_dir);
+		fprintf(story->out, "start the owner of '%s': crikeepd, or a runtime with "
+				    "libcrikeep.",
+			ck_cli.state_dir);
 	else if (row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST)
-		fprintf(story->out, "look whether the runtime runs and answers.");
+		fprintf(story->out, "check that the runtime is running and answers.");
 	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION &&
 		 strstr(row->stage, "network"))
-		fprintf(story->out, "look at the CNI plugin: this stage waits for it.");
+		fprintf(story->out, "check the CNI plugin: this stage waits for it.");
 	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION)
-		fprintf(story->out,
-			"look at what the runtime waits for: network plugin, image storage, disk.");
+		fprintf(story->out, "check what the runtime is waiting for: network plugin, image "
+				    "storage or disk.");
 	else if (row->state == CK_STATE_KEPT && lacks_plugin(story))
-		fprintf(story->out, "start that plugin; 'crikeep plugins' shows who is connected.");
+		fprintf(story->out,
+			"start that plugin; 'crikeep plugins' shows which are connected.");
 	else if (row->state == CK_STATE_EVICTING && row->tries >= STUBBORN)
 		fprintf(story->out,
-			"look into the runtime's log for why it cannot remove it. If you know that "
-			"it is gone, 'crikeep evict "
-			"--release %" PRIu64 "' forgets it unconfirmed.",
+			"look in the runtime's log for why it cannot remove it. If you know that "
+			"it is gone, 'crikeep evict --release %" PRIu64
+			"' forgets it without confirmation.",
 			row->id);
 }
 
@@ -416,12 +420,12 @@ static void tell_all(const struct story *story)
 	tell_state(story);
 	tell_plugins(story);
 	tell_requests(story);
-	tell_trouble(story);
+	tell_problem(story);
 	if (row->state == CK_STATE_COMMITTED)
 		return;
 	if (!story->now_known && row->state != CK_STATE_GONE)
-		fprintf(story->out, " Next: it is evicted as soon as a program opens the database, "
-				    "because no sandbox outlives a boot.");
+		fprintf(story->out, " Next: it is evicted when an owner opens the database, because "
+				    "no sandbox or container survives a reboot.");
 	else if (story->look->dump->owner_alive)
 		tell_next(story);
 	else
@@ -431,13 +435,16 @@ static void tell_all(const struct story *story)
 static void tell_owner(const struct story *story)
 {
 	const struct ck_dump *dump = story->look->dump;
-	fprintf(story->out, dump->owner_alive ? "The database has a living owner"
-					      : "Nobody owns the database now");
-	if (dump->owner_pid)
-		fprintf(story->out,
-			dump->owner_alive ? ", process %ld" : "; the last owner was process %ld",
+	if (dump->owner_alive && dump->owner_pid)
+		fprintf(story->out, "The owner of the database, process %ld, is running.",
 			dump->owner_pid);
-	fprintf(story->out, ".");
+	else if (dump->owner_alive)
+		fprintf(story->out, "The owner of the database is running.");
+	else if (dump->owner_pid)
+		fprintf(story->out, "The database has no owner now. The last one was process %ld.",
+			dump->owner_pid);
+	else
+		fprintf(story->out, "The database has no owner now.");
 }
 
 static void explain_to_people(const struct ck_look *look, const struct ck_row *row, bool last)
@@ -480,13 +487,11 @@ int ck_cmd_explain(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse,
 		.args_doc = "ENTRY|POD",
-		.doc = "Tell in plain words what is going on with an entry, or with every entry of "
-		       "a pod: what it is and "
-		       "since when, how often it was asked for, what went wrong, what happens next "
-		       "and when, and what could "
-		       "help."
+		.doc = "Explain in plain words what is going on with an entry, or with every entry "
+		       "of a pod: its state and age, its requests, its last problem, what happens "
+		       "next and when, and what could help."
 		       "\v"
-		       "Exit status 0 if there is such an entry, 1 if not.\n"
+		       "Exit status: 0 if there is such an entry, 1 if not.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep explain web-7d9f\n"

@@ -176,6 +176,7 @@ golden evict-in-use 1 evict 6 --wait
 golden evict-not-gone 1 evict 5 --wait=300ms
 golden release 0 evict 5 --release --wait -o json
 check 'a released entry is gone' row 5 state '"GONE"'
+golden explain-released 0 explain 5
 [ "$(wishes)" = 0 ] && ok 'a wish that was taken up is gone' || not_ok 'a wish that was taken up is gone'
 db states hold
 golden evict-unanswered 1 evict 2
