@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crikeep evict: ask the owner to give up entries. Only the owner writes the database, so this
- * leaves a wish for each entry, waits a moment for the owner's answer, and with --wait until the
- * entry is gone. What the rules refuse anyway is said at once; the owner, who knows more, has the
- * last word on the rest.
+ * writes an admin request for each entry and waits a moment for the owner's answer; with --wait it
+ * waits until the entry is gone. Requests that the rules refuse in any case are refused here. The
+ * owner knows more, so it decides about the others.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "src/cli/entry-text.h"
 #include "src/cli/output/text.h"
 
-/* an owner answers within a round; longer means that it is stuck */
+/* An owner answers within milliseconds. If it takes this long, it is stuck. */
 #define ANSWER_WAIT  (5 * CK_NS_PER_S)
 #define WAIT_DEFAULT (30 * CK_NS_PER_S)
 #define POLL_MIN     (20 * CK_NS_PER_MS)
@@ -36,14 +36,14 @@ struct arguments {
 /* name, word for machines, exit status */
 #define RESULTS(X)                                                                                \
 	X(PLANNED, "planned", CK_EXIT_YES)      /* --dry-run */                                   \
-	X(LEFT, "left", CK_EXIT_YES)            /* nobody owns the database: for the next one */  \
+	X(LEFT, "left", CK_EXIT_YES)            /* there is no owner: for the next one */  \
 	X(ACCEPTED, "accepted", CK_EXIT_YES)    /* by the owner */                                \
 	X(GONE, "gone", CK_EXIT_YES)                                                              \
 	X(REFUSED, "refused", CK_EXIT_NO)                                                         \
 	X(IN_USE, "in_use", CK_EXIT_NO)         /* committed instead of destroyed */              \
-	X(NOT_GONE, "not_gone", CK_EXIT_NO)     /* --wait is over */                              \
-	X(UNANSWERED, "unanswered", CK_EXIT_NO) /* the owner lives, and does not answer */        \
-	X(UNTOLD, "untold", CK_EXIT_TROUBLE)    /* the wish could not be written */
+	X(NOT_GONE, "not_gone", CK_EXIT_NO)     /* when --wait ended */                              \
+	X(UNANSWERED, "unanswered", CK_EXIT_NO) /* the owner lives but does not answer */        \
+	X(UNTOLD, "untold", CK_EXIT_TROUBLE)    /* the request could not be written */
 
 enum result {
 #define RESULT_ENUM(name, word, status) RESULT_##name,
@@ -55,19 +55,18 @@ struct task { /* one entry to give up */
 	uint64_t entry;
 	char who[256];
 	enum result result;
-	bool pending; /* an answer, or with --wait the end, is waited for */
+	bool pending; /* waiting for the answer, or with --wait for the end */
 	char wish[33];
 	char text[256];
 };
 
 static const struct argp_option options[] = {
 	{ "wait", OPT_WAIT, "SPAN", OPTION_ARG_OPTIONAL,
-	  "Until the entries are gone, at most 30s or SPAN", 0 },
-	{ "dry-run", OPT_DRY_RUN, NULL, 0, "Only say what would be done", 0 },
+	  "Wait until the entries are gone, for at most SPAN (default: 30s)", 0 },
+	{ "dry-run", OPT_DRY_RUN, NULL, 0, "Only print what would be done", 0 },
 	{ "release", OPT_RELEASE, NULL, 0,
-	  "Forget an entry that cannot be destroyed, without confirmation that it is gone: what "
-	  "still exists of it then shows up "
-	  "in the runtime's lists. Takes entries, not pods",
+	  "Forget an entry that cannot be destroyed, without confirmation that it is gone. If it "
+	  "still exists, the runtime's lists show it again after a minute. Takes entries, not pods",
 	  0 },
 	{ 0 },
 };
@@ -79,7 +78,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_WAIT:
 		args->wait = true;
 		if (arg && (!ck_duration_parse(arg, &args->wait_ns) || !args->wait_ns))
-			argp_error(state, "a span like 30s or 2m is needed, not '%s'", arg);
+			argp_error(state, "invalid time span '%s'; expected one like 30s or 2m", arg);
 		return 0;
 	case OPT_DRY_RUN:
 		args->dry_run = true;
@@ -92,7 +91,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		args->n = state->argc - state->next;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which entry or pod?");
+		argp_error(state, "no entry or pod given");
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -109,7 +108,7 @@ static void CK_PRINTF(3, 4) task_set(struct task *task, enum result result, cons
 
 /* ---- what to ask for ------------------------------------------------------------------------- */
 
-/* what can be said without the owner */
+/* decide what can be decided without the owner */
 static void plan(struct task *task, const struct arguments *args, const struct ck_row *row)
 {
 	const char *state = ck_state_name(row->state);
@@ -117,23 +116,22 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 	ck_key_print(row->key, task->who, sizeof(task->who));
 	if (row->state == CK_STATE_COMMITTED)
 		task_set(task, RESULT_REFUSED,
-			 "it is committed: it belongs to the kubelet, which alone removes it");
+			 "it is committed; it belongs to the kubelet, and only the kubelet may remove it");
 	else if (row->state == CK_STATE_GONE)
-		task_set(task, RESULT_GONE, "it is gone already");
+		task_set(task, RESULT_GONE, "it is already gone");
 	else if (args->release && row->state != CK_STATE_EVICTING)
 		task_set(task, RESULT_REFUSED,
-			 "it is in %s; only what is being evicted can be released", state);
+			 "it is in state %s; only an entry in state EVICTING can be released", state);
 	else if (args->dry_run)
 		task_set(task, RESULT_PLANNED,
 			 args->release ? "would be forgotten without confirmation"
-				       : "would be evicted, from %s",
+				       : "would be evicted; it is in state %s",
 			 state);
 	else
 		task->pending = true;
 }
 
-/* Of a pod, what is committed is not meant: an operator who evicts a pod wants its leftovers
- * gone. */
+/* Committed entries of a pod are skipped: an operator who evicts a pod wants its leftovers gone. */
 static size_t make_tasks(const struct ck_look *look, const struct arguments *args,
 			 struct task *tasks, int *worst)
 {
@@ -147,7 +145,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 		size_t before = n;
 		int r = ck_look_pick(look, args->picks[a], &picked);
 		if (r == CK_EXIT_YES && picked.pod && args->release) {
-			ck_print_error("--release takes entries one by one, and '%s' is a pod",
+			ck_print_error("--release takes entries, but '%s' is a pod",
 				       args->picks[a]);
 			r = CK_EXIT_TROUBLE;
 		}
@@ -159,7 +157,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 			plan(&tasks[n++], args, &dump->rows[i]);
 		}
 		if (r == CK_EXIT_YES && picked.pod && n == before) {
-			ck_print_error("all of pod '%s' is committed: nothing to evict",
+			ck_print_error("nothing to evict: every entry of pod '%s' is committed",
 				       args->picks[a]);
 			r = CK_EXIT_NO;
 		}
@@ -193,7 +191,7 @@ static size_t pending(const struct task *tasks, size_t n)
 	return sum;
 }
 
-/* each pause twice the one before: an owner mostly answers at once, a runtime may take its time */
+/* Each pause is twice the one before: an owner mostly answers at once, a runtime may be slow. */
 static bool pause_until(uint64_t deadline, uint64_t *pause)
 {
 	uint64_t now = ck_look_clock();
@@ -233,12 +231,12 @@ static void wait_for_answers(struct task *tasks, size_t n, long owner)
 	for (size_t i = 0; i < n; i++) {
 		if (tasks[i].pending)
 			task_set(&tasks[i], RESULT_UNANSWERED,
-				 "the owner, process %ld, does not answer; the wish stays", owner);
+				 "the owner, process %ld, does not answer; the request stays queued", owner);
 		tasks[i].pending = false;
 	}
 }
 
-/* Is it gone? Row numbers are never used again, so a missing row is. */
+/* Row numbers are never used again, so an entry without a row is gone. */
 static void judge(struct task *task, const struct ck_look *look)
 {
 	const struct ck_row *row = NULL;
@@ -249,13 +247,15 @@ static void judge(struct task *task, const struct ck_look *look)
 		task_set(task, RESULT_GONE, "it is gone");
 	else if (row->state == CK_STATE_COMMITTED)
 		task_set(task, RESULT_IN_USE,
-			 "it was found in use, and left alone: it is committed now");
+			 "it is in use, so it was committed instead of destroyed");
 	else if (row->tries)
 		task_set(task, RESULT_NOT_GONE,
-			 "not gone yet: in %s, failed attempts: %" PRIu32 ", the last with %s",
-			 ck_state_name(row->state), row->tries, ck_grpc_name(row->last_grpc));
+			 "not gone yet: in state %s after %" PRIu32
+			 " failed attempt%s, the last with %s",
+			 ck_state_name(row->state), row->tries, row->tries == 1 ? "" : "s",
+			 ck_grpc_name(row->last_grpc));
 	else
-		task_set(task, RESULT_NOT_GONE, "not gone yet: in %s", ck_state_name(row->state));
+		task_set(task, RESULT_NOT_GONE, "not gone yet: in state %s", ck_state_name(row->state));
 	task->pending = task->result == RESULT_NOT_GONE;
 }
 
@@ -277,8 +277,8 @@ static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
 		bool alive = look.dump->owner_alive;
 		ck_look_fini(&look);
 		if (!alive && pending(tasks, n)) {
-			ck_print_error("the owner has ended; evicting goes on when the database "
-				       "has one again");
+			ck_print_error("the owner has ended; the eviction continues when the "
+				       "database has an owner again");
 			return CK_EXIT_TROUBLE;
 		}
 		again = pause_until(deadline, &pause);
@@ -338,7 +338,7 @@ static int carry_out(const struct arguments *args, const struct ck_dump *dump, s
 		if (!tasks[i].pending)
 			continue;
 		task_set(&tasks[i], RESULT_LEFT,
-			 "nobody owns the database now; the next owner finds the wish");
+			 "the database has no owner now; the next owner will carry out the request");
 		left++;
 	}
 	return left && args->wait ? CK_EXIT_TROUBLE : CK_EXIT_YES;
@@ -351,17 +351,15 @@ int ck_cmd_evict(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "ENTRY|POD...",
-		.doc = "Ask the owner of the database to give up entries and have the runtime "
-		       "destroy what exists of them. "
-		       "Of a pod, all entries that are not committed. What is committed belongs to "
-		       "the kubelet and is "
-		       "refused."
+		.doc = "Ask the owner of the database to give up entries and to have the runtime "
+		       "destroy what exists of them. A pod stands for all its entries that are not "
+		       "committed. Committed entries belong to the kubelet and are refused."
 		       "\v"
-		       "Exit status 0 if each wish was accepted, or left for the next owner when "
-		       "there is none now; with "
-		       "--wait if each entry is gone; 1 if one was refused, not found or is not "
-		       "gone in time; 2 if a wish "
-		       "could not be left, or with --wait while there is no owner.\n"
+		       "Exit status: 0 if every request was accepted, or was left for the next "
+		       "owner because there is none now; with --wait, 0 if every entry is gone. 1 "
+		       "if an entry was not found, refused or not gone in time, or if the owner "
+		       "did not answer. 2 if a request could not be written, or if --wait was "
+		       "given and there is no owner.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep evict 12 --wait\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a copy of the database, and finding in it what an argument means. */
+/* Read a copy of the database, and find the entries that an argument means. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -39,16 +39,16 @@ void ck_look_complain(int r, const struct ck_error *err)
 	const char *dir = ck_cli.state_dir;
 	bool barred = geteuid() && access(dir, R_OK | X_OK) < 0 && errno == EACCES;
 	if (r == -CK_ENOTFOUND)
-		ck_print_error("no database in '%s': nothing that keeps results has run here yet, "
-			       "or it uses another --state-dir",
+		ck_print_error("no database in '%s': its owner has not run yet, or --state-dir is "
+			       "wrong",
 			       dir);
 	else if (r == -CK_EDAMAGED)
 		ck_print_error(
-			"%s (its owner sets it aside when it meets this, and makes a new one)",
+			"%s (the owner sets a damaged database aside and creates a new one)",
 			err->text);
 	else
 		ck_print_error("%s%s", err->text,
-			       barred ? " (only its owner and root may look)" : "");
+			       barred ? " (only root and the owner's user may read it)" : "");
 }
 
 void ck_look_clocks(struct ck_look *look)
@@ -67,7 +67,7 @@ int ck_look_take(struct ck_look *look, unsigned what)
 		ck_look_complain(r, &err);
 		return CK_EXIT_TROUBLE;
 	}
-	ck_look_clocks(look); /* after the copy, so that nothing in it is ahead of now */
+	ck_look_clocks(look); /* after the copy, so that nothing in it is later than now */
 	return CK_EXIT_YES;
 }
 
@@ -89,14 +89,14 @@ uint64_t ck_look_ago(const struct ck_look *look, uint64_t at)
 
 int64_t ck_look_wall(const struct ck_look *look, uint64_t at)
 {
-	/* a row may say anything */
+	/* the row may be damaged: @at can be any number */
 	int64_t offset = at > INT64_MAX ? INT64_MAX / 2 : (int64_t)at - (int64_t)look->now;
 	return (look->wall / (int64_t)CK_NS_PER_MS + offset / (int64_t)CK_NS_PER_MS) / 1000;
 }
 
 /* ---- which entries --------------------------------------------------------------------------- */
 
-struct subject { /* what an argument can fit: a row, or a line of history */
+struct subject { /* an argument can mean this row, or this line of history */
 	uint64_t entry;
 	const char *id; /* borrowed; NULL: none */
 	char *pod;      /* "NAMESPACE/NAME" */
@@ -118,8 +118,7 @@ char *ck_key_pod(const struct ck_key *key)
 	return pod;
 }
 
-/* the pod in "container NAMESPACE/NAME/CONTAINER attempt 1": history outlives the entry and its
- * key */
+/* the pod in "container NAMESPACE/NAME/CONTAINER attempt 1": the entry and its key may be gone */
 static char *history_pod(const struct ck_history_row *line)
 {
 	const char *start = line->who + strcspn(line->who, " ");
@@ -146,7 +145,7 @@ static bool same_thing(const struct subject *a, const struct subject *b, enum fi
 	return fit == FIT_POD ? strcmp(a->pod, b->pod) == 0 : strcmp(a->id, b->id) == 0;
 }
 
-/* how the argument fits each subject, and how the best fits */
+/* Tell in @fits how the argument fits each subject. Return: how the first fits that does. */
 static enum fit find_fits(const struct subject *subjects, size_t n, const char *arg, enum fit *fits)
 {
 	uint64_t number = 0;
@@ -159,7 +158,7 @@ static enum fit find_fits(const struct subject *subjects, size_t n, const char *
 	enum fit best = FIT_NONE;
 	for (size_t i = 0; i < n; i++) {
 		const char *id = subjects[i].id;
-		size_t len = strlen(arg) + by_whole_id; /* with the end of the string, or without */
+		size_t len = strlen(arg) + by_whole_id; /* the whole id: compare the final NUL too */
 		if (by_number)
 			fits[i] = subjects[i].entry == number ? FIT_ENTRY : FIT_NONE;
 		else if (*arg && id && strncmp(id, arg, len) == 0)
@@ -172,8 +171,7 @@ static enum fit find_fits(const struct subject *subjects, size_t n, const char *
 	return best;
 }
 
-/* what the argument could mean, each once. Return: how many things; more than one is said to be
- * ambiguous */
+/* Count what the argument could mean. More than one meaning is an error, which names them. */
 static size_t name_candidates(const struct subject *subjects, size_t n, const char *arg,
 			      const enum fit *fits)
 {
@@ -202,7 +200,7 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 	if (fclose(out))
 		ck_print_nomem();
 	if (things > 1)
-		ck_print_error("'%s' could be %s", arg, text);
+		ck_print_error("'%s' is ambiguous; it could be %s", arg, text);
 	return things;
 }
 
@@ -254,7 +252,7 @@ int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
 		ck_print_error(
-			"no entry or pod '%s' is in the cache; 'crikeep history' tells of what was",
+			"no entry or pod '%s' in the cache; 'crikeep history' shows past ones",
 			arg);
 	return r;
 }
@@ -288,6 +286,6 @@ int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_
 	int r = pick(subjects, n, arg, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_print_error("the history holds nothing of '%s'", arg);
+		ck_print_error("no entry or pod '%s' in the history", arg);
 	return r;
 }
