@@ -16,7 +16,7 @@ static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct c
 		    !(e->row.flags & CK_ENTRY_ENDED) &&
 		    (strcmp(e->row.key->pod_name, key->pod_name) ||
 		     strcmp(e->row.key->pod_namespace, key->pod_namespace)))
-			return CK_GUARD(UID_TWO_NAMES, true) ? e : NULL;
+			return e;
 	return NULL;
 }
 
@@ -26,7 +26,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 {
 	t->key = key;
 	t->fp = fp;
-	if (CK_GUARD(EXPIRED_BUMPS_NOBODY, expired))
+	if (expired) /* it moves nothing (K9) */
 		return ck_fail(err, CK_EDEADLINE,
 			       "the caller's deadline had passed before its request was read");
 	struct ck_entry *other = uid_of_another_name(m, key);
@@ -48,8 +48,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 	if (timeout > m->longest_deadline[key->kind])
 		m->longest_deadline[key->kind] = timeout;
 	ck_turn_attach(m, t, pod, timeout);
-	if (CK_GUARD(BUMP, true))
-		ck_bump(m, t);
+	ck_bump(m, t);
 	/* nothing has moved: those that wait go on, however many they are; a move touches the
 	 * pod */
 	if (!pod->touched)
@@ -143,8 +142,8 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (!e || e->creator != t)
 		return -CK_ESTATE;
-	if (CK_GUARD(STILL_RUNNING,
-		     e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS))
+	/* K8: the first of the two requests still runs */
+	if (e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS)
 		return ck_machine_lost(m, t);
 	ck_event_begin(m);
 	ck_creator_ends(m, t);
@@ -213,10 +212,10 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 {
 	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT ||
 		    condition == CK_CONDITION_RUNNING;
-	bool unknown = CK_GUARD(DONT_KNOW, condition == CK_CONDITION_UNKNOWN);
+	bool unknown = condition == CK_CONDITION_UNKNOWN; /* no answer is not an answer (K6) */
 	if (e->row.flags & CK_ENTRY_ABANDONED) {
 		ck_evict(m, e, e->row.reason);
-	} else if (CK_GUARD(DEAD_NOT_SERVED, gone)) { /* running: the eviction will find it in use (K22) */
+	} else if (gone) { /* running: the eviction will find it in use (K22) */
 		ck_evict(m, e, CK_REASON_DEAD);
 	} else if (unknown) {
 		e->ask_at = m->now + CK_INSPECT_AGAIN;
@@ -260,7 +259,7 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 			ck_evict(m, e,
 				 e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason
 								   : CK_REASON_REFUSED);
-	} else if (CK_GUARD(COMMIT_ABANDONED, e->row.flags & CK_ENTRY_ABANDONED)) {
+	} else if (e->row.flags & CK_ENTRY_ABANDONED) { /* during its hooks: undone (K13) */
 		ck_evict(m, e, e->row.reason);
 	} else if (e->dead) {
 		ck_evict(m, e, CK_REASON_DEAD);

@@ -112,7 +112,7 @@ static void gone(struct ck_machine *m, struct ck_entry *e)
 	slot_release(m, e);
 	ready_del(m, e);
 	m->counters.destroyed++;
-	if (!e->row.made || !CK_GUARD(TOMBSTONE, true)) {
+	if (!e->row.made) { /* without an id there is nothing to hide (K21) */
 		ck_entry_drop(m, e);
 		return;
 	}
@@ -141,7 +141,7 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 	ready_del(m, e);
 	ck_unwant(m, e, ~0u);
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
-	if (CK_GUARD(REMOVE_AFTER, e->row.flags & CK_ENTRY_TOLD) && !CK_BROKEN(R40)) {
+	if (e->row.flags & CK_ENTRY_TOLD && !CK_BROKEN(R40)) { /* Remove after the destroy (K20) */
 		phase_set(m, e, CK_PHASE_REMOVE);
 		if (!(e->outstanding & CK_WANT_REMOVE))
 			ck_want(m, e, CK_WANT_REMOVE);
@@ -178,11 +178,11 @@ static bool check_use(struct ck_machine *m, struct ck_entry *e)
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
 	if (e->checked)
 		return false;
-	if (CK_GUARD(IN_USE, sandbox ? m->rules.can_list : m->rules.can_inspect)) {
+	if (sandbox ? m->rules.can_list : m->rules.can_inspect) {
 		ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
 		return true;
 	}
-	if (CK_GUARD(IN_USE, e->running)) { /* nobody can be asked, but a list has told */
+	if (e->running) { /* nobody can be asked, but a list has told */
 		in_use(m, e);
 		return true;
 	}
@@ -207,7 +207,7 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 		phase_set(m, e, CK_PHASE_STOP);
 		/* fall through */
 	case CK_PHASE_STOP:
-		if (CK_GUARD(STOP_BEFORE_DESTROY, e->row.flags & CK_ENTRY_TOLD)) {
+		if (e->row.flags & CK_ENTRY_TOLD) { /* Stop before the destroy (K20) */
 			phase_set(m, e, CK_PHASE_STOP);
 			if (!(e->outstanding & CK_WANT_STOP))
 				ck_want(m, e, CK_WANT_STOP);
@@ -239,16 +239,15 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 static bool may_start(struct ck_machine *m, struct ck_entry *e)
 {
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
-		if (CK_GUARD(ONE_PER_POD, other->slot))
-			return false;
+		if (other->slot)
+			return false; /* one destroy per pod (K18) */
 	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
 		return true;
 	/* containers first; one that failed already waits for its sandbox to take it along (K19) */
 	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c;
 	     c = c->link[CK_BY_SANDBOX].next) {
-		bool first = ck_state_open(c->row.state) ||
-			     (c->row.state == CK_STATE_EVICTING && (c->slot || !c->row.tries));
-		if (CK_GUARD(CONTAINERS_FIRST, first))
+		if (ck_state_open(c->row.state) ||
+		    (c->row.state == CK_STATE_EVICTING && (c->slot || !c->row.tries)))
 			return false;
 	}
 	return true;
@@ -260,8 +259,8 @@ void ck_evict_pump(struct ck_machine *m)
 		return; /* K24: nothing is cleaned before the first list */
 	for (struct ck_entry *e = m->ready, *next; e; e = next) {
 		next = e->ready_next;
-		if (CK_GUARD(DESTROYS_MAX, m->destroying >= CK_DESTROYS_MAX))
-			return;
+		if (m->destroying >= CK_DESTROYS_MAX)
+			return; /* K18 */
 		if (!may_start(m, e))
 			continue;
 		ready_del(m, e);
@@ -397,8 +396,8 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
 	if (!e->destroys)
 		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
-		if (!CK_GUARD(CONFIRM, grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND))
-			/* also when it came after its time-out, or after a later try failed */
+		if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
+			/* K17; also when it came after its time-out, or after a later try failed */
 			ck_evict_confirmed(m, e);
 		else if (e->slot && !e->destroys) /* an earlier try's failure was counted when its time was up */
 			failed(m, e, grpc);

@@ -7,69 +7,6 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 
-/*
- * Guards. Each protects one promise of the rules; the model test removes one after the other and
- * must notice. In a normal build CK_GUARD(NAME, c) is c.
- */
-#define CK_MUTANTS_LIST(X) \
-	X(ONE_CREATION, "K1: a second creation of a key that is being made") \
-	X(MARGIN, "K2: a turn inside its margin does not count as live") \
-	X(COMMIT_NEEDS_SOMEBODY, "K2: nobody waits, so the result is kept") \
-	X(ENDED_NOT_SERVED, "K5: an ended resource is not handed back") \
-	X(ASK_FIRST, "K6: a kept result is inspected before it is handed back") \
-	X(DEAD_NOT_SERVED, "K6: a dead one is not handed back") \
-	X(DONT_KNOW, "K6: no answer is not an answer") \
-	X(CONTAINER_KEPT_AGAIN, "K7: a container nobody waits for is not made visible") \
-	X(LOST_NOT_FAILED, "K8: an unknown outcome is not a failure") \
-	X(GRACE, "K8: absence must last") \
-	X(RESEND_ONCE, "K8: a request is sent again once only") \
-	X(STILL_RUNNING, "K8: a resend told 'already exists' is still running") \
-	X(BUMP, "K9: another attempt abandons the earlier one") \
-	X(EXPIRED_BUMPS_NOBODY, "K9: a request that is over moves nothing") \
-	X(UID_TWO_NAMES, "K9: one uid has one name") \
-	X(SUPERSEDE_WAIT, "K10: the ports of an older attempt must be free") \
-	X(FINGERPRINT, "K11: another fingerprint is not served") \
-	X(COMMITTED_CONFLICT, "K11: a live committed entry is a conflict") \
-	X(CONVERGE, "K12: labels evict once") \
-	X(COMMIT_ABANDONED, "K13: what was abandoned during its hooks is undone") \
-	X(OLDER_LOSES, "K14: the newest request wins a freed key") \
-	X(RUNTIME_NAME, "rules 1: one object of a runtime name at a time") \
-	X(TTL_RESTS, "K15: the time rests while somebody waits") \
-	X(OPEN_GRACE, "K15: nothing expires just after a restart") \
-	X(SANDBOX_STOPPING, "K16: no create in a stopping sandbox") \
-	X(STOP_EVICTS, "K16: a stopping sandbox takes its uncommitted containers along") \
-	X(CONFIRM, "K17: a failed destroy confirms nothing") \
-	X(DESTROYS_MAX, "K18: at most 8 destroys") \
-	X(ONE_PER_POD, "K18: one destroy per pod") \
-	X(CONTAINERS_FIRST, "K18: containers before their sandbox") \
-	X(STOP_BEFORE_DESTROY, "K20: plugins hear Stop before the destroy") \
-	X(REMOVE_AFTER, "K20: plugins hear Remove after the confirmation") \
-	X(TOMBSTONE, "K21: an evicted id stays hidden") \
-	X(IN_USE, "K22: what is in use is not destroyed") \
-	X(ABANDONED_NOT_SERVED, "K23: what was abandoned is not served") \
-	X(STALE_LIST, "K24: a list begun before the last move does not count") \
-	X(FAILED_LIST, "K24: a failed list means nothing") \
-	X(RESTART_LOST, "K25: a creation of an earlier life is lost") \
-	X(LOSER_FIRST, "K26: the winner stays hidden until the loser is gone") \
-	X(IMPORT_NOT_SERVED, "K27: an imported resource is never served") \
-	X(DURABLE_FIRST, "K32: a commit must be on disk before the answer") \
-	X(TOLD_ONCE, "hooks: never fired twice") \
-	X(FIRST_LIST, "K24: nothing is served before the first list")
-
-#ifdef CK_MUTANTS
-enum ck_mutant {
-	CK_MUTANT_NONE,
-#define CK_MUTANT_ENUM(name, text) CK_MUTANT_##name,
-	CK_MUTANTS_LIST(CK_MUTANT_ENUM)
-#undef CK_MUTANT_ENUM
-	CK_MUTANT_MAX,
-};
-extern enum ck_mutant ck_mutant;
-#define CK_GUARD(name, condition) (ck_mutant != CK_MUTANT_##name && (condition))
-#else
-#define CK_GUARD(name, condition) (condition)
-#endif
-
 struct ck_group { /* entries that have a name in common, and the turns that wait in a pod */
 	UT_hash_handle hh;
 	struct ck_entry *entries;

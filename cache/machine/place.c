@@ -40,8 +40,8 @@ bool ck_loser_pending(const struct ck_entry *e)
 {
 	for (const struct ck_entry *other = ck_pod_of(e)->entries; other;
 	     other = ck_pod_next(other))
-		if (CK_GUARD(LOSER_FIRST, other->row.state == CK_STATE_EVICTING && other != e &&
-						  ck_key_same(other->row.key, e->row.key)))
+		if (other->row.state == CK_STATE_EVICTING && other != e &&
+		    ck_key_same(other->row.key, e->row.key))
 			return true;
 	return false;
 }
@@ -54,7 +54,7 @@ uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e)
 		ttl = longest;
 	uint64_t until = e->row.interest + ttl;
 	uint64_t grace = m->opened + (ttl < CK_OPEN_GRACE ? ttl : CK_OPEN_GRACE);
-	return CK_GUARD(OPEN_GRACE, e->restored && until < grace) ? grace : until;
+	return e->restored && until < grace ? grace : until;
 }
 
 void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
@@ -63,7 +63,7 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
 		/* the answer goes on from here, if one comes */
 		due = e->asked_at + m->rules.destroy_timeout;
-	else if (CK_GUARD(TTL_RESTS, ck_awaited(m, e)))
+	else if (ck_awaited(m, e))
 		due = e->ask_at > m->now ? e->ask_at : CK_NEVER_DUE;
 	ck_entry_schedule(m, e, due);
 }
@@ -90,8 +90,7 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 		keep(m, e); /* K26: found while the hooks ran */
 		return;
 	}
-	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER &&
-	    CK_GUARD(CONTAINER_KEPT_AGAIN, true)) {
+	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER) {
 		/* visible and CREATED it would make the kubelet build the next attempt */
 		keep(m, e);
 		return;
@@ -117,7 +116,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 void ck_commit(struct ck_machine *m, struct ck_entry *e)
 {
 	struct ck_error err;
-	bool fire = m->rules.hooks && !CK_GUARD(TOLD_ONCE, e->row.flags & CK_ENTRY_TOLD);
+	/* hooks are never fired twice */
+	bool fire = m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD);
 	fire = fire && !(CK_BROKEN(R39) && e->row.state == CK_STATE_KEPT);
 	if (fire && !ck_entry_choose(m, e, &err)) {
 		enum ck_reason why;
@@ -169,7 +169,7 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 /* the runtime's id is known (K2): the newest live request decides what becomes of it */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 {
-	if (CK_GUARD(ABANDONED_NOT_SERVED, e->row.flags & CK_ENTRY_ABANDONED)) {
+	if (e->row.flags & CK_ENTRY_ABANDONED) { /* never served (K23) */
 		ck_evict(m, e, e->row.reason);
 		return;
 	}
@@ -186,7 +186,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 		ck_evict(m, e, why);
 	} else if (ck_loser_pending(e)) {
 		keep(m, e);
-	} else if (newest || CK_BROKEN(R38) || !CK_GUARD(COMMIT_NEEDS_SOMEBODY, true) ||
+	} else if (newest || CK_BROKEN(R38) ||
 		   (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
 		ck_commit(m, e);
 	} else {
@@ -331,14 +331,12 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		struct ck_difference difference = { 0 };
 		if (e->removing || (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
 			return;
-		if (CK_GUARD(IMPORT_NOT_SERVED, e->row.origin == CK_ORIGIN_RUNTIME))
+		if (e->row.origin == CK_ORIGIN_RUNTIME)
 			conflict(m, t, e, "it was made before this cache knew it");
 		else if (ck_turn_same(m, t, e, &why) && !e->running)
 			ck_turn_hand_back(m, t, e); /* K5 */
 		else if (e->running)
 			conflict(m, t, e, "it is running");
-		else if (!CK_GUARD(COMMITTED_CONFLICT, true))
-			ck_turn_hand_back(m, t, e);
 		else if (m->ops.compare(m->user, e, t->fp, &difference) ==
 			 CK_RELATION_NOT_COMPARABLE)
 			conflict(m, t, e, ck_reason_text(CK_REASON_NOT_COMPARABLE));
@@ -360,7 +358,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	/* K1; another fingerprint is compared at the end (K11), unless it is older than this
 	 * creation (K14) */
 	case CK_STATE_CREATING:
-		if (!same && CK_GUARD(OLDER_LOSES, t->seq < e->begun_turn))
+		if (!same && t->seq < e->begun_turn)
 			ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
 				       ck_reason_text(CK_REASON_CHANGED));
 		else if (first_time)
@@ -382,7 +380,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		ck_abandon(m, e, why);
 	} else if (ck_loser_pending(e)) {
 		return;
-	} else if (!m->rules.can_inspect || !CK_GUARD(ASK_FIRST, true)) {
+	} else if (!m->rules.can_inspect) {
 		ck_commit(m, e);
 	} else if (!((e->wants | e->outstanding) & CK_WANT_INSPECT)) {
 		if (e->ask_at <= m->now) { /* K6 */
@@ -404,15 +402,14 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 			return e; /* K5: ended, and on its way out */
 		if (e->row.state == CK_STATE_EVICTING && ck_key_same(key, t->key))
 			return e;
-		if (CK_GUARD(RUNTIME_NAME, busy && ck_key_same_runtime_name(key, t->key) &&
-						   !ck_key_same(key, t->key)))
-			return e;
+		if (busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key))
+			return e; /* one object of a runtime name at a time */
 		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX && !e->stopped &&
 		    (e->row.state == CK_STATE_EVICTING ||
 		     (ck_state_open(e->row.state) && e->row.flags & CK_ENTRY_ABANDONED)))
 			ports = e;
 	}
-	if (!CK_GUARD(SUPERSEDE_WAIT, ports != NULL))
+	if (!ports)
 		return NULL;
 	if (!t->supersede_at) { /* K10 */
 		t->supersede_at = m->now + m->rules.supersede_wait;
@@ -433,13 +430,13 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_answer(m, t, CK_DRAINED, NULL);
 		return;
 	}
-	if (CK_GUARD(FIRST_LIST, !ck_machine_reconciled(m)))
-		return;
+	if (!ck_machine_reconciled(m))
+		return; /* nothing is served before the first list (K24) */
 	if (t->key->kind == CK_CONTAINER) {
 		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);
 		bool ends = sandbox && (sandbox->stopping || sandbox->row.flags & CK_ENTRY_ENDED) &&
 			    !CK_BROKEN(R25);
-		if (CK_GUARD(SANDBOX_STOPPING, ends)) {
+		if (ends) { /* K16 */
 			ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
 			return;
 		}
@@ -448,10 +445,10 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 	for (struct ck_entry *e = t->group->entries; e; e = ck_pod_next(e)) {
 		if (!ck_key_same(e->row.key, t->key))
 			continue;
-		if (CK_GUARD(ONE_CREATION, ck_state_open(e->row.state)))
+		if (ck_state_open(e->row.state))
 			active = e;
 		else if (e->row.state == CK_STATE_COMMITTED &&
-			 !CK_GUARD(ENDED_NOT_SERVED, e->row.flags & CK_ENTRY_ENDED) && !active)
+			 !(e->row.flags & CK_ENTRY_ENDED) && !active)
 			active = e;
 	}
 	/* in its margin it may only begin what it came for */

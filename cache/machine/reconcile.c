@@ -14,9 +14,10 @@ bool ck_machine_reconciled(const struct ck_machine *m)
 	return m->lists[CK_SANDBOX].done && m->lists[CK_CONTAINER].done;
 }
 
+/* K24: a list begun before the last move does not count */
 static bool younger(uint64_t begun_seq, uint64_t than)
 {
-	return !CK_GUARD(STALE_LIST, begun_seq < than);
+	return begun_seq >= than;
 }
 
 static const char *text(const char *s)
@@ -47,10 +48,6 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.state != CK_STATE_CREATING)
 		return;
-	if (!CK_GUARD(LOST_NOT_FAILED, true)) {
-		ck_entry_drop(m, e);
-		return;
-	}
 	if (!(e->row.flags & CK_ENTRY_LOST)) {
 		m->counters.lost++;
 		ck_note_entry(m, e, CK_WHAT_LOST, 0, NULL);
@@ -109,12 +106,12 @@ static void lost_absent(struct ck_machine *m, struct ck_entry *e)
 	uint64_t absent = m->now - e->absent_since;
 	if (e->creator)
 		return; /* he works on it still, and will say how it ends */
-	if (!CK_GUARD(GRACE, absent < grace)) {
+	if (absent >= grace) {
 		give_up(m, e);
 		return;
 	}
 	if (absent < CK_RESEND_AFTER || e->row.flags & CK_ENTRY_ABANDONED ||
-	    CK_GUARD(RESEND_ONCE, e->row.flags & CK_ENTRY_RESENT))
+	    e->row.flags & CK_ENTRY_RESENT)
 		return;
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
 		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING ||
@@ -242,7 +239,6 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 		/* asked when it was still lost; the answer to its eviction's own question is on its
 		 * way */
 		return;
-	ok = ok || !CK_GUARD(FAILED_LIST, true);
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND) {
@@ -277,8 +273,6 @@ void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool remov
 			ck_touch(m, ck_pod_of(e));
 		}
 	}
-	if (!CK_GUARD(STOP_EVICTS, true))
-		return;
 	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c;
 	     c = c->link[CK_BY_SANDBOX].next) {
 		ck_touch(m, ck_pod_of(c));
@@ -512,7 +506,7 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	struct ck_list *list = &m->lists[kind];
 	bool wanted = list->outstanding;
 	list->outstanding = false;
-	if (CK_GUARD(FAILED_LIST, !ok)) {
+	if (!ok) { /* it means nothing (K24) */
 		if (wanted && !list->done) {
 			ck_timer_set(&m->timers, &list->timer, m->now + list->pause);
 			list->pause = 2 * list->pause < CK_LIST_AGAIN_MAX ? 2 * list->pause
@@ -606,10 +600,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	case CK_STATE_CREATING:
 		if (!same_boot)
 			ck_evict(m, e, CK_REASON_REBOOT);
-		else if (CK_GUARD(RESTART_LOST, true))
-			ck_lost(m, e);
 		else
-			ck_entry_drop(m, e);
+			ck_lost(m, e);
 		break;
 	case CK_STATE_COMMITTING:
 		ck_entry_move(m, e, CK_STATE_KEPT);

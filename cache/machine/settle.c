@@ -8,10 +8,6 @@
 
 #include "cache/machine/machine-int.h"
 
-#ifdef CK_MUTANTS
-enum ck_mutant ck_mutant;
-#endif
-
 /* ---- the plumbing of a round ----------------------------------------------------------------- */
 
 #define QUEUE_ADD(first, last, item, prev_, next_) \
@@ -201,9 +197,9 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 			ck_unwant(m, e, CK_WANT_INSPECT);
 			e->outstanding &= ~(unsigned)CK_WANT_INSPECT;
 			ck_inspected_kept(m, e, CK_CONDITION_UNKNOWN);
-		} else if (CK_GUARD(TTL_RESTS, ck_awaited(m, e)))
+		} else if (ck_awaited(m, e))
 			ck_touch(m, ck_pod_of(e)); /* K6: ask again */
-		else if (CK_GUARD(TTL_RESTS, ck_overdue(m, e)))
+		else if (ck_overdue(m, e))
 			/* somebody waited longer than we looked; his own timer is due as well */
 			ck_entry_schedule(m, e, CK_NEVER_DUE);
 		else if (m->now < ck_kept_until(m, e))
@@ -326,7 +322,7 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 		bool commits = (e->row.state == CK_STATE_COMMITTING ||
 				e->row.state == CK_STATE_COMMITTED) &&
 			       e->written && e->written != e->row.state;
-		if (CK_GUARD(DURABLE_FIRST, commits))
+		if (commits)
 			uncommit(m, e, why);
 		tell_committed(m, e); /* K32: a wholly volatile one */
 		if (e->detached && !e->written) { /* it came and went without the database */

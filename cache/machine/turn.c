@@ -24,9 +24,8 @@ static uint64_t turn_margin(uint64_t timeout)
 
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t)
 {
-	bool in_margin = CK_GUARD(MARGIN, m->now >= t->margin_at);
 	return (t->state == CK_TURN_WAITING || t->state == CK_TURN_CREATING) && !t->left &&
-	       !t->drain && !in_margin;
+	       !t->drain && m->now < t->margin_at;
 }
 
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
@@ -162,13 +161,13 @@ bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 		*ret_why = CK_REASON_RELABELLED;
 		t->cosmetic = m->rules.on_annotation_change == CK_ANNOTATION_HAND_BACK ||
 			      (m->rules.on_annotation_change == CK_ANNOTATION_AUTO &&
-			       CK_GUARD(CONVERGE, e->row.relabelled > 0));
+			       e->row.relabelled > 0);
 		return t->cosmetic;
 	case CK_RELATION_NOT_COMPARABLE:
 		*ret_why = CK_REASON_NOT_COMPARABLE;
 		return false;
 	default:
-		return !CK_GUARD(FINGERPRINT, true);
+		return false;
 	}
 }
 
