@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share: the state directory and the form of the output, and how errors are
- * said. */
+/* What the commands share: the state directory, the form of the output, and hints. */
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 enum { OPT_STATE_DIR = 0x100 };
 
 struct ck_cli ck_cli = { .state_dir = STATE_DIR_DEFAULT, .output = CK_OUTPUT_TABLE };
-
-/* ---- saying things --------------------------------------------------------------------------- */
 
 void ck_cli_hint(const char *fmt, ...)
 {
@@ -30,7 +27,8 @@ void ck_cli_hint(const char *fmt, ...)
 
 static const struct argp_option shared_options[] = {
 	{ "state-dir", OPT_STATE_DIR, "DIR", 0,
-	  "Where the database lies (default: $CRIKEEP_STATE_DIR, else " STATE_DIR_DEFAULT ")", -2 },
+	  "Directory of the database (default: $CRIKEEP_STATE_DIR, else " STATE_DIR_DEFAULT ")",
+	  -2 },
 	{ "output", 'o', "FORM", 0, "table (default), json or yaml", -2 },
 	{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1 },
 	{ 0 },
@@ -44,7 +42,7 @@ static error_t parse_shared(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_STATE_DIR:
 		if (!*arg)
-			argp_error(state, "--state-dir needs the name of a directory");
+			argp_error(state, "--state-dir needs a directory");
 		ck_cli.state_dir = arg;
 		return 0;
 	case 'o':
@@ -54,7 +52,7 @@ static error_t parse_shared(int key, char *arg, struct argp_state *state)
 				return 0;
 			}
 		}
-		argp_error(state, "output is table, json or yaml, not '%s'", arg);
+		argp_error(state, "invalid output form '%s'; expected table, json or yaml", arg);
 		return EINVAL;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);

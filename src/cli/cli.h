@@ -2,14 +2,14 @@
 #ifndef CK_CLI_H
 #define CK_CLI_H
 /*
- * crikeep(1): the inspector. Each command is one function that gets its own arguments, argv[0]
- * being "crikeep COMMAND", parses them by argp with ck_cli_argp as a child, and returns the exit
- * status. It never writes the database: it reads a copy (ck_dump_read) or leaves a wish for the
- * owner.
+ * crikeep(1): inspects the cache. Each command is one function. It gets its own arguments, with
+ * "crikeep COMMAND" as argv[0], parses them by argp with ck_cli_argp as a child, and returns the
+ * exit status. No command writes the database: it reads a copy (ck_dump_read) or writes an admin
+ * request for the owner.
  *
- * Machine output goes to standard output and nothing else does; errors and hints are lines on
- * standard error. main.c closes standard output at exit and turns a failure of that into
- * CK_EXIT_TROUBLE, so a command need not check what it prints.
+ * Standard output carries only the answer; errors and hints are lines on standard error. main.c
+ * closes standard output at exit and turns a failure of that into CK_EXIT_TROUBLE, so a command
+ * need not check what it prints.
  */
 #include <argp.h>
 #include <stdbool.h>
@@ -20,10 +20,10 @@
 enum ck_exit {
 	CK_EXIT_YES = 0,
 	CK_EXIT_NO = 1,      /* no, or not found */
-	CK_EXIT_TROUBLE = 2, /* usage or environment: the question could not be asked */
+	CK_EXIT_TROUBLE = 2, /* the command could not run, or its output could not be written */
 };
 
-/* What every command shares; filled while arguments are parsed. */
+/* What all commands share; set while arguments are parsed. */
 struct ck_cli {
 	const char *state_dir;
 	enum ck_output output;
@@ -33,7 +33,7 @@ extern struct ck_cli ck_cli;
 /* --state-dir, --output, -h: a command puts { &ck_cli_argp, 0, NULL, 0 } among its children */
 extern const struct argp ck_cli_argp;
 
-/* ck_cli_hint - ck_print_error() for people: left out where a machine reads the output */
+/* ck_cli_hint - like ck_print_error(), but prints nothing with -o json or yaml */
 void ck_cli_hint(const char *fmt, ...) CK_PRINTF(1, 2);
 
 int ck_cmd_list(int argc, char **argv);

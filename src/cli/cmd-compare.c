@@ -209,7 +209,7 @@ static int compare(const struct arguments *args, const struct side *a, const str
 
 	if (args->rules.mode == CK_MODE_IDENTITY)
 		same = compare_keys(a->key, b->key, &difference);
-	else /* the fields of a key are fields like any other: where keys differ, they are among the paths named */
+	else /* if the keys differ, their fields are among the paths named */
 		same = ck_fingerprints_compare(a->fp, b->fp, &args->rules, &difference) ==
 		       CK_RELATION_SAME;
 	if (ck_cli.output != CK_OUTPUT_TABLE) {

@@ -41,7 +41,7 @@ struct arguments {
 	X(GONE, "gone", CK_EXIT_YES)                                                              \
 	X(REFUSED, "refused", CK_EXIT_NO)                                                         \
 	X(IN_USE, "in_use", CK_EXIT_NO)         /* committed instead of destroyed */              \
-	X(NOT_GONE, "not_gone", CK_EXIT_NO)     /* when --wait ended */                              \
+	X(NOT_GONE, "not_gone", CK_EXIT_NO)     /* when --wait ended */                          \
 	X(UNANSWERED, "unanswered", CK_EXIT_NO) /* the owner lives but does not answer */        \
 	X(UNTOLD, "untold", CK_EXIT_TROUBLE)    /* the request could not be written */
 
@@ -78,7 +78,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_WAIT:
 		args->wait = true;
 		if (arg && (!ck_duration_parse(arg, &args->wait_ns) || !args->wait_ns))
-			argp_error(state, "invalid time span '%s'; expected one like 30s or 2m", arg);
+			argp_error(state, "invalid time span '%s'; expected one like 30s or 2m",
+				   arg);
 		return 0;
 	case OPT_DRY_RUN:
 		args->dry_run = true;
@@ -116,12 +117,14 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 	ck_key_print(row->key, task->who, sizeof(task->who));
 	if (row->state == CK_STATE_COMMITTED)
 		task_set(task, RESULT_REFUSED,
-			 "it is committed; it belongs to the kubelet, and only the kubelet may remove it");
+			 "it is committed; it belongs to the kubelet, and only the kubelet may "
+			 "remove it");
 	else if (row->state == CK_STATE_GONE)
 		task_set(task, RESULT_GONE, "it is already gone");
 	else if (args->release && row->state != CK_STATE_EVICTING)
 		task_set(task, RESULT_REFUSED,
-			 "it is in state %s; only an entry in state EVICTING can be released", state);
+			 "it is in state %s; only an entry in state EVICTING can be released",
+			 state);
 	else if (args->dry_run)
 		task_set(task, RESULT_PLANNED,
 			 args->release ? "would be forgotten without confirmation"
@@ -231,7 +234,9 @@ static void wait_for_answers(struct task *tasks, size_t n, long owner)
 	for (size_t i = 0; i < n; i++) {
 		if (tasks[i].pending)
 			task_set(&tasks[i], RESULT_UNANSWERED,
-				 "the owner, process %ld, does not answer; the request stays queued", owner);
+				 "the owner, process %ld, does not answer; the request stays "
+				 "queued",
+				 owner);
 		tasks[i].pending = false;
 	}
 }
@@ -255,7 +260,8 @@ static void judge(struct task *task, const struct ck_look *look)
 			 ck_state_name(row->state), row->tries, row->tries == 1 ? "" : "s",
 			 ck_grpc_name(row->last_grpc));
 	else
-		task_set(task, RESULT_NOT_GONE, "not gone yet: in state %s", ck_state_name(row->state));
+		task_set(task, RESULT_NOT_GONE, "not gone yet: in state %s",
+			 ck_state_name(row->state));
 	task->pending = task->result == RESULT_NOT_GONE;
 }
 
@@ -338,7 +344,8 @@ static int carry_out(const struct arguments *args, const struct ck_dump *dump, s
 		if (!tasks[i].pending)
 			continue;
 		task_set(&tasks[i], RESULT_LEFT,
-			 "the database has no owner now; the next owner will carry out the request");
+			 "the database has no owner now; the next owner will carry out the "
+			 "request");
 		left++;
 	}
 	return left && args->wait ? CK_EXIT_TROUBLE : CK_EXIT_YES;

@@ -424,8 +424,8 @@ static void tell_all(const struct story *story)
 	if (row->state == CK_STATE_COMMITTED)
 		return;
 	if (!story->now_known && row->state != CK_STATE_GONE)
-		fprintf(story->out, " Next: it is evicted when an owner opens the database, because "
-				    "no sandbox or container survives a reboot.");
+		fprintf(story->out, " Next: it is evicted when an owner opens the database, "
+				    "because no sandbox or container survives a reboot.");
 	else if (story->look->dump->owner_alive)
 		tell_next(story);
 	else

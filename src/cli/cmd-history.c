@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeep history: the lines that the owner wrote of every move, oldest first. */
+/* crikeep history: what the owner recorded about every entry, oldest first. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,15 +14,15 @@
 
 struct arguments {
 	const char *pick;
-	uint64_t since; /* ns; 0: not asked for */
+	uint64_t since; /* ns; 0: no limit */
 	uint64_t lines; /* at most; 0: all */
 };
 
 enum { OPT_SINCE = 0x200 };
 
 static const struct argp_option options[] = {
-	{ "lines", 'n', "N", 0, "The last N lines (default 50; 0: all)", 0 },
-	{ "since", OPT_SINCE, "SPAN", 0, "No older than 10m, 1h30m, 2d ...", 0 },
+	{ "lines", 'n', "N", 0, "Show the last N lines (default: 50; 0: all)", 0 },
+	{ "since", OPT_SINCE, "SPAN", 0, "Show only the last SPAN: 10m, 1h30m, 2d ...", 0 },
 	{ 0 },
 };
 
@@ -34,22 +34,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'n':
 		args->lines = strtoull(arg, &end, 10);
 		if (*arg < '0' || *arg > '9' || *end)
-			argp_error(state, "a number of lines is needed, not '%s'", arg);
+			argp_error(state, "invalid number of lines '%s'", arg);
 		return 0;
 	case OPT_SINCE:
 		if (!ck_duration_parse(arg, &args->since) || !args->since)
-			argp_error(state, "a span like 30s, 10m or 1h30m is needed, not '%s'", arg);
+			argp_error(state, "invalid time span '%s'; expected one like 30s or 1h30m",
+				   arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 0)
-			argp_error(state, "'%s' is too much: one entry or pod", arg);
+			argp_error(state, "unexpected argument '%s'; expected one entry or pod",
+				   arg);
 		args->pick = arg;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* by the clock that never jumps where it counts, else by the wall clock */
+/* Lines of this boot are judged by a clock that never jumps, older ones by the wall clock. */
 static bool recent(const struct ck_look *look, const struct ck_history_row *line, uint64_t since)
 {
 	if (ck_look_this_boot(look, line->boot))
@@ -58,8 +60,8 @@ static bool recent(const struct ck_look *look, const struct ck_history_row *line
 	return line->wall >= now || (uint64_t)(now - line->wall) <= since / CK_NS_PER_S;
 }
 
-/* "KEPT -> EVICTING: nobody asked again in time", "destroying failed: UNAVAILABLE". An entry begins
- * with a move from nothing. */
+/* "KEPT -> EVICTING: nobody asked again in time", "destroying failed: UNAVAILABLE". The first move
+ * of an entry has no state before the arrow. */
 static void add_event(struct ck_table *table, const struct ck_history_row *line)
 {
 	bool moved = line->what == CK_WHAT_MOVED;
@@ -85,8 +87,7 @@ static void add_event(struct ck_table *table, const struct ck_history_row *line)
 	ck_table_cell(table, text);
 }
 
-/* "container prod/web/app attempt 1" without its first word: that a container has three names can
- * be seen */
+/* The kind is left out: only a container has three names. */
 static void add_line(struct ck_table *table, const struct ck_look *look,
 		     const struct ck_history_row *line)
 {
@@ -178,9 +179,9 @@ static int history(const struct arguments *args, const struct ck_look *look)
 	free(picked.match);
 	print(look, shown, n);
 	if (older)
-		ck_cli_hint("%zu older lines are left out; -n 0 shows all", older);
+		ck_cli_hint("%zu older lines are left out; -n 0 shows them", older);
 	else if (!n)
-		ck_cli_hint("nothing has happened%s", args->since ? " since" : " yet");
+		ck_cli_hint("nothing has happened%s", args->since ? " in that time" : " yet");
 	return CK_EXIT_YES;
 }
 
@@ -191,11 +192,10 @@ int ck_cmd_history(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[ENTRY|POD]",
-		.doc = "Show what happened to the entries, or to one, or to those of a pod, also "
-		       "when they are long gone. "
-		       "Oldest first."
+		.doc = "Show what happened to all entries, to one entry or to those of a pod, "
+		       "oldest first. Entries that are long gone are included."
 		       "\v"
-		       "TIME is local; -o json has it in UTC.\n"
+		       "TIME is local time; -o json prints UTC.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep history --since 10m\n"

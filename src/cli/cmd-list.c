@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeep list: one line per entry. By default those that are something special: neither handed
- * over nor gone. */
+/* crikeep list: one line per entry. By default, COMMITTED and GONE entries are left out. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -22,16 +21,17 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-	{ "all", 'a', NULL, 0, "Also committed entries and tombstones", 0 },
-	{ "quiet", 'q', NULL, 0, "Row numbers only, one a line", 0 },
-	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Whole ids, and every column on any terminal", 0 },
-	{ NULL, 0, NULL, 0, "Which entries:", 1 },
+	{ "all", 'a', NULL, 0, "Also list COMMITTED and GONE entries", 0 },
+	{ "quiet", 'q', NULL, 0, "Print row numbers only, one per line", 0 },
+	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Print whole ids, and every column on any terminal",
+	  0 },
+	{ NULL, 0, NULL, 0, "Select entries:", 1 },
 	{ "kind", OPT_KIND, "KIND", 0, "sandbox or container", 1 },
 	{ "state", OPT_STATE, "STATE,...", 0,
 	  "creating, kept, committing, committed, evicting, gone", 1 },
 	{ "pod", OPT_POD, "POD", 0, "NAME or NAMESPACE/NAME", 1 },
-	{ "namespace", OPT_NAMESPACE, "NAME", 0, "Of pods in this namespace", 1 },
-	{ "uid", OPT_UID, "UID", 0, "Of the pod with this uid", 1 },
+	{ "namespace", OPT_NAMESPACE, "NAME", 0, "Pods in this namespace", 1 },
+	{ "uid", OPT_UID, "UID", 0, "The pod with this uid", 1 },
 	{ 0 },
 };
 
@@ -46,8 +46,8 @@ static unsigned parse_states(struct argp_state *state, char *list)
 		}
 		if (!bit)
 			argp_error(state,
-				   "no state '%s'; there are creating, kept, committing, "
-				   "committed, evicting, gone",
+				   "invalid state '%s'; expected creating, kept, committing, "
+				   "committed, evicting or gone",
 				   name);
 		states |= bit;
 	}
@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_KIND:
 		if (strcasecmp(arg, "sandbox") != 0 && strcasecmp(arg, "container") != 0)
-			argp_error(state, "kind is sandbox or container, not '%s'", arg);
+			argp_error(state, "invalid kind '%s'; expected sandbox or container", arg);
 		args->kind = strcasecmp(arg, "sandbox") == 0 ? CK_SANDBOX : CK_CONTAINER;
 		return 0;
 	case OPT_STATE:
@@ -85,7 +85,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		args->uid = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is too much: --pod and others choose", arg);
+		argp_error(state,
+			   "unexpected argument '%s'; filter with --pod, --namespace or --uid",
+			   arg);
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -186,10 +188,12 @@ static void list(const struct arguments *args, const struct ck_look *look)
 	else if (n)
 		print_table(args, look, shown);
 	if (!n && !args->states && committed + gone)
-		ck_cli_hint("nothing special; --all also shows %zu committed and %zu gone",
-			    committed, gone);
+		ck_cli_hint("nothing is being created, kept, handed over or evicted (%s); --all "
+			    "lists %zu more",
+			    dump->owner_alive ? "the owner is running" : "there is no owner now",
+			    committed + gone);
 	else if (!n)
-		ck_cli_hint("no such entries");
+		ck_cli_hint(dump->rows_n ? "no matching entries" : "no entries");
 }
 
 int ck_cmd_list(int argc, char **argv)
@@ -198,14 +202,13 @@ int ck_cmd_list(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "List entries, oldest first: those that are being made, kept, handed over "
-		       "or evicted. Committed ones "
-		       "belong to the kubelet and gone ones are only hidden for a minute more: "
-		       "--all shows both."
+		.doc = "List entries, oldest first. By default, only those are listed that are "
+		       "being created, kept, handed over or evicted. COMMITTED entries belong to "
+		       "the kubelet, and GONE entries only stay hidden for another minute: --all "
+		       "lists both."
 		       "\v"
-		       "AGE counts from the first request. On a narrow terminal ID, KIND, ATTEMPT "
-		       "and NAMESPACE are left "
-		       "out, in this order.\n"
+		       "AGE is the time since the first request. On a narrow terminal, the columns "
+		       "ID, KIND, ATTEMPT and NAMESPACE are left out, in this order.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep list --all --namespace prod\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep plugins: NRI plugins, as the status file in the state directory tells of them. Whoever
- * has their connections rewrites it when something changes, so it can be read with the daemon down;
- * but then nobody is connected, and it is said so.
+ * crikeep plugins: NRI plugins, as the status file in the state directory describes them. The
+ * process that holds their connections rewrites the file when something changes. It can be read
+ * when that process is gone; a warning then says that no plugin is connected.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,20 +28,23 @@ struct arguments {
 
 struct seen {
 	struct ck_nri_status *status;
-	struct ck_look look; /* the clocks of this moment; no database is read */
-	bool alive;          /* the process that wrote it, and so these connections */
+	struct ck_look look; /* only its times; no database is read */
+	bool alive;          /* the process that wrote it, and with it the connections */
 	bool known;          /* its times are of this boot */
 	bool shown[CK_NRI_PLUGINS_MAX];
 	size_t shown_n;
 };
 
-#define STATES "connected, registered, synchronizing, ready, overdue, absent"
+#define STATES "connected, registered, synchronizing, ready, overdue or absent"
 
 static const struct argp_option options[] = {
-	{ "quiet", 'q', NULL, 0, "Names only, one a line", 0 },
-	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Whole texts, and every column on any terminal", 0 },
+	{ "quiet", 'q', NULL, 0, "Print names only, one per line", 0 },
+	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Print whole texts, and every column on any terminal",
+	  0 },
 	{ "state", OPT_STATE, "STATE", 0,
-	  "connected, registered, synchronizing, ready, overdue or absent", 0 },
+	  "Only plugins in this state: connected, registered, synchronizing, ready, overdue or "
+	  "absent",
+	  0 },
 	{ 0 },
 };
 
@@ -61,7 +64,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		for (size_t i = 0; i < CK_COUNT(states) && !args->state; i++)
 			args->state = strcmp(arg, states[i]) == 0 ? states[i] : NULL;
 		if (!args->state)
-			argp_error(state, "no state '%s'; there are " STATES, arg);
+			argp_error(state, "invalid state '%s'; expected " STATES, arg);
 		return 0;
 	case ARGP_KEY_ARGS:
 		args->names = state->argv + state->next;
@@ -74,9 +77,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /*
- * Its writer mostly owns the database beside it, and whether that has a living owner is known for
- * certain. A runtime that uses the plugins without the cache has none: then there may at least be a
- * process of that number.
+ * The writer mostly owns the database in the same directory, and whether a database has an owner is
+ * known for certain. A runtime may use plugins without the cache. Then the best evidence is that a
+ * process with the writer's number exists.
  */
 static bool writer_lives(const struct seen *seen)
 {
@@ -98,8 +101,7 @@ static int take(struct seen *seen)
 	}
 	int r = ck_status_read(path, &seen->status, &err);
 	if (r == -CK_ENOTFOUND)
-		ck_print_error("no word of plugins in '%s': NRI is off there, or it is another "
-			       "--state-dir",
+		ck_print_error("no plugin status in '%s': NRI is disabled, or --state-dir is wrong",
 			       ck_cli.state_dir);
 	else if (r < 0)
 		ck_print_error("%s", err.text);
@@ -111,7 +113,7 @@ static int take(struct seen *seen)
 	return CK_EXIT_YES;
 }
 
-/* "10-logger" is called so, or "logger" */
+/* a plugin is named "10-logger" or "logger" */
 static bool is_called(const struct ck_nri_plugin *plugin, const char *name)
 {
 	return strcmp(plugin->name, name) == 0 ||
@@ -288,26 +290,26 @@ static void say_the_rest(const struct arguments *args, const struct seen *seen)
 	const struct ck_nri_status *status = seen->status;
 	if (!seen->alive && seen->known)
 		ck_cli_hint(
-			"nobody is connected now: process %ld is gone, which wrote this %s ago, at "
-			"%s",
+			"no plugin is connected now: process %ld has ended; it wrote this status "
+			"%s ago, at %s",
 			status->pid, ck_text_span(ck_look_ago(&seen->look, status->now), span),
 			ck_text_clock(status->wall, seen->look.wall / (int64_t)CK_NS_PER_S, clock));
 	else if (!seen->alive)
 		ck_cli_hint(
-			"nobody is connected now: this was written before the last boot, at %s",
+			"no plugin is connected now: this status was written before the last boot, "
+			"at %s",
 			ck_text_clock(status->wall, seen->look.wall / (int64_t)CK_NS_PER_S, clock));
 	else if (!seen->shown_n && !args->names_n)
-		ck_cli_hint("no plugin is connected%s%s", args->state ? " and " : "",
-			    args->state ? args->state : "");
+		ck_cli_hint("no plugin is %s", args->state ? args->state : "connected");
 	for (size_t i = 0; i < status->n && seen->alive; i++)
 		if (seen->shown[i] && is_absent(&status->plugins[i]))
-			ck_cli_hint("nothing is handed over to the kubelet until plugin %s is "
-				    "connected",
-				    status->plugins[i].name);
+			ck_cli_hint(
+				"nothing is handed over to the kubelet until plugin %s connects",
+				status->plugins[i].name);
 	for (size_t i = 0; i < status->n && seen->alive; i++)
 		if (seen->shown[i] && status->plugins[i].adjusting)
 			ck_cli_hint("plugin %s wants to change containers: creates fail until "
-				    "nri.adjust is before-create",
+				    "nri.adjust is set to before-create",
 				    status->plugins[i].name);
 }
 
@@ -334,21 +336,16 @@ int ck_cmd_plugins(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[PLUGIN...]",
-		.doc = "List the NRI plugins that are connected, in the order in which they are "
-		       "called, and required ones that "
-		       "are absent: state and policy, "
-		       "events that wait for it, for how long it has been overdue, how many it was "
-		       "sent, answered too late "
-		       "or answered with an error, its last error, and what it subscribed to. A "
-		       "PLUGIN is called NN-name, "
-		       "or name."
+		.doc = "List the connected NRI plugins, in the order in which they are called, "
+		       "and the required plugins that are absent. For each: its state and policy, "
+		       "the events that wait for it, for how long an answer is overdue, how many "
+		       "events it was sent, answered too late and answered with an error, its last "
+		       "error, and the events it subscribed to. A PLUGIN is named NN-name or name."
 		       "\v"
-		       "With its owner down the last state is shown, and that nobody is connected "
-		       "is said.\n"
+		       "If the owner is down, the last known state is shown, with a warning.\n"
 		       "\n"
-		       "Exit status 0 if the named plugins are connected, or none is named; 1 if "
-		       "one is not; 2 if nothing is "
-		       "known.\n"
+		       "Exit status: 0 if the named plugins are connected, or none is named; 1 if "
+		       "one is not connected; 2 if there is no plugin status.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep plugins\n"

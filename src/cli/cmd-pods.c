@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep pods: sandboxes as a CRI endpoint shows them, and what is wrong with their identities.
- * Who takes a failed list for an empty one releases the addresses of running pods, so there is no
- * output here that could be read as "none" but a list that succeeded. A list that fails, a socket
- * that cannot be dialled and a uid in conflict are told apart.
+ * crikeep pods: list the sandboxes of a CRI endpoint, and find uids in conflict. A script that
+ * takes a failed list for an empty one releases the addresses of running pods. So only a list that
+ * succeeded prints anything that can be read as "none". A failed list, a socket that cannot be
+ * reached and a uid in conflict can be told apart.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -39,10 +39,12 @@ struct pods {
 };
 
 static const struct argp_option options[] = {
-	{ "all", 'a', NULL, 0, "Also sandboxes that are not READY", 0 },
-	{ "quiet", 'q', NULL, 0, "Ids only, one a line", 0 },
-	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Whole ids, and every column on any terminal", 0 },
-	{ "timeout", OPT_TIMEOUT, "SPAN", 0, "Wait for the list at most SPAN (default: 10s)", 0 },
+	{ "all", 'a', NULL, 0, "Also list sandboxes that are not READY", 0 },
+	{ "quiet", 'q', NULL, 0, "Print ids only, one per line", 0 },
+	{ "no-trunc", OPT_NO_TRUNC, NULL, 0, "Print whole ids, and every column on any terminal",
+	  0 },
+	{ "timeout", OPT_TIMEOUT, "SPAN", 0, "Wait for the list for at most SPAN (default: 10s)",
+	  0 },
 	{ 0 },
 };
 
@@ -61,10 +63,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TIMEOUT:
 		if (!ck_duration_parse(arg, &args->timeout) || !args->timeout)
-			argp_error(state, "a span like 10s is needed, not '%s'", arg);
+			argp_error(state, "invalid time span '%s'; expected one like 10s", arg);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is too much: all sandboxes are listed", arg);
+		argp_error(state, "unexpected argument '%s'; all sandboxes are listed", arg);
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -195,7 +197,7 @@ static int ask(const struct arguments *args, struct pods *pods)
 	else if (r == 0)
 		r = read_list(&call.reply, pods, &err);
 	if (r < 0)
-		ck_print_error("the list failed: %s", err.text);
+		ck_print_error("cannot list sandboxes: %s", err.text);
 	else if (pods->n)
 		qsort(pods->all, pods->n, sizeof(*pods->all), by_identity);
 	ck_unary_fini(&call);
@@ -203,7 +205,7 @@ static int ask(const struct arguments *args, struct pods *pods)
 	return r < 0 ? CK_EXIT_TROUBLE : CK_EXIT_YES;
 }
 
-/* ---- conflicts: a uid is one pod for ever, and a pod has one sandbox that is READY ----------- */
+/* ---- conflicts: a uid names one pod for ever, and a pod has one READY sandbox ---------------- */
 
 static bool same(const char *a, const char *b)
 {
@@ -212,13 +214,13 @@ static bool same(const char *a, const char *b)
 
 enum conflict { NONE, TWO_READY, TWO_PODS };
 
-/* of the uid of the pod at @at, told at the first sandbox that has it */
+/* the conflict of the uid of the pod at @at; NONE but for the first sandbox with that uid */
 static enum conflict conflict_at(const struct pods *pods, size_t at)
 {
 	const struct pod *pod = &pods->all[at];
 	size_t ready = 0;
 	bool two_pods = false;
-	if (!pod->uid || !*pod->uid) /* whoever leaves it out says nothing about identity */
+	if (!pod->uid || !*pod->uid) /* without a uid there is no identity to compare */
 		return NONE;
 	for (size_t i = 0; i < pods->n; i++) {
 		const struct pod *other = &pods->all[i];
@@ -243,7 +245,7 @@ static void say_conflict(const struct pods *pods, size_t at, enum conflict confl
 {
 	ck_print_line(stdout, "conflict: uid %s %s:", pods->all[at].uid,
 		      conflict == TWO_READY ? "has more than one READY sandbox"
-					    : "stands for more than one pod");
+					    : "belongs to more than one pod");
 	for (size_t i = 0; i < pods->n; i++) {
 		const struct pod *pod = &pods->all[i];
 		if (in_conflict(pods, i, at, conflict))
@@ -268,7 +270,7 @@ static void add_conflict(struct json_object *array, const struct pods *pods, siz
 	ck_tree_add(array, object);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void print_table(const struct arguments *args, const struct pods *pods)
 {
@@ -307,7 +309,7 @@ static void print_table(const struct arguments *args, const struct pods *pods)
 	if (table)
 		ck_table_print(stdout, table, args->no_trunc ? 0 : ck_print_width(stdout));
 	else if (pods->n)
-		ck_cli_hint("no sandbox is READY; --all also shows %zu that are not", pods->n);
+		ck_cli_hint("no sandbox is READY; --all lists %zu that are not", pods->n);
 	else
 		ck_cli_hint("no sandboxes");
 }
@@ -372,15 +374,12 @@ int ck_cmd_pods(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "List sandboxes as a CRI endpoint shows them, those that are READY, and "
-		       "find uids in conflict: two READY "
-		       "sandboxes of one uid, or one uid with two names or namespaces. Over "
-		       "crikeepd's unfiltered socket hidden "
-		       "ones are shown too."
+		.doc = "List the READY sandboxes of a CRI endpoint, and find uids in conflict: two "
+		       "READY sandboxes with one uid, or one uid with two names or namespaces. "
+		       "crikeepd's unfiltered socket also shows the sandboxes that crikeepd hides."
 		       "\v"
-		       "Exit status 0 if the list succeeded and no uid is in conflict, 1 if one "
-		       "is, 2 if the list failed: a "
-		       "failed list is never shown as an empty one.\n"
+		       "Exit status: 0 if the list succeeded and no uid is in conflict, 1 if one "
+		       "is, 2 if the list failed. A failed list is never shown as an empty one.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep pods\n"

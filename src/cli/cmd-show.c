@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeep show: all of a row. For people the same tree is written as lines "name: value". */
+/* crikeep show: everything in a row. For people, the tree is printed as lines "name: value". */
 #include <string.h>
 
 #include "src/base/mem.h"
@@ -18,7 +18,7 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ "raw", OPT_RAW, NULL, 0,
-	  "Also the reply and the fingerprint: names in clear, values as keyed digests", 0 },
+	  "Also show the reply and the fingerprint: names in clear, values as keyed digests", 0 },
 	{ 0 },
 };
 
@@ -35,7 +35,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		args->n = state->argc - state->next;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which entry?");
+		argp_error(state, "no entry or pod given");
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -104,13 +104,11 @@ int ck_cmd_show(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "ENTRY|POD...",
-		.doc = "Show everything that is stored of an entry, or of all entries of a pod. "
-		       "Values of requests are not "
-		       "stored: no secret can appear."
+		.doc = "Show everything that is stored about an entry, or about all entries of a "
+		       "pod. Values of requests are not stored, so no secret can appear."
 		       "\v"
-		       "An entry is named by its row number or the beginning of its runtime id, a "
-		       "pod by NAME or "
-		       "NAMESPACE/NAME.\n"
+		       "An entry is named by its row number or by the beginning of its runtime id, "
+		       "a pod by NAME or NAMESPACE/NAME.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep show 12\n"

@@ -252,7 +252,8 @@ int ck_cmd_simulate(int argc, char **argv)
 			.containers = 1,
 			.seed = 1,
 		},
-		.policies = { &ck_simulation_policy_none, &ck_simulation_policy_ram, &ck_simulation_policy_crikeep },
+		.policies = { &ck_simulation_policy_none, &ck_simulation_policy_ram,
+			      &ck_simulation_policy_crikeep },
 		.n = 3,
 	};
 	struct ck_simulation_result results[3] = { { 0 } };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeep stats: how much of everything. crikeep check: is the database sound? */
+/* crikeep stats: sizes, entries by state, counters. crikeep check: is the database sound? */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ static error_t parse_nothing(int key, char *arg, struct argp_state *state)
 {
 	if (key != ARGP_KEY_ARG)
 		return ARGP_ERR_UNKNOWN;
-	argp_error(state, "'%s' is too much", arg);
+	argp_error(state, "unexpected argument '%s'", arg);
 	return EINVAL;
 }
 
@@ -32,7 +32,7 @@ static const struct counter {
 struct stats {
 	size_t by_state[CK_STATE_MAX + 1];
 	size_t by_kind[CK_CONTAINER + 1];
-	size_t lost, retried;  /* CREATING without a known end; EVICTING after a failed try */
+	size_t lost, retried;  /* CREATING (lost); EVICTING after a failed attempt */
 	int64_t database, wal; /* bytes; -1: no such file */
 };
 
@@ -44,13 +44,14 @@ static int64_t file_size(const char *name)
 		path = NULL;
 		ck_print_nomem();
 	}
-	/* never open them: a close would drop SQLite's locks */
+	/* Do not open the file: closing it would drop this process's SQLite locks. */
 	return stat(path, &st) < 0 ? -1 : (int64_t)st.st_size;
 }
 
 static void count(const struct ck_dump *dump, struct stats *stats)
 {
-	*stats = (struct stats){ .database = file_size("crikeep.db"), .wal = file_size("crikeep.db-wal") };
+	*stats = (struct stats){ .database = file_size("crikeep.db"),
+				 .wal = file_size("crikeep.db-wal") };
 	for (size_t i = 0; i < dump->rows_n; i++) {
 		const struct ck_row *row = &dump->rows[i];
 		stats->by_state[row->state]++;
@@ -85,9 +86,9 @@ static void print_people(const struct ck_dump *dump, const struct stats *stats)
 {
 	char name[16], size[CK_TEXT_SPAN], wal[CK_TEXT_SPAN];
 	ck_print_line(stdout, "state directory  %s", ck_cli.state_dir);
-	printf("owner            %s", dump->owner_alive ? "" : "none now");
+	printf("owner            %s", dump->owner_alive ? "" : "none");
 	if (dump->owner_pid)
-		printf(dump->owner_alive ? "process %ld" : "; the last was process %ld",
+		printf(dump->owner_alive ? "process %ld" : "; the last one was process %ld",
 		       dump->owner_pid);
 	else if (dump->owner_alive)
 		printf("unknown process");
@@ -102,7 +103,7 @@ static void print_people(const struct ck_dump *dump, const struct stats *stats)
 		if (s == CK_STATE_CREATING && stats->lost)
 			printf("  %zu of them lost", stats->lost);
 		if (s == CK_STATE_EVICTING && stats->retried)
-			printf("  %zu of them tried in vain so far", stats->retried);
+			printf("  %zu of them after failed attempts", stats->retried);
 		putchar('\n');
 	}
 	printf("\ncounters\n");
@@ -143,9 +144,8 @@ int ck_cmd_stats(int argc, char **argv)
 	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse_nothing,
-		.doc = "Show who owns the database, how large it is, how many entries are in which "
-		       "state, and what has been "
-		       "counted since the database was made."
+		.doc = "Show the owner of the database, its size, the number of entries in each "
+		       "state, and the counters since the database was created."
 		       "\v"
 		       "Examples:\n"
 		       "  crikeep stats\n"
@@ -186,12 +186,13 @@ int ck_cmd_check(int argc, char **argv)
 	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse_nothing,
-		.doc = "Check the database: SQLite's own integrity check, the schema, every row, "
-		       "and what must hold between "
-		       "rows. Prints each finding; exit status 1 if there is any. Nothing is "
-		       "repaired: the owner sets a "
-		       "damaged database aside itself."
+		.doc = "Check the database: SQLite's integrity check, the schema, every row, and "
+		       "what must hold between rows. Every finding is printed. Nothing is "
+		       "repaired: the owner sets a damaged database aside itself."
 		       "\v"
+		       "Exit status: 0 if the database is sound, 1 if there are findings, 2 if it "
+		       "could not be checked.\n"
+		       "\n"
 		       "Examples:\n"
 		       "  crikeep check\n"
 		       "  crikeep check --state-dir /var/lib/crikeep -o json",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a row says: its state and what is due next for the table and explain, and everything as a
- * tree for machines. */
+/* A row in words: its state and its next step, for people; and everything in it as a tree, for
+ * machines. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,8 +10,7 @@
 #include "src/cli/entry-text.h"
 #include "src/cli/output/text.h"
 
-/* flags that say something in this state: that a committed entry was told and delivered is the
- * rule */
+/* Leave out flags that are usual in this state: most committed entries are told and delivered. */
 static unsigned telling_flags(const struct ck_row *row)
 {
 	unsigned usual = 0;
@@ -56,7 +55,7 @@ const char *ck_row_state(const struct ck_row *row, char *buf)
 	return buf;
 }
 
-/* "expires in 9m12s"; what is past due happens any moment */
+/* "expires in 9m12s", or "expires now" if the time has passed */
 static const char *due(const struct ck_look *look, const struct ck_row *row, const char *what,
 		       char *buf)
 {
@@ -105,7 +104,7 @@ const char *ck_row_next(const struct ck_look *look, const struct ck_row *row, ch
 		if (row->flags & CK_ENTRY_LOST)
 			return due(look, row, "asks again", buf);
 		return row->due ? due(look, row, "deadline", buf) : buf;
-	case CK_STATE_KEPT: /* the TTL rests while the runtime is asked whether it lives (K6) */
+	case CK_STATE_KEPT: /* no TTL while the runtime is asked whether it is alive (K6) */
 		return row->due ? due(look, row, "expires", buf) : strcpy(buf, "being asked for");
 	case CK_STATE_COMMITTING:
 		return due(look, row, "hooks", buf);
@@ -153,8 +152,8 @@ struct json_object *ck_flag_tree(unsigned flags)
 	return array;
 }
 
-/* "NAME_at": RFC 3339, and "NAME_seconds_ago": both null if it has not happened, or in another
- * boot */
+/* "NAME_at", RFC 3339, and "NAME_seconds_ago"; both are null if it has not happened, or happened
+ * before the last boot */
 static void put_past(const struct ck_look *look, const struct ck_row *row,
 		     struct json_object *object, const char *name, uint64_t at)
 {
@@ -205,7 +204,7 @@ static const char *or_null(const char *s)
 	return s && *s ? s : NULL;
 }
 
-/* the whole name of a leaf, however long its key */
+/* the whole name of a leaf; its key may be long */
 static struct json_object *leaf_name_tree(enum ck_kind kind, const struct ck_leaf_name *name)
 {
 	char small[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeep: the command table, the way in and the way out. */
+/* crikeep: the table of commands, and what happens before and after a command. */
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 int ck_cmd_exporter(int argc, char **argv)
 {
 	(void)argc, (void)argv;
-	ck_print_error("built without the exporter, which needs libmicrohttpd");
+	ck_print_error("this build has no exporter, which needs libmicrohttpd");
 	return CK_EXIT_TROUBLE;
 }
 #endif
@@ -29,19 +29,20 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
-	{ "list", ck_cmd_list, "what is being made, kept, handed over or evicted (also: ls)" },
-	{ "show", ck_cmd_show, "everything an entry holds" },
-	{ "explain", ck_cmd_explain, "what is going on with a pod or an entry, in plain words" },
-	{ "history", ck_cmd_history, "what happened, line by line" },
-	{ "stats", ck_cmd_stats, "counters, entries by state, sizes" },
-	{ "evict", ck_cmd_evict, "ask the owner to give up an entry" },
-	{ "check", ck_cmd_check, "is the database sound?" },
-	{ "compare", ck_cmd_compare, "would one request be taken for a repetition of another?" },
-	{ "pods", ck_cmd_pods, "sandboxes as a CRI endpoint shows them, and uids in conflict" },
-	{ "plugins", ck_cmd_plugins, "which NRI plugins are connected, and how they do" },
-	{ "drive", ck_cmd_drive, "be a kubelet: repeat one create request until it succeeds" },
-	{ "simulate", ck_cmd_simulate, "a slow node in virtual time, with and without the cache" },
-	{ "exporter", ck_cmd_exporter, "crikeepd's metrics over HTTP" },
+	{ "list", ck_cmd_list,
+	  "list what is being created, kept, handed over or evicted (or: ls)" },
+	{ "show", ck_cmd_show, "show everything stored about an entry" },
+	{ "explain", ck_cmd_explain, "explain in plain words what is going on with a pod" },
+	{ "history", ck_cmd_history, "show what happened, line by line" },
+	{ "stats", ck_cmd_stats, "show sizes, entries by state, and counters" },
+	{ "evict", ck_cmd_evict, "ask the owner of the database to give up an entry" },
+	{ "check", ck_cmd_check, "check whether the database is sound" },
+	{ "compare", ck_cmd_compare, "tell whether one request repeats another" },
+	{ "pods", ck_cmd_pods, "list the sandboxes of a CRI endpoint, and uids in conflict" },
+	{ "plugins", ck_cmd_plugins, "list the NRI plugins and their state" },
+	{ "drive", ck_cmd_drive, "act as a kubelet: repeat a create request until it succeeds" },
+	{ "simulate", ck_cmd_simulate, "simulate a slow node, with and without the cache" },
+	{ "exporter", ck_cmd_exporter, "serve crikeepd's metrics over HTTP" },
 };
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -85,9 +86,10 @@ static int run(int argc, char **argv)
 	if (!command) {
 		const struct command *near = nearest(name);
 		if (near)
-			ck_print_error("no command '%s'; did you mean '%s'?", name, near->name);
+			ck_print_error("unknown command '%s'; did you mean '%s'?", name,
+				       near->name);
 		else
-			ck_print_error("no command '%s'; 'crikeep --help' lists them", name);
+			ck_print_error("unknown command '%s'; see 'crikeep --help'", name);
 		return CK_EXIT_TROUBLE;
 	}
 	snprintf(title, sizeof(title), "crikeep %s", command->name);
@@ -99,20 +101,20 @@ static error_t parse_main(int key, char *arg, struct argp_state *state)
 {
 	int *first = state->input;
 	switch (key) {
-	case ARGP_KEY_ARG: /* the command: what follows is its own */
+	case ARGP_KEY_ARG: /* the command; what follows are its arguments */
 		if (strcmp(arg, "help") == 0 && state->next == state->argc)
 			argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 		*first = state->next - 1;
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which command?");
+		argp_error(state, "no command given");
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-/* the list of commands, from their table */
+/* add the list of commands, from their table */
 static char *main_help(int key, const char *text, void *input)
 {
 	(void)input;
@@ -126,24 +128,24 @@ static char *main_help(int key, const char *text, void *input)
 	fprintf(out, "%s\n\nCommands:\n", text);
 	for (size_t i = 0; i < CK_COUNT(commands); i++)
 		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].what);
-	fputs("\n'crikeep COMMAND --help' tells more of each.\n", out);
+	fputs("\nSee 'crikeep COMMAND --help' for each command.\n", out);
 	if (fclose(out))
 		ck_print_nomem();
 	return all;
 }
 
-/* ---- the way in and out ---------------------------------------------------------------------- */
+/* ---- before and after a command -------------------------------------------------------------- */
 
-/* Only the last write leaves its errno; that nobody reads a pipe any more can be asked for
- * later. */
+/* errno is that of the last write only. Whether a pipe still has a reader can be asked at any
+ * time. */
 static bool nobody_reads(int last_errno)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO };
 	return last_errno == EPIPE || (poll(&out, 1, 0) > 0 && out.revents & POLLERR);
 }
 
-/* At exit, --help included: output that did not arrive is trouble, told to those who still
- * listen. */
+/* At every exit, also that of --help: lost output is an error. A broken pipe is not reported,
+ * because its reader has left on purpose. */
 static void close_stdout(void)
 {
 	errno = 0;
@@ -151,7 +153,7 @@ static void close_stdout(void)
 	int e = errno;
 	bool pipe_broken = failed && nobody_reads(e);
 	errno = 0;
-	if (fclose(stdout) && !failed) { /* a network file system tells only now */
+	if (fclose(stdout) && !failed) { /* a network file system reports errors only here */
 		failed = true;
 		e = errno;
 	}
@@ -173,10 +175,11 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_main,
 		.args_doc = "COMMAND [ARGUMENT...]",
-		.doc = "Look into the cache of late results that libcrikeep keeps for the kubelet, "
-		       "and manage it."
+		.doc = "Inspect and manage the cache in which libcrikeep keeps late results for "
+		       "the kubelet."
 		       "\v"
-		       "Exit status: 0 yes, 1 no or not found, 2 usage or environment.\n"
+		       "Exit status: 0 for success or yes, 1 for no or not found, 2 for wrong "
+		       "usage or a failure.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep list\n"
@@ -190,17 +193,17 @@ int main(int argc, char **argv)
 	int first = 0;
 
 	setlocale(LC_ALL, "");
-	setlocale(LC_NUMERIC, "C"); /* JSON and SVG know no decimal comma */
-	signal(SIGPIPE, SIG_IGN); /* so that close_stdout() meets EPIPE */
+	setlocale(LC_NUMERIC, "C"); /* JSON and SVG have no decimal comma */
+	signal(SIGPIPE, SIG_IGN);   /* close_stdout() handles EPIPE */
 	atexit(close_stdout);
-	/* so that Examples end every help text, not far from the prompt */
+	/* this note would follow the examples, which are to end every help text */
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
 	argp_err_exit_status = CK_EXIT_TROUBLE;
 	argp_program_version_hook = print_version;
 	if (dir && *dir)
 		ck_cli.state_dir = dir;
 	if (argc > 0)
-		argv[0] = name; /* however it was started, this is what messages begin with */
+		argv[0] = name; /* messages begin with it, whatever the program was started as */
 	error_t e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &first);
 	if (e) {
 		ck_print_error("%s", strerror(e));

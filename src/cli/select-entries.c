@@ -158,7 +158,7 @@ static enum fit find_fits(const struct subject *subjects, size_t n, const char *
 	enum fit best = FIT_NONE;
 	for (size_t i = 0; i < n; i++) {
 		const char *id = subjects[i].id;
-		size_t len = strlen(arg) + by_whole_id; /* the whole id: compare the final NUL too */
+		size_t len = strlen(arg) + by_whole_id; /* whole ids: compare the final NUL too */
 		if (by_number)
 			fits[i] = subjects[i].entry == number ? FIT_ENTRY : FIT_NONE;
 		else if (*arg && id && strncmp(id, arg, len) == 0)

@@ -43,8 +43,9 @@ struct ck_picked {
 	size_t n;    /* how many match; never 0 */
 	bool pod;    /* the argument names a pod */
 };
-/* ck_look_pick, ck_look_pick_history - pick rows, or lines of history. Return: CK_EXIT_YES, or after
- * printing the reason to standard error CK_EXIT_NO (none fits) or CK_EXIT_TROUBLE (ambiguous) */
+/* ck_look_pick, ck_look_pick_history - pick rows, or lines of history. Return: CK_EXIT_YES,
+ * CK_EXIT_NO (none fits) or CK_EXIT_TROUBLE (ambiguous); the last two print the reason to standard
+ * error */
 int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked);
 int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked);
 /* ck_look_pick_all - the rows that any of @args means, as @ret_match (per row; free()). Return: the
