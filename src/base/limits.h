@@ -78,7 +78,7 @@
 /* what the exporter takes; the text has some 25 KiB */
 #define CK_METRICS_MAX     (1u << 20)
 #define CK_METRICS_END     "# EOF\n"            /* its last line: a text without it was cut */
-/* events queued for one subscriber of the built-in runtime, which then loses it */
+/* events queued for one subscriber of the simulated runtime, which then loses it */
 #define CK_SIM_EVENTS_MAX  (16u << 20)
 /* objects it has from the start: a hundred times what a node holds */
 #define CK_SIM_COUNT_MAX   1000000u

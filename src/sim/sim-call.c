@@ -14,10 +14,10 @@
 
 #define STREAM_ITEMS 100u /* in one message of a streamed list */
 
-void ck_rt_call_free(struct ck_rt_call *call)
+void ck_sim_call_free(struct ck_sim_call *call)
 {
-	DL_DELETE(call->rt->calls, call);
-	call->rt->subscribers -= call->subscribed;
+	DL_DELETE(call->sim->calls, call);
+	call->sim->subscribers -= call->subscribed;
 	if (call->making)
 		call->making->caller = NULL;
 	if (call->stream)
@@ -32,7 +32,7 @@ void ck_rt_call_free(struct ck_rt_call *call)
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-int ck_rt_fail(struct ck_rt_call *call, int code, const char *fmt, ...)
+int ck_sim_fail(struct ck_sim_call *call, int code, const char *fmt, ...)
 {
 	va_list ap, again;
 	va_start(ap, fmt);
@@ -48,18 +48,18 @@ int ck_rt_fail(struct ck_rt_call *call, int code, const char *fmt, ...)
 	return -CK_EFAILED;
 }
 
-int ck_rt_nomem(struct ck_rt_call *call)
+int ck_sim_nomem(struct ck_sim_call *call)
 {
-	return ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+	return ck_sim_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 /* Runtimes do repeat the command line, a mount or the environment of what they fail at, and it may
  * be somebody else's. */
-static int quote(const struct ck_rt_call *call, struct ck_bytes *text)
+static int quote(const struct ck_sim_call *call, struct ck_bytes *text)
 {
 	int r = ck_bytes_add(text, call->reader.message.p, call->reader.message.len);
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
-		for (const struct ck_rt_object *object = call->rt->list[kind]; object && r == 0;
+		for (const struct ck_sim_object *object = call->sim->list[kind]; object && r == 0;
 		     object = object->next)
 			r = ck_bytes_add(text, object->config.p, object->config.len);
 	for (size_t i = 0; i < text->len; i++)
@@ -68,32 +68,32 @@ static int quote(const struct ck_rt_call *call, struct ck_bytes *text)
 	return r == 0 ? ck_bytes_add(text, "", 1) : r;
 }
 
-int ck_rt_fail_as_told(struct ck_rt_call *call)
+int ck_sim_fail_as_told(struct ck_sim_call *call)
 {
 	static const char begins[] = "failed as told: ";
-	size_t len = (size_t)call->rt->conf.error_text;
-	if (call->rt->conf.quotes) {
+	size_t len = (size_t)call->sim->conf.error_text;
+	if (call->sim->conf.quotes) {
 		CK_AUTO_BYTES struct ck_bytes text = { 0 };
 		if (quote(call, &text) < 0)
-			return ck_rt_nomem(call);
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins, (char *)text.p);
+			return ck_sim_nomem(call);
+		return ck_sim_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins, (char *)text.p);
 	}
 	CK_AUTO_FREE char *rest = ck_alloc(len + 1);
 	if (!rest)
-		return ck_rt_nomem(call);
+		return ck_sim_nomem(call);
 	memset(rest, 'x', len);
-	return ck_rt_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins,
-			  len > sizeof(begins) - 1 ? rest + sizeof(begins) - 1 : "");
+	return ck_sim_fail(call, CK_GRPC_UNKNOWN, "%s%s", begins,
+			   len > sizeof(begins) - 1 ? rest + sizeof(begins) - 1 : "");
 }
 
-static int message_send(struct ck_rt_call *call, const struct ck_bytes *message)
+static int message_send(struct ck_sim_call *call, const struct ck_bytes *message)
 {
 	int r = call->begun ? 0 : ck_grpc_begin(call->stream);
 	call->begun = true;
 	return r < 0 ? r : ck_grpc_send(call->stream, message->p, message->len);
 }
 
-void ck_rt_item(struct ck_rt_call *call)
+void ck_sim_item(struct ck_sim_call *call)
 {
 	if (++call->filled < STREAM_ITEMS || !call->rpc->streams || call->out.r < 0)
 		return;
@@ -104,7 +104,7 @@ void ck_rt_item(struct ck_rt_call *call)
 
 /* ck_grpc_answer() cuts a text that is too long for one block. A real runtime does not, and the
  * caller must cope with it. */
-static int answer_long(struct ck_rt_call *call)
+static int answer_long(struct ck_sim_call *call)
 {
 	struct ck_h2_header headers[] = {
 		CK_H2_HEADER(":status", "200"),
@@ -115,12 +115,12 @@ static int answer_long(struct ck_rt_call *call)
 	return ck_h2_stream_headers(call->stream, headers, CK_COUNT(headers), true);
 }
 
-void ck_rt_answer(struct ck_rt_call *call)
+void ck_sim_answer(struct ck_sim_call *call)
 {
 	int r = 0;
 	if (call->stream) {
 		if (call->code == CK_GRPC_OK && call->out.r < 0)
-			ck_rt_nomem(call);
+			ck_sim_nomem(call);
 		if (call->code == CK_GRPC_OK && (!call->rpc->streams || call->filled))
 			r = message_send(call, &call->out.bytes);
 		if (r == 0 && call->code == CK_GRPC_UNKNOWN && call->text &&
@@ -132,47 +132,47 @@ void ck_rt_answer(struct ck_rt_call *call)
 		if (r < 0)
 			ck_h2_stream_reset(CK_TAKE(call->stream), CK_H2_INTERNAL_ERROR);
 	}
-	ck_rt_call_free(call);
+	ck_sim_call_free(call);
 }
 
-void ck_rt_event_send(struct ck_rt_call *call, const struct ck_bytes *event)
+void ck_sim_event_send(struct ck_sim_call *call, const struct ck_bytes *event)
 {
 	bool full = ck_h2_stream_queued(call->stream) > CK_SIM_EVENTS_MAX;
 	if (!full && message_send(call, event) == 0)
 		return;
-	ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED,
-		   full ? "events are not read" : "out of memory");
-	ck_rt_answer(call);
+	ck_sim_fail(call, CK_GRPC_RESOURCE_EXHAUSTED,
+		    full ? "events are not read" : "out of memory");
+	ck_sim_answer(call);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
 /* the caller has left, or its time is over: its stream is gone */
-static void call_left(struct ck_rt_call *call)
+static void call_left(struct ck_sim_call *call)
 {
 	call->stream = NULL;
 	if (call->making)
-		ck_rt_create_left(CK_TAKE(call->making));
-	else if (call->paused && call->rpc->pause != CK_RT_LIST && call->rt->conf.finish)
+		ck_sim_create_left(CK_TAKE(call->making));
+	else if (call->paused && call->rpc->pause != CK_SIM_LIST && call->sim->conf.finish)
 		return; /* what stops or removes goes on */
-	ck_rt_call_free(call);
+	ck_sim_call_free(call);
 }
 
 static void deadline_over(void *userdata)
 {
-	struct ck_rt_call *call = userdata;
+	struct ck_sim_call *call = userdata;
 	if (!call->stream)
 		return;
 	ck_h2_stream_reset(call->stream, CK_H2_CANCEL);
 	call_left(call);
 }
 
-static bool due_to_fail(struct ck_rt_call *call)
+static bool due_to_fail(struct ck_sim_call *call)
 {
-	struct ck_rt_conf *conf = &call->rt->conf;
-	uint64_t *left = call->rpc->pause == CK_RT_REMOVE ? &conf->fail_remove :
-			 call->rpc->pause == CK_RT_LIST	  ? &conf->fail_list :
-							    NULL;
+	struct ck_sim_conf *conf = &call->sim->conf;
+	uint64_t *left = call->rpc->pause == CK_SIM_REMOVE ? &conf->fail_remove
+			 : call->rpc->pause == CK_SIM_LIST ? &conf->fail_list
+							   : NULL;
 	if (!left || !*left)
 		return false;
 	--*left;
@@ -181,23 +181,23 @@ static bool due_to_fail(struct ck_rt_call *call)
 
 static void call_run(void *userdata)
 {
-	struct ck_rt_call *call = userdata;
+	struct ck_sim_call *call = userdata;
 	call->paused = false;
 	if (due_to_fail(call))
-		ck_rt_fail_as_told(call);
-	else if (call->rpc->run(call) == CK_RT_LATER)
+		ck_sim_fail_as_told(call);
+	else if (call->rpc->run(call) == CK_SIM_LATER)
 		return;
-	ck_rt_answer(call);
+	ck_sim_answer(call);
 }
 
-static void call_begin(struct ck_rt_call *call)
+static void call_begin(struct ck_sim_call *call)
 {
-	const struct ck_rt_conf *conf = &call->rt->conf;
-	const uint64_t pauses[] = {
-		[CK_RT_STOP] = conf->stop, [CK_RT_REMOVE] = conf->remove, [CK_RT_LIST] = conf->list
-	};
+	const struct ck_sim_conf *conf = &call->sim->conf;
+	const uint64_t pauses[] = { [CK_SIM_STOP] = conf->stop,
+				    [CK_SIM_REMOVE] = conf->remove,
+				    [CK_SIM_LIST] = conf->list };
 	uint64_t pause = pauses[call->rpc->pause];
-	struct ck_loop *loop = &call->rt->loop;
+	struct ck_loop *loop = &call->sim->loop;
 	int r = 0;
 	if (call->deadline != UINT64_MAX)
 		r = ck_loop_timer(loop, &call->deadline_timer, call->deadline, deadline_over, call);
@@ -208,21 +208,21 @@ static void call_begin(struct ck_rt_call *call)
 		call_run(call);
 	}
 	if (r < 0) {
-		ck_rt_nomem(call);
-		ck_rt_answer(call);
+		ck_sim_nomem(call);
+		ck_sim_answer(call);
 	}
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int read_timeout(struct ck_rt_call *call, const struct ck_h2_header *timeout)
+static int read_timeout(struct ck_sim_call *call, const struct ck_h2_header *timeout)
 {
 	uint64_t ns;
 	call->deadline = UINT64_MAX;
 	if (!timeout)
 		return 0;
 	if (!ck_grpc_timeout_parse(timeout->value, timeout->value_len, &ns))
-		return ck_rt_fail(call, CK_GRPC_INTERNAL, "malformed grpc-timeout");
+		return ck_sim_fail(call, CK_GRPC_INTERNAL, "malformed grpc-timeout");
 	call->deadline = ck_loop_now() + ns;
 	return 0;
 }
@@ -230,30 +230,31 @@ static int read_timeout(struct ck_rt_call *call, const struct ck_h2_header *time
 static void stream_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers,
 			   size_t n, void *userdata)
 {
-	struct ck_rt_call *call = userdata;
+	struct ck_sim_call *call = userdata;
 	const struct ck_h2_header *path = ck_h2_find(headers, n, ":path");
 	(void)stream;
 	if (call->rpc)
 		return; /* trailers */
 	int r = read_timeout(call, ck_h2_find(headers, n, "grpc-timeout"));
 	if (r == 0 && !ck_h2_is(ck_h2_find(headers, n, ":method"), "POST"))
-		r = ck_rt_fail(call, CK_GRPC_INTERNAL, "the method is not POST");
+		r = ck_sim_fail(call, CK_GRPC_INTERNAL, "the method is not POST");
 	/* no "+proto" behind it: CRI-O refuses that */
 	if (r == 0 && !ck_h2_is(ck_h2_find(headers, n, "content-type"), "application/grpc"))
-		r = ck_rt_fail(call, CK_GRPC_INTERNAL, "the content-type is not application/grpc");
+		r = ck_sim_fail(call, CK_GRPC_INTERNAL, "the content-type is not application/grpc");
 	if (r == 0 && path)
-		call->rpc = ck_rt_rpc_find(call->rt, path->value, path->value_len, &call->version);
+		call->rpc =
+			ck_sim_rpc_find(call->sim, path->value, path->value_len, &call->version);
 	if (r == 0 && !call->rpc)
-		r = ck_rt_fail(call, CK_GRPC_UNIMPLEMENTED, "unknown method %.*s",
-			       path ? (int)path->value_len : 0, path ? path->value : "");
+		r = ck_sim_fail(call, CK_GRPC_UNIMPLEMENTED, "unknown method %.*s",
+				path ? (int)path->value_len : 0, path ? path->value : "");
 	if (r < 0)
-		ck_rt_answer(call);
+		ck_sim_answer(call);
 }
 
 static void stream_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
 			void *userdata)
 {
-	struct ck_rt_call *call = userdata;
+	struct ck_sim_call *call = userdata;
 	struct ck_error err;
 	size_t used = 0;
 	ck_h2_stream_consume(stream, n);
@@ -264,25 +265,25 @@ static void stream_data(struct ck_h2_stream *stream, const unsigned char *bytes,
 	if (r >= 0)
 		return;
 	if (r == -CK_ETOOBIG)
-		ck_rt_fail(call, CK_GRPC_RESOURCE_EXHAUSTED,
-			   "grpc: received message larger than max (%zu vs. %zu)",
-			   call->reader.expected, call->reader.max);
+		ck_sim_fail(call, CK_GRPC_RESOURCE_EXHAUSTED,
+			    "grpc: received message larger than max (%zu vs. %zu)",
+			    call->reader.expected, call->reader.max);
 	else
-		ck_rt_fail(call, r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL,
-			   "%s", err.text);
-	ck_rt_answer(call);
+		ck_sim_fail(call, r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL,
+			    "%s", err.text);
+	ck_sim_answer(call);
 }
 
 static void stream_end(struct ck_h2_stream *stream, void *userdata)
 {
-	struct ck_rt_call *call = userdata;
+	struct ck_sim_call *call = userdata;
 	(void)stream;
 	if (call->whole) {
 		call_begin(call);
 		return;
 	}
-	ck_rt_fail(call, CK_GRPC_INTERNAL, "the request ends before its message does");
-	ck_rt_answer(call);
+	ck_sim_fail(call, CK_GRPC_INTERNAL, "the request ends before its message does");
+	ck_sim_answer(call);
 }
 
 static void stream_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
@@ -299,22 +300,22 @@ static const struct ck_h2_handler handler = {
 	.closed = stream_closed,
 };
 
-int ck_rt_call_open(struct ck_rt *rt, struct ck_h2_stream *stream)
+int ck_sim_call_open(struct ck_sim *sim, struct ck_h2_stream *stream)
 {
-	struct ck_rt_call *call = CK_NEW(struct ck_rt_call);
+	struct ck_sim_call *call = CK_NEW(struct ck_sim_call);
 	if (!call)
 		return -CK_ENOMEM;
-	call->rt = rt;
+	call->sim = sim;
 	call->stream = stream;
-	call->reader.max = (size_t)rt->conf.max_message;
-	DL_APPEND(rt->calls, call);
+	call->reader.max = (size_t)sim->conf.max_message;
+	DL_APPEND(sim->calls, call);
 	ck_h2_stream_handle(stream, &handler, call);
 	return 0;
 }
 
 /* ---- looking into the request ---------------------------------------------------------------- */
 
-int ck_rt_request_field(struct ck_rt_call *call, uint32_t number, struct ck_wire_field *ret_field)
+int ck_sim_request_field(struct ck_sim_call *call, uint32_t number, struct ck_wire_field *ret_field)
 {
 	struct ck_wire wire = ck_wire_begin(call->reader.message.p, call->reader.message.len);
 	struct ck_wire_field field;
@@ -326,30 +327,30 @@ int ck_rt_request_field(struct ck_rt_call *call, uint32_t number, struct ck_wire
 			found = 1;
 		}
 	}
-	return r < 0 ? ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
-				  err.text)
+	return r < 0 ? ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				   err.text)
 		     : found;
 }
 
-int ck_rt_request_object(struct ck_rt_call *call, enum ck_kind kind, bool must,
-			 struct ck_rt_object **ret_object)
+int ck_sim_request_object(struct ck_sim_call *call, enum ck_kind kind, bool must,
+			  struct ck_sim_object **ret_object)
 {
 	const char *what = kind == CK_SANDBOX ? "sandbox" : "container";
 	struct ck_wire_field field = { .data = (const unsigned char *)"" };
-	int r = ck_rt_request_field(call, 1, &field);
+	int r = ck_sim_request_field(call, 1, &field);
 	if (r < 0)
 		return r;
 	*ret_object = NULL;
-	r = ck_rt_find(call->rt, kind, (const char *)field.data, field.len, ret_object);
-	int shown = field.len < CK_RT_ID ? (int)field.len : (int)CK_RT_ID;
+	r = ck_sim_object_find(call->sim, kind, (const char *)field.data, field.len, ret_object);
+	int shown = field.len < CK_SIM_ID ? (int)field.len : (int)CK_SIM_ID;
 	if (r == -CK_ECONFLICT)
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN,
-				  "an error occurred when try to find %s: multiple IDs found with "
-				  "provided prefix: %.*s",
-				  what, shown, (const char *)field.data);
+		return ck_sim_fail(call, CK_GRPC_UNKNOWN,
+				   "an error occurred when try to find %s: multiple IDs found with "
+				   "provided prefix: %.*s",
+				   what, shown, (const char *)field.data);
 	if (r < 0 && must)
-		return ck_rt_fail(call, CK_GRPC_NOT_FOUND,
-				  "an error occurred when try to find %s \"%.*s\": not found", what,
-				  shown, (const char *)field.data);
+		return ck_sim_fail(call, CK_GRPC_NOT_FOUND,
+				   "an error occurred when try to find %s \"%.*s\": not found",
+				   what, shown, (const char *)field.data);
 	return 0;
 }

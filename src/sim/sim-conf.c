@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of the built-in runtime: "create=5s,fail.container=2". One table; crikeepd(8) says
- * what they mean. */
+/* The parameters of the simulated runtime: "create=5s,fail.container=2". They are one table;
+ * crikeepd(8) says what they mean. */
 #include <errno.h>
 #include <stddef.h>
 
@@ -15,7 +15,7 @@ static const struct parameter {
 	enum type type;
 	size_t at;
 } parameters[] = {
-#define AT(member) offsetof(struct ck_rt_conf, member)
+#define AT(member) offsetof(struct ck_sim_conf, member)
 	{ "listen", TEXT, AT(listen) },
 	{ "create", SPAN_OF_BOTH, AT(create) },
 	{ "create.sandbox", SPAN, AT(create[CK_SANDBOX]) },
@@ -41,7 +41,7 @@ static const struct parameter {
 #undef AT
 };
 
-static void *place(struct ck_rt_conf *conf, const struct parameter *parameter)
+static void *place(struct ck_sim_conf *conf, const struct parameter *parameter)
 {
 	return (char *)conf + parameter->at;
 }
@@ -75,7 +75,7 @@ static bool parse_size(const char *s, uint64_t *ret_size)
 }
 
 /* NULL, or what was expected */
-static const char *set(struct ck_rt_conf *conf, const struct parameter *parameter,
+static const char *set(struct ck_sim_conf *conf, const struct parameter *parameter,
 		       const char *value)
 {
 	void *at = place(conf, parameter);
@@ -112,7 +112,7 @@ static const char *set(struct ck_rt_conf *conf, const struct parameter *paramete
 	return "nothing";
 }
 
-static int set_one(struct ck_rt_conf *conf, char *text, struct ck_error *err)
+static int set_one(struct ck_sim_conf *conf, char *text, struct ck_error *err)
 {
 	char *value = strchr(text, '=');
 	if (value)
@@ -132,7 +132,7 @@ static int set_one(struct ck_rt_conf *conf, char *text, struct ck_error *err)
 	return ck_fail(err, CK_EINVAL, "simulator: there is no parameter '%s'", text);
 }
 
-int ck_rt_conf_parse(struct ck_rt_conf *conf, const char *text, struct ck_error *err)
+int ck_sim_conf_parse(struct ck_sim_conf *conf, const char *text, struct ck_error *err)
 {
 	conf->max_message = CK_LIST_MAX;
 	CK_AUTO_FREE char *copy = ck_strdup(text);
@@ -149,11 +149,11 @@ int ck_rt_conf_parse(struct ck_rt_conf *conf, const char *text, struct ck_error 
 	return 0;
 }
 
-void ck_rt_conf_fini(struct ck_rt_conf *conf)
+void ck_sim_conf_fini(struct ck_sim_conf *conf)
 {
 	free(conf->listen);
 	free(conf->log);
 	free(conf->state);
 	free(conf->images);
-	*conf = (struct ck_rt_conf){ 0 };
+	*conf = (struct ck_sim_conf){ 0 };
 }

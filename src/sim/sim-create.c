@@ -1,60 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A creation, from its name to its end. It is a timer, so that thousands may be under way. As in
- * containerd the name is reserved from the first moment on, and nothing is looked at again once it
- * has begun: a container whose sandbox has gone meanwhile still comes into being.
+ * containerd, the name is reserved from the first moment on, and nothing is checked again once the
+ * creation has begun: a container is created even if its sandbox has been removed meanwhile.
  *
- *   begun --timer--> exists | failed            the caller leaves: cancel=finish changes nothing,
- *                                               cancel=rollback --timer--> rolled back (its name is reserved until then)
+ *   begun --timer--> exists | failed
+ *
+ * When the caller leaves, cancel=finish changes nothing. With cancel=rollback a second timer runs,
+ * and at its end the creation is undone. Its name stays reserved until then.
  */
 #include <stdio.h>
 
 #include "src/base/limits.h"
 #include "src/sim/sim-int.h"
 
-static void creation_over(struct ck_rt_object *object, const char *verb, uint64_t *count)
+static void creation_over(struct ck_sim_object *object, const char *verb, uint64_t *count)
 {
-	struct ck_rt_call *caller = CK_TAKE(object->caller);
+	struct ck_sim_call *caller = CK_TAKE(object->caller);
 	++*count;
-	ck_rt_log(object->rt, verb, object);
-	ck_rt_object_free(object);
+	ck_sim_log(object->sim, verb, object);
+	ck_sim_object_free(object);
 	if (!caller)
 		return;
 	caller->making = NULL;
-	ck_rt_answer(caller);
+	ck_sim_answer(caller);
 }
 
-static void created(struct ck_rt_object *object)
+static void created(struct ck_sim_object *object)
 {
-	struct ck_rt_call *caller = CK_TAKE(object->caller);
-	object->created_at = ck_rt_wall();
-	object->rt->count[object->kind].finished++;
-	ck_rt_log(object->rt, "create", object);
-	ck_rt_keep(object, CK_RT_MADE);
-	ck_rt_event(object, CK_RT_IS_CREATED); /* before the answer, as containerd does */
+	struct ck_sim_call *caller = CK_TAKE(object->caller);
+	object->created_at = ck_sim_wall();
+	object->sim->count[object->kind].finished++;
+	ck_sim_log(object->sim, "create", object);
+	ck_sim_keep(object, CK_SIM_MADE);
+	ck_sim_event(object, CK_SIM_IS_CREATED); /* before the answer, as containerd does */
 	if (object->kind == CK_SANDBOX)
-		ck_rt_event(object, CK_RT_IS_STARTED);
+		ck_sim_event(object, CK_SIM_IS_STARTED);
 	if (!caller)
 		return;
 	caller->making = NULL;
 	ck_writer_text(&caller->out, 1, object->id);
-	ck_rt_answer(caller);
+	ck_sim_answer(caller);
 }
 
 static void creation_due(void *userdata)
 {
-	struct ck_rt_object *object = userdata;
-	struct ck_rt *rt = object->rt;
-	struct ck_rt_count *count = &rt->count[object->kind];
+	struct ck_sim_object *object = userdata;
+	struct ck_sim *sim = object->sim;
+	struct ck_sim_count *count = &sim->count[object->kind];
 	ck_loop_timer_free(CK_TAKE(object->timer));
-	if (rt->conf.fail[object->kind]) {
-		rt->conf.fail[object->kind]--;
+	if (sim->conf.fail[object->kind]) {
+		sim->conf.fail[object->kind]--;
 		if (object->caller)
-			ck_rt_fail_as_told(object->caller);
+			ck_sim_fail_as_told(object->caller);
 		creation_over(object, "fail", &count->failed);
-	} else if (ck_rt_object_exists(object) < 0) {
+	} else if (ck_sim_object_exists(object) < 0) {
 		if (object->caller)
-			ck_rt_nomem(object->caller);
+			ck_sim_nomem(object->caller);
 		creation_over(object, "fail", &count->failed);
 	} else {
 		created(object);
@@ -63,19 +65,19 @@ static void creation_due(void *userdata)
 
 static void rolled_back(void *userdata)
 {
-	struct ck_rt_object *object = userdata;
-	creation_over(object, "rollback", &object->rt->count[object->kind].rolled_back);
+	struct ck_sim_object *object = userdata;
+	creation_over(object, "rollback", &object->sim->count[object->kind].rolled_back);
 }
 
-void ck_rt_create_left(struct ck_rt_object *object)
+void ck_sim_create_left(struct ck_sim_object *object)
 {
-	struct ck_rt *rt = object->rt;
+	struct ck_sim *sim = object->sim;
 	object->caller = NULL;
-	if (rt->conf.finish)
+	if (sim->conf.finish)
 		return;
 	/* what was made so far is removed, and that takes its time, too */
-	if (!rt->conf.remove ||
-	    ck_loop_timer(&rt->loop, &object->timer, ck_loop_now() + rt->conf.remove, rolled_back,
+	if (!sim->conf.remove ||
+	    ck_loop_timer(&sim->loop, &object->timer, ck_loop_now() + sim->conf.remove, rolled_back,
 			  object) < 0)
 		rolled_back(object);
 }
@@ -90,37 +92,37 @@ struct creation { /* what the request says */
 	char *handler;
 };
 
-static int creation_begin(struct ck_rt_call *call, struct creation *creation)
+static int creation_begin(struct ck_sim_call *call, struct creation *creation)
 {
-	struct ck_rt *rt = call->rt;
-	struct ck_rt_object *object;
+	struct ck_sim *sim = call->sim;
+	struct ck_sim_object *object;
 	const char *what = creation->kind == CK_SANDBOX ? "sandbox" : "container";
-	int r = ck_rt_object_new(rt, creation->kind, creation->name, &object);
+	int r = ck_sim_object_new(sim, creation->kind, creation->name, &object);
 	if (r == -CK_ECONFLICT) {
-		rt->count[creation->kind].refused++;
-		return ck_rt_fail(
+		sim->count[creation->kind].refused++;
+		return ck_sim_fail(
 			call, CK_GRPC_UNKNOWN,
 			"failed to reserve %s name \"%s\": name \"%s\" is reserved for \"%s\"",
 			what, object->name, object->name, object->id);
 	}
 	if (r < 0)
-		return ck_rt_nomem(call);
+		return ck_sim_nomem(call);
 	object->handler = CK_TAKE(creation->handler);
 	snprintf(object->sandbox_id, sizeof(object->sandbox_id), "%s", creation->sandbox_id);
 	r = ck_bytes_add(&object->config, creation->config.data, creation->config.len);
 	if (r == 0)
-		r = ck_loop_timer(&rt->loop, &object->timer,
-				  ck_loop_now() + rt->conf.create[creation->kind], creation_due,
+		r = ck_loop_timer(&sim->loop, &object->timer,
+				  ck_loop_now() + sim->conf.create[creation->kind], creation_due,
 				  object);
 	if (r < 0) {
-		ck_rt_object_free(object);
-		return ck_rt_nomem(call);
+		ck_sim_object_free(object);
+		return ck_sim_nomem(call);
 	}
 	object->caller = call;
 	call->making = object;
-	rt->count[creation->kind].begun++;
-	ck_rt_log(rt, "begin", object);
-	return CK_RT_LATER;
+	sim->count[creation->kind].begun++;
+	ck_sim_log(sim, "begin", object);
+	return CK_SIM_LATER;
 }
 
 /* of a sandbox (name, uid, namespace, attempt) or of a container (name, attempt) */
@@ -128,9 +130,9 @@ struct metadata {
 	struct ck_wire_field field[5];
 };
 
-/* read_metadata - field 1 of @config, and that all of @config can be read. CK_RT_DONE or a
+/* read_metadata - field 1 of @config, and that all of @config can be read. CK_SIM_DONE or a
  * failure */
-static int read_metadata(struct ck_rt_call *call, const struct ck_wire_field *config,
+static int read_metadata(struct ck_sim_call *call, const struct ck_wire_field *config,
 			 struct metadata *ret_metadata)
 {
 	struct ck_wire wire = ck_wire_begin(config->data, config->len);
@@ -152,12 +154,12 @@ static int read_metadata(struct ck_rt_call *call, const struct ck_wire_field *co
 			break;
 	}
 	if (r < 0)
-		return ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
-				  err.text);
+		return ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				   err.text);
 	if (!found || !ret_metadata->field[1].len)
-		return ck_rt_fail(call, CK_GRPC_INVALID_ARGUMENT,
-				  "config must include metadata with a name");
-	return CK_RT_DONE;
+		return ck_sim_fail(call, CK_GRPC_INVALID_ARGUMENT,
+				   "config must include metadata with a name");
+	return CK_SIM_DONE;
 }
 
 /* name_add - "part_part_part", behind what @name has and a '_' */
@@ -184,44 +186,45 @@ static char *name_end(struct ck_bytes *name, const struct metadata *metadata, un
 
 static const unsigned pod_parts[] = { 1, 3, 2 }; /* name, namespace, uid */
 
-int ck_rt_run_sandbox(struct ck_rt_call *call)
+int ck_sim_run_sandbox(struct ck_sim_call *call)
 {
 	struct creation creation = { .kind = CK_SANDBOX, .sandbox_id = "" };
 	struct metadata metadata;
-	int r = ck_rt_request_field(call, 1, &creation.config);
+	int r = ck_sim_request_field(call, 1, &creation.config);
 	if (r >= 0)
 		r = read_metadata(call, &creation.config, &metadata);
 	if (r < 0)
 		return r;
 	struct ck_bytes name = { 0 };
-	creation.handler = ck_rt_config_text(&call->reader.message, 0, 2);
+	creation.handler = ck_sim_config_text(&call->reader.message, 0, 2);
 	if (name_add(&name, &metadata, pod_parts, CK_COUNT(pod_parts)) == 0)
 		creation.name = name_end(&name, &metadata, 4);
-	r = creation.name && creation.handler ? creation_begin(call, &creation) : ck_rt_nomem(call);
+	r = creation.name && creation.handler ? creation_begin(call, &creation)
+					      : ck_sim_nomem(call);
 	ck_bytes_free(&name);
 	free(creation.name);
 	free(creation.handler);
 	return r;
 }
 
-int ck_rt_create_container(struct ck_rt_call *call)
+int ck_sim_create_container(struct ck_sim_call *call)
 {
 	static const unsigned own_part[] = { 1 };
 	struct creation creation = { .kind = CK_CONTAINER };
 	struct ck_wire_field sandbox_config = { 0 };
-	struct ck_rt_object *sandbox;
+	struct ck_sim_object *sandbox;
 	struct metadata metadata, pod;
-	int r = ck_rt_request_object(call, CK_SANDBOX, true, &sandbox);
+	int r = ck_sim_request_object(call, CK_SANDBOX, true, &sandbox);
 	if (r < 0)
 		return r;
-	if (sandbox->state != CK_RT_READY)
-		return ck_rt_fail(call, CK_GRPC_UNKNOWN, "sandbox container \"%s\" is not running",
-				  sandbox->id);
-	r = ck_rt_request_field(call, 2, &creation.config);
+	if (sandbox->state != CK_SIM_READY)
+		return ck_sim_fail(call, CK_GRPC_UNKNOWN, "sandbox container \"%s\" is not running",
+				   sandbox->id);
+	r = ck_sim_request_field(call, 2, &creation.config);
 	if (r >= 0)
 		r = read_metadata(call, &creation.config, &metadata);
 	if (r >= 0)
-		r = ck_rt_request_field(call, 3, &sandbox_config);
+		r = ck_sim_request_field(call, 3, &sandbox_config);
 	if (r == 0) /* crictl and the kubelet always send it */
 		sandbox_config = (struct ck_wire_field){ .data = sandbox->config.p,
 							 .len = sandbox->config.len };
@@ -232,15 +235,15 @@ int ck_rt_create_container(struct ck_rt_call *call)
 	struct ck_bytes config = { .p = (unsigned char *)creation.config.data,
 				   .len = creation.config.len },
 			name = { 0 };
-	CK_AUTO_FREE char *image = ck_rt_config_text(&config, 2, 1);
+	CK_AUTO_FREE char *image = ck_sim_config_text(&config, 2, 1);
 	creation.sandbox_id = sandbox->id;
 	if (image && name_add(&name, &metadata, own_part, 1) == 0 &&
 	    name_add(&name, &pod, pod_parts, CK_COUNT(pod_parts)) == 0)
 		creation.name = name_end(&name, &metadata, 2);
 	if (!creation.name)
-		r = ck_rt_nomem(call);
+		r = ck_sim_nomem(call);
 	else if (!*image)
-		r = ck_rt_fail(call, CK_GRPC_INVALID_ARGUMENT, "config must name an image");
+		r = ck_sim_fail(call, CK_GRPC_INVALID_ARGUMENT, "config must name an image");
 	else
 		r = creation_begin(call, &creation);
 	ck_bytes_free(&name);
@@ -250,15 +253,15 @@ int ck_rt_create_container(struct ck_rt_call *call)
 
 /* ---- what exists from the start -------------------------------------------------------------- */
 
-static void put_padding(struct ck_rt *rt, struct ck_writer *out, uint32_t number)
+static void put_padding(struct ck_sim *sim, struct ck_writer *out, uint32_t number)
 {
-	CK_AUTO_FREE char *padding = ck_alloc((size_t)rt->conf.padding + 1);
+	CK_AUTO_FREE char *padding = ck_alloc((size_t)sim->conf.padding + 1);
 	if (!padding) {
 		out->r = -CK_ENOMEM;
 		return;
 	}
-	memset(padding, 'p', (size_t)rt->conf.padding);
-	if (rt->conf.padding)
+	memset(padding, 'p', (size_t)sim->conf.padding);
+	if (sim->conf.padding)
 		ck_writer_pair(out, number, "crikeep.sim/padding", padding);
 }
 
@@ -269,12 +272,12 @@ static void put_pod_labels(struct ck_writer *out, uint32_t number, const char *p
 	ck_writer_pair(out, number, "io.kubernetes.pod.uid", uid);
 }
 
-static struct ck_rt_object *premake(struct ck_rt *rt, const struct ck_rt_object *sandbox,
-				    uint64_t pod, uint64_t i)
+static struct ck_sim_object *premake(struct ck_sim *sim, const struct ck_sim_object *sandbox,
+				     uint64_t pod, uint64_t i)
 {
 	enum ck_kind kind = sandbox ? CK_CONTAINER : CK_SANDBOX;
 	struct ck_writer out = { .r = 0 };
-	struct ck_rt_object *object = NULL;
+	struct ck_sim_object *object = NULL;
 	char pod_name[32], uid[64], name[160], container[32];
 	snprintf(pod_name, sizeof(pod_name), "made-%llu", (unsigned long long)pod);
 	snprintf(uid, sizeof(uid), "00000000-0000-4000-8000-%012llu", (unsigned long long)pod);
@@ -290,41 +293,42 @@ static struct ck_rt_object *premake(struct ck_rt *rt, const struct ck_rt_object 
 		size_t image = ck_writer_open(&out, 2);
 		ck_writer_text(&out, 1, "busybox");
 		ck_writer_close(&out, image);
-		ck_writer_pair(&out, ck_rt_labels(kind), "io.kubernetes.container.name", container);
+		ck_writer_pair(&out, ck_sim_labels(kind), "io.kubernetes.container.name",
+			       container);
 	}
-	put_pod_labels(&out, ck_rt_labels(kind), pod_name, uid);
-	put_padding(rt, &out, ck_rt_labels(kind) + 1);
+	put_pod_labels(&out, ck_sim_labels(kind), pod_name, uid);
+	put_padding(sim, &out, ck_sim_labels(kind) + 1);
 	snprintf(name, sizeof(name), "%s%s%s_made_%s_0", kind == CK_SANDBOX ? "" : container,
 		 kind == CK_SANDBOX ? "" : "_", pod_name, uid);
-	if (out.r < 0 || ck_rt_object_new(rt, kind, name, &object) < 0) {
+	if (out.r < 0 || ck_sim_object_new(sim, kind, name, &object) < 0) {
 		ck_bytes_free(&out.bytes);
 		return NULL;
 	}
 	object->config = out.bytes;
-	object->created_at = ck_rt_wall();
+	object->created_at = ck_sim_wall();
 	if (sandbox)
 		memcpy(object->sandbox_id, sandbox->id, sizeof(object->sandbox_id));
-	if (ck_rt_object_exists(object) < 0) {
-		ck_rt_object_free(object);
+	if (ck_sim_object_exists(object) < 0) {
+		ck_sim_object_free(object);
 		return NULL;
 	}
-	ck_rt_keep(object, CK_RT_MADE);
+	ck_sim_keep(object, CK_SIM_MADE);
 	return object;
 }
 
-int ck_rt_premake(struct ck_rt *rt)
+int ck_sim_premake(struct ck_sim *sim)
 {
-	uint64_t pods = rt->conf.made[CK_SANDBOX];
+	uint64_t pods = sim->conf.made[CK_SANDBOX];
 	for (uint64_t i = 0; i < pods; i++)
-		if (!premake(rt, NULL, i, 0))
+		if (!premake(sim, NULL, i, 0))
 			return -CK_ENOMEM;
-	struct ck_rt_object *sandbox = rt->list[CK_SANDBOX];
-	for (uint64_t i = 0; i < rt->conf.made[CK_CONTAINER]; i++) {
-		struct ck_rt_object *container = premake(rt, sandbox, i % pods, i / pods);
+	struct ck_sim_object *sandbox = sim->list[CK_SANDBOX];
+	for (uint64_t i = 0; i < sim->conf.made[CK_CONTAINER]; i++) {
+		struct ck_sim_object *container = premake(sim, sandbox, i % pods, i / pods);
 		if (!container)
 			return -CK_ENOMEM;
-		ck_rt_start(container);
-		sandbox = sandbox->next ? sandbox->next : rt->list[CK_SANDBOX];
+		ck_sim_container_start(container);
+		sandbox = sandbox->next ? sandbox->next : sim->list[CK_SANDBOX];
 	}
 	return 0;
 }

@@ -32,41 +32,41 @@ static char *normalize(const char *name)
 	return text;
 }
 
-int ck_rt_image_id(const char *name, char ret_id[CK_RT_IMAGE_ID])
+int ck_sim_image_id(const char *name, char ret_id[CK_SIM_IMAGE_ID])
 {
 	const char *digest = strstr(name, PREFIX);
 	if (digest && (digest == name || digest[-1] == '@') &&
-	    strlen(digest) == CK_RT_IMAGE_ID - 1) {
-		memcpy(ret_id, digest, CK_RT_IMAGE_ID);
+	    strlen(digest) == CK_SIM_IMAGE_ID - 1) {
+		memcpy(ret_id, digest, CK_SIM_IMAGE_ID);
 		return 0;
 	}
-	unsigned char hash[CK_RT_ID / 2];
+	unsigned char hash[CK_SIM_ID / 2];
 	CK_AUTO_FREE char *whole = normalize(name);
 	if (!whole)
 		return -CK_ENOMEM;
 	crypto_generichash(hash, sizeof(hash), (const unsigned char *)whole, strlen(whole), NULL,
 			   0);
 	memcpy(ret_id, PREFIX, PREFIX_LEN);
-	sodium_bin2hex(ret_id + PREFIX_LEN, CK_RT_ID + 1, hash, sizeof(hash));
+	sodium_bin2hex(ret_id + PREFIX_LEN, CK_SIM_ID + 1, hash, sizeof(hash));
 	return 0;
 }
 
-static int image_pull(struct ck_rt *rt, const char *name, char ret_id[CK_RT_IMAGE_ID])
+static int image_pull(struct ck_sim *sim, const char *name, char ret_id[CK_SIM_IMAGE_ID])
 {
-	struct ck_rt_image *image;
-	int r = ck_rt_image_id(name, ret_id);
+	struct ck_sim_image *image;
+	int r = ck_sim_image_id(name, ret_id);
 	if (r < 0)
 		return r;
-	HASH_FIND(by_id, rt->images, ret_id, CK_RT_IMAGE_ID - 1, image);
+	HASH_FIND(by_id, sim->images, ret_id, CK_SIM_IMAGE_ID - 1, image);
 	if (image)
 		return 0;
-	image = CK_NEW(struct ck_rt_image);
+	image = CK_NEW(struct ck_sim_image);
 	if (!image)
 		return -CK_ENOMEM;
-	memcpy(image->id, ret_id, CK_RT_IMAGE_ID);
+	memcpy(image->id, ret_id, CK_SIM_IMAGE_ID);
 	image->name = normalize(name);
 	if (image->name)
-		HASH_ADD(by_id, rt->images, id, CK_RT_IMAGE_ID - 1, image);
+		HASH_ADD(by_id, sim->images, id, CK_SIM_IMAGE_ID - 1, image);
 	if (image->name && image->by_id.tbl)
 		return 0;
 	free(image->name);
@@ -74,13 +74,13 @@ static int image_pull(struct ck_rt *rt, const char *name, char ret_id[CK_RT_IMAG
 	return -CK_ENOMEM;
 }
 
-int ck_rt_images_pull(struct ck_rt *rt, const char *names)
+int ck_sim_images_pull(struct ck_sim *sim, const char *names)
 {
 	while (names && *names) {
-		char id[CK_RT_IMAGE_ID];
+		char id[CK_SIM_IMAGE_ID];
 		size_t len = strcspn(names, "+");
 		CK_AUTO_FREE char *name = ck_strndup(names, len);
-		int r = !name ? -CK_ENOMEM : len ? image_pull(rt, name, id) : 0;
+		int r = !name ? -CK_ENOMEM : len ? image_pull(sim, name, id) : 0;
 		if (r < 0)
 			return r;
 		names += len + (names[len] == '+');
@@ -88,33 +88,33 @@ int ck_rt_images_pull(struct ck_rt *rt, const char *names)
 	return 0;
 }
 
-static void image_free(struct ck_rt *rt, struct ck_rt_image *image)
+static void image_free(struct ck_sim *sim, struct ck_sim_image *image)
 {
-	HASH_DELETE(by_id, rt->images, image);
+	HASH_DELETE(by_id, sim->images, image);
 	free(image->name);
 	free(image);
 }
 
-void ck_rt_images_free(struct ck_rt *rt)
+void ck_sim_images_free(struct ck_sim *sim)
 {
-	while (rt->images)
-		image_free(rt, rt->images);
+	while (sim->images)
+		image_free(sim, sim->images);
 }
 
 /* image_find - by name, by id, by the beginning of its digits. NULL: there is none, or more than
  * one */
-static struct ck_rt_image *image_find(struct ck_rt *rt, const char *name, const char *id)
+static struct ck_sim_image *image_find(struct ck_sim *sim, const char *name, const char *id)
 {
-	struct ck_rt_image *image, *found = NULL;
+	struct ck_sim_image *image, *found = NULL;
 	size_t len = strlen(name);
-	HASH_FIND(by_id, rt->images, id, CK_RT_IMAGE_ID - 1, image);
+	HASH_FIND(by_id, sim->images, id, CK_SIM_IMAGE_ID - 1, image);
 	if (image)
 		return image;
 	if (len > PREFIX_LEN && !strncmp(name, PREFIX, PREFIX_LEN)) {
 		name += PREFIX_LEN;
 		len -= PREFIX_LEN;
 	}
-	for (image = rt->images; image; image = image->by_id.next) {
+	for (image = sim->images; image; image = image->by_id.next) {
 		if (strncmp(image->id + PREFIX_LEN, name, len) != 0)
 			continue;
 		if (found)
@@ -126,17 +126,17 @@ static struct ck_rt_image *image_find(struct ck_rt *rt, const char *name, const 
 
 /* request_image - the image a request names in field @number (of an ImageSpec in field 1).
  * -CK_ENOTFOUND: it names none */
-static int request_image(struct ck_rt_call *call, const struct ck_bytes *request, char **ret_name,
-			 char ret_id[CK_RT_IMAGE_ID])
+static int request_image(struct ck_sim_call *call, const struct ck_bytes *request, char **ret_name,
+			 char ret_id[CK_SIM_IMAGE_ID])
 {
 	struct ck_wire_field field;
-	int r = ck_rt_request_field(call, 1, &field);
+	int r = ck_sim_request_field(call, 1, &field);
 	if (r < 0)
 		return r;
-	char *name = ck_rt_config_text(request, 1, 1);
-	if (!name || (*name && ck_rt_image_id(name, ret_id) < 0)) {
+	char *name = ck_sim_config_text(request, 1, 1);
+	if (!name || (*name && ck_sim_image_id(name, ret_id) < 0)) {
 		free(name);
-		return ck_rt_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
+		return ck_sim_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
 	}
 	if (!*name) {
 		free(name);
@@ -146,7 +146,7 @@ static int request_image(struct ck_rt_call *call, const struct ck_bytes *request
 	return 0;
 }
 
-static void put_image(struct ck_rt_call *call, const struct ck_rt_image *image)
+static void put_image(struct ck_sim_call *call, const struct ck_sim_image *image)
 {
 	size_t opened = ck_writer_open(&call->out, 1), name_len = strcspn(image->name, "@");
 	ck_writer_text(&call->out, 1, image->id);
@@ -156,11 +156,11 @@ static void put_image(struct ck_rt_call *call, const struct ck_rt_image *image)
 	const char *slash = strrchr(image->name, '/');
 	size_t repository = (size_t)(slash ? slash - image->name : 0);
 	repository += strcspn(image->name + repository, ":@");
-	CK_AUTO_FREE char *digest = ck_alloc(repository + 1 + CK_RT_IMAGE_ID);
+	CK_AUTO_FREE char *digest = ck_alloc(repository + 1 + CK_SIM_IMAGE_ID);
 	if (digest) {
 		memcpy(digest, image->name, repository);
 		digest[repository] = '@';
-		memcpy(digest + repository + 1, image->id, CK_RT_IMAGE_ID);
+		memcpy(digest + repository + 1, image->id, CK_SIM_IMAGE_ID);
 		ck_writer_text(&call->out, 3, digest);
 	} else {
 		call->out.r = -CK_ENOMEM;
@@ -171,13 +171,13 @@ static void put_image(struct ck_rt_call *call, const struct ck_rt_image *image)
 	ck_writer_close(&call->out, opened);
 }
 
-int ck_rt_list_images(struct ck_rt_call *call)
+int ck_sim_list_images(struct ck_sim_call *call)
 {
-	struct ck_rt_image *only = NULL;
-	char id[CK_RT_IMAGE_ID];
+	struct ck_sim_image *only = NULL;
+	char id[CK_SIM_IMAGE_ID];
 	CK_AUTO_FREE char *name = NULL;
 	struct ck_wire_field filter;
-	int r = ck_rt_request_field(call, 1, &filter);
+	int r = ck_sim_request_field(call, 1, &filter);
 	if (r < 0)
 		return r;
 	if (r > 0) { /* ImageFilter has the ImageSpec at 1 */
@@ -185,70 +185,70 @@ int ck_rt_list_images(struct ck_rt_call *call)
 		r = request_image(call, &spec, &name, id);
 		if (r < 0 && r != -CK_ENOTFOUND)
 			return r;
-		only = r < 0 ? NULL : image_find(call->rt, name, id);
+		only = r < 0 ? NULL : image_find(call->sim, name, id);
 	}
-	for (struct ck_rt_image *image = call->rt->images; image; image = image->by_id.next) {
+	for (struct ck_sim_image *image = call->sim->images; image; image = image->by_id.next) {
 		if (name && image != only)
 			continue;
 		put_image(call, image);
-		ck_rt_item(call);
+		ck_sim_item(call);
 	}
-	return CK_RT_DONE;
+	return CK_SIM_DONE;
 }
 
-int ck_rt_image_status(struct ck_rt_call *call)
+int ck_sim_image_status(struct ck_sim_call *call)
 {
 	struct ck_wire_field verbose;
-	char id[CK_RT_IMAGE_ID];
+	char id[CK_SIM_IMAGE_ID];
 	CK_AUTO_FREE char *name = NULL;
 	int r = request_image(call, &call->reader.message, &name, id);
 	if (r == -CK_ENOTFOUND)
-		return ck_rt_fail(call, CK_GRPC_INVALID_ARGUMENT, "no image is named");
+		return ck_sim_fail(call, CK_GRPC_INVALID_ARGUMENT, "no image is named");
 	if (r < 0)
 		return r;
-	struct ck_rt_image *image = image_find(call->rt, name, id);
+	struct ck_sim_image *image = image_find(call->sim, name, id);
 	if (!image)
-		return CK_RT_DONE; /* an answer without an image says that there is none */
+		return CK_SIM_DONE; /* an answer without an image says that there is none */
 	put_image(call, image);
-	if (ck_rt_request_field(call, 2, &verbose) > 0 && verbose.value)
+	if (ck_sim_request_field(call, 2, &verbose) > 0 && verbose.value)
 		ck_writer_pair(&call->out, 2, "info", "{}");
-	return CK_RT_DONE;
+	return CK_SIM_DONE;
 }
 
-int ck_rt_pull_image(struct ck_rt_call *call)
+int ck_sim_pull_image(struct ck_sim_call *call)
 {
-	char id[CK_RT_IMAGE_ID];
+	char id[CK_SIM_IMAGE_ID];
 	CK_AUTO_FREE char *name = NULL;
 	int r = request_image(call, &call->reader.message, &name, id);
 	if (r == -CK_ENOTFOUND)
-		return ck_rt_fail(call, CK_GRPC_INVALID_ARGUMENT, "no image is named");
+		return ck_sim_fail(call, CK_GRPC_INVALID_ARGUMENT, "no image is named");
 	if (r < 0)
 		return r;
-	if (image_pull(call->rt, name, id) < 0)
-		return ck_rt_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
+	if (image_pull(call->sim, name, id) < 0)
+		return ck_sim_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
 	ck_writer_text(&call->out, 1, id);
-	return CK_RT_DONE;
+	return CK_SIM_DONE;
 }
 
-int ck_rt_remove_image(struct ck_rt_call *call)
+int ck_sim_remove_image(struct ck_sim_call *call)
 {
-	char id[CK_RT_IMAGE_ID];
+	char id[CK_SIM_IMAGE_ID];
 	CK_AUTO_FREE char *name = NULL;
 	int r = request_image(call, &call->reader.message, &name, id);
 	if (r == -CK_ENOTFOUND)
-		return CK_RT_DONE;
+		return CK_SIM_DONE;
 	if (r < 0)
 		return r;
-	struct ck_rt_image *image = image_find(call->rt, name, id);
+	struct ck_sim_image *image = image_find(call->sim, name, id);
 	if (image)
-		image_free(call->rt, image);
-	return CK_RT_DONE;
+		image_free(call->sim, image);
+	return CK_SIM_DONE;
 }
 
-int ck_rt_image_fs(struct ck_rt_call *call)
+int ck_sim_image_fs(struct ck_sim_call *call)
 {
-	ck_rt_put_filesystem(&call->out, 1,
-			     HASH_CNT(by_id, call->rt->images) * (UINT64_C(1) << 20));
-	ck_rt_put_filesystem(&call->out, 2, call->rt->count[CK_CONTAINER].existing * 8192);
-	return CK_RT_DONE;
+	ck_sim_put_filesystem(&call->out, 1,
+			      HASH_CNT(by_id, call->sim->images) * (UINT64_C(1) << 20));
+	ck_sim_put_filesystem(&call->out, 2, call->sim->count[CK_CONTAINER].existing * 8192);
+	return CK_SIM_DONE;
 }

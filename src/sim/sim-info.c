@@ -106,17 +106,17 @@ static void add_entries(json *to, const struct ck_fields *uses, const char *limi
 	}
 }
 
-static void uses_of(const struct ck_rt_object *object, int which, struct ck_fields *ret_uses)
+static void uses_of(const struct ck_sim_object *object, int which, struct ck_fields *ret_uses)
 {
 	ck_fields_read(ck_wire_begin(object->uses[which].p, object->uses[which].len), ret_uses,
 		       NULL);
 }
 
 /* OCI's LinuxResources of CRI's */
-static void add_resources(json *oci_linux, const struct ck_rt_object *object)
+static void add_resources(json *oci_linux, const struct ck_sim_object *object)
 {
 	struct ck_fields uses;
-	uses_of(object, CK_RT_RESOURCES, &uses);
+	uses_of(object, CK_SIM_RESOURCES, &uses);
 	json *resources = add_object(oci_linux, "resources");
 	json *memory = add_object(resources, "memory"), *cpu = add_object(resources, "cpu");
 	add_number(memory, "limit", &uses, MEMORY);
@@ -130,7 +130,7 @@ static void add_resources(json *oci_linux, const struct ck_rt_object *object)
 }
 
 /* CRI's, as Go writes them; as Go does, nothing for none */
-static void add_cri_resources(json *to, const char *key, const struct ck_rt_object *object,
+static void add_cri_resources(json *to, const char *key, const struct ck_sim_object *object,
 			      int which)
 {
 	static const struct {
@@ -158,10 +158,10 @@ static void add_cri_resources(json *to, const char *key, const struct ck_rt_obje
 
 /* ---- sandboxes ------------------------------------------------------------------------------- */
 
-static int pid_of(const struct ck_rt_object *object)
+static int pid_of(const struct ck_sim_object *object)
 {
-	bool runs = object->kind == CK_SANDBOX ? object->state == CK_RT_READY
-					       : object->state == CK_RT_RUNNING;
+	bool runs = object->kind == CK_SANDBOX ? object->state == CK_SIM_READY
+					       : object->state == CK_SIM_RUNNING;
 	return runs ? FIRST_PID + (int)(object->number % 1000000) : 0;
 }
 
@@ -173,12 +173,12 @@ static void add_namespace(json *namespaces, const char *type, const char *path)
 		add_text(namespace, "path", path);
 }
 
-static void read_config(const struct ck_rt_object *object, struct ck_fields *ret_config)
+static void read_config(const struct ck_sim_object *object, struct ck_fields *ret_config)
 {
 	ck_fields_read(ck_wire_begin(object->config.p, object->config.len), ret_config, NULL);
 }
 
-static void add_cgroups_path(json *oci_linux, const struct ck_rt_object *sandbox, const char *id)
+static void add_cgroups_path(json *oci_linux, const struct ck_sim_object *sandbox, const char *id)
 {
 	struct ck_fields config, asked;
 	read_config(sandbox, &config);
@@ -195,7 +195,7 @@ static void add_cgroups_path(json *oci_linux, const struct ck_rt_object *sandbox
 	ck_bytes_free(&path);
 }
 
-static void add_sandbox(json *info, const struct ck_rt_object *sandbox)
+static void add_sandbox(json *info, const struct ck_sim_object *sandbox)
 {
 	struct ck_fields config, asked;
 	char netns[64];
@@ -203,8 +203,8 @@ static void add_sandbox(json *info, const struct ck_rt_object *sandbox)
 	ck_fields_inside(&config, 8, &asked, NULL);
 	json *config_linux = add_object(add_object(info, "config"), "linux");
 	add_bytes(config_linux, "cgroup_parent", &asked, 1);
-	add_cri_resources(config_linux, "overhead", sandbox, CK_RT_OVERHEAD);
-	add_cri_resources(config_linux, "resources", sandbox, CK_RT_RESOURCES);
+	add_cri_resources(config_linux, "overhead", sandbox, CK_SIM_OVERHEAD);
+	add_cri_resources(config_linux, "resources", sandbox, CK_SIM_RESOURCES);
 	json *spec = add_object(info, "runtimeSpec");
 	append(add_array(add_object(spec, "process"), "args"), json_object_new_string("/pause"));
 	json *annotations = add_object(spec, "annotations");
@@ -218,7 +218,7 @@ static void add_sandbox(json *info, const struct ck_rt_object *sandbox)
 		add_namespace(namespaces, own[i], NULL);
 	snprintf(netns, sizeof(netns), "/var/run/netns/sim-%llu",
 		 (unsigned long long)sandbox->number);
-	if (!ck_rt_in_host_network(sandbox))
+	if (!ck_sim_in_host_network(sandbox))
 		add_namespace(namespaces, "network", netns);
 	json *cpu = add_object(add_object(oci_linux, "resources"), "cpu");
 	add(cpu, "shares", json_object_new_int64(2)); /* the pause process */
@@ -292,7 +292,7 @@ static void append_name(json *array, const struct ck_fields *asked)
 	add_bytes(append_object(array), "name", asked, 1);
 }
 
-static void add_process(json *spec, const struct ck_rt_object *container,
+static void add_process(json *spec, const struct ck_sim_object *container,
 			const struct ck_fields *config)
 {
 	struct ck_fields asked, security, user, group, uses;
@@ -300,7 +300,7 @@ static void add_process(json *spec, const struct ck_rt_object *container,
 	ck_fields_inside(&asked, 2, &security, NULL);
 	ck_fields_inside(&security, 5, &user, NULL);
 	ck_fields_inside(&security, 12, &group, NULL);
-	uses_of(container, CK_RT_RESOURCES, &uses);
+	uses_of(container, CK_SIM_RESOURCES, &uses);
 	json *process = add_object(spec, "process"), *oci_user = add_object(process, "user");
 	add(oci_user, "uid", json_object_new_int64((int64_t)ck_fields_number(&user, 1)));
 	add(oci_user, "gid", json_object_new_int64((int64_t)ck_fields_number(&group, 1)));
@@ -317,7 +317,7 @@ static void add_process(json *spec, const struct ck_rt_object *container,
 	    json_object_new_int64((int64_t)ck_fields_number(&uses, OOM_SCORE_ADJ)));
 }
 
-static void add_container_namespaces(json *oci_linux, const struct ck_rt_object *sandbox)
+static void add_container_namespaces(json *oci_linux, const struct ck_sim_object *sandbox)
 {
 	static const char *const of_pod[][2] = { { "ipc", "ipc" },
 						 { "uts", "uts" },
@@ -333,12 +333,12 @@ static void add_container_namespaces(json *oci_linux, const struct ck_rt_object 
 	}
 }
 
-static void add_container(json *info, const struct ck_rt_object *container)
+static void add_container(json *info, const struct ck_sim_object *container)
 {
 	struct ck_fields config;
-	struct ck_rt_object *sandbox = NULL;
+	struct ck_sim_object *sandbox = NULL;
 	read_config(container, &config);
-	ck_rt_find(container->rt, CK_SANDBOX, container->sandbox_id, CK_RT_ID, &sandbox);
+	ck_sim_object_find(container->sim, CK_SANDBOX, container->sandbox_id, CK_SIM_ID, &sandbox);
 	add_text(info, "sandboxID", container->sandbox_id);
 	each(add_array(add_object(info, "config"), "CDI_devices"), &config, 17, append_name);
 	json *spec = add_object(info, "runtimeSpec");
@@ -355,7 +355,7 @@ static void add_container(json *info, const struct ck_rt_object *container)
 	add_resources(oci_linux, container);
 }
 
-void ck_rt_put_info(struct ck_writer *out, uint32_t field, const struct ck_rt_object *object)
+void ck_sim_put_info(struct ck_writer *out, uint32_t field, const struct ck_sim_object *object)
 {
 	json *info = json_object_new_object();
 	add(info, "pid", json_object_new_int(pid_of(object)));

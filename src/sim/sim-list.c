@@ -24,25 +24,25 @@ struct filter {
 	const struct shape *shape;
 	struct ck_wire all; /* labels are read out of it again for each object */
 	bool by_id, by_sandbox, by_state;
-	const struct ck_rt_object *id, *sandbox; /* NULL with by_id: nobody */
+	const struct ck_sim_object *id, *sandbox; /* NULL with by_id: nobody */
 	uint64_t state;
 };
 
-static int filter_field(struct ck_rt *rt, struct filter *filter, const struct ck_wire_field *field,
-			struct ck_error *err)
+static int filter_field(struct ck_sim *sim, struct filter *filter,
+			const struct ck_wire_field *field, struct ck_error *err)
 {
 	const struct shape *shape = filter->shape;
 	struct ck_wire inside = ck_wire_inside(&filter->all, field);
 	struct ck_wire_field part;
-	struct ck_rt_object *found = NULL;
+	struct ck_sim_object *found = NULL;
 	int r = 0;
 	if (field->type != CK_WIRE_BYTES)
 		return 0;
 	bool id = field->number == shape->id, sandbox = field->number == shape->sandbox;
 	/* a prefix that several have is nobody's, as in containerd */
 	if ((id || sandbox) && field->len) {
-		ck_rt_find(rt, id ? shape->kind : CK_SANDBOX, (const char *)field->data, field->len,
-			   &found);
+		ck_sim_object_find(sim, id ? shape->kind : CK_SANDBOX, (const char *)field->data,
+				   field->len, &found);
 		*(id ? &filter->by_id : &filter->by_sandbox) = true;
 		*(id ? &filter->id : &filter->sandbox) = found;
 	} else if (field->number == shape->state) {
@@ -55,22 +55,23 @@ static int filter_field(struct ck_rt *rt, struct filter *filter, const struct ck
 	return r;
 }
 
-static int filter_read(struct ck_rt_call *call, const struct shape *shape,
+static int filter_read(struct ck_sim_call *call, const struct shape *shape,
 		       struct filter *ret_filter)
 {
 	struct ck_wire_field field = { .data = NULL };
 	struct ck_error err;
-	int r = ck_rt_request_field(call, 1, &field);
+	int r = ck_sim_request_field(call, 1, &field);
 	if (r < 0)
 		return r;
-	*ret_filter = (struct filter){ .shape = shape, .all = ck_wire_begin(field.data, field.len) };
+	*ret_filter =
+		(struct filter){ .shape = shape, .all = ck_wire_begin(field.data, field.len) };
 	struct ck_wire wire = ret_filter->all;
 	while ((r = ck_wire_next(&wire, &field, &err)) > 0 &&
-	       (r = filter_field(call->rt, ret_filter, &field, &err)) >= 0) {
+	       (r = filter_field(call->sim, ret_filter, &field, &err)) >= 0) {
 		/* all of it */
 	}
-	return r < 0 ? ck_rt_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
-				  err.text)
+	return r < 0 ? ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				   err.text)
 		     : 0;
 }
 
@@ -103,17 +104,17 @@ static bool same(const struct ck_wire_field *a, const struct ck_wire_field *b)
 	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
 }
 
-static bool has_label(const struct ck_rt_object *object, const struct pair *wanted)
+static bool has_label(const struct ck_sim_object *object, const struct pair *wanted)
 {
 	struct ck_wire wire = ck_wire_begin(object->config.p, object->config.len);
 	struct pair label;
-	while (next_pair(&wire, ck_rt_labels(object->kind), &label))
+	while (next_pair(&wire, ck_sim_labels(object->kind), &label))
 		if (same(&label.key, &wanted->key))
 			return same(&label.value, &wanted->value);
 	return false;
 }
 
-static bool matches(const struct filter *filter, const struct ck_rt_object *object)
+static bool matches(const struct filter *filter, const struct ck_sim_object *object)
 {
 	struct ck_wire wire = filter->all;
 	struct pair wanted;
@@ -132,57 +133,57 @@ static bool matches(const struct filter *filter, const struct ck_rt_object *obje
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-typedef void put_fn(struct ck_writer *out, const struct ck_rt_object *object);
+typedef void put_fn(struct ck_writer *out, const struct ck_sim_object *object);
 
 /* all of them have their items in field 1, also those that stream */
-static int list(struct ck_rt_call *call, const struct shape *shape, put_fn *put)
+static int list(struct ck_sim_call *call, const struct shape *shape, put_fn *put)
 {
-	const struct ck_rt_object *object;
+	const struct ck_sim_object *object;
 	struct filter filter;
 	int r = filter_read(call, shape, &filter);
 	if (r < 0)
 		return r;
-	DL_FOREACH(call->rt->list[shape->kind], object) {
+	DL_FOREACH (call->sim->list[shape->kind], object) {
 		if (!matches(&filter, object))
 			continue;
 		size_t opened = ck_writer_open(&call->out, 1);
 		put(&call->out, object);
 		ck_writer_close(&call->out, opened);
-		ck_rt_item(call);
+		ck_sim_item(call);
 	}
-	return CK_RT_DONE;
+	return CK_SIM_DONE;
 }
 
-int ck_rt_list_sandboxes(struct ck_rt_call *call)
+int ck_sim_list_sandboxes(struct ck_sim_call *call)
 {
-	return list(call, &sandbox_shape, ck_rt_put_sandbox);
+	return list(call, &sandbox_shape, ck_sim_put_sandbox);
 }
 
-int ck_rt_list_containers(struct ck_rt_call *call)
+int ck_sim_list_containers(struct ck_sim_call *call)
 {
-	return list(call, &container_shape, ck_rt_put_container);
+	return list(call, &container_shape, ck_sim_put_container);
 }
 
-int ck_rt_list_container_stats(struct ck_rt_call *call)
+int ck_sim_list_container_stats(struct ck_sim_call *call)
 {
-	return list(call, &container_stats_shape, ck_rt_put_container_stats);
+	return list(call, &container_stats_shape, ck_sim_put_container_stats);
 }
 
-int ck_rt_list_sandbox_stats(struct ck_rt_call *call)
+int ck_sim_list_sandbox_stats(struct ck_sim_call *call)
 {
-	return list(call, &sandbox_stats_shape, ck_rt_put_sandbox_stats);
+	return list(call, &sandbox_stats_shape, ck_sim_put_sandbox_stats);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
 #define METRIC "container_start_time_seconds"
 
-static void put_metric(struct ck_writer *out, uint32_t field, const struct ck_rt_object *object)
+static void put_metric(struct ck_writer *out, uint32_t field, const struct ck_sim_object *object)
 {
 	enum { GAUGE = 1 };
 	size_t metric = ck_writer_open(out, field);
 	ck_writer_text(out, 1, METRIC);
-	ck_writer_number(out, 2, ck_rt_wall());
+	ck_writer_number(out, 2, ck_sim_wall());
 	ck_writer_number(out, 3, GAUGE);
 	ck_writer_text(out, 4, object->id);
 	size_t value = ck_writer_open(out, 5);
@@ -191,94 +192,94 @@ static void put_metric(struct ck_writer *out, uint32_t field, const struct ck_rt
 	ck_writer_close(out, metric);
 }
 
-static void put_container_metrics(struct ck_writer *out, const struct ck_rt_object *container)
+static void put_container_metrics(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	ck_writer_text(out, 1, container->id);
 	put_metric(out, 2, container);
 }
 
-static void put_sandbox_metrics(struct ck_writer *out, const struct ck_rt_object *sandbox)
+static void put_sandbox_metrics(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
 	ck_writer_text(out, 1, sandbox->id);
 	put_metric(out, 2, sandbox);
-	ck_rt_put_containers_of(out, 3, sandbox, put_container_metrics);
+	ck_sim_put_containers_of(out, 3, sandbox, put_container_metrics);
 }
 
-int ck_rt_list_metrics(struct ck_rt_call *call)
+int ck_sim_list_metrics(struct ck_sim_call *call)
 {
 	static const struct shape no_filter = { CK_SANDBOX, 0, 0, 0, 0 };
 	return list(call, &no_filter, put_sandbox_metrics);
 }
 
-int ck_rt_metric_descriptors(struct ck_rt_call *call)
+int ck_sim_metric_descriptors(struct ck_sim_call *call)
 {
 	size_t descriptor = ck_writer_open(&call->out, 1);
 	ck_writer_text(&call->out, 1, METRIC);
 	ck_writer_text(&call->out, 2, "When it was made, in seconds since 1970.");
 	ck_writer_text(&call->out, 3, "id");
 	ck_writer_close(&call->out, descriptor);
-	return CK_RT_DONE;
+	return CK_SIM_DONE;
 }
 
 /* ---- one object ------------------------------------------------------------------------------ */
 
-static bool is_verbose(struct ck_rt_call *call, uint32_t number)
+static bool is_verbose(struct ck_sim_call *call, uint32_t number)
 {
 	struct ck_wire_field field = { .value = 0 };
-	return ck_rt_request_field(call, number, &field) > 0 && field.value;
+	return ck_sim_request_field(call, number, &field) > 0 && field.value;
 }
 
-static int one(struct ck_rt_call *call, enum ck_kind kind, put_fn *put,
-	       struct ck_rt_object **ret_object)
+static int one(struct ck_sim_call *call, enum ck_kind kind, put_fn *put,
+	       struct ck_sim_object **ret_object)
 {
-	int r = ck_rt_request_object(call, kind, true, ret_object);
+	int r = ck_sim_request_object(call, kind, true, ret_object);
 	if (r < 0)
 		return r;
 	size_t opened = ck_writer_open(&call->out, 1);
 	put(&call->out, *ret_object);
 	ck_writer_close(&call->out, opened);
-	return CK_RT_DONE;
+	return CK_SIM_DONE;
 }
 
-int ck_rt_sandbox_status(struct ck_rt_call *call)
+int ck_sim_sandbox_status(struct ck_sim_call *call)
 {
-	struct ck_rt_object *sandbox;
-	int r = one(call, CK_SANDBOX, ck_rt_put_sandbox_status, &sandbox);
+	struct ck_sim_object *sandbox;
+	int r = one(call, CK_SANDBOX, ck_sim_put_sandbox_status, &sandbox);
 	if (r < 0)
 		return r;
 	if (is_verbose(call, 2))
-		ck_rt_put_info(&call->out, 2, sandbox);
-	ck_rt_put_containers_of(&call->out, 3, sandbox, ck_rt_put_container_status);
-	ck_writer_number(&call->out, 4, ck_rt_wall());
-	return CK_RT_DONE;
+		ck_sim_put_info(&call->out, 2, sandbox);
+	ck_sim_put_containers_of(&call->out, 3, sandbox, ck_sim_put_container_status);
+	ck_writer_number(&call->out, 4, ck_sim_wall());
+	return CK_SIM_DONE;
 }
 
-int ck_rt_container_status(struct ck_rt_call *call)
+int ck_sim_container_status(struct ck_sim_call *call)
 {
-	struct ck_rt_object *container;
-	int r = one(call, CK_CONTAINER, ck_rt_put_container_status, &container);
-	if (r == CK_RT_DONE && is_verbose(call, 2))
-		ck_rt_put_info(&call->out, 2, container);
+	struct ck_sim_object *container;
+	int r = one(call, CK_CONTAINER, ck_sim_put_container_status, &container);
+	if (r == CK_SIM_DONE && is_verbose(call, 2))
+		ck_sim_put_info(&call->out, 2, container);
 	return r;
 }
 
-int ck_rt_container_stats(struct ck_rt_call *call)
+int ck_sim_container_stats(struct ck_sim_call *call)
 {
-	struct ck_rt_object *container;
-	return one(call, CK_CONTAINER, ck_rt_put_container_stats, &container);
+	struct ck_sim_object *container;
+	return one(call, CK_CONTAINER, ck_sim_put_container_stats, &container);
 }
 
-int ck_rt_sandbox_stats(struct ck_rt_call *call)
+int ck_sim_sandbox_stats(struct ck_sim_call *call)
 {
-	struct ck_rt_object *sandbox;
-	return one(call, CK_SANDBOX, ck_rt_put_sandbox_stats, &sandbox);
+	struct ck_sim_object *sandbox;
+	return one(call, CK_SANDBOX, ck_sim_put_sandbox_stats, &sandbox);
 }
 
 /* ---- the runtime ----------------------------------------------------------------------------- */
 
 #define JSON_MAX 512u /* of one kind's counts */
 
-static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
+static int json_counts(struct ck_sim *sim, struct ck_bytes *json)
 {
 	static const char *const names[] = {
 		[CK_SANDBOX] = "sandbox", [CK_CONTAINER] = "container"
@@ -286,7 +287,7 @@ static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
 	char text[JSON_MAX];
 	int r = ck_bytes_add_text(json, "{");
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER && r == 0; kind++) {
-		const struct ck_rt_count *c = &rt->count[kind];
+		const struct ck_sim_count *c = &sim->count[kind];
 		snprintf(text, sizeof(text),
 			 "\"%s\":{\"begun\":%llu,\"finished\":%llu,\"failed\":%llu,\"rolled_back\":"
 			 "%llu,\"refused\":%llu,"
@@ -299,11 +300,11 @@ static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
 	}
 	r = r < 0 ? r : ck_bytes_add_text(json, "\"calls\":{");
 	const char *between = "";
-	for (unsigned i = 0; ck_rt_rpc_at(i) && r == 0; i++) {
-		if (!rt->called[i])
+	for (unsigned i = 0; ck_sim_rpc_at(i) && r == 0; i++) {
+		if (!sim->called[i])
 			continue;
-		snprintf(text, sizeof(text), "%s\"%s\":%llu", between, ck_rt_rpc_at(i)->name,
-			 (unsigned long long)rt->called[i]);
+		snprintf(text, sizeof(text), "%s\"%s\":%llu", between, ck_sim_rpc_at(i)->name,
+			 (unsigned long long)sim->called[i]);
 		r = ck_bytes_add_text(json, text);
 		between = ",";
 	}
@@ -311,7 +312,7 @@ static int json_counts(struct ck_rt *rt, struct ck_bytes *json)
 	return r;
 }
 
-int ck_rt_status(struct ck_rt_call *call)
+int ck_sim_status(struct ck_sim_call *call)
 {
 	static const char *const conditions[] = { "RuntimeReady", "NetworkReady" };
 	struct ck_writer *out = &call->out;
@@ -325,7 +326,7 @@ int ck_rt_status(struct ck_rt_call *call)
 	ck_writer_close(out, status);
 	if (is_verbose(call, 1)) {
 		struct ck_bytes json = { 0 };
-		if (json_counts(call->rt, &json) == 0)
+		if (json_counts(call->sim, &json) == 0)
 			ck_writer_pair(out, 2, "sim", (const char *)json.p);
 		else
 			out->r = -CK_ENOMEM;
@@ -333,40 +334,40 @@ int ck_rt_status(struct ck_rt_call *call)
 	}
 	size_t handler = ck_writer_open(out, 3); /* the one without a name */
 	ck_writer_close(out, handler);
-	return CK_RT_DONE;
+	return CK_SIM_DONE;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-int ck_rt_events(struct ck_rt_call *call)
+int ck_sim_events(struct ck_sim_call *call)
 {
 	call->subscribed = true;
-	call->rt->subscribers++;
-	return CK_RT_LATER;
+	call->sim->subscribers++;
+	return CK_SIM_LATER;
 }
 
-void ck_rt_event(struct ck_rt_object *object, int type)
+void ck_sim_event(struct ck_sim_object *object, int type)
 {
-	struct ck_rt *rt = object->rt;
-	struct ck_rt_object *sandbox = NULL;
+	struct ck_sim *sim = object->sim;
+	struct ck_sim_object *sandbox = NULL;
 	struct ck_writer event = { .r = 0 };
-	struct ck_rt_call *call, *next;
-	if (!rt->subscribers)
+	struct ck_sim_call *call, *next;
+	if (!sim->subscribers)
 		return;
 	ck_writer_text(&event, 1, object->id);
 	ck_writer_number(&event, 2, (uint64_t)type);
-	ck_writer_number(&event, 3, ck_rt_wall());
-	HASH_FIND(by_id, rt->by_id[CK_SANDBOX],
-		  object->kind == CK_SANDBOX ? object->id : object->sandbox_id, CK_RT_ID, sandbox);
+	ck_writer_number(&event, 3, ck_sim_wall());
+	HASH_FIND(by_id, sim->by_id[CK_SANDBOX],
+		  object->kind == CK_SANDBOX ? object->id : object->sandbox_id, CK_SIM_ID, sandbox);
 	if (sandbox) { /* a DELETED one has no status any more */
 		size_t status = ck_writer_open(&event, 4);
-		ck_rt_put_sandbox_status(&event, sandbox);
+		ck_sim_put_sandbox_status(&event, sandbox);
 		ck_writer_close(&event, status);
-		ck_rt_put_containers_of(&event, 5, sandbox, ck_rt_put_container_status);
+		ck_sim_put_containers_of(&event, 5, sandbox, ck_sim_put_container_status);
 	}
-	DL_FOREACH_SAFE(rt->calls, call, next) {
+	DL_FOREACH_SAFE (sim->calls, call, next) {
 		if (call->subscribed && event.r == 0)
-			ck_rt_event_send(call, &event.bytes);
+			ck_sim_event_send(call, &event.bytes);
 	}
 	ck_bytes_free(&event.bytes);
 }

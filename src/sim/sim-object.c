@@ -10,17 +10,17 @@
 #include "src/base/limits.h"
 #include "src/sim/sim-int.h"
 
-uint64_t ck_rt_wall(void)
+uint64_t ck_sim_wall(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-static void random_id(char id[CK_RT_ID + 1])
+static void random_id(char id[CK_SIM_ID + 1])
 {
 	static const char digits[] = "0123456789abcdef";
-	unsigned char random[CK_RT_ID / 2];
+	unsigned char random[CK_SIM_ID / 2];
 	while (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
 		/* interrupted before the pool was filled */
 	}
@@ -28,80 +28,82 @@ static void random_id(char id[CK_RT_ID + 1])
 		id[2 * i] = digits[random[i] >> 4];
 		id[2 * i + 1] = digits[random[i] & 15];
 	}
-	id[CK_RT_ID] = '\0';
+	id[CK_SIM_ID] = '\0';
 }
 
-int ck_rt_object_new(struct ck_rt *rt, enum ck_kind kind, const char *name,
-		     struct ck_rt_object **ret_object)
+int ck_sim_object_new(struct ck_sim *sim, enum ck_kind kind, const char *name,
+		      struct ck_sim_object **ret_object)
 {
-	struct ck_rt_object *object;
-	HASH_FIND(by_name, rt->by_name[kind], name, strlen(name), object);
+	struct ck_sim_object *object;
+	HASH_FIND(by_name, sim->by_name[kind], name, strlen(name), object);
 	if (object) {
 		*ret_object = object;
 		return -CK_ECONFLICT;
 	}
-	object = CK_NEW(struct ck_rt_object);
+	object = CK_NEW(struct ck_sim_object);
 	if (!object)
 		return -CK_ENOMEM;
-	*object = (struct ck_rt_object){ .rt = rt, .kind = kind, .name = ck_strdup(name), .number = ++rt->numbers };
+	*object = (struct ck_sim_object){
+		.sim = sim, .kind = kind, .name = ck_strdup(name), .number = ++sim->numbers
+	};
 	random_id(object->id);
 	if (object->name)
-		HASH_ADD_KEYPTR(by_name, rt->by_name[kind], object->name, strlen(object->name),
+		HASH_ADD_KEYPTR(by_name, sim->by_name[kind], object->name, strlen(object->name),
 				object);
 	if (!object->name || !object->by_name.tbl) {
-		ck_rt_object_free(object);
+		ck_sim_object_free(object);
 		return -CK_ENOMEM;
 	}
 	*ret_object = object;
 	return 0;
 }
 
-int ck_rt_object_exists(struct ck_rt_object *object)
+int ck_sim_object_exists(struct ck_sim_object *object)
 {
-	struct ck_rt *rt = object->rt;
-	if (ck_rt_uses_begin(object) < 0)
+	struct ck_sim *sim = object->sim;
+	if (ck_sim_uses_begin(object) < 0)
 		return -CK_ENOMEM;
-	HASH_ADD(by_id, rt->by_id[object->kind], id, CK_RT_ID, object);
+	HASH_ADD(by_id, sim->by_id[object->kind], id, CK_SIM_ID, object);
 	if (!object->by_id.tbl)
 		return -CK_ENOMEM;
-	DL_APPEND(rt->list[object->kind], object);
+	DL_APPEND(sim->list[object->kind], object);
 	object->exists = true;
-	rt->count[object->kind].existing++;
+	sim->count[object->kind].existing++;
 	return 0;
 }
 
-static void object_unlist(struct ck_rt_object *object)
+static void object_unlist(struct ck_sim_object *object)
 {
-	struct ck_rt *rt = object->rt;
-	HASH_DELETE(by_id, rt->by_id[object->kind], object);
-	DL_DELETE(rt->list[object->kind], object);
-	rt->count[object->kind].existing--;
+	struct ck_sim *sim = object->sim;
+	HASH_DELETE(by_id, sim->by_id[object->kind], object);
+	DL_DELETE(sim->list[object->kind], object);
+	sim->count[object->kind].existing--;
 	object->exists = false;
 }
 
-void ck_rt_object_free(struct ck_rt_object *object)
+void ck_sim_object_free(struct ck_sim_object *object)
 {
 	if (object->by_name.tbl)
-		HASH_DELETE(by_name, object->rt->by_name[object->kind], object);
+		HASH_DELETE(by_name, object->sim->by_name[object->kind], object);
 	if (object->exists)
 		object_unlist(object);
 	ck_loop_timer_free(object->timer);
 	ck_bytes_free(&object->config);
-	for (int i = 0; i < CK_RT_USES; i++)
+	for (int i = 0; i < CK_SIM_USES; i++)
 		ck_bytes_free(&object->uses[i]);
 	free(object->handler);
 	free(object->name);
 	free(object);
 }
 
-int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len,
-	       struct ck_rt_object **ret_object)
+int ck_sim_object_find(struct ck_sim *sim, enum ck_kind kind, const char *id, size_t len,
+		       struct ck_sim_object **ret_object)
 {
-	struct ck_rt_object *object, *found = NULL;
-	if (len == CK_RT_ID) {
-		HASH_FIND(by_id, rt->by_id[kind], id, CK_RT_ID, found);
-	} else if (len && len < CK_RT_ID) {
-		DL_FOREACH(rt->list[kind], object) {
+	struct ck_sim_object *object, *found = NULL;
+	if (len == CK_SIM_ID) {
+		HASH_FIND(by_id, sim->by_id[kind], id, CK_SIM_ID, found);
+	} else if (len && len < CK_SIM_ID) {
+		DL_FOREACH (sim->list[kind], object) {
 			if (strncmp(object->id, id, len) != 0)
 				continue;
 			if (found)
@@ -117,70 +119,70 @@ int ck_rt_find(struct ck_rt *rt, enum ck_kind kind, const char *id, size_t len,
 
 /* ---- changes of state ------------------------------------------------------------------------ */
 
-static void changed(struct ck_rt_object *object, enum ck_rt_change change, const char *verb,
+static void changed(struct ck_sim_object *object, enum ck_sim_change change, const char *verb,
 		    int event)
 {
-	ck_rt_log(object->rt, verb, object);
-	ck_rt_keep(object, change);
-	ck_rt_event(object, event);
+	ck_sim_log(object->sim, verb, object);
+	ck_sim_keep(object, change);
+	ck_sim_event(object, event);
 }
 
-void ck_rt_start(struct ck_rt_object *container)
+void ck_sim_container_start(struct ck_sim_object *container)
 {
-	container->state = CK_RT_RUNNING;
-	container->started_at = ck_rt_wall();
-	changed(container, CK_RT_STARTED, "start", CK_RT_IS_STARTED);
-	ck_rt_exit_plan(container);
+	container->state = CK_SIM_RUNNING;
+	container->started_at = ck_sim_wall();
+	changed(container, CK_SIM_STARTED, "start", CK_SIM_IS_STARTED);
+	ck_sim_container_exit_plan(container);
 }
 
-static bool is_of(const struct ck_rt_object *container, const struct ck_rt_object *sandbox)
+static bool is_of(const struct ck_sim_object *container, const struct ck_sim_object *sandbox)
 {
 	return sandbox->kind == CK_SANDBOX && !strcmp(container->sandbox_id, sandbox->id);
 }
 
-static void ended(struct ck_rt_object *object, unsigned state, uint32_t code, const char *verb)
+static void ended(struct ck_sim_object *object, unsigned state, uint32_t code, const char *verb)
 {
 	ck_loop_timer_free(CK_TAKE(object->timer));
 	object->state = state;
 	object->exit_code = code;
-	object->finished_at = ck_rt_wall();
-	changed(object, CK_RT_STOPPED, verb, CK_RT_IS_STOPPED);
+	object->finished_at = ck_sim_wall();
+	changed(object, CK_SIM_STOPPED, verb, CK_SIM_IS_STOPPED);
 }
 
-void ck_rt_exit(struct ck_rt_object *container, uint32_t code)
+void ck_sim_container_exit(struct ck_sim_object *container, uint32_t code)
 {
-	if (container->state == CK_RT_RUNNING)
-		ended(container, CK_RT_EXITED, code, "exit");
+	if (container->state == CK_SIM_RUNNING)
+		ended(container, CK_SIM_EXITED, code, "exit");
 }
 
-void ck_rt_stop(struct ck_rt_object *object)
+void ck_sim_object_stop(struct ck_sim_object *object)
 {
 	enum { KILLED = 128 + 9 };
-	struct ck_rt_object *container;
-	DL_FOREACH(object->rt->list[CK_CONTAINER], container) {
+	struct ck_sim_object *container;
+	DL_FOREACH (object->sim->list[CK_CONTAINER], container) {
 		if (is_of(container, object))
-			ck_rt_stop(container);
+			ck_sim_object_stop(container);
 	}
 	/* a container that never ran stays CREATED, as in containerd */
-	if (object->kind == CK_CONTAINER ? object->state != CK_RT_RUNNING
-					 : object->state != CK_RT_READY)
+	if (object->kind == CK_CONTAINER ? object->state != CK_SIM_RUNNING
+					 : object->state != CK_SIM_READY)
 		return;
 	if (object->kind == CK_CONTAINER)
-		ended(object, CK_RT_EXITED, KILLED, "stop");
+		ended(object, CK_SIM_EXITED, KILLED, "stop");
 	else
-		ended(object, CK_RT_NOTREADY, 0, "stop");
+		ended(object, CK_SIM_NOTREADY, 0, "stop");
 }
 
-void ck_rt_remove(struct ck_rt_object *object)
+void ck_sim_object_remove(struct ck_sim_object *object)
 {
-	struct ck_rt_object *container, *next;
-	ck_rt_stop(object);
-	DL_FOREACH_SAFE(object->rt->list[CK_CONTAINER], container, next) {
+	struct ck_sim_object *container, *next;
+	ck_sim_object_stop(object);
+	DL_FOREACH_SAFE (object->sim->list[CK_CONTAINER], container, next) {
 		if (is_of(container, object))
-			ck_rt_remove(container);
+			ck_sim_object_remove(container);
 	}
-	object->rt->count[object->kind].destroyed++;
+	object->sim->count[object->kind].destroyed++;
 	object_unlist(object);
-	changed(object, CK_RT_REMOVED, "remove", CK_RT_IS_DELETED);
-	ck_rt_object_free(object);
+	changed(object, CK_SIM_REMOVED, "remove", CK_SIM_IS_DELETED);
+	ck_sim_object_free(object);
 }

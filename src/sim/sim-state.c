@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is written down. The log has a line for each thing that happened, for people and for tests
- * that want the runtime's own count. The state file has a record for each change, and is read at
- * the start: what a runtime made outlives its process.
+ * The two files of the runtime. The log has a line for each thing that happened, for people and for
+ * tests that want the runtime's own count. The state file has a record for each change and is read
+ * at the start, so that objects outlive the process.
  *
- *   record   a varint (its length), then: 1 change, 2 kind, 3 id, 4 time; for what was made 5 name, 6 sandbox's id, 7 handler,
- *            8 config; for what was updated 9 resources, 10 overhead; for what has ended 11 exit
- *            code
+ *   record   a varint (its length), then the fields of a message:
+ *            1 change, 2 kind, 3 id, 4 time
+ *            5 name, 6 sandbox's id, 7 handler, 8 config   if the object was made
+ *            9 resources, 10 overhead                      if it was updated
+ *            11 exit code                                  if it was stopped
  *
- * A record is one write, so a kill leaves it whole or not there; a file that a full disk has cut is
- * used up to there.
+ * A record is one write, so after a kill it is whole or not there. A file that a full disk has cut
+ * is read up to the cut.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,19 +23,19 @@
 #include "src/base/log.h"
 #include "src/sim/sim-int.h"
 
-void ck_rt_log(struct ck_rt *rt, const char *verb, const struct ck_rt_object *object)
+void ck_sim_log(struct ck_sim *sim, const char *verb, const struct ck_sim_object *object)
 {
-	if (rt->keep.log_fd < 0)
+	if (sim->keep.log_fd < 0)
 		return;
-	uint64_t ms = (ck_loop_now() - rt->keep.began) / CK_NS_PER_MS;
-	dprintf(rt->keep.log_fd, "%llu.%03llu %s %s %s %s\n", (unsigned long long)(ms / 1000),
+	uint64_t ms = (ck_loop_now() - sim->keep.began) / CK_NS_PER_MS;
+	dprintf(sim->keep.log_fd, "%llu.%03llu %s %s %s %s\n", (unsigned long long)(ms / 1000),
 		(unsigned long long)(ms % 1000), verb,
 		object->kind == CK_SANDBOX ? "sandbox" : "container", object->id, object->name);
 }
 
-void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
+void ck_sim_keep(struct ck_sim_object *object, enum ck_sim_change change)
 {
-	int fd = object->rt->keep.state_fd;
+	int fd = object->sim->keep.state_fd;
 	struct ck_writer record = { .r = 0 };
 	struct ck_bytes whole = { 0 };
 	if (fd < 0)
@@ -41,8 +43,8 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 	ck_writer_number(&record, 1, change);
 	ck_writer_number(&record, 2, object->kind);
 	ck_writer_text(&record, 3, object->id);
-	ck_writer_number(&record, 4, change == CK_RT_MADE ? object->created_at : ck_rt_wall());
-	if (change == CK_RT_MADE) {
+	ck_writer_number(&record, 4, change == CK_SIM_MADE ? object->created_at : ck_sim_wall());
+	if (change == CK_SIM_MADE) {
 		ck_writer_text(&record, 5, object->name);
 		ck_writer_text(&record, 6, object->sandbox_id);
 		ck_writer_text(&record, 7, object->handler);
@@ -50,10 +52,10 @@ void ck_rt_keep(struct ck_rt_object *object, enum ck_rt_change change)
 			record.r = ck_bytes_field(&record.bytes, 8, object->config.p,
 						  object->config.len);
 	}
-	if (change == CK_RT_UPDATED)
-		for (uint32_t i = 0; i < CK_RT_USES; i++)
+	if (change == CK_SIM_UPDATED)
+		for (uint32_t i = 0; i < CK_SIM_USES; i++)
 			ck_writer_bytes(&record, 9 + i, object->uses[i].p, object->uses[i].len);
-	if (change == CK_RT_STOPPED)
+	if (change == CK_SIM_STOPPED)
 		ck_writer_number(&record, 11, object->exit_code);
 	if (record.r == 0 && ck_bytes_varint(&whole, record.bytes.len) == 0 &&
 	    ck_bytes_add(&whole, record.bytes.p, record.bytes.len) == 0 &&
@@ -75,31 +77,31 @@ static char *record_text(const struct record *record, unsigned i)
 	return ck_strndup((const char *)record->field[i].data, record->field[i].len);
 }
 
-static int replay_made(struct ck_rt *rt, const struct record *record, enum ck_kind kind)
+static int replay_made(struct ck_sim *sim, const struct record *record, enum ck_kind kind)
 {
-	struct ck_rt_object *object;
+	struct ck_sim_object *object;
 	CK_AUTO_FREE char *name = record_text(record, 5);
-	int r = name ? ck_rt_object_new(rt, kind, name, &object) : -CK_ENOMEM;
+	int r = name ? ck_sim_object_new(sim, kind, name, &object) : -CK_ENOMEM;
 	if (r < 0)
 		return r;
-	memcpy(object->id, record->field[3].data, CK_RT_ID);
-	if (record->field[6].len == CK_RT_ID)
-		memcpy(object->sandbox_id, record->field[6].data, CK_RT_ID);
+	memcpy(object->id, record->field[3].data, CK_SIM_ID);
+	if (record->field[6].len == CK_SIM_ID)
+		memcpy(object->sandbox_id, record->field[6].data, CK_SIM_ID);
 	object->created_at = record->field[4].value;
 	object->handler = record_text(record, 7);
 	r = ck_bytes_add(&object->config, record->field[8].data, record->field[8].len);
 	if (r == 0 && object->handler)
-		r = ck_rt_object_exists(object);
+		r = ck_sim_object_exists(object);
 	if (r == 0 && object->handler)
 		return 0;
-	ck_rt_object_free(object);
+	ck_sim_object_free(object);
 	return -CK_ENOMEM;
 }
 
-static int replay_updated(struct ck_rt_object *object, const struct record *record)
+static int replay_updated(struct ck_sim_object *object, const struct record *record)
 {
 	int r = 0;
-	for (int i = 0; i < CK_RT_USES && r == 0; i++) {
+	for (int i = 0; i < CK_SIM_USES && r == 0; i++) {
 		object->uses[i].len = 0;
 		r = ck_bytes_add(&object->uses[i], record->field[9 + i].data,
 				 record->field[9 + i].len);
@@ -107,53 +109,53 @@ static int replay_updated(struct ck_rt_object *object, const struct record *reco
 	return r;
 }
 
-static int replay_change(struct ck_rt_object *object, enum ck_rt_change change,
+static int replay_change(struct ck_sim_object *object, enum ck_sim_change change,
 			 const struct record *record)
 {
 	uint64_t when = record->field[4].value;
 	switch (change) {
-	case CK_RT_STARTED:
-		object->state = CK_RT_RUNNING;
+	case CK_SIM_STARTED:
+		object->state = CK_SIM_RUNNING;
 		object->started_at = when;
 		break;
-	case CK_RT_STOPPED:
-		object->state = object->kind == CK_CONTAINER ? CK_RT_EXITED : CK_RT_NOTREADY;
+	case CK_SIM_STOPPED:
+		object->state = object->kind == CK_CONTAINER ? CK_SIM_EXITED : CK_SIM_NOTREADY;
 		object->finished_at = when;
 		object->exit_code = (uint32_t)record->field[11].value;
 		break;
-	case CK_RT_REMOVED:
-		ck_rt_object_free(object);
+	case CK_SIM_REMOVED:
+		ck_sim_object_free(object);
 		break;
-	case CK_RT_UPDATED:
+	case CK_SIM_UPDATED:
 		return replay_updated(object, record);
-	case CK_RT_MADE:
+	case CK_SIM_MADE:
 		break;
 	}
 	return 0;
 }
 
 /* 1, or 0: it is none of ours */
-static int replay(struct ck_rt *rt, struct ck_wire wire)
+static int replay(struct ck_sim *sim, struct ck_wire wire)
 {
 	struct record record = { 0 };
 	struct ck_wire_field field;
-	struct ck_rt_object *object;
+	struct ck_sim_object *object;
 	int r;
 	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
 		if (field.number < CK_COUNT(record.field))
 			record.field[field.number] = field;
 	uint64_t change = record.field[1].value, kind = record.field[2].value;
-	if (r < 0 || change < CK_RT_MADE || change > CK_RT_UPDATED ||
-	    (kind != CK_SANDBOX && kind != CK_CONTAINER) || record.field[3].len != CK_RT_ID)
+	if (r < 0 || change < CK_SIM_MADE || change > CK_SIM_UPDATED ||
+	    (kind != CK_SANDBOX && kind != CK_CONTAINER) || record.field[3].len != CK_SIM_ID)
 		return 0;
-	if (change == CK_RT_MADE) {
-		r = replay_made(rt, &record, (enum ck_kind)kind);
+	if (change == CK_SIM_MADE) {
+		r = replay_made(sim, &record, (enum ck_kind)kind);
 		return r == -CK_ECONFLICT ? 0 : r < 0 ? r : 1;
 	}
-	if (ck_rt_find(rt, (enum ck_kind)kind, (const char *)record.field[3].data, CK_RT_ID,
-		       &object) < 0)
+	if (ck_sim_object_find(sim, (enum ck_kind)kind, (const char *)record.field[3].data,
+			       CK_SIM_ID, &object) < 0)
 		return 0;
-	r = replay_change(object, (enum ck_rt_change)change, &record);
+	r = replay_change(object, (enum ck_sim_change)change, &record);
 	return r < 0 ? r : 1;
 }
 
@@ -179,7 +181,7 @@ static int file_read(int fd, struct ck_bytes *ret_bytes)
 
 /* the records are read as the fields of one message are: each is a number (its length), then so
  * many bytes */
-static int state_read(struct ck_rt *rt, int fd)
+static int state_read(struct ck_sim *sim, int fd)
 {
 	struct ck_bytes bytes = { 0 };
 	size_t at = 0;
@@ -193,7 +195,7 @@ static int state_read(struct ck_rt *rt, int fd)
 			r = 0;
 			break;
 		}
-		r = replay(rt, ck_wire_begin(wire.p, (size_t)len));
+		r = replay(sim, ck_wire_begin(wire.p, (size_t)len));
 		if (r <= 0)
 			break;
 		at += head + (size_t)len;
@@ -204,24 +206,24 @@ static int state_read(struct ck_rt *rt, int fd)
 	return r < 0 ? r : 0;
 }
 
-int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err)
+int ck_sim_keep_open(struct ck_sim *sim, struct ck_error *err)
 {
 	static const int flags = O_CREAT | O_APPEND | O_CLOEXEC;
-	const struct ck_rt_conf *conf = &rt->conf;
-	rt->keep = (struct ck_rt_keep){ .log_fd = -1, .state_fd = -1, .began = ck_loop_now() };
+	const struct ck_sim_conf *conf = &sim->conf;
+	sim->keep = (struct ck_sim_keep){ .log_fd = -1, .state_fd = -1, .began = ck_loop_now() };
 	if (conf->log) {
-		rt->keep.log_fd = open(conf->log, flags | O_WRONLY, 0644);
-		if (rt->keep.log_fd < 0)
+		sim->keep.log_fd = open(conf->log, flags | O_WRONLY, 0644);
+		if (sim->keep.log_fd < 0)
 			return ck_fail_errno(err, CK_EIO, errno, "log '%s'", conf->log);
 	}
 	if (conf->state) {
 		int fd = open(conf->state, flags | O_RDWR, 0600);
 		if (fd < 0)
 			return ck_fail_errno(err, CK_EIO, errno, "state '%s'", conf->state);
-		int r = state_read(rt, fd);
-		rt->keep.state_fd = fd; /* only now: what was read is not written again */
-		for (struct ck_rt_object *c = rt->list[CK_CONTAINER]; c; c = c->next)
-			ck_rt_exit_plan(c);
+		int r = state_read(sim, fd);
+		sim->keep.state_fd = fd; /* only now: what was read is not written again */
+		for (struct ck_sim_object *c = sim->list[CK_CONTAINER]; c; c = c->next)
+			ck_sim_container_exit_plan(c);
 		if (r < 0)
 			return ck_fail(err, -r, "read the state '%s': %s", conf->state,
 				       ck_strerror(r));
@@ -229,10 +231,10 @@ int ck_rt_keep_open(struct ck_rt *rt, struct ck_error *err)
 	return 0;
 }
 
-void ck_rt_keep_close(struct ck_rt *rt)
+void ck_sim_keep_close(struct ck_sim *sim)
 {
-	if (rt->keep.log_fd >= 0)
-		close(rt->keep.log_fd);
-	if (rt->keep.state_fd >= 0)
-		close(rt->keep.state_fd);
+	if (sim->keep.log_fd >= 0)
+		close(sim->keep.log_fd);
+	if (sim->keep.state_fd >= 0)
+		close(sim->keep.state_fd);
 }

@@ -8,15 +8,15 @@
 
 /* ---- what it may use ------------------------------------------------------------------------- */
 
-int ck_rt_uses_begin(struct ck_rt_object *object)
+int ck_sim_uses_begin(struct ck_sim_object *object)
 {
 	static const struct {
-		uint32_t linux_config, uses[CK_RT_USES]; /* 0: none */
+		uint32_t linux_config, uses[CK_SIM_USES]; /* 0: none */
 	} places[] = { [CK_SANDBOX] = { 8, { 5, 4 } }, [CK_CONTAINER] = { 15, { 1, 0 } } };
 	struct ck_fields config, asked;
 	int r = ck_fields_read(ck_wire_begin(object->config.p, object->config.len), &config, NULL);
 	r = r < 0 ? r : ck_fields_inside(&config, places[object->kind].linux_config, &asked, NULL);
-	for (int i = 0; i < CK_RT_USES && r == 0; i++) {
+	for (int i = 0; i < CK_SIM_USES && r == 0; i++) {
 		uint32_t number = places[object->kind].uses[i];
 		const struct ck_wire_field *field =
 			number ? ck_fields_get(&asked, number, CK_WIRE_BYTES) : NULL;
@@ -58,7 +58,7 @@ static bool is_replaced(const struct ck_wire *outer, const struct ck_wire_field 
 	return false;
 }
 
-int ck_rt_uses_update(struct ck_bytes *uses, const void *update, size_t len, struct ck_error *err)
+int ck_sim_uses_update(struct ck_bytes *uses, const void *update, size_t len, struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(uses->p, uses->len), new = ck_wire_begin(update, len);
 	struct ck_wire_field field;
@@ -84,13 +84,14 @@ int ck_rt_uses_update(struct ck_bytes *uses, const void *update, size_t len, str
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static char *annotation(const struct ck_rt_object *container, const char *key)
+static char *annotation(const struct ck_sim_object *container, const char *key)
 {
 	struct ck_wire wire = ck_wire_begin(container->config.p, container->config.len);
 	struct ck_wire_field field;
 	struct ck_fields pair;
 	while (ck_wire_next(&wire, &field, NULL) > 0) {
-		if (field.number != ck_rt_labels(CK_CONTAINER) + 1 || field.type != CK_WIRE_BYTES ||
+		if (field.number != ck_sim_labels(CK_CONTAINER) + 1 ||
+		    field.type != CK_WIRE_BYTES ||
 		    ck_fields_read(ck_wire_inside(&wire, &field), &pair, NULL) < 0)
 			continue;
 		const struct ck_wire_field *name = ck_fields_get(&pair, 1, CK_WIRE_BYTES);
@@ -103,11 +104,11 @@ static char *annotation(const struct ck_rt_object *container, const char *key)
 }
 
 /* how long after its start, and how; false: never */
-static bool exit_of(const struct ck_rt_object *container, uint64_t *ret_span, uint32_t *ret_code)
+static bool exit_of(const struct ck_sim_object *container, uint64_t *ret_span, uint32_t *ret_code)
 {
 	CK_AUTO_FREE char *text = annotation(container, "crikeep.sim/exit");
 	char *code = text ? strchr(text, ':') : NULL;
-	*ret_span = container->rt->conf.exit;
+	*ret_span = container->sim->conf.exit;
 	*ret_code = 0;
 	if (code) {
 		*code = '\0';
@@ -119,23 +120,23 @@ static bool exit_of(const struct ck_rt_object *container, uint64_t *ret_span, ui
 
 static void exit_due(void *userdata)
 {
-	struct ck_rt_object *container = userdata;
+	struct ck_sim_object *container = userdata;
 	uint64_t span;
 	uint32_t code;
 	exit_of(container, &span, &code);
-	ck_rt_exit(container, code);
+	ck_sim_container_exit(container, code);
 }
 
-void ck_rt_exit_plan(struct ck_rt_object *container)
+void ck_sim_container_exit_plan(struct ck_sim_object *container)
 {
-	uint64_t span, now = ck_rt_wall();
+	uint64_t span, now = ck_sim_wall();
 	uint32_t code;
-	if (container->state != CK_RT_RUNNING || !exit_of(container, &span, &code))
+	if (container->state != CK_SIM_RUNNING || !exit_of(container, &span, &code))
 		return;
 	/* before we were started again */
 	uint64_t ran = now > container->started_at ? now - container->started_at : 0;
 	uint64_t left = span > ran ? span - ran : 0;
-	if (ck_loop_timer(&container->rt->loop, &container->timer, ck_loop_now() + left, exit_due,
+	if (ck_loop_timer(&container->sim->loop, &container->timer, ck_loop_now() + left, exit_due,
 			  container) < 0)
-		ck_rt_exit(container, code);
+		ck_sim_container_exit(container, code);
 }

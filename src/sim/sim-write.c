@@ -51,7 +51,7 @@ static bool last_field(const unsigned char *p, size_t len, uint32_t number,
 	return found;
 }
 
-char *ck_rt_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t number)
+char *ck_sim_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t number)
 {
 	struct ck_wire_field field = { .data = config->p, .len = config->len };
 	bool found = (!outer || last_field(field.data, field.len, outer, &field)) &&
@@ -71,7 +71,7 @@ static bool namespace_options(const struct ck_bytes *config, struct ck_wire_fiel
 
 /* ---- sandboxes ------------------------------------------------------------------------------- */
 
-void ck_rt_put_sandbox(struct ck_writer *out, const struct ck_rt_object *sandbox)
+void ck_sim_put_sandbox(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
 	static const struct move moves[] = { { 1, 2 }, { 6, 5 }, { 7, 6 } };
 	ck_writer_text(out, 1, sandbox->id);
@@ -81,7 +81,7 @@ void ck_rt_put_sandbox(struct ck_writer *out, const struct ck_rt_object *sandbox
 	ck_writer_text(out, 7, sandbox->handler);
 }
 
-bool ck_rt_in_host_network(const struct ck_rt_object *sandbox)
+bool ck_sim_in_host_network(const struct ck_sim_object *sandbox)
 {
 	enum { NODE = 2 };
 	struct ck_wire_field options, mode;
@@ -90,7 +90,7 @@ bool ck_rt_in_host_network(const struct ck_rt_object *sandbox)
 	       mode.value == NODE;
 }
 
-static void put_network(struct ck_writer *out, uint32_t number, const struct ck_rt_object *sandbox)
+static void put_network(struct ck_writer *out, uint32_t number, const struct ck_sim_object *sandbox)
 {
 	struct ck_wire_field options = { .data = NULL };
 	char ip[32];
@@ -98,7 +98,7 @@ static void put_network(struct ck_writer *out, uint32_t number, const struct ck_
 	snprintf(ip, sizeof(ip), "10.%u.%u.%u", 64 + (unsigned)(sandbox->number >> 16 & 63),
 		 (unsigned)(sandbox->number >> 8 & 255), (unsigned)(sandbox->number & 255));
 	size_t network = ck_writer_open(out, number);
-	if (!ck_rt_in_host_network(sandbox) && sandbox->state == CK_RT_READY)
+	if (!ck_sim_in_host_network(sandbox) && sandbox->state == CK_SIM_READY)
 		ck_writer_text(out, 1, ip);
 	ck_writer_close(out, network);
 	size_t linux_status = ck_writer_open(out, number + 1), namespaces = ck_writer_open(out, 1);
@@ -107,7 +107,7 @@ static void put_network(struct ck_writer *out, uint32_t number, const struct ck_
 	ck_writer_close(out, linux_status);
 }
 
-void ck_rt_put_sandbox_status(struct ck_writer *out, const struct ck_rt_object *sandbox)
+void ck_sim_put_sandbox_status(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
 	static const struct move moves[] = { { 1, 2 }, { 6, 7 }, { 7, 8 } };
 	ck_writer_text(out, 1, sandbox->id);
@@ -118,12 +118,12 @@ void ck_rt_put_sandbox_status(struct ck_writer *out, const struct ck_rt_object *
 	ck_writer_text(out, 9, sandbox->handler);
 }
 
-void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field,
-			     const struct ck_rt_object *sandbox,
-			     void (*put)(struct ck_writer *out,
-					 const struct ck_rt_object *container))
+void ck_sim_put_containers_of(struct ck_writer *out, uint32_t field,
+			      const struct ck_sim_object *sandbox,
+			      void (*put)(struct ck_writer *out,
+					  const struct ck_sim_object *container))
 {
-	for (struct ck_rt_object *c = sandbox->rt->list[CK_CONTAINER]; c; c = c->next) {
+	for (struct ck_sim_object *c = sandbox->sim->list[CK_CONTAINER]; c; c = c->next) {
 		if (strcmp(c->sandbox_id, sandbox->id) != 0)
 			continue;
 		size_t opened = ck_writer_open(out, field);
@@ -135,11 +135,11 @@ void ck_rt_put_containers_of(struct ck_writer *out, uint32_t field,
 /* ---- containers ------------------------------------------------------------------------------ */
 
 static void put_image_id(struct ck_writer *out, uint32_t ref, uint32_t id,
-			 const struct ck_rt_object *container)
+			 const struct ck_sim_object *container)
 {
-	char digest[CK_RT_IMAGE_ID];
-	CK_AUTO_FREE char *image = ck_rt_config_text(&container->config, 2, 1);
-	if (!image || ck_rt_image_id(image, digest) < 0) {
+	char digest[CK_SIM_IMAGE_ID];
+	CK_AUTO_FREE char *image = ck_sim_config_text(&container->config, 2, 1);
+	if (!image || ck_sim_image_id(image, digest) < 0) {
 		out->r = -CK_ENOMEM;
 		return;
 	}
@@ -147,7 +147,7 @@ static void put_image_id(struct ck_writer *out, uint32_t ref, uint32_t id,
 	ck_writer_text(out, id, digest);
 }
 
-void ck_rt_put_container(struct ck_writer *out, const struct ck_rt_object *container)
+void ck_sim_put_container(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	static const struct move moves[] = { { 1, 3 }, { 2, 4 }, { 9, 8 }, { 10, 9 } };
 	ck_writer_text(out, 1, container->id);
@@ -160,13 +160,13 @@ void ck_rt_put_container(struct ck_writer *out, const struct ck_rt_object *conta
 
 /* the kubelet reads logs there: the sandbox says in which directory */
 static void put_log_path(struct ck_writer *out, uint32_t number,
-			 const struct ck_rt_object *container)
+			 const struct ck_sim_object *container)
 {
-	struct ck_rt_object *sandbox;
-	CK_AUTO_FREE char *path = ck_rt_config_text(&container->config, 0, 11), *directory = NULL;
-	HASH_FIND(by_id, container->rt->by_id[CK_SANDBOX], container->sandbox_id, CK_RT_ID,
+	struct ck_sim_object *sandbox;
+	CK_AUTO_FREE char *path = ck_sim_config_text(&container->config, 0, 11), *directory = NULL;
+	HASH_FIND(by_id, container->sim->by_id[CK_SANDBOX], container->sandbox_id, CK_SIM_ID,
 		  sandbox);
-	directory = sandbox ? ck_rt_config_text(&sandbox->config, 0, 3) : ck_strdup("");
+	directory = sandbox ? ck_sim_config_text(&sandbox->config, 0, 3) : ck_strdup("");
 	if (!path || !directory) {
 		out->r = -CK_ENOMEM;
 		return;
@@ -182,7 +182,7 @@ static void put_log_path(struct ck_writer *out, uint32_t number,
 	ck_bytes_free(&whole);
 }
 
-void ck_rt_put_container_status(struct ck_writer *out, const struct ck_rt_object *container)
+void ck_sim_put_container_status(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	static const struct move moves[] = { { 1, 2 },  { 2, 8 },   { 7, 14 },
 					     { 9, 12 }, { 10, 13 }, { 18, 19 } };
@@ -191,26 +191,27 @@ void ck_rt_put_container_status(struct ck_writer *out, const struct ck_rt_object
 	ck_writer_number(out, 3, container->state);
 	ck_writer_number(out, 4, container->created_at);
 	ck_writer_number(out, 5, container->started_at);
-	if (container->state == CK_RT_EXITED) {
+	if (container->state == CK_SIM_EXITED) {
 		ck_writer_number(out, 6, container->finished_at);
 		ck_writer_number(out, 7, container->exit_code);
 		ck_writer_text(out, 10, container->exit_code ? "Error" : "Completed");
 	}
 	put_image_id(out, 9, 17, container);
 	put_log_path(out, 15, container);
-	if (container->uses[CK_RT_RESOURCES].len) {
+	if (container->uses[CK_SIM_RESOURCES].len) {
 		size_t resources = ck_writer_open(out, 16);
-		ck_writer_bytes(out, 1, container->uses[CK_RT_RESOURCES].p,
-				container->uses[CK_RT_RESOURCES].len);
+		ck_writer_bytes(out, 1, container->uses[CK_SIM_RESOURCES].p,
+				container->uses[CK_SIM_RESOURCES].len);
 		ck_writer_close(out, resources);
 	}
 }
 
 /* ---- statistics: made up, but never falling -------------------------------------------------- */
 
-static uint64_t cpu_time(const struct ck_rt_object *container)
+static uint64_t cpu_time(const struct ck_sim_object *container)
 {
-	uint64_t until = container->state == CK_RT_RUNNING ? ck_rt_wall() : container->finished_at;
+	uint64_t until =
+		container->state == CK_SIM_RUNNING ? ck_sim_wall() : container->finished_at;
 	return container->started_at && until > container->started_at
 		       ? (until - container->started_at) / 1000
 		       : 0;
@@ -235,10 +236,10 @@ static void put_memory(struct ck_writer *out, uint32_t field, uint64_t now, uint
 	ck_writer_close(out, memory);
 }
 
-void ck_rt_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used)
+void ck_sim_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used)
 {
 	size_t filesystem = ck_writer_open(out, field);
-	ck_writer_number(out, 1, ck_rt_wall());
+	ck_writer_number(out, 1, ck_sim_wall());
 	size_t id = ck_writer_open(out, 2);
 	ck_writer_text(out, 1, "/var/lib/crikeep-sim");
 	ck_writer_close(out, id);
@@ -247,17 +248,17 @@ void ck_rt_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used)
 	ck_writer_close(out, filesystem);
 }
 
-void ck_rt_put_container_stats(struct ck_writer *out, const struct ck_rt_object *container)
+void ck_sim_put_container_stats(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	static const struct move moves[] = { { 1, 2 }, { 9, 3 }, { 10, 4 } };
-	uint64_t now = ck_rt_wall();
+	uint64_t now = ck_sim_wall();
 	size_t attributes = ck_writer_open(out, 1);
 	ck_writer_text(out, 1, container->id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
 	ck_writer_close(out, attributes);
 	put_cpu(out, 2, now, cpu_time(container));
-	put_memory(out, 3, now, container->state == CK_RT_RUNNING ? 4 * MIB : 0);
-	ck_rt_put_filesystem(out, 4, 8192);
+	put_memory(out, 3, now, container->state == CK_SIM_RUNNING ? 4 * MIB : 0);
+	ck_sim_put_filesystem(out, 4, 8192);
 }
 
 static void put_interface(struct ck_writer *out, uint32_t field)
@@ -269,15 +270,15 @@ static void put_interface(struct ck_writer *out, uint32_t field)
 	ck_writer_close(out, interface);
 }
 
-void ck_rt_put_sandbox_stats(struct ck_writer *out, const struct ck_rt_object *sandbox)
+void ck_sim_put_sandbox_stats(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
 	static const struct move moves[] = { { 1, 2 }, { 6, 3 }, { 7, 4 } };
-	uint64_t now = ck_rt_wall(), used = 0, running = 0;
-	for (struct ck_rt_object *c = sandbox->rt->list[CK_CONTAINER]; c; c = c->next) {
+	uint64_t now = ck_sim_wall(), used = 0, running = 0;
+	for (struct ck_sim_object *c = sandbox->sim->list[CK_CONTAINER]; c; c = c->next) {
 		if (strcmp(c->sandbox_id, sandbox->id) != 0)
 			continue;
 		used += cpu_time(c);
-		running += c->state == CK_RT_RUNNING;
+		running += c->state == CK_SIM_RUNNING;
 	}
 	size_t attributes = ck_writer_open(out, 1);
 	ck_writer_text(out, 1, sandbox->id);
@@ -294,6 +295,6 @@ void ck_rt_put_sandbox_stats(struct ck_writer *out, const struct ck_rt_object *s
 	ck_writer_number(out, 1, now);
 	ck_writer_value(out, 2, 1 + running);
 	ck_writer_close(out, processes);
-	ck_rt_put_containers_of(out, 5, sandbox, ck_rt_put_container_stats);
+	ck_sim_put_containers_of(out, 5, sandbox, ck_sim_put_container_stats);
 	ck_writer_close(out, stats);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process of the built-in runtime: it listens, serves whoever connects, and ends at SIGTERM or
+/* The process of the simulated runtime: it listens, serves whoever connects, and ends at SIGTERM or
  * with its parent. */
 #include <errno.h>
 #include <stdio.h>
@@ -22,17 +22,17 @@
 
 int ck_sim_check(const char *parameters, struct ck_error *err)
 {
-	struct ck_rt_conf conf = { 0 };
-	int r = ck_rt_conf_parse(&conf, parameters, err);
-	ck_rt_conf_fini(&conf);
+	struct ck_sim_conf conf = { 0 };
+	int r = ck_sim_conf_parse(&conf, parameters, err);
+	ck_sim_conf_fini(&conf);
 	return r;
 }
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-static void client_free(struct ck_rt_client *client)
+static void client_free(struct ck_sim_client *client)
 {
-	DL_DELETE(client->rt->clients, client);
+	DL_DELETE(client->sim->clients, client);
 	ck_connection_free(client->conn);
 	free(client);
 }
@@ -47,59 +47,60 @@ static void client_closed(struct ck_connection *conn, bool unread, const char *w
 
 static void client_opened(struct ck_connection *conn, struct ck_h2_stream *stream, void *userdata)
 {
-	struct ck_rt_client *client = userdata;
-	if (ck_rt_call_open(client->rt, stream) < 0)
+	struct ck_sim_client *client = userdata;
+	if (ck_sim_call_open(client->sim, stream) < 0)
 		return;
-	if (++client->calls == client->rt->conf.goaway)
+	if (++client->calls == client->sim->conf.goaway)
 		ck_connection_shut(conn);
 }
 
 static void accepted(int fd, void *userdata)
 {
-	struct ck_rt *rt = userdata;
+	struct ck_sim *sim = userdata;
 	static const struct ck_connection_owner owner = { .opened = client_opened,
 							  .closed = client_closed };
-	struct ck_rt_client *client = CK_NEW(struct ck_rt_client);
+	struct ck_sim_client *client = CK_NEW(struct ck_sim_client);
 	if (!client) {
 		close(fd);
 		return;
 	}
-	client->rt = rt;
-	if (ck_connection_new(&rt->loop, fd, CK_H2_SERVER, &owner, client, &client->conn, NULL) < 0)
+	client->sim = sim;
+	if (ck_connection_new(&sim->loop, fd, CK_H2_SERVER, &owner, client, &client->conn, NULL) <
+	    0)
 		free(client);
 	else
-		DL_APPEND(rt->clients, client);
+		DL_APPEND(sim->clients, client);
 }
 
 /* ---- the runtime ----------------------------------------------------------------------------- */
 
-static void rt_fini(struct ck_rt *rt)
+static void sim_fini(struct ck_sim *sim)
 {
-	ck_acceptor_free(rt->acceptor);
-	while (rt->clients)
-		client_free(rt->clients);
-	if (rt->loop.event)
-		ck_loop_fini(&rt->loop); /* calls end with their connections */
-	while (rt->calls)
-		ck_rt_call_free(rt->calls);
+	ck_acceptor_free(sim->acceptor);
+	while (sim->clients)
+		client_free(sim->clients);
+	if (sim->loop.event)
+		ck_loop_fini(&sim->loop); /* calls end with their connections */
+	while (sim->calls)
+		ck_sim_call_free(sim->calls);
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
-		while (rt->by_name[kind])
-			ck_rt_object_free(rt->by_name[kind]);
-	ck_rt_images_free(rt);
-	ck_rt_keep_close(rt);
-	ck_rt_conf_fini(&rt->conf);
+		while (sim->by_name[kind])
+			ck_sim_object_free(sim->by_name[kind]);
+	ck_sim_images_free(sim);
+	ck_sim_keep_close(sim);
+	ck_sim_conf_fini(&sim->conf);
 }
 
-static int rt_init(struct ck_rt *rt, const char *parameters, struct ck_error *err)
+static int sim_init(struct ck_sim *sim, const char *parameters, struct ck_error *err)
 {
-	*rt = (struct ck_rt){ .keep = { .log_fd = -1, .state_fd = -1 } };
-	int r = ck_rt_conf_parse(&rt->conf, parameters, err);
-	r = r < 0 ? r : ck_loop_init(&rt->loop, err);
-	r = r < 0 ? r : ck_rt_keep_open(rt, err);
+	*sim = (struct ck_sim){ .keep = { .log_fd = -1, .state_fd = -1 } };
+	int r = ck_sim_conf_parse(&sim->conf, parameters, err);
+	r = r < 0 ? r : ck_loop_init(&sim->loop, err);
+	r = r < 0 ? r : ck_sim_keep_open(sim, err);
 	if (r < 0)
 		return r;
-	bool fresh = !rt->list[CK_SANDBOX] && !rt->list[CK_CONTAINER];
-	if ((fresh && ck_rt_premake(rt) < 0) || ck_rt_images_pull(rt, rt->conf.images) < 0)
+	bool fresh = !sim->list[CK_SANDBOX] && !sim->list[CK_CONTAINER];
+	if ((fresh && ck_sim_premake(sim) < 0) || ck_sim_images_pull(sim, sim->conf.images) < 0)
 		return ck_nomem(err);
 	return 0;
 }
@@ -113,7 +114,7 @@ static int parent_gone(sd_event_source *source, int fd, uint32_t events, void *u
 }
 
 /* @parent: a pidfd, or -1 */
-static int rt_watch(struct ck_rt *rt, int fd, int parent, struct ck_error *err)
+static int sim_watch(struct ck_sim *sim, int fd, int parent, struct ck_error *err)
 {
 	static const int signals[] = { SIGTERM, SIGINT };
 	sigset_t set;
@@ -124,22 +125,22 @@ static int rt_watch(struct ck_rt *rt, int fd, int parent, struct ck_error *err)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	/* without a handler: the loop ends */
 	for (size_t i = 0; i < CK_COUNT(signals) && r >= 0; i++)
-		r = sd_event_add_signal(rt->loop.event, NULL, signals[i], NULL, NULL);
+		r = sd_event_add_signal(sim->loop.event, NULL, signals[i], NULL, NULL);
 	if (r >= 0 && parent >= 0)
-		r = sd_event_add_io(rt->loop.event, NULL, parent, EPOLLIN, parent_gone, NULL);
+		r = sd_event_add_io(sim->loop.event, NULL, parent, EPOLLIN, parent_gone, NULL);
 	if (r < 0) {
 		close(fd);
 		return ck_fail_errno(err, CK_EIO, -r, "watch signals");
 	}
-	return ck_accept_start(&rt->loop, fd, accepted, rt, &rt->acceptor, err);
+	return ck_accept_start(&sim->loop, fd, accepted, sim, &sim->acceptor, err);
 }
 
 /* as a program of its own it stays until somebody ends it, and leaves no socket behind */
 int ck_sim_main(const char *parameters)
 {
-	struct ck_rt_conf conf = { 0 };
+	struct ck_sim_conf conf = { 0 };
 	struct ck_error err;
-	int r = ck_rt_conf_parse(&conf, parameters, &err), fd = -1, status = 2;
+	int r = ck_sim_conf_parse(&conf, parameters, &err), fd = -1, status = 2;
 	if (r >= 0 && !conf.listen)
 		r = ck_fail(&err, CK_EINVAL, "--sim: listen=PATH is needed");
 	if (r >= 0) {
@@ -152,25 +153,25 @@ int ck_sim_main(const char *parameters)
 		status = ck_sim_serve(parameters, fd);
 		unlink(conf.listen);
 	}
-	ck_rt_conf_fini(&conf);
+	ck_sim_conf_fini(&conf);
 	return status;
 }
 
 static int serve(const char *parameters, int fd, int parent)
 {
-	struct ck_rt rt;
+	struct ck_sim sim;
 	struct ck_error err;
 	ck_log_open(CK_LOG_TO_AUTO, CK_LOG_INFO);
-	int r = rt_init(&rt, parameters, &err);
+	int r = sim_init(&sim, parameters, &err);
 	if (r == 0)
-		r = rt_watch(&rt, fd, parent, &err);
+		r = sim_watch(&sim, fd, parent, &err);
 	else
 		close(fd);
 	if (r < 0)
 		ck_log(CK_LOG_ERROR, "%s", err.text);
 	else
-		r = ck_loop_run(&rt.loop);
-	rt_fini(&rt);
+		r = ck_loop_run(&sim.loop);
+	sim_fini(&sim);
 	ck_log_close();
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -219,10 +220,10 @@ static int listen_after(const char *path, struct ck_error *err)
 
 pid_t ck_sim_start(const char *parameters, const char *path, char **ret_path, struct ck_error *err)
 {
-	struct ck_rt_conf conf = { 0 };
-	int r = ck_rt_conf_parse(&conf, parameters, err);
+	struct ck_sim_conf conf = { 0 };
+	int r = ck_sim_conf_parse(&conf, parameters, err);
 	CK_AUTO_FREE char *listen_path = r < 0 ? NULL : ck_strdup(conf.listen ? conf.listen : path);
-	ck_rt_conf_fini(&conf);
+	ck_sim_conf_fini(&conf);
 	if (r < 0)
 		return r;
 	if (!listen_path)

@@ -2,7 +2,7 @@
 #ifndef CK_SIM_SIM_H
 #define CK_SIM_SIM_H
 /*
- * The built-in runtime: a process that serves real CRI (v1 and v1alpha2, all of the table in
+ * The simulated runtime: a process that serves real CRI (v1 and v1alpha2, all of the table in
  * calls.c that a kubelet or crictl needs) on a real socket, with objects in memory instead of
  * processes. It refuses duplicates of a name as containerd does, resolves id prefixes, streams
  * events, and counts for itself what it made and destroyed. crikeepd(8) lists its parameters.

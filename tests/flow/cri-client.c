@@ -18,7 +18,7 @@
 
 #define PATIENCE 20000 /* ms without anything to read */
 
-/* ---- the built-in runtime -------------------------------------------------------------------- */
+/* ---- the simulated runtime ------------------------------------------------------------------- */
 
 void sim_restart(struct sim *sim, const char *parameters)
 {

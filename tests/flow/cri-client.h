@@ -3,7 +3,7 @@
 #define CK_TESTS_CRI_CLIENT_H
 /*
  * A client of CRI for tests, on src/rpc: a blocking one, that gives up after some seconds by
- * failing the test. And the built-in runtime as a process, in TMPDIR.
+ * failing the test. And the simulated runtime as a process, in TMPDIR.
  *
  * Besides src/rpc/client.h and tests/load/load.h, because a test of a server must see what the
  * server did: both of these keep deadlines themselves, as grpc-go does, and so never see its answer
@@ -40,7 +40,7 @@ struct cri_client {
 	bool deaf;                     /* does not give back what it received: a stalled reader */
 };
 
-struct sim { /* the built-in runtime in a child */
+struct sim { /* the simulated runtime in a child */
 	pid_t pid;
 	char path[108];
 };

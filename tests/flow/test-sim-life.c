@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the built-in runtime lets be told to plugins: verbose statuses that
+ * What the simulated runtime lets be told to plugins: verbose statuses that
  * src/daemon/nri/describe.c reads, updates that show in them, and containers that end by
  * themselves.
  */

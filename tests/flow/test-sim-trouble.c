@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built-in runtime when something is wrong: failures it was told to have, requests that are
+ * The simulated runtime when something is wrong: failures it was told to have, requests that are
  * none, readers that stall, memory that is gone, its own death. What it does when all is well is in
  * test-sim.c.
  */

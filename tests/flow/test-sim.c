@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built-in runtime, over its socket, with the simplest client there is: what it makes, shows,
+ * The simulated runtime, over its socket, with the simplest client there is: what it makes, shows,
  * counts and refuses, and what becomes of a creation whose caller leaves. How it fails is in
  * test-sim-trouble.c; what its verbose statuses tell, and what happens without a caller, in
  * test-sim-life.c.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Metrics of a real, confined crikeepd before its built-in runtime: by its socket, and over HTTP by crikeep exporter.
+# Metrics of a real, confined crikeepd before its simulated runtime: by its socket, and over HTTP by crikeep exporter.
 #
 # stop() sees its variables by name; A && B || C is meant; functions are called by check, variables are prelude.sh's:
 # shellcheck disable=SC1091,SC2015,SC2034,SC2154,SC2317

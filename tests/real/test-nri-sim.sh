@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Real NRI plugins, on the newest Go stub and on v0.3.0, before crikeepd and the built-in runtime. Needs neither root nor
+# Real NRI plugins, on the newest Go stub and on v0.3.0, before crikeepd and the simulated runtime. Needs neither root nor
 # containerd.
 #
 # usage: test-nri-sim.sh [SCENARIO...]
@@ -26,7 +26,7 @@ wanted=$scenarios
 stage_dir=$(mktemp -d "${TMPDIR:-/tmp}/n.XXXXXX") || exit 99
 trap 'rm -rf "$stage_dir"' EXIT
 
-# ---- the stage: crictl -> crikeepd [which has forked] the built-in runtime -----------------------------------------------------
+# ---- the stage: crictl -> crikeepd [which has forked] the simulated runtime --------------------------------------------------
 
 socket=kept/sim.sock
 nri=yes

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# An unmodified crictl and the built-in runtime: first without crikeepd, each of crictl's commands; then through it, with exact
+# An unmodified crictl and the simulated runtime: first without crikeepd, each of crictl's commands; then through it, with exact
 # times, because the runtime's own log says when it made what. Needs neither root nor containerd.
 #
 # shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
@@ -19,7 +19,7 @@ wanted=$scenarios
 stage_dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$stage_dir"' EXIT
 
-# ---- the stage: crictl -> crikeepd -> the built-in runtime ---------------------------------------------------------------------
+# ---- the stage: crictl -> crikeepd -> the simulated runtime ------------------------------------------------------------------
 
 socket=sim.sock
 
