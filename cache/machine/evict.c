@@ -19,13 +19,7 @@ static void ready_add(struct ck_machine *m, struct ck_entry *e)
 	if (e->is_ready)
 		return;
 	e->is_ready = true;
-	e->ready_prev = m->ready_last;
-	e->ready_next = NULL;
-	if (m->ready_last)
-		m->ready_last->ready_next = e;
-	else
-		m->ready = e;
-	m->ready_last = e;
+	DL_APPEND2(m->ready, e, ready_prev, ready_next);
 }
 
 static void ready_del(struct ck_machine *m, struct ck_entry *e)
@@ -33,15 +27,7 @@ static void ready_del(struct ck_machine *m, struct ck_entry *e)
 	if (!e->is_ready)
 		return;
 	e->is_ready = false;
-	if (e->ready_prev)
-		e->ready_prev->ready_next = e->ready_next;
-	else
-		m->ready = e->ready_next;
-	if (e->ready_next)
-		e->ready_next->ready_prev = e->ready_prev;
-	else
-		m->ready_last = e->ready_prev;
-	e->ready_prev = e->ready_next = NULL;
+	DL_DELETE2(m->ready, e, ready_prev, ready_next);
 }
 
 static void slot_release(struct ck_machine *m, struct ck_entry *e)

@@ -64,7 +64,7 @@ struct ck_group *ck_pod_group(struct ck_machine *m, const struct ck_key *key, bo
 
 void ck_group_put(struct ck_machine *m, struct ck_group *group)
 {
-	if (!group || group->entries || group->newest || group->touched)
+	if (!group || group->entries || group->turns || group->touched)
 		return;
 	HASH_DEL(m->groups[group->index], group);
 	free(group);
@@ -81,12 +81,7 @@ static void link_leave(struct ck_machine *m, struct ck_entry *e, enum ck_index i
 	struct ck_link *link = &e->link[index];
 	if (!link->group)
 		return;
-	if (link->prev)
-		link->prev->link[index].next = link->next;
-	else
-		link->group->entries = link->next;
-	if (link->next)
-		link->next->link[index].prev = link->prev;
+	DL_DELETE2(link->group->entries, e, link[index].prev, link[index].next);
 	ck_group_put(m, link->group);
 	*link = (struct ck_link){ 0 };
 }
@@ -101,10 +96,8 @@ static int link_join(struct ck_machine *m, struct ck_entry *e, enum ck_index ind
 	struct ck_group *group = group_get(m, index, name, len);
 	if (!group)
 		return -CK_ENOMEM;
-	e->link[index] = (struct ck_link){ .group = group, .next = group->entries };
-	if (group->entries)
-		group->entries->link[index].prev = e;
-	group->entries = e;
+	e->link[index].group = group;
+	DL_PREPEND2(group->entries, e, link[index].prev, link[index].next);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 struct ck_group { /* entries that have a name in common, and the turns that wait in a pod */
 	UT_hash_handle hh;
 	struct ck_entry *entries;
-	struct ck_mturn *oldest, *newest; /* CK_BY_POD */
+	struct ck_mturn *turns; /* CK_BY_POD; newest first */
 	struct ck_group *touched_next;
 	bool touched;
 	uint64_t ready_stamp; /* CK_BY_UID: a whole list that held a READY sandbox of it */
@@ -36,8 +36,8 @@ struct ck_machine {
 	struct ck_entry *by_row, *by_object[CK_CONTAINER + 1];
 	struct ck_timers timers;
 	size_t timed; /* things that have a timer */
-	struct ck_entry *dirty, *dirty_last, *wanting, *wanting_last, *ready, *ready_last;
-	struct ck_mturn *answered, *answered_last, *resolves;
+	struct ck_entry *dirty, *wanting, *ready;
+	struct ck_mturn *answered, *resolves;
 	struct ck_group *touched;
 	struct ck_list lists[CK_CONTAINER + 1];
 	unsigned destroying; /* entries that hold a slot */
@@ -123,7 +123,7 @@ struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e); /* of
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e);
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
 /* newest first */
-#define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->newest; t; t = t->prev)
+#define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->turns; t; t = t->next)
 
 /* evict.c */
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);

@@ -31,6 +31,7 @@
 #define uthash_malloc(size) ck_alloc(size)
 #define uthash_free(p, size) free(p)
 #include <uthash.h>
+#include <utlist.h>
 
 struct ck_machine;
 
@@ -80,7 +81,7 @@ struct ck_entry {
 	uint64_t list_stamp; /* the last whole list that held it */
 	uint32_t unanswered; /* turns it was handed to that have not reported */
 	uint32_t destroys;   /* calls in flight: more than one after a time-out */
-	bool is_dirty, wants_queued, is_ready, slot; /* slot: one of the CK_DESTROYS_MAX */
+	bool is_dirty, is_ready, slot; /* slot: one of the CK_DESTROYS_MAX */
 	bool checked;        /* EVICTING: found not in use, for this try */
 	bool stopped;        /* EVICTING: ports and addresses are free (K10) */
 	bool running;        /* COMMITTED container: started */
@@ -118,7 +119,7 @@ struct ck_mturn {
 	const struct ck_fingerprint *fp;
 	enum ck_turn_state state;
 	struct ck_group *group; /* the pod it waits in */
-	struct ck_mturn *prev, *next;                    /* in its group, oldest first */
+	struct ck_mturn *prev, *next;                    /* in its group, newest first */
 	struct ck_mturn *answered_prev, *answered_next;  /* answers of this round */
 	struct ck_timer timer;
 	uint64_t seq;       /* order of arrival */

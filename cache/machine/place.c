@@ -258,8 +258,9 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 		else if (ck_key_same_slot(key, by->key))
 			ck_abandon(m, e, CK_REASON_ATTEMPT);
 	}
-	if (by->prev && !by->prev->drain && by->prev->key->kind == by->key->kind &&
-	    ck_key_same(by->prev->key, by->key))
+	const struct ck_mturn *before = by->next;
+	if (before && !before->drain && before->key->kind == by->key->kind &&
+	    ck_key_same(before->key, by->key))
 		return; /* there are none: the one before it has asked for the same */
 	CK_FOR_TURNS (t, by->group) { /* requests that never came to an entry */
 		if (t->state != CK_TURN_WAITING || t == by || t->drain ||

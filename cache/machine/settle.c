@@ -10,53 +10,26 @@
 
 /* ---- the plumbing of a round ----------------------------------------------------------------- */
 
-#define QUEUE_ADD(first, last, item, prev_, next_) \
-	do { \
-		(item)->prev_ = (last); \
-		(item)->next_ = NULL; \
-		if (last) \
-			(last)->next_ = (item); \
-		else \
-			(first) = (item); \
-		(last) = (item); \
-	} while (0)
-#define QUEUE_DEL(first, last, item, prev_, next_) \
-	do { \
-		if ((item)->prev_) \
-			(item)->prev_->next_ = (item)->next_; \
-		else \
-			(first) = (item)->next_; \
-		if ((item)->next_) \
-			(item)->next_->prev_ = (item)->prev_; \
-		else \
-			(last) = (item)->prev_; \
-		(item)->prev_ = (item)->next_ = NULL; \
-	} while (0)
-
 void ck_dirty(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->is_dirty)
 		return;
 	e->is_dirty = true;
-	QUEUE_ADD(m->dirty, m->dirty_last, e, dirty_prev, dirty_next);
+	DL_APPEND2(m->dirty, e, dirty_prev, dirty_next);
 }
 
 void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want)
 {
+	if (!e->wants)
+		DL_APPEND2(m->wanting, e, wanting_prev, wanting_next);
 	e->wants |= want;
-	if (e->wants_queued)
-		return;
-	e->wants_queued = true;
-	QUEUE_ADD(m->wanting, m->wanting_last, e, wanting_prev, wanting_next);
 }
 
 void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants)
 {
+	if (e->wants && !(e->wants & ~wants))
+		DL_DELETE2(m->wanting, e, wanting_prev, wanting_next);
 	e->wants &= ~wants;
-	if (e->wants || !e->wants_queued)
-		return;
-	e->wants_queued = false;
-	QUEUE_DEL(m->wanting, m->wanting_last, e, wanting_prev, wanting_next);
 }
 
 struct ck_entry *ck_machine_wanting(struct ck_machine *m)
@@ -79,8 +52,17 @@ void ck_touch(struct ck_machine *m, struct ck_group *pod)
 	if (!pod || pod->touched)
 		return;
 	pod->touched = true;
-	pod->touched_next = m->touched;
-	m->touched = pod;
+	LL_PREPEND2(m->touched, pod, touched_next);
+}
+
+static struct ck_group *take_touched(struct ck_machine *m)
+{
+	struct ck_group *pod = m->touched;
+	if (pod) {
+		LL_DELETE2(m->touched, pod, touched_next);
+		pod->touched = false;
+	}
+	return pod;
 }
 
 void ck_event_begin(struct ck_machine *m)
@@ -92,9 +74,7 @@ void ck_event_begin(struct ck_machine *m)
 void ck_event_end(struct ck_machine *m)
 {
 	do {
-		for (struct ck_group *pod; (pod = m->touched);) {
-			m->touched = pod->touched_next;
-			pod->touched = false;
+		for (struct ck_group *pod; (pod = take_touched(m));) {
 			CK_FOR_TURNS (t, pod)
 				if (t->state == CK_TURN_WAITING)
 					ck_turn_place(m, t);
@@ -301,6 +281,12 @@ static void tell_committed(struct ck_machine *m, struct ck_entry *e)
 		m->ops.committed(m->user, e);
 }
 
+static void dirty_del(struct ck_machine *m, struct ck_entry *e)
+{
+	DL_DELETE2(m->dirty, e, dirty_prev, dirty_next);
+	e->is_dirty = false;
+}
+
 void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 {
 	m->notes_n = 0;
@@ -309,8 +295,7 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 	for (struct ck_entry *e = m->dirty, *next; e; e = next) {
 		next = e->dirty_next;
 		if (written) {
-			QUEUE_DEL(m->dirty, m->dirty_last, e, dirty_prev, dirty_next);
-			e->is_dirty = false;
+			dirty_del(m, e);
 			e->row.flags &= ~(unsigned)CK_ENTRY_VOLATILE;
 			e->written = e->row.state;
 			tell_committed(m, e);
@@ -326,8 +311,7 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 			uncommit(m, e, why);
 		tell_committed(m, e); /* K32: a wholly volatile one */
 		if (e->detached && !e->written) { /* it came and went without the database */
-			QUEUE_DEL(m->dirty, m->dirty_last, e, dirty_prev, dirty_next);
-			e->is_dirty = false;
+			dirty_del(m, e);
 			ck_entry_free(m, e);
 		}
 	}
@@ -422,11 +406,8 @@ void ck_machine_free(struct ck_machine *m)
 	if (!m)
 		return;
 	/* by a round that ended without an event */
-	for (struct ck_group *pod; (pod = m->touched);) {
-		m->touched = pod->touched_next;
-		pod->touched = false;
+	for (struct ck_group *pod; (pod = take_touched(m));)
 		ck_group_put(m, pod);
-	}
 	struct ck_entry *e, *next;
 	HASH_ITER (by_row, m->by_row, e, next)
 		ck_entry_free(m, e);

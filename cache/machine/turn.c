@@ -50,12 +50,7 @@ void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *p
 							: m->now;
 	t->timer.of = CK_TIMER_TURN;
 	t->group = pod;
-	t->prev = pod->newest;
-	if (pod->newest)
-		pod->newest->next = t;
-	else
-		pod->oldest = t;
-	pod->newest = t;
+	DL_PREPEND(pod->turns, t);
 	ck_turn_schedule(m, t);
 }
 
@@ -64,32 +59,16 @@ static void turn_detach(struct ck_machine *m, struct ck_mturn *t)
 	ck_timer_unset(&m->timers, &t->timer);
 	if (!t->group)
 		return;
-	if (t->prev)
-		t->prev->next = t->next;
-	else
-		t->group->oldest = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
-	else
-		t->group->newest = t->prev;
+	DL_DELETE(t->group->turns, t);
 	ck_group_put(m, t->group);
 	t->group = NULL;
-	t->prev = t->next = NULL;
 }
 
 static void answered_unlink(struct ck_machine *m, struct ck_mturn *t)
 {
 	if (!t->answered_queued)
 		return;
-	if (t->answered_prev)
-		t->answered_prev->answered_next = t->answered_next;
-	else
-		m->answered = t->answered_next;
-	if (t->answered_next)
-		t->answered_next->answered_prev = t->answered_prev;
-	else
-		m->answered_last = t->answered_prev;
-	t->answered_prev = t->answered_next = NULL;
+	DL_DELETE2(m->answered, t, answered_prev, answered_next);
 	t->answered_queued = false;
 }
 
@@ -122,12 +101,7 @@ void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const
 	if (t->answered_queued)
 		return;
 	t->answered_queued = true;
-	t->answered_prev = m->answered_last;
-	if (m->answered_last)
-		m->answered_last->answered_next = t;
-	else
-		m->answered = t;
-	m->answered_last = t;
+	DL_APPEND2(m->answered, t, answered_prev, answered_next);
 }
 
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
@@ -178,8 +152,7 @@ void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t)
 	if (!m->rules.can_resolve || t->key->kind != CK_CONTAINER || t->resolve != CK_RESOLVE_NONE)
 		return;
 	t->resolve = CK_RESOLVE_WANTED;
-	t->resolve_next = m->resolves;
-	m->resolves = t;
+	LL_PREPEND2(m->resolves, t, resolve_next);
 }
 
 struct ck_mturn *ck_machine_take_resolve(struct ck_machine *m)
@@ -187,7 +160,7 @@ struct ck_mturn *ck_machine_take_resolve(struct ck_machine *m)
 	struct ck_mturn *t = m->resolves;
 	if (!t)
 		return NULL;
-	m->resolves = t->resolve_next;
+	LL_DELETE2(m->resolves, t, resolve_next);
 	t->resolve = CK_RESOLVE_ASKED;
 	return t;
 }
@@ -196,10 +169,7 @@ static void resolve_unlink(struct ck_machine *m, struct ck_mturn *t)
 {
 	if (t->resolve != CK_RESOLVE_WANTED)
 		return;
-	struct ck_mturn **at = &m->resolves;
-	while (*at != t)
-		at = &(*at)->resolve_next;
-	*at = t->resolve_next;
+	LL_DELETE2(m->resolves, t, resolve_next);
 	t->resolve = CK_RESOLVE_NONE;
 }
 
