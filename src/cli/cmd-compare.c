@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep compare: would the second request be taken for a repetition of the first? It names what
- * differs, never a value. No cache is opened: the two files are all there is, and the digest key is
- * made up for the occasion.
+ * crikeep compare: tell whether the second request repeats the first. The output names the fields
+ * that differ, but never a value. No cache is opened: only the two files are read, and a random
+ * digest key is used.
  */
 #include <argp.h>
 #include <errno.h>
@@ -39,21 +39,25 @@ struct side { /* one of the two requests */
 
 static const struct argp_option options[] = {
 	{ "mode", OPT_MODE, "MODE", 0,
-	  "identity: by key alone; normalized (default); strict: nothing is left out", 0 },
+	  "normalized (default), identity (compare the key only) or strict (compare every field)",
+	  0 },
 	{ "ignore-annotations", OPT_IGNORE, "PATTERNS", 0,
-	  "Pod annotations that do not count, separated by commas; one '*' may end each. Default: "
-	  "what CNI plugins write",
+	  "Pod annotations to ignore, separated by commas; each may end in '*' (default: what CNI "
+	  "plugins write)",
 	  0 },
 	{ "compare-sandbox-config", OPT_SANDBOX_CONFIG, NULL, 0,
-	  "Of a container's sandbox_config, compare also what only RunPodSandbox consumes", 0 },
+	  "Also compare the parts of a container's sandbox_config that only RunPodSandbox uses",
+	  0 },
 	{ 0 },
 };
 
 static const char doc[] =
 	"Tell whether the request in B.bin repeats the one in A.bin. Each file holds one bare "
 	"protobuf message.\v"
-	"Prints 'same' (exit status 0) or 'different: ' and the paths that differ (1); 2 means "
-	"trouble.\n"
+	"Prints 'same', or 'different: ' and the fields that differ.\n"
+	"\n"
+	"Exit status: 0 if the requests are the same, 1 if they differ, 2 if they could not be "
+	"compared.\n"
 	"\n"
 	"Examples:\n"
 	"  crikeep compare RunPodSandbox first.bin second.bin\n"
@@ -97,7 +101,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_MODE:
 		mode = parse_mode(arg);
 		if (mode < 0)
-			argp_error(state, "no such mode: '%s'", arg);
+			argp_error(state,
+				   "invalid mode '%s'; expected normalized, identity or strict",
+				   arg);
 		args->rules.mode = (enum ck_mode)mode;
 		return 0;
 	case OPT_IGNORE:
@@ -108,7 +114,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 2)
-			argp_error(state, "one argument too many: '%s'", arg);
+			argp_error(state, "unexpected argument '%s'", arg);
 		else if (state->arg_num)
 			args->files[state->arg_num - 1] = arg;
 		else if (!strcmp(arg, "RunPodSandbox"))
@@ -116,11 +122,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		else if (!strcmp(arg, "CreateContainer"))
 			args->kind = CK_CONTAINER;
 		else
-			argp_error(state, "neither RunPodSandbox nor CreateContainer: '%s'", arg);
+			argp_error(state,
+				   "invalid call '%s'; expected RunPodSandbox or CreateContainer",
+				   arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (state->arg_num < 3)
-			argp_error(state, "a call and two files are needed");
+			argp_error(state, "expected a call and two files");
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -185,7 +193,7 @@ static void name_path(struct ck_difference *difference, bool differs, const char
 			 difference->count++ ? ", " : "", path);
 }
 
-/* identity mode looks at the key alone, and so names only what is in it */
+/* The mode identity compares the key only, so it names only fields of the key. */
 static bool compare_keys(const struct ck_key *a, const struct ck_key *b,
 			 struct ck_difference *difference)
 {

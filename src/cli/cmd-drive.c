@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep drive: be a kubelet for one pod. One and the same message is sent again and again, each
- * time with a deadline and after a pause, until an id comes back. What it takes is told: how many
- * requests, which errors, how long each try and all of it took.
+ * crikeep drive: act as a kubelet for one pod. The same message is sent again and again, each time
+ * with a deadline and after a pause, until an id comes back. The output says how many requests that
+ * took, which errors they got, and how long each try and the whole took.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,10 +22,10 @@
 
 #define DEADLINE_DEFAULT (2 * CK_NS_PER_S)
 #define RETRY_DEFAULT    (500 * CK_NS_PER_MS)
-#define RETRY_MIN        (10 * CK_NS_PER_MS) /* a socket that refuses at once must not be stormed */
+#define RETRY_MIN        (10 * CK_NS_PER_MS) /* do not flood a socket that refuses at once */
 #define GIVE_UP_DEFAULT  (60 * CK_NS_PER_S)
 #define PROGRESS_EVERY   (100 * CK_NS_PER_MS)
-#define FILE_MAX         (64u << 20) /* over every limit on the way, so that those can be tried */
+#define FILE_MAX         (64u << 20) /* above every limit, so that limits can be tested */
 #define TEXT_SHOWN       200         /* of an error's text, in a table */
 
 enum {
@@ -50,16 +50,16 @@ struct arguments {
 	const char *request, *rpc, *sandbox;
 	uint64_t deadline, retry, give_up;
 	uint32_t attempt;
-	bool described; /* something of a pod is named */
+	bool described; /* an option describes a pod */
 };
 
 struct try {
-	uint64_t at, took; /* @at: since the first try of its step */
+	uint64_t at, took; /* @at: time since the first try of its step */
 	int code;
 	char *text;
 };
 
-struct step { /* one message, driven to its id */
+struct step { /* one message, repeated until its id comes back */
 	const char *rpc;
 	enum ck_kind kind;
 	struct ck_bytes request;
@@ -67,51 +67,53 @@ struct step { /* one message, driven to its id */
 	struct try *tries;
 	size_t n;
 	uint64_t began, ended;
-	char *id; /* NULL: given up */
+	char *id; /* NULL: gave up */
 };
 
 static const struct argp_option options[] = {
-	{ "deadline", OPT_DEADLINE, "SPAN", 0, "Of each request (default: 2s)", 0 },
+	{ "deadline", OPT_DEADLINE, "SPAN", 0, "Deadline of each request (default: 2s)", 0 },
 	{ "retry", OPT_RETRY, "SPAN", 0, "Pause before the next request (default: 500ms)", 0 },
-	{ "give-up", OPT_GIVE_UP, "SPAN", 0, "Begin no request after SPAN (default: 60s)", 0 },
-	{ NULL, 0, NULL, 0, "What to send, recorded:", 1 },
-	{ "request", OPT_REQUEST, "FILE", 0, "One CRI message, without gRPC's head", 1 },
+	{ "give-up", OPT_GIVE_UP, "SPAN", 0, "Send no more requests after SPAN (default: 60s)", 0 },
+	{ NULL, 0, NULL, 0, "Send a recorded request:", 1 },
+	{ "request", OPT_REQUEST, "FILE", 0, "File with one CRI message, without the gRPC header",
+	  1 },
 	{ "rpc", OPT_RPC, "RPC", 0,
-	  "RunPodSandbox or CreateContainer, if the message does not tell", 1 },
-	{ NULL, 0, NULL, 0, "What to send, described:", 2 },
-	{ "pod", OPT_POD, "NAME", 0, "A sandbox for a pod of this name", 2 },
-	{ "namespace", OPT_NAMESPACE, "NAME", 0, "Of the pod (default: default)", 2 },
-	{ "uid", OPT_UID, "UID", 0, "Of the pod (default: a new one)", 2 },
-	{ "container", OPT_CONTAINER, "NAME", 0, "And then a container in it", 2 },
-	{ "image", OPT_IMAGE, "IMAGE", 0, "Of the container", 2 },
-	{ "sandbox", OPT_SANDBOX, "ID", 0, "The container goes into this sandbox", 2 },
+	  "RunPodSandbox or CreateContainer, if the message alone does not tell", 1 },
+	{ NULL, 0, NULL, 0, "Or describe the request:", 2 },
+	{ "pod", OPT_POD, "NAME", 0, "Create a sandbox for a pod of this name", 2 },
+	{ "namespace", OPT_NAMESPACE, "NAME", 0, "Namespace of the pod (default: default)", 2 },
+	{ "uid", OPT_UID, "UID", 0, "Uid of the pod (default: a new one)", 2 },
+	{ "container", OPT_CONTAINER, "NAME", 0, "Then create a container in the sandbox", 2 },
+	{ "image", OPT_IMAGE, "IMAGE", 0, "Image of the container", 2 },
+	{ "sandbox", OPT_SANDBOX, "ID", 0, "Create the container in this sandbox", 2 },
 	{ "attempt", OPT_ATTEMPT, "N", 0,
-	  "Of the container if there is one, else of the sandbox (default: 0)", 2 },
-	{ "host-network", OPT_HOST_NETWORK, NULL, 0, "The pod is in the node's network", 2 },
-	{ "runtime-handler", OPT_HANDLER, "NAME", 0, "As a RuntimeClass names it", 2 },
+	  "Attempt of the container if one is given, else of the sandbox (default: 0)", 2 },
+	{ "host-network", OPT_HOST_NETWORK, NULL, 0, "The pod uses the node's network", 2 },
+	{ "runtime-handler", OPT_HANDLER, "NAME", 0, "Runtime handler, as in a RuntimeClass", 2 },
 	{ 0 },
 };
 
 static void parse_span(struct argp_state *state, const char *arg, uint64_t *ret_ns)
 {
 	if (!ck_duration_parse(arg, ret_ns) || !*ret_ns)
-		argp_error(state, "a span like 2s or 500ms is needed, not '%s'", arg);
+		argp_error(state, "invalid time span '%s'; expected one like 2s or 500ms", arg);
 }
 
 static void check(struct argp_state *state, const struct arguments *args)
 {
 	if (!args->request == !args->described)
 		argp_error(state, args->request
-					  ? "either --request or a description of a pod, not both"
-					  : "what to send? --request FILE, or --pod NAME");
+					  ? "--request cannot be combined with options that "
+					    "describe a pod"
+					  : "no request given; use --request FILE or --pod NAME");
 	if (args->rpc && !args->request)
-		argp_error(state, "--rpc goes with --request");
+		argp_error(state, "--rpc needs --request");
 	if (args->described && !args->pod.name)
-		argp_error(state, "a pod needs a name: --pod NAME");
+		argp_error(state, "the pod has no name; use --pod NAME");
 	if (!args->pod.container != !args->pod.image)
-		argp_error(state, "--container and --image go together");
+		argp_error(state, "--container and --image must be given together");
 	if (args->sandbox && (!args->pod.container || !args->pod.uid))
-		argp_error(state, "--sandbox goes with --container and the --uid of its pod");
+		argp_error(state, "--sandbox needs --container and the --uid of its pod");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -133,11 +135,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_RPC:
 		if (strcmp(arg, "RunPodSandbox") != 0 && strcmp(arg, "CreateContainer") != 0)
-			argp_error(state, "rpc is RunPodSandbox or CreateContainer, not '%s'", arg);
+			argp_error(state,
+				   "invalid RPC '%s'; expected RunPodSandbox or CreateContainer",
+				   arg);
 		args->rpc = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is too much: --pod NAME names the pod", arg);
+		argp_error(state, "unexpected argument '%s'; use --pod NAME", arg);
 		return EINVAL;
 	case ARGP_KEY_END:
 		check(state, args);
@@ -169,7 +173,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		errno = 0;
 		unsigned long n = strtoul(arg, &end, 10);
 		if (*arg < '0' || *arg > '9' || *end || errno || n > UINT32_MAX)
-			argp_error(state, "an attempt is a number, not '%s'", arg);
+			argp_error(state, "invalid attempt '%s'; expected a number", arg);
 		args->attempt = (uint32_t)n;
 		break;
 	case OPT_HOST_NETWORK:
@@ -190,7 +194,7 @@ static const char *new_uid(char buf[37])
 	time_t now = time(NULL);
 	if (getrandom(r, sizeof(r), 0) != (ssize_t)sizeof(r))
 		memcpy(r, &now, sizeof(now));
-	r[6] = (unsigned char)((r[6] & 0x0f) | 0x40); /* version 4, as the API server's */
+	r[6] = (unsigned char)((r[6] & 0x0f) | 0x40); /* version 4, like the API server's */
 	r[8] = (unsigned char)((r[8] & 0x3f) | 0x80);
 	char *p = buf;
 	for (size_t i = 0; i < sizeof(r); i++)
@@ -230,8 +234,8 @@ static void step_is(struct step *step, enum ck_kind kind)
 		ck_print_nomem();
 }
 
-/* field 1 is a message in the one, an id in the other: only one of them has a key where it
- * belongs */
+/* Field 1 is a message in one request and an id in the other. So a key can be read from only one of
+ * the two kinds. */
 static int step_from_file(struct step *step, const struct arguments *args)
 {
 	int r = read_file(args->request, &step->request);
@@ -246,8 +250,8 @@ static int step_from_file(struct step *step, const struct arguments *args)
 		step_is(step, CK_CONTAINER);
 	if (step->key)
 		return r;
-	ck_print_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; --rpc "
-		       "sends it all the same",
+	ck_print_error("'%s' is neither a RunPodSandboxRequest nor a CreateContainerRequest; use "
+		       "--rpc to send it anyway",
 		       args->request);
 	return CK_EXIT_TROUBLE;
 }
@@ -299,7 +303,7 @@ static void ask(struct ck_client *client, struct step *step, const struct argume
 		progress(step, "waiting");
 	if (!call.status.code) {
 		step->id = ck_cri_read_text(call.reply.p, call.reply.len, 1);
-		if (!step->id || !*step->id) { /* no kubelet could do anything with it */
+		if (!step->id || !*step->id) { /* a kubelet could not use it */
 			free(CK_TAKE(step->id));
 			call.status.code = CK_GRPC_INTERNAL;
 			call.status.message = ck_strdup("the answer has no id");
@@ -309,7 +313,7 @@ static void ask(struct ck_client *client, struct step *step, const struct argume
 	try->took = call.ended - call.began;
 	try->code = call.status.code;
 	try->text = CK_TAKE(call.status.message);
-	ck_cri_newer_than_server(&call); /* the next try speaks v1alpha2 */
+	ck_cri_newer_than_server(&call); /* the next try uses v1alpha2 */
 	step->n++;
 	ck_unary_fini(&call);
 }
@@ -337,7 +341,7 @@ static int drive(struct ck_client *client, struct step *step, const struct argum
 	return step->id ? CK_EXIT_YES : CK_EXIT_NO;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void print_step(const struct step *step)
 {
@@ -366,7 +370,7 @@ static void print_step(const struct step *step)
 	if (step->id)
 		ck_print_line(stdout, "%s after %.3fs, requests: %zu", step->id, seconds, step->n);
 	else
-		ck_print_error("given up after %.3fs, requests: %zu", seconds, step->n);
+		ck_print_error("gave up after %.3fs, requests: %zu", seconds, step->n);
 }
 
 static void put_errors(struct json_object *object, const struct step *steps, size_t n)
@@ -414,7 +418,7 @@ static struct json_object *step_tree(const struct step *step)
 	return object;
 }
 
-/* the sums of all steps, and the id that was asked for: the last one */
+/* the sums over all steps, and the id of the last step */
 static void print_tree(const struct arguments *args, const struct step *steps, size_t n)
 {
 	struct json_object *tree = ck_tree_object(), *list = ck_tree_array();
@@ -480,18 +484,15 @@ int ck_cmd_drive(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "Be a kubelet for one pod: send one create request, the same bytes each "
-		       "time, with a deadline, until "
-		       "an id comes back; then tell how many requests and errors it took, and how "
-		       "long."
+		.doc = "Act as a kubelet for one pod: send one create request, the same bytes each "
+		       "time, with a deadline, until an id comes back. Then print the number of "
+		       "requests, their errors, and the time they took."
 		       "\v"
-		       "With --container the sandbox is driven first. What was made is left for "
-		       "its owner: this command removes "
-		       "nothing.\n"
+		       "With --container, the sandbox is created first. What was created is not "
+		       "removed.\n"
 		       "\n"
-		       "Exit status 0 if an id was obtained, 1 if it was given up, 2 if there was "
-		       "nothing to connect to or to "
-		       "send.\n"
+		       "Exit status: 0 if an id came back, 1 if not, 2 if the request or the "
+		       "endpoint cannot be used.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep drive --pod web-0 --deadline 2s --retry 500ms\n"

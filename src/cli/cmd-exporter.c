@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep exporter: crikeepd's metrics over HTTP. A process of its own, without any right but to
- * connect to one socket, so that crikeepd itself needs neither an HTTP server nor a socket of the
- * internet. It understands nothing of what it passes on.
+ * crikeep exporter: serve crikeepd's metrics over HTTP. It is a separate process that only needs
+ * the right to connect to one socket. So crikeepd itself needs neither an HTTP server nor an
+ * internet socket. The metrics are passed on unparsed.
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -23,9 +23,9 @@
 #define LISTEN_DEFAULT "127.0.0.1:9750"
 #define SOCKET_DEFAULT "/run/crikeep/metrics.sock"
 #define READ_MAX       16384u
-#define CLIENTS_MAX    16u        /* a scraper, its twin, a person */
+#define CLIENTS_MAX    16u
 #define CLIENT_IDLE    10u        /* seconds */
-#define CLIENT_MEMORY  ((size_t)16384) /* of one request */
+#define CLIENT_MEMORY  ((size_t)16384) /* for one request */
 
 enum { OPT_LISTEN = 0x500, OPT_SOCKET };
 
@@ -35,7 +35,7 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ "listen", OPT_LISTEN, "ADDRESS", 0,
-	  "HOST:PORT or [HOST]:PORT, numbers only; without HOST this machine alone can ask "
+	  "HOST:PORT or [HOST]:PORT, numbers only; without HOST, only this machine can connect "
 	  "(default: " LISTEN_DEFAULT ")",
 	  0 },
 	{ "socket", OPT_SOCKET, "PATH", 0,
@@ -52,12 +52,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SOCKET:
 		if (strlen(arg) == 0 || strlen(arg) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-			argp_error(state, "a socket's path has 1 to %zu bytes",
+			argp_error(state, "the path of a socket must have 1 to %zu bytes",
 				   sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 		args->socket = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is too much", arg);
+		argp_error(state, "unexpected argument '%s'", arg);
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -95,7 +95,7 @@ static int read_some(int fd, struct ck_bytes *text, uint64_t until, struct ck_er
 	return n > 0;
 }
 
-/* all the socket gives until its end */
+/* read the socket until its end */
 static int fetch(const char *path, struct ck_bytes *text, struct ck_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -156,7 +156,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 	const struct arguments *args = userdata;
 	struct ck_bytes text = { 0 };
 	struct ck_error err = { 0 };
-	/* no body is read: its connection ends with the answer */
+	/* no body is read: libmicrohttpd closes the connection after the answer */
 	(void)version, (void)upload, (void)upload_len, (void)state;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) || strcmp(url, "/metrics"))
 		return answer_text(connection, MHD_HTTP_NOT_FOUND, "not found; try GET /metrics\n");
@@ -169,8 +169,8 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 		      text.len);
 }
 
-/* "HOST:PORT", "[HOST]:PORT", ":PORT", "PORT": a list of one; NULL: not an address, and that was
- * said */
+/* @listen: "HOST:PORT", "[HOST]:PORT", ":PORT" or "PORT". Return: a list of one, or NULL after an
+ * error message */
 static struct addrinfo *resolve(const char *listen)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
@@ -182,7 +182,7 @@ static struct addrinfo *resolve(const char *listen)
 	struct addrinfo *found = NULL;
 	if (!host)
 		ck_print_nomem();
-	/* an IPv6 address without brackets could end in a port or in itself */
+	/* without brackets, the last part of an IPv6 address could be taken for the port */
 	bool clear = bracketed || !strchr(host, ':');
 	bool is_number = *port && strspn(port, "0123456789") == strlen(port) && strlen(port) <= 5 &&
 			 atoi(port) <= UINT16_MAX;
@@ -190,7 +190,8 @@ static struct addrinfo *resolve(const char *listen)
 				   : EAI_NONAME;
 	if (r == 0)
 		return found;
-	ck_print_error("--listen takes HOST:PORT or [HOST]:PORT in numbers, not '%s'", listen);
+	ck_print_error("invalid address '%s'; expected HOST:PORT or [HOST]:PORT in numbers",
+		       listen);
 	return NULL;
 }
 
@@ -205,7 +206,7 @@ static bool is_loopback(const struct sockaddr *address)
 		&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-/* the socket, and its address as it is now in @name: port 0 is any that is free */
+/* Return: the socket, and in @name its address with the real port: port 0 means any free one */
 static int listen_at(const char *listen_text, char *name, size_t size)
 {
 	struct sockaddr_storage address;
@@ -225,7 +226,7 @@ static int listen_at(const char *listen_text, char *name, size_t size)
 	int e = errno;
 	freeaddrinfo(where);
 	if (!listens) {
-		ck_print_error("listen on %s: %s", listen_text, strerror(e));
+		ck_print_error("cannot listen on %s: %s", listen_text, strerror(e));
 		return -1;
 	}
 	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
@@ -235,8 +236,8 @@ static int listen_at(const char *listen_text, char *name, size_t size)
 	else
 		snprintf(name, size, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 	if (!loopback)
-		ck_cli_hint("other machines can ask, too: metrics hold no names of pods, but how "
-			    "many there are");
+		ck_cli_hint("other machines can read these metrics; they contain no names of pods, "
+			    "but their numbers");
 	return CK_TAKE_FD(fd);
 }
 
@@ -251,20 +252,20 @@ static int serve(struct arguments *args)
 	sigemptyset(&end);
 	sigaddset(&end, SIGTERM);
 	sigaddset(&end, SIGINT);
-	sigprocmask(SIG_BLOCK, &end, NULL); /* for the server's thread, too */
+	sigprocmask(SIG_BLOCK, &end, NULL); /* the server's thread inherits it */
 	const unsigned how = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO;
 	struct MHD_Daemon *server = MHD_start_daemon(
 		how, 0, NULL, NULL, on_request, args, MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
 		CLIENT_IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CLIENT_MEMORY, MHD_OPTION_END);
 	if (!server) {
-		ck_print_error("the HTTP server does not start");
+		ck_print_error("cannot start the HTTP server");
 		close(fd);
 		return CK_EXIT_TROUBLE;
 	}
-	ck_cli_hint("http://%s/metrics gives what %s tells", name, args->socket);
+	ck_cli_hint("serving metrics of %s at http://%s/metrics", args->socket, name);
 	sigwait(&end, &signal);
-	MHD_stop_daemon(server); /* and closes the socket */
+	MHD_stop_daemon(server); /* closes the socket, too */
 	return CK_EXIT_YES;
 }
 
@@ -275,9 +276,9 @@ int ck_cmd_exporter(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.doc = "Serve crikeepd's metrics over HTTP at /metrics, for Prometheus, until "
-		       "SIGTERM or SIGINT. It runs as any "
-		       "user who may connect to crikeepd's metrics socket. While crikeepd is away "
-		       "the answer is 503 and says why."
+		       "SIGTERM or SIGINT. Any user who may connect to crikeepd's metrics socket "
+		       "can run it. If crikeepd does not answer, the HTTP status is 503 and the "
+		       "text says why."
 		       "\v"
 		       "Examples:\n"
 		       "  crikeep exporter\n"

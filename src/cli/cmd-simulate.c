@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep simulate: a slow node in virtual time, under the rules of containerd, of CRI-O and of
- * this library. It answers two questions before anything is installed: would crikeep help on a node
- * this slow, and what would it change.
+ * crikeep simulate: a slow node in virtual time, with the rules of containerd, of CRI-O and of this
+ * library. It answers two questions before anything is installed: would crikeep help on a node this
+ * slow, and what would it change?
  */
 #include <argp.h>
 #include <errno.h>
@@ -49,38 +49,41 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ "create", OPT_CREATE, "SPAN", 0, "How long a create takes [5s]", 0 },
-	{ "jitter", OPT_JITTER, "PERCENT", 0,
-	  "Each create takes so much less to so much more [10%]", 0 },
-	{ "slow", OPT_SLOW, "KIND", 0,
-	  "Which creates are slow: sandbox, container, both [both]; others take 100 ms", 0 },
-	{ "deadline", OPT_DEADLINE, "SPAN", 0,
-	  "What the kubelet allows for one create [2s]: runtimeRequestTimeout for a container, "
-	  "twice that for a sandbox; "
-	  "here both get the same",
+	{ "jitter", OPT_JITTER, "PERCENT", 0, "Each create takes up to PERCENT less or more [10%]",
 	  0 },
-	{ "pods", OPT_PODS, "N", 0, "Pods that come within one second [20]", 0 },
+	{ "slow", OPT_SLOW, "KIND", 0,
+	  "Which creates are slow: sandbox, container or both [both]; others take 100 ms", 0 },
+	{ "deadline", OPT_DEADLINE, "SPAN", 0,
+	  "How long the kubelet waits for one create [2s]. A kubelet waits runtimeRequestTimeout "
+	  "for "
+	  "a container and twice that for a sandbox; here both have the same deadline",
+	  0 },
+	{ "pods", OPT_PODS, "N", 0, "Number of pods, all created within one second [20]", 0 },
 	{ "containers", OPT_CONTAINERS, "N", 0,
-	  "Containers of each pod, created one after another [1]", 0 },
-	{ "give-up", OPT_GIVE_UP, "SPAN", 0, "A pod not ready after this is deleted [10m]", 0 },
-	{ "policy", OPT_POLICY, "POLICY", 0, "none, ram, crikeep, or all [all]", 0 },
+	  "Number of containers of each pod, created one after another [1]", 0 },
+	{ "give-up", OPT_GIVE_UP, "SPAN", 0, "Delete a pod that is not ready after SPAN [10m]", 0 },
+	{ "policy", OPT_POLICY, "POLICY", 0, "Policy to simulate: none, ram, crikeep or all [all]",
+	  0 },
 	{ "hand-back", OPT_HAND_BACK, "HOW", 0,
-	  "crikeep's setting: repeat, or offer (late sandboxes are listed at once) [repeat]", 0 },
+	  "Setting of crikeep: repeat, or offer (late sandboxes are listed at once) [repeat]", 0 },
 	{ "restart-at", OPT_RESTART, "SPAN", 0,
-	  "The runtime restarts then, and with it what it keeps results in", 0 },
-	{ "kubelet-restart-at", OPT_KUBELET_RESTART, "SPAN", 0, "The kubelet restarts then", 0 },
-	{ "seed", OPT_SEED, "N", 0, "Of all chance: the same seed gives the same numbers [1]", 0 },
-	{ "plot", OPT_PLOT, "FILE", 0, "Write the plot as SVG, too", 0 },
+	  "Restart the runtime after SPAN, and with it whatever keeps results", 0 },
+	{ "kubelet-restart-at", OPT_KUBELET_RESTART, "SPAN", 0, "Restart the kubelet after SPAN",
+	  0 },
+	{ "seed", OPT_SEED, "N", 0,
+	  "Seed of all random numbers: the same seed gives the same results [1]", 0 },
+	{ "plot", OPT_PLOT, "FILE", 0, "Also write the plot to FILE, as SVG", 0 },
 	{ "trace", OPT_TRACE, NULL, 0,
-	  "Each create as the kubelet sees it to standard error: policy, when, pod, call, "
+	  "Write each create, as the kubelet sees it, to standard error: policy, time, pod, call, "
 	  "duration, result",
 	  0 },
 	{ 0 },
 };
 
 static const char doc[] =
-	"Simulate a slow node: what becomes of creates that outlive the kubelet's deadline when "
-	"nothing keeps them "
-	"(none: containerd), memory does (ram: CRI-O), or crikeep does.\v"
+	"Simulate a slow node. The policies differ in what happens to a create that takes longer "
+	"than the kubelet's deadline: nothing keeps its result (none, like containerd), memory "
+	"keeps it (ram, like CRI-O), or crikeep keeps it.\v"
 	"A SPAN is like 30s, 1m30s or 250ms. Time is virtual: hours take a moment.\n"
 	"\n"
 	"Examples:\n"
@@ -95,7 +98,8 @@ static uint64_t parse_span(struct argp_state *state, const char *what, const cha
 {
 	uint64_t ns = 0;
 	if (!ck_duration_parse(arg, &ns) || ns < CK_NS_PER_MS || ns > SPAN_MAX)
-		argp_error(state, "%s: not a span from 1ms to 24h: '%s'", what, arg);
+		argp_error(state, "invalid %s '%s'; expected a time span from 1ms to 24h", what,
+			   arg);
 	return ns;
 }
 
@@ -106,8 +110,8 @@ static uint64_t parse_count(struct argp_state *state, const char *what, const ch
 	errno = 0;
 	unsigned long long n = strtoull(arg, &rest, 10);
 	if (*arg < '0' || *arg > '9' || *rest || errno || n < least || n > most)
-		argp_error(state, "%s: not a number from %llu to %llu: '%s'", what,
-			   (unsigned long long)least, (unsigned long long)most, arg);
+		argp_error(state, "invalid %s '%s'; expected a number from %llu to %llu", what, arg,
+			   (unsigned long long)least, (unsigned long long)most);
 	return n;
 }
 
@@ -117,7 +121,8 @@ static double parse_percent(struct argp_state *state, const char *arg)
 	double percent = strtod(arg, &rest);
 	if (*arg < '0' || *arg > '9' || (*rest && strcmp(rest, "%") != 0) || !isfinite(percent) ||
 	    percent > 100)
-		argp_error(state, "--jitter: not a percentage from 0 to 100: '%s'", arg);
+		argp_error(state, "invalid --jitter '%s'; expected a percentage from 0 to 100",
+			   arg);
 	return percent / 100;
 }
 
@@ -128,7 +133,7 @@ static size_t parse_word(struct argp_state *state, const char *what, const char 
 	while (words[i] && strcmp(words[i], arg) != 0)
 		i++;
 	if (!words[i])
-		argp_error(state, "%s: no such choice: '%s'", what, arg);
+		argp_error(state, "invalid %s '%s'; see --help for the choices", what, arg);
 	return i;
 }
 
@@ -195,8 +200,8 @@ static void interrupt(int signal)
 	ck_simulation_interrupt();
 }
 
-/* crikeep's policy has a directory to remove: a signal ends the run in good order. SA_RESETHAND: a
- * second one ends it at once. */
+/* The policy crikeep has a directory to remove, so the first signal ends the run in order. A second
+ * one ends it at once (SA_RESETHAND). */
 static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
@@ -216,7 +221,7 @@ static int write_svg(const char *path, const struct ck_plot *plot)
 			r = -1;
 	}
 	if (r < 0)
-		ck_print_error("write '%s': %s", path, strerror(errno));
+		ck_print_error("cannot write '%s': %s", path, strerror(errno));
 	return r;
 }
 
@@ -265,7 +270,8 @@ int ck_cmd_simulate(int argc, char **argv)
 	for (size_t i = 0; i < args.n && status == CK_EXIT_YES; i++) {
 		struct ck_error err;
 		if (ck_simulation_run(&args.sim, args.policies[i], &results[i], &err) < 0) {
-			ck_print_error("simulate '%s': %s", args.policies[i]->name, err.text);
+			ck_print_error("cannot simulate '%s': %s", args.policies[i]->name,
+				       err.text);
 			status = CK_EXIT_TROUBLE;
 		}
 	}

@@ -18,10 +18,10 @@ struct ck_cri ck_cri;
 
 static const struct argp_option options[] = {
 	{ "endpoint", OPT_ENDPOINT, "URL", 0,
-	  "unix:///PATH of the CRI socket (default: $CONTAINER_RUNTIME_ENDPOINT, else "
+	  "CRI socket, unix:///PATH (default: $CONTAINER_RUNTIME_ENDPOINT, else "
 	  "crikeepd's, " ENDPOINT_DEFAULT ")",
 	  -2 },
-	{ "api", OPT_API, "VERSION", 0, "v1 (default) or v1alpha2", -2 },
+	{ "api", OPT_API, "VERSION", 0, "CRI version: v1 (default) or v1alpha2", -2 },
 	{ 0 },
 };
 
@@ -33,7 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_API:
 		if (strcmp(arg, "v1") != 0 && strcmp(arg, "v1alpha2") != 0)
-			argp_error(state, "api is v1 or v1alpha2, not '%s'", arg);
+			argp_error(state, "invalid API version '%s'; expected v1 or v1alpha2", arg);
 		ck_cri.api = arg;
 		return 0;
 	}
@@ -80,7 +80,7 @@ bool ck_cri_newer_than_server(const struct ck_unary *call)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* without memory a program for people has no better answer than to say so */
+/* out of memory: print that and exit */
 static void must(int r)
 {
 	if (r < 0)
@@ -158,14 +158,14 @@ void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
 	must(ck_bytes_field_number(&metadata, 2, pod->container_attempt));
 	put(&config, 1, &metadata);
 	must(ck_bytes_field_text(&image, 1, pod->image));
-	/* newer kubelets say what the user wrote, too */
+	/* newer kubelets also send what the user wrote */
 	must(ck_bytes_field_text(&image, 18, pod->image));
 	put(&config, 2, &image);
 	put_pair(&config, 9, "io.kubernetes.container.name", pod->container);
 	put_pod_labels(&config, 9, pod);
 	put_pair(&config, 10, "io.kubernetes.container.restartCount", attempt);
 	must(ck_bytes_field_text(&config, 11, log));
-	/* of a pod that asks for nothing: the least share, killed first */
+	/* a pod without resource requests: least CPU share, killed first */
 	must(ck_bytes_field_number(&resources, 3, 2));
 	must(ck_bytes_field_number(&resources, 5, 1000));
 	put(&linux_config, 1, &resources);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_CLI_CRI_ENDPOINT_H
 #define CK_CLI_CRI_ENDPOINT_H
-/* What the commands that speak CRI share: which endpoint and version, the messages they write, and
+/* What the commands that speak CRI share: the endpoint and the version, the messages they send, and
  * what they read of answers. */
 #include <argp.h>
 #include <stdbool.h>
@@ -13,15 +13,14 @@
 
 struct ck_cri {
 	const char *endpoint; /* $CONTAINER_RUNTIME_ENDPOINT, else crikeepd's socket */
-	/* "v1" or "v1alpha2"; NULL: v1, and v1alpha2 for a runtime without it */
+	/* "v1" or "v1alpha2"; NULL: v1, or v1alpha2 if the runtime has no v1 */
 	const char *api;
 };
 extern struct ck_cri ck_cri;
-/* --endpoint, --api: a child of a command's argp, as ck_cli_argp is */
+/* --endpoint, --api: a child of a command's argp, like ck_cli_argp */
 extern const struct argp ck_cri_argp;
 
-/* ck_cri_connect - a client of the endpoint; NULL and a line on standard error if there is none to
- * be had */
+/* ck_cri_connect - a client of the endpoint, or NULL after an error message */
 struct ck_client *ck_cri_connect(void);
 /* ck_cri_path - "/runtime.v1.RuntimeService/Version" for "Version". Return: @buf */
 const char *ck_cri_path(const char *rpc, char buf[CK_CRI_PATH]);
@@ -29,18 +28,18 @@ const char *ck_cri_path(const char *rpc, char buf[CK_CRI_PATH]);
  * on v1alpha2 is asked for */
 bool ck_cri_newer_than_server(const struct ck_unary *call);
 
-struct ck_cri_pod { /* what the kubelet would ask for; container and image only with a container */
+struct ck_cri_pod { /* container, image: NULL if no container is created */
 	const char *name, *namespace, *uid, *runtime_handler;
 	const char *container, *image;
 	uint32_t attempt, container_attempt;
 	bool host_network;
 };
-/* The same bytes for the same pod, whenever it is. Without memory the program ends */
+/* The same pod always makes the same bytes. Out of memory, the program ends. */
 void ck_cri_make_sandbox(const struct ck_cri_pod *pod, struct ck_bytes *ret_request);
 void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
 			   struct ck_bytes *ret_request);
 
-/* ck_cri_read_text - the last field @number of a message, as a string; free it. NULL: it has none,
- * or is not such a message */
+/* ck_cri_read_text - the last field @number of a message, as a string; free it. NULL: there is
+ * none, or @message is malformed */
 char *ck_cri_read_text(const void *message, size_t len, uint32_t number);
 #endif

@@ -107,9 +107,9 @@ check 'each request has its deadline, and the last its end' given_up
 progress() {
 	script -qec "$crikeep drive --pod web-0 --deadline 200ms --retry 200ms --give-up 300ms" /dev/null \
 		</dev/null >"$work/screen"
-	grep -q $'\rRunPodSandbox .*request 1  waiting' "$work/screen" && tail -n 1 "$work/screen" | grep -q 'given up'
+	grep -q $'\rRunPodSandbox .*request 1  waiting' "$work/screen" && tail -n 1 "$work/screen" | grep -q 'gave up after'
 }
-check 'a terminal sees what it waits for' progress
+check 'a terminal shows what drive is waiting for' progress
 recorded() {
 	sim create=0ms
 	run 0 drive --request "$data/001-RunPodSandbox-api.bin" -o json && ! has '.steps[0].pod = null' >/dev/null &&

@@ -2,12 +2,12 @@
 #ifndef CK_CLI_OUTPUT_PRINT_H
 #define CK_CLI_OUTPUT_PRINT_H
 /*
- * The three forms of output. For machines a command builds one tree, and JSON and YAML are two ways
- * to write it, so names and values cannot differ; for people it fills a table. Every string may
- * come from the database: it is made safe here.
+ * The three forms of output. For machines, a command builds one tree. JSON and YAML are two ways to
+ * write it, so their names and values cannot differ. For people, a command fills a table. Every
+ * string may come from the database and is made safe here.
  *
- * Nothing here fails: a program for people has no better answer to a lack of memory than to say so
- * and end (ck_print_nomem). Errors of the stream stay in the stream, for whoever closes it.
+ * Nothing here returns an error. Out of memory, the program prints that and exits (ck_print_nomem).
+ * An error of the stream stays in the stream; main.c checks it at exit.
  */
 #include <json-c/json.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ enum ck_output { CK_OUTPUT_TABLE, CK_OUTPUT_JSON, CK_OUTPUT_YAML };
 
 _Noreturn void ck_print_nomem(void); /* "crikeep: out of memory", exit 2 */
 
-/* ---- trees: a member is given to its object; NULL strings become null ------------------------ */
+/* ---- trees: an object owns its members; NULL strings become null ----------------------------- */
 
 struct json_object *ck_tree_object(void);
 struct json_object *ck_tree_array(void);
@@ -39,37 +39,37 @@ void ck_tree_put_seconds(struct json_object *object, const char *name, int64_t n
 /* RFC 3339, UTC */
 void ck_tree_put_time(struct json_object *object, const char *name, int64_t seconds);
 void ck_tree_put_hex(struct json_object *object, const char *name, const void *bytes, size_t len);
-/* ck_tree_print - write and free @tree: JSON indented by two, or YAML; all but ASCII that could
- * harm a terminal is escaped */
+/* ck_tree_print - write and free @tree as JSON, indented by two, or as YAML. Characters that could
+ * harm a terminal are escaped */
 void ck_tree_print(FILE *out, enum ck_output how, struct json_object *tree);
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 enum ck_column_flag {
 	CK_COLUMN_RIGHT = 1,
-	CK_COLUMN_CUT = 2, /* may be cut to the terminal's width */
+	CK_COLUMN_CUT = 2, /* may be cut to fit the terminal */
 };
 
 struct ck_column {
 	const char *name;
 	unsigned flags;   /* enum ck_column_flag */
-	/* on a terminal too narrow for all, columns are left out: the highest first; 0 never */
+	/* a narrow terminal shows fewer columns: the highest is left out first, 0 never */
 	unsigned useless;
 };
 
 struct ck_table;
 struct ck_table *ck_table_new(const struct ck_column *columns, size_t n);
-/* ck_table_cell - the next cell, row by row; "" and NULL are shown as "-" */
+/* ck_table_cell - add the next cell, row by row; "" and NULL are shown as "-" */
 void ck_table_cell(struct ck_table *table, const char *s);
 void ck_table_cellf(struct ck_table *table, const char *fmt, ...) CK_PRINTF(2, 3);
-/* ck_table_print - write and free. @width: of the terminal; 0: none, so nothing is left out or
- * cut */
+/* ck_table_print - write and free. @width: of the terminal; 0: no terminal, so nothing is left out
+ * or cut */
 void ck_table_print(FILE *out, struct ck_table *table, size_t width);
-/* ck_print_width - of the terminal @out is, or 0 */
+/* ck_print_width - the width of the terminal @out, or 0 if it is none */
 size_t ck_print_width(FILE *out);
 
-/* ck_print_folded - a paragraph, broken at blanks before @width columns; every line after @indent
- * blanks. Made safe. */
+/* ck_print_folded - a paragraph, made safe and broken at blanks to fit @width columns; every line
+ * begins with @indent blanks */
 void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width);
 /* ck_print_line - one line, made safe */
 void ck_print_line(FILE *out, const char *fmt, ...) CK_PRINTF(2, 3);

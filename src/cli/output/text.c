@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Untrusted text made safe to show, and spans, sizes and times as people read them. */
+/* Make untrusted text safe to show; write spans, sizes and times for people. */
 #include <langinfo.h>
 #include <limits.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ size_t ck_text_width(const char *s)
 	while (*s) {
 		wchar_t wc;
 		size_t n = mbrtowc(&wc, s, MB_LEN_MAX, &state);
-		/* no character of this locale: clean text has none such */
+		/* not a character of this locale; clean text has none */
 		if (n == 0 || n > MB_LEN_MAX)
 			return width + strlen(s);
 		int w = wcwidth(wc);

@@ -2,23 +2,23 @@
 #ifndef CK_CLI_OUTPUT_TEXT_H
 #define CK_CLI_OUTPUT_TEXT_H
 /*
- * Text for people. What comes from the database is untrusted: a pod's name may hold terminal
- * sequences, newlines or bytes that are no text at all. Nothing reaches a terminal that has not
- * passed through ck_text_clean().
+ * Text for people. Text from the database is untrusted: the name of a pod may contain terminal
+ * sequences, newlines or invalid bytes. Everything passes through ck_text_clean() before it reaches
+ * a terminal.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CK_TEXT_SPAN 24u /* room for a span, a size or a time */
+#define CK_TEXT_SPAN 24u /* size of a buffer for a span, a size or a time */
 
-/* ck_text_clean - a copy to show: unsafe characters and bad bytes as \xNN; in a locale without
- * UTF-8 all but ASCII. Free it. */
+/* ck_text_clean - a copy to show. Unsafe characters and bad bytes become \xNN; so does everything
+ * but ASCII in a locale without UTF-8. Free it. */
 char *ck_text_clean(const char *s);
-/* ck_text_valid - a copy with U+FFFD for each bad byte, all else as it was: for JSON and YAML,
- * which escape it. Free it. */
+/* ck_text_valid - a copy with U+FFFD for each bad byte, for JSON and YAML, whose writers escape the
+ * rest. Free it. */
 char *ck_text_valid(const char *s);
-/* ck_text_width - the columns clean text takes */
+/* ck_text_width - the number of columns of clean text */
 size_t ck_text_width(const char *s);
 
 /* ck_text_span - "<1s", "12s", "6m12s", "3h4m", "2d3h". Return: @buf (CK_TEXT_SPAN bytes), as do
@@ -26,9 +26,8 @@ size_t ck_text_width(const char *s);
 const char *ck_text_span(uint64_t ns, char *buf);
 /* ck_text_size - "512 B", "4.0 KiB", "157 MiB" */
 const char *ck_text_size(uint64_t bytes, char *buf);
-/* ck_text_time - RFC 3339, UTC: "2024-05-01T14:07:10Z"; "" for a year of other than four digits */
+/* ck_text_time - RFC 3339, UTC: "2024-05-01T14:07:10Z"; "" if the year does not have four digits */
 const char *ck_text_time(int64_t seconds, char *buf);
-/* ck_text_clock - local time as a table shows it: "14:07:10", and with another day than @now "May
- * 01 14:07" */
+/* ck_text_clock - local time for a table: "14:07:10", or "May 01 14:07" on another day than @now */
 const char *ck_text_clock(int64_t seconds, int64_t now, char *buf);
 #endif

@@ -6,16 +6,16 @@
 #include "src/cli/simulate/runtime.h"
 
 #define RELIST_PERIOD  (1 * CK_NS_PER_S)
-#define TICKER         (1 * CK_NS_PER_S) /* of the queue of syncs to repeat */
+#define TICKER         (1 * CK_NS_PER_S) /* for syncs to repeat */
 #define BACKOFF        (10 * CK_NS_PER_S)
 #define BACKOFF_JITTER (5 * CK_NS_PER_S)
 #define COLLECT_PERIOD (60 * CK_NS_PER_S)
-/* all pods come within this time: a node that boots, or is filled by a scale-up */
+/* all pods arrive within this time, as after a boot or a scale-up */
 #define ARRIVALS       (1 * CK_NS_PER_S)
 
 static void step(struct ck_simulation_pod *pod);
 
-/* the first instant after now of a ticker with this period, whose phase is chance */
+/* the next tick after @after of a ticker with this period and a random phase */
 static uint64_t next_tick(const struct ck_simulation *sim, uint64_t after, uint64_t period,
 			  uint64_t which)
 {
@@ -65,7 +65,7 @@ static void read_list(struct ck_simulation_pod *pod)
 			continue;
 		if (o->kind == CK_SANDBOX && !pod->sandbox_id[0]) {
 			memcpy(pod->sandbox_id, o->id, sizeof(pod->sandbox_id));
-			/* adopted, if it was not handed over before */
+			/* an adopted sandbox is delivered here */
 			ck_simulation_delivered(pod->sim, o);
 		}
 		if (o->kind == CK_CONTAINER && !seen[o->container]) {
@@ -96,7 +96,7 @@ static void wake(struct ck_simulation_pod *pod)
 	step(pod);
 }
 
-/* Also while it syncs, if a list woke it before this was due: then it syncs once more, at once. */
+/* If a list has started a sync before this was due, another sync follows it at once. */
 static void requeued(void *arg)
 {
 	wake(arg);
@@ -110,11 +110,11 @@ static void settled(struct ck_simulation_pod *pod)
 	sim->unsettled--;
 }
 
-/* A deleted pod: what is listed is stopped and removed. What is hidden is never mentioned again. */
+/* Remove what is listed of a deleted pod. The kubelet does not know about hidden objects. */
 static void remove_listed(struct ck_simulation_pod *pod, enum ck_kind kind)
 {
 	if (pod->sim->runtime_down)
-		return; /* collected later */
+		return; /* collect() does it later */
 	for (struct ck_simulation_object *o = pod->objects; o; o = o->next)
 		if (o->kind == kind && o->listed != CK_SIMULATION_GONE && ck_runtime_visible(o))
 			pod->sim->policy->remove(pod->sim, o);
@@ -151,7 +151,7 @@ static void given_up(void *arg)
 	pod->given_up = true;
 	settled(pod);
 	trace(pod, "given up", pod->came_at, "");
-	if (!pod->syncing) /* else its worker is killed when the sync has ended */
+	if (!pod->syncing) /* else sync_ended() does it */
 		remove_listed(pod, CK_SANDBOX);
 }
 
@@ -185,7 +185,7 @@ static void call_ended(struct ck_simulation_call *call)
 		if (call->kind == CK_CONTAINER) {
 			pod->starting = object;
 			ck_runtime_start(pod->sim, object);
-			return; /* on with ck_kubelet_started() */
+			return; /* ck_kubelet_started() continues */
 		}
 		memcpy(pod->sandbox_id, object->id, sizeof(pod->sandbox_id));
 	}
@@ -239,13 +239,13 @@ static void send_create(struct ck_simulation_pod *pod, enum ck_kind kind, unsign
 	sim->policy->create(sim, call);
 }
 
-/* The next thing of this sync that needs a call, or its end. */
+/* Make the next call of this sync, or end the sync. */
 static void step(struct ck_simulation_pod *pod)
 {
 	if (pod->step == 0) {
 		if (!pod->sandbox_id[0]) {
-			/* no sandbox was listed, READY or not: attempt 0. Here one that is listed
-			 * is READY */
+			/* No sandbox was listed, so its attempt is 0. In this simulation a listed
+			 * sandbox is always READY. */
 			send_create(pod, CK_SANDBOX, 0, 0);
 			return;
 		}
@@ -265,7 +265,7 @@ void ck_kubelet_started(struct ck_simulation_object *object)
 {
 	struct ck_simulation_pod *pod = object->pod;
 	if (pod->starting != object)
-		return; /* asked for by a kubelet that is no more */
+		return; /* started by the kubelet before its restart */
 	pod->starting = NULL;
 	pod->step++;
 	step(pod);
@@ -273,8 +273,7 @@ void ck_kubelet_started(struct ck_simulation_object *object)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Does the worker hear of it? A change to CREATED is an event too, but one that the kubelet
- * drops. */
+/* Does this change wake the worker? The kubelet ignores a change to CREATED. */
 static bool worth_waking(const struct ck_simulation_object *o, enum ck_simulation_state now_listed)
 {
 	return o->kind == CK_SANDBOX || now_listed == CK_SIMULATION_RUNNING ||
@@ -295,7 +294,7 @@ static void relist(void *arg)
 	sim->relisted_at = sim->queue.now;
 	for (unsigned i = 0; i < sim->options->pods; i++) {
 		struct ck_simulation_pod *pod = &sim->pods[i];
-		bool event = pod->woken; /* or it waits for this list */
+		bool event = pod->woken; /* the worker waits for this list */
 		for (struct ck_simulation_object *o = pod->objects; o; o = o->next) {
 			enum ck_simulation_state listed =
 				ck_runtime_visible(o) && !o->hidden ? o->state : CK_SIMULATION_GONE;
@@ -343,7 +342,7 @@ static void collect(void *arg)
 	}
 }
 
-/* ---- lives ----------------------------------------------------------------------------------- */
+/* ---- start, restart and end ------------------------------------------------------------------ */
 
 int ck_kubelet_open(struct ck_simulation *sim)
 {
@@ -411,7 +410,7 @@ static void reborn(void *arg)
 		struct ck_simulation_pod *pod = &sim->pods[i];
 		if (pod->arrival.place || pod->ready || pod->given_up)
 			continue;
-		pod->woken = true; /* synced as soon as there is a list */
+		pod->woken = true; /* sync after the next list */
 		pod->synced = false;
 	}
 	ck_kubelet_list_soon(sim);

@@ -60,7 +60,7 @@ const char *ck_plot_time(const struct ck_plot *plot, uint64_t ns, char *buf, siz
 
 /* ---- on a terminal --------------------------------------------------------------------------- */
 
-/* What stands in a cell that is filled to so many eighths. */
+/* The character of a cell, by how many eighths of it are filled. */
 static const char *const eighths[2][9] = {
 	{ " ", " ", ".", ".", ":", ":", ":", "#", "#" },
 	{ " ", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588" },
@@ -69,7 +69,7 @@ static const char *const eighths[2][9] = {
 static void area(FILE *out, const struct ck_plot *plot, const struct ck_simulation_result *result,
 		 bool utf8)
 {
-	unsigned height[COLUMNS]; /* in eighths of a row; a few of many pods still show */
+	unsigned height[COLUMNS]; /* in eighths of a row, rounded up: a single pod is visible */
 	for (unsigned c = 0; c < COLUMNS; c++) {
 		size_t ready = ck_plot_ready(result, plot->x_max / COLUMNS * (c + 1));
 		height[c] = (unsigned)((ready * ROWS * 8 + result->pods - 1) / result->pods);
@@ -80,7 +80,7 @@ static void area(FILE *out, const struct ck_plot *plot, const struct ck_simulati
 			fprintf(out, "%-8s %4zu %s", result->policy->name, result->pods, bar);
 		else
 			fprintf(out, "%13s %s", row ? "" : "0", bar);
-		unsigned width = COLUMNS; /* no blanks at the end of a line */
+		unsigned width = COLUMNS; /* print no trailing blanks */
 		while (width && height[width - 1] <= row * 8)
 			width--;
 		for (unsigned c = 0; c < width; c++) {
@@ -93,7 +93,7 @@ static void area(FILE *out, const struct ck_plot *plot, const struct ck_simulati
 
 void ck_plot_terminal(FILE *out, const struct ck_plot *plot, bool utf8)
 {
-	fprintf(out, "Pods ready over the time since they came:\n");
+	fprintf(out, "Pods ready over time since their creation:\n");
 	for (size_t i = 0; i < plot->n; i++)
 		area(out, plot, &plot->results[i], utf8);
 	char labels[COLUMNS + 1];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library itself, embedded in the simulated runtime through crikeep.h as any runtime would: a
- * cache in a directory of its own, requests as real bytes, lists through views. Only its clock is
- * ours. It is turned after each thing that happens to it, and whenever ck_timeout() says that
+ * The library itself, embedded in the simulated runtime through crikeep.h as in any runtime: a
+ * cache in its own directory, requests as real bytes, lists through views. Only its clock is
+ * virtual. It is processed after everything that happens to it, and whenever ck_timeout() says that
  * something is due.
  *
- * When the runtime restarts the cache is closed and opened again on the same directory.
+ * When the runtime restarts, the cache is closed and opened again on the same directory.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -18,10 +18,10 @@
 #include "src/cli/simulate/request.h"
 #include "src/cli/simulate/runtime.h"
 
-/* of the cache's clock at the start of the run: a machine is never 0 s old */
+/* the cache's clock at the start of the run; a real boot clock is never 0 */
 #define EPOCH          (3600 * CK_NS_PER_S)
 #define REMOVE_TIMEOUT (30 * CK_NS_PER_S)
-/* the next look at something due now that was not done now */
+/* the pause if something is due now, but was not done now */
 #define STALLED        (1 * CK_NS_PER_MS)
 
 struct keeper {
@@ -29,19 +29,18 @@ struct keeper {
 	struct ck_cache *cache; /* NULL while the runtime is down */
 	char dir[PATH_MAX];
 	struct ck_event due;
-	/* in ck_process(): whoever calls from there is turned by the loop that runs */
-	bool turning;
+	bool processing; /* in ck_process(), whose loop also does what its callbacks add */
 	struct ck_simulation_request request;
 	struct turn *turns;
 };
 
-/* A turn of ours: a create, or the kubelet's removal of something. */
+/* A turn: a create, or a removal by the kubelet. */
 struct turn {
 	struct turn *prev, *next;
 	struct keeper *keeper;
 	struct ck_turn *turn;
-	struct ck_simulation_call *call;     /* whom to answer; NULL: gone, or a removal */
-	struct ck_simulation_object *object; /* what it is making */
+	struct ck_simulation_call *call;     /* to answer; NULL: its caller is gone, or a removal */
+	struct ck_simulation_object *object; /* what it is creating */
 	char removing[CK_SIMULATION_ID + 1]; /* what it waits to remove */
 };
 
@@ -55,18 +54,18 @@ static uint64_t now(void *userdata)
 	return EPOCH + k->sim->queue.now;
 }
 
-static void turn_crank(void *arg)
+static void process_cache(void *arg)
 {
 	struct keeper *k = arg;
 	struct ck_queue *q = &k->sim->queue;
 	struct ck_error err;
-	if (k->turning || !k->cache)
+	if (k->processing || !k->cache)
 		return;
-	k->turning = true;
+	k->processing = true;
 	int r, done = 0;
 	while ((r = ck_process(k->cache, &err)) > 0)
 		done += r;
-	k->turning = false;
+	k->processing = false;
 	if (r < 0)
 		ck_simulation_fail(k->sim, r, &err);
 	if (done)
@@ -75,8 +74,8 @@ static void turn_crank(void *arg)
 	if (due == UINT64_MAX)
 		ck_queue_disarm(q, &k->due);
 	else
-		ck_queue_arm(q, &k->due, due > now(k) ? due - EPOCH : q->now + STALLED, turn_crank,
-			     k);
+		ck_queue_arm(q, &k->due, due > now(k) ? due - EPOCH : q->now + STALLED,
+			     process_cache, k);
 }
 
 static struct turn *turn_new(struct keeper *k)
@@ -110,8 +109,8 @@ static void turn_drop(struct turn *t)
 	free(t);
 }
 
-/* An error; or kept for its repetition, because the answer would not reach its client in time: an
- * error to the kubelet too. */
+/* Answer with an error. It is UNAVAILABLE if the result is kept for the next request, because the
+ * answer would not reach this caller in time. */
 static void refuse(struct turn *t, const struct ck_error *why)
 {
 	if (t->call)
@@ -137,7 +136,7 @@ static void watched(struct ck_turn *turn, int outcome, void *userdata)
 {
 	(void)turn;
 	struct turn *t = userdata;
-	if (t->keeper->cache) /* else the cache is being closed, and the turn goes with it */
+	if (t->keeper->cache) /* else the cache is being closed, and frees the turn */
 		decided(t, outcome);
 }
 
@@ -171,7 +170,7 @@ static void decided(struct turn *t, int outcome)
 	}
 }
 
-/* ---- what the cache asks of the runtime ------------------------------------------------------ */
+/* ---- jobs of the runtime for the cache ------------------------------------------------------- */
 
 static void describe(const struct ck_simulation_object *o, struct ck_object *ret, char name[16])
 {
@@ -270,7 +269,7 @@ static void log_line(enum ck_log_level level, const char *text, void *userdata)
 
 /* ---- the policy ------------------------------------------------------------------------------ */
 
-/* In memory if there is a choice, where a state directory lies by default too. */
+/* In memory if possible, like the default state directory. */
 static const char *temporary(void)
 {
 	const char *dir = getenv("TMPDIR");
@@ -313,7 +312,7 @@ static int open_cache(struct ck_simulation *sim, struct ck_error *err)
 	};
 	int r = ck_cache_open(&options, &k->cache, err);
 	if (r == 0)
-		turn_crank(k);
+		process_cache(k);
 	return r;
 }
 
@@ -324,7 +323,7 @@ static void close_cache(struct ck_simulation *sim)
 	if (!cache)
 		return;
 	ck_queue_disarm(&sim->queue, &k->due);
-	/* closing waits for jobs, and the runtime ends them now */
+	/* closing waits for jobs, and the runtime has ended, so they end now */
 	for (unsigned i = 0; i < sim->options->pods; i++)
 		for (struct ck_simulation_object *o = sim->pods[i].objects; o; o = o->next) {
 			struct ck_answer answer = { .size = sizeof(answer),
@@ -352,7 +351,7 @@ static void done(struct ck_simulation *sim)
 	if (!k)
 		return;
 	if (k->dir[0] && nftw(k->dir, remove_file, 16, FTW_DEPTH | FTW_PHYS) != 0)
-		ck_print_error("remove '%s': %s", k->dir, strerror(errno));
+		ck_print_error("cannot remove '%s': %s", k->dir, strerror(errno));
 	ck_simulation_request_fini(&k->request);
 	free(k);
 	sim->state = NULL;
@@ -383,7 +382,7 @@ static void create(struct ck_simulation *sim, struct ck_simulation_call *call)
 		refuse(t, &err);
 	else
 		decided(t, r);
-	turn_crank(k);
+	process_cache(k);
 }
 
 static void gone(struct ck_simulation *sim, struct ck_simulation_call *call)
@@ -394,9 +393,9 @@ static void gone(struct ck_simulation *sim, struct ck_simulation_call *call)
 	call->turn = NULL;
 	t->call = NULL;
 	ck_turn_leave(t->turn);
-	if (!t->object) /* a creator goes on */
+	if (!t->object) /* a creator continues */
 		turn_drop(t);
-	turn_crank(sim->state);
+	process_cache(sim->state);
 }
 
 static void made(struct ck_simulation *sim, struct ck_simulation_object *object)
@@ -413,7 +412,7 @@ static void made(struct ck_simulation *sim, struct ck_simulation_object *object)
 		decided(t, r);
 	else
 		turn_drop(t);
-	turn_crank(sim->state);
+	process_cache(sim->state);
 }
 
 static void list(struct ck_simulation *sim)
@@ -455,7 +454,7 @@ static void list(struct ck_simulation *sim)
 	free(names);
 	free(objects[CK_SANDBOX]);
 	free(objects[CK_CONTAINER]);
-	turn_crank(k);
+	process_cache(k);
 }
 
 static void started(struct ck_simulation *sim, struct ck_simulation_object *object)
@@ -463,7 +462,7 @@ static void started(struct ck_simulation *sim, struct ck_simulation_object *obje
 	struct keeper *k = sim->state;
 	ck_used(k->cache, object->kind, object->id);
 	ck_seen(k->cache, object->kind, object->id, CK_CONDITION_RUNNING);
-	turn_crank(k);
+	process_cache(k);
 }
 
 static void remove_object(struct ck_simulation *sim, struct ck_simulation_object *object)
@@ -481,7 +480,7 @@ static void remove_object(struct ck_simulation *sim, struct ck_simulation_object
 		refuse(t, &err);
 	else
 		decided(t, r);
-	turn_crank(k);
+	process_cache(k);
 }
 
 static void removed(struct ck_simulation *sim, struct ck_simulation_object *object)
@@ -496,12 +495,12 @@ static void removed(struct ck_simulation *sim, struct ck_simulation_object *obje
 		turn_drop(object->remover);
 		object->remover = NULL;
 	}
-	turn_crank(k);
+	process_cache(k);
 }
 
 const struct ck_simulation_policy ck_simulation_policy_crikeep = {
 	.name = "crikeep",
-	.meaning = "kept in a database, handed to the same request, repeated or waiting",
+	.meaning = "kept in a database for the same request, repeated or waiting",
 	.open = open_cache,
 	.close = close_cache,
 	.done = done,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * containerd's rules, as read in 1.6 and 2.x and measured with 1.6.20. Nothing is kept:
- *   - a second create of a name is refused, whether the first runs, has finished or is being rolled
+ *   - a second create of a name is refused, whether the first is running, finished or being rolled
  *     back;
- *   - RunPodSandbox: the caller's deadline kills what is under way; all is rolled back, and the
- *     name is free a moment later;
- *   - CreateContainer does not look at the deadline: the container completes, is listed as CREATED,
- *     and its name stays taken.
- * Not modelled: a sandbox whose time goes into a step that does not look at the deadline. It
- * completes late, and the kubelet adopts it.
+ *   - RunPodSandbox stops at the caller's deadline and rolls everything back; the name is free a
+ *     moment later;
+ *   - CreateContainer ignores the deadline: the container is completed and listed as CREATED, and
+ *     its name stays taken.
+ * Not modelled: a slow step of a sandbox that ignores the deadline. Such a sandbox is completed
+ * late, and the kubelet adopts it.
  */
 #include "src/base/error.h"
 #include "src/cli/simulate/kubelet.h"
@@ -52,7 +52,7 @@ static void made(struct ck_simulation *sim, struct ck_simulation_object *object)
 
 const struct ck_simulation_policy ck_simulation_policy_none = {
 	.name = "none",
-	.meaning = "nothing is kept: late sandboxes are undone, late containers made anew",
+	.meaning = "not kept: late sandboxes are undone, late containers created again",
 	.create = create,
 	.gone = gone,
 	.made = made,

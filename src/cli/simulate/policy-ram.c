@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRI-O's rules, as read in 1.26 and measured with 1.26.4. A result whose caller is gone is put
- * aside in memory:
- *   - the creation runs on after its caller's deadline; the result is hidden from lists until it is
- *     asked for;
- *   - the next create of the same name takes it, whatever else it asks for: only the name is
- *     compared;
- *   - a create that finds the name taken and no result yet waits, and is held to its own deadline
- *     even when the result is there in the meantime: its answer is an error in any case;
- *   - a reaper comes once a minute: it marks a result the first time and removes it the second,
- *     whoever waits for it;
- *   - after a restart everything complete is listed.
+ * CRI-O's rules, as read in 1.26 and measured with 1.26.4. A result whose caller is gone is kept in
+ * memory:
+ *   - the creation continues after its caller's deadline; the result is hidden from lists until it
+ *     is requested again;
+ *   - the next create of the same name gets it: nothing but the name is compared;
+ *   - a create whose name is taken, but has no result yet, waits until its own deadline. It fails
+ *     even if the result is ready earlier;
+ *   - once a minute a reaper marks every kept result, and removes those it had already marked, even
+ *     if a request waits for them;
+ *   - after a restart, everything complete is listed.
  */
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -74,12 +73,13 @@ static void create(struct ck_simulation *sim, struct ck_simulation_call *call)
 		call->object = ck_runtime_create(sim, call);
 		if (call->object)
 			call->object->call = call;
-	} else if (ck_runtime_visible(object)) { /* kept, or a plain duplicate of one that was handed over */
+	} else if (ck_runtime_visible(object)) {
+		/* kept, or handed over before */
 		object->kept = object->stale = false;
 		ck_kubelet_list_soon(sim);
 		ck_kubelet_answer(sim, call, 0, object);
 	}
-	/* else it waits, and its deadline comes first */
+	/* else it waits until its deadline */
 }
 
 static void gone(struct ck_simulation *sim, struct ck_simulation_call *call)
@@ -108,7 +108,7 @@ static void list(struct ck_simulation *sim)
 
 const struct ck_simulation_policy ck_simulation_policy_ram = {
 	.name = "ram",
-	.meaning = "kept in memory for 1 to 2 minutes, handed to the next of the name",
+	.meaning = "kept in memory for 1 to 2 minutes, for the next request of that name",
 	.open = open_store,
 	.close = close_store,
 	.done = done,

@@ -14,7 +14,7 @@ static void put(struct ck_queue *q, struct ck_event *e, size_t place)
 	e->place = place;
 }
 
-/* @e belongs at @place, or somewhere above or below it */
+/* move @e from @place up or down to where it belongs */
 static void settle(struct ck_queue *q, struct ck_event *e, size_t place)
 {
 	while (place > 1 && before(e, q->heap[place / 2 - 1])) {

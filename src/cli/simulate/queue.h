@@ -2,9 +2,9 @@
 #ifndef CK_CLI_SIMULATE_QUEUE_H
 #define CK_CLI_SIMULATE_QUEUE_H
 /*
- * Virtual time: what happens when. Events lie inside the things they happen to, so nothing is
- * allocated per event but room in the heap, and a thing that goes away disarms its own. Two events
- * of the same instant fire in the order in which they were armed: a run is the same every time.
+ * Virtual time: a queue of events. An event is a member of the object it happens to, so only the
+ * heap is allocated, and an object that is freed disarms its own events. Two events with the same
+ * time fire in the order in which they were armed, so every run is the same.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,15 +23,15 @@ struct ck_queue {
 	size_t n, room;
 	uint64_t now; /* ns since the start of the run */
 	uint64_t seq;
-	bool failed; /* an event could not be armed: out of memory, and the run is worth nothing */
+	bool failed; /* out of memory: an event could not be armed, so the run has no result */
 };
 
 void ck_queue_fini(struct ck_queue *q);
-/* ck_queue_arm - let @fire happen at @at; an armed event is moved */
+/* ck_queue_arm - call @fire at @at; an armed event is moved */
 void ck_queue_arm(struct ck_queue *q, struct ck_event *e, uint64_t at, void (*fire)(void *arg),
 		  void *arg);
-void ck_queue_disarm(struct ck_queue *q, struct ck_event *e); /* not armed is fine */
-/* ck_queue_take - the next event, disarmed, and time moved on to it; NULL: nothing is left to
- * happen */
+void ck_queue_disarm(struct ck_queue *q, struct ck_event *e); /* may be unarmed */
+/* ck_queue_take - disarm the next event and move the time on to it. Return: the event, or NULL:
+ * none is left */
 struct ck_event *ck_queue_take(struct ck_queue *q);
 #endif

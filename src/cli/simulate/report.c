@@ -17,7 +17,7 @@ static uint64_t sum(const uint64_t by_kind[CK_CONTAINER + 1])
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-/* Tenths of seconds as long as they tell something; "" becomes "-". */
+/* Below 100 s, tenths of seconds are shown. "" is printed as "-". */
 static const char *span(uint64_t ns, char buf[CK_TEXT_SPAN])
 {
 	if (ns == UINT64_MAX)
@@ -68,11 +68,11 @@ void ck_simulation_report(FILE *out, const struct ck_simulation_options *options
 	ck_table_print(out, table, 0);
 	fprintf(out,
 		"\n"
-		"CREATES, REQUESTS  per pod of 1 sandbox and %u container%s: %u each at best\n"
-		"READY              from the pod's coming to its last start; - stands for never\n"
-		"LAG                from \"it exists\" to \"the kubelet has its id\"\n"
-		"LEAKS              sandboxes and containers left at the end, of use to no pod\n"
-		"NEVER              pods given up after %s\n"
+		"CREATES, REQUESTS  per pod of 1 sandbox and %u container%s; %u of each at best\n"
+		"READY              from the pod's creation to its last start; - means never\n"
+		"LAG                from the end of a create until the kubelet has its id\n"
+		"LEAKS              sandboxes and containers left at the end that no pod uses\n"
+		"NEVER              pods that were given up after %s\n"
 		"\n",
 		options->containers, options->containers == 1 ? "" : "s", 1 + options->containers,
 		ck_text_span(options->give_up, buf));
@@ -87,7 +87,7 @@ void ck_simulation_report(FILE *out, const struct ck_simulation_options *options
 
 static void put_ratio(struct json_object *object, const char *name, uint64_t a, uint64_t b)
 {
-	char text[CK_TEXT_SPAN]; /* given along, as for seconds: a double prints too many digits */
+	char text[CK_TEXT_SPAN]; /* as for seconds: a double would print too many digits */
 	double ratio = (double)a / (double)b;
 	snprintf(text, sizeof(text), "%.4f", ratio);
 	struct json_object *number = json_object_new_double_s(ratio, text);
@@ -165,7 +165,7 @@ struct json_object *ck_simulation_tree(const struct ck_simulation_options *optio
 		ck_tree_put_count(leaks, "listed", r->left_visible);
 		ck_tree_put(policy, "leaks", leaks);
 		ck_tree_put_count(policy, "never_ready", r->never);
-		/* the cumulative curve: the n-th pod was ready after so long */
+		/* the cumulative curve: when the n-th pod was ready */
 		for (size_t p = 0; p + r->never < r->pods; p++) {
 			char text[CK_TEXT_SPAN];
 			snprintf(text, sizeof(text), "%.3f",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A protobuf writer of three functions, and the two messages; field numbers are those of CRI v1.
- * See request.h. */
+/* A small protobuf writer and the two messages, with the field numbers of CRI v1; see request.h. */
 #include "src/cli/simulate/request.h"
 #include "src/base/mem.h"
 
@@ -42,7 +41,7 @@ static void put_varint(struct ck_simulation_request *r, uint64_t value)
 static void number(struct ck_simulation_request *r, unsigned field, uint64_t value)
 {
 	if (!value)
-		return; /* a default is not written */
+		return; /* defaults are not written */
 	put_varint(r, field << 3);
 	put_varint(r, value);
 }
@@ -54,7 +53,7 @@ static void text(struct ck_simulation_request *r, unsigned field, const char *va
 	put(r, value, strlen(value));
 }
 
-/* A message in a message: its length is known, and put in front of it, when it ends. */
+/* A message in a message. Its length is only known at its end, and is then inserted before it. */
 static size_t begin(struct ck_simulation_request *r, unsigned field)
 {
 	put_varint(r, field << 3 | 2);
@@ -76,7 +75,8 @@ struct pair {
 	const char *key, *value;
 };
 
-/* Map entries, or KeyValue messages: both are key 1, value 2, and Go's maps have no order. */
+/* Map entries or KeyValue messages: in both, field 1 is the key and 2 the value. Go's maps are
+ * unordered, so neither is their encoding. */
 static void shuffled(struct ck_simulation_request *r, unsigned field, struct pair *pairs,
 		     unsigned n, const struct ck_simulation_call *call)
 {

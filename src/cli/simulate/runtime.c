@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects and their states; see runtime.h. Each object has one timer, for a state ends in one way
- * only. */
+/* Objects and their states; see runtime.h. An object needs one timer only, because each state ends
+ * in one way. */
 #include "src/cli/simulate/runtime.h"
 #include "src/base/mem.h"
 #include "src/cli/simulate/kubelet.h"
 
-/* an id begins with its pod's number, so that it is found without a search of all */
+/* an id begins with the number of its pod, so that ck_runtime_find() need not search all pods */
 #define POD_DIGITS 4
 
-/* Of this creation of this slot; the same under every policy. */
+/* How long this creation of this slot takes: the same under every policy. */
 static uint64_t duration(const struct ck_simulation *sim, const struct ck_simulation_call *call,
 			 unsigned slot)
 {
@@ -76,8 +76,7 @@ static void gone(void *arg)
 		sim->policy->removed(sim, object);
 	if (object->kind != CK_SANDBOX)
 		return;
-	/* a container that is still being made outlives its sandbox, as seen with containerd: an
-	 * orphan */
+	/* As with containerd, a container that is still being created outlives its sandbox. */
 	for (struct ck_simulation_object *c = object->pod->objects; c; c = c->next)
 		if (c->kind == CK_CONTAINER && strcmp(c->sandbox_id, object->id) == 0 &&
 		    (c->state == CK_SIMULATION_EXISTS || c->state == CK_SIMULATION_RUNNING ||

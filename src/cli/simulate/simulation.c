@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: the world is laid out, events happen until every pod is settled and all timers have had
- * their time. */
+/* One run: events happen until every pod is ready or given up and all clean-up timers have expired.
+ * */
 #include <signal.h>
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -8,9 +8,10 @@
 #include "src/cli/simulate/runtime.h"
 
 /*
- * After the last pod is ready or given up: long enough for every clean-up there is. crikeep keeps a
- * result for 10 minutes after the last interest (or the longest deadline), CRI-O for 2, the kubelet
- * collects once a minute, all after the last creation has ended.
+ * How long a run lasts after the last pod is ready or given up: long enough for every clean-up.
+ * crikeep keeps a result for 10 minutes, or the longest deadline, after its last request. CRI-O
+ * keeps it for 2 minutes, and the kubelet collects once a minute. All begin when the last creation
+ * ends.
  */
 static uint64_t settle_time(const struct ck_simulation_options *o)
 {
@@ -44,7 +45,7 @@ uint64_t ck_simulation_chance(const struct ck_simulation *sim, enum ck_simulatio
 uint64_t ck_simulation_chance_below(const struct ck_simulation *sim, enum ck_simulation_chance what,
 				    uint64_t a, uint64_t b, uint64_t below)
 {
-	/* not quite even, by less than a day's nanoseconds in 2^64 */
+	/* The modulo bias is below a day's nanoseconds in 2^64. */
 	return ck_simulation_chance(sim, what, a, b) % below;
 }
 
@@ -155,7 +156,7 @@ static int run(struct ck_simulation *sim)
 		ck_queue_arm(&sim->queue, &sim->kubelet_restart, o->kubelet_restart_at,
 			     kubelet_restarts, sim);
 	while (!sim->over) {
-		/* never NULL: collection goes on for ever */
+		/* never NULL: the kubelet's collection is always armed */
 		struct ck_event *e = ck_queue_take(&sim->queue);
 		e->fire(e->arg);
 		if (interrupted)

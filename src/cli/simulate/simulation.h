@@ -8,9 +8,9 @@
  *       ^                                  |      ^                                 |
  *       '------------ answer --------------'      '------------- made, removed -----'
  *
- * The kubelet is the same under every policy, and so is the runtime: what differs is who may have a
- * result whose caller is gone. Chance is drawn by what it is for (ck_simulation_chance), not in
- * order of need, so that under each policy the same pod meets the same durations and pauses.
+ * The kubelet and the runtime are the same under every policy. The policies differ in who gets a
+ * result whose caller is gone. A random number depends on its purpose (ck_simulation_chance), not
+ * on the order of draws, so under each policy the same pod has the same durations and pauses.
  *
  * All times are nanoseconds since the start of the run.
  */
@@ -23,20 +23,20 @@
 #define CK_SIMULATION_CONTAINERS_MAX 16u
 #define CK_SIMULATION_ID             64u /* hex digits, as runtimes make them */
 
-/* How long what is not slow takes (ns), as measured with containerd 1.6 and CRI-O 1.26 on a quiet
- * machine. */
+/* Durations of operations that are not slow (ns), as measured with containerd 1.6 and CRI-O 1.26 on
+ * a quiet machine. */
 #define CK_SIMULATION_QUICK   (100 * CK_NS_PER_MS) /* a create */
 #define CK_SIMULATION_START   (70 * CK_NS_PER_MS)  /* StartContainer */
 #define CK_SIMULATION_REMOVE  (200 * CK_NS_PER_MS) /* stop and remove */
-#define CK_SIMULATION_RESTART (1 * CK_NS_PER_S)    /* the runtime is back so long after it went */
+#define CK_SIMULATION_RESTART (1 * CK_NS_PER_S)    /* of the runtime or the kubelet */
 
 struct ck_simulation_options {
 	uint64_t create;                         /* how long a slow create takes */
-	/* 0.1: each takes 10 percent less to 10 percent more */
+	/* 0.1: each takes up to 10 percent less or more */
 	double jitter;
 	bool slow[CK_CONTAINER + 1];             /* by enum ck_kind: is this create the slow one? */
 	uint64_t deadline;                       /* of each create, as the kubelet sends it */
-	/* a pod not ready so long after it came is deleted */
+	/* a pod that is not ready after this time is deleted */
 	uint64_t give_up;
 	uint64_t restart_at, kubelet_restart_at; /* 0: never */
 	unsigned pods, containers;
@@ -50,8 +50,8 @@ struct ck_simulation_pod;
 
 enum ck_simulation_state {
 	CK_SIMULATION_GONE = 0,
-	CK_SIMULATION_MAKING,  /* holds its name; nobody can see it */
-	/* the creation was killed; holds its name until all is rolled back */
+	CK_SIMULATION_MAKING, /* holds its name; not visible */
+	/* the creation was killed; holds its name until it is rolled back */
 	CK_SIMULATION_UNDOING,
 	CK_SIMULATION_EXISTS,  /* sandbox READY, container CREATED */
 	CK_SIMULATION_RUNNING, /* container */
@@ -69,18 +69,18 @@ struct ck_simulation_object {
 	enum ck_simulation_state state;
 	enum ck_simulation_state listed; /* what the kubelet saw in its last list; GONE: nothing */
 	uint64_t exists_at;
-	bool delivered; /* the kubelet has had its id */
+	bool delivered; /* the kubelet knows its id */
 	bool hidden;    /* the policy leaves it out of lists */
 	struct ck_event next_state;
-	/* none and ram: the create that makes it, while its client waits */
+	/* none and ram: the create that makes it, while its caller waits */
 	struct ck_simulation_call *call;
-	bool kept, stale;         /* ram: put aside; seen once by the reaper */
-	/* crikeep: the turn that makes it; the kubelet's turn that removes it ... */
+	bool kept, stale; /* ram: kept for a later create; marked by the reaper */
+	/* crikeep: the turn that creates it; the kubelet's turn that removes it */
 	void *maker, *remover;
-	void *job;                /* ... and the library's job that does */
+	void *job; /* crikeep: the library's job that removes it */
 };
 
-/* A create on its way. */
+/* A create in flight. */
 struct ck_simulation_call {
 	struct ck_simulation_pod *pod;
 	bool open;
@@ -92,7 +92,7 @@ struct ck_simulation_call {
 	unsigned serial;     /* of this pod's creates */
 	struct ck_event end; /* its deadline, then its answer */
 	int grpc;
-	struct ck_simulation_object *object; /* the answer; none and ram: also what it makes */
+	struct ck_simulation_object *object; /* the answer; none and ram: also what it creates */
 	void *turn;                   /* crikeep */
 };
 
@@ -107,41 +107,41 @@ struct ck_simulation_pod {
 	struct ck_simulation_call call;
 	uint64_t came_at;
 	bool ready, given_up;
-	bool syncing; /* in a sync */
-	/* there is a reason for another sync: after this one, or after the next list */
+	bool syncing;
+	/* another sync must follow: after this one, or after the next list */
 	bool woken;
 	bool sync_failed;
-	/* at least once in this life of the kubelet: ended_at is valid */
+	/* it has synced since the kubelet started: ended_at is valid */
 	bool synced;
-	uint64_t ended_at;              /* the last sync: the next one wants a newer list */
+	uint64_t ended_at;              /* end of the last sync; the next needs a newer list */
 	unsigned step;                  /* of the sync: 0 the sandbox, n the n-th container */
 	char sandbox_id[CK_SIMULATION_ID + 1]; /* the sandbox of this sync */
-	struct {                        /* per container, as listed when the sync began */
+	struct { /* per container, as listed at the start of the sync */
 		bool running;
 		uint32_t attempt; /* of the next create */
 	} want[CK_SIMULATION_CONTAINERS_MAX];
-	struct ck_simulation_object *starting; /* StartContainer is under way */
+	struct ck_simulation_object *starting; /* in StartContainer */
 	struct ck_event arrival, requeue, give_up;
 };
 
-/* A policy: how the runtime treats creates whose caller is gone. NULL members need nothing done. */
+/* A policy: how the runtime treats creates whose caller is gone. A member may be NULL. */
 struct ck_simulation_policy {
 	const char *name, *meaning;
 	/* also after the runtime restarted */
 	int (*open)(struct ck_simulation *sim, struct ck_error *err);
-	/* also when it goes down; every open call fails afterwards */
+	/* also when the runtime goes down; every open call fails afterwards */
 	void (*close)(struct ck_simulation *sim);
-	/* once, at the very end: whatever open did */
+	/* once, at the very end; also if open failed */
 	void (*done)(struct ck_simulation *sim);
-	/* ends with ck_kubelet_answer(), now, later or never */
+	/* answers with ck_kubelet_answer(), now, later or never */
 	void (*create)(struct ck_simulation *sim, struct ck_simulation_call *call);
-	/* nobody waits for it any more */
+	/* the caller is gone */
 	void (*gone)(struct ck_simulation *sim, struct ck_simulation_call *call);
 	void (*made)(struct ck_simulation *sim, struct ck_simulation_object *object);
-	/* decides who is hidden from the list being made */
+	/* decides which objects are hidden from the next list */
 	void (*list)(struct ck_simulation *sim);
 	void (*started)(struct ck_simulation *sim, struct ck_simulation_object *object);
-	/* the kubelet wants it gone */
+	/* the kubelet removes it */
 	void (*remove)(struct ck_simulation *sim, struct ck_simulation_object *object);
 	void (*removed)(struct ck_simulation *sim, struct ck_simulation_object *object);
 };
@@ -188,7 +188,7 @@ int ck_simulation_run(const struct ck_simulation_options *options,
 /* ck_simulation_interrupt - end the run at its next event; from a signal handler */
 void ck_simulation_interrupt(void);
 
-/* what a number is drawn for */
+/* the purpose of a random number */
 enum ck_simulation_chance {
 	CK_CHANCE_DURATION = 1,
 	CK_CHANCE_ARRIVAL,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plot as SVG 1.1 with one style sheet: no scripts, fonts or files from elsewhere. Colours are
- * told apart by people who see few of them, on white and on black, and each curve has a dash
- * pattern of its own; a viewer that does not know prefers-color-scheme shows the light one. Every
- * text goes through text(), which escapes it.
+ * The plot as SVG 1.1 with one style sheet. It needs no scripts, fonts or other files. The colours
+ * can be told apart by colour-blind people, on white and on black, and each curve has its own dash
+ * pattern. A viewer that does not know prefers-color-scheme shows the light colours. text() escapes
+ * every text.
  */
 #include <stdarg.h>
 #include "src/base/error.h"
@@ -40,7 +40,7 @@ static void escaped(FILE *out, const char *s)
 	}
 }
 
-/* @attributes are ours and are not escaped */
+/* @attributes is trusted and not escaped */
 CK_PRINTF(5, 6)
 static void text(FILE *out, double x, double y, const char *attributes, const char *fmt, ...)
 {
@@ -64,7 +64,7 @@ static double at_y(const struct ck_plot *plot, size_t pods)
 	return BOTTOM - (BOTTOM - TOP) * ((double)pods / (double)plot->options->pods);
 }
 
-/* the mark above @pods: round numbers, and at the top as many pods as there are */
+/* the mark above @pods: a round number, or at the top the number of all pods */
 static size_t next_mark(size_t pods, size_t all)
 {
 	static const size_t steps[] = { 1, 2, 5, 10, 20, 50, 100, 200 };
@@ -93,7 +93,7 @@ static void axes(FILE *out, const struct ck_plot *plot)
 	fprintf(out, "<path class=\"axis\" fill=\"none\" d=\"M%d %dV%dH%d\"/>\n", LEFT, TOP, BOTTOM,
 		RIGHT);
 	text(out, (LEFT + RIGHT) / 2.0, BOTTOM + 46, "text-anchor=\"middle\"",
-	     "time since the pod came");
+	     "time since the pod was created");
 	fprintf(out, "<g transform=\"translate(22 %d) rotate(-90)\">", (TOP + BOTTOM) / 2);
 	text(out, 0, 0, "text-anchor=\"middle\"", "pods ready");
 	fputs("</g>\n", out);
@@ -133,7 +133,7 @@ void ck_plot_svg(FILE *out, const struct ck_plot *plot)
 	     "%u pods, a create takes %.4gs (jitter %.3g%%), the kubelet waits %.4gs", o->pods,
 	     (double)o->create / 1e9, o->jitter * 100, (double)o->deadline / 1e9);
 	axes(out, plot);
-	/* broken lines over the whole one: where curves agree both are seen */
+	/* dashed curves lie above the solid one, so that both are visible where they agree */
 	for (size_t i = plot->n; i-- > 0;) {
 		const struct ck_simulation_result *r = &plot->results[i];
 		int x = LEFT + (int)i * 220;
