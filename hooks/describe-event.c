@@ -5,142 +5,146 @@
  */
 #include "hooks/nri-int.h"
 
-static const char *pod_id_of(const struct ck_tour *tour)
+static const char *pod_id_of(const struct ck_dispatch *dispatch)
 {
-	return tour->pod_id ? tour->pod_id : tour->known->sandbox_id;
+	return dispatch->pod_id ? dispatch->pod_id : dispatch->object->sandbox_id;
 }
 
-static struct ck_known *pod_of(const struct ck_tour *tour)
+static struct ck_nri_object *pod_of(const struct ck_dispatch *dispatch)
 {
-	return tour->known->kind == CK_SANDBOX
-		       ? tour->known
-		       : ck_know_find(tour->nri, CK_SANDBOX, pod_id_of(tour));
+	return dispatch->object->kind == CK_SANDBOX
+		       ? dispatch->object
+		       : ck_nri_object_find(dispatch->nri, CK_SANDBOX, pod_id_of(dispatch));
 }
 
 /* of a pod that nobody describes, at least the id. NULL: out of memory */
-static struct ck_blob *what_is_known_of_pod(const struct ck_tour *tour)
+static struct ck_blob *what_is_known_of_pod(const struct ck_dispatch *dispatch)
 {
 	struct ck_bytes bytes = { 0 };
 	struct ck_blob *blob = NULL;
-	const struct ck_known *pod = pod_of(tour);
+	const struct ck_nri_object *pod = pod_of(dispatch);
 	if (pod)
-		return ck_blob_ref(pod->object);
-	if (ck_bytes_field_text(&bytes, 1, pod_id_of(tour)) == 0)
+		return ck_blob_ref(pod->description);
+	if (ck_bytes_field_text(&bytes, 1, pod_id_of(dispatch)) == 0)
 		blob = ck_blob_new(bytes.p, bytes.len);
 	ck_bytes_free(&bytes);
 	return blob;
 }
 
-static void not_described(struct ck_tour *tour, enum ck_kind kind, int grpc)
+static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int grpc)
 {
-	uint64_t now = ck_nri_now(tour->nri);
-	bool needed = ck_nri_event_announces(tour->event) || CK_BROKEN(R27);
+	uint64_t now = ck_nri_now(dispatch->nri);
+	bool needed = ck_nri_event_announces(dispatch->event) || CK_BROKEN(R27);
 	if (!needed) { /* what was known of it has to do */
-		struct ck_blob **at = kind == CK_CONTAINER ? &tour->container : &tour->pod;
-		*at = kind == CK_CONTAINER ? ck_blob_ref(tour->known->object) : what_is_known_of_pod(tour);
+		struct ck_blob **at = kind == CK_CONTAINER ? &dispatch->container : &dispatch->pod;
+		*at = kind == CK_CONTAINER ? ck_blob_ref(dispatch->object->description)
+					   : what_is_known_of_pod(dispatch);
 		if (*at) {
-			ck_tour_describe(tour);
+			ck_dispatch_describe(dispatch);
 			return;
 		}
 	}
 	if (needed && grpc == CK_GRPC_NOT_FOUND) {
-		ck_tour_refuse(tour, "it is gone");
-		ck_tour_end_refused(tour);
-	} else if (needed && now - tour->began >= CK_NRI_DESCRIBE_MAX) {
-		ck_tour_refuse(tour, "the runtime does not tell what it has made: %s",
-			       ck_grpc_name(grpc));
-		ck_tour_end_refused(tour);
+		ck_dispatch_refuse(dispatch, "it is gone");
+		ck_dispatch_end_refused(dispatch);
+	} else if (needed && now - dispatch->began >= CK_NRI_DESCRIBE_MAX) {
+		ck_dispatch_refuse(dispatch, "the runtime does not tell what it has made: %s",
+				   ck_grpc_name(grpc));
+		ck_dispatch_end_refused(dispatch);
 	} else { /* asked again; half a description would never be put right (R3) */
-		tour->pause = tour->pause ? tour->pause * 2 : CK_NRI_DESCRIBE_AGAIN;
-		if (tour->pause > 8 * CK_NRI_DESCRIBE_AGAIN)
-			tour->pause = 8 * CK_NRI_DESCRIBE_AGAIN;
-		tour->due = now + tour->pause;
+		dispatch->pause = dispatch->pause ? dispatch->pause * 2 : CK_NRI_DESCRIBE_AGAIN;
+		if (dispatch->pause > 8 * CK_NRI_DESCRIBE_AGAIN)
+			dispatch->pause = 8 * CK_NRI_DESCRIBE_AGAIN;
+		dispatch->due = now + dispatch->pause;
 	}
 }
 
-static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
+static void described(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
 {
-	struct ck_tour *tour = job->owner;
-	struct ck_nri *nri = tour->nri;
+	struct ck_dispatch *dispatch = host_call->owner;
+	struct ck_nri *nri = dispatch->nri;
 	struct ck_error err = { 0 };
-	tour->job = NULL;
-	if (tour->phase != CK_TOUR_DESCRIBE)
+	dispatch->host_call = NULL;
+	if (dispatch->phase != CK_DISPATCH_DESCRIBE)
 		return;
 	if (grpc != CK_GRPC_OK || !bytes) {
-		not_described(tour, job->kind, grpc ? grpc : CK_GRPC_INTERNAL);
+		not_described(dispatch, host_call->kind, grpc ? grpc : CK_GRPC_INTERNAL);
 		return;
 	}
-	struct ck_known *known = job->kind == tour->known->kind
-					 ? tour->known
-					 : ck_know_find(nri, job->kind, job->id);
-	struct ck_blob **at = job->kind == CK_SANDBOX ? &tour->pod : &tour->container;
-	int r = known ? ck_know_described(nri, known, bytes, len, &err) : 0;
+	struct ck_nri_object *object =
+		host_call->kind == dispatch->object->kind
+			? dispatch->object
+			: ck_nri_object_find(nri, host_call->kind, host_call->id);
+	struct ck_blob **at = host_call->kind == CK_SANDBOX ? &dispatch->pod : &dispatch->container;
+	int r = object ? ck_nri_object_described(nri, object, bytes, len, &err) : 0;
 	if (r >= 0)
-		*at = known ? ck_blob_ref(known->object) : ck_blob_new(bytes, len);
+		*at = object ? ck_blob_ref(object->description) : ck_blob_new(bytes, len);
 	if (!*at) {
 		ck_nri_log(nri, CK_LOG_ERROR, "the description of %.64s cannot be used: %s",
-			   job->id, err.text);
-		not_described(tour, job->kind,
+			   host_call->id, err.text);
+		not_described(dispatch, host_call->kind,
 			      r == -CK_EMALFORMED ? CK_GRPC_NOT_FOUND : CK_GRPC_RESOURCE_EXHAUSTED);
 		return;
 	}
-	ck_tour_describe(tour);
+	ck_dispatch_describe(dispatch);
 }
 
-static void ask(struct ck_tour *tour, enum ck_kind kind, const char *id)
+static void ask(struct ck_dispatch *dispatch, enum ck_kind kind, const char *id)
 {
-	tour->phase = CK_TOUR_DESCRIBE;
-	tour->due = CK_NRI_FOREVER;
-	tour->job = ck_nri_job_new(tour->nri, CK_NRI_JOB_DESCRIBE, kind, id, NULL, NULL, described,
-				   tour);
-	if (!tour->job)
-		not_described(tour, kind, CK_GRPC_RESOURCE_EXHAUSTED);
+	dispatch->phase = CK_DISPATCH_DESCRIBE;
+	dispatch->due = CK_NRI_FOREVER;
+	dispatch->host_call = ck_host_call_new(dispatch->nri, CK_HOST_CALL_DESCRIBE, kind, id, NULL,
+					       NULL, described, dispatch);
+	if (!dispatch->host_call)
+		not_described(dispatch, kind, CK_GRPC_RESOURCE_EXHAUSTED);
 }
 
-static int begin_merging(struct ck_tour *tour, struct ck_error *err)
+static int begin_merging(struct ck_dispatch *dispatch, struct ck_error *err)
 {
-	const struct ck_blob *resources = tour->resources;
-	switch (tour->event) {
+	const struct ck_blob *resources = dispatch->resources;
+	switch (dispatch->event) {
 	case CK_NRI_CREATE_CONTAINER:
-		return ck_adjust_create(tour->container->bytes, tour->container->len, &tour->adjust,
-					err);
+		return ck_adjust_create(dispatch->container->bytes, dispatch->container->len,
+					&dispatch->adjust, err);
 	case CK_NRI_UPDATE_CONTAINER:
-		return ck_adjust_update(tour->known->nri_id, resources ? resources->bytes : NULL,
-					resources ? resources->len : 0, &tour->adjust, err);
+		return ck_adjust_update(dispatch->object->nri_id,
+					resources ? resources->bytes : NULL,
+					resources ? resources->len : 0, &dispatch->adjust, err);
 	case CK_NRI_STOP_CONTAINER:
-		return ck_adjust_others(&tour->adjust, err);
+		return ck_adjust_others(&dispatch->adjust, err);
 	default:
 		return 0;
 	}
 }
 
 /* pod, then container; then it goes out */
-void ck_tour_describe(struct ck_tour *tour)
+void ck_dispatch_describe(struct ck_dispatch *dispatch)
 {
-	struct ck_known *known = tour->known;
-	struct ck_known *pod = pod_of(tour);
+	struct ck_nri_object *object = dispatch->object;
+	struct ck_nri_object *pod = pod_of(dispatch);
 	struct ck_error err = { 0 };
-	bool fresh = ck_nri_event_needs_fresh(tour->event);
-	if (!tour->pod && pod && ((pod->described && !(fresh && pod == known)) || CK_BROKEN(R8)))
-		tour->pod = ck_blob_ref(pod->object);
-	if (!tour->pod) {
-		ask(tour, CK_SANDBOX, pod ? pod->id : pod_id_of(tour));
+	bool fresh = ck_nri_event_needs_fresh(dispatch->event);
+	if (!dispatch->pod && pod &&
+	    ((pod->described && !(fresh && pod == object)) || CK_BROKEN(R8)))
+		dispatch->pod = ck_blob_ref(pod->description);
+	if (!dispatch->pod) {
+		ask(dispatch, CK_SANDBOX, pod ? pod->id : pod_id_of(dispatch));
 		return;
 	}
-	if (known->kind == CK_CONTAINER && !tour->container &&
-	    (!*known->id || (known->described && !fresh)))
-		tour->container = ck_blob_ref(known->object);
-	if (known->kind == CK_CONTAINER && !tour->container) {
-		ask(tour, CK_CONTAINER, known->id);
+	if (object->kind == CK_CONTAINER && !dispatch->container &&
+	    (!*object->id || (object->described && !fresh)))
+		dispatch->container = ck_blob_ref(object->description);
+	if (object->kind == CK_CONTAINER && !dispatch->container) {
+		ask(dispatch, CK_CONTAINER, object->id);
 		return;
 	}
-	if (begin_merging(tour, &err) < 0) {
-		ck_nri_log(tour->nri, CK_LOG_ERROR, "%s: %s", ck_nri_event_name(tour->event),
-			   err.text);
-		ck_tour_refuse(tour, "%s", err.text);
-		ck_tour_end_refused(tour);
+	if (begin_merging(dispatch, &err) < 0) {
+		ck_nri_log(dispatch->nri, CK_LOG_ERROR, "%s: %s",
+			   ck_nri_event_name(dispatch->event), err.text);
+		ck_dispatch_refuse(dispatch, "%s", err.text);
+		ck_dispatch_end_refused(dispatch);
 		return;
 	}
-	tour->phase = CK_TOUR_GOING;
-	ck_tour_go_on(tour);
+	dispatch->phase = CK_DISPATCH_DELIVER;
+	ck_dispatch_deliver(dispatch);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event on its tour: described by the host, brought to one plugin after the other in index
+ * One event on its dispatch: described by the host, brought to one plugin after the other in index
  * order, its answers merged.
  *
  *   NEW -> DEBT? -> DESCRIBE -> GOING -> CHANGES -> DONE
  *                                 |         what plugins want of other containers is carried out
  *                                 '- at each plugin: answered | not in time | lost | refused
  *
- * A tour waits for a plugin at most request_timeout, counted from when its delivery is queued (H5);
+ * A dispatch waits for a plugin at most request_timeout, counted from when its delivery is queued (H5);
  * then it goes on, and the delivery stays in the plugin's queue without it. So a plugin may hear
  * late, but in order, and never holds up more than that.
  */
@@ -18,34 +18,34 @@
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static void unlink_tour(struct ck_tour *tour)
+static void unlink_dispatch(struct ck_dispatch *dispatch)
 {
-	*(tour->prev ? &tour->prev->next : &tour->nri->tours) = tour->next;
-	if (tour->next)
-		tour->next->prev = tour->prev;
-	tour->prev = tour->next = NULL;
+	*(dispatch->prev ? &dispatch->prev->next : &dispatch->nri->dispatches) = dispatch->next;
+	if (dispatch->next)
+		dispatch->next->prev = dispatch->prev;
+	dispatch->prev = dispatch->next = NULL;
 }
 
-static void tour_free(struct ck_tour *tour)
+static void dispatch_free(struct ck_dispatch *dispatch)
 {
-	ck_nri_job_forget(tour->job);
-	ck_know_unref(tour->known);
-	ck_blob_unref(tour->pod);
-	ck_blob_unref(tour->container);
-	ck_blob_unref(tour->resources);
-	ck_blob_unref(tour->overhead);
-	ck_adjust_free(tour->adjust);
-	ck_bytes_free(&tour->adjustment);
-	ck_bytes_free(&tour->owners);
-	ck_bytes_free(&tour->told_names);
-	ck_bytes_free(&tour->result_resources);
-	free(tour->pod_id);
-	free(tour->names);
-	free(tour);
+	ck_host_call_forget(dispatch->host_call);
+	ck_nri_object_unref(dispatch->object);
+	ck_blob_unref(dispatch->pod);
+	ck_blob_unref(dispatch->container);
+	ck_blob_unref(dispatch->resources);
+	ck_blob_unref(dispatch->overhead);
+	ck_adjust_free(dispatch->adjust);
+	ck_bytes_free(&dispatch->adjustment);
+	ck_bytes_free(&dispatch->owners);
+	ck_bytes_free(&dispatch->told_names);
+	ck_bytes_free(&dispatch->result_resources);
+	free(dispatch->pod_id);
+	free(dispatch->names);
+	free(dispatch);
 }
 
 /* a container, and its pod? */
-static bool is_in(const struct ck_known *container, const struct ck_known *pod)
+static bool is_in(const struct ck_nri_object *container, const struct ck_nri_object *pod)
 {
 	return container && pod && container->kind == CK_CONTAINER && pod->kind == CK_SANDBOX &&
 	       !strcmp(container->sandbox_id, pod->id);
@@ -56,51 +56,51 @@ static bool ends(enum ck_nri_event event)
 	return ck_nri_event_stops(event) || ck_nri_event_removes(event);
 }
 
-void ck_tour_done(struct ck_tour *tour)
+void ck_dispatch_done(struct ck_dispatch *dispatch)
 {
-	struct ck_tour **end = &tour->nri->tours_done;
-	ck_nri_job_forget(CK_TAKE(tour->job));
-	if (tour->at)
-		CK_TAKE(tour->at)->tour = NULL;
-	unlink_tour(tour);
-	tour->phase = CK_TOUR_DONE;
-	for (struct ck_tour *other = tour->nri->tours; other; other = other->next)
-		other->behind =
-			other->behind && other->known != tour->known && !is_in(tour->known, other->known); /* looked at anew */
+	struct ck_dispatch **end = &dispatch->nri->dispatches_done;
+	ck_host_call_forget(CK_TAKE(dispatch->host_call));
+	if (dispatch->at)
+		CK_TAKE(dispatch->at)->dispatch = NULL;
+	unlink_dispatch(dispatch);
+	dispatch->phase = CK_DISPATCH_DONE;
+	for (struct ck_dispatch *other = dispatch->nri->dispatches; other; other = other->next)
+		other->behind = other->behind && other->object != dispatch->object &&
+				!is_in(dispatch->object, other->object); /* looked at anew */
 	while (*end)
 		end = &(*end)->next;
-	*end = tour;
+	*end = dispatch;
 	/* without a cache nobody releases it */
-	if (tour->known && ck_nri_event_removes(tour->event) && !tour->known->entry)
-		ck_know_forget(tour->nri, tour->known);
+	if (dispatch->object && ck_nri_event_removes(dispatch->event) && !dispatch->object->entry)
+		ck_nri_object_forget(dispatch->nri, dispatch->object);
 }
 
-void ck_tour_refuse(struct ck_tour *tour, const char *fmt, ...)
+void ck_dispatch_refuse(struct ck_dispatch *dispatch, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);
-	vsnprintf(tour->refusal, sizeof(tour->refusal), fmt, args);
+	vsnprintf(dispatch->refusal, sizeof(dispatch->refusal), fmt, args);
 	va_end(args);
-	tour->refused = true;
+	dispatch->refused = true;
 }
 
 /* whoever has not heard of it yet need not: it is undone */
-static void withdraw(struct ck_tour *tour)
+static void withdraw(struct ck_dispatch *dispatch)
 {
-	for (struct ck_plugin *plugin = tour->nri->plugins, *next; plugin && tour->known;
+	for (struct ck_plugin *plugin = dispatch->nri->plugins, *next; plugin && dispatch->object;
 	     plugin = next) {
 		next = plugin->next;
-		ck_plugin_unqueue(plugin, tour->known);
+		ck_plugin_unqueue(plugin, dispatch->object);
 	}
 }
 
-void ck_tour_end_refused(struct ck_tour *tour)
+void ck_dispatch_end_refused(struct ck_dispatch *dispatch)
 {
-	if (ck_nri_event_announces(tour->event) ||
-	    tour->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
+	if (ck_nri_event_announces(dispatch->event) ||
+	    dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
 		if (!CK_BROKEN(R38))
-			withdraw(tour);
-	ck_tour_done(tour);
+			withdraw(dispatch);
+	ck_dispatch_done(dispatch);
 }
 
 static struct ck_blob *blob_of(const void *p, size_t len, bool *whole)
@@ -111,40 +111,40 @@ static struct ck_blob *blob_of(const void *p, size_t len, bool *whole)
 }
 
 /* the object of a call: found, or made if the call announces it */
-static int find_object(struct ck_tour *tour, const struct ck_nri_call *call,
+static int find_object(struct ck_dispatch *dispatch, const struct ck_nri_call *call,
 		       const struct ck_told *told, struct ck_error *err)
 {
-	struct ck_nri *nri = tour->nri;
+	struct ck_nri *nri = dispatch->nri;
 	enum ck_kind kind = ck_nri_event_of_pod(call->event) ? CK_SANDBOX : CK_CONTAINER;
 	const char *id = kind == CK_SANDBOX ? call->pod_id : call->container_id;
-	struct ck_known *known = ck_know_find(nri, kind, id);
-	if (!known && told)
-		known = ck_know_make(nri, kind, id, told);
-	else if (!known && ck_nri_event_announces(call->event)) {
+	struct ck_nri_object *object = ck_nri_object_find(nri, kind, id);
+	if (!object && told)
+		object = ck_nri_object_ensure(nri, kind, id, told);
+	else if (!object && ck_nri_event_announces(call->event)) {
 		const struct ck_told key = {
 			.size = sizeof(key), .kind = kind, .id = id, .sandbox_id = call->pod_id
 		};
-		known = ck_know_make(nri, kind, id, &key);
-		if (known &&
-		    ((tour->before_create &&
-		      ck_know_unmade(nri, known, call->container_name, call->attempt) < 0) ||
-		     ck_know_all(nri, known) < 0)) {
+		object = ck_nri_object_ensure(nri, kind, id, &key);
+		if (object && ((dispatch->before_create &&
+				ck_nri_object_not_created(nri, object, call->container_name,
+							  call->attempt) < 0) ||
+			       ck_recipients_add_all(nri, object) < 0)) {
 			/* the next try must not find half of them chosen */
-			ck_know_forget(nri, known);
+			ck_nri_object_forget(nri, object);
 			return ck_nomem(err);
 		}
-	} else if (!known) {
+	} else if (!object) {
 		return 0; /* nobody knows it */
 	}
-	if (!known)
+	if (!object)
 		return ck_nomem(err);
-	tour->known = ck_know_ref(known);
+	dispatch->object = ck_nri_object_ref(object);
 	return 0;
 }
 
-void ck_tour_note(struct ck_tour *tour, const struct ck_plugin *plugin)
+void ck_dispatch_note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plugin)
 {
-	struct ck_bytes *names = &tour->told_names;
+	struct ck_bytes *names = &dispatch->told_names;
 	if (ck_bytes_room(names, strlen(plugin->name) + 2) < 0)
 		return;
 	if (names->len)
@@ -153,71 +153,75 @@ void ck_tour_note(struct ck_tour *tour, const struct ck_plugin *plugin)
 }
 
 /* its commit: who was asked about it before it was made is not told again, but is among the told */
-static void find_consulted(struct ck_tour *tour)
+static void find_consulted(struct ck_dispatch *dispatch)
 {
-	for (const struct ck_plugin *plugin = tour->nri->plugins; plugin; plugin = plugin->next) {
-		const struct ck_knower *k = ck_know_who(tour->known, plugin);
-		if (!k || !k->told || k->listed)
+	for (const struct ck_plugin *plugin = dispatch->nri->plugins; plugin;
+	     plugin = plugin->next) {
+		const struct ck_recipient *recipient = ck_recipient_find(dispatch->object, plugin);
+		if (!recipient || !recipient->told || recipient->listed)
 			continue;
-		tour->consulted = true;
+		dispatch->consulted = true;
 		if (ck_plugin_wants(plugin, CK_NRI_CREATE_CONTAINER))
-			ck_tour_note(tour, plugin);
+			ck_dispatch_note_told(dispatch, plugin);
 	}
 }
 
 /* what the caller tells is as good as what the host would describe */
-static void keep_described(struct ck_tour *tour, const struct ck_nri_call *call)
+static void keep_described(struct ck_dispatch *dispatch, const struct ck_nri_call *call)
 {
-	struct ck_known *pod = ck_know_find(tour->nri, CK_SANDBOX, call->pod_id);
+	struct ck_nri_object *pod = ck_nri_object_find(dispatch->nri, CK_SANDBOX, call->pod_id);
 	if (pod && call->pod)
-		ck_know_described(tour->nri, pod, call->pod, call->pod_len, NULL);
-	if (tour->known->kind == CK_CONTAINER && call->container)
-		ck_know_described(tour->nri, tour->known, call->container, call->container_len,
-				  NULL);
+		ck_nri_object_described(dispatch->nri, pod, call->pod, call->pod_len, NULL);
+	if (dispatch->object->kind == CK_CONTAINER && call->container)
+		ck_nri_object_described(dispatch->nri, dispatch->object, call->container,
+					call->container_len, NULL);
 }
 
-int ck_tour_begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told,
-		  enum ck_nri_event then, ck_nri_cb *cb, void *userdata, struct ck_error *err)
+int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
+		      const struct ck_told *told, enum ck_nri_event then, ck_nri_cb *cb,
+		      void *userdata, struct ck_error *err)
 {
-	struct ck_tour *tour = CK_NEW(struct ck_tour), **end = &nri->tours;
+	struct ck_dispatch *dispatch = CK_NEW(struct ck_dispatch), **end = &nri->dispatches;
 	bool whole = true;
-	if (!tour)
+	if (!dispatch)
 		return ck_nomem(err);
-	tour->nri = nri;
-	tour->event = tour->asked = call->event;
-	tour->then = then;
-	tour->before_create = call->event == CK_NRI_CREATE_CONTAINER && call->container_name;
-	tour->cb = cb;
-	tour->userdata = userdata;
-	tour->began = ck_nri_now(nri);
-	tour->due = CK_NRI_FOREVER;
-	tour->pod = blob_of(call->pod, call->pod_len, &whole);
-	tour->container = blob_of(call->container, call->container_len, &whole);
-	tour->resources = blob_of(call->resources, call->resources_len, &whole);
-	tour->overhead = blob_of(call->overhead, call->overhead_len, &whole);
-	tour->pod_id = ck_strdup(call->pod_id);
-	tour->names = ck_strdup(told ? told->told : NULL);
-	if (!whole || (call->pod_id && !tour->pod_id) || (told && told->told && !tour->names) ||
-	    find_object(tour, call, told, err) < 0) {
-		tour_free(tour);
+	dispatch->nri = nri;
+	dispatch->event = dispatch->asked = call->event;
+	dispatch->then = then;
+	dispatch->before_create = call->event == CK_NRI_CREATE_CONTAINER && call->container_name;
+	dispatch->cb = cb;
+	dispatch->userdata = userdata;
+	dispatch->began = ck_nri_now(nri);
+	dispatch->due = CK_NRI_FOREVER;
+	dispatch->pod = blob_of(call->pod, call->pod_len, &whole);
+	dispatch->container = blob_of(call->container, call->container_len, &whole);
+	dispatch->resources = blob_of(call->resources, call->resources_len, &whole);
+	dispatch->overhead = blob_of(call->overhead, call->overhead_len, &whole);
+	dispatch->pod_id = ck_strdup(call->pod_id);
+	dispatch->names = ck_strdup(told ? told->told : NULL);
+	if (!whole || (call->pod_id && !dispatch->pod_id) ||
+	    (told && told->told && !dispatch->names) ||
+	    find_object(dispatch, call, told, err) < 0) {
+		dispatch_free(dispatch);
 		return ck_nomem(err);
 	}
-	if (tour->known) {
-		keep_described(tour, call);
-		tour->inherited = !tour->known->ours;
+	if (dispatch->object) {
+		keep_described(dispatch, call);
+		dispatch->inherited = !dispatch->object->ours;
 		if (told && call->event == CK_NRI_CREATE_CONTAINER)
-			find_consulted(tour);
+			find_consulted(dispatch);
 	}
-	for (struct ck_knower *k = tour->known && CK_BROKEN(R23) ? tour->known->knowers : NULL; k;
-	     k = k->next)
-		k->stopped = false;
-	if (tour->known && ck_nri_event_stops(call->event) && !CK_BROKEN(H1))
-		tour->known->stop_begun = true; /* from here on it is in no list */
+	for (struct ck_recipient *recipient =
+		     dispatch->object && CK_BROKEN(R23) ? dispatch->object->recipients : NULL;
+	     recipient; recipient = recipient->next)
+		recipient->stopped = false;
+	if (dispatch->object && ck_nri_event_stops(call->event) && !CK_BROKEN(H1))
+		dispatch->object->stop_begun = true; /* from here on it is in no list */
 	while (*end) {
-		tour->prev = *end;
+		dispatch->prev = *end;
 		end = &(*end)->next;
 	}
-	*end = tour;
+	*end = dispatch;
 	return 0;
 }
 
@@ -243,10 +247,10 @@ static struct ck_plugin *named(struct ck_plugin *from, const char *name, size_t 
 
 /* true: those who were told in an earlier life are not all back, and there is still time for them
  * to come */
-static bool waits_for_debtors(struct ck_tour *tour)
+static bool waits_for_return(struct ck_dispatch *dispatch)
 {
-	struct ck_nri *nri = tour->nri;
-	const char *at = tour->names, *name;
+	struct ck_nri *nri = dispatch->nri;
+	const char *at = dispatch->names, *name;
 	size_t len;
 	if (!nri->started)
 		return true;
@@ -255,34 +259,35 @@ static bool waits_for_debtors(struct ck_tour *tour)
 		return false;
 	while ((name = next_name(&at, &len)))
 		if (!named(nri->plugins, name, len)) {
-			tour->due = until;
+			dispatch->due = until;
 			return true;
 		}
 	return false;
 }
 
-static void take_over_debts(struct ck_tour *tour)
+static void add_returned(struct ck_dispatch *dispatch)
 {
-	const char *at = tour->names, *name;
+	const char *at = dispatch->names, *name;
 	size_t len;
 	while ((name = next_name(&at, &len)))
-		for (struct ck_plugin *plugin = tour->nri->plugins;
+		for (struct ck_plugin *plugin = dispatch->nri->plugins;
 		     (plugin = named(plugin, name, len)); plugin = plugin->next) {
-			if (ck_know_who(tour->known, plugin) || CK_BROKEN(H3))
+			if (ck_recipient_find(dispatch->object, plugin) || CK_BROKEN(H3))
 				continue;
-			struct ck_knower *k = ck_know_add(tour->known, plugin);
-			if (k)
-				k->told = true;
+			struct ck_recipient *recipient = ck_recipient_add(dispatch->object, plugin);
+			if (recipient)
+				recipient->told = true;
 		}
 }
 
 /* events of one object come one after the other, and a pod ends behind what is in it (R18, R26,
  * R30) */
-static bool is_behind(const struct ck_tour *tour)
+static bool is_behind(const struct ck_dispatch *dispatch)
 {
-	for (const struct ck_tour *other = tour->prev; other; other = other->prev)
-		if ((other->known == tour->known || (ends(tour->event) && ends(other->event) &&
-						     is_in(other->known, tour->known))) &&
+	for (const struct ck_dispatch *other = dispatch->prev; other; other = other->prev)
+		if ((other->object == dispatch->object ||
+		     (ends(dispatch->event) && ends(other->event) &&
+		      is_in(other->object, dispatch->object))) &&
 		    !CK_BROKEN(R30))
 			return true;
 	return false;
@@ -290,154 +295,157 @@ static bool is_behind(const struct ck_tour *tour)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-void ck_tour_step(struct ck_tour *tour)
+void ck_dispatch_step(struct ck_dispatch *dispatch)
 {
-	struct ck_known *known = tour->known;
-	enum ck_nri_event stop = known && known->kind == CK_SANDBOX ? CK_NRI_STOP_POD_SANDBOX
-								    : CK_NRI_STOP_CONTAINER;
-	if (tour->phase == CK_TOUR_GOING) { /* once more round, for validation */
-		ck_tour_go_on(tour);
+	struct ck_nri_object *object = dispatch->object;
+	enum ck_nri_event stop = object && object->kind == CK_SANDBOX ? CK_NRI_STOP_POD_SANDBOX
+								      : CK_NRI_STOP_CONTAINER;
+	if (dispatch->phase == CK_DISPATCH_DELIVER) { /* once more round, for validation */
+		ck_dispatch_deliver(dispatch);
 		return;
 	}
-	if (tour->phase != CK_TOUR_NEW && tour->phase != CK_TOUR_DEBT)
+	if (dispatch->phase != CK_DISPATCH_NEW && dispatch->phase != CK_DISPATCH_AWAIT_RETURN)
 		return;
-	if (!known || tour->cancelled) {
-		ck_tour_done(tour);
+	if (!object || dispatch->cancelled) {
+		ck_dispatch_done(dispatch);
 		return;
 	}
-	tour->behind = is_behind(tour);
-	if (tour->behind)
+	dispatch->behind = is_behind(dispatch);
+	if (dispatch->behind)
 		return;
-	const char *absent = tour->before_create ? ck_know_absent(tour->nri) : NULL;
+	const char *absent = dispatch->before_create ? ck_plugins_absent(dispatch->nri) : NULL;
 	if (absent) {
-		ck_tour_refuse(tour, "the required plugin %s is not connected", absent);
-		ck_tour_end_refused(tour);
+		ck_dispatch_refuse(dispatch, "the required plugin %s is not connected", absent);
+		ck_dispatch_end_refused(dispatch);
 		return;
 	}
-	if (ends(tour->event) && tour->names && *tour->names && tour->inherited) {
-		tour->phase = CK_TOUR_DEBT;
-		if (waits_for_debtors(tour))
+	if (ends(dispatch->event) && dispatch->names && *dispatch->names && dispatch->inherited) {
+		dispatch->phase = CK_DISPATCH_AWAIT_RETURN;
+		if (waits_for_return(dispatch))
 			return;
-		take_over_debts(tour);
+		add_returned(dispatch);
 	}
-	tour->phase = CK_TOUR_NEW;
-	tour->due = CK_NRI_FOREVER;
-	if (ck_nri_event_stops(tour->event) && CK_BROKEN(R32))
-		tour->event++;
-	if (ck_nri_event_removes(tour->event) && !tour->then && ck_tour_anybody(tour, stop) &&
-	    !CK_BROKEN(R31) && !CK_BROKEN(R32)) {
-		tour->then = tour->event; /* nobody hears Remove before Stop (R31) */
-		tour->event = stop;
-		known->stop_begun = true;
+	dispatch->phase = CK_DISPATCH_NEW;
+	dispatch->due = CK_NRI_FOREVER;
+	if (ck_nri_event_stops(dispatch->event) && CK_BROKEN(R32))
+		dispatch->event++;
+	if (ck_nri_event_removes(dispatch->event) && !dispatch->then &&
+	    ck_dispatch_has_recipients(dispatch, stop) && !CK_BROKEN(R31) && !CK_BROKEN(R32)) {
+		dispatch->then = dispatch->event; /* nobody hears Remove before Stop (R31) */
+		dispatch->event = stop;
+		object->stop_begun = true;
 	}
-	if (!ck_tour_anybody(tour, tour->event) &&
-	    !(tour->event == CK_NRI_CREATE_CONTAINER && ck_tour_validators(tour))) {
-		tour->phase = CK_TOUR_GOING; /* nothing need be described */
-		ck_tour_go_on(tour);
+	if (!ck_dispatch_has_recipients(dispatch, dispatch->event) &&
+	    !(dispatch->event == CK_NRI_CREATE_CONTAINER && ck_dispatch_has_validators(dispatch))) {
+		dispatch->phase = CK_DISPATCH_DELIVER; /* nothing need be described */
+		ck_dispatch_deliver(dispatch);
 		return;
 	}
-	ck_tour_describe(tour);
+	ck_dispatch_describe(dispatch);
 }
 
 /* ---- time, and the way out ------------------------------------------------------------------- */
 
-static void expired(struct ck_tour *tour)
+static void expired(struct ck_dispatch *dispatch)
 {
-	tour->due = CK_NRI_FOREVER;
-	if (tour->phase == CK_TOUR_DESCRIBE && !tour->job)
-		ck_tour_describe(tour);
-	else if (tour->phase == CK_TOUR_GOING && tour->at && !CK_BROKEN(R13))
-		ck_tour_not_in_time(tour);
+	dispatch->due = CK_NRI_FOREVER;
+	if (dispatch->phase == CK_DISPATCH_DESCRIBE && !dispatch->host_call)
+		ck_dispatch_describe(dispatch);
+	else if (dispatch->phase == CK_DISPATCH_DELIVER && dispatch->at && !CK_BROKEN(R13))
+		ck_dispatch_timed_out(dispatch);
 }
 
-void ck_tours_timers(struct ck_nri *nri, uint64_t now)
+void ck_dispatches_timers(struct ck_nri *nri, uint64_t now)
 {
 	/* any of them may end from within, and the next one with it: begin anew after each */
-	for (struct ck_tour *tour = nri->tours; tour;) {
-		if (tour->phase == CK_TOUR_NEW || tour->phase == CK_TOUR_DEBT) {
-			bool debt = tour->phase == CK_TOUR_DEBT;
-			if (!tour->behind && (!debt || tour->due <= now)) {
-				ck_tour_step(tour);
-				if (!tour->behind && (!debt || tour->phase != CK_TOUR_DEBT)) {
-					tour = nri->tours;
+	for (struct ck_dispatch *dispatch = nri->dispatches; dispatch;) {
+		if (dispatch->phase == CK_DISPATCH_NEW ||
+		    dispatch->phase == CK_DISPATCH_AWAIT_RETURN) {
+			bool debt = dispatch->phase == CK_DISPATCH_AWAIT_RETURN;
+			if (!dispatch->behind && (!debt || dispatch->due <= now)) {
+				ck_dispatch_step(dispatch);
+				if (!dispatch->behind &&
+				    (!debt || dispatch->phase != CK_DISPATCH_AWAIT_RETURN)) {
+					dispatch = nri->dispatches;
 					continue;
 				}
 			}
-		} else if (tour->due <= now) {
-			expired(tour);
-			tour = nri->tours;
+		} else if (dispatch->due <= now) {
+			expired(dispatch);
+			dispatch = nri->dispatches;
 			continue;
 		}
-		tour = tour->next;
+		dispatch = dispatch->next;
 	}
 }
 
-void ck_tours_plugins_changed(struct ck_nri *nri)
+void ck_dispatches_plugins_changed(struct ck_nri *nri)
 {
-	for (struct ck_tour *tour = nri->tours; tour; tour = tour->next)
-		if (tour->phase == CK_TOUR_DEBT)
-			tour->due = 0; /* looked at by the next ck_tours_timers() */
+	for (struct ck_dispatch *dispatch = nri->dispatches; dispatch; dispatch = dispatch->next)
+		if (dispatch->phase == CK_DISPATCH_AWAIT_RETURN)
+			dispatch->due = 0; /* looked at by the next ck_dispatches_timers() */
 }
 
-uint64_t ck_tours_due(const struct ck_nri *nri)
+uint64_t ck_dispatches_due(const struct ck_nri *nri)
 {
 	uint64_t due = CK_NRI_FOREVER;
-	for (const struct ck_tour *tour = nri->tours; tour; tour = tour->next) {
-		uint64_t at = tour->phase != CK_TOUR_NEW ? tour->due
-			      : tour->behind             ? CK_NRI_FOREVER
-							 : 0;
+	for (const struct ck_dispatch *dispatch = nri->dispatches; dispatch;
+	     dispatch = dispatch->next) {
+		uint64_t at = dispatch->phase != CK_DISPATCH_NEW ? dispatch->due
+			      : dispatch->behind                 ? CK_NRI_FOREVER
+								 : 0;
 		due = at < due ? at : due;
 	}
 	return due;
 }
 
 /* the entry was abandoned: nobody further is told; who has it already is waited for (K13) */
-void ck_tour_cancel(struct ck_nri *nri, uint64_t entry)
+void ck_dispatch_cancel(struct ck_nri *nri, uint64_t entry)
 {
-	for (struct ck_tour *tour = nri->tours, *next; tour; tour = next) {
-		next = tour->next;
-		if (!tour->known || tour->known->entry != entry ||
-		    ck_nri_event_stops(tour->event) || ck_nri_event_removes(tour->event))
+	for (struct ck_dispatch *dispatch = nri->dispatches, *next; dispatch; dispatch = next) {
+		next = dispatch->next;
+		if (!dispatch->object || dispatch->object->entry != entry ||
+		    ck_nri_event_stops(dispatch->event) || ck_nri_event_removes(dispatch->event))
 			continue;
-		if (!tour->names)
+		if (!dispatch->names)
 			continue; /* not of its commit */
-		tour->cancelled = true;
-		withdraw(tour); /* may end it */
-		if (tour->phase == CK_TOUR_NEW || tour->phase == CK_TOUR_DESCRIBE)
-			ck_tour_done(tour);
+		dispatch->cancelled = true;
+		withdraw(dispatch); /* may end it */
+		if (dispatch->phase == CK_DISPATCH_NEW || dispatch->phase == CK_DISPATCH_DESCRIBE)
+			ck_dispatch_done(dispatch);
 		return;
 	}
 }
 
-void ck_tours_call_back(struct ck_nri *nri)
+void ck_dispatches_call_back(struct ck_nri *nri)
 {
-	struct ck_tour *tour;
-	while ((tour = nri->tours_done)) {
-		nri->tours_done = tour->next;
-		const char *names = ck_bytes_add(&tour->told_names, "", 1) == 0
-					    ? (const char *)tour->told_names.p
+	struct ck_dispatch *dispatch;
+	while ((dispatch = nri->dispatches_done)) {
+		nri->dispatches_done = dispatch->next;
+		const char *names = ck_bytes_add(&dispatch->told_names, "", 1) == 0
+					    ? (const char *)dispatch->told_names.p
 					    : "";
 		const struct ck_nri_result result = {
 			.size = sizeof(result),
-			.refusal = tour->refused ? tour->refusal : NULL,
-			.adjustment = tour->adjustment.p,
-			.adjustment_len = tour->adjustment.len,
-			.owners = tour->owners.p,
-			.owners_len = tour->owners.len,
-			.resources = tour->result_resources.p,
-			.resources_len = tour->result_resources.len,
-			.told = tour->told,
+			.refusal = dispatch->refused ? dispatch->refusal : NULL,
+			.adjustment = dispatch->adjustment.p,
+			.adjustment_len = dispatch->adjustment.len,
+			.owners = dispatch->owners.p,
+			.owners_len = dispatch->owners.len,
+			.resources = dispatch->result_resources.p,
+			.resources_len = dispatch->result_resources.len,
+			.told = dispatch->told,
 			.told_names = names,
 		};
 		pthread_mutex_unlock(&nri->lock);
-		tour->cb(&result, tour->userdata);
+		dispatch->cb(&result, dispatch->userdata);
 		pthread_mutex_lock(&nri->lock);
-		tour_free(tour);
+		dispatch_free(dispatch);
 	}
 }
 
-void ck_tours_end_all(struct ck_nri *nri)
+void ck_dispatches_end_all(struct ck_nri *nri)
 {
-	while (nri->tours)
-		ck_tour_done(nri->tours);
+	while (nri->dispatches)
+		ck_dispatch_done(nri->dispatches);
 }

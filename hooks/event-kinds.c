@@ -70,13 +70,13 @@ bool ck_nri_event_needs_fresh(enum ck_nri_event event)
 	}
 }
 
-void ck_queued_free(struct ck_queued *delivery)
+void ck_nri_delivery_free(struct ck_nri_delivery *delivery)
 {
 	if (!delivery)
 		return;
-	ck_know_unref(delivery->known);
+	ck_nri_object_unref(delivery->object);
 	ck_blob_unref(delivery->pod);
-	ck_blob_unref(delivery->object);
+	ck_blob_unref(delivery->container);
 	ck_blob_unref(delivery->extra);
 	free(delivery);
 }
@@ -84,81 +84,83 @@ void ck_queued_free(struct ck_queued *delivery)
 /* ---- who hears of it ------------------------------------------------------------------------- */
 
 /* has this connection still to hear of this event? */
-bool ck_tour_owes(enum ck_nri_event event, const struct ck_knower *k)
+bool ck_recipient_needs(enum ck_nri_event event, const struct ck_recipient *recipient)
 {
 	if (ck_nri_event_announces(event))
-		return !k->told && !k->listed && !k->announcing;
-	if (!k->told && !k->listed && !k->announcing)
+		return !recipient->told && !recipient->listed && !recipient->announcing;
+	if (!recipient->told && !recipient->listed && !recipient->announcing)
 		return false;
 	if (event == CK_NRI_POST_CREATE_CONTAINER)
-		return !k->listed && !k->stopped;
-	if (ck_nri_event_stops(event) && k->plugin->overdue_since && CK_BROKEN(R30))
+		return !recipient->listed && !recipient->stopped;
+	if (ck_nri_event_stops(event) && recipient->plugin->overdue_since && CK_BROKEN(R30))
 		return false;
 	if (event == CK_NRI_START_CONTAINER && CK_BROKEN(R34))
 		return false;
 	if (ck_nri_event_stops(event))
-		return (!k->stopped && !k->stopping) || CK_BROKEN(R24);
+		return (!recipient->stopped && !recipient->stopping) || CK_BROKEN(R24);
 	if (ck_nri_event_removes(event))
-		return !k->removed || CK_BROKEN(R29);
-	return !k->stopped;
+		return !recipient->removed || CK_BROKEN(R29);
+	return !recipient->stopped;
 }
 
 /* the event passes by @k: its bytes go out, or it is not subscribed to it */
-void ck_tour_passes(enum ck_nri_event event, struct ck_knower *k)
+void ck_recipient_mark(enum ck_nri_event event, struct ck_recipient *recipient)
 {
 	if (ck_nri_event_announces(event))
-		k->told = true;
+		recipient->told = true;
 	else if (ck_nri_event_stops(event))
-		k->stopped = true;
+		recipient->stopped = true;
 	else if (ck_nri_event_removes(event))
-		k->removed = k->stopped = true;
+		recipient->removed = recipient->stopped = true;
 }
 
-bool ck_queued_passes(const struct ck_queued *delivery, const struct ck_plugin *plugin)
+bool ck_nri_delivery_begin(const struct ck_nri_delivery *delivery, const struct ck_plugin *plugin)
 {
-	struct ck_knower *k = ck_know_who(delivery->known, plugin);
+	struct ck_recipient *recipient = ck_recipient_find(delivery->object, plugin);
 	enum ck_nri_event event = delivery->event;
-	if (!k)
+	if (!recipient)
 		return false; /* it was left out of its list, because it had gone */
-	k->announcing -= ck_nri_event_announces(event);
-	k->stopping -= ck_nri_event_stops(event);
+	recipient->announcing -= ck_nri_event_announces(event);
+	recipient->stopping -= ck_nri_event_stops(event);
 	if (ck_nri_event_announces(event)) {
-		if (k->told)
+		if (recipient->told)
 			return false;
-	} else if (!k->told) {
+	} else if (!recipient->told) {
 		return false;
 	} else if (ck_nri_event_removes(event)
-			   ? k->removed && !CK_BROKEN(R29)
-			   : k->stopped && !(ck_nri_event_stops(event) && CK_BROKEN(R24))) {
+			   ? recipient->removed && !CK_BROKEN(R29)
+			   : recipient->stopped && !(ck_nri_event_stops(event) && CK_BROKEN(R24))) {
 		return false; /* once; and behind a Stop that was faster comes nothing but Remove */
 	}
-	ck_tour_passes(event, k);
+	ck_recipient_mark(event, recipient);
 	return true;
 }
 
-void ck_queued_unsent(const struct ck_queued *delivery, const struct ck_plugin *plugin)
+void ck_nri_delivery_unsent(const struct ck_nri_delivery *delivery, const struct ck_plugin *plugin)
 {
-	struct ck_knower *k = ck_know_who(delivery->known, plugin);
-	if (k && ck_nri_event_announces(delivery->event))
-		k->told = false; /* so it does not hear of its end either */
+	struct ck_recipient *recipient = ck_recipient_find(delivery->object, plugin);
+	if (recipient && ck_nri_event_announces(delivery->event))
+		recipient->told = false; /* so it does not hear of its end either */
 }
 
-bool ck_tour_anybody(const struct ck_tour *tour, enum ck_nri_event event)
+bool ck_dispatch_has_recipients(const struct ck_dispatch *dispatch, enum ck_nri_event event)
 {
-	for (const struct ck_knower *k = tour->known->knowers; k; k = k->next)
-		if (ck_tour_owes(event, k) && ck_plugin_joined(k->plugin) &&
-		    ck_plugin_wants(k->plugin, event))
+	for (const struct ck_recipient *recipient = dispatch->object->recipients; recipient;
+	     recipient = recipient->next)
+		if (ck_recipient_needs(event, recipient) && ck_plugin_joined(recipient->plugin) &&
+		    ck_plugin_wants(recipient->plugin, event))
 			return true;
 	return false;
 }
 
-bool ck_tour_validators(const struct ck_tour *tour)
+bool ck_dispatch_has_validators(const struct ck_dispatch *dispatch)
 {
-	if (tour->consulted && !tour->told)
+	if (dispatch->consulted && !dispatch->told)
 		return false; /* that was validated then, and nothing has been changed since */
-	for (const struct ck_knower *k = tour->known->knowers; k; k = k->next)
-		if (ck_plugin_joined(k->plugin) &&
-		    ck_plugin_wants(k->plugin, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT))
+	for (const struct ck_recipient *recipient = dispatch->object->recipients; recipient;
+	     recipient = recipient->next)
+		if (ck_plugin_joined(recipient->plugin) &&
+		    ck_plugin_wants(recipient->plugin, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT))
 			return true;
 	return false;
 }

@@ -176,7 +176,7 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	nri->adjust = options->adjust;
 	nri->clock = options->clock;
 	nri->clock_userdata = options->clock_userdata;
-	nri->jobs_ready_end = &nri->jobs_ready;
+	nri->host_calls_end = &nri->host_calls;
 	nri->listen_fd = -1;
 	pthread_mutex_init(&nri->lock, NULL);
 	nri->epoll_fd = ck_fd_own(epoll_create1(EPOLL_CLOEXEC));
@@ -247,7 +247,7 @@ int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *so
 	nri->snapshot_source = source;
 	for (unsigned i = 0; i < nri->launched_n; i++)
 		launch(nri, i);
-	ck_tours_plugins_changed(nri);
+	ck_dispatches_plugins_changed(nri);
 	ck_nri_unlock(nri);
 	return 0;
 }
@@ -284,13 +284,13 @@ void ck_nri_close_impl(struct ck_nri *nri)
 	nri->processing = true; /* nobody is woken any more */
 	nri->thread = pthread_self();
 	ck_nri_unlisten(nri);
-	ck_tours_end_all(nri);
+	ck_dispatches_end_all(nri);
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		ck_plugin_close(plugin, CK_LOG_DEBUG, "closed");
-	ck_plugins_bury(nri);
-	ck_tours_call_back(nri);
-	ck_know_free_all(nri);
-	ck_nri_jobs_drop(nri);
+	ck_plugins_free_closed(nri);
+	ck_dispatches_call_back(nri);
+	ck_nri_objects_free(nri);
+	ck_host_calls_drop(nri);
 	write_log(nri);
 	close_fd(&nri->epoll_fd);
 	close_fd(&nri->event_fd);
@@ -356,7 +356,8 @@ static int each_plugin(const struct ck_nri *nri,
 	/* nothing is committed while one of these is missing: whoever looks for the reason finds it
 	 * here */
 	for (size_t i = 0; i < nri->rules_n && r == 0; i++) {
-		if (nri->rules[i].policy != CK_NRI_REQUIRED || ck_know_has(nri, nri->rules[i].name))
+		if (nri->rules[i].policy != CK_NRI_REQUIRED ||
+		    ck_plugins_has(nri, nri->rules[i].name))
 			continue;
 		shown = (struct ck_nri_plugin){
 			.size = sizeof(shown),
@@ -411,8 +412,8 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 
 static uint64_t due_of(const struct ck_nri *nri)
 {
-	uint64_t due = ck_tours_due(nri), at;
-	if (nri->tours_done || nri->bury || nri->log_n || ck_nri_jobs_ready(nri))
+	uint64_t due = ck_dispatches_due(nri), at;
+	if (nri->dispatches_done || nri->free_closed || nri->log_n || ck_host_calls_ready(nri))
 		return 0;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
 		if (plugin->want_snapshot || plugin->want_launch)
@@ -451,11 +452,11 @@ static void look_at_descriptors(struct ck_nri *nri)
 			if (nri->listen_fd >= 0)
 				ck_nri_accept(nri);
 		} else {
-			/* none is freed before ck_plugins_bury() */
+			/* none is freed before ck_plugins_free_closed() */
 			ck_plugin_io(what, events[i].events);
 		}
 	}
-	ck_plugins_bury(nri);
+	ck_plugins_free_closed(nri);
 }
 
 static void run_timers(struct ck_nri *nri)
@@ -463,9 +464,9 @@ static void run_timers(struct ck_nri *nri)
 	uint64_t now = ck_nri_now(nri);
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		ck_plugin_timers(plugin, now);
-	ck_plugins_bury(nri);
-	ck_tours_timers(nri, now);
-	ck_plugins_bury(nri);
+	ck_plugins_free_closed(nri);
+	ck_dispatches_timers(nri, now);
+	ck_plugins_free_closed(nri);
 	if (nri->accept_again && nri->accept_again <= now && nri->listen_fd >= 0) {
 		nri->accept_again = 0;
 		ck_nri_watch(nri, nri->listen_fd, EPOLLIN, NULL, false);
@@ -476,14 +477,14 @@ static void run_timers(struct ck_nri *nri)
 static void take_snapshot(struct ck_nri *nri, struct ck_plugin *plugin)
 {
 	pthread_mutex_unlock(&nri->lock);
-	int r = ck_sync_snapshot(plugin);
+	int r = ck_synchronize_snapshot(plugin);
 	pthread_mutex_lock(&nri->lock);
 	plugin->want_snapshot = false;
 	if (r < 0)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "what there is cannot be listed: %s",
 				ck_strerror(-r));
 	else
-		ck_sync_go_on(plugin);
+		ck_synchronize_continue(plugin);
 }
 
 static void launch_it(struct ck_nri *nri, struct ck_plugin *plugin)
@@ -503,7 +504,7 @@ static void launch_it(struct ck_nri *nri, struct ck_plugin *plugin)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be launched");
 }
 
-/* what a plugin waits for from outside. The list only changes in ck_plugins_bury() and as plugins
+/* what a plugin waits for from outside. The list only changes in ck_plugins_free_closed() and as plugins
  * register, in this thread */
 static void run_wants(struct ck_nri *nri)
 {
@@ -512,10 +513,10 @@ static void run_wants(struct ck_nri *nri)
 			continue;
 		if (plugin->want_launch)
 			launch_it(nri, plugin);
-		if (plugin->want_snapshot && !(CK_BROKEN(R4) && nri->tours))
+		if (plugin->want_snapshot && !(CK_BROKEN(R4) && nri->dispatches))
 			take_snapshot(nri, plugin);
 	}
-	ck_plugins_bury(nri);
+	ck_plugins_free_closed(nri);
 }
 
 static void write_log(struct ck_nri *nri)
@@ -567,9 +568,9 @@ int ck_nri_process_impl(struct ck_nri *nri)
 	for (int pass = 0; pass < PASSES && due <= ck_nri_now(nri); pass++) {
 		run_timers(nri);
 		run_wants(nri);
-		ck_nri_jobs_start(nri);
-		ck_tours_call_back(nri);
-		ck_plugins_bury(nri);
+		ck_host_calls_start(nri);
+		ck_dispatches_call_back(nri);
+		ck_plugins_free_closed(nri);
 		write_log(nri);
 		due = due_of(nri);
 	}

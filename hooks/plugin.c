@@ -62,7 +62,7 @@ static bool comes_before(const struct ck_plugin *a, const struct ck_plugin *b)
 }
 
 /* by the two characters of the index, the older connection first; who has no name yet before all.
- * Tours walk in this order */
+ * Dispatches walk in this order */
 static void link_plugin(struct ck_plugin *plugin)
 {
 	struct ck_plugin *before = NULL, *after = plugin->nri->plugins;
@@ -82,7 +82,7 @@ static const char *name_of(const struct ck_plugin *plugin)
 	return *plugin->name ? plugin->name : "(not registered)";
 }
 
-/* ---- made, closed, buried -------------------------------------------------------------------- */
+/* ---- made, closed, freed -------------------------------------------------------------------- */
 
 int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin,
 		  struct ck_error *err)
@@ -133,42 +133,42 @@ void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const ch
 	va_end(args);
 	ck_nri_log(plugin->nri, level, "plugin %s: %s; disconnected", name_of(plugin), why);
 	plugin->state = CK_PLUGIN_CLOSED;
-	plugin->nri->bury = plugin->nri->changed = true;
+	plugin->nri->free_closed = plugin->nri->changed = true;
 	close(CK_TAKE_FD(plugin->fd)); /* and leaves the epoll set */
 	if (plugin->child_fd >= 0)
 		close(CK_TAKE_FD(plugin->child_fd));
 }
 
-static void bury(struct ck_plugin *plugin)
+static void free_closed(struct ck_plugin *plugin)
 {
 	struct ck_nri *nri = plugin->nri;
 	unlink_plugin(plugin);
 	nri->plugins_n--;
-	ck_sync_fini(plugin);
-	ck_know_plugin_gone(nri, plugin);
-	struct ck_queued *first = CK_TAKE(plugin->in_flight), *queue = CK_TAKE(plugin->queue);
+	ck_synchronize_fini(plugin);
+	ck_recipients_plugin_gone(nri, plugin);
+	struct ck_nri_delivery *first = CK_TAKE(plugin->in_flight), *queue = CK_TAKE(plugin->queue);
 	if (first) {
-		ck_tour_answered(first, plugin, NULL, CK_TOUR_LOST);
-		ck_queued_free(first);
+		ck_dispatch_answered(first, plugin, NULL, CK_NRI_DELIVERY_LOST);
+		ck_nri_delivery_free(first);
 	}
-	for (struct ck_queued *delivery = queue, *next; delivery; delivery = next) {
+	for (struct ck_nri_delivery *delivery = queue, *next; delivery; delivery = next) {
 		next = delivery->next;
-		ck_tour_answered(delivery, plugin, NULL, CK_TOUR_LOST);
-		ck_queued_free(delivery);
+		ck_dispatch_answered(delivery, plugin, NULL, CK_NRI_DELIVERY_LOST);
+		ck_nri_delivery_free(delivery);
 	}
 	ck_ttrpc_free(plugin->ttrpc);
 	free(plugin);
 }
 
-void ck_plugins_bury(struct ck_nri *nri)
+void ck_plugins_free_closed(struct ck_nri *nri)
 {
-	while (nri->bury) {
-		nri->bury = false;
+	while (nri->free_closed) {
+		nri->free_closed = false;
 		for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
 			if (plugin->state != CK_PLUGIN_CLOSED)
 				continue;
-			bury(plugin);
-			nri->bury = true; /* the list has changed: look again */
+			free_closed(plugin);
+			nri->free_closed = true; /* the list has changed: look again */
 			break;
 		}
 	}
@@ -303,7 +303,7 @@ static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *a
 	/* a recipient: before the snapshot, so that nothing falls between them (R1, R2) */
 	plugin->state = CK_PLUGIN_LISTING;
 	plugin->want_snapshot = plugin->nri->changed = true;
-	ck_tours_plugins_changed(plugin->nri);
+	ck_dispatches_plugins_changed(plugin->nri);
 }
 
 void ck_plugin_ready(struct ck_plugin *plugin)
@@ -433,7 +433,7 @@ static bool has_fallback(enum ck_nri_event event)
 	}
 }
 
-static int build(const struct ck_queued *delivery, bool as_state_change, struct ck_bytes *message)
+static int build(const struct ck_nri_delivery *delivery, bool as_state_change, struct ck_bytes *message)
 {
 	uint32_t field = 1;
 	int r = 0;
@@ -443,16 +443,17 @@ static int build(const struct ck_queued *delivery, bool as_state_change, struct 
 		if (r == 0 && delivery->pod)
 			r = ck_bytes_field(message, field, delivery->pod->bytes,
 					   delivery->pod->len);
-		if (r == 0 && delivery->object)
-			r = ck_bytes_field(message, field + 1, delivery->object->bytes,
-					   delivery->object->len);
+		if (r == 0 && delivery->container)
+			r = ck_bytes_field(message, field + 1, delivery->container->bytes,
+					   delivery->container->len);
 	}
 	if (r == 0 && delivery->extra)
 		r = ck_bytes_add(message, delivery->extra->bytes, delivery->extra->len);
 	return r;
 }
 
-static int send_event(struct ck_plugin *plugin, const struct ck_queued *delivery, uint64_t timeout)
+static int send_event(struct ck_plugin *plugin, const struct ck_nri_delivery *delivery,
+		      uint64_t timeout)
 {
 	struct ck_bytes message = { 0 };
 	struct ck_error err;
@@ -478,22 +479,22 @@ static void failed(struct ck_plugin *plugin, enum ck_nri_event event, int code)
 	ck_nri_log(plugin->nri, CK_LOG_WARNING, "plugin %s: %s", plugin->name, plugin->last_error);
 }
 
-/* the event goes to whoever waits for it; with the answer, or a code of ck_tour_answered()'s own */
-static void answer_delivery(struct ck_plugin *plugin, struct ck_queued *delivery,
+/* the event goes to whoever waits for it; with the answer, or a code of ck_dispatch_answered()'s own */
+static void answer_delivery(struct ck_plugin *plugin, struct ck_nri_delivery *delivery,
 			    const struct ck_ttrpc_answer *answer, int code)
 {
-	ck_tour_answered(delivery, plugin, answer, code);
-	ck_queued_free(delivery);
+	ck_dispatch_answered(delivery, plugin, answer, code);
+	ck_nri_delivery_free(delivery);
 }
 
 /* too large, or out of memory, or the connection has used up its numbers */
-static void unsent(struct ck_plugin *plugin, struct ck_queued *delivery, int r)
+static void unsent(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int r)
 {
 	const struct ck_ttrpc_answer answer = { .code = CK_GRPC_RESOURCE_EXHAUSTED, .message = "" };
 	bool ends = ck_nri_event_stops(delivery->event) || ck_nri_event_removes(delivery->event);
-	ck_queued_unsent(delivery, plugin);
+	ck_nri_delivery_unsent(delivery, plugin);
 	failed(plugin, delivery->event, answer.code);
-	answer_delivery(plugin, delivery, &answer, CK_TOUR_UNSENT);
+	answer_delivery(plugin, delivery, &answer, CK_NRI_DELIVERY_UNSENT);
 	/* what it misses nobody would tell it later; a new connection gets a new list */
 	if (ends || r == -CK_ECLOSED)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told");
@@ -507,14 +508,14 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 	plugin->pumping = true;
 	while (plugin->state == CK_PLUGIN_READY && plugin->queue &&
 	       (!plugin->call || CK_BROKEN(R33) || (plugin->overdue_since && CK_BROKEN(H5)))) {
-		struct ck_queued *delivery = plugin->queue;
+		struct ck_nri_delivery *delivery = plugin->queue;
 		plugin->queue = delivery->next;
 		if (!plugin->queue)
 			plugin->queue_end = &plugin->queue;
 		plugin->queued--;
 		delivery->next = NULL;
-		if (!ck_queued_passes(delivery, plugin)) {
-			answer_delivery(plugin, delivery, NULL, CK_TOUR_SKIPPED);
+		if (!ck_nri_delivery_begin(delivery, plugin)) {
+			answer_delivery(plugin, delivery, NULL, CK_NRI_DELIVERY_NEEDLESS);
 			continue;
 		}
 		int r = send_event(plugin, delivery, nri->request_timeout);
@@ -526,7 +527,7 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 		nri->changed = true;
 		plugin->call_due = ck_nri_now(nri) + nri->request_timeout;
 		if (plugin->in_flight) /* only when R33 or H5 is broken */
-			ck_queued_free(plugin->in_flight);
+			ck_nri_delivery_free(plugin->in_flight);
 		plugin->in_flight = delivery;
 	}
 	plugin->pumping = false;
@@ -534,26 +535,26 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 		write_out(plugin);
 }
 
-void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_queued *delivery)
+void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_nri_delivery *delivery)
 {
 	*plugin->queue_end = delivery;
 	plugin->queue_end = &delivery->next;
 	plugin->queued++;
 	plugin->nri->changed = true;
 	if (plugin->queued > CK_NRI_QUEUE_MAX)
-		/* answered when it is buried */
+		/* answered when it is freed */
 		ck_plugin_close(plugin, CK_LOG_ERROR, "%u events wait for it", plugin->queued);
 	else
 		ck_plugin_pump(plugin);
 }
 
-void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_known *known)
+void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_nri_object *object)
 {
-	struct ck_queued *taken = NULL, **taken_end = &taken;
-	struct ck_knower *k = ck_know_who(known, plugin);
-	for (struct ck_queued **at = &plugin->queue; *at;) {
-		struct ck_queued *delivery = *at;
-		if (delivery->known != known || !ck_nri_event_announces(delivery->event)) {
+	struct ck_nri_delivery *taken = NULL, **taken_end = &taken;
+	struct ck_recipient *recipient = ck_recipient_find(object, plugin);
+	for (struct ck_nri_delivery **at = &plugin->queue; *at;) {
+		struct ck_nri_delivery *delivery = *at;
+		if (delivery->object != object || !ck_nri_event_announces(delivery->event)) {
 			at = &delivery->next;
 			continue;
 		}
@@ -564,18 +565,18 @@ void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_known *known)
 		delivery->next = NULL;
 		*taken_end = delivery;
 		taken_end = &delivery->next;
-		if (k)
-			k->announcing--;
+		if (recipient)
+			recipient->announcing--;
 	}
 	while (taken) {
-		struct ck_queued *delivery = taken;
+		struct ck_nri_delivery *delivery = taken;
 		taken = delivery->next;
-		answer_delivery(plugin, delivery, NULL, CK_TOUR_SKIPPED);
+		answer_delivery(plugin, delivery, NULL, CK_NRI_DELIVERY_NEEDLESS);
 	}
 }
 
 /* the plugin's stub is old: the same once more, in the words it knows, within the same time */
-static bool again_as_state_change(struct ck_plugin *plugin, struct ck_queued *delivery, int code)
+static bool again_as_state_change(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int code)
 {
 	uint64_t now = ck_nri_now(plugin->nri);
 	if (code != CK_GRPC_UNIMPLEMENTED || plugin->old || !has_fallback(delivery->event))
@@ -596,7 +597,7 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 	if (plugin->state == CK_PLUGIN_CLOSED || !known || call != plugin->call)
 		return;
 	plugin->call = 0;
-	struct ck_queued *delivery = CK_TAKE(plugin->in_flight);
+	struct ck_nri_delivery *delivery = CK_TAKE(plugin->in_flight);
 	if (delivery && again_as_state_change(plugin, delivery, answer->code))
 		return;
 	plugin->call_due = CK_NRI_FOREVER;
@@ -612,7 +613,7 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 	} else if (plugin->state == CK_PLUGIN_REGISTERED) {
 		configured(plugin, answer);
 	} else if (plugin->state == CK_PLUGIN_SYNCHRONIZING) {
-		ck_sync_answered(plugin, answer);
+		ck_synchronize_answered(plugin, answer);
 	}
 	ck_plugin_pump(plugin);
 }
@@ -656,7 +657,7 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 	if (plugin->state == CK_PLUGIN_CLOSED)
 		return;
 	if (plugin->due <= now && plugin->state == CK_PLUGIN_LISTING) {
-		ck_sync_ask_again(plugin);
+		ck_synchronize_ask_again(plugin);
 	} else if (plugin->call && plugin->state != CK_PLUGIN_READY && plugin->call_due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: no answer in time",
 				plugin->state == CK_PLUGIN_REGISTERED ? "Configure"

@@ -44,45 +44,46 @@ void ck_blob_set(struct ck_blob **at, struct ck_blob *blob)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-struct ck_known *ck_know_find(struct ck_nri *nri, enum ck_kind kind, const char *id)
+struct ck_nri_object *ck_nri_object_find(struct ck_nri *nri, enum ck_kind kind, const char *id)
 {
-	struct ck_known *known = NULL;
+	struct ck_nri_object *object = NULL;
 	if (!id || !*id)
 		return NULL;
-	HASH_FIND(by_id, nri->by_id, id, strlen(id), known);
-	if (!known)
-		HASH_FIND(by_nri_id, nri->by_nri_id, id, strlen(id), known);
-	return known && known->kind == kind ? known : NULL;
+	HASH_FIND(by_id, nri->by_id, id, strlen(id), object);
+	if (!object)
+		HASH_FIND(by_nri_id, nri->by_nri_id, id, strlen(id), object);
+	return object && object->kind == kind ? object : NULL;
 }
 
-struct ck_known *ck_know_ref(struct ck_known *known)
+struct ck_nri_object *ck_nri_object_ref(struct ck_nri_object *object)
 {
-	if (known)
-		known->refs++;
-	return known;
+	if (object)
+		object->refs++;
+	return object;
 }
 
-void ck_know_unref(struct ck_known *known)
+void ck_nri_object_unref(struct ck_nri_object *object)
 {
-	if (!known || --known->refs)
+	if (!object || --object->refs)
 		return;
-	for (struct ck_knower *k = known->knowers, *next; k; k = next) {
-		next = k->next;
-		free(k);
+	for (struct ck_recipient *recipient = object->recipients, *next; recipient;
+	     recipient = next) {
+		next = recipient->next;
+		free(recipient);
 	}
-	ck_blob_unref(known->object);
-	free(known->id);
-	free(known->nri_id);
-	free(known->sandbox_id);
-	free(known->name);
-	free(known);
+	ck_blob_unref(object->description);
+	free(object->id);
+	free(object->nri_id);
+	free(object->sandbox_id);
+	free(object->name);
+	free(object);
 }
 
-int ck_know_key(struct ck_known *known, const struct ck_told *told)
+int ck_nri_object_describe_by_key(struct ck_nri_object *object, const struct ck_told *told)
 {
 	struct ck_bytes bytes = { 0 };
-	int r = ck_bytes_field_text(&bytes, 1, known->nri_id);
-	if (known->kind == CK_SANDBOX) {
+	int r = ck_bytes_field_text(&bytes, 1, object->nri_id);
+	if (object->kind == CK_SANDBOX) {
 		if (r == 0 && told)
 			r = ck_bytes_field_text(&bytes, 2, told->pod_name);
 		if (r == 0 && told)
@@ -91,7 +92,7 @@ int ck_know_key(struct ck_known *known, const struct ck_told *told)
 			r = ck_bytes_field_text(&bytes, 4, told->pod_namespace);
 	} else {
 		if (r == 0)
-			r = ck_bytes_field_text(&bytes, 2, known->sandbox_id);
+			r = ck_bytes_field_text(&bytes, 2, object->sandbox_id);
 		if (r == 0 && told)
 			r = ck_bytes_field_text(&bytes, 3, told->container_name);
 	}
@@ -99,98 +100,99 @@ int ck_know_key(struct ck_known *known, const struct ck_told *told)
 	ck_bytes_free(&bytes);
 	if (!blob)
 		return -CK_ENOMEM;
-	ck_blob_unref(known->object);
-	known->object = blob;
+	ck_blob_unref(object->description);
+	object->description = blob;
 	return 0;
 }
 
-static int index_id(struct ck_nri *nri, struct ck_known *known)
+static int index_id(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	HASH_ADD_KEYPTR(by_id, nri->by_id, known->id, strlen(known->id), known);
-	return known->by_id.tbl ? 0 : -CK_ENOMEM;
+	HASH_ADD_KEYPTR(by_id, nri->by_id, object->id, strlen(object->id), object);
+	return object->by_id.tbl ? 0 : -CK_ENOMEM;
 }
 
-static void unindex_id(struct ck_nri *nri, struct ck_known *known)
+static void unindex_id(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	if (known->by_id.tbl)
-		HASH_DELETE(by_id, nri->by_id, known);
-	known->by_id.tbl = NULL;
+	if (object->by_id.tbl)
+		HASH_DELETE(by_id, nri->by_id, object);
+	object->by_id.tbl = NULL;
 }
 
 /* most have one id, and are found by that */
-static int index_nri_id(struct ck_nri *nri, struct ck_known *known)
+static int index_nri_id(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	if (!strcmp(known->id, known->nri_id))
+	if (!strcmp(object->id, object->nri_id))
 		return 0;
-	HASH_ADD_KEYPTR(by_nri_id, nri->by_nri_id, known->nri_id, strlen(known->nri_id), known);
-	return known->by_nri_id.tbl ? 0 : -CK_ENOMEM;
+	HASH_ADD_KEYPTR(by_nri_id, nri->by_nri_id, object->nri_id, strlen(object->nri_id), object);
+	return object->by_nri_id.tbl ? 0 : -CK_ENOMEM;
 }
 
-static void unindex_nri_id(struct ck_nri *nri, struct ck_known *known)
+static void unindex_nri_id(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	if (known->by_nri_id.tbl)
-		HASH_DELETE(by_nri_id, nri->by_nri_id, known);
-	known->by_nri_id.tbl = NULL;
+	if (object->by_nri_id.tbl)
+		HASH_DELETE(by_nri_id, nri->by_nri_id, object);
+	object->by_nri_id.tbl = NULL;
 }
 
-struct ck_known *ck_know_make(struct ck_nri *nri, enum ck_kind kind, const char *id,
-			      const struct ck_told *told)
+struct ck_nri_object *ck_nri_object_ensure(struct ck_nri *nri, enum ck_kind kind, const char *id,
+					   const struct ck_told *told)
 {
-	struct ck_known *known = ck_know_find(nri, kind, id);
-	if (known)
-		return known;
-	known = CK_NEW(struct ck_known);
-	if (!known)
+	struct ck_nri_object *object = ck_nri_object_find(nri, kind, id);
+	if (object)
+		return object;
+	object = CK_NEW(struct ck_nri_object);
+	if (!object)
 		return NULL;
-	known->refs = 1;
-	known->kind = kind;
-	known->id = ck_strdup(id);
-	known->nri_id = ck_strdup(id);
-	known->sandbox_id = ck_strdup(told && told->sandbox_id ? told->sandbox_id : "");
-	known->name = ck_strdup("");
-	known->entry = told ? told->entry : 0;
-	if (!known->id || !known->nri_id || !known->sandbox_id || !known->name ||
-	    ck_know_key(known, told) < 0 || index_id(nri, known) < 0) {
-		ck_know_unref(known);
+	object->refs = 1;
+	object->kind = kind;
+	object->id = ck_strdup(id);
+	object->nri_id = ck_strdup(id);
+	object->sandbox_id = ck_strdup(told && told->sandbox_id ? told->sandbox_id : "");
+	object->name = ck_strdup("");
+	object->entry = told ? told->entry : 0;
+	if (!object->id || !object->nri_id || !object->sandbox_id || !object->name ||
+	    ck_nri_object_describe_by_key(object, told) < 0 || index_id(nri, object) < 0) {
+		ck_nri_object_unref(object);
 		return NULL;
 	}
-	known->next = nri->known;
-	if (known->next)
-		known->next->prev = known;
-	nri->known = known;
-	return known;
+	object->next = nri->objects;
+	if (object->next)
+		object->next->prev = object;
+	nri->objects = object;
+	return object;
 }
 
-int ck_know_unmade(struct ck_nri *nri, struct ck_known *known, const char *name, uint32_t attempt)
+int ck_nri_object_not_created(struct ck_nri *nri, struct ck_nri_object *object, const char *name,
+			      uint32_t attempt)
 {
 	char *copy = ck_strdup(name);
 	if (!copy)
 		return -CK_ENOMEM;
-	unindex_id(nri, known);
-	known->id[0] = '\0';
-	nri->unmade++;
-	free(known->name);
-	known->name = copy;
-	known->attempt = attempt;
-	return index_nri_id(nri, known);
+	unindex_id(nri, object);
+	object->id[0] = '\0';
+	nri->not_created++;
+	free(object->name);
+	object->name = copy;
+	object->attempt = attempt;
+	return index_nri_id(nri, object);
 }
 
-void ck_know_forget(struct ck_nri *nri, struct ck_known *known)
+void ck_nri_object_forget(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	if (known->gone)
+	if (object->gone)
 		return;
-	known->gone = true;
-	nri->unmade -= !*known->id;
-	unindex_id(nri, known);
-	unindex_nri_id(nri, known);
-	*(known->prev ? &known->prev->next : &nri->known) = known->next;
-	if (known->next)
-		known->next->prev = known->prev;
-	ck_know_unref(known);
+	object->gone = true;
+	nri->not_created -= !*object->id;
+	unindex_id(nri, object);
+	unindex_nri_id(nri, object);
+	*(object->prev ? &object->prev->next : &nri->objects) = object->next;
+	if (object->next)
+		object->next->prev = object->prev;
+	ck_nri_object_unref(object);
 }
 
-int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *bytes, size_t len,
-		      struct ck_error *err)
+int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
+			    size_t len, struct ck_error *err)
 {
 	struct ck_wire wire = ck_wire_begin(bytes, len);
 	struct ck_wire_field field;
@@ -210,97 +212,99 @@ int ck_know_described(struct ck_nri *nri, struct ck_known *known, const void *by
 	struct ck_blob *blob = ck_blob_new(bytes, len);
 	if (!blob)
 		return ck_nomem(err);
-	if (strlen(known->nri_id) != id_len || memcmp(known->nri_id, id, id_len)) {
+	if (strlen(object->nri_id) != id_len || memcmp(object->nri_id, id, id_len)) {
 		char *nri_id = ck_strndup((const char *)id, id_len);
-		struct ck_known *other = nri_id ? ck_know_find(nri, known->kind, nri_id) : NULL;
-		if (!nri_id || other || known->gone) {
+		struct ck_nri_object *other =
+			nri_id ? ck_nri_object_find(nri, object->kind, nri_id) : NULL;
+		if (!nri_id || other || object->gone) {
 			free(nri_id);
 			ck_blob_unref(blob);
 			return other ? ck_fail(err, CK_EMALFORMED,
 					       "a description with another object's id")
 				     : ck_nomem(err);
 		}
-		char *before = known->nri_id;
-		unindex_nri_id(nri, known);
-		known->nri_id = nri_id;
+		char *before = object->nri_id;
+		unindex_nri_id(nri, object);
+		object->nri_id = nri_id;
 		/* its id so far, by which it may not be found until the next try */
-		if (index_nri_id(nri, known) < 0) {
-			known->nri_id = before;
-			index_nri_id(nri, known);
+		if (index_nri_id(nri, object) < 0) {
+			object->nri_id = before;
+			index_nri_id(nri, object);
 			free(nri_id);
 			ck_blob_unref(blob);
 			return ck_nomem(err);
 		}
 		free(before);
 	}
-	ck_blob_unref(known->object);
-	known->object = blob;
-	known->described = true;
+	ck_blob_unref(object->description);
+	object->description = blob;
+	object->described = true;
 	return 0;
 }
 
-/* ---- knowers --------------------------------------------------------------------------------- */
+/* ---- recipients --------------------------------------------------------------------------------- */
 
-struct ck_knower *ck_know_who(const struct ck_known *known, const struct ck_plugin *plugin)
+struct ck_recipient *ck_recipient_find(const struct ck_nri_object *object,
+				       const struct ck_plugin *plugin)
 {
-	struct ck_knower *k = known->knowers;
-	while (k && k->serial != plugin->serial)
-		k = k->next;
-	return k;
+	struct ck_recipient *recipient = object->recipients;
+	while (recipient && recipient->serial != plugin->serial)
+		recipient = recipient->next;
+	return recipient;
 }
 
-struct ck_knower *ck_know_add(struct ck_known *known, struct ck_plugin *plugin)
+struct ck_recipient *ck_recipient_add(struct ck_nri_object *object, struct ck_plugin *plugin)
 {
-	struct ck_knower *k = CK_NEW(struct ck_knower);
-	if (!k)
+	struct ck_recipient *recipient = CK_NEW(struct ck_recipient);
+	if (!recipient)
 		return NULL;
-	k->plugin = plugin;
-	k->serial = plugin->serial;
-	k->next = known->knowers;
-	known->knowers = k;
-	return k;
+	recipient->plugin = plugin;
+	recipient->serial = plugin->serial;
+	recipient->next = object->recipients;
+	object->recipients = recipient;
+	return recipient;
 }
 
-void ck_know_drop(struct ck_known *known, const struct ck_plugin *plugin)
+void ck_recipient_drop(struct ck_nri_object *object, const struct ck_plugin *plugin)
 {
-	for (struct ck_knower **at = &known->knowers; *at; at = &(*at)->next) {
-		struct ck_knower *k = *at;
-		if (k->serial != plugin->serial)
+	for (struct ck_recipient **at = &object->recipients; *at; at = &(*at)->next) {
+		struct ck_recipient *recipient = *at;
+		if (recipient->serial != plugin->serial)
 			continue;
-		*at = k->next;
-		free(k);
+		*at = recipient->next;
+		free(recipient);
 		return;
 	}
 }
 
-void ck_know_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
+void ck_recipients_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
 {
-	for (struct ck_known *known = nri->known; known; known = known->next)
-		ck_know_drop(known, plugin);
-	/* those out of the index live on in tours, and in queues, which know connections by
+	for (struct ck_nri_object *object = nri->objects; object; object = object->next)
+		ck_recipient_drop(object, plugin);
+	/* those out of the index live on in dispatches, and in queues, which know connections by
 	 * number */
-	for (struct ck_tour *tour = nri->tours; tour; tour = tour->next)
-		if (tour->known)
-			ck_know_drop(tour->known, plugin);
+	for (struct ck_dispatch *dispatch = nri->dispatches; dispatch; dispatch = dispatch->next)
+		if (dispatch->object)
+			ck_recipient_drop(dispatch->object, plugin);
 }
 
 /* ---- the cache's seam ------------------------------------------------------------------------ */
 
 /* a container plugins were asked about before it existed (H7) */
-static struct ck_known *find_unmade(struct ck_nri *nri, const struct ck_told *told)
+static struct ck_nri_object *find_not_created(struct ck_nri *nri, const struct ck_told *told)
 {
-	if (!nri->unmade || told->kind != CK_CONTAINER || !told->sandbox_id ||
+	if (!nri->not_created || told->kind != CK_CONTAINER || !told->sandbox_id ||
 	    !told->container_name)
 		return NULL;
-	for (struct ck_known *known = nri->known; known; known = known->next)
-		if (!*known->id && known->attempt == told->attempt &&
-		    !strcmp(known->sandbox_id, told->sandbox_id) &&
-		    !strcmp(known->name, told->container_name))
-			return known;
+	for (struct ck_nri_object *object = nri->objects; object; object = object->next)
+		if (!*object->id && object->attempt == told->attempt &&
+		    !strcmp(object->sandbox_id, told->sandbox_id) &&
+		    !strcmp(object->name, told->container_name))
+			return object;
 	return NULL;
 }
 
-bool ck_know_has(const struct ck_nri *nri, const char *name)
+bool ck_plugins_has(const struct ck_nri *nri, const char *name)
 {
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		if (ck_plugin_joined(plugin) && ck_plugin_name_is(plugin->name, name))
@@ -309,42 +313,42 @@ bool ck_know_has(const struct ck_nri *nri, const char *name)
 }
 
 /* the name of a required plugin that is absent (H4); NULL: all are there */
-const char *ck_know_absent(const struct ck_nri *nri)
+const char *ck_plugins_absent(const struct ck_nri *nri)
 {
 	for (size_t i = 0; i < nri->rules_n; i++)
 		if (nri->rules[i].policy == CK_NRI_REQUIRED &&
-		    !ck_know_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
+		    !ck_plugins_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
 			return nri->rules[i].name;
 	return NULL;
 }
 
-int ck_know_all(struct ck_nri *nri, struct ck_known *known)
+int ck_recipients_add_all(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	known->ours = true;
+	object->ours = true;
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
-		if (ck_plugin_joined(plugin) && !ck_know_who(known, plugin) &&
-		    !(CK_BROKEN(R6) && known->kind == CK_CONTAINER &&
+		if (ck_plugin_joined(plugin) && !ck_recipient_find(object, plugin) &&
+		    !(CK_BROKEN(R6) && object->kind == CK_CONTAINER &&
 		      plugin->state != CK_PLUGIN_READY) &&
-		    !ck_know_add(known, plugin))
+		    !ck_recipient_add(object, plugin))
 			return -CK_ENOMEM;
 	return 0;
 }
 
 /* the runtime's id of a container that was asked about before it existed */
-static int now_made(struct ck_nri *nri, struct ck_known *known, const char *id)
+static int now_created(struct ck_nri *nri, struct ck_nri_object *object, const char *id)
 {
-	char *copy = ck_strdup(id), *none = known->id;
+	char *copy = ck_strdup(id), *none = object->id;
 	if (!copy)
 		return -CK_ENOMEM;
-	known->id = copy;
-	if (index_id(nri, known) < 0) {
-		known->id = none;
+	object->id = copy;
+	if (index_id(nri, object) < 0) {
+		object->id = none;
 		free(copy);
 		return -CK_ENOMEM;
 	}
 	free(none);
-	known->described = false; /* that was as it was asked for, not as it is */
-	nri->unmade--;
+	object->described = false; /* that was as it was asked for, not as it is */
+	nri->not_created--;
 	return 0;
 }
 
@@ -358,31 +362,31 @@ static void add_name(char *names, size_t size, const char *name)
 	memcpy(names + len, name, n + 1);
 }
 
-int ck_know_choose(struct ck_nri *nri, const struct ck_told *told, char *names, size_t size)
+int ck_recipients_choose(struct ck_nri *nri, const struct ck_told *told, char *names, size_t size)
 {
-	const char *absent = ck_know_absent(nri);
+	const char *absent = ck_plugins_absent(nri);
 	bool anybody = false;
 	names[0] = '\0';
 	if (absent) {
 		add_name(names, size, absent);
 		return 1;
 	}
-	struct ck_known *known = ck_know_find(nri, told->kind, told->id);
-	if (!known)
-		known = find_unmade(nri, told);
-	if (known && !*known->id && now_made(nri, known, told->id) < 0)
+	struct ck_nri_object *object = ck_nri_object_find(nri, told->kind, told->id);
+	if (!object)
+		object = find_not_created(nri, told);
+	if (object && !*object->id && now_created(nri, object, told->id) < 0)
 		goto nomem;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		anybody = anybody || ck_plugin_joined(plugin);
-	if (!anybody && !known)
+	if (!anybody && !object)
 		return 0;
-	if (!known)
-		known = ck_know_make(nri, told->kind, told->id, told);
-	if (!known || (!CK_BROKEN(R1) && ck_know_all(nri, known) < 0))
+	if (!object)
+		object = ck_nri_object_ensure(nri, told->kind, told->id, told);
+	if (!object || (!CK_BROKEN(R1) && ck_recipients_add_all(nri, object) < 0))
 		goto nomem;
-	known->entry = told->entry;
+	object->entry = told->entry;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
-		if (ck_know_who(known, plugin))
+		if (ck_recipient_find(object, plugin))
 			add_name(names, size, plugin->name);
 	return 0;
 nomem:
@@ -394,23 +398,23 @@ nomem:
 /* its commit was not written: whoever has not heard of it does not know it. A snapshot may have
  * seen it in between, when memory was gone; who has it in a list that is out by now would get it
  * twice, and has to begin anew */
-static void unchoose(struct ck_nri *nri, struct ck_known *known)
+static void unchoose(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	for (struct ck_knower **at = &known->knowers; *at;) {
-		struct ck_knower *k = *at;
-		if (k->listed && k->told)
+	for (struct ck_recipient **at = &object->recipients; *at;) {
+		struct ck_recipient *recipient = *at;
+		if (recipient->listed && recipient->told)
 			ck_plugin_close(
-				k->plugin, CK_LOG_ERROR,
+				recipient->plugin, CK_LOG_ERROR,
 				"out of memory: it was told of something that is not committed");
-		if (k->told || k->announcing) {
-			at = &k->next;
+		if (recipient->told || recipient->announcing) {
+			at = &recipient->next;
 			continue;
 		}
-		*at = k->next;
-		free(k);
+		*at = recipient->next;
+		free(recipient);
 	}
-	if (!known->knowers && known->refs == 1)
-		ck_know_forget(nri, known);
+	if (!object->recipients && object->refs == 1)
+		ck_nri_object_forget(nri, object);
 }
 
 static void nobody_waits(const struct ck_nri_result *result, void *userdata)
@@ -420,54 +424,56 @@ static void nobody_waits(const struct ck_nri_result *result, void *userdata)
 }
 
 /* somebody was told that it exists, and not that it does no more */
-static bool owes_its_end(const struct ck_known *known)
+static bool owes_its_end(const struct ck_nri_object *object)
 {
 	if (CK_BROKEN(R14) || CK_BROKEN(R28) || CK_BROKEN(R40))
 		return false; /* it would make good for them */
-	for (const struct ck_knower *k = known->knowers; k; k = k->next)
-		if ((k->told || k->listed || k->announcing) && !k->removed)
+	for (const struct ck_recipient *recipient = object->recipients; recipient;
+	     recipient = recipient->next)
+		if ((recipient->told || recipient->listed || recipient->announcing) &&
+		    !recipient->removed)
 			return true;
 	return false;
 }
 
 /* plugins were asked about it and it never came to be (H7), or it has vanished from the runtime:
  * its Stop and Remove */
-static void end(struct ck_nri *nri, struct ck_known *known)
+static void end(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	bool container = known->kind == CK_CONTAINER;
+	bool container = object->kind == CK_CONTAINER;
 	const struct ck_nri_call call = {
 		.size = sizeof(call),
 		.event = container ? CK_NRI_STOP_CONTAINER : CK_NRI_STOP_POD_SANDBOX,
-		.pod_id = container ? known->sandbox_id : known->nri_id,
-		.container_id = container ? known->nri_id : NULL,
+		.pod_id = container ? object->sandbox_id : object->nri_id,
+		.container_id = container ? object->nri_id : NULL,
 	};
 	enum ck_nri_event then = container ? CK_NRI_REMOVE_CONTAINER : CK_NRI_REMOVE_POD_SANDBOX;
 	struct ck_error err;
-	if (ck_tour_begin(nri, &call, NULL, then, nobody_waits, NULL, &err) < 0)
+	if (ck_dispatch_begin(nri, &call, NULL, then, nobody_waits, NULL, &err) < 0)
 		ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that %.64s is gone: %s",
-			   known->nri_id, err.text);
+			   object->nri_id, err.text);
 }
 
-void ck_know_released(struct ck_nri *nri, const struct ck_told *told)
+void ck_recipients_released(struct ck_nri *nri, const struct ck_told *told)
 {
-	struct ck_known *known = ck_know_find(nri, told->kind, told->id);
-	bool unmade = !known;
-	if (!known)
-		known = find_unmade(nri, told);
-	if (!known)
+	struct ck_nri_object *object = ck_nri_object_find(nri, told->kind, told->id);
+	bool not_created = !object;
+	if (!object)
+		object = find_not_created(nri, told);
+	if (!object)
 		return;
 	if (!told->gone) {
-		unchoose(nri, known);
+		unchoose(nri, object);
 		return;
 	}
-	if ((owes_its_end(known) || CK_BROKEN(R29)) && !(unmade && CK_BROKEN(H7)) &&
+	if ((owes_its_end(object) || CK_BROKEN(R29)) && !(not_created && CK_BROKEN(H7)) &&
 	    !CK_BROKEN(R14) && !CK_BROKEN(R40))
-		end(nri, known);
-	ck_know_forget(nri, known);
+		end(nri, object);
+	ck_nri_object_forget(nri, object);
 }
 
-void ck_know_free_all(struct ck_nri *nri)
+void ck_nri_objects_free(struct ck_nri *nri)
 {
-	while (nri->known)
-		ck_know_forget(nri, nri->known);
+	while (nri->objects)
+		ck_nri_object_forget(nri, nri->objects);
 }

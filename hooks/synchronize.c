@@ -18,7 +18,7 @@
 static int grow(struct ck_plugin *plugin)
 {
 	size_t room = plugin->items_room ? 2 * plugin->items_room : 64;
-	struct ck_sync_item *items = ck_realloc(plugin->items, room * sizeof(*items));
+	struct ck_synchronize_item *items = ck_realloc(plugin->items, room * sizeof(*items));
 	if (!items)
 		return -CK_ENOMEM;
 	plugin->items = items;
@@ -31,31 +31,31 @@ static int snapshot_has(const struct ck_told *told, void *userdata)
 {
 	struct ck_plugin *plugin = userdata;
 	struct ck_nri *nri = plugin->nri;
-	struct ck_knower *k;
+	struct ck_recipient *recipient;
 	int r = 0;
 	if (!told->id || !*told->id || CK_BROKEN(R5))
 		return 0;
 	ck_nri_lock(nri);
-	struct ck_known *known = ck_know_make(nri, told->kind, told->id, told);
-	if (!known) {
+	struct ck_nri_object *object = ck_nri_object_ensure(nri, told->kind, told->id, told);
+	if (!object) {
 		r = -CK_ENOMEM;
-	} else if (known->stop_begun || ck_know_who(known, plugin)) {
+	} else if (object->stop_begun || ck_recipient_find(object, plugin)) {
 		/* its end has begun (H1), or it comes as an event */
 	} else if ((plugin->items_n == plugin->items_room && grow(plugin) < 0) ||
-		   !(k = ck_know_add(known, plugin))) {
+		   !(recipient = ck_recipient_add(object, plugin))) {
 		r = -CK_ENOMEM;
 	} else {
-		k->listed = true;
-		k->stopped = k->removed = CK_BROKEN(R7);
-		known->entry = told->entry;
+		recipient->listed = true;
+		recipient->stopped = recipient->removed = CK_BROKEN(R7);
+		object->entry = told->entry;
 		plugin->items[plugin->items_n++] =
-			(struct ck_sync_item){ .known = ck_know_ref(known) };
+			(struct ck_synchronize_item){ .object = ck_nri_object_ref(object) };
 	}
 	ck_nri_unlock(nri);
 	return r;
 }
 
-int ck_sync_snapshot(struct ck_plugin *plugin)
+int ck_synchronize_snapshot(struct ck_plugin *plugin)
 {
 	struct ck_nri *nri = plugin->nri;
 	return nri->snapshot(snapshot_has, plugin, nri->snapshot_source);
@@ -64,11 +64,11 @@ int ck_sync_snapshot(struct ck_plugin *plugin)
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
 /* it has gone, or has stopped by itself: not listed, so nothing of it is owed to this connection */
-static void leave_out(struct ck_plugin *plugin, struct ck_sync_item *item)
+static void leave_out(struct ck_plugin *plugin, struct ck_synchronize_item *item)
 {
-	ck_know_drop(item->known, plugin);
-	ck_know_unref(CK_TAKE(item->known));
-	ck_blob_unref(CK_TAKE(item->object));
+	ck_recipient_drop(item->object, plugin);
+	ck_nri_object_unref(CK_TAKE(item->object));
+	ck_blob_unref(CK_TAKE(item->description));
 }
 
 static bool has_stopped(const struct ck_blob *container)
@@ -89,62 +89,63 @@ static bool is_away(int grpc)
 	       grpc == CK_GRPC_CANCELLED || grpc == CK_GRPC_RESOURCE_EXHAUSTED;
 }
 
-static void described(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
+static void described(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
 {
-	struct ck_plugin *plugin = job->owner;
-	struct ck_sync_item *item = &plugin->items[job->i];
+	struct ck_plugin *plugin = host_call->owner;
+	struct ck_synchronize_item *item = &plugin->items[host_call->i];
 	struct ck_error err = { 0 };
-	item->job = NULL;
+	item->host_call = NULL;
 	plugin->items_open--;
 	if (grpc == CK_GRPC_NOT_FOUND) {
 		leave_out(plugin, item);
 	} else if (grpc != CK_GRPC_OK ||
-		   ck_know_described(plugin->nri, item->known, bytes, len, &err) < 0) {
+		   ck_nri_object_described(plugin->nri, item->object, bytes, len, &err) < 0) {
 		plugin->items_failed++;
 		plugin->items_away += is_away(grpc) || err.code == CK_ENOMEM;
 		ck_nri_log(plugin->nri, CK_LOG_DEBUG, "%.64s cannot be described: %s",
-			   item->known->id, *err.text ? err.text : ck_grpc_name(grpc));
+			   item->object->id, *err.text ? err.text : ck_grpc_name(grpc));
 	} else {
-		item->object = ck_blob_ref(item->known->object);
-		if (item->known->kind == CK_CONTAINER && has_stopped(item->object))
+		item->description = ck_blob_ref(item->object->description);
+		if (item->object->kind == CK_CONTAINER && has_stopped(item->description))
 			leave_out(plugin, item);
 	}
-	ck_sync_go_on(plugin);
+	ck_synchronize_continue(plugin);
 }
 
 /* ---- the list goes out ----------------------------------------------------------------------- */
 
-static void too_large(struct ck_plugin *plugin, struct ck_sync_item *item)
+static void too_large(struct ck_plugin *plugin, struct ck_synchronize_item *item)
 {
 	ck_nri_log(plugin->nri, CK_LOG_ERROR,
 		   "plugin %s is not told of %.64s: its description has %zu bytes", plugin->name,
-		   item->known->id, item->object->len);
+		   item->object->id, item->description->len);
 	leave_out(plugin, item);
 }
 
 /* still to be told, and no container without its pod */
-static bool belongs(const struct ck_plugin *plugin, const struct ck_known *known)
+static bool belongs(const struct ck_plugin *plugin, const struct ck_nri_object *object)
 {
-	const struct ck_known *pod = NULL;
-	if (!ck_know_who(known, plugin))
+	const struct ck_nri_object *pod = NULL;
+	if (!ck_recipient_find(object, plugin))
 		return false;
-	if (known->kind == CK_CONTAINER && *known->sandbox_id)
-		pod = ck_know_find(plugin->nri, CK_SANDBOX, known->sandbox_id);
-	return known->kind == CK_SANDBOX || !*known->sandbox_id ||
-	       (pod && ck_know_who(pod, plugin));
+	if (object->kind == CK_CONTAINER && *object->sandbox_id)
+		pod = ck_nri_object_find(plugin->nri, CK_SANDBOX, object->sandbox_id);
+	return object->kind == CK_SANDBOX || !*object->sandbox_id ||
+	       (pod && ck_recipient_find(pod, plugin));
 }
 
 /* pods before containers, so that no container comes before its pod; the next that belongs into the
  * list */
-static struct ck_sync_item *next_item(struct ck_plugin *plugin)
+static struct ck_synchronize_item *next_item(struct ck_plugin *plugin)
 {
 	for (; plugin->items_sent < 2 * plugin->items_n; plugin->items_sent++) {
-		struct ck_sync_item *item = &plugin->items[plugin->items_sent % plugin->items_n];
+		struct ck_synchronize_item *item =
+			&plugin->items[plugin->items_sent % plugin->items_n];
 		enum ck_kind kind =
 			plugin->items_sent < plugin->items_n ? CK_SANDBOX : CK_CONTAINER;
-		if (!item->known || !item->object || item->known->kind != kind)
+		if (!item->object || !item->description || item->object->kind != kind)
 			continue;
-		if (belongs(plugin, item->known))
+		if (belongs(plugin, item->object))
 			return item;
 		leave_out(plugin, item);
 	}
@@ -154,11 +155,11 @@ static struct ck_sync_item *next_item(struct ck_plugin *plugin)
 static void send_next(struct ck_plugin *plugin)
 {
 	struct ck_bytes message = { 0 };
-	struct ck_sync_item *item;
+	struct ck_synchronize_item *item;
 	int r = 0;
 	bool more = false;
 	while (r == 0 && (item = next_item(plugin))) {
-		size_t size = item->object->len + 16, room = CK_TTRPC_MAX - CK_TTRPC_ENVELOPE;
+		size_t size = item->description->len + 16, room = CK_TTRPC_MAX - CK_TTRPC_ENVELOPE;
 		if (size > room) {
 			too_large(plugin, item);
 			continue;
@@ -167,11 +168,11 @@ static void send_next(struct ck_plugin *plugin)
 			more = true;
 			break;
 		}
-		r = ck_bytes_field(&message, item->known->kind == CK_SANDBOX ? 1 : 2,
-				   item->object->bytes, item->object->len);
-		struct ck_knower *k = ck_know_who(item->known, plugin);
-		if (k)
-			k->told = true;
+		r = ck_bytes_field(&message, item->object->kind == CK_SANDBOX ? 1 : 2,
+				   item->description->bytes, item->description->len);
+		struct ck_recipient *recipient = ck_recipient_find(item->object, plugin);
+		if (recipient)
+			recipient->told = true;
 		plugin->items_sent++;
 	}
 	if (r == 0 && more)
@@ -189,12 +190,12 @@ static void send_next(struct ck_plugin *plugin)
 static void leave_out_failed(struct ck_plugin *plugin)
 {
 	for (size_t i = 0; i < plugin->items_n; i++) {
-		struct ck_sync_item *item = &plugin->items[i];
-		if (!item->known || item->object)
+		struct ck_synchronize_item *item = &plugin->items[i];
+		if (!item->object || item->description)
 			continue;
 		ck_nri_log(plugin->nri, CK_LOG_ERROR,
 			   "plugin %s is not told of %.64s: the runtime does not describe it",
-			   plugin->name, item->known->id);
+			   plugin->name, item->object->id);
 		leave_out(plugin, item);
 	}
 	plugin->items_failed = 0;
@@ -221,14 +222,14 @@ static bool wait_for_host(struct ck_plugin *plugin)
 	return true;
 }
 
-void ck_sync_ask_again(struct ck_plugin *plugin)
+void ck_synchronize_ask_again(struct ck_plugin *plugin)
 {
 	plugin->due = CK_NRI_FOREVER;
 	plugin->items_asked = plugin->items_failed = plugin->items_away = 0;
-	ck_sync_go_on(plugin);
+	ck_synchronize_continue(plugin);
 }
 
-void ck_sync_go_on(struct ck_plugin *plugin)
+void ck_synchronize_continue(struct ck_plugin *plugin)
 {
 	struct ck_nri *nri = plugin->nri;
 	if (plugin->state != CK_PLUGIN_LISTING || plugin->want_snapshot)
@@ -238,18 +239,18 @@ void ck_sync_go_on(struct ck_plugin *plugin)
 	for (;
 	     plugin->items_asked < plugin->items_n && plugin->items_open < CK_NRI_DESCRIBE_AT_ONCE;
 	     plugin->items_asked++) {
-		struct ck_sync_item *item = &plugin->items[plugin->items_asked];
-		if (CK_BROKEN(R3) && item->known && !item->object)
-			item->object = ck_blob_ref(item->known->object);
-		if (!item->known || item->object)
+		struct ck_synchronize_item *item = &plugin->items[plugin->items_asked];
+		if (CK_BROKEN(R3) && item->object && !item->description)
+			item->description = ck_blob_ref(item->object->description);
+		if (!item->object || item->description)
 			continue; /* the second time round */
-		item->job = ck_nri_job_new(nri, CK_NRI_JOB_DESCRIBE, item->known->kind,
-					   item->known->id, NULL, NULL, described, plugin);
-		if (!item->job) {
+		item->host_call = ck_host_call_new(nri, CK_HOST_CALL_DESCRIBE, item->object->kind,
+						   item->object->id, NULL, NULL, described, plugin);
+		if (!item->host_call) {
 			ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
 			return;
 		}
-		item->job->i = plugin->items_asked;
+		item->host_call->i = plugin->items_asked;
 		plugin->items_open++;
 	}
 	if (plugin->items_open || plugin->items_asked < plugin->items_n)
@@ -277,7 +278,7 @@ static bool read_answer(const struct ck_ttrpc_answer *answer, bool *ret_more, bo
 	return r == 0;
 }
 
-void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
+void ck_synchronize_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
 {
 	struct ck_error err;
 	bool more = false, updates = false, pieces = next_item(plugin);
@@ -312,16 +313,16 @@ void ck_sync_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *an
 		else
 			ck_update_plain(plugin->nri, plugin, adjust);
 	}
-	ck_sync_fini(plugin);
+	ck_synchronize_fini(plugin);
 	ck_plugin_ready(plugin);
 }
 
-void ck_sync_fini(struct ck_plugin *plugin)
+void ck_synchronize_fini(struct ck_plugin *plugin)
 {
 	for (size_t i = 0; i < plugin->items_n; i++) {
-		ck_nri_job_forget(plugin->items[i].job);
-		ck_know_unref(plugin->items[i].known);
-		ck_blob_unref(plugin->items[i].object);
+		ck_host_call_forget(plugin->items[i].host_call);
+		ck_nri_object_unref(plugin->items[i].object);
+		ck_blob_unref(plugin->items[i].description);
 	}
 	free(CK_TAKE(plugin->items));
 	plugin->items_n = plugin->items_room = plugin->items_asked = plugin->items_open =

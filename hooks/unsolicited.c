@@ -10,24 +10,25 @@
 
 const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin, const char *id)
 {
-	struct ck_known *known = ck_know_find(nri, CK_CONTAINER, id);
-	if (!known || !*known->id)
+	struct ck_nri_object *object = ck_nri_object_find(nri, CK_CONTAINER, id);
+	if (!object || !*object->id)
 		return NULL;
-	const struct ck_knower *k = plugin ? ck_know_who(known, plugin) : NULL;
-	if (plugin && (!k || !k->told || k->stopped))
+	const struct ck_recipient *recipient = plugin ? ck_recipient_find(object, plugin) : NULL;
+	if (plugin && (!recipient || !recipient->told || recipient->stopped))
 		return NULL;
-	return known->id;
+	return object->id;
 }
 
 /* ---- changes nobody waits for ---------------------------------------------------------------- */
 
-static void plain_changed(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
+static void plain_changed(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
 {
 	(void)bytes;
 	(void)len;
 	if (grpc != CK_GRPC_OK)
-		ck_nri_log(job->nri, CK_LOG_WARNING, "updating container %.64s for a plugin: %s",
-			   job->id, ck_grpc_name(grpc));
+		ck_nri_log(host_call->nri, CK_LOG_WARNING,
+			   "updating container %.64s for a plugin: %s", host_call->id,
+			   ck_grpc_name(grpc));
 }
 
 void ck_update_plain(struct ck_nri *nri, const struct ck_plugin *plugin, struct ck_adjust *adjust)
@@ -39,8 +40,8 @@ void ck_update_plain(struct ck_nri *nri, const struct ck_plugin *plugin, struct 
 					 : ck_update_target(nri, plugin, other.container_id);
 		struct ck_blob *blob = id ? ck_blob_new(other.resources, other.len) : NULL;
 		if (blob)
-			ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER, id, NULL, blob,
-				       plain_changed, NULL);
+			ck_host_call_new(nri, CK_HOST_CALL_UPDATE, CK_CONTAINER, id, NULL, blob,
+					 plain_changed, NULL);
 		ck_blob_unref(blob);
 	}
 }
@@ -55,8 +56,8 @@ void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin,
 			continue;
 		ck_nri_log(nri, CK_LOG_WARNING, "plugin %s evicts container %.64s", eviction.plugin,
 			   id);
-		if (!ck_nri_job_new(nri, CK_NRI_JOB_EVICT, CK_CONTAINER, id,
-				    eviction.reason ? eviction.reason : "", NULL, NULL, NULL))
+		if (!ck_host_call_new(nri, CK_HOST_CALL_EVICT, CK_CONTAINER, id,
+				      eviction.reason ? eviction.reason : "", NULL, NULL, NULL))
 			ck_nri_log(nri, CK_LOG_ERROR, "evicting container %.64s: out of memory",
 				   id);
 	}
@@ -99,13 +100,13 @@ static void answer_request(struct request *request)
 	request_free(request);
 }
 
-static void one_changed(struct ck_nri_job *job, int grpc, const void *bytes, size_t len)
+static void one_changed(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
 {
-	struct request *request = job->owner;
+	struct request *request = host_call->owner;
 	(void)bytes;
 	(void)len;
 	/* gone is as unknown: skipped */
-	request->failed[job->i] = grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND;
+	request->failed[host_call->i] = grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND;
 	if (--request->open == 0)
 		answer_request(request);
 }
@@ -149,12 +150,13 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 		if (!id)
 			continue;
 		struct ck_blob *blob = ck_blob_new(other.resources, other.len);
-		struct ck_nri_job *job = blob ? ck_nri_job_new(nri, CK_NRI_JOB_UPDATE, CK_CONTAINER,
-							       id, NULL, blob, one_changed, request)
-					      : NULL;
+		struct ck_nri_job *host_call =
+			blob ? ck_host_call_new(nri, CK_HOST_CALL_UPDATE, CK_CONTAINER, id, NULL,
+						blob, one_changed, request)
+			     : NULL;
 		ck_blob_unref(blob);
-		if (job) {
-			job->i = i;
+		if (host_call) {
+			host_call->i = i;
 			request->open++;
 		} else {
 			request->failed[i] = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guarded border of crikeep-nri.h, and the one place that knows both sides of the seam: struct
- * ck_hooks of the cache, and the tours of hooks/.
+ * ck_hooks of the cache, and the dispatches of hooks/.
  */
 #include <stdio.h>
 
@@ -143,7 +143,7 @@ static int hooks_choose(const struct ck_told *entry, char *names, size_t size, v
 	if (is_child(nri))
 		return -CK_EFORK; /* a host without a cache calls it by itself */
 	ck_nri_lock(nri);
-	int r = ck_know_choose(nri, entry, names, size);
+	int r = ck_recipients_choose(nri, entry, names, size);
 	ck_nri_unlock(nri);
 	return r;
 }
@@ -174,11 +174,11 @@ static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struc
 	};
 	ck_nri_lock(nri);
 	int r = nri->closed ? -CK_ECLOSED
-			    : ck_tour_begin(nri, &call, entry,
-					    container && event == CK_HOOK_RUN
-						    ? CK_NRI_POST_CREATE_CONTAINER
-						    : 0,
-					    fired, job, &err);
+			    : ck_dispatch_begin(nri, &call, entry,
+						container && event == CK_HOOK_RUN
+							? CK_NRI_POST_CREATE_CONTAINER
+							: 0,
+						fired, job, &err);
 	ck_nri_unlock(nri);
 	if (r < 0)
 		ck_hook_done(job, event == CK_HOOK_RUN ? "plugins cannot be told" : NULL);
@@ -188,7 +188,7 @@ static void hooks_cancel(uint64_t entry, void *userdata)
 {
 	struct ck_nri *nri = userdata;
 	ck_nri_lock(nri);
-	ck_tour_cancel(nri, entry);
+	ck_dispatch_cancel(nri, entry);
 	ck_nri_unlock(nri);
 }
 
@@ -198,7 +198,7 @@ static void hooks_released(const struct ck_told *entry, void *userdata)
 	if (is_child(nri))
 		return;
 	ck_nri_lock(nri);
-	ck_know_released(nri, entry);
+	ck_recipients_released(nri, entry);
 	ck_nri_unlock(nri);
 }
 
@@ -244,7 +244,7 @@ int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *c
 		return bad(err, "call: a message is over 4 MiB, or a name too long");
 	ck_nri_lock(nri);
 	int r = nri->closed ? ck_fail(err, CK_ECLOSED, "it is closing")
-			    : ck_tour_begin(nri, call, NULL, 0, cb, userdata, err);
+			    : ck_dispatch_begin(nri, call, NULL, 0, cb, userdata, err);
 	ck_nri_unlock(nri);
 	return r;
 }
@@ -275,11 +275,12 @@ int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kin
 	    event > CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
 		return 0;
 	ck_nri_lock(nri);
-	const struct ck_known *known = ck_know_find(nri, kind, id);
+	const struct ck_nri_object *object = ck_nri_object_find(nri, kind, id);
 	int r = 0;
-	for (const struct ck_knower *k = known ? known->knowers : NULL; k && !r; k = k->next)
-		r = ck_tour_owes(event, k) && ck_plugin_joined(k->plugin) &&
-		    ck_plugin_wants(k->plugin, event);
+	for (const struct ck_recipient *recipient = object ? object->recipients : NULL;
+	     recipient && !r; recipient = recipient->next)
+		r = ck_recipient_needs(event, recipient) && ck_plugin_joined(recipient->plugin) &&
+		    ck_plugin_wants(recipient->plugin, event);
 	ck_nri_unlock(nri);
 	return r;
 }

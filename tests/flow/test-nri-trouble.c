@@ -150,9 +150,9 @@ static void a_container_s_end_names_its_pod(void **state)
 	nw_pod(w, "s1");
 	assert_int_equal(nw_choose(w, "s1", NULL, 0), 0); /* described by nobody so far */
 	nw_create(w, "c1", "s1");
-	struct ck_known *known = ck_know_find(w->nri, CK_SANDBOX, "s1");
-	assert_non_null(known);
-	known->described = false; /* as behind a restart */
+	struct ck_nri_object *object = ck_nri_object_find(w->nri, CK_SANDBOX, "s1");
+	assert_non_null(object);
+	object->described = false; /* as behind a restart */
 	nw_find(w, "s1")->gone = true;
 	nw_send(w, CK_NRI_STOP_CONTAINER, "c1", NULL);
 	nw_settle(w);
@@ -330,7 +330,7 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	const struct ck_nri_call stop = nw_call_of(w, CK_NRI_STOP_POD_SANDBOX, "s1");
 	ck_nri_lock(w->nri);
 	assert_int_equal(
-		ck_tour_begin(w->nri, &stop, &o->told, (enum ck_nri_event)0, unseen, NULL, &w->err),
+		ck_dispatch_begin(w->nri, &stop, &o->told, (enum ck_nri_event)0, unseen, NULL, &w->err),
 		0);
 	ck_nri_unlock(w->nri);
 	nw_settle(w);
