@@ -1,14 +1,96 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dispatch among the plugins: what each is sent, what its answer does, and what they all want changed
- * at the end.
+ * An event goes to one plugin after the other: what each is sent, what its answer does, what they
+ * all want updated, and how the event ends.
  */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "hooks/nri-int.h"
 #include "src/base/duration.h"
 #include "src/base/utf8.h"
 #include "src/base/wire.h"
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+void ck_dispatch_refuse(struct ck_dispatch *dispatch, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(dispatch->refusal, sizeof(dispatch->refusal), fmt, args);
+	va_end(args);
+	dispatch->refused = true;
+}
+
+void ck_dispatch_note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plugin)
+{
+	struct ck_bytes *names = &dispatch->told_names;
+	if (ck_bytes_room(names, strlen(plugin->name) + 2) < 0)
+		return;
+	if (names->len)
+		ck_bytes_add_text(names, " ");
+	ck_bytes_add_text(names, plugin->name);
+}
+
+void ck_dispatch_withdraw(struct ck_dispatch *dispatch)
+{
+	struct ck_plugin *plugin;
+	if (dispatch->object)
+		DL_FOREACH (dispatch->nri->plugins, plugin)
+			ck_plugin_unqueue(plugin, dispatch->object);
+}
+
+void ck_dispatch_end(struct ck_dispatch *dispatch)
+{
+	struct ck_nri *nri = dispatch->nri;
+	struct ck_dispatch *other;
+	ck_host_call_forget(CK_TAKE(dispatch->host_call));
+	if (dispatch->at)
+		CK_TAKE(dispatch->at)->dispatch = NULL;
+	dispatch->phase = CK_DISPATCH_DONE;
+	DL_DELETE(nri->dispatches, dispatch);
+	DL_APPEND(nri->dispatches_done, dispatch);
+	/* those that may have waited for it are looked at anew */
+	DL_FOREACH (nri->dispatches, other)
+		other->behind = other->behind && other->object != dispatch->object &&
+				!ck_nri_object_is_in(dispatch->object, other->object);
+	/* without a cache nobody releases it */
+	if (dispatch->object && ck_nri_event_removes(dispatch->event) && !dispatch->object->entry)
+		ck_nri_object_forget(nri, dispatch->object);
+}
+
+void ck_dispatch_end_refused(struct ck_dispatch *dispatch)
+{
+	if (ck_nri_event_announces(dispatch->event) ||
+	    dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
+		if (!CK_BROKEN(R38))
+			ck_dispatch_withdraw(dispatch);
+	ck_dispatch_end(dispatch);
+}
+
+/* ---- who hears of it ------------------------------------------------------------------------- */
+
+bool ck_dispatch_has_recipients(const struct ck_dispatch *dispatch, enum ck_nri_event event)
+{
+	const struct ck_recipient *recipient;
+	LL_FOREACH (dispatch->object->recipients, recipient)
+		if (ck_recipient_needs(event, recipient) && ck_plugin_joined(recipient->plugin) &&
+		    ck_plugin_wants(recipient->plugin, event))
+			return true;
+	return false;
+}
+
+bool ck_dispatch_has_validators(const struct ck_dispatch *dispatch)
+{
+	const struct ck_recipient *recipient;
+	if (dispatch->consulted && !dispatch->told)
+		return false; /* validated before it was created; nothing has changed since */
+	LL_FOREACH (dispatch->object->recipients, recipient)
+		if (ck_plugin_joined(recipient->plugin) &&
+		    ck_plugin_wants(recipient->plugin, CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT))
+			return true;
+	return false;
+}
 
 /* ---- one plugin after the other -------------------------------------------------------------- */
 
@@ -21,7 +103,8 @@ static bool is_before(const struct ck_dispatch *dispatch, const struct ck_plugin
 static struct ck_plugin *next_plugin(struct ck_dispatch *dispatch,
 				     struct ck_recipient **ret_recipient)
 {
-	for (struct ck_plugin *plugin = dispatch->nri->plugins; plugin; plugin = plugin->next) {
+	struct ck_plugin *plugin;
+	DL_FOREACH (dispatch->nri->plugins, plugin) {
 		if (!ck_plugin_joined(plugin) || is_before(dispatch, plugin))
 			continue;
 		*ret_recipient = ck_recipient_find(dispatch->object, plugin);
@@ -34,10 +117,8 @@ static struct ck_plugin *next_plugin(struct ck_dispatch *dispatch,
 	return NULL;
 }
 
-static int add_extra(struct ck_dispatch *dispatch, struct ck_nri_delivery *delivery,
-		     const struct ck_bytes *bytes)
+static int add_extra(struct ck_nri_delivery *delivery, const struct ck_bytes *bytes)
 {
-	(void)dispatch;
 	delivery->extra = ck_blob_new(bytes->p, bytes->len);
 	return delivery->extra ? 0 : -CK_ENOMEM;
 }
@@ -48,21 +129,23 @@ static int fill_validation(struct ck_dispatch *dispatch, struct ck_nri_delivery 
 	const char *names[CK_NRI_PLUGINS_MAX];
 	size_t n = 0;
 	struct ck_bytes bytes = { 0 };
-	for (struct ck_plugin *plugin = dispatch->nri->plugins; plugin; plugin = plugin->next)
-		/* who has not answered was not consulted */
+	const struct ck_plugin *plugin;
+	DL_FOREACH (dispatch->nri->plugins, plugin)
+		/* one that has not answered was not consulted */
 		if (ck_plugin_joined(plugin) && ck_recipient_find(dispatch->object, plugin) &&
 		    !plugin->overdue_since && n < CK_COUNT(names))
 			names[n++] = plugin->name;
 	int r = ck_adjust_validation(dispatch->adjust, dispatch->pod ? dispatch->pod->bytes : NULL,
 				     dispatch->pod ? dispatch->pod->len : 0, names, n, &bytes, err);
 	if (r >= 0)
-		r = add_extra(dispatch, delivery, &bytes);
+		r = add_extra(delivery, &bytes);
 	ck_bytes_free(&bytes);
 	return r;
 }
 
-/* what this plugin is sent: the container as those before it have changed it */
-static int fill(struct ck_dispatch *dispatch, struct ck_nri_delivery *delivery, struct ck_error *err)
+/* what this plugin is sent: the container as plugins before it have changed it */
+static int fill(struct ck_dispatch *dispatch, struct ck_nri_delivery *delivery,
+		struct ck_error *err)
 {
 	struct ck_bytes bytes = { 0 }, seen = { 0 };
 	int r = 0;
@@ -94,13 +177,13 @@ static int fill(struct ck_dispatch *dispatch, struct ck_nri_delivery *delivery, 
 		break;
 	}
 	if (r >= 0 && bytes.len)
-		r = add_extra(dispatch, delivery, &bytes);
+		r = add_extra(delivery, &bytes);
 	ck_bytes_free(&bytes);
 	ck_bytes_free(&seen);
 	return r;
 }
 
-/* for the history: the event itself, not what goes out before or behind it */
+/* for the history: the first event, not one that follows it */
 static void note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plugin)
 {
 	dispatch->told_before = dispatch->told_names.len;
@@ -108,14 +191,18 @@ static void note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plug
 		ck_dispatch_note_told(dispatch, plugin);
 }
 
-/* true: whoever answers for @plugin lets the dispatch go on */
-static bool visit(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
-		  struct ck_recipient *recipient)
+static void answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
+		     const struct ck_ttrpc_answer *answer, int code);
+
+/* true: the dispatch waits for this plugin, or has gone on already */
+static bool deliver_to(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
+		       struct ck_recipient *recipient)
 {
 	struct ck_nri *nri = dispatch->nri;
 	struct ck_error err = { 0 };
 	struct ck_nri_delivery *delivery = CK_NEW(struct ck_nri_delivery);
 	if (delivery) {
+		delivery->done = answered;
 		delivery->event = dispatch->event;
 		delivery->object = ck_nri_object_ref(dispatch->object);
 	}
@@ -127,7 +214,7 @@ static bool visit(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 		if (!ck_nri_event_tears_down(dispatch->event))
 			ck_dispatch_refuse(dispatch, "plugin %s cannot be told: %s", plugin->name,
 					   why);
-		else /* what it misses now nobody would tell it later; a new connection gets a new list */
+		else /* nobody would tell it later; with a new connection it gets a new list */
 			ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told: %s", why);
 		return false;
 	}
@@ -135,7 +222,7 @@ static bool visit(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 	recipient->stopping += ck_nri_event_stops(dispatch->event);
 	dispatch->told += dispatch->event == dispatch->asked;
 	note_told(dispatch, plugin);
-	/* what it would answer is needed, or could fail the event; under ignore it is neither */
+	/* nobody waits for a plugin that is late and cannot fail the event */
 	bool waits = plugin->policy != CK_NRI_IGNORE || !plugin->overdue_since;
 	if (waits) {
 		delivery->dispatch = dispatch;
@@ -147,10 +234,10 @@ static bool visit(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 	return waits;
 }
 
-static void changes(struct ck_dispatch *dispatch);
+static void update_others(struct ck_dispatch *dispatch);
 
 /* all have answered and agreed */
-static void agreed(struct ck_dispatch *dispatch)
+static void all_agreed(struct ck_dispatch *dispatch)
 {
 	struct ck_error err = { 0 };
 	int r = 0;
@@ -159,7 +246,7 @@ static void agreed(struct ck_dispatch *dispatch)
 		dispatch->event = CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT;
 		dispatch->index[0] = '\0';
 		dispatch->serial = 0;
-		ck_dispatch_step(dispatch);
+		ck_dispatch_deliver(dispatch);
 		return;
 	}
 	if (dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
@@ -178,36 +265,35 @@ static void agreed(struct ck_dispatch *dispatch)
 		return;
 	}
 	dispatch->phase = CK_DISPATCH_UPDATE;
-	dispatch->changes = dispatch->adjust ? ck_adjust_others_n(dispatch->adjust) : 0;
-	dispatch->change_i = 0;
-	changes(dispatch);
+	dispatch->updates = dispatch->adjust ? ck_adjust_others_n(dispatch->adjust) : 0;
+	dispatch->update_i = 0;
+	update_others(dispatch);
 }
 
 static void next_event(struct ck_dispatch *dispatch)
 {
 	if (!dispatch->then || dispatch->cancelled) {
-		ck_dispatch_done(dispatch);
+		ck_dispatch_end(dispatch);
 		return;
 	}
 	dispatch->event = dispatch->then;
 	dispatch->then = 0;
 	dispatch->index[0] = '\0';
 	dispatch->serial = 0;
-	dispatch->phase = CK_DISPATCH_NEW;
+	dispatch->phase = CK_DISPATCH_NEW; /* for the next ck_dispatches_timers() */
 	ck_adjust_free(CK_TAKE(dispatch->adjust));
-	ck_dispatch_step(dispatch);
 }
 
-static void changed(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
+static void updated(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len)
 {
 	struct ck_dispatch *dispatch = host_call->owner;
 	struct ck_adjust_other other = { 0 };
 	(void)bytes;
 	(void)len;
 	dispatch->host_call = NULL;
-	/* one that has just gone is skipped, as one nobody knows is */
+	/* a container that has just gone is skipped, as an unknown one is */
 	if (grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND &&
-	    ck_adjust_other(dispatch->adjust, dispatch->change_i, &other, NULL) >= 0 &&
+	    ck_adjust_other(dispatch->adjust, dispatch->update_i, &other, NULL) >= 0 &&
 	    !other.ignore_failure) {
 		if (ck_nri_event_tears_down(dispatch->event))
 			ck_nri_log(dispatch->nri, CK_LOG_WARNING,
@@ -217,18 +303,18 @@ static void changed(struct ck_nri_job *host_call, int grpc, const void *bytes, s
 			ck_dispatch_refuse(dispatch, "plugin %s: updating container %.64s: %s",
 					   other.plugins, other.container_id, ck_grpc_name(grpc));
 	}
-	dispatch->change_i++;
-	changes(dispatch);
+	dispatch->update_i++;
+	update_others(dispatch);
 }
 
-/* one after the other; what nobody knows is skipped, as a container that has just gone would be */
-static void changes(struct ck_dispatch *dispatch)
+/* one after the other; unknown containers are skipped */
+static void update_others(struct ck_dispatch *dispatch)
 {
 	struct ck_nri *nri = dispatch->nri;
 	struct ck_adjust_other other;
 	struct ck_error err;
-	for (; dispatch->change_i < dispatch->changes && !dispatch->refused; dispatch->change_i++) {
-		if (ck_adjust_other(dispatch->adjust, dispatch->change_i, &other, &err) < 0)
+	for (; dispatch->update_i < dispatch->updates && !dispatch->refused; dispatch->update_i++) {
+		if (ck_adjust_other(dispatch->adjust, dispatch->update_i, &other, &err) < 0)
 			continue;
 		const char *id = ck_update_target(nri, NULL, other.container_id);
 		if (!id)
@@ -237,7 +323,7 @@ static void changes(struct ck_dispatch *dispatch)
 		if (blob)
 			dispatch->host_call =
 				ck_host_call_new(nri, CK_HOST_CALL_UPDATE, CK_CONTAINER, id, NULL,
-						 blob, changed, dispatch);
+						 blob, updated, dispatch);
 		ck_blob_unref(blob);
 		if (dispatch->host_call)
 			return;
@@ -263,7 +349,7 @@ void ck_dispatch_deliver(struct ck_dispatch *dispatch)
 		dispatch->serial = plugin->serial;
 		if (ck_plugin_wants(plugin, event)) {
 			dispatch->due = CK_NRI_FOREVER;
-			if (visit(dispatch, plugin, recipient))
+			if (deliver_to(dispatch, plugin, recipient))
 				return;
 			continue;
 		}
@@ -275,9 +361,9 @@ void ck_dispatch_deliver(struct ck_dispatch *dispatch)
 	if (dispatch->refused)
 		ck_dispatch_end_refused(dispatch);
 	else if (dispatch->cancelled)
-		ck_dispatch_done(dispatch);
+		ck_dispatch_end(dispatch);
 	else
-		agreed(dispatch);
+		all_agreed(dispatch);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -340,12 +426,12 @@ static void validated(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 			   r < 0 ? "its answer cannot be read" : clean);
 }
 
-void ck_dispatch_answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
-			  const struct ck_ttrpc_answer *answer, int code)
+static void answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
+		     const struct ck_ttrpc_answer *answer, int code)
 {
 	struct ck_dispatch *dispatch = delivery->dispatch;
 	if (!dispatch)
-		return; /* too late for the dispatch, or none waited */
+		return; /* nobody waits for it */
 	delivery->dispatch = NULL;
 	dispatch->at = NULL;
 	if (code == CK_NRI_DELIVERY_NEEDLESS || code == CK_NRI_DELIVERY_UNSENT) {
@@ -391,17 +477,9 @@ void ck_dispatch_answered(struct ck_nri_delivery *delivery, struct ck_plugin *pl
 	ck_dispatch_deliver(dispatch);
 }
 
-static struct ck_plugin *plugin_at(const struct ck_dispatch *dispatch)
-{
-	for (struct ck_plugin *plugin = dispatch->nri->plugins; plugin; plugin = plugin->next)
-		if (plugin->serial == dispatch->serial)
-			return plugin;
-	return NULL;
-}
-
 void ck_dispatch_timed_out(struct ck_dispatch *dispatch)
 {
-	struct ck_plugin *plugin = plugin_at(dispatch);
+	struct ck_plugin *plugin = ck_plugin_find(dispatch->nri, dispatch->serial);
 	bool validates = dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT;
 	char span[CK_DURATION_TEXT];
 	CK_TAKE(dispatch->at)->dispatch = NULL; /* it stays queued, and is delivered */

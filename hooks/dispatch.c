@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event on its dispatch: described by the host, brought to one plugin after the other in index
- * order, its answers merged.
+ * One event from its begin to its callback. The host describes the object, one plugin after the
+ * other is sent the event in index order, and their answers are merged.
  *
- *   NEW -> DEBT? -> DESCRIBE -> GOING -> CHANGES -> DONE
- *                                 |         what plugins want of other containers is carried out
- *                                 '- at each plugin: answered | not in time | lost | refused
+ *   NEW -> AWAIT_RETURN? -> DESCRIBE -> DELIVER -> UPDATE -> DONE       refused: -> DONE
+ *    '<---------- the event that follows -----------'
  *
- * A dispatch waits for a plugin at most request_timeout, counted from when its delivery is queued (H5);
- * then it goes on, and the delivery stays in the plugin's queue without it. So a plugin may hear
- * late, but in order, and never holds up more than that.
+ * A dispatch waits for a plugin for at most request_timeout, counted from when its delivery is
+ * queued (H5). Then it goes on, and the delivery stays in the plugin's queue. So a plugin may hear
+ * late, but in order, and holds up no event for longer than that.
  */
-#include <stdio.h>
-#include <stdarg.h>
-
 #include "hooks/nri-int.h"
 
 /* ---- begin and end --------------------------------------------------------------------------- */
-
-static void unlink_dispatch(struct ck_dispatch *dispatch)
-{
-	*(dispatch->prev ? &dispatch->prev->next : &dispatch->nri->dispatches) = dispatch->next;
-	if (dispatch->next)
-		dispatch->next->prev = dispatch->prev;
-	dispatch->prev = dispatch->next = NULL;
-}
 
 static void dispatch_free(struct ck_dispatch *dispatch)
 {
@@ -44,63 +32,9 @@ static void dispatch_free(struct ck_dispatch *dispatch)
 	free(dispatch);
 }
 
-/* a container, and its pod? */
-static bool is_in(const struct ck_nri_object *container, const struct ck_nri_object *pod)
-{
-	return container && pod && container->kind == CK_CONTAINER && pod->kind == CK_SANDBOX &&
-	       !strcmp(container->sandbox_id, pod->id);
-}
-
 static bool ends(enum ck_nri_event event)
 {
 	return ck_nri_event_stops(event) || ck_nri_event_removes(event);
-}
-
-void ck_dispatch_done(struct ck_dispatch *dispatch)
-{
-	struct ck_dispatch **end = &dispatch->nri->dispatches_done;
-	ck_host_call_forget(CK_TAKE(dispatch->host_call));
-	if (dispatch->at)
-		CK_TAKE(dispatch->at)->dispatch = NULL;
-	unlink_dispatch(dispatch);
-	dispatch->phase = CK_DISPATCH_DONE;
-	for (struct ck_dispatch *other = dispatch->nri->dispatches; other; other = other->next)
-		other->behind = other->behind && other->object != dispatch->object &&
-				!is_in(dispatch->object, other->object); /* looked at anew */
-	while (*end)
-		end = &(*end)->next;
-	*end = dispatch;
-	/* without a cache nobody releases it */
-	if (dispatch->object && ck_nri_event_removes(dispatch->event) && !dispatch->object->entry)
-		ck_nri_object_forget(dispatch->nri, dispatch->object);
-}
-
-void ck_dispatch_refuse(struct ck_dispatch *dispatch, const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	vsnprintf(dispatch->refusal, sizeof(dispatch->refusal), fmt, args);
-	va_end(args);
-	dispatch->refused = true;
-}
-
-/* whoever has not heard of it yet need not: it is undone */
-static void withdraw(struct ck_dispatch *dispatch)
-{
-	for (struct ck_plugin *plugin = dispatch->nri->plugins, *next; plugin && dispatch->object;
-	     plugin = next) {
-		next = plugin->next;
-		ck_plugin_unqueue(plugin, dispatch->object);
-	}
-}
-
-void ck_dispatch_end_refused(struct ck_dispatch *dispatch)
-{
-	if (ck_nri_event_announces(dispatch->event) ||
-	    dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
-		if (!CK_BROKEN(R38))
-			withdraw(dispatch);
-	ck_dispatch_done(dispatch);
 }
 
 static struct ck_blob *blob_of(const void *p, size_t len, bool *whole)
@@ -110,7 +44,7 @@ static struct ck_blob *blob_of(const void *p, size_t len, bool *whole)
 	return blob;
 }
 
-/* the object of a call: found, or made if the call announces it */
+/* the object of a call: found, or new if the call announces it */
 static int find_object(struct ck_dispatch *dispatch, const struct ck_nri_call *call,
 		       const struct ck_told *told, struct ck_error *err)
 {
@@ -142,21 +76,12 @@ static int find_object(struct ck_dispatch *dispatch, const struct ck_nri_call *c
 	return 0;
 }
 
-void ck_dispatch_note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plugin)
-{
-	struct ck_bytes *names = &dispatch->told_names;
-	if (ck_bytes_room(names, strlen(plugin->name) + 2) < 0)
-		return;
-	if (names->len)
-		ck_bytes_add_text(names, " ");
-	ck_bytes_add_text(names, plugin->name);
-}
-
-/* its commit: who was asked about it before it was made is not told again, but is among the told */
+/* The commit of a container that plugins were asked about before it was created: they are not told
+ * again, but the history names them. */
 static void find_consulted(struct ck_dispatch *dispatch)
 {
-	for (const struct ck_plugin *plugin = dispatch->nri->plugins; plugin;
-	     plugin = plugin->next) {
+	const struct ck_plugin *plugin;
+	DL_FOREACH (dispatch->nri->plugins, plugin) {
 		const struct ck_recipient *recipient = ck_recipient_find(dispatch->object, plugin);
 		if (!recipient || !recipient->told || recipient->listed)
 			continue;
@@ -166,7 +91,7 @@ static void find_consulted(struct ck_dispatch *dispatch)
 	}
 }
 
-/* what the caller tells is as good as what the host would describe */
+/* a description that the caller gives is as good as the host's */
 static void keep_described(struct ck_dispatch *dispatch, const struct ck_nri_call *call)
 {
 	struct ck_nri_object *pod = ck_nri_object_find(dispatch->nri, CK_SANDBOX, call->pod_id);
@@ -177,11 +102,12 @@ static void keep_described(struct ck_dispatch *dispatch, const struct ck_nri_cal
 					call->container_len, NULL);
 }
 
-int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
-		      const struct ck_told *told, enum ck_nri_event then, ck_nri_cb *cb,
-		      void *userdata, struct ck_error *err)
+/* @object: of the event; NULL: found by the ids of @call */
+static int begin(struct ck_nri *nri, const struct ck_nri_call *call, const struct ck_told *told,
+		 struct ck_nri_object *object, enum ck_nri_event then, ck_nri_cb *cb,
+		 void *userdata, struct ck_error *err)
 {
-	struct ck_dispatch *dispatch = CK_NEW(struct ck_dispatch), **end = &nri->dispatches;
+	struct ck_dispatch *dispatch = CK_NEW(struct ck_dispatch);
 	bool whole = true;
 	if (!dispatch)
 		return ck_nomem(err);
@@ -199,9 +125,10 @@ int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
 	dispatch->overhead = blob_of(call->overhead, call->overhead_len, &whole);
 	dispatch->pod_id = ck_strdup(call->pod_id);
 	dispatch->names = ck_strdup(told ? told->told : NULL);
+	dispatch->object = ck_nri_object_ref(object);
 	if (!whole || (call->pod_id && !dispatch->pod_id) ||
 	    (told && told->told && !dispatch->names) ||
-	    find_object(dispatch, call, told, err) < 0) {
+	    (!object && find_object(dispatch, call, told, err) < 0)) {
 		dispatch_free(dispatch);
 		return ck_nomem(err);
 	}
@@ -217,15 +144,47 @@ int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
 		recipient->stopped = false;
 	if (dispatch->object && ck_nri_event_stops(call->event) && !CK_BROKEN(H1))
 		dispatch->object->stop_begun = true; /* from here on it is in no list */
-	while (*end) {
-		dispatch->prev = *end;
-		end = &(*end)->next;
-	}
-	*end = dispatch;
+	DL_APPEND(nri->dispatches, dispatch);
 	return 0;
 }
 
-/* ---- an earlier life's debts (H3) ------------------------------------------------------------ */
+static void nobody_waits(const struct ck_nri_result *result, void *userdata)
+{
+	(void)result;
+	(void)userdata;
+}
+
+/* Stop and Remove of objects that recipients.c has found to be gone */
+static void begin_ended(struct ck_nri *nri)
+{
+	struct ck_nri_object *object, *next;
+	DL_FOREACH_SAFE (nri->ended, object, next) {
+		bool container = object->kind == CK_CONTAINER;
+		const struct ck_nri_call call = {
+			.size = sizeof(call),
+			.event = container ? CK_NRI_STOP_CONTAINER : CK_NRI_STOP_POD_SANDBOX,
+			.pod_id = container ? object->sandbox_id : object->nri_id,
+		};
+		struct ck_error err;
+		DL_DELETE(nri->ended, object);
+		if (begin(nri, &call, NULL, object,
+			  container ? CK_NRI_REMOVE_CONTAINER : CK_NRI_REMOVE_POD_SANDBOX,
+			  nobody_waits, NULL, &err) < 0)
+			ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that %.64s is gone: %s",
+				   object->nri_id, err.text);
+		ck_nri_object_unref(object);
+	}
+}
+
+int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
+		      const struct ck_told *told, enum ck_nri_event then, ck_nri_cb *cb,
+		      void *userdata, struct ck_error *err)
+{
+	begin_ended(nri); /* in order: a pod ends behind its containers */
+	return begin(nri, call, told, NULL, then, cb, userdata, err);
+}
+
+/* ---- plugins that return after a restart of ours (H3) ---------------------------------------- */
 
 static const char *next_name(const char **at, size_t *ret_len)
 {
@@ -235,7 +194,7 @@ static const char *next_name(const char **at, size_t *ret_len)
 	return *ret_len ? name : NULL;
 }
 
-/* from @from on: two connections may have one name, and both are owed what one of them was told */
+/* From @from on. Two connections may have one name: then both hear the end of what one was told. */
 static struct ck_plugin *named(struct ck_plugin *from, const char *name, size_t len)
 {
 	for (struct ck_plugin *plugin = from; plugin; plugin = plugin->next)
@@ -245,8 +204,7 @@ static struct ck_plugin *named(struct ck_plugin *from, const char *name, size_t 
 	return NULL;
 }
 
-/* true: those who were told in an earlier life are not all back, and there is still time for them
- * to come */
+/* true: not all that were told before the restart are connected, and there is still time */
 static bool waits_for_return(struct ck_dispatch *dispatch)
 {
 	struct ck_nri *nri = dispatch->nri;
@@ -280,14 +238,15 @@ static void add_returned(struct ck_dispatch *dispatch)
 		}
 }
 
-/* events of one object come one after the other, and a pod ends behind what is in it (R18, R26,
- * R30) */
+/* events of one object come one after the other (R30), and a pod ends behind its containers (R18,
+ * R26) */
 static bool is_behind(const struct ck_dispatch *dispatch)
 {
-	for (const struct ck_dispatch *other = dispatch->prev; other; other = other->prev)
+	const struct ck_dispatch *other = dispatch->nri->dispatches;
+	for (; other != dispatch; other = other->next)
 		if ((other->object == dispatch->object ||
 		     (ends(dispatch->event) && ends(other->event) &&
-		      is_in(other->object, dispatch->object))) &&
+		      ck_nri_object_is_in(other->object, dispatch->object))) &&
 		    !CK_BROKEN(R30))
 			return true;
 	return false;
@@ -295,34 +254,29 @@ static bool is_behind(const struct ck_dispatch *dispatch)
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-void ck_dispatch_step(struct ck_dispatch *dispatch)
+/* false: it goes on waiting, and nothing has changed */
+static bool step(struct ck_dispatch *dispatch)
 {
 	struct ck_nri_object *object = dispatch->object;
 	enum ck_nri_event stop = object && object->kind == CK_SANDBOX ? CK_NRI_STOP_POD_SANDBOX
 								      : CK_NRI_STOP_CONTAINER;
-	if (dispatch->phase == CK_DISPATCH_DELIVER) { /* once more round, for validation */
-		ck_dispatch_deliver(dispatch);
-		return;
-	}
-	if (dispatch->phase != CK_DISPATCH_NEW && dispatch->phase != CK_DISPATCH_AWAIT_RETURN)
-		return;
 	if (!object || dispatch->cancelled) {
-		ck_dispatch_done(dispatch);
-		return;
+		ck_dispatch_end(dispatch);
+		return true;
 	}
 	dispatch->behind = is_behind(dispatch);
 	if (dispatch->behind)
-		return;
+		return false;
 	const char *absent = dispatch->before_create ? ck_plugins_absent(dispatch->nri) : NULL;
 	if (absent) {
 		ck_dispatch_refuse(dispatch, "the required plugin %s is not connected", absent);
 		ck_dispatch_end_refused(dispatch);
-		return;
+		return true;
 	}
 	if (ends(dispatch->event) && dispatch->names && *dispatch->names && dispatch->inherited) {
 		dispatch->phase = CK_DISPATCH_AWAIT_RETURN;
 		if (waits_for_return(dispatch))
-			return;
+			return false;
 		add_returned(dispatch);
 	}
 	dispatch->phase = CK_DISPATCH_NEW;
@@ -339,9 +293,10 @@ void ck_dispatch_step(struct ck_dispatch *dispatch)
 	    !(dispatch->event == CK_NRI_CREATE_CONTAINER && ck_dispatch_has_validators(dispatch))) {
 		dispatch->phase = CK_DISPATCH_DELIVER; /* nothing need be described */
 		ck_dispatch_deliver(dispatch);
-		return;
+	} else {
+		ck_dispatch_describe(dispatch);
 	}
-	ck_dispatch_describe(dispatch);
+	return true;
 }
 
 /* ---- time, and the way out ------------------------------------------------------------------- */
@@ -355,42 +310,42 @@ static void expired(struct ck_dispatch *dispatch)
 		ck_dispatch_timed_out(dispatch);
 }
 
-void ck_dispatches_timers(struct ck_nri *nri, uint64_t now)
+static bool is_due(const struct ck_dispatch *dispatch, uint64_t now)
 {
-	/* any of them may end from within, and the next one with it: begin anew after each */
-	for (struct ck_dispatch *dispatch = nri->dispatches; dispatch;) {
-		if (dispatch->phase == CK_DISPATCH_NEW ||
-		    dispatch->phase == CK_DISPATCH_AWAIT_RETURN) {
-			bool debt = dispatch->phase == CK_DISPATCH_AWAIT_RETURN;
-			if (!dispatch->behind && (!debt || dispatch->due <= now)) {
-				ck_dispatch_step(dispatch);
-				if (!dispatch->behind &&
-				    (!debt || dispatch->phase != CK_DISPATCH_AWAIT_RETURN)) {
-					dispatch = nri->dispatches;
-					continue;
-				}
-			}
-		} else if (dispatch->due <= now) {
-			expired(dispatch);
-			dispatch = nri->dispatches;
-			continue;
-		}
-		dispatch = dispatch->next;
-	}
+	return dispatch->phase == CK_DISPATCH_NEW ? !dispatch->behind : dispatch->due <= now;
 }
 
-void ck_dispatches_plugins_changed(struct ck_nri *nri)
+/* false: nothing has changed */
+static bool go_on(struct ck_dispatch *dispatch)
 {
-	for (struct ck_dispatch *dispatch = nri->dispatches; dispatch; dispatch = dispatch->next)
-		if (dispatch->phase == CK_DISPATCH_AWAIT_RETURN)
-			dispatch->due = 0; /* looked at by the next ck_dispatches_timers() */
+	if (dispatch->phase == CK_DISPATCH_NEW || dispatch->phase == CK_DISPATCH_AWAIT_RETURN)
+		return step(dispatch);
+	expired(dispatch);
+	return true;
+}
+
+void ck_dispatches_timers(struct ck_nri *nri, uint64_t now)
+{
+	struct ck_dispatch *dispatch;
+	begin_ended(nri);
+	if (nri->plugin_joined)
+		DL_FOREACH (nri->dispatches, dispatch)
+			if (dispatch->phase == CK_DISPATCH_AWAIT_RETURN)
+				dispatch->due = 0;
+	nri->plugin_joined = false;
+	/* any of them may end from within, and the next one with it: begin anew after each */
+	for (dispatch = nri->dispatches; dispatch;)
+		if (is_due(dispatch, now) && go_on(dispatch))
+			dispatch = nri->dispatches;
+		else
+			dispatch = dispatch->next;
 }
 
 uint64_t ck_dispatches_due(const struct ck_nri *nri)
 {
-	uint64_t due = CK_NRI_FOREVER;
-	for (const struct ck_dispatch *dispatch = nri->dispatches; dispatch;
-	     dispatch = dispatch->next) {
+	const struct ck_dispatch *dispatch;
+	uint64_t due = nri->ended ? 0 : CK_NRI_FOREVER;
+	DL_FOREACH (nri->dispatches, dispatch) {
 		uint64_t at = dispatch->phase != CK_DISPATCH_NEW ? dispatch->due
 			      : dispatch->behind                 ? CK_NRI_FOREVER
 								 : 0;
@@ -399,20 +354,20 @@ uint64_t ck_dispatches_due(const struct ck_nri *nri)
 	return due;
 }
 
-/* the entry was abandoned: nobody further is told; who has it already is waited for (K13) */
+/* who was sent it already is waited for (K13) */
 void ck_dispatch_cancel(struct ck_nri *nri, uint64_t entry)
 {
-	for (struct ck_dispatch *dispatch = nri->dispatches, *next; dispatch; dispatch = next) {
-		next = dispatch->next;
+	struct ck_dispatch *dispatch;
+	DL_FOREACH (nri->dispatches, dispatch) {
 		if (!dispatch->object || dispatch->object->entry != entry ||
 		    ck_nri_event_stops(dispatch->event) || ck_nri_event_removes(dispatch->event))
 			continue;
 		if (!dispatch->names)
 			continue; /* not of its commit */
 		dispatch->cancelled = true;
-		withdraw(dispatch); /* may end it */
+		ck_dispatch_withdraw(dispatch); /* may end it */
 		if (dispatch->phase == CK_DISPATCH_NEW || dispatch->phase == CK_DISPATCH_DESCRIBE)
-			ck_dispatch_done(dispatch);
+			ck_dispatch_end(dispatch);
 		return;
 	}
 }
@@ -421,7 +376,7 @@ void ck_dispatches_call_back(struct ck_nri *nri)
 {
 	struct ck_dispatch *dispatch;
 	while ((dispatch = nri->dispatches_done)) {
-		nri->dispatches_done = dispatch->next;
+		DL_DELETE(nri->dispatches_done, dispatch);
 		const char *names = ck_bytes_add(&dispatch->told_names, "", 1) == 0
 					    ? (const char *)dispatch->told_names.p
 					    : "";
@@ -447,5 +402,5 @@ void ck_dispatches_call_back(struct ck_nri *nri)
 void ck_dispatches_end_all(struct ck_nri *nri)
 {
 	while (nri->dispatches)
-		ck_dispatch_done(nri->dispatches);
+		ck_dispatch_end(nri->dispatches);
 }

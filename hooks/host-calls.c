@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions to the host. A job is made below the lock and put on a list; ck_nri_process() starts it
- * with the lock free; whoever ends it, from whatever thread, takes the lock and tells its owner, if
- * there still is one.
+ * Calls to the host: describe an object, update or evict a container. A call is made below the lock
+ * and put on a list. ck_nri_process() starts it without the lock. Whoever ends it, from whatever
+ * thread, takes the lock and tells its owner, if there still is one.
  */
 #include "hooks/nri-int.h"
 
@@ -28,8 +28,7 @@ struct ck_nri_job *ck_host_call_new(struct ck_nri *nri, enum ck_host_call_kind w
 	host_call->owner = owner;
 	host_call->nri = nri;
 	ck_nri_ref(nri);
-	*nri->host_calls_end = host_call;
-	nri->host_calls_end = &host_call->next;
+	DL_APPEND(nri->host_calls, host_call);
 	return host_call;
 }
 
@@ -52,45 +51,36 @@ static bool host_call_free(struct ck_nri_job *host_call)
 	return ck_nri_unref(nri);
 }
 
-/* descriptions only so many at a time */
+/* the host is asked for a few descriptions at a time */
 static bool may_start(const struct ck_nri *nri, const struct ck_nri_job *host_call)
 {
 	return !host_call->done || host_call->what != CK_HOST_CALL_DESCRIBE ||
 	       nri->describing < CK_NRI_DESCRIBE_AT_ONCE;
 }
 
-bool ck_host_calls_ready(const struct ck_nri *nri)
+/* the first that may start; NULL: none */
+static struct ck_nri_job *first_ready(const struct ck_nri *nri)
 {
-	for (const struct ck_nri_job *host_call = nri->host_calls; host_call;
-	     host_call = host_call->next)
+	struct ck_nri_job *host_call;
+	DL_FOREACH (nri->host_calls, host_call)
 		if (may_start(nri, host_call))
-			return true;
-	return false;
+			break;
+	return host_call;
 }
 
-static struct ck_nri_job *take_ready(struct ck_nri *nri)
+bool ck_host_calls_ready(const struct ck_nri *nri)
 {
-	for (struct ck_nri_job **at = &nri->host_calls; *at; at = &(*at)->next) {
-		struct ck_nri_job *host_call = *at;
-		if (!may_start(nri, host_call))
-			continue;
-		*at = host_call->next;
-		if (nri->host_calls_end == &host_call->next)
-			nri->host_calls_end = at;
-		host_call->next = NULL;
-		return host_call;
-	}
-	return NULL;
+	return first_ready(nri);
 }
 
 void ck_host_calls_start(struct ck_nri *nri)
 {
 	const struct ck_nri_host *host = &nri->host;
 	struct ck_nri_job *host_call;
-	while ((host_call = take_ready(nri))) {
+	while ((host_call = first_ready(nri))) {
+		DL_DELETE(nri->host_calls, host_call);
 		if (!host_call->done && host_call->what != CK_HOST_CALL_EVICT) {
-			host_call_free(
-				host_call); /* never the last reference: the opener has one */
+			host_call_free(host_call); /* the opener has a reference as well */
 			continue;
 		}
 		nri->describing += host_call->what == CK_HOST_CALL_DESCRIBE;
@@ -139,10 +129,9 @@ void ck_host_calls_drop(struct ck_nri *nri)
 {
 	while (nri->host_calls) {
 		struct ck_nri_job *host_call = nri->host_calls;
-		nri->host_calls = host_call->next;
+		DL_DELETE(nri->host_calls, host_call);
 		if (host_call->done)
 			host_call->done(host_call, CK_GRPC_CANCELLED, NULL, 0);
 		host_call_free(host_call);
 	}
-	nri->host_calls_end = &nri->host_calls;
 }

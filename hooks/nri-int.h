@@ -2,22 +2,29 @@
 #ifndef CK_HOOKS_NRI_INT_H
 #define CK_HOOKS_NRI_INT_H
 /*
- * What the files of hooks/ share.
+ * What the files of hooks/ share. Each file calls only files above it in this list:
  *
- *   nri.c     the whole: opened, turned (ck_nri_process), closed; everything else runs below its one lock
- *   plugin-socket.c  the socket plugins dial
- *   plugin.c  one connection: handshake, its queue, one event in flight, overdue
- *   synchronize.c    what there is, as its first list
- *   recipients.c    who knows which object
- *   event-kinds.c   what the events are, and who has still to hear of one
- *   dispatch.c    one event on its dispatch: describe-event.c what plugins are told, deliver.c among the plugins
- *   unsolicited.c  changes and evictions plugins ask for
- *   host-calls.c     questions to the host
+ *   nri-core.c        the lock, references, the clock, the log, the epoll set, shared bytes
+ *   event-kinds.c     what the events are: which announce an object, which end it
+ *   nri-objects.c     the pods and containers that plugins know, by id
+ *   plugin-list.c     the connections in index order; policies; disconnecting one
+ *   recipients.c      which connection knows which object; who is chosen at a commit
+ *   host-calls.c      calls to the host: describe, update, evict
+ *   plugin-queue.c    the events of one connection: queued, one in flight, sent
+ *   unsolicited.c     changes and evictions that plugins ask for
+ *   synchronize.c     the first list of a connection
+ *   plugin.c          one connection from connect to close: handshake, requests, timers
+ *   plugin-socket.c   the socket plugins connect to
+ *   deliver.c         an event goes to one plugin after the other; the answers are merged
+ *   describe-event.c  what plugins are told: the pod and the container of an event
+ *   dispatch.c        one event from its begin to its callback
+ *   nri.c             open, process, close
  *
  * The lock. The cache calls choose, released and the snapshot's function inside its critical
- * section, and they take the lock; so under the lock nothing calls the cache, or the host, which
- * may. What has to be called is put on a list, and ck_nri_process() calls it when the lock is free:
- * jobs_ready, tours_done, want_snapshot, want_launch, log.
+ * section, and they take the lock. The cache and the host may call us with a lock of their own
+ * held. So nothing calls the cache or the host while it holds the lock. Such work is put on a list,
+ * and ck_nri_process() does it without the lock: host_calls, ended, dispatches_done, want_snapshot,
+ * want_launch, log.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -32,21 +39,34 @@
 #include "src/base/host-process.h"
 
 /* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
-#define HASH_NONFATAL_OOM    1
-#define uthash_malloc(size)  ck_alloc(size)
+#define HASH_NONFATAL_OOM 1
+#define uthash_malloc(size) ck_alloc(size)
 #define uthash_free(p, size) free(p)
 #include <uthash.h>
+#include <utlist.h>
 
-struct ck_plugin;
-struct ck_nri_delivery;
 struct ck_dispatch;
+struct ck_nri_delivery;
+struct ck_plugin;
 
-#define CK_NRI_FOREVER         UINT64_MAX
+#define CK_NRI_FOREVER UINT64_MAX
 #define CK_NRI_SERVICE_PLUGIN  "nri.pkg.api.v1alpha1.Plugin"
 #define CK_NRI_SERVICE_RUNTIME "nri.pkg.api.v1alpha1.Runtime"
-#define CK_NRI_VERSION         "v0.12.2" /* what plugins are told we speak */
+#define CK_NRI_VERSION         "v0.12.2" /* the NRI version plugins are told we implement */
 
-/* Bytes shared by an object, its events and the queues they wait in. */
+/* ---- nri-core.c ------------------------------------------------------------------------------ */
+
+void ck_nri_ref(struct ck_nri *nri);
+/* below the lock; true: it was the last reference, and both the nri and the lock are gone */
+bool ck_nri_unref(struct ck_nri *nri);
+void ck_nri_lock(struct ck_nri *nri);
+void ck_nri_unlock(struct ck_nri *nri); /* wakes ck_nri_process() */
+uint64_t ck_nri_now(const struct ck_nri *nri);
+void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
+/* ck_nri_watch - @what: a plugin, or NULL for the listener. 0, -CK_EIO */
+int ck_nri_watch(struct ck_nri *nri, int fd, uint32_t events, void *what, bool again);
+
+/* Bytes that an object, its events and the queues they wait in share. */
 struct ck_blob {
 	unsigned refs; /* below the lock */
 	size_t len;
@@ -55,111 +75,6 @@ struct ck_blob {
 struct ck_blob *ck_blob_new(const void *p, size_t len); /* NULL: out of memory */
 struct ck_blob *ck_blob_ref(struct ck_blob *blob);      /* NULL in, NULL out */
 void ck_blob_unref(struct ck_blob *blob);
-/* a new reference in place of the old */
-void ck_blob_set(struct ck_blob **at, struct ck_blob *blob);
-
-/* ---- recipients.c: who knows which object ---------------------------------------------------- */
-
-/* One connection and one object it knows. Made once, by choose or by a snapshot: so an object comes
- * to a connection once. */
-struct ck_recipient {
-	struct ck_recipient *next;
-	struct ck_plugin *plugin;
-	uint64_t serial; /* of that connection: an object out of the index may outlive it */
-	bool listed;     /* by a snapshot: it comes with Synchronize, not as an event */
-	/* its announcement has been passed by: bytes have gone out, or it is not subscribed */
-	bool told;
-	bool stopped; /* its Stop has */
-	bool removed;
-	unsigned announcing; /* announcements in the plugin's queue */
-	unsigned stopping;   /* Stops */
-};
-
-struct ck_nri_object { /* an object, while somebody may have to hear of it */
-	unsigned refs; /* the index, dispatches, queues */
-	enum ck_kind kind;
-	char *id;         /* the runtime's; "" while it is not made */
-	char *nri_id;     /* the id plugins know it by; mostly the same */
-	char *sandbox_id; /* containers */
-	char *name;       /* containers asked about before they exist; "" else */
-	uint32_t attempt;
-	uint64_t entry; /* of the cache; 0: none */
-	struct ck_blob
-		*description; /* as it was described last; at first only what its key tells */
-	bool described;       /* by the host, not only by its key */
-	/* chosen for in this life: the cache's told list is no debt of an earlier one (H3) */
-	bool ours;
-	bool stop_begun;
-	bool gone; /* out of the index */
-	struct ck_recipient *recipients;
-	struct ck_nri_object *prev, *next; /* of all in the index */
-	UT_hash_handle by_id, by_nri_id;   /* by_nri_id: only where it is another id */
-};
-
-/* by either id; NULL */
-struct ck_nri_object *ck_nri_object_find(struct ck_nri *nri, enum ck_kind kind, const char *id);
-/* ck_nri_object_ensure - found, or new; not a reference. @told NULL: only @kind and @id are known. NULL:
- * out of memory */
-struct ck_nri_object *ck_nri_object_ensure(struct ck_nri *nri, enum ck_kind kind, const char *id,
-					   const struct ck_told *told);
-/* ck_nri_object_not_created - it is asked about before it exists: only plugins know its id (H7). -CK_ENOMEM */
-int ck_nri_object_not_created(struct ck_nri *nri, struct ck_nri_object *object, const char *name,
-			      uint32_t attempt);
-void ck_nri_object_unref(struct ck_nri_object *object);
-struct ck_nri_object *ck_nri_object_ref(struct ck_nri_object *object);
-/* NULL: it does not know it */
-struct ck_recipient *ck_recipient_find(const struct ck_nri_object *object,
-				       const struct ck_plugin *plugin);
-/* NULL: out of memory */
-struct ck_recipient *ck_recipient_add(struct ck_nri_object *object, struct ck_plugin *plugin);
-void ck_recipient_drop(struct ck_nri_object *object, const struct ck_plugin *plugin);
-/* ck_nri_object_forget - the object has left the index: nobody will ask for it any more */
-void ck_nri_object_forget(struct ck_nri *nri, struct ck_nri_object *object);
-void ck_recipients_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin);
-/* ck_nri_object_described - takes what the host told, and the id plugins know it by; -CK_ENOMEM,
- * -CK_EMALFORMED */
-int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
-			    size_t len, struct ck_error *err);
-/* ck_nri_object_describe_by_key - what an object is called while nobody has described it: id, name, uid, namespace */
-int ck_nri_object_describe_by_key(struct ck_nri_object *object, const struct ck_told *told);
-/* ck_recipients_choose - for hooks.choose: who will be told. 0, 1 (required, absent: its name),
- * -CK_ENOMEM */
-int ck_recipients_choose(struct ck_nri *nri, const struct ck_told *told, char *names, size_t size);
-void ck_recipients_released(struct ck_nri *nri, const struct ck_told *told);
-/* ck_recipients_add_all - all who are connected get to know it. -CK_ENOMEM */
-int ck_recipients_add_all(struct ck_nri *nri, struct ck_nri_object *object);
-/* a required plugin that is not connected (H4); NULL: none */
-const char *ck_plugins_absent(const struct ck_nri *nri);
-bool ck_plugins_has(const struct ck_nri *nri,
-		    const char *name); /* "NN-name" or "name" is connected */
-void ck_nri_objects_free(struct ck_nri *nri);
-
-/* ---- host-calls.c: questions to the host ----------------------------------------------------- */
-
-enum ck_host_call_kind { CK_HOST_CALL_DESCRIBE, CK_HOST_CALL_UPDATE, CK_HOST_CALL_EVICT };
-/* how it ended; below the lock, from whatever thread ended it */
-typedef void ck_host_call_fn(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len);
-
-struct ck_nri_job {
-	struct ck_nri_job *next; /* waiting to be started */
-	struct ck_nri *nri;      /* a reference */
-	enum ck_host_call_kind what;
-	enum ck_kind kind;
-	char *id, *text;       /* the object; an eviction's reason */
-	struct ck_blob *blob;  /* resources */
-	ck_host_call_fn *done; /* NULL: nobody waits for it any more */
-	void *owner;
-	size_t i; /* the owner's */
-};
-/* ck_host_call_new - to be started by the next ck_nri_process(). NULL: out of memory */
-struct ck_nri_job *ck_host_call_new(struct ck_nri *nri, enum ck_host_call_kind what,
-				    enum ck_kind kind, const char *id, const char *text,
-				    struct ck_blob *blob, ck_host_call_fn *done, void *owner);
-void ck_host_call_forget(struct ck_nri_job *host_call); /* its owner goes; NULL is fine */
-/* from ck_nri_process(); gives up the lock for each */
-void ck_host_calls_start(struct ck_nri *nri);
-bool ck_host_calls_ready(const struct ck_nri *nri); /* is there one to start? */
-void ck_host_calls_drop(struct ck_nri *nri);        /* at the end: those not started */
 
 /* ---- event-kinds.c --------------------------------------------------------------------------- */
 
@@ -168,120 +83,71 @@ bool ck_nri_event_of_pod(enum ck_nri_event event);
 bool ck_nri_event_announces(enum ck_nri_event event);
 bool ck_nri_event_stops(enum ck_nri_event event);
 bool ck_nri_event_removes(enum ck_nri_event event);
-/* or follows something: nobody can refuse it */
+/* Stop, Remove and Post events: nobody can refuse them */
 bool ck_nri_event_tears_down(enum ck_nri_event event);
-/* what was described before may have changed */
+/* the object may have changed since it was described; the host is asked again */
 bool ck_nri_event_needs_fresh(enum ck_nri_event event);
-/* ck_recipient_needs - has this connection still to hear of this event? */
-bool ck_recipient_needs(enum ck_nri_event event, const struct ck_recipient *recipient);
-/* ck_recipient_mark - the event passes by: its bytes go out, or the connection is not subscribed to
- * it */
-void ck_recipient_mark(enum ck_nri_event event, struct ck_recipient *recipient);
-/* has to hear of it, and wants to */
-bool ck_dispatch_has_recipients(const struct ck_dispatch *dispatch, enum ck_nri_event event);
-bool ck_dispatch_has_validators(const struct ck_dispatch *dispatch);
 
-/* ---- dispatch.c, describe-event.c, deliver.c ------------------------------------------------- */
+/* ---- nri-objects.c: the pods and containers plugins know ------------------------------------- */
 
-/* An event in a plugin's queue. It outlives its dispatch when the dispatch does not wait for it any
- * longer. */
-struct ck_nri_delivery {
-	struct ck_nri_delivery *next;
-	struct ck_dispatch *dispatch; /* which waits for it; NULL: it is only delivered */
-	enum ck_nri_event event;
-	struct ck_nri_object *object;
-	/* container: the container as this plugin sees it; extra: fields behind these */
-	struct ck_blob *pod, *container, *extra;
+/* A pod or container, while some plugin may still have to hear of it. */
+struct ck_nri_object {
+	unsigned refs; /* the index's, dispatches', deliveries' */
+	enum ck_kind kind;
+	char *id;         /* the runtime's; "" while it is not created */
+	char *nri_id;     /* the id plugins know it by; mostly the same */
+	char *sandbox_id; /* containers */
+	char *name;       /* containers plugins were asked about before they exist; "" else */
+	uint32_t attempt;
+	uint64_t entry;   /* of the cache; 0: none */
+	struct ck_blob *description; /* the last one; at first only what its key tells */
+	bool described;   /* by the host, not only by its key */
+	/* chosen for in this life of the process: the told list of the cache is not used (H3) */
+	bool ours;
+	bool stop_begun;
+	bool gone;        /* out of the index */
+	struct ck_recipient *recipients;
+	struct ck_nri_object *prev, *next; /* of nri->objects; gone: of nri->ended */
+	UT_hash_handle by_id, by_nri_id;   /* by_nri_id: only where it is another id */
 };
 
-enum ck_dispatch_phase {
-	CK_DISPATCH_NEW,          /* described next */
-	CK_DISPATCH_AWAIT_RETURN, /* waits for plugins of an earlier life to come back (H3) */
-	CK_DISPATCH_DESCRIBE,     /* the host is asked */
-	CK_DISPATCH_DELIVER,
-	CK_DISPATCH_UPDATE, /* what plugins want of other containers is carried out */
-	CK_DISPATCH_DONE,   /* on tours_done */
-};
+/* ck_nri_object_find - by either id; NULL: there is none */
+struct ck_nri_object *ck_nri_object_find(struct ck_nri *nri, enum ck_kind kind, const char *id);
+/* ck_nri_object_ensure - found or new; not a reference. @told NULL: only @kind and @id are known.
+ * NULL: out of memory */
+struct ck_nri_object *ck_nri_object_ensure(struct ck_nri *nri, enum ck_kind kind, const char *id,
+					   const struct ck_told *told);
+/* ck_nri_object_not_created - plugins are asked about it before it exists: its id is one that only
+ * plugins know (H7). -CK_ENOMEM */
+int ck_nri_object_not_created(struct ck_nri *nri, struct ck_nri_object *object, const char *name,
+			      uint32_t attempt);
+/* ck_nri_object_find_not_created - the one that @told names by its sandbox, name and attempt */
+struct ck_nri_object *ck_nri_object_find_not_created(struct ck_nri *nri,
+						     const struct ck_told *told);
+/* ck_nri_object_created - it exists now, as @id. -CK_ENOMEM */
+int ck_nri_object_created(struct ck_nri *nri, struct ck_nri_object *object, const char *id);
+struct ck_nri_object *ck_nri_object_ref(struct ck_nri_object *object);
+void ck_nri_object_unref(struct ck_nri_object *object);
+/* ck_nri_object_forget - it leaves the index; nobody will ask for it any more */
+void ck_nri_object_forget(struct ck_nri *nri, struct ck_nri_object *object);
+/* ck_nri_object_described - copies the host's description, and takes the id plugins know it by from
+ * it. -CK_ENOMEM, -CK_EMALFORMED */
+int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
+			    size_t len, struct ck_error *err);
+/* is @container one of @pod? Either may be NULL */
+bool ck_nri_object_is_in(const struct ck_nri_object *container, const struct ck_nri_object *pod);
+void ck_nri_objects_free(struct ck_nri *nri);
 
-struct ck_dispatch {
-	struct ck_dispatch *prev, *next; /* of nri->dispatches, or of tours_done */
-	struct ck_nri *nri;
-	/* then: what follows this one for the same caller; 0: nothing */
-	enum ck_nri_event event, then;
-	enum ck_dispatch_phase phase;
-	bool before_create, cancelled;
-	bool inherited; /* nobody of this life knew the object when it began (H3) */
-	bool consulted; /* plugins were asked about this container before it was made */
-	bool behind; /* another event of this object is on its dispatch; they never overlap (R30) */
-	struct ck_nri_object *object;    /* NULL: nobody knows the object */
-	char *pod_id, *names;            /* names: told list of the cache (H3) */
-	struct ck_blob *pod, *container; /* as described for this event */
-	struct ck_blob *resources, *overhead;
-	struct ck_nri_job *host_call;
-	uint64_t began, due, pause; /* due: of the phase, or of @at */
-	struct ck_nri_delivery *at;     /* which is waited for */
-	/* of the last plugin it was with, and that connection's number */
-	char index[3];
-	uint64_t serial;
-	struct ck_adjust *adjust;
-	size_t changes, change_i; /* of other containers */
-	unsigned told;
-	enum ck_nri_event asked; /* what it began as */
-	/* who was sent that, for the history; as far as there was memory */
-	struct ck_bytes told_names;
-	size_t told_before; /* their length without the one that is waited for */
-	bool refused;
-	char refusal[CK_ERROR_TEXT];
-	struct ck_bytes adjustment, owners, result_resources;
-	ck_nri_cb *cb;
-	void *userdata;
-};
-
-/* ck_dispatch_note_told - for the history: @plugin is among those who were sent it */
-void ck_dispatch_note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plugin);
-/* ck_dispatch_begin - @told: from the cache, NULL: the host's own. -CK_ENOMEM */
-int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
-		      const struct ck_told *told, enum ck_nri_event then, ck_nri_cb *cb,
-		      void *userdata, struct ck_error *err);
-void ck_dispatch_cancel(struct ck_nri *nri, uint64_t entry);
-/* from plugin.c: a delivery was answered (code 0), refused, skipped (-1), its plugin is gone (-2),
- * or it cannot be sent (-3) */
-enum { CK_NRI_DELIVERY_NEEDLESS = -1, CK_NRI_DELIVERY_LOST = -2, CK_NRI_DELIVERY_UNSENT = -3 };
-void ck_dispatch_answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
-			  const struct ck_ttrpc_answer *answer, int code);
-void ck_dispatches_timers(struct ck_nri *nri, uint64_t now);
-uint64_t ck_dispatches_due(const struct ck_nri *nri);
-void ck_dispatches_plugins_changed(struct ck_nri *nri); /* somebody has joined: debts may be paid */
-/* from ck_nri_process(); gives up the lock for each */
-void ck_dispatches_call_back(struct ck_nri *nri);
-void ck_dispatches_end_all(struct ck_nri *nri);
-void ck_nri_delivery_free(struct ck_nri_delivery *delivery);
-/* ck_nri_delivery_begin - plugin.c, when it is the delivery's turn: noted, or false: something has made
- * it needless */
-bool ck_nri_delivery_begin(const struct ck_nri_delivery *delivery, const struct ck_plugin *plugin);
-/* it has passed, and cannot be sent */
-void ck_nri_delivery_unsent(const struct ck_nri_delivery *delivery, const struct ck_plugin *plugin);
-/* the steps: each may end the dispatch, which is freed when it has called back */
-void ck_dispatch_step(struct ck_dispatch *dispatch);
-void ck_dispatch_describe(struct ck_dispatch *dispatch); /* pod, then container; then it goes out */
-void ck_dispatch_deliver(
-	struct ck_dispatch *dispatch); /* to the next plugin, if none is waited for */
-void ck_dispatch_refuse(struct ck_dispatch *dispatch, const char *fmt, ...) CK_PRINTF(2, 3);
-void ck_dispatch_end_refused(struct ck_dispatch *dispatch);
-void ck_dispatch_done(struct ck_dispatch *dispatch);
-/* the plugin it is with has not answered: it goes on without */
-void ck_dispatch_timed_out(struct ck_dispatch *dispatch);
-
-/* ---- plugin.c: one connection ---------------------------------------------------------------- */
+/* ---- plugin-list.c: who is connected --------------------------------------------------------- */
 
 enum ck_plugin_state {
 	CK_PLUGIN_CONNECTED,     /* RegisterPlugin has not come */
-	CK_PLUGIN_REGISTERED,    /* Configure is out */
-	CK_PLUGIN_LISTING,       /* a recipient; the host describes what it will be told of */
-	CK_PLUGIN_SYNCHRONIZING, /* Synchronize is out */
+	CK_PLUGIN_REGISTERED,    /* Configure is sent */
+	CK_PLUGIN_LISTING,       /* a recipient; the host describes the objects of its list */
+	CK_PLUGIN_SYNCHRONIZING, /* Synchronize is sent */
 	CK_PLUGIN_READY,
-	CK_PLUGIN_REFUSED, /* closed when its answer is out */
-	CK_PLUGIN_CLOSED,  /* freed by ck_nri_process() */
+	CK_PLUGIN_REFUSED,       /* closed when its answer is sent */
+	CK_PLUGIN_CLOSED,        /* freed by ck_plugins_free_closed() */
 };
 
 struct ck_synchronize_item {
@@ -302,10 +168,10 @@ struct ck_plugin {
 	int child_fd; /* to be given to the launcher; -1: done */
 	int pid;
 	struct ck_ttrpc *ttrpc;
-	bool writing; /* epoll watches for room */
+	bool writing; /* epoll watches for room to write */
 	bool pumping;
 	unsigned events;
-	bool old;       /* its stub knows no calls of their own for nine events: StateChange */
+	bool old;       /* its stub has no methods of their own for nine events: StateChange */
 	bool adjusting; /* wants to change containers that exist (H7) */
 	bool want_snapshot, want_launch;
 	uint64_t since, due; /* due: of the handshake's step */
@@ -314,37 +180,29 @@ struct ck_plugin {
 	uint64_t overdue_since;
 	/* the event in flight; NULL: call is of the handshake, or it was forgotten */
 	struct ck_nri_delivery *in_flight;
-	struct ck_nri_delivery *queue, **queue_end;
+	struct ck_nri_delivery *queue;
 	unsigned queued;
 	uint64_t sent, late, failed;
 	char last_error[64];
-	struct ck_synchronize_item *items; /* what Synchronize will hold: pods first */
+	struct ck_synchronize_item *items; /* what Synchronize will hold */
 	size_t items_n, items_room, items_asked, items_open, items_sent;
 	/* away: of those that failed, because the runtime cannot be asked */
 	size_t items_failed, items_away;
 	uint64_t listing, pause; /* since when; before those that failed are asked again */
 };
 
-/* ck_plugin_add - @fd is taken, also on failure. @launched: its number, -1: from the socket.
- * -CK_ENOMEM, -CK_EIO */
-int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin,
-		  struct ck_error *err);
+/* ck_plugins_add - at its place: by index, the older connection first; unregistered ones before
+ * all */
+void ck_plugins_add(struct ck_plugin *plugin);
+void ck_plugins_remove(struct ck_plugin *plugin);
+/* NULL: that connection is gone */
+struct ck_plugin *ck_plugin_find(const struct ck_nri *nri, uint64_t serial);
+bool ck_plugins_has(const struct ck_nri *nri, const char *name); /* "NN-name" or "name" is there */
+/* a required plugin that is not connected (H4); NULL: none */
+const char *ck_plugins_absent(const struct ck_nri *nri);
+enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name);
 void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...)
 	CK_PRINTF(3, 4);
-/* ck_plugins_free_closed - those CLOSED: their dispatches go on without them. Not while somebody walks
- * nri->plugins */
-void ck_plugins_free_closed(struct ck_nri *nri);
-void ck_plugin_io(struct ck_plugin *plugin, uint32_t events); /* epoll's */
-void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now);
-uint64_t ck_plugin_due(const struct ck_plugin *plugin);
-/* ck_plugin_enqueue - the delivery is taken; it may be answered from inside */
-void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_nri_delivery *delivery);
-/* ck_plugin_unqueue - those of @known that were not sent, announcements only, are taken out and
- * answered as skipped */
-void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_nri_object *object);
-/* send what is next, if nothing is in flight; write */
-void ck_plugin_pump(struct ck_plugin *plugin);
-void ck_plugin_ready(struct ck_plugin *plugin); /* from synchronize.c: it has its list */
 /* is it a recipient? From the moment on in which its snapshot is taken */
 static inline bool ck_plugin_joined(const struct ck_plugin *plugin)
 {
@@ -355,29 +213,119 @@ static inline bool ck_plugin_wants(const struct ck_plugin *plugin, enum ck_nri_e
 {
 	return plugin->events & 1u << (event - 1);
 }
-enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name);
-bool ck_plugin_name_is(const char *full, const char *name); /* "10-a" is called "10-a" and "a" */
-/* ck_plugin_call - a call of the handshake; its answer is ck_synchronize_answered()'s or plugin.c's.
- * Negative: it was closed */
+
+/* ---- recipients.c: which connection knows which object --------------------------------------- */
+
+/* One connection and one object it knows. Made once, by choose or by a snapshot: so an object
+ * reaches a connection once. */
+struct ck_recipient {
+	struct ck_recipient *next;
+	struct ck_plugin *plugin;
+	uint64_t serial; /* of that connection: an object out of the index may outlive it */
+	bool listed;  /* by a snapshot: the object comes with Synchronize, not as an event */
+	bool told;    /* its announcement was sent, or the plugin has not subscribed to it */
+	bool stopped; /* the same of its Stop */
+	bool removed;
+	unsigned announcing; /* announcements in the plugin's queue */
+	unsigned stopping;   /* Stops */
+};
+
+/* NULL: this connection does not know the object */
+struct ck_recipient *ck_recipient_find(const struct ck_nri_object *object,
+				       const struct ck_plugin *plugin);
+/* NULL: out of memory */
+struct ck_recipient *ck_recipient_add(struct ck_nri_object *object, struct ck_plugin *plugin);
+void ck_recipient_drop(struct ck_nri_object *object, const struct ck_plugin *plugin);
+/* ck_recipient_needs - has this connection still to hear of this event? */
+bool ck_recipient_needs(enum ck_nri_event event, const struct ck_recipient *recipient);
+/* ck_recipient_mark - the event is sent, or the plugin has not subscribed to it */
+void ck_recipient_mark(enum ck_nri_event event, struct ck_recipient *recipient);
+/* ck_recipients_choose - for hooks.choose: who will be told. 0, 1 (a required plugin is absent: its
+ * name) */
+int ck_recipients_choose(struct ck_nri *nri, const struct ck_told *told, char *names, size_t size);
+/* ck_recipients_released - for hooks.released */
+void ck_recipients_released(struct ck_nri *nri, const struct ck_told *told);
+/* ck_recipients_add_all - all who are connected get to know it. -CK_ENOMEM */
+int ck_recipients_add_all(struct ck_nri *nri, struct ck_nri_object *object);
+void ck_recipients_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin);
+
+/* ---- host-calls.c: calls to the host; it sees one as a struct ck_nri_job --------------------- */
+
+enum ck_host_call_kind { CK_HOST_CALL_DESCRIBE, CK_HOST_CALL_UPDATE, CK_HOST_CALL_EVICT };
+/* how it ended; below the lock, from whatever thread ended it */
+typedef void ck_host_call_fn(struct ck_nri_job *host_call, int grpc, const void *bytes, size_t len);
+
+struct ck_nri_job {
+	struct ck_nri_job *prev, *next; /* of nri->host_calls: to be started */
+	struct ck_nri *nri;      /* a reference */
+	enum ck_host_call_kind what;
+	enum ck_kind kind;
+	char *id, *text;         /* the object; an eviction's reason */
+	struct ck_blob *blob;    /* resources */
+	ck_host_call_fn *done;   /* NULL: nobody waits for it any more */
+	void *owner;
+	size_t i;                /* the owner's */
+};
+/* ck_host_call_new - to be started by the next ck_nri_process(). NULL: out of memory */
+struct ck_nri_job *ck_host_call_new(struct ck_nri *nri, enum ck_host_call_kind what,
+				    enum ck_kind kind, const char *id, const char *text,
+				    struct ck_blob *blob, ck_host_call_fn *done, void *owner);
+void ck_host_call_forget(struct ck_nri_job *host_call); /* its owner goes; NULL is fine */
+/* from ck_nri_process(); gives up the lock for each */
+void ck_host_calls_start(struct ck_nri *nri);
+bool ck_host_calls_ready(const struct ck_nri *nri); /* is there one to start? */
+void ck_host_calls_drop(struct ck_nri *nri);        /* at the end: those not started */
+
+/* ---- plugin-queue.c: the events of one connection -------------------------------------------- */
+
+/* instead of an answer's code: something has made the event needless; the connection is gone; it
+ * cannot be sent */
+enum {
+	CK_NRI_DELIVERY_NEEDLESS = -1,
+	CK_NRI_DELIVERY_LOST = -2,
+	CK_NRI_DELIVERY_UNSENT = -3,
+};
+/* @answer: NULL if @code is negative */
+typedef void ck_nri_delivery_fn(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
+				const struct ck_ttrpc_answer *answer, int code);
+
+/* An event in a plugin's queue. It outlives its dispatch when that waits for it no longer. */
+struct ck_nri_delivery {
+	struct ck_nri_delivery *prev, *next;
+	ck_nri_delivery_fn *done;
+	struct ck_dispatch *dispatch; /* which waits for it; NULL: it is only delivered */
+	enum ck_nri_event event;
+	struct ck_nri_object *object;
+	struct ck_blob *pod;
+	struct ck_blob *container; /* as this plugin is to see it */
+	struct ck_blob *extra;     /* fields behind these */
+};
+void ck_nri_delivery_free(struct ck_nri_delivery *delivery);
+
+/* ck_plugin_enqueue - @delivery is taken; it may be answered from inside */
+void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_nri_delivery *delivery);
+/* ck_plugin_unqueue - announcements of @object that were not sent are taken out; they end as
+ * needless */
+void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_nri_object *object);
+/* ck_plugin_lose_events - the connection is gone: what is in flight or queued ends as lost */
+void ck_plugin_lose_events(struct ck_plugin *plugin);
+/* ck_plugin_pump - send what is next, if nothing is in flight; write */
+void ck_plugin_pump(struct ck_plugin *plugin);
+/* ck_plugin_resend - an old plugin does not implement the event's method: the event is sent once
+ * more as a StateChange, within the same time. false: there is nothing to send again */
+bool ck_plugin_resend(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int code);
+/* ck_plugin_event_answered - @delivery is taken */
+void ck_plugin_event_answered(struct ck_plugin *plugin, struct ck_nri_delivery *delivery,
+			      const struct ck_ttrpc_answer *answer);
+/* ck_plugin_call - a call of the handshake. Negative: it was closed */
 int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message,
 		   uint64_t timeout);
-
-/* ---- synchronize.c --------------------------------------------------------------------------- */
-
-/* ck_synchronize_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or the
- * host tells */
-int ck_synchronize_snapshot(struct ck_plugin *plugin);
-void ck_synchronize_continue(
-	struct ck_plugin *plugin); /* ask for descriptions; when all are there, send */
-void ck_synchronize_ask_again(struct ck_plugin *plugin); /* those the host could not describe */
-void ck_synchronize_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer);
-void ck_synchronize_fini(struct ck_plugin *plugin);
 
 /* ---- unsolicited.c --------------------------------------------------------------------------- */
 
 /* ck_update_requested - the plugin called UpdateContainers */
 void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request *request);
-/* ck_update_plain - changes nobody waits for: @adjust's; each is tried, failures are logged */
+/* ck_update_plain - changes nobody waits for: each is tried, failures are logged */
 void ck_update_plain(struct ck_nri *nri, const struct ck_plugin *plugin, struct ck_adjust *adjust);
 void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin,
 			 const struct ck_adjust *adjust);
@@ -385,11 +333,112 @@ void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin,
  * does not (H8) */
 const char *ck_update_target(struct ck_nri *nri, const struct ck_plugin *plugin, const char *id);
 
+/* ---- synchronize.c --------------------------------------------------------------------------- */
+
+/* ck_synchronize_snapshot - from ck_nri_process(), without the lock: what there is, as the cache or
+ * the host tells */
+int ck_synchronize_snapshot(struct ck_plugin *plugin);
+/* ck_synchronize_continue - ask for descriptions; when all are there, send */
+void ck_synchronize_continue(struct ck_plugin *plugin);
+/* ck_synchronize_ask_again - for descriptions the host could not give */
+void ck_synchronize_ask_again(struct ck_plugin *plugin);
+void ck_synchronize_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer);
+void ck_synchronize_fini(struct ck_plugin *plugin);
+
+/* ---- plugin.c: one connection ---------------------------------------------------------------- */
+
+/* ck_plugin_add - @fd is taken, also on failure. @launched: its number, -1: from the socket.
+ * -CK_ENOMEM, -CK_EIO */
+int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin,
+		  struct ck_error *err);
+/* ck_plugins_free_closed - dispatches go on without them. Not while somebody walks nri->plugins */
+void ck_plugins_free_closed(struct ck_nri *nri);
+void ck_plugin_io(struct ck_plugin *plugin, uint32_t events); /* epoll's */
+void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now);
+uint64_t ck_plugin_due(const struct ck_plugin *plugin);
+
 /* ---- plugin-socket.c ------------------------------------------------------------------------- */
 
 int ck_nri_listen(struct ck_nri *nri, struct ck_error *err); /* sets nri->listen_fd */
 void ck_nri_accept(struct ck_nri *nri);
 void ck_nri_unlisten(struct ck_nri *nri);
+
+/* ---- deliver.c, describe-event.c, dispatch.c: one event -------------------------------------- */
+
+enum ck_dispatch_phase {
+	CK_DISPATCH_NEW,          /* described next */
+	CK_DISPATCH_AWAIT_RETURN, /* plugins of before a restart may return (H3) */
+	CK_DISPATCH_DESCRIBE,     /* the host is asked */
+	CK_DISPATCH_DELIVER,
+	CK_DISPATCH_UPDATE,       /* what plugins want of other containers is carried out */
+	CK_DISPATCH_DONE,         /* on dispatches_done */
+};
+
+struct ck_dispatch {
+	struct ck_dispatch *prev, *next; /* of nri->dispatches, or of dispatches_done */
+	struct ck_nri *nri;
+	/* then: the event that follows for the same caller; 0: none */
+	enum ck_nri_event event, then;
+	enum ck_nri_event asked; /* the first event */
+	enum ck_dispatch_phase phase;
+	bool before_create, cancelled;
+	bool inherited; /* nobody of this life knew the object when it began (H3) */
+	bool consulted; /* plugins were asked about this container before it was created */
+	bool behind;    /* waits for another event of this object: they never overlap (R30) */
+	struct ck_nri_object *object;    /* NULL: nobody knows the object */
+	char *pod_id, *names;            /* names: told list of the cache (H3) */
+	struct ck_blob *pod, *container; /* as described for this event */
+	struct ck_blob *resources, *overhead;
+	struct ck_nri_job *host_call;
+	uint64_t began, due, pause;      /* due: of the phase, or of @at */
+	struct ck_nri_delivery *at;      /* which is waited for */
+	/* of the last plugin it was with, and that connection's number */
+	char index[3];
+	uint64_t serial;
+	struct ck_adjust *adjust;
+	size_t updates, update_i;        /* of other containers */
+	unsigned told;
+	/* who was sent the first event, for the history; as far as there was memory */
+	struct ck_bytes told_names;
+	size_t told_before;              /* their length without the one that is waited for */
+	bool refused;
+	char refusal[CK_ERROR_TEXT];
+	struct ck_bytes adjustment, owners, result_resources;
+	ck_nri_cb *cb;
+	void *userdata;
+};
+
+/* ck_dispatch_deliver - to the next plugin, if none is waited for; may end the dispatch */
+void ck_dispatch_deliver(struct ck_dispatch *dispatch);
+/* ck_dispatch_timed_out - the plugin it is with has not answered: it goes on without */
+void ck_dispatch_timed_out(struct ck_dispatch *dispatch);
+/* has anybody still to hear of it, and subscribed to it? */
+bool ck_dispatch_has_recipients(const struct ck_dispatch *dispatch, enum ck_nri_event event);
+bool ck_dispatch_has_validators(const struct ck_dispatch *dispatch);
+/* ck_dispatch_note_told - for the history: @plugin is among those who were sent it */
+void ck_dispatch_note_told(struct ck_dispatch *dispatch, const struct ck_plugin *plugin);
+void ck_dispatch_refuse(struct ck_dispatch *dispatch, const char *fmt, ...) CK_PRINTF(2, 3);
+/* ck_dispatch_withdraw - who was not sent it yet is not sent it: it is undone. May end the
+ * dispatch */
+void ck_dispatch_withdraw(struct ck_dispatch *dispatch);
+/* ck_dispatch_end_refused, ck_dispatch_end - it is freed when it has called back */
+void ck_dispatch_end_refused(struct ck_dispatch *dispatch);
+void ck_dispatch_end(struct ck_dispatch *dispatch);
+
+/* ck_dispatch_describe - pod, then container; then it is delivered. May end the dispatch */
+void ck_dispatch_describe(struct ck_dispatch *dispatch);
+
+/* ck_dispatch_begin - @told: from the cache, NULL: the host's own. -CK_ENOMEM */
+int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
+		      const struct ck_told *told, enum ck_nri_event then, ck_nri_cb *cb,
+		      void *userdata, struct ck_error *err);
+/* ck_dispatch_cancel - the entry was abandoned: nobody further is told of its commit */
+void ck_dispatch_cancel(struct ck_nri *nri, uint64_t entry);
+void ck_dispatches_timers(struct ck_nri *nri, uint64_t now);
+uint64_t ck_dispatches_due(const struct ck_nri *nri);
+/* from ck_nri_process(); gives up the lock for each */
+void ck_dispatches_call_back(struct ck_nri *nri);
+void ck_dispatches_end_all(struct ck_nri *nri);
 
 /* ---- nri.c ----------------------------------------------------------------------------------- */
 
@@ -399,7 +448,7 @@ typedef int ck_nri_snapshot_fn(int (*fn)(const struct ck_told *object, void *arg
 			       void *source);
 
 struct ck_nri {
-	unsigned refs; /* the opener's, and one per job; below the lock */
+	unsigned refs; /* the opener's, and one per host call; below the lock */
 	struct ck_host_process home;
 	pthread_mutex_t lock;
 	pthread_t thread; /* in ck_nri_process() */
@@ -422,27 +471,29 @@ struct ck_nri {
 	/* where snapshots come from: api-nri.c */
 	ck_nri_snapshot_fn *snapshot;
 	void *snapshot_source;
-	/* the loop */
+	/* the event loop */
 	int epoll_fd, event_fd, timer_fd, listen_fd;
 	uint64_t started_at;
 	uint64_t armed;        /* the timer; 0: not */
 	uint64_t accept_again; /* descriptors have run out; 0: they have not */
 	bool signalled;
 	/* what there is */
-	struct ck_plugin *plugins; /* unregistered ones first */
+	struct ck_plugin *plugins; /* in index order, unregistered ones first */
 	size_t plugins_n;
 	uint64_t serial;
-	struct ck_nri_object *objects; /* all objects; and two ways to find one */
+	bool plugin_closed; /* one is CLOSED */
+	bool plugin_joined; /* one has become a recipient: dispatches may wait for it (H3) */
+	struct ck_nri_object *objects; /* all in the index; and two ways to find one */
 	struct ck_nri_object *by_id, *by_nri_id;
-	unsigned not_created; /* of them: asked about before they exist (H7) */
-	bool free_closed;     /* a plugin is CLOSED */
+	unsigned not_created; /* of them: plugins were asked before they exist (H7) */
+	struct ck_nri_object *ended; /* out of the index: Stop and Remove begin next */
 	struct ck_dispatch *dispatches, *dispatches_done;
-	struct ck_nri_job *host_calls, **host_calls_end;
+	struct ck_nri_job *host_calls; /* to be started */
 	unsigned describing;
 	/* the status file */
 	bool changed;
 	uint64_t status_due;
-	bool status_failed; /* the last time, and that was said */
+	bool status_failed; /* the last time, and that was logged */
 	/* lines for the host's log */
 	struct {
 		enum ck_log_level level;
@@ -462,14 +513,4 @@ uint64_t ck_nri_timeout_impl(struct ck_nri *nri);
 int ck_nri_plugins_impl(struct ck_nri *nri,
 			int (*fn)(const struct ck_nri_plugin *plugin, void *userdata),
 			void *userdata);
-
-void ck_nri_ref(struct ck_nri *nri);
-/* below the lock; true: it was the last, and both are gone */
-bool ck_nri_unref(struct ck_nri *nri);
-void ck_nri_lock(struct ck_nri *nri);
-void ck_nri_unlock(struct ck_nri *nri); /* wakes ck_nri_process() */
-uint64_t ck_nri_now(const struct ck_nri *nri);
-void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ...) CK_PRINTF(3, 4);
-/* ck_nri_watch - @what: a plugin, or NULL for the listener. 0, -CK_EIO */
-int ck_nri_watch(struct ck_nri *nri, int fd, uint32_t events, void *what, bool again);
 #endif

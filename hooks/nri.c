@@ -23,67 +23,6 @@
 
 /* ---- lock, clock, log ------------------------------------------------------------------------ */
 
-void ck_nri_ref(struct ck_nri *nri)
-{
-	nri->refs++;
-}
-
-bool ck_nri_unref(struct ck_nri *nri)
-{
-	if (--nri->refs)
-		return false;
-	pthread_mutex_unlock(&nri->lock);
-	pthread_mutex_destroy(&nri->lock);
-	ck_host_process_fini(&nri->home);
-	free(nri);
-	return true;
-}
-
-void ck_nri_lock(struct ck_nri *nri)
-{
-	pthread_mutex_lock(&nri->lock);
-}
-
-void ck_nri_unlock(struct ck_nri *nri)
-{
-	bool ours = nri->processing && pthread_equal(nri->thread, pthread_self());
-	if (!ours && !nri->signalled && nri->event_fd >= 0) {
-		nri->signalled = true;
-		eventfd_write(nri->event_fd, 1);
-	}
-	pthread_mutex_unlock(&nri->lock);
-}
-
-uint64_t ck_nri_now(const struct ck_nri *nri)
-{
-	struct timespec ts = { 0 };
-	if (nri->clock)
-		return nri->clock(nri->clock_userdata);
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-void ck_nri_log(struct ck_nri *nri, enum ck_log_level level, const char *fmt, ...)
-{
-	va_list args;
-	if (nri->log_n == CK_NRI_LOG_LINES) {
-		nri->log_lost++;
-		return;
-	}
-	nri->log[nri->log_n].level = level;
-	va_start(args, fmt);
-	vsnprintf(nri->log[nri->log_n++].text, CK_ERROR_TEXT, fmt, args);
-	va_end(args);
-}
-
-int ck_nri_watch(struct ck_nri *nri, int fd, uint32_t events, void *what, bool again)
-{
-	struct epoll_event event = { .events = events, .data.ptr = what };
-	return epoll_ctl(nri->epoll_fd, again ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) < 0
-		       ? -CK_EIO
-		       : 0;
-}
-
 /* ---- open and close -------------------------------------------------------------------------- */
 
 static void close_fd(int *fd)
@@ -176,7 +115,6 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 	nri->adjust = options->adjust;
 	nri->clock = options->clock;
 	nri->clock_userdata = options->clock_userdata;
-	nri->host_calls_end = &nri->host_calls;
 	nri->listen_fd = -1;
 	pthread_mutex_init(&nri->lock, NULL);
 	nri->epoll_fd = ck_fd_own(epoll_create1(EPOLL_CLOEXEC));
@@ -247,7 +185,7 @@ int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *so
 	nri->snapshot_source = source;
 	for (unsigned i = 0; i < nri->launched_n; i++)
 		launch(nri, i);
-	ck_dispatches_plugins_changed(nri);
+	nri->plugin_joined = true; /* dispatches may have waited for the start */
 	ck_nri_unlock(nri);
 	return 0;
 }
@@ -413,7 +351,7 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 static uint64_t due_of(const struct ck_nri *nri)
 {
 	uint64_t due = ck_dispatches_due(nri), at;
-	if (nri->dispatches_done || nri->free_closed || nri->log_n || ck_host_calls_ready(nri))
+	if (nri->dispatches_done || nri->plugin_closed || nri->log_n || ck_host_calls_ready(nri))
 		return 0;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
 		if (plugin->want_snapshot || plugin->want_launch)
@@ -504,8 +442,8 @@ static void launch_it(struct ck_nri *nri, struct ck_plugin *plugin)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be launched");
 }
 
-/* what a plugin waits for from outside. The list only changes in ck_plugins_free_closed() and as plugins
- * register, in this thread */
+/* What plugins wait for from outside. The list changes only in ck_plugins_free_closed() and when a
+ * plugin registers, both in this thread. */
 static void run_wants(struct ck_nri *nri)
 {
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {

@@ -28,61 +28,7 @@
 
 static const struct ck_ttrpc_ops ttrpc_ops;
 
-/* ---- names and order ------------------------------------------------------------------------- */
-
-bool ck_plugin_name_is(const char *full, const char *name)
-{
-	return !strcmp(full, name) || (strlen(full) > 3 && !strcmp(full + 3, name));
-}
-
-enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name)
-{
-	for (size_t i = 0; i < nri->rules_n; i++)
-		if (!strcmp(name, nri->rules[i].name))
-			return nri->rules[i].policy;
-	for (size_t i = 0; i < nri->rules_n; i++)
-		if (ck_plugin_name_is(name, nri->rules[i].name))
-			return nri->rules[i].policy;
-	return nri->policy;
-}
-
-static void unlink_plugin(struct ck_plugin *plugin)
-{
-	*(plugin->prev ? &plugin->prev->next : &plugin->nri->plugins) = plugin->next;
-	if (plugin->next)
-		plugin->next->prev = plugin->prev;
-}
-
-static bool comes_before(const struct ck_plugin *a, const struct ck_plugin *b)
-{
-	int order = strncmp(a->name, b->name, 2);
-	if (order && CK_BROKEN(R16))
-		order = -order;
-	return order < 0 || (order == 0 && a->serial < b->serial);
-}
-
-/* by the two characters of the index, the older connection first; who has no name yet before all.
- * Dispatches walk in this order */
-static void link_plugin(struct ck_plugin *plugin)
-{
-	struct ck_plugin *before = NULL, *after = plugin->nri->plugins;
-	while (after && comes_before(after, plugin)) {
-		before = after;
-		after = after->next;
-	}
-	plugin->prev = before;
-	plugin->next = after;
-	*(before ? &before->next : &plugin->nri->plugins) = plugin;
-	if (after)
-		after->prev = plugin;
-}
-
-static const char *name_of(const struct ck_plugin *plugin)
-{
-	return *plugin->name ? plugin->name : "(not registered)";
-}
-
-/* ---- made, closed, freed -------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **ret_plugin,
 		  struct ck_error *err)
@@ -99,7 +45,6 @@ int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **r
 	plugin->launched = launched;
 	plugin->fd = fd;
 	plugin->child_fd = -1;
-	plugin->queue_end = &plugin->queue;
 	plugin->policy = nri->policy;
 	plugin->since = now;
 	plugin->due = now + nri->registration_timeout;
@@ -115,95 +60,38 @@ int ck_plugin_add(struct ck_nri *nri, int fd, int launched, struct ck_plugin **r
 		close(fd);
 		return ck_fail(err, -r, "watch a plugin's connection");
 	}
-	link_plugin(plugin);
-	nri->plugins_n++;
+	ck_plugins_add(plugin);
 	nri->changed = true;
 	*ret_plugin = plugin;
 	return 0;
 }
 
-void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...)
-{
-	char why[CK_ERROR_TEXT];
-	va_list args;
-	if (plugin->state == CK_PLUGIN_CLOSED)
-		return;
-	va_start(args, fmt);
-	vsnprintf(why, sizeof(why), fmt, args);
-	va_end(args);
-	ck_nri_log(plugin->nri, level, "plugin %s: %s; disconnected", name_of(plugin), why);
-	plugin->state = CK_PLUGIN_CLOSED;
-	plugin->nri->free_closed = plugin->nri->changed = true;
-	close(CK_TAKE_FD(plugin->fd)); /* and leaves the epoll set */
-	if (plugin->child_fd >= 0)
-		close(CK_TAKE_FD(plugin->child_fd));
-}
-
-static void free_closed(struct ck_plugin *plugin)
+static void plugin_free(struct ck_plugin *plugin)
 {
 	struct ck_nri *nri = plugin->nri;
-	unlink_plugin(plugin);
-	nri->plugins_n--;
+	ck_plugins_remove(plugin);
 	ck_synchronize_fini(plugin);
 	ck_recipients_plugin_gone(nri, plugin);
-	struct ck_nri_delivery *first = CK_TAKE(plugin->in_flight), *queue = CK_TAKE(plugin->queue);
-	if (first) {
-		ck_dispatch_answered(first, plugin, NULL, CK_NRI_DELIVERY_LOST);
-		ck_nri_delivery_free(first);
-	}
-	for (struct ck_nri_delivery *delivery = queue, *next; delivery; delivery = next) {
-		next = delivery->next;
-		ck_dispatch_answered(delivery, plugin, NULL, CK_NRI_DELIVERY_LOST);
-		ck_nri_delivery_free(delivery);
-	}
+	ck_plugin_lose_events(plugin);
 	ck_ttrpc_free(plugin->ttrpc);
 	free(plugin);
 }
 
 void ck_plugins_free_closed(struct ck_nri *nri)
 {
-	while (nri->free_closed) {
-		nri->free_closed = false;
+	while (nri->plugin_closed) {
+		nri->plugin_closed = false;
 		for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next) {
 			if (plugin->state != CK_PLUGIN_CLOSED)
 				continue;
-			free_closed(plugin);
-			nri->free_closed = true; /* the list has changed: look again */
+			plugin_free(plugin);
+			nri->plugin_closed = true; /* the list has changed: look again */
 			break;
 		}
 	}
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
-
-static void write_out(struct ck_plugin *plugin)
-{
-	const unsigned char *p;
-	size_t len;
-	while (plugin->state != CK_PLUGIN_CLOSED && (p = ck_ttrpc_out(plugin->ttrpc, &len)) &&
-	       len) {
-		ssize_t n = send(plugin->fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n > 0) {
-			ck_ttrpc_sent(plugin->ttrpc, (size_t)n);
-		} else if (errno == EAGAIN) {
-			if (!plugin->writing)
-				ck_nri_watch(plugin->nri, plugin->fd, EPOLLIN | EPOLLOUT, plugin,
-					     true);
-			plugin->writing = true;
-			return;
-		} else if (errno != EINTR) {
-			ck_plugin_close(plugin, CK_LOG_WARNING, "its connection broke: %s",
-					strerror(errno));
-		}
-	}
-	if (plugin->state == CK_PLUGIN_CLOSED)
-		return;
-	if (plugin->writing)
-		ck_nri_watch(plugin->nri, plugin->fd, EPOLLIN, plugin, true);
-	plugin->writing = false;
-	if (plugin->state == CK_PLUGIN_REFUSED)
-		ck_plugin_close(plugin, CK_LOG_WARNING, "refused");
-}
 
 static void read_in(struct ck_plugin *plugin)
 {
@@ -240,20 +128,6 @@ void ck_plugin_io(struct ck_plugin *plugin, uint32_t events)
 }
 
 /* ---- our calls of the handshake -------------------------------------------------------------- */
-
-int ck_plugin_call(struct ck_plugin *plugin, const char *method, const struct ck_bytes *message,
-		   uint64_t timeout)
-{
-	struct ck_error err;
-	int r = ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message->p,
-			      message->len, timeout, &plugin->call, &err);
-	if (r < 0) {
-		ck_plugin_close(plugin, CK_LOG_ERROR, "%s: %s", method, err.text);
-		return r;
-	}
-	plugin->call_due = ck_nri_now(plugin->nri) + timeout;
-	return 0;
-}
 
 static void configure(struct ck_plugin *plugin)
 {
@@ -303,19 +177,10 @@ static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *a
 	/* a recipient: before the snapshot, so that nothing falls between them (R1, R2) */
 	plugin->state = CK_PLUGIN_LISTING;
 	plugin->want_snapshot = plugin->nri->changed = true;
-	ck_dispatches_plugins_changed(plugin->nri);
+	plugin->nri->plugin_joined = true;
 }
 
-void ck_plugin_ready(struct ck_plugin *plugin)
-{
-	plugin->state = CK_PLUGIN_READY;
-	plugin->nri->changed = true;
-	ck_nri_log(plugin->nri, CK_LOG_INFO, "plugin %s: connected%s", plugin->name,
-		   plugin->launched >= 0 ? ", launched" : "");
-	ck_plugin_pump(plugin);
-}
-
-/* ---- its calls ------------------------------------------------------------------------------- */
+/* ---- its calls, its answers ------------------------------------------------------------------ */
 
 /* one field's text, into @buf; false: it is missing or no name */
 static bool text_field(const struct ck_ttrpc_request *request, uint32_t number, char *buf,
@@ -380,11 +245,11 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 					    "a-z 0-9 _ . + -");
 			return;
 		}
-		unlink_plugin(plugin);
+		ck_plugins_remove(plugin);
 		snprintf(plugin->name, sizeof(plugin->name), "%.2s-%.*s", index,
 			 (int)(CK_NRI_NAME_MAX - 3), name);
 		plugin->policy = ck_plugin_policy(nri, plugin->name);
-		link_plugin(plugin);
+		ck_plugins_add(plugin);
 	}
 	plugin->state = CK_PLUGIN_REGISTERED;
 	plugin->due = CK_NRI_FOREVER;
@@ -416,179 +281,6 @@ static void on_request(const struct ck_ttrpc_request *request, void *userdata)
 	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_UNIMPLEMENTED, text, NULL, 0);
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
-
-/* does a stub before v0.12 know this event only as a StateChange? */
-static bool has_fallback(enum ck_nri_event event)
-{
-	switch (event) {
-	case CK_NRI_CREATE_CONTAINER:
-	case CK_NRI_UPDATE_CONTAINER:
-	case CK_NRI_STOP_CONTAINER:
-	case CK_NRI_UPDATE_POD_SANDBOX:
-	case CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT:
-		return false;
-	default:
-		return true;
-	}
-}
-
-static int build(const struct ck_nri_delivery *delivery, bool as_state_change, struct ck_bytes *message)
-{
-	uint32_t field = 1;
-	int r = 0;
-	if (as_state_change)
-		r = ck_bytes_field_number(message, field++, (uint64_t)delivery->event);
-	if (delivery->event != CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT) {
-		if (r == 0 && delivery->pod)
-			r = ck_bytes_field(message, field, delivery->pod->bytes,
-					   delivery->pod->len);
-		if (r == 0 && delivery->container)
-			r = ck_bytes_field(message, field + 1, delivery->container->bytes,
-					   delivery->container->len);
-	}
-	if (r == 0 && delivery->extra)
-		r = ck_bytes_add(message, delivery->extra->bytes, delivery->extra->len);
-	return r;
-}
-
-static int send_event(struct ck_plugin *plugin, const struct ck_nri_delivery *delivery,
-		      uint64_t timeout)
-{
-	struct ck_bytes message = { 0 };
-	struct ck_error err;
-	bool as_state_change = plugin->old && has_fallback(delivery->event);
-	const char *method = as_state_change ? "StateChange" : ck_nri_event_name(delivery->event);
-	int r = build(delivery, as_state_change, &message);
-	r = r < 0 ? ck_nomem(&err)
-		  : ck_ttrpc_call(plugin->ttrpc, CK_NRI_SERVICE_PLUGIN, method, message.p,
-				  message.len, timeout, &plugin->call, &err);
-	ck_bytes_free(&message);
-	if (r < 0)
-		ck_nri_log(plugin->nri, CK_LOG_ERROR, "plugin %s: %s cannot be sent: %s",
-			   plugin->name, method, err.text);
-	return r;
-}
-
-static void failed(struct ck_plugin *plugin, enum ck_nri_event event, int code)
-{
-	plugin->failed++;
-	plugin->nri->changed = true;
-	snprintf(plugin->last_error, sizeof(plugin->last_error), "%s: %s", ck_nri_event_name(event),
-		 ck_grpc_name(code));
-	ck_nri_log(plugin->nri, CK_LOG_WARNING, "plugin %s: %s", plugin->name, plugin->last_error);
-}
-
-/* the event goes to whoever waits for it; with the answer, or a code of ck_dispatch_answered()'s own */
-static void answer_delivery(struct ck_plugin *plugin, struct ck_nri_delivery *delivery,
-			    const struct ck_ttrpc_answer *answer, int code)
-{
-	ck_dispatch_answered(delivery, plugin, answer, code);
-	ck_nri_delivery_free(delivery);
-}
-
-/* too large, or out of memory, or the connection has used up its numbers */
-static void unsent(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int r)
-{
-	const struct ck_ttrpc_answer answer = { .code = CK_GRPC_RESOURCE_EXHAUSTED, .message = "" };
-	bool ends = ck_nri_event_stops(delivery->event) || ck_nri_event_removes(delivery->event);
-	ck_nri_delivery_unsent(delivery, plugin);
-	failed(plugin, delivery->event, answer.code);
-	answer_delivery(plugin, delivery, &answer, CK_NRI_DELIVERY_UNSENT);
-	/* what it misses nobody would tell it later; a new connection gets a new list */
-	if (ends || r == -CK_ECLOSED)
-		ck_plugin_close(plugin, CK_LOG_ERROR, "it cannot be told");
-}
-
-void ck_plugin_pump(struct ck_plugin *plugin)
-{
-	struct ck_nri *nri = plugin->nri;
-	if (plugin->pumping)
-		return; /* further up somebody goes on */
-	plugin->pumping = true;
-	while (plugin->state == CK_PLUGIN_READY && plugin->queue &&
-	       (!plugin->call || CK_BROKEN(R33) || (plugin->overdue_since && CK_BROKEN(H5)))) {
-		struct ck_nri_delivery *delivery = plugin->queue;
-		plugin->queue = delivery->next;
-		if (!plugin->queue)
-			plugin->queue_end = &plugin->queue;
-		plugin->queued--;
-		delivery->next = NULL;
-		if (!ck_nri_delivery_begin(delivery, plugin)) {
-			answer_delivery(plugin, delivery, NULL, CK_NRI_DELIVERY_NEEDLESS);
-			continue;
-		}
-		int r = send_event(plugin, delivery, nri->request_timeout);
-		if (r < 0) {
-			unsent(plugin, delivery, r);
-			continue;
-		}
-		plugin->sent++;
-		nri->changed = true;
-		plugin->call_due = ck_nri_now(nri) + nri->request_timeout;
-		if (plugin->in_flight) /* only when R33 or H5 is broken */
-			ck_nri_delivery_free(plugin->in_flight);
-		plugin->in_flight = delivery;
-	}
-	plugin->pumping = false;
-	if (plugin->state != CK_PLUGIN_CLOSED)
-		write_out(plugin);
-}
-
-void ck_plugin_enqueue(struct ck_plugin *plugin, struct ck_nri_delivery *delivery)
-{
-	*plugin->queue_end = delivery;
-	plugin->queue_end = &delivery->next;
-	plugin->queued++;
-	plugin->nri->changed = true;
-	if (plugin->queued > CK_NRI_QUEUE_MAX)
-		/* answered when it is freed */
-		ck_plugin_close(plugin, CK_LOG_ERROR, "%u events wait for it", plugin->queued);
-	else
-		ck_plugin_pump(plugin);
-}
-
-void ck_plugin_unqueue(struct ck_plugin *plugin, const struct ck_nri_object *object)
-{
-	struct ck_nri_delivery *taken = NULL, **taken_end = &taken;
-	struct ck_recipient *recipient = ck_recipient_find(object, plugin);
-	for (struct ck_nri_delivery **at = &plugin->queue; *at;) {
-		struct ck_nri_delivery *delivery = *at;
-		if (delivery->object != object || !ck_nri_event_announces(delivery->event)) {
-			at = &delivery->next;
-			continue;
-		}
-		*at = delivery->next;
-		if (plugin->queue_end == &delivery->next)
-			plugin->queue_end = at;
-		plugin->queued--;
-		delivery->next = NULL;
-		*taken_end = delivery;
-		taken_end = &delivery->next;
-		if (recipient)
-			recipient->announcing--;
-	}
-	while (taken) {
-		struct ck_nri_delivery *delivery = taken;
-		taken = delivery->next;
-		answer_delivery(plugin, delivery, NULL, CK_NRI_DELIVERY_NEEDLESS);
-	}
-}
-
-/* the plugin's stub is old: the same once more, in the words it knows, within the same time */
-static bool again_as_state_change(struct ck_plugin *plugin, struct ck_nri_delivery *delivery, int code)
-{
-	uint64_t now = ck_nri_now(plugin->nri);
-	if (code != CK_GRPC_UNIMPLEMENTED || plugin->old || !has_fallback(delivery->event))
-		return false;
-	plugin->old = true;
-	uint64_t left = plugin->call_due > now ? plugin->call_due - now : CK_NS_PER_MS;
-	if (send_event(plugin, delivery, left) < 0)
-		return false;
-	plugin->in_flight = delivery;
-	return true;
-}
-
 static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *answer,
 		      void *userdata)
 {
@@ -598,7 +290,7 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 		return;
 	plugin->call = 0;
 	struct ck_nri_delivery *delivery = CK_TAKE(plugin->in_flight);
-	if (delivery && again_as_state_change(plugin, delivery, answer->code))
+	if (delivery && ck_plugin_resend(plugin, delivery, answer->code))
 		return;
 	plugin->call_due = CK_NRI_FOREVER;
 	if (plugin->overdue_since) {
@@ -606,15 +298,12 @@ static void on_answer(uint32_t call, bool known, const struct ck_ttrpc_answer *a
 		plugin->overdue_since = 0;
 		nri->changed = true;
 	}
-	if (delivery) {
-		if (answer->code != CK_GRPC_OK)
-			failed(plugin, delivery->event, answer->code);
-		answer_delivery(plugin, delivery, answer, answer->code);
-	} else if (plugin->state == CK_PLUGIN_REGISTERED) {
+	if (delivery)
+		ck_plugin_event_answered(plugin, delivery, answer);
+	else if (plugin->state == CK_PLUGIN_REGISTERED)
 		configured(plugin, answer);
-	} else if (plugin->state == CK_PLUGIN_SYNCHRONIZING) {
+	else if (plugin->state == CK_PLUGIN_SYNCHRONIZING)
 		ck_synchronize_answered(plugin, answer);
-	}
 	ck_plugin_pump(plugin);
 }
 

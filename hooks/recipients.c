@@ -6,250 +6,12 @@
  * are this one list.
  */
 #include "hooks/nri-int.h"
-#include "src/base/wire.h"
-
-/* ---- bytes ----------------------------------------------------------------------------------- */
-
-struct ck_blob *ck_blob_new(const void *p, size_t len)
-{
-	struct ck_blob *blob = ck_alloc(sizeof(*blob) + len);
-	if (!blob)
-		return NULL;
-	blob->refs = 1;
-	blob->len = len;
-	if (len)
-		memcpy(blob->bytes, p, len);
-	return blob;
-}
-
-struct ck_blob *ck_blob_ref(struct ck_blob *blob)
-{
-	if (blob)
-		blob->refs++;
-	return blob;
-}
-
-void ck_blob_unref(struct ck_blob *blob)
-{
-	if (blob && --blob->refs == 0)
-		free(blob);
-}
-
-void ck_blob_set(struct ck_blob **at, struct ck_blob *blob)
-{
-	struct ck_blob *old = *at;
-	*at = ck_blob_ref(blob);
-	ck_blob_unref(old);
-}
-
-/* ---- objects --------------------------------------------------------------------------------- */
-
-struct ck_nri_object *ck_nri_object_find(struct ck_nri *nri, enum ck_kind kind, const char *id)
-{
-	struct ck_nri_object *object = NULL;
-	if (!id || !*id)
-		return NULL;
-	HASH_FIND(by_id, nri->by_id, id, strlen(id), object);
-	if (!object)
-		HASH_FIND(by_nri_id, nri->by_nri_id, id, strlen(id), object);
-	return object && object->kind == kind ? object : NULL;
-}
-
-struct ck_nri_object *ck_nri_object_ref(struct ck_nri_object *object)
-{
-	if (object)
-		object->refs++;
-	return object;
-}
-
-void ck_nri_object_unref(struct ck_nri_object *object)
-{
-	if (!object || --object->refs)
-		return;
-	for (struct ck_recipient *recipient = object->recipients, *next; recipient;
-	     recipient = next) {
-		next = recipient->next;
-		free(recipient);
-	}
-	ck_blob_unref(object->description);
-	free(object->id);
-	free(object->nri_id);
-	free(object->sandbox_id);
-	free(object->name);
-	free(object);
-}
-
-int ck_nri_object_describe_by_key(struct ck_nri_object *object, const struct ck_told *told)
-{
-	struct ck_bytes bytes = { 0 };
-	int r = ck_bytes_field_text(&bytes, 1, object->nri_id);
-	if (object->kind == CK_SANDBOX) {
-		if (r == 0 && told)
-			r = ck_bytes_field_text(&bytes, 2, told->pod_name);
-		if (r == 0 && told)
-			r = ck_bytes_field_text(&bytes, 3, told->pod_uid);
-		if (r == 0 && told)
-			r = ck_bytes_field_text(&bytes, 4, told->pod_namespace);
-	} else {
-		if (r == 0)
-			r = ck_bytes_field_text(&bytes, 2, object->sandbox_id);
-		if (r == 0 && told)
-			r = ck_bytes_field_text(&bytes, 3, told->container_name);
-	}
-	struct ck_blob *blob = r == 0 ? ck_blob_new(bytes.p, bytes.len) : NULL;
-	ck_bytes_free(&bytes);
-	if (!blob)
-		return -CK_ENOMEM;
-	ck_blob_unref(object->description);
-	object->description = blob;
-	return 0;
-}
-
-static int index_id(struct ck_nri *nri, struct ck_nri_object *object)
-{
-	HASH_ADD_KEYPTR(by_id, nri->by_id, object->id, strlen(object->id), object);
-	return object->by_id.tbl ? 0 : -CK_ENOMEM;
-}
-
-static void unindex_id(struct ck_nri *nri, struct ck_nri_object *object)
-{
-	if (object->by_id.tbl)
-		HASH_DELETE(by_id, nri->by_id, object);
-	object->by_id.tbl = NULL;
-}
-
-/* most have one id, and are found by that */
-static int index_nri_id(struct ck_nri *nri, struct ck_nri_object *object)
-{
-	if (!strcmp(object->id, object->nri_id))
-		return 0;
-	HASH_ADD_KEYPTR(by_nri_id, nri->by_nri_id, object->nri_id, strlen(object->nri_id), object);
-	return object->by_nri_id.tbl ? 0 : -CK_ENOMEM;
-}
-
-static void unindex_nri_id(struct ck_nri *nri, struct ck_nri_object *object)
-{
-	if (object->by_nri_id.tbl)
-		HASH_DELETE(by_nri_id, nri->by_nri_id, object);
-	object->by_nri_id.tbl = NULL;
-}
-
-struct ck_nri_object *ck_nri_object_ensure(struct ck_nri *nri, enum ck_kind kind, const char *id,
-					   const struct ck_told *told)
-{
-	struct ck_nri_object *object = ck_nri_object_find(nri, kind, id);
-	if (object)
-		return object;
-	object = CK_NEW(struct ck_nri_object);
-	if (!object)
-		return NULL;
-	object->refs = 1;
-	object->kind = kind;
-	object->id = ck_strdup(id);
-	object->nri_id = ck_strdup(id);
-	object->sandbox_id = ck_strdup(told && told->sandbox_id ? told->sandbox_id : "");
-	object->name = ck_strdup("");
-	object->entry = told ? told->entry : 0;
-	if (!object->id || !object->nri_id || !object->sandbox_id || !object->name ||
-	    ck_nri_object_describe_by_key(object, told) < 0 || index_id(nri, object) < 0) {
-		ck_nri_object_unref(object);
-		return NULL;
-	}
-	object->next = nri->objects;
-	if (object->next)
-		object->next->prev = object;
-	nri->objects = object;
-	return object;
-}
-
-int ck_nri_object_not_created(struct ck_nri *nri, struct ck_nri_object *object, const char *name,
-			      uint32_t attempt)
-{
-	char *copy = ck_strdup(name);
-	if (!copy)
-		return -CK_ENOMEM;
-	unindex_id(nri, object);
-	object->id[0] = '\0';
-	nri->not_created++;
-	free(object->name);
-	object->name = copy;
-	object->attempt = attempt;
-	return index_nri_id(nri, object);
-}
-
-void ck_nri_object_forget(struct ck_nri *nri, struct ck_nri_object *object)
-{
-	if (object->gone)
-		return;
-	object->gone = true;
-	nri->not_created -= !*object->id;
-	unindex_id(nri, object);
-	unindex_nri_id(nri, object);
-	*(object->prev ? &object->prev->next : &nri->objects) = object->next;
-	if (object->next)
-		object->next->prev = object->prev;
-	ck_nri_object_unref(object);
-}
-
-int ck_nri_object_described(struct ck_nri *nri, struct ck_nri_object *object, const void *bytes,
-			    size_t len, struct ck_error *err)
-{
-	struct ck_wire wire = ck_wire_begin(bytes, len);
-	struct ck_wire_field field;
-	const unsigned char *id = NULL;
-	size_t id_len = 0;
-	int r;
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number != 1 || field.type != CK_WIRE_BYTES)
-			continue;
-		id = field.data;
-		id_len = field.len;
-	}
-	if (r < 0)
-		return r;
-	if (!id_len || id_len > CK_ID_MAX || memchr(id, '\0', id_len))
-		return ck_fail(err, CK_EMALFORMED, "a description without an id");
-	struct ck_blob *blob = ck_blob_new(bytes, len);
-	if (!blob)
-		return ck_nomem(err);
-	if (strlen(object->nri_id) != id_len || memcmp(object->nri_id, id, id_len)) {
-		char *nri_id = ck_strndup((const char *)id, id_len);
-		struct ck_nri_object *other =
-			nri_id ? ck_nri_object_find(nri, object->kind, nri_id) : NULL;
-		if (!nri_id || other || object->gone) {
-			free(nri_id);
-			ck_blob_unref(blob);
-			return other ? ck_fail(err, CK_EMALFORMED,
-					       "a description with another object's id")
-				     : ck_nomem(err);
-		}
-		char *before = object->nri_id;
-		unindex_nri_id(nri, object);
-		object->nri_id = nri_id;
-		/* its id so far, by which it may not be found until the next try */
-		if (index_nri_id(nri, object) < 0) {
-			object->nri_id = before;
-			index_nri_id(nri, object);
-			free(nri_id);
-			ck_blob_unref(blob);
-			return ck_nomem(err);
-		}
-		free(before);
-	}
-	ck_blob_unref(object->description);
-	object->description = blob;
-	object->described = true;
-	return 0;
-}
-
-/* ---- recipients --------------------------------------------------------------------------------- */
 
 struct ck_recipient *ck_recipient_find(const struct ck_nri_object *object,
 				       const struct ck_plugin *plugin)
 {
-	struct ck_recipient *recipient = object->recipients;
-	while (recipient && recipient->serial != plugin->serial)
-		recipient = recipient->next;
+	struct ck_recipient *recipient;
+	LL_SEARCH_SCALAR(object->recipients, recipient, serial, plugin->serial);
 	return recipient;
 }
 
@@ -260,67 +22,65 @@ struct ck_recipient *ck_recipient_add(struct ck_nri_object *object, struct ck_pl
 		return NULL;
 	recipient->plugin = plugin;
 	recipient->serial = plugin->serial;
-	recipient->next = object->recipients;
-	object->recipients = recipient;
+	LL_PREPEND(object->recipients, recipient);
 	return recipient;
 }
 
 void ck_recipient_drop(struct ck_nri_object *object, const struct ck_plugin *plugin)
 {
-	for (struct ck_recipient **at = &object->recipients; *at; at = &(*at)->next) {
-		struct ck_recipient *recipient = *at;
-		if (recipient->serial != plugin->serial)
-			continue;
-		*at = recipient->next;
-		free(recipient);
-		return;
-	}
+	struct ck_recipient *recipient = ck_recipient_find(object, plugin);
+	if (recipient)
+		LL_DELETE(object->recipients, recipient);
+	free(recipient);
 }
 
 void ck_recipients_plugin_gone(struct ck_nri *nri, const struct ck_plugin *plugin)
 {
-	for (struct ck_nri_object *object = nri->objects; object; object = object->next)
+	struct ck_nri_object *object;
+	struct ck_dispatch *dispatch;
+	DL_FOREACH (nri->objects, object)
 		ck_recipient_drop(object, plugin);
-	/* those out of the index live on in dispatches, and in queues, which know connections by
-	 * number */
-	for (struct ck_dispatch *dispatch = nri->dispatches; dispatch; dispatch = dispatch->next)
+	/* Dispatches hold objects that are out of the index. Deliveries do too, but these look only
+	 * for the recipient of their own connection. */
+	DL_FOREACH (nri->ended, object)
+		ck_recipient_drop(object, plugin);
+	DL_FOREACH (nri->dispatches, dispatch)
 		if (dispatch->object)
 			ck_recipient_drop(dispatch->object, plugin);
 }
 
-/* ---- the cache's seam ------------------------------------------------------------------------ */
+/* ---- who hears of an event ------------------------------------------------------------------- */
 
-/* a container plugins were asked about before it existed (H7) */
-static struct ck_nri_object *find_not_created(struct ck_nri *nri, const struct ck_told *told)
+bool ck_recipient_needs(enum ck_nri_event event, const struct ck_recipient *recipient)
 {
-	if (!nri->not_created || told->kind != CK_CONTAINER || !told->sandbox_id ||
-	    !told->container_name)
-		return NULL;
-	for (struct ck_nri_object *object = nri->objects; object; object = object->next)
-		if (!*object->id && object->attempt == told->attempt &&
-		    !strcmp(object->sandbox_id, told->sandbox_id) &&
-		    !strcmp(object->name, told->container_name))
-			return object;
-	return NULL;
+	if (ck_nri_event_announces(event))
+		return !recipient->told && !recipient->listed && !recipient->announcing;
+	if (!recipient->told && !recipient->listed && !recipient->announcing)
+		return false;
+	if (event == CK_NRI_POST_CREATE_CONTAINER)
+		return !recipient->listed && !recipient->stopped;
+	if (ck_nri_event_stops(event) && recipient->plugin->overdue_since && CK_BROKEN(R30))
+		return false;
+	if (event == CK_NRI_START_CONTAINER && CK_BROKEN(R34))
+		return false;
+	if (ck_nri_event_stops(event))
+		return (!recipient->stopped && !recipient->stopping) || CK_BROKEN(R24);
+	if (ck_nri_event_removes(event))
+		return !recipient->removed || CK_BROKEN(R29);
+	return !recipient->stopped;
 }
 
-bool ck_plugins_has(const struct ck_nri *nri, const char *name)
+void ck_recipient_mark(enum ck_nri_event event, struct ck_recipient *recipient)
 {
-	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
-		if (ck_plugin_joined(plugin) && ck_plugin_name_is(plugin->name, name))
-			return true;
-	return false;
+	if (ck_nri_event_announces(event))
+		recipient->told = true;
+	else if (ck_nri_event_stops(event))
+		recipient->stopped = true;
+	else if (ck_nri_event_removes(event))
+		recipient->removed = recipient->stopped = true;
 }
 
-/* the name of a required plugin that is absent (H4); NULL: all are there */
-const char *ck_plugins_absent(const struct ck_nri *nri)
-{
-	for (size_t i = 0; i < nri->rules_n; i++)
-		if (nri->rules[i].policy == CK_NRI_REQUIRED &&
-		    !ck_plugins_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
-			return nri->rules[i].name;
-	return NULL;
-}
+/* ---- the cache's calls: choose, released ----------------------------------------------------- */
 
 int ck_recipients_add_all(struct ck_nri *nri, struct ck_nri_object *object)
 {
@@ -331,24 +91,6 @@ int ck_recipients_add_all(struct ck_nri *nri, struct ck_nri_object *object)
 		      plugin->state != CK_PLUGIN_READY) &&
 		    !ck_recipient_add(object, plugin))
 			return -CK_ENOMEM;
-	return 0;
-}
-
-/* the runtime's id of a container that was asked about before it existed */
-static int now_created(struct ck_nri *nri, struct ck_nri_object *object, const char *id)
-{
-	char *copy = ck_strdup(id), *none = object->id;
-	if (!copy)
-		return -CK_ENOMEM;
-	object->id = copy;
-	if (index_id(nri, object) < 0) {
-		object->id = none;
-		free(copy);
-		return -CK_ENOMEM;
-	}
-	free(none);
-	object->described = false; /* that was as it was asked for, not as it is */
-	nri->not_created--;
 	return 0;
 }
 
@@ -373,8 +115,8 @@ int ck_recipients_choose(struct ck_nri *nri, const struct ck_told *told, char *n
 	}
 	struct ck_nri_object *object = ck_nri_object_find(nri, told->kind, told->id);
 	if (!object)
-		object = find_not_created(nri, told);
-	if (object && !*object->id && now_created(nri, object, told->id) < 0)
+		object = ck_nri_object_find_not_created(nri, told);
+	if (object && !*object->id && ck_nri_object_created(nri, object, told->id) < 0)
 		goto nomem;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		anybody = anybody || ck_plugin_joined(plugin);
@@ -395,63 +137,37 @@ nomem:
 	return 1;
 }
 
-/* its commit was not written: whoever has not heard of it does not know it. A snapshot may have
- * seen it in between, when memory was gone; who has it in a list that is out by now would get it
- * twice, and has to begin anew */
+/* Its commit was not written: a connection that has not heard of it does not know it. If memory was
+ * gone, a snapshot may have found it in between. A plugin whose list was sent with it would get it
+ * twice, so it is disconnected. */
 static void unchoose(struct ck_nri *nri, struct ck_nri_object *object)
 {
-	for (struct ck_recipient **at = &object->recipients; *at;) {
-		struct ck_recipient *recipient = *at;
+	struct ck_recipient *recipient, *next;
+	LL_FOREACH_SAFE (object->recipients, recipient, next) {
 		if (recipient->listed && recipient->told)
 			ck_plugin_close(
 				recipient->plugin, CK_LOG_ERROR,
 				"out of memory: it was told of something that is not committed");
-		if (recipient->told || recipient->announcing) {
-			at = &recipient->next;
+		if (recipient->told || recipient->announcing)
 			continue;
-		}
-		*at = recipient->next;
+		LL_DELETE(object->recipients, recipient);
 		free(recipient);
 	}
 	if (!object->recipients && object->refs == 1)
 		ck_nri_object_forget(nri, object);
 }
 
-static void nobody_waits(const struct ck_nri_result *result, void *userdata)
-{
-	(void)result;
-	(void)userdata;
-}
-
-/* somebody was told that it exists, and not that it does no more */
+/* somebody was told that it exists, and not that it is gone */
 static bool owes_its_end(const struct ck_nri_object *object)
 {
 	if (CK_BROKEN(R14) || CK_BROKEN(R28) || CK_BROKEN(R40))
 		return false; /* it would make good for them */
-	for (const struct ck_recipient *recipient = object->recipients; recipient;
-	     recipient = recipient->next)
+	const struct ck_recipient *recipient;
+	LL_FOREACH (object->recipients, recipient)
 		if ((recipient->told || recipient->listed || recipient->announcing) &&
 		    !recipient->removed)
 			return true;
 	return false;
-}
-
-/* plugins were asked about it and it never came to be (H7), or it has vanished from the runtime:
- * its Stop and Remove */
-static void end(struct ck_nri *nri, struct ck_nri_object *object)
-{
-	bool container = object->kind == CK_CONTAINER;
-	const struct ck_nri_call call = {
-		.size = sizeof(call),
-		.event = container ? CK_NRI_STOP_CONTAINER : CK_NRI_STOP_POD_SANDBOX,
-		.pod_id = container ? object->sandbox_id : object->nri_id,
-		.container_id = container ? object->nri_id : NULL,
-	};
-	enum ck_nri_event then = container ? CK_NRI_REMOVE_CONTAINER : CK_NRI_REMOVE_POD_SANDBOX;
-	struct ck_error err;
-	if (ck_dispatch_begin(nri, &call, NULL, then, nobody_waits, NULL, &err) < 0)
-		ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that %.64s is gone: %s",
-			   object->nri_id, err.text);
 }
 
 void ck_recipients_released(struct ck_nri *nri, const struct ck_told *told)
@@ -459,21 +175,21 @@ void ck_recipients_released(struct ck_nri *nri, const struct ck_told *told)
 	struct ck_nri_object *object = ck_nri_object_find(nri, told->kind, told->id);
 	bool not_created = !object;
 	if (!object)
-		object = find_not_created(nri, told);
+		object = ck_nri_object_find_not_created(nri, told);
 	if (!object)
 		return;
 	if (!told->gone) {
 		unchoose(nri, object);
 		return;
 	}
+	/* It was never created (H7), or has vanished from the runtime: its Stop and Remove begin in
+	 * the next ck_nri_process(). */
 	if ((owes_its_end(object) || CK_BROKEN(R29)) && !(not_created && CK_BROKEN(H7)) &&
-	    !CK_BROKEN(R14) && !CK_BROKEN(R40))
-		end(nri, object);
-	ck_nri_object_forget(nri, object);
-}
-
-void ck_nri_objects_free(struct ck_nri *nri)
-{
-	while (nri->objects)
-		ck_nri_object_forget(nri, nri->objects);
+	    !CK_BROKEN(R14) && !CK_BROKEN(R40)) {
+		ck_nri_object_ref(object);
+		ck_nri_object_forget(nri, object);
+		DL_APPEND(nri->ended, object);
+	} else {
+		ck_nri_object_forget(nri, object);
+	}
 }

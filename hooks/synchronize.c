@@ -278,6 +278,15 @@ static bool read_answer(const struct ck_ttrpc_answer *answer, bool *ret_more, bo
 	return r == 0;
 }
 
+static void ready(struct ck_plugin *plugin)
+{
+	plugin->state = CK_PLUGIN_READY;
+	plugin->nri->changed = true;
+	ck_nri_log(plugin->nri, CK_LOG_INFO, "plugin %s: connected%s", plugin->name,
+		   plugin->launched >= 0 ? ", launched" : "");
+	ck_plugin_pump(plugin);
+}
+
 void ck_synchronize_answered(struct ck_plugin *plugin, const struct ck_ttrpc_answer *answer)
 {
 	struct ck_error err;
@@ -314,7 +323,7 @@ void ck_synchronize_answered(struct ck_plugin *plugin, const struct ck_ttrpc_ans
 			ck_update_plain(plugin->nri, plugin, adjust);
 	}
 	ck_synchronize_fini(plugin);
-	ck_plugin_ready(plugin);
+	ready(plugin);
 }
 
 void ck_synchronize_fini(struct ck_plugin *plugin)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connections in the order in which plugins are asked: by index. Names, policies, who is
+ * connected, and how a connection is closed.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "hooks/nri-int.h"
+
+/* "10-a" is called "10-a" and "a" */
+static bool name_is(const char *full, const char *name)
+{
+	return !strcmp(full, name) || (strlen(full) > 3 && !strcmp(full + 3, name));
+}
+
+enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name)
+{
+	for (size_t i = 0; i < nri->rules_n; i++)
+		if (!strcmp(name, nri->rules[i].name))
+			return nri->rules[i].policy;
+	for (size_t i = 0; i < nri->rules_n; i++)
+		if (name_is(name, nri->rules[i].name))
+			return nri->rules[i].policy;
+	return nri->policy;
+}
+
+static int by_index(const struct ck_plugin *a, const struct ck_plugin *b)
+{
+	int order = strncmp(a->name, b->name, 2);
+	if (order)
+		return CK_BROKEN(R16) ? -order : order;
+	return a->serial < b->serial ? -1 : a->serial > b->serial;
+}
+
+void ck_plugins_add(struct ck_plugin *plugin)
+{
+	DL_INSERT_INORDER(plugin->nri->plugins, plugin, by_index);
+	plugin->nri->plugins_n++;
+}
+
+void ck_plugins_remove(struct ck_plugin *plugin)
+{
+	DL_DELETE(plugin->nri->plugins, plugin);
+	plugin->nri->plugins_n--;
+}
+
+struct ck_plugin *ck_plugin_find(const struct ck_nri *nri, uint64_t serial)
+{
+	struct ck_plugin *plugin;
+	DL_SEARCH_SCALAR(nri->plugins, plugin, serial, serial);
+	return plugin;
+}
+
+bool ck_plugins_has(const struct ck_nri *nri, const char *name)
+{
+	const struct ck_plugin *plugin;
+	DL_FOREACH (nri->plugins, plugin)
+		if (ck_plugin_joined(plugin) && name_is(plugin->name, name))
+			return true;
+	return false;
+}
+
+const char *ck_plugins_absent(const struct ck_nri *nri)
+{
+	for (size_t i = 0; i < nri->rules_n; i++)
+		if (nri->rules[i].policy == CK_NRI_REQUIRED &&
+		    !ck_plugins_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
+			return nri->rules[i].name;
+	return NULL;
+}
+
+void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...)
+{
+	char why[CK_ERROR_TEXT];
+	va_list args;
+	if (plugin->state == CK_PLUGIN_CLOSED)
+		return;
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	ck_nri_log(plugin->nri, level, "plugin %s: %s; disconnected",
+		   *plugin->name ? plugin->name : "(not registered)", why);
+	plugin->state = CK_PLUGIN_CLOSED;
+	plugin->nri->plugin_closed = plugin->nri->changed = true;
+	close(CK_TAKE_FD(plugin->fd)); /* which removes it from the epoll set */
+	if (plugin->child_fd >= 0)
+		close(CK_TAKE_FD(plugin->child_fd));
+}
