@@ -15,6 +15,8 @@ enum ck_wire_type {
 	CK_WIRE_FIXED32 = 5
 };
 
+enum { CK_MAP_KEY = 1, CK_MAP_VALUE = 2 }; /* an entry of a map is a message of these two */
+
 struct ck_wire { /* what is left of one message; copy it to come back later */
 	const unsigned char *p, *end;
 	/* where the outermost message begins: errors count from there */

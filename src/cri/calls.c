@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of CRI's calls, and the shapes of their messages. Field numbers: api.proto of cri-api
- * v0.36. */
+/*
+ * The table of CRI's calls, and the shapes of their messages. Messages of one shape share it under
+ * the names of one of them; tests/unit/test-cri-calls.c compares the shapes of every call with the
+ * recorded messages of cri-api.
+ */
 #include <string.h>
 
 #include "src/base/mem.h"
 #include "src/cri/calls.h"
+#include "src/cri/numbers.h"
 #include "src/cri/shapes.h"
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -20,60 +24,92 @@
 #define ACTS_ON(field, kind) { field, CK_USE_ACTS_ON, kind, NULL }
 #define NAMES(field, kind)   { field, CK_USE_NAMES, kind, NULL }
 
-/* what requests name */
-SHAPE(on_sandbox, 0, 0, ACTS_ON(1, CK_SANDBOX));
-SHAPE(on_container, 0, 0, ACTS_ON(1, CK_CONTAINER));
-SHAPE(container_filter, 0, 0, ACTS_ON(1, CK_CONTAINER), NAMES(3, CK_SANDBOX));
-SHAPE(container_stats_filter, 0, 0, ACTS_ON(1, CK_CONTAINER), NAMES(2, CK_SANDBOX));
-/* PodSandboxFilter, PodSandboxStatsFilter: the id is field 1 */
-SHAPE(sandboxes, 0, 0, INSIDE(1, on_sandbox));
-SHAPE(containers, 0, 0, INSIDE(1, container_filter));
-SHAPE(containers_stats, 0, 0, INSIDE(1, container_stats_filter));
+/* What requests name. All requests about one object have its id at the same place; so have the
+ * filters of sandboxes. */
+SHAPE(on_sandbox, 0, 0, ACTS_ON(CRI_PodSandboxStatusRequest_pod_sandbox_id, CK_SANDBOX));
+SHAPE(on_container, 0, 0, ACTS_ON(CRI_ContainerStatusRequest_container_id, CK_CONTAINER));
+SHAPE(container_filter, 0, 0, ACTS_ON(CRI_ContainerFilter_id, CK_CONTAINER),
+      NAMES(CRI_ContainerFilter_pod_sandbox_id, CK_SANDBOX));
+SHAPE(container_stats_filter, 0, 0, ACTS_ON(CRI_ContainerStatsFilter_id, CK_CONTAINER),
+      NAMES(CRI_ContainerStatsFilter_pod_sandbox_id, CK_SANDBOX));
+SHAPE(sandboxes, 0, 0, INSIDE(CRI_ListPodSandboxRequest_filter, on_sandbox));
+SHAPE(containers, 0, 0, INSIDE(CRI_ListContainersRequest_filter, container_filter));
+SHAPE(containers_stats, 0, 0,
+      INSIDE(CRI_ListContainerStatsRequest_filter, container_stats_filter));
 
-SHAPE(namespace_option, 0, 0, NAMES(4, CK_CONTAINER));
-SHAPE(container_security, 0, 0, INSIDE(3, namespace_option));
-SHAPE(container_linux, 0, 0, INSIDE(2, container_security));
-SHAPE(container_config, 0, 0, INSIDE(15, container_linux));
-SHAPE(create_container, 0, 0, ACTS_ON(1, CK_SANDBOX), INSIDE(2, container_config));
+SHAPE(namespace_option, 0, 0, NAMES(CRI_NamespaceOption_target_id, CK_CONTAINER));
+SHAPE(container_security, 0, 0,
+      INSIDE(CRI_LinuxContainerSecurityContext_namespace_options, namespace_option));
+SHAPE(container_linux, 0, 0,
+      INSIDE(CRI_LinuxContainerConfig_security_context, container_security));
+SHAPE(container_config, 0, 0, INSIDE(CRI_ContainerConfig_linux, container_linux));
+SHAPE(create_container, 0, 0, ACTS_ON(CRI_CreateContainerRequest_pod_sandbox_id, CK_SANDBOX),
+      INSIDE(CRI_CreateContainerRequest_config, container_config));
 
 /* what answers tell */
-SHAPE(sandbox_metadata, 0, 0, TELLS(1, POD_NAME), TELLS(2, POD_UID), TELLS(3, POD_NAMESPACE),
-      TELLS(4, ATTEMPT));
-SHAPE(container_metadata, 0, 0, TELLS(1, CONTAINER_NAME), TELLS(2, ATTEMPT));
+SHAPE(sandbox_metadata, 0, 0, TELLS(CRI_PodSandboxMetadata_name, POD_NAME),
+      TELLS(CRI_PodSandboxMetadata_uid, POD_UID),
+      TELLS(CRI_PodSandboxMetadata_namespace, POD_NAMESPACE),
+      TELLS(CRI_PodSandboxMetadata_attempt, ATTEMPT));
+SHAPE(container_metadata, 0, 0, TELLS(CRI_ContainerMetadata_name, CONTAINER_NAME),
+      TELLS(CRI_ContainerMetadata_attempt, ATTEMPT));
 
-SHAPE(sandbox, CK_SANDBOX, CK_SHAPE_STATE, /* PodSandbox, PodSandboxStatus */
-      TELLS(1, ID), INSIDE(2, sandbox_metadata), TELLS(3, STATE), TELLS(4, CREATED_AT));
-SHAPE(container, CK_CONTAINER, CK_SHAPE_STATE, TELLS(1, ID), TELLS(2, SANDBOX_ID),
-      INSIDE(3, container_metadata), TELLS(6, STATE), TELLS(7, CREATED_AT), TELLS(8, LABELS));
-SHAPE(container_status, CK_CONTAINER, CK_SHAPE_STATE, TELLS(1, ID), INSIDE(2, container_metadata),
-      TELLS(3, STATE), TELLS(4, CREATED_AT), TELLS(12, LABELS));
-SHAPE(sandbox_attributes, 0, 0, TELLS(1, ID), INSIDE(2, sandbox_metadata));
-SHAPE(container_attributes, 0, 0, TELLS(1, ID), INSIDE(2, container_metadata), TELLS(3, LABELS));
-SHAPE(container_stats, CK_CONTAINER, 0, INSIDE(1, container_attributes)); /* of Windows too */
-/* LinuxPodSandboxStats, WindowsPodSandboxStats */
-SHAPE(os_sandbox_stats, 0, CK_SHAPE_HOLDS, OBJECT(5, container_stats));
+SHAPE(sandbox, CK_SANDBOX, CK_SHAPE_STATE, /* and PodSandboxStatus */
+      TELLS(CRI_PodSandbox_id, ID), INSIDE(CRI_PodSandbox_metadata, sandbox_metadata),
+      TELLS(CRI_PodSandbox_state, STATE), TELLS(CRI_PodSandbox_created_at, CREATED_AT));
+SHAPE(container, CK_CONTAINER, CK_SHAPE_STATE, TELLS(CRI_Container_id, ID),
+      TELLS(CRI_Container_pod_sandbox_id, SANDBOX_ID),
+      INSIDE(CRI_Container_metadata, container_metadata), TELLS(CRI_Container_state, STATE),
+      TELLS(CRI_Container_created_at, CREATED_AT), TELLS(CRI_Container_labels, LABELS));
+SHAPE(container_status, CK_CONTAINER, CK_SHAPE_STATE, TELLS(CRI_ContainerStatus_id, ID),
+      INSIDE(CRI_ContainerStatus_metadata, container_metadata),
+      TELLS(CRI_ContainerStatus_state, STATE),
+      TELLS(CRI_ContainerStatus_created_at, CREATED_AT),
+      TELLS(CRI_ContainerStatus_labels, LABELS));
+SHAPE(sandbox_attributes, 0, 0, TELLS(CRI_PodSandboxAttributes_id, ID),
+      INSIDE(CRI_PodSandboxAttributes_metadata, sandbox_metadata));
+SHAPE(container_attributes, 0, 0, TELLS(CRI_ContainerAttributes_id, ID),
+      INSIDE(CRI_ContainerAttributes_metadata, container_metadata),
+      TELLS(CRI_ContainerAttributes_labels, LABELS));
+SHAPE(container_stats, CK_CONTAINER, 0, /* and WindowsContainerStats */
+      INSIDE(CRI_ContainerStats_attributes, container_attributes));
+SHAPE(os_sandbox_stats, 0, CK_SHAPE_HOLDS, /* and WindowsPodSandboxStats */
+      OBJECT(CRI_LinuxPodSandboxStats_containers, container_stats));
 SHAPE(sandbox_stats, CK_SANDBOX, CK_SHAPE_HOLDS,
-      INSIDE(1, sandbox_attributes), INSIDE(2, os_sandbox_stats), INSIDE(3, os_sandbox_stats));
-SHAPE(container_metrics, CK_CONTAINER, CK_SHAPE_ID_ONLY, TELLS(1, ID));
-SHAPE(sandbox_metrics, CK_SANDBOX, CK_SHAPE_ID_ONLY | CK_SHAPE_HOLDS, TELLS(1, ID),
-      OBJECT(3, container_metrics));
+      INSIDE(CRI_PodSandboxStats_attributes, sandbox_attributes),
+      INSIDE(CRI_PodSandboxStats_linux, os_sandbox_stats),
+      INSIDE(CRI_PodSandboxStats_windows, os_sandbox_stats));
+SHAPE(container_metrics, CK_CONTAINER, CK_SHAPE_ID_ONLY,
+      TELLS(CRI_ContainerMetrics_container_id, ID));
+SHAPE(sandbox_metrics, CK_SANDBOX, CK_SHAPE_ID_ONLY | CK_SHAPE_HOLDS,
+      TELLS(CRI_PodSandboxMetrics_pod_sandbox_id, ID),
+      OBJECT(CRI_PodSandboxMetrics_container_metrics, container_metrics));
 
-/* Lists. A stream's message looks like the list's. */
-SHAPE(list_sandbox, 0, CK_SHAPE_HOLDS, OBJECT(1, sandbox));
-SHAPE(list_container, 0, CK_SHAPE_HOLDS, OBJECT(1, container));
-SHAPE(list_sandbox_stats, 0, CK_SHAPE_HOLDS, OBJECT(1, sandbox_stats));
-SHAPE(list_container_stats, 0, CK_SHAPE_HOLDS, OBJECT(1, container_stats));
-SHAPE(list_sandbox_metrics, 0, CK_SHAPE_HOLDS, OBJECT(1, sandbox_metrics));
+/* Lists, and messages of streams. All of them have their items at the same place. */
+SHAPE(list_sandbox, 0, CK_SHAPE_HOLDS, OBJECT(CRI_ListPodSandboxResponse_items, sandbox));
+SHAPE(list_container, 0, CK_SHAPE_HOLDS, OBJECT(CRI_ListPodSandboxResponse_items, container));
+SHAPE(list_sandbox_stats, 0, CK_SHAPE_HOLDS,
+      OBJECT(CRI_ListPodSandboxResponse_items, sandbox_stats));
+SHAPE(list_container_stats, 0, CK_SHAPE_HOLDS,
+      OBJECT(CRI_ListPodSandboxResponse_items, container_stats));
+SHAPE(list_sandbox_metrics, 0, CK_SHAPE_HOLDS,
+      OBJECT(CRI_ListPodSandboxResponse_items, sandbox_metrics));
 
 /* An answer about one object is that object: its status may come in pieces, which protobuf
- * merges. */
-SHAPE(about_sandbox, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS, INSIDE(1, sandbox),
-      OBJECT(3, container_status));
-SHAPE(about_container, CK_CONTAINER, CK_SHAPE_STATE, INSIDE(1, container_status));
-SHAPE(about_container_stats, CK_CONTAINER, 0, INSIDE(1, container_stats));
-SHAPE(about_sandbox_stats, CK_SANDBOX, CK_SHAPE_HOLDS, INSIDE(1, sandbox_stats));
-SHAPE(event, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS, TELLS(1, SUBJECT), INSIDE(4, sandbox),
-      OBJECT(5, container_status));
+ * merges. All of them have the status, or the statistics, at the same place. */
+SHAPE(about_sandbox, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS,
+      INSIDE(CRI_PodSandboxStatusResponse_status, sandbox),
+      OBJECT(CRI_PodSandboxStatusResponse_containers_statuses, container_status));
+SHAPE(about_container, CK_CONTAINER, CK_SHAPE_STATE,
+      INSIDE(CRI_PodSandboxStatusResponse_status, container_status));
+SHAPE(about_container_stats, CK_CONTAINER, 0,
+      INSIDE(CRI_PodSandboxStatusResponse_status, container_stats));
+SHAPE(about_sandbox_stats, CK_SANDBOX, CK_SHAPE_HOLDS,
+      INSIDE(CRI_PodSandboxStatusResponse_status, sandbox_stats));
+SHAPE(event, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS,
+      TELLS(CRI_ContainerEventResponse_container_id, SUBJECT),
+      INSIDE(CRI_ContainerEventResponse_pod_sandbox_status, sandbox),
+      OBJECT(CRI_ContainerEventResponse_containers_statuses, container_status));
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

@@ -8,15 +8,10 @@
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cri/filter.h"
+#include "src/cri/message.h"
 #include "src/cri/shapes.h"
-
-#define MAP_KEY     1u
-#define MAP_VALUE   2u
-#define EVENT_TYPE  2u
-#define EVENT_TYPES 4u
 
 struct span {
 	const unsigned char *at; /* into the message; NULL: absent */
@@ -62,9 +57,9 @@ static int read_label(struct ck_wire wire, struct seen *seen, struct ck_error *e
 	int r;
 
 	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.type == CK_WIRE_BYTES && field.number == MAP_KEY)
+		if (field.type == CK_WIRE_BYTES && field.number == CK_MAP_KEY)
 			key = (struct span){ field.data, field.len };
-		else if (field.type == CK_WIRE_BYTES && field.number == MAP_VALUE)
+		else if (field.type == CK_WIRE_BYTES && field.number == CK_MAP_VALUE)
 			value = (struct span){ field.data, field.len };
 	}
 	for (size_t i = 0; i < CK_COUNT(known); i++)
@@ -105,9 +100,15 @@ static int read_object(const struct ck_shape *shape, struct ck_wire wire, struct
 
 static enum ck_condition condition(enum ck_kind kind, uint64_t state)
 {
-	static const enum ck_condition sandbox[] = { CK_CONDITION_READY, CK_CONDITION_DEAD };
-	static const enum ck_condition container[] = { CK_CONDITION_READY, CK_CONDITION_RUNNING,
-						       CK_CONDITION_DEAD };
+	static const enum ck_condition sandbox[] = {
+		[CRI_PodSandboxState_SANDBOX_READY] = CK_CONDITION_READY,
+		[CRI_PodSandboxState_SANDBOX_NOTREADY] = CK_CONDITION_DEAD,
+	};
+	static const enum ck_condition container[] = {
+		[CRI_ContainerState_CONTAINER_CREATED] = CK_CONDITION_READY,
+		[CRI_ContainerState_CONTAINER_RUNNING] = CK_CONDITION_RUNNING,
+		[CRI_ContainerState_CONTAINER_EXITED] = CK_CONDITION_DEAD,
+	};
 	if (kind == CK_SANDBOX)
 		return state < CK_COUNT(sandbox) ? sandbox[state] : CK_CONDITION_UNKNOWN;
 	return state < CK_COUNT(container) ? container[state] : CK_CONDITION_UNKNOWN;
@@ -126,13 +127,6 @@ static void inherit(struct seen *seen, const struct seen *around)
 }
 
 /* ---- asking about it ------------------------------------------------------------------------- */
-
-/* An id that crikeep could not know is none: of such an object nothing is asked, and it is
- * shown. */
-static bool is_id(struct span span)
-{
-	return span.len && span.len <= CK_ID_MAX && !memchr(span.at, '\0', span.len);
-}
 
 /* Return: 1 it is hidden, 0, or an error */
 static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct seen *seen)
@@ -244,7 +238,8 @@ static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_w
 		inherit(&seen, around);
 	if (seen.subject.len)
 		w->subject = seen.subject;
-	if (is_id(seen.texts[CK_USE_ID])) {
+	/* an object whose id crikeep cannot know is shown unasked */
+	if (ck_cri_is_id(seen.texts[CK_USE_ID].at, seen.texts[CK_USE_ID].len)) {
 		r = decide(w, shape->object, shape->flags, &seen);
 		if (r != 0)
 			return r < 0 ? r : CK_FILTER_EMPTIED;
@@ -260,7 +255,7 @@ static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_w
 static int decide_subject(struct walk *w)
 {
 	struct seen seen = { .texts[CK_USE_ID] = w->subject };
-	if (!is_id(w->subject))
+	if (!ck_cri_is_id(w->subject.at, w->subject.len))
 		return 0;
 	int r = ask(w, CK_CONTAINER, CK_SHAPE_ID_ONLY, &seen);
 	if (r > 0)
@@ -308,7 +303,8 @@ int ck_filter_event_type(const void *message, size_t len)
 	int r;
 
 	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
-		if (field.number == EVENT_TYPE && field.type == CK_WIRE_VARINT)
+		if (field.number == CRI_ContainerEventResponse_container_event_type &&
+		    field.type == CK_WIRE_VARINT)
 			type = field.value;
-	return r < 0 || type >= EVENT_TYPES ? -1 : (int)type;
+	return r < 0 || type > CRI_ContainerEventType_CONTAINER_DELETED_EVENT ? -1 : (int)type;
 }

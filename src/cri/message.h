@@ -2,14 +2,71 @@
 #ifndef CK_CRI_MESSAGE_H
 #define CK_CRI_MESSAGE_H
 /*
- * One message laid out by field number, for code that wants a few fields of it in its own order. Of
- * a field that comes twice, the last counts; what is repeated by its nature is walked with
- * src/base/wire.h. A wire type that is not the expected one makes a field absent. Everything is
- * borrowed from the message.
+ * Reading and writing messages of CRI by the names of numbers.h. Repeated fields are walked
+ * with ck_cri_each(). ck_fields_read() lays out a few fields that the caller wants in its own
+ * order. Of a singular field the last occurrence counts. A field whose wire type is not the
+ * expected one is absent. Everything read is borrowed from the message.
  */
-#include "src/base/wire.h"
+#include <stdbool.h>
+#include <string.h>
 
-#define CK_FIELDS 24u /* numbers below it; in what is read this way, CRI has none above */
+#include "src/base/bytes.h"
+#include "src/base/limits.h"
+#include "src/base/wire.h"
+#include "src/cri/numbers.h"
+
+/* ck_cri_each - the next text, message or bytes at @number; other fields are skipped.
+ * Return: 1 and the field, 0 at the end, -CK_EMALFORMED */
+static inline int ck_cri_each(struct ck_wire *wire, uint32_t number,
+			      struct ck_wire_field *ret_field, struct ck_error *err)
+{
+	int r;
+	while ((r = ck_wire_next(wire, ret_field, err)) > 0)
+		if (ret_field->number == number && ret_field->type == CK_WIRE_BYTES)
+			break;
+	return r;
+}
+
+/* ck_cri_last - the last text, message or bytes at @number.
+ * Return: 1 and the field, 0: absent, -CK_EMALFORMED: not all of the message can be read */
+static inline int ck_cri_last(struct ck_wire wire, uint32_t number,
+			      struct ck_wire_field *ret_field, struct ck_error *err)
+{
+	struct ck_wire_field field;
+	int r, found = 0;
+	while ((r = ck_cri_each(&wire, number, &field, err)) > 0) {
+		*ret_field = field;
+		found = 1;
+	}
+	return r < 0 ? r : found;
+}
+
+/* ck_cri_is_id - an id that crikeep can know: not empty, not too long, no NUL in it */
+static inline bool ck_cri_is_id(const void *p, size_t len)
+{
+	return len && len <= CK_ID_MAX && !memchr(p, '\0', len);
+}
+
+/* ck_cri_put_id - into a request about one object: the object's id. All such requests have it at
+ * the same place. 0, -CK_ENOMEM */
+static inline int ck_cri_put_id(struct ck_bytes *request, const char *id)
+{
+	return ck_bytes_field_text(request, CRI_PodSandboxStatusRequest_pod_sandbox_id, id);
+}
+
+/* ck_cri_put_inside - a message at @outer that has one text, at @inner. 0, -CK_ENOMEM */
+static inline int ck_cri_put_inside(struct ck_bytes *request, uint32_t outer, uint32_t inner,
+				    const char *text)
+{
+	struct ck_bytes message = { 0 };
+	int r = ck_bytes_field_text(&message, inner, text);
+	if (r == 0)
+		r = ck_bytes_field(request, outer, message.p, message.len);
+	ck_bytes_free(&message);
+	return r;
+}
+
+#define CK_FIELDS 24u /* the numbers below it are laid out; CRI has no higher ones that are read */
 
 struct ck_fields {
 	struct ck_wire all; /* from its beginning */
