@@ -18,10 +18,10 @@
  */
 #include <stdio.h>
 
-#include "src/base/wire.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cri/message.h"
 #include "src/cri/uid-conflict.h"
 #include "src/daemon/daemon.h"
 #include "src/cri/filter.h"
@@ -125,11 +125,10 @@ static void call_start(struct call *call, const char *path, int r, struct ck_byt
 		call_fail(call, r < 0 ? grpc_of(r) : CK_GRPC_DEADLINE_EXCEEDED);
 }
 
-/* all requests here begin with an id, or a message, in field 1 */
 static void call_id(struct call *call, const char *path, ck_unary_cb *done)
 {
 	struct ck_bytes message = { 0 };
-	int r = ck_bytes_field_text(&message, 1, call->id);
+	int r = ck_cri_put_id(&message, call->id);
 	call_start(call, path, r, &message, done);
 }
 
@@ -213,25 +212,16 @@ static void host_inspect(struct ck_job *job, enum ck_kind kind, const char *id, 
 static bool image_id_in(const struct ck_unary_reply *reply, char id[CK_ID_MAX + 1])
 {
 	struct ck_wire response = ck_wire_begin(reply->message.p, reply->message.len);
-	struct ck_wire_field field, inner;
-	size_t len = 0;
+	struct ck_wire_field image, found = { 0 };
 	int r;
-	while ((r = ck_wire_next(&response, &field, NULL)) > 0) {
-		if (field.number != 1 || field.type != CK_WIRE_BYTES)
-			continue;
-		struct ck_wire image = ck_wire_inside(&response, &field);
-		while ((r = ck_wire_next(&image, &inner, NULL)) > 0) {
-			if (inner.number != 1 || inner.type != CK_WIRE_BYTES)
-				continue;
-			if (inner.len > CK_ID_MAX || memchr(inner.data, '\0', inner.len))
-				return false;
-			memcpy(id, inner.data, len = inner.len);
-		}
-		if (r < 0)
+	while ((r = ck_cri_each(&response, CRI_ImageStatusResponse_image, &image, NULL)) > 0)
+		if (ck_cri_last(ck_wire_inside(&response, &image), CRI_Image_id, &found, NULL) < 0)
 			return false;
-	}
-	id[len] = '\0';
-	return r == 0 && len;
+	if (r < 0 || !ck_cri_is_id(found.data, found.len))
+		return false;
+	memcpy(id, found.data, found.len);
+	id[found.len] = '\0';
+	return true;
 }
 
 static void resolved(struct ck_unary_reply *reply, void *userdata)
@@ -252,15 +242,13 @@ static void host_resolve_image(struct ck_job *job, const char *image, void *user
 	if (!call)
 		return;
 	const char *version = ck_upstream_version(hosting->daemon->upstream);
-	struct ck_bytes spec = { 0 }, message = { 0 };
+	struct ck_bytes message = { 0 };
 	char path[64];
 	call->deadline = ck_loop_now() + CK_ASK_TIMEOUT;
 	snprintf(path, sizeof(path), "/%.20s.ImageService/ImageStatus",
 		 version ? version : "runtime.v1");
-	int r = ck_bytes_field_text(&spec, 1, image);
-	if (r == 0)
-		r = ck_bytes_field(&message, 1, spec.p, spec.len);
-	ck_bytes_free(&spec);
+	int r = ck_cri_put_inside(&message, CRI_ImageStatusRequest_image, CRI_ImageSpec_image,
+				  image);
 	call_start(call, path, r, &message, resolved);
 }
 
@@ -330,8 +318,8 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 	int grpc = reply->status.code;
 	list->rpc = NULL;
 	if (grpc == CK_GRPC_OK) {
-		int r = ck_objects_read(&objects, list->method, reply->message.p, reply->message.len,
-					&err);
+		int r = ck_objects_read(&objects, list->method, reply->message.p,
+					reply->message.len, &err);
 		if (r < 0) {
 			ck_log(CK_LOG_ERROR, "%s: the runtime's answer cannot be read: %s",
 			       list->method->rpc, err.text);
@@ -363,21 +351,18 @@ static void list_start(struct lister *list)
 					    .path = list->method->rpc,
 					    .timeout = CK_ASK_TIMEOUT,
 					    .reply_max = daemon->conf.list_max };
-	struct ck_bytes filter = { 0 }, message = { 0 };
+	struct ck_bytes message = { 0 };
 	struct ck_error err;
 	int r = 0;
 	list->asked = list->waiting;
 	list->waiting = NULL;
 	const char *sandbox = list->kind == CK_CONTAINER ? one_sandbox(list->asked) : NULL;
-	if (sandbox) {
-		r = ck_bytes_field_text(&filter, 3, sandbox); /* ContainerFilter.pod_sandbox_id */
-		if (r == 0)
-			r = ck_bytes_field(&message, 1, filter.p, filter.len);
-	}
+	if (sandbox)
+		r = ck_cri_put_inside(&message, CRI_ListContainersRequest_filter,
+				      CRI_ContainerFilter_pod_sandbox_id, sandbox);
 	if (r == 0)
 		r = ck_unary_start(daemon->upstream, &options, message.p, message.len, listed, list,
 				   &list->rpc, &err);
-	ck_bytes_free(&filter);
 	ck_bytes_free(&message);
 	if (r < 0)
 		end_list(list, grpc_of(r), NULL);

@@ -13,10 +13,10 @@
  */
 #include <stdio.h>
 
-#include "src/base/wire.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cri/message.h"
 #include "src/daemon/call.h"
 
 static void decided(struct ck_turn *turn, int outcome, void *userdata);
@@ -110,23 +110,16 @@ static void hand_back(struct ck_call *call)
 /* ---- the creation at the runtime ------------------------------------------------------------- */
 
 /* the runtime's id; NULL: there is none that could be used */
-static char *id_of(const struct ck_bytes *message)
+static char *id_of(const struct ck_call *call, const struct ck_bytes *message)
 {
-	struct ck_wire wire = ck_wire_begin(message->p, message->len);
+	uint32_t number = call->method->kind == CK_SANDBOX
+				  ? CRI_RunPodSandboxResponse_pod_sandbox_id
+				  : CRI_CreateContainerResponse_container_id;
 	struct ck_wire_field field;
-	char *id = NULL;
-	int r;
-	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
-		if (field.number != 1 || field.type != CK_WIRE_BYTES)
-			continue;
-		free(id);
-		id = field.len && field.len <= CK_ID_MAX && !memchr(field.data, 0, field.len) ?
-			     ck_strndup((const char *)field.data, field.len) :
-			     NULL;
-	}
-	if (r < 0)
-		free(CK_TAKE(id));
-	return id;
+	int r = ck_cri_last(ck_wire_begin(message->p, message->len), number, &field, NULL);
+	return r > 0 && ck_cri_is_id(field.data, field.len)
+		       ? ck_strndup((const char *)field.data, field.len)
+		       : NULL;
 }
 
 /* K8: does this status leave open whether it was made? In a second call a name that is taken means
@@ -191,7 +184,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 			failed(call, &why);
 		return;
 	}
-	CK_AUTO_FREE char *id = id_of(&reply->message);
+	CK_AUTO_FREE char *id = id_of(call, &reply->message);
 	if (!id) {
 		ck_log(CK_LOG_ERROR, "the runtime answered %s without an id", call->method->rpc);
 		lost(call);

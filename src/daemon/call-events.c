@@ -18,9 +18,9 @@
  * runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a container
  * before its CREATED); each has a status and its time, which is all a kubelet goes by.
  */
-#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cri/message.h"
 #include "src/daemon/commit-events.h"
 #include "src/cri/filter.h"
 
@@ -173,15 +173,14 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 /* the event's id; "": none that could be ours */
 static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
 {
-	struct ck_wire wire = ck_wire_begin(message, len);
-	struct ck_wire_field field;
-	id[0] = '\0';
-	while (ck_wire_next(&wire, &field, NULL) > 0) {
-		if (field.number != 1 || field.type != CK_WIRE_BYTES || field.len > CK_ID_MAX)
-			continue;
+	struct ck_wire_field field = { 0 };
+	ck_cri_last(ck_wire_begin(message, len), CRI_ContainerEventResponse_container_id, &field,
+		    NULL);
+	if (!ck_cri_is_id(field.data, field.len))
+		field.len = 0;
+	else
 		memcpy(id, field.data, field.len);
-		id[field.len] = '\0';
-	}
+	id[field.len] = '\0';
 }
 
 /* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its

@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cri/message.h"
 #include "src/daemon/call.h"
 
 static void started(struct ck_call *call, int grpc)
@@ -53,7 +54,7 @@ static void stop_first(struct ck_call *call)
 	uint64_t left = ck_call_left(call);
 	struct ck_unary_options options = { .path = "StopPodSandbox",
 					    .timeout = left < CK_STOP_MAX ? left : CK_STOP_MAX };
-	int r = ck_bytes_field_text(&request, 1, call->id);
+	int r = ck_cri_put_id(&request, call->id);
 	r = r < 0 ? ck_nomem(&err)
 		  : ck_unary_start(call->daemon->upstream, &options, request.p, request.len,
 				   stopped_first, call, &call->rpc, &err);

@@ -15,15 +15,12 @@
 #include <time.h>
 
 #include "cache/cache.h"
-#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/wire-writer.h"
+#include "src/cri/message.h"
 #include "src/daemon/commit-events.h"
 #include "src/cri/objects.h"
-
-/* fields of ContainerEventResponse, and of the answers they are copied from */
-enum { EVENT_ID = 1, EVENT_TYPE = 2, EVENT_CREATED_AT = 3, EVENT_SANDBOX = 4, EVENT_CONTAINER = 5 };
-enum { STATUS_STATUS = 1, STATUS_CONTAINER = 3 };
 
 struct announcement {
 	struct announcement *prev, *next; /* queued or running */
@@ -36,7 +33,7 @@ struct announcement {
 	struct ck_unary_call *rpc;
 	struct ck_view *view;
 	uint64_t asked_at; /* wall clock */
-	struct ck_bytes body;     /* the event's fields 4 and 5 */
+	struct ck_bytes body;     /* the event's statuses */
 	struct ck_objects containers; /* of the sandbox, to be asked for one by one */
 	size_t asked;                 /* of these */
 };
@@ -96,18 +93,17 @@ static bool is_sandbox(const struct announcement *a)
 
 static int send_event(struct announcement *a, enum ck_event_type type)
 {
-	struct ck_bytes event = { 0 };
-	int r = ck_bytes_field_text(&event, EVENT_ID, a->id);
-	if (r == 0)
-		r = ck_bytes_field_number(&event, EVENT_TYPE, type);
-	if (r == 0)
-		r = ck_bytes_field_number(&event, EVENT_CREATED_AT, a->asked_at);
-	if (r == 0)
-		r = ck_bytes_add(&event, a->body.p, a->body.len);
-	if (r == 0)
-		a->announcer->fn(a->id, type, event.p, event.len, a->announcer->userdata);
-	ck_bytes_free(&event);
-	return r;
+	struct ck_writer event = { .r = 0 };
+	ck_writer_text(&event, CRI_ContainerEventResponse_container_id, a->id);
+	ck_writer_number(&event, CRI_ContainerEventResponse_container_event_type, type);
+	ck_writer_number(&event, CRI_ContainerEventResponse_created_at, a->asked_at);
+	if (event.r == 0)
+		event.r = ck_bytes_add(&event.bytes, a->body.p, a->body.len);
+	if (event.r == 0)
+		a->announcer->fn(a->id, type, event.bytes.p, event.bytes.len,
+				 a->announcer->userdata);
+	ck_bytes_free(&event.bytes);
+	return event.r;
 }
 
 /* @why there is no event; NULL: all was answered */
@@ -153,7 +149,7 @@ static void ask(struct announcement *a, const char *rpc, int r, struct ck_bytes 
 static void ask_id(struct announcement *a, const char *rpc, const char *id, ck_unary_cb *answered)
 {
 	struct ck_bytes message = { 0 };
-	int r = ck_bytes_field_text(&message, 1, id);
+	int r = ck_cri_put_id(&message, id);
 	ask(a, rpc, r, &message, answered);
 }
 
@@ -211,9 +207,7 @@ static int copy_fields(struct ck_wire wire, uint32_t from, uint32_t to, struct c
 {
 	struct ck_wire_field field;
 	int r;
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number != from || field.type != CK_WIRE_BYTES)
-			continue;
+	while ((r = ck_cri_each(&wire, from, &field, err)) > 0) {
 		r = to ? ck_bytes_field(into, to, field.data, field.len)
 		       : ck_bytes_add(into, field.data, field.len);
 		if (r < 0)
@@ -232,8 +226,9 @@ static void container_told(struct ck_unary_reply *reply, void *userdata)
 	struct ck_wire wire;
 	int r = answer(a, reply, a->announcer->container_status, hides, &cut, &wire, &err);
 	if (r == 0)
-		r = copy_fields(wire, STATUS_STATUS, 0, &status, &err);
-	if (r == 0 && ck_bytes_field(&a->body, EVENT_CONTAINER, status.p, status.len) < 0)
+		r = copy_fields(wire, CRI_ContainerStatusResponse_status, 0, &status, &err);
+	if (r == 0 && ck_bytes_field(&a->body, CRI_ContainerEventResponse_containers_statuses,
+				     status.p, status.len) < 0)
 		r = ck_nomem(&err);
 	ck_bytes_free(&cut);
 	ck_bytes_free(&status);
@@ -267,11 +262,9 @@ static void containers_told(struct ck_unary_reply *reply, void *userdata)
 
 static void ask_containers(struct announcement *a)
 {
-	struct ck_bytes filter = { 0 }, message = { 0 };
-	int r = ck_bytes_field_text(&filter, 3, a->sandbox); /* ContainerFilter.pod_sandbox_id */
-	if (r == 0)
-		r = ck_bytes_field(&message, 1, filter.p, filter.len);
-	ck_bytes_free(&filter);
+	struct ck_bytes message = { 0 };
+	int r = ck_cri_put_inside(&message, CRI_ListContainersRequest_filter,
+				  CRI_ContainerFilter_pod_sandbox_id, a->sandbox);
 	ask(a, "ListContainers", r, &message, containers_told);
 }
 
@@ -283,9 +276,9 @@ static void sandbox_told(struct ck_unary_reply *reply, void *userdata)
 	struct ck_wire wire;
 	int r = answer(a, reply, a->announcer->sandbox_status, hides, &cut, &wire, &err);
 	if (r == 0)
-		r = copy_fields(wire, STATUS_STATUS, EVENT_SANDBOX, &a->body, &err);
+		r = copy_fields(wire, CRI_PodSandboxStatusResponse_status, CRI_ContainerEventResponse_pod_sandbox_status, &a->body, &err);
 	if (r == 0)
-		r = copy_fields(wire, STATUS_CONTAINER, EVENT_CONTAINER, &a->body, &err);
+		r = copy_fields(wire, CRI_PodSandboxStatusResponse_containers_statuses, CRI_ContainerEventResponse_containers_statuses, &a->body, &err);
 	ck_bytes_free(&cut);
 	if (r < 0)
 		finish(a, err.text);

@@ -18,12 +18,12 @@
  */
 #include <stdio.h>
 
-#include "src/base/wire.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cri/message.h"
 #include "src/daemon/nri/apply.h"
 #include "src/daemon/call.h"
 #include "src/cri/objects.h"
@@ -195,11 +195,10 @@ static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *
 		fail_error(life, &err);
 }
 
-/* all of these requests begin with an id */
 static void ask_id(struct ck_life *life, const char *path, const char *id, ck_unary_cb *done)
 {
 	struct ck_bytes message = { 0 };
-	int r = ck_bytes_field_text(&message, 1, id);
+	int r = ck_cri_put_id(&message, id);
 	ask(life, path, r, &message, done);
 }
 
@@ -404,12 +403,9 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 
 static void list(struct ck_life *life)
 {
-	struct ck_bytes filter = { 0 }, message = { 0 };
-	/* ContainerFilter.pod_sandbox_id */
-	int r = ck_bytes_field_text(&filter, 3, life->call->id);
-	if (r == 0)
-		r = ck_bytes_field(&message, 1, filter.p, filter.len);
-	ck_bytes_free(&filter);
+	struct ck_bytes message = { 0 };
+	int r = ck_cri_put_inside(&message, CRI_ListContainersRequest_filter,
+				  CRI_ContainerFilter_pod_sandbox_id, life->call->id);
 	ask(life, "ListContainers", r, &message, listed);
 }
 
@@ -538,9 +534,7 @@ static int field_of(const struct ck_bytes *request, uint32_t number, struct ck_b
 	struct ck_wire wire = ck_wire_begin(request->p, request->len);
 	struct ck_wire_field field;
 	int r;
-	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		if (field.number != number || field.type != CK_WIRE_BYTES)
-			continue;
+	while ((r = ck_cri_each(&wire, number, &field, err)) > 0) {
 		*ret_there = true;
 		if (ck_bytes_add(out, field.data, field.len) < 0)
 			return ck_nomem(err);
@@ -620,7 +614,8 @@ static void ask_update(struct ck_life *life)
 	struct ck_nri_call call = { .event = CK_NRI_UPDATE_CONTAINER,
 				    .container_id = life->call->id };
 	struct ck_error err = { 0 };
-	if (resources_of(request_of(life), 2, &resources, &err) < 0) {
+	if (resources_of(request_of(life), CRI_UpdateContainerResourcesRequest_linux, &resources,
+			 &err) < 0) {
 		fail_error(life, &err);
 		return;
 	}
@@ -634,8 +629,10 @@ static void ask_update_pod(struct ck_life *life)
 	CK_AUTO_BYTES struct ck_bytes overhead = { 0 }, resources = { 0 };
 	struct ck_nri_call call = { .event = CK_NRI_UPDATE_POD_SANDBOX, .pod_id = life->call->id };
 	struct ck_error err = { 0 };
-	if (resources_of(request_of(life), 2, &overhead, &err) < 0 ||
-	    resources_of(request_of(life), 3, &resources, &err) < 0) {
+	if (resources_of(request_of(life), CRI_UpdatePodSandboxResourcesRequest_overhead,
+			 &overhead, &err) < 0 ||
+	    resources_of(request_of(life), CRI_UpdatePodSandboxResourcesRequest_resources,
+			 &resources, &err) < 0) {
 		fail_error(life, &err);
 		return;
 	}

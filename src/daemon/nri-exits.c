@@ -15,6 +15,8 @@
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/wire-writer.h"
+#include "src/cri/message.h"
 #include "src/daemon/daemon.h"
 #include "src/cri/objects.h"
 
@@ -98,16 +100,19 @@ static void look(void *userdata)
 
 int ck_exits_new(struct ck_daemon *daemon, struct ck_error *err)
 {
-	static const unsigned char exited[] = { 1 << 3, 2 }; /* ContainerStateValue */
-	struct ck_bytes filter = { 0 };
+	struct ck_writer request = { .r = 0 };
 	struct ck_exits *exits = CK_NEW(struct ck_exits);
 	if (!exits)
 		return ck_nomem(err);
 	exits->daemon = daemon;
-	int r = ck_bytes_field(&filter, 2, exited, sizeof(exited)); /* ContainerFilter.state */
-	if (r == 0)
-		r = ck_bytes_field(&exits->request, 1, filter.p, filter.len);
-	ck_bytes_free(&filter);
+	size_t filter = ck_writer_open(&request, CRI_ListContainersRequest_filter),
+	       state = ck_writer_open(&request, CRI_ContainerFilter_state);
+	ck_writer_number(&request, CRI_ContainerStateValue_state,
+			 CRI_ContainerState_CONTAINER_EXITED);
+	ck_writer_close(&request, state);
+	ck_writer_close(&request, filter);
+	exits->request = request.bytes;
+	int r = request.r;
 	if (r == 0)
 		r = ck_loop_timer(&daemon->loop, &exits->timer, ck_loop_now() + CK_NRI_EXITS_PAUSE,
 				  look, exits);

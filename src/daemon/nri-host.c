@@ -10,11 +10,11 @@
 #include <systemd/sd-event.h>
 
 #include "hooks/status-file.h"
-#include "src/base/wire.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cri/message.h"
 #include "src/daemon/nri/apply.h"
 #include "src/daemon/daemon.h"
 #include "src/daemon/nri/describe.h"
@@ -143,11 +143,9 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 /* a list of this one container */
 static void ask_sandbox(struct job *job)
 {
-	struct ck_bytes filter = { 0 }, message = { 0 };
-	int r = ck_bytes_field_text(&filter, 1, job->id);
-	if (r == 0)
-		r = ck_bytes_field(&message, 1, filter.p, filter.len);
-	ck_bytes_free(&filter);
+	struct ck_bytes message = { 0 };
+	int r = ck_cri_put_inside(&message, CRI_ListContainersRequest_filter,
+				  CRI_ContainerFilter_id, job->id);
 	job_start(job, "ListContainers", CK_ASK_TIMEOUT, r, &message, listed);
 }
 
@@ -181,9 +179,9 @@ static void host_describe(struct ck_nri_job *nri_job, enum ck_kind kind, const c
 	struct ck_bytes message = { 0 };
 	if (!job)
 		return;
-	int r = ck_bytes_field_text(&message, 1, id);
-	if (r == 0)
-		r = ck_bytes_field_number(&message, 2, 1); /* verbose */
+	int r = ck_cri_put_id(&message, id);
+	if (r == 0) /* it stands at the same place for both kinds */
+		r = ck_bytes_field_number(&message, CRI_PodSandboxStatusRequest_verbose, true);
 	job_start(job, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", CK_ASK_TIMEOUT,
 		  r, &message, described);
 }
@@ -245,9 +243,10 @@ static void host_evict(struct ck_nri_job *nri_job, const char *container_id, con
 		return;
 	(void)reason; /* may repeat what the container was given */
 	ck_log(CK_LOG_INFO, "a plugin evicts container %s", container_id);
-	int r = ck_bytes_field_text(&message, 1, container_id);
+	int r = ck_cri_put_id(&message, container_id);
 	if (r == 0) /* whole seconds, and never less than was given */
-		r = ck_bytes_field_number(&message, 2, (grace + CK_NS_PER_S - 1) / CK_NS_PER_S);
+		r = ck_bytes_field_number(&message, CRI_StopContainerRequest_timeout,
+					  (grace + CK_NS_PER_S - 1) / CK_NS_PER_S);
 	job_start(job, "StopContainer", grace + CK_ASK_TIMEOUT, r, &message, evicted);
 }
 
@@ -361,7 +360,8 @@ int ck_plugging_new(struct ck_daemon *daemon, const struct ck_plugins *plugins,
 	struct ck_plugging *plugging = CK_NEW(struct ck_plugging);
 	if (!plugging)
 		return ck_nomem(err);
-	*plugging = (struct ck_plugging){ .daemon = daemon, .launcher = launcher, .plugins = plugins };
+	*plugging =
+		(struct ck_plugging){ .daemon = daemon, .launcher = launcher, .plugins = plugins };
 	daemon->plugging = plugging;
 	int r = open_nri(plugging, plugins, err);
 	if (r >= 0) {

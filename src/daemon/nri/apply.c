@@ -15,7 +15,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/wire-writer.h"
-#include "src/base/wire.h"
+#include "src/cri/message.h"
 #include "src/daemon/nri/apply.h"
 #include "src/daemon/nri/describe.h"
 #include "src/daemon/nri/resources.h"
@@ -229,7 +229,8 @@ static void *make_mount(struct apply *apply, const void *item, int *ret_r)
 	to->has_propagation = to->propagation != CK__CRI__MOUNT_PROPAGATION__PROPAGATION_PRIVATE;
 	if (bind && (!*type || !strcmp(type, "bind") || !strcmp(type, "none")) && *source == '/')
 		return to;
-	*ret_r = refuse(apply, "other than a bind of a host's path: ", FIELD(Mounts), ck_list_key(from));
+	*ret_r = refuse(apply, "other than a bind of a host's path: ", FIELD(Mounts),
+			ck_list_key(from));
 	return NULL;
 }
 
@@ -341,17 +342,14 @@ static int set_resources(struct ck_arena *arena, Ck__Cri__LinuxContainerResource
 	return 0;
 }
 
-/* the key of an entry of a list: its field 1 */
+/* the key of an entry of a list: its first field */
 static const char *entry_key(struct apply *apply, struct ck_wire entry)
 {
 	struct ck_wire_field field;
-	while (ck_wire_next(&entry, &field, NULL) > 0) {
-		if (field.number == 1 && field.type == CK_WIRE_BYTES) {
-			char *key = ck_arena_alloc(&apply->arena, field.len + 1);
-			return key ? memcpy(key, field.data, field.len) : "";
-		}
-	}
-	return "";
+	char *key = NULL;
+	if (ck_cri_each(&entry, CK_MAP_KEY, &field, NULL) > 0)
+		key = ck_arena_alloc(&apply->arena, field.len + 1);
+	return key ? memcpy(key, field.data, field.len) : "";
 }
 
 /* One field of LinuxResources alone, converted by the code that updates use, so that an error knows
@@ -581,8 +579,6 @@ int ck_apply_alias(const void *request, size_t len, const char *alias, struct ck
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-enum { UPDATE_ID = 1, UPDATE_LINUX = 2 };
-
 /* the kubelet's resources, which may come in pieces, into @linux_part; all else into @out as it
  * is */
 static int split_update(struct ck_wire wire, struct ck_writer *out, struct ck_bytes *linux_part,
@@ -592,7 +588,8 @@ static int split_update(struct ck_wire wire, struct ck_writer *out, struct ck_by
 	const unsigned char *before = wire.p;
 	int r;
 	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
-		bool ours = field.number == UPDATE_LINUX && field.type == CK_WIRE_BYTES;
+		bool ours = field.number == CRI_UpdateContainerResourcesRequest_linux &&
+			    field.type == CK_WIRE_BYTES;
 		if (ours ? ck_bytes_add(linux_part, field.data, field.len) < 0
 			 : ck_bytes_add(&out->bytes, before, (size_t)(wire.p - before)) < 0)
 			return ck_nomem(err);
@@ -619,7 +616,7 @@ int ck_apply_update(const void *request, size_t len, const void *resources, size
 	if (r == 0)
 		r = set_resources(&arena, all, &cri, err);
 	if (r == 0) {
-		size_t opened = ck_writer_open(&out, UPDATE_LINUX);
+		size_t opened = ck_writer_open(&out, CRI_UpdateContainerResourcesRequest_linux);
 		if (out.r == 0)
 			out.r = ck_pack(all, &out.bytes, err);
 		ck_writer_close(&out, opened);
@@ -635,7 +632,7 @@ int ck_apply_resources(const char *container_id, const void *resources, size_t l
 		       struct ck_bytes *ret_request, struct ck_error *err)
 {
 	CK_AUTO_BYTES struct ck_bytes request = { 0 };
-	if (ck_bytes_field_text(&request, UPDATE_ID, container_id) < 0)
+	if (ck_cri_put_id(&request, container_id) < 0)
 		return ck_nomem(err);
 	return ck_apply_update(request.p, request.len, resources, len, ret_request, err);
 }

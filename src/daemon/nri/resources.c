@@ -16,8 +16,8 @@ static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields 
 		ck_writer_utf8(out, to, field->data, field->len);
 }
 
-/* an entry of unified: key and value; or a limit of huge pages: size and number, at the same places
- * in both */
+/* An entry of unified: key and value; or a limit of huge pages: size and number. They have the same
+ * field numbers, in CRI and in NRI. */
 static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside,
 		     struct ck_error *err)
 {
@@ -26,9 +26,9 @@ static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside,
 	if (r < 0)
 		return r;
 	size_t opened = ck_writer_open(out, to);
-	put_text(out, 1, &entry, 1);
-	put_text(out, 2, &entry, 2);
-	ck_writer_number(out, 2, ck_fields_number(&entry, 2));
+	put_text(out, CK_MAP_KEY, &entry, CK_MAP_KEY);
+	put_text(out, CK_MAP_VALUE, &entry, CK_MAP_VALUE);
+	ck_writer_number(out, CK_MAP_VALUE, ck_fields_number(&entry, CK_MAP_VALUE));
 	ck_writer_close(out, opened);
 	return 0;
 }
@@ -36,35 +36,39 @@ static int put_entry(struct ck_writer *out, uint32_t to, struct ck_wire inside,
 int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_resources,
 			  struct ck_error *err)
 {
-	enum { PERIOD = 1, QUOTA, SHARES, MEMORY, CPUS = 6, MEMS, HUGEPAGES, UNIFIED, SWAP };
 	struct ck_fields fields;
 	struct ck_wire_field field;
 	struct ck_writer out = { .bytes = *ret_resources };
 	int r = ck_fields_read(ck_wire_begin(cri, len), &fields, err);
 	if (r < 0)
 		return r;
-	if (ck_fields_number(&fields, MEMORY) || ck_fields_number(&fields, SWAP)) {
+	uint64_t limit =
+		ck_fields_number(&fields, CRI_LinuxContainerResources_memory_limit_in_bytes);
+	uint64_t swap =
+		ck_fields_number(&fields, CRI_LinuxContainerResources_memory_swap_limit_in_bytes);
+	if (limit || swap) {
 		size_t memory = ck_writer_open(&out, 1);
-		put_set(&out, 1, ck_fields_number(&fields, MEMORY));
-		put_set(&out, 3, ck_fields_number(&fields, SWAP));
+		put_set(&out, 1, limit);
+		put_set(&out, 3, swap);
 		ck_writer_close(&out, memory);
 	}
 	size_t before = out.bytes.len, cpu = ck_writer_open(&out, 2);
-	put_set(&out, 1, ck_fields_number(&fields, SHARES));
-	put_set(&out, 2, ck_fields_number(&fields, QUOTA));
-	put_set(&out, 3, ck_fields_number(&fields, PERIOD));
-	put_text(&out, 6, &fields, CPUS);
-	put_text(&out, 7, &fields, MEMS);
+	put_set(&out, 1, ck_fields_number(&fields, CRI_LinuxContainerResources_cpu_shares));
+	put_set(&out, 2, ck_fields_number(&fields, CRI_LinuxContainerResources_cpu_quota));
+	put_set(&out, 3, ck_fields_number(&fields, CRI_LinuxContainerResources_cpu_period));
+	put_text(&out, 6, &fields, CRI_LinuxContainerResources_cpuset_cpus);
+	put_text(&out, 7, &fields, CRI_LinuxContainerResources_cpuset_mems);
 	if (out.bytes.len == cpu)
 		out.bytes.len = before; /* nothing is said of it */
 	else
 		ck_writer_close(&out, cpu);
 	struct ck_wire wire = fields.all;
 	while (r == 0 && ck_wire_next(&wire, &field, NULL) > 0) {
-		if (field.type == CK_WIRE_BYTES &&
-		    (field.number == HUGEPAGES || field.number == UNIFIED))
-			r = put_entry(&out, field.number == HUGEPAGES ? 3 : 6,
-				      ck_wire_inside(&wire, &field), err);
+		uint32_t to = field.number == CRI_LinuxContainerResources_hugepage_limits ? 3
+			      : field.number == CRI_LinuxContainerResources_unified       ? 6
+											  : 0;
+		if (to && field.type == CK_WIRE_BYTES)
+			r = put_entry(&out, to, ck_wire_inside(&wire, &field), err);
 	}
 	*ret_resources = out.bytes;
 	return r < 0 ? r : out.r < 0 ? ck_nomem(err) : 0;
@@ -84,9 +88,10 @@ struct part {
 };
 
 static const struct part memory_parts[] = {
-	{ 1, WRAPPED, 4, NULL, "MemLimit" },
+	{ 1, WRAPPED, CRI_LinuxContainerResources_memory_limit_in_bytes, NULL, "MemLimit" },
 	{ 2, NOWHERE, 0, NULL, "MemReservation" },
-	{ 3, WRAPPED, 10, NULL, "MemSwapLimit" },
+	{ 3, WRAPPED, CRI_LinuxContainerResources_memory_swap_limit_in_bytes, NULL,
+	  "MemSwapLimit" },
 	{ 4, NOWHERE, 0, NULL, "MemKernelLimit" },
 	{ 5, NOWHERE, 0, NULL, "MemTCPLimit" },
 	{ 6, NOWHERE, 0, NULL, "MemSwappiness" },
@@ -95,22 +100,22 @@ static const struct part memory_parts[] = {
 	{ 0 },
 };
 static const struct part cpu_parts[] = {
-	{ 1, WRAPPED, 3, NULL, "CPUShares" },
-	{ 2, WRAPPED, 2, NULL, "CPUQuota" },
-	{ 3, WRAPPED, 1, NULL, "CPUPeriod" },
+	{ 1, WRAPPED, CRI_LinuxContainerResources_cpu_shares, NULL, "CPUShares" },
+	{ 2, WRAPPED, CRI_LinuxContainerResources_cpu_quota, NULL, "CPUQuota" },
+	{ 3, WRAPPED, CRI_LinuxContainerResources_cpu_period, NULL, "CPUPeriod" },
 	{ 4, NOWHERE, 0, NULL, "CPURealtimeRuntime" },
 	{ 5, NOWHERE, 0, NULL, "CPURealtimePeriod" },
-	{ 6, TEXT, 6, NULL, "CPUSetCPUs" },
-	{ 7, TEXT, 7, NULL, "CPUSetMems" },
+	{ 6, TEXT, CRI_LinuxContainerResources_cpuset_cpus, NULL, "CPUSetCPUs" },
+	{ 7, TEXT, CRI_LinuxContainerResources_cpuset_mems, NULL, "CPUSetMems" },
 	{ 0 },
 };
 static const struct part resources_parts[] = {
 	{ 1, INSIDE, 0, memory_parts, NULL },
 	{ 2, INSIDE, 0, cpu_parts, NULL },
-	{ 3, ENTRIES, 8, NULL, "HugepageLimits" },
+	{ 3, ENTRIES, CRI_LinuxContainerResources_hugepage_limits, NULL, "HugepageLimits" },
 	{ 4, NOWHERE, 0, NULL, "BlockioClass" },
 	{ 5, NOWHERE, 0, NULL, "RdtClass" },
-	{ 6, ENTRIES, 9, NULL, "CgroupsUnified" },
+	{ 6, ENTRIES, CRI_LinuxContainerResources_unified, NULL, "CgroupsUnified" },
 	{ 7, NOWHERE, 0, NULL, "Devices" },
 	{ 8, NOWHERE, 0, NULL, "PidsLimit" },
 	{ 0 },
