@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wishes and their answers: text of three lines, and the directory they travel through. */
+/* Requests and answers: texts of three lines, and the directory that passes them on. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ static int malformed(const struct reader *r, const char *expected)
 	return ck_fail(r->err, CK_EMALFORMED, "line %d: expected %s", r->line, expected);
 }
 
-/* The line must be "@key value"; the value is not empty and has no control characters. */
+/* The line must be "@key value"; the value must not be empty nor contain control characters. */
 static int read_line(struct reader *r, const char *key, struct value *ret_value)
 {
 	size_t key_len = strlen(key);
@@ -83,7 +83,8 @@ static bool value_number(const struct value *value, uint64_t *ret_number)
 {
 	uint64_t number = 0;
 
-	if (value->len > 18 || value->at[0] == '0') /* 18 digits fit a row id; none begins with 0 */
+	/* a row id fits in 18 digits and does not start with 0 */
+	if (value->len > 18 || value->at[0] == '0')
 		return false;
 	for (size_t i = 0; i < value->len; i++) {
 		if (value->at[i] < '0' || value->at[i] > '9')
@@ -94,10 +95,11 @@ static bool value_number(const struct value *value, uint64_t *ret_number)
 	return true;
 }
 
-int ck_wish_parse(const char *text, size_t len, struct ck_wish *ret_wish, struct ck_error *err)
+int ck_admin_request_parse(const char *text, size_t len, struct ck_admin_request *ret_request,
+			   struct ck_error *err)
 {
 	struct reader r = {text, text + len, 0, err};
-	struct ck_wish wish = {0};
+	struct ck_admin_request request = { 0 };
 	struct value value;
 	int e = read_magic(&r, "crikeep-wish");
 
@@ -106,28 +108,28 @@ int ck_wish_parse(const char *text, size_t len, struct ck_wish *ret_wish, struct
 	if (e < 0)
 		return e;
 	if (value_is(&value, "evict"))
-		wish.verb = CK_WISH_EVICT;
+		request.verb = CK_ADMIN_EVICT;
 	else if (value_is(&value, "release"))
-		wish.verb = CK_WISH_RELEASE;
+		request.verb = CK_ADMIN_RELEASE;
 	else
 		return malformed(&r, "verb evict or release");
 	e = read_line(&r, "entry", &value);
 	if (e < 0)
 		return e;
-	if (!value_number(&value, &wish.entry))
+	if (!value_number(&value, &request.entry))
 		return malformed(&r, "entry and a number");
 	e = read_end(&r);
 	if (e < 0)
 		return e;
-	*ret_wish = wish;
+	*ret_request = request;
 	return 0;
 }
 
-int ck_wish_answer_parse(const char *text, size_t len, struct ck_wish_answer *ret_answer,
-			 struct ck_error *err)
+int ck_admin_answer_parse(const char *text, size_t len, struct ck_admin_answer *ret_answer,
+			  struct ck_error *err)
 {
 	struct reader r = {text, text + len, 0, err};
-	struct ck_wish_answer answer = {0};
+	struct ck_admin_answer answer = { 0 };
 	struct value value;
 	int e = read_magic(&r, "crikeep-answer");
 
@@ -161,7 +163,7 @@ static bool is_name(const char *name)
 	return true;
 }
 
-/* Is @file a name of ours with @suffix? */
+/* Is @file one of our names with @suffix? */
 static bool has_suffix(const char *file, const char *suffix)
 {
 	return strlen(file) == NAME_LEN + strlen(suffix) && !strcmp(file + NAME_LEN, suffix) &&
@@ -188,8 +190,8 @@ static int file_write(int dirfd, const char *name, const char *suffix, const cha
 	return ck_fail_errno(err, CK_EIO, sys, "write '%s/%s'", DIR_NAME, file);
 }
 
-/* @text has CK_WISH_MAX bytes. -CK_ENOTFOUND: not there; -CK_EMALFORMED: not what is allowed to be
- * there */
+/* @text has CK_ADMIN_REQUEST_MAX bytes. -CK_ENOTFOUND: it is gone; -CK_EMALFORMED: it is no small
+ * regular file. */
 static int file_read(int dirfd, const char *name, const char *suffix, char *text, size_t *ret_len,
 		     struct ck_error *err)
 {
@@ -205,10 +207,10 @@ static int file_read(int dirfd, const char *name, const char *suffix, char *text
 				     "open '%s/%s'", DIR_NAME, file);
 	if (!S_ISREG(st.st_mode))
 		return ck_fail(err, CK_EMALFORMED, "'%s/%s' is not a file", DIR_NAME, file);
-	if (st.st_size > CK_WISH_MAX)
+	if (st.st_size > CK_ADMIN_REQUEST_MAX)
 		return ck_fail(err, CK_EMALFORMED, "'%s/%s' is longer than %u bytes", DIR_NAME,
-			       file, CK_WISH_MAX);
-	ssize_t n = read(fd, text, CK_WISH_MAX); /* what comes behind is looked at by nobody */
+			       file, CK_ADMIN_REQUEST_MAX);
+	ssize_t n = read(fd, text, CK_ADMIN_REQUEST_MAX); /* a file that grew is cut */
 	if (n < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "read '%s/%s'", DIR_NAME, file);
 	*ret_len = (size_t)n;
@@ -238,8 +240,8 @@ static int open_dir(const char *state_dir, int *ret_fd, struct ck_error *err)
 
 /* ---- the asking side ------------------------------------------------------------------------- */
 
-int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_name,
-		 struct ck_error *err)
+int ck_admin_request_make(const char *state_dir, const struct ck_admin_request *request,
+			  char *ret_name, struct ck_error *err)
 {
 	unsigned char random[NAME_LEN / 2];
 	char name[NAME_LEN + 1], text[128];
@@ -253,8 +255,8 @@ int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_na
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(name + 2 * i, 3, "%02x", random[i]);
 	int n = snprintf(text, sizeof(text), "crikeep-wish 1\nverb %s\nentry %llu\n",
-			 wish->verb == CK_WISH_EVICT ? "evict" : "release",
-			 (unsigned long long)wish->entry);
+			 request->verb == CK_ADMIN_EVICT ? "evict" : "release",
+			 (unsigned long long)request->entry);
 	r = file_write(dirfd, name, ".wish", text, (size_t)n, err);
 	if (r < 0)
 		return r;
@@ -262,15 +264,15 @@ int ck_wish_make(const char *state_dir, const struct ck_wish *wish, char *ret_na
 	return 0;
 }
 
-int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer *ret_answer,
-		  struct ck_error *err)
+int ck_admin_answer_fetch(const char *state_dir, const char *name,
+			  struct ck_admin_answer *ret_answer, struct ck_error *err)
 {
-	char text[CK_WISH_MAX], file[FILE_MAX];
+	char text[CK_ADMIN_REQUEST_MAX], file[FILE_MAX];
 	CK_AUTO_CLOSE int dirfd = -1;
 	size_t len;
 
 	if (strlen(name) != NAME_LEN || !is_name(name))
-		return ck_fail(err, CK_EINVAL, "'%.40s' is not the name of a wish", name);
+		return ck_fail(err, CK_EINVAL, "'%.40s' is not the name of a request", name);
 	int r = open_dir(state_dir, &dirfd, err);
 	if (r < 0)
 		return r;
@@ -278,7 +280,7 @@ int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer
 	if (r == -CK_ENOTFOUND)
 		return 0;
 	if (r >= 0)
-		r = ck_wish_answer_parse(text, len, ret_answer, err);
+		r = ck_admin_answer_parse(text, len, ret_answer, err);
 	snprintf(file, sizeof(file), "%s.answer", name);
 	unlinkat(dirfd, file, 0);
 	return r < 0 ? r : 1;
@@ -286,49 +288,50 @@ int ck_wish_fetch(const char *state_dir, const char *name, struct ck_wish_answer
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
-struct ck_wishes {
+struct ck_admin_requests {
 	int dirfd, inotify;
-	bool look;    /* there may be wishes that are not in names */
-	size_t n, at; /* names found, and the next of them */
-	char names[CK_WISHES_MAX][NAME_LEN + 1];
+	bool look;    /* there may be requests that are not in @names */
+	size_t n, at; /* names found; the next one to take */
+	char names[CK_ADMIN_REQUESTS_MAX][NAME_LEN + 1];
 };
 
-int ck_wishes_open(const char *state_dir, struct ck_wishes **ret_wishes, struct ck_error *err)
+int ck_admin_requests_open(const char *state_dir, struct ck_admin_requests **ret_requests,
+			   struct ck_error *err)
 {
-	struct ck_wishes *wishes = CK_NEW(struct ck_wishes);
+	struct ck_admin_requests *requests = CK_NEW(struct ck_admin_requests);
 	char path[64];
 
-	if (!wishes)
+	if (!requests)
 		return ck_nomem(err);
-	wishes->dirfd = wishes->inotify = -1;
-	if (open_dir(state_dir, &wishes->dirfd, NULL) >= 0)
-		wishes->inotify = ck_fd_own(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-	/* by descriptor: it is the directory that was checked */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", wishes->dirfd);
-	if (wishes->inotify >= 0 &&
-	    inotify_add_watch(wishes->inotify, path, IN_MOVED_TO | IN_ONLYDIR) < 0) {
-		close(wishes->inotify);
-		wishes->inotify = -1;
+	requests->dirfd = requests->inotify = -1;
+	if (open_dir(state_dir, &requests->dirfd, NULL) >= 0)
+		requests->inotify = ck_fd_own(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+	/* by descriptor: this is the directory that was checked */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", requests->dirfd);
+	if (requests->inotify >= 0 &&
+	    inotify_add_watch(requests->inotify, path, IN_MOVED_TO | IN_ONLYDIR) < 0) {
+		close(requests->inotify);
+		requests->inotify = -1;
 	}
-	wishes->look = true; /* those that waited for an owner */
-	*ret_wishes = wishes;
+	requests->look = true; /* some may have waited for an owner */
+	*ret_requests = requests;
 	return 0;
 }
 
-int ck_wishes_fd(const struct ck_wishes *wishes)
+int ck_admin_requests_fd(const struct ck_admin_requests *requests)
 {
-	return wishes->inotify;
+	return requests->inotify;
 }
 
-void ck_wishes_close(struct ck_wishes *wishes)
+void ck_admin_requests_close(struct ck_admin_requests *requests)
 {
-	if (!wishes)
+	if (!requests)
 		return;
-	if (wishes->inotify >= 0)
-		close(wishes->inotify);
-	if (wishes->dirfd >= 0)
-		close(wishes->dirfd);
-	free(wishes);
+	if (requests->inotify >= 0)
+		close(requests->inotify);
+	if (requests->dirfd >= 0)
+		close(requests->dirfd);
+	free(requests);
 }
 
 static bool drain(int inotify)
@@ -350,15 +353,16 @@ static void remove_if_old(int dirfd, const char *file)
 		unlinkat(dirfd, file, 0);
 }
 
-static void look(struct ck_wishes *wishes)
+static void look(struct ck_admin_requests *requests)
 {
-	int fd = wishes->dirfd >= 0 ? openat(wishes->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-				    : -1;
+	int fd = requests->dirfd >= 0
+			 ? openat(requests->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+			 : -1;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
-	wishes->look = false;
-	wishes->n = wishes->at = 0;
+	requests->look = false;
+	requests->n = requests->at = 0;
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
@@ -366,71 +370,75 @@ static void look(struct ck_wishes *wishes)
 	}
 	while ((entry = readdir(dir))) {
 		if (has_suffix(entry->d_name, ".answer") || has_suffix(entry->d_name, ".tmp")) {
-			remove_if_old(wishes->dirfd, entry->d_name);
+			remove_if_old(requests->dirfd, entry->d_name);
 		} else if (has_suffix(entry->d_name, ".wish")) {
-			if (wishes->n == CK_WISHES_MAX) {
-				wishes->look = true; /* more than one round wants to look at */
+			if (requests->n == CK_ADMIN_REQUESTS_MAX) {
+				requests->look = true; /* the rest comes with the next look */
 				break;
 			}
-			memcpy(wishes->names[wishes->n], entry->d_name, NAME_LEN);
-			wishes->names[wishes->n++][NAME_LEN] = '\0';
+			memcpy(requests->names[requests->n], entry->d_name, NAME_LEN);
+			requests->names[requests->n++][NAME_LEN] = '\0';
 		}
 	}
 	closedir(dir);
 }
 
-static int parse_into(const char *text, size_t len, struct ck_wish *named, struct ck_error *err)
+static int parse_into(const char *text, size_t len, struct ck_admin_request *named,
+		      struct ck_error *err)
 {
-	struct ck_wish wish;
-	int r = ck_wish_parse(text, len, &wish, err);
+	struct ck_admin_request request;
+	int r = ck_admin_request_parse(text, len, &request, err);
 
 	if (r < 0)
 		return r;
-	memcpy(wish.name, named->name, sizeof(wish.name));
-	*named = wish;
+	memcpy(request.name, named->name, sizeof(request.name));
+	*named = request;
 	return 0;
 }
 
-static void refuse(struct ck_wishes *wishes, const struct ck_wish *wish, const struct ck_error *why)
+static void refuse(struct ck_admin_requests *requests, const struct ck_admin_request *request,
+		   const struct ck_error *why)
 {
-	struct ck_wish_answer answer = {0};
+	struct ck_admin_answer answer = { 0 };
 
 	snprintf(answer.text, sizeof(answer.text), "%.*s", (int)sizeof(answer.text) - 1, why->text);
-	ck_wishes_answer(wishes, wish, &answer);
+	ck_admin_requests_answer(requests, request, &answer);
 }
 
-int ck_wishes_take(struct ck_wishes *wishes, struct ck_wish *ret_wish)
+int ck_admin_requests_take(struct ck_admin_requests *requests, struct ck_admin_request *ret_request)
 {
-	char text[CK_WISH_MAX];
+	char text[CK_ADMIN_REQUEST_MAX];
 	size_t len;
 
-	if (drain(wishes->inotify))
-		wishes->look = true;
-	/* as often as there may be more; not for ever, should bad ones be impossible to remove */
+	if (drain(requests->inotify))
+		requests->look = true;
+	/* Look again while there may be more. Not for ever: a bad one may be impossible to
+	 * remove. */
 	for (int looks = 0; looks < LOOKS_MAX; looks++) {
-		if (wishes->at == wishes->n && wishes->look)
-			look(wishes);
-		while (wishes->at < wishes->n) {
-			struct ck_wish wish = {0};
+		if (requests->at == requests->n && requests->look)
+			look(requests);
+		while (requests->at < requests->n) {
+			struct ck_admin_request request = { 0 };
 			struct ck_error err;
-			memcpy(wish.name, wishes->names[wishes->at++], sizeof(wish.name));
-			int r = file_read(wishes->dirfd, wish.name, ".wish", text, &len, &err);
+			memcpy(request.name, requests->names[requests->at++], sizeof(request.name));
+			int r = file_read(requests->dirfd, request.name, ".wish", text, &len, &err);
 			if (r == -CK_ENOTFOUND)
-				continue; /* taken back */
+				continue; /* withdrawn */
 			if (r >= 0)
-				r = parse_into(text, len, &wish, &err);
+				r = parse_into(text, len, &request, &err);
 			if (r >= 0) {
-				*ret_wish = wish;
+				*ret_request = request;
 				return 1;
 			}
-			refuse(wishes, &wish, &err);
+			refuse(requests, &request, &err);
 		}
 	}
 	return 0;
 }
 
-void ck_wishes_answer(struct ck_wishes *wishes, const struct ck_wish *wish,
-		      const struct ck_wish_answer *answer)
+void ck_admin_requests_answer(struct ck_admin_requests *requests,
+			      const struct ck_admin_request *request,
+			      const struct ck_admin_answer *answer)
 {
 	char text[sizeof(answer->text) + 64], file[FILE_MAX];
 	const char *words = *answer->text ? answer->text : "-";
@@ -440,8 +448,8 @@ void ck_wishes_answer(struct ck_wishes *wishes, const struct ck_wish *wish,
 	for (; *words && n < (int)sizeof(text) - 2; words++)
 		text[n++] = (unsigned char)*words < 0x20 || *words == 0x7f ? '?' : *words;
 	text[n++] = '\n';
-	/* nobody else could be told */
-	file_write(wishes->dirfd, wish->name, ".answer", text, (size_t)n, NULL);
-	snprintf(file, sizeof(file), "%s.wish", wish->name);
-	unlinkat(wishes->dirfd, file, 0);
+	/* if this fails, there is nobody else to tell */
+	file_write(requests->dirfd, request->name, ".answer", text, (size_t)n, NULL);
+	snprintf(file, sizeof(file), "%s.wish", request->name);
+	unlinkat(requests->dirfd, file, 0);
 }

@@ -23,7 +23,7 @@
 #include "src/base/error.h"
 #include "src/base/host-process.h"
 
-struct ck_hidden;
+struct ck_hidden_set;
 
 struct ck_op { /* one operation of a round; lies on its caller's stack or in a job */
 	struct ck_op *next;
@@ -41,7 +41,7 @@ struct ck_turn {
 	struct ck_cache *cache; /* a reference */
 	struct ck_fingerprint *fp;
 	enum ck_kind kind;
-	void *request; /* to scrub the runtime's texts with; in memory only */
+	void *request; /* to redact the runtime's texts with; in memory only */
 	size_t request_len;
 	struct ck_job *resolving; /* its image reference is asked for */
 	struct ck_turn *prev, *next; /* all turns of the cache; guarded by the round */
@@ -84,7 +84,8 @@ struct ck_cache {
 	struct ck_machine *machine;
 	struct ck_store *store;
 	struct ck_turn *turns;
-	struct ck_hidden *hidden; /* what was hidden when last somebody asked; NULL: nobody did */
+	struct ck_hidden_set
+		*hidden;      /* what was hidden when last somebody asked; NULL: nobody did */
 	bool volatile_rounds; /* the last round could not be written */
 	bool damaged;         /* seen while reading: the next round sets the database aside */
 	unsigned unlisted;    /* kinds (1 << kind) whose last whole list failed: said once */
@@ -108,12 +109,12 @@ struct ck_cache {
 
 	/* the crank */
 	bool has_loop; /* somebody turns it, or said so */
-	bool threaded, stop, cranking;
-	pthread_t thread, crank_thread;
+	bool threaded, stop, processing;
+	pthread_t thread, process_thread;
 	int epoll_fd, event_fd, timer_fd;
 	bool signalled; /* event_fd was written and not read */
 	uint64_t armed; /* timer_fd is set for this time */
-	struct ck_wishes *wishes;
+	struct ck_admin_requests *admin_requests;
 	bool gap; /* timers wait one turn of the crank (K15); guarded by lock */
 };
 
@@ -142,11 +143,11 @@ void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs);
 void ck_job_forget_turn(struct ck_job *job); /* inside the round: its turn is freed */
 
 /* event-loop.c */
-int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err);
-void ck_loop_close(struct ck_cache *cache);
-int ck_loop_process(struct ck_cache *cache);
-int ck_loop_thread(struct ck_cache *cache, struct ck_error *err);
-uint64_t ck_loop_timeout(struct ck_cache *cache);
+int ck_event_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err);
+void ck_event_loop_close(struct ck_cache *cache);
+int ck_event_loop_process(struct ck_cache *cache);
+int ck_event_loop_thread(struct ck_cache *cache, struct ck_error *err);
+uint64_t ck_event_loop_timeout(struct ck_cache *cache);
 
 /* caller.c */
 void ck_turn_ready(struct ck_cache *cache, struct ck_turn *turn, int outcome); /* lock held */

@@ -182,7 +182,7 @@ int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 	for (;;) {
 		bool inside =
 			ck_cache_in_round(cache) ||
-			(cache->cranking && pthread_equal(cache->crank_thread, pthread_self()));
+			(cache->processing && pthread_equal(cache->process_thread, pthread_self()));
 		decided = turn->is_ready && !turn->ending;
 		r = decided ? ck_turn_fetch(turn) : CK_WAIT;
 		if (decided)
@@ -313,10 +313,10 @@ static int turn_do(struct ck_turn *turn, struct turn_op *op, struct ck_error *er
 
 int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)
 {
-	char scrubbed[CK_TEXT_MAX + 1];
-	struct turn_op fail = { .op.run = run_fail, .turn = turn, .text = scrubbed };
-	ck_scrub(why->message ? why->message : "", turn->kind, turn->request, turn->request_len,
-		 scrubbed);
+	char redacted[CK_TEXT_MAX + 1];
+	struct turn_op fail = { .op.run = run_fail, .turn = turn, .text = redacted };
+	ck_redact(why->message ? why->message : "", turn->kind, turn->request, turn->request_len,
+		  redacted);
 	fail.status = ck_shared_status_new(why);
 	if (!fail.status)
 		return ck_nomem(err);
@@ -351,9 +351,9 @@ static void run_stage(struct ck_cache *cache, struct ck_op *op)
 
 int ck_turn_stage_impl(struct ck_turn *turn, const char *text)
 {
-	char scrubbed[CK_TEXT_MAX + 1];
-	struct turn_op stage = { .op.run = run_stage, .turn = turn, .text = scrubbed };
-	ck_scrub(text, turn->kind, turn->request, turn->request_len, scrubbed);
+	char redacted[CK_TEXT_MAX + 1];
+	struct turn_op stage = { .op.run = run_stage, .turn = turn, .text = redacted };
+	ck_redact(text, turn->kind, turn->request, turn->request_len, redacted);
 	return turn_do(turn, &stage, NULL);
 }
 
@@ -415,7 +415,7 @@ void ck_turn_free_impl(struct ck_turn *turn)
 		return;
 	pthread_mutex_lock(&cache->lock);
 	ck_callback_unqueue(cache, turn);
-	while (cache->in_callback == turn && !pthread_equal(cache->crank_thread, pthread_self()))
+	while (cache->in_callback == turn && !pthread_equal(cache->process_thread, pthread_self()))
 		pthread_cond_wait(&cache->changed, &cache->lock);
 	if (cache->in_callback == turn)
 		/* freed by its own callback: the next turn at this address is another one */

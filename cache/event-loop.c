@@ -2,7 +2,7 @@
 /*
  * The crank: what is due, done by exactly one thread at a time. One descriptor tells when: an epoll
  * set of an eventfd (a round left work), a timerfd on CLOCK_BOOTTIME (the machine's next timer) and
- * the wishes' inotify.
+ * the requests' inotify.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ static int epoll_add(int epoll_fd, int fd)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err)
+int ck_event_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err)
 {
 	cache->epoll_fd = ck_fd_own(epoll_create1(EPOLL_CLOEXEC));
 	cache->event_fd = ck_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -33,10 +33,10 @@ int ck_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error 
 	    epoll_add(cache->epoll_fd, cache->event_fd) < 0 ||
 	    epoll_add(cache->epoll_fd, cache->timer_fd) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
-	int r = ck_wishes_open(state_dir, &cache->wishes, err);
-	if (r >= 0 && ck_wishes_fd(cache->wishes) >= 0 &&
-	    epoll_add(cache->epoll_fd, ck_wishes_fd(cache->wishes)) < 0)
-		return ck_fail_errno(err, CK_EIO, errno, "watch the wishes");
+	int r = ck_admin_requests_open(state_dir, &cache->admin_requests, err);
+	if (r >= 0 && ck_admin_requests_fd(cache->admin_requests) >= 0 &&
+	    epoll_add(cache->epoll_fd, ck_admin_requests_fd(cache->admin_requests)) < 0)
+		return ck_fail_errno(err, CK_EIO, errno, "watch the requests");
 	return r;
 }
 
@@ -47,7 +47,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-void ck_loop_close(struct ck_cache *cache)
+void ck_event_loop_close(struct ck_cache *cache)
 {
 	pthread_mutex_lock(&cache->lock);
 	cache->stop = true;
@@ -59,12 +59,12 @@ void ck_loop_close(struct ck_cache *cache)
 	if (threaded)
 		pthread_join(cache->thread, NULL);
 	pthread_mutex_lock(&cache->lock);
-	while (cache->cranking) /* by a ck_process() in another thread */
+	while (cache->processing) /* by a ck_process() in another thread */
 		pthread_cond_wait(&cache->changed, &cache->lock);
 	cache->signalled = true; /* nobody is woken any more */
-	if (cache->wishes)
-		ck_wishes_close(cache->wishes);
-	cache->wishes = NULL;
+	if (cache->admin_requests)
+		ck_admin_requests_close(cache->admin_requests);
+	cache->admin_requests = NULL;
 	close_fd(&cache->epoll_fd);
 	close_fd(&cache->event_fd);
 	close_fd(&cache->timer_fd);
@@ -75,7 +75,7 @@ void ck_loop_close(struct ck_cache *cache)
 void ck_cache_wake(struct ck_cache *cache)
 {
 	if (cache->signalled || cache->event_fd < 0 ||
-	    (cache->cranking && pthread_equal(cache->crank_thread, pthread_self())))
+	    (cache->processing && pthread_equal(cache->process_thread, pthread_self())))
 		return;
 	if (!cache->pending && cache->due >= cache->armed)
 		return;
@@ -85,31 +85,33 @@ void ck_cache_wake(struct ck_cache *cache)
 
 /* ---- one pass -------------------------------------------------------------------------------- */
 
-struct wish_op {
+struct admin_op {
 	struct ck_op op;
-	struct ck_wish wish;
-	struct ck_wish_answer answer;
+	struct ck_admin_request request;
+	struct ck_admin_answer answer;
 };
 
-static void run_wish(struct ck_cache *cache, struct ck_op *op)
+static void run_request(struct ck_cache *cache, struct ck_op *op)
 {
-	struct wish_op *w = (struct wish_op *)(void *)op;
-	int r = ck_machine_evict(cache->machine, w->wish.entry, w->wish.verb == CK_WISH_RELEASE,
-				 w->answer.text, sizeof(w->answer.text));
+	struct admin_op *w = (struct admin_op *)(void *)op;
+	int r = ck_machine_evict(cache->machine, w->request.entry,
+				 w->request.verb == CK_ADMIN_RELEASE, w->answer.text,
+				 sizeof(w->answer.text));
 	w->answer.done = r >= 0;
 }
 
 /* Also those that waited for an owner. Answered when what they began is on disk (K29); bounded,
  * because others make them. */
-static int take_wishes(struct ck_cache *cache)
+static int take_requests(struct ck_cache *cache)
 {
-	struct wish_op w = { .op.run = run_wish };
+	struct admin_op w = { .op.run = run_request };
 	int n = 0;
-	while (n < (int)CK_WISHES_MAX && ck_wishes_take(cache->wishes, &w.wish) > 0) {
-		w.answer = (struct ck_wish_answer){ 0 };
+	while (n < (int)CK_ADMIN_REQUESTS_MAX &&
+	       ck_admin_requests_take(cache->admin_requests, &w.request) > 0) {
+		w.answer = (struct ck_admin_answer){ 0 };
 		if (ck_cache_do(cache, &w.op) < 0)
 			break; /* closing: it waits for the next owner */
-		ck_wishes_answer(cache->wishes, &w.wish, &w.answer);
+		ck_admin_requests_answer(cache->admin_requests, &w.request, &w.answer);
 		n++;
 	}
 	return n;
@@ -220,12 +222,12 @@ static void run_idle(struct ck_cache *cache, struct ck_op *op)
 	ck_store_idle(cache->store);
 }
 
-int ck_loop_process(struct ck_cache *cache)
+int ck_event_loop_process(struct ck_cache *cache)
 {
 	uint64_t count;
 	int done = 0;
 	pthread_mutex_lock(&cache->lock);
-	if (cache->cranking || ck_cache_in_round(cache) ||
+	if (cache->processing || ck_cache_in_round(cache) ||
 	    (cache->threaded && !pthread_equal(cache->thread, pthread_self()))) {
 		pthread_mutex_unlock(&cache->lock);
 		return -CK_EDEADLK;
@@ -234,15 +236,15 @@ int ck_loop_process(struct ck_cache *cache)
 		pthread_mutex_unlock(&cache->lock);
 		return 0;
 	}
-	cache->cranking = cache->has_loop = true;
-	cache->crank_thread = pthread_self();
+	cache->processing = cache->has_loop = true;
+	cache->process_thread = pthread_self();
 	cache->signalled = false;
 	eventfd_read(cache->event_fd, &count);
 	while (read(cache->timer_fd, &count, sizeof(count)) > 0)
 		;
 	pthread_mutex_unlock(&cache->lock);
 
-	done += take_wishes(cache);
+	done += take_requests(cache);
 	struct ck_op timers = { .run = run_timers };
 	for (int pass = 0; pass < CK_PASSES; pass++) {
 		uint64_t now = ck_cache_now(cache);
@@ -270,7 +272,7 @@ int ck_loop_process(struct ck_cache *cache)
 	}
 	pthread_mutex_lock(&cache->lock);
 	rearm(cache);
-	cache->cranking = false;
+	cache->processing = false;
 	cache->signalled = false;
 	ck_cache_wake(cache); /* what came while the passes ended */
 	if (cache->stop)
@@ -279,7 +281,7 @@ int ck_loop_process(struct ck_cache *cache)
 	return done;
 }
 
-uint64_t ck_loop_timeout(struct ck_cache *cache)
+uint64_t ck_event_loop_timeout(struct ck_cache *cache)
 {
 	pthread_mutex_lock(&cache->lock);
 	uint64_t due = cache->pending || cache->gap ? 0 : cache->due;
@@ -298,17 +300,17 @@ static void *loop_main(void *userdata)
 		pthread_mutex_unlock(&cache->lock);
 		if (stop)
 			return NULL;
-		ck_loop_process(cache);
+		ck_event_loop_process(cache);
 		struct pollfd fd = { .fd = cache->epoll_fd, .events = POLLIN };
 		/* a clock of the host's cannot be waited for */
 		poll(&fd, 1, cache->clock ? 10 : -1);
 	}
 }
 
-int ck_loop_thread(struct ck_cache *cache, struct ck_error *err)
+int ck_event_loop_thread(struct ck_cache *cache, struct ck_error *err)
 {
 	pthread_mutex_lock(&cache->lock);
-	if (cache->threaded || cache->cranking || ck_cache_in_round(cache)) {
+	if (cache->threaded || cache->processing || ck_cache_in_round(cache)) {
 		pthread_mutex_unlock(&cache->lock);
 		return ck_fail(err, CK_EDEADLK, "the crank is turned already");
 	}

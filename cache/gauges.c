@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/gauges.h"
 
-struct census_op {
+struct gauges_op {
 	struct ck_op op;
-	struct ck_census *census;
+	struct ck_gauges *gauges;
 };
 
 static void grow(uint64_t *oldest, uint64_t now, uint64_t since)
@@ -12,24 +12,24 @@ static void grow(uint64_t *oldest, uint64_t now, uint64_t since)
 		*oldest = now - since;
 }
 
-static void count_entry(struct ck_census *census, const struct ck_entry *e, uint64_t now)
+static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint64_t now)
 {
 	const struct ck_row *row = &e->row;
 	enum ck_kind kind = row->key->kind;
-	census->entries[kind][row->state]++;
+	gauges->entries[kind][row->state]++;
 	switch (row->state) {
 	case CK_STATE_CREATING:
-		census->lost[kind] += (row->flags & CK_ENTRY_LOST) != 0;
-		grow(&census->creating_ns[kind], now, row->created);
+		gauges->lost[kind] += (row->flags & CK_ENTRY_LOST) != 0;
+		grow(&gauges->creating_ns[kind], now, row->created);
 		break;
 	case CK_STATE_KEPT:
-		grow(&census->kept_ns[kind], now, row->interest);
+		grow(&gauges->kept_ns[kind], now, row->interest);
 		break;
 	case CK_STATE_EVICTING:
-		census->failing[kind] += row->tries != 0;
-		if (row->tries > census->tries[kind])
-			census->tries[kind] = row->tries;
-		grow(&census->evicting_ns[kind], now, row->changed);
+		gauges->failing[kind] += row->tries != 0;
+		if (row->tries > gauges->tries[kind])
+			gauges->tries[kind] = row->tries;
+		grow(&gauges->evicting_ns[kind], now, row->changed);
 		break;
 	case CK_STATE_COMMITTING:
 	case CK_STATE_COMMITTED:
@@ -38,24 +38,24 @@ static void count_entry(struct ck_census *census, const struct ck_entry *e, uint
 	}
 }
 
-static void run_census(struct ck_cache *cache, struct ck_op *op)
+static void run_gauges(struct ck_cache *cache, struct ck_op *op)
 {
-	struct ck_census *census = ((struct census_op *)(void *)op)->census;
+	struct ck_gauges *gauges = ((struct gauges_op *)(void *)op)->gauges;
 	uint64_t now = ck_cache_now(cache);
-	*census = (struct ck_census){ .degraded = cache->volatile_rounds };
+	*gauges = (struct ck_gauges){ .degraded = cache->volatile_rounds };
 	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)
 		if (!e->detached)
-			count_entry(census, e, now);
+			count_entry(gauges, e, now);
 	for (const struct ck_turn *turn = cache->turns; turn; turn = turn->next) {
-		census->waiting[turn->kind] += turn->m.state == CK_TURN_WAITING && !turn->m.drain;
-		census->creating[turn->kind] += turn->m.state == CK_TURN_CREATING;
+		gauges->waiting[turn->kind] += turn->m.state == CK_TURN_WAITING && !turn->m.drain;
+		gauges->creating[turn->kind] += turn->m.state == CK_TURN_CREATING;
 	}
-	census->counters = *ck_machine_counters(cache->machine);
-	ck_store_sizes(cache->store, &census->database, &census->wal);
+	gauges->counters = *ck_machine_counters(cache->machine);
+	ck_store_sizes(cache->store, &gauges->database, &gauges->wal);
 }
 
-int ck_census_take(struct ck_cache *cache, struct ck_census *ret_census)
+int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 {
-	struct census_op take = { .op.run = run_census, .census = ret_census };
+	struct gauges_op take = { .op.run = run_gauges, .gauges = ret_gauges };
 	return ck_cache_do(cache, &take.op);
 }

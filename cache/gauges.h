@@ -4,7 +4,7 @@
 /* How much of everything the cache holds, in one consistent look: for metrics. No names, no ids. */
 #include "cache/cache.h"
 
-struct ck_census {
+struct ck_gauges {
 	/* by kind and state; GONE: tombstones */
 	size_t entries[CK_CONTAINER + 1][CK_STATE_MAX + 1];
 	/* CREATING, and nobody knows how it will end (K8) */
@@ -24,6 +24,6 @@ struct ck_census {
 	struct ck_counters counters;             /* since the database was made */
 };
 
-/* ck_census_take - 0, -CK_ECLOSED, -CK_EDEADLK (from inside a round) */
-int ck_census_take(struct ck_cache *cache, struct ck_census *ret_census);
+/* ck_gauges_read - 0, -CK_ECLOSED, -CK_EDEADLK (from inside a round) */
+int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges);
 #endif

@@ -10,7 +10,7 @@ struct hidden_key {
 	size_t n;
 };
 
-struct ck_hidden {
+struct ck_hidden_set {
 	unsigned refs;  /* atomic: the cache's, and one of every view */
 	uint64_t moves; /* the machine's, when it was made */
 	char **ids[CK_CONTAINER + 1]; /* sorted */
@@ -63,7 +63,7 @@ static int add_text(char ***texts, size_t *n, const char *text)
 	return 0;
 }
 
-static int add_key(struct ck_hidden *hidden, const struct ck_entry *e)
+static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 {
 	if (hidden->keys_n == hidden->keys_room) {
 		size_t room = hidden->keys_room ? 2 * hidden->keys_room : 4;
@@ -87,7 +87,7 @@ static int add_key(struct ck_hidden *hidden, const struct ck_entry *e)
 	return 0;
 }
 
-static int fill(struct ck_hidden *hidden, struct ck_machine *m)
+static int fill(struct ck_hidden_set *hidden, struct ck_machine *m)
 {
 	int r = 0;
 	for (const struct ck_entry *e = ck_machine_entries(m); e && r == 0; e = e->by_row.next) {
@@ -108,20 +108,20 @@ static int fill(struct ck_hidden *hidden, struct ck_machine *m)
 	return r;
 }
 
-int ck_hidden_get(struct ck_cache *cache, struct ck_hidden **ret_hidden)
+int ck_hidden_set_get(struct ck_cache *cache, struct ck_hidden_set **ret_hidden)
 {
 	if (!cache->hidden || cache->hidden->moves != ck_machine_moves(cache->machine)) {
-		struct ck_hidden *hidden = CK_NEW(struct ck_hidden);
+		struct ck_hidden_set *hidden = CK_NEW(struct ck_hidden_set);
 		if (!hidden)
 			return -CK_ENOMEM;
 		hidden->refs = 1;
 		hidden->moves = ck_machine_moves(cache->machine);
 		int r = fill(hidden, cache->machine);
 		if (r < 0) {
-			ck_hidden_unref(hidden);
+			ck_hidden_set_unref(hidden);
 			return r;
 		}
-		ck_hidden_unref(cache->hidden);
+		ck_hidden_set_unref(cache->hidden);
 		cache->hidden = hidden;
 	}
 	__atomic_add_fetch(&cache->hidden->refs, 1, __ATOMIC_RELAXED);
@@ -129,7 +129,7 @@ int ck_hidden_get(struct ck_cache *cache, struct ck_hidden **ret_hidden)
 	return 0;
 }
 
-void ck_hidden_unref(struct ck_hidden *hidden)
+void ck_hidden_set_unref(struct ck_hidden_set *hidden)
 {
 	if (!hidden || __atomic_sub_fetch(&hidden->refs, 1, __ATOMIC_ACQ_REL))
 		return;
@@ -155,7 +155,7 @@ static const char *text(const char *s)
 	return s ? s : "";
 }
 
-bool ck_hidden_has(const struct ck_hidden *hidden, const struct ck_object *object)
+bool ck_hidden_set_has(const struct ck_hidden_set *hidden, const struct ck_object *object)
 {
 	enum ck_kind kind = object->kind;
 	if (hidden->ids_n[kind] &&

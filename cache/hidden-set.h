@@ -7,11 +7,12 @@
  */
 #include "cache/cache.h"
 
-struct ck_hidden;
+struct ck_hidden_set;
 
-/* ck_hidden_get - inside the round: as it is now; a reference. -CK_ENOMEM */
-int ck_hidden_get(struct ck_cache *cache, struct ck_hidden **ret_hidden);
+/* ck_hidden_set_get - inside the round: as it is now; a reference. -CK_ENOMEM */
+int ck_hidden_set_get(struct ck_cache *cache, struct ck_hidden_set **ret_hidden);
 /* any thread; NULL is fine */
-void ck_hidden_unref(struct ck_hidden *hidden);
-bool ck_hidden_has(const struct ck_hidden *hidden, const struct ck_object *object); /* any thread */
+void ck_hidden_set_unref(struct ck_hidden_set *hidden);
+bool ck_hidden_set_has(const struct ck_hidden_set *hidden,
+		       const struct ck_object *object); /* any thread */
 #endif

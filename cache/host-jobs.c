@@ -41,7 +41,7 @@ struct ck_job {
 	int grpc;
 	enum ck_condition condition;
 	char *image_id;
-	void *request; /* JOB_HOOK: to scrub a refusal with */
+	void *request; /* JOB_HOOK: to redact a refusal with */
 	size_t request_len;
 	char *who; /* JOB_HOOK: names of those who were sent it; NULL: not said */
 	bool refused;
@@ -413,7 +413,7 @@ void ck_hook_done(struct ck_job *job, const char *refusal)
 		return;
 	job->refused = refusal;
 	if (refusal && job->request)
-		ck_scrub(refusal, job->kind, job->request, job->request_len, job->refusal);
+		ck_redact(refusal, job->kind, job->request, job->request_len, job->refusal);
 	else if (refusal) /* a plugin sees env and args: without the request nobody knows what its text repeats */
 		snprintf(job->refusal, sizeof(job->refusal),
 			 "a plugin refused; its text is not kept");

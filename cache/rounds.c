@@ -120,19 +120,19 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 	return r;
 }
 
-/* leaves lie in the database now; memory holds the roots (K30) */
-static void forget_leaves(struct ck_cache *cache)
+/* the digests are in the database now; memory holds only the roots (K30) */
+static void forget_digests(struct ck_cache *cache)
 {
 	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
 		ck_record_fini(&e->row.record);
 }
 
 /* what of the fingerprints can still be read goes along into the new file */
-static void save_leaves(struct ck_cache *cache)
+static void save_digests(struct ck_cache *cache)
 {
 	for (struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)
-		if (e->row.record.form && !e->row.record.leaves && !e->detached)
-			ck_store_leaves(cache->store, e->row.id, &e->row.record, NULL);
+		if (e->row.record.form && !e->row.record.digests && !e->detached)
+			ck_store_digests(cache->store, e->row.id, &e->row.record, NULL);
 }
 
 static bool uncounted(const struct ck_cache *cache)
@@ -165,7 +165,7 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 		char name[512] = "";
 		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err.text);
 		cache->damaged = false;
-		save_leaves(cache);
+		save_digests(cache);
 		r = ck_store_set_aside(cache->store, name, &err);
 		if (name[0]) {
 			ck_cache_log(cache, CK_LOG_ERROR,
@@ -177,7 +177,7 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 			r = write_entries(cache, true, &err);
 	}
 	if (r >= 0) {
-		forget_leaves(cache);
+		forget_digests(cache);
 		if (counters) {
 			cache->counted = *ck_machine_counters(cache->machine);
 			cache->counters_at = now + CK_NS_PER_S;
@@ -295,16 +295,16 @@ static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct 
 	struct ck_cache *cache = user;
 	struct ck_record *record = &e->row.record;
 	enum ck_relation relation = ck_record_compare(record, fp, &cache->compare, ret);
-	if (relation != CK_RELATION_NEEDS_LEAVES)
+	if (relation != CK_RELATION_NEEDS_DIGESTS)
 		return relation;
-	int r = ck_store_leaves(cache->store, e->row.id, record, NULL);
+	int r = ck_store_digests(cache->store, e->row.id, record, NULL);
 	if (r == -CK_EDAMAGED)
 		cache->damaged = true;
 	if (r == -CK_EDAMAGED || r == -CK_ENOTFOUND)
 		return CK_RELATION_NOT_COMPARABLE; /* gone with a damaged file */
 	if (r < 0)
 		/* cannot be read now: nothing is concluded from that */
-		return CK_RELATION_NEEDS_LEAVES;
+		return CK_RELATION_NEEDS_DIGESTS;
 	relation = ck_record_compare(record, fp, &cache->compare, ret);
 	ck_record_fini(record);
 	return relation;
@@ -433,7 +433,7 @@ static int machine_make(struct ck_cache *cache, const struct ck_options *o)
 		.can_resolve = cache->host.resolve_image,
 		.hooks = cache->has_hooks,
 	};
-	ck_hidden_unref(CK_TAKE(cache->hidden)); /* another machine counts its moves anew */
+	ck_hidden_set_unref(CK_TAKE(cache->hidden)); /* another machine counts its moves anew */
 	ck_machine_free(cache->machine);
 	cache->machine = NULL;
 	return ck_machine_new(&rules, &machine_ops, cache, ck_cache_now(cache), &cache->machine);
@@ -530,7 +530,7 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 	if (r >= 0)
 		ck_machine_counters(cache->machine)->set_aside += opened.set_aside;
 	if (r >= 0)
-		r = ck_loop_open(cache, dir, err);
+		r = ck_event_loop_open(cache, dir, err);
 	if (r >= 0) { /* what the restart itself changed is written before anything else happens */
 		struct ck_op op = { .run = NULL };
 		r = ck_cache_do(cache, &op);
@@ -573,12 +573,12 @@ int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
 {
 	pthread_mutex_lock(&cache->lock);
 	if (ck_cache_in_round(cache) ||
-	    (cache->cranking && pthread_equal(cache->crank_thread, pthread_self()))) {
+	    (cache->processing && pthread_equal(cache->process_thread, pthread_self()))) {
 		pthread_mutex_unlock(&cache->lock);
 		return ck_fail(err, CK_EDEADLK, "the cache cannot be closed from a callback");
 	}
 	pthread_mutex_unlock(&cache->lock);
-	ck_loop_close(cache);
+	ck_event_loop_close(cache);
 	struct ck_op op = { .run = run_close };
 	int r = ck_cache_do(cache, &op);
 	if (r < 0)
@@ -612,8 +612,8 @@ void ck_cache_unref(struct ck_cache *cache)
 {
 	if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	ck_loop_close(cache);
-	ck_hidden_unref(cache->hidden);
+	ck_event_loop_close(cache);
+	ck_hidden_set_unref(cache->hidden);
 	ck_machine_free(cache->machine);
 	if (cache->store)
 		ck_store_close(cache->store);

@@ -11,7 +11,7 @@
 struct ck_view {
 	struct ck_cache *cache;
 	uint64_t seq;
-	struct ck_hidden *hidden; /* since its first question */
+	struct ck_hidden_set *hidden; /* since its first question */
 	char *resolved;
 };
 
@@ -50,7 +50,7 @@ int ck_view_begin_impl(struct ck_cache *cache, struct ck_view **ret_view, struct
 static void run_freeze(struct ck_cache *cache, struct ck_op *op)
 {
 	struct view_op *freeze = (struct view_op *)(void *)op;
-	freeze->r = ck_hidden_get(cache, &freeze->view->hidden);
+	freeze->r = ck_hidden_set_get(cache, &freeze->view->hidden);
 }
 
 int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object)
@@ -58,7 +58,7 @@ int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object)
 	struct view_op freeze = { .op.run = run_freeze, .view = view };
 	int r = view->hidden ? 0 : ck_cache_do(view->cache, &freeze.op);
 	r = r < 0 ? r : freeze.r;
-	return r < 0 ? r : ck_hidden_has(view->hidden, object);
+	return r < 0 ? r : ck_hidden_set_has(view->hidden, object);
 }
 
 static void run_shows(struct ck_cache *cache, struct ck_op *op)
@@ -156,7 +156,7 @@ void ck_view_free_impl(struct ck_view *view)
 	struct view_op end = { .op.run = run_end, .view = view };
 	if (ck_cache_do(view->cache, &end.op) == -CK_EDEADLK)
 		return; /* as with turns */
-	ck_hidden_unref(view->hidden);
+	ck_hidden_set_unref(view->hidden);
 	free(view->resolved);
 	ck_cache_unref(view->cache);
 	free(view);

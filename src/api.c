@@ -76,7 +76,7 @@ int ck_run_thread(struct ck_cache *cache, struct ck_error *err)
 {
 	if (!cache)
 		return bad(err, "no cache");
-	return is_child(cache) ? forked(err) : ck_loop_thread(cache, err);
+	return is_child(cache) ? forked(err) : ck_event_loop_thread(cache, err);
 }
 
 int ck_fd(struct ck_cache *cache)
@@ -97,7 +97,7 @@ int ck_process(struct ck_cache *cache, struct ck_error *err)
 		return bad(err, "no cache");
 	if (is_child(cache))
 		return forked(err);
-	int r = ck_loop_process(cache);
+	int r = ck_event_loop_process(cache);
 	return r < 0 ? ck_fail(err, -r,
 			       "ck_process() is running already, or the library's thread turns the "
 			       "crank")
@@ -106,7 +106,7 @@ int ck_process(struct ck_cache *cache, struct ck_error *err)
 
 uint64_t ck_timeout(struct ck_cache *cache)
 {
-	return !cache || is_child(cache) ? UINT64_MAX : ck_loop_timeout(cache);
+	return !cache || is_child(cache) ? UINT64_MAX : ck_event_loop_timeout(cache);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */

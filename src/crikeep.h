@@ -299,8 +299,8 @@ struct ck_hooks {
 void ck_hook_told(struct ck_job *job, const char *names);
 /*
  * ck_hook_done - the event went through its recipients; @job is gone afterwards. From any thread,
- * exactly once, also after ck_cache_close(). @refusal: NULL, or "plugin NN-name: its text"; copied,
- * and scrubbed of what the request contained. Since: 0.1
+ * exactly once, also after ck_cache_close(). @refusal: NULL, or "plugin NN-name: its text"; copied;
+ * what the request contained is redacted in it. Since: 0.1
  */
 void ck_hook_done(struct ck_job *job, const char *refusal);
 /*

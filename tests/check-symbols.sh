@@ -34,7 +34,7 @@ same 'libcrikeep.so exports what libcrikeep.sym names' sym exported
 same 'libcrikeep0.symbols of contrib/debian has what libcrikeep.sym names' sym debian
 
 nm -D --undefined-only "$build/.libs/libcrikeep.so" | awk '{ sub(/@.*/, "", $2); print $2 }' | sort >"$tmp/called"
-sed -n '/^#define FUNCTIONS(X)/,/[^\\]$/p' "$src/cache/store-lib.c" | grep -o 'X([a-z_0-9]*)' |
+sed -n '/^#define FUNCTIONS(X)/,/[^\\]$/p' "$src/cache/store/sqlite-check.c" | grep -o 'X([a-z_0-9]*)' |
 	sed 's/X(\(.*\))/sqlite3_\1/' | sort >"$tmp/looked-at"
 grep '^sqlite3_' "$tmp/called" >"$tmp/sqlite"
 same 'of SQLite the library calls what it looks at before' sqlite looked-at

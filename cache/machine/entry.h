@@ -150,29 +150,29 @@ static inline bool ck_state_open(enum ck_state state)
 
 /* What happened to an entry, for history, explain and the log: name, value in the database,
  * words */
-#define CK_WHATS(X)                                                                  \
-	X(MOVED, 1, "moved")                     /* from -> to, reason */             \
-	X(BEGUN, 2, "creation begun")                                                 \
-	X(JOINED, 3, "a repeated request joined")                                     \
-	X(BUSY, 4, "a waiting request ran out of time")                               \
-	X(CALLER_GONE, 5, "the caller has gone")                                      \
-	X(HANDED_BACK, 6, "handed over")                                              \
-	X(ANSWER_LOST, 7, "the answer was lost")                                      \
-	X(CONFLICT, 8, "a different request")    /* detail: paths */                  \
-	X(RELABELLED, 9, "handed back although labels or annotations differ")         \
-	X(LOST, 10, "the outcome of the creation is unknown")                         \
-	X(RESENT, 11, "asked for a second time")                                      \
-	X(FAILED, 12, "the creation failed")     /* grpc, detail: scrubbed text */    \
-	X(DESTROY_FAILED, 13, "destroying failed") /* grpc */                         \
-	X(IN_USE, 14, "found in use")                                                 \
-	X(IMPORTED, 15, "found in the runtime")                                       \
-	X(DUPLICATE, 16, "two objects of one key")                                    \
-	X(RELEASED, 17, "released by an administrator without confirmation")          \
-	X(REFUSED, 18, "a plugin refused")       /* detail: scrubbed text */          \
-	X(PLUGIN_ABSENT, 19, "not handed over")  /* detail: which plugin */         \
-	X(RESTORED, 20, "taken up after a restart")                                   \
-	X(TOLD, 21, "plugins were told of it")   /* detail of the three: names */     \
-	X(STOP_TOLD, 22, "plugins were told that it stops")                           \
+#define CK_WHATS(X) \
+	X(MOVED, 1, "moved") /* from -> to, reason */ \
+	X(BEGUN, 2, "creation begun") \
+	X(JOINED, 3, "a repeated request joined") \
+	X(BUSY, 4, "a waiting request ran out of time") \
+	X(CALLER_GONE, 5, "the caller has gone") \
+	X(HANDED_BACK, 6, "handed over") \
+	X(ANSWER_LOST, 7, "the answer was lost") \
+	X(CONFLICT, 8, "a different request") /* detail: paths */ \
+	X(RELABELLED, 9, "handed back although labels or annotations differ") \
+	X(LOST, 10, "the outcome of the creation is unknown") \
+	X(RESENT, 11, "asked for a second time") \
+	X(FAILED, 12, "the creation failed")       /* grpc, detail: redacted text */ \
+	X(DESTROY_FAILED, 13, "destroying failed") /* grpc */ \
+	X(IN_USE, 14, "found in use") \
+	X(IMPORTED, 15, "found in the runtime") \
+	X(DUPLICATE, 16, "two objects of one key") \
+	X(RELEASED, 17, "released by an administrator without confirmation") \
+	X(REFUSED, 18, "a plugin refused")      /* detail: redacted text */ \
+	X(PLUGIN_ABSENT, 19, "not handed over") /* detail: which plugin */ \
+	X(RESTORED, 20, "taken up after a restart") \
+	X(TOLD, 21, "plugins were told of it") /* detail of the three: names */ \
+	X(STOP_TOLD, 22, "plugins were told that it stops") \
 	X(REMOVE_TOLD, 23, "plugins were told that it is gone")
 
 enum ck_what {

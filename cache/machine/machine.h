@@ -165,13 +165,13 @@ struct ck_note { /* a line for history and log; entry valid until ck_machine_set
 	enum ck_state from, to;
 	int grpc;
 	uint64_t at;
-	char detail[CK_TEXT_MAX + 1]; /* scrubbed by whoever fed it */
+	char detail[CK_TEXT_MAX + 1]; /* redacted by whoever fed it */
 };
 
 struct ck_machine_ops { /* called from inside events; must not call back */
 	/* 0 or -CK_ENOMEM */
 	int (*record)(void *user, const struct ck_fingerprint *fp, struct ck_record *ret_record);
-	/* @entry's record against @fp; loads leaves if need be */
+	/* @entry's record against @fp; loads its digests if needed */
 	enum ck_relation (*compare)(void *user, struct ck_entry *entry,
 				    const struct ck_fingerprint *fp,
 				    struct ck_difference *ret_difference);
@@ -211,7 +211,7 @@ int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage
  * -CK_ESTATE */
 int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made,
 		      struct ck_error *err);
-/* @status shared; @detail scrubbed text for the history */
+/* @status shared; @detail redacted text for the history */
 int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
 		    const char *detail);
 /* also: a creator freed, the creator's upstream gone */
@@ -236,7 +236,7 @@ void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t);
 void ck_machine_inspected(struct ck_machine *m, uint64_t row, enum ck_condition condition);
 void ck_machine_stopped(struct ck_machine *m, uint64_t row);
 void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc);
-/* @told: who was sent it, "" nobody, NULL not said; @refusal: scrubbed */
+/* @told: who was sent it, "" nobody, NULL not said; @refusal: redacted */
 void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event,
 			  const char *told, const char *refusal);
 /* the list that was wanted for one entry: sandboxes of its uid, or containers of its sandbox. @ok

@@ -122,7 +122,7 @@ bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 		  enum ck_reason *ret_why)
 {
 	if (t->compared_row != e->row.id || t->relation == CK_RELATION_IMAGE ||
-	    t->relation == CK_RELATION_NEEDS_LEAVES) {
+	    t->relation == CK_RELATION_NEEDS_DIGESTS) {
 		t->relation = m->ops.compare(m->user, e, t->fp, NULL);
 		t->compared_row = e->row.id;
 	}
@@ -191,7 +191,7 @@ void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t)
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	enum ck_reason why;
-	if (!ck_turn_same(m, t, e, &why) && t->relation == CK_RELATION_NEEDS_LEAVES)
+	if (!ck_turn_same(m, t, e, &why) && t->relation == CK_RELATION_NEEDS_DIGESTS)
 		return true; /* the database cannot be read now: it waits */
 	if (t->relation != CK_RELATION_IMAGE || !m->rules.can_resolve)
 		return false;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both blocks are in the order of their names, so comparing is a merge. A name that is on one side
- * only, or whose digests differ, is a difference; rules say whether it counts:
+ * Both blocks are sorted by name, so comparing is a merge. A name that only one block has, or whose
+ * digests differ, is a difference. The rules decide whether it counts:
  *
- *	E1 E2  the termination log's random file, config.seen              count in strict mode only
- *	E3     annotations that network plugins write as a result          never count in normalized mode
- *	E4     what only RunPodSandbox consumes, in a container's request  counts if compare_sandbox_config
- *	E5     an image reference                                          counts unless known to be another name of the same
+ *	E1 E2  random file of the termination log, config.seen    counts in strict mode only
+ *	E3     annotations that network plugins write             never counts in normalized mode
+ *	E4     in a container's request: what only                counts with compare_sandbox_config
+ *	       RunPodSandbox uses
+ *	E5     an image reference                                 does not count if both are known
+ *	                                                          to name one image
  *
- * The rules look at names, not at marks in the block: a damaged block cannot make a difference go
- * away by being marked.
+ * The rules look at names, not at flags in the block, so a damaged block cannot hide a difference.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -18,12 +19,11 @@
 #include "cache/request/compare.h"
 #include "src/base/mem.h"
 
-_Static_assert(CK_LEAF_BYTES == crypto_shorthash_siphashx24_BYTES, "a leaf is one SipHash-128");
+_Static_assert(CK_DIGEST_BYTES == crypto_shorthash_siphashx24_BYTES, "a digest is one SipHash-128");
 _Static_assert(CK_SALT_KEY_BYTES == crypto_shorthash_siphashx24_KEYBYTES,
 	       "a salt's key is SipHash's");
 
-/* what CNI plugins write into the pod's annotations while the call that they serve is still
- * running */
+/* CNI plugins write these into the pod's annotations while the call that needs them is running. */
 const char *const ck_ignore_annotations_default[] = {
 	"cni.projectcalico.org/*",
 	"k8s.v1.cni.cncf.io/network-status",
@@ -32,7 +32,7 @@ const char *const ck_ignore_annotations_default[] = {
 	NULL,
 };
 
-/* E2: when this life of the kubelet first saw the pod */
+/* E2: when the running kubelet first saw the pod */
 #define CONFIG_SEEN "kubernetes.io/config.seen"
 
 /* paths, as field numbers */
@@ -54,32 +54,33 @@ static const char *const only_sandbox[] = {
 	"\3\10\5", /* .linux.resources */
 };
 
-static bool is_pod_annotation(enum ck_kind kind, const struct ck_leaf_name *name)
+static bool is_pod_annotation(enum ck_kind kind, const struct ck_field_name *name)
 {
-	return name->keyed && ck_leaf_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_ANNOTATIONS
-								  : CREATE_CONTAINER_ANNOTATIONS);
+	return name->keyed &&
+	       ck_field_name_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_ANNOTATIONS
+							 : CREATE_CONTAINER_ANNOTATIONS);
 }
 
-static bool is_pod_label(enum ck_kind kind, const struct ck_leaf_name *name)
+static bool is_pod_label(enum ck_kind kind, const struct ck_field_name *name)
 {
-	return name->keyed && ck_leaf_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_LABELS
-								  : CREATE_CONTAINER_LABELS);
+	return name->keyed && ck_field_name_is(name, kind == CK_SANDBOX ? RUN_POD_SANDBOX_LABELS
+									: CREATE_CONTAINER_LABELS);
 }
 
-static bool key_is(const struct ck_leaf_name *name, const char *key)
+static bool key_is(const struct ck_field_name *name, const char *key)
 {
 	return name->key_len == strlen(key) && !memcmp(name->key, key, name->key_len);
 }
 
-bool ck_leaf_exact(enum ck_kind kind, const struct ck_leaf_name *name)
+bool ck_field_is_strict_only(enum ck_kind kind, const struct ck_field_name *name)
 {
 	if (kind == CK_CONTAINER && name->tail[0] == TAIL_HOST_PATH &&
-	    ck_leaf_is(name, CONFIG_MOUNTS))
+	    ck_field_name_is(name, CONFIG_MOUNTS))
 		return true;
 	return is_pod_annotation(kind, name) && key_is(name, CONFIG_SEEN);
 }
 
-static bool is_ignored(const struct ck_leaf_name *name, const char *const *patterns)
+static bool is_ignored(const struct ck_field_name *name, const char *const *patterns)
 {
 	for (; *patterns; patterns++) {
 		size_t len = strlen(*patterns);
@@ -93,7 +94,7 @@ static bool is_ignored(const struct ck_leaf_name *name, const char *const *patte
 	return false;
 }
 
-static bool is_only_sandbox(const struct ck_leaf_name *name)
+static bool is_only_sandbox(const struct ck_field_name *name)
 {
 	for (size_t i = 0; i < CK_COUNT(only_sandbox); i++) {
 		size_t len = strlen(only_sandbox[i]);
@@ -108,27 +109,27 @@ static bool is_only_sandbox(const struct ck_leaf_name *name)
 struct naming {
 	struct ck_difference *difference; /* may be NULL */
 	enum ck_kind kind;
-	struct ck_leaf_name last; /* the one named last: what is under it adds nothing */
+	struct ck_field_name last; /* named last; names under it are not repeated */
 	size_t len;
 	unsigned shown;
 };
 
 #define MORE_ROOM 24u /* ", and 65536 more" */
 
-static void name_it(struct naming *naming, const struct ck_leaf_name *name)
+static void name_it(struct naming *naming, const struct ck_field_name *name)
 {
 	struct ck_difference *difference = naming->difference;
 	size_t room = sizeof(difference->text) - MORE_ROOM;
 
-	if (!difference || (difference->count && ck_leaf_under(name, &naming->last)))
+	if (!difference || (difference->count && ck_field_name_under(name, &naming->last)))
 		return;
 	naming->last = *name;
 	difference->count++;
 	if (naming->shown + 1 < difference->count || naming->shown == CK_DIFF_PATHS_MAX)
-		return; /* none is shown behind one that was not */
+		return; /* once one is left out, all that follow are */
 	size_t comma = naming->shown ? 2 : 0, len = naming->len + comma;
 	if (len < room)
-		len += ck_leaf_print(naming->kind, name, difference->text + len, room - len);
+		len += ck_field_name_print(naming->kind, name, difference->text + len, room - len);
 	if (len < room) {
 		memcpy(difference->text + naming->len, ", ", comma);
 		naming->len = len;
@@ -150,33 +151,34 @@ static void name_the_rest(struct naming *naming)
 
 enum weight { NOTHING, COSMETIC, IMAGE, REAL };
 
-static enum weight weigh_image(const struct ck_leaf *a, const struct ck_leaf *b,
+static enum weight weigh_image(const struct ck_field_digest *a, const struct ck_field_digest *b,
 			       enum ck_image_ids images, bool main_image)
 {
 	if (!a || !b)
 		return REAL;
 	if (main_image && images == CK_IMAGES_SAME)
 		return NOTHING;
-	/* also where the user wrote the same: a tag can move between two tries */
+	/* even if the user wrote the same reference: a tag can move between two tries */
 	if (main_image && images == CK_IMAGES_DIFFER)
 		return REAL;
-	/* equal and not empty: were they not equal, a leaf of its own (or the mount's) would say
-	 * so */
-	if (a->flags & b->flags & CK_LEAF_USER_IMAGE && !(main_image && images == CK_IMAGES_ASK))
+	/* Both user references are set. They are equal, or another digest (its own, or the mount's)
+	 * differs as well. */
+	if (a->flags & b->flags & CK_DIGEST_USER_IMAGE && !(main_image && images == CK_IMAGES_ASK))
 		return NOTHING;
 	return IMAGE;
 }
 
-/* what a difference in this leaf means; @a or @b is NULL where one side lacks it */
-static enum weight weigh(enum ck_kind kind, const struct ck_leaf *a, const struct ck_leaf *b,
-			 enum ck_image_ids images, const struct ck_compare_rules *rules)
+/* What a difference in this digest means. @a or @b is NULL if that side does not have it. */
+static enum weight weigh(enum ck_kind kind, const struct ck_field_digest *a,
+			 const struct ck_field_digest *b, enum ck_image_ids images,
+			 const struct ck_compare_rules *rules)
 {
-	const struct ck_leaf_name *name = a ? &a->name : &b->name;
+	const struct ck_field_name *name = a ? &a->name : &b->name;
 	bool annotation = is_pod_annotation(kind, name);
 
 	if (rules->mode == CK_MODE_STRICT)
 		return annotation || is_pod_label(kind, name) ? COSMETIC : REAL;
-	if (ck_leaf_exact(kind, name))
+	if (ck_field_is_strict_only(kind, name))
 		return NOTHING;
 	if (annotation) {
 		const char *const *ignored = rules->ignore_annotations;
@@ -190,52 +192,53 @@ static enum weight weigh(enum ck_kind kind, const struct ck_leaf *a, const struc
 		return REAL;
 	if (!rules->compare_sandbox_config && is_only_sandbox(name))
 		return NOTHING;
-	if (ck_leaf_is(name, CONFIG_IMAGE_IMAGE))
+	if (ck_field_name_is(name, CONFIG_IMAGE_IMAGE))
 		return weigh_image(a, b, images, true);
-	if (ck_leaf_is(name, CONFIG_MOUNTS) && name->tail[0] == TAIL_IMAGE)
+	if (ck_field_name_is(name, CONFIG_MOUNTS) && name->tail[0] == TAIL_IMAGE)
 		return weigh_image(a, b, images, false);
 	return REAL;
 }
 
-void ck_leaf_salt(unsigned char ret_digest[CK_LEAF_BYTES],
-		  const unsigned char digest[CK_LEAF_BYTES], const unsigned char *salt)
+void ck_digest_salt(unsigned char ret_digest[CK_DIGEST_BYTES],
+		    const unsigned char digest[CK_DIGEST_BYTES], const unsigned char *salt)
 {
-	crypto_shorthash_siphashx24(ret_digest, digest, CK_LEAF_BYTES, salt);
+	crypto_shorthash_siphashx24(ret_digest, digest, CK_DIGEST_BYTES, salt);
 }
 
-static const unsigned char *salted(const struct ck_compare_side *side, const struct ck_leaf *leaf,
-				   unsigned char *buf)
+static const unsigned char *salted(const struct ck_compare_side *side,
+				   const struct ck_field_digest *digest, unsigned char *buf)
 {
 	if (!side->salt)
-		return leaf->digest;
-	ck_leaf_salt(buf, leaf->digest, side->salt);
+		return digest->bytes;
+	ck_digest_salt(buf, digest->bytes, side->salt);
 	return buf;
 }
 
-enum ck_relation ck_leaves_compare(const struct ck_compare_side *a, const struct ck_compare_side *b,
-				   enum ck_image_ids images, const struct ck_compare_rules *rules,
-				   struct ck_difference *ret_difference)
+enum ck_relation ck_digests_compare(const struct ck_compare_side *a,
+				    const struct ck_compare_side *b, enum ck_image_ids images,
+				    const struct ck_compare_rules *rules,
+				    struct ck_difference *ret_difference)
 {
 	struct ck_difference difference = { "", 0 };
 	struct naming naming = { .difference = ret_difference ? &difference : NULL };
 	enum weight heaviest = NOTHING;
-	struct ck_leaves in_a, in_b;
-	struct ck_leaf leaf_a, leaf_b;
+	struct ck_digests in_a, in_b;
+	struct ck_field_digest digest_a, digest_b;
 
-	if (!ck_leaves_begin(&in_a, a->leaves, a->len) ||
-	    !ck_leaves_begin(&in_b, b->leaves, b->len) || in_a.kind != in_b.kind)
+	if (!ck_digests_begin(&in_a, a->digests, a->len) ||
+	    !ck_digests_begin(&in_b, b->digests, b->len) || in_a.kind != in_b.kind)
 		return CK_RELATION_NOT_COMPARABLE;
 	naming.kind = in_a.kind;
-	int has_a = ck_leaves_next(&in_a, &leaf_a), has_b = ck_leaves_next(&in_b, &leaf_b);
+	int has_a = ck_digests_next(&in_a, &digest_a), has_b = ck_digests_next(&in_b, &digest_b);
 	while (has_a > 0 || has_b > 0) {
-		unsigned char buf_a[CK_LEAF_BYTES], buf_b[CK_LEAF_BYTES];
+		unsigned char buf_a[CK_DIGEST_BYTES], buf_b[CK_DIGEST_BYTES];
 		int order = has_a <= 0   ? 1
 			    : has_b <= 0 ? -1
-					 : ck_leaf_order(&leaf_a.name, &leaf_b.name);
-		const struct ck_leaf *from_a = order <= 0 ? &leaf_a : NULL,
-				     *from_b = order >= 0 ? &leaf_b : NULL;
-		if (order ||
-		    memcmp(salted(a, &leaf_a, buf_a), salted(b, &leaf_b, buf_b), CK_LEAF_BYTES)) {
+					 : ck_field_name_order(&digest_a.name, &digest_b.name);
+		const struct ck_field_digest *from_a = order <= 0 ? &digest_a : NULL,
+					     *from_b = order >= 0 ? &digest_b : NULL;
+		if (order || memcmp(salted(a, &digest_a, buf_a), salted(b, &digest_b, buf_b),
+				    CK_DIGEST_BYTES)) {
 			enum weight weight = weigh(naming.kind, from_a, from_b, images, rules);
 			if (weight != NOTHING)
 				name_it(&naming, from_a ? &from_a->name : &from_b->name);
@@ -243,9 +246,9 @@ enum ck_relation ck_leaves_compare(const struct ck_compare_side *a, const struct
 				heaviest = weight;
 		}
 		if (from_a)
-			has_a = ck_leaves_next(&in_a, &leaf_a);
+			has_a = ck_digests_next(&in_a, &digest_a);
 		if (from_b)
-			has_b = ck_leaves_next(&in_b, &leaf_b);
+			has_b = ck_digests_next(&in_b, &digest_b);
 	}
 	if (has_a < 0 || has_b < 0)
 		return CK_RELATION_NOT_COMPARABLE;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The block of leaves, as bytes:
+ * The block of digests: its bytes, the order of the names in it, and the names as text.
  *
- *	kind (1)  { flags (1)  path_len (1)  key_len (4, little endian)  tail (2)  path  key  digest (16) } ...
- *
- * and the order and the spelling of the names in it.
+ *	kind (1)  { flags (1)  path_len (1)  key_len (4, little endian)  tail (2)
+ *		    path  key  digest (16) } ...
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,12 +11,12 @@
 #include "cache/request/cri.pb-c.h"
 #include "cache/request/digests.h"
 
-#define LEAF_HEAD  8u   /* bytes of a leaf before its path */
-/* printed bytes of one key: a Kubernetes annotation's name has at most 317 */
+#define DIGEST_HEAD 8u /* bytes of a digest before its path */
+/* printed bytes of one key; the name of a Kubernetes annotation has at most 317 */
 #define KEY_SHOWN  320u
-#define STEP_LONG  0x80 /* in the first byte of a field number: three more follow */
+#define STEP_LONG  0x80 /* set in the first byte of a field number: three more follow */
 
-bool ck_leaf_step(struct ck_leaf_name *name, uint32_t number)
+bool ck_field_name_step(struct ck_field_name *name, uint32_t number)
 {
 	unsigned size = number < STEP_LONG ? 1 : 4;
 
@@ -36,8 +35,8 @@ bool ck_leaf_step(struct ck_leaf_name *name, uint32_t number)
 	return true;
 }
 
-/* the number at *@at, which moves on; 0: not one that ck_leaf_step() writes */
-static uint32_t take_step(const struct ck_leaf_name *name, unsigned *at)
+/* The number at *@at, which moves behind it; 0: ck_field_name_step() writes no such number. */
+static uint32_t take_step(const struct ck_field_name *name, unsigned *at)
 {
 	const unsigned char *p = name->path + *at;
 
@@ -53,14 +52,14 @@ static uint32_t take_step(const struct ck_leaf_name *name, unsigned *at)
 	return p[0] < 0xa0 && number >= STEP_LONG ? number : 0;
 }
 
-static bool same_element(const struct ck_leaf_name *a, const struct ck_leaf_name *b)
+static bool same_element(const struct ck_field_name *a, const struct ck_field_name *b)
 {
 	return a->path_len == b->path_len && !memcmp(a->path, b->path, sizeof(a->path)) &&
 	       a->keyed == b->keyed && a->key_len == b->key_len &&
 	       (!a->key_len || !memcmp(a->key, b->key, a->key_len));
 }
 
-bool ck_leaf_under(const struct ck_leaf_name *name, const struct ck_leaf_name *top)
+bool ck_field_name_under(const struct ck_field_name *name, const struct ck_field_name *top)
 {
 	if (same_element(name, top))
 		return !top->tail[0] || !memcmp(name->tail, top->tail, sizeof(top->tail));
@@ -68,18 +67,18 @@ bool ck_leaf_under(const struct ck_leaf_name *name, const struct ck_leaf_name *t
 	       !memcmp(name->path, top->path, top->path_len);
 }
 
-bool ck_leaf_is(const struct ck_leaf_name *name, const char *path)
+bool ck_field_name_is(const struct ck_field_name *name, const char *path)
 {
 	size_t len = strlen(path);
 
 	return name->path_len == len && !memcmp(name->path, path, len);
 }
 
-/* ---- spelling -------------------------------------------------------------------------------- */
+/* ---- names as text --------------------------------------------------------------------------- */
 
 struct text {
 	char *buf;
-	size_t size, len; /* len: what it would take */
+	size_t size, len; /* len: of the whole text, even if it does not fit */
 };
 
 static void add(struct text *text, const char *s, size_t n)
@@ -103,7 +102,7 @@ static void add_step(struct text *text, const ProtobufCFieldDescriptor *field, u
 	add(text, unknown, (size_t)n);
 }
 
-static void add_key(struct text *text, const struct ck_leaf_name *name)
+static void add_key(struct text *text, const struct ck_field_name *name)
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t begin = text->len;
@@ -123,8 +122,8 @@ static void add_key(struct text *text, const struct ck_leaf_name *name)
 	add(text, "]", 1);
 }
 
-/* the field @number of message type @type, NULL if unknown; *@type becomes the type of its message,
- * or NULL */
+/* The field @number of *@type, or NULL if it is unknown. *@type becomes the type of the message in
+ * that field, or NULL. */
 static const ProtobufCFieldDescriptor *go_down(const ProtobufCMessageDescriptor **type,
 					       uint32_t number)
 {
@@ -135,7 +134,8 @@ static const ProtobufCFieldDescriptor *go_down(const ProtobufCMessageDescriptor 
 	return field;
 }
 
-size_t ck_leaf_print(enum ck_kind kind, const struct ck_leaf_name *name, char *buf, size_t size)
+size_t ck_field_name_print(enum ck_kind kind, const struct ck_field_name *name, char *buf,
+			   size_t size)
 {
 	const ProtobufCMessageDescriptor *type =
 		kind == CK_SANDBOX ? &ck__cri__run_pod_sandbox_request__descriptor
@@ -159,14 +159,15 @@ size_t ck_leaf_print(enum ck_kind kind, const struct ck_leaf_name *name, char *b
 
 /* ---- the block ------------------------------------------------------------------------------- */
 
-size_t ck_leaf_size(const struct ck_leaf_name *name)
+size_t ck_field_digest_size(const struct ck_field_name *name)
 {
-	return LEAF_HEAD + name->path_len + name->key_len + CK_LEAF_BYTES;
+	return DIGEST_HEAD + name->path_len + name->key_len + CK_DIGEST_BYTES;
 }
 
-unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf_name *name, unsigned char flags)
+unsigned char *ck_field_digest_write(unsigned char *p, const struct ck_field_name *name,
+				     unsigned char flags)
 {
-	*p++ = (unsigned char)(flags | (name->keyed ? CK_LEAF_KEYED : 0));
+	*p++ = (unsigned char)(flags | (name->keyed ? CK_DIGEST_KEYED : 0));
 	*p++ = name->path_len;
 	for (unsigned i = 0; i < 4; i++)
 		*p++ = (unsigned char)(name->key_len >> (8 * i));
@@ -179,15 +180,16 @@ unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf_name *name, 
 	return p + name->key_len;
 }
 
-bool ck_leaves_begin(struct ck_leaves *leaves, const unsigned char *block, size_t len)
+bool ck_digests_begin(struct ck_digests *digests, const unsigned char *block, size_t len)
 {
-	if (len < CK_LEAVES_HEAD || (block[0] != CK_SANDBOX && block[0] != CK_CONTAINER))
+	if (len < CK_DIGESTS_HEAD || (block[0] != CK_SANDBOX && block[0] != CK_CONTAINER))
 		return false;
-	*leaves = (struct ck_leaves){ block + CK_LEAVES_HEAD, block + len, (enum ck_kind)block[0] };
+	*digests =
+		(struct ck_digests){ block + CK_DIGESTS_HEAD, block + len, (enum ck_kind)block[0] };
 	return true;
 }
 
-static bool name_is_sound(const struct ck_leaf_name *name)
+static bool name_is_sound(const struct ck_field_name *name)
 {
 	if (!name->path_len || (name->key_len && !name->keyed) || (name->tail[0] && !name->keyed))
 		return false;
@@ -198,50 +200,51 @@ static bool name_is_sound(const struct ck_leaf_name *name)
 	       (name->tail[0] || !name->tail[1]);
 }
 
-int ck_leaves_next(struct ck_leaves *leaves, struct ck_leaf *ret_leaf)
+int ck_digests_next(struct ck_digests *digests, struct ck_field_digest *ret_digest)
 {
-	const unsigned char *p = leaves->p;
-	size_t left = (size_t)(leaves->end - p);
-	struct ck_leaf leaf = { 0 };
+	const unsigned char *p = digests->p;
+	size_t left = (size_t)(digests->end - p);
+	struct ck_field_digest digest = { 0 };
 
 	if (!left)
 		return 0;
-	if (left < LEAF_HEAD + CK_LEAF_BYTES)
+	if (left < DIGEST_HEAD + CK_DIGEST_BYTES)
 		return -CK_EDAMAGED;
-	left -= LEAF_HEAD + CK_LEAF_BYTES;
-	leaf.flags = p[0];
-	leaf.name.keyed = leaf.flags & CK_LEAF_KEYED;
-	leaf.name.path_len = p[1];
-	leaf.name.key_len =
+	left -= DIGEST_HEAD + CK_DIGEST_BYTES;
+	digest.flags = p[0];
+	digest.name.keyed = digest.flags & CK_DIGEST_KEYED;
+	digest.name.path_len = p[1];
+	digest.name.key_len =
 		(uint32_t)p[2] | (uint32_t)p[3] << 8 | (uint32_t)p[4] << 16 | (uint32_t)p[5] << 24;
-	memcpy(leaf.name.tail, p + 6, sizeof(leaf.name.tail));
-	if (leaf.flags & ~CK_LEAF_FLAGS || leaf.name.path_len > sizeof(leaf.name.path) ||
-	    leaf.name.path_len > left || leaf.name.key_len > left - leaf.name.path_len)
+	memcpy(digest.name.tail, p + 6, sizeof(digest.name.tail));
+	if (digest.flags & ~CK_DIGEST_FLAGS || digest.name.path_len > sizeof(digest.name.path) ||
+	    digest.name.path_len > left || digest.name.key_len > left - digest.name.path_len)
 		return -CK_EDAMAGED;
-	p += LEAF_HEAD;
-	memcpy(leaf.name.path, p, leaf.name.path_len);
-	leaf.name.key = p + leaf.name.path_len;
-	leaf.digest = leaf.name.key + leaf.name.key_len;
-	if (!name_is_sound(&leaf.name))
+	p += DIGEST_HEAD;
+	memcpy(digest.name.path, p, digest.name.path_len);
+	digest.name.key = p + digest.name.path_len;
+	digest.bytes = digest.name.key + digest.name.key_len;
+	if (!name_is_sound(&digest.name))
 		return -CK_EDAMAGED;
-	leaves->p = leaf.digest + CK_LEAF_BYTES;
-	*ret_leaf = leaf;
+	digests->p = digest.bytes + CK_DIGEST_BYTES;
+	*ret_digest = digest;
 	return 1;
 }
 
-bool ck_record_check(const unsigned char *block, size_t len)
+bool ck_digests_check(const unsigned char *block, size_t len)
 {
-	struct ck_leaves leaves;
-	struct ck_leaf leaf, before = { .flags = 0 }; /* an empty name: the first of all */
+	struct ck_digests digests;
+	struct ck_field_digest digest,
+		before = { .flags = 0 }; /* an empty name: the first of all */
 	unsigned n = 0;
 	int r;
 
-	if (!ck_leaves_begin(&leaves, block, len))
+	if (!ck_digests_begin(&digests, block, len))
 		return false;
-	while ((r = ck_leaves_next(&leaves, &leaf)) > 0) {
-		if (n++ >= CK_LEAVES_MAX || ck_leaf_order(&before.name, &leaf.name) > 0)
+	while ((r = ck_digests_next(&digests, &digest)) > 0) {
+		if (n++ >= CK_FIELDS_MAX || ck_field_name_order(&before.name, &digest.name) > 0)
 			return false;
-		before = leaf;
+		before = digest;
 	}
 	return r == 0;
 }

@@ -2,19 +2,20 @@
 #ifndef CK_CACHE_REQUEST_DIGESTS_H
 #define CK_CACHE_REQUEST_DIGESTS_H
 /*
- * Leaves: what a canonical form consists of, each with a name in clear and a digest of its value.
+ * The digests of a request: for each field of its normalized form a name in clear and a digest of
+ * the value.
  *
- * A name is where the leaf stands: the field numbers from the request down, for maps, envs and
- * mounts the element's key, and for the two parts of a mount that are judged on their own the way
- * from the mount down to them:
+ * A name says where the field is: the field numbers from the request down; for maps, envs and
+ * mounts the element's key; and for the two parts of a mount that are compared on their own, the
+ * numbers from the mount down to them:
  *
  *	config.tty                       path 2 14
  *	config.envs[LOG_LEVEL]           path 2 6     key "LOG_LEVEL"
  *	config.mounts[/data].image.image path 2 7     key "/data"      tail 9 1
  *
- * A block is a kind and the leaves in the order of their names: what a record keeps in the
- * database. Names are text only when they are shown. Blocks come back from the database, so
- * everything here that reads one takes it for hostile.
+ * A block is a kind and the digests in the order of their names. A record keeps it in the database,
+ * so every function that reads a block treats it as hostile input. A name becomes text only to be
+ * shown.
  */
 #include <endian.h>
 #include <stdbool.h>
@@ -22,39 +23,39 @@
 #include "src/crikeep.h"
 #include "cache/request/fingerprint.h"
 
-struct ck_leaf_name {
-	/* Field numbers, zeros behind: one byte below 128, else four with the first one's top bit
-	 * set. They order as bytes. */
+struct ck_field_name {
+	/* Field numbers, then zeros. A number below 128 takes one byte; a larger one takes four,
+	 * the first with its top bit set. Paths sort as bytes. */
 	unsigned char path[CK_PATH_DEPTH_MAX];
 	unsigned char path_len;
-	unsigned char tail[2];    /* field numbers from the element down; 0 0: the element itself */
-	unsigned char keyed;      /* an element with a key, which may be "" */
+	unsigned char tail[2]; /* field numbers below the element; 0 0: the element itself */
+	unsigned char keyed;   /* the element has a key; it may be "" */
 	uint32_t key_len;
 	const unsigned char *key; /* borrowed */
 };
 
-enum { /* flags of a leaf */
-	CK_LEAF_KEYED = 1,
-	/* an image reference beside a user_specified_image that is not empty (E5) */
-	CK_LEAF_USER_IMAGE = 2,
-	CK_LEAF_FLAGS = 3,
+enum { /* flags of a digest */
+       CK_DIGEST_KEYED = 1,
+       /* an image reference; user_specified_image beside it is not empty (E5) */
+       CK_DIGEST_USER_IMAGE = 2,
+       CK_DIGEST_FLAGS = 3,
 };
 
-struct ck_leaf {
-	struct ck_leaf_name name;
+struct ck_field_digest {
+	struct ck_field_name name;
 	unsigned char flags;
-	const unsigned char *digest; /* CK_LEAF_BYTES, borrowed */
+	const unsigned char *bytes; /* CK_DIGEST_BYTES, borrowed */
 };
 
-struct ck_leaves { /* a place in a block */
+struct ck_digests { /* a position in a block */
 	const unsigned char *p, *end;
 	enum ck_kind kind;
 };
 
-/* ck_leaf_step - append a field number to a path; false: no room */
-bool ck_leaf_step(struct ck_leaf_name *name, uint32_t number);
-/* ck_path_order - as memcmp() of the two paths, in a quarter of its time */
-static inline int ck_path_order(const struct ck_leaf_name *a, const struct ck_leaf_name *b)
+/* ck_field_name_step - append a field number to a path; false: no room */
+bool ck_field_name_step(struct ck_field_name *name, uint32_t number);
+/* ck_field_path_order - like memcmp() of the two paths, in a quarter of the time */
+static inline int ck_field_path_order(const struct ck_field_name *a, const struct ck_field_name *b)
 {
 	uint64_t x[2], y[2];
 	_Static_assert(sizeof(x) == sizeof(a->path), "a path is two words");
@@ -67,10 +68,10 @@ static inline int ck_path_order(const struct ck_leaf_name *a, const struct ck_le
 		return be64toh(x[1]) < be64toh(y[1]) ? -1 : 1;
 	return 0;
 }
-/* ck_leaf_order - like memcmp: by path, then key, then tail */
-static inline int ck_leaf_order(const struct ck_leaf_name *a, const struct ck_leaf_name *b)
+/* ck_field_name_order - like memcmp: by path, then key, then tail */
+static inline int ck_field_name_order(const struct ck_field_name *a, const struct ck_field_name *b)
 {
-	int r = ck_path_order(a, b);
+	int r = ck_field_path_order(a, b);
 
 	if (r)
 		return r;
@@ -84,22 +85,27 @@ static inline int ck_leaf_order(const struct ck_leaf_name *a, const struct ck_le
 		return a->keyed - b->keyed;
 	return a->tail[0] != b->tail[0] ? a->tail[0] - b->tail[0] : a->tail[1] - b->tail[1];
 }
-/* ck_leaf_under - is @name @top itself, or something inside of it? */
-bool ck_leaf_under(const struct ck_leaf_name *name, const struct ck_leaf_name *top);
-/* ck_leaf_is - is @name at this path ("\2\7": field numbers below 128), whatever its key? */
-bool ck_leaf_is(const struct ck_leaf_name *name, const char *path);
-/* ck_leaf_print - "config.envs[LOG_LEVEL]", unprintable bytes as \xNN, long keys cut. Always
- * terminates; returns the length that the whole name would take */
-size_t ck_leaf_print(enum ck_kind kind, const struct ck_leaf_name *name, char *buf, size_t size);
+/* ck_field_name_under - is @name equal to @top, or inside it? */
+bool ck_field_name_under(const struct ck_field_name *name, const struct ck_field_name *top);
+/* ck_field_name_is - is @name at this path ("\2\7": field numbers below 128)? The key does not
+ * matter */
+bool ck_field_name_is(const struct ck_field_name *name, const char *path);
+/* ck_field_name_print - "config.envs[LOG_LEVEL]"; unprintable bytes as \xNN; a long key is cut.
+ * @buf is always terminated. Returns the length of the whole name */
+size_t ck_field_name_print(enum ck_kind kind, const struct ck_field_name *name, char *buf,
+			   size_t size);
 
-size_t ck_leaf_size(const struct ck_leaf_name *name); /* in a block */
-#define CK_LEAVES_HEAD 1u                             /* bytes before the first leaf: the kind */
-/* ck_leaf_write - all of a leaf but its digest, which goes where the returned pointer points */
-unsigned char *ck_leaf_write(unsigned char *p, const struct ck_leaf_name *name,
-			     unsigned char flags);
+/* ck_field_digest_size - bytes in a block */
+size_t ck_field_digest_size(const struct ck_field_name *name);
+#define CK_DIGESTS_HEAD 1u /* bytes before the first digest: the kind */
+/* ck_field_digest_write - write name and flags; the digest itself goes where the result points */
+unsigned char *ck_field_digest_write(unsigned char *p, const struct ck_field_name *name,
+				     unsigned char flags);
 
-/* ck_leaves_begin - false: not a block */
-bool ck_leaves_begin(struct ck_leaves *leaves, const unsigned char *block, size_t len);
-/* ck_leaves_next - Return: 1 and the leaf, 0 at the end, -CK_EDAMAGED */
-int ck_leaves_next(struct ck_leaves *leaves, struct ck_leaf *ret_leaf);
+/* ck_digests_begin - false: not a block */
+bool ck_digests_begin(struct ck_digests *digests, const unsigned char *block, size_t len);
+/* ck_digests_next - Return: 1 and a digest; 0 at the end; -CK_EDAMAGED */
+int ck_digests_next(struct ck_digests *digests, struct ck_field_digest *ret_digest);
+/* ck_digests_check - is this block well formed, and in order? */
+bool ck_digests_check(const unsigned char *block, size_t len);
 #endif

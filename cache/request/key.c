@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kind, slot and attempt from the bytes of a create request. Only the handful of fields that make a
- * key are looked at; the rest of the request is skipped, and judged by the fingerprint.
+ * Kind, slot and attempt from the bytes of a create request. Only the few fields of a key are read;
+ * the fingerprint covers the rest.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
-/* field numbers of CRI, the same in v1 and v1alpha2 */
+/* Field numbers of CRI; v1 and v1alpha2 have the same. */
 enum {
 	RUN_POD_SANDBOX_CONFIG = 1,
 	CREATE_CONTAINER_SANDBOX_ID = 1,
@@ -32,7 +32,7 @@ struct span {
 	size_t len;
 };
 
-struct parts { /* of a key, before they are copied */
+struct parts { /* of a key, not copied yet */
 	uint32_t attempt;
 	struct span pod_namespace, pod_name, pod_uid, sandbox_id, container;
 };
@@ -43,8 +43,8 @@ static void take_string(const struct ck_wire_field *field, struct span *span)
 		*span = (struct span){ (const char *)field->data, field->len };
 }
 
-/* A field that comes again replaces, a message that comes again is merged: reading on into the same
- * parts does both. */
+/* A second field replaces the first, a second message is merged with the first: reading both into
+ * the same parts does that. */
 static int read_sandbox_metadata(struct ck_wire wire, uint32_t *attempt, struct parts *parts,
 				 struct ck_error *err)
 {
@@ -127,7 +127,7 @@ static int read_run_pod_sandbox(struct ck_wire wire, struct parts *parts, struct
 static int read_create_container(struct ck_wire wire, struct parts *parts, struct ck_error *err)
 {
 	struct ck_wire_field field;
-	uint32_t sandbox_attempt; /* the container's own decides */
+	uint32_t sandbox_attempt; /* not used: the container has its own */
 	int r;
 
 	while ((r = ck_wire_next(&wire, &field, err)) > 0) {
@@ -147,7 +147,7 @@ static int read_create_container(struct ck_wire wire, struct parts *parts, struc
 	return r;
 }
 
-/* Every string of a key, and what to call it in an error. */
+/* Every string of a key, and its name in an error text. */
 #define KEY_STRINGS(X) \
 	X(pod_namespace, "pod namespace") \
 	X(pod_name, "pod name") \
@@ -313,6 +313,6 @@ const char *ck_key_print(const struct ck_key *key, char *buf, size_t size)
 		 key->attempt);
 	for (char *p = buf; size && *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?'; /* names are the client's: none may steer a terminal */
+			*p = '?'; /* names come from the client: none may control a terminal */
 	return buf;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scrubbing, in one pass over the text. The request's strings are sorted, and each knows the
- * longest other one that it begins with. At every byte the longest string that begins there is
- * found by one binary search and a walk down that chain; what it covers is hidden, so of
- * overlapping strings nothing of either shows. When in doubt all of the text is hidden.
+ * One pass over the text. The request's strings (the secrets) are sorted, and each knows the
+ * longest other secret that it starts with. At every byte of the text, a binary search and a walk
+ * down that chain find the longest secret that starts there, and the bytes that it covers are
+ * hidden. So of overlapping secrets nothing shows. When in doubt, the whole text is hidden.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "src/base/mem.h"
 
 #define HIDDEN     "***"
-#define TEXT_READ  4096u /* bytes of text looked at, for at most CK_TEXT_MAX that are shown */
+#define TEXT_READ  4096u /* bytes of text that are read; at most CK_TEXT_MAX are shown */
 #define FIRST_ROOM 256u
 
 struct secret {
 	const unsigned char *bytes;
 	size_t len;
-	ptrdiff_t shorter; /* index of the longest other secret that this one begins with, or -1 */
+	ptrdiff_t shorter; /* index of the longest other secret that this one starts with, or -1 */
 };
 
 struct secrets {
@@ -28,17 +28,15 @@ struct secrets {
 	size_t n, room;
 };
 
-/* ---- what the request says ------------------------------------------------------------------- */
+/* ---- the request's strings ------------------------------------------------------------------- */
 
-/*
- * The way to each kind of secret, as field numbers from the request down. At the end of the way
- * stands a string. RunPodSandboxRequest and CreateContainerRequest.
- */
-static const char *const sandbox_ways[] = {
+/* Where the secrets are: paths of field numbers from the request down, each to a string.
+ * RunPodSandboxRequest and CreateContainerRequest. */
+static const char *const sandbox_paths[] = {
 	"\1\7\2", /* config.annotations, values */
 	NULL,
 };
-static const char *const container_ways[] = {
+static const char *const container_paths[] = {
 	"\2\3",    /* config.command */
 	"\2\4",    /* config.args */
 	"\2\6\2",  /* config.envs, values */
@@ -50,12 +48,12 @@ static const char *const container_ways[] = {
 
 static bool add_secret(struct secrets *secrets, const struct ck_wire_field *field)
 {
-	/* a text cannot hold more of it */
+	/* a text cannot contain a NUL */
 	size_t len = strnlen((const char *)field->data, field->len);
 
-	if (len < CK_SCRUB_MIN)
+	if (len < CK_REDACT_MIN)
 		return true;
-	if (secrets->n == CK_LEAVES_MAX)
+	if (secrets->n == CK_FIELDS_MAX)
 		return false;
 	if (secrets->n == secrets->room) {
 		size_t room = secrets->room ? 2 * secrets->room : FIRST_ROOM;
@@ -69,16 +67,16 @@ static bool add_secret(struct secrets *secrets, const struct ck_wire_field *fiel
 	return true;
 }
 
-static bool collect(struct secrets *secrets, struct ck_wire wire, const char *way)
+static bool collect(struct secrets *secrets, struct ck_wire wire, const char *path)
 {
 	struct ck_wire_field field;
 	int r;
 
 	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
-		if (field.number != (unsigned char)way[0] || field.type != CK_WIRE_BYTES)
+		if (field.number != (unsigned char)path[0] || field.type != CK_WIRE_BYTES)
 			continue;
-		if (way[1] ? !collect(secrets, ck_wire_inside(&wire, &field), way + 1)
-			   : !add_secret(secrets, &field))
+		if (path[1] ? !collect(secrets, ck_wire_inside(&wire, &field), path + 1)
+			    : !add_secret(secrets, &field))
 			return false;
 	}
 	return r == 0;
@@ -109,8 +107,8 @@ static void link_secrets(struct secrets *secrets)
 	for (size_t i = 0; i < secrets->n; i++) {
 		if (n && !compare_secrets(&v[n - 1], &v[i]))
 			continue;
-		/* what begins like v[i] and is shorter is the one before, or on the way down from
-		 * it: v is sorted */
+		/* v is sorted: a shorter secret that v[i] starts with is the one before it, or in
+		 * that one's chain */
 		ptrdiff_t j = (ptrdiff_t)n - 1;
 		while (j >= 0 && (v[j].len > v[i].len || memcmp(v[j].bytes, v[i].bytes, v[j].len)))
 			j = v[j].shorter;
@@ -120,12 +118,12 @@ static void link_secrets(struct secrets *secrets)
 	secrets->n = n;
 }
 
-/* how many bytes of @text are the longest secret that begins there; 0: none does */
+/* The length of the longest secret that @text starts with; 0: it starts with none. */
 static size_t secret_at(const struct secrets *secrets, const unsigned char *text, size_t len)
 {
 	size_t low = 0, high = secrets->n, common = 0;
 
-	/* the last secret that is not greater than the text begins with every other that fits */
+	/* the last secret that is not greater than the text starts with every other that matches */
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		if (compare_bytes(secrets->v[mid].bytes, secrets->v[mid].len, text, len) <= 0)
@@ -151,7 +149,7 @@ static bool ends_word(unsigned char c)
 	return c <= ' ' || c == '.' || c == '/' || c == 0x7f;
 }
 
-/* bytes of the well-formed UTF-8 character at @s that is no control character; 0: there is none */
+/* The bytes of the character at @s; 0: it is bad UTF-8 or a control character. */
 static size_t printable(const unsigned char *s, size_t len)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -184,8 +182,8 @@ static void hide(bool *hidden, size_t from, size_t n, size_t len)
 		hidden[i] = true;
 }
 
-static void scrub_text(const struct secrets *secrets, const unsigned char *text, size_t len,
-		       char *out)
+static void redact_text(const struct secrets *secrets, const unsigned char *text, size_t len,
+			char *out)
 {
 	bool hidden[TEXT_READ] = { false };
 	size_t shown = len < TEXT_READ ? len : TEXT_READ, word = 0, n = 0, step;
@@ -195,9 +193,9 @@ static void scrub_text(const struct secrets *secrets, const unsigned char *text,
 		hide(hidden, i, secret_at(secrets, text + i, len - i), shown);
 		if (ends_word(text[i]))
 			word = 0;
-		else if (++word == CK_SCRUB_WORD)
+		else if (++word == CK_REDACT_WORD)
 			hide(hidden, i + 1 - word, word, shown);
-		else if (word > CK_SCRUB_WORD)
+		else if (word > CK_REDACT_WORD)
 			hidden[i] = true;
 	}
 	for (size_t i = 0; i < shown; i += step) {
@@ -206,7 +204,7 @@ static void scrub_text(const struct secrets *secrets, const unsigned char *text,
 		step = good ? good : 1;
 		bool hide_it = memchr(hidden + i, true, step < shown - i ? step : shown - i);
 		size_t size = step;
-		if (hide_it) { /* what is hidden in one piece shows as one */
+		if (hide_it) { /* one "***" for each run of hidden bytes */
 			show = HIDDEN;
 			size = hiding ? 0 : sizeof(HIDDEN) - 1;
 		}
@@ -219,19 +217,19 @@ static void scrub_text(const struct secrets *secrets, const unsigned char *text,
 	out[n] = '\0';
 }
 
-void ck_scrub(const char *text, enum ck_kind kind, const void *request, size_t len, char *out)
+void ck_redact(const char *text, enum ck_kind kind, const void *request, size_t len, char *out)
 {
-	const char *const *ways = kind == CK_SANDBOX ? sandbox_ways : container_ways;
+	const char *const *paths = kind == CK_SANDBOX ? sandbox_paths : container_paths;
 	struct secrets secrets = { 0 };
 	bool known = true;
 
-	for (; request && known && *ways; ways++)
-		known = collect(&secrets, ck_wire_begin(request, len), *ways);
+	for (; request && known && *paths; paths++)
+		known = collect(&secrets, ck_wire_begin(request, len), *paths);
 	if (known) {
 		link_secrets(&secrets);
-		scrub_text(&secrets, (const unsigned char *)text, strlen(text), out);
+		redact_text(&secrets, (const unsigned char *)text, strlen(text), out);
 	} else {
-		/* not all of the request's strings are known */
+		/* some of the request's strings are not known */
 		memcpy(out, HIDDEN, sizeof(HIDDEN));
 	}
 	free(secrets.v);

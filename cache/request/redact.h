@@ -3,15 +3,16 @@
 #define CK_CACHE_REQUEST_REDACT_H
 /*
  * Text from a runtime, CNI or plugin often repeats what the request said. Before it is stored,
- * logged or shown, every string of CK_SCRUB_MIN bytes or more from the request's env values, args,
- * command, annotation values and mount sources becomes "***", and so does every single word of
- * CK_SCRUB_WORD bytes or more (keys, tokens, ids: never prose). Control characters and bad UTF-8
- * become '?'; cut at CK_TEXT_MAX on a character border.
+ * logged or shown, "***" replaces every string of CK_REDACT_MIN bytes or more from the request's
+ * env values, args, command, annotation values and mount sources, and every single word of
+ * CK_REDACT_WORD bytes or more (a key, a token or an id; prose has no such words). Control
+ * characters and bad UTF-8 become '?'. The text is cut to CK_TEXT_MAX bytes, between two
+ * characters.
  */
 #include "src/crikeep.h"
 
-/* ck_scrub - @request NULL: no request in hand, only words are scrubbed. If memory is gone: "***".
- * Always terminates @out, which has CK_TEXT_MAX + 1 bytes. Longer strings are replaced before
- * shorter ones they contain. */
-void ck_scrub(const char *text, enum ck_kind kind, const void *request, size_t len, char *out);
+/* ck_redact - @request NULL: there is none at hand, so only long words are replaced. Without memory
+ * the whole text becomes "***". @out has CK_TEXT_MAX + 1 bytes and is always terminated. Of
+ * overlapping strings nothing shows */
+void ck_redact(const char *text, enum ck_kind kind, const void *request, size_t len, char *out);
 #endif

@@ -140,7 +140,7 @@ static int on_commit(void *userdata, sqlite3 *db, const char *name, int frames)
 	return SQLITE_OK;
 }
 
-void ck_wal_watch(struct ck_store *store)
+void ck_checkpoint_watch(struct ck_store *store)
 {
 	store->frames = 0;
 	store->woken = false;
@@ -167,7 +167,7 @@ static int copy_to_tmp(struct ck_store *store, struct ck_error *err)
 {
 	char path[4096];
 	sqlite3 *copy = NULL;
-	int r = ck_dir_make(store->dirfd, CK_DB_TMP, err);
+	int r = ck_state_dir_make(store->dirfd, CK_DB_TMP, err);
 
 	if (r < 0)
 		return r;
@@ -189,7 +189,7 @@ static int copy_to_tmp(struct ck_store *store, struct ck_error *err)
 
 /*
  * Once the copy has the name CK_DB_NEXT it is the database; if we are killed before everything is
- * in place, the next life goes on from there (ck_dir_prepare()). The old connection is closed last:
+ * in place, the next life goes on from there (ck_state_dir_prepare()). The old connection is closed last:
  * as long as it lives nobody who also has the old file open takes itself for the last one, who
  * would remove the WAL by its name.
  */
@@ -204,14 +204,14 @@ static void move(struct ck_store *store)
 		store->move_frames = store->frames + LIMIT_FRAMES / 4;
 		return;
 	}
-	int r = ck_dir_swap(store->dirfd, NULL);
+	int r = ck_state_dir_swap(store->dirfd, NULL);
 	ck_store_disconnect(store, false);
 	if (r >= 0)
 		/* if not: ck_store_begin() tries again */
 		ck_store_connect(store, false, &fresh, NULL);
 }
 
-void ck_wal_bound(struct ck_store *store)
+void ck_checkpoint_bound(struct ck_store *store)
 {
 	if (store->frames < WAKE_AT) {
 		store->woken = false;

@@ -96,7 +96,7 @@ static int take_mark(int dirfd, struct mark *ret_mark)
 		memset(mark.wal, 0, sizeof(mark.wal));
 	else if (fd < 0 && fd != -ENOENT)
 		return fd;
-	ck_dir_owner_text(dirfd, mark.owner);
+	ck_state_dir_owner_text(dirfd, mark.owner);
 	*ret_mark = mark;
 	return 0;
 }
@@ -308,7 +308,7 @@ int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err)
 			nanosleep(&pause, NULL);
 		r = read_files(dirfd, &db, &wal);
 		/* between two files of the owner there is none for an instant */
-		if (r == -ENOENT && ck_dir_owned(dirfd, &pid))
+		if (r == -ENOENT && ck_state_dir_owned(dirfd, &pid))
 			r = 0;
 		int done = r > 0 ? to_database(&db, &wal, ret_copy, err) : 0;
 		free(db.at);

@@ -140,7 +140,7 @@ static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fre
 int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct ck_error *err)
 {
 	sqlite3 *db = NULL;
-	int r = ck_dir_prepare(store->dirfd, err);
+	int r = ck_state_dir_prepare(store->dirfd, err);
 
 	if (r >= 0)
 		r = ck_sql_open(store->path, SQLITE_OPEN_READWRITE, &db, err);
@@ -153,7 +153,7 @@ int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct
 	store->db = db;
 	store->counters_known = false;
 	store->moved = false;
-	ck_wal_watch(store);
+	ck_checkpoint_watch(store);
 	give_checkpointer(store);
 	return 0;
 }
@@ -186,7 +186,7 @@ int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *
 	ck_store_disconnect(store, false);
 	ck_copy_close(&store->copy);
 	store->set_aside_first = true;
-	int r = ck_dir_set_aside(store->dirfd, ret_name, err);
+	int r = ck_state_dir_set_aside(store->dirfd, ret_name, err);
 	if (r < 0)
 		return r;
 	store->set_aside_first = false;
@@ -268,7 +268,7 @@ int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_
 {
 	struct ck_store_opened opened = {0};
 	struct ck_store *store;
-	int r = ck_sql_check(err);
+	int r = ck_sqlite_check(err);
 
 	if (r < 0)
 		return r;
@@ -276,15 +276,15 @@ int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_
 	if (!store)
 		return ck_nomem(err);
 	store->dirfd = -1;
-	r = ck_dir_open(dir, true, &store->dir, &store->dirfd, err);
+	r = ck_state_dir_open(dir, true, &store->dir, &store->dirfd, err);
 	if (r >= 0)
 		r = path_of_database(store, err);
 	if (r >= 0)
-		r = ck_dir_own(store->dirfd, store->dir, err);
+		r = ck_state_dir_own(store->dirfd, store->dir, err);
 	if (r >= 0)
-		r = ck_dir_key(store->dirfd, &store->key, err);
+		r = ck_state_dir_key(store->dirfd, &store->key, err);
 	if (r >= 0) {
-		if (!ck_dir_is_memory(store->dirfd))
+		if (!ck_state_dir_is_memory(store->dirfd))
 			store->checkpointer = ck_checkpointer_new();
 		r = open_database(store, &opened, err);
 	}

@@ -12,11 +12,11 @@ static int open_copy(const char *dir, struct ck_copy *ret_copy, bool *ret_alive,
 {
 	CK_AUTO_FREE char *path = NULL;
 	CK_AUTO_CLOSE int dirfd = -1;
-	int r = ck_dir_open(dir, false, &path, &dirfd, err);
+	int r = ck_state_dir_open(dir, false, &path, &dirfd, err);
 
 	if (r < 0)
 		return r;
-	*ret_alive = ck_dir_owned(dirfd, ret_pid);
+	*ret_alive = ck_state_dir_owned(dirfd, ret_pid);
 	r = ck_copy_open(dirfd, ret_copy, err);
 	return ck_context(err, r, "'%s'", dir);
 }
@@ -36,22 +36,22 @@ static void *grown(void *array, size_t n, size_t size)
 	return n & (n - 1) || (n && n < 16) ? array : ck_realloc(array, (n ? n * 2 : 16) * size);
 }
 
-static int read_rows(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
+static int read_rows(sqlite3 *db, struct ck_reader *reader, struct ck_error *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	int rc = SQLITE_DONE;
 	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
 
 	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		struct ck_row *rows = grown(dump->rows, dump->rows_n, sizeof(*rows));
+		struct ck_row *rows = grown(reader->rows, reader->rows_n, sizeof(*rows));
 		if (!rows) {
 			r = ck_nomem(err);
 			break;
 		}
-		dump->rows = rows;
-		r = ck_row_decode(stmt, &rows[dump->rows_n], err);
+		reader->rows = rows;
+		r = ck_row_decode(stmt, &rows[reader->rows_n], err);
 		if (r >= 0)
-			dump->rows_n++;
+			reader->rows_n++;
 	}
 	if (r >= 0 && rc != SQLITE_DONE)
 		r = ck_sql_fail(err, db, rc, "read the entries");
@@ -59,16 +59,16 @@ static int read_rows(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
 	return r;
 }
 
-static int read_leaves(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
+static int read_digests(sqlite3 *db, struct ck_reader *reader, struct ck_error *err)
 {
 	sqlite3_stmt *stmt = NULL;
-	int r = ck_sql_prepare(db, ck_leaves_select, &stmt, err);
+	int r = ck_sql_prepare(db, ck_digests_select, &stmt, err);
 
-	for (size_t i = 0; r >= 0 && i < dump->rows_n; i++) {
-		int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)dump->rows[i].id);
+	for (size_t i = 0; r >= 0 && i < reader->rows_n; i++) {
+		int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)reader->rows[i].id);
 		rc = rc ? rc : ck_sql_step(stmt);
 		if (rc == SQLITE_ROW)
-			r = ck_leaves_decode(stmt, &dump->rows[i].record, err);
+			r = ck_digests_decode(stmt, &reader->rows[i].record, err);
 		else if (rc != SQLITE_DONE)
 			r = ck_sql_fail(err, db, rc, "read a fingerprint");
 		sqlite3_reset(stmt);
@@ -77,22 +77,23 @@ static int read_leaves(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
 	return r;
 }
 
-static int read_history(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
+static int read_history(sqlite3 *db, struct ck_reader *reader, struct ck_error *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	int rc = SQLITE_DONE;
 	int r = ck_sql_prepare(db, ck_history_select, &stmt, err);
 
 	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
-		struct ck_history_row *rows = grown(dump->history, dump->history_n, sizeof(*rows));
+		struct ck_history_row *rows =
+			grown(reader->history, reader->history_n, sizeof(*rows));
 		if (!rows) {
 			r = ck_nomem(err);
 			break;
 		}
-		dump->history = rows;
-		r = ck_history_decode(stmt, &rows[dump->history_n], err);
+		reader->history = rows;
+		r = ck_history_decode(stmt, &rows[reader->history_n], err);
 		if (r >= 0)
-			dump->history_n++;
+			reader->history_n++;
 	}
 	if (r >= 0 && rc != SQLITE_DONE)
 		r = ck_sql_fail(err, db, rc, "read the history");
@@ -100,44 +101,45 @@ static int read_history(sqlite3 *db, struct ck_dump *dump, struct ck_error *err)
 	return r;
 }
 
-int ck_dump_read(const char *dir, unsigned what, struct ck_dump **ret_dump, struct ck_error *err)
+int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_dump,
+		   struct ck_error *err)
 {
 	struct ck_copy copy = {0};
-	struct ck_dump *dump = CK_NEW(struct ck_dump);
+	struct ck_reader *reader = CK_NEW(struct ck_reader);
 
-	if (!dump)
+	if (!reader)
 		return ck_nomem(err);
-	int r = open_copy(dir, &copy, &dump->owner_alive, &dump->owner_pid, err);
+	int r = open_copy(dir, &copy, &reader->owner_alive, &reader->owner_pid, err);
 	if (r >= 0)
-		r = check_version(copy.db, &dump->schema, err);
-	if (r >= 0 && what & (CK_DUMP_ROWS | CK_DUMP_LEAVES))
-		r = read_rows(copy.db, dump, err);
-	if (r >= 0 && what & CK_DUMP_LEAVES)
-		r = read_leaves(copy.db, dump, err);
-	if (r >= 0 && what & CK_DUMP_HISTORY)
-		r = read_history(copy.db, dump, err);
-	if (r >= 0 && what & CK_DUMP_COUNTERS)
-		r = ck_counters_read(copy.db, &dump->counters, err);
+		r = check_version(copy.db, &reader->schema, err);
+	if (r >= 0 && what & (CK_READ_ROWS | CK_READ_DIGESTS))
+		r = read_rows(copy.db, reader, err);
+	if (r >= 0 && what & CK_READ_DIGESTS)
+		r = read_digests(copy.db, reader, err);
+	if (r >= 0 && what & CK_READ_HISTORY)
+		r = read_history(copy.db, reader, err);
+	if (r >= 0 && what & CK_READ_COUNTERS)
+		r = ck_counters_read(copy.db, &reader->counters, err);
 	ck_copy_close(&copy);
 	if (r < 0) {
-		ck_dump_free(dump);
+		ck_reader_free(reader);
 		return r;
 	}
-	*ret_dump = dump;
+	*ret_dump = reader;
 	return 0;
 }
 
-void ck_dump_free(struct ck_dump *dump)
+void ck_reader_free(struct ck_reader *reader)
 {
-	if (!dump)
+	if (!reader)
 		return;
-	for (size_t i = 0; i < dump->rows_n; i++)
-		ck_row_fini(&dump->rows[i]);
-	for (size_t i = 0; i < dump->history_n; i++)
-		ck_history_row_fini(&dump->history[i]);
-	free(dump->rows);
-	free(dump->history);
-	free(dump);
+	for (size_t i = 0; i < reader->rows_n; i++)
+		ck_row_fini(&reader->rows[i]);
+	for (size_t i = 0; i < reader->history_n; i++)
+		ck_history_row_fini(&reader->history[i]);
+	free(reader->rows);
+	free(reader->history);
+	free(reader);
 }
 
 /* ---- the check ------------------------------------------------------------------------------- */
@@ -217,30 +219,30 @@ static int ask(sqlite3 *db, const struct question *q, struct report *report, str
 
 static int check_rows(sqlite3 *db, struct report *report, struct ck_error *err)
 {
-	sqlite3_stmt *stmt = NULL, *leaves = NULL;
+	sqlite3_stmt *stmt = NULL, *digests = NULL;
 	int rc = SQLITE_DONE;
 	int r = ck_sql_prepare(db, ck_row_select, &stmt, err);
 
 	if (r >= 0)
-		r = ck_sql_prepare(db, ck_leaves_select, &leaves, err);
+		r = ck_sql_prepare(db, ck_digests_select, &digests, err);
 	while (r >= 0 && (rc = ck_sql_step(stmt)) == SQLITE_ROW) {
 		struct ck_row row = {0};
 		struct ck_error why;
 		r = finding_or_error(report, ck_row_decode(stmt, &row, &why), &why, err);
-		if (row.id && sqlite3_bind_int64(leaves, 1, (sqlite3_int64)row.id) == SQLITE_OK &&
-		    ck_sql_step(leaves) == SQLITE_ROW) {
-			int bad = ck_leaves_decode(leaves, &row.record, &why);
+		if (row.id && sqlite3_bind_int64(digests, 1, (sqlite3_int64)row.id) == SQLITE_OK &&
+		    ck_sql_step(digests) == SQLITE_ROW) {
+			int bad = ck_digests_decode(digests, &row.record, &why);
 			r = finding_or_error(
 				report,
 				ck_context(&why, bad, "entry %llu", (unsigned long long)row.id),
 				&why, err);
 		}
-		sqlite3_reset(leaves);
+		sqlite3_reset(digests);
 		ck_row_fini(&row);
 	}
 	if (r >= 0 && rc != SQLITE_DONE)
 		r = ck_sql_fail(err, db, rc, "read the entries");
-	sqlite3_finalize(leaves);
+	sqlite3_finalize(digests);
 	sqlite3_finalize(stmt);
 	return r;
 }
@@ -283,8 +285,8 @@ static int check_all(sqlite3 *db, struct report *report, struct ck_error *err)
 	return r < 0 ? r : ck_counters_read(db, &counters, err);
 }
 
-int ck_dump_check(const char *dir, void (*say)(const char *finding, void *userdata), void *userdata,
-		  struct ck_error *err)
+int ck_reader_check(const char *dir, void (*say)(const char *finding, void *userdata),
+		    void *userdata, struct ck_error *err)
 {
 	struct report report = {say, userdata, 0};
 	struct ck_copy copy = {0};

@@ -4,16 +4,15 @@
  * network: type, length and range of every column, and what the rest of the program takes for
  * granted of an entry.
  */
+#include "cache/request/digests.h"
 #include "cache/store/store-int.h"
 
 /* column, in the order of every statement here: parameter numbers are these + 1 */
 #define COLUMNS(X) \
-	X(id) \
-	X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) X(key_id) \
-		X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) X(origin) \
-			X(stage) X(object) X(reply) X(told) X(requests) X(tries) X(last_grpc) \
-				X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) \
-					X(boot) X(staged)
+	X(id) X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) \
+	X(key_id) X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) \
+	X(origin) X(stage) X(object) X(reply) X(told) X(requests) X(tries) X(last_grpc) \
+	X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged)
 
 enum column {
 #define COLUMN_ENUM(name) COL_##name,
@@ -45,7 +44,7 @@ const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flag
 			     "existed = ?31, due = ?32, boot = ?33,"
 			     " staged = ?34 WHERE id = ?1";
 
-const char ck_leaves_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
+const char ck_digests_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
 
 #define FLAGS_STORED (CK_ENTRY_VOLATILE - 1) /* every flag below it */
 _Static_assert(FLAGS_STORED == (CK_ENTRY_TOLD | CK_ENTRY_LOST | CK_ENTRY_ABANDONED |
@@ -361,7 +360,7 @@ int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *e
 	return ck_fail(err, CK_EDAMAGED, "entry %llu: column %s", (unsigned long long)id, wrong);
 }
 
-int ck_leaves_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_error *err)
+int ck_digests_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_error *err)
 {
 	const void *bytes;
 	size_t len;
@@ -370,14 +369,14 @@ int ck_leaves_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_err
 		return sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM
 			       ? ck_nomem(err)
 			       : ck_fail(err, CK_EDAMAGED, "fingerprint");
-	if (!ck_record_check(bytes, len))
+	if (!ck_digests_check(bytes, len))
 		return ck_fail(err, CK_EDAMAGED, "fingerprint: malformed");
-	unsigned char *leaves = ck_memdup(bytes, len);
-	if (!leaves)
+	unsigned char *digests = ck_memdup(bytes, len);
+	if (!digests)
 		return ck_nomem(err);
-	free(record->leaves);
-	record->leaves = leaves;
-	record->leaves_len = len;
+	free(record->digests);
+	record->digests = digests;
+	record->digests_len = len;
 	return 0;
 }
 

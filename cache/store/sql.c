@@ -212,7 +212,7 @@ _Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED ==
 	       "the schema says these as numbers");
 _Static_assert(CK_SANDBOX == 1 && CK_CONTAINER == 2, "the schema says these as numbers");
 _Static_assert(CK_KEY_ID_BYTES == 8 && CK_SALT_BYTES == 16 && CK_ROOT_BYTES == 32 &&
-		       CK_LEAF_BYTES == 16,
+		       CK_DIGEST_BYTES == 16,
 	       "the schema says these as numbers");
 
 static bool is_sql_of(const struct object *object, sqlite3_stmt *stmt, int col)

@@ -12,21 +12,16 @@
 
 #define VERSION_MIN 3037000 /* STRICT tables */
 
-/* All that we call: tests/check-symbols.sh compares. */
+/* All functions that we call; tests/check-symbols.sh compares. */
 #define FUNCTIONS(X) \
-	X(backup_finish) \
-	X(backup_init) X(backup_step) X(bind_blob) X(bind_blob64) X(bind_int) X(bind_int64) X( \
-		bind_null) X(bind_text) X(busy_timeout) X(changes) X(clear_bindings) X(close) \
-		X(column_blob) X(column_bytes) X(column_int64) X(column_text) X(column_type) X( \
-			compileoption_used) X(db_config) X(db_handle) X(db_mutex) X(db_readonly) \
-			X(deserialize) X(errcode) X(errmsg) X(errstr) X(exec) X(extended_errcode) \
-				X(extended_result_codes) X(file_control) X(finalize) \
-					X(get_autocommit) X(interrupt) X(libversion) \
-						X(libversion_number) X(open_v2) X(prepare_v3) \
-							X(reset) X(step) X(system_errno) \
-								X(threadsafe) X(vfs_find) \
-									X(wal_checkpoint_v2) \
-										X(wal_hook)
+	X(backup_finish) X(backup_init) X(backup_step) X(bind_blob) X(bind_blob64) X(bind_int) \
+	X(bind_int64) X(bind_null) X(bind_text) X(busy_timeout) X(changes) X(clear_bindings) \
+	X(close) X(column_blob) X(column_bytes) X(column_int64) X(column_text) X(column_type) \
+	X(compileoption_used) X(db_config) X(db_handle) X(db_mutex) X(db_readonly) \
+	X(deserialize) X(errcode) X(errmsg) X(errstr) X(exec) X(extended_errcode) \
+	X(extended_result_codes) X(file_control) X(finalize) X(get_autocommit) X(interrupt) \
+	X(libversion) X(libversion_number) X(open_v2) X(prepare_v3) X(reset) X(step) \
+	X(system_errno) X(threadsafe) X(vfs_find) X(wal_checkpoint_v2) X(wal_hook)
 
 /*
  * Where a copy lacks a function, because it was compiled without, the dynamic linker takes that one
@@ -81,7 +76,7 @@ static int check_mutexes(struct ck_error *err)
 	return r;
 }
 
-int ck_sql_check(struct ck_error *err)
+int ck_sqlite_check(struct ck_error *err)
 {
 	if (sqlite3_libversion_number() < VERSION_MIN)
 		return ck_fail(err, CK_EINVAL, "SQLite %s is too old: 3.37 is needed",

@@ -25,7 +25,8 @@
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct ck_error *err)
+int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
+		      struct ck_error *err)
 {
 	bool made = make && mkdir(dir, 0700) == 0;
 	struct stat st;
@@ -58,7 +59,7 @@ int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct
 	return 0;
 }
 
-bool ck_dir_is_memory(int dirfd)
+bool ck_state_dir_is_memory(int dirfd)
 {
 	struct statfs fs;
 
@@ -68,7 +69,7 @@ bool ck_dir_is_memory(int dirfd)
 	return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
 }
 
-int64_t ck_dir_size(int dirfd, const char *name)
+int64_t ck_state_dir_size(int dirfd, const char *name)
 {
 	struct stat st;
 
@@ -117,7 +118,7 @@ static const struct flock owner_mark = {
 	.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
 };
 
-void ck_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT])
+void ck_state_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT])
 {
 	ssize_t n = file_read(dirfd, CK_OWNER_NAME, text, CK_OWNER_TEXT - 1);
 
@@ -128,13 +129,13 @@ static long owner_pid(int dirfd)
 {
 	char text[CK_OWNER_TEXT], *end;
 
-	ck_dir_owner_text(dirfd, text);
+	ck_state_dir_owner_text(dirfd, text);
 	errno = 0;
 	long pid = strtol(text, &end, 10);
 	return errno || end == text || *end != ' ' || pid < 1 ? 0 : pid;
 }
 
-bool ck_dir_owned(int dirfd, long *ret_pid)
+bool ck_state_dir_owned(int dirfd, long *ret_pid)
 {
 	struct flock ask = owner_mark;
 
@@ -148,10 +149,10 @@ bool ck_store_owner(const char *dir, long *ret_pid)
 	CK_AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	*ret_pid = 0;
-	return fd >= 0 && ck_dir_owned(fd, ret_pid);
+	return fd >= 0 && ck_state_dir_owned(fd, ret_pid);
 }
 
-int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
+int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err)
 {
 	struct flock mark = owner_mark;
 	struct timespec now, pause = {0, LOCK_PAUSE_NS};
@@ -186,7 +187,7 @@ int ck_dir_own(int dirfd, const char *path, struct ck_error *err)
 
 /* ---- the digest key -------------------------------------------------------------------------- */
 
-bool ck_key_file_parse(const void *bytes, size_t len, struct ck_digest_key *ret_key)
+bool ck_state_dir_parse_key(const void *bytes, size_t len, struct ck_digest_key *ret_key)
 {
 	struct ck_digest_key key = {0};
 
@@ -199,17 +200,17 @@ bool ck_key_file_parse(const void *bytes, size_t len, struct ck_digest_key *ret_
 	return true;
 }
 
-int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
+int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
 {
 	unsigned char bytes[CK_KEY_BYTES + 1]; /* one more, to see that the file ends */
 	ssize_t n = file_read(dirfd, CK_KEY_NAME, bytes, sizeof(bytes));
 
-	if (n >= 0 && ck_key_file_parse(bytes, (size_t)n, ret_key))
+	if (n >= 0 && ck_state_dir_parse_key(bytes, (size_t)n, ret_key))
 		return 0;
 	do {
 		if (getrandom(bytes, CK_KEY_BYTES, 0) != CK_KEY_BYTES)
 			return ck_fail_errno(err, CK_EIO, errno, "make a key");
-	} while (!ck_key_file_parse(bytes, CK_KEY_BYTES, ret_key));
+	} while (!ck_state_dir_parse_key(bytes, CK_KEY_BYTES, ret_key));
 	/* if not: rows of this life are not comparable in the next (K31) */
 	file_write(dirfd, CK_KEY_NAME, bytes, CK_KEY_BYTES);
 	return 0;
@@ -217,7 +218,7 @@ int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
 
 /* ---- the database's files -------------------------------------------------------------------- */
 
-int ck_dir_make(int dirfd, const char *name, struct ck_error *err)
+int ck_state_dir_make(int dirfd, const char *name, struct ck_error *err)
 {
 	/* SQLite would give it the umask's mode; -wal and -shm inherit this one */
 	CK_AUTO_CLOSE int fd = ck_fd_own(
@@ -234,7 +235,7 @@ int ck_dir_make(int dirfd, const char *name, struct ck_error *err)
  * hold. So an interrupted change goes on where it was: the old WAL first, because it must never be
  * applied to the new file.
  */
-int ck_dir_swap(int dirfd, struct ck_error *err)
+int ck_state_dir_swap(int dirfd, struct ck_error *err)
 {
 	if ((unlinkat(dirfd, CK_DB_WAL, 0) < 0 && errno != ENOENT) ||
 	    (unlinkat(dirfd, CK_DB_SHM, 0) < 0 && errno != ENOENT) ||
@@ -243,18 +244,18 @@ int ck_dir_swap(int dirfd, struct ck_error *err)
 	return 0;
 }
 
-int ck_dir_prepare(int dirfd, struct ck_error *err)
+int ck_state_dir_prepare(int dirfd, struct ck_error *err)
 {
 	struct stat st;
 	int r = 0;
 
 	unlinkat(dirfd, CK_DB_TMP, 0);
 	if (fstatat(dirfd, CK_DB_NEXT, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		r = ck_dir_swap(dirfd, err);
+		r = ck_state_dir_swap(dirfd, err);
 	if (r < 0)
 		return r;
 	if (fstatat(dirfd, CK_DB_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? ck_dir_make(dirfd, CK_DB_NAME, err)
+		return errno == ENOENT ? ck_state_dir_make(dirfd, CK_DB_NAME, err)
 				       : ck_fail_errno(err, CK_EIO, errno, "'%s'", CK_DB_NAME);
 	return S_ISREG(st.st_mode) ? 0
 				   : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);
@@ -281,7 +282,7 @@ static bool name_is_free(int dirfd, const char *name)
  * database, which SQLite drops. The other way round it would find an older state of the database
  * and take it for good.
  */
-int ck_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err)
+int ck_state_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err)
 {
 	static const char *const from[] = {CK_DB_WAL, CK_DB_SHM};
 	static const char *const suffix[] = {"-wal", "-shm"};

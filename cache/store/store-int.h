@@ -42,33 +42,34 @@ struct ck_store;
 
 #define CK_OWNER_TEXT 64 /* "PID BOOTTIME\n": differs for each life of an owner */
 
-int ck_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd, struct ck_error *err);
+int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
+		      struct ck_error *err);
 /* -CK_EOWNED; until the descriptor is closed */
-int ck_dir_own(int dirfd, const char *path, struct ck_error *err);
+int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err);
 /* the last owner's pid either way; asks without taking a lock, so it cannot be in an owner's way */
-bool ck_dir_owned(int dirfd, long *ret_pid);
-void ck_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
-bool ck_dir_is_memory(int dirfd); /* tmpfs: an fsync costs nothing */
+bool ck_state_dir_owned(int dirfd, long *ret_pid);
+void ck_state_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
+bool ck_state_dir_is_memory(int dirfd); /* tmpfs: an fsync costs nothing */
 /* of a file, without opening it; -1: there is none */
-int64_t ck_dir_size(int dirfd, const char *name);
+int64_t ck_state_dir_size(int dirfd, const char *name);
 /* the digest key of the directory; one of this life only where it cannot be written. -CK_EIO (no
  * randomness) */
-int ck_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err);
-bool ck_key_file_parse(const void *bytes, size_t len, struct ck_digest_key *ret_key);
+int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err);
+bool ck_state_dir_parse_key(const void *bytes, size_t len, struct ck_digest_key *ret_key);
 /* make CK_DB_NAME if it is absent, 0600, and finish what an interrupted change of files left;
  * before SQLite has it open */
-int ck_dir_prepare(int dirfd, struct ck_error *err);
+int ck_state_dir_prepare(int dirfd, struct ck_error *err);
 /* an empty file, 0600; must not exist */
-int ck_dir_make(int dirfd, const char *name, struct ck_error *err);
+int ck_state_dir_make(int dirfd, const char *name, struct ck_error *err);
 /* CK_DB_NEXT becomes CK_DB_NAME */
-int ck_dir_swap(int dirfd, struct ck_error *err);
-int ck_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err);
+int ck_state_dir_swap(int dirfd, struct ck_error *err);
+int ck_state_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err);
 
 /* ---- sqlite-check.c -------------------------------------------------------------------------- */
 
 #define CK_SQL_VFS "unix" /* by name: a host may have made another one the default */
 
-int ck_sql_check(struct ck_error *err); /* 0, -CK_EINVAL, -CK_ENOMEM */
+int ck_sqlite_check(struct ck_error *err); /* 0, -CK_EINVAL, -CK_ENOMEM */
 
 /* ---- sql.c ----------------------------------------------------------------------------------- */
 
@@ -89,14 +90,14 @@ int ck_schema_make(sqlite3 *db, int from, struct ck_error *err);
 /* ---- row.c ----------------------------------------------------------------------------------- */
 
 extern const char ck_row_select[]; /* all rows, by id */
-extern const char ck_row_insert[], ck_row_update[], ck_leaves_select[];
+extern const char ck_row_insert[], ck_row_update[], ck_digests_select[];
 /* SQLITE_OK or what bind said; borrowed until reset */
 int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole);
 /* ck_row_decode - one row of ck_row_select, as distrustful as of the network. -CK_EDAMAGED,
  * -CK_ENOMEM */
 int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *err);
-/* one row of ck_leaves_select */
-int ck_leaves_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_error *err);
+/* one row of ck_digests_select */
+int ck_digests_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_error *err);
 int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_error *err);
 
 /* Columns read with distrust: false: not of this type or not within these bounds. */
@@ -129,18 +130,18 @@ extern void (*ck_copy_hook)(void);
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-#define CK_STATEMENTS(X)                                                                    \
-	X(BEGIN, "BEGIN IMMEDIATE")                                                         \
-	X(COMMIT, "COMMIT")                                                                 \
-	X(INSERT, ck_row_insert)                                                            \
-	X(UPDATE, ck_row_update)                                                            \
-	X(DELETE, "DELETE FROM entry WHERE id = ?1")                                        \
-	X(LEAVES, ck_leaves_select)                                                         \
-	X(LEAVES_INSERT, "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)")         \
-	X(LEAVES_DELETE, "DELETE FROM fingerprint WHERE entry = ?1")                        \
-	X(NOTE, ck_history_insert)                                                          \
-	X(NOTE_TRIM, ck_history_trim)                                                       \
-	X(COUNTER, "INSERT INTO counter (name, value) VALUES (?1, ?2)"                      \
+#define CK_STATEMENTS(X) \
+	X(BEGIN, "BEGIN IMMEDIATE") \
+	X(COMMIT, "COMMIT") \
+	X(INSERT, ck_row_insert) \
+	X(UPDATE, ck_row_update) \
+	X(DELETE, "DELETE FROM entry WHERE id = ?1") \
+	X(DIGESTS, ck_digests_select) \
+	X(DIGESTS_INSERT, "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)") \
+	X(DIGESTS_DELETE, "DELETE FROM fingerprint WHERE entry = ?1") \
+	X(NOTE, ck_history_insert) \
+	X(NOTE_TRIM, ck_history_trim) \
+	X(COUNTER, "INSERT INTO counter (name, value) VALUES (?1, ?2)" \
 		   " ON CONFLICT (name) DO UPDATE SET value = excluded.value")
 
 enum ck_statement {
@@ -190,8 +191,8 @@ int ck_store_broken(struct ck_store *store, int r); /* roll back; returns @r */
 
 /* ---- checkpoint.c ---------------------------------------------------------------------------- */
 
-void ck_wal_watch(struct ck_store *store); /* a new writer: count its frames */
-void ck_wal_bound(struct ck_store *store); /* after each commit */
+void ck_checkpoint_watch(struct ck_store *store); /* a new writer: count its frames */
+void ck_checkpoint_bound(struct ck_store *store); /* after each commit */
 
 /* NULL: no memory or no thread; the owner then checkpoints itself */
 struct ck_checkpointer *ck_checkpointer_new(void);

@@ -52,17 +52,17 @@ int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_
 void ck_store_close(struct ck_store *store); /* checkpoints if it can do so without waiting */
 const struct ck_digest_key *ck_store_key(const struct ck_store *store);
 
-/* ck_store_load - every row, oldest first, leaves not loaded; @fn takes over what the row holds
+/* ck_store_load - every row, oldest first, digests not loaded; @fn takes over what the row holds
  * (and zeroes it), or ck_row_fini() is called. A row that does not pass validation is -CK_EDAMAGED.
  * Return: 0, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM, or @fn's. */
 int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata),
 		  void *userdata, struct ck_error *err);
 int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters,
 			   struct ck_error *err);
-/* ck_store_leaves - load record->leaves of a row. -CK_ENOTFOUND, -CK_EDAMAGED, -CK_EIO,
+/* ck_store_digests - load record->digests of a row. -CK_ENOTFOUND, -CK_EDAMAGED, -CK_EIO,
  * -CK_ENOMEM */
-int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record,
-		    struct ck_error *err);
+int ck_store_digests(struct ck_store *store, uint64_t id, struct ck_record *record,
+		     struct ck_error *err);
 
 /* One round. After any error the transaction is rolled back and nothing of it is in the database.
  * Write what gives up a key (updates, deletes) before what takes it (inserts): at no time may two
@@ -70,11 +70,11 @@ int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *recor
  * Return: 0, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM; begin also opens a database that could
  * not be opened before. */
 int ck_store_begin(struct ck_store *store, struct ck_error *err);
-/* with its leaves, if loaded */
+/* with its digests, if loaded */
 int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err);
 /* all but key and record; image_id too */
 int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_error *err);
-/* leaves too; history stays */
+/* digests too; history stays */
 int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err);
 int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what what,
 		  enum ck_state from, enum ck_state to,
@@ -116,7 +116,7 @@ struct ck_history_row {
 	char boot[37];
 };
 
-struct ck_dump { /* a consistent copy; rows with leaves if asked */
+struct ck_reader { /* a consistent copy; rows with digests if asked */
 	struct ck_row *rows;
 	size_t rows_n;
 	struct ck_history_row *history; /* oldest first */
@@ -131,19 +131,20 @@ struct ck_dump { /* a consistent copy; rows with leaves if asked */
  * last owner's; 0: unknown */
 bool ck_store_owner(const char *dir, long *ret_pid);
 
-enum ck_dump_what {
-	CK_DUMP_ROWS = 1,
-	CK_DUMP_LEAVES = 2,
-	CK_DUMP_HISTORY = 4,
-	CK_DUMP_COUNTERS = 8
+enum ck_reader_what {
+	CK_READ_ROWS = 1,
+	CK_READ_DIGESTS = 2,
+	CK_READ_HISTORY = 4,
+	CK_READ_COUNTERS = 8
 };
-/* ck_dump_read - -CK_ENOTFOUND (no database there), -CK_EVERSION, -CK_EDAMAGED, -CK_EIO (no
+/* ck_reader_open - -CK_ENOTFOUND (no database there), -CK_EVERSION, -CK_EDAMAGED, -CK_EIO (no
  * permission ...), -CK_ENOMEM */
-int ck_dump_read(const char *dir, unsigned what, struct ck_dump **ret_dump, struct ck_error *err);
-void ck_dump_free(struct ck_dump *dump);
-/* ck_dump_check - `crikeep check`: integrity_check, schema, every row valid, moves and index hold,
+int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_dump,
+		   struct ck_error *err);
+void ck_reader_free(struct ck_reader *reader);
+/* ck_reader_check - `crikeep check`: integrity_check, schema, every row valid, moves and index hold,
  * history within bounds. Calls @say for each finding. Return: number of findings, or as
- * ck_dump_read() */
-int ck_dump_check(const char *dir, void (*say)(const char *finding, void *userdata), void *userdata,
-		  struct ck_error *err);
+ * ck_reader_open() */
+int ck_reader_check(const char *dir, void (*say)(const char *finding, void *userdata),
+		    void *userdata, struct ck_error *err);
 #endif

@@ -18,7 +18,7 @@ int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_
 		       struct ck_error *err)
 {
 	if (CK_NEVER(!store->db ||
-		     (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_LEAVES)))
+		     (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_DIGESTS)))
 		return ck_fail(err, CK_EIO, "no round is open");
 	if (!store->stmts[which]) {
 		const char *const sql[] = {
@@ -67,7 +67,7 @@ static int reconnect(struct ck_store *store, struct ck_error *err)
 {
 	char name[512];
 	bool fresh;
-	int r = store->set_aside_first ? ck_dir_set_aside(store->dirfd, name, err) : 0;
+	int r = store->set_aside_first ? ck_state_dir_set_aside(store->dirfd, name, err) : 0;
 
 	if (r < 0)
 		return r;
@@ -136,22 +136,22 @@ int ck_store_commit(struct ck_store *store, struct ck_error *err)
 	store->counters = store->round_counters;
 	store->counters_known = store->round_counters_known;
 	store->checkpoint_due = true;
-	ck_wal_bound(store);
+	ck_checkpoint_bound(store);
 	return 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int insert_leaves(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
+static int insert_digests(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, CK_SQL_LEAVES_INSERT, &stmt, err);
+	int r = ck_store_statement(store, CK_SQL_DIGESTS_INSERT, &stmt, err);
 
 	if (r < 0)
 		return r;
 	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)row->id);
 	rc = rc ? rc
-		: sqlite3_bind_blob64(stmt, 2, row->record.leaves, row->record.leaves_len,
+		: sqlite3_bind_blob64(stmt, 2, row->record.digests, row->record.digests_len,
 				      SQLITE_STATIC);
 	if (rc != SQLITE_OK)
 		return ck_store_broken(store,
@@ -170,8 +170,8 @@ int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_
 	if (rc != SQLITE_OK)
 		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind an entry"));
 	r = ck_store_run(store, stmt, "insert an entry", err);
-	if (r >= 0 && row->record.leaves)
-		r = insert_leaves(store, row, err);
+	if (r >= 0 && row->record.digests)
+		r = insert_digests(store, row, err);
 	if (r >= 0)
 		ck_store_add_move(store, 0, row->state);
 	return r;
@@ -199,7 +199,7 @@ int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err)
 {
 	int r = run_by_id(store, CK_SQL_DELETE, id, "delete an entry", err);
 
-	return r < 0 ? r : run_by_id(store, CK_SQL_LEAVES_DELETE, id, "delete a fingerprint", err);
+	return r < 0 ? r : run_by_id(store, CK_SQL_DIGESTS_DELETE, id, "delete a fingerprint", err);
 }
 
 uint64_t ck_store_next_id(struct ck_store *store)
@@ -242,7 +242,7 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 	return 0;
 }
 
-/* ---- reading: at the start, and leaves when they are asked for ------------------------------- */
+/* ---- reading: at the start, and digests when they are asked for ------------------------------ */
 
 static sqlite3 *readable(struct ck_store *store)
 {
@@ -284,15 +284,15 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 	return 0;
 }
 
-static int read_leaves(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
-		       struct ck_error *err)
+static int read_digests(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_record *record,
+			struct ck_error *err)
 {
 	int rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id);
 	int r;
 
 	rc = rc ? rc : ck_sql_step(stmt);
 	if (rc == SQLITE_ROW)
-		r = ck_leaves_decode(stmt, record, err);
+		r = ck_digests_decode(stmt, record, err);
 	else if (rc == SQLITE_DONE)
 		r = ck_fail(err, CK_ENOTFOUND, "entry %llu has no fingerprint",
 			    (unsigned long long)id);
@@ -302,27 +302,27 @@ static int read_leaves(sqlite3 *db, sqlite3_stmt *stmt, uint64_t id, struct ck_r
 	return r;
 }
 
-int ck_store_leaves(struct ck_store *store, uint64_t id, struct ck_record *record,
-		    struct ck_error *err)
+int ck_store_digests(struct ck_store *store, uint64_t id, struct ck_record *record,
+		     struct ck_error *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	int r;
 
 	if (store->db) {
-		r = ck_store_statement(store, CK_SQL_LEAVES, &stmt, err);
-		return r < 0 ? r : read_leaves(store->db, stmt, id, record, err);
+		r = ck_store_statement(store, CK_SQL_DIGESTS, &stmt, err);
+		return r < 0 ? r : read_digests(store->db, stmt, id, record, err);
 	}
 	if (!store->copy.db)
 		return ck_fail(err, CK_EIO, "there is no database now");
-	r = ck_sql_prepare(store->copy.db, ck_leaves_select, &stmt, err);
+	r = ck_sql_prepare(store->copy.db, ck_digests_select, &stmt, err);
 	if (r >= 0)
-		r = read_leaves(store->copy.db, stmt, id, record, err);
+		r = read_digests(store->copy.db, stmt, id, record, err);
 	sqlite3_finalize(stmt);
 	return r;
 }
 
 void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal)
 {
-	*ret_database = ck_dir_size(store->dirfd, CK_DB_NAME);
-	*ret_wal = ck_dir_size(store->dirfd, CK_DB_WAL);
+	*ret_database = ck_state_dir_size(store->dirfd, CK_DB_NAME);
+	*ret_wal = ck_state_dir_size(store->dirfd, CK_DB_WAL);
 }

@@ -14,16 +14,16 @@
 #define CK_ID_MAX          1024u       /* runtimes use 64; CRI sets no limit */
 #define CK_NAME_MAX_LEN    1024u       /* Kubernetes names end at 253, uids at 36 or 63 */
 #define CK_PATH_DEPTH_MAX  16u         /* messages in messages; CRI v1 needs 6 */
-#define CK_LEAVES_MAX      65536u      /* leaves of one fingerprint; a real pod has 60 to 500 */
+#define CK_FIELDS_MAX      65536u      /* fields of one request; a real pod has 60 to 500 */
 #define CK_DIFF_PATHS_MAX  16u         /* paths named in an error; then "and N more" */
 #define CK_STAGE_MAX       64u         /* the longest known stage has 37 bytes */
-#define CK_TEXT_MAX        256u        /* text from a runtime, CNI or plugin, after scrubbing */
+#define CK_TEXT_MAX        256u        /* text from a runtime, CNI or plugin, after redaction */
 /* status message and details kept for waiters: what fits into one HTTP/2 header block */
 #define CK_STATUS_MAX      (64u << 10)
 #define CK_TOLD_MAX        4096u       /* names of plugins told: 100 plugins of 40 bytes */
-#define CK_SCRUB_MIN       4u          /* shorter strings of a request occur in ordinary words */
+#define CK_REDACT_MIN       4u          /* shorter strings of a request occur in ordinary words */
 /* a longer word without a blank, dot or slash is a key, a digest or an id, not prose */
-#define CK_SCRUB_WORD      24u
+#define CK_REDACT_WORD      24u
 
 /* the daemon */
 /* CRI-O's own limit; the longest message crikeepd takes apart, creates excepted */
@@ -154,8 +154,8 @@
 /* each time the WAL starts anew spoils one; a busy owner's does some times a second */
 #define CK_COPY_TRIES      100
 #define CK_COPY_PAUSE      (2 * (long)CK_NS_PER_MS) /* between two of them */
-#define CK_WISH_MAX        4096u       /* bytes of one wish */
-#define CK_WISHES_MAX      256u        /* wishes looked at in one round */
+#define CK_ADMIN_REQUEST_MAX        4096u       /* bytes of one wish */
+#define CK_ADMIN_REQUESTS_MAX      256u        /* wishes looked at in one round */
 #define CK_KEY_BYTES       32u         /* the digest key file */
 
 /* time (nanoseconds); those marked * are defaults of struct ck_options */

@@ -4,7 +4,7 @@
 /*
  * crikeep(1): inspects the cache. Each command is one function. It gets its own arguments, with
  * "crikeep COMMAND" as argv[0], parses them by argp with ck_cli_argp as a child, and returns the
- * exit status. No command writes the database: it reads a copy (ck_dump_read) or writes an admin
+ * exit status. No command writes the database: it reads a copy (ck_reader_open) or writes an admin
  * request for the owner.
  *
  * Standard output carries only the answer; errors and hints are lines on standard error. main.c

@@ -138,9 +138,9 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 static size_t make_tasks(const struct ck_look *look, const struct arguments *args,
 			 struct task *tasks, int *worst)
 {
-	const struct ck_dump *dump = look->dump;
+	const struct ck_reader *reader = look->reader;
 	size_t n = 0;
-	CK_AUTO_FREE bool *taken = ck_alloc(dump->rows_n + 1);
+	CK_AUTO_FREE bool *taken = ck_alloc(reader->rows_n + 1);
 	if (!taken)
 		ck_print_nomem();
 	for (int a = 0; a < args->n; a++) {
@@ -152,12 +152,12 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 				       args->picks[a]);
 			r = CK_EXIT_TROUBLE;
 		}
-		for (size_t i = 0; r == CK_EXIT_YES && i < dump->rows_n; i++) {
+		for (size_t i = 0; r == CK_EXIT_YES && i < reader->rows_n; i++) {
 			if (!picked.match[i] || taken[i] ||
-			    (picked.pod && dump->rows[i].state == CK_STATE_COMMITTED))
+			    (picked.pod && reader->rows[i].state == CK_STATE_COMMITTED))
 				continue;
 			taken[i] = true;
-			plan(&tasks[n++], args, &dump->rows[i]);
+			plan(&tasks[n++], args, &reader->rows[i]);
 		}
 		if (r == CK_EXIT_YES && picked.pod && n == before) {
 			ck_print_error("nothing to evict: every entry of pod '%s' is committed",
@@ -174,10 +174,12 @@ static void leave_wishes(const struct arguments *args, struct task *tasks, size_
 {
 	for (size_t i = 0; i < n; i++) {
 		struct task *task = &tasks[i];
-		struct ck_wish wish = { .verb = args->release ? CK_WISH_RELEASE : CK_WISH_EVICT,
-					.entry = task->entry };
+		struct ck_admin_request wish = { .verb = args->release ? CK_ADMIN_RELEASE
+								       : CK_ADMIN_EVICT,
+						 .entry = task->entry };
 		struct ck_error err = { 0 };
-		if (task->pending && ck_wish_make(ck_cli.state_dir, &wish, task->wish, &err) < 0) {
+		if (task->pending &&
+		    ck_admin_request_make(ck_cli.state_dir, &wish, task->wish, &err) < 0) {
 			task_set(task, RESULT_UNTOLD, "%s", err.text);
 			task->pending = false;
 		}
@@ -212,10 +214,11 @@ static void fetch_answers(struct task *tasks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct task *task = &tasks[i];
-		struct ck_wish_answer answer;
+		struct ck_admin_answer answer;
 		struct ck_error err = { 0 };
-		int r = task->pending ? ck_wish_fetch(ck_cli.state_dir, task->wish, &answer, &err)
-				      : 0;
+		int r = task->pending
+				? ck_admin_answer_fetch(ck_cli.state_dir, task->wish, &answer, &err)
+				: 0;
 		if (r < 0)
 			task_set(task, RESULT_UNTOLD, "%s", err.text);
 		else if (r > 0)
@@ -245,8 +248,8 @@ static void wait_for_answers(struct task *tasks, size_t n, long owner)
 static void judge(struct task *task, const struct ck_look *look)
 {
 	const struct ck_row *row = NULL;
-	for (size_t i = 0; i < look->dump->rows_n && !row; i++)
-		row = look->dump->rows[i].id == task->entry ? &look->dump->rows[i] : NULL;
+	for (size_t i = 0; i < look->reader->rows_n && !row; i++)
+		row = look->reader->rows[i].id == task->entry ? &look->reader->rows[i] : NULL;
 	task->pending = false;
 	if (!row || row->state == CK_STATE_GONE)
 		task_set(task, RESULT_GONE, "it is gone");
@@ -273,14 +276,14 @@ static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
 		tasks[i].pending = tasks[i].result == RESULT_ACCEPTED;
 	while (again && pending(tasks, n)) {
 		struct ck_look look;
-		int r = ck_look_take(&look, CK_DUMP_ROWS);
+		int r = ck_look_take(&look, CK_READ_ROWS);
 		if (r != CK_EXIT_YES)
 			return r;
 		for (size_t i = 0; i < n; i++) {
 			if (tasks[i].pending)
 				judge(&tasks[i], &look);
 		}
-		bool alive = look.dump->owner_alive;
+		bool alive = look.reader->owner_alive;
 		ck_look_fini(&look);
 		if (!alive && pending(tasks, n)) {
 			ck_print_error("the owner has ended; the eviction continues when the "
@@ -331,12 +334,12 @@ static int print(const struct task *tasks, size_t n)
 }
 
 /* Return: what --wait adds to the exit status */
-static int carry_out(const struct arguments *args, const struct ck_dump *dump, struct task *tasks,
-		     size_t n)
+static int carry_out(const struct arguments *args, const struct ck_reader *reader,
+		     struct task *tasks, size_t n)
 {
 	leave_wishes(args, tasks, n);
-	if (dump->owner_alive) {
-		wait_for_answers(tasks, n, dump->owner_pid);
+	if (reader->owner_alive) {
+		wait_for_answers(tasks, n, reader->owner_pid);
 		return args->wait ? wait_for_the_end(tasks, n, args->wait_ns) : CK_EXIT_YES;
 	}
 	size_t left = 0;
@@ -378,14 +381,14 @@ int ck_cmd_evict(int argc, char **argv)
 	struct ck_look look;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
-	int worst = ck_look_take(&look, CK_DUMP_ROWS);
+	int worst = ck_look_take(&look, CK_READ_ROWS);
 	if (worst != CK_EXIT_YES)
 		return worst;
-	CK_AUTO_FREE struct task *tasks = ck_alloc((look.dump->rows_n + 1) * sizeof(*tasks));
+	CK_AUTO_FREE struct task *tasks = ck_alloc((look.reader->rows_n + 1) * sizeof(*tasks));
 	if (!tasks)
 		ck_print_nomem();
 	size_t n = make_tasks(&look, &args, tasks, &worst);
-	int r = pending(tasks, n) ? carry_out(&args, look.dump, tasks, n) : CK_EXIT_YES;
+	int r = pending(tasks, n) ? carry_out(&args, look.reader, tasks, n) : CK_EXIT_YES;
 	worst = r > worst ? r : worst;
 	r = print(tasks, n);
 	ck_look_fini(&look);

@@ -88,9 +88,9 @@ static void tell_creating(const struct story *story)
 /* it is kept because a required plugin was absent when it was last asked for */
 static bool lacks_plugin(const struct story *story)
 {
-	const struct ck_dump *dump = story->look->dump;
-	for (size_t i = dump->history_n; i-- > 0;) {
-		const struct ck_history_row *line = &dump->history[i];
+	const struct ck_reader *reader = story->look->reader;
+	for (size_t i = reader->history_n; i-- > 0;) {
+		const struct ck_history_row *line = &reader->history[i];
 		if (line->entry != story->row->id || line->what == CK_WHAT_MOVED ||
 		    line->what == CK_WHAT_JOINED || line->what == CK_WHAT_CALLER_GONE)
 			continue;
@@ -147,10 +147,10 @@ static void tell_evicting(const struct story *story)
 /* An administrator gave it up; nobody knows whether it was destroyed. */
 static bool was_released(const struct story *story)
 {
-	const struct ck_dump *dump = story->look->dump;
-	for (size_t i = dump->history_n; i-- > 0;) {
-		if (dump->history[i].entry == story->row->id &&
-		    dump->history[i].what == CK_WHAT_RELEASED)
+	const struct ck_reader *reader = story->look->reader;
+	for (size_t i = reader->history_n; i-- > 0;) {
+		if (reader->history[i].entry == story->row->id &&
+		    reader->history[i].what == CK_WHAT_RELEASED)
 			return true;
 	}
 	return false;
@@ -222,12 +222,13 @@ static bool is_problem(enum ck_what what)
 /* Failed attempts to destroy it are not looked for here: the row counts them. */
 static void tell_problem(const struct story *story)
 {
-	const struct ck_dump *dump = story->look->dump;
+	const struct ck_reader *reader = story->look->reader;
 	const struct ck_history_row *line = NULL;
 	char span[CK_TEXT_SPAN];
-	for (size_t i = dump->history_n; i-- > 0 && !line;) {
-		if (dump->history[i].entry == story->row->id && is_problem(dump->history[i].what))
-			line = &dump->history[i];
+	for (size_t i = reader->history_n; i-- > 0 && !line;) {
+		if (reader->history[i].entry == story->row->id &&
+		    is_problem(reader->history[i].what))
+			line = &reader->history[i];
 	}
 	if (!line)
 		return;
@@ -263,15 +264,15 @@ static void tell_plugins(const struct story *story)
 		[CK_WHAT_STOP_TOLD] = "that it stops",
 		[CK_WHAT_REMOVE_TOLD] = "that it is gone",
 	};
-	const struct ck_dump *dump = story->look->dump;
+	const struct ck_reader *reader = story->look->reader;
 	const struct ck_history_row *line = NULL;
 	const char *told = story->row->told;
 	char span[CK_TEXT_SPAN];
-	for (size_t i = dump->history_n; i-- > 0 && !line;) {
-		size_t what = dump->history[i].what;
-		if (dump->history[i].entry == story->row->id && what < CK_COUNT(whats) &&
+	for (size_t i = reader->history_n; i-- > 0 && !line;) {
+		size_t what = reader->history[i].what;
+		if (reader->history[i].entry == story->row->id && what < CK_COUNT(whats) &&
 		    whats[what])
-			line = &dump->history[i];
+			line = &reader->history[i];
 	}
 	if (!line && (!(story->row->flags & CK_ENTRY_TOLD) || !told || !*told))
 		return;
@@ -366,7 +367,7 @@ static void tell_hint(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	uint64_t age = story->now_known ? ck_look_ago(story->look, row->created) : 0;
-	if (row->state != CK_STATE_COMMITTED && !story->look->dump->owner_alive)
+	if (row->state != CK_STATE_COMMITTED && !story->look->reader->owner_alive)
 		fprintf(story->out, "start the owner of '%s': crikeepd, or a runtime with "
 				    "libcrikeep.",
 			ck_cli.state_dir);
@@ -426,7 +427,7 @@ static void tell_all(const struct story *story)
 	if (!story->now_known && row->state != CK_STATE_GONE)
 		fprintf(story->out, " Next: it is evicted when an owner opens the database, "
 				    "because no sandbox or container survives a reboot.");
-	else if (story->look->dump->owner_alive)
+	else if (story->look->reader->owner_alive)
 		tell_next(story);
 	else
 		tell_next_without_owner(story);
@@ -434,15 +435,15 @@ static void tell_all(const struct story *story)
 
 static void tell_owner(const struct story *story)
 {
-	const struct ck_dump *dump = story->look->dump;
-	if (dump->owner_alive && dump->owner_pid)
+	const struct ck_reader *reader = story->look->reader;
+	if (reader->owner_alive && reader->owner_pid)
 		fprintf(story->out, "The owner of the database, process %ld, is running.",
-			dump->owner_pid);
-	else if (dump->owner_alive)
+			reader->owner_pid);
+	else if (reader->owner_alive)
 		fprintf(story->out, "The owner of the database is running.");
-	else if (dump->owner_pid)
+	else if (reader->owner_pid)
 		fprintf(story->out, "The database has no owner now. The last one was process %ld.",
-			dump->owner_pid);
+			reader->owner_pid);
 	else
 		fprintf(story->out, "The database has no owner now.");
 }
@@ -473,9 +474,9 @@ static struct json_object *explain_to_machines(const struct ck_look *look, const
 	struct json_object *object = ck_row_tree(look, row, false);
 	ck_tree_put_text(object, "text", text);
 	ck_tree_put_text(object, "hint", *hint ? hint : NULL);
-	ck_tree_put_bool(object, "owner_alive", look->dump->owner_alive);
-	if (look->dump->owner_pid)
-		ck_tree_put_int(object, "owner_pid", look->dump->owner_pid);
+	ck_tree_put_bool(object, "owner_alive", look->reader->owner_alive);
+	if (look->reader->owner_pid)
+		ck_tree_put_int(object, "owner_pid", look->reader->owner_pid);
 	else
 		ck_tree_put(object, "owner_pid", NULL);
 	return object;
@@ -504,19 +505,20 @@ int ck_cmd_explain(int argc, char **argv)
 	struct ck_picked picked = { 0 };
 	if (argp_parse(&argp, argc, argv, 0, NULL, &picks))
 		return CK_EXIT_TROUBLE;
-	int r = ck_look_take(&look, CK_DUMP_ROWS | CK_DUMP_HISTORY);
+	int r = ck_look_take(&look, CK_READ_ROWS | CK_READ_HISTORY);
 	if (r == CK_EXIT_YES)
 		r = ck_look_pick(&look, picks[0], &picked);
 	if (r == CK_EXIT_YES) {
 		bool people = ck_cli.output == CK_OUTPUT_TABLE;
 		struct json_object *array = people ? NULL : ck_tree_array();
-		for (size_t i = 0; i < look.dump->rows_n; i++) {
+		for (size_t i = 0; i < look.reader->rows_n; i++) {
 			if (!picked.match[i])
 				continue;
 			if (people)
-				explain_to_people(&look, &look.dump->rows[i], !--picked.n);
+				explain_to_people(&look, &look.reader->rows[i], !--picked.n);
 			else
-				ck_tree_add(array, explain_to_machines(&look, &look.dump->rows[i]));
+				ck_tree_add(array,
+					    explain_to_machines(&look, &look.reader->rows[i]));
 		}
 		if (array)
 			ck_tree_print(stdout, ck_cli.output, array);

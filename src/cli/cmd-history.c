@@ -137,19 +137,19 @@ static void print(const struct ck_look *look, const bool *shown, size_t n)
 		{ "ATTEMPT", CK_COLUMN_RIGHT, 1 },
 		{ "EVENT", CK_COLUMN_CUT, 0 },
 	};
-	const struct ck_dump *dump = look->dump;
+	const struct ck_reader *reader = look->reader;
 	bool tree = ck_cli.output != CK_OUTPUT_TABLE;
 	if (!n && !tree)
 		return;
 	struct json_object *array = tree ? ck_tree_array() : NULL;
 	struct ck_table *table = tree ? NULL : ck_table_new(columns, CK_COUNT(columns));
-	for (size_t i = 0; i < dump->history_n; i++) {
+	for (size_t i = 0; i < reader->history_n; i++) {
 		if (!shown[i])
 			continue;
 		if (tree)
-			ck_tree_add(array, line_tree(look, &dump->history[i]));
+			ck_tree_add(array, line_tree(look, &reader->history[i]));
 		else
-			add_line(table, look, &dump->history[i]);
+			add_line(table, look, &reader->history[i]);
 	}
 	if (tree)
 		ck_tree_print(stdout, ck_cli.output, array);
@@ -159,18 +159,18 @@ static void print(const struct ck_look *look, const bool *shown, size_t n)
 
 static int history(const struct arguments *args, const struct ck_look *look)
 {
-	const struct ck_dump *dump = look->dump;
+	const struct ck_reader *reader = look->reader;
 	struct ck_picked picked = { 0 };
 	size_t n = 0, older = 0;
-	CK_AUTO_FREE bool *shown = ck_alloc(dump->history_n + 1);
+	CK_AUTO_FREE bool *shown = ck_alloc(reader->history_n + 1);
 	if (!shown)
 		ck_print_nomem();
 	int r = args->pick ? ck_look_pick_history(look, args->pick, &picked) : CK_EXIT_YES;
 	if (r != CK_EXIT_YES)
 		return r;
-	for (size_t i = dump->history_n; i-- > 0;) {
+	for (size_t i = reader->history_n; i-- > 0;) {
 		if ((picked.match && !picked.match[i]) ||
-		    (args->since && !recent(look, &dump->history[i], args->since)))
+		    (args->since && !recent(look, &reader->history[i], args->since)))
 			continue;
 		shown[i] = !args->lines || n < args->lines;
 		n += shown[i];
@@ -207,7 +207,7 @@ int ck_cmd_history(int argc, char **argv)
 	struct ck_look look;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
-	int r = ck_look_take(&look, CK_DUMP_HISTORY);
+	int r = ck_look_take(&look, CK_READ_HISTORY);
 	if (r == CK_EXIT_YES)
 		r = history(&args, &look);
 	ck_look_fini(&look);

@@ -146,9 +146,9 @@ static void print_table(const struct arguments *args, const struct ck_look *look
 		{ "ID", 0, 4 },
 	};
 	struct ck_table *table = ck_table_new(columns, CK_COUNT(columns));
-	for (size_t i = 0; i < look->dump->rows_n; i++) {
+	for (size_t i = 0; i < look->reader->rows_n; i++) {
 		if (shown[i])
-			add_line(table, look, &look->dump->rows[i], args->no_trunc);
+			add_line(table, look, &look->reader->rows[i], args->no_trunc);
 	}
 	ck_table_print(stdout, table, args->no_trunc ? 0 : ck_print_width(stdout));
 }
@@ -156,22 +156,22 @@ static void print_table(const struct arguments *args, const struct ck_look *look
 static void print_tree(const struct ck_look *look, const bool *shown)
 {
 	struct json_object *array = ck_tree_array();
-	for (size_t i = 0; i < look->dump->rows_n; i++) {
+	for (size_t i = 0; i < look->reader->rows_n; i++) {
 		if (shown[i])
-			ck_tree_add(array, ck_row_tree(look, &look->dump->rows[i], false));
+			ck_tree_add(array, ck_row_tree(look, &look->reader->rows[i], false));
 	}
 	ck_tree_print(stdout, ck_cli.output, array);
 }
 
 static void list(const struct arguments *args, const struct ck_look *look)
 {
-	const struct ck_dump *dump = look->dump;
+	const struct ck_reader *reader = look->reader;
 	size_t n = 0, committed = 0, gone = 0;
-	CK_AUTO_FREE bool *shown = ck_alloc(dump->rows_n + 1);
+	CK_AUTO_FREE bool *shown = ck_alloc(reader->rows_n + 1);
 	if (!shown)
 		ck_print_nomem();
-	for (size_t i = 0; i < dump->rows_n; i++) {
-		const struct ck_row *row = &dump->rows[i];
+	for (size_t i = 0; i < reader->rows_n; i++) {
+		const struct ck_row *row = &reader->rows[i];
 		if (!wanted(args, row))
 			continue;
 		shown[i] = state_wanted(args, row->state);
@@ -190,10 +190,10 @@ static void list(const struct arguments *args, const struct ck_look *look)
 	if (!n && !args->states && committed + gone)
 		ck_cli_hint("nothing is being created, kept, handed over or evicted (%s); --all "
 			    "lists %zu more",
-			    dump->owner_alive ? "the owner is running" : "there is no owner now",
+			    reader->owner_alive ? "the owner is running" : "there is no owner now",
 			    committed + gone);
 	else if (!n)
-		ck_cli_hint(dump->rows_n ? "no matching entries" : "no entries");
+		ck_cli_hint(reader->rows_n ? "no matching entries" : "no entries");
 }
 
 int ck_cmd_list(int argc, char **argv)
@@ -220,7 +220,7 @@ int ck_cmd_list(int argc, char **argv)
 	struct ck_look look;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
-	int r = ck_look_take(&look, CK_DUMP_ROWS);
+	int r = ck_look_take(&look, CK_READ_ROWS);
 	if (r == CK_EXIT_YES)
 		list(&args, &look);
 	ck_look_fini(&look);

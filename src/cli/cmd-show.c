@@ -120,15 +120,15 @@ int ck_cmd_show(int argc, char **argv)
 	struct ck_look look;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
-	int r = ck_look_take(&look, CK_DUMP_ROWS | (args.raw ? CK_DUMP_LEAVES : 0));
+	int r = ck_look_take(&look, CK_READ_ROWS | (args.raw ? CK_READ_DIGESTS : 0));
 	if (r != CK_EXIT_YES)
 		return r;
 	CK_AUTO_FREE bool *match = NULL;
 	r = ck_look_pick_all(&look, args.picks, args.n, &match);
 	struct json_object *array = ck_tree_array();
-	for (size_t i = 0; i < look.dump->rows_n; i++) {
+	for (size_t i = 0; i < look.reader->rows_n; i++) {
 		if (match[i])
-			ck_tree_add(array, ck_row_tree(&look, &look.dump->rows[i], args.raw));
+			ck_tree_add(array, ck_row_tree(&look, &look.reader->rows[i], args.raw));
 	}
 	if (ck_cli.output == CK_OUTPUT_TABLE)
 		print_people(array);

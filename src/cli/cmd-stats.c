@@ -48,12 +48,12 @@ static int64_t file_size(const char *name)
 	return stat(path, &st) < 0 ? -1 : (int64_t)st.st_size;
 }
 
-static void count(const struct ck_dump *dump, struct stats *stats)
+static void count(const struct ck_reader *reader, struct stats *stats)
 {
 	*stats = (struct stats){ .database = file_size("crikeep.db"),
 				 .wal = file_size("crikeep.db-wal") };
-	for (size_t i = 0; i < dump->rows_n; i++) {
-		const struct ck_row *row = &dump->rows[i];
+	for (size_t i = 0; i < reader->rows_n; i++) {
+		const struct ck_row *row = &reader->rows[i];
 		stats->by_state[row->state]++;
 		stats->by_kind[row->key->kind]++;
 		stats->lost += row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST;
@@ -61,10 +61,10 @@ static void count(const struct ck_dump *dump, struct stats *stats)
 	}
 }
 
-static uint64_t counter_value(const struct ck_dump *dump, const struct counter *counter)
+static uint64_t counter_value(const struct ck_reader *reader, const struct counter *counter)
 {
 	uint64_t value;
-	memcpy(&value, (const char *)&dump->counters + counter->at, sizeof(value));
+	memcpy(&value, (const char *)&reader->counters + counter->at, sizeof(value));
 	return value;
 }
 
@@ -82,20 +82,20 @@ static const char *size_or_none(int64_t bytes, char *buf)
 	return bytes < 0 ? "none" : ck_text_size((uint64_t)bytes, buf);
 }
 
-static void print_people(const struct ck_dump *dump, const struct stats *stats)
+static void print_people(const struct ck_reader *reader, const struct stats *stats)
 {
 	char name[16], size[CK_TEXT_SPAN], wal[CK_TEXT_SPAN];
 	ck_print_line(stdout, "state directory  %s", ck_cli.state_dir);
-	printf("owner            %s", dump->owner_alive ? "" : "none");
-	if (dump->owner_pid)
-		printf(dump->owner_alive ? "process %ld" : "; the last one was process %ld",
-		       dump->owner_pid);
-	else if (dump->owner_alive)
+	printf("owner            %s", reader->owner_alive ? "" : "none");
+	if (reader->owner_pid)
+		printf(reader->owner_alive ? "process %ld" : "; the last one was process %ld",
+		       reader->owner_pid);
+	else if (reader->owner_alive)
 		printf("unknown process");
 	putchar('\n');
 	ck_print_line(stdout, "database         %s, WAL %s, schema %d",
 		      size_or_none(stats->database, size), size_or_none(stats->wal, wal),
-		      dump->schema);
+		      reader->schema);
 	printf("\nentries\n");
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++) {
 		printf("  %-17s %10zu", lower(ck_state_name((enum ck_state)s), name, sizeof(name)),
@@ -109,21 +109,21 @@ static void print_people(const struct ck_dump *dump, const struct stats *stats)
 	printf("\ncounters\n");
 	for (size_t i = 0; i < CK_COUNT(counters); i++)
 		printf("  %-17s %10" PRIu64 "  %s\n", counters[i].name,
-		       counter_value(dump, &counters[i]), counters[i].what);
+		       counter_value(reader, &counters[i]), counters[i].what);
 }
 
-static struct json_object *stats_tree(const struct ck_dump *dump, const struct stats *stats)
+static struct json_object *stats_tree(const struct ck_reader *reader, const struct stats *stats)
 {
 	char name[16];
 	struct json_object *tree = ck_tree_object(), *entries = ck_tree_object(),
 			   *values = ck_tree_object();
 	ck_tree_put_text(tree, "state_dir", ck_cli.state_dir);
-	ck_tree_put_bool(tree, "owner_alive", dump->owner_alive);
-	if (dump->owner_pid)
-		ck_tree_put_int(tree, "owner_pid", dump->owner_pid);
+	ck_tree_put_bool(tree, "owner_alive", reader->owner_alive);
+	if (reader->owner_pid)
+		ck_tree_put_int(tree, "owner_pid", reader->owner_pid);
 	else
 		ck_tree_put(tree, "owner_pid", NULL);
-	ck_tree_put_int(tree, "schema", dump->schema);
+	ck_tree_put_int(tree, "schema", reader->schema);
 	ck_tree_put_int(tree, "database_bytes", stats->database < 0 ? 0 : stats->database);
 	ck_tree_put_int(tree, "wal_bytes", stats->wal < 0 ? 0 : stats->wal);
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++)
@@ -134,7 +134,7 @@ static struct json_object *stats_tree(const struct ck_dump *dump, const struct s
 	ck_tree_put_count(entries, "retried", stats->retried);
 	ck_tree_put(tree, "entries", entries);
 	for (size_t i = 0; i < CK_COUNT(counters); i++)
-		ck_tree_put_count(values, counters[i].name, counter_value(dump, &counters[i]));
+		ck_tree_put_count(values, counters[i].name, counter_value(reader, &counters[i]));
 	ck_tree_put(tree, "counters", values);
 	return tree;
 }
@@ -156,13 +156,13 @@ int ck_cmd_stats(int argc, char **argv)
 	struct stats stats;
 	if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
 		return CK_EXIT_TROUBLE;
-	int r = ck_look_take(&look, CK_DUMP_ROWS | CK_DUMP_COUNTERS);
+	int r = ck_look_take(&look, CK_READ_ROWS | CK_READ_COUNTERS);
 	if (r == CK_EXIT_YES) {
-		count(look.dump, &stats);
+		count(look.reader, &stats);
 		if (ck_cli.output == CK_OUTPUT_TABLE)
-			print_people(look.dump, &stats);
+			print_people(look.reader, &stats);
 		else
-			ck_tree_print(stdout, ck_cli.output, stats_tree(look.dump, &stats));
+			ck_tree_print(stdout, ck_cli.output, stats_tree(look.reader, &stats));
 	}
 	ck_look_fini(&look);
 	return r;
@@ -203,7 +203,7 @@ int ck_cmd_check(int argc, char **argv)
 		return CK_EXIT_TROUBLE;
 	bool tree = ck_cli.output != CK_OUTPUT_TABLE;
 	struct json_object *findings = tree ? ck_tree_array() : NULL;
-	int r = ck_dump_check(ck_cli.state_dir, add_finding, findings, &err);
+	int r = ck_reader_check(ck_cli.state_dir, add_finding, findings, &err);
 	if (r < 0)
 		ck_look_complain(r, &err);
 	else if (tree)

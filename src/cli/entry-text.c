@@ -93,7 +93,7 @@ const char *ck_row_next(const struct ck_look *look, const struct ck_row *row, ch
 	*buf = '\0';
 	if (row->state == CK_STATE_COMMITTED)
 		return buf;
-	if (!look->dump->owner_alive) {
+	if (!look->reader->owner_alive) {
 		snprintf(buf, CK_ROW_WORDS, "waits for an owner");
 		return buf;
 	}
@@ -173,7 +173,7 @@ static void put_past(const struct ck_look *look, const struct ck_row *row,
 static void put_due(const struct ck_look *look, const struct ck_row *row,
 		    struct json_object *object)
 {
-	bool known = row->due && row->due <= INT64_MAX && look->dump->owner_alive &&
+	bool known = row->due && row->due <= INT64_MAX && look->reader->owner_alive &&
 		     ck_look_this_boot(look, row->boot);
 	if (known) {
 		ck_tree_put_time(object, "due_at", ck_look_wall(look, row->due));
@@ -204,32 +204,32 @@ static const char *or_null(const char *s)
 	return s && *s ? s : NULL;
 }
 
-/* the whole name of a leaf; its key may be long */
-static struct json_object *leaf_name_tree(enum ck_kind kind, const struct ck_leaf_name *name)
+/* the whole name of a field; its key may be long */
+static struct json_object *field_name_tree(enum ck_kind kind, const struct ck_field_name *name)
 {
 	char small[256];
-	size_t need = ck_leaf_print(kind, name, small, sizeof(small));
+	size_t need = ck_field_name_print(kind, name, small, sizeof(small));
 	if (need < sizeof(small))
 		return ck_tree_text(small);
 	CK_AUTO_FREE char *large = ck_alloc(need + 1);
 	if (!large)
 		ck_print_nomem();
-	ck_leaf_print(kind, name, large, need + 1);
+	ck_field_name_print(kind, name, large, need + 1);
 	return ck_tree_text(large);
 }
 
-static struct json_object *leaves_tree(const struct ck_row *row)
+static struct json_object *digests_tree(const struct ck_row *row)
 {
 	struct json_object *array = ck_tree_array();
-	struct ck_leaves leaves;
-	struct ck_leaf leaf;
-	if (!row->record.leaves ||
-	    !ck_leaves_begin(&leaves, row->record.leaves, row->record.leaves_len))
+	struct ck_digests digests;
+	struct ck_field_digest digest;
+	if (!row->record.digests ||
+	    !ck_digests_begin(&digests, row->record.digests, row->record.digests_len))
 		return array;
-	while (ck_leaves_next(&leaves, &leaf) == 1) {
+	while (ck_digests_next(&digests, &digest) == 1) {
 		struct json_object *object = ck_tree_object();
-		ck_tree_put(object, "name", leaf_name_tree(leaves.kind, &leaf.name));
-		ck_tree_put_hex(object, "digest", leaf.digest, CK_LEAF_BYTES);
+		ck_tree_put(object, "name", field_name_tree(digests.kind, &digest.name));
+		ck_tree_put_hex(object, "digest", digest.bytes, CK_DIGEST_BYTES);
 		ck_tree_add(array, object);
 	}
 	return array;
@@ -248,7 +248,7 @@ static void put_raw(struct json_object *object, const struct ck_row *row)
 	ck_tree_put_hex(object, "root", record->root, sizeof(record->root));
 	ck_tree_put_hex(object, "rest", record->rest, sizeof(record->rest));
 	ck_tree_put_hex(object, "image_id", record->image_id, sizeof(record->image_id));
-	ck_tree_put(object, "leaves", leaves_tree(row));
+	ck_tree_put(object, "leaves", digests_tree(row));
 }
 
 struct json_object *ck_row_tree(const struct ck_look *look, const struct ck_row *row, bool raw)

@@ -62,7 +62,7 @@ int ck_look_take(struct ck_look *look, unsigned what)
 {
 	struct ck_error err = { 0 };
 	*look = (struct ck_look){ 0 };
-	int r = ck_dump_read(ck_cli.state_dir, what, &look->dump, &err);
+	int r = ck_reader_open(ck_cli.state_dir, what, &look->reader, &err);
 	if (r < 0) {
 		ck_look_complain(r, &err);
 		return CK_EXIT_TROUBLE;
@@ -73,8 +73,8 @@ int ck_look_take(struct ck_look *look, unsigned what)
 
 void ck_look_fini(struct ck_look *look)
 {
-	ck_dump_free(look->dump);
-	look->dump = NULL;
+	ck_reader_free(look->reader);
+	look->reader = NULL;
 }
 
 bool ck_look_this_boot(const struct ck_look *look, const char *boot)
@@ -241,10 +241,10 @@ static void subjects_free(struct subject *subjects, size_t n)
 
 int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked)
 {
-	size_t n = look->dump->rows_n;
+	size_t n = look->reader->rows_n;
 	struct subject *subjects = subjects_new(n);
 	for (size_t i = 0; i < n; i++) {
-		const struct ck_row *row = &look->dump->rows[i];
+		const struct ck_row *row = &look->reader->rows[i];
 		subjects[i] = (struct subject){ row->id, row->made ? row->made->id : NULL,
 						ck_key_pod(row->key) };
 	}
@@ -259,14 +259,14 @@ int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *
 
 int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_match)
 {
-	bool *match = ck_alloc(look->dump->rows_n + 1);
+	bool *match = ck_alloc(look->reader->rows_n + 1);
 	int worst = CK_EXIT_YES;
 	if (!match)
 		ck_print_nomem();
 	for (int i = 0; i < n; i++) {
 		struct ck_picked picked = { 0 };
 		int r = ck_look_pick(look, args[i], &picked);
-		for (size_t j = 0; r == CK_EXIT_YES && j < look->dump->rows_n; j++)
+		for (size_t j = 0; r == CK_EXIT_YES && j < look->reader->rows_n; j++)
 			match[j] = match[j] || picked.match[j];
 		free(picked.match);
 		worst = r > worst ? r : worst;
@@ -277,10 +277,10 @@ int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_
 
 int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked)
 {
-	size_t n = look->dump->history_n;
+	size_t n = look->reader->history_n;
 	struct subject *subjects = subjects_new(n);
 	for (size_t i = 0; i < n; i++) {
-		const struct ck_history_row *line = &look->dump->history[i];
+		const struct ck_history_row *line = &look->reader->history[i];
 		subjects[i] = (struct subject){ line->entry, line->object, history_pod(line) };
 	}
 	int r = pick(subjects, n, arg, ret_picked);

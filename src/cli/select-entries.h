@@ -8,13 +8,13 @@
 #include "cache/store/store.h"
 
 struct ck_look {
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 	uint64_t now;  /* CLOCK_BOOTTIME, ns */
 	int64_t wall;  /* CLOCK_REALTIME at the same moment, ns */
 	char boot[37]; /* of this boot; "" if it cannot be read */
 };
 
-/* ck_look_take - read ck_cli.state_dir. @what: enum ck_dump_what. Return: CK_EXIT_YES, or
+/* ck_look_take - read ck_cli.state_dir. @what: enum ck_reader_what. Return: CK_EXIT_YES, or
  * CK_EXIT_TROUBLE after printing the reason to standard error */
 int ck_look_take(struct ck_look *look, unsigned what);
 /* ck_look_clocks - set the times and the boot only, for a command that reads no database */

@@ -342,7 +342,7 @@ static int check_owner(const char *path, struct ck_error *err)
 {
 	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long pid;
-	return fd >= 0 && ck_dir_owned(fd, &pid) && pid
+	return fd >= 0 && ck_state_dir_owned(fd, &pid) && pid
 		       ? ck_fail(err, CK_EOWNED, "'%s' is owned by process %ld", path, pid)
 		       : 0;
 }

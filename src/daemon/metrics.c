@@ -283,7 +283,7 @@ static const struct {
 #undef COUNTER
 };
 
-static void put_entries(struct text *text, const struct ck_census *census)
+static void put_entries(struct text *text, const struct ck_gauges *gauges)
 {
 	static const char *const states[] = {
 		[CK_STATE_CREATING] = "creating",     [CK_STATE_KEPT] = "kept",
@@ -295,41 +295,41 @@ static void put_entries(struct text *text, const struct ck_census *census)
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
 		for (int state = CK_STATE_CREATING; state <= CK_STATE_MAX; state++)
 			put(text, "crikeep_entries{kind=\"%s\",state=\"%s\"} %zu\n", kinds[kind],
-			    states[state], census->entries[kind][state]);
+			    states[state], gauges->entries[kind][state]);
 }
 
-static void put_cache(struct text *text, const struct ck_census *census)
+static void put_cache(struct text *text, const struct ck_gauges *gauges)
 {
-	uint64_t tries[] = { 0, census->tries[CK_SANDBOX], census->tries[CK_CONTAINER] };
-	put_entries(text, census);
+	uint64_t tries[] = { 0, gauges->tries[CK_SANDBOX], gauges->tries[CK_CONTAINER] };
+	put_entries(text, gauges);
 	put_kinds_size(text, "crikeep_creations_lost", "Creations whose outcome is not known",
-		       census->lost);
+		       gauges->lost);
 	put_kinds_ns(text, "crikeep_oldest_creation_seconds",
-		     "Age of the oldest creation in flight; 0: none", census->creating_ns);
+		     "Age of the oldest creation in flight; 0: none", gauges->creating_ns);
 	put_kinds_ns(text, "crikeep_oldest_kept_seconds",
 		     "How long nobody has asked for some kept result, at most; 0: none",
-		     census->kept_ns);
+		     gauges->kept_ns);
 	put_kinds_ns(text, "crikeep_oldest_eviction_seconds",
 		     "How long the oldest evicted result has not been gone; 0: none",
-		     census->evicting_ns);
+		     gauges->evicting_ns);
 	put_kinds_size(text, "crikeep_destroys_failing",
-		       "Evicted results that could not be destroyed so far", census->failing);
+		       "Evicted results that could not be destroyed so far", gauges->failing);
 	put_kinds(text, "crikeep_destroy_tries", "gauge",
 		  "Most failed tries to destroy one of these", tries);
 	put_kinds_size(text, "crikeep_requests_waiting", "Requests that wait for a result",
-		       census->waiting);
+		       gauges->waiting);
 	put_kinds_size(text, "crikeep_requests_creating", "Requests that make a result",
-		       census->creating);
+		       gauges->creating);
 	put_one(text, "crikeep_degraded", "gauge",
 		"1 while the database cannot be written and memory is ahead of it",
-		census->degraded);
+		gauges->degraded);
 	put_one(text, "crikeep_database_bytes", "gauge", "Size of the database",
-		census->database < 0 ? 0 : census->database);
+		gauges->database < 0 ? 0 : gauges->database);
 	put_one(text, "crikeep_wal_bytes", "gauge", "Size of its write-ahead log",
-		census->wal < 0 ? 0 : census->wal);
+		gauges->wal < 0 ? 0 : gauges->wal);
 	for (size_t i = 0; i < CK_COUNT(counters); i++) {
 		uint64_t value;
-		memcpy(&value, (const char *)&census->counters + counters[i].at, sizeof(value));
+		memcpy(&value, (const char *)&gauges->counters + counters[i].at, sizeof(value));
 		put_one(text, counters[i].name, "counter", counters[i].help, value);
 	}
 }
@@ -365,10 +365,10 @@ char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache,
 		       const struct ck_process *process)
 {
 	struct text text = { 0 };
-	struct ck_census census;
+	struct ck_gauges gauges;
 	put_daemon(&text, metrics);
-	if (cache && ck_census_take(cache, &census) >= 0)
-		put_cache(&text, &census);
+	if (cache && ck_gauges_read(cache, &gauges) >= 0)
+		put_cache(&text, &gauges);
 	if (process)
 		put_process(&text, process);
 	put(&text, CK_METRICS_END);

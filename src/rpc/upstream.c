@@ -162,7 +162,7 @@ static void version_answered(struct ck_unary_reply *reply, void *userdata)
 {
 	struct ck_upstream *upstream = userdata;
 	const char *text = reply->status.message;
-	char why[CK_ERROR_TEXT], scrubbed[CK_TEXT_MAX + 1];
+	char why[CK_ERROR_TEXT], redacted[CK_TEXT_MAX + 1];
 	upstream->asking = NULL;
 	if (reply->status.code == CK_GRPC_OK) {
 		upstream->version = versions[upstream->old_asked];
@@ -177,9 +177,9 @@ static void version_answered(struct ck_unary_reply *reply, void *userdata)
 		ask_version(upstream);
 		return;
 	}
-	ck_scrub(text ? text : "no reason given", CK_SANDBOX, NULL, 0, scrubbed);
+	ck_redact(text ? text : "no reason given", CK_SANDBOX, NULL, 0, redacted);
 	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path,
-		 ck_grpc_name(reply->status.code), scrubbed);
+		 ck_grpc_name(reply->status.code), redacted);
 	later(upstream, why);
 }
 

@@ -153,7 +153,7 @@ static struct counts count_statements(struct place *p, unsigned long n)
 
 struct raw {
 	sqlite3 *db;
-	sqlite3_stmt *begin, *commit, *insert, *leaves, *update, *note;
+	sqlite3_stmt *begin, *commit, *insert, *digests, *update, *note;
 	struct ck_row row;
 	int64_t seq;
 	int frames;
@@ -203,7 +203,7 @@ static void raw_commit(struct raw *raw)
 		sqlite3_wal_checkpoint_v2(raw->db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 }
 
-/* what one turn does to the database; the counts say whether it still is: insert, its leaves, 1
+/* what one turn does to the database; the counts say whether it still is: insert, its digests, 1
  * line; update, 3 lines */
 static void raw_turn(struct raw *raw, struct ck_key *key, unsigned long i)
 {
@@ -218,10 +218,10 @@ static void raw_turn(struct raw *raw, struct ck_key *key, unsigned long i)
 	ck_row_bind(raw->insert, &raw->row, true);
 	run(raw, raw->insert);
 	raw->row.made = made;
-	sqlite3_bind_int64(raw->leaves, 1, (sqlite3_int64)raw->row.id);
-	sqlite3_bind_blob(raw->leaves, 2, raw->row.record.leaves, (int)raw->row.record.leaves_len,
-			  SQLITE_STATIC);
-	run(raw, raw->leaves);
+	sqlite3_bind_int64(raw->digests, 1, (sqlite3_int64)raw->row.id);
+	sqlite3_bind_blob(raw->digests, 2, raw->row.record.digests,
+			  (int)raw->row.record.digests_len, SQLITE_STATIC);
+	run(raw, raw->digests);
 	raw_note(raw, who, 0, 0);
 	raw_commit(raw);
 	run(raw, raw->begin);
@@ -261,7 +261,7 @@ static void raw_open(struct raw *raw, struct place *like, struct place *p)
 	*raw = (struct raw){ 0 };
 	measure_must(ck_store_open(like->dir, &store, &opened, NULL) == 0 &&
 			     ck_store_load(store, take_row, &raw->row, NULL) == 0 &&
-			     ck_store_leaves(store, raw->row.id, &raw->row.record, NULL) == 0,
+			     ck_store_digests(store, raw->row.id, &raw->row.record, NULL) == 0,
 		     "load a row");
 	ck_store_close(store);
 	measure_must(ck_store_open(p->dir, &store, &opened, NULL) == 0, "make a schema");
@@ -281,15 +281,15 @@ static void raw_open(struct raw *raw, struct place *like, struct place *p)
 	raw->begin = prepare(raw->db, "BEGIN IMMEDIATE");
 	raw->commit = prepare(raw->db, "COMMIT");
 	raw->insert = prepare(raw->db, ck_row_insert);
-	raw->leaves = prepare(raw->db, "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)");
+	raw->digests = prepare(raw->db, "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)");
 	raw->update = prepare(raw->db, ck_row_update);
 	raw->note = prepare(raw->db, ck_history_insert);
 }
 
 static void raw_close(struct raw *raw)
 {
-	sqlite3_stmt *stmts[] = { raw->begin,  raw->commit, raw->insert,
-				  raw->leaves, raw->update, raw->note };
+	sqlite3_stmt *stmts[] = { raw->begin,   raw->commit, raw->insert,
+				  raw->digests, raw->update, raw->note };
 	for (size_t i = 0; i < CK_COUNT(stmts); i++)
 		sqlite3_finalize(stmts[i]);
 	sqlite3_close(raw->db);
@@ -380,7 +380,7 @@ static void bench_turns(void)
 
 /* ---- the fingerprint ------------------------------------------------------------------------- */
 
-/* a CreateContainer of 20 KiB and about 240 leaves */
+/* a CreateContainer of 20 KiB and about 240 fields */
 static void large_container(struct pb *request)
 {
 	static struct pb config;
@@ -448,8 +448,8 @@ static void bench_fingerprint(void)
 			sink[k] = request.bytes[k];
 	double copy = (double)(measure_now() - began) / (double)n / 1000;
 	(void)sink;
-	measure_line("a request of", (double)request.len / 1024, "KiB   with %.1f KiB of leaves",
-		     (double)record.leaves_len / 1024);
+	measure_line("a request of", (double)request.len / 1024, "KiB   with %.1f KiB of digests",
+		     (double)record.digests_len / 1024);
 	measure_line("  fingerprint and compare: the same", compare, "us    %.1f x a bytewise copy",
 		     compare / copy);
 	measure_line("  fingerprint and record", make, "us    %.2f x comparing", make / compare);

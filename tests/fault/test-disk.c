@@ -317,7 +317,7 @@ static void damage_while_running_loses_nothing(void **state)
 	fx_keep(f, &kept, "s1");
 	fx_reopen(f); /* nothing of the fingerprints is in SQLite's memory now */
 	damage(f, "crikeep.db", 4096);
-	changed.env = "changed"; /* to tell how it differs its leaves have to be read */
+	changed.env = "changed"; /* to tell how it differs its digests have to be read */
 	struct ck_turn *turn = fx_wait(f, &changed);
 	assert_int_equal(fx_decision(f, turn), CK_CREATE);
 	assert_true(fx_was_destroyed(f, "s1"));
@@ -325,7 +325,7 @@ static void damage_while_running_loses_nothing(void **state)
 	assert_string_equal(fx_rows(f), "KEPT s2|GONE s1|CREATING -"); /* from memory */
 	assert_int_equal(fx_make(f, turn, &changed, "s3"), CK_HAND_BACK);
 	ck_turn_free(turn);
-	turn = fx_wait(f, &other); /* equal roots need no leaves */
+	turn = fx_wait(f, &other); /* equal roots need no digests */
 	fx_answered_with(f, turn, "s2");
 	ck_turn_free(turn);
 	fx_reopen(f);
@@ -466,10 +466,10 @@ static void stop_here(void)
 
 static int reader(const char *how, const char *dir)
 {
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 	if (!strcmp(how, "dump")) { /* crikeep's own, between its two looks at the files */
 		ck_copy_hook = stop_here;
-		return ck_dump_read(dir, CK_DUMP_ROWS, &dump, NULL) < 0;
+		return ck_reader_open(dir, CK_READ_ROWS, &reader, NULL) < 0;
 	}
 	char path[512]; /* somebody else's, inside a transaction */
 	sqlite3 *db;

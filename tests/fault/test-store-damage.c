@@ -328,7 +328,7 @@ static bool use(const char *dir)
 	assert_false(opened.no_database);
 	r = ck_store_load(store, rows_add, &rows, &err);
 	for (size_t i = 0; r >= 0 && i < rows.n; i++) {
-		r = ck_store_leaves(store, rows.row[i].id, &rows.row[i].record, &err);
+		r = ck_store_digests(store, rows.row[i].id, &rows.row[i].record, &err);
 		r = r == -CK_ENOTFOUND ? 0 : r;
 	}
 	if (r >= 0)
@@ -361,7 +361,7 @@ static void damage_is_harmless_or_found(void **state)
 	make_original(place.dir);
 	place_remove(&place);
 	for (unsigned long i = 1; i <= rounds; i++) {
-		struct ck_dump *dump;
+		struct ck_reader *reader;
 		seed = i * UINT64_C(0x9e3779b97f4a7c15);
 		place_make_in(&place, access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 		mkdir(place.dir, 0700);
@@ -369,10 +369,10 @@ static void damage_is_harmless_or_found(void **state)
 		write_damaged(place.dir, &files[0], which != 1);
 		write_damaged(place.dir, &files[1], which != 0);
 		/* first those who only read, then an owner */
-		if (ck_dump_read(place.dir, CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS,
-				 &dump, &err) == 0)
-			ck_dump_free(dump);
-		ck_dump_check(place.dir, say_nothing, NULL, &err);
+		if (ck_reader_open(place.dir, CK_READ_DIGESTS | CK_READ_HISTORY | CK_READ_COUNTERS,
+				   &reader, &err) == 0)
+			ck_reader_free(reader);
+		ck_reader_check(place.dir, say_nothing, NULL, &err);
 		found += use(place.dir);
 		place_remove(&place);
 	}

@@ -131,8 +131,8 @@ static void read_back(struct ck_store *store, const struct ck_row *row)
 	rows_fini(&rows);
 	TRY(r);
 	TRY(ck_store_load_counters(store, &counters, NULL));
-	r = ck_store_leaves(store, row->id, &record, NULL);
-	free(record.leaves);
+	r = ck_store_digests(store, row->id, &record, NULL);
+	free(record.digests);
 	TRY(r == -CK_ENOTFOUND ? 0 : r);
 }
 
@@ -308,19 +308,19 @@ static void say_nothing(const char *finding, void *userdata)
 
 static int read_all(const char *dir)
 {
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 	struct ck_error err;
-	int r = ck_dump_read(dir,
-			     CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS,
-			     &dump, &err);
+	int r = ck_reader_open(dir,
+			       CK_READ_ROWS | CK_READ_DIGESTS | CK_READ_HISTORY | CK_READ_COUNTERS,
+			       &reader, &err);
 
 	if (!documented(r) || r == -CK_EDAMAGED)
 		fail_msg("read: %d, %s", r, err.text);
 	if (r < 0)
 		return r;
-	assert_int_equal(dump->rows_n, 1);
-	ck_dump_free(dump);
-	r = ck_dump_check(dir, say_nothing, NULL, NULL);
+	assert_int_equal(reader->rows_n, 1);
+	ck_reader_free(reader);
+	r = ck_reader_check(dir, say_nothing, NULL, NULL);
 	if (!documented(r)) /* findings would be positive: there is nothing to find */
 		fail_msg("check: %d", r);
 	return r;

@@ -358,7 +358,7 @@ static void set_now(struct fixture *f, uint64_t now)
 static bool thread_rests(struct fixture *f)
 {
 	pthread_mutex_lock(&f->cache->lock);
-	bool rests = !f->cache->cranking && !f->cache->pending && !f->cache->gap &&
+	bool rests = !f->cache->processing && !f->cache->pending && !f->cache->gap &&
 		     f->cache->due > fx_now(f);
 	pthread_mutex_unlock(&f->cache->lock);
 	return rests;
@@ -699,18 +699,18 @@ void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id)
 #define READ_DIR     "CK_FX_READ_DIR"
 #define READ_COUNTER "CK_FX_READ_COUNTER"
 
-static void print_counter(const struct ck_dump *dump, const char *name)
+static void print_counter(const struct ck_reader *reader, const char *name)
 {
 #define PRINT(counter, text) \
 	if (!strcmp(name, #counter)) \
-		printf("%llu", (unsigned long long)dump->counters.counter);
+		printf("%llu", (unsigned long long)reader->counters.counter);
 	CK_COUNTERS(PRINT)
 #undef PRINT
 }
 
 #define HISTORY "history" /* asked for as if it were a counter */
 
-static void print_told(const struct ck_dump *dump)
+static void print_told(const struct ck_reader *reader)
 {
 	static const char *const names[] = {
 		[CK_WHAT_TOLD] = "TOLD",
@@ -718,8 +718,8 @@ static void print_told(const struct ck_dump *dump)
 		[CK_WHAT_REMOVE_TOLD] = "REMOVE_TOLD",
 	};
 	const char *sep = "";
-	for (size_t i = 0; i < dump->history_n; i++) {
-		const struct ck_history_row *line = &dump->history[i];
+	for (size_t i = 0; i < reader->history_n; i++) {
+		const struct ck_history_row *line = &reader->history[i];
 		const char *what = line->what < CK_COUNT(names) ? names[line->what] : NULL;
 		if (!what)
 			continue;
@@ -731,24 +731,24 @@ static void print_told(const struct ck_dump *dump)
 
 static int print_rows(const char *dir, const char *counter)
 {
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 	struct ck_error err;
 	bool history = counter && !strcmp(counter, HISTORY);
-	unsigned what = history ? CK_DUMP_HISTORY : counter ? CK_DUMP_COUNTERS : CK_DUMP_ROWS;
-	if (ck_dump_read(dir, what, &dump, &err) < 0) {
+	unsigned what = history ? CK_READ_HISTORY : counter ? CK_READ_COUNTERS : CK_READ_ROWS;
+	if (ck_reader_open(dir, what, &reader, &err) < 0) {
 		printf("%s", err.text);
 		return 1;
 	}
 	if (history)
-		print_told(dump);
+		print_told(reader);
 	else if (counter)
-		print_counter(dump, counter);
-	for (size_t i = 0; i < dump->rows_n; i++) {
-		const struct ck_row *row = &dump->rows[i];
+		print_counter(reader, counter);
+	for (size_t i = 0; i < reader->rows_n; i++) {
+		const struct ck_row *row = &reader->rows[i];
 		printf("%s%s %s %llu", i ? "|" : "", ck_state_name(row->state),
 		       row->made ? row->made->id : "-", (unsigned long long)row->id);
 	}
-	ck_dump_free(dump);
+	ck_reader_free(reader);
 	return 0;
 }
 

@@ -1182,59 +1182,60 @@ static void a_host_that_answers_no_questions_is_served(void **state)
 	assert_string_equal(fx_rows(f), "");
 }
 
-/* ---- wishes ---------------------------------------------------------------------------------- */
+/* ---- requests of an administrator ------------------------------------------------------------ */
 
-static bool wish(struct fixture *f, enum ck_wish_verb verb, uint64_t entry,
-		 struct ck_wish_answer *answer)
+static bool request(struct fixture *f, enum ck_admin_verb verb, uint64_t entry,
+		    struct ck_admin_answer *answer)
 {
-	struct ck_wish w = { .verb = verb, .entry = entry };
+	struct ck_admin_request w = { .verb = verb, .entry = entry };
 	char name[33];
-	assert_int_equal(ck_wish_make(f->dir, &w, name, &f->err), 0);
+	assert_int_equal(ck_admin_request_make(f->dir, &w, name, &f->err), 0);
 	fx_settle(f);
-	assert_int_equal(ck_wish_fetch(f->dir, name, answer, &f->err), 1);
+	assert_int_equal(ck_admin_answer_fetch(f->dir, name, answer, &f->err), 1);
 	return answer->done;
 }
 
-static void the_owner_answers_wishes(void **state)
+static void the_owner_answers_requests(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed");
-	struct ck_wish_answer answer;
+	struct ck_admin_answer answer;
 	fx_open(f);
 	fx_keep(f, &kept, "s1");
 	fx_commit(f, &committed, "s2");
 	uint64_t row = fx_row_id(f, "s1");
-	assert_false(wish(f, CK_WISH_EVICT, 999, &answer));
-	assert_false(wish(f, CK_WISH_EVICT, fx_row_id(f, "s2"), &answer));
+	assert_false(request(f, CK_ADMIN_EVICT, 999, &answer));
+	assert_false(request(f, CK_ADMIN_EVICT, fx_row_id(f, "s2"), &answer));
 	assert_non_null(strstr(answer.text, "committed"));
-	assert_false(wish(f, CK_WISH_RELEASE, row, &answer)); /* not before it is being evicted */
+	assert_false(
+		request(f, CK_ADMIN_RELEASE, row, &answer)); /* not before it is being evicted */
 	f->fail[FX_DESTROY] = 13;
-	assert_true(wish(f, CK_WISH_EVICT, row, &answer));
+	assert_true(request(f, CK_ADMIN_EVICT, row, &answer));
 	fx_settle(f);
 	assert_string_equal(fx_rows(f), "EVICTING s1|COMMITTED s2");
 	assert_int_equal(f->asked[FX_DESTROY], 1);
-	assert_true(wish(f, CK_WISH_EVICT, row, &answer)); /* K18: shortens the wait */
+	assert_true(request(f, CK_ADMIN_EVICT, row, &answer)); /* K18: shortens the wait */
 	fx_settle(f);
 	assert_int_equal(f->asked[FX_DESTROY], 2);
-	assert_true(wish(f, CK_WISH_RELEASE, row, &answer));
+	assert_true(request(f, CK_ADMIN_RELEASE, row, &answer));
 	assert_string_equal(fx_rows(f), "GONE s1|COMMITTED s2");
 }
 
-static void a_wish_waits_for_the_next_owner(void **state)
+static void a_request_waits_for_the_next_owner(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask kept = fx_sandbox("kept");
-	struct ck_wish w = { .verb = CK_WISH_EVICT };
-	struct ck_wish_answer answer;
+	struct ck_admin_request w = { .verb = CK_ADMIN_EVICT };
+	struct ck_admin_answer answer;
 	char name[33];
 	fx_open(f);
 	fx_keep(f, &kept, "s1");
 	w.entry = fx_row_id(f, "s1");
 	fx_close(f);
-	assert_int_equal(ck_wish_make(f->dir, &w, name, &f->err), 0);
-	assert_int_equal(ck_wish_fetch(f->dir, name, &answer, &f->err), 0);
+	assert_int_equal(ck_admin_request_make(f->dir, &w, name, &f->err), 0);
+	assert_int_equal(ck_admin_answer_fetch(f->dir, name, &answer, &f->err), 0);
 	fx_open(f);
-	assert_int_equal(ck_wish_fetch(f->dir, name, &answer, &f->err), 1);
+	assert_int_equal(ck_admin_answer_fetch(f->dir, name, &answer, &f->err), 1);
 	assert_true(answer.done);
 	fx_settle(f);
 	assert_true(fx_was_destroyed(f, "s1"));
@@ -1358,7 +1359,7 @@ static void a_refusal_is_undone(void **state) /* H4, K20 */
 	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_WAIT);
 	assert_int_equal(fx_decision(f, turn), -CK_EREFUSED);
 	assert_int_equal(ck_error_grpc(&f->err), 2);
-	/* what is stored is scrubbed as well */
+	/* what is stored is redacted as well */
 	assert_string_equal(f->err.text, "plugin 10-cpu: LEVEL=*** is wrong");
 	ck_turn_free(turn);
 	fx_settle(f);
@@ -1565,8 +1566,8 @@ int main(void)
 		CALLBACK(nothing_is_served_before_the_first_list),
 		CALLBACK(without_a_list_the_answer_says_so_at_the_margin),
 		CALLBACK(a_host_that_answers_no_questions_is_served),
-		CALLBACK(the_owner_answers_wishes),
-		CALLBACK(a_wish_waits_for_the_next_owner),
+		CALLBACK(the_owner_answers_requests),
+		CALLBACK(a_request_waits_for_the_next_owner),
 		BOTH(hooks_fire_at_the_commit_and_not_before),
 		BOTH(the_history_says_who_was_told),
 		CALLBACK(nobody_chosen_is_nobody_asked),

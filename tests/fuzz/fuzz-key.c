@@ -9,14 +9,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ck_digest_key key, again;
-	bool good = ck_key_file_parse(data, size, &key);
+	bool good = ck_state_dir_parse_key(data, size, &key);
 	bool constant = true;
 
 	for (size_t i = 1; i < size; i++)
 		constant = constant && data[i] == data[0];
 	if (good != (size == CK_KEY_BYTES && !constant))
 		abort();
-	if (good && (memcmp(key.bytes, data, size) || !ck_key_file_parse(data, size, &again) ||
+	if (good && (memcmp(key.bytes, data, size) || !ck_state_dir_parse_key(data, size, &again) ||
 		     memcmp(key.id, again.id, sizeof(key.id))))
 		abort();
 	return 0;

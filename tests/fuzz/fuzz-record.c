@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block of leaves from a database that somebody else has written. It is refused, or comparing
+ * A block of digests from a database that somebody else has written. It is refused, or comparing
  * with it is safe; and no block is taken for a request that it does not describe.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/request/digests.h"
 #include "cache/request/fingerprint.h"
 #include "src/base/mem.h"
 #include "tests/fuzz/fuzz.h"
@@ -50,11 +51,11 @@ static void compare_with(enum ck_kind kind, const void *bytes, size_t len, struc
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ck_record record = { .form = CK_FORM_VERSION,
-				    .leaves = ck_memdup(data, size),
-				    .leaves_len = size };
+				    .digests = ck_memdup(data, size),
+				    .digests_len = size };
 
-	check(record.leaves != NULL);
-	ck_record_check(data, size);
+	check(record.digests != NULL);
+	ck_digests_check(data, size);
 	/* whether it was checked or not */
 	compare_with(CK_CONTAINER, request, sizeof(request), &record);
 	compare_with(CK_SANDBOX, sandbox_request, sizeof(sandbox_request), &record);

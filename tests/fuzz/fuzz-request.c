@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes from the socket, taken for either kind of request. Besides not breaking anything: a request
- * is the same as itself, in every mode and by way of a record, the record's leaves are well formed,
- * and a scrubbed text ends.
+ * is the same as itself, in every mode and by way of a record, the record's digests are well
+ * formed, and a redacted text ends.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/request/digests.h"
 #include "cache/request/fingerprint.h"
 #include "cache/request/key.h"
 #include "cache/request/redact.h"
@@ -54,12 +55,12 @@ static void check_fingerprint(const struct ck_digest_key *digest_key, enum ck_ki
 	if (ck_fingerprint_make(digest_key, kind, data, size, &fp, &err) < 0)
 		return;
 	check(ck_record_make(fp, &record, &err) == 0);
-	check(ck_record_check(record.leaves, record.leaves_len));
+	check(ck_digests_check(record.digests, record.digests_len));
 	for (int mode = CK_MODE_NORMALIZED; mode <= CK_MODE_STRICT; mode++) {
 		struct ck_compare_rules rules = { .mode = (enum ck_mode)mode };
 		check(ck_fingerprints_compare(fp, fp, &rules, NULL) == CK_RELATION_SAME);
 		check(ck_record_compare(&record, fp, &rules, NULL) == CK_RELATION_SAME);
-		record.root[0] ^= 1; /* so that the leaves decide: they must agree */
+		record.root[0] ^= 1; /* so that the digests decide: they must agree */
 		check(ck_record_compare(&record, fp, &rules, &difference) == CK_RELATION_SAME);
 		record.root[0] ^= 1;
 	}
@@ -77,10 +78,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < CK_COUNT(kinds); i++) {
 		check_key(kinds[i], data, size);
 		check_fingerprint(&key, kinds[i], data, size);
-		ck_scrub(text, kinds[i], data, size, out);
+		ck_redact(text, kinds[i], data, size, out);
 		check(strlen(out) <= CK_TEXT_MAX);
 	}
-	ck_scrub(text, CK_SANDBOX, NULL, 0, out);
+	ck_redact(text, CK_SANDBOX, NULL, 0, out);
 	check(strlen(out) <= CK_TEXT_MAX);
 	free(text);
 	return 0;

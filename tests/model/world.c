@@ -163,8 +163,8 @@ void row_copy(struct ck_row *to, const struct ck_row *from)
 {
 	*to = *from;
 	to->flags &= ~(unsigned)CK_ENTRY_VOLATILE;
-	to->record.leaves = NULL;
-	to->record.leaves_len = 0;
+	to->record.digests = NULL;
+	to->record.digests_len = 0;
 	to->made = from->made ? ck_made_ref(from->made) : NULL;
 	to->told = from->told ? strdup(from->told) : NULL;
 	if (ck_key_dup(from->key, &to->key) < 0)

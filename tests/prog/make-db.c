@@ -5,7 +5,7 @@
  *
  * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and
  * pods that are alike), empty. Without a third word the owner ends; hold: it says "ready" and lives
- * until it is killed; serve: it also answers wishes, like an owner whose runtime confirms each
+ * until it is killed; serve: it also answers requests, like an owner whose runtime confirms each
  * destroy, but for entries whose container is named "stubborn" or "used".
  *
  * Times are given as spans before and after now, chosen so that they have as many digits 25 seconds
@@ -319,11 +319,12 @@ static bool named(const struct ck_row *row, const char *container)
 	return strcmp(row->key->container, container) == 0;
 }
 
-static void obey(struct ck_row *row, const struct ck_wish *wish, struct ck_wish_answer *answer)
+static void obey(struct ck_row *row, const struct ck_admin_request *request,
+		 struct ck_admin_answer *answer)
 {
 	answer->done = true;
 	row->reason = CK_REASON_ADMIN;
-	if (wish->verb == CK_WISH_RELEASE) {
+	if (request->verb == CK_ADMIN_RELEASE) {
 		note(row, CK_WHAT_RELEASED, 0, 0, 0, NULL);
 		update(row, CK_STATE_GONE);
 		strcpy(answer->text, "released");
@@ -342,24 +343,24 @@ static void obey(struct ck_row *row, const struct ck_wish *wish, struct ck_wish_
 
 static void serve(const char *dir)
 {
-	struct ck_wishes *wishes;
-	struct ck_wish wish;
+	struct ck_admin_requests *requests;
+	struct ck_admin_request request;
 	struct ck_error err;
-	must(ck_wishes_open(dir, &wishes, &err), &err, "wishes");
-	struct pollfd p = { .fd = ck_wishes_fd(wishes), .events = POLLIN };
+	must(ck_admin_requests_open(dir, &requests, &err), &err, "wishes");
+	struct pollfd p = { .fd = ck_admin_requests_fd(requests), .events = POLLIN };
 	puts("ready");
 	fflush(stdout);
 	for (;;) {
-		while (ck_wishes_take(wishes, &wish)) {
-			struct ck_wish_answer answer = { .text = "no such entry" };
+		while (ck_admin_requests_take(requests, &request)) {
+			struct ck_admin_answer answer = { .text = "no such entry" };
 			now = boottime();
 			must(ck_store_begin(store, &err), &err, "begin");
 			for (size_t i = 0; i < rows_n; i++) {
-				if (rows[i].id == wish.entry)
-					obey(&rows[i], &wish, &answer);
+				if (rows[i].id == request.entry)
+					obey(&rows[i], &request, &answer);
 			}
 			must(ck_store_commit(store, &err), &err, "commit");
-			ck_wishes_answer(wishes, &wish, &answer);
+			ck_admin_requests_answer(requests, &request, &answer);
 		}
 		poll(&p, 1, -1);
 	}

@@ -746,7 +746,7 @@ static int live(const struct place *p)
 	(void)p;
 	fx_open(f);
 	int dir = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (has_a_thread() == ck_dir_is_memory(dir))
+	if (has_a_thread() == ck_state_dir_is_memory(dir))
 		return 10;
 	close(dir);
 	fx_keep(f, &web, "s1");
@@ -759,24 +759,24 @@ static int live(const struct place *p)
 		pod.name = pod.uid = name;
 		fx_commit(f, &pod, name);
 	}
-	struct ck_census census;
-	if (ck_census_take(f->cache, &census) < 0 ||
-	    census.entries[CK_SANDBOX][CK_STATE_COMMITTED] != 401 || census.degraded)
+	struct ck_gauges gauges;
+	if (ck_gauges_read(f->cache, &gauges) < 0 ||
+	    gauges.entries[CK_SANDBOX][CK_STATE_COMMITTED] != 401 || gauges.degraded)
 		return 11;
-	if (census.wal > CK_WAL_LIMIT)
+	if (gauges.wal > CK_WAL_LIMIT)
 		return 12;
-	/* a wish, as crikeep(1) leaves it */
-	char wish_name[33];
+	/* a request, as crikeep(1) leaves it */
+	char request_name[33];
 	uint64_t row = 0;
 	for (const struct ck_entry *e = ck_machine_entries(f->cache->machine); e;
 	     e = e->by_row.next)
 		row = e->row.state == CK_STATE_KEPT ? e->row.id : row;
-	struct ck_wish wish = { .verb = CK_WISH_EVICT, .entry = row };
-	if (!row || ck_wish_make(f->dir, &wish, wish_name, &err) < 0)
+	struct ck_admin_request request = { .verb = CK_ADMIN_EVICT, .entry = row };
+	if (!row || ck_admin_request_make(f->dir, &request, request_name, &err) < 0)
 		return 13;
 	fx_advance(f, 5 * S);
-	struct ck_wish_answer answer;
-	if (ck_wish_fetch(f->dir, wish_name, &answer, &err) != 1 || !answer.done ||
+	struct ck_admin_answer answer;
+	if (ck_admin_answer_fetch(f->dir, request_name, &answer, &err) != 1 || !answer.done ||
 	    !fx_was_destroyed(f, "s1"))
 		return 14;
 	/* somebody writes into the database's file: it is set aside, and a new one made */
@@ -787,11 +787,11 @@ static int live(const struct place *p)
 		return 15;
 	close(fd);
 	fx_open(f);
-	if (ck_census_take(f->cache, &census) < 0 || census.counters.set_aside != 1 ||
-	    census.degraded)
+	if (ck_gauges_read(f->cache, &gauges) < 0 || gauges.counters.set_aside != 1 ||
+	    gauges.degraded)
 		return 16;
 	fx_keep(f, &web, "s3");
-	if (ck_census_take(f->cache, &census) < 0 || census.entries[CK_SANDBOX][CK_STATE_KEPT] != 1)
+	if (ck_gauges_read(f->cache, &gauges) < 0 || gauges.entries[CK_SANDBOX][CK_STATE_KEPT] != 1)
 		return 17;
 	fx_close(f);
 	return 0;

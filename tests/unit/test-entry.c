@@ -100,7 +100,7 @@ static void a_row_can_be_finished_twice(void **state)
 	struct ck_row row = {.made = ck_made_new("abc", NULL, 0), .told = strdup("10-x")};
 
 	(void)state;
-	row.record.leaves = malloc(3);
+	row.record.digests = malloc(3);
 	ck_row_fini(&row);
 	assert_null(row.made);
 	ck_row_fini(&row);

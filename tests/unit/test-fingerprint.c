@@ -46,18 +46,18 @@ static enum ck_relation compare_fingerprints(const struct ck_fingerprint *a,
 	assert_int_equal(ck_fingerprints_compare(b, a, rules, &ignored), relation);
 	assert_int_equal(ck_fingerprints_compare(a, b, rules, NULL), relation);
 	assert_int_equal(ck_record_make(a, &record, NULL), 0);
-	assert_true(ck_record_check(record.leaves, record.leaves_len));
+	assert_true(ck_digests_check(record.digests, record.digests_len));
 	assert_int_equal(ck_record_compare(&record, b, rules, &from_record), relation);
 	assert_string_equal(from_record.text, difference->text);
 	assert_int_equal(from_record.count, difference->count);
 
-	unsigned char *leaves = record.leaves; /* as they come back from the database */
-	record.leaves = NULL;
+	unsigned char *digests = record.digests; /* as they come back from the database */
+	record.digests = NULL;
 	enum ck_relation without = ck_record_compare(&record, b, rules, &from_record);
-	assert_true(without == relation || without == CK_RELATION_NEEDS_LEAVES);
-	record.leaves = ck_memdup(leaves, record.leaves_len);
+	assert_true(without == relation || without == CK_RELATION_NEEDS_DIGESTS);
+	record.digests = ck_memdup(digests, record.digests_len);
 	assert_int_equal(ck_record_compare(&record, b, rules, NULL), relation);
-	free(leaves);
+	free(digests);
 	ck_record_fini(&record);
 	return relation;
 }
@@ -334,11 +334,11 @@ static void no_value_is_in_a_record(void **state)
 	CK_AUTO(ck_fingerprint) *fp = fingerprint_of(CK_CONTAINER, &request);
 	assert_int_equal(ck_record_make(fp, &record, NULL), 0);
 	/* names are there, what they stand for is not */
-	assert_non_null(memmem(record.leaves, record.leaves_len, "DB_PASSWORD", 11));
+	assert_non_null(memmem(record.digests, record.digests_len, "DB_PASSWORD", 11));
 	assert_non_null(memmem(request.bytes, request.len, "/var/log/pods/", 14));
-	assert_null(memmem(record.leaves, record.leaves_len, "/var/log/pods/", 14));
+	assert_null(memmem(record.digests, record.digests_len, "/var/log/pods/", 14));
 	assert_non_null(memmem(request.bytes, request.len, "api-node1", 9));
-	assert_null(memmem(record.leaves, record.leaves_len, "api-node1", 9));
+	assert_null(memmem(record.digests, record.digests_len, "api-node1", 9));
 	ck_record_fini(&record);
 }
 
@@ -1094,13 +1094,13 @@ static void names_are_printed_safely(void **state)
 /* the digests of a block, one behind the other */
 static size_t digests_of(const struct ck_record *record, unsigned char *out)
 {
-	struct ck_leaves leaves;
-	struct ck_leaf leaf;
+	struct ck_digests digests;
+	struct ck_field_digest digest;
 	size_t len = 0;
 
-	assert_true(ck_leaves_begin(&leaves, record->leaves, record->leaves_len));
-	for (; ck_leaves_next(&leaves, &leaf) > 0; len += CK_LEAF_BYTES)
-		memcpy(out + len, leaf.digest, CK_LEAF_BYTES);
+	assert_true(ck_digests_begin(&digests, record->digests, record->digests_len));
+	for (; ck_digests_next(&digests, &digest) > 0; len += CK_DIGEST_BYTES)
+		memcpy(out + len, digest.bytes, CK_DIGEST_BYTES);
 	return len;
 }
 
@@ -1130,7 +1130,7 @@ static void two_records_of_one_request_share_nothing(void **state)
 	assert_false(share_eight_bytes(a.image_id, b.image_id, sizeof(a.image_id)));
 	size_t len = digests_of(&a, digests_a);
 	assert_int_equal(digests_of(&b, digests_b), len);
-	assert_true(len > 40 * CK_LEAF_BYTES);
+	assert_true(len > 40 * CK_DIGEST_BYTES);
 	assert_false(share_eight_bytes(digests_a, digests_b, len));
 	ck_record_fini(&a);
 	ck_record_fini(&b);
@@ -1198,11 +1198,11 @@ static void damaged_leaves_are_refused_or_differ_safely(void **state)
 	CK_AUTO(ck_fingerprint) *fp = fingerprint_of(CK_CONTAINER, &request);
 	CK_AUTO(ck_fingerprint) *asked = fingerprint_of(CK_CONTAINER, &other);
 	assert_int_equal(ck_record_make(fp, &record, NULL), 0);
-	size_t len = record.leaves_len;
+	size_t len = record.digests_len;
 	for (size_t at = 0; at < len; at++) {
 		for (unsigned bit = 0; bit < 8; bit++) {
-			record.leaves[at] ^= (unsigned char)(1u << bit);
-			if (ck_record_check(record.leaves, len)) {
+			record.digests[at] ^= (unsigned char)(1u << bit);
+			if (ck_digests_check(record.digests, len)) {
 				struct ck_difference difference;
 				enum ck_relation relation =
 					ck_record_compare(&record, asked, &normalized, &difference);
@@ -1212,38 +1212,38 @@ static void damaged_leaves_are_refused_or_differ_safely(void **state)
 				/* safe, too */
 				ck_record_compare(&record, asked, &normalized, NULL);
 			}
-			record.leaves[at] ^= (unsigned char)(1u << bit);
+			record.digests[at] ^= (unsigned char)(1u << bit);
 		}
 	}
 	for (size_t cut = 0; cut < len; cut++) {
-		CK_AUTO_FREE unsigned char *leaves = ck_memdup(record.leaves, cut);
+		CK_AUTO_FREE unsigned char *digests = ck_memdup(record.digests, cut);
 		struct ck_record shorter = record;
-		shorter.leaves = leaves;
-		shorter.leaves_len = cut;
-		ck_record_check(leaves, cut);
+		shorter.digests = digests;
+		shorter.digests_len = cut;
+		ck_digests_check(digests, cut);
 		ck_record_compare(&shorter, asked, &normalized, NULL);
 	}
-	assert_true(ck_record_check(record.leaves, len));
-	assert_false(ck_record_check(record.leaves, len - 1));
-	assert_false(ck_record_check(record.leaves, 0));
+	assert_true(ck_digests_check(record.digests, len));
+	assert_false(ck_digests_check(record.digests, len - 1));
+	assert_false(ck_digests_check(record.digests, 0));
 	ck_record_fini(&record);
 }
 
 static void leaves_out_of_order_are_refused(void **state)
 {
-	/* kind, then two leaves without a key: flags, path_len, key_len, tail, path, digest */
-	unsigned char block[1 + 2 * (8 + 1 + CK_LEAF_BYTES)] = { CK_SANDBOX };
+	/* kind, then two digests without a key: flags, path_len, key_len, tail, path, digest */
+	unsigned char block[1 + 2 * (8 + 1 + CK_DIGEST_BYTES)] = { CK_SANDBOX };
 
 	(void)state;
 	block[2] = block[1 + 25 + 1] = 1;
 	block[9] = 2;
 	block[9 + 25] = 1;
-	assert_false(ck_record_check(block, sizeof(block)));
+	assert_false(ck_digests_check(block, sizeof(block)));
 	block[9] = 1;
 	block[9 + 25] = 2;
-	assert_true(ck_record_check(block, sizeof(block)));
+	assert_true(ck_digests_check(block, sizeof(block)));
 	block[9 + 25] = 0;
-	assert_false(ck_record_check(block, sizeof(block)));
+	assert_false(ck_digests_check(block, sizeof(block)));
 }
 
 /* ---- limits and faults ----------------------------------------------------------------------- */
@@ -1299,7 +1299,7 @@ static void malformed_inside_an_element_is_refused(void **state)
 
 static void too_much_is_refused_and_says_so(void **state)
 {
-	const size_t config_len = 2 * (CK_LEAVES_MAX + 1), head = 4;
+	const size_t config_len = 2 * (CK_FIELDS_MAX + 1), head = 4;
 	CK_AUTO_FREE unsigned char *bytes = ck_alloc(head + config_len);
 	struct ck_fingerprint *fp = NULL;
 	struct ck_error err;
@@ -1350,7 +1350,7 @@ static void large_request_is_taken(void **state)
 		ck_fingerprint_make(&test_key, CK_CONTAINER, config, env.len + len, &fp, NULL), 0);
 	CK_AUTO(ck_fingerprint) *made = fp;
 	assert_int_equal(ck_record_make(made, &record, NULL), 0);
-	assert_true(ck_record_check(record.leaves, record.leaves_len));
+	assert_true(ck_digests_check(record.digests, record.digests_len));
 	ck_record_fini(&record);
 }
 
@@ -1368,7 +1368,7 @@ static void every_allocation_may_fail(void **state)
 	build_container(&request, &config, NULL);
 	for (unsigned nth = 1;; nth++) {
 		struct ck_fingerprint *fp = NULL;
-		struct ck_record record = { .leaves = NULL };
+		struct ck_record record = { .digests = NULL };
 		struct ck_error err = { .code = 0 };
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
 		int r = ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len,

@@ -8,20 +8,20 @@
 #include "tests/unit/cri-build.h"
 
 static void expect(const char *text, enum ck_kind kind, const struct pb *request,
-		   const char *scrubbed)
+		   const char *redacted)
 {
 	char out[CK_TEXT_MAX + 1];
 
-	ck_scrub(text, kind, request ? request->bytes : NULL, request ? request->len : 0, out);
-	assert_string_equal(out, scrubbed);
+	ck_redact(text, kind, request ? request->bytes : NULL, request ? request->len : 0, out);
+	assert_string_equal(out, redacted);
 }
 
-static void expect_config(const char *text, const struct pb *config, const char *scrubbed)
+static void expect_config(const char *text, const struct pb *config, const char *redacted)
 {
 	struct pb request;
 
 	build_container(&request, config, NULL);
-	expect(text, CK_CONTAINER, &request, scrubbed);
+	expect(text, CK_CONTAINER, &request, redacted);
 }
 
 static void prose_passes(void **state)
@@ -35,7 +35,7 @@ static void prose_passes(void **state)
 	expect("", CK_SANDBOX, NULL, "");
 }
 
-static void every_source_of_values_is_scrubbed(void **state)
+static void every_source_of_values_is_redacted(void **state)
 {
 	struct pb config = { .len = 0 }, sandbox_config = { .len = 0 }, request;
 
@@ -90,7 +90,7 @@ static void value_within_another_word_is_found(void **state)
 	expect_config("dsn=user:hunter2@db", &config, "dsn=user:***@db");
 }
 
-static void long_words_are_scrubbed_without_a_request(void **state)
+static void long_words_are_redacted_without_a_request(void **state)
 {
 	(void)state;
 	expect("id 0123456789abcdef0123456789abcdef gone", CK_SANDBOX, NULL, "id *** gone");
@@ -136,7 +136,7 @@ static void text_is_cut_on_a_character(void **state)
 		text[i] = "ab "[i % 3];
 	memcpy(text + CK_TEXT_MAX - 1, "\xc3\xbc", 2);
 	text[sizeof(text) - 1] = '\0';
-	ck_scrub(text, CK_SANDBOX, NULL, 0, out);
+	ck_redact(text, CK_SANDBOX, NULL, 0, out);
 	assert_int_equal(strlen(out), CK_TEXT_MAX - 1);
 	assert_memory_equal(out, text, CK_TEXT_MAX - 1);
 }
@@ -152,10 +152,10 @@ static void hidden_text_makes_room_and_a_long_one_ends(void **state)
 	build_container(&request, &config, NULL);
 	for (size_t i = 0; i + 9 < sizeof(text); i += 9)
 		memcpy(text + i, "topsecret", 10);
-	ck_scrub(text, CK_CONTAINER, request.bytes, request.len, out);
+	ck_redact(text, CK_CONTAINER, request.bytes, request.len, out);
 	assert_string_equal(out, "***");
 	memcpy(text + 300, " end ", 5);
-	ck_scrub(text, CK_CONTAINER, request.bytes, request.len, out);
+	ck_redact(text, CK_CONTAINER, request.bytes, request.len, out);
 	assert_string_equal(out, "*** end ***");
 }
 
@@ -188,7 +188,7 @@ static void many_values_that_begin_alike_take_no_time(void **state)
 	text[504] = ' ';
 	text[1000] = 'b';
 	build_container(&request, &config, NULL);
-	ck_scrub(text, CK_CONTAINER, request.bytes, request.len, out);
+	ck_redact(text, CK_CONTAINER, request.bytes, request.len, out);
 	assert_string_equal(out, "*** aaa ***");
 }
 
@@ -206,11 +206,11 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prose_passes),
-		cmocka_unit_test(every_source_of_values_is_scrubbed),
+		cmocka_unit_test(every_source_of_values_is_redacted),
 		cmocka_unit_test(names_and_short_values_pass),
 		cmocka_unit_test(longest_value_goes_first_and_overlaps_go_whole),
 		cmocka_unit_test(value_within_another_word_is_found),
-		cmocka_unit_test(long_words_are_scrubbed_without_a_request),
+		cmocka_unit_test(long_words_are_redacted_without_a_request),
 		cmocka_unit_test(value_that_breaks_a_character_hides_it),
 		cmocka_unit_test(control_characters_and_bad_utf8_are_replaced),
 		cmocka_unit_test(text_is_cut_on_a_character),

@@ -124,10 +124,10 @@ static void the_directory_is_owned_once_and_the_owner_is_named(void **state)
 	assert_int_equal(ck_store_open(f->place.dir, &second, &f->opened, &f->err), -CK_EOWNED);
 	assert_non_null(strstr(f->err.text, pid));
 	int fd = open(f->place.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(ck_dir_owned(fd, &found));
+	assert_true(ck_state_dir_owned(fd, &found));
 	assert_int_equal(found, getpid());
 	close_store(f);
-	assert_false(ck_dir_owned(fd, &found));
+	assert_false(ck_state_dir_owned(fd, &found));
 	close(fd);
 	must_open(f);
 }
@@ -276,8 +276,9 @@ static void a_newer_database_is_left_as_it_is(void **state)
 	assert_int_equal(read(fd, after, sizeof(after)), n);
 	close(fd);
 	assert_memory_equal(before, after, (size_t)n);
-	struct ck_dump *dump;
-	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), -CK_EVERSION);
+	struct ck_reader *reader;
+	assert_int_equal(ck_reader_open(f->place.dir, CK_READ_ROWS, &reader, &f->err),
+			 -CK_EVERSION);
 }
 
 static void must_be_set_aside(struct fixture *f)
@@ -435,7 +436,7 @@ static void an_interrupted_move_goes_on(void **state)
 static void a_reader_takes_the_next_file_for_the_database(void **state)
 {
 	struct fixture *f = *state;
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 
 	must_open(f);
 	put_row(f, "web");
@@ -444,9 +445,9 @@ static void a_reader_takes_the_next_file_for_the_database(void **state)
 				place_file(&f->place, "crikeep.db.next")),
 			 0);
 	write_file(place_file(&f->place, "crikeep.db"), "past", 4);
-	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), 0);
-	assert_int_equal(dump->rows_n, 1);
-	ck_dump_free(dump);
+	assert_int_equal(ck_reader_open(f->place.dir, CK_READ_ROWS, &reader, &f->err), 0);
+	assert_int_equal(reader->rows_n, 1);
+	ck_reader_free(reader);
 }
 
 /* ---- K32: nothing can be written ------------------------------------------------------------- */
@@ -496,7 +497,7 @@ static void open_read_only(struct fixture *f)
 	NEED(try_open(f) == 0);
 	NEED(f->opened.no_database && !f->opened.set_aside && !f->opened.fresh);
 	NEED(ck_store_load(f->store, rows_add, &f->rows, &f->err) == 0 && f->rows.n == 1);
-	NEED(ck_store_leaves(f->store, f->rows.row[0].id, &f->rows.row[0].record, &f->err) == 0);
+	NEED(ck_store_digests(f->store, f->rows.row[0].id, &f->rows.row[0].record, &f->err) == 0);
 	NEED(ck_store_begin(f->store, &f->err) == -CK_EIO);
 	NEED(ck_store_begin(f->store, &f->err) == -CK_EIO);
 	chmod(f->place.dir, 0700); /* and it comes back */

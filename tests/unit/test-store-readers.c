@@ -223,23 +223,23 @@ static void wait_until_stopped(pid_t pid)
 /* 0: what was read is whole */
 static int read_once(struct fixture *f)
 {
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 	struct ck_error err = {0};
 	int bad;
 
-	if (ck_dump_read(f->place.dir,
-			 CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump,
-			 &err) < 0) {
-		fprintf(stderr, "dump: %s\n", err.text);
+	if (ck_reader_open(f->place.dir,
+			   CK_READ_ROWS | CK_READ_DIGESTS | CK_READ_HISTORY | CK_READ_COUNTERS,
+			   &reader, &err) < 0) {
+		fprintf(stderr, "reader: %s\n", err.text);
 		return 2;
 	}
-	bad = dump->rows_n != 2 || dump->rows[0].requests != dump->rows[1].requests ||
-	      dump->history_n != dump->rows[0].requests;
+	bad = reader->rows_n != 2 || reader->rows[0].requests != reader->rows[1].requests ||
+	      reader->history_n != reader->rows[0].requests;
 	if (bad)
-		fprintf(stderr, "%zu rows, %u and %u, %zu lines\n", dump->rows_n,
-			dump->rows_n > 0 ? dump->rows[0].requests : 0,
-			dump->rows_n > 1 ? dump->rows[1].requests : 0, dump->history_n);
-	ck_dump_free(dump);
+		fprintf(stderr, "%zu rows, %u and %u, %zu lines\n", reader->rows_n,
+			reader->rows_n > 0 ? reader->rows[0].requests : 0,
+			reader->rows_n > 1 ? reader->rows[1].requests : 0, reader->history_n);
+	ck_reader_free(reader);
 	return bad;
 }
 
@@ -466,7 +466,7 @@ static void a_dump_has_everything(void **state)
 {
 	struct fixture *f = *state;
 	struct ck_counters counters = {.kept = 4, .imported = 2};
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 
 	transitions(f, 3);
 	MUST(ck_store_begin(f->store, &f->err));
@@ -477,17 +477,17 @@ static void a_dump_has_everything(void **state)
 	MUST(ck_store_commit(f->store, &f->err));
 	ck_store_close(f->store);
 	f->store = NULL;
-	MUST(ck_dump_read(f->place.dir,
-			  CK_DUMP_ROWS | CK_DUMP_LEAVES | CK_DUMP_HISTORY | CK_DUMP_COUNTERS, &dump,
-			  &f->err));
-	assert_false(dump->owner_alive);
-	assert_int_equal(dump->schema, CK_SCHEMA_VERSION);
-	assert_int_equal(dump->rows_n, 2);
-	assert_int_equal(dump->rows[0].record.leaves_len, f->row.record.leaves_len);
-	assert_int_equal(dump->counters.kept, 4);
-	assert_int_equal(dump->counters.imported, 2);
-	assert_int_equal(dump->history_n, 4);
-	const struct ck_history_row *line = &dump->history[3];
+	MUST(ck_reader_open(f->place.dir,
+			    CK_READ_ROWS | CK_READ_DIGESTS | CK_READ_HISTORY | CK_READ_COUNTERS,
+			    &reader, &f->err));
+	assert_false(reader->owner_alive);
+	assert_int_equal(reader->schema, CK_SCHEMA_VERSION);
+	assert_int_equal(reader->rows_n, 2);
+	assert_int_equal(reader->rows[0].record.digests_len, f->row.record.digests_len);
+	assert_int_equal(reader->counters.kept, 4);
+	assert_int_equal(reader->counters.imported, 2);
+	assert_int_equal(reader->history_n, 4);
+	const struct ck_history_row *line = &reader->history[3];
 	assert_int_equal(line->seq, 4);
 	assert_int_equal(line->entry, f->row.id);
 	assert_string_equal(line->who, "sandbox ns/web attempt 0");
@@ -501,17 +501,18 @@ static void a_dump_has_everything(void **state)
 	assert_string_equal(line->detail, "why");
 	assert_string_equal(line->boot, BOOT);
 	assert_true(line->wall > 1500000000);
-	ck_dump_free(dump);
+	ck_reader_free(reader);
 }
 
 static int read_with_owner(struct fixture *f)
 {
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 	struct ck_error err;
-	if (ck_dump_read(f->place.dir, CK_DUMP_COUNTERS, &dump, &err) < 0)
+	if (ck_reader_open(f->place.dir, CK_READ_COUNTERS, &reader, &err) < 0)
 		return 1;
-	int bad = !dump->owner_alive || dump->owner_pid != getppid() || dump->rows || dump->history;
-	ck_dump_free(dump);
+	int bad = !reader->owner_alive || reader->owner_pid != getppid() || reader->rows ||
+		  reader->history;
+	ck_reader_free(reader);
 	return bad;
 }
 
@@ -524,18 +525,20 @@ static void a_dump_names_the_living_owner(void **state)
 static void where_there_is_no_database_nothing_is_found(void **state)
 {
 	struct fixture *f = *state;
-	struct ck_dump *dump;
+	struct ck_reader *reader;
 	char path[400];
 
 	ck_store_close(f->store);
 	f->store = NULL;
-	assert_int_equal(ck_dump_read("/nonexistent/crikeep", CK_DUMP_ROWS, &dump, &f->err),
+	assert_int_equal(ck_reader_open("/nonexistent/crikeep", CK_READ_ROWS, &reader, &f->err),
 			 -CK_ENOTFOUND);
 	snprintf(path, sizeof(path), "%s", place_file(&f->place, "crikeep.db"));
 	assert_int_equal(truncate(path, 0), 0);
-	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), -CK_ENOTFOUND);
+	assert_int_equal(ck_reader_open(f->place.dir, CK_READ_ROWS, &reader, &f->err),
+			 -CK_ENOTFOUND);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(ck_dump_read(f->place.dir, CK_DUMP_ROWS, &dump, &f->err), -CK_ENOTFOUND);
+	assert_int_equal(ck_reader_open(f->place.dir, CK_READ_ROWS, &reader, &f->err),
+			 -CK_ENOTFOUND);
 }
 
 /* ---- the check ------------------------------------------------------------------------------- */
@@ -557,7 +560,7 @@ static int check_after(struct fixture *f, const char *sql)
 	sqlite3_exec(db, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
 	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
-	return ck_dump_check(f->place.dir, add_finding, NULL, &f->err);
+	return ck_reader_check(f->place.dir, add_finding, NULL, &f->err);
 }
 
 static void the_check_finds_what_is_wrong(void **state)
@@ -580,7 +583,7 @@ static void the_check_finds_what_is_wrong(void **state)
 	check_after(f, "PRAGMA user_version = 0");
 	assert_string_equal(findings, "schema version 0\n");
 	check_after(f, "PRAGMA user_version = 9");
-	assert_int_equal(ck_dump_check(f->place.dir, add_finding, NULL, &f->err), -CK_EVERSION);
+	assert_int_equal(ck_reader_check(f->place.dir, add_finding, NULL, &f->err), -CK_EVERSION);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

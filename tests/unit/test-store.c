@@ -72,8 +72,8 @@ static void assert_same_row(const struct ck_row *a, const struct ck_row *b)
 	assert_memory_equal(a->record.key_id, b->record.key_id, CK_KEY_ID_BYTES);
 	assert_memory_equal(a->record.salt, b->record.salt, CK_SALT_BYTES);
 	assert_memory_equal(a->record.root, b->record.root, CK_ROOT_BYTES);
-	assert_memory_equal(a->record.rest, b->record.rest, CK_LEAF_BYTES);
-	assert_memory_equal(a->record.image_id, b->record.image_id, CK_LEAF_BYTES);
+	assert_memory_equal(a->record.rest, b->record.rest, CK_DIGEST_BYTES);
+	assert_memory_equal(a->record.image_id, b->record.image_id, CK_DIGEST_BYTES);
 	assert_int_equal(a->state, b->state);
 	assert_int_equal(a->flags, b->flags);
 	assert_int_equal(a->reason, b->reason);
@@ -103,7 +103,7 @@ static void a_row_comes_back_as_it_was_written(void **state)
 {
 	struct fixture *f = *state;
 	struct ck_row row = row_make(f->store, "web", CK_STATE_EVICTING);
-	struct ck_record leaves = {0};
+	struct ck_record loaded = { 0 };
 
 	row.flags = CK_ENTRY_TOLD | CK_ENTRY_ABANDONED | CK_ENTRY_RESENT;
 	row.reason = CK_REASON_MAX;
@@ -121,11 +121,11 @@ static void a_row_comes_back_as_it_was_written(void **state)
 	load(f);
 	assert_int_equal(f->rows.n, 1);
 	assert_same_row(&f->rows.row[0], &row);
-	assert_null(f->rows.row[0].record.leaves);
-	must(f, ck_store_leaves(f->store, row.id, &leaves, &f->err));
-	assert_int_equal(leaves.leaves_len, row.record.leaves_len);
-	assert_memory_equal(leaves.leaves, row.record.leaves, leaves.leaves_len);
-	free(leaves.leaves);
+	assert_null(f->rows.row[0].record.digests);
+	must(f, ck_store_digests(f->store, row.id, &loaded, &f->err));
+	assert_int_equal(loaded.digests_len, row.record.digests_len);
+	assert_memory_equal(loaded.digests, row.record.digests, loaded.digests_len);
+	free(loaded.digests);
 	ck_row_fini(&row);
 }
 
@@ -141,7 +141,7 @@ static void an_imported_row_has_no_fingerprint(void **state)
 	assert_int_equal(insert(f, &row), 0);
 	load(f);
 	assert_same_row(&f->rows.row[0], &row);
-	assert_int_equal(ck_store_leaves(f->store, row.id, &none, &f->err), -CK_ENOTFOUND);
+	assert_int_equal(ck_store_digests(f->store, row.id, &none, &f->err), -CK_ENOTFOUND);
 	ck_row_fini(&row);
 }
 
@@ -297,13 +297,13 @@ static void ids_are_never_used_twice(void **state)
 {
 	struct fixture *f = *state;
 	struct ck_row row = row_make(f->store, "web", CK_STATE_KEPT);
-	struct ck_record leaves = {0};
+	struct ck_record loaded = { 0 };
 
 	assert_int_equal(insert(f, &row), 0);
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_delete(f->store, row.id, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
-	assert_int_equal(ck_store_leaves(f->store, row.id, &leaves, &f->err), -CK_ENOTFOUND);
+	assert_int_equal(ck_store_digests(f->store, row.id, &loaded, &f->err), -CK_ENOTFOUND);
 	reopen(f);
 	load(f);
 	assert_int_equal(f->rows.n, 0);
@@ -482,8 +482,8 @@ static void malformed_leaves_are_damage(void **state)
 	assert_int_equal(sqlite3_exec(f->store->db, "UPDATE fingerprint SET leaves = x'ffffffffff'",
 				      NULL, NULL, NULL),
 			 SQLITE_OK);
-	assert_int_equal(ck_store_leaves(f->store, row.id, &record, &f->err), -CK_EDAMAGED);
-	assert_null(record.leaves);
+	assert_int_equal(ck_store_digests(f->store, row.id, &record, &f->err), -CK_EDAMAGED);
+	assert_null(record.digests);
 	ck_row_fini(&row);
 }
 

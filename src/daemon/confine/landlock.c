@@ -106,7 +106,7 @@ static int allow_all(const struct landlock *landlock, const struct ck_conf *conf
 	CK_AUTO_FREE char *state_dir = NULL;
 	CK_AUTO_CLOSE int fd = -1;
 	/* made if it is not there: its rule needs it */
-	int r = ck_dir_open(conf->state_dir, true, &state_dir, &fd, err);
+	int r = ck_state_dir_open(conf->state_dir, true, &state_dir, &fd, err);
 	if (r >= 0)
 		r = allow(landlock, state_dir, MAY_WORK, err);
 	if (r >= 0)
