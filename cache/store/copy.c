@@ -140,6 +140,8 @@ static int read_files(int dirfd, struct bytes *ret_db, struct bytes *ret_wal)
 	if (r < 0)
 		return r;
 	CK_AUTO_CLOSE int db_fd = open_file(dirfd, before.name, &st);
+	if (db_fd == -ENOENT) /* it was there: the new file got its final name since */
+		return 0;
 	if (db_fd < 0)
 		return db_fd;
 	if (st.st_ino != before.ino || st.st_dev != before.dev)
