@@ -14,9 +14,9 @@
  */
 #include <stdbool.h>
 
+#include "cache/machine/shared-answer.h"
 #include "cache/request/fingerprint.h"
 #include "cache/request/key.h"
-#include "src/crikeep.h"
 
 #define CK_TO(state) (1u << CK_STATE_##state)
 /* name, value in the database, what it may move to */
@@ -93,8 +93,6 @@ enum ck_origin {
 	CK_ORIGIN_RUNTIME = 2 /* listed without a row: imported, never served (K27) */
 };
 
-struct ck_made; /* below */
-
 /* What the database holds of an entry. Times are CLOCK_BOOTTIME of the boot @boot. */
 struct ck_row {
 	uint64_t id; /* surrogate; never used twice in one database */
@@ -122,19 +120,6 @@ struct ck_row {
 	uint64_t due;
 	char boot[37];        /* /proc/sys/kernel/random/boot_id */
 };
-
-/* The runtime's answer, shared by an entry and the turns it was handed to. */
-struct ck_made {
-	unsigned refs;  /* atomic */
-	size_t len;
-	const char *id; /* lies behind the bytes */
-	unsigned char bytes[];
-};
-
-/* ck_made_new - @bytes NULL: make a response with field 1 = id. NULL: out of memory */
-struct ck_made *ck_made_new(const char *id, const void *bytes, size_t len);
-struct ck_made *ck_made_ref(struct ck_made *made);
-void ck_made_unref(struct ck_made *made);
 
 void ck_row_fini(struct ck_row *row); /* frees what it holds, not the row */
 

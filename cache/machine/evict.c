@@ -9,6 +9,8 @@
  * An entry holds one of CK_DESTROYS_MAX slots from its first question until it is confirmed or
  * fails; entries that may not start yet wait in the order in which they became due. (K17 to K23)
  */
+#include <stdio.h>
+
 #include "cache/machine/machine-int.h"
 
 /* calls in flight for one entry: one that timed out, and its repetition */
@@ -68,6 +70,93 @@ void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	evict_containers(m, e);
 	ready_add(m, e);
 }
+
+/* ---- abandoning ------------------------------------------------------------------------------ */
+
+/* what joined an entry hears that it is over; a creator may go on, but its caller gets no answer
+ * from it */
+static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *why)
+{
+	CK_FOR_TURNS (t, ck_pod_of(e)) {
+		if (t->row != e->row.id || t->state == CK_TURN_DECIDED || t->drain ||
+		    (e->creator != t && !t->joined))
+			continue;
+		m->counters.superseded++;
+		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", why);
+	}
+}
+
+void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
+{
+	switch (e->row.state) {
+	case CK_STATE_KEPT:
+		if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
+			break; /* K6: waits for the answer */
+		abort_joined(m, e, ck_reason_text(reason));
+		ck_evict(m, e, reason);
+		return;
+	case CK_STATE_CREATING:
+	case CK_STATE_COMMITTING:
+		break;
+	default:
+		return;
+	}
+	if (!(e->row.flags & CK_ENTRY_ABANDONED)) {
+		e->row.flags |= CK_ENTRY_ABANDONED;
+		e->row.reason = reason;
+		e->changed_seq = m->seq;
+		ck_dirty(m, e);
+		ck_touch(m, ck_pod_of(e));
+	}
+	abort_joined(m, e, ck_reason_text(reason));
+	if (e->row.state != CK_STATE_COMMITTING)
+		return;
+	if (e->wants & CK_WANT_RUN) { /* nobody was told yet, and nobody will be */
+		ck_untell(m, e);
+		ck_evict(m, e, reason);
+	} else {
+		ck_want(m, e, CK_WANT_CANCEL); /* K13: the one in flight is waited for */
+	}
+}
+
+int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size)
+{
+	struct ck_entry *e = ck_machine_entry(m, row);
+	if (!e || e->detached || e->row.state == CK_STATE_GONE) {
+		snprintf(ret_text, size, "no such entry");
+		return -CK_ENOTFOUND;
+	}
+	if (e->row.state == CK_STATE_COMMITTED) {
+		snprintf(ret_text, size, "refused: it is committed and belongs to the kubelet");
+		return -CK_ESTATE;
+	}
+	if (release && e->row.state != CK_STATE_EVICTING) {
+		snprintf(ret_text, size,
+			 "refused: only an entry that is being evicted can be released; evict it "
+			 "first");
+		return -CK_ESTATE;
+	}
+	ck_event_begin(m);
+	if (release) {
+		ck_note_entry(m, e, CK_WHAT_RELEASED, 0, NULL);
+		ck_evict_confirmed(m, e);
+		snprintf(ret_text, size,
+			 "released without confirmation; the resource may still exist");
+	} else if (e->row.state == CK_STATE_EVICTING) {
+		ck_evict_hurry(m, e);
+		snprintf(ret_text, size, "already being evicted; trying again now");
+	} else {
+		ck_abandon(m, e, CK_REASON_ADMIN);
+		snprintf(ret_text, size,
+			 e->row.state == CK_STATE_EVICTING
+				 ? "evicting"
+				 : "abandoned; evicted when its creation or its hooks end");
+	}
+	ck_event_end(m);
+	return 0;
+}
+
+/* ---- destroying ------------------------------------------------------------------------------ */
 
 static uint64_t back_off(struct ck_machine *m, unsigned tries)
 {
@@ -314,7 +403,7 @@ static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 	step(m, e);
 }
 
-/* What lives in a sandbox? (FIND is answered in reconcile.c, as for a lost creation) */
+/* What lives in a sandbox? (FIND is answered in lost.c, as for a lost creation) */
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n)
 {

@@ -131,20 +131,6 @@ int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret
 	return 0;
 }
 
-int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made)
-{
-	HASH_ADD_KEYPTR(by_object, m->by_object[e->row.key->kind], made->id,
-			(unsigned)strlen(made->id), e);
-	if (!e->by_object.tbl)
-		return -CK_ENOMEM;
-	e->row.made = ck_made_ref(made);
-	m->moves++;
-	if (!e->row.existed)
-		e->row.existed = m->now;
-	ck_dirty(m, e);
-	return 0;
-}
-
 /* out of every index but the row number: nobody finds it any more by what it was */
 void ck_entry_detach(struct ck_machine *m, struct ck_entry *e)
 {

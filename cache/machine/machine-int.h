@@ -49,12 +49,16 @@ struct ck_machine {
 	struct ck_counters counters;
 };
 
+/* what an object does not say is empty */
+static inline const char *ck_or_empty(const char *s)
+{
+	return s ? s : "";
+}
+
 /* groups.c */
 /* @key taken on success */
 int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret_entry);
 void ck_entry_free(struct ck_machine *m, struct ck_entry *e);
-/* shared; -CK_ENOMEM */
-int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made);
 void ck_entry_detach(struct ck_machine *m, struct ck_entry *e);
 struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name,
 			       size_t len);
@@ -66,53 +70,39 @@ void ck_group_put(struct ck_machine *m, struct ck_group *group);
 #define ck_pod_of(e) ((e)->link[CK_BY_POD].group)
 #define ck_pod_next(e) ((e)->link[CK_BY_POD].next)
 
-/* place.c */
-/* CREATING or KEPT: hooks, then COMMITTED */
-void ck_commit(struct ck_machine *m, struct ck_entry *e);
-void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered); /* hooks agree (K7) */
-void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
-bool ck_loser_pending(const struct ck_entry *e); /* K26 */
-uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
-void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
-void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
-void ck_untell(struct ck_machine *m, struct ck_entry *e);
-void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
-void ck_bump(struct ck_machine *m, struct ck_mturn *by); /* K9 */
-void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
-/* false: a required plugin is absent */
-bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err);
-
-/* event.c */
-/* an ordinary waiter from now on; NULL: it made nothing */
-struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t);
-/* K6 */
-void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
-
-/* settle.c */
-/* place its turns anew before the event ends */
-void ck_touch(struct ck_machine *m, struct ck_group *pod);
-void ck_event_begin(struct ck_machine *m);
-void ck_event_end(struct ck_machine *m);
+/* entry-changes.c */
 void ck_dirty(struct ck_machine *m, struct ck_entry *e);
 void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want);
 void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants);
+/* place its turns anew before the event ends */
+void ck_touch(struct ck_machine *m, struct ck_group *pod);
+struct ck_group *ck_take_touched(struct ck_machine *m); /* or NULL */
 void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
 		   const char *detail);
-void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to);
 /* its timer, and row.due */
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due);
+void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to);
+/* shared; -CK_ENOMEM */
+int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made);
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e);    /* gone for good: its row goes */
+/* false: a required plugin is absent */
+bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err);
+void ck_untell(struct ck_machine *m, struct ck_entry *e);
 
 /* turn.c */
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t);
 void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod,
 		    uint64_t timeout);
+void ck_turn_detach(struct ck_machine *m, struct ck_mturn *t); /* from its pod and its timer */
+void ck_answered_del(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...)
 	CK_PRINTF(4, 5);
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
-void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t);
+/* an ordinary waiter from now on; NULL: it made nothing */
+struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t);
+void ck_resolve_del(struct ck_machine *m, struct ck_mturn *t);
 /* the same but for an image not resolved yet */
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
 /* K11, K12 */
@@ -126,6 +116,7 @@ bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
 #define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->turns; t; t = t->next)
 
 /* evict.c */
+void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e);
 /* phase FIND: its id is known now */
@@ -140,16 +131,56 @@ void ck_evict_pump(struct ck_machine *m);
 void ck_evict_resume(struct ck_machine *m, struct ck_entry *e);  /* after a restart */
 void ck_gone_expired(struct ck_machine *m, struct ck_entry *e);
 
-/* reconcile.c */
+/* commit.c */
+/* CREATING or KEPT: hooks, then COMMITTED */
+void ck_commit(struct ck_machine *m, struct ck_entry *e);
+void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered); /* hooks agree (K7) */
+void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
+void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
+/* K6 */
+void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
+bool ck_loser_pending(const struct ck_entry *e); /* K26 */
+uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
+void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
+
+/* import.c */
+/* NULL: no memory, or a name over the limits */
+struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o);
+/* a sandbox of which nothing was known but that it stops; it gives way to a creation that turns out
+ * to have its id */
+bool ck_is_nameless(const struct ck_entry *e);
+
+/* stopping.c */
+void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed);
+void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
+
+/* lost.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
+void ck_lost_absent(struct ck_machine *m, struct ck_entry *e); /* from a list that counts (K8) */
+/* the id of a lost or evicted creation is among @o; true: it was there */
+bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n);
 void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e); /* its own deadline */
 /* somebody came for it: ask now, and often */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e);
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e);
+/* @o is a second object of @key: it is destroyed (K26) */
+void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct ck_object *o);
+/* K24: the list was begun after the last move of what it is to say something about */
+bool ck_list_counts(uint64_t begun_seq, uint64_t than);
+bool ck_object_has_key(const struct ck_object *o, const struct ck_key *key);
+bool ck_object_alive(const struct ck_object *o);
+
+/* lists.c */
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind);
-void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed);
-void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
-/* a sandbox of which nothing was known but that it stops; it gives way to a creation that turns out
- * to have its id */
-bool ck_is_nameless(const struct ck_entry *e);
+
+/* place.c */
+void ck_bump(struct ck_machine *m, struct ck_mturn *by); /* K9 */
+void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
+
+/* turn-events.c */
+void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t);
+
+/* settle.c */
+void ck_event_begin(struct ck_machine *m);
+void ck_event_end(struct ck_machine *m);
 #endif

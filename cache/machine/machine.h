@@ -7,7 +7,7 @@
  *
  * One idea carries most of the rules: a request that cannot be answered now waits, and whenever
  * anything of its pod changes it is placed anew, exactly as if it came in at that moment
- * (ck_turn_place() in place.c). Joining, succeeding an evicted entry, waiting for a name, for the
+ * (place.c). Joining, succeeding an evicted entry, waiting for a name, for the
  * ports of an older attempt, for a removal, for the first list: all are the same waiting.
  *
  * A round: feed events; the caller writes what ck_machine_dirty() names, in one transaction;
@@ -15,10 +15,22 @@
  * wants (ck_machine_wanting()) carried out (K29). After a turn or an entry exists nothing here
  * needs memory, but for results, imports and notes.
  *
- * The machine is used by one thread at a time. Files: place.c placing and committing, event.c what
- * callers, host and hooks say, settle.c around an event, turn.c callers and their time, evict.c
- * destroying, reconcile.c lists, lost creations and restart, groups.c who belongs to which pod,
- * timers.c.
+ * The machine is used by one thread at a time. Its files; each calls those below it:
+ *
+ *   settle          every event ends here, due timers, the end of a round
+ *   turn-events     a turn begins, its caller leaves, its time is up
+ *   place           where a request finds its place
+ *   creation        what its creator says     lists     whole lists of the runtime
+ *   answers         of the host and of hooks  restart   rows of an earlier life
+ *   lost            unknown outcomes          stopping  what the host sees of resources
+ *   commit          keep or commit a result   import    resources without a row
+ *   evict           abandon, evict, destroy
+ *   turn            what a turn is and hears
+ *   machine         life, clock, questions
+ *   entry-changes   what changes in an entry, and what that queues for the end of the round
+ *   groups          who belongs to which pod; below it timers, entry, shared-answer
+ *
+ * One call goes up: whatever file an event begins in, ck_event_end() in settle.c ends it.
  */
 #include <stdbool.h>
 
@@ -99,18 +111,6 @@ struct ck_entry {
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 enum ck_turn_state { CK_TURN_NONE, CK_TURN_WAITING, CK_TURN_CREATING, CK_TURN_DECIDED };
-
-struct ck_shared_status { /* a runtime's status for all who wait */
-	unsigned refs; /* atomic */
-	int grpc;
-	char *message;
-	void *details;
-	size_t details_len;
-};
-/* NULL: out of memory */
-struct ck_shared_status *ck_shared_status_new(const struct ck_status *status);
-struct ck_shared_status *ck_shared_status_ref(struct ck_shared_status *status);
-void ck_shared_status_unref(struct ck_shared_status *status);
 
 /* The machine's part of a turn; the caller's memory, zeroed before ck_machine_begin(). */
 struct ck_mturn {

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of the host and of the hooks to what the machine wanted. */
+#include <stdio.h>
+
+#include "cache/machine/machine-int.h"
+
+void ck_machine_inspected(struct ck_machine *m, uint64_t row, enum ck_condition condition)
+{
+	struct ck_entry *e = ck_machine_entry(m, row);
+	if (!e || e->detached || !(e->outstanding & CK_WANT_INSPECT))
+		return;
+	ck_event_begin(m);
+	e->outstanding &= ~(unsigned)CK_WANT_INSPECT;
+	if (e->row.state == CK_STATE_EVICTING)
+		ck_evict_inspected(m, e, condition);
+	else if (e->row.state == CK_STATE_KEPT)
+		ck_inspected_kept(m, e, condition);
+	ck_event_end(m);
+}
+
+static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *refusal)
+{
+	if (e->row.state != CK_STATE_COMMITTING)
+		return; /* in use: told afterwards, and its answer is only noted (K22) */
+	if (refusal) {
+		ck_note_entry(m, e, CK_WHAT_REFUSED, 0, refusal);
+		CK_FOR_TURNS (t, ck_pod_of(e))
+			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined &&
+			    !t->drain)
+				ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
+		if (CK_BROKEN(R14))
+			e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
+		if (CK_BROKEN(R17))
+			ck_committed(m, e, true);
+		else
+			ck_evict(m, e,
+				 e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason
+								   : CK_REASON_REFUSED);
+	} else if (e->row.flags & CK_ENTRY_ABANDONED) { /* during its hooks: undone (K13) */
+		ck_evict(m, e, e->row.reason);
+	} else if (e->dead) {
+		ck_evict(m, e, CK_REASON_DEAD);
+	} else {
+		ck_committed(m, e, false);
+	}
+}
+
+/* as many whole names as there is room for */
+static const char *some_names(const char *names, char *buf, size_t size)
+{
+	static const char more[] = " ...";
+	size_t len = strlen(names);
+	if (len >= size) {
+		for (len = size - sizeof(more); len && names[len] != ' ';)
+			len--;
+		snprintf(buf, size, "%.*s%s", (int)len, names, more);
+		return buf;
+	}
+	return names;
+}
+
+/* for the history: who was sent it, or, of a RUN that went round, who was chosen */
+static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event,
+		      const char *told, bool refused)
+{
+	static const enum ck_what whats[] = {
+		[CK_HOOK_RUN] = CK_WHAT_TOLD,
+		[CK_HOOK_STOP] = CK_WHAT_STOP_TOLD,
+		[CK_HOOK_REMOVE] = CK_WHAT_REMOVE_TOLD,
+	};
+	char names[CK_TEXT_MAX + 1];
+	if (!told && event == CK_HOOK_RUN && !refused)
+		told = e->row.told;
+	if (!told || *told)
+		ck_note_entry(m, e, whats[event], 0,
+			      told ? some_names(told, names, sizeof(names)) : NULL);
+}
+
+int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id,
+			 enum ck_hook_event event, const char *names)
+{
+	struct ck_entry *e = ck_machine_object(m, kind, id);
+	if (!e)
+		return -CK_ENOTFOUND;
+	ck_event_begin(m);
+	note_told(m, e, event, names, false);
+	ck_event_end(m);
+	return 0;
+}
+
+void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event,
+			  const char *told, const char *refusal)
+{
+	struct ck_entry *e = ck_machine_entry(m, row);
+	unsigned want = event == CK_HOOK_RUN    ? CK_WANT_RUN
+			: event == CK_HOOK_STOP ? CK_WANT_STOP
+						: CK_WANT_REMOVE;
+	if (!e || !(e->outstanding & want))
+		return;
+	ck_event_begin(m);
+	e->outstanding &= ~want;
+	if (!e->detached)
+		note_told(m, e, event, told, refusal);
+	if (event == CK_HOOK_RUN)
+		run_answered(m, e, refusal);
+	else if (!e->detached)
+		ck_evict_hook_done(m, e, event);
+	ck_event_end(m);
+}
+
+void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_want want)
+{
+	switch (want) {
+	case CK_WANT_INSPECT:
+		ck_machine_inspected(m, e->row.id, CK_CONDITION_UNKNOWN);
+		break;
+	case CK_WANT_LIST:
+		ck_machine_listed_entry(m, e->row.id, 0, false, NULL, 0);
+		break;
+	case CK_WANT_DESTROY:
+		ck_machine_destroyed(m, e->row.id, CK_GRPC_RESOURCE_EXHAUSTED);
+		break;
+	case CK_WANT_RUN:
+		ck_event_begin(m);
+		e->outstanding &= ~(unsigned)CK_WANT_RUN;
+		ck_commit_failed(m, e, "out of memory");
+		ck_event_end(m);
+		break;
+	case CK_WANT_STOP:
+	case CK_WANT_REMOVE:
+		e->outstanding &= ~(unsigned)want;
+		ck_entry_schedule(m, e, m->now + CK_GAP);
+		break;
+	case CK_WANT_CANCEL: /* the hooks find out by themselves that it is undone */
+		break;
+	}
+}

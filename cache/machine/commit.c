@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of a result: it is kept, or committed once the hooks agree. */
+#include "cache/machine/machine-int.h"
+
+/* K26: another object of this key is being destroyed */
+bool ck_loser_pending(const struct ck_entry *e)
+{
+	for (const struct ck_entry *other = ck_pod_of(e)->entries; other;
+	     other = ck_pod_next(other))
+		if (other->row.state == CK_STATE_EVICTING && other != e &&
+		    ck_key_same(other->row.key, e->row.key))
+			return true;
+	return false;
+}
+
+/* when nobody will have asked for long enough (K15) */
+uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e)
+{
+	uint64_t ttl = m->rules.ttl, longest = m->longest_deadline[e->row.key->kind];
+	if (longest > ttl)
+		ttl = longest;
+	uint64_t until = e->row.interest + ttl;
+	uint64_t grace = m->opened + (ttl < CK_OPEN_GRACE ? ttl : CK_OPEN_GRACE);
+	return e->restored && until < grace ? grace : until;
+}
+
+void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
+{
+	uint64_t due = ck_kept_until(m, e);
+	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
+		/* the answer goes on from here, if one comes */
+		due = e->asked_at + m->rules.destroy_timeout;
+	else if (ck_awaited(m, e))
+		due = e->ask_at > m->now ? e->ask_at : CK_NEVER_DUE;
+	ck_entry_schedule(m, e, due);
+}
+
+static void keep(struct ck_machine *m, struct ck_entry *e)
+{
+	m->counters.kept++;
+	e->kept = true;
+	ck_entry_move(m, e, CK_STATE_KEPT);
+	e->row.interest = m->now;
+	ck_kept_schedule(m, e);
+}
+
+/* COMMITTING, and hooks agree: it belongs to whoever waits (K7) */
+void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
+{
+	enum ck_reason why;
+	bool awaited = false;
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) &&
+		    ck_turn_same(m, t, e, &why))
+			awaited = true;
+	if (ck_loser_pending(e)) {
+		keep(m, e); /* K26: found while the hooks ran */
+		return;
+	}
+	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER) {
+		/* visible and CREATED it would make the kubelet build the next attempt */
+		keep(m, e);
+		return;
+	}
+	ck_entry_move(m, e, CK_STATE_COMMITTED);
+	e->row.reason = CK_REASON_NONE;
+	if (awaited)
+		ck_note_entry(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
+	CK_FOR_TURNS (t, ck_pod_of(e)) {
+		if (!ck_turn_live(m, t) || !ck_key_same(t->key, e->row.key) ||
+		    !ck_turn_same(m, t, e, &why))
+			continue;
+		if (e->kept)
+			m->counters.handed_back++;
+		else
+			m->counters.in_time++;
+		ck_turn_hand_back(m, t, e);
+	}
+}
+
+/* CREATING or KEPT becomes the kubelet's: hooks first, if anybody listens (H4: required plugins are
+ * checked before any event) */
+void ck_commit(struct ck_machine *m, struct ck_entry *e)
+{
+	struct ck_error err;
+	/* hooks are never fired twice */
+	bool fire = m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD);
+	fire = fire && !(CK_BROKEN(R39) && e->row.state == CK_STATE_KEPT);
+	if (fire && !ck_entry_choose(m, e, &err)) {
+		enum ck_reason why;
+		ck_note_entry(m, e, CK_WHAT_PLUGIN_ABSENT, 0, err.text);
+		if (e->row.state == CK_STATE_CREATING)
+			keep(m, e);
+		CK_FOR_TURNS (t, ck_pod_of(e))
+			if (t->state == CK_TURN_WAITING && !t->drain &&
+			    ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
+				ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
+		e->row.interest = m->now;
+		ck_kept_schedule(m, e);
+		return;
+	}
+	ck_entry_move(m, e, CK_STATE_COMMITTING);
+	if (fire && e->row.told[0])
+		ck_want(m, e, CK_WANT_RUN);
+	else
+		ck_committed(m, e, true);
+}
+
+/* hooks could not be asked: it is kept, and asked for again */
+void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
+{
+	ck_untell(m, e);
+	if (e->row.state != CK_STATE_COMMITTING)
+		return;
+	if (e->row.flags & CK_ENTRY_ABANDONED || e->dead) {
+		ck_evict(m, e, e->dead ? CK_REASON_DEAD : e->row.reason);
+		return;
+	}
+	keep(m, e);
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+				       "the result exists, but plugins cannot be told: %s", why);
+}
+
+/* the runtime's id is known (K2): the newest live request decides what becomes of it */
+void ck_result_known(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.flags & CK_ENTRY_ABANDONED) { /* never served (K23) */
+		ck_evict(m, e, e->row.reason);
+		return;
+	}
+	if (e->dead) {
+		ck_evict(m, e, CK_REASON_DEAD);
+		return;
+	}
+	enum ck_reason why;
+	struct ck_mturn *newest = ck_newest_live(m, e);
+	if (newest && ck_turn_undecided(m, newest, e)) {
+		keep(m, e);
+	} else if (newest && !ck_turn_same(m, newest, e, &why)) { /* K11: the kubelet asks for something else by now */
+		m->counters.changed++;
+		ck_evict(m, e, why);
+	} else if (ck_loser_pending(e)) {
+		keep(m, e);
+	} else if (newest || CK_BROKEN(R38) ||
+		   (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
+		ck_commit(m, e);
+	} else {
+		keep(m, e);
+	}
+}
+
+void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
+{
+	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT ||
+		    condition == CK_CONDITION_RUNNING;
+	bool unknown = condition == CK_CONDITION_UNKNOWN; /* no answer is not an answer (K6) */
+	if (e->row.flags & CK_ENTRY_ABANDONED) {
+		ck_evict(m, e, e->row.reason);
+	} else if (gone) { /* running: the eviction will find it in use (K22) */
+		ck_evict(m, e, CK_REASON_DEAD);
+	} else if (unknown) {
+		e->ask_at = m->now + CK_INSPECT_AGAIN;
+		ck_kept_schedule(m, e);
+	} else if (ck_newest_live(m, e) && !ck_loser_pending(e)) {
+		ck_commit(m, e);
+	} else {
+		ck_kept_schedule(m, e);
+	}
+}

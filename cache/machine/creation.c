@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What its creator says of a creation: how far it is, and how it ends. Each event happens whole, or
+ * returns an error and nothing happened. */
+#include <stdio.h>
+
+#include "cache/machine/machine-int.h"
+
+int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage)
+{
+	struct ck_entry *e = ck_machine_entry(m, t->row);
+	if (!e || e->creator != t)
+		return -CK_ESTATE;
+	snprintf(e->row.stage, sizeof(e->row.stage), "%s", stage);
+	e->row.staged = m->now;
+	ck_dirty(m, e);
+	return 0;
+}
+
+/* what a creator's own call returns: the answer, or that its caller can no longer be answered
+ * (K3) */
+static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struct ck_entry *e)
+{
+	if (t->state == CK_TURN_DECIDED && t->outcome == CK_BUSY)
+		return CK_KEPT; /* a list told of it, and then its own time was up */
+	if (t->state == CK_TURN_DECIDED)
+		return t->outcome == -CK_EABANDONED ? CK_ABANDONED : t->outcome;
+	if (e->row.state == CK_STATE_COMMITTING && ck_turn_live(m, t))
+		return CK_WAIT;
+	if (e->row.state == CK_STATE_EVICTING || e->row.flags & CK_ENTRY_ABANDONED) {
+		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
+			       ck_reason_text(e->row.reason));
+		return CK_ABANDONED;
+	}
+	if (ck_turn_live(m, t))
+		return CK_WAIT; /* K26: until a loser is gone */
+	ck_turn_answer(m, t, CK_KEPT, "the caller's deadline has passed");
+	return CK_KEPT;
+}
+
+int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made,
+		      struct ck_error *err)
+{
+	struct ck_entry *e = ck_machine_entry(m, t->row);
+	if (e && e->creator != t && !t->finished && t->seq == e->begun_turn && e->row.made &&
+	    !strcmp(e->row.made->id, made->id)) {
+		t->finished = true;
+		/* it took so long that a list told of it first (K8) */
+		return creator_outcome(m, t, e);
+	}
+	if (!e || e->creator != t)
+		return ck_fail(err, CK_ESTATE, "the turn is not making anything");
+	struct ck_entry *other = ck_machine_object(m, e->row.key->kind, made->id);
+	if (other && !ck_is_nameless(other))
+		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");
+	ck_event_begin(m);
+	/* somebody read the id in the runtime and stopped it before we knew whose it is */
+	if (other)
+		ck_entry_drop(m, other);
+	if (e->row.made ? 0 : ck_entry_set_made(m, e, made) < 0)
+		return ck_nomem(err);
+	ck_creator_ends(m, t);
+	t->finished = true;
+	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
+	if (e->row.state == CK_STATE_EVICTING)
+		ck_evict_found(m, e); /* evicted meanwhile: the id is learned late */
+	else
+		ck_result_known(m, e);
+	ck_event_end(m);
+	return creator_outcome(m, t, e);
+}
+
+int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
+		    const char *detail)
+{
+	struct ck_entry *e = ck_machine_entry(m, t->row);
+	if (!e || e->creator != t)
+		return -CK_ESTATE;
+	/* K8: the first of the two requests still runs */
+	if (e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS)
+		return ck_machine_lost(m, t);
+	ck_event_begin(m);
+	ck_creator_ends(m, t);
+	ck_note_entry(m, e, CK_WHAT_FAILED, status->grpc, detail);
+	m->counters.failed++;
+	/* K4: the same status for all; whoever asks for something else is placed anew */
+	CK_FOR_TURNS (w, ck_pod_of(e)) {
+		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined || w->drain)
+			continue;
+		w->status = ck_shared_status_ref(status);
+		ck_turn_answer(m, w, -CK_EFAILED, "%s: %s", ck_grpc_name(status->grpc),
+			       detail && detail[0] ? detail : "the creation failed");
+		w->err.sub = status->grpc;
+	}
+	if (e->row.state == CK_STATE_EVICTING)
+		ck_evict_confirmed(m, e);
+	else
+		ck_entry_drop(m, e);
+	ck_event_end(m);
+	return 0;
+}
+
+int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t)
+{
+	ck_event_begin(m);
+	struct ck_entry *e = ck_creator_ends(m, t);
+	if (!e)
+		return -CK_ESTATE;
+	if (t->state == CK_TURN_WAITING && t->left)
+		ck_turn_answer(m, t, CK_KEPT, "the caller has gone");
+	ck_lost(m, e);
+	ck_touch(m, ck_pod_of(e));
+	ck_event_end(m);
+	return 0;
+}

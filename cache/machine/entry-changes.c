@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What changes in an entry, and what each change queues for the end of the round: a row to write, a
+ * want, a line of history, waiting turns to be placed anew. */
+#include <stdio.h>
+
+#include "cache/machine/machine-int.h"
+
+void ck_dirty(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->is_dirty)
+		return;
+	e->is_dirty = true;
+	DL_APPEND2(m->dirty, e, dirty_prev, dirty_next);
+}
+
+void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want)
+{
+	if (!e->wants)
+		DL_APPEND2(m->wanting, e, wanting_prev, wanting_next);
+	e->wants |= want;
+}
+
+void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants)
+{
+	if (e->wants && !(e->wants & ~wants))
+		DL_DELETE2(m->wanting, e, wanting_prev, wanting_next);
+	e->wants &= ~wants;
+}
+
+unsigned ck_machine_take_wants(struct ck_machine *m, struct ck_entry *e)
+{
+	unsigned wants = e->wants;
+	ck_unwant(m, e, wants);
+	e->outstanding |= wants & ~(unsigned)CK_WANT_CANCEL; /* a cancel has no answer of its own */
+	if (wants & CK_WANT_DESTROY)
+		e->destroys++;
+	return wants;
+}
+
+void ck_touch(struct ck_machine *m, struct ck_group *pod)
+{
+	if (!pod || pod->touched)
+		return;
+	pod->touched = true;
+	LL_PREPEND2(m->touched, pod, touched_next);
+}
+
+struct ck_group *ck_take_touched(struct ck_machine *m)
+{
+	struct ck_group *pod = m->touched;
+	if (pod) {
+		LL_DELETE2(m->touched, pod, touched_next);
+		pod->touched = false;
+	}
+	return pod;
+}
+
+void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
+		   const char *detail)
+{
+	/* history is a help, not a promise: without memory a line is missing */
+	if (m->notes_n == m->notes_room) {
+		size_t room = m->notes_room ? 2 * m->notes_room : 16;
+		struct ck_note *notes = ck_realloc(m->notes, room * sizeof(*notes));
+		if (!notes)
+			return;
+		m->notes = notes;
+		m->notes_room = room;
+	}
+	struct ck_note *note = &m->notes[m->notes_n++];
+	*note = (struct ck_note){ .entry = e, .what = what, .grpc = grpc, .at = m->now };
+	if (detail)
+		snprintf(note->detail, sizeof(note->detail), "%s", detail);
+}
+
+void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due)
+{
+	ck_timer_set(&m->timers, &e->timer, due);
+	e->row.due = due == CK_NEVER_DUE ? 0 : due; /* for people; not worth a write of its own */
+}
+
+void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
+{
+	if (CK_NEVER(!ck_state_may_move(e->row.state, to)))
+		return;
+	enum ck_state from = e->row.state;
+	ck_note_entry(m, e, CK_WHAT_MOVED, 0, NULL);
+	if (m->notes_n && m->notes[m->notes_n - 1].entry == e &&
+	    m->notes[m->notes_n - 1].what == CK_WHAT_MOVED) {
+		m->notes[m->notes_n - 1].from = from;
+		m->notes[m->notes_n - 1].to = to;
+	}
+	e->row.state = to;
+	m->moves++;
+	e->fresh = to == CK_STATE_COMMITTED;
+	e->row.changed = m->now;
+	e->changed_seq = m->seq;
+	ck_entry_schedule(m, e, CK_NEVER_DUE);
+	ck_dirty(m, e);
+	ck_touch(m, ck_pod_of(e));
+}
+
+int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made)
+{
+	HASH_ADD_KEYPTR(by_object, m->by_object[e->row.key->kind], made->id,
+			(unsigned)strlen(made->id), e);
+	if (!e->by_object.tbl)
+		return -CK_ENOMEM;
+	e->row.made = ck_made_ref(made);
+	m->moves++;
+	if (!e->row.existed)
+		e->row.existed = m->now;
+	ck_dirty(m, e);
+	return 0;
+}
+
+/* gone for good: nobody finds it any more, its row is deleted with the next write */
+void ck_entry_drop(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.state == CK_STATE_COMMITTED)
+		m->forgot_seq = m->seq;
+	struct ck_group *pod = ck_pod_of(e);
+	if (e->row.state != CK_STATE_GONE)
+		ck_entry_move(m, e, CK_STATE_GONE);
+	ck_unwant(m, e, ~0u);
+	ck_touch(m, pod); /* keeps the group until the event ends */
+	if (m->rules.hooks && m->ops.released)
+		m->ops.released(m->user, e);
+	ck_entry_detach(m, e);
+	ck_dirty(m, e);
+}
+
+bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err)
+{
+	char names[CK_TOLD_MAX + 1] = "";
+	if (m->ops.choose(m->user, e, names, sizeof(names))) {
+		ck_fail(err, CK_EUNAVAILABLE, "required plugin %s is absent", names);
+		return false;
+	}
+	char *told = ck_strdup(names);
+	if (!told) {
+		m->ops.released(m->user, e);
+		ck_nomem(err);
+		return false;
+	}
+	free(e->row.told);
+	e->row.told = told;
+	e->row.flags |= CK_ENTRY_TOLD;
+	ck_dirty(m, e);
+	return true;
+}
+
+/* whoever was chosen was not told, and will not be by this commit */
+void ck_untell(struct ck_machine *m, struct ck_entry *e)
+{
+	ck_unwant(m, e, CK_WANT_RUN);
+	e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
+	free(e->row.told);
+	e->row.told = NULL;
+	m->ops.released(m->user, e);
+}

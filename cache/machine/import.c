@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources without a row (K27): visible, the kubelet's, never ours to serve or destroy. */
+#include "cache/machine/machine-int.h"
+
+/* a resource without a row: visible, the kubelet's, never ours to serve or destroy (K27) */
+struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o)
+{
+	struct ck_key *key = NULL;
+	struct ck_entry *e = NULL;
+	struct ck_made *made = ck_made_new(o->id, NULL, 0);
+	if (made && ck_key_from_object(o, &key, NULL) == 0 && ck_entry_new(m, key, &e) == 0) {
+		if (ck_entry_set_made(m, e, made) == 0) {
+			e->row.state = CK_STATE_COMMITTED;
+			e->row.origin = CK_ORIGIN_RUNTIME;
+			e->row.flags = CK_ENTRY_TOLD |
+				       (o->condition == CK_CONDITION_DEAD ? CK_ENTRY_ENDED : 0u);
+			e->running = o->condition == CK_CONDITION_RUNNING;
+			m->counters.imported++;
+			ck_note_entry(m, e, CK_WHAT_IMPORTED, 0, NULL);
+			ck_touch(m, ck_pod_of(e));
+		} else {
+			ck_entry_free(m, e);
+			e = NULL;
+		}
+	} else {
+		/* out of memory, or a name over the limits: it stays visible, which is all an
+		 * import does */
+		ck_key_free(key);
+	}
+	ck_made_unref(made);
+	return e;
+}
+
+bool ck_is_nameless(const struct ck_entry *e)
+{
+	const struct ck_key *key = e->row.key;
+	return key->kind == CK_SANDBOX && e->row.origin == CK_ORIGIN_RUNTIME && !key->pod_name[0] &&
+	       !key->pod_uid[0];
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whole lists of the runtime against what we believe (K24, K26, K27). A list counts for an entry
+ * only if it succeeded and was begun after the entry's last move; a failed one means nothing.
+ */
+#include "cache/machine/machine-int.h"
+
+void ck_list_expired(struct ck_machine *m, enum ck_kind kind)
+{
+	m->lists[kind].wanted = true;
+}
+
+unsigned ck_machine_take_lists(struct ck_machine *m)
+{
+	unsigned kinds = 0;
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
+		struct ck_list *list = &m->lists[kind];
+		if (!list->wanted || list->outstanding)
+			continue;
+		list->wanted = false;
+		list->outstanding = true;
+		kinds |= 1u << kind;
+	}
+	return kinds;
+}
+
+/* entries that may have @o's key: of its sandbox, or of its pod's name */
+static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *o,
+				  enum ck_index index)
+{
+	char name[2 * CK_NAME_MAX_LEN + 2];
+	if (index == CK_BY_SANDBOX)
+		return ck_sandbox_containers(m, ck_or_empty(o->sandbox_id));
+	if (strlen(ck_or_empty(o->pod_namespace)) + strlen(ck_or_empty(o->pod_name)) >= sizeof(name) - 2)
+		return NULL;
+	size_t at = strlen(ck_or_empty(o->pod_namespace)) + 1;
+	memcpy(name, ck_or_empty(o->pod_namespace), at);
+	memcpy(name + at, ck_or_empty(o->pod_name), strlen(ck_or_empty(o->pod_name)));
+	struct ck_group *pod = ck_group_find(m, CK_BY_POD, name, at + strlen(ck_or_empty(o->pod_name)));
+	return pod ? pod->entries : NULL;
+}
+
+/* without memory it stays hidden by its key alone, until the next list */
+static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
+{
+	if (e->row.made || (e->seen && !strcmp(e->seen, id)))
+		return;
+	free(e->seen);
+	e->seen = ck_strdup(id);
+	m->moves++;
+}
+
+/* an object that no row knows by its id */
+static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
+			    const struct ck_object *all, size_t n, uint64_t begun_seq)
+{
+	/* a container names its sandbox, but its pod only where somebody labelled it so: crictl
+	 * does not */
+	enum ck_index index = o->kind == CK_CONTAINER ? CK_BY_SANDBOX : CK_BY_POD;
+	for (struct ck_entry *e = namesakes(m, o, index); e; e = e->link[index].next) {
+		if (!ck_object_has_key(o, e->row.key))
+			continue;
+		switch (e->row.state) {
+		case CK_STATE_CREATING:
+			if (e->row.flags & CK_ENTRY_LOST && ck_list_counts(begun_seq, e->changed_seq))
+				ck_lost_find(m, e, all, n);
+			else if (!(e->row.flags & CK_ENTRY_LOST) &&
+				 o->condition == CK_CONDITION_DEAD &&
+				 ck_list_counts(begun_seq, e->changed_seq))
+				e->dead = true; /* EVICTING at finish */
+			note_seen(m, e, o->id);
+			return; /* it is being made: hidden by its key, and from now on by its id */
+		case CK_STATE_EVICTING:
+			if (!e->row.made) {
+				ck_lost_find(m, e, all, n);
+				return;
+			}
+			break;
+		case CK_STATE_KEPT:
+		case CK_STATE_COMMITTING:
+			if (ck_object_alive(o) && ck_list_counts(begun_seq, e->changed_seq))
+				ck_duplicate(m, e->row.key, o);
+			return;
+		default:
+			break;
+		}
+	}
+	if (!ck_list_counts(begun_seq, m->forgot_seq))
+		return; /* K24: it may be what was forgotten meanwhile; the next list tells */
+	if (ck_import(m, o) && o->kind == CK_SANDBOX && o->condition == CK_CONDITION_DEAD)
+		ck_sandbox_stopped(m, o->id, false); /* K16: seen NOTREADY */
+}
+
+static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
+{
+	switch (e->row.state) {
+	case CK_STATE_CREATING:
+		if (e->row.flags & CK_ENTRY_LOST)
+			ck_lost_absent(m, e);
+		break;
+	case CK_STATE_KEPT:
+		ck_abandon(m, e, CK_REASON_ABSENT);
+		break;
+	case CK_STATE_COMMITTING:
+		e->dead = true;
+		break;
+	case CK_STATE_COMMITTED:
+		if (e->row.key->kind == CK_SANDBOX)
+			ck_sandbox_stopped(m, e->row.made->id, true);
+		ck_entry_drop(m, e);
+		break;
+	case CK_STATE_EVICTING:
+		if (e->row.phase == CK_PHASE_DESTROY && ck_list_counts(begun_seq, e->tried_seq))
+			ck_evict_confirmed(m, e); /* K17 */
+		break;
+	default:
+		break;
+	}
+}
+
+static void count_conflicts(struct ck_machine *m, const struct ck_object *o, size_t n)
+{
+	for (size_t i = 0; i < n; i++) { /* K26: two READY sandboxes of one uid */
+		if (o[i].kind != CK_SANDBOX || o[i].condition != CK_CONDITION_READY ||
+		    !o[i].pod_uid)
+			continue;
+		struct ck_group *uid =
+			ck_group_find(m, CK_BY_UID, o[i].pod_uid, strlen(o[i].pod_uid));
+		struct ck_entry *e = uid && uid->ready_stamp == m->stamp
+					     ? ck_machine_object(m, CK_SANDBOX, o[i].id)
+					     : NULL;
+		if (e) {
+			m->counters.duplicates++;
+			ck_note_entry(m, e, CK_WHAT_DUPLICATE, 0, NULL);
+		}
+		if (uid)
+			uid->ready_stamp = m->stamp;
+	}
+}
+
+void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_seq, bool ok,
+		       const struct ck_object *o, size_t n)
+{
+	struct ck_list *list = &m->lists[kind];
+	bool wanted = list->outstanding;
+	list->outstanding = false;
+	if (!ok) { /* it means nothing (K24) */
+		if (wanted && !list->done) {
+			ck_timer_set(&m->timers, &list->timer, m->now + list->pause);
+			list->pause = 2 * list->pause < CK_LIST_AGAIN_MAX ? 2 * list->pause
+									  : CK_LIST_AGAIN_MAX;
+		}
+		return;
+	}
+	ck_event_begin(m);
+	m->stamp++;
+	for (size_t i = 0; i < n; i++) {
+		if (o[i].kind != kind || !o[i].id || !o[i].id[0] || strlen(o[i].id) > CK_ID_MAX)
+			continue;
+		struct ck_entry *e = ck_machine_object(m, kind, o[i].id);
+		if (!e) {
+			listed_stranger(m, &o[i], o, n, begun_seq);
+			e = ck_machine_object(m, kind, o[i].id);
+		} else if (ck_list_counts(begun_seq, e->changed_seq)) {
+			ck_condition_seen(m, e, o[i].condition);
+		}
+		if (e)
+			e->list_stamp = m->stamp;
+	}
+	if (kind == CK_SANDBOX)
+		count_conflicts(m, o, n);
+	for (struct ck_entry *e = m->by_row, *next; e; e = next) {
+		next = e->by_row.next;
+		if (e->detached || e->row.key->kind != kind || e->list_stamp == m->stamp ||
+		    !ck_list_counts(begun_seq, e->changed_seq))
+			continue;
+		absent(m, e, begun_seq);
+	}
+	bool first = !ck_machine_reconciled(m);
+	list->done = true;
+	list->wanted = false;
+	ck_timer_unset(&m->timers, &list->timer);
+	if (first && ck_machine_reconciled(m)) /* now everybody who came before may be served */
+		for (struct ck_group *pod = m->groups[CK_BY_POD]; pod; pod = pod->hh.next)
+			ck_touch(m, pod);
+	ck_event_end(m);
+}

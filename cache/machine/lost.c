@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creations of which nobody knows how they will end (K8), and entries whose id is not known: the
+ * runtime is asked by key. */
+#include "cache/machine/machine-int.h"
+
+void ck_lost(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.state != CK_STATE_CREATING)
+		return;
+	if (!(e->row.flags & CK_ENTRY_LOST)) {
+		m->counters.lost++;
+		ck_note_entry(m, e, CK_WHAT_LOST, 0, NULL);
+	}
+	e->row.flags |= CK_ENTRY_LOST;
+	e->lost_at = m->now;
+	e->changed_seq = m->seq;
+	e->absent_since = 0;
+	e->ask_after = CK_LIST_AGAIN_MIN;
+	ck_dirty(m, e);
+	ck_entry_schedule(m, e, m->now + e->ask_after);
+}
+
+/* a caller with a short deadline would fall between two questions that are 5 s apart */
+void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
+{
+	if (!(e->row.flags & CK_ENTRY_LOST) || !m->rules.can_list ||
+	    e->ask_after <= CK_LIST_AGAIN_MIN)
+		return;
+	e->ask_after = CK_LIST_AGAIN_MIN;
+	if (!(e->wants & CK_WANT_LIST))
+		ck_entry_schedule(m, e, m->now);
+}
+
+static bool anybody_waits(const struct ck_machine *m, const struct ck_entry *e)
+{
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) &&
+		    (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
+			return true;
+	return false;
+}
+
+static void give_up(struct ck_machine *m, struct ck_entry *e)
+{
+	char who[3 * CK_NAME_MAX_LEN];
+	m->counters.failed++;
+	ck_note_entry(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
+		      "its outcome was unknown, and nothing came of it");
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+				       "%s: the outcome of the creation was unknown, and nothing "
+				       "came of it in %u s",
+				       ck_key_print(e->row.key, who, sizeof(who)),
+				       (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
+	ck_entry_drop(m, e);
+}
+
+/* not in a list that counts (K8) */
+void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
+{
+	uint64_t grace = anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline;
+	if (!e->absent_since)
+		e->absent_since = m->now;
+	uint64_t absent = m->now - e->absent_since;
+	if (e->creator)
+		return; /* he works on it still, and will say how it ends */
+	if (absent >= grace) {
+		give_up(m, e);
+		return;
+	}
+	if (absent < CK_RESEND_AFTER || e->row.flags & CK_ENTRY_ABANDONED ||
+	    e->row.flags & CK_ENTRY_RESENT)
+		return;
+	CK_FOR_TURNS (t, ck_pod_of(e)) {
+		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING ||
+		    !ck_turn_live(m, t))
+			continue;
+		e->row.flags = (e->row.flags & ~(unsigned)CK_ENTRY_LOST) | CK_ENTRY_RESENT;
+		e->creator = t;
+		t->again = true;
+		e->changed_seq = m->seq;
+		m->counters.resent++;
+		ck_note_entry(m, e, CK_WHAT_RESENT, 0, NULL);
+		ck_dirty(m, e);
+		ck_creating_schedule(m, e);
+		ck_turn_answer(m, t, CK_CREATE, NULL);
+		return;
+	}
+}
+
+/* K8: after this nobody counts on hearing of its end from its creator, who may still tell it */
+void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e)
+{
+	uint64_t own = m->rules.create_deadline,
+		 callers = e->creator->deadline ? e->creator->deadline - m->now + CK_LOST_GRACE : 0;
+	ck_entry_schedule(m, e, m->now + (callers > own ? callers : own));
+}
+
+void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
+{
+	if (!(e->row.flags & CK_ENTRY_LOST)) {
+		ck_lost(m, e); /* its own deadline */
+		return;
+	}
+	if (m->rules.can_list) {
+		if (!(e->outstanding & CK_WANT_LIST))
+			ck_want(m, e, CK_WANT_LIST);
+		/* asked again if no answer comes */
+		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
+		e->outstanding &= ~(unsigned)CK_WANT_LIST;
+	} else if (!e->creator &&
+		   m->now - e->lost_at >=
+			   (anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline)) {
+		give_up(m, e);
+	} else {
+		ck_entry_schedule(m, e, m->now + CK_LIST_AGAIN_MAX);
+	}
+}
+
+static void lost_ask_again(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->detached || e->row.state != CK_STATE_CREATING || !(e->row.flags & CK_ENTRY_LOST))
+		return;
+	e->ask_after = 2 * e->ask_after < CK_LIST_AGAIN_MAX ? 2 * e->ask_after : CK_LIST_AGAIN_MAX;
+	ck_entry_schedule(m, e, m->now + e->ask_after);
+}
+
+/* ---- a list for one entry -------------------------------------------------------------------- */
+
+/* K24: a list begun before the last move does not count */
+bool ck_list_counts(uint64_t begun_seq, uint64_t than)
+{
+	return begun_seq >= than;
+}
+
+bool ck_object_has_key(const struct ck_object *o, const struct ck_key *key)
+{
+	if (o->kind != key->kind || o->attempt != key->attempt)
+		return false;
+	if (key->kind == CK_SANDBOX)
+		return !strcmp(ck_or_empty(o->pod_uid), key->pod_uid) &&
+		       !strcmp(ck_or_empty(o->pod_name), key->pod_name) &&
+		       !strcmp(ck_or_empty(o->pod_namespace), key->pod_namespace);
+	return !strcmp(ck_or_empty(o->sandbox_id), key->sandbox_id) &&
+	       !strcmp(ck_or_empty(o->container_name), key->container);
+}
+
+bool ck_object_alive(const struct ck_object *o)
+{
+	return o->condition == CK_CONDITION_READY || o->condition == CK_CONDITION_RUNNING;
+}
+
+/* an object of a key we hold under another id, or a second one of a lost creation: destroyed, and
+ * hidden until then (K26) */
+void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct ck_object *o)
+{
+	struct ck_key *copy = NULL;
+	struct ck_entry *e = NULL;
+	struct ck_made *made = ck_made_new(o->id, NULL, 0);
+	if (made && ck_key_dup(key, &copy) == 0 && ck_entry_new(m, copy, &e) == 0) {
+		if (ck_entry_set_made(m, e, made) == 0) {
+			e->row.state = CK_STATE_CREATING; /* for an instant: it is born evicted */
+			m->counters.duplicates++;
+			ck_note_entry(m, e, CK_WHAT_DUPLICATE, 0, NULL);
+			ck_evict(m, e, CK_REASON_DUPLICATE);
+		} else {
+			ck_entry_free(m, e);
+		}
+	} else {
+		ck_key_free(copy); /* out of memory: the next list finds it again */
+	}
+	ck_made_unref(made);
+}
+
+/* the id of a lost or evicted creation is found among @o; true: it was there */
+bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n)
+{
+	const struct ck_object *best = NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (!ck_object_has_key(&o[i], e->row.key) || ck_machine_object(m, o[i].kind, o[i].id))
+			continue;
+		if (!best || ck_object_alive(&o[i]) > ck_object_alive(best) ||
+		    (ck_object_alive(&o[i]) == ck_object_alive(best) && o[i].created_at > best->created_at))
+			best = &o[i];
+	}
+	if (!best)
+		return false;
+	if (best->condition == CK_CONDITION_UNKNOWN && e->row.state == CK_STATE_CREATING)
+		return true; /* it is there, and nothing more is known: asked again */
+	struct ck_made *made = ck_made_new(best->id, NULL, 0);
+	if (!made || ck_entry_set_made(m, e, made) < 0) {
+		ck_made_unref(made);
+		return true; /* out of memory: asked again */
+	}
+	ck_made_unref(made);
+	for (size_t i = 0; i < n; i++)
+		if (&o[i] != best && ck_object_alive(&o[i]) && ck_object_has_key(&o[i], e->row.key) &&
+		    !ck_machine_object(m, o[i].kind, o[i].id))
+			ck_duplicate(m, e->row.key, &o[i]);
+	if (e->row.state == CK_STATE_EVICTING) {
+		ck_evict_found(m, e);
+		return true;
+	}
+	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
+	struct ck_mturn *creator = e->creator;
+	if (creator && ck_creator_ends(m, creator) && creator->state == CK_TURN_WAITING &&
+	    creator->left)
+		ck_turn_answer(m, creator, CK_KEPT, "the caller has gone");
+	if (best->condition == CK_CONDITION_READY)
+		ck_result_known(m, e);
+	else
+		ck_evict(m, e, e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason : CK_REASON_DEAD);
+	return true;
+}
+
+void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok,
+			     const struct ck_object *o, size_t n)
+{
+	struct ck_entry *e = ck_machine_entry(m, row);
+	if (!e || e->detached ||
+	    (e->row.state == CK_STATE_EVICTING && !ck_list_counts(begun_seq, e->changed_seq)))
+		/* asked when it was still lost; the answer to its eviction's own question is on its
+		 * way */
+		return;
+	ck_event_begin(m);
+	e->outstanding &= ~(unsigned)CK_WANT_LIST;
+	if (e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND) {
+		ck_evict_listed(m, e, ok && ck_list_counts(begun_seq, e->changed_seq), o, n);
+	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_FIND && e->slot) {
+		if (ok && ck_list_counts(begun_seq, e->changed_seq) && !ck_lost_find(m, e, o, n))
+			ck_evict_confirmed(m, e); /* there is nothing of that name */
+	} else if (e->row.state == CK_STATE_CREATING && e->row.flags & CK_ENTRY_LOST) {
+		if (ok && ck_list_counts(begun_seq, e->changed_seq)) {
+			if (ck_lost_find(m, e, o, n))
+				e->absent_since = 0;
+			else
+				ck_lost_absent(m, e);
+		}
+		lost_ask_again(m, e);
+	}
+	ck_event_end(m);
+}

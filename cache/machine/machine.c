@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a machine, its clock, what others may ask it, and the views that are open. */
+#include <stdio.h>
+
+#include "cache/machine/machine-int.h"
+
+int ck_machine_new(const struct ck_rules *rules, const struct ck_machine_ops *ops, void *user,
+		   uint64_t now, struct ck_machine **ret)
+{
+	struct ck_machine *m = CK_NEW(struct ck_machine);
+	if (!m || ck_timers_reserve(&m->timers, CK_CONTAINER + 1) < 0) {
+		free(m);
+		return -CK_ENOMEM;
+	}
+	m->rules = *rules;
+	m->ops = *ops;
+	m->user = user;
+	m->now = m->opened = now;
+	m->timed = CK_CONTAINER + 1;
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
+		struct ck_list *list = &m->lists[kind];
+		list->timer.of = CK_TIMER_LIST;
+		list->done = rules->skip_first_list || !rules->can_list;
+		list->wanted = !list->done;
+		list->pause = CK_LIST_AGAIN_MIN;
+	}
+	*ret = m;
+	return 0;
+}
+
+void ck_machine_free(struct ck_machine *m)
+{
+	if (!m)
+		return;
+	/* by a round that ended without an event */
+	for (struct ck_group *pod; (pod = ck_take_touched(m));)
+		ck_group_put(m, pod);
+	struct ck_entry *e, *next;
+	HASH_ITER (by_row, m->by_row, e, next)
+		ck_entry_free(m, e);
+	ck_timers_fini(&m->timers);
+	free(m->notes);
+	free(m->views);
+	free(m);
+}
+
+void ck_machine_clock(struct ck_machine *m, uint64_t now)
+{
+	if (now > m->now)
+		m->now = now;
+}
+
+uint64_t ck_machine_due(const struct ck_machine *m)
+{
+	return ck_timers_due(&m->timers);
+}
+
+bool ck_machine_reconciled(const struct ck_machine *m)
+{
+	return m->lists[CK_SANDBOX].done && m->lists[CK_CONTAINER].done;
+}
+
+bool ck_machine_has_wants(const struct ck_machine *m)
+{
+	bool lists = false;
+	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
+		lists = lists || (m->lists[kind].wanted && !m->lists[kind].outstanding);
+	return m->wanting || m->resolves || lists;
+}
+
+struct ck_entry *ck_machine_wanting(struct ck_machine *m)
+{
+	return m->wanting;
+}
+
+struct ck_entry *ck_machine_dirty(struct ck_machine *m)
+{
+	return m->dirty;
+}
+
+bool ck_machine_row_unwanted(const struct ck_entry *e)
+{
+	return e->detached;
+}
+
+const struct ck_note *ck_machine_notes(struct ck_machine *m, size_t *ret_n)
+{
+	*ret_n = m->notes_n;
+	return m->notes;
+}
+
+uint64_t ck_machine_seq(const struct ck_machine *m)
+{
+	return m->seq;
+}
+
+struct ck_counters *ck_machine_counters(struct ck_machine *m)
+{
+	return &m->counters;
+}
+
+uint64_t ck_machine_moves(const struct ck_machine *m)
+{
+	return m->moves;
+}
+
+bool ck_machine_hidden(const struct ck_entry *e)
+{
+	bool sandbox = e->row.key->kind == CK_SANDBOX;
+	if (e->row.state == CK_STATE_COMMITTING)
+		return !(sandbox ? CK_BROKEN(R9) : CK_BROKEN(R36));
+	return e->row.state != CK_STATE_COMMITTED ||
+	       (CK_BROKEN(R11) && sandbox && (e->row.flags & CK_ENTRY_TOLD));
+}
+
+/* ---- views: calls that began before (K21) ---------------------------------------------------- */
+
+void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq)
+{
+	*ret_seq = ++m->seq;
+	if (m->views_n == m->views_room) {
+		size_t room = m->views_room ? 2 * m->views_room : 16;
+		uint64_t *views = ck_realloc(m->views, room * sizeof(*views));
+		if (!views)
+			return; /* the tombstones' minute must do for this one */
+		m->views = views;
+		m->views_room = room;
+	}
+	m->views[m->views_n++] = *ret_seq;
+}
+
+void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
+{
+	for (size_t i = 0; i < m->views_n; i++) {
+		if (m->views[i] != seq)
+			continue;
+		m->views[i] = m->views[--m->views_n];
+		return;
+	}
+}
+
+/* ---- for tests ------------------------------------------------------------------------------- */
+
+bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
+{
+	unsigned slots = 0;
+	for (const struct ck_entry *e = m->by_row; e; e = e->by_row.next) {
+		slots += e->slot;
+		const char *wrong = NULL;
+		if (e->detached)
+			continue;
+		if (e->slot && e->row.state != CK_STATE_EVICTING)
+			wrong = "holds a slot without being evicted";
+		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING &&
+			 !e->row.made && e->row.origin == CK_ORIGIN_CACHE)
+			wrong = "has no result";
+		else if (e->creator && e->row.state != CK_STATE_CREATING &&
+			 e->row.state != CK_STATE_EVICTING)
+			wrong = "is still being made";
+		else if (e->row.flags & CK_ENTRY_LOST && e->row.state != CK_STATE_CREATING)
+			wrong = "is lost but not being made";
+		else if (e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ABANDONED)
+			wrong = "is committed and abandoned";
+		if (wrong) {
+			snprintf(why, size, "entry %llu (%s) %s", (unsigned long long)e->row.id,
+				 ck_state_name(e->row.state), wrong);
+			return false;
+		}
+	}
+	if (slots != m->destroying) {
+		snprintf(why, size, "%u slots held, %u counted", slots, m->destroying);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of an earlier life (K25). */
+#include "cache/machine/machine-int.h"
+
+int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
+{
+	struct ck_entry *e;
+	struct ck_key *key = row->key;
+	if (ck_entry_new(m, key, &e) < 0)
+		return -CK_ENOMEM;
+	struct ck_made *made = row->made;
+	HASH_DELETE(by_row, m->by_row, e);
+	e->row = *row;
+	e->row.made = NULL;
+	HASH_ADD(by_row, m->by_row, row.id, sizeof(e->row.id), e);
+	if (!e->by_row.tbl || (made && ck_entry_set_made(m, e, made) < 0)) {
+		e->row = (struct ck_row){ 0 }; /* stays the caller's */
+		ck_entry_free(m, e);
+		return -CK_ENOMEM;
+	}
+	ck_made_unref(made);
+	*row = (struct ck_row){ 0 };
+	e->restored = true;
+	e->written = e->row.state;
+	if (!same_boot)
+		/* times of another boot mean nothing */
+		e->row.created = e->row.changed = e->row.interest = m->now;
+	if (!same_boot && e->row.staged)
+		e->row.staged = m->now;
+	ck_event_begin(m);
+	ck_note_entry(m, e, CK_WHAT_RESTORED, 0, NULL);
+	switch (e->row.state) {
+	case CK_STATE_CREATING:
+		if (!same_boot)
+			ck_evict(m, e, CK_REASON_REBOOT);
+		else
+			ck_lost(m, e);
+		break;
+	case CK_STATE_COMMITTING:
+		ck_entry_move(m, e, CK_STATE_KEPT);
+		/* fall through */
+	case CK_STATE_KEPT:
+		e->kept = true;
+		if (!same_boot)
+			ck_evict(m, e, CK_REASON_REBOOT);
+		else if (e->row.flags & CK_ENTRY_ABANDONED)
+			ck_evict(m, e, e->row.reason);
+		else
+			ck_kept_schedule(m, e);
+		break;
+	case CK_STATE_COMMITTED:
+		if (!same_boot)
+			e->row.flags |= CK_ENTRY_ENDED;
+		e->undelivered = same_boot && e->row.key->kind == CK_CONTAINER &&
+				 e->row.origin == CK_ORIGIN_CACHE &&
+				 !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED));
+		break;
+	case CK_STATE_EVICTING:
+		ck_evict_resume(m, e);
+		break;
+	default:
+		ck_entry_schedule(m, e, same_boot ? e->row.changed + CK_TOMBSTONE : m->now);
+	}
+	/* no ck_event_end(): nothing is destroyed before every row is known (K18, K22). Timers
+	 * start it. */
+	if (e->is_ready)
+		ck_entry_schedule(m, e, m->now);
+	return 0;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host sees of resources: their condition, that they are used, stopped (K16) or removed. */
+#include "cache/machine/machine-int.h"
+
+/* K16: nothing new begins in it, and what is not committed in it goes */
+void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed)
+{
+	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
+	if (e && e->row.state == CK_STATE_COMMITTED) {
+		e->stopping = true;
+		e->removing = e->removing || removed;
+		if (!(e->row.flags & CK_ENTRY_ENDED)) {
+			e->row.flags |= CK_ENTRY_ENDED;
+			ck_dirty(m, e);
+			ck_touch(m, ck_pod_of(e));
+		}
+	}
+	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c;
+	     c = c->link[CK_BY_SANDBOX].next) {
+		ck_touch(m, ck_pod_of(c));
+		if (c->row.state == CK_STATE_COMMITTED && !(c->row.flags & CK_ENTRY_ENDED)) {
+			c->row.flags |= CK_ENTRY_ENDED;
+			ck_dirty(m, c);
+		} else if (c->row.state == CK_STATE_EVICTING) {
+			ck_evict_hurry(m, c);
+		} else {
+			ck_abandon(m, c, CK_REASON_SANDBOX_STOPPED);
+		}
+	}
+}
+
+void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
+{
+	bool sandbox = e->row.key->kind == CK_SANDBOX;
+	switch (e->row.state) {
+	case CK_STATE_KEPT:
+		e->running = e->running || condition == CK_CONDITION_RUNNING;
+		if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_RUNNING)
+			/* running: the eviction will find it in use (K22) */
+			ck_abandon(m, e, CK_REASON_DEAD);
+		break;
+	case CK_STATE_COMMITTING:
+		if (condition == CK_CONDITION_DEAD)
+			e->dead = true;
+		break;
+	case CK_STATE_COMMITTED:
+		if (condition == CK_CONDITION_RUNNING) {
+			e->running = true;
+			e->undelivered = false;
+		} else if (condition == CK_CONDITION_DEAD) {
+			e->undelivered = false;
+			if (!(e->row.flags & CK_ENTRY_ENDED)) {
+				e->row.flags |= CK_ENTRY_ENDED;
+				ck_dirty(m, e);
+				ck_touch(m, ck_pod_of(e));
+			}
+			if (sandbox)
+				ck_sandbox_stopped(m, e->row.made->id, false);
+		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered &&
+			   !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
+			/* K25; nobody has named it or was handed it since */
+			e->undelivered = false;
+			e->kept = true;
+			ck_entry_move(m, e, CK_STATE_KEPT);
+			e->row.interest = m->now;
+			ck_kept_schedule(m, e);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
+{
+	if (!sandbox_id[0] || strlen(sandbox_id) > CK_ID_MAX)
+		return -CK_EINVAL;
+	ck_event_begin(m);
+	/* nothing is known of it but that it stops */
+	if (!ck_machine_object(m, CK_SANDBOX, sandbox_id)) {
+		struct ck_object o = { .size = sizeof(o),
+				       .kind = CK_SANDBOX,
+				       .condition = CK_CONDITION_DEAD,
+				       .id = sandbox_id };
+		if (!ck_import(m, &o))
+			return -CK_ENOMEM;
+	}
+	ck_sandbox_stopped(m, sandbox_id, false);
+	ck_event_end(m);
+	return 0;
+}
+
+int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
+{
+	struct ck_entry *e = ck_machine_object(m, kind, id);
+	bool known = e && e->row.state == CK_STATE_COMMITTED;
+	ck_event_begin(m);
+	if (kind == CK_SANDBOX) {
+		ck_sandbox_stopped(m, id, true);
+		for (struct ck_entry *c = ck_sandbox_containers(m, id), *next; c; c = next) {
+			next = c->link[CK_BY_SANDBOX].next;
+			if (c->row.state == CK_STATE_COMMITTED)
+				ck_entry_drop(m, c);
+		}
+	}
+	if (known)
+		ck_entry_drop(m, e);
+	ck_event_end(m);
+	return known ? 0 : -CK_ENOTFOUND;
+}
+
+int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,
+		    enum ck_condition condition)
+{
+	struct ck_entry *e = ck_machine_object(m, kind, id);
+	if (!e)
+		return -CK_ENOTFOUND;
+	ck_event_begin(m);
+	ck_condition_seen(m, e, condition);
+	ck_event_end(m);
+	return 0;
+}
+
+int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id)
+{
+	struct ck_entry *e = ck_machine_object(m, kind, id);
+	if (!e || e->row.state != CK_STATE_COMMITTED)
+		return -CK_ENOTFOUND;
+	if (!(e->row.flags & CK_ENTRY_DELIVERED)) {
+		e->row.flags |= CK_ENTRY_DELIVERED;
+		ck_dirty(m, e);
+	}
+	return 0;
+}
