@@ -1,30 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# package.sh deb|rpm TARBALL DIR - builds the packages of a tarball of `make dist` in DIR, which must be new or empty, and lists
-# them. What they are built by is in the tarball, too: contrib/debian, contrib/rpm. DEB_BUILD_OPTIONS=nocheck leaves the tests
-# out of deb, WITHOUT_CHECK=1 out of rpm.
+# package.sh deb|rpm TARBALL DIR - builds the packages of a tarball of `make dist` in DIR and lists
+# them. DIR must be new or empty. What builds them is in the tarball too: contrib/debian and
+# contrib/rpm. DEB_BUILD_OPTIONS=nocheck leaves the tests out of deb, WITHOUT_CHECK=1 out of rpm.
+#
+# package.sh deb|rpm --tools - only looks for the tools that this needs
 set -euo pipefail
 
 usage() { echo "usage: $0 deb|rpm TARBALL DIR" >&2; exit 2; }
-if [ $# -ne 3 ] || [ ! -f "$2" ]; then usage; fi
-tarball=$(realpath "$2")
-mkdir -p "$3" && dir=$(cd "$3" && pwd)
-[ -z "$(ls -A "$dir")" ] || { echo "$0: $dir is not empty" >&2; exit 2; }
-name=$(basename "$tarball" .tar.gz)
-version=${name#crikeep-}
-# of the make that calls this: packages are built by one of their own
-unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS DESTDIR TAR_OPTIONS
 
+# need PROGRAM:PACKAGE...
 need() {
-	local program
-	for program; do
-		command -v "$program" >/dev/null || { echo "$0: there is no $program" >&2; exit 2; }
+	local pair missing=()
+	for pair; do
+		command -v "${pair%%:*}" >/dev/null || missing+=("${pair%%:*} (Debian: ${pair#*:})")
 	done
+	[ ${#missing[@]} -eq 0 ] || {
+		printf 'The %s packages need %s.\n' "$kind" "${missing[0]}" >&2
+		[ ${#missing[@]} -eq 1 ] || printf '    and %s\n' "${missing[@]:1}" >&2
+		exit 2
+	}
 }
 
 deb() {
-	need dpkg-buildpackage dh
 	cp "$tarball" "$dir/crikeep_$version.orig.tar.gz"
 	tar -xzf "$tarball" -C "$dir"
 	cp -R "$dir/$name/contrib/debian" "$dir/$name/debian"
@@ -34,18 +33,30 @@ deb() {
 
 rpm() {
 	local without=()
-	need rpmbuild
 	mkdir "$dir/SOURCES"
 	cp "$tarball" "$dir/SOURCES/"
 	tar -xzf "$tarball" -C "$dir" --strip-components=3 "$name/contrib/rpm/crikeep.spec"
 	[ -z "${WITHOUT_CHECK:-}" ] || without+=(--without check)
 	# rpm's own database knows nothing of a Debian machine's packages
 	[ ! -e /etc/debian_version ] || without+=(--nodeps)
-	rpmbuild -ba "${without[@]}" --define "_topdir $dir" --define "_smp_mflags -j$(nproc)" "$dir/crikeep.spec"
+	rpmbuild -ba "${without[@]}" --define "_topdir $dir" --define "_smp_mflags -j$(nproc)" \
+		"$dir/crikeep.spec"
 	find "$dir" -name '*.rpm' | sort
 }
 
-case $1 in
-deb | rpm) "$1" ;;
+kind=${1:-}
+case $kind in
+deb) need dpkg-buildpackage:dpkg-dev dh:debhelper ;;
+rpm) need rpmbuild:rpm ;;
 *) usage ;;
 esac
+[ "$*" != "$kind --tools" ] || exit 0
+if [ $# -ne 3 ] || [ ! -f "$2" ]; then usage; fi
+tarball=$(realpath "$2")
+mkdir -p "$3" && dir=$(cd "$3" && pwd)
+[ -z "$(ls -A "$dir")" ] || { echo "$0: $dir is not empty" >&2; exit 2; }
+name=$(basename "$tarball" .tar.gz)
+version=${name#crikeep-}
+# of the make that calls this: packages are built by one of their own
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS DESTDIR TAR_OPTIONS
+"$kind"

@@ -13,7 +13,10 @@ mapfile -t scripts < <({
 } 2>/dev/null | sort -u)
 mapfile -t go < <(find contrib tests -name '*.go' | sort)
 mapfile -t man < <(find man -name '*.[1-8]' 2>/dev/null | sort)
-mapfile -t other < <({ ls configure.ac Makefile.am contrib/m4/ck.m4; find cache hooks -name '*.proto'; } 2>/dev/null)
+mapfile -t other < <({
+	ls configure.ac Makefile.am contrib/m4/ck.m4 tests/local.mk tests/*/local.mk
+	find cache hooks -name '*.proto'
+} 2>/dev/null)
 
 # report NAME: the findings on stdin, one a line; none is good
 report() {

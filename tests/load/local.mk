@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# crikeepd and the simulated runtime as processes, under many calls at once.
+
+if DAEMON
+load_tests = \
+	tests/load/test-stalled
+long_tests += \
+	tests/load/test-others \
+	tests/load/test-waiting
+test_support += tests/load/client.c tests/load/load.h
+endif

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# How tests are built and run. The local.mk of each folder lists its tests. A test of one source
+# needs a line in its list; one of more sources needs a line NAME_SOURCES too. What several tests
+# share goes into test_support: an archive, from which a program takes what it calls.
+
+# These begin first, so that no core waits for one of them at the end. A test that needs 8 s or more
+# is added to these lists by its folder, not to the folder's own.
+long_tests =
+long_scripts =
+# programs that tests start; not tests themselves
+test_programs =
+test_support =
+
+include $(srcdir)/tests/unit/local.mk
+include $(srcdir)/tests/model/local.mk
+include $(srcdir)/tests/mutants/local.mk
+include $(srcdir)/tests/flow/local.mk
+include $(srcdir)/tests/fault/local.mk
+include $(srcdir)/tests/crash/local.mk
+include $(srcdir)/tests/daemon/local.mk
+include $(srcdir)/tests/load/local.mk
+include $(srcdir)/tests/prog/local.mk
+include $(srcdir)/tests/fuzz/local.mk
+include $(srcdir)/tests/bench/local.mk
+include $(srcdir)/tests/real/local.mk
+include $(srcdir)/tests/packages/local.mk
+
+# What does not depend on how it was compiled: left out of the sanitizers' runs.
+static_scripts = \
+	tests/check-abi.sh \
+	tests/check-header.sh \
+	tests/check-layers.sh \
+	tests/check-runner.sh \
+	tests/check-style.sh \
+	tests/check-symbols.sh \
+	tests/hosts/test-hosts.sh \
+	tests/prog/test-guides.sh \
+	tests/prog/test-manual.sh \
+	tests/prog/test-protocol.sh
+
+# what test-hosts.sh compiles
+host_sources = \
+	tests/hosts/cxx.cc \
+	tests/hosts/dl.c \
+	tests/hosts/host.h \
+	tests/hosts/sqlite.c
+
+EXTRA_DIST += $(long_scripts) $(static_scripts) $(host_sources) \
+	tests/run tests/summary.sh tests/coverage.sh \
+	tests/data
+
+# ---- building ----------------------------------------------------------------------------------
+
+check_LTLIBRARIES = libcktest.la
+libcktest_la_SOURCES = $(test_support)
+programs_under_test = $(long_tests) $(unit_tests) $(model_tests) $(flow_tests) $(fault_tests) \
+	$(crash_tests) $(daemon_tests) $(load_tests) $(fuzz_tests)
+scripts_under_test =
+if CLI
+scripts_under_test += $(prog_scripts)
+endif
+if DAEMON
+scripts_under_test += $(daemon_scripts)
+endif
+if FUZZING
+check_PROGRAMS = $(fuzz_tests)
+LDADD = $(daemon_lib) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
+else
+check_PROGRAMS = $(programs_under_test) $(test_programs) $(benches)
+LDADD = libcktest.la $(cli_lib) $(daemon_lib) $(rpc_lib) libck.la $(CMOCKA_LIBS)
+endif
+
+# compiled and linked, not run. In a make of its own: `all` is one too, and two at a time would
+# build the same files.
+check-programs: all
+	+@$(MAKE) $(AM_MAKEFLAGS) $(check_LTLIBRARIES) $(check_PROGRAMS)
+
+# ---- running -----------------------------------------------------------------------------------
+
+if SANITIZERS
+TESTS = $(long_scripts) $(programs_under_test) $(scripts_under_test)
+test_slow = 8
+test_scale = 10
+else
+TESTS = $(long_scripts) $(programs_under_test) $(scripts_under_test) $(static_scripts)
+test_slow = 1
+test_scale = 100
+endif
+
+# CK_TEST_SLOW: time limits are multiplied by it. CK_TEST_SCALE: per cent of the normal number of
+# random rounds. From the environment or the command line of make.
+AM_TESTS_ENVIRONMENT = \
+	CK_TEST_SRCDIR='$(abs_srcdir)'; CK_TEST_BUILDDIR='$(abs_builddir)'; \
+	CK_TEST_DATA='$(abs_srcdir)/tests/data'; \
+	CK_TEST_SLOW=$${CK_TEST_SLOW:-$(test_slow)}; \
+	CK_TEST_SCALE=$${CK_TEST_SCALE:-$(test_scale)}; CC='$(CC)'; \
+	export CK_TEST_SRCDIR CK_TEST_BUILDDIR CK_TEST_DATA CK_TEST_SLOW CK_TEST_SCALE CC;
+TEST_EXTENSIONS = .sh
+LOG_DRIVER = $(SHELL) $(srcdir)/tests/run
+SH_LOG_DRIVER = $(LOG_DRIVER)
+
+# The verdict is check-local's, which counts single tests and has the last line. A failure must not
+# stop make before it.
+.IGNORE: check-TESTS
+check-local: check-TESTS
+	@$(SHELL) $(srcdir)/tests/summary.sh $(TEST_LOGS:.log=.trs)
+
+if !CMOCKA
+# while the Makefile is read, so that nothing is compiled first
+cmocka_goals = bench check check-am check-one check-packages check-programs check-real \
+	check-valgrind coverage distcheck
+cmocka := $(if $(filter $(cmocka_goals),\
+	$(MAKECMDGOALS)),$(error make $(MAKECMDGOALS) needs cmocka. Install it \
+	(Debian: libcmocka-dev) and run configure again))
+endif
+
+# make check-one T=fingerprint/shuffled_envs_are_the_same [WRAP='gdb --args']. A module's test goes
+# before its fuzz target.
+check-one:
+	@test -n '$(T)' || { \
+		echo "usage: make check-one T=module[/test] [WRAP='gdb --args']" >&2; exit 2; }
+	@$(MAKE) $(AM_MAKEFLAGS) -s $(BUILT_SOURCES) || exit; \
+	t='$(T)'; m=$${t%%/*}; f=; test "$$m" = "$$t" || f=$${t#*/}; \
+	for p in $(filter-out $(fuzz_tests),$(programs_under_test)) $(fuzz_tests); do \
+		case $$p in \
+		*/$$m | */test-$$m | */fuzz-$$m) \
+			case $$p in \
+			tests/daemon/* | tests/load/*) \
+				$(MAKE) $(AM_MAKEFLAGS) -s crikeepd || exit;; \
+			esac; \
+			$(MAKE) $(AM_MAKEFLAGS) -s $$p || exit; \
+			$(AM_TESTS_ENVIRONMENT) \
+			CK_TEST_SLOW=0 CK_TEST_FILTER=$$f $(WRAP) ./$$p; exit;; \
+		esac; \
+	done; echo "no test program for '$$m'" >&2; exit 2
+
+comma = ,
+# Sub-builds live inside the build directory, are configured once and used again.
+# $(call sub_build,DIRECTORY,FLAGS)
+chosen_programs = --with-cli=$(with_cli) --with-daemon=$(with_daemon) \
+	--with-exporter=$(with_exporter)
+sub_build = test -f $(1)/Makefile || \
+	{ $(MKDIR_P) $(1) && cd $(1) && $(abs_srcdir)/configure -q $(chosen_programs) $(2); }
+
+check-asan:
+	@$(call sub_build,build-asan,CC='$(CC)' CFLAGS='-O1 -g' --enable-checks \
+		--enable-sanitizers=address$(comma)undefined)
+	+@$(MAKE) $(AM_MAKEFLAGS) -C build-asan check
+
+check-tsan:
+	@$(call sub_build,build-tsan,CC='$(CC)' CFLAGS='-O1 -g' --enable-checks \
+		--enable-sanitizers=thread)
+	+@$(MAKE) $(AM_MAKEFLAGS) -C build-tsan check
+
+valgrind = valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99
+under_valgrind = tests/daemon/% tests/fault/% tests/flow/% tests/unit/%
+check-valgrind:
+	+@$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter $(under_valgrind),$(programs_under_test))' \
+		CK_TEST_SLOW=30 CK_TEST_SCALE=1 CK_TEST_WRAP='$(valgrind)'
+
+# in a make of its own, because `check` would build every test first
+check-real: all
+	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(required_programs)
+	+@CK_TEST_LIMIT=600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(real_scripts)' \
+		check_PROGRAMS= check_LTLIBRARIES=
+
+# One tarball for all of them; and what is installed by make, which is what the packages must hold.
+check-packages: dist
+	@rm -rf tests/packages/installed
+	+@$(MAKE) $(AM_MAKEFLAGS) -s install DESTDIR=$(abs_builddir)/tests/packages/installed \
+		>/dev/null
+	+@CK_TEST_LIMIT=1800 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(package_scripts)' \
+		check_PROGRAMS= check_LTLIBRARIES=
+
+coverage:
+	@$(call sub_build,build-coverage,CC='$(CC)' CFLAGS='-O0 -g --coverage' --enable-checks)
+	-+@$(MAKE) $(AM_MAKEFLAGS) -C build-coverage check
+	@$(SHELL) $(srcdir)/tests/coverage.sh build-coverage
+
+SECONDS = 60
+corpus = tests/fuzz/corpus/$(T)
+fuzz:
+	@test -n '$(T)' || { echo 'usage: make fuzz T=name [SECONDS=60]' >&2; exit 2; }
+	@$(call sub_build,build-fuzz,CC=clang CFLAGS='-O1 -g' --enable-checks --enable-fuzzing \
+		--enable-sanitizers)
+	+@$(MAKE) $(AM_MAKEFLAGS) -C build-fuzz $(BUILT_SOURCES) libck.la tests/fuzz/fuzz-$(T)
+	@cd build-fuzz && $(MKDIR_P) found/$(T) && \
+	seeds=$$(sed 's|^|$(abs_srcdir)/|' $(abs_srcdir)/$(corpus).dirs 2>/dev/null); \
+	! test -d $(abs_srcdir)/$(corpus) || seeds="$$seeds $(abs_srcdir)/$(corpus)"; \
+	setarch -R tests/fuzz/fuzz-$(T) -max_total_time=$(SECONDS) -max_len=65536 \
+		-print_final_stats=1 found/$(T) $$seeds
+
+bench: all
+	+@$(MAKE) $(AM_MAKEFLAGS) $(check_LTLIBRARIES) $(benches)
+	@for b in $(benches); do \
+		echo "== $$b"; $(AM_TESTS_ENVIRONMENT) ./$$b || exit 1; \
+	done
+	@for b in $(bench_scripts); do \
+		echo "== $$b"; $(AM_TESTS_ENVIRONMENT) $(srcdir)/$$b || exit 1; \
+	done
+
+# for a release: what tests/check-abi.sh compares with from then on
+abi-baseline: libcrikeep.la
+	@$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/tests/check-abi.sh --record
+
+check-style:
+	@cd $(srcdir) && bash tests/check-style.sh
+
+clean-local:
+	rm -rf build-asan build-tsan build-coverage build-fuzz build-deb build-rpm fuzz-*.input \
+		tests/real/go-cache tests/real/stage tests/real/tools tests/real/vendor-runtime \
+		tests/packages/base tests/packages/chroot tests/packages/installed

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The programs as a user sees them. A script prints "ok - name", "not ok - name" or
+# "skip - name: reason".
+
+prog_scripts = \
+	tests/prog/test-cli.sh \
+	tests/prog/test-cri.sh \
+	tests/prog/test-embed-nri.sh \
+	tests/prog/test-metrics.sh \
+	tests/prog/test-simulate.sh
+
+daemon_scripts = \
+	tests/prog/test-crikeepd.sh \
+	tests/prog/test-prometheus.sh \
+	tests/prog/test-systemd.sh
+
+# what test-cli.sh reads and makes databases with
+if CLI
+test_programs += tests/prog/make-db tests/prog/read-tree
+endif
+
+EXTRA_DIST += $(prog_scripts) $(daemon_scripts) tests/prog/prelude.sh
+EXTRA_DIST += tests/prog/golden

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# crikeepd with a real containerd, as root, or with a real client: run by `make check-real`. The
+# scripts build a relay and crictl with Go, once, in tests/real/tools of the build directory. What
+# a machine does not allow is skipped with the reason.
+
+real_scripts = \
+	tests/real/test-adjust.sh \
+	tests/real/test-containerd.sh \
+	tests/real/test-demo.sh \
+	tests/real/test-drive.sh \
+	tests/real/test-go.sh \
+	tests/real/test-nri-containerd.sh \
+	tests/real/test-nri-sim.sh \
+	tests/real/test-requirements.sh \
+	tests/real/test-sim.sh \
+	tests/real/test-vendor.sh
+
+# what tests/real/requirements.tsv names beside scripts
+required_programs = \
+	tests/flow/test-nri-events \
+	tests/flow/test-nri-join \
+	tests/flow/test-nri-policy \
+	tests/flow/test-nri-schedules
+
+# what tests/real/adjust compares with
+test_programs += tests/real/merge
+tests_real_merge_LDADD = libck.la
+
+EXTRA_DIST += \
+	$(real_scripts) \
+	contrib/lab \
+	tests/real/adjust \
+	tests/real/crictl \
+	tests/real/go-stage.sh \
+	tests/real/nri \
+	tests/real/nri-bench \
+	tests/real/nri-containers.sh \
+	tests/real/nri-pods.sh \
+	tests/real/nri-record \
+	tests/real/nri-rules.sh \
+	tests/real/nri-stage.sh \
+	tests/real/nri-v030 \
+	tests/real/play.sh \
+	tests/real/relay \
+	tests/real/requirements.tsv \
+	tests/real/stage.sh \
+	tests/real/tools.sh \
+	tests/real/vendor
