@@ -174,7 +174,7 @@ documented() {
 "$crikeepd" --print-config >"$work/defaults"
 sed -n 's/^ *\([a-z_]*\):.*/\1/p' "$work/defaults" | documented every_key_is_in_the_man_page crikeep.yaml.5
 "$crikeepd" --help | sed -n 's/.* --\([a-z-]*\).*/\1/p' | documented every_flag_is_in_the_man_page crikeepd.8
-sed -n 's/^\t{ "\([a-z._]*\)", [A-Z_]*, AT(.*/\1=/p' "$src/src/daemon/sim-conf.c" >"$work/parameters"
+sed -n 's/^\t{ "\([a-z._]*\)", [A-Z_]*, AT(.*/\1=/p' "$src/src/sim/sim-conf.c" >"$work/parameters"
 [ "$(wc -l <"$work/parameters")" -ge 20 ] && sed 's/=$//' "$work/parameters" |
 	documented every_parameter_of_the_simulator_is_in_the_man_page crikeepd.8
 grep -oE '"crikeepd?_[a-z_]+"' "$src/src/daemon/metrics.c" | tr -d '"' | grep -vx 'crikeep_' >"$work/metrics"

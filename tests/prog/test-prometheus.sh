@@ -12,7 +12,7 @@ rules=$src/contrib/prometheus/crikeep.rules.yaml
 # what metrics.c prints, by its own strings and by the cache's counters; a histogram has its buckets
 known() {
 	grep -o '"crikeepd\?_[a-z_]*"\|"process_[a-z_]*"' "$src/src/daemon/metrics.c" | tr -d '"' | sed 'p; s/$/_bucket/'
-	sed -n '/define CK_COUNTERS/,/^$/s/^\tX(\([a-z_]*\),.*/crikeep_\1_total/p' "$src/cache/entry.h"
+	sed -n '/define CK_COUNTERS/,/^$/s/^\tX(\([a-z_]*\),.*/crikeep_\1_total/p' "$src/cache/machine/entry.h"
 }
 
 # nobody_unknown: a metric has no colon; what a rule records has
