@@ -287,8 +287,12 @@ static void write_safe(enum ck_log_level level, const char *safe)
 	if (is_repeated(level, safe, now, &left_out))
 		return;
 	if (left_out) {
-		snprintf(more, sizeof(more), "%.*s (and %u times since it was last written)",
-			 (int)(CK_LOG_LINE - 64), safe, left_out);
+		if (left_out == 1)
+			snprintf(more, sizeof(more), "%.*s (repeated once)",
+				 (int)(CK_LOG_LINE - 64), safe);
+		else
+			snprintf(more, sizeof(more), "%.*s (repeated %u times)",
+				 (int)(CK_LOG_LINE - 64), safe, left_out);
 		safe = more;
 	}
 	if (tell_dropped(now))

@@ -174,7 +174,7 @@ static enum ck_condition condition_in(const struct call *call, const struct ck_u
 	enum ck_condition condition = CK_CONDITION_UNKNOWN;
 	if (ck_objects_read(&objects, call->hosting->status[call->kind], reply->message.p,
 			    reply->message.len, &err) < 0)
-		ck_log(CK_LOG_WARNING, "a status the runtime gave cannot be read: %s", err.text);
+		ck_log(CK_LOG_WARNING, "a status from the runtime cannot be read: %s", err.text);
 	else /* a sandbox's status holds those of its containers */
 		for (size_t i = 0; i < objects.n; i++)
 			if (objects.all[i].kind == call->kind &&
@@ -270,7 +270,7 @@ static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a,
 		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id, b->id);
 	else
 		ck_log(CK_LOG_WARNING,
-		       "uid conflict: pod uid %s is that of %s/%s (sandbox %s) and of %s/%s "
+		       "uid conflict: pod uid %s belongs to %s/%s (sandbox %s) and to %s/%s "
 		       "(sandbox %s)",
 		       a->pod_uid, text(a->pod_namespace), text(a->pod_name), a->id,
 		       text(b->pod_namespace), text(b->pod_name), b->id);
@@ -279,8 +279,7 @@ static void tell_conflict(enum ck_conflict_what what, const struct ck_object *a,
 void ck_hosting_saw(struct ck_daemon *daemon, const struct ck_object *objects, size_t n)
 {
 	if (ck_conflicts_look(&daemon->hosting->conflicts, objects, n, tell_conflict, daemon) < 0)
-		ck_log(CK_LOG_WARNING,
-		       "out of memory: a list was not looked through for uid conflicts");
+		ck_log(CK_LOG_WARNING, "out of memory: a list was not checked for uid conflicts");
 }
 
 static bool wants_it(const struct ck_filter *filter, const struct ck_object *o)

@@ -7,9 +7,9 @@
  *
  *   request --> turn --CREATE--> sent to the runtime --> finished, failed or lost
  *                |                                          |
- *                +--WAIT------------------------------------+--> HAND_BACK: answered, and lingers until it is known whether the
- *                                                                client took the answer (K7); or an
- *                                                                error
+ *                +--WAIT------------------------------------+--> HAND_BACK: answered; kept until
+ *                                                                it is known whether the client
+ *                                                                took the answer (K7); or an error
  */
 #include <stdio.h>
 
@@ -155,7 +155,7 @@ static void failed(struct ck_call *call, const struct ck_status *why)
 	struct ck_error err = { 0 };
 	ck_consulted_drop(call->daemon, call->consulted);
 	if (ck_turn_fail(call->turn, why, &err) < 0)
-		ck_log(CK_LOG_ERROR, "a failed creation was not noted: %s", err.text);
+		ck_log(CK_LOG_ERROR, "a failed creation could not be recorded: %s", err.text);
 	ck_call_answer_status(call, why);
 	ck_call_free(call);
 }
@@ -200,7 +200,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 	int r = ck_turn_finish(call->turn, &result, &err);
 	/* refused: it decided nothing, and the turn is still making it */
 	if (r < 0 && !ck_turn_error(call->turn)->code) {
-		ck_log(CK_LOG_ERROR, "%s made '%s', which could not be taken: %s",
+		ck_log(CK_LOG_ERROR, "%s created '%s', but the result could not be accepted: %s",
 		       call->method->rpc, id, err.text);
 		lost(call);
 		return;
@@ -212,7 +212,7 @@ static void too_late(void *userdata)
 {
 	struct ck_call *call = userdata;
 	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED,
-		       "the runtime is still at it; what it makes is kept for the same request");
+		       "the runtime is still creating it; the result is kept for the same request");
 	ck_turn_leave(call->turn);
 	if (call->rpc || call->consult)
 		ck_call_detach(call);

@@ -215,7 +215,8 @@ static bool event(struct sub *sub, const void *message, size_t len)
 	}
 	subject(message, len, id);
 	if (r == -CK_EMALFORMED) { /* nobody can tell of whom it is */
-		ck_log(CK_LOG_WARNING, "an event of the runtime cannot be read, and is dropped: %s",
+		ck_log(CK_LOG_WARNING,
+		       "an event of the runtime was dropped because it cannot be read: %s",
 		       err.text);
 		r = CK_FILTER_EMPTIED;
 	} else {

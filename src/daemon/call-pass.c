@@ -19,8 +19,8 @@ static void cut_off(struct ck_call *call)
 	struct ck_daemon *daemon = call->daemon;
 	if (!daemon->metrics.clients_cut++)
 		ck_log(CK_LOG_WARNING,
-		       "a client that does not read has %zu bytes of answers waiting: its call was "
-		       "cut off",
+		       "a call was cut off: its client does not read, and more than %zu bytes of "
+		       "answers are waiting",
 		       daemon->conf.client_memory);
 	ck_h2_stream_reset(CK_TAKE(call->stream), CK_H2_ENHANCE_YOUR_CALM);
 	ck_call_free(call);

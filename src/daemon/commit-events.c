@@ -2,10 +2,11 @@
 /*
  *   commit --> queued --> PodSandboxStatus --> the event
  *                                |                ^
- *                                '--> ListContainers --> ContainerStatus of each, where the first answer tells of no container
+ *                                '--> ListContainers --> ContainerStatus of each container, if the
+ *                                                        first answer contains no containers
  *
- * CRI-O fills that in, containerd leaves it out, and a kubelet takes the containers in an event for
- * all there are in the pod.
+ * CRI-O fills them in, containerd leaves them out. A kubelet takes the containers in an event for
+ * all containers of the pod.
  *
  * Each answer is filtered by a view begun before its question, as if the kubelet had asked: what
  * was abandoned meanwhile is in no event. An event carries the time of its first question, because
@@ -111,13 +112,13 @@ static void finish(struct announcement *a, const char *why)
 {
 	struct ck_announcer *announcer = a->announcer;
 	if (!why && !a->met)
-		why = "it is hidden again, or gone";
+		why = "it is hidden again or gone";
 	bool started = is_sandbox(a) || a->running;
 	if (!why && (send_event(a, CK_EVENT_CREATED) < 0 ||
 		     (started && send_event(a, CK_EVENT_STARTED) < 0)))
 		why = "out of memory";
 	if (why)
-		ck_log(CK_LOG_INFO, "no event of the committed %s %s: %s",
+		ck_log(CK_LOG_INFO, "no event was sent for the committed %s %s: %s",
 		       is_sandbox(a) ? "sandbox" : "container", a->id, why);
 	list_del(&announcer->running, a);
 	announcement_free(a);
@@ -315,7 +316,8 @@ static void pump(void *userdata)
 	if (!announcer->listening)
 		drop_all(announcer);
 	if (announcer->lost)
-		ck_log(CK_LOG_WARNING, "out of memory: no event of %u commits", announcer->lost);
+		ck_log(CK_LOG_WARNING, "out of memory: no events were sent for %u commits",
+		       announcer->lost);
 	announcer->lost = 0;
 	while (announcer->queued.first && announcer->running.n < CK_ANNOUNCE_MAX) {
 		struct announcement *a = announcer->queued.first;

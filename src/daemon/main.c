@@ -3,7 +3,8 @@
  * crikeepd: start and end.
  *
  *   configuration -> log -> plugins are looked for -> simulator, launcher (forks) -> confined
- *   -> the cache is open (and its lock held) -> the runtime is connected -> its lists are reconciled -> plugins -> accept
+ *   -> the cache is open (and its lock held) -> the runtime is connected -> its lists are
+ *   reconciled -> plugins -> accept
  *
  * Nobody is served before the last step, also when systemd made the sockets: what is hidden must be
  * known before the first list.
@@ -20,6 +21,7 @@
 
 #include "cache/store/store-int.h"
 #include "src/base/error.h"
+#include "src/base/duration.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/address.h"
@@ -108,7 +110,7 @@ static void reconciled(struct ck_daemon *daemon, const struct ck_error *err)
 			      reconcile, m);
 	} else if (!m->serving && !daemon->stopping) {
 		struct ck_error why;
-		/* before anybody is served: what is there now is what plugins find */
+		/* Before the first call is served, so plugins find what exists now. */
 		if (ck_plugging_start(daemon, &why) < 0)
 			quit(m, trouble(&why));
 		else
@@ -142,7 +144,7 @@ static void upstream_down(const char *why, void *userdata)
 	m->daemon.metrics.upstream_failures++;
 	m->daemon.metrics.upstream_up = 0;
 	ck_reconcile_cancel(&m->daemon);
-	const char *how = m->daemon.metrics.upstream_connects ? "gone" : "not there yet";
+	const char *how = m->daemon.metrics.upstream_connects ? "gone" : "not available";
 	ck_log(CK_LOG_WARNING, "the runtime is %s: %s; trying again", how, why);
 }
 
@@ -155,10 +157,10 @@ static void start_expired(void *userdata)
 				  ? m->last_trouble
 				  : ck_upstream_why(m->daemon.upstream);
 	if (*why)
-		ck_log(CK_LOG_ERROR, "the runtime was not there within start_timeout: %s", why);
+		ck_log(CK_LOG_ERROR, "the runtime was not available within start_timeout: %s", why);
 	else
 		ck_log(CK_LOG_ERROR,
-		       "the runtime's unix://%s did not answer a list within start_timeout",
+		       "the runtime at unix://%s did not answer a list within start_timeout",
 		       m->daemon.conf.runtime);
 	quit(m, EXIT_TROUBLE);
 }
@@ -169,8 +171,8 @@ static void stop_expired(void *userdata)
 {
 	struct ck_daemon_main *m = userdata;
 	ck_log(CK_LOG_WARNING,
-	       "%u creations have not ended within stop_wait; the next start finds out what became "
-	       "of them",
+	       "%u creations have not ended within stop_wait; the next start finds out how they "
+	       "ended",
 	       m->daemon.creating);
 	quit(m, EXIT_SUCCESS);
 }
@@ -192,10 +194,15 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 {
 	struct ck_daemon_main *m = userdata;
 	struct ck_daemon *daemon = &m->daemon;
+	char wait[CK_DURATION_TEXT];
 	(void)source;
 	(void)info;
-	if (daemon->stopping) { /* asked twice */
-		stop_expired(m);
+	if (daemon->stopping) { /* a second signal */
+		ck_log(CK_LOG_WARNING,
+		       "stopping at once with %u creations in flight; the next start finds out "
+		       "how they ended",
+		       daemon->creating);
+		quit(m, EXIT_SUCCESS);
 		return 0;
 	}
 	daemon->stopping = true;
@@ -205,7 +212,12 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 			ck_listen_stop(m->listeners[i]);
 	if (daemon->nri)
 		ck_nri_stop(daemon->nri);
-	ck_log(CK_LOG_INFO, "stopping; %u creations in flight", daemon->creating);
+	if (daemon->creating)
+		ck_log(CK_LOG_INFO,
+		       "stopping: accepting no calls, waiting up to %s for creations in flight: %u",
+		       ck_duration_print(daemon->conf.stop_wait, wait), daemon->creating);
+	else
+		ck_log(CK_LOG_INFO, "stopping: accepting no calls");
 	ck_loop_timer(&daemon->loop, &m->stop_timer, ck_loop_now() + daemon->conf.stop_wait,
 		      stop_expired, m);
 	ck_daemon_drained(daemon);
@@ -356,8 +368,8 @@ static int take_sockets(struct ck_daemon_main *m)
 		    fd = SD_LISTEN_FDS_START + i;
 		if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0 || m->passed[which] >= 0) {
 			ck_log(CK_LOG_ERROR,
-			       "socket activation: '%s' is not one listening unix stream socket, "
-			       "cri or unfiltered",
+			       "socket activation: '%s' is not a single listening unix stream "
+			       "socket named cri or unfiltered",
 			       names[i]);
 			r = -CK_EINVAL;
 			continue;
@@ -376,7 +388,7 @@ static int check_runtime(const char *path, struct ck_error *err)
 {
 	struct stat st;
 	if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-		return ck_fail(err, CK_EINVAL, "the runtime's unix://%s is not a socket", path);
+		return ck_fail(err, CK_EINVAL, "the runtime at unix://%s is not a socket", path);
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text. Every series is there from the first scrape on, with 0 if need be, so that rate()
- * misses nothing; label values come from tables of ours. Whole numbers and nanoseconds as decimals:
- * no locale can put a comma into them.
+ * The text of the metrics. Every series exists from the first scrape on, if need be with the value
+ * 0, so that rate() misses nothing. Label values come from our own tables. Numbers are printed as
+ * integers, also the digits of a fraction, so no locale can put a comma into them.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,10 +16,10 @@
 #include "src/daemon/metrics.h"
 #include "src/daemon/proc-stats.h"
 
-#define LINE_MAX_LEN 512u /* of one line: the longest help has some 150 bytes */
+#define LINE_MAX_LEN 512u /* of one line; the longest help has about 150 bytes */
 
-/* upper bounds. A kubelet's create ends after 120 or 240 s, ours after 900 s; crictl begins at 2 s;
- * a hand-over takes 1 ms */
+/* Upper bounds. A kubelet's create ends after 120 or 240 s, crikeepd's after 900 s, crictl's after
+ * 2 s. A hand-over takes 1 ms. */
 static const struct {
 	uint64_t ms;
 	const char *le;
@@ -57,7 +57,7 @@ size_t ck_metrics_method(const struct ck_cri_method *method)
 
 struct text {
 	struct ck_bytes bytes;
-	bool failed; /* out of memory: half a text is worse than none */
+	bool failed; /* out of memory: do not send half a text */
 };
 
 static void CK_PRINTF(2, 3) put(struct text *text, const char *fmt, ...)
@@ -74,7 +74,7 @@ static void CK_PRINTF(2, 3) put(struct text *text, const char *fmt, ...)
 
 static void put_family(struct text *text, const char *name, const char *type, const char *help)
 {
-	/* those of `crikeep stats` begin small */
+	/* the texts of `crikeep stats` begin with a small letter */
 	char first = (char)(*help >= 'a' && *help <= 'z' ? *help - 'a' + 'A' : *help);
 	put(text, "# HELP %s %c%s.\n# TYPE %s %s\n", name, first, help + 1, name, type);
 }
@@ -138,9 +138,9 @@ static void put_histograms(struct text *text, const char *name, const char *help
 	}
 }
 
-/* ---- the daemon's ---------------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
-/* @acts: only of calls that are not simply passed on */
+/* @acts: only calls that are not simply passed on */
 static void put_routes(struct text *text, const char *name, const char *help, bool acts,
 		       const uint64_t values[CK_METRIC_METHODS])
 {
@@ -158,7 +158,7 @@ static void put_routes(struct text *text, const char *name, const char *help, bo
 static const char *const plugin_states[] = { "connected", "registered", "synchronizing",
 					     "ready",     "overdue",    "absent" };
 
-struct plugins { /* of one name together: two connections may have it */
+struct plugins { /* by name; two connections may have the same name */
 	struct {
 		char name[CK_NRI_NAME_MAX + 1];
 		uint64_t sent, late, failed;
@@ -186,7 +186,7 @@ static int count_plugin(const struct ck_nri_plugin *plugin, void *userdata)
 	return 0;
 }
 
-/* a plugin's name is of letters, digits, and '_', '.', '+', '-' */
+/* a plugin's name consists of letters, digits, '_', '.', '+' and '-', so it needs no escaping */
 static void put_plugins(struct text *text, const char *name, const char *help,
 			const struct plugins *plugins, size_t at)
 {
@@ -204,21 +204,22 @@ static void put_nri(struct text *text, const struct ck_metrics *m)
 {
 	struct plugins plugins = { 0 };
 	if (!m->nri)
-		return; /* off: it is for the whole life of the process */
+		return; /* NRI is off as long as this process runs */
 	ck_nri_plugins(m->nri, count_plugin, &plugins);
-	put_family(text, "crikeepd_nri_plugins", "gauge",
-		   "NRI plugins that are connected, by state; absent: required ones that are not");
+	put_family(
+		text, "crikeepd_nri_plugins", "gauge",
+		"Connected NRI plugins by state; absent: required plugins that are not connected");
 	for (size_t i = 0; i < CK_COUNT(plugin_states); i++)
 		put(text, "crikeepd_nri_plugins{state=\"%s\"} %" PRIu64 "\n", plugin_states[i],
 		    plugins.states[i]);
 	put_plugins(text, "crikeepd_nri_events_total", "Events sent to a plugin since it connected",
 		    &plugins, OF_PLUGIN(sent));
-	put_plugins(text, "crikeepd_nri_late_total", "Events it did not answer in time", &plugins,
-		    OF_PLUGIN(late));
-	put_plugins(text, "crikeepd_nri_failed_total", "Events it answered with an error", &plugins,
-		    OF_PLUGIN(failed));
-	put_kinds(text, "crikeepd_nri_refused_total", "counter",
-		  "Creates that plugins did not agree to", m->nri_refused);
+	put_plugins(text, "crikeepd_nri_late_total", "Events that a plugin did not answer in time",
+		    &plugins, OF_PLUGIN(late));
+	put_plugins(text, "crikeepd_nri_failed_total",
+		    "Events that a plugin answered with an error", &plugins, OF_PLUGIN(failed));
+	put_kinds(text, "crikeepd_nri_refused_total", "counter", "Creates that plugins refused",
+		  m->nri_refused);
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -229,50 +230,52 @@ static void put_daemon(struct text *text, const struct ck_metrics *m)
 	put(text, "crikeepd_build_info{version=\"%s\"} 1\n", ck_version());
 
 	put_routes(text, "crikeepd_calls_total",
-		   "Calls from clients; other: none of CRI as known here", false, m->calls);
+		   "Calls from clients; other: calls that this version does not know", false,
+		   m->calls);
 	put_routes(text, "crikeepd_call_errors_total",
 		   "Calls that crikeepd itself answered with an error", false, m->errors);
 	put_routes(text, "crikeepd_hidden_refused_total",
-		   "Calls answered NOT_FOUND because they name what is hidden", true,
+		   "Calls answered NOT_FOUND because they name a hidden object", true,
 		   m->refused_hidden);
 	put_routes(text, "crikeepd_filtered_items_total",
 		   "Hidden sandboxes and containers left out of answers", true, m->filtered);
 
-	put_kinds(text, "crikeepd_creates_total", "counter",
-		  "Creates that were sent to the runtime", m->creates);
-	put_kinds(text, "crikeepd_answers_total", "counter",
-		  "Creates that were answered with an id", m->answered);
+	put_kinds(text, "crikeepd_creates_total", "counter", "Creates sent to the runtime",
+		  m->creates);
+	put_kinds(text, "crikeepd_answers_total", "counter", "Creates answered with an id",
+		  m->answered);
 	put_histograms(text, "crikeepd_create_wait_seconds",
-		       "From a create's request to its answer with an id", m->wait);
+		       "Time from a create's request to its answer with an id", m->wait);
 	put_histograms(text, "crikeepd_delivery_seconds",
-		       "From the runtime's answer to the hand-over", m->delivery);
+		       "Time from the runtime's answer to the hand-over", m->delivery);
 
-	put_one(text, "crikeepd_clients", "gauge", "Connections of clients", m->clients);
-	put_one(text, "crikeepd_clients_total", "counter", "Connections of clients that were taken",
+	put_one(text, "crikeepd_clients", "gauge", "Open connections of clients", m->clients);
+	put_one(text, "crikeepd_clients_total", "counter", "Accepted connections of clients",
 		m->clients_total);
 	put_one(text, "crikeepd_clients_refused_total", "counter",
 		"Connections closed because of the peer's uid", m->clients_refused);
 	put_one(text, "crikeepd_clients_cut_total", "counter",
-		"Connections closed because too much was held for them", m->clients_cut);
+		"Calls cut off because their client did not read", m->clients_cut);
 	put_one(text, "crikeepd_upstream_up", "gauge", "1 while connected to the runtime",
 		m->upstream_up);
 	put_one(text, "crikeepd_upstream_connects_total", "counter",
-		"Connections to the runtime that were made", m->upstream_connects);
+		"Connections made to the runtime", m->upstream_connects);
 	put_one(text, "crikeepd_upstream_failures_total", "counter",
-		"Connections to the runtime that failed or were lost", m->upstream_failures);
+		"Connections to the runtime that could not be made or were lost",
+		m->upstream_failures);
 	put_one(text, "crikeepd_uid_conflicts_total", "counter",
-		"Times two READY sandboxes of one pod uid were seen", m->uid_conflicts);
+		"Pod uids seen with two READY sandboxes or as two pods", m->uid_conflicts);
 	put_family(text, "crikeepd_events_total", "counter",
-		   "Container events toward clients, by what became of them");
+		   "Container events for clients, by what happened to them");
 	put(text, "crikeepd_events_total{what=\"sent\"} %" PRIu64 "\n", m->events_sent);
 	put(text, "crikeepd_events_total{what=\"hidden\"} %" PRIu64 "\n", m->events_hidden);
 	put(text, "crikeepd_events_total{what=\"made\"} %" PRIu64 "\n", m->events_made);
 	put_nri(text, m);
 	put_one(text, "crikeepd_log_dropped_total", "counter",
-		"Log lines that could not be written without waiting", ck_log_dropped());
+		"Log lines dropped because writing them would have blocked", ck_log_dropped());
 }
 
-/* ---- the cache's ----------------------------------------------------------------------------- */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name, *help;
@@ -291,7 +294,7 @@ static void put_entries(struct text *text, const struct ck_gauges *gauges)
 		[CK_STATE_EVICTING] = "evicting",     [CK_STATE_GONE] = "gone",
 	};
 	put_family(text, "crikeep_entries", "gauge",
-		   "Entries of the cache; gone: hidden for a minute after its end");
+		   "Entries of the cache; gone entries stay hidden for a minute");
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
 		for (int state = CK_STATE_CREATING; state <= CK_STATE_MAX; state++)
 			put(text, "crikeep_entries{kind=\"%s\",state=\"%s\"} %zu\n", kinds[kind],
@@ -302,23 +305,23 @@ static void put_cache(struct text *text, const struct ck_gauges *gauges)
 {
 	uint64_t tries[] = { 0, gauges->tries[CK_SANDBOX], gauges->tries[CK_CONTAINER] };
 	put_entries(text, gauges);
-	put_kinds_size(text, "crikeep_creations_lost", "Creations whose outcome is not known",
+	put_kinds_size(text, "crikeep_creations_lost", "Creations whose outcome is unknown",
 		       gauges->lost);
 	put_kinds_ns(text, "crikeep_oldest_creation_seconds",
-		     "Age of the oldest creation in flight; 0: none", gauges->creating_ns);
+		     "Age of the oldest running creation; 0 if none", gauges->creating_ns);
 	put_kinds_ns(text, "crikeep_oldest_kept_seconds",
-		     "How long nobody has asked for some kept result, at most; 0: none",
+		     "Seconds since the most idle kept result was last requested; 0 if none",
 		     gauges->kept_ns);
 	put_kinds_ns(text, "crikeep_oldest_eviction_seconds",
-		     "How long the oldest evicted result has not been gone; 0: none",
-		     gauges->evicting_ns);
+		     "Age of the oldest unfinished eviction; 0 if none", gauges->evicting_ns);
 	put_kinds_size(text, "crikeep_destroys_failing",
-		       "Evicted results that could not be destroyed so far", gauges->failing);
+		       "Evicted results that the runtime has failed to destroy so far",
+		       gauges->failing);
 	put_kinds(text, "crikeep_destroy_tries", "gauge",
-		  "Most failed tries to destroy one of these", tries);
-	put_kinds_size(text, "crikeep_requests_waiting", "Requests that wait for a result",
+		  "Highest number of failed attempts to destroy one of these", tries);
+	put_kinds_size(text, "crikeep_requests_waiting", "Requests that are waiting for a result",
 		       gauges->waiting);
-	put_kinds_size(text, "crikeep_requests_creating", "Requests that make a result",
+	put_kinds_size(text, "crikeep_requests_creating", "Requests that are creating a result",
 		       gauges->creating);
 	put_one(text, "crikeep_degraded", "gauge",
 		"1 while the database cannot be written and memory is ahead of it",
@@ -334,7 +337,7 @@ static void put_cache(struct text *text, const struct ck_gauges *gauges)
 	}
 }
 
-/* ---- the process's, under the names every Prometheus client library gives them --------------- */
+/* ---- the process, with the names that every Prometheus client library uses ------------------- */
 
 static void put_process(struct text *text, const struct ck_process *process)
 {

@@ -4,12 +4,12 @@
  * steps, one after the other. A step tells plugins, or asks the runtime; what fails ends the list,
  * and the client hears it.
  *
- *   StopPodSandbox     its containers are stopped and told as stopped; the pod is told as stopped; the runtime tears it down
- *   RemovePodSandbox   the same; its containers are told as removed, and removed; so is the pod
- *   StopContainer      the runtime stops it; told
- *   RemoveContainer    told as stopped, unless it was; told as removed; the runtime removes it
- *   StartContainer     plugins agree; the runtime starts it; told
- *   Update...          plugins agree, and may ask for other resources; the runtime updates it; told
+ *   StopPodSandbox its containers are stopped and told as stopped; the pod is told as stopped; the
+ *   runtime tears it down RemovePodSandbox the same; its containers are told as removed, and
+ *   removed; so is the pod StopContainer the runtime stops it; told RemoveContainer told as
+ *   stopped, unless it was; told as removed; the runtime removes it StartContainer plugins agree;
+ *   the runtime starts it; told Update... plugins agree, and may ask for other resources; the
+ *   runtime updates it; told
  *
  * Plugins have deadlines of their own, and so has the rest: a client that goes leaves the call to
  * its steps (H6, R41), but for what plugins are asked to agree to, which is not begun without it.
@@ -300,8 +300,8 @@ static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done,
 	return r;
 }
 
-/* what has happened, or will, whatever plugins say: without memory it is not told, and happens all
- * the same */
+/* Plugins cannot prevent this event. If there is no memory to tell them, it happens all the same.
+ * */
 static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *pod_id,
 		     const char *container_id, ck_nri_cb *done)
 {
@@ -315,7 +315,9 @@ static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *
 	if (tell(life, &call, done, &err) >= 0)
 		return;
 	const struct ck_nri_result result = { .size = sizeof(result) };
-	ck_log(CK_LOG_ERROR, "plugins are not told of an end: %s", err.text);
+	ck_log(CK_LOG_ERROR,
+	       "plugins cannot be told that a sandbox or container stops or is removed: %s",
+	       err.text);
 	done(&result, life);
 }
 

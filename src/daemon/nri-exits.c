@@ -59,7 +59,8 @@ void ck_exits_saw(struct ck_daemon *daemon, const char *container_id)
 	if (r >= 0)
 		return;
 	free(exited);
-	ck_log(CK_LOG_WARNING, "plugins are not told yet that a container has ended: %s", err.text);
+	ck_log(CK_LOG_WARNING, "plugins could not yet be told that a container has ended: %s",
+	       err.text);
 }
 
 static void listed(struct ck_unary_reply *reply, void *userdata)

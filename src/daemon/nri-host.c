@@ -109,7 +109,7 @@ static bool says_sandbox(const struct ck_bytes *container)
 static void unreadable(struct job *job, const char *what, const struct ck_error *err)
 {
 	ck_log(CK_LOG_ERROR,
-	       "plugins cannot be told of a %s, because %s the runtime gave cannot be read: %s",
+	       "plugins cannot be told about a %s: %s from the runtime cannot be read: %s",
 	       job->kind == CK_SANDBOX ? "pod sandbox" : "container", what, err->text);
 	job_end(job, err->code == CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_INTERNAL, NULL);
 }
@@ -347,10 +347,11 @@ static int open_nri(struct ck_plugging *plugging, const struct ck_plugins *plugi
 	};
 	int r = ck_nri_open(&options, &daemon->nri, err);
 	if (r == -CK_EOWNED)
-		return ck_fail(err, CK_EOWNED,
-			       "somebody serves NRI at '%s': turn the runtime's own NRI off, or "
-			       "give nri.socket another path",
-			       conf->nri.socket);
+		return ck_fail(
+			err, CK_EOWNED,
+			"another process serves NRI at '%s': turn the runtime's own NRI off, or "
+			"set nri.socket to another path",
+			conf->nri.socket);
 	return r;
 }
 
@@ -385,7 +386,7 @@ int ck_plugging_start(struct ck_daemon *daemon, struct ck_error *err)
 		r = ck_exits_new(daemon, err);
 	daemon->plugging->started = r >= 0;
 	if (r >= 0 && *daemon->conf.nri.socket)
-		ck_log(CK_LOG_INFO, "NRI plugins are served at unix://%s", daemon->conf.nri.socket);
+		ck_log(CK_LOG_INFO, "serving NRI plugins at unix://%s", daemon->conf.nri.socket);
 	return r;
 }
 

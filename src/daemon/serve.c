@@ -179,8 +179,8 @@ static int enough(const struct ck_peer *client, struct ck_error *err)
 	size_t max = client->daemon->conf.client_memory;
 	if (client->held <= max)
 		return 0;
-	return ck_fail(err, CK_ETOOBIG, "this connection has more than %zu bytes of requests open",
-		       max);
+	return ck_fail(err, CK_ETOOBIG,
+		       "this connection has more than %zu bytes of unfinished requests", max);
 }
 
 static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, size_t n,
@@ -378,8 +378,7 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 		return;
 	}
 	if (!call->client->filtered && (!call->method || !call->method->read_only)) {
-		refuse(call, CK_GRPC_PERMISSION_DENIED,
-		       "not on this socket: it answers calls that only look");
+		refuse(call, CK_GRPC_PERMISSION_DENIED, "this socket answers read-only calls only");
 		return;
 	}
 	call->ops = ops_of(call);

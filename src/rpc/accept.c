@@ -38,7 +38,7 @@ static int somebody_comes(sd_event_source *source, int listening, uint32_t event
 	if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 		return 0;
 	if (!acceptor->full) /* whoever connects only sees that nothing happens */
-		ck_log(CK_LOG_ERROR, "clients wait outside, until others leave: %s%s",
+		ck_log(CK_LOG_ERROR, "cannot accept clients until others leave: %s%s",
 		       strerror(errno),
 		       errno == EMFILE ? " (LimitNOFILE= of the unit, ulimit -n)" : "");
 	acceptor->full = true;

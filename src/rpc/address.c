@@ -18,7 +18,8 @@ int ck_unix_address(const char *path, struct sockaddr_un *ret_address, struct ck
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t len = strlen(path);
 	if (len == 0 || len >= sizeof(address.sun_path))
-		return ck_fail(err, CK_EINVAL, "'%s': a socket's path has 1 to %zu bytes", path,
+		return ck_fail(err, CK_EINVAL,
+			       "'%s': the path of a socket must have 1 to %zu bytes", path,
 			       sizeof(address.sun_path) - 1);
 	memcpy(address.sun_path, path, len);
 	*ret_address = address;
@@ -34,9 +35,9 @@ static const char *meaning(const char *path, int e)
 	if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
 		return "not a socket";
 	if (e == ECONNREFUSED)
-		return "nobody listens there";
+		return "no process listens there";
 	if (e == EAGAIN)
-		return "its queue of connections is full";
+		return "its connection queue is full";
 	return strerror(e);
 }
 
@@ -87,7 +88,8 @@ int ck_unix_listen(const char *path, mode_t mode, gid_t gid, struct ck_error *er
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	int n = snprintf(beside, sizeof(beside), "%.*s.%s.new", (int)(name - path), path, name);
 	if (n < 0 || (size_t)n >= sizeof(beside))
-		return ck_fail(err, CK_EINVAL, "'%s': a socket's path has 1 to %zu bytes", path,
+		return ck_fail(err, CK_EINVAL,
+			       "'%s': the path of a socket must have 1 to %zu bytes", path,
 			       sizeof(beside) - 6);
 	r = ck_unix_address(beside, &address, err);
 	if (r < 0)

@@ -305,7 +305,7 @@ static void whoever_finds_no_descriptor_left_waits_and_the_log_says_so_once(void
 	stage_start(s, NULL, NULL);
 	for (size_t i = 0; i < CK_COUNT(idle); i++)
 		assert_true((idle[i] = ck_unix_connect(s->w.cri, NULL)) >= 0);
-	world_until_logged(&s->w, "clients wait outside", 10);
+	world_until_logged(&s->w, "cannot accept clients", 10);
 	assert_int_equal(pod_n(&s->kubelet), 0); /* who is in is served */
 	for (size_t i = 0; i < CK_COUNT(idle); i++)
 		close(idle[i]);
@@ -313,9 +313,9 @@ static void whoever_finds_no_descriptor_left_waits_and_the_log_says_so_once(void
 	cri_open(&late, s->w.cri);
 	assert_int_equal(pod_n(&late), 0);
 	cri_close(&late);
-	char *log = world_file(s->w.log), *line = strstr(log, "clients wait outside");
+	char *log = world_file(s->w.log), *line = strstr(log, "cannot accept clients");
 	assert_non_null(line);
-	assert_null(strstr(line + 1, "clients wait outside"));
+	assert_null(strstr(line + 1, "cannot accept clients"));
 	free(log);
 }
 

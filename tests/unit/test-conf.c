@@ -260,18 +260,17 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "socket: {allow_uids: [root]}",
 		  "F:1: socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
 		{ "socket: {allow_uids: 0}",
-		  "F:1: socket.allow_uids: a list is needed here: [ONE, OTHER]" },
+		  "F:1: socket.allow_uids: expected a list: [ONE, OTHER]" },
 		{ "socket: {allow_uids: [0, ]}\nlisten: [/a]",
-		  "F:2: listen: it has one value, not a list" },
+		  "F:2: listen: it takes one value, not a list" },
 		{ "socket: {allow_uids: [~]}",
 		  "F:1: socket.allow_uids: an item of the list has no value" },
-		{ "socket: {allow_uids: [[1]]}",
-		  "F:1: socket.allow_uids: one value is needed here" },
+		{ "socket: {allow_uids: [[1]]}", "F:1: socket.allow_uids: expected one value" },
 		{ "socket: {mode: 660}", "F:1: socket.mode: '660' is not a mode such as 0660" },
 		{ "socket: {mode: 0680}", "F:1: socket.mode: '0680' is not a mode such as 0660" },
 		{ "socket: {mode: 04755}", "F:1: socket.mode: '04755' is not a mode such as 0660" },
 		{ "socket: {group: no-such-group-here}",
-		  "F:1: socket.group: 'no-such-group-here' is no group of this machine" },
+		  "F:1: socket.group: 'no-such-group-here' is not a group of this machine" },
 		{ "limits: {list_message: 16MB}", "F:1: limits.list_message: '16MB' is not a size "
 						  "such as 16MiB, 256KiB or a number of bytes" },
 		{ "limits: {list_message: 016}", "F:1: limits.list_message: '016' is not a size "
@@ -308,15 +307,15 @@ static void wrong_values_name_file_line_and_key(void **state)
 		  "F:1: cache.ignore_annotations: '' is not an annotation's name, or its beginning "
 		  "with one '*' at the end" },
 		{ "listen: \"/a\\nb\"",
-		  "F:1: listen: '/a\\x0ab' has a character in it that cannot be seen" },
+		  "F:1: listen: '/a\\x0ab' contains an unprintable character" },
 		{ "listen: \"/a\\x1b[31m\"",
-		  "F:1: listen: '/a\\x1b[31m' has a character in it that cannot be seen" },
-		{ "listen: \"/a\\0b\"", "F:1: listen: there is a NUL in the value" },
+		  "F:1: listen: '/a\\x1b[31m' contains an unprintable character" },
+		{ "listen: \"/a\\0b\"", "F:1: listen: the value contains a NUL" },
 		{ "\nlisten:\n",
-		  "F:2: listen: it has no value; without the line it has its default" },
+		  "F:2: listen: it has no value; remove the line to use the default" },
 		{ "listen: null",
-		  "F:1: listen: it has no value; without the line it has its default" },
-		{ "listen: {a: b}", "F:1: listen: it has a value, no keys below it" },
+		  "F:1: listen: it has no value; remove the line to use the default" },
+		{ "listen: {a: b}", "F:1: listen: it takes a value, not keys below it" },
 		{ "listen: "
 		  "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 		  "a"
@@ -346,20 +345,20 @@ static void wrong_keys_name_the_nearest(void **state)
 		  "F:1: runtime-endpoint: no such key; crikeep.yaml(5) lists them" },
 		{ "\"a\\x1b[1m\": 1", "F:1: a\\x1b[1m: no such key; crikeep.yaml(5) lists them" },
 		{ "<<: {a: b}", "F:1: <<: no such key; crikeep.yaml(5) lists them" },
-		{ "cache.ttl: 1s", "F:1: cache.ttl: no dots in the file: the section is a key, and "
-				   "the rest a key below it" },
-		{ "cache: {cache.ttl: 1s}", "F:1: cache.ttl: no dots in the file: the section is a "
-					    "key, and the rest a key below it" },
-		{ "cache: 5", "F:1: cache: it has no value, but keys below it" },
-		{ "cache: [ttl]", "F:1: cache: it has no value, but keys below it" },
+		{ "cache.ttl: 1s", "F:1: cache.ttl: key names have no dots here: write "
+				   "the rest as a key below the section" },
+		{ "cache: {cache.ttl: 1s}", "F:1: cache.ttl: key names have no dots here: "
+					    "write the rest as a key below the section" },
+		{ "cache: 5", "F:1: cache: it takes keys below it, not a value" },
+		{ "cache: [ttl]", "F:1: cache: it takes keys below it, not a value" },
 		{ "cache: {cache: {ttl: 1s}}",
 		  "F:1: cache.cache: no such key; crikeep.yaml(5) lists them" },
 		{ "\nlisten: /a\n\nlisten: /b", "F:4: listen: it is already on line 2" },
 		{ "cache:\n  ttl: 1h\n  ttl: 1h", "F:3: cache.ttl: it is already on line 2" },
 		{ "cache:\n  ttl: 1h\nlog: {}\ncache: {}", "F:4: cache: it is already on line 1" },
-		{ "? [a, b]\n: c", "F:1: a key is needed here: NAME: VALUE" },
-		{ "? {a: b}\n: c", "F:1: a key is needed here: NAME: VALUE" },
-		{ "\"listen\\0\": /a", "F:1: there is a NUL in the value" },
+		{ "? [a, b]\n: c", "F:1: expected a key: NAME: VALUE" },
+		{ "? {a: b}\n: c", "F:1: expected a key: NAME: VALUE" },
+		{ "\"listen\\0\": /a", "F:1: the value contains a NUL" },
 	};
 	(void)state;
 	for (size_t i = 0; i < CK_COUNT(cases); i++)
@@ -379,8 +378,8 @@ static void yaml_beyond_plain_keys_is_refused(void **state)
 		{ "socket: {allow_uids: !x [1]}",
 		  "F:1: socket.allow_uids: tags (!) are not allowed here" },
 		{ "listen: /x\n---\nlisten: /y", "F:2: only one document is allowed" },
-		{ "- listen", "F:1: lines of the form NAME: VALUE are needed" },
-		{ "listen", "F:1: lines of the form NAME: VALUE are needed" },
+		{ "- listen", "F:1: expected lines of the form NAME: VALUE" },
+		{ "listen", "F:1: expected lines of the form NAME: VALUE" },
 		{ "listen: /x\n\truntime: /y",
 		  "F:2: found a tab character that violates indentation while scanning a plain"
 		  " scalar (indent with blanks, not with tabs)" },
@@ -422,13 +421,13 @@ static void sizes_of_files_lists_and_depth_are_limited(void **state)
 	for (unsigned i = 0; i < 1000; i++)
 		n += (size_t)sprintf(text + n, ",%u", i);
 	strcpy(text + n, "]");
-	assert_refused(text, "F:2: socket.allow_uids: 257 items, of which 256 are allowed");
+	assert_refused(text, "F:2: socket.allow_uids: 257 items; at most 256 are allowed");
 
 	memset(text, '[', 100000);
 	text[100000] = '\0';
-	assert_refused(text, "F:1: lines of the form NAME: VALUE are needed");
+	assert_refused(text, "F:1: expected lines of the form NAME: VALUE");
 	memcpy(text, "listen: ", 8);
-	assert_refused(text, "F:1: listen: it has one value, not a list");
+	assert_refused(text, "F:1: listen: it takes one value, not a list");
 
 	memcpy(text, "runtime: sim:", 13);
 	memset(text + 13, 'x', CK_CONF_VALUE_MAX);
@@ -526,7 +525,7 @@ static void keys_are_set_as_on_the_command_line(void **state)
 		strcpy(many + 2 * i, "5,");
 	assert_int_equal(ck_conf_set(&conf, "socket.allow_uids", many, "--set", &err), -CK_EINVAL);
 	assert_string_equal(err.text,
-			    "--set: socket.allow_uids: 257 items, of which 256 are allowed");
+			    "--set: socket.allow_uids: 257 items; at most 256 are allowed");
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -560,13 +559,12 @@ static void what_only_the_whole_tells_is_checked(void **state)
 	assert_checked("runtime: /a\nmetrics: /a",
 		       "F:2: metrics: the same as runtime (F:1), '/a': crikeepd would call itself",
 		       "");
-	assert_checked(
-		"listen: /a\nunfiltered: /a",
-		"F:2: unfiltered: the same as listen (F:1), '/a': each needs a path of its own",
-		"");
+	assert_checked("listen: /a\nunfiltered: /a",
+		       "F:2: unfiltered: the same as listen (F:1), '/a': each needs its own path",
+		       "");
 	assert_checked("state_dir: /run/crikeep/cri.sock",
 		       "F:1: state_dir: the same as listen (default), '/run/crikeep/cri.sock': "
-		       "each needs a path of its own",
+		       "each needs its own path",
 		       "");
 	assert_checked("unfiltered: ''\nmetrics: ''", "", "");
 	assert_checked("runtime: 'sim:'\nlisten: /run/containerd/containerd.sock", "", "");
@@ -578,28 +576,29 @@ static void what_only_the_whole_tells_is_checked(void **state)
 		       "F:1: limits.client_memory: one message of limits.list_message must fit "
 		       "into limits.client_memory",
 		       "");
-	assert_checked("socket: {allow_uids: []}", "F:1: socket.allow_uids: nobody may connect",
+	assert_checked("socket: {allow_uids: []}", "F:1: socket.allow_uids: no user may connect",
 		       "");
 	assert_checked("cache: {ttl: 254s}", "",
-		       "F:1: cache.ttl: a kubelet may need 4m15s to repeat a request: what it "
-		       "comes for could be gone\n");
+		       "F:1: cache.ttl: a kubelet may take 4m15s to repeat a request; the "
+		       "result could be gone by then\n");
 	assert_checked("nri: {enabled: true, socket: /run/crikeep/cri.sock}",
 		       "F:1: nri.socket: the same as listen (default), '/run/crikeep/cri.sock': "
-		       "each needs a path of its own",
+		       "each needs its own path",
 		       "");
 	assert_checked("nri: {socket: /run/crikeep/cri.sock}", "", ""); /* nobody makes it */
 	assert_checked("nri: {enabled: true, socket: '', plugin_dir: ''}", "",
-		       "F:1: nri.enabled: with neither nri.socket nor nri.plugin_dir there can be "
+		       "F:1: nri.enabled: without nri.socket and nri.plugin_dir there can be "
 		       "no plugins\n");
 	assert_checked("nri: {policies: [a=required]}", "",
-		       "F:1: nri.policies: nri.enabled is false: nobody is required\n");
-	assert_checked("stop_wait: 90s\nconfine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
-		       "F:1: stop_wait: systemd kills after 90s, unless the unit's TimeoutStopSec= "
-		       "is longer\n"
-		       "F:3: socket.allow_uids: without 0 a kubelet cannot connect\n"
-		       "F:3: socket.mode: everybody may open the sockets; only socket.allow_uids "
-		       "keeps others out\n"
-		       "F:2: confine: the daemon keeps all its privileges\n");
+		       "F:1: nri.policies: nri.enabled is false, so no plugin is required\n");
+	assert_checked(
+		"stop_wait: 90s\nconfine: false\nsocket: {mode: 0666, allow_uids: [1]}", "",
+		"F:1: stop_wait: systemd kills the process after 90s, unless TimeoutStopSec= "
+		"is longer\n"
+		"F:3: socket.allow_uids: a kubelet cannot connect without uid 0\n"
+		"F:3: socket.mode: every user may open the sockets; only socket.allow_uids "
+		"keeps them out\n"
+		"F:2: confine: the daemon keeps all its privileges\n");
 }
 
 static void one_socket_under_two_names_is_found(void **state)
@@ -819,7 +818,7 @@ static void wrong_usage_says_why(void **state)
 	ASK(&answer, "--runtime", "sim:", "--listen", "/a", "--metrics", "/a", "--print-config");
 	assert_int_equal(answer.status, CK_EINVAL);
 	assert_string_equal(answer.out, "crikeepd: --metrics: metrics: the same as listen "
-					"(--listen), '/a': each needs a path of its own\n");
+					"(--listen), '/a': each needs its own path\n");
 }
 
 static void help_fits_80_columns(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeepd's command line: flags for what is changed often, made from the table of keys, and --set
- * for every key. */
+/* crikeepd's command line: options for keys that are changed often, made from the table of keys,
+ * and
+ * --set for every key. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct parsing {
 	struct ck_error err;
 };
 
-/* what is said here comes before there is a log */
+/* errors before the log is open */
 static int complain(const char *text)
 {
 	fprintf(stderr, "crikeepd: %s\n", text);
@@ -73,7 +74,7 @@ static error_t parse(int opt, char *arg, struct argp_state *state)
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s' is no option", arg);
+		argp_error(state, "unexpected argument '%s'", arg);
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -85,25 +86,26 @@ static void print_version(FILE *out, struct argp_state *state)
 	fprintf(out, "crikeepd %s\n", ck_version());
 }
 
-/* the flags of the table, in its order, then what is no key */
+/* the options of the table, in its order, and then those that are no keys */
 static void make_options(struct argp_option *options)
 {
 	static const struct argp_option others[] = {
 		{ "set", OPT_SET, "KEY=VALUE", 0,
-		  "any key of crikeep.yaml, as cache.lost_grace=1m; lists as a,b", 2 },
+		  "set any key of crikeep.yaml, like cache.lost_grace=1m; lists as a,b", 2 },
 		{ "config", OPT_CONFIG, "FILE", 0,
-		  "read it instead of " CK_CONF_PATH ", and it must exist", 3 },
-		{ "check-config", OPT_CHECK, NULL, 0,
-		  "say what is wrong or odd in the configuration, and end", 3 },
+		  "read FILE, which must exist, instead of " CK_CONF_PATH, 3 },
+		{ "check-config", OPT_CHECK, NULL, 0, "check the configuration and exit", 3 },
 		{ "print-config", OPT_PRINT, NULL, 0,
-		  "print the whole configuration as crikeep.yaml, and end", 3 },
+		  "print the whole configuration as crikeep.yaml and exit", 3 },
 		{ "sim", OPT_SIM, "PARAMETERS", 0, "be the simulated runtime and nothing else", 3 },
 		{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1 },
 	};
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
 		const struct ck_conf_key *key = &ck_conf_keys[i];
 		if (key->flag)
-			*options++ = (struct argp_option){ key->flag, OPT_KEY + (int)i, key->arg, 0, key->help, 1 };
+			*options++ = (struct argp_option){
+				key->flag, OPT_KEY + (int)i, key->arg, 0, key->help, 1
+			};
 	}
 	memcpy(options, others, sizeof(others));
 }
@@ -149,17 +151,15 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *re
 	const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.doc = "Stand between the kubelet and a CRI runtime: keep what is made too late, "
-		       "and hand it back when "
-		       "the kubelet asks again."
+		.doc = "Serve CRI between the kubelet and a runtime: keep what is created too "
+		       "late, and hand it back when the kubelet repeats the request."
 		       "\v"
-		       "Flags stand above the file, the file above the defaults. --print-config "
-		       "shows all keys and where each "
-		       "value comes from; crikeep.yaml(5) explains them.\n"
+		       "Options override the configuration file, which overrides the defaults. "
+		       "--print-config prints all keys and where each value comes from; "
+		       "crikeep.yaml(5) explains them.\n"
 		       "\n"
-		       "Exit status: 0 it was asked to end, 1 trouble with the runtime or the "
-		       "environment, 2 usage or "
-		       "configuration.\n"
+		       "Exit status: 0 if it was asked to end, 1 for trouble with the runtime or "
+		       "the environment, 2 for wrong usage or configuration.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeepd --runtime unix:///run/containerd/containerd.sock\n"
@@ -174,7 +174,7 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *re
 	argp_err_exit_status = STATUS_USAGE;
 	argp_program_version_hook = print_version;
 	if (argc > 0)
-		argv[0] = name; /* however it was started, this is what messages begin with */
+		argv[0] = name; /* messages begin with it, whatever the program was started as */
 	error_t e = argp_parse(&argp, argc, argv, 0, NULL, &parsing);
 	if (e)
 		return complain(strerror(e));

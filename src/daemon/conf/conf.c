@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration as a whole: defaults, single keys, what must hold between keys, and what SIGHUP
+/* The configuration as a whole: defaults, single keys, rules between keys, and what SIGHUP
  * changes. */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "src/base/duration.h"
 #include "src/daemon/conf/conf-int.h"
 
-/* its longest deadline for a sandbox, and its pause before the next try */
+/* a kubelet's longest deadline for a sandbox, and its pause before the next try */
 #define KUBELET_WAIT (255 * CK_NS_PER_S)
 #define SYSTEMD_WAIT (90 * CK_NS_PER_S)  /* from SIGTERM to SIGKILL */
 
@@ -43,7 +43,7 @@ void ck_conf_fini(struct ck_conf *conf)
 
 /* ---- one key, as on the command line --------------------------------------------------------- */
 
-/* "a,b" in @copy, which is written to: its items, of which CK_CONF_ITEMS_MAX and one more fit */
+/* split "a,b" in @copy, which is changed, into at most CK_CONF_ITEMS_MAX + 1 items */
 static size_t split(char *copy, const char **items)
 {
 	size_t n = 0;
@@ -127,7 +127,7 @@ static void warn(const struct check *check, const char *name, const char *what)
 	check->warn(text, check->userdata);
 }
 
-/* also if one name is /var/run and the other /run; what does not exist yet is compared by name */
+/* /var/run and /run are the same; paths that do not exist yet are compared by name */
 static bool same_file(const char *a, const char *b)
 {
 	struct stat sa, sb;
@@ -156,7 +156,7 @@ static int check_paths(const struct check *check)
 			    !same_file(all[i].path, all[j].path))
 				continue;
 			const char *why =
-				i ? "each needs a path of its own" : "crikeepd would call itself";
+				i ? "each needs its own path" : "crikeepd would call itself";
 			return ck_fail(check->err, CK_EINVAL,
 				       "%s: %s: the same as %s (%s), '%s': %s",
 				       origin(check, all[j].name), all[j].name, all[i].name,
@@ -183,7 +183,7 @@ static int check_errors(const struct check *check)
 			       origin(check, name), name);
 	}
 	if (!conf->allow_uids_n)
-		return ck_fail(check->err, CK_EINVAL, "%s: socket.allow_uids: nobody may connect",
+		return ck_fail(check->err, CK_EINVAL, "%s: socket.allow_uids: no user may connect",
 			       origin(check, "socket.allow_uids"));
 	return 0;
 }
@@ -206,21 +206,21 @@ int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn_fn, void *us
 		return r;
 	if (conf->ttl < KUBELET_WAIT)
 		warn(&check, "cache.ttl",
-		     "a kubelet may need 4m15s to repeat a request: what it comes for could be "
-		     "gone");
+		     "a kubelet may take 4m15s to repeat a request; the result could be gone by "
+		     "then");
 	if (conf->stop_wait >= SYSTEMD_WAIT)
 		warn(&check, "stop_wait",
-		     "systemd kills after 90s, unless the unit's TimeoutStopSec= is longer");
+		     "systemd kills the process after 90s, unless TimeoutStopSec= is longer");
 	if (!allows_root(conf))
-		warn(&check, "socket.allow_uids", "without 0 a kubelet cannot connect");
+		warn(&check, "socket.allow_uids", "a kubelet cannot connect without uid 0");
 	if (conf->socket_mode & 2)
 		warn(&check, "socket.mode",
-		     "everybody may open the sockets; only socket.allow_uids keeps others out");
+		     "every user may open the sockets; only socket.allow_uids keeps them out");
 	if (conf->nri.enabled && !*conf->nri.socket && !*conf->nri.plugin_dir)
 		warn(&check, "nri.enabled",
-		     "with neither nri.socket nor nri.plugin_dir there can be no plugins");
+		     "without nri.socket and nri.plugin_dir there can be no plugins");
 	if (!conf->nri.enabled && conf->nri.policies[0])
-		warn(&check, "nri.policies", "nri.enabled is false: nobody is required");
+		warn(&check, "nri.policies", "nri.enabled is false, so no plugin is required");
 	if (!conf->confine)
 		warn(&check, "confine", "the daemon keeps all its privileges");
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys of crikeep.yaml. This table is the only list of them: the file's reader, the command
- * line, --print-config and --help go by it, in its order.
+ * The keys of crikeep.yaml. This table is the only list of them. The reader of the file, the
+ * command line, --print-config and --help use it, in its order.
  */
 #include <stdint.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static const struct ck_conf_word adjusts[] = {
 	{ "on-commit", CK_NRI_ON_COMMIT }, { "before-create", CK_NRI_BEFORE_CREATE }, { 0 }
 };
 
-/* of what the cache waits for: 0 is the library's word for its default */
+/* the least duration of the cache: for the library, 0 means its default */
 #define SHORTEST (100 * CK_NS_PER_MS)
 
 #define AT(member)                  .offset = offsetof(struct ck_conf, member)
@@ -54,7 +54,7 @@ static const struct ck_conf_word adjusts[] = {
 #define FLAG(name, argument)         .flag = (name), .arg = (argument)
 
 const struct ck_conf_key ck_conf_keys[] = {
-	/* keys of one section stand together */
+	/* the keys of a section must follow each other */
 	{ "runtime", TEXT(RUNTIME, runtime, "unix:///run/containerd/containerd.sock"),
 	  FLAG("runtime", "ENDPOINT"),
 	  .help = "the runtime: unix:///path of its socket, or sim:PARAMETERS" },
@@ -64,74 +64,74 @@ const struct ck_conf_key ck_conf_keys[] = {
 	  FLAG("unfiltered", "PATH"),
 	  .help = "read-only socket that hides nothing, for node agents; \"\" for none" },
 	{ "metrics", TEXT(NO_SOCKET, metrics, "/run/crikeep/metrics.sock"), FLAG("metrics", "PATH"),
-	  .help = "socket that hands out metrics; \"\" for none" },
+	  .help = "socket that serves metrics; \"\" for none" },
 	{ "state_dir", TEXT(DIRECTORY, state_dir, "/run/crikeep"), FLAG("state-dir", "DIR"),
-	  .help = "where the database lies" },
+	  .help = "directory of the database" },
 	{ "start_timeout", SPAN(start_timeout, CK_START_TIMEOUT, 0), .reload = true,
 	  .help = "how long the runtime may take to answer at the start" },
 	{ "stop_wait", SPAN(stop_wait, CK_STOP_WAIT, 0), .reload = true,
-	  .help = "after SIGTERM, how long creations under way are waited for" },
+	  .help = "how long to wait for running creations after SIGTERM" },
 	{ "confine", BOOL(confine, 1),
 	  .help = "give up all privileges: capabilities, system calls, paths" },
 
 	{ "socket.mode", .type = CK_CONF_MODE, AT(socket_mode), .number = 0660,
 	  .help = "mode of the sockets" },
 	{ "socket.group", TEXT(GROUP, socket_group, ""),
-	  .help = "their group, a name or number; \"\": the daemon's own" },
+	  .help = "group of the sockets, a name or number; \"\": the daemon's own" },
 	{ "socket.allow_uids", TEXT(UIDS, allow_uids, NULL), .reload = true,
 	  .help = "uids that may connect; default: root and the daemon's own" },
 
 	{ "cache.ttl", SPAN(ttl, CK_TTL, SHORTEST), FLAG("ttl", "SPAN"),
-	  .help = "how long a result nobody asks for is kept" },
+	  .help = "how long a result is kept after its last request" },
 	{ "cache.create_deadline", SPAN(create_deadline, CK_CREATE_DEADLINE, SHORTEST),
 	  FLAG("create-deadline", "SPAN"), .help = "how long the runtime may take for a creation" },
 	{ "cache.lost_grace", SPAN(lost_grace, CK_LOST_GRACE, SHORTEST),
-	  .help = "how long a lost creation may be absent until it has failed" },
+	  .help = "how long a lost creation may be absent before it has failed" },
 	{ "cache.supersede_wait", SPAN(supersede_wait, CK_SUPERSEDE_WAIT, SHORTEST),
-	  .help = "how long a new attempt waits for the end of the old one" },
+	  .help = "how long a new attempt waits for the old one to stop" },
 	{ "cache.destroy_timeout", SPAN(destroy_timeout, CK_DESTROY_TIMEOUT, SHORTEST),
-	  .help = "a removal without an answer has failed after this" },
+	  .help = "how long a removal may take before it has failed" },
 	{ "cache.mode", WORD(mode, modes, CK_MODE_NORMALIZED),
-	  .help = "when a request is the same: normalized, identity, strict" },
+	  .help = "which requests are the same: normalized, identity, strict" },
 	{ "cache.hand_back", WORD(hand_back, hand_backs, CK_REPEAT), FLAG("hand-back", "HOW"),
-	  .help = "late sandboxes go to who repeats the request, or are offered in lists: repeat, "
-		  "offer" },
+	  .help = "how to hand over late sandboxes: repeat (to a repeated request), offer (in "
+		  "lists)" },
 	{ "cache.on_annotation_change", WORD(on_annotation_change, changes, CK_ANNOTATION_AUTO),
 	  .help = "if only labels and annotations differ: auto, evict, hand_back" },
 	{ "cache.ignore_annotations", TEXT(PATTERNS, ignore_annotations, NULL),
-	  .help = "annotations that do not count; default: what CNI plugins write" },
+	  .help = "annotations to ignore; default: what CNI plugins write" },
 	{ "cache.compare_sandbox_config", BOOL(compare_sandbox_config, 0),
-	  .help = "for containers, what only RunPodSandbox consumes counts, too" },
+	  .help = "for containers, also compare what only RunPodSandbox uses" },
 
 	{ "nri.enabled", BOOL(nri.enabled, 0), FLAG("nri", NULL), .help = "serve NRI plugins" },
 	{ "nri.socket", TEXT(NO_SOCKET, nri.socket, "/var/run/nri/nri.sock"),
 	  FLAG("nri-socket", "PATH"), .help = "socket that plugins dial; \"\" for none" },
 	{ "nri.plugin_dir", TEXT(NO_DIRECTORY, nri.plugin_dir, "/opt/nri/plugins"),
 	  FLAG("nri-plugin-dir", "DIR"),
-	  .help = "plugins that are launched, NN-name; \"\" for none" },
+	  .help = "directory of plugins to launch, NN-name; \"\" for none" },
 	{ "nri.config_dir", TEXT(NO_DIRECTORY, nri.config_dir, "/etc/nri/conf.d"),
 	  FLAG("nri-config-dir", "DIR"),
-	  .help = "their configuration, NN-name.conf or name.conf; \"\" for none" },
+	  .help = "directory of their NN-name.conf or name.conf; \"\" for none" },
 	{ "nri.registration_timeout",
 	  SPAN(nri.registration_timeout, CK_NRI_REGISTRATION_TIMEOUT, SHORTEST),
 	  .help = "how long a plugin may take to register" },
 	{ "nri.request_timeout", SPAN(nri.request_timeout, CK_NRI_REQUEST_TIMEOUT, SHORTEST),
-	  .help = "how long a plugin may take for an event until it is overdue" },
+	  .help = "how long a plugin may take for one event before it is overdue" },
 	{ "nri.late_max", SPAN(nri.late_max, CK_NRI_LATE_MAX, 0),
-	  .help = "how long it may be overdue until it is disconnected; 0s: at once" },
+	  .help = "how long it may be overdue before it is disconnected; 0s: at once" },
 	{ "nri.policy", WORD(nri.policy, policies, CK_NRI_ERROR), FLAG("nri-policy", "POLICY"),
-	  .help = "what a plugin's failure does: ignore, error, fail" },
+	  .help = "what the failure of a plugin does: ignore, error, fail" },
 	{ "nri.policies", TEXT(POLICIES, nri.policies, NULL),
-	  .help = "the same of single plugins, NAME=POLICY; also required" },
+	  .help = "policies of single plugins, NAME=POLICY; also required" },
 	{ "nri.adjust", WORD(nri.adjust, adjusts, CK_NRI_ON_COMMIT), FLAG("nri-adjust", "WHEN"),
-	  .help = "when CreateContainer goes out: on-commit, before-create" },
+	  .help = "when plugins get CreateContainer: on-commit, before-create" },
 	{ "nri.evict_grace", SPAN(nri.evict_grace, CK_NRI_EVICT_GRACE, 0),
-	  .help = "for a container's processes, if a plugin evicts it" },
+	  .help = "time for a container's processes to end if a plugin evicts it" },
 
 	{ "limits.list_message", SIZE(list_max, CK_LIST_MAX, 1u << 20, 1u << 30), .reload = true,
 	  .help = "longest answer that is filtered" },
 	{ "limits.client_memory", SIZE(client_memory, CK_CLIENT_MEMORY, 1u << 20, 1u << 31),
-	  .reload = true, .help = "held for one client that does not read" },
+	  .reload = true, .help = "memory for one client that does not read" },
 
 	{ "log.level", WORD(log_level, levels, CK_LOG_INFO), .reload = true,
 	  FLAG("log-level", "LEVEL"), .help = "error, warning, info or debug" },
@@ -158,14 +158,14 @@ const struct ck_conf_key *ck_conf_key_find(const char *name)
 	return NULL;
 }
 
-/* how far @name is from this key: mistyped, or right but in the wrong section */
+/* the distance of @name from a key; 1 if only its section is wrong */
 static size_t distance(const char *name, const char *leaf, const char *known)
 {
 	const char *dot = strchr(known, '.');
 	return strcmp(leaf, dot ? dot + 1 : known) == 0 ? 1 : ck_edit_distance(name, known);
 }
 
-/* the same for a section's name; *@ret_section is its length */
+/* the same for the section of a key; @ret_section: the length of its name */
 static size_t section_distance(const char *name, const char *known, size_t *ret_section)
 {
 	char section[CK_CONF_SHOWN] = "";
@@ -192,7 +192,8 @@ int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *e
 		least = d <= of_section ? d : of_section;
 	}
 	ck_conf_shown(name, shown);
-	if (best && 2 * least <= strlen(name)) /* half of it is no slip any more */
+	if (best &&
+	    2 * least <= strlen(name)) /* with half of it different, it is no typing error */
 		return ck_fail(err, CK_EINVAL, "%s: %s: no such key; did you mean '%.*s'?", origin,
 			       shown, (int)best_len, best);
 	return ck_fail(err, CK_EINVAL, "%s: %s: no such key; crikeep.yaml(5) lists them", origin,

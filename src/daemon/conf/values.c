@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One value of one key, read from text. Nothing is guessed: `10min`, `010` and `maybe` are errors
- * that say what is allowed. What cannot be read leaves the value as it was.
+ * Read one value of one key from text. Nothing is guessed: `10min`, `010` and `maybe` are errors
+ * that say what is allowed. After an error the value is unchanged.
  */
 #include <grp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static int check_text(const struct reading *reading, const char *value)
 		if (!n)
 			return wrong(reading, value, "is not UTF-8");
 		if (ck_utf8_unsafe(c))
-			return wrong(reading, value, "has a character in it that cannot be seen");
+			return wrong(reading, value, "contains an unprintable character");
 		s += n;
 	}
 	return 0;
@@ -132,8 +132,8 @@ static int read_span(const struct reading *reading, const char *value)
 	return 0;
 }
 
-/* digits that mean the same to everybody: no sign, no blank, no leading zero. What follows them, or
- * NULL */
+/* Read digits without a sign, a blank or a leading zero, so that they have one meaning only.
+ * Return: what follows them, or NULL */
 static const char *read_digits(const char *s, uint64_t *ret_n)
 {
 	uint64_t n = 0;
@@ -199,7 +199,7 @@ static int read_group(const struct reading *reading, const char *value)
 			return ck_nomem(reading->err);
 		int e = getgrnam_r(value, &group, buf, CK_REPLY_MAX, &found);
 		if (!found)
-			return wrong(reading, value, "is no group of this machine%s%s",
+			return wrong(reading, value, "is not a group of this machine%s%s",
 				     e ? ": " : "", e ? strerror(e) : "");
 		gid = found->gr_gid;
 	}
@@ -261,7 +261,7 @@ static int read_patterns(const struct reading *reading, const char *const *items
 	return store_list(reading, &reading->conf->ignore_annotations, items, n);
 }
 
-/* NN-name, or a name as NRI knows them: letters, digits, and '_', '.', '+', '-' */
+/* NN-name, or a name of NRI: letters, digits, '_', '.', '+' and '-' */
 enum ck_nri_policy ck_conf_policy(const char *item, size_t *ret_name_len)
 {
 	static const char allowed[] =
@@ -382,9 +382,9 @@ int ck_conf_key_set(struct ck_conf *conf, const struct ck_conf_key *key, const c
 {
 	const struct reading reading = { conf, key, origin, err };
 	if (CK_NEVER(n != 1 && !ck_conf_key_is_list(key)))
-		return ck_fail(err, CK_EINVAL, "%s: %s: one value is needed", origin, key->name);
+		return ck_fail(err, CK_EINVAL, "%s: %s: expected one value", origin, key->name);
 	if (n > CK_CONF_ITEMS_MAX)
-		return ck_fail(err, CK_EINVAL, "%s: %s: %zu items, of which %u are allowed", origin,
+		return ck_fail(err, CK_EINVAL, "%s: %s: %zu items; at most %u are allowed", origin,
 			       key->name, n, CK_CONF_ITEMS_MAX);
 	CK_AUTO_FREE char *copy = ck_strdup(origin);
 	if (!copy)

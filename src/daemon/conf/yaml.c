@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crikeep.yaml: keys, and keys in sections, with scalars or lists of them. YAML can do much more;
- * what a configuration does not need is refused by name: anchors, aliases, tags, more than one
- * document. Each error names file, line and key.
+ * crikeep.yaml: keys, and keys in sections, whose values are scalars or lists of scalars. The rest
+ * of YAML is not needed and refused: anchors, aliases, tags, a second document. Each error names
+ * file, line and key.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,16 +17,16 @@
 #include "src/base/mem.h"
 #include "src/daemon/conf/conf-int.h"
 
-#define NAME_MAX_LEN 64u /* of a key with its section; none of ours is longer */
+#define NAME_MAX_LEN 64u /* of a key with its section */
 
 struct file {
 	struct ck_conf *conf;
 	const char *path, *text;
 	size_t len;
 	yaml_parser_t parser;
-	yaml_event_t event;           /* the one looked at */
+	yaml_event_t event;           /* the current one */
 	size_t keys[CK_CONF_KEYS];    /* lines on which they were set */
-	size_t sections[CK_CONF_KEYS]; /* the same, at a section's first key */
+	size_t sections[CK_CONF_KEYS]; /* the same for sections, at the index of their first key */
 	struct ck_error *err;
 };
 
@@ -37,7 +37,7 @@ static size_t line_of(const struct file *file)
 	return file->event.start_mark.line + 1;
 }
 
-/* @name: "" if it is about the whole */
+/* @name: "" for an error of the whole file */
 __attribute__((format(printf, 4, 5))) static int wrong(struct file *file, size_t line,
 						       const char *name, const char *fmt, ...)
 {
@@ -51,14 +51,14 @@ __attribute__((format(printf, 4, 5))) static int wrong(struct file *file, size_t
 		       *name ? ": " : "", what);
 }
 
-/* what libyaml says; its texts are fixed, nothing of the file is in them */
+/* libyaml's text; it never contains a part of the file */
 static int syntax_error(struct file *file)
 {
 	const yaml_parser_t *parser = &file->parser;
 	size_t line = parser->problem_mark.line + 1, at = parser->problem_mark.index;
 	if (parser->error == YAML_MEMORY_ERROR)
 		return ck_nomem(file->err);
-	if (parser->error == YAML_READER_ERROR) { /* it knows the byte only */
+	if (parser->error == YAML_READER_ERROR) { /* libyaml only knows the byte here */
 		line = 1;
 		for (size_t i = 0; i < file->len && i < parser->problem_offset; i++)
 			line += file->text[i] == '\n';
@@ -107,7 +107,7 @@ static int next(struct file *file, const char *name)
 	}
 }
 
-/* nothing, ~ or null, not in quotes */
+/* empty, ~ or null, without quotes */
 static bool is_null(const yaml_event_t *event)
 {
 	const char *value = (const char *)event->data.scalar.value;
@@ -122,9 +122,9 @@ static int scalar(struct file *file, const char *name, const char **ret_text)
 	const yaml_event_t *event = &file->event;
 	const char *text = (const char *)event->data.scalar.value;
 	if (event->type != YAML_SCALAR_EVENT)
-		return wrong(file, line_of(file), name, "one value is needed here");
+		return wrong(file, line_of(file), name, "expected one value");
 	if (strlen(text) != event->data.scalar.length)
-		return wrong(file, line_of(file), name, "there is a NUL in the value");
+		return wrong(file, line_of(file), name, "the value contains a NUL");
 	*ret_text = text;
 	return 0;
 }
@@ -144,7 +144,7 @@ static int store(struct file *file, const struct ck_conf_key *key, size_t line,
 
 static int read_list(struct file *file, const struct ck_conf_key *key, size_t line)
 {
-	/* one too many is ck_conf_key_set()'s to refuse */
+	/* ck_conf_key_set() refuses one item too many */
 	char **items = ck_alloc((CK_CONF_ITEMS_MAX + 1) * sizeof(*items));
 	size_t n = 0;
 	int r = items ? next(file, key->name) : ck_nomem(file->err);
@@ -171,16 +171,16 @@ static int read_value(struct file *file, const struct ck_conf_key *key, size_t l
 	const char *text;
 	if (is_null(event))
 		return wrong(file, line, key->name,
-			     "it has no value; without the line it has its default");
+			     "it has no value; remove the line to use the default");
 	if (event->type == YAML_MAPPING_START_EVENT)
-		return wrong(file, line, key->name, "it has a value, no keys below it");
+		return wrong(file, line, key->name, "it takes a value, not keys below it");
 	if (ck_conf_key_is_list(key)) {
 		if (event->type != YAML_SEQUENCE_START_EVENT)
-			return wrong(file, line, key->name, "a list is needed here: [ONE, OTHER]");
+			return wrong(file, line, key->name, "expected a list: [ONE, OTHER]");
 		return read_list(file, key, line);
 	}
 	if (event->type == YAML_SEQUENCE_START_EVENT)
-		return wrong(file, line, key->name, "it has one value, not a list");
+		return wrong(file, line, key->name, "it takes one value, not a list");
 	int r = scalar(file, key->name, &text);
 	return r ? r : store(file, key, line, &text, 1);
 }
@@ -212,10 +212,10 @@ static int read_keys(struct file *file, const char *section);
 static int read_section(struct file *file, const char *name)
 {
 	int r = next(file, name);
-	if (r < 0 || is_null(&file->event)) /* all its keys are comments */
+	if (r < 0 || is_null(&file->event)) /* all its keys are commented out */
 		return r;
 	if (file->event.type != YAML_MAPPING_START_EVENT)
-		return wrong(file, line_of(file), name, "it has no value, but keys below it");
+		return wrong(file, line_of(file), name, "it takes keys below it, not a value");
 	return read_keys(file, name);
 }
 
@@ -228,13 +228,13 @@ static int read_key(struct file *file, const char *section)
 	size_t line = line_of(file);
 	int r = file->event.type == YAML_SCALAR_EVENT
 			? scalar(file, section, &text)
-			: wrong(file, line, section, "a key is needed here: NAME: VALUE");
+			: wrong(file, line, section, "expected a key: NAME: VALUE");
 	if (r < 0)
 		return r;
 	if (strchr(text, '.'))
 		return wrong(
 			file, line, text,
-			"no dots in the file: the section is a key, and the rest a key below it");
+			"key names have no dots here: write the rest as a key below the section");
 	const struct ck_conf_key *first = *section ? NULL : find_section(text);
 	if (first) {
 		snprintf(name, sizeof(name), "%s", text);
@@ -257,7 +257,7 @@ static int read_key(struct file *file, const char *section)
 	return r ? r : read_value(file, key, line);
 }
 
-/* up to the end of a mapping that has begun. @section: "" at the top */
+/* read up to the end of a mapping. @section: "" at the top */
 static int read_keys(struct file *file, const char *section)
 {
 	for (;;) {
@@ -275,17 +275,17 @@ static int read_document(struct file *file)
 	int r = next(file, "");
 	if (r < 0)
 		return r;
-	if (is_null(&file->event)) /* "---" and nothing */
+	if (is_null(&file->event)) /* "---" only */
 		return next(file, "");
 	if (file->event.type != YAML_MAPPING_START_EVENT)
-		return wrong(file, line_of(file), "", "lines of the form NAME: VALUE are needed");
+		return wrong(file, line_of(file), "", "expected lines of the form NAME: VALUE");
 	r = read_keys(file, "");
 	return r ? r : next(file, "");
 }
 
 static int read_stream(struct file *file)
 {
-	int r = next(file, ""); /* the stream's begin */
+	int r = next(file, ""); /* the start of the stream */
 	r = r ? r : next(file, "");
 	if (r == 0 && file->event.type == YAML_DOCUMENT_START_EVENT)
 		r = read_document(file);
@@ -300,7 +300,7 @@ static int read_stream(struct file *file)
 
 static int read_text(const char *path, char **ret_text, size_t *ret_len, struct ck_error *err)
 {
-	/* a FIFO must not hold us up */
+	/* do not block on a FIFO */
 	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0)

@@ -33,7 +33,7 @@ static int be_alone(struct ck_error *err)
 	alone = true;
 #endif
 	return alone ? 0
-		     : ck_fail(err, CK_EIO, "%lu threads run already",
+		     : ck_fail(err, CK_EIO, "%lu threads are already running",
 			       (unsigned long)st.st_nlink - 2);
 }
 
@@ -77,7 +77,7 @@ static int drop_capabilities(struct ck_error *err)
 	int r = cap_set_proc(none) < 0 ? ck_fail_errno(err, CK_EIO, errno, "drop capabilities") : 0;
 	now = r < 0 ? NULL : cap_get_proc();
 	if (r >= 0 && (!now || cap_compare(now, none)))
-		r = ck_fail(err, CK_EIO, "capabilities are left");
+		r = ck_fail(err, CK_EIO, "some capabilities were not dropped");
 	cap_free(now);
 	cap_free(none);
 	return r;
