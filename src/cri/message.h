@@ -41,6 +41,27 @@ static inline int ck_cri_last(struct ck_wire wire, uint32_t number,
 	return r < 0 ? r : found;
 }
 
+/* ck_cri_find - the value of @key in a map of texts, the one at @map; its last entry counts.
+ * Return: 1 and the value, 0: absent, -CK_EMALFORMED */
+static inline int ck_cri_find(struct ck_wire wire, uint32_t map, const void *key, size_t len,
+			      struct ck_wire_field *ret_value, struct ck_error *err)
+{
+	struct ck_wire_field field;
+	int r, found = 0;
+	while ((r = ck_cri_each(&wire, map, &field, err)) > 0) {
+		struct ck_wire entry = ck_wire_inside(&wire, &field);
+		struct ck_wire_field its_key = { 0 }, value = { 0 };
+		if ((r = ck_cri_last(entry, CK_MAP_KEY, &its_key, err)) < 0 ||
+		    (r = ck_cri_last(entry, CK_MAP_VALUE, &value, err)) < 0)
+			return r;
+		if (its_key.len != len || (len && memcmp(its_key.data, key, len)))
+			continue;
+		*ret_value = value;
+		found = 1;
+	}
+	return r < 0 ? r : found;
+}
+
 /* ck_cri_is_id - an id that crikeep can know: not empty, not too long, no NUL in it */
 static inline bool ck_cri_is_id(const void *p, size_t len)
 {

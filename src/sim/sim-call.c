@@ -95,7 +95,7 @@ static int message_send(struct ck_sim_call *call, const struct ck_bytes *message
 
 void ck_sim_item(struct ck_sim_call *call)
 {
-	if (++call->filled < STREAM_ITEMS || !call->rpc->streams || call->out.r < 0)
+	if (++call->filled < STREAM_ITEMS || !call->method->streams || call->out.r < 0)
 		return;
 	call->out.r = message_send(call, &call->out.bytes);
 	call->out.bytes.len = 0;
@@ -121,7 +121,7 @@ void ck_sim_answer(struct ck_sim_call *call)
 	if (call->stream) {
 		if (call->code == CK_GRPC_OK && call->out.r < 0)
 			ck_sim_nomem(call);
-		if (call->code == CK_GRPC_OK && (!call->rpc->streams || call->filled))
+		if (call->code == CK_GRPC_OK && (!call->method->streams || call->filled))
 			r = message_send(call, &call->out.bytes);
 		if (r == 0 && call->code == CK_GRPC_UNKNOWN && call->text &&
 		    strlen(call->text) >= CK_HEADER_LIST_MAX / 2)
@@ -241,9 +241,12 @@ static void stream_headers(struct ck_h2_stream *stream, const struct ck_h2_heade
 	/* no "+proto" behind it: CRI-O refuses that */
 	if (r == 0 && !ck_h2_is(ck_h2_find(headers, n, "content-type"), "application/grpc"))
 		r = ck_sim_fail(call, CK_GRPC_INTERNAL, "the content-type is not application/grpc");
-	if (r == 0 && path)
-		call->rpc =
-			ck_sim_rpc_find(call->sim, path->value, path->value_len, &call->version);
+	if (r == 0 && path) {
+		call->method = ck_cri_method_find(path->value, path->value_len);
+		call->rpc = ck_sim_rpc_find(call->sim, call->method);
+	}
+	if (call->rpc)
+		call->version = memcmp(path->value, "/runtime.v1.", 12) ? "v1alpha2" : "v1";
 	if (r == 0 && !call->rpc)
 		r = ck_sim_fail(call, CK_GRPC_UNIMPLEMENTED, "unknown method %.*s",
 				path ? (int)path->value_len : 0, path ? path->value : "");
@@ -337,7 +340,7 @@ int ck_sim_request_object(struct ck_sim_call *call, enum ck_kind kind, bool must
 {
 	const char *what = kind == CK_SANDBOX ? "sandbox" : "container";
 	struct ck_wire_field field = { .data = (const unsigned char *)"" };
-	int r = ck_sim_request_field(call, 1, &field);
+	int r = ck_sim_request_field(call, CRI_ContainerStatusRequest_container_id, &field);
 	if (r < 0)
 		return r;
 	*ret_object = NULL;

@@ -39,7 +39,8 @@ static void created(struct ck_sim_object *object)
 	if (!caller)
 		return;
 	caller->making = NULL;
-	ck_writer_text(&caller->out, 1, object->id);
+	/* both answers have it at the same place */
+	ck_writer_text(&caller->out, CRI_CreateContainerResponse_container_id, object->id);
 	ck_sim_answer(caller);
 }
 
@@ -125,80 +126,71 @@ static int creation_begin(struct ck_sim_call *call, struct creation *creation)
 	return CK_SIM_LATER;
 }
 
-/* of a sandbox (name, uid, namespace, attempt) or of a container (name, attempt) */
-struct metadata {
-	struct ck_wire_field field[5];
-};
-
-/* read_metadata - field 1 of @config, and that all of @config can be read. CK_SIM_DONE or a
- * failure */
+/* read_metadata - of a sandbox or of a container: both configs have it at the same place, and the
+ * name in it. CK_SIM_DONE or a failure */
 static int read_metadata(struct ck_sim_call *call, const struct ck_wire_field *config,
-			 struct metadata *ret_metadata)
+			 struct ck_fields *ret_metadata)
 {
-	struct ck_wire wire = ck_wire_begin(config->data, config->len);
-	struct ck_wire_field field;
+	struct ck_fields fields;
 	struct ck_error err;
-	bool found = false;
-	int r;
-	*ret_metadata = (struct metadata){ 0 };
-	while ((r = ck_wire_next(&wire, &field, &err)) > 0) {
-		struct ck_wire inside = ck_wire_inside(&wire, &field);
-		struct ck_wire_field part;
-		if (field.number != 1 || field.type != CK_WIRE_BYTES)
-			continue;
-		found = true;
-		while ((r = ck_wire_next(&inside, &part, &err)) > 0)
-			if (part.number < CK_COUNT(ret_metadata->field))
-				ret_metadata->field[part.number] = part;
-		if (r < 0)
-			break;
-	}
+	int r = ck_fields_read(ck_wire_begin(config->data, config->len), &fields, &err);
+	r = r < 0 ? r
+		  : ck_fields_inside(&fields, CRI_ContainerConfig_metadata, ret_metadata, &err);
 	if (r < 0)
 		return ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
 				   err.text);
-	if (!found || !ret_metadata->field[1].len)
+	const struct ck_wire_field *name =
+		ck_fields_get(ret_metadata, CRI_ContainerMetadata_name, CK_WIRE_BYTES);
+	if (!name || !name->len)
 		return ck_sim_fail(call, CK_GRPC_INVALID_ARGUMENT,
 				   "config must include metadata with a name");
 	return CK_SIM_DONE;
 }
 
 /* name_add - "part_part_part", behind what @name has and a '_' */
-static int name_add(struct ck_bytes *name, const struct metadata *metadata, const unsigned *parts,
+static int name_add(struct ck_bytes *name, const struct ck_fields *metadata, const uint32_t *parts,
 		    size_t n)
 {
 	int r = 0;
 	for (size_t i = 0; i < n && r == 0; i++) {
-		const struct ck_wire_field *part = &metadata->field[parts[i]];
+		const struct ck_wire_field *part =
+			ck_fields_get(metadata, parts[i], CK_WIRE_BYTES);
 		r = name->len ? ck_bytes_add_text(name, "_") : 0;
-		if (r == 0 && part->type == CK_WIRE_BYTES)
+		if (r == 0 && part)
 			r = ck_bytes_add(name, part->data, part->len);
 	}
 	return r;
 }
 
-static char *name_end(struct ck_bytes *name, const struct metadata *metadata, unsigned attempt)
+static char *name_end(struct ck_bytes *name, uint64_t attempt)
 {
 	char number[32];
-	snprintf(number, sizeof(number), "_%u", (unsigned)(uint32_t)metadata->field[attempt].value);
+	snprintf(number, sizeof(number), "_%u", (unsigned)(uint32_t)attempt);
 	return ck_bytes_add_text(name, number) < 0 ? NULL
 						   : ck_strndup((const char *)name->p, name->len);
 }
 
-static const unsigned pod_parts[] = { 1, 3, 2 }; /* name, namespace, uid */
+static const uint32_t pod_parts[] = {
+	CRI_PodSandboxMetadata_name,
+	CRI_PodSandboxMetadata_namespace,
+	CRI_PodSandboxMetadata_uid,
+};
 
 int ck_sim_run_sandbox(struct ck_sim_call *call)
 {
 	struct creation creation = { .kind = CK_SANDBOX, .sandbox_id = "" };
-	struct metadata metadata;
-	int r = ck_sim_request_field(call, 1, &creation.config);
+	struct ck_fields metadata;
+	int r = ck_sim_request_field(call, CRI_RunPodSandboxRequest_config, &creation.config);
 	if (r >= 0)
 		r = read_metadata(call, &creation.config, &metadata);
 	if (r < 0)
 		return r;
 	struct ck_bytes name = { 0 };
-	creation.handler = ck_sim_config_text(&call->reader.message, 0, 2);
+	creation.handler = ck_sim_config_text(&call->reader.message, 0,
+					      CRI_RunPodSandboxRequest_runtime_handler);
 	if (name_add(&name, &metadata, pod_parts, CK_COUNT(pod_parts)) == 0)
-		creation.name = name_end(&name, &metadata, 4);
+		creation.name = name_end(
+			&name, ck_fields_number(&metadata, CRI_PodSandboxMetadata_attempt));
 	r = creation.name && creation.handler ? creation_begin(call, &creation)
 					      : ck_sim_nomem(call);
 	ck_bytes_free(&name);
@@ -209,22 +201,23 @@ int ck_sim_run_sandbox(struct ck_sim_call *call)
 
 int ck_sim_create_container(struct ck_sim_call *call)
 {
-	static const unsigned own_part[] = { 1 };
+	static const uint32_t own_part = CRI_ContainerMetadata_name;
 	struct creation creation = { .kind = CK_CONTAINER };
 	struct ck_wire_field sandbox_config = { 0 };
 	struct ck_sim_object *sandbox;
-	struct metadata metadata, pod;
+	struct ck_fields metadata, pod;
 	int r = ck_sim_request_object(call, CK_SANDBOX, true, &sandbox);
 	if (r < 0)
 		return r;
 	if (sandbox->state != CK_SIM_READY)
 		return ck_sim_fail(call, CK_GRPC_UNKNOWN, "sandbox container \"%s\" is not running",
 				   sandbox->id);
-	r = ck_sim_request_field(call, 2, &creation.config);
+	r = ck_sim_request_field(call, CRI_CreateContainerRequest_config, &creation.config);
 	if (r >= 0)
 		r = read_metadata(call, &creation.config, &metadata);
 	if (r >= 0)
-		r = ck_sim_request_field(call, 3, &sandbox_config);
+		r = ck_sim_request_field(call, CRI_CreateContainerRequest_sandbox_config,
+					 &sandbox_config);
 	if (r == 0) /* crictl and the kubelet always send it */
 		sandbox_config = (struct ck_wire_field){ .data = sandbox->config.p,
 							 .len = sandbox->config.len };
@@ -235,11 +228,13 @@ int ck_sim_create_container(struct ck_sim_call *call)
 	struct ck_bytes config = { .p = (unsigned char *)creation.config.data,
 				   .len = creation.config.len },
 			name = { 0 };
-	CK_AUTO_FREE char *image = ck_sim_config_text(&config, 2, 1);
+	CK_AUTO_FREE char *image =
+		ck_sim_config_text(&config, CRI_ContainerConfig_image, CRI_ImageSpec_image);
 	creation.sandbox_id = sandbox->id;
-	if (image && name_add(&name, &metadata, own_part, 1) == 0 &&
+	if (image && name_add(&name, &metadata, &own_part, 1) == 0 &&
 	    name_add(&name, &pod, pod_parts, CK_COUNT(pod_parts)) == 0)
-		creation.name = name_end(&name, &metadata, 2);
+		creation.name =
+			name_end(&name, ck_fields_number(&metadata, CRI_ContainerMetadata_attempt));
 	if (!creation.name)
 		r = ck_sim_nomem(call);
 	else if (!*image)
@@ -282,22 +277,26 @@ static struct ck_sim_object *premake(struct ck_sim *sim, const struct ck_sim_obj
 	snprintf(pod_name, sizeof(pod_name), "made-%llu", (unsigned long long)pod);
 	snprintf(uid, sizeof(uid), "00000000-0000-4000-8000-%012llu", (unsigned long long)pod);
 	snprintf(container, sizeof(container), "c%llu", (unsigned long long)i);
-	size_t metadata = ck_writer_open(&out, 1);
-	ck_writer_text(&out, 1, kind == CK_SANDBOX ? pod_name : container);
+	/* both configs have the metadata at the same place, and the name in it */
+	size_t metadata = ck_writer_open(&out, CRI_ContainerConfig_metadata);
+	ck_writer_text(&out, CRI_ContainerMetadata_name,
+		       kind == CK_SANDBOX ? pod_name : container);
 	if (kind == CK_SANDBOX) {
-		ck_writer_text(&out, 2, uid);
-		ck_writer_text(&out, 3, "made");
+		ck_writer_text(&out, CRI_PodSandboxMetadata_uid, uid);
+		ck_writer_text(&out, CRI_PodSandboxMetadata_namespace, "made");
 	}
 	ck_writer_close(&out, metadata);
 	if (kind == CK_CONTAINER) {
-		size_t image = ck_writer_open(&out, 2);
-		ck_writer_text(&out, 1, "busybox");
+		size_t image = ck_writer_open(&out, CRI_ContainerConfig_image);
+		ck_writer_text(&out, CRI_ImageSpec_image, "busybox");
 		ck_writer_close(&out, image);
 		ck_writer_pair(&out, ck_sim_labels(kind), "io.kubernetes.container.name",
 			       container);
 	}
 	put_pod_labels(&out, ck_sim_labels(kind), pod_name, uid);
-	put_padding(sim, &out, ck_sim_labels(kind) + 1);
+	put_padding(sim, &out,
+		    kind == CK_SANDBOX ? CRI_PodSandboxConfig_annotations
+				       : CRI_ContainerConfig_annotations);
 	snprintf(name, sizeof(name), "%s%s%s_made_%s_0", kind == CK_SANDBOX ? "" : container,
 		 kind == CK_SANDBOX ? "" : "_", pod_name, uid);
 	if (out.r < 0 || ck_sim_object_new(sim, kind, name, &object) < 0) {

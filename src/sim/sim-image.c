@@ -124,16 +124,16 @@ static struct ck_sim_image *image_find(struct ck_sim *sim, const char *name, con
 	return found;
 }
 
-/* request_image - the image a request names in field @number (of an ImageSpec in field 1).
- * -CK_ENOTFOUND: it names none */
+/* request_image - the image that a request, or a filter, names; all have the ImageSpec at the same
+ * place. -CK_ENOTFOUND: it names none */
 static int request_image(struct ck_sim_call *call, const struct ck_bytes *request, char **ret_name,
 			 char ret_id[CK_SIM_IMAGE_ID])
 {
 	struct ck_wire_field field;
-	int r = ck_sim_request_field(call, 1, &field);
+	int r = ck_sim_request_field(call, CRI_ImageStatusRequest_image, &field);
 	if (r < 0)
 		return r;
-	char *name = ck_sim_config_text(request, 1, 1);
+	char *name = ck_sim_config_text(request, CRI_ImageStatusRequest_image, CRI_ImageSpec_image);
 	if (!name || (*name && ck_sim_image_id(name, ret_id) < 0)) {
 		free(name);
 		return ck_sim_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
@@ -148,10 +148,11 @@ static int request_image(struct ck_sim_call *call, const struct ck_bytes *reques
 
 static void put_image(struct ck_sim_call *call, const struct ck_sim_image *image)
 {
-	size_t opened = ck_writer_open(&call->out, 1), name_len = strcspn(image->name, "@");
-	ck_writer_text(&call->out, 1, image->id);
-	if (!image->name[name_len])
-		ck_writer_text(&call->out, 2, image->name);
+	/* lists of images, and the status of one, have it at the same place */
+	size_t opened = ck_writer_open(&call->out, CRI_ImageStatusResponse_image);
+	ck_writer_text(&call->out, CRI_Image_id, image->id);
+	if (!strchr(image->name, '@'))
+		ck_writer_text(&call->out, CRI_Image_repo_tags, image->name);
 	/* the repository is the name without its tag, which stands behind the last slash */
 	const char *slash = strrchr(image->name, '/');
 	size_t repository = (size_t)(slash ? slash - image->name : 0);
@@ -161,12 +162,12 @@ static void put_image(struct ck_sim_call *call, const struct ck_sim_image *image
 		memcpy(digest, image->name, repository);
 		digest[repository] = '@';
 		memcpy(digest + repository + 1, image->id, CK_SIM_IMAGE_ID);
-		ck_writer_text(&call->out, 3, digest);
+		ck_writer_text(&call->out, CRI_Image_repo_digests, digest);
 	} else {
 		call->out.r = -CK_ENOMEM;
 	}
-	ck_writer_number(&call->out, 4, 1u << 20);
-	size_t uid = ck_writer_open(&call->out, 5);
+	ck_writer_number(&call->out, CRI_Image_size, 1u << 20);
+	size_t uid = ck_writer_open(&call->out, CRI_Image_uid);
 	ck_writer_close(&call->out, uid);
 	ck_writer_close(&call->out, opened);
 }
@@ -177,10 +178,10 @@ int ck_sim_list_images(struct ck_sim_call *call)
 	char id[CK_SIM_IMAGE_ID];
 	CK_AUTO_FREE char *name = NULL;
 	struct ck_wire_field filter;
-	int r = ck_sim_request_field(call, 1, &filter);
+	int r = ck_sim_request_field(call, CRI_ListImagesRequest_filter, &filter);
 	if (r < 0)
 		return r;
-	if (r > 0) { /* ImageFilter has the ImageSpec at 1 */
+	if (r > 0) {
 		struct ck_bytes spec = { .p = (unsigned char *)filter.data, .len = filter.len };
 		r = request_image(call, &spec, &name, id);
 		if (r < 0 && r != -CK_ENOTFOUND)
@@ -210,8 +211,9 @@ int ck_sim_image_status(struct ck_sim_call *call)
 	if (!image)
 		return CK_SIM_DONE; /* an answer without an image says that there is none */
 	put_image(call, image);
-	if (ck_sim_request_field(call, 2, &verbose) > 0 && verbose.value)
-		ck_writer_pair(&call->out, 2, "info", "{}");
+	if (ck_sim_request_field(call, CRI_ImageStatusRequest_verbose, &verbose) > 0 &&
+	    verbose.value)
+		ck_writer_pair(&call->out, CRI_ImageStatusResponse_info, "info", "{}");
 	return CK_SIM_DONE;
 }
 
@@ -226,7 +228,7 @@ int ck_sim_pull_image(struct ck_sim_call *call)
 		return r;
 	if (image_pull(call->sim, name, id) < 0)
 		return ck_sim_fail(call, CK_GRPC_UNAVAILABLE, "out of memory");
-	ck_writer_text(&call->out, 1, id);
+	ck_writer_text(&call->out, CRI_PullImageResponse_image_ref, id);
 	return CK_SIM_DONE;
 }
 
@@ -247,8 +249,9 @@ int ck_sim_remove_image(struct ck_sim_call *call)
 
 int ck_sim_image_fs(struct ck_sim_call *call)
 {
-	ck_sim_put_filesystem(&call->out, 1,
+	ck_sim_put_filesystem(&call->out, CRI_ImageFsInfoResponse_image_filesystems,
 			      HASH_CNT(by_id, call->sim->images) * (UINT64_C(1) << 20));
-	ck_sim_put_filesystem(&call->out, 2, call->sim->count[CK_CONTAINER].existing * 8192);
+	ck_sim_put_filesystem(&call->out, CRI_ImageFsInfoResponse_container_filesystems,
+			      call->sim->count[CK_CONTAINER].existing * 8192);
 	return CK_SIM_DONE;
 }

@@ -7,7 +7,6 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
-#include "src/cri/message.h"
 #include "src/sim/sim-int.h"
 
 enum { FIRST_PID = 10000 }; /* where pids of a node that has run for a while are */
@@ -76,8 +75,6 @@ static void add_number(json *to, const char *key, const struct ck_fields *fields
 
 /* ---- resources ------------------------------------------------------------------------------- */
 
-enum { PERIOD = 1, QUOTA, SHARES, MEMORY, OOM_SCORE_ADJ, CPUS, MEMS, HUGEPAGES, UNIFIED, SWAP };
-
 static void add_entries(json *to, const struct ck_fields *uses, const char *limits,
 			const char *page_size)
 {
@@ -87,21 +84,23 @@ static void add_entries(json *to, const struct ck_fields *uses, const char *limi
 	json *array = NULL, *unified = NULL;
 	while (ck_wire_next(&wire, &field, NULL) > 0) {
 		if (field.type != CK_WIRE_BYTES ||
-		    (field.number != HUGEPAGES && field.number != UNIFIED) ||
+		    (field.number != CRI_LinuxContainerResources_hugepage_limits &&
+		     field.number != CRI_LinuxContainerResources_unified) ||
 		    ck_fields_read(ck_wire_inside(&wire, &field), &entry, NULL) < 0)
 			continue;
-		if (field.number == HUGEPAGES) {
+		if (field.number == CRI_LinuxContainerResources_hugepage_limits) {
 			array = array ? array : add_array(to, limits);
 			json *limit = append_object(array);
-			add_bytes(limit, page_size, &entry, 1);
-			add_number(limit, "limit", &entry, 2);
+			add_bytes(limit, page_size, &entry, CRI_HugepageLimit_page_size);
+			add_number(limit, "limit", &entry, CRI_HugepageLimit_limit);
 		} else {
-			const struct ck_wire_field *key = ck_fields_get(&entry, 1, CK_WIRE_BYTES);
+			const struct ck_wire_field *key =
+				ck_fields_get(&entry, CK_MAP_KEY, CK_WIRE_BYTES);
 			CK_AUTO_FREE char *name =
 				key ? ck_strndup((const char *)key->data, key->len) : NULL;
 			unified = unified ? unified : add_object(to, "unified");
 			if (name)
-				add_bytes(unified, name, &entry, 2);
+				add_bytes(unified, name, &entry, CK_MAP_VALUE);
 		}
 	}
 }
@@ -119,40 +118,35 @@ static void add_resources(json *oci_linux, const struct ck_sim_object *object)
 	uses_of(object, CK_SIM_RESOURCES, &uses);
 	json *resources = add_object(oci_linux, "resources");
 	json *memory = add_object(resources, "memory"), *cpu = add_object(resources, "cpu");
-	add_number(memory, "limit", &uses, MEMORY);
-	add_number(memory, "swap", &uses, SWAP);
-	add_number(cpu, "shares", &uses, SHARES);
-	add_number(cpu, "quota", &uses, QUOTA);
-	add_number(cpu, "period", &uses, PERIOD);
-	add_bytes(cpu, "cpus", &uses, CPUS);
-	add_bytes(cpu, "mems", &uses, MEMS);
+	add_number(memory, "limit", &uses, CRI_LinuxContainerResources_memory_limit_in_bytes);
+	add_number(memory, "swap", &uses, CRI_LinuxContainerResources_memory_swap_limit_in_bytes);
+	add_number(cpu, "shares", &uses, CRI_LinuxContainerResources_cpu_shares);
+	add_number(cpu, "quota", &uses, CRI_LinuxContainerResources_cpu_quota);
+	add_number(cpu, "period", &uses, CRI_LinuxContainerResources_cpu_period);
+	add_bytes(cpu, "cpus", &uses, CRI_LinuxContainerResources_cpuset_cpus);
+	add_bytes(cpu, "mems", &uses, CRI_LinuxContainerResources_cpuset_mems);
 	add_entries(resources, &uses, "hugepageLimits", "pageSize");
 }
 
-/* CRI's, as Go writes them; as Go does, nothing for none */
+/* CRI's, as Go writes them: nothing where there are none */
 static void add_cri_resources(json *to, const char *key, const struct ck_sim_object *object,
 			      int which)
 {
-	static const struct {
-		const char *key;
-		uint32_t number;
-	} numbers[] = {
-		{ "cpu_period", PERIOD },
-		{ "cpu_quota", QUOTA },
-		{ "cpu_shares", SHARES },
-		{ "memory_limit_in_bytes", MEMORY },
-		{ "oom_score_adj", OOM_SCORE_ADJ },
-		{ "memory_swap_limit_in_bytes", SWAP },
-	};
 	struct ck_fields uses;
 	if (!object->uses[which].len)
 		return;
 	uses_of(object, which, &uses);
 	json *resources = add_object(to, key);
-	for (size_t i = 0; i < CK_COUNT(numbers); i++)
-		add_number(resources, numbers[i].key, &uses, numbers[i].number);
-	add_bytes(resources, "cpuset_cpus", &uses, CPUS);
-	add_bytes(resources, "cpuset_mems", &uses, MEMS);
+#define ADD(kind, name) add_##kind(resources, #name, &uses, CRI_LinuxContainerResources_##name)
+	ADD(number, cpu_period);
+	ADD(number, cpu_quota);
+	ADD(number, cpu_shares);
+	ADD(number, memory_limit_in_bytes);
+	ADD(number, oom_score_adj);
+	ADD(number, memory_swap_limit_in_bytes);
+	ADD(bytes, cpuset_cpus);
+	ADD(bytes, cpuset_mems);
+#undef ADD
 	add_entries(resources, &uses, "hugepage_limits", "page_size");
 }
 
@@ -182,8 +176,9 @@ static void add_cgroups_path(json *oci_linux, const struct ck_sim_object *sandbo
 {
 	struct ck_fields config, asked;
 	read_config(sandbox, &config);
-	ck_fields_inside(&config, 8, &asked, NULL);
-	const struct ck_wire_field *parent = ck_fields_get(&asked, 1, CK_WIRE_BYTES);
+	ck_fields_inside(&config, CRI_PodSandboxConfig_linux, &asked, NULL);
+	const struct ck_wire_field *parent =
+		ck_fields_get(&asked, CRI_LinuxPodSandboxConfig_cgroup_parent, CK_WIRE_BYTES);
 	struct ck_bytes path = { 0 };
 	int r = parent && parent->len ? ck_bytes_add(&path, parent->data, parent->len)
 				      : ck_bytes_add_text(&path, "/k8s.io");
@@ -200,9 +195,9 @@ static void add_sandbox(json *info, const struct ck_sim_object *sandbox)
 	struct ck_fields config, asked;
 	char netns[64];
 	read_config(sandbox, &config);
-	ck_fields_inside(&config, 8, &asked, NULL);
+	ck_fields_inside(&config, CRI_PodSandboxConfig_linux, &asked, NULL);
 	json *config_linux = add_object(add_object(info, "config"), "linux");
-	add_bytes(config_linux, "cgroup_parent", &asked, 1);
+	add_bytes(config_linux, "cgroup_parent", &asked, CRI_LinuxPodSandboxConfig_cgroup_parent);
 	add_cri_resources(config_linux, "overhead", sandbox, CK_SIM_OVERHEAD);
 	add_cri_resources(config_linux, "resources", sandbox, CK_SIM_RESOURCES);
 	json *spec = add_object(info, "runtimeSpec");
@@ -230,9 +225,8 @@ static void append_texts(json *array, const struct ck_fields *config, uint32_t n
 {
 	struct ck_wire wire = config->all;
 	struct ck_wire_field field;
-	while (ck_wire_next(&wire, &field, NULL) > 0)
-		if (field.number == number && field.type == CK_WIRE_BYTES)
-			append(array, bytes(&field));
+	while (ck_cri_each(&wire, number, &field, NULL) > 0)
+		append(array, bytes(&field));
 }
 
 /* each message at @number, by @fn */
@@ -242,16 +236,15 @@ static void each(json *to, const struct ck_fields *config, uint32_t number,
 	struct ck_wire wire = config->all;
 	struct ck_wire_field field;
 	struct ck_fields item;
-	while (ck_wire_next(&wire, &field, NULL) > 0)
-		if (field.number == number && field.type == CK_WIRE_BYTES &&
-		    ck_fields_read(ck_wire_inside(&wire, &field), &item, NULL) == 0)
+	while (ck_cri_each(&wire, number, &field, NULL) > 0)
+		if (ck_fields_read(ck_wire_inside(&wire, &field), &item, NULL) == 0)
 			fn(to, &item);
 }
 
 static void append_env(json *array, const struct ck_fields *pair)
 {
-	const struct ck_wire_field *key = ck_fields_get(pair, 1, CK_WIRE_BYTES),
-				   *value = ck_fields_get(pair, 2, CK_WIRE_BYTES);
+	const struct ck_wire_field *key = ck_fields_get(pair, CRI_KeyValue_key, CK_WIRE_BYTES),
+				   *value = ck_fields_get(pair, CRI_KeyValue_value, CK_WIRE_BYTES);
 	struct ck_bytes text = { 0 };
 	int r = key ? ck_bytes_add(&text, key->data, key->len) : 0;
 	r = r < 0 ? r : ck_bytes_add_text(&text, "=");
@@ -265,23 +258,24 @@ static void append_env(json *array, const struct ck_fields *pair)
 static void append_mount(json *array, const struct ck_fields *asked)
 {
 	static const char *const propagations[] = { "rprivate", "rslave", "rshared" };
-	uint64_t propagation = ck_fields_number(asked, 5);
+	uint64_t propagation = ck_fields_number(asked, CRI_Mount_propagation);
 	json *mount = append_object(array);
-	add_bytes(mount, "destination", asked, 1);
+	add_bytes(mount, "destination", asked, CRI_Mount_container_path);
 	add_text(mount, "type", "bind");
-	add_bytes(mount, "source", asked, 2);
+	add_bytes(mount, "source", asked, CRI_Mount_host_path);
 	json *options = add_array(mount, "options");
 	append(options, json_object_new_string("rbind"));
 	append(options,
 	       json_object_new_string(
 		       propagations[propagation < CK_COUNT(propagations) ? propagation : 0]));
-	append(options, json_object_new_string(ck_fields_number(asked, 3) ? "ro" : "rw"));
+	append(options,
+	       json_object_new_string(ck_fields_number(asked, CRI_Mount_readonly) ? "ro" : "rw"));
 }
 
 static void append_device(json *array, const struct ck_fields *asked)
 {
 	json *device = append_object(array);
-	add_bytes(device, "path", asked, 1);
+	add_bytes(device, "path", asked, CRI_Device_container_path);
 	add_text(device, "type", "c");
 	add(device, "major", json_object_new_int64(1));
 	add(device, "minor", json_object_new_int64(3));
@@ -289,32 +283,35 @@ static void append_device(json *array, const struct ck_fields *asked)
 
 static void append_name(json *array, const struct ck_fields *asked)
 {
-	add_bytes(append_object(array), "name", asked, 1);
+	add_bytes(append_object(array), "name", asked, CRI_CDIDevice_name);
 }
 
 static void add_process(json *spec, const struct ck_sim_object *container,
 			const struct ck_fields *config)
 {
 	struct ck_fields asked, security, user, group, uses;
-	ck_fields_inside(config, 15, &asked, NULL);
-	ck_fields_inside(&asked, 2, &security, NULL);
-	ck_fields_inside(&security, 5, &user, NULL);
-	ck_fields_inside(&security, 12, &group, NULL);
+	ck_fields_inside(config, CRI_ContainerConfig_linux, &asked, NULL);
+	ck_fields_inside(&asked, CRI_LinuxContainerConfig_security_context, &security, NULL);
+	ck_fields_inside(&security, CRI_LinuxContainerSecurityContext_run_as_user, &user, NULL);
+	ck_fields_inside(&security, CRI_LinuxContainerSecurityContext_run_as_group, &group, NULL);
 	uses_of(container, CK_SIM_RESOURCES, &uses);
 	json *process = add_object(spec, "process"), *oci_user = add_object(process, "user");
-	add(oci_user, "uid", json_object_new_int64((int64_t)ck_fields_number(&user, 1)));
-	add(oci_user, "gid", json_object_new_int64((int64_t)ck_fields_number(&group, 1)));
+	int64_t uid = (int64_t)ck_fields_number(&user, CRI_Int64Value_value),
+		gid = (int64_t)ck_fields_number(&group, CRI_Int64Value_value);
+	add(oci_user, "uid", json_object_new_int64(uid));
+	add(oci_user, "gid", json_object_new_int64(gid));
 	json *args = add_array(process, "args");
-	append_texts(args, config, 3);
-	append_texts(args, config, 4);
+	append_texts(args, config, CRI_ContainerConfig_command);
+	append_texts(args, config, CRI_ContainerConfig_args);
 	if (args && !json_object_array_length(args))
 		append(args, json_object_new_string("/bin/sh")); /* as the image says */
 	json *env = add_array(process, "env");
 	append(env, json_object_new_string(
 			    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
-	each(env, config, 6, append_env);
+	each(env, config, CRI_ContainerConfig_envs, append_env);
 	add(process, "oomScoreAdj",
-	    json_object_new_int64((int64_t)ck_fields_number(&uses, OOM_SCORE_ADJ)));
+	    json_object_new_int64(
+		    (int64_t)ck_fields_number(&uses, CRI_LinuxContainerResources_oom_score_adj)));
 }
 
 static void add_container_namespaces(json *oci_linux, const struct ck_sim_object *sandbox)
@@ -340,16 +337,17 @@ static void add_container(json *info, const struct ck_sim_object *container)
 	read_config(container, &config);
 	ck_sim_object_find(container->sim, CK_SANDBOX, container->sandbox_id, CK_SIM_ID, &sandbox);
 	add_text(info, "sandboxID", container->sandbox_id);
-	each(add_array(add_object(info, "config"), "CDI_devices"), &config, 17, append_name);
+	each(add_array(add_object(info, "config"), "CDI_devices"), &config,
+	     CRI_ContainerConfig_CDI_devices, append_name);
 	json *spec = add_object(info, "runtimeSpec");
 	add_process(spec, container, &config);
-	each(add_array(spec, "mounts"), &config, 7, append_mount);
+	each(add_array(spec, "mounts"), &config, CRI_ContainerConfig_mounts, append_mount);
 	json *annotations = add_object(spec, "annotations");
 	add_text(annotations, "io.kubernetes.cri.container-type", "container");
 	add_text(annotations, "io.kubernetes.cri.sandbox-id", container->sandbox_id);
 	json *oci_linux = add_object(spec, "linux");
 	add_container_namespaces(oci_linux, sandbox);
-	each(add_array(oci_linux, "devices"), &config, 8, append_device);
+	each(add_array(oci_linux, "devices"), &config, CRI_ContainerConfig_devices, append_device);
 	if (sandbox)
 		add_cgroups_path(oci_linux, sandbox, container->id);
 	add_resources(oci_linux, container);
@@ -365,9 +363,9 @@ void ck_sim_put_info(struct ck_writer *out, uint32_t field, const struct ck_sim_
 		add_container(info, object);
 	size_t len, entry = ck_writer_open(out, field);
 	const char *text = json_object_to_json_string_length(info, JSON_C_TO_STRING_PLAIN, &len);
-	ck_writer_text(out, 1, "info");
+	ck_writer_text(out, CK_MAP_KEY, "info");
 	if (text)
-		ck_writer_utf8(out, 2, text, len); /* values of env may be any bytes */
+		ck_writer_utf8(out, CK_MAP_VALUE, text, len); /* values of env may be any bytes */
 	else
 		out->r = -CK_ENOMEM;
 	ck_writer_close(out, entry);

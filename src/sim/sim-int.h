@@ -20,9 +20,10 @@
  * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds
  * next year is told back too.
  */
-#include "src/base/wire.h"
 #include "src/base/mem.h"
 #include "src/base/wire-writer.h"
+#include "src/cri/calls.h"
+#include "src/cri/message.h"
 #include "src/rpc/connection.h"
 #include "src/rpc/grpc.h"
 
@@ -64,10 +65,17 @@ void ck_sim_conf_fini(struct ck_sim_conf *conf);
 
 /* ---- what exists ----------------------------------------------------------------------------- */
 
-enum { CK_SIM_READY = 0, CK_SIM_NOTREADY = 1 };                     /* CRI's numbers: a sandbox */
-enum { CK_SIM_CREATED = 0, CK_SIM_RUNNING = 1, CK_SIM_EXITED = 2 }; /* a container */
-/* events */
-enum { CK_SIM_IS_CREATED = 0, CK_SIM_IS_STARTED = 1, CK_SIM_IS_STOPPED = 2, CK_SIM_IS_DELETED = 3 };
+enum { /* states of a sandbox, of a container; events */
+	CK_SIM_READY = CRI_PodSandboxState_SANDBOX_READY,
+	CK_SIM_NOTREADY = CRI_PodSandboxState_SANDBOX_NOTREADY,
+	CK_SIM_CREATED = CRI_ContainerState_CONTAINER_CREATED,
+	CK_SIM_RUNNING = CRI_ContainerState_CONTAINER_RUNNING,
+	CK_SIM_EXITED = CRI_ContainerState_CONTAINER_EXITED,
+	CK_SIM_IS_CREATED = CRI_ContainerEventType_CONTAINER_CREATED_EVENT,
+	CK_SIM_IS_STARTED = CRI_ContainerEventType_CONTAINER_STARTED_EVENT,
+	CK_SIM_IS_STOPPED = CRI_ContainerEventType_CONTAINER_STOPPED_EVENT,
+	CK_SIM_IS_DELETED = CRI_ContainerEventType_CONTAINER_DELETED_EVENT,
+};
 
 enum { CK_SIM_RESOURCES, CK_SIM_OVERHEAD, CK_SIM_USES }; /* a container has no overhead */
 
@@ -117,7 +125,7 @@ char *ck_sim_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t
 /* the two kinds' field of labels in their config */
 static inline uint32_t ck_sim_labels(enum ck_kind kind)
 {
-	return kind == CK_SANDBOX ? 6 : 9;
+	return kind == CK_SANDBOX ? CRI_PodSandboxConfig_labels : CRI_ContainerConfig_labels;
 }
 bool ck_sim_in_host_network(const struct ck_sim_object *sandbox);
 /* changes of state: each is logged, kept, and told to whoever listens for events */
@@ -197,18 +205,16 @@ void ck_sim_put_containers_of(struct ck_writer *out, uint32_t field,
 enum ck_sim_pause { CK_SIM_NOW, CK_SIM_STOP, CK_SIM_REMOVE, CK_SIM_LIST };
 
 struct ck_sim_rpc {
-	const char *service, *name;
+	const char *name;
 	/* CK_SIM_DONE: call->out is the answer. CK_SIM_LATER: the handler keeps the call and
 	 * answers it itself. < 0: it failed, and ck_sim_fail() said how */
 	int (*run)(struct ck_sim_call *call);
 	enum ck_sim_pause pause;
-	bool streams;
 };
 enum { CK_SIM_DONE = 0, CK_SIM_LATER = 1 };
 
-/* ck_sim_rpc_find - of "/runtime.v1.RuntimeService/Version"; NULL: not served. Counted */
-const struct ck_sim_rpc *ck_sim_rpc_find(struct ck_sim *sim, const char *path, size_t len,
-					 const char **ret_version);
+/* ck_sim_rpc_find - NULL: not served. Counted */
+const struct ck_sim_rpc *ck_sim_rpc_find(struct ck_sim *sim, const struct ck_cri_method *method);
 const struct ck_sim_rpc *ck_sim_rpc_at(unsigned i); /* NULL after the last */
 #define CK_SIM_RPCS 48u                             /* at least as many as the table has */
 
@@ -223,6 +229,7 @@ struct ck_sim_call { /* until it is answered, or its caller has left and nothing
 	struct ck_sim *sim;
 	struct ck_sim_call *prev, *next;
 	struct ck_h2_stream *stream; /* NULL: the caller has left */
+	const struct ck_cri_method *method;
 	const struct ck_sim_rpc *rpc;
 	const char *version;          /* "v1" or "v1alpha2" */
 	struct ck_grpc_reader reader; /* its message is the request ... */
@@ -254,7 +261,7 @@ void ck_sim_event_send(struct ck_sim_call *call, const struct ck_bytes *event);
 /* ck_sim_request_field - 1 and the last @field of the request, or 0; -CK_EFAILED: it is no
  * message */
 int ck_sim_request_field(struct ck_sim_call *call, uint32_t field, struct ck_wire_field *ret_field);
-/* ck_sim_request_object - whom field 1 of the request names; *ret_object NULL: nobody, which is a
+/* ck_sim_request_object - whom the request names; *ret_object NULL: nobody, which is a
  * failure only if @must. 0, -CK_EFAILED */
 int ck_sim_request_object(struct ck_sim_call *call, enum ck_kind kind, bool must,
 			  struct ck_sim_object **ret_object);

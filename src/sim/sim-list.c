@@ -15,10 +15,18 @@ struct shape { /* where a filter has what; 0: nowhere */
 	uint32_t id, state, sandbox, labels;
 };
 
-static const struct shape sandbox_shape = { CK_SANDBOX, 1, 2, 0, 3 };
-static const struct shape container_shape = { CK_CONTAINER, 1, 2, 3, 4 };
-static const struct shape sandbox_stats_shape = { CK_SANDBOX, 1, 0, 0, 2 };
-static const struct shape container_stats_shape = { CK_CONTAINER, 1, 0, 2, 3 };
+static const struct shape sandbox_shape = { CK_SANDBOX, CRI_PodSandboxFilter_id,
+					    CRI_PodSandboxFilter_state, 0,
+					    CRI_PodSandboxFilter_label_selector };
+static const struct shape container_shape = { CK_CONTAINER, CRI_ContainerFilter_id,
+					      CRI_ContainerFilter_state,
+					      CRI_ContainerFilter_pod_sandbox_id,
+					      CRI_ContainerFilter_label_selector };
+static const struct shape sandbox_stats_shape = { CK_SANDBOX, CRI_PodSandboxStatsFilter_id, 0, 0,
+						  CRI_PodSandboxStatsFilter_label_selector };
+static const struct shape container_stats_shape = { CK_CONTAINER, CRI_ContainerStatsFilter_id, 0,
+						    CRI_ContainerStatsFilter_pod_sandbox_id,
+						    CRI_ContainerStatsFilter_label_selector };
 
 struct filter {
 	const struct shape *shape;
@@ -32,8 +40,7 @@ static int filter_field(struct ck_sim *sim, struct filter *filter,
 			const struct ck_wire_field *field, struct ck_error *err)
 {
 	const struct shape *shape = filter->shape;
-	struct ck_wire inside = ck_wire_inside(&filter->all, field);
-	struct ck_wire_field part;
+	struct ck_fields value;
 	struct ck_sim_object *found = NULL;
 	int r = 0;
 	if (field->type != CK_WIRE_BYTES)
@@ -46,11 +53,11 @@ static int filter_field(struct ck_sim *sim, struct filter *filter,
 		*(id ? &filter->by_id : &filter->by_sandbox) = true;
 		*(id ? &filter->id : &filter->sandbox) = found;
 	} else if (field->number == shape->state) {
-		filter->by_state = true; /* an empty message: READY, or CREATED */
-		filter->state = 0;
-		while ((r = ck_wire_next(&inside, &part, err)) > 0)
-			if (part.number == 1)
-				filter->state = part.value;
+		/* an empty message: READY, or CREATED. Both kinds of it have the state at the same
+		 * place */
+		r = ck_fields_read(ck_wire_inside(&filter->all, field), &value, err);
+		filter->by_state = true;
+		filter->state = ck_fields_number(&value, CRI_ContainerStateValue_state);
 	}
 	return r;
 }
@@ -60,7 +67,7 @@ static int filter_read(struct ck_sim_call *call, const struct shape *shape,
 {
 	struct ck_wire_field field = { .data = NULL };
 	struct ck_error err;
-	int r = ck_sim_request_field(call, 1, &field);
+	int r = ck_sim_request_field(call, CRI_ListContainersRequest_filter, &field);
 	if (r < 0)
 		return r;
 	*ret_filter =
@@ -75,49 +82,22 @@ static int filter_read(struct ck_sim_call *call, const struct shape *shape,
 		     : 0;
 }
 
-struct pair { /* a map's entry */
-	struct ck_wire_field key, value;
-};
-
-/* the next entry of the map at @number */
-static bool next_pair(struct ck_wire *wire, uint32_t number, struct pair *ret_pair)
+/* does the object have the label in this entry of a map? */
+static bool has_label(const struct ck_sim_object *object, struct ck_wire entry)
 {
-	struct ck_wire_field field, part;
-	while (ck_wire_next(wire, &field, NULL) > 0) {
-		if (field.number != number || field.type != CK_WIRE_BYTES)
-			continue;
-		struct ck_wire inside = ck_wire_inside(wire, &field);
-		*ret_pair = (struct pair){ .key.len = 0 };
-		while (ck_wire_next(&inside, &part, NULL) > 0) {
-			if (part.number == 1)
-				ret_pair->key = part;
-			else if (part.number == 2)
-				ret_pair->value = part;
-		}
-		return true;
-	}
-	return false;
-}
-
-static bool same(const struct ck_wire_field *a, const struct ck_wire_field *b)
-{
-	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
-}
-
-static bool has_label(const struct ck_sim_object *object, const struct pair *wanted)
-{
-	struct ck_wire wire = ck_wire_begin(object->config.p, object->config.len);
-	struct pair label;
-	while (next_pair(&wire, ck_sim_labels(object->kind), &label))
-		if (same(&label.key, &wanted->key))
-			return same(&label.value, &wanted->value);
-	return false;
+	struct ck_wire_field key = { 0 }, wanted = { 0 }, value;
+	ck_cri_last(entry, CK_MAP_KEY, &key, NULL);
+	ck_cri_last(entry, CK_MAP_VALUE, &wanted, NULL);
+	return ck_cri_find(ck_wire_begin(object->config.p, object->config.len),
+			   ck_sim_labels(object->kind), key.data, key.len, &value, NULL) > 0 &&
+	       value.len == wanted.len &&
+	       (!value.len || !memcmp(value.data, wanted.data, value.len));
 }
 
 static bool matches(const struct filter *filter, const struct ck_sim_object *object)
 {
 	struct ck_wire wire = filter->all;
-	struct pair wanted;
+	struct ck_wire_field field;
 	if (filter->by_id && object != filter->id)
 		return false;
 	if (filter->by_sandbox &&
@@ -125,8 +105,8 @@ static bool matches(const struct filter *filter, const struct ck_sim_object *obj
 		return false;
 	if (filter->by_state && object->state != filter->state)
 		return false;
-	while (next_pair(&wire, filter->shape->labels, &wanted))
-		if (!has_label(object, &wanted))
+	while (ck_cri_each(&wire, filter->shape->labels, &field, NULL) > 0)
+		if (!has_label(object, ck_wire_inside(&wire, &field)))
 			return false;
 	return true;
 }
@@ -135,7 +115,7 @@ static bool matches(const struct filter *filter, const struct ck_sim_object *obj
 
 typedef void put_fn(struct ck_writer *out, const struct ck_sim_object *object);
 
-/* all of them have their items in field 1, also those that stream */
+/* all of them have their items at the same place, also those that stream */
 static int list(struct ck_sim_call *call, const struct shape *shape, put_fn *put)
 {
 	const struct ck_sim_object *object;
@@ -146,7 +126,7 @@ static int list(struct ck_sim_call *call, const struct shape *shape, put_fn *put
 	DL_FOREACH (call->sim->list[shape->kind], object) {
 		if (!matches(&filter, object))
 			continue;
-		size_t opened = ck_writer_open(&call->out, 1);
+		size_t opened = ck_writer_open(&call->out, CRI_ListPodSandboxResponse_items);
 		put(&call->out, object);
 		ck_writer_close(&call->out, opened);
 		ck_sim_item(call);
@@ -180,29 +160,27 @@ int ck_sim_list_sandbox_stats(struct ck_sim_call *call)
 
 static void put_metric(struct ck_writer *out, uint32_t field, const struct ck_sim_object *object)
 {
-	enum { GAUGE = 1 };
 	size_t metric = ck_writer_open(out, field);
-	ck_writer_text(out, 1, METRIC);
-	ck_writer_number(out, 2, ck_sim_wall());
-	ck_writer_number(out, 3, GAUGE);
-	ck_writer_text(out, 4, object->id);
-	size_t value = ck_writer_open(out, 5);
-	ck_writer_number(out, 1, object->created_at / CK_NS_PER_S);
-	ck_writer_close(out, value);
+	ck_writer_text(out, CRI_Metric_name, METRIC);
+	ck_writer_number(out, CRI_Metric_timestamp, ck_sim_wall());
+	ck_writer_number(out, CRI_Metric_metric_type, CRI_MetricType_GAUGE);
+	ck_writer_text(out, CRI_Metric_label_values, object->id);
+	ck_writer_value(out, CRI_Metric_value, object->created_at / CK_NS_PER_S);
 	ck_writer_close(out, metric);
 }
 
 static void put_container_metrics(struct ck_writer *out, const struct ck_sim_object *container)
 {
-	ck_writer_text(out, 1, container->id);
-	put_metric(out, 2, container);
+	ck_writer_text(out, CRI_ContainerMetrics_container_id, container->id);
+	put_metric(out, CRI_ContainerMetrics_metrics, container);
 }
 
 static void put_sandbox_metrics(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
-	ck_writer_text(out, 1, sandbox->id);
-	put_metric(out, 2, sandbox);
-	ck_sim_put_containers_of(out, 3, sandbox, put_container_metrics);
+	ck_writer_text(out, CRI_PodSandboxMetrics_pod_sandbox_id, sandbox->id);
+	put_metric(out, CRI_PodSandboxMetrics_metrics, sandbox);
+	ck_sim_put_containers_of(out, CRI_PodSandboxMetrics_container_metrics, sandbox,
+				 put_container_metrics);
 }
 
 int ck_sim_list_metrics(struct ck_sim_call *call)
@@ -213,10 +191,12 @@ int ck_sim_list_metrics(struct ck_sim_call *call)
 
 int ck_sim_metric_descriptors(struct ck_sim_call *call)
 {
-	size_t descriptor = ck_writer_open(&call->out, 1);
-	ck_writer_text(&call->out, 1, METRIC);
-	ck_writer_text(&call->out, 2, "When it was made, in seconds since 1970.");
-	ck_writer_text(&call->out, 3, "id");
+	size_t descriptor =
+		ck_writer_open(&call->out, CRI_ListMetricDescriptorsResponse_descriptors);
+	ck_writer_text(&call->out, CRI_MetricDescriptor_name, METRIC);
+	ck_writer_text(&call->out, CRI_MetricDescriptor_help,
+		       "When it was made, in seconds since 1970.");
+	ck_writer_text(&call->out, CRI_MetricDescriptor_label_keys, "id");
 	ck_writer_close(&call->out, descriptor);
 	return CK_SIM_DONE;
 }
@@ -235,7 +215,8 @@ static int one(struct ck_sim_call *call, enum ck_kind kind, put_fn *put,
 	int r = ck_sim_request_object(call, kind, true, ret_object);
 	if (r < 0)
 		return r;
-	size_t opened = ck_writer_open(&call->out, 1);
+	/* all such answers have it at the same place */
+	size_t opened = ck_writer_open(&call->out, CRI_PodSandboxStatusResponse_status);
 	put(&call->out, *ret_object);
 	ck_writer_close(&call->out, opened);
 	return CK_SIM_DONE;
@@ -247,10 +228,11 @@ int ck_sim_sandbox_status(struct ck_sim_call *call)
 	int r = one(call, CK_SANDBOX, ck_sim_put_sandbox_status, &sandbox);
 	if (r < 0)
 		return r;
-	if (is_verbose(call, 2))
-		ck_sim_put_info(&call->out, 2, sandbox);
-	ck_sim_put_containers_of(&call->out, 3, sandbox, ck_sim_put_container_status);
-	ck_writer_number(&call->out, 4, ck_sim_wall());
+	if (is_verbose(call, CRI_PodSandboxStatusRequest_verbose))
+		ck_sim_put_info(&call->out, CRI_PodSandboxStatusResponse_info, sandbox);
+	ck_sim_put_containers_of(&call->out, CRI_PodSandboxStatusResponse_containers_statuses,
+				 sandbox, ck_sim_put_container_status);
+	ck_writer_number(&call->out, CRI_PodSandboxStatusResponse_timestamp, ck_sim_wall());
 	return CK_SIM_DONE;
 }
 
@@ -258,8 +240,8 @@ int ck_sim_container_status(struct ck_sim_call *call)
 {
 	struct ck_sim_object *container;
 	int r = one(call, CK_CONTAINER, ck_sim_put_container_status, &container);
-	if (r == CK_SIM_DONE && is_verbose(call, 2))
-		ck_sim_put_info(&call->out, 2, container);
+	if (r == CK_SIM_DONE && is_verbose(call, CRI_ContainerStatusRequest_verbose))
+		ck_sim_put_info(&call->out, CRI_ContainerStatusResponse_info, container);
 	return r;
 }
 
@@ -316,23 +298,24 @@ int ck_sim_status(struct ck_sim_call *call)
 {
 	static const char *const conditions[] = { "RuntimeReady", "NetworkReady" };
 	struct ck_writer *out = &call->out;
-	size_t status = ck_writer_open(out, 1);
+	size_t status = ck_writer_open(out, CRI_StatusResponse_status);
 	for (size_t i = 0; i < CK_COUNT(conditions); i++) {
-		size_t condition = ck_writer_open(out, 1);
-		ck_writer_text(out, 1, conditions[i]);
-		ck_writer_number(out, 2, true);
+		size_t condition = ck_writer_open(out, CRI_RuntimeStatus_conditions);
+		ck_writer_text(out, CRI_RuntimeCondition_type, conditions[i]);
+		ck_writer_number(out, CRI_RuntimeCondition_status, true);
 		ck_writer_close(out, condition);
 	}
 	ck_writer_close(out, status);
-	if (is_verbose(call, 1)) {
+	if (is_verbose(call, CRI_StatusRequest_verbose)) {
 		struct ck_bytes json = { 0 };
 		if (json_counts(call->sim, &json) == 0)
-			ck_writer_pair(out, 2, "sim", (const char *)json.p);
+			ck_writer_pair(out, CRI_StatusResponse_info, "sim", (const char *)json.p);
 		else
 			out->r = -CK_ENOMEM;
 		ck_bytes_free(&json);
 	}
-	size_t handler = ck_writer_open(out, 3); /* the one without a name */
+	/* the one without a name */
+	size_t handler = ck_writer_open(out, CRI_StatusResponse_runtime_handlers);
 	ck_writer_close(out, handler);
 	return CK_SIM_DONE;
 }
@@ -354,16 +337,18 @@ void ck_sim_event(struct ck_sim_object *object, int type)
 	struct ck_sim_call *call, *next;
 	if (!sim->subscribers)
 		return;
-	ck_writer_text(&event, 1, object->id);
-	ck_writer_number(&event, 2, (uint64_t)type);
-	ck_writer_number(&event, 3, ck_sim_wall());
+	ck_writer_text(&event, CRI_ContainerEventResponse_container_id, object->id);
+	ck_writer_number(&event, CRI_ContainerEventResponse_container_event_type, (uint64_t)type);
+	ck_writer_number(&event, CRI_ContainerEventResponse_created_at, ck_sim_wall());
 	HASH_FIND(by_id, sim->by_id[CK_SANDBOX],
 		  object->kind == CK_SANDBOX ? object->id : object->sandbox_id, CK_SIM_ID, sandbox);
 	if (sandbox) { /* a DELETED one has no status any more */
-		size_t status = ck_writer_open(&event, 4);
+		size_t status =
+			ck_writer_open(&event, CRI_ContainerEventResponse_pod_sandbox_status);
 		ck_sim_put_sandbox_status(&event, sandbox);
 		ck_writer_close(&event, status);
-		ck_sim_put_containers_of(&event, 5, sandbox, ck_sim_put_container_status);
+		ck_sim_put_containers_of(&event, CRI_ContainerEventResponse_containers_statuses,
+					 sandbox, ck_sim_put_container_status);
 	}
 	DL_FOREACH_SAFE (sim->calls, call, next) {
 		if (call->subscribed && event.r == 0)

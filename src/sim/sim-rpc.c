@@ -83,7 +83,7 @@ static int exec_sync(struct ck_sim_call *call)
 	if (container->state != CK_SIM_RUNNING)
 		return ck_sim_fail(call, CK_GRPC_UNKNOWN, "container is in %s state",
 				   state_name(container));
-	ck_writer_text(&call->out, 1, "simulated\n");
+	ck_writer_text(&call->out, CRI_ExecSyncResponse_stdout, "simulated\n");
 	return CK_SIM_DONE;
 }
 
@@ -118,20 +118,24 @@ static int updated(struct ck_sim_object *object)
 
 static int update_container(struct ck_sim_call *call)
 {
-	enum { LINUX = 2 };
 	struct ck_sim_object *container;
 	int r = ck_sim_request_object(call, CK_CONTAINER, true, &container);
-	r = r < 0 ? r : update(call, &container->uses[CK_SIM_RESOURCES], LINUX);
+	r = r < 0 ? r
+		  : update(call, &container->uses[CK_SIM_RESOURCES],
+			   CRI_UpdateContainerResourcesRequest_linux);
 	return r < 0 ? r : updated(container);
 }
 
 static int update_sandbox(struct ck_sim_call *call)
 {
-	enum { OVERHEAD = 2, RESOURCES };
 	struct ck_sim_object *sandbox;
 	int r = ck_sim_request_object(call, CK_SANDBOX, true, &sandbox);
-	r = r < 0 ? r : update(call, &sandbox->uses[CK_SIM_OVERHEAD], OVERHEAD);
-	r = r < 0 ? r : update(call, &sandbox->uses[CK_SIM_RESOURCES], RESOURCES);
+	r = r < 0 ? r
+		  : update(call, &sandbox->uses[CK_SIM_OVERHEAD],
+			   CRI_UpdatePodSandboxResourcesRequest_overhead);
+	r = r < 0 ? r
+		  : update(call, &sandbox->uses[CK_SIM_RESOURCES],
+			   CRI_UpdatePodSandboxResourcesRequest_resources);
 	return r < 0 ? r : updated(sandbox);
 }
 
@@ -140,18 +144,18 @@ static int update_sandbox(struct ck_sim_call *call)
 static int version(struct ck_sim_call *call)
 {
 	/* the kubelet's version of the question: 1.20 takes no other */
-	ck_writer_text(&call->out, 1, "0.1.0");
-	ck_writer_text(&call->out, 2, "crikeep-sim");
-	ck_writer_text(&call->out, 3, ck_version());
-	ck_writer_text(&call->out, 4, call->version);
+	ck_writer_text(&call->out, CRI_VersionResponse_version, "0.1.0");
+	ck_writer_text(&call->out, CRI_VersionResponse_runtime_name, "crikeep-sim");
+	ck_writer_text(&call->out, CRI_VersionResponse_runtime_version, ck_version());
+	ck_writer_text(&call->out, CRI_VersionResponse_runtime_api_version, call->version);
 	return CK_SIM_DONE;
 }
 
 static int runtime_config(struct ck_sim_call *call)
 {
-	enum { CGROUPFS = 1 };
-	size_t config = ck_writer_open(&call->out, 1);
-	ck_writer_number(&call->out, 1, CGROUPFS);
+	size_t config = ck_writer_open(&call->out, CRI_RuntimeConfigResponse_linux);
+	ck_writer_number(&call->out, CRI_LinuxRuntimeConfiguration_cgroup_driver,
+			 CRI_CgroupDriver_CGROUPFS);
 	ck_writer_close(&call->out, config);
 	return CK_SIM_DONE;
 }
@@ -164,52 +168,49 @@ static int nothing(struct ck_sim_call *call)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-#define RUNTIME "RuntimeService"
-#define IMAGE   "ImageService"
-
 static const struct ck_sim_rpc rpcs[] = {
-	{ RUNTIME, "Version", version, CK_SIM_NOW, false },
-	{ RUNTIME, "Status", ck_sim_status, CK_SIM_NOW, false },
-	{ RUNTIME, "RuntimeConfig", runtime_config, CK_SIM_NOW, false },
-	{ RUNTIME, "UpdateRuntimeConfig", nothing, CK_SIM_NOW, false },
+	{ "Version", version, CK_SIM_NOW },
+	{ "Status", ck_sim_status, CK_SIM_NOW },
+	{ "RuntimeConfig", runtime_config, CK_SIM_NOW },
+	{ "UpdateRuntimeConfig", nothing, CK_SIM_NOW },
 
 	/* has a timer of its own, as CreateContainer */
-	{ RUNTIME, "RunPodSandbox", ck_sim_run_sandbox, CK_SIM_NOW, false },
-	{ RUNTIME, "StopPodSandbox", stop_sandbox, CK_SIM_STOP, false },
-	{ RUNTIME, "RemovePodSandbox", remove_sandbox, CK_SIM_REMOVE, false },
-	{ RUNTIME, "PodSandboxStatus", ck_sim_sandbox_status, CK_SIM_NOW, false },
-	{ RUNTIME, "ListPodSandbox", ck_sim_list_sandboxes, CK_SIM_LIST, false },
-	{ RUNTIME, "StreamPodSandboxes", ck_sim_list_sandboxes, CK_SIM_LIST, true },
-	{ RUNTIME, "UpdatePodSandboxResources", update_sandbox, CK_SIM_NOW, false },
+	{ "RunPodSandbox", ck_sim_run_sandbox, CK_SIM_NOW },
+	{ "StopPodSandbox", stop_sandbox, CK_SIM_STOP },
+	{ "RemovePodSandbox", remove_sandbox, CK_SIM_REMOVE },
+	{ "PodSandboxStatus", ck_sim_sandbox_status, CK_SIM_NOW },
+	{ "ListPodSandbox", ck_sim_list_sandboxes, CK_SIM_LIST },
+	{ "StreamPodSandboxes", ck_sim_list_sandboxes, CK_SIM_LIST },
+	{ "UpdatePodSandboxResources", update_sandbox, CK_SIM_NOW },
 
-	{ RUNTIME, "CreateContainer", ck_sim_create_container, CK_SIM_NOW, false },
-	{ RUNTIME, "StartContainer", start_container, CK_SIM_NOW, false },
-	{ RUNTIME, "StopContainer", stop_container, CK_SIM_STOP, false },
-	{ RUNTIME, "RemoveContainer", remove_container, CK_SIM_REMOVE, false },
-	{ RUNTIME, "ContainerStatus", ck_sim_container_status, CK_SIM_NOW, false },
-	{ RUNTIME, "ListContainers", ck_sim_list_containers, CK_SIM_LIST, false },
-	{ RUNTIME, "StreamContainers", ck_sim_list_containers, CK_SIM_LIST, true },
-	{ RUNTIME, "UpdateContainerResources", update_container, CK_SIM_NOW, false },
-	{ RUNTIME, "ReopenContainerLog", touch_container, CK_SIM_NOW, false },
-	{ RUNTIME, "ExecSync", exec_sync, CK_SIM_NOW, false },
+	{ "CreateContainer", ck_sim_create_container, CK_SIM_NOW },
+	{ "StartContainer", start_container, CK_SIM_NOW },
+	{ "StopContainer", stop_container, CK_SIM_STOP },
+	{ "RemoveContainer", remove_container, CK_SIM_REMOVE },
+	{ "ContainerStatus", ck_sim_container_status, CK_SIM_NOW },
+	{ "ListContainers", ck_sim_list_containers, CK_SIM_LIST },
+	{ "StreamContainers", ck_sim_list_containers, CK_SIM_LIST },
+	{ "UpdateContainerResources", update_container, CK_SIM_NOW },
+	{ "ReopenContainerLog", touch_container, CK_SIM_NOW },
+	{ "ExecSync", exec_sync, CK_SIM_NOW },
 
-	{ RUNTIME, "ContainerStats", ck_sim_container_stats, CK_SIM_NOW, false },
-	{ RUNTIME, "ListContainerStats", ck_sim_list_container_stats, CK_SIM_LIST, false },
-	{ RUNTIME, "StreamContainerStats", ck_sim_list_container_stats, CK_SIM_LIST, true },
-	{ RUNTIME, "PodSandboxStats", ck_sim_sandbox_stats, CK_SIM_NOW, false },
-	{ RUNTIME, "ListPodSandboxStats", ck_sim_list_sandbox_stats, CK_SIM_LIST, false },
-	{ RUNTIME, "StreamPodSandboxStats", ck_sim_list_sandbox_stats, CK_SIM_LIST, true },
-	{ RUNTIME, "ListMetricDescriptors", ck_sim_metric_descriptors, CK_SIM_NOW, false },
-	{ RUNTIME, "ListPodSandboxMetrics", ck_sim_list_metrics, CK_SIM_LIST, false },
-	{ RUNTIME, "StreamPodSandboxMetrics", ck_sim_list_metrics, CK_SIM_LIST, true },
-	{ RUNTIME, "GetContainerEvents", ck_sim_events, CK_SIM_NOW, true },
+	{ "ContainerStats", ck_sim_container_stats, CK_SIM_NOW },
+	{ "ListContainerStats", ck_sim_list_container_stats, CK_SIM_LIST },
+	{ "StreamContainerStats", ck_sim_list_container_stats, CK_SIM_LIST },
+	{ "PodSandboxStats", ck_sim_sandbox_stats, CK_SIM_NOW },
+	{ "ListPodSandboxStats", ck_sim_list_sandbox_stats, CK_SIM_LIST },
+	{ "StreamPodSandboxStats", ck_sim_list_sandbox_stats, CK_SIM_LIST },
+	{ "ListMetricDescriptors", ck_sim_metric_descriptors, CK_SIM_NOW },
+	{ "ListPodSandboxMetrics", ck_sim_list_metrics, CK_SIM_LIST },
+	{ "StreamPodSandboxMetrics", ck_sim_list_metrics, CK_SIM_LIST },
+	{ "GetContainerEvents", ck_sim_events, CK_SIM_NOW },
 
-	{ IMAGE, "ListImages", ck_sim_list_images, CK_SIM_LIST, false },
-	{ IMAGE, "StreamImages", ck_sim_list_images, CK_SIM_LIST, true },
-	{ IMAGE, "ImageStatus", ck_sim_image_status, CK_SIM_NOW, false },
-	{ IMAGE, "PullImage", ck_sim_pull_image, CK_SIM_NOW, false },
-	{ IMAGE, "RemoveImage", ck_sim_remove_image, CK_SIM_NOW, false },
-	{ IMAGE, "ImageFsInfo", ck_sim_image_fs, CK_SIM_NOW, false },
+	{ "ListImages", ck_sim_list_images, CK_SIM_LIST },
+	{ "StreamImages", ck_sim_list_images, CK_SIM_LIST },
+	{ "ImageStatus", ck_sim_image_status, CK_SIM_NOW },
+	{ "PullImage", ck_sim_pull_image, CK_SIM_NOW },
+	{ "RemoveImage", ck_sim_remove_image, CK_SIM_NOW },
+	{ "ImageFsInfo", ck_sim_image_fs, CK_SIM_NOW },
 };
 _Static_assert(CK_COUNT(rpcs) <= CK_SIM_RPCS, "a count for each");
 
@@ -218,31 +219,10 @@ const struct ck_sim_rpc *ck_sim_rpc_at(unsigned i)
 	return i < CK_COUNT(rpcs) ? &rpcs[i] : NULL;
 }
 
-static bool is_text(const char *p, size_t len, const char *text)
+const struct ck_sim_rpc *ck_sim_rpc_find(struct ck_sim *sim, const struct ck_cri_method *method)
 {
-	return strlen(text) == len && !memcmp(p, text, len);
-}
-
-/* "/runtime.v1.RuntimeService/Version", looked at by every call: no printing, no copying */
-const struct ck_sim_rpc *ck_sim_rpc_find(struct ck_sim *sim, const char *path, size_t len,
-					 const char **ret_version)
-{
-	static const char *const versions[] = { "v1alpha2", "v1" };
-	static const char package[] = "/runtime.";
-	const char *version_at = path + sizeof(package) - 1, *end = path + len;
-	if (len < sizeof(package) || memcmp(path, package, sizeof(package) - 1) != 0)
-		return NULL;
-	const char *dot = memchr(version_at, '.', (size_t)(end - version_at));
-	const char *slash = dot ? memchr(dot, '/', (size_t)(end - dot)) : NULL;
-	if (!slash)
-		return NULL;
-	*ret_version = NULL;
-	for (size_t v = 0; v < CK_COUNT(versions); v++)
-		if (is_text(version_at, (size_t)(dot - version_at), versions[v]))
-			*ret_version = versions[v];
-	for (size_t i = 0; i < CK_COUNT(rpcs) && *ret_version; i++) {
-		if (!is_text(slash + 1, (size_t)(end - slash - 1), rpcs[i].name) ||
-		    !is_text(dot + 1, (size_t)(slash - dot - 1), rpcs[i].service))
+	for (size_t i = 0; i < CK_COUNT(rpcs) && method; i++) {
+		if (strcmp(rpcs[i].name, method->rpc))
 			continue;
 		sim->called[i]++;
 		return &rpcs[i];

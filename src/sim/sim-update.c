@@ -3,7 +3,6 @@
  * is changed, or it ends. */
 #include "src/base/limits.h"
 #include "src/base/duration.h"
-#include "src/cri/message.h"
 #include "src/sim/sim-int.h"
 
 /* ---- what it may use ------------------------------------------------------------------------- */
@@ -12,7 +11,13 @@ int ck_sim_uses_begin(struct ck_sim_object *object)
 {
 	static const struct {
 		uint32_t linux_config, uses[CK_SIM_USES]; /* 0: none */
-	} places[] = { [CK_SANDBOX] = { 8, { 5, 4 } }, [CK_CONTAINER] = { 15, { 1, 0 } } };
+	} places[] = {
+		[CK_SANDBOX] = { CRI_PodSandboxConfig_linux,
+				 { CRI_LinuxPodSandboxConfig_resources,
+				   CRI_LinuxPodSandboxConfig_overhead } },
+		[CK_CONTAINER] = { CRI_ContainerConfig_linux,
+				   { CRI_LinuxContainerConfig_resources, 0 } },
+	};
 	struct ck_fields config, asked;
 	int r = ck_fields_read(ck_wire_begin(object->config.p, object->config.len), &config, NULL);
 	r = r < 0 ? r : ck_fields_inside(&config, places[object->kind].linux_config, &asked, NULL);
@@ -26,7 +31,7 @@ int ck_sim_uses_begin(struct ck_sim_object *object)
 	return r == -CK_ENOMEM ? r : 0; /* what is no message here is none to the runtime either */
 }
 
-/* the key of a map's entry, or the page size of a limit: what stands at 1 in both */
+/* the key of a map's entry, or the page size of a limit: both have it at the same place */
 static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *a,
 		     const struct ck_wire *b_outer, const struct ck_wire_field *b)
 {
@@ -36,7 +41,7 @@ static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *
 	    ck_fields_read(ck_wire_inside(b_outer, b), &fields[1], NULL) < 0)
 		return false;
 	for (int i = 0; i < 2; i++)
-		keys[i] = ck_fields_get(&fields[i], 1, CK_WIRE_BYTES);
+		keys[i] = ck_fields_get(&fields[i], CK_MAP_KEY, CK_WIRE_BYTES);
 	return keys[0] && keys[1] && keys[0]->len == keys[1]->len &&
 	       !memcmp(keys[0]->data, keys[1]->data, keys[0]->len);
 }
@@ -44,10 +49,10 @@ static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *
 static bool is_replaced(const struct ck_wire *outer, const struct ck_wire_field *old,
 			struct ck_wire update)
 {
-	enum { HUGEPAGES = 8, UNIFIED = 9 };
 	struct ck_wire_field field;
-	bool keyed =
-		old->type == CK_WIRE_BYTES && (old->number == HUGEPAGES || old->number == UNIFIED);
+	bool keyed = old->type == CK_WIRE_BYTES &&
+		     (old->number == CRI_LinuxContainerResources_hugepage_limits ||
+		      old->number == CRI_LinuxContainerResources_unified);
 	while (ck_wire_next(&update, &field, NULL) > 0) {
 		if (field.number != old->number)
 			continue;
@@ -86,21 +91,10 @@ int ck_sim_uses_update(struct ck_bytes *uses, const void *update, size_t len, st
 
 static char *annotation(const struct ck_sim_object *container, const char *key)
 {
-	struct ck_wire wire = ck_wire_begin(container->config.p, container->config.len);
-	struct ck_wire_field field;
-	struct ck_fields pair;
-	while (ck_wire_next(&wire, &field, NULL) > 0) {
-		if (field.number != ck_sim_labels(CK_CONTAINER) + 1 ||
-		    field.type != CK_WIRE_BYTES ||
-		    ck_fields_read(ck_wire_inside(&wire, &field), &pair, NULL) < 0)
-			continue;
-		const struct ck_wire_field *name = ck_fields_get(&pair, 1, CK_WIRE_BYTES);
-		const struct ck_wire_field *value = ck_fields_get(&pair, 2, CK_WIRE_BYTES);
-		if (name && value && name->len == strlen(key) &&
-		    !memcmp(name->data, key, name->len))
-			return ck_strndup((const char *)value->data, value->len);
-	}
-	return NULL;
+	struct ck_wire_field value;
+	int r = ck_cri_find(ck_wire_begin(container->config.p, container->config.len),
+			    CRI_ContainerConfig_annotations, key, strlen(key), &value, NULL);
+	return r > 0 && value.data ? ck_strndup((const char *)value.data, value.len) : NULL;
 }
 
 /* how long after its start, and how; false: never */

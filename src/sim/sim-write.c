@@ -15,6 +15,7 @@
 struct move { /* a field of the config, and its place in the answer */
 	uint32_t from, to;
 };
+#define MOVE(from, to, field) { CRI_##from##_##field, CRI_##to##_##field }
 
 static void put_fields(struct ck_writer *out, const struct ck_bytes *config,
 		       const struct move *moves, size_t n)
@@ -35,87 +36,90 @@ static void put_fields(struct ck_writer *out, const struct ck_bytes *config,
 
 /* ---- looking into a config ------------------------------------------------------------------- */
 
-/* the last @number in a message, as proto3 has it */
-static bool last_field(const unsigned char *p, size_t len, uint32_t number,
-		       struct ck_wire_field *ret_field)
-{
-	struct ck_wire wire = ck_wire_begin(p, len);
-	struct ck_wire_field field;
-	bool found = false;
-	while (ck_wire_next(&wire, &field, NULL) > 0) {
-		if (field.number == number) {
-			*ret_field = field;
-			found = true;
-		}
-	}
-	return found;
-}
-
 char *ck_sim_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t number)
 {
-	struct ck_wire_field field = { .data = config->p, .len = config->len };
-	bool found = (!outer || last_field(field.data, field.len, outer, &field)) &&
-		     last_field(field.data, field.len, number, &field) &&
-		     field.type == CK_WIRE_BYTES;
+	struct ck_wire wire = ck_wire_begin(config->p, config->len);
+	struct ck_wire_field field;
+	bool found = !outer || ck_cri_last(wire, outer, &field, NULL) > 0;
+	if (outer && found)
+		wire = ck_wire_inside(&wire, &field);
+	found = found && ck_cri_last(wire, number, &field, NULL) > 0;
 	return found ? ck_strndup((const char *)field.data, field.len) : ck_strdup("");
 }
 
-/* linux.security_context.namespace_options, or nothing */
+/* the NamespaceOption of a sandbox's config; false: there is none */
 static bool namespace_options(const struct ck_bytes *config, struct ck_wire_field *ret_field)
 {
-	return last_field(config->p, config->len, 8, ret_field) &&
-	       last_field(ret_field->data, ret_field->len, 2, ret_field) &&
-	       last_field(ret_field->data, ret_field->len, 1, ret_field) &&
-	       ret_field->type == CK_WIRE_BYTES;
+	static const uint32_t way[] = {
+		CRI_PodSandboxConfig_linux,
+		CRI_LinuxPodSandboxConfig_security_context,
+		CRI_LinuxSandboxSecurityContext_namespace_options,
+	};
+	struct ck_wire wire = ck_wire_begin(config->p, config->len);
+	for (size_t i = 0; i < CK_COUNT(way); i++) {
+		if (ck_cri_last(wire, way[i], ret_field, NULL) <= 0)
+			return false;
+		wire = ck_wire_inside(&wire, ret_field);
+	}
+	return true;
 }
 
 /* ---- sandboxes ------------------------------------------------------------------------------- */
 
 void ck_sim_put_sandbox(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
-	static const struct move moves[] = { { 1, 2 }, { 6, 5 }, { 7, 6 } };
-	ck_writer_text(out, 1, sandbox->id);
+	static const struct move moves[] = {
+		MOVE(PodSandboxConfig, PodSandbox, metadata),
+		MOVE(PodSandboxConfig, PodSandbox, labels),
+		MOVE(PodSandboxConfig, PodSandbox, annotations),
+	};
+	ck_writer_text(out, CRI_PodSandbox_id, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
-	ck_writer_number(out, 3, sandbox->state);
-	ck_writer_number(out, 4, sandbox->created_at);
-	ck_writer_text(out, 7, sandbox->handler);
+	ck_writer_number(out, CRI_PodSandbox_state, sandbox->state);
+	ck_writer_number(out, CRI_PodSandbox_created_at, sandbox->created_at);
+	ck_writer_text(out, CRI_PodSandbox_runtime_handler, sandbox->handler);
 }
 
 bool ck_sim_in_host_network(const struct ck_sim_object *sandbox)
 {
-	enum { NODE = 2 };
-	struct ck_wire_field options, mode;
-	return namespace_options(&sandbox->config, &options) &&
-	       last_field(options.data, options.len, 1, &mode) && mode.type == CK_WIRE_VARINT &&
-	       mode.value == NODE;
+	struct ck_wire_field field;
+	struct ck_fields options;
+	return namespace_options(&sandbox->config, &field) &&
+	       ck_fields_read(ck_wire_begin(field.data, field.len), &options, NULL) == 0 &&
+	       ck_fields_number(&options, CRI_NamespaceOption_network) == CRI_NamespaceMode_NODE;
 }
 
-static void put_network(struct ck_writer *out, uint32_t number, const struct ck_sim_object *sandbox)
+static void put_network(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
 	struct ck_wire_field options = { .data = NULL };
 	char ip[32];
 	bool known = namespace_options(&sandbox->config, &options);
 	snprintf(ip, sizeof(ip), "10.%u.%u.%u", 64 + (unsigned)(sandbox->number >> 16 & 63),
 		 (unsigned)(sandbox->number >> 8 & 255), (unsigned)(sandbox->number & 255));
-	size_t network = ck_writer_open(out, number);
+	size_t network = ck_writer_open(out, CRI_PodSandboxStatus_network);
 	if (!ck_sim_in_host_network(sandbox) && sandbox->state == CK_SIM_READY)
-		ck_writer_text(out, 1, ip);
+		ck_writer_text(out, CRI_PodSandboxNetworkStatus_ip, ip);
 	ck_writer_close(out, network);
-	size_t linux_status = ck_writer_open(out, number + 1), namespaces = ck_writer_open(out, 1);
-	ck_writer_bytes(out, 2, options.data, known ? options.len : 0);
+	size_t linux_status = ck_writer_open(out, CRI_PodSandboxStatus_linux),
+	       namespaces = ck_writer_open(out, CRI_LinuxPodSandboxStatus_namespaces);
+	ck_writer_bytes(out, CRI_Namespace_options, options.data, known ? options.len : 0);
 	ck_writer_close(out, namespaces);
 	ck_writer_close(out, linux_status);
 }
 
 void ck_sim_put_sandbox_status(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
-	static const struct move moves[] = { { 1, 2 }, { 6, 7 }, { 7, 8 } };
-	ck_writer_text(out, 1, sandbox->id);
+	static const struct move moves[] = {
+		MOVE(PodSandboxConfig, PodSandboxStatus, metadata),
+		MOVE(PodSandboxConfig, PodSandboxStatus, labels),
+		MOVE(PodSandboxConfig, PodSandboxStatus, annotations),
+	};
+	ck_writer_text(out, CRI_PodSandboxStatus_id, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
-	ck_writer_number(out, 3, sandbox->state);
-	ck_writer_number(out, 4, sandbox->created_at);
-	put_network(out, 5, sandbox);
-	ck_writer_text(out, 9, sandbox->handler);
+	ck_writer_number(out, CRI_PodSandboxStatus_state, sandbox->state);
+	ck_writer_number(out, CRI_PodSandboxStatus_created_at, sandbox->created_at);
+	put_network(out, sandbox);
+	ck_writer_text(out, CRI_PodSandboxStatus_runtime_handler, sandbox->handler);
 }
 
 void ck_sim_put_containers_of(struct ck_writer *out, uint32_t field,
@@ -138,7 +142,8 @@ static void put_image_id(struct ck_writer *out, uint32_t ref, uint32_t id,
 			 const struct ck_sim_object *container)
 {
 	char digest[CK_SIM_IMAGE_ID];
-	CK_AUTO_FREE char *image = ck_sim_config_text(&container->config, 2, 1);
+	CK_AUTO_FREE char *image = ck_sim_config_text(&container->config, CRI_ContainerConfig_image,
+						      CRI_ImageSpec_image);
 	if (!image || ck_sim_image_id(image, digest) < 0) {
 		out->r = -CK_ENOMEM;
 		return;
@@ -149,24 +154,32 @@ static void put_image_id(struct ck_writer *out, uint32_t ref, uint32_t id,
 
 void ck_sim_put_container(struct ck_writer *out, const struct ck_sim_object *container)
 {
-	static const struct move moves[] = { { 1, 3 }, { 2, 4 }, { 9, 8 }, { 10, 9 } };
-	ck_writer_text(out, 1, container->id);
-	ck_writer_text(out, 2, container->sandbox_id);
+	static const struct move moves[] = {
+		MOVE(ContainerConfig, Container, metadata),
+		MOVE(ContainerConfig, Container, image),
+		MOVE(ContainerConfig, Container, labels),
+		MOVE(ContainerConfig, Container, annotations),
+	};
+	ck_writer_text(out, CRI_Container_id, container->id);
+	ck_writer_text(out, CRI_Container_pod_sandbox_id, container->sandbox_id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
-	put_image_id(out, 5, 10, container);
-	ck_writer_number(out, 6, container->state);
-	ck_writer_number(out, 7, container->created_at);
+	put_image_id(out, CRI_Container_image_ref, CRI_Container_image_id, container);
+	ck_writer_number(out, CRI_Container_state, container->state);
+	ck_writer_number(out, CRI_Container_created_at, container->created_at);
 }
 
 /* the kubelet reads logs there: the sandbox says in which directory */
-static void put_log_path(struct ck_writer *out, uint32_t number,
-			 const struct ck_sim_object *container)
+static void put_log_path(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	struct ck_sim_object *sandbox;
-	CK_AUTO_FREE char *path = ck_sim_config_text(&container->config, 0, 11), *directory = NULL;
+	CK_AUTO_FREE char *path = ck_sim_config_text(&container->config, 0,
+						     CRI_ContainerConfig_log_path),
+			  *directory = NULL;
 	HASH_FIND(by_id, container->sim->by_id[CK_SANDBOX], container->sandbox_id, CK_SIM_ID,
 		  sandbox);
-	directory = sandbox ? ck_sim_config_text(&sandbox->config, 0, 3) : ck_strdup("");
+	directory = sandbox ? ck_sim_config_text(&sandbox->config, 0,
+						 CRI_PodSandboxConfig_log_directory)
+			    : ck_strdup("");
 	if (!path || !directory) {
 		out->r = -CK_ENOMEM;
 		return;
@@ -178,29 +191,37 @@ static void put_log_path(struct ck_writer *out, uint32_t number,
 	if (ck_bytes_add_text(&whole, path) < 0)
 		out->r = -CK_ENOMEM;
 	if (whole.len)
-		ck_writer_bytes(out, number, whole.p, whole.len);
+		ck_writer_bytes(out, CRI_ContainerStatus_log_path, whole.p, whole.len);
 	ck_bytes_free(&whole);
 }
 
 void ck_sim_put_container_status(struct ck_writer *out, const struct ck_sim_object *container)
 {
-	static const struct move moves[] = { { 1, 2 },  { 2, 8 },   { 7, 14 },
-					     { 9, 12 }, { 10, 13 }, { 18, 19 } };
-	ck_writer_text(out, 1, container->id);
+	static const struct move moves[] = {
+		MOVE(ContainerConfig, ContainerStatus, metadata),
+		MOVE(ContainerConfig, ContainerStatus, image),
+		MOVE(ContainerConfig, ContainerStatus, mounts),
+		MOVE(ContainerConfig, ContainerStatus, labels),
+		MOVE(ContainerConfig, ContainerStatus, annotations),
+		MOVE(ContainerConfig, ContainerStatus, stop_signal),
+	};
+	ck_writer_text(out, CRI_ContainerStatus_id, container->id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
-	ck_writer_number(out, 3, container->state);
-	ck_writer_number(out, 4, container->created_at);
-	ck_writer_number(out, 5, container->started_at);
+	ck_writer_number(out, CRI_ContainerStatus_state, container->state);
+	ck_writer_number(out, CRI_ContainerStatus_created_at, container->created_at);
+	ck_writer_number(out, CRI_ContainerStatus_started_at, container->started_at);
 	if (container->state == CK_SIM_EXITED) {
-		ck_writer_number(out, 6, container->finished_at);
-		ck_writer_number(out, 7, container->exit_code);
-		ck_writer_text(out, 10, container->exit_code ? "Error" : "Completed");
+		ck_writer_number(out, CRI_ContainerStatus_finished_at, container->finished_at);
+		ck_writer_number(out, CRI_ContainerStatus_exit_code, container->exit_code);
+		ck_writer_text(out, CRI_ContainerStatus_reason,
+			       container->exit_code ? "Error" : "Completed");
 	}
-	put_image_id(out, 9, 17, container);
-	put_log_path(out, 15, container);
+	put_image_id(out, CRI_ContainerStatus_image_ref, CRI_ContainerStatus_image_id, container);
+	put_log_path(out, container);
 	if (container->uses[CK_SIM_RESOURCES].len) {
-		size_t resources = ck_writer_open(out, 16);
-		ck_writer_bytes(out, 1, container->uses[CK_SIM_RESOURCES].p,
+		size_t resources = ck_writer_open(out, CRI_ContainerStatus_resources);
+		ck_writer_bytes(out, CRI_ContainerResources_linux,
+				container->uses[CK_SIM_RESOURCES].p,
 				container->uses[CK_SIM_RESOURCES].len);
 		ck_writer_close(out, resources);
 	}
@@ -220,59 +241,71 @@ static uint64_t cpu_time(const struct ck_sim_object *container)
 static void put_cpu(struct ck_writer *out, uint32_t field, uint64_t now, uint64_t used)
 {
 	size_t cpu = ck_writer_open(out, field);
-	ck_writer_number(out, 1, now);
-	ck_writer_value(out, 2, used);
-	ck_writer_value(out, 3, CK_NS_PER_MS); /* of each second: a thousandth of a core */
+	ck_writer_number(out, CRI_CpuUsage_timestamp, now);
+	ck_writer_value(out, CRI_CpuUsage_usage_core_nano_seconds, used);
+	/* of each second: a thousandth of a core */
+	ck_writer_value(out, CRI_CpuUsage_usage_nano_cores, CK_NS_PER_MS);
 	ck_writer_close(out, cpu);
 }
 
 static void put_memory(struct ck_writer *out, uint32_t field, uint64_t now, uint64_t bytes)
 {
-	static const uint32_t fields[] = { 2, 4, 5 }; /* working set, usage, resident */
 	size_t memory = ck_writer_open(out, field);
-	ck_writer_number(out, 1, now);
-	for (size_t i = 0; i < CK_COUNT(fields); i++)
-		ck_writer_value(out, fields[i], bytes);
+	ck_writer_number(out, CRI_MemoryUsage_timestamp, now);
+	ck_writer_value(out, CRI_MemoryUsage_working_set_bytes, bytes);
+	ck_writer_value(out, CRI_MemoryUsage_usage_bytes, bytes);
+	ck_writer_value(out, CRI_MemoryUsage_rss_bytes, bytes);
 	ck_writer_close(out, memory);
 }
 
 void ck_sim_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used)
 {
 	size_t filesystem = ck_writer_open(out, field);
-	ck_writer_number(out, 1, ck_sim_wall());
-	size_t id = ck_writer_open(out, 2);
-	ck_writer_text(out, 1, "/var/lib/crikeep-sim");
+	ck_writer_number(out, CRI_FilesystemUsage_timestamp, ck_sim_wall());
+	size_t id = ck_writer_open(out, CRI_FilesystemUsage_fs_id);
+	ck_writer_text(out, CRI_FilesystemIdentifier_mountpoint, "/var/lib/crikeep-sim");
 	ck_writer_close(out, id);
-	ck_writer_value(out, 3, used);
-	ck_writer_value(out, 4, used / 4096);
+	ck_writer_value(out, CRI_FilesystemUsage_used_bytes, used);
+	ck_writer_value(out, CRI_FilesystemUsage_inodes_used, used / 4096);
 	ck_writer_close(out, filesystem);
 }
 
 void ck_sim_put_container_stats(struct ck_writer *out, const struct ck_sim_object *container)
 {
-	static const struct move moves[] = { { 1, 2 }, { 9, 3 }, { 10, 4 } };
+	static const struct move moves[] = {
+		MOVE(ContainerConfig, ContainerAttributes, metadata),
+		MOVE(ContainerConfig, ContainerAttributes, labels),
+		MOVE(ContainerConfig, ContainerAttributes, annotations),
+	};
 	uint64_t now = ck_sim_wall();
-	size_t attributes = ck_writer_open(out, 1);
-	ck_writer_text(out, 1, container->id);
+	size_t attributes = ck_writer_open(out, CRI_ContainerStats_attributes);
+	ck_writer_text(out, CRI_ContainerAttributes_id, container->id);
 	put_fields(out, &container->config, moves, CK_COUNT(moves));
 	ck_writer_close(out, attributes);
-	put_cpu(out, 2, now, cpu_time(container));
-	put_memory(out, 3, now, container->state == CK_SIM_RUNNING ? 4 * MIB : 0);
-	ck_sim_put_filesystem(out, 4, 8192);
+	put_cpu(out, CRI_ContainerStats_cpu, now, cpu_time(container));
+	put_memory(out, CRI_ContainerStats_memory, now,
+		   container->state == CK_SIM_RUNNING ? 4 * MIB : 0);
+	ck_sim_put_filesystem(out, CRI_ContainerStats_writable_layer, 8192);
 }
 
 static void put_interface(struct ck_writer *out, uint32_t field)
 {
 	size_t interface = ck_writer_open(out, field);
-	ck_writer_text(out, 1, "eth0");
-	for (uint32_t i = 2; i <= 5; i++) /* received, errors, sent, errors */
-		ck_writer_value(out, i, i % 2 ? 0 : 1024);
+	ck_writer_text(out, CRI_NetworkInterfaceUsage_name, "eth0");
+	ck_writer_value(out, CRI_NetworkInterfaceUsage_rx_bytes, 1024);
+	ck_writer_value(out, CRI_NetworkInterfaceUsage_rx_errors, 0);
+	ck_writer_value(out, CRI_NetworkInterfaceUsage_tx_bytes, 1024);
+	ck_writer_value(out, CRI_NetworkInterfaceUsage_tx_errors, 0);
 	ck_writer_close(out, interface);
 }
 
 void ck_sim_put_sandbox_stats(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
-	static const struct move moves[] = { { 1, 2 }, { 6, 3 }, { 7, 4 } };
+	static const struct move moves[] = {
+		MOVE(PodSandboxConfig, PodSandboxAttributes, metadata),
+		MOVE(PodSandboxConfig, PodSandboxAttributes, labels),
+		MOVE(PodSandboxConfig, PodSandboxAttributes, annotations),
+	};
 	uint64_t now = ck_sim_wall(), used = 0, running = 0;
 	for (struct ck_sim_object *c = sandbox->sim->list[CK_CONTAINER]; c; c = c->next) {
 		if (strcmp(c->sandbox_id, sandbox->id) != 0)
@@ -280,21 +313,22 @@ void ck_sim_put_sandbox_stats(struct ck_writer *out, const struct ck_sim_object 
 		used += cpu_time(c);
 		running += c->state == CK_SIM_RUNNING;
 	}
-	size_t attributes = ck_writer_open(out, 1);
-	ck_writer_text(out, 1, sandbox->id);
+	size_t attributes = ck_writer_open(out, CRI_PodSandboxStats_attributes);
+	ck_writer_text(out, CRI_PodSandboxAttributes_id, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
 	ck_writer_close(out, attributes);
-	size_t stats = ck_writer_open(out, 2);
-	put_cpu(out, 1, now, used);
-	put_memory(out, 2, now, MIB + running * 4 * MIB);
-	size_t network = ck_writer_open(out, 3);
-	ck_writer_number(out, 1, now);
-	put_interface(out, 2);
+	size_t stats = ck_writer_open(out, CRI_PodSandboxStats_linux);
+	put_cpu(out, CRI_LinuxPodSandboxStats_cpu, now, used);
+	put_memory(out, CRI_LinuxPodSandboxStats_memory, now, MIB + running * 4 * MIB);
+	size_t network = ck_writer_open(out, CRI_LinuxPodSandboxStats_network);
+	ck_writer_number(out, CRI_NetworkUsage_timestamp, now);
+	put_interface(out, CRI_NetworkUsage_default_interface);
 	ck_writer_close(out, network);
-	size_t processes = ck_writer_open(out, 4);
-	ck_writer_number(out, 1, now);
-	ck_writer_value(out, 2, 1 + running);
+	size_t processes = ck_writer_open(out, CRI_LinuxPodSandboxStats_process);
+	ck_writer_number(out, CRI_ProcessUsage_timestamp, now);
+	ck_writer_value(out, CRI_ProcessUsage_process_count, 1 + running);
 	ck_writer_close(out, processes);
-	ck_sim_put_containers_of(out, 5, sandbox, ck_sim_put_container_stats);
+	ck_sim_put_containers_of(out, CRI_LinuxPodSandboxStats_containers, sandbox,
+				 ck_sim_put_container_stats);
 	ck_writer_close(out, stats);
 }

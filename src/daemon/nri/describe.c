@@ -91,22 +91,14 @@ static void put_texts(struct describe *d, uint32_t to, const struct ck_fields *f
 		ck_writer_utf8(&d->out, to, field.data, field.len);
 }
 
-/* the value of a map's entry; the last one counts */
+/* the value of a map's entry; empty if it is absent */
 static struct ck_wire_field find_pair(struct describe *d, const struct ck_fields *fields,
 				      uint32_t map, const char *key)
 {
-	struct ck_wire wire = fields->all;
-	struct ck_wire_field field, found = { 0 };
-	struct ck_fields pair;
-	while (next(d, &wire, map, &field)) {
-		if (failed(d, ck_fields_read(ck_wire_inside(&wire, &field), &pair, d->err)))
-			break;
-		const struct ck_wire_field *value =
-			ck_fields_get(&pair, CK_MAP_VALUE, CK_WIRE_BYTES);
-		if (value && same_text(ck_fields_get(&pair, CK_MAP_KEY, CK_WIRE_BYTES), key))
-			found = *value;
-	}
-	return found;
+	struct ck_wire_field value = { 0 };
+	if (d->out.r == 0)
+		failed(d, ck_cri_find(fields->all, map, key, strlen(key), &value, d->err));
+	return value;
 }
 
 /* each message of a list, by a function */
