@@ -229,7 +229,7 @@ void ck_turn_watch_impl(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 struct turn_op {
 	struct ck_op op;
 	struct ck_turn *turn;
-	struct ck_made *made;
+	struct ck_shared_result *result;
 	struct ck_shared_status *status;
 	const char *text;
 	bool delivered;
@@ -259,7 +259,8 @@ static void ending_ends(struct ck_turn *turn)
 static void run_finish(struct ck_cache *cache, struct ck_op *op)
 {
 	struct turn_op *finish = (struct turn_op *)(void *)op;
-	finish->r = ck_machine_finish(cache->machine, &finish->turn->m, finish->made, &finish->err);
+	finish->r = ck_machine_finish(cache->machine, &finish->turn->m, finish->result,
+				      &finish->err);
 }
 
 static int finish_outcome(struct turn_op *finish, int r, struct ck_error *err)
@@ -284,12 +285,12 @@ static int finish_outcome(struct turn_op *finish, int r, struct ck_error *err)
 int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
 {
 	struct turn_op finish = { .op.run = run_finish, .turn = turn };
-	finish.made = ck_made_new(result->id, result->reply, result->reply_len);
-	if (!finish.made)
+	finish.result = ck_shared_result_new(result->id, result->reply, result->reply_len);
+	if (!finish.result)
 		return ck_nomem(err);
 	ending_begins(turn);
 	int r = ck_cache_do(turn->cache, &finish.op);
-	ck_made_unref(finish.made);
+	ck_shared_result_unref(finish.result);
 	r = finish_outcome(&finish, r, err);
 	ending_ends(turn);
 	return r;
@@ -422,7 +423,7 @@ void ck_turn_free_impl(struct ck_turn *turn)
 		cache->in_callback = NULL;
 	pthread_mutex_unlock(&cache->lock);
 	ck_key_free(turn->m.key);
-	ck_made_unref(turn->m.made);
+	ck_shared_result_unref(turn->m.result);
 	ck_shared_status_unref(turn->m.status);
 	ck_fingerprint_free(turn->fp);
 	free(turn->m.drain);

@@ -80,9 +80,9 @@ static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 	hidden->keys_n++;
 	for (const struct ck_entry *other = ck_machine_pod_first(e); other;
 	     other = ck_machine_pod_next(other))
-		if (!ck_machine_hidden(other) && other->row.made &&
+		if (!ck_machine_hidden(other) && other->row.result &&
 		    ck_key_same(other->row.key, e->row.key) &&
-		    add_text(&key->visible, &key->n, other->row.made->id) < 0)
+		    add_text(&key->visible, &key->n, other->row.result->id) < 0)
 			return -CK_ENOMEM;
 	return 0;
 }
@@ -94,10 +94,10 @@ static int fill(struct ck_hidden_set *hidden, struct ck_machine *m)
 		if (!ck_machine_hidden(e) || e->detached)
 			continue;
 		enum ck_kind kind = e->row.key->kind;
-		const char *id = e->row.made ? e->row.made->id : e->seen;
+		const char *id = e->row.result ? e->row.result->id : e->seen;
 		if (id)
 			r = add_text(&hidden->ids[kind], &hidden->ids_n[kind], id);
-		if (!e->row.made && r == 0)
+		if (!e->row.result && r == 0)
 			r = add_key(hidden, e);
 	}
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)

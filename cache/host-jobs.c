@@ -74,7 +74,7 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 	if (!e)
 		return job;
 	const struct ck_key *key = e->row.key;
-	const char *texts[] = { e->row.made ? e->row.made->id : "",
+	const char *texts[] = { e->row.result ? e->row.result->id : "",
 				key->pod_name,
 				key->pod_namespace,
 				key->pod_uid,

@@ -41,18 +41,19 @@ void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *f
 	pthread_mutex_unlock(&cache->lock);
 }
 
-static void log_note(struct ck_cache *cache, const struct ck_note *note)
+static void log_history(struct ck_cache *cache, const struct ck_history_event *event)
 {
-	const struct ck_row *row = &note->entry->row;
+	const struct ck_row *row = &event->entry->row;
 	enum ck_log_level level = CK_LOG_INFO;
 	char who[256];
 	if (!cache->host.log)
 		return;
 	ck_key_print(row->key, who, sizeof(who));
-	switch (note->what) {
+	switch (event->what) {
 	case CK_WHAT_MOVED:
-		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s", who, ck_state_name(note->from),
-			     ck_state_name(note->to), row->reason ? ": " : "",
+		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s", who,
+			     ck_state_name(event->from), ck_state_name(event->to),
+			     row->reason ? ": " : "",
 			     ck_reason_text(row->reason));
 		return;
 	case CK_WHAT_DUPLICATE:
@@ -75,9 +76,9 @@ static void log_note(struct ck_cache *cache, const struct ck_note *note)
 	default:
 		break;
 	}
-	ck_cache_log(cache, level, "%s: %s%s%s%s%s", who, ck_what_text(note->what),
-		     note->grpc ? ": " : "", note->grpc ? ck_grpc_name(note->grpc) : "",
-		     note->detail[0] ? ": " : "", note->detail);
+	ck_cache_log(cache, level, "%s: %s%s%s%s%s", who, ck_what_text(event->what),
+		     event->grpc ? ": " : "", event->grpc ? ck_grpc_name(event->grpc) : "",
+		     event->detail[0] ? ": " : "", event->detail);
 }
 
 /* ---- writing a round ------------------------------------------------------------------------- */
@@ -106,11 +107,11 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 			r = write_entry(store, e, new_ones, err);
 		}
 	}
-	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
+	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = ck_store_note(store, &notes[i].entry->row, notes[i].what, notes[i].from,
-				  notes[i].to, notes[i].at, notes[i].grpc,
-				  notes[i].detail[0] ? notes[i].detail : NULL, err);
+		r = ck_store_note(store, &history[i].entry->row, history[i].what, history[i].from,
+				  history[i].to, history[i].at, history[i].grpc,
+				  history[i].detail[0] ? history[i].detail : NULL, err);
 	if (counters && r >= 0)
 		r = ck_store_counters(store, ck_machine_counters(cache->machine), err);
 	if (r >= 0)
@@ -144,7 +145,7 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 {
 	struct ck_error err = { 0 };
 	size_t n;
-	const struct ck_note *notes = ck_machine_notes(cache->machine, &n);
+	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
 	/* once a second is enough for what people read */
 	bool counters = uncounted(cache) && now >= cache->counters_at;
 	if (!ck_machine_dirty(cache->machine) && !n && !cache->damaged && !counters) {
@@ -152,7 +153,7 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		log_note(cache, &notes[i]);
+		log_history(cache, &history[i]);
 	if (cache->volatile_rounds && now < cache->retry_at &&
 	    !cache->shut) { /* K32: retried each second, not each round; and at the end */
 		ck_machine_settle(cache->machine, false, "the database cannot be written");
@@ -323,7 +324,7 @@ void ck_told_fill(struct ck_told *told, const struct ck_entry *e)
 		.size = sizeof(*told),
 		.entry = e->row.id,
 		.kind = key->kind,
-		.id = e->row.made ? e->row.made->id : "",
+		.id = e->row.result ? e->row.result->id : "",
 		.pod_name = key->pod_name,
 		.pod_namespace = key->pod_namespace,
 		.pod_uid = key->pod_uid,

@@ -87,7 +87,7 @@ static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 	unsigned n_visible = 0, n_hidden = 0;
 	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !exact;
 	     e = e->by_row.next) {
-		const char *known = e->row.made ? e->row.made->id : e->seen;
+		const char *known = e->row.result ? e->row.result->id : e->seen;
 		if (e->detached || e->row.key->kind != resolve->kind || !known ||
 		    strncmp(known, resolve->prefix, len))
 			continue;
@@ -104,7 +104,7 @@ static void run_resolve(struct ck_cache *cache, struct ck_op *op)
 		visible = exact, n_visible = 1;
 	resolve->r = n_hidden && !n_visible;
 	const char *id =
-		n_visible == 1 ? visible->row.made->id : resolve->prefix; /* unknown or ambiguous: the runtime's business */
+		n_visible == 1 ? visible->row.result->id : resolve->prefix; /* unknown or ambiguous: the runtime's business */
 	free(resolve->view->resolved);
 	resolve->view->resolved = ck_strdup(id);
 	if (!resolve->view->resolved)

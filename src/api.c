@@ -194,10 +194,15 @@ int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
-	const struct ck_made *made = turn->m.made;
-	if (!made)
+	const struct ck_shared_result *result = turn->m.result;
+	if (!result)
 		return -CK_ESTATE;
-	*ret_reply = (struct ck_reply){ .size = sizeof(*ret_reply), .id = made->id, .bytes = made->bytes, .len = made->len };
+	*ret_reply = (struct ck_reply){
+		.size = sizeof(*ret_reply),
+		.id = result->id,
+		.bytes = result->bytes,
+		.len = result->len,
+	};
 	return 0;
 }
 
@@ -462,7 +467,7 @@ static void run_entries(struct ck_cache *cache, struct ck_op *op)
 			.entry = row->id,
 			.kind = row->key->kind,
 			.state = row->state,
-			.id = row->made ? row->made->id : "",
+			.id = row->result ? row->result->id : "",
 			.pod_name = row->key->pod_name,
 			.pod_namespace = row->key->pod_namespace,
 			.pod_uid = row->key->pod_uid,

@@ -23,7 +23,7 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 	if (e->row.state != CK_STATE_COMMITTING)
 		return; /* in use: told afterwards, and its answer is only noted (K22) */
 	if (refusal) {
-		ck_note_entry(m, e, CK_WHAT_REFUSED, 0, refusal);
+		ck_history_add(m, e, CK_WHAT_REFUSED, 0, refusal);
 		CK_FOR_TURNS (t, ck_pod_of(e))
 			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined &&
 			    !t->drain)
@@ -72,7 +72,7 @@ static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_eve
 	if (!told && event == CK_HOOK_RUN && !refused)
 		told = e->row.told;
 	if (!told || *told)
-		ck_note_entry(m, e, whats[event], 0,
+		ck_history_add(m, e, whats[event], 0,
 			      told ? some_names(told, names, sizeof(names)) : NULL);
 }
 

@@ -3,7 +3,7 @@
 #include "cache/machine/machine-int.h"
 
 /* K26: another object of this key is being destroyed */
-bool ck_loser_pending(const struct ck_entry *e)
+bool ck_duplicate_pending(const struct ck_entry *e)
 {
 	for (const struct ck_entry *other = ck_pod_of(e)->entries; other;
 	     other = ck_pod_next(other))
@@ -53,7 +53,7 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) &&
 		    ck_turn_same(m, t, e, &why))
 			awaited = true;
-	if (ck_loser_pending(e)) {
+	if (ck_duplicate_pending(e)) {
 		keep(m, e); /* K26: found while the hooks ran */
 		return;
 	}
@@ -65,7 +65,7 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->row.reason = CK_REASON_NONE;
 	if (awaited)
-		ck_note_entry(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
 		if (!ck_turn_live(m, t) || !ck_key_same(t->key, e->row.key) ||
 		    !ck_turn_same(m, t, e, &why))
@@ -88,7 +88,7 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 	fire = fire && !(CK_BROKEN(R39) && e->row.state == CK_STATE_KEPT);
 	if (fire && !ck_entry_choose(m, e, &err)) {
 		enum ck_reason why;
-		ck_note_entry(m, e, CK_WHAT_PLUGIN_ABSENT, 0, err.text);
+		ck_history_add(m, e, CK_WHAT_PLUGIN_ABSENT, 0, err.text);
 		if (e->row.state == CK_STATE_CREATING)
 			keep(m, e);
 		CK_FOR_TURNS (t, ck_pod_of(e))
@@ -138,10 +138,11 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 	struct ck_mturn *newest = ck_newest_live(m, e);
 	if (newest && ck_turn_undecided(m, newest, e)) {
 		keep(m, e);
-	} else if (newest && !ck_turn_same(m, newest, e, &why)) { /* K11: the kubelet asks for something else by now */
+	} else if (newest && !ck_turn_same(m, newest, e, &why)) {
+		/* the kubelet asks for something else by now (K11) */
 		m->counters.changed++;
 		ck_evict(m, e, why);
-	} else if (ck_loser_pending(e)) {
+	} else if (ck_duplicate_pending(e)) {
 		keep(m, e);
 	} else if (newest || CK_BROKEN(R38) ||
 		   (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
@@ -163,7 +164,7 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	} else if (unknown) {
 		e->ask_at = m->now + CK_INSPECT_AGAIN;
 		ck_kept_schedule(m, e);
-	} else if (ck_newest_live(m, e) && !ck_loser_pending(e)) {
+	} else if (ck_newest_live(m, e) && !ck_duplicate_pending(e)) {
 		ck_commit(m, e);
 	} else {
 		ck_kept_schedule(m, e);

@@ -32,31 +32,31 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 		return CK_ABANDONED;
 	}
 	if (ck_turn_live(m, t))
-		return CK_WAIT; /* K26: until a loser is gone */
+		return CK_WAIT; /* K26: until a duplicate is gone */
 	ck_turn_answer(m, t, CK_KEPT, "the caller's deadline has passed");
 	return CK_KEPT;
 }
 
-int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made,
+int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_result *result,
 		      struct ck_error *err)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (e && e->creator != t && !t->finished && t->seq == e->begun_turn && e->row.made &&
-	    !strcmp(e->row.made->id, made->id)) {
+	if (e && e->creator != t && !t->finished && t->seq == e->begun_turn && e->row.result &&
+	    !strcmp(e->row.result->id, result->id)) {
 		t->finished = true;
 		/* it took so long that a list told of it first (K8) */
 		return creator_outcome(m, t, e);
 	}
 	if (!e || e->creator != t)
 		return ck_fail(err, CK_ESTATE, "the turn is not making anything");
-	struct ck_entry *other = ck_machine_object(m, e->row.key->kind, made->id);
+	struct ck_entry *other = ck_machine_object(m, e->row.key->kind, result->id);
 	if (other && !ck_is_nameless(other))
 		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");
 	ck_event_begin(m);
 	/* somebody read the id in the runtime and stopped it before we knew whose it is */
 	if (other)
 		ck_entry_drop(m, other);
-	if (e->row.made ? 0 : ck_entry_set_made(m, e, made) < 0)
+	if (e->row.result ? 0 : ck_entry_set_result(m, e, result) < 0)
 		return ck_nomem(err);
 	ck_creator_ends(m, t);
 	t->finished = true;
@@ -80,7 +80,7 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 		return ck_machine_lost(m, t);
 	ck_event_begin(m);
 	ck_creator_ends(m, t);
-	ck_note_entry(m, e, CK_WHAT_FAILED, status->grpc, detail);
+	ck_history_add(m, e, CK_WHAT_FAILED, status->grpc, detail);
 	m->counters.failed++;
 	/* K4: the same status for all; whoever asks for something else is placed anew */
 	CK_FOR_TURNS (w, ck_pod_of(e)) {

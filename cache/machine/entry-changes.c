@@ -33,7 +33,7 @@ unsigned ck_machine_take_wants(struct ck_machine *m, struct ck_entry *e)
 	ck_unwant(m, e, wants);
 	e->outstanding |= wants & ~(unsigned)CK_WANT_CANCEL; /* a cancel has no answer of its own */
 	if (wants & CK_WANT_DESTROY)
-		e->destroys++;
+		e->destroy_calls++;
 	return wants;
 }
 
@@ -55,22 +55,23 @@ struct ck_group *ck_take_touched(struct ck_machine *m)
 	return pod;
 }
 
-void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
+void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
 		   const char *detail)
 {
 	/* history is a help, not a promise: without memory a line is missing */
-	if (m->notes_n == m->notes_room) {
-		size_t room = m->notes_room ? 2 * m->notes_room : 16;
-		struct ck_note *notes = ck_realloc(m->notes, room * sizeof(*notes));
-		if (!notes)
+	if (m->history_n == m->history_room) {
+		size_t room = m->history_room ? 2 * m->history_room : 16;
+		struct ck_history_event *history =
+			ck_realloc(m->history, room * sizeof(*history));
+		if (!history)
 			return;
-		m->notes = notes;
-		m->notes_room = room;
+		m->history = history;
+		m->history_room = room;
 	}
-	struct ck_note *note = &m->notes[m->notes_n++];
-	*note = (struct ck_note){ .entry = e, .what = what, .grpc = grpc, .at = m->now };
+	struct ck_history_event *event = &m->history[m->history_n++];
+	*event = (struct ck_history_event){ .entry = e, .what = what, .grpc = grpc, .at = m->now };
 	if (detail)
-		snprintf(note->detail, sizeof(note->detail), "%s", detail);
+		snprintf(event->detail, sizeof(event->detail), "%s", detail);
 }
 
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due)
@@ -84,11 +85,11 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 	if (CK_NEVER(!ck_state_may_move(e->row.state, to)))
 		return;
 	enum ck_state from = e->row.state;
-	ck_note_entry(m, e, CK_WHAT_MOVED, 0, NULL);
-	if (m->notes_n && m->notes[m->notes_n - 1].entry == e &&
-	    m->notes[m->notes_n - 1].what == CK_WHAT_MOVED) {
-		m->notes[m->notes_n - 1].from = from;
-		m->notes[m->notes_n - 1].to = to;
+	ck_history_add(m, e, CK_WHAT_MOVED, 0, NULL);
+	struct ck_history_event *last = m->history_n ? &m->history[m->history_n - 1] : NULL;
+	if (last && last->entry == e && last->what == CK_WHAT_MOVED) {
+		last->from = from;
+		last->to = to;
 	}
 	e->row.state = to;
 	m->moves++;
@@ -100,13 +101,13 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 	ck_touch(m, ck_pod_of(e));
 }
 
-int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made)
+int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shared_result *result)
 {
-	HASH_ADD_KEYPTR(by_object, m->by_object[e->row.key->kind], made->id,
-			(unsigned)strlen(made->id), e);
+	HASH_ADD_KEYPTR(by_object, m->by_object[e->row.key->kind], result->id,
+			(unsigned)strlen(result->id), e);
 	if (!e->by_object.tbl)
 		return -CK_ENOMEM;
-	e->row.made = ck_made_ref(made);
+	e->row.result = ck_shared_result_ref(result);
 	m->moves++;
 	if (!e->row.existed)
 		e->row.existed = m->now;

@@ -8,7 +8,7 @@ void ck_row_fini(struct ck_row *row)
 {
 	ck_key_free(row->key);
 	ck_record_fini(&row->record);
-	ck_made_unref(row->made);
+	ck_shared_result_unref(row->result);
 	free(row->told);
 	*row = (struct ck_row){ 0 };
 }

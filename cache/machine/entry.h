@@ -5,11 +5,11 @@
  * One row of the cache, as it lies in the database: struct ck_row. States and their moves are a
  * table.
  *
- *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)        what somebody waits for goes through at once
- *               |  \__ KEPT __/ |  \___/  |                            nobody waits: kept, and handed back later
- *               v        |      v         '-> KEPT (told)              the answer to a container's create was lost
- *            EVICTING <--'------'                                      abandoned, refused, expired, dead
- *               |---> COMMITTED                                        found in use
+ *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)   somebody waits: all at once
+ *               |  \__ KEPT __/ |  \___/  |                       nobody waits: handed back later
+ *               v        |      v         '-> KEPT (told)         a container's answer was lost
+ *            EVICTING <--'------'                                 abandoned, refused, expired, dead
+ *               |---> COMMITTED                                   found in use
  *               '---> GONE (a tombstone, hidden for a minute) -> (none)
  */
 #include <stdbool.h>
@@ -104,7 +104,7 @@ struct ck_row {
 	enum ck_phase phase;
 	enum ck_origin origin;
 	char stage[CK_STAGE_MAX + 1];
-	struct ck_made *made; /* the runtime's id and reply, once known */
+	struct ck_shared_result *result; /* the runtime's id and reply, once known */
 	char *told;           /* names told, or NULL */
 	uint32_t requests;    /* how often it was asked for */
 	uint32_t tries;       /* failed destroys */

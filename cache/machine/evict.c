@@ -3,11 +3,12 @@
  * Giving up an entry: find its id, see that it is not in use, tell the plugins, destroy, confirm,
  * tell the plugins, forget.
  *
- *   FIND -> CHECK -> STOP -> DESTROY -> REMOVE -> (GONE, a tombstone)        each failure: back-off, then again
- *              '-- in use: COMMITTED
+ *   FIND -> CHECK -> STOP -> DESTROY -> REMOVE -> (GONE, a tombstone)
+ *              '-- in use: COMMITTED                after each failure: a pause, then again
  *
- * An entry holds one of CK_DESTROYS_MAX slots from its first question until it is confirmed or
- * fails; entries that may not start yet wait in the order in which they became due. (K17 to K23)
+ * At most CK_DESTROYS_MAX entries are being destroyed at once, each from its first question until
+ * the destroy is confirmed or fails. Entries that may not start yet wait in the order in which they
+ * became due. (K17 to K23)
  */
 #include <stdio.h>
 
@@ -32,11 +33,11 @@ static void ready_del(struct ck_machine *m, struct ck_entry *e)
 	DL_DELETE2(m->ready, e, ready_prev, ready_next);
 }
 
-static void slot_release(struct ck_machine *m, struct ck_entry *e)
+static void destroying_end(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->slot)
+	if (e->destroying)
 		m->destroying--;
-	e->slot = false;
+	e->destroying = false;
 }
 
 static void phase_set(struct ck_machine *m, struct ck_entry *e, enum ck_phase phase)
@@ -48,9 +49,9 @@ static void phase_set(struct ck_machine *m, struct ck_entry *e, enum ck_phase ph
 /* what was to live in it goes first */
 static void evict_containers(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
+	if (e->row.key->kind != CK_SANDBOX || !e->row.result)
 		return;
-	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c;
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.result->id); c;
 	     c = c->link[CK_BY_SANDBOX].next)
 		ck_abandon(m, c, CK_REASON_SANDBOX_EVICTED);
 }
@@ -66,7 +67,7 @@ void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	e->dead = e->checked = false;
 	m->counters.evicted++;
 	ck_entry_move(m, e, CK_STATE_EVICTING);
-	phase_set(m, e, e->row.made ? CK_PHASE_CHECK : CK_PHASE_FIND);
+	phase_set(m, e, e->row.result ? CK_PHASE_CHECK : CK_PHASE_FIND);
 	evict_containers(m, e);
 	ready_add(m, e);
 }
@@ -138,7 +139,7 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 	}
 	ck_event_begin(m);
 	if (release) {
-		ck_note_entry(m, e, CK_WHAT_RELEASED, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_RELEASED, 0, NULL);
 		ck_evict_confirmed(m, e);
 		snprintf(ret_text, size,
 			 "released without confirmation; the resource may still exist");
@@ -170,24 +171,24 @@ static uint64_t back_off(struct ck_machine *m, unsigned tries)
 
 static void failed(struct ck_machine *m, struct ck_entry *e, int grpc)
 {
-	slot_release(m, e);
+	destroying_end(m, e);
 	ck_unwant(m, e, CK_WANT_INSPECT | CK_WANT_LIST | CK_WANT_DESTROY);
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	e->checked = false; /* somebody may use it by the next try */
 	e->row.tries++;
 	e->row.last_grpc = grpc;
 	m->counters.destroy_failures++;
-	ck_note_entry(m, e, CK_WHAT_DESTROY_FAILED, grpc, NULL);
+	ck_history_add(m, e, CK_WHAT_DESTROY_FAILED, grpc, NULL);
 	ck_dirty(m, e);
 	ck_entry_schedule(m, e, m->now + back_off(m, e->row.tries));
 }
 
 static void gone(struct ck_machine *m, struct ck_entry *e)
 {
-	slot_release(m, e);
+	destroying_end(m, e);
 	ready_del(m, e);
 	m->counters.destroyed++;
-	if (!e->row.made) { /* without an id there is nothing to hide (K21) */
+	if (!e->row.result) { /* without an id there is nothing to hide (K21) */
 		ck_entry_drop(m, e);
 		return;
 	}
@@ -212,7 +213,7 @@ void ck_gone_expired(struct ck_machine *m, struct ck_entry *e)
 
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 {
-	slot_release(m, e);
+	destroying_end(m, e);
 	ready_del(m, e);
 	ck_unwant(m, e, ~0u);
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
@@ -229,9 +230,9 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 static void in_use(struct ck_machine *m, struct ck_entry *e)
 {
 	struct ck_error err;
-	slot_release(m, e);
+	destroying_end(m, e);
 	m->counters.in_use++;
-	ck_note_entry(m, e, CK_WHAT_IN_USE, 0, NULL);
+	ck_history_add(m, e, CK_WHAT_IN_USE, 0, NULL);
 	phase_set(m, e, CK_PHASE_NONE);
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->row.reason = CK_REASON_NONE;
@@ -240,7 +241,7 @@ static void in_use(struct ck_machine *m, struct ck_entry *e)
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (other != e && ck_key_same(other->row.key, e->row.key) &&
 		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))
-			/* K26: the loser belongs to whoever uses it; never served (K27) */
+			/* K26: the duplicate belongs to whoever uses it; never served (K27) */
 			e->row.origin = CK_ORIGIN_RUNTIME;
 	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) &&
 	    e->row.told[0])
@@ -264,7 +265,7 @@ static bool check_use(struct ck_machine *m, struct ck_entry *e)
 	return false;
 }
 
-/* go on from the phase the entry is in; it holds a slot */
+/* go on from the phase that the entry is in; it is one of those that are being destroyed */
 static void step(struct ck_machine *m, struct ck_entry *e)
 {
 	ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout); /* no answer is a failure */
@@ -294,8 +295,8 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 		if (check_use(m, e))
 			return;
 		/* the host owes us answers: asking more often would only pile up */
-		if (e->destroys >= DESTROYS_OF_ONE) {
-			slot_release(m, e);
+		if (e->destroy_calls >= DESTROYS_OF_ONE) {
+			destroying_end(m, e);
 			ck_entry_schedule(m, e, m->now + CK_BACKOFF_MAX);
 			return;
 		}
@@ -306,7 +307,7 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 		ck_evict_confirmed(m, e);
 		return;
 	default:
-		phase_set(m, e, e->row.made ? CK_PHASE_CHECK : CK_PHASE_FIND);
+		phase_set(m, e, e->row.result ? CK_PHASE_CHECK : CK_PHASE_FIND);
 		step(m, e);
 	}
 }
@@ -314,15 +315,15 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 static bool may_start(struct ck_machine *m, struct ck_entry *e)
 {
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
-		if (other->slot)
+		if (other->destroying)
 			return false; /* one destroy per pod (K18) */
-	if (e->row.key->kind != CK_SANDBOX || !e->row.made)
+	if (e->row.key->kind != CK_SANDBOX || !e->row.result)
 		return true;
 	/* containers first; one that failed already waits for its sandbox to take it along (K19) */
-	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.made->id); c;
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.result->id); c;
 	     c = c->link[CK_BY_SANDBOX].next) {
 		if (ck_state_open(c->row.state) ||
-		    (c->row.state == CK_STATE_EVICTING && (c->slot || !c->row.tries)))
+		    (c->row.state == CK_STATE_EVICTING && (c->destroying || !c->row.tries)))
 			return false;
 	}
 	return true;
@@ -339,7 +340,7 @@ void ck_evict_pump(struct ck_machine *m)
 		if (!may_start(m, e))
 			continue;
 		ready_del(m, e);
-		e->slot = true;
+		e->destroying = true;
 		m->destroying++;
 		step(m, e);
 		next = m->ready; /* it may have ended at once, and let others start */
@@ -349,12 +350,12 @@ void ck_evict_pump(struct ck_machine *m)
 void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	enum ck_want hook = e->row.phase == CK_PHASE_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
-	if (e->row.phase == CK_PHASE_REMOVE || (e->slot && e->row.phase == CK_PHASE_STOP)) {
+	if (e->row.phase == CK_PHASE_REMOVE || (e->destroying && e->row.phase == CK_PHASE_STOP)) {
 		/* could not be asked; else plugins have deadlines of their own (H5) */
 		if (!(e->outstanding & hook))
 			ck_want(m, e, hook);
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
-	} else if (e->slot) {
+	} else if (e->destroying) {
 		failed(m, e, CK_GRPC_DEADLINE_EXCEEDED);
 	} else {
 		ready_add(m, e);
@@ -364,7 +365,7 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 /* K18: a new reason shortens the wait */
 void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->slot || e->is_ready || e->row.phase == CK_PHASE_REMOVE)
+	if (e->destroying || e->is_ready || e->row.phase == CK_PHASE_REMOVE)
 		return;
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
 	ready_add(m, e);
@@ -388,8 +389,8 @@ void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
 	ck_unwant(m, e, CK_WANT_LIST);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	evict_containers(m, e);
-	if (e->slot) { /* in its turn: by its id it is known what goes before it (K18) */
-		slot_release(m, e);
+	if (e->destroying) { /* in its turn: by its id it is known what goes before it (K18) */
+		destroying_end(m, e);
 		ck_entry_schedule(m, e, CK_NEVER_DUE);
 		ready_add(m, e);
 	}
@@ -407,7 +408,7 @@ static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n)
 {
-	if (!e->slot || e->checked ||
+	if (!e->destroying || e->checked ||
 	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
 		return; /* a late answer: another one has come already */
 	if (!ok) {
@@ -416,13 +417,13 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (o[i].kind != CK_CONTAINER || !o[i].sandbox_id ||
-		    strcmp(o[i].sandbox_id, e->row.made->id))
+		    strcmp(o[i].sandbox_id, e->row.result->id))
 			continue;
 		const struct ck_entry *c = ck_machine_object(m, CK_CONTAINER, o[i].id);
 		bool ours = c && ck_machine_hidden(c);
-		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.made->id);
+		for (struct ck_entry *k = c ? NULL : ck_sandbox_containers(m, e->row.result->id);
 		     k && !ours; k = k->link[CK_BY_SANDBOX].next)
-			ours = !k->row.made && ck_machine_hidden(k) &&
+			ours = !k->row.result && ck_machine_hidden(k) &&
 			       k->row.key->attempt == o[i].attempt && o[i].container_name &&
 			       !strcmp(k->row.key->container, o[i].container_name);
 		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
@@ -435,7 +436,7 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	if (!e->slot || e->checked ||
+	if (!e->destroying || e->checked ||
 	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
 		return; /* a late answer: another one has come already */
 	if (condition == CK_CONDITION_RUNNING) {
@@ -454,7 +455,7 @@ void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_e
 		return;
 	if (event == CK_HOOK_REMOVE) {
 		gone(m, e);
-	} else if (e->row.phase == CK_PHASE_STOP && e->slot) {
+	} else if (e->row.phase == CK_PHASE_STOP && e->destroying) {
 		phase_set(m, e, CK_PHASE_DESTROY);
 		step(m, e);
 	}
@@ -466,15 +467,16 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
 	if (!e || e->detached)
 		return;
 	ck_event_begin(m);
-	if (e->destroys)
-		e->destroys--;
-	if (!e->destroys)
+	if (e->destroy_calls)
+		e->destroy_calls--;
+	if (!e->destroy_calls)
 		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
 		if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
 			/* K17; also when it came after its time-out, or after a later try failed */
 			ck_evict_confirmed(m, e);
-		else if (e->slot && !e->destroys) /* an earlier try's failure was counted when its time was up */
+		else if (e->destroying && !e->destroy_calls)
+			/* an earlier try's failure was counted when its time was up */
 			failed(m, e, grpc);
 	}
 	ck_event_end(m);

@@ -7,16 +7,16 @@ struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o)
 {
 	struct ck_key *key = NULL;
 	struct ck_entry *e = NULL;
-	struct ck_made *made = ck_made_new(o->id, NULL, 0);
-	if (made && ck_key_from_object(o, &key, NULL) == 0 && ck_entry_new(m, key, &e) == 0) {
-		if (ck_entry_set_made(m, e, made) == 0) {
+	struct ck_shared_result *result = ck_shared_result_new(o->id, NULL, 0);
+	if (result && ck_key_from_object(o, &key, NULL) == 0 && ck_entry_new(m, key, &e) == 0) {
+		if (ck_entry_set_result(m, e, result) == 0) {
 			e->row.state = CK_STATE_COMMITTED;
 			e->row.origin = CK_ORIGIN_RUNTIME;
 			e->row.flags = CK_ENTRY_TOLD |
 				       (o->condition == CK_CONDITION_DEAD ? CK_ENTRY_ENDED : 0u);
 			e->running = o->condition == CK_CONDITION_RUNNING;
 			m->counters.imported++;
-			ck_note_entry(m, e, CK_WHAT_IMPORTED, 0, NULL);
+			ck_history_add(m, e, CK_WHAT_IMPORTED, 0, NULL);
 			ck_touch(m, ck_pod_of(e));
 		} else {
 			ck_entry_free(m, e);
@@ -27,7 +27,7 @@ struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o)
 		 * import does */
 		ck_key_free(key);
 	}
-	ck_made_unref(made);
+	ck_shared_result_unref(result);
 	return e;
 }
 

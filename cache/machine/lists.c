@@ -28,22 +28,22 @@ unsigned ck_machine_take_lists(struct ck_machine *m)
 static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *o,
 				  enum ck_index index)
 {
-	char name[2 * CK_NAME_MAX_LEN + 2];
 	if (index == CK_BY_SANDBOX)
 		return ck_sandbox_containers(m, ck_or_empty(o->sandbox_id));
-	if (strlen(ck_or_empty(o->pod_namespace)) + strlen(ck_or_empty(o->pod_name)) >= sizeof(name) - 2)
+	struct ck_key key = {
+		.pod_namespace = ck_or_empty(o->pod_namespace),
+		.pod_name = ck_or_empty(o->pod_name),
+	};
+	if (strlen(key.pod_namespace) + strlen(key.pod_name) > 2 * CK_NAME_MAX_LEN)
 		return NULL;
-	size_t at = strlen(ck_or_empty(o->pod_namespace)) + 1;
-	memcpy(name, ck_or_empty(o->pod_namespace), at);
-	memcpy(name + at, ck_or_empty(o->pod_name), strlen(ck_or_empty(o->pod_name)));
-	struct ck_group *pod = ck_group_find(m, CK_BY_POD, name, at + strlen(ck_or_empty(o->pod_name)));
+	struct ck_group *pod = ck_pod_group(m, &key, false);
 	return pod ? pod->entries : NULL;
 }
 
 /* without memory it stays hidden by its key alone, until the next list */
 static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
 {
-	if (e->row.made || (e->seen && !strcmp(e->seen, id)))
+	if (e->row.result || (e->seen && !strcmp(e->seen, id)))
 		return;
 	free(e->seen);
 	e->seen = ck_strdup(id);
@@ -62,7 +62,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			continue;
 		switch (e->row.state) {
 		case CK_STATE_CREATING:
-			if (e->row.flags & CK_ENTRY_LOST && ck_list_counts(begun_seq, e->changed_seq))
+			if (e->row.flags & CK_ENTRY_LOST &&
+			    ck_list_counts(begun_seq, e->changed_seq))
 				ck_lost_find(m, e, all, n);
 			else if (!(e->row.flags & CK_ENTRY_LOST) &&
 				 o->condition == CK_CONDITION_DEAD &&
@@ -71,7 +72,7 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			note_seen(m, e, o->id);
 			return; /* it is being made: hidden by its key, and from now on by its id */
 		case CK_STATE_EVICTING:
-			if (!e->row.made) {
+			if (!e->row.result) {
 				ck_lost_find(m, e, all, n);
 				return;
 			}
@@ -106,7 +107,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		break;
 	case CK_STATE_COMMITTED:
 		if (e->row.key->kind == CK_SANDBOX)
-			ck_sandbox_stopped(m, e->row.made->id, true);
+			ck_sandbox_stopped(m, e->row.result->id, true);
 		ck_entry_drop(m, e);
 		break;
 	case CK_STATE_EVICTING:
@@ -131,7 +132,7 @@ static void count_conflicts(struct ck_machine *m, const struct ck_object *o, siz
 					     : NULL;
 		if (e) {
 			m->counters.duplicates++;
-			ck_note_entry(m, e, CK_WHAT_DUPLICATE, 0, NULL);
+			ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 		}
 		if (uid)
 			uid->ready_stamp = m->stamp;

@@ -9,7 +9,7 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 		return;
 	if (!(e->row.flags & CK_ENTRY_LOST)) {
 		m->counters.lost++;
-		ck_note_entry(m, e, CK_WHAT_LOST, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_LOST, 0, NULL);
 	}
 	e->row.flags |= CK_ENTRY_LOST;
 	e->lost_at = m->now;
@@ -44,7 +44,7 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 {
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.failed++;
-	ck_note_entry(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
+	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
 		      "its outcome was unknown, and nothing came of it");
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
@@ -81,7 +81,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
 		t->again = true;
 		e->changed_seq = m->seq;
 		m->counters.resent++;
-		ck_note_entry(m, e, CK_WHAT_RESENT, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_RESENT, 0, NULL);
 		ck_dirty(m, e);
 		ck_creating_schedule(m, e);
 		ck_turn_answer(m, t, CK_CREATE, NULL);
@@ -157,12 +157,12 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 {
 	struct ck_key *copy = NULL;
 	struct ck_entry *e = NULL;
-	struct ck_made *made = ck_made_new(o->id, NULL, 0);
-	if (made && ck_key_dup(key, &copy) == 0 && ck_entry_new(m, copy, &e) == 0) {
-		if (ck_entry_set_made(m, e, made) == 0) {
+	struct ck_shared_result *result = ck_shared_result_new(o->id, NULL, 0);
+	if (result && ck_key_dup(key, &copy) == 0 && ck_entry_new(m, copy, &e) == 0) {
+		if (ck_entry_set_result(m, e, result) == 0) {
 			e->row.state = CK_STATE_CREATING; /* for an instant: it is born evicted */
 			m->counters.duplicates++;
-			ck_note_entry(m, e, CK_WHAT_DUPLICATE, 0, NULL);
+			ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 			ck_evict(m, e, CK_REASON_DUPLICATE);
 		} else {
 			ck_entry_free(m, e);
@@ -170,7 +170,7 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 	} else {
 		ck_key_free(copy); /* out of memory: the next list finds it again */
 	}
-	ck_made_unref(made);
+	ck_shared_result_unref(result);
 }
 
 /* the id of a lost or evicted creation is found among @o; true: it was there */
@@ -178,24 +178,26 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 {
 	const struct ck_object *best = NULL;
 	for (size_t i = 0; i < n; i++) {
-		if (!ck_object_has_key(&o[i], e->row.key) || ck_machine_object(m, o[i].kind, o[i].id))
+		if (!ck_object_has_key(&o[i], e->row.key) ||
+		    ck_machine_object(m, o[i].kind, o[i].id))
 			continue;
-		if (!best || ck_object_alive(&o[i]) > ck_object_alive(best) ||
-		    (ck_object_alive(&o[i]) == ck_object_alive(best) && o[i].created_at > best->created_at))
+		int more = best ? ck_object_alive(&o[i]) - ck_object_alive(best) : 1;
+		if (more > 0 || (more == 0 && o[i].created_at > best->created_at))
 			best = &o[i];
 	}
 	if (!best)
 		return false;
 	if (best->condition == CK_CONDITION_UNKNOWN && e->row.state == CK_STATE_CREATING)
 		return true; /* it is there, and nothing more is known: asked again */
-	struct ck_made *made = ck_made_new(best->id, NULL, 0);
-	if (!made || ck_entry_set_made(m, e, made) < 0) {
-		ck_made_unref(made);
+	struct ck_shared_result *result = ck_shared_result_new(best->id, NULL, 0);
+	if (!result || ck_entry_set_result(m, e, result) < 0) {
+		ck_shared_result_unref(result);
 		return true; /* out of memory: asked again */
 	}
-	ck_made_unref(made);
+	ck_shared_result_unref(result);
 	for (size_t i = 0; i < n; i++)
-		if (&o[i] != best && ck_object_alive(&o[i]) && ck_object_has_key(&o[i], e->row.key) &&
+		if (&o[i] != best && ck_object_alive(&o[i]) &&
+		    ck_object_has_key(&o[i], e->row.key) &&
 		    !ck_machine_object(m, o[i].kind, o[i].id))
 			ck_duplicate(m, e->row.key, &o[i]);
 	if (e->row.state == CK_STATE_EVICTING) {
@@ -227,7 +229,7 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND) {
 		ck_evict_listed(m, e, ok && ck_list_counts(begun_seq, e->changed_seq), o, n);
-	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_FIND && e->slot) {
+	} else if (e->row.state == CK_STATE_EVICTING && e->destroying) {
 		if (ok && ck_list_counts(begun_seq, e->changed_seq) && !ck_lost_find(m, e, o, n))
 			ck_evict_confirmed(m, e); /* there is nothing of that name */
 	} else if (e->row.state == CK_STATE_CREATING && e->row.flags & CK_ENTRY_LOST) {

@@ -40,12 +40,12 @@ struct ck_machine {
 	struct ck_mturn *answered, *resolves;
 	struct ck_group *touched;
 	struct ck_list lists[CK_CONTAINER + 1];
-	unsigned destroying; /* entries that hold a slot */
+	unsigned destroying; /* entries that are */
 	uint64_t longest_deadline[CK_CONTAINER + 1];
 	uint64_t *views; /* seqs of open views */
 	size_t views_n, views_room;
-	struct ck_note *notes;
-	size_t notes_n, notes_room;
+	struct ck_history_event *history; /* of this round */
+	size_t history_n, history_room;
 	struct ck_counters counters;
 };
 
@@ -77,13 +77,13 @@ void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants);
 /* place its turns anew before the event ends */
 void ck_touch(struct ck_machine *m, struct ck_group *pod);
 struct ck_group *ck_take_touched(struct ck_machine *m); /* or NULL */
-void ck_note_entry(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
+void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
 		   const char *detail);
 /* its timer, and row.due */
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due);
 void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to);
 /* shared; -CK_ENOMEM */
-int ck_entry_set_made(struct ck_machine *m, struct ck_entry *e, struct ck_made *made);
+int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shared_result *result);
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e);    /* gone for good: its row goes */
 /* false: a required plugin is absent */
 bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err);
@@ -139,7 +139,7 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
 /* K6 */
 void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
-bool ck_loser_pending(const struct ck_entry *e); /* K26 */
+bool ck_duplicate_pending(const struct ck_entry *e); /* K26 */
 uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
 void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
 

@@ -39,7 +39,7 @@ void ck_machine_free(struct ck_machine *m)
 	HASH_ITER (by_row, m->by_row, e, next)
 		ck_entry_free(m, e);
 	ck_timers_fini(&m->timers);
-	free(m->notes);
+	free(m->history);
 	free(m->views);
 	free(m);
 }
@@ -83,10 +83,10 @@ bool ck_machine_row_unwanted(const struct ck_entry *e)
 	return e->detached;
 }
 
-const struct ck_note *ck_machine_notes(struct ck_machine *m, size_t *ret_n)
+const struct ck_history_event *ck_machine_history(struct ck_machine *m, size_t *ret_n)
 {
-	*ret_n = m->notes_n;
-	return m->notes;
+	*ret_n = m->history_n;
+	return m->history;
 }
 
 uint64_t ck_machine_seq(const struct ck_machine *m)
@@ -143,16 +143,16 @@ void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
 
 bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 {
-	unsigned slots = 0;
+	unsigned destroying = 0;
 	for (const struct ck_entry *e = m->by_row; e; e = e->by_row.next) {
-		slots += e->slot;
+		destroying += e->destroying;
 		const char *wrong = NULL;
 		if (e->detached)
 			continue;
-		if (e->slot && e->row.state != CK_STATE_EVICTING)
-			wrong = "holds a slot without being evicted";
+		if (e->destroying && e->row.state != CK_STATE_EVICTING)
+			wrong = "is being destroyed without being evicted";
 		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING &&
-			 !e->row.made && e->row.origin == CK_ORIGIN_CACHE)
+			 !e->row.result && e->row.origin == CK_ORIGIN_CACHE)
 			wrong = "has no result";
 		else if (e->creator && e->row.state != CK_STATE_CREATING &&
 			 e->row.state != CK_STATE_EVICTING)
@@ -167,8 +167,9 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 			return false;
 		}
 	}
-	if (slots != m->destroying) {
-		snprintf(why, size, "%u slots held, %u counted", slots, m->destroying);
+	if (destroying != m->destroying) {
+		snprintf(why, size, "%u are being destroyed, %u counted", destroying,
+			 m->destroying);
 		return false;
 	}
 	return true;

@@ -13,7 +13,7 @@
  * A round: feed events; the caller writes what ck_machine_dirty() names, in one transaction;
  * ck_machine_settle() says whether that worked; only then are answers (ck_machine_answered()) and
  * wants (ck_machine_wanting()) carried out (K29). After a turn or an entry exists nothing here
- * needs memory, but for results, imports and notes.
+ * needs memory, but for results, imports and history.
  *
  * The machine is used by one thread at a time. Its files; each calls those below it:
  *
@@ -92,8 +92,9 @@ struct ck_entry {
 	uint64_t begun_turn;
 	uint64_t list_stamp; /* the last whole list that held it */
 	uint32_t unanswered; /* turns it was handed to that have not reported */
-	uint32_t destroys;   /* calls in flight: more than one after a time-out */
-	bool is_dirty, is_ready, slot; /* slot: one of the CK_DESTROYS_MAX */
+	uint32_t destroy_calls; /* in flight: more than one after a time-out */
+	bool is_dirty, is_ready;
+	bool destroying;     /* one of the CK_DESTROYS_MAX, from its first question */
 	bool checked;        /* EVICTING: found not in use, for this try */
 	bool stopped;        /* EVICTING: ports and addresses are free (K10) */
 	bool running;        /* COMMITTED container: started */
@@ -142,7 +143,7 @@ struct ck_mturn {
 	enum ck_relation relation;
 	/* once DECIDED */
 	int outcome; /* enum ck_outcome, or -CK_E... */
-	struct ck_made *made;
+	struct ck_shared_result *result;
 	struct ck_shared_status *status;
 	struct ck_error err;
 };
@@ -159,7 +160,7 @@ struct ck_rules { /* the durations of struct ck_options, defaults filled in */
 	bool skip_first_list; /* serve before the first successful list (no host.list) */
 };
 
-struct ck_note { /* a line for history and log; entry valid until ck_machine_settle() */
+struct ck_history_event { /* a line for history and log; entry valid until ck_machine_settle() */
 	struct ck_entry *entry;
 	enum ck_what what;
 	enum ck_state from, to;
@@ -207,9 +208,9 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id,
 		     uint64_t timeout, struct ck_error *err);
 int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage);
-/* @made is shared, not taken. CK_HAND_BACK, CK_WAIT, CK_KEPT, CK_ABANDONED, -CK_EUNAVAILABLE,
+/* @result is shared, not taken. CK_HAND_BACK, CK_WAIT, CK_KEPT, CK_ABANDONED, -CK_EUNAVAILABLE,
  * -CK_ESTATE */
-int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_made *made,
+int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_result *result,
 		      struct ck_error *err);
 /* @status shared; @detail redacted text for the history */
 int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
@@ -266,7 +267,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 struct ck_entry *ck_machine_dirty(struct ck_machine *m);
 /* its row is to be deleted, not updated */
 bool ck_machine_row_unwanted(const struct ck_entry *entry);
-const struct ck_note *ck_machine_notes(struct ck_machine *m, size_t *ret_n);
+const struct ck_history_event *ck_machine_history(struct ck_machine *m, size_t *ret_n);
 /* K29, K32: the dirty entries are, or are not, in the database. Undoes what may not be outside
  * without being on disk */
 void ck_machine_settle(struct ck_machine *m, bool written, const char *why);

@@ -68,7 +68,7 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	ck_turn_want_resolve(m, t);
 	m->counters.created++;
 	ck_dirty(m, e);
-	ck_note_entry(m, e, CK_WHAT_BEGUN, 0, NULL);
+	ck_history_add(m, e, CK_WHAT_BEGUN, 0, NULL);
 	ck_touch(m, t->group);
 	ck_creating_schedule(m, e);
 	ck_turn_answer(m, t, CK_CREATE, NULL);
@@ -78,7 +78,7 @@ static void conflict(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 {
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.conflicts++;
-	ck_note_entry(m, e, CK_WHAT_CONFLICT, 0, why);
+	ck_history_add(m, e, CK_WHAT_CONFLICT, 0, why);
 	ck_turn_answer(m, t, -CK_ECONFLICT, "%s exists: %s", ck_key_print(t->key, who, sizeof(who)),
 		       why);
 }
@@ -117,7 +117,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		e->row.requests++;
 		e->row.interest = m->now;
 		m->counters.joined += e->row.state == CK_STATE_CREATING;
-		ck_note_entry(m, e, CK_WHAT_JOINED, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);
 	}
 	switch (e->row.state) {
 	/* K1; another fingerprint is compared at the end (K11), unless it is older than this
@@ -143,7 +143,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 			m->counters.not_comparable++;
 		m->counters.changed++;
 		ck_abandon(m, e, why);
-	} else if (ck_loser_pending(e)) {
+	} else if (ck_duplicate_pending(e)) {
 		return;
 	} else if (!m->rules.can_inspect) {
 		ck_commit(m, e);

@@ -8,17 +8,17 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	struct ck_key *key = row->key;
 	if (ck_entry_new(m, key, &e) < 0)
 		return -CK_ENOMEM;
-	struct ck_made *made = row->made;
+	struct ck_shared_result *result = row->result;
 	HASH_DELETE(by_row, m->by_row, e);
 	e->row = *row;
-	e->row.made = NULL;
+	e->row.result = NULL;
 	HASH_ADD(by_row, m->by_row, row.id, sizeof(e->row.id), e);
-	if (!e->by_row.tbl || (made && ck_entry_set_made(m, e, made) < 0)) {
+	if (!e->by_row.tbl || (result && ck_entry_set_result(m, e, result) < 0)) {
 		e->row = (struct ck_row){ 0 }; /* stays the caller's */
 		ck_entry_free(m, e);
 		return -CK_ENOMEM;
 	}
-	ck_made_unref(made);
+	ck_shared_result_unref(result);
 	*row = (struct ck_row){ 0 };
 	e->restored = true;
 	e->written = e->row.state;
@@ -28,7 +28,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	if (!same_boot && e->row.staged)
 		e->row.staged = m->now;
 	ck_event_begin(m);
-	ck_note_entry(m, e, CK_WHAT_RESTORED, 0, NULL);
+	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
 		if (!same_boot)

@@ -96,8 +96,8 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 			continue;
 		if (t->outcome == CK_HAND_BACK)
 			e->unanswered--;
-		ck_made_unref(t->made);
-		t->made = NULL;
+		ck_shared_result_unref(t->result);
+		t->result = NULL;
 		t->outcome = -CK_EUNAVAILABLE;
 		ck_fail(&t->err, CK_EUNAVAILABLE,
 			"the result exists, but handing it over cannot be recorded: %s", why);
@@ -143,7 +143,7 @@ static void dirty_del(struct ck_machine *m, struct ck_entry *e)
 
 void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 {
-	m->notes_n = 0;
+	m->history_n = 0;
 	if (!written)
 		m->counters.write_failures++;
 	for (struct ck_entry *e = m->dirty, *next; e; e = next) {

@@ -17,7 +17,7 @@ static size_t varint_put(unsigned char *p, uint64_t value)
 	return n;
 }
 
-struct ck_made *ck_made_new(const char *id, const void *bytes, size_t len)
+struct ck_shared_result *ck_shared_result_new(const char *id, const void *bytes, size_t len)
 {
 	size_t id_len = strlen(id);
 	unsigned char head[1 + VARINT_MAX] = { RESPONSE_ID_TAG };
@@ -27,35 +27,35 @@ struct ck_made *ck_made_new(const char *id, const void *bytes, size_t len)
 		head_len = 1 + varint_put(head + 1, id_len);
 		len = head_len + id_len;
 	}
-	struct ck_made *made = ck_alloc(sizeof(*made) + len + id_len + 1);
-	if (!made)
+	struct ck_shared_result *result = ck_alloc(sizeof(*result) + len + id_len + 1);
+	if (!result)
 		return NULL;
-	char *behind = (char *)made->bytes + len;
+	char *behind = (char *)result->bytes + len;
 	memcpy(behind, id, id_len);
-	made->id = behind;
-	made->refs = 1;
-	made->len = len;
+	result->id = behind;
+	result->refs = 1;
+	result->len = len;
 	if (!bytes) {
-		memcpy(made->bytes, head, head_len);
-		memcpy(made->bytes + head_len, id, id_len);
+		memcpy(result->bytes, head, head_len);
+		memcpy(result->bytes + head_len, id, id_len);
 	} else if (len) {
-		memcpy(made->bytes, bytes, len);
+		memcpy(result->bytes, bytes, len);
 	}
-	return made;
+	return result;
 }
 
-struct ck_made *ck_made_ref(struct ck_made *made)
+struct ck_shared_result *ck_shared_result_ref(struct ck_shared_result *result)
 {
-	if (made)
-		__atomic_add_fetch(&made->refs, 1, __ATOMIC_RELAXED);
-	return made;
+	if (result)
+		__atomic_add_fetch(&result->refs, 1, __ATOMIC_RELAXED);
+	return result;
 }
 
-void ck_made_unref(struct ck_made *made)
+void ck_shared_result_unref(struct ck_shared_result *result)
 {
 	/* what other holders read must not move behind the free */
-	if (made && __atomic_sub_fetch(&made->refs, 1, __ATOMIC_ACQ_REL) == 0)
-		free(made);
+	if (result && __atomic_sub_fetch(&result->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		free(result);
 }
 
 struct ck_shared_status *ck_shared_status_new(const struct ck_status *status)

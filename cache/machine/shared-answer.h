@@ -5,17 +5,17 @@
  * share it; the last one frees it, on any thread. */
 #include "src/crikeep.h"
 
-struct ck_made {
+struct ck_shared_result {
 	unsigned refs;  /* atomic */
 	size_t len;
 	const char *id; /* lies behind the bytes */
 	unsigned char bytes[];
 };
 
-/* ck_made_new - @bytes NULL: make a response with field 1 = id. NULL: out of memory */
-struct ck_made *ck_made_new(const char *id, const void *bytes, size_t len);
-struct ck_made *ck_made_ref(struct ck_made *made);
-void ck_made_unref(struct ck_made *made);
+/* ck_shared_result_new - @bytes NULL: make a response with field 1 = id. NULL: out of memory */
+struct ck_shared_result *ck_shared_result_new(const char *id, const void *bytes, size_t len);
+struct ck_shared_result *ck_shared_result_ref(struct ck_shared_result *result);
+void ck_shared_result_unref(struct ck_shared_result *result);
 
 struct ck_shared_status {
 	unsigned refs; /* atomic */

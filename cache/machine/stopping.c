@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host sees of resources: their condition, that they are used, stopped (K16) or removed. */
+/* What the host sees of resources: their condition, that they are used, stopped or removed. */
 #include "cache/machine/machine-int.h"
 
 /* K16: nothing new begins in it, and what is not committed in it goes */
@@ -55,7 +55,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 				ck_touch(m, ck_pod_of(e));
 			}
 			if (sandbox)
-				ck_sandbox_stopped(m, e->row.made->id, false);
+				ck_sandbox_stopped(m, e->row.result->id, false);
 		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered &&
 			   !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
 			/* K25; nobody has named it or was handed it since */

@@ -27,7 +27,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 			       "the caller's deadline had passed before its request was read");
 	struct ck_entry *other = uid_of_another_name(m, key);
 	if (other) {
-		ck_note_entry(m, other, CK_WHAT_CONFLICT, 0,
+		ck_history_add(m, other, CK_WHAT_CONFLICT, 0,
 			      "its pod's uid was asked for under another name or namespace");
 		return ck_fail(err, CK_EINVAL,
 			       "pod uid %.64s belongs to a pod of another name or namespace",
@@ -122,7 +122,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for %u s", who, seconds(m, t->began));
 		return;
 	}
-	ck_note_entry(m, e, CK_WHAT_BUSY, 0, NULL);
+	ck_history_add(m, e, CK_WHAT_BUSY, 0, NULL);
 	switch (e->row.state) {
 	case CK_STATE_EVICTING:
 		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
@@ -191,7 +191,7 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_detach(m, t);
 	}
 	if (e && !e->detached) {
-		ck_note_entry(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
 		e->row.interest = m->now;
 		if (e->row.state == CK_STATE_KEPT)
 			ck_kept_schedule(m, e);
@@ -212,7 +212,7 @@ void ck_machine_unheard(struct ck_machine *m, struct ck_mturn *t)
 	t->state = CK_TURN_DECIDED;
 	t->outcome = -CK_EABANDONED;
 	ck_turn_detach(m, t); /* before the others are placed: it is not to begin once more */
-	ck_note_entry(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
+	ck_history_add(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
 	if (e->row.state == CK_STATE_EVICTING)
 		ck_evict_confirmed(m, e);
 	else
@@ -251,11 +251,11 @@ void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
 	ck_machine_part(m, t);
 	ck_key_free(t->key);
 	free(t->drain);
-	ck_made_unref(t->made);
+	ck_shared_result_unref(t->result);
 	ck_shared_status_unref(t->status);
 	t->key = NULL;
 	t->drain = NULL;
-	t->made = NULL;
+	t->result = NULL;
 	t->status = NULL;
 }
 
@@ -277,7 +277,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 		e->row.flags |= CK_ENTRY_DELIVERED;
 	} else {
 		m->counters.answers_lost++;
-		ck_note_entry(m, e, CK_WHAT_ANSWER_LOST, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_ANSWER_LOST, 0, NULL);
 		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER &&
 		    !e->unanswered && !e->running && !e->removing &&
 		    !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {

@@ -108,10 +108,10 @@ void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 {
 	if (t->cosmetic) {
 		m->counters.relabelled++;
-		ck_note_entry(m, e, CK_WHAT_RELABELLED, 0, NULL);
+		ck_history_add(m, e, CK_WHAT_RELABELLED, 0, NULL);
 	}
 	t->row = e->row.id;
-	t->made = ck_made_ref(e->row.made);
+	t->result = ck_shared_result_ref(e->row.result);
 	e->unanswered++;
 	ck_turn_answer(m, t, CK_HAND_BACK, NULL);
 }

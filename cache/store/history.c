@@ -49,7 +49,7 @@ static int bind_note(sqlite3_stmt *stmt, const struct ck_row *row, const char *w
 #define BIND(call) rc = rc ? rc : (call)
 	BIND(sqlite3_bind_text(stmt, WHO + 1, who, -1, SQLITE_STATIC));
 	BIND(sqlite3_bind_int(stmt, KIND + 1, (int)row->key->kind));
-	BIND(row->made ? sqlite3_bind_text(stmt, OBJECT + 1, row->made->id, -1, SQLITE_STATIC)
+	BIND(row->result ? sqlite3_bind_text(stmt, OBJECT + 1, row->result->id, -1, SQLITE_STATIC)
 		       : sqlite3_bind_null(stmt, OBJECT + 1));
 	BIND(sqlite3_bind_int(stmt, WHAT + 1, (int)what));
 	BIND(sqlite3_bind_int(stmt, FROM + 1, (int)from));

@@ -118,9 +118,9 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_phase, row->phase);
 	bind_number(&b, COL_origin, row->origin);
 	bind_text(&b, COL_stage, row->stage);
-	bind_text(&b, COL_object, row->made ? row->made->id : NULL);
-	bind_blob(&b, COL_reply, row->made ? row->made->bytes : NULL,
-		  row->made ? row->made->len : 0);
+	bind_text(&b, COL_object, row->result ? row->result->id : NULL);
+	bind_blob(&b, COL_reply, row->result ? row->result->bytes : NULL,
+		  row->result ? row->result->len : 0);
 	bind_text(&b, COL_told, row->told);
 	bind_number(&b, COL_requests, row->requests);
 	bind_number(&b, COL_tries, row->tries);
@@ -331,8 +331,8 @@ static const char *read_made(sqlite3_stmt *stmt, struct ck_row *row)
 		return "reply";
 	if (!ck_column_text(stmt, COL_object, CK_ID_MAX, &id) || !*id)
 		return "object";
-	row->made = ck_made_new(id, reply, len);
-	return row->made ? NULL : "";
+	row->result = ck_shared_result_new(id, reply, len);
+	return row->result ? NULL : "";
 }
 
 int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *err)

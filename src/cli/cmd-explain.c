@@ -415,8 +415,8 @@ static void tell_all(const struct story *story)
 	fprintf(story->out, "Entry %" PRIu64 ": %s %s/%s%s%s, attempt %" PRIu32, row->id,
 		ck_kind_word(key->kind), key->pod_namespace, key->pod_name, container ? "/" : "",
 		key->container, key->attempt);
-	if (row->made)
-		fprintf(story->out, ", id %.13s", row->made->id);
+	if (row->result)
+		fprintf(story->out, ", id %.13s", row->result->id);
 	fprintf(story->out, ", ");
 	tell_state(story);
 	tell_plugins(story);

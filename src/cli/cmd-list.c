@@ -117,7 +117,7 @@ static void add_line(struct ck_table *table, const struct ck_look *look, const s
 		     bool whole)
 {
 	const struct ck_key *key = row->key;
-	const char *id = row->made ? row->made->id : "";
+	const char *id = row->result ? row->result->id : "";
 	char words[CK_ROW_WORDS];
 	ck_table_cellf(table, "%" PRIu64, row->id);
 	ck_table_cell(table, ck_kind_word(key->kind));

@@ -238,8 +238,8 @@ static struct json_object *digests_tree(const struct ck_row *row)
 static void put_raw(struct json_object *object, const struct ck_row *row)
 {
 	const struct ck_record *record = &row->record;
-	if (row->made)
-		ck_tree_put_hex(object, "reply", row->made->bytes, row->made->len);
+	if (row->result)
+		ck_tree_put_hex(object, "reply", row->result->bytes, row->result->len);
 	else
 		ck_tree_put(object, "reply", NULL);
 	ck_tree_put_int(object, "form", record->form);
@@ -273,7 +273,7 @@ struct json_object *ck_row_tree(const struct ck_look *look, const struct ck_row 
 	ck_tree_put_text(object, "stage", or_null(row->stage));
 	put_past(look, row, object, "staged", row->staged);
 	ck_tree_put_text(object, "origin", row->origin == CK_ORIGIN_RUNTIME ? "runtime" : "cache");
-	ck_tree_put_text(object, "id", row->made ? row->made->id : NULL);
+	ck_tree_put_text(object, "id", row->result ? row->result->id : NULL);
 	ck_tree_put(object, "told", told_tree(row->told));
 	ck_tree_put_int(object, "requests", row->requests);
 	ck_tree_put_int(object, "tries", row->tries);

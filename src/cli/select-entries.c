@@ -245,7 +245,7 @@ int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *
 	struct subject *subjects = subjects_new(n);
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_row *row = &look->reader->rows[i];
-		subjects[i] = (struct subject){ row->id, row->made ? row->made->id : NULL,
+		subjects[i] = (struct subject){ row->id, row->result ? row->result->id : NULL,
 						ck_key_pod(row->key) };
 	}
 	int r = pick(subjects, n, arg, ret_picked);

@@ -174,7 +174,7 @@ static void raw_note(struct raw *raw, const char *who, int from, int to)
 	sqlite3_bind_int64(stmt, 2, (sqlite3_int64)raw->row.id);
 	sqlite3_bind_text(stmt, 3, who, -1, SQLITE_STATIC);
 	sqlite3_bind_int(stmt, 4, CK_SANDBOX);
-	sqlite3_bind_text(stmt, 5, raw->row.made->id, -1, SQLITE_STATIC);
+	sqlite3_bind_text(stmt, 5, raw->row.result->id, -1, SQLITE_STATIC);
 	sqlite3_bind_int(stmt, 6, 1);
 	sqlite3_bind_int(stmt, 7, from);
 	sqlite3_bind_int(stmt, 8, to);
@@ -208,16 +208,16 @@ static void raw_commit(struct raw *raw)
 static void raw_turn(struct raw *raw, struct ck_key *key, unsigned long i)
 {
 	char who[512];
-	struct ck_made *made = raw->row.made;
+	struct ck_shared_result *result = raw->row.result;
 	raw->row.key = key;
 	raw->row.id = i + 1;
 	ck_key_print(key, who, sizeof(who));
 	run(raw, raw->begin);
 	raw->row.state = CK_STATE_CREATING;
-	raw->row.made = NULL;
+	raw->row.result = NULL;
 	ck_row_bind(raw->insert, &raw->row, true);
 	run(raw, raw->insert);
-	raw->row.made = made;
+	raw->row.result = result;
 	sqlite3_bind_int64(raw->digests, 1, (sqlite3_int64)raw->row.id);
 	sqlite3_bind_blob(raw->digests, 2, raw->row.record.digests,
 			  (int)raw->row.record.digests_len, SQLITE_STATIC);

@@ -34,8 +34,8 @@ static int put(struct ck_store *store, const char *name, size_t reply)
 	struct ck_row row = row_make(store, name, CK_STATE_KEPT);
 	int r = ck_store_begin(store, &err);
 
-	ck_made_unref(row.made);
-	row.made = ck_made_new("0f1e2d3c4b5a", bytes, reply);
+	ck_shared_result_unref(row.result);
+	row.result = ck_shared_result_new("0f1e2d3c4b5a", bytes, reply);
 	if (r >= 0)
 		r = ck_store_insert(store, &row, &err);
 	if (r >= 0)

@@ -99,7 +99,7 @@ static void second_round(struct ck_store *store, struct ck_row *row, const struc
 	struct ck_counters counters = {.requests = 2};
 
 	row->state = CK_STATE_KEPT;
-	row->made = ck_made_ref(other->made);
+	row->result = ck_shared_result_ref(other->result);
 	TRY(ck_store_begin(store, NULL));
 	TRY(ck_store_update(store, row, NULL));
 	TRY(ck_store_insert(store, other, NULL));

@@ -746,7 +746,7 @@ static int print_rows(const char *dir, const char *counter)
 	for (size_t i = 0; i < reader->rows_n; i++) {
 		const struct ck_row *row = &reader->rows[i];
 		printf("%s%s %s %llu", i ? "|" : "", ck_state_name(row->state),
-		       row->made ? row->made->id : "-", (unsigned long long)row->id);
+		       row->result ? row->result->id : "-", (unsigned long long)row->id);
 	}
 	ck_reader_free(reader);
 	return 0;

@@ -158,7 +158,7 @@ static void decode_entry(sqlite3 *db, bool again)
 		return;
 	}
 	if (!row.key || strcmp(ck_state_name(row.state), "?") == 0 ||
-	    strlen(row.stage) > CK_STAGE_MAX || (row.made && !*row.made->id))
+	    strlen(row.stage) > CK_STAGE_MAX || (row.result && !*row.result->id))
 		abort();
 	if (!again) { /* what was taken can be written, and is taken again */
 		sqlite3_exec(db, "DELETE FROM entry", NULL, NULL, NULL);

@@ -374,7 +374,7 @@ static bool make_absence(struct world *w, struct step *s)
 {
 	FOR_ENTRIES(e, w)
 	{
-		struct object *o = e->row.made ? world_object_of(w, e->row.made->id) : NULL;
+		struct object *o = e->row.result ? world_object_of(w, e->row.result->id) : NULL;
 		if (e->row.state == CK_STATE_CREATING && percent(20))
 			return make_stillborn(w, s, e);
 		if (!o || (e->row.state != CK_STATE_COMMITTING &&
@@ -405,7 +405,8 @@ static bool make_twin(struct world *w, struct step *s)
 	FOR_ENTRIES(e, w)
 	{
 		struct object *o =
-			e->row.state == CK_STATE_KEPT ? world_object_of(w, e->row.made->id) : NULL;
+			e->row.state == CK_STATE_KEPT ? world_object_of(w, e->row.result->id)
+						      : NULL;
 		bool twin = false, evicted = false;
 		if (!o || o->condition != CK_CONDITION_READY)
 			continue;

@@ -264,9 +264,10 @@ static void listed_late(struct world *w, struct shadow *s, const struct job *job
 		if (!e || e->row.state == CK_STATE_GONE)
 			cell(w, CELL_FAIL, COL_EVICTING);
 	} else if (condition != CK_CONDITION_UNKNOWN) {
-		if (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e) && !e->row.made)
+		if (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e) &&
+		    !e->row.result)
 			return; /* its time is up, and it will be asked again */
-		MUST(w, unchanged(s, e) && e->row.made,
+		MUST(w, unchanged(s, e) && e->row.result,
 		     "the table: entry %lu is EVICTING, its id came late and was not stored", row);
 		cell(w, CELL_FINISH, COL_EVICTING);
 	}

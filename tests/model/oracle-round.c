@@ -55,7 +55,7 @@ void oracle_settled(struct world *w, bool written)
 		     "K32: entry %lu moved from %s to %s when the round was closed", row,
 		     ck_state_name(s->state), ck_state_name(e->row.state));
 	}
-	ck_machine_notes(w->m, &w->notes_seen); /* what an undone commit adds is judged above */
+	ck_machine_history(w->m, &w->history_seen); /* what an undone commit adds is judged above */
 	oracle_observe(w);
 	w->taken_back = taken_back;
 }
@@ -78,7 +78,7 @@ static void check_database(struct world *w)
 		MUST(w,
 		     stored->row.state == e->row.state && !differ &&
 			     stored->row.phase == e->row.phase &&
-			     !stored->row.made == !e->row.made &&
+			     !stored->row.result == !e->row.result &&
 			     stored->row.tries == e->row.tries &&
 			     stored->row.reason == e->row.reason,
 		     "K29: entry %lu (%s) differs from its row in the database (%s): a transition "
@@ -350,7 +350,7 @@ static void check_handed(struct world *w, struct caller *c)
 	MUST(w, e->row.state == CK_STATE_COMMITTED,
 	     "hidden until committed: caller %d was handed %s, which is %s", label, c->id,
 	     ck_state_name(e->row.state));
-	MUST(w, s->key == c->key && e->row.made && !strcmp(e->row.made->id, c->id),
+	MUST(w, s->key == c->key && e->row.result && !strcmp(e->row.result->id, c->id),
 	     "K1: caller %d was handed %s", label, c->id);
 	MUST(w, !(s->flags & (CK_ENTRY_ABANDONED | CK_ENTRY_ENDED)),
 	     "K5, K9, K23: caller %d was handed %s, abandoned or ended", label, c->id);
@@ -595,7 +595,8 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 		to == CK_STATE_KEPT;
 	if ((!same_boot || abandoned) && to != CK_STATE_GONE && to != CK_STATE_COMMITTED)
 		to = CK_STATE_EVICTING;
-	if (!same_boot && !row->made && !w->config.rules.can_list && e->row.state == CK_STATE_GONE)
+	if (!same_boot && !row->result && !w->config.rules.can_list &&
+	    e->row.state == CK_STATE_GONE)
 		to = CK_STATE_GONE; /* no id, and nobody to ask for one */
 	if (to == CK_STATE_GONE)
 		exempt(w, s);

@@ -65,12 +65,13 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	struct ck_entry *e = entry_of(w, s);
 	unsigned long row = row_of(w, s);
 	bool given = s->flags & CK_ENTRY_ABANDONED;
-	bool loser = false, twin = false;
+	bool duplicate = false, twin = false;
 
 	FOR_SHADOWS(other, w)
 	twin = twin || (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED);
 	FOR_SHADOWS(other, w)
-	loser = loser || (other != s && other->key == s->key && other->state == CK_STATE_EVICTING); /* K26 */
+	duplicate = duplicate || (other != s && other->key == s->key &&
+				  other->state == CK_STATE_EVICTING); /* K26 */
 	s->interest = w->now;
 	switch (col) {
 	case COL_CREATING:
@@ -84,11 +85,11 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			     "K1: the same request did not join entry %lu", row);
 		break;
 	case COL_KEPT:
-		if (w->config.rules.can_inspect || loser || given) {
+		if (w->config.rules.can_inspect || duplicate || given) {
 			MUST(w, r == CK_WAIT && unchanged(s, e),
 			     "K6: the same request was answered %d by a kept entry", r);
 			MUST(w,
-			     loser || given ||
+			     duplicate || given ||
 				     (e && (asking(e, CK_WANT_INSPECT) || e->ask_at > w->now)),
 			     "K6: nobody asks whether entry %lu lives", row);
 		} else if (w->plugin_absent && w->config.rules.hooks &&
@@ -125,8 +126,8 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			     "K5: a running container answered %d", r);
 		else
 			MUST(w,
-			     r == CK_HAND_BACK && c->turn.made &&
-				     !strcmp(c->turn.made->id, s->id) && e &&
+			     r == CK_HAND_BACK && c->turn.result &&
+				     !strcmp(c->turn.result->id, s->id) && e &&
 				     (!e->wants || s->found_used),
 			     "K5: committed, and answered %d", r);
 		break;
@@ -381,7 +382,7 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 	}
 	FOR_SHADOWS(other, w)
 	if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
-		return; /* K26: it waits for a loser to go */
+		return; /* K26: it waits for a duplicate to go */
 	if (w->taken_back)
 		return; /* its sandbox may have gone in the same event */
 	if (!newest && !offer) {
@@ -418,7 +419,7 @@ void oracle_finished(struct world *w, struct caller *c, int r)
 		finished_well(w, c, s, r);
 		cell(w, CELL_FINISH, col);
 	} else if (col == COL_EVICTING && e && e->row.state == CK_STATE_EVICTING) {
-		MUST(w, e->row.made,
+		MUST(w, e->row.result,
 		     "the table: entry %lu is EVICTING, and its id came late and was not stored",
 		     row_of(w, s));
 		cell(w, CELL_FINISH, col);

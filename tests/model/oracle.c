@@ -173,7 +173,7 @@ bool oracle_shown(struct world *w, const struct object *o)
 	if (e)
 		return !ck_machine_hidden(e);
 	FOR_ENTRIES(f, w) /* by its key, before its id is known */
-	if (open_or_evicting(f->row.state) && !f->row.made &&
+	if (open_or_evicting(f->row.state) && !f->row.result &&
 	    ck_key_same(f->row.key, w->keys[o->key].key))
 		return false;
 	return true;
@@ -358,24 +358,24 @@ static void tombstone(struct world *w, const struct shadow *s)
 	memcpy(w->tombs[w->tombs_n++].id, s->id, sizeof(s->id));
 }
 
-static void moved(struct world *w, const struct ck_note *note)
+static void moved(struct world *w, const struct ck_history_event *event)
 {
-	const struct ck_row *row = &note->entry->row;
+	const struct ck_row *row = &event->entry->row;
 	struct shadow *s = &w->shadows[row->id];
 	enum ck_state from = s->state;
 	unsigned long id = (unsigned long)row->id;
 
 	if (!s->alive) {
-		s->state = note->to;
+		s->state = event->to;
 		return; /* judged where it is seen first */
 	}
-	MUST(w, from == note->from, "entry %lu moves from %s, but it was %s", id,
-	     ck_state_name(note->from), ck_state_name(from));
-	MUST(w, may_move(note->from, note->to), "rules 1: entry %lu moves from %s to %s", id,
-	     ck_state_name(note->from), ck_state_name(note->to));
-	if (!s->id[0] && row->made)
-		snprintf(s->id, sizeof(s->id), "%s", row->made->id);
-	switch (note->to) {
+	MUST(w, from == event->from, "entry %lu moves from %s, but it was %s", id,
+	     ck_state_name(event->from), ck_state_name(from));
+	MUST(w, may_move(event->from, event->to), "rules 1: entry %lu moves from %s to %s", id,
+	     ck_state_name(event->from), ck_state_name(event->to));
+	if (!s->id[0] && row->result)
+		snprintf(s->id, sizeof(s->id), "%s", row->result->id);
+	switch (event->to) {
 	case CK_STATE_KEPT:
 		if (from == CK_STATE_COMMITTED)
 			MUST(w,
@@ -408,12 +408,12 @@ static void moved(struct world *w, const struct ck_note *note)
 		MUST(w, from == CK_STATE_EVICTING || !(s->flags & CK_ENTRY_ABANDONED) || !s->alive,
 		     "K13: entry %lu was abandoned during its hooks and is committed", id);
 		s->committed = true;
-		relabelled(w, s, note->entry, CK_REASON_NONE);
+		relabelled(w, s, event->entry, CK_REASON_NONE);
 		break;
 	case CK_STATE_EVICTING:
 		MUST(w, row->reason != CK_REASON_NONE || row->state != CK_STATE_EVICTING,
 		     "entry %lu is evicted for no reason", id);
-		relabelled(w, s, note->entry, row->reason);
+		relabelled(w, s, event->entry, row->reason);
 		if (row->reason == CK_REASON_TTL)
 			check_ttl(w, s);
 		s->checks = 0;
@@ -421,7 +421,7 @@ static void moved(struct world *w, const struct ck_note *note)
 		s->fails = s->tried_event = s->stop = s->stop_done = 0;
 		break;
 	case CK_STATE_GONE:
-		s->state = note->to; /* so that it does not hide what it leaves behind */
+		s->state = event->to; /* so that it does not hide what it leaves behind */
 		check_end(w, s, from);
 		if (from == CK_STATE_EVICTING && s->id[0])
 			tombstone(w, s);
@@ -429,7 +429,7 @@ static void moved(struct world *w, const struct ck_note *note)
 	default:
 		break;
 	}
-	s->state = note->to;
+	s->state = event->to;
 	s->moved_event = w->event;
 	s->life = w->life;
 }
@@ -478,10 +478,10 @@ static void look_at(struct world *w, const struct ck_entry *e)
 		if (e->row.reason != CK_REASON_RELABELLED)
 			relabelled(w, s, e, e->row.reason);
 	}
-	if (e->row.made && !s->id[0])
-		snprintf(s->id, sizeof(s->id), "%s", e->row.made->id);
+	if (e->row.result && !s->id[0])
+		snprintf(s->id, sizeof(s->id), "%s", e->row.result->id);
 	if (s->id[0])
-		MUST(w, e->row.made && !strcmp(e->row.made->id, s->id),
+		MUST(w, e->row.result && !strcmp(e->row.result->id, s->id),
 		     "entry %lu was %s and has another id now", row, s->id);
 	/* a destroy, or a question before it, has failed or had no answer in time */
 	if (e->row.tries > s->fails) {
@@ -500,11 +500,11 @@ static void look_at(struct world *w, const struct ck_entry *e)
 void oracle_observe(struct world *w)
 {
 	size_t n;
-	const struct ck_note *notes = ck_machine_notes(w->m, &n);
+	const struct ck_history_event *history = ck_machine_history(w->m, &n);
 
-	for (; w->notes_seen < n; w->notes_seen++)
-		if (notes[w->notes_seen].what == CK_WHAT_MOVED)
-			moved(w, &notes[w->notes_seen]);
+	for (; w->history_seen < n; w->history_seen++)
+		if (history[w->history_seen].what == CK_WHAT_MOVED)
+			moved(w, &history[w->history_seen]);
 	w->stamp++;
 	FOR_ENTRIES(e, w)
 	look_at(w, e);

@@ -192,13 +192,14 @@ int world_finish(struct world *w, int label, bool heard)
 		return 0;
 	creation->told = true;
 	struct ck_error err = { 0 };
-	struct ck_made *made = ck_made_new(w->objects[creation->object].id, NULL, 0);
+	struct ck_shared_result *result =
+		ck_shared_result_new(w->objects[creation->object].id, NULL, 0);
 	feed(w);
 	c->making = false;
 	oracle_finishing(w, c);
-	int r = ck_machine_finish(w->m, &c->turn, made, &err);
+	int r = ck_machine_finish(w->m, &c->turn, result, &err);
 	oracle_finished(w, c, r);
-	ck_made_unref(made);
+	ck_shared_result_unref(result);
 	c->fresh = true;
 	fed(w);
 	return r;
@@ -367,7 +368,7 @@ void world_external(struct world *w, int label, const struct request *req,
 	int number = world_key(w, key);
 	ck_key_free(key);
 	struct ck_entry *e = world_key_entry(w, number);
-	bool known = e && e->row.made &&
+	bool known = e && e->row.result &&
 		     (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
 	/* else nobody could tell which of the two is ours */
 	if (name_in_use(w, number) && !(twin && known))
@@ -533,8 +534,8 @@ void world_crash(struct world *w, unsigned how)
 	for (uint64_t id = 1; id <= w->rows_n; id++)
 		if (w->db[id].used)
 			oracle_restored(w, &w->db[id].row, w->db[id].boot == w->boot);
-	ck_machine_notes(w->m, &n);
-	w->notes_seen = n; /* moves of a restart are judged above */
+	ck_machine_history(w->m, &n);
+	w->history_seen = n; /* moves of a restart are judged above */
 	oracle_observe(w);
 	close_round(w);
 }

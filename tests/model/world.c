@@ -165,7 +165,7 @@ void row_copy(struct ck_row *to, const struct ck_row *from)
 	to->flags &= ~(unsigned)CK_ENTRY_VOLATILE;
 	to->record.digests = NULL;
 	to->record.digests_len = 0;
-	to->made = from->made ? ck_made_ref(from->made) : NULL;
+	to->result = from->result ? ck_shared_result_ref(from->result) : NULL;
 	to->told = from->told ? strdup(from->told) : NULL;
 	if (ck_key_dup(from->key, &to->key) < 0)
 		abort();
@@ -377,8 +377,8 @@ static void hear(struct world *w, struct caller *c)
 		   (c->heard == CK_WAIT || c->heard == CK_CREATE)) {
 		c->heard = c->turn.outcome;
 		c->row = c->turn.row;
-		if (c->heard == CK_HAND_BACK && c->turn.made)
-			snprintf(c->id, sizeof(c->id), "%s", c->turn.made->id);
+		if (c->heard == CK_HAND_BACK && c->turn.result)
+			snprintf(c->id, sizeof(c->id), "%s", c->turn.result->id);
 		oracle_heard(w, c);
 	}
 }
@@ -412,7 +412,7 @@ void close_round(struct world *w)
 		write_rows(w);
 	oracle_settling(w, written);
 	ck_machine_settle(w->m, written, written ? NULL : "no space left");
-	w->notes_seen = 0;
+	w->history_seen = 0;
 	oracle_settled(w, written);
 	while ((t = ck_machine_answered(w->m)))
 		hear(w, (struct caller *)(void *)((char *)t - offsetof(struct caller, turn)));
@@ -470,7 +470,7 @@ void machine_start(struct world *w)
 	w->life++;
 	w->opened = w->now;
 	w->list_done[CK_SANDBOX] = w->list_done[CK_CONTAINER] = false;
-	w->notes_seen = 0;
+	w->history_seen = 0;
 	w->jobs_n = 0;
 	w->in_round = 0;
 	for (unsigned i = 0; i < WORLD_VIEWS; i++)
@@ -576,7 +576,7 @@ void world_print(struct world *w, FILE *to)
 	{
 		const struct stored *stored = &w->db[e->row.id];
 		fprintf(to, "        entry %u %s %s", (unsigned)e->row.id,
-			e->row.made ? e->row.made->id : "-", ck_state_name(e->row.state));
+			e->row.result ? e->row.result->id : "-", ck_state_name(e->row.state));
 #define PRINT_FLAG(name, bit, word) \
 	if (e->row.flags & CK_ENTRY_##name) \
 		fprintf(to, " %s", word);

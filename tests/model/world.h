@@ -252,7 +252,7 @@ struct world {
 		unsigned event;
 	} tombs[WORLD_OBJECTS];
 	unsigned tombs_n;
-	size_t notes_seen;
+	size_t history_seen;
 	unsigned stamp;
 	unsigned orders;
 	uint64_t inspected_row; /* the answer being fed says of this row: ready */

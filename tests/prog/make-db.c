@@ -279,7 +279,7 @@ static void add(const struct plan *plan)
 	row->origin = plan->imported ? CK_ORIGIN_RUNTIME : CK_ORIGIN_CACHE;
 	if (plan->stage)
 		strcpy(row->stage, plan->stage);
-	row->made = plan->id ? ck_made_new(plan->id, NULL, 0) : NULL;
+	row->result = plan->id ? ck_shared_result_new(plan->id, NULL, 0) : NULL;
 	row->told = ck_strdup(plan->told);
 	row->requests = plan->requests;
 	row->tries = plan->tries;
@@ -334,7 +334,7 @@ static void obey(struct ck_row *row, const struct ck_admin_request *request,
 	if (row->state != CK_STATE_EVICTING)
 		update(row, CK_STATE_EVICTING);
 	if (named(row, "used")) {
-		row->made = ck_made_new("5ed0", NULL, 0);
+		row->result = ck_shared_result_new("5ed0", NULL, 0);
 		update(row, CK_STATE_COMMITTED);
 	} else if (!named(row, "stubborn")) {
 		update(row, CK_STATE_GONE);

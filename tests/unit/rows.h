@@ -93,7 +93,7 @@ static inline struct ck_row row_make(struct ck_store *store, const char *name, e
 		abort();
 	ck_fingerprint_free(fp);
 	if (state != CK_STATE_CREATING)
-		row.made = ck_made_new("0f1e2d3c4b5a", NULL, 0);
+		row.result = ck_shared_result_new("0f1e2d3c4b5a", NULL, 0);
 	return row;
 }
 

@@ -57,52 +57,55 @@ static void every_value_has_words(void **state)
 static void a_reply_that_is_not_given_is_made_from_the_id(void **state)
 {
 	char id[CK_ID_MAX + 1];
-	struct ck_made *made = ck_made_new("abc", NULL, 0);
+	struct ck_shared_result *result = ck_shared_result_new("abc", NULL, 0);
 
 	(void)state;
-	assert_int_equal(made->len, 5);
-	assert_memory_equal(made->bytes, "\n\003abc", 5);
-	assert_string_equal(made->id, "abc");
-	ck_made_unref(made);
+	assert_int_equal(result->len, 5);
+	assert_memory_equal(result->bytes, "\n\003abc", 5);
+	assert_string_equal(result->id, "abc");
+	ck_shared_result_unref(result);
 
 	memset(id, 'x', sizeof(id) - 1);
 	id[sizeof(id) - 1] = '\0';
-	made = ck_made_new(id, NULL, 0);
-	assert_int_equal(made->len, CK_ID_MAX + 3);
-	assert_memory_equal(made->bytes, "\n\200\010xx", 5); /* 1024 as a varint */
-	ck_made_unref(made);
+	result = ck_shared_result_new(id, NULL, 0);
+	assert_int_equal(result->len, CK_ID_MAX + 3);
+	assert_memory_equal(result->bytes, "\n\200\010xx", 5); /* 1024 as a varint */
+	ck_shared_result_unref(result);
 }
 
 static void a_result_lives_as_long_as_its_holders(void **state)
 {
-	struct ck_made *made = ck_made_new("abc", "reply\0more", 10);
-	struct ck_made *second = ck_made_ref(made);
+	struct ck_shared_result *result = ck_shared_result_new("abc", "reply\0more", 10);
+	struct ck_shared_result *second = ck_shared_result_ref(result);
 
 	(void)state;
-	assert_ptr_equal(made, second);
-	ck_made_unref(made);
+	assert_ptr_equal(result, second);
+	ck_shared_result_unref(result);
 	assert_memory_equal(second->bytes, "reply\0more", 10);
 	assert_string_equal(second->id, "abc");
-	ck_made_unref(second);
-	ck_made_unref(ck_made_ref(NULL));
+	ck_shared_result_unref(second);
+	ck_shared_result_unref(ck_shared_result_ref(NULL));
 }
 
 static void a_result_without_memory_is_none(void **state)
 {
 	(void)state;
 	ck_fault_arm(CK_FAULT_ALLOC, 1, false);
-	assert_null(ck_made_new("abc", NULL, 0));
+	assert_null(ck_shared_result_new("abc", NULL, 0));
 	ck_fault_arm(0, 0, false);
 }
 
 static void a_row_can_be_finished_twice(void **state)
 {
-	struct ck_row row = {.made = ck_made_new("abc", NULL, 0), .told = strdup("10-x")};
+	struct ck_row row = {
+		.result = ck_shared_result_new("abc", NULL, 0),
+		.told = strdup("10-x"),
+	};
 
 	(void)state;
 	row.record.digests = malloc(3);
 	ck_row_fini(&row);
-	assert_null(row.made);
+	assert_null(row.result);
 	ck_row_fini(&row);
 }
 

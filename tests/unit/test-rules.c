@@ -1047,7 +1047,8 @@ static void k26_the_id_in_the_row_wins(void **state)
 	list_passes(CK_SANDBOX);
 	assert_int_equal(state_of(B), CK_STATE_EVICTING);
 	begin(C, sandbox, 60 * S);
-	assert_int_equal(outcome(C), CK_WAIT); /* the winner stays hidden until the loser is gone */
+	/* the winner stays hidden until the duplicate is gone */
+	assert_int_equal(outcome(C), CK_WAIT);
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
 	let_evict();
 	assert_int_equal(outcome(C), CK_HAND_BACK);

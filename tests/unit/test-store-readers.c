@@ -125,8 +125,8 @@ static void transitions(struct fixture *f, unsigned n)
 
 	if (!f->row.id) {
 		f->row = row_make(f->store, "web", CK_STATE_KEPT);
-		ck_made_unref(f->row.made);
-		f->row.made = ck_made_new("0f1e2d3c4b5a", reply, sizeof(reply));
+		ck_shared_result_unref(f->row.result);
+		f->row.result = ck_shared_result_new("0f1e2d3c4b5a", reply, sizeof(reply));
 		struct ck_row twin = row_make(f->store, "twin", CK_STATE_KEPT);
 		twin.requests = f->row.requests = 0;
 		MUST(ck_store_begin(f->store, &f->err));
@@ -140,7 +140,7 @@ static void transitions(struct fixture *f, unsigned n)
 		twin.id++;
 		f->row.requests++;
 		twin.requests++;
-		twin.made = NULL;
+		twin.result = NULL;
 		twin.state = CK_STATE_EVICTING;
 		MUST(ck_store_begin(f->store, &f->err));
 		MUST(ck_store_update(f->store, &f->row, &f->err));

@@ -80,11 +80,11 @@ static void assert_same_row(const struct ck_row *a, const struct ck_row *b)
 	assert_int_equal(a->phase, b->phase);
 	assert_int_equal(a->origin, b->origin);
 	assert_string_equal(a->stage, b->stage);
-	assert_int_equal(!a->made, !b->made);
-	if (a->made) {
-		assert_string_equal(a->made->id, b->made->id);
-		assert_int_equal(a->made->len, b->made->len);
-		assert_memory_equal(a->made->bytes, b->made->bytes, a->made->len);
+	assert_int_equal(!a->result, !b->result);
+	if (a->result) {
+		assert_string_equal(a->result->id, b->result->id);
+		assert_int_equal(a->result->len, b->result->len);
+		assert_memory_equal(a->result->bytes, b->result->bytes, a->result->len);
 	}
 	assert_string_equal(a->told ? a->told : "", b->told ? b->told : "");
 	assert_int_equal(a->requests, b->requests);
@@ -152,7 +152,7 @@ static void an_update_keeps_key_and_record(void **state)
 
 	assert_int_equal(insert(f, &row), 0);
 	row.state = CK_STATE_KEPT;
-	row.made = ck_made_new("abc", "reply", 5);
+	row.result = ck_shared_result_new("abc", "reply", 5);
 	row.existed = 77;
 	row.flags = CK_ENTRY_VOLATILE | CK_ENTRY_LOST;
 	memset(row.record.image_id, 9, sizeof(row.record.image_id));
@@ -171,12 +171,12 @@ static void an_empty_reply_is_a_reply(void **state)
 	struct ck_row row = row_make(f->store, "web", CK_STATE_CREATING);
 
 	row.state = CK_STATE_KEPT;
-	row.made = ck_made_new("abc", "", 0);
+	row.result = ck_shared_result_new("abc", "", 0);
 	assert_int_equal(insert(f, &row), 0);
 	load(f);
-	assert_non_null(f->rows.row[0].made);
-	assert_int_equal(f->rows.row[0].made->len, 0);
-	assert_string_equal(f->rows.row[0].made->id, "abc");
+	assert_non_null(f->rows.row[0].result);
+	assert_int_equal(f->rows.row[0].result->len, 0);
+	assert_string_equal(f->rows.row[0].result->id, "abc");
 	ck_row_fini(&row);
 }
 
@@ -383,7 +383,7 @@ static void crash_points_name_the_moves_of_a_round(void **state)
 	ck_crash_hook = record_crash_point;
 	assert_int_equal(insert(f, &row), 0);
 	row.state = CK_STATE_KEPT;
-	row.made = ck_made_new("abc", NULL, 0);
+	row.result = ck_shared_result_new("abc", NULL, 0);
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_update(f->store, &row, &f->err));
 	must(f, ck_store_note(f->store, &row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 1, 0,
