@@ -18,6 +18,7 @@
 #include "src/base/duration.h"
 #include "src/cli/cli.h"
 #include "src/cli/cri-endpoint.h"
+#include "src/cri/numbers.h"
 #include "src/cli/output/text.h"
 
 #define DEADLINE_DEFAULT (2 * CK_NS_PER_S)
@@ -302,7 +303,9 @@ static void ask(struct ck_client *client, struct step *step, const struct argume
 	while (!ck_client_wait(client, &call, ck_client_now() + PROGRESS_EVERY))
 		progress(step, "waiting");
 	if (!call.status.code) {
-		step->id = ck_cri_read_text(call.reply.p, call.reply.len, 1);
+		/* the id of a container stands at the same place */
+		step->id = ck_cri_read_text(call.reply.p, call.reply.len,
+					    CRI_RunPodSandboxResponse_pod_sandbox_id);
 		if (!step->id || !*step->id) { /* a kubelet could not use it */
 			free(CK_TAKE(step->id));
 			call.status.code = CK_GRPC_INTERNAL;

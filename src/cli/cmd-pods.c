@@ -9,12 +9,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/base/wire.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/duration.h"
 #include "src/cli/cli.h"
 #include "src/cli/cri-endpoint.h"
+#include "src/cri/message.h"
 #include "src/cli/output/text.h"
 
 #define ID_SHOWN        13 /* as crictl cuts them */
@@ -74,52 +74,32 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static void set(char **place, const struct ck_wire_field *field)
+/* a copy of the text at @number; NULL: absent */
+static char *text_of(const struct ck_fields *fields, uint32_t number)
 {
-	free(*place);
-	*place = ck_strndup((const char *)field->data, field->len);
-	if (!*place)
+	const struct ck_wire_field *field = ck_fields_get(fields, number, CK_WIRE_BYTES);
+	char *text = field ? ck_strndup((const char *)field->data, field->len) : NULL;
+	if (field && !text)
 		ck_print_nomem();
-}
-
-static int read_metadata(struct ck_wire wire, struct pod *pod, struct ck_error *err)
-{
-	struct ck_wire_field f;
-	int r;
-	while ((r = ck_wire_next(&wire, &f, err)) > 0) {
-		if (f.number == 1 && f.type == CK_WIRE_BYTES)
-			set(&pod->name, &f);
-		else if (f.number == 2 && f.type == CK_WIRE_BYTES)
-			set(&pod->uid, &f);
-		else if (f.number == 3 && f.type == CK_WIRE_BYTES)
-			set(&pod->namespace, &f);
-		else if (f.number == 4 && f.type == CK_WIRE_VARINT)
-			pod->attempt = f.value;
-	}
-	return r;
+	return text;
 }
 
 static int read_pod(struct ck_wire wire, struct pod *pod, struct ck_error *err)
 {
-	struct ck_wire_field f;
-	int r;
-	while ((r = ck_wire_next(&wire, &f, err)) > 0) {
-		if (f.number == 1 && f.type == CK_WIRE_BYTES)
-			set(&pod->id, &f);
-		else if (f.number == 2 && f.type == CK_WIRE_BYTES)
-			r = read_metadata(ck_wire_inside(&wire, &f), pod, err);
-		else if (f.number == 3 && f.type == CK_WIRE_VARINT)
-			pod->state = f.value;
-		else if (f.number == 4 && f.type == CK_WIRE_VARINT)
-			pod->created = (int64_t)f.value;
-		else if (f.number == 7 && f.type == CK_WIRE_BYTES)
-			set(&pod->handler, &f);
-		if (r < 0)
-			return r;
-	}
-	if (r == 0 && !pod->id)
-		return ck_fail(err, CK_EMALFORMED, "a sandbox without an id");
-	return r;
+	struct ck_fields fields, metadata;
+	int r = ck_fields_read(wire, &fields, err);
+	r = r < 0 ? r : ck_fields_inside(&fields, CRI_PodSandbox_metadata, &metadata, err);
+	if (r < 0)
+		return r;
+	pod->id = text_of(&fields, CRI_PodSandbox_id);
+	pod->name = text_of(&metadata, CRI_PodSandboxMetadata_name);
+	pod->uid = text_of(&metadata, CRI_PodSandboxMetadata_uid);
+	pod->namespace = text_of(&metadata, CRI_PodSandboxMetadata_namespace);
+	pod->attempt = ck_fields_number(&metadata, CRI_PodSandboxMetadata_attempt);
+	pod->state = ck_fields_number(&fields, CRI_PodSandbox_state);
+	pod->created = (int64_t)ck_fields_number(&fields, CRI_PodSandbox_created_at);
+	pod->handler = text_of(&fields, CRI_PodSandbox_runtime_handler);
+	return pod->id ? 0 : ck_fail(err, CK_EMALFORMED, "a sandbox without an id");
 }
 
 static int read_list(const struct ck_bytes *reply, struct pods *pods, struct ck_error *err)
@@ -127,9 +107,7 @@ static int read_list(const struct ck_bytes *reply, struct pods *pods, struct ck_
 	struct ck_wire wire = ck_wire_begin(reply->p, reply->len);
 	struct ck_wire_field f;
 	int r;
-	while ((r = ck_wire_next(&wire, &f, err)) > 0) {
-		if (f.number != 1 || f.type != CK_WIRE_BYTES)
-			continue;
+	while ((r = ck_cri_each(&wire, CRI_ListPodSandboxResponse_items, &f, err)) > 0) {
 		if ((pods->n & (pods->n - 1)) == 0) { /* grows at powers of two */
 			struct pod *grown =
 				ck_realloc(pods->all, (pods->n ? 2 * pods->n : 1) * sizeof(*grown));

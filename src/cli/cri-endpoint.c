@@ -2,15 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base/wire.h"
 #include "src/base/mem.h"
+#include "src/base/wire-writer.h"
 #include "src/cli/cli.h"
 #include "src/cli/cri-endpoint.h"
+#include "src/cri/message.h"
 
 #define ENDPOINT_DEFAULT "unix:///run/crikeep/cri.sock"
 
 enum { OPT_ENDPOINT = 0x300, OPT_API };
-enum { NODE = 2, CONTAINER = 1 }; /* NamespaceMode; POD is 0, the default */
 
 struct ck_cri ck_cri;
 
@@ -80,122 +80,118 @@ bool ck_cri_newer_than_server(const struct ck_unary *call)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* out of memory: print that and exit */
-static void must(int r)
+static void put_pod_labels(struct ck_writer *out, uint32_t field, const struct ck_cri_pod *pod)
 {
-	if (r < 0)
-		ck_print_nomem();
+	ck_writer_pair(out, field, "io.kubernetes.pod.name", pod->name);
+	ck_writer_pair(out, field, "io.kubernetes.pod.namespace", pod->namespace);
+	ck_writer_pair(out, field, "io.kubernetes.pod.uid", pod->uid);
 }
 
-static void put(struct ck_bytes *out, uint32_t field, struct ck_bytes *inner)
+static void put_namespaces(struct ck_writer *out, uint32_t field, const struct ck_cri_pod *pod)
 {
-	must(ck_bytes_field(out, field, inner->p, inner->len));
-	ck_bytes_free(inner);
+	size_t namespaces = ck_writer_open(out, field);
+	ck_writer_number(out, CRI_NamespaceOption_network,
+			 pod->host_network ? CRI_NamespaceMode_NODE : CRI_NamespaceMode_POD);
+	ck_writer_number(out, CRI_NamespaceOption_pid, CRI_NamespaceMode_CONTAINER);
+	ck_writer_close(out, namespaces);
 }
 
-static void put_pair(struct ck_bytes *out, uint32_t field, const char *key, const char *value)
+static void put_pod_config(struct ck_writer *out, uint32_t field, const struct ck_cri_pod *pod)
 {
-	struct ck_bytes pair = { 0 };
-	must(ck_bytes_field_text(&pair, 1, key));
-	must(ck_bytes_field_text(&pair, 2, value));
-	put(out, field, &pair);
-}
-
-static void put_pod_labels(struct ck_bytes *out, uint32_t field, const struct ck_cri_pod *pod)
-{
-	put_pair(out, field, "io.kubernetes.pod.name", pod->name);
-	put_pair(out, field, "io.kubernetes.pod.namespace", pod->namespace);
-	put_pair(out, field, "io.kubernetes.pod.uid", pod->uid);
-}
-
-static void put_namespaces(struct ck_bytes *out, uint32_t field, const struct ck_cri_pod *pod)
-{
-	struct ck_bytes namespaces = { 0 };
-	must(ck_bytes_field_number(&namespaces, 1, pod->host_network ? NODE : 0));
-	must(ck_bytes_field_number(&namespaces, 2, CONTAINER));
-	put(out, field, &namespaces);
-}
-
-static void make_config(const struct ck_cri_pod *pod, struct ck_bytes *config)
-{
-	struct ck_bytes metadata = { 0 }, security = { 0 }, linux_config = { 0 };
 	CK_AUTO_FREE char *logs = NULL;
 	if (asprintf(&logs, "/var/log/pods/%s_%s_%s", pod->namespace, pod->name, pod->uid) < 0)
 		ck_print_nomem();
-	must(ck_bytes_field_text(&metadata, 1, pod->name));
-	must(ck_bytes_field_text(&metadata, 2, pod->uid));
-	must(ck_bytes_field_text(&metadata, 3, pod->namespace));
-	must(ck_bytes_field_number(&metadata, 4, pod->attempt));
-	put(config, 1, &metadata);
-	must(ck_bytes_field_text(config, 2, pod->host_network ? NULL : pod->name));
-	must(ck_bytes_field_text(config, 3, logs));
-	put_pod_labels(config, 6, pod);
-	put_pair(config, 7, "kubernetes.io/config.source", "api");
-	put_namespaces(&security, 1, pod);
-	put(&linux_config, 2, &security);
-	put(config, 8, &linux_config);
+	size_t config = ck_writer_open(out, field);
+	size_t metadata = ck_writer_open(out, CRI_PodSandboxConfig_metadata);
+	ck_writer_text(out, CRI_PodSandboxMetadata_name, pod->name);
+	ck_writer_text(out, CRI_PodSandboxMetadata_uid, pod->uid);
+	ck_writer_text(out, CRI_PodSandboxMetadata_namespace, pod->namespace);
+	ck_writer_number(out, CRI_PodSandboxMetadata_attempt, pod->attempt);
+	ck_writer_close(out, metadata);
+	ck_writer_text(out, CRI_PodSandboxConfig_hostname, pod->host_network ? NULL : pod->name);
+	ck_writer_text(out, CRI_PodSandboxConfig_log_directory, logs);
+	put_pod_labels(out, CRI_PodSandboxConfig_labels, pod);
+	ck_writer_pair(out, CRI_PodSandboxConfig_annotations, "kubernetes.io/config.source", "api");
+	size_t linux_config = ck_writer_open(out, CRI_PodSandboxConfig_linux),
+	       security = ck_writer_open(out, CRI_LinuxPodSandboxConfig_security_context);
+	put_namespaces(out, CRI_LinuxSandboxSecurityContext_namespace_options, pod);
+	ck_writer_close(out, security);
+	ck_writer_close(out, linux_config);
+	ck_writer_close(out, config);
 }
 
-void ck_cri_make_sandbox(const struct ck_cri_pod *pod, struct ck_bytes *ret_request)
+static void put_container_config(struct ck_writer *out, uint32_t field,
+				 const struct ck_cri_pod *pod)
 {
-	struct ck_bytes config = { 0 };
-	make_config(pod, &config);
-	put(ret_request, 1, &config);
-	must(ck_bytes_field_text(ret_request, 2, pod->runtime_handler));
-}
-
-void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
-			   struct ck_bytes *ret_request)
-{
-	struct ck_bytes config = { 0 }, metadata = { 0 }, image = { 0 }, sandbox_config = { 0 };
-	struct ck_bytes linux_config = { 0 }, resources = { 0 }, security = { 0 };
 	char attempt[12];
 	CK_AUTO_FREE char *log = NULL;
 	snprintf(attempt, sizeof(attempt), "%u", pod->container_attempt);
 	if (asprintf(&log, "%s/%s.log", pod->container, attempt) < 0)
 		ck_print_nomem();
-	must(ck_bytes_field_text(&metadata, 1, pod->container));
-	must(ck_bytes_field_number(&metadata, 2, pod->container_attempt));
-	put(&config, 1, &metadata);
-	must(ck_bytes_field_text(&image, 1, pod->image));
+	size_t config = ck_writer_open(out, field);
+	size_t part = ck_writer_open(out, CRI_ContainerConfig_metadata);
+	ck_writer_text(out, CRI_ContainerMetadata_name, pod->container);
+	ck_writer_number(out, CRI_ContainerMetadata_attempt, pod->container_attempt);
+	ck_writer_close(out, part);
+	part = ck_writer_open(out, CRI_ContainerConfig_image);
+	ck_writer_text(out, CRI_ImageSpec_image, pod->image);
 	/* newer kubelets also send what the user wrote */
-	must(ck_bytes_field_text(&image, 18, pod->image));
-	put(&config, 2, &image);
-	put_pair(&config, 9, "io.kubernetes.container.name", pod->container);
-	put_pod_labels(&config, 9, pod);
-	put_pair(&config, 10, "io.kubernetes.container.restartCount", attempt);
-	must(ck_bytes_field_text(&config, 11, log));
+	ck_writer_text(out, CRI_ImageSpec_user_specified_image, pod->image);
+	ck_writer_close(out, part);
+	ck_writer_pair(out, CRI_ContainerConfig_labels, "io.kubernetes.container.name",
+		       pod->container);
+	put_pod_labels(out, CRI_ContainerConfig_labels, pod);
+	ck_writer_pair(out, CRI_ContainerConfig_annotations,
+		       "io.kubernetes.container.restartCount", attempt);
+	ck_writer_text(out, CRI_ContainerConfig_log_path, log);
+	size_t linux_config = ck_writer_open(out, CRI_ContainerConfig_linux);
 	/* a pod without resource requests: least CPU share, killed first */
-	must(ck_bytes_field_number(&resources, 3, 2));
-	must(ck_bytes_field_number(&resources, 5, 1000));
-	put(&linux_config, 1, &resources);
-	put_namespaces(&security, 3, pod);
-	put(&linux_config, 2, &security);
-	put(&config, 15, &linux_config);
+	part = ck_writer_open(out, CRI_LinuxContainerConfig_resources);
+	ck_writer_number(out, CRI_LinuxContainerResources_cpu_shares, 2);
+	ck_writer_number(out, CRI_LinuxContainerResources_oom_score_adj, 1000);
+	ck_writer_close(out, part);
+	part = ck_writer_open(out, CRI_LinuxContainerConfig_security_context);
+	put_namespaces(out, CRI_LinuxContainerSecurityContext_namespace_options, pod);
+	ck_writer_close(out, part);
+	ck_writer_close(out, linux_config);
+	ck_writer_close(out, config);
+}
 
-	must(ck_bytes_field_text(ret_request, 1, sandbox_id));
-	put(ret_request, 2, &config);
-	make_config(pod, &sandbox_config);
-	put(ret_request, 3, &sandbox_config);
+/* out of memory: print that and exit */
+static void finish(const struct ck_writer *out, struct ck_bytes *ret_request)
+{
+	if (out->r < 0)
+		ck_print_nomem();
+	*ret_request = out->bytes;
+}
+
+void ck_cri_make_sandbox(const struct ck_cri_pod *pod, struct ck_bytes *ret_request)
+{
+	struct ck_writer out = { .r = 0 };
+	put_pod_config(&out, CRI_RunPodSandboxRequest_config, pod);
+	ck_writer_text(&out, CRI_RunPodSandboxRequest_runtime_handler, pod->runtime_handler);
+	finish(&out, ret_request);
+}
+
+void ck_cri_make_container(const struct ck_cri_pod *pod, const char *sandbox_id,
+			   struct ck_bytes *ret_request)
+{
+	struct ck_writer out = { .r = 0 };
+	ck_writer_text(&out, CRI_CreateContainerRequest_pod_sandbox_id, sandbox_id);
+	put_container_config(&out, CRI_CreateContainerRequest_config, pod);
+	put_pod_config(&out, CRI_CreateContainerRequest_sandbox_config, pod);
+	finish(&out, ret_request);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
 char *ck_cri_read_text(const void *message, size_t len, uint32_t number)
 {
-	struct ck_wire wire = ck_wire_begin(message, len);
 	struct ck_wire_field field;
-	char *text = NULL;
-	int r;
-	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
-		if (field.number != number || field.type != CK_WIRE_BYTES)
-			continue;
-		free(text);
-		text = ck_strndup((const char *)field.data, field.len);
-		if (!text)
-			ck_print_nomem();
-	}
-	if (r < 0)
-		free(CK_TAKE(text));
+	if (ck_cri_last(ck_wire_begin(message, len), number, &field, NULL) <= 0)
+		return NULL;
+	char *text = ck_strndup((const char *)field.data, field.len);
+	if (!text)
+		ck_print_nomem();
 	return text;
 }

@@ -12,10 +12,12 @@
 #define CK_CRI_NUMBERS(X) \
 	X(VersionResponse, version, 1) X(VersionResponse, runtime_name, 2) \
 	X(VersionResponse, runtime_version, 3) X(VersionResponse, runtime_api_version, 4) \
+	X(DNSConfig, servers, 1) X(DNSConfig, searches, 2) X(DNSConfig, options, 3) \
 	X(Mount, container_path, 1) X(Mount, host_path, 2) X(Mount, readonly, 3) \
 	X(Mount, propagation, 5) \
-	X(NamespaceMode, NODE, 2) \
-	X(NamespaceOption, network, 1) X(NamespaceOption, target_id, 4) \
+	X(NamespaceMode, POD, 0) X(NamespaceMode, CONTAINER, 1) X(NamespaceMode, NODE, 2) \
+	X(NamespaceOption, network, 1) X(NamespaceOption, pid, 2) \
+	X(NamespaceOption, target_id, 4) \
 	X(Int64Value, value, 1) \
 	X(LinuxSandboxSecurityContext, namespace_options, 1) \
 	X(SecurityProfile, profile_type, 1) X(SecurityProfile, localhost_ref, 2) \
@@ -23,7 +25,8 @@
 	X(LinuxPodSandboxConfig, overhead, 4) X(LinuxPodSandboxConfig, resources, 5) \
 	X(PodSandboxMetadata, name, 1) X(PodSandboxMetadata, uid, 2) \
 	X(PodSandboxMetadata, namespace, 3) X(PodSandboxMetadata, attempt, 4) \
-	X(PodSandboxConfig, metadata, 1) X(PodSandboxConfig, log_directory, 3) \
+	X(PodSandboxConfig, metadata, 1) X(PodSandboxConfig, hostname, 2) \
+	X(PodSandboxConfig, log_directory, 3) X(PodSandboxConfig, dns_config, 4) \
 	X(PodSandboxConfig, labels, 6) X(PodSandboxConfig, annotations, 7) \
 	X(PodSandboxConfig, linux, 8) \
 	X(RunPodSandboxRequest, config, 1) X(RunPodSandboxRequest, runtime_handler, 2) \

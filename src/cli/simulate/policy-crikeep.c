@@ -30,7 +30,7 @@ struct keeper {
 	char dir[PATH_MAX];
 	struct ck_event due;
 	bool processing; /* in ck_process(), whose loop also does what its callbacks add */
-	struct ck_simulation_request request;
+	struct ck_writer request;
 	struct turn *turns;
 };
 
@@ -352,7 +352,7 @@ static void done(struct ck_simulation *sim)
 		return;
 	if (k->dir[0] && nftw(k->dir, remove_file, 16, FTW_DEPTH | FTW_PHYS) != 0)
 		ck_print_error("cannot remove '%s': %s", k->dir, strerror(errno));
-	ck_simulation_request_fini(&k->request);
+	ck_bytes_free(&k->request.bytes);
 	free(k);
 	sim->state = NULL;
 }
@@ -370,8 +370,8 @@ static void create(struct ck_simulation *sim, struct ck_simulation_call *call)
 	struct ck_request request = {
 		.size = sizeof(request),
 		.kind = call->kind,
-		.bytes = k->request.bytes,
-		.len = k->request.len,
+		.bytes = k->request.bytes.p,
+		.len = k->request.bytes.len,
 		.timeout = sim->options->deadline,
 	};
 	struct ck_error err;

@@ -6,17 +6,10 @@
  * of one create mean the same, but no two have the same bytes: maps and envs come in random order,
  * each try has a new termination-log file, and config.seen changes when the kubelet restarts.
  */
+#include "src/base/wire-writer.h"
 #include "src/cli/simulate/simulation.h"
 
-struct ck_simulation_request {
-	unsigned char *bytes;
-	size_t len, room;
-	bool failed; /* out of memory; bytes are incomplete */
-};
-
-/* ck_simulation_request_write - write the request of @call; @request may have been used before.
+/* ck_simulation_request_write - write the request of @call; @out may have been used before.
  * Return: 0, -CK_ENOMEM */
-int ck_simulation_request_write(struct ck_simulation_request *request,
-				const struct ck_simulation_call *call);
-void ck_simulation_request_fini(struct ck_simulation_request *request);
+int ck_simulation_request_write(struct ck_writer *out, const struct ck_simulation_call *call);
 #endif
