@@ -21,7 +21,7 @@ void ck_machine_inspected(struct ck_machine *m, uint64_t row, enum ck_condition 
 static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *refusal)
 {
 	if (e->row.state != CK_STATE_COMMITTING)
-		return; /* in use: told afterwards, and its answer is only noted (K22) */
+		return; /* it was found in use, and plugins were told afterwards (K22) */
 	if (refusal) {
 		ck_history_add(m, e, CK_WHAT_REFUSED, 0, refusal);
 		CK_FOR_TURNS (t, ck_pod_of(e))
@@ -36,7 +36,7 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 			ck_evict(m, e,
 				 e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason
 								   : CK_REASON_REFUSED);
-	} else if (e->row.flags & CK_ENTRY_ABANDONED) { /* during its hooks: undone (K13) */
+	} else if (e->row.flags & CK_ENTRY_ABANDONED) { /* abandoned during its hooks (K13) */
 		ck_evict(m, e, e->row.reason);
 	} else if (e->dead) {
 		ck_evict(m, e, CK_REASON_DEAD);
@@ -45,7 +45,7 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 	}
 }
 
-/* as many whole names as there is room for */
+/* as many whole names as fit into @buf */
 static const char *some_names(const char *names, char *buf, size_t size)
 {
 	static const char more[] = " ...";
@@ -59,7 +59,8 @@ static const char *some_names(const char *names, char *buf, size_t size)
 	return names;
 }
 
-/* for the history: who was sent it, or, of a RUN that went round, who was chosen */
+/* For the history: the plugins that were sent the event or, of a RUN nobody refused, the chosen
+ * ones. */
 static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event,
 		      const char *told, bool refused)
 {
@@ -131,7 +132,7 @@ void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_wan
 		e->outstanding &= ~(unsigned)want;
 		ck_entry_schedule(m, e, m->now + CK_GAP);
 		break;
-	case CK_WANT_CANCEL: /* the hooks find out by themselves that it is undone */
+	case CK_WANT_CANCEL: /* the hooks learn by themselves that it is undone */
 		break;
 	}
 }

@@ -2,7 +2,6 @@
 /* What becomes of a result: it is kept, or committed once the hooks agree. */
 #include "cache/machine/machine-int.h"
 
-/* K26: another object of this key is being destroyed */
 bool ck_duplicate_pending(const struct ck_entry *e)
 {
 	for (const struct ck_entry *other = ck_pod_of(e)->entries; other;
@@ -13,7 +12,7 @@ bool ck_duplicate_pending(const struct ck_entry *e)
 	return false;
 }
 
-/* when nobody will have asked for long enough (K15) */
+/* when its time to live will be over, if nobody asks for it before (K15) */
 uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e)
 {
 	uint64_t ttl = m->rules.ttl, longest = m->longest_deadline[e->row.key->kind];
@@ -28,7 +27,7 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 {
 	uint64_t due = ck_kept_until(m, e);
 	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
-		/* the answer goes on from here, if one comes */
+		/* if no answer comes by then, none will */
 		due = e->asked_at + m->rules.destroy_timeout;
 	else if (ck_awaited(m, e))
 		due = e->ask_at > m->now ? e->ask_at : CK_NEVER_DUE;
@@ -44,7 +43,7 @@ static void keep(struct ck_machine *m, struct ck_entry *e)
 	ck_kept_schedule(m, e);
 }
 
-/* COMMITTING, and hooks agree: it belongs to whoever waits (K7) */
+/* COMMITTING, and the hooks agree: it is handed to every turn that waits for it (K7) */
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {
 	enum ck_reason why;
@@ -54,11 +53,11 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 		    ck_turn_same(m, t, e, &why))
 			awaited = true;
 	if (ck_duplicate_pending(e)) {
-		keep(m, e); /* K26: found while the hooks ran */
+		keep(m, e); /* a duplicate was found while the hooks ran (K26) */
 		return;
 	}
 	if (!awaited && !offered && e->row.key->kind == CK_CONTAINER) {
-		/* visible and CREATED it would make the kubelet build the next attempt */
+		/* a visible CREATED container would make the kubelet build the next attempt */
 		keep(m, e);
 		return;
 	}
@@ -78,8 +77,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	}
 }
 
-/* CREATING or KEPT becomes the kubelet's: hooks first, if anybody listens (H4: required plugins are
- * checked before any event) */
+/* An entry that is CREATING or KEPT becomes the kubelet's, after its hooks if anybody listens.
+ * Required plugins are checked before any event (H4). */
 void ck_commit(struct ck_machine *m, struct ck_entry *e)
 {
 	struct ck_error err;
@@ -106,7 +105,6 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 		ck_committed(m, e, true);
 }
 
-/* hooks could not be asked: it is kept, and asked for again */
 void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	ck_untell(m, e);
@@ -123,7 +121,7 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 				       "the result exists, but plugins cannot be told: %s", why);
 }
 
-/* the runtime's id is known (K2): the newest live request decides what becomes of it */
+/* the newest live request decides what becomes of the result (K2) */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.flags & CK_ENTRY_ABANDONED) { /* never served (K23) */
@@ -139,7 +137,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 	if (newest && ck_turn_undecided(m, newest, e)) {
 		keep(m, e);
 	} else if (newest && !ck_turn_same(m, newest, e, &why)) {
-		/* the kubelet asks for something else by now (K11) */
+		/* by now the kubelet asks for something else (K11) */
 		m->counters.changed++;
 		ck_evict(m, e, why);
 	} else if (ck_duplicate_pending(e)) {
@@ -159,7 +157,7 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	bool unknown = condition == CK_CONDITION_UNKNOWN; /* no answer is not an answer (K6) */
 	if (e->row.flags & CK_ENTRY_ABANDONED) {
 		ck_evict(m, e, e->row.reason);
-	} else if (gone) { /* running: the eviction will find it in use (K22) */
+	} else if (gone) { /* if it is running, the eviction finds it in use (K22) */
 		ck_evict(m, e, CK_REASON_DEAD);
 	} else if (unknown) {
 		e->ask_at = m->now + CK_INSPECT_AGAIN;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What its creator says of a creation: how far it is, and how it ends. Each event happens whole, or
- * returns an error and nothing happened. */
+/* What its creator says about a creation: how far it is, and how it ends. */
 #include <stdio.h>
 
 #include "cache/machine/machine-int.h"
@@ -16,12 +15,12 @@ int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage
 	return 0;
 }
 
-/* what a creator's own call returns: the answer, or that its caller can no longer be answered
- * (K3) */
+/* What the creator's own call returns: the answer, or that its caller can no longer be answered
+ * (K3). */
 static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struct ck_entry *e)
 {
 	if (t->state == CK_TURN_DECIDED && t->outcome == CK_BUSY)
-		return CK_KEPT; /* a list told of it, and then its own time was up */
+		return CK_KEPT; /* a list showed it first, and then its own time was up */
 	if (t->state == CK_TURN_DECIDED)
 		return t->outcome == -CK_EABANDONED ? CK_ABANDONED : t->outcome;
 	if (e->row.state == CK_STATE_COMMITTING && ck_turn_live(m, t))
@@ -32,7 +31,7 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 		return CK_ABANDONED;
 	}
 	if (ck_turn_live(m, t))
-		return CK_WAIT; /* K26: until a duplicate is gone */
+		return CK_WAIT; /* until a duplicate is gone (K26) */
 	ck_turn_answer(m, t, CK_KEPT, "the caller's deadline has passed");
 	return CK_KEPT;
 }
@@ -44,7 +43,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 	if (e && e->creator != t && !t->finished && t->seq == e->begun_turn && e->row.result &&
 	    !strcmp(e->row.result->id, result->id)) {
 		t->finished = true;
-		/* it took so long that a list told of it first (K8) */
+		/* it took so long that a list showed it first (K8) */
 		return creator_outcome(m, t, e);
 	}
 	if (!e || e->creator != t)
@@ -53,7 +52,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 	if (other && !ck_is_nameless(other))
 		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");
 	ck_event_begin(m);
-	/* somebody read the id in the runtime and stopped it before we knew whose it is */
+	/* somebody read its id in the runtime and stopped it before its creator reported it */
 	if (other)
 		ck_entry_drop(m, other);
 	if (e->row.result ? 0 : ck_entry_set_result(m, e, result) < 0)
@@ -62,7 +61,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 	t->finished = true;
 	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	if (e->row.state == CK_STATE_EVICTING)
-		ck_evict_found(m, e); /* evicted meanwhile: the id is learned late */
+		ck_evict_found(m, e); /* it was evicted meanwhile, without its id */
 	else
 		ck_result_known(m, e);
 	ck_event_end(m);
@@ -75,14 +74,14 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (!e || e->creator != t)
 		return -CK_ESTATE;
-	/* K8: the first of the two requests still runs */
+	/* the first of its two requests still runs (K8) */
 	if (e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS)
 		return ck_machine_lost(m, t);
 	ck_event_begin(m);
 	ck_creator_ends(m, t);
 	ck_history_add(m, e, CK_WHAT_FAILED, status->grpc, detail);
 	m->counters.failed++;
-	/* K4: the same status for all; whoever asks for something else is placed anew */
+	/* Every turn that joined gets the same status; other turns are placed anew (K4). */
 	CK_FOR_TURNS (w, ck_pod_of(e)) {
 		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined || w->drain)
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changes in an entry, and what each change queues for the end of the round: a row to write, a
- * want, a line of history, waiting turns to be placed anew. */
+/* What changes in an entry, and what each change queues: a row to write, a want, a line of history,
+ * turns to be placed anew. */
 #include <stdio.h>
 
 #include "cache/machine/machine-int.h"
@@ -58,7 +58,7 @@ struct ck_group *ck_take_touched(struct ck_machine *m)
 void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
 		   const char *detail)
 {
-	/* history is a help, not a promise: without memory a line is missing */
+	/* history is a help, not a promise: without memory a line is left out */
 	if (m->history_n == m->history_room) {
 		size_t room = m->history_room ? 2 * m->history_room : 16;
 		struct ck_history_event *history =
@@ -77,7 +77,8 @@ void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what,
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due)
 {
 	ck_timer_set(&m->timers, &e->timer, due);
-	e->row.due = due == CK_NEVER_DUE ? 0 : due; /* for people; not worth a write of its own */
+	/* shown to people; not worth a write of its own */
+	e->row.due = due == CK_NEVER_DUE ? 0 : due;
 }
 
 void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
@@ -115,7 +116,6 @@ int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shar
 	return 0;
 }
 
-/* gone for good: nobody finds it any more, its row is deleted with the next write */
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.state == CK_STATE_COMMITTED)
@@ -124,7 +124,7 @@ void ck_entry_drop(struct ck_machine *m, struct ck_entry *e)
 	if (e->row.state != CK_STATE_GONE)
 		ck_entry_move(m, e, CK_STATE_GONE);
 	ck_unwant(m, e, ~0u);
-	ck_touch(m, pod); /* keeps the group until the event ends */
+	ck_touch(m, pod); /* a touched group is not freed before the event ends */
 	if (m->rules.hooks && m->ops.released)
 		m->ops.released(m->user, e);
 	ck_entry_detach(m, e);
@@ -151,7 +151,6 @@ bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *
 	return true;
 }
 
-/* whoever was chosen was not told, and will not be by this commit */
 void ck_untell(struct ck_machine *m, struct ck_entry *e)
 {
 	ck_unwant(m, e, CK_WANT_RUN);

@@ -29,7 +29,7 @@ bool ck_state_may_move(enum ck_state from, enum ck_state to)
 {
 	switch ((int)from) {
 	case 0:
-		/* begun; or found in the runtime (K27) */
+		/* a creation begins, or a resource was found in the runtime (K27) */
 		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED;
 #define STATE_MOVES(name, value, moves) \
 	case CK_STATE_##name:                 \

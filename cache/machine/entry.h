@@ -2,7 +2,7 @@
 #ifndef CK_CACHE_MACHINE_ENTRY_H
 #define CK_CACHE_MACHINE_ENTRY_H
 /*
- * One row of the cache, as it lies in the database: struct ck_row. States and their moves are a
+ * One row of the cache, as the database holds it: struct ck_row. The states and their moves are a
  * table.
  *
  *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)   somebody waits: all at once
@@ -34,17 +34,25 @@ CK_STATES(CK_STATE_CHECK)
 #undef CK_STATE_CHECK
 #define CK_STATE_MAX CK_STATE_GONE
 
-/* flags of a row: name, bit, word for people */
+/*
+ * Flags of a row: name, bit, word for people.
+ *
+ * TOLD       hooks have begun. They are never run again; an eviction owes Stop and Remove
+ * LOST       CREATING, but nobody knows how it will end (K8)
+ * ABANDONED  nobody may have it any more; it is evicted as soon as possible
+ * ENDED      COMMITTED, but stopped or exited; it is never handed back
+ * DELIVERED  the caller is known to have the answer
+ * RESENT     the request of a lost creation was sent for a second time (K8)
+ * VOLATILE   memory is ahead of the database (K32); this flag is not written
+ */
 #define CK_FLAGS(X) \
-	X(TOLD, 0, \
-	  "told") /* hooks have begun: never fired again, an eviction owes Stop and Remove */ \
-	X(LOST, 1, "lost") /* CREATING, but nobody knows how it will end (K8) */ \
-	X(ABANDONED, 2, \
-	  "abandoned")       /* nobody may have it any more: EVICTING at the next chance */ \
-	X(ENDED, 3, "ended") /* COMMITTED, but stopped or exited: never handed back */ \
-	X(DELIVERED, 4, "delivered") /* the caller is known to have the answer */ \
-	X(RESENT, 5, "resent")       /* a lost creation was asked for a second time (K8) */ \
-	X(VOLATILE, 6, "volatile")   /* memory is ahead of the database (K32); never written */
+	X(TOLD, 0, "told") \
+	X(LOST, 1, "lost") \
+	X(ABANDONED, 2, "abandoned") \
+	X(ENDED, 3, "ended") \
+	X(DELIVERED, 4, "delivered") \
+	X(RESENT, 5, "resent") \
+	X(VOLATILE, 6, "volatile")
 
 enum ck_flag {
 #define CK_FLAG_ENUM(name, bit, word) CK_ENTRY_##name = 1 << (bit),
@@ -77,14 +85,14 @@ enum ck_reason {
 	CK_REASON_MAX = CK_REASON_DUPLICATE,
 };
 
-/* how far an EVICTING entry is; in the order of K20, K22 */
+/* how far an EVICTING entry is, in the order of the rules K20 and K22 */
 enum ck_phase {
 	CK_PHASE_NONE = 0,
-	CK_PHASE_FIND = 1,    /* the id is not known: ask the host by key */
+	CK_PHASE_FIND = 1,    /* its id is not known: the host is asked by key */
 	CK_PHASE_CHECK = 2,   /* is it in use? */
-	CK_PHASE_STOP = 3,    /* told: Stop events */
-	CK_PHASE_DESTROY = 4, /* the host destroys it, as often as it takes */
-	CK_PHASE_REMOVE = 5,  /* confirmed; told: Remove events */
+	CK_PHASE_STOP = 3,    /* if plugins were told: Stop events */
+	CK_PHASE_DESTROY = 4, /* the host destroys it; tried until it succeeds */
+	CK_PHASE_REMOVE = 5,  /* it is destroyed; if plugins were told: Remove events */
 	CK_PHASE_MAX = CK_PHASE_REMOVE,
 };
 
@@ -95,7 +103,7 @@ enum ck_origin {
 
 /* What the database holds of an entry. Times are CLOCK_BOOTTIME of the boot @boot. */
 struct ck_row {
-	uint64_t id; /* surrogate; never used twice in one database */
+	uint64_t id; /* surrogate key, never used twice in one database */
 	struct ck_key *key;
 	struct ck_record record; /* form 0: none (imported) */
 	enum ck_state state;
@@ -105,18 +113,18 @@ struct ck_row {
 	enum ck_origin origin;
 	char stage[CK_STAGE_MAX + 1];
 	struct ck_shared_result *result; /* the runtime's id and reply, once known */
-	char *told;           /* names told, or NULL */
+	char *told;           /* names of the plugins told, or NULL */
 	uint32_t requests;    /* how often it was asked for */
 	uint32_t tries;       /* failed destroys */
 	int last_grpc;        /* of the last failed destroy */
-	/* K12: evictions of this slot in a row for nothing but labels and annotations */
+	/* evictions of this slot in a row for nothing but labels and annotations (K12) */
 	uint32_t relabelled;
-	uint64_t created;     /* begun */
-	uint64_t changed;     /* last move */
-	uint64_t interest;    /* somebody asked last */
+	uint64_t created;     /* when its creation began */
+	uint64_t changed;     /* when it moved last */
+	uint64_t interest;    /* when it was asked for last */
 	uint64_t existed;     /* the result became known; 0: not yet */
 	uint64_t staged;      /* @stage began; 0: none */
-	/* what is planned next happens then (TTL, try, question); 0: nothing */
+	/* when its TTL ends, or the next try or question is due; 0: nothing is planned */
 	uint64_t due;
 	char boot[37];        /* /proc/sys/kernel/random/boot_id */
 };
@@ -125,16 +133,16 @@ void ck_row_fini(struct ck_row *row); /* frees what it holds, not the row */
 
 const char *ck_state_name(enum ck_state state);    /* "KEPT"; "?" for anything else */
 const char *ck_reason_text(enum ck_reason reason); /* "" for none */
-const char *ck_reason_name(enum ck_reason reason); /* "TTL", for machines */
+const char *ck_reason_name(enum ck_reason reason); /* "TTL", for programs */
 bool ck_state_may_move(enum ck_state from, enum ck_state to); /* from 0: a new entry */
-/* uncommitted and not a tombstone: what is hidden and can still come to something */
+/* uncommitted, and can still become COMMITTED */
 static inline bool ck_state_open(enum ck_state state)
 {
 	return state == CK_STATE_CREATING || state == CK_STATE_KEPT || state == CK_STATE_COMMITTING;
 }
 
-/* What happened to an entry, for history, explain and the log: name, value in the database,
- * words */
+/* what happened to an entry, for history, explain and the log: name, value in the database,
+ * words for people */
 #define CK_WHATS(X) \
 	X(MOVED, 1, "moved") /* from -> to, reason */ \
 	X(BEGUN, 2, "creation begun") \

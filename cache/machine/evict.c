@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Giving up an entry: find its id, see that it is not in use, tell the plugins, destroy, confirm,
- * tell the plugins, forget.
+ * Giving up an entry: find its id, check that it is not in use, tell the plugins, destroy it, tell
+ * the plugins again, forget it.
  *
  *   FIND -> CHECK -> STOP -> DESTROY -> REMOVE -> (GONE, a tombstone)
  *              '-- in use: COMMITTED                after each failure: a pause, then again
@@ -14,7 +14,7 @@
 
 #include "cache/machine/machine-int.h"
 
-/* calls in flight for one entry: one that timed out, and its repetition */
+/* destroy calls in flight for one entry: one that timed out and its repetition */
 #define DESTROYS_OF_ONE 2
 
 static void ready_add(struct ck_machine *m, struct ck_entry *e)
@@ -46,7 +46,7 @@ static void phase_set(struct ck_machine *m, struct ck_entry *e, enum ck_phase ph
 	ck_dirty(m, e);
 }
 
-/* what was to live in it goes first */
+/* the containers of a sandbox go first */
 static void evict_containers(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.key->kind != CK_SANDBOX || !e->row.result)
@@ -59,7 +59,7 @@ static void evict_containers(struct ck_machine *m, struct ck_entry *e)
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 {
 	ck_unwant(m, e, ~0u);
-	/* answers to older questions are not about this */
+	/* answers to older questions say nothing about an eviction */
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	e->row.reason = reason;
 	e->row.flags &= ~(unsigned)(CK_ENTRY_ABANDONED | CK_ENTRY_LOST);
@@ -74,8 +74,8 @@ void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 
 /* ---- abandoning ------------------------------------------------------------------------------ */
 
-/* what joined an entry hears that it is over; a creator may go on, but its caller gets no answer
- * from it */
+/* Every turn that joined the entry hears that it is over. The creator may go on, but its caller
+ * gets no answer from it. */
 static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
@@ -92,7 +92,7 @@ void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	switch (e->row.state) {
 	case CK_STATE_KEPT:
 		if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
-			break; /* K6: waits for the answer */
+			break; /* evicted when the answer comes (K6) */
 		abort_joined(m, e, ck_reason_text(reason));
 		ck_evict(m, e, reason);
 		return;
@@ -112,11 +112,11 @@ void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	abort_joined(m, e, ck_reason_text(reason));
 	if (e->row.state != CK_STATE_COMMITTING)
 		return;
-	if (e->wants & CK_WANT_RUN) { /* nobody was told yet, and nobody will be */
+	if (e->wants & CK_WANT_RUN) { /* no plugin was told yet */
 		ck_untell(m, e);
 		ck_evict(m, e, reason);
 	} else {
-		ck_want(m, e, CK_WANT_CANCEL); /* K13: the one in flight is waited for */
+		ck_want(m, e, CK_WANT_CANCEL); /* the plugin being asked is waited for (K13) */
 	}
 }
 
@@ -166,7 +166,7 @@ static uint64_t back_off(struct ck_machine *m, unsigned tries)
 		pause *= 2;
 	if (pause > CK_BACKOFF_MAX)
 		pause = CK_BACKOFF_MAX;
-	return pause - pause / 8 + m->ops.jitter(m->user, pause / 4); /* +-12.5 % */
+	return pause - pause / 8 + m->ops.jitter(m->user, pause / 4); /* plus or minus 12.5 % */
 }
 
 static void failed(struct ck_machine *m, struct ck_entry *e, int grpc)
@@ -198,7 +198,6 @@ static void gone(struct ck_machine *m, struct ck_entry *e)
 		m->ops.released(m->user, e);
 }
 
-/* K21: an older list may still show it */
 void ck_gone_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	for (size_t i = 0; i < m->views_n; i++) {
@@ -226,7 +225,7 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* K22: somebody uses it, so it belongs to him */
+/* somebody uses it, so it becomes the kubelet's (K22) */
 static void in_use(struct ck_machine *m, struct ck_entry *e)
 {
 	struct ck_error err;
@@ -241,14 +240,14 @@ static void in_use(struct ck_machine *m, struct ck_entry *e)
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (other != e && ck_key_same(other->row.key, e->row.key) &&
 		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))
-			/* K26: the duplicate belongs to whoever uses it; never served (K27) */
+			/* a duplicate stays with whoever uses it, and is never served (K26, K27) */
 			e->row.origin = CK_ORIGIN_RUNTIME;
 	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) &&
 	    e->row.told[0])
 		ck_want(m, e, CK_WANT_RUN);
 }
 
-/* K22, before each try: true, it is being asked or was found in use */
+/* Asked before each try (K22). True: the answer is awaited, or it is in use. */
 static bool check_use(struct ck_machine *m, struct ck_entry *e)
 {
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
@@ -258,23 +257,24 @@ static bool check_use(struct ck_machine *m, struct ck_entry *e)
 		ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
 		return true;
 	}
-	if (e->running) { /* nobody can be asked, but a list has told */
+	if (e->running) { /* the host cannot be asked, but a list has shown it */
 		in_use(m, e);
 		return true;
 	}
 	return false;
 }
 
-/* go on from the phase that the entry is in; it is one of those that are being destroyed */
+/* goes on from the phase that the entry is in, which is being destroyed */
 static void step(struct ck_machine *m, struct ck_entry *e)
 {
-	ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout); /* no answer is a failure */
+	/* no answer by then is a failure */
+	ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 	switch (e->row.phase) {
 	case CK_PHASE_FIND:
 		if (m->rules.can_list)
 			ck_want(m, e, CK_WANT_LIST);
 		else
-			/* no id and nobody to ask: there is nothing to destroy */
+			/* without an id and without lists nothing can be destroyed */
 			ck_evict_confirmed(m, e);
 		return;
 	case CK_PHASE_CHECK:
@@ -294,7 +294,7 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 	case CK_PHASE_DESTROY:
 		if (check_use(m, e))
 			return;
-		/* the host owes us answers: asking more often would only pile up */
+		/* the host has not answered the last calls; more of them would pile up */
 		if (e->destroy_calls >= DESTROYS_OF_ONE) {
 			destroying_end(m, e);
 			ck_entry_schedule(m, e, m->now + CK_BACKOFF_MAX);
@@ -319,7 +319,7 @@ static bool may_start(struct ck_machine *m, struct ck_entry *e)
 			return false; /* one destroy per pod (K18) */
 	if (e->row.key->kind != CK_SANDBOX || !e->row.result)
 		return true;
-	/* containers first; one that failed already waits for its sandbox to take it along (K19) */
+	/* containers first (K18), except those that failed: they delay nobody (K19) */
 	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.result->id); c;
 	     c = c->link[CK_BY_SANDBOX].next) {
 		if (ck_state_open(c->row.state) ||
@@ -332,18 +332,18 @@ static bool may_start(struct ck_machine *m, struct ck_entry *e)
 void ck_evict_pump(struct ck_machine *m)
 {
 	if (!ck_machine_reconciled(m))
-		return; /* K24: nothing is cleaned before the first list */
+		return; /* nothing is destroyed before the first list (K24) */
 	for (struct ck_entry *e = m->ready, *next; e; e = next) {
 		next = e->ready_next;
 		if (m->destroying >= CK_DESTROYS_MAX)
-			return; /* K18 */
+			return; /* enough at once (K18) */
 		if (!may_start(m, e))
 			continue;
 		ready_del(m, e);
 		e->destroying = true;
 		m->destroying++;
 		step(m, e);
-		next = m->ready; /* it may have ended at once, and let others start */
+		next = m->ready; /* it may have ended at once, so that others may start */
 	}
 }
 
@@ -351,7 +351,7 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	enum ck_want hook = e->row.phase == CK_PHASE_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
 	if (e->row.phase == CK_PHASE_REMOVE || (e->destroying && e->row.phase == CK_PHASE_STOP)) {
-		/* could not be asked; else plugins have deadlines of their own (H5) */
+		/* wanted again if it could not start; plugins have deadlines of their own (H5) */
 		if (!(e->outstanding & hook))
 			ck_want(m, e, hook);
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
@@ -362,7 +362,6 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* K18: a new reason shortens the wait */
 void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->destroying || e->is_ready || e->row.phase == CK_PHASE_REMOVE)
@@ -384,12 +383,12 @@ void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
 	if (e->row.phase != CK_PHASE_FIND)
 		return;
 	phase_set(m, e, CK_PHASE_CHECK);
-	/* an answer to FIND that is still on its way says nothing of what is in it */
+	/* a late answer to FIND says nothing about what is in the sandbox */
 	e->changed_seq = m->seq;
 	ck_unwant(m, e, CK_WANT_LIST);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	evict_containers(m, e);
-	if (e->destroying) { /* in its turn: by its id it is known what goes before it (K18) */
+	if (e->destroying) { /* it queues again: its id tells which containers go before it (K18) */
 		destroying_end(m, e);
 		ck_entry_schedule(m, e, CK_NEVER_DUE);
 		ready_add(m, e);
@@ -404,13 +403,13 @@ static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 	step(m, e);
 }
 
-/* What lives in a sandbox? (FIND is answered in lost.c, as for a lost creation) */
+/* what is in a sandbox. lost.c handles the answer to FIND, as for a lost creation */
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n)
 {
 	if (!e->destroying || e->checked ||
 	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
-		return; /* a late answer: another one has come already */
+		return; /* a late answer: another one came before it */
 	if (!ok) {
 		failed(m, e, CK_GRPC_UNAVAILABLE);
 		return;
@@ -438,7 +437,7 @@ void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condit
 {
 	if (!e->destroying || e->checked ||
 	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
-		return; /* a late answer: another one has come already */
+		return; /* a late answer: another one came before it */
 	if (condition == CK_CONDITION_RUNNING) {
 		e->running = true;
 		in_use(m, e);
@@ -473,10 +472,10 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
 		e->outstanding &= ~(unsigned)CK_WANT_DESTROY;
 	if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_DESTROY) {
 		if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
-			/* K17; also when it came after its time-out, or after a later try failed */
+			/* also if it came after its time-out, or after a later try failed (K17) */
 			ck_evict_confirmed(m, e);
 		else if (e->destroying && !e->destroy_calls)
-			/* an earlier try's failure was counted when its time was up */
+			/* the failure of an earlier try was counted when its time was up */
 			failed(m, e, grpc);
 	}
 	ck_event_end(m);

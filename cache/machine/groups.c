@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who belongs to which pod. Every entry stands in up to three groups: its pod (namespace and name:
- * where slots, runtime names and older attempts are looked for, and where turns wait), its uid, and
- * for a container its sandbox. Groups are small, so what is looked for in one is looked for by
- * walking it. Single entries are found by row number and by runtime id.
+ * Who belongs to which pod. Every entry is in up to three groups: its pod, its uid and, for a
+ * container, its sandbox. A pod is a namespace and a name; its group is where slots, runtime names
+ * and older attempts are looked for, and where turns wait. Groups are small and are walked. Single
+ * entries are found by row number and by runtime id.
  */
 #include "cache/machine/machine-int.h"
 
@@ -11,7 +11,7 @@ static size_t index_name(const struct ck_key *key, enum ck_index index, char *bu
 {
 	size_t n = 0;
 	switch (index) {
-	case CK_BY_POD: /* a NUL between them, which neither contains */
+	case CK_BY_POD: /* the NUL between them is in neither */
 		n = strlen(key->pod_namespace) + 1;
 		memcpy(buf, key->pod_namespace, n);
 		memcpy(buf + n, key->pod_name, strlen(key->pod_name));
@@ -91,7 +91,7 @@ static int link_join(struct ck_machine *m, struct ck_entry *e, enum ck_index ind
 	char name[2 * CK_NAME_MAX_LEN + 2];
 	size_t len = index_name(e->row.key, index, name);
 	if (len == 0)
-		/* a sandbox is in no sandbox; an unknown uid has nothing in common with another */
+		/* a sandbox is in no sandbox, and entries of unknown uids have nothing in common */
 		return 0;
 	struct ck_group *group = group_get(m, index, name, len);
 	if (!group)
@@ -131,7 +131,7 @@ int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret
 	return 0;
 }
 
-/* out of every index but the row number: nobody finds it any more by what it was */
+/* it is still found by its row number, but no longer by anything else */
 void ck_entry_detach(struct ck_machine *m, struct ck_entry *e)
 {
 	e->detached = true;

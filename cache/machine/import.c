@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources without a row (K27): visible, the kubelet's, never ours to serve or destroy. */
+/* Resources without a row (K27). They are visible and the kubelet's; the cache never serves or
+ * destroys them. */
 #include "cache/machine/machine-int.h"
 
-/* a resource without a row: visible, the kubelet's, never ours to serve or destroy (K27) */
 struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o)
 {
 	struct ck_key *key = NULL;
@@ -23,8 +23,7 @@ struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o)
 			e = NULL;
 		}
 	} else {
-		/* out of memory, or a name over the limits: it stays visible, which is all an
-		 * import does */
+		/* No memory, or a name over the limits: without a row it is visible as well. */
 		ck_key_free(key);
 	}
 	ck_shared_result_unref(result);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole lists of the runtime against what we believe (K24, K26, K27). A list counts for an entry
- * only if it succeeded and was begun after the entry's last move; a failed one means nothing.
+ * Whole lists of the runtime are compared with the entries (K24, K26, K27). A list counts for an
+ * entry only if it succeeded and was begun after the entry's last move. Nothing is concluded from a
+ * failed list.
  */
 #include "cache/machine/machine-int.h"
 
@@ -24,7 +25,7 @@ unsigned ck_machine_take_lists(struct ck_machine *m)
 	return kinds;
 }
 
-/* entries that may have @o's key: of its sandbox, or of its pod's name */
+/* the entries that may have @o's key: those of its sandbox, or of its pod */
 static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *o,
 				  enum ck_index index)
 {
@@ -40,7 +41,7 @@ static struct ck_entry *namesakes(struct ck_machine *m, const struct ck_object *
 	return pod ? pod->entries : NULL;
 }
 
-/* without memory it stays hidden by its key alone, until the next list */
+/* without memory it is hidden by its key alone until the next list */
 static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
 {
 	if (e->row.result || (e->seen && !strcmp(e->seen, id)))
@@ -50,12 +51,11 @@ static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
 	m->moves++;
 }
 
-/* an object that no row knows by its id */
+/* an object whose id no entry has */
 static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			    const struct ck_object *all, size_t n, uint64_t begun_seq)
 {
-	/* a container names its sandbox, but its pod only where somebody labelled it so: crictl
-	 * does not */
+	/* a container names its sandbox always, its pod only in labels, which crictl leaves out */
 	enum ck_index index = o->kind == CK_CONTAINER ? CK_BY_SANDBOX : CK_BY_POD;
 	for (struct ck_entry *e = namesakes(m, o, index); e; e = e->link[index].next) {
 		if (!ck_object_has_key(o, e->row.key))
@@ -68,9 +68,9 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			else if (!(e->row.flags & CK_ENTRY_LOST) &&
 				 o->condition == CK_CONDITION_DEAD &&
 				 ck_list_counts(begun_seq, e->changed_seq))
-				e->dead = true; /* EVICTING at finish */
+				e->dead = true; /* evicted when its creator reports it */
 			note_seen(m, e, o->id);
-			return; /* it is being made: hidden by its key, and from now on by its id */
+			return; /* it is being created; from now on its id hides it too */
 		case CK_STATE_EVICTING:
 			if (!e->row.result) {
 				ck_lost_find(m, e, all, n);
@@ -87,9 +87,9 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 		}
 	}
 	if (!ck_list_counts(begun_seq, m->forgot_seq))
-		return; /* K24: it may be what was forgotten meanwhile; the next list tells */
+		return; /* it may have been forgotten meanwhile (K24); the next list tells */
 	if (ck_import(m, o) && o->kind == CK_SANDBOX && o->condition == CK_CONDITION_DEAD)
-		ck_sandbox_stopped(m, o->id, false); /* K16: seen NOTREADY */
+		ck_sandbox_stopped(m, o->id, false); /* seen NOTREADY (K16) */
 }
 
 static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
@@ -112,16 +112,17 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		break;
 	case CK_STATE_EVICTING:
 		if (e->row.phase == CK_PHASE_DESTROY && ck_list_counts(begun_seq, e->tried_seq))
-			ck_evict_confirmed(m, e); /* K17 */
+			ck_evict_confirmed(m, e); /* a list begun after the try has it not (K17) */
 		break;
 	default:
 		break;
 	}
 }
 
+/* counts READY sandboxes that share their uid with another one (K26) */
 static void count_conflicts(struct ck_machine *m, const struct ck_object *o, size_t n)
 {
-	for (size_t i = 0; i < n; i++) { /* K26: two READY sandboxes of one uid */
+	for (size_t i = 0; i < n; i++) {
 		if (o[i].kind != CK_SANDBOX || o[i].condition != CK_CONDITION_READY ||
 		    !o[i].pod_uid)
 			continue;
@@ -145,7 +146,7 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	struct ck_list *list = &m->lists[kind];
 	bool wanted = list->outstanding;
 	list->outstanding = false;
-	if (!ok) { /* it means nothing (K24) */
+	if (!ok) { /* nothing is concluded from it (K24) */
 		if (wanted && !list->done) {
 			ck_timer_set(&m->timers, &list->timer, m->now + list->pause);
 			list->pause = 2 * list->pause < CK_LIST_AGAIN_MAX ? 2 * list->pause
@@ -181,7 +182,7 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	list->done = true;
 	list->wanted = false;
 	ck_timer_unset(&m->timers, &list->timer);
-	if (first && ck_machine_reconciled(m)) /* now everybody who came before may be served */
+	if (first && ck_machine_reconciled(m)) /* turns that came before may be served now */
 		for (struct ck_group *pod = m->groups[CK_BY_POD]; pod; pod = pod->hh.next)
 			ck_touch(m, pod);
 	ck_event_end(m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creations of which nobody knows how they will end (K8), and entries whose id is not known: the
- * runtime is asked by key. */
+/* Creations whose outcome is unknown (K8), and evicted entries whose id is not known. The runtime
+ * is asked for them by key. */
 #include "cache/machine/machine-int.h"
 
 void ck_lost(struct ck_machine *m, struct ck_entry *e)
@@ -20,7 +20,7 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 	ck_entry_schedule(m, e, m->now + e->ask_after);
 }
 
-/* a caller with a short deadline would fall between two questions that are 5 s apart */
+/* the questions may be 5 s apart, which is too long for a caller with a short deadline */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 {
 	if (!(e->row.flags & CK_ENTRY_LOST) || !m->rules.can_list ||
@@ -56,7 +56,6 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	ck_entry_drop(m, e);
 }
 
-/* not in a list that counts (K8) */
 void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
 {
 	uint64_t grace = anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline;
@@ -64,7 +63,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
 		e->absent_since = m->now;
 	uint64_t absent = m->now - e->absent_since;
 	if (e->creator)
-		return; /* he works on it still, and will say how it ends */
+		return; /* it still works, and will say how it ends */
 	if (absent >= grace) {
 		give_up(m, e);
 		return;
@@ -89,7 +88,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* K8: after this nobody counts on hearing of its end from its creator, who may still tell it */
+/* After this time its creator is not expected to report any more, though it still may (K8). */
 void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e)
 {
 	uint64_t own = m->rules.create_deadline,
@@ -100,13 +99,13 @@ void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e)
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	if (!(e->row.flags & CK_ENTRY_LOST)) {
-		ck_lost(m, e); /* its own deadline */
+		ck_lost(m, e); /* its deadline is over */
 		return;
 	}
 	if (m->rules.can_list) {
 		if (!(e->outstanding & CK_WANT_LIST))
 			ck_want(m, e, CK_WANT_LIST);
-		/* asked again if no answer comes */
+		/* asked again if no answer comes by then */
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 		e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	} else if (!e->creator &&
@@ -128,7 +127,6 @@ static void lost_ask_again(struct ck_machine *m, struct ck_entry *e)
 
 /* ---- a list for one entry -------------------------------------------------------------------- */
 
-/* K24: a list begun before the last move does not count */
 bool ck_list_counts(uint64_t begun_seq, uint64_t than)
 {
 	return begun_seq >= than;
@@ -151,8 +149,8 @@ bool ck_object_alive(const struct ck_object *o)
 	return o->condition == CK_CONDITION_READY || o->condition == CK_CONDITION_RUNNING;
 }
 
-/* an object of a key we hold under another id, or a second one of a lost creation: destroyed, and
- * hidden until then (K26) */
+/* An object whose key the cache has under another id, or a second one of a lost creation. It is
+ * hidden until it is destroyed (K26). */
 void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct ck_object *o)
 {
 	struct ck_key *copy = NULL;
@@ -160,7 +158,7 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 	struct ck_shared_result *result = ck_shared_result_new(o->id, NULL, 0);
 	if (result && ck_key_dup(key, &copy) == 0 && ck_entry_new(m, copy, &e) == 0) {
 		if (ck_entry_set_result(m, e, result) == 0) {
-			e->row.state = CK_STATE_CREATING; /* for an instant: it is born evicted */
+			e->row.state = CK_STATE_CREATING; /* for an instant */
 			m->counters.duplicates++;
 			ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 			ck_evict(m, e, CK_REASON_DUPLICATE);
@@ -168,12 +166,11 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 			ck_entry_free(m, e);
 		}
 	} else {
-		ck_key_free(copy); /* out of memory: the next list finds it again */
+		ck_key_free(copy); /* out of memory; the next list finds it again */
 	}
 	ck_shared_result_unref(result);
 }
 
-/* the id of a lost or evicted creation is found among @o; true: it was there */
 bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n)
 {
 	const struct ck_object *best = NULL;
@@ -188,11 +185,11 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 	if (!best)
 		return false;
 	if (best->condition == CK_CONDITION_UNKNOWN && e->row.state == CK_STATE_CREATING)
-		return true; /* it is there, and nothing more is known: asked again */
+		return true; /* it is there, and nothing more is known; asked again */
 	struct ck_shared_result *result = ck_shared_result_new(best->id, NULL, 0);
 	if (!result || ck_entry_set_result(m, e, result) < 0) {
 		ck_shared_result_unref(result);
-		return true; /* out of memory: asked again */
+		return true; /* out of memory; asked again */
 	}
 	ck_shared_result_unref(result);
 	for (size_t i = 0; i < n; i++)
@@ -222,8 +219,7 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	struct ck_entry *e = ck_machine_entry(m, row);
 	if (!e || e->detached ||
 	    (e->row.state == CK_STATE_EVICTING && !ck_list_counts(begun_seq, e->changed_seq)))
-		/* asked when it was still lost; the answer to its eviction's own question is on its
-		 * way */
+		/* asked when it was still lost; the question of its eviction will be answered */
 		return;
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_CACHE_MACHINE_MACHINE_INT_H
 #define CK_CACHE_MACHINE_MACHINE_INT_H
-/* What the machine's files share. Nobody else includes this. */
+/* What the files of the machine share. No other file includes this one. */
 #include "cache/machine/machine.h"
 #include "src/base/error.h"
 #include "src/base/fault.h"
 #include "src/base/limits.h"
 
-struct ck_group { /* entries that have a name in common, and the turns that wait in a pod */
+struct ck_group { /* entries with a common pod, uid or sandbox; and the turns of a pod */
 	UT_hash_handle hh;
 	struct ck_entry *entries;
-	struct ck_mturn *turns; /* CK_BY_POD; newest first */
+	struct ck_mturn *turns; /* CK_BY_POD: those that wait, newest first */
 	struct ck_group *touched_next;
 	bool touched;
-	uint64_t ready_stamp; /* CK_BY_UID: a whole list that held a READY sandbox of it */
+	uint64_t ready_stamp; /* CK_BY_UID: the last whole list with a READY sandbox of it */
 	enum ck_index index;
 	size_t len;
 	char name[];
 };
 
-struct ck_list { /* whole lists of one kind */
+struct ck_list { /* the whole list of one kind */
 	struct ck_timer timer;
 	uint64_t pause;
-	bool wanted, outstanding, done; /* done: one succeeded since the start */
+	bool wanted, outstanding, done; /* done: one has succeeded since the start */
 };
 
 struct ck_machine {
@@ -30,42 +30,42 @@ struct ck_machine {
 	struct ck_machine_ops ops;
 	void *user;
 	uint64_t now, opened, seq, turn_seq, stamp;
-	uint64_t moves;      /* entries that came, went, changed their state or got an id */
-	uint64_t forgot_seq; /* at the last thing forgotten: an older list may still show it */
+	uint64_t moves;      /* counts entries that come, go, change their state or get an id */
+	uint64_t forgot_seq; /* when something was forgotten last; an older list may show it */
 	struct ck_group *groups[CK_INDEXES];
 	struct ck_entry *by_row, *by_object[CK_CONTAINER + 1];
 	struct ck_timers timers;
-	size_t timed; /* things that have a timer */
+	size_t timed; /* entries, turns and lists: each has a timer */
 	struct ck_entry *dirty, *wanting, *ready;
 	struct ck_mturn *answered, *resolves;
 	struct ck_group *touched;
 	struct ck_list lists[CK_CONTAINER + 1];
-	unsigned destroying; /* entries that are */
+	unsigned destroying; /* how many entries are being destroyed */
 	uint64_t longest_deadline[CK_CONTAINER + 1];
-	uint64_t *views; /* seqs of open views */
+	uint64_t *views; /* seqs of the views that are open */
 	size_t views_n, views_room;
 	struct ck_history_event *history; /* of this round */
 	size_t history_n, history_room;
 	struct ck_counters counters;
 };
 
-/* what an object does not say is empty */
+/* an object may leave out a name, which counts as empty */
 static inline const char *ck_or_empty(const char *s)
 {
 	return s ? s : "";
 }
 
 /* groups.c */
-/* @key taken on success */
+/* takes @key on success */
 int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret_entry);
 void ck_entry_free(struct ck_machine *m, struct ck_entry *e);
 void ck_entry_detach(struct ck_machine *m, struct ck_entry *e);
 struct ck_group *ck_group_find(struct ck_machine *m, enum ck_index index, const char *name,
 			       size_t len);
 struct ck_group *ck_pod_group(struct ck_machine *m, const struct ck_key *key, bool make);
-/* first; through link[CK_BY_SANDBOX].next */
+/* the first container; the others follow through link[CK_BY_SANDBOX].next */
 struct ck_entry *ck_sandbox_containers(struct ck_machine *m, const char *sandbox_id);
-/* frees it when nobody is left in it */
+/* frees the group when it is empty */
 void ck_group_put(struct ck_machine *m, struct ck_group *group);
 #define ck_pod_of(e) ((e)->link[CK_BY_POD].group)
 #define ck_pod_next(e) ((e)->link[CK_BY_POD].next)
@@ -74,19 +74,21 @@ void ck_group_put(struct ck_machine *m, struct ck_group *group);
 void ck_dirty(struct ck_machine *m, struct ck_entry *e);
 void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want);
 void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants);
-/* place its turns anew before the event ends */
+/* its turns are placed anew before the event ends */
 void ck_touch(struct ck_machine *m, struct ck_group *pod);
-struct ck_group *ck_take_touched(struct ck_machine *m); /* or NULL */
+struct ck_group *ck_take_touched(struct ck_machine *m); /* the next touched group, or NULL */
 void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
-		   const char *detail);
-/* its timer, and row.due */
+		    const char *detail);
+/* sets its timer and row.due */
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due);
 void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to);
-/* shared; -CK_ENOMEM */
+/* @result is shared. -CK_ENOMEM */
 int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shared_result *result);
-void ck_entry_drop(struct ck_machine *m, struct ck_entry *e);    /* gone for good: its row goes */
-/* false: a required plugin is absent */
+/* it is gone: nobody finds it any more, and its row is deleted with the next write */
+void ck_entry_drop(struct ck_machine *m, struct ck_entry *e);
+/* chooses the plugins to tell; false: a required one is absent, or there is no memory */
 bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *err);
+/* the chosen plugins are not told, and will not be by this commit */
 void ck_untell(struct ck_machine *m, struct ck_entry *e);
 
 /* turn.c */
@@ -99,55 +101,65 @@ void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...)
 	CK_PRINTF(4, 5);
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
-/* an ordinary waiter from now on; NULL: it made nothing */
+/* a creator becomes an ordinary waiter. Returns its entry, or NULL if it makes nothing */
 struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t);
 void ck_resolve_del(struct ck_machine *m, struct ck_mturn *t);
-/* the same but for an image not resolved yet */
+/* whether it is the same request depends on something that is not known yet */
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
-/* K11, K12 */
+/* is it the request of the entry? If not, @ret_why says why it is evicted (K11, K12) */
 bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 		  enum ck_reason *ret_why);
-struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e); /* of its key */
-/* a live turn waits for it or for its end */
+struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e); /* with its key */
+/* does a live turn wait for it, or for its end? */
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e);
+/* has a turn that waits for it reached its margin, without having heard of it? */
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
 /* newest first */
 #define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->turns; t; t = t->next)
 
 /* evict.c */
+/* nobody may have it any more: its turns are told, and it is evicted as soon as possible */
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e);
-/* phase FIND: its id is known now */
+/* its id is known now, which phase FIND was looking for */
 void ck_evict_found(struct ck_machine *m, struct ck_entry *e);
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n);
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event);
 void ck_evict_expired(struct ck_machine *m, struct ck_entry *e);
+/* a new reason to be rid of it: the pause before the next try ends (K18) */
 void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e);
+/* starts the destroys that may start now */
 void ck_evict_pump(struct ck_machine *m);
-void ck_evict_resume(struct ck_machine *m, struct ck_entry *e);  /* after a restart */
+void ck_evict_resume(struct ck_machine *m, struct ck_entry *e); /* after a restart */
+/* the minute of a tombstone is over (K21) */
 void ck_gone_expired(struct ck_machine *m, struct ck_entry *e);
 
 /* commit.c */
-/* CREATING or KEPT: hooks, then COMMITTED */
+/* CREATING or KEPT: runs the hooks, then it is COMMITTED */
 void ck_commit(struct ck_machine *m, struct ck_entry *e);
-void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered); /* hooks agree (K7) */
+/* the hooks agree (K7); @offered: it is committed even if nobody waits */
+void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered);
+/* the hooks could not be run: it is kept, and asked for again */
 void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
-void ck_result_known(struct ck_machine *m, struct ck_entry *e);  /* K2 */
-/* K6 */
+/* its creation has succeeded: keep, commit or evict it (K2) */
+void ck_result_known(struct ck_machine *m, struct ck_entry *e);
+/* the answer to the question whether a kept result is alive (K6) */
 void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
-bool ck_duplicate_pending(const struct ck_entry *e); /* K26 */
+/* is another object of its key being destroyed? (K26) */
+bool ck_duplicate_pending(const struct ck_entry *e);
+/* its time to live (K15) */
 uint64_t ck_kept_until(const struct ck_machine *m, const struct ck_entry *e);
-void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e); /* K15 */
+void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e);
 
 /* import.c */
-/* NULL: no memory, or a name over the limits */
+/* NULL: no memory, or a name is over the limits */
 struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o);
-/* a sandbox of which nothing was known but that it stops; it gives way to a creation that turns out
- * to have its id */
+/* a sandbox of which only its id and that it stops is known. A creation that turns out to have this
+ * id replaces it */
 bool ck_is_nameless(const struct ck_entry *e);
 
 /* stopping.c */
@@ -156,16 +168,16 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 
 /* lost.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
-void ck_lost_absent(struct ck_machine *m, struct ck_entry *e); /* from a list that counts (K8) */
-/* the id of a lost or evicted creation is among @o; true: it was there */
+void ck_lost_absent(struct ck_machine *m, struct ck_entry *e); /* not in a list that counts (K8) */
+/* looks in @o for the id of a lost or evicted creation; true: it is there */
 bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n);
-void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e); /* its own deadline */
-/* somebody came for it: ask now, and often */
+void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e); /* its deadline */
+/* a caller came for it: ask now, and often */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e);
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e);
-/* @o is a second object of @key: it is destroyed (K26) */
+/* @o is a second object of @key and is destroyed (K26) */
 void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct ck_object *o);
-/* K24: the list was begun after the last move of what it is to say something about */
+/* does a list begun at @begun_seq count for what last moved at @than? (K24) */
 bool ck_list_counts(uint64_t begun_seq, uint64_t than);
 bool ck_object_has_key(const struct ck_object *o, const struct ck_key *key);
 bool ck_object_alive(const struct ck_object *o);
@@ -174,7 +186,8 @@ bool ck_object_alive(const struct ck_object *o);
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind);
 
 /* place.c */
-void ck_bump(struct ck_machine *m, struct ck_mturn *by); /* K9 */
+/* abandons what the kubelet has given up by asking for @by (K9) */
+void ck_bump(struct ck_machine *m, struct ck_mturn *by);
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
 
 /* turn-events.c */

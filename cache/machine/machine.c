@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a machine, its clock, what others may ask it, and the views that are open. */
+/* The life of a machine, its clock, what can be asked of it, and the open views. */
 #include <stdio.h>
 
 #include "cache/machine/machine-int.h"
@@ -32,7 +32,7 @@ void ck_machine_free(struct ck_machine *m)
 {
 	if (!m)
 		return;
-	/* by a round that ended without an event */
+	/* a round can end without an event and leave groups touched */
 	for (struct ck_group *pod; (pod = ck_take_touched(m));)
 		ck_group_put(m, pod);
 	struct ck_entry *e, *next;
@@ -122,7 +122,7 @@ void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq)
 		size_t room = m->views_room ? 2 * m->views_room : 16;
 		uint64_t *views = ck_realloc(m->views, room * sizeof(*views));
 		if (!views)
-			return; /* the tombstones' minute must do for this one */
+			return; /* for this view the minute of the tombstones must be enough */
 		m->views = views;
 		m->views_room = room;
 	}

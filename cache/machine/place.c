@@ -4,11 +4,11 @@
  *
  *  begin --place--> create | join | claim a kept result | wait
  *            ^
- *            '--- anything of the pod moved: every waiting turn is placed anew, the newest first
+ *            '--- something of the pod moved: every waiting turn is placed anew, the newest first
  */
 #include "cache/machine/machine-int.h"
 
-/* K9: the kubelet asked for @key, so it has given up every other attempt of the slot */
+/* the kubelet asked for @by, so it has given up every other attempt of the slot */
 void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 {
 	for (struct ck_entry *e = by->group->entries, *next; e; e = next) {
@@ -27,8 +27,8 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 	const struct ck_mturn *before = by->next;
 	if (before && !before->drain && before->key->kind == by->key->kind &&
 	    ck_key_same(before->key, by->key))
-		return; /* there are none: the one before it has asked for the same */
-	CK_FOR_TURNS (t, by->group) { /* requests that never came to an entry */
+		return; /* the turn before it asked for the same, and has left no such turn */
+	CK_FOR_TURNS (t, by->group) { /* turns that have no entry yet */
 		if (t->state != CK_TURN_WAITING || t == by || t->drain ||
 		    t->key->kind != by->key->kind || ck_key_same(t->key, by->key))
 			continue;
@@ -57,8 +57,8 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	e->row.state = CK_STATE_CREATING;
 	e->creator = t;
 	e->begun_turn = t->seq;
-	for (struct ck_entry *old = t->group->entries; old;
-	     old = ck_pod_next(old)) /* K12: how often in a row, for nothing but labels */
+	/* how often in a row the slot was evicted for nothing but labels (K12) */
+	for (struct ck_entry *old = t->group->entries; old; old = ck_pod_next(old))
 		if (old != e && old->row.reason == CK_REASON_RELABELLED &&
 		    ck_key_same_slot(old->row.key, t->key) &&
 		    old->row.relabelled + 1 > e->row.relabelled)
@@ -83,7 +83,7 @@ static void conflict(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		       why);
 }
 
-/* an entry of the turn's key that is not on its way out */
+/* places a turn at an entry of its key that is not being evicted */
 static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	enum ck_reason why;
@@ -91,7 +91,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	t->row = e->row.id;
 	t->joined = false;
 	if (e->row.flags & CK_ENTRY_ABANDONED)
-		return; /* K23: it will come to an end, and then the turn succeeds it */
+		return; /* never served (K23); the turn succeeds it when it has gone */
 	if (e->row.state == CK_STATE_COMMITTED) {
 		struct ck_difference difference = { 0 };
 		if (e->removing || (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
@@ -99,7 +99,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		if (e->row.origin == CK_ORIGIN_RUNTIME)
 			conflict(m, t, e, "it was made before this cache knew it");
 		else if (ck_turn_same(m, t, e, &why) && !e->running)
-			ck_turn_hand_back(m, t, e); /* K5 */
+			ck_turn_hand_back(m, t, e); /* the same reply at once (K5) */
 		else if (e->running)
 			conflict(m, t, e, "it is running");
 		else if (m->ops.compare(m->user, e, t->fp, &difference) ==
@@ -110,7 +110,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		return;
 	}
 	if (ck_turn_undecided(m, t, e))
-		return; /* placed anew when its image is known (E5) */
+		return; /* it is placed anew when its image is known (E5) */
 	bool same = ck_turn_same(m, t, e, &why);
 	t->joined = same;
 	if (same && first_time) {
@@ -120,9 +120,9 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);
 	}
 	switch (e->row.state) {
-	/* K1; another fingerprint is compared at the end (K11), unless it is older than this
-	 * creation (K14) */
 	case CK_STATE_CREATING:
+		/* The same request waits (K1). Another one is compared with the result (K11),
+		 * unless it is older than this creation (K14). */
 		if (!same && t->seq < e->begun_turn)
 			ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
 				       ck_reason_text(CK_REASON_CHANGED));
@@ -131,14 +131,14 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		return;
 	case CK_STATE_COMMITTING:
 		if (!same && ck_newest_live(m, e) == t)
-			ck_abandon(m, e, why); /* K13 */
+			ck_abandon(m, e, why); /* its hooks are undone (K13) */
 		return;
 	default:
 		break;
 	}
 	if (!same && ck_newest_live(m, e) != t) {
-		return;     /* a newer request has its say first */
-	} else if (!same) { /* KEPT (K11): destroyed, and this request succeeds it */
+		return;     /* a newer request decides */
+	} else if (!same) { /* KEPT: it is evicted, and this request succeeds it (K11) */
 		if (why == CK_REASON_NOT_COMPARABLE)
 			m->counters.not_comparable++;
 		m->counters.changed++;
@@ -148,7 +148,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	} else if (!m->rules.can_inspect) {
 		ck_commit(m, e);
 	} else if (!((e->wants | e->outstanding) & CK_WANT_INSPECT)) {
-		if (e->ask_at <= m->now) { /* K6 */
+		if (e->ask_at <= m->now) { /* is it alive? (K6) */
 			e->asked_at = m->now;
 			ck_want(m, e, CK_WANT_INSPECT);
 		}
@@ -156,7 +156,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	}
 }
 
-/* something that must be gone before a creation of the turn's key may begin */
+/* an entry that must be gone before a creation of the turn's key may begin; or NULL */
 static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *ports = NULL;
@@ -164,11 +164,11 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 		const struct ck_key *key = e->row.key;
 		bool busy = e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_CREATING;
 		if (e->row.state == CK_STATE_COMMITTED && e->removing && ck_key_same(key, t->key))
-			return e; /* K5: ended, and on its way out */
+			return e; /* it has ended and is being removed (K5) */
 		if (e->row.state == CK_STATE_EVICTING && ck_key_same(key, t->key))
 			return e;
 		if (busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key))
-			return e; /* one object of a runtime name at a time */
+			return e; /* the runtime has one object of a name at a time */
 		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX && !e->stopped &&
 		    (e->row.state == CK_STATE_EVICTING ||
 		     (ck_state_open(e->row.state) && e->row.flags & CK_ENTRY_ABANDONED)))
@@ -176,7 +176,7 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 	}
 	if (!ports)
 		return NULL;
-	if (!t->supersede_at) { /* K10 */
+	if (!t->supersede_at) { /* waits for the ports until then (K10) */
 		t->supersede_at = m->now + m->rules.supersede_wait;
 		if (t->supersede_at > t->margin_at)
 			t->supersede_at = t->margin_at;
@@ -201,7 +201,7 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);
 		bool ends = sandbox && (sandbox->stopping || sandbox->row.flags & CK_ENTRY_ENDED) &&
 			    !CK_BROKEN(R25);
-		if (ends) { /* K16 */
+		if (ends) { /* no create in a stopping sandbox (K16) */
 			ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
 			return;
 		}
@@ -216,7 +216,7 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 			 !(e->row.flags & CK_ENTRY_ENDED) && !active)
 			active = e;
 	}
-	/* in its margin it may only begin what it came for */
+	/* a turn in its margin may begin its first creation, and nothing else */
 	bool in_time = ck_turn_live(m, t) || !t->row || t->supersede_at;
 	if (active) {
 		if (ck_turn_live(m, t))

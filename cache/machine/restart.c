@@ -23,7 +23,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	e->restored = true;
 	e->written = e->row.state;
 	if (!same_boot)
-		/* times of another boot mean nothing */
+		/* the times of another boot mean nothing */
 		e->row.created = e->row.changed = e->row.interest = m->now;
 	if (!same_boot && e->row.staged)
 		e->row.staged = m->now;
@@ -61,8 +61,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	default:
 		ck_entry_schedule(m, e, same_boot ? e->row.changed + CK_TOMBSTONE : m->now);
 	}
-	/* no ck_event_end(): nothing is destroyed before every row is known (K18, K22). Timers
-	 * start it. */
+	/* No ck_event_end() here, because nothing may be destroyed before every row is known (K18,
+	 * K22). A timer starts it. */
 	if (e->is_ready)
 		ck_entry_schedule(m, e, m->now);
 	return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Around the events: where each event ends, and what happens at the end of a round.
+ * How an event ends, timers, and the end of a round.
  *
- * An event only queues what follows from it. The caller writes the rows of a round, says here
- * whether they are on disk, and only then carries out the rest (K29).
+ * An event only queues what follows from it. The caller writes the rows of a round, tells
+ * ck_machine_settle() whether they are on disk, and carries out the rest after that (K29).
  */
 #include "cache/machine/machine-int.h"
 
@@ -12,7 +12,7 @@ void ck_event_begin(struct ck_machine *m)
 	m->seq++;
 }
 
-/* the one mechanism: what was touched is placed anew until nothing moves any more */
+/* the turns of touched pods are placed anew until nothing moves any more */
 void ck_event_end(struct ck_machine *m)
 {
 	do {
@@ -26,7 +26,7 @@ void ck_event_end(struct ck_machine *m)
 			ck_group_put(m, pod);
 		}
 		ck_evict_pump(m);
-	} while (m->touched); /* what needs no destroying is gone already */
+	} while (m->touched); /* an entry without a resource is gone at once, and touches its pod */
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -38,19 +38,19 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 		ck_lost_expired(m, e);
 		break;
 	case CK_STATE_KEPT:
-		if ((e->wants | e->outstanding) & CK_WANT_INSPECT) { /* never answered */
+		if ((e->wants | e->outstanding) & CK_WANT_INSPECT) { /* there was no answer */
 			ck_unwant(m, e, CK_WANT_INSPECT);
 			e->outstanding &= ~(unsigned)CK_WANT_INSPECT;
 			ck_inspected_kept(m, e, CK_CONDITION_UNKNOWN);
 		} else if (ck_awaited(m, e))
-			ck_touch(m, ck_pod_of(e)); /* K6: ask again */
+			ck_touch(m, ck_pod_of(e)); /* the host is asked again (K6) */
 		else if (ck_overdue(m, e))
-			/* somebody waited longer than we looked; his own timer is due as well */
+			/* the timer of the turn that waits is due as well, and goes on from here */
 			ck_entry_schedule(m, e, CK_NEVER_DUE);
 		else if (m->now < ck_kept_until(m, e))
-			ck_kept_schedule(m, e); /* who wanted it asked again has gone meanwhile */
+			ck_kept_schedule(m, e); /* it was to be asked for a turn that has gone */
 		else if (!ck_machine_reconciled(m))
-			/* whoever waits for it is not placed yet (K24) */
+			/* turns are not placed before the first list (K24) */
 			ck_entry_schedule(m, e, m->now + CK_GAP);
 		else
 			ck_evict(m, e, CK_REASON_TTL);
@@ -86,8 +86,8 @@ void ck_machine_expire(struct ck_machine *m)
 
 /* ---- the end of a round ---------------------------------------------------------------------- */
 
-/* K32: the commit of an entry whose earlier row is on disk could not be written: it is KEPT, and
- * nobody was answered */
+/* The commit of an entry could not be written, while an earlier row of it is on disk: it is KEPT
+ * again, and nobody is answered (K32). */
 static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	for (struct ck_mturn *t = m->answered; t; t = t->answered_next) {
@@ -109,7 +109,7 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 	e->row.state = CK_STATE_KEPT;
 	m->moves++;
 	e->row.changed = e->row.interest = m->now;
-	/* hooks were to run, or an eviction to be taken back: nobody is answered by this commit */
+	/* turns that were to be answered after the hooks, or because it was found in use */
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
 			ck_turn_answer(
@@ -117,12 +117,12 @@ static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
 				"the result exists, but handing it over cannot be recorded: %s",
 				why);
 	ck_kept_schedule(m, e);
-	/* in the same round; a successor of its key may have begun already, so it cannot stay */
+	/* it ended in the same round, and a successor may have begun, so it cannot stay */
 	if (ended) {
 		ck_evict(m, e, CK_REASON_DEAD);
-		ck_entry_schedule(m, e, m->now); /* no event ends here that would start it */
+		ck_entry_schedule(m, e, m->now); /* a timer starts it: no event ends here */
 	}
-	/* for whoever waits for something else; the write is tried again in a second */
+	/* turns that wait for something else are placed anew; the write is tried again */
 	ck_touch(m, ck_pod_of(e));
 }
 
@@ -163,8 +163,8 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 			       e->written && e->written != e->row.state;
 		if (commits)
 			uncommit(m, e, why);
-		tell_committed(m, e); /* K32: a wholly volatile one */
-		if (e->detached && !e->written) { /* it came and went without the database */
+		tell_committed(m, e); /* no row of it is on disk, so memory decides (K32) */
+		if (e->detached && !e->written) { /* the database never knew of it */
 			dirty_del(m, e);
 			ck_entry_free(m, e);
 		}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime's answer, shared by all who have it: a result with its id, or a status. */
+/* The runtime's answer to a create, with a reference count. */
 #include "cache/machine/shared-answer.h"
 #include "src/base/mem.h"
 
-/* The response CRI defines for both calls has one field: 1, a string, the id. */
+/* CRI's response to both calls has one field: the id, a string, number 1. */
 #define RESPONSE_ID_TAG 0x0a
 #define VARINT_MAX	10u
 
@@ -53,7 +53,7 @@ struct ck_shared_result *ck_shared_result_ref(struct ck_shared_result *result)
 
 void ck_shared_result_unref(struct ck_shared_result *result)
 {
-	/* what other holders read must not move behind the free */
+	/* the reads of other holders must come before the free */
 	if (result && __atomic_sub_fetch(&result->refs, 1, __ATOMIC_ACQ_REL) == 0)
 		free(result);
 }

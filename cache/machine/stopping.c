@@ -2,7 +2,7 @@
 /* What the host sees of resources: their condition, that they are used, stopped or removed. */
 #include "cache/machine/machine-int.h"
 
-/* K16: nothing new begins in it, and what is not committed in it goes */
+/* No creation begins in a sandbox that stops, and its uncommitted containers are evicted (K16). */
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed)
 {
 	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
@@ -36,7 +36,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	case CK_STATE_KEPT:
 		e->running = e->running || condition == CK_CONDITION_RUNNING;
 		if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_RUNNING)
-			/* running: the eviction will find it in use (K22) */
+			/* if it is running, the eviction finds it in use (K22) */
 			ck_abandon(m, e, CK_REASON_DEAD);
 		break;
 	case CK_STATE_COMMITTING:
@@ -58,7 +58,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 				ck_sandbox_stopped(m, e->row.result->id, false);
 		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered &&
 			   !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
-			/* K25; nobody has named it or was handed it since */
+			/* nobody has named it or was handed it since the restart (K25) */
 			e->undelivered = false;
 			e->kept = true;
 			ck_entry_move(m, e, CK_STATE_KEPT);
@@ -76,7 +76,7 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 	if (!sandbox_id[0] || strlen(sandbox_id) > CK_ID_MAX)
 		return -CK_EINVAL;
 	ck_event_begin(m);
-	/* nothing is known of it but that it stops */
+	/* a sandbox of which nothing else is known */
 	if (!ck_machine_object(m, CK_SANDBOX, sandbox_id)) {
 		struct ck_object o = { .size = sizeof(o),
 				       .kind = CK_SANDBOX,

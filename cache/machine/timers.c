@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is due when: a binary heap whose elements know their place. */
+/* A binary heap whose elements know their place. */
 #include "cache/machine/timers.h"
 #include "src/base/mem.h"
 #include "src/crikeep.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to a turn: it begins, its time runs out, its image is resolved, its caller leaves,
+/* What happens to a turn: it begins, its image is resolved, its time runs out, its caller leaves,
  * its answer arrives or is lost. */
 #include "cache/machine/machine-int.h"
 
-/* K9: one uid has one name */
+/* an entry by which the uid belongs to another name; one uid has one name (K9) */
 static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct ck_key *key)
 {
 	struct ck_group *uid = ck_group_find(m, CK_BY_UID, key->pod_uid, strlen(key->pod_uid));
@@ -22,7 +22,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 {
 	t->key = key;
 	t->fp = fp;
-	if (expired) /* it moves nothing (K9) */
+	if (expired) /* it abandons nothing (K9) */
 		return ck_fail(err, CK_EDEADLINE,
 			       "the caller's deadline had passed before its request was read");
 	struct ck_entry *other = uid_of_another_name(m, key);
@@ -45,8 +45,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 		m->longest_deadline[key->kind] = timeout;
 	ck_turn_attach(m, t, pod, timeout);
 	ck_bump(m, t);
-	/* nothing has moved: those that wait go on, however many they are; a move touches the
-	 * pod */
+	/* Nothing has moved, so that the other turns need no new place. A move touches the pod. */
 	if (!pod->touched)
 		ck_turn_place(m, t);
 	ck_event_end(m);
@@ -69,7 +68,7 @@ int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind
 		m->timed++;
 		ck_turn_attach(m, t, ck_pod_of(in), timeout);
 		ck_touch(m, t->group);
-	} else { /* nothing of it can be in the way */
+	} else { /* no container of it is known */
 		t->state = CK_TURN_DECIDED;
 		t->outcome = CK_DRAINED;
 	}
@@ -101,7 +100,7 @@ static unsigned seconds(const struct ck_machine *m, uint64_t since)
 	return (unsigned)((m->now - since) / CK_NS_PER_S);
 }
 
-/* the margin is reached (K3, K14): say what it was that took so long */
+/* the margin is reached: the answer says what took so long (K3, K14) */
 static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
@@ -158,7 +157,7 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 	if (t->state != CK_TURN_WAITING)
 		return;
 	if (t->supersede_at && m->now >= t->supersede_at) {
-		ck_turn_place(m, t); /* K10: waited long enough for ports */
+		ck_turn_place(m, t); /* it has waited long enough for ports (K10) */
 		if (t->state != CK_TURN_WAITING)
 			return;
 	}
@@ -211,7 +210,7 @@ void ck_machine_unheard(struct ck_machine *m, struct ck_mturn *t)
 	t->left = true;
 	t->state = CK_TURN_DECIDED;
 	t->outcome = -CK_EABANDONED;
-	ck_turn_detach(m, t); /* before the others are placed: it is not to begin once more */
+	ck_turn_detach(m, t); /* before the others are placed, or it would begin again */
 	ck_history_add(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
 	if (e->row.state == CK_STATE_EVICTING)
 		ck_evict_confirmed(m, e);
@@ -230,7 +229,7 @@ void ck_machine_part(struct ck_machine *m, struct ck_mturn *t)
 	    e->unanswered)
 		e->unanswered--;
 	struct ck_entry *removed = t->drain ? ck_machine_object(m, t->drain_kind, t->drain) : NULL;
-	/* and was not forgotten: the removal failed, and nobody need wait for it */
+	/* it was not forgotten, so its removal has failed, and nobody need wait for it */
 	if (removed && removed->removing) {
 		ck_event_begin(m);
 		removed->removing = false;
@@ -259,7 +258,7 @@ void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
 	t->status = NULL;
 }
 
-/* K7: the answer of a container's create was lost, and nobody else got it */
+/* A container is kept again if its answer was lost and nobody else got it (K7). */
 void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool delivered)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);

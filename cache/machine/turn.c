@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns: live callers and waiters. When one still counts, what it hears, and whether its request is
- * that of an entry.
+ * Turns: callers that wait or create. When a turn still counts, what it hears, and whether its
+ * request is the one of an entry.
  *
  *   WAITING ---> CREATING (it makes the resource) ---> WAITING (hooks run) ---> DECIDED
  *
- * A decided turn stays in its pod until the round takes its answer, so that a pod's turns can be
- * walked while they are decided.
+ * A decided turn stays in its pod until the round takes its answer. So the turns of a pod can be
+ * decided while they are walked.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "cache/machine/machine-int.h"
 
-/* K2: an answer given later than this would not arrive */
+/* an answer given later than this would not arrive (K2) */
 static uint64_t turn_margin(uint64_t timeout)
 {
 	uint64_t margin = timeout / 100 * CK_MARGIN_PERCENT;
@@ -30,7 +30,7 @@ bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t)
 
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
 {
-	/* a creator gets no early answer */
+	/* a creator gets its answer from its own call, not from a timer */
 	uint64_t due = t->state == CK_TURN_WAITING ? t->margin_at : CK_NEVER_DUE;
 	if (t->state == CK_TURN_WAITING && t->supersede_at && t->supersede_at > m->now &&
 	    t->supersede_at < due)
@@ -83,7 +83,7 @@ struct ck_mturn *ck_machine_answered(struct ck_machine *m)
 	return t;
 }
 
-/* CK_CREATE leaves the turn with work to do; everything else decides it */
+/* CK_CREATE leaves the turn with work to do; any other outcome decides it */
 void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...)
 {
 	if (CK_NEVER(t->state == CK_TURN_DECIDED))
@@ -116,7 +116,6 @@ void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 	ck_turn_answer(m, t, CK_HAND_BACK, NULL);
 }
 
-/* a turn that made something becomes an ordinary waiter, or, if its caller has gone, is done */
 struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
@@ -133,8 +132,8 @@ struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t)
 
 /* ---- whose request is that of an entry ------------------------------------------------------- */
 
-/* is the request that of the entry (K11, K12)? The answer cannot change but for an image that is
- * resolved later. */
+/* The answer for an entry is kept. It can change only when an image is resolved, or when digests
+ * could not be read. */
 bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 		  enum ck_reason *ret_why)
 {
@@ -166,7 +165,7 @@ bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 {
 	enum ck_reason why;
 	if (!ck_turn_same(m, t, e, &why) && t->relation == CK_RELATION_NEEDS_DIGESTS)
-		return true; /* the database cannot be read now: it waits */
+		return true; /* the database cannot be read now */
 	if (t->relation != CK_RELATION_IMAGE || !m->rules.can_resolve)
 		return false;
 	ck_turn_want_resolve(m, t);
@@ -189,7 +188,6 @@ bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 	return false;
 }
 
-/* a turn that waits for it has reached its margin, and has not heard of it */
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
