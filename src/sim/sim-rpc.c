@@ -9,42 +9,22 @@
 
 /* ---- acting ---------------------------------------------------------------------------------- */
 
-static int stop(struct ck_sim_call *call, enum ck_kind kind)
+static int stop(struct ck_sim_call *call)
 {
 	struct ck_sim_object *object;
-	int r = ck_sim_request_object(call, kind, false, &object);
+	int r = ck_sim_request_object(call, call->method->kind, false, &object);
 	if (r == 0 && object)
 		ck_sim_object_stop(object);
 	return r;
 }
 
-static int remove_object(struct ck_sim_call *call, enum ck_kind kind)
+static int remove_object(struct ck_sim_call *call)
 {
 	struct ck_sim_object *object;
-	int r = ck_sim_request_object(call, kind, false, &object);
+	int r = ck_sim_request_object(call, call->method->kind, false, &object);
 	if (r == 0 && object)
 		ck_sim_object_remove(object);
 	return r;
-}
-
-static int stop_sandbox(struct ck_sim_call *call)
-{
-	return stop(call, CK_SANDBOX);
-}
-
-static int stop_container(struct ck_sim_call *call)
-{
-	return stop(call, CK_CONTAINER);
-}
-
-static int remove_sandbox(struct ck_sim_call *call)
-{
-	return remove_object(call, CK_SANDBOX);
-}
-
-static int remove_container(struct ck_sim_call *call)
-{
-	return remove_object(call, CK_CONTAINER);
 }
 
 static const char *state_name(const struct ck_sim_object *container)
@@ -176,8 +156,8 @@ static const struct ck_sim_rpc rpcs[] = {
 
 	/* has a timer of its own, as CreateContainer */
 	{ "RunPodSandbox", ck_sim_run_sandbox, CK_SIM_NOW },
-	{ "StopPodSandbox", stop_sandbox, CK_SIM_STOP },
-	{ "RemovePodSandbox", remove_sandbox, CK_SIM_REMOVE },
+	{ "StopPodSandbox", stop, CK_SIM_STOP },
+	{ "RemovePodSandbox", remove_object, CK_SIM_REMOVE },
 	{ "PodSandboxStatus", ck_sim_sandbox_status, CK_SIM_NOW },
 	{ "ListPodSandbox", ck_sim_list_sandboxes, CK_SIM_LIST },
 	{ "StreamPodSandboxes", ck_sim_list_sandboxes, CK_SIM_LIST },
@@ -185,8 +165,8 @@ static const struct ck_sim_rpc rpcs[] = {
 
 	{ "CreateContainer", ck_sim_create_container, CK_SIM_NOW },
 	{ "StartContainer", start_container, CK_SIM_NOW },
-	{ "StopContainer", stop_container, CK_SIM_STOP },
-	{ "RemoveContainer", remove_container, CK_SIM_REMOVE },
+	{ "StopContainer", stop, CK_SIM_STOP },
+	{ "RemoveContainer", remove_object, CK_SIM_REMOVE },
 	{ "ContainerStatus", ck_sim_container_status, CK_SIM_NOW },
 	{ "ListContainers", ck_sim_list_containers, CK_SIM_LIST },
 	{ "StreamContainers", ck_sim_list_containers, CK_SIM_LIST },

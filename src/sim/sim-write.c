@@ -16,6 +16,8 @@ struct move { /* a field of the config, and its place in the answer */
 	uint32_t from, to;
 };
 #define MOVE(from, to, field) { CRI_##from##_##field, CRI_##to##_##field }
+#define MOVES(from, to) \
+	MOVE(from, to, metadata), MOVE(from, to, labels), MOVE(from, to, annotations)
 
 static void put_fields(struct ck_writer *out, const struct ck_bytes *config,
 		       const struct move *moves, size_t n)
@@ -68,11 +70,7 @@ static bool namespace_options(const struct ck_bytes *config, struct ck_wire_fiel
 
 void ck_sim_put_sandbox(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
-	static const struct move moves[] = {
-		MOVE(PodSandboxConfig, PodSandbox, metadata),
-		MOVE(PodSandboxConfig, PodSandbox, labels),
-		MOVE(PodSandboxConfig, PodSandbox, annotations),
-	};
+	static const struct move moves[] = { MOVES(PodSandboxConfig, PodSandbox) };
 	ck_writer_text(out, CRI_PodSandbox_id, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
 	ck_writer_number(out, CRI_PodSandbox_state, sandbox->state);
@@ -109,11 +107,7 @@ static void put_network(struct ck_writer *out, const struct ck_sim_object *sandb
 
 void ck_sim_put_sandbox_status(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
-	static const struct move moves[] = {
-		MOVE(PodSandboxConfig, PodSandboxStatus, metadata),
-		MOVE(PodSandboxConfig, PodSandboxStatus, labels),
-		MOVE(PodSandboxConfig, PodSandboxStatus, annotations),
-	};
+	static const struct move moves[] = { MOVES(PodSandboxConfig, PodSandboxStatus) };
 	ck_writer_text(out, CRI_PodSandboxStatus_id, sandbox->id);
 	put_fields(out, &sandbox->config, moves, CK_COUNT(moves));
 	ck_writer_number(out, CRI_PodSandboxStatus_state, sandbox->state);
@@ -155,10 +149,8 @@ static void put_image_id(struct ck_writer *out, uint32_t ref, uint32_t id,
 void ck_sim_put_container(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	static const struct move moves[] = {
-		MOVE(ContainerConfig, Container, metadata),
+		MOVES(ContainerConfig, Container),
 		MOVE(ContainerConfig, Container, image),
-		MOVE(ContainerConfig, Container, labels),
-		MOVE(ContainerConfig, Container, annotations),
 	};
 	ck_writer_text(out, CRI_Container_id, container->id);
 	ck_writer_text(out, CRI_Container_pod_sandbox_id, container->sandbox_id);
@@ -198,11 +190,9 @@ static void put_log_path(struct ck_writer *out, const struct ck_sim_object *cont
 void ck_sim_put_container_status(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	static const struct move moves[] = {
-		MOVE(ContainerConfig, ContainerStatus, metadata),
+		MOVES(ContainerConfig, ContainerStatus),
 		MOVE(ContainerConfig, ContainerStatus, image),
 		MOVE(ContainerConfig, ContainerStatus, mounts),
-		MOVE(ContainerConfig, ContainerStatus, labels),
-		MOVE(ContainerConfig, ContainerStatus, annotations),
 		MOVE(ContainerConfig, ContainerStatus, stop_signal),
 	};
 	ck_writer_text(out, CRI_ContainerStatus_id, container->id);
@@ -272,11 +262,7 @@ void ck_sim_put_filesystem(struct ck_writer *out, uint32_t field, uint64_t used)
 
 void ck_sim_put_container_stats(struct ck_writer *out, const struct ck_sim_object *container)
 {
-	static const struct move moves[] = {
-		MOVE(ContainerConfig, ContainerAttributes, metadata),
-		MOVE(ContainerConfig, ContainerAttributes, labels),
-		MOVE(ContainerConfig, ContainerAttributes, annotations),
-	};
+	static const struct move moves[] = { MOVES(ContainerConfig, ContainerAttributes) };
 	uint64_t now = ck_sim_wall();
 	size_t attributes = ck_writer_open(out, CRI_ContainerStats_attributes);
 	ck_writer_text(out, CRI_ContainerAttributes_id, container->id);
@@ -301,11 +287,7 @@ static void put_interface(struct ck_writer *out, uint32_t field)
 
 void ck_sim_put_sandbox_stats(struct ck_writer *out, const struct ck_sim_object *sandbox)
 {
-	static const struct move moves[] = {
-		MOVE(PodSandboxConfig, PodSandboxAttributes, metadata),
-		MOVE(PodSandboxConfig, PodSandboxAttributes, labels),
-		MOVE(PodSandboxConfig, PodSandboxAttributes, annotations),
-	};
+	static const struct move moves[] = { MOVES(PodSandboxConfig, PodSandboxAttributes) };
 	uint64_t now = ck_sim_wall(), used = 0, running = 0;
 	for (struct ck_sim_object *c = sandbox->sim->list[CK_CONTAINER]; c; c = c->next) {
 		if (strcmp(c->sandbox_id, sandbox->id) != 0)
