@@ -113,71 +113,19 @@ SHAPE(event, CK_SANDBOX, CK_SHAPE_STATE | CK_SHAPE_HOLDS,
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-enum { RUNTIME, IMAGE }; /* service */
+static const char runtime[] = "RuntimeService/", image[] = "ImageService/";
 
 #define NOTHING NULL
 #define STREAM 1u /* server streaming */
 #define READ   2u /* allowed on the unfiltered socket */
-#define WHOLE  4u /* its answer, unfiltered, is all there is */
+#define WHOLE  4u /* without a filter it lists all there are of its kind */
 
-/* service, call, class, kind, flags, shape of the request, shape of the answer (of each of a
- * stream's) */
-#define METHODS(X) \
-	X(RUNTIME, Version, PASS, 0, READ, NOTHING, NOTHING) \
-	X(RUNTIME, Status, PASS, 0, READ, NOTHING, NOTHING) \
-	X(RUNTIME, RuntimeConfig, PASS, 0, READ, NOTHING, NOTHING) \
-	X(RUNTIME, UpdateRuntimeConfig, PASS, 0, 0, NOTHING, NOTHING) \
-	X(RUNTIME, RunPodSandbox, CREATE, CK_SANDBOX, 0, NOTHING, NOTHING) \
-	X(RUNTIME, StopPodSandbox, STOP, CK_SANDBOX, 0, &on_sandbox, NOTHING) \
-	X(RUNTIME, RemovePodSandbox, REMOVE, CK_SANDBOX, 0, &on_sandbox, NOTHING) \
-	X(RUNTIME, PodSandboxStatus, STATUS, CK_SANDBOX, READ, &on_sandbox, &about_sandbox) \
-	X(RUNTIME, ListPodSandbox, FILTER, CK_SANDBOX, READ | WHOLE, &sandboxes, &list_sandbox) \
-	X(RUNTIME, StreamPodSandboxes, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, \
-	  &list_sandbox) \
-	X(RUNTIME, PortForward, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING) \
-	X(RUNTIME, UpdatePodSandboxResources, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING) \
-	X(RUNTIME, CreateContainer, CREATE, CK_CONTAINER, 0, &create_container, NOTHING) \
-	X(RUNTIME, StartContainer, START, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, StopContainer, STOP, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, RemoveContainer, REMOVE, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, ContainerStatus, STATUS, CK_CONTAINER, READ, &on_container, &about_container) \
-	X(RUNTIME, ListContainers, FILTER, CK_CONTAINER, READ | WHOLE, &containers, \
-	  &list_container) \
-	X(RUNTIME, StreamContainers, FILTER, CK_CONTAINER, READ | STREAM, &containers, \
-	  &list_container) \
-	X(RUNTIME, UpdateContainerResources, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, ReopenContainerLog, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, ExecSync, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, Exec, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, Attach, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, CheckpointContainer, GUARD, CK_CONTAINER, 0, &on_container, NOTHING) \
-	X(RUNTIME, PodSandboxStats, STATUS, CK_SANDBOX, READ, &on_sandbox, &about_sandbox_stats) \
-	X(RUNTIME, ListPodSandboxStats, FILTER, CK_SANDBOX, READ, &sandboxes, &list_sandbox_stats) \
-	X(RUNTIME, StreamPodSandboxStats, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, \
-	  &list_sandbox_stats) \
-	X(RUNTIME, ContainerStats, STATUS, CK_CONTAINER, READ, &on_container, \
-	  &about_container_stats) \
-	X(RUNTIME, ListContainerStats, FILTER, CK_CONTAINER, READ, &containers_stats, \
-	  &list_container_stats) \
-	X(RUNTIME, StreamContainerStats, FILTER, CK_CONTAINER, READ | STREAM, &containers_stats, \
-	  &list_container_stats) \
-	X(RUNTIME, ListMetricDescriptors, PASS, 0, READ, NOTHING, NOTHING) \
-	X(RUNTIME, ListPodSandboxMetrics, FILTER, CK_SANDBOX, READ, NOTHING, \
-	  &list_sandbox_metrics) \
-	X(RUNTIME, StreamPodSandboxMetrics, FILTER, CK_SANDBOX, READ | STREAM, NOTHING, \
-	  &list_sandbox_metrics) \
-	X(RUNTIME, GetContainerEvents, EVENTS, 0, READ | STREAM, NOTHING, &event) \
-	X(IMAGE, ListImages, PASS, 0, READ, NOTHING, NOTHING) \
-	X(IMAGE, StreamImages, PASS, 0, READ | STREAM, NOTHING, NOTHING) \
-	X(IMAGE, ImageStatus, PASS, 0, READ, NOTHING, NOTHING) \
-	X(IMAGE, ImageFsInfo, PASS, 0, READ, NOTHING, NOTHING) \
-	X(IMAGE, PullImage, PASS, 0, 0, NOTHING, NOTHING) \
-	X(IMAGE, RemoveImage, PASS, 0, 0, NOTHING, NOTHING)
-
-static const struct ck_cri_method methods[] = {
-#define METHOD(service, call, class, kind, flags, request, response) \
+/* the shapes: of the request; of the answer, or of each message of a streamed answer */
+#define METHOD(service, name, class, kind, flags, request, response) \
 	{ \
-		#call, \
+		service, \
+		#name, \
+		sizeof(#name) - 1, \
 		CK_CRI_##class, \
 		kind, \
 		!!((flags)&STREAM), \
@@ -185,17 +133,58 @@ static const struct ck_cri_method methods[] = {
 		!!((flags)&WHOLE), \
 		request, \
 		response \
-	},
-	METHODS(METHOD)
-#undef METHOD
-};
+	}
 
-static const struct {
-	unsigned char service, len;
-} names[] = { /* of methods[] */
-#define NAME(service, call, class, kind, flags, request, response) { service, sizeof(#call) - 1 },
-	METHODS(NAME)
-#undef NAME
+#define RUNTIME(...) METHOD(runtime, __VA_ARGS__)
+#define IMAGE(...)   METHOD(image, __VA_ARGS__)
+
+static const struct ck_cri_method methods[] = {
+	RUNTIME(Version, PASS, 0, READ, NOTHING, NOTHING),
+	RUNTIME(Status, PASS, 0, READ, NOTHING, NOTHING),
+	RUNTIME(RuntimeConfig, PASS, 0, READ, NOTHING, NOTHING),
+	RUNTIME(UpdateRuntimeConfig, PASS, 0, 0, NOTHING, NOTHING),
+	RUNTIME(RunPodSandbox, CREATE, CK_SANDBOX, 0, NOTHING, NOTHING),
+	RUNTIME(StopPodSandbox, STOP, CK_SANDBOX, 0, &on_sandbox, NOTHING),
+	RUNTIME(RemovePodSandbox, REMOVE, CK_SANDBOX, 0, &on_sandbox, NOTHING),
+	RUNTIME(PodSandboxStatus, STATUS, CK_SANDBOX, READ, &on_sandbox, &about_sandbox),
+	RUNTIME(ListPodSandbox, FILTER, CK_SANDBOX, READ | WHOLE, &sandboxes, &list_sandbox),
+	RUNTIME(StreamPodSandboxes, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes, &list_sandbox),
+	RUNTIME(PortForward, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING),
+	RUNTIME(UpdatePodSandboxResources, GUARD, CK_SANDBOX, 0, &on_sandbox, NOTHING),
+	RUNTIME(CreateContainer, CREATE, CK_CONTAINER, 0, &create_container, NOTHING),
+	RUNTIME(StartContainer, START, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(StopContainer, STOP, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(RemoveContainer, REMOVE, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(ContainerStatus, STATUS, CK_CONTAINER, READ, &on_container, &about_container),
+	RUNTIME(ListContainers, FILTER, CK_CONTAINER, READ | WHOLE, &containers, &list_container),
+	RUNTIME(StreamContainers, FILTER, CK_CONTAINER, READ | STREAM, &containers,
+		&list_container),
+	RUNTIME(UpdateContainerResources, GUARD, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(ReopenContainerLog, GUARD, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(ExecSync, GUARD, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(Exec, GUARD, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(Attach, GUARD, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(CheckpointContainer, GUARD, CK_CONTAINER, 0, &on_container, NOTHING),
+	RUNTIME(PodSandboxStats, STATUS, CK_SANDBOX, READ, &on_sandbox, &about_sandbox_stats),
+	RUNTIME(ListPodSandboxStats, FILTER, CK_SANDBOX, READ, &sandboxes, &list_sandbox_stats),
+	RUNTIME(StreamPodSandboxStats, FILTER, CK_SANDBOX, READ | STREAM, &sandboxes,
+		&list_sandbox_stats),
+	RUNTIME(ContainerStats, STATUS, CK_CONTAINER, READ, &on_container, &about_container_stats),
+	RUNTIME(ListContainerStats, FILTER, CK_CONTAINER, READ, &containers_stats,
+		&list_container_stats),
+	RUNTIME(StreamContainerStats, FILTER, CK_CONTAINER, READ | STREAM, &containers_stats,
+		&list_container_stats),
+	RUNTIME(ListMetricDescriptors, PASS, 0, READ, NOTHING, NOTHING),
+	RUNTIME(ListPodSandboxMetrics, FILTER, CK_SANDBOX, READ, NOTHING, &list_sandbox_metrics),
+	RUNTIME(StreamPodSandboxMetrics, FILTER, CK_SANDBOX, READ | STREAM, NOTHING,
+		&list_sandbox_metrics),
+	RUNTIME(GetContainerEvents, EVENTS, 0, READ | STREAM, NOTHING, &event),
+	IMAGE(ListImages, PASS, 0, READ, NOTHING, NOTHING),
+	IMAGE(StreamImages, PASS, 0, READ | STREAM, NOTHING, NOTHING),
+	IMAGE(ImageStatus, PASS, 0, READ, NOTHING, NOTHING),
+	IMAGE(ImageFsInfo, PASS, 0, READ, NOTHING, NOTHING),
+	IMAGE(PullImage, PASS, 0, 0, NOTHING, NOTHING),
+	IMAGE(RemoveImage, PASS, 0, 0, NOTHING, NOTHING),
 };
 
 static bool skip(const char **path, size_t *len, const char *what)
@@ -210,17 +199,13 @@ static bool skip(const char **path, size_t *len, const char *what)
 
 const struct ck_cri_method *ck_cri_method_find(const char *path, size_t len)
 {
-	unsigned service;
 	if (!skip(&path, &len, "/runtime.v1.") && !skip(&path, &len, "/runtime.v1alpha2."))
 		return NULL;
-	if (skip(&path, &len, "RuntimeService/"))
-		service = RUNTIME;
-	else if (skip(&path, &len, "ImageService/"))
-		service = IMAGE;
-	else
-		return NULL;
+	const char *service = skip(&path, &len, runtime) ? runtime
+			      : skip(&path, &len, image) ? image
+							 : NULL;
 	for (size_t i = 0; i < CK_COUNT(methods); i++)
-		if (names[i].len == len && names[i].service == service &&
+		if (methods[i].rpc_len == len && methods[i].service == service &&
 		    !memcmp(methods[i].rpc, path, len))
 			return &methods[i];
 	return NULL;

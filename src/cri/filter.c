@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects in answers. An object is read first, whole, because what tells who it is may lie behind
- * what is nested in it; then it is asked about; then what is nested in it is walked. Until
- * something is cut nothing is allocated but the strings of the object in question; then a message
- * is written anew, at most once for each level it lies in.
+ * Objects in answers. An object is read whole first, because its id may lie behind the objects
+ * nested in it. Then the owner is asked about it. Then the nested objects are walked. Until
+ * something is cut, only the strings of the current object are allocated. After a cut each message
+ * around it is written anew, at most once for each level.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct span {
 	size_t len;
 };
 
-/* of one object; the last occurrence counts, and a message that comes again is merged */
+/* of one object; the last occurrence counts, and pieces of a message are merged */
 struct seen {
 	struct span texts[CK_USE_TEXTS];
 	struct span subject;
@@ -114,7 +114,7 @@ static enum ck_condition condition(enum ck_kind kind, uint64_t state)
 	return state < CK_COUNT(container) ? container[state] : CK_CONDITION_UNKNOWN;
 }
 
-/* what a container's message leaves out, the sandbox it lies in tells */
+/* what a container's message leaves out is taken from the sandbox around it */
 static void inherit(struct seen *seen, const struct seen *around)
 {
 	static const enum ck_use of_pod[] = { CK_USE_POD_NAME, CK_USE_POD_NAMESPACE,
@@ -139,7 +139,7 @@ static int ask(struct walk *w, enum ck_kind kind, unsigned flags, const struct s
 	w->strings.len = 0;
 	if (ck_bytes_room(&w->strings, len) < 0)
 		return ck_nomem(w->err);
-	/* there is room; a name with a NUL inside is none of ours: left out */
+	/* there is room; a name with a NUL in it is none of ours and is left out */
 	for (unsigned i = 0; i < CK_USE_TEXTS; i++) {
 		struct span span = seen->texts[i];
 		texts[i] = (const char *)w->strings.p + w->strings.len;
@@ -212,7 +212,7 @@ static int walk_inside(struct walk *w, const struct ck_shape *shape, struct ck_w
 					&inner);
 		if (r < 0)
 			return r;
-		/* room at once: what is written is never longer than what was read */
+		/* all the room at once: the result is never longer than what was read */
 		if (r != CK_FILTER_AS_IT_CAME && !cut) {
 			if (ck_bytes_room(out, (size_t)(wire.end - begin)) < 0)
 				return ck_nomem(w->err);
@@ -248,9 +248,9 @@ static int walk_object(struct walk *w, const struct ck_shape *shape, struct ck_w
 }
 
 /*
- * An event whose statuses do not tell of its subject: only the id is known, and, without a sandbox,
- * not even its kind. What is asked by id alone is hidden unless it is known to be visible, so one
- * yes of either kind is enough.
+ * The statuses of this event do not include its subject: only the id is known, and without a
+ * sandbox not even the kind. An object asked about by its id alone is hidden unless it is known to
+ * be visible, so the event is shown if either kind is.
  */
 static int decide_subject(struct walk *w)
 {

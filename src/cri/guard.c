@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ids in requests. The request is walked twice at most: once to see which ids count, and, if one
- * has to be written out, once more to copy all else. What is replaced is the occurrence that
- * counts; those before it are overruled at the runtime too.
+ * Ids in requests. The request is walked once to find the ids that count. If one of them must be
+ * written out, a second walk copies everything else. Only the last occurrence of a field counts,
+ * for the runtime as well, so only that one is replaced.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "src/cri/guard.h"
 #include "src/cri/shapes.h"
 
-/* CreateContainer names a sandbox and a container, as filters of containers do */
+/* CreateContainer names a sandbox and a container; so do filters of containers */
 #define REFS_MAX 2u
 
 struct ref { /* an id of the request */
@@ -20,7 +20,7 @@ struct ref { /* an id of the request */
 	const unsigned char *at; /* in the request */
 	size_t len;
 	char id[CK_ID_MAX + 1];  /* in full */
-	bool longer;             /* than what is written */
+	bool longer;             /* than the id in the request */
 };
 
 struct refs {
@@ -73,7 +73,7 @@ static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, voi
 		return ck_fail(err, CK_EMALFORMED, "a NUL inside an id");
 	memcpy(ref->id, ref->at, ref->len);
 	ref->id[ref->len] = '\0';
-	if (!ref->len) /* none: in a filter no restriction, elsewhere the runtime's business */
+	if (!ref->len) /* in a filter: no restriction; elsewhere the runtime decides */
 		return 0;
 	int r = resolve(ref->place->kind, ref->id, &full, userdata);
 	if (r < 0)
@@ -89,8 +89,7 @@ static int resolve_ref(struct ref *ref, bool filter, ck_resolve_fn *resolve, voi
 	return 0;
 }
 
-/* the id that is to be written out and begins in this field; where the field is an id, it is that
- * one */
+/* the id in this field that must be written out; the field is the id or a message around it */
 static const struct ref *written_in(const struct refs *refs, const struct ck_wire_field *field)
 {
 	for (unsigned i = 0; i < refs->n; i++) {
@@ -167,5 +166,5 @@ bool ck_guard_has_filter(const struct ck_cri_method *method, const void *request
 	while ((r = ck_wire_next(&wire, &field, NULL)) > 0)
 		if (!method->request || !ck_shape_find(method->request, &field) || field.len)
 			return true;
-	return r < 0; /* what cannot be read is not known to ask for everything */
+	return r < 0; /* nobody knows whether a request that cannot be read asks for everything */
 }

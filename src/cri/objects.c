@@ -20,7 +20,7 @@ int ck_objects_add(struct ck_objects *objects, const struct ck_object *o)
 		objects->all = grown;
 		objects->room = room;
 	}
-	char *block = ck_alloc(sum + 1); /* all its strings, the id first: freed by that */
+	char *block = ck_alloc(sum + 1); /* all its strings; the id is first and frees them */
 	if (!block)
 		return -CK_ENOMEM;
 	struct ck_object *copy = &objects->all[objects->n++];

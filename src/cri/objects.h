@@ -2,8 +2,8 @@
 #ifndef CK_CRI_OBJECTS_H
 #define CK_CRI_OBJECTS_H
 /*
- * The objects of an answer, copied out of it: a whole list to reconcile with, the answer to a job
- * of the cache, what is looked through for conflicts.
+ * The objects of an answer, copied out of it: to reconcile with a whole list, to answer a job of
+ * the cache, to look for conflicts.
  */
 #include "src/cri/filter.h"
 
@@ -14,8 +14,8 @@ struct ck_objects {
 };
 /* ck_objects_add - a copy of @object. 0, -CK_ENOMEM */
 int ck_objects_add(struct ck_objects *objects, const struct ck_object *object);
-/* ck_objects_read - all objects of one message of @method's answer, nested ones too. 0,
- * -CK_EMALFORMED, -CK_ENOMEM: what was read before is kept, but is not the whole */
+/* ck_objects_read - all objects of one message of @method's answer, nested ones too. 0, or
+ * -CK_EMALFORMED, -CK_ENOMEM: then @objects has those read so far, not all */
 int ck_objects_read(struct ck_objects *objects, const struct ck_cri_method *method,
 		    const void *message, size_t len, struct ck_error *err);
 void ck_objects_fini(struct ck_objects *objects);

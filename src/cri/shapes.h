@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_CRI_SHAPES_H
 #define CK_CRI_SHAPES_H
-/* Where things lie in a message of CRI: for guard.c and filter.c, which walk it. calls.c has the
- * shapes; other fields pass. */
+/*
+ * Where the ids and the objects lie in a message of CRI. guard.c and filter.c walk messages by
+ * these shapes, which calls.c defines. Fields that are not in a shape pass unread.
+ */
 #include "src/base/wire.h"
 #include "src/cri/calls.h"
 
 enum ck_use {
-	/* strings of the object the message is about: an index into what is collected of it */
+	/* strings of the object that the message is about; also an index of them */
 	CK_USE_ID,
 	CK_USE_SANDBOX_ID,
 	CK_USE_POD_NAME,
@@ -19,12 +21,12 @@ enum ck_use {
 	CK_USE_ATTEMPT = CK_USE_TEXTS,
 	CK_USE_STATE,
 	CK_USE_CREATED_AT,
-	CK_USE_LABELS,  /* a map; the pod of a container is in it */
-	CK_USE_SUBJECT, /* an event's id: of the sandbox around it, or of one of its containers */
-	CK_USE_INSIDE,  /* a message that tells more of the same object */
+	CK_USE_LABELS,  /* a map; it names the pod of a container */
+	CK_USE_SUBJECT, /* an event's id: its sandbox's, or that of a container in it */
+	CK_USE_INSIDE,  /* a message that says more about the same object */
 	CK_USE_OBJECT,  /* each occurrence is an object of its own */
-	/* of requests */
-	CK_USE_ACTS_ON, /* the id the call is for */
+	/* in requests */
+	CK_USE_ACTS_ON, /* the id that the call acts on */
 	CK_USE_NAMES,   /* another id */
 };
 
@@ -35,18 +37,18 @@ struct ck_place {
 	const struct ck_shape *inside;
 };
 
-#define CK_SHAPE_STATE   1u /* it tells a state; 0 is not on the wire */
-#define CK_SHAPE_ID_ONLY 2u
-#define CK_SHAPE_HOLDS   4u /* objects lie in it, at some depth */
+#define CK_SHAPE_STATE   1u /* it has a state; state 0 is not on the wire */
+#define CK_SHAPE_ID_ONLY 2u /* it has nothing of the object but its id */
+#define CK_SHAPE_HOLDS   4u /* it has objects in it, at some depth */
 
 struct ck_shape {
-	enum ck_kind object; /* what the message is about; 0: what it lies in */
+	enum ck_kind object; /* what the message is about; 0: the same as the message around it */
 	unsigned flags;
 	unsigned n;
 	const struct ck_place *places;
 };
 
-/* a wire type that is not the expected one makes a field unknown, as for every protobuf library */
+/* A field of another wire type than the expected one is unknown, as in every protobuf library. */
 static inline const struct ck_place *ck_shape_find(const struct ck_shape *shape,
 						   const struct ck_wire_field *field)
 {

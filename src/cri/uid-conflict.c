@@ -12,8 +12,8 @@ static const char *text(const char *s)
 	return s ? s : "";
 }
 
-/* READY ones before the others, so that two of them are neighbours; then the older first, so that
- * each list tells the same two */
+/* READY ones come first, so that two of them are neighbours. Older ones come before newer ones, so
+ * that every list gives the same pair. */
 static int by_uid(const void *a, const void *b)
 {
 	const struct ck_object *x = *(const struct ck_object *const *)a,
@@ -78,7 +78,7 @@ static int found_add(struct found *found, enum ck_conflict_what what, const stru
 	return 0;
 }
 
-/* find - @sorted: by uid. What is found comes out sorted as well */
+/* find - @sorted: by uid; @found is then sorted as well */
 static int find(const struct ck_object *const *sorted, size_t n, struct found *found)
 {
 	int r = 0;
