@@ -9,15 +9,14 @@
  */
 #include <errno.h>
 #include <grp.h>
-#include <linux/securebits.h>
 #include <stdio.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/capabilities.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/daemon/confine/confine-int.h"
@@ -59,30 +58,6 @@ static int join_group(gid_t gid, struct ck_error *err)
 		       : 0;
 }
 
-static int drop_capabilities(struct ck_error *err)
-{
-	cap_t now, none = cap_init();
-	if (!none)
-		return ck_nomem(err);
-	/* what a root in a container or an ordinary user may not drop, it cannot gain either: new
-	 * privileges are off */
-	for (cap_value_t cap = 0; cap < cap_max_bits(); cap++)
-		cap_drop_bound(cap);
-	prctl(PR_SET_SECUREBITS,
-	      SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-		      SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-		      SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
-	      0L, 0L, 0L);
-	cap_reset_ambient();
-	int r = cap_set_proc(none) < 0 ? ck_fail_errno(err, CK_EIO, errno, "drop capabilities") : 0;
-	now = r < 0 ? NULL : cap_get_proc();
-	if (r >= 0 && (!now || cap_compare(now, none)))
-		r = ck_fail(err, CK_EIO, "some capabilities were not dropped");
-	cap_free(now);
-	cap_free(none);
-	return r;
-}
-
 /* memory holds requests, and those hold secrets */
 static int keep_memory_private(struct ck_error *err)
 {
@@ -113,7 +88,7 @@ int ck_confine(const struct ck_conf *conf, char *ret_text, size_t size, struct c
 	if (r >= 0)
 		r = join_group(conf->socket_gid, err);
 	if (r >= 0)
-		r = drop_capabilities(err);
+		r = ck_capabilities_drop(err);
 	if (r >= 0)
 		r = keep_memory_private(err);
 #ifndef CK_SANITIZERS
