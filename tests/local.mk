@@ -65,10 +65,10 @@ scripts_under_test += $(daemon_scripts)
 endif
 if FUZZING
 check_PROGRAMS = $(fuzz_tests)
-LDADD = $(daemon_lib) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
+LDADD = $(daemon_libs) $(rpc_lib) libck.la $(CK_FUZZ_LIBS)
 else
 check_PROGRAMS = $(programs_under_test) $(test_programs) $(benches)
-LDADD = libcktest.la $(cli_lib) $(daemon_lib) $(rpc_lib) libck.la $(CMOCKA_LIBS)
+LDADD = libcktest.la $(cli_lib) $(daemon_libs) $(rpc_lib) libck.la $(CMOCKA_LIBS)
 endif
 
 # compiled and linked, not run. In a make of its own: `all` is one too, and two at a time would
@@ -126,8 +126,8 @@ check-one:
 		case $$p in \
 		*/$$m | */test-$$m | */fuzz-$$m) \
 			case $$p in \
-			tests/daemon/* | tests/load/*) \
-				$(MAKE) $(AM_MAKEFLAGS) -s crikeepd || exit;; \
+			tests/daemon/* | tests/load/* | tests/flow/test-sim*) \
+				$(MAKE) $(AM_MAKEFLAGS) -s crikeepd crikeep-sim || exit;; \
 			esac; \
 			$(MAKE) $(AM_MAKEFLAGS) -s $$p || exit; \
 			$(AM_TESTS_ENVIRONMENT) \

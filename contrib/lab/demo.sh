@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What a node looks like whose runtime needs longer for a pod than the kubelet waits: straight at the runtime, and with
-# crikeepd in between. The runtime is crikeepd's simulator, for which no root is needed; or a real containerd with a runc
+# crikeepd in between. The runtime is a simulated one, for which no root is needed; or a real containerd with a runc
 # that is slow on purpose, as root, of which nothing is left afterwards. Prints what happened, then a verdict from the
 # runtime's own log and the client's report. Exit status 0: the sandbox was created once, and the client was given its id.
 #
@@ -15,7 +15,7 @@ runtime=sim
 if [ "${1:-}" != inside ]; then
 	[ $# -eq 1 ] || { echo "usage: $0 [--containerd] BUILD_DIR" >&2; exit 2; }
 	build=$(cd "$1" && pwd)
-	for program in crikeepd crikeep; do
+	for program in crikeepd crikeep crikeep-sim; do
 		[ -x "$build/$program" ] || { echo "$0: there is no $build/$program: build first" >&2; exit 2; }
 	done
 	dir=$(mktemp -d /tmp/ck.XXXXXX)
@@ -77,7 +77,7 @@ else
 	introduction='A simulated runtime, which behaves as containerd does. It is slow:'
 	runtime_start() {
 		echo "$EPOCHREALTIME" >"$dir/$1/started"
-		"$build/crikeepd" --sim="listen=$dir/$1/runtime.sock,log=$dir/$1/sim.log,create=${create}s" 2>"$dir/$1/sim.err" &
+		"$build/crikeep-sim" "listen=$dir/$1/runtime.sock,log=$dir/$1/sim.log,create=${create}s" 2>"$dir/$1/sim.err" &
 		pids+=($!)
 		await "$dir/$1/runtime.sock" "$dir/$1/sim.err"
 	}

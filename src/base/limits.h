@@ -78,6 +78,8 @@
 /* what the exporter takes; the text has some 25 KiB */
 #define CK_METRICS_MAX     (1u << 20)
 #define CK_METRICS_END     "# EOF\n"            /* its last line: a text without it was cut */
+/* for the start of crikeep-sim; it waits up to 2 s for the end of an earlier one */
+#define CK_SIMULATOR_WAIT  (10 * CK_NS_PER_S)
 /* events queued for one subscriber of the simulated runtime, which then loses it */
 #define CK_SIM_EVENTS_MAX  (16u << 20)
 /* objects it has from the start: a hundred times what a node holds */

@@ -27,7 +27,6 @@
 #include "src/base/log.h"
 
 #define JOURNAL_PATH "/run/systemd/journal/socket"
-#define NAME         "crikeepd"
 
 enum way {
 	NOWHERE,
@@ -46,16 +45,17 @@ struct line { /* written within the last second */
 
 static struct {
 	pthread_mutex_t lock;
+	const char *name; /* of the program */
 	enum way way;
 	enum ck_log_level level;
 	int fd;
-	bool prefix;        /* "<6>": standard error leads to the journal */
-	bool in_line;       /* the last line was written in part */
-	uint64_t dialled;   /* when the journal was last connected to */
+	bool prefix;      /* "<6>": standard error leads to the journal */
+	bool in_line;     /* the last line was written in part */
+	uint64_t dialled; /* when the journal was last connected to */
 	struct sockaddr_un journal;
 	uint64_t dropped, told; /* lines; of which have been said to be */
 	struct line lines[CK_LOG_SAME];
-} sink = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = CK_LOG_INFO, .fd = -1 };
+} sink = { .lock = PTHREAD_MUTEX_INITIALIZER, .name = "crikeepd", .level = CK_LOG_INFO, .fd = -1 };
 
 static uint64_t kernel_clock(void)
 {
@@ -131,8 +131,9 @@ void ck_log_open_at(enum ck_log_target target, enum ck_log_level level, const ch
 	pthread_mutex_unlock(&sink.lock);
 }
 
-void ck_log_open(enum ck_log_target target, enum ck_log_level level)
+void ck_log_open(const char *name, enum ck_log_target target, enum ck_log_level level)
 {
+	sink.name = name;
 	ck_log_open_at(target, level, JOURNAL_PATH, STDERR_FILENO);
 }
 
@@ -180,8 +181,8 @@ static bool dial_again(int e, uint64_t now)
 static bool write_journal(enum ck_log_level level, const char *text, uint64_t now)
 {
 	char line[CK_LOG_LINE + 96]; /* a text has no newline: it was made safe */
-	int n = snprintf(line, sizeof(line),
-			 "PRIORITY=%d\nSYSLOG_IDENTIFIER=" NAME "\nMESSAGE=%s\n", (int)level, text);
+	int n = snprintf(line, sizeof(line), "PRIORITY=%d\nSYSLOG_IDENTIFIER=%s\nMESSAGE=%s\n",
+			 (int)level, sink.name, text);
 	for (;;) {
 		if (send(sink.fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n)
 			return true;
@@ -216,8 +217,8 @@ static bool write_stderr(enum ck_log_level level, const char *text)
 	if (sink.prefix)
 		snprintf(prefix, sizeof(prefix), "<%d>", (int)level & 7);
 	/* a line that was begun is ended first, so that this one is whole */
-	int n = snprintf(line, sizeof(line), "%s%s" NAME ": %s%s\n", sink.in_line ? "\n" : "",
-			 prefix, known ? words[level] : "", text);
+	int n = snprintf(line, sizeof(line), "%s%s%s: %s%s\n", sink.in_line ? "\n" : "", prefix,
+			 sink.name, known ? words[level] : "", text);
 	ssize_t done = write_some(line, (size_t)n);
 	if (done > 0)
 		sink.in_line = done < n;

@@ -14,10 +14,11 @@
 
 enum ck_log_target { CK_LOG_TO_AUTO, CK_LOG_TO_JOURNAL, CK_LOG_TO_STDERR };
 
-/* ck_log_open - before the process is confined. @target AUTO: the journal if standard error is
- * connected to it (JOURNAL_STREAM), else standard error. Never fails: what is not there is dropped
- * and counted. SIGPIPE is ignored from then on */
-void ck_log_open(enum ck_log_target target, enum ck_log_level level);
+/* ck_log_open - before the process is confined. @name: of the program, stands in every line; static.
+ * @target AUTO: the journal if standard error is connected to it (JOURNAL_STREAM), else standard
+ * error. Never fails: lines that have nowhere to go are dropped and counted. SIGPIPE is ignored
+ * from then on */
+void ck_log_open(const char *name, enum ck_log_target target, enum ck_log_level level);
 void ck_log_level(enum ck_log_level level);
 void ck_log(enum ck_log_level level, const char *fmt, ...) CK_PRINTF(2, 3);
 uint64_t ck_log_dropped(void); /* lines, since the start */

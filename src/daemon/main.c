@@ -29,7 +29,7 @@
 #include "src/daemon/confine/confine.h"
 #include "src/daemon/nri/launcher.h"
 #include "src/daemon/nri/discover-plugins.h"
-#include "src/sim/sim.h"
+#include "src/daemon/simulator.h"
 
 enum { EXIT_TROUBLE = 1, EXIT_USAGE = 2 };
 enum { CRI, UNFILTERED, SOCKETS };
@@ -42,6 +42,7 @@ struct ck_daemon_main {
 	struct ck_metrics_server *metrics_server;
 	struct ck_plugins plugins;
 	struct ck_launcher *launcher;
+	struct ck_simulator simulator;
 	struct ck_loop_timer *start_timer, *retry_timer, *stop_timer;
 	sd_event_source *signals[4], *cache_source;
 	bool serving;
@@ -263,7 +264,7 @@ static int on_child(sd_event_source *source, const siginfo_t *info, void *userda
 	return 0;
 }
 
-static int add_signals(struct ck_daemon_main *m, pid_t simulator, struct ck_error *err)
+static int add_signals(struct ck_daemon_main *m, struct ck_error *err)
 {
 	sd_event *event = m->daemon.loop.event;
 	int r = sd_event_add_signal(event, &m->signals[0], SIGTERM, on_stop, m);
@@ -271,8 +272,9 @@ static int add_signals(struct ck_daemon_main *m, pid_t simulator, struct ck_erro
 		r = sd_event_add_signal(event, &m->signals[1], SIGINT, on_stop, m);
 	if (r >= 0)
 		r = sd_event_add_signal(event, &m->signals[2], SIGHUP, on_reload, m);
-	if (r >= 0 && simulator > 0)
-		r = sd_event_add_child(event, &m->signals[3], simulator, WEXITED, on_child, m);
+	if (r >= 0 && m->simulator.pid > 0)
+		r = sd_event_add_child(event, &m->signals[3], m->simulator.pid, WEXITED, on_child,
+				       m);
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch signals") : 0;
 }
 
@@ -415,15 +417,13 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	struct ck_daemon *daemon = &m->daemon;
 	struct ck_conf *conf = &daemon->conf;
 	char confined[256] = "not confined (confine: false)";
-	pid_t simulator = 0;
 	int r = make_state_dir(conf->state_dir, err);
 	if (r >= 0 && conf->simulator)
 		r = check_owner(conf->state_dir, err);
 	if (r >= 0 && conf->simulator) {
 		char path[CK_PATH_MAX];
 		snprintf(path, sizeof(path), "%s/sim.sock", conf->state_dir);
-		simulator = ck_sim_start(conf->simulator, path, &conf->runtime, err);
-		r = simulator < 0 ? (int)simulator : 0;
+		r = ck_simulator_start(conf->simulator, path, &m->simulator, &conf->runtime, err);
 	}
 	if (r >= 0)
 		r = check_runtime(conf->runtime, err);
@@ -434,7 +434,7 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	if (r >= 0)
 		r = ck_loop_init(&daemon->loop, err);
 	if (r >= 0)
-		r = add_signals(m, simulator, err);
+		r = add_signals(m, err);
 	/* the first timer reads the boot id, for which a confined process might lack the path */
 	if (r >= 0)
 		r = ck_loop_timer(&daemon->loop, &m->start_timer,
@@ -489,6 +489,8 @@ static void end(struct ck_daemon_main *m)
 	if (daemon->loop.event)
 		ck_loop_fini(&daemon->loop);
 	ck_launcher_free(m->launcher);
+	if (m->simulator.fd >= 0)
+		close(m->simulator.fd);
 	ck_plugins_fini(&m->plugins);
 	ck_conf_fini(&daemon->conf);
 }
@@ -501,19 +503,18 @@ int main(int argc, char **argv)
 	int code = EXIT_TROUBLE;
 	for (int i = 0; i < SOCKETS; i++)
 		m.passed[i] = -1;
+	m.simulator.fd = -1;
 	if (ck_conf_init(&m.daemon.conf, &err) < 0 ||
-	    ck_conf_args(&m.daemon.conf, argc, argv, &args) < 0)
+	    ck_conf_args(&m.daemon.conf, argc, argv, ck_simulator_check, &args) < 0)
 		return EXIT_USAGE;
 	/* by itself it rises to the longest list, and what that took is never given back */
 	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM);
-	if (args.sim)
-		return ck_sim_main(args.sim);
 	if (args.check || args.print) {
 		ck_conf_fini(&m.daemon.conf);
 		return EXIT_SUCCESS;
 	}
 	block_signals();
-	ck_log_open(m.daemon.conf.log_target, m.daemon.conf.log_level);
+	ck_log_open("crikeepd", m.daemon.conf.log_target, m.daemon.conf.log_level);
 	ck_conf_check(&m.daemon.conf, odd, NULL, NULL);
 	if (take_sockets(&m) >= 0) {
 		int r = start(&m, &err);

@@ -126,7 +126,7 @@ static int version(struct ck_sim_call *call)
 	/* the kubelet's version of the question: 1.20 takes no other */
 	ck_writer_text(&call->out, CRI_VersionResponse_version, "0.1.0");
 	ck_writer_text(&call->out, CRI_VersionResponse_runtime_name, "crikeep-sim");
-	ck_writer_text(&call->out, CRI_VersionResponse_runtime_version, ck_version());
+	ck_writer_text(&call->out, CRI_VersionResponse_runtime_version, PACKAGE_VERSION);
 	ck_writer_text(&call->out, CRI_VersionResponse_runtime_api_version, call->version);
 	return CK_SIM_DONE;
 }

@@ -84,7 +84,7 @@ static pid_t run(const struct world *w, void (*before)(void), int fd, const char
 {
 	char path[4096];
 	const char *build = getenv("CK_TEST_BUILDDIR");
-	snprintf(path, sizeof(path), "%s/crikeepd", build ? build : ".");
+	snprintf(path, sizeof(path), "%s/%s", build ? build : ".", argv[0]);
 	pid_t parent = getpid(), pid = fork();
 	assert_true(pid >= 0);
 	if (pid > 0)
@@ -124,9 +124,9 @@ void world_sim(struct world *w, const char *parameters)
 {
 	char text[1024];
 	const char *comma = parameters && *parameters ? "," : "";
-	snprintf(text, sizeof(text), "--sim=listen=%s,log=%s,state=%s%s%s", w->runtime,
+	snprintf(text, sizeof(text), "listen=%s,log=%s,state=%s%s%s", w->runtime,
 		 w->runtime_log, w->runtime_state, comma, parameters ? parameters : "");
-	const char *const argv[] = { "crikeepd", text, NULL };
+	const char *const argv[] = { "crikeep-sim", text, NULL };
 	w->sim = run(w, NULL, 0, argv);
 	if (!until_served(w->runtime, &w->sim))
 		fail_msg("the simulator did not start: %s", world_file(w->log));

@@ -31,7 +31,7 @@ void sim_restart(struct sim *sim, const char *parameters)
 	if (sim->pid == 0) { /* a test that fails leaves it behind */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(0);
-		exit(ck_sim_serve(parameters, fd)); /* not _exit(): leaks are looked for */
+		exit(ck_sim_serve(parameters, fd, -1)); /* not _exit(): leaks are looked for */
 	}
 	close(fd);
 }

@@ -693,7 +693,7 @@ struct world *world_new_with(void (*configure)(struct ck_conf *conf))
 	w->now = 1000 * CK_NS_PER_S;
 	snprintf(w->dir, sizeof(w->dir), "%s/peer-XXXXXX", tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(w->dir));
-	ck_log_open(CK_LOG_TO_STDERR, CK_LOG_ERROR);
+	ck_log_open("test", CK_LOG_TO_STDERR, CK_LOG_ERROR);
 	assert_int_equal(ck_conf_init(&d->conf, &w->err), 0);
 	if (configure) {
 		free(d->conf.nri.socket);

@@ -40,13 +40,18 @@ static void end(struct fixture *f)
 	sim_stop(&f->sim);
 }
 
-/* a parameter with a file in a directory of its own, that begin_in() has made */
+static const char *tmp(void)
+{
+	const char *dir = getenv("TMPDIR");
+	return dir ? dir : "/tmp";
+}
+
+/* @parameters, and @key with a file in a new directory, f->dir */
 static const char *in_dir(struct fixture *f, const char *parameters, const char *key,
 			  const char *file)
 {
 	static char text[256];
-	const char *dir = getenv("TMPDIR");
-	snprintf(f->dir, sizeof(f->dir), "%s/sim-XXXXXX", dir ? dir : "/tmp");
+	snprintf(f->dir, sizeof(f->dir), "%s/sim-XXXXXX", tmp());
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(text, sizeof(text), "%s,%s=%s/%s", parameters, key, f->dir, file);
 	return text;
@@ -240,7 +245,7 @@ static void what_is_no_request_is_refused(void **state)
 		size_t len;
 		int code;
 	} cases[] = {
-		{ "RunPodSandbox", "\x0a\x05\x0a", 3, CK_GRPC_INTERNAL },               /* cut */
+		{ "RunPodSandbox", "\x0a\x05\x0a", 3, CK_GRPC_INTERNAL }, /* cut */
 		/* cut inside */
 		{ "RunPodSandbox", "\x0a\x02\x0a\x05", 4, CK_GRPC_INTERNAL },
 		/* and deeper */
@@ -454,6 +459,51 @@ static void a_state_file_that_was_cut_is_used_up_to_there(void **state)
 	rmdir(f.dir);
 }
 
+/* ---- the program, as crikeepd starts it ------------------------------------------------------ */
+
+struct program {
+	pid_t pid;
+	int fd;         /* our end of the socket: it lives as long as this */
+	char said[512]; /* the packet */
+	int status;
+};
+
+static void program_start(struct program *program, const char *option, const char *parameters)
+{
+	char path[4096];
+	int fds[2];
+	const char *build = getenv("CK_TEST_BUILDDIR");
+	snprintf(path, sizeof(path), "%s/crikeep-sim", build ? build : ".");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	fflush(NULL);
+	program->pid = fork();
+	assert_true(program->pid >= 0);
+	if (program->pid == 0) {
+		dup2(fcntl(fds[1], F_DUPFD_CLOEXEC, 4), 3);
+		execl(path, "crikeep-sim", "--parent=3", option, parameters, NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	program->fd = fds[0];
+	ssize_t n = recv(program->fd, program->said, sizeof(program->said) - 1, 0);
+	assert_true(n >= 0);
+	program->said[n] = '\0';
+}
+
+static void program_wait(struct program *program)
+{
+	assert_int_equal(waitpid(program->pid, &program->status, 0), program->pid);
+	assert_true(WIFEXITED(program->status));
+	program->status = WEXITSTATUS(program->status);
+	close(program->fd);
+}
+
+static void program_run(struct program *program, const char *option, const char *parameters)
+{
+	program_start(program, option, parameters);
+	program_wait(program);
+}
+
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 static void wrong_parameters_are_named(void **state)
@@ -492,25 +542,43 @@ static void wrong_parameters_are_named(void **state)
 		{ "padding=99999999999999999999", "padding=" },
 	};
 	struct ck_error err;
-	char *path;
+	struct program program;
 	(void)state;
-	for (size_t i = 0; i < CK_COUNT(fine); i++)
+	for (size_t i = 0; i < CK_COUNT(fine); i++) {
 		assert_int_equal(ck_sim_check(fine[i], &err), 0);
+		program_run(&program, "--check", fine[i]);
+		assert_int_equal(program.status, 0);
+		assert_string_equal(program.said, "ready ");
+	}
 	for (size_t i = 0; i < CK_COUNT(wrong); i++) {
 		assert_int_equal(ck_sim_check(wrong[i].parameters, &err), -CK_EINVAL);
 		assert_non_null(strstr(err.text, wrong[i].named));
-		assert_int_equal(ck_sim_start(wrong[i].parameters, "/nowhere", &path, &err),
-				 -CK_EINVAL);
+		program_run(&program, "--check", wrong[i].parameters);
+		assert_int_equal(program.status, 2);
+		assert_int_equal(strncmp(program.said, "error ", 6), 0);
+		assert_string_equal(program.said + 6, err.text);
+		program_run(&program, "--listen=/nowhere", wrong[i].parameters);
+		assert_int_equal(program.status, 2);
 	}
 }
 
 static void a_socket_that_cannot_be_made_is_an_error_of_the_start(void **state)
 {
-	struct ck_error err;
-	char *path;
+	struct program program;
 	(void)state;
-	assert_int_equal(ck_sim_start("", "/proc/nowhere/s", &path, &err), -CK_EIO);
-	assert_non_null(strstr(err.text, "/proc/nowhere/s"));
+	program_run(&program, "--listen=/proc/nowhere/s", "");
+	assert_int_equal(program.status, 1);
+	assert_int_equal(strncmp(program.said, "error ", 6), 0);
+	assert_non_null(strstr(program.said, "/proc/nowhere/s"));
+}
+
+static void without_a_path_it_does_not_start(void **state)
+{
+	struct program program;
+	(void)state;
+	program_run(&program, "--", "create=5s");
+	assert_int_equal(program.status, 2);
+	assert_string_equal(program.said, "error listen=PATH is needed");
 }
 
 static void a_file_that_cannot_be_opened_ends_it_at_once(void **state)
@@ -530,20 +598,41 @@ static void a_file_that_cannot_be_opened_ends_it_at_once(void **state)
 
 /* ---- its process ----------------------------------------------------------------------------- */
 
+static void it_listens_when_it_says_so(void **state)
+{
+	char option[128], path[108], said[128];
+	struct program program;
+	struct cri_client client;
+	(void)state;
+	snprintf(path, sizeof(path), "%s/sim-ready-%d", tmp(), (int)getpid());
+	snprintf(option, sizeof(option), "--listen=%s.not", path);
+	snprintf(said, sizeof(said), "listen=%s", path); /* the parameters count for more */
+	program_start(&program, option, said);
+	snprintf(said, sizeof(said), "ready %s", path);
+	assert_string_equal(program.said, said);
+	cri_open(&client, path);
+	assert_int_equal(cri_do(&client, "Version", NULL, NULL), CK_GRPC_OK);
+	cri_close(&client);
+	shutdown(program.fd, SHUT_RDWR); /* as when the parent has ended */
+	program_wait(&program);
+	assert_int_equal(program.status, 0);
+	unlink(path);
+}
+
 static void it_ends_with_its_parent(void **state)
 {
 	int pipes[2], status;
-	char byte, path[108];
+	char byte, option[128], path[108];
 	(void)state;
-	snprintf(path, sizeof(path), "%s/sim-parent-%d",
-		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+	snprintf(path, sizeof(path), "%s/sim-parent-%d", tmp(), (int)getpid());
+	snprintf(option, sizeof(option), "--listen=%s", path);
 	assert_int_equal(pipe(pipes), 0);
 	fflush(NULL);
 	pid_t parent = fork();
 	if (parent == 0) {
-		char *at = NULL;
-		pid_t pid = ck_sim_start("", path, &at, NULL);
-		dprintf(pipes[1], "%c", pid > 0 && at && !strcmp(at, path) ? 'y' : 'n');
+		struct program program;
+		program_start(&program, option, "");
+		dprintf(pipes[1], "%c", strncmp(program.said, "ready ", 6) == 0 ? 'y' : 'n');
 		pause();
 	}
 	close(pipes[1]);
@@ -562,6 +651,57 @@ static void it_ends_with_its_parent(void **state)
 	cri_close(&client);
 	close(pipes[0]);
 	unlink(path);
+}
+
+/* a number in base 16 of a line of /proc/PID/status */
+static unsigned long long proc_status(pid_t pid, const char *name)
+{
+	char path[64], line[256];
+	unsigned long long value = ~0ULL;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+			value = strtoull(line + strlen(name) + 1, NULL, 16);
+	fclose(file);
+	return value;
+}
+
+/* Its files were opened before, and stay in use. */
+static void it_serves_without_capabilities(void **state)
+{
+	struct fixture f;
+	struct program program;
+	struct cri_client client;
+	struct stat st;
+	char option[128], path[108], parameters[256];
+	(void)state;
+	snprintf(parameters, sizeof(parameters), "%s",
+		 in_dir(&f, "cancel=finish", "state", "state"));
+	snprintf(path, sizeof(path), "%s/sim.sock", f.dir);
+	snprintf(option, sizeof(option), "--listen=%s", path);
+	program_start(&program, option, parameters);
+	cri_open(&client, path);
+	cri_run(&client, "web"); /* served: its start is over */
+	assert_int_equal(proc_status(program.pid, "CapEff"), 0);
+	assert_int_equal(proc_status(program.pid, "CapPrm"), 0);
+	assert_int_equal(proc_status(program.pid, "CapInh"), 0);
+	assert_int_equal(proc_status(program.pid, "CapAmb"), 0);
+	assert_int_equal(proc_status(program.pid, "NoNewPrivs"), 1);
+	if (geteuid() == 0) /* others may not lower it, and gain nothing from it */
+		assert_int_equal(proc_status(program.pid, "CapBnd"), 0);
+	cri_close(&client);
+	close(program.fd);
+	program.fd = -1;
+	program_wait(&program);
+	assert_int_equal(program.status, 0);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/state", f.dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_size > 0);
+	unlink(path);
+	rmdir(f.dir);
 }
 
 /* ---- memory that is gone --------------------------------------------------------------------- */
@@ -611,8 +751,7 @@ static void any_allocation_may_fail(void **state)
 		struct sim sim;
 		int pipes[2], status;
 		char byte = 0;
-		snprintf(sim.path, sizeof(sim.path), "%s/sim-fault-%d",
-			 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+		snprintf(sim.path, sizeof(sim.path), "%s/sim-fault-%d", tmp(), (int)getpid());
 		assert_int_equal(pipe(pipes), 0);
 		int fd = ck_unix_listen(sim.path, 0600, (gid_t)-1, &err);
 		assert_true(fd >= 0);
@@ -626,7 +765,7 @@ static void any_allocation_may_fail(void **state)
 			sigprocmask(SIG_BLOCK, &term, NULL);
 			close(pipes[0]);
 			ck_fault_arm(CK_FAULT_ALLOC, n, false);
-			int code = ck_sim_serve("images=busybox,sandboxes=1,containers=1", fd);
+			int code = ck_sim_serve("images=busybox,sandboxes=1,containers=1", fd, -1);
 			dprintf(pipes[1], "%c", ck_fault_hit() ? 'h' : '-');
 			exit(code);
 		}
@@ -670,7 +809,10 @@ int main(void)
 		cmocka_unit_test(wrong_parameters_are_named),
 		cmocka_unit_test(a_socket_that_cannot_be_made_is_an_error_of_the_start),
 		cmocka_unit_test(a_file_that_cannot_be_opened_ends_it_at_once),
+		cmocka_unit_test(without_a_path_it_does_not_start),
+		cmocka_unit_test(it_listens_when_it_says_so),
 		cmocka_unit_test(it_ends_with_its_parent),
+		cmocka_unit_test(it_serves_without_capabilities),
 		cmocka_unit_test(any_allocation_may_fail),
 	};
 	return CK_TEST_MAIN(tests);

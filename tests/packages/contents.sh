@@ -16,7 +16,7 @@ split() {
 	sed -E -e 's#^LIB/libcrikeep\.so\..*#library &#; t' -e 's#^(usr/include|LIB|usr/share/man/man3)/.*#development &#; t' \
 		-e 's#^usr/share/man/man7/crikeep-rules\.7$#development &#; t' \
 		-e 's#^(usr/bin|usr/share/man/man1|usr/share/bash-completion)/.*#command &#; t' \
-		-e 's#^(usr/sbin|UNITS|usr/share/man/man[578]|etc)/.*#daemon &#; t' -e 's/^/nobody /' | sort
+		-e 's#^(usr/sbin|usr/libexec|UNITS|usr/share/man/man[578]|etc)/.*#daemon &#; t' -e 's/^/nobody /' | sort
 }
 
 # wanted: what the four packages must hold; `make check-packages` has filled the directory

@@ -21,11 +21,11 @@ stop() {
 	[ ${#pids[@]} = 0 ] || { kill -KILL "${pids[@]}" && wait "${pids[@]}"; } 2>/dev/null
 	pids=()
 }
-# start SOCKET ARGUMENT...: a crikeepd, until it listens
+# start SOCKET PROGRAM ARGUMENT...: until it listens
 start() {
 	local socket=$1 i
 	shift
-	"$crikeepd" "$@" >"$work/log" 2>&1 &
+	"$@" >"$work/log" 2>&1 &
 	pids+=($!)
 	for ((i = 0; i < 200; i++)); do
 		[ -S "$socket" ] && return
@@ -38,7 +38,7 @@ start() {
 sim() { # sim PARAMETERS: a fresh runtime and nothing else
 	stop
 	rm -f "$sock"
-	start "$sock" "--sim=listen=$sock,$1"
+	start "$sock" "$crikeep_sim" "listen=$sock,$1"
 }
 # has 'PATH = VALUE'...: the JSON in $out says so;  value PATH: what it says, without quotes
 has() {
@@ -164,7 +164,7 @@ check 'pods fit into 80 columns' on_80
 
 kept() {
 	stop
-	start "$work/keep.sock" --runtime sim:create=800ms --state-dir "$work/state" --listen "$work/keep.sock" \
+	start "$work/keep.sock" "$crikeepd" --runtime sim:create=800ms --state-dir "$work/state" --listen "$work/keep.sock" \
 		--unfiltered "$work/all.sock" --metrics ''
 	export CONTAINER_RUNTIME_ENDPOINT=unix://$work/keep.sock
 	run 0 drive --pod web-0 --deadline 300ms --retry 100ms --give-up 20s -o json || return 1

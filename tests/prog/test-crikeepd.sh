@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeepd as those who run it meet it: exit statuses and what is said with them, SIGHUP and SIGTERM, a socket passed by systemd,
-# a log nobody reads; and that its man pages know every key, flag, parameter and metric there is.
+# crikeepd as those who run it meet it: exit statuses and what is said with them, SIGHUP and SIGTERM, the simulated runtime as a
+# process, a socket passed by systemd, a log nobody reads; and that its man pages know every key, flag, parameter and metric.
 #
 # shellcheck disable=SC1091,SC2154,SC2317 # variables are prelude.sh's, and it calls at_end
 set -u
@@ -77,11 +77,55 @@ ends missing_file_is_2 2 "$work/none.yaml: No such file or directory" --config "
 ends loop_is_2 2 'crikeepd would call itself' --runtime "$work/a" --listen "$work/a"
 ends good_configuration_is_0 0 'The configuration is good' --check-config --set log.level=debug
 ends version_is_0 0 'crikeepd ' --version
-ends wrong_simulator_is_2 2 "there is no parameter 'creat'" --sim=creat=5s
+ends wrong_simulator_is_2 2 "--runtime: runtime: simulator: there is no parameter 'creat'" --runtime=sim:creat=5s
+printf 'log:\n  level: info\nruntime: sim:creat=5s\n' >"$work/sim.yaml"
+for option in --check-config --print-config --nri; do
+	ends "wrong_simulator_is_2_and_names_file_and_line_with_$option" 2 \
+		"$work/sim.yaml:3: runtime: simulator: there is no parameter 'creat'" --config "$work/sim.yaml" $option
+done
+ends good_simulator_is_0_with_check_config 0 'The configuration is good' --check-config --runtime=sim:create=5s
+ends a_simulator_that_cannot_listen_is_1 1 '/proc/nowhere' "${own[@]}" --runtime sim:listen=/proc/nowhere/s
 ends missing_runtime_is_1_and_names_path_and_cause 1 "unix://$work/nobody: no such file" "${own[@]}" \
 	--runtime "unix://$work/nobody" --set start_timeout=200ms
 touch "$work/regular"
 ends regular_file_is_1_and_named 1 "$work/regular" "${own[@]}" --runtime "unix://$work/regular" --set start_timeout=200ms
+
+# ---- the program of the simulated runtime -------------------------------------------------------------------------------
+
+"$crikeep_sim" --help >"$work/help" && [ "$(wc -l <"$work/help")" -gt 10 ] && [ "$(wc -L <"$work/help")" -le 80 ]
+result help_of_the_simulator_fits_80_columns $?
+[ "$("$crikeep_sim" --version)" = "crikeep-sim $("$crikeepd" --version | cut -d ' ' -f 2)" ]
+result it_has_the_daemons_version $?
+
+# A crikeepd without a crikeep-sim beside it, then with wrong ones.
+mkdir "$work/alone"
+cp "$crikeepd" "$work/alone/"
+beside=$work/alone/crikeep-sim
+real=$crikeepd crikeepd=$work/alone/crikeepd
+said=$("$crikeepd" --runtime sim: --check-config 2>&1)
+case $?:$said in
+"2:crikeepd: --runtime: runtime: simulator: there is no '/"*"/crikeep-sim', which is installed with crikeepd") ok=0 ;;
+0:*) ok=0 ;; # it is installed on this machine
+*) ok=1 && echo "$said" ;;
+esac
+result without_the_program_it_is_2_and_says_so $ok
+echo 'no program' >"$beside"
+ends a_program_that_may_not_run_is_named 2 'crikeep-sim: Permission denied' --runtime sim:
+chmod 755 "$beside"
+ends a_program_that_cannot_run_is_named 2 'crikeep-sim: Exec format error' --runtime sim:
+cp "$(type -P true)" "$beside"
+ends a_program_that_is_another_is_named 2 'crikeep-sim ended at once' --runtime sim:
+if [ "$(id -u)" = 0 ]; then
+	cp "$crikeep_sim" "$beside"
+	chmod 755 "$beside"
+	ends root_runs_what_only_root_may_write 0 'The configuration is good' --runtime sim: --check-config
+	chmod 775 "$beside"
+	ends root_runs_nothing_that_others_may_write 2 "'$beside' is not run as root" --runtime sim: --check-config
+	chmod 755 "$beside"
+	chmod 1777 "$work/alone"
+	ends root_runs_nothing_from_a_directory_of_everybody 2 "'$beside' is not run as root" --runtime sim: --check-config
+fi
+crikeepd=$real
 
 # ---- a life -------------------------------------------------------------------------------------------------------------
 
@@ -111,6 +155,17 @@ if start --runtime sim: --config "$work/c.yaml"; then
 	result sighup_without_the_file_changes_nothing $?
 
 	read -ra children <"/proc/$pid/task/$pid/children"
+	for sim in "${children[@]}"; do
+		[ "$(cat "/proc/$sim/comm")" != crikeep-sim ] || break
+	done
+	[ "/proc/$sim/exe" -ef "$crikeep_sim" ]
+	result the_simulator_is_another_program $?
+	# Only root can lower the bounding set, and for others it means nothing: new privileges are off.
+	sed -n 's/^\(Cap[A-Z][a-z]*\|NoNewPrivs\):\t/\1 /p' "/proc/$sim/status" >"$work/privileges"
+	[ "$(id -u)" = 0 ] || sed -i '/^CapBnd/d' "$work/privileges"
+	grep -q '^CapEff' "$work/privileges" && ! grep '^Cap' "$work/privileges" | grep -qv ' 0*$' &&
+		grep -qx 'NoNewPrivs 1' "$work/privileges"
+	result the_simulator_has_no_capabilities $? || cat "$work/privileges"
 	stop TERM
 	result sigterm_is_0 $?
 	[ ${#children[@]} -ge 2 ] && wait_for 50 gone "${children[@]}"
@@ -121,6 +176,28 @@ else
 	cat "$work/log"
 	result it_serves_the_simulator 1
 fi
+
+# ---- its children end as it does -----------------------------------------------------------------------------------------
+
+if start --runtime sim:; then
+	read -ra children <"/proc/$pid/task/$pid/children"
+	kill -9 "$pid"
+	wait "$pid" 2>/dev/null
+	pid=
+	[ ${#children[@]} -ge 2 ] && wait_for 50 gone "${children[@]}"
+	result killed_its_children_end_with_it $?
+fi
+# as at a terminal, which sends SIGINT to all of them
+rm -f "$work/log"
+setsid "$crikeepd" "${own[@]}" --runtime sim: 2>"$work/log" &
+pid=$!
+wait_for 100 grep -q 'serving unix://' "$work/log"
+kill -INT "-$pid"
+wait "$pid"
+result sigint_of_a_terminal_is_0 $?
+pid=
+! grep 'the simulator ended' "$work/log"
+result and_the_daemon_ends_first $?
 
 # ---- a log nobody reads -------------------------------------------------------------------------------------------------
 
@@ -174,11 +251,13 @@ documented() {
 "$crikeepd" --print-config >"$work/defaults"
 sed -n 's/^ *\([a-z_]*\):.*/\1/p' "$work/defaults" | documented every_key_is_in_the_man_page crikeep.yaml.5
 "$crikeepd" --help | sed -n 's/.* --\([a-z-]*\).*/\1/p' | documented every_flag_is_in_the_man_page crikeepd.8
-sed -n 's/^\t{ "\([a-z._]*\)", [A-Z_]*, AT(.*/\1=/p' "$src/src/sim/sim-conf.c" >"$work/parameters"
-[ "$(wc -l <"$work/parameters")" -ge 20 ] && sed 's/=$//' "$work/parameters" |
-	documented every_parameter_of_the_simulator_is_in_the_man_page crikeepd.8
+sed -n 's/^\t{ "\([a-z._]*\)", [A-Z_]*, AT(.*/\1/p' "$src/src/sim/sim-conf.c" >"$work/parameters"
+[ "$(wc -l <"$work/parameters")" -ge 20 ] || echo 'no parameters found' >"$work/parameters"
+documented every_parameter_of_the_simulator_is_in_the_man_page crikeepd.8 <"$work/parameters"
 grep -oE '"crikeepd?_[a-z_]+"' "$src/src/daemon/metrics.c" | tr -d '"' | grep -vx 'crikeep_' >"$work/metrics"
-[ "$(wc -l <"$work/metrics")" -ge 20 ] && documented every_metric_is_in_the_man_page crikeepd.8 <"$work/metrics"
+[ "$(wc -l <"$work/metrics")" -ge 20 ] || echo 'no metrics found' >"$work/metrics"
+documented every_metric_is_in_the_man_page crikeepd.8 <"$work/metrics"
+"$crikeep_sim" --help | sed -n 's/.* --\([a-z-]*\).*/\1/p' | documented every_flag_of_the_simulator_is_in_the_man_page crikeepd.8
 
 # the example with all defaults in it, as a configuration
 sed -n '/^All of it, with the defaults:/,/^\.Ed/p' "$src/man/crikeep.yaml.5" | sed '1,2d;$d' >"$work/man.yaml"

@@ -10,6 +10,7 @@
 src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
 lab=$src/contrib/lab tools=$build/tests/real/tools crikeepd=$build/crikeepd crikeep=$build/crikeep
+crikeep_sim=$build/crikeep-sim
 export LC_ALL=C.UTF-8
 
 skip_all() {

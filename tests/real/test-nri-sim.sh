@@ -48,7 +48,7 @@ stage() { # stage [PARAMETERS [OPTION...]]
 stage_apart() { # stage_apart [PARAMETERS]: the runtime outlives crikeepd
 	socket=sim.sock parameters='' options=()
 	echo 'timeout: 20' >"$d/crictl.yaml"
-	"$crikeepd" --sim="listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state${1:+,$1}" 2>>"$d/sim.err" </dev/null &
+	"$crikeep_sim" "listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state${1:+,$1}" 2>>"$d/sim.err" </dev/null &
 	sim_pid=$!
 	until_ 10 past version || return
 	crikeepd_start

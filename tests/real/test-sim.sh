@@ -24,7 +24,7 @@ trap 'rm -rf "$stage_dir"' EXIT
 socket=sim.sock
 
 sim_start() {
-	"$crikeepd" --sim="listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state,$1" 2>>"$d/sim.err" </dev/null &
+	"$crikeep_sim" "listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state,$1" 2>>"$d/sim.err" </dev/null &
 	sim_pid=$!
 	until_ 10 past version
 }

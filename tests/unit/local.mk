@@ -42,6 +42,7 @@ unit_tests += \
 	tests/unit/test-log \
 	tests/unit/test-metrics \
 	tests/unit/test-resources \
+	tests/unit/test-simulator \
 	tests/unit/test-uid-conflict
 endif
 

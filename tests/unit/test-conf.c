@@ -297,8 +297,6 @@ static void wrong_values_name_file_line_and_key(void **state)
 		{ "listen: \"\"", "F:1: listen: '' is not unix:///path or /path of a socket" },
 		{ "runtime: unix://run/x",
 		  "F:1: runtime: 'unix://run/x' is not unix:///path or /path of a socket" },
-		{ "runtime: sim:creat=5s",
-		  "F:1: runtime: simulator: there is no parameter 'creat'" },
 		{ "state_dir: var", "F:1: state_dir: 'var' is not an absolute path" },
 		{ "cache: {ignore_annotations: ['a*b']}",
 		  "F:1: cache.ignore_annotations: 'a*b' is not an annotation's name, or its "
@@ -724,6 +722,15 @@ struct answer {
 	char out[16384];
 };
 
+/* stands for crikeep-sim */
+static int check_simulator(const char *parameters, struct ck_error *why)
+{
+	return strncmp(parameters, "wrong", 5)
+		       ? 0
+		       : ck_fail(why, CK_EINVAL, "simulator: there is no parameter '%s'",
+				 parameters);
+}
+
 /* in a child, because some options end the process */
 static void ask(struct answer *answer, const char *const *arguments)
 {
@@ -738,11 +745,10 @@ static void ask(struct answer *answer, const char *const *arguments)
 		struct ck_args args = { 0 };
 		dup2(to[1], STDOUT_FILENO);
 		dup2(to[1], STDERR_FILENO);
-		int r = ck_conf_args(&conf, argc, argv, &args);
+		int r = ck_conf_args(&conf, argc, argv, check_simulator, &args);
 		char *text = r < 0 ? NULL : ck_conf_print(&conf);
 		if (r == 0)
-			printf("check %d print %d sim %s\n%s", args.check, args.print,
-			       args.sim ? args.sim : "-", text);
+			printf("check %d print %d\n%s", args.check, args.print, text);
 		fflush(stdout);
 		free(text);
 		ck_conf_fini(&conf);
@@ -773,7 +779,7 @@ static void flags_stand_above_the_file(void **state)
 	    "error", "--check-config");
 	assert_int_equal(answer.status, 100);
 	assert_non_null(strstr(answer.out, "The configuration is good ("));
-	assert_non_null(strstr(answer.out, "check 1 print 0 sim -\n"));
+	assert_non_null(strstr(answer.out, "check 1 print 0\n"));
 	assert_non_null(strstr(answer.out, "\nlisten: /a # "));
 	assert_non_null(strstr(answer.out, "\n  ttl: 20m # --ttl\n"));
 	assert_non_null(strstr(answer.out, "\n  level: error # --log-level\n")); /* the later one */
@@ -788,8 +794,34 @@ static void flags_stand_above_the_file(void **state)
 	ASK(&answer, "--config", path);
 	assert_int_equal(answer.status, CK_EINVAL);
 	assert_non_null(strstr(answer.out, ": No such file or directory\n"));
-	ASK(&answer, "--sim=create=5s");
-	assert_non_null(strstr(answer.out, "check 0 print 0 sim create=5s\n"));
+}
+
+static void wrong_parameters_of_the_simulator_name_their_origin(void **state)
+{
+	static const char *const asked[] = { "--check-config", "--print-config", "--nri" };
+	struct answer answer;
+	char path[4096], want[8192];
+	(void)state;
+	snprintf(path, sizeof(path), "%s", in_tmp("simulator.yaml"));
+	write_file(path, "listen: /a\nruntime: sim:wrong=\xc2\xa0\x01\n");
+	ASK(&answer, "--config", path); /* what cannot be seen is refused before */
+	assert_int_equal(answer.status, CK_EINVAL);
+	write_file(path, "listen: /a\nruntime: sim:wrong=5s\n");
+	for (size_t i = 0; i < CK_COUNT(asked); i++) {
+		ASK(&answer, "--config", path, asked[i]);
+		assert_int_equal(answer.status, CK_EINVAL);
+		snprintf(want, sizeof(want),
+			 "crikeepd: %s:2: runtime: simulator: there is no parameter 'wrong=5s'\n",
+			 path);
+		assert_string_equal(answer.out, want);
+		ASK(&answer, "--runtime=sim:wrong", "--config", path, asked[i]);
+		assert_int_equal(answer.status, CK_EINVAL);
+		assert_string_equal(answer.out, "crikeepd: --runtime: runtime: simulator: "
+						"there is no parameter 'wrong'\n");
+		ASK(&answer, "--runtime=sim:right", "--config", path, asked[i]);
+		assert_int_equal(answer.status, 100);
+	}
+	unlink(path);
 }
 
 static void wrong_usage_says_why(void **state)
@@ -809,12 +841,6 @@ static void wrong_usage_says_why(void **state)
 	assert_int_equal(answer.status, 2);
 	ASK(&answer, "more");
 	assert_int_equal(answer.status, 2);
-	ASK(&answer, "--sim=", "--ttl=1h");
-	assert_int_equal(answer.status, CK_EINVAL);
-	assert_string_equal(answer.out,
-			    "crikeepd: --sim stands alone: the simulator has no configuration\n");
-	ASK(&answer, "--sim=creat=5s");
-	assert_int_equal(answer.status, CK_EINVAL);
 	ASK(&answer, "--runtime", "sim:", "--listen", "/a", "--metrics", "/a", "--print-config");
 	assert_int_equal(answer.status, CK_EINVAL);
 	assert_string_equal(answer.out, "crikeepd: --metrics: metrics: the same as listen "
@@ -939,6 +965,7 @@ int main(void)
 		TEST(where_a_value_comes_from_is_printed),
 		TEST(reloading_changes_what_may_change),
 		TEST(flags_stand_above_the_file),
+		TEST(wrong_parameters_of_the_simulator_name_their_origin),
 		TEST(wrong_usage_says_why),
 		TEST(help_fits_80_columns),
 		TEST(no_memory_is_an_error),

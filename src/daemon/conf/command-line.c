@@ -8,16 +8,17 @@
 #include <string.h>
 
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 #include "src/daemon/conf/conf-int.h"
-#include "src/sim/sim.h"
 
 #define STATUS_USAGE 2
 
-enum { OPT_KEY = 0x100, OPT_CONFIG = 0x200, OPT_SET, OPT_CHECK, OPT_PRINT, OPT_SIM };
+enum { OPT_KEY = 0x100, OPT_CONFIG = 0x200, OPT_SET, OPT_CHECK, OPT_PRINT };
 
 struct parsing {
 	struct ck_conf *conf;
 	struct ck_args *args;
+	ck_conf_simulator_cb *check_simulator;
 	const char *config;
 	struct ck_error err;
 };
@@ -67,9 +68,6 @@ static error_t parse(int opt, char *arg, struct argp_state *state)
 	case OPT_PRINT:
 		parsing->args->print = true;
 		return 0;
-	case OPT_SIM:
-		parsing->args->sim = arg;
-		return 0;
 	case 'h':
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 		return 0;
@@ -97,7 +95,6 @@ static void make_options(struct argp_option *options)
 		{ "check-config", OPT_CHECK, NULL, 0, "check the configuration and exit", 3 },
 		{ "print-config", OPT_PRINT, NULL, 0,
 		  "print the whole configuration as crikeep.yaml and exit", 3 },
-		{ "sim", OPT_SIM, "PARAMETERS", 0, "be the simulated runtime and nothing else", 3 },
 		{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, -1 },
 	};
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
@@ -124,12 +121,27 @@ static void say_odd(const char *text, void *userdata)
 	fprintf(stderr, "crikeepd: warning: %s\n", text);
 }
 
+/* with the name of the key, as all errors of a value */
+static int check_simulator(struct parsing *parsing)
+{
+	const struct ck_conf *conf = parsing->conf;
+	struct ck_error why;
+	char shown[CK_ERROR_TEXT];
+	int r = conf->simulator ? parsing->check_simulator(conf->simulator, &why) : 0;
+	if (r == 0)
+		return 0;
+	ck_utf8_clean(why.text, true, shown, sizeof(shown));
+	return ck_fail(&parsing->err, -r, "%s: runtime: %s", ck_conf_origin(conf, "runtime"),
+		       shown);
+}
+
 /* --check-config, --print-config. What is odd is told here, or by the daemon's log later */
 static int show(struct parsing *parsing)
 {
 	const struct ck_conf *conf = parsing->conf;
 	const struct ck_args *args = parsing->args;
 	int r = ck_conf_check(conf, args->check ? say_odd : NULL, NULL, &parsing->err);
+	r = r < 0 ? r : check_simulator(parsing);
 	if (r < 0)
 		return r;
 	if (args->print) {
@@ -144,7 +156,8 @@ static int show(struct parsing *parsing)
 	return 0;
 }
 
-int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *ret_args)
+int ck_conf_args(struct ck_conf *conf, int argc, char **argv, ck_conf_simulator_cb *simulator_cb,
+		 struct ck_args *ret_args)
 {
 	static char name[] = "crikeepd";
 	struct argp_option options[CK_CONF_KEYS + 8] = { 0 };
@@ -168,7 +181,7 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *re
 		       "  crikeepd --config ./crikeep.yaml --check-config",
 	};
 	struct ck_args args = { 0 };
-	struct parsing parsing = { .conf = conf, .args = &args };
+	struct parsing parsing = { .conf = conf, .args = &args, .check_simulator = simulator_cb };
 	make_options(options);
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
 	argp_err_exit_status = STATUS_USAGE;
@@ -178,10 +191,8 @@ int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *re
 	error_t e = argp_parse(&argp, argc, argv, 0, NULL, &parsing);
 	if (e)
 		return complain(strerror(e));
-	if (args.sim && (conf->settings_n || parsing.config))
-		return complain("--sim stands alone: the simulator has no configuration");
-	int r = args.sim ? ck_sim_check(args.sim, &parsing.err) : layers(&parsing);
-	r = r || args.sim ? r : show(&parsing);
+	int r = layers(&parsing);
+	r = r ? r : show(&parsing);
 	if (r < 0) {
 		complain(parsing.err.text);
 		return r == -CK_ENOMEM ? r : -CK_EINVAL;

@@ -55,6 +55,8 @@ int ck_conf_remember(struct ck_conf *conf, const char *key, const char *value, c
 /* ck_conf_layers - above the defaults: the file, if there is one, then what was remembered */
 int ck_conf_layers(struct ck_conf *conf, struct ck_error *err);
 
+/* ck_conf_origin - where the key's value comes from: "FILE:12", "--ttl", "default" */
+const char *ck_conf_origin(const struct ck_conf *conf, const char *name);
 /* ck_conf_key_find - NULL: no such key */
 const struct ck_conf_key *ck_conf_key_find(const char *name);
 /* ck_conf_key_unknown - "no such key; did you mean 'cache.ttl'?" */

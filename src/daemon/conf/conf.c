@@ -111,11 +111,16 @@ struct check {
 	struct ck_error *err;
 };
 
-static const char *origin(const struct check *check, const char *name)
+const char *ck_conf_origin(const struct ck_conf *conf, const char *name)
 {
 	const struct ck_conf_key *key = ck_conf_key_find(name);
-	const char *origin = key ? check->conf->origins[key - ck_conf_keys] : NULL;
+	const char *origin = key ? conf->origins[key - ck_conf_keys] : NULL;
 	return origin ? origin : "default";
+}
+
+static const char *origin(const struct check *check, const char *name)
+{
+	return ck_conf_origin(check->conf, name);
 }
 
 static void warn(const struct check *check, const char *name, const char *what)

@@ -34,7 +34,7 @@ struct ck_conf {
 	char *file; /* where it was read, or would be; NULL: none was asked for */
 	/* sockets */
 	char *runtime;    /* path of the runtime's socket; NULL if it is the simulator */
-	char *simulator;  /* its parameters (sim.h); NULL: a real runtime */
+	char *simulator;  /* its parameters, which only crikeep-sim knows; NULL: a real runtime */
 	char *listen;     /* the kubelet's */
 	char *unfiltered; /* for node agents; "" : none */
 	char *metrics;    /* "" : none */
@@ -102,12 +102,13 @@ char *ck_conf_print(const struct ck_conf *conf);
 struct ck_args { /* what main() does beside */
 	bool check; /* --check-config, which has been done */
 	bool print; /* --print-config, the same */
-	/* --sim=PARAMETERS: be the simulator and nothing else; NULL: no. Lies in argv */
-	char *sim;
 };
+/* says what is wrong in the parameters of the simulator: 0, -CK_EINVAL, -CK_EIO, -CK_ENOMEM */
+typedef int ck_conf_simulator_cb(const char *parameters, struct ck_error *err);
 /* ck_conf_args - the command line: reads the file, then what stands above it, checks the whole, and
  * does what --check-config and --print-config ask for. 0, or -CK_EINVAL, -CK_ENOMEM after one line
  * on standard error. --help, --version, and with status 2 what is no option of ours, end the
  * process. @conf: after ck_conf_init() */
-int ck_conf_args(struct ck_conf *conf, int argc, char **argv, struct ck_args *ret_args);
+int ck_conf_args(struct ck_conf *conf, int argc, char **argv, ck_conf_simulator_cb *check_simulator,
+		 struct ck_args *ret_args);
 #endif

@@ -15,7 +15,6 @@
 #include "src/base/duration.h"
 #include "src/base/utf8.h"
 #include "src/daemon/conf/conf-int.h"
-#include "src/sim/sim.h"
 
 struct reading { /* one value */
 	struct ck_conf *conf;
@@ -89,25 +88,13 @@ static int read_socket(const struct reading *reading, const char *value)
 							       : CK_LISTEN_PATH_MAX);
 }
 
-static int check_simulator(const struct reading *reading, const char *parameters)
-{
-	struct ck_error why;
-	char shown[CK_ERROR_TEXT];
-	int r = ck_sim_check(parameters, &why);
-	if (r == 0)
-		return 0;
-	ck_utf8_clean(why.text, true, shown, sizeof(shown));
-	return ck_fail(reading->err, -r, "%s: %s: %s", reading->origin, reading->key->name, shown);
-}
-
 static int read_runtime(const struct reading *reading, const char *value)
 {
 	struct ck_conf *conf = reading->conf;
 	bool simulator = strncmp(value, CK_CONF_SIM, strlen(CK_CONF_SIM)) == 0;
 	const char *parameters = value + strlen(CK_CONF_SIM);
-	int r = simulator ? check_simulator(reading, parameters) : read_socket(reading, value);
-	if (r == 0 && simulator)
-		r = store_text(reading, &conf->simulator, parameters);
+	int r = simulator ? store_text(reading, &conf->simulator, parameters) :
+			    read_socket(reading, value);
 	if (r < 0)
 		return r;
 	char **other = simulator ? &conf->runtime : &conf->simulator;
