@@ -308,7 +308,7 @@ static int turn_do(struct ck_turn *turn, struct turn_op *op, struct ck_error *er
 	if (r < 0)
 		return fetch_locked(turn, r, err);
 	if (op->r == -CK_ESTATE)
-		return ck_fail(err, CK_ESTATE, "the turn is not making anything");
+		return ck_fail(err, CK_ESTATE, "the turn is not creating anything");
 	return op->r;
 }
 

@@ -312,7 +312,7 @@ int ck_event_loop_thread(struct ck_cache *cache, struct ck_error *err)
 	pthread_mutex_lock(&cache->lock);
 	if (cache->threaded || cache->processing || ck_cache_in_round(cache)) {
 		pthread_mutex_unlock(&cache->lock);
-		return ck_fail(err, CK_EDEADLK, "the crank is turned already");
+		return ck_fail(err, CK_EDEADLK, "the event loop is already running");
 	}
 	int r = ck_thread_start(&cache->thread, loop_main, cache);
 	if (r == 0)

@@ -62,12 +62,12 @@ extern "C" {
 	X(NOTFOUND, 10, "no such entry") \
 	X(CONFLICT, 11, "the request differs from the one that made the committed resource") \
 	X(ABANDONED, 12, "superseded: the kubelet has moved on") \
-	X(UNAVAILABLE, 13, "something this needs is not there yet") \
+	X(UNAVAILABLE, 13, "something this needs is not available yet") \
 	X(DEADLINE, 14, "the deadline had passed") \
 	X(PRECONDITION, 15, "the sandbox is being stopped") \
 	X(FAILED, 16, "the creation failed") \
 	X(REFUSED, 17, "a plugin refused") \
-	X(NOLOOP, 18, "nobody turns the crank: call ck_run_thread() or ck_process()") \
+	X(NOLOOP, 18, "no event loop: call ck_run_thread() or ck_process()") \
 	X(DEADLK, 19, "not from a callback, and not twice at once") \
 	X(FORK, 20, "in a child of the process that opened the cache") \
 	X(CLOSED, 21, "the cache is closing") \

@@ -47,7 +47,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 		return creator_outcome(m, t, e);
 	}
 	if (!e || e->creator != t)
-		return ck_fail(err, CK_ESTATE, "the turn is not making anything");
+		return ck_fail(err, CK_ESTATE, "the turn is not creating anything");
 	struct ck_entry *other = ck_machine_object(m, e->row.key->kind, result->id);
 	if (other && !ck_is_nameless(other))
 		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");

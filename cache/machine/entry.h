@@ -177,30 +177,30 @@ enum ck_what {
 const char *ck_what_text(enum ck_what what);
 
 /* counters, kept in the database: name (a Prometheus label later), words for `crikeep stats` */
-#define CK_COUNTERS(X)                                                           \
-	X(requests, "creates asked for")                                         \
-	X(created, "creations begun")                                            \
-	X(failed, "creations that failed")                                       \
-	X(joined, "repeated requests that joined a running creation")            \
-	X(kept, "results kept because the caller was gone")                      \
-	X(handed_back, "kept results handed back")                               \
-	X(in_time, "results handed over in time")                                \
-	X(busy, "waiting requests that ran out of time")                         \
-	X(superseded, "requests aborted because the kubelet moved on")           \
-	X(conflicts, "requests that differ from a committed resource")           \
-	X(changed, "results evicted because the request changed")                \
-	X(relabelled, "results handed back although labels differ")              \
-	X(not_comparable, "results made under another key or form version")      \
-	X(lost, "creations whose outcome became unknown")                        \
-	X(resent, "lost creations asked for a second time")                      \
-	X(evicted, "results evicted")                                            \
-	X(destroyed, "evicted results whose destruction was confirmed")          \
-	X(destroy_failures, "failed attempts to destroy")                        \
-	X(in_use, "evicted resources found in use and left alone")               \
-	X(imported, "resources found in the runtime without a row")              \
-	X(duplicates, "times two objects of one key were seen")                  \
-	X(answers_lost, "answers that were lost on their way")                   \
-	X(write_failures, "rounds that could not be written")                    \
+#define CK_COUNTERS(X) \
+	X(requests, "creates requested") \
+	X(created, "creations begun") \
+	X(failed, "creations that failed") \
+	X(joined, "repeated requests that joined a running creation") \
+	X(kept, "results kept because the caller was gone") \
+	X(handed_back, "kept results handed back") \
+	X(in_time, "results handed over in time") \
+	X(busy, "waiting requests that ran out of time") \
+	X(superseded, "requests aborted because the kubelet moved on") \
+	X(conflicts, "requests that differ from a committed resource") \
+	X(changed, "results evicted because the request changed") \
+	X(relabelled, "results handed back although labels differ") \
+	X(not_comparable, "results made under another key or form version") \
+	X(lost, "creations whose outcome became unknown") \
+	X(resent, "lost creations requested a second time") \
+	X(evicted, "results evicted") \
+	X(destroyed, "evicted results whose destruction was confirmed") \
+	X(destroy_failures, "failed attempts to destroy") \
+	X(in_use, "evicted resources found in use and left alone") \
+	X(imported, "resources found in the runtime without a row") \
+	X(duplicates, "times two objects of one key were seen") \
+	X(answers_lost, "answers that were lost on their way") \
+	X(write_failures, "rounds that could not be written") \
 	X(set_aside, "damaged databases set aside")
 
 struct ck_counters {

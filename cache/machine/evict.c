@@ -149,9 +149,9 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 	} else {
 		ck_abandon(m, e, CK_REASON_ADMIN);
 		snprintf(ret_text, size,
-			 e->row.state == CK_STATE_EVICTING
-				 ? "evicting"
-				 : "abandoned; evicted when its creation or its hooks end");
+			 e->row.state == CK_STATE_EVICTING ? "evicting"
+							   : "abandoned; it will be evicted when "
+							     "its creation or its hooks end");
 	}
 	ck_event_end(m);
 	return 0;

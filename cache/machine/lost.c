@@ -45,12 +45,12 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.failed++;
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
-		      "its outcome was unknown, and nothing came of it");
+		       "its outcome was unknown, and the runtime never listed it");
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
 			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
-				       "%s: the outcome of the creation was unknown, and nothing "
-				       "came of it in %u s",
+				       "%s: the outcome of the creation was unknown, and the "
+				       "runtime did not list it within %u s",
 				       ck_key_print(e->row.key, who, sizeof(who)),
 				       (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
 	ck_entry_drop(m, e);

@@ -97,7 +97,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		if (e->removing || (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
 			return;
 		if (e->row.origin == CK_ORIGIN_RUNTIME)
-			conflict(m, t, e, "it was made before this cache knew it");
+			conflict(m, t, e, "it existed before this cache knew it");
 		else if (ck_turn_same(m, t, e, &why) && !e->running)
 			ck_turn_hand_back(m, t, e); /* the same reply at once (K5) */
 		else if (e->running)

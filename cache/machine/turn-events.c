@@ -28,7 +28,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 	struct ck_entry *other = uid_of_another_name(m, key);
 	if (other) {
 		ck_history_add(m, other, CK_WHAT_CONFLICT, 0,
-			      "its pod's uid was asked for under another name or namespace");
+			       "its pod's uid was requested with another name or namespace");
 		return ck_fail(err, CK_EINVAL,
 			       "pod uid %.64s belongs to a pod of another name or namespace",
 			       key->pod_uid);
@@ -108,7 +108,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 	m->counters.busy++;
 	if (t->drain) {
 		ck_turn_answer(m, t, CK_BUSY,
-			       "containers of the sandbox are still being made or destroyed");
+			       "containers of the sandbox are still being created or destroyed");
 		return;
 	}
 	ck_key_print(t->key, who, sizeof(who));
@@ -142,7 +142,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_answer(m, t, CK_BUSY, "%s: %s, stage \"%s\" for %u s, %u s in all", who,
 			       e->row.flags & CK_ENTRY_ABANDONED
 				       ? "an abandoned creation still runs"
-				       : "still being made",
+				       : "still being created",
 			       e->row.stage[0] ? e->row.stage : "unknown",
 			       seconds(m, e->row.staged ? e->row.staged : e->row.created),
 			       seconds(m, e->row.created));

@@ -41,8 +41,8 @@ int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
 	if (make && st.st_uid != 0 && st.st_uid != geteuid())
 		return ck_fail(err, CK_EIO,
-			       "state directory '%s' belongs to uid %u, neither root nor us", dir,
-			       (unsigned)st.st_uid);
+			       "state directory '%s' belongs to uid %u, not to root or this user",
+			       dir, (unsigned)st.st_uid);
 	if (make && st.st_mode & 022)
 		return ck_fail(err, CK_EIO,
 			       "state directory '%s' has mode %04o: others can write into it", dir,

@@ -109,7 +109,7 @@ events() {
 			/^ *code:/ { code = $NF; gsub("\"", "", code) }
 			/^ *text:/ {
 				at += began + took
-				printf "%.6f %.6f client %s%s\n", at, at, code, /still being made/ ? ":" : ""
+				printf "%.6f %.6f client %s%s\n", at, at, code, /still being created/ ? ":" : ""
 			}' \
 			"$dir/$1/report") | cut -d ' ' -f 2- |
 	LC_ALL=C awk -v began="$began" '
@@ -118,7 +118,7 @@ events() {
 		n++
 		code = tolower($3)
 		gsub("_", " ", code)
-		sub(":$", ": still being made", code)
+		sub(":$", ": still being created", code)
 		line("request " n ": " (code == "ok" ? "here is its id" : code))
 	}
 	$3 == "begins" { line("begins to create sandbox " substr($4, 1, 12)) }

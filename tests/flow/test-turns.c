@@ -160,10 +160,10 @@ static void busy_at_the_margin_names_stage_and_age(void **state) /* K3 */
 		assert_int_equal(fx_decision(f, again), CK_WAIT);
 	fx_advance(f, 50 * CK_NS_PER_MS); /* the margin of 10 s is 250 ms */
 	assert_int_equal(fx_decision(f, again), CK_BUSY);
-	assert_string_equal(
-		ck_turn_error(again)->text,
-		"sandbox shop/web attempt 0: still being made, stage \"sandbox network creation\""
-		" for 9 s, 14 s in all");
+	assert_string_equal(ck_turn_error(again)->text,
+			    "sandbox shop/web attempt 0: still being created, stage \"sandbox "
+			    "network creation\""
+			    " for 9 s, 14 s in all");
 	assert_int_equal(ck_error_grpc(ck_turn_error(again)), 14);
 	ck_turn_free(again);
 	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT);

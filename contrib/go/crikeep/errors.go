@@ -57,7 +57,7 @@ var (
 	ErrNotFound     error = CodeNotFound     // no such entry; returned by a Host: the object does not exist
 	ErrConflict     error = CodeConflict     // the request differs from the one that made what is committed
 	ErrAbandoned    error = CodeAbandoned    // the kubelet has moved on
-	ErrUnavailable  error = CodeUnavailable  // something this needs is not there yet
+	ErrUnavailable  error = CodeUnavailable  // something this needs is not available yet
 	ErrDeadline     error = CodeDeadline     // the caller's deadline had passed; is context.DeadlineExceeded, too
 	ErrPrecondition error = CodePrecondition // the sandbox is being stopped
 	ErrFailed       error = CodeFailed       // the creation failed: a *StatusError
