@@ -74,7 +74,7 @@ static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_eve
 		told = e->row.told;
 	if (!told || *told)
 		ck_history_add(m, e, whats[event], 0,
-			      told ? some_names(told, names, sizeof(names)) : NULL);
+			       told ? some_names(told, names, sizeof(names)) : NULL);
 }
 
 int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id,

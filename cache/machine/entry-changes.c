@@ -56,13 +56,12 @@ struct ck_group *ck_take_touched(struct ck_machine *m)
 }
 
 void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
-		   const char *detail)
+		    const char *detail)
 {
 	/* history is a help, not a promise: without memory a line is left out */
 	if (m->history_n == m->history_room) {
 		size_t room = m->history_room ? 2 * m->history_room : 16;
-		struct ck_history_event *history =
-			ck_realloc(m->history, room * sizeof(*history));
+		struct ck_history_event *history = ck_realloc(m->history, room * sizeof(*history));
 		if (!history)
 			return;
 		m->history = history;

@@ -17,7 +17,7 @@ const char *ck_state_name(enum ck_state state)
 {
 	switch (state) {
 #define STATE_CASE(name, value, to) \
-	case CK_STATE_##name:             \
+	case CK_STATE_##name: \
 		return #name;
 		CK_STATES(STATE_CASE)
 #undef STATE_CASE
@@ -32,7 +32,7 @@ bool ck_state_may_move(enum ck_state from, enum ck_state to)
 		/* a creation begins, or a resource was found in the runtime (K27) */
 		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED;
 #define STATE_MOVES(name, value, moves) \
-	case CK_STATE_##name:                 \
+	case CK_STATE_##name: \
 		return (unsigned)to <= CK_STATE_MAX && ((moves) & 1u << to);
 		CK_STATES(STATE_MOVES)
 #undef STATE_MOVES
@@ -44,7 +44,7 @@ const char *ck_reason_text(enum ck_reason reason)
 {
 	switch (reason) {
 #define REASON_CASE(name, value, text) \
-	case CK_REASON_##name:         \
+	case CK_REASON_##name: \
 		return text;
 		CK_REASONS(REASON_CASE)
 #undef REASON_CASE
@@ -56,7 +56,7 @@ const char *ck_reason_name(enum ck_reason reason)
 {
 	switch (reason) {
 #define REASON_NAME(name, value, text) \
-	case CK_REASON_##name:         \
+	case CK_REASON_##name: \
 		return #name;
 		CK_REASONS(REASON_NAME)
 #undef REASON_NAME
@@ -68,7 +68,7 @@ const char *ck_what_text(enum ck_what what)
 {
 	switch (what) {
 #define WHAT_CASE(name, value, text) \
-	case CK_WHAT_##name:         \
+	case CK_WHAT_##name: \
 		return text;
 		CK_WHATS(WHAT_CASE)
 #undef WHAT_CASE

@@ -61,21 +61,21 @@ enum ck_flag {
 };
 
 /* why an entry was abandoned or evicted: name, value in the database, words for people */
-#define CK_REASONS(X)                                                                     \
-	X(NONE, 0, "")                                                                    \
-	X(TTL, 1, "nobody asked again in time")                                           \
-	X(ATTEMPT, 2, "the kubelet asked for another attempt")                            \
-	X(POD_REPLACED, 3, "a pod of the same name but another uid was asked for")        \
-	X(CHANGED, 4, "the request changed")                                              \
-	X(RELABELLED, 5, "labels or annotations of the pod changed")                      \
-	X(NOT_COMPARABLE, 6, "made under another digest key or form version")             \
-	X(DEAD, 7, "it died before anybody took it")                                      \
-	X(SANDBOX_STOPPED, 8, "its sandbox was stopped")                                  \
-	X(SANDBOX_EVICTED, 9, "its sandbox is evicted")                                   \
-	X(ABSENT, 10, "the runtime no longer lists it")                                   \
-	X(REFUSED, 11, "a plugin refused it")                                             \
-	X(ADMIN, 12, "evicted by an administrator")                                       \
-	X(REBOOT, 13, "left over from before the last boot")                              \
+#define CK_REASONS(X) \
+	X(NONE, 0, "") \
+	X(TTL, 1, "nobody asked again in time") \
+	X(ATTEMPT, 2, "the kubelet asked for another attempt") \
+	X(POD_REPLACED, 3, "a pod of the same name but another uid was asked for") \
+	X(CHANGED, 4, "the request changed") \
+	X(RELABELLED, 5, "labels or annotations of the pod changed") \
+	X(NOT_COMPARABLE, 6, "made under another digest key or form version") \
+	X(DEAD, 7, "it died before anybody took it") \
+	X(SANDBOX_STOPPED, 8, "its sandbox was stopped") \
+	X(SANDBOX_EVICTED, 9, "its sandbox is evicted") \
+	X(ABSENT, 10, "the runtime no longer lists it") \
+	X(REFUSED, 11, "a plugin refused it") \
+	X(ADMIN, 12, "evicted by an administrator") \
+	X(REBOOT, 13, "left over from before the last boot") \
 	X(DUPLICATE, 14, "a second object of the same key")
 
 enum ck_reason {
@@ -113,27 +113,27 @@ struct ck_row {
 	enum ck_origin origin;
 	char stage[CK_STAGE_MAX + 1];
 	struct ck_shared_result *result; /* the runtime's id and reply, once known */
-	char *told;           /* names of the plugins told, or NULL */
-	uint32_t requests;    /* how often it was asked for */
-	uint32_t tries;       /* failed destroys */
-	int last_grpc;        /* of the last failed destroy */
+	char *told;                      /* names of the plugins told, or NULL */
+	uint32_t requests;               /* how often it was asked for */
+	uint32_t tries;                  /* failed destroys */
+	int last_grpc;                   /* of the last failed destroy */
 	/* evictions of this slot in a row for nothing but labels and annotations (K12) */
 	uint32_t relabelled;
-	uint64_t created;     /* when its creation began */
-	uint64_t changed;     /* when it moved last */
-	uint64_t interest;    /* when it was asked for last */
-	uint64_t existed;     /* the result became known; 0: not yet */
-	uint64_t staged;      /* @stage began; 0: none */
+	uint64_t created;  /* when its creation began */
+	uint64_t changed;  /* when it moved last */
+	uint64_t interest; /* when it was asked for last */
+	uint64_t existed;  /* the result became known; 0: not yet */
+	uint64_t staged;   /* @stage began; 0: none */
 	/* when its TTL ends, or the next try or question is due; 0: nothing is planned */
 	uint64_t due;
-	char boot[37];        /* /proc/sys/kernel/random/boot_id */
+	char boot[37]; /* /proc/sys/kernel/random/boot_id */
 };
 
 void ck_row_fini(struct ck_row *row); /* frees what it holds, not the row */
 
-const char *ck_state_name(enum ck_state state);    /* "KEPT"; "?" for anything else */
-const char *ck_reason_text(enum ck_reason reason); /* "" for none */
-const char *ck_reason_name(enum ck_reason reason); /* "TTL", for programs */
+const char *ck_state_name(enum ck_state state);               /* "KEPT"; "?" for anything else */
+const char *ck_reason_text(enum ck_reason reason);            /* "" for none */
+const char *ck_reason_name(enum ck_reason reason);            /* "TTL", for programs */
 bool ck_state_may_move(enum ck_state from, enum ck_state to); /* from 0: a new entry */
 /* uncommitted, and can still become COMMITTED */
 static inline bool ck_state_open(enum ck_state state)

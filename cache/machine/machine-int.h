@@ -67,7 +67,7 @@ struct ck_group *ck_pod_group(struct ck_machine *m, const struct ck_key *key, bo
 struct ck_entry *ck_sandbox_containers(struct ck_machine *m, const char *sandbox_id);
 /* frees the group when it is empty */
 void ck_group_put(struct ck_machine *m, struct ck_group *group);
-#define ck_pod_of(e) ((e)->link[CK_BY_POD].group)
+#define ck_pod_of(e)   ((e)->link[CK_BY_POD].group)
 #define ck_pod_next(e) ((e)->link[CK_BY_POD].next)
 
 /* entry-changes.c */

@@ -40,8 +40,8 @@
 #include "src/base/mem.h"
 
 /* uthash: a failed allocation leaves the element out (hh.tbl NULL) instead of ending the process */
-#define HASH_NONFATAL_OOM 1
-#define uthash_malloc(size) ck_alloc(size)
+#define HASH_NONFATAL_OOM    1
+#define uthash_malloc(size)  ck_alloc(size)
 #define uthash_free(p, size) free(p)
 #include <uthash.h>
 #include <utlist.h>

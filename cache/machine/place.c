@@ -212,8 +212,8 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 			continue;
 		if (ck_state_open(e->row.state))
 			active = e;
-		else if (e->row.state == CK_STATE_COMMITTED &&
-			 !(e->row.flags & CK_ENTRY_ENDED) && !active)
+		else if (e->row.state == CK_STATE_COMMITTED && !(e->row.flags & CK_ENTRY_ENDED) &&
+			 !active)
 			active = e;
 	}
 	/* a turn in its margin may begin its first creation, and nothing else */

@@ -5,7 +5,7 @@
 
 /* CRI's response to both calls has one field: the id, a string, number 1. */
 #define RESPONSE_ID_TAG 0x0a
-#define VARINT_MAX	10u
+#define VARINT_MAX      10u
 
 static size_t varint_put(unsigned char *p, uint64_t value)
 {

@@ -6,7 +6,7 @@
 #include "src/crikeep.h"
 
 struct ck_shared_result {
-	unsigned refs;  /* atomic */
+	unsigned refs; /* atomic */
 	size_t len;
 	const char *id; /* lies behind the bytes */
 	unsigned char bytes[];

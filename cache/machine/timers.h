@@ -12,7 +12,7 @@ enum ck_timer_of { CK_TIMER_ENTRY, CK_TIMER_TURN, CK_TIMER_LIST };
 
 struct ck_timer {
 	uint64_t due;
-	size_t at; /* place in the heap, from 1; 0: not set */
+	size_t at;           /* place in the heap, from 1; 0: not set */
 	enum ck_timer_of of; /* which struct it is a member of */
 };
 

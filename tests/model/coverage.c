@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often each cell of the table of states and events was met, and the table as it is printed. */
+/* Counts how often each cell of the table of states and events is met, and prints the table. */
 #include "tests/model/oracle-int.h"
 
 static const struct {

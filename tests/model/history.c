@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random histories. What comes next depends on what there is: an answer for what is asked, an end
- * for what is being made, and now and then something nobody expects. script.c plays, shortens and
- * prints what comes out.
+ * Random histories. The next step depends on the world: a question gets an answer, a creation ends,
+ * and now and then something unexpected happens. script.c plays, shortens and prints histories.
  */
 #include <string.h>
 
@@ -15,7 +14,8 @@
 
 static uint64_t chance;
 
-static unsigned below(unsigned n) /* xorshift64* */
+/* xorshift64* */
+static unsigned below(unsigned n)
 {
 	chance ^= chance >> 12;
 	chance ^= chance << 25;
@@ -28,7 +28,8 @@ static bool percent(unsigned n)
 	return below(100) < n;
 }
 
-static void chance_seed(uint64_t seed) /* splitmix64: neighbouring seeds have nothing in common */
+/* splitmix64, so that neighbouring seeds have nothing in common */
+static void chance_seed(uint64_t seed)
 {
 	seed += UINT64_C(0x9e3779b97f4a7c15);
 	seed = (seed ^ (seed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -116,7 +117,8 @@ static int any_creation(struct world *w)
 	return -1;
 }
 
-static int any_object(struct world *w, enum ck_kind kind) /* 0: of any kind */
+/* @kind 0: of any kind */
+static int any_object(struct world *w, enum ck_kind kind)
 {
 	unsigned from = w->objects_n ? below(w->objects_n) : 0;
 	for (unsigned i = 0; i < w->objects_n; i++) {
@@ -128,8 +130,8 @@ static int any_object(struct world *w, enum ck_kind kind) /* 0: of any kind */
 	return -1;
 }
 
-/* something that is being made or committed is lost to somebody else: what nobody expects needs
- * help to happen */
+/* an object of an entry that is being made or committed, for somebody else to act on; by chance
+ * alone this would be too rare */
 static int any_hidden(struct world *w)
 {
 	unsigned from = w->objects_n ? below(w->objects_n) : 0;
@@ -149,7 +151,7 @@ static void random_request(struct world *w, struct request *req)
 	req->kind = percent(60) ? CK_SANDBOX : CK_CONTAINER;
 	req->pod = (unsigned char)below(w->config.pods);
 	req->in = -1;
-	if (req->kind == CK_CONTAINER) { /* mostly in a sandbox somebody was given */
+	if (req->kind == CK_CONTAINER) { /* mostly in a sandbox that was handed to a caller */
 		for (int tries = 0; tries < 6; tries++) {
 			int label = any_object(w, CK_SANDBOX);
 			struct object *o = label >= 0 ? world_object(w, label) : NULL;
@@ -168,7 +170,7 @@ static void random_request(struct world *w, struct request *req)
 
 static void vary(struct request *req)
 {
-	/* a container's pod is that of its sandbox */
+	/* the pod of a container is the pod of its sandbox */
 	unsigned n = below(req->kind == CK_SANDBOX ? 100 : 84);
 	if (n < 35)
 		req->attempt = (unsigned char)((req->attempt + 1 + below(2)) % 3);
@@ -343,7 +345,7 @@ static void make_listing(struct world *w, struct step *s, enum ck_kind kind)
 	s->arg = HOW_OK;
 }
 
-/* the result of a creation dies before its caller hears of it, and somebody's list shows it */
+/* the result of a creation dies before its caller hears of it, and a list shows this */
 static bool make_stillborn(struct world *w, struct step *s, const struct ck_entry *e)
 {
 	for (unsigned i = 0; i < w->creations_n; i++) {
@@ -367,13 +369,11 @@ static bool make_stillborn(struct world *w, struct step *s, const struct ck_entr
 	return false;
 }
 
-/* Something vanishes when nobody expects it: while it is made, while its hooks run, while its
- * destroy is thought to have failed. What is rarer than one in ten thousand needs help to be met at
- * all. */
+/* An object vanishes unexpectedly: while it is made, while its hooks run, after a destroy that
+ * seems to have failed. By chance alone this would be rarer than one in ten thousand. */
 static bool make_absence(struct world *w, struct step *s)
 {
-	FOR_ENTRIES(e, w)
-	{
+	FOR_ENTRIES (e, w) {
 		struct object *o = e->row.result ? world_object_of(w, e->row.result->id) : NULL;
 		if (e->row.state == CK_STATE_CREATING && percent(20))
 			return make_stillborn(w, s, e);
@@ -398,31 +398,30 @@ static bool make_absence(struct world *w, struct step *s)
 	return false;
 }
 
-/* a second object of a key turns up, and somebody asks for the first while it is being destroyed
- * (K26) */
+/* A second object of a key appears, and a caller asks for the first while the second is destroyed
+ * (K26). */
 static bool make_twin(struct world *w, struct step *s)
 {
-	FOR_ENTRIES(e, w)
-	{
-		struct object *o =
-			e->row.state == CK_STATE_KEPT ? world_object_of(w, e->row.result->id)
-						      : NULL;
+	FOR_ENTRIES (e, w) {
+		struct object *o = e->row.state == CK_STATE_KEPT
+					   ? world_object_of(w, e->row.result->id)
+					   : NULL;
 		bool twin = false, evicted = false;
 		if (!o || o->condition != CK_CONDITION_READY)
 			continue;
 		for (unsigned i = 0; i < w->objects_n; i++)
 			twin = twin || (&w->objects[i] != o && w->objects[i].key == o->key &&
 					w->objects[i].condition != CK_CONDITION_ABSENT);
-		FOR_ENTRIES(other, w)
-		evicted = evicted || (other->row.state == CK_STATE_EVICTING &&
-				      other->row.reason == CK_REASON_DUPLICATE);
+		FOR_ENTRIES (other, w)
+			evicted = evicted || (other->row.state == CK_STATE_EVICTING &&
+					      other->row.reason == CK_REASON_DUPLICATE);
 		s->req = o->req;
 		s->op = !twin              ? STEP_EXTERNAL
 			: evicted          ? STEP_BEGIN
 			: w->views[0].open ? STEP_VIEW_CLOSE
 					   : STEP_VIEW_OPEN;
 		s->arg = !twin ? CK_CONDITION_READY : evicted ? false : HOW_OK;
-		s->nth = !twin; /* EXTERNAL: whatever there is; else view 0 */
+		s->nth = !twin; /* for EXTERNAL any object, else view 0 */
 		s->time = 10 * S;
 		s->label = !twin || evicted ? free_label(w) : -1;
 		return s->label >= 0 || (twin && !evicted);
@@ -430,7 +429,7 @@ static bool make_twin(struct world *w, struct step *s)
 	return false;
 }
 
-static bool forlorn; /* creations are lost, and their lists say nothing for long */
+static bool forlorn; /* creations are lost, and their lists show nothing for long */
 
 static void make_step(struct world *w, struct step *s)
 {

@@ -2,22 +2,19 @@
 #ifndef CK_TESTS_MODEL_HISTORY_H
 #define CK_TESTS_MODEL_HISTORY_H
 /*
- * A history is a script: a list of things that happen to a world. Made at random from a seed,
- * played, printed, and, when it ends in a complaint, made shorter for as long as it still ends in
- * the same rule.
+ * A history is a script: a list of things that happen to a world. It is made at random from a seed,
+ * played and printed. If it ends in a complaint, it is shortened for as long as it ends in the same
+ * one.
  */
 #include "tests/model/world.h"
 
 enum { HISTORY_STEPS = 64 };
 
 #define STEP_OPS(X) \
-	X(BEGIN) \
-	X(LEAVE) \
-	X(DROP) X(REPORT) X(STAGE) X(FINISH) X(FAIL) X(LOSE) X(REMOVE_BEGIN) X(INSPECTED) \
-		X(LISTED_ENTRY) X(DESTROYED) X(HOOKED) X(LISTED) X(VIEW_OPEN) X(VIEW_CLOSE) \
-			X(EXTERNAL) X(CONDITION) X(SEEN) X(USED) X(STOPPING) X(FORGET) X(EVICT) \
-				X(TIME) X(STALL) X(NEXT) X(DISK) X(NEW_DATABASE) X(PLUGIN) \
-					X(CRASH)
+	X(BEGIN) X(LEAVE) X(DROP) X(REPORT) X(STAGE) X(FINISH) X(FAIL) X(LOSE) X(REMOVE_BEGIN) \
+	X(INSPECTED) X(LISTED_ENTRY) X(DESTROYED) X(HOOKED) X(LISTED) X(VIEW_OPEN) X(VIEW_CLOSE) \
+	X(EXTERNAL) X(CONDITION) X(SEEN) X(USED) X(STOPPING) X(FORGET) X(EVICT) X(TIME) X(STALL) \
+	X(NEXT) X(DISK) X(NEW_DATABASE) X(PLUGIN) X(CRASH)
 
 enum step_op {
 	STEP_NONE,
@@ -28,9 +25,9 @@ enum step_op {
 
 struct step {
 	enum step_op op;
-	bool more; /* the round is not closed after it */
+	bool more; /* the round goes on after it */
 	int label;
-	unsigned nth, arg; /* arg: of the function of that name in world.h */
+	unsigned nth, arg; /* arg: for the function of that name in world.h */
 	uint64_t time;
 	struct request req;
 };
@@ -43,14 +40,14 @@ struct history {
 	char failure[512]; /* empty: all is well */
 };
 
-/* history_make - play a random history; @h holds its script afterwards. Returns false if it ended
- * in a complaint */
+/* history_make - play a random history; afterwards @h holds its script. false: it ended in a
+ * complaint */
 bool history_make(struct history *h, uint64_t seed, coverage *cells);
-/* the script again; @trace: with the world after each step, or NULL */
+/* plays the script again; prints the world after each step to @trace unless it is NULL */
 bool history_play(struct history *h, FILE *trace);
 void history_shrink(struct history *h);
 void history_print(const struct history *h, FILE *to);
-/* A death inside the machine (CK_NEVER, a bad pointer, no end) is a complaint as well. Once per
- * process. */
+/* A crash of the machine (CK_NEVER, a bad pointer, an endless loop) is a complaint as well. Called
+ * once per process. */
 void history_catch_signals(void);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must come of the events of host, hooks and clock: the other lines of the table. */
+/* What must follow from the events of the host, the hooks and the clock. */
 #include <string.h>
 
 #include "src/base/error.h"
@@ -7,8 +7,8 @@
 
 /* ---- lists and questions --------------------------------------------------------------------- */
 
-/* K5: it runs. Whoever started it while it was hidden is not foreseen; the rules then leave its
- * hand-back open. */
+/* It runs (K5). The rules do not foresee that somebody starts it while it is hidden; then they
+ * leave open whether it is handed back. */
 static void running(struct shadow *s)
 {
 	s->running_seen = true;
@@ -16,7 +16,7 @@ static void running(struct shadow *s)
 	s->running_hidden = s->running_hidden || s->state == CK_STATE_COMMITTING;
 }
 
-/* what must come of it when an object is seen dead */
+/* what must follow when its object is seen dead */
 static void seen_dead(struct world *w, struct shadow *s, const char *how)
 {
 	struct ck_entry *e = entry_of(w, s);
@@ -85,13 +85,14 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 	case COL_COMMITTED:
 		MUST(w, gone, "the table: entry %lu is committed, not listed, and not forgotten",
 		     row);
-		FOR_SHADOWS(c, w)
-		c->shortened = c->shortened || in_sandbox(w, c, s->id); /* K18: a new reason */
+		FOR_SHADOWS (c, w)
+			/* a new reason (K18) */
+			c->shortened = c->shortened || in_sandbox(w, c, s->id);
 		break;
 	case COL_EVICTING:
 		if (!s->id[0] || !s->tried_event || job->begun_event < s->tried_event ||
 		    w->in_round > 1)
-			return; /* K17: begun before the attempt */
+			return; /* begun before the try, so it does not count (K17) */
 		MUST(w, gone || e->row.phase == CK_PHASE_REMOVE,
 		     "K17: entry %lu is not listed after its destroy, and that is not enough", row);
 		break;
@@ -101,7 +102,7 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 	cell(w, CELL_ABSENT, col);
 }
 
-/* K24: a list that was begun before the last move of an entry says nothing of it */
+/* a list begun before the last move of an entry says nothing about it (K24) */
 static void stale(struct world *w, struct shadow *s)
 {
 	struct ck_entry *e = entry_of(w, s);
@@ -117,7 +118,7 @@ static void stale(struct world *w, struct shadow *s)
 		     "K24: entry %lu was confirmed by a stale list", row);
 }
 
-/* What the list says of an entry: -1 it is not in it; UNKNOWN: let the machine judge. */
+/* What the list says about an entry. -1: not in it; UNKNOWN: the machine may decide. */
 static int listed_as(struct world *w, const struct shadow *s, const struct job *job)
 {
 	int condition = -1;
@@ -130,8 +131,9 @@ static int listed_as(struct world *w, const struct shadow *s, const struct job *
 		if (s->id[0] || o->key != s->key || shadow_of_object(w, o))
 			continue;
 		candidates++;
-		condition =
-			o->row == row_of(w, s) ? job->condition[i] : CK_CONDITION_UNKNOWN; /* somebody else's, of the same key */
+		/* if not, it is somebody else's of the same key */
+		bool ours = o->row == row_of(w, s);
+		condition = ours ? job->condition[i] : CK_CONDITION_UNKNOWN;
 	}
 	return candidates > 1 ? CK_CONDITION_UNKNOWN : condition;
 }
@@ -156,7 +158,7 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 		return;
 	bool gone = !e || e->row.state == CK_STATE_GONE;
 	if (condition == CK_CONDITION_UNKNOWN &&
-	    (gone || unchanged(s, e))) { /* something that was evicted, or released, before */
+	    (gone || unchanged(s, e))) { /* something was evicted or released before */
 		if (!s->absent_since)
 			s->absent_since = job->begun_at;
 		return;
@@ -170,11 +172,10 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 	}
 }
 
-/* K16: what becomes of a stopped sandbox's containers */
+/* what becomes of the containers of a stopped sandbox (K16) */
 static void containers_stopped(struct world *w, const char *id, enum cell_row which)
 {
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		enum column col = column_of(s);
 		unsigned long row = row_of(w, s);
@@ -182,7 +183,7 @@ static void containers_stopped(struct world *w, const char *id, enum cell_row wh
 
 		if (!in_sandbox(w, s, id) || col == COL_NONE)
 			continue;
-		s->shortened = true; /* K18: a new reason */
+		s->shortened = true; /* a new reason (K18) */
 		if (col == COL_COMMITTED && which == CELL_STOPPED)
 			MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
 			     "K16: the sandbox of entry %lu is stopped, and it has not ended", row);
@@ -220,7 +221,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 			return;
 		s->checks++;
 		s->found_used = condition == CK_CONDITION_RUNNING;
-		if (s->found_used) /* or, where this was too late, it asks again */
+		if (s->found_used) /* or it asks again, if this came too late */
 			MUST(w,
 			     e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
 			     "K22: entry %lu runs, and is evicted", (unsigned long)row);
@@ -238,18 +239,18 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		} else if (condition == CK_CONDITION_READY && w->plugin_absent &&
 			   w->config.rules.hooks && unchanged(s, e) &&
 			   !(e->row.flags & (CK_ENTRY_ABANDONED | CK_ENTRY_TOLD))) {
-			FOR_CALLERS(c, w)
-			if (c->turn.state == CK_TURN_DECIDED &&
-			    c->turn.outcome == -CK_EUNAVAILABLE && c->heard == CK_WAIT &&
-			    c->turn.row == row && strstr(c->turn.err.text, "10-required"))
-				cell(w, CELL_PLUGIN, COL_KEPT);
+			FOR_CALLERS (c, w)
+				if (c->turn.state == CK_TURN_DECIDED &&
+				    c->turn.outcome == -CK_EUNAVAILABLE && c->heard == CK_WAIT &&
+				    c->turn.row == row && strstr(c->turn.err.text, "10-required"))
+					cell(w, CELL_PLUGIN, COL_KEPT);
 		}
 	}
 }
 
-/* How the creation of an entry ended that is EVICTING without an id, the host's list must tell
- * (FIND): it is there, it never came to be, or (in oracle_listed_entry(), a failed list) nobody
- * knows yet. */
+/* An entry is EVICTING without an id. The host's list must tell how its creation ended (FIND): the
+ * object is there, or it never existed. After a failed list nobody knows yet; see
+ * oracle_listed_entry(). */
 static void listed_late(struct world *w, struct shadow *s, const struct job *job)
 {
 	struct ck_entry *e = entry_of(w, s);
@@ -266,7 +267,7 @@ static void listed_late(struct world *w, struct shadow *s, const struct job *job
 	} else if (condition != CK_CONDITION_UNKNOWN) {
 		if (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e) &&
 		    !e->row.result)
-			return; /* its time is up, and it will be asked again */
+			return; /* its time is up; it will be asked again */
 		MUST(w, unchanged(s, e) && e->row.result,
 		     "the table: entry %lu is EVICTING, its id came late and was not stored", row);
 		cell(w, CELL_FINISH, COL_EVICTING);
@@ -279,7 +280,7 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 	struct ck_entry *e = ck_machine_entry(w->m, job->row);
 
 	if (!ok) {
-		all_unchanged(w, "K24", false); /* an eviction that failed makes room for another */
+		all_unchanged(w, "K24", false); /* a failed eviction makes room for another one */
 		if (s->alive && s->state == CK_STATE_EVICTING && s->phase == CK_PHASE_FIND)
 			cell(w, CELL_LOSE, COL_EVICTING);
 		return;
@@ -289,7 +290,7 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 	if (s->state == CK_STATE_EVICTING &&
 	    (s->phase == CK_PHASE_CHECK || s->phase == CK_PHASE_DESTROY) && s->kind == CK_SANDBOX) {
 		if (job->kind != CK_CONTAINER)
-			return; /* an older question's answer: for its id */
+			return; /* the answer to an older question, for its id */
 		s->checks++;
 		s->found_used = false;
 		for (unsigned i = 0; i < job->n; i++) {
@@ -299,7 +300,7 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 						job->condition[i] == CK_CONDITION_RUNNING ||
 						!ours_uncommitted(w, o);
 		}
-		if (s->found_used) /* or, where this was too late, it asks again */
+		if (s->found_used) /* or it asks again, if this came too late */
 			MUST(w,
 			     e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
 			     "K22: sandbox %s is in use, and is evicted", s->id);
@@ -321,12 +322,12 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 	w->list_done[job->kind] = true;
 	for (unsigned i = 0; i < job->n && job->kind == CK_SANDBOX; i++)
 		if (job->condition[i] == CK_CONDITION_DEAD)
-			FOR_SHADOWS(s, w)
-	s->shortened = s->shortened || in_sandbox(w, s, w->objects[job->object[i]].id); /* K18: a new reason */
-	if (!was_serving &&
-	    world_serving(w)) { /* whoever waited for this is placed at once, and changes more than the list did */
-		FOR_SHADOWS(s, w)
-		{
+			FOR_SHADOWS (s, w)
+				if (in_sandbox(w, s, w->objects[job->object[i]].id))
+					s->shortened = true; /* a new reason (K18) */
+	if (!was_serving && world_serving(w)) {
+		/* callers that waited for the first list are placed at once, and change more */
+		FOR_SHADOWS (s, w) {
 			int condition =
 				s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
 			if (s->flags & CK_ENTRY_LOST && !s->absent_since && condition < 0)
@@ -339,8 +340,7 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 		}
 		return;
 	}
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		if (s->kind != job->kind || column_of(s) == COL_NONE)
 			continue;
 		listed_one(w, s, job);
@@ -355,7 +355,7 @@ void oracle_viewed(struct world *w, const struct job *list)
 	for (unsigned i = 0; i < list->n; i++) {
 		const struct object *o = &w->objects[list->object[i]];
 		if (!object_alive(o) && !ck_machine_object(w->m, o->kind, o->id))
-			/* not destroyed by us: it went by itself, before anybody knew its id */
+			/* the cache did not destroy it: it vanished before anybody knew its id */
 			continue;
 		if (o->row && !o->exempt && !w->shadows[o->row].committed &&
 		    !w->shadows[o->row].released && oracle_shown(w, o))
@@ -380,7 +380,7 @@ void oracle_destroyed(struct world *w, uint64_t row, int grpc)
 	} else {
 		MUST(w, unchanged(s, e) && e->row.phase == CK_PHASE_DESTROY,
 		     "K17: entry %lu was not destroyed and is given up", (unsigned long)row);
-		/* if it had no answer in time, that was its failure already */
+		/* a try without an answer in time has failed already */
 		MUST(w, !e || e->row.tries == s->fails + 1 || e->row.tries == s->fails,
 		     "K18: entry %lu counts %u failures after %u", (unsigned long)row, e->row.tries,
 		     s->fails);
@@ -412,12 +412,11 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 	if (!agree) {
 		MUST(w, now == CK_STATE_EVICTING, "H4: a plugin refused entry %lu, which is %s", id,
 		     ck_state_name(now));
-		FOR_CALLERS(c, w)
-		if (c->turn.row == row && undecided(c) && c->turn.joined)
-			oracle_fail(
-				w,
-				"H4: a plugin refused entry %lu, and caller %d still waits for it",
-				id, (int)(c - w->callers));
+		FOR_CALLERS (c, w)
+			if (c->turn.row == row && undecided(c) && c->turn.joined)
+				oracle_fail(w,
+					    "H4: entry %lu was refused, and caller %d still waits",
+					    id, (int)(c - w->callers));
 		cell(w, CELL_REFUSE, COL_COMMITTING);
 		return;
 	}
@@ -500,7 +499,7 @@ void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
 	(void)r;
 	if (release) {
 		if (col != COL_EVICTING)
-			/* not a case of the table: an administrator's mistake, or an eviction */
+			/* an eviction, or a mistake of the administrator: not in the table */
 			return;
 		s->released = true;
 		MUST(w, !e || e->row.state == CK_STATE_GONE || e->row.phase == CK_PHASE_REMOVE,
@@ -524,8 +523,7 @@ void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
 
 void oracle_expiring(struct world *w)
 {
-	FOR_CALLERS(c, w)
-	{
+	FOR_CALLERS (c, w) {
 		struct shadow *s = shadow_of_key(w, c->key);
 		bool due = c->turn.state == CK_TURN_WAITING && w->now >= c->margin_at;
 		c->before = due && s && world_serving(w) ? column_of(s) : COL_NONE;
@@ -534,8 +532,7 @@ void oracle_expiring(struct world *w)
 
 void oracle_expired(struct world *w)
 {
-	FOR_CALLERS(c, w)
-	{
+	FOR_CALLERS (c, w) {
 		struct shadow *s = shadow_of_key(w, c->key);
 		enum column col = c->before;
 		int label = (int)(c - w->callers), outcome = c->turn.outcome;
@@ -548,9 +545,9 @@ void oracle_expired(struct world *w)
 		struct ck_entry *e = s ? entry_of(w, s) : NULL;
 		if (!e || !unchanged(s, e) || (e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED ||
 		    c->turn.state != CK_TURN_DECIDED)
-			continue; /* more fell due at the same time */
+			continue; /* something else fell due at the same time */
 		if (c->turn.row != row_of(w, s))
-			continue; /* it waits for something else: a name in the runtime, ports */
+			continue; /* it waits for something else, such as ports */
 		if (col == COL_EVICTING)
 			MUST(w,
 			     outcome == -CK_EUNAVAILABLE &&
@@ -566,8 +563,7 @@ void oracle_expired(struct world *w)
 		if (col != COL_COMMITTED)
 			cell(w, CELL_MARGIN, col);
 	}
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		if (s->state == CK_STATE_COMMITTING && w->now > s->interest + w->config.rules.ttl) {
 			MUST(w, e && e->row.state != CK_STATE_KEPT,

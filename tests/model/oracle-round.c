@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds after each round, whatever happened in it: on disk, hidden, once; and what a round may
- * ask and answer. Restarts. */
+/* What must hold after each round: what is on disk, what is hidden, that everything exists once.
+ * What a round may ask and answer. Restarts. */
 #include <string.h>
 
 #include "tests/model/oracle-int.h"
@@ -22,8 +22,7 @@ void oracle_settled(struct world *w, bool written)
 {
 	bool taken_back = false;
 
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		const struct stored *stored = &w->db[row_of(w, s)];
 		enum ck_state before = s->state;
@@ -43,27 +42,27 @@ void oracle_settled(struct world *w, bool written)
 			s->interest = w->now;
 			s->committed = false;
 			w->keys[w->keys[s->key].slot].relabelled = e->row.relabelled;
-			FOR_CALLERS(c, w)
-			if (c->turn.state == CK_TURN_WAITING && c->turn.row == row &&
-			    c->turn.joined)
-				oracle_fail(w,
-					    "K32: the commit of entry %lu is not on disk, and "
-					    "caller %d is not told",
-					    row, (int)(c - w->callers));
+			FOR_CALLERS (c, w)
+				if (c->turn.state == CK_TURN_WAITING && c->turn.row == row &&
+				    c->turn.joined)
+					oracle_fail(w,
+						    "K32: the commit of entry %lu is not on disk, "
+						    "and caller %d is not told",
+						    row, (int)(c - w->callers));
 		}
 		MUST(w, e->row.state == s->state,
 		     "K32: entry %lu moved from %s to %s when the round was closed", row,
 		     ck_state_name(s->state), ck_state_name(e->row.state));
 	}
-	ck_machine_history(w->m, &w->history_seen); /* what an undone commit adds is judged above */
+	ck_machine_history(w->m,
+			   &w->history_seen); /* what an undone commit added is judged above */
 	oracle_observe(w);
 	w->taken_back = taken_back;
 }
 
 static void check_database(struct world *w)
 {
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		const struct stored *stored = &w->db[row_of(w, s)];
 		unsigned long row = row_of(w, s);
@@ -96,8 +95,7 @@ static void check_keys(struct world *w)
 {
 	unsigned char seen[WORLD_KEYS] = { 0 }, visible[WORLD_KEYS] = { 0 };
 
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		bool ended = s->state == CK_STATE_COMMITTED && s->flags & CK_ENTRY_ENDED;
 		if (s->state == CK_STATE_COMMITTED && !ended && s->origin == CK_ORIGIN_CACHE)
 			MUST(w, !visible[s->key]++,
@@ -165,8 +163,7 @@ static void check_destroys(struct world *w)
 
 static void check_turns(struct world *w)
 {
-	FOR_CALLERS(c, w)
-	{
+	FOR_CALLERS (c, w) {
 		int label = (int)(c - w->callers);
 		if (c->turn.state != CK_TURN_WAITING)
 			continue;
@@ -197,15 +194,17 @@ static void check_turns(struct world *w)
 		}
 		if (s)
 			continue;
-		/* nothing of its key is left: what else may it wait for? */
+		/* nothing of its key is left; it may wait for other things */
 		bool blocked = false;
-		FOR_SHADOWS(other, w)
-		if (other->state != CK_STATE_GONE &&
-		    (w->keys[other->key].pod == w->keys[c->key].pod || in_sandbox(w, other, "")))
-			blocked = blocked || other->state != CK_STATE_COMMITTED ||
-				  other->kind != c->req.kind;
-		FOR_CALLERS(other, w)
-		blocked = blocked || (other != c && other->key == c->key && undecided(other));
+		FOR_SHADOWS (other, w)
+			if (other->state != CK_STATE_GONE &&
+			    (w->keys[other->key].pod == w->keys[c->key].pod ||
+			     in_sandbox(w, other, "")))
+				blocked = blocked || other->state != CK_STATE_COMMITTED ||
+					  other->kind != c->req.kind;
+		FOR_CALLERS (other, w)
+			blocked =
+				blocked || (other != c && other->key == c->key && undecided(other));
 		MUST(w, blocked, "K1: nothing is in the way of caller %d, and it waits", label);
 	}
 }
@@ -223,26 +222,27 @@ void oracle_round(struct world *w)
 	check_turns(w);
 	if (!w->disk_broken)
 		check_database(w);
-	FOR_CALLERS(c, w)
-	if (c->here && undecided(c) && world_serving(w))
-		FOR_SHADOWS(s, w)
-	if (s->key == c->key && s->interest < (w->now < c->margin_at ? w->now : c->margin_at))
-		s->interest = w->now < c->margin_at ? w->now : c->margin_at;
+	FOR_CALLERS (c, w)
+		if (c->here && undecided(c) && world_serving(w))
+			FOR_SHADOWS (s, w)
+				if (s->key == c->key &&
+				    s->interest < (w->now < c->margin_at ? w->now : c->margin_at))
+					s->interest = w->now < c->margin_at ? w->now : c->margin_at;
 }
 
 void oracle_feeding(struct world *w)
 {
-	FOR_SHADOWS(s, w)
-	s->waited = somebody_waits(w, s->key);
+	FOR_SHADOWS (s, w)
+		s->waited = somebody_waits(w, s->key);
 }
 
 void oracle_drained(struct world *w)
 {
-	FOR_ENTRIES(e, w)
-	MUST(w, e->row.state == CK_STATE_COMMITTED,
-	     "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
-	     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase,
-	     ck_reason_name(e->row.reason));
+	FOR_ENTRIES (e, w)
+		MUST(w, e->row.state == CK_STATE_COMMITTED,
+		     "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
+		     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase,
+		     ck_reason_name(e->row.reason));
 	for (unsigned i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];
 		if (object_alive(o) && o->row && !o->exempt && !oracle_shown(w, o))
@@ -265,15 +265,15 @@ static void check_resend(struct world *w, struct shadow *s)
 	     (int)(CK_RESEND_AFTER / S));
 }
 
-static void check_ports(struct world *w, const struct caller *c) /* K10 */
+/* an older attempt has given its ports back, or was waited for long enough (K10) */
+static void check_ports(struct world *w, const struct caller *c)
 {
 	uint64_t waited = w->now - c->began;
 
 	if (c->req.kind != CK_SANDBOX || w->in_round > 1 ||
 	    waited >= w->config.rules.supersede_wait || w->now >= c->margin_at)
 		return;
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		if (s->kind != CK_SANDBOX || s->key == c->key ||
 		    w->keys[s->key].pod != w->keys[c->key].pod || s->stop_seen)
 			continue;
@@ -319,14 +319,16 @@ void oracle_create(struct world *w, struct caller *c)
 		     (s->flags & CK_ENTRY_RESENT && relation == CK_RELATION_COSMETIC),
 	     "K11: caller %d makes entry %lu, which was asked for otherwise", label,
 	     (unsigned long)e->row.id);
-	FOR_SHADOWS(other, w)
-	if (other != s && w->keys[other->key].name == w->keys[c->key].name &&
-	    w->in_round == 1) /* EVICTING in the same event: later */
-		MUST(w,
-		     other->state != CK_STATE_CREATING &&
-			     (other->state != CK_STATE_EVICTING || other->moved_event == w->event),
-		     "rules 1: entry %lu is made while entry %lu has its name in the runtime",
-		     (unsigned long)e->row.id, row_of(w, other));
+	FOR_SHADOWS (other, w)
+		if (other != s && w->keys[other->key].name == w->keys[c->key].name &&
+		    w->in_round == 1) /* else it may be EVICTING since a later event */
+			MUST(w,
+			     other->state != CK_STATE_CREATING &&
+				     (other->state != CK_STATE_EVICTING ||
+				      other->moved_event == w->event),
+			     "rules 1: entry %lu is made while entry %lu has its name in the "
+			     "runtime",
+			     (unsigned long)e->row.id, row_of(w, other));
 	struct object *in = c->req.kind == CK_CONTAINER ? world_object(w, c->req.in) : NULL;
 	struct shadow *sandbox =
 		in && in->stopping && w->in_round == 1 ? shadow_of_object(w, in) : NULL;
@@ -340,7 +342,7 @@ static void check_handed(struct world *w, struct caller *c)
 	int label = (int)(c - w->callers);
 
 	w->shadows[c->row].handed++;
-	if (w->in_round > 1) /* what followed in the same round may have changed it already */
+	if (w->in_round > 1) /* a later event of the round may have changed it */
 		return;
 	MUST(w, e, "caller %d was handed something that has no entry", label);
 	if (!e)
@@ -364,7 +366,7 @@ static void check_handed(struct world *w, struct caller *c)
 	     "K29, K32: caller %d was handed %s, %s on disk", label, c->id,
 	     ck_state_name(stored->row.state));
 	if (w->config.rules.hooks && w->config.told[0] &&
-	    !s->found_used) /* found in use: it was visible before anybody could be told */
+	    !s->found_used) /* what was found in use was visible before plugins could be told */
 		MUST(w, e->row.flags & CK_ENTRY_TOLD && s->run,
 		     "K7: caller %d was handed %s, and no plugin was told", label, c->id);
 	switch (world_compare(w, e, &c->fp)) {
@@ -421,7 +423,8 @@ void oracle_heard(struct world *w, struct caller *c)
 	}
 }
 
-static uint64_t backoff(unsigned fails) /* K18, without its jitter */
+/* the pause after a failed destroy, without its jitter (K18) */
+static uint64_t backoff(unsigned fails)
 {
 	uint64_t pause = CK_BACKOFF_MIN;
 	while (--fails && pause < CK_BACKOFF_MAX)
@@ -449,12 +452,16 @@ static void check_destroy(struct world *w, const struct ck_entry *e, struct shad
 		     "K18: entry %lu is destroyed again %llu ms after failure %u", row,
 		     (unsigned long long)((w->now - s->failed_at) / MS), s->fails);
 	if (s->kind == CK_SANDBOX)
-		FOR_SHADOWS(other, w)
-	if (in_sandbox(w, other, s->id) && other->state == CK_STATE_EVICTING && other->id[0] && !other->fails && /* K19 */
-	    other->moved_event <= s->moved_event && other->phase != CK_PHASE_REMOVE &&
-	    object_alive(world_object_of(w, other->id)))
-		oracle_fail(w, "K18: sandbox %s is destroyed before its container %s", s->id,
-			    other->id);
+		FOR_SHADOWS (other, w)
+			if (in_sandbox(w, other, s->id) && other->state == CK_STATE_EVICTING &&
+			    other->id[0] &&
+			    !other->fails && /* one that failed delays nobody (K19) */
+			    other->moved_event <= s->moved_event &&
+			    other->phase != CK_PHASE_REMOVE &&
+			    object_alive(world_object_of(w, other->id)))
+				oracle_fail(w,
+					    "K18: sandbox %s is destroyed before its container %s",
+					    s->id, other->id);
 	const struct stored *stored = &w->db[row];
 	MUST(w, w->disk_broken || (stored->used && stored->row.state == CK_STATE_EVICTING),
 	     "K29: entry %lu is destroyed before it is written", row);
@@ -515,11 +522,10 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 
 void oracle_crashed(struct world *w, bool reboot)
 {
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		const struct stored *stored = &w->db[row_of(w, s)];
 		if (!stored->used)
-			exempt(w, s); /* K32: what never was on disk is found again as somebody's */
+			exempt(w, s); /* nobody knows it any more: somebody else's (K32) */
 		s->alive = false;
 	}
 	for (unsigned i = 0; i < w->tombs_n; i++) {
@@ -532,7 +538,7 @@ void oracle_crashed(struct world *w, bool reboot)
 			w->creations[i].exempt = true;
 	for (int i = 0; i < w->keys_n; i++)
 		w->keys[i].relabelled = 0;
-	/* two of one key, and only one row without an id: which was ours? */
+	/* two objects of one key and one row without an id: nobody knows which is ours */
 	for (unsigned i = 0; i < w->objects_n; i++)
 		for (unsigned k = 0; k < w->objects_n; k++)
 			if (i != k && w->objects[i].key == w->objects[k].key &&
@@ -560,13 +566,13 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	s->created = same_boot ? before.created : 0;
 	s->interest = same_boot ? row->interest : 0;
 	s->fails = row->tries;
-	s->shortened = true; /* when the last try was is not known here */
+	s->shortened = true; /* the oracle does not know when the last try was */
 	s->committed = before.committed;
 	s->released = before.released;
 	s->found_used = before.found_used && row->state == CK_STATE_COMMITTED;
 	s->used = row->flags & CK_ENTRY_DELIVERED;
 	s->run = before.run || row->flags & CK_ENTRY_TOLD;
-	/* K32: what was not on disk is not known */
+	/* what was not on disk is not known (K32) */
 	s->resent = row->flags & CK_ENTRY_RESENT ? 1 : 0;
 	s->life = w->life - 1;
 	s->moved_event = w->event;
@@ -597,7 +603,7 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 		to = CK_STATE_EVICTING;
 	if (!same_boot && !row->result && !w->config.rules.can_list &&
 	    e->row.state == CK_STATE_GONE)
-		to = CK_STATE_GONE; /* no id, and nobody to ask for one */
+		to = CK_STATE_GONE; /* no id, and no list to find one */
 	if (to == CK_STATE_GONE)
 		exempt(w, s);
 	if (same_boot || row->state != CK_STATE_COMMITTED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must come of the events of callers: the lines of the table in which somebody asks, goes, or
- * ends what he makes. */
+/* What must follow from the events of callers: they ask, they go, they report how a creation
+ * ended. */
 #include <string.h>
 
 #include "src/base/error.h"
@@ -12,23 +12,21 @@ void all_unchanged(struct world *w, const char *rule, bool phases)
 {
 	if (w->taken_back)
 		return;
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		unsigned differ = e ? (e->row.flags ^ s->flags) & ~(unsigned)CK_ENTRY_VOLATILE : 0;
 		MUST(w, unchanged(s, e) && !differ && (!phases || e->row.phase == s->phase),
 		     "%s: entry %lu was %s and changed", rule, row_of(w, s),
 		     ck_state_name(s->state));
 	}
-	FOR_ENTRIES(e, w)
-	MUST(w, w->shadows[e->row.id].alive, "%s: a new entry", rule);
+	FOR_ENTRIES (e, w)
+		MUST(w, w->shadows[e->row.id].alive, "%s: a new entry", rule);
 }
 
-/* K9: what another attempt, or another uid of the name, does to what was there */
+/* what another attempt, or another uid of the name, does to existing entries (K9) */
 static void moves_on(struct world *w, const struct caller *c)
 {
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		enum column col = column_of(s);
 		bool slot = w->keys[s->key].slot == w->keys[c->key].slot;
 		bool uid = c->req.kind == CK_SANDBOX && s->kind == CK_SANDBOX && !slot &&
@@ -39,7 +37,7 @@ static void moves_on(struct world *w, const struct caller *c)
 		if (s->key == c->key || col == COL_NONE || (!slot && !uid))
 			continue;
 		if (col == COL_EVICTING && !s->id[0] && !w->config.rules.can_list)
-			continue; /* nothing to destroy, and nobody to ask: it may be gone by now */
+			continue; /* without an id and lists it may be gone by now */
 		if (col == COL_COMMITTED || col == COL_EVICTING)
 			MUST(w, unchanged(s, e),
 			     "K9: entry %lu was %s and is touched by another attempt", row,
@@ -49,12 +47,13 @@ static void moves_on(struct world *w, const struct caller *c)
 			     "K9: entry %lu is %s, and another attempt or uid did not abandon it",
 			     row, ck_state_name(s->state));
 		if (col != COL_COMMITTED && col != COL_EVICTING)
-			FOR_CALLERS(other, w)
-		if (other != c && other->key == s->key && other->turn.row == row &&
-		    other->turn.joined && undecided(other))
-			oracle_fail(w,
-				    "K9: caller %d still waits for entry %lu, which was abandoned",
-				    (int)(other - w->callers), row);
+			FOR_CALLERS (other, w)
+				if (other != c && other->key == s->key && other->turn.row == row &&
+				    other->turn.joined && undecided(other))
+					oracle_fail(w,
+						    "K9: caller %d still waits for entry %lu, "
+						    "which was abandoned",
+						    (int)(other - w->callers), row);
 		cell(w, slot ? CELL_OTHER_ATTEMPT : CELL_OTHER_UID, col);
 	}
 }
@@ -67,11 +66,12 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	bool given = s->flags & CK_ENTRY_ABANDONED;
 	bool duplicate = false, twin = false;
 
-	FOR_SHADOWS(other, w)
-	twin = twin || (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED);
-	FOR_SHADOWS(other, w)
-	duplicate = duplicate || (other != s && other->key == s->key &&
-				  other->state == CK_STATE_EVICTING); /* K26 */
+	FOR_SHADOWS (other, w)
+		twin = twin ||
+		       (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED);
+	FOR_SHADOWS (other, w)
+		duplicate = duplicate || (other != s && other->key == s->key &&
+					  other->state == CK_STATE_EVICTING);
 	s->interest = w->now;
 	switch (col) {
 	case COL_CREATING:
@@ -133,7 +133,7 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 		break;
 	case COL_EVICTING:
 		if (!s->id[0] && !w->config.rules.can_list)
-			return; /* nothing to destroy, and nobody to ask: it may be gone by now */
+			return; /* without an id and lists it may be gone by now */
 		MUST(w, r == CK_WAIT && unchanged(s, e),
 		     "K23: entry %lu is EVICTING and answered %d", row, r);
 		break;
@@ -190,15 +190,13 @@ static void other_request(struct world *w, struct shadow *s, int r)
 static bool uid_has_another_name(struct world *w, const struct caller *c)
 {
 	const struct ck_key *key = w->keys[c->key].key;
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		const struct ck_key *other = w->keys[s->key].key;
 		if (!strcmp(other->pod_uid, key->pod_uid) &&
 		    strcmp(other->pod_name, key->pod_name) != 0)
 			return true;
 	}
-	FOR_CALLERS(other, w)
-	{
+	FOR_CALLERS (other, w) {
 		const struct ck_key *k = w->keys[other->key].key;
 		if (other != c && !strcmp(k->pod_uid, key->pod_uid) &&
 		    strcmp(k->pod_name, key->pod_name) != 0)
@@ -219,14 +217,15 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 		return;
 	}
 	if (uid_has_another_name(w, c)) {
-		bool named = false; /* by something that is not on its way out */
-		FOR_SHADOWS(other, w)
-		named = named ||
-			(other->state != CK_STATE_GONE && other->state != CK_STATE_EVICTING &&
-			 !(other->flags & (CK_ENTRY_ENDED | CK_ENTRY_ABANDONED)) &&
-			 !strcmp(w->keys[other->key].key->pod_uid, w->keys[c->key].key->pod_uid) &&
-			 strcmp(w->keys[other->key].key->pod_name, w->keys[c->key].key->pod_name) !=
-				 0);
+		bool named = false; /* by an entry that is not on its way out */
+		FOR_SHADOWS (other, w)
+			named = named || (other->state != CK_STATE_GONE &&
+					  other->state != CK_STATE_EVICTING &&
+					  !(other->flags & (CK_ENTRY_ENDED | CK_ENTRY_ABANDONED)) &&
+					  !strcmp(w->keys[other->key].key->pod_uid,
+						  w->keys[c->key].key->pod_uid) &&
+					  strcmp(w->keys[other->key].key->pod_name,
+						 w->keys[c->key].key->pod_name) != 0);
 		MUST(w, !named || r == -CK_EINVAL, "K9: one uid with two names was answered %d", r);
 		return;
 	}
@@ -254,12 +253,12 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 		return;
 	enum ck_relation relation = world_compare(w, e, &c->fp);
 	if (s->origin == CK_ORIGIN_RUNTIME)
-		relation = CK_RELATION_SAME;    /* nobody knows; the answer is the same for all */
-	if (relation == CK_RELATION_COSMETIC) { /* K12 */
+		relation = CK_RELATION_SAME;    /* unknown, and the answer does not depend on it */
+	if (relation == CK_RELATION_COSMETIC) { /* labels evict once (K12) */
 		enum ck_annotation_change rule = w->config.rules.on_annotation_change;
 		unsigned before = w->keys[w->keys[c->key].slot].relabelled;
 		if (s->state == CK_STATE_COMMITTED || s->state == CK_STATE_COMMITTING)
-			return; /* the rules speak of what is kept */
+			return; /* the rules say more only about kept entries */
 		if (rule == CK_ANNOTATION_HAND_BACK ||
 		    (rule == CK_ANNOTATION_AUTO && (before || e->row.relabelled)))
 			relation = CK_RELATION_SAME;
@@ -283,10 +282,10 @@ void oracle_left(struct world *w, struct caller *c)
 	     (int)(c - w->callers));
 	if (!s || !s->alive || !world_serving(w) || column_of(s) == COL_COMMITTED || w->taken_back)
 		return;
-	FOR_CALLERS(other, w) /* who differs, and is the newest now, has his say (K11) */
-	if (other != c && other->key == s->key && undecided(other) && entry_of(w, s) &&
-	    world_compare(w, entry_of(w, s), &other->fp) != CK_RELATION_SAME)
-		return;
+	FOR_CALLERS (other, w) /* if the newest caller now differs, it decides (K11) */
+		if (other != c && other->key == s->key && undecided(other) && entry_of(w, s) &&
+		    world_compare(w, entry_of(w, s), &other->fp) != CK_RELATION_SAME)
+			return;
 	MUST(w, unchanged(s, entry_of(w, s)),
 	     "the table: entry %lu was %s and changed because a caller left", row_of(w, s),
 	     ck_state_name(s->state));
@@ -298,7 +297,7 @@ void oracle_dropped(struct world *w, struct caller *c)
 	if (c->heard == CK_HAND_BACK && !c->reported && w->shadows[c->row].handed)
 		w->shadows[c->row].handed--;
 	if (c->making && w->shadows[c->making_row].state == CK_STATE_CREATING)
-		/* lost, also when its deadline had made it so before */
+		/* it is lost, even if its deadline made it lost before */
 		w->shadows[c->making_row].moved_event = w->event;
 }
 
@@ -345,13 +344,13 @@ void oracle_draining(struct world *w, struct caller *c, struct object *o, int r)
 	if (o->kind == CK_SANDBOX)
 		oracle_stopping(w, o, 0);
 	if (r == CK_DRAINED)
-		FOR_SHADOWS(s, w)
-	if (in_sandbox(w, s, o->id))
-		MUST(w,
-		     !open_or_evicting(s->state) || !entry_of(w, s) ||
-			     !open_or_evicting(entry_of(w, s)->row.state),
-		     "K16: drained, and entry %lu of it is %s", row_of(w, s),
-		     ck_state_name(s->state));
+		FOR_SHADOWS (s, w)
+			if (in_sandbox(w, s, o->id))
+				MUST(w,
+				     !open_or_evicting(s->state) || !entry_of(w, s) ||
+					     !open_or_evicting(entry_of(w, s)->row.state),
+				     "K16: drained, and entry %lu of it is %s", row_of(w, s),
+				     ck_state_name(s->state));
 }
 
 /* ---- a creation ends ------------------------------------------------------------------------- */
@@ -380,9 +379,9 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 		     "K2: an abandoned creation's end was answered %d", r);
 		return;
 	}
-	FOR_SHADOWS(other, w)
-	if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
-		return; /* K26: it waits for a duplicate to go */
+	FOR_SHADOWS (other, w)
+		if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
+			return; /* it waits for its duplicate to go (K26) */
 	if (w->taken_back)
 		return; /* its sandbox may have gone in the same event */
 	if (!newest && !offer) {
@@ -390,8 +389,8 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 		     "K2: nobody waits for entry %lu, and it is %s, answered %d", row,
 		     ck_state_name(now), r);
 	} else if (relation == CK_RELATION_SAME) {
-		if (w->plugin_absent &&
-		    w->config.rules.hooks) /* EVICTING: for an older request that differs, and is now the newest */
+		/* EVICTING: for an older request that differs and is the newest now */
+		if (w->plugin_absent && w->config.rules.hooks)
 			MUST(w,
 			     (now == CK_STATE_KEPT || now == CK_STATE_EVICTING) &&
 				     (!here || r == -CK_EUNAVAILABLE),
@@ -454,8 +453,7 @@ void oracle_failed(struct world *w, struct caller *c, const struct creation *cre
 		MUST(w, !e || e->row.state == CK_STATE_GONE,
 		     "K4: the creation of entry %lu failed, and it is %s", row,
 		     e ? ck_state_name(e->row.state) : "");
-		FOR_CALLERS(other, w)
-		{
+		FOR_CALLERS (other, w) {
 			if (undecided(other) && other->turn.row == row && other->turn.joined)
 				oracle_fail(w,
 					    "K4: caller %d still waits for a creation that failed",
@@ -499,7 +497,7 @@ void oracle_lost(struct world *w, struct caller *c)
 			     "K8: the creation of caller %d is lost, and it does not wait on",
 			     (int)(c - w->callers));
 		cell(w, CELL_LOSE, col);
-		s->moved_event = w->event; /* also when its deadline had made it lost before */
+		s->moved_event = w->event; /* even if its deadline made it lost before */
 	} else if (col == COL_EVICTING) {
 		MUST(w, unchanged(s, e),
 		     "the table: entry %lu was EVICTING, lost its creation, and is not", row);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of the cache, said a second time: not how they are kept, but what must be seen from
- * outside if they are. Numbers K1 to K33 and the table of states and events are those of
- * libcrikeep(3); each complaint begins with the rule it holds.
+ * The rules of the cache, said a second time: not how they are kept, but what can be seen from
+ * outside if they are kept. The numbers K1 to K33 are those of crikeep-rules(7). Each complaint
+ * begins with the rule that is broken.
  *
- * What the rules leave open is left open here as well. Where an event does more than one thing (a
- * plugin refuses, and the request that waited is placed anew), only that part is judged which the
- * rules fix.
+ * What the rules leave open is left open here as well. An event can do more than one thing: a
+ * plugin refuses, and the request that waited is placed anew. Then only the part is judged that the
+ * rules decide.
  *
- * Here: what is known of each entry, and its moves. oracle-round.c: what holds after each round,
- * and what a round may bring. oracle-turns.c, oracle-host.c: what must come of each event.
+ * This file has what is known of each entry, and its moves. oracle-round.c has what holds after
+ * each round, and what a round may bring. oracle-turns.c and oracle-host.c have what must follow
+ * from each event.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -48,8 +49,8 @@ enum column column_of(const struct shadow *s)
 	}
 }
 
-/* for a creation's own end: one that was lost and asked for again is made, but nobody knows what
- * became of the first (K8) */
+/* For the end of a creation. One that was lost and asked for again is being made, but nobody knows
+ * what became of the first (K8). */
 enum column making_column(const struct shadow *s)
 {
 	enum column col = s->alive ? column_of(s) : COL_NONE;
@@ -66,15 +67,14 @@ struct ck_entry *entry_of(struct world *w, const struct shadow *s)
 	return ck_machine_entry(w->m, row_of(w, s));
 }
 
-/* the shadow that stands for a key: what is not EVICTING comes first, what has ended comes after
- * what has not */
+/* the shadow that stands for a key: one that is not EVICTING comes first, one that has ended comes
+ * last */
 struct shadow *shadow_of_key(struct world *w, int key)
 {
 	struct shadow *best = NULL;
 	int best_rank = 0;
 
-	FOR_SHADOWS(s, w)
-	{
+	FOR_SHADOWS (s, w) {
 		if (s->key != key || s->state == CK_STATE_GONE)
 			continue;
 		int rank = s->state == CK_STATE_EVICTING                                 ? 1
@@ -93,7 +93,8 @@ bool undecided(const struct caller *c)
 	return c->turn.state == CK_TURN_WAITING || c->turn.state == CK_TURN_CREATING;
 }
 
-bool live(const struct world *w, const struct caller *c) /* K2 */
+/* it waits, and has more than its margin left (K2) */
+bool live(const struct world *w, const struct caller *c)
 {
 	return c->here && undecided(c) && w->now < c->margin_at;
 }
@@ -101,17 +102,18 @@ bool live(const struct world *w, const struct caller *c) /* K2 */
 int newest_live(struct world *w, int key)
 {
 	int newest = -1;
-	FOR_CALLERS(c, w)
-	if (c->key == key && live(w, c) && (newest < 0 || c->order > w->callers[newest].order))
-		newest = (int)(c - w->callers);
+	FOR_CALLERS (c, w)
+		if (c->key == key && live(w, c) &&
+		    (newest < 0 || c->order > w->callers[newest].order))
+			newest = (int)(c - w->callers);
 	return newest;
 }
 
 bool somebody_waits(struct world *w, int key)
 {
-	FOR_CALLERS(c, w) /* for it, or for its name and ports */
-	if (w->keys[c->key].pod == w->keys[key].pod && c->here && undecided(c))
-		return true;
+	FOR_CALLERS (c, w) /* it may wait for the entry, or for its name and ports */
+		if (w->keys[c->key].pod == w->keys[key].pod && c->here && undecided(c))
+			return true;
 	return false;
 }
 
@@ -125,9 +127,8 @@ bool open_or_evicting(enum ck_state state)
 	return ck_state_open(state) || state == CK_STATE_EVICTING;
 }
 
-/* Abandoned or on its way out: what K9, K13, K16 and an administrator do to whatever is not
- * committed. While a kept result is being asked after, the end of the question is waited for
- * (K6). */
+/* Abandoned or on its way out, as K9, K13, K16 and an administrator do with uncommitted entries.
+ * While the host is asked about a kept result, its answer is waited for (K6). */
 bool given_up(const struct shadow *s, const struct ck_entry *e)
 {
 	switch (column_of(s)) {
@@ -161,9 +162,9 @@ bool in_sandbox(struct world *w, const struct shadow *s, const char *id)
 
 struct shadow *shadow_of_object(struct world *w, const struct object *o)
 {
-	FOR_SHADOWS(s, w)
-	if (s->kind == o->kind && !strcmp(s->id, o->id) && s->state != CK_STATE_GONE)
-		return s;
+	FOR_SHADOWS (s, w)
+		if (s->kind == o->kind && !strcmp(s->id, o->id) && s->state != CK_STATE_GONE)
+			return s;
 	return NULL;
 }
 
@@ -172,14 +173,14 @@ bool oracle_shown(struct world *w, const struct object *o)
 	struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
 	if (e)
 		return !ck_machine_hidden(e);
-	FOR_ENTRIES(f, w) /* by its key, before its id is known */
-	if (open_or_evicting(f->row.state) && !f->row.result &&
-	    ck_key_same(f->row.key, w->keys[o->key].key))
-		return false;
+	FOR_ENTRIES (f, w) /* by its key, before its id is known */
+		if (open_or_evicting(f->row.state) && !f->row.result &&
+		    ck_key_same(f->row.key, w->keys[o->key].key))
+			return false;
 	return true;
 }
 
-/* ours, and not of the kubelet's: what K22 may destroy */
+/* ours and not the kubelet's, so that it may be destroyed (K22) */
 bool ours_uncommitted(struct world *w, const struct object *o)
 {
 	struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
@@ -190,7 +191,7 @@ bool ours_uncommitted(struct world *w, const struct object *o)
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
-/* rules 1, written down again on purpose */
+/* the table of moves; it is repeated here on purpose */
 static bool may_move(enum ck_state from, enum ck_state to)
 {
 	switch ((int)from) {
@@ -213,7 +214,7 @@ static bool may_move(enum ck_state from, enum ck_state to)
 	}
 }
 
-/* what the runtime still has, or is still making, of an entry nobody will look after any more */
+/* the machine forgets this entry: does the runtime still have or make something of it? */
 bool still_exists(struct world *w, const struct shadow *s)
 {
 	uint64_t row = row_of(w, s);
@@ -244,7 +245,7 @@ void exempt(struct world *w, const struct shadow *s)
 			w->creations[i].exempt = true;
 }
 
-/* K8: a lost creation is given up */
+/* a lost creation is given up (K8) */
 static void check_patience(struct world *w, const struct shadow *s)
 {
 	bool list = w->config.rules.can_list;
@@ -262,7 +263,7 @@ static void check_patience(struct world *w, const struct shadow *s)
 		     row_of(w, s));
 }
 
-/* the machine will not look after it any more */
+/* the machine forgets the entry */
 static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 {
 	unsigned long row = row_of(w, s);
@@ -276,7 +277,7 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 		exempt(w, s);
 		return;
 	case CK_STATE_COMMITTED:
-		/* K5: what has ended may make room for a new creation of its key */
+		/* what has ended may make room for a new creation of its key (K5) */
 		if (!(s->flags & CK_ENTRY_ENDED))
 			MUST(w, !still_exists(w, s),
 			     "K17: entry %lu is forgotten although %s exists", row, s->id);
@@ -287,7 +288,7 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 			return;
 		if (!s->released && still_exists(w, s)) {
 			MUST(w, !s->id[0], "K17: entry %lu is gone although %s exists", row, s->id);
-			/* else there is nobody to ask for it */
+			/* without lists nobody could find it */
 			if (!s->id[0] && w->config.rules.can_list)
 				check_patience(w, s);
 		}
@@ -318,12 +319,12 @@ static void relabelled(struct world *w, const struct shadow *s, const struct ck_
 	     "K12: evicted for labels against on_annotation_change");
 	if (w->config.rules.on_annotation_change != CK_ANNOTATION_AUTO || *n <= 1)
 		return;
-	/* known by its successor's row, or by its tombstone while there is one */
+	/* the row of its successor knows, or its tombstone while there is one */
 	bool known = e->row.relabelled > 0;
-	FOR_SHADOWS(other, w)
-	known = known || (other != s && other->reason == CK_REASON_RELABELLED &&
-			  w->keys[other->key].slot == w->keys[s->key].slot &&
-			  ck_machine_object(w->m, other->kind, other->id));
+	FOR_SHADOWS (other, w)
+		known = known || (other != s && other->reason == CK_REASON_RELABELLED &&
+				  w->keys[other->key].slot == w->keys[s->key].slot &&
+				  ck_machine_object(w->m, other->kind, other->id));
 	MUST(w, !known, "K12: labels alone evict a second time in a row");
 }
 
@@ -336,12 +337,12 @@ static void check_ttl(struct world *w, const struct shadow *s)
 	MUST(w, w->now + CK_TTL_SLACK >= s->interest + rules->ttl,
 	     "K15: entry %lu expired %llu ms after the last interest", row,
 	     (unsigned long long)((w->now - s->interest) / MS));
-	FOR_CALLERS(c, w)
-	if (c->key == s->key && live(w, c) &&
-	    world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
-		oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row,
-			    (int)(c - w->callers));
-	if (s->life != w->life) /* restored into this life, and not moved in it */
+	FOR_CALLERS (c, w)
+		if (c->key == s->key && live(w, c) &&
+		    world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
+			oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row,
+				    (int)(c - w->callers));
+	if (s->life != w->life) /* restored into this life, and has not moved in it */
 		MUST(w, w->now + CK_TTL_SLACK >= w->opened + grace,
 		     "K15: entry %lu expired just after a restart", row);
 	cell(w, CELL_EXPIRE, COL_KEPT);
@@ -367,7 +368,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 
 	if (!s->alive) {
 		s->state = event->to;
-		return; /* judged where it is seen first */
+		return; /* judged when it is seen for the first time */
 	}
 	MUST(w, from == event->from, "entry %lu moves from %s, but it was %s", id,
 	     ck_state_name(event->from), ck_state_name(from));
@@ -387,11 +388,11 @@ static void moved(struct world *w, const struct ck_history_event *event)
 			     id);
 		break;
 	case CK_STATE_COMMITTING:
-		FOR_SHADOWS(other, w)
-		MUST(w,
-		     other->key != s->key || other->state != CK_STATE_EVICTING ||
-			     other->reason != CK_REASON_DUPLICATE,
-		     "K26: entry %lu is handed back before its duplicate is gone", id);
+		FOR_SHADOWS (other, w)
+			MUST(w,
+			     other->key != s->key || other->state != CK_STATE_EVICTING ||
+				     other->reason != CK_REASON_DUPLICATE,
+			     "K26: entry %lu is handed back before its duplicate is gone", id);
 		MUST(w, !(s->flags & CK_ENTRY_ABANDONED),
 		     "K23: entry %lu was abandoned and is committed", id);
 		if (from == CK_STATE_KEPT && w->config.rules.can_inspect)
@@ -421,7 +422,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 		s->fails = s->tried_event = s->stop = s->stop_done = 0;
 		break;
 	case CK_STATE_GONE:
-		s->state = event->to; /* so that it does not hide what it leaves behind */
+		s->state = event->to; /* so that it does not hide what is left of it */
 		check_end(w, s, from);
 		if (from == CK_STATE_EVICTING && s->id[0])
 			tombstone(w, s);
@@ -483,11 +484,11 @@ static void look_at(struct world *w, const struct ck_entry *e)
 	if (s->id[0])
 		MUST(w, e->row.result && !strcmp(e->row.result->id, s->id),
 		     "entry %lu was %s and has another id now", row, s->id);
-	/* a destroy, or a question before it, has failed or had no answer in time */
+	/* a destroy, or the question before it, failed or had no answer in time */
 	if (e->row.tries > s->fails) {
 		s->failed_at = w->now;
 		s->shortened = false;
-		s->checks = 0; /* K22: somebody may use it by the next try */
+		s->checks = 0; /* somebody may use it by the next try (K22) */
 	}
 	s->fails = e->row.tries;
 	s->flags = e->row.flags;
@@ -506,17 +507,17 @@ void oracle_observe(struct world *w)
 		if (history[w->history_seen].what == CK_WHAT_MOVED)
 			moved(w, &history[w->history_seen]);
 	w->stamp++;
-	FOR_ENTRIES(e, w)
-	look_at(w, e);
-	FOR_SHADOWS(s, w)
-	if (s->stamp != w->stamp) {
-		s->alive = false;
-		check_end(w, s, s->state);
-		bool last = true;
-		FOR_SHADOWS(other, w)
-		last = last && w->keys[other->key].slot != w->keys[s->key].slot;
-		if (last) /* nothing of the slot is left to remember it by */
-			w->keys[w->keys[s->key].slot].relabelled = 0;
-	}
+	FOR_ENTRIES (e, w)
+		look_at(w, e);
+	FOR_SHADOWS (s, w)
+		if (s->stamp != w->stamp) {
+			s->alive = false;
+			check_end(w, s, s->state);
+			bool last = true;
+			FOR_SHADOWS (other, w)
+				last = last && w->keys[other->key].slot != w->keys[s->key].slot;
+			if (last) /* nothing of the slot is left that could remember it */
+				w->keys[w->keys[s->key].slot].relabelled = 0;
+		}
 	w->taken_back = false;
 }

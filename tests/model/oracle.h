@@ -2,19 +2,19 @@
 #ifndef CK_TESTS_MODEL_ORACLE_H
 #define CK_TESTS_MODEL_ORACLE_H
 /*
- * Who looks on and knows the rules. Called by world.c around each event, it compares what the
- * machine shows with what the rules say must come of it, and with the world as it is; the first
- * disagreement is kept in world->failure.
+ * The oracle knows the rules. world.c calls it around each event. It compares what the machine
+ * shows with what the rules say must follow, and with the world as it is. The first disagreement is
+ * kept in world->failure.
  *
- * Between an event and oracle_observe() the shadows still show the state before the event, the
- * machine that after it.
+ * Between an event and oracle_observe() the shadows show the state before the event, and the
+ * machine the state after it.
  */
 #include "tests/model/world.h"
 
 void oracle_fail(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void oracle_feeding(struct world *w); /* before each event */
-void oracle_observe(struct world *w); /* after each event: moves, and what appeared and vanished */
+void oracle_observe(struct world *w); /* after each event: moves, new and vanished entries */
 void oracle_settling(struct world *w, bool written);
 void oracle_settled(struct world *w, bool written);
 void oracle_round(struct world *w); /* what holds after each round */
@@ -22,12 +22,12 @@ void oracle_crashed(struct world *w, bool reboot);
 void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot);
 void oracle_drained(struct world *w); /* what holds in the end */
 
-/* what a round brought */
+/* answers and wants of a round */
 void oracle_create(struct world *w, struct caller *c);
 void oracle_heard(struct world *w, struct caller *c);
 void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want);
 
-/* after the event of that name, before oracle_observe(); ...ing: before the event */
+/* after the event of that name and before oracle_observe(); ...ing: before the event */
 void oracle_begun(struct world *w, struct caller *c, int r, bool expired);
 void oracle_draining(struct world *w, struct caller *c, struct object *o, int r);
 void oracle_left(struct world *w, struct caller *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A script names its things by label, or by their place among the jobs in flight, and so stays
- * meaningful when lines are taken out of it.
+ * A script names things by label, or by their place among the jobs in flight. So it keeps its
+ * meaning when lines are taken out of it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -293,13 +293,13 @@ void history_catch_signals(void)
 
 bool script_play(struct history *h, coverage *cells, next_step *next, FILE *trace)
 {
-	static struct world world; /* one at a time; too large for a stack */
+	static struct world world; /* too large for a stack */
 	struct world *w = &world;
 	const struct step *s;
 
 	h->failure[0] = '\0';
 	int sig = sigsetjmp(died, 0);
-	if (sig) { /* what the machine held is lost with it */
+	if (sig) { /* the memory of the crashed machine is leaked */
 		playing = 0;
 		alarm(0);
 		snprintf(h->failure, sizeof(h->failure), "%s (%s)",
@@ -339,7 +339,7 @@ bool history_play(struct history *h, FILE *trace)
 
 /* ---- making it shorter ----------------------------------------------------------------------- */
 
-/* of the same rule, and about the same thing: numbers apart */
+/* of the same rule and about the same thing; numbers may differ */
 static bool same_complaint(const char *a, const char *b)
 {
 	for (; *a && *b; a++, b++) {
@@ -375,7 +375,7 @@ void history_shrink(struct history *h)
 			else
 				at++;
 		}
-	for (unsigned i = 0; i < h->n; i++) { /* whole rounds, if that does */
+	for (unsigned i = 0; i < h->n; i++) { /* whole rounds first */
 		shorter = *h;
 		if (!shorter.steps[i].more)
 			continue;
@@ -383,7 +383,7 @@ void history_shrink(struct history *h)
 		if (!history_play(&shorter, NULL) && same_complaint(shorter.failure, h->failure))
 			*h = shorter;
 	}
-	for (unsigned at = 0; at < h->n;) { /* what has become needless meanwhile */
+	for (unsigned at = 0; at < h->n;) { /* then single steps */
 		without(&shorter, h, at, 1);
 		if (!history_play(&shorter, NULL) && same_complaint(shorter.failure, h->failure)) {
 			*h = shorter;

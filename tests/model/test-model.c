@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model test: random histories of the machine, each watched by an oracle that knows the rules,
+ * The model test: random histories of the machine, each judged by an oracle that knows the rules;
  * and at the end the coverage of the table of states and events. Two processes share the seeds.
  *
  *	CK_MODEL_HISTORIES=n   how many (100000; CK_TEST_SCALE per cent of it)
- *	CK_MODEL_SEED=n        this one only; if it fails, with the world after each step of its script
+ *	CK_MODEL_SEED=n        this one only; if it fails, with the world after each step
  *	CK_MODEL_FIRST=n       the first seed (1)
  *
  * A history that ends in a complaint is made as short as it can be and printed as a script.
@@ -19,10 +19,10 @@
 
 enum {
 	PROCESSES = 2,
-	ENOUGH = 50000, /* histories to meet every cell in: sanitizers' runs are shorter */
+	ENOUGH = 50000, /* histories that cover every cell; the runs of sanitizers are shorter */
 };
 
-struct share { /* what the processes hand back, in shared memory */
+struct share { /* the results of the processes, in shared memory */
 	coverage cells;
 	uint64_t histories, failures;
 };
@@ -98,7 +98,7 @@ static void every_cell_of_the_table_is_covered(void **state)
 {
 	struct share *all = *state;
 	if (ck_test_env("CK_MODEL_SEED", 0))
-		return; /* one history covers little */
+		return; /* one history covers a few cells only */
 	unsigned missing = coverage_print(all->cells, stdout);
 	if (all->histories >= ENOUGH)
 		assert_int_equal(missing, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can happen in the world of world.h. Each event changes the world first, then is told to the
- * machine, then judged. */
+/* What can happen in the world of world.h. Each event first changes the world, then goes to the
+ * machine, then is judged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,8 @@ struct caller *caller(struct world *w, int label)
 									    : NULL;
 }
 
-static uint64_t margin(uint64_t timeout) /* K2 */
+/* an answer given later than this would not arrive (K2) */
+static uint64_t margin(uint64_t timeout)
 {
 	uint64_t part = timeout / 50;
 	return part < 250 * MS ? 250 * MS : part > 1 * S ? 1 * S : part;
@@ -106,7 +107,7 @@ void world_drop(struct world *w, int label)
 	if (!c)
 		return;
 	struct ck_entry *e = ck_machine_entry(w->m, c->turn.row);
-	/* to make it, and in the same round it goes */
+	/* its caller goes in the round that told it to create */
 	bool unheard = e && e->creator == &c->turn && !c->making;
 	if (unheard) {
 		c->making = true;
@@ -370,7 +371,7 @@ void world_external(struct world *w, int label, const struct request *req,
 	struct ck_entry *e = world_key_entry(w, number);
 	bool known = e && e->row.result &&
 		     (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
-	/* else nobody could tell which of the two is ours */
+	/* otherwise nobody could tell which of the two is ours */
 	if (name_in_use(w, number) && !(twin && known))
 		return;
 	object_new(w, label, req, number, 0)->condition = condition;
@@ -412,7 +413,7 @@ void world_used(struct world *w, int label)
 void world_stopping(struct world *w, int label)
 {
 	struct object *o = world_object(w, label);
-	/* hidden: the guard answers NOT_FOUND */
+	/* it is hidden, so the guard answers NOT_FOUND */
 	if (!o || o->kind != CK_SANDBOX || !oracle_shown(w, o))
 		return;
 	feed(w);
@@ -426,7 +427,7 @@ void world_forget(struct world *w, int label)
 {
 	struct object *o = world_object(w, label);
 	struct ck_entry *e = o ? ck_machine_object(w->m, o->kind, o->id) : NULL;
-	/* the guard would answer NOT_FOUND: the call never gets this far */
+	/* the guard answers NOT_FOUND, so the call does not come this far */
 	if (!e || ck_machine_hidden(e))
 		return;
 	object_gone(w, o);
@@ -439,8 +440,7 @@ void world_forget(struct world *w, int label)
 void world_evict(struct world *w, unsigned nth, bool release)
 {
 	char text[256] = "";
-	FOR_ENTRIES(e, w)
-	{
+	FOR_ENTRIES (e, w) {
 		if (e->row.state == CK_STATE_GONE || nth-- > 0)
 			continue;
 		uint64_t row = e->row.id;
@@ -486,7 +486,7 @@ void world_disk(struct world *w, bool broken)
 {
 	w->disk_broken = broken;
 	feed(w);
-	fed(w); /* K32: tried again each second; here at once */
+	fed(w); /* the write is tried again each second (K32); here at once */
 }
 
 void world_new_database(struct world *w)
@@ -535,7 +535,7 @@ void world_crash(struct world *w, unsigned how)
 		if (w->db[id].used)
 			oracle_restored(w, &w->db[id].row, w->db[id].boot == w->boot);
 	ck_machine_history(w->m, &n);
-	w->history_seen = n; /* moves of a restart are judged above */
+	w->history_seen = n; /* the moves of a restart are judged above */
 	oracle_observe(w);
 	close_round(w);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The world of world.h: what there is, and how a round is closed. It does what it is told and keeps
- * to the letter of machine.h; whether the machine keeps to the rules is oracle.c's business.
- * Nothing here is random: a script always plays the same. world-events.c: what can happen.
+ * The world of world.h: what there is, and how a round ends. It uses the machine as machine.h says;
+ * oracle.c judges whether the machine keeps the rules. Nothing here is random, so that a script
+ * always plays the same. world-events.c is what can happen.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static const char *numbered(char *buf, const char *what, unsigned n, bool other)
 	return buf;
 }
 
-/* Keys are numbered as they turn up, so that equal keys, slots, names and pods can be told by
- * comparing numbers. */
+/* Keys are numbered in the order of their first use. Equal keys, slots, names and pods have equal
+ * numbers. */
 int world_key(struct world *w, const struct ck_key *key)
 {
 	for (int i = 0; i < w->keys_n; i++)
@@ -238,7 +238,7 @@ struct object *object_new(struct world *w, int label, const struct request *req,
 void object_gone(struct world *w, struct object *o)
 {
 	o->condition = CK_CONDITION_ABSENT;
-	/* what is in it goes with it */
+	/* its containers go with it */
 	for (unsigned i = 0; o->kind == CK_SANDBOX && i < w->objects_n; i++)
 		if (w->objects[i].kind == CK_CONTAINER &&
 		    !strcmp(w->keys[w->objects[i].key].key->sandbox_id, o->id))
@@ -319,7 +319,7 @@ static struct job *job_new(struct world *w, unsigned want, uint64_t row, enum ck
 		if (!want || w->jobs[i].row != row || w->jobs[i].want != want)
 			continue;
 		again = true;
-		/* questions and destroys are asked again when time is up */
+		/* questions and destroys are repeated when their time is up */
 		if (want > CK_WANT_DESTROY)
 			oracle_fail(w, "H5: entry %u: want %u twice at once", (unsigned)row, want);
 	}
@@ -514,8 +514,7 @@ void world_fini(struct world *w)
 struct ck_entry *world_key_entry(struct world *w, int key)
 {
 	struct ck_entry *best = NULL;
-	FOR_ENTRIES(e, w)
-	{
+	FOR_ENTRIES (e, w) {
 		if (e->row.state == CK_STATE_GONE || !ck_key_same(e->row.key, w->keys[key].key))
 			continue;
 		bool ended = e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ENDED;
@@ -572,8 +571,7 @@ void world_print(struct world *w, FILE *to)
 			w->jobs[i].want ? wants[__builtin_ctz(w->jobs[i].want)] : "whole list",
 			(unsigned)w->jobs[i].row);
 	fputc('\n', to);
-	FOR_ENTRIES(e, w)
-	{
+	FOR_ENTRIES (e, w) {
 		const struct stored *stored = &w->db[e->row.id];
 		fprintf(to, "        entry %u %s %s", (unsigned)e->row.id,
 			e->row.result ? e->row.result->id : "-", ck_state_name(e->row.state));
@@ -623,9 +621,9 @@ static bool answer_jobs(struct world *w)
 
 static bool settled_down(struct world *w)
 {
-	FOR_ENTRIES(e, w)
-	if (e->row.state != CK_STATE_COMMITTED)
-		return false;
+	FOR_ENTRIES (e, w)
+		if (e->row.state != CK_STATE_COMMITTED)
+			return false;
 	return !w->jobs_n;
 }
 

@@ -3,15 +3,15 @@
 #define CK_TESTS_MODEL_WORLD_H
 /*
  * A world around the machine, small enough to be known completely: a runtime with objects and
- * creations in flight, callers, plugins with answers pending, a database that is a copy of the rows
- * of the last round written, and a clock that is set. Each world_*() function below is one thing
- * that happens. It is fed to the machine, and unless @more is set the round is closed: rows are
- * written, the machine is told, and what it then answers and wants is carried out or becomes a job
- * in flight.
+ * creations in flight, callers, plugins with pending answers, a database, and a clock that is set.
+ * The database is a copy of the rows of the last round that was written. Each world_*() function
+ * below is one thing that happens. It is fed to the machine. Unless @more is set the round ends:
+ * rows are written, the machine is told, its answers are delivered, and its wants become jobs in
+ * flight.
  *
- * oracle.c looks on: it knows the world as it is, the machine only by its interface, and complains
- * in @failure. Labels name callers and what they make: caller 3 makes creation 3, which becomes
- * object 3.
+ * oracle.c watches. It knows the world as it is and the machine by its interface only, and
+ * complains in @failure. Labels name callers and what they make: caller 3 makes creation 3, which
+ * becomes object 3.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,8 +52,7 @@ enum column {
 #define G_ (1 << COL_COMMITTING)
 #define D_ (1 << COL_COMMITTED)
 #define E_ (1 << COL_EVICTING)
-/* event, words, the columns in which it can happen; a line of the rule book that names two events
- * is two here */
+/* event, words, the columns in which it can happen */
 #define CELL_ROWS(X) \
 	X(SAME, "same request", C_ | L_ | K_ | G_ | D_ | E_) \
 	X(OTHER_FP, "other fingerprint", C_ | L_ | K_ | G_ | D_ | E_) \
@@ -87,14 +86,14 @@ enum cell_row {
 		CELLS
 };
 
-/* how often each cell was met and came out as it must */
+/* how often each cell was met with the right result */
 typedef uint64_t coverage[CELLS][COLS];
-unsigned coverage_print(coverage counts, FILE *to); /* returns the number of cells never met */
+unsigned coverage_print(coverage counts, FILE *to); /* returns how many cells were never met */
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-struct fp {                     /* what a struct ck_fingerprint is here */
-	unsigned char base;     /* 2 differs from 0 in nothing but its image reference */
+struct fp {                     /* stands for a struct ck_fingerprint */
+	unsigned char base;     /* 2 differs from 0 in its image reference only */
 	unsigned char cosmetic; /* labels and annotations */
 };
 
@@ -104,7 +103,7 @@ struct request {
 	unsigned char pod, uid, name;
 	unsigned char attempt;
 	struct fp fp;
-	int in; /* container: label of its sandbox; < 0: one nobody knows */
+	int in; /* container: label of its sandbox; < 0: an unknown sandbox */
 };
 
 /* ---- what there is --------------------------------------------------------------------------- */
@@ -113,18 +112,18 @@ struct caller {
 	bool used;
 	bool here;   /* its caller still waits */
 	bool making; /* may call finish, fail, lost */
-	/* the answer of begin or finish is not heard yet: it counts when the round is settled */
+	/* the answer of begin or finish is heard when the round is settled */
 	bool fresh;
 	bool drain;
 	struct request req;
 	struct ck_mturn turn;
 	struct fp fp;
 	int key;                             /* number in keys[] */
-	uint64_t began, deadline, margin_at; /* by the rule book, not by the turn */
+	uint64_t began, deadline, margin_at; /* by the rules, not by the turn */
 	unsigned order;
-	uint64_t making_row; /* what it makes or made */
-	enum column before;  /* oracle.c: whose margin is near */
-	int heard;           /* last answer; CK_WAIT: none */
+	uint64_t making_row; /* the entry it makes or made */
+	enum column before;  /* for oracle.c, of a caller whose margin is near */
+	int heard;           /* its last answer; CK_WAIT: none */
 	uint64_t row;        /* of the answer */
 	char id[WORLD_ID];
 	bool reported;
@@ -135,14 +134,13 @@ enum creation_state { CREATION_RUNNING = 1, CREATION_MADE, CREATION_FAILED };
 struct creation {
 	enum creation_state state;
 	bool told;     /* its caller has heard the end */
-	bool reserved; /* the runtime has the name already: it will say ALREADY_EXISTS */
-	/* given up by the rules, or its row never reached the disk: what becomes of it is nobody's
-	 * fault */
+	bool reserved; /* the runtime has the name already and will say ALREADY_EXISTS */
+	/* given up by the rules, or its row never reached the disk: nothing of it is judged */
 	bool exempt;
 	int label, key;
 	struct request req;
 	uint64_t row;
-	int object; /* MADE: which */
+	int object; /* MADE: the object */
 };
 
 struct object {
@@ -163,19 +161,19 @@ struct job {
 	enum ck_kind kind;
 	uint64_t begun_seq, begun_at;
 	unsigned begun_event;
-	/* asked anew while an older one was in flight: nobody can tell their answers apart */
+	/* asked anew while an older one was in flight; their answers cannot be told apart */
 	bool again;
-	unsigned n; /* list: what was there when it was begun */
+	unsigned n; /* list: objects that were there when it began */
 	unsigned char object[WORLD_OBJECTS], condition[WORLD_OBJECTS];
 };
 
-struct view { /* somebody's list in flight */
+struct view { /* a list in flight */
 	bool open;
 	uint64_t seq;
 	struct job list;
 };
 
-struct shadow { /* what is known of an entry from outside, and what it went through */
+struct shadow { /* what is known about an entry from outside, and its past */
 	bool alive;
 	enum ck_state state;
 	unsigned flags;
@@ -185,47 +183,47 @@ struct shadow { /* what is known of an entry from outside, and what it went thro
 	enum ck_kind kind;
 	int key;
 	char id[WORLD_ID];
-	unsigned moved_event, tried_event; /* last move; last destroy */
+	unsigned moved_event, tried_event; /* of the last move, of the last destroy */
 	unsigned stamp, life;              /* life: of the machine that made or restored it */
 	uint64_t created, lost_at, absent_since, interest, failed_at;
 	unsigned fails;  /* destroys in a row that failed */
-	unsigned handed; /* answers nobody has reported on */
+	unsigned handed; /* answers that were not reported on */
 	unsigned run, stop, stop_done, removed, removed_done, resent;
-	unsigned checks; /* K22: questions answered since it is EVICTING */
-	bool found_used; /* ... and the last one said: in use */
-	bool stop_seen;  /* K10 */
-	bool shortened;  /* K18: a new reason came */
+	unsigned checks; /* answers to "is it in use?" since it is EVICTING (K22) */
+	bool found_used; /* the last of them said yes */
+	bool stop_seen;  /* its ports are free (K10) */
+	bool shortened;  /* a new reason came (K18) */
 	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed,
 		hooks_chosen;
-	bool waited; /* somebody waited for it when last looked at */
+	bool waited; /* somebody waited for it at the last look */
 };
 
 struct stored { /* a row in the database */
 	bool used;
-	unsigned boot; /* in which it was written */
+	unsigned boot; /* the boot in which it was written */
 	struct ck_row row;
 };
 
 struct world_config {
 	struct ck_rules rules;
 	unsigned pods;
-	const char *told; /* who is told; "": nobody; rules.hooks */
+	const char *told; /* with rules.hooks, the plugins to tell; "": nobody */
 };
 
 struct world {
 	struct world_config config;
 	struct ck_machine *m;
 	uint64_t now, expired_at;
-	unsigned event; /* number of things fed */
+	unsigned event; /* how many things were fed */
 	unsigned in_round;
-	bool more; /* do not close the round */
+	bool more; /* the round goes on */
 	bool disk_broken, plugin_absent;
-	/* a commit that could not be written was: others are placed with the next event, whatever
-	 * it is */
+	/* a commit was undone because it could not be written; other turns are placed with the next
+	 * event, whatever it is */
 	bool taken_back;
 	unsigned life, boot, jitter_count;
 	unsigned char digest_key;
-	bool list_done[CK_CONTAINER + 1]; /* a whole list came in since the start */
+	bool list_done[CK_CONTAINER + 1]; /* a whole list has come since the start */
 	uint64_t opened;
 	struct caller callers[WORLD_LABELS];
 	struct creation creations[WORLD_LABELS];
@@ -241,7 +239,7 @@ struct world {
 	struct {
 		struct ck_key *key;
 		int slot, name, pod; /* first key with the same slot, runtime name, pod name */
-		unsigned relabelled; /* of a slot: evictions in a row for labels alone */
+		unsigned relabelled; /* of a slot: evictions in a row for labels only */
 		unsigned stamp;
 	} keys[WORLD_KEYS];
 	int keys_n;
@@ -255,24 +253,24 @@ struct world {
 	size_t history_seen;
 	unsigned stamp;
 	unsigned orders;
-	uint64_t inspected_row; /* the answer being fed says of this row: ready */
-	int newest;             /* before the event: the newest live caller of the key; -1: none */
+	uint64_t inspected_row; /* the answer being fed says that this row is ready */
+	int newest;             /* the newest live caller of the key before the event; -1: none */
 	char failure[512];
 	uint64_t (*cells)[COLS]; /* coverage, or NULL */
 };
 
-/* hooks with one recipient, everything offered, the usual durations */
+/* hooks with one recipient, a host that offers everything, the usual durations */
 struct world_config world_config(void);
 void world_init(struct world *w, const struct world_config *config, coverage *cells);
 void world_fini(struct world *w);
-/* end everything in good order: callers leave, the runtime and the plugins do as asked, time
+/* ends everything in good order: callers leave, the runtime and the plugins do as asked, time
  * passes. Nothing may be left. */
 void world_drain(struct world *w);
 
-/* ---- what can happen
- * ----------------------------------------------------------------------------------------------------------
- * Where there is nothing it could happen to, nothing does: scripts stay valid when lines are left
- * out. */
+/* ---- what can happen ------------------------------------------------------------------------- */
+
+/* An event without anything to happen to does nothing, so that a script stays valid when lines are
+ * left out. */
 
 int world_begin(struct world *w, int label, const struct request *req, uint64_t timeout,
 		bool expired);
@@ -280,7 +278,7 @@ void world_leave(struct world *w, int label);
 void world_drop(struct world *w, int label);
 void world_report(struct world *w, int label, bool delivered);
 void world_stage(struct world *w, int label);
-/* the creation ends well; @heard false: but its caller does not hear it (yet) */
+/* the creation succeeds; @heard false: its caller does not hear it yet, or ever */
 int world_finish(struct world *w, int label, bool heard);
 int world_fail(struct world *w, int label, int grpc, bool heard);
 void world_lose(struct world *w, int label);
@@ -289,7 +287,7 @@ int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout
 enum how {
 	HOW_OK,
 	HOW_FAILED,
-	HOW_FRESH /* list: as it is now, not as it was */,
+	HOW_FRESH, /* a list shows what is there now, not when it began */
 	HOW_DONE_UNHEARD,
 	HOW_STOPPED
 };
@@ -301,11 +299,11 @@ void world_listed(struct world *w, unsigned nth, enum how how);
 void world_view_open(struct world *w, unsigned nth, enum ck_kind kind);
 void world_view_close(struct world *w, unsigned nth, enum how how);
 
-/* not ours; @twin: the runtime does not mind that it has another one of the name, whose id is
+/* an object that is not ours appears; @twin: the runtime has another one of this name, whose id is
  * known */
 void world_external(struct world *w, int label, const struct request *req,
 		    enum ck_condition condition, bool twin);
-/* nobody sees it yet; ABSENT: it vanishes */
+/* changes without being seen; ABSENT: it vanishes */
 void world_condition(struct world *w, int label, enum ck_condition condition);
 void world_seen(struct world *w, int label);
 void world_used(struct world *w, int label);
@@ -313,13 +311,13 @@ void world_stopping(struct world *w, int label);
 void world_forget(struct world *w, int label); /* the kubelet removes it */
 void world_evict(struct world *w, unsigned nth, bool release);
 
-void world_time(struct world *w, uint64_t ns);  /* and every timer due by then */
-void world_stall(struct world *w, uint64_t ns); /* the loop stands still: timers come later */
-void world_next(struct world *w);               /* to the next timer */
+void world_time(struct world *w, uint64_t ns);  /* time passes, and every timer due by then fires */
+void world_stall(struct world *w, uint64_t ns); /* time passes without timers */
+void world_next(struct world *w);               /* time passes until the next timer */
 void world_disk(struct world *w, bool broken);
-void world_new_database(struct world *w); /* K33 */
+void world_new_database(struct world *w); /* the old one was set aside (K33) */
 enum crash {
-	CRASH_LATE = 1 /* after the write, before its effects */,
+	CRASH_LATE = 1, /* after the write, before answers and wants are carried out */
 	CRASH_REBOOT = 2,
 	CRASH_NEW_KEY = 4
 };
@@ -327,21 +325,21 @@ void world_crash(struct world *w, unsigned how);
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int world_key(struct world *w, const struct ck_key *key);   /* its number in keys[] */
-/* made by or answered to this caller; or NULL */
+int world_key(struct world *w, const struct ck_key *key); /* its number in keys[] */
+/* the entry that this caller made or was answered from; or NULL */
 struct ck_entry *world_entry(struct world *w, int label);
-/* the one of this key that matters most */
+/* the most important entry of this key */
 struct ck_entry *world_key_entry(struct world *w, int key);
-/* the latest of this label that was made; or NULL */
+/* the latest object of this label; or NULL */
 struct object *world_object(struct world *w, int label);
 struct object *world_object_of(struct world *w, const char *id);
-/* running, or made and not told; or NULL */
+/* one that runs, or has ended and is not told yet; or NULL */
 struct creation *world_creation(struct world *w, int label);
 struct job *world_job(struct world *w, unsigned want, unsigned nth);
-bool world_shown(struct world *w, int label);  /* would a list show it? */
-bool world_serving(const struct world *w);     /* the first lists are in, or are not waited for */
-int world_outcome(struct world *w, int label); /* what it heard last */
-void world_print(struct world *w, FILE *to);   /* what there is, for whoever looks for a bug */
+bool world_shown(struct world *w, int label); /* would a list show it? */
+bool world_serving(const struct world *w);    /* the first lists have come, or are not waited for */
+int world_outcome(struct world *w, int label); /* its last answer */
+void world_print(struct world *w, FILE *to);   /* the whole world, for debugging */
 enum ck_relation world_compare(struct world *w, const struct ck_entry *e, const struct fp *fp);
 
 #endif
