@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: summary.sh FILE.trs... - the end of `make check`: what was skipped, what failed and how its log ends, and on the
-# last line how many single tests passed, failed and were skipped. Exit 1 if any failed, if there was none at all, and with
-# CI=true if any was skipped: a machine of CI has what tests need.
+# usage: summary.sh FILE.trs... - the end of `make check`: what was skipped; what a test noted
+# ("note - text" in its log); what failed and how its log ends; and on the last line how many
+# single tests passed, failed and were skipped. Exit 1 if any failed, if there was none at all, and
+# with CI=true if any was skipped: a machine of CI has what tests need.
 set -u
 
 passed=0 failed=0 skipped=0
@@ -16,6 +17,7 @@ for trs in "$@"; do
 	passed=$((passed + $(grep -c '^:test-result: PASS' "$trs")))
 	skipped=$((skipped + $(grep -c '^:test-result: SKIP' "$trs")))
 	sed -n 's/^:test-result: SKIP /SKIP: /p' "$trs"
+	[ ! -f "${trs%.trs}.log" ] || sed -n 's/^note - /NOTE: /p' "${trs%.trs}.log"
 	n=$(grep -c '^:test-result: FAIL' "$trs")
 	failed=$((failed + n))
 	if [ "$n" -gt 0 ]; then

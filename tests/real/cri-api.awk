@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What an api.proto of cri-api says, a line each: its methods (service/method, request, response, "stream" where the server
-# streams), then its fields (message.field, number, type, "repeated"; a map's type is "map") and the values of its enumerations
-# (enumeration.name, number).
+# What an api.proto of cri-api says, a line each: its methods (service/method, request, response,
+# "stream" where the server streams), then its fields (message.field, number, type, "repeated"; the
+# type of a map is "map") and the values of its enumerations (enumeration.name, number).
 { sub(/[ \t]*\/\/.*/, ""); sub(/\[[^]]*\]/, ""); sub(/{/, " {") }
 $1 == "service" { service = $2 }
 $1 == "rpc" {

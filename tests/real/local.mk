@@ -7,6 +7,7 @@
 real_scripts = \
 	tests/real/test-adjust.sh \
 	tests/real/test-containerd.sh \
+	tests/real/test-cri-api.sh \
 	tests/real/test-demo.sh \
 	tests/real/test-drive.sh \
 	tests/real/test-go.sh \
@@ -31,6 +32,7 @@ EXTRA_DIST += \
 	$(real_scripts) \
 	contrib/lab \
 	tests/real/adjust \
+	tests/real/cri-api.awk \
 	tests/real/crictl \
 	tests/real/go-stage.sh \
 	tests/real/nri \

@@ -9,6 +9,8 @@
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/wire.h"
+#include "src/cri/numbers.h"
 #include "src/daemon/nri/describe-int.h"
 #include "src/daemon/nri/resources.h"
 
@@ -162,11 +164,11 @@ static void put_map(struct ck_writer *out, const struct place *place, struct jso
 		return;
 	json_object_object_foreach(object, key, value) {
 		size_t opened = ck_writer_open(out, place->field);
-		ck_writer_utf8(out, 1, key, strlen(key));
+		ck_writer_utf8(out, CK_MAP_KEY, key, strlen(key));
 		if (place->kind == MAP)
-			put_text(out, 2, value, false);
+			put_text(out, CK_MAP_VALUE, value, false);
 		else
-			put_message(out, 2, place->inside, value);
+			put_message(out, CK_MAP_VALUE, place->inside, value);
 		ck_writer_close(out, opened);
 	}
 }
@@ -503,22 +505,26 @@ TABLE(cdi_device);
 static const struct place cdi_places[] = { OF("CDI_devices", 20, MESSAGES, cdi_device) };
 TABLE(cdi);
 
-/* into CRI's own message: resources.c knows the rest of the way */
-static const struct place cri_hugepages_places[] = { IS("page_size", 1, TEXT),
-						     IS("limit", 2, NUMBER) };
+/* into a message of CRI, which resources.c turns into NRI's; a key is the name of its field */
+static const struct place cri_hugepages_places[] = {
+	IS("page_size", CRI_HugepageLimit_page_size, TEXT),
+	IS("limit", CRI_HugepageLimit_limit, NUMBER),
+};
 TABLE(cri_hugepages);
 
 static const struct place cri_resources_places[] = {
-	IS("cpu_period", 1, NUMBER),
-	IS("cpu_quota", 2, NUMBER),
-	IS("cpu_shares", 3, NUMBER),
-	IS("memory_limit_in_bytes", 4, NUMBER),
-	IS("oom_score_adj", 5, NUMBER),
-	IS("cpuset_cpus", 6, TEXT),
-	IS("cpuset_mems", 7, TEXT),
-	OF("hugepage_limits", 8, MESSAGES, cri_hugepages),
-	IS("unified", 9, MAP),
-	IS("memory_swap_limit_in_bytes", 10, NUMBER),
+#define RESOURCE(name, kind) IS(#name, CRI_LinuxContainerResources_##name, kind)
+	RESOURCE(cpu_period, NUMBER),
+	RESOURCE(cpu_quota, NUMBER),
+	RESOURCE(cpu_shares, NUMBER),
+	RESOURCE(memory_limit_in_bytes, NUMBER),
+	RESOURCE(oom_score_adj, NUMBER),
+	RESOURCE(cpuset_cpus, TEXT),
+	RESOURCE(cpuset_mems, TEXT),
+	OF("hugepage_limits", CRI_LinuxContainerResources_hugepage_limits, MESSAGES, cri_hugepages),
+	RESOURCE(unified, MAP),
+	RESOURCE(memory_swap_limit_in_bytes, NUMBER),
+#undef RESOURCE
 };
 TABLE(cri_resources);
 

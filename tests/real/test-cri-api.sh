@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The recorded methods, fields and enumerations of cri-api (tests/data) are those of the module that
+# Go downloads. What the newest module has beyond the record is printed, a line each; that is no
+# failure.
+#
+# shellcheck disable=SC1091,SC2154 # variables are prelude.sh's
+set -u
+
+. "$(dirname "$0")/../prog/prelude.sh"
+
+module=k8s.io/cri-api recorded=v0.37.2
+PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
+export GOTOOLCHAIN=local GOFLAGS=-mod=mod
+
+# listed VERSION: what its api.proto says, sorted
+listed() {
+	local dir
+	dir=$(go mod download -json "$module@$1" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p') &&
+		[ -n "$dir" ] &&
+		awk -f "$src/tests/real/cri-api.awk" "$dir/pkg/apis/runtime/v1/api.proto" >"$work/unsorted" &&
+		sort "$work/unsorted" >"$work/$1"
+}
+
+command -v go >/dev/null || { echo 'skip - the calls of cri-api: there is no Go'; exit 0; }
+cd "$work" && go mod init scratch >/dev/null 2>&1 || exit 99
+newest=$(go list -m -versions "$module" 2>"$work/why" | tr ' ' '\n' | tail -n 1)
+if [ -z "$newest" ] || ! listed "$recorded" 2>"$work/why" ||
+	! listed "$newest" 2>"$work/why"; then
+	why=$(tail -n 1 "$work/why" | cut -c 1-200)
+	echo "skip - the calls of cri-api: Go cannot fetch $module: $why"
+	exit 0
+fi
+
+grep -v '^#' "$src/tests/data/cri-api-${recorded#v}.txt" | sort >"$work/record"
+check "the record is what cri-api $recorded says" diff -u "$work/record" "$work/$recorded"
+
+comm -13 "$work/record" "$work/$newest" | sed "s/^/note - cri-api $newest adds: /"
+comm -23 "$work/record" "$work/$newest" | sed "s/^/note - cri-api $newest has no longer: /"
+check "cri-api $newest has calls and messages" grep -q '^RuntimeService/Version ' "$work/$newest"
+exit "$failed"
