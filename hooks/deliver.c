@@ -63,8 +63,7 @@ void ck_dispatch_end_refused(struct ck_dispatch *dispatch)
 {
 	if (ck_nri_event_announces(dispatch->event) ||
 	    dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT)
-		if (!CK_BROKEN(R38))
-			ck_dispatch_withdraw(dispatch);
+		ck_dispatch_withdraw(dispatch);
 	ck_dispatch_end(dispatch);
 }
 
@@ -108,9 +107,6 @@ static struct ck_plugin *next_plugin(struct ck_dispatch *dispatch,
 		if (!ck_plugin_joined(plugin) || is_before(dispatch, plugin))
 			continue;
 		*ret_recipient = ck_recipient_find(dispatch->object, plugin);
-		if (!*ret_recipient && CK_BROKEN(H2) &&
-		    (*ret_recipient = ck_recipient_add(dispatch->object, plugin)))
-			(*ret_recipient)->told = true;
 		if (*ret_recipient && ck_recipient_needs(dispatch->event, *ret_recipient))
 			return plugin;
 	}
@@ -393,7 +389,7 @@ static void merge(struct ck_dispatch *dispatch, struct ck_plugin *plugin, enum c
 		else
 			ck_dispatch_refuse(dispatch, "%s", err.text);
 	} else if (dispatch->event == CK_NRI_CREATE_CONTAINER && !dispatch->before_create &&
-		   !ck_adjust_is_empty(dispatch->adjust) && !CK_BROKEN(H7)) {
+		   !ck_adjust_is_empty(dispatch->adjust)) {
 		plugin->adjusting = true;
 		ck_dispatch_refuse(
 			dispatch,
@@ -426,6 +422,27 @@ static void validated(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
 			   r < 0 ? "its answer cannot be read" : clean);
 }
 
+static void agreed(struct ck_dispatch *dispatch, struct ck_plugin *plugin,
+		   const struct ck_ttrpc_answer *answer)
+{
+	switch (dispatch->event) {
+	case CK_NRI_CREATE_CONTAINER:
+		merge(dispatch, plugin, CK_REPLY_CREATE_CONTAINER, answer);
+		break;
+	case CK_NRI_UPDATE_CONTAINER:
+		merge(dispatch, plugin, CK_REPLY_UPDATE_CONTAINER, answer);
+		break;
+	case CK_NRI_STOP_CONTAINER:
+		merge(dispatch, plugin, CK_REPLY_STOP_CONTAINER, answer);
+		break;
+	case CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT:
+		validated(dispatch, plugin, answer);
+		break;
+	default:
+		break;
+	}
+}
+
 static void answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
 		     const struct ck_ttrpc_answer *answer, int code)
 {
@@ -438,41 +455,17 @@ static void answered(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
 		dispatch->told -= dispatch->event == dispatch->asked;
 		dispatch->told_names.len = dispatch->told_before;
 	}
-	if (code == CK_NRI_DELIVERY_NEEDLESS) {
-		/* it need not hear of it */
+	if (code == CK_GRPC_OK) {
+		agreed(dispatch, plugin, answer);
 	} else if (code == CK_NRI_DELIVERY_LOST) {
-		/* waits for it to return */
-		if (CK_BROKEN(H9) && ck_nri_event_tears_down(dispatch->event)) {
-			dispatch->phase = CK_DISPATCH_NEW;
-			dispatch->inherited = true;
-			dispatch->index[0] = '\0';
-			dispatch->serial = 0;
-			free(dispatch->names);
-			dispatch->names = ck_strdup(plugin->name);
-			return;
-		}
 		if (may_refuse(dispatch, plugin, CK_NRI_FAIL))
 			ck_dispatch_refuse(dispatch, "plugin %s: its connection broke",
 					   plugin->name);
-	} else if (code != CK_GRPC_OK) {
-		if (CK_BROKEN(R12) ||
-		    (CK_BROKEN(R37) && dispatch->event == CK_NRI_CREATE_CONTAINER))
-			;
-		else if (may_refuse(dispatch, plugin, CK_NRI_ERROR))
+	} else if (code != CK_NRI_DELIVERY_NEEDLESS) {
+		if (may_refuse(dispatch, plugin, CK_NRI_ERROR))
 			ck_dispatch_refuse(dispatch, "plugin %s: %s", plugin->name,
 					   *answer->message ? answer->message
 							    : ck_grpc_name(answer->code));
-		else if (CK_BROKEN(R22) ||
-			 (CK_BROKEN(R28) && ck_nri_event_removes(dispatch->event)))
-			dispatch->cancelled = true;
-	} else if (dispatch->event == CK_NRI_CREATE_CONTAINER) {
-		merge(dispatch, plugin, CK_REPLY_CREATE_CONTAINER, answer);
-	} else if (dispatch->event == CK_NRI_UPDATE_CONTAINER) {
-		merge(dispatch, plugin, CK_REPLY_UPDATE_CONTAINER, answer);
-	} else if (dispatch->event == CK_NRI_STOP_CONTAINER) {
-		merge(dispatch, plugin, CK_REPLY_STOP_CONTAINER, answer);
-	} else if (dispatch->event == CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT) {
-		validated(dispatch, plugin, answer);
 	}
 	ck_dispatch_deliver(dispatch);
 }

@@ -34,7 +34,7 @@ static struct ck_blob *what_is_known_of_pod(const struct ck_dispatch *dispatch)
 static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int grpc)
 {
 	uint64_t now = ck_nri_now(dispatch->nri);
-	bool needed = ck_nri_event_announces(dispatch->event) || CK_BROKEN(R27);
+	bool needed = ck_nri_event_announces(dispatch->event);
 	if (!needed) { /* what was known of it has to do */
 		struct ck_blob **at = kind == CK_CONTAINER ? &dispatch->container : &dispatch->pod;
 		*at = kind == CK_CONTAINER ? ck_blob_ref(dispatch->object->description)
@@ -124,8 +124,7 @@ void ck_dispatch_describe(struct ck_dispatch *dispatch)
 	struct ck_nri_object *pod = pod_of(dispatch);
 	struct ck_error err = { 0 };
 	bool fresh = ck_nri_event_needs_fresh(dispatch->event);
-	if (!dispatch->pod && pod &&
-	    ((pod->described && !(fresh && pod == object)) || CK_BROKEN(R8)))
+	if (!dispatch->pod && pod && pod->described && !(fresh && pod == object))
 		dispatch->pod = ck_blob_ref(pod->description);
 	if (!dispatch->pod) {
 		ask(dispatch, CK_SANDBOX, pod ? pod->id : pod_id_of(dispatch));

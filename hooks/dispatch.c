@@ -138,11 +138,7 @@ static int begin(struct ck_nri *nri, const struct ck_nri_call *call, const struc
 		if (told && call->event == CK_NRI_CREATE_CONTAINER)
 			find_consulted(dispatch);
 	}
-	for (struct ck_recipient *recipient =
-		     dispatch->object && CK_BROKEN(R23) ? dispatch->object->recipients : NULL;
-	     recipient; recipient = recipient->next)
-		recipient->stopped = false;
-	if (dispatch->object && ck_nri_event_stops(call->event) && !CK_BROKEN(H1))
+	if (dispatch->object && ck_nri_event_stops(call->event))
 		dispatch->object->stop_begun = true; /* from here on it is in no list */
 	DL_APPEND(nri->dispatches, dispatch);
 	return 0;
@@ -230,7 +226,7 @@ static void add_returned(struct ck_dispatch *dispatch)
 	while ((name = next_name(&at, &len)))
 		for (struct ck_plugin *plugin = dispatch->nri->plugins;
 		     (plugin = named(plugin, name, len)); plugin = plugin->next) {
-			if (ck_recipient_find(dispatch->object, plugin) || CK_BROKEN(H3))
+			if (ck_recipient_find(dispatch->object, plugin))
 				continue;
 			struct ck_recipient *recipient = ck_recipient_add(dispatch->object, plugin);
 			if (recipient)
@@ -244,10 +240,9 @@ static bool is_behind(const struct ck_dispatch *dispatch)
 {
 	const struct ck_dispatch *other = dispatch->nri->dispatches;
 	for (; other != dispatch; other = other->next)
-		if ((other->object == dispatch->object ||
-		     (ends(dispatch->event) && ends(other->event) &&
-		      ck_nri_object_is_in(other->object, dispatch->object))) &&
-		    !CK_BROKEN(R30))
+		if (other->object == dispatch->object ||
+		    (ends(dispatch->event) && ends(other->event) &&
+		     ck_nri_object_is_in(other->object, dispatch->object)))
 			return true;
 	return false;
 }
@@ -281,10 +276,8 @@ static bool step(struct ck_dispatch *dispatch)
 	}
 	dispatch->phase = CK_DISPATCH_NEW;
 	dispatch->due = CK_NRI_FOREVER;
-	if (ck_nri_event_stops(dispatch->event) && CK_BROKEN(R32))
-		dispatch->event++;
 	if (ck_nri_event_removes(dispatch->event) && !dispatch->then &&
-	    ck_dispatch_has_recipients(dispatch, stop) && !CK_BROKEN(R31) && !CK_BROKEN(R32)) {
+	    ck_dispatch_has_recipients(dispatch, stop)) {
 		dispatch->then = dispatch->event; /* nobody hears Remove before Stop (R31) */
 		dispatch->event = stop;
 		object->stop_begun = true;
@@ -306,7 +299,7 @@ static void expired(struct ck_dispatch *dispatch)
 	dispatch->due = CK_NRI_FOREVER;
 	if (dispatch->phase == CK_DISPATCH_DESCRIBE && !dispatch->host_call)
 		ck_dispatch_describe(dispatch);
-	else if (dispatch->phase == CK_DISPATCH_DELIVER && dispatch->at && !CK_BROKEN(R13))
+	else if (dispatch->phase == CK_DISPATCH_DELIVER && dispatch->at)
 		ck_dispatch_timed_out(dispatch);
 }
 

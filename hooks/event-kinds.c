@@ -46,8 +46,6 @@ bool ck_nri_event_tears_down(enum ck_nri_event event)
 	case CK_NRI_UPDATE_POD_SANDBOX:
 	case CK_NRI_VALIDATE_CONTAINER_ADJUSTMENT:
 		return false;
-	case CK_NRI_STOP_POD_SANDBOX:
-		return !CK_BROKEN(R21);
 	default:
 		return true;
 	}

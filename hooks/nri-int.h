@@ -33,7 +33,6 @@
 #include "hooks/wire/ttrpc.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/host-process.h"
@@ -204,11 +203,7 @@ enum ck_nri_policy ck_plugin_policy(const struct ck_nri *nri, const char *name);
 void ck_plugin_close(struct ck_plugin *plugin, enum ck_log_level level, const char *fmt, ...)
 	CK_PRINTF(3, 4);
 /* is it a recipient? From the moment on in which its snapshot is taken */
-static inline bool ck_plugin_joined(const struct ck_plugin *plugin)
-{
-	return plugin->state >= (CK_BROKEN(R2) ? CK_PLUGIN_READY : CK_PLUGIN_LISTING) &&
-	       plugin->state <= CK_PLUGIN_READY;
-}
+bool ck_plugin_joined(const struct ck_plugin *plugin);
 static inline bool ck_plugin_wants(const struct ck_plugin *plugin, enum ck_nri_event event)
 {
 	return plugin->events & 1u << (event - 1);
@@ -285,7 +280,7 @@ enum {
 	CK_NRI_DELIVERY_LOST = -2,
 	CK_NRI_DELIVERY_UNSENT = -3,
 };
-/* @answer: NULL if @code is negative */
+/* @answer: NULL with CK_NRI_DELIVERY_NEEDLESS and CK_NRI_DELIVERY_LOST */
 typedef void ck_nri_delivery_fn(struct ck_nri_delivery *delivery, struct ck_plugin *plugin,
 				const struct ck_ttrpc_answer *answer, int code);
 

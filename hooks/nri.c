@@ -451,7 +451,7 @@ static void run_wants(struct ck_nri *nri)
 			continue;
 		if (plugin->want_launch)
 			launch_it(nri, plugin);
-		if (plugin->want_snapshot && !(CK_BROKEN(R4) && nri->dispatches))
+		if (plugin->want_snapshot)
 			take_snapshot(nri, plugin);
 	}
 	ck_plugins_free_closed(nri);

@@ -30,7 +30,7 @@ static int by_index(const struct ck_plugin *a, const struct ck_plugin *b)
 {
 	int order = strncmp(a->name, b->name, 2);
 	if (order)
-		return CK_BROKEN(R16) ? -order : order;
+		return order;
 	return a->serial < b->serial ? -1 : a->serial > b->serial;
 }
 
@@ -53,6 +53,11 @@ struct ck_plugin *ck_plugin_find(const struct ck_nri *nri, uint64_t serial)
 	return plugin;
 }
 
+bool ck_plugin_joined(const struct ck_plugin *plugin)
+{
+	return plugin->state >= CK_PLUGIN_LISTING && plugin->state <= CK_PLUGIN_READY;
+}
+
 bool ck_plugins_has(const struct ck_nri *nri, const char *name)
 {
 	const struct ck_plugin *plugin;
@@ -66,7 +71,7 @@ const char *ck_plugins_absent(const struct ck_nri *nri)
 {
 	for (size_t i = 0; i < nri->rules_n; i++)
 		if (nri->rules[i].policy == CK_NRI_REQUIRED &&
-		    !ck_plugins_has(nri, nri->rules[i].name) && !CK_BROKEN(H4))
+		    !ck_plugins_has(nri, nri->rules[i].name))
 			return nri->rules[i].name;
 	return NULL;
 }

@@ -83,9 +83,7 @@ static bool begin(const struct ck_nri_delivery *delivery, const struct ck_plugin
 			return false;
 	} else if (!recipient->told) {
 		return false;
-	} else if (ck_nri_event_removes(event)
-			   ? recipient->removed && !CK_BROKEN(R29)
-			   : recipient->stopped && !(ck_nri_event_stops(event) && CK_BROKEN(R24))) {
+	} else if (ck_nri_event_removes(event) ? recipient->removed : recipient->stopped) {
 		return false; /* each is sent once; behind a Stop comes nothing but Remove */
 	}
 	ck_recipient_mark(event, recipient);
@@ -191,8 +189,7 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 	if (plugin->pumping)
 		return; /* a caller further up goes on */
 	plugin->pumping = true;
-	while (plugin->state == CK_PLUGIN_READY && plugin->queue &&
-	       (!plugin->call || CK_BROKEN(R33) || (plugin->overdue_since && CK_BROKEN(H5)))) {
+	while (plugin->state == CK_PLUGIN_READY && plugin->queue && !plugin->call) {
 		struct ck_nri_delivery *delivery = plugin->queue;
 		DL_DELETE(plugin->queue, delivery);
 		plugin->queued--;
@@ -208,8 +205,6 @@ void ck_plugin_pump(struct ck_plugin *plugin)
 		plugin->sent++;
 		nri->changed = true;
 		plugin->call_due = ck_nri_now(nri) + nri->request_timeout;
-		if (plugin->in_flight) /* only when R33 or H5 is broken */
-			ck_nri_delivery_free(plugin->in_flight);
 		plugin->in_flight = delivery;
 	}
 	plugin->pumping = false;

@@ -41,7 +41,7 @@ static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 	/* EAGAIN: it is busy */
 	int sys = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? EAGAIN
 										       : errno;
-	if (sys == EAGAIN && !CK_BROKEN(H10))
+	if (sys == EAGAIN)
 		return ck_fail(err, CK_EOWNED, "a runtime serves NRI at '%s': turn its own NRI off",
 			       address->sun_path);
 	if (sys != EAGAIN && sys != ECONNREFUSED && sys != ENOENT) /* it may well be alive */

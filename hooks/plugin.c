@@ -354,8 +354,7 @@ void ck_plugin_timers(struct ck_plugin *plugin, uint64_t now)
 	} else if (plugin->due <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "it has not registered within %s",
 				ck_duration_print(plugin->nri->registration_timeout, span));
-	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now &&
-		   !CK_BROKEN(R42)) {
+	} else if (plugin->overdue_since && plugin->overdue_since + plugin->nri->late_max <= now) {
 		ck_plugin_close(plugin, CK_LOG_ERROR, "overdue for %s",
 				ck_duration_print(plugin->nri->late_max, span));
 	} else if (plugin->call && !plugin->overdue_since && plugin->call_due <= now) {

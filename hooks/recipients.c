@@ -59,14 +59,10 @@ bool ck_recipient_needs(enum ck_nri_event event, const struct ck_recipient *reci
 		return false;
 	if (event == CK_NRI_POST_CREATE_CONTAINER)
 		return !recipient->listed && !recipient->stopped;
-	if (ck_nri_event_stops(event) && recipient->plugin->overdue_since && CK_BROKEN(R30))
-		return false;
-	if (event == CK_NRI_START_CONTAINER && CK_BROKEN(R34))
-		return false;
 	if (ck_nri_event_stops(event))
-		return (!recipient->stopped && !recipient->stopping) || CK_BROKEN(R24);
+		return !recipient->stopped && !recipient->stopping;
 	if (ck_nri_event_removes(event))
-		return !recipient->removed || CK_BROKEN(R29);
+		return !recipient->removed;
 	return !recipient->stopped;
 }
 
@@ -87,8 +83,6 @@ int ck_recipients_add_all(struct ck_nri *nri, struct ck_nri_object *object)
 	object->ours = true;
 	for (struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
 		if (ck_plugin_joined(plugin) && !ck_recipient_find(object, plugin) &&
-		    !(CK_BROKEN(R6) && object->kind == CK_CONTAINER &&
-		      plugin->state != CK_PLUGIN_READY) &&
 		    !ck_recipient_add(object, plugin))
 			return -CK_ENOMEM;
 	return 0;
@@ -124,7 +118,7 @@ int ck_recipients_choose(struct ck_nri *nri, const struct ck_told *told, char *n
 		return 0;
 	if (!object)
 		object = ck_nri_object_ensure(nri, told->kind, told->id, told);
-	if (!object || (!CK_BROKEN(R1) && ck_recipients_add_all(nri, object) < 0))
+	if (!object || ck_recipients_add_all(nri, object) < 0)
 		goto nomem;
 	object->entry = told->entry;
 	for (const struct ck_plugin *plugin = nri->plugins; plugin; plugin = plugin->next)
@@ -160,8 +154,6 @@ static void unchoose(struct ck_nri *nri, struct ck_nri_object *object)
 /* somebody was told that it exists, and not that it is gone */
 static bool owes_its_end(const struct ck_nri_object *object)
 {
-	if (CK_BROKEN(R14) || CK_BROKEN(R28) || CK_BROKEN(R40))
-		return false; /* it would make good for them */
 	const struct ck_recipient *recipient;
 	LL_FOREACH (object->recipients, recipient)
 		if ((recipient->told || recipient->listed || recipient->announcing) &&
@@ -173,7 +165,6 @@ static bool owes_its_end(const struct ck_nri_object *object)
 void ck_recipients_released(struct ck_nri *nri, const struct ck_told *told)
 {
 	struct ck_nri_object *object = ck_nri_object_find(nri, told->kind, told->id);
-	bool not_created = !object;
 	if (!object)
 		object = ck_nri_object_find_not_created(nri, told);
 	if (!object)
@@ -184,8 +175,7 @@ void ck_recipients_released(struct ck_nri *nri, const struct ck_told *told)
 	}
 	/* It was never created (H7), or has vanished from the runtime: its Stop and Remove begin in
 	 * the next ck_nri_process(). */
-	if ((owes_its_end(object) || CK_BROKEN(R29)) && !(not_created && CK_BROKEN(H7)) &&
-	    !CK_BROKEN(R14) && !CK_BROKEN(R40)) {
+	if (owes_its_end(object)) {
 		ck_nri_object_ref(object);
 		ck_nri_object_forget(nri, object);
 		DL_APPEND(nri->ended, object);

@@ -33,7 +33,7 @@ static int snapshot_has(const struct ck_told *told, void *userdata)
 	struct ck_nri *nri = plugin->nri;
 	struct ck_recipient *recipient;
 	int r = 0;
-	if (!told->id || !*told->id || CK_BROKEN(R5))
+	if (!told->id || !*told->id)
 		return 0;
 	ck_nri_lock(nri);
 	struct ck_nri_object *object = ck_nri_object_ensure(nri, told->kind, told->id, told);
@@ -46,7 +46,6 @@ static int snapshot_has(const struct ck_told *told, void *userdata)
 		r = -CK_ENOMEM;
 	} else {
 		recipient->listed = true;
-		recipient->stopped = recipient->removed = CK_BROKEN(R7);
 		object->entry = told->entry;
 		plugin->items[plugin->items_n++] =
 			(struct ck_synchronize_item){ .object = ck_nri_object_ref(object) };
@@ -240,8 +239,6 @@ void ck_synchronize_continue(struct ck_plugin *plugin)
 	     plugin->items_asked < plugin->items_n && plugin->items_open < CK_NRI_DESCRIBE_AT_ONCE;
 	     plugin->items_asked++) {
 		struct ck_synchronize_item *item = &plugin->items[plugin->items_asked];
-		if (CK_BROKEN(R3) && item->object && !item->description)
-			item->description = ck_blob_ref(item->object->description);
 		if (!item->object || item->description)
 			continue; /* the second time round */
 		item->host_call = ck_host_call_new(nri, CK_HOST_CALL_DESCRIBE, item->object->kind,

@@ -117,7 +117,7 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 	struct ck_error err = { 0 };
 	struct request *request = CK_NEW(struct request);
 	int r = request ? ck_adjust_others(&request->adjust, &err) : ck_nomem(&err);
-	if (r >= 0 && (!ck_plugin_joined(plugin) || (plugin->in_flight && CK_BROKEN(H8))))
+	if (r >= 0 && !ck_plugin_joined(plugin))
 		r = ck_fail(&err, CK_ESTATE, "this plugin is not synchronized yet");
 	if (r >= 0)
 		r = ck_adjust_reply(request->adjust, CK_REPLY_UPDATE_CONTAINERS, plugin->name,

@@ -6,7 +6,6 @@
 
 #include "cache/caller.h"
 #include "cache/view.h"
-#include "src/base/fault.h"
 #include "src/base/limits.h"
 
 const char *ck_version(void)
@@ -518,7 +517,7 @@ static void run_snapshot(struct ck_cache *cache, struct ck_op *op)
 			     e->row.state == CK_STATE_COMMITTING ||
 			     (e->row.state == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD);
 		struct ck_told told;
-		if (!known || e->detached || (e->stopping && !CK_BROKEN(H1)))
+		if (!known || e->detached || e->stopping)
 			continue;
 		ck_told_fill(&told, e);
 		snapshot->r = snapshot->fn(&told, snapshot->userdata);

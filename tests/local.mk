@@ -161,7 +161,7 @@ check-valgrind:
 
 # in a make of its own, because `check` would build every test first
 check-real: all
-	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(required_programs)
+	+@$(MAKE) $(AM_MAKEFLAGS) tests/real/merge $(mutated_programs)
 	+@CK_TEST_LIMIT=600 $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(real_scripts)' \
 		check_PROGRAMS= check_LTLIBRARIES=
 

@@ -28,14 +28,8 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined &&
 			    !t->drain)
 				ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
-		if (CK_BROKEN(R14))
-			e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
-		if (CK_BROKEN(R17))
-			ck_committed(m, e, true);
-		else
-			ck_evict(m, e,
-				 e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason
-								   : CK_REASON_REFUSED);
+		ck_evict(m, e,
+			 e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason : CK_REASON_REFUSED);
 	} else if (e->row.flags & CK_ENTRY_ABANDONED) { /* abandoned during its hooks (K13) */
 		ck_evict(m, e, e->row.reason);
 	} else if (e->dead) {

@@ -84,7 +84,6 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 	struct ck_error err;
 	/* hooks are never fired twice */
 	bool fire = m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD);
-	fire = fire && !(CK_BROKEN(R39) && e->row.state == CK_STATE_KEPT);
 	if (fire && !ck_entry_choose(m, e, &err)) {
 		enum ck_reason why;
 		ck_history_add(m, e, CK_WHAT_PLUGIN_ABSENT, 0, err.text);
@@ -142,7 +141,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 		ck_evict(m, e, why);
 	} else if (ck_duplicate_pending(e)) {
 		keep(m, e);
-	} else if (newest || CK_BROKEN(R38) ||
+	} else if (newest ||
 		   (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
 		ck_commit(m, e);
 	} else {

@@ -216,7 +216,7 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 	ready_del(m, e);
 	ck_unwant(m, e, ~0u);
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
-	if (e->row.flags & CK_ENTRY_TOLD && !CK_BROKEN(R40)) { /* Remove after the destroy (K20) */
+	if (e->row.flags & CK_ENTRY_TOLD) { /* Remove after the destroy (K20) */
 		phase_set(m, e, CK_PHASE_REMOVE);
 		if (!(e->outstanding & CK_WANT_REMOVE))
 			ck_want(m, e, CK_WANT_REMOVE);

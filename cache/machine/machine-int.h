@@ -4,7 +4,6 @@
 /* What the files of the machine share. No other file includes this one. */
 #include "cache/machine/machine.h"
 #include "src/base/error.h"
-#include "src/base/fault.h"
 #include "src/base/limits.h"
 
 struct ck_group { /* entries with a common pod, uid or sandbox; and the turns of a pod */

@@ -106,11 +106,7 @@ uint64_t ck_machine_moves(const struct ck_machine *m)
 
 bool ck_machine_hidden(const struct ck_entry *e)
 {
-	bool sandbox = e->row.key->kind == CK_SANDBOX;
-	if (e->row.state == CK_STATE_COMMITTING)
-		return !(sandbox ? CK_BROKEN(R9) : CK_BROKEN(R36));
-	return e->row.state != CK_STATE_COMMITTED ||
-	       (CK_BROKEN(R11) && sandbox && (e->row.flags & CK_ENTRY_TOLD));
+	return e->row.state != CK_STATE_COMMITTED;
 }
 
 /* ---- views: calls that began before (K21) ---------------------------------------------------- */

@@ -194,8 +194,6 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 		e->row.interest = m->now;
 		if (e->row.state == CK_STATE_KEPT)
 			ck_kept_schedule(m, e);
-		if (e->row.state == CK_STATE_COMMITTING && CK_BROKEN(R41))
-			ck_abandon(m, e, CK_REASON_ADMIN);
 	}
 	ck_event_end(m);
 }

@@ -40,11 +40,3 @@ bool ck_fault_hit(void)
 {
 	return atomic_load(&fault_happened);
 }
-
-#ifdef CK_TESTING
-bool ck_broken(const char *rule)
-{
-	const char *broken = getenv("CRIKEEP_BREAK");
-	return broken && !strcmp(broken, rule);
-}
-#endif

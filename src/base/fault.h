@@ -22,16 +22,4 @@ bool ck_fault_hit(void);
 
 /* called with "before" or "after" and what changes, e.g. "CREATING>KEPT"; NULL outside of tests */
 extern void (*ck_crash_hook)(const char *when, const char *what);
-
-/*
- * CK_BROKEN(R22) - is this requirement switched off? tests/real/requirements.tsv names one switch
- * for each requirement of NRI, and a test that is red with it on. CRIKEEP_BREAK in the environment
- * turns one on; only a build with --enable-checks looks.
- */
-#ifdef CK_TESTING
-bool ck_broken(const char *rule);
-#define CK_BROKEN(rule) ck_broken(#rule)
-#else
-#define CK_BROKEN(rule) false
-#endif
 #endif

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/cri/guard.h"
 #include "src/cri/shapes.h"
@@ -154,7 +153,6 @@ int ck_guard_request(const struct ck_cri_method *method, const void *request, si
 		out = (struct ck_bytes){ 0 };
 	}
 	strcpy(ret_id, acts_on ? acts_on->id : "");
-	hidden = hidden && !(CK_BROKEN(R10) && method->class == CK_CRI_CREATE);
 	return hidden ? CK_GUARD_HIDDEN : longer ? CK_GUARD_REWRITTEN : CK_GUARD_AS_IT_CAME;
 }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "src/base/error.h"
-#include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/daemon/call.h"
@@ -338,8 +337,6 @@ static void pass_request(struct ck_call *call)
 	int r = 0;
 	if (!ck_call_guard(call))
 		return;
-	if (CK_BROKEN(R20) && method->class == CK_CRI_STATUS && call->daemon->lives)
-		call->names_hidden = true;
 	if (call->names_hidden) {
 		answer_nothing(call);
 		return;

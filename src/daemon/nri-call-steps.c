@@ -20,7 +20,6 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cri/message.h"
@@ -157,7 +156,6 @@ static void life_left(struct ck_call *call)
 	life->request = call->request;
 	call->request = (struct ck_bytes){ 0 };
 	ck_call_detach(call);
-	life->cut = CK_BROKEN(H6);
 }
 
 static const struct ck_call_ops life_ops = { .left = life_left };
@@ -285,10 +283,7 @@ static void goes_on(const struct ck_nri_result *result, void *userdata)
 	if (!told(life))
 		return;
 	note(life, result, life->call->method->kind, life->call->id);
-	if (CK_BROKEN(R21) && result->refusal)
-		fail(life, CK_GRPC_UNKNOWN, result->refusal);
-	else
-		next_step(life); /* an end nobody can refuse */
+	next_step(life); /* nobody can refuse an end (R21) */
 }
 
 static int tell(struct ck_life *life, struct ck_nri_call *call, ck_nri_cb *done,
@@ -331,26 +326,8 @@ static void tell_container(struct ck_life *life, enum ck_nri_event event)
 	tell_end(life, event, NULL, life->call->id, goes_on);
 }
 
-static void nobody_waits(const struct ck_nri_result *result, void *userdata)
-{
-	(void)result;
-	(void)userdata;
-}
-
 static void tell_stop_pod(struct ck_life *life)
 {
-	if (CK_BROKEN(R31) && life->call->method->class == CK_CRI_REMOVE) {
-		next_step(life);
-		return;
-	}
-	if (CK_BROKEN(R19)) {
-		const struct ck_nri_call call = { .size = sizeof(call),
-						  .event = CK_NRI_STOP_POD_SANDBOX,
-						  .pod_id = life->call->id };
-		ck_nri_send(life->daemon->nri, &call, nobody_waits, NULL, NULL);
-		next_step(life);
-		return;
-	}
 	tell_pod(life, CK_NRI_STOP_POD_SANDBOX);
 }
 
@@ -447,8 +424,7 @@ static void stop_each(struct ck_life *life)
 {
 	for (; life->member < life->members.n; life->member++, life->member_stopped = false) {
 		const struct ck_object *member = &life->members.all[life->member];
-		if (member->condition != CK_CONDITION_DEAD && !life->member_stopped &&
-		    !CK_BROKEN(R18)) {
+		if (member->condition != CK_CONDITION_DEAD && !life->member_stopped) {
 			/* time-out 0 is not on the wire */
 			ask_id(life, "StopContainer", member->id, member_stopped);
 			return;
@@ -499,7 +475,7 @@ static void remove_member(const struct ck_nri_result *result, void *userdata)
 /* all of them are gone before the pod is told to be (R26) */
 static void remove_each(struct ck_life *life)
 {
-	if (life->member == life->members.n || CK_BROKEN(R26)) {
+	if (life->member == life->members.n) {
 		next_step(life);
 		return;
 	}

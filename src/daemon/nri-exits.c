@@ -12,7 +12,6 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/fault.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/wire-writer.h"
@@ -46,7 +45,7 @@ void ck_exits_saw(struct ck_daemon *daemon, const char *container_id)
 	const struct ck_nri_call call = { .size = sizeof(call),
 					  .event = CK_NRI_STOP_CONTAINER,
 					  .container_id = container_id };
-	if (!daemon->nri || CK_BROKEN(R35) ||
+	if (!daemon->nri ||
 	    ck_nri_listens(daemon->nri, CK_NRI_STOP_CONTAINER, CK_CONTAINER, container_id) != 1)
 		return;
 	struct exited *exited = CK_NEW(struct exited);

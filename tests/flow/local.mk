@@ -44,6 +44,8 @@ tests_flow_test_events_SOURCES = tests/flow/test-events.c tests/flow/peer.c test
 tests_flow_test_host_SOURCES = tests/flow/test-host.c tests/flow/peer.c tests/flow/peer.h
 tests_flow_test_nri_calls_SOURCES = tests/flow/test-nri-calls.c \
 	tests/flow/ask.c tests/flow/ask.h tests/flow/peer.c tests/flow/peer.h
+tests_flow_test_nri_mutants_SOURCES = tests/flow/test-nri-mutants.c $(nri_switch)
+nodist_tests_flow_test_nri_mutants_SOURCES = $(nri_library_mutants)
 
 test_support += \
 	tests/flow/fixture.c tests/flow/fixture.h \

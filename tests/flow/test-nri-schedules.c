@@ -4,7 +4,7 @@
  *
  *	CK_TEST_SEED=n    this one only, with each of its steps
  *	CK_TEST_FIRST=n   the first seed (1)
- *	CRIKEEP_BREAK=R1  with a requirement switched off (src/base/fault.h): it has to fail
+ *	CRIKEEP_BREAK=R1  with this mutant (tests/mutants/test-nri-schedules only): it has to fail
  */
 #define CK_TEST_SECONDS 240
 #include "tests/flow/nri-schedule.h"

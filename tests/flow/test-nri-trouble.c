@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "hooks/nri-int.h"
+#include "src/base/fault.h"
 #include "tests/flow/nri-world.h"
 
 #define S CK_NS_PER_S

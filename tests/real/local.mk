@@ -17,13 +17,6 @@ real_scripts = \
 	tests/real/test-sim.sh \
 	tests/real/test-vendor.sh
 
-# what tests/real/requirements.tsv names beside scripts
-required_programs = \
-	tests/flow/test-nri-events \
-	tests/flow/test-nri-join \
-	tests/flow/test-nri-policy \
-	tests/flow/test-nri-schedules
-
 # what tests/real/adjust compares with
 test_programs += tests/real/merge
 tests_real_merge_LDADD = libck.la

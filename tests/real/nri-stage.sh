@@ -2,13 +2,13 @@
 # shellcheck shell=bash disable=SC2015,SC2016,SC2034,SC2086,SC2154 # A && B || C is meant; awk; shared variables
 #
 # Of scenarios with NRI plugins, for tests to source: crictl, crikeep drive -> crikeepd -> a runtime, and real Go plugins beside
-# it. A scenario holds one requirement; requirements.tsv says what it is, and test-requirements.sh plays it with the switch
+# it. A scenario holds one requirement; requirements.tsv says what it is, and test-requirements.sh plays it with the mutant
 # that breaks it. Nothing here waits for a time: a plugin holds an event until the scenario lets it go.
 #
 # Before: play.sh, stage.sh; a `stage [PARAMETERS [OPTION...]]` with --nri="$d/nri.sock". Variables of a scenario: $d, and
 # $out, $err, $status, $took of the last try.
 
-# with its requirement switched off the first failure will do
+# with a mutant the first failure will do
 check() { # check NAME COMMAND...: the command succeeds
 	local name=$1
 	shift

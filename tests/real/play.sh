@@ -5,12 +5,12 @@
 # temporary file system of its own, every scenario in its own directory, many at a time; then what they said, and the logs of
 # those that failed. A scenario is a function; its name with blanks for underscores stands before all that it checks.
 #
-# Before: $here (this directory) and $scenarios.
+# Before: $here (this directory) and $scenarios. CK_CRIKEEPD in the environment: this crikeepd in place of the one that was built.
 
 src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
-lab=$src/contrib/lab tools=$build/tests/real/tools crikeepd=$build/crikeepd crikeep=$build/crikeep
-crikeep_sim=$build/crikeep-sim
+lab=$src/contrib/lab tools=$build/tests/real/tools
+crikeepd=${CK_CRIKEEPD:-$build/crikeepd} crikeep=$build/crikeep crikeep_sim=$build/crikeep-sim
 export LC_ALL=C.UTF-8
 
 skip_all() {

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Can the tests of NRI's requirements fail? Each row of requirements.tsv is played with its requirement switched off, and has to
-# be red. That they are green otherwise is the tests' own business.
+# Can the tests of NRI's requirements fail? Each row of requirements.tsv is played with a mutant of
+# tests/mutants/nri.tsv that breaks its requirement, and has to be red. The programs are those of
+# tests/mutants, which contain all mutants. That the tests are green otherwise is their own business.
 #
 # usage: test-requirements.sh [REQUIREMENT...]
 #
@@ -12,15 +13,18 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 scenarios='requirements_are_seen_when_broken'
 . "$here/play.sh"
-[ -x "$crikeepd" ] || skip_all 'crikeepd was not built'
-grep -q CRIKEEP_BREAK "$crikeepd" "$build"/.libs/crikeepd 2>/dev/null || skip_all 'built without --enable-checks'
+export CK_CRIKEEPD=$build/tests/mutants/crikeepd
+[ -x "$CK_CRIKEEPD" ] || skip_all 'crikeepd with mutants was not built'
 need crictl nri nri-v030 relay
 work=$(mktemp -d "${TMPDIR:-/tmp}/q.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 
 rows() { grep -v '^#' "$here/requirements.tsv"; }
+mutants() { grep -v '^#' "$src/tests/mutants/nri.tsv"; }
+# where a test program with mutants is
+with_mutants() { echo "$build/tests/mutants/${1##*/}"; }
 
-# broken NUMBER TEST SWITCH: its output, with the switch on
+# broken NUMBER TEST MUTANT: its output, with the mutant on
 broken() {
 	local of=${2#* } program=${2%% *}
 	mkdir "$work/$1"
@@ -29,7 +33,7 @@ broken() {
 	*.sh) "$here/$program" "$of" ;;
 	*)
 		export CK_TEST_FILTER=$of CK_TEST_SRCDIR=$src CK_TEST_BUILDDIR=$build CK_TEST_DATA=$src/tests/data
-		timeout 120 "$build/$program"
+		timeout 120 "$(with_mutants "$program")"
 		;;
 	esac >"$work/$1.out" 2>&1 </dev/null
 	echo $? >"$work/$1.status"
@@ -42,18 +46,18 @@ red() {
 }
 
 n=0 status=0
-while IFS=$'\t' read -r id words test switch; do
+while IFS=$'\t' read -r id words test mutant; do
 	n=$((n + 1))
 	[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
-	[[ $test == *.sh\ * ]] || [ -x "$build/${test% *}" ] || continue
+	[[ $test == *.sh\ * ]] || [ -x "$(with_mutants "${test% *}")" ] || continue
 	while [ "$(jobs -rp | wc -l)" -ge $((2 * $(nproc))) ]; do
 		wait -n
 	done
-	broken $n "$test" "$switch" &
+	broken $n "$test" "$mutant" &
 done < <(rows)
 wait
 n=0
-while IFS=$'\t' read -r id words test switch; do
+while IFS=$'\t' read -r id words test mutant; do
 	n=$((n + 1))
 	[ $# -eq 0 ] || [[ " $* " == *" $id "* ]] || continue
 	if [ ! -e "$work/$n.out" ]; then
@@ -72,7 +76,7 @@ while IFS=$'\t' read -r id words test switch; do
 	fi
 	status=1
 	echo "not ok - $id is seen when broken: $words (${test%% *})"
-	echo "    $test, with CRIKEEP_BREAK=$switch:"
+	echo "    $test, with CRIKEEP_BREAK=$mutant:"
 	sed 's/^/    /' "$work/$n.out" | tail -n 30
 done < <(rows)
 if [ $# -eq 0 ]; then
@@ -82,6 +86,13 @@ if [ $# -eq 0 ]; then
 	else
 		status=1
 		echo "not ok - every requirement has a test: ${missing//$'\n'/ }"
+	fi
+	unlike=$(comm -3 <(rows | cut -f 4 | sort -u) <(mutants | cut -f 1 | sort -u))
+	if [ -z "$unlike" ]; then
+		echo 'ok - every mutant is played, and no other'
+	else
+		status=1
+		echo "not ok - every mutant is played, and no other: ${unlike//$'\n'/ }"
 	fi
 fi
 exit $status

@@ -4,7 +4,6 @@
 #include <json-c/json_object.h>
 #include <stdbool.h>
 
-#include "src/base/fault.h"
 #include "src/base/mem.h"
 #include "src/daemon/nri/describe-int.h"
 #include "src/daemon/nri/describe.h"
@@ -395,8 +394,7 @@ static void put_pod(struct describe *d, const struct answer *answer)
 	inside(d, status, CRI_PodSandboxStatus_metadata, &metadata);
 	put_text(d, 1, status, CRI_PodSandboxStatus_id);
 	put_text(d, 2, &metadata, CRI_PodSandboxMetadata_name);
-	if (!CK_BROKEN(R15))
-		put_text(d, 3, &metadata, CRI_PodSandboxMetadata_uid);
+	put_text(d, 3, &metadata, CRI_PodSandboxMetadata_uid);
 	put_text(d, 4, &metadata, CRI_PodSandboxMetadata_namespace);
 	put_map(d, 5, status, CRI_PodSandboxStatus_labels, NULL);
 	put_map(d, 6, status, CRI_PodSandboxStatus_annotations, NULL);
