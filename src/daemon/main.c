@@ -19,6 +19,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "cache/request/redact.h"
 #include "cache/store/store-int.h"
 #include "src/base/error.h"
 #include "src/base/duration.h"
@@ -149,7 +150,16 @@ static void upstream_down(const char *why, void *userdata)
 	ck_log(CK_LOG_WARNING, "the runtime is %s: %s; trying again", how, why);
 }
 
-static const struct ck_upstream_owner upstream_owner = { .up = upstream_up, .down = upstream_down };
+static void upstream_redact(const char *text, char *out)
+{
+	ck_redact(text, CK_SANDBOX, NULL, 0, out);
+}
+
+static const struct ck_upstream_owner upstream_owner = {
+	.up = upstream_up,
+	.down = upstream_down,
+	.redact = upstream_redact,
+};
 
 static void start_expired(void *userdata)
 {

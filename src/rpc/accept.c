@@ -17,7 +17,7 @@ struct ck_acceptor {
 	struct ck_loop_timer *pause;
 	ck_accepted_fn *accepted;
 	void *userdata;
-	bool full; /* and the log has it */
+	bool full; /* no descriptor was left; this is logged already */
 };
 
 static void resume(void *userdata)
@@ -37,7 +37,7 @@ static int somebody_comes(sd_event_source *source, int listening, uint32_t event
 	}
 	if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 		return 0;
-	if (!acceptor->full) /* whoever connects only sees that nothing happens */
+	if (!acceptor->full) /* a client sees only that nothing happens */
 		ck_log(CK_LOG_ERROR, "cannot accept clients until others leave: %s%s",
 		       strerror(errno),
 		       errno == EMFILE ? " (LimitNOFILE= of the unit, ulimit -n)" : "");
@@ -56,13 +56,15 @@ int ck_accept_start(struct ck_loop *loop, int fd, ck_accepted_fn *accepted, void
 		close(fd);
 		return ck_nomem(err);
 	}
-	*acceptor = (struct ck_acceptor){ .loop = loop, .fd = fd, .accepted = accepted, .userdata = userdata };
+	*acceptor = (struct ck_acceptor){
+		.loop = loop, .fd = fd, .accepted = accepted, .userdata = userdata
+	};
 	int r = sd_event_add_io(loop->event, &acceptor->source, fd, EPOLLIN, somebody_comes,
 				acceptor);
 	if (r < 0)
 		r = ck_fail_errno(err, CK_EIO, -r, "watch a listening socket");
 	else if (ck_loop_timer(loop, &acceptor->pause, ck_loop_now(), resume, acceptor) < 0)
-		/* made now, because it may need a descriptor; that it comes once does nothing */
+		/* made now, because a timer may need a descriptor; running once does no harm */
 		r = ck_nomem(err);
 	if (r < 0) {
 		ck_acceptor_free(acceptor);

@@ -2,8 +2,8 @@
 #ifndef CK_RPC_ACCEPT_H
 #define CK_RPC_ACCEPT_H
 /*
- * Who connects. Where the process has no descriptor left the listener pauses: it stays readable,
- * and the loop would do nothing else; the client waits in its queue.
+ * Accepting connections. When the process has no descriptor left, the listener pauses, because its
+ * socket stays readable and the loop would do nothing else. Clients wait in the socket's queue.
  */
 #include "src/rpc/connection.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unix sockets by path: dialled and listened to without waiting, and with the cause in words when
- * that cannot be. */
+/* Unix sockets by path: connect and listen without waiting; a failure has its cause in words. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +25,7 @@ int ck_unix_address(const char *path, struct sockaddr_un *ret_address, struct ck
 	return 0;
 }
 
-/* what connect(2)'s errors mean here, in the words of somebody who looks for the cause */
+/* what an error of connect(2) means here, in words that help to find the cause */
 static const char *meaning(const char *path, int e)
 {
 	struct stat st;
@@ -61,7 +60,7 @@ int ck_unix_connect(const char *path, struct ck_error *err)
 	return CK_TAKE_FD(fd);
 }
 
-/* somebody serves this path already, or it is something else than a socket */
+/* an error if a process listens at this path already, or if it is not a socket */
 static int path_is_free(const char *path, struct ck_error *err)
 {
 	struct stat st;
@@ -98,8 +97,7 @@ int ck_unix_listen(const char *path, mode_t mode, gid_t gid, struct ck_error *er
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
 	unlink(beside);
-	/* nobody gets in before mode and group are set: what is not bound to its name yet cannot be
-	 * found by it */
+	/* nobody can connect before mode and group are set: the socket has another name yet */
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "bind '%s'", path);
 	if (chmod(beside, mode) < 0 || (gid != (gid_t)-1 && chown(beside, (uid_t)-1, gid) < 0) ||

@@ -12,8 +12,8 @@ int ck_unix_address(const char *path, struct sockaddr_un *ret_address, struct ck
 /* ck_unix_connect - non-blocking; a descriptor, or -CK_EIO with the cause in words ("no such file",
  * "not a socket") and sys */
 int ck_unix_connect(const char *path, struct ck_error *err);
-/* ck_unix_listen - bound under a name of its own beside @path and renamed over it, so that an old
- * socket never blocks a start; something at @path that is not a socket is an error. Mode @mode,
- * group @gid ((gid_t)-1: as it is). A descriptor, or -CK_EIO */
+/* ck_unix_listen - listen at @path. The socket is bound under another name and renamed to @path, so
+ * that an old socket never blocks a start; anything else at @path is an error. It has mode @mode
+ * and group @gid ((gid_t)-1: unchanged). A descriptor, or -CK_EIO */
 int ck_unix_listen(const char *path, mode_t mode, gid_t gid, struct ck_error *err);
 #endif

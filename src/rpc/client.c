@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits in one poll for the socket and the nearest deadline; everything else is h2.c's and
- * grpc.c's. */
+/* One poll waits for the socket and the nearest deadline. h2.c and grpc.c do everything else. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -8,6 +7,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <utlist.h>
 
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -36,23 +37,14 @@ uint64_t ck_client_now(void)
 
 /* ---- the end of a call ----------------------------------------------------------------------- */
 
-static void call_unlink(struct ck_unary *call)
-{
-	struct ck_client *client = call->client;
-	*(call->prev ? &call->prev->next : &client->calls) = call->next;
-	if (call->next)
-		call->next->prev = call->prev;
-	call->prev = call->next = NULL;
-}
-
-/* The stream is let go of: what is still to come or to go on it is h2.c's business. */
+/* The stream is given up; h2.c handles what still comes or goes on it. */
 static void call_done(struct ck_unary *call)
 {
 	struct ck_h2_stream *stream = CK_TAKE(call->stream);
 	call->done = true;
 	call->ended = ck_client_now();
 	call->client->ended++;
-	call_unlink(call);
+	DL_DELETE(call->client->calls, call);
 	ck_grpc_reader_fini(&call->reader);
 	if (stream && (call->status.code || ck_h2_stream_queued(stream)))
 		ck_h2_stream_reset(stream, CK_H2_CANCEL);
@@ -74,7 +66,7 @@ static void call_timed_out(struct ck_unary *call)
 	call_fail(call, CK_GRPC_DEADLINE_EXCEEDED, "context deadline exceeded");
 }
 
-/* as grpc-go reads what a server did not say in words */
+/* the code and the text that grpc-go makes of a reset */
 static void call_reset(struct ck_unary *call, uint32_t error)
 {
 	static const struct {
@@ -135,7 +127,7 @@ static void on_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 				  r == -CK_EMALFORMED ? CK_GRPC_INTERNAL
 						      : CK_GRPC_RESOURCE_EXHAUSTED,
 				  err.text);
-		} else if (r > 0) { /* of a stream of messages the last one is left */
+		} else if (r > 0) { /* the last message of several is kept */
 			call->replied = true;
 			ck_bytes_free(&call->reply);
 			call->reply = call->reader.message;
@@ -234,7 +226,7 @@ int ck_client_dial(struct ck_client *client, struct ck_error *err)
 	return r;
 }
 
-/* 0: all is written that can be now */
+/* 0: everything is written that the socket takes now */
 static int flush(struct ck_client *client)
 {
 	struct ck_error err;
@@ -264,7 +256,8 @@ static int receive(struct ck_client *client)
 static uint64_t nearest_deadline(const struct ck_client *client)
 {
 	uint64_t at = UINT64_MAX;
-	for (const struct ck_unary *call = client->calls; call; call = call->next)
+	const struct ck_unary *call;
+	DL_FOREACH(client->calls, call)
 		at = call->deadline < at ? call->deadline : at;
 	return at;
 }
@@ -272,14 +265,13 @@ static uint64_t nearest_deadline(const struct ck_client *client)
 static void expire(struct ck_client *client)
 {
 	uint64_t now = ck_client_now();
-	for (struct ck_unary *call = client->calls, *next; call; call = next) {
-		next = call->next;
+	struct ck_unary *call, *next;
+	DL_FOREACH_SAFE(client->calls, call, next)
 		if (call->deadline <= now)
 			call_timed_out(call);
-	}
 }
 
-/* one wait for the socket, at most until @until, and what came of it */
+/* wait for the socket once, at most until @until, and handle what came */
 static void turn(struct ck_client *client, uint64_t until)
 {
 	uint64_t now = ck_client_now(), at = nearest_deadline(client);
@@ -333,14 +325,11 @@ int ck_unary_begin(struct ck_client *client, struct ck_unary *call, const char *
 	call->began = ck_client_now();
 	call->deadline = timeout ? call->began + timeout : UINT64_MAX;
 	call->reader.max = CK_LIST_MAX;
-	call->next = client->calls;
-	if (call->next)
-		call->next->prev = call;
-	client->calls = call;
+	DL_PREPEND(client->calls, call);
 	int r = ck_client_dial(client, &why);
 	if (r == 0)
 		r = call_open(client, call, method, timeout, &why);
-	/* GOAWAY has come, and nothing is under way there */
+	/* the server sent a GOAWAY, and no other call is under way */
 	if (r == -CK_EUNAVAILABLE && client->fd >= 0 && !call->next) {
 		disconnect(client);
 		r = ck_client_dial(client, &why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets on the loop. A connection that ends, or is freed, in the middle of its own callbacks is
- * taken apart at the end of the loop's turn, when nobody is inside it.
+ * Sockets on the event loop. A connection may end, or be freed, inside its own callbacks. It is
+ * then destroyed at the end of the loop's turn, when no callback is running.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,16 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/rpc/connection.h"
 
-/* a socket holds less; a peer that goes on writing while it reads nothing is not waited for */
+/* more than a socket holds; a peer that writes on and reads nothing is not read for ever */
 #define REST_READS 16u
 
-/* one loop, one thread, and used up before anything else is read */
+/* for the one loop in its one thread; used up before anything else is read */
 static unsigned char received[CK_SOCKET_READ];
 
 struct ck_loop_timer {
@@ -37,13 +39,13 @@ struct ck_connection {
 	enum ck_h2_role role;
 	const struct ck_connection_owner *owner;
 	void *userdata;
-	struct ck_bytes rest; /* taken from h2 and not written yet */
-	size_t written;       /* of it */
+	struct ck_bytes rest; /* fetched from h2 and not written yet */
+	size_t written;       /* bytes of it that are written */
 	struct ck_connection *dirty_next;
 	bool dirty;
 	uint32_t wanted; /* of EPOLL... */
-	bool ended;  /* nothing comes or goes any more; closed() is due */
-	bool unread; /* the peer did not read all we wrote */
+	bool ended;  /* nothing is read or written any more; closed() follows */
+	bool unread; /* the peer did not read all that we wrote */
 	bool freed;  /* by its owner */
 	bool watches_read;
 	char why[128];
@@ -66,7 +68,7 @@ int ck_loop_init(struct ck_loop *loop, struct ck_error *err)
 
 static void conn_destroy(struct ck_connection *conn)
 {
-	ck_h2_free(conn->h2); /* its streams hear closed() */
+	ck_h2_free(conn->h2); /* calls closed() of its streams */
 	sd_event_source_disable_unref(conn->io);
 	close(conn->fd);
 	ck_bytes_free(&conn->rest);
@@ -78,8 +80,7 @@ static void mark_dirty(struct ck_connection *conn)
 	if (conn->dirty)
 		return;
 	conn->dirty = true;
-	conn->dirty_next = conn->loop->dirty;
-	conn->loop->dirty = conn;
+	LL_PREPEND2(conn->loop->dirty, conn, dirty_next);
 }
 
 static void conn_end(struct ck_connection *conn, bool unread, const char *why)
@@ -93,8 +94,8 @@ static void conn_end(struct ck_connection *conn, bool unread, const char *why)
 	mark_dirty(conn);
 }
 
-/* a client that takes no answers is not listened to: each call it makes would be one more in
- * memory */
+/* A client that does not read its answers is not read either: each of its calls would need more
+ * memory. */
 static void want(struct ck_connection *conn, bool full)
 {
 	bool deaf =
@@ -121,8 +122,8 @@ static ptrdiff_t write_out(struct ck_connection *conn, const unsigned char *p, s
 	return 1;
 }
 
-/* a server that has closed may have said before what became of calls: their answers, and a GOAWAY
- * after which it looked at nothing more. What a client said that is gone need not be read */
+/* A server that has closed may have sent answers before, and a GOAWAY that says which calls it did
+ * not begin. What a client sent before it closed is not needed. */
 static void read_rest(struct ck_connection *conn)
 {
 	struct ck_error err;
@@ -133,8 +134,8 @@ static void read_rest(struct ck_connection *conn)
 	}
 }
 
-/* ck_h2_next() gathers what a write is worth; what the socket does not take is kept here, because
- * h2 has let go of it */
+/* ck_h2_next() gathers enough bytes for a write. What the socket does not take is kept in rest,
+ * because h2 does not keep it. */
 static void conn_flush(struct ck_connection *conn)
 {
 	while (!conn->ended) {
@@ -179,14 +180,14 @@ void ck_loop_flush(struct ck_loop *loop)
 {
 	while (loop->dirty) {
 		struct ck_connection *conn = loop->dirty;
-		loop->dirty = conn->dirty_next;
+		LL_DELETE2(loop->dirty, conn, dirty_next);
 		conn->dirty = false;
 		if (!conn->freed && !conn->ended)
 			conn_flush(conn);
 		if (conn->dirty)
-			continue; /* ended or freed just now: its turn comes */
+			continue; /* it ended or was freed just now, and is in the list again */
 		if (conn->freed) {
-			conn->dirty = true; /* not to be linked any more */
+			conn->dirty = true; /* so that it is not put into the list again */
 			conn_destroy(conn);
 		} else if (conn->ended && conn->h2) {
 			ck_h2_free(CK_TAKE(conn->h2));
@@ -210,7 +211,7 @@ int ck_loop_run(struct ck_loop *loop)
 
 void ck_loop_fini(struct ck_loop *loop)
 {
-	ck_loop_flush(loop); /* what was freed after the last turn */
+	ck_loop_flush(loop); /* destroys what was freed after the last turn */
 	loop->event = sd_event_unref(loop->event);
 }
 
@@ -233,7 +234,7 @@ int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t a
 		struct ck_loop_timer *t = CK_NEW(struct ck_loop_timer);
 		if (!t)
 			return -CK_ENOMEM;
-		/* its default accuracy is 250 ms (K28: 1 ms) */
+		/* to 1 ms (K28); the default accuracy is 250 ms */
 		if (sd_event_add_time(loop->event, &t->source, CLOCK_BOOTTIME, usec, 1000,
 				      timer_due, t) < 0) {
 			free(t);
@@ -302,9 +303,9 @@ static bool all_was_read(const struct ck_connection *conn)
 	       unread == 0;
 }
 
-/* has the peer read everything? Asked before what came is answered: a client that reads the answer
- * and goes leaves what we say next unread (grpc-go pings when data comes, and does not wait for the
- * reply) */
+/* Has the peer read everything? This is checked before what came is handled, because we may then
+ * write something that the client does not read any more: grpc-go pings when data comes, and may
+ * close without waiting for our reply to that. */
 static void look_whether_read(struct ck_connection *conn)
 {
 	if (!conn->watches_read || !all_was_read(conn))
@@ -331,7 +332,7 @@ static int socket_ready(sd_event_source *source, int fd, uint32_t events, void *
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0) {
-		/* ECONNRESET: it went without having read all */
+		/* ECONNRESET: it closed without having read everything */
 		conn_end(conn, true, strerror(errno));
 	} else if (n == 0) {
 		conn_end(conn, conn->rest.len > 0, "closed by the peer");
@@ -353,15 +354,20 @@ int ck_connection_new(struct ck_loop *loop, int fd, enum ck_h2_role role,
 		close(fd);
 		return ck_nomem(err);
 	}
-	*conn = (struct ck_connection){ .loop = loop, .fd = fd, .role = role, .owner = owner, .userdata = userdata, .wanted = EPOLLIN };
+	*conn = (struct ck_connection){ .loop = loop,
+					.fd = fd,
+					.role = role,
+					.owner = owner,
+					.userdata = userdata,
+					.wanted = EPOLLIN };
 	int r = ck_h2_new(role, CK_STREAM_WINDOW, &h2_owner, conn, &conn->h2, err);
 	if (r >= 0) {
 		r = sd_event_add_io(loop->event, &conn->io, fd, EPOLLIN, socket_ready, conn);
 		r = r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch a socket") : 0;
 	}
 	if (r < 0) {
-		if (conn->dirty) /* the newest */
-			loop->dirty = conn->dirty_next;
+		if (conn->dirty)
+			LL_DELETE2(loop->dirty, conn, dirty_next);
 		conn_destroy(conn);
 		return r;
 	}

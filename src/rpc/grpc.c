@@ -6,7 +6,7 @@
 #include "src/base/mem.h"
 #include "src/rpc/grpc.h"
 
-#define ANSWER_ROOM 512u /* in a block of trailers, for everything but the text and the details */
+#define ANSWER_ROOM 512u /* of a block of trailers: for all but the text and the details */
 #define BASE64      sodium_base64_VARIANT_ORIGINAL_NO_PADDING
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ int ck_grpc_send(struct ck_h2_stream *stream, const void *message, size_t len)
 	return r < 0 ? r : ck_h2_stream_send(stream, message, len);
 }
 
-/* ---- time-outs ------------------------------------------------------------------------------- */
+/* ---- timeouts -------------------------------------------------------------------------------- */
 
 static const struct unit {
 	char letter;
@@ -108,7 +108,8 @@ bool ck_grpc_timeout_parse(const char *s, size_t len, uint64_t *ret_ns)
 	for (size_t u = 0; u < CK_COUNT(units); u++) {
 		if (units[u].letter != s[len - 1])
 			continue;
-		*ret_ns = value > CK_DURATION_MAX / units[u].ns ? CK_DURATION_MAX : value * units[u].ns;
+		*ret_ns = value > CK_DURATION_MAX / units[u].ns ? CK_DURATION_MAX
+								: value * units[u].ns;
 		return true;
 	}
 	return false;
@@ -151,8 +152,8 @@ static int hex(char c)
 				      : -1;
 }
 
-/* what is not a percent code stays as it is; a NUL, which would end the text for us, becomes a
- * question mark */
+/* Anything that is not a percent code stays as it is. A NUL would end the text and becomes a
+ * question mark. */
 static char *percent_decode(const char *s, size_t len)
 {
 	char *text = ck_alloc(len + 1), *p = text;
@@ -194,7 +195,7 @@ int ck_grpc_status_read(const struct ck_h2_header *headers, size_t n, struct ck_
 	}
 	if (details && details->value_len && details->value_len <= CK_STATUS_MAX) {
 		size_t len = details->value_len;
-		/* gRPC writes none, and must read it */
+		/* gRPC writes no padding, but must read it */
 		while (len && details->value[len - 1] == '=')
 			len--;
 		read.details = ck_alloc(len);
@@ -205,7 +206,7 @@ int ck_grpc_status_read(const struct ck_h2_header *headers, size_t n, struct ck_
 		if (sodium_base642bin(read.details, len, details->value, len, NULL,
 				      &read.details_len, NULL, BASE64) ||
 		    !read.details_len) {
-			free(read.details); /* unreadable: the code and the text are what matters */
+			free(read.details); /* unreadable; the code and the text matter more */
 			read.details = NULL;
 			read.details_len = 0;
 		}
@@ -252,7 +253,7 @@ int ck_grpc_from_http(int http)
 	return CK_GRPC_UNKNOWN;
 }
 
-/* ends before what would not fit into @max, and not inside a character of UTF-8 */
+/* the text is cut at @max, between two characters of UTF-8 */
 static int percent_encode(struct ck_bytes *out, const char *text, size_t max)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -278,7 +279,7 @@ static int details_encode(struct ck_bytes *out, const void *details, size_t len,
 {
 	size_t size = len / 3 * 4 + 5; /* with a NUL, which libsodium wants room for */
 	if (!len || len > max || size > max)
-		return 0; /* left out rather than cut */
+		return 0; /* details are left out, not cut */
 	int r = ck_bytes_room(out, size);
 	if (r < 0)
 		return r;

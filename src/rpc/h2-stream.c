@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream: its queue, its trailers and its end. Data goes from the queue straight behind its frame
- * header in h2->out; nghttp2 never copies it. The object lives until nghttp2 closes the stream,
- * also when its owner has let go of it before.
+ * A stream: its queue, its trailers and its end. Data is copied from the queue to h2->out, behind
+ * its frame header; nghttp2 does not copy it. The object lives until nghttp2 closes the stream,
+ * even if its owner has forgotten it before.
  */
+#include <utlist.h>
+
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/rpc/h2-int.h"
 
-#define QUEUE_HOLE 4096u /* a queue's used beginning is not worth moving the rest below that */
+#define QUEUE_HOLE 4096u /* the rest of a queue is moved to its beginning only above that */
 
-struct ck_h2_trailers { /* in one piece with their texts */
+struct ck_h2_trailers { /* one block of memory with their texts */
 	size_t n;
 	struct ck_h2_header headers[];
 };
@@ -24,10 +26,7 @@ struct ck_h2_stream *ck_h2_stream_new(struct ck_h2 *h2, const struct ck_h2_handl
 	stream->h2 = h2;
 	stream->handler = handler;
 	stream->userdata = userdata;
-	stream->next = h2->streams;
-	if (stream->next)
-		stream->next->prev = stream;
-	h2->streams = stream;
+	DL_PREPEND(h2->streams, stream);
 	h2->n_streams++;
 	return stream;
 }
@@ -47,9 +46,7 @@ static void queue_drop(struct ck_h2_stream *stream)
 void ck_h2_stream_free(struct ck_h2_stream *stream)
 {
 	struct ck_h2 *h2 = stream->h2;
-	*(stream->prev ? &stream->prev->next : &h2->streams) = stream->next;
-	if (stream->next)
-		stream->next->prev = stream->prev;
+	DL_DELETE(h2->streams, stream);
 	h2->n_streams--;
 	if (h2->delayed == stream)
 		h2->delayed = NULL;
@@ -72,7 +69,7 @@ static void stream_resume(struct ck_h2_stream *stream)
 	ck_h2_must(stream->h2, nghttp2_session_resume_data(stream->h2->session, stream->id));
 }
 
-/* what HTTP/2 counts; peers and we ourselves refuse more */
+/* counted as HTTP/2 does; peers refuse more, and so do we */
 static bool sendable(const struct ck_h2_header *headers, size_t n)
 {
 	size_t size = 0;
@@ -131,7 +128,8 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_
 	}
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 	if (n == left && stream->ending)
-		*flags |= NGHTTP2_DATA_FLAG_EOF | (stream->trailing ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0u);
+		*flags |= NGHTTP2_DATA_FLAG_EOF |
+			  (stream->trailing ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0u);
 	return (ssize_t)n;
 }
 
@@ -151,7 +149,7 @@ int ck_h2_on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uin
 	stream->head += n;
 	h2->queued -= n;
 	if (stream->ending && !queue_left(stream))
-		/* a create's request goes at once; its answer may take minutes */
+		/* the request of a create is sent at once; its answer may take minutes */
 		queue_drop(stream);
 	if (stream->trailers && !queue_left(stream)) {
 		CK_AUTO_FREE struct ck_h2_trailers *trailers = CK_TAKE(stream->trailers);
@@ -185,7 +183,7 @@ int ck_h2_open(struct ck_h2 *h2, const struct ck_h2_header *headers, size_t n,
 		ck_h2_stream_free(stream);
 		if (id != NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE)
 			return ck_nomem(err);
-		h2->draining = true; /* told when something comes in */
+		h2->draining = true; /* draining() is called by the next ck_h2_feed() */
 		return ck_fail(err, CK_EUNAVAILABLE,
 			       "the connection has had all the calls it can have");
 	}
@@ -287,7 +285,7 @@ void ck_h2_stream_consume(struct ck_h2_stream *stream, size_t n)
 {
 	n = n < stream->held ? n : stream->held;
 	stream->held -= n;
-	if (!n || stream->ended) /* nothing more comes that would need the window */
+	if (!n || stream->ended) /* nothing more comes, so the window is not needed */
 		return;
 	ck_h2_must(stream->h2, nghttp2_session_consume_stream(stream->h2->session, stream->id, n));
 	ck_h2_poke(stream->h2);

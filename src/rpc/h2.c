@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nghttp2, held the way gRPC's peers need it. What they do, and what nghttp2 would do about it by
- * itself:
- * - a kubelet's :authority may be the path of a socket: nghttp2's checks of HTTP messages are off,
- *   ours stand in headers_told();
- * - a kubelet that times out resets its stream, hundreds at once on a busy node: the limit on
- *   resets is raised;
- * - an error text may be longer than a header block can be: the limit is told to the peer, which
- *   then fails that call alone, and a block of ours that cannot be sent resets its stream instead
- *   of leaving the caller without an answer;
- * - a runtime closes its half before we have written its data on: queues and trailers belong to the
- *   half that writes;
- * - waiting creates are open streams: their number is not limited, neither by us nor, until its
- *   SETTINGS come, by our guess;
- * - nghttp2 keeps as many closed streams as may be open, for a tree of priorities that nobody uses:
- *   that is off.
+ * nghttp2, configured for gRPC's peers. Its defaults do not fit them in these ways:
+ * - A kubelet's :authority may be the path of a socket. nghttp2's checks of HTTP messages are off;
+ *   on_header() and headers_told() have ours.
+ * - A kubelet that times out resets its stream, hundreds at once on a busy node. The limit on
+ *   resets is raised.
+ * - An error text may be longer than a header block can be. The peer is told our limit and then
+ *   fails that call only. A block of ours that cannot be sent resets its stream, so that the caller
+ *   does not wait for ever.
+ * - A runtime may close its half before we have passed its data on. Queues and trailers belong to
+ *   the half that writes.
+ * - Waiting creates are open streams. We do not limit their number, and assume no limit before the
+ *   peer's SETTINGS come.
+ * - nghttp2 keeps closed streams for a tree of priorities that nobody uses. That is off.
  */
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/rpc/h2-int.h"
 
-/* the longest frame: peers may allow more, nghttp2 does not make them */
+/* the longest frame; peers may allow longer ones, but nghttp2 does not send them */
 #define FRAME_ROOM    (CK_H2_FRAME_HEAD + 1u + 16384u)
 #define OUT_ENOUGH    (65536u - FRAME_ROOM)            /* fetched at once */
-/* nghttp2 estimates a block's length from above */
+/* nghttp2 estimates a block longer than it is */
 #define BLOCK_SLACK   4096u
 
 void ck_h2_poke(struct ck_h2 *h2)
@@ -54,13 +52,13 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 		return 0;
 	struct ck_h2_stream *stream = ck_h2_stream_new(h2, NULL, NULL);
 	if (!stream)
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* costs this stream */
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets this stream */
 	stream->id = frame->hd.stream_id;
 	nghttp2_session_set_stream_user_data(session, stream->id, stream);
 	return 0;
 }
 
-/* is a pseudo header of this name there already? Peers differ in which one they take */
+/* is there a pseudo header of this name already? Peers differ in which one they use */
 static bool twice(const struct ck_h2 *h2, const uint8_t *name, size_t len)
 {
 	const unsigned char *p = h2->texts.p;
@@ -181,7 +179,7 @@ static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *fram
 	(void)why, (void)userdata;
 	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat != NGHTTP2_HCAT_REQUEST &&
 	    stream)
-		/* a request's stream is closed by nghttp2 */
+		/* nghttp2 itself closes the stream of a request */
 		ck_h2_stream_rst(stream, CK_H2_INTERNAL_ERROR);
 	return 0;
 }
@@ -366,7 +364,7 @@ bool ck_h2_draining(const struct ck_h2 *h2)
 
 void ck_h2_goaway(struct ck_h2 *h2)
 {
-	/* the owner knows, but for a GOAWAY that has just come */
+	/* the owner knows, unless a GOAWAY has just come */
 	h2->told = h2->told || !h2->draining;
 	h2->draining = true;
 	ck_h2_must(h2, nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,

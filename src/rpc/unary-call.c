@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own unary calls to the runtime. A call that the runtime says it has not begun
- * (REFUSED_STREAM, at a GOAWAY) goes out again on a new connection, as grpc-go does it once; any
- * other loss leaves open how it ended, and says so.
+ * Our own unary calls to the runtime. A call that the runtime has not begun (REFUSED_STREAM, at a
+ * GOAWAY) is sent again on a new connection, as grpc-go does once. After any other loss nobody
+ * knows the outcome, and the reply says so.
  */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ struct ck_unary_call {
 	enum ck_lane lane;
 	struct ck_h2_header *headers; /* and their bytes, in one block */
 	size_t headers_n;
-	struct ck_bytes request; /* until it cannot be refused any more */
+	struct ck_bytes request; /* kept as long as it may be refused */
 	struct ck_grpc_reader reader;
 	struct ck_unary_reply reply;
 	bool has_message, has_status, ended;
@@ -49,7 +49,7 @@ static void done(struct ck_unary_call *rpc)
 	rpc_free(rpc);
 }
 
-/* ended with a status of ours */
+/* end the call with a status of our own */
 static void fail(struct ck_unary_call *rpc, int code, const char *text, bool lost)
 {
 	ck_grpc_status_fini(&rpc->reply.status);
@@ -178,7 +178,7 @@ static int send_out(struct ck_unary_call *rpc, struct ck_error *err)
 	return 0;
 }
 
-/* ---- headers: ours, then the caller's metadata, all in one block ----------------------------- */
+/* ---- headers: our own, then the caller's metadata, all in one block -------------------------- */
 
 static bool is_ours(const struct ck_h2_header *h)
 {
@@ -250,7 +250,9 @@ int ck_unary_start(struct ck_upstream *upstream, const struct ck_unary_options *
 	struct ck_unary_call *rpc = CK_NEW(struct ck_unary_call);
 	if (!rpc)
 		return ck_nomem(err);
-	*rpc = (struct ck_unary_call){ .upstream = upstream, .lane = options->lane, .cb = cb, .userdata = userdata };
+	*rpc = (struct ck_unary_call){
+		.upstream = upstream, .lane = options->lane, .cb = cb, .userdata = userdata
+	};
 	rpc->reader.max = options->reply_max ? options->reply_max : CK_LIST_MAX;
 	int r = make_headers(rpc, options);
 	if (r >= 0)

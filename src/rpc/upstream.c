@@ -2,16 +2,17 @@
 /*
  * Connections to the runtime.
  *
- *   down --dial--> connected --Version answers--> up --connection ends--> down (dialled again after a pause that doubles)
+ *   down --dial--> connected --Version answers--> up --connection ends--> down
  *
- * Calls pass as soon as the first lane is connected; up() waits for Version, because a runtime
- * listens before its CRI answers, and because our own calls need to know which version it speaks. A
- * lane that got a GOAWAY is dialled anew at once; its old connection retires and ends with its
- * calls.
+ * After a failure it is dialled again, after a pause that doubles. Calls pass as soon as the first
+ * lane is connected. up() waits for the answer to Version: a runtime listens before its CRI
+ * answers, and our own calls need to know the version that it speaks. A lane that got a GOAWAY is
+ * dialled again at once; its old connection retires and ends with its last call.
  */
 #include <stdio.h>
 
-#include "cache/request/redact.h"
+#include <utlist.h>
+
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -24,7 +25,7 @@ struct lane {
 	struct ck_connection *conn; /* takes new streams; NULL: none */
 };
 
-struct retiring { /* took a GOAWAY and has calls left */
+struct retiring { /* got a GOAWAY and still has calls */
 	struct retiring *next;
 	struct ck_connection *conn;
 };
@@ -41,7 +42,7 @@ struct ck_upstream {
 	struct ck_unary_call *asking;
 	const char *version; /* the one that answered last */
 	bool old_asked, up;
-	bool told; /* that it is down */
+	bool told; /* the owner knows that it is down */
 	char why[CK_ERROR_TEXT];
 };
 
@@ -51,7 +52,7 @@ static void ask_version(struct ck_upstream *upstream);
 
 static void try_again(void *userdata);
 
-/* it is not there, or not any more: said once, and tried again */
+/* the runtime is not there: tell the owner once, and try again later */
 static void later(struct ck_upstream *upstream, const char *why)
 {
 	snprintf(upstream->why, sizeof(upstream->why), "%s", why);
@@ -75,14 +76,11 @@ static void went_down(struct ck_upstream *upstream, const char *why)
 
 static void retired(struct ck_upstream *upstream, struct ck_connection *conn)
 {
-	for (struct retiring **r = &upstream->retiring; *r; r = &(*r)->next) {
-		if ((*r)->conn != conn)
-			continue;
-		struct retiring *old = *r;
-		*r = old->next;
-		free(old);
-		return;
-	}
+	struct retiring *old;
+	LL_SEARCH_SCALAR(upstream->retiring, old, conn, conn);
+	if (old)
+		LL_DELETE(upstream->retiring, old);
+	free(old);
 }
 
 static void conn_closed(struct ck_connection *conn, bool unread, const char *why, void *userdata)
@@ -105,15 +103,15 @@ static void conn_closed(struct ck_connection *conn, bool unread, const char *why
 
 static int dial(struct ck_upstream *upstream, enum ck_lane which, struct ck_error *err);
 
-/* without memory it stays until it closes, and refuses new streams: false */
+/* false: out of memory; the connection stays until it closes, and takes no new streams */
 static bool retire(struct lane *lane)
 {
 	struct ck_upstream *upstream = lane->upstream;
 	struct retiring *old = CK_NEW(struct retiring);
 	if (!old)
 		return false;
-	*old = (struct retiring){ .next = upstream->retiring, .conn = CK_TAKE(lane->conn) };
-	upstream->retiring = old;
+	old->conn = CK_TAKE(lane->conn);
+	LL_PREPEND(upstream->retiring, old);
 	ck_connection_shut(old->conn);
 	return true;
 }
@@ -177,7 +175,7 @@ static void version_answered(struct ck_unary_reply *reply, void *userdata)
 		ask_version(upstream);
 		return;
 	}
-	ck_redact(text ? text : "no reason given", CK_SANDBOX, NULL, 0, redacted);
+	upstream->owner->redact(text ? text : "no reason given", redacted);
 	snprintf(why, sizeof(why), "unix://%s: Version: %s: %s", upstream->path,
 		 ck_grpc_name(reply->status.code), redacted);
 	later(upstream, why);
@@ -197,7 +195,7 @@ static void ask_version(struct ck_upstream *upstream)
 	}
 }
 
-/* ---- for the rest of the daemon -------------------------------------------------------------- */
+/* ---- for its owner --------------------------------------------------------------------------- */
 
 int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upstream_owner *owner,
 		    void *userdata, struct ck_upstream **ret_upstream, struct ck_error *err)
@@ -209,7 +207,9 @@ int ck_upstream_new(struct ck_loop *loop, const char *path, const struct ck_upst
 		free(copy);
 		return ck_nomem(err);
 	}
-	*upstream = (struct ck_upstream){ .loop = loop, .path = copy, .owner = owner, .userdata = userdata };
+	*upstream = (struct ck_upstream){
+		.loop = loop, .path = copy, .owner = owner, .userdata = userdata
+	};
 	for (size_t i = 0; i < CK_LANES; i++)
 		upstream->lanes[i].upstream = upstream;
 	snprintf(upstream->why, sizeof(upstream->why), "unix://%s: not connected yet", path);
@@ -225,9 +225,8 @@ void ck_upstream_free(struct ck_upstream *upstream)
 	ck_unary_cancel(upstream->asking);
 	for (size_t i = 0; i < CK_LANES; i++)
 		ck_connection_free(upstream->lanes[i].conn);
-	while (upstream->retiring) {
-		struct retiring *old = upstream->retiring;
-		upstream->retiring = old->next;
+	struct retiring *old, *next;
+	LL_FOREACH_SAFE(upstream->retiring, old, next) {
 		ck_connection_free(old->conn);
 		free(old);
 	}
@@ -256,9 +255,9 @@ struct ck_loop *ck_upstream_loop(struct ck_upstream *upstream)
 	return upstream->loop;
 }
 
-#define OPEN_HEADERS_MAX 64u /* more are passed on from memory of their own */
+#define OPEN_HEADERS_MAX 64u /* on the stack; more headers are copied to the heap */
 
-/* CRI-O takes "application/grpc" and nothing behind it */
+/* CRI-O accepts "application/grpc" without a suffix only */
 static int open_stream(struct ck_connection *conn, const struct ck_h2_header *headers, size_t n,
 		       const struct ck_h2_handler *handler, void *userdata,
 		       struct ck_h2_stream **ret_stream, struct ck_error *err)
@@ -280,9 +279,9 @@ static int open_stream(struct ck_connection *conn, const struct ck_h2_header *he
 	return r;
 }
 
-/* a call that GOAWAY refused is sent again before draining() has told of it, from inside closed();
- * and the ids of streams may end. Nobody goes down from here, where calls are in the middle of
- * something: draining() does that if dialling is in vain */
+/* A call that a GOAWAY refused is sent again from inside closed(), before draining() is called. The
+ * ids of streams may also run out. If dialling fails here, the upstream does not go down yet,
+ * because a call may be in the middle of something; draining() does that. */
 static int open_elsewhere(struct lane *lane, enum ck_lane which, const struct ck_h2_header *headers,
 			  size_t n, const struct ck_h2_handler *handler, void *userdata,
 			  struct ck_h2_stream **ret_stream, struct ck_error *err)
@@ -304,7 +303,7 @@ int ck_upstream_open(struct ck_upstream *upstream, enum ck_lane which,
 	if (!upstream->lanes[CK_LANE_PASS].conn)
 		return ck_fail(err, CK_EUNAVAILABLE, "the runtime is not connected: %s",
 			       upstream->why);
-	/* ended; it hears so at the end of this turn */
+	/* it has ended; the lane is told at the end of this turn of the loop */
 	if (lane->conn && !ck_connection_h2(lane->conn))
 		return ck_fail(err, CK_EUNAVAILABLE, "the runtime's connection has just ended");
 	int r = lane->conn ? 0 : dial(upstream, which, err);
