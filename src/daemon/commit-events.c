@@ -277,9 +277,11 @@ static void sandbox_told(struct ck_unary_reply *reply, void *userdata)
 	struct ck_wire wire;
 	int r = answer(a, reply, a->announcer->sandbox_status, hides, &cut, &wire, &err);
 	if (r == 0)
-		r = copy_fields(wire, CRI_PodSandboxStatusResponse_status, CRI_ContainerEventResponse_pod_sandbox_status, &a->body, &err);
+		r = copy_fields(wire, CRI_PodSandboxStatusResponse_status,
+				CRI_ContainerEventResponse_pod_sandbox_status, &a->body, &err);
 	if (r == 0)
-		r = copy_fields(wire, CRI_PodSandboxStatusResponse_containers_statuses, CRI_ContainerEventResponse_containers_statuses, &a->body, &err);
+		r = copy_fields(wire, CRI_PodSandboxStatusResponse_containers_statuses,
+				CRI_ContainerEventResponse_containers_statuses, &a->body, &err);
 	ck_bytes_free(&cut);
 	if (r < 0)
 		finish(a, err.text);

@@ -564,8 +564,8 @@ static void object_free(struct ck_object *object)
 static struct ck_object read_one(const char *rpc, const struct ck_bytes *message)
 {
 	struct ck_object object = { 0 };
-	int r = ck_filter_response(method(rpc), message->p, message->len, copy_object, &object, NULL,
-				   NULL, NULL);
+	int r = ck_filter_response(method(rpc), message->p, message->len, copy_object, &object,
+				   NULL, NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_non_null(object.id);
 	return object;
@@ -692,8 +692,8 @@ static void a_container_in_a_sandbox_has_its_pod_without_labels(void **state)
 	put_number(&status, 4, things[3].created_at);
 	put(&message, 3, &status);
 	put_thing(&message, 1, &pod_sandbox_status, &everything, 0);
-	int r = ck_filter_response(method("PodSandboxStatus"), message.p, message.len, hides, &asked,
-				   NULL, NULL, NULL);
+	int r = ck_filter_response(method("PodSandboxStatus"), message.p, message.len, hides,
+				   &asked, NULL, NULL, NULL);
 	assert_int_equal(r, CK_FILTER_AS_IT_CAME);
 	assert_int_equal(asked.n, 2);
 	ck_bytes_free(&message);

@@ -262,7 +262,9 @@ static void *make_device(struct apply *apply, const void *item, int *ret_r)
 	if (!to)
 		return no_memory(apply, ret_r);
 	if (!is_hosts_own(from)) {
-		*ret_r = refuse(apply, "other than the host's device of this path: ", FIELD(Devices), ck_list_key(from));
+		*ret_r =
+			refuse(apply, "other than the host's device of this path: ", FIELD(Devices),
+			       ck_list_key(from));
 		return NULL;
 	}
 	bool block = from->type && *from->type == 'b';
