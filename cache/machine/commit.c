@@ -141,8 +141,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 		ck_evict(m, e, why);
 	} else if (ck_duplicate_pending(e)) {
 		keep(m, e);
-	} else if (newest ||
-		   (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
+	} else if (newest || (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {
 		ck_commit(m, e);
 	} else {
 		keep(m, e);

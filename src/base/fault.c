@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "src/base/fault.h"
 

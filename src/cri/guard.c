@@ -153,7 +153,7 @@ int ck_guard_request(const struct ck_cri_method *method, const void *request, si
 		out = (struct ck_bytes){ 0 };
 	}
 	strcpy(ret_id, acts_on ? acts_on->id : "");
-	return hidden ? CK_GUARD_HIDDEN : longer ? CK_GUARD_REWRITTEN : CK_GUARD_AS_IT_CAME;
+	return hidden ? CK_IDS_HIDDEN : longer ? CK_IDS_REWRITTEN : CK_IDS_UNCHANGED;
 }
 
 bool ck_guard_has_filter(const struct ck_cri_method *method, const void *request, size_t len)

@@ -13,14 +13,14 @@
  * hidden, or an error */
 typedef int ck_resolve_fn(enum ck_kind kind, const char *id, const char **ret_id, void *userdata);
 
-enum ck_guarded { CK_GUARD_AS_IT_CAME = 0, CK_GUARD_REWRITTEN = 1, CK_GUARD_HIDDEN = 2 };
+enum ck_guarded { CK_IDS_UNCHANGED = 0, CK_IDS_REWRITTEN = 1, CK_IDS_HIDDEN = 2 };
 
 /*
  * ck_guard_request - walk @method's request. The last occurrence of a field counts, as for the
  * runtime. A hidden id in the filter of a list stays as it is, because the answer is filtered.
  * @ret_id: the id that the call acts on, in full; as it came if it is hidden; "" if there is none.
  * It is of method->kind, for CreateContainer of the sandbox. CK_ID_MAX + 1 bytes.
- * Return: enum ck_guarded, @ret_request set with CK_GUARD_REWRITTEN; -CK_EMALFORMED, -CK_ETOOBIG
+ * Return: enum ck_guarded, @ret_request set with CK_IDS_REWRITTEN; -CK_EMALFORMED, -CK_ETOOBIG
  * (an id over CK_ID_MAX), -CK_ENOMEM, or what @resolve returned.
  */
 int ck_guard_request(const struct ck_cri_method *method, const void *request, size_t len,

@@ -148,15 +148,15 @@ bool ck_call_guard(struct ck_call *call)
 	struct ck_error err = { 0 };
 	int r = ck_guard_request(call->method, call->request.p, call->request.len, resolve, call,
 				 call->id, &rewritten, &err);
-	if (r == CK_GUARD_AS_IT_CAME)
+	if (r == CK_IDS_UNCHANGED)
 		return true;
-	if (r == CK_GUARD_REWRITTEN) {
+	if (r == CK_IDS_REWRITTEN) {
 		call->client->held += rewritten.len - call->request.len;
 		ck_bytes_free(&call->request);
 		call->request = rewritten;
 		return true;
 	}
-	if (r == CK_GUARD_HIDDEN) { /* in the words of a runtime that has never heard of it */
+	if (r == CK_IDS_HIDDEN) { /* in the words of a runtime that has never heard of it */
 		call->daemon->metrics.refused_hidden[ck_metrics_method(call->method)]++;
 		ck_call_answer(call, CK_GRPC_NOT_FOUND,
 			       call->method->kind == CK_SANDBOX

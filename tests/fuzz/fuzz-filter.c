@@ -89,10 +89,10 @@ static void check_guard(const struct ck_cri_method *method, const uint8_t *data,
 	int r = ck_guard_request(method, data, size, resolve, NULL, id, &out, &err);
 
 	check(r >= 0 || r == -CK_EMALFORMED || r == -CK_ETOOBIG);
-	if (r == CK_GUARD_REWRITTEN) {
+	if (r == CK_IDS_REWRITTEN) {
 		int second = ck_guard_request(method, out.p, out.len, resolve, NULL, id_again,
 					      &again, &err);
-		check(second == CK_GUARD_AS_IT_CAME && !strcmp(id, id_again));
+		check(second == CK_IDS_UNCHANGED && !strcmp(id, id_again));
 		check(ck_guard_has_filter(method, out.p, out.len));
 	}
 	ck_bytes_free(&out);

@@ -99,7 +99,7 @@ NF < 4 || NF > 5 { fail(0, "line " FNR ": not name, rule, file, old text, new te
 {
 	name[++edits] = $1; file[edits] = $3; old[edits] = $4; new[edits] = $5
 	if (index(" " sources " ", " " $3 " ") == 0)
-		fail(edits, "this source is not instrumented: name it in Makefile.am")
+		fail(edits, "this source is not instrumented: name it in tests/mutants/local.mk")
 	if (!($1 in number)) {
 		number[$1] = ++mutants
 		list = list sprintf("\t{ %s, %s },\n", quoted($1), quoted($2))

@@ -140,7 +140,7 @@ static void guard(struct run *run, const struct ck_cri_method *method, const voi
 	memset(run, 0, sizeof(*run));
 	run->r = ck_guard_request(method, copy, len, resolve, &run->asked, run->id, &run->out,
 				  &run->err);
-	assert_int_equal(run->out.p != NULL, run->r == CK_GUARD_REWRITTEN);
+	assert_int_equal(run->out.p != NULL, run->r == CK_IDS_REWRITTEN);
 	assert_int_equal(run->err.code, run->r < 0 ? -run->r : 0);
 	if (run->r < 0)
 		assert_true(*run->err.text);
@@ -159,7 +159,7 @@ static void expect(const struct place *place, const char *id, const char *other,
 	assert_int_equal(run.r, r);
 	snprintf(text, sizeof(text), "%c-%s", place->kind, full);
 	assert_string_equal(run.id, text);
-	if (r == CK_GUARD_REWRITTEN) {
+	if (r == CK_IDS_REWRITTEN) {
 		assert_int_equal(run.out.len, expected.len);
 		assert_memory_equal(run.out.p, expected.p, expected.len);
 	}
@@ -178,24 +178,24 @@ static void every_call_is_guarded_at_its_ids(void **state)
 	assert_int_equal(guarded, CK_COUNT(places));
 	for (const struct place *p = places; n < CK_COUNT(places); p++, n++) {
 		bool filter = method(p->rpc)->class == CK_CRI_FILTER;
-		expect(p, "seen1", NULL, CK_GUARD_AS_IT_CAME, "seen1", NULL);
-		expect(p, "unknown", NULL, CK_GUARD_AS_IT_CAME, "unknown", NULL);
-		expect(p, "se", NULL, CK_GUARD_REWRITTEN, "seen1", NULL);
+		expect(p, "seen1", NULL, CK_IDS_UNCHANGED, "seen1", NULL);
+		expect(p, "unknown", NULL, CK_IDS_UNCHANGED, "unknown", NULL);
+		expect(p, "se", NULL, CK_IDS_REWRITTEN, "seen1", NULL);
 		/* no longer, but another */
-		expect(p, "SEEN1", NULL, CK_GUARD_REWRITTEN, "seen1", NULL);
-		expect(p, "hid1", NULL, filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "hid1",
+		expect(p, "SEEN1", NULL, CK_IDS_REWRITTEN, "seen1", NULL);
+		expect(p, "hid1", NULL, filter ? CK_IDS_UNCHANGED : CK_IDS_HIDDEN, "hid1",
 		       NULL);
-		expect(p, "hi", NULL, filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "hi", NULL);
+		expect(p, "hi", NULL, filter ? CK_IDS_UNCHANGED : CK_IDS_HIDDEN, "hi", NULL);
 		if (!p->other_kind)
 			continue;
-		expect(p, "seen1", "unknown", CK_GUARD_AS_IT_CAME, "seen1", "unknown");
-		expect(p, "seen1", "se", CK_GUARD_REWRITTEN, "seen1", "seen1");
-		expect(p, "se", "se", CK_GUARD_REWRITTEN, "seen1", "seen1");
-		expect(p, "se", "seen1", CK_GUARD_REWRITTEN, "seen1", "seen1");
-		expect(p, "seen1", "hid1", filter ? CK_GUARD_AS_IT_CAME : CK_GUARD_HIDDEN, "seen1",
+		expect(p, "seen1", "unknown", CK_IDS_UNCHANGED, "seen1", "unknown");
+		expect(p, "seen1", "se", CK_IDS_REWRITTEN, "seen1", "seen1");
+		expect(p, "se", "se", CK_IDS_REWRITTEN, "seen1", "seen1");
+		expect(p, "se", "seen1", CK_IDS_REWRITTEN, "seen1", "seen1");
+		expect(p, "seen1", "hid1", filter ? CK_IDS_UNCHANGED : CK_IDS_HIDDEN, "seen1",
 		       "hid1");
-		expect(p, "se", "hi", filter ? CK_GUARD_REWRITTEN : CK_GUARD_HIDDEN, "seen1", "hi");
-		expect(p, "hi", "se", filter ? CK_GUARD_REWRITTEN : CK_GUARD_HIDDEN, "hi", "seen1");
+		expect(p, "se", "hi", filter ? CK_IDS_REWRITTEN : CK_IDS_HIDDEN, "seen1", "hi");
+		expect(p, "hi", "se", filter ? CK_IDS_REWRITTEN : CK_IDS_HIDDEN, "hi", "seen1");
 	}
 }
 
@@ -208,7 +208,7 @@ static void calls_without_ids_pass_unread(void **state)
 		if (ck_cri_method_at(i)->request)
 			continue;
 		guard(&run, ck_cri_method_at(i), "\xff\xff", 2);
-		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
+		assert_int_equal(run.r, CK_IDS_UNCHANGED);
 		assert_string_equal(run.id, "");
 		assert_int_equal(run.asked.n, 0);
 	}
@@ -222,10 +222,10 @@ static void an_empty_or_absent_id_is_the_runtimes_business(void **state)
 	for (size_t i = 0; i < CK_COUNT(places); i++) {
 		struct ck_bytes request = { 0 };
 		guard(&run, method(places[i].rpc), "", 0);
-		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
+		assert_int_equal(run.r, CK_IDS_UNCHANGED);
 		put_at(&request, places[i].path, 1, "");
 		guard(&run, method(places[i].rpc), request.p, request.len);
-		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
+		assert_int_equal(run.r, CK_IDS_UNCHANGED);
 		assert_string_equal(run.id, "");
 		assert_int_equal(run.asked.n, 0);
 		ck_bytes_free(&request);
@@ -249,7 +249,7 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 		put_number(&expected, 2, 1);
 		put_text(&expected, 1, "s-seen1");
 		guard(&run, method("PodSandboxStatus"), request.p, request.len);
-		assert_int_equal(run.r, CK_GUARD_REWRITTEN);
+		assert_int_equal(run.r, CK_IDS_REWRITTEN);
 		assert_int_equal(run.out.len, expected.len);
 		assert_memory_equal(run.out.p, expected.p, expected.len);
 		assert_string_equal(run.id, "s-seen1");
@@ -262,10 +262,10 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 	put_text(&hidden, 1, "s-seen1");
 	put_text(&hidden, 1, "s-hid1");
 	guard(&run, method("PodSandboxStatus"), hidden.p, hidden.len);
-	assert_int_equal(run.r, CK_GUARD_HIDDEN);
+	assert_int_equal(run.r, CK_IDS_HIDDEN);
 	put_text(&hidden, 1, "");
 	guard(&run, method("PodSandboxStatus"), hidden.p, hidden.len);
-	assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
+	assert_int_equal(run.r, CK_IDS_UNCHANGED);
 	ck_bytes_free(&hidden);
 }
 
@@ -282,10 +282,10 @@ static void a_message_in_pieces_is_merged(void **state)
 	put_at(&request, target, 1, "c-hid1");
 	put_pair(&request, 2, "metadata", "");
 	guard(&run, method("CreateContainer"), request.p, request.len);
-	assert_int_equal(run.r, CK_GUARD_HIDDEN);
+	assert_int_equal(run.r, CK_IDS_HIDDEN);
 	put_at(&request, target, 1, "c-seen1");
 	guard(&run, method("CreateContainer"), request.p, request.len);
-	assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
+	assert_int_equal(run.r, CK_IDS_UNCHANGED);
 	ck_bytes_free(&request);
 }
 
@@ -298,7 +298,7 @@ static void a_field_of_another_wire_type_is_another_field(void **state)
 	put_text(&request, 1, "s-se");
 	put_number(&request, 1, 7);
 	guard(&run, method("StopPodSandbox"), request.p, request.len);
-	assert_int_equal(run.r, CK_GUARD_REWRITTEN);
+	assert_int_equal(run.r, CK_IDS_REWRITTEN);
 	assert_string_equal(run.id, "s-seen1");
 	assert_memory_equal(run.out.p + run.out.len - 2, "\x08\x07", 2);
 	ck_bytes_free(&run.out);
@@ -321,7 +321,7 @@ static void ids_that_cannot_be_are_refused(void **state)
 		id[CK_ID_MAX] = '\0';
 		put_at(&longest, places[i].path, 1, id);
 		guard(&run, method(places[i].rpc), longest.p, longest.len);
-		assert_int_equal(run.r, CK_GUARD_AS_IT_CAME);
+		assert_int_equal(run.r, CK_IDS_UNCHANGED);
 		assert_string_equal(run.id, id);
 		put_at(&nul, places[i].path, 1, "?-seen1");
 		/* "?" is in no unknown field */
@@ -378,7 +378,7 @@ static void memory_may_end_anywhere(void **state)
 		while (run.r == -CK_ENOMEM) {
 			ck_fault_arm(CK_FAULT_ALLOC, ++n, false);
 			guard(&run, method(places[i].rpc), request.p, request.len);
-			assert_int_equal(run.r, ck_fault_hit() ? -CK_ENOMEM : CK_GUARD_REWRITTEN);
+			assert_int_equal(run.r, ck_fault_hit() ? -CK_ENOMEM : CK_IDS_REWRITTEN);
 			ck_fault_arm(0, 0, false);
 			ck_bytes_free(&run.out);
 		}
@@ -401,7 +401,7 @@ static void a_request_of_16_mib_is_rewritten_around_its_id(void **state)
 	put_at(&request, target, 1, "c-se");
 	put_text(&request, 9, big);
 	guard(&run, method("CreateContainer"), request.p, request.len);
-	assert_int_equal(run.r, CK_GUARD_REWRITTEN);
+	assert_int_equal(run.r, CK_IDS_REWRITTEN);
 	/* "en1": the lengths around it keep their size */
 	assert_int_equal(run.out.len, request.len + 3);
 	ck_bytes_free(&run.out);
