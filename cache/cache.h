@@ -2,18 +2,40 @@
 #ifndef CK_CACHE_CACHE_H
 #define CK_CACHE_CACHE_H
 /*
- * Around the machine: rounds, jobs, the crank. Who may touch what:
+ * Around the machine: rounds, jobs, the event loop. Each file calls only those below it:
  *
- *   lock       guards the small shared state below: queue, ready turns, flags. Never held while anything else is called.
- *   the round  one thread at a time owns machine and store. A caller puts an operation on the queue; if nobody runs a round it
- *              takes the whole queue, feeds it to the machine, commits once, settles, and tells the
- *              others. So under load many operations share one transaction, and alone a caller does
- *              its own without a hand-over.
- *   the crank  ck_process() or the library's thread: timers, host jobs, hooks, callbacks, wishes, log lines. Host and hooks are
- *              called from nowhere else (but hooks.choose and .released, inside the round).
+ *   src/api.c       the guarded border
+ *   open-cache.c    opening and closing
+ *   event-loop.c    ck_process() and the library's thread: timers, jobs, callbacks, log lines,
+ *                   requests of an administrator
+ *   caller.c        turns      view.c   filters for lists      gauges.c   figures for metrics
+ *   host-jobs.c     what host and hooks are asked
+ *   rounds.c        entering and leaving a round, writing it, decided turns
+ *   machine-ops.c   what the machine asks
+ *   hidden-set.c    what is hidden at one moment
  *
- *   rounds.c rounds, open, close    host-jobs.c what the host is asked    event-loop.c the crank    view.c filters for lists
- *   caller.c callers             src/api.c the guarded border
+ * THE ROUND. One thread at a time owns machine and store: between ck_round_enter() and
+ * ck_round_leave(), by plain code. A round ends with one transaction. Whoever leaves while others
+ * wait to enter lets them in first and sleeps; the last one writes the round, settles the machine
+ * and wakes the others. So under load many callers share one transaction, and a caller that is
+ * alone writes its own and waits for nobody. A thread is at most once in a round, because it sleeps
+ * until the round is written: so every round ends.
+ *
+ * Only ck_round_enter() fails: in a forked child, after the cache was closed, and on a thread that
+ * is in the round already. That is a call from hooks.choose, hooks.released or host.committed, or
+ * from the function given to ck_snapshot() or ck_entries().
+ *
+ * When ck_round_leave() returns, everything the caller did is on disk, or is known not to be. In
+ * the second case ck_machine_settle() has undone what must not be seen without being on disk, and
+ * turns have the outcomes that follow from that. So a caller fetches the outcome of its turn, and
+ * answers, after it left (K29).
+ *
+ * Inside a round nobody waits for anything but the store. Host and hooks are called by the event
+ * loop, outside of rounds, except for the functions named above.
+ *
+ * THE LOCK guards the small state that all threads share: decided turns, callbacks, log lines,
+ * flags. It may be taken inside a round. While it is held nothing is called but functions that say
+ * "lock held".
  */
 #include <pthread.h>
 
@@ -25,37 +47,30 @@
 
 struct ck_hidden_set;
 
-struct ck_op { /* one operation of a round; lies on its caller's stack or in a job */
-	struct ck_op *next;
-	void (*run)(struct ck_cache *cache, struct ck_op *op); /* inside the round; or NULL */
-	/* the same, once the round is on disk or known not to be */
-	void (*settled)(struct ck_cache *cache, struct ck_op *op);
-	/* its owner: it is done, or the round is free and it is the first in the queue */
-	pthread_cond_t wake;
-	bool done;
-	bool refused; /* it came after the cache was closed, and has not run */
-};
-
 struct ck_turn {
 	struct ck_mturn m;
 	struct ck_cache *cache; /* a reference */
 	struct ck_fingerprint *fp;
 	enum ck_kind kind;
-	void *request; /* to redact the runtime's texts with; in memory only */
+	void *request; /* the runtime's texts are redacted with it; in memory only */
 	size_t request_len;
-	struct ck_job *resolving; /* its image reference is asked for */
-	struct ck_turn *prev, *next; /* all turns of the cache; guarded by the round */
-	bool linked;                 /* was among them once */
-	/* guarded by lock */
+
+	/* owned by the round */
+	struct ck_job *resolving;    /* resolves its image reference; NULL: none does */
+	struct ck_turn *prev, *next; /* in cache->turns */
+	bool linked;                 /* was in cache->turns once */
+
+	/* guarded by the lock */
 	pthread_cond_t decided;
-	bool is_ready, closed, left; /* is_ready: @outcome has not been fetched */
-	bool creates;                /* CK_CREATE was, once */
-	/* ck_turn_finish() or ck_turn_fail() runs: what it decides nobody else hears */
-	bool ending;
+	bool is_ready; /* @outcome has not been fetched */
 	int outcome;
+	bool closed, left;
+	bool creates; /* it fetched CK_CREATE */
+	/* ck_turn_finish() or ck_turn_fail() runs, and only it may fetch the outcome */
+	bool ending;
 	ck_turn_cb *cb;
 	void *userdata;
-	bool queued; /* in cache->callbacks */
+	bool queued; /* in cache->callbacks, by: */
 	struct ck_turn *queue_prev, *queue_next;
 	unsigned waiting; /* threads in ck_turn_wait() */
 };
@@ -64,7 +79,7 @@ struct ck_log_line {
 	enum ck_log_level level;
 	char text[CK_ERROR_TEXT];
 };
-#define CK_LOG_LINES 64 /* waiting for the crank; more are counted, not kept */
+#define CK_LOG_LINES 64 /* that wait for the event loop; further ones are only counted */
 
 struct ck_cache {
 	unsigned refs; /* atomic: the host's, and one of every turn, job and view */
@@ -77,79 +92,101 @@ struct ck_cache {
 	struct ck_compare_rules compare;
 	char **patterns; /* of compare.ignore_annotations */
 	char boot[37];
-	struct ck_digest_key key; /* the store's; here it can be read outside of rounds */
-	uint64_t random; /* state of the jitter's generator */
+	struct ck_digest_key key; /* a copy of the store's, readable outside of rounds */
 
 	/* owned by the round */
 	struct ck_machine *machine;
 	struct ck_store *store;
 	struct ck_turn *turns;
-	struct ck_hidden_set
-		*hidden;      /* what was hidden when last somebody asked; NULL: nobody did */
-	bool volatile_rounds; /* the last round could not be written */
-	bool damaged;         /* seen while reading: the next round sets the database aside */
-	unsigned unlisted;    /* kinds (1 << kind) whose last whole list failed: said once */
-	bool shut;            /* turns were taken leave of: what comes now is refused */
+	struct ck_hidden_set *hidden; /* from the last question; NULL: nobody has asked */
+	uint64_t random;              /* state of the jitter's generator */
+	bool volatile_rounds;         /* the last round could not be written */
+	bool damaged;      /* found while reading: the next round sets the database aside */
+	unsigned unlisted; /* kinds (1 << kind) whose last whole list failed; logged once */
+	bool shut;         /* the turns are gone: no more callers */
 	uint64_t retry_at, counters_at;
-	struct ck_counters counted; /* as they lie in the database */
+	struct ck_counters counted; /* as they are in the database */
 
+	/* guarded by the lock */
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* the last call returned, a callback or the crank's turn ended */
-	struct ck_op *ops, **ops_end;
-	bool busy; /* a round runs, by: */
-	pthread_t runner;
+	bool owned; /* somebody is in the round: @owner */
+	pthread_t owner;
+	unsigned entering;        /* threads that wait to enter */
+	uint64_t round;           /* the number of rounds that are over */
+	pthread_cond_t may_enter; /* not @owned any more */
+	pthread_cond_t round_over;
+	unsigned calls; /* between enter and the end of leave; ck_cache_close() waits for them */
 	bool closed;
-	unsigned calls; /* inside the library; ck_cache_close() waits for them */
-	struct ck_turn *callbacks, *callbacks_last;
-	struct ck_turn *in_callback; /* its callback runs, by the crank */
-	bool pending;  /* wants, lists or callbacks: the crank has work now */
-	uint64_t due;  /* the machine's next timer */
+	pthread_cond_t changed; /* the last call ended, or a callback or a ck_process() */
+	struct ck_turn *callbacks;
+	struct ck_turn *in_callback; /* its callback is running */
+	bool pending; /* the event loop has work now: wants, lists, callbacks or log lines */
+	uint64_t due; /* the machine's next timer */
 	struct ck_log_line *log;
 	unsigned log_n, log_lost;
 
-	/* the crank */
-	bool has_loop; /* somebody turns it, or said so */
-	bool threaded, stop, processing;
-	pthread_t thread, process_thread;
+	/* the event loop; guarded by the lock */
+	bool has_loop; /* somebody runs it, or has asked for the descriptor */
+	bool threaded, stop;
+	pthread_t thread; /* the library's, if @threaded */
+	bool processing;  /* @process_thread is in ck_process() */
+	pthread_t process_thread;
 	int epoll_fd, event_fd, timer_fd;
 	bool signalled; /* event_fd was written and not read */
-	uint64_t armed; /* timer_fd is set for this time */
+	uint64_t armed; /* timer_fd is set to this time */
 	struct ck_admin_requests *admin_requests;
-	bool gap; /* timers wait one turn of the crank (K15); guarded by lock */
+	bool gap; /* timers wait for the next ck_process() (K15) */
 };
+
+/* machine-ops.c */
+extern const struct ck_machine_ops ck_machine_ops;
+void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
 
 /* rounds.c */
 uint64_t ck_cache_now(const struct ck_cache *cache);
 struct ck_cache *ck_cache_ref(struct ck_cache *cache);
 void ck_cache_unref(struct ck_cache *cache);
-int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache,
-		       struct ck_error *err);
-int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err);
-/* of the process that opened it. No system call: asked for each object of a list */
+/* is this a forked child? No system call: it is asked for each object of a list */
 bool ck_cache_in_child(const struct ck_cache *cache);
-/* 0, -CK_ECLOSED, -CK_EDEADLK (from inside the round) */
-int ck_cache_do(struct ck_cache *cache, struct ck_op *op);
-/* is this thread running it? lock held */
-bool ck_cache_in_round(const struct ck_cache *cache);
+/* ck_cache_log - any thread. The line is written by the event loop: a host's log function must not
+ * be called from inside a round */
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
 	CK_PRINTF(3, 4);
-void ck_cache_wake(struct ck_cache *cache); /* the crank; lock held */
-void ck_told_fill(struct ck_told *told, const struct ck_entry *e);
+/* wake the event loop if it has something to do; lock held */
+void ck_cache_wake(struct ck_cache *cache);
+/* is this thread inside a round? lock held */
+bool ck_cache_in_round(const struct ck_cache *cache);
+/* ... or in a callback of the event loop? lock held */
+bool ck_cache_in_callback(const struct ck_cache *cache);
+
+/* ck_round_enter - own machine and store. 0, -CK_EFORK, -CK_ECLOSED, -CK_EDEADLK */
+int ck_round_enter(struct ck_cache *cache, struct ck_error *err);
+/* ck_round_write - inside a round: what it has changed so far is on disk now, or known not to be */
+void ck_round_write(struct ck_cache *cache);
+/* ck_round_leave - returns when the round is written, or known not to be */
+void ck_round_leave(struct ck_cache *cache);
+
+/* decided turns; lock held */
+void ck_turn_ready(struct ck_turn *turn, int outcome);
+int ck_turn_fetch(struct ck_turn *turn); /* takes the outcome; CK_WAIT: there is none */
+void ck_turn_queue_callback(struct ck_turn *turn);
+void ck_turn_unqueue_callback(struct ck_turn *turn);
 
 /* host-jobs.c */
-/* inside the round: what is wanted now, chained */
+/* inside a round, when what is wanted is on disk: the jobs for it, in a list */
 struct ck_job *ck_jobs_collect(struct ck_cache *cache);
 void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs);
-void ck_job_forget_turn(struct ck_job *job); /* inside the round: its turn is freed */
+void ck_job_forget_turn(struct ck_job *job); /* inside a round: its turn goes */
 
 /* event-loop.c */
 int ck_event_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_error *err);
-void ck_event_loop_close(struct ck_cache *cache);
+void ck_event_loop_close(struct ck_cache *cache); /* waits until nobody is in it */
 int ck_event_loop_process(struct ck_cache *cache);
 int ck_event_loop_thread(struct ck_cache *cache, struct ck_error *err);
 uint64_t ck_event_loop_timeout(struct ck_cache *cache);
 
-/* caller.c */
-void ck_turn_ready(struct ck_cache *cache, struct ck_turn *turn, int outcome); /* lock held */
-int ck_turn_fetch(struct ck_turn *turn); /* lock held: the outcome, taken; or CK_WAIT */
+/* open-cache.c */
+int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache,
+		       struct ck_error *err);
+int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err);
 #endif

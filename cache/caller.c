@@ -1,73 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers: a turn from begin to free, on both faces. src/api.c has checked the arguments. */
+/* Callers: a turn from begin to free, by waiting and by callback. */
+#include <utlist.h>
+
 #include "cache/caller.h"
 #include "cache/request/redact.h"
 #include "src/base/limits.h"
 
-/* ---- decided turns --------------------------------------------------------------------------- */
-
-static void callback_queue(struct ck_cache *cache, struct ck_turn *turn)
+/* Takes the outcome of a turn after its round. */
+static int fetch(struct ck_turn *turn, struct ck_error *err)
 {
-	if (turn->queued)
-		return;
-	turn->queued = true;
-	turn->queue_next = NULL;
-	turn->queue_prev = cache->callbacks_last;
-	if (cache->callbacks_last)
-		cache->callbacks_last->queue_next = turn;
-	else
-		cache->callbacks = turn;
-	cache->callbacks_last = turn;
-	cache->pending = true;
-}
-
-void ck_callback_unqueue(struct ck_cache *cache, struct ck_turn *turn)
-{
-	if (!turn->queued)
-		return;
-	turn->queued = false;
-	if (turn->queue_prev)
-		turn->queue_prev->queue_next = turn->queue_next;
-	else
-		cache->callbacks = turn->queue_next;
-	if (turn->queue_next)
-		turn->queue_next->queue_prev = turn->queue_prev;
-	else
-		cache->callbacks_last = turn->queue_prev;
-	turn->queue_prev = turn->queue_next = NULL;
-}
-
-void ck_turn_ready(struct ck_cache *cache, struct ck_turn *turn, int outcome)
-{
-	turn->is_ready = true;
-	turn->outcome = outcome;
-	if (turn->ending)
-		return;
-	if (turn->waiting)
-		pthread_cond_broadcast(&turn->decided);
-	if (turn->cb)
-		callback_queue(cache, turn);
-}
-
-int ck_turn_fetch(struct ck_turn *turn)
-{
-	if (!turn->is_ready)
-		return CK_WAIT;
-	turn->is_ready = false;
-	turn->creates = turn->creates || turn->outcome == CK_CREATE;
-	ck_callback_unqueue(turn->cache, turn);
-	return turn->outcome;
-}
-
-static int fetch_locked(struct ck_turn *turn, int r, struct ck_error *err)
-{
-	if (r < 0) {
-		if (r == -CK_ECLOSED)
-			return ck_fail(err, CK_ECLOSED, "the cache is closing");
-		return ck_fail(err, -r, "not from inside a hook's choose or a snapshot");
-	}
 	pthread_mutex_lock(&turn->cache->lock);
-	r = ck_turn_fetch(turn);
+	int r = ck_turn_fetch(turn);
 	pthread_mutex_unlock(&turn->cache->lock);
 	if (r < 0 && err)
 		*err = turn->m.err;
@@ -76,66 +19,38 @@ static int fetch_locked(struct ck_turn *turn, int r, struct ck_error *err)
 
 /* ---- begin ----------------------------------------------------------------------------------- */
 
-struct begin_op {
-	struct ck_op op;
-	struct ck_turn *turn;
-	struct ck_key *key;
-	uint64_t timeout;
-	bool expired;
-	int r;
-	struct ck_error err;
-};
-
-static void turn_link(struct ck_cache *cache, struct ck_turn *turn)
-{
-	turn->next = cache->turns;
-	if (turn->next)
-		turn->next->prev = turn;
-	cache->turns = turn;
-	turn->linked = true;
-}
-
-static void turn_unlink(struct ck_cache *cache, struct ck_turn *turn)
-{
-	if (turn->prev)
-		turn->prev->next = turn->next;
-	else if (cache->turns == turn)
-		cache->turns = turn->next;
-	if (turn->next)
-		turn->next->prev = turn->prev;
-	turn->prev = turn->next = NULL;
-}
-
-static void run_begin(struct ck_cache *cache, struct ck_op *op)
-{
-	struct begin_op *begin = (struct begin_op *)(void *)op;
-	turn_link(cache, begin->turn);
-	begin->r = ck_machine_begin(cache->machine, &begin->turn->m, begin->key, begin->turn->fp,
-				    begin->timeout, begin->expired, &begin->err);
-}
-
-static struct ck_turn *turn_new(struct ck_cache *cache)
+static struct ck_turn *turn_new(struct ck_cache *cache, enum ck_kind kind)
 {
 	struct ck_turn *turn = CK_NEW(struct ck_turn);
 	if (!turn)
 		return NULL;
 	turn->cache = ck_cache_ref(cache);
+	turn->kind = kind;
 	pthread_cond_init(&turn->decided, NULL);
 	return turn;
+}
+
+static void turn_auto(struct ck_turn **turn)
+{
+	if (*turn)
+		ck_turn_free_impl(*turn);
+}
+#define TURN_AUTO __attribute__((cleanup(turn_auto)))
+
+static void turn_link(struct ck_cache *cache, struct ck_turn *turn)
+{
+	DL_PREPEND(cache->turns, turn);
+	turn->linked = true;
 }
 
 int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 		       struct ck_turn **ret_turn, struct ck_error *err)
 {
-	CK_AUTO(ck_turn) *turn = turn_new(cache);
-	struct begin_op begin = { .op.run = run_begin,
-				  .turn = turn,
-				  .timeout = request->timeout,
-				  .expired = request->expired };
+	TURN_AUTO struct ck_turn *turn = turn_new(cache, request->kind);
+	struct ck_key *key = NULL;
 	if (!turn)
 		return ck_nomem(err);
-	turn->kind = request->kind;
-	int r = ck_key_from_request(request->kind, request->bytes, request->len, &begin.key, err);
+	int r = ck_key_from_request(request->kind, request->bytes, request->len, &key, err);
 	if (r >= 0)
 		r = ck_fingerprint_make(&cache->key, request->kind, request->bytes, request->len,
 					&turn->fp, err);
@@ -146,31 +61,28 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 		if (request->key_only)
 			ck_fingerprint_key_only(turn->fp);
 	}
+	if (r >= 0)
+		r = ck_round_enter(cache, err);
 	if (r < 0) {
-		ck_key_free(begin.key);
+		ck_key_free(key);
 		return r;
 	}
-	r = ck_cache_do(cache, &begin.op);
-	if (r < 0) {
-		ck_key_free(begin.key);
-		return fetch_locked(turn, r, err);
-	}
-	if (begin.r < 0 && turn->m.state == CK_TURN_NONE) { /* not attached: nothing happened */
-		if (err)
-			*err = begin.err;
-		return begin.r;
-	}
-	/* what is decided after its own event is for wait and watch: a failure comes with a status,
-	 * which needs the turn */
-	r = begin.r == CK_WAIT ? CK_WAIT : fetch_locked(turn, 0, err);
-	/* decided at once, and not well: nothing to wait for, nothing to free for the caller */
+	turn_link(cache, turn);
+	r = ck_machine_begin(cache->machine, &turn->m, key, turn->fp, request->timeout,
+			     request->expired, err);
+	bool attached = turn->m.state != CK_TURN_NONE; /* if not, nothing happened */
+	ck_round_leave(cache);
+	/* An outcome that comes after begin's own event is for wait and watch, even if it came in
+	 * the same round: a failure has a status, and to read that the caller needs the turn. */
+	if (attached && r != CK_WAIT)
+		r = fetch(turn, err);
 	if (r < 0)
-		return r;
+		return r; /* nothing to wait for, and nothing that the caller must free */
 	*ret_turn = CK_TAKE(turn);
 	return r;
 }
 
-/* ---- wait, watch ----------------------------------------------------------------------------- */
+/* ---- wait ------------------------------------------------------------------------------------ */
 
 int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 {
@@ -180,16 +92,13 @@ int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 	pthread_mutex_lock(&cache->lock);
 	turn->waiting++;
 	for (;;) {
-		bool inside =
-			ck_cache_in_round(cache) ||
-			(cache->processing && pthread_equal(cache->process_thread, pthread_self()));
 		decided = turn->is_ready && !turn->ending;
 		r = decided ? ck_turn_fetch(turn) : CK_WAIT;
 		if (decided)
 			break;
 		if (turn->closed)
 			r = -CK_ECLOSED;
-		else if (inside)
+		else if (ck_cache_in_callback(cache))
 			r = -CK_EDEADLK;
 		else if (!cache->has_loop)
 			r = -CK_ENOLOOP;
@@ -202,7 +111,7 @@ int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 		break;
 	}
 	turn->waiting--;
-	if (r < 0 && decided && err) /* else the round may be writing it */
+	if (r < 0 && decided && err) /* not decided: a round may be writing m.err */
 		*err = turn->m.err;
 	else if (r < 0)
 		ck_fail(err, -r, "%s", ck_strerror(-r));
@@ -210,32 +119,7 @@ int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 	return r;
 }
 
-void ck_turn_watch_impl(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
-{
-	struct ck_cache *cache = turn->cache;
-	pthread_mutex_lock(&cache->lock);
-	turn->cb = cb;
-	turn->userdata = userdata;
-	if (!cb)
-		ck_callback_unqueue(cache, turn);
-	else if (turn->is_ready && !turn->ending)
-		callback_queue(cache, turn);
-	ck_cache_wake(cache);
-	pthread_mutex_unlock(&cache->lock);
-}
-
 /* ---- what a creator says --------------------------------------------------------------------- */
-
-struct turn_op {
-	struct ck_op op;
-	struct ck_turn *turn;
-	struct ck_shared_result *result;
-	struct ck_shared_status *status;
-	const char *text;
-	bool delivered;
-	int r;
-	struct ck_error err;
-};
 
 static void ending_begins(struct ck_turn *turn)
 {
@@ -244,182 +128,117 @@ static void ending_begins(struct ck_turn *turn)
 	pthread_mutex_unlock(&turn->cache->lock);
 }
 
-/* what its call did not return, as hooks had agreed in the same moment, is for whoever waits or
- * watches */
+/* If the call did not return the outcome (hooks agreed in the same moment), it goes to whoever
+ * waits or watches. */
 static void ending_ends(struct ck_turn *turn)
 {
 	pthread_mutex_lock(&turn->cache->lock);
 	turn->ending = false;
 	if (turn->is_ready && !turn->closed)
-		ck_turn_ready(turn->cache, turn, turn->outcome);
+		ck_turn_ready(turn, turn->outcome);
 	ck_cache_wake(turn->cache);
 	pthread_mutex_unlock(&turn->cache->lock);
 }
 
-static void run_finish(struct ck_cache *cache, struct ck_op *op)
+static int finish(struct ck_turn *turn, struct ck_shared_result *result, struct ck_error *err)
 {
-	struct turn_op *finish = (struct turn_op *)(void *)op;
-	finish->r = ck_machine_finish(cache->machine, &finish->turn->m, finish->result,
-				      &finish->err);
-}
-
-static int finish_outcome(struct turn_op *finish, int r, struct ck_error *err)
-{
+	struct ck_error why = { 0 };
+	int r = ck_round_enter(turn->cache, err);
 	if (r < 0)
-		return fetch_locked(finish->turn, r, err);
-	if (finish->r == CK_WAIT)
+		return r;
+	int at_once = ck_machine_finish(turn->cache->machine, &turn->m, result, &why);
+	ck_round_leave(turn->cache);
+	if (at_once == CK_WAIT)
 		return CK_WAIT;
-	/* what it was decided to be, after the round is on disk */
-	r = fetch_locked(finish->turn, 0, err);
+	/* what it was decided to be once the round was on disk */
+	r = fetch(turn, err);
 	if (r == CK_WAIT) {
-		/* it failed at once; or somebody has heard before that it was abandoned */
-		r = finish->r;
+		/* it failed at once, or somebody has heard earlier that it was abandoned */
+		r = at_once;
 		if (r < 0 && err)
-			*err = finish->err.code ? finish->err : finish->turn->m.err;
-	} else if (finish->r < 0 && finish->err.code && r == finish->r && err) {
-		*err = finish->err;
+			*err = why.code ? why : turn->m.err;
+	} else if (r < 0 && r == at_once && why.code && err) {
+		*err = why;
 	}
 	return r == -CK_EABANDONED ? CK_ABANDONED : r;
 }
 
 int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
 {
-	struct turn_op finish = { .op.run = run_finish, .turn = turn };
-	finish.result = ck_shared_result_new(result->id, result->reply, result->reply_len);
-	if (!finish.result)
+	struct ck_shared_result *shared =
+		ck_shared_result_new(result->id, result->reply, result->reply_len);
+	if (!shared)
 		return ck_nomem(err);
 	ending_begins(turn);
-	int r = ck_cache_do(turn->cache, &finish.op);
-	ck_shared_result_unref(finish.result);
-	r = finish_outcome(&finish, r, err);
+	int r = finish(turn, shared, err);
 	ending_ends(turn);
+	ck_shared_result_unref(shared);
 	return r;
-}
-
-static void run_fail(struct ck_cache *cache, struct ck_op *op)
-{
-	struct turn_op *fail = (struct turn_op *)(void *)op;
-	fail->r = ck_machine_fail(cache->machine, &fail->turn->m, fail->status, fail->text);
-}
-
-static int turn_do(struct ck_turn *turn, struct turn_op *op, struct ck_error *err)
-{
-	int r = ck_cache_do(turn->cache, &op->op);
-	if (r < 0)
-		return fetch_locked(turn, r, err);
-	if (op->r == -CK_ESTATE)
-		return ck_fail(err, CK_ESTATE, "the turn is not creating anything");
-	return op->r;
 }
 
 int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)
 {
-	char redacted[CK_TEXT_MAX + 1];
-	struct turn_op fail = { .op.run = run_fail, .turn = turn, .text = redacted };
+	struct ck_cache *cache = turn->cache;
+	char text[CK_TEXT_MAX + 1];
 	ck_redact(why->message ? why->message : "", turn->kind, turn->request, turn->request_len,
-		  redacted);
-	fail.status = ck_shared_status_new(why);
-	if (!fail.status)
+		  text);
+	struct ck_shared_status *status = ck_shared_status_new(why);
+	if (!status)
 		return ck_nomem(err);
 	ending_begins(turn);
-	int r = turn_do(turn, &fail, err);
-	ck_shared_status_unref(fail.status);
-	pthread_mutex_lock(&turn->cache->lock);
+	int r = ck_round_enter(cache, err);
+	if (r >= 0) {
+		r = ck_machine_fail(cache->machine, &turn->m, status, text);
+		ck_round_leave(cache);
+		if (r == -CK_ESTATE)
+			ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
+	}
 	if (r >= 0)
-		ck_turn_fetch(turn); /* the creator knows already */
-	pthread_mutex_unlock(&turn->cache->lock);
+		fetch(turn, NULL); /* the creator knows the outcome */
 	ending_ends(turn);
+	ck_shared_status_unref(status);
 	return r;
-}
-
-static void run_lost(struct ck_cache *cache, struct ck_op *op)
-{
-	struct turn_op *lost = (struct turn_op *)(void *)op;
-	lost->r = ck_machine_lost(cache->machine, &lost->turn->m);
-}
-
-int ck_turn_lost_impl(struct ck_turn *turn, struct ck_error *err)
-{
-	struct turn_op lost = { .op.run = run_lost, .turn = turn };
-	return turn_do(turn, &lost, err);
-}
-
-static void run_stage(struct ck_cache *cache, struct ck_op *op)
-{
-	struct turn_op *stage = (struct turn_op *)(void *)op;
-	stage->r = ck_machine_stage(cache->machine, &stage->turn->m, stage->text);
-}
-
-int ck_turn_stage_impl(struct ck_turn *turn, const char *text)
-{
-	char redacted[CK_TEXT_MAX + 1];
-	struct turn_op stage = { .op.run = run_stage, .turn = turn, .text = redacted };
-	ck_redact(text, turn->kind, turn->request, turn->request_len, redacted);
-	return turn_do(turn, &stage, NULL);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void run_leave(struct ck_cache *cache, struct ck_op *op)
+static void turn_part(struct ck_cache *cache, struct ck_turn *turn)
 {
-	struct ck_turn *turn = ((struct turn_op *)(void *)op)->turn;
-	ck_machine_leave(cache->machine, &turn->m);
-	pthread_mutex_lock(&cache->lock);
-	turn->left = true;
-	pthread_cond_broadcast(&turn->decided);
-	pthread_mutex_unlock(&cache->lock);
-}
-
-void ck_turn_leave_impl(struct ck_turn *turn)
-{
-	struct turn_op leave = { .op.run = run_leave, .turn = turn };
-	ck_cache_do(turn->cache, &leave.op);
-}
-
-static void run_answered(struct ck_cache *cache, struct ck_op *op)
-{
-	struct turn_op *answered = (struct turn_op *)(void *)op;
-	ck_machine_answer_reported(cache->machine, &answered->turn->m, answered->delivered);
-}
-
-int ck_turn_answered_impl(struct ck_turn *turn, bool delivered)
-{
-	struct turn_op answered = { .op.run = run_answered, .turn = turn, .delivered = delivered };
-	return ck_cache_do(turn->cache, &answered.op);
-}
-
-static void run_free(struct ck_cache *cache, struct ck_op *op)
-{
-	struct ck_turn *turn = ((struct turn_op *)(void *)op)->turn;
 	if (turn->resolving)
 		ck_job_forget_turn(turn->resolving);
 	pthread_mutex_lock(&cache->lock);
-	/* decided, perhaps by this very round, and nobody looked */
+	/* decided, perhaps in this very round, and nobody fetched it */
 	bool unheard = turn->is_ready || turn->m.answered_queued;
 	bool begun = turn->creates;
 	pthread_mutex_unlock(&cache->lock);
-	if (unheard) /* if it was handed back, nobody was answered (K7) */
+	if (unheard) /* if it was handed a result, nobody was answered (K7) */
 		ck_machine_answer_reported(cache->machine, &turn->m, false);
-	if (!begun) /* also if what its caller heard is that it was superseded, or nothing at all */
+	if (!begun) /* also if its caller heard that it was superseded, or nothing at all */
 		ck_machine_unheard(cache->machine, &turn->m);
 	ck_machine_drop(cache->machine, &turn->m);
-	turn_unlink(cache, turn);
+	DL_DELETE(cache->turns, turn);
 }
 
 void ck_turn_free_impl(struct ck_turn *turn)
 {
 	struct ck_cache *cache = turn->cache;
-	struct turn_op end = { .op.run = run_free, .turn = turn };
-	if (turn->linked && ck_cache_do(cache, &end.op) == -CK_EDEADLK)
-		/* from inside choose or a snapshot, against the rules: lost memory is better than
-		 * freed memory in use */
-		return;
+	if (turn->linked) {
+		int r = ck_round_enter(cache, NULL);
+		/* The host called from inside choose or a snapshot, against the rules. Lost memory
+		 * is better than freed memory in use. */
+		if (r == -CK_EDEADLK)
+			return;
+		if (r >= 0) { /* else the cache was closed: the turn has no part in it any more */
+			turn_part(cache, turn);
+			ck_round_leave(cache);
+		}
+	}
 	pthread_mutex_lock(&cache->lock);
-	ck_callback_unqueue(cache, turn);
+	ck_turn_unqueue_callback(turn);
 	while (cache->in_callback == turn && !pthread_equal(cache->process_thread, pthread_self()))
 		pthread_cond_wait(&cache->changed, &cache->lock);
 	if (cache->in_callback == turn)
-		/* freed by its own callback: the next turn at this address is another one */
+		/* freed by its own callback: another turn may get this address */
 		cache->in_callback = NULL;
 	pthread_mutex_unlock(&cache->lock);
 	ck_key_free(turn->m.key);
@@ -435,45 +254,22 @@ void ck_turn_free_impl(struct ck_turn *turn)
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
-struct drain_op {
-	struct ck_op op;
-	struct ck_turn *turn;
-	enum ck_kind kind;
-	const char *id;
-	uint64_t timeout;
-	int r;
-	struct ck_error err;
-};
-
-static void run_drain(struct ck_cache *cache, struct ck_op *op)
-{
-	struct drain_op *drain = (struct drain_op *)(void *)op;
-	turn_link(cache, drain->turn);
-	drain->r = ck_machine_drain(cache->machine, &drain->turn->m, drain->kind, drain->id,
-				    drain->timeout, &drain->err);
-}
-
 int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *id,
 			 uint64_t timeout, struct ck_turn **ret_turn, struct ck_error *err)
 {
-	CK_AUTO(ck_turn) *turn = turn_new(cache);
-	struct drain_op drain = {
-		.op.run = run_drain, .turn = turn, .kind = kind, .id = id, .timeout = timeout
-	};
+	TURN_AUTO struct ck_turn *turn = turn_new(cache, kind);
 	if (!turn)
 		return ck_nomem(err);
-	turn->kind = kind;
-	int r = ck_cache_do(cache, &drain.op);
+	int r = ck_round_enter(cache, err);
 	if (r < 0)
-		return fetch_locked(turn, r, err);
-	if (drain.r < 0) {
-		if (err)
-			*err = drain.err;
-		return drain.r;
-	}
-	if (drain.r != CK_WAIT)
-		/* nothing to drain; decided with an answer, or without one */
-		fetch_locked(turn, 0, err);
+		return r;
+	turn_link(cache, turn);
+	r = ck_machine_drain(cache->machine, &turn->m, kind, id, timeout, err);
+	ck_round_leave(cache);
+	if (r < 0)
+		return r;
+	if (r != CK_WAIT)
+		fetch(turn, NULL); /* nothing to wait for: the outcome is returned here */
 	*ret_turn = CK_TAKE(turn);
-	return drain.r;
+	return r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The crank: what is due, done by exactly one thread at a time. One descriptor tells when: an epoll
- * set of an eventfd (a round left work), a timerfd on CLOCK_BOOTTIME (the machine's next timer) and
- * the requests' inotify.
+ * The event loop: does what is due, in one thread at a time. One descriptor says when: an epoll set
+ * of an eventfd (a round left work), a timerfd on CLOCK_BOOTTIME (the machine's next timer) and an
+ * inotify for requests of an administrator.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "cache/caller.h"
 #include "src/base/limits.h"
 
-/* of one ck_process(): work that makes work must not keep a host's loop for ever */
+/* of one ck_process(): work may make work, and must not keep a host's loop for ever */
 #define CK_PASSES 64
 
 static int epoll_add(int epoll_fd, int fd)
@@ -36,7 +36,7 @@ int ck_event_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_
 	int r = ck_admin_requests_open(state_dir, &cache->admin_requests, err);
 	if (r >= 0 && ck_admin_requests_fd(cache->admin_requests) >= 0 &&
 	    epoll_add(cache->epoll_fd, ck_admin_requests_fd(cache->admin_requests)) < 0)
-		return ck_fail_errno(err, CK_EIO, errno, "watch the requests");
+		return ck_fail_errno(err, CK_EIO, errno, "watch the wishes");
 	return r;
 }
 
@@ -54,16 +54,15 @@ void ck_event_loop_close(struct ck_cache *cache)
 	cache->pending = true;
 	ck_cache_wake(cache);
 	bool threaded = cache->threaded;
-	cache->threaded = false; /* joined by whoever was first */
+	cache->threaded = false; /* whoever comes first joins it */
 	pthread_mutex_unlock(&cache->lock);
 	if (threaded)
 		pthread_join(cache->thread, NULL);
 	pthread_mutex_lock(&cache->lock);
-	while (cache->processing) /* by a ck_process() in another thread */
+	while (cache->processing) /* a ck_process() in another thread */
 		pthread_cond_wait(&cache->changed, &cache->lock);
-	cache->signalled = true; /* nobody is woken any more */
-	if (cache->admin_requests)
-		ck_admin_requests_close(cache->admin_requests);
+	cache->signalled = true; /* from now on nobody is woken */
+	ck_admin_requests_close(cache->admin_requests);
 	cache->admin_requests = NULL;
 	close_fd(&cache->epoll_fd);
 	close_fd(&cache->event_fd);
@@ -71,83 +70,54 @@ void ck_event_loop_close(struct ck_cache *cache)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* lock held. The cheap question first: most rounds leave the crank nothing new. */
-void ck_cache_wake(struct ck_cache *cache)
-{
-	if (cache->signalled || cache->event_fd < 0 ||
-	    (cache->processing && pthread_equal(cache->process_thread, pthread_self())))
-		return;
-	if (!cache->pending && cache->due >= cache->armed)
-		return;
-	cache->signalled = true;
-	eventfd_write(cache->event_fd, 1);
-}
-
 /* ---- one pass -------------------------------------------------------------------------------- */
 
-struct admin_op {
-	struct ck_op op;
+/* Also those that waited for an owner. Each is answered when what it began is on disk (K29). Their
+ * number is bounded, because others make them. */
+static int serve_admin_requests(struct ck_cache *cache)
+{
 	struct ck_admin_request request;
-	struct ck_admin_answer answer;
-};
-
-static void run_request(struct ck_cache *cache, struct ck_op *op)
-{
-	struct admin_op *w = (struct admin_op *)(void *)op;
-	int r = ck_machine_evict(cache->machine, w->request.entry,
-				 w->request.verb == CK_ADMIN_RELEASE, w->answer.text,
-				 sizeof(w->answer.text));
-	w->answer.done = r >= 0;
-}
-
-/* Also those that waited for an owner. Answered when what they began is on disk (K29); bounded,
- * because others make them. */
-static int take_requests(struct ck_cache *cache)
-{
-	struct admin_op w = { .op.run = run_request };
 	int n = 0;
-	while (n < (int)CK_ADMIN_REQUESTS_MAX &&
-	       ck_admin_requests_take(cache->admin_requests, &w.request) > 0) {
-		w.answer = (struct ck_admin_answer){ 0 };
-		if (ck_cache_do(cache, &w.op) < 0)
+	for (; n < (int)CK_ADMIN_REQUESTS_MAX &&
+	       ck_admin_requests_take(cache->admin_requests, &request) > 0;
+	     n++) {
+		struct ck_admin_answer answer = { 0 };
+		if (ck_round_enter(cache, NULL) < 0)
 			break; /* closing: it waits for the next owner */
-		ck_admin_requests_answer(cache->admin_requests, &w.request, &w.answer);
-		n++;
+		answer.done = ck_machine_evict(cache->machine, request.entry,
+					       request.verb == CK_ADMIN_RELEASE, answer.text,
+					       sizeof(answer.text)) >= 0;
+		ck_round_leave(cache);
+		ck_admin_requests_answer(cache->admin_requests, &request, &answer);
 	}
 	return n;
 }
 
-static void run_timers(struct ck_cache *cache, struct ck_op *op)
+static void run_timers(struct ck_cache *cache)
 {
+	if (ck_round_enter(cache, NULL) < 0)
+		return;
 	uint64_t now = ck_cache_now(cache), due = ck_machine_due(cache->machine);
-	(void)op;
-	/* K15: after standing still, whoever came meanwhile is served first: timers wait one turn
-	 * of the crank */
 	pthread_mutex_lock(&cache->lock);
+	/* K15: after the loop stood still, callers that came meanwhile are served first. Timers
+	 * wait for the next ck_process(). */
 	bool gap = cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
 	pthread_mutex_unlock(&cache->lock);
 	if (!gap)
 		ck_machine_expire(cache->machine);
-}
-
-struct collect_op {
-	struct ck_op op;
-	struct ck_job *jobs;
-};
-
-/* what this very round wants must be on disk before it is asked for (K29) */
-static void collect_settled(struct ck_cache *cache, struct ck_op *op)
-{
-	((struct collect_op *)(void *)op)->jobs = ck_jobs_collect(cache);
+	ck_round_leave(cache);
 }
 
 static int run_jobs(struct ck_cache *cache)
 {
-	struct collect_op collect = { .op.settled = collect_settled };
-	if (ck_cache_do(cache, &collect.op) < 0 || !collect.jobs)
+	if (ck_round_enter(cache, NULL) < 0)
 		return 0;
-	ck_jobs_start(cache, collect.jobs);
-	return 1;
+	/* what this round wants must be on disk before it is asked for (K29) */
+	ck_round_write(cache);
+	struct ck_job *jobs = ck_jobs_collect(cache);
+	ck_round_leave(cache);
+	ck_jobs_start(cache, jobs);
+	return jobs ? 1 : 0;
 }
 
 static int run_callbacks(struct ck_cache *cache)
@@ -161,7 +131,7 @@ static int run_callbacks(struct ck_cache *cache)
 		void *userdata = turn->userdata;
 		cache->in_callback = turn;
 		pthread_mutex_unlock(&cache->lock);
-		cb(turn, outcome, userdata); /* may free it */
+		cb(turn, outcome, userdata); /* may free the turn */
 		n++;
 		pthread_mutex_lock(&cache->lock);
 		cache->in_callback = NULL;
@@ -198,7 +168,7 @@ static void write_log(struct ck_cache *cache)
 
 static void rearm(struct ck_cache *cache)
 {
-	if (cache->clock) { /* steered by ck_timeout() */
+	if (cache->clock) { /* the host goes by ck_timeout() */
 		cache->armed = 0;
 		return;
 	}
@@ -208,7 +178,7 @@ static void rearm(struct ck_cache *cache)
 	if (due == CK_NEVER_DUE)
 		at.it_value = (struct timespec){ 0 };
 	else if (due == 0)
-		at.it_value.tv_nsec = 1; /* zero would disarm it */
+		at.it_value.tv_nsec = 1; /* 0 would disarm it */
 	if (cache->gap)
 		at.it_value = (struct timespec){ .tv_nsec = 1 };
 	if (cache->armed != due || cache->gap)
@@ -216,10 +186,12 @@ static void rearm(struct ck_cache *cache)
 	cache->armed = due;
 }
 
-static void run_idle(struct ck_cache *cache, struct ck_op *op)
+static void checkpoint(struct ck_cache *cache)
 {
-	(void)op;
+	if (ck_round_enter(cache, NULL) < 0)
+		return;
 	ck_store_idle(cache->store);
+	ck_round_leave(cache);
 }
 
 int ck_event_loop_process(struct ck_cache *cache)
@@ -232,7 +204,7 @@ int ck_event_loop_process(struct ck_cache *cache)
 		pthread_mutex_unlock(&cache->lock);
 		return -CK_EDEADLK;
 	}
-	if (cache->stop) { /* ck_cache_close() runs, and the descriptors may be gone */
+	if (cache->stop) { /* ck_cache_close() is running, and the descriptors may be closed */
 		pthread_mutex_unlock(&cache->lock);
 		return 0;
 	}
@@ -244,8 +216,7 @@ int ck_event_loop_process(struct ck_cache *cache)
 		;
 	pthread_mutex_unlock(&cache->lock);
 
-	done += take_requests(cache);
-	struct ck_op timers = { .run = run_timers };
+	done += serve_admin_requests(cache);
 	for (int pass = 0; pass < CK_PASSES; pass++) {
 		uint64_t now = ck_cache_now(cache);
 		pthread_mutex_lock(&cache->lock);
@@ -253,7 +224,7 @@ int ck_event_loop_process(struct ck_cache *cache)
 		bool due = cache->due <= now;
 		pthread_mutex_unlock(&cache->lock);
 		if (pass == 0 || (due && !cache->gap)) {
-			ck_cache_do(cache, &timers);
+			run_timers(cache);
 			done += due;
 		}
 		int n = run_jobs(cache) + run_callbacks(cache);
@@ -266,15 +237,13 @@ int ck_event_loop_process(struct ck_cache *cache)
 		if (!n && !more)
 			break;
 	}
-	if (done) {
-		struct ck_op idle = { .run = run_idle };
-		ck_cache_do(cache, &idle);
-	}
+	if (done)
+		checkpoint(cache);
 	pthread_mutex_lock(&cache->lock);
 	rearm(cache);
 	cache->processing = false;
 	cache->signalled = false;
-	ck_cache_wake(cache); /* what came while the passes ended */
+	ck_cache_wake(cache); /* for what came after the last pass */
 	if (cache->stop)
 		pthread_cond_broadcast(&cache->changed);
 	pthread_mutex_unlock(&cache->lock);
@@ -302,7 +271,7 @@ static void *loop_main(void *userdata)
 			return NULL;
 		ck_event_loop_process(cache);
 		struct pollfd fd = { .fd = cache->epoll_fd, .events = POLLIN };
-		/* a clock of the host's cannot be waited for */
+		/* nobody can wait for a clock of the host's */
 		poll(&fd, 1, cache->clock ? 10 : -1);
 	}
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache/gauges.h"
+#include <utlist.h>
 
-struct gauges_op {
-	struct ck_op op;
-	struct ck_gauges *gauges;
-};
+#include "cache/gauges.h"
 
 static void grow(uint64_t *oldest, uint64_t now, uint64_t since)
 {
@@ -38,24 +35,24 @@ static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint
 	}
 }
 
-static void run_gauges(struct ck_cache *cache, struct ck_op *op)
-{
-	struct ck_gauges *gauges = ((struct gauges_op *)(void *)op)->gauges;
-	uint64_t now = ck_cache_now(cache);
-	*gauges = (struct ck_gauges){ .degraded = cache->volatile_rounds };
-	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)
-		if (!e->detached)
-			count_entry(gauges, e, now);
-	for (const struct ck_turn *turn = cache->turns; turn; turn = turn->next) {
-		gauges->waiting[turn->kind] += turn->m.state == CK_TURN_WAITING && !turn->m.drain;
-		gauges->creating[turn->kind] += turn->m.state == CK_TURN_CREATING;
-	}
-	gauges->counters = *ck_machine_counters(cache->machine);
-	ck_store_sizes(cache->store, &gauges->database, &gauges->wal);
-}
-
 int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 {
-	struct gauges_op take = { .op.run = run_gauges, .gauges = ret_gauges };
-	return ck_cache_do(cache, &take.op);
+	int r = ck_round_enter(cache, NULL);
+	if (r < 0)
+		return r;
+	struct ck_gauges gauges = { .degraded = cache->volatile_rounds };
+	const struct ck_turn *turn;
+	uint64_t now = ck_cache_now(cache);
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)
+		if (!e->detached)
+			count_entry(&gauges, e, now);
+	DL_FOREACH (cache->turns, turn) {
+		gauges.waiting[turn->kind] += turn->m.state == CK_TURN_WAITING && !turn->m.drain;
+		gauges.creating[turn->kind] += turn->m.state == CK_TURN_CREATING;
+	}
+	gauges.counters = *ck_machine_counters(cache->machine);
+	ck_store_sizes(cache->store, &gauges.database, &gauges.wal);
+	ck_round_leave(cache);
+	*ret_gauges = gauges;
+	return 0;
 }

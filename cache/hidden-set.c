@@ -3,7 +3,8 @@
 
 #include "cache/hidden-set.h"
 
-/* being made or evicted without an id: hidden by its key, but for ids known to be visible */
+/* Made or evicted, and its id is not known: every object with its key is hidden, except for the ids
+ * that are known to be visible. */
 struct hidden_key {
 	struct ck_key *key;
 	char **visible;
@@ -24,7 +25,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* finds what ck_key_same() calls the same */
+/* 0 if ck_key_same() */
 static int compare_keys(const struct ck_key *a, const struct ck_key *b)
 {
 	if (a->kind != b->kind || a->attempt != b->attempt)
@@ -46,7 +47,7 @@ static int by_key(const void *a, const void *b)
 			    ((const struct hidden_key *)b)->key);
 }
 
-/* ---- making it ------------------------------------------------------------------------------- */
+/* ---- making a set ---------------------------------------------------------------------------- */
 
 static int add_text(char ***texts, size_t *n, const char *text)
 {
@@ -148,7 +149,7 @@ void ck_hidden_set_unref(struct ck_hidden_set *hidden)
 	free(hidden);
 }
 
-/* ---- asking it ------------------------------------------------------------------------------- */
+/* ---- asking a set ---------------------------------------------------------------------------- */
 
 static const char *text(const char *s)
 {
@@ -163,7 +164,7 @@ bool ck_hidden_set_has(const struct ck_hidden_set *hidden, const struct ck_objec
 		return true;
 	if (!hidden->keys_n)
 		return false;
-	/* as it lies there: what is over the limits of a key is no key of ours, and is not found */
+	/* not copied: a key that is over the limits is none of ours, and is not found */
 	struct ck_key key = {
 		.kind = kind,
 		.attempt = object->attempt,

@@ -2,8 +2,8 @@
 #ifndef CK_CACHE_HIDDEN_SET_H
 #define CK_CACHE_HIDDEN_SET_H
 /*
- * What is hidden at one moment, by id and by key. It never changes, so views that are begun while
- * nothing moves share it: with 500 creates waiting, a list costs what it costs with none.
+ * What is hidden at one moment, by id and by key. A set never changes, so all views that begin
+ * while nothing moves share one. With 500 waiting creates a list costs no more than with none.
  */
 #include "cache/cache.h"
 
@@ -13,6 +13,6 @@ struct ck_hidden_set;
 int ck_hidden_set_get(struct ck_cache *cache, struct ck_hidden_set **ret_hidden);
 /* any thread; NULL is fine */
 void ck_hidden_set_unref(struct ck_hidden_set *hidden);
-bool ck_hidden_set_has(const struct ck_hidden_set *hidden,
-		       const struct ck_object *object); /* any thread */
+/* any thread */
+bool ck_hidden_set_has(const struct ck_hidden_set *hidden, const struct ck_object *object);
 #endif

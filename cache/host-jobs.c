@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host and the hooks are asked. A job is collected inside the round that wanted it, after
- * that round is on disk; started by the crank outside of it; ended from any thread, which feeds the
- * answer to the machine. It holds copies of all it names, and a reference to the cache, so that it
- * may end after the cache was closed.
+ * What host and hooks are asked. The event loop collects a job in a round, when what wants it is on
+ * disk, and starts it outside of rounds. Any thread may end it; the answer goes to the machine. A
+ * job has copies of everything it names, and a reference to the cache, so it may end after the
+ * cache was closed.
  */
 #include <stdio.h>
+
+#include <utlist.h>
 
 #include "cache/cache.h"
 #include "cache/request/redact.h"
@@ -22,8 +24,7 @@ enum job_what {
 };
 
 struct ck_job {
-	struct ck_op op;
-	struct ck_job *next; /* collected, not started */
+	struct ck_job *prev, *next; /* collected, and not started yet */
 	struct ck_cache *cache;
 	enum job_what what;
 	uint64_t row, begun_seq;
@@ -31,19 +32,19 @@ struct ck_job {
 	enum ck_hook_event event;
 	struct ck_filter filter;
 	struct ck_told told;
-	struct ck_turn *turn;      /* JOB_RESOLVE; guarded by the round; NULL: freed meanwhile */
-	char *texts[6];            /* copies that filter, told and @id point to */
-	const char *id;            /* or the image reference */
-	struct ck_object *objects; /* JOB_LIST*: strings of each lie in one block at .id */
+	struct ck_turn *turn;      /* JOB_RESOLVE; owned by the round; NULL: it was freed */
+	char *texts[7];            /* copies; told, filter and @id point to them */
+	const char *id;            /* an object's, or an image reference */
+	struct ck_object *objects; /* JOB_LIST*: the strings of each are one block at .id */
 	size_t n, room;
-	bool incomplete; /* memory was gone while listing: the list counts as failed */
+	bool incomplete; /* an object is missing for lack of memory: the list has failed */
 	bool stopped;
 	int grpc;
 	enum ck_condition condition;
 	char *image_id;
-	void *request; /* JOB_HOOK: to redact a refusal with */
+	void *request; /* JOB_HOOK: a refusal is redacted with it */
 	size_t request_len;
-	char *who; /* JOB_HOOK: names of those who were sent it; NULL: not said */
+	char *who; /* JOB_HOOK: the plugins that were sent it; NULL: the hooks do not say */
 	bool refused;
 	char refusal[CK_TEXT_MAX + 1];
 };
@@ -69,35 +70,30 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 		return NULL;
 	job->cache = ck_cache_ref(cache);
 	job->what = what;
-	/* younger than all that has happened, older than what comes */
+	/* newer than everything so far, older than everything to come (K24) */
 	job->begun_seq = ck_machine_seq(cache->machine);
 	if (!e)
 		return job;
-	const struct ck_key *key = e->row.key;
-	const char *texts[] = { e->row.result ? e->row.result->id : "",
-				key->pod_name,
-				key->pod_namespace,
-				key->pod_uid,
-				key->sandbox_id,
-				key->container };
+	struct ck_told *told = &job->told;
+	const char **names[] = { &told->id,      &told->pod_name,   &told->pod_namespace,
+				 &told->pod_uid, &told->sandbox_id, &told->container_name,
+				 &told->told };
+	_Static_assert(CK_COUNT(names) == CK_COUNT(job->texts), "each name is copied");
 	bool whole = true;
-	for (size_t i = 0; i < CK_COUNT(texts); i++)
-		whole = (job->texts[i] = ck_strdup(texts[i])) && whole;
+	ck_told_fill(told, e);
+	if (what != JOB_HOOK)
+		told->told = "";
+	for (size_t i = 0; i < CK_COUNT(names); i++) {
+		*names[i] = job->texts[i] = ck_strdup(*names[i]);
+		whole = whole && job->texts[i];
+	}
 	if (!whole) {
 		job_free(job);
 		return NULL;
 	}
 	job->row = e->row.id;
-	job->kind = key->kind;
-	job->id = job->texts[0];
-	ck_told_fill(&job->told, e);
-	job->told.id = job->texts[0];
-	job->told.pod_name = job->texts[1];
-	job->told.pod_namespace = job->texts[2];
-	job->told.pod_uid = job->texts[3];
-	job->told.sandbox_id = job->texts[4];
-	job->told.container_name = job->texts[5];
-	job->told.told = "";
+	job->kind = told->kind;
+	job->id = told->id;
 	return job;
 }
 
@@ -108,23 +104,17 @@ static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
 	if (!job)
 		return NULL;
 	job->event = event;
-	/* the names told: freed with the job */
-	job->image_id = ck_strdup(e->row.told ? e->row.told : "");
-	if (!job->image_id) {
-		job_free(job);
-		return NULL;
-	}
-	job->told.told = job->image_id;
-	for (const struct ck_turn *turn = cache->turns;
-	     turn && event == CK_HOOK_RUN && !job->request; turn = turn->next)
-		if (turn->m.row == e->row.id && turn->m.joined && turn->request &&
+	const struct ck_turn *turn;
+	DL_FOREACH (cache->turns, turn)
+		if (event == CK_HOOK_RUN && turn->m.row == e->row.id && turn->m.joined &&
+		    turn->request && !job->request &&
 		    (job->request = ck_memdup(turn->request, turn->request_len)))
 			job->request_len = turn->request_len;
 	return job;
 }
 
-/* by key: sandboxes of its uid, containers of its sandbox; before a sandbox is destroyed, the
- * containers in it (K22) */
+/* By key: the sandboxes of its uid, or the containers of its sandbox. Before a sandbox is
+ * destroyed: the containers in it (K22). */
 static struct ck_job *job_list(struct ck_cache *cache, const struct ck_entry *e)
 {
 	struct ck_job *job = job_new(cache, JOB_LIST, e);
@@ -134,11 +124,11 @@ static struct ck_job *job_list(struct ck_cache *cache, const struct ck_entry *e)
 	job->filter = (struct ck_filter){ .size = sizeof(job->filter),
 					  .kind = in_it ? CK_CONTAINER : job->kind };
 	if (in_it)
-		job->filter.sandbox_id = job->texts[0];
+		job->filter.sandbox_id = job->told.id;
 	else if (job->kind == CK_SANDBOX)
-		job->filter.pod_uid = job->texts[3];
+		job->filter.pod_uid = job->told.pod_uid;
 	else
-		job->filter.sandbox_id = job->texts[4];
+		job->filter.sandbox_id = job->told.sandbox_id;
 	return job;
 }
 
@@ -166,7 +156,7 @@ static struct ck_job *job_make(struct ck_cache *cache, const struct ck_entry *e,
 struct ck_job *ck_jobs_collect(struct ck_cache *cache)
 {
 	struct ck_machine *m = cache->machine;
-	struct ck_job *first = NULL, **end = &first;
+	struct ck_job *jobs = NULL;
 	struct ck_entry *e;
 	struct ck_mturn *t;
 	while ((e = ck_machine_wanting(m))) {
@@ -176,12 +166,11 @@ struct ck_job *ck_jobs_collect(struct ck_cache *cache)
 				continue;
 			struct ck_job *job = job_make(cache, e, (enum ck_want)want);
 			if (!job) {
-				/* no memory: wanted again later */
+				/* no memory: it will be wanted again */
 				ck_machine_job_failed(m, e, (enum ck_want)want);
 				continue;
 			}
-			*end = job;
-			end = &job->next;
+			DL_APPEND(jobs, job);
 		}
 	}
 	unsigned kinds = ck_machine_take_lists(m);
@@ -195,8 +184,7 @@ struct ck_job *ck_jobs_collect(struct ck_cache *cache)
 		}
 		job->kind = (enum ck_kind)kind;
 		job->filter = (struct ck_filter){ .size = sizeof(job->filter), .kind = job->kind };
-		*end = job;
-		end = &job->next;
+		DL_APPEND(jobs, job);
 	}
 	while ((t = ck_machine_take_resolve(m))) {
 		struct ck_turn *turn = (struct ck_turn *)(void *)t;
@@ -210,17 +198,16 @@ struct ck_job *ck_jobs_collect(struct ck_cache *cache)
 		job->id = job->texts[0];
 		job->turn = turn;
 		turn->resolving = job;
-		*end = job;
-		end = &job->next;
+		DL_APPEND(jobs, job);
 	}
-	return first;
+	return jobs;
 }
 
 void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs)
 {
 	const struct ck_host *host = &cache->host;
-	for (struct ck_job *job = jobs, *next; job; job = next) {
-		next = job->next; /* a started job may be gone at once */
+	struct ck_job *job, *next;
+	DL_FOREACH_SAFE (jobs, job, next) { /* a job may be gone as soon as it is started */
 		switch (job->what) {
 		case JOB_INSPECT:
 			host->inspect(job, job->kind, job->id, host->userdata);
@@ -257,7 +244,7 @@ void ck_job_forget_turn(struct ck_job *job)
 	job->turn = NULL;
 }
 
-/* ---- from the host, any thread; in a forked child all of it does nothing --------------------- */
+/* ---- called by the host, in any thread; in a forked child all of it does nothing ------------- */
 
 static bool in_child(const struct ck_job *job)
 {
@@ -284,7 +271,7 @@ int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 	for (size_t i = 0; i < CK_COUNT(texts); i++) {
 		len[i] = texts[i] ? strlen(texts[i]) + 1 : 0;
 		if (len[i] > CK_NAME_MAX_LEN + 1)
-			return -CK_EINVAL; /* no object of ours */
+			return -CK_EINVAL; /* not an object of ours */
 		sum += len[i];
 	}
 	if (job->n == job->room) {
@@ -313,24 +300,19 @@ int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 	return 0;
 }
 
-static void run_stopped(struct ck_cache *cache, struct ck_op *op)
-{
-	struct ck_job *job = (struct ck_job *)(void *)op;
-	ck_machine_stopped(cache->machine, job->row);
-}
-
 void ck_job_stopped(struct ck_job *job)
 {
 	if (!job || in_child(job) || job->what != JOB_DESTROY || job->stopped)
 		return;
 	job->stopped = true;
-	job->op.run = run_stopped;
-	ck_cache_do(job->cache, &job->op);
+	if (ck_round_enter(job->cache, NULL) < 0)
+		return;
+	ck_machine_stopped(job->cache->machine, job->row);
+	ck_round_leave(job->cache);
 }
 
-static void run_done(struct ck_cache *cache, struct ck_op *op)
+static void tell_machine(struct ck_cache *cache, struct ck_job *job)
 {
-	struct ck_job *job = (struct ck_job *)(void *)op;
 	struct ck_machine *m = cache->machine;
 	bool ok = job->grpc == CK_GRPC_OK && !job->incomplete;
 	switch (job->what) {
@@ -375,9 +357,11 @@ static void run_done(struct ck_cache *cache, struct ck_op *op)
 
 static void job_end(struct ck_job *job)
 {
-	job->op.run = run_done;
-	/* a closed cache takes no more answers: its next life asks again */
-	ck_cache_do(job->cache, &job->op);
+	/* if the cache is closed, its next life asks again */
+	if (ck_round_enter(job->cache, NULL) >= 0) {
+		tell_machine(job->cache, job);
+		ck_round_leave(job->cache);
+	}
 	job_free(job);
 }
 
@@ -403,7 +387,7 @@ void ck_hook_told(struct ck_job *job, const char *names)
 	if (!job || !names || in_child(job) || job->what != JOB_HOOK)
 		return;
 	free(job->who);
-	/* without memory the line in the history names nobody */
+	/* without memory, the line in the history names nobody */
 	job->who = ck_strndup(names, strnlen(names, CK_TOLD_MAX));
 }
 
@@ -414,7 +398,9 @@ void ck_hook_done(struct ck_job *job, const char *refusal)
 	job->refused = refusal;
 	if (refusal && job->request)
 		ck_redact(refusal, job->kind, job->request, job->request_len, job->refusal);
-	else if (refusal) /* a plugin sees env and args: without the request nobody knows what its text repeats */
+	else if (refusal)
+		/* Plugins see env and args. Without the request nobody knows which words of the
+		 * text are theirs. */
 		snprintf(job->refusal, sizeof(job->refusal),
 			 "a plugin refused; its text is not kept");
 	job_end(job);

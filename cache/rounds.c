@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds: feed the machine, write once, settle, answer. Opening and closing. */
-#include <fcntl.h>
+/* Entering and leaving a round, and writing it; what a decided turn gets. cache.h has the rules. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <sodium.h>
+#include <utlist.h>
 
 #include "cache/hidden-set.h"
 #include "src/base/limits.h"
+
+/* ---- the cache itself ------------------------------------------------------------------------ */
 
 uint64_t ck_cache_now(const struct ck_cache *cache)
 {
@@ -20,7 +21,49 @@ uint64_t ck_cache_now(const struct ck_cache *cache)
 	return (uint64_t)ts.tv_sec * CK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- log lines wait for the crank: a host's log function must not be called from inside a round  */
+bool ck_cache_in_child(const struct ck_cache *cache)
+{
+	return ck_host_process_left(&cache->home);
+}
+
+struct ck_cache *ck_cache_ref(struct ck_cache *cache)
+{
+	__atomic_add_fetch(&cache->refs, 1, __ATOMIC_RELAXED);
+	return cache;
+}
+
+void ck_cache_unref(struct ck_cache *cache)
+{
+	if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	ck_hidden_set_unref(cache->hidden);
+	ck_machine_free(cache->machine);
+	ck_store_close(cache->store);
+	for (char **p = cache->patterns; p && *p; p++)
+		free(*p);
+	free(cache->patterns);
+	free(cache->log);
+	ck_host_process_fini(&cache->home);
+	pthread_cond_destroy(&cache->changed);
+	pthread_cond_destroy(&cache->round_over);
+	pthread_cond_destroy(&cache->may_enter);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
+}
+
+/* The cheap questions come first: most rounds leave nothing new for the event loop. */
+void ck_cache_wake(struct ck_cache *cache)
+{
+	if (cache->signalled || cache->event_fd < 0 ||
+	    (cache->processing && pthread_equal(cache->process_thread, pthread_self())))
+		return;
+	if (!cache->pending && cache->due >= cache->armed)
+		return;
+	cache->signalled = true;
+	eventfd_write(cache->event_fd, 1);
+}
+
+/* ---- log lines ------------------------------------------------------------------------------- */
 
 void ck_cache_log(struct ck_cache *cache, enum ck_log_level level, const char *fmt, ...)
 {
@@ -99,7 +142,7 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 	struct ck_store *store = cache->store;
 	size_t n;
 	int r = ck_store_begin(store, err);
-	/* last: a row that goes or moves on frees its key for a new one */
+	/* new rows last: a row that is deleted or moves on frees its key for them */
 	for (int new_ones = 0; new_ones <= 1; new_ones++) {
 		for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0;
 		     e = e->dirty_next) {
@@ -121,14 +164,14 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 	return r;
 }
 
-/* the digests are in the database now; memory holds only the roots (K30) */
+/* The digests are in the database now; memory keeps only the roots (K30). */
 static void forget_digests(struct ck_cache *cache)
 {
 	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
 		ck_record_fini(&e->row.record);
 }
 
-/* what of the fingerprints can still be read goes along into the new file */
+/* The digests that can still be read go into the new file. */
 static void save_digests(struct ck_cache *cache)
 {
 	for (struct ck_entry *e = ck_machine_entries(cache->machine); e; e = e->by_row.next)
@@ -141,12 +184,29 @@ static bool uncounted(const struct ck_cache *cache)
 	return memcmp(ck_machine_counters(cache->machine), &cache->counted, sizeof(cache->counted));
 }
 
-static void write_round(struct ck_cache *cache, uint64_t now)
+/* K33: memory goes into a new file, now, or as soon as there can be one. */
+static int set_aside(struct ck_cache *cache, struct ck_error *err)
+{
+	char name[512] = "";
+	ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err->text);
+	cache->damaged = false;
+	save_digests(cache);
+	int r = ck_store_set_aside(cache->store, name, err);
+	if (name[0]) {
+		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s", name);
+		ck_machine_counters(cache->machine)->set_aside++;
+	}
+	ck_machine_all_dirty(cache->machine);
+	return r < 0 ? r : write_entries(cache, true, err);
+}
+
+void ck_round_write(struct ck_cache *cache)
 {
 	struct ck_error err = { 0 };
+	uint64_t now = ck_cache_now(cache);
 	size_t n;
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
-	/* once a second is enough for what people read */
+	/* people read the counters: once a second is enough */
 	bool counters = uncounted(cache) && now >= cache->counters_at;
 	if (!ck_machine_dirty(cache->machine) && !n && !cache->damaged && !counters) {
 		ck_machine_settle(cache->machine, true, NULL);
@@ -154,29 +214,15 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 	}
 	for (size_t i = 0; i < n; i++)
 		log_history(cache, &history[i]);
-	if (cache->volatile_rounds && now < cache->retry_at &&
-	    !cache->shut) { /* K32: retried each second, not each round; and at the end */
+	/* K32: tried again each second, not in each round; and at the end */
+	if (cache->volatile_rounds && now < cache->retry_at && !cache->shut) {
 		ck_machine_settle(cache->machine, false, "the database cannot be written");
 		return;
 	}
 	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read")
 			       : write_entries(cache, counters, &err);
-	/* K33: what memory knows goes into a new file, now or as soon as there can be one */
-	if (r == -CK_EDAMAGED) {
-		char name[512] = "";
-		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged: %s", err.text);
-		cache->damaged = false;
-		save_digests(cache);
-		r = ck_store_set_aside(cache->store, name, &err);
-		if (name[0]) {
-			ck_cache_log(cache, CK_LOG_ERROR,
-				     "the damaged database was set aside as %s", name);
-			ck_machine_counters(cache->machine)->set_aside++;
-		}
-		ck_machine_all_dirty(cache->machine);
-		if (r >= 0)
-			r = write_entries(cache, true, &err);
-	}
+	if (r == -CK_EDAMAGED)
+		r = set_aside(cache, &err);
 	if (r >= 0) {
 		forget_digests(cache);
 		if (counters) {
@@ -186,37 +232,109 @@ static void write_round(struct ck_cache *cache, uint64_t now)
 		if (cache->volatile_rounds)
 			ck_cache_log(cache, CK_LOG_WARNING,
 				     "the database can be written again; its history has a gap");
-		cache->volatile_rounds = false;
 	} else {
 		if (!cache->volatile_rounds)
 			ck_cache_log(cache, CK_LOG_ERROR,
 				     "the database cannot be written, going on in memory: %s",
 				     err.text);
-		cache->volatile_rounds = true;
 		cache->retry_at = now + CK_RETRY_WRITE;
 	}
+	cache->volatile_rounds = r < 0;
 	ck_machine_settle(cache->machine, r >= 0, err.text);
+}
+
+/* ---- decided turns --------------------------------------------------------------------------- */
+
+void ck_turn_queue_callback(struct ck_turn *turn)
+{
+	if (turn->queued)
+		return;
+	turn->queued = true;
+	DL_APPEND2(turn->cache->callbacks, turn, queue_prev, queue_next);
+	turn->cache->pending = true;
+}
+
+void ck_turn_unqueue_callback(struct ck_turn *turn)
+{
+	if (!turn->queued)
+		return;
+	turn->queued = false;
+	DL_DELETE2(turn->cache->callbacks, turn, queue_prev, queue_next);
+}
+
+void ck_turn_ready(struct ck_turn *turn, int outcome)
+{
+	turn->is_ready = true;
+	turn->outcome = outcome;
+	if (turn->ending)
+		return;
+	if (turn->waiting)
+		pthread_cond_broadcast(&turn->decided);
+	if (turn->cb)
+		ck_turn_queue_callback(turn);
+}
+
+int ck_turn_fetch(struct ck_turn *turn)
+{
+	if (!turn->is_ready)
+		return CK_WAIT;
+	turn->is_ready = false;
+	turn->creates = turn->creates || turn->outcome == CK_CREATE;
+	ck_turn_unqueue_callback(turn);
+	return turn->outcome;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-static void round_run(struct ck_cache *cache, struct ck_op *batch)
+bool ck_cache_in_round(const struct ck_cache *cache)
+{
+	return cache->owned && pthread_equal(cache->owner, pthread_self());
+}
+
+bool ck_cache_in_callback(const struct ck_cache *cache)
+{
+	return ck_cache_in_round(cache) ||
+	       (cache->processing && pthread_equal(cache->process_thread, pthread_self()));
+}
+
+int ck_round_enter(struct ck_cache *cache, struct ck_error *err)
+{
+	if (ck_cache_in_child(cache))
+		return ck_fail(err, CK_EFORK, "in a child of the process that opened the cache");
+	pthread_mutex_lock(&cache->lock);
+	if (ck_cache_in_round(cache)) {
+		pthread_mutex_unlock(&cache->lock);
+		return ck_fail(err, CK_EDEADLK, "not from inside a hook's choose or a snapshot");
+	}
+	if (cache->closed) {
+		pthread_mutex_unlock(&cache->lock);
+		return ck_fail(err, CK_ECLOSED, "the cache is closing");
+	}
+	cache->calls++;
+	cache->entering++;
+	while (cache->owned)
+		pthread_cond_wait(&cache->may_enter, &cache->lock);
+	cache->entering--;
+	cache->owned = true;
+	cache->owner = pthread_self();
+	pthread_mutex_unlock(&cache->lock);
+	if (cache->shut) {
+		ck_round_leave(cache);
+		return ck_fail(err, CK_ECLOSED, "the cache is closing");
+	}
+	ck_machine_clock(cache->machine, ck_cache_now(cache));
+	return 0;
+}
+
+/* Write the round; then its turns have their outcomes. Still inside of it, with the lock held. */
+static void end_round(struct ck_cache *cache)
 {
 	struct ck_mturn *m;
-	uint64_t now = ck_cache_now(cache);
-	ck_machine_clock(cache->machine, now);
-	for (struct ck_op *op = batch; op; op = op->next) {
-		op->refused = cache->shut;
-		if (!op->refused && op->run)
-			op->run(cache, op);
-	}
-	write_round(cache, now);
-	for (struct ck_op *op = batch; op; op = op->next)
-		if (op->settled && !op->refused)
-			op->settled(cache, op);
+	pthread_mutex_unlock(&cache->lock);
+	ck_round_write(cache);
 	pthread_mutex_lock(&cache->lock);
 	while ((m = ck_machine_answered(cache->machine)))
-		ck_turn_ready(cache, (struct ck_turn *)(void *)m, m->outcome);
+		ck_turn_ready((struct ck_turn *)(void *)m, m->outcome);
 	cache->due = ck_machine_due(cache->machine);
 	if (cache->volatile_rounds && ck_machine_dirty(cache->machine) &&
 	    cache->retry_at < cache->due)
@@ -224,406 +342,24 @@ static void round_run(struct ck_cache *cache, struct ck_op *batch)
 	if (!cache->volatile_rounds && uncounted(cache) && cache->counters_at < cache->due)
 		cache->due = cache->counters_at;
 	cache->pending = cache->pending || cache->callbacks || ck_machine_has_wants(cache->machine);
-	pthread_mutex_unlock(&cache->lock);
+	cache->round++;
+	pthread_cond_broadcast(&cache->round_over);
 }
 
-bool ck_cache_in_round(const struct ck_cache *cache)
+void ck_round_leave(struct ck_cache *cache)
 {
-	return cache->busy && pthread_equal(cache->runner, pthread_self());
-}
-
-int ck_cache_do(struct ck_cache *cache, struct ck_op *op)
-{
-	op->done = op->refused = false;
-	op->next = NULL;
 	pthread_mutex_lock(&cache->lock);
-	if (ck_cache_in_round(cache)) {
-		pthread_mutex_unlock(&cache->lock);
-		return -CK_EDEADLK;
-	}
-	if (cache->closed) {
-		pthread_mutex_unlock(&cache->lock);
-		return -CK_ECLOSED;
-	}
-	pthread_cond_init(&op->wake, NULL);
-	cache->calls++;
-	*cache->ops_end = op;
-	cache->ops_end = &op->next;
-	while (!op->done) {
-		if (cache->busy) {
-			pthread_cond_wait(&op->wake, &cache->lock);
-			continue;
-		}
-		struct ck_op *batch = cache->ops;
-		cache->ops = NULL;
-		cache->ops_end = &cache->ops;
-		cache->busy = true;
-		cache->runner = pthread_self();
-		pthread_mutex_unlock(&cache->lock);
-		round_run(cache, batch);
-		pthread_mutex_lock(&cache->lock);
-		cache->busy = false;
-		for (struct ck_op *next; batch; batch = next) {
-			next = batch->next;
-			/* its owner goes on when the lock is free, and takes it away */
-			batch->done = true;
-			if (batch != op)
-				pthread_cond_signal(&batch->wake);
-		}
-		if (cache->ops) /* who came meanwhile: one of them runs the next round for all */
-			pthread_cond_signal(&cache->ops->wake);
-	}
-	pthread_cond_destroy(&op->wake);
+	uint64_t round = cache->round;
+	if (!cache->entering)
+		end_round(cache);
+	cache->owned = false;
+	if (cache->entering) /* in this round, or in the next one */
+		pthread_cond_signal(&cache->may_enter);
+	while (cache->round == round) /* the last one ends it */
+		pthread_cond_wait(&cache->round_over, &cache->lock);
 	cache->calls--;
 	if (cache->closed)
 		pthread_cond_broadcast(&cache->changed);
 	ck_cache_wake(cache);
 	pthread_mutex_unlock(&cache->lock);
-	return op->refused ? -CK_ECLOSED : 0;
-}
-
-/* ---- what the machine asks us ---------------------------------------------------------------- */
-
-static int op_record(void *user, const struct ck_fingerprint *fp, struct ck_record *ret_record)
-{
-	(void)user;
-	return ck_record_make(fp, ret_record, NULL);
-}
-
-static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct ck_fingerprint *fp,
-				   struct ck_difference *ret)
-{
-	struct ck_cache *cache = user;
-	struct ck_record *record = &e->row.record;
-	enum ck_relation relation = ck_record_compare(record, fp, &cache->compare, ret);
-	if (relation != CK_RELATION_NEEDS_DIGESTS)
-		return relation;
-	int r = ck_store_digests(cache->store, e->row.id, record, NULL);
-	if (r == -CK_EDAMAGED)
-		cache->damaged = true;
-	if (r == -CK_EDAMAGED || r == -CK_ENOTFOUND)
-		return CK_RELATION_NOT_COMPARABLE; /* gone with a damaged file */
-	if (r < 0)
-		/* cannot be read now: nothing is concluded from that */
-		return CK_RELATION_NEEDS_DIGESTS;
-	relation = ck_record_compare(record, fp, &cache->compare, ret);
-	ck_record_fini(record);
-	return relation;
-}
-
-static void op_set_image(void *user, struct ck_entry *e, const struct ck_fingerprint *fp)
-{
-	(void)user;
-	ck_record_set_image_id(&e->row.record, fp);
-}
-
-void ck_told_fill(struct ck_told *told, const struct ck_entry *e)
-{
-	const struct ck_key *key = e->row.key;
-	*told = (struct ck_told){
-		.size = sizeof(*told),
-		.entry = e->row.id,
-		.kind = key->kind,
-		.id = e->row.result ? e->row.result->id : "",
-		.pod_name = key->pod_name,
-		.pod_namespace = key->pod_namespace,
-		.pod_uid = key->pod_uid,
-		.sandbox_id = key->sandbox_id,
-		.container_name = key->container,
-		.attempt = key->attempt,
-		.told = e->row.told ? e->row.told : "",
-	};
-}
-
-static int op_choose(void *user, const struct ck_entry *e, char *names, size_t size)
-{
-	struct ck_cache *cache = user;
-	struct ck_told told;
-	ck_told_fill(&told, e);
-	return cache->hooks.choose ? cache->hooks.choose(&told, names, size, cache->hooks.userdata)
-				   : 0;
-}
-
-static void op_released(void *user, const struct ck_entry *e)
-{
-	struct ck_cache *cache = user;
-	struct ck_told told;
-	if (!cache->hooks.released)
-		return;
-	ck_told_fill(&told, e);
-	told.gone = e->row.state == CK_STATE_GONE;
-	cache->hooks.released(&told, cache->hooks.userdata);
-}
-
-static void op_committed(void *user, const struct ck_entry *e)
-{
-	struct ck_cache *cache = user;
-	struct ck_told told;
-	if (!cache->host.committed)
-		return;
-	ck_told_fill(&told, e);
-	cache->host.committed(&told, cache->host.userdata);
-}
-
-static uint64_t op_jitter(void *user, uint64_t below)
-{
-	struct ck_cache *cache = user;
-	cache->random =
-		cache->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return below ? (cache->random >> 16) % below : 0;
-}
-
-static uint64_t op_next_id(void *user)
-{
-	struct ck_cache *cache = user;
-	return ck_store_next_id(cache->store);
-}
-
-static const struct ck_machine_ops machine_ops = {
-	.record = op_record,
-	.compare = op_compare,
-	.set_image = op_set_image,
-	.choose = op_choose,
-	.released = op_released,
-	.committed = op_committed,
-	.jitter = op_jitter,
-	.next_id = op_next_id,
-};
-
-/* ---- open and close -------------------------------------------------------------------------- */
-
-static int boot_id(char boot[37], struct ck_error *err)
-{
-	CK_AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, boot, 36);
-	boot[n == 36 ? 36 : 0] = '\0';
-	return n == 36 ? 0 : ck_fail(err, CK_EIO, "cannot read the boot id from /proc");
-}
-
-static int copy_patterns(struct ck_cache *cache, const char *const *patterns)
-{
-	size_t n = 0;
-	if (!patterns)
-		patterns = ck_ignore_annotations_default;
-	while (patterns[n])
-		n++;
-	cache->patterns = ck_alloc((n + 1) * sizeof(char *));
-	if (!cache->patterns)
-		return -CK_ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		if (!(cache->patterns[i] = ck_strdup(patterns[i])))
-			return -CK_ENOMEM;
-	cache->compare.ignore_annotations = (const char *const *)cache->patterns;
-	return 0;
-}
-
-#define OR(value, fallback) ((value) ? (value) : (fallback))
-
-static int machine_make(struct ck_cache *cache, const struct ck_options *o)
-{
-	struct ck_rules rules = {
-		.ttl = OR(o->ttl, CK_TTL),
-		.create_deadline = OR(o->create_deadline, CK_CREATE_DEADLINE),
-		.lost_grace = OR(o->lost_grace, CK_LOST_GRACE),
-		.supersede_wait = OR(o->supersede_wait, CK_SUPERSEDE_WAIT),
-		.destroy_timeout = OR(o->destroy_timeout, CK_DESTROY_TIMEOUT),
-		.hand_back = o->hand_back,
-		.on_annotation_change = o->on_annotation_change,
-		.can_inspect = cache->host.inspect,
-		.can_list = cache->host.list,
-		.can_resolve = cache->host.resolve_image,
-		.hooks = cache->has_hooks,
-	};
-	ck_hidden_set_unref(CK_TAKE(cache->hidden)); /* another machine counts its moves anew */
-	ck_machine_free(cache->machine);
-	cache->machine = NULL;
-	return ck_machine_new(&rules, &machine_ops, cache, ck_cache_now(cache), &cache->machine);
-}
-
-static int restore_row(struct ck_row *row, void *userdata)
-{
-	struct ck_cache *cache = userdata;
-	return ck_machine_restore(cache->machine, row, !strcmp(row->boot, cache->boot));
-}
-
-/* K25; what cannot be read is set aside, and the host's lists tell what exists (K33) */
-static int restore(struct ck_cache *cache, const struct ck_options *options, struct ck_error *err)
-{
-	struct ck_counters counters = { 0 };
-	struct ck_error why = { 0 };
-	char name[512] = "";
-	int r = ck_store_load(cache->store, restore_row, cache, &why);
-	if (r >= 0)
-		r = ck_store_load_counters(cache->store, &counters, &why);
-	if (r == -CK_EDAMAGED) {
-		ck_store_set_aside(cache->store, name,
-				   NULL); /* where that is not possible either, memory must do for now (K32) */
-		ck_cache_log(cache, CK_LOG_ERROR, "the database is damaged%s%s: %s",
-			     name[0] ? " and was set aside as " : "", name, why.text);
-		counters = (struct ck_counters){ .set_aside = name[0] != '\0' };
-		r = machine_make(cache, options) < 0 ? ck_nomem(&why) : 0;
-	}
-	if (r < 0 && err)
-		*err = why;
-	if (r >= 0) {
-		struct ck_counters *now = ck_machine_counters(cache->machine);
-#define ADD(counter, text) now->counter += counters.counter;
-		CK_COUNTERS(ADD)
-#undef ADD
-	}
-	return r;
-}
-
-bool ck_cache_in_child(const struct ck_cache *cache)
-{
-	return ck_host_process_left(&cache->home);
-}
-
-int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_cache,
-		       struct ck_error *err)
-{
-	const char *dir = options->state_dir ? options->state_dir : "/run/crikeep";
-	struct ck_store_opened opened = { 0 };
-	struct ck_cache *cache = CK_NEW(struct ck_cache);
-	if (!cache)
-		return ck_nomem(err);
-	cache->refs = 1;
-	ck_host_process_mark(&cache->home);
-	cache->epoll_fd = cache->event_fd = cache->timer_fd = -1;
-	cache->host = *options->host;
-	cache->has_hooks = options->hooks;
-	if (options->hooks)
-		cache->hooks = *options->hooks;
-	cache->clock = options->clock;
-	cache->clock_userdata = options->clock_userdata;
-	cache->compare.mode = options->mode;
-	cache->compare.on_annotation_change = options->on_annotation_change;
-	cache->compare.compare_sandbox_config = options->compare_sandbox_config;
-	cache->ops_end = &cache->ops;
-	cache->due = cache->armed = CK_NEVER_DUE;
-	pthread_mutex_init(&cache->lock, NULL);
-	pthread_cond_init(&cache->changed, NULL);
-	if (sodium_init() < 0) {
-		ck_cache_unref(cache);
-		return ck_fail(err, CK_EIO, "libsodium finds no source of randomness");
-	}
-	randombytes_buf(&cache->random, sizeof(cache->random));
-	cache->log = ck_alloc(CK_LOG_LINES * sizeof(*cache->log));
-	int r = cache->log && copy_patterns(cache, options->ignore_annotations) == 0
-			? 0
-			: ck_nomem(err);
-	if (r >= 0)
-		r = boot_id(cache->boot, err);
-	if (r >= 0)
-		r = ck_store_open(dir, &cache->store, &opened, err);
-	if (r >= 0 && opened.set_aside)
-		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s",
-			     opened.set_aside_as, opened.why.text);
-	if (r >= 0 && opened.no_database)
-		ck_cache_log(cache, CK_LOG_ERROR, "there is no database, going on in memory: %s",
-			     opened.why.text);
-	if (r >= 0 && machine_make(cache, options) < 0)
-		r = ck_nomem(err);
-	if (r >= 0) {
-		cache->key = *ck_store_key(cache->store);
-		r = restore(cache, options, err); /* also from a database that can only be read */
-	}
-	if (r >= 0)
-		ck_machine_counters(cache->machine)->set_aside += opened.set_aside;
-	if (r >= 0)
-		r = ck_event_loop_open(cache, dir, err);
-	if (r >= 0) { /* what the restart itself changed is written before anything else happens */
-		struct ck_op op = { .run = NULL };
-		r = ck_cache_do(cache, &op);
-	}
-	if (r < 0) {
-		ck_cache_unref(cache);
-		return ck_context(err, r, "open the cache '%.200s'", dir);
-	}
-	*ret_cache = cache;
-	return 0;
-}
-
-static void run_close(struct ck_cache *cache, struct ck_op *op)
-{
-	(void)op;
-	cache->shut = true;
-	cache->counters_at = 0; /* the last round writes them */
-	for (struct ck_turn *turn = cache->turns, *next; turn; turn = next) {
-		next = turn->next;
-		if (turn->resolving)
-			ck_job_forget_turn(turn->resolving);
-		enum ck_turn_state state = turn->m.state;
-		/* what it was given stays with it, and may be read meanwhile */
-		ck_machine_part(cache->machine, &turn->m);
-		turn->prev = turn->next = NULL;
-		pthread_mutex_lock(&cache->lock);
-		turn->closed = true;
-		if (state != CK_TURN_DECIDED) {
-			ck_fail(&turn->m.err, CK_ECLOSED, "the cache is closing");
-			turn->is_ready = true;
-			turn->outcome = -CK_ECLOSED;
-		}
-		pthread_cond_broadcast(&turn->decided);
-		pthread_mutex_unlock(&cache->lock);
-	}
-	cache->turns = NULL;
-}
-
-int ck_cache_close_impl(struct ck_cache *cache, struct ck_error *err)
-{
-	pthread_mutex_lock(&cache->lock);
-	if (ck_cache_in_round(cache) ||
-	    (cache->processing && pthread_equal(cache->process_thread, pthread_self()))) {
-		pthread_mutex_unlock(&cache->lock);
-		return ck_fail(err, CK_EDEADLK, "the cache cannot be closed from a callback");
-	}
-	pthread_mutex_unlock(&cache->lock);
-	ck_event_loop_close(cache);
-	struct ck_op op = { .run = run_close };
-	int r = ck_cache_do(cache, &op);
-	if (r < 0)
-		return ck_fail(err, -r, "the cache is closed already");
-	pthread_mutex_lock(&cache->lock);
-	cache->closed = true;
-	while (cache->calls || cache->ops)
-		pthread_cond_wait(&cache->changed, &cache->lock);
-	cache->callbacks = cache->callbacks_last = NULL;
-	pthread_mutex_unlock(&cache->lock);
-	if (cache->host.log) /* nobody turns the crank any more */
-		for (unsigned i = 0; i < cache->log_n; i++)
-			cache->host.log(cache->log[i].level, cache->log[i].text,
-					cache->host.userdata);
-	cache->log_n = 0;
-	ck_machine_free(cache->machine);
-	cache->machine = NULL;
-	ck_store_close(cache->store);
-	cache->store = NULL;
-	ck_cache_unref(cache);
-	return 0;
-}
-
-struct ck_cache *ck_cache_ref(struct ck_cache *cache)
-{
-	__atomic_add_fetch(&cache->refs, 1, __ATOMIC_RELAXED);
-	return cache;
-}
-
-void ck_cache_unref(struct ck_cache *cache)
-{
-	if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL))
-		return;
-	ck_event_loop_close(cache);
-	ck_hidden_set_unref(cache->hidden);
-	ck_machine_free(cache->machine);
-	if (cache->store)
-		ck_store_close(cache->store);
-	for (char **p = cache->patterns; p && *p; p++)
-		free(*p);
-	free(cache->patterns);
-	free(cache->log);
-	ck_host_process_fini(&cache->home);
-	pthread_cond_destroy(&cache->changed);
-	pthread_mutex_destroy(&cache->lock);
-	free(cache);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guarded border: every exported function that is not a job's. It checks what comes in, knows a
- * forked child, and lets only documented codes out.
+ * The guarded border: every exported function that is not a job's. It checks what comes in, and in
+ * a forked child it does nothing; either here, before anything is touched, or in ck_round_enter().
  */
 
 #include "cache/caller.h"
+#include "cache/request/redact.h"
 #include "cache/view.h"
 #include "src/base/limits.h"
 
@@ -26,6 +27,13 @@ static bool is_child(const struct ck_cache *cache)
 static int bad(struct ck_error *err, const char *what)
 {
 	return ck_fail(err, CK_EINVAL, "%s", what);
+}
+
+/* Leave a round with its result. */
+static int left(struct ck_cache *cache, int r)
+{
+	ck_round_leave(cache);
+	return r;
 }
 
 static bool kind_ok(enum ck_kind kind)
@@ -98,8 +106,8 @@ int ck_process(struct ck_cache *cache, struct ck_error *err)
 		return forked(err);
 	int r = ck_event_loop_process(cache);
 	return r < 0 ? ck_fail(err, -r,
-			       "ck_process() is running already, or the library's thread turns the "
-			       "crank")
+			       "ck_process() is running already, or the library's thread runs the "
+			       "event loop")
 		     : r;
 }
 
@@ -138,23 +146,43 @@ int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 {
 	if (!turn)
 		return -CK_EINVAL;
-	if (is_child(turn->cache))
+	struct ck_cache *cache = turn->cache;
+	if (is_child(cache))
 		return -CK_EFORK;
-	ck_turn_watch_impl(turn, cb, userdata);
+	pthread_mutex_lock(&cache->lock);
+	turn->cb = cb;
+	turn->userdata = userdata;
+	if (!cb)
+		ck_turn_unqueue_callback(turn);
+	else if (turn->is_ready && !turn->ending)
+		ck_turn_queue_callback(turn);
+	ck_cache_wake(cache);
+	pthread_mutex_unlock(&cache->lock);
 	return 0;
 }
 
 void ck_turn_leave(struct ck_turn *turn)
 {
-	if (turn && !is_child(turn->cache))
-		ck_turn_leave_impl(turn);
+	if (!turn || ck_round_enter(turn->cache, NULL) < 0)
+		return;
+	struct ck_cache *cache = turn->cache;
+	ck_machine_leave(cache->machine, &turn->m);
+	pthread_mutex_lock(&cache->lock);
+	turn->left = true;
+	pthread_cond_broadcast(&turn->decided);
+	pthread_mutex_unlock(&cache->lock);
+	ck_round_leave(cache);
 }
 
 int ck_turn_stage(struct ck_turn *turn, const char *stage)
 {
+	char text[CK_TEXT_MAX + 1];
 	if (!turn || !stage)
 		return -CK_EINVAL;
-	return is_child(turn->cache) ? -CK_EFORK : ck_turn_stage_impl(turn, stage);
+	ck_redact(stage, turn->kind, turn->request, turn->request_len, text);
+	int r = ck_round_enter(turn->cache, NULL);
+	return r < 0 ? r
+		     : left(turn->cache, ck_machine_stage(turn->cache->machine, &turn->m, text));
 }
 
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
@@ -184,7 +212,11 @@ int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
 {
 	if (!turn)
 		return bad(err, "no turn");
-	return is_child(turn->cache) ? forked(err) : ck_turn_lost_impl(turn, err);
+	int r = ck_round_enter(turn->cache, err);
+	if (r < 0)
+		return r;
+	r = left(turn->cache, ck_machine_lost(turn->cache->machine, &turn->m));
+	return r == -CK_ESTATE ? ck_fail(err, CK_ESTATE, CK_NOT_CREATING) : r;
 }
 
 int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
@@ -238,9 +270,11 @@ int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery)
 {
 	if (!turn || (delivery != CK_DELIVERED && delivery != CK_LOST))
 		return -CK_EINVAL;
-	if (is_child(turn->cache))
-		return -CK_EFORK;
-	return ck_turn_answered_impl(turn, delivery == CK_DELIVERED);
+	int r = ck_round_enter(turn->cache, NULL);
+	if (r < 0)
+		return r;
+	ck_machine_answer_reported(turn->cache->machine, &turn->m, delivery == CK_DELIVERED);
+	return left(turn->cache, 0);
 }
 
 void ck_turn_free(struct ck_turn *turn)
@@ -251,92 +285,45 @@ void ck_turn_free(struct ck_turn *turn)
 
 /* ---- what the host sees pass by -------------------------------------------------------------- */
 
-struct seen_op {
-	struct ck_op op;
-	enum ck_kind kind;
-	const char *id;
-	enum ck_condition condition;
-	enum ck_hook_event event;
-	const char *names;
-	int r;
-};
-
-static void run_stopping(struct ck_cache *cache, struct ck_op *op)
+static int enter_about(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
-	struct seen_op *seen = (struct seen_op *)(void *)op;
-	seen->r = ck_machine_stopping(cache->machine, seen->id);
-}
-
-static void run_forget(struct ck_cache *cache, struct ck_op *op)
-{
-	struct seen_op *seen = (struct seen_op *)(void *)op;
-	seen->r = ck_machine_forget(cache->machine, seen->kind, seen->id);
-}
-
-static void run_seen(struct ck_cache *cache, struct ck_op *op)
-{
-	struct seen_op *seen = (struct seen_op *)(void *)op;
-	seen->r = ck_machine_seen(cache->machine, seen->kind, seen->id, seen->condition);
-}
-
-static void run_used(struct ck_cache *cache, struct ck_op *op)
-{
-	struct seen_op *seen = (struct seen_op *)(void *)op;
-	seen->r = ck_machine_used(cache->machine, seen->kind, seen->id);
-}
-
-static void run_note_told(struct ck_cache *cache, struct ck_op *op)
-{
-	struct seen_op *seen = (struct seen_op *)(void *)op;
-	seen->r = ck_machine_note_told(cache->machine, seen->kind, seen->id, seen->event,
-				       seen->names);
-}
-
-static int seen_do(struct ck_cache *cache, struct seen_op *seen)
-{
-	if (!cache || !kind_ok(seen->kind) || !id_ok(seen->id))
+	if (!cache || !kind_ok(kind) || !id_ok(id))
 		return -CK_EINVAL;
-	if (is_child(cache))
-		return -CK_EFORK;
-	int r = ck_cache_do(cache, &seen->op);
-	return r < 0 ? r : seen->r;
+	return ck_round_enter(cache, NULL);
 }
 
 int ck_stopping(struct ck_cache *cache, const char *sandbox_id)
 {
-	struct seen_op seen = { .op.run = run_stopping, .kind = CK_SANDBOX, .id = sandbox_id };
-	return seen_do(cache, &seen);
+	int r = enter_about(cache, CK_SANDBOX, sandbox_id);
+	return r < 0 ? r : left(cache, ck_machine_stopping(cache->machine, sandbox_id));
 }
 
 int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
-	struct seen_op seen = { .op.run = run_forget, .kind = kind, .id = id };
-	return seen_do(cache, &seen);
+	int r = enter_about(cache, kind, id);
+	return r < 0 ? r : left(cache, ck_machine_forget(cache->machine, kind, id));
 }
 
 int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition)
 {
-	struct seen_op seen = {
-		.op.run = run_seen, .kind = kind, .id = id, .condition = condition
-	};
-	return seen_do(cache, &seen);
+	int r = enter_about(cache, kind, id);
+	return r < 0 ? r : left(cache, ck_machine_seen(cache->machine, kind, id, condition));
 }
 
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
-	struct seen_op seen = { .op.run = run_used, .kind = kind, .id = id };
-	return seen_do(cache, &seen);
+	int r = enter_about(cache, kind, id);
+	return r < 0 ? r : left(cache, ck_machine_used(cache->machine, kind, id));
 }
 
 int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id,
 		 enum ck_hook_event event, const char *names)
 {
-	struct seen_op seen = {
-		.op.run = run_note_told, .kind = kind, .id = id, .event = event, .names = names
-	};
 	if (!names || (event != CK_HOOK_RUN && event != CK_HOOK_STOP && event != CK_HOOK_REMOVE))
 		return -CK_EINVAL;
-	return seen_do(cache, &seen);
+	int r = enter_about(cache, kind, id);
+	return r < 0 ? r
+		     : left(cache, ck_machine_note_told(cache->machine, kind, id, event, names));
 }
 
 int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout,
@@ -365,7 +352,7 @@ int ck_view_hides(struct ck_view *view, const struct ck_object *object)
 	if (!view || !object || object->size < sizeof(*object) || !kind_ok(object->kind) ||
 	    !object->id)
 		return -CK_EINVAL;
-	return ck_view_in_child(view) ? -CK_EFORK : ck_view_hides_impl(view, object);
+	return is_child(view->cache) ? -CK_EFORK : ck_view_hides_impl(view, object);
 }
 
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,
@@ -373,15 +360,18 @@ int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,
 {
 	if (!view || !kind_ok(kind) || !prefix || !ret_id)
 		return -CK_EINVAL;
-	return ck_view_in_child(view) ? -CK_EFORK
-				      : ck_view_resolve_impl(view, kind, prefix, ret_id);
+	return ck_view_resolve_impl(view, kind, prefix, ret_id);
 }
 
 int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id)
 {
 	if (!view || !kind_ok(kind) || !id)
 		return -CK_EINVAL;
-	return ck_view_in_child(view) ? -CK_EFORK : ck_view_shows_impl(view, kind, id);
+	int r = ck_round_enter(view->cache, NULL);
+	if (r < 0)
+		return r;
+	const struct ck_entry *e = ck_machine_object(view->cache->machine, kind, id);
+	return left(view->cache, e && !ck_machine_hidden(e));
 }
 
 static const struct ck_object *nth(const struct ck_object *objects, size_t stride, size_t i)
@@ -403,60 +393,41 @@ int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_obje
 		if (!kind_ok(o->kind) || !id_ok(o->id))
 			return -CK_EINVAL;
 	}
-	if (ck_view_in_child(view))
-		return -CK_EFORK;
-	if (stride == sizeof(*objects))
-		return ck_view_listed_impl(view, kind, objects, n);
-	/* a newer host's objects are longer than ours */
-	struct ck_object *narrow = ck_alloc((n + 1) * sizeof(*narrow));
-	if (!narrow)
-		return -CK_ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		narrow[i] = *nth(objects, stride, i);
-	int r = ck_view_listed_impl(view, kind, narrow, n);
-	free(narrow);
-	return r;
+	CK_AUTO_FREE struct ck_object *narrow = NULL;
+	if (n && stride != sizeof(*objects)) { /* a newer host's objects are longer than ours */
+		narrow = ck_alloc(n * sizeof(*narrow));
+		if (!narrow)
+			return -CK_ENOMEM;
+		for (size_t i = 0; i < n; i++)
+			narrow[i] = *nth(objects, stride, i);
+		objects = narrow;
+	}
+	int r = ck_round_enter(view->cache, NULL);
+	if (r < 0)
+		return r;
+	ck_machine_listed(view->cache->machine, kind, view->seq, true, objects, n);
+	return left(view->cache, 0);
 }
 
 void ck_view_free(struct ck_view *view)
 {
-	if (view && !ck_view_in_child(view))
+	if (view && !is_child(view->cache))
 		ck_view_free_impl(view);
-}
-
-struct asking_op {
-	struct ck_op op;
-	int r;
-};
-
-static void run_reconciled(struct ck_cache *cache, struct ck_op *op)
-{
-	struct asking_op *asking = (struct asking_op *)(void *)op;
-	asking->r = ck_machine_reconciled(cache->machine);
 }
 
 int ck_reconciled(struct ck_cache *cache)
 {
-	struct asking_op asking = { .op.run = run_reconciled };
-	if (!cache)
-		return -CK_EINVAL;
-	if (is_child(cache))
-		return -CK_EFORK;
-	int r = ck_cache_do(cache, &asking.op);
-	return r < 0 ? r : asking.r;
+	int r = cache ? ck_round_enter(cache, NULL) : -CK_EINVAL;
+	return r < 0 ? r : left(cache, ck_machine_reconciled(cache->machine));
 }
 
-struct entries_op {
-	struct ck_op op;
-	int (*fn)(const struct ck_entry_info *entry, void *userdata);
-	void *userdata;
-	int r;
-};
-
-static void run_entries(struct ck_cache *cache, struct ck_op *op)
+int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *entry, void *userdata),
+	       void *userdata)
 {
-	struct entries_op *entries = (struct entries_op *)(void *)op;
-	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !entries->r;
+	int r = cache && fn ? ck_round_enter(cache, NULL) : -CK_EINVAL;
+	if (r < 0)
+		return r;
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !r;
 	     e = e->by_row.next) {
 		const struct ck_row *row = &e->row;
 		if (row->state == CK_STATE_GONE || e->detached)
@@ -484,34 +455,19 @@ static void run_entries(struct ck_cache *cache, struct ck_op *op)
 			.created = row->created,
 			.changed = row->changed,
 		};
-		entries->r = entries->fn(&info, entries->userdata);
+		r = fn(&info, userdata);
 	}
+	return left(cache, r);
 }
 
-int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *entry, void *userdata),
-	       void *userdata)
+/* H1: what plugins know or are being told of, without what is being torn down. */
+int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata),
+		void *userdata)
 {
-	struct entries_op entries = { .op.run = run_entries, .fn = fn, .userdata = userdata };
-	if (!cache || !fn)
-		return -CK_EINVAL;
-	if (is_child(cache))
-		return -CK_EFORK;
-	int r = ck_cache_do(cache, &entries.op);
-	return r < 0 ? r : entries.r;
-}
-
-struct snapshot_op {
-	struct ck_op op;
-	int (*fn)(const struct ck_told *entry, void *userdata);
-	void *userdata;
-	int r;
-};
-
-/* H1: what plugins know or are being told of, but not what is being torn down */
-static void run_snapshot(struct ck_cache *cache, struct ck_op *op)
-{
-	struct snapshot_op *snapshot = (struct snapshot_op *)(void *)op;
-	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !snapshot->r;
+	int r = cache && fn ? ck_round_enter(cache, NULL) : -CK_EINVAL;
+	if (r < 0)
+		return r;
+	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !r;
 	     e = e->by_row.next) {
 		bool known = e->row.state == CK_STATE_COMMITTED ||
 			     e->row.state == CK_STATE_COMMITTING ||
@@ -520,18 +476,7 @@ static void run_snapshot(struct ck_cache *cache, struct ck_op *op)
 		if (!known || e->detached || e->stopping)
 			continue;
 		ck_told_fill(&told, e);
-		snapshot->r = snapshot->fn(&told, snapshot->userdata);
+		r = fn(&told, userdata);
 	}
-}
-
-int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata),
-		void *userdata)
-{
-	struct snapshot_op snapshot = { .op.run = run_snapshot, .fn = fn, .userdata = userdata };
-	if (!cache || !fn)
-		return -CK_EINVAL;
-	if (is_child(cache))
-		return -CK_EFORK;
-	int r = ck_cache_do(cache, &snapshot.op);
-	return r < 0 ? r : snapshot.r;
+	return left(cache, r);
 }
