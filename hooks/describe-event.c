@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plugins are told: the pod and the container of an event, as the host describes them. Of what
- * is announced nothing is sent before it is complete; of what ends, what was known of it has to do.
+ * What plugins are told: the pod and the container of an event, as the host describes them. An
+ * announcement is not sent before the description is complete. For the end of an object the last
+ * description is enough.
  */
 #include "hooks/nri-int.h"
 
@@ -17,8 +18,8 @@ static struct ck_nri_object *pod_of(const struct ck_dispatch *dispatch)
 		       : ck_nri_object_find(dispatch->nri, CK_SANDBOX, pod_id_of(dispatch));
 }
 
-/* of a pod that nobody describes, at least the id. NULL: out of memory */
-static struct ck_blob *what_is_known_of_pod(const struct ck_dispatch *dispatch)
+/* the last description of the pod, or at least its id. NULL: out of memory */
+static struct ck_blob *last_of_pod(const struct ck_dispatch *dispatch)
 {
 	struct ck_bytes bytes = { 0 };
 	struct ck_blob *blob = NULL;
@@ -35,10 +36,10 @@ static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int g
 {
 	uint64_t now = ck_nri_now(dispatch->nri);
 	bool needed = ck_nri_event_announces(dispatch->event);
-	if (!needed) { /* what was known of it has to do */
+	if (!needed) {
 		struct ck_blob **at = kind == CK_CONTAINER ? &dispatch->container : &dispatch->pod;
 		*at = kind == CK_CONTAINER ? ck_blob_ref(dispatch->object->description)
-					   : what_is_known_of_pod(dispatch);
+					   : last_of_pod(dispatch);
 		if (*at) {
 			ck_dispatch_describe(dispatch);
 			return;
@@ -51,7 +52,7 @@ static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int g
 		ck_dispatch_refuse(dispatch, "the runtime does not tell what it has made: %s",
 				   ck_grpc_name(grpc));
 		ck_dispatch_end_refused(dispatch);
-	} else { /* asked again; half a description would never be put right (R3) */
+	} else { /* ask again: nobody would complete half a description later (R3) */
 		dispatch->pause = dispatch->pause ? dispatch->pause * 2 : CK_NRI_DESCRIBE_AGAIN;
 		if (dispatch->pause > 8 * CK_NRI_DESCRIBE_AGAIN)
 			dispatch->pause = 8 * CK_NRI_DESCRIBE_AGAIN;
@@ -117,7 +118,6 @@ static int begin_merging(struct ck_dispatch *dispatch, struct ck_error *err)
 	}
 }
 
-/* pod, then container; then it goes out */
 void ck_dispatch_describe(struct ck_dispatch *dispatch)
 {
 	struct ck_nri_object *object = dispatch->object;

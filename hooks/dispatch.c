@@ -44,7 +44,7 @@ static struct ck_blob *blob_of(const void *p, size_t len, bool *whole)
 	return blob;
 }
 
-/* the object of a call: found, or new if the call announces it */
+/* the object of a call: known, or new if the call announces it */
 static int find_object(struct ck_dispatch *dispatch, const struct ck_nri_call *call,
 		       const struct ck_told *told, struct ck_error *err)
 {
@@ -63,12 +63,12 @@ static int find_object(struct ck_dispatch *dispatch, const struct ck_nri_call *c
 				ck_nri_object_not_created(nri, object, call->container_name,
 							  call->attempt) < 0) ||
 			       ck_recipients_add_all(nri, object) < 0)) {
-			/* the next try must not find half of them chosen */
+			/* the next try must not find it with half of its recipients */
 			ck_nri_object_forget(nri, object);
 			return ck_nomem(err);
 		}
 	} else if (!object) {
-		return 0; /* nobody knows it */
+		return 0; /* no plugin knows it */
 	}
 	if (!object)
 		return ck_nomem(err);
@@ -139,7 +139,7 @@ static int begin(struct ck_nri *nri, const struct ck_nri_call *call, const struc
 			find_consulted(dispatch);
 	}
 	if (dispatch->object && ck_nri_event_stops(call->event))
-		dispatch->object->stop_begun = true; /* from here on it is in no list */
+		dispatch->object->stop_begun = true; /* from now on it is in no list (H1) */
 	DL_APPEND(nri->dispatches, dispatch);
 	return 0;
 }
@@ -176,7 +176,7 @@ int ck_dispatch_begin(struct ck_nri *nri, const struct ck_nri_call *call,
 		      const struct ck_told *told, enum ck_nri_event then, ck_nri_cb *cb,
 		      void *userdata, struct ck_error *err)
 {
-	begin_ended(nri); /* in order: a pod ends behind its containers */
+	begin_ended(nri); /* in order: a pod ends after its containers */
 	return begin(nri, call, told, NULL, then, cb, userdata, err);
 }
 
@@ -234,8 +234,8 @@ static void add_returned(struct ck_dispatch *dispatch)
 		}
 }
 
-/* events of one object come one after the other (R30), and a pod ends behind its containers (R18,
- * R26) */
+/* Events of one object come one after the other (R30), and a pod ends after its containers (R18,
+ * R26). */
 static bool is_behind(const struct ck_dispatch *dispatch)
 {
 	const struct ck_dispatch *other = dispatch->nri->dispatches;
@@ -284,7 +284,7 @@ static bool step(struct ck_dispatch *dispatch)
 	}
 	if (!ck_dispatch_has_recipients(dispatch, dispatch->event) &&
 	    !(dispatch->event == CK_NRI_CREATE_CONTAINER && ck_dispatch_has_validators(dispatch))) {
-		dispatch->phase = CK_DISPATCH_DELIVER; /* nothing need be described */
+		dispatch->phase = CK_DISPATCH_DELIVER; /* nobody needs a description */
 		ck_dispatch_deliver(dispatch);
 	} else {
 		ck_dispatch_describe(dispatch);
@@ -292,7 +292,7 @@ static bool step(struct ck_dispatch *dispatch)
 	return true;
 }
 
-/* ---- time, and the way out ------------------------------------------------------------------- */
+/* ---- time and end ---------------------------------------------------------------------------- */
 
 static void expired(struct ck_dispatch *dispatch)
 {
@@ -326,7 +326,7 @@ void ck_dispatches_timers(struct ck_nri *nri, uint64_t now)
 			if (dispatch->phase == CK_DISPATCH_AWAIT_RETURN)
 				dispatch->due = 0;
 	nri->plugin_joined = false;
-	/* any of them may end from within, and the next one with it: begin anew after each */
+	/* each may end others as well, so begin again after each */
 	for (dispatch = nri->dispatches; dispatch;)
 		if (is_due(dispatch, now) && go_on(dispatch))
 			dispatch = nri->dispatches;
@@ -347,7 +347,7 @@ uint64_t ck_dispatches_due(const struct ck_nri *nri)
 	return due;
 }
 
-/* who was sent it already is waited for (K13) */
+/* a plugin that was sent it already is waited for (K13) */
 void ck_dispatch_cancel(struct ck_nri *nri, uint64_t entry)
 {
 	struct ck_dispatch *dispatch;
@@ -356,7 +356,7 @@ void ck_dispatch_cancel(struct ck_nri *nri, uint64_t entry)
 		    ck_nri_event_stops(dispatch->event) || ck_nri_event_removes(dispatch->event))
 			continue;
 		if (!dispatch->names)
-			continue; /* not of its commit */
+			continue; /* not the event of its commit */
 		dispatch->cancelled = true;
 		ck_dispatch_withdraw(dispatch); /* may end it */
 		if (dispatch->phase == CK_DISPATCH_NEW || dispatch->phase == CK_DISPATCH_DESCRIBE)

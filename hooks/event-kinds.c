@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the events are: which announce an object, which end it, which can be refused; and who has
- * still to hear of one.
- */
+/* What the events are: which announce an object, which end it, which can be refused. */
 #include "hooks/nri-int.h"
 
 const char *ck_nri_event_name(enum ck_nri_event event)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole: opened, turned by ck_nri_process(), closed. One descriptor tells when: an epoll set of
- * an eventfd (somebody left work), a timerfd on CLOCK_BOOTTIME, the listener and the connections.
+ * Open, process, close. The host polls one descriptor: an epoll set of an eventfd (another thread
+ * has left work), a timerfd on CLOCK_BOOTTIME, the listener and the connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +17,9 @@
 #include "hooks/nri-int.h"
 #include "hooks/status-file.h"
 
-/* of one ck_nri_process(): work that makes work must not keep a host's loop for ever */
+/* in one ck_nri_process(): work that makes more work must not block the host's event loop */
 #define PASSES 64
 #define EVENTS 64 /* descriptors looked at in one of them */
-
-/* ---- lock, clock, log ------------------------------------------------------------------------ */
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
@@ -126,7 +124,7 @@ int ck_nri_open_impl(const struct ck_nri_options *options, struct ck_nri **ret_n
 		       ck_nri_watch(nri, nri->timer_fd, EPOLLIN, nri, false) < 0))
 		r = ck_fail_errno(err, CK_EIO, errno, "make the loop's descriptors");
 	if (r >= 0 && nri->socket_path)
-		/* bound now, so that a wrong path is an error of the start; accepted on later */
+		/* bound now, so that a wrong path is an error of the start */
 		r = ck_nri_listen(nri, err);
 	if (r < 0) {
 		ck_nri_close_impl(nri);
@@ -155,7 +153,7 @@ static void launch(struct ck_nri *nri, unsigned i)
 		close_fd(&fds[1]);
 		return;
 	}
-	fcntl(fds[0], F_SETFL, O_NONBLOCK); /* ours; the plugin's is as it expects it */
+	fcntl(fds[0], F_SETFL, O_NONBLOCK); /* not the plugin's end: it expects one that blocks */
 	if (ck_plugin_add(nri, fds[0], (int)i, &plugin, &err) < 0) {
 		ck_nri_log(nri, CK_LOG_ERROR, "plugin %s is not launched: %s",
 			   nri->launched[i].name, err.text);
@@ -174,7 +172,8 @@ int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *so
 		ck_nri_unlock(nri);
 		return ck_fail(err, CK_ESTATE, "started already");
 	}
-	/* only now: who dials earlier waits in the backlog, and the host's loop sleeps */
+	/* Not before: a plugin that connects earlier waits in the backlog, and does not wake the
+	 * host's event loop. */
 	if (nri->listen_fd >= 0 && ck_nri_watch(nri, nri->listen_fd, EPOLLIN, NULL, false) < 0) {
 		ck_nri_unlock(nri);
 		return ck_fail(err, CK_EIO, "watch '%s'", nri->socket_path);
@@ -214,12 +213,13 @@ void ck_nri_close_impl(struct ck_nri *nri)
 {
 	pthread_mutex_lock(&nri->lock);
 	if (nri->processing && pthread_equal(nri->thread, pthread_self())) {
-		/* from a callback, against the rules: better open than freed and in use */
+		/* called from a callback, against the rules: leave it open rather than in use after
+		 * it was freed */
 		pthread_mutex_unlock(&nri->lock);
 		return;
 	}
 	nri->closed = true;
-	nri->processing = true; /* nobody is woken any more */
+	nri->processing = true; /* so that ck_nri_unlock() wakes nobody */
 	nri->thread = pthread_self();
 	ck_nri_unlisten(nri);
 	ck_dispatches_end_all(nri);
@@ -234,7 +234,7 @@ void ck_nri_close_impl(struct ck_nri *nri)
 	close_fd(&nri->event_fd);
 	close_fd(&nri->timer_fd);
 	free_options(nri);
-	if (!ck_nri_unref(nri)) /* jobs are under way */
+	if (!ck_nri_unref(nri)) /* host calls are under way */
 		pthread_mutex_unlock(&nri->lock);
 }
 
@@ -291,8 +291,7 @@ static int each_plugin(const struct ck_nri *nri,
 		show(plugin, &shown);
 		r = fn(&shown, userdata);
 	}
-	/* nothing is committed while one of these is missing: whoever looks for the reason finds it
-	 * here */
+	/* nothing is committed while one of these is absent (H4), so show it */
 	for (size_t i = 0; i < nri->rules_n && r == 0; i++) {
 		if (nri->rules[i].policy != CK_NRI_REQUIRED ||
 		    ck_plugins_has(nri, nri->rules[i].name))
@@ -339,14 +338,14 @@ static void write_status(struct ck_nri *nri, uint64_t now)
 		return;
 	each_plugin(nri, add_shown, &shown);
 	nri->status_due = now + CK_NRI_STATUS_PAUSE;
-	/* then once more */
+	/* on failure it is tried again */
 	nri->changed = ck_status_write(nri->status_path, now, shown.plugins, shown.n, &err) < 0;
 	if (nri->changed && !nri->status_failed)
 		ck_nri_log(nri, CK_LOG_WARNING, "%s", err.text);
 	nri->status_failed = nri->changed;
 }
 
-/* ---- the crank ------------------------------------------------------------------------------- */
+/* ---- ck_nri_process() ------------------------------------------------------------------------ */
 
 static uint64_t due_of(const struct ck_nri *nri)
 {
@@ -381,7 +380,7 @@ static void look_at_descriptors(struct ck_nri *nri)
 	int n = epoll_wait(nri->epoll_fd, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
 		void *what = events[i].data.ptr;
-		/* the eventfd or the timer: what they tell of is looked for anyway */
+		/* the eventfd or the timer: their work is looked for in any case */
 		if (what == nri) {
 			eventfd_read(nri->event_fd, &count);
 			while (read(nri->timer_fd, &count, sizeof(count)) > 0)
@@ -390,7 +389,7 @@ static void look_at_descriptors(struct ck_nri *nri)
 			if (nri->listen_fd >= 0)
 				ck_nri_accept(nri);
 		} else {
-			/* none is freed before ck_plugins_free_closed() */
+			/* no plugin is freed before ck_plugins_free_closed() */
 			ck_plugin_io(what, events[i].events);
 		}
 	}
@@ -482,9 +481,9 @@ static void rearm(struct ck_nri *nri, uint64_t due)
 	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due / CK_NS_PER_S),
 					       .tv_nsec = (long)(due % CK_NS_PER_S) } };
 	if (nri->clock || due == CK_NRI_FOREVER)
-		return; /* steered by ck_nri_timeout(); nothing to wait for */
+		return; /* a test's clock uses ck_nri_timeout(); or there is nothing to wait for */
 	if (nri->armed && nri->armed <= due)
-		return; /* each event moves it on: once too early is cheaper than set for each */
+		return; /* waking too early once is cheaper than setting the timer often */
 	if (due == 0)
 		at.it_value.tv_nsec = 1; /* zero would disarm it */
 	timerfd_settime(nri->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);

@@ -84,13 +84,13 @@ static bool begin(const struct ck_nri_delivery *delivery, const struct ck_plugin
 	} else if (!recipient->told) {
 		return false;
 	} else if (ck_nri_event_removes(event) ? recipient->removed : recipient->stopped) {
-		return false; /* each is sent once; behind a Stop comes nothing but Remove */
+		return false; /* each is sent once; after a Stop comes nothing but Remove */
 	}
 	ck_recipient_mark(event, recipient);
 	return true;
 }
 
-/* it counts as sent, and cannot be sent */
+/* it counts as sent, but cannot be sent */
 static void take_back(const struct ck_nri_delivery *delivery, const struct ck_plugin *plugin)
 {
 	struct ck_recipient *recipient = ck_recipient_find(delivery->object, plugin);
@@ -98,7 +98,7 @@ static void take_back(const struct ck_nri_delivery *delivery, const struct ck_pl
 		recipient->told = false; /* so the plugin does not hear of its end either */
 }
 
-/* does a stub before v0.12 know this event only as a StateChange? */
+/* does a stub of before v0.12 know this event as a StateChange only? */
 static bool has_fallback(enum ck_nri_event event)
 {
 	switch (event) {

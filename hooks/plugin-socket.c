@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The socket plugins dial. Connections are served beside each other: one that says nothing keeps
- * nobody out. Whoever may connect can change every container, so the file is 0600 and the peer's
- * uid is asked for.
+ * The socket that plugins connect to. A connection that sends nothing keeps no other plugin out. A
+ * plugin can change every container, so the socket has mode 0600 and the peer's uid is checked.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +24,8 @@ static int address_of(const char *path, struct sockaddr_un *ret_address, struct 
 	return 0;
 }
 
-/* H10: whose socket is there is asked by dialling it; a dead one is only a name */
+/* A live socket of a runtime is not taken over (H10): connecting to it shows whether somebody
+ * listens. The socket of a dead process is removed. */
 static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 {
 	struct stat st;
@@ -38,13 +38,13 @@ static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 		ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
-	/* EAGAIN: it is busy */
+	/* EAGAIN: somebody listens and is busy */
 	int sys = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? EAGAIN
 										       : errno;
 	if (sys == EAGAIN)
 		return ck_fail(err, CK_EOWNED, "a runtime serves NRI at '%s': turn its own NRI off",
 			       address->sun_path);
-	if (sys != EAGAIN && sys != ECONNREFUSED && sys != ENOENT) /* it may well be alive */
+	if (sys != EAGAIN && sys != ECONNREFUSED && sys != ENOENT) /* somebody may listen */
 		return ck_fail_errno(err, CK_EIO, sys, "see who listens at '%s'",
 				     address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
@@ -67,7 +67,7 @@ int ck_nri_listen(struct ck_nri *nri, struct ck_error *err)
 		return ck_fail_errno(err, CK_EIO, errno, "make a socket");
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "bind '%s'", nri->socket_path);
-	/* nobody can connect before listen(), so nobody sees the mode bind() gave it */
+	/* nobody can connect before listen(), so the mode that bind() gives does no harm */
 	if (chmod(nri->socket_path, nri->socket_mode) < 0 || listen(fd, BACKLOG) < 0) {
 		int sys = errno;
 		unlink(nri->socket_path);
@@ -101,7 +101,7 @@ void ck_nri_accept(struct ck_nri *nri)
 			accept4(nri->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
-		/* descriptors have run out: it would be readable for ever */
+		/* Descriptors have run out. The socket stays readable: wait before the next try. */
 		if (fd < 0 && errno != EAGAIN) {
 			epoll_ctl(nri->epoll_fd, EPOLL_CTL_DEL, nri->listen_fd, NULL);
 			nri->accept_again = ck_nri_now(nri) + CK_ACCEPT_PAUSE;

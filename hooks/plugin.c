@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection, from its first byte to its last. It registers, is configured, becomes a recipient
- * (and from then on events queue for it), is told what there is, and then gets its events one at a
- * time: order on the wire is not order of handling in Go (R33).
+ * One connection, from its first byte to its last. The plugin registers and is configured. Then it
+ * is a recipient, and events are queued for it. It is told which objects exist (synchronize.c), and
+ * after that it gets its events (plugin-queue.c).
  *
  *   CONNECTED -> REGISTERED -> LISTING -> SYNCHRONIZING -> READY        any -> CLOSED
  *       '-> REFUSED -> CLOSED
  *
- * Nothing here ends a connection for a passing reason: a stub whose start failed cannot be started
- * again.
+ * No connection is closed for a reason that passes: a plugin's stub cannot be started again after a
+ * failed start.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "src/base/wire.h"
 
 #define READ_MAX    16384 /* bytes read at once: a host's threads may have small stacks */
-#define READ_ROUNDS 64    /* of one turn: other connections wait meanwhile */
+#define READ_ROUNDS 64    /* reads in a row, while other connections wait */
 #define ALL_EVENTS  0x3fffu
 
 static const struct ck_ttrpc_ops ttrpc_ops;
@@ -103,7 +103,7 @@ static void read_in(struct ck_plugin *plugin)
 			if (ck_ttrpc_feed(plugin->ttrpc, bytes, (size_t)n, &err) < 0)
 				ck_plugin_close(plugin, CK_LOG_ERROR, "%s", err.text);
 			if ((size_t)n < sizeof(bytes))
-				break; /* that was all, or the socket will be readable again */
+				break; /* that was all; else the socket is readable again */
 		} else if (n == 0) {
 			ck_plugin_close(
 				plugin, plugin->launched >= 0 ? CK_LOG_WARNING : CK_LOG_INFO, "%s",
@@ -174,7 +174,7 @@ static void configured(struct ck_plugin *plugin, const struct ck_ttrpc_answer *a
 		return;
 	}
 	plugin->events = events ? (unsigned)events : ALL_EVENTS;
-	/* a recipient: before the snapshot, so that nothing falls between them (R1, R2) */
+	/* a recipient before its snapshot is taken, so that nothing is lost in between (R1, R2) */
 	plugin->state = CK_PLUGIN_LISTING;
 	plugin->want_snapshot = plugin->nri->changed = true;
 	plugin->nri->plugin_joined = true;
@@ -233,7 +233,7 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 				"this connection has registered", NULL, 0);
 		return;
 	}
-	if (plugin->launched < 0) { /* one of ours is called as its file is */
+	if (plugin->launched < 0) { /* a launched plugin has the name of its file */
 		if (!text_field(request, 2, index, sizeof(index)) || !is_index(index)) {
 			refuse_registration(plugin, request,
 					    "the plugin's index is not two digits");
@@ -257,7 +257,7 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 	if (ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_OK, NULL, NULL, 0) < 0)
 		ck_plugin_close(plugin, CK_LOG_ERROR, "out of memory");
 	else
-		/* at once: a stub that is told it is registered waits for this without a limit */
+		/* at once: a registered stub waits for this without a limit */
 		configure(plugin);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who knows which object. A connection gets into an object's list once, either because it was
- * chosen when the object was committed or because the object was listed when the connection took
- * its snapshot; whoever comes second finds it there. All the promises of "exactly once" (R1, H2)
- * are this one list.
+ * Which connection knows which object. A connection enters an object's list once: when the object
+ * is committed, or when the connection takes its snapshot. Whichever comes second finds it there.
+ * All promises of "exactly once" (R1, H2) rest on this list.
  */
 #include "hooks/nri-int.h"
 
@@ -92,7 +91,7 @@ static void add_name(char *names, size_t size, const char *name)
 {
 	size_t len = strlen(names), n = strlen(name);
 	if (len + n + 2 > size)
-		return; /* cannot be: CK_NRI_PLUGINS_MAX */
+		return; /* cannot happen: the cache has room for CK_NRI_PLUGINS_MAX names */
 	if (len)
 		names[len++] = ' ';
 	memcpy(names + len, name, n + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status file: its text, and how it comes onto the disk and back. */
+/* The status file: its text, written to disk and read back. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -117,7 +117,7 @@ static int file_write(const char *path, const struct ck_bytes *bytes, struct ck_
 	if (!tmp)
 		return ck_nomem(err);
 	sprintf(tmp, "%s.new", path);
-	unlink(tmp); /* of somebody who died while writing */
+	unlink(tmp); /* left by a process that died while writing */
 	CK_AUTO_CLOSE int fd =
 		ck_fd_own(open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
@@ -152,8 +152,7 @@ int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The text is a copy of ours with a NUL behind it; what is read is unescaped in its place and ended
- * with a NUL. */
+/* The text is a copy of ours. Values are unescaped in place and end with a NUL. */
 struct reader {
 	char *at, *end;
 	unsigned line;
@@ -171,7 +170,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Return: its length, -1: it is not escaped as it must be, or holds a NUL */
+/* Return: the length, -1: a wrong escape, or a NUL */
 static ssize_t unescape(char *at, size_t len)
 {
 	char *to = at;

@@ -2,21 +2,21 @@
 #ifndef CK_HOOKS_STATUS_FILE_H
 #define CK_HOOKS_STATUS_FILE_H
 /*
- * Which plugins are connected, as a file that whoever has the sockets rewrites and `crikeep
- * plugins` reads, with the daemon up or down. Lines of words NAME=VALUE, in this order, nothing
- * left out:
+ * Which plugins are connected: a file that the process with the sockets rewrites, and that
+ * `crikeep plugins` reads, whether that process runs or not. Its lines are words NAME=VALUE, all of
+ * them, in this order:
  *
  *	crikeep-plugins 1 boot=UUID time=NS wall=S pid=N plugins=1
- *	plugin name=10-logger state=ready policy=error launched=0 pid=812 events=16383 adjusting=0 queued=0 since=NS overdue=0
- *	 sent=41 late=0 failed=0 error=
+ *	plugin name=10-logger state=ready policy=error launched=0 pid=812 events=16383
+ *	 adjusting=0 queued=0 since=NS overdue=0 sent=41 late=0 failed=0 error=
  *
- * (here folded; each plugin is one line.) In a value every byte but the visible ASCII characters,
- * and \ itself, is \xNN. Times are of the kernel's CLOCK_BOOTTIME, but wall, which is seconds since
- * 1970.
+ * (A plugin is one line; it is folded here.) In a value, \ and every byte that is no visible ASCII
+ * character is written as \xNN. Times are the kernel's CLOCK_BOOTTIME, except wall, which is
+ * seconds since 1970.
  *
- * A new file is renamed over the old one, so a reader sees all of one moment. It is not flushed: it
- * describes processes, and these do not outlive the machine either. Whoever reads it must not trust
- * it: at most CK_STATUS_FILE_MAX bytes, each checked.
+ * A new file is renamed over the old one, so a reader always sees a complete file. It is not
+ * flushed: the processes it describes do not survive a crash of the machine either. A reader does
+ * not trust it: it reads at most CK_STATUS_FILE_MAX bytes and checks each.
  */
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -39,9 +39,9 @@ struct ck_nri_status {
 
 /*
  * ck_status_write - rewrite the file at @path, mode 0600
- * @plugins: in the order they are shown; no more than CK_NRI_PLUGINS_MAX are told of. Texts are cut
- * at their limits
- * Return: 0, -CK_EIO, -CK_ENOMEM; the old file is left as it was then
+ * @plugins: in the order in which they are shown; at most CK_NRI_PLUGINS_MAX are written. Texts are
+ * cut at their limits
+ * Return: 0, -CK_EIO, -CK_ENOMEM; a failure leaves the old file as it was
  */
 int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *plugins, size_t n,
 		    struct ck_error *err);
@@ -49,8 +49,7 @@ int ck_status_write(const char *path, uint64_t now, const struct ck_nri_plugin *
 int ck_status_read(const char *path, struct ck_nri_status **ret_status, struct ck_error *err);
 void ck_status_free(struct ck_nri_status *status);
 
-/* the text, without files; for tests and fuzzing. Only the texts of @status->plugins are looked at,
- * not @status->text */
+/* the text, without files, for tests and fuzzing; ck_status_print() does not use @status->text */
 int ck_status_print(const struct ck_nri_status *status, struct ck_bytes *bytes);
 int ck_status_parse(const char *text, size_t len, struct ck_nri_status **ret_status,
 		    struct ck_error *err);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What there is, as a plugin's first list. The connection is a recipient already; the snapshot,
- * taken in the cache's critical section, skips what it was chosen for meanwhile: that comes as an
- * event. Each object of the list is described by the host, the whole goes out in messages of at
- * most 4 MiB, and only then its queue begins to move.
+ * The first list of a plugin: the pods and containers that exist. The connection is a recipient
+ * already, so an object that is committed now comes as an event. The snapshot is taken in the
+ * cache's critical section and leaves these objects out. The host describes each object of the
+ * list. The list is sent in messages of at most 4 MiB. Events wait in the queue until then.
  */
 #include <stdio.h>
 
 #include "hooks/nri-int.h"
 #include "src/base/wire.h"
 
-#define CONTAINER_STATE   4u /* field of Container, and its value */
+#define CONTAINER_STATE   4u /* a field of Container, and one of its values */
 #define CONTAINER_STOPPED 4u
 
 /* ---- the snapshot ---------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static int snapshot_has(const struct ck_told *told, void *userdata)
 	if (!object) {
 		r = -CK_ENOMEM;
 	} else if (object->stop_begun || ck_recipient_find(object, plugin)) {
-		/* its end has begun (H1), or it comes as an event */
+		/* its Stop has begun (H1), or it comes as an event */
 	} else if ((plugin->items_n == plugin->items_room && grow(plugin) < 0) ||
 		   !(recipient = ck_recipient_add(object, plugin))) {
 		r = -CK_ENOMEM;
@@ -62,7 +62,7 @@ int ck_synchronize_snapshot(struct ck_plugin *plugin)
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
-/* it has gone, or has stopped by itself: not listed, so nothing of it is owed to this connection */
+/* It has gone, or has stopped by itself. It is not listed, so the plugin hears nothing of it. */
 static void leave_out(struct ck_plugin *plugin, struct ck_synchronize_item *item)
 {
 	ck_recipient_drop(item->object, plugin);
@@ -81,7 +81,7 @@ static bool has_stopped(const struct ck_blob *container)
 	return state == CONTAINER_STOPPED;
 }
 
-/* nothing is said of the object then */
+/* the host could not ask the runtime: this says nothing about the object */
 static bool is_away(int grpc)
 {
 	return grpc == CK_GRPC_UNAVAILABLE || grpc == CK_GRPC_DEADLINE_EXCEEDED ||
@@ -111,7 +111,7 @@ static void described(struct ck_nri_job *host_call, int grpc, const void *bytes,
 	ck_synchronize_continue(plugin);
 }
 
-/* ---- the list goes out ----------------------------------------------------------------------- */
+/* ---- the list is sent ------------------------------------------------------------------------ */
 
 static void too_large(struct ck_plugin *plugin, struct ck_synchronize_item *item)
 {
@@ -121,7 +121,7 @@ static void too_large(struct ck_plugin *plugin, struct ck_synchronize_item *item
 	leave_out(plugin, item);
 }
 
-/* still to be told, and no container without its pod */
+/* the plugin has still to be told; a container only with its pod */
 static bool belongs(const struct ck_plugin *plugin, const struct ck_nri_object *object)
 {
 	const struct ck_nri_object *pod = NULL;
@@ -133,8 +133,7 @@ static bool belongs(const struct ck_plugin *plugin, const struct ck_nri_object *
 	       (pod && ck_recipient_find(pod, plugin));
 }
 
-/* pods before containers, so that no container comes before its pod; the next that belongs into the
- * list */
+/* the next of the list: pods first, so that no container comes before its pod */
 static struct ck_synchronize_item *next_item(struct ck_plugin *plugin)
 {
 	for (; plugin->items_sent < 2 * plugin->items_n; plugin->items_sent++) {
@@ -184,8 +183,8 @@ static void send_next(struct ck_plugin *plugin)
 	ck_bytes_free(&message);
 }
 
-/* one sick object must not cost a node its plugins (R4): they do without it, and without what is in
- * it */
+/* One broken object must not keep plugins from connecting (R4). It is left out, with the containers
+ * in it. */
 static void leave_out_failed(struct ck_plugin *plugin)
 {
 	for (size_t i = 0; i < plugin->items_n; i++) {
@@ -200,8 +199,8 @@ static void leave_out_failed(struct ck_plugin *plugin)
 	plugin->items_failed = 0;
 }
 
-/* true: it is asked again later. While the runtime is busy, or away, half a list would never be put
- * right (R3) */
+/* true: the host is asked again later, or the plugin is disconnected. While the runtime is busy or
+ * away the list is not sent: nobody would complete half a list later (R3). */
 static bool wait_for_host(struct ck_plugin *plugin)
 {
 	uint64_t now = ck_nri_now(plugin->nri);
@@ -240,7 +239,7 @@ void ck_synchronize_continue(struct ck_plugin *plugin)
 	     plugin->items_asked++) {
 		struct ck_synchronize_item *item = &plugin->items[plugin->items_asked];
 		if (!item->object || item->description)
-			continue; /* the second time round */
+			continue; /* it has been described */
 		item->host_call = ck_host_call_new(nri, CK_HOST_CALL_DESCRIBE, item->object->kind,
 						   item->object->id, NULL, NULL, described, plugin);
 		if (!item->host_call) {
@@ -297,7 +296,7 @@ void ck_synchronize_answered(struct ck_plugin *plugin, const struct ck_ttrpc_ans
 		ck_plugin_close(plugin, CK_LOG_ERROR, "its answer to Synchronize cannot be read");
 		return;
 	}
-	if (pieces && (!more || updates)) { /* it took the first piece for everything */
+	if (pieces && (!more || updates)) { /* it took the first message for the whole list */
 		ck_plugin_close(plugin, CK_LOG_ERROR,
 				"it is too old for the list of this node, which does not fit into "
 				"one message");

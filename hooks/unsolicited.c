@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plugins ask for by themselves: UpdateContainers, and evictions. Served at once, also from
- * inside an event the same plugin is busy with (H8): it takes nothing an event holds. Containers
- * the plugin was not told of are skipped, as unknown ones are.
+ * What plugins ask for by themselves: UpdateContainers, and evictions. A request is served at once,
+ * even while the same plugin is handling an event (H8): it needs nothing that an event holds.
+ * Containers that the plugin was not told of are skipped, like unknown ones.
  */
 #include <stdio.h>
 
@@ -65,7 +65,7 @@ void ck_update_evictions(struct ck_nri *nri, const struct ck_plugin *plugin,
 
 /* ---- UpdateContainers ------------------------------------------------------------------------ */
 
-/* one call of a plugin: its changes run beside each other, and the last one answers it */
+/* one call of a plugin: its updates run at the same time, and the last one answers it */
 struct request {
 	struct ck_nri *nri;
 	uint64_t serial; /* of the connection, which may have gone */
@@ -105,7 +105,7 @@ static void one_changed(struct ck_nri_job *host_call, int grpc, const void *byte
 	struct request *request = host_call->owner;
 	(void)bytes;
 	(void)len;
-	/* gone is as unknown: skipped */
+	/* one that has gone is skipped, like an unknown one */
 	request->failed[host_call->i] = grpc != CK_GRPC_OK && grpc != CK_GRPC_NOT_FOUND;
 	if (--request->open == 0)
 		answer_request(request);
@@ -141,7 +141,7 @@ void ck_update_requested(struct ck_plugin *plugin, const struct ck_ttrpc_request
 			request_free(request);
 		return;
 	}
-	request->open = 1; /* ours, until all have begun */
+	request->open = 1; /* so that it is not answered before all have begun */
 	for (size_t i = 0; i < request->n; i++) {
 		struct ck_adjust_other other;
 		const char *id = ck_adjust_other(request->adjust, i, &other, NULL) < 0

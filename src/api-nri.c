@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guarded border of crikeep-nri.h, and the one place that knows both sides of the seam: struct
- * ck_hooks of the cache, and the dispatches of hooks/.
+ * The exported functions of crikeep-nri.h: each checks its arguments. This is the only file that
+ * knows both struct ck_hooks of the cache and the dispatches of hooks/.
  */
 #include <stdio.h>
 
@@ -135,13 +135,13 @@ uint64_t ck_nri_timeout(struct ck_nri *nri)
 	return !nri || is_child(nri) ? UINT64_MAX : ck_nri_timeout_impl(nri);
 }
 
-/* ---- the seam -------------------------------------------------------------------------------- */
+/* ---- what the cache calls -------------------------------------------------------------------- */
 
 static int hooks_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
 {
 	struct ck_nri *nri = userdata;
 	if (is_child(nri))
-		return -CK_EFORK; /* a host without a cache calls it by itself */
+		return -CK_EFORK; /* a host without a cache may call it in a child */
 	ck_nri_lock(nri);
 	int r = ck_recipients_choose(nri, entry, names, size);
 	ck_nri_unlock(nri);

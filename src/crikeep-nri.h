@@ -2,9 +2,9 @@
 #ifndef CRIKEEP_NRI_H
 #define CRIKEEP_NRI_H
 /*
- * The runtime side of NRI, the Node Resource Interface: a socket for plugins, the plugins it
- * launches, and the events they are sent. Of a pod or container that is made, plugins hear when it
- * is committed: when it is decided that the kubelet gets it.
+ * The runtime side of NRI, the Node Resource Interface: a socket for plugins, plugins that are
+ * launched, and the events that plugins are sent. Plugins hear of a new pod or container when it is
+ * committed: when it is decided that the kubelet gets it.
  *
  * With the cache of crikeep.h:
  *
@@ -14,29 +14,29 @@
  *	ck_nri_start(nri, cache, &err);         plugins are launched and let in from here on
  *	... poll ck_nri_fd() beside ck_fd(), and call ck_nri_process() ...
  *
- * Without it: choose and released of struct ck_hooks are called by you, choose inside the critical
- * section that makes an object visible; ck_nri_send() sends RUN_POD_SANDBOX or CREATE_CONTAINER
- * before it, and ck_nri_host.snapshot lists what there is. Everything else of an object's life
- * (start, update, stop, remove) is a ck_nri_send() in both cases.
+ * Without the cache, the host calls choose and released of struct ck_hooks itself: choose inside
+ * the critical section that makes an object visible. Before that, ck_nri_send() sends
+ * RUN_POD_SANDBOX or CREATE_CONTAINER. ck_nri_host.snapshot lists the objects that exist. In both
+ * cases the host sends all other events (start, update, stop, remove) with ck_nri_send().
  *
- * Words. A plugin is NN-name: an index of two digits and a name. A connection is one life of a
- * plugin: when it returns, it is another one. A connection knows an object if it was chosen for it,
- * or had it in its Synchronize list; each object reaches a connection in exactly one of these ways,
- * and only who knows an object hears of the rest of its life. A plugin is overdue while it owes an
- * answer for longer than request_timeout.
+ * Terms. A plugin is called NN-name: an index of two digits and a name. A connection is one life of
+ * a plugin; a plugin that returns is a new connection. A connection knows an object if it was
+ * chosen for it, or had it in its Synchronize list. Each object reaches a connection in exactly one
+ * of these ways. Only a connection that knows an object hears of its later events. A plugin is
+ * overdue while it has owed an answer for longer than request_timeout.
  *
- * Bytes. Pods, containers, resources and adjustments are messages of package nri.pkg.api.v1alpha1,
- * encoded. They are passed on as they are, fields this library never heard of included. Their
- * strings must be UTF-8, or plugins refuse the whole message.
+ * Bytes. Pods, containers, resources and adjustments are encoded messages of package
+ * nri.pkg.api.v1alpha1. They are passed on as they are, with fields that this library does not
+ * know. Their strings must be UTF-8, or plugins refuse the whole message.
  *
- * Returns, errors, threads, ownership, fork and time are as in crikeep.h. Every function may be
- * called from any thread. Callbacks come from ck_nri_process(), and a last time from
- * ck_nri_close(), with no lock held; they may call everything but these two. Not so @fn of
- * ck_nri_plugins() and options.clock: they come from below a lock, and call nothing of this
- * library. choose, released and the @fn that host.snapshot is given are quick, and may be called
- * with a lock of the host's held.
- * Source: containerd/nri pkg/api/api.proto and pkg/adaptation at v0.12. crikeep-nri(7) tells what
- * plugins may rely on, crikeep-rules(7) has the rules by number, as (H7).
+ * Return values, errors, threads, ownership, fork and time are as in crikeep.h. Every function may
+ * be called from any thread. Callbacks are called by ck_nri_process(), and for the last time by
+ * ck_nri_close(), with no lock held. They may call every function but these two. There are two
+ * exceptions: @fn of ck_nri_plugins() and options.clock are called with a lock held, and call no
+ * function of this library. choose, released, and the @fn that host.snapshot is given return
+ * quickly; the host may call them with a lock of its own held.
+ * Source: containerd/nri pkg/api/api.proto and pkg/adaptation at v0.12. crikeep-nri(7) says what
+ * plugins may rely on. crikeep-rules(7) has the rules by number, as in (H7).
  */
 #include "crikeep.h" /* beside this one, wherever that is */
 
@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-/* Events, with the protocol's numbers; in a subscription the bit 1 << (event - 1).   Since: 0.1 */
+/* Events, with the protocol's numbers. In a subscription, bit 1 << (event - 1).   Since: 0.1 */
 #define CK_NRI_EVENTS(X)                                                                  \
 	X(RUN_POD_SANDBOX, 1, "RunPodSandbox")                                            \
 	X(STOP_POD_SANDBOX, 2, "StopPodSandbox")                                          \
@@ -69,65 +69,62 @@ enum ck_nri_event {
 };
 
 /*
- * What a plugin's failure does to the event that asked it. Each value includes those before it.
- * Teardown (Stop..., Remove...,
- * Post...) is never failed by anybody. Values are never reused.   Since: 0.1
+ * What a plugin's failure does to the event. Each value includes those before it. No plugin can
+ * fail Stop..., Remove... and Post... events. Values are never reused.   Since: 0.1
  */
 enum ck_nri_policy {
-	CK_NRI_IGNORE = 1,   /* nothing; while it is overdue it is not waited for */
-	/* an error it answers with fails the event; the default, and what containerd and CRI-O
-	 * do */
+	CK_NRI_IGNORE = 1,   /* nothing; no event waits for it while it is overdue */
+	/* an error as its answer fails the event: the default, as in containerd and CRI-O */
 	CK_NRI_ERROR = 2,
-	CK_NRI_FAIL = 3,     /* so does no answer in time, or a connection that breaks */
-	CK_NRI_REQUIRED = 4, /* and nothing is committed while it is not connected */
+	CK_NRI_FAIL = 3,     /* a late answer or a broken connection fails it, too */
+	CK_NRI_REQUIRED = 4, /* and nothing is committed while the plugin is not connected */
 };
 
-/* When CreateContainer goes out (H7).   Since: 0.1 */
+/* When CreateContainer is sent (H7).   Since: 0.1 */
 enum ck_nri_adjust {
-	/* with the commit; what a plugin wants to change comes too late, and fails the create */
+	/* with the commit; an adjustment comes too late then, and fails the creation */
 	CK_NRI_ON_COMMIT = 0,
 	CK_NRI_BEFORE_CREATE = 1, /* the host sends it before it creates, and applies the answer */
 };
 
-/* Opaque. Both may be used by any thread; one job is ended by one.   Since: 0.1 */
+/* Opaque. Any thread may use both; one thread ends a job.   Since: 0.1 */
 struct ck_nri;
 struct ck_nri_job;
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
 /*
- * What is asked of the program that embeds this. Each of the first three returns at once, having
- * started the job or not; ck_nri_job_done() ends it, later or from within the call, from any
- * thread, exactly once. @id and the other arguments live as
- * long as the job. describe and log may not be NULL.   Since: 0.1
+ * What the host does for plugins. The first three functions start a job and return at once.
+ * ck_nri_job_done() ends each job exactly once: later or from within the function, from any thread.
+ * @id and the other arguments live as long as the job. describe and log must not be NULL.
+ * Since: 0.1
  */
 struct ck_nri_host {
 	size_t size;
 	void *userdata;
-	/* the PodSandbox or Container with this id as it is now, complete: pid, addresses,
+	/* the PodSandbox or Container of this id as it is now, complete: pid, addresses,
 	 * namespaces, resources */
 	void (*describe)(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata);
-	/* a plugin changes a container: @resources is a LinuxResources; only what is present in it
-	 * changes */
+	/* a plugin updates a container: @resources is a LinuxResources; only the fields that are
+	 * present change */
 	void (*update)(struct ck_nri_job *job, const char *container_id, const void *resources,
 		       size_t len, void *userdata);
 	/* a plugin wants a container stopped; @reason is its text */
 	void (*evict)(struct ck_nri_job *job, const char *container_id, const char *reason,
 		      void *userdata);
-	/* start launched[@i] with @fd (taken) as its descriptor 3 and the environment of
+	/* start launched[@i] with @fd (taken) as its descriptor 3, and the environment of
 	 * ck_nri_launched. Return: 0, -CK_E... */
 	int (*launch)(unsigned i, int fd, void *userdata);
-	/* without a cache: as ck_snapshot(); objects whose end has begun may be left out */
+	/* without a cache: as ck_snapshot(); may leave out objects whose Stop has begun */
 	int (*snapshot)(int (*fn)(const struct ck_told *object, void *arg), void *arg,
 			void *userdata);
 	void (*log)(enum ck_log_level level, const char *text, void *userdata);
 };
 
 /*
- * ck_nri_job_done - the job ended; @job is gone afterwards. A job must be ended even after
- * ck_nri_close() was called.
- * @grpc: 0: done; 5 (NOT_FOUND): there is no such object; else it failed, and a description that is
- * needed is asked for again
+ * ck_nri_job_done - end a job; @job is freed. A job must be ended even after ck_nri_close().
+ * @grpc: 0: done; 5 (NOT_FOUND): there is no such object; else it failed. The host is asked again
+ * for a description that is needed
  * @bytes: describe: the PodSandbox or Container; copied      Since: 0.1
  */
 void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t len);
@@ -135,38 +132,38 @@ void ck_nri_job_done(struct ck_nri_job *job, int grpc, const void *bytes, size_t
 /* ---- open and close -------------------------------------------------------------------------- */
 
 /*
- * A plugin of the host's, started by ck_nri_start(). NRI_PLUGIN_NAME and NRI_PLUGIN_IDX are the
- * parts of its name. An element of
- * an array, without a size: this and struct ck_nri_rule never grow.   Since: 0.1
+ * A plugin that ck_nri_start() launches. NRI_PLUGIN_NAME and NRI_PLUGIN_IDX in its environment are
+ * the parts of its name. This and struct ck_nri_rule are elements of arrays: they have no size and
+ * never grow.   Since: 0.1
  */
 struct ck_nri_launched {
 	const char *name;   /* "NN-name" */
-	const char *config; /* its drop-in configuration, as it is; NULL: none */
+	const char *config; /* the text of its drop-in configuration; NULL: none */
 };
 
-/* A policy of a single plugin.   Since: 0.1 */
+/* The policy of one plugin.   Since: 0.1 */
 struct ck_nri_rule {
-	const char *name; /* "NN-name", or "name": with every index */
+	const char *name; /* "NN-name", or "name" for every index */
 	enum ck_nri_policy policy;
 };
 
-/* All durations in nanoseconds; 0 is the default in brackets. Strings and arrays are copied.  
+/* Durations are in nanoseconds; 0 means the default in brackets. Strings and arrays are copied.
  * Since: 0.1 */
 struct ck_nri_options {
 	size_t size;
 	const struct ck_nri_host *host; /* copied; required */
-	const char *socket_path;        /* plugins dial it; NULL: only those that are launched */
+	const char *socket_path;        /* plugins connect to it; NULL: only launched plugins */
 	unsigned socket_mode;           /* [0600] */
-	/* rewritten when something changed, for `crikeep plugins`; NULL: nowhere */
+	/* rewritten after each change, for `crikeep plugins`; NULL: not written */
 	const char *status_path;
 	const char *runtime_name, *runtime_version; /* ["crikeep", ck_version()] */
 	uint64_t registration_timeout;  /* from the connection to RegisterPlugin [5 s] */
 	/* for one event; then the plugin is overdue, and the event goes on [2 s] */
 	uint64_t request_timeout;
-	uint64_t synchronize_timeout;   /* for the whole list of what there is [10 s] */
-	/* overdue for longer than this, a plugin is disconnected [10 s] */
+	uint64_t synchronize_timeout;   /* for the whole first list [10 s] */
+	/* a plugin that is overdue for longer is disconnected [10 s] */
 	uint64_t late_max;
-	int disconnect_at_once;         /* 1: as late_max 0 would: what Go's runtime side does */
+	int disconnect_at_once;         /* 1: an overdue plugin is disconnected, as in Go */
 	/* of plugins without a rule [CK_NRI_ERROR]; not CK_NRI_REQUIRED */
 	enum ck_nri_policy policy;
 	const struct ck_nri_rule *rules;
@@ -176,50 +173,49 @@ struct ck_nri_options {
 	enum ck_nri_adjust adjust;      /* [on commit] */
 	const unsigned *allow_uids;     /* who may connect [0 and our own] */
 	size_t allow_uids_n;
-	/* a test's clock, steered with ck_nri_timeout(); NULL: the kernel's */
+	/* a test's clock, used with ck_nri_timeout(); NULL: the kernel's */
 	uint64_t (*clock)(void *userdata);
 	void *clock_userdata;
 };
 
 /*
- * ck_nri_open - make it; nobody is let in yet, so that ck_nri_hooks() can go into ck_cache_open()
- * first
- * Return: 0, -CK_EINVAL, -CK_ENOMEM, -CK_EIO, -CK_EOWNED (a live runtime listens at socket_path, H10).   Since: 0.1
+ * ck_nri_open - create it. No plugin is accepted before ck_nri_start(), so ck_nri_hooks() can be
+ * given to ck_cache_open() first
+ * Return: 0, -CK_EINVAL, -CK_ENOMEM, -CK_EIO, -CK_EOWNED (a live runtime listens at socket_path,
+ * H10).   Since: 0.1
  */
 int ck_nri_open(const struct ck_nri_options *options, struct ck_nri **ret_nri,
 		struct ck_error *err);
 /*
- * ck_nri_start - launch plugins and let others in
- * @cache: whose entries they are told of; NULL: host.snapshot is asked
+ * ck_nri_start - launch plugins, and accept those that connect
+ * @cache: plugins are told of its entries; NULL: of what host.snapshot lists
  * Return: 0, -CK_ESTATE (twice), -CK_EIO, -CK_EINVAL (neither a cache nor a snapshot).   Since: 0.1
  */
 int ck_nri_start(struct ck_nri *nri, struct ck_cache *cache, struct ck_error *err);
 /*
- * ck_nri_stop - the end is near: connected plugins are sent Shutdown, nobody else is let in. Events still go out.   Since: 0.1
+ * ck_nri_stop - send Shutdown to connected plugins, and accept no more. Events are still sent.
+ * Since: 0.1
  */
 void ck_nri_stop(struct ck_nri *nri);
 /*
- * ck_nri_close - disconnect everybody and free; events under way end with what was answered. Not
- * from a callback. NULL is
- * fine. A cache it serves is closed first, and from then on this is the only call.   Since: 0.1
+ * ck_nri_close - disconnect all plugins and free. Events under way end with the answers so far. Not
+ * from a callback. NULL is fine. Close the cache that it serves first; after that this is the only
+ * call.   Since: 0.1
  */
 void ck_nri_close(struct ck_nri *nri);
 
-/* ck_nri_fd - becomes readable when ck_nri_process() is due. Borrowed, for poll(2) and epoll(7).
- * Return: the descriptor,
- * -CK_EINVAL, -CK_EFORK.   Since: 0.1 */
+/* ck_nri_fd - readable when ck_nri_process() is due. Borrowed, for poll(2) and epoll(7).
+ * Return: the descriptor, -CK_EINVAL, -CK_EFORK.   Since: 0.1 */
 int ck_nri_fd(struct ck_nri *nri);
-/* ck_nri_process - do what is due; never blocks. One thread at a time. Return: 0, -CK_EDEADLK
- * (called from within itself),
- * -CK_EFORK.   Since: 0.1 */
+/* ck_nri_process - do what is due; never blocks. One thread at a time.
+ * Return: 0, -CK_EDEADLK (it is running already), -CK_EFORK.   Since: 0.1 */
 int ck_nri_process(struct ck_nri *nri, struct ck_error *err);
-/* ck_nri_timeout - when it is due next by its own clock: a time, UINT64_MAX never, 0 now.   Since:
- * 0.1 */
+/* ck_nri_timeout - when it is due next, by its own clock: a time, UINT64_MAX never, 0 now.
+ * Since: 0.1 */
 uint64_t ck_nri_timeout(struct ck_nri *nri);
 
-/* ck_nri_hooks - what to give to ck_cache_open(). Set ret_hooks->size. Valid until ck_nri_close().
- * Return: 0, -CK_EINVAL,
- * -CK_EFORK.   Since: 0.1 */
+/* ck_nri_hooks - the hooks for ck_cache_open(). Set ret_hooks->size. Valid until ck_nri_close().
+ * Return: 0, -CK_EINVAL, -CK_EFORK.   Since: 0.1 */
 int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks);
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -227,14 +223,14 @@ int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks);
 /* One event of one object. Everything is copied.   Since: 0.1 */
 struct ck_nri_call {
 	size_t size;
-	/* not VALIDATE_CONTAINER_ADJUSTMENT, which follows CREATE_CONTAINER by itself */
+	/* not VALIDATE_CONTAINER_ADJUSTMENT: it follows CREATE_CONTAINER by itself */
 	enum ck_nri_event event;
 	const char *pod_id;
 	const char *container_id; /* NULL for events of pods */
 	/*
-	 * CREATE_CONTAINER before the container exists: its name and attempt, by which choose finds
-	 * out that these plugins know it, and released that it will never exist: then they are sent
-	 * Stop and Remove. NULL: it exists
+	 * CREATE_CONTAINER before the container exists: its name and attempt. By these choose finds
+	 * that plugins know it already. If it will never exist, released finds it, and plugins are
+	 * sent Stop and Remove. NULL: it exists
 	 */
 	const char *container_name;
 	uint32_t attempt;
@@ -243,8 +239,8 @@ struct ck_nri_call {
 	size_t pod_len;
 	const void *container;
 	size_t container_len;
-	/* UPDATE_CONTAINER, UPDATE_POD_SANDBOX: LinuxResources asked for; UPDATE_POD_SANDBOX: those
-	 * of the overhead */
+	/* UPDATE_CONTAINER, UPDATE_POD_SANDBOX: the requested LinuxResources. UPDATE_POD_SANDBOX:
+	 * those of the overhead */
 	const void *resources;
 	size_t resources_len;
 	const void *overhead;
@@ -254,45 +250,45 @@ struct ck_nri_call {
 /* How it ended. Borrowed for the callback.   Since: 0.1 */
 struct ck_nri_result {
 	size_t size;
-	/* NULL: agreed. Else "plugin NN-name: its text"; the text may repeat what the container was
-	 * given */
+	/* NULL: no plugin refused. Else "plugin NN-name: its text"; the text may repeat what the
+	 * container was given */
 	const char *refusal;
-	/* CREATE_CONTAINER: merged ContainerAdjustment, empty if nobody wants anything, and
-	 * OwningPlugins: who wants what */
+	/* CREATE_CONTAINER: the merged ContainerAdjustment, empty if no plugin changes anything,
+	 * and OwningPlugins: which plugin set what */
 	const void *adjustment;
 	size_t adjustment_len;
 	const void *owners;
 	size_t owners_len;
-	/* UPDATE_CONTAINER: LinuxResources to ask the runtime for; NULL: those that were asked
-	 * for */
+	/* UPDATE_CONTAINER: LinuxResources for the runtime; NULL: the requested ones */
 	const void *resources;
 	size_t resources_len;
-	unsigned told;          /* connections that were sent it */
-	const char *told_names; /* theirs, separated by ' ' */
+	unsigned told;          /* connections that were sent the event */
+	const char *told_names; /* their names, separated by ' ' */
 };
 typedef void ck_nri_cb(const struct ck_nri_result *result, void *userdata);
 
 /*
- * ck_nri_send - send an event to all who know the object and have subscribed to it, one after the
- * other by index @cb comes exactly once, from ck_nri_process(); from ck_nri_close() if it had not
- * come by then. Each recipient has request_timeout, counted from when the event is queued for it.
- * Stop... and Remove... reach each connection once, however often they are sent, and Remove... is
- * preceded by Stop.... CREATE_CONTAINER of an object nobody knows chooses all who are connected.
- * Updates and evictions of other containers that plugins answer with are carried out before @cb.
+ * ck_nri_send - send an event to the plugins that know the object and have subscribed to the event,
+ * one after the other by index. @cb is called exactly once, by ck_nri_process() or at last by
+ * ck_nri_close(). Each plugin has request_timeout, counted from when the event is queued for it.
+ * Stop... and Remove... reach each connection once, however often they are sent. Stop... is sent
+ * before Remove.... CREATE_CONTAINER of an object that no plugin knows chooses all connected
+ * plugins. The updates and evictions of other containers that plugins answer with are carried out
+ * before @cb.
  * Return: 0, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
  */
 int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata,
 		struct ck_error *err);
 
 /*
- * ck_nri_adjusting - with CK_NRI_ON_COMMIT: a connected plugin has tried to change a container, so
- * creates are going to fail
+ * ck_nri_adjusting - with CK_NRI_ON_COMMIT: has a connected plugin tried to change a container?
+ * Then further creations will fail
  * Return: 1 and its name, 0, -CK_EINVAL, -CK_EFORK.   Since: 0.1
  */
 int ck_nri_adjusting(struct ck_nri *nri, char *name, size_t size);
-/* ck_nri_listens - does a connected plugin that knows this object want this event, and has not had
- * it? What happens again and
- * again to an object (Update...) it has never had. Return: 1, 0.   Since: 0.1 */
+/* ck_nri_listens - has a connected plugin that knows this object subscribed to this event, and not
+ * yet heard it? Events that an object has repeatedly (Update...) count as not yet heard.
+ * Return: 1, 0.   Since: 0.1 */
 int ck_nri_listens(struct ck_nri *nri, enum ck_nri_event event, enum ck_kind kind, const char *id);
 
 /* ---- who is there ---------------------------------------------------------------------------- */
@@ -305,20 +301,20 @@ struct ck_nri_plugin {
 	const char *state;
 	enum ck_nri_policy policy;
 	int launched;
-	int pid;           /* of the peer; 0: not known */
-	unsigned events;   /* subscription */
+	int pid;           /* of the peer; 0: unknown */
+	unsigned events;   /* its subscription */
 	int adjusting;     /* it has answered with an adjustment that came too late */
 	unsigned queued;   /* events that wait for it */
-	uint64_t since;    /* connected */
+	uint64_t since;    /* when it connected */
 	uint64_t overdue_since; /* 0: it is not */
 	uint64_t sent, late, failed; /* events sent, not answered in time, answered with an error */
-	/* "RunPodSandbox: UNKNOWN"; without its text, which may repeat secrets. "" none */
+	/* "RunPodSandbox: UNKNOWN", without the plugin's text, which may repeat secrets; "" none */
 	const char *last_error;
 };
 /*
- * ck_nri_plugins - each connection, in index order; then each required plugin that is absent, by
- * the name of its rule
- * @fn: comes from below the lock, and calls nothing of this library
+ * ck_nri_plugins - call @fn for each connection in index order, and then for each required plugin
+ * that is absent, by the name of its rule
+ * @fn: is called with a lock held, and calls no function of this library
  * Return: 0, or what @fn returned if not 0, -CK_EFORK.   Since: 0.1
  */
 int ck_nri_plugins(struct ck_nri *nri,

@@ -2,10 +2,9 @@
 #ifndef CK_HOOKS_ADJUST_ADJUST_INT_H
 #define CK_HOOKS_ADJUST_ADJUST_INT_H
 /*
- * What the files of adjust.h share: who owns what (owners.c), how one answer goes into what is
- * merged so far (merge.c), and the whole (adjust.c). Everything lives in the arena of one
- * ck_adjust, so that messages share what they have in common, and a failure leaves nothing to be
- * freed.
+ * What the files behind adjust.h share: who owns what (owners.c), how one answer is merged
+ * (merge.c), and all answers to one event (adjust.c). Everything is in the arena of one ck_adjust.
+ * So messages can share their parts, and nothing has to be freed after a failure.
  */
 #include "hooks/adjust/adjust.h"
 #include "hooks/wire/nri.pb-c.h"
@@ -17,9 +16,9 @@
 struct ck_claim {
 	int field;          /* Ck__Nri__Field */
 	const char *key;    /* of a list's item; NULL: the whole field */
-	const char *plugin; /* "10-a,20-b" where many may have a part */
-	bool cleared;       /* it was removed, and is @plugin's to set again */
-	bool open;          /* or anybody's, because nobody had set it before */
+	const char *plugin; /* "10-a,20-b" where several may have a part */
+	bool cleared;       /* it was removed; @plugin may set it again */
+	bool open;          /* and so may others, because nobody had set it before */
 };
 
 struct ck_claims {
@@ -33,13 +32,13 @@ struct ck_claimant {
 	struct ck_arena *arena;
 	struct ck_claims *claims;
 	const char *plugin;
-	bool later_wins; /* one plugin speaks for itself: there is no conflict */
+	bool later_wins; /* one plugin asks by itself: there is no conflict */
 };
 
-/* ck_claim - @field, or @key of it, is the plugin's. 0, -CK_ECONFLICT (names both plugins),
+/* ck_claim - the plugin owns @field, or @key of it. 0, -CK_ECONFLICT (names both plugins),
  * -CK_ETOOBIG, -CK_ENOMEM */
 int ck_claim(const struct ck_claimant *by, int field, const char *key, struct ck_error *err);
-/* ck_claim_clear - it is removed; what nobody had set may be set by others again if @open */
+/* ck_claim_clear - it is removed. With @open others may set it again, if nobody had set it */
 int ck_claim_clear(const struct ck_claimant *by, int field, const char *key, bool open,
 		   struct ck_error *err);
 /* ck_claim_share - one more plugin has a part in @field */
@@ -49,22 +48,22 @@ void ck_claims_write(const struct ck_claims *claims, struct ck_writer *out);
 
 /* ---- merging --------------------------------------------------------------------------------- */
 
-/* Where an adjustment goes: into the sum of all, and into the container that later plugins are
+/* Where an adjustment is merged into: the sum of all, and the container that later plugins are
  * shown. */
 struct ck_merge {
 	Ck__Nri__ContainerAdjustment *sum;
 	Ck__Nri__LinuxContainerAdjustment *linux_sum; /* sum->linux while there is anything in it */
 	Ck__Nri__LinuxResources *resources_sum;       /* linux_sum->resources, the same */
 	Ck__Nri__Container *seen;
-	char **args; /* those of the container as it came */
+	char **args; /* the container's own */
 	size_t args_n;
 };
 
 /* ck_merge_adjustment - Return: as ck_adjust_reply() */
 int ck_merge_adjustment(struct ck_merge *merge, const struct ck_claimant *by,
 			const Ck__Nri__ContainerAdjustment *adjustment, struct ck_error *err);
-/* ck_merge_resources - of an update: into @to, which is both. 1: something changed, 0: there was
- * nothing in it */
+/* ck_merge_resources - of an update: into @to, which is the sum and what is shown. 1: something has
+ * changed, 0: @resources was empty */
 int ck_merge_resources(Ck__Nri__LinuxResources *to, const struct ck_claimant *by,
 		       const Ck__Nri__LinuxResources *resources, struct ck_error *err);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole of one event's answers: what is merged so far, who owns it, changes of other containers
- * and evictions. How one adjustment is merged is merge.c's business.
+ * All answers to one event: what is merged so far, who owns it, updates of other containers, and
+ * evictions. merge.c merges a single adjustment.
  */
 #include "hooks/adjust/adjust-int.h"
 #include "src/base/limits.h"
@@ -11,8 +11,8 @@ struct change { /* of another container */
 	struct ck_claims claims;
 	Ck__Nri__LinuxResources *resources;
 	const char *plugins;
-	bool ignore_failure;    /* of all who asked for it */
-	struct ck_bytes packed; /* resources; made when asked for */
+	bool ignore_failure;    /* all plugins that asked for it ignore its failure */
+	struct ck_bytes packed; /* resources, encoded on demand */
 	bool is_packed;
 };
 
@@ -20,10 +20,10 @@ struct ck_adjust {
 	struct ck_arena arena;
 	enum { CREATE, UPDATE, OTHERS } kind;
 	struct ck_bytes before;             /* Container or LinuxResources as it came */
-	bool changed;                       /* somebody changes the container itself */
+	bool changed;                       /* a plugin changes the container itself */
 	struct ck_claims claims;            /* of the container itself; its id */
 	struct ck_merge merge;              /* CREATE */
-	Ck__Nri__LinuxResources *resources; /* UPDATE: asked for and changed */
+	Ck__Nri__LinuxResources *resources; /* UPDATE: the requested ones, with changes */
 	struct change *changes;
 	size_t changes_n, changes_room;
 	struct ck_adjust_eviction *evictions; /* their texts are the arena's */
@@ -45,8 +45,8 @@ static int adjust_new(const void *before, size_t len, struct ck_adjust **ret_adj
 	return 0;
 }
 
-/* the messages that everything is merged into are there from the start; they are shown only if
- * there is something in them */
+/* The messages that collect the changes exist from the start. They are written only if they are not
+ * empty. */
 static int merge_init(struct ck_merge *merge, Ck__Nri__Container *container, struct ck_arena *arena,
 		      struct ck_error *err)
 {
@@ -135,7 +135,7 @@ static int too_many(const struct ck_adjust *adjust, struct ck_error *err)
 		       CK_NRI_CHANGES_MAX);
 }
 
-/* room for one more; there are never so many that a size could overflow */
+/* room for one more; too_many() keeps the size from overflowing */
 static int grow(void *list, size_t n, size_t *room, size_t size, struct ck_error *err)
 {
 	void *p;
@@ -169,11 +169,15 @@ static int find_change(struct ck_adjust *adjust, const char *id, struct change *
 	if (!resources)
 		return ck_arena_fail(&adjust->arena, err);
 	*ret_change = &adjust->changes[adjust->changes_n++];
-	**ret_change = (struct change){ .claims.id = id, .resources = resources, .ignore_failure = true };
+	**ret_change = (struct change){
+		.claims.id = id,
+		.resources = resources,
+		.ignore_failure = true,
+	};
 	return 0;
 }
 
-/* "10-a,20-b": one who asks twice has asked last time, too */
+/* "10-a,20-b". Plugins answer one after the other, so only the last name can be @plugin already. */
 static int add_plugin(struct ck_adjust *adjust, const char **plugins, const char *plugin,
 		      struct ck_error *err)
 {
@@ -189,8 +193,8 @@ static int add_plugin(struct ck_adjust *adjust, const char **plugins, const char
 	return 0;
 }
 
-/* Merge into *resources. An update that may fail leaves no trace if somebody else has what it
- * wants. 1: changed, 0 */
+/* Merge into *resources. An update whose failure is ignored changes nothing if another plugin owns
+ * one of its fields. 1: changed, 0 */
 static int merge_update(struct ck_adjust *adjust, Ck__Nri__LinuxResources **resources,
 			const struct ck_claimant *by, const Ck__Nri__ContainerUpdate *update,
 			struct ck_error *err)
@@ -241,7 +245,7 @@ static int merge_other(struct ck_adjust *adjust, struct ck_claimant by, const ch
 		change->is_packed = false;
 		return add_plugin(adjust, &change->plugins, by.plugin, err);
 	}
-	if (!change->plugins) /* it was made for this update, and there is nothing in it */
+	if (!change->plugins) /* it is new, and this update was empty */
 		adjust->changes_n--;
 	return 0;
 }
@@ -268,7 +272,7 @@ static int merge_updates(struct ck_adjust *adjust, struct ck_claimant by, size_t
 	return 0;
 }
 
-/* the first reason is as good as the next */
+/* the first reason for a container is kept */
 static bool is_evicted(const struct ck_adjust *adjust, const char *id)
 {
 	for (size_t i = 0; i < adjust->evictions_n; i++) {
@@ -303,7 +307,7 @@ static int take_evictions(struct ck_adjust *adjust, const char *plugin, size_t n
 
 /* ---- one answer ------------------------------------------------------------------------------ */
 
-/* What of each kind of answer is ours: three lists at most. */
+/* What the kinds of answers have in common. */
 struct answer {
 	const Ck__Nri__ContainerAdjustment *adjust;
 	size_t updates_n, evictions_n;
@@ -326,26 +330,31 @@ static int unpack_answer(struct ck_adjust *adjust, enum ck_adjust_reply what, co
 	switch (what) {
 	case CK_REPLY_CREATE_CONTAINER:
 		if ((r = UNPACK(adjust, create_container_response, reply, len, create, err)) == 0)
-			*ret_answer = (struct answer){ create->adjust, create->n_update, create->n_evict, create->update,
-						       create->evict };
+			*ret_answer =
+				(struct answer){ create->adjust, create->n_update, create->n_evict,
+						 create->update, create->evict };
 		return r;
 	case CK_REPLY_UPDATE_CONTAINER:
 		if ((r = UNPACK(adjust, update_container_response, reply, len, update, err)) == 0)
-			*ret_answer = (struct answer){ NULL, update->n_update, update->n_evict, update->update, update->evict };
+			*ret_answer = (struct answer){ NULL, update->n_update, update->n_evict,
+						       update->update, update->evict };
 		return r;
 	case CK_REPLY_STOP_CONTAINER:
 		if ((r = UNPACK(adjust, stop_container_response, reply, len, stop, err)) == 0)
-			*ret_answer = (struct answer){ .updates_n = stop->n_update, .updates = stop->update };
+			*ret_answer = (struct answer){ .updates_n = stop->n_update,
+						       .updates = stop->update };
 		return r;
 	case CK_REPLY_SYNCHRONIZE:
 		if ((r = UNPACK(adjust, synchronize_response, reply, len, synchronize, err)) == 0)
-			*ret_answer = (struct answer){ .updates_n = synchronize->n_update, .updates = synchronize->update };
+			*ret_answer = (struct answer){ .updates_n = synchronize->n_update,
+						       .updates = synchronize->update };
 		return r;
 	case CK_REPLY_UPDATE_CONTAINERS:
 		if ((r = UNPACK(adjust, update_containers_request, reply, len, containers, err)) ==
 		    0)
-			*ret_answer = (struct answer){ NULL, containers->n_update, containers->n_evict, containers->update,
-						       containers->evict };
+			*ret_answer =
+				(struct answer){ NULL, containers->n_update, containers->n_evict,
+						 containers->update, containers->evict };
 		return r;
 	}
 	return ck_fail(err, CK_EINVAL, "no answer that changes anything");
@@ -378,7 +387,7 @@ int ck_adjust_reply(struct ck_adjust *adjust, enum ck_adjust_reply what, const c
 	return take_evictions(adjust, by.plugin, answer.evictions_n, answer.evictions, err);
 }
 
-/* ---- what came of it ------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int append(struct ck_bytes *out, const struct ck_bytes *bytes, struct ck_error *err)
 {
@@ -487,8 +496,13 @@ int ck_adjust_other(struct ck_adjust *adjust, size_t i, struct ck_adjust_other *
 			return r;
 		change->is_packed = true;
 	}
-	*ret_other = (struct ck_adjust_other){ change->claims.id, change->plugins ? change->plugins : "", change->packed.p,
-					       change->packed.len, change->ignore_failure };
+	*ret_other = (struct ck_adjust_other){
+		.container_id = change->claims.id,
+		.plugins = change->plugins ? change->plugins : "",
+		.resources = change->packed.p,
+		.len = change->packed.len,
+		.ignore_failure = change->ignore_failure,
+	};
 	return 0;
 }
 

@@ -2,24 +2,25 @@
 #ifndef CK_HOOKS_ADJUST_ADJUST_H
 #define CK_HOOKS_ADJUST_ADJUST_H
 /*
- * What plugins want to change about one container that is created or updated, and about others
- * along with it: merged in the order they answer, with the owner of each field, and a conflict
- * where two want the same. Each plugin sees the container as those before it have changed it. Pure:
- * messages in, messages out.
+ * What plugins want to change about one container that is created or updated, and about other
+ * containers at the same time. Answers are merged in the order in which plugins answer. Each field
+ * has an owner; it is a conflict if two plugins set the same field. Each plugin is shown the
+ * container as plugins before it have changed it. Messages in, messages out: no I/O, no clock.
  *
- * Source: facts of containerd/nri pkg/adaptation/result.go and pkg/api/owners.go at v0.12, its
- * known slips mended:
- * - removing an environment variable, a device or a sysctl nobody added is not lost, and removing
- *   an annotation takes it from the plugin that had set it; what was removed has an owner,
- *   "-NN-name", which keeps others out if somebody had set it before
- * - a limit of a size of huge pages, or of one rlimit, replaces the one the container had
- * - pids are merged like any other resource, evictions are kept (the first reason for a container)
- * - an update that may fail, and fails, leaves nothing of itself behind
- * - fields of a later NRI are carried on; whose they are, and whose rules for devices, is told as
- *   the owner of the field None
+ * The behaviour is that of containerd/nri pkg/adaptation/result.go and pkg/api/owners.go at v0.12,
+ * with these known errors corrected:
+ * - The removal of an environment variable, a device or a sysctl that no plugin added is not lost.
+ *   The removal of an annotation takes it over from the plugin that had set it. A removal has an
+ *   owner, "-NN-name". It keeps other plugins from setting the item if somebody had set it before.
+ * - A limit for a huge page size, or an rlimit, replaces the one the container had.
+ * - Pids are merged like other resources. Evictions are kept, with the first reason for a
+ *   container.
+ * - An update whose failure is ignored changes nothing if it fails.
+ * - Fields of a later NRI are passed on. Their owner, and that of rules for devices, is named as
+ *   the owner of the field None.
  *
- * Answers are untrusted: a text that is not UTF-8 is malformed, because the next plugin could not
- * read it; what all answers to one event take unpacked has a bound (limits.h).
+ * Answers are untrusted. A text that is not UTF-8 is malformed, because the next plugin could not
+ * read it. The unpacked answers to one event may take only so much memory (limits.h).
  */
 #include <stdbool.h>
 
@@ -35,7 +36,7 @@ int ck_adjust_create(const void *container, size_t len, struct ck_adjust **ret_a
 /* ck_adjust_update - for UpdateContainer. @resources: LinuxResources that were asked for */
 int ck_adjust_update(const char *container_id, const void *resources, size_t len,
 		     struct ck_adjust **ret_adjust, struct ck_error *err);
-/* ck_adjust_others - for replies that can only change others: StopContainer, Synchronize,
+/* ck_adjust_others - for replies that can only update other containers: StopContainer, Synchronize,
  * UpdateContainers */
 int ck_adjust_others(struct ck_adjust **ret_adjust, struct ck_error *err);
 void ck_adjust_free(struct ck_adjust *adjust);
@@ -50,7 +51,7 @@ int ck_adjust_seen(const struct ck_adjust *adjust, struct ck_bytes *out, struct 
  * SynchronizeResponse, UpdateContainersRequest
  * Return: 0; -CK_ECONFLICT: two plugins want one field, and @err names both and it; -CK_EMALFORMED;
  * -CK_EINVAL (an update or eviction of the container that is being created); -CK_ETOOBIG;
- * -CK_ENOMEM. After an error the whole is of no use any more
+ * -CK_ENOMEM. After an error @adjust cannot be used any more, but has to be freed
  */
 enum ck_adjust_reply {
 	CK_REPLY_CREATE_CONTAINER,
@@ -62,13 +63,12 @@ enum ck_adjust_reply {
 int ck_adjust_reply(struct ck_adjust *adjust, enum ck_adjust_reply what, const char *plugin,
 		    const void *reply, size_t len, struct ck_error *err);
 
-/* ck_adjust_is_empty - nobody wants to change the container itself */
+/* ck_adjust_is_empty - no plugin changes the container itself */
 bool ck_adjust_is_empty(const struct ck_adjust *adjust);
-/* ck_adjust_result - ContainerAdjustment (create) or LinuxResources (update; asked for and
- * changed), appended to @out */
+/* ck_adjust_result - ContainerAdjustment (create) or LinuxResources (update: the requested ones,
+ * with changes), appended to @out */
 int ck_adjust_result(const struct ck_adjust *adjust, struct ck_bytes *out, struct ck_error *err);
-/* ck_adjust_owners - OwningPlugins, appended to @out; what concerns the container itself comes
- * first */
+/* ck_adjust_owners - OwningPlugins, appended to @out; the container itself comes first */
 int ck_adjust_owners(const struct ck_adjust *adjust, struct ck_bytes *out, struct ck_error *err);
 /* ck_adjust_validation - ValidateContainerAdjustmentRequest, appended to @out. @plugins: "NN-name"
  * of those that were asked */
@@ -76,9 +76,9 @@ int ck_adjust_validation(const struct ck_adjust *adjust, const void *pod, size_t
 			 const char *const *plugins, size_t n, struct ck_bytes *out,
 			 struct ck_error *err);
 
-/* Changes of other containers, in the order they were first named. In what one plugin asks for by
- * itself (SYNCHRONIZE, UPDATE_CONTAINERS), the last word on a field counts. Borrowed until the next
- * reply */
+/* Updates of other containers, in the order in which they were first named. If one plugin asks by
+ * itself (SYNCHRONIZE, UPDATE_CONTAINERS) and sets a field twice, the last value counts. Borrowed
+ * until the next reply. */
 struct ck_adjust_other {
 	const char *container_id;
 	const char *plugins;   /* "10-a,20-b" */
@@ -89,8 +89,8 @@ struct ck_adjust_other {
 size_t ck_adjust_others_n(const struct ck_adjust *adjust);
 int ck_adjust_other(struct ck_adjust *adjust, size_t i, struct ck_adjust_other *ret_other,
 		    struct ck_error *err);
-/* ck_adjust_failed - UpdateContainersResponse with those others[@i] of which @failed[@i] is true
- * and failure is not ignored */
+/* ck_adjust_failed - UpdateContainersResponse with the updates that @failed marks and whose failure
+ * is not ignored. @failed has one value for each ck_adjust_other() */
 int ck_adjust_failed(struct ck_adjust *adjust, const bool *failed, struct ck_bytes *out,
 		     struct ck_error *err);
 struct ck_adjust_eviction {

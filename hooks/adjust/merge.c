@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One answer into what is merged so far. Two tables say which fields there are: single values,
- * which are pointers, present or not; and lists, whose items have their key as their first field.
- * What is not in a table (variables, arguments, hooks, RDT) has a function of its own. Where a
- * plugin's item replaces another, the messages are shared, not copied.
+ * Merges one answer into what is merged so far. Two tables list the fields: single values, which
+ * are pointers and may be NULL; and lists, whose items begin with their key. Fields that are in no
+ * table (variables, arguments, hooks, RDT) have a function each. Messages are shared, not copied.
  */
 #include "hooks/adjust/adjust-int.h"
 #include "src/base/limits.h"
@@ -11,10 +10,10 @@
 #define FIELD(name) CK__NRI__FIELD__##name
 #define NONE        SIZE_MAX /* no such field there */
 
-/* ---- what is in both tables ------------------------------------------------------------------ */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
-/* A value of its own: a pointer at @from of the message that changes, which goes to @seen of the
- * one that is shown. */
+/* A single value: a pointer at the offset @from of the adjustment. It is copied to the offset @seen
+ * of the message that later plugins are shown. */
 struct single {
 	int field;
 	bool is_text; /* "": not set */
@@ -75,10 +74,10 @@ static const struct single rdt_singles[] = {
 	SAME(RdtEnableMonitoring, LinuxRdt, enable_monitoring),
 };
 
-/* A list, by where its count is; its array follows the count, as protobuf-c lays them out. */
+/* A list, by the offset of its count. protobuf-c puts the array right behind the count. */
 struct keyed {
 	int field;
-	/* may an item be removed with '-'; who does it, owns that */
+	/* can an item be removed with '-', and does the plugin that removes it own its key? */
 	enum { KEEP, REMOVE, REMOVE_OWNED } removal;
 	size_t from, seen;
 };
@@ -210,7 +209,7 @@ static bool is_set_in(const struct keyed *keyed, struct ck_list items, const cha
 	return false;
 }
 
-/* one item into the sum: it takes the place of what was there under its key, set or removed */
+/* one item into the sum, in place of an earlier item of its key */
 static void put(const struct keyed *keyed, struct ck_list *list, void *item)
 {
 	size_t n = 0;
@@ -222,8 +221,8 @@ static void put(const struct keyed *keyed, struct ck_list *list, void *item)
 	list->n = n;
 }
 
-/* Removals first: a plugin that removes a key and sets it in one answer takes it from whoever had
- * it. */
+/* Removals come first: a plugin that removes and sets a key in one answer takes it over from the
+ * plugin that had set it. */
 static int merge_list(const struct keyed *keyed, const struct ck_claimant *by, const void *from,
 		      void *sum, void *seen, struct ck_error *err)
 {
@@ -285,8 +284,8 @@ static int merge_lists(const struct keyed *lists, size_t n, const struct ck_clai
 }
 #define MERGE_LISTS(lists, ...) merge_lists(lists, CK_COUNT(lists), __VA_ARGS__)
 
-/* Fields of a later NRI go on to whoever can apply them, or say that it cannot. Nobody can tell
- * whether they contradict. */
+/* Fields of a later NRI are passed on; the host applies them or says that it cannot. Whether they
+ * conflict is not known. */
 static int carry_unknown(const struct ck_claimant *by, const void *from, void *sum,
 			 struct ck_error *err)
 {
@@ -309,7 +308,7 @@ static int carry_unknown(const struct ck_claimant *by, const void *from, void *s
 
 /* ---- resources ------------------------------------------------------------------------------- */
 
-/* memory and cpu: a message in the message, made where it is missing */
+/* memory and cpu: a message inside the message, added if it is missing */
 static int merge_group(const struct single *singles, size_t n, size_t at,
 		       const ProtobufCMessageDescriptor *type, const struct ck_claimant *by,
 		       const void *from, void *sum, void *seen, struct ck_error *err)
@@ -360,7 +359,7 @@ static int merge_both(const struct ck_claimant *by, const Ck__Nri__LinuxResource
 	if ((r = carry_unknown(by, from, sum, err)) < 0)
 		return r;
 	changed |= r;
-	/* rules for devices add up, and no field names their owners */
+	/* rules for devices are appended; no field of OwningPlugins names their owners */
 	if ((rules.n && (r = ck_claim_share(by, FIELD(None), err)) < 0) ||
 	    (r = list_append(by->arena, sum, devices, rules, err)) < 0 ||
 	    (seen && (r = list_append(by->arena, seen, devices, rules, err)) < 0))
@@ -374,7 +373,7 @@ int ck_merge_resources(Ck__Nri__LinuxResources *to, const struct ck_claimant *by
 	return merge_both(by, resources, to, NULL, err);
 }
 
-/* ---- what has a function of its own ---------------------------------------------------------- */
+/* ---- fields with a function each ------------------------------------------------------------- */
 
 static bool is_variable(const char *variable, const char *name)
 {
@@ -415,8 +414,8 @@ static int see_env(struct ck_merge *merge, const struct ck_claimant *by,
 	return 0;
 }
 
-/* A first "" takes them from whoever had set them. Nothing behind it: the container has its own
- * again. */
+/* A first "" takes the arguments over from the plugin that had set them. If nothing follows it, the
+ * container has its own arguments again. */
 static int merge_args(struct ck_merge *merge, const struct ck_claimant *by,
 		      const Ck__Nri__ContainerAdjustment *from, struct ck_error *err)
 {
@@ -466,7 +465,8 @@ static int merge_hooks(struct ck_merge *merge, const struct ck_claimant *by,
 	return n ? ck_claim_share(by, FIELD(OciHooks), err) : 0;
 }
 
-/* "remove" takes all of it from whoever had set it; what is set along with it takes its place */
+/* "remove" takes all of RDT over from the plugin that had set it; values beside it are set instead
+ * */
 static int merge_rdt(struct ck_merge *merge, const struct ck_claimant *by,
 		     const Ck__Nri__LinuxRdt *from, struct ck_error *err)
 {
@@ -530,7 +530,7 @@ int ck_merge_adjustment(struct ck_merge *merge, const struct ck_claimant *by,
 	    (r = merge_linux(merge, by, adjustment->linux, err)) < 0 ||
 	    (r = carry_unknown(by, adjustment, merge->sum, err)) < 0)
 		return r;
-	/* empty messages would be presents of their own */
+	/* an empty message would mean something: it is present */
 	merge->linux_sum->resources = is_empty(merge->resources_sum) ? NULL : merge->resources_sum;
 	merge->sum->linux = is_empty(merge->linux_sum) ? NULL : merge->linux_sum;
 	return 0;

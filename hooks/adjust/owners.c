@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who owns what of a container: one list of claims, searched from its start. It is short, and its
- * length is bounded. */
+/* Who owns which field of a container: one list of claims, searched from its start. It is short,
+ * and its length is bounded. */
 #include "hooks/adjust/adjust-int.h"
 #include "src/base/limits.h"
 
@@ -118,7 +118,7 @@ static void write_keys(struct ck_writer *out, const struct ck_claims *claims, in
 
 void ck_claims_write(const struct ck_claims *claims, struct ck_writer *out)
 {
-	uint64_t written = 0; /* fields with keys, as bits */
+	uint64_t written = 0; /* a bit for each field with keys */
 	if (!claims->n)
 		return;
 	size_t entry = ck_writer_open(out, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames in and out. Nothing of a frame is kept but its header, so one that claims gigabytes costs
- * nothing. */
+/* Frames in and out. Only the header of an incoming frame is kept, so a frame that claims gigabytes
+ * costs no memory. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ int ck_mux_send(struct ck_mux *mux, enum ck_mux_conn conn, const void *head, siz
 		return -CK_ENOMEM;
 	if (ck_bytes_room(&mux->out, left + (2 + left / CK_MUX_FRAME_MAX) * sizeof(header)) < 0)
 		return -CK_ENOMEM;
-	/* there is room from here on */
+	/* there is enough room from here on */
 	for (size_t max = CK_MUX_FIRST; left; max = CK_MUX_FRAME_MAX) {
 		size_t frame = at_most(left, max), from_head = at_most(frame, head_len),
 		       from_body = frame - from_head;
@@ -112,10 +112,10 @@ void ck_mux_sent(struct ck_mux *mux, size_t n)
 	mux->out_sent += at_most(n, out->len - mux->out_sent);
 	if (mux->out_sent == out->len) {
 		mux->out_sent = out->len = 0;
-		if (out->room > CK_SOCKET_READ) /* a list: there is one in a connection's life */
+		if (out->room > CK_SOCKET_READ) /* a first list: it comes once per connection */
 			ck_bytes_free(out);
 	} else if (mux->out_sent > CK_SOCKET_READ && mux->out_sent > out->len / 2) {
-		/* a peer that always leaves something unread must not make it grow for ever */
+		/* a peer that never reads everything must not make the buffer grow without end */
 		out->len -= mux->out_sent;
 		memmove(out->p, out->p + mux->out_sent, out->len);
 		mux->out_sent = 0;

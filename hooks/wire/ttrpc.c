@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages put together from a connection's bytes, and the two envelopes taken apart and written. A
- * message is held once, as far as it has come; one that is too long is not held at all. Who sends
- * calls and reads no answers is cut off.
+ * Puts messages together from a connection's bytes, and reads and writes the two envelopes. An
+ * incoming message is held once; one that is too long is skipped and not held at all. A peer that
+ * sends calls and does not read the answers is disconnected.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "hooks/wire/ttrpc.h"
 
 #define HEAD        10u
-#define REQUEST     1u /* types; 3 is streamed data, of which NRI has none */
+#define REQUEST     1u /* types of messages; 3 is streamed data, which NRI does not use */
 #define RESPONSE    2u
 #define CONNECTIONS 2u
 #define TEXT        (CK_TEXT_MAX + 1) /* with its NUL */
@@ -22,10 +22,10 @@
 enum { SERVICE = 1, METHOD = 2, PAYLOAD = 3, TIMEOUT = 4 };                     /* of a request */
 enum { STATUS = 1, RESPONSE_PAYLOAD = 2, STATUS_CODE = 1, STATUS_MESSAGE = 2 }; /* of a response */
 
-struct message { /* that is coming in */
+struct message { /* an incoming one */
 	unsigned char head[HEAD];
 	unsigned head_len;
-	uint32_t len, stream; /* from the head, when that is there */
+	uint32_t len, stream; /* once the head is complete */
 	unsigned type;
 	uint32_t left;        /* of len */
 	struct ck_bytes body; /* empty while the message is skipped */
@@ -37,12 +37,12 @@ struct ck_ttrpc {
 	struct ck_mux mux;
 	struct message in[CONNECTIONS];
 
-	uint32_t call_next; /* odd and ascending, as ttrpc wants it */
-	uint32_t *calls;    /* of ours that wait for an answer */
+	uint32_t call_next; /* odd and ascending, as ttrpc requires */
+	uint32_t *calls;    /* our calls that wait for an answer */
 	size_t calls_n, calls_room;
 
-	uint32_t request_last;                 /* the peer's must ascend, too */
-	uint32_t requests[CK_TTRPC_CALLS_MAX]; /* that we owe an answer */
+	uint32_t request_last;                 /* the peer's numbers must ascend as well */
+	uint32_t requests[CK_TTRPC_CALLS_MAX]; /* the peer's calls without an answer */
 	size_t requests_n;
 };
 
@@ -78,9 +78,9 @@ void ck_ttrpc_sent(struct ck_ttrpc *ttrpc, size_t n)
 	ck_mux_sent(&ttrpc->mux, n);
 }
 
-/* ---- small things ---------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
-/* the list's order is of no use to anybody */
+/* does not keep the order */
 static bool number_drop(uint32_t *list, size_t *n, uint32_t number)
 {
 	for (size_t i = 0; i < *n; i++) {
@@ -92,11 +92,11 @@ static bool number_drop(uint32_t *list, size_t *n, uint32_t number)
 	return false;
 }
 
-/* a peer's string, made fit to be shown and to be sent back; a NUL ends no text, or "Configure\0x"
- * would be Configure */
+/* A peer's string, cleaned so that it can be shown and sent back. A NUL is replaced, or
+ * "Configure\0x" would be taken for Configure. */
 static void text_take(const unsigned char *p, size_t n, char text[TEXT])
 {
-	/* longer than what can stay, so that the cut of this copy is cut off */
+	/* longer than TEXT, so that a character cut at its end does not reach @text */
 	char copy[TEXT + 8];
 	n = n < sizeof(copy) ? n : sizeof(copy) - 1;
 	for (size_t i = 0; i < n; i++)
@@ -172,7 +172,7 @@ void ck_ttrpc_forget(struct ck_ttrpc *ttrpc, uint32_t call)
 	number_drop(ttrpc->calls, &ttrpc->calls_n, call);
 }
 
-/* a status that comes twice is one, as protobuf has it */
+/* two statuses in one answer are merged, as in protobuf */
 static int status_read(struct ck_wire wire, struct ck_ttrpc_answer *answer, char text[TEXT],
 		       struct ck_error *err)
 {
@@ -267,7 +267,7 @@ int ck_ttrpc_answer(struct ck_ttrpc *ttrpc, uint32_t stream, int code, const cha
 	int r = code ? error_send(ttrpc, stream, code, message)
 		     : payload_send(ttrpc, stream, payload, len);
 	if (r < 0)
-		/* still owed; its place is free again */
+		/* the answer is still due; its place in the list is free */
 		ttrpc->requests[ttrpc->requests_n++] = stream;
 	return r;
 }
@@ -338,8 +338,7 @@ static size_t head_feed(struct message *message, const unsigned char *p, size_t 
 	return used;
 }
 
-/* types that are not expected here are for others, or for later versions: they are not answered, as
- * in Go */
+/* other types are of later versions: they are not answered, as in Go */
 static int message_done(struct ck_ttrpc *ttrpc, uint32_t conn, struct message *message,
 			struct ck_error *err)
 {
