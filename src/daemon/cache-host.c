@@ -18,6 +18,8 @@
  */
 #include <stdio.h>
 
+#include <utlist.h>
+
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -82,20 +84,14 @@ static struct call *call_new(struct ck_hosting *hosting, struct ck_job *job, enu
 		end_job(job, CK_GRPC_RESOURCE_EXHAUSTED);
 		return NULL;
 	}
-	*call = (struct call){
-		.next = hosting->calls, .hosting = hosting, .job = job, .kind = kind, .id = id
-	};
-	if (call->next)
-		call->next->prev = call;
-	hosting->calls = call;
+	*call = (struct call){ .hosting = hosting, .job = job, .kind = kind, .id = id };
+	DL_PREPEND(hosting->calls, call);
 	return call;
 }
 
 static void call_end(struct call *call, const struct ck_answer *answer)
 {
-	*(call->prev ? &call->prev->next : &call->hosting->calls) = call->next;
-	if (call->next)
-		call->next->prev = call->prev;
+	DL_DELETE(call->hosting->calls, call);
 	struct ck_job *job = call->job;
 	free(call);
 	ck_job_done(job, answer);
@@ -294,10 +290,8 @@ static bool wants_it(const struct ck_filter *filter, const struct ck_object *o)
 
 static void end_list(struct lister *list, int grpc, const struct ck_objects *objects)
 {
-	struct wanted *asked = list->asked;
-	list->asked = NULL;
-	for (struct wanted *wanted = asked, *next; wanted; wanted = next) {
-		next = wanted->next;
+	struct wanted *asked = CK_TAKE(list->asked), *wanted, *next;
+	LL_FOREACH_SAFE (asked, wanted, next) {
 		for (size_t i = 0; grpc == CK_GRPC_OK && i < objects->n; i++)
 			if (wants_it(wanted->filter, &objects->all[i]))
 				/* without memory the job itself counts as failed */
@@ -353,8 +347,7 @@ static void list_start(struct lister *list)
 	struct ck_bytes message = { 0 };
 	struct ck_error err;
 	int r = 0;
-	list->asked = list->waiting;
-	list->waiting = NULL;
+	list->asked = CK_TAKE(list->waiting);
 	const char *sandbox = list->kind == CK_CONTAINER ? one_sandbox(list->asked) : NULL;
 	if (sandbox)
 		r = ck_cri_put_inside(&message, CRI_ListContainersRequest_filter,
@@ -376,8 +369,8 @@ static void host_list(struct ck_job *job, const struct ck_filter *filter, void *
 		end_job(job, CK_GRPC_RESOURCE_EXHAUSTED);
 		return;
 	}
-	*wanted = (struct wanted){ .next = list->waiting, .job = job, .filter = filter };
-	list->waiting = wanted;
+	*wanted = (struct wanted){ .job = job, .filter = filter };
+	LL_PREPEND(list->waiting, wanted);
 	if (!list->rpc)
 		list_start(list);
 }
@@ -408,9 +401,8 @@ int ck_hosting_new(struct ck_daemon *daemon, struct ck_host *ret_host, struct ck
 		list->kind = (enum ck_kind)kind;
 		list->method = ck_cri_method_named(kind == CK_SANDBOX ? "ListPodSandbox"
 								      : "ListContainers");
-		hosting->status[kind] =
-			ck_cri_method_named(kind == CK_SANDBOX ? "PodSandboxStatus"
-							       : "ContainerStatus");
+		hosting->status[kind] = ck_cri_method_named(kind == CK_SANDBOX ? "PodSandboxStatus"
+									       : "ContainerStatus");
 	}
 	*ret_host = (struct ck_host){
 		.size = sizeof(*ret_host),
@@ -438,8 +430,7 @@ void ck_hosting_free(struct ck_hosting *hosting)
 		struct lister *list = &hosting->lists[kind];
 		ck_unary_cancel(list->rpc);
 		end_list(list, CK_GRPC_UNAVAILABLE, NULL);
-		list->asked = list->waiting;
-		list->waiting = NULL;
+		list->asked = CK_TAKE(list->waiting);
 		end_list(list, CK_GRPC_UNAVAILABLE, NULL);
 	}
 	ck_conflicts_fini(&hosting->conflicts);

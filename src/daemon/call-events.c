@@ -18,6 +18,8 @@
  * runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a container
  * before its CREATED); each has a status and its time, which is all a kubelet goes by.
  */
+#include <utlist.h>
+
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cri/message.h"
@@ -35,7 +37,7 @@ struct sub {
 	struct ck_h2_stream *client, *up;
 	bool begun; /* response headers were sent */
 	struct ck_grpc_reader reader;
-	size_t owed; /* read from the runtime, and not given back to its window */
+	size_t owed;       /* read from the runtime, and not given back to its window */
 	struct told *told; /* a ring */
 	size_t told_at;
 };
@@ -53,9 +55,7 @@ struct ck_events {
 static void sub_free(struct sub *sub)
 {
 	struct ck_events *events = sub->events;
-	*(sub->prev ? &sub->prev->next : &events->subs) = sub->next;
-	if (sub->next)
-		sub->next->prev = sub->prev;
+	DL_DELETE(events->subs, sub);
 	if (sub->client)
 		ck_h2_stream_reset(sub->client, CK_H2_CANCEL);
 	if (sub->up)
@@ -137,8 +137,8 @@ static void announced(const char *id, enum ck_event_type type, const void *messa
 		      void *userdata)
 {
 	struct ck_events *events = userdata;
-	for (struct sub *sub = events->subs, *next; sub; sub = next) {
-		next = sub->next;
+	struct sub *sub, *next;
+	DL_FOREACH_SAFE (events->subs, sub, next) {
 		if (first_time(sub, id, type) && queue(sub, message, len))
 			events->daemon->metrics.events_made++;
 	}
@@ -342,10 +342,8 @@ int ck_events_subscribe(struct ck_daemon *daemon, struct ck_h2_stream *client,
 	struct sub *sub = CK_NEW(struct sub);
 	if (!sub)
 		return ck_nomem(err);
-	*sub = (struct sub){ .next = events->subs, .events = events, .reader.max = CK_REQUEST_MAX };
-	if (sub->next)
-		sub->next->prev = sub;
-	events->subs = sub;
+	*sub = (struct sub){ .events = events, .reader.max = CK_REQUEST_MAX };
+	DL_PREPEND(events->subs, sub);
 	int r = 0;
 	if (!(sub->told = ck_alloc(CK_EVENTS_TOLD * sizeof(*sub->told))))
 		r = ck_nomem(err);

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include <utlist.h>
+
 #include "cache/cache.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -30,18 +32,13 @@ struct announcement {
 	bool sandbox_met, met; /* the status of its sandbox was in an answer; and its own */
 	/* a container that runs: found in use (K22), so that its STARTED was held back as well */
 	bool running;
-	bool whole;   /* containers were in the first answer: nobody else has to be asked */
+	bool whole; /* containers were in the first answer: nobody else has to be asked */
 	struct ck_unary_call *rpc;
 	struct ck_view *view;
-	uint64_t asked_at; /* wall clock */
-	struct ck_bytes body;     /* the event's statuses */
+	uint64_t asked_at;            /* wall clock */
+	struct ck_bytes body;         /* the event's statuses */
 	struct ck_objects containers; /* of the sandbox, to be asked for one by one */
 	size_t asked;                 /* of these */
-};
-
-struct list {
-	struct announcement *first, *last;
-	size_t n;
 };
 
 struct ck_announcer {
@@ -51,26 +48,11 @@ struct ck_announcer {
 	const struct ck_cri_method *sandbox_status, *container_status, *containers;
 	/* commits come from inside a round of the cache: what follows happens outside of it */
 	struct ck_loop_timer *begin;
-	struct list queued, running;
+	struct announcement *queued, *running;
+	unsigned running_n;
 	bool listening;
 	unsigned lost; /* for want of memory */
 };
-
-static void list_add(struct list *list, struct announcement *a)
-{
-	a->prev = list->last;
-	a->next = NULL;
-	*(list->last ? &list->last->next : &list->first) = a;
-	list->last = a;
-	list->n++;
-}
-
-static void list_del(struct list *list, struct announcement *a)
-{
-	*(a->prev ? &a->prev->next : &list->first) = a->next;
-	*(a->next ? &a->next->prev : &list->last) = a->prev;
-	list->n--;
-}
 
 static void announcement_free(struct announcement *a)
 {
@@ -120,9 +102,10 @@ static void finish(struct announcement *a, const char *why)
 	if (why)
 		ck_log(CK_LOG_INFO, "no event was sent for the committed %s %s: %s",
 		       is_sandbox(a) ? "sandbox" : "container", a->id, why);
-	list_del(&announcer->running, a);
+	DL_DELETE(announcer->running, a);
+	announcer->running_n--;
 	announcement_free(a);
-	if (announcer->queued.first)
+	if (announcer->queued)
 		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
 }
 
@@ -302,14 +285,12 @@ static uint64_t wall_clock(void)
 
 static void drop_all(struct ck_announcer *announcer)
 {
-	struct list *lists[] = { &announcer->queued, &announcer->running };
-	for (size_t i = 0; i < CK_COUNT(lists); i++) {
-		while (lists[i]->first) {
-			struct announcement *a = lists[i]->first;
-			list_del(lists[i], a);
-			announcement_free(a);
-		}
-	}
+	struct announcement *a, *next;
+	DL_CONCAT(announcer->running, announcer->queued);
+	DL_FOREACH_SAFE (announcer->running, a, next)
+		announcement_free(a);
+	announcer->queued = announcer->running = NULL;
+	announcer->running_n = 0;
 }
 
 static void pump(void *userdata)
@@ -321,10 +302,11 @@ static void pump(void *userdata)
 		ck_log(CK_LOG_WARNING, "out of memory: no events were sent for %u commits",
 		       announcer->lost);
 	announcer->lost = 0;
-	while (announcer->queued.first && announcer->running.n < CK_ANNOUNCE_MAX) {
-		struct announcement *a = announcer->queued.first;
-		list_del(&announcer->queued, a);
-		list_add(&announcer->running, a);
+	while (announcer->queued && announcer->running_n < CK_ANNOUNCE_MAX) {
+		struct announcement *a = announcer->queued;
+		DL_DELETE(announcer->queued, a);
+		DL_APPEND(announcer->running, a);
+		announcer->running_n++;
 		a->asked_at = wall_clock();
 		ask_id(a, "PodSandboxStatus", a->sandbox, sandbox_told);
 	}
@@ -339,7 +321,7 @@ void ck_announcer_committed(struct ck_announcer *announcer, const struct ck_told
 	     *sandbox = ck_strdup(entry->kind == CK_SANDBOX ? entry->id : entry->sandbox_id);
 	if (a && id && sandbox) {
 		*a = (struct announcement){ .announcer = announcer, .id = id, .sandbox = sandbox };
-		list_add(&announcer->queued, a);
+		DL_APPEND(announcer->queued, a);
 	} else {
 		announcer->lost++;
 		free(a);
