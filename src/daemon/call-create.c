@@ -13,6 +13,8 @@
  */
 #include <stdio.h>
 
+#include <utlist.h>
+
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -25,14 +27,7 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata);
 
 static void linger_end(struct ck_call *call, enum ck_delivery delivery)
 {
-	if (call->client) {
-		if (call->lingering_prev)
-			call->lingering_prev->lingering_next = call->lingering_next;
-		else
-			call->client->lingering = call->lingering_next;
-		if (call->lingering_next)
-			call->lingering_next->lingering_prev = call->lingering_prev;
-	}
+	DL_DELETE2(call->client->lingering, call, create.prev, create.next);
 	ck_turn_answered(call->turn, delivery);
 	ck_call_free(call);
 }
@@ -52,15 +47,16 @@ void ck_create_conn_gone(struct ck_peer *client, bool unread)
 {
 	while (client->lingering)
 		linger_end(client->lingering,
-			   unread && !client->lingering->taken ? CK_LOST : CK_DELIVERED);
+			   unread && !client->lingering->create.taken ? CK_LOST : CK_DELIVERED);
 }
 
 void ck_create_all_read(struct ck_peer *client)
 {
-	for (struct ck_call *call = client->lingering; call; call = call->lingering_next) {
-		if (call->taken || call->stream)
+	struct ck_call *call;
+	DL_FOREACH2 (client->lingering, call, create.next) {
+		if (call->create.taken || call->stream)
 			continue;
-		call->taken = true; /* a reset that crossed it would be here soon */
+		call->create.taken = true; /* a reset that crossed it would be here soon */
 		ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE,
 			      settled, call);
 	}
@@ -68,8 +64,9 @@ void ck_create_all_read(struct ck_peer *client)
 
 void ck_create_late_reset(struct ck_peer *client, int32_t stream_id)
 {
-	for (struct ck_call *call = client->lingering; call; call = call->lingering_next) {
-		if (call->stream_id != stream_id || call->stream)
+	struct ck_call *call;
+	DL_FOREACH2 (client->lingering, call, create.next) {
+		if (call->create.stream_id != stream_id || call->stream)
 			continue;
 		linger_end(call, CK_LOST);
 		return;
@@ -86,11 +83,9 @@ static void hand_back(struct ck_call *call)
 		ck_call_free(call);
 		return;
 	}
-	call->stream_id = ck_h2_stream_id(call->stream);
-	call->lingering_next = call->client->lingering;
-	if (call->lingering_next)
-		call->lingering_next->lingering_prev = call;
-	call->client->lingering = call;
+	call->create.stream_id = ck_h2_stream_id(call->stream);
+	call->create.lingers = true;
+	DL_PREPEND2(call->client->lingering, call, create.prev, create.next);
 	if (ck_grpc_begin(call->stream) < 0 ||
 	    ck_grpc_send(call->stream, reply.bytes, reply.len) < 0 ||
 	    ck_grpc_answer(call->stream, true, CK_GRPC_OK, NULL, NULL, 0) < 0 ||
@@ -103,8 +98,9 @@ static void hand_back(struct ck_call *call)
 	ck_connection_watch_read(call->client->conn);
 	metrics->answered[call->method->kind]++;
 	ck_histogram_add(&metrics->wait[call->method->kind], now - call->began);
-	if (call->sent_at)
-		ck_histogram_add(&metrics->delivery[call->method->kind], now - call->sent_at);
+	if (call->create.answered_at)
+		ck_histogram_add(&metrics->delivery[call->method->kind],
+				 now - call->create.answered_at);
 }
 
 /* ---- the creation at the runtime ------------------------------------------------------------- */
@@ -153,7 +149,7 @@ static void lost(struct ck_call *call)
 static void failed(struct ck_call *call, const struct ck_status *why)
 {
 	struct ck_error err = { 0 };
-	ck_consulted_drop(call->daemon, call->consulted);
+	ck_consulted_drop(call->daemon, call->create.consulted);
 	if (ck_turn_fail(call->turn, why, &err) < 0)
 		ck_log(CK_LOG_ERROR, "a failed creation could not be recorded: %s", err.text);
 	ck_call_answer_status(call, why);
@@ -169,7 +165,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 	daemon->creating--;
 	if (daemon->stopping)
 		ck_daemon_drained(daemon);
-	call->sent_at = ck_loop_now();
+	call->create.answered_at = ck_loop_now();
 	if (reply->status.code != CK_GRPC_OK || reply->lost) {
 		const struct ck_status why = {
 			.size = sizeof(why),
@@ -196,7 +192,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 		.reply = reply->message.p,
 		.reply_len = reply->message.len,
 	};
-	ck_consulted_drop(daemon, call->consulted);
+	ck_consulted_drop(daemon, call->create.consulted);
 	int r = ck_turn_finish(call->turn, &result, &err);
 	/* refused: it decided nothing, and the turn is still making it */
 	if (r < 0 && !ck_turn_error(call->turn)->code) {
@@ -214,7 +210,7 @@ static void too_late(void *userdata)
 	ck_call_answer(call, CK_GRPC_DEADLINE_EXCEEDED,
 		       "the runtime is still creating it; the result is kept for the same request");
 	ck_turn_leave(call->turn);
-	if (call->rpc || call->consult)
+	if (call->rpc || call->create.consult)
 		ck_call_detach(call);
 	else
 		ck_call_free(call);
@@ -319,7 +315,7 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		create(call);
 		return;
 	case CK_WAIT:
-		if (!call->stream && !call->rpc && !call->consult)
+		if (!call->stream && !call->rpc && !call->create.consult)
 			/* hooks run for a client that is gone: the turn has nothing to say any more
 			 * (K7) */
 			ck_call_free(call);
@@ -350,7 +346,7 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 			ck_call_answer(call, CK_GRPC_INTERNAL,
 				       ck_strerror(outcome < 0 ? -outcome : CK_ESTATE));
 		/* while plugins were asked: it was not begun, and this ends it for certain */
-		if (call->consult) {
+		if (call->create.consult) {
 			const struct ck_status why = { .size = sizeof(why),
 						       .grpc = CK_GRPC_ABORTED,
 						       .message = "not begun" };
@@ -408,17 +404,14 @@ static void create_request(struct ck_call *call)
 
 static void create_left(struct ck_call *call)
 {
-	bool lingers = false;
-	for (struct ck_call *c = call->client->lingering; c; c = c->lingering_next)
-		lingers = lingers || c == call;
-	if (lingers) {
+	if (call->create.lingers) {
 		if (call->reset)
 			linger_end(call, CK_LOST);
 		return; /* the answer is on its way */
 	}
 	if (call->turn)
 		ck_turn_leave(call->turn);
-	if (!call->rpc && !call->consult) {
+	if (!call->rpc && !call->create.consult) {
 		ck_call_free(call);
 		return;
 	}

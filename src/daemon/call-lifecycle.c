@@ -91,7 +91,7 @@ static void drained(struct ck_turn *turn, int outcome, void *userdata)
 static void remove_begin(struct ck_call *call)
 {
 	struct ck_error err = { 0 };
-	call->status = removed;
+	call->pass.ended_with = removed;
 	int r = ck_remove_begin(call->daemon->cache, call->method->kind, call->id,
 				ck_call_timeout(call), &call->turn, &err);
 	if (r < 0) {
@@ -130,7 +130,7 @@ static void act_request(struct ck_call *call)
 	ck_used(call->daemon->cache, call->method->kind, call->id);
 	switch (call->method->class) {
 	case CK_CRI_START:
-		call->status = started;
+		call->pass.ended_with = started;
 		break;
 	case CK_CRI_STOP:
 		if (call->method->kind == CK_CONTAINER)
@@ -142,7 +142,7 @@ static void act_request(struct ck_call *call)
 			ck_call_free(call);
 			return;
 		}
-		call->status = stopped;
+		call->pass.ended_with = stopped;
 		break;
 	default:
 		remove_begin(call);

@@ -44,20 +44,21 @@ static void out_of_memory(struct ck_call *call)
 static void learn(struct ck_call *call)
 {
 	/* no answer is not an empty list (K24) */
-	if (ck_grpc_reader_inside(&call->answer) || (!call->method->streams && call->messages != 1))
+	if (ck_grpc_reader_inside(&call->pass.reader) ||
+	    (!call->method->streams && call->pass.messages != 1))
 		return;
-	for (size_t i = 0; call->method->kind == CK_CONTAINER && i < call->objects->n; i++)
-		if (call->objects->all[i].condition == CK_CONDITION_DEAD)
-			ck_exits_saw(call->daemon, call->objects->all[i].id);
+	const struct ck_object *all = call->pass.objects->all;
+	size_t n = call->pass.objects->n;
+	for (size_t i = 0; call->method->kind == CK_CONTAINER && i < n; i++)
+		if (all[i].condition == CK_CONDITION_DEAD)
+			ck_exits_saw(call->daemon, all[i].id);
 	if (call->method->class == CK_CRI_FILTER) {
-		ck_view_listed(call->view, call->method->kind, call->objects->all,
-			       call->objects->n);
+		ck_view_listed(call->view, call->method->kind, all, n);
 		if (call->method->kind == CK_SANDBOX)
-			ck_hosting_saw(call->daemon, call->objects->all, call->objects->n);
+			ck_hosting_saw(call->daemon, all, n);
 	} else {
-		for (size_t i = 0; i < call->objects->n; i++)
-			ck_seen(call->daemon->cache, call->objects->all[i].kind,
-				call->objects->all[i].id, call->objects->all[i].condition);
+		for (size_t i = 0; i < n; i++)
+			ck_seen(call->daemon->cache, all[i].kind, all[i].id, all[i].condition);
 	}
 }
 
@@ -68,8 +69,8 @@ static void over(struct ck_call *call)
 	if (call->stream)
 		ck_h2_stream_forget(CK_TAKE(call->stream));
 	/* what is left of the request is of no use any more */
-	if (call->up && call->up_ended && !ck_h2_stream_queued(call->up))
-		ck_h2_stream_forget(CK_TAKE(call->up));
+	if (call->pass.stream && call->pass.ended && !ck_h2_stream_queued(call->pass.stream))
+		ck_h2_stream_forget(CK_TAKE(call->pass.stream));
 	ck_call_free(call);
 }
 
@@ -86,9 +87,9 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 		out_of_memory(call);
 		return;
 	}
-	call->up_ended = call->up_ended || has_status;
-	if (has_status && call->status)
-		call->status(call, grpc);
+	call->pass.ended = call->pass.ended || has_status;
+	if (has_status && call->pass.ended_with)
+		call->pass.ended_with(call, grpc);
 	if (ck_h2_stream_headers(call->stream, headers, n, has_status && !call->begun) < 0) {
 		out_of_memory(call);
 		return;
@@ -97,7 +98,7 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	if (!has_status)
 		return;
 	ck_h2_stream_forget(CK_TAKE(call->stream)); /* writing may be its end */
-	if (grpc == CK_GRPC_OK && call->objects) {
+	if (grpc == CK_GRPC_OK && call->pass.objects) {
 		ck_connection_write(call->client->conn);
 		learn(call);
 	}
@@ -108,7 +109,7 @@ static void up_end(struct ck_h2_stream *stream, void *userdata)
 {
 	struct ck_call *call = userdata;
 	(void)stream;
-	call->up_ended = true;
+	call->pass.ended = true;
 	ck_h2_stream_end(call->stream); /* no gRPC, but no business of ours */
 	over(call);
 }
@@ -118,7 +119,7 @@ static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 	struct ck_call *call = userdata;
 	char text[128];
 	(void)stream;
-	call->up = NULL;
+	call->pass.stream = NULL;
 	if ((error == CK_H2_CANCEL && ck_call_left(call) == 0) ||
 	    (error == CK_H2_REFUSED_STREAM && !call->begun)) {
 		/* the runtime's own timer; or it has not begun, which grpc-go takes as leave to ask
@@ -149,9 +150,10 @@ static void up_data(struct ck_h2_stream *stream, const unsigned char *bytes, siz
 static void up_sent(struct ck_h2_stream *stream, size_t n, void *userdata)
 {
 	struct ck_call *call = userdata;
-	size_t counted = n < call->outgoing ? n : call->outgoing; /* the message's head was not */
+	/* the head of the message was not counted */
+	size_t counted = n < call->pass.unsent ? n : call->pass.unsent;
 	(void)stream;
-	call->outgoing -= counted;
+	call->pass.unsent -= counted;
 	call->client->held -= counted;
 	if (!call->whole)
 		ck_h2_stream_consume(call->stream, n);
@@ -170,9 +172,9 @@ static const struct ck_h2_handler as_it_comes = {
 static int hides(const struct ck_object *object, bool id_only, void *userdata)
 {
 	struct ck_call *call = userdata;
-	if (call->objects &&
+	if (call->pass.objects &&
 	    (call->method->class == CK_CRI_FILTER || !strcmp(object->id, call->id)) &&
-	    object->kind == call->method->kind && ck_objects_add(call->objects, object) < 0)
+	    object->kind == call->method->kind && ck_objects_add(call->pass.objects, object) < 0)
 		return -CK_ENOMEM;
 	if (!id_only)
 		return ck_view_hides(call->view, object);
@@ -209,12 +211,12 @@ static int filter_message(struct ck_call *call, const struct ck_bytes *message,
  * that does not read */
 static void give_back(struct ck_call *call)
 {
-	if (!call->owed || !call->up)
+	if (!call->pass.owed || !call->pass.stream)
 		return;
-	if (ck_grpc_reader_inside(&call->answer) ||
+	if (ck_grpc_reader_inside(&call->pass.reader) ||
 	    ck_h2_stream_queued(call->stream) < CK_STREAM_WINDOW) {
-		ck_h2_stream_consume(call->up, call->owed);
-		call->owed = 0;
+		ck_h2_stream_consume(call->pass.stream, call->pass.owed);
+		call->pass.owed = 0;
 	}
 }
 
@@ -224,20 +226,20 @@ static void filtered_data(struct ck_h2_stream *stream, const unsigned char *byte
 	struct ck_call *call = userdata;
 	struct ck_error err = { 0 };
 	(void)stream;
-	call->owed += n;
+	call->pass.owed += n;
 	int r = 0;
 	while (n && r >= 0) {
-		size_t used = 0, before = call->answer.message.len;
-		r = ck_grpc_read(&call->answer, bytes, n, &used, &err);
-		call->client->held += call->answer.message.len - before;
+		size_t used = 0, before = call->pass.reader.message.len;
+		r = ck_grpc_read(&call->pass.reader, bytes, n, &used, &err);
+		call->client->held += call->pass.reader.message.len - before;
 		if (r < 0)
 			break;
 		bytes += used;
 		n -= used;
 		if (r > 0) {
-			call->messages++;
-			struct ck_bytes message = call->answer.message;
-			call->answer.message = (struct ck_bytes){ 0 };
+			call->pass.messages++;
+			struct ck_bytes message = call->pass.reader.message;
+			call->pass.reader.message = (struct ck_bytes){ 0 };
 			r = filter_message(call, &message, &err);
 			call->client->held -= message.len;
 			ck_bytes_free(&message);
@@ -266,12 +268,12 @@ static const struct ck_h2_handler filtered = {
 
 void ck_pass_sent(struct ck_call *call, size_t n)
 {
-	if (!call->up)
+	if (!call->pass.stream)
 		return;
 	if (call->view)
 		give_back(call);
 	else
-		ck_h2_stream_consume(call->up, n);
+		ck_h2_stream_consume(call->pass.stream, n);
 }
 
 /* ---- the way out ----------------------------------------------------------------------------- */
@@ -281,7 +283,7 @@ static bool open_up(struct ck_call *call, const struct ck_h2_header *headers, si
 	struct ck_error err = { 0 };
 	const struct ck_h2_handler *handler = call->view ? &filtered : &as_it_comes;
 	int r = ck_upstream_open(call->daemon->upstream, CK_LANE_PASS, headers, n, handler, call,
-				 &call->up, &err);
+				 &call->pass.stream, &err);
 	if (r >= 0)
 		return true;
 	ck_call_answer_error(call, &err);
@@ -296,9 +298,9 @@ void ck_pass_begin(struct ck_call *call, const struct ck_h2_header *headers, siz
 
 int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, struct ck_error *err)
 {
-	if (ck_h2_stream_send(call->up, bytes, n) < 0)
+	if (ck_h2_stream_send(call->pass.stream, bytes, n) < 0)
 		return ck_nomem(err);
-	call->outgoing += n;
+	call->pass.unsent += n;
 	call->client->held += n;
 	return 0;
 }
@@ -306,15 +308,15 @@ int ck_pass_more(struct ck_call *call, const unsigned char *bytes, size_t n, str
 void ck_pass_whole(struct ck_call *call)
 {
 	if (call->view)
-		call->answer.max = call->daemon->conf.list_max;
+		call->pass.reader.max = call->daemon->conf.list_max;
 	if (!open_up(call, call->headers, call->headers_n))
 		return;
-	if (ck_grpc_send(call->up, call->request.p, call->request.len) < 0) {
+	if (ck_grpc_send(call->pass.stream, call->request.p, call->request.len) < 0) {
 		out_of_memory(call);
 		return;
 	}
-	ck_h2_stream_end(call->up);
-	call->outgoing = call->request.len; /* counted as before, until it is written */
+	ck_h2_stream_end(call->pass.stream);
+	call->pass.unsent = call->request.len; /* counted as before, until it is written */
 	ck_bytes_free(&call->request);
 }
 
@@ -354,7 +356,7 @@ static void pass_request(struct ck_call *call)
 		bool learns = method->class == CK_CRI_STATUS ||
 			      (method->whole_list &&
 			       !ck_guard_has_filter(method, call->request.p, call->request.len));
-		if (r >= 0 && learns && !(call->objects = CK_NEW(struct ck_objects)))
+		if (r >= 0 && learns && !(call->pass.objects = CK_NEW(struct ck_objects)))
 			r = ck_nomem(&err);
 	}
 	if (r < 0) {

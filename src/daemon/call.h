@@ -35,45 +35,51 @@ struct ck_call_ops {
 	void (*left)(struct ck_call *call);
 };
 
+struct ck_call_pass { /* call-pass.c: the call at the runtime */
+	struct ck_h2_stream *stream;  /* NULL: not sent yet, or over */
+	size_t unsent;                /* bytes of the request, counted in client->held */
+	struct ck_grpc_reader reader; /* of a filtered answer */
+	struct ck_objects *objects;   /* what a whole list contained, for the cache */
+	size_t messages;              /* of a filtered answer, so far */
+	/* read from the runtime and not yet given back to its window */
+	size_t owed;
+	bool ended;                   /* the runtime's trailers came, or the end of its stream */
+	/* the runtime's status, before the client gets it; NULL: nobody wants it */
+	void (*ended_with)(struct ck_call *call, int grpc);
+};
+
+struct ck_call_create { /* call-create.c */
+	struct ck_call *prev, *next; /* of client->lingering */
+	bool lingers;                /* is there */
+	bool taken;                  /* the client has read its answer */
+	int32_t stream_id;           /* of the client's stream, after it ended */
+	uint64_t answered_at;        /* when the runtime answered */
+	struct ck_consult *consult;  /* nri-before-create.c: plugins are being asked */
+	/* number of what they made of the request; 0: they were not asked */
+	uint64_t consulted;
+};
+
 struct ck_call {
 	struct ck_peer *client; /* NULL once the connection is gone */
 	struct ck_daemon *daemon;
 	const struct ck_cri_method *method; /* NULL: not in the table */
 	const struct ck_call_ops *ops;
-	struct ck_h2_stream *stream; /* the client's; NULL once it is gone or answered */
+	struct ck_h2_stream *stream;  /* the client's; NULL once it is gone or answered */
 	struct ck_h2_header *headers; /* of the request, kept while it is gathered */
 	size_t headers_n, headers_size;
 	struct ck_grpc_reader reader;
 	struct ck_bytes request;
-	uint64_t began, deadline; /* 0: none */
-	char id[CK_ID_MAX + 1];   /* the id it acts on, in full; "" none */
-	bool whole, begun;        /* request complete; response headers sent */
-	bool taken;               /* the client has read its answer */
-	bool names_hidden;        /* a list's filter names a hidden id */
-	bool reset;               /* the client's stream ended otherwise than well */
-	/* call-pass.c */
-	struct ck_h2_stream *up;
-	/* of the request, queued toward the runtime: counted in client->held */
-	size_t outgoing;
-	struct ck_view *view;            /* filters the answer */
-	struct ck_grpc_reader answer;
-	struct ck_objects *objects;      /* what a whole list told, for the cache */
-	size_t messages;                 /* of a filtered answer, so far */
-	/* read from the runtime and not yet given back to its window */
-	size_t owed;
-	bool up_begun, up_ended;         /* its first headers came; its trailers or its end */
-	/* call-lifecycle.c: what the runtime said, before the client hears it */
-	void (*status)(struct ck_call *call, int grpc);
-	struct ck_consult *consult; /* nri-before-create.c: plugins are being asked */
-	/* number of what they made of the request; 0: they were not asked */
-	uint64_t consulted;
-	/* call-create.c, call-lifecycle.c */
-	struct ck_turn *turn;
-	struct ck_unary_call *rpc;
+	uint64_t began, deadline;  /* 0: none */
+	char id[CK_ID_MAX + 1];    /* the id it acts on, in full; "" none */
+	bool whole, begun;         /* request complete; response headers sent */
+	bool names_hidden;         /* a list's filter names a hidden id */
+	bool reset;                /* the client's stream was reset */
+	struct ck_view *view;      /* resolves the request's ids and filters the answer */
+	struct ck_turn *turn;      /* of a creation or a removal */
+	struct ck_unary_call *rpc; /* a call of our own that it waits for */
 	struct ck_loop_timer *timer;
-	struct ck_call *lingering_prev, *lingering_next;
-	int32_t stream_id; /* of the client's stream, after it ended */
-	uint64_t sent_at;
+	struct ck_call_pass pass;
+	struct ck_call_create create;
 };
 
 /* ---- serve.c --------------------------------------------------------------------------------- */

@@ -78,7 +78,7 @@ static void remember(struct ck_call *call, const struct ck_key *key, const struc
 		consulted_free(one);
 		return;
 	}
-	one->number = call->consulted = ++daemon->consulted_n;
+	one->number = call->create.consulted = ++daemon->consulted_n;
 	one->next = daemon->consulted;
 	daemon->consulted = one;
 }
@@ -107,7 +107,7 @@ void ck_consulted_forget(struct ck_daemon *daemon)
 static void consult_free(struct ck_consult *consult)
 {
 	if (consult->call)
-		consult->call->consult = NULL;
+		consult->call->create.consult = NULL;
 	ck_key_free(consult->key);
 	ck_bytes_free(&consult->request);
 	free(consult);
@@ -192,7 +192,7 @@ int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_cons
 	if (before && ck_turn_again(call->turn) == 1) {
 		before->next = daemon->consulted;
 		daemon->consulted = before;
-		call->consulted = before->number;
+		call->create.consulted = before->number;
 		r = ck_bytes_add(ret_request, before->request.p, before->request.len) < 0
 			    ? ck_nomem(err)
 			    : 1;
@@ -203,7 +203,7 @@ int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_cons
 		consult->done = done;
 		r = begin(consult, err);
 		if (r >= 0) {
-			call->consult = consult;
+			call->create.consult = consult;
 			return 0;
 		}
 		consult->call = NULL;

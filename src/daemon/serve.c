@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -57,19 +59,19 @@ void ck_call_free(struct ck_call *call)
 {
 	if (call->stream)
 		ck_h2_stream_reset(call->stream, CK_H2_CANCEL);
-	if (call->up)
-		ck_h2_stream_reset(call->up, CK_H2_CANCEL);
+	if (call->pass.stream)
+		ck_h2_stream_reset(call->pass.stream, CK_H2_CANCEL);
 	ck_unary_cancel(call->rpc);
-	ck_consult_drop(call->consult);
+	ck_consult_drop(call->create.consult);
 	ck_turn_free(call->turn);
 	ck_view_free(call->view);
-	ck_objects_free(call->objects);
+	ck_objects_free(call->pass.objects);
 	ck_loop_timer_free(call->timer);
 	drop_request(call);
 	if (call->client)
-		call->client->held -= call->answer.message.len + call->outgoing +
+		call->client->held -= call->pass.reader.message.len + call->pass.unsent +
 				      call->headers_size + sizeof(*call);
-	ck_grpc_reader_fini(&call->answer);
+	ck_grpc_reader_fini(&call->pass.reader);
 	free(call->headers);
 	free(call);
 }
@@ -190,7 +192,7 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 	struct ck_peer *client = call->client;
 	struct ck_error err = { 0 };
 	size_t used, before = call->reader.message.len;
-	if (call->up) { /* passed on as it comes; given back when it is written on */
+	if (call->pass.stream) { /* passed on as it comes; given back when it is written on */
 		int r = ck_pass_more(call, bytes, n, &err);
 		if (r >= 0)
 			r = enough(client, &err);
@@ -233,8 +235,8 @@ static void call_end(struct ck_h2_stream *stream, void *userdata)
 {
 	struct ck_call *call = userdata;
 	(void)stream;
-	if (call->up) {
-		ck_h2_stream_end(call->up);
+	if (call->pass.stream) {
+		ck_h2_stream_end(call->pass.stream);
 	} else if (!call->whole) {
 		ck_call_answer(call, CK_GRPC_INVALID_ARGUMENT,
 			       "the request ended before its message was whole");
@@ -253,7 +255,7 @@ static void call_sent(struct ck_h2_stream *stream, size_t n, void *userdata)
 static void call_closed(struct ck_h2_stream *stream, uint32_t error, void *userdata)
 {
 	struct ck_call *call = userdata;
-	call->stream_id = ck_h2_stream_id(stream);
+	call->create.stream_id = ck_h2_stream_id(stream);
 	call->stream = NULL;
 	call->reset = error != CK_H2_NO_ERROR;
 	call->ops->left(call);
@@ -415,13 +417,7 @@ static void client_opened(struct ck_connection *conn, struct ck_h2_stream *strea
 
 static void client_free(struct ck_peer *client)
 {
-	struct ck_listener *listener = client->listener;
-	if (client->prev)
-		client->prev->next = client->next;
-	else
-		listener->clients = client->next;
-	if (client->next)
-		client->next->prev = client->prev;
+	DL_DELETE(client->listener->clients, client);
 	client->daemon->metrics.clients--;
 	ck_connection_free(client->conn);
 	free(client);
@@ -496,10 +492,7 @@ static void accepted(int fd, void *userdata)
 		free(client);
 		return;
 	}
-	client->next = listener->clients;
-	if (client->next)
-		client->next->prev = client;
-	listener->clients = client;
+	DL_PREPEND(listener->clients, client);
 	daemon->metrics.clients++;
 	daemon->metrics.clients_total++;
 }
@@ -524,8 +517,9 @@ int ck_listen_start(struct ck_daemon *daemon, int fd, bool filtered,
 
 void ck_listen_stop(struct ck_listener *listener)
 {
+	struct ck_peer *client;
 	ck_acceptor_free(CK_TAKE(listener->acceptor));
-	for (struct ck_peer *client = listener->clients; client; client = client->next)
+	DL_FOREACH (listener->clients, client)
 		ck_connection_shut(client->conn);
 }
 
@@ -534,7 +528,8 @@ void ck_listener_free(struct ck_listener *listener)
 	if (!listener)
 		return;
 	ck_acceptor_free(listener->acceptor);
-	for (struct ck_peer *client = listener->clients; client; client = client->next)
+	struct ck_peer *client;
+	DL_FOREACH (listener->clients, client)
 		ck_connection_end(client->conn, "crikeepd ends");
 	ck_loop_flush(&listener->daemon->loop); /* their calls hear it, and go */
 	free(listener);
