@@ -12,7 +12,7 @@ struct ck_reconcile {
 	struct ck_daemon *daemon;
 	ck_reconciled_fn *done;
 	const struct ck_cri_method *method; /* of the list under way */
-	struct ck_view *view;         /* begun before it was asked for */
+	struct ck_view *view;               /* begun before it was asked for */
 	struct ck_unary_call *rpc;
 };
 

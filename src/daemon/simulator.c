@@ -48,9 +48,7 @@ int ck_simulator_find(const char *const *directories, const uid_t *trusted, stru
 				       "simulator: '%s/" PROGRAM "' is not run as root: others may "
 				       "write it or its directory",
 				       directories[i]);
-		int found = fd;
-		fd = -1;
-		return found;
+		return CK_TAKE_FD(fd);
 	}
 	return ck_fail(err, CK_EIO,
 		       "simulator: there is no '" CK_PKGLIBEXECDIR "/" PROGRAM "', which is "
@@ -139,8 +137,7 @@ static int run(const char *const *argv, struct ck_simulator *ret_simulator, char
 	ssize_t len = receive(fd, text, sizeof(text));
 	if (len > 0 && strncmp(text, ready, strlen(ready)) == 0) {
 		strcpy(ret_text, text + strlen(ready));
-		*ret_simulator = (struct ck_simulator){ .pid = pid, .fd = fd };
-		fd = -1;
+		*ret_simulator = (struct ck_simulator){ .pid = pid, .fd = CK_TAKE_FD(fd) };
 		return 0;
 	}
 	if (len < 0)

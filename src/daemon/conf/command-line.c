@@ -100,9 +100,11 @@ static void make_options(struct argp_option *options)
 	for (size_t i = 0; i < CK_CONF_KEYS; i++) {
 		const struct ck_conf_key *key = &ck_conf_keys[i];
 		if (key->flag)
-			*options++ = (struct argp_option){
-				key->flag, OPT_KEY + (int)i, key->arg, 0, key->help, 1
-			};
+			*options++ = (struct argp_option){ .name = key->flag,
+							   .key = OPT_KEY + (int)i,
+							   .arg = key->arg,
+							   .doc = key->help,
+							   .group = 1 };
 	}
 	memcpy(options, others, sizeof(others));
 }

@@ -7,7 +7,7 @@
 #include "src/daemon/conf/conf.h"
 
 enum ck_conf_type {
-	CK_CONF_RUNTIME,   /* a socket, or sim:PARAMETERS */
+	CK_CONF_RUNTIME, /* a socket, or sim:PARAMETERS */
 	CK_CONF_SOCKET,
 	CK_CONF_NO_SOCKET, /* or "" for none */
 	CK_CONF_DIRECTORY,
@@ -31,7 +31,7 @@ struct ck_conf_word {
 struct ck_conf_key {
 	const char *name; /* "cache.ttl" */
 	enum ck_conf_type type;
-	size_t offset;                    /* in struct ck_conf */
+	size_t offset; /* in struct ck_conf */
 	/* default of spans, sizes, modes, words, booleans; limits of the first two */
 	uint64_t number, least, most;
 	const char *text;                 /* default of the others; NULL: made in keys.c */
@@ -40,7 +40,7 @@ struct ck_conf_key {
 	/* on the command line, "ttl", "SPAN"; NULL: by --set only. A flag without an argument means
 	 * "true" */
 	const char *flag, *arg;
-	const char *help;                 /* one line */
+	const char *help; /* one line */
 };
 
 struct ck_conf_setting { /* of the command line */

@@ -13,7 +13,7 @@
 
 /* a kubelet's longest deadline for a sandbox, and its pause before the next try */
 #define KUBELET_WAIT (255 * CK_NS_PER_S)
-#define SYSTEMD_WAIT (90 * CK_NS_PER_S)  /* from SIGTERM to SIGKILL */
+#define SYSTEMD_WAIT (90 * CK_NS_PER_S) /* from SIGTERM to SIGKILL */
 
 int ck_conf_init(struct ck_conf *conf, struct ck_error *err)
 {

@@ -61,10 +61,10 @@ struct ck_conf {
 	enum ck_log_level log_level;
 	enum ck_log_target log_target;
 	/* where all this comes from */
-	bool file_must_exist;          /* --config */
+	bool file_must_exist; /* --config */
 	bool file_read;
-	bool confined;                 /* this process can no longer look up names of groups */
-	char *origins[CK_CONF_KEYS];   /* of each key: "FILE:12", "--ttl"; NULL: the default */
+	bool confined;               /* this process can no longer look up names of groups */
+	char *origins[CK_CONF_KEYS]; /* of each key: "FILE:12", "--ttl"; NULL: the default */
 	/* the command line's, in order: ck_conf_again() needs them */
 	struct ck_conf_setting *settings;
 	size_t settings_n;
@@ -99,7 +99,7 @@ enum ck_nri_policy ck_conf_policy(const char *item, size_t *ret_name_len);
 /* ck_conf_print - the whole as crikeep.yaml, defaults included; to be freed; NULL: out of memory */
 char *ck_conf_print(const struct ck_conf *conf);
 
-struct ck_args { /* what main() does beside */
+struct ck_args {    /* what main() does beside */
 	bool check; /* --check-config, which has been done */
 	bool print; /* --print-config, the same */
 };

@@ -34,15 +34,15 @@ static const struct ck_conf_word targets[] = { { "auto", CK_LOG_TO_AUTO },
 static const struct ck_conf_word policies[] = {
 	{ "error", CK_NRI_ERROR }, { "ignore", CK_NRI_IGNORE }, { "fail", CK_NRI_FAIL }, { 0 }
 };
-static const struct ck_conf_word adjusts[] = {
-	{ "on-commit", CK_NRI_ON_COMMIT }, { "before-create", CK_NRI_BEFORE_CREATE }, { 0 }
-};
+static const struct ck_conf_word adjusts[] = { { "on-commit", CK_NRI_ON_COMMIT },
+					       { "before-create", CK_NRI_BEFORE_CREATE },
+					       { 0 } };
 
 /* the least duration of the cache: for the library, 0 means its default */
 #define SHORTEST (100 * CK_NS_PER_MS)
 
-#define AT(member)                  .offset = offsetof(struct ck_conf, member)
-#define TEXT(t, member, standard)   .type = CK_CONF_##t, AT(member), .text = (standard)
+#define AT(member)                .offset = offsetof(struct ck_conf, member)
+#define TEXT(t, member, standard) .type = CK_CONF_##t, AT(member), .text = (standard)
 #define SPAN(member, standard, min) \
 	.type = CK_CONF_SPAN, AT(member), .number = (standard), .least = (min), \
 	.most = CK_DURATION_MAX
@@ -50,8 +50,8 @@ static const struct ck_conf_word adjusts[] = {
 	.type = CK_CONF_SIZE, AT(member), .number = (standard), .least = (min), .most = (max)
 #define WORD(member, list, standard) \
 	.type = CK_CONF_WORD, AT(member), .words = (list), .number = (standard)
-#define BOOL(member, standard)       .type = CK_CONF_BOOL, AT(member), .number = (standard)
-#define FLAG(name, argument)         .flag = (name), .arg = (argument)
+#define BOOL(member, standard) .type = CK_CONF_BOOL, AT(member), .number = (standard)
+#define FLAG(name, argument)   .flag = (name), .arg = (argument)
 
 const struct ck_conf_key ck_conf_keys[] = {
 	/* the keys of a section must follow each other */

@@ -93,8 +93,8 @@ static int read_runtime(const struct reading *reading, const char *value)
 	struct ck_conf *conf = reading->conf;
 	bool simulator = strncmp(value, CK_CONF_SIM, strlen(CK_CONF_SIM)) == 0;
 	const char *parameters = value + strlen(CK_CONF_SIM);
-	int r = simulator ? store_text(reading, &conf->simulator, parameters) :
-			    read_socket(reading, value);
+	int r = simulator ? store_text(reading, &conf->simulator, parameters)
+			  : read_socket(reading, value);
 	if (r < 0)
 		return r;
 	char **other = simulator ? &conf->runtime : &conf->simulator;

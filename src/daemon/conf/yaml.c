@@ -24,8 +24,8 @@ struct file {
 	const char *path, *text;
 	size_t len;
 	yaml_parser_t parser;
-	yaml_event_t event;           /* the current one */
-	size_t keys[CK_CONF_KEYS];    /* lines on which they were set */
+	yaml_event_t event;            /* the current one */
+	size_t keys[CK_CONF_KEYS];     /* lines on which they were set */
 	size_t sections[CK_CONF_KEYS]; /* the same for sections, at the index of their first key */
 	struct ck_error *err;
 };

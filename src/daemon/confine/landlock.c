@@ -34,7 +34,7 @@ struct ruleset {
 	(MAY_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | \
 	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | FS_TRUNCATE)
 #define MAY_LISTEN (LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE)
-#define OF_FILES (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
+#define OF_FILES   (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
 
 struct landlock {
 	int fd, abi;
@@ -97,7 +97,9 @@ static int allow_config(const struct landlock *landlock, const char *path, struc
 
 /* What the library reads when it opens the cache, and metrics of the process. */
 static const char *const readable[] = {
-	"/dev/urandom", "/proc/self", "/proc/sys/kernel/random/boot_id",
+	"/dev/urandom",
+	"/proc/self",
+	"/proc/sys/kernel/random/boot_id",
 };
 
 static int allow_all(const struct landlock *landlock, const struct ck_conf *conf,
