@@ -252,19 +252,19 @@ void ckgo_why(struct ck_turn *turn, struct ck_error *ret_err)
 
 int ckgo_begun(struct ck_turn *turn)
 {
-	return ck_turn_stage(turn, "") == 0; /* who is not making anything has no stage */
+	return ck_turn_stage(turn, "") == 0; /* a turn that creates nothing has no stage */
 }
 
 void ckgo_free(struct ck_turn *turn, int heard)
 {
-	/* no callback begins any more; one that runs has taken the decision with it */
+	/* no callback begins any more; a running one has taken the decision with it */
 	ck_turn_watch(turn, NULL, NULL);
 	if (heard != CKGO_HEARD)
-		ck_turn_answered(turn, CK_LOST); /* of no effect where it was not handed back */
+		ck_turn_answered(turn, CK_LOST); /* no effect if it was not handed back */
 	/*
-	 * CK_CREATE that nobody heard: nothing was begun. Lost, it would be looked for, with all
-	 * waiting, for a long time. But what is to be sent again is lost: the first may still run
-	 * (K8).
+	 * If CK_CREATE was never received, nothing was begun. A lost creation would be looked for
+	 * for a long time, while all callers wait. But a creation that was to be sent again stays
+	 * lost: the first one may still be running (K8).
 	 */
 	if (heard == CKGO_NOTHING && ck_turn_again(turn) != 1 && ckgo_begun(turn))
 		ckgo_fail(turn, 1, "its caller had gone before it was begun", NULL, 0, NULL);

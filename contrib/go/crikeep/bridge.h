@@ -2,9 +2,9 @@
 #ifndef CRIKEEP_GO_BRIDGE_H
 #define CRIKEEP_GO_BRIDGE_H
 /*
- * Between crikeep.h and cgo. Arguments are flat, because a pointer to Go memory may be an argument
- * of a call but must not lie in memory that is passed; and the library is given numbers
- * (runtime/cgo.Handle) to keep, never a pointer to Go memory.
+ * The layer between crikeep.h and cgo. Arguments are flat, because a pointer to Go memory may be an
+ * argument of a call, but must not be stored in memory that is passed. The library keeps numbers
+ * (runtime/cgo.Handle), never pointers to Go memory.
  */
 #include <crikeep.h>
 
@@ -24,8 +24,8 @@ struct ckgo_durations {
 	uint64_t ttl, create_deadline, lost_grace, supersede_wait, destroy_timeout;
 };
 
-/* a struct ck_object without pointers: @at are places in a text, 0 is none. id, pod name,
- * namespace, uid, sandbox, container */
+/* A struct ck_object without pointers. @at are places in a text, 0 for none: id, pod name,
+ * namespace, uid, sandbox, container. */
 struct ckgo_object {
 	uint64_t created_at;
 	uint32_t at[6];
@@ -36,8 +36,7 @@ struct ckgo_object {
 int ckgo_open(const char *state_dir, int flags, const struct ckgo_durations *durations, int mode,
 	      int hand_back, int on_annotation_change, const char *patterns, int n_patterns,
 	      uintptr_t handle, struct ck_cache **ret_cache, struct ck_error *err);
-/* a turn that has to be waited for, or that makes something, is watched; @handle is given to
- * ckgoDecided() */
+/* A turn that must wait or create is watched; ckgoDecided() gets @handle. */
 int ckgo_begin(struct ck_cache *cache, int kind, const void *bytes, size_t len, uint64_t timeout,
 	       int flags, uintptr_t handle, struct ck_turn **ret_turn, struct ck_error *err);
 int ckgo_remove(struct ck_cache *cache, int kind, const char *id, uint64_t timeout,
@@ -50,7 +49,7 @@ int ckgo_reply(struct ck_turn *turn, struct ck_reply *ret_reply);
 int ckgo_status(struct ck_turn *turn, struct ck_status *ret_status);
 void ckgo_why(struct ck_turn *turn, struct ck_error *ret_err);
 int ckgo_begun(struct ck_turn *turn);
-/* @heard: what its caller knows of it */
+/* @heard: what the caller knows about the decision */
 enum { CKGO_NOTHING, CKGO_CREATE, CKGO_HEARD };
 void ckgo_free(struct ck_turn *turn, int heard);
 int ckgo_grpc(int code, int sub);
@@ -65,8 +64,8 @@ int ckgo_view_hides(struct ck_view *view, const struct ckgo_object *object, cons
 int ckgo_view_listed(struct ck_view *view, int kind, const struct ckgo_object *objects, size_t n,
 		     const char *text);
 
-/* is this thread in one of the callbacks that must not call the library? A goroutine in a callback
- * keeps its thread. */
+/* Is this thread in a callback that must not call the library? A goroutine in a callback keeps its
+ * thread. */
 int ckgo_inside(void);
 
 /* ---- exported by Go -------------------------------------------------------------------------- */

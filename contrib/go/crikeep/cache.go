@@ -20,31 +20,31 @@ import (
 	"time"
 )
 
-// Options of a cache. A duration of 0 is the default of crikeep.h.
+// Options of a cache. A duration of 0 means the default of crikeep.h.
 type Options struct {
-	StateDir string       // "": /run/crikeep. Made if absent; one process at a time has it
+	StateDir string       // "": /run/crikeep. Created if absent; one process at a time owns it
 	Host     Host         // required
-	Hooks    Hooks        // nil: nobody is told of what is committed
+	Hooks    Hooks        // nil: none
 	Logger   *slog.Logger // nil: slog.Default()
 
-	TTL            time.Duration // how long a result is kept after the last interest (10 minutes)
-	CreateDeadline time.Duration // after this a creation's end is unknown (15 minutes)
-	LostGrace      time.Duration // absence for this long ends a lost creation somebody waits for (30 s)
-	SupersedeWait  time.Duration // a new attempt waits this long for the old one's ports (20 s)
-	DestroyTimeout time.Duration // a Destroy without an answer counts as failed, and another is begun (60 s)
+	TTL            time.Duration // how long a result is kept after its last request (10 minutes)
+	CreateDeadline time.Duration // after this, the outcome of a creation is unknown (15 minutes)
+	LostGrace      time.Duration // a lost creation that a caller waits for fails after so long an absence (30 s)
+	SupersedeWait  time.Duration // how long a new attempt waits for the old one's ports (20 s)
+	DestroyTimeout time.Duration // after this, a Destroy counts as failed, and another one is begun (60 s)
 
 	Mode                 Mode
 	HandBack             HandBackMode
 	OnAnnotationChange   AnnotationChange
 	IgnoreAnnotations    []string // patterns with at most one '*', at the end; nil: what CNI plugins write
-	CompareSandboxConfig bool     // CreateContainer's copy of what only RunPodSandbox consumes counts too
+	CompareSandboxConfig bool     // also compare the parts of CreateContainer that only RunPodSandbox uses
 
-	// Now is a clock for tests, steered with Cache.Step. It is called from any goroutine, at
-	// any time, and must not call this package. nil: the kernel's CLOCK_BOOTTIME.
+	// Now is a clock for tests, used with Cache.Step. It is called from any goroutine, at any
+	// time, and must not call this package. nil: the kernel's CLOCK_BOOTTIME.
 	Now func() time.Duration
 }
 
-// Cache keeps late results. Make one with Open. Every method may be called from any goroutine.
+// Cache keeps late results. Open makes one. Every method may be called from any goroutine.
 type Cache struct {
 	o      Options
 	logger *slog.Logger
@@ -58,9 +58,9 @@ type Cache struct {
 	close   sync.Once
 	err     error // of Close
 
-	crankMu sync.Mutex // who turns the crank
-	fd      *os.File   // a duplicate of ck_fd()
-	cranked chan struct{}
+	loopMu sync.Mutex    // held while the event loop is processed
+	fd     *os.File      // a duplicate of ck_fd()
+	looped chan struct{} // closed when the event loop has ended
 
 	logs   *queue[logLine]
 	events *queue[Entry] // for CommitWatcher
@@ -73,12 +73,12 @@ type logLine struct {
 	text  string
 }
 
-// logLines is how many lines wait for a Logger that is slow; further ones are counted, not kept. As
-// many as a storm of a thousand pods makes at once.
+// logLines is how many lines may wait for a slow Logger, about as many as a thousand pods cause at
+// once. Further lines are counted, not kept.
 const logLines = 4096
 
-// Open opens or makes the database in the state directory, owns it, and takes up what an earlier
-// life left (K25). One goroutine runs until Close.
+// Open opens the database in the state directory, or creates it, owns it, and takes up what an
+// earlier process left (K25). One goroutine runs until Close.
 func Open(o Options) (*Cache, error) {
 	if o.Host == nil {
 		return nil, invalid("options: there is no Host")
@@ -88,7 +88,7 @@ func Open(o Options) (*Cache, error) {
 			return nil, invalid("options: a negative duration")
 		}
 	}
-	c := &Cache{o: o, logger: o.Logger, cranked: make(chan struct{})}
+	c := &Cache{o: o, logger: o.Logger, looped: make(chan struct{})}
 	if c.logger == nil {
 		c.logger = slog.Default()
 	}
@@ -104,7 +104,7 @@ func Open(o Options) (*Cache, error) {
 		return nil, err
 	}
 	live.caches.Add(1)
-	go c.crank()
+	go c.loop()
 	return c, nil
 }
 
@@ -170,14 +170,14 @@ func (c *Cache) open() error {
 	return nil
 }
 
-// openFD hands a duplicate of the cache's descriptor to Go's poller, so that no thread sits in
-// poll(2)
+// openFD gives a duplicate of the cache's descriptor to Go's poller, so that no thread waits in
+// poll(2).
 func (c *Cache) openFD() error {
 	fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(C.ck_fd(c.c)), syscall.F_DUPFD_CLOEXEC, 0)
 	if errno != 0 {
 		return &Error{Code: CodeIO, Errno: errno, Text: "duplicate the cache's descriptor: " + errno.Error()}
 	}
-	if err := syscall.SetNonblock(int(fd), true); err != nil { // else os.NewFile keeps it from the poller
+	if err := syscall.SetNonblock(int(fd), true); err != nil { // else os.NewFile does not give it to the poller
 		syscall.Close(int(fd))
 		return &Error{Code: CodeIO, Text: "the cache's descriptor: " + err.Error()}
 	}
@@ -189,10 +189,10 @@ func (c *Cache) openFD() error {
 	return nil
 }
 
-// Close gives every waiting turn ErrClosed, ends the contexts of Host's calls, lets creations
-// become lost (K8) and gives the state directory up. It waits for calls that are inside the library
-// and for the Logger, and for nothing else: a Host's call may end later. Closing once more does
-// nothing. Turns and views have to be closed still. Not from the Logger.
+// Close gives every waiting turn ErrClosed, ends the contexts of Host's calls, makes running
+// creations lost (K8) and releases the state directory. It waits for calls that are inside the
+// library and for the Logger, but not for calls of Host. Closing again does nothing. Turns and
+// views must still be closed. It must not be called from the Logger.
 func (c *Cache) Close() error {
 	if inside() {
 		return ErrDeadlock
@@ -204,8 +204,8 @@ func (c *Cache) Close() error {
 func (c *Cache) doClose() error {
 	c.closing.Store(true)
 	c.cancel(ErrClosed)
-	c.fd.Close() // wakes the crank
-	<-c.cranked
+	c.fd.Close() // wakes the event loop
+	<-c.looped
 	cerr := newError()
 	c.mu.Lock()
 	r := C.ck_cache_close(c.c, cerr)
@@ -217,7 +217,7 @@ func (c *Cache) doClose() error {
 	return wrap(r, cerr)
 }
 
-// enter is called before C works on the cache, leave after it
+// enter must be called before C works on the cache, and leave after it.
 func (c *Cache) enter() error {
 	if inside() {
 		return ErrDeadlock
@@ -236,14 +236,14 @@ func (c *Cache) leave() {
 	c.mu.RUnlock()
 }
 
-// ---- the crank ----------------------------------------------------------------------------------
+// ---- the event loop -----------------------------------------------------------------------------
 
-// crank does what is due whenever the descriptor says so. Go's poller reports edges. None is lost:
-// Read remembers one that comes between two of its waits, the library writes to its eventfd anew
-// for what came after ck_process() had looked, and so it is enough to go on until there is nothing
+// loop does what is due whenever the descriptor is readable. Go's poller reports edges. None is
+// lost: Read remembers an edge between two of its waits, and the library writes to its eventfd
+// again for what came after ck_process() had looked. So it is enough to continue until nothing is
 // left before waiting.
-func (c *Cache) crank() {
-	defer close(c.cranked)
+func (c *Cache) loop() {
+	defer close(c.looped)
 	raw, err := c.fd.SyscallConn()
 	if err == nil {
 		err = raw.Read(func(uintptr) bool {
@@ -252,13 +252,13 @@ func (c *Cache) crank() {
 		})
 	}
 	if err != nil && !c.closing.Load() {
-		c.logger.Error("crikeep: the cache stands still: " + err.Error())
+		c.logger.Error("crikeep: the event loop of the cache has ended: " + err.Error())
 	}
 }
 
 func (c *Cache) process() {
-	c.crankMu.Lock()
-	defer c.crankMu.Unlock()
+	c.loopMu.Lock()
+	defer c.loopMu.Unlock()
 	for !c.closing.Load() {
 		n := C.ck_process(c.c, nil)
 		if n < 0 || (n == 0 && C.ck_timeout(c.c) != 0) {
@@ -267,9 +267,9 @@ func (c *Cache) process() {
 	}
 }
 
-// Step is for tests with Options.Now: it does what is due by that clock, and tells when something
-// is due next, on the same clock; negative: never. Calls of Host that it began may still run when
-// it returns.
+// Step is for tests with Options.Now. It does what is due by that clock, and returns the time at
+// which something is due next, by the same clock, or a negative value for never. Calls of Host that
+// it began may still be running when it returns.
 func (c *Cache) Step() time.Duration {
 	if inside() {
 		return -1
@@ -287,9 +287,9 @@ func (c *Cache) Step() time.Duration {
 	return time.Duration(due)
 }
 
-// ---- what the host sees pass by -----------------------------------------------------------------
+// ---- calls and events that the host sees --------------------------------------------------------
 
-// idCall is one of the calls that name an object
+// idCall is a call that names an object.
 func (c *Cache) idCall(id string, f func(id *C.char) C.int) error {
 	cid := cstring(id)
 	if cid == nil {
@@ -307,7 +307,8 @@ func (c *Cache) Stopping(sandboxID string) error {
 	return c.idCall(sandboxID, func(id *C.char) C.int { return C.ck_stopping(c.c, id) })
 }
 
-// Forget says that a committed resource was removed. ErrNotFound: it was not known. See Remove.
+// Forget says that a committed resource was removed. It returns ErrNotFound if the resource was not
+// known. See Remove.
 func (c *Cache) Forget(k Kind, id string) error {
 	return c.idCall(id, func(id *C.char) C.int { return C.ck_forget(c.c, uint32(k), id) })
 }
@@ -317,13 +318,13 @@ func (c *Cache) Seen(k Kind, id string, condition Condition) error {
 	return c.idCall(id, func(id *C.char) C.int { return C.ck_seen(c.c, uint32(k), id, uint32(condition)) })
 }
 
-// Used says that a call named the id of a committed resource: its answer has arrived (K7).
+// Used says that a call named the id of a committed resource, so its answer has arrived (K7).
 func (c *Cache) Used(k Kind, id string) error {
 	return c.idCall(id, func(id *C.char) C.int { return C.ck_used(c.c, uint32(k), id) })
 }
 
-// NoteTold is for the history: plugins were told of this by the runtime itself. Call it before
-// Forget.
+// NoteTold writes to the history that the runtime itself has told plugins about this event. Call it
+// before Forget.
 func (c *Cache) NoteTold(k Kind, id string, event HookEvent, names []string) error {
 	cnames := joined(names)
 	if cnames == nil {
@@ -332,9 +333,9 @@ func (c *Cache) NoteTold(k Kind, id string, event HookEvent, names []string) err
 	return c.idCall(id, func(id *C.char) C.int { return C.ck_note_told(c.c, uint32(k), id, uint32(event), cnames) })
 }
 
-// Snapshot calls f for every told entry that is not being torn down, in one consistent pass:
-// nothing is committed meanwhile. f must be quick and call nothing of this package. The pass ends
-// at its first error, which is returned.
+// Snapshot calls f for every entry that plugins were told about and whose end has not begun, in one
+// consistent pass: nothing is committed during it. f must be fast and must not call this package.
+// The pass ends at the first error of f, which is returned.
 func (c *Cache) Snapshot(f func(Entry) error) error {
 	s := &snapshot{f: f}
 	if err := c.enter(); err != nil {
@@ -369,7 +370,7 @@ func ckgoSnapshot(h C.uintptr_t, told *C.struct_ck_told) C.int {
 	return 0
 }
 
-// Entries are all but tombstones, in one consistent pass, oldest first.
+// Entries returns all entries except tombstones, in one consistent pass, oldest first.
 func (c *Cache) Entries() ([]Entry, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -419,8 +420,8 @@ func ckgoEntry(h C.uintptr_t, info *C.struct_ck_entry_info) {
 	e.list = append(e.list, entry)
 }
 
-// Reconciled tells whether the first lists of the host have succeeded: until then requests wait,
-// and nothing expires or is destroyed (K24, K25).
+// Reconciled says whether the first lists of the host have succeeded. Until then requests wait, and
+// nothing expires or is destroyed (K24, K25).
 func (c *Cache) Reconciled() bool {
 	if c.enter() != nil {
 		return false
@@ -431,7 +432,7 @@ func (c *Cache) Reconciled() bool {
 
 // ---- panics -------------------------------------------------------------------------------------
 
-// Panic is what a function given to Do or Snapshot panicked with; it is passed on to their callers.
+// Panic is the panic of a function given to Do or Snapshot. It is passed on to their callers.
 type Panic struct {
 	Value any
 	Stack []byte // of the goroutine that panicked
@@ -439,15 +440,15 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stack) }
 
-// Unwrap gives the value, if it is an error.
+// Unwrap returns the value, if it is an error.
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// guarded calls f and catches its panic, which must not go through C: the library's locks would be
-// held for ever. failed is called then, and when f ends its goroutine with runtime.Goexit, which
-// cannot be caught.
+// guarded calls f and catches its panic, which must not pass through C, because the locks of the
+// library would stay locked. failed is called then. It is also called if f ends its goroutine by
+// runtime.Goexit, which cannot be caught.
 func guarded(f func(), failed func(p *Panic, exits bool)) {
 	done := false
 	defer func() {
@@ -461,12 +462,12 @@ func guarded(f func(), failed func(p *Panic, exits bool)) {
 	done = true
 }
 
-// critical is guarded for what runs inside the library
+// critical is guarded for functions that run inside the library.
 func critical(where string, f func(), failed func(p *Panic)) {
 	insiders.Add(1)
 	defer insiders.Add(-1)
 	guarded(f, func(p *Panic, exits bool) {
-		if exits { // the frames of C are left, and its locks held: nothing that goes on now can end
+		if exits { // C was left with its locks held: the process cannot continue
 			fmt.Fprintf(os.Stderr, "crikeep: runtime.Goexit in %s, which runs inside the library\n\n%s", where, p.Stack)
 			os.Exit(2)
 		}

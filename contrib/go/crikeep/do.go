@@ -9,35 +9,35 @@ import (
 	"sync/atomic"
 )
 
-// Do passes one create through the cache. create is called if it is ours to make: in a goroutine of
-// its own, with a context that has the values of ctx but does not end with it, only when the
-// creation is abandoned (K9) or the cache closed. Do returns at the latest when ctx ends; the
-// creation goes on, and its result is kept for the repetition of the request. So ctx is the
+// Do passes one create through the cache. If the resource must be created, create is called in its
+// own goroutine. Its context has the values of ctx but does not end with ctx. It ends only when the
+// creation is abandoned (K9) or the cache is closed. Do returns at the latest when ctx ends. The
+// creation then continues, and its result is kept for the repeated request. So ctx must be the
 // caller's, with the caller's deadline.
 //
-// create may be called a second time, when nobody knows how the first call ended and the runtime
-// does not have it either (K8); t.Again says so. What it returns:
+// create may be called a second time, if the outcome of the first call is unknown and the runtime
+// does not have the resource (K8); t.Again says so. It returns:
 //
 //   - nil: the resource exists;
-//   - an error: it failed for certain and nothing is left of it. This caller gets that error, others a *StatusError of it;
-//   - an error that leaves the end open (see Ends): the host is asked until it is known.
+//   - an error: it failed for certain and left nothing. This caller gets that error, others a *StatusError of it;
+//   - an error that leaves the outcome open (see Ends): the host is asked until the outcome is known.
 //
-// Do takes a reply that it returns while ctx is alive for delivered. Whoever can tell better uses
-// Begin and Turn.Answered.
+// If Do returns a reply while ctx is alive, the reply counts as delivered. A caller that knows
+// better uses Begin and Turn.Answered.
 //
-// A panic of create is passed on to the caller of Do as a *Panic, or logged if that has gone; the
-// end is open then, too.
+// A panic of create is passed on to the caller of Do as a *Panic, or logged if the caller has gone.
+// The outcome is then open, too.
 //
-// Errors beside those of Begin, Wait and create: ctx.Err(), and ErrKept.
+// Besides the errors of Begin, Wait and create, Do returns ctx.Err() and ErrKept.
 func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Context, t *Turn) (Result, error)) (Reply, error) {
-	if ctx.Err() != nil { // it would move nothing on (K9)
+	if ctx.Err() != nil { // it must not abandon anything (K9)
 		return Reply{}, ctx.Err()
 	}
 	t, err := c.Begin(ctx, r)
 	if err != nil {
 		return Reply{}, err
 	}
-	ours := true // to close
+	ours := true // to be closed here
 	defer func() {
 		if ours {
 			t.Close()
@@ -84,8 +84,8 @@ func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Conte
 	}
 }
 
-// Ends tells whether an error says how a creation ended. Canceled, DeadlineExceeded, Unavailable
-// and ErrLost do not.
+// Ends says whether an error means that the creation has ended. Canceled, DeadlineExceeded,
+// Unavailable and ErrLost leave that open.
 func Ends(err error) bool {
 	if errors.Is(err, ErrLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -97,22 +97,22 @@ func Ends(err error) bool {
 	return true
 }
 
-// made is how a call of create ended
+// made is the outcome of a call of create.
 type made struct {
 	err      error
 	panicked *Panic
-	exits    bool // by runtime.Goexit, as testing.T.FailNow does
+	exits    bool // by runtime.Goexit, like testing.T.FailNow
 }
 
-// who ends a turn whose creation runs: the first of the two to come here leaves it to the other
+// who ends the turn of a running creation: the first of the two to come here leaves it to the other
 const (
 	bothThere = iota
 	callerGone
 	creatorDone
 )
 
-// make has it made, and waits for that as long as the caller does. ours: the turn is to be closed
-// by the caller.
+// make creates the resource in a goroutine, and waits for that as long as the caller does. ours:
+// the caller must close the turn.
 func (c *Cache) make(ctx context.Context, t *Turn, create func(context.Context, *Turn) (Result, error)) (m made, ours bool) {
 	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
@@ -121,7 +121,7 @@ func (c *Cache) make(ctx context.Context, t *Turn, create func(context.Context, 
 	result := make(chan made, 1)
 	go func() {
 		var m made
-		defer func() { // also if create ends its goroutine
+		defer func() { // also if create ends the goroutine
 			t.whenAbandoned(nil)
 			stop()
 			cancel(nil)
@@ -150,13 +150,13 @@ func (c *Cache) make(ctx context.Context, t *Turn, create func(context.Context, 
 	case <-c.ctx.Done():
 		m.err = ErrClosed
 	}
-	if !state.CompareAndSwap(bothThere, callerGone) { // it has just ended
+	if !state.CompareAndSwap(bothThere, callerGone) { // the creation has just ended
 		return <-result, true
 	}
 	return m, false
 }
 
-// run calls create and says how it ended
+// run calls create and reports the outcome
 func (t *Turn) run(ctx context.Context, create func(context.Context, *Turn) (Result, error)) error {
 	result, err := create(ctx, t)
 	if err == nil {
@@ -178,10 +178,10 @@ func asStatus(err error) *StatusError {
 	return nil
 }
 
-// Remove carries out the removal of a sandbox or container: it waits until creations in the sandbox
-// have ended and are destroyed (K16), calls remove in this goroutine, and forgets the resource when
-// that returned nil or an error that is ErrNotFound. An error that is ErrBusy: not yet, and remove
-// was not called.
+// Remove carries out the removal of a sandbox or container. It waits until creations in the sandbox
+// have ended and are destroyed (K16), and then calls remove in this goroutine. If remove returns
+// nil or an error that is ErrNotFound, the resource is forgotten. An error that is ErrBusy means
+// that remove was not called, because something is not destroyed yet.
 func (c *Cache) Remove(ctx context.Context, k Kind, id string, remove func(ctx context.Context) error) error {
 	t, err := c.beginRemoval(ctx, k, id)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"syscall"
 )
 
-// Code says what kind of error it is. Each is an error itself, so that errors.Is(err,
-// crikeep.ErrConflict) asks for it.
+// Code is the kind of an error. Each code is an error itself, for errors.Is(err,
+// crikeep.ErrConflict).
 type Code int
 
-// The codes of crikeep.h, and at the end those that only this package has.
+// The codes of crikeep.h, and at the end those of this package only.
 const (
 	CodeNoMem        Code = C.CK_ENOMEM
 	CodeInvalid      Code = C.CK_EINVAL
@@ -43,9 +43,9 @@ const (
 	CodeClosed       Code = C.CK_ECLOSED
 	CodeState        Code = C.CK_ESTATE
 
-	CodeBusy Code = 1001 // outcome Busy, as an error: it is still being made. Is ErrUnavailable, too
-	CodeKept Code = 1002 // outcome Kept, as an error of Do: made, but too late for this caller. Is ErrUnavailable, too
-	CodeLost Code = 1003 // returned by the function given to Do: nobody knows how the creation ends
+	CodeBusy Code = 1001 // outcome Busy, as an error: it is still being created. Is ErrUnavailable, too
+	CodeKept Code = 1002 // outcome Kept, as an error of Do: created, but too late for this caller. Is ErrUnavailable, too
+	CodeLost Code = 1003 // returned by the function given to Do: the outcome of the creation is unknown
 )
 
 // For errors.Is.
@@ -53,21 +53,21 @@ var (
 	ErrInvalid      error = CodeInvalid      // a missing, oversized or otherwise wrong argument
 	ErrMalformed    error = CodeMalformed    // not a CRI request
 	ErrTooBig       error = CodeTooBig       // over a limit
-	ErrOwned        error = CodeOwned        // another process has the state directory
+	ErrOwned        error = CodeOwned        // another process owns the state directory
 	ErrNotFound     error = CodeNotFound     // no such entry; returned by a Host: the object does not exist
-	ErrConflict     error = CodeConflict     // the request differs from the one that made what is committed
+	ErrConflict     error = CodeConflict     // the request differs from the one that created the committed resource
 	ErrAbandoned    error = CodeAbandoned    // the kubelet has moved on
 	ErrUnavailable  error = CodeUnavailable  // something this needs is not available yet
 	ErrDeadline     error = CodeDeadline     // the caller's deadline had passed; is context.DeadlineExceeded, too
 	ErrPrecondition error = CodePrecondition // the sandbox is being stopped
 	ErrFailed       error = CodeFailed       // the creation failed: a *StatusError
 	ErrRefused      error = CodeRefused      // a plugin refused
-	ErrDeadlock     error = CodeDeadlock     // called from where this package must not be called
+	ErrDeadlock     error = CodeDeadlock     // called from a function that must not call this package
 	ErrFork         error = CodeFork         // in a child of the process that opened the cache
 	ErrClosed       error = CodeClosed       // the cache, turn or view is closed
 	ErrState        error = CodeState        // the turn is not in a state for this call
-	ErrBusy         error = CodeBusy         // still being made when the caller's deadline came near
-	ErrKept         error = CodeKept         // made, but too late for this caller; its repetition gets it
+	ErrBusy         error = CodeBusy         // still being created when the caller's deadline is near
+	ErrKept         error = CodeKept         // created, but too late for this caller; the repeated request gets it
 	ErrLost         error = CodeLost         // to be returned (or wrapped) by the function given to Do
 )
 
@@ -78,11 +78,11 @@ func (c Code) Error() string {
 func (c Code) text() string {
 	switch c {
 	case CodeBusy:
-		return "it is still being made"
+		return "it is still being created"
 	case CodeKept:
 		return "it came too late for this caller, and is kept"
 	case CodeLost:
-		return "nobody knows how the creation ends"
+		return "the outcome of the creation is unknown"
 	}
 	return C.GoString(C.ck_strerror(C.int(c)))
 }
@@ -114,12 +114,12 @@ func (e *Error) Error() string {
 	return "crikeep: " + e.Text
 }
 
-// Is compares the code, so that errors.Is(err, ErrConflict) works, and asks what Code.Is says.
+// Is compares the code, so that errors.Is(err, ErrConflict) works, and then asks Code.Is.
 func (e *Error) Is(target error) bool {
 	return target == error(e.Code) || e.Code.Is(target)
 }
 
-// Unwrap gives the errno, so that errors.Is(err, syscall.ENOSPC) works.
+// Unwrap returns the errno, so that errors.Is(err, syscall.ENOSPC) works.
 func (e *Error) Unwrap() error {
 	if e.Errno == 0 {
 		return nil
@@ -127,9 +127,9 @@ func (e *Error) Unwrap() error {
 	return e.Errno
 }
 
-// StatusError is a gRPC status of the runtime's own. What the function given to Do returns reaches
-// everybody who waits for the same creation as one of these; a runtime that returns one itself
-// decides code, message and details.
+// StatusError is a gRPC status of the runtime. The error that the function given to Do returns
+// reaches all callers that wait for the same creation as a StatusError. A runtime that returns a
+// StatusError itself determines code, message and details.
 type StatusError struct {
 	GRPC    uint32 // google.rpc.Code
 	Message string
@@ -152,9 +152,9 @@ const (
 	grpcUnavailable   = 14
 )
 
-// GRPCCode is the code a CRI server answers with for err: that of a *StatusError or of any error
-// with a GRPCStatus method (as google.golang.org/grpc/status makes them), what the library says for
-// its own errors, and Unknown otherwise. 0 for nil.
+// GRPCCode returns the code with which a CRI server answers err: the code of a *StatusError or of
+// any error with a GRPCStatus method (like those of google.golang.org/grpc/status), the library's
+// code for its own errors, and Unknown otherwise. It returns 0 for nil.
 func GRPCCode(err error) uint32 {
 	if err == nil {
 		return 0
@@ -163,7 +163,7 @@ func GRPCCode(err error) uint32 {
 	return code
 }
 
-// statusOf finds code and message of an error
+// statusOf returns the code and the message of an error
 func statusOf(err error) (uint32, string) {
 	var status *StatusError
 	var own *Error
@@ -195,9 +195,9 @@ func (c Code) grpc(sub int) uint32 {
 	return uint32(C.ckgo_grpc(C.int(c), C.int(sub)))
 }
 
-// foreignStatus reads a status of package google.golang.org/grpc/status, which this module does not
-// depend on: the first error in the tree, as errors.As goes through it, with a method GRPCStatus
-// whose result has Code and Message.
+// foreignStatus reads a status of package google.golang.org/grpc/status, on which this module does
+// not depend. It looks for the first error in the tree, in the order of errors.As, with a method
+// GRPCStatus whose result has Code and Message.
 func foreignStatus(err error) (code uint32, message string, ok bool) {
 	if err == nil {
 		return 0, "", false
@@ -244,14 +244,14 @@ func grpcStatus(err reflect.Value) (code uint32, message string, ok bool) {
 
 var errorPool = sync.Pool{New: func() any { return new(C.struct_ck_error) }}
 
-// newError gives C a place to write to; wrap puts it back
+// newError allocates an error for C to write to; wrap frees it
 func newError() *C.struct_ck_error {
 	e := errorPool.Get().(*C.struct_ck_error)
 	e.code, e.sys, e.sub, e.text[0] = 0, 0, 0, 0
 	return e
 }
 
-// wrap makes an error of what a function returned: nil if it is not negative
+// wrap makes an error of the result of a function, or nil if it is not negative
 func wrap(r C.int, e *C.struct_ck_error) error {
 	defer errorPool.Put(e)
 	if r >= 0 {
@@ -260,7 +260,7 @@ func wrap(r C.int, e *C.struct_ck_error) error {
 	return &Error{Code: Code(-r), Errno: syscall.Errno(e.sys), Sub: int(e.sub), Text: C.GoString(&e.text[0])}
 }
 
-// check is for functions that write no text
+// check is for functions that write no error text
 func check(r C.int) error {
 	if r >= 0 {
 		return nil
@@ -274,7 +274,7 @@ func invalid(text string) error {
 
 // ---- strings: Go memory as a direct argument of one call ----------------------------------------
 
-// cstring is nil for a text C cannot read to its end
+// cstring returns nil for a text with a zero byte, which C cannot read to its end
 func cstring(s string) *C.char {
 	if strings.IndexByte(s, 0) >= 0 {
 		return nil

@@ -16,41 +16,41 @@ import (
 	"unsafe"
 )
 
-// Host is the runtime: what the cache asks of it. Each call has a goroutine of its own, and a
-// context that ends when the cache is closed; Close does not wait for them. A panic is logged with
-// its stack and counts as a failed call: to let it end the runtime would do so after every start,
-// as what was asked for is asked for again.
+// Host is the runtime: what the cache asks it to do. Each call has its own goroutine, and a context
+// that ends when the cache is closed. Close does not wait for calls. A panic is logged with its
+// stack and counts as a failed call. If it ended the process, it would do so again after every
+// start, because the same call is made again.
 //
 // A Host may also be an Inspector, a Lister, an ImageResolver and a CommitWatcher.
 type Host interface {
-	// Destroy stops and removes. nil, or an error that is ErrNotFound (or whose GRPCCode is
-	// NotFound), confirms that it is gone. Any other error means that it may still exist:
-	// Destroy is called again, for ever, with growing pauses (K17, K18). stopped may be called
-	// once its ports and addresses are free (K10).
+	// Destroy stops and removes a resource. It is confirmed by nil, or by an error that is
+	// ErrNotFound or whose GRPCCode is NotFound. Any other error means that the resource may
+	// still exist: Destroy is called again, for ever, with growing pauses (K17, K18). stopped
+	// may be called once its ports and addresses are free (K10).
 	Destroy(ctx context.Context, e Entry, stopped func()) error
 }
 
-// Inspector is asked whether something kept is still alive before it is handed back (K6). Without
-// it everything is taken to be alive.
+// Inspector is asked whether a kept resource is still alive before it is handed back (K6). Without
+// an Inspector, every resource counts as alive.
 type Inspector interface {
 	Inspect(ctx context.Context, e Entry) (Condition, error)
 }
 
-// Lister lists the runtime's objects, hidden ones included: at the start, and when nobody knows how
-// a creation ended (K8, K22, K24). Without it creations that were lost are given up after a while,
-// and nothing is reconciled.
+// Lister lists the runtime's objects, including hidden ones. It is called at the start, and if the
+// outcome of a creation is unknown (K8, K22, K24). Without a Lister, lost creations are given up
+// after a while, and nothing is reconciled.
 type Lister interface {
 	List(ctx context.Context, f Filter) ([]Object, error)
 }
 
-// ImageResolver tells the id of an image reference. Without it two references are the same image
+// ImageResolver returns the id of an image reference. Without it, two references are the same image
 // only if they are equal.
 type ImageResolver interface {
 	ResolveImage(ctx context.Context, image string) (id string, err error)
 }
 
-// CommitWatcher hears, in order, of every entry that was hidden and is visible from now on: the
-// moment for pod events. It is called by one goroutine, which it may keep busy.
+// CommitWatcher is told, in order, about every entry that was hidden and is visible from now on.
+// This is the time to send pod events. One goroutine calls it, and it may block that goroutine.
 type CommitWatcher interface {
 	Committed(e Entry)
 }
@@ -59,10 +59,10 @@ func cacheOf(h C.uintptr_t) *Cache {
 	return cgo.Handle(h).Value().(*Cache)
 }
 
-// errPanic is what the library is told of a call that panicked
+// errPanic is the error of a call that panicked
 var errPanic = &StatusError{GRPC: grpcUnknown, Message: "the host panicked"}
 
-// job runs a call of the host in a goroutine of its own. f says how the job ended, with end, once.
+// job runs a call of the host in its own goroutine. f ends the job by calling end once.
 func (c *Cache) job(where string, f func(), failed func()) {
 	live.jobs.Add(1)
 	go func() {
@@ -74,7 +74,7 @@ func (c *Cache) job(where string, f func(), failed func()) {
 	}()
 }
 
-// done ends a job. The library takes it after Close too.
+// done ends a job, also after Close.
 func done(job *C.struct_ck_job, err error, condition Condition, image string) {
 	grpc := C.int(0)
 	if err != nil {
@@ -98,7 +98,7 @@ func done(job *C.struct_ck_job, err error, condition Condition, image string) {
 func ckgoDestroy(h C.uintptr_t, job *C.struct_ck_job, kind C.int, id *C.char) {
 	c, e := cacheOf(h), jobEntry(job, kind, id)
 	var mu sync.Mutex
-	ended := false // then the job is gone
+	ended := false // after that, the job must not be used
 	stopped := func() {
 		mu.Lock()
 		defer mu.Unlock()
@@ -195,25 +195,27 @@ func ckgoClock(h C.uintptr_t) C.uint64_t {
 
 // ---- hooks --------------------------------------------------------------------------------------
 
-// Hooks hear of what is committed, and of the end of what they heard of (H1 to H6 of
-// crikeep-rules(7)). Per entry the order is Choose, Fire of HookRun, HookStop, HookRemove.
+// Hooks are told what is committed, and about the end of what they were told about (H1 to H6 of
+// crikeep-rules(7)). For each entry the order is Choose, and Fire with HookRun, HookStop and
+// HookRemove.
 type Hooks interface {
-	// Choose picks who will be told. absent: the name of one that is required and not there;
-	// then nothing is committed now. It runs inside the cache's critical section: quick, and no
-	// call of this package.
+	// Choose returns the names of those that will be told. If a required one is absent, absent
+	// is its name, and nothing is committed now. Choose runs inside the cache's critical
+	// section: it must be fast, and must not call this package.
 	Choose(e Entry) (names []string, absent string)
-	// Fire tells them, in a goroutine of its own. told are those the event was really sent to;
-	// nil: not said. refusal: "" or "plugin NN-name: its text", which undoes the commit.
+	// Fire tells them, in its own goroutine. told are the names of those to which the event was
+	// really sent; nil: unknown. refusal is "" or "plugin NN-name: its text", which undoes the
+	// commit.
 	Fire(ctx context.Context, event HookEvent, e Entry) (told []string, refusal string)
-	// Cancel: tell nobody further of this entry's HookRun; Fire has to return still. Quick, and
-	// no call of this package.
+	// Cancel says that this entry's HookRun must not be sent to anybody else. Fire must still
+	// return. Cancel must be fast, and must not call this package.
 	Cancel(entry uint64)
-	// Released: the entry is gone, told or not; or (gone false) its commit was not written.
-	// Like Choose.
+	// Released says that the entry is gone, whether hooks were told about it or not. If gone is
+	// false, its commit was not written. It has the same limits as Choose.
 	Released(e Entry, gone bool)
 }
 
-// joined puts names behind each other as crikeep.h wants them; nil: not possible
+// joined joins names as crikeep.h expects them; nil: they contain a zero byte
 func joined(names []string) *C.char {
 	return cstring(strings.Join(names, " "))
 }
@@ -224,7 +226,7 @@ func ckgoChoose(h C.uintptr_t, told *C.struct_ck_told, names *C.char, size C.siz
 	var chosen []string
 	absent := ""
 	critical("Hooks.Choose", func() { chosen, absent = c.o.Hooks.Choose(entryOf(told)) }, func(p *Panic) {
-		go c.logPanic("Hooks.Choose", p) // a Logger may wait
+		go c.logPanic("Hooks.Choose", p) // a Logger may block
 		absent = "Hooks.Choose, which panicked"
 	})
 	text := absent
@@ -279,7 +281,7 @@ func ckgoReleased(h C.uintptr_t, told *C.struct_ck_told) {
 	})
 }
 
-// jobEntry is what a destroy or inspect job is about
+// jobEntry returns the entry of a destroy or inspect job
 func jobEntry(job *C.struct_ck_job, kind C.int, id *C.char) Entry {
 	if told := C.ck_job_entry(job); told != nil {
 		return entryOf(told)

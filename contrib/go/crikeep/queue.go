@@ -4,12 +4,12 @@ package crikeep
 
 import "sync"
 
-// queue calls f for one item after the other, in order, in a goroutine that lives while there are
-// any
+// queue calls f for one item after the other, in order, in a goroutine that lives as long as there
+// are items
 type queue[T any] struct {
 	f     func(T)
 	limit int       // 0: none
-	lost  func(int) // said when so many were over the limit
+	lost  func(int) // called with the number of items that were over the limit
 
 	mu      sync.Mutex
 	idle    sync.Cond
@@ -59,7 +59,7 @@ func (q *queue[T]) drain() {
 	}
 }
 
-// wait returns when all that was put is done
+// wait returns when f has been called for all items
 func (q *queue[T]) wait() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-// Turn is one caller's passage through the cache with one request, from Begin to Close. Cache.Do
-// walks through one; a Turn is for who knows more, above all whether the answer arrived.
+// Turn is one caller's request in the cache, from Begin to Close. Cache.Do does all of it. Use a
+// Turn if you know more than Do, above all whether the answer arrived.
 //
-// Methods may be called from any goroutine; one at a time waits. After Close they return ErrClosed.
+// Methods may be called from any goroutine, but only one at a time may wait. After Close they
+// return ErrClosed.
 type Turn struct {
 	c      *Cache
 	handle cgo.Handle
@@ -25,8 +26,8 @@ type Turn struct {
 	mu sync.RWMutex      // held for reading while C works on the turn
 	t  *C.struct_ck_turn // nil: closed
 
-	outcome atomic.Int32 // of the last decision its caller heard
-	decided chan int     // from the crank: an outcome, or -CK_E...
+	outcome atomic.Int32 // of the last decision that the caller received
+	decided chan int     // from the event loop: an outcome, or -CK_E...
 	closed  chan struct{}
 	left    chan struct{}
 	leaving sync.Once
@@ -36,7 +37,7 @@ type Turn struct {
 	abandoned   chan struct{}
 	onAbandon   func()
 
-	failed atomic.Pointer[error] // what Wait returned, for who asks again
+	failed atomic.Pointer[error] // what Wait returned, for the next call
 }
 
 var _ io.Closer = (*Turn)(nil)
@@ -53,7 +54,7 @@ func (c *Cache) newTurn() *Turn {
 	return t
 }
 
-// timeout is what is left of a context's time, as crikeep.h wants it
+// timeout is the rest of a context's time, in the form of crikeep.h
 func timeout(ctx context.Context) (ns C.uint64_t, expired bool) {
 	deadline, ok := ctx.Deadline()
 	if ctx.Err() != nil {
@@ -66,9 +67,9 @@ func timeout(ctx context.Context) (ns C.uint64_t, expired bool) {
 	return C.uint64_t(max(left, 0)), left <= 0
 }
 
-// Begin starts a turn: a caller comes with a request. Its deadline is that of ctx, which is not
-// looked at afterwards: Wait has a context of its own. Outcome says what to do: Create, Wait or
-// HandBack. With an error there is no turn to close.
+// Begin starts a turn for a caller's request. The deadline of the turn is that of ctx. ctx is not
+// used afterwards: Wait has its own context. Outcome says what to do: Create, Wait or HandBack.
+// After an error there is no turn to close.
 func (c *Cache) Begin(ctx context.Context, r Request) (*Turn, error) {
 	ns, expired := timeout(ctx)
 	flags := C.int(0)
@@ -119,10 +120,10 @@ func (t *Turn) leave() {
 	t.mu.RUnlock()
 }
 
-// Outcome is that of the last decision which Begin, Wait or Finish told of.
+// Outcome is the outcome of the last decision that Begin, Wait or Finish returned.
 func (t *Turn) Outcome() Outcome { return Outcome(t.outcome.Load()) }
 
-// decide runs in the crank
+// decide is called by the event loop
 func (t *Turn) decide(outcome int) {
 	if outcome == -int(CodeAbandoned) {
 		t.abandon()
@@ -131,7 +132,7 @@ func (t *Turn) decide(outcome int) {
 		select {
 		case t.decided <- outcome:
 			return
-		case <-t.decided: // an older one nobody asked for
+		case <-t.decided: // an older decision that was not received
 		}
 	}
 }
@@ -154,7 +155,7 @@ func (t *Turn) abandon() {
 	}
 }
 
-// whenAbandoned has f called once it is, or at once
+// whenAbandoned calls f once the turn is abandoned, or at once
 func (t *Turn) whenAbandoned(f func()) {
 	t.abandonMu.Lock()
 	is := t.isAbandoned
@@ -165,16 +166,16 @@ func (t *Turn) whenAbandoned(f func()) {
 	}
 }
 
-// Abandoned is closed when nobody may have the result any more, because the kubelet has moved on:
-// whoever makes it may stop, and then calls Lost or, if nothing is left of it, Fail.
+// Abandoned is closed when the result will not be handed out any more, because the kubelet has
+// moved on. The creator may stop. It then calls Lost, or Fail if nothing is left.
 func (t *Turn) Abandoned() <-chan struct{} { return t.abandoned }
 
 // Wait waits until the turn is decided: Create, HandBack, Kept, Abandoned or Drained; or Busy, with
-// an error that is ErrBusy and tells stage and age. Other errors: a *StatusError if the creation
-// failed, ErrAbandoned, ErrConflict, ErrUnavailable, ErrRefused, ErrPrecondition, ErrClosed. It
-// returns at the latest when the deadline given to Begin is near (K3). If ctx ends first, the turn
-// is left, and its error is returned; but where the turn had just become a creator's that is said,
-// Create.
+// an error that is ErrBusy and names the stage and the age. Other errors are a *StatusError if the
+// creation failed, ErrAbandoned, ErrConflict, ErrUnavailable, ErrRefused, ErrPrecondition and
+// ErrClosed. Wait returns at the latest when the deadline given to Begin is near (K3). If ctx ends
+// first, the caller leaves the turn, and ctx's error is returned. But if the turn has just been
+// told Create, Create is returned.
 func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	if inside() {
 		return 0, ErrDeadlock
@@ -209,8 +210,8 @@ func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	case <-t.c.ctx.Done():
 		return 0, ErrClosed
 	}
-	// It had become a creator before it was left, and the crank is about to say so: there is an
-	// entry that only it can fill.
+	// The turn was told Create before its caller left, and the event loop is about to report
+	// that. There is an entry that only this turn can complete.
 	select {
 	case o := <-t.decided:
 		return t.settle(o)
@@ -221,8 +222,8 @@ func (t *Turn) Wait(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// begun tells whether the library takes the turn for a creator's: a creator that has said nothing
-// yet has no stage
+// begun says whether the library expects this turn to create. A turn that need not create has no
+// stage.
 func (t *Turn) begun() bool {
 	if t.enter() != nil {
 		return false
@@ -231,7 +232,7 @@ func (t *Turn) begun() bool {
 	return C.ckgo_begun(t.t) != 0
 }
 
-// settle makes an outcome and an error of what was decided
+// settle makes an outcome and an error of a decision
 func (t *Turn) settle(o int) (Outcome, error) {
 	if o >= 0 {
 		t.outcome.Store(int32(o))
@@ -255,7 +256,7 @@ func (t *Turn) settle(o int) (Outcome, error) {
 	return 0, err
 }
 
-// why is the error that a turn was decided with
+// why returns the error of a decision
 func (t *Turn) why(code Code) *Error {
 	if t.enter() != nil {
 		return &Error{Code: code}
@@ -286,8 +287,8 @@ func (t *Turn) status() *StatusError {
 	return status
 }
 
-// Stage says where the creation is: "sandbox network creation". Who has to wait too long is told.
-// Cut at 64 bytes.
+// Stage sets the current stage of the creation: "sandbox network creation". Callers that wait too
+// long are told. It is cut at 64 bytes.
 func (t *Turn) Stage(s string) error {
 	text := plain(s)
 	if err := t.enter(); err != nil {
@@ -298,9 +299,9 @@ func (t *Turn) Stage(s string) error {
 }
 
 // Finish says that the resource exists. HandBack: answer your caller with Reply. Wait: hooks are
-// being told, see Wait. Kept and Abandoned: your caller is not to be answered, and nothing is to be
-// cleaned up. An error that is ErrUnavailable: kept, but its commit could not be written, or a
-// required plugin is absent.
+// being told; call Wait. Kept and Abandoned: do not answer your caller, and do not clean up. An
+// error that is ErrUnavailable means that the result is kept, but its commit could not be written,
+// or a required plugin is absent.
 func (t *Turn) Finish(r Result) (Outcome, error) {
 	id := cstring(r.ID)
 	if id == nil {
@@ -322,10 +323,10 @@ func (t *Turn) Finish(r Result) (Outcome, error) {
 	return Outcome(o), nil
 }
 
-// Fail says that the creation failed for certain, and that nothing is left of it. Whoever waits for
-// it gets the error as a *StatusError: code by GRPCCode, message, and details if it is one already.
-// An error whose code is Canceled, DeadlineExceeded or Unavailable mostly leaves the end open: see
-// Lost, and Ends.
+// Fail says that the creation failed for certain, and that nothing is left of it. Waiting callers
+// get the error as a *StatusError: its code is that of GRPCCode, and it has message and details if
+// it already is one. If the code of the error is Canceled, DeadlineExceeded or Unavailable, the
+// outcome is mostly unknown: see Lost and Ends.
 func (t *Turn) Fail(err error) error {
 	if err == nil {
 		return invalid("Fail without an error")
@@ -344,8 +345,8 @@ func (t *Turn) Fail(err error) error {
 	return wrap(C.ckgo_fail(t.t, C.int(code), message, bytesPointer(details), C.size_t(len(details)), cerr), cerr)
 }
 
-// Lost says that nobody knows how the creation ends. The host is asked until it is known; Wait
-// tells.
+// Lost says that the outcome of the creation is unknown. The host is asked until it is known. Wait
+// returns the outcome.
 func (t *Turn) Lost() error {
 	if err := t.enter(); err != nil {
 		return err
@@ -360,9 +361,9 @@ func (t *Turn) Lost() error {
 	return nil
 }
 
-// Again tells, after Create, whether the same was asked of the runtime before and nobody knows how
-// that ended (K8). A runtime that finds the name taken is still at the first creation then: Lost,
-// not Fail.
+// Again says, after Create, whether the runtime was asked for the same before, with an outcome that
+// is still unknown (K8). If such a runtime says that the name is taken, it is still working on the
+// first creation: call Lost, not Fail.
 func (t *Turn) Again() bool {
 	if t.enter() != nil {
 		return false
@@ -371,7 +372,7 @@ func (t *Turn) Again() bool {
 	return C.ck_turn_again(t.t) == 1
 }
 
-// Reply is what to answer, after HandBack.
+// Reply returns the answer, after HandBack.
 func (t *Turn) Reply() (Reply, error) {
 	if err := t.enter(); err != nil {
 		return Reply{}, err
@@ -385,7 +386,7 @@ func (t *Turn) Reply() (Reply, error) {
 }
 
 // Answered says that the answer arrived, or (delivered false) that its stream broke before the
-// deadline and a second (K7).
+// deadline plus one second (K7).
 func (t *Turn) Answered(delivered bool) error {
 	if err := t.enter(); err != nil {
 		return err
@@ -398,8 +399,7 @@ func (t *Turn) Answered(delivered bool) error {
 	return check(C.ck_turn_answered(t.t, how))
 }
 
-// Leave says that the caller is gone. A creator goes on making what it makes; Wait returns. May be
-// called twice.
+// Leave says that the caller is gone. A creator continues; Wait returns. It may be called twice.
 func (t *Turn) Leave() {
 	if t.enter() != nil {
 		return
@@ -409,9 +409,9 @@ func (t *Turn) Leave() {
 	t.leaving.Do(func() { close(t.left) })
 }
 
-// Close ends the turn, wherever it is: a creation that has not finished becomes lost (K8); an
-// answer nobody looked at was not given; and a creation nobody was told to begin has failed, but if
-// it was to be begun again (K8) it stays lost. Closing once more does nothing.
+// Close ends the turn in any state. A creation that has not finished becomes lost (K8). An answer
+// that was not fetched counts as not given. If Create was never received, the creation has failed;
+// but if it was to be sent again (K8), it stays lost. Closing again does nothing.
 func (t *Turn) Close() error {
 	if inside() {
 		return ErrDeadlock

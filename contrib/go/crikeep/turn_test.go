@@ -162,7 +162,7 @@ func (h *listingHost) List(ctx context.Context, f Filter) ([]Object, error) {
 }
 
 // begunUnheard has two turns of one request, of which first, the newer one, has become a creator,
-// and nobody has been told so: the crank is held until goOn
+// and nobody has been told so: the event loop is held until goOn
 func begunUnheard(w *world) (c *Cache, first, second *Turn, goOn func()) {
 	h := &listingHost{world: w, called: make(chan struct{}), goOn: make(chan struct{})}
 	w.o.Host = h
@@ -171,13 +171,13 @@ func begunUnheard(w *world) (c *Cache, first, second *Turn, goOn func()) {
 	first = must[*Turn](w.t)(c.Begin(background, pod("a")))
 	<-h.called
 	<-h.called
-	c.crankMu.Lock()
+	c.loopMu.Lock()
 	close(h.goOn)
 	eventually(w.t, "it is begun", func() bool { return len(must[[]Entry](w.t)(c.Entries())) == 1 })
 	if first.Outcome() != Wait || len(first.decided) != 0 {
 		w.t.Fatal("it knows already")
 	}
-	return c, first, second, c.crankMu.Unlock
+	return c, first, second, c.loopMu.Unlock
 }
 
 func TestTurnBegunWhenLeft(t *testing.T) {

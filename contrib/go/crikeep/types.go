@@ -24,11 +24,11 @@ func (k Kind) String() string {
 	return name(int(k), map[int]string{int(Sandbox): "sandbox", int(Container): "container"})
 }
 
-// Condition is how a resource looks in the runtime.
+// Condition is the condition of a resource in the runtime.
 type Condition int
 
 const (
-	Unknown Condition = C.CK_CONDITION_UNKNOWN // the question failed: nothing is concluded from it
+	Unknown Condition = C.CK_CONDITION_UNKNOWN // the question failed; nothing is concluded
 	Ready   Condition = C.CK_CONDITION_READY   // sandbox READY, container CREATED
 	Running Condition = C.CK_CONDITION_RUNNING // container RUNNING
 	Dead    Condition = C.CK_CONDITION_DEAD    // sandbox NOTREADY, container EXITED
@@ -40,17 +40,17 @@ func (c Condition) String() string {
 		int(Absent): "absent"})
 }
 
-// Outcome of a turn: what its caller has to do now.
+// Outcome of a turn: what its caller must do now.
 type Outcome int
 
 const (
-	Create    Outcome = C.CK_CREATE    // it is yours to make; then Finish, Fail or Lost
-	Wait      Outcome = C.CK_WAIT      // not decided yet: Turn.Wait
-	HandBack  Outcome = C.CK_HAND_BACK // here it is: Turn.Reply
-	Busy      Outcome = C.CK_BUSY      // the deadline is near and it is still being made
-	Kept      Outcome = C.CK_KEPT      // finished, but your caller is gone or out of time: kept for its repetition
-	Abandoned Outcome = C.CK_ABANDONED // finished, but nobody may have it any more: Host.Destroy will be called for it
-	Drained   Outcome = C.CK_DRAINED   // of a removal: nothing of the sandbox is left in the cache
+	Create    Outcome = C.CK_CREATE    // create it; then call Finish, Fail or Lost
+	Wait      Outcome = C.CK_WAIT      // not decided yet; call Turn.Wait
+	HandBack  Outcome = C.CK_HAND_BACK // it exists; call Turn.Reply
+	Busy      Outcome = C.CK_BUSY      // the deadline is near, and it is still being created
+	Kept      Outcome = C.CK_KEPT      // finished, but your caller is gone or out of time: kept for the repeated request
+	Abandoned Outcome = C.CK_ABANDONED // finished, but not handed out: Host.Destroy will be called for it
+	Drained   Outcome = C.CK_DRAINED   // of a removal: the cache has nothing left of the sandbox
 )
 
 func (o Outcome) String() string {
@@ -58,7 +58,7 @@ func (o Outcome) String() string {
 		int(Kept): "kept", int(Abandoned): "abandoned", int(Drained): "drained"})
 }
 
-// Mode says what counts when two requests are compared; libcrikeep(3), "THE SAME REQUEST".
+// Mode says how two requests are compared; see libcrikeep(3), "THE SAME REQUEST".
 type Mode int
 
 const (
@@ -67,16 +67,16 @@ const (
 	Strict     Mode = C.CK_MODE_STRICT
 )
 
-// HandBackMode says what becomes of a late sandbox.
+// HandBackMode says what to do with a late sandbox.
 type HandBackMode int
 
 const (
 	Repeat HandBackMode = C.CK_REPEAT // kept until the request is repeated
-	Offer  HandBackMode = C.CK_OFFER  // visible at once: the kubelet takes it from its next list
+	Offer  HandBackMode = C.CK_OFFER  // visible at once: the kubelet adopts it from its next list
 )
 
-// AnnotationChange says what a repeated request that differs in nothing but labels and annotations
-// does to what is kept.
+// AnnotationChange says what to do with a kept result if a repeated request differs only in labels
+// and annotations.
 type AnnotationChange int
 
 const (
@@ -85,7 +85,7 @@ const (
 	AnnotationHandBack AnnotationChange = C.CK_ANNOTATION_HAND_BACK
 )
 
-// HookEvent is what hooks are told of.
+// HookEvent is an event of hooks.
 type HookEvent int
 
 const (
@@ -109,11 +109,11 @@ func name(n int, names map[int]string) string {
 type State int
 
 const (
-	StateCreating   State = C.CK_STATE_CREATING   // a creation runs, or nobody knows how it ended
-	StateKept       State = C.CK_STATE_KEPT       // it exists, and is hidden until its request is repeated
+	StateCreating   State = C.CK_STATE_CREATING   // a creation is running, or its outcome is unknown
+	StateKept       State = C.CK_STATE_KEPT       // it exists, but is hidden until its request is repeated
 	StateCommitting State = C.CK_STATE_COMMITTING // hooks are being told
-	StateCommitted  State = C.CK_STATE_COMMITTED  // the kubelet's: visible
-	StateEvicting   State = C.CK_STATE_EVICTING   // given up: being destroyed
+	StateCommitted  State = C.CK_STATE_COMMITTED  // it belongs to the kubelet and is visible
+	StateEvicting   State = C.CK_STATE_EVICTING   // it was given up and is being destroyed
 )
 
 func (s State) String() string {
@@ -121,32 +121,32 @@ func (s State) String() string {
 		int(StateCommitted): "committed", int(StateEvicting): "evicting"})
 }
 
-// Entry is what the cache knows of one sandbox or container.
+// Entry is what the cache knows about one sandbox or container.
 type Entry struct {
-	Number        uint64 // stable for the life of the entry
+	Number        uint64 // does not change
 	Kind          Kind
-	ID            string // "" while it is not known
+	ID            string // "" if it is unknown
 	PodName       string
 	PodNamespace  string
 	PodUID        string
 	SandboxID     string // containers only, like ContainerName
 	ContainerName string
 	Attempt       uint32
-	Told          []string // names of those who know of it; not from Cache.Entries
+	Told          []string // names of the plugins that know about it; not set by Cache.Entries
 
-	// from Cache.Entries only
+	// set by Cache.Entries only
 	State    State
-	Stage    string        // where the creation is, or was last
-	Lost     bool          // Creating, but nobody knows how it will end (K8)
-	Known    bool          // plugins know of it, or are being told
+	Stage    string        // the last known stage of the creation
+	Lost     bool          // Creating, but the outcome is unknown (K8)
+	Known    bool          // plugins know about it, or are being told
 	Ended    bool          // Committed, but stopped or exited
-	Requests uint32        // how often it was asked for
+	Requests uint32        // how often it was requested
 	Why      string        // Evicting: the reason in a few words
 	Tries    uint32        // Evicting: destroys that failed
 	Since    time.Duration // how long it has been in this state
 }
 
-// Object is one sandbox or container as the runtime has it. For a container the pod's names are
+// Object is one sandbox or container in the runtime. For a container, the names of the pod are
 // those of its io.kubernetes.pod.* labels.
 type Object struct {
 	Kind          Kind
@@ -161,8 +161,7 @@ type Object struct {
 	CreatedAt     time.Time // only compared with that of another object
 }
 
-// Filter says which objects are wanted; "" does not restrict. Listing more than was asked for does
-// no harm.
+// Filter says which objects are needed; "" does not restrict. A longer list does no harm.
 type Filter struct {
 	Kind      Kind
 	PodUID    string // for sandboxes
@@ -175,20 +174,20 @@ type Request struct {
 	// Bytes of the RunPodSandboxRequest or CreateContainerRequest, of runtime.v1 or v1alpha2;
 	// at most 16 MiB.
 	Bytes []byte
-	// Expired: the caller's deadline had passed, or the call was cancelled, before it was read.
-	// Such a request moves nothing on (K9). A context that is over says so by itself.
+	// Expired: the caller's deadline had passed, or the call was cancelled, before the request
+	// was read. Such a request abandons nothing (K9). A context that is over implies it.
 	Expired bool
-	// KeyOnly: compared by name and attempt only, for a caller that knows nothing else.
+	// KeyOnly: compare by name and attempt only, for a caller that knows nothing else.
 	KeyOnly bool
 }
 
-// Result is what a creation made.
+// Result is the result of a creation.
 type Result struct {
 	ID    string // the runtime's id
-	Reply []byte // the response's bytes, handed out as they are; nil: made from the id
+	Reply []byte // the bytes of the response, handed out unchanged; nil: made from the id
 }
 
-// Reply is what to answer the kubelet with.
+// Reply is the answer for the kubelet.
 type Reply struct {
 	ID    string
 	Bytes []byte // RunPodSandboxResponse or CreateContainerResponse
@@ -215,8 +214,8 @@ func entryOf(told *C.struct_ck_told) Entry {
 	}
 }
 
-// packed are objects without pointers: their texts lie in one block, which begins with a byte
-// nobody uses, so that place 0 is no text
+// packed is a list of objects without pointers. Their texts are in one block. Its first byte is
+// unused, so that place 0 means no text.
 type packed struct {
 	objects []C.struct_ckgo_object
 	text    []byte

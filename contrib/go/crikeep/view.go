@@ -26,7 +26,7 @@ func (c *Cache) beginRemoval(ctx context.Context, k Kind, id string) (*Turn, err
 }
 
 // View is one consistent filter for one list, status or event. Begin it before the objects are
-// read, ask it when they are there: what Hides says does not change after its first question.
+// read, and ask it afterwards. The first question to a view fixes all its answers.
 type View struct {
 	mu sync.Mutex
 	v  *C.struct_ck_view // nil: closed
@@ -34,7 +34,7 @@ type View struct {
 
 var _ io.Closer = (*View)(nil)
 
-// View begins one.
+// View begins a view.
 func (c *Cache) View() (*View, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (v *View) leave() {
 	v.mu.Unlock()
 }
 
-// Hides tells whether an object is to be left out. One whose id the cache does not know yet is
+// Hides says whether to leave an object out. An object whose id the cache does not know yet is
 // hidden by its names.
 func (v *View) Hides(o Object) (bool, error) {
 	p, err := pack(o)
@@ -82,7 +82,8 @@ func (v *View) Hides(o Object) (bool, error) {
 	return r > 0, check(r)
 }
 
-// Shows is for an object of which only the id is known: is it known as committed?
+// Shows is for an object of which only the id is known. It says whether the object is known to be
+// committed.
 func (v *View) Shows(k Kind, id string) (bool, error) {
 	cid := cstring(id)
 	if cid == nil {
@@ -96,8 +97,9 @@ func (v *View) Shows(k Kind, id string) (bool, error) {
 	return r > 0, check(r)
 }
 
-// Resolve finds the id that a prefix means: the full id, or the prefix itself if it means none or
-// several. hidden: it names hidden ids only, and to its caller nothing of that name exists.
+// Resolve returns the id that a prefix means: the full id, or the prefix itself if it fits none or
+// several. If hidden is true, it fits hidden ids only, and the caller must be told that nothing of
+// that name exists.
 func (v *View) Resolve(k Kind, prefix string) (id string, hidden bool, err error) {
 	cprefix := cstring(prefix)
 	if cprefix == nil {
@@ -115,8 +117,8 @@ func (v *View) Resolve(k Kind, prefix string) (id string, hidden bool, err error
 	return C.GoString(full), false, nil
 }
 
-// Listed gives the cache the whole, unfiltered, successful list of one kind, to be reconciled with
-// (K24 to K27).
+// Listed gives the cache the whole, unfiltered, successful list of one kind, to reconcile with (K24
+// to K27).
 func (v *View) Listed(k Kind, objects []Object) error {
 	p, err := pack(objects...)
 	if err != nil {
@@ -129,7 +131,7 @@ func (v *View) Listed(k Kind, objects []Object) error {
 	return check(C.ckgo_view_listed(v.v, C.int(k), p.first(), C.size_t(len(objects)), p.chars()))
 }
 
-// Close ends the view. Closing once more does nothing.
+// Close ends the view. Closing again does nothing.
 func (v *View) Close() error {
 	if inside() {
 		return ErrDeadlock

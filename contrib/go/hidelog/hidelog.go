@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hidelog keeps the log file of a container out of the kubelet's sight until the container
-// is started.
+// Package hidelog hides the log file of a container from the kubelet until the container is
+// started.
 //
-// A kubelet newer than 1.20 that is shown no container reads the attempt to ask for from the log
-// files it finds: beside 0.log it asks for attempt 1. A runtime whose monitor opens the log while
-// the container is created (conmon does) so loses every container that was created too late: its
-// attempt 0 is never asked for again.
+// If a kubelet newer than 1.20 is shown no container, it derives the attempt from the log files
+// that it finds: if there is 0.log, it requests attempt 1. If a runtime's monitor opens the log
+// while the container is created, as conmon does, every container that was created too late is
+// lost: its attempt 0 is never requested again.
 //
 // The monitor is given a path through a symbolic link in the container's run directory. While the
-// container is only created the link leads to a directory beside the log, ".crikeep-ID", which the
-// kubelet passes over. Show moves the file to where it belongs and turns the link: the monitor goes
-// on writing to the same file, and when it is told to open its log again, for a rotation, the same
+// container is only created, the link leads to a directory next to the log, ".crikeep-ID", which
+// the kubelet ignores. Show moves the file to its proper place and redirects the link. The monitor
+// continues to write to the same file. When it is told to reopen its log, for a rotation, the same
 // path leads to the right place. The monitor needs no change.
 //
 //	path, err := hidelog.Prepare(runDir, logPath, id) // before the monitor is started: give it path for its log
@@ -19,7 +19,7 @@
 //	err = hidelog.Drop(runDir, logPath, id)           // the container is removed
 //
 // All three may be repeated, also after a crash in the middle. Calls for one container must not run
-// at once.
+// at the same time.
 package hidelog
 
 import (
@@ -36,7 +36,8 @@ const (
 	link   = "log.d"     // in the run directory
 	prefix = ".crikeep-" // of the directory beside the log; a name the kubelet's pattern, ^(\d+)\.log(\..*)?, does not take
 
-	// How the kubelet names a log it has rotated; its clean-up takes what is named so.
+	// How the kubelet names a log that it has rotated. Its clean-up removes files with such
+	// names.
 	rotated = "20060102-150405"
 )
 
@@ -52,8 +53,8 @@ func check(runDir, log, id string) error {
 
 func hidden(log, id string) string { return filepath.Join(filepath.Dir(log), prefix+id) }
 
-// Prepare makes the directory and the link, and returns what the monitor is given in place of log.
-// The directory of the log must exist.
+// Prepare creates the directory and the link, and returns the path to give to the monitor instead
+// of log. The directory of the log must exist.
 func Prepare(runDir, log, id string) (string, error) {
 	if err := check(runDir, log, id); err != nil {
 		return "", err
@@ -68,8 +69,8 @@ func Prepare(runDir, log, id string) (string, error) {
 	return filepath.Join(runDir, link, filepath.Base(log)), nil
 }
 
-// Show puts the log where the kubelet and everybody else look for it. A container that Prepare was
-// not called for, made before an update of the runtime, is left as it is.
+// Show moves the log to where the kubelet and others look for it. If Prepare was not called for a
+// container, because it was created before an update of the runtime, Show does nothing.
 func Show(runDir, log, id string) error {
 	if err := check(runDir, log, id); err != nil {
 		return err
@@ -80,7 +81,7 @@ func Show(runDir, log, id string) error {
 	dir := hidden(log, id)
 	from := filepath.Join(dir, filepath.Base(log))
 	if _, err := os.Lstat(from); err == nil {
-		// an older file of this attempt keeps what it holds: it becomes a rotated one
+		// an older file of this attempt keeps its content: it becomes a rotated one
 		if _, err := os.Lstat(log); err == nil {
 			if err := os.Rename(log, log+"."+time.Now().Format(rotated)); err != nil {
 				return fmt.Errorf("hidelog: %w", err)
@@ -101,8 +102,8 @@ func Show(runDir, log, id string) error {
 	return nil
 }
 
-// Drop removes what Prepare made. The log of a container that was started stays; that of one that
-// never was goes.
+// Drop removes what Prepare created. The log of a container that was started stays. The log of a
+// container that was never started is removed.
 func Drop(runDir, log, id string) error {
 	if err := check(runDir, log, id); err != nil {
 		return err
@@ -118,7 +119,7 @@ func Drop(runDir, log, id string) error {
 	return nil
 }
 
-// point turns the link in one step: at no moment there is none.
+// point redirects the link in one step: it exists at any time.
 func point(runDir, dir string) error {
 	tmp := filepath.Join(runDir, link+".new")
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {

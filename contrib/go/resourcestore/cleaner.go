@@ -13,42 +13,42 @@ import (
 )
 
 const (
-	cleanupTries    = 20                     // what Cleanup grants one step
-	cleanupWait     = 500 * time.Millisecond // before its second try
-	cleanupGrowth   = 1.5                    // of that wait, from try to try
+	cleanupTries    = 20                     // of Cleanup, for one step
+	cleanupWait     = 500 * time.Millisecond // before the second try
+	cleanupGrowth   = 1.5                    // of that pause, from try to try
 	cleanupWaitMost = time.Minute            // of CleanupContext, which does not give up
 )
 
-// ResourceCleaner holds the steps that undo a creation. The step added last runs first, and none is
-// begun before the one after it has succeeded. A step that has succeeded is done: whoever goes on
-// with the cleaner, by whatever call, begins at the first that has not. A step that panics has
-// failed. Its methods may be called from any goroutine; one step runs at a time.
+// ResourceCleaner holds the steps that undo a creation. The step added last runs first. A step
+// begins only after the steps added later have succeeded. A step that has succeeded is not run
+// again: every later call, whichever it is, continues with the first step that has not. A step that
+// panics has failed. The methods may be called from any goroutine; one step runs at a time.
 type ResourceCleaner struct {
 	mu      sync.Mutex
 	steps   []*step // in the order they were added
-	running *pass   // nil: nobody is cleaning
+	running *pass   // nil: no pass is running
 	wait    func(ctx context.Context, d time.Duration) error
 }
 
 type step struct {
-	ctx         context.Context // only its values are used: a clean-up outlives the call that needs it
+	ctx         context.Context // only its values are used: a clean-up may outlive the call
 	description string
 	fn          func() error
 }
 
-// A pass through the steps. Whoever comes while it runs waits for its end instead of beginning a
+// A pass through the steps. A call that comes while it runs waits for its end, and does not begin a
 // step a second time.
 type pass struct {
 	done chan struct{}
-	err  error // of the step it ended at
+	err  error // of the step at which it ended
 }
 
-// NewResourceCleaner makes an empty cleaner.
+// NewResourceCleaner returns an empty cleaner.
 func NewResourceCleaner() *ResourceCleaner {
 	return &ResourceCleaner{}
 }
 
-// Add adds a step, which runs before all those that were added earlier.
+// Add adds a step, which runs before all steps that were added earlier.
 func (c *ResourceCleaner) Add(ctx context.Context, description string, fn func() error) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -58,14 +58,14 @@ func (c *ResourceCleaner) Add(ctx context.Context, description string, fn func()
 	c.steps = append(c.steps, &step{ctx: ctx, description: description, fn: fn})
 }
 
-// Cleanup runs the steps, each up to 20 times, with waits of half a second that grow by half. It
-// ends at the first step that gives up and returns its error; what is left then can be taken up
-// again by another call.
+// Cleanup runs the steps. Each is tried up to 20 times, with pauses of half a second that grow by
+// half. Cleanup ends at the first step that gives up, and returns its error. Another call can
+// continue with the remaining steps.
 func (c *ResourceCleaner) Cleanup() error {
 	return c.clean(context.Background(), cleanupTries)
 }
 
-// CleanupContext runs the steps and tries again until all are done or ctx ends.
+// CleanupContext runs the steps, and tries again until all have succeeded or ctx ends.
 func (c *ResourceCleaner) CleanupContext(ctx context.Context) error {
 	return c.clean(ctx, 0)
 }
@@ -80,7 +80,7 @@ func (c *ResourceCleaner) clean(ctx context.Context, most int) error {
 		if err == nil {
 			return nil
 		}
-		if now := c.left(); now != left { // another step than the last time
+		if now := c.left(); now != left { // there is progress
 			delay, tries, left = cleanupWait, 0, now
 		}
 		tries++
@@ -124,8 +124,8 @@ func (c *ResourceCleaner) left() int {
 	return len(c.steps)
 }
 
-// once makes one pass, up to the first step that fails, or waits for the pass that is under way. It
-// returns when ctx ends; the step that hangs goes on, and holds back every later pass.
+// once makes one pass, up to the first step that fails, or waits for the pass that is running. It
+// returns when ctx ends. A step that hangs then continues, and blocks every later pass.
 func (c *ResourceCleaner) once(ctx context.Context) error {
 	if c == nil {
 		return nil
@@ -176,8 +176,8 @@ func (c *ResourceCleaner) run(p *pass) {
 	}
 }
 
-// try runs one step. A panic counts as a failure, and so does runtime.Goexit: the step is wanted
-// again after every start, and would end the runtime each time.
+// try runs one step. A panic counts as a failure, and so does runtime.Goexit. The step runs again
+// after every start, and would otherwise end the runtime each time.
 func (c *ResourceCleaner) try(p *pass, s *step) (done bool) {
 	err := errors.New("it ended its goroutine")
 	defer func() {
@@ -202,7 +202,7 @@ func (c *ResourceCleaner) try(p *pass, s *step) (done bool) {
 	return done
 }
 
-// Another step may have been added while this one ran.
+// Another step may have been added in the meantime.
 func (c *ResourceCleaner) remove(done *step) {
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		if c.steps[i] == done {
@@ -212,7 +212,7 @@ func (c *ResourceCleaner) remove(done *step) {
 	}
 }
 
-// drop forgets the steps: what they would undo is gone, or somebody else's by now.
+// drop forgets the steps: what they would undo is gone, or belongs to another owner by now.
 func (c *ResourceCleaner) drop() {
 	if c == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// What the library asks of us. A store without a past needs to answer less.
+// The functions that the library calls. A private store needs fewer of them.
 
 type privateHost struct{ s *ResourceStore }
 
@@ -32,8 +32,8 @@ func (s *ResourceStore) host() crikeep.Host {
 
 const destroyTimeout = time.Minute // the library's default
 
-// Destroy goes on with the cleaner, one pass; the library comes again, with back-off and for ever,
-// across restarts, too.
+// Destroy makes one pass of the cleaner. The library calls it again, with back-off, for ever, and
+// after a restart, too.
 func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry, _ func()) error {
 	select {
 	case <-h.s.opened:
@@ -62,8 +62,8 @@ func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry, _ func()) err
 	return nil
 }
 
-// unname frees the name of a result that is given up: who asks for it now begins anew, behind its
-// destruction.
+// unname frees the name of a result that is given up. A request for it then starts anew, and waits
+// for its destruction.
 func (s *ResourceStore) unname(o *object) {
 	rec := s.find(o.name, 0, false)
 	if rec == nil {
@@ -76,18 +76,18 @@ func (s *ResourceStore) unname(o *object) {
 	rec.mu.Unlock()
 }
 
-// Committed comes for what nobody waited for to the end, too. What was deleted or removed is not
-// the store's to show: Delete has the library commit it, only to have it forgotten.
+// Committed is called for every result, even if no caller waited until its end. The store does not
+// show what was deleted or removed: Delete lets the library commit a result only to forget it.
 func (h privateHost) Committed(e crikeep.Entry) {
 	if o := h.s.hiddenObject(e.Kind, e.ID); o != nil && !o.isDetached() {
 		o.show()
 	}
 }
 
-// What an unfinished creation left has no id of the runtime's. No id begins like this.
+// What an unfinished creation left has no id of the runtime. No id begins like this.
 const unfinishedPrefix = "unfinished:"
 
-// Inspect is asked before a result is handed back, and before a container is destroyed.
+// Inspect is called before a result is handed back, and before a container is destroyed.
 func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Condition, error) {
 	o := h.s.objectOf(e)
 	there, err := o.recover()
@@ -101,7 +101,7 @@ func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Cond
 	if o.isDetached() {
 		return crikeep.Ready, nil
 	}
-	if resource == nil { // only a cleaner: something to undo, nothing to hand back
+	if resource == nil { // only a cleaner: it can be undone, but not handed back
 		return crikeep.Dead, nil
 	}
 	if h.s.options.Alive != nil {
@@ -116,8 +116,8 @@ func (h durableHost) Inspect(ctx context.Context, e crikeep.Entry) (crikeep.Cond
 	return crikeep.Ready, nil
 }
 
-// List tells the library what exists: all it knows itself, and what Recover says of the creations
-// an earlier life did not end.
+// List returns what exists: everything that the store itself knows, and what Recover says about
+// creations that an earlier process did not end.
 func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error) {
 	s := h.s
 	if s.options.List != nil {
@@ -154,16 +154,16 @@ func (h durableHost) List(ctx context.Context, f crikeep.Filter) ([]crikeep.Obje
 	return objects, nil
 }
 
-// askLost asks about a creation whose end nobody knows. One that this process runs goes on. Of an
-// earlier life's nothing runs any more: it is there, or what is left of it is undone before its
-// name is used again.
+// askLost asks about a creation with an unknown outcome. A creation of this process is still
+// running. A creation of an earlier process is not: either its object exists, or its remains are
+// undone before its name is used again.
 func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
 	name := nameOf(e)
 	if rec := s.find(name, 0, false); rec != nil {
 		running := rec.turn != nil && !rec.pending
 		rec.mu.Unlock()
 		if running {
-			return nil // the library waits for its end
+			return nil // the library waits for it
 		}
 	}
 	if !e.Lost || s.options.Recover == nil {
@@ -182,8 +182,8 @@ func (s *ResourceStore) askLost(e crikeep.Entry, object *crikeep.Object) error {
 	return nil
 }
 
-// found remembers what Recover said of a creation, until the library names it: it may have no use
-// for the answer any more.
+// found remembers what Recover said about a creation, until the library names the creation. The
+// library may not need the answer any more.
 func (s *ResourceStore) found(e crikeep.Entry, id, name string, resource IdentifiableCreatable, cleaner *ResourceCleaner) {
 	o := &object{store: s, objectID: objectID{e.Kind, id}, name: name, entry: e.Number, recovered: true, resource: resource,
 		cleaner: cleaner}
@@ -194,7 +194,7 @@ func (s *ResourceStore) found(e crikeep.Entry, id, name string, resource Identif
 	}
 }
 
-// unfind forgets what it had no use for.
+// unfind forgets what the library did not need.
 func (s *ResourceStore) unfind(entries []crikeep.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *ResourceStore) unfind(entries []crikeep.Entry) {
 	}
 }
 
-// ResolveImage is there only if the vendor's is.
+// ResolveImage exists only if the vendor has one.
 func (h imageHost) ResolveImage(ctx context.Context, image string) (string, error) {
 	return h.s.options.ResolveImage(ctx, image)
 }

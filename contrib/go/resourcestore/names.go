@@ -12,21 +12,21 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// CRI-O makes the names of its objects from what the kubelet calls them, joined by '_', which no
-// name of Kubernetes holds:
+// CRI-O makes the names of its objects from the kubelet's names, joined by '_', which no name in
+// Kubernetes contains:
 //
 //	sandbox    k8s_POD_NAMESPACE_UID_ATTEMPT
 //	container  k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT    (the infra container is called POD)
 //
-// A name of any other shape is the name of a sandbox of its own, so that every string can be used.
+// Any other string is the name of its own sandbox, so every string can be used.
 const (
 	namePrefix       = "k8s"
 	sandboxNameParts = 5
-	// Longer names, and those that hold a NUL, are kept under their digest: the library takes
-	// 1024 bytes per name.
+	// Names that are longer, or contain a NUL, are kept by their digest, because the library
+	// accepts 1024 bytes per name.
 	nameMax = 1000
-	// The store's old calls know no sandbox id. Within one pod uid a container is told apart by
-	// its name and attempt.
+	// The old calls of the store know no sandbox id. Within one pod uid, containers differ by
+	// name and attempt.
 	podSandboxPrefix = "pod:"
 )
 
@@ -40,7 +40,7 @@ type parts struct {
 func parseName(name string) parts {
 	words := strings.Split(name, "_")
 	attempt, err := strconv.ParseUint(words[len(words)-1], 10, 32)
-	// what is written differently than it would be read back is not CRI-O's: "+1", "01"
+	// if it would be written differently, like "+1" or "01", it is not a name of CRI-O
 	if err != nil || strconv.FormatUint(attempt, 10) != words[len(words)-1] || words[0] != namePrefix ||
 		len(name) > nameMax || strings.ContainsRune(name, 0) {
 		return oddName(name)
@@ -60,7 +60,7 @@ func parseName(name string) parts {
 	return oddName(name)
 }
 
-// A pod without a namespace, which Kubernetes has not: no real one is ever mistaken for it.
+// A pod without a namespace. Kubernetes has none, so it is never mistaken for a real one.
 func oddName(name string) parts {
 	if name == "" || len(name) > nameMax || strings.ContainsRune(name, 0) {
 		sum := sha256.Sum256([]byte(name))
@@ -69,7 +69,7 @@ func oddName(name string) parts {
 	return parts{kind: crikeep.Sandbox, pod: name, uid: name}
 }
 
-// nameOf is the name an entry of an earlier life had.
+// nameOf returns the name of an entry of an earlier process.
 func nameOf(e crikeep.Entry) string {
 	attempt := strconv.FormatUint(uint64(e.Attempt), 10)
 	switch {
@@ -82,8 +82,8 @@ func nameOf(e crikeep.Entry) string {
 	}
 }
 
-// request is the least CRI request that has this key: what the calls that know only a name begin
-// their turns with.
+// request returns the smallest CRI request with this key. Calls that know only a name begin their
+// turns with it.
 func (p parts) request() []byte {
 	metadata := message(nil, 1, text(nil, 1, p.pod), text(nil, 2, p.uid), text(nil, 3, p.namespace),
 		number(nil, 4, sandboxAttempt(p)))
@@ -103,8 +103,8 @@ func sandboxAttempt(p parts) uint32 {
 	return 0 // not in a container's name, and not in its key
 }
 
-// partsOfRequest reads the key of a request the library has taken. A field that comes again
-// replaces the one before.
+// partsOfRequest reads the key of a request that the library has accepted. If a field is repeated,
+// the last one counts.
 func partsOfRequest(kind crikeep.Kind, request []byte) parts {
 	p := parts{kind: kind}
 	sandbox := func(b []byte) { // PodSandboxConfig
@@ -153,8 +153,8 @@ func partsOfRequest(kind crikeep.Kind, request []byte) parts {
 	return p
 }
 
-// fields calls fn with each field of a message: its bytes, or its number. It ends where the message
-// is not valid; then the library has refused it before.
+// fields calls fn with each field of a message: its bytes or its number. It stops if the message is
+// invalid, which the library has refused before.
 func fields(b []byte, fn func(field int, inside []byte, v uint64)) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
@@ -192,7 +192,7 @@ func fields(b []byte, fn func(field int, inside []byte, v uint64)) {
 	}
 }
 
-// The three shapes of protobuf that a key needs; a default is absent.
+// The three kinds of protobuf fields that a key needs. Defaults are left out.
 
 func varint(b []byte, v uint64) []byte {
 	for ; v >= 0x80; v >>= 7 {

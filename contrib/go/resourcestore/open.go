@@ -15,55 +15,55 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// Options of Open. Functions, and the steps of cleaners, may be called from any goroutine, several
-// at once, and before Open has returned: what needs the store there has to wait for that. Open
-// waits for Recover and List, and for none of the others.
+// Options of Open. The functions, and the steps of cleaners, may be called from any goroutine,
+// several at the same time, and before Open has returned. If they need the store, they must wait
+// for that. Open waits for Recover and List only.
 type Options struct {
-	// StateDir holds the database; one process at a time owns it. "" is /run/crikeep. It should
-	// live as long as the sandboxes do: until the next boot.
+	// StateDir is the directory of the database. One process at a time owns it. "" is
+	// /run/crikeep. It should last until the next boot, as sandboxes do.
 	StateDir string
-	// TTL is how long a result is kept after the last interest in it. 0 is the library's
-	// default, 10 minutes.
+	// TTL is how long a result is kept after its last request. 0 is the library's default, 10
+	// minutes.
 	TTL time.Duration
-	// DestroyTimeout is how long one pass of a cleaner may take. 0 is a minute. It is not
-	// stopped then, but counts as failed.
+	// DestroyTimeout is how long one pass of a cleaner may take. 0 is a minute. After that the
+	// pass is not stopped, but counts as failed.
 	DestroyTimeout time.Duration
-	// Recover is required: it returns the Go side of a resource that an earlier life of this
-	// process made, once it is needed.
-	//   - a resource, and what undoes it: it is there and whole;
-	//   - nil and a cleaner: it is of no use, but something is left to undo;
-	//   - nil and nil: there is nothing of it any more;
-	//   - an error: not known yet, ask again.
-	// id is "" for a creation that had not ended when the process did: only its name is known,
-	// and a resource must not be returned unless its creation came to its end. It may be asked
-	// more than once.
+	// Recover is required. It returns the Go values of a resource that an earlier process made,
+	// when they are needed.
+	//   - a resource, and a cleaner that undoes it: it exists and is complete;
+	//   - nil and a cleaner: it cannot be used, but something is left to undo;
+	//   - nil and nil: nothing is left of it;
+	//   - an error: not known yet; ask again.
+	// id is "" for a creation that had not ended when the process did. Only its name is known
+	// then, and a resource must be returned only if its creation was completed. Recover may be
+	// called more than once.
 	Recover func(kind crikeep.Kind, name, id string) (IdentifiableCreatable, *ResourceCleaner, error)
-	// Alive tells whether a kept resource is still worth handing back, before that is done.
-	// nil: it is taken to be.
+	// Alive says whether a kept resource is still usable, before it is handed back. nil: every
+	// resource counts as usable.
 	Alive func(ctx context.Context, kind crikeep.Kind, name, id string) (bool, error)
-	// Committed hears of every resource that is handed over, once, after its SetCreated(): the
-	// place for CRI's events. It must not wait for a call of this package.
+	// Committed is called once for every resource that is handed over, after its SetCreated().
+	// It can send CRI's events. It must not wait for a call of this package.
 	Committed func(kind crikeep.Kind, name, id string)
-	// Hooks are told, and may refuse, before a resource is handed over, and of the end of one
-	// they were told of: the place for NRI's RunPodSandbox. nil: nobody is. An error of Finish
-	// or GetForRequest that Is crikeep.ErrRefused is theirs.
+	// Hooks are told before a resource is handed over, and may refuse it. Later they are told
+	// about its end. Send NRI's RunPodSandbox from them. nil: none. An error of Finish or
+	// GetForRequest that Is crikeep.ErrRefused comes from them.
 	Hooks crikeep.Hooks
-	// ResolveImage tells which image a reference means, so that a request before a pull equals
-	// the one after it. May be nil.
+	// ResolveImage returns the image that a reference means, so that a request before a pull
+	// equals the one after it. May be nil.
 	ResolveImage func(ctx context.Context, image string) (id string, err error)
-	// List lists the runtime's sandboxes or containers, as crikeep.Lister does, so that the
-	// cache is reconciled with them at Open: what is gone is forgotten, what is in use is not
-	// cleaned up. nil: the store tells what it knows itself.
+	// List lists the runtime's sandboxes or containers, like crikeep.Lister. Open then
+	// reconciles the cache with them: it forgets what is gone, and does not clean up what is in
+	// use. nil: the store lists what it knows itself.
 	List func(ctx context.Context, f crikeep.Filter) ([]crikeep.Object, error)
 	// Logger is slog.Default() if nil.
 	Logger *slog.Logger
 
-	now     func() time.Duration // a test's clock
-	waiting func()               // a test's: GetForRequest is about to wait
+	now     func() time.Duration // a clock for tests
+	waiting func()               // for tests: GetForRequest is about to wait
 }
 
-// Open makes a store that survives its process: what was kept is there again, and what was being
-// undone is undone.
+// Open returns a store that survives its process. Kept results are available again, and unfinished
+// clean-up continues.
 func Open(o Options) (*ResourceStore, error) {
 	if o.Recover == nil {
 		return nil, errors.New("resourcestore: there is no Options.Recover: nobody could hand back what is found")
@@ -76,7 +76,7 @@ func Open(o Options) (*ResourceStore, error) {
 	return s, nil
 }
 
-// openPrivate makes a store that does not.
+// openPrivate returns a store that does not survive its process.
 func openPrivate(o Options) (*ResourceStore, error) {
 	dir, err := privateDir()
 	if err != nil {
@@ -105,9 +105,9 @@ func privateDir() (string, error) {
 	return dir, err
 }
 
-// removeLeft removes the private directories of processes that were killed. The library locks a
-// directory as long as it owns it, and writes the file owner once it has the lock: a directory
-// without one may be about to be used.
+// removeLeft removes the private directories of killed processes. The library locks a directory as
+// long as it owns it, and writes the file owner once it has the lock. A directory without that file
+// may be about to be used.
 func removeLeft(base string) {
 	dirs, _ := filepath.Glob(filepath.Join(base, privateName+"*"))
 	for _, dir := range dirs {
@@ -172,9 +172,9 @@ func (s *ResourceStore) open(dir string) error {
 	return nil
 }
 
-// libraryLog is for the library's own lines. CRI-O's store says nothing of a creation that went
-// well, and of Delete the library knows only that no result came: where the database is nobody's to
-// look at, they are left out.
+// libraryLog is for the library's own lines. CRI-O's store logs nothing about a successful
+// creation, and for the library a Delete only means that no result came. So these lines are left
+// out if nobody can read the database.
 func (s *ResourceStore) libraryLog() *slog.Logger {
 	if s.private == "" {
 		return s.log
@@ -182,7 +182,7 @@ func (s *ResourceStore) libraryLog() *slog.Logger {
 	return slog.New(atLeast{s.log.Handler(), slog.LevelWarn})
 }
 
-// atLeast is a handler of what is important enough.
+// atLeast is a handler of lines from a level on.
 type atLeast struct {
 	slog.Handler
 	level slog.Level
@@ -200,14 +200,14 @@ func (h atLeast) WithGroup(name string) slog.Handler {
 }
 
 const (
-	reconcileWait = 10 * time.Second // for Recover and List to say what became of the past
+	reconcileWait = 10 * time.Second // for Recover and List
 	reconcilePoll = time.Millisecond
 	forever       = time.Duration(1<<63 - 1)
 )
 
-// reconciled waits for the library's first look at what exists: until then it would let everybody
-// wait. A Recover or List that cannot answer yet is asked again, and does not hold back the start
-// of its runtime for ever.
+// reconciled waits until the library has looked at what exists. Before that, all calls would wait.
+// If a Recover or List cannot answer yet, it is called again, but it does not delay the start of
+// its runtime for ever.
 func (s *ResourceStore) reconciled(most time.Duration) bool {
 	for waited, poll := time.Duration(0), reconcilePoll; !s.cache.Reconciled(); waited += poll {
 		if waited >= most || s.ctx.Err() != nil {
@@ -221,7 +221,7 @@ func (s *ResourceStore) reconciled(most time.Duration) bool {
 	return true
 }
 
-// restore takes up what an earlier life left: it is hidden, and can be had by its name.
+// restore takes up what an earlier process left. It is hidden, and available by its name.
 func (s *ResourceStore) restore() {
 	entries, err := s.cache.Entries()
 	if err != nil {
@@ -245,7 +245,7 @@ func (s *ResourceStore) restore() {
 	}
 }
 
-// partsOf is the key of an entry. A container of an earlier life knows its sandbox.
+// partsOf returns the key of an entry. A container of an earlier process knows its sandbox.
 func partsOf(e crikeep.Entry) parts {
 	return parts{kind: e.Kind, namespace: e.PodNamespace, pod: e.PodName, uid: e.PodUID, sandboxID: e.SandboxID,
 		container: e.ContainerName, attempt: e.Attempt}

@@ -10,19 +10,19 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// What CRI-O's store has no call for.
+// Calls that CRI-O's store does not have.
 
 // GetForRequest asks for the resource with the whole request, the bytes of a RunPodSandboxRequest
-// or CreateContainerRequest:
+// or CreateContainerRequest. It returns:
 //
-//   - an id: here it is, SetCreated() has been called; answer with it;
-//   - "" and no error: nobody makes it. It is yours to make; end that with Finish, Put, Fail or Delete under the same name;
-//   - an error: the creation somebody else was making failed, with that error; or there is a resource of this key that
-//     another request made (crikeep.ErrConflict); or the kubelet has moved on (crikeep.ErrAbandoned); or ctx ended.
+//   - an id: the resource exists, and SetCreated() has been called. Answer with the id.
+//   - "" and no error: no other call creates it, so create it. End that with Finish, Put, Fail or Delete, with the same name.
+//   - an error: the creation by another call failed with that error; or another request created a resource of this key
+//     (crikeep.ErrConflict); or the kubelet has moved on (crikeep.ErrAbandoned); or ctx ended.
 //
-// It waits while another call makes the same, at the longest until ctx ends; and while an earlier
-// attempt, or the result of a request that differs, is being cleaned up. name is CRI-O's name of
-// the object; after a restart Recover is asked for it.
+// It waits while another call creates the same, until ctx ends at the latest. It also waits while an
+// earlier attempt, or the result of a different request, is being cleaned up. name is CRI-O's name
+// of the object, with which Recover is called after a restart.
 func (s *ResourceStore) GetForRequest(ctx context.Context, kind crikeep.Kind, name string, request []byte) (id string,
 	err error) {
 	s.sweep()
@@ -32,8 +32,8 @@ func (s *ResourceStore) GetForRequest(ctx context.Context, kind crikeep.Kind, na
 		if !errors.As(err, &status) || status.GRPC != grpcAborted || status.Message != deletedText || ctx.Err() != nil {
 			return id, err
 		}
-		// The creation this waited for ended without a result of the store's: now it may be
-		// ours.
+		// The creation that this call waited for ended without a result in the store. Now
+		// this call may have to create it.
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 	case crikeep.Create:
 		rec := s.find(name, kind, true)
 		defer rec.mu.Unlock()
-		if rec.object != nil { // of a request that differed, or given up: the library has seen to it
+		if rec.object != nil { // of a different request, or given up: the library handles it
 			rec.object = nil
 		}
 		s.endTurn(rec)
@@ -73,9 +73,9 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 	}
 }
 
-// makeWay gives up a result of this name that is another object's, as the name tells no sandbox
-// from another: what is made now needs the name. The library then waits for its destruction by
-// itself.
+// makeWay gives up a result of this name that belongs to another object. A name does not contain
+// the sandbox, and the new object needs the name. The library then waits for the destruction of the
+// old one.
 func (s *ResourceStore) makeWay(name string, wanted parts) {
 	rec := s.find(name, 0, false)
 	if rec == nil {
@@ -93,12 +93,12 @@ func outcomeError(ctx context.Context, outcome crikeep.Outcome) error {
 		return ctx.Err()
 	case outcome == crikeep.Abandoned:
 		return crikeep.ErrAbandoned
-	default: // so little is left of the deadline that an answer might miss its caller
+	default: // the deadline is so near that an answer might come too late
 		return crikeep.ErrKept
 	}
 }
 
-// deliver hands over a committed result. The turn is ended.
+// deliver hands over a committed result and ends the turn.
 func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name string, turn *crikeep.Turn) (string, error) {
 	defer turn.Close()
 	reply, err := turn.Reply()
@@ -122,8 +122,8 @@ func (s *ResourceStore) deliver(ctx context.Context, kind crikeep.Kind, name str
 	return reply.ID, nil
 }
 
-// delivered: what undoes the resource is not needed any more, it is the kubelet's. A repetition is
-// answered by the library.
+// delivered: the resource belongs to the kubelet, so its cleaner is not needed any more. The
+// library answers repeated requests.
 func (s *ResourceStore) delivered(name string, o *object) {
 	s.drop(o)
 	rec := s.find(name, 0, false)
@@ -137,11 +137,12 @@ func (s *ResourceStore) delivered(name string, o *object) {
 	rec.mu.Unlock()
 }
 
-// Finish is a handler's last call: the resource exists. It returns the id if ctx is alive and the
-// resource is its caller's now: SetCreated() has been called. Otherwise it is kept for the
-// repetition, or given to who waits for it in GetForRequest, and the error is ctx's; or the kubelet
-// has moved on, then it is cleaned up, and the error Is crikeep.ErrAbandoned. What was begun with
-// GetForRequest is remembered, and answers every repetition, until Removed is called.
+// Finish is the last call of a handler: the resource exists. If ctx is alive and the caller gets
+// the resource, it returns the id, and SetCreated() has been called. Otherwise the resource is kept
+// for the repeated request, or given to a call that waits in GetForRequest, and the error is that
+// of ctx. Or the kubelet has moved on: then it is cleaned up, and the error Is
+// crikeep.ErrAbandoned. If it was begun with GetForRequest, it is remembered and answers every
+// repeated request, until Removed is called.
 func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableCreatable, c *ResourceCleaner) (id string,
 	err error) {
 	rec := s.find(name, 0, true)
@@ -150,7 +151,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 		rec.mu.Unlock()
 		return "", err
 	}
-	if rec.pending { // begun without GetForRequest, and something of its name is not gone yet
+	if rec.pending { // begun without GetForRequest, and an object of its name is not gone yet
 		defer rec.mu.Unlock()
 		rec.wake()
 		if ctx.Err() != nil {
@@ -162,7 +163,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 		return o.id, nil
 	}
 	if ctx.Err() != nil {
-		_ = s.keep(rec) // said in the log
+		_ = s.keep(rec) // it is logged
 		rec.wake()
 		rec.mu.Unlock()
 		return "", ctx.Err()
@@ -178,10 +179,10 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 		}
 		return "", fmt.Errorf("finish %q: %w", name, err)
 	}
-	rec.turn = nil // ended below: from here on the object is the library's, to hand over or to destroy
+	rec.turn = nil // ended below: the library now hands over the object or destroys it
 	rec.wake()
 	rec.mu.Unlock()
-	if outcome == crikeep.Wait { // hooks are told
+	if outcome == crikeep.Wait { // hooks are being told
 		if outcome, err = turn.Wait(ctx); err != nil || outcome != crikeep.HandBack {
 			turn.Close()
 			if err == nil {
@@ -192,12 +193,12 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 	}
 	id, err = s.deliver(ctx, o.kind, name, turn)
 	if err == nil && !explicit {
-		s.warn(s.cache.Forget(o.kind, o.id), "finish", name) // nobody will tell of its removal
+		s.warn(s.cache.Forget(o.kind, o.id), "finish", name) // no call will report its removal
 	}
 	return id, err
 }
 
-// Fail ends a creation that failed. Everybody who waits for it in GetForRequest gets the error;
+// Fail ends a creation that failed. All calls that wait for it in GetForRequest get the error, and
 // watchers are signalled. Clean up first: the name is free from now on.
 func (s *ResourceStore) Fail(name string, why error) {
 	rec := s.find(name, 0, false)
@@ -206,10 +207,10 @@ func (s *ResourceStore) Fail(name string, why error) {
 	}
 	defer rec.mu.Unlock()
 	if rec.object != nil {
-		return // it has not failed
+		return // the creation has not failed
 	}
 	if rec.turn != nil && !rec.pending {
-		if !crikeep.Ends(why) { // an inner deadline, most often: the library would ask whether it goes on
+		if !crikeep.Ends(why) { // mostly an inner deadline: the library would ask whether the creation continues
 			why = &crikeep.StatusError{GRPC: grpcUnknown, Message: why.Error()}
 		}
 		s.warn(rec.turn.Fail(why), "fail", name)
@@ -217,8 +218,8 @@ func (s *ResourceStore) Fail(name string, why error) {
 	s.forget(rec)
 }
 
-// Hides tells whether a resource is one that was made and not handed over: leave it out of lists,
-// statuses, statistics, metrics and events. It does not know what is still being made.
+// Hides says whether a resource was created but not handed over. Leave it out of lists, statuses,
+// statistics, metrics and events. Hides does not know resources that are still being created.
 func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
 	if o := s.object(kind, id); o != nil {
 		o.mu.Lock()
@@ -228,8 +229,8 @@ func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
 			return !detached
 		}
 	}
-	// Handed over, perhaps in vain: then a container is hidden again. Or unknown here, as what
-	// List has just found.
+	// It was handed over, perhaps in vain: a container is then hidden again. Or it is unknown
+	// here, because List has just found it.
 	view, err := s.cache.View()
 	if err != nil {
 		return false
@@ -239,14 +240,14 @@ func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
 	return err == nil && hidden
 }
 
-// StopSandbox is to be called before a sandbox is stopped: what is kept of it is given up, and
-// creations in it that are begun or asked for with GetForRequest are refused from now on.
+// StopSandbox must be called before a sandbox is stopped. Its kept results are given up. From now
+// on, creations in it are refused, whether they have begun or are requested with GetForRequest.
 func (s *ResourceStore) StopSandbox(id string) {
 	s.warn(s.cache.Stopping(id), "stop", id)
 }
 
-// Removed is to be called when a resource was removed by its own call. Nothing of it is left to
-// clean: if the store still keeps it, its cleaner never runs.
+// Removed must be called when a resource was removed by its own call. Nothing of it is left to
+// clean up: if the store still keeps it, its cleaner never runs.
 func (s *ResourceStore) Removed(kind crikeep.Kind, id string) {
 	o := s.object(kind, id)
 	if o != nil {
@@ -261,11 +262,11 @@ func (s *ResourceStore) Removed(kind crikeep.Kind, id string) {
 	}
 	err := s.cache.Forget(kind, id)
 	if errors.Is(err, crikeep.ErrNotFound) && o != nil {
-		err = s.cache.Seen(kind, id, crikeep.Dead) // kept: given up now, and its destruction takes no step
+		err = s.cache.Seen(kind, id, crikeep.Dead) // kept: it is given up now, and its destruction has no steps
 	} else if o != nil {
 		s.drop(o)
 	}
-	if !errors.Is(err, crikeep.ErrNotFound) { // made before there was a store
+	if !errors.Is(err, crikeep.ErrNotFound) { // created before the store existed
 		s.warn(err, "removed", id)
 	}
 }

@@ -15,27 +15,27 @@ import (
 	"crikeep.io/go/crikeep"
 )
 
-// StageUnknown is the stage of a resource of which nobody has said one.
+// StageUnknown is the stage of a resource whose stage was not set.
 const StageUnknown = "unknown"
 
 const (
-	// New's. A result nobody asks for lives twice as long.
+	// The timeout of New. A result that is not requested lives twice as long.
 	defaultTimeout = time.Minute
-	// How long the caller of WatcherForResource may wait: a handler of CRI-O waits 4 minutes
-	// and what is left of its own deadline, which is at most 4 more. A watcher cannot be given
-	// back, so this says how long one counts.
+	// How long the caller of WatcherForResource may wait. A handler of CRI-O waits for 4
+	// minutes and the rest of its own deadline, which is at most 4 more. A watcher cannot be
+	// given back, so this is how long it counts.
 	watcherHold = 8 * time.Minute
-	// What is being made without a sign of life is given up after this; the library's own
-	// deadline for a creation is 15 minutes.
+	// A creation without a sign of life is given up after this time. The library's own deadline
+	// for a creation is 15 minutes.
 	makingHold = 16 * time.Minute
 	sweepEvery = time.Minute
-	// Get has no context. It waits only while Options.Alive is asked.
+	// Get has no context. It waits only while Options.Alive is called.
 	getWait = 2 * time.Second
-	// A Recover that does not answer is asked again
+	// A Recover that does not answer is called again
 	recoverWait = 30 * time.Second
 )
 
-// Statuses this package gives to those who wait for a creation. They never reach a kubelet.
+// Statuses for calls that wait for a creation. They never reach a kubelet.
 const (
 	grpcUnknown  = 2
 	grpcNotFound = 5
@@ -43,50 +43,50 @@ const (
 	deletedText  = "resourcestore: Delete: its own caller got the result, or there is none"
 )
 
-// IdentifiableCreatable is what the store keeps: it has an id, and can be told that it may be
-// listed and used from now on.
+// IdentifiableCreatable is an object in the store. It has an id, and SetCreated() says that it may
+// be listed and used from now on.
 type IdentifiableCreatable interface {
 	ID() string
 	SetCreated()
 }
 
-// ErrExists is returned, wrapped, when a result is put under a name that holds one. What was
-// refused is cleaned up.
+// ErrExists is returned, wrapped, if a result is put under a name that already has one. The refused
+// result is cleaned up.
 var ErrExists = errors.New("the store has an entry of this name already")
 
-// ResourceStore keeps what was made for a caller that is gone, until the same is asked for again.
-// Its methods may be called from any goroutine.
+// ResourceStore keeps results whose caller is gone, until they are requested again. Its methods may
+// be called from any goroutine.
 type ResourceStore struct {
 	cache   *crikeep.Cache
-	opened  chan struct{} // closed when cache is set: the library asks before Open has returned
+	opened  chan struct{} // closed when cache is set: the library makes calls before Open has returned
 	options Options
 	log     *slog.Logger
 	private string // a directory to remove at Close
 	durable bool
-	ctx     context.Context // of what is cleaned up beside the library
+	ctx     context.Context // for clean-up outside of the library
 	cancel  context.CancelFunc
 	closing sync.Once
 
-	mu      sync.Mutex // guards what follows; nothing is called with it held
+	mu      sync.Mutex // guards the members below; never held during a call
 	names   map[string]*record
 	objects map[objectID]*object
-	lost    map[objectID]*object // what List told of, and the library has not named yet
+	lost    map[objectID]*object // objects that List returned, and the library has not named yet
 	held    [3]bool              // by kind: the library knows how long watchers wait
 	swept   time.Duration
 }
 
-// What a name stands for. Its lock is held over calls to the library, which do not block, and taken
-// before the store's.
+// The record of a name. Its lock is held during calls to the library, which do not block, and is
+// taken before the lock of the store.
 type record struct {
 	name  string
-	parts parts // of the calls that know only a name
+	parts parts // for calls that know only a name
 
 	mu       sync.Mutex
-	gone     bool // no longer in the map: look again
+	gone     bool // removed from the map: look again
 	turn     *crikeep.Turn
-	pending  bool // turn: the creation is begun, but something of the same name has to go first
-	passed   bool // the kubelet has moved on before the library had begun it: what its handler still says is no request
-	explicit bool // made by GetForRequest: ended by an explicit call, and remembered until Removed
+	pending  bool // turn: the creation has begun, but an object of the same name must go first
+	passed   bool // the kubelet moved on before the library began it: ignore later calls of its handler
+	explicit bool // begun by GetForRequest: it is ended by an explicit call, and remembered until Removed
 	object   *object
 	stage    string
 	watchers []chan struct{}
@@ -98,31 +98,32 @@ type objectID struct {
 	id   string
 }
 
-// A result: what the store gives back, or undoes.
+// A result, which the store hands back or undoes.
 type object struct {
 	store *ResourceStore
 	objectID
 	name  string
-	entry uint64 // of an earlier life's unfinished creation
+	entry uint64 // of an unfinished creation of an earlier process
 
-	asking    sync.Mutex // held while Recover is asked, which may take its time
+	asking    sync.Mutex // held during Recover, which may take long
 	mu        sync.Mutex
 	recovered bool // resource and cleaner are set
 	resource  IdentifiableCreatable
 	cleaner   *ResourceCleaner
-	detached  bool // its end is none of ours: never clean it
+	detached  bool // never clean it up
 	shown     bool
 	showing   sync.Once
 }
 
-// New makes a store with the default timeout.
+// New returns a store with the default timeout.
 func New() *ResourceStore {
 	return NewWithTimeout(defaultTimeout)
 }
 
-// NewWithTimeout makes a store in a private directory, in memory where the system has one. Nothing
-// of it survives the process: see Open. A result is cleaned up when nobody has shown interest in it
-// for twice the timeout. It panics where no directory can be made, as there is no error to return.
+// NewWithTimeout returns a store in a private directory, which is in memory if the system has such
+// a place. The store does not survive the process; see Open. A result is cleaned up twice the
+// timeout after its last request. NewWithTimeout panics if it cannot make a directory, because it
+// returns no error.
 func NewWithTimeout(timeout time.Duration) *ResourceStore {
 	store, err := openPrivate(Options{TTL: 2 * timeout})
 	if err != nil {
@@ -131,9 +132,9 @@ func NewWithTimeout(timeout time.Duration) *ResourceStore {
 	return store
 }
 
-// Close ends the store. What it keeps is there for the next Open; without Open it is forgotten, as
-// with CRI-O's. Nothing is cleaned up any more, and whoever waits in GetForRequest gets an error
-// that Is crikeep.ErrClosed.
+// Close ends the store. The next Open finds its results. A store of New forgets them, as CRI-O's
+// does. Nothing is cleaned up any more, and calls that wait in GetForRequest get an error that Is
+// crikeep.ErrClosed.
 func (s *ResourceStore) Close() {
 	s.closing.Do(func() {
 		s.cancel()
@@ -149,8 +150,8 @@ func (s *ResourceStore) Close() {
 	})
 }
 
-// abandon ends the turns of creations that have not ended, for their memory: the cache is closed.
-// It waits for nobody, as whoever has a record may be in a function of the vendor's.
+// abandon ends the turns of running creations, to free their memory: the cache is closed. It does
+// not wait for a lock, because the holder of a record may be in a function of the vendor.
 func (s *ResourceStore) abandon() {
 	end := func(rec *record) {
 		s.endTurn(rec)
@@ -169,7 +170,7 @@ func (s *ResourceStore) abandon() {
 	}
 }
 
-// all are the records there are.
+// all returns all records.
 func (s *ResourceStore) all() []*record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +183,7 @@ func (s *ResourceStore) all() []*record {
 
 // ---- records ------------------------------------------------------------------------------------
 
-// find returns the record of a name, locked; nil if there is none and none is to be made.
+// find returns the record of a name, locked. It returns nil if there is none and none must be made.
 func (s *ResourceStore) find(name string, kind crikeep.Kind, create bool) *record {
 	for {
 		s.mu.Lock()
@@ -207,7 +208,7 @@ func (s *ResourceStore) find(name string, kind crikeep.Kind, create bool) *recor
 	}
 }
 
-// forget takes a locked record out of the map, and ends its turn.
+// forget removes a locked record from the map, and ends its turn.
 func (s *ResourceStore) forget(rec *record) {
 	if rec.gone {
 		return
@@ -227,15 +228,15 @@ func (s *ResourceStore) endTurn(rec *record) {
 	}
 }
 
-// wake signals every watcher of a locked record, once.
+// wake signals every watcher of a locked record once.
 func (rec *record) wake() {
 	for _, watcher := range rec.watchers {
-		watcher <- struct{}{} // has room for one
+		watcher <- struct{}{} // it has room for one
 	}
 	rec.watchers = nil
 }
 
-// settle forgets a locked record that nobody needs.
+// settle forgets a locked record that is no longer needed.
 func (s *ResourceStore) settle(rec *record) {
 	if rec.turn == nil && rec.object == nil && len(rec.watchers) == 0 {
 		s.forget(rec)
@@ -249,11 +250,11 @@ func (s *ResourceStore) now() time.Duration {
 	return time.Since(epoch)
 }
 
-var epoch = time.Now() // only differences count
+var epoch = time.Now() // only differences are used
 
-// sweep gives up what nobody has ended: a watcher whose creation never came, a creation that said
-// nothing for longer than one may last. It runs at most once a minute, from the calls that could
-// add to it.
+// sweep gives up what was never ended: a watcher whose creation never came, and a creation without
+// a sign of life for longer than a creation may take. It runs at most once a minute, from calls
+// that could add to it.
 func (s *ResourceStore) sweep() {
 	now := s.now()
 	s.mu.Lock()
@@ -265,7 +266,7 @@ func (s *ResourceStore) sweep() {
 	s.mu.Unlock()
 	for _, rec := range s.all() {
 		if !rec.mu.TryLock() {
-			continue // somebody is busy with it
+			continue // it is in use
 		}
 		hold := makingHold
 		if rec.turn == nil && !rec.passed {
@@ -281,7 +282,8 @@ func (s *ResourceStore) sweep() {
 
 // ---- objects ------------------------------------------------------------------------------------
 
-// add registers a result before the library hears of it, because it may ask about it at once.
+// add registers a result before the library is told about it, because the library may ask about it
+// at once.
 func (s *ResourceStore) add(rec *record, r IdentifiableCreatable, c *ResourceCleaner) (*object, error) {
 	o := &object{store: s, objectID: objectID{rec.parts.kind, r.ID()}, name: rec.name, recovered: true, resource: r,
 		cleaner: c}
@@ -301,7 +303,7 @@ func (s *ResourceStore) object(kind crikeep.Kind, id string) *object {
 	return s.objects[objectID{kind, id}]
 }
 
-// hiddenObject also knows what List told of.
+// hiddenObject also finds objects that List returned.
 func (s *ResourceStore) hiddenObject(kind crikeep.Kind, id string) *object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,8 +320,8 @@ func (s *ResourceStore) objectLocked(id objectID) *object {
 	return s.objects[id]
 }
 
-// objectOf also knows what an earlier life left: its parts come from Options.Recover when they are
-// needed.
+// objectOf also finds what an earlier process left: Options.Recover supplies its values when they
+// are needed.
 func (s *ResourceStore) objectOf(e crikeep.Entry) *object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,8 +341,8 @@ func (s *ResourceStore) drop(o *object) {
 	}
 }
 
-// recover asks once for the Go side of what an earlier life left, and again if that failed. False:
-// there is nothing any more.
+// recover asks once for the Go values of what an earlier process left, and again if that failed. It
+// returns false if nothing is left.
 func (o *object) recover() (bool, error) {
 	o.asking.Lock()
 	defer o.asking.Unlock()
@@ -356,7 +358,7 @@ func (o *object) recover() (bool, error) {
 		return false, nil
 	}
 	id := o.id
-	if strings.HasPrefix(id, unfinishedPrefix) { // List called it so in an earlier life
+	if strings.HasPrefix(id, unfinishedPrefix) { // List named it in an earlier process
 		id = ""
 	}
 	resource, cleaner, err := o.store.options.Recover(o.kind, o.name, id)
@@ -375,14 +377,14 @@ func (o *object) parts() (IdentifiableCreatable, *ResourceCleaner) {
 	return o.resource, o.cleaner
 }
 
-// show makes it visible, once: whoever returns from here knows that SetCreated and Committed have
-// returned.
+// show makes it visible once. When it returns, SetCreated and Committed have returned, whichever
+// call made them.
 func (o *object) show() {
 	o.showing.Do(func() {
 		if resource, _ := o.parts(); resource != nil {
 			resource.SetCreated()
 		}
-		o.setShown(true) // or its events were those of a hidden one
+		o.setShown(true) // before its events, or they would be those of a hidden object
 		if o.store.options.Committed != nil {
 			o.store.options.Committed(o.kind, o.name, o.id)
 		}
@@ -396,7 +398,7 @@ func (o *object) setShown(shown bool) {
 	o.mu.Unlock()
 }
 
-// detach: whatever becomes of it, its cleaner never runs.
+// detach: its cleaner never runs, whatever happens to it.
 func (o *object) detach() {
 	o.mu.Lock()
 	o.detached = true
@@ -411,8 +413,9 @@ func (o *object) isDetached() bool {
 	return o.detached
 }
 
-// adopt cleans up what the store had to refuse, or whose entry is not there any more: nobody else
-// holds its cleaner. Not after Close: the process ends, and may end in the middle of a step.
+// adopt cleans up a result that the store had to refuse, or whose entry does not exist any more:
+// the store alone holds its cleaner. It does nothing after Close, because the process may end in
+// the middle of a step.
 func (s *ResourceStore) adopt(name, id string, c *ResourceCleaner) {
 	if c == nil || s.ctx.Err() != nil {
 		return
@@ -427,8 +430,8 @@ func (s *ResourceStore) adopt(name, id string, c *ResourceCleaner) {
 
 // ---- the calls CRI-O's store has ----------------------------------------------------------------
 
-// A context of which only the deadline counts. It never ends: the work goes on when the caller is
-// gone.
+// A context of which only the deadline is used. It never ends, because the work continues when the
+// caller is gone.
 type deadlineOnly struct {
 	context.Context
 	deadline time.Time
@@ -443,14 +446,14 @@ func deadlineOf(ctx context.Context) context.Context {
 	return context.Background()
 }
 
-// request is what the calls begin with that know a name only.
+// request returns the request of calls that know only a name.
 func (rec *record) request() crikeep.Request {
 	return crikeep.Request{Kind: rec.parts.kind, Bytes: rec.parts.request(), KeyOnly: true}
 }
 
-// begin lets the library know of a creation under this name.
+// begin tells the library about a creation with this name.
 func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
-	if rec.passed { // its handler has ended now, and another may begin
+	if rec.passed { // its handler has ended, and another one may begin
 		rec.passed = false
 		return crikeep.ErrAbandoned
 	}
@@ -465,7 +468,7 @@ func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
 	case crikeep.Wait:
 		rec.turn, rec.pending = turn, true
 		go s.await(rec, turn)
-	default: // there is a result, which SetStage, Put and Finish do not take
+	default: // there is a result, but SetStage, Put and Finish do not take it
 		turn.Answered(false)
 		turn.Close()
 		return ErrExists
@@ -473,14 +476,14 @@ func (s *ResourceStore) begin(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// await waits with a turn that something of the same name holds up: an earlier attempt that is
-// being destroyed, most often.
+// await waits with a turn that an object of the same name blocks, mostly an earlier attempt that is
+// being destroyed.
 func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
 	outcome, err := turn.Wait(s.ctx)
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	if rec.gone || rec.turn != turn {
-		turn.Close() // whoever replaced it has done so already; it does no harm
+		turn.Close() // whoever replaced it has already done so, which does no harm
 		return
 	}
 	if err == nil && outcome == crikeep.Create {
@@ -490,7 +493,7 @@ func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
 		}
 		s.hold(rec)
 		if rec.object != nil {
-			_ = s.keep(rec) // said in the log
+			_ = s.keep(rec) // it is logged
 		}
 		return
 	}
@@ -511,8 +514,8 @@ func (s *ResourceStore) await(rec *record, turn *crikeep.Turn) {
 	}
 }
 
-// hold tells the library, once per kind, for how long watchers may wait: results of that kind are
-// kept as long (K15). It needs a turn that says so and is gone again.
+// hold tells the library, once per kind, how long watchers may wait: results of that kind are kept
+// as long (K15). It uses a turn with that deadline, which it ends at once.
 func (s *ResourceStore) hold(rec *record) {
 	if len(rec.watchers) == 0 || rec.turn == nil || rec.pending {
 		return
@@ -539,8 +542,7 @@ func (s *ResourceStore) warn(err error, what, name string) {
 	}
 }
 
-// SetStageForResource says how far the creation of a resource is. The first call for a name begins
-// the creation.
+// SetStageForResource sets the stage of a creation. The first call for a name begins the creation.
 func (s *ResourceStore) SetStageForResource(ctx context.Context, name, stage string) {
 	s.sweep()
 	rec := s.find(name, 0, true)
@@ -551,7 +553,7 @@ func (s *ResourceStore) SetStageForResource(ctx context.Context, name, stage str
 	}
 	if rec.turn == nil {
 		if err := s.begin(ctx, rec); err != nil {
-			s.warn(err, "a creation could not be entered", name) // Put tries once more
+			s.warn(err, "a creation could not be entered", name) // Put tries again
 			return
 		}
 	}
@@ -560,9 +562,9 @@ func (s *ResourceStore) SetStageForResource(ctx context.Context, name, stage str
 	}
 }
 
-// WatcherForResource returns a channel that receives once when there is something new about the
-// resource: it was Put, or its creation has ended otherwise; and the stage of the creation. If
-// nobody has heard of the name, it is remembered for 8 minutes.
+// WatcherForResource returns the stage of the creation, and a channel that receives once when there
+// is news: the resource was Put, or its creation has ended otherwise. An unknown name is remembered
+// for 8 minutes.
 func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, stage string) {
 	s.sweep()
 	watcher = make(chan struct{}, 1)
@@ -575,16 +577,16 @@ func (s *ResourceStore) WatcherForResource(name string) (watcher chan struct{}, 
 	}
 	rec.watchers = append(rec.watchers, watcher)
 	if rec.object != nil {
-		rec.wake() // it came between a Get that found nothing and this call
+		rec.wake() // it came after a Get that found nothing and before this call
 	} else {
 		s.hold(rec)
 	}
 	return watcher, stage
 }
 
-// Put stores a resource whose caller is gone, with what undoes it. If somebody waits in
-// GetForRequest for it, they get it now. An error means that it was not stored; then it is cleaned
-// up, unless it is the very resource the store has, or the error Is crikeep.ErrClosed.
+// Put stores a resource whose caller is gone, with its cleaner. If a call waits for it in
+// GetForRequest, it gets the resource now. An error means that the resource was not stored. It is
+// then cleaned up, unless the store has this very resource, or the error Is crikeep.ErrClosed.
 func (s *ResourceStore) Put(name string, r IdentifiableCreatable, c *ResourceCleaner) error {
 	rec := s.find(name, 0, true)
 	defer rec.mu.Unlock()
@@ -600,7 +602,7 @@ func (s *ResourceStore) Put(name string, r IdentifiableCreatable, c *ResourceCle
 	return nil
 }
 
-// take makes r the result of a locked record, which has a turn afterwards.
+// take makes r the result of a locked record. The record has a turn afterwards.
 func (s *ResourceStore) take(ctx context.Context, rec *record, r IdentifiableCreatable, c *ResourceCleaner) (*object, error) {
 	if has := rec.object; has != nil {
 		resource, cleaner := has.parts()
@@ -613,7 +615,7 @@ func (s *ResourceStore) take(ctx context.Context, rec *record, r IdentifiableCre
 	o, err := s.add(rec, r, c)
 	if err != nil {
 		if _, cleaner := o.parts(); cleaner != c {
-			s.log.Warn("put", "error", err) // two names, one id: whose it is, is not for us to say
+			s.log.Warn("put", "error", err) // two names have one id: the store cannot decide
 		}
 		s.settle(rec)
 		return nil, err
@@ -631,43 +633,43 @@ func (s *ResourceStore) take(ctx context.Context, rec *record, r IdentifiableCre
 	return o, nil
 }
 
-// Interfaces of types that cannot be compared panic when they are.
+// Comparing interfaces panics if their types cannot be compared.
 func sameResource(a, b IdentifiableCreatable) (same bool) {
 	defer func() { _ = recover() }()
 	return a == b
 }
 
-// keep finishes the turn of a locked record for a caller that is gone.
+// keep finishes the turn of a locked record whose caller is gone.
 func (s *ResourceStore) keep(rec *record) error {
 	rec.turn.Leave()
 	outcome, err := rec.turn.Finish(crikeep.Result{ID: rec.object.id})
 	return s.finish(rec, outcome, err)
 }
 
-// finish notes what the library said to a result. An error: it is not kept.
+// finish records the library's answer to a result. An error means that the result is not kept.
 func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) error {
 	s.endTurn(rec)
 	switch {
 	case errors.Is(err, crikeep.ErrUnavailable):
 		s.warn(err, "kept, but not more", rec.name)
 		return nil
-	case errors.Is(err, crikeep.ErrClosed): // after a restart it is looked for
-	case err != nil: // it did not take it: the entry was given up, most likely, because it took too long
+	case errors.Is(err, crikeep.ErrClosed): // the next process looks for it
+	case err != nil: // not accepted: mostly because it took too long and the entry was given up
 		_, cleaner := rec.object.parts()
 		s.drop(rec.object)
 		s.warn(err, "a result came too late", rec.name)
 		s.adopt(rec.name, rec.object.id, cleaner)
 		rec.object = nil
 		s.forget(rec)
-	case outcome == crikeep.Abandoned: // Destroy follows
+	case outcome == crikeep.Abandoned: // Destroy will be called
 		rec.object = nil
 		s.forget(rec)
 	}
 	return err
 }
 
-// Get takes a resource out of the store: calls its SetCreated() and returns its ID(). "": there is
-// none, or not yet.
+// Get takes a resource out of the store: it calls its SetCreated() and returns its ID(). It returns
+// "" if there is none yet.
 func (s *ResourceStore) Get(name string) string {
 	rec := s.find(name, 0, false)
 	if rec == nil {
@@ -685,10 +687,10 @@ func (s *ResourceStore) Get(name string) string {
 	return o.id
 }
 
-// claim takes the result of a locked record out of the library, committed.
+// claim takes the committed result of a locked record out of the library.
 func (s *ResourceStore) claim(rec *record) bool {
 	o := rec.object
-	if rec.pending { // the library has never heard of it
+	if rec.pending { // the library does not know it
 		s.drop(o)
 		s.forget(rec)
 		return true
@@ -715,7 +717,7 @@ func (s *ResourceStore) claim(rec *record) bool {
 		s.drop(o)
 		s.forget(rec)
 		return true
-	case crikeep.Create: // it has just been given up, and is gone
+	case crikeep.Create: // it has just been given up and is gone
 		s.warn(turn.Fail(&crikeep.StatusError{GRPC: grpcNotFound, Message: "nobody makes it"}), "get", rec.name)
 		rec.object = nil
 		s.forget(rec)
@@ -723,9 +725,9 @@ func (s *ResourceStore) claim(rec *record) bool {
 	return false
 }
 
-// Delete ends what is known of a name. Of a creation that is under way: its result went to its own
-// caller, or will not come; who waits looks again. Of a result that is kept: it is the caller's
-// now, and is not cleaned up.
+// Delete ends the record of a name. If a creation is running, its result went to its own caller or
+// will not come, and waiting callers look again. If a result is kept, it now belongs to the caller
+// and is not cleaned up.
 func (s *ResourceStore) Delete(name string) {
 	rec := s.find(name, 0, false)
 	if rec == nil {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ramstore is a store of created resources in memory, by the rules CRI-O's is documented to
-// have. The tests of resourcestore run against it to show that they can fail, and the benchmark to
-// have something to compare with. The rules:
+// Package ramstore is a store of created resources in memory, with the documented rules of CRI-O's.
+// The tests of resourcestore run against it to show that they can fail, and the benchmark compares
+// with it. The rules:
 //
-//   - one entry per name; nothing but the name is compared;
-//   - Put fills the entry and signals each watcher once; it is refused if the entry is filled, and that is all;
+//   - one entry per name; only the name is compared;
+//   - Put fills the entry and signals each watcher once; if the entry is filled, Put is refused, and nothing else happens;
 //   - Get of a filled entry removes it, calls SetCreated and returns the id; Delete removes an entry, whatever it holds;
-//   - a sweep marks filled entries, and removes those it marked the last time; then it runs their cleaners, one after the other;
-//   - a cleaner runs its steps, the one added last first, each up to 20 times, and ends at the first that gives up;
-//   - entries that are not filled stay; a process that ends takes everything with it.
+//   - a sweep marks filled entries, removes those that were marked, and runs their cleaners, one after the other;
+//   - a cleaner runs its steps, the one added last first, each up to 20 times, and ends at the first step that gives up;
+//   - entries that are not filled stay; everything is lost when the process ends.
 package ramstore
 
 import (
