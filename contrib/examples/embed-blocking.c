@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a runtime with a thread for each call embeds libcrikeep: ck_run_thread() turns the crank,
- * ck_turn_wait() waits. All that concerns libcrikeep is in this file and in common.c; toy.c is the
- * runtime itself, wire.h its protocol. What to adopt:
+ * How a runtime with a thread for each call embeds libcrikeep: ck_run_thread() runs the event
+ * loop of the cache, ck_turn_wait() waits. All that concerns libcrikeep is in this file and in
+ * common.c; toy.c is the runtime itself, wire.h its protocol. What to adopt:
  *
  *	create()   every create passes through a turn        host      what the cache asks: destroy, inspect, list
  *	watch()    a caller that goes away is reported       removal() waits for what is on its way in a sandbox
@@ -46,7 +46,8 @@ static void *thread_end(void)
 	return NULL;
 }
 
-/* ---- what the cache asks. These must not block: slow work gets a thread, and ck_job_done() comes from there.  */
+/* ---- what the cache asks. These must not block: slow work gets a thread, and ck_job_done() comes
+ * from there. */
 
 struct removal {
 	struct ck_job *job;

@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 {
 	struct ck_options options;
 	struct ck_error err;
-	struct source listener, cranked, stop;
+	struct source listener, cache_source, stop;
 	sigset_t term;
 	toy_options(argc, argv, &options);
 	options.host = &host;
@@ -324,7 +324,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return 1;
 	}
-	source_add(&cranked, ck_fd(cache), cache_ready);
+	source_add(&cache_source, ck_fd(cache), cache_ready);
 	source_add(&stop, signalfd(-1, &term, SFD_CLOEXEC), stop_ready);
 	source_add(&listener, toy_listen(), accept_one);
 	/* they end at their deadlines at the latest, and creations with their shims */

@@ -156,8 +156,8 @@
 /* each time the WAL starts anew spoils one; a busy owner's does some times a second */
 #define CK_COPY_TRIES      100
 #define CK_COPY_PAUSE      (2 * (long)CK_NS_PER_MS) /* between two of them */
-#define CK_ADMIN_REQUEST_MAX        4096u       /* bytes of one wish */
-#define CK_ADMIN_REQUESTS_MAX      256u        /* wishes looked at in one round */
+#define CK_ADMIN_REQUEST_MAX        4096u       /* bytes of one request */
+#define CK_ADMIN_REQUESTS_MAX      256u        /* requests read in one round */
 #define CK_KEY_BYTES       32u         /* the digest key file */
 
 /* time (nanoseconds); those marked * are defaults of struct ck_options */

@@ -56,7 +56,7 @@ struct task { /* one entry to give up */
 	char who[256];
 	enum result result;
 	bool pending; /* waiting for the answer, or with --wait for the end */
-	char wish[33];
+	char request[33]; /* its name */
 	char text[256];
 };
 
@@ -170,16 +170,16 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 	return n;
 }
 
-static void leave_wishes(const struct arguments *args, struct task *tasks, size_t n)
+static void write_requests(const struct arguments *args, struct task *tasks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct task *task = &tasks[i];
-		struct ck_admin_request wish = { .verb = args->release ? CK_ADMIN_RELEASE
-								       : CK_ADMIN_EVICT,
-						 .entry = task->entry };
+		struct ck_admin_request request = { .verb = args->release ? CK_ADMIN_RELEASE
+									  : CK_ADMIN_EVICT,
+						    .entry = task->entry };
 		struct ck_error err = { 0 };
 		if (task->pending &&
-		    ck_admin_request_make(ck_cli.state_dir, &wish, task->wish, &err) < 0) {
+		    ck_admin_request_make(ck_cli.state_dir, &request, task->request, &err) < 0) {
 			task_set(task, RESULT_UNTOLD, "%s", err.text);
 			task->pending = false;
 		}
@@ -216,9 +216,9 @@ static void fetch_answers(struct task *tasks, size_t n)
 		struct task *task = &tasks[i];
 		struct ck_admin_answer answer;
 		struct ck_error err = { 0 };
-		int r = task->pending
-				? ck_admin_answer_fetch(ck_cli.state_dir, task->wish, &answer, &err)
-				: 0;
+		int r = task->pending ? ck_admin_answer_fetch(ck_cli.state_dir, task->request,
+							      &answer, &err)
+				      : 0;
 		if (r < 0)
 			task_set(task, RESULT_UNTOLD, "%s", err.text);
 		else if (r > 0)
@@ -337,7 +337,7 @@ static int print(const struct task *tasks, size_t n)
 static int carry_out(const struct arguments *args, const struct ck_reader *reader,
 		     struct task *tasks, size_t n)
 {
-	leave_wishes(args, tasks, n);
+	write_requests(args, tasks, n);
 	if (reader->owner_alive) {
 		wait_for_answers(tasks, n, reader->owner_pid);
 		return args->wait ? wait_for_the_end(tasks, n, args->wait_ns) : CK_EXIT_YES;
