@@ -47,7 +47,7 @@
 extern "C" {
 #endif
 
-/* name, value, what it means: the only codes that leave the library. Values are never reused.  
+/* name, value, what it means: the only codes that leave the library. Values are never reused.
  * Since: 0.1 */
 #define CK_ERRORS(X) \
 	X(NOMEM, 1, "out of memory") \
@@ -99,8 +99,8 @@ enum ck_outcome {
 /* Bytes of an error's text: a sentence with a path in it; longer ones are cut.   Since: 0.1 */
 #define CK_ERROR_TEXT 512
 
-/* An error, on the caller's stack; nothing to free. It has no size, and never grows.   Since:
- * 0.1 */
+/* An error, on the caller's stack; nothing to free. It has no size, and never grows.
+ * Since: 0.1 */
 struct ck_error {
 	int code;                 /* enum ck_errcode */
 	int sys;                  /* errno, or 0 */
@@ -120,8 +120,8 @@ int ck_error_grpc(const struct ck_error *err);
 /* ck_version - "0.1.0". Static.   Since: 0.1 */
 const char *ck_version(void);
 
-/* What a request asks for: RunPodSandbox a pod sandbox, CreateContainer a container.   Since:
- * 0.1 */
+/* What a request asks for: RunPodSandbox a pod sandbox, CreateContainer a container.
+ * Since: 0.1 */
 enum ck_kind { CK_SANDBOX = 1, CK_CONTAINER = 2 };
 /* How requests are compared: libcrikeep(3), "THE SAME REQUEST".   Since: 0.1 */
 enum ck_mode { CK_MODE_NORMALIZED = 0, CK_MODE_IDENTITY = 1, CK_MODE_STRICT = 2 };
@@ -172,8 +172,8 @@ struct ck_told;
 
 /* ---- the host: what the cache asks of the program that embeds it ----------------------------- */
 
-/* One sandbox or container as the runtime lists it. Strings are borrowed for the call.   Since:
- * 0.1 */
+/* One sandbox or container as the runtime lists it. Strings are borrowed for the call.
+ * Since: 0.1 */
 struct ck_object {
 	size_t size; /* sizeof(struct ck_object) */
 	enum ck_kind kind;
@@ -393,8 +393,8 @@ uint64_t ck_timeout(struct ck_cache *cache);
  */
 int ck_reconciled(struct ck_cache *cache);
 
-/* An entry as `crikeep list` shows it. Borrowed for the call. Absent strings are "".   Since:
- * 0.1 */
+/* An entry as `crikeep list` shows it. Borrowed for the call. Absent strings are "".
+ * Since: 0.1 */
 struct ck_entry_info {
 	size_t size;
 	uint64_t entry; /* stable for the life of the entry */
@@ -453,7 +453,7 @@ struct ck_result {
 	size_t reply_len;  /* at most 64 KiB */
 };
 
-/* Borrowed from the turn until ck_turn_free(). Who asks sets size, here and in struct ck_status.  
+/* Borrowed from the turn until ck_turn_free(). Who asks sets size, here and in struct ck_status.
  * Since: 0.1 */
 struct ck_reply {
 	size_t size;

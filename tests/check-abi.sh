@@ -144,7 +144,7 @@ edited() {
 }
 
 see() {
-	local end='s/^	void \*clock_userdata;/&\n	int more;/' narrow='s/	uint64_t ttl; /	uint32_t ttl; /'
+	local end='s/^	void \*clock_userdata;/&\n	int more;/' narrow='s/	uint64_t ttl;/	uint32_t ttl;/'
 	headers "$tmp/as-is"
 	stub "$tmp/as-is" || { echo 'not ok - a library without a body is compiled'; exit 1; }
 	cp "$tmp/as-is/abi.xml" "$tmp/stub.xml"
@@ -156,8 +156,8 @@ see() {
 		's/\(void (\*destroy)(struct ck_job \*job\), enum ck_kind kind/\1/'
 	edited 1 "a member's other type is seen" crikeep.h "$narrow"
 	edited 1 'also where the struct has grown' crikeep.h "$end; $narrow"
-	edited 1 'a member in the middle is seen' crikeep.h 's/^	uint64_t ttl; /	uint64_t odd;\n&/'
-	edited 1 'a member of another name is seen' crikeep.h 's/	uint64_t ttl; /	uint64_t tttl; /'
+	edited 1 'a member in the middle is seen' crikeep.h 's/^	uint64_t ttl;/	uint64_t odd;\n&/'
+	edited 1 'a member of another name is seen' crikeep.h 's/	uint64_t ttl;/	uint64_t tttl;/'
 	edited 1 'a member that is gone is seen' crikeep.h 's/^	void \*clock_userdata;//'
 	edited 1 'a struct that grows and has no size is seen' crikeep.h 's/^	char text\[CK_ERROR_TEXT\];/&\n	int more;/'
 	edited 1 "an enumerator's other value is seen" crikeep.h 's/CK_CONDITION_DEAD = 3/CK_CONDITION_DEAD = 5/'
