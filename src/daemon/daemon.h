@@ -4,13 +4,19 @@
 /*
  * What the parts of crikeepd share.
  *
- *   kubelet --> serve.c (a call) --> call-pass.c (passed on), call-create.c (through the cache), call-lifecycle.c (stop, remove, start)
- *                                        |                      |
- *                                        v                      v
- *                                   upstream.c (the runtime) <-- cache-host.c (what the cache asks for)
- *   nri-host.c (plugins, and what they ask for), nri-call-steps.c (what they are told when),
- *   nri-exits.c (of containers that end by themselves) call-events.c (GetContainerEvents),
- *   runtime-lists.c (lists at start and on reconnect), main.c (start and end)
+ *   kubelet --> serve.c (a call) --+-> call-pass.c (passed on)
+ *                                  +-> call-create.c (through the cache)
+ *                                  +-> call-lifecycle.c (stop, remove, start)
+ *                                  '-> call-events.c (GetContainerEvents)
+ *                                        |
+ *                                        v
+ *                                   upstream.c (the runtime) <-- cache-host.c (what the cache asks)
+ *
+ *   nri-host.c        NRI: plugins, and what they ask for
+ *   nri-call-steps.c  what plugins are told at each step of a call
+ *   nri-exits.c       containers that end by themselves
+ *   runtime-lists.c   lists at start and after a reconnect
+ *   main.c            start and end
  */
 #include "src/daemon/conf/conf.h"
 #include "src/rpc/connection.h"
