@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nri.adjust before-create: plugins are asked about a container before the runtime is, under an id
- * of ours, and what they change goes into the request. The id stands in the request as an
- * annotation, so that whoever describes the container later finds it; what plugins are told of a
- * container that never comes to be is the NRI side's business (H7).
+ * nri.adjust before-create: plugins are asked about a container before the runtime creates it,
+ * under an id of ours, and their changes go into the request. The request carries this id as an
+ * annotation, so that it is found when the container is described later. If the container is never
+ * created, hooks/ tells the plugins (H7).
  *
- * The cache may have one creation begun a second time, because nobody knows how the first one ended
- * (K8). The runtime may still be at that, so the second must be the same request, under the same
- * id: those asked about last are remembered.
+ * The cache may begin a creation a second time when the outcome of the first is unknown (K8). The
+ * runtime may still be working on the first, so the second must be the same request, under the same
+ * id. So the last requests are remembered.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -22,21 +22,21 @@
 #include "src/daemon/nri/describe.h"
 
 struct ck_consult {
-	struct ck_call *call; /* NULL: it is gone */
+	struct ck_call *call; /* NULL: its client is gone */
 	ck_consulted_fn *done;
 	struct ck_key *key;
-	struct ck_bytes request; /* the kubelet's; a copy, as its call may lose its own */
+	struct ck_bytes request; /* a copy of the kubelet's, which may go with its call */
 	char alias[CK_ALIAS_LEN + 1];
 };
 
-struct ck_consulted { /* what went out */
+struct ck_consulted { /* a request that was sent */
 	struct ck_consulted *next; /* older */
 	uint64_t number;
 	struct ck_key *key;
 	struct ck_bytes request;
 };
 
-/* ---- what went out before -------------------------------------------------------------------- */
+/* ---- requests that were sent ----------------------------------------------------------------- */
 
 static void consulted_free(struct ck_consulted *consulted)
 {
@@ -45,8 +45,7 @@ static void consulted_free(struct ck_consulted *consulted)
 	free(consulted);
 }
 
-/* the one of this key is taken out; what is more than CK_NRI_CONSULTED_MAX, too, and is freed.
- * NULL: there is none */
+/* Takes out the one of this key, and frees those over CK_NRI_CONSULTED_MAX. NULL: there is none */
 static struct ck_consulted *recall(struct ck_daemon *daemon, const struct ck_key *key)
 {
 	struct ck_consulted *found = NULL;
@@ -72,7 +71,7 @@ static void remember(struct ck_call *call, const struct ck_key *key, const struc
 	struct ck_daemon *daemon = call->daemon;
 	struct ck_consulted *one = CK_NEW(struct ck_consulted);
 	if (!one)
-		return; /* a second try would ask again: better than none */
+		return; /* a second try will ask the plugins again */
 	if (ck_key_dup(key, &one->key) < 0 ||
 	    ck_bytes_add(&one->request, request->p, request->len) < 0) {
 		consulted_free(one);
@@ -116,10 +115,10 @@ static void consult_free(struct ck_consult *consult)
 void ck_consult_drop(struct ck_consult *consult)
 {
 	if (consult)
-		consult->call = NULL; /* it is freed when NRI calls back */
+		consult->call = NULL; /* freed when NRI calls back */
 }
 
-/* the request that goes out. 0, or an error */
+/* the request for the runtime. 0, or an error */
 static int adjusted(const struct ck_consult *consult, const struct ck_nri_result *result,
 		    struct ck_bytes *out, struct ck_error *err)
 {
@@ -188,7 +187,7 @@ int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_cons
 	int r = ck_key_from_request(CK_CONTAINER, call->request.p, call->request.len, &consult->key,
 				    err);
 	struct ck_consulted *before = r < 0 ? NULL : recall(daemon, consult->key);
-	/* plugins know it, and the runtime may have it */
+	/* plugins know the container, and the runtime may have created it */
 	if (before && ck_turn_again(call->turn) == 1) {
 		before->next = daemon->consulted;
 		daemon->consulted = before;

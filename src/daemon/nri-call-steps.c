@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that move a pod or container on, where NRI plugins are to be told: each goes a list of
- * steps, one after the other. A step tells plugins, or asks the runtime; what fails ends the list,
- * and the client hears it.
+ * Calls that start, update, stop or remove a pod or container, if NRI plugins are to be told. Each
+ * call is a list of steps, one after the other. A step tells plugins or asks the runtime. A step
+ * that fails ends the list, and its error is the answer to the client.
  *
  *   StopPodSandbox its containers are stopped and told as stopped; the pod is told as stopped; the
  *   runtime tears it down RemovePodSandbox the same; its containers are told as removed, and
@@ -38,8 +38,8 @@ struct ck_life {
 	step_fn *const *at;
 	struct ck_unary_call *rpc;
 	bool agrees;                /* plugins may refuse it */
-	bool telling;               /* NRI calls back */
-	enum ck_hook_event ending;  /* what it is told; 0: no end */
+	bool telling;               /* an event is under way; NRI calls back */
+	enum ck_hook_event ending;  /* the end that is told; 0: none */
 	bool cut;                   /* it ends when NRI calls back */
 	bool waits;                 /* for an older one of the same pod */
 	struct ck_objects members;  /* containers of the pod */
@@ -50,8 +50,8 @@ struct ck_life {
 
 struct program {
 	const char *rpc;
-	unsigned events; /* one of them must be listened to */
-	bool agrees;     /* plugins may refuse it: not begun for a client that is gone */
+	unsigned events; /* a plugin must have subscribed to one of them */
+	bool agrees;     /* plugins may refuse it; not begun for a client that is gone */
 	step_fn *const *steps;
 };
 
@@ -167,8 +167,8 @@ static struct ck_bytes *request_of(struct ck_life *life)
 
 /* ---- asking the runtime ---------------------------------------------------------------------- */
 
-/* how long the runtime may take: the client's time, and more for an end, which goes on without the
- * client */
+/* how long the runtime may take: the client's time, or more for a stop or removal, which goes on
+ * without the client */
 static uint64_t patience(const struct ck_life *life)
 {
 	uint64_t left = ck_call_left(life->call),
@@ -176,7 +176,7 @@ static uint64_t patience(const struct ck_life *life)
 	return left == UINT64_MAX ? CK_STOP_MAX : left < least ? least : left;
 }
 
-/* @message is freed; what keeps it from being asked is answered */
+/* @message is freed; an error is answered */
 static void ask(struct ck_life *life, const char *path, int r, struct ck_bytes *message,
 		ck_unary_cb *done)
 {
@@ -268,7 +268,7 @@ static bool told(struct ck_life *life)
 	return false;
 }
 
-/* an end of which nobody fires a hook: the history has it from here */
+/* an end for which the cache fires no hook is added to the history here */
 static void note(struct ck_life *life, const struct ck_nri_result *result, enum ck_kind kind,
 		 const char *id)
 {
@@ -418,14 +418,14 @@ static void member_stopped(struct ck_unary_reply *reply, void *userdata)
 	step(life);
 }
 
-/* what is not told as stopped by then is now; what runs has no grace any more, as with the runtimes
- * (R18) */
+/* Containers that still run are stopped without a grace period, as the runtimes do. All have been
+ * told as stopped when the pod is (R18). */
 static void stop_each(struct ck_life *life)
 {
 	for (; life->member < life->members.n; life->member++, life->member_stopped = false) {
 		const struct ck_object *member = &life->members.all[life->member];
 		if (member->condition != CK_CONDITION_DEAD && !life->member_stopped) {
-			/* time-out 0 is not on the wire */
+			/* a time-out of 0, which is not encoded */
 			ask_id(life, "StopContainer", member->id, member_stopped);
 			return;
 		}
@@ -472,7 +472,7 @@ static void remove_member(const struct ck_nri_result *result, void *userdata)
 	ask_id(life, "RemoveContainer", life->members.all[life->member].id, member_removed);
 }
 
-/* all of them are gone before the pod is told to be (R26) */
+/* all of them are removed before plugins are told of the pod's removal (R26) */
 static void remove_each(struct ck_life *life)
 {
 	if (life->member == life->members.n) {
@@ -505,7 +505,7 @@ static void stop_first(struct ck_life *life)
 
 /* ---- what plugins agree to ------------------------------------------------------------------- */
 
-/* what there is of field @number in the request: pieces of a message are the message */
+/* field @number of the request; several pieces of a message are concatenated */
 static int field_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out,
 		    bool *ret_there, struct ck_error *err)
 {
@@ -520,7 +520,7 @@ static int field_of(const struct ck_bytes *request, uint32_t number, struct ck_b
 	return r;
 }
 
-/* LinuxResources of the request's field @number; @out stays as it is if it is not there */
+/* LinuxResources of the request's field @number; nothing if it is absent */
 static int resources_of(const struct ck_bytes *request, uint32_t number, struct ck_bytes *out,
 			struct ck_error *err)
 {
@@ -560,7 +560,7 @@ static void agreed(const struct ck_nri_result *result, void *userdata)
 		fail(life, CK_GRPC_UNKNOWN, result->refusal);
 		return;
 	}
-	if (!life->call->stream) { /* nobody waits for it any more, and it was not begun */
+	if (!life->call->stream) { /* nobody waits for it any more, and it has not begun */
 		end(life);
 		return;
 	}

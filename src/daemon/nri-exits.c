@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Containers that end by themselves: plugins are told as soon as it is seen (R35), not when the
- * kubelet removes what is left. Seen by whom? By a client whose list, status or event shows it;
- * kubelets list each second. Where nobody does, we do: those that have exited, once a second, while
- * a connected plugin wants to know.
+ * Containers that end by themselves. Plugins are told as soon as it is seen (R35), not when the
+ * kubelet removes the container. It is seen in a client's list, status or event; a kubelet lists
+ * each second. If no client does, we list exited containers once a second, while a connected plugin
+ * has subscribed to their end.
  *
- * Not by GetContainerEvents: in containerd before 2.0 all who call that read from one queue, and we
- * would take events away from the kubelet (containerd issue 7318).
+ * GetContainerEvents is not used for this. Before containerd 2.0 all its callers read from one
+ * queue, so we would take events away from the kubelet (containerd issue 7318).
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NRI on the daemon's loop, and what it asks of its host, asked of the runtime. Each job ends
- * exactly once, also when the runtime is not there, memory is gone or the daemon ends.
+ * NRI on the daemon's event loop. Its calls to the host become calls to the runtime. Each job ends
+ * exactly once, also when the runtime is away, memory has run out or the daemon ends.
  *
  * Describing. A verbose status, made into NRI's words by describe.c. A container's does not have to
  * say which sandbox it is in; where it does not, the runtime's list does.
@@ -41,7 +41,7 @@ struct ck_plugging {
 	bool started;
 };
 
-/* @r: what kept a call from being made */
+/* @r: why a call was not made */
 static int grpc_of(int r)
 {
 	return r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_UNAVAILABLE;
@@ -180,7 +180,7 @@ static void host_describe(struct ck_nri_job *nri_job, enum ck_kind kind, const c
 	if (!job)
 		return;
 	int r = ck_cri_put_id(&message, id);
-	if (r == 0) /* it stands at the same place for both kinds */
+	if (r == 0) /* both kinds of requests have the same field numbers */
 		r = ck_bytes_field_number(&message, CRI_PodSandboxStatusRequest_verbose, true);
 	job_start(job, kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus", CK_ASK_TIMEOUT,
 		  r, &message, described);
@@ -241,10 +241,10 @@ static void host_evict(struct ck_nri_job *nri_job, const char *container_id, con
 	struct ck_bytes message = { 0 };
 	if (!job)
 		return;
-	(void)reason; /* may repeat what the container was given */
+	(void)reason; /* not logged: it may repeat secrets of the container */
 	ck_log(CK_LOG_INFO, "a plugin evicts container %s", container_id);
 	int r = ck_cri_put_id(&message, container_id);
-	if (r == 0) /* whole seconds, and never less than was given */
+	if (r == 0) /* in whole seconds, rounded up */
 		r = ck_bytes_field_number(&message, CRI_StopContainerRequest_timeout,
 					  (grace + CK_NS_PER_S - 1) / CK_NS_PER_S);
 	job_start(job, "StopContainer", grace + CK_ASK_TIMEOUT, r, &message, evicted);
@@ -281,8 +281,7 @@ static int ready(sd_event_source *source, int fd, uint32_t events, void *userdat
 	return 0;
 }
 
-/* what is in force for single plugins; its names are the configuration's, cut in place of their
- * '=' */
+/* the policies of single plugins; the names are cut out of the configuration at '=' */
 static int make_rules(const struct ck_conf *conf, struct ck_nri_rule **ret_rules, size_t *ret_n,
 		      char **ret_names)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is unpacked, changed in place and packed again; protobuf-c keeps what it does not know.
- * Every part of an adjustment is either applied or refused here, so a field that comes to nri.proto
- * must come here, too.
+ * A request is unpacked, changed in place and packed again; protobuf-c keeps unknown fields. Every
+ * field of an adjustment is either applied or refused here. So a new field of nri.proto must be
+ * added here as well.
  */
 #include <stdbool.h>
 
@@ -33,12 +33,12 @@ struct apply {
 	struct ck_error *err;
 };
 
-/* ---- who wants it ---------------------------------------------------------------------------- */
+/* ---- which plugin wants it ------------------------------------------------------------------- */
 
 static const char *simple_owner(const Ck__Nri__FieldOwners *owners, int field)
 {
 	for (size_t i = 0; i < owners->n_simple; i++) {
-		if (owners->simple[i]->key == field) /* 0 where it is absent, which is None */
+		if (owners->simple[i]->key == field) /* an absent key is 0, which is None */
 			return owners->simple[i]->value;
 	}
 	return NULL;
@@ -57,7 +57,8 @@ static const char *key_owner(const Ck__Nri__FieldOwners *owners, int field, cons
 	return NULL;
 }
 
-/* "10-a", also where it has removed something; what has no owner of its own is told under None */
+/* "10-a", also of a plugin that has removed it. Fields without an owner of their own are listed
+ * under None. */
 static const char *owner_of(const struct apply *apply, int field, const char *key)
 {
 	const char *owner = NULL;
@@ -101,16 +102,15 @@ static int fail_memory(const struct apply *apply)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* What is made of an item of NRI's for CRI's list; NULL and the reason in *ret_r, if CRI cannot say
- * it. */
+/* An item of CRI's list from one of NRI's. NULL and an error in *ret_r: CRI cannot express it. */
 typedef void *make_fn(struct apply *apply, const void *item, int *ret_r);
 
 struct list_rule {
 	int field;
-	/* counts, in ContainerAdjustment or LinuxContainerAdjustment, and in ContainerConfig */
+	/* offsets of the counts, in (Linux)ContainerAdjustment and in ContainerConfig */
 	size_t from, to;
 	bool removable;
-	/* the image or the runtime may have it, too, so that CRI cannot remove it */
+	/* the image or the runtime may set it as well; then CRI cannot remove it */
 	bool elsewhere;
 	make_fn *make;
 };
@@ -175,12 +175,12 @@ static void *make_env(struct apply *apply, const void *item, int *ret_r)
 	return to;
 }
 
-/* the last of two that contradict each other counts, as in an OCI spec */
+/* of two options that contradict each other the last one counts, as in an OCI spec */
 static bool take_option(Ck__Cri__Mount *mount, const char *option, bool *ret_bind)
 {
 	static const struct {
 		const char *name;
-		int readonly, propagation; /* -1: says nothing of it */
+		int readonly, propagation; /* -1: not set by this option */
 		bool bind;
 	} options[] = {
 		{ "rw", 0, -1, false },
@@ -217,7 +217,7 @@ static void *make_mount(struct apply *apply, const void *item, int *ret_r)
 	for (size_t i = 0; i < from->n_options; i++) {
 		if (take_option(to, from->options[i], &bind))
 			continue;
-		/* only its name: there are file systems with a password in their options */
+		/* without its value: the options of some file systems contain a password */
 		*ret_r = ck_fail(apply->err, CK_EINVAL,
 				 "plugin %s: option \"%.*s\" of field Mounts %s cannot be applied "
 				 "through CRI",
@@ -234,15 +234,15 @@ static void *make_mount(struct apply *apply, const void *item, int *ret_r)
 	return NULL;
 }
 
-/* CRI names a device by its path on the host, and the runtime looks there: it has to find what the
- * plugin means */
+/* CRI names a device by its path on the host, where the runtime looks it up. So the host's device
+ * there must be the one that the plugin wants. */
 static bool is_hosts_own(const Ck__Nri__LinuxDevice *device)
 {
 	struct stat st;
 	const char *type = device->type ? device->type : "";
 	if (!*type && !device->major && !device->minor && !device->file_mode && !device->uid &&
 	    !device->gid)
-		return true; /* whatever it is */
+		return true; /* the plugin gives only a path */
 	if (!device->path || *device->path != '/' || stat(device->path, &st) < 0)
 		return false;
 	bool same_type = !strcmp(type, "b") ? S_ISBLK(st.st_mode)
@@ -299,7 +299,8 @@ static const struct list_rule device_list = {
 
 /* ---- resources ------------------------------------------------------------------------------- */
 
-/* Single values override, huge pages and unified entries one by one. */
+/* Single values replace those of the request; so do huge pages and unified entries, each by its
+ * key. */
 static int set_resources(struct ck_arena *arena, Ck__Cri__LinuxContainerResources *to,
 			 const struct ck_bytes *cri, struct ck_error *err)
 {
@@ -354,8 +355,8 @@ static const char *entry_key(struct apply *apply, struct ck_wire entry)
 	return key ? memcpy(key, field.data, field.len) : "";
 }
 
-/* One field of LinuxResources alone, converted by the code that updates use, so that an error knows
- * whose it is. */
+/* One field of LinuxResources, converted by the code that updates use. It is converted alone, so
+ * that an error can name its owner. */
 static int convert(struct apply *apply, const struct ck_bytes *alone, int field,
 		   const struct ck_wire *entry, struct ck_bytes *cri)
 {
@@ -366,7 +367,7 @@ static int convert(struct apply *apply, const struct ck_bytes *alone, int field,
 			  owner_of(apply, field, entry ? entry_key(apply, *entry) : NULL));
 }
 
-/* @group: 1 memory, 2 cpu; their fields' numbers and those of enum Field run in step */
+/* @group: 1 memory, 2 cpu. Their fields and the values of enum Field have the same order. */
 static int convert_group(struct apply *apply, struct ck_wire group, uint32_t number,
 			 struct ck_bytes *cri)
 {
@@ -438,7 +439,7 @@ static int apply_resources(struct apply *apply, const Ck__Nri__LinuxContainerAdj
 	    !((*config)->resources =
 		      ck_arena_new(&apply->arena, TYPE(cri, linux_container_resources))))
 		return fail_memory(apply);
-	if (from->oom_score_adj) { /* 0 is what a container gets without it */
+	if (from->oom_score_adj) { /* without it a container gets 0 */
 		(*config)->resources->oom_score_adj = from->oom_score_adj->value;
 		(*config)->resources->has_oom_score_adj = from->oom_score_adj->value != 0;
 	}
@@ -451,7 +452,7 @@ static int apply_resources(struct apply *apply, const Ck__Nri__LinuxContainerAdj
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* what CRI has no words for */
+/* fields that CRI cannot express */
 static int refuse_linux(const struct apply *apply, const Ck__Nri__LinuxContainerAdjustment *from)
 {
 	if (from->cgroups_path && *from->cgroups_path)
@@ -581,8 +582,9 @@ int ck_apply_alias(const void *request, size_t len, const char *alias, struct ck
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-/* the kubelet's resources, which may come in pieces, into @linux_part; all else into @out as it
- * is */
+/* the kubelet's resources, which may be in several pieces, into @linux_part; the rest unchanged
+ * into
+ * @out */
 static int split_update(struct ck_wire wire, struct ck_writer *out, struct ck_bytes *linux_part,
 			struct ck_error *err)
 {
@@ -624,7 +626,7 @@ int ck_apply_update(const void *request, size_t len, const void *resources, size
 		ck_writer_close(&out, opened);
 		r = out.r < 0 ? ck_nomem(err) : 0;
 	}
-	*ret_request = out.bytes; /* it may have moved */
+	*ret_request = out.bytes; /* its memory may have moved */
 	if (r < 0)
 		ret_request->len = before;
 	return r;

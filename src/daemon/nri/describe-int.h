@@ -2,26 +2,26 @@
 #ifndef CK_DAEMON_NRI_DESCRIBE_INT_H
 #define CK_DAEMON_NRI_DESCRIBE_INT_H
 /*
- * What the parts of describe.h share: describe.c walks CRI's answers, describe-json.c reads the
- * JSON in them. A JSON value that is not there is NULL, and every function here takes NULL; one of
- * another type than the expected one is as good as not there.
+ * What the files behind describe.h share: describe.c reads CRI's answers, describe-json.c reads the
+ * JSON in them. A missing JSON value is NULL, and every function here accepts NULL. A value of an
+ * unexpected type counts as missing.
  */
 #include <json-c/json_types.h>
 
 #include "src/base/wire-writer.h"
 
-/* ck_info_parse - json_object_put() when done. NULL: it is no JSON, or more than anybody should
- * send (limits.h), or no memory */
+/* ck_info_parse - json_object_put() when done. NULL: no JSON, too large (limits.h), or out of
+ * memory */
 struct json_object *ck_info_parse(const void *text, size_t len);
 /* ck_info_at - the value at "a.b.c" below @json, borrowed; its keys have no dots */
 struct json_object *ck_info_at(struct json_object *json, const char *path);
-/* one key, dots and all */
+/* one key, which may contain dots */
 struct json_object *ck_info_key(struct json_object *json, const char *key);
 const char *ck_info_text(struct json_object *json, size_t *ret_len);        /* NULL: none */
 uint64_t ck_info_number(struct json_object *json);
 
-/* messages of NRI: fields of the one that @out is in, from one object of an OCI runtime spec or of
- * CRI's config as JSON */
+/* Fields of the NRI message that @out is writing, from one object of an OCI runtime spec, or of
+ * CRI's config as JSON. */
 /* Container: args, env, user, rlimits */
 void ck_info_process(struct ck_writer *out, struct json_object *process);
 /* Container: mounts, hooks */

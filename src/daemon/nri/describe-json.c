@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON into messages of NRI. One table for each object says which key becomes which field, and how.
- * The keys are those of the OCI runtime spec (1.2) and, for what a container was asked for, of
- * CRI's messages as Go writes them as JSON.
+ * Converts JSON to messages of NRI. One table for each object says which key becomes which field,
+ * and how. The keys are those of the OCI runtime spec (1.2). For the requested configuration of a
+ * container they are those of CRI's messages, as Go writes them as JSON.
  */
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -17,8 +17,8 @@
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /*
- * json-c gives each object and array some 700 bytes, so that a few MiB of "[[],[],..." would cost
- * gigabytes: they and their parts are counted before. What lies in strings is skipped.
+ * json-c uses some 700 bytes for each object and array, so a few MiB of "[[],[],..." would take
+ * gigabytes. Values are counted before parsing. Strings are skipped.
  */
 static bool bearable(const char *p, const char *end)
 {
@@ -79,8 +79,8 @@ const char *ck_info_text(struct json_object *json, size_t *ret_len)
 	return json_object_get_string(json);
 }
 
-/* as on the wire: a negative number is 64 bits of two's complement. What is over INT64_MAX is an
- * unsigned one. */
+/* As on the wire: a negative number is 64 bits of two's complement. A number over INT64_MAX is
+ * unsigned. */
 uint64_t ck_info_number(struct json_object *json)
 {
 	if (!json_object_is_type(json, json_type_int))
@@ -505,7 +505,8 @@ TABLE(cdi_device);
 static const struct place cdi_places[] = { OF("CDI_devices", 20, MESSAGES, cdi_device) };
 TABLE(cdi);
 
-/* into a message of CRI, which resources.c turns into NRI's; a key is the name of its field */
+/* into a message of CRI, which resources.c converts to NRI's; the keys are the names of its fields
+ * */
 static const struct place cri_hugepages_places[] = {
 	IS("page_size", CRI_HugepageLimit_page_size, TEXT),
 	IS("limit", CRI_HugepageLimit_limit, NUMBER),

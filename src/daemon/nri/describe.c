@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRI's answers and requests, walked; the JSON that some of them carry is read in
- * describe-json.c. */
+/* Reads CRI's answers and requests. describe-json.c reads the JSON that some of them contain. */
 #include <json-c/json_object.h>
 #include <stdbool.h>
 
@@ -38,7 +37,7 @@ static bool next(struct describe *d, struct ck_wire *wire, uint32_t number,
 static bool inside(struct describe *d, const struct ck_fields *fields, uint32_t number,
 		   struct ck_fields *ret_fields)
 {
-	struct ck_error *err = d->out.r < 0 ? NULL : d->err; /* the first failure is told */
+	struct ck_error *err = d->out.r < 0 ? NULL : d->err; /* the first error is kept */
 	failed(d, ck_fields_inside(fields, number, ret_fields, err));
 	return ck_fields_get(fields, number, CK_WIRE_BYTES);
 }
@@ -100,7 +99,7 @@ static struct ck_wire_field find_pair(struct describe *d, const struct ck_fields
 	return value;
 }
 
-/* each message of a list, by a function */
+/* a function for each message of a list */
 typedef void put_fn(struct describe *d, uint32_t to, const struct ck_fields *item);
 static void put_each(struct describe *d, uint32_t to, const struct ck_fields *fields, uint32_t from,
 		     put_fn *put)
@@ -132,7 +131,7 @@ static void put_mount(struct describe *d, uint32_t to, const struct ck_fields *m
 	ck_writer_close(&d->out, opened);
 }
 
-/* the runtime will find out what kind of device it is, and its numbers */
+/* the runtime looks up the type and numbers of the device */
 static void put_device(struct describe *d, uint32_t to, const struct ck_fields *device)
 {
 	size_t opened = ck_writer_open(&d->out, to);
@@ -205,7 +204,7 @@ static void put_numbers(struct describe *d, uint32_t to, const struct ck_fields 
 		failed(d, r);
 	}
 	if (d->out.bytes.len == opened)
-		d->out.bytes.len = before; /* there are none */
+		d->out.bytes.len = before; /* the list is empty */
 	else
 		ck_writer_close(&d->out, opened);
 }
@@ -234,7 +233,7 @@ static bool hex_digits(const unsigned char *p, size_t len)
 	return true;
 }
 
-/* an image's id: "sha256:" and 64 digits, which CRI-O writes without what is before them */
+/* an image's id: "sha256:" and 64 digits; CRI-O leaves out "sha256:" */
 static bool is_image_id(const struct ck_wire_field *field, bool *ret_bare)
 {
 	static const char prefix[] = "sha256:";
@@ -248,7 +247,7 @@ static bool is_image_id(const struct ck_wire_field *field, bool *ret_bare)
 	       hex_digits(field->data + before, digits);
 }
 
-/* the first of @ids that is one */
+/* the first image id among @ids */
 static void put_image_id(struct ck_writer *out, const struct ck_wire_field *const *ids, size_t n)
 {
 	bool bare;
@@ -309,7 +308,7 @@ struct answer {
 	struct json_object *info; /* NULL: none, or none that can be read */
 };
 
-/* the answers for pods and for containers have the same two fields at the same places */
+/* the answers for pods and for containers have the same numbers for these two fields */
 static void answer_read(struct describe *d, const void *response, size_t len,
 			struct answer *ret_answer)
 {
@@ -343,8 +342,8 @@ static int finish(struct describe *d, struct ck_bytes *ret_bytes)
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
-/* CRI-O writes what a pod was asked for into annotations of its spec, as JSON; under newer names
- * since 1.35 */
+/* CRI-O writes the requested values of a pod into annotations of its spec, as JSON; since 1.35 with
+ * other names */
 static void put_crio_resources(struct ck_writer *out, uint32_t to, struct json_object *annotations,
 			       const char *name, const char *older)
 {
@@ -420,7 +419,7 @@ int ck_describe_pod(const void *response, size_t len, struct ck_bytes *ret_pod,
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-/* the id, or the alias that plugins know it by */
+/* the id, or the alias that plugins know the container by */
 static void put_id(struct describe *d, const struct ck_fields *status)
 {
 	struct ck_wire_field alias =
@@ -452,7 +451,7 @@ static uint64_t nri_state(uint64_t cri)
 	return cri < CK_COUNT(states) ? states[cri] : NRI_UNKNOWN;
 }
 
-/* LinuxContainer, and what else comes out of the info */
+/* LinuxContainer, and other fields from the info */
 static void put_info(struct describe *d, const struct answer *answer)
 {
 	struct json_object *spec = ck_info_at(answer->info, "runtimeSpec");
@@ -514,9 +513,9 @@ int ck_describe_container(const void *response, size_t len, const char *sandbox_
 	return finish(&d, ret_container);
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* User of a security context; nothing if it leaves the user to the image */
+/* User of a security context; nothing if the image's user is taken */
 static void put_security_user(struct describe *d, const struct ck_fields *security)
 {
 	struct ck_fields user, group;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Discovery, as other runtimes do it, but for one thing: there an executable with an odd name, or a
- * configuration that cannot be read, ends NRI for all.
+ * Finds plugins as other runtimes do, with one difference: there, an executable with an odd name or
+ * an unreadable configuration disables NRI for all plugins.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static void file_free(struct ck_plugin_file *file)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* it becomes a string of a message, which plugins refuse as a whole if that is not UTF-8 */
+/* it becomes a string of a message; plugins refuse a message with a string that is not UTF-8 */
 static bool is_text(const char *text, size_t len)
 {
 	uint32_t c;
@@ -69,10 +69,10 @@ static bool is_text(const char *text, size_t len)
 	return true;
 }
 
-/* 1: it is there and could be read; 0: it is not there */
+/* 1: it was read; 0: it does not exist */
 static int read_file(const char *path, char **ret_text, struct ck_error *err)
 {
-	/* a FIFO must not hold us up */
+	/* opening a FIFO must not block */
 	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	if (fd < 0 && errno == ENOENT)
@@ -100,7 +100,7 @@ static int read_file(const char *path, char **ret_text, struct ck_error *err)
 	return 1;
 }
 
-/* NN-name.conf, or else name.conf, or none */
+/* NN-name.conf, else name.conf, else none */
 static int read_config(const struct finding *finding, struct ck_plugin_file *file,
 		       struct ck_error *err)
 {
@@ -147,8 +147,7 @@ static void make_environment(struct ck_plugin_file *file)
 	file->argv[0] = file->path;
 }
 
-/* 1: @ret_file is a plugin; 0: it is none. What keeps this one from being launched is odd's
- * business, and 0 */
+/* 1: @ret_file is a plugin; 0: it is none, or it cannot be launched and odd was called */
 static int look_at(const struct finding *finding, const char *name,
 		   struct ck_plugin_file **ret_file, struct ck_error *err)
 {
@@ -163,7 +162,7 @@ static int look_at(const struct finding *finding, const char *name,
 	if (stat(file->path, &st) < 0) {
 		odd(finding, CK_LOG_WARNING, name, "%s: not launched", strerror(errno));
 	} else if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111)) {
-		/* somebody's README */
+		/* such as a README */
 	} else if (!is_name(name)) {
 		odd(finding, CK_LOG_WARNING, name,
 		    "can be executed, but is not named as a plugin, such as 10-name: not launched");

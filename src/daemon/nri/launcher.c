@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The launcher and its parent speak over a socket of packets: a number and a descriptor there, a
- * pid or an errno back. The launcher holds nothing of the daemon's but the list, keeps every right
- * (what it starts needs them), and therefore believes nothing it is sent. It ends with the socket,
- * or with the thread that forked it.
+ * The launcher and its parent use a socket of packets: a request is a number and a descriptor, the
+ * answer is a pid or an errno. The launcher keeps all privileges, because plugins need them. So it
+ * holds nothing of the daemon's but the list, and checks everything it is sent. It ends with the
+ * socket, or with the thread that forked it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@
 #define CHANNEL_FD 3 /* of the launcher */
 
 struct request {
-	uint64_t number; /* of this request: a late answer must not pass for the next one's */
-	uint64_t until;  /* ns of CLOCK_BOOTTIME: nobody waits for it any more */
+	uint64_t number; /* tells a late answer from the answer to the next request */
+	uint64_t until;  /* ns of CLOCK_BOOTTIME, after which nobody waits for it */
 	uint32_t item;
 	uint32_t unused;
 };
@@ -91,8 +91,8 @@ static int send_request(int channel, const struct request *request, int fd)
 		       : -errno;
 }
 
-/* 1: a request, and *ret_fd is set or -1. 0: the end of the channel. -1: nothing, or not what a
- * parent sends */
+/* 1: a request, and *ret_fd is set or -1. 0: the end of the channel. -1: nothing, or no valid
+ * request */
 static int recv_request(int channel, struct request *ret_request, int *ret_fd)
 {
 	union control control = { 0 };
@@ -119,7 +119,7 @@ struct launcher_process {
 	size_t n;
 	int signals;
 	sigset_t before; /* the mask of the daemon as it was started */
-	pid_t *pids;     /* what was started and has not ended */
+	pid_t *pids;     /* plugins that were started and have not ended */
 	size_t pids_n;
 };
 
@@ -129,7 +129,7 @@ static void exec_item(const struct launcher_process *l, const struct ck_launch_i
 {
 	struct sigaction normal = { .sa_handler = SIG_DFL };
 	prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
-	setsid(); /* signals of a terminal are not for it */
+	setsid(); /* a terminal's signals must not reach it */
 	for (int signal = 1; signal < NSIG; signal++)
 		sigaction(signal, &normal, NULL);
 	sigprocmask(SIG_SETMASK, &l->before, NULL);
@@ -138,7 +138,7 @@ static void exec_item(const struct launcher_process *l, const struct ck_launch_i
 	if (item->env && nothing >= 0 &&
 	    (dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0))
 		nothing = -1;
-	/* over the launcher's own channel */
+	/* in place of the launcher's own channel */
 	if (report >= 0 && nothing >= 0 && dup2(fd, PLUGIN_FD) >= 0)
 		execve(item->argv[0], item->argv, item->env ? item->env : environ);
 	int e = errno;
@@ -167,7 +167,7 @@ static int start(struct launcher_process *l, const struct ck_launch_item *item, 
 	close(pipe_fds[1]);
 	if (pid < 0)
 		return e;
-	if (!wait_readable(report, until)) { /* a program on a file system that hangs */
+	if (!wait_readable(report, until)) { /* the program may be on a file system that hangs */
 		e = ETIMEDOUT;
 		kill(pid, SIGKILL);
 	} else if (read(report, &e, sizeof(e)) != (ssize_t)sizeof(e)) {
@@ -175,7 +175,7 @@ static int start(struct launcher_process *l, const struct ck_launch_item *item, 
 	}
 	if (e == 0)
 		l->pids[l->pids_n++] = *ret_pid = pid;
-	return e; /* a failed one is reaped as any other */
+	return e; /* a failed process is reaped like any other */
 }
 
 /* true: the channel has ended */
@@ -204,7 +204,7 @@ static void reap(struct launcher_process *l)
 				l->pids[i--] = l->pids[--l->pids_n];
 }
 
-/* true: SIGTERM, from whoever it was */
+/* true: SIGTERM has come */
 static bool read_signals(struct launcher_process *l)
 {
 	struct signalfd_siginfo info;
@@ -233,7 +233,7 @@ static int launcher_main(struct launcher_process *l)
 	return 0;
 }
 
-/* The child's own process, made from what the fork copied. Its answer is an exit status. */
+/* The launcher's process, with what the fork copied. Returns its exit status. */
 static int launcher_begin(const struct ck_launch_item *items, size_t n, int channel, pid_t parent)
 {
 	static const char *const of_the_daemon[] = { "NOTIFY_SOCKET", "LISTEN_FDS",
@@ -245,11 +245,11 @@ static int launcher_begin(const struct ck_launch_item *items, size_t n, int chan
 	sigaddset(&handled, SIGTERM);
 	sigaddset(&handled, SIGCHLD);
 	sigprocmask(SIG_SETMASK, &handled, &l.before);
-	signal(SIGINT, SIG_IGN); /* a terminal's; the daemon decides */
+	signal(SIGINT, SIG_IGN); /* from a terminal: the daemon decides */
 	signal(SIGHUP, SIG_IGN);
 	prctl(PR_SET_NAME, "crikeepd-launch", 0L, 0L, 0L);
 	prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
-	if (getppid() != parent) /* it died before it could be asked to tell */
+	if (getppid() != parent) /* it had died before its death could be signalled */
 		return 0;
 	for (size_t i = 0; i < CK_COUNT(of_the_daemon); i++)
 		unsetenv(of_the_daemon[i]);
@@ -297,7 +297,7 @@ pid_t ck_launcher_run(struct ck_launcher *launcher, unsigned i, int fd, struct c
 	close(fd);
 	if (r < 0)
 		return ck_fail_errno(err, CK_EIO, -r, "ask the launcher");
-	do { /* answers to earlier ones, which nobody waited for, are passed over */
+	do { /* late answers to earlier requests are skipped */
 		if (!wait_readable(launcher->fd, request.until))
 			return ck_fail(err, CK_EIO, "the launcher does not answer");
 		ssize_t n = recv(launcher->fd, &answer, sizeof(answer), MSG_DONTWAIT);

@@ -2,7 +2,7 @@
 #include "src/cri/message.h"
 #include "src/daemon/nri/resources.h"
 
-/* a wrapper is there only with a value: CRI's 0 is "not set" */
+/* a wrapper is written only for a value: 0 means "not set" in CRI */
 static void put_set(struct ck_writer *out, uint32_t field, uint64_t number)
 {
 	if (number)
@@ -59,7 +59,7 @@ int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_reso
 	put_text(&out, 6, &fields, CRI_LinuxContainerResources_cpuset_cpus);
 	put_text(&out, 7, &fields, CRI_LinuxContainerResources_cpuset_mems);
 	if (out.bytes.len == cpu)
-		out.bytes.len = before; /* nothing is said of it */
+		out.bytes.len = before; /* the message is empty */
 	else
 		ck_writer_close(&out, cpu);
 	struct ck_wire wire = fields.all;
@@ -74,11 +74,11 @@ int ck_resources_from_cri(const void *cri, size_t len, struct ck_bytes *ret_reso
 	return r < 0 ? r : out.r < 0 ? ck_nomem(err) : 0;
 }
 
-/* ---- and back -------------------------------------------------------------------------------- */
+/* ---- to CRI ---------------------------------------------------------------------------------- */
 
 enum { NOWHERE, WRAPPED, TEXT, INSIDE, ENTRIES };
 
-/* of a message of NRI's: where it goes, or what it is called in NRI's list of fields */
+/* of a message of NRI's: its field in CRI, or its name in NRI's list of fields */
 struct part {
 	uint32_t number;
 	int how;
@@ -185,7 +185,7 @@ int ck_resources_to_cri(const void *resources, size_t len, struct ck_bytes *ret_
 	int r = put_parts(&out, ck_wire_begin(resources, len), resources_parts, err);
 	if (r == 0 && out.r < 0)
 		r = ck_nomem(err);
-	*ret_cri = out.bytes; /* it may have moved */
+	*ret_cri = out.bytes; /* its memory may have moved */
 	if (r < 0)
 		ret_cri->len = before;
 	return r;
