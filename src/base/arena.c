@@ -37,7 +37,7 @@ static void *failed(struct ck_arena *arena, int code)
 	return NULL;
 }
 
-/* pieces are cut off the end of the newest block */
+/* pieces are taken from the end of the newest block */
 void *ck_arena_alloc(struct ck_arena *arena, size_t size)
 {
 	if (size > arena->max)
@@ -103,7 +103,7 @@ int ck_arena_fail(const struct ck_arena *arena, struct ck_error *err)
 static bool is_text(const unsigned char *p, size_t len)
 {
 	while (len) {
-		/* a character that is cut off must not be looked for behind the field */
+		/* do not read behind the field for the rest of a character that is cut off */
 		char end[5] = { 0 };
 		uint32_t c = *p;
 		size_t n = c < 0x80 ? 1
@@ -117,8 +117,8 @@ static bool is_text(const unsigned char *p, size_t len)
 	return true;
 }
 
-/* protobuf-c takes any bytes for a text, and ends it at a NUL. Depth is that of @type, which holds
- * no message of its own type */
+/* protobuf-c accepts any bytes as a text and ends it at a NUL. The recursion ends, because no
+ * message holds one of its own type. */
 static int check_texts(const ProtobufCMessageDescriptor *type, struct ck_wire wire,
 		       struct ck_error *err)
 {

@@ -5,7 +5,7 @@
  * only one. */
 #include "src/base/error.h"
 
-/* ck_capabilities_drop - give up every capability and new privileges, for good and for all children.
- * uid 0 is then an owner of files and no more. -CK_EIO, -CK_ENOMEM */
+/* ck_capabilities_drop - give up every capability and new privileges, for ever and for all
+ * children. uid 0 is then only an owner of files. -CK_EIO, -CK_ENOMEM */
 int ck_capabilities_drop(struct ck_error *err);
 #endif

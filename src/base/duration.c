@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations, read strictly: "10min", "30" and "30s5m" are slips of the pen, not spans. */
+/* Durations, read strictly: "10min", "30" and "30s5m" are mistakes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ const struct ck_duration_unit ck_duration_units[CK_DURATION_UNITS] = {
 	{ "s", CK_NS_PER_S },         { "ms", CK_NS_PER_MS },
 };
 
-/* a decimal number, of which nine digits behind the point count; in billionths */
+/* a decimal number in billionths; only nine digits behind the point count */
 static const char *parse_number(const char *s, uint64_t *ret_whole, uint64_t *ret_billionths)
 {
 	uint64_t whole = 0, billionths = 0, place = 100000000;
@@ -73,7 +73,7 @@ const char *ck_duration_print(uint64_t ns, char *buf)
 		return strcpy(buf, "0s");
 	for (size_t i = 0; i < CK_DURATION_UNITS && ns; i++) {
 		const struct ck_duration_unit *unit = &ck_duration_units[i];
-		/* what is below it becomes digits behind the point */
+		/* the rest becomes digits behind the point */
 		bool last = i + 1 == CK_DURATION_UNITS;
 		if (ns < unit->ns && !last)
 			continue;

@@ -13,10 +13,10 @@ extern const struct ck_duration_unit { /* largest first */
 	uint64_t ns;
 } ck_duration_units[CK_DURATION_UNITS];
 
-/* ck_duration_parse - units d h m s ms, largest first, each once; the whole of @s. false: not a
- * duration, *ret_ns as it was */
+/* ck_duration_parse - the whole of @s, with the units d h m s ms, largest first and each once.
+ * false: not a duration; *ret_ns is unchanged */
 bool ck_duration_parse(const char *s, uint64_t *ret_ns);
-/* ck_duration_print - so that ck_duration_parse() reads the same: "1h30m", "0s". Return: @buf
+/* ck_duration_print - in a form that ck_duration_parse() reads: "1h30m", "0s". Return: @buf
  * (CK_DURATION_TEXT bytes) */
 const char *ck_duration_print(uint64_t ns, char *buf);
 #endif

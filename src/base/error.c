@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling struct ck_error: fixed size, no allocation, so that it also works when memory is gone. */
+/* Filling struct ck_error. It has a fixed size, so this also works without memory. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ const char *ck_strerror(int code)
 	return code ? "unknown error" : "success";
 }
 
-/* what the caller hears */
+/* the text for the caller */
 int ck_error_grpc(const struct ck_error *err)
 {
 	switch (err ? err->code : 0) {

@@ -13,9 +13,9 @@ int ck_fail(struct ck_error *err, int code, const char *fmt, ...) CK_PRINTF(3, 4
 int ck_fail_errno(struct ck_error *err, int code, int sys, const char *fmt, ...) CK_PRINTF(4, 5);
 /* ck_context - put "phrase: " before the text; returns @r, so that it can be returned */
 int ck_context(struct ck_error *err, int r, const char *fmt, ...) CK_PRINTF(3, 4);
-/* ck_nomem - the one error that must not need memory */
+/* ck_nomem - out of memory: -CK_ENOMEM. It needs no memory itself */
 int ck_nomem(struct ck_error *err);
-/* ck_grpc_name - "NOT_FOUND" for 5; "CODE(n)" is not made up: unknown numbers give "UNKNOWN" */
+/* ck_grpc_name - "NOT_FOUND" for 5; "UNKNOWN" for numbers that gRPC does not define */
 const char *ck_grpc_name(int grpc);
 
 enum ck_grpc { /* google.rpc.Code */

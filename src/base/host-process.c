@@ -57,7 +57,7 @@ int ck_thread_start(pthread_t *ret_thread, void *(*main)(void *userdata), void *
 	if (pthread_attr_getstacksize(&attr, &stack) == 0 && stack < CK_THREAD_STACK)
 		pthread_attr_setstacksize(&attr, CK_THREAD_STACK);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the host's */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the host gets all signals */
 	r = pthread_create(ret_thread, &attr, main, userdata);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);

@@ -1,150 +1,150 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CK_LIMITS_H
-#define CK_LIMITS_H
-/* Every limit of crikeep, with its reason. A limit is met with a clear error, never by cutting what
- * matters. */
+#ifndef CK_BASE_LIMITS_H
+#define CK_BASE_LIMITS_H
+/* Every limit of crikeep, with its reason. What exceeds a limit fails with a clear error; nothing
+ * that matters is cut. */
 
 #define CK_NS_PER_MS UINT64_C(1000000)
 #define CK_NS_PER_S  UINT64_C(1000000000)
 
-/* what comes in */
-#define CK_REQUEST_MAX     (16u << 20) /* the kubelet's and containerd's own message limit */
-/* a create's response is one id of 64 digits; unknown fields may follow */
+/* requests and replies */
+#define CK_REQUEST_MAX     (16u << 20) /* the limit of the kubelet and of containerd */
+/* the response of a create is one id of 64 digits; unknown fields may follow */
 #define CK_REPLY_MAX       (64u << 10)
 #define CK_ID_MAX          1024u       /* runtimes use 64; CRI sets no limit */
 #define CK_NAME_MAX_LEN    1024u       /* Kubernetes names end at 253, uids at 36 or 63 */
-#define CK_PATH_DEPTH_MAX  16u         /* messages in messages; CRI v1 needs 6 */
+#define CK_PATH_DEPTH_MAX  16u         /* messages inside messages; CRI v1 has 6 */
 #define CK_FIELDS_MAX      65536u      /* fields of one request; a real pod has 60 to 500 */
-#define CK_DIFF_PATHS_MAX  16u         /* paths named in an error; then "and N more" */
+#define CK_DIFF_PATHS_MAX  16u         /* paths named in an error, before "and N more" */
 #define CK_STAGE_MAX       64u         /* the longest known stage has 37 bytes */
-#define CK_TEXT_MAX        256u        /* text from a runtime, CNI or plugin, after redaction */
-/* status message and details kept for waiters: what fits into one HTTP/2 header block */
+#define CK_TEXT_MAX        256u        /* a text from a runtime, CNI or plugin, redacted */
+/* status message and details that are kept for waiters: one HTTP/2 header block */
 #define CK_STATUS_MAX      (64u << 10)
-#define CK_TOLD_MAX        4096u       /* names of plugins told: 100 plugins of 40 bytes */
+#define CK_TOLD_MAX        4096u       /* names of notified plugins: 100 of 40 bytes */
 #define CK_REDACT_MIN       4u          /* shorter strings of a request occur in ordinary words */
 /* a longer word without a blank, dot or slash is a key, a digest or an id, not prose */
 #define CK_REDACT_WORD      24u
 
 /* the daemon */
-/* CRI-O's own limit; the longest message crikeepd takes apart, creates excepted */
+/* the longest message that crikeepd reads, besides creates; also CRI-O's limit */
 #define CK_LIST_MAX        (80u << 20)
-/* three lists of that size at once; one client that stops reading gets no more */
+/* three lists of that size at once; a client that stops reading gets no more */
 #define CK_CLIENT_MEMORY   (256u << 20)
-/* held for one call that is passed on: 15 MiB in 26 ms, and 200 stalled readers fit */
+/* held for one call that is passed on: 15 MiB take 26 ms, and 200 stalled readers fit */
 #define CK_STREAM_WINDOW   (256u << 10)
-/* advertised: a longer error text costs its own call, not the connection */
+/* advertised, so that a longer error text fails its call and not the connection */
 #define CK_HEADER_LIST_MAX 65536u
-/* what HTTP/2 adds to a header's two texts when it measures a list */
+/* added to the two texts of each header when HTTP/2 measures a list */
 #define CK_HEADER_EXTRA    32u
 #define CK_HEADERS_MAX     128u        /* in one block; a kubelet sends 8 to 12, tracing adds 2 */
-/* given back as bytes come in, so it bounds nothing; large, to be given back rarely */
+/* given back as bytes come in, so it bounds nothing; large, so that this is rare */
 #define CK_CONNECTION_WINDOW (16 << 20)
-/* to a full socket, which is not read until they are fewer: 500 creates' answers */
+/* waiting for a full socket, which is not read meanwhile: the answers of 500 creates */
 #define CK_FRAMES_WAITING  1024u
-#define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not keep the kubelet's lists out */
-/* waiting for one subscriber: its window twice, and 200 commits of full pods */
+#define CK_STREAMS_MAX     0x7fffffffu /* waiting creates must not block the kubelet's lists */
+/* queued for one subscriber: twice its window, and 200 commits of full pods */
 #define CK_EVENTS_QUEUED   (1u << 20)
-/* ids whose CREATED and STARTED a subscriber had: a late event comes within fewer commits */
+/* ids whose CREATED and STARTED a subscriber got; a late event comes within fewer commits */
 #define CK_EVENTS_TOLD     1024u
-/* commits whose status is asked for at once: as many as a kubelet's pod workers would */
+/* commits whose status is asked for at once, as a kubelet's pod workers would */
 #define CK_ANNOUNCE_MAX    8u
-/* such a block goes back to the system when it is freed; below, lists of 500 pods */
+/* a freed block of this size goes back to the system; lists of 500 pods are smaller */
 #define CK_MAP_FROM        (256u << 10)
 #define CK_SOCKET_READ     (64u << 10) /* bytes read at once */
-/* pause before the runtime is dialled again, doubling; as cri-client does */
+/* pauses before the runtime is dialled again; they double, as cri-client's do */
 #define CK_CONNECT_MIN     (100 * CK_NS_PER_MS)
 #define CK_CONNECT_MAX     (3 * CK_NS_PER_S)
 #define CK_PATH_MAX        4096u       /* a file's path: PATH_MAX */
-#define CK_START_TIMEOUT   (60 * CK_NS_PER_S)   /* a runtime of a starting node */
-#define CK_STOP_WAIT       (80 * CK_NS_PER_S)   /* below systemd's 90 s until SIGKILL */
-/* a create may take longer than its caller waits, at least by this */
+#define CK_START_TIMEOUT   (60 * CK_NS_PER_S)   /* for the runtime of a starting node */
+#define CK_STOP_WAIT       (80 * CK_NS_PER_S)   /* systemd sends SIGKILL after 90 s */
+/* a create may take at least this much longer than its caller waits */
 #define CK_CREATE_EXTRA    (30 * CK_NS_PER_S)
-#define CK_ASK_TIMEOUT     (30 * CK_NS_PER_S)   /* a list or a status of our own */
-/* stopping a pod that is removed by a caller without a deadline: graces are shorter */
+#define CK_ASK_TIMEOUT     (30 * CK_NS_PER_S)   /* for our own lists and statuses */
+/* to stop a pod whose removal has no deadline; grace periods are shorter */
 #define CK_STOP_MAX        (600 * CK_NS_PER_S)
-/* no descriptor is left: clients wait in the listener's queue */
+/* when no descriptor is left; clients wait in the queue of the socket */
 #define CK_ACCEPT_PAUSE    (100 * CK_NS_PER_MS)
-/* the last creation has ended: who waits for it is answered before the end */
+/* after the last creation, so that its waiters are answered before the end */
 #define CK_STOP_SETTLE     (100 * CK_NS_PER_MS)
-/* a call refused unseen: each GOAWAY may come a few calls after the last one */
+/* of a call that was refused without being begun; GOAWAYs may follow each other closely */
 #define CK_SEND_AGAIN_MAX  8u
-#define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list at start or reconnect failed */
-/* K7: an answer nobody complained of by then has arrived */
+#define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list failed at start or reconnect */
+/* K7: an answer without a complaint by then has arrived */
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)
-/* for a fork and an exec, while nothing else is served */
+/* for a fork and an exec; nothing else is served meanwhile */
 #define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)
-/* the exporter's for the text; Prometheus gives up after 10 s */
+/* the exporter waits so long for the text; Prometheus gives up after 10 s */
 #define CK_METRICS_WAIT    (3 * CK_NS_PER_S)
-/* what the exporter takes; the text has some 25 KiB */
+/* the longest text the exporter accepts; it has about 25 KiB */
 #define CK_METRICS_MAX     (1u << 20)
-#define CK_METRICS_END     "# EOF\n"            /* its last line: a text without it was cut */
-/* for the start of crikeep-sim; it waits up to 2 s for the end of an earlier one */
+#define CK_METRICS_END     "# EOF\n"            /* its last line; without it the text is cut */
+/* for the start of crikeep-sim, which waits up to 2 s for an earlier one to end */
 #define CK_SIMULATOR_WAIT  (10 * CK_NS_PER_S)
-/* events queued for one subscriber of the simulated runtime, which then loses it */
+/* events queued for one subscriber of the simulated runtime; more end its stream */
 #define CK_SIM_EVENTS_MAX  (16u << 20)
-/* objects it has from the start: a hundred times what a node holds */
+/* objects that it has from the start: a hundred times those of a node */
 #define CK_SIM_COUNT_MAX   1000000u
-#define CK_SIM_SIZE_MAX    (1u << 30)  /* of a message or a text it is told to make or to take */
+#define CK_SIM_SIZE_MAX    (1u << 30)  /* of a message or text that it is told to make or accept */
 
-#define CK_CONF_FILE_MAX   (256u << 10) /* crikeep.yaml with each key explained has 8 KiB */
-/* of one list: uids, patterns; no node has so many agents */
+#define CK_CONF_FILE_MAX   (256u << 10) /* crikeep.yaml with every key explained has 8 KiB */
+/* of one list (uids, patterns); no node has so many agents */
 #define CK_CONF_ITEMS_MAX  256u
 #define CK_CONF_VALUE_MAX  4096u        /* of one value: PATH_MAX */
 #define CK_SOCKET_PATH_MAX 107u         /* sun_path without its NUL */
-/* of our own: bound as ".NAME.new" and renamed */
+/* for our own sockets, which are bound as ".NAME.new" and renamed */
 #define CK_LISTEN_PATH_MAX (CK_SOCKET_PATH_MAX - 5u)
-/* below PIPE_BUF: a pipe takes it whole or not at all; an error has 512 at most */
+/* below PIPE_BUF, so a pipe takes it whole or not at all; an error has at most 512 */
 #define CK_LOG_LINE        2048u
-#define CK_LOG_SAME        8u           /* lines remembered to be written once a second only */
+#define CK_LOG_SAME        8u           /* lines remembered; each is written once a second */
 
 /* NRI */
-/* what Go's side writes at most: a ttrpc message of 4 MiB with its header */
+/* the most that Go's side writes: a ttrpc message of 4 MiB with its header */
 #define CK_MUX_FRAME_MAX   4194314u
-#define CK_MUX_FIRST       4096u    /* the first frame of a message: the buffer of Go's reader */
-#define CK_TTRPC_MAX       (4u << 20) /* one message, envelope included: ttrpc's own limit */
-/* of them, kept for what is around a list: service, method, lengths, time-out need 80 */
+#define CK_MUX_FIRST       4096u    /* first frame of a message: the buffer of Go's reader */
+#define CK_TTRPC_MAX       (4u << 20) /* one message with its envelope: ttrpc's limit */
+/* part of it, for what is around a list: service, method, lengths, timeout need 80 */
 #define CK_TTRPC_ENVELOPE  256u
-#define CK_TTRPC_CALLS_MAX 64u      /* of a plugin's, unanswered: a sane one has one */
-/* unread by a plugin that calls us: a list, an event and two answers, each of 4 MiB */
+#define CK_TTRPC_CALLS_MAX 64u      /* a plugin's unanswered calls; a sane one has one */
+/* not read yet by a plugin: a list, an event and two answers, each of 4 MiB */
 #define CK_TTRPC_OUT_MAX   (16u << 20)
-/* connections; their names fit into one entry's told list (CK_TOLD_MAX) */
+/* connections; their names fit into the list of one entry (CK_TOLD_MAX) */
 #define CK_NRI_PLUGINS_MAX 60u
-/* a create's request that plugins change, unpacked: 16 MiB of texts take 64 */
+/* a create request that plugins change, unpacked: 16 MiB of texts take 64 */
 #define CK_APPLY_MAX       (256u << 20)
-#define CK_NRI_NAME_MAX    63u      /* "NN-name": file names of plugins have 10 to 30 */
-/* events waiting for one plugin, which is then disconnected (H5) */
+#define CK_NRI_NAME_MAX    63u      /* "NN-name"; plugins have 10 to 30 */
+/* events queued for one plugin; more disconnect it (H5) */
 #define CK_NRI_QUEUE_MAX   1024u
-/* containers the answers to one event may update or evict: ten times what a node runs */
+/* containers that the answers to one event may update or evict: ten times those of a node */
 #define CK_NRI_CHANGES_MAX 1024u
-/* mounts, variables and the like they may change of one container; an env has hundreds */
+/* mounts, variables and so on of one container that they may change; an env has hundreds */
 #define CK_NRI_ENTRIES_MAX 4096u
-/* what they and the container take unpacked: a message of 4 MiB takes 10 to 40 */
+/* these and the container, unpacked; a message of 4 MiB takes 10 to 40 */
 #define CK_NRI_MERGE_MAX   (64u << 20)
-/* descriptions asked of the host: as many as it has calls for evictions */
+/* descriptions asked of the host at once; it makes as many calls for evictions */
 #define CK_NRI_DESCRIBE_AT_ONCE 8u
-/* the JSON in a verbose status: containerd's has 10 to 40 KiB; of more than 4 MiB plugins could not
- * be told anyway */
+/* the JSON in a verbose status; containerd's has 10 to 40 KiB, and more than 4 MiB does not fit
+ * into a message to a plugin */
 #define CK_INFO_MAX        (4u << 20)
 #define CK_INFO_PARTS_MAX  32768u   /* objects, arrays and their parts; a seccomp profile has 600 */
-/* json-c's own; the argument of a system call in a seccomp profile is at 8 */
+/* json-c's limit; arguments of system calls in a seccomp profile are at 8 */
 #define CK_INFO_DEPTH_MAX  32
-/* adjusted requests remembered: more creations than are lost at once on a busy node */
+/* adjusted requests that are remembered; a busy node loses fewer creations at once */
 #define CK_NRI_CONSULTED_MAX 64u
-#define CK_NRI_CONFIG_MAX  (1u << 20) /* a drop-in file: it travels in one message */
+#define CK_NRI_CONFIG_MAX  (1u << 20) /* a drop-in file, sent in one message */
 #define CK_NRI_REGISTRATION_TIMEOUT (5 * CK_NS_PER_S)  /* * Go's */
 #define CK_NRI_REQUEST_TIMEOUT      (2 * CK_NS_PER_S)  /* * Go's */
 /* * critest's plugin takes a little over 2 s */
 #define CK_NRI_SYNCHRONIZE_TIMEOUT  (10 * CK_NS_PER_S)
 #define CK_NRI_LATE_MAX             (10 * CK_NS_PER_S) /* H5 */
 #define CK_NRI_DESCRIBE_AGAIN       (250 * CK_NS_PER_MS) /* doubling, to 2 s */
-/* a runtime that cannot say what it made by then: the event fails */
+/* if the runtime cannot describe an object by then, the event fails */
 #define CK_NRI_DESCRIBE_MAX         (30 * CK_NS_PER_S)
-#define CK_NRI_EVICT_GRACE          (30 * CK_NS_PER_S)   /* * Kubernetes' own grace */
-/* between two looks for containers that have ended: a kubelet's own */
+#define CK_NRI_EVICT_GRACE          (30 * CK_NS_PER_S)   /* * Kubernetes' default */
+/* between two looks for containers that have ended, as a kubelet does */
 #define CK_NRI_EXITS_PAUSE          (1 * CK_NS_PER_S)
-/* between two writings of the status file */
+/* between two writes of the status file */
 #define CK_NRI_STATUS_PAUSE         (1 * CK_NS_PER_S)
-/* the status file; that of 60 plugins with the longest texts has 97 KiB */
+/* the status file; 60 plugins with the longest texts make 97 KiB */
 #define CK_STATUS_FILE_MAX (256u << 10)
 
 /* the store */
@@ -153,43 +153,43 @@
 #define CK_WAL_LIMIT       (4u << 20)
 /* bytes of a file that is copied to be read; a full history is 20 MiB */
 #define CK_COPY_MAX        (1u << 30)
-/* each time the WAL starts anew spoils one; a busy owner's does some times a second */
+/* a copy fails if the WAL starts anew meanwhile; a busy owner's does so some times a second */
 #define CK_COPY_TRIES      100
-#define CK_COPY_PAUSE      (2 * (long)CK_NS_PER_MS) /* between two of them */
+#define CK_COPY_PAUSE      (2 * (long)CK_NS_PER_MS) /* between two tries */
 #define CK_ADMIN_REQUEST_MAX        4096u       /* bytes of one request */
 #define CK_ADMIN_REQUESTS_MAX      256u        /* requests read in one round */
 #define CK_KEY_BYTES       32u         /* the digest key file */
 
 /* time (nanoseconds); those marked * are defaults of struct ck_options */
-/* * the kubelet's longest wait and its pause are 240 + 15 s */
+/* * the longest wait of the kubelet and its pause are 240 + 15 s */
 #define CK_TTL              (600 * CK_NS_PER_S)
-/* * without any, a hung CNI plugin would never be killed */
+/* * without one, a hung CNI plugin would never be killed */
 #define CK_CREATE_DEADLINE  (900 * CK_NS_PER_S)
 #define CK_LOST_GRACE       (30 * CK_NS_PER_S)  /* * */
 #define CK_SUPERSEDE_WAIT   (20 * CK_NS_PER_S)  /* * */
 #define CK_DESTROY_TIMEOUT  (60 * CK_NS_PER_S)  /* * */
-/* K2: an answer needs time to travel; crictl's shortest deadline is 2 s */
+/* K2: an answer takes time to arrive; crictl's shortest deadline is 2 s */
 #define CK_MARGIN_MIN       (250 * CK_NS_PER_MS)
 #define CK_MARGIN_MAX       (1 * CK_NS_PER_S)
 #define CK_MARGIN_PERCENT   2u
 #define CK_INSPECT_AGAIN    (500 * CK_NS_PER_MS) /* K6 */
 #define CK_LIST_AGAIN_MIN   (250 * CK_NS_PER_MS) /* K8 */
 #define CK_LIST_AGAIN_MAX   (5 * CK_NS_PER_S)
-/* K8: absent for so long, a waiting turn may ask once again */
+/* K8: after so long an absence a waiting turn may send its request once more */
 #define CK_RESEND_AFTER     (5 * CK_NS_PER_S)
 #define CK_BACKOFF_MIN      (1 * CK_NS_PER_S)    /* K18 */
 #define CK_BACKOFF_MAX      (60 * CK_NS_PER_S)
 #define CK_TOMBSTONE        (60 * CK_NS_PER_S)   /* K21 */
 #define CK_OPEN_GRACE       (60 * CK_NS_PER_S)   /* K15: nobody could repeat while we were down */
-/* K15: a loop that stood still serves clients before timers */
+/* K15: after a gap of this length the loop serves clients before timers */
 #define CK_GAP              (1 * CK_NS_PER_S)
 #define CK_RETRY_WRITE      (1 * CK_NS_PER_S)    /* K32 */
 #define CK_TTL_SLACK        (50 * CK_NS_PER_MS)  /* K28 */
 
-/* a year; sums of a few stay far from overflow */
+/* a year; the sum of a few does not overflow */
 #define CK_DURATION_MAX     (31536000 * CK_NS_PER_S)
-/* of our threads, at least: a host's default may be 16 KiB, and they call it */
+/* at least, for our threads, which call the host; its default may be 16 KiB */
 #define CK_THREAD_STACK     (256u * 1024)
-#define CK_DESTROYS_MAX     8u  /* K18: a busy node must not be stormed with removals */
+#define CK_DESTROYS_MAX     8u  /* K18: a busy node must not get too many removals at once */
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where log lines go, and what is done when they cannot go there. sd_journal_send() would wait for
- * a journal that does not read; the socket is written to directly. A standard error that is a pipe,
- * terminal or socket stays blocking for others who have it: a pipe or terminal is opened once more,
- * a socket is asked per call; a terminal of somebody else, which cannot be opened, is made
- * non-blocking for the one call.
+ * Writing log lines without blocking. sd_journal_send() would wait for a journal that does not
+ * read, so lines are written to its socket directly. Standard error stays blocking for other
+ * processes that share it: a pipe or terminal is opened once more, and on a socket each call says
+ * that it must not block. Another user's terminal cannot be opened; it is made non-blocking for the
+ * one call.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@
 enum way {
 	NOWHERE,
 	JOURNAL,
-	SOCKET, /* standard error is one */
+	SOCKET, /* standard error is a socket */
 	FILE_,  /* opened by us, non-blocking; or a regular file */
 	SHARED, /* a terminal or pipe that cannot be opened again */
 };
@@ -53,7 +53,7 @@ static struct {
 	bool in_line;     /* the last line was written in part */
 	uint64_t dialled; /* when the journal was last connected to */
 	struct sockaddr_un journal;
-	uint64_t dropped, told; /* lines; of which have been said to be */
+	uint64_t dropped, told; /* lines dropped, and how many of them were reported */
 	struct line lines[CK_LOG_SAME];
 } sink = { .lock = PTHREAD_MUTEX_INITIALIZER, .name = "crikeepd", .level = CK_LOG_INFO, .fd = -1 };
 
@@ -167,8 +167,8 @@ uint64_t ck_log_dropped(void)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A journal that was not there, or went, is connected to again, once a second; for a datagram
- * socket that takes no time. */
+/* A journal that was not there, or has gone, is tried again once a second. Connecting a datagram
+ * socket takes no time. */
 static bool dial_again(int e, uint64_t now)
 {
 	if ((e != ECONNREFUSED && e != ENOTCONN && e != EDESTADDRREQ && e != ECONNRESET) ||
@@ -216,7 +216,7 @@ static bool write_stderr(enum ck_log_level level, const char *text)
 	bool known = (size_t)level < CK_COUNT(words) && words[level];
 	if (sink.prefix)
 		snprintf(prefix, sizeof(prefix), "<%d>", (int)level & 7);
-	/* a line that was begun is ended first, so that this one is whole */
+	/* end a line that was written in part, so that this one is whole */
 	int n = snprintf(line, sizeof(line), "%s%s%s: %s%s\n", sink.in_line ? "\n" : "", prefix,
 			 sink.name, known ? words[level] : "", text);
 	ssize_t done = write_some(line, (size_t)n);
@@ -236,7 +236,7 @@ static bool write_line(enum ck_log_level level, const char *text, uint64_t now)
 	return done;
 }
 
-/* before the first line that gets through: how many did not */
+/* report how many lines were dropped, before the first line that can be written */
 static bool tell_dropped(uint64_t now)
 {
 	char text[96];
@@ -252,8 +252,8 @@ static bool tell_dropped(uint64_t now)
 	return done;
 }
 
-/* Was this written within the last second? If not, it is now; @ret_left_out: how often it was left
- * out since. */
+/* Was this text written within the last second? If not, it is remembered as written now;
+ * @ret_left_out: how often it was left out since the last time. */
 static bool is_repeated(enum ck_log_level level, const char *text, uint64_t now,
 			unsigned *ret_left_out)
 {

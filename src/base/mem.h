@@ -15,8 +15,8 @@ void *ck_memdup(const void *p, size_t n);
 
 #define CK_NEW(type) ((type *)ck_alloc(sizeof(type)))
 
-/* CK_AUTO(ck_turn) *t: ck_turn_free(t) on every way out; CK_TAKE(t) lets go. The type's header says
- * CK_AUTO_DEFINE. */
+/* CK_AUTO(ck_turn) *t: ck_turn_free(t) is called on every way out, unless CK_TAKE(t) took it. The
+ * header of the type has CK_AUTO_DEFINE. */
 #define CK_AUTO_DEFINE(name)                                \
 	static inline void name##_auto(struct name **p)     \
 	{                                                   \
@@ -42,8 +42,8 @@ static inline void ck_close_auto(int *fd)
 
 #define CK_COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-/* CK_NEVER(x): x cannot be true; under test it aborts, in a release the caller's error path is
- * taken */
+/* CK_NEVER(x): x cannot be true. If it is, a test build aborts, and a release takes the caller's
+ * error path. */
 #ifdef CK_TESTING
 #define CK_NEVER(x) ((x) ? (abort(), 1) : 0)
 #else

@@ -8,7 +8,7 @@
 
 size_t ck_utf8_next(const char *s, uint32_t *ret_char)
 {
-	/* of each length: a longer form is an alias */
+	/* by length; a smaller character in this length is an alias and refused */
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)s;
 	if (*p < 0x80) {
@@ -21,7 +21,7 @@ size_t ck_utf8_next(const char *s, uint32_t *ret_char)
 					     : 0;
 	uint32_t c = n ? *p & (0xFFu >> (n + 1)) : 0;
 	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xC0) != 0x80) /* stops at the end of the string, too */
+		if ((p[i] & 0xC0) != 0x80) /* also at the end of the string */
 			return 0;
 		c = c << 6 | (p[i] & 0x3F);
 	}
@@ -55,7 +55,7 @@ bool ck_utf8_unsafe(uint32_t c)
 size_t ck_utf8_clean(const char *s, bool ascii, char *buf, size_t size)
 {
 	static const char cut[] = "...";
-	size_t len = 0, keep = 0; /* the most that leaves room for the dots */
+	size_t len = 0, keep = 0; /* the longest text that leaves room for the dots */
 	while (*s) {
 		uint32_t c;
 		size_t n = ck_utf8_next(s, &c), bytes = n ? n : 1;

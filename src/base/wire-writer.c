@@ -31,7 +31,7 @@ size_t ck_writer_open(struct ck_writer *out, uint32_t field)
 	return out->bytes.len;
 }
 
-/* the length goes before the message, and is known only now */
+/* the length stands before the message and is known only now */
 void ck_writer_close(struct ck_writer *out, size_t opened)
 {
 	if (out->r < 0)
@@ -47,14 +47,14 @@ void ck_writer_close(struct ck_writer *out, size_t opened)
 	memcpy(at, number, n);
 }
 
-/* the length of the character at @p, which has @left bytes behind it; 0: it is none */
+/* the length of the character at @p, where @left bytes are left; 0: it is no character */
 static size_t character(const unsigned char *p, size_t left)
 {
 	char copy[5] = "";
 	uint32_t c;
 	if (*p < 0x80)
 		return 1;
-	memcpy(copy, p, left < 4 ? left : 4); /* it is looked at up to a NUL */
+	memcpy(copy, p, left < 4 ? left : 4); /* ck_utf8_next() stops at a NUL */
 	return ck_utf8_next(copy, &c);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading protobuf bytes in place. Every read is bounded by the message it is in, so an inner
+/* Reading protobuf bytes in place. Each read is bounded by the message around it, so an inner
  * length cannot reach outside. */
 #include <stdbool.h>
 
@@ -40,7 +40,7 @@ static int malformed_number(const struct ck_wire *wire, const unsigned char *at,
 
 struct number { /* by value, so that it stays in registers */
 	uint64_t value;
-	const unsigned char *end; /* what follows it; NULL: malformed */
+	const unsigned char *end; /* the byte after it; NULL: malformed */
 };
 
 static struct number read_long_varint(const unsigned char *p, const unsigned char *end)
@@ -94,7 +94,7 @@ int ck_wire_next(struct ck_wire *wire, struct ck_wire_field *ret_field, struct c
 	field.number = (uint32_t)(tag.value >> 3);
 	field.type = (enum ck_wire_type)(tag.value & 7);
 	switch (tag.value & 7) {
-	case CK_WIRE_BYTES: /* the number is their length */
+	case CK_WIRE_BYTES: /* the number is the length */
 	case CK_WIRE_VARINT:
 		number = read_varint(tag.end, end);
 		break;

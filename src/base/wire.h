@@ -2,9 +2,9 @@
 #ifndef CK_BASE_WIRE_H
 #define CK_BASE_WIRE_H
 /*
- * Reading protobuf bytes in place: one field after the other, bounds checked, nothing copied,
- * nothing allocated. What a field means is the caller's business. Groups (wire types 3 and 4, in no
- * CRI message) and the unassigned types 6 and 7 are errors.
+ * Reading protobuf bytes in place, one field after the other. Bounds are checked; nothing is copied
+ * or allocated. Groups (wire types 3 and 4, which no message of CRI has) and the unassigned types 6
+ * and 7 are errors.
  */
 #include "src/crikeep.h"
 
@@ -17,9 +17,9 @@ enum ck_wire_type {
 
 enum { CK_MAP_KEY = 1, CK_MAP_VALUE = 2 }; /* an entry of a map is a message of these two */
 
-struct ck_wire { /* what is left of one message; copy it to come back later */
+struct ck_wire { /* the rest of one message; a copy can be read again later */
 	const unsigned char *p, *end;
-	/* where the outermost message begins: errors count from there */
+	/* the beginning of the outermost message; errors count bytes from there */
 	const unsigned char *request;
 };
 
