@@ -12,7 +12,7 @@
  *	if (r == CK_WAIT)
  *		r = ck_turn_wait(turn, &err);
  *	if (r == CK_CREATE) {
- *		... make the sandbox ...
+ *		... create the sandbox ...
  *		r = ck_turn_finish(turn, &result, &err);
  *		if (r == CK_WAIT)
  *			r = ck_turn_wait(turn, &err);
@@ -21,24 +21,32 @@
  *		... answer with ck_turn_reply(turn) ...
  *	ck_turn_free(turn);
  *
- * Words. An entry is one row of the cache: slot (what the kubelet wants filled), attempt,
- * fingerprint of the request, state. A turn is one caller's passage through the cache. Hidden:
- * exists in the runtime, but is not committed; a host leaves it out of every list, status, event
- * and statistic. crikeep(1) shows the entries, libcrikeep(3) tells the whole story, and
- * crikeep-rules(7) has the rules by number, as (K6) or (H1).
+ * Terms. An entry is one row of the cache: a slot (what the kubelet wants to fill), an attempt, the
+ * fingerprint of the request, and a state. A turn is the request of one caller in the cache. Hidden
+ * means: it exists in the runtime, but is not committed. A host leaves hidden objects out of every
+ * list, status, event and statistic. crikeep(1) shows the entries, libcrikeep(3) explains
+ * everything, and crikeep-rules(7) has the rules by number, as in (K6) or (H1).
  *
- * Returns. Negative: -CK_E..., an error, and @err says more. Zero or positive: an outcome the
- * caller must handle. A ret_ argument is written on success only, @err on failure only; @err may
- * always be NULL. Threads. Every function may be called from any thread unless its comment says
- * otherwise. Nothing here blocks but ck_turn_wait() and ck_cache_close(). No lock is held while the
- * host or a hook is called. 64 KiB of stack are enough. Ownership. Inputs are copied unless a
- * comment says otherwise. What is borrowed says until when. Every function that takes a cache, turn
- * or view may also return -CK_ECLOSED after ck_cache_close() began, -CK_EINVAL for a missing or
- * oversized argument, and -CK_EDEADLK from inside choose, released, committed or a function given
- * to ck_snapshot() or ck_entries().
- * Fork. In a child every call returns -CK_EFORK; the child must not use or free anything it
+ * Return values. A negative value is an error, -CK_E..., and @err holds more. Zero or a positive
+ * value is an outcome that the caller must handle. A ret_ argument is written on success only, @err
+ * on failure only. @err may always be NULL.
+ *
+ * Threads. Every function may be called from any thread unless its comment says otherwise. No
+ * function blocks except ck_turn_wait() and ck_cache_close(). No lock is held while the host or a
+ * hook is called. 64 KiB of stack are enough.
+ *
+ * Ownership. Inputs are copied unless a comment says otherwise. The comment on borrowed data says
+ * for how long it is valid.
+ *
+ * Errors of all functions. Every function that takes a cache, turn or view may also return
+ * -CK_ECLOSED after ck_cache_close() began, -CK_EINVAL for a missing or oversized argument, and
+ * -CK_EDEADLK from inside choose, released, committed or a function given to ck_snapshot() or
+ * ck_entries().
+ *
+ * Fork. In a child every call returns -CK_EFORK. The child must not use or free anything that it
  * inherited. A child that does not exec keeps the state directory owned for as long as it lives.
- * Time. Nanoseconds of CLOCK_BOOTTIME as uint64_t; the wall clock is only shown, never used.
+ *
+ * Time. Nanoseconds of CLOCK_BOOTTIME as uint64_t. The wall clock is only shown, never used.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -47,8 +55,9 @@
 extern "C" {
 #endif
 
-/* name, value, what it means: the only codes that leave the library. Values are never reused.
- * Since: 0.1 */
+/*
+ * Name, value, meaning: the only codes that leave the library. Values are never reused. Since: 0.1
+ */
 #define CK_ERRORS(X) \
 	X(NOMEM, 1, "out of memory") \
 	X(INVAL, 2, "invalid argument") \
@@ -57,10 +66,10 @@ extern "C" {
 	X(IO, 5, "input or output failed") \
 	X(FULL, 6, "no space left for the database") \
 	X(DAMAGED, 7, "the database is damaged") \
-	X(VERSION, 8, "made by a newer version") \
+	X(VERSION, 8, "created by a newer version") \
 	X(OWNED, 9, "another process owns the state directory") \
 	X(NOTFOUND, 10, "no such entry") \
-	X(CONFLICT, 11, "the request differs from the one that made the committed resource") \
+	X(CONFLICT, 11, "the request differs from the one that created the committed resource") \
 	X(ABANDONED, 12, "superseded: the kubelet has moved on") \
 	X(UNAVAILABLE, 13, "something this needs is not available yet") \
 	X(DEADLINE, 14, "the deadline had passed") \
@@ -83,53 +92,67 @@ enum ck_errcode {
 /* Outcomes of a turn. Values are never reused.   Since: 0.1 */
 enum ck_outcome {
 	CK_OK = 0,
-	/* the resource is yours to make; then ck_turn_finish() or ck_turn_fail() */
+	/* create the resource; then ck_turn_finish(), ck_turn_fail() or ck_turn_lost() */
 	CK_CREATE = 1,
 	CK_WAIT = 2,      /* not decided yet: ck_turn_wait() or ck_turn_watch() */
-	CK_HAND_BACK = 3, /* here it is: ck_turn_reply() */
-	/* the deadline is near and it is still being made; ck_turn_error() tells stage and age */
+	CK_HAND_BACK = 3, /* it exists: ck_turn_reply() */
+	/*
+	 * the deadline is near, and it is still being created; ck_turn_error() has the stage and
+	 * the age
+	 */
 	CK_BUSY = 4,
-	/* finished, but your caller is gone or out of time: kept for its repetition */
+	/* finished, but your caller is gone or out of time: kept for the repeated request */
 	CK_KEPT = 5,
-	/* finished, but nobody may have it any more: it will be destroyed through ck_host */
+	/* finished, but not handed out: it will be destroyed through ck_host */
 	CK_ABANDONED = 6,
-	CK_DRAINED = 7,   /* ck_remove_begin(): nothing of the sandbox is left in the cache */
+	CK_DRAINED = 7,   /* ck_remove_begin(): the cache has nothing left of the sandbox */
 };
 
-/* Bytes of an error's text: a sentence with a path in it; longer ones are cut.   Since: 0.1 */
+/* Bytes of the text of an error; longer texts are cut. Since: 0.1 */
 #define CK_ERROR_TEXT 512
 
-/* An error, on the caller's stack; nothing to free. It has no size, and never grows.
- * Since: 0.1 */
+/*
+ * An error, on the caller's stack; there is nothing to free. It has no size, and never grows.
+ * Since: 0.1
+ */
 struct ck_error {
 	int code;                 /* enum ck_errcode */
 	int sys;                  /* errno, or 0 */
 	/* SQLite's extended result code, or with CK_EFAILED the runtime's gRPC code; or 0 */
 	int sub;
-	/* from the outside in: "open the cache '/run/crikeep': lock: ..."; never a request's
-	 * value */
+	/*
+	 * from the general to the detail: "open the cache '/run/crikeep': lock: ..."; never a value
+	 * of a request
+	 */
 	char text[CK_ERROR_TEXT];
 };
 
-/* ck_strerror - the meaning of a code, negated or not, in a few words. Static; from anywhere, as
- * the next two.   Since: 0.1 */
+/*
+ * ck_strerror - the meaning of a code, negated or not. Static. This and the next two may be called
+ * from anywhere. Since: 0.1
+ */
 const char *ck_strerror(int code);
-/* ck_error_grpc - the gRPC status code (google.rpc.Code) a CRI server answers with for this error;
- * 0 for NULL.   Since: 0.1 */
+/*
+ * ck_error_grpc - the gRPC status code (google.rpc.Code) with which a CRI server answers this
+ * error; 0 for NULL. Since: 0.1
+ */
 int ck_error_grpc(const struct ck_error *err);
 /* ck_version - "0.1.0". Static.   Since: 0.1 */
 const char *ck_version(void);
 
-/* What a request asks for: RunPodSandbox a pod sandbox, CreateContainer a container.
- * Since: 0.1 */
+/* What a request creates: RunPodSandbox a pod sandbox, CreateContainer a container. Since: 0.1 */
 enum ck_kind { CK_SANDBOX = 1, CK_CONTAINER = 2 };
 /* How requests are compared: libcrikeep(3), "THE SAME REQUEST".   Since: 0.1 */
 enum ck_mode { CK_MODE_NORMALIZED = 0, CK_MODE_IDENTITY = 1, CK_MODE_STRICT = 2 };
-/* What is finished too late is kept for its repetition, or, a sandbox, committed for the kubelet to
- * find (K2).   Since: 0.1 */
+/*
+ * A late result is kept for the repeated request; or a late sandbox is committed, and the kubelet
+ * finds it in a list (K2). Since: 0.1
+ */
 enum ck_hand_back { CK_REPEAT = 0, CK_OFFER = 1 };
-/* If only labels and annotations differ: evict once, then hand back (K12); or always the one or the
- * other.   Since: 0.1 */
+/*
+ * If only labels and annotations differ: evict once, then hand back (K12); or always the same.
+ * Since: 0.1
+ */
 enum ck_annotation_change {
 	CK_ANNOTATION_AUTO = 0,
 	CK_ANNOTATION_EVICT = 1,
@@ -138,31 +161,33 @@ enum ck_annotation_change {
 /* syslog(3)'s numbers.   Since: 0.1 */
 enum ck_log_level { CK_LOG_ERROR = 3, CK_LOG_WARNING = 4, CK_LOG_INFO = 6, CK_LOG_DEBUG = 7 };
 
-/* How a resource looks in the runtime. CRI's words in brackets.   Since: 0.1 */
+/* The condition of a resource in the runtime. Since: 0.1 */
 enum ck_condition {
-	CK_CONDITION_UNKNOWN = 0, /* the question failed: nothing is concluded from it */
+	CK_CONDITION_UNKNOWN = 0, /* the question failed; nothing is concluded */
 	CK_CONDITION_READY = 1,   /* sandbox READY, container CREATED */
 	CK_CONDITION_RUNNING = 2, /* container RUNNING */
 	CK_CONDITION_DEAD = 3,    /* sandbox NOTREADY, container EXITED */
 	CK_CONDITION_ABSENT = 4,  /* NOT_FOUND */
 };
 
-/* The states of an entry, with the database's numbers; libcrikeep(3) has their story. Values are
- * never reused.   Since: 0.1 */
+/*
+ * The states of an entry, with the numbers of the database; see libcrikeep(3). Values are never
+ * reused. Since: 0.1
+ */
 enum ck_state {
-	CK_STATE_CREATING = 1,   /* a creation runs, or nobody knows how it ended */
-	/* the resource exists, and is hidden until its request is repeated */
+	CK_STATE_CREATING = 1,   /* a creation is running, or its outcome is unknown */
+	/* the resource exists, but is hidden until its request is repeated */
 	CK_STATE_KEPT = 2,
-	CK_STATE_COMMITTING = 3, /* plugins are being told of it */
-	CK_STATE_COMMITTED = 4,  /* the kubelet's: visible */
-	CK_STATE_EVICTING = 5,   /* given up: being destroyed */
+	CK_STATE_COMMITTING = 3, /* plugins are being told about it */
+	CK_STATE_COMMITTED = 4,  /* it belongs to the kubelet and is visible */
+	CK_STATE_EVICTING = 5,   /* it was given up and is being destroyed */
 	CK_STATE_GONE = 6,       /* destroyed; its id stays hidden for a minute */
 };
 
 /*
- * Opaque. A cache, a turn and a job may be used by any number of threads at once, except that one
- * turn is waited for by one and
- * one job is filled and ended by one; a view by one thread at a time.   Since: 0.1
+ * Opaque. Any number of threads may use a cache, a turn and a job at the same time, but only one
+ * thread may wait for a turn, or fill and end a job. Only one thread at a time may use a view.
+ * Since: 0.1
  */
 struct ck_cache;
 struct ck_turn;
@@ -170,10 +195,9 @@ struct ck_job;
 struct ck_view;
 struct ck_told;
 
-/* ---- the host: what the cache asks of the program that embeds it ----------------------------- */
+/* ---- the host: what the cache asks the program that embeds it to do -------------------------- */
 
-/* One sandbox or container as the runtime lists it. Strings are borrowed for the call.
- * Since: 0.1 */
+/* One sandbox or container in the runtime. Strings are borrowed for the call. Since: 0.1 */
 struct ck_object {
 	size_t size; /* sizeof(struct ck_object) */
 	enum ck_kind kind;
@@ -188,9 +212,8 @@ struct ck_object {
 };
 
 /*
- * Which objects a list job wants; a NULL member does not restrict. Listing more than was asked for
- * does no harm. Borrowed until
- * the job ends.   Since: 0.1
+ * The objects that a list job needs. A NULL member does not restrict; a longer list does no harm.
+ * Borrowed until the job ends. Since: 0.1
  */
 struct ck_filter {
 	size_t size;
@@ -199,23 +222,26 @@ struct ck_filter {
 	const char *sandbox_id; /* for containers: of this sandbox */
 };
 
-/* How a job ended. Copied. NULL, or a size that is not set, counts as a failure.   Since: 0.1 */
+/* The result of a job. Copied. NULL, or a size that is not set, counts as a failure. Since: 0.1 */
 struct ck_answer {
 	size_t size;
-	/* 0: it was done or answered; 5 (NOT_FOUND) confirms a destroy; else it failed, and is
-	 * tried again */
+	/*
+	 * 0: it was done or answered; 5 (NOT_FOUND) confirms a destroy; else it failed and is tried
+	 * again
+	 */
 	int grpc;
 	enum ck_condition condition; /* inspect */
 	const char *image_id;        /* resolve_image; NULL: it has none */
 };
 
 /*
- * Calls to the host. Each returns at once, having started the job or not; ck_job_done() ends it,
- * later or from within the call, from any thread, exactly once. They come only from ck_process() or
- * the library's own thread. inspect, list and resolve_image may be NULL: then K6 serves what it
- * has, lost creations are given up after their grace without asking, nothing is reconciled, and
- * image references are equal only byte by byte. @filter and @id live as long as the job.
- * Source: K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), libcrikeep(3), "THE SAME REQUEST" (resolve_image).   Since: 0.1
+ * Functions of the host. Each starts a job and returns at once. ck_job_done() ends the job exactly
+ * once, during that call or later, from any thread. They are called only by ck_process() or the
+ * library's own thread. inspect, list and resolve_image may be NULL. Then a kept result is handed
+ * back without asking (K6), lost creations are given up after their grace, nothing is reconciled,
+ * and image references are compared byte by byte. @filter and @id are valid as long as the job.
+ * See K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), and libcrikeep(3), "THE SAME REQUEST"
+ * (resolve_image). Since: 0.1
  */
 struct ck_host {
 	size_t size;
@@ -225,61 +251,69 @@ struct ck_host {
 	void (*inspect)(struct ck_job *job, enum ck_kind kind, const char *id, void *userdata);
 	void (*list)(struct ck_job *job, const struct ck_filter *filter, void *userdata);
 	void (*resolve_image)(struct ck_job *job, const char *image, void *userdata);
-	/* from any thread; must not block or call back */
+	/* called from any thread; must not block or call this library */
 	void (*log)(enum ck_log_level level, const char *text, void *userdata);
 	/*
-	 * an entry that was hidden is visible from now on, and that is on disk: time for the
-	 * runtime's own CREATED event. From any thread, inside the cache's critical section, as
-	 * choose of struct ck_hooks is. May be NULL
+	 * An entry that was hidden is visible from now on, and that is on disk: the runtime can
+	 * send its own CREATED event. Called from any thread, inside the cache's critical section,
+	 * like choose of struct ck_hooks. May be NULL.
 	 */
 	void (*committed)(const struct ck_told *entry, void *userdata);
 };
 
 /*
- * ck_job_entry - what a destroy or inspect job is about: the names that were asked for with it, for
- * a host that knows its
- * resources by name, or has lost its memory of them. Borrowed until ck_job_done(). Return: NULL for other jobs.   Since: 0.1
+ * ck_job_entry - the entry of a destroy or inspect job, for a host that knows its resources by
+ * name, or has lost its memory of them. Borrowed until ck_job_done(). Return: NULL for other jobs.
+ * Since: 0.1
  */
 const struct ck_told *ck_job_entry(const struct ck_job *job);
 /*
- * ck_job_listed - one object of a list job's answer, before its ck_job_done(). Copied.
- * Return: 0, -CK_ENOMEM (the list then counts as failed), -CK_EINVAL (not a list job, or no object
- * of ours), -CK_EFORK. Since: 0.1
+ * ck_job_listed - add one object to the answer of a list job, before ck_job_done(). Copied.
+ * Return: 0, -CK_ENOMEM (the list then counts as failed), -CK_EINVAL (not a list job, or not a
+ * valid object), -CK_EFORK. Since: 0.1
  */
 int ck_job_listed(struct ck_job *job, const struct ck_object *object);
-/* ck_job_stopped - a destroy job has stopped the sandbox: its ports and addresses are free (K10).
- * Optional.        Since: 0.1 */
+/*
+ * ck_job_stopped - a destroy job has stopped the sandbox: its ports and addresses are free (K10).
+ * Optional. Since: 0.1
+ */
 void ck_job_stopped(struct ck_job *job);
-/* ck_job_done - the job ended; @job is gone afterwards. A job must be ended even after
- * ck_cache_close() was called. Since: 0.1 */
+/*
+ * ck_job_done - end a job; @job is freed. A job must be ended even after ck_cache_close().
+ * Since: 0.1
+ */
 void ck_job_done(struct ck_job *job, const struct ck_answer *answer);
 
-/* ---- the hooks: what fires when a resource is committed -------------------------------------- */
+/* ---- hooks: called when a resource is committed, and when it ends ---------------------------- */
 
-/* RUN is sent with the commit, and may be refused; the others tell of the end to those who know, in
- * this order.   Since: 0.1 */
+/*
+ * RUN is sent with the commit, and may be refused. The other two, in this order, say that a
+ * resource ends, to those who were told RUN. Since: 0.1
+ */
 enum ck_hook_event { CK_HOOK_RUN = 1, CK_HOOK_STOP = 2, CK_HOOK_REMOVE = 3 };
 
-/* An entry as hooks see it. Borrowed for the call.   Since: 0.1 */
+/* An entry, for hooks. Borrowed for the call. Since: 0.1 */
 struct ck_told {
 	size_t size;
-	uint64_t entry; /* stable for the life of the entry */
+	uint64_t entry; /* does not change, and is never used again */
 	enum ck_kind kind;
 	const char *id;
 	const char *pod_name, *pod_namespace, *pod_uid, *sandbox_id, *container_name;
 	uint32_t attempt;
-	const char *told; /* names of those who know of it, separated by ' ' */
-	/* released: 1 the entry is gone, told or not; 0 its commit was not written */
+	const char *told; /* names of those that know about it, separated by ' ' */
+	/* released: 1 if the entry is gone, told or not; 0 if its commit was not written */
 	int gone;
 };
 
 /*
- * choose: inside the cache's critical section: no I/O, no waiting, no call into the library. Picks
- * who will be told, writes their names ("NN-name", separated by ' ') to @names and returns 0; or,
- * where a required one is absent, its name and 1. fire: outside of it, from ck_process(): tells
- * them, and ends the job with ck_hook_done(). cancel: tell nobody further of this entry's RUN; its
- * job still has to end. released: the entry is gone, or its commit was not written; also critical.
- * Any may be called while jobs of other entries run; per entry the order is choose, RUN, STOP, REMOVE.           Since: 0.1
+ * choose: write the names of those to tell ("NN-name", separated by ' ') to @names and return 0; if
+ * a required one is absent, write its name and return 1. Called inside the cache's critical
+ * section: no I/O, no waiting, no call of this library.
+ * fire: tell them, and end the job with ck_hook_done(). Called outside of it, by ck_process().
+ * cancel: tell nobody else about this entry's RUN; its job must still be ended.
+ * released: the entry is gone, or its commit was not written. Called inside the critical section.
+ * Any of them may be called while jobs of other entries run. For each entry the order is choose,
+ * RUN, STOP, REMOVE. Since: 0.1
  */
 struct ck_hooks {
 	size_t size;
@@ -292,169 +326,181 @@ struct ck_hooks {
 };
 
 /*
- * ck_hook_told - before ck_hook_done(): names, separated by ' ', of those the event was really sent
- * to; "" nobody. Optional; the
- * history shows them. Not called, it names for a RUN that nobody refused those who were chosen, else nobody.   Since: 0.1
+ * ck_hook_told - before ck_hook_done(): the names, separated by ' ', of those to which the event
+ * was really sent; "" for none. Optional. The history shows them. Without this call it names the
+ * chosen ones for a RUN that was not refused, and otherwise none. Since: 0.1
  */
 void ck_hook_told(struct ck_job *job, const char *names);
 /*
- * ck_hook_done - the event went through its recipients; @job is gone afterwards. From any thread,
- * exactly once, also after ck_cache_close(). @refusal: NULL, or "plugin NN-name: its text"; copied;
- * what the request contained is redacted in it. Since: 0.1
+ * ck_hook_done - all recipients have had the event; @job is freed. Called exactly once, from any
+ * thread, also after ck_cache_close().
+ * @refusal: NULL, or "plugin NN-name: its text"; copied, and values of the request are redacted in
+ * it Since: 0.1
  */
 void ck_hook_done(struct ck_job *job, const char *refusal);
 /*
- * ck_snapshot - every told entry that is not being torn down, in one consistent pass inside the
- * critical section (H1).
- * Return: 0, or what @fn returned if not 0 (the pass ends there), -CK_EINVAL, -CK_EFORK,
- * -CK_ECLOSED,
- * -CK_EDEADLK.   Since: 0.1
+ * ck_snapshot - call @fn for every entry that hooks were told about and whose end has not begun, in
+ * one consistent pass inside the critical section (H1)
+ * Return: 0, or the value of @fn if not 0 (the pass ends there), -CK_EINVAL, -CK_EFORK,
+ * -CK_ECLOSED, -CK_EDEADLK. Since: 0.1
  */
 int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata),
 		void *userdata);
 
 /* ---- the cache ------------------------------------------------------------------------------- */
 
-/* All durations in nanoseconds; 0 is the default in brackets. Strings are copied.   Since: 0.1 */
+/* Durations are in nanoseconds; 0 means the default in brackets. Strings are copied. Since: 0.1 */
 struct ck_options {
 	/* sizeof(struct ck_options): later releases add members at the end */
 	size_t size;
-	/* database, key, lock, wishes; made 0700 if absent ["/run/crikeep"] */
+	/*
+	 * the directory of the database, the key, the lock and admin requests; created with mode
+	 * 0700 if absent ["/run/crikeep"]
+	 */
 	const char *state_dir;
 	const struct ck_host *host;                /* copied; required */
-	const struct ck_hooks *hooks;              /* copied; NULL: nobody is told */
-	/* how long a result is kept after the last interest [10 min] (K15) */
+	const struct ck_hooks *hooks;              /* copied; NULL: none */
+	/* how long a result is kept after its last request [10 min] (K15) */
 	uint64_t ttl;
-	/* after this a creation's end is unknown [15 min] (K8) */
+	/* after this, the outcome of a creation is unknown [15 min] (K8) */
 	uint64_t create_deadline;
-	/* absence for this long ends a lost creation somebody waits for [30 s] */
+	/* a lost creation that a caller waits for fails after so long an absence [30 s] */
 	uint64_t lost_grace;
-	/* a new attempt waits this long for the old one's ports [20 s] (K10) */
+	/* how long a new attempt waits for the ports of the old one [20 s] (K10) */
 	uint64_t supersede_wait;
-	/* a destroy without an answer has failed [60 s] (K18) */
+	/* after this, a destroy without an answer has failed [60 s] (K18) */
 	uint64_t destroy_timeout;
 	enum ck_mode mode;                         /* [normalized] */
 	enum ck_hand_back hand_back;               /* [repeat] */
 	enum ck_annotation_change on_annotation_change; /* [auto: K12] */
 	/* NULL-terminated patterns, one '*' at the end; NULL: what CNI plugins write */
 	const char *const *ignore_annotations;
-	/* 1: CreateContainer's copy of what only RunPodSandbox consumes counts too */
+	/* 1: also compare the parts of CreateContainer that only RunPodSandbox uses */
 	int compare_sandbox_config;
-	/* a test's or simulator's clock, steered with ck_timeout(); NULL: the kernel's */
+	/* a clock for tests and simulations, used with ck_timeout(); NULL: the kernel's */
 	uint64_t (*clock)(void *userdata);
 	void *clock_userdata;
 };
 
 /*
- * ck_cache_open - open or make the database in state_dir, own it, and take up what an earlier life
- * left (K25)
+ * ck_cache_open - open or create the database in state_dir, own it, and take up what an earlier
+ * process left (K25)
  * Return: 0, -CK_EINVAL, -CK_ENOMEM, -CK_EOWNED (@err names the owner's pid), -CK_EVERSION,
- * -CK_EIO. A damaged database is set aside, and a disk without space is worked around in memory
- * (K32, K33): both succeed and say so through ck_host.log. Since: 0.1
+ * -CK_EIO. A damaged database is set aside. Without disk space, the cache continues in memory (K32,
+ * K33). Both are successes, and are logged through ck_host.log. Since: 0.1
  */
 int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
 		  struct ck_error *err);
 /*
- * ck_cache_close - end the library's thread, give every waiting turn -CK_ECLOSED, let creations
- * become lost (K8), free Blocks until every other call has returned. Jobs under way may end later,
- * and must. Turns and views stay valid until they are freed, which must be done for each; watched
- * turns are not called back any more. Not from a callback. NULL is fine.
- * Return: 0, -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
+ * ck_cache_close - end the library's thread, give every waiting turn -CK_ECLOSED, make running
+ * creations lost (K8), and free the cache. It blocks until every other call has returned. Running
+ * jobs may end later, but must be ended. Turns and views stay valid, and each must be freed.
+ * Watched turns are not called back any more. Not from a callback. @cache may be NULL.
+ * Return: 0, -CK_EDEADLK, -CK_EFORK, -CK_ECLOSED. Since: 0.1
  */
 int ck_cache_close(struct ck_cache *cache, struct ck_error *err);
 
-/* Exactly one of these turns the crank: timers, jobs, hooks, callbacks, wishes. */
 /*
- * ck_run_thread - a thread of the library's own does it; all signals blocked. Return: 0,
- * -CK_EDEADLK, -CK_ENOMEM,
- * -CK_EFORK.  Since: 0.1
+ * Timers, jobs, hooks, callbacks and admin requests happen in an event loop. Run it with exactly
+ * one of ck_run_thread() and ck_process().
+ */
+/*
+ * ck_run_thread - run the event loop in a thread of the library, with all signals blocked. Return:
+ * 0, -CK_EDEADLK, -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
 int ck_run_thread(struct ck_cache *cache, struct ck_error *err);
 /*
- * ck_fd - becomes readable when ck_process() is due. Borrowed, for poll(2) and epoll(7). Return:
- * the descriptor,
- * -CK_EFORK.  Since: 0.1
+ * ck_fd - a descriptor that becomes readable when ck_process() is due. Borrowed, for poll(2) and
+ * epoll(7). Return: the descriptor, -CK_EFORK. Since: 0.1
  */
 int ck_fd(struct ck_cache *cache);
 /*
- * ck_process - do what is due; never blocks. Return: the number of things done, -CK_EDEADLK, -CK_EFORK.  Since: 0.1
+ * ck_process - do what is due; never blocks. Return: how much was done, -CK_EDEADLK, -CK_EFORK.
+ * Since: 0.1
  */
 int ck_process(struct ck_cache *cache, struct ck_error *err);
 /*
- * ck_timeout - when ck_process() is due next by the cache's own clock: a time, UINT64_MAX never, 0 now.  Since: 0.1
+ * ck_timeout - when ck_process() is due next, by the cache's own clock: a time, 0 for now,
+ * UINT64_MAX for never. Since: 0.1
  */
 uint64_t ck_timeout(struct ck_cache *cache);
 
 /*
- * ck_reconciled - have the host's first lists succeeded? Until then requests wait and nothing
- * expires or is destroyed (K24, K25). A host that lets callers in only afterwards asks this after
- * each ck_process(). Return: 1 (at once without host.list), 0,
- * -CK_EINVAL, -CK_ECLOSED, -CK_EFORK.   Since: 0.1
+ * ck_reconciled - have the host's first lists succeeded? Until then requests wait, and nothing
+ * expires or is destroyed (K24, K25). A host that accepts callers only after that calls this after
+ * each ck_process().
+ * Return: 1 (at once without host.list), 0, -CK_EINVAL, -CK_ECLOSED, -CK_EFORK. Since: 0.1
  */
 int ck_reconciled(struct ck_cache *cache);
 
-/* An entry as `crikeep list` shows it. Borrowed for the call. Absent strings are "".
- * Since: 0.1 */
+/* An entry as in `crikeep list`. Borrowed for the call. Absent strings are "". Since: 0.1 */
 struct ck_entry_info {
 	size_t size;
-	uint64_t entry; /* stable for the life of the entry */
+	uint64_t entry; /* does not change, and is never used again */
 	enum ck_kind kind;
 	enum ck_state state;
-	const char *id; /* "" not known yet */
+	const char *id; /* "" if unknown */
 	const char *pod_name, *pod_namespace, *pod_uid, *sandbox_id, *container_name;
 	uint32_t attempt;
-	int lost;          /* CREATING: nobody knows how it will end (K8) */
-	int told;          /* plugins know of it */
+	int lost;          /* CREATING: the outcome is unknown (K8) */
+	int told;          /* plugins know about it */
 	int ended;         /* COMMITTED: stopped or exited, never handed back */
-	uint32_t requests; /* how often it was asked for */
-	const char *stage; /* where the creation is, or was last */
+	uint32_t requests; /* how often it was requested */
+	const char *stage; /* the last known stage of the creation */
 	const char *why;   /* EVICTING: the reason in a few words */
 	uint32_t tries;    /* EVICTING: destroys that failed; the last with gRPC code last_grpc */
 	int last_grpc;
-	uint64_t created, changed; /* begun; last move: times of the boot in which they happened */
+	uint64_t created, changed; /* when it began; last move: times of that boot */
 };
 /*
- * ck_entries - every entry but tombstones, in one consistent pass inside the critical section,
- * oldest first What a host does with an earlier life's entries after ck_cache_open(), and a source
- * for its own metrics.
- * @fn: calls nothing of this library. Return: 0, or what @fn returned if not 0 (the pass ends
- * there), -CK_EINVAL, -CK_EFORK,
- * -CK_ECLOSED, -CK_EDEADLK.   Since: 0.1
+ * ck_entries - call @fn for every entry except tombstones, oldest first, in one consistent pass
+ * inside the critical section: to see what an earlier process left, or for the host's own metrics
+ * @fn: must not call this library
+ * Return: 0, or the value of @fn if not 0 (the pass ends there), -CK_EINVAL, -CK_EFORK,
+ * -CK_ECLOSED, -CK_EDEADLK. Since: 0.1
  */
 int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *entry, void *userdata),
 	       void *userdata);
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* What a caller asks for. Copied.   Since: 0.1 */
+/* The request of a caller. Copied. Since: 0.1 */
 struct ck_request {
 	size_t size;
 	enum ck_kind kind;
 	/* RunPodSandboxRequest or CreateContainerRequest of runtime.v1 or v1alpha2, as it came */
 	const void *bytes;
 	size_t len;        /* at most 16 MiB */
-	/* what is left of the caller's deadline, in ns; 0: none. Take it from grpc-timeout, less
-	 * what has passed */
+	/*
+	 * the rest of the caller's deadline, in ns; 0: none. Take it from grpc-timeout, and
+	 * subtract the time that has passed
+	 */
 	uint64_t timeout;
-	/* 1: the deadline had passed, or the call was reset, before it was read: moves nothing on
-	 * (K9) */
+	/*
+	 * 1: the deadline had passed, or the call was reset, before the request was read. It then
+	 * abandons nothing (K9)
+	 */
 	int expired;
-	/* 1: compared as CK_MODE_IDENTITY does, for a caller that knows only the name; what it
-	 * makes is kept as usual */
+	/*
+	 * 1: compare like CK_MODE_IDENTITY, for a caller that knows only the name; the result is
+	 * kept as usual
+	 */
 	int key_only;
 };
 
-/* What was made. Copied.   Since: 0.1 */
+/* The result of a creation. Copied. Since: 0.1 */
 struct ck_result {
 	size_t size;
 	const char *id;    /* the runtime's id; at most 1024 bytes */
-	/* the response's bytes, handed out as they are; NULL: made from the id */
+	/* the bytes of the response, handed out unchanged; NULL: made from the id */
 	const void *reply;
 	size_t reply_len;  /* at most 64 KiB */
 };
 
-/* Borrowed from the turn until ck_turn_free(). Who asks sets size, here and in struct ck_status.
- * Since: 0.1 */
+/*
+ * Borrowed from the turn until ck_turn_free(). The caller sets size, here and in struct ck_status.
+ * Since: 0.1
+ */
 struct ck_reply {
 	size_t size;
 	const char *id;
@@ -462,25 +508,27 @@ struct ck_reply {
 	size_t len;
 };
 
-/* A gRPC status as the runtime gave it; handed unchanged to everybody who waits for the same
- * creation (K4).   Since: 0.1 */
+/*
+ * A gRPC status of the runtime. All callers that wait for the same creation get it unchanged (K4).
+ * Since: 0.1
+ */
 struct ck_status {
 	size_t size;
 	int grpc; /* not 0 */
 	const char *message;
-	/* grpc-status-details-bin, decoded; or NULL. Over 64 KiB they are left out */
+	/* grpc-status-details-bin, decoded; or NULL. Left out if longer than 64 KiB */
 	const void *details;
 	size_t details_len;
 };
 
 /*
- * ck_turn_begin - a caller comes with a request
- * @ret_turn is written with an outcome only: an error needs no ck_turn_free().
- * Return: CK_CREATE, CK_WAIT, CK_HAND_BACK, or -CK_ECONFLICT (text: differing field paths),
- * -CK_EPRECONDITION, -CK_EDEADLINE, -CK_EMALFORMED, -CK_EINVAL (one uid, two names: K9),
- * -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED, -CK_EFORK, -CK_EABANDONED (by a call that
- * came in the same moment).
- * A begun creation is in the database before CK_CREATE is returned, unless that cannot be written (K32).   Since: 0.1
+ * ck_turn_begin - begin the turn of a caller with a request
+ * @ret_turn is written with an outcome only: after an error there is no turn to free.
+ * Return: CK_CREATE, CK_WAIT, CK_HAND_BACK, or -CK_ECONFLICT (the text names the fields that
+ * differ), -CK_EPRECONDITION, -CK_EDEADLINE, -CK_EMALFORMED, -CK_EINVAL (one uid with two names:
+ * K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED, -CK_EFORK, -CK_EABANDONED (by a call
+ * at the same time). The creation is in the database before CK_CREATE is returned, unless it cannot
+ * be written (K32). Since: 0.1
  */
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err);
@@ -488,94 +536,92 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
  * ck_turn_wait - block until the turn is decided
  * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_ABANDONED, CK_DRAINED, or -CK_EFAILED
  * (ck_turn_status()), -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE, -CK_EREFUSED,
- * -CK_EPRECONDITION, -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED, -CK_ENOMEM, -CK_EFORK. Returns at the
- * latest when the caller's deadline is near (K3), or when the turn is left. Not so after CK_CREATE:
- * what is to be made has no end but ck_turn_finish() and the like, so who waits meanwhile, in
- * another thread, only
- * hears that it was abandoned (-CK_EABANDONED), or that the turn was left.   Since: 0.1
+ * -CK_EPRECONDITION, -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED, -CK_ENOMEM, -CK_EFORK.
+ * It returns at the latest when the caller's deadline is near (K3), or when the caller leaves the
+ * turn. After CK_CREATE only ck_turn_finish() and the like end the creation. Another thread that
+ * waits meanwhile is only told that it was abandoned (-CK_EABANDONED), or that the caller left the
+ * turn. Since: 0.1
  */
 int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
 /*
- * ck_turn_watch - the callback face: @cb is called once per decision from ck_process(), with what
- * ck_turn_wait() would return Set it before the turn can be decided again, that is: right after
- * ck_turn_begin() or ck_turn_finish() returned CK_WAIT, or, for a creator that wants to hear that
- * its creation was abandoned (-CK_EABANDONED: stop making it, then ck_turn_free()), after
- * CK_CREATE. What ck_turn_finish() and ck_turn_fail() themselves decide is for their caller: @cb
- * does not come for it.
- * Return: 0, -CK_EFORK, -CK_EINVAL.   Since: 0.1
+ * ck_turn_watch - let @cb be called by ck_process(), once for each decision, with the value that
+ * ck_turn_wait() would return. Call it before the turn can be decided again: right after
+ * ck_turn_begin() or ck_turn_finish() returned CK_WAIT. A creator may call it after CK_CREATE, to
+ * be told that its creation was abandoned (-CK_EABANDONED: stop creating, then ck_turn_free()). The
+ * results of ck_turn_finish() and ck_turn_fail() are for their caller: @cb is not called for them.
+ * NULL for @cb ends the watch.
+ * Return: 0, -CK_EFORK, -CK_EINVAL. Since: 0.1
  */
 typedef void ck_turn_cb(struct ck_turn *turn, int outcome, void *userdata);
 int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata);
 /*
- * ck_turn_leave - the caller is gone. Idempotent; a creator goes on making what it makes.
- * ck_turn_wait() then returns. Since: 0.1
+ * ck_turn_leave - the caller is gone. It may be called more than once. A creator continues;
+ * ck_turn_wait() returns. Since: 0.1
  */
 void ck_turn_leave(struct ck_turn *turn);
 /*
- * ck_turn_stage - where the creation is: "sandbox network creation". Cut at 64 bytes. Return: 0,
- * -CK_ESTATE, -CK_EFORK. Since: 0.1
+ * ck_turn_stage - set the stage of the creation: "sandbox network creation". Cut at 64 bytes.
+ * Return: 0, -CK_ESTATE, -CK_EFORK. Since: 0.1
  */
 int ck_turn_stage(struct ck_turn *turn, const char *stage);
 /*
  * ck_turn_finish - the resource exists; does not block
  * Return: CK_HAND_BACK (answer your caller), CK_WAIT (hooks run: wait or watch), CK_KEPT,
- * CK_ABANDONED, or -CK_EUNAVAILABLE (kept, but the commit could not be written or a required plugin
- * is absent), -CK_ESTATE, -CK_EINVAL,
- * -CK_ENOMEM, -CK_EFORK.   Since: 0.1
+ * CK_ABANDONED, or -CK_EUNAVAILABLE (kept, but the commit could not be written, or a required
+ * plugin is absent), -CK_ESTATE, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 /*
- * ck_turn_fail - the creation failed for certain; wakes everybody who waits for it with this status
- * Not for DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE or a lost connection, which leave the end open:
- * those are ck_turn_lost(). Where ck_turn_again() is 1 (K8), a runtime that says the name is
- * reserved or exists, in whatever words, is still at the first creation: that is ck_turn_lost()
- * too. ALREADY_EXISTS is taken for it here.
- * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK.   Since: 0.1
+ * ck_turn_fail - the creation failed for certain; all waiting callers are woken with this status
+ * Not for DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE or a lost connection, which leave the outcome
+ * open: call ck_turn_lost(). If ck_turn_again() is 1 (K8), and the runtime says in whatever words
+ * that the name is reserved or exists, it is still working on the first creation: call
+ * ck_turn_lost(), too. ALREADY_EXISTS counts as that here.
+ * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK. Since: 0.1
  */
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err);
 /*
- * ck_turn_lost - nobody knows how the creation ends; the host is asked until it is known. Return:
- * 0, -CK_ESTATE,
- * -CK_EFORK.  Since: 0.1
+ * ck_turn_lost - the outcome of the creation is unknown; the host is asked until it is known.
+ * Return: 0, -CK_ESTATE, -CK_EFORK. Since: 0.1
  */
 int ck_turn_lost(struct ck_turn *turn, struct ck_error *err);
 /*
- * ck_turn_again - after CK_CREATE: was the same asked of the host before, by whomever, and nobody
- * knows how that ended?
- * Return: 1, 0, -CK_EFORK, -CK_EINVAL.   Since: 0.1
+ * ck_turn_again - after CK_CREATE: was the host asked for the same before, by any turn, with an
+ * outcome that is still unknown?
+ * Return: 1, 0, -CK_EFORK, -CK_EINVAL. Since: 0.1
  */
 int ck_turn_again(struct ck_turn *turn);
 /*
- * ck_turn_reply - what to answer, after CK_HAND_BACK. Set ret_reply->size. Return: 0, -CK_ESTATE,
+ * ck_turn_reply - the answer, after CK_HAND_BACK. Set ret_reply->size. Return: 0, -CK_ESTATE,
  * -CK_EINVAL, -CK_EFORK. Since: 0.1
  */
 int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply);
 /*
  * ck_turn_status - the runtime's status, after -CK_EFAILED; borrowed until ck_turn_free(). Set
  * ret_status->size.
- * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK.   Since: 0.1
+ * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK. Since: 0.1
  */
 int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status);
 /*
- * ck_turn_error - why the turn was decided as it was, after CK_BUSY or an error; borrowed until
+ * ck_turn_error - the reason of the decision, after CK_BUSY or an error; borrowed until
  * ck_turn_free(). NULL in a child. Since: 0.1
  */
 const struct ck_error *ck_turn_error(struct ck_turn *turn);
 /*
- * ck_turn_answered - the answer arrived (CK_DELIVERED), or its stream broke before the deadline + 1
- * s (CK_LOST) (K7).
- * Return: 0, -CK_EINVAL, -CK_ECLOSED, -CK_EDEADLK, -CK_EFORK.   Since: 0.1
+ * ck_turn_answered - the answer arrived (CK_DELIVERED), or its stream broke before the deadline
+ * plus 1 s (CK_LOST) (K7).
+ * Return: 0, -CK_EINVAL, -CK_ECLOSED, -CK_EDEADLK, -CK_EFORK. Since: 0.1
  */
 enum ck_delivery { CK_DELIVERED = 1, CK_LOST = 2 };
 int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery);
 /*
- * ck_turn_free - end the turn. NULL is fine. A creator that has not finished becomes lost (K8); one
- * that nobody had told that it
- * is to create has begun nothing, and the next may. Not while ck_turn_wait() runs.  Since: 0.1
+ * ck_turn_free - end the turn. @turn may be NULL. A creation that has not finished becomes lost
+ * (K8). If the host has not received CK_CREATE, nothing has begun, and the next turn may create.
+ * Not while ck_turn_wait() runs. Since: 0.1
  */
 void ck_turn_free(struct ck_turn *turn);
 
-/* ---- what the host sees pass by -------------------------------------------------------------- */
+/* ---- calls and events that the host sees ----------------------------------------------------- */
 
 /*
  * ck_stopping - StopPodSandbox for @id is about to be forwarded (K16). Return: 0, -CK_EFORK,
@@ -583,73 +629,77 @@ void ck_turn_free(struct ck_turn *turn);
  */
 int ck_stopping(struct ck_cache *cache, const char *sandbox_id);
 /*
- * ck_remove_begin - RemovePodSandbox or RemoveContainer for @id is about to be forwarded For a
- * sandbox: as ck_stopping(), and the turn is decided, CK_DRAINED, when nothing of it is being made
- * or destroyed any more, or CK_BUSY near the deadline. After CK_DRAINED forward the call,
- * ck_forget() if it succeeded, and ck_turn_free(); after CK_BUSY forward nothing, and answer with
- * ck_turn_error(): it is asked for again. Return: CK_WAIT, CK_DRAINED, -CK_ENOMEM, -CK_EINVAL,
- * -CK_EFORK, -CK_ECLOSED.   Since: 0.1
+ * ck_remove_begin - RemovePodSandbox or RemoveContainer for @id is about to be forwarded
+ * For a sandbox it includes ck_stopping(). The turn is decided CK_DRAINED when nothing of it is
+ * being created or destroyed any more, or CK_BUSY near the deadline. After CK_DRAINED forward the
+ * call, call ck_forget() if it succeeded, and ck_turn_free(). After CK_BUSY forward nothing, and
+ * answer with ck_turn_error(): the kubelet tries again.
+ * Return: CK_WAIT, CK_DRAINED, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK, -CK_ECLOSED. Since: 0.1
  */
 int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout,
 		    struct ck_turn **ret_turn, struct ck_error *err);
 /*
- * ck_forget - the runtime has removed a committed resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.  Since: 0.1
+ * ck_forget - the runtime has removed a committed resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.
+ * Since: 0.1
  */
 int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id);
 /*
- * ck_seen - an event or status told the condition of a resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.  Since: 0.1
+ * ck_seen - an event or status showed the condition of a resource. Return: 0, -CK_ENOTFOUND,
+ * -CK_EFORK. Since: 0.1
  */
 int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition);
 /*
- * ck_used - a call named the id of a committed resource: its answer has arrived (K7). Return: 0,
+ * ck_used - a call named the id of a committed resource, so its answer has arrived (K7). Return: 0,
  * -CK_ENOTFOUND, -CK_EFORK. Since: 0.1
  */
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
 /*
- * ck_note_told - for the history: plugins were told of this by the host itself, because the kubelet
- * wants the resource to end. What hooks.fire tells is noted without it. Call it before ck_forget().
- * @names: copied; "NN-name", separated by ' ', as of struct ck_nri_result; "" for nobody, which
- * notes nothing
- * Return: 0, -CK_ENOTFOUND, -CK_EINVAL, -CK_EFORK.   Since: 0.1
+ * ck_note_told - write to the history that the host itself has told plugins about this event,
+ * because the kubelet wants the resource to end. Events of hooks.fire are recorded without it. Call
+ * it before ck_forget().
+ * @names: copied; "NN-name", separated by ' ', like those of struct ck_nri_result; "" records
+ * nothing
+ * Return: 0, -CK_ENOTFOUND, -CK_EINVAL, -CK_EFORK. Since: 0.1
  */
 int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id,
 		 enum ck_hook_event event, const char *names);
 
 /*
- * ck_view_begin - one consistent filter for one list. Begin it before the list is asked for, ask it
- * when the answer is there: what ck_view_hides() says no longer changes after its first question.
- * One thread at a time.
- * Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
+ * ck_view_begin - begin one consistent filter for one list, before the list is requested. Ask it
+ * when the answer has come. The first question fixes all answers of ck_view_hides(). One thread at
+ * a time.
+ * Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK, -CK_ECLOSED. Since: 0.1
  */
 int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_error *err);
 /*
- * ck_view_hides - is this object to be left out? One whose id is not known yet is hidden by its
- * key.
- * Return: 1 leave it out, 0 show it, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
+ * ck_view_hides - must this object be left out? An object whose id is not known yet is hidden by
+ * its key.
+ * Return: 1 leave it out, 0 show it, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
 int ck_view_hides(struct ck_view *view, const struct ck_object *object);
 /*
- * ck_view_shows - for an object of which only the id is known: is it known as committed? Return: 1
- * yes, 0 no (hidden, or never
- * heard of), -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
+ * ck_view_shows - for an object of which only the id is known: is it known to be committed? Return:
+ * 1 yes, 0 no (hidden or unknown), -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
 int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id);
 /*
- * ck_view_resolve - what a call names by an id or the beginning of one
- * @ret_id: with 0 only: the one visible id that begins so, else @prefix itself; borrowed until the
+ * ck_view_resolve - find the object that a call names by an id or the beginning of one
+ * @ret_id: with 0 only: the only visible id that begins so, else @prefix itself; borrowed until the
  * next call for this view
- * Return: 1 if @prefix names hidden ids only, 0 otherwise, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.   Since: 0.1
+ * Return: 1 if @prefix fits hidden ids only, 0 otherwise, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.
+ * Since: 0.1
  */
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,
 		    const char **ret_id);
 /*
- * ck_view_listed - the whole, unfiltered, successful answer of that list, to be reconciled with
- * (K24 to K27)
- * All @objects have the size of the first. Copied. Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK.   Since: 0.1
+ * ck_view_listed - give the cache the whole, unfiltered, successful answer of that list, to
+ * reconcile with (K24 to K27)
+ * All @objects have the size of the first. Copied. Return: 0, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK.
+ * Since: 0.1
  */
 int ck_view_listed(struct ck_view *view, enum ck_kind kind, const struct ck_object *objects,
 		   size_t n);
-/* ck_view_free - end the view. NULL is fine.   Since: 0.1 */
+/* ck_view_free - end the view. @view may be NULL. Since: 0.1 */
 void ck_view_free(struct ck_view *view);
 
 #ifdef __cplusplus
