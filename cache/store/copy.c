@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A consistent copy of a database that somebody else may be writing, without taking any lock.
+ * A consistent copy, without any lock, of a database that somebody else may be writing.
  *
- * A reader that goes through SQLite holds locks of the WAL while it reads, and for an instant even
- * exclusive ones. Stopped there (SIGSTOP, a debugger, a frozen cgroup) it pins the WAL or keeps an
- * owner out, for as long as it is stopped. This reader holds nothing but descriptors, so there is
- * no point at which stopping it matters.
+ * A reader that uses SQLite holds locks of the WAL while it reads, for an instant even exclusive
+ * ones. If it is stopped there (SIGSTOP, a debugger, a frozen cgroup), it pins the WAL or keeps an
+ * owner out as long as it is stopped. This reader holds nothing but descriptors, so it may be
+ * stopped anywhere.
  *
- * Why the copy is consistent (https://www.sqlite.org/fileformat2.html, section 4): pages are
- * written to the WAL first, and copied to the database file only after they were committed there.
- * The database file is read first and the WAL after it, so each page that changed in the database
- * file meanwhile is in the WAL that is read later, unless that WAL was started anew in between.
- * Then its header has other salts; that the header, the files' identity and the owner's life are
- * the same afterwards as before is what is checked, and if not, everything is read again. The owner
- * (open-database.c) never truncates the WAL to nothing while it lives, so one header is never
- * replaced by none.
+ * Why the copy is consistent (https://www.sqlite.org/fileformat2.html, section 4): pages go to the
+ * WAL first, and to the database file only after they were committed in the WAL. The database file
+ * is read first, the WAL after it. So each page that changed meanwhile in the database file is in
+ * the WAL, unless the WAL started anew in between; then its header has other salts. Header,
+ * identity of the files and owner must be the same after the copy as before; if not, everything is
+ * read again. The owner (connect.c) never truncates the WAL to nothing while it is alive, so a
+ * header is always there.
  *
- * In the process that owns the directory this must not be used: closing a descriptor of the
- * database drops SQLite's locks.
+ * The process that owns the directory must not do this: closing a descriptor of the database drops
+ * SQLite's locks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +50,7 @@ static uint32_t le32(const unsigned char *p)
 
 /* ---- reading the files ----------------------------------------------------------------------- */
 
-struct mark { /* what must be the same after the copy as it was before */
+struct mark {             /* must be the same before and after the copy */
 	const char *name; /* which file is the database */
 	dev_t dev;
 	ino_t ino;
@@ -118,8 +117,8 @@ static int read_file(int fd, const struct stat *st, struct bytes *ret)
 		if (n <= 0) {
 			int r = -errno;
 			if (n == 0)
-				/* shorter now: the mark will have changed, or the WAL was cut
-				 * behind its end */
+				/* it is shorter now: the mark has changed, or the WAL was cut
+				 * behind its last frame */
 				break;
 			free(b.at);
 			return r;
@@ -151,7 +150,7 @@ static int read_files(int dirfd, struct bytes *ret_db, struct bytes *ret_wal)
 		return r;
 	if (ck_copy_hook)
 		ck_copy_hook();
-	/* a next file has no WAL: nobody has opened it yet */
+	/* CK_DB_NEXT has no WAL: nobody has opened it yet */
 	if (!strcmp(before.name, CK_DB_NAME)) {
 		CK_AUTO_CLOSE int wal_fd = open_file(dirfd, CK_DB_WAL, &st);
 		if (wal_fd < 0 && wal_fd != -ENOENT)
@@ -188,8 +187,8 @@ static bool checksum_is(const struct checksum *c, const unsigned char *p)
 	return c->s0 == be32(p) && c->s1 == be32(p + 4);
 }
 
-/* What SQLite finds valid in a WAL when it recovers: frames up to the last commit whose checksums
- * hold. */
+/* The part of a WAL that SQLite would recover: up to the last commit before the first bad
+ * checksum. */
 struct wal {
 	size_t frames;
 	uint32_t pages; /* size of the database after them */
@@ -255,7 +254,7 @@ static int to_database(struct bytes *db, const struct bytes *wal, struct ck_copy
 {
 	struct ck_copy copy = {0};
 
-	if (!db->len) /* made, and not yet written */
+	if (!db->len) /* it was made and not written yet */
 		return ck_fail(err, CK_ENOTFOUND, "there is no database yet");
 	if (db->len < HEADER_SIZE || memcmp(db->at, "SQLite format 3", 16))
 		return ck_fail(err, CK_EDAMAGED, "'%s' is not a database", CK_DB_NAME);
@@ -267,7 +266,7 @@ static int to_database(struct bytes *db, const struct bytes *wal, struct ck_copy
 	int r = wal_apply(db, wal, page_size, err);
 	if (r < 0)
 		return r;
-	db->at[18] = db->at[19] = 1; /* read and write version: there is no WAL any more */
+	db->at[18] = db->at[19] = 1; /* read and write version: the copy has no WAL */
 
 	r = ck_sql_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY,
 			&copy.db, err);
@@ -278,7 +277,7 @@ static int to_database(struct bytes *db, const struct bytes *wal, struct ck_copy
 			 : sqlite3_deserialize(copy.db, "main", db->at, (sqlite3_int64)db->len,
 					       (sqlite3_int64)db->len, SQLITE_DESERIALIZE_READONLY);
 	if (rc != SQLITE_OK) {
-		/* it says so, and nothing else, when it has no memory */
+		/* this code means that it has no memory */
 		r = rc == SQLITE_ERROR ? ck_nomem(err)
 				       : ck_sql_fail(err, copy.db, rc, "read the copy");
 		sqlite3_close(copy.db);
@@ -309,7 +308,7 @@ int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err)
 		if (i)
 			nanosleep(&pause, NULL);
 		r = read_files(dirfd, &db, &wal);
-		/* between two files of the owner there is none for an instant */
+		/* the owner may be about to put another file in place */
 		if (r == -ENOENT && ck_state_dir_owned(dirfd, &pid))
 			r = 0;
 		int done = r > 0 ? to_database(&db, &wal, ret_copy, err) : 0;

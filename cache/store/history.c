@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened to an entry, and why: one line per event, kept after the entry is gone. Lines are
- * numbered without gaps and the oldest go when new ones come, so the table stays bounded without
- * ever being counted or scanned.
+ * What happened to an entry, and why: one line per event. Lines stay after the entry is gone. They
+ * are numbered without gaps, and new lines delete the oldest: so the table is bounded, and nobody
+ * ever has to count or scan it.
  */
 #include <stdio.h>
 #include <time.h>
@@ -20,25 +20,12 @@ const char ck_history_insert[] =
 	"at, wall,"
 	" grpc, detail, boot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 
-/* The few oldest, found at the left end of the tree; a table that is far too long shrinks by and
- * by. */
-const char ck_history_trim[] =
+/* The oldest few, which are at the left end of the tree. A table that is far too long shrinks step
+ * by step. */
+static const char history_trim[] =
 	"DELETE FROM history WHERE seq <= ?1 AND seq < (SELECT min(seq) FROM history) + 16";
 
 enum { SEQ, ENTRY, WHO, KIND, OBJECT, WHAT, FROM, TO, REASON, AT, WALL, GRPC, DETAIL, BOOT };
-
-void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to)
-{
-	size_t room = sizeof(store->moves) - store->moves_len;
-	int n = snprintf(store->moves + store->moves_len, room, "%s%s>%s",
-			 store->moves_len ? "," : "", from ? ck_state_name(from) : "",
-			 ck_state_name(to));
-
-	if (n > 0 && (size_t)n < room)
-		store->moves_len += (size_t)n;
-	else
-		store->moves[store->moves_len] = '\0'; /* no room for another */
-}
 
 static int bind_note(sqlite3_stmt *stmt, const struct ck_row *row, const char *who,
 		     enum ck_what what, enum ck_state from, enum ck_state to, uint64_t at, int grpc,
@@ -72,7 +59,7 @@ int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what
 {
 	char who[WHO_MAX];
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, CK_SQL_NOTE, &stmt, err);
+	int r = ck_store_statement(store, CK_SQL_NOTE, ck_history_insert, &stmt, err);
 
 	if (r < 0)
 		return r;
@@ -90,7 +77,7 @@ int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what
 		ck_store_add_move(store, from, to);
 	if (store->round_seq <= CK_HISTORY_ROWS)
 		return 0;
-	r = ck_store_statement(store, CK_SQL_NOTE_TRIM, &stmt, err);
+	r = ck_store_statement(store, CK_SQL_NOTE_TRIM, history_trim, &stmt, err);
 	if (r < 0)
 		return r;
 	rc = sqlite3_bind_int64(stmt, 1, (sqlite3_int64)(store->round_seq - CK_HISTORY_ROWS));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers: everything out of a consistent copy (copy.c), checked, as plain structs. Also the full
- * check of a database. */
+/* Readers: everything that is in a consistent copy (copy.c), checked, as plain structs. Also the
+ * full check of a database. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ static int check_version(sqlite3 *db, int *ret_version, struct ck_error *err)
 
 /* ---- rows and lines, one after the other ----------------------------------------------------- */
 
-/* Room for one more in an array of @n elements that grows by doubling. */
+/* Room for one more element in an array of @n, which grows by doubling. */
 static void *grown(void *array, size_t n, size_t size)
 {
 	return n & (n - 1) || (n && n < 16) ? array : ck_realloc(array, (n ? n * 2 : 16) * size);
@@ -101,7 +101,7 @@ static int read_history(sqlite3 *db, struct ck_reader *reader, struct ck_error *
 	return r;
 }
 
-int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_dump,
+int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_reader,
 		   struct ck_error *err)
 {
 	struct ck_copy copy = {0};
@@ -125,7 +125,7 @@ int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_dump,
 		ck_reader_free(reader);
 		return r;
 	}
-	*ret_dump = reader;
+	*ret_reader = reader;
 	return 0;
 }
 
@@ -173,7 +173,7 @@ static int finding_or_error(struct report *report, int r, const struct ck_error 
 	return r == -CK_EDAMAGED ? 0 : r;
 }
 
-/* Questions whose every answer is a finding. */
+/* Every answer to these questions is a finding. */
 static const struct question {
 	const char *sql, *text; /* the text gets the first column */
 } questions[] = {

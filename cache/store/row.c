@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row of table entry to and from a statement. What is read is checked like input from the
- * network: type, length and range of every column, and what the rest of the program takes for
- * granted of an entry.
+ * A row of the table entry to and from a statement. What is read is checked like input from the
+ * network: type, length and range of every column, and what the rest of the program expects of an
+ * entry.
  */
 #include "cache/request/digests.h"
 #include "cache/store/store-int.h"
 
-/* column, in the order of every statement here: parameter numbers are these + 1 */
+/* The columns, in the order of every statement here. Parameter numbers are these + 1. */
 #define COLUMNS(X) \
 	X(id) X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) \
 	X(key_id) X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) \
@@ -139,44 +139,6 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 
 /* ---- from a statement ------------------------------------------------------------------------ */
 
-bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value)
-{
-	if (sqlite3_column_type(stmt, col) != SQLITE_INTEGER)
-		return false;
-	*ret_value = sqlite3_column_int64(stmt, col);
-	return *ret_value >= min && *ret_value <= max;
-}
-
-bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text)
-{
-	if (sqlite3_column_type(stmt, col) != SQLITE_TEXT)
-		return false;
-	const char *text = (const char *)sqlite3_column_text(stmt, col);
-	size_t len = (size_t)sqlite3_column_bytes(stmt, col);
-	if (!text || len > max || memchr(text, '\0', len))
-		return false;
-	*ret_text = text;
-	return true;
-}
-
-bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes,
-		    size_t *ret_len)
-{
-	if (sqlite3_column_type(stmt, col) != SQLITE_BLOB)
-		return false;
-	const void *bytes = sqlite3_column_blob(stmt, col); /* NULL when it is empty */
-	*ret_len = (size_t)sqlite3_column_bytes(stmt, col);
-	if (*ret_len < min || *ret_len > max || (*ret_len && !bytes))
-		return false;
-	*ret_bytes = bytes ? bytes : "";
-	return true;
-}
-
-bool ck_column_null(sqlite3_stmt *stmt, int col)
-{
-	return sqlite3_column_type(stmt, col) == SQLITE_NULL;
-}
-
 static bool read_number(sqlite3_stmt *stmt, enum column col, uint64_t min, uint64_t max,
 			uint64_t *ret_value)
 {
@@ -209,8 +171,7 @@ static bool read_digest(sqlite3_stmt *stmt, enum column col, unsigned char *to, 
 	return true;
 }
 
-/* The steps of reading: 0, or the name of the column that is not what it must be; "" when memory is
- * gone. */
+/* The steps of reading. Return: NULL, or the name of the bad column; "": no memory. */
 
 static const char *read_key(sqlite3_stmt *stmt, struct ck_row *row)
 {
@@ -322,7 +283,7 @@ static const char *read_made(sqlite3_stmt *stmt, struct ck_row *row)
 	size_t len;
 
 	if (ck_column_null(stmt, COL_object) && ck_column_null(stmt, COL_reply)) {
-		/* what is kept or visible exists, and was handed over under its id */
+		/* what is kept or visible exists, and has an id */
 		bool needs = row->state == CK_STATE_KEPT || row->state == CK_STATE_COMMITTING ||
 			     row->state == CK_STATE_COMMITTED;
 		return needs ? "object" : NULL;
@@ -353,8 +314,7 @@ int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *e
 	}
 	uint64_t id = row.id;
 	ck_row_fini(&row);
-	/* a text that could not be fetched because memory is gone must not pass for a damaged
-	 * one */
+	/* a text that could not be read for lack of memory is not damaged */
 	if (!*wrong || sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM)
 		return ck_nomem(err);
 	return ck_fail(err, CK_EDAMAGED, "entry %llu: column %s", (unsigned long long)id, wrong);
@@ -389,7 +349,7 @@ static uint64_t *counter_find(struct ck_counters *counters, const char *name)
 		return &counters->member;
 	CK_COUNTERS(COUNTER_FIND)
 #undef COUNTER_FIND
-	return NULL; /* of another release */
+	return NULL; /* a counter of another release */
 }
 
 int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_error *err)

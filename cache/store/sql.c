@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite calls with our errors, and the schema. Each call asks ck_fault() whether it is its turn to
- * fail. A database is an input like any other: its schema must be ours letter by letter before a
- * single row is read.
+ * SQLite calls with our errors, checked columns, and the schema. Each call asks ck_fault() whether
+ * it is to fail. A database is untrusted input: its schema must be exactly ours before any row is
+ * read.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int code_of(int rc, int sys)
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
 	case SQLITE_MISMATCH:
-	case SQLITE_ERROR: /* of our fixed statements: the schema is not what they expect */
+	case SQLITE_ERROR: /* our statements are fixed, so the schema is not what they expect */
 		return CK_EDAMAGED;
 	case SQLITE_IOERR:
 		if (rc == SQLITE_IOERR_NOMEM)
@@ -37,8 +37,8 @@ static int code_of(int rc, int sys)
 
 int ck_sql_fail(struct ck_error *err, sqlite3 *db, int rc, const char *doing)
 {
-	/* errno and text belong to this failure only if SQLite saw it: a fault of ours passes it
-	 * by */
+	/* errno and text belong to this failure only if SQLite has seen it, unlike an injected
+	 * one */
 	bool own = db && sqlite3_extended_errcode(db) == rc;
 	int sys = own ? sqlite3_system_errno(db) : 0;
 	int r = ck_fail(err, code_of(rc, sys), "%s: %s", doing,
@@ -73,6 +73,44 @@ int ck_sql_exec(sqlite3 *db, const char *sql, struct ck_error *err)
 	return rc == SQLITE_OK ? 0 : ck_sql_fail(err, db, rc, sql);
 }
 
+bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value)
+{
+	if (sqlite3_column_type(stmt, col) != SQLITE_INTEGER)
+		return false;
+	*ret_value = sqlite3_column_int64(stmt, col);
+	return *ret_value >= min && *ret_value <= max;
+}
+
+bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text)
+{
+	if (sqlite3_column_type(stmt, col) != SQLITE_TEXT)
+		return false;
+	const char *text = (const char *)sqlite3_column_text(stmt, col);
+	size_t len = (size_t)sqlite3_column_bytes(stmt, col);
+	if (!text || len > max || memchr(text, '\0', len))
+		return false;
+	*ret_text = text;
+	return true;
+}
+
+bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes,
+		    size_t *ret_len)
+{
+	if (sqlite3_column_type(stmt, col) != SQLITE_BLOB)
+		return false;
+	const void *bytes = sqlite3_column_blob(stmt, col); /* NULL when it is empty */
+	*ret_len = (size_t)sqlite3_column_bytes(stmt, col);
+	if (*ret_len < min || *ret_len > max || (*ret_len && !bytes))
+		return false;
+	*ret_bytes = bytes ? bytes : "";
+	return true;
+}
+
+bool ck_column_null(sqlite3_stmt *stmt, int col)
+{
+	return sqlite3_column_type(stmt, col) == SQLITE_NULL;
+}
+
 int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_error *err)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -93,8 +131,8 @@ int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_er
 
 int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *err)
 {
-	/* One thread at a time uses a connection, so it needs no mutex. No schema of a file may run
-	 * code in our process. */
+	/* Only one thread at a time uses a connection, so it needs no mutex. The schema of a file
+	 * must not run code in our process. */
 	static const struct {
 		int option, value;
 	} config[] = {
@@ -118,7 +156,7 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 		rc = sqlite3_db_config(db, config[i].option, config[i].value, NULL);
 	if (rc != SQLITE_OK) {
 		int r = ck_sql_fail(err, db, rc, "open");
-		sqlite3_close(db); /* a failed open has to be closed, too */
+		sqlite3_close(db); /* a failed open must be closed, too */
 		return r;
 	}
 	*ret_db = db;
@@ -127,8 +165,8 @@ int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *
 
 /* ---- the schema ------------------------------------------------------------------------------ */
 
-/* What sqlite_schema holds of version CK_SCHEMA_VERSION, sorted by name. @sql "": made by SQLite
- * itself. */
+/* What sqlite_schema contains in version CK_SCHEMA_VERSION, sorted by name. @sql "": SQLite makes
+ * it. */
 static const struct object {
 	const char *name, *sql;
 } schema[] = {
@@ -175,8 +213,8 @@ static const struct object {
 		   "  boot       TEXT NOT NULL,\n"
 		   "  staged     INTEGER NOT NULL CHECK (staged >= 0) -- when the stage began\n"
 		   ") STRICT" },
-	/* one row per key, but for what is being destroyed, has ended, or was not made through
-	 * us */
+	/* one row per key, except for rows that are being destroyed, have ended, or were not
+	 * created by the cache */
 	{ "entry_container",
 	  "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
 	  "  WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1" },
@@ -277,7 +315,7 @@ int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err)
 	return 0;
 }
 
-/* Brings a database from version @from, 0 being an empty one, to CK_SCHEMA_VERSION; whole or not at
+/* Bring a database from version @from (0: it is empty) to CK_SCHEMA_VERSION, completely or not at
  * all. */
 int ck_schema_make(sqlite3 *db, int from, struct ck_error *err)
 {

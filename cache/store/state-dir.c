@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state directory: who owns it, the digest key, and the names of the database's files. No
- * SQLite here. Nothing here opens an existing database file: closing any descriptor of it would
- * drop the locks SQLite holds on it in this process.
+ * The state directory: its owner, the digest key, and the names of the database's files. This file
+ * does not use SQLite and never opens an existing database file: closing any descriptor of it would
+ * drop the locks that SQLite holds on it in this process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "cache/store/store-int.h"
 #include "src/base/host-process.h"
 
-/* for 200 ms: somebody may hold a shared lock for an instant, to see whether it is free */
+/* for 200 ms: somebody may hold a shared lock for an instant to see whether it is free */
 #define LOCK_TRIES    40
 #define LOCK_PAUSE_NS (5 * (long)CK_NS_PER_MS)
 #define NAME_TRIES    1000
@@ -35,7 +35,7 @@ int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 	if (fd < 0)
 		return ck_fail_errno(err, errno == ENOENT && !make ? CK_ENOTFOUND : CK_EIO, errno,
 				     "state directory '%s'", dir);
-	if (made && fchmod(fd, 0700) < 0) /* the umask may have taken away what we need */
+	if (made && fchmod(fd, 0700) < 0) /* the umask may have removed bits that we need */
 		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
 	if (fstat(fd, &st) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "state directory '%s'", dir);
@@ -65,7 +65,7 @@ bool ck_state_dir_is_memory(int dirfd)
 
 	if (fstatfs(dirfd, &fs) < 0)
 		return false;
-	uint32_t type = (uint32_t)fs.f_type; /* of other sign and width on each architecture */
+	uint32_t type = (uint32_t)fs.f_type; /* its sign and width depend on the architecture */
 	return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
 }
 
@@ -76,7 +76,7 @@ int64_t ck_state_dir_size(int dirfd, const char *name)
 	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : (int64_t)st.st_size;
 }
 
-/* ---- small files: written whole or not at all ------------------------------------------------ */
+/* ---- small files: written as a whole, or not at all ------------------------------------------ */
 
 static ssize_t file_read(int dirfd, const char *name, void *buf, size_t size)
 {
@@ -94,7 +94,7 @@ static int file_write(int dirfd, const char *name, const void *bytes, size_t len
 	CK_AUTO_CLOSE int fd = -1;
 
 	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
-	unlinkat(dirfd, tmp, 0); /* of an owner that was killed */
+	unlinkat(dirfd, tmp, 0); /* left by an owner that was killed */
 	fd = ck_fd_own(
 		openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0)
@@ -110,9 +110,9 @@ static int file_write(int dirfd, const char *name, const void *bytes, size_t len
 /* ---- ownership ------------------------------------------------------------------------------- */
 
 /*
- * The lock is an flock(2) on the directory. Beside it lies a shared OFD lock that excludes nobody:
- * unlike an flock it can be asked for without being taken (F_OFD_GETLK), so a reader that is
- * stopped while it looks cannot keep an owner out.
+ * The lock is an flock(2) on the directory. With it comes a shared OFD lock that excludes nobody.
+ * Unlike an flock it can be queried without being taken (F_OFD_GETLK), so a reader that is stopped
+ * while it looks cannot keep an owner out.
  */
 static const struct flock owner_mark = {
 	.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
@@ -169,7 +169,7 @@ int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err)
 					     path);
 		}
 		struct timespec left = pause;
-		/* a host's signals do not shorten it */
+		/* the host's signals must not shorten it */
 		while (nanosleep(&left, &left) < 0 && errno == EINTR)
 			;
 	}
@@ -180,7 +180,7 @@ int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err)
 	int n = snprintf(text, sizeof(text), "%ld %lld.%09ld\n", (long)getpid(),
 			 (long long)now.tv_sec, now.tv_nsec);
 	if (file_write(dirfd, CK_OWNER_NAME, text, (size_t)n) < 0)
-		/* no pid is better than that of an earlier owner */
+		/* no pid is better than the pid of an earlier owner */
 		unlinkat(dirfd, CK_OWNER_NAME, 0);
 	return 0;
 }
@@ -202,7 +202,7 @@ bool ck_state_dir_parse_key(const void *bytes, size_t len, struct ck_digest_key 
 
 int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
 {
-	unsigned char bytes[CK_KEY_BYTES + 1]; /* one more, to see that the file ends */
+	unsigned char bytes[CK_KEY_BYTES + 1]; /* one more shows a file that is too long */
 	ssize_t n = file_read(dirfd, CK_KEY_NAME, bytes, sizeof(bytes));
 
 	if (n >= 0 && ck_state_dir_parse_key(bytes, (size_t)n, ret_key))
@@ -211,7 +211,7 @@ int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *
 		if (getrandom(bytes, CK_KEY_BYTES, 0) != CK_KEY_BYTES)
 			return ck_fail_errno(err, CK_EIO, errno, "make a key");
 	} while (!ck_state_dir_parse_key(bytes, CK_KEY_BYTES, ret_key));
-	/* if not: rows of this life are not comparable in the next (K31) */
+	/* if this fails, the next owner cannot compare our rows (K31) */
 	file_write(dirfd, CK_KEY_NAME, bytes, CK_KEY_BYTES);
 	return 0;
 }
@@ -220,7 +220,7 @@ int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *
 
 int ck_state_dir_make(int dirfd, const char *name, struct ck_error *err)
 {
-	/* SQLite would give it the umask's mode; -wal and -shm inherit this one */
+	/* SQLite would use the umask's mode; -wal and -shm inherit this one */
 	CK_AUTO_CLOSE int fd = ck_fd_own(
 		openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 
@@ -231,8 +231,8 @@ int ck_state_dir_make(int dirfd, const char *name, struct ck_error *err)
 }
 
 /*
- * CK_DB_NEXT is whole from the moment it has that name, and holds all that the old file and its WAL
- * hold. So an interrupted change goes on where it was: the old WAL first, because it must never be
+ * CK_DB_NEXT is complete from the moment it has that name, and contains all of the old file and its
+ * WAL. So an interrupted change can continue. The old WAL goes first, because it must never be
  * applied to the new file.
  */
 int ck_state_dir_swap(int dirfd, struct ck_error *err)
@@ -261,7 +261,7 @@ int ck_state_dir_prepare(int dirfd, struct ck_error *err)
 				   : ck_fail(err, CK_EDAMAGED, "'%s' is not a file", CK_DB_NAME);
 }
 
-/* false: errno says why, 0 that it is taken */
+/* false: errno says why; 0: the name is taken */
 static bool name_is_free(int dirfd, const char *name)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
@@ -278,9 +278,9 @@ static bool name_is_free(int dirfd, const char *name)
 }
 
 /*
- * The database goes first: if we are killed in between, the next life finds a WAL without a
- * database, which SQLite drops. The other way round it would find an older state of the database
- * and take it for good.
+ * The database goes first. If we are killed in between, the next owner finds a WAL without a
+ * database, which SQLite drops. The other way round, it would find an older state of the database
+ * and believe it.
  */
 int ck_state_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err)
 {

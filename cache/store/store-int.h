@@ -2,14 +2,16 @@
 #ifndef CK_CACHE_STORE_STORE_INT_H
 #define CK_CACHE_STORE_STORE_INT_H
 /*
- * What the files of the store share.
+ * What the files of the store share. Each calls only those below it:
  *
- *   transaction.c       a round: its statements           row.c        a row to and from a statement
- *   open-database.c  open, reopen, set aside, close    history.c    history lines
- *   state-dir.c   the directory: lock, names, key   sql.c  SQLite calls with our errors; the schema
- *   sqlite-check.c   is this SQLite fit for us
- *   checkpoint.c         bounds on the WAL, a new file     copy.c       a consistent copy without any lock
- *   reader.c        readers
+ *   reader.c         readers
+ *   open-database.c  open, set aside, close           history.c       lines of the history
+ *   transaction.c    a round and its statements
+ *   checkpoint.c     keeps the WAL short, moves to a new file
+ *   connect.c        the connection of the writer     checkpointer.c  the thread that syncs
+ *   copy.c           a consistent copy without locks  row.c           a row to and from a statement
+ *   sql.c            SQLite calls with our errors; columns; the schema
+ *   state-dir.c      the directory: lock, names, key  sqlite-check.c  can this SQLite be used?
  */
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -24,14 +26,14 @@
 #define CK_PAGE_SIZE	  4096u
 #define CK_FRAME_SIZE	  (CK_PAGE_SIZE + 24u) /* a page in the WAL */
 
-#define CK_BUSY_MS	  20 /* a foreign tool writes: a round waits no longer than this */
+#define CK_BUSY_MS 20 /* the longest that a round waits for a foreign tool that writes */
 
 /* Names in the state directory. */
 #define CK_DB_NAME    "crikeep.db"
 #define CK_DB_WAL     CK_DB_NAME "-wal"
 #define CK_DB_SHM     CK_DB_NAME "-shm"
-#define CK_DB_TMP     CK_DB_NAME ".tmp"	 /* a new file being written (checkpoint.c): worthless */
-/* a new file, complete: it is the database; CK_DB_NAME and its WAL are past */
+#define CK_DB_TMP     CK_DB_NAME ".tmp" /* an incomplete new file (checkpoint.c), of no use */
+/* a complete new file: it is the database, and CK_DB_NAME and its WAL are obsolete */
 #define CK_DB_NEXT    CK_DB_NAME ".next"
 #define CK_OWNER_NAME "owner"
 #define CK_KEY_NAME   "key"
@@ -40,26 +42,26 @@ struct ck_store;
 
 /* ---- state-dir.c ----------------------------------------------------------------------------- */
 
-#define CK_OWNER_TEXT 64 /* "PID BOOTTIME\n": differs for each life of an owner */
+#define CK_OWNER_TEXT 64 /* "PID BOOTTIME\n", different for each owner */
 
 int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 		      struct ck_error *err);
-/* -CK_EOWNED; until the descriptor is closed */
+/* own it until the descriptor is closed. -CK_EOWNED */
 int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err);
-/* the last owner's pid either way; asks without taking a lock, so it cannot be in an owner's way */
+/* is it owned? @ret_pid: the owner's, or the last one's. Takes no lock, so it stops no owner */
 bool ck_state_dir_owned(int dirfd, long *ret_pid);
 void ck_state_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
-bool ck_state_dir_is_memory(int dirfd); /* tmpfs: an fsync costs nothing */
-/* of a file, without opening it; -1: there is none */
+bool ck_state_dir_is_memory(int dirfd); /* tmpfs: a sync costs nothing */
+/* of a file, which is not opened; -1: there is none */
 int64_t ck_state_dir_size(int dirfd, const char *name);
-/* the digest key of the directory; one of this life only where it cannot be written. -CK_EIO (no
- * randomness) */
+/* the digest key of the directory. Where it cannot be written, the key is good for this owner only.
+ * -CK_EIO (no randomness) */
 int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err);
 bool ck_state_dir_parse_key(const void *bytes, size_t len, struct ck_digest_key *ret_key);
-/* make CK_DB_NAME if it is absent, 0600, and finish what an interrupted change of files left;
- * before SQLite has it open */
+/* before SQLite opens it: make CK_DB_NAME, 0600, if it is absent, and finish an interrupted change
+ * of files */
 int ck_state_dir_prepare(int dirfd, struct ck_error *err);
-/* an empty file, 0600; must not exist */
+/* make an empty file, 0600; it must not exist */
 int ck_state_dir_make(int dirfd, const char *name, struct ck_error *err);
 /* CK_DB_NEXT becomes CK_DB_NAME */
 int ck_state_dir_swap(int dirfd, struct ck_error *err);
@@ -67,13 +69,14 @@ int ck_state_dir_set_aside(int dirfd, char ret_name[512], struct ck_error *err);
 
 /* ---- sqlite-check.c -------------------------------------------------------------------------- */
 
-#define CK_SQL_VFS "unix" /* by name: a host may have made another one the default */
+#define CK_SQL_VFS "unix" /* the host may have made another one the default */
 
 int ck_sqlite_check(struct ck_error *err); /* 0, -CK_EINVAL, -CK_ENOMEM */
 
 /* ---- sql.c ----------------------------------------------------------------------------------- */
 
-/* every call that can fail asks ck_fault(CK_FAULT_STORE) first */
+/* Every call that can fail asks ck_fault(CK_FAULT_STORE) first. */
+
 /* SQLite's code as one of ours */
 int ck_sql_fail(struct ck_error *err, sqlite3 *db, int rc, const char *doing);
 int ck_sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_stmt, struct ck_error *err);
@@ -83,7 +86,14 @@ int ck_sql_exec(sqlite3 *db, const char *sql, struct ck_error *err);
 int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_error *err);
 /* nothing in the file is trusted */
 int ck_sql_open(const char *path, int flags, sqlite3 **ret_db, struct ck_error *err);
-/* 1: empty, nothing was ever in it; 0: ours; -CK_EVERSION, -CK_EDAMAGED, ... */
+/* Columns, checked. false: the column has another type, or is not within these bounds. */
+bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value);
+/* without a NUL inside; valid until the next step */
+bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text);
+bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes,
+		    size_t *ret_len);
+bool ck_column_null(sqlite3_stmt *stmt, int col);
+/* 1: it is empty; 0: it is ours; -CK_EVERSION, -CK_EDAMAGED, ... */
 int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err);
 int ck_schema_make(sqlite3 *db, int from, struct ck_error *err);
 
@@ -91,30 +101,20 @@ int ck_schema_make(sqlite3 *db, int from, struct ck_error *err);
 
 extern const char ck_row_select[]; /* all rows, by id */
 extern const char ck_row_insert[], ck_row_update[], ck_digests_select[];
-/* SQLITE_OK or what bind said; borrowed until reset */
+/* SQLITE_OK, or an error of a bind; @row is borrowed until the statement is reset */
 int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole);
-/* ck_row_decode - one row of ck_row_select, as distrustful as of the network. -CK_EDAMAGED,
+/* ck_row_decode - one row of ck_row_select, checked like input from the network. -CK_EDAMAGED,
  * -CK_ENOMEM */
 int ck_row_decode(sqlite3_stmt *stmt, struct ck_row *ret_row, struct ck_error *err);
 /* one row of ck_digests_select */
 int ck_digests_decode(sqlite3_stmt *stmt, struct ck_record *record, struct ck_error *err);
 int ck_counters_read(sqlite3 *db, struct ck_counters *ret_counters, struct ck_error *err);
 
-/* Columns read with distrust: false: not of this type or not within these bounds. */
-bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value);
-/* no NUL inside; until the next step */
-bool ck_column_text(sqlite3_stmt *stmt, int col, size_t max, const char **ret_text);
-bool ck_column_blob(sqlite3_stmt *stmt, int col, size_t min, size_t max, const void **ret_bytes,
-		    size_t *ret_len);
-bool ck_column_null(sqlite3_stmt *stmt, int col);
-
 /* ---- history.c ------------------------------------------------------------------------------- */
 
-extern const char ck_history_select[], ck_history_insert[], ck_history_trim[];
+extern const char ck_history_select[], ck_history_insert[];
 int ck_history_decode(sqlite3_stmt *stmt, struct ck_history_row *ret_row, struct ck_error *err);
 void ck_history_row_fini(struct ck_history_row *row);
-/* for ck_crash_hook; from 0: a new row */
-void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to);
 
 /* ---- copy.c ---------------------------------------------------------------------------------- */
 
@@ -122,7 +122,7 @@ struct ck_copy { /* a database in memory; plain SQLite reads it */
 	sqlite3 *db;
 	unsigned char *bytes;
 };
-/* -CK_ENOTFOUND: no database, or nothing in it yet */
+/* -CK_ENOTFOUND: no database, or an empty one */
 int ck_copy_open(int dirfd, struct ck_copy *ret_copy, struct ck_error *err);
 void ck_copy_close(struct ck_copy *copy);
 /* Called twice in the middle of a copy: a test stops or changes things there. NULL otherwise. */
@@ -130,25 +130,19 @@ extern void (*ck_copy_hook)(void);
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-#define CK_STATEMENTS(X) \
-	X(BEGIN, "BEGIN IMMEDIATE") \
-	X(COMMIT, "COMMIT") \
-	X(INSERT, ck_row_insert) \
-	X(UPDATE, ck_row_update) \
-	X(DELETE, "DELETE FROM entry WHERE id = ?1") \
-	X(DIGESTS, ck_digests_select) \
-	X(DIGESTS_INSERT, "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)") \
-	X(DIGESTS_DELETE, "DELETE FROM fingerprint WHERE entry = ?1") \
-	X(NOTE, ck_history_insert) \
-	X(NOTE_TRIM, ck_history_trim) \
-	X(COUNTER, "INSERT INTO counter (name, value) VALUES (?1, ?2)" \
-		   " ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-
-enum ck_statement {
-#define CK_STATEMENT_ENUM(name, sql) CK_SQL_##name,
-	CK_STATEMENTS(CK_STATEMENT_ENUM)
-#undef CK_STATEMENT_ENUM
-	CK_SQL_N,
+enum ck_statement { /* prepared when first used, with the text given then */
+		    CK_SQL_BEGIN,
+		    CK_SQL_COMMIT,
+		    CK_SQL_INSERT,
+		    CK_SQL_UPDATE,
+		    CK_SQL_DELETE,
+		    CK_SQL_DIGESTS,
+		    CK_SQL_DIGESTS_INSERT,
+		    CK_SQL_DIGESTS_DELETE,
+		    CK_SQL_NOTE,
+		    CK_SQL_NOTE_TRIM,
+		    CK_SQL_COUNTER,
+		    CK_SQL_N,
 };
 
 struct ck_checkpointer;
@@ -157,13 +151,13 @@ struct ck_store {
 	char *dir;
 	char *path; /* of the database */
 	int dirfd;  /* holds the lock */
-	sqlite3 *db;         /* the writer; NULL: nothing can be written now */
-	/* while there is no writer: what was in the database, to be loaded from */
+	sqlite3 *db; /* the writer; NULL: nothing can be written now */
+	/* without a writer: what was in the database, for loading */
 	struct ck_copy copy;
 	sqlite3_stmt *stmts[CK_SQL_N]; /* of db, prepared when first used */
 	struct ck_digest_key key;
 	bool set_aside_first; /* the files are damaged and could not be renamed yet */
-	/* the file was taken away under us: what is in memory must be written to a new one */
+	/* somebody removed or replaced the file: memory must be written to a new one */
 	bool moved;
 	bool in_round;
 	uint64_t last_id;
@@ -175,29 +169,42 @@ struct ck_store {
 	size_t moves_len;
 	unsigned frames;      /* of the WAL after the last commit */
 	bool woken;	      /* the checkpointer, for this WAL */
-	unsigned move_frames; /* a move to a new file is tried at so many frames */
+	unsigned move_frames; /* after a failed move: the next try is at so many frames */
 	bool checkpoint_due;  /* something was committed since the last checkpoint */
 	struct ck_checkpointer *checkpointer; /* NULL on tmpfs */
 };
 
+/* ---- connect.c ------------------------------------------------------------------------------- */
+
+/* ck_store_connect - open the writer. @check: look at the pages too. After an error the store is as
+ * before. -CK_EDAMAGED, -CK_EVERSION, -CK_EFULL, -CK_EIO, -CK_ENOMEM, -CK_EINVAL */
 int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct ck_error *err);
 void ck_store_disconnect(struct ck_store *store, bool checkpoint);
-int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_stmt **ret_stmt,
-		       struct ck_error *err);
-/* step a statement that gives no row, and reset it */
+int ck_store_check_pages(sqlite3 *db, struct ck_error *err);
+/* the highest row id and history line that were ever used */
+int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *err);
+
+/* ---- transaction.c --------------------------------------------------------------------------- */
+
+int ck_store_statement(struct ck_store *store, enum ck_statement which, const char *sql,
+		       sqlite3_stmt **ret_stmt, struct ck_error *err);
+/* for ck_crash_hook: an entry changed its state in this round; from 0: a new row */
+void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to);
+/* step a statement that returns no row, and reset it */
 int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing,
 		 struct ck_error *err);
-int ck_store_broken(struct ck_store *store, int r); /* roll back; returns @r */
+int ck_store_broken(struct ck_store *store, int r); /* rolls back and returns @r */
 
 /* ---- checkpoint.c ---------------------------------------------------------------------------- */
 
-void ck_checkpoint_watch(struct ck_store *store); /* a new writer: count its frames */
 void ck_checkpoint_bound(struct ck_store *store); /* after each commit */
 
-/* NULL: no memory or no thread; the owner then checkpoints itself */
+/* ---- checkpointer.c -------------------------------------------------------------------------- */
+
+/* NULL: no memory or no thread; the owner then writes back by itself */
 struct ck_checkpointer *ck_checkpointer_new(void);
-/* its connection from now on, taken; NULL: none */
+/* takes over the connection that it uses from now on; NULL: none */
 void ck_checkpointer_use(struct ck_checkpointer *c, sqlite3 *db);
 void ck_checkpointer_wake(struct ck_checkpointer *c);
-void ck_checkpointer_free(struct ck_checkpointer *c); /* waits for one fsync at most */
+void ck_checkpointer_free(struct ck_checkpointer *c); /* waits for one sync at most */
 #endif

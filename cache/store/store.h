@@ -2,29 +2,30 @@
 #ifndef CK_CACHE_STORE_STORE_H
 #define CK_CACHE_STORE_STORE_H
 /*
- * Every SQL statement, and nothing else: the rows of a state directory. It knows rows, not rules.
+ * The rows of a state directory, and every SQL statement. The store knows rows, not rules.
  *
- *   state_dir/            0700; ownership is an flock(2) on this directory itself: needs no write permission and no lock file
- *     owner               the owner's pid and when it began, in ASCII, for messages and readers
- *     crikeep.db -wal -shm  0600; in the owner's process nobody but SQLite ever opens these
- *     crikeep.db.next     for an instant: the new file while the database moves to it (see below)
- *     key                 32 random bytes, 0600: keys all digests (fingerprint.h)
- *     wishes/             what crikeep(1) asks the owner for (admin-request.h)
+ *   state_dir/             0700; its owner holds an flock(2) on the directory itself, for which it
+ *                          needs no write permission and no lock file
+ *     owner                the owner's pid and start, in ASCII, for messages and readers
+ *     crikeep.db -wal -shm 0600; in the owner's process only SQLite ever opens these
+ *     crikeep.db.next      for an instant: the new file while the database moves to it (see below)
+ *     key                  32 random bytes, 0600: the key of all digests (fingerprint.h)
+ *     wishes/              what crikeep(1) asks the owner for (admin-request.h)
  *     crikeep.db.damaged-YYYYmmddTHHMMSSZ[-N][-wal|-shm]  set aside (K33)
  *
- * One writer connection, used by whoever runs the round; not thread-safe. WAL; the writer never
- * syncs, and writes back the WAL when idle or when it is half full; on anything but tmpfs a thread
- * with a connection of its own does, and syncs.
+ * There is one connection that writes. Whoever is in the round uses it; it is not thread-safe. The
+ * database has a WAL. The writer never syncs; it writes the WAL back when idle or when it is half
+ * full. On anything but tmpfs, a thread with its own connection does that, and syncs.
  *
- * The WAL stays below CK_WAL_LIMIT whoever is stopped wherever. Our readers copy the files without
- * any lock and check that they belong together (copy.c), so they can hold nothing up. A foreign
- * tool stopped inside a transaction does pin the WAL, and so does a checkpoint whose fsync takes
- * seconds: then the owner copies the database to a new file, puts that in its place, and leaves the
- * old one to whoever has it open (checkpoint.c). That costs one copy in memory, some 50 ms with a
- * full history, and happens at most once per CK_WAL_LIMIT written.
+ * The WAL stays below CK_WAL_LIMIT even if a process that uses it is stopped. Our readers copy the
+ * files without any lock and check that they belong together (copy.c), so they cannot hold anything
+ * up. A foreign tool that is stopped inside a transaction does pin the WAL, and so does a
+ * checkpoint that takes seconds to sync. Then the owner copies the database to a new file, puts
+ * that in its place, and leaves the old one to whoever has it open (checkpoint.c). That costs one
+ * copy in memory, about 50 ms with a full history, and happens at most once per CK_WAL_LIMIT bytes
+ * written.
  *
- * Not for a process that forks and goes on without exec: a child that lives on goes on holding the
- * lock.
+ * A process that forks and continues without exec must not use it: its child would hold the lock.
  */
 #include "cache/machine/entry.h"
 
@@ -34,27 +35,26 @@ struct ck_store_opened { /* what ck_store_open() found */
 	bool fresh;             /* a new database */
 	bool set_aside;         /* the old one was damaged (K33) */
 	char set_aside_as[512]; /* its new name */
-	/* no space or read-only: nothing can be written yet; ck_store_begin() tries again (K32) */
+	/* no space, or read-only: nothing can be written; ck_store_begin() tries again (K32) */
 	bool no_database;
 	struct ck_error why;    /* of set_aside, no_database */
 };
 
 /*
- * ck_store_open - own @dir, open or make its database and key
- * @boot: this boot's id, written into new rows by the caller. Return: 0, -CK_EOWNED, -CK_EVERSION,
- * -CK_EIO (the directory or the database cannot be read), -CK_ENOMEM, -CK_EINVAL (SQLite without
- * threads or WAL). The key: read, or made; where it cannot be written, one of this life only (rows
- * are then not comparable next time, K31). Where nothing can be written, what is in the database
- * can still be loaded.
+ * ck_store_open - own @dir, and open or make its database and its key If the key cannot be written,
+ * it is good for this owner only (the next one cannot compare the rows, K31). If the database
+ * cannot be written, what is in it can still be loaded.
+ * Return: 0, -CK_EOWNED, -CK_EVERSION, -CK_EIO (the directory or the database cannot be read),
+ * -CK_ENOMEM, -CK_EINVAL (SQLite without threads or WAL)
  */
 int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_opened *ret_opened,
 		  struct ck_error *err);
 void ck_store_close(struct ck_store *store); /* checkpoints if it can do so without waiting */
 const struct ck_digest_key *ck_store_key(const struct ck_store *store);
 
-/* ck_store_load - every row, oldest first, digests not loaded; @fn takes over what the row holds
- * (and zeroes it), or ck_row_fini() is called. A row that does not pass validation is -CK_EDAMAGED.
- * Return: 0, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM, or @fn's. */
+/* ck_store_load - every row, oldest first, without digests. @fn may take over what the row holds,
+ * and zeroes it then; the rest is freed. A row that is not valid is -CK_EDAMAGED. Return: 0,
+ * -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM, or @fn's */
 int ck_store_load(struct ck_store *store, int (*fn)(struct ck_row *row, void *userdata),
 		  void *userdata, struct ck_error *err);
 int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_counters,
@@ -64,42 +64,42 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 int ck_store_digests(struct ck_store *store, uint64_t id, struct ck_record *record,
 		     struct ck_error *err);
 
-/* One round. After any error the transaction is rolled back and nothing of it is in the database.
- * Write what gives up a key (updates, deletes) before what takes it (inserts): at no time may two
- * rows hold one (-CK_EIO).
- * Return: 0, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM; begin also opens a database that could
+/* One round. After any error the transaction is rolled back, and nothing of it is in the database.
+ * Updates and deletes come before inserts: at no time may two rows hold one key (-CK_EIO).
+ * Return: 0, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM. begin also opens a database that could
  * not be opened before. */
 int ck_store_begin(struct ck_store *store, struct ck_error *err);
-/* with its digests, if loaded */
+/* with its digests, if they are loaded */
 int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err);
-/* all but key and record; image_id too */
+/* all but key and record; of the record only image_id */
 int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_error *err);
-/* digests too; history stays */
+/* with its digests; the history stays */
 int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err);
 int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what what,
 		  enum ck_state from, enum ck_state to,
-		  /* a line of history; oldest beyond CK_HISTORY_ROWS go */
+		  /* a line of history; of more than CK_HISTORY_ROWS the oldest go */
 		  uint64_t at, int grpc, const char *detail, struct ck_error *err);
 int ck_store_counters(struct ck_store *store, const struct ck_counters *counters,
 		      struct ck_error *err);
 int ck_store_commit(struct ck_store *store, struct ck_error *err);
 void ck_store_rollback(struct ck_store *store);
 uint64_t ck_store_next_id(struct ck_store *store); /* a fresh row id; also without a database */
-/* bytes on disk; -1: no such file. Opens nothing */
+/* bytes on disk; -1: no such file. Opens no file */
 void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal);
 
-/*
- * ck_store_idle - nothing to do: checkpoint (on disk: wake the helper). ck_store_commit() keeps the
- * WAL under CK_WAL_LIMIT itself
- */
+/* ck_store_idle - there is nothing to do: checkpoint (on a disk: wake the thread).
+ * ck_store_commit() keeps the WAL under CK_WAL_LIMIT by itself */
 void ck_store_idle(struct ck_store *store);
-/* ck_store_set_aside - damage was found while running: rename database, -wal and -shm, make a new
- * one (K33). The caller writes everything it has again, even after an error: the next database a
- * round meets is empty. @ret_name: 512 bytes; "" if nothing could be renamed. Return: 0, -CK_EIO,
+/* ck_store_set_aside - damage was found while running: rename database, -wal and -shm, and make a
+ * new database (K33). The caller writes everything it has again, even after an error: the next
+ * database will be empty. @ret_name: 512 bytes; "" if nothing could be renamed. Return: 0, -CK_EIO,
  * -CK_EFULL */
 int ck_store_set_aside(struct ck_store *store, char *ret_name, struct ck_error *err);
 
-/* ---- readers: crikeep(1), with the owner up, down or killed; never in the owner's own process (copy.c says why)  */
+/* ---- readers --------------------------------------------------------------------------------- */
+
+/* For crikeep(1), while the owner runs or not. The owner's own process must not use them
+ * (copy.c). */
 
 struct ck_history_row {
 	uint64_t seq, entry;
@@ -127,8 +127,8 @@ struct ck_reader { /* a consistent copy; rows with digests if asked */
 	long owner_pid; /* 0: unknown */
 };
 
-/* ck_store_owner - does a living process own the state directory @dir? @ret_pid: its pid, or its
- * last owner's; 0: unknown */
+/* ck_store_owner - does a living process own the state directory @dir? @ret_pid: the owner's, or
+ * the last one's; 0: unknown */
 bool ck_store_owner(const char *dir, long *ret_pid);
 
 enum ck_reader_what {
@@ -139,11 +139,11 @@ enum ck_reader_what {
 };
 /* ck_reader_open - -CK_ENOTFOUND (no database there), -CK_EVERSION, -CK_EDAMAGED, -CK_EIO (no
  * permission ...), -CK_ENOMEM */
-int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_dump,
+int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_reader,
 		   struct ck_error *err);
 void ck_reader_free(struct ck_reader *reader);
-/* ck_reader_check - `crikeep check`: integrity_check, schema, every row valid, moves and index hold,
- * history within bounds. Calls @say for each finding. Return: number of findings, or as
+/* ck_reader_check - `crikeep check`: integrity_check, schema, every row valid, moves and index
+ * hold, history within bounds. Calls @say for each finding. Return: number of findings, or as
  * ck_reader_open() */
 int ck_reader_check(const char *dir, void (*say)(const char *finding, void *userdata),
 		    void *userdata, struct ck_error *err);

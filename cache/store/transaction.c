@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A round: begin, rows, history, counters, commit. All of it is in the database, or nothing:
- * whichever call fails, the transaction is rolled back before that call returns.
+ * A round: begin, rows, history, counters, commit. All of it is in the database, or none of it: a
+ * call that fails rolls back the transaction before it returns.
  */
+#include <stdio.h>
+
 #include "cache/store/store-int.h"
 #include "src/base/fault.h"
 
@@ -14,19 +16,14 @@ int ck_store_broken(struct ck_store *store, int r)
 	return r;
 }
 
-int ck_store_statement(struct ck_store *store, enum ck_statement which, sqlite3_stmt **ret_stmt,
-		       struct ck_error *err)
+int ck_store_statement(struct ck_store *store, enum ck_statement which, const char *sql,
+		       sqlite3_stmt **ret_stmt, struct ck_error *err)
 {
 	if (CK_NEVER(!store->db ||
 		     (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_DIGESTS)))
 		return ck_fail(err, CK_EIO, "no round is open");
 	if (!store->stmts[which]) {
-		const char *const sql[] = {
-#define STATEMENT_SQL(name, text) [CK_SQL_##name] = text,
-			CK_STATEMENTS(STATEMENT_SQL)
-#undef STATEMENT_SQL
-		};
-		int r = ck_sql_prepare(store->db, sql[which], &store->stmts[which], err);
+		int r = ck_sql_prepare(store->db, sql, &store->stmts[which], err);
 		if (r < 0)
 			return ck_store_broken(store, r);
 	}
@@ -41,15 +38,15 @@ int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing,
 	int r = rc == SQLITE_DONE ? 0 : ck_sql_fail(err, store->db, rc, doing);
 
 	sqlite3_reset(stmt);
-	sqlite3_clear_bindings(stmt); /* what was bound is the caller's memory */
+	sqlite3_clear_bindings(stmt); /* they point to the caller's memory */
 	return r < 0 ? ck_store_broken(store, r) : 0;
 }
 
-static int run_by_id(struct ck_store *store, enum ck_statement which, uint64_t id,
+static int run_by_id(struct ck_store *store, enum ck_statement which, const char *sql, uint64_t id,
 		     const char *doing, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, which, &stmt, err);
+	int r = ck_store_statement(store, which, sql, &stmt, err);
 
 	if (r < 0)
 		return r;
@@ -61,7 +58,7 @@ static int run_by_id(struct ck_store *store, enum ck_statement which, uint64_t i
 
 /* ---- the transaction ------------------------------------------------------------------------- */
 
-/* Nothing can be written so far: try again to get rid of a damaged file, and to open or make
+/* Nothing could be written so far: try again to set a damaged file aside, and to open or make
  * one. */
 static int reconnect(struct ck_store *store, struct ck_error *err)
 {
@@ -90,7 +87,7 @@ int ck_store_begin(struct ck_store *store, struct ck_error *err)
 			       "the database was removed or replaced while it was open");
 	if (CK_NEVER(store->in_round))
 		return ck_fail(err, CK_EIO, "a round is open");
-	r = ck_store_statement(store, CK_SQL_BEGIN, &stmt, err);
+	r = ck_store_statement(store, CK_SQL_BEGIN, "BEGIN IMMEDIATE", &stmt, err);
 	if (r >= 0)
 		r = ck_store_run(store, stmt, "begin", err);
 	if (r < 0)
@@ -109,8 +106,7 @@ void ck_store_rollback(struct ck_store *store)
 	if (!store->in_round)
 		return;
 	store->in_round = false;
-	/* some failures have already rolled back; what cannot be rolled back by statement is, by
-	 * closing */
+	/* Some failures have rolled back already. If the statement fails, closing rolls back. */
 	if (!sqlite3_get_autocommit(store->db) &&
 	    sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK &&
 	    !sqlite3_get_autocommit(store->db))
@@ -120,7 +116,7 @@ void ck_store_rollback(struct ck_store *store)
 int ck_store_commit(struct ck_store *store, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, CK_SQL_COMMIT, &stmt, err);
+	int r = ck_store_statement(store, CK_SQL_COMMIT, "COMMIT", &stmt, err);
 
 	if (r < 0)
 		return r;
@@ -140,12 +136,27 @@ int ck_store_commit(struct ck_store *store, struct ck_error *err)
 	return 0;
 }
 
+void ck_store_add_move(struct ck_store *store, enum ck_state from, enum ck_state to)
+{
+	size_t room = sizeof(store->moves) - store->moves_len;
+	int n = snprintf(store->moves + store->moves_len, room, "%s%s>%s",
+			 store->moves_len ? "," : "", from ? ck_state_name(from) : "",
+			 ck_state_name(to));
+
+	if (n > 0 && (size_t)n < room)
+		store->moves_len += (size_t)n;
+	else
+		store->moves[store->moves_len] = '\0'; /* no room for this one */
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 static int insert_digests(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, CK_SQL_DIGESTS_INSERT, &stmt, err);
+	int r = ck_store_statement(store, CK_SQL_DIGESTS_INSERT,
+				   "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)", &stmt,
+				   err);
 
 	if (r < 0)
 		return r;
@@ -162,7 +173,7 @@ static int insert_digests(struct ck_store *store, const struct ck_row *row, stru
 int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, CK_SQL_INSERT, &stmt, err);
+	int r = ck_store_statement(store, CK_SQL_INSERT, ck_row_insert, &stmt, err);
 
 	if (r < 0)
 		return r;
@@ -180,7 +191,7 @@ int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_
 int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, CK_SQL_UPDATE, &stmt, err);
+	int r = ck_store_statement(store, CK_SQL_UPDATE, ck_row_update, &stmt, err);
 
 	if (r < 0)
 		return r;
@@ -188,7 +199,7 @@ int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_
 	if (rc != SQLITE_OK)
 		return ck_store_broken(store, ck_sql_fail(err, store->db, rc, "bind an entry"));
 	r = ck_store_run(store, stmt, "update an entry", err);
-	/* it was written once: what we see is not what we wrote */
+	/* this row was inserted: the file is not what we wrote */
 	if (r >= 0 && sqlite3_changes(store->db) != 1)
 		return ck_store_broken(store, ck_fail(err, CK_EDAMAGED, "entry %llu is missing",
 						      (unsigned long long)row->id));
@@ -197,9 +208,13 @@ int ck_store_update(struct ck_store *store, const struct ck_row *row, struct ck_
 
 int ck_store_delete(struct ck_store *store, uint64_t id, struct ck_error *err)
 {
-	int r = run_by_id(store, CK_SQL_DELETE, id, "delete an entry", err);
+	int r = run_by_id(store, CK_SQL_DELETE, "DELETE FROM entry WHERE id = ?1", id,
+			  "delete an entry", err);
 
-	return r < 0 ? r : run_by_id(store, CK_SQL_DIGESTS_DELETE, id, "delete a fingerprint", err);
+	return r < 0 ? r
+		     : run_by_id(store, CK_SQL_DIGESTS_DELETE,
+				 "DELETE FROM fingerprint WHERE entry = ?1", id,
+				 "delete a fingerprint", err);
 }
 
 uint64_t ck_store_next_id(struct ck_store *store)
@@ -213,7 +228,10 @@ static int write_counter(struct ck_store *store, const char *name, uint64_t valu
 			 struct ck_error *err)
 {
 	sqlite3_stmt *stmt;
-	int r = ck_store_statement(store, CK_SQL_COUNTER, &stmt, err);
+	int r = ck_store_statement(store, CK_SQL_COUNTER,
+				   "INSERT INTO counter (name, value) VALUES (?1, ?2)"
+				   " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+				   &stmt, err);
 
 	if (r < 0)
 		return r;
@@ -228,7 +246,7 @@ static int write_counter(struct ck_store *store, const char *name, uint64_t valu
 int ck_store_counters(struct ck_store *store, const struct ck_counters *counters,
 		      struct ck_error *err)
 {
-	/* a round changes two or three of them */
+	/* a round changes only two or three of them */
 #define WRITE_COUNTER(member, text) \
 	if (!store->round_counters_known || store->round_counters.member != counters->member) { \
 		int r = write_counter(store, #member, counters->member, err); \
@@ -309,7 +327,7 @@ int ck_store_digests(struct ck_store *store, uint64_t id, struct ck_record *reco
 	int r;
 
 	if (store->db) {
-		r = ck_store_statement(store, CK_SQL_DIGESTS, &stmt, err);
+		r = ck_store_statement(store, CK_SQL_DIGESTS, ck_digests_select, &stmt, err);
 		return r < 0 ? r : read_digests(store->db, stmt, id, record, err);
 	}
 	if (!store->copy.db)

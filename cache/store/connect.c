@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection of the writer: opened, checked and closed. */
+#include "cache/store/store-int.h"
+
+/*
+ * The writer never syncs. If its process crashes, nothing that it wrote is lost; if the machine
+ * crashes, the sandboxes that the rows describe end as well. Pages are read, not mapped: an I/O
+ * error on a mapping would be a signal in the host's process.
+ */
+static const char *const writer_pragmas[] = {
+	"PRAGMA page_size = 4096",
+	"PRAGMA mmap_size = 0",
+	"PRAGMA temp_store = MEMORY",
+	"PRAGMA cell_size_check = ON",
+	"PRAGMA synchronous = OFF",
+	"PRAGMA wal_autocheckpoint = 0",
+	/* a WAL that starts anew is cut to this; CK_WAL_LIMIT bounds its growth */
+	"PRAGMA journal_size_limit = 1048576",
+};
+
+static int use_wal(sqlite3 *db, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	const char *mode;
+	int r;
+
+	if (sqlite3_db_readonly(db, "main") == 1)
+		return ck_fail(err, CK_EIO, "the database can only be read");
+	r = ck_sql_prepare(db, "PRAGMA journal_mode = WAL", &stmt, err);
+	if (r < 0)
+		return r;
+	int rc = ck_sql_step(stmt);
+	if (rc != SQLITE_ROW)
+		r = ck_sql_fail(err, db, rc, "use a WAL");
+	else if (!ck_column_text(stmt, 0, CK_NAME_MAX_LEN, &mode) || strcmp(mode, "wal"))
+		r = ck_fail(err, CK_EINVAL, "this SQLite has no WAL");
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+/* Also the ids of rows that are gone. */
+int ck_store_read_counts(struct ck_store *store, sqlite3 *db, struct ck_error *err)
+{
+	int64_t id, used, seq;
+	int r = ck_sql_number(db, "SELECT ifnull(max(id), 0) FROM entry", &id, err);
+
+	if (r >= 0)
+		r = ck_sql_number(
+			db, "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'entry'",
+			&used, err);
+	if (r >= 0)
+		r = ck_sql_number(db, "SELECT ifnull(max(seq), 0) FROM history", &seq, err);
+	if (r < 0)
+		return r;
+	if (id < 0 || used < 0 || seq < 0 || id > INT64_MAX / 2 || used > INT64_MAX / 2 ||
+	    seq > INT64_MAX / 2)
+		return ck_fail(err, CK_EDAMAGED, "row numbers are used up");
+	if (store->last_id < (uint64_t)(id > used ? id : used))
+		store->last_id = (uint64_t)(id > used ? id : used);
+	store->last_seq = (uint64_t)seq;
+	return 0;
+}
+
+/* The pages of the table that everything depends on, and of its indexes. Damage elsewhere shows
+ * when it is read. */
+int ck_store_check_pages(sqlite3 *db, struct ck_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	const char *text;
+	int r = ck_sql_prepare(db, "PRAGMA integrity_check(entry)", &stmt, err);
+
+	if (r < 0)
+		return r;
+	int rc = ck_sql_step(stmt);
+	if (rc != SQLITE_ROW)
+		r = ck_sql_fail(err, db, rc, "check the database");
+	else if (!ck_column_text(stmt, 0, INT32_MAX, &text))
+		r = ck_nomem(err);
+	else if (strcmp(text, "ok"))
+		r = ck_fail(err, CK_EDAMAGED, "%s", text);
+	sqlite3_finalize(stmt);
+	return r;
+}
+
+/*
+ * The connection of the checkpointer. It is made here, and its WAL and shared memory are open
+ * before it is handed over: no file must be opened by its path while files change their names.
+ */
+static void give_checkpointer(struct ck_store *store)
+{
+	sqlite3 *db = NULL;
+	int64_t n;
+
+	if (!store->checkpointer)
+		return;
+	if (ck_sql_open(store->path, SQLITE_OPEN_READWRITE, &db, NULL) < 0)
+		return;
+	if (ck_sql_exec(db,
+			"PRAGMA mmap_size = 0; PRAGMA synchronous = NORMAL; PRAGMA "
+			"wal_autocheckpoint = 0",
+			NULL) < 0 ||
+	    ck_sql_number(db, "SELECT count(*) FROM sqlite_schema", &n, NULL) < 0) {
+		sqlite3_close(db);
+		return;
+	}
+	ck_checkpointer_use(store->checkpointer, db);
+}
+
+static int set_up(struct ck_store *store, sqlite3 *db, bool check, bool *ret_fresh,
+		  struct ck_error *err)
+{
+	int version, r = 0;
+
+	for (size_t i = 0; r >= 0 && i < CK_COUNT(writer_pragmas); i++)
+		r = ck_sql_exec(db, writer_pragmas[i], err);
+	if (r < 0)
+		return r;
+	/* before anything is written: a database of a newer version must stay as it is */
+	r = ck_schema_check(db, &version, err);
+	if (r < 0)
+		return r;
+	*ret_fresh = r == 1;
+	r = use_wal(db, err);
+	if (r >= 0 && version != CK_SCHEMA_VERSION)
+		r = ck_schema_make(db, version, err);
+	if (r >= 0 && check && !*ret_fresh)
+		r = ck_store_check_pages(db, err);
+	return r < 0 ? r : ck_store_read_counts(store, db, err);
+}
+
+static int count_frames(void *userdata, sqlite3 *db, const char *name, int frames)
+{
+	struct ck_store *store = userdata;
+
+	(void)db, (void)name;
+	store->frames = frames > 0 ? (unsigned)frames : 0;
+	return SQLITE_OK;
+}
+
+int ck_store_connect(struct ck_store *store, bool check, bool *ret_fresh, struct ck_error *err)
+{
+	sqlite3 *db = NULL;
+	int r = ck_state_dir_prepare(store->dirfd, err);
+
+	if (r >= 0)
+		r = ck_sql_open(store->path, SQLITE_OPEN_READWRITE, &db, err);
+	if (r >= 0)
+		r = set_up(store, db, check, ret_fresh, err);
+	if (r < 0) {
+		sqlite3_close(db);
+		return r;
+	}
+	store->db = db;
+	store->counters_known = false;
+	store->moved = false;
+	store->frames = store->move_frames = 0;
+	store->woken = false;
+	sqlite3_wal_hook(db, count_frames, store);
+	give_checkpointer(store);
+	return 0;
+}
+
+void ck_store_disconnect(struct ck_store *store, bool checkpoint)
+{
+	for (size_t i = 0; i < CK_SQL_N; i++) {
+		sqlite3_finalize(store->stmts[i]);
+		store->stmts[i] = NULL;
+	}
+	if (!store->db)
+		return;
+	if (store->checkpointer)
+		ck_checkpointer_use(store->checkpointer, NULL);
+	/* The last connection to close writes the WAL back and removes it. With synchronous=OFF it
+	 * does not wait for a disk. */
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, checkpoint ? 0 : 1, NULL);
+	sqlite3_close(store->db);
+	store->db = NULL;
+}
