@@ -77,7 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* a copy of the text at @number; NULL: absent */
 static char *text_of(const struct ck_fields *fields, uint32_t number)
 {
-	const struct ck_wire_field *field = ck_fields_get(fields, number, CK_WIRE_BYTES);
+	const struct ck_wire_field *field = ck_fields_get(fields, number);
 	char *text = field ? ck_strndup((const char *)field->data, field->len) : NULL;
 	if (field && !text)
 		ck_print_nomem();

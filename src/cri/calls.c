@@ -86,14 +86,13 @@ SHAPE(sandbox_metrics, CK_SANDBOX, CK_SHAPE_ID_ONLY | CK_SHAPE_HOLDS,
       OBJECT(CRI_PodSandboxMetrics_container_metrics, container_metrics));
 
 /* Lists, and messages of streams. All of them have their items at the same place. */
-SHAPE(list_sandbox, 0, CK_SHAPE_HOLDS, OBJECT(CRI_ListPodSandboxResponse_items, sandbox));
-SHAPE(list_container, 0, CK_SHAPE_HOLDS, OBJECT(CRI_ListPodSandboxResponse_items, container));
-SHAPE(list_sandbox_stats, 0, CK_SHAPE_HOLDS,
-      OBJECT(CRI_ListPodSandboxResponse_items, sandbox_stats));
-SHAPE(list_container_stats, 0, CK_SHAPE_HOLDS,
-      OBJECT(CRI_ListPodSandboxResponse_items, container_stats));
-SHAPE(list_sandbox_metrics, 0, CK_SHAPE_HOLDS,
-      OBJECT(CRI_ListPodSandboxResponse_items, sandbox_metrics));
+#define LIST(name, item) \
+	SHAPE(name, 0, CK_SHAPE_HOLDS, OBJECT(CRI_ListPodSandboxResponse_items, item))
+LIST(list_sandbox, sandbox);
+LIST(list_container, container);
+LIST(list_sandbox_stats, sandbox_stats);
+LIST(list_container_stats, container_stats);
+LIST(list_sandbox_metrics, sandbox_metrics);
 
 /* An answer about one object is that object: its status may come in pieces, which protobuf
  * merges. All of them have the status, or the statistics, at the same place. */

@@ -107,18 +107,19 @@ static inline int ck_fields_read(struct ck_wire wire, struct ck_fields *ret_fiel
 	return r;
 }
 
-/* ck_fields_get - NULL: absent */
+/* ck_fields_get - a text, message or bytes; NULL: absent */
 static inline const struct ck_wire_field *ck_fields_get(const struct ck_fields *fields,
-							uint32_t number, enum ck_wire_type type)
+							uint32_t number)
 {
 	const struct ck_wire_field *field = &fields->last[number];
-	return field->number && field->type == type ? field : NULL;
+	return field->number && field->type == CK_WIRE_BYTES ? field : NULL;
 }
 
+/* ck_fields_number - 0: absent */
 static inline uint64_t ck_fields_number(const struct ck_fields *fields, uint32_t number)
 {
-	const struct ck_wire_field *field = ck_fields_get(fields, number, CK_WIRE_VARINT);
-	return field ? field->value : 0;
+	const struct ck_wire_field *field = &fields->last[number];
+	return field->number && field->type == CK_WIRE_VARINT ? field->value : 0;
 }
 
 /* ck_fields_inside - the message at @number, empty if it is absent; *ret_fields as ck_fields_read()
@@ -126,7 +127,7 @@ static inline uint64_t ck_fields_number(const struct ck_fields *fields, uint32_t
 static inline int ck_fields_inside(const struct ck_fields *fields, uint32_t number,
 				   struct ck_fields *ret_fields, struct ck_error *err)
 {
-	const struct ck_wire_field *field = ck_fields_get(fields, number, CK_WIRE_BYTES);
+	const struct ck_wire_field *field = ck_fields_get(fields, number);
 	return ck_fields_read(field ? ck_wire_inside(&fields->all, field) : ck_wire_begin(NULL, 0),
 			      ret_fields, err);
 }

@@ -139,8 +139,7 @@ static int read_metadata(struct ck_sim_call *call, const struct ck_wire_field *c
 	if (r < 0)
 		return ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
 				   err.text);
-	const struct ck_wire_field *name =
-		ck_fields_get(ret_metadata, CRI_ContainerMetadata_name, CK_WIRE_BYTES);
+	const struct ck_wire_field *name = ck_fields_get(ret_metadata, CRI_ContainerMetadata_name);
 	if (!name || !name->len)
 		return ck_sim_fail(call, CK_GRPC_INVALID_ARGUMENT,
 				   "config must include metadata with a name");
@@ -153,8 +152,7 @@ static int name_add(struct ck_bytes *name, const struct ck_fields *metadata, con
 {
 	int r = 0;
 	for (size_t i = 0; i < n && r == 0; i++) {
-		const struct ck_wire_field *part =
-			ck_fields_get(metadata, parts[i], CK_WIRE_BYTES);
+		const struct ck_wire_field *part = ck_fields_get(metadata, parts[i]);
 		r = name->len ? ck_bytes_add_text(name, "_") : 0;
 		if (r == 0 && part)
 			r = ck_bytes_add(name, part->data, part->len);

@@ -60,7 +60,7 @@ static json *bytes(const struct ck_wire_field *field)
 
 static void add_bytes(json *to, const char *key, const struct ck_fields *fields, uint32_t number)
 {
-	const struct ck_wire_field *field = ck_fields_get(fields, number, CK_WIRE_BYTES);
+	const struct ck_wire_field *field = ck_fields_get(fields, number);
 	if (field && field->len)
 		add(to, key, bytes(field));
 }
@@ -94,8 +94,7 @@ static void add_entries(json *to, const struct ck_fields *uses, const char *limi
 			add_bytes(limit, page_size, &entry, CRI_HugepageLimit_page_size);
 			add_number(limit, "limit", &entry, CRI_HugepageLimit_limit);
 		} else {
-			const struct ck_wire_field *key =
-				ck_fields_get(&entry, CK_MAP_KEY, CK_WIRE_BYTES);
+			const struct ck_wire_field *key = ck_fields_get(&entry, CK_MAP_KEY);
 			CK_AUTO_FREE char *name =
 				key ? ck_strndup((const char *)key->data, key->len) : NULL;
 			unified = unified ? unified : add_object(to, "unified");
@@ -178,7 +177,7 @@ static void add_cgroups_path(json *oci_linux, const struct ck_sim_object *sandbo
 	read_config(sandbox, &config);
 	ck_fields_inside(&config, CRI_PodSandboxConfig_linux, &asked, NULL);
 	const struct ck_wire_field *parent =
-		ck_fields_get(&asked, CRI_LinuxPodSandboxConfig_cgroup_parent, CK_WIRE_BYTES);
+		ck_fields_get(&asked, CRI_LinuxPodSandboxConfig_cgroup_parent);
 	struct ck_bytes path = { 0 };
 	int r = parent && parent->len ? ck_bytes_add(&path, parent->data, parent->len)
 				      : ck_bytes_add_text(&path, "/k8s.io");
@@ -243,8 +242,8 @@ static void each(json *to, const struct ck_fields *config, uint32_t number,
 
 static void append_env(json *array, const struct ck_fields *pair)
 {
-	const struct ck_wire_field *key = ck_fields_get(pair, CRI_KeyValue_key, CK_WIRE_BYTES),
-				   *value = ck_fields_get(pair, CRI_KeyValue_value, CK_WIRE_BYTES);
+	const struct ck_wire_field *key = ck_fields_get(pair, CRI_KeyValue_key),
+				   *value = ck_fields_get(pair, CRI_KeyValue_value);
 	struct ck_bytes text = { 0 };
 	int r = key ? ck_bytes_add(&text, key->data, key->len) : 0;
 	r = r < 0 ? r : ck_bytes_add_text(&text, "=");

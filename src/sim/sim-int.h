@@ -272,16 +272,13 @@ int ck_sim_create_container(struct ck_sim_call *call);
 void ck_sim_create_left(struct ck_sim_object *object); /* its caller has gone */
 int ck_sim_premake(struct ck_sim *sim);                /* what exists from the start. -CK_ENOMEM */
 
-int ck_sim_list_sandboxes(struct ck_sim_call *call); /* sim-list.c */
-int ck_sim_list_containers(struct ck_sim_call *call);
-int ck_sim_list_container_stats(struct ck_sim_call *call);
-int ck_sim_list_sandbox_stats(struct ck_sim_call *call);
+int ck_sim_list_objects(struct ck_sim_call *call); /* sim-list.c; of the method's kind */
+int ck_sim_list_stats(struct ck_sim_call *call);
 int ck_sim_list_metrics(struct ck_sim_call *call);
 int ck_sim_metric_descriptors(struct ck_sim_call *call);
 int ck_sim_sandbox_status(struct ck_sim_call *call);
 int ck_sim_container_status(struct ck_sim_call *call);
-int ck_sim_container_stats(struct ck_sim_call *call);
-int ck_sim_sandbox_stats(struct ck_sim_call *call);
+int ck_sim_stats(struct ck_sim_call *call);
 int ck_sim_status(struct ck_sim_call *call);
 int ck_sim_events(struct ck_sim_call *call);
 

@@ -11,75 +11,66 @@
 /* ---- filters --------------------------------------------------------------------------------- */
 
 struct shape { /* where a filter has what; 0: nowhere */
-	enum ck_kind kind;
 	uint32_t id, state, sandbox, labels;
 };
 
-static const struct shape sandbox_shape = { CK_SANDBOX, CRI_PodSandboxFilter_id,
-					    CRI_PodSandboxFilter_state, 0,
-					    CRI_PodSandboxFilter_label_selector };
-static const struct shape container_shape = { CK_CONTAINER, CRI_ContainerFilter_id,
-					      CRI_ContainerFilter_state,
-					      CRI_ContainerFilter_pod_sandbox_id,
-					      CRI_ContainerFilter_label_selector };
-static const struct shape sandbox_stats_shape = { CK_SANDBOX, CRI_PodSandboxStatsFilter_id, 0, 0,
-						  CRI_PodSandboxStatsFilter_label_selector };
-static const struct shape container_stats_shape = { CK_CONTAINER, CRI_ContainerStatsFilter_id, 0,
-						    CRI_ContainerStatsFilter_pod_sandbox_id,
-						    CRI_ContainerStatsFilter_label_selector };
+static const struct shape object_filters[] = {
+	[CK_SANDBOX] = { CRI_PodSandboxFilter_id, CRI_PodSandboxFilter_state, 0,
+			 CRI_PodSandboxFilter_label_selector },
+	[CK_CONTAINER] = { CRI_ContainerFilter_id, CRI_ContainerFilter_state,
+			   CRI_ContainerFilter_pod_sandbox_id, CRI_ContainerFilter_label_selector },
+};
+static const struct shape stats_filters[] = {
+	[CK_SANDBOX] = { CRI_PodSandboxStatsFilter_id, 0, 0,
+			 CRI_PodSandboxStatsFilter_label_selector },
+	[CK_CONTAINER] = { CRI_ContainerStatsFilter_id, 0, CRI_ContainerStatsFilter_pod_sandbox_id,
+			   CRI_ContainerStatsFilter_label_selector },
+};
 
 struct filter {
 	const struct shape *shape;
-	struct ck_wire all; /* labels are read out of it again for each object */
+	struct ck_fields fields; /* labels are read out of it again for each object */
 	bool by_id, by_sandbox, by_state;
 	const struct ck_sim_object *id, *sandbox; /* NULL with by_id: nobody */
 	uint64_t state;
 };
 
-static int filter_field(struct ck_sim *sim, struct filter *filter,
-			const struct ck_wire_field *field, struct ck_error *err)
+/* does the filter name an object at @number? A prefix that several have is nobody's, as in
+ * containerd */
+static bool names(struct ck_sim *sim, const struct filter *filter, uint32_t number,
+		  enum ck_kind kind, const struct ck_sim_object **ret_object)
 {
-	const struct shape *shape = filter->shape;
-	struct ck_fields value;
+	const struct ck_wire_field *id = ck_fields_get(&filter->fields, number);
 	struct ck_sim_object *found = NULL;
-	int r = 0;
-	if (field->type != CK_WIRE_BYTES)
-		return 0;
-	bool id = field->number == shape->id, sandbox = field->number == shape->sandbox;
-	/* a prefix that several have is nobody's, as in containerd */
-	if ((id || sandbox) && field->len) {
-		ck_sim_object_find(sim, id ? shape->kind : CK_SANDBOX, (const char *)field->data,
-				   field->len, &found);
-		*(id ? &filter->by_id : &filter->by_sandbox) = true;
-		*(id ? &filter->id : &filter->sandbox) = found;
-	} else if (field->number == shape->state) {
-		/* an empty message: READY, or CREATED. Both kinds of it have the state at the same
-		 * place */
-		r = ck_fields_read(ck_wire_inside(&filter->all, field), &value, err);
-		filter->by_state = true;
-		filter->state = ck_fields_number(&value, CRI_ContainerStateValue_state);
-	}
-	return r;
+	if (!id || !id->len)
+		return false;
+	ck_sim_object_find(sim, kind, (const char *)id->data, id->len, &found);
+	*ret_object = found;
+	return true;
 }
 
-static int filter_read(struct ck_sim_call *call, const struct shape *shape,
-		       struct filter *ret_filter)
+static int filter_read(struct ck_sim_call *call, const struct shape *shape, struct filter *filter)
 {
 	struct ck_wire_field field = { .data = NULL };
+	struct ck_fields state;
 	struct ck_error err;
 	int r = ck_sim_request_field(call, CRI_ListContainersRequest_filter, &field);
 	if (r < 0)
 		return r;
-	*ret_filter =
-		(struct filter){ .shape = shape, .all = ck_wire_begin(field.data, field.len) };
-	struct ck_wire wire = ret_filter->all;
-	while ((r = ck_wire_next(&wire, &field, &err)) > 0 &&
-	       (r = filter_field(call->sim, ret_filter, &field, &err)) >= 0) {
-		/* all of it */
-	}
-	return r < 0 ? ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
-				   err.text)
-		     : 0;
+	*filter = (struct filter){ .shape = shape };
+	r = ck_fields_read(ck_wire_begin(field.data, field.len), &filter->fields, &err);
+	if (r == 0)
+		r = ck_fields_inside(&filter->fields, shape->state, &state, &err);
+	if (r < 0)
+		return ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
+				   err.text);
+	filter->by_id = names(call->sim, filter, shape->id, call->method->kind, &filter->id);
+	filter->by_sandbox =
+		names(call->sim, filter, shape->sandbox, CK_SANDBOX, &filter->sandbox);
+	/* an empty message: READY, or CREATED. Both kinds have the state at the same place in it */
+	filter->by_state = ck_fields_get(&filter->fields, shape->state);
+	filter->state = ck_fields_number(&state, CRI_ContainerStateValue_state);
+	return 0;
 }
 
 /* does the object have the label in this entry of a map? */
@@ -96,7 +87,7 @@ static bool has_label(const struct ck_sim_object *object, struct ck_wire entry)
 
 static bool matches(const struct filter *filter, const struct ck_sim_object *object)
 {
-	struct ck_wire wire = filter->all;
+	struct ck_wire wire = filter->fields.all;
 	struct ck_wire_field field;
 	if (filter->by_id && object != filter->id)
 		return false;
@@ -123,7 +114,7 @@ static int list(struct ck_sim_call *call, const struct shape *shape, put_fn *put
 	int r = filter_read(call, shape, &filter);
 	if (r < 0)
 		return r;
-	DL_FOREACH (call->sim->list[shape->kind], object) {
+	DL_FOREACH (call->sim->list[call->method->kind], object) {
 		if (!matches(&filter, object))
 			continue;
 		size_t opened = ck_writer_open(&call->out, CRI_ListPodSandboxResponse_items);
@@ -134,24 +125,18 @@ static int list(struct ck_sim_call *call, const struct shape *shape, put_fn *put
 	return CK_SIM_DONE;
 }
 
-int ck_sim_list_sandboxes(struct ck_sim_call *call)
+int ck_sim_list_objects(struct ck_sim_call *call)
 {
-	return list(call, &sandbox_shape, ck_sim_put_sandbox);
+	enum ck_kind kind = call->method->kind;
+	return list(call, &object_filters[kind],
+		    kind == CK_SANDBOX ? ck_sim_put_sandbox : ck_sim_put_container);
 }
 
-int ck_sim_list_containers(struct ck_sim_call *call)
+int ck_sim_list_stats(struct ck_sim_call *call)
 {
-	return list(call, &container_shape, ck_sim_put_container);
-}
-
-int ck_sim_list_container_stats(struct ck_sim_call *call)
-{
-	return list(call, &container_stats_shape, ck_sim_put_container_stats);
-}
-
-int ck_sim_list_sandbox_stats(struct ck_sim_call *call)
-{
-	return list(call, &sandbox_stats_shape, ck_sim_put_sandbox_stats);
+	enum ck_kind kind = call->method->kind;
+	return list(call, &stats_filters[kind],
+		    kind == CK_SANDBOX ? ck_sim_put_sandbox_stats : ck_sim_put_container_stats);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */
@@ -185,7 +170,7 @@ static void put_sandbox_metrics(struct ck_writer *out, const struct ck_sim_objec
 
 int ck_sim_list_metrics(struct ck_sim_call *call)
 {
-	static const struct shape no_filter = { CK_SANDBOX, 0, 0, 0, 0 };
+	static const struct shape no_filter = { 0 };
 	return list(call, &no_filter, put_sandbox_metrics);
 }
 
@@ -209,10 +194,9 @@ static bool is_verbose(struct ck_sim_call *call, uint32_t number)
 	return ck_sim_request_field(call, number, &field) > 0 && field.value;
 }
 
-static int one(struct ck_sim_call *call, enum ck_kind kind, put_fn *put,
-	       struct ck_sim_object **ret_object)
+static int one(struct ck_sim_call *call, put_fn *put, struct ck_sim_object **ret_object)
 {
-	int r = ck_sim_request_object(call, kind, true, ret_object);
+	int r = ck_sim_request_object(call, call->method->kind, true, ret_object);
 	if (r < 0)
 		return r;
 	/* all such answers have it at the same place */
@@ -225,7 +209,7 @@ static int one(struct ck_sim_call *call, enum ck_kind kind, put_fn *put,
 int ck_sim_sandbox_status(struct ck_sim_call *call)
 {
 	struct ck_sim_object *sandbox;
-	int r = one(call, CK_SANDBOX, ck_sim_put_sandbox_status, &sandbox);
+	int r = one(call, ck_sim_put_sandbox_status, &sandbox);
 	if (r < 0)
 		return r;
 	if (is_verbose(call, CRI_PodSandboxStatusRequest_verbose))
@@ -239,22 +223,19 @@ int ck_sim_sandbox_status(struct ck_sim_call *call)
 int ck_sim_container_status(struct ck_sim_call *call)
 {
 	struct ck_sim_object *container;
-	int r = one(call, CK_CONTAINER, ck_sim_put_container_status, &container);
+	int r = one(call, ck_sim_put_container_status, &container);
 	if (r == CK_SIM_DONE && is_verbose(call, CRI_ContainerStatusRequest_verbose))
 		ck_sim_put_info(&call->out, CRI_ContainerStatusResponse_info, container);
 	return r;
 }
 
-int ck_sim_container_stats(struct ck_sim_call *call)
+int ck_sim_stats(struct ck_sim_call *call)
 {
-	struct ck_sim_object *container;
-	return one(call, CK_CONTAINER, ck_sim_put_container_stats, &container);
-}
-
-int ck_sim_sandbox_stats(struct ck_sim_call *call)
-{
-	struct ck_sim_object *sandbox;
-	return one(call, CK_SANDBOX, ck_sim_put_sandbox_stats, &sandbox);
+	struct ck_sim_object *object;
+	return one(call,
+		   call->method->kind == CK_SANDBOX ? ck_sim_put_sandbox_stats
+						    : ck_sim_put_container_stats,
+		   &object);
 }
 
 /* ---- the runtime ----------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ int ck_sim_uses_begin(struct ck_sim_object *object)
 	for (int i = 0; i < CK_SIM_USES && r == 0; i++) {
 		uint32_t number = places[object->kind].uses[i];
 		const struct ck_wire_field *field =
-			number ? ck_fields_get(&asked, number, CK_WIRE_BYTES) : NULL;
+			number ? ck_fields_get(&asked, number) : NULL;
 		if (field)
 			r = ck_bytes_add(&object->uses[i], field->data, field->len);
 	}
@@ -41,7 +41,7 @@ static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *
 	    ck_fields_read(ck_wire_inside(b_outer, b), &fields[1], NULL) < 0)
 		return false;
 	for (int i = 0; i < 2; i++)
-		keys[i] = ck_fields_get(&fields[i], CK_MAP_KEY, CK_WIRE_BYTES);
+		keys[i] = ck_fields_get(&fields[i], CK_MAP_KEY);
 	return keys[0] && keys[1] && keys[0]->len == keys[1]->len &&
 	       !memcmp(keys[0]->data, keys[1]->data, keys[0]->len);
 }

@@ -39,12 +39,12 @@ static bool inside(struct describe *d, const struct ck_fields *fields, uint32_t 
 {
 	struct ck_error *err = d->out.r < 0 ? NULL : d->err; /* the first error is kept */
 	failed(d, ck_fields_inside(fields, number, ret_fields, err));
-	return ck_fields_get(fields, number, CK_WIRE_BYTES);
+	return ck_fields_get(fields, number);
 }
 
 static void put_text(struct describe *d, uint32_t to, const struct ck_fields *fields, uint32_t from)
 {
-	const struct ck_wire_field *field = ck_fields_get(fields, from, CK_WIRE_BYTES);
+	const struct ck_wire_field *field = ck_fields_get(fields, from);
 	if (field && field->len)
 		ck_writer_utf8(&d->out, to, field->data, field->len);
 }
@@ -70,7 +70,7 @@ static void put_map(struct describe *d, uint32_t to, const struct ck_fields *fie
 	while (next(d, &wire, from, &field)) {
 		if (failed(d, ck_fields_read(ck_wire_inside(&wire, &field), &pair, d->err)))
 			return;
-		if (without && same_text(ck_fields_get(&pair, CK_MAP_KEY, CK_WIRE_BYTES), without))
+		if (without && same_text(ck_fields_get(&pair, CK_MAP_KEY), without))
 			continue;
 		size_t opened = ck_writer_open(&d->out, to);
 		put_text(d, CK_MAP_KEY, &pair, CK_MAP_KEY);
@@ -148,8 +148,8 @@ static void put_cdi_device(struct describe *d, uint32_t to, const struct ck_fiel
 
 static void put_env(struct describe *d, uint32_t to, const struct ck_fields *pair)
 {
-	const struct ck_wire_field *key = ck_fields_get(pair, CRI_KeyValue_key, CK_WIRE_BYTES),
-				   *value = ck_fields_get(pair, CRI_KeyValue_value, CK_WIRE_BYTES);
+	const struct ck_wire_field *key = ck_fields_get(pair, CRI_KeyValue_key),
+				   *value = ck_fields_get(pair, CRI_KeyValue_value);
 	CK_AUTO_BYTES struct ck_bytes text = { 0 };
 	int r = key ? ck_bytes_add(&text, key->data, key->len) : 0;
 	r = r < 0 ? r : ck_bytes_add_text(&text, "=");
@@ -169,7 +169,7 @@ static void put_ip(struct describe *d, uint32_t to, const struct ck_fields *ip)
 static void put_resources(struct describe *d, uint32_t to, uint32_t oom,
 			  const struct ck_fields *fields, uint32_t from)
 {
-	const struct ck_wire_field *field = ck_fields_get(fields, from, CK_WIRE_BYTES);
+	const struct ck_wire_field *field = ck_fields_get(fields, from);
 	struct ck_fields resources;
 	if (!inside(d, fields, from, &resources) || d->out.r < 0)
 		return;
@@ -275,10 +275,8 @@ static void put_image(struct describe *d, const struct ck_fields *fields, uint32
 	struct ck_fields spec;
 	bool bare;
 	inside(d, fields, from, &spec);
-	const struct ck_wire_field *image =
-		ck_fields_get(&spec, CRI_ImageSpec_image, CK_WIRE_BYTES);
-	const struct ck_wire_field *user =
-		ck_fields_get(&spec, CRI_ImageSpec_user_specified_image, CK_WIRE_BYTES);
+	const struct ck_wire_field *image = ck_fields_get(&spec, CRI_ImageSpec_image);
+	const struct ck_wire_field *user = ck_fields_get(&spec, CRI_ImageSpec_user_specified_image);
 	const struct ck_wire_field *const digests[] = { ref, image, user }, *const ids[] = {
 		id, ref, image
 	};
@@ -317,8 +315,7 @@ static void answer_read(struct describe *d, const void *response, size_t len,
 	inside(d, whole, CRI_PodSandboxStatusResponse_status, status);
 	struct ck_wire_field info =
 		find_pair(d, whole, CRI_PodSandboxStatusResponse_info, "info");
-	const struct ck_wire_field *id =
-		ck_fields_get(status, CRI_PodSandboxStatus_id, CK_WIRE_BYTES);
+	const struct ck_wire_field *id = ck_fields_get(status, CRI_PodSandboxStatus_id);
 	if (d->out.r == 0 && (!id || !id->len))
 		failed(d, ck_fail(d->err, CK_EMALFORMED, "a status without an id"));
 	if (d->out.r == 0 && info.len)
@@ -497,8 +494,8 @@ static void put_container(struct describe *d, const struct answer *answer, const
 	put_text(d, 18, status, CRI_ContainerStatus_reason);
 	put_text(d, 19, status, CRI_ContainerStatus_message);
 	put_image(d, status, CRI_ContainerStatus_image,
-		  ck_fields_get(status, CRI_ContainerStatus_image_ref, CK_WIRE_BYTES),
-		  ck_fields_get(status, CRI_ContainerStatus_image_id, CK_WIRE_BYTES));
+		  ck_fields_get(status, CRI_ContainerStatus_image_ref),
+		  ck_fields_get(status, CRI_ContainerStatus_image_id));
 }
 
 int ck_describe_container(const void *response, size_t len, const char *sandbox_id,

@@ -11,7 +11,7 @@ static void put_set(struct ck_writer *out, uint32_t field, uint64_t number)
 
 static void put_text(struct ck_writer *out, uint32_t to, const struct ck_fields *cri, uint32_t from)
 {
-	const struct ck_wire_field *field = ck_fields_get(cri, from, CK_WIRE_BYTES);
+	const struct ck_wire_field *field = ck_fields_get(cri, from);
 	if (field && field->len)
 		ck_writer_utf8(out, to, field->data, field->len);
 }
