@@ -4,6 +4,7 @@
 #include "cache/request/redact.h"
 #include "src/base/wire.h"
 #include "src/base/fault.h"
+#include "src/daemon/nri/describe.h"
 #include "src/rpc/address.h"
 #include "tests/flow/peer.h"
 
@@ -149,7 +150,7 @@ static void sandbox(struct out *b, uint32_t field, const struct peer_object *o, 
 static void container(struct out *b, uint32_t field, const struct peer_object *o, bool status)
 {
 	struct out inner = { 0 }, metadata = { 0 };
-	uint32_t labels = status ? 12 : 8;
+	uint32_t labels = status ? 12 : 8, annotations = labels + 1;
 	text(&metadata, 1, o->container);
 	number(&metadata, 2, o->attempt);
 	text(&inner, 1, o->id);
@@ -161,6 +162,8 @@ static void container(struct out *b, uint32_t field, const struct peer_object *o
 	pair(&inner, labels, "io.kubernetes.pod.name", o->name);
 	pair(&inner, labels, "io.kubernetes.pod.namespace", o->ns);
 	pair(&inner, labels, "io.kubernetes.pod.uid", o->uid);
+	if (*o->nri_id)
+		pair(&inner, annotations, CK_ALIAS_ANNOTATION, o->nri_id);
 	message(b, field, &inner);
 }
 
@@ -301,6 +304,22 @@ static void remove_object(struct peer *peer, const char *id)
 		*o = peer->objects[--peer->objects_n];
 }
 
+/* the value of @key in the pairs of @field */
+static void find_pair(const void *in, size_t len, uint32_t field, const char *key, char *to,
+		      size_t size)
+{
+	struct ck_wire wire = ck_wire_begin(in, len);
+	struct ck_wire_field f;
+	char name[64];
+	while (ck_wire_next(&wire, &f, NULL) > 0) {
+		if (f.number != field || f.type != CK_WIRE_BYTES)
+			continue;
+		find_text(f.data, f.len, 1, name, sizeof(name));
+		if (!strcmp(name, key))
+			find_text(f.data, f.len, 2, to, size);
+	}
+}
+
 /* RunPodSandbox, CreateContainer: "made-N" */
 static void make(struct peer *peer, const char *rpc, const struct ck_bytes *request,
 		 struct out *answer)
@@ -321,6 +340,7 @@ static void make(struct peer *peer, const char *rpc, const struct ck_bytes *requ
 		find_text(metadata, metadata_len, 3, o->ns, sizeof(o->ns));
 	} else {
 		o = peer_container(peer, id, in, name);
+		find_pair(config, config_len, 10, CK_ALIAS_ANNOTATION, o->nri_id, sizeof(o->nri_id));
 	}
 	o->attempt = find_number(metadata, metadata_len, sandbox ? 4 : 2);
 	text(answer, 1, id);

@@ -23,6 +23,7 @@ struct peer_object {
 	enum ck_kind kind;
 	enum ck_condition condition;
 	char id[80], name[64], ns[64], uid[64], sandbox[80], container[64], image[64];
+	char nri_id[80]; /* the annotation that a container was created with */
 	uint32_t attempt;
 	uint64_t created_at;
 };
