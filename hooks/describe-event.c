@@ -49,7 +49,7 @@ static void not_described(struct ck_dispatch *dispatch, enum ck_kind kind, int g
 		ck_dispatch_refuse(dispatch, "it is gone");
 		ck_dispatch_end_refused(dispatch);
 	} else if (needed && now - dispatch->began >= CK_NRI_DESCRIBE_MAX) {
-		ck_dispatch_refuse(dispatch, "the runtime does not tell what it has made: %s",
+		ck_dispatch_refuse(dispatch, "the runtime does not describe the new object: %s",
 				   ck_grpc_name(grpc));
 		ck_dispatch_end_refused(dispatch);
 	} else { /* ask again: nobody would complete half a description later (R3) */

@@ -166,8 +166,9 @@ static void begin_ended(struct ck_nri *nri)
 		if (begin(nri, &call, NULL, object,
 			  container ? CK_NRI_REMOVE_CONTAINER : CK_NRI_REMOVE_POD_SANDBOX,
 			  nobody_waits, NULL, &err) < 0)
-			ck_nri_log(nri, CK_LOG_ERROR, "plugins are not told that %.64s is gone: %s",
-				   object->nri_id, err.text);
+			ck_nri_log(nri, CK_LOG_ERROR,
+				   "plugins cannot be told that %.64s is gone: %s", object->nri_id,
+				   err.text);
 		ck_nri_object_unref(object);
 	}
 }

@@ -170,7 +170,7 @@ int ck_nri_start_impl(struct ck_nri *nri, ck_nri_snapshot_fn *snapshot, void *so
 	ck_nri_lock(nri);
 	if (nri->started) {
 		ck_nri_unlock(nri);
-		return ck_fail(err, CK_ESTATE, "started already");
+		return ck_fail(err, CK_ESTATE, "already started");
 	}
 	/* Not before: a plugin that connects earlier waits in the backlog, and does not wake the
 	 * host's event loop. */
@@ -418,7 +418,7 @@ static void take_snapshot(struct ck_nri *nri, struct ck_plugin *plugin)
 	pthread_mutex_lock(&nri->lock);
 	plugin->want_snapshot = false;
 	if (r < 0)
-		ck_plugin_close(plugin, CK_LOG_ERROR, "what there is cannot be listed: %s",
+		ck_plugin_close(plugin, CK_LOG_ERROR, "existing objects cannot be listed: %s",
 				ck_strerror(-r));
 	else
 		ck_synchronize_continue(plugin);
@@ -431,7 +431,7 @@ static void launch_it(struct ck_nri *nri, struct ck_plugin *plugin)
 	plugin->want_launch = false;
 	if (!nri->host.launch) {
 		close(fd);
-		ck_plugin_close(plugin, CK_LOG_ERROR, "nobody launches it");
+		ck_plugin_close(plugin, CK_LOG_ERROR, "the host cannot launch plugins");
 		return;
 	}
 	pthread_mutex_unlock(&nri->lock);

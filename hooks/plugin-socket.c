@@ -32,7 +32,7 @@ static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 	if (lstat(address->sun_path, &st) < 0)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
-		return ck_fail(err, CK_EINVAL, "'%s' is there, and not a socket",
+		return ck_fail(err, CK_EINVAL, "'%s' exists and is not a socket",
 			       address->sun_path);
 	CK_AUTO_CLOSE int fd =
 		ck_fd_own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -45,7 +45,7 @@ static int take_path(const struct sockaddr_un *address, struct ck_error *err)
 		return ck_fail(err, CK_EOWNED, "a runtime serves NRI at '%s': turn its own NRI off",
 			       address->sun_path);
 	if (sys != EAGAIN && sys != ECONNREFUSED && sys != ENOENT) /* somebody may listen */
-		return ck_fail_errno(err, CK_EIO, sys, "see who listens at '%s'",
+		return ck_fail_errno(err, CK_EIO, sys, "find out who listens at '%s'",
 				     address->sun_path);
 	if (unlink(address->sun_path) < 0 && errno != ENOENT)
 		return ck_fail_errno(err, CK_EIO, errno, "remove the dead socket '%s'",
@@ -111,15 +111,14 @@ void ck_nri_accept(struct ck_nri *nri)
 		if (fd < 0)
 			return;
 		if (!may_connect(nri, fd, &peer)) {
-			ck_nri_log(nri, CK_LOG_WARNING, "a plugin of uid %u (pid %d) is not let in",
+			ck_nri_log(nri, CK_LOG_WARNING, "refused a plugin of uid %u (pid %d)",
 				   peer.uid, peer.pid);
 		} else if (nri->plugins_n >= CK_NRI_PLUGINS_MAX) {
-			ck_nri_log(nri, CK_LOG_ERROR,
-				   "a plugin (pid %d) is not let in: %u are connected", peer.pid,
-				   CK_NRI_PLUGINS_MAX);
+			ck_nri_log(nri, CK_LOG_ERROR, "refused a plugin (pid %d): %u are connected",
+				   peer.pid, CK_NRI_PLUGINS_MAX);
 		} else if (ck_plugin_add(nri, CK_TAKE_FD(fd), -1, &plugin, &err) < 0) {
-			ck_nri_log(nri, CK_LOG_ERROR, "a plugin (pid %d) is not let in: %s",
-				   peer.pid, err.text);
+			ck_nri_log(nri, CK_LOG_ERROR, "refused a plugin (pid %d): %s", peer.pid,
+				   err.text);
 		} else {
 			plugin->pid = peer.pid;
 		}

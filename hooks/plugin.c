@@ -108,7 +108,7 @@ static void read_in(struct ck_plugin *plugin)
 			ck_plugin_close(
 				plugin, plugin->launched >= 0 ? CK_LOG_WARNING : CK_LOG_INFO, "%s",
 				plugin->launched >= 0 ? "it has ended, and is not launched again"
-						      : "it has gone");
+						      : "it has closed the connection");
 		} else if (errno == EAGAIN) {
 			break;
 		} else if (errno != EINTR) {
@@ -218,8 +218,7 @@ static bool is_base_name(const char *name)
 static void refuse_registration(struct ck_plugin *plugin, const struct ck_ttrpc_request *request,
 				const char *why)
 {
-	ck_nri_log(plugin->nri, CK_LOG_WARNING, "a plugin (pid %d) is refused: %s", plugin->pid,
-		   why);
+	ck_nri_log(plugin->nri, CK_LOG_WARNING, "refused a plugin (pid %d): %s", plugin->pid, why);
 	ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_INVALID_ARGUMENT, why, NULL, 0);
 	plugin->state = CK_PLUGIN_REFUSED;
 }
@@ -230,7 +229,7 @@ static void registered(struct ck_plugin *plugin, const struct ck_ttrpc_request *
 	struct ck_nri *nri = plugin->nri;
 	if (plugin->state != CK_PLUGIN_CONNECTED) {
 		ck_ttrpc_answer(plugin->ttrpc, request->stream, CK_GRPC_FAILED_PRECONDITION,
-				"this connection has registered", NULL, 0);
+				"this connection is already registered", NULL, 0);
 		return;
 	}
 	if (plugin->launched < 0) { /* a launched plugin has the name of its file */

@@ -140,7 +140,7 @@ static void unchoose(struct ck_nri *nri, struct ck_nri_object *object)
 		if (recipient->listed && recipient->told)
 			ck_plugin_close(
 				recipient->plugin, CK_LOG_ERROR,
-				"out of memory: it was told of something that is not committed");
+				"out of memory: it was told about an object that is not committed");
 		if (recipient->told || recipient->announcing)
 			continue;
 		LL_DELETE(object->recipients, recipient);
