@@ -39,6 +39,19 @@ static_scripts = \
 	tests/prog/test-manual.sh \
 	tests/prog/test-protocol.sh
 
+# These need more than a compiler, make and cmocka. check-quick, which a newcomer runs, leaves them
+# out.
+tool_scripts = \
+	tests/check-abi.sh \
+	tests/check-header.sh \
+	tests/check-style.sh \
+	tests/hosts/test-hosts.sh \
+	tests/prog/test-manual.sh \
+	tests/prog/test-metrics.sh \
+	tests/prog/test-prometheus.sh \
+	tests/prog/test-protocol.sh \
+	tests/prog/test-systemd.sh
+
 # what test-hosts.sh compiles
 host_sources = \
 	tests/hosts/cxx.cc \
@@ -108,12 +121,23 @@ check-local: check-TESTS
 
 if !CMOCKA
 # while the Makefile is read, so that nothing is compiled first
-cmocka_goals = bench check check-am check-one check-packages check-programs check-real \
-	check-valgrind coverage distcheck
+cmocka_goals = bench check check-am check-one check-packages check-programs check-quick \
+	check-real check-valgrind coverage distcheck
 cmocka := $(if $(filter $(cmocka_goals),\
 	$(MAKECMDGOALS)),$(error make $(MAKECMDGOALS) needs cmocka. Install it \
 	(Debian: libcmocka-dev) and run configure again))
 endif
+
+# What needs no further tools, with a tenth of the random rounds. For contrib/quickstart.
+quick_tests = $(filter-out $(tool_scripts),$(TESTS))
+check-quick:
+	+@CK_TEST_SCALE=$${CK_TEST_SCALE:-10} $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(quick_tests)'
+
+# three numbers, for who shows how far a build is: objects of the product, objects of all, tests
+all_objects = $(sort $(foreach v,$(filter %_OBJECTS,$(.VARIABLES)),$($(v))))
+count-steps:
+	@echo $(words $(filter-out tests/%,$(all_objects))) $(words $(all_objects)) \
+		$(words $(quick_tests))
 
 # make check-one T=fingerprint/shuffled_envs_are_the_same [WRAP='gdb --args']. A module's test goes
 # before its fuzz target.
