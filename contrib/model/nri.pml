@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is told what: choose, snapshot, overdue, disconnect and restart, for spin. README.md says how to run it. Three parties:
+ * Who is told what: choose, snapshot, late plugins, disconnection and restart, for spin. README.md
+ * says how to run it. Three parties:
  *
- *	Pod(p)     the cache's entry, and the event that goes round for it
+ *	Pod(p)     the cache's entry, and the event that is dispatched for it
  *	Conn(c)    one connection: it joins, is synchronized, is sent its events
- *	Plugin(c)  the other end: it sees, and answers, refuses or hangs
+ *	Plugin(c)  the other end: it sees events, and answers, refuses or hangs
  *
- * and Restart, which takes everything away but the rows on disk. All state is in variables and each step is one atomic{}, so
- * that a restart or a broken connection can come between any two. What is one step here must be one under a lock in C. Time is
- * not counted: a deadline is a step that may come at any moment while it is waited for. Every life is short, so every run ends;
- * then Check looks at who has seen what. Each #ifdef is a way to get the protocol wrong; tests/prog/test-protocol.sh wants spin to find them all.
+ * and Restart, which takes away everything but the rows on disk. All state is in variables, and
+ * each step is one atomic{}. So a restart or a broken connection can come between any two steps.
+ * One step here must be one critical section in C. There is no clock: a deadline is a step that may
+ * come at any moment of a wait. Every life is short, so every run ends. At the end, Check compares
+ * who has seen what. Each #ifdef is a way to get the protocol wrong; tests/prog/test-protocol.sh
+ * requires that spin finds each of them.
  */
 #ifndef PODS
 #define PODS 1
@@ -29,43 +32,45 @@
 #define MAY_HANG    true
 #endif
 
-/* Connections in index order. The last is plugin b; those before it are the lives of plugin a, one after the other. */
+/* Connections in index order. The last is plugin b; the others are the lives of plugin a. */
 #define NAME(c)    ((c) == CONNS - 1)
 #define BIT(c)     (1 << NAME(c))
 #define RETURNS(c) ((c) != 0 && (c) != CONNS - 1)
 #define AT(c, p)   ((c) * PODS + (p))
 
-/* ---- the entry, in the cache ------------------------------------------------------------------------------------------ */
+/* ---- the entry, in the cache ----------------------------------------------------------------- */
 
-mtype = { MADE, COMMITTING, COMMITTED, KEPT, EVICTING, GONE }; /* MADE: it exists, nobody was told; KEPT: told, not visible */
+/* MADE: it exists, nobody was told; KEPT: plugins were told, it is not visible */
+mtype = { MADE, COMMITTING, COMMITTED, KEPT, EVICTING, GONE };
 mtype = { NONE, RUN, STOP, REMOVE };
 
 mtype state[PODS] = MADE;
 byte told[PODS];      /* names: bits. On disk with COMMITTING */
 bool written[PODS];   /* COMMITTING is on disk */
 bool in_round;        /* the cache's critical section, from choose until the row is written */
-bool abandoned[PODS]; /* the kubelet has moved on while the commit went round */
+bool abandoned[PODS]; /* the kubelet has moved on while plugins were asked */
 bool trouble[PODS];   /* the disk was full or memory out: once */
 
-mtype job[PODS] = NONE; /* the event that goes round, one connection after the other */
-byte at[PODS];
-bool waits[PODS];       /* for the answer of connection at[p], or its deadline */
+mtype dispatched[PODS] = NONE; /* the event, sent to one connection after the other */
+byte at[PODS];                 /* the connection it is at */
+bool waits[PODS];              /* for the answer of connection at[p], or its deadline */
 bool refused[PODS];
-bool stopped[PODS];     /* STOP has gone round */
+bool stopped[PODS];            /* all have been sent STOP */
 
-/* ---- connections, in hooks/ ------------------------------------------------------------------------------------------- */
+/* ---- connections, in hooks/ ------------------------------------------------------------------ */
 
 mtype = { ABSENT, JOINED, LISTING, SYNCING, READY, CLOSED };
-mtype = { STRANGER, CHOSEN, LISTED, TOLD }; /* of an object: not known; RUN will come; will be in the list; heard of */
+/* of a pod: not known; RUN will come; it will be in the list; it was sent */
+mtype = { UNKNOWN, CHOSEN, LISTED, TOLD };
 
 mtype cs[CONNS] = ABSENT;
-bool recipient[CONNS];   /* choose finds it */
-mtype know[CONNS * PODS] = STRANGER;
+bool joined[CONNS];      /* a recipient: choose finds it */
+mtype knows[CONNS * PODS] = UNKNOWN;
 bool stop_queued[CONNS * PODS], remove_queued[CONNS * PODS];
-bool debt[CONNS * PODS]; /* it is owed the end, whatever it knows */
-bool chosen_here[PODS];  /* choose was called in this life: who knows the object is known, and names do not count */
+bool debt[CONNS * PODS]; /* it must hear the end, because of an earlier life */
+bool chosen_here[PODS];  /* choose was called in this life, so the names in the row do not count */
 #ifdef LIST_PAYS_ALL
-bool listed_here[PODS];  /* somebody got it in a list: no reason to owe the others nothing */
+bool listed_here[PODS];  /* a connection got it in its list, and the others may not have */
 #endif
 bool ending[PODS];       /* its Stop event has begun */
 bool no_more_run[PODS];  /* RUN was cancelled or refused */
@@ -80,7 +85,7 @@ chan wire[CONNS] = [WIRE] of { mtype, byte };
 
 #define CONNECTED(c) (cs[c] != ABSENT && cs[c] != CLOSED)
 
-/* ---- what happened: for assertions only ------------------------------------------------------------------------------- */
+/* ---- what happened: for assertions only ------------------------------------------------------ */
 
 #define SYNC_SEEN   1
 #define RUN_SEEN    2
@@ -92,37 +97,39 @@ chan wire[CONNS] = [WIRE] of { mtype, byte };
 
 byte seen[CONNS * PODS];   /* by the plugin */
 bool mortal[CONNS];        /* its connection breaks at some time */
-bool hung[CONNS];          /* it answers nothing more. A slow one needs no mark: the deadline came first */
+bool hung[CONNS];          /* it answers no more. A late one needs no mark: its deadline came */
 bool chosen[CONNS * PODS]; /* it was connected at choose */
-bool owed[CONNS * PODS];   /* an earlier life has sent RUN to a plugin of its name, and it was there when the end began */
+/* an earlier life has sent RUN to a plugin of this name, which was connected when the end began */
+bool owed[CONNS * PODS];
 bool begun[PODS];          /* a commit was begun, and is on disk */
 bool agreed[PODS];         /* plugins let it pass */
-bool stays[PODS];          /* nobody ends it */
+bool stays[PODS];          /* nobody removes it */
 byte told_before[PODS];    /* names in the row at a restart */
-byte sent_run[PODS], sent_before[PODS]; /* names of those that were sent RUN; that, in an earlier life */
+byte sent_run[PODS];       /* names of those that were sent RUN */
+byte sent_before[PODS];    /* the same, in an earlier life */
 
-/* ---- an event goes round ---------------------------------------------------------------------------------------------- */
+/* ---- an event is dispatched ------------------------------------------------------------------ */
 
 inline begin(p, event)
 {
-	job[p] = event;
+	dispatched[p] = event;
 	at[p] = 0;
 	waits[p] = false
 }
 
-/* connection @c has answered, or never will: whoever waits for that goes on */
+/* connection @c has answered, or never will: a dispatch that waits for it goes on */
 inline over(c, p, event)
 {
 	if
-	:: job[p] == event && at[p] == c && waits[p] -> waits[p] = false; at[p]++
+	:: dispatched[p] == event && at[p] == c && waits[p] -> waits[p] = false; at[p]++
 	:: else
 	fi
 }
 
-inline disconnect(c) /* nothing is repeated for it; an event that waited for it goes on */
+inline disconnect(c) /* a dispatch that waited for it goes on; nothing is sent again */
 {
 	cs[c] = CLOSED;
-	recipient[c] = false;
+	joined[c] = false;
 	i = 0;
 	do
 	:: i < PODS ->
@@ -130,7 +137,7 @@ inline disconnect(c) /* nothing is repeated for it; an event that waited for it 
 		:: waits[i] && at[i] == c -> waits[i] = false; at[i]++
 		:: else
 		fi;
-		know[AT(c, i)] = STRANGER;
+		knows[AT(c, i)] = UNKNOWN;
 		debt[AT(c, i)] = false;
 		stop_queued[AT(c, i)] = false;
 		remove_queued[AT(c, i)] = false;
@@ -154,8 +161,8 @@ inline disconnect(c) /* nothing is repeated for it; an event that waited for it 
 	i = 0
 }
 
-/* Nobody is asked further: a RUN that was not sent is not sent any more. For the one in flight, its answer is waited for. */
-inline take_back(p)
+/* No further plugin is told: a queued RUN is not sent. One in flight is waited for. */
+inline withdraw(p)
 {
 	no_more_run[p] = true;
 	k = 0;
@@ -173,52 +180,62 @@ inline take_back(p)
 }
 
 /*
- * After a restart nobody remembers who knew an object: its end is owed to the names in its row, as far as they are connected and
- * did not get it in their list (H3). An object chosen in this life leaves no debts: who returns was told by its list (H9).
+ * After a restart nobody remembers which connection knew an object. The names in its row hear of
+ * its end, as far as they are connected and did not get it in their list (H3). For an object that
+ * was chosen for in this life the names do not count: a plugin that returns was told by its list
+ * (H9).
  */
 #ifdef NO_DEBT
 #define IN_DEBT(c, p) false
 #elif defined(LIST_PAYS_ALL)
-#define IN_DEBT(c, p) (state[p] == EVICTING && !chosen_here[p] && !listed_here[p] && (told[p] & BIT(c)))
+#define IN_DEBT(c, p) \
+	(state[p] == EVICTING && !chosen_here[p] && !listed_here[p] && (told[p] & BIT(c)))
 #elif defined(DEBT_OF_THIS_LIFE)
 #define IN_DEBT(c, p) (state[p] == EVICTING && (told[p] & BIT(c)))
 #else
 #define IN_DEBT(c, p) (state[p] == EVICTING && !chosen_here[p] && (told[p] & BIT(c)))
 #endif
 
-/* Is it asked? RUN: who was chosen. Stop and Remove: who knows the object, however. */
-#define WANTED(c, p) (recipient[c] && (job[p] == RUN -> know[AT(c, p)] == CHOSEN && !no_more_run[p] : \
-	know[AT(c, p)] != STRANGER || IN_DEBT(c, p)))
+/* Is it sent the event? RUN: if it was chosen. Stop and Remove: if it knows the object. */
+#define WANTED(c, p) (joined[c] && \
+	(dispatched[p] == RUN -> knows[AT(c, p)] == CHOSEN && !no_more_run[p] : \
+	knows[AT(c, p)] != UNKNOWN || IN_DEBT(c, p)))
 
-inline put(c, p) /* the event that goes round, to the next */
+inline put(c, p) /* the event is queued for the next connection */
 {
 	if
 	:: WANTED(c, p) ->
 		waits[p] = true;
-		debt[AT(c, p)] = debt[AT(c, p)] || (job[p] != RUN && IN_DEBT(c, p));
+		debt[AT(c, p)] = debt[AT(c, p)] || (dispatched[p] != RUN && IN_DEBT(c, p));
 		if
-		:: job[p] == RUN -> queue[c] ! RUN, p
+		:: dispatched[p] == RUN -> queue[c] ! RUN, p
 		:: else
 		fi;
-		if /* Remove comes after Stop, whatever else happened */
+		if /* Remove comes after Stop in any case */
 #ifdef REMOVE_WITHOUT_STOP
-		:: job[p] == STOP && !stop_queued[AT(c, p)] -> stop_queued[AT(c, p)] = true; queue[c] ! STOP, p
+		:: dispatched[p] == STOP && !stop_queued[AT(c, p)] ->
+			stop_queued[AT(c, p)] = true;
+			queue[c] ! STOP, p
 #else
-		:: job[p] != RUN && !stop_queued[AT(c, p)] -> stop_queued[AT(c, p)] = true; queue[c] ! STOP, p
+		:: dispatched[p] != RUN && !stop_queued[AT(c, p)] ->
+			stop_queued[AT(c, p)] = true;
+			queue[c] ! STOP, p
 #endif
 		:: else
 		fi;
 		if
-		:: job[p] == REMOVE && !remove_queued[AT(c, p)] -> remove_queued[AT(c, p)] = true; queue[c] ! REMOVE, p
+		:: dispatched[p] == REMOVE && !remove_queued[AT(c, p)] ->
+			remove_queued[AT(c, p)] = true;
+			queue[c] ! REMOVE, p
 		:: else
 		fi
 	:: else -> at[p]++
 	fi
 }
 
-/* ---- the entry's life ------------------------------------------------------------------------------------------------- */
+/* ---- the entry's life ------------------------------------------------------------------------ */
 
-inline choose(p) /* all who are connected, whatever they have subscribed to: that only filters what is sent */
+inline choose(p) /* all that have joined; a subscription only filters what is sent */
 {
 	in_round = true;
 	state[p] = COMMITTING;
@@ -227,7 +244,10 @@ inline choose(p) /* all who are connected, whatever they have subscribed to: tha
 	do
 	:: k < CONNS ->
 		if
-		:: recipient[k] -> know[AT(k, p)] = CHOSEN; chosen[AT(k, p)] = true; told[p] = told[p] | BIT(k)
+		:: joined[k] ->
+			knows[AT(k, p)] = CHOSEN;
+			chosen[AT(k, p)] = true;
+			told[p] = told[p] | BIT(k)
 		:: else
 		fi;
 		k++
@@ -236,8 +256,9 @@ inline choose(p) /* all who are connected, whatever they have subscribed to: tha
 }
 
 /*
- * Choose is taken back; nobody was sent RUN. But if a round has ended since, a snapshot may have found the object, and the
- * cache will not fire its end, for it was not told. Who has it only in hand leaves it out; who has sent the list is closed.
+ * Choose is undone; RUN was sent to nobody. But if a round has ended since, a snapshot may have
+ * found the object, and the cache will not send its end, because it was not told. A connection
+ * whose list was not sent yet leaves the object out; one whose list was sent is closed.
  */
 inline release(p)
 {
@@ -251,11 +272,11 @@ inline release(p)
 	:: k < CONNS ->
 #ifndef RELEASE_FORGETS
 		if
-		:: know[AT(k, p)] == TOLD -> disconnect(k)
+		:: knows[AT(k, p)] == TOLD -> disconnect(k)
 		:: else
 		fi;
 #endif
-		know[AT(k, p)] = STRANGER;
+		knows[AT(k, p)] = UNKNOWN;
 		chosen[AT(k, p)] = false;
 		k++
 	:: else -> k = 0; break
@@ -264,7 +285,7 @@ inline release(p)
 
 inline run_is_over(p)
 {
-	job[p] = NONE;
+	dispatched[p] = NONE;
 	at[p] = 0;
 	if
 	:: refused[p] || abandoned[p] -> state[p] = EVICTING
@@ -273,7 +294,7 @@ inline run_is_over(p)
 		if
 		:: state[p] = COMMITTED; stays[p] = true
 		:: state[p] = COMMITTED
-		:: state[p] = KEPT /* a container for which nobody waits any more (K7) */
+		:: state[p] = KEPT /* a container that nobody waits for any more (K7) */
 		fi
 	fi
 }
@@ -285,7 +306,8 @@ inline end_begins(p)
 	k = 0;
 	do
 	:: k < CONNS ->
-		owed[AT(k, p)] = (state[p] == EVICTING && recipient[k] && (sent_before[p] & BIT(k)));
+		owed[AT(k, p)] =
+			(state[p] == EVICTING && joined[k] && (sent_before[p] & BIT(k)));
 		k++
 	:: else -> k = 0; break
 	od
@@ -297,10 +319,10 @@ inline end_begins(p)
 #define ON_DISK(p) written[p] /* no effect before its row is on disk (K29) */
 #endif
 
-inline is_gone(p) /* what nobody asks about any more is made equal: fewer states */
+inline is_gone(p) /* variables that nobody reads any more are reset: fewer states */
 {
 	state[p] = GONE;
-	job[p] = NONE;
+	dispatched[p] = NONE;
 	at[p] = 0;
 	refused[p] = false;
 	abandoned[p] = false;
@@ -313,37 +335,52 @@ proctype Pod(byte p)
 	byte k, i;
 	mtype e;
 end:	do
-	/* it exists, and is committed; or it times out, and nobody has ever heard of it */
+	/* it exists and is committed; or it times out, and no plugin has heard of it */
 	:: atomic { state[p] == MADE && !in_round -> choose(p) }
 	:: atomic { state[p] == MADE && !in_round && !trouble[p] -> state[p] = GONE }
-	:: atomic { state[p] == COMMITTING && !written[p] -> written[p] = true; begun[p] = true; in_round = false }
-	:: atomic { state[p] == COMMITTING && !written[p] && MAY_FAIL(p) && job[p] == NONE -> release(p); in_round = false }
-	:: atomic { state[p] == COMMITTING && written[p] && MAY_FAIL(p) && job[p] == NONE -> release(p) }
-	/* the commit goes round. The kubelet may move on meanwhile */
-	:: atomic { state[p] == COMMITTING && ON_DISK(p) && job[p] == NONE -> begin(p, RUN) }
-	:: atomic { job[p] == RUN && !abandoned[p] -> abandoned[p] = true; take_back(p) }
-	:: atomic { job[p] == RUN && at[p] == CONNS -> run_is_over(p) }
+	:: atomic { state[p] == COMMITTING && !written[p] ->
+		written[p] = true;
+		begun[p] = true;
+		in_round = false
+	   }
+	:: atomic { state[p] == COMMITTING && !written[p] && MAY_FAIL(p) && dispatched[p] == NONE ->
+		release(p);
+		in_round = false
+	   }
+	:: atomic { state[p] == COMMITTING && written[p] && MAY_FAIL(p) && dispatched[p] == NONE ->
+		release(p)
+	   }
+	/* plugins are told of the commit. The kubelet may move on meanwhile */
+	:: atomic { state[p] == COMMITTING && ON_DISK(p) && dispatched[p] == NONE -> begin(p, RUN) }
+	:: atomic { dispatched[p] == RUN && !abandoned[p] -> abandoned[p] = true; withdraw(p) }
+	:: atomic { dispatched[p] == RUN && at[p] == CONNS -> run_is_over(p) }
 	:: atomic { state[p] == KEPT -> state[p] = COMMITTED }
 	:: atomic { state[p] == KEPT -> state[p] = EVICTING }
-	/* the end: by the cache, from the row; or by the kubelet, of which the row knows nothing */
-	:: atomic { state[p] == EVICTING && job[p] == NONE && !stopped[p] -> end_begins(p) }
-	:: atomic { state[p] == COMMITTED && job[p] == NONE && !stopped[p] && !stays[p] -> end_begins(p) }
-	:: atomic { job[p] == STOP && at[p] == CONNS -> job[p] = NONE; at[p] = 0; stopped[p] = true }
-	:: atomic { job[p] == NONE && stopped[p] && state[p] != GONE -> begin(p, REMOVE) }
-	:: atomic { job[p] == REMOVE && at[p] == CONNS -> is_gone(p) }
+	/* the end: the cache's, with the names in the row; or the kubelet's, without them */
+	:: atomic { state[p] == EVICTING && dispatched[p] == NONE && !stopped[p] -> end_begins(p) }
+	:: atomic { state[p] == COMMITTED && dispatched[p] == NONE && !stopped[p] && !stays[p] ->
+		end_begins(p)
+	   }
+	:: atomic { dispatched[p] == STOP && at[p] == CONNS ->
+		dispatched[p] = NONE;
+		at[p] = 0;
+		stopped[p] = true
+	   }
+	:: atomic { dispatched[p] == NONE && stopped[p] && state[p] != GONE -> begin(p, REMOVE) }
+	:: atomic { dispatched[p] == REMOVE && at[p] == CONNS -> is_gone(p) }
 	/* any event */
-	:: atomic { job[p] != NONE && !waits[p] && at[p] < CONNS -> put(at[p], p) }
+	:: atomic { dispatched[p] != NONE && !waits[p] && at[p] < CONNS -> put(at[p], p) }
 #ifndef NO_DEADLINE
 	:: atomic { waits[p] -> waits[p] = false; at[p]++ } /* the event stays in the queue */
 #endif
 	od
 }
 
-/* ---- what a plugin sees ------------------------------------------------------------------------------------------------ */
+/* ---- what a plugin sees ---------------------------------------------------------------------- */
 
 inline sees_sync(c, p)
 {
-	assert(!(seen[AT(c, p)])); /* R1: not both; nor after its end */
+	assert(!(seen[AT(c, p)])); /* R1: not both; and not after its end */
 	assert(begun[p]);          /* R38 */
 	seen[AT(c, p)] = SYNC_SEEN
 }
@@ -363,20 +400,22 @@ inline sees(c, p, event)
 	fi
 }
 
-/* ---- one connection --------------------------------------------------------------------------------------------------- */
+/* ---- one connection -------------------------------------------------------------------------- */
 
 #ifdef LIST_ENDING
-#define IN_SNAPSHOT(p) (state[p] == COMMITTING || state[p] == COMMITTED || state[p] == KEPT || state[p] == EVICTING)
+#define IN_SNAPSHOT(p) (state[p] == COMMITTING || state[p] == COMMITTED || state[p] == KEPT || \
+	state[p] == EVICTING)
 #else
-#define IN_SNAPSHOT(p) ((state[p] == COMMITTING || state[p] == COMMITTED || state[p] == KEPT) && !ending[p])
+#define IN_SNAPSHOT(p) \
+	((state[p] == COMMITTING || state[p] == COMMITTED || state[p] == KEPT) && !ending[p])
 #endif
 #ifdef NO_SKIP
 #define COMES_AS_RUN(c, p) false
 #else
-#define COMES_AS_RUN(c, p) (know[AT(c, p)] == CHOSEN)
+#define COMES_AS_RUN(c, p) (knows[AT(c, p)] == CHOSEN)
 #endif
 
-inline snapshot(c) /* a round of the cache's own, after the one of any choose that has not found @c */
+inline snapshot(c) /* a round of the cache's: each choose before it has not found @c */
 {
 	cs[c] = LISTING;
 	i = 0;
@@ -384,7 +423,7 @@ inline snapshot(c) /* a round of the cache's own, after the one of any choose th
 	:: i < PODS ->
 		if
 		:: IN_SNAPSHOT(i) && !COMES_AS_RUN(c, i) ->
-			know[AT(c, i)] = LISTED;
+			knows[AT(c, i)] = LISTED;
 #ifdef LIST_PAYS_ALL
 			listed_here[i] = true
 #endif
@@ -396,8 +435,8 @@ inline snapshot(c) /* a round of the cache's own, after the one of any choose th
 }
 
 /*
- * The list goes out, before any event, when each object on it was described. That took time, in which some may have gone: they
- * are left out, and what is queued of them will not be sent.
+ * The list is sent before any event, when each object on it has been described. That takes time,
+ * and some objects may go. They are left out, and their queued events will not be sent.
  */
 inline synchronize(c)
 {
@@ -406,9 +445,11 @@ inline synchronize(c)
 	do
 	:: i < PODS ->
 		if
-		:: know[AT(c, i)] == LISTED -> know[AT(c, i)] = TOLD; sees_sync(c, i)
-		:: know[AT(c, i)] == LISTED && (ending[i] || state[i] == EVICTING || state[i] == GONE) -> know[AT(c, i)] = STRANGER
-		:: know[AT(c, i)] != LISTED
+		:: knows[AT(c, i)] == LISTED -> knows[AT(c, i)] = TOLD; sees_sync(c, i)
+		:: knows[AT(c, i)] == LISTED &&
+			(ending[i] || state[i] == EVICTING || state[i] == GONE) ->
+			knows[AT(c, i)] = UNKNOWN
+		:: knows[AT(c, i)] != LISTED
 		fi;
 		i++
 	:: else -> i = 0; break
@@ -418,7 +459,7 @@ inline synchronize(c)
 #ifdef STOP_WITHOUT_TOLD
 #define IS_TOLD(c, p) true
 #else
-#define IS_TOLD(c, p) (know[AT(c, p)] == TOLD || debt[AT(c, p)])
+#define IS_TOLD(c, p) (knows[AT(c, p)] == TOLD || debt[AT(c, p)])
 #endif
 
 inline send_next(c)
@@ -427,11 +468,11 @@ inline send_next(c)
 	if
 	:: e == RUN ->
 		assert(!no_more_run[i]);
-		know[AT(c, i)] = TOLD;
+		knows[AT(c, i)] = TOLD;
 		sent_run[i] = sent_run[i] | BIT(c);
 		wire[c] ! e, i
 	:: e != RUN && IS_TOLD(c, i) -> wire[c] ! e, i
-	:: else -> over(c, i, e) /* nobody tells it the end of what it never heard of */
+	:: else -> over(c, i, e) /* it never heard of the object, so it does not hear its end */
 	fi;
 	e = NONE;
 	i = 0
@@ -456,7 +497,7 @@ end:	do
 	:: atomic { cs[c] == ABSENT && (!RETURNS(c) || cs[c - 1] == CLOSED) ->
 		cs[c] = JOINED;
 #ifndef SNAPSHOT_BEFORE_JOIN
-		recipient[c] = true;
+		joined[c] = true;
 #endif
 		if
 		:: mortal[c] = true
@@ -465,16 +506,16 @@ end:	do
 	   }
 	:: atomic { cs[c] == JOINED && ROUND_FREE -> snapshot(c) }
 #ifdef SNAPSHOT_BEFORE_JOIN
-	:: atomic { cs[c] == LISTING && !recipient[c] -> recipient[c] = true }
+	:: atomic { cs[c] == LISTING && !joined[c] -> joined[c] = true }
 #endif
-	:: atomic { cs[c] == LISTING && recipient[c] -> synchronize(c) }
+	:: atomic { cs[c] == LISTING && joined[c] -> synchronize(c) }
 	:: atomic { SENDS(c) && !hung[c] && nfull(wire[c]) && nempty(queue[c]) -> send_next(c) }
 	/* it broke, was overdue for too long, or too much was queued for it */
 	:: atomic { CONNECTED(c) && mortal[c] -> disconnect(c) }
 	od
 }
 
-/* ---- its other end ---------------------------------------------------------------------------------------------------- */
+/* ---- its other end --------------------------------------------------------------------------- */
 
 proctype Plugin(byte c)
 {
@@ -492,7 +533,10 @@ end:	do
 		sees(c, p, e);
 		if
 		:: over(c, p, e)
-		:: e == RUN && job[p] == RUN && at[p] == c && waits[p] -> refused[p] = true; take_back(p); over(c, p, e)
+		:: e == RUN && dispatched[p] == RUN && at[p] == c && waits[p] ->
+			refused[p] = true;
+			withdraw(p);
+			over(c, p, e)
 		:: MAY_HANG -> hung[c] = true
 		fi;
 		e = NONE;
@@ -501,7 +545,7 @@ end:	do
 	od
 }
 
-/* ---- restart ---------------------------------------------------------------------------------------------------------- */
+/* ---- restart --------------------------------------------------------------------------------- */
 
 proctype Restart()
 {
@@ -527,7 +571,7 @@ end:	do
 			:: state[p] == COMMITTING && !written[p] -> state[p] = MADE; told[p] = 0
 			:: else
 			fi;
-			job[p] = NONE;
+			dispatched[p] = NONE;
 			at[p] = 0;
 			waits[p] = false;
 			abandoned[p] = false;
@@ -548,7 +592,7 @@ end:	do
 	od
 }
 
-/* ---- the verdict, when nothing can happen any more --------------------------------------------------------------------- */
+/* ---- the checks, when no step is possible any more ------------------------------------------- */
 
 proctype Check()
 {
@@ -556,18 +600,26 @@ proctype Check()
 end:	atomic { timeout ->
 		do
 		:: p < PODS ->
-			assert(state[p] == GONE || (state[p] == COMMITTED && stays[p])); /* nobody held it up for ever */
+			/* no plugin held it up for ever */
+			assert(state[p] == GONE || (state[p] == COMMITTED && stays[p]));
 			c = 0;
 			do
 			:: c < CONNS ->
 				if
-				:: !CONNECTED(c) || hung[c] /* it was never there, or did not live until the event was due */
+				:: !CONNECTED(c) || hung[c] /* it missed the event */
 				:: else ->
 					assert(cs[c] == READY && empty(queue[c]));
-					assert(!(chosen[AT(c, p)] && agreed[p]) || EXACTLY_ONE(c, p));       /* R1 */
-					assert(state[p] == GONE || EXACTLY_ONE(c, p));                        /* R1, R5 */
-					assert(!(state[p] == GONE && HEARD(c, p)) || BOTH_ENDS(c, p));        /* R7, R14 */
-					assert(!(state[p] == GONE && owed[AT(c, p)]) || BOTH_ENDS(c, p))      /* H3 */
+					/* R1 */
+					assert(!(chosen[AT(c, p)] && agreed[p]) ||
+						EXACTLY_ONE(c, p));
+					/* R1, R5 */
+					assert(state[p] == GONE || EXACTLY_ONE(c, p));
+					/* R7, R14 */
+					assert(!(state[p] == GONE && HEARD(c, p)) ||
+						BOTH_ENDS(c, p));
+					/* H3 */
+					assert(!(state[p] == GONE && owed[AT(c, p)]) ||
+						BOTH_ENDS(c, p))
 				fi;
 				c++
 			:: else -> break
@@ -597,7 +649,7 @@ init {
 	}
 }
 
-/* The same once more, for the first pod and the first life of plugin a, as formulas. */
+/* The same as formulas, for the first pod and the first life of plugin a. */
 #define COMMIT_UNDER_WAY (state[0] == COMMITTING)
 #define UNDO_UNDER_WAY   (state[0] == EVICTING)
 #define HAS_RUN          (seen[0] & RUN_SEEN)
@@ -608,5 +660,6 @@ init {
 ltl commit_ends { [] (COMMIT_UNDER_WAY -> <> !COMMIT_UNDER_WAY) }
 ltl undo_ends   { [] (UNDO_UNDER_WAY -> <> !UNDO_UNDER_WAY) }
 ltl never_both  { [] !(HAS_RUN && HAS_SYNC) }
-ltl order       { (!HAS_STOP U (HAS_RUN || HAS_SYNC || [] !HAS_STOP)) && [] (HAS_REMOVE -> HAS_STOP) }
+ltl order       { (!HAS_STOP U (HAS_RUN || HAS_SYNC || [] !HAS_STOP)) &&
+	[] (HAS_REMOVE -> HAS_STOP) }
 ltl told_once   { [] ((HAS_RUN && UNDO_UNDER_WAY) -> <> (HAS_REMOVE || !IS_THERE)) }
