@@ -3,7 +3,7 @@
 #
 # R1 to R33: what plugins hear of pods. See nri-stage.sh.
 
-# ---- Synchronize ---------------------------------------------------------------------------------------------------------
+# ---- Synchronize ---------------------------------------------------------------------------------
 
 R1() {
 	stage || return
@@ -28,7 +28,8 @@ R1() {
 		is "$(heard 10-a web), $(heard 10-a db)" 'RunPodSandbox, RunPodSandbox'
 	check 'joined while one was committed: that one in the list, once' \
 		is "$(heard 20-b web), $(heard 20-b db)" 'has, RunPodSandbox'
-	check 'joining while another was committed: once' is "$(heard 30-c web), $(heard 30-c db)" 'has, RunPodSandbox'
+	check 'joining while another was committed: once' is "$(heard 30-c web), $(heard 30-c db)" \
+		'has, RunPodSandbox'
 }
 
 R2() {
@@ -63,7 +64,8 @@ complete() { # complete NN-NAME EVENT POD: the data
 	check 'with a process id' at_least "$(told "$1" "$2" "$3" pid)" 1
 	check 'with its control group' test -n "$(told "$1" "$2" "$3" cgroup)"
 	[ ${#network[@]} -gt 0 ] || check 'with its address' test -n "$(told "$1" "$2" "$3" ips)"
-	[ ${#network[@]} -gt 0 ] || check 'with its network namespace' test -n "$(told "$1" "$2" "$3" network)"
+	[ ${#network[@]} -gt 0 ] || check 'with its network namespace' \
+		test -n "$(told "$1" "$2" "$3" network)"
 }
 
 R4() {
@@ -108,7 +110,8 @@ R6() {
 	let_go go
 	ended main
 	check 'it is made' given
-	check 'it is told after the list' until_ 10 hears 10-a main 'CreateContainer PostCreateContainer'
+	check 'it is told after the list' until_ 10 hears 10-a main \
+		'CreateContainer PostCreateContainer'
 }
 container_past() { [ -n "$(containers_past --name "$1")" ]; }
 
@@ -124,11 +127,12 @@ R7() {
 	check 'the plugin is back' until_ 10 hears_in 2 10-a web has
 	check 'and has the pod it heard of before' hears_in 2 10-a db has
 	check 'pods are removed' cri rmp -f "$web" "$db"
-	check 'it hears so of a pod that it had in its lists' hears_in 2 10-a web 'has StopPodSandbox RemovePodSandbox'
+	check 'it hears so of a pod that it had in its lists' hears_in 2 10-a web \
+		'has StopPodSandbox RemovePodSandbox'
 	check 'and of one that it saw made' hears_in 2 10-a db 'has StopPodSandbox RemovePodSandbox'
 }
 
-# ---- RunPodSandbox -------------------------------------------------------------------------------------------------------
+# ---- RunPodSandbox -------------------------------------------------------------------------------
 
 R8() {
 	stage || return
@@ -201,13 +205,15 @@ R12() {
 is_empty() { is "$("$@")" ''; }
 
 R13() {
-	stage '' --set=nri.request_timeout=300ms --set=nri.late_max=600ms --set=nri.policies=b=fail || return
+	stage '' --set=nri.request_timeout=300ms --set=nri.late_max=600ms \
+		--set=nri.policies=b=fail || return
 	plugin 10-a
 	plugin 20-b
 	tell 10-a "RunPodSandbox/web wait $d/never"
 	run web
 	check 'who does not answer is disconnected' until_ 10 gone_from 10-a
-	check 'what it was asked for went on before' logged 'COMMITTING -> COMMITTED' 'plugin 10-a: overdue'
+	check 'what it was asked for went on before' logged 'COMMITTING -> COMMITTED' \
+		'plugin 10-a: overdue'
 	tell 20-b "RunPodSandbox/db wait $d/never"
 	try cri runp "$(pod db)"
 	check 'with policy "fail" the creation fails' refused 'plugin 20-b: no answer within'
@@ -215,7 +221,8 @@ R13() {
 }
 
 logged() { # logged TEXT TEXT: the first of them before the second
-	awk -v first="$1" -v second="$2" 'index($0, second) { exit !seen } index($0, first) { seen = 1 }' "$d/crikeepd.log"
+	awk -v first="$1" -v second="$2" \
+		'index($0, second) { exit !seen } index($0, first) { seen = 1 }' "$d/crikeepd.log"
 }
 lists_agree() { is "$(cri pods -q --no-trunc)" "$(pods_past)"; }
 
@@ -233,8 +240,11 @@ R14() {
 	stage || return
 	undone
 	let_go go
-	check 'the first hears Stop and Remove' until_ 10 hears 10-a web 'RunPodSandbox StopPodSandbox RemovePodSandbox'
-	check 'of that id' is "$(told 10-a StopPodSandbox web pod) $(told 10-a RemovePodSandbox web pod)" "$id $id"
+	check 'the first hears Stop and Remove' until_ 10 hears 10-a web \
+		'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	check 'of that id' is \
+		"$(told 10-a StopPodSandbox web pod) $(told 10-a RemovePodSandbox web pod)" \
+		"$id $id"
 }
 
 R15() {
@@ -242,7 +252,8 @@ R15() {
 	plugin 10-a
 	run web
 	check 'the id' is "$(told 10-a RunPodSandbox web pod)" "$out"
-	check 'namespace, name and uid' is "$(told 10-a RunPodSandbox web namespace) $(told 10-a RunPodSandbox web uid)" \
+	check 'namespace, name and uid' is \
+		"$(told 10-a RunPodSandbox web namespace) $(told 10-a RunPodSandbox web uid)" \
 		'default uid-of-web'
 }
 
@@ -254,10 +265,12 @@ R16() {
 	run web
 	make_in "$out" main
 	cri start "$out" >/dev/null
-	check 'the first by index before the second' before 10-a RunPodSandbox 20-b RunPodSandbox web
+	check 'the first by index before the second' \
+		before 10-a RunPodSandbox 20-b RunPodSandbox web
 	check 'the second before the third' before 20-b RunPodSandbox 30-c RunPodSandbox web
 	check 'all before the container' is "$(told 30-c CreateContainer main cname)" main
-	check 'which is told in the same order' before 10-a CreateContainer 30-c CreateContainer main
+	check 'which is told in the same order' \
+		before 10-a CreateContainer 30-c CreateContainer main
 }
 
 R17() {
@@ -277,7 +290,7 @@ R17() {
 	check 'so has the one after it was removed' differs "$out" "$second"
 }
 
-# ---- StopPodSandbox ------------------------------------------------------------------------------------------------------
+# ---- StopPodSandbox ------------------------------------------------------------------------------
 
 running() { # a pod 'web' with a container 'main' that runs: $web, $main
 	run web
@@ -296,7 +309,7 @@ R18() {
 	holds 10-a StopPodSandbox web
 	check 'its container has ended' is "$(container_state_past "$main")" CONTAINER_EXITED
 	check 'and was told so before' hears 10-a main \
-		'CreateContainer PostCreateContainer StartContainer PostStartContainer StopContainer'
+		"${whole% RemoveContainer}"
 	let_go go
 	ended stop
 	check 'the pod is stopped' succeeded
@@ -351,7 +364,8 @@ R22() {
 	run web
 	tell 10-a 'StopPodSandbox error broken'
 	check 'a pod is stopped' cri stopp "$out"
-	check "a plugin's error keeps no other plugin from StopPodSandbox" hears 20-b web 'RunPodSandbox StopPodSandbox'
+	check "a plugin's error keeps no other plugin from StopPodSandbox" hears 20-b web \
+		'RunPodSandbox StopPodSandbox'
 }
 
 R23() {
@@ -364,7 +378,8 @@ R23() {
 	check 'and a third' says StopPodSandbox "$web"
 	check 'there is one event' hears 10-a web 'RunPodSandbox StopPodSandbox'
 	check 'the history has it, once' is \
-		"$("$crikeep" history --state-dir "$d/kept" web | grep -c 'plugins were told that it stops: 10-a')" 1
+		"$("$crikeep" history --state-dir "$d/kept" web |
+			grep -c 'plugins were told that it stops: 10-a')" 1
 }
 
 R24() {
@@ -396,7 +411,7 @@ R25() {
 	check 'and no event says so' hears 10-a main ''
 }
 
-# ---- RemovePodSandbox ----------------------------------------------------------------------------------------------------
+# ---- RemovePodSandbox ----------------------------------------------------------------------------
 
 R26() {
 	stage || return
@@ -435,7 +450,8 @@ R28() {
 	tell 10-a 'RemovePodSandbox error broken'
 	tell 20-b "RemovePodSandbox wait $d/go"
 	check 'an error and no answer: the call succeeds' says RemovePodSandbox "$web"
-	check 'the third is told' until_ 10 hears 30-c web 'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	check 'the third is told' until_ 10 hears 30-c web \
+		'RunPodSandbox StopPodSandbox RemovePodSandbox'
 	check 'it is gone' is "$(pods_past)" ''
 }
 
@@ -452,7 +468,7 @@ R29() {
 	check 'and none of nobody' is "$(heard 10-a '')" 'Configure Synchronize'
 }
 
-# ---- order ---------------------------------------------------------------------------------------------------------------
+# ---- order ---------------------------------------------------------------------------------------
 
 R30() {
 	stage '' --set=nri.request_timeout=300ms --set=nri.late_max=30s || return
@@ -463,9 +479,11 @@ R30() {
 	check 'the pod is removed' says RemovePodSandbox "$out"
 	check 'the plugin hears nothing of it while it is' hears 10-a web RunPodSandbox
 	let_go go
-	check 'and all of it afterwards' until_ 10 hears 10-a web 'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	check 'and all of it afterwards' until_ 10 hears 10-a web \
+		'RunPodSandbox StopPodSandbox RemovePodSandbox'
 	check 'one after the other' one_at_a_time 10-a
-	check 'with one id' is "$(lines 10-a 'f("name") == "web" { print f("pod") }' | sort -u)" "$out"
+	check 'with one id' is "$(lines 10-a 'f("name") == "web" { print f("pod") }' | sort -u)" \
+		"$out"
 }
 
 R31() {
@@ -481,7 +499,8 @@ R32() {
 	undone
 	check 'Remove waits for Stop' hears 10-a web 'RunPodSandbox StopPodSandbox'
 	let_go go
-	check 'and comes then' until_ 10 hears 10-a web 'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	check 'and comes then' until_ 10 hears 10-a web \
+		'RunPodSandbox StopPodSandbox RemovePodSandbox'
 	check 'one after the other' one_at_a_time 10-a
 }
 
@@ -491,11 +510,13 @@ R33() {
 	plugin 10-a
 	tell 10-a 'RunPodSandbox sleep 30ms'
 	for i in {1..8}; do
-		"$crikeep" drive --endpoint "unix://$d/cri.sock" "${network[@]}" --pod "web-$i" >/dev/null 2>&1 &
+		"$crikeep" drive --endpoint "unix://$d/cri.sock" "${network[@]}" --pod "web-$i" \
+			>/dev/null 2>&1 &
 		pids+=($!)
 	done
 	wait "${pids[@]}"
 	check 'one after the other' one_at_a_time 10-a
-	check 'each is told' is "$(lines 10-a 'f("what") == "done" && f("event") == "RunPodSandbox"' | wc -l)" 8
+	check 'each is told' is \
+		"$(lines 10-a 'f("what") == "done" && f("event") == "RunPodSandbox"' | wc -l)" 8
 	check 'each is made' is "$(cri pods -q | wc -l)" 8
 }

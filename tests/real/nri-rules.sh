@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables with those who source it
 #
-# R38 to R42, H1 to H10 but H7, and O1 to O8: commits, late results and who knows what. See nri-stage.sh.
+# R38 to R42, H1 to H10 but H7, and O1 to O8: commits, late results and who knows what. See
+# nri-stage.sh.
 
 late_pod() { # a pod 'web' that nobody has waited for: $late
 	ask 300ms web
@@ -32,14 +33,16 @@ R39() {
 	ask 5s web
 	web=$out
 	check 'the same request has it' is "$web" "$late"
-	check 'both hear of it, once' is "$(heard 10-a web), $(heard 20-b web)" 'RunPodSandbox, RunPodSandbox'
+	check 'both hear of it, once' is "$(heard 10-a web), $(heard 20-b web)" \
+		'RunPodSandbox, RunPodSandbox'
 	ask 300ms web "$web" main
 	check 'a container is late' out_of_time
 	check 'the runtime makes it' until_ 10 container_past main
 	check 'it is not told' hears 10-a main ''
 	ask 5s web "$web" main
 	check 'the same request has it' is "$out" "$(containers_past)"
-	check 'and it is told as any other' until_ 10 hears 10-a main 'CreateContainer PostCreateContainer'
+	check 'and it is told as any other' until_ 10 hears 10-a main \
+		'CreateContainer PostCreateContainer'
 }
 
 R40() {
@@ -56,7 +59,10 @@ R40() {
 	check 'nobody comes for it: it goes' until_ 15 is_empty containers_past
 	check 'the plugin hears so' until_ 10 ended_told 10-a main
 }
-ended_told() { [[ $(heard "$1" "$2") == CreateContainer*'StopContainer RemoveContainer' ]] || { heard "$1" "$2"; return 1; }; }
+ended_told() {
+	[[ $(heard "$1" "$2") == CreateContainer*'StopContainer RemoveContainer' ]] ||
+		{ heard "$1" "$2"; return 1; }
+}
 
 R41() {
 	stage || return
@@ -89,7 +95,8 @@ R42() {
 	let_go go
 	check 'it comes back' until_ 10 hears_in 2 10-a web has
 	run last
-	check 'the first connection has heard no more' is "$(heard_in 1 10-a web), $(heard_in 1 10-a db)" 'RunPodSandbox, '
+	check 'the first connection has heard no more' is \
+		"$(heard_in 1 10-a web), $(heard_in 1 10-a db)" 'RunPodSandbox, '
 	check 'the list tells it of all' hears_in 2 10-a web has
 	check 'or an event does, not both' until_ 10 once_in 2 10-a db
 	check 'what comes later is told' until_ 10 hears_in 2 10-a last RunPodSandbox
@@ -101,7 +108,7 @@ once_in() {
 	esac
 }
 
-# ---- the seam --------------------------------------------------------------------------------------------------------------
+# ---- cache and hooks -----------------------------------------------------------------------------
 
 H1() {
 	stage || return
@@ -138,7 +145,8 @@ H2() {
 	check 'a pod is stopped' cri stopp "$web"
 	plugin 30-c
 	check 'and removed' cri rmp "$web"
-	check 'who had it in a list hears what it asked for' is "$(heard 10-a web), $(heard 20-b web)" \
+	check 'who had it in a list hears what it asked for' is \
+		"$(heard 10-a web), $(heard 20-b web)" \
 		'has StopPodSandbox, has RemovePodSandbox'
 	check 'who knew nothing of it hears nothing' hears 30-c web ''
 }
@@ -156,10 +164,14 @@ H3() {
 	check 'what it had heard of is in it, once' hears_in 2 10-a web has
 	check 'what is new is told' hears_in 2 10-a db RunPodSandbox
 	check 'the pod is removed' says RemovePodSandbox "$web"
-	check 'the new connection hears so' hears_in 2 10-a web 'has StopPodSandbox RemovePodSandbox'
+	check 'the new connection hears so' hears_in 2 10-a web \
+		'has StopPodSandbox RemovePodSandbox'
 	check 'the old one does not' hears_in 1 10-a web RunPodSandbox
 }
-called_in() { [ -n "$(lines "$2" "f(\"what\") == \"done\" && f(\"event\") == \"$3\" && f(\"conn\") == $1")" ]; }
+called_in() {
+	[ -n "$(lines "$2" \
+		"f(\"what\") == \"done\" && f(\"event\") == \"$3\" && f(\"conn\") == $1")" ]
+}
 
 # what was told in an earlier life, and is ended in this one
 debts() {
@@ -174,7 +186,8 @@ debts() {
 	check 'crikeepd starts again' crikeepd_start
 	check 'the first plugin is back' until_ 10 called_in 2 10-a Synchronize
 	check 'the second too' until_ 10 called_in 2 20-b Synchronize
-	check 'it is in no list, but its end is told' until_ 15 hears_in 2 10-a web 'StopPodSandbox RemovePodSandbox'
+	check 'it is in no list, but its end is told' until_ 15 hears_in 2 10-a web \
+		'StopPodSandbox RemovePodSandbox'
 	check 'to each of them' until_ 5 hears_in 2 20-b web 'StopPodSandbox RemovePodSandbox'
 }
 
@@ -188,11 +201,13 @@ H4() {
 	plugin 20-b
 	ask 5s web
 	check 'it is there: the same request has the pod' is "$out" "$(pods_past)"
-	check 'and both are told' is "$(heard 10-a web), $(heard 20-b web)" 'RunPodSandbox, RunPodSandbox'
+	check 'and both are told' is "$(heard 10-a web), $(heard 20-b web)" \
+		'RunPodSandbox, RunPodSandbox'
 }
 
 H5() {
-	stage '' --set=nri.request_timeout=500ms --set=nri.late_max=30s --set=nri.policies=a=ignore || return
+	stage '' --set=nri.request_timeout=500ms --set=nri.late_max=30s \
+		--set=nri.policies=a=ignore || return
 	plugin 10-a
 	plugin 20-b
 	tell 10-a "RunPodSandbox/web wait $d/go"
@@ -208,7 +223,10 @@ H5() {
 	check 'on the same connection' connected 10-a
 }
 
-runs_of() { lines "$1" 'f("what") == "call" && f("event") == "RunPodSandbox" { print f("name") }' | xargs; }
+runs_of() {
+	lines "$1" 'f("what") == "call" && f("event") == "RunPodSandbox" { print f("name") }' |
+		xargs
+}
 
 H6() {
 	stage || return
@@ -218,9 +236,11 @@ H6() {
 	web=$out
 	tell 10-a "StopPodSandbox wait $d/go"
 	leaves 10-a StopPodSandbox web stopp "$web"
-	check 'what it was given is our deadline' at_least "$(told 10-a StopPodSandbox web left)" 1000
+	check 'what it was given is our deadline' at_least "$(told 10-a StopPodSandbox web left)" \
+		1000
 	let_go go
-	check 'the next is asked all the same' until_ 10 hears 20-b web 'RunPodSandbox StopPodSandbox'
+	check 'the next is asked all the same' until_ 10 hears 20-b web \
+		'RunPodSandbox StopPodSandbox'
 	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
 	check 'it is stopped' until_ 10 is_stopped "$web"
 }
@@ -230,7 +250,8 @@ H8() {
 	stage || return
 	plugin 10-a
 	running
-	tell 10-a "CreateContainer/second call-update $main 77" 'CreateContainer/second call-update nobody 66'
+	tell 10-a "CreateContainer/second call-update $main 77" \
+		'CreateContainer/second call-update nobody 66'
 	make_in "$web" second
 	check 'a call from inside an event is answered in it' is \
 		"$(lines 10-a 'f("what") == "updated" { print f("text") }' | xargs)" 'done done'
@@ -267,8 +288,10 @@ H10() {
 	check 'and pods are made' given
 	restage || return
 	plugin 10-a
-	"$crikeepd" --runtime=sim: --listen="$d/second.sock" --unfiltered= --metrics= --state-dir="$d/second" \
-		--set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" 2>"$d/second.log" </dev/null &
+	"$crikeepd" --runtime=sim: --listen="$d/second.sock" --unfiltered= --metrics= \
+		--state-dir="$d/second" --set=log.target=stderr \
+		--set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
+		2>"$d/second.log" </dev/null &
 	second=$!
 	check 'a live socket is not taken over' until_ 10 no_process "$second"
 	kill "$second" 2>/dev/null
@@ -277,9 +300,11 @@ H10() {
 	check 'who was there first is not disturbed' hears 10-a db RunPodSandbox
 }
 
-# a plugin that does nothing any more holds a commit for its own deadline, and the others only where they come after it
+# a plugin that does nothing any more holds a commit for its own deadline, and the others only where
+# they come after it
 stalled() {
-	stage '' --set=nri.request_timeout=3s --set=nri.late_max=60s --set=nri.policies=b=ignore || return
+	stage '' --set=nri.request_timeout=3s --set=nri.late_max=60s \
+		--set=nri.policies=b=ignore || return
 	plugin 10-a
 	plugin 20-b
 	stalled=$plugin_pid
@@ -288,16 +313,20 @@ stalled() {
 	try cri runp "$(pod web)"
 	check 'a pod is made' given
 	check 'after the deadline, and not after two' within 3000 5900
-	check 'the plugin before it was told at once, the one behind it then' before 10-a RunPodSandbox 30-c RunPodSandbox web
-	check 'at that deadline' at_least $(($(when 30-c call RunPodSandbox web) - $(when 10-a call RunPodSandbox web))) 2900000
+	check 'the plugin before it was told at once, the one behind it then' before 10-a \
+		RunPodSandbox 30-c RunPodSandbox web
+	check 'at that deadline' at_least \
+		$(($(when 30-c call RunPodSandbox web) - $(when 10-a call RunPodSandbox web))) \
+		2900000
 	try cri runp "$(pod db)"
 	check 'another pod does not wait, as its answer does not matter' within 0 2900
 	kill -CONT "$stalled"
 	check 'it hears of both when it goes on' until_ 10 hears 20-b db RunPodSandbox
-	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b), $(state_of 30-c)" 'start up, start up, start up'
+	check 'nobody was disconnected' is "$(state_of 10-a), $(state_of 20-b), $(state_of 30-c)" \
+		'start up, start up, start up'
 }
 
-# ---- what CRI-O does (facts of its code), and we do not -----------------------------------------------------------------------
+# ---- what CRI-O does (facts of its code), and we do not ------------------------------------------
 
 O1() { # its hook runs before it is known whether anybody still wants the pod
 	ttl=5s
@@ -315,8 +344,10 @@ O2() { # the client's deadline, once over, disconnects every plugin
 	late_pod
 	ask 5s web
 	check 'the same request has the pod' is "$out" "$late"
-	check 'each plugin has heard of it, once' is "$(heard 10-a web), $(heard 20-b web)" 'RunPodSandbox, RunPodSandbox'
-	check 'over one connection each' is "$(state_of 10-a), $(state_of 20-b)" 'start up, start up'
+	check 'each plugin has heard of it, once' is "$(heard 10-a web), $(heard 20-b web)" \
+		'RunPodSandbox, RunPodSandbox'
+	check 'over one connection each' is "$(state_of 10-a), $(state_of 20-b)" \
+		'start up, start up'
 }
 O3() { # a client that leaves during the hook has the pod destroyed
 	stage || return
@@ -343,11 +374,15 @@ O4() { # what it parks and then drops, after plugins were told, leaves them with
 	let_go go
 	ended again
 	check 'it is made' given
-	check 'the first one is told to be gone' until_ 10 heard_of 10-a "$first" 'RunPodSandbox StopPodSandbox RemovePodSandbox'
+	check 'the first one is told to be gone' until_ 10 heard_of 10-a "$first" \
+		'RunPodSandbox StopPodSandbox RemovePodSandbox'
 	check 'the second one is told' heard_of 10-a "$out" RunPodSandbox
 }
 listed_as() { has "$("$crikeep" --state-dir="$d/kept" list)" "$1"; }
-heard_of() { is "$(lines "$1" "f(\"what\") == \"call\" && f(\"pod\") == \"$2\" { print f(\"event\") }" | xargs)" "$3"; }
+heard_of() {
+	is "$(lines "$1" "f(\"what\") == \"call\" && f(\"pod\") == \"$2\" { print f(\"event\") }" |
+		xargs)" "$3"
+}
 O5() { # who connects while it is parked never hears of it
 	stage create.sandbox=800ms || return
 	late_pod
@@ -361,7 +396,8 @@ O6() { # who connects while pods are made misses some
 	local i pids=()
 	stage create.sandbox=100ms || return
 	for i in {1..6}; do
-		"$crikeep" drive --endpoint "unix://$d/cri.sock" "${network[@]}" --pod "web-$i" >/dev/null 2>&1 &
+		"$crikeep" drive --endpoint "unix://$d/cri.sock" "${network[@]}" --pod "web-$i" \
+			>/dev/null 2>&1 &
 		pids+=($!)
 		[ $((i % 2)) -eq 0 ] || plugin_start "$i"0-p
 	done
@@ -372,7 +408,10 @@ O6() { # who connects while pods are made misses some
 	done
 }
 each_once() {
-	is "$({ lines "$1" 'f("what") == "has" { print f("name") }'; runs_of "$1" | xargs -n 1; } | sort | xargs)" \
+	is "$({
+		lines "$1" 'f("what") == "has" { print f("name") }'
+		runs_of "$1" | xargs -n 1
+	} | sort | xargs)" \
 		'web-1 web-2 web-3 web-4 web-5 web-6'
 }
 O7() { # a container handed back gets no PostCreateContainer
@@ -385,7 +424,8 @@ O7() { # a container handed back gets no PostCreateContainer
 	check 'the runtime makes it' until_ 10 container_past main
 	ask 5s web "$web" main
 	check 'the same request has it' is "$out" "$(containers_past)"
-	check 'it is told at that moment, once' until_ 10 hears 10-a main 'CreateContainer PostCreateContainer'
+	check 'it is told at that moment, once' until_ 10 hears 10-a main \
+		'CreateContainer PostCreateContainer'
 }
 O8() { # nor StopContainer and RemoveContainer when it is dropped
 	ttl=5s

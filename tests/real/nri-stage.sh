@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2015,SC2016,SC2034,SC2086,SC2154 # A && B || C is meant; awk; shared variables
+# A && B || C is meant; awk; shared variables
+# shellcheck shell=bash disable=SC2015,SC2016,SC2034,SC2086,SC2154
 #
-# Of scenarios with NRI plugins, for tests to source: crictl, crikeep drive -> crikeepd -> a runtime, and real Go plugins beside
-# it. A scenario holds one requirement; requirements.tsv says what it is, and test-requirements.sh plays it with the mutant
-# that breaks it. Nothing here waits for a time: a plugin holds an event until the scenario lets it go.
+# Of scenarios with NRI plugins, for tests to source: crictl, crikeep drive -> crikeepd -> a
+# runtime, and real Go plugins beside it. A scenario holds one requirement; requirements.tsv says
+# what it is, and test-requirements.sh plays it with the mutant that breaks it. Nothing here waits
+# for a time: a plugin holds an event until the scenario lets it go.
 #
-# Before: play.sh, stage.sh; a `stage [PARAMETERS [OPTION...]]` with --nri="$d/nri.sock". Variables of a scenario: $d, and
-# $out, $err, $status, $took of the last try.
+# Before: play.sh, stage.sh; a `stage [PARAMETERS [OPTION...]]` with --nri="$d/nri.sock". Variables
+# of a scenario: $d, and $out, $err, $status, $took of the last try.
 
 # with a mutant the first failure will do
 check() { # check NAME COMMAND...: the command succeeds
@@ -37,7 +39,7 @@ play() {
 }
 is_well() { kill -0 "$crikeepd_pid" && not grep -E 'runtime error|Sanitizer' "$d/crikeepd.log"; }
 
-# ---- plugins ---------------------------------------------------------------------------------------------------------------
+# ---- plugins -------------------------------------------------------------------------------------
 
 # plugin NN-NAME [OPTION...]: connected, and synchronized
 plugin() {
@@ -50,7 +52,8 @@ plugin_old() {
 	check "plugin $1 is synchronized" until_ 10 replied "$1" Synchronize
 }
 launch() { # launch PROGRAM NN-NAME [OPTION...]
-	"$tools/$1" -idx "${2%%-*}" -name "${2#*-}" -socket "$d/nri.sock" -log "$d/$2.log" -script "$d/$2.script" "${@:3}" \
+	"$tools/$1" -idx "${2%%-*}" -name "${2#*-}" -socket "$d/nri.sock" -log "$d/$2.log" \
+		-script "$d/$2.script" "${@:3}" \
 		2>>"$d/$2.err" </dev/null &
 	plugin_pids+=($!)
 	plugin_pid=$!
@@ -75,7 +78,8 @@ function f(key) {
 }
 function of(name) { return (f("cname") != "" ? f("cname") : f("name")) == name }
 '
-# heard NN-NAME [NAME]: what it was told of this pod or container, in order: "has" stands for a list that had it
+# heard NN-NAME [NAME]: what it was told of this pod or container, in order: "has" stands for a list
+# that had it
 heard() {
 	lines "$1" "f(\"what\") == \"has\" && of(\"${2:-}\") { print \"has\" }
 		f(\"what\") == \"call\" && of(\"${2:-}\") { print f(\"event\") }" | xargs
@@ -90,15 +94,21 @@ noted() {
 		{ echo "$2 has no $1 of $3 ${4:-}; it has:"; cut -c 1-250 "$d/$2.log"; return 1; }
 }
 # told NN-NAME EVENT NAME KEY: that field of what it was told, the last time
-told() { lines "$1" "f(\"what\") ~ /call|has/ && f(\"event\") == \"$2\" && of(\"$3\") { print f(\"$4\") }" | tail -n 1; }
+told() {
+	lines "$1" "f(\"what\") ~ /call|has/ && f(\"event\") == \"$2\" && of(\"$3\") {
+		print f(\"$4\")
+	}" | tail -n 1
+}
 state_of() { lines "$1" "f(\"what\") ~ /^(start|up|refused|lost)$/ { print f(\"what\") }" | xargs; }
 connected() { is "$(state_of "$1")" 'start up'; }
 gone_from() { # gone_from NN-NAME [N]: it has lost its n-th connection
-	[ -n "$(lines "$1" "f(\"what\") == \"lost\" && f(\"conn\") == ${2:-1}")" ] || { state_of "$1"; return 1; }
+	[ -n "$(lines "$1" "f(\"what\") == \"lost\" && f(\"conn\") == ${2:-1}")" ] ||
+		{ state_of "$1"; return 1; }
 }
 # heard_in N NN-NAME [NAME]: as heard, in its n-th connection
 heard_in() {
-	lines "$2" "f(\"conn\") != $1 { next } f(\"what\") == \"has\" && of(\"${3:-}\") { print \"has\" }
+	lines "$2" "f(\"conn\") != $1 { next }
+		f(\"what\") == \"has\" && of(\"${3:-}\") { print \"has\" }
 		f(\"what\") == \"call\" && of(\"${3:-}\") { print f(\"event\") }" | xargs
 }
 hears() { is "$(heard "$1" "$2")" "$3"; }
@@ -114,16 +124,19 @@ one_at_a_time() { # no event of its comes before the one before it was answered
 before() {
 	local first second
 	first=$(when "$1" "done" "$2" "$5") second=$(when "$3" call "$4" "$5")
-	[ -n "$first" ] && [ -n "$second" ] && [ "$first" -le "$second" ] || { echo "$1: $first, $3: $second"; return 1; }
+	[ -n "$first" ] && [ -n "$second" ] && [ "$first" -le "$second" ] ||
+		{ echo "$1: $first, $3: $second"; return 1; }
 }
 when() { # when NN-NAME WHAT EVENT NAME: in microseconds
-	lines "$1" "f(\"what\") == \"$2\" && f(\"event\") == \"$3\" && of(\"$4\") { printf \"%.0f\n\", f(\"at\") * 1e6 }"
+	lines "$1" "f(\"what\") == \"$2\" && f(\"event\") == \"$3\" && of(\"$4\") {
+		printf \"%.0f\n\", f(\"at\") * 1e6
+	}"
 }
 holds() { # holds NN-NAME EVENT [NAME]: it was asked and has not answered
 	check "$1 is asked: $2${3:+ of }${3:-}" until_ 10 asked "$1" "$2" "${3:-}"
 }
 
-# ---- the client ------------------------------------------------------------------------------------------------------------
+# ---- the client ----------------------------------------------------------------------------------
 
 # begin NAME COMMAND...: in the background; ended NAME waits for it and is as a try
 begin() {
@@ -152,9 +165,12 @@ leaves() {
 	check 'the client leaves while a plugin is asked' is "$(cat "$d/client")" ''
 	cri pods >/dev/null # by now it is known to be gone
 }
-given() { [ "$status" -eq 0 ] && [ -n "$out" ] || { echo "exit status $status: $out $err"; return 1; }; }
+given() {
+	[ "$status" -eq 0 ] && [ -n "$out" ] || { echo "exit status $status: $out $err"; return 1; }
+}
 refused() { # refused TEXT
-	[ "$status" -ne 0 ] && [ -z "$out" ] && has "$err" "$1" || { echo "exit status $status: $out $err"; return 1; }
+	[ "$status" -ne 0 ] && [ -z "$out" ] && has "$err" "$1" ||
+		{ echo "exit status $status: $out $err"; return 1; }
 }
 succeeded() { [ "$status" -eq 0 ] || { echo "exit status $status: $out $err"; return 1; }; }
 failed() { [ "$status" -ne 0 ] || { echo "it succeeded: $out"; return 1; }; }
@@ -168,13 +184,16 @@ make_in() {
 	try cri create "$1" "$(container "$2")" "$(pod "${3:-web}")"
 	check "a container '$2' is made" given
 }
-# ask DEADLINE POD [SANDBOX CONTAINER]: one request as the kubelet's, always the same; $out is the id, "" if it ran out of time
+# ask DEADLINE POD [SANDBOX CONTAINER]: one request as the kubelet's, always the same; $out is the
+# id, "" if it ran out of time
 ask() {
 	local of=()
 	[ -z "${3:-}" ] || of=(--sandbox "$3" --container "$4" --image "$image")
-	"$crikeep" drive --endpoint "unix://$d/cri.sock" "${network[@]}" --deadline "$1" --give-up 1ms --retry 10ms -o yaml \
+	"$crikeep" drive --endpoint "unix://$d/cri.sock" "${network[@]}" --deadline "$1" \
+		--give-up 1ms --retry 10ms -o yaml \
 		--pod "$2" --uid "uid-of-$2" "${of[@]}" >"$d/$2${4:-}.report" 2>"$d/$2${4:-}.err"
-	out=$(sed -n 's/^id: "\?\([^"]*\)"\?$/\1/p' "$d/$2${4:-}.report") err=$(sed -n 's/^ *text: //p' "$d/$2${4:-}.report")
+	out=$(sed -n 's/^id: "\?\([^"]*\)"\?$/\1/p' "$d/$2${4:-}.report")
+	err=$(sed -n 's/^ *text: //p' "$d/$2${4:-}.report")
 	code=$(sed -n 's/^ *\(- \)\?code: "\?\([A-Z_]*\)"\?$/\2/p' "$d/$2${4:-}.report")
 	[ "$out" != null ] || out=''
 	status=0
@@ -190,5 +209,6 @@ says() { "$tools/relay" call "$d/cri.sock" "$1" "$2"; }
 # past crikeepd: what the runtime has. ids of all pods, of all containers
 pods_past() { past pods -q --no-trunc "$@"; }
 containers_past() { past ps -aq --no-trunc "$@"; }
-state_past() { past inspectp "$1" 2>/dev/null | sed -n 's/.*"state": "\([A-Z_]*\)".*/\1/p' | head -n 1; }
-container_state_past() { past inspect "$1" 2>/dev/null | sed -n 's/.*"state": "\([A-Z_]*\)".*/\1/p' | head -n 1; }
+state_past() { past inspectp "$1" 2>/dev/null | first_state; }
+container_state_past() { past inspect "$1" 2>/dev/null | first_state; }
+first_state() { sed -n 's/.*"state": "\([A-Z_]*\)".*/\1/p' | head -n 1; }

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Real NRI plugins before crikeepd and a real containerd with a real runc, as root: those scenarios of test-nri-sim.sh in which
-# the runtime has a part. Each has a containerd of its own; nothing outlives the script but its verdict.
+# Real NRI plugins before crikeepd and a real containerd with a real runc, as root: those scenarios
+# of test-nri-sim.sh in which the runtime has a part. Each has a containerd of its own; nothing
+# outlives the script but its verdict.
 #
 # usage: test-nri-containerd.sh [SCENARIO]
 #
-# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2119,SC2120,SC2154,SC2317 # A && B || C is meant; shares variables
+# A && B || C is meant; shares variables
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2119,SC2120,SC2154,SC2317
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +24,7 @@ scenarios="R3 R5 R7 R8 R9 R12 R14 R18 R19 R20 R22 R26 R27 R31 R34 R35 R36 R37 R3
 [ "${1:-}" = inside ] || [ "$(id -u)" -ne 0 ] || need crictl nri nri-v030 relay
 enter "$@"
 
-# ---- the stage: crictl -> crikeepd -> relay -> containerd -> runc -------------------------------------------------------------
+# ---- the stage: crictl -> crikeepd -> relay -> containerd -> runc --------------------------------
 
 network=(--host-network)
 exit='' options=()
@@ -43,8 +45,8 @@ stage() { # stage [PARAMETERS [OPTION...]]: parameters as of the simulator
 	echo 'timeout: 20' >"$d/crictl.yaml"
 	"$lab/containerd.sh" start "$d" || return
 	relayed=relay
-	"$tools/relay" serve --listen "$d/relay.sock" --upstream "$d/containerd.sock" --control "$d/relay.control" \
-		--log "$d/relay.log" 2>"$d/relay.err" &
+	"$tools/relay" serve --listen "$d/relay.sock" --upstream "$d/containerd.sock" \
+		--control "$d/relay.control" --log "$d/relay.log" 2>"$d/relay.err" &
 	relay_pid=$!
 	until_ 5 test -S "$d/relay.control" || return
 	for word in ${parameters//,/ }; do
@@ -71,9 +73,11 @@ restage() { # crikeepd, from the beginning
 	crikeepd_start
 }
 crikeepd_start() {
-	"$crikeepd" --runtime="unix://$d/relay.sock" --listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics= \
-		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
-		--set=nri.plugin_dir= --set=nri.config_dir= --set=nri.registration_timeout=30s --set=nri.request_timeout=15s \
+	"$crikeepd" --runtime="unix://$d/relay.sock" --listen="$d/cri.sock" \
+		--unfiltered="$d/all.sock" --metrics= --state-dir="$d/kept" --ttl="$ttl" \
+		--set=log.target=stderr --set=nri.enabled=true --set=nri.socket="$d/nri.sock" \
+		--set=nri.plugin_dir= --set=nri.config_dir= \
+		--set=nri.registration_timeout=30s --set=nri.request_timeout=15s \
 		"${options[@]}" 2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!
 	until_ 10 answers

@@ -3,7 +3,8 @@
 #
 # Can the tests of NRI's requirements fail? Each row of requirements.tsv is played with a mutant of
 # tests/mutants/nri.tsv that breaks its requirement, and has to be red. The programs are those of
-# tests/mutants, which contain all mutants. That the tests are green otherwise is their own business.
+# tests/mutants, which contain all mutants. That the tests are green otherwise is their own
+# business.
 #
 # usage: test-requirements.sh [REQUIREMENT...]
 #
@@ -32,14 +33,15 @@ broken() {
 	case $program in
 	*.sh) "$here/$program" "$of" ;;
 	*)
-		export CK_TEST_FILTER=$of CK_TEST_SRCDIR=$src CK_TEST_BUILDDIR=$build CK_TEST_DATA=$src/tests/data
+		export CK_TEST_FILTER=$of CK_TEST_SRCDIR=$src CK_TEST_BUILDDIR=$build \
+			CK_TEST_DATA=$src/tests/data
 		timeout 120 "$(with_mutants "$program")"
 		;;
 	esac >"$work/$1.out" 2>&1 </dev/null
 	echo $? >"$work/$1.status"
 }
-# red NUMBER: says which of its checks is, if one is. A scenario that never came to a check, or a program that died, has seen
-# nothing
+# red NUMBER: says which of its checks is, if one is. A scenario that never came to a check, or a
+# program that died, has seen nothing
 red() {
 	grep -vE ' comes to its end$| is synchronized$| crikeepd is well$' "$work/$1.out" |
 		sed -n 's/^not ok - //p; s/^\[  FAILED  \] //p' | grep -m 1 .
