@@ -116,17 +116,12 @@ struct place {
 	const char *key;
 	uint32_t field;
 	enum kind kind;
-	const struct table *inside;
+	const struct place *inside;
+	size_t inside_n;
 	const char *const *words;
 };
 
-struct table {
-	unsigned n;
-	const struct place *places;
-};
-#define TABLE(name) static const struct table name = { CK_COUNT(name##_places), name##_places }
-
-static void put_object(struct ck_writer *out, const struct table *table,
+static void put_object(struct ck_writer *out, const struct place *places, size_t n,
 		       struct json_object *object);
 
 static void put_text(struct ck_writer *out, uint32_t field, struct json_object *json,
@@ -148,13 +143,13 @@ static uint64_t word(struct json_object *json, const char *const *words)
 	return 0;
 }
 
-static void put_message(struct ck_writer *out, uint32_t field, const struct table *table,
+static void put_message(struct ck_writer *out, uint32_t field, const struct place *place,
 			struct json_object *object)
 {
 	if (!json_object_is_type(object, json_type_object))
 		return;
 	size_t opened = ck_writer_open(out, field);
-	put_object(out, table, object);
+	put_object(out, place->inside, place->inside_n, object);
 	ck_writer_close(out, opened);
 }
 
@@ -168,7 +163,7 @@ static void put_map(struct ck_writer *out, const struct place *place, struct jso
 		if (place->kind == MAP)
 			put_text(out, CK_MAP_VALUE, value, false);
 		else
-			put_message(out, CK_MAP_VALUE, place->inside, value);
+			put_message(out, CK_MAP_VALUE, place, value);
 		ck_writer_close(out, opened);
 	}
 }
@@ -183,7 +178,7 @@ static void put_array(struct ck_writer *out, const struct place *place, struct j
 	for (size_t i = 0; i < json_object_array_length(array); i++) {
 		struct json_object *item = json_object_array_get_idx(array, i);
 		if (place->kind == MESSAGES)
-			put_message(out, place->field, place->inside, item);
+			put_message(out, place->field, place, item);
 		else if (!packed)
 			put_text(out, wrapped ? 1 : place->field, item, true);
 		else if (out->r == 0)
@@ -212,10 +207,10 @@ static void put_wrapped(struct ck_writer *out, const struct place *place, struct
 	ck_writer_close(out, opened);
 }
 
-static void put_object(struct ck_writer *out, const struct table *table, struct json_object *object)
+static void put_object(struct ck_writer *out, const struct place *places, size_t n,
+		       struct json_object *object)
 {
-	for (unsigned i = 0; i < table->n; i++) {
-		const struct place *place = &table->places[i];
+	for (const struct place *place = places; place < places + n; place++) {
 		struct json_object *value = ck_info_key(object, place->key);
 		if (!value)
 			continue;
@@ -235,7 +230,7 @@ static void put_object(struct ck_writer *out, const struct table *table, struct 
 			ck_writer_number(out, place->field, word(value, place->words));
 			break;
 		case MESSAGE:
-			put_message(out, place->field, place->inside, value);
+			put_message(out, place->field, place, value);
 			break;
 		case TEXTS:
 		case NUMBERS:
@@ -259,14 +254,13 @@ static void put_object(struct ck_writer *out, const struct table *table, struct 
 
 /* ---- the OCI runtime spec -------------------------------------------------------------------- */
 
-#define IS(key, field, kind)           { key, field, kind, NULL, NULL }
-#define OF(key, field, kind, table)    { key, field, kind, &(table), NULL }
-#define NAMED(key, field, kind, names) { key, field, kind, NULL, names }
+#define IS(key, field, kind)           { key, field, kind, NULL, 0, NULL }
+#define OF(key, field, kind, table)    { key, field, kind, table, CK_COUNT(table), NULL }
+#define NAMED(key, field, kind, names) { key, field, kind, NULL, 0, names }
 
-static const struct place namespace_places[] = { IS("type", 1, TEXT), IS("path", 2, TEXT) };
-TABLE(namespace);
+static const struct place namespace[] = { IS("type", 1, TEXT), IS("path", 2, TEXT) };
 
-static const struct place device_places[] = {
+static const struct place device[] = {
 	IS("path", 1, TEXT),
 	IS("type", 2, TEXT),
 	IS("major", 3, NUMBER),
@@ -275,9 +269,8 @@ static const struct place device_places[] = {
 	IS("uid", 6, SET_NUMBER),
 	IS("gid", 7, SET_NUMBER),
 };
-TABLE(device);
 
-static const struct place memory_places[] = {
+static const struct place memory[] = {
 	IS("limit", 1, SET_NUMBER),
 	IS("reservation", 2, SET_NUMBER),
 	IS("swap", 3, SET_NUMBER),
@@ -287,9 +280,8 @@ static const struct place memory_places[] = {
 	IS("disableOOMKiller", 7, SET_BOOL),
 	IS("useHierarchy", 8, SET_BOOL),
 };
-TABLE(memory);
 
-static const struct place cpu_places[] = {
+static const struct place cpu[] = {
 	IS("shares", 1, SET_NUMBER),
 	IS("quota", 2, SET_NUMBER),
 	IS("period", 3, SET_NUMBER),
@@ -298,24 +290,20 @@ static const struct place cpu_places[] = {
 	IS("cpus", 6, TEXT),
 	IS("mems", 7, TEXT),
 };
-TABLE(cpu);
 
-static const struct place hugepages_places[] = { IS("pageSize", 1, TEXT), IS("limit", 2, NUMBER) };
-TABLE(hugepages);
+static const struct place hugepages[] = { IS("pageSize", 1, TEXT), IS("limit", 2, NUMBER) };
 
-static const struct place device_rule_places[] = {
+static const struct place device_rule[] = {
 	IS("allow", 1, BOOL),
 	IS("type", 2, TEXT),
 	IS("major", 3, SET_NUMBER),
 	IS("minor", 4, SET_NUMBER),
 	IS("access", 5, TEXT),
 };
-TABLE(device_rule);
 
-static const struct place pids_places[] = { IS("limit", 1, NUMBER) };
-TABLE(pids);
+static const struct place pids[] = { IS("limit", 1, NUMBER) };
 
-static const struct place resources_places[] = {
+static const struct place resources[] = {
 	OF("memory", 1, MESSAGE, memory),
 	OF("cpu", 2, MESSAGE, cpu),
 	OF("hugepageLimits", 3, MESSAGES, hugepages),
@@ -323,25 +311,22 @@ static const struct place resources_places[] = {
 	OF("devices", 7, MESSAGES, device_rule),
 	OF("pids", 8, MESSAGE, pids),
 };
-TABLE(resources);
 
-static const struct place seccomp_arg_places[] = {
+static const struct place seccomp_arg[] = {
 	IS("index", 1, NUMBER),
 	IS("value", 2, NUMBER),
 	IS("valueTwo", 3, NUMBER),
 	IS("op", 4, TEXT),
 };
-TABLE(seccomp_arg);
 
-static const struct place syscall_places[] = {
+static const struct place syscall[] = {
 	IS("names", 1, TEXTS),
 	IS("action", 2, TEXT),
 	IS("errnoRet", 3, SET_NUMBER),
 	OF("args", 4, MESSAGES, seccomp_arg),
 };
-TABLE(syscall);
 
-static const struct place seccomp_places[] = {
+static const struct place seccomp[] = {
 	IS("defaultAction", 1, TEXT),
 	IS("defaultErrnoRet", 2, SET_NUMBER),
 	IS("architectures", 3, TEXTS),
@@ -350,19 +335,16 @@ static const struct place seccomp_places[] = {
 	IS("listenerMetadata", 6, TEXT),
 	OF("syscalls", 7, MESSAGES, syscall),
 };
-TABLE(seccomp);
 
-static const struct place net_device_places[] = { IS("name", 1, TEXT) };
-TABLE(net_device);
+static const struct place net_device[] = { IS("name", 1, TEXT) };
 
-static const struct place rdt_places[] = {
+static const struct place rdt[] = {
 	IS("closID", 1, SET_TEXT),
 	IS("schemata", 2, SET_TEXTS),
 	IS("enableMonitoring", 3, SET_BOOL),
 };
-TABLE(rdt);
 
-static const struct place container_linux_places[] = {
+static const struct place container_linux[] = {
 	OF("namespaces", 1, MESSAGES, namespace),
 	OF("devices", 2, MESSAGES, device),
 	OF("resources", 3, MESSAGE, resources),
@@ -372,20 +354,17 @@ static const struct place container_linux_places[] = {
 	OF("netDevices", 10, MAP_OF_MESSAGES, net_device),
 	OF("intelRdt", 12, MESSAGE, rdt),
 };
-TABLE(container_linux);
 
-static const struct place pod_linux_places[] = {
+static const struct place pod_linux[] = {
 	IS("cgroupsPath", 4, TEXT),
 	OF("namespaces", 5, MESSAGES, namespace),
 	OF("resources", 6, MESSAGE, resources),
 };
-TABLE(pod_linux);
 
 static const char *const io_classes[] = { "", "IOPRIO_CLASS_RT", "IOPRIO_CLASS_BE",
 					  "IOPRIO_CLASS_IDLE", NULL };
-static const struct place io_priority_places[] = { NAMED("class", 1, WORD, io_classes),
-						   IS("priority", 2, NUMBER) };
-TABLE(io_priority);
+static const struct place io_priority[] = { NAMED("class", 1, WORD, io_classes),
+					    IS("priority", 2, NUMBER) };
 
 static const char *const policies[] = {
 	"",          "SCHED_OTHER", "SCHED_FIFO",     "SCHED_RR", "SCHED_BATCH",
@@ -401,7 +380,7 @@ static const char *const scheduler_flags[] = {
 	"SCHED_FLAG_UTIL_CLAMP_MAX",
 	NULL,
 };
-static const struct place scheduler_places[] = {
+static const struct place scheduler[] = {
 	NAMED("policy", 1, WORD, policies),
 	IS("nice", 2, NUMBER),
 	IS("priority", 3, NUMBER),
@@ -410,48 +389,41 @@ static const struct place scheduler_places[] = {
 	IS("deadline", 6, NUMBER),
 	IS("period", 7, NUMBER),
 };
-TABLE(scheduler);
 
-static const struct place linux_process_places[] = {
+static const struct place linux_process[] = {
 	IS("oomScoreAdj", 4, SET_NUMBER),
 	OF("ioPriority", 6, MESSAGE, io_priority),
 	OF("scheduler", 11, MESSAGE, scheduler),
 };
-TABLE(linux_process);
 
-static const struct place rlimit_places[] = { IS("type", 1, TEXT), IS("hard", 2, NUMBER),
-					      IS("soft", 3, NUMBER) };
-TABLE(rlimit);
+static const struct place rlimit[] = { IS("type", 1, TEXT), IS("hard", 2, NUMBER),
+				       IS("soft", 3, NUMBER) };
 
-static const struct place user_places[] = { IS("uid", 1, NUMBER), IS("gid", 2, NUMBER),
-					    IS("additionalGids", 3, NUMBERS) };
-TABLE(user);
+static const struct place user[] = { IS("uid", 1, NUMBER), IS("gid", 2, NUMBER),
+				     IS("additionalGids", 3, NUMBERS) };
 
-static const struct place process_places[] = {
+static const struct place process[] = {
 	IS("args", 7, TEXTS),
 	IS("env", 8, TEXTS),
 	OF("rlimits", 13, MESSAGES, rlimit),
 	OF("user", 21, MESSAGE, user),
 };
-TABLE(process);
 
-static const struct place mount_places[] = {
+static const struct place mount[] = {
 	IS("destination", 1, TEXT),
 	IS("type", 2, TEXT),
 	IS("source", 3, TEXT),
 	IS("options", 4, TEXTS),
 };
-TABLE(mount);
 
-static const struct place hook_places[] = {
+static const struct place hook[] = {
 	IS("path", 1, TEXT),
 	IS("args", 2, TEXTS),
 	IS("env", 3, TEXTS),
 	IS("timeout", 4, SET_NUMBER),
 };
-TABLE(hook);
 
-static const struct place hooks_places[] = {
+static const struct place hooks[] = {
 	OF("prestart", 1, MESSAGES, hook),
 	OF("createRuntime", 2, MESSAGES, hook),
 	OF("createContainer", 3, MESSAGES, hook),
@@ -459,61 +431,53 @@ static const struct place hooks_places[] = {
 	OF("poststart", 5, MESSAGES, hook),
 	OF("poststop", 6, MESSAGES, hook),
 };
-TABLE(hooks);
 
-static const struct place outside_places[] = { OF("mounts", 9, MESSAGES, mount),
-					       OF("hooks", 10, MESSAGE, hooks) };
-TABLE(outside);
+static const struct place outside[] = { OF("mounts", 9, MESSAGES, mount),
+					OF("hooks", 10, MESSAGE, hooks) };
 
 void ck_info_process(struct ck_writer *out, struct json_object *json)
 {
-	put_object(out, &process, json);
+	put_object(out, process, CK_COUNT(process), json);
 }
 
 void ck_info_outside(struct ck_writer *out, struct json_object *spec)
 {
-	put_object(out, &outside, spec);
+	put_object(out, outside, CK_COUNT(outside), spec);
 }
 
 void ck_info_linux(struct ck_writer *out, struct json_object *oci_linux)
 {
-	put_object(out, &container_linux, oci_linux);
+	put_object(out, container_linux, CK_COUNT(container_linux), oci_linux);
 }
 
 void ck_info_linux_process(struct ck_writer *out, struct json_object *json)
 {
-	put_object(out, &linux_process, json);
+	put_object(out, linux_process, CK_COUNT(linux_process), json);
 }
 
 void ck_info_pod_linux(struct ck_writer *out, struct json_object *oci_linux)
 {
-	put_object(out, &pod_linux, oci_linux);
+	put_object(out, pod_linux, CK_COUNT(pod_linux), oci_linux);
 }
 
 /* ---- CRI's messages -------------------------------------------------------------------------- */
 
-static const struct place profile_places[] = { IS("profile_type", 1, NUMBER),
-					       IS("localhost_ref", 2, TEXT) };
-TABLE(profile);
+static const struct place profile[] = { IS("profile_type", 1, NUMBER),
+					IS("localhost_ref", 2, TEXT) };
 
-static const struct place context_places[] = { OF("seccomp", 7, MESSAGE, profile) };
-TABLE(context);
+static const struct place context[] = { OF("seccomp", 7, MESSAGE, profile) };
 
-static const struct place cdi_device_places[] = { IS("name", 1, TEXT) };
-TABLE(cdi_device);
+static const struct place cdi_device[] = { IS("name", 1, TEXT) };
 
-static const struct place cdi_places[] = { OF("CDI_devices", 20, MESSAGES, cdi_device) };
-TABLE(cdi);
+static const struct place cdi[] = { OF("CDI_devices", 20, MESSAGES, cdi_device) };
 
-/* into a message of CRI, which resources.c converts to NRI's; the keys are the names of its fields
- * */
-static const struct place cri_hugepages_places[] = {
+/* into a message of CRI, which resources.c converts to NRI's; each key names its field */
+static const struct place cri_hugepages[] = {
 	IS("page_size", CRI_HugepageLimit_page_size, TEXT),
 	IS("limit", CRI_HugepageLimit_limit, NUMBER),
 };
-TABLE(cri_hugepages);
 
-static const struct place cri_resources_places[] = {
+static const struct place cri_resources[] = {
 #define RESOURCE(name, kind) IS(#name, CRI_LinuxContainerResources_##name, kind)
 	RESOURCE(cpu_period, NUMBER),
 	RESOURCE(cpu_quota, NUMBER),
@@ -527,16 +491,15 @@ static const struct place cri_resources_places[] = {
 	RESOURCE(memory_swap_limit_in_bytes, NUMBER),
 #undef RESOURCE
 };
-TABLE(cri_resources);
 
 void ck_info_seccomp_profile(struct ck_writer *out, struct json_object *json)
 {
-	put_object(out, &context, json);
+	put_object(out, context, CK_COUNT(context), json);
 }
 
 void ck_info_cdi(struct ck_writer *out, struct json_object *config)
 {
-	put_object(out, &cdi, config);
+	put_object(out, cdi, CK_COUNT(cdi), config);
 }
 
 void ck_info_resources(struct ck_writer *out, uint32_t field, struct json_object *json)
@@ -544,7 +507,7 @@ void ck_info_resources(struct ck_writer *out, uint32_t field, struct json_object
 	struct ck_writer cri = { .r = 0 };
 	if (!json_object_is_type(json, json_type_object))
 		return;
-	put_object(&cri, &cri_resources, json);
+	put_object(&cri, cri_resources, CK_COUNT(cri_resources), json);
 	size_t opened = ck_writer_open(out, field);
 	if (out->r == 0)
 		out->r = cri.r;
