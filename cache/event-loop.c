@@ -36,7 +36,7 @@ int ck_event_loop_open(struct ck_cache *cache, const char *state_dir, struct ck_
 	int r = ck_admin_requests_open(state_dir, &cache->admin_requests, err);
 	if (r >= 0 && ck_admin_requests_fd(cache->admin_requests) >= 0 &&
 	    epoll_add(cache->epoll_fd, ck_admin_requests_fd(cache->admin_requests)) < 0)
-		return ck_fail_errno(err, CK_EIO, errno, "watch the wishes");
+		return ck_fail_errno(err, CK_EIO, errno, "watch the admin requests");
 	return r;
 }
 

@@ -39,7 +39,7 @@ CK_STATES(CK_STATE_CHECK)
  *
  * TOLD       hooks have begun. They are never run again; an eviction owes Stop and Remove
  * LOST       CREATING, but nobody knows how it will end (K8)
- * ABANDONED  nobody may have it any more; it is evicted as soon as possible
+ * ABANDONED  it is not handed out any more; it is evicted as soon as possible
  * ENDED      COMMITTED, but stopped or exited; it is never handed back
  * DELIVERED  the caller is known to have the answer
  * RESENT     the request of a lost creation was sent for a second time (K8)

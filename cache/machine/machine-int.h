@@ -118,7 +118,7 @@ bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
 #define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->turns; t; t = t->next)
 
 /* evict.c */
-/* nobody may have it any more: its turns are told, and it is evicted as soon as possible */
+/* it is not handed out any more: its turns are told, and it is evicted as soon as possible */
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e);

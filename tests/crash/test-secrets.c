@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Markers stand where a request may hold secrets, through all that can happen to it: failed, late,
- * kept, handed back, conflicting, changed, evicted by wish, killed, damaged and set aside. Then no
- * file of the runtime and of the cache, and nothing that crikeep prints, may hold a marker.
+ * kept, handed back, conflicting, changed, evicted on request, killed, damaged and set aside. No
+ * file of the runtime and of the cache, and nothing that crikeep prints, may hold a marker then.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -164,12 +164,12 @@ static void tell(const char *program)
 	snprintf(name, sizeof(name), "%s: no marker in any file", program);
 	report(clean(name) && files > 5, name);
 
-	snprintf(name, sizeof(name), "%s: crikeep prints no marker, and its wishes hold none",
+	snprintf(name, sizeof(name), "%s: crikeep prints no marker, and its requests hold none",
 		 program);
 	if (access(cli, X_OK) == 0) {
 		good = print_everything();
 		world_kill_it(&world);
-		run_cli("evict ck/web"); /* the wish lies there until somebody owns the database */
+		run_cli("evict ck/web"); /* the request waits for an owner */
 		good = clean(name) && good;
 		world_start(&world, NULL, args);
 		world_sleep(300);

@@ -14,7 +14,7 @@
 #include "cache/store/store.h"
 #include "src/base/mem.h"
 
-/* ---- the runtime, called by the crank -------------------------------------------------------- */
+/* ---- the runtime, called by the event loop --------------------------------------------------- */
 
 static void note(struct fixture *f, const char *what, const char *id)
 {

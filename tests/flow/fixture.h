@@ -51,7 +51,7 @@ struct fixture {
 	struct ck_hooks hooks;
 	struct ck_cache *cache;
 	struct ck_error err;
-	bool threaded; /* the library's thread turns the crank */
+	bool threaded; /* the library's thread runs the event loop */
 	uint64_t now;  /* atomic */
 
 	/* guards all below; a test may change it when nothing moves: see fx_settle() */
@@ -85,12 +85,12 @@ void fx_close(struct fixture *f);
 void fx_reopen(struct fixture *f); /* another life of the same process */
 /* close while jobs are held back; they end afterwards, for nothing */
 void fx_cut(struct fixture *f);
-/* the library turns the crank from now on, also after a reopen */
+/* the library runs the event loop from now on, also after a reopen */
 void fx_thread(struct fixture *f);
 void fx_with_hooks(struct fixture *f, const char *names); /* before fx_open() */
 
 uint64_t fx_now(const struct fixture *f);
-/* until nothing is due now, whoever turns the crank */
+/* until nothing is due now, whoever runs the event loop */
 void fx_settle(struct fixture *f);
 void fx_advance(struct fixture *f, uint64_t by);   /* stops at each timer on the way */
 void fx_jump(struct fixture *f, uint64_t by);      /* does not */
@@ -139,8 +139,8 @@ struct fx_ear {
 	int n, outcome;
 };
 void fx_listen(struct fx_ear *ear, struct ck_turn *turn); /* callback face */
-/* the turn's decision: ck_turn_wait() where the library turns the crank, else by callback, where
- * CK_WAIT means none yet */
+/* the turn's decision: by ck_turn_wait() if the library runs the event loop, else by callback.
+ * In the second case, CK_WAIT means that there is no decision yet. */
 int fx_decision(struct fixture *f, struct ck_turn *turn);
 /* CK_HAND_BACK, with that id */
 void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id);

@@ -684,7 +684,7 @@ static void pause_all(struct schedule *s)
 		if (sent->ended != 1 || sent->within)
 			oracle_complain(&s->oracle, "event %u: its callback came %u times, %s", i,
 					sent->ended,
-					sent->within ? "from within" : "from the crank");
+					sent->within ? "from within" : "from the event loop");
 	}
 	say(s, "pause: %zu objects, %zu connections", s->f->objects_n, nw_connected(s->w));
 	oracle_check(&s->oracle, true);

@@ -492,9 +492,9 @@ static void a_turn_freed_in_a_snapshot_is_lost_but_not_dangling(void **state)
 	ck_turn_free(turn);
 }
 
-/* ---- the crank ------------------------------------------------------------------------------- */
+/* ---- the event loop -------------------------------------------------------------------------- */
 
-static void waiting_without_a_crank_is_an_error(void **state)
+static void waiting_without_the_event_loop_is_an_error(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web");
@@ -826,7 +826,7 @@ int main(void)
 		TEST(the_same_holds_for_calls_of_the_host),
 		TEST(nothing_may_be_called_from_choose_or_a_snapshot),
 		TEST(a_turn_freed_in_a_snapshot_is_lost_but_not_dangling),
-		TEST(waiting_without_a_crank_is_an_error),
+		TEST(waiting_without_the_event_loop_is_an_error),
 		TEST(the_descriptor_says_when),
 		TEST(a_callback_runs_once_per_decision),
 		TEST(close_ends_waiting_threads_and_keeps_turns_valid),

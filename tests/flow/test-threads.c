@@ -419,7 +419,7 @@ static void wait_for_count(struct ck_cache *cache, const unsigned *count, unsign
 	}
 }
 
-/* the crank may take the decision to its callback before ck_turn_finish() returns: both say why */
+/* the event loop may call back before ck_turn_finish() returns: both say why */
 static void a_watched_creator_hears_why_from_its_own_finish(void **state)
 {
 	struct fixture *f = fixture_new();

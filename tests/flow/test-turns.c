@@ -1404,7 +1404,7 @@ static void a_bump_before_the_first_event_tells_nobody(void **state) /* K13 */
 	fx_with_hooks(f, "10-cpu");
 	fx_open(f);
 	struct ck_turn *turn = fx_create(f, &pod);
-	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT); /* nobody turned the crank since */
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT); /* the event loop has not run */
 	struct ck_turn *newer = fx_wait(f, &next);
 	assert_int_equal(fx_decision(f, newer), CK_CREATE);
 	assert_string_equal(f->heard, "choose s1, released -, released -");

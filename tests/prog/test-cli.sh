@@ -155,10 +155,11 @@ check 'what exists is shown although another does not' some_missing
 
 db states
 golden evict-without-owner 0 evict 2
-wishes() { find "$dir/wishes" -name '*.wish' | wc -l; }
-[ "$(wishes)" -ge 1 ] && ok 'without an owner the wish waits' || not_ok 'without an owner the wish waits'
+requests() { find "$dir/wishes" -name '*.wish' | wc -l; }
+[ "$(requests)" -ge 1 ] && ok 'without an owner the request waits' ||
+	not_ok 'without an owner the request waits'
 golden evict-wait-without-owner 2 evict 2 --wait
-before=$(wishes)
+before=$(requests)
 golden evict-dry-run 0 evict prod/db-0 2 --dry-run
 golden evict-committed 1 evict 3
 golden evict-committed-pod 1 evict dns
@@ -167,7 +168,8 @@ golden release-kept 1 evict --release 2
 golden release-pod 2 evict --release db-0
 golden evict-nothing 1 evict nothing
 golden evict-ambiguous 2 evict d
-[ "$(wishes)" = "$before" ] && ok 'what is refused leaves no wish' || not_ok 'what is refused leaves no wish'
+[ "$(requests)" = "$before" ] && ok 'what is refused leaves no request' ||
+	not_ok 'what is refused leaves no request'
 
 db states serve
 golden evict 0 evict 2
@@ -177,7 +179,8 @@ golden evict-not-gone 1 evict 5 --wait=300ms
 golden release 0 evict 5 --release --wait -o json
 check 'a released entry is gone' row 5 state '"GONE"'
 golden explain-released 0 explain 5
-[ "$(wishes)" = 0 ] && ok 'a wish that was taken up is gone' || not_ok 'a wish that was taken up is gone'
+[ "$(requests)" = 0 ] && ok 'a request that was taken up is gone' ||
+	not_ok 'a request that was taken up is gone'
 db states hold
 golden evict-unanswered 1 evict 2
 

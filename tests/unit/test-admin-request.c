@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wishes: what is asked arrives once, what is malformed is answered, what is foreign is left
+/* Admin requests: each arrives once, a malformed one is answered, files of others are left
  * alone. */
 #include "tests/unit/harness.h"
 

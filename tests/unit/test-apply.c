@@ -241,7 +241,7 @@ static void what_cri_cannot_say_is_refused_by_name(void **state)
 		       "plugin 10-a: field MemLimit cannot be set to 0 through CRI");
 }
 
-/* of several plugins, the one whose wish it is */
+/* of several plugins, the one that asked for the change */
 static void the_right_plugin_is_named(void **state)
 {
 	(void)state;

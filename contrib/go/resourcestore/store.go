@@ -273,7 +273,7 @@ func (s *ResourceStore) sweep() {
 			hold = watcherHold
 		}
 		if !rec.gone && rec.object == nil && !rec.explicit && now-rec.touched > hold {
-			s.log.Warn("a creation that nobody ended is given up", "name", rec.name, "stage", rec.stage)
+			s.log.Warn("gave up a creation that was never finished", "name", rec.name, "stage", rec.stage)
 			s.forget(rec)
 		}
 		rec.mu.Unlock()
@@ -718,7 +718,7 @@ func (s *ResourceStore) claim(rec *record) bool {
 		s.forget(rec)
 		return true
 	case crikeep.Create: // it has just been given up and is gone
-		s.warn(turn.Fail(&crikeep.StatusError{GRPC: grpcNotFound, Message: "nobody makes it"}), "get", rec.name)
+		s.warn(turn.Fail(&crikeep.StatusError{GRPC: grpcNotFound, Message: "it is not being created"}), "get", rec.name)
 		rec.object = nil
 		s.forget(rec)
 	}
