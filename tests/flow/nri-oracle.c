@@ -7,7 +7,7 @@ void oracle_complain(struct oracle *o, const char *format, ...)
 {
 	va_list args;
 	if (o->complaint[0])
-		return; /* the first one tells most */
+		return; /* the first complaint is kept */
 	va_start(args, format);
 	vsnprintf(o->complaint, sizeof(o->complaint), format, args);
 	va_end(args);
@@ -16,7 +16,7 @@ void oracle_complain(struct oracle *o, const char *format, ...)
 static unsigned number_of(const char *id)
 {
 	unsigned n = *id ? (unsigned)strtoul(id + 1, NULL, 10) : 0;
-	return n < OBJECTS ? n : 0; /* 0 is nobody's */
+	return n < OBJECTS ? n : 0; /* no object has 0 */
 }
 
 static struct fact *fact_of(struct oracle *o, const char *id)
@@ -40,7 +40,7 @@ static bool names_it(const char *told, const char *name)
 	return false;
 }
 
-/* ---- at the seam ----------------------------------------------------------------------------- */
+/* ---- between cache and hooks ----------------------------------------------------------------- */
 
 static int between_choose(const struct ck_told *entry, char *names, size_t size, void *userdata)
 {
@@ -179,7 +179,7 @@ static void count(struct seen *s, const struct plugin_heard *heard)
 	s->last_at = heard->at;
 }
 
-/* always: whatever is still on its way */
+/* what holds at any time, with events on their way */
 static void check_once_and_order(struct oracle *o, size_t i, unsigned object, const struct seen *s)
 {
 	const struct plugin *p = o->w->plugins[i];
@@ -225,7 +225,7 @@ static void check_once_and_order(struct oracle *o, size_t i, unsigned object, co
 	o->removes += s->remove;
 }
 
-/* when all is let go and has settled */
+/* what holds when nothing is held back and all has settled */
 static void check_all(struct oracle *o, size_t i, unsigned object, const struct seen *seen)
 {
 	const struct plugin *p = o->w->plugins[i];

@@ -2,13 +2,12 @@
 #ifndef CK_TESTS_NRI_PEER_H
 #define CK_TESTS_NRI_PEER_H
 /*
- * A plugin, from the wire up and with nothing of hooks/, so that both sides cannot be wrong
- * together. It registers, answers what it is called with as a test has scripted it, and writes down
- * everything. Nothing blocks: plugin_step() does what can be done now. It reads as Go's side does,
- * which gives up on frames it does not expect; what its counterpart did against the rules is in
- * wrong[].
+ * A plugin that uses no code of hooks/, so that both sides cannot have the same error. It
+ * registers, answers calls as a test has scripted it, and records everything. Nothing blocks:
+ * plugin_step() does what can be done now. It reads as Go does, which gives up on frames it does
+ * not expect. If the other side breaks a rule of the wire, wrong[] says so.
  *
- * Its memory is malloc's, so an armed fault of ours does not hit it.
+ * It uses plain malloc(), so ck_fault_arm() does not affect it.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,12 +19,12 @@
 enum plugin_call { PLUGIN_CONFIGURE = 16, PLUGIN_SYNCHRONIZE, PLUGIN_SHUTDOWN, PLUGIN_CALLS };
 
 enum plugin_does {
-	PLUGIN_AGREES = 0, /* an empty answer, or reply[] */
+	PLUGIN_AGREES = 0, /* answers with nothing, or with reply[] */
 	PLUGIN_FAILS,      /* with code and text */
 	PLUGIN_HOLDS,      /* answers when plugin_release() says so, or never */
 	PLUGIN_WRITES,     /* reply[], as it is, onto the socket, and no answer */
 	PLUGIN_CLOSES,     /* the connection, without an answer */
-	PLUGIN_BREAKS_OFF, /* and that in the middle of its answer's frame */
+	PLUGIN_BREAKS_OFF, /* the same in the middle of its answer's frame */
 	PLUGIN_SHUTS,      /* its writing half only */
 };
 
@@ -76,7 +75,7 @@ struct plugin_buffer {
 };
 
 struct plugin {
-	/* for the test to set, before what it changes is due */
+	/* set by the test, before they take effect */
 	char index[16], base[300];
 	const char *version;    /* NRI_version ["v0.12.2"]; old plugins send none */
 	uint32_t mask;          /* [0x1fff: all but validation] */
@@ -92,7 +91,7 @@ struct plugin {
 	void (*called)(struct plugin *plugin, const struct plugin_heard *heard, void *userdata);
 	void *userdata;
 
-	/* for the test to look at */
+	/* read by the test */
 	int fd; /* -1: closed by us */
 	/* the other side has closed, or broke it off */
 	bool ended;
@@ -110,15 +109,15 @@ struct plugin {
 	unsigned in_flight, in_flight_most;
 	char wrong[200];           /* "" the other side has kept the rules of the wire */
 
-	/* its own business */
+	/* internal */
 	struct plugin_buffer trunk, conn[3], out;
 	uint32_t last_stream, next_stream;
 	size_t heard_room, items_room, answers_room;
 	bool began, more;
 };
 
-/* plugin_dial - connect to @path; @name is "NN-name". Registers with its first step. NULL: nobody
- * listens */
+/* plugin_dial - connect to @path; @name is "NN-name". It registers with its first step. NULL:
+ * nobody listens */
 struct plugin *plugin_dial(const char *path, const char *name);
 /* plugin_on - the same on one end of a socket pair. @fd: taken */
 struct plugin *plugin_on(int fd, const char *name);

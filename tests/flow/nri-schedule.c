@@ -13,7 +13,7 @@ struct turn {
 	struct fx_ear ear;
 	struct fx_ask ask;
 	char sandbox[16];  /* of ask, of a container */
-	bool making;       /* the runtime is at it */
+	bool making;       /* the runtime is creating it */
 	char removing[16]; /* it waits to remove this sandbox */
 };
 
@@ -31,7 +31,7 @@ struct schedule {
 	struct pod pods[PODS];
 	struct turn turns[TURNS];
 	struct nw_sent *sends;
-	/* sends that had ended before a pause are not looked at again */
+	/* sends that had ended before a pause are not checked again */
 	unsigned sends_n, ids, hurried;
 	bool trace;
 	bool answered[OBJECTS]; /* the kubelet has had its id */
@@ -42,7 +42,7 @@ static uint32_t chance(struct schedule *s, uint32_t n)
 	return nw_random(s->w, n);
 }
 
-/* the cache draws its back-off's jitter, and keys, from libsodium: of the same seed the same */
+/* the cache takes random numbers from libsodium: the same seed gives the same ones */
 static uint64_t drawn;
 
 static uint32_t draw(void)
@@ -82,7 +82,7 @@ static void say(const struct schedule *s, const char *format, ...)
 
 /* ---- the runtime ----------------------------------------------------------------------------- */
 
-/* what the kubelet's list shows */
+/* the kubelet's list */
 static bool shown(struct schedule *s, const struct fx_object *o)
 {
 	struct ck_view *view;
@@ -104,7 +104,7 @@ static bool shown(struct schedule *s, const struct fx_object *o)
 	return hides == 0;
 }
 
-/* the @nth object the kubelet can see, of that kind; counted round */
+/* the @nth object of that kind that the kubelet can see, modulo their number */
 static const struct fx_object *pick(struct schedule *s, enum ck_kind kind)
 {
 	size_t first = s->f->objects_n ? chance(s, (uint32_t)s->f->objects_n) : 0;
@@ -181,7 +181,7 @@ static void stop_container(struct schedule *s, const char *id, const char *pod)
 static void remove_container(struct schedule *s, const char *id, const char *pod)
 {
 	if (chance(s, 4))
-		stop_container(s, id, pod); /* else Remove has to say it */
+		stop_container(s, id, pod); /* else its Remove comes without */
 	oracle_stopped(&s->oracle, id);
 	send(s, CK_NRI_REMOVE_CONTAINER, pod, id);
 	if (chance(s, 2))
@@ -427,7 +427,7 @@ static void fail_or_lose(struct schedule *s, struct turn *t)
 		say(s, "a creation fails");
 		ck_turn_fail(t->turn, &status, NULL);
 		break;
-	case 1: /* it was made, and nobody heard of it */
+	case 1: /* it was created, and the answer is lost */
 		if (s->ids + 1 < OBJECTS && !reserved(s, &t->ask)) {
 			snprintf(id, sizeof(id), "%c%u", t->ask.kind == CK_SANDBOX ? 'p' : 'c',
 				 ++s->ids);
@@ -436,7 +436,7 @@ static void fail_or_lose(struct schedule *s, struct turn *t)
 		}
 		ck_turn_lost(t->turn, NULL);
 		break;
-	default: /* it was not, and nobody knows */
+	default: /* it was not created, and the answer is lost */
 		say(s, "a creation is lost");
 	}
 	drop(t);
@@ -574,7 +574,7 @@ static void trouble(struct schedule *s)
 		plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers",
 			   "\x0a\x04\x0a\x02"
 			   "c1",
-			   6); /* from inside something, perhaps */
+			   6); /* perhaps from inside an event */
 		break;
 	default:
 		memset(p->rules, 0, sizeof(p->rules));
@@ -582,7 +582,7 @@ static void trouble(struct schedule *s)
 	}
 }
 
-/* ---- time, and another life ------------------------------------------------------------------ */
+/* ---- time and restart ------------------------------------------------------------------------ */
 
 static void let_time_pass(struct schedule *s)
 {
@@ -592,7 +592,7 @@ static void let_time_pass(struct schedule *s)
 	if (chance(s, 4))
 		nw_advance(s->w, by);
 	else
-		nw_set_now(s->w, nw_now(s->w) + by); /* a loop that stood still */
+		nw_set_now(s->w, nw_now(s->w) + by); /* an event loop that was blocked */
 }
 
 static void host_trouble(struct schedule *s)
@@ -653,7 +653,7 @@ static void restart(struct schedule *s)
 		join(s); /* those that come back at once */
 }
 
-/* everything is let go, and settles; then the oracle may ask for all that is owed */
+/* nothing is held back any more, and all settles; then the oracle checks everything */
 static void pause_all(struct schedule *s)
 {
 	for (unsigned i = 0; i < FX_CALLS; i++)

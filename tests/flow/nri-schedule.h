@@ -3,11 +3,11 @@
 #define CK_TESTS_NRI_SCHEDULE_H
 /*
  * One random schedule: a real cache and real hooks, a runtime and a kubelet in memory, plugins on
- * real sockets. Pods and containers are asked for, made, timed out, repeated, asked for differently
- * or under another attempt, expired, started, stopped and removed; plugins join, stall, refuse,
- * crash and come back; cache and hooks end and begin again on the same directory. The same seed is
- * the same schedule. What plugins heard is held against the oracle all the time, and at every
- * pause.
+ * real sockets. Creations are requested, time out, are repeated, repeated with another request or
+ * attempt, and expire; pods and containers are started, stopped and removed. Plugins join, stall,
+ * refuse, crash and come back. Cache and hooks end and begin again on the same directory. The same
+ * seed gives the same schedule. The oracle checks what plugins heard all the time, and everything
+ * at each pause.
  */
 #include "tests/flow/nri-oracle.h"
 
@@ -16,8 +16,8 @@ struct schedule_counts {
 		refusals, debts;
 };
 
-/* schedule_play - Return: whether the oracle was content; else its complaint. @counts: added to.
- * @trace: each step to stdout */
+/* schedule_play - Return: true if the oracle had no complaint. @counts: added to. @trace: print
+ * each step */
 bool schedule_play(unsigned seed, struct schedule_counts *counts, bool trace, char *complaint,
 		   size_t size);
 #endif

@@ -49,7 +49,7 @@ void nw_message(const struct nw_object *o, struct plugin_buffer *to)
 	}
 }
 
-/* not by the host's table but as the fixture's runtime stands */
+/* from the fixture's runtime, not from the host's table */
 static void message_of_fixture(struct nw *w, const char *id, struct plugin_buffer *to)
 {
 	for (size_t i = 0; i < w->f->objects_n; i++) {
@@ -89,7 +89,7 @@ static void called(struct nw *w, enum nw_call call, struct ck_nri_job *job, enum
 	else if (w->held_n < sizeof(w->held) / sizeof(*w->held))
 		w->held[w->held_n++] = held;
 	else
-		abort(); /* a job that is forgotten would make the failure hard to read */
+		abort(); /* a lost job would make the failure hard to understand */
 }
 
 size_t nw_release(struct nw *w, enum nw_call call)
@@ -350,7 +350,7 @@ void nw_shuffle(struct nw *w, unsigned n)
 void nw_settle(struct nw *w)
 {
 	for (unsigned n = 0; nw_turn(w); n++)
-		assert_true(n < 100000); /* or it would spin for ever */
+		assert_true(n < 100000); /* it would never end */
 }
 
 void nw_advance(struct nw *w, uint64_t by)
@@ -366,7 +366,7 @@ void nw_advance(struct nw *w, uint64_t by)
 		if (due > nw_now(w))
 			nw_set_now(w, due);
 		nw_settle(w);
-		assert_true(n < 100000); /* something is due and is not done */
+		assert_true(n < 100000); /* something is due and does not get done */
 	}
 	nw_set_now(w, target);
 	nw_settle(w);

@@ -2,9 +2,9 @@
 #ifndef CK_TESTS_NRI_WORLD_H
 #define CK_TESTS_NRI_WORLD_H
 /*
- * NRI's runtime side on a socket of its own, under a clock that only the test moves, with scripted
- * plugins before it and a host that is a table in memory behind it. Without a cache by default;
- * nw_over() puts it over that of a fixture. One thread.
+ * hooks/ on a socket of its own, with a clock that only the test moves, scripted plugins, and a
+ * host that is a table in memory. There is no cache, unless nw_over() takes that of a fixture. One
+ * thread.
  */
 #include <stdbool.h>
 
@@ -52,7 +52,7 @@ struct nw {
 	struct ck_error err;
 	struct plugin *plugins[NW_PLUGINS];
 	size_t plugins_n;
-	/* not 0: who is turned in which order, and how far, is left to chance */
+	/* not 0: cache, hooks and plugins run in random order, in random steps */
 	unsigned rng;
 
 	/* the host */
@@ -83,15 +83,15 @@ void nw_free(struct nw *w);
 
 uint64_t nw_now(const struct nw *w);
 void nw_set_now(struct nw *w, uint64_t now);
-/* everybody once: cache, hooks, plugins. Return: whether anything was due */
+/* cache, hooks and plugins once. Return: whether anything was due */
 bool nw_turn(struct nw *w);
-void nw_shuffle(struct nw *w, unsigned n); /* @n small steps, of anybody, as chance has it */
+void nw_shuffle(struct nw *w, unsigned n); /* @n random small steps */
 void nw_settle(struct nw *w);         /* until nothing is due */
 void nw_advance(struct nw *w, uint64_t by); /* stops at each timer on the way */
 
-/* nw_join - a plugin dials; it is stepped by nw_turn() from now on, and freed with the world */
+/* nw_join - a plugin connects; nw_turn() steps it from now on; it is freed with the world */
 struct plugin *nw_join(struct nw *w, const char *name);
-/* the same, and it is through its handshake and its list */
+/* the same, and it has finished its handshake and its list */
 struct plugin *nw_ready(struct nw *w, const char *name);
 void nw_adopt(struct nw *w, struct plugin *plugin);
 /* what ck_nri_plugins() says; static; NULL: nothing */
@@ -102,10 +102,10 @@ size_t nw_connected(struct nw *w);                               /* how many it 
 struct nw_object *nw_pod(struct nw *w, const char *id);
 struct nw_object *nw_container(struct nw *w, const char *id, const char *pod);
 struct nw_object *nw_find(struct nw *w, const char *id);
-/* nw_choose - as the hook; where it agrees the object is visible from now on. @names may be NULL */
+/* nw_choose - as the hook; if it agrees the object is visible from now on. @names may be NULL */
 int nw_choose(struct nw *w, const char *id, char *names, size_t size);
 void nw_released(struct nw *w, const char *id, bool gone);
-/* a pod, or a container, that is there and was told to everybody who is connected */
+/* a pod, or a container, that exists and that all connected plugins were told of */
 struct nw_object *nw_run(struct nw *w, const char *id);
 struct nw_object *nw_create(struct nw *w, const char *id, const char *pod);
 void nw_message(const struct nw_object *o, struct plugin_buffer *to); /* PodSandbox or Container */

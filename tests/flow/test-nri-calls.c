@@ -69,7 +69,7 @@ static const char *story(struct stage *s)
 	return told;
 }
 
-/* ---- the stage: two containers in a pod, one of them running, all committed before the plugin came  */
+/* ---- two containers in a pod, one runs; all are committed before the plugin comes ------------ */
 
 static bool step_plugin(struct world *w)
 {

@@ -584,7 +584,8 @@ static void update_from_inside(struct plugin *p, const struct plugin_heard *hear
 	if (heard->call != CK_NRI_STOP_POD_SANDBOX)
 		return;
 	update_of(&request, "c1", false);
-	*(uint32_t *)userdata = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers", request.p, request.len);
+	*(uint32_t *)userdata = plugin_ask(p, PLUGIN_RUNTIME_SERVICE, "UpdateContainers",
+					   request.p, request.len);
 	plugin_bytes_free(&request);
 }
 

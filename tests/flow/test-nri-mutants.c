@@ -76,7 +76,8 @@ static void the_schedules_see_what_is_broken(void **state)
 		running--;
 		for (unsigned k = 0; k < MUTANTS; k++)
 			if (pids[k] == pid && !(WIFEXITED(status) && WEXITSTATUS(status) == 1)) {
-				printf("%-4s NOT SEEN, status 0x%x\n", mutants[k], (unsigned)status);
+				printf("%-4s NOT SEEN, status 0x%x\n", mutants[k],
+				       (unsigned)status);
 				unseen++;
 			}
 	}

@@ -330,9 +330,9 @@ static void debts_are_paid_to_all_of_a_name(void **state)
 	o->told.told = "10-net 10-net";
 	const struct ck_nri_call stop = nw_call_of(w, CK_NRI_STOP_POD_SANDBOX, "s1");
 	ck_nri_lock(w->nri);
-	assert_int_equal(
-		ck_dispatch_begin(w->nri, &stop, &o->told, (enum ck_nri_event)0, unseen, NULL, &w->err),
-		0);
+	assert_int_equal(ck_dispatch_begin(w->nri, &stop, &o->told, (enum ck_nri_event)0, unseen,
+					   NULL, &w->err),
+			 0);
 	ck_nri_unlock(w->nri);
 	nw_settle(w);
 	assert_int_equal(plugin_count(p, CK_NRI_STOP_POD_SANDBOX, "s1"), 1);

@@ -16,12 +16,13 @@
 #define PLUGIN  "nri.pkg.api.v1alpha1.Plugin"
 #define RUNTIME "nri.pkg.api.v1alpha1.Runtime"
 
-/* ---- our end, which notes what it is told ---------------------------------------------------- */
+/* ---- our end, which records what it is told -------------------------------------------------- */
 
 struct end {
 	struct ck_ttrpc *ttrpc;
-	struct ck_bytes
-		told; /* a line each: "answered 3 known 12 'text' 4\n", "requested 1 service/method 19\n"; payloads' lengths */
+	/* a line for each, with the payload's length: "answered 3 known 12 'text' 4\n",
+	 * "requested 1 service/method 19\n" */
+	struct ck_bytes told;
 	struct ck_bytes payload; /* the last one */
 	void (*on_request)(struct end *end, uint32_t stream);
 	void (*on_answer)(struct end *end, uint32_t call);
