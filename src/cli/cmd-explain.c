@@ -368,9 +368,8 @@ static void tell_hint(const struct story *story)
 	const struct ck_row *row = story->row;
 	uint64_t age = story->now_known ? ck_look_ago(story->look, row->created) : 0;
 	if (row->state != CK_STATE_COMMITTED && !story->look->reader->owner_alive)
-		fprintf(story->out, "start the owner of '%s': crikeepd, or a runtime with "
-				    "libcrikeep.",
-			ck_cli.state_dir);
+		fprintf(story->out,
+			"start the database's owner: crikeepd, or a runtime with libcrikeep.");
 	else if (row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST)
 		fprintf(story->out, "check that the runtime is running and answers.");
 	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION &&
