@@ -227,8 +227,7 @@ static void json_is_escaped(void **state)
 				       "  \"at\": \"2024-05-01T14:07:10Z\",\n"
 				       "  \"never\": null,\n"
 				       "  \"hex\": \"00ff10\",\n"
-				       "  \"empty\": [\n"
-				       "  ],\n"
+				       "  \"empty\": [],\n"
 				       "  \"list\": [\n"
 				       "    \"1e3\"\n"
 				       "  ]\n"
@@ -321,6 +320,50 @@ static void narrow_tables_lose_columns_then_letters(void **state)
 			 "10 -\n");
 }
 
+static void assert_cut(size_t width, const char *want)
+{
+	static const struct ck_column columns[] = {
+		{ "A", CK_COLUMN_CUT, 0 },
+		{ "B", CK_COLUMN_CUT | CK_COLUMN_RIGHT, 0 },
+	};
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	struct ck_table *table = ck_table_new(columns, CK_COUNT(columns));
+	ck_table_cell(table, "\xe6\x97\xa5\xe6\x9c\xac"); /* two characters of two columns */
+	ck_table_cell(table, "12345");
+	ck_table_cell(table, "e\xcc\x81x"); /* an accent of no column on the e */
+	ck_table_cell(table, "12");
+	ck_table_print(out, table, width);
+	fclose(out);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void the_widest_column_is_cut_between_characters(void **state)
+{
+	(void)state;
+	in_utf8();
+	assert_cut(10, "A        B\n\xe6\x97\xa5\xe6\x9c\xac 12345\ne\xcc\x81x      12\n");
+	assert_cut(9, "A       B\n\xe6\x97\xa5\xe6\x9c\xac 1234\ne\xcc\x81x     12\n");
+	assert_cut(8, "A      B\n\xe6\x97\xa5  1234\ne\xcc\x81x    12\n");
+	assert_cut(3, "A B\n  1\ne\xcc\x81 1\n"); /* no room for half a character */
+	assert_cut(1, "A B\n  1\ne\xcc\x81 1\n"); /* the names of the columns stay */
+}
+
+static void an_empty_table_is_nothing(void **state)
+{
+	static const struct ck_column columns[] = { { "A", 0, 0 } };
+	char *text = NULL;
+	size_t len;
+	(void)state;
+	FILE *out = open_memstream(&text, &len);
+	ck_table_print(out, ck_table_new(columns, CK_COUNT(columns)), 80);
+	fclose(out);
+	assert_string_equal(text, "");
+	free(text);
+}
+
 static void paragraphs_are_folded(void **state)
 {
 	char *text = NULL;
@@ -356,6 +399,8 @@ int main(void)
 		cmocka_unit_test(a_full_stream_is_left_to_its_owner),
 		cmocka_unit_test(tables_are_aligned),
 		cmocka_unit_test(narrow_tables_lose_columns_then_letters),
+		cmocka_unit_test(the_widest_column_is_cut_between_characters),
+		cmocka_unit_test(an_empty_table_is_nothing),
 		cmocka_unit_test(paragraphs_are_folded),
 	};
 	return CK_TEST_MAIN(tests);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees as JSON and YAML, by json-c and libyaml; tables by libsmartcols; folded paragraphs. */
+/* Trees as JSON and YAML, tables, folded paragraphs. The same on every system. */
 #include <inttypes.h>
-#include <libsmartcols.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,21 +107,20 @@ void ck_tree_put_hex(struct json_object *object, const char *name, const void *b
 	ck_tree_put_text(object, name, text);
 }
 
-/*
- * json-c escapes what JSON demands, and that leaves DEL, C1 controls and direction overrides as
- * they are. All but ASCII stands inside of strings only, so it can be escaped in the finished text.
- */
-static void print_json(FILE *out, struct json_object *tree)
+/* A string as JSON writes it. Characters that could harm a terminal are escaped too. */
+static void json_text(FILE *out, const char *s)
 {
-	int flags =
-		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
-	const char *s = must((void *)json_object_to_json_string_ext(tree, flags));
+	static const char special[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
+	putc('"', out);
 	while (*s) {
 		uint32_t c;
 		size_t n = ck_utf8_next(s, &c);
+		const char *found = strchr(special, *s);
 		if (CK_NEVER(n == 0)) /* ck_tree_text() lets no bad byte in */
 			break;
-		if (c == '\n' || !ck_utf8_unsafe(c))
+		if (found)
+			fprintf(out, "\\%c", names[found - special]);
+		else if (!ck_utf8_unsafe(c))
 			fwrite(s, 1, n, out);
 		else if (c <= 0xFFFF)
 			fprintf(out, "\\u%04x", (unsigned)c);
@@ -131,7 +129,50 @@ static void print_json(FILE *out, struct json_object *tree)
 				0xDC00u + ((c - 0x10000) & 0x3FF));
 		s += n;
 	}
-	putc('\n', out);
+	putc('"', out);
+}
+
+static void json_line(FILE *out, const char *before, int depth)
+{
+	fprintf(out, "%s\n%*s", before, 2 * depth, "");
+}
+
+/* Not by json-c, whose versions differ in spaces and line ends. */
+static void json_node(FILE *out, struct json_object *node, int depth)
+{
+	const char *before = "";
+	switch (json_object_get_type(node)) {
+	case json_type_string:
+		json_text(out, json_object_get_string(node));
+		return;
+	case json_type_object:
+		putc('{', out);
+		json_object_object_foreach(node, name, value)
+		{
+			json_line(out, before, depth + 1);
+			json_text(out, name);
+			fputs(": ", out);
+			json_node(out, value, depth + 1);
+			before = ",";
+		}
+		if (*before)
+			json_line(out, "", depth);
+		putc('}', out);
+		return;
+	case json_type_array:
+		putc('[', out);
+		for (size_t i = 0; i < json_object_array_length(node); i++) {
+			json_line(out, before, depth + 1);
+			json_node(out, json_object_array_get_idx(node, i), depth + 1);
+			before = ",";
+		}
+		if (*before)
+			json_line(out, "", depth);
+		putc(']', out);
+		return;
+	default: /* numbers, true, false, null */
+		fputs(must((void *)json_object_to_json_string(node)), out);
+	}
 }
 
 /* ck_yaml: events emitted from a tree. Once the emitter fails (the stream is full), nothing more is
@@ -214,21 +255,22 @@ static void print_yaml(FILE *out, struct json_object *tree)
 
 void ck_tree_print(FILE *out, enum ck_output how, struct json_object *tree)
 {
-	if (how == CK_OUTPUT_YAML)
+	if (how == CK_OUTPUT_YAML) {
 		print_yaml(out, tree);
-	else
-		print_json(out, tree);
+	} else {
+		json_node(out, tree, 0);
+		putc('\n', out);
+	}
 	json_object_put(tree);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 struct ck_table {
-	struct libscols_table *scols;
-	struct libscols_line *line;
 	const struct ck_column *columns; /* borrowed: static in every command */
-	size_t *widths;                  /* of the widest cell */
-	size_t n, next;
+	size_t *widths;                  /* of the widest cell; 0: the column is not shown */
+	char **cells;                    /* row by row */
+	size_t n, cells_n, cells_room;
 };
 
 struct ck_table *ck_table_new(const struct ck_column *columns, size_t n)
@@ -237,29 +279,23 @@ struct ck_table *ck_table_new(const struct ck_column *columns, size_t n)
 	table->columns = columns;
 	table->n = n;
 	table->widths = must(ck_alloc(n * sizeof(*table->widths)));
-	table->scols = must(scols_new_table());
-	/* cells are clean already, and "\x1b" would be escaped again */
-	scols_table_enable_noencoding(table->scols, 1);
-	for (size_t i = 0; i < n; i++) {
-		int flags = (columns[i].flags & CK_COLUMN_RIGHT ? SCOLS_FL_RIGHT : 0) |
-			    (columns[i].flags & CK_COLUMN_CUT ? SCOLS_FL_TRUNC : 0);
-		must(scols_table_new_column(table->scols, columns[i].name, 0, flags));
+	for (size_t i = 0; i < n; i++)
 		table->widths[i] = strlen(columns[i].name);
-	}
 	return table;
 }
 
 void ck_table_cell(struct ck_table *table, const char *s)
 {
-	if (!table->next)
-		table->line = must(scols_table_new_line(table->scols, NULL));
+	if (table->cells_n == table->cells_room) {
+		table->cells_room = table->cells_room ? 2 * table->cells_room : 64;
+		table->cells = must(
+			ck_realloc(table->cells, table->cells_room * sizeof(*table->cells)));
+	}
 	char *clean = ck_text_clean(s && *s ? s : "-");
-	size_t width = ck_text_width(clean);
-	if (width > table->widths[table->next])
-		table->widths[table->next] = width;
-	if (scols_line_refer_data(table->line, table->next, clean) < 0)
-		ck_print_nomem();
-	table->next = (table->next + 1) % table->n;
+	size_t width = ck_text_width(clean), *widest = &table->widths[table->cells_n % table->n];
+	if (width > *widest)
+		*widest = width;
+	table->cells[table->cells_n++] = clean;
 }
 
 void ck_table_cellf(struct ck_table *table, const char *fmt, ...)
@@ -276,39 +312,65 @@ void ck_table_cellf(struct ck_table *table, const char *fmt, ...)
 	ck_table_cell(table, s);
 }
 
-/* leave out the least useful columns until the rest fits, as far as leaving out goes */
+/* Leave out the least useful columns, then cut the widest of those that may be cut, until the rest
+ * fits, as far as that goes. */
 static void table_narrow(struct ck_table *table, size_t width)
 {
 	for (;;) {
-		size_t sum = 0, worst = table->n;
+		size_t sum = 0, worst = table->n, widest = table->n;
 		for (size_t i = 0; i < table->n; i++) {
+			const struct ck_column *column = &table->columns[i];
 			if (!table->widths[i])
 				continue;
 			sum += table->widths[i] + (sum ? 1 : 0);
-			if (table->columns[i].useless &&
-			    (worst == table->n ||
-			     table->columns[i].useless > table->columns[worst].useless))
+			if (column->useless && (worst == table->n ||
+						column->useless > table->columns[worst].useless))
 				worst = i;
+			if (column->flags & CK_COLUMN_CUT &&
+			    table->widths[i] > strlen(column->name) &&
+			    (widest == table->n || table->widths[i] > table->widths[widest]))
+				widest = i;
 		}
-		if (sum <= width || worst == table->n)
+		if (sum <= width)
 			return;
-		scols_column_set_flags(scols_table_get_column(table->scols, worst),
-				       SCOLS_FL_HIDDEN);
-		table->widths[worst] = 0;
+		if (worst < table->n)
+			table->widths[worst] = 0;
+		else if (widest < table->n)
+			table->widths[widest]--;
+		else
+			return;
 	}
+}
+
+/* @cells: NULL for the names of the columns. No blanks follow the last cell. */
+static void table_row(FILE *out, const struct ck_table *table, char *const *cells)
+{
+	size_t blanks = 0;
+	for (size_t i = 0; i < table->n; i++) {
+		const char *s = cells ? cells[i] : table->columns[i].name;
+		size_t width = table->widths[i], shown;
+		if (!width)
+			continue;
+		int len = (int)ck_text_fit(s, width, &shown);
+		bool right = table->columns[i].flags & CK_COLUMN_RIGHT;
+		fprintf(out, "%*s%.*s", (int)(blanks + (right ? width - shown : 0)), "", len, s);
+		blanks = 1 + (right ? 0 : width - shown);
+	}
+	putc('\n', out);
 }
 
 void ck_table_print(FILE *out, struct ck_table *table, size_t width)
 {
-	scols_table_set_stream(table->scols, out);
-	scols_table_set_termforce(table->scols,
-				  width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
-	if (width) {
-		scols_table_set_termwidth(table->scols, width);
+	if (width)
 		table_narrow(table, width);
+	if (table->cells_n)
+		table_row(out, table, NULL);
+	for (size_t i = 0; i < table->cells_n; i++) {
+		if (i % table->n == 0)
+			table_row(out, table, &table->cells[i]);
+		free(table->cells[i]);
 	}
-	scols_print_table(table->scols);
-	scols_unref_table(table->scols);
+	free(table->cells);
 	free(table->widths);
 	free(table);
 }

@@ -61,20 +61,31 @@ char *ck_text_valid(const char *s)
 	return out;
 }
 
-size_t ck_text_width(const char *s)
+size_t ck_text_fit(const char *s, size_t width, size_t *ret_width)
 {
-	size_t width = 0;
+	size_t len = 0, shown = 0;
 	mbstate_t state = { 0 };
-	while (*s) {
+	while (s[len]) {
 		wchar_t wc;
-		size_t n = mbrtowc(&wc, s, MB_LEN_MAX, &state);
+		size_t n = mbrtowc(&wc, s + len, MB_LEN_MAX, &state), columns = 1;
 		/* not a character of this locale; clean text has none */
 		if (n == 0 || n > MB_LEN_MAX)
-			return width + strlen(s);
-		int w = wcwidth(wc);
-		width += w > 0 ? (size_t)w : 0;
-		s += n;
+			n = 1;
+		else
+			columns = wcwidth(wc) > 0 ? (size_t)wcwidth(wc) : 0;
+		if (columns > width - shown)
+			break;
+		shown += columns;
+		len += n;
 	}
+	*ret_width = shown;
+	return len;
+}
+
+size_t ck_text_width(const char *s)
+{
+	size_t width;
+	ck_text_fit(s, SIZE_MAX, &width);
 	return width;
 }
 
