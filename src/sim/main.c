@@ -82,8 +82,8 @@ static void parse_args(int argc, char **argv, struct args *ret_args)
 		       "\v"
 		       "Parameters are separated by commas; crikeepd(8) describes them.\n"
 		       "\n"
-		       "Exit status: 0 it was asked to end, 1 trouble with the environment, 2 wrong "
-		       "usage or parameters.\n"
+		       "Exit status: 0 it was asked to end, 1 trouble with the environment, "
+		       "2 wrong usage or parameters.\n"
 		       "\n"
 		       "Example:\n"
 		       "  crikeep-sim --listen=/tmp/sim.sock create=5s,log=/tmp/sim.log",

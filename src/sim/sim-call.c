@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call: its stream is read to the end, its handler runs after the delay that the parameters ask
- * for, its answer goes out. As a server in Go does it, a caller whose deadline is over gets
- * RST_STREAM(CANCEL), and what was done for it may go on.
+ * One call. Its stream is read to the end, its handler runs after the delay of the parameters, and
+ * its answer is sent. A caller whose deadline is over gets RST_STREAM(CANCEL), as from a server in
+ * Go; the work for it may go on.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ int ck_sim_nomem(struct ck_sim_call *call)
 	return ck_sim_fail(call, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-/* Runtimes do repeat the command line, a mount or the environment of what they fail at, and it may
- * be somebody else's. */
+/* Real runtimes repeat a command line, a mount or an environment in their error texts, also of
+ * another container. */
 static int quote(const struct ck_sim_call *call, struct ck_bytes *text)
 {
 	int r = ck_bytes_add(text, call->reader.message.p, call->reader.message.len);
@@ -102,8 +102,8 @@ void ck_sim_item(struct ck_sim_call *call)
 	call->filled = 0;
 }
 
-/* ck_grpc_answer() cuts a text that is too long for one block. A real runtime does not, and the
- * caller must cope with it. */
+/* Unlike ck_grpc_answer(), this does not cut a text that is too long for a block of headers. Real
+ * runtimes do not cut it either, and the caller must cope with it. */
 static int answer_long(struct ck_sim_call *call)
 {
 	struct ck_h2_header headers[] = {
@@ -147,14 +147,14 @@ void ck_sim_event_send(struct ck_sim_call *call, const struct ck_bytes *event)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* the caller has left, or its time is over: its stream is gone */
+/* the caller has left, or its deadline is over; its stream is gone */
 static void call_left(struct ck_sim_call *call)
 {
 	call->stream = NULL;
 	if (call->making)
 		ck_sim_create_left(CK_TAKE(call->making));
 	else if (call->paused && call->rpc->pause != CK_SIM_LIST && call->sim->conf.finish)
-		return; /* what stops or removes goes on */
+		return; /* a stop or a removal goes on */
 	ck_sim_call_free(call);
 }
 
@@ -238,7 +238,7 @@ static void stream_headers(struct ck_h2_stream *stream, const struct ck_h2_heade
 	int r = read_timeout(call, ck_h2_find(headers, n, "grpc-timeout"));
 	if (r == 0 && !ck_h2_is(ck_h2_find(headers, n, ":method"), "POST"))
 		r = ck_sim_fail(call, CK_GRPC_INTERNAL, "the method is not POST");
-	/* no "+proto" behind it: CRI-O refuses that */
+	/* CRI-O refuses "application/grpc+proto" too */
 	if (r == 0 && !ck_h2_is(ck_h2_find(headers, n, "content-type"), "application/grpc"))
 		r = ck_sim_fail(call, CK_GRPC_INTERNAL, "the content-type is not application/grpc");
 	if (r == 0 && path) {
@@ -262,7 +262,7 @@ static void stream_data(struct ck_h2_stream *stream, const unsigned char *bytes,
 	size_t used = 0;
 	ck_h2_stream_consume(stream, n);
 	if (call->whole)
-		return; /* a second message means nothing */
+		return; /* a second message is ignored */
 	int r = ck_grpc_read(&call->reader, bytes, n, &used, &err);
 	call->whole = r > 0;
 	if (r >= 0)

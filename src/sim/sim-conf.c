@@ -74,7 +74,7 @@ static bool parse_size(const char *s, uint64_t *ret_size)
 	return false;
 }
 
-/* NULL, or what was expected */
+/* NULL, or a description of what was expected */
 static const char *set(struct ck_sim_conf *conf, const struct parameter *parameter,
 		       const char *value)
 {

@@ -39,7 +39,7 @@ static void created(struct ck_sim_object *object)
 	if (!caller)
 		return;
 	caller->making = NULL;
-	/* both answers have it at the same place */
+	/* the same field number in both answers */
 	ck_writer_text(&caller->out, CRI_CreateContainerResponse_container_id, object->id);
 	ck_sim_answer(caller);
 }
@@ -76,7 +76,7 @@ void ck_sim_create_left(struct ck_sim_object *object)
 	object->caller = NULL;
 	if (sim->conf.finish)
 		return;
-	/* what was made so far is removed, and that takes its time, too */
+	/* the rollback takes as long as a removal */
 	if (!sim->conf.remove ||
 	    ck_loop_timer(&sim->loop, &object->timer, ck_loop_now() + sim->conf.remove, rolled_back,
 			  object) < 0)
@@ -88,7 +88,7 @@ void ck_sim_create_left(struct ck_sim_object *object)
 struct creation { /* what the request says */
 	enum ck_kind kind;
 	struct ck_wire_field config;
-	char *name; /* in the runtime */
+	char *name; /* as the runtime reserves it */
 	const char *sandbox_id;
 	char *handler;
 };
@@ -126,16 +126,15 @@ static int creation_begin(struct ck_sim_call *call, struct creation *creation)
 	return CK_SIM_LATER;
 }
 
-/* read_metadata - of a sandbox or of a container: both configs have it at the same place, and the
- * name in it. CK_SIM_DONE or a failure */
+/* read_metadata - of a sandbox or a container: both configs have the same field numbers of the
+ * metadata and of its name. CK_SIM_DONE or a failure */
 static int read_metadata(struct ck_sim_call *call, const struct ck_wire_field *config,
 			 struct ck_fields *ret_metadata)
 {
 	struct ck_fields fields;
 	struct ck_error err;
 	int r = ck_fields_read(ck_wire_begin(config->data, config->len), &fields, &err);
-	r = r < 0 ? r
-		  : ck_fields_inside(&fields, CRI_ContainerConfig_metadata, ret_metadata, &err);
+	r = r < 0 ? r : ck_fields_inside(&fields, CRI_ContainerConfig_metadata, ret_metadata, &err);
 	if (r < 0)
 		return ck_sim_fail(call, CK_GRPC_INTERNAL, "grpc: error unmarshalling request: %s",
 				   err.text);
@@ -146,7 +145,7 @@ static int read_metadata(struct ck_sim_call *call, const struct ck_wire_field *c
 	return CK_SIM_DONE;
 }
 
-/* name_add - "part_part_part", behind what @name has and a '_' */
+/* name_add - append "_part_part_part" to @name, without the first '_' if @name is empty */
 static int name_add(struct ck_bytes *name, const struct ck_fields *metadata, const uint32_t *parts,
 		    size_t n)
 {
@@ -216,7 +215,7 @@ int ck_sim_create_container(struct ck_sim_call *call)
 	if (r >= 0)
 		r = ck_sim_request_field(call, CRI_CreateContainerRequest_sandbox_config,
 					 &sandbox_config);
-	if (r == 0) /* crictl and the kubelet always send it */
+	if (r == 0) /* only a client other than crictl and the kubelet leaves it out */
 		sandbox_config = (struct ck_wire_field){ .data = sandbox->config.p,
 							 .len = sandbox->config.len };
 	if (r >= 0)
@@ -275,10 +274,9 @@ static struct ck_sim_object *premake(struct ck_sim *sim, const struct ck_sim_obj
 	snprintf(pod_name, sizeof(pod_name), "made-%llu", (unsigned long long)pod);
 	snprintf(uid, sizeof(uid), "00000000-0000-4000-8000-%012llu", (unsigned long long)pod);
 	snprintf(container, sizeof(container), "c%llu", (unsigned long long)i);
-	/* both configs have the metadata at the same place, and the name in it */
+	/* the field numbers of the metadata and of its name are the same in both configs */
 	size_t metadata = ck_writer_open(&out, CRI_ContainerConfig_metadata);
-	ck_writer_text(&out, CRI_ContainerMetadata_name,
-		       kind == CK_SANDBOX ? pod_name : container);
+	ck_writer_text(&out, CRI_ContainerMetadata_name, kind == CK_SANDBOX ? pod_name : container);
 	if (kind == CK_SANDBOX) {
 		ck_writer_text(&out, CRI_PodSandboxMetadata_uid, uid);
 		ck_writer_text(&out, CRI_PodSandboxMetadata_namespace, "made");

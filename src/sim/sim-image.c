@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The image service. Every image can be pulled, and exists from then on. Its id is a digest of its
- * name, so that a name in any of its spellings, the digest and the id mean the same image in every
- * process.
+ * normalized name. So all spellings of the name, the digest and the id mean the same image, also in
+ * another process.
  */
 #include <stdio.h>
 
@@ -14,8 +14,7 @@
 #define PREFIX     "sha256:"
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
-/* normalize - "busybox" is "docker.io/library/busybox:latest", as docker has taught everybody. To
- * be freed */
+/* normalize - "busybox" becomes "docker.io/library/busybox:latest", as with docker. To be freed */
 static char *normalize(const char *name)
 {
 	struct ck_bytes whole = { 0 };
@@ -101,8 +100,7 @@ void ck_sim_images_free(struct ck_sim *sim)
 		image_free(sim, sim->images);
 }
 
-/* image_find - by name, by id, by the beginning of its digits. NULL: there is none, or more than
- * one */
+/* image_find - by name, by id, or by a prefix of the digits of its id. NULL: none, or several */
 static struct ck_sim_image *image_find(struct ck_sim *sim, const char *name, const char *id)
 {
 	struct ck_sim_image *image, *found = NULL;
@@ -124,8 +122,8 @@ static struct ck_sim_image *image_find(struct ck_sim *sim, const char *name, con
 	return found;
 }
 
-/* request_image - the image that a request, or a filter, names; all have the ImageSpec at the same
- * place. -CK_ENOTFOUND: it names none */
+/* request_image - the image that a request or a filter names; the field number of the ImageSpec is
+ * the same in all of them. -CK_ENOTFOUND: it names none */
 static int request_image(struct ck_sim_call *call, const struct ck_bytes *request, char **ret_name,
 			 char ret_id[CK_SIM_IMAGE_ID])
 {
@@ -148,12 +146,12 @@ static int request_image(struct ck_sim_call *call, const struct ck_bytes *reques
 
 static void put_image(struct ck_sim_call *call, const struct ck_sim_image *image)
 {
-	/* lists of images, and the status of one, have it at the same place */
+	/* the same field number in a list of images and in the status of one */
 	size_t opened = ck_writer_open(&call->out, CRI_ImageStatusResponse_image);
 	ck_writer_text(&call->out, CRI_Image_id, image->id);
 	if (!strchr(image->name, '@'))
 		ck_writer_text(&call->out, CRI_Image_repo_tags, image->name);
-	/* the repository is the name without its tag, which stands behind the last slash */
+	/* the repository is the name without its tag, which is after the last slash */
 	const char *slash = strrchr(image->name, '/');
 	size_t repository = (size_t)(slash ? slash - image->name : 0);
 	repository += strcspn(image->name + repository, ":@");
@@ -209,7 +207,7 @@ int ck_sim_image_status(struct ck_sim_call *call)
 		return r;
 	struct ck_sim_image *image = image_find(call->sim, name, id);
 	if (!image)
-		return CK_SIM_DONE; /* an answer without an image says that there is none */
+		return CK_SIM_DONE; /* an answer without an image: it does not exist */
 	put_image(call, image);
 	if (ck_sim_request_field(call, CRI_ImageStatusRequest_verbose, &verbose) > 0 &&
 	    verbose.value)

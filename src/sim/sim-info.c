@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON that a verbose status carries, of the form that containerd gives it: pid, config,
- * runtimeSpec. Of the config only what the spec does not tell; of the spec what a runtime makes of
- * the request, with an image of this file's making.
+ * The JSON in a verbose status, in containerd's form: pid, config, runtimeSpec. The config has only
+ * what the spec does not have. The spec has what a runtime makes of the request, with an image that
+ * this file makes up.
  */
 #include <json-c/json.h>
 #include <stdio.h>
 
 #include "src/sim/sim-int.h"
 
-enum { FIRST_PID = 10000 }; /* where pids of a node that has run for a while are */
+enum { FIRST_PID = 10000 }; /* like on a node that has run for a while */
 
 typedef struct json_object json;
 
-/* ---- JSON; what there is no memory for becomes null ------------------------------------------ */
+/* ---- JSON: without memory a value becomes null ----------------------------------------------- */
 
 static void add(json *to, const char *key, json *value)
 {
@@ -65,7 +65,7 @@ static void add_bytes(json *to, const char *key, const struct ck_fields *fields,
 		add(to, key, bytes(field));
 }
 
-/* 0 is not set */
+/* 0 means not set */
 static void add_number(json *to, const char *key, const struct ck_fields *fields, uint32_t number)
 {
 	uint64_t value = ck_fields_number(fields, number);
@@ -110,7 +110,7 @@ static void uses_of(const struct ck_sim_object *object, int which, struct ck_fie
 		       NULL);
 }
 
-/* OCI's LinuxResources of CRI's */
+/* OCI's LinuxResources from CRI's */
 static void add_resources(json *oci_linux, const struct ck_sim_object *object)
 {
 	struct ck_fields uses;
@@ -127,7 +127,7 @@ static void add_resources(json *oci_linux, const struct ck_sim_object *object)
 	add_entries(resources, &uses, "hugepageLimits", "pageSize");
 }
 
-/* CRI's, as Go writes them: nothing where there are none */
+/* CRI's resources as Go writes them: nothing if there are none */
 static void add_cri_resources(json *to, const char *key, const struct ck_sim_object *object,
 			      int which)
 {
@@ -228,7 +228,7 @@ static void append_texts(json *array, const struct ck_fields *config, uint32_t n
 		append(array, bytes(&field));
 }
 
-/* each message at @number, by @fn */
+/* call @fn for each message in field @number */
 static void each(json *to, const struct ck_fields *config, uint32_t number,
 		 void (*fn)(json *to, const struct ck_fields *item))
 {
@@ -303,7 +303,7 @@ static void add_process(json *spec, const struct ck_sim_object *container,
 	append_texts(args, config, CRI_ContainerConfig_command);
 	append_texts(args, config, CRI_ContainerConfig_args);
 	if (args && !json_object_array_length(args))
-		append(args, json_object_new_string("/bin/sh")); /* as the image says */
+		append(args, json_object_new_string("/bin/sh")); /* of the image */
 	json *env = add_array(process, "env");
 	append(env, json_object_new_string(
 			    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
@@ -364,7 +364,8 @@ void ck_sim_put_info(struct ck_writer *out, uint32_t field, const struct ck_sim_
 	const char *text = json_object_to_json_string_length(info, JSON_C_TO_STRING_PLAIN, &len);
 	ck_writer_text(out, CK_MAP_KEY, "info");
 	if (text)
-		ck_writer_utf8(out, CK_MAP_VALUE, text, len); /* values of env may be any bytes */
+		/* an environment may have any bytes */
+		ck_writer_utf8(out, CK_MAP_VALUE, text, len);
 	else
 		out->r = -CK_ENOMEM;
 	ck_writer_close(out, entry);

@@ -17,8 +17,8 @@
  *   sim-update.c  updates of resources, and containers that end by themselves
  *   sim-state.c   the log, and the file that outlives a kill
  *
- * An object keeps its request's config as it came, and answers copy fields out of it: what CRI adds
- * next year is told back too.
+ * An object keeps the config of its request as bytes, and answers copy fields out of it. So fields
+ * that CRI adds later come back too.
  */
 #include "src/base/mem.h"
 #include "src/base/wire-writer.h"
@@ -42,22 +42,18 @@ struct ck_sim_call;
 
 struct ck_sim_conf { /* zeroed, then ck_sim_conf_parse(); ck_sim_conf_fini() */
 	char *listen, *log, *state;
-	char *images;                      /* pulled from the start, '+' between them */
-	uint64_t create[CK_CONTAINER + 1]; /* by kind; ns, as all spans */
+	char *images;                      /* exist from the start; separated by '+' */
+	uint64_t create[CK_CONTAINER + 1]; /* by kind; ns, like all durations here */
 	uint64_t stop, remove, list;
-	/* a container ends by itself so long after its start; 0: never */
-	uint64_t exit;
-	uint64_t fail[CK_CONTAINER + 1]; /* so many of the first creations fail */
+	uint64_t exit; /* from a container's start until it exits by itself; 0: never */
+	uint64_t fail[CK_CONTAINER + 1]; /* how many of the first creations fail */
 	uint64_t fail_remove, fail_list;
-	/* a creation whose caller left: true, it goes on; false, it is rolled back */
-	bool finish;
-	uint64_t made[CK_CONTAINER + 1]; /* exist from the start */
+	bool finish; /* a creation goes on after its caller has left; else it is rolled back */
+	uint64_t made[CK_CONTAINER + 1]; /* how many exist from the start */
 	uint64_t padding;                /* bytes of annotation in each of those */
 	uint64_t error_text;             /* bytes; 0: a short sentence */
-	/* instead: what was asked for, now and before, secrets and all */
-	bool quotes;
-	/* each connection gets GOAWAY after so many calls; 0: never */
-	uint64_t goaway;
+	bool quotes;     /* error texts repeat all requests so far, with their secrets */
+	uint64_t goaway; /* a connection gets GOAWAY after this many calls; 0: never */
 	uint64_t max_message;
 };
 int ck_sim_conf_parse(struct ck_sim_conf *conf, const char *parameters, struct ck_error *err);
@@ -65,7 +61,8 @@ void ck_sim_conf_fini(struct ck_sim_conf *conf);
 
 /* ---- what exists ----------------------------------------------------------------------------- */
 
-enum { /* states of a sandbox, of a container; events */
+/* states of a sandbox, states of a container, events */
+enum {
 	CK_SIM_READY = CRI_PodSandboxState_SANDBOX_READY,
 	CK_SIM_NOTREADY = CRI_PodSandboxState_SANDBOX_NOTREADY,
 	CK_SIM_CREATED = CRI_ContainerState_CONTAINER_CREATED,
@@ -81,59 +78,57 @@ enum { CK_SIM_RESOURCES, CK_SIM_OVERHEAD, CK_SIM_USES }; /* a container has no o
 
 struct ck_sim_object {
 	UT_hash_handle by_id, by_name;
-	struct ck_sim_object *prev, *next; /* those of its kind that exist, the eldest first */
+	struct ck_sim_object *prev, *next; /* existing objects of its kind, the oldest first */
 	struct ck_sim *sim;
 	enum ck_kind kind;
 	char id[CK_SIM_ID + 1];
 	char sandbox_id[CK_SIM_ID + 1]; /* a container's */
-	/* reserved from the first moment on, as containerd does it */
-	char *name;
-	char *handler;          /* a sandbox's runtime handler */
-	struct ck_bytes config; /* PodSandboxConfig or ContainerConfig */
-	/* LinuxContainerResources: of the config, then as they were updated */
+	char *name;                     /* reserved from the first moment on */
+	char *handler;                  /* a sandbox's runtime handler */
+	struct ck_bytes config;         /* PodSandboxConfig or ContainerConfig */
+	/* LinuxContainerResources: of the config, then with the updates */
 	struct ck_bytes uses[CK_SIM_USES];
-	bool exists; /* false: it is being made */
+	bool exists; /* false: it is being created */
 	unsigned state;
-	uint64_t number;                              /* counted from 1: its address */
+	uint64_t number; /* counted from 1; its IP address comes from it */
 	uint64_t created_at, started_at, finished_at; /* ns of the wall clock */
 	uint32_t exit_code;
-	struct ck_loop_timer *timer; /* it is made, or unmade; or ends by itself */
-	/* while it is being made, or unmade */
-	struct ck_sim_call *caller; /* NULL: has left */
+	struct ck_loop_timer *timer; /* end of its creation or rollback; or it exits by itself */
+	struct ck_sim_call *caller;  /* during its creation; NULL: has left */
 };
 
 struct ck_sim_count { /* of one kind, since the process started */
-	/* begun is the sum of the others and of those under way */
+	/* begun counts the others and the creations under way */
 	uint64_t begun, finished, rolled_back, failed;
-	uint64_t refused; /* not begun: the name was reserved */
+	uint64_t refused; /* not begun, because the name was reserved */
 	uint64_t destroyed;
 	uint64_t existing; /* now */
 };
 
-/* ck_sim_object_new - reserve @name and choose an id. -CK_ECONFLICT: *@ret_object is who has the
- * name; -CK_ENOMEM */
+/* ck_sim_object_new - reserve @name and choose an id. -CK_ECONFLICT: *@ret_object has this name
+ * already; -CK_ENOMEM */
 int ck_sim_object_new(struct ck_sim *sim, enum ck_kind kind, const char *name,
 		      struct ck_sim_object **ret_object);
-int ck_sim_object_exists(struct ck_sim_object *object); /* from now on it is listed. -CK_ENOMEM */
-void ck_sim_object_free(struct ck_sim_object *object);  /* its name is free again */
-/* ck_sim_object_find - by id or by a prefix of it. -CK_ENOTFOUND, -CK_ECONFLICT: several have it */
+int ck_sim_object_exists(struct ck_sim_object *object); /* list it from now on. -CK_ENOMEM */
+void ck_sim_object_free(struct ck_sim_object *object);  /* also frees its name for others */
+/* ck_sim_object_find - by an id or a prefix. -CK_ENOTFOUND; -CK_ECONFLICT: several have it */
 int ck_sim_object_find(struct ck_sim *sim, enum ck_kind kind, const char *id, size_t len,
 		       struct ck_sim_object **ret_object);
-/* ck_sim_config_text - a text at @field, or at @field of the message at @outer (0: none); "" if
- * there is none. To be freed; NULL: out of memory */
+/* ck_sim_config_text - the text in @field, or in @field of the message in @outer if that is not 0;
+ * "" if there is none. To be freed; NULL: out of memory */
 char *ck_sim_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t field);
-/* the two kinds' field of labels in their config */
+/* the number of the field with the labels, in the config of this kind */
 static inline uint32_t ck_sim_labels(enum ck_kind kind)
 {
 	return kind == CK_SANDBOX ? CRI_PodSandboxConfig_labels : CRI_ContainerConfig_labels;
 }
 bool ck_sim_in_host_network(const struct ck_sim_object *sandbox);
-/* changes of state: each is logged, kept, and told to whoever listens for events */
+/* Each change of state is logged, written to the state file and sent as an event. */
 void ck_sim_container_start(struct ck_sim_object *container);
-/* a sandbox with its containers; what is stopped stays so */
+/* a sandbox with its containers; no effect on what has stopped */
 void ck_sim_object_stop(struct ck_sim_object *object);
 void ck_sim_container_exit(struct ck_sim_object *container, uint32_t code); /* it ends by itself */
-/* stopped first; a sandbox with its containers. Freed */
+/* stops it first, and frees it; a sandbox with its containers */
 void ck_sim_object_remove(struct ck_sim_object *object);
 uint64_t ck_sim_wall(void); /* ns */
 
@@ -151,9 +146,9 @@ struct ck_sim_image {
 	char *name; /* "docker.io/library/busybox:latest", or with a digest */
 	char id[CK_SIM_IMAGE_ID];
 };
-/* ck_sim_image_id - of a name in any of its spellings, or of an id: always the same. -CK_ENOMEM */
+/* ck_sim_image_id - the same for all spellings of a name, and for the id itself. -CK_ENOMEM */
 int ck_sim_image_id(const char *name, char ret_id[CK_SIM_IMAGE_ID]);
-int ck_sim_images_pull(struct ck_sim *sim, const char *names); /* '+' between them. -CK_ENOMEM */
+int ck_sim_images_pull(struct ck_sim *sim, const char *names); /* separated by '+'. -CK_ENOMEM */
 void ck_sim_images_free(struct ck_sim *sim);
 
 /* ---- the log and the state file -------------------------------------------------------------- */
@@ -169,7 +164,7 @@ enum ck_sim_change {
 	CK_SIM_REMOVED,
 	CK_SIM_UPDATED
 };
-/* replays what is there. 0, -CK_EIO, -CK_ENOMEM */
+/* opens the files and reads the state. 0, -CK_EIO, -CK_ENOMEM */
 int ck_sim_keep_open(struct ck_sim *sim, struct ck_error *err);
 void ck_sim_keep_close(struct ck_sim *sim);
 void ck_sim_log(struct ck_sim *sim, const char *verb, const struct ck_sim_object *object);
@@ -201,7 +196,7 @@ void ck_sim_put_containers_of(struct ck_writer *out, uint32_t field,
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* which parameter delays it */
+/* the parameter that delays a call */
 enum ck_sim_pause { CK_SIM_NOW, CK_SIM_STOP, CK_SIM_REMOVE, CK_SIM_LIST };
 
 struct ck_sim_rpc {
@@ -213,7 +208,7 @@ struct ck_sim_rpc {
 };
 enum { CK_SIM_DONE = 0, CK_SIM_LATER = 1 };
 
-/* ck_sim_rpc_find - NULL: not served. Counted */
+/* ck_sim_rpc_find - also counts the call. NULL: not served */
 const struct ck_sim_rpc *ck_sim_rpc_find(struct ck_sim *sim, const struct ck_cri_method *method);
 const struct ck_sim_rpc *ck_sim_rpc_at(unsigned i); /* NULL after the last */
 #define CK_SIM_RPCS 48u                             /* at least as many as the table has */
@@ -225,16 +220,16 @@ struct ck_sim_client { /* a connection */
 	uint64_t calls;
 };
 
-struct ck_sim_call { /* until it is answered, or its caller has left and nothing goes on for it */
+struct ck_sim_call { /* until it is answered; if its caller leaves, until its work has ended */
 	struct ck_sim *sim;
 	struct ck_sim_call *prev, *next;
 	struct ck_h2_stream *stream; /* NULL: the caller has left */
 	const struct ck_cri_method *method;
 	const struct ck_sim_rpc *rpc;
 	const char *version;          /* "v1" or "v1alpha2" */
-	struct ck_grpc_reader reader; /* its message is the request ... */
-	bool whole;                   /* ... now */
-	/* the answer, or the message of a stream that is being filled */
+	struct ck_grpc_reader reader; /* of the request */
+	bool whole;                   /* the request is complete, in reader.message */
+	/* the answer; or the next message of a stream */
 	struct ck_writer out;
 	unsigned filled; /* items in it */
 	bool begun;      /* response headers are out */
@@ -245,24 +240,25 @@ struct ck_sim_call { /* until it is answered, or its caller has left and nothing
 	struct ck_loop_timer *timer, *deadline_timer;
 	struct ck_sim_object *making;
 };
-/* ck_sim_call_open - a stream begins. -CK_ENOMEM: it is not taken */
+/* ck_sim_call_open - a stream begins. -CK_ENOMEM: the stream is refused */
 int ck_sim_call_open(struct ck_sim *sim, struct ck_h2_stream *stream);
 void ck_sim_call_free(struct ck_sim_call *call);
-/* ck_sim_fail - the answer will be this status. Returns -CK_EFAILED, so that it can be returned */
+/* ck_sim_fail - set the status of the answer. Returns -CK_EFAILED, for the caller to return */
 int ck_sim_fail(struct ck_sim_call *call, int code, const char *fmt, ...) CK_PRINTF(3, 4);
 int ck_sim_nomem(struct ck_sim_call *call);
-int ck_sim_fail_as_told(struct ck_sim_call *call); /* by fail.*; as error_text says */
-/* ck_sim_answer - the answer, or the status if ck_sim_fail() was called; the call is freed */
+/* the failure that fail.* and error_text ask for */
+int ck_sim_fail_as_told(struct ck_sim_call *call);
+/* ck_sim_answer - send the answer, or the status of ck_sim_fail(), and free the call */
 void ck_sim_answer(struct ck_sim_call *call);
-/* ck_sim_item - one more item of a list is in call->out: a stream sends every now and then */
+/* ck_sim_item - call->out has one more item of a list; a stream sends some items at a time */
 void ck_sim_item(struct ck_sim_call *call);
-/* ck_sim_event_send - one event to a subscriber; the call may be gone after it */
+/* ck_sim_event_send - one event to a subscriber. May free the call */
 void ck_sim_event_send(struct ck_sim_call *call, const struct ck_bytes *event);
-/* ck_sim_request_field - 1 and the last @field of the request, or 0; -CK_EFAILED: it is no
- * message */
+/* ck_sim_request_field - 1 and the last @field of the request; 0: it has none; -CK_EFAILED: it is
+ * not a message */
 int ck_sim_request_field(struct ck_sim_call *call, uint32_t field, struct ck_wire_field *ret_field);
-/* ck_sim_request_object - whom the request names; *ret_object NULL: nobody, which is a
- * failure only if @must. 0, -CK_EFAILED */
+/* ck_sim_request_object - the object that the request names; NULL if there is none, and with @must
+ * a failure. 0, -CK_EFAILED */
 int ck_sim_request_object(struct ck_sim_call *call, enum ck_kind kind, bool must,
 			  struct ck_sim_object **ret_object);
 
@@ -270,7 +266,7 @@ int ck_sim_request_object(struct ck_sim_call *call, enum ck_kind kind, bool must
 int ck_sim_run_sandbox(struct ck_sim_call *call); /* sim-create.c */
 int ck_sim_create_container(struct ck_sim_call *call);
 void ck_sim_create_left(struct ck_sim_object *object); /* its caller has gone */
-int ck_sim_premake(struct ck_sim *sim);                /* what exists from the start. -CK_ENOMEM */
+int ck_sim_premake(struct ck_sim *sim); /* create what exists from the start. -CK_ENOMEM */
 
 int ck_sim_list_objects(struct ck_sim_call *call); /* sim-list.c; of the method's kind */
 int ck_sim_list_stats(struct ck_sim_call *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that tell what exists: lists and their streams, statuses, statistics, metrics, events,
- * and what was counted. */
+/* The calls that show what exists: lists and their streams, statuses, statistics, metrics, events
+ * and counts. */
 #include <stdio.h>
 
 #include <utlist.h>
@@ -10,7 +10,7 @@
 
 /* ---- filters --------------------------------------------------------------------------------- */
 
-struct shape { /* where a filter has what; 0: nowhere */
+struct shape { /* field numbers of a filter; 0: it has no such field */
 	uint32_t id, state, sandbox, labels;
 };
 
@@ -29,14 +29,14 @@ static const struct shape stats_filters[] = {
 
 struct filter {
 	const struct shape *shape;
-	struct ck_fields fields; /* labels are read out of it again for each object */
+	struct ck_fields fields; /* the labels are read again for each object */
 	bool by_id, by_sandbox, by_state;
-	const struct ck_sim_object *id, *sandbox; /* NULL with by_id: nobody */
+	const struct ck_sim_object *id, *sandbox; /* with by_id, NULL means no object */
 	uint64_t state;
 };
 
-/* does the filter name an object at @number? A prefix that several have is nobody's, as in
- * containerd */
+/* true: the filter names an object in field @number. As in containerd, a prefix of several ids
+ * matches nothing: *@ret_object is NULL */
 static bool names(struct ck_sim *sim, const struct filter *filter, uint32_t number,
 		  enum ck_kind kind, const struct ck_sim_object **ret_object)
 {
@@ -67,13 +67,13 @@ static int filter_read(struct ck_sim_call *call, const struct shape *shape, stru
 	filter->by_id = names(call->sim, filter, shape->id, call->method->kind, &filter->id);
 	filter->by_sandbox =
 		names(call->sim, filter, shape->sandbox, CK_SANDBOX, &filter->sandbox);
-	/* an empty message: READY, or CREATED. Both kinds have the state at the same place in it */
+	/* An empty message means READY or CREATED. Both kinds have the same field number in it. */
 	filter->by_state = ck_fields_get(&filter->fields, shape->state);
 	filter->state = ck_fields_number(&state, CRI_ContainerStateValue_state);
 	return 0;
 }
 
-/* does the object have the label in this entry of a map? */
+/* true: the object has the label in this entry of a map */
 static bool has_label(const struct ck_sim_object *object, struct ck_wire entry)
 {
 	struct ck_wire_field key = { 0 }, wanted = { 0 }, value;
@@ -106,7 +106,7 @@ static bool matches(const struct filter *filter, const struct ck_sim_object *obj
 
 typedef void put_fn(struct ck_writer *out, const struct ck_sim_object *object);
 
-/* all of them have their items at the same place, also those that stream */
+/* the items have the same field number in all lists and streams */
 static int list(struct ck_sim_call *call, const struct shape *shape, put_fn *put)
 {
 	const struct ck_sim_object *object;
@@ -199,7 +199,7 @@ static int one(struct ck_sim_call *call, put_fn *put, struct ck_sim_object **ret
 	int r = ck_sim_request_object(call, call->method->kind, true, ret_object);
 	if (r < 0)
 		return r;
-	/* all such answers have it at the same place */
+	/* the same field number in all such answers */
 	size_t opened = ck_writer_open(&call->out, CRI_PodSandboxStatusResponse_status);
 	put(&call->out, *ret_object);
 	ck_writer_close(&call->out, opened);
@@ -240,7 +240,7 @@ int ck_sim_stats(struct ck_sim_call *call)
 
 /* ---- the runtime ----------------------------------------------------------------------------- */
 
-#define JSON_MAX 512u /* of one kind's counts */
+#define JSON_MAX 512u /* for the counts of one kind */
 
 static int json_counts(struct ck_sim *sim, struct ck_bytes *json)
 {
@@ -295,7 +295,7 @@ int ck_sim_status(struct ck_sim_call *call)
 			out->r = -CK_ENOMEM;
 		ck_bytes_free(&json);
 	}
-	/* the one without a name */
+	/* the default handler, which has no name */
 	size_t handler = ck_writer_open(out, CRI_StatusResponse_runtime_handlers);
 	ck_writer_close(out, handler);
 	return CK_SIM_DONE;
@@ -323,7 +323,7 @@ void ck_sim_event(struct ck_sim_object *object, int type)
 	ck_writer_number(&event, CRI_ContainerEventResponse_created_at, ck_sim_wall());
 	HASH_FIND(by_id, sim->by_id[CK_SANDBOX],
 		  object->kind == CK_SANDBOX ? object->id : object->sandbox_id, CK_SIM_ID, sandbox);
-	if (sandbox) { /* a DELETED one has no status any more */
+	if (sandbox) { /* no status after DELETED */
 		size_t status =
 			ck_writer_open(&event, CRI_ContainerEventResponse_pod_sandbox_status);
 		ck_sim_put_sandbox_status(&event, sandbox);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What exists, or is being made: found by id, by the beginning of an id, by name. Nothing here
- * knows of calls. */
+/* Objects that exist or are being created, found by id, by a prefix of an id, or by name. This file
+ * does not deal with calls. */
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
@@ -22,7 +22,7 @@ static void random_id(char id[CK_SIM_ID + 1])
 	static const char digits[] = "0123456789abcdef";
 	unsigned char random[CK_SIM_ID / 2];
 	while (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-		/* interrupted before the pool was filled */
+		/* interrupted while the kernel had no random numbers yet */
 	}
 	for (size_t i = 0; i < sizeof(random); i++) {
 		id[2 * i] = digits[random[i] >> 4];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of the calls that are served, and the handlers of those that change something that
- * exists. As in containerd, what is unknown can be stopped and removed, and a call that is not in
- * the table is UNIMPLEMENTED.
+ * The table of the calls that are served, and the handlers that change an existing object. As in
+ * containerd, stopping or removing an unknown object succeeds. A call that is not in the table is
+ * UNIMPLEMENTED.
  */
 #include "src/base/limits.h"
 #include "src/sim/sim-int.h"
@@ -67,7 +67,7 @@ static int exec_sync(struct ck_sim_call *call)
 	return CK_SIM_DONE;
 }
 
-/* what changes nothing here, but wants its object */
+/* a call that has no effect here, but fails without its object */
 static int touch_container(struct ck_sim_call *call)
 {
 	struct ck_sim_object *container;
@@ -123,7 +123,7 @@ static int update_sandbox(struct ck_sim_call *call)
 
 static int version(struct ck_sim_call *call)
 {
-	/* the kubelet's version of the question: 1.20 takes no other */
+	/* the version must be that of the request: kubelet 1.20 accepts no other */
 	ck_writer_text(&call->out, CRI_VersionResponse_version, "0.1.0");
 	ck_writer_text(&call->out, CRI_VersionResponse_runtime_name, "crikeep-sim");
 	ck_writer_text(&call->out, CRI_VersionResponse_runtime_version, PACKAGE_VERSION);
@@ -154,7 +154,7 @@ static const struct ck_sim_rpc rpcs[] = {
 	{ "RuntimeConfig", runtime_config, CK_SIM_NOW },
 	{ "UpdateRuntimeConfig", nothing, CK_SIM_NOW },
 
-	/* has a timer of its own, as CreateContainer */
+	/* creations have timers of their own */
 	{ "RunPodSandbox", ck_sim_run_sandbox, CK_SIM_NOW },
 	{ "StopPodSandbox", stop, CK_SIM_STOP },
 	{ "RemovePodSandbox", remove_object, CK_SIM_REMOVE },

@@ -134,7 +134,7 @@ static int replay_change(struct ck_sim_object *object, enum ck_sim_change change
 	return 0;
 }
 
-/* 1, or 0: it is none of ours */
+/* 1; 0: not a record of ours */
 static int replay(struct ck_sim *sim, struct ck_wire wire)
 {
 	struct record record = { 0 };
@@ -179,8 +179,7 @@ static int file_read(int fd, struct ck_bytes *ret_bytes)
 	return 0;
 }
 
-/* the records are read as the fields of one message are: each is a number (its length), then so
- * many bytes */
+/* each record is a number, its length, and then that many bytes */
 static int state_read(struct ck_sim *sim, int fd)
 {
 	struct ck_bytes bytes = { 0 };
@@ -221,7 +220,7 @@ int ck_sim_keep_open(struct ck_sim *sim, struct ck_error *err)
 		if (fd < 0)
 			return ck_fail_errno(err, CK_EIO, errno, "state '%s'", conf->state);
 		int r = state_read(sim, fd);
-		sim->keep.state_fd = fd; /* only now: what was read is not written again */
+		sim->keep.state_fd = fd; /* not earlier: what is read must not be written again */
 		for (struct ck_sim_object *c = sim->list[CK_CONTAINER]; c; c = c->next)
 			ck_sim_container_exit_plan(c);
 		if (r < 0)

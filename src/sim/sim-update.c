@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a thing that exists, other than by its caller's start and stop: what it may use
- * is changed, or it ends. */
+/* Changes of an existing object other than start and stop: its resources are updated, or it exits
+ * by itself. */
 #include "src/base/limits.h"
 #include "src/base/duration.h"
 #include "src/sim/sim-int.h"
 
-/* ---- what it may use ------------------------------------------------------------------------- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 int ck_sim_uses_begin(struct ck_sim_object *object)
 {
@@ -28,10 +28,10 @@ int ck_sim_uses_begin(struct ck_sim_object *object)
 		if (field)
 			r = ck_bytes_add(&object->uses[i], field->data, field->len);
 	}
-	return r == -CK_ENOMEM ? r : 0; /* what is no message here is none to the runtime either */
+	return r == -CK_ENOMEM ? r : 0; /* a config that cannot be read has no resources */
 }
 
-/* the key of a map's entry, or the page size of a limit: both have it at the same place */
+/* the key of a map's entry, or the page size of a limit: the field number is the same */
 static bool same_key(const struct ck_wire *a_outer, const struct ck_wire_field *a,
 		     const struct ck_wire *b_outer, const struct ck_wire_field *b)
 {
@@ -97,7 +97,7 @@ static char *annotation(const struct ck_sim_object *container, const char *key)
 	return r > 0 && value.data ? ck_strndup((const char *)value.data, value.len) : NULL;
 }
 
-/* how long after its start, and how; false: never */
+/* when it exits after its start, and with which code; false: never */
 static bool exit_of(const struct ck_sim_object *container, uint64_t *ret_span, uint32_t *ret_code)
 {
 	CK_AUTO_FREE char *text = annotation(container, "crikeep.sim/exit");
@@ -127,7 +127,7 @@ void ck_sim_container_exit_plan(struct ck_sim_object *container)
 	uint32_t code;
 	if (container->state != CK_SIM_RUNNING || !exit_of(container, &span, &code))
 		return;
-	/* before we were started again */
+	/* it should have exited before this process was started again */
 	uint64_t ran = now > container->started_at ? now - container->started_at : 0;
 	uint64_t left = span > ran ? span - ran : 0;
 	if (ck_loop_timer(&container->sim->loop, &container->timer, ck_loop_now() + left, exit_due,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRI's messages about what exists. What the caller sent comes back as it came: metadata, labels,
- * annotations, mounts are copied out of the config as bytes, so nothing is lost that this file does
- * not know. The kubelet's conditions hold: created_at is not 0, a sandbox has a network, a
- * container an image and an image_ref.
+ * CRI's messages about objects. Metadata, labels, annotations and mounts are copied from the config
+ * as bytes, so they come back as they were sent, also with fields that this file does not know. The
+ * kubelet requires that created_at is not 0, that a sandbox has a network, and that a container has
+ * an image and an image_ref.
  */
 #include <stdio.h>
 
@@ -12,10 +12,13 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-struct move { /* a field of the config, and its place in the answer */
+struct move { /* a field of the config, and its number in the answer */
 	uint32_t from, to;
 };
-#define MOVE(from, to, field) { CRI_##from##_##field, CRI_##to##_##field }
+#define MOVE(from, to, field) \
+	{ \
+		CRI_##from##_##field, CRI_##to##_##field \
+	}
 #define MOVES(from, to) \
 	MOVE(from, to, metadata), MOVE(from, to, labels), MOVE(from, to, annotations)
 
@@ -24,7 +27,7 @@ static void put_fields(struct ck_writer *out, const struct ck_bytes *config,
 {
 	struct ck_wire wire = ck_wire_begin(config->p, config->len);
 	struct ck_wire_field field;
-	while (ck_wire_next(&wire, &field, NULL) > 0) { /* it was well-formed when it came */
+	while (ck_wire_next(&wire, &field, NULL) > 0) { /* well-formed: it was read when it came */
 		for (size_t i = 0; i < n; i++) {
 			if (moves[i].from != field.number)
 				continue;
@@ -49,7 +52,7 @@ char *ck_sim_config_text(const struct ck_bytes *config, uint32_t outer, uint32_t
 	return found ? ck_strndup((const char *)field.data, field.len) : ck_strdup("");
 }
 
-/* the NamespaceOption of a sandbox's config; false: there is none */
+/* the NamespaceOption of a sandbox's config; false: it has none */
 static bool namespace_options(const struct ck_bytes *config, struct ck_wire_field *ret_field)
 {
 	static const uint32_t way[] = {
@@ -160,7 +163,7 @@ void ck_sim_put_container(struct ck_writer *out, const struct ck_sim_object *con
 	ck_writer_number(out, CRI_Container_created_at, container->created_at);
 }
 
-/* the kubelet reads logs there: the sandbox says in which directory */
+/* where the kubelet reads logs; the directory is in the config of the sandbox */
 static void put_log_path(struct ck_writer *out, const struct ck_sim_object *container)
 {
 	struct ck_sim_object *sandbox;
@@ -217,7 +220,7 @@ void ck_sim_put_container_status(struct ck_writer *out, const struct ck_sim_obje
 	}
 }
 
-/* ---- statistics: made up, but never falling -------------------------------------------------- */
+/* ---- statistics: made up, but they never fall ------------------------------------------------ */
 
 static uint64_t cpu_time(const struct ck_sim_object *container)
 {
@@ -233,7 +236,7 @@ static void put_cpu(struct ck_writer *out, uint32_t field, uint64_t now, uint64_
 	size_t cpu = ck_writer_open(out, field);
 	ck_writer_number(out, CRI_CpuUsage_timestamp, now);
 	ck_writer_value(out, CRI_CpuUsage_usage_core_nano_seconds, used);
-	/* of each second: a thousandth of a core */
+	/* a thousandth of a core */
 	ck_writer_value(out, CRI_CpuUsage_usage_nano_cores, CK_NS_PER_MS);
 	ck_writer_close(out, cpu);
 }

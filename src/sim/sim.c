@@ -71,7 +71,7 @@ static void sim_fini(struct ck_sim *sim)
 	while (sim->clients)
 		client_free(sim->clients);
 	if (sim->loop.event)
-		ck_loop_fini(&sim->loop); /* calls end with their connections */
+		ck_loop_fini(&sim->loop); /* ends connections, and so their calls */
 	while (sim->calls)
 		ck_sim_call_free(sim->calls);
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++)
@@ -112,7 +112,7 @@ static int sim_watch(struct ck_sim *sim, int parent, struct ck_error *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* without a handler: the loop ends */
+	/* without a handler, the signal ends the loop */
 	int r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL);
 	if (r >= 0 && parent < 0)
 		r = sd_event_add_signal(event, NULL, SIGINT, NULL, NULL);

@@ -3,9 +3,9 @@
 #define CK_SIM_SIM_H
 /*
  * The simulated runtime. It serves real CRI (v1 and v1alpha2, all calls of src/cri/calls.c that a
- * kubelet or crictl needs) on a real socket, with objects in memory instead of processes. It refuses
- * duplicates of a name as containerd does, resolves id prefixes, streams events, and counts for
- * itself what it created and destroyed. crikeepd(8) lists its parameters.
+ * kubelet or crictl needs) on a real socket, with objects in memory instead of processes. As
+ * containerd does, it refuses a name that exists and resolves prefixes of ids. It streams events,
+ * and counts what it created and destroyed. crikeepd(8) describes its parameters.
  */
 #include "src/base/error.h"
 
