@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache asks of its host, asked of the runtime (struct ck_host). Each job ends exactly
- * once, also when the runtime is not there, memory is gone or the daemon ends; a failed one is
- * tried again by the cache, with pauses of its own.
+ * The jobs of the cache for its host (struct ck_host), done by the runtime. Each job ends exactly
+ * once, also if the runtime is down, if memory is gone, or when the daemon ends. The cache tries a
+ * failed job again.
  *
- * Destroying. Stop, then Remove, within what is left of destroy_timeout. CRI-O makes a grace for
- * processes out of a call's deadline, so a long one may seem rude to whoever waits for the ports;
- * but nothing with a grace to use is ever destroyed here: a container that runs is in use (K22),
- * one that does not is stopped with a time-out of 0 before it is removed, and a sandbox's
- * containers go before it (K18). What is left needs the time for itself (CNI, unmounting), and
- * after a shorter deadline a slow node's runtime would begin again and again.
+ * Destroy. Stop, then Remove, within destroy_timeout. CRI-O uses the deadline of a call as the
+ * grace period of processes. A long deadline does not delay anybody here, because nothing with a
+ * grace period is destroyed: a container that runs is in use (K22: it is not destroyed), one that
+ * does not run is stopped with a timeout of 0 and then removed, and a sandbox is removed after its
+ * containers (K18). The time is for CNI and unmounting. With a shorter deadline, the runtime of a
+ * slow node would begin again and again.
  *
- * Listing. One list of a kind is under way at a time. It serves the jobs that were there when it
- * began, because for any other it might be too old (K24); those that come meanwhile share the next.
- * So 500 lost creations cost one list at a time. No label selector: what crictl makes has no labels
- * of the kubelet.
+ * List. One list of each kind is under way at a time. It serves the jobs that existed when it
+ * began, because it may be too old for others (K24: only a list begun later counts). Later jobs
+ * share the next list. So 500 lost creations cost one list at a time. There is no label selector,
+ * because objects made by crictl do not have the labels of the kubelet.
  */
 #include <stdio.h>
 
@@ -29,7 +29,7 @@
 #include "src/cri/filter.h"
 #include "src/cri/objects.h"
 
-struct call { /* one job's calls, but for lists */
+struct call { /* the calls of a job that is not a list */
 	struct call *prev, *next;
 	struct ck_hosting *hosting;
 	struct ck_job *job;
@@ -51,7 +51,7 @@ struct lister {
 	enum ck_kind kind;
 	const struct ck_cri_method *method;
 	struct ck_unary_call *rpc;
-	struct wanted *asked, *waiting; /* served by @rpc; by the next */
+	struct wanted *asked, *waiting; /* served by @rpc; by the next list */
 };
 
 struct ck_hosting {
@@ -68,7 +68,7 @@ static void end_job(struct ck_job *job, int grpc)
 	ck_job_done(job, &answer);
 }
 
-/* @r: what kept a call from being made */
+/* @r: why a call could not be made */
 static int grpc_of(int r)
 {
 	return r == -CK_ENOMEM ? CK_GRPC_RESOURCE_EXHAUSTED : CK_GRPC_UNAVAILABLE;
@@ -103,7 +103,7 @@ static void call_fail(struct call *call, int grpc)
 	call_end(call, &answer);
 }
 
-/* call_start - @message is freed; ends the call if it cannot be made */
+/* call_start - frees @message. Ends the job if the call cannot be made */
 static void call_start(struct call *call, const char *path, int r, struct ck_bytes *message,
 		       ck_unary_cb *done)
 {
@@ -134,7 +134,7 @@ static void removed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct call *call = userdata;
 	call->rpc = NULL;
-	call_fail(call, reply->status.code); /* NOT_FOUND confirms as success does */
+	call_fail(call, reply->status.code); /* NOT_FOUND confirms it, like success */
 }
 
 static void stopped(struct ck_unary_reply *reply, void *userdata)
@@ -157,7 +157,7 @@ static void host_destroy(struct ck_job *job, enum ck_kind kind, const char *id, 
 	if (!call)
 		return;
 	call->deadline = ck_loop_now() + hosting->daemon->conf.destroy_timeout;
-	/* time-out 0 is not on the wire */
+	/* a timeout of 0 is the default, and not on the wire */
 	call_id(call, kind == CK_SANDBOX ? "StopPodSandbox" : "StopContainer", stopped);
 }
 
@@ -171,7 +171,7 @@ static enum ck_condition condition_in(const struct call *call, const struct ck_u
 	if (ck_objects_read(&objects, call->hosting->status[call->kind], reply->message.p,
 			    reply->message.len, &err) < 0)
 		ck_log(CK_LOG_WARNING, "a status from the runtime cannot be read: %s", err.text);
-	else /* a sandbox's status holds those of its containers */
+	else /* the status of a sandbox may contain those of its containers */
 		for (size_t i = 0; i < objects.n; i++)
 			if (objects.all[i].kind == call->kind &&
 			    !strcmp(objects.all[i].id, call->id))
@@ -203,8 +203,8 @@ static void host_inspect(struct ck_job *job, enum ck_kind kind, const char *id, 
 
 /* ---- resolve_image --------------------------------------------------------------------------- */
 
-/* Image.id in ImageStatusResponse.image; both may come in pieces, the last id counts. false:
- * none */
+/* Image.id in ImageStatusResponse.image. Both fields may occur more than once; the last id counts.
+ * false: there is none */
 static bool image_id_in(const struct ck_unary_reply *reply, char id[CK_ID_MAX + 1])
 {
 	struct ck_wire response = ck_wire_begin(reply->message.p, reply->message.len);
@@ -294,7 +294,7 @@ static void end_list(struct lister *list, int grpc, const struct ck_objects *obj
 	LL_FOREACH_SAFE (asked, wanted, next) {
 		for (size_t i = 0; grpc == CK_GRPC_OK && i < objects->n; i++)
 			if (wants_it(wanted->filter, &objects->all[i]))
-				/* without memory the job itself counts as failed */
+				/* without memory, the job counts as failed */
 				ck_job_listed(wanted->job, &objects->all[i]);
 		end_job(wanted->job, grpc);
 		free(wanted);
@@ -327,7 +327,7 @@ static void listed(struct ck_unary_reply *reply, void *userdata)
 		list_start(list);
 }
 
-/* the one sandbox whose containers all of them want; NULL: more than one, or all */
+/* the sandbox whose containers all these jobs want; NULL: several sandboxes, or all */
 static const char *one_sandbox(const struct wanted *wanted)
 {
 	const char *id = wanted->filter->sandbox_id;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RunPodSandbox and CreateContainer: each is a turn of the cache. The turn that creates makes one
- * call toward the runtime, with a deadline of ours, that goes on when its client is gone; all
- * others wait without the runtime hearing of them. Where plugins may change a container, they are
- * asked before that call (nri-before-create.c); the turn was begun with the kubelet's own request.
+ * call to the runtime. This call has a deadline of crikeepd's own, and goes on when its client
+ * leaves. All other turns wait, and the runtime is not called for them. Plugins that may change a
+ * container are asked before the call (nri-before-create.c). The turn itself has the kubelet's own
+ * request.
  *
  *   request --> turn --CREATE--> sent to the runtime --> finished, failed or lost
  *                |                                          |
- *                +--WAIT------------------------------------+--> HAND_BACK: answered; kept until
- *                                                                it is known whether the client
- *                                                                took the answer (K7); or an error
+ *                +--WAIT------------------------------------+--> HAND_BACK or an error
+ *
+ * After HAND_BACK the call lingers until it is known whether the client took the answer (K7).
  */
 #include <stdio.h>
 
@@ -40,7 +41,7 @@ static void settled(void *userdata)
 	else if (call->deadline ||
 		 ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE,
 			       settled, call) < 0)
-		linger_end(call, CK_LOST); /* its client has not even let it be written */
+		linger_end(call, CK_LOST); /* the answer could not even be written */
 }
 
 void ck_create_conn_gone(struct ck_peer *client, bool unread)
@@ -56,7 +57,7 @@ void ck_create_all_read(struct ck_peer *client)
 	DL_FOREACH2 (client->lingering, call, create.next) {
 		if (call->create.taken || call->stream)
 			continue;
-		call->create.taken = true; /* a reset that crossed it would be here soon */
+		call->create.taken = true; /* a reset under way would arrive soon */
 		ck_loop_timer(&call->daemon->loop, &call->timer, ck_loop_now() + CK_ANSWER_SETTLE,
 			      settled, call);
 	}
@@ -92,7 +93,7 @@ static void hand_back(struct ck_call *call)
 	    ck_loop_timer(&call->daemon->loop, &call->timer,
 			  (call->deadline > now ? call->deadline : now) + CK_ANSWER_SETTLE, settled,
 			  call) < 0) {
-		linger_end(call, CK_LOST); /* and the client hears RST_STREAM */
+		linger_end(call, CK_LOST); /* the client gets RST_STREAM */
 		return;
 	}
 	ck_connection_watch_read(call->client->conn);
@@ -105,7 +106,7 @@ static void hand_back(struct ck_call *call)
 
 /* ---- the creation at the runtime ------------------------------------------------------------- */
 
-/* the runtime's id; NULL: there is none that could be used */
+/* the id in the answer of the runtime; NULL: none, or not a valid one */
 static char *id_of(const struct ck_call *call, const struct ck_bytes *message)
 {
 	uint32_t number = call->method->kind == CK_SANDBOX
@@ -118,8 +119,8 @@ static char *id_of(const struct ck_call *call, const struct ck_bytes *message)
 		       : NULL;
 }
 
-/* K8: does this status leave open whether it was made? In a second call a name that is taken means
- * that the first one still runs */
+/* K8: true if it may have been created in spite of this status. After a second call, a name that is
+ * taken means that the first call is still under way. */
 static bool leaves_open(const struct ck_call *call, const struct ck_unary_reply *reply)
 {
 	bool again = ck_turn_again(call->turn) == 1;
@@ -138,7 +139,7 @@ static bool leaves_open(const struct ck_call *call, const struct ck_unary_reply 
 	return reply->lost;
 }
 
-/* nobody knows how it ends: a client that is there waits on, as everybody else */
+/* The outcome is not known. A client that is still there waits on, like the other clients. */
 static void lost(struct ck_call *call)
 {
 	ck_turn_lost(call->turn, NULL);
@@ -194,7 +195,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 	};
 	ck_consulted_drop(daemon, call->create.consulted);
 	int r = ck_turn_finish(call->turn, &result, &err);
-	/* refused: it decided nothing, and the turn is still making it */
+	/* The result was refused, which decides nothing: the turn is still creating. */
 	if (r < 0 && !ck_turn_error(call->turn)->code) {
 		ck_log(CK_LOG_ERROR, "%s created '%s', but the result could not be accepted: %s",
 		       call->method->rpc, id, err.text);
@@ -234,7 +235,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 		.metadata_n = call->headers_n,
 		.reply_max = CK_REPLY_MAX,
 	};
-	ck_turn_stage(call->turn, "runtime"); /* all an interposer can know */
+	ck_turn_stage(call->turn, "runtime"); /* crikeepd knows no finer stage */
 	int r = ck_unary_start(daemon->upstream, &options, request->p, request->len, made, call,
 			       &call->rpc, &err);
 	if (r < 0 && ck_turn_again(call->turn) == 1) {
@@ -251,7 +252,7 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 	daemon->creating++;
 	daemon->metrics.creates[call->method->kind]++;
 	if (call->stream && call->deadline)
-		/* without it the client's own ends the call */
+		/* if the timer cannot be set, the client ends the call by itself */
 		ck_loop_timer(&daemon->loop, &call->timer, call->deadline, too_late, call);
 }
 
@@ -316,8 +317,8 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		return;
 	case CK_WAIT:
 		if (!call->stream && !call->rpc && !call->create.consult)
-			/* hooks run for a client that is gone: the turn has nothing to say any more
-			 * (K7) */
+			/* The client has left, and only hooks are running: the turn will not
+			 * report anything to this call (K7). */
 			ck_call_free(call);
 		return;
 	case CK_HAND_BACK:
@@ -345,15 +346,16 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		else
 			ck_call_answer(call, CK_GRPC_INTERNAL,
 				       ck_strerror(outcome < 0 ? -outcome : CK_ESTATE));
-		/* while plugins were asked: it was not begun, and this ends it for certain */
+		/* Plugins were still being asked, so the runtime was not called. This is certain
+		 * to be the end. */
 		if (call->create.consult) {
 			const struct ck_status why = { .size = sizeof(why),
 						       .grpc = CK_GRPC_ABORTED,
 						       .message = "not begun" };
 			ck_turn_fail(turn, &why, NULL);
 		}
-		/* abandoned while it is made (K9): the runtime hears it, and what it makes all the
-		 * same is found */
+		/* K9: abandoned during the call, which is cancelled. If the runtime creates it
+		 * nevertheless, the cache finds it. */
 		if (call->rpc) {
 			ck_unary_cancel(CK_TAKE(call->rpc));
 			call->daemon->creating--;
@@ -387,13 +389,13 @@ static void begin(void *userdata)
 		ck_call_free(call);
 		return;
 	}
-	/* a creator too: it hears so that it was superseded */
+	/* also for a creator, which may be superseded */
 	ck_turn_watch(call->turn, decided, call);
 	decided(call->turn, r, call);
 }
 
-/* not before all that came along with it was looked at: a request that is reset already moves
- * nothing on (K9) */
+/* Begin from the loop, after everything that arrived with the request: one that was already reset
+ * must not supersede others (K9). */
 static void create_request(struct ck_call *call)
 {
 	if (ck_loop_timer(&call->daemon->loop, &call->timer, 0, begin, call) >= 0)
@@ -407,7 +409,7 @@ static void create_left(struct ck_call *call)
 	if (call->create.lingers) {
 		if (call->reset)
 			linger_end(call, CK_LOST);
-		return; /* the answer is on its way */
+		return; /* the answer was sent */
 	}
 	if (call->turn)
 		ck_turn_leave(call->turn);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GetContainerEvents. Each subscription has a stream of its own toward the runtime, whose messages
- * are filtered one by one; on the unfiltered socket call-pass.c hands them on as they are. What is
- * read from the runtime is given back to its window as the client takes it, so a client that does
- * not read stalls its own stream only. What is made here comes on top of that: a client that falls
- * too far behind is cut off, as is one that an event could not be given to. It must list anew, as a
- * kubelet does whenever its stream ends.
+ * GetContainerEvents on the kubelet's socket. Each subscription has its own stream to the runtime,
+ * and its messages are filtered one by one. The window of that stream grows as the client reads, so
+ * a client that does not read stalls its own stream only. Events that crikeepd makes itself are
+ * queued as well. A client that falls too far behind is cut off, and so is one for which an event
+ * could not be queued. It must list again, as a kubelet does whenever its stream ends.
  *
- * Hidden, and so dropped: what the cache knows to be hidden, by id or by key; and what is told by
- * id alone and is not known to be visible. The cache hears of the end of a hidden object all the
- * same.
+ * An event is dropped if the cache knows its object to be hidden, by id or by key, or if it has
+ * only an id that is not known to be visible. The cache is told of the end of a hidden object all
+ * the same.
  *
- * Exactly once. The runtime told of a creation while it was hidden; when it is committed its
- * CREATED, and a sandbox's STARTED, are made anew (commit-events.c). The runtime's own event may as
- * well come late, after the commit: it is of another connection. So each subscription remembers of
- * which ids it has had which of the two, and whatever comes second is dropped, be it made or the
- * runtime's. A made event may be overtaken by a later one of the runtime's (STARTED of a container
- * before its CREATED); each has a status and its time, which is all a kubelet goes by.
+ * Each event is sent exactly once. The runtime reported a creation while it was hidden. When it is
+ * committed, its CREATED, and a sandbox's STARTED, are made again (commit-events.c). The runtime's
+ * own event may arrive after the commit, because it is on another connection. So each subscription
+ * remembers for which ids it has had CREATED and STARTED, and drops the second one. A later event
+ * of the runtime may overtake a made one (STARTED of a container before its CREATED). A kubelet
+ * only goes by the status and the time in each of them.
  */
 #include <utlist.h>
 
@@ -26,7 +25,7 @@
 #include "src/daemon/commit-events.h"
 #include "src/cri/filter.h"
 
-struct told { /* CREATED and STARTED that a subscriber had */
+struct told { /* CREATED and STARTED that were sent to a subscriber */
 	char *id;
 	unsigned types;
 };
@@ -37,7 +36,7 @@ struct sub {
 	struct ck_h2_stream *client, *up;
 	bool begun; /* response headers were sent */
 	struct ck_grpc_reader reader;
-	size_t owed;       /* read from the runtime, and not given back to its window */
+	size_t owed;       /* bytes read from the runtime, by which its window has not grown yet */
 	struct told *told; /* a ring */
 	size_t told_at;
 };
@@ -51,7 +50,7 @@ struct ck_events {
 
 /* ---- the end of a subscription --------------------------------------------------------------- */
 
-/* its streams were dealt with, or are reset */
+/* resets the streams that are still there */
 static void sub_free(struct sub *sub)
 {
 	struct ck_events *events = sub->events;
@@ -76,8 +75,8 @@ static void end(struct sub *sub, int grpc, const char *message)
 	sub_free(sub);
 }
 
-/* a status would queue up behind what is not read: this frees it, and gRPC reads RESOURCE_EXHAUSTED
- * from it */
+/* A status would wait behind what the client does not read. A reset frees the queue, and a gRPC
+ * client reads it as RESOURCE_EXHAUSTED. */
 static void cut_off(struct sub *sub, const char *why)
 {
 	sub->events->daemon->metrics.clients_cut++;
@@ -86,7 +85,7 @@ static void cut_off(struct sub *sub, const char *why)
 	sub_free(sub);
 }
 
-/* ---- toward the client ----------------------------------------------------------------------- */
+/* ---- to the client --------------------------------------------------------------------------- */
 
 static void give_back(struct sub *sub)
 {
@@ -111,7 +110,7 @@ static bool queue(struct sub *sub, const void *message, size_t len)
 	return false;
 }
 
-/* the first time that @sub is told this of @id? */
+/* true: this event of @id was not sent to @sub yet */
 static bool first_time(struct sub *sub, const char *id, int type)
 {
 	unsigned bit = 1u << type;
@@ -128,7 +127,7 @@ static bool first_time(struct sub *sub, const char *id, int type)
 	struct told *told = &sub->told[sub->told_at];
 	sub->told_at = (sub->told_at + 1) % CK_EVENTS_TOLD;
 	free(told->id);
-	/* without memory it may come twice, which does no harm */
+	/* without memory it may be sent twice, which does no harm */
 	*told = (struct told){ .id = ck_strdup(id), .types = bit };
 	return true;
 }
@@ -163,14 +162,14 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	r = ck_view_shows(look->view, object->kind, object->id);
 	if (r < 0)
 		return r;
-	/* whoever removed a container was answered before this came, and nobody knows it any more:
-	 * that it is gone is told of any that is not known to be hidden, in a pod that is
-	 * visible */
+	/* The event comes after the answer to the removal, when the container is not known any
+	 * more. So DELETED is sent for each container that is not known to be hidden, if its pod is
+	 * visible. */
 	return !r && !(look->type == CK_EVENT_DELETED && look->sandbox_shown &&
 		       object->kind == CK_CONTAINER);
 }
 
-/* the event's id; "": none that could be ours */
+/* the id in the event; "": none, or not a valid one */
 static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
 {
 	struct ck_wire_field field = { 0 };
@@ -183,8 +182,8 @@ static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
 	id[field.len] = '\0';
 }
 
-/* K16, rules 3: also of what is hidden. What was deleted is dead at least; the next list, or its
- * destruction, tells the rest */
+/* K16: also for hidden objects. A deleted object is at least dead; the next list, or its
+ * destruction, tells the rest. */
 static void tell_cache(struct ck_daemon *daemon, int type, const char *id)
 {
 	if (type != CK_EVENT_STOPPED && type != CK_EVENT_DELETED)
@@ -214,7 +213,7 @@ static bool event(struct sub *sub, const void *message, size_t len)
 		return false;
 	}
 	subject(message, len, id);
-	if (r == -CK_EMALFORMED) { /* nobody can tell of whom it is */
+	if (r == -CK_EMALFORMED) { /* its object is not known */
 		ck_log(CK_LOG_WARNING,
 		       "an event of the runtime was dropped because it cannot be read: %s",
 		       err.text);
@@ -234,7 +233,7 @@ static bool event(struct sub *sub, const void *message, size_t len)
 	return !over;
 }
 
-/* ---- the stream toward the runtime ----------------------------------------------------------- */
+/* ---- the stream to the runtime --------------------------------------------------------------- */
 
 static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *headers, size_t n,
 		       void *userdata)
@@ -243,7 +242,7 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	bool last = ck_h2_find(headers, n, "grpc-status") != NULL;
 	(void)stream;
 	if (sub->begun && !last)
-		return; /* a made event was first */
+		return; /* a made event has sent the headers */
 	if (ck_h2_stream_headers(sub->client, headers, n, last && !sub->begun) < 0) {
 		cut_off(sub, "out of memory");
 		return;
@@ -309,7 +308,7 @@ static void client_data(struct ck_h2_stream *stream, const unsigned char *bytes,
 {
 	(void)bytes;
 	(void)userdata;
-	ck_h2_stream_consume(stream, n); /* there is one request, and it has come */
+	ck_h2_stream_consume(stream, n); /* more than the one request */
 }
 
 static void client_sent(struct ck_h2_stream *stream, size_t n, void *userdata)

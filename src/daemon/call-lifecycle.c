@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that move a pod on: StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox,
- * RemoveContainer, and GetContainerEvents, which call-events.c takes over. They are passed on; the
- * cache hears of them before and after.
+ * StartContainer, StopPodSandbox, StopContainer, RemovePodSandbox and RemoveContainer, and
+ * GetContainerEvents, which call-events.c takes over. The calls are passed on. The cache is told
+ * before and after.
  *
- * A removal waits for creations in flight in its sandbox to end and be destroyed (K16), and a pod
- * that is removed is stopped first, whatever the runtime would do by itself, because Stop is when
- * plugins are told. Where plugins listen, nri-call-steps.c takes the call over.
+ * A removal waits until creations in its sandbox have ended and been destroyed (K16). A pod is
+ * stopped before it is removed, even if the runtime would do this by itself, because plugins are
+ * told at the stop. If plugins listen, nri-call-steps.c takes the call over.
  */
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -123,7 +123,7 @@ static void act_request(struct ck_call *call)
 	if (!ck_call_guard(call))
 		return;
 	ck_view_free(CK_TAKE(call->view));
-	if (!call->id[0]) { /* the runtime knows what to say to that */
+	if (!call->id[0]) { /* the runtime answers a request without an id */
 		ck_pass_whole(call);
 		return;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call handed to the runtime, and its answer handed back. As it comes: bytes go on as they
- * arrive, and a window is given back when they have left, so that no more than a window is held for
- * one call. Filtered: each message is gathered, what is hidden is cut out of it, and the rest goes
- * on. What a whole list or a status told is told to the cache when the call has ended well.
+ * A call that is passed on to the runtime, and its answer. Unfiltered, bytes are passed on as they
+ * arrive. The window grows when they have been written, so a call holds no more than one window.
+ * Filtered, each message is read whole, hidden objects are cut out of it, and the rest is passed
+ * on. After a list or a status that succeeded, the cache is told of the objects in it.
  */
 #include <stdio.h>
 
@@ -39,8 +39,8 @@ static void out_of_memory(struct ck_call *call)
 
 /* ---- the end of an answer -------------------------------------------------------------------- */
 
-/* the runtime said that the call ended well; what it told is true from here. Its answer is on its
- * way by then: with 500 pods this takes as long as all the rest */
+/* The call succeeded, so the cache may learn from the answer. The answer was written before,
+ * because this takes as long as all the rest with 500 pods. */
 static void learn(struct ck_call *call)
 {
 	/* no answer is not an empty list (K24) */
@@ -62,13 +62,13 @@ static void learn(struct ck_call *call)
 	}
 }
 
-/* the status was sent on with @headers, or there was none: the call is over, what is queued goes
- * out by itself */
+/* The status was passed on, or there is none. The call is over; h2.c writes what is still
+ * queued. */
 static void over(struct ck_call *call)
 {
 	if (call->stream)
 		ck_h2_stream_forget(CK_TAKE(call->stream));
-	/* what is left of the request is of no use any more */
+	/* the runtime does not need the rest of the request */
 	if (call->pass.stream && call->pass.ended && !ck_h2_stream_queued(call->pass.stream))
 		ck_h2_stream_forget(CK_TAKE(call->pass.stream));
 	ck_call_free(call);
@@ -80,7 +80,7 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	struct ck_call *call = userdata;
 	struct ck_grpc_status status = { 0 };
 	(void)stream;
-	/* a block that has a status is the last one, also if it is the first ("trailers only") */
+	/* a block with a status is the last one, even if it is the first ("trailers only") */
 	int has_status = ck_grpc_status_read(headers, n, &status), grpc = status.code;
 	ck_grpc_status_fini(&status);
 	if (has_status < 0) {
@@ -97,7 +97,8 @@ static void up_headers(struct ck_h2_stream *stream, const struct ck_h2_header *h
 	call->begun = true;
 	if (!has_status)
 		return;
-	ck_h2_stream_forget(CK_TAKE(call->stream)); /* writing may be its end */
+	ck_h2_stream_forget(
+		CK_TAKE(call->stream)); /* first: the stream may end while it is written */
 	if (grpc == CK_GRPC_OK && call->pass.objects) {
 		ck_connection_write(call->client->conn);
 		learn(call);
@@ -110,7 +111,7 @@ static void up_end(struct ck_h2_stream *stream, void *userdata)
 	struct ck_call *call = userdata;
 	(void)stream;
 	call->pass.ended = true;
-	ck_h2_stream_end(call->stream); /* no gRPC, but no business of ours */
+	ck_h2_stream_end(call->stream); /* not gRPC, but passed on all the same */
 	over(call);
 }
 
@@ -122,8 +123,8 @@ static void up_closed(struct ck_h2_stream *stream, uint32_t error, void *userdat
 	call->pass.stream = NULL;
 	if ((error == CK_H2_CANCEL && ck_call_left(call) == 0) ||
 	    (error == CK_H2_REFUSED_STREAM && !call->begun)) {
-		/* the runtime's own timer; or it has not begun, which grpc-go takes as leave to ask
-		 * again */
+		/* The runtime's own timer; or the call was not begun, and then grpc-go may
+		 * send it again. */
 		ck_h2_stream_reset(CK_TAKE(call->stream), error);
 	} else {
 		snprintf(text, sizeof(text),
@@ -178,7 +179,7 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 		return -CK_ENOMEM;
 	if (!id_only)
 		return ck_view_hides(call->view, object);
-	/* without a key only what is known is shown */
+	/* without a key, only known objects are shown */
 	int r = ck_view_shows(call->view, object->kind, object->id);
 	return r < 0 ? r : !r;
 }
@@ -207,8 +208,8 @@ static int filter_message(struct ck_call *call, const struct ck_bytes *message,
 	return r < 0 ? ck_nomem(err) : 0;
 }
 
-/* the runtime's window: a message in pieces is taken in whole; then its sender waits for a client
- * that does not read */
+/* Let the window of the runtime grow: always inside of a message, so that it is read whole, and
+ * otherwise only if the client reads. */
 static void give_back(struct ck_call *call)
 {
 	if (!call->pass.owed || !call->pass.stream)
@@ -246,7 +247,7 @@ static void filtered_data(struct ck_h2_stream *stream, const unsigned char *byte
 		}
 	}
 	if (r < 0) {
-		if (r == -CK_EMALFORMED) /* by the runtime, not by the caller */
+		if (r == -CK_EMALFORMED) /* the fault of the runtime, not of the caller */
 			ck_call_answer(call, CK_GRPC_INTERNAL, err.text);
 		else
 			ck_call_answer_error(call, &err);
@@ -276,7 +277,7 @@ void ck_pass_sent(struct ck_call *call, size_t n)
 		ck_h2_stream_consume(call->pass.stream, n);
 }
 
-/* ---- the way out ----------------------------------------------------------------------------- */
+/* ---- sending the request --------------------------------------------------------------------- */
 
 static bool open_up(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
@@ -316,11 +317,11 @@ void ck_pass_whole(struct ck_call *call)
 		return;
 	}
 	ck_h2_stream_end(call->pass.stream);
-	call->pass.unsent = call->request.len; /* counted as before, until it is written */
+	call->pass.unsent = call->request.len; /* still counted, until it is written */
 	ck_bytes_free(&call->request);
 }
 
-/* a list of what is hidden is empty, whatever the runtime would say to that id */
+/* The filter of this list names a hidden id: the answer is an empty list. */
 static void answer_nothing(struct ck_call *call)
 {
 	call->begun = true;
@@ -345,10 +346,10 @@ static void pass_request(struct ck_call *call)
 	}
 	if (call->id[0] && method->class != CK_CRI_FILTER)
 		ck_used(call->daemon->cache, method->kind, call->id);
-	if (call->id[0] && ck_life_begin(call)) /* plugins are told of Update... */
+	if (call->id[0] && ck_life_begin(call)) /* an Update... that plugins are told of */
 		return;
 	if (method->class == CK_CRI_GUARD) {
-		/* it has answered about the id; the answer holds nothing */
+		/* only the id was needed: the answer contains no objects */
 		ck_view_free(CK_TAKE(call->view));
 	} else {
 		if (!call->view)
@@ -369,5 +370,5 @@ static void pass_request(struct ck_call *call)
 
 const struct ck_call_ops ck_pass_ops = {
 	.request = pass_request,
-	.left = ck_call_free, /* the runtime hears RST_STREAM, as it would from the client */
+	.left = ck_call_free, /* the runtime gets RST_STREAM, as it would from the client */
 };

@@ -26,13 +26,13 @@
 #include "src/cri/objects.h"
 
 struct announcement {
-	struct announcement *prev, *next; /* queued or running */
+	struct announcement *prev, *next; /* of queued or running */
 	struct ck_announcer *announcer;
 	char *id, *sandbox;
-	bool sandbox_met, met; /* the status of its sandbox was in an answer; and its own */
-	/* a container that runs: found in use (K22), so that its STARTED was held back as well */
+	bool sandbox_met, met; /* an answer had the status of its sandbox; and its own */
+	/* A container that runs was found in use (K22), so its STARTED was held back too. */
 	bool running;
-	bool whole; /* containers were in the first answer: nobody else has to be asked */
+	bool whole; /* the first answer had the containers, so no other call is needed */
 	struct ck_unary_call *rpc;
 	struct ck_view *view;
 	uint64_t asked_at;            /* wall clock */
@@ -46,12 +46,12 @@ struct ck_announcer {
 	ck_announce_fn *fn;
 	void *userdata;
 	const struct ck_cri_method *sandbox_status, *container_status, *containers;
-	/* commits come from inside a round of the cache: what follows happens outside of it */
+	/* A commit is reported during a round of the cache. The work is done after it. */
 	struct ck_loop_timer *begin;
 	struct announcement *queued, *running;
 	unsigned running_n;
 	bool listening;
-	unsigned lost; /* for want of memory */
+	unsigned lost; /* commits without an event, for lack of memory */
 };
 
 static void announcement_free(struct announcement *a)
@@ -89,7 +89,7 @@ static int send_event(struct announcement *a, enum ck_event_type type)
 	return event.r;
 }
 
-/* @why there is no event; NULL: all was answered */
+/* @why: there is no event; NULL: all answers have come */
 static void finish(struct announcement *a, const char *why)
 {
 	struct ck_announcer *announcer = a->announcer;
@@ -140,7 +140,7 @@ static void ask_id(struct announcement *a, const char *rpc, const char *id, ck_u
 static int hides(const struct ck_object *object, bool id_only, void *userdata)
 {
 	struct announcement *a = userdata;
-	(void)id_only; /* no answer to what is asked here has objects of that sort */
+	(void)id_only; /* these answers have no such objects */
 	int r = ck_view_hides(a->view, object);
 	if (r != 0)
 		return r;
@@ -163,8 +163,8 @@ static int gather(const struct ck_object *object, bool id_only, void *userdata)
 	return r == 0 ? ck_objects_add(&a->containers, object) : r;
 }
 
-/* An answer without what is hidden, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is left
- * of it, or it is gone; or another error, and @err says more */
+/* The answer without hidden objects, borrowed from @reply or @cut. 0; -CK_ENOTFOUND: nothing is
+ * left, or the object is gone; or another error */
 static int answer(struct announcement *a, struct ck_unary_reply *reply,
 		  const struct ck_cri_method *method, ck_hides_fn *fn, struct ck_bytes *cut,
 		  struct ck_wire *ret_bytes, struct ck_error *err)
@@ -184,8 +184,8 @@ static int answer(struct announcement *a, struct ck_unary_reply *reply,
 	return r < 0 ? r : 0;
 }
 
-/* each @from of @wire becomes a @to of @into: pieces of one message merge there as well. @to 0: the
- * pieces, end to end */
+/* Copy each field @from of @wire to a field @to of @into. Pieces of one message stay pieces, which
+ * a reader merges. @to 0: copy their bytes, end to end. */
 static int copy_fields(struct ck_wire wire, uint32_t from, uint32_t to, struct ck_bytes *into,
 		       struct ck_error *err)
 {
@@ -216,7 +216,7 @@ static void container_told(struct ck_unary_reply *reply, void *userdata)
 		r = ck_nomem(&err);
 	ck_bytes_free(&cut);
 	ck_bytes_free(&status);
-	if (r == 0 || r == -CK_ENOTFOUND) /* who has gone since the list is left out */
+	if (r == 0 || r == -CK_ENOTFOUND) /* a container that has gone since is left out */
 		next_container(a);
 	else
 		finish(a, err.text);
@@ -336,7 +336,7 @@ void ck_announcer_listen(struct ck_announcer *announcer, bool wanted)
 	if (wanted == announcer->listening)
 		return;
 	announcer->listening = wanted;
-	/* not here: the last subscriber may have been cut off by an event that is being sent */
+	/* Not here: an event that is being sent may have cut off the last subscriber. */
 	if (!wanted)
 		ck_loop_timer(&announcer->daemon->loop, &announcer->begin, 0, pump, announcer);
 }
@@ -355,7 +355,7 @@ int ck_announcer_new(struct ck_daemon *daemon, ck_announce_fn *fn, void *userdat
 		.container_status = ck_cri_method_named("ContainerStatus"),
 		.containers = ck_cri_method_named("ListContainers"),
 	};
-	/* made here, so that setting it needs no memory */
+	/* created here, so that setting it later needs no memory */
 	if (ck_loop_timer(&daemon->loop, &announcer->begin, 0, pump, announcer) < 0) {
 		free(announcer);
 		return ck_nomem(err);

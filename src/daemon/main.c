@@ -2,12 +2,12 @@
 /*
  * crikeepd: start and end.
  *
- *   configuration -> log -> plugins are looked for -> simulator, launcher (forks) -> confined
- *   -> the cache is open (and its lock held) -> the runtime is connected -> its lists are
- *   reconciled -> plugins -> accept
+ *   read the configuration -> open the log -> find plugins -> start crikeep-sim and the launcher
+ *   -> confine the process -> open the cache, with its lock -> connect to the runtime
+ *   -> reconcile with its lists -> let plugins in -> accept clients
  *
- * Nobody is served before the last step, also when systemd made the sockets: what is hidden must be
- * known before the first list.
+ * No client is served before the last step, also when systemd made the sockets: the first list that
+ * a client gets must not show what is hidden.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,10 +36,10 @@ enum { EXIT_TROUBLE = 1, EXIT_USAGE = 2 };
 enum { CRI, UNFILTERED, SOCKETS };
 
 struct ck_daemon_main {
-	struct ck_daemon daemon; /* first: what the parts get is this */
+	struct ck_daemon daemon; /* first: main_of() relies on it */
 	struct ck_listener *listeners[SOCKETS];
-	int passed[SOCKETS]; /* by socket activation; -1: none */
-	bool made[SOCKETS];  /* by us, and not passed: unlinked at the end */
+	int passed[SOCKETS]; /* descriptors of socket activation; -1: none */
+	bool made[SOCKETS];  /* bound by this process, which unlinks them at the end */
 	struct ck_metrics_server *metrics_server;
 	struct ck_plugins plugins;
 	struct ck_launcher *launcher;
@@ -47,7 +47,7 @@ struct ck_daemon_main {
 	struct ck_loop_timer *start_timer, *retry_timer, *stop_timer;
 	sd_event_source *signals[4], *cache_source;
 	bool serving;
-	char last_trouble[CK_ERROR_TEXT]; /* why it has not started yet */
+	char last_trouble[CK_ERROR_TEXT]; /* why it does not serve yet */
 };
 
 static struct ck_daemon_main *main_of(struct ck_daemon *daemon)
@@ -349,10 +349,10 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the cache") : 0;
 }
 
-/* ---- the way in ------------------------------------------------------------------------------ */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* the directory must be there before the process is confined to it; the cache checks what it
- * finds */
+/* The directory must exist before the process is confined to it. The cache checks its owner and
+ * mode. */
 static int make_state_dir(const char *path, struct ck_error *err)
 {
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -360,8 +360,8 @@ static int make_state_dir(const char *path, struct ck_error *err)
 	return 0;
 }
 
-/* asked before the simulator takes its place in it, which would only find that somebody listens
- * there */
+/* Ask before the simulator starts: its socket is in this directory, and its error would only say
+ * that another process listens there. */
 static int check_owner(const char *path, struct ck_error *err)
 {
 	CK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -395,7 +395,7 @@ static int take_sockets(struct ck_daemon_main *m)
 	return r;
 }
 
-/* a path that cannot be right is not waited for */
+/* do not wait for a runtime at a path that is not a socket */
 static int check_runtime(const char *path, struct ck_error *err)
 {
 	struct stat st;
@@ -410,7 +410,8 @@ static void odd_plugin(enum ck_log_level level, const char *text, void *userdata
 	ck_log(level, "%s", text);
 }
 
-/* while there are paths: which are launched, and where others find us */
+/* Find the plugins to launch and check the directory of the socket, while the process may still
+ * open any path. */
 static int find_plugins(struct ck_daemon_main *m, struct ck_error *err)
 {
 	const struct ck_conf_nri *nri = &m->daemon.conf.nri;
@@ -439,13 +440,13 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 		r = check_runtime(conf->runtime, err);
 	if (r >= 0)
 		r = find_plugins(m, err);
-	if (r >= 0) /* plugins need one that may still exec */
+	if (r >= 0) /* a confined process cannot exec plugins */
 		r = ck_launcher_start(m->plugins.items, m->plugins.n, &m->launcher, err);
 	if (r >= 0)
 		r = ck_loop_init(&daemon->loop, err);
 	if (r >= 0)
 		r = add_signals(m, err);
-	/* the first timer reads the boot id, for which a confined process might lack the path */
+	/* The first timer reads the boot id, which a confined process may not be able to. */
 	if (r >= 0)
 		r = ck_loop_timer(&daemon->loop, &m->start_timer,
 				  ck_loop_now() + conf->start_timeout, start_expired, m);
@@ -465,7 +466,8 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	return r;
 }
 
-/* what is still being made becomes lost, and is found again by the next start (K8, K25) */
+/* Creations that are still under way become lost. The next start looks for their results (K8,
+ * K25). */
 static void end(struct ck_daemon_main *m)
 {
 	struct ck_daemon *daemon = &m->daemon;
@@ -487,7 +489,7 @@ static void end(struct ck_daemon_main *m)
 		ck_loop_flush(&daemon->loop);
 	sd_event_source_disable_unref(m->cache_source);
 	if (daemon->cache)
-		/* plugins' last events are not noted any more */
+		/* before plugins end: the cache records none of their last events */
 		ck_cache_close(CK_TAKE(daemon->cache), NULL);
 	ck_plugging_free(daemon->plugging);
 	ck_consulted_forget(daemon);
@@ -517,7 +519,7 @@ int main(int argc, char **argv)
 	if (ck_conf_init(&m.daemon.conf, &err) < 0 ||
 	    ck_conf_args(&m.daemon.conf, argc, argv, ck_simulator_check, &args) < 0)
 		return EXIT_USAGE;
-	/* by itself it rises to the longest list, and what that took is never given back */
+	/* by itself the threshold rises to the longest list, and that memory is never given back */
 	mallopt(M_MMAP_THRESHOLD, CK_MAP_FROM);
 	if (args.check || args.print) {
 		ck_conf_fini(&m.daemon.conf);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The metrics socket. The text is made when somebody connects, handed to the kernel in one call,
- * and the connection is closed: a socket's buffer holds 208 KiB, the text takes a tenth of that, so
- * nobody's reading is waited for and nothing is kept. Should it not fit it is cut, and the last
- * line, which says that it is whole, is missing.
+ * The metrics socket. When a client connects, the text is made and written in one call, and the
+ * connection is closed. The buffer of a socket has 208 KiB and the text takes a tenth of that, so
+ * the daemon does not wait for the client and keeps nothing. A text that did not fit would be cut,
+ * and would lack its last line.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ struct ck_metrics_server {
 	struct ck_cache *cache;
 	struct ck_process process;
 	struct ck_acceptor *acceptor;
-	char *path; /* once it is ours */
+	char *path; /* set once the socket is bound */
 };
 
 static void accepted(int fd, void *userdata)

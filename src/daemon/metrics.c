@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of the metrics. Every series exists from the first scrape on, if need be with the value
- * 0, so that rate() misses nothing. Label values come from our own tables. Numbers are printed as
- * integers, also the digits of a fraction, so no locale can put a comma into them.
+ * The text of the metrics. Every series exists from the first scrape on, if only with the value 0,
+ * so that rate() misses nothing. Label values come from tables in this program. The digits of a
+ * fraction are printed as an integer, so no locale can put a comma into a number.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@
 
 #define LINE_MAX_LEN 512u /* of one line; the longest help has about 150 bytes */
 
-/* Upper bounds. A kubelet's create ends after 120 or 240 s, crikeepd's after 900 s, crictl's after
- * 2 s. A hand-over takes 1 ms. */
+/* Upper bounds. The deadline of a create is 120 or 240 s in a kubelet, 900 s in crikeepd, 2 s in
+ * crictl. A hand-over takes 1 ms. */
 static const struct {
 	uint64_t ms;
 	const char *le;
@@ -37,7 +37,7 @@ void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns)
 	size_t i = 0;
 	while (i < CK_COUNT(bounds) && ns > bounds[i].ms * CK_NS_PER_MS)
 		i++;
-	if (i < CK_COUNT(bounds)) /* else: only in +Inf, which is the count */
+	if (i < CK_COUNT(bounds)) /* else it is only in +Inf, which is the count */
 		histogram->bucket[i]++;
 	histogram->count++;
 	histogram->sum_ns += ns;
@@ -57,7 +57,7 @@ size_t ck_metrics_method(const struct ck_cri_method *method)
 
 struct text {
 	struct ck_bytes bytes;
-	bool failed; /* out of memory: do not send half a text */
+	bool failed; /* out of memory: half a text must not be sent */
 };
 
 static void CK_PRINTF(2, 3) put(struct text *text, const char *fmt, ...)
@@ -140,7 +140,7 @@ static void put_histograms(struct text *text, const char *name, const char *help
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-/* @acts: only calls that are not simply passed on */
+/* @acts: only methods that are not simply passed on */
 static void put_routes(struct text *text, const char *name, const char *help, bool acts,
 		       const uint64_t values[CK_METRIC_METHODS])
 {

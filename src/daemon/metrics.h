@@ -2,9 +2,9 @@
 #ifndef CK_DAEMON_METRICS_H
 #define CK_DAEMON_METRICS_H
 /*
- * What is counted, and its text in Prometheus' exposition format (0.0.4), handed to whoever
- * connects to the metrics socket and closed after it. Names end in base units; labels are closed
- * sets, never ids or names of pods. crikeepd(8) lists them.
+ * The metrics, and their text in Prometheus' exposition format (0.0.4). Each connection to the
+ * metrics socket gets one text. Names end in base units. Labels have values of closed sets, never
+ * ids or names of pods. crikeepd(8) lists the metrics.
  */
 #include "src/daemon/conf/conf.h"
 #include "src/rpc/connection.h"
@@ -17,20 +17,20 @@ struct ck_histogram { /* of seconds; buckets in metrics.c */
 };
 void ck_histogram_add(struct ck_histogram *histogram, uint64_t ns);
 
-/* more than the table has; the last one counts what is not in the table */
+/* at least one more than the table has: the last one counts methods that are not in it */
 #define CK_METRIC_METHODS 64u
 
-struct ck_metrics { /* zeroed; counted by whoever does it */
+struct ck_metrics { /* zeroed; the files that do the work count here */
 	/* by method: ck_metrics_method() */
-	uint64_t calls[CK_METRIC_METHODS];         /* crikeepd_calls_total{rpc} */
+	uint64_t calls[CK_METRIC_METHODS];          /* crikeepd_calls_total{rpc} */
 	uint64_t refused_hidden[CK_METRIC_METHODS]; /* crikeepd_hidden_refused_total{rpc} */
-	uint64_t filtered[CK_METRIC_METHODS];      /* crikeepd_filtered_items_total{rpc} */
-	/* crikeepd_call_errors_total{rpc}: answered by us with an error */
+	uint64_t filtered[CK_METRIC_METHODS];       /* crikeepd_filtered_items_total{rpc} */
+	/* crikeepd_call_errors_total{rpc}: errors of our own */
 	uint64_t errors[CK_METRIC_METHODS];
 	/* creates, by kind */
 	/* crikeepd_creates_total{kind}: calls that were sent to the runtime */
 	uint64_t creates[3];
-	uint64_t answered[3];       /* crikeepd_answers_total{kind}: creates answered with an id */
+	uint64_t answered[3]; /* crikeepd_answers_total{kind}: creates answered with an id */
 	/* crikeepd_create_wait_seconds{kind}: from the request to its answer */
 	struct ck_histogram wait[3];
 	/* crikeepd_delivery_seconds{kind}: from the runtime's answer to its hand-over */
@@ -38,32 +38,32 @@ struct ck_metrics { /* zeroed; counted by whoever does it */
 	/* connections */
 	/* crikeepd_clients_total, crikeepd_clients_refused_total (peer uid) */
 	uint64_t clients_total, clients_refused;
-	uint64_t clients;                        /* gauge crikeepd_clients */
+	uint64_t clients; /* gauge crikeepd_clients */
 	/* ..._total, ..._total, gauge crikeepd_upstream_up */
 	uint64_t upstream_connects, upstream_failures, upstream_up;
-	uint64_t uid_conflicts;                  /* crikeepd_uid_conflicts_total (K26) */
+	uint64_t uid_conflicts; /* crikeepd_uid_conflicts_total (K26) */
 	/* crikeepd_events_total{what="sent"|"hidden"|"made"} */
 	uint64_t events_sent, events_hidden;
 	uint64_t events_made;
-	/* crikeepd_nri_refused_total{kind}: creates plugins did not agree to */
+	/* crikeepd_nri_refused_total{kind}: creates that plugins refused */
 	uint64_t nri_refused[3];
-	struct ck_nri *nri;                      /* asked for its plugins; NULL: NRI is off */
+	struct ck_nri *nri; /* for its plugins; NULL: NRI is off */
 	/* crikeepd_clients_cut_total: over client_memory */
 	uint64_t clients_cut;
 };
 size_t ck_metrics_method(const struct ck_cri_method *method); /* NULL: not in the table */
 
 /*
- * ck_metrics_print - the daemon's metrics; @cache not NULL: its entries, counters, age of what is
- * stuck, sizes, degraded (names begin with crikeep_); @process not NULL: memory, descriptors,
- * times. Its last line is CK_METRICS_END. To be freed; NULL: out of memory
+ * ck_metrics_print - the daemon's metrics. With @cache also its entries, counters, ages, sizes and
+ * whether it is degraded, with names in crikeep_. With @process also memory, descriptors and times.
+ * The last line is CK_METRICS_END. To be freed; NULL: out of memory
  */
 struct ck_process;
 char *ck_metrics_print(const struct ck_metrics *metrics, struct ck_cache *cache,
 		       const struct ck_process *process);
 
-/* The socket. Whoever may connect (by the file's mode) gets one text and the end; nobody's reading
- * is waited for. */
+/* The socket. A client that the mode of the file admits gets one text, and the connection ends. The
+ * daemon never waits for a client to read. */
 struct ck_metrics_server;
 /* ck_metrics_serve - at conf->metrics, before the process is confined. @metrics, @cache: borrowed.
  * 0, -CK_EIO, -CK_ENOMEM */

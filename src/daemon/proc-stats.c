@@ -11,7 +11,7 @@
 #include "src/base/mem.h"
 #include "src/daemon/proc-stats.h"
 
-/* of the listing itself: "." and "..", and the descriptor it reads from, which nobody else needs */
+/* entries of the listing that do not count: ".", "..", and the descriptor of the listing itself */
 #define OWN_FDS 3u
 
 static uint64_t clock_ns(clockid_t id)
@@ -28,8 +28,8 @@ static size_t read_start(int fd, char *buf, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* field 22 of /proc/self/stat, in ticks since boot. The name, in brackets, may hold anything:
- * fields count from its end */
+/* field 22 of /proc/self/stat, in ticks since boot. The name, in brackets, may have blanks and
+ * brackets in it, so the fields are counted from its end. */
 static uint64_t started(void)
 {
 	char buf[1024];

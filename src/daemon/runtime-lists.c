@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both whole lists of the runtime, one after the other, for the cache to compare with what it
- * believes (K24 to K27). */
+/* Both whole lists of the runtime, one after the other. The cache compares its entries with them
+ * (K24 to K27). */
 #include "cache/request/redact.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -12,7 +12,7 @@ struct ck_reconcile {
 	struct ck_daemon *daemon;
 	ck_reconciled_fn *done;
 	const struct ck_cri_method *method; /* of the list under way */
-	struct ck_view *view;               /* begun before it was asked for */
+	struct ck_view *view;               /* begun before the question */
 	struct ck_unary_call *rpc;
 };
 
@@ -44,7 +44,7 @@ static int take_list(struct ck_reconcile *reconcile, struct ck_unary_reply *repl
 {
 	struct ck_objects objects = { 0 };
 	char why[CK_TEXT_MAX + 1];
-	/* the reason goes to the log, and may quote anybody's request */
+	/* the reason is logged, and may repeat secrets of a request */
 	if (reply->status.code != CK_GRPC_OK) {
 		ck_redact(reply->status.message ? reply->status.message : "no reason given",
 			  reconcile->method->kind, NULL, 0, why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The side of the clients: who may connect, what a call must look like, its request gathered, its
- * answer sent. What the call is about is its method's business.
+ * The side of the clients: who may connect, what a call must look like, reading its request,
+ * sending its answer. The other call files do what the method asks for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void drop_request(struct ck_call *call)
 
 void ck_call_detach(struct ck_call *call)
 {
-	drop_request(call); /* it was sent, and nobody is left for whom it would be sent again */
+	drop_request(call); /* it was sent, and is not sent again without a client */
 	call->client->held -= call->headers_size + sizeof(*call);
 	call->client = NULL;
 }
@@ -158,7 +158,7 @@ bool ck_call_guard(struct ck_call *call)
 		call->request = rewritten;
 		return true;
 	}
-	if (r == CK_IDS_HIDDEN) { /* in the words of a runtime that has never heard of it */
+	if (r == CK_IDS_HIDDEN) { /* like a runtime that does not know the id */
 		call->daemon->metrics.refused_hidden[ck_metrics_method(call->method)]++;
 		ck_call_answer(call, CK_GRPC_NOT_FOUND,
 			       call->method->kind == CK_SANDBOX
@@ -173,9 +173,9 @@ bool ck_call_guard(struct ck_call *call)
 	return false;
 }
 
-/* ---- a request, gathered --------------------------------------------------------------------- */
+/* ---- reading a request ----------------------------------------------------------------------- */
 
-/* -CK_ETOOBIG: it has too much open */
+/* -CK_ETOOBIG: the calls of this client hold too much memory */
 static int enough(const struct ck_peer *client, struct ck_error *err)
 {
 	size_t max = client->daemon->conf.client_memory;
@@ -192,7 +192,7 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 	struct ck_peer *client = call->client;
 	struct ck_error err = { 0 };
 	size_t used, before = call->reader.message.len;
-	if (call->pass.stream) { /* passed on as it comes; given back when it is written on */
+	if (call->pass.stream) { /* passed on; the window grows when the bytes are written */
 		int r = ck_pass_more(call, bytes, n, &err);
 		if (r >= 0)
 			r = enough(client, &err);
@@ -220,7 +220,7 @@ static void call_data(struct ck_h2_stream *stream, const unsigned char *bytes, s
 		call->whole = true;
 		call->request = call->reader.message;
 		call->reader.message = (struct ck_bytes){ 0 };
-		return; /* it is acted on at the end of the stream */
+		return; /* the rest is done at the end of the stream */
 	}
 	if (r == 0)
 		return;
@@ -272,7 +272,7 @@ static const struct ck_h2_handler call_handler = {
 	.closed = call_closed,
 };
 
-/* ---- its beginning --------------------------------------------------------------------------- */
+/* ---- the beginning of a call ----------------------------------------------------------------- */
 
 static int keep_headers(struct ck_call *call, const struct ck_h2_header *headers, size_t n)
 {
@@ -289,7 +289,7 @@ static int keep_headers(struct ck_call *call, const struct ck_h2_header *headers
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_h2_header *h = &headers[i];
 		if (ck_h2_find(h, 1, "grpc-accept-encoding"))
-			continue; /* the answer is taken apart: it must not come compressed */
+			continue; /* the answer is parsed, so it must not be compressed */
 		struct ck_h2_header *to = &call->headers[call->headers_n++];
 		*to = (struct ck_h2_header){ text, text + h->name_len, h->name_len, h->value_len };
 		memcpy(text, h->name, h->name_len);
@@ -327,7 +327,7 @@ static bool starts_with(const struct ck_h2_header *header, const char *prefix)
 	return header && header->value_len >= len && !memcmp(header->value, prefix, len);
 }
 
-/* a request that is no gRPC call is answered in HTTP's words */
+/* A request that is not a gRPC call gets a status of HTTP. */
 static void refuse_http(struct ck_call *call, const char *status)
 {
 	const struct ck_h2_header answered[] = { { ":status", status, sizeof(":status") - 1,
@@ -356,7 +356,7 @@ static void call_headers(struct ck_h2_stream *stream, const struct ck_h2_header 
 	uint64_t ns = 0;
 	(void)stream;
 	if (call->began)
-		return; /* trailers of a request mean nothing in gRPC */
+		return; /* gRPC has no trailers in a request */
 	call->began = ck_loop_now();
 	if (!path || !ck_h2_is(ck_h2_find(headers, n, ":method"), "POST")) {
 		refuse_http(call, "405");
@@ -453,7 +453,7 @@ static const struct ck_connection_owner client_owner = {
 	.closed = client_closed,
 };
 
-/* may_connect - sockets have modes; this says besides which users, and names who was refused */
+/* The mode of the socket decides who can open it; socket.allow_uids decides whom we serve. */
 static bool may_connect(struct ck_daemon *daemon, int fd)
 {
 	struct ucred peer = { 0 };
@@ -531,6 +531,6 @@ void ck_listener_free(struct ck_listener *listener)
 	struct ck_peer *client;
 	DL_FOREACH (listener->clients, client)
 		ck_connection_end(client->conn, "crikeepd ends");
-	ck_loop_flush(&listener->daemon->loop); /* their calls hear it, and go */
+	ck_loop_flush(&listener->daemon->loop); /* ends their calls */
 	free(listener);
 }

@@ -26,7 +26,7 @@
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
-/* nobody else than root and @trusted may write to it */
+/* true: only root and @trusted may write to it */
 static bool is_safe(const struct stat *st, uid_t trusted)
 {
 	return (st->st_uid == 0 || st->st_uid == trusted) && !(st->st_mode & (S_IWGRP | S_IWOTH));
@@ -81,7 +81,7 @@ static int find_program(struct ck_error *err)
 static void exec_program(int program, int fd, const char *const *argv)
 {
 	char text[CK_ERROR_TEXT];
-	/* both aside first: either may have the other's place */
+	/* move both away first: either may have the number 3 */
 	program = fcntl(program, F_DUPFD_CLOEXEC, PARENT_FD + 1);
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, PARENT_FD + 1);
 	if (program >= 0 && dup2(fd, PARENT_FD) >= 0) {

@@ -685,7 +685,7 @@ static void *waiting_main(void *userdata)
 	return read(*(int *)userdata, &byte, 1) < 0 ? userdata : NULL;
 }
 
-/* the simulator and the launcher, forked before, are told by the kernel in our name */
+/* the launcher, which is forked before, gets a signal from the kernel (PR_SET_PDEATHSIG) */
 static void children_hear_of_its_end(void **state)
 {
 	const struct place *p = *state;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crikeepd's command line: options for keys that are changed often, made from the table of keys,
- * and
- * --set for every key. */
+ * and --set for every key. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -123,7 +122,7 @@ static void say_odd(const char *text, void *userdata)
 	fprintf(stderr, "crikeepd: warning: %s\n", text);
 }
 
-/* with the name of the key, as all errors of a value */
+/* the error names the origin and the key, like all errors of a value */
 static int check_simulator(struct parsing *parsing)
 {
 	const struct ck_conf *conf = parsing->conf;
@@ -137,7 +136,7 @@ static int check_simulator(struct parsing *parsing)
 		       shown);
 }
 
-/* --check-config, --print-config. What is odd is told here, or by the daemon's log later */
+/* --check-config, --print-config. Warnings are printed here, or logged when the daemon starts. */
 static int show(struct parsing *parsing)
 {
 	const struct ck_conf *conf = parsing->conf;

@@ -34,10 +34,10 @@ struct ck_conf_key {
 	size_t offset; /* in struct ck_conf */
 	/* default of spans, sizes, modes, words, booleans; limits of the first two */
 	uint64_t number, least, most;
-	const char *text;                 /* default of the others; NULL: made in keys.c */
-	const struct ck_conf_word *words; /* up to one without a word */
+	const char *text; /* default of the others; NULL: see ck_conf_key_default() */
+	const struct ck_conf_word *words; /* the last one has no word */
 	bool reload;                      /* may change while the daemon runs */
-	/* on the command line, "ttl", "SPAN"; NULL: by --set only. A flag without an argument means
+	/* the option, "ttl", "SPAN"; NULL: only --set. An option without an argument means
 	 * "true" */
 	const char *flag, *arg;
 	const char *help; /* one line */
@@ -49,40 +49,40 @@ struct ck_conf_setting { /* of the command line */
 
 extern const struct ck_conf_key ck_conf_keys[CK_CONF_KEYS];
 
-/* ck_conf_remember - one setting of the command line, for ck_conf_layers() */
+/* ck_conf_remember - keep one setting of the command line for ck_conf_layers() */
 int ck_conf_remember(struct ck_conf *conf, const char *key, const char *value, const char *origin,
 		     struct ck_error *err);
-/* ck_conf_layers - above the defaults: the file, if there is one, then what was remembered */
+/* ck_conf_layers - set the keys of the file, if there is one, then those of the command line */
 int ck_conf_layers(struct ck_conf *conf, struct ck_error *err);
 
-/* ck_conf_origin - where the key's value comes from: "FILE:12", "--ttl", "default" */
+/* ck_conf_origin - the origin of a key's value: "FILE:12", "--ttl", "default" */
 const char *ck_conf_origin(const struct ck_conf *conf, const char *name);
 /* ck_conf_key_find - NULL: no such key */
 const struct ck_conf_key *ck_conf_key_find(const char *name);
 /* ck_conf_key_unknown - "no such key; did you mean 'cache.ttl'?" */
 int ck_conf_key_unknown(const char *name, const char *origin, struct ck_error *err);
 bool ck_conf_key_is_list(const struct ck_conf_key *key);
-/* ck_conf_key_set - the key's value is @items; exactly one where it is no list. @origin: copied */
+/* ck_conf_key_set - set the value to @items, which is one item unless the key is a list. @origin is
+ * copied */
 int ck_conf_key_set(struct ck_conf *conf, const struct ck_conf_key *key, const char *const *items,
 		    size_t n, const char *origin, struct ck_error *err);
 int ck_conf_key_default(struct ck_conf *conf, const struct ck_conf_key *key, struct ck_error *err);
 /* ck_conf_key_print - the value as YAML, appended. 0, -CK_ENOMEM */
 int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
 		      struct ck_bytes *out);
-/* ck_conf_key_free - what the value holds, not the origin */
+/* ck_conf_key_free - free the value, but not the origin */
 void ck_conf_key_free(struct ck_conf *conf, const struct ck_conf_key *key);
-/* ck_conf_key_swap - @a and @b exchange values and origins; of keys that may change while the
- * daemon runs */
+/* ck_conf_key_swap - exchange the values and origins of a key that may change at run time */
 void ck_conf_key_swap(struct ck_conf *a, struct ck_conf *b, const struct ck_conf_key *key);
 void *ck_conf_key_at(const struct ck_conf *conf, const struct ck_conf_key *key); /* the value */
-/* ck_conf_shown - a value, cut and made safe, for an error. Return: @buf (CK_CONF_SHOWN bytes) */
+/* ck_conf_shown - a value for an error text, cut and safe. Return: @buf (CK_CONF_SHOWN bytes) */
 #define CK_CONF_SHOWN 64u
 const char *ck_conf_shown(const char *value, char *buf);
 
-#define CK_CONF_UNIX "unix://" /* a runtime begins with one of these */
+#define CK_CONF_UNIX "unix://" /* a runtime begins with this or CK_CONF_SIM */
 #define CK_CONF_SIM  "sim:"
 
-extern const struct ck_conf_unit { /* of sizes, largest first, to that of one byte */
+extern const struct ck_conf_unit { /* of sizes, the largest first; the last one is a byte */
 	const char *name;
 	uint64_t bytes;
 } ck_conf_units[];

@@ -2,9 +2,9 @@
 #ifndef CK_DAEMON_CONF_CONF_H
 #define CK_DAEMON_CONF_CONF_H
 /*
- * What crikeepd was told: defaults, below crikeep.yaml, below the command line. crikeep.yaml(5) is
- * the reference; each key is one line of the table in conf.c. A wrong key or value names file, line
- * and key; nothing is guessed.
+ * The configuration of crikeepd: defaults, then crikeep.yaml, then the command line; the later
+ * value counts. crikeep.yaml(5) is the reference. Each key is one entry of the table in keys.c. The
+ * error of a wrong key or value names the file, the line and the key.
  */
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,22 +16,22 @@
 #define CK_CONF_PATH "/etc/crikeep/crikeep.yaml"
 #define CK_CONF_KEYS 36u
 
-struct ck_conf_nri { /* plugins: as in struct ck_nri_options, but for the first three paths */
+struct ck_conf_nri { /* plugins: as in struct ck_nri_options, except for the paths */
 	bool enabled;
-	char *socket;     /* plugins dial it; "": none may */
-	char *plugin_dir; /* plugins that are launched; "": none */
+	char *socket;     /* plugins connect to it; "": none can */
+	char *plugin_dir; /* of plugins to launch; "": none */
 	char *config_dir; /* their drop-in files */
 	uint64_t registration_timeout, request_timeout;
 	uint64_t late_max; /* 0: an overdue plugin is disconnected at once */
 	enum ck_nri_policy policy;
 	char **policies; /* "NAME=POLICY", NULL-terminated: ck_conf_policy() */
 	enum ck_nri_adjust adjust;
-	uint64_t evict_grace; /* of a container a plugin wants stopped */
+	uint64_t evict_grace; /* for a container that a plugin wants stopped */
 };
 
-/* zeroed, then ck_conf_init(); ck_conf_fini(). Strings are its own; paths without "unix://" */
+/* zeroed, then ck_conf_init(); ck_conf_fini(). It owns its strings; paths lack "unix://" */
 struct ck_conf {
-	char *file; /* where it was read, or would be; NULL: none was asked for */
+	char *file; /* the path, even if there is no file; NULL: none is read */
 	/* sockets */
 	char *runtime;    /* path of the runtime's socket; NULL if it is the simulator */
 	char *simulator;  /* its parameters, which only crikeep-sim knows; NULL: a real runtime */
@@ -39,9 +39,9 @@ struct ck_conf {
 	char *unfiltered; /* for node agents; "" : none */
 	char *metrics;    /* "" : none */
 	mode_t socket_mode;
-	char *socket_group; /* as it was written; "" : as it is */
-	gid_t socket_gid;   /* of that group; (gid_t)-1: as it is */
-	uid_t *allow_uids;  /* who may connect; default: 0 and the daemon's own */
+	char *socket_group; /* as it was written; "" : the group of the process */
+	gid_t socket_gid;   /* of that group; (gid_t)-1: of the process */
+	uid_t *allow_uids;  /* users that may connect; default: 0 and that of the process */
 	size_t allow_uids_n;
 	/* the cache: as in struct ck_options */
 	char *state_dir;
@@ -53,19 +53,19 @@ struct ck_conf {
 	bool compare_sandbox_config;
 	struct ck_conf_nri nri;
 	/* the daemon */
-	uint64_t start_timeout; /* for the runtime to answer at start */
-	uint64_t stop_wait;     /* after SIGTERM creations in flight are waited for */
-	size_t list_max;        /* longest message that is taken apart, creates excepted */
-	size_t client_memory;   /* held for one client */
+	uint64_t start_timeout; /* for the runtime to answer at the start */
+	uint64_t stop_wait;     /* for creations under way, after SIGTERM */
+	size_t list_max;        /* the longest message that is parsed, except creates */
+	size_t client_memory;   /* the most that is held for one client */
 	bool confine;           /* drop capabilities, seccomp, Landlock */
 	enum ck_log_level log_level;
 	enum ck_log_target log_target;
-	/* where all this comes from */
+	/* the origin of all this */
 	bool file_must_exist; /* --config */
 	bool file_read;
-	bool confined;               /* this process can no longer look up names of groups */
+	bool confined;               /* the process can no longer look up names of groups */
 	char *origins[CK_CONF_KEYS]; /* of each key: "FILE:12", "--ttl"; NULL: the default */
-	/* the command line's, in order: ck_conf_again() needs them */
+	/* the settings of the command line, in order, for ck_conf_again() */
 	struct ck_conf_setting *settings;
 	size_t settings_n;
 };
@@ -80,35 +80,36 @@ int ck_conf_file(struct ck_conf *conf, const char *path, const char *text, size_
  * instead of file and line */
 int ck_conf_set(struct ck_conf *conf, const char *key, const char *value, const char *origin,
 		struct ck_error *err);
-/* ck_conf_check - what only the whole tells: two sockets at one path, no room for one list ...
- * @warn (may be NULL) is called for what is odd. 0, or -CK_EINVAL: text as from ck_conf_file() */
+/* ck_conf_check - rules between keys: two sockets must not have one path, a list must fit into
+ * client_memory ... @warn (may be NULL) is called for values that are allowed but odd. 0, or
+ * -CK_EINVAL: text as from ck_conf_file() */
 typedef void ck_conf_warn_cb(const char *text, void *userdata);
 int ck_conf_check(const struct ck_conf *conf, ck_conf_warn_cb *warn, void *userdata,
 		  struct ck_error *err);
-/* ck_conf_again - SIGHUP: @fresh, zeroed, is made as @conf was: defaults, the file as it is now,
- * the same command line, checks. ck_conf_fini(@fresh) in any case */
+/* ck_conf_again - for SIGHUP: fill @fresh, which is zeroed, from the defaults, the file as it is
+ * now, and the same command line, and check it. ck_conf_fini(@fresh) in any case */
 int ck_conf_again(const struct ck_conf *conf, struct ck_conf *fresh, ck_conf_warn_cb *warn,
 		  void *userdata, struct ck_error *err);
-/* ck_conf_reload - takes over from @fresh what may change while it runs; @fixed is called for each
- * key that differs and may not */
+/* ck_conf_reload - take the keys that may change at run time from @fresh. @fixed is called for each
+ * other key that differs */
 void ck_conf_reload(struct ck_conf *conf, struct ck_conf *fresh,
 		    void (*fixed)(const char *key, void *userdata), void *userdata);
-/* ck_conf_policy - an item of nri.policies: what it says, and how long its name is; 0: it is
- * none */
+/* ck_conf_policy - the policy in an item of nri.policies, and the length of its name; 0: not a
+ * valid item */
 enum ck_nri_policy ck_conf_policy(const char *item, size_t *ret_name_len);
-/* ck_conf_print - the whole as crikeep.yaml, defaults included; to be freed; NULL: out of memory */
+/* ck_conf_print - all keys as crikeep.yaml, also defaults. To be freed; NULL: out of memory */
 char *ck_conf_print(const struct ck_conf *conf);
 
-struct ck_args {    /* what main() does beside */
-	bool check; /* --check-config, which has been done */
-	bool print; /* --print-config, the same */
+struct ck_args {
+	bool check; /* --check-config was given, and is done */
+	bool print; /* --print-config was given, and is done */
 };
-/* says what is wrong in the parameters of the simulator: 0, -CK_EINVAL, -CK_EIO, -CK_ENOMEM */
+/* checks the parameters of the simulator: 0, -CK_EINVAL, -CK_EIO, -CK_ENOMEM */
 typedef int ck_conf_simulator_cb(const char *parameters, struct ck_error *err);
-/* ck_conf_args - the command line: reads the file, then what stands above it, checks the whole, and
- * does what --check-config and --print-config ask for. 0, or -CK_EINVAL, -CK_ENOMEM after one line
- * on standard error. --help, --version, and with status 2 what is no option of ours, end the
- * process. @conf: after ck_conf_init() */
+/* ck_conf_args - read the file and the command line, check the result, and do what --check-config
+ * and --print-config ask for. @conf: after ck_conf_init(). 0, or -CK_EINVAL, -CK_ENOMEM after one
+ * line on standard error. --help and --version end the process, and so does an unknown option, with
+ * status 2 */
 int ck_conf_args(struct ck_conf *conf, int argc, char **argv, ck_conf_simulator_cb *check_simulator,
 		 struct ck_args *ret_args);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration as crikeep.yaml, so that reading it again gives the same; and what else goes by
- * the types of keys. */
+/* The configuration as crikeep.yaml, which gives the same values when it is read again; and other
+ * functions that depend on the types of keys. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ const char *ck_conf_print_size(uint64_t bytes, char *buf)
 	return buf;
 }
 
-/* a scalar of YAML: as it is where that can mean nothing else */
+/* a scalar of YAML; with quotes, unless it has only one meaning without them */
 static int print_text(const char *s, struct ck_bytes *out)
 {
 	static const char plain[] =
@@ -117,13 +117,13 @@ int ck_conf_key_print(const struct ck_conf *conf, const struct ck_conf_key *key,
 	return -CK_EINVAL;
 }
 
-/* the section's headline, if @key is the first of it; then the key's name, as deep as it stands */
+/* the name of the section, if @key is its first, and the name of the key, indented */
 static int print_name(const struct ck_conf_key *key, struct ck_bytes *out)
 {
 	const char *dot = strchr(key->name, '.');
 	size_t section = dot ? (size_t)(dot - key->name) : 0;
 	int r = 0;
-	/* no section comes first in the table */
+	/* the table begins with keys that are not in a section */
 	if (dot && strncmp(key[-1].name, key->name, section + 1) != 0) {
 		r = ck_bytes_add(out, key->name, section);
 		r = r ? r : ck_bytes_add_text(out, ":\n");
@@ -201,7 +201,7 @@ static void swap(void *a, void *b, size_t size)
 void ck_conf_key_swap(struct ck_conf *a, struct ck_conf *b, const struct ck_conf_key *key)
 {
 	static const size_t sizes[] = {
-		/* of what may change while the daemon runs */
+		/* the types of keys that may change at run time */
 		[CK_CONF_SPAN] = sizeof(uint64_t),
 		[CK_CONF_SIZE] = sizeof(size_t),
 		[CK_CONF_WORD] = sizeof(int),

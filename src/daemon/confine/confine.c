@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order matters: Landlock opens paths, groups and the bounding set need capabilities, and the
- * filter forbids all of it.
+ * The order matters: Landlock opens paths, setting groups and the bounding set needs capabilities,
+ * and the filter of seccomp forbids all of this.
  *
- * The daemon stays uid 0, because the runtime's socket is root's and is connected to again whenever
- * the runtime restarts; without capabilities that uid is an owner of files and no more. Root's
- * files stay readable for it: Landlock closes those.
+ * The daemon stays uid 0. The socket of the runtime belongs to root, and the daemon connects to it
+ * again when the runtime restarts. Without capabilities, uid 0 is only an owner of files. Landlock
+ * keeps the daemon from reading other files of root.
  */
 #include <errno.h>
 #include <grp.h>
@@ -22,11 +22,11 @@
 #include "src/daemon/confine/confine-int.h"
 #include "src/daemon/confine/confine.h"
 
-/* A filter and capabilities are a thread's own: another thread would stay free. */
+/* A filter and capabilities belong to one thread. Another thread would not be confined. */
 static int be_alone(struct ck_error *err)
 {
 	struct stat st;
-	/* itself, its parent, one thread; without /proc: believed */
+	/* ".", ".." and one thread; without /proc it is not checked */
 	bool alone = stat("/proc/self/task", &st) < 0 || st.st_nlink == 3;
 #ifdef CK_SANITIZERS /* TSan has a thread of its own after a fork */
 	alone = true;
@@ -36,7 +36,7 @@ static int be_alone(struct ck_error *err)
 			       (unsigned long)st.st_nlink - 2);
 }
 
-/* CAP_CHOWN goes, and sockets may be made later: an owner may give a file to a group he is in. */
+/* Sockets may be made after CAP_CHOWN is gone. An owner may give a file to one of his groups. */
 static int join_group(gid_t gid, struct ck_error *err)
 {
 	int n = getgroups(0, NULL);
@@ -52,13 +52,13 @@ static int join_group(gid_t gid, struct ck_error *err)
 	if (n < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "read the groups");
 	groups[n] = gid;
-	/* not root: what it may not give its sockets to, it could not before either */
+	/* a process that is not root could not do it before either */
 	return setgroups((size_t)n + 1, groups) < 0 && errno != EPERM
 		       ? ck_fail_errno(err, CK_EIO, errno, "join the group")
 		       : 0;
 }
 
-/* memory holds requests, and those hold secrets */
+/* requests in memory contain secrets */
 static int keep_memory_private(struct ck_error *err)
 {
 	if (setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }) < 0)
@@ -76,7 +76,7 @@ int ck_confine(const struct ck_conf *conf, char *ret_text, size_t size, struct c
 		snprintf(ret_text, size, "not confined");
 		return 0;
 	}
-	tzset(); /* reads a file, once */
+	tzset(); /* reads a file, which is not possible later */
 	int r = be_alone(err);
 	if (r >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1L, 0L, 0L, 0L) < 0)
 		r = ck_fail_errno(err, CK_EIO, errno, "forbid new privileges");

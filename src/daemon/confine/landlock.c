@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock: which paths are left. All rights the kernel knows are taken, and some given back below
- * a few paths. It does not look at descriptors opened before, nor at connecting to a socket by its
- * path. Signals to others are the filter's business: as a scope of Landlock's they would take in
- * the one that tells our children of our end (PR_SET_PDEATHSIG).
- * Source: Documentation/userspace-api/landlock.rst; headers older than the kernel lack what is
- * defined here.
+ * Landlock: the paths that the daemon may use. All rights that the kernel knows are dropped, and
+ * some are allowed again below a few paths. Landlock affects neither descriptors that are already
+ * open nor connecting to a socket by its path. It has a scope for signals to other processes, but
+ * the filter of seccomp forbids these: the scope would also stop the signal that tells the launcher
+ * of the daemon's end (PR_SET_PDEATHSIG).
+ *
+ * Source: Documentation/userspace-api/landlock.rst. Old headers lack the constants below.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include "src/base/mem.h"
 #include "src/daemon/confine/confine-int.h"
 
-/* struct landlock_ruleset_attr as of ABI 6; older kernels take it as long as they read zeros */
+/* struct landlock_ruleset_attr of ABI 6; an older kernel accepts it if the new fields are 0 */
 struct ruleset {
 	uint64_t fs, net, scoped;
 };
@@ -41,7 +42,7 @@ struct landlock {
 	uint64_t handled;
 };
 
-/* what is not there needs no rule */
+/* a path that does not exist needs no rule */
 static int allow(const struct landlock *landlock, const char *path, uint64_t rights,
 		 struct ck_error *err)
 {
@@ -77,16 +78,16 @@ static int allow_socket(const struct landlock *landlock, const char *path, struc
 }
 
 /*
- * The configuration is read again on SIGHUP, and editors put a new file in the place of the old
- * one: so its directory. But not
- * /etc or another one that is everybody's: then it is the file, as it is now.
+ * The configuration is read again after SIGHUP, and editors replace the file by a new one. So the
+ * rule is for its directory, unless this is /etc or another one at the top, which many programs
+ * share. Then it is for the file as it is now.
  */
 static int allow_config(const struct landlock *landlock, const char *path, struct ck_error *err)
 {
 	if (!path)
 		return 0;
 	CK_AUTO_FREE char *real = realpath(path, NULL);
-	if (!real) /* gone again: nothing to read */
+	if (!real) /* the file is gone */
 		return 0;
 	CK_AUTO_FREE char *dir = directory_of(real);
 	if (!dir)
@@ -95,7 +96,7 @@ static int allow_config(const struct landlock *landlock, const char *path, struc
 	return allow(landlock, of_its_own ? dir : real, MAY_READ, err);
 }
 
-/* What the library reads when it opens the cache, and metrics of the process. */
+/* for the library when it opens the cache, and for the metrics of the process */
 static const char *const readable[] = {
 	"/dev/urandom",
 	"/proc/self",
@@ -107,7 +108,7 @@ static int allow_all(const struct landlock *landlock, const struct ck_conf *conf
 {
 	CK_AUTO_FREE char *state_dir = NULL;
 	CK_AUTO_CLOSE int fd = -1;
-	/* made if it is not there: its rule needs it */
+	/* created if necessary, because a rule needs it */
 	int r = ck_state_dir_open(conf->state_dir, true, &state_dir, &fd, err);
 	if (r >= 0)
 		r = allow(landlock, state_dir, MAY_WORK, err);
@@ -131,7 +132,7 @@ int ck_confine_paths(const struct ck_conf *conf, struct ck_error *err)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	if (abi <= 0)
 		return 0;
-	const char *notify = getenv("NOTIFY_SOCKET"); /* systemd's mostly is a path */
+	const char *notify = getenv("NOTIFY_SOCKET"); /* usually a path; "@..." is abstract */
 	struct ruleset attr = {
 		.fs = FS_ABI_1 | (abi >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) |
 		      (abi >= 3 ? FS_TRUNCATE : 0) | (abi >= 5 ? FS_IOCTL_DEV : 0),

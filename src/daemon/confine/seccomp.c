@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seccomp: which system calls are left. What is not named here fails with ENOSYS, as on an old
- * kernel, so that libraries go back to what they used before; what only somebody else's code in our
- * process would try ends it (SIGSYS). Calls are named by text: a name this machine or this
- * libseccomp does not know needs no rule.
+ * seccomp: the system calls that the daemon may use. Others fail with ENOSYS, as on an old kernel,
+ * so that libraries fall back to older calls. Calls that only injected code would try end the
+ * process (SIGSYS). The tables have the names of calls: a name that this machine or this libseccomp
+ * does not know needs no rule.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -139,7 +139,7 @@ static const char *const allowed[] = {
 	"sigaltstack",
 	"wait4",
 	"waitid",
-	/* time, and who we are */
+	/* time, and ids of this process */
 	"clock_getres",
 	"clock_gettime",
 	"clock_nanosleep",
@@ -284,7 +284,7 @@ static int rules(scmp_filter_ctx filter, uint32_t action, const char *const *cal
 	return r;
 }
 
-/* @call: allowed if its argument compares as @yes says, else @otherwise */
+/* @call: allowed if its argument compares as in @yes, and else @otherwise */
 static int either(scmp_filter_ctx filter, const char *call, struct scmp_arg_cmp yes,
 		  uint32_t otherwise, struct scmp_arg_cmp no)
 {
@@ -292,7 +292,7 @@ static int either(scmp_filter_ctx filter, const char *call, struct scmp_arg_cmp 
 	return r < 0 ? r : rule(filter, otherwise, call, &no, 1);
 }
 
-/* clone3 keeps its flags in memory, where no filter sees them: ENOSYS, and libc takes clone */
+/* The flags of clone3 are in memory, which a filter cannot read: with ENOSYS, libc uses clone. */
 static int rules_of_threads(scmp_filter_ctx filter)
 {
 #if defined(__s390__)
@@ -305,9 +305,9 @@ static int rules_of_threads(scmp_filter_ctx filter)
 		      SCMP_ACT_KILL_PROCESS, SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
 }
 
-/* Comparisons say their unused second datum, too: clang asks for it. */
+/* Comparisons have their unused second datum, because clang warns without it. */
 
-/* only to ourselves: abort() and raise() */
+/* only to this process: abort() and raise() */
 static int rules_of_signals(scmp_filter_ctx filter)
 {
 	static const char *const calls[] = { "kill", "tgkill" };
@@ -322,7 +322,7 @@ static int rules_of_signals(scmp_filter_ctx filter)
 static int rules_of_memory(scmp_filter_ctx filter)
 {
 	static const char *const calls[] = {
-#ifndef __i386__ /* there its arguments lie in memory, where no filter sees them; libc has mmap2 */
+#ifndef __i386__ /* there its arguments are in memory, for a filter to miss; libc uses mmap2 */
 		"mmap",
 #endif
 		"mmap2",
@@ -343,13 +343,13 @@ static int rules_of_sockets(scmp_filter_ctx filter)
 	for (size_t i = 0; r >= 0 && i < CK_COUNT(calls); i++) {
 		struct scmp_arg_cmp local = SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX, 0);
 		/*
-		 * Below zero: a name for two calls. libc takes socketcall, as on i386, whose
-		 * arguments no filter sees: it is left for every family. One rule holds for the
-		 * other call.
+		 * A number below zero is a name for two calls, as on i386. libc uses socketcall,
+		 * whose arguments a filter cannot read, so all families stay allowed there. The
+		 * rule applies to the other call.
 		 */
 		if (seccomp_syscall_resolve_name(calls[i]) < 0)
 			r = rule(filter, SCMP_ACT_ALLOW, calls[i], &local, 1);
-		else /* the error of a kernel built without that family */
+		else /* the error of a kernel without that family */
 			r = either(filter, calls[i], local, SCMP_ACT_ERRNO(EAFNOSUPPORT),
 				   SCMP_A0_32(SCMP_CMP_NE, AF_UNIX, 0));
 	}
@@ -365,10 +365,10 @@ static int rules_of_others(scmp_filter_ctx filter)
 		struct scmp_arg_cmp name = SCMP_A0_32(SCMP_CMP_EQ, names[i], 0);
 		r = rule(filter, SCMP_ACT_ALLOW, "prctl", &name, 1);
 	}
-	if (r >= 0) /* limits are read, not set */
+	if (r >= 0) /* limits may be read, but not set */
 		r = either(filter, "prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0),
 			   SCMP_ACT_ERRNO(EPERM), SCMP_A2_64(SCMP_CMP_NE, 0, 0));
-	/* what has the peer not read? All else is stdio that asks whether it is a terminal */
+	/* bytes that the peer has not read; other requests are stdio that looks for a terminal */
 	if (r >= 0)
 		r = either(filter, "ioctl", SCMP_A1_32(SCMP_CMP_EQ, SIOCOUTQ, 0),
 			   SCMP_ACT_ERRNO(ENOTTY), SCMP_A1_32(SCMP_CMP_NE, SIOCOUTQ, 0));
@@ -382,7 +382,7 @@ int ck_confine_calls(struct ck_error *err)
 		return ck_nomem(err);
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	if (r >= 0)
-		/* a search tree: the list is long */
+		/* a search tree, because the list is long */
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r >= 0)
 		r = rules(filter, SCMP_ACT_ALLOW, allowed, CK_COUNT(allowed));
