@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A merged adjustment in any bytes, in a request: refused with a reason, or a request that can be
- * read again. The same bytes as a request that nothing is wanted of: it stays what it is, or is
- * refused.
+ * Any bytes as a merged adjustment, applied to a request: they are refused with a reason, or the
+ * result is a request that can be read. The same bytes as a request, with an empty adjustment: the
+ * request is refused, or it keeps its meaning.
  */
 #include "cache/request/cri.pb-c.h"
 #include "src/base/arena.h"

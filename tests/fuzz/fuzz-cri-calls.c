@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A path in any bytes: a call of the table is found by its own names only. */
+/* A path of any bytes finds a call of the table only if it is the path of that call. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes taken for the status of a pod, of a container, and for a request. What comes out is a
- * message that a plugin can read: its own id first, every text in it UTF-8.
+ * Any bytes as the status of a pod, the status of a container, and a request. The result is a
+ * message that a plugin can read: its first field is the id, and every text in it is UTF-8.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call of the table (the first byte) and a message (the rest), taken for its answer and for its
- * request. What is hidden is gone from the answer, which is still a message; what was written out
- * in the request stays as it is when it is read again.
+ * The first byte selects a call of the table; the rest is its answer and its request. The filtered
+ * answer is still a message, and has no hidden objects. A request that was rewritten does not
+ * change when it is read again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void 
 	if (hash(id, kind) % 3 == 0)
 		return 1;
 	memcpy(full, id, len + 1);
-	if (id[len - 1] != '!') /* what ends so is in full */
+	if (id[len - 1] != '!') /* such an id is complete */
 		memcpy(full + len, "full!", 6);
 	*ret_id = full;
 	return hash(full, kind) % 3 == 0;

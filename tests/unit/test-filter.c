@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects in answers. A message is built from a little world, once with everything and once without
- * what is hidden: the filter must make the second of the first, byte for byte.
+ * Objects in answers. Each message is built twice from a small world: with everything, and without
+ * what is hidden. The filter must make the second from the first, byte for byte.
  */
 #include "tests/unit/harness.h"
 
@@ -16,7 +16,7 @@
 static const struct thing {
 	enum ck_kind kind;
 	const char *id, *name; /* of the pod or of the container */
-	unsigned sandbox;      /* what it lies in, of a container */
+	unsigned sandbox;      /* of a container: the sandbox it lies in */
 	uint32_t attempt;
 	unsigned state;
 	uint64_t created_at;
@@ -31,7 +31,7 @@ static const struct thing {
 
 struct world {
 	unsigned hidden;  /* bits of things[] */
-	bool unknown;     /* with fields nobody knows, everywhere */
+	bool unknown;     /* every message has unknown fields */
 	unsigned subject; /* of an event: index of things[] */
 };
 
@@ -40,7 +40,7 @@ static bool hidden(const struct world *w, unsigned i)
 	return w->hidden >> i & 1;
 }
 
-/* what is written of @i: nothing that is hidden, or lies in what is hidden */
+/* is @i written? It must not be hidden, nor lie in a hidden sandbox */
 static bool shown(const struct world *w, unsigned i)
 {
 	return !hidden(w, i) && !(things[i].kind == CK_CONTAINER && hidden(w, things[i].sandbox));
@@ -76,7 +76,7 @@ static void put_labels(struct ck_bytes *to, uint32_t field, unsigned i)
 	put_pair(to, field, "io.kubernetes.pod.namespace", "shop");
 }
 
-/* one message of CRI that tells of one object: where its fields are */
+/* where the fields of one object lie in a message of CRI */
 struct form {
 	uint32_t id, sandbox_id, metadata, state, created_at, labels;
 };
@@ -103,7 +103,7 @@ static void put_thing(struct ck_bytes *to, uint32_t field, const struct form *fo
 	put_metadata(&inner, form->metadata, w, i);
 	if (form->sandbox_id)
 		put_text(&inner, form->sandbox_id, things[t->sandbox].id);
-	put_text(&inner, form->id, t->id); /* who it is comes last, which protobuf allows */
+	put_text(&inner, form->id, t->id); /* its id comes last, which protobuf allows */
 	put(to, field, &inner);
 }
 
@@ -119,8 +119,8 @@ static void put_container_stats(struct ck_bytes *to, uint32_t field, const struc
 	put(to, field, &stats);
 }
 
-/* linux has the containers of the sandbox, and windows has them once more; before the attributes,
- * which is allowed, too */
+/* linux has the containers of the sandbox and windows has them again; both come before the
+ * attributes, which protobuf allows too */
 static void put_sandbox_stats(struct ck_bytes *to, uint32_t field, const struct world *w,
 			      unsigned s)
 {
@@ -173,7 +173,7 @@ static void build_list_containers(struct ck_bytes *to, const struct world *w)
 {
 	for (unsigned i = 0; i < THINGS; i++)
 		if (things[i].kind == CK_CONTAINER &&
-		    !hidden(w, i)) /* each by itself: a list of containers has no sandboxes */
+		    !hidden(w, i)) /* a list of containers has no sandboxes around them */
 			put_thing(to, 1, &container, w, i);
 }
 
@@ -198,7 +198,7 @@ static void build_list_metrics(struct ck_bytes *to, const struct world *w)
 			put_sandbox_metrics(to, 1, w, i);
 }
 
-/* of sandbox-0 and container-3: nothing is left if that is hidden */
+/* of sandbox-0 and container-3; nothing is left if that one is hidden */
 static void put_status(struct ck_bytes *to, const struct world *w, uint32_t status,
 		       uint32_t containers)
 {
@@ -252,7 +252,7 @@ static const struct answer {
 	const char *rpc;
 	void (*build)(struct ck_bytes *to, const struct world *w);
 	unsigned about;   /* things that can be in it */
-	unsigned whole;   /* the thing it is all about; 0: it is a list */
+	unsigned whole;   /* the thing that it is about; 0: it is a list */
 	unsigned subject; /* of an event */
 	bool stateless, id_only;
 } answers[] = {
@@ -383,7 +383,7 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 		asked->shown += !(asked->hidden >> i & 1);
 		return asked->hidden >> i & 1;
 	}
-	assert_null(asked->answer); /* then nobody else is in the message */
+	assert_null(asked->answer); /* then the message has no other objects */
 	return id_only;
 }
 
@@ -482,7 +482,7 @@ static void an_empty_message_comes_as_it_is(void **state)
 		assert_int_equal(run.asked.n, 0);
 		if (ck_cri_method_at(i)->response)
 			continue;
-		/* and what is not looked at needs not be well-formed */
+		/* a message without a shape need not be well-formed */
 		filter(&run, ck_cri_method_at(i), "\xff", 1);
 		assert_int_equal(run.r, CK_FILTER_AS_IT_CAME);
 	}
@@ -495,13 +495,13 @@ static void objects_that_tell_nothing_are_shown_with_what_is_known_inside(void *
 	struct ck_bytes message = { 0 }, linux_stats = { 0 }, stats = { 0 };
 
 	(void)state;
-	for (size_t i = 0; i < CK_COUNT(lists); i++) { /* items of no bytes */
+	for (size_t i = 0; i < CK_COUNT(lists); i++) { /* empty items */
 		struct run run = { .asked = { .hidden = ~0u } };
 		filter(&run, method(lists[i]), "\x0a\x00\x0a\x00", 4);
 		assert_int_equal(run.r, CK_FILTER_AS_IT_CAME);
 		assert_int_equal(run.asked.n, 0);
 	}
-	/* statistics without attributes, but of containers */
+	/* statistics that have containers, but no attributes */
 	put_container_stats(&linux_stats, 5, &everything, 2);
 	put(&stats, 2, &linux_stats);
 	put(&message, 1, &stats);
@@ -524,7 +524,7 @@ static void an_id_that_cannot_be_is_nobodys(void **state)
 		memset(id, 'i', sizeof(id));
 		id[CK_ID_MAX + (i == 0)] = '\0';
 		put_text(&item, 1, id);
-		if (i == 2) /* a NUL behind what would be a known id */
+		if (i == 2) /* a NUL behind a known id */
 			item.p[item.len - 3] = '\0';
 		put(&message, 1, &item);
 		struct run run = { .asked = { .hidden = ~0u } };
@@ -540,7 +540,7 @@ static int copy_object(const struct ck_object *object, bool id_only, void *userd
 	struct ck_object *copy = userdata;
 
 	assert_false(id_only);
-	assert_null(copy->id); /* one only */
+	assert_null(copy->id); /* only one object */
 	*copy = *object;
 	copy->id = strdup(object->id);
 	copy->pod_name = strdup(object->pod_name);
@@ -585,7 +585,7 @@ static void a_status_in_pieces_is_one(void **state)
 	put_text(&metadata, 1, "name");
 	put_text(&metadata, 3, "ns");
 	put(&piece, 2, &metadata);
-	/* a number of 32 bits loses what is above */
+	/* a number of 32 bits loses its upper half */
 	put_number(&metadata, 4, (UINT64_C(1) << 32) + 5);
 	put(&piece, 2, &metadata);
 	put_text(&piece, 1, "id");
@@ -616,8 +616,8 @@ static void labels_are_a_map(void **state)
 	put_text(&item, 1, "id");
 	put_pair(&item, 8, "io.kubernetes.pod.uid", "old");
 	put_pair(&item, 8, "", "no key");
-	put_pair(&item, 8, "io.kubernetes.pod.uid", "uid"); /* the later one counts */
-	/* value before key, key twice, a field nobody knows */
+	put_pair(&item, 8, "io.kubernetes.pod.uid", "uid"); /* the later entry counts */
+	/* value before key, key twice, an unknown field */
 	put_text(&pair, 2, "ns");
 	put_text(&pair, 1, "io.kubernetes.pod.uid");
 	put_unknown(&pair);
@@ -725,7 +725,7 @@ static void labels_of_a_container_come_before_what_its_sandbox_says(void **state
 	ck_bytes_free(&message);
 }
 
-/* what an event is about: of which statuses, if any, the message has */
+/* what an event is about, and which statuses its message has */
 static void an_event_is_hidden_with_what_it_is_about(void **state)
 {
 	static const struct {
@@ -740,7 +740,7 @@ static void an_event_is_hidden_with_what_it_is_about(void **state)
 		{ "container-3", 1 | 8, 0, CK_FILTER_AS_IT_CAME, 2 },
 		{ "container-3", 1 | 8, 8, CK_FILTER_EMPTIED, 2 },
 		{ "container-3", 1 | 8, 1, CK_FILTER_EMPTIED, 1 },
-		/* its status is missing: asked by id alone */
+		/* its status is missing, so it is asked about by id alone */
 		{ "container-3", 1 | 4, 4, CK_FILTER_CUT, 3 },
 		/* as a container, then as a sandbox */
 		{ "container-3", 1 | 4, 8, CK_FILTER_EMPTIED, 4 },
@@ -751,7 +751,7 @@ static void an_event_is_hidden_with_what_it_is_about(void **state)
 		{ "container-3", 0, 8, CK_FILTER_EMPTIED, 2 },
 		{ "sandbox-0", 0, 0, CK_FILTER_AS_IT_CAME, 2 },
 		{ "sandbox-0", 0, 1, CK_FILTER_EMPTIED, 2 },
-		/* by id alone nobody is shown who is not known */
+		/* an object that is not known by its id alone is not shown */
 		{ "stranger", 0, 0, CK_FILTER_EMPTIED, 2 },
 		{ "stranger", 1, 0, CK_FILTER_EMPTIED, 3 },
 		{ "", 1, 0, CK_FILTER_AS_IT_CAME, 1 },
@@ -827,8 +827,8 @@ static void a_cut_off_answer_is_malformed_wherever_it_is_cut(void **state)
 	}
 }
 
-/* any one byte changed: whatever comes of it, an error or a message, is no read past the end, and
- * no longer than what came */
+/* with any one byte changed the result is an error or a message; nothing is read past the end, and
+ * the message is not longer than before */
 static void a_changed_byte_breaks_nothing(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids in requests: refused, written out or passed, wherever they lie, and nothing else is
- * touched. */
+/* Ids in requests, wherever they lie, are refused, written out or passed. Nothing else is
+ * changed. */
 #include "tests/unit/harness.h"
 
 #include "src/base/fault.h"
@@ -10,9 +10,9 @@
 #include "tests/unit/wire-build.h"
 
 /*
- * What is known: "seen1" is visible, "hid1" hidden; "se" stands for seen1, and "hi" for hidden ones
- * only; "broken" cannot be looked up; all else is unknown. A container's id begins with c-, a
- * sandbox's with s-, so that a mixed-up kind shows.
+ * The known ids: "seen1" is visible and "hid1" hidden; "se" is a prefix of seen1, and "hi" one of
+ * hidden ids only; "broken" cannot be looked up; all others are unknown. The id of a container
+ * begins with c- and that of a sandbox with s-, so that a confusion of kinds shows.
  */
 static const char *const known[][2] = {
 	/* named, in full; NULL: hidden */
@@ -49,10 +49,10 @@ static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void 
 	return 0;
 }
 
-/* where a call's ids lie: a path of field numbers to each */
+/* where the ids of a call lie: a path of field numbers to each */
 static const struct place {
 	const char *rpc;
-	char kind; /* of the id acted on: its first letter */
+	char kind; /* the first letter of the id that it acts on */
 	uint32_t path[5];
 	char other_kind;
 	uint32_t other[5];
@@ -94,7 +94,7 @@ static const struct ck_cri_method *method(const char *rpc)
 	return found;
 }
 
-/* the id at the end of a path, with fields nobody knows before and behind it at every level */
+/* the id at the end of a path, with unknown fields before and behind it at every level */
 static void put_at(struct ck_bytes *to, const uint32_t *path, unsigned depth, const char *kind_id)
 {
 	struct ck_bytes inner = { 0 };
@@ -114,7 +114,7 @@ static struct ck_bytes build(const struct place *place, const char *id, const ch
 	struct ck_bytes request = { 0 };
 	char text[2 * CK_ID_MAX];
 
-	if (other) { /* behind in the table, before on the wire: the order does not matter */
+	if (other) { /* second in the table, first on the wire: the order does not matter */
 		snprintf(text, sizeof(text), "%c-%s", place->other_kind, other);
 		put_at(&request, place->other, 1, text);
 	}
@@ -131,7 +131,7 @@ struct run {
 	int r;
 };
 
-/* @request: exact bytes, left as they are */
+/* @request: must not be changed */
 static void guard(struct run *run, const struct ck_cri_method *method, const void *request,
 		  size_t len)
 {
@@ -181,7 +181,7 @@ static void every_call_is_guarded_at_its_ids(void **state)
 		expect(p, "seen1", NULL, CK_IDS_UNCHANGED, "seen1", NULL);
 		expect(p, "unknown", NULL, CK_IDS_UNCHANGED, "unknown", NULL);
 		expect(p, "se", NULL, CK_IDS_REWRITTEN, "seen1", NULL);
-		/* no longer, but another */
+		/* as long, but another one */
 		expect(p, "SEEN1", NULL, CK_IDS_REWRITTEN, "seen1", NULL);
 		expect(p, "hid1", NULL, filter ? CK_IDS_UNCHANGED : CK_IDS_HIDDEN, "hid1",
 		       NULL);
@@ -245,7 +245,7 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 		put_text(&request, 1, ids[i][0]);
 		put_number(&request, 2, 1);
 		put_text(&request, 1, ids[i][1]);
-		put_text(&expected, 1, ids[i][0]); /* overruled at the runtime as well */
+		put_text(&expected, 1, ids[i][0]); /* the runtime ignores it as well */
 		put_number(&expected, 2, 1);
 		put_text(&expected, 1, "s-seen1");
 		guard(&run, method("PodSandboxStatus"), request.p, request.len);
@@ -269,8 +269,8 @@ static void the_last_occurrence_of_an_id_counts(void **state)
 	ck_bytes_free(&hidden);
 }
 
-/* config comes in two pieces, which are one message: the second does not take back what the first
- * says */
+/* the config comes in two pieces, which are one message: what the first says still counts after the
+ * second */
 static void a_message_in_pieces_is_merged(void **state)
 {
 	static const uint32_t target[] = { 2, 15, 2, 3, 4 };
@@ -324,7 +324,7 @@ static void ids_that_cannot_be_are_refused(void **state)
 		assert_int_equal(run.r, CK_IDS_UNCHANGED);
 		assert_string_equal(run.id, id);
 		put_at(&nul, places[i].path, 1, "?-seen1");
-		/* "?" is in no unknown field */
+		/* no unknown field has a "?" */
 		*(unsigned char *)memchr(nul.p, '?', nul.len) = '\0';
 		guard(&run, method(places[i].rpc), nul.p, nul.len);
 		assert_int_equal(run.r, -CK_EMALFORMED);
@@ -421,15 +421,15 @@ static void any_field_restricts_a_list_but_an_empty_filter(void **state)
 	for (size_t i = 0; i < CK_COUNT(lists); i++) {
 		const struct ck_cri_method *list = method(lists[i]);
 		assert_false(ck_guard_has_filter(list, "", 0));
-		/* a filter that says nothing */
+		/* an empty filter */
 		assert_false(ck_guard_has_filter(list, "\x0a\x00", 2));
 		assert_false(ck_guard_has_filter(list, "\x0a\x00\x0a\x00", 4));
 		/* state = READY: an empty message */
 		assert_true(ck_guard_has_filter(list, "\x0a\x02\x12\x00", 4));
 		assert_true(ck_guard_has_filter(list, "\x0a\x03\x0a\x01x", 5)); /* id */
-		/* an id that is empty: rather too careful */
+		/* an empty id, which restricts nothing; the guard is too careful here */
 		assert_true(ck_guard_has_filter(list, "\x0a\x02\x0a\x00", 4));
-		/* a field that nobody knows yet */
+		/* an unknown field */
 		assert_true(ck_guard_has_filter(list, "\x12\x00", 2));
 		assert_true(ck_guard_has_filter(list, "\x08\x00", 2));
 		assert_true(ck_guard_has_filter(list, "\x0a", 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two READY sandboxes of one uid, one uid of two pods: found in a list, and told once. */
+/* Two READY sandboxes of one uid, and one uid of two pods, are reported once. */
 #include "tests/unit/harness.h"
 
 #include "src/base/fault.h"
@@ -34,7 +34,7 @@ static struct ck_object sandbox(const char *id, const char *name, const char *ns
 				   .pod_uid = uid };
 }
 
-/* what a list tells that the one before did not */
+/* the conflicts of a list that the list before did not have */
 static const char *look(struct ck_conflicts *conflicts, const struct ck_object *o, size_t n,
 			ptrdiff_t there)
 {
@@ -149,7 +149,7 @@ static void a_big_list_is_looked_through(void **state)
 	ck_conflicts_fini(&conflicts);
 }
 
-/* nothing is told, and nothing is forgotten: the next list tells it */
+/* nothing is reported or forgotten, so the next list reports it */
 static void without_memory_nothing_changes(void **state)
 {
 	(void)state;
