@@ -15,11 +15,11 @@
  *   hidden-set.c    what is hidden at one moment
  *
  * THE ROUND. One thread at a time owns machine and store: between ck_round_enter() and
- * ck_round_leave(), by plain code. A round ends with one transaction. Whoever leaves while others
- * wait to enter lets them in first and sleeps; the last one writes the round, settles the machine
- * and wakes the others. So under load many callers share one transaction, and a caller that is
- * alone writes its own and waits for nobody. A thread is at most once in a round, because it sleeps
- * until the round is written: so every round ends.
+ * ck_round_leave(), by plain code. The others wait, and enter in the order in which they came. A
+ * round ends with one transaction. Whoever leaves while others wait lets them in first and sleeps;
+ * the last one writes the round, settles the machine and wakes the rest. So under load many callers
+ * share one transaction, and a caller that is alone writes its own and waits for nobody. A thread
+ * is at most once in a round, because it sleeps until the round is written: so every round ends.
  *
  * Only ck_round_enter() fails: in a forked child, after the cache was closed, and on a thread that
  * is in the round already. That is a call from hooks.choose, hooks.released or host.committed, or
@@ -75,6 +75,13 @@ struct ck_turn {
 	unsigned waiting; /* threads in ck_turn_wait() */
 };
 
+struct ck_entering { /* on the stack of ck_round_enter() */
+	struct ck_entering *prev, *next;
+	pthread_t thread;
+	pthread_cond_t may_enter;
+	bool entered;
+};
+
 struct ck_log_line {
 	enum ck_log_level level;
 	char text[CK_ERROR_TEXT];
@@ -111,9 +118,8 @@ struct ck_cache {
 	pthread_mutex_t lock;
 	bool owned; /* somebody is in the round: @owner */
 	pthread_t owner;
-	unsigned entering;        /* threads that wait to enter */
-	uint64_t round;           /* the number of rounds that are over */
-	pthread_cond_t may_enter; /* not @owned any more */
+	struct ck_entering *entering; /* threads that wait to enter, first come first */
+	uint64_t round;               /* the number of rounds that are over */
 	pthread_cond_t round_over;
 	unsigned calls; /* between enter and the end of leave; ck_cache_close() waits for them */
 	bool closed;

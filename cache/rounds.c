@@ -46,7 +46,6 @@ void ck_cache_unref(struct ck_cache *cache)
 	ck_host_process_fini(&cache->home);
 	pthread_cond_destroy(&cache->changed);
 	pthread_cond_destroy(&cache->round_over);
-	pthread_cond_destroy(&cache->may_enter);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
 }
@@ -297,6 +296,29 @@ bool ck_cache_in_callback(const struct ck_cache *cache)
 	       (cache->processing && pthread_equal(cache->process_thread, pthread_self()));
 }
 
+static void wait_to_enter(struct ck_cache *cache)
+{
+	struct ck_entering me = { .thread = pthread_self() };
+	pthread_cond_init(&me.may_enter, NULL);
+	DL_APPEND(cache->entering, &me);
+	while (!me.entered)
+		pthread_cond_wait(&me.may_enter, &cache->lock);
+	pthread_cond_destroy(&me.may_enter);
+}
+
+/* Whoever waits longest owns the round from now on; or nobody does. */
+static void pass_on(struct ck_cache *cache)
+{
+	struct ck_entering *next = cache->entering;
+	cache->owned = next;
+	if (!next)
+		return;
+	DL_DELETE(cache->entering, next);
+	cache->owner = next->thread;
+	next->entered = true;
+	pthread_cond_signal(&next->may_enter);
+}
+
 int ck_round_enter(struct ck_cache *cache, struct ck_error *err)
 {
 	if (ck_cache_in_child(cache))
@@ -311,12 +333,12 @@ int ck_round_enter(struct ck_cache *cache, struct ck_error *err)
 		return ck_fail(err, CK_ECLOSED, "the cache is closing");
 	}
 	cache->calls++;
-	cache->entering++;
-	while (cache->owned)
-		pthread_cond_wait(&cache->may_enter, &cache->lock);
-	cache->entering--;
-	cache->owned = true;
-	cache->owner = pthread_self();
+	if (cache->owned) {
+		wait_to_enter(cache);
+	} else {
+		cache->owned = true;
+		cache->owner = pthread_self();
+	}
 	pthread_mutex_unlock(&cache->lock);
 	if (cache->shut) {
 		ck_round_leave(cache);
@@ -352,9 +374,7 @@ void ck_round_leave(struct ck_cache *cache)
 	uint64_t round = cache->round;
 	if (!cache->entering)
 		end_round(cache);
-	cache->owned = false;
-	if (cache->entering) /* in this round, or in the next one */
-		pthread_cond_signal(&cache->may_enter);
+	pass_on(cache);               /* within this round, or with the next one */
 	while (cache->round == round) /* the last one ends it */
 		pthread_cond_wait(&cache->round_over, &cache->lock);
 	cache->calls--;
