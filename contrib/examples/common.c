@@ -6,6 +6,8 @@
  * lists leave it out, and a call that names it is told NOT_FOUND. The cache hears of what passes
  * by, so that it knows what became of what it handed over.
  */
+#define _GNU_SOURCE 1
+
 #include "toy.h"
 
 /* ---- the cache asks: ck_host.inspect and ck_host.list, answered from within the call --------- */

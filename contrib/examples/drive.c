@@ -7,6 +7,8 @@
  * Everything that happens is one line of the log: milliseconds since boot, file, rpc,
  * pod[/container], what, detail.
  */
+#define _GNU_SOURCE 1
+
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>

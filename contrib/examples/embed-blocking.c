@@ -8,6 +8,8 @@
  *	watch()    a caller that goes away is reported       removal() waits for what is on its way in a sandbox
  *	common.c   lists are filtered, calls that name a hidden id are refused
  */
+#define _GNU_SOURCE 1
+
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>

@@ -5,6 +5,8 @@
  * thread. Compare embed-blocking.c, which does the same with a thread for each call, and says what
  * to adopt.
  */
+#define _GNU_SOURCE 1
+
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>

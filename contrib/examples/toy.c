@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE 1
+
 #include <dirent.h>
 #include <getopt.h>
 #include <pthread.h>
