@@ -62,3 +62,4 @@ static error_t parse_shared(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp ck_cli_argp = { .options = shared_options, .parser = parse_shared };
+const struct argp_child ck_cli_children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };

@@ -3,7 +3,7 @@
 #define CK_CLI_H
 /*
  * crikeep(1): inspects the cache. Each command is one function. It gets its own arguments, with
- * "crikeep COMMAND" as argv[0], parses them by argp with ck_cli_argp as a child, and returns the
+ * "crikeep COMMAND" as argv[0], parses them by argp with ck_cli_children, and returns the
  * exit status. No command writes the database: it reads a copy (ck_reader_open) or writes an admin
  * request for the owner.
  *
@@ -30,8 +30,9 @@ struct ck_cli {
 };
 extern struct ck_cli ck_cli;
 
-/* --state-dir, --output, -h: a command puts { &ck_cli_argp, 0, NULL, 0 } among its children */
+/* --state-dir, --output, -h */
 extern const struct argp ck_cli_argp;
+extern const struct argp_child ck_cli_children[];
 
 /* ck_cli_hint - like ck_print_error(), but prints nothing with -o json or yaml */
 void ck_cli_hint(const char *fmt, ...) CK_PRINTF(1, 2);

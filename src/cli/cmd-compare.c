@@ -235,10 +235,12 @@ static int compare(const struct arguments *args, const struct side *a, const str
 
 int ck_cmd_compare(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
-		options, parse, "RunPodSandbox|CreateContainer A.bin B.bin", doc, children,
-		NULL,    NULL,
+		.options = options,
+		.parser = parse,
+		.args_doc = "RunPodSandbox|CreateContainer A.bin B.bin",
+		.doc = doc,
+		.children = ck_cli_children,
 	};
 	struct arguments args = { 0 };
 	struct side a = { 0 }, b = { 0 };

@@ -19,7 +19,6 @@
 #include "src/cli/cli.h"
 #include "src/cli/cri-endpoint.h"
 #include "src/cri/numbers.h"
-#include "src/cli/output/text.h"
 
 #define DEADLINE_DEFAULT (2 * CK_NS_PER_S)
 #define RETRY_DEFAULT    (500 * CK_NS_PER_MS)
@@ -209,7 +208,7 @@ static int read_file(const char *path, struct ck_bytes *ret_bytes)
 	size_t n = 1;
 	while (in && n && ret_bytes->len <= FILE_MAX) {
 		if (ck_bytes_room(ret_bytes, 65536) < 0)
-			ck_print_nomem();
+			ck_text_nomem();
 		n = fread(ret_bytes->p + ret_bytes->len, 1, 65536, in);
 		ret_bytes->len += n;
 	}
@@ -232,7 +231,7 @@ static void step_is(struct step *step, enum ck_kind kind)
 	step->key = NULL;
 	if (ck_key_from_request(kind, step->request.p, step->request.len, &step->key, NULL) ==
 	    -CK_ENOMEM)
-		ck_print_nomem();
+		ck_text_nomem();
 }
 
 /* Field 1 is a message in one request and an id in the other. So a key can be read from only one of
@@ -280,11 +279,8 @@ static void progress(const struct step *step, const char *now)
 static struct try *step_try(struct step *step)
 {
 	if ((step->n & (step->n - 1)) == 0) { /* grows at powers of two */
-		struct try *grown =
-			ck_realloc(step->tries, (step->n ? 2 * step->n : 1) * sizeof(*grown));
-		if (!grown)
-			ck_print_nomem();
-		step->tries = grown;
+		size_t room = step->n ? 2 * step->n : 1;
+		step->tries = ck_must(ck_realloc(step->tries, room * sizeof(*step->tries)));
 	}
 	step->tries[step->n] = (struct try){ 0 };
 	return &step->tries[step->n];
@@ -298,7 +294,7 @@ static void ask(struct ck_client *client, struct step *step, const struct argume
 	struct try *try = step_try(step);
 	if (ck_unary_begin(client, &call, ck_cri_path(step->rpc, path), step->request.p,
 			   step->request.len, args->deadline, &err) < 0)
-		ck_print_nomem();
+		ck_text_nomem();
 	progress(step, "waiting");
 	while (!ck_client_wait(client, &call, ck_client_now() + PROGRESS_EVERY))
 		progress(step, "waiting");
@@ -481,9 +477,6 @@ static int run(struct ck_client *client, struct arguments *args, struct step *st
 
 int ck_cmd_drive(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cri_argp, 0, NULL, 0 },
-						      { &ck_cli_argp, 0, NULL, 0 },
-						      { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -501,7 +494,7 @@ int ck_cmd_drive(int argc, char **argv)
 		       "  crikeep drive --pod web-0 --deadline 2s --retry 500ms\n"
 		       "  crikeep drive --pod web-0 --container app --image busybox -o json\n"
 		       "  crikeep drive --request run-pod-sandbox.bin",
-		.children = children,
+		.children = ck_cri_children,
 	};
 	struct arguments args = { .deadline = DEADLINE_DEFAULT,
 				  .retry = RETRY_DEFAULT,

@@ -16,7 +16,6 @@
 #include "src/base/duration.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
-#include "src/cli/output/text.h"
 
 /* An owner answers within milliseconds. If it takes this long, it is stuck. */
 #define ANSWER_WAIT  (5 * CK_NS_PER_S)
@@ -140,9 +139,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 {
 	const struct ck_reader *reader = look->reader;
 	size_t n = 0;
-	CK_AUTO_FREE bool *taken = ck_alloc(reader->rows_n + 1);
-	if (!taken)
-		ck_print_nomem();
+	CK_AUTO_FREE bool *taken = ck_must(ck_alloc(reader->rows_n + 1));
 	for (int a = 0; a < args->n; a++) {
 		struct ck_picked picked = { 0 };
 		size_t before = n;
@@ -356,7 +353,6 @@ static int carry_out(const struct arguments *args, const struct ck_reader *reade
 
 int ck_cmd_evict(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -375,7 +371,7 @@ int ck_cmd_evict(int argc, char **argv)
 		       "  crikeep evict 12 --wait\n"
 		       "  crikeep evict prod/web-7d9f --dry-run\n"
 		       "  crikeep evict --release 12",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct arguments args = { .wait_ns = WAIT_DEFAULT };
 	struct ck_look look;
@@ -384,9 +380,8 @@ int ck_cmd_evict(int argc, char **argv)
 	int worst = ck_look_take(&look, CK_READ_ROWS);
 	if (worst != CK_EXIT_YES)
 		return worst;
-	CK_AUTO_FREE struct task *tasks = ck_alloc((look.reader->rows_n + 1) * sizeof(*tasks));
-	if (!tasks)
-		ck_print_nomem();
+	CK_AUTO_FREE struct task *tasks =
+		ck_must(ck_alloc((look.reader->rows_n + 1) * sizeof(*tasks)));
 	size_t n = make_tasks(&look, &args, tasks, &worst);
 	int r = pending(tasks, n) ? carry_out(&args, look.reader, tasks, n) : CK_EXIT_YES;
 	worst = r > worst ? r : worst;

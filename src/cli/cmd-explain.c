@@ -12,7 +12,6 @@
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
-#include "src/cli/output/text.h"
 
 #define SLOW_CREATION (60 * CK_NS_PER_S) /* most pods take a few seconds */
 /* after so many failed attempts to destroy an entry somebody should look at it */
@@ -397,12 +396,10 @@ static char *tell(const struct ck_look *look, const struct ck_row *row,
 	char *text = NULL;
 	size_t len;
 	struct story story = { look, row, ck_look_this_boot(look, row->boot),
-			       open_memstream(&text, &len) };
-	if (!story.out)
-		ck_print_nomem();
+			       ck_must(open_memstream(&text, &len)) };
 	part(&story);
 	if (fclose(story.out))
-		ck_print_nomem();
+		ck_text_nomem();
 	return text;
 }
 
@@ -451,15 +448,12 @@ static void explain_to_people(const struct ck_look *look, const struct ck_row *r
 {
 	size_t width = ck_print_width(stdout);
 	width = width && width < WIDTH_DEFAULT ? width : WIDTH_DEFAULT;
-	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint),
-			  *advice = NULL;
+	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint);
 	ck_print_folded(stdout, text, 0, width);
-	if (*hint && asprintf(&advice, "Hint: %s", hint) < 0) {
-		advice = NULL;
-		ck_print_nomem();
-	}
-	if (advice)
+	if (*hint) {
+		CK_AUTO_FREE char *advice = ck_text_format("Hint: %s", hint);
 		ck_print_folded(stdout, advice, 2, width);
+	}
 	putchar('\n');
 	if (last) {
 		CK_AUTO_FREE char *owner = tell(look, row, tell_owner);
@@ -474,16 +468,12 @@ static struct json_object *explain_to_machines(const struct ck_look *look, const
 	ck_tree_put_text(object, "text", text);
 	ck_tree_put_text(object, "hint", *hint ? hint : NULL);
 	ck_tree_put_bool(object, "owner_alive", look->reader->owner_alive);
-	if (look->reader->owner_pid)
-		ck_tree_put_int(object, "owner_pid", look->reader->owner_pid);
-	else
-		ck_tree_put(object, "owner_pid", NULL);
+	ck_tree_put_known(object, "owner_pid", look->reader->owner_pid);
 	return object;
 }
 
 int ck_cmd_explain(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse,
 		.args_doc = "ENTRY|POD",
@@ -497,7 +487,7 @@ int ck_cmd_explain(int argc, char **argv)
 		       "  crikeep explain web-7d9f\n"
 		       "  crikeep explain prod/web-7d9f\n"
 		       "  crikeep explain 12",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	char **picks = NULL;
 	struct ck_look look;

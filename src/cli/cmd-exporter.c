@@ -178,10 +178,8 @@ static struct addrinfo *resolve(const char *listen)
 	const char *colon = strrchr(listen, ':'), *port = colon ? colon + 1 : listen;
 	size_t len = colon ? (size_t)(colon - listen) : 0;
 	bool bracketed = len >= 2 && listen[0] == '[' && listen[len - 1] == ']';
-	CK_AUTO_FREE char *host = ck_strndup(listen + bracketed, len - 2 * bracketed);
+	CK_AUTO_FREE char *host = ck_must(ck_strndup(listen + bracketed, len - 2 * bracketed));
 	struct addrinfo *found = NULL;
-	if (!host)
-		ck_print_nomem();
 	/* without brackets, the last part of an IPv6 address could be taken for the port */
 	bool clear = bracketed || !strchr(host, ':');
 	bool is_number = *port && strspn(port, "0123456789") == strlen(port) && strlen(port) <= 5 &&
@@ -271,7 +269,6 @@ static int serve(struct arguments *args)
 
 int ck_cmd_exporter(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -283,7 +280,7 @@ int ck_cmd_exporter(int argc, char **argv)
 		       "Examples:\n"
 		       "  crikeep exporter\n"
 		       "  crikeep exporter --listen 192.0.2.7:9750",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct arguments args = { .listen = LISTEN_DEFAULT, .socket = SOCKET_DEFAULT };
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))

@@ -8,7 +8,6 @@
 #include "src/base/duration.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
-#include "src/cli/output/text.h"
 
 #define LINES_DEFAULT 50
 
@@ -72,9 +71,7 @@ static void add_event(struct ck_table *table, const struct ck_history_row *line)
 	};
 	CK_AUTO_FREE char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
-	if (!out)
-		ck_print_nomem();
+	FILE *out = ck_must(open_memstream(&text, &len));
 	if (moved)
 		fprintf(out, "%s%s-> %s", line->from ? ck_state_name(line->from) : "",
 			line->from ? " " : "", ck_state_name(line->to));
@@ -83,7 +80,7 @@ static void add_event(struct ck_table *table, const struct ck_history_row *line)
 	for (size_t i = 0; i < CK_COUNT(parts); i++)
 		fprintf(out, "%s%s", *parts[i] ? ": " : "", parts[i]);
 	if (fclose(out))
-		ck_print_nomem();
+		ck_text_nomem();
 	ck_table_cell(table, text);
 }
 
@@ -162,9 +159,7 @@ static int history(const struct arguments *args, const struct ck_look *look)
 	const struct ck_reader *reader = look->reader;
 	struct ck_picked picked = { 0 };
 	size_t n = 0, older = 0;
-	CK_AUTO_FREE bool *shown = ck_alloc(reader->history_n + 1);
-	if (!shown)
-		ck_print_nomem();
+	CK_AUTO_FREE bool *shown = ck_must(ck_alloc(reader->history_n + 1));
 	int r = args->pick ? ck_look_pick_history(look, args->pick, &picked) : CK_EXIT_YES;
 	if (r != CK_EXIT_YES)
 		return r;
@@ -187,7 +182,6 @@ static int history(const struct arguments *args, const struct ck_look *look)
 
 int ck_cmd_history(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -201,7 +195,7 @@ int ck_cmd_history(int argc, char **argv)
 		       "  crikeep history --since 10m\n"
 		       "  crikeep history prod/web-7d9f -n 0\n"
 		       "  crikeep history 12 -o json",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct arguments args = { .lines = LINES_DEFAULT };
 	struct ck_look look;

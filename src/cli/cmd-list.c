@@ -7,7 +7,6 @@
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
-#include "src/cli/output/text.h"
 
 #define ID_SHOWN 13 /* as crictl cuts them */
 
@@ -167,9 +166,7 @@ static void list(const struct arguments *args, const struct ck_look *look)
 {
 	const struct ck_reader *reader = look->reader;
 	size_t n = 0, committed = 0, gone = 0;
-	CK_AUTO_FREE bool *shown = ck_alloc(reader->rows_n + 1);
-	if (!shown)
-		ck_print_nomem();
+	CK_AUTO_FREE bool *shown = ck_must(ck_alloc(reader->rows_n + 1));
 	for (size_t i = 0; i < reader->rows_n; i++) {
 		const struct ck_row *row = &reader->rows[i];
 		if (!wanted(args, row))
@@ -198,7 +195,6 @@ static void list(const struct arguments *args, const struct ck_look *look)
 
 int ck_cmd_list(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -214,7 +210,7 @@ int ck_cmd_list(int argc, char **argv)
 		       "  crikeep list --all --namespace prod\n"
 		       "  crikeep list --state kept,evicting -o json\n"
 		       "  crikeep list -q --pod prod/web-7d9f",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct arguments args = { 0 };
 	struct ck_look look;

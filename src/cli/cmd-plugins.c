@@ -13,7 +13,6 @@
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/select-entries.h"
-#include "src/cli/output/text.h"
 
 #define ALL_EVENTS 0x3fffu
 
@@ -93,12 +92,8 @@ static bool writer_lives(const struct seen *seen)
 
 static int take(struct seen *seen)
 {
-	CK_AUTO_FREE char *path = NULL;
+	CK_AUTO_FREE char *path = ck_text_format("%s/" CK_STATUS_FILE, ck_cli.state_dir);
 	struct ck_error err = { 0 };
-	if (asprintf(&path, "%s/" CK_STATUS_FILE, ck_cli.state_dir) < 0) {
-		path = NULL;
-		ck_print_nomem();
-	}
 	int r = ck_status_read(path, &seen->status, &err);
 	if (r == -CK_ENOTFOUND)
 		ck_print_error("no plugin status in '%s': NRI is disabled, or --state-dir is wrong",
@@ -166,16 +161,14 @@ static char *event_names(unsigned mask)
 {
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
-	if (!out)
-		ck_print_nomem();
+	FILE *out = ck_must(open_memstream(&text, &len));
 	if ((mask & ALL_EVENTS) == ALL_EVENTS)
 		fputs("all", out);
 	for (size_t i = 0; i < CK_COUNT(events) && (mask & ALL_EVENTS) != ALL_EVENTS; i++)
 		if (mask & events[i].bit)
 			fprintf(out, "%s%s", mask & (events[i].bit - 1) ? " " : "", events[i].name);
 	if (fclose(out))
-		ck_print_nomem();
+		ck_text_nomem();
 	return text;
 }
 
@@ -248,10 +241,7 @@ static struct json_object *plugin_tree(const struct seen *seen, const struct ck_
 	ck_tree_put_text(object, "state", plugin->state);
 	ck_tree_put_text(object, "policy", ck_status_policy(plugin->policy));
 	ck_tree_put_bool(object, "launched", plugin->launched);
-	if (plugin->pid)
-		ck_tree_put_int(object, "pid", plugin->pid);
-	else
-		ck_tree_put(object, "pid", NULL);
+	ck_tree_put_known(object, "pid", plugin->pid);
 	for (size_t i = 0; i < CK_COUNT(events); i++)
 		if (plugin->events & events[i].bit)
 			ck_tree_add(array, ck_tree_text(events[i].name));
@@ -272,10 +262,7 @@ static void print_tree(const struct seen *seen)
 	struct json_object *tree = ck_tree_object(), *array = ck_tree_array();
 	ck_tree_put_time(tree, "written_at", seen->status->wall);
 	put_ago(tree, "written_seconds_ago", seen, seen->status->now);
-	if (seen->status->pid)
-		ck_tree_put_int(tree, "owner_pid", seen->status->pid);
-	else
-		ck_tree_put(tree, "owner_pid", NULL);
+	ck_tree_put_known(tree, "owner_pid", seen->status->pid);
 	ck_tree_put_bool(tree, "owner_alive", seen->alive);
 	for (size_t i = 0; i < seen->status->n; i++)
 		if (seen->shown[i])
@@ -331,7 +318,6 @@ static void print(const struct arguments *args, const struct seen *seen)
 
 int ck_cmd_plugins(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -351,7 +337,7 @@ int ck_cmd_plugins(int argc, char **argv)
 		       "  crikeep plugins\n"
 		       "  crikeep plugins --state overdue -q\n"
 		       "  crikeep plugins 10-logger -o json",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct arguments args = { 0 };
 	struct seen seen = { 0 };

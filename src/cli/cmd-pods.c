@@ -15,7 +15,6 @@
 #include "src/cli/cli.h"
 #include "src/cli/cri-endpoint.h"
 #include "src/cri/message.h"
-#include "src/cli/output/text.h"
 
 #define ID_SHOWN        13 /* as crictl cuts them */
 #define TIMEOUT_DEFAULT (10 * CK_NS_PER_S)
@@ -78,10 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static char *text_of(const struct ck_fields *fields, uint32_t number)
 {
 	const struct ck_wire_field *field = ck_fields_get(fields, number);
-	char *text = field ? ck_strndup((const char *)field->data, field->len) : NULL;
-	if (field && !text)
-		ck_print_nomem();
-	return text;
+	return field ? ck_must(ck_strndup((const char *)field->data, field->len)) : NULL;
 }
 
 static int read_pod(struct ck_wire wire, struct pod *pod, struct ck_error *err)
@@ -109,11 +105,8 @@ static int read_list(const struct ck_bytes *reply, struct pods *pods, struct ck_
 	int r;
 	while ((r = ck_cri_each(&wire, CRI_ListPodSandboxResponse_items, &f, err)) > 0) {
 		if ((pods->n & (pods->n - 1)) == 0) { /* grows at powers of two */
-			struct pod *grown =
-				ck_realloc(pods->all, (pods->n ? 2 * pods->n : 1) * sizeof(*grown));
-			if (!grown)
-				ck_print_nomem();
-			pods->all = grown;
+			size_t room = pods->n ? 2 * pods->n : 1;
+			pods->all = ck_must(ck_realloc(pods->all, room * sizeof(*pods->all)));
 		}
 		struct pod *pod = &pods->all[pods->n++];
 		*pod = (struct pod){ 0 };
@@ -346,9 +339,6 @@ static int print(const struct arguments *args, const struct pods *pods)
 
 int ck_cmd_pods(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cri_argp, 0, NULL, 0 },
-						      { &ck_cli_argp, 0, NULL, 0 },
-						      { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -363,7 +353,7 @@ int ck_cmd_pods(int argc, char **argv)
 		       "  crikeep pods\n"
 		       "  crikeep pods --endpoint unix:///run/containerd/containerd.sock --all\n"
 		       "  crikeep pods -o json",
-		.children = children,
+		.children = ck_cri_children,
 	};
 	struct arguments args = { .timeout = TIMEOUT_DEFAULT };
 	struct pods pods = { 0 };

@@ -52,14 +52,12 @@ static void print_words(const char *name, struct json_object *array)
 {
 	CK_AUTO_FREE char *words = NULL;
 	size_t len;
-	FILE *out = open_memstream(&words, &len);
-	if (!out)
-		ck_print_nomem();
+	FILE *out = ck_must(open_memstream(&words, &len));
 	for (size_t i = 0; i < json_object_array_length(array); i++)
 		fprintf(out, "%s%s", i ? ", " : "",
 			json_object_get_string(json_object_array_get_idx(array, i)));
 	if (fclose(out))
-		ck_print_nomem();
+		ck_text_nomem();
 	print_value(name, words);
 }
 
@@ -99,7 +97,6 @@ static void print_people(struct json_object *array)
 
 int ck_cmd_show(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
@@ -114,7 +111,7 @@ int ck_cmd_show(int argc, char **argv)
 		       "  crikeep show 12\n"
 		       "  crikeep show 9f3a prod/web-7d9f -o json\n"
 		       "  crikeep show 12 --raw",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct arguments args = { 0 };
 	struct ck_look look;

@@ -19,7 +19,6 @@
 #include "src/cli/simulate/plot.h"
 #include "src/cli/simulate/report.h"
 #include "src/cli/simulate/simulation.h"
-#include "src/cli/output/text.h"
 
 enum {
 	OPT_CREATE = 0x100,
@@ -242,9 +241,8 @@ static int print(const struct arguments *args, const struct ck_simulation_result
 
 int ck_cmd_simulate(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
-		.options = options, .parser = parse, .doc = doc, .children = children
+		.options = options, .parser = parse, .doc = doc, .children = ck_cli_children,
 	};
 	struct arguments args = {
 		.sim = {

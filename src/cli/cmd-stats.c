@@ -8,7 +8,6 @@
 #include "src/cli/cli.h"
 #include "src/cli/select-entries.h"
 #include "src/cli/entry-text.h"
-#include "src/cli/output/text.h"
 
 static error_t parse_nothing(int key, char *arg, struct argp_state *state)
 {
@@ -38,12 +37,8 @@ struct stats {
 
 static int64_t file_size(const char *name)
 {
-	CK_AUTO_FREE char *path = NULL;
+	CK_AUTO_FREE char *path = ck_text_format("%s/%s", ck_cli.state_dir, name);
 	struct stat st;
-	if (asprintf(&path, "%s/%s", ck_cli.state_dir, name) < 0) {
-		path = NULL;
-		ck_print_nomem();
-	}
 	/* Do not open the file: closing it would drop this process's SQLite locks. */
 	return stat(path, &st) < 0 ? -1 : (int64_t)st.st_size;
 }
@@ -119,10 +114,7 @@ static struct json_object *stats_tree(const struct ck_reader *reader, const stru
 			   *values = ck_tree_object();
 	ck_tree_put_text(tree, "state_dir", ck_cli.state_dir);
 	ck_tree_put_bool(tree, "owner_alive", reader->owner_alive);
-	if (reader->owner_pid)
-		ck_tree_put_int(tree, "owner_pid", reader->owner_pid);
-	else
-		ck_tree_put(tree, "owner_pid", NULL);
+	ck_tree_put_known(tree, "owner_pid", reader->owner_pid);
 	ck_tree_put_int(tree, "schema", reader->schema);
 	ck_tree_put_int(tree, "database_bytes", stats->database < 0 ? 0 : stats->database);
 	ck_tree_put_int(tree, "wal_bytes", stats->wal < 0 ? 0 : stats->wal);
@@ -141,7 +133,6 @@ static struct json_object *stats_tree(const struct ck_reader *reader, const stru
 
 int ck_cmd_stats(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse_nothing,
 		.doc = "Show the owner of the database, its size, the number of entries in each "
@@ -150,7 +141,7 @@ int ck_cmd_stats(int argc, char **argv)
 		       "Examples:\n"
 		       "  crikeep stats\n"
 		       "  crikeep stats -o json",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct ck_look look;
 	struct stats stats;
@@ -183,7 +174,6 @@ static void add_finding(const char *finding, void *userdata)
 
 int ck_cmd_check(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse_nothing,
 		.doc = "Check the database: SQLite's integrity check, the schema, every row, and "
@@ -196,7 +186,7 @@ int ck_cmd_check(int argc, char **argv)
 		       "Examples:\n"
 		       "  crikeep check\n"
 		       "  crikeep check --state-dir /var/lib/crikeep -o json",
-		.children = children,
+		.children = ck_cli_children,
 	};
 	struct ck_error err = { 0 };
 	if (argp_parse(&argp, argc, argv, 0, NULL, NULL))

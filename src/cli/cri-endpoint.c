@@ -40,7 +40,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-const struct argp ck_cri_argp = { .options = options, .parser = parse };
+static const struct argp cri_argp = { .options = options, .parser = parse };
+const struct argp_child ck_cri_children[] = {
+	{ &cri_argp, 0, NULL, 0 }, { &ck_cli_argp, 0, NULL, 0 }, { 0 }
+};
 
 struct ck_client *ck_cri_connect(void)
 {
@@ -98,9 +101,8 @@ static void put_namespaces(struct ck_writer *out, uint32_t field, const struct c
 
 static void put_pod_config(struct ck_writer *out, uint32_t field, const struct ck_cri_pod *pod)
 {
-	CK_AUTO_FREE char *logs = NULL;
-	if (asprintf(&logs, "/var/log/pods/%s_%s_%s", pod->namespace, pod->name, pod->uid) < 0)
-		ck_print_nomem();
+	CK_AUTO_FREE char *logs =
+		ck_text_format("/var/log/pods/%s_%s_%s", pod->namespace, pod->name, pod->uid);
 	size_t config = ck_writer_open(out, field);
 	size_t metadata = ck_writer_open(out, CRI_PodSandboxConfig_metadata);
 	ck_writer_text(out, CRI_PodSandboxMetadata_name, pod->name);
@@ -123,11 +125,8 @@ static void put_pod_config(struct ck_writer *out, uint32_t field, const struct c
 static void put_container_config(struct ck_writer *out, uint32_t field,
 				 const struct ck_cri_pod *pod)
 {
-	char attempt[12];
-	CK_AUTO_FREE char *log = NULL;
-	snprintf(attempt, sizeof(attempt), "%u", pod->container_attempt);
-	if (asprintf(&log, "%s/%s.log", pod->container, attempt) < 0)
-		ck_print_nomem();
+	CK_AUTO_FREE char *attempt = ck_text_format("%u", pod->container_attempt);
+	CK_AUTO_FREE char *log = ck_text_format("%s/%s.log", pod->container, attempt);
 	size_t config = ck_writer_open(out, field);
 	size_t part = ck_writer_open(out, CRI_ContainerConfig_metadata);
 	ck_writer_text(out, CRI_ContainerMetadata_name, pod->container);
@@ -161,7 +160,7 @@ static void put_container_config(struct ck_writer *out, uint32_t field,
 static void finish(const struct ck_writer *out, struct ck_bytes *ret_request)
 {
 	if (out->r < 0)
-		ck_print_nomem();
+		ck_text_nomem();
 	*ret_request = out->bytes;
 }
 
@@ -190,8 +189,5 @@ char *ck_cri_read_text(const void *message, size_t len, uint32_t number)
 	struct ck_wire_field field;
 	if (ck_cri_last(ck_wire_begin(message, len), number, &field, NULL) <= 0)
 		return NULL;
-	char *text = ck_strndup((const char *)field.data, field.len);
-	if (!text)
-		ck_print_nomem();
-	return text;
+	return ck_must(ck_strndup((const char *)field.data, field.len));
 }

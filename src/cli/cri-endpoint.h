@@ -17,8 +17,8 @@ struct ck_cri {
 	const char *api;
 };
 extern struct ck_cri ck_cri;
-/* --endpoint, --api: a child of a command's argp, like ck_cli_argp */
-extern const struct argp ck_cri_argp;
+/* --endpoint, --api, and the options of every command */
+extern const struct argp_child ck_cri_children[];
 
 /* ck_cri_connect - a client of the endpoint, or NULL after an error message */
 struct ck_client *ck_cri_connect(void);

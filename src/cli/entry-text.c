@@ -8,7 +8,6 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cli/entry-text.h"
-#include "src/cli/output/text.h"
 
 /* Leave out flags that are usual in this state: most committed entries are told and delivered. */
 static unsigned telling_flags(const struct ck_row *row)
@@ -188,9 +187,7 @@ static void put_due(const struct ck_look *look, const struct ck_row *row,
 static struct json_object *told_tree(const char *told)
 {
 	struct json_object *array = ck_tree_array();
-	CK_AUTO_FREE char *copy = ck_strdup(told);
-	if (told && !copy)
-		ck_print_nomem();
+	CK_AUTO_FREE char *copy = told ? ck_must(ck_strdup(told)) : NULL;
 	char *rest = copy;
 	for (char *name; (name = strsep(&rest, " "));) {
 		if (*name)
@@ -211,9 +208,7 @@ static struct json_object *field_name_tree(enum ck_kind kind, const struct ck_fi
 	size_t need = ck_field_name_print(kind, name, small, sizeof(small));
 	if (need < sizeof(small))
 		return ck_tree_text(small);
-	CK_AUTO_FREE char *large = ck_alloc(need + 1);
-	if (!large)
-		ck_print_nomem();
+	CK_AUTO_FREE char *large = ck_must(ck_alloc(need + 1));
 	ck_field_name_print(kind, name, large, need + 1);
 	return ck_tree_text(large);
 }

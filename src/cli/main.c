@@ -11,7 +11,6 @@
 #include "src/base/mem.h"
 #include "src/base/edit-distance.h"
 #include "src/cli/cli.h"
-#include "src/cli/output/text.h"
 
 #define NAME_LONGEST 16u /* of a command */
 
@@ -122,15 +121,13 @@ static char *main_help(int key, const char *text, void *input)
 		return (char *)text;
 	char *all = NULL;
 	size_t len;
-	FILE *out = open_memstream(&all, &len);
-	if (!out)
-		ck_print_nomem();
+	FILE *out = ck_must(open_memstream(&all, &len));
 	fprintf(out, "%s\n\nCommands:\n", text);
 	for (size_t i = 0; i < CK_COUNT(commands); i++)
 		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].what);
 	fputs("\nSee 'crikeep COMMAND --help' for each command.\n", out);
 	if (fclose(out))
-		ck_print_nomem();
+		ck_text_nomem();
 	return all;
 }
 
@@ -171,7 +168,6 @@ static void print_version(FILE *out, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ck_cli_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = {
 		.parser = parse_main,
 		.args_doc = "COMMAND [ARGUMENT...]",
@@ -185,7 +181,7 @@ int main(int argc, char **argv)
 		       "  crikeep list\n"
 		       "  crikeep explain prod/web-7d9f\n"
 		       "  crikeep --state-dir /var/lib/crikeep history --since 10m",
-		.children = children,
+		.children = ck_cli_children,
 		.help_filter = main_help,
 	};
 	static char name[] = "crikeep";

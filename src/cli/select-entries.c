@@ -112,10 +112,7 @@ bool ck_pod_is(const char *pod, const char *arg)
 
 char *ck_key_pod(const struct ck_key *key)
 {
-	char *pod;
-	if (asprintf(&pod, "%s/%s", key->pod_namespace, key->pod_name) < 0)
-		ck_print_nomem();
-	return pod;
+	return ck_text_format("%s/%s", key->pod_namespace, key->pod_name);
 }
 
 /* the pod in "container NAMESPACE/NAME/CONTAINER attempt 1": the entry and its key may be gone */
@@ -125,10 +122,7 @@ static char *history_pod(const struct ck_history_row *line)
 	start += *start == ' ';
 	const char *slash = start + strcspn(start, "/");
 	size_t n = *slash ? (size_t)(slash - start) + 1 + strcspn(slash + 1, "/ ") : strlen(start);
-	char *pod = ck_strndup(start, n);
-	if (!pod)
-		ck_print_nomem();
-	return pod;
+	return ck_must(ck_strndup(start, n));
 }
 
 static bool row_number(const char *arg, uint64_t *ret_number)
@@ -177,9 +171,7 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 {
 	CK_AUTO_FREE char *text = NULL;
 	size_t things = 0, len;
-	FILE *out = open_memstream(&text, &len);
-	if (!out)
-		ck_print_nomem();
+	FILE *out = ck_must(open_memstream(&text, &len));
 	for (size_t i = 0; i < n; i++) {
 		bool seen = fits[i] == FIT_NONE;
 		for (size_t j = 0; j < i && !seen; j++)
@@ -198,7 +190,7 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 	if (things > CANDIDATES_SHOWN)
 		fprintf(out, " and %zu more", things - CANDIDATES_SHOWN);
 	if (fclose(out))
-		ck_print_nomem();
+		ck_text_nomem();
 	if (things > 1)
 		ck_print_error("'%s' is ambiguous; it could be %s", arg, text);
 	return things;
@@ -206,10 +198,8 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 
 static int pick(struct subject *subjects, size_t n, const char *arg, struct ck_picked *ret_picked)
 {
-	CK_AUTO_FREE enum fit *fits = ck_alloc((n + 1) * sizeof(*fits));
-	CK_AUTO_FREE bool *match = ck_alloc(n + 1);
-	if (!fits || !match)
-		ck_print_nomem();
+	CK_AUTO_FREE enum fit *fits = ck_must(ck_alloc((n + 1) * sizeof(*fits)));
+	CK_AUTO_FREE bool *match = ck_must(ck_alloc(n + 1));
 	enum fit best = find_fits(subjects, n, arg, fits);
 	if (!best)
 		return CK_EXIT_NO;
@@ -224,14 +214,6 @@ static int pick(struct subject *subjects, size_t n, const char *arg, struct ck_p
 	return CK_EXIT_YES;
 }
 
-static struct subject *subjects_new(size_t n)
-{
-	struct subject *subjects = ck_alloc((n + 1) * sizeof(*subjects));
-	if (!subjects)
-		ck_print_nomem();
-	return subjects;
-}
-
 static void subjects_free(struct subject *subjects, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -242,7 +224,7 @@ static void subjects_free(struct subject *subjects, size_t n)
 int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked)
 {
 	size_t n = look->reader->rows_n;
-	struct subject *subjects = subjects_new(n);
+	struct subject *subjects = ck_must(ck_alloc((n + 1) * sizeof(*subjects)));
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_row *row = &look->reader->rows[i];
 		subjects[i] = (struct subject){ row->id, row->result ? row->result->id : NULL,
@@ -259,10 +241,8 @@ int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *
 
 int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_match)
 {
-	bool *match = ck_alloc(look->reader->rows_n + 1);
+	bool *match = ck_must(ck_alloc(look->reader->rows_n + 1));
 	int worst = CK_EXIT_YES;
-	if (!match)
-		ck_print_nomem();
 	for (int i = 0; i < n; i++) {
 		struct ck_picked picked = { 0 };
 		int r = ck_look_pick(look, args[i], &picked);
@@ -278,7 +258,7 @@ int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_
 int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked)
 {
 	size_t n = look->reader->history_n;
-	struct subject *subjects = subjects_new(n);
+	struct subject *subjects = ck_must(ck_alloc((n + 1) * sizeof(*subjects)));
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_history_row *line = &look->reader->history[i];
 		subjects[i] = (struct subject){ line->entry, line->object, history_pod(line) };

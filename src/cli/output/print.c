@@ -12,43 +12,29 @@
 #include "src/base/mem.h"
 #include "src/base/utf8.h"
 #include "src/cli/output/print.h"
-#include "src/cli/output/text.h"
-
-_Noreturn void ck_print_nomem(void)
-{
-	fputs("crikeep: out of memory\n", stderr);
-	exit(2);
-}
-
-static void *must(void *p)
-{
-	if (!p)
-		ck_print_nomem();
-	return p;
-}
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 
 struct json_object *ck_tree_object(void)
 {
-	return must(json_object_new_object());
+	return ck_must(json_object_new_object());
 }
 
 struct json_object *ck_tree_array(void)
 {
-	return must(json_object_new_array());
+	return ck_must(json_object_new_array());
 }
 
 void ck_tree_put(struct json_object *object, const char *name, struct json_object *value)
 {
 	if (json_object_object_add(object, name, value) < 0)
-		ck_print_nomem();
+		ck_text_nomem();
 }
 
 void ck_tree_add(struct json_object *array, struct json_object *value)
 {
 	if (json_object_array_add(array, value) < 0)
-		ck_print_nomem();
+		ck_text_nomem();
 }
 
 struct json_object *ck_tree_text(const char *s)
@@ -56,7 +42,7 @@ struct json_object *ck_tree_text(const char *s)
 	if (!s)
 		return NULL;
 	CK_AUTO_FREE char *valid = ck_text_valid(s);
-	return must(json_object_new_string(valid));
+	return ck_must(json_object_new_string(valid));
 }
 
 void ck_tree_put_text(struct json_object *object, const char *name, const char *s)
@@ -64,9 +50,26 @@ void ck_tree_put_text(struct json_object *object, const char *name, const char *
 	ck_tree_put(object, name, ck_tree_text(s));
 }
 
+struct json_object *ck_tree_decimal(double n, int digits)
+{
+	/* given along, because a double would be printed as 372.12299999999999 */
+	CK_AUTO_FREE char *text = ck_text_format("%.*f", digits, n);
+	return ck_must(json_object_new_double_s(n, text));
+}
+
+struct json_object *ck_tree_seconds(int64_t ns)
+{
+	return ck_tree_decimal((double)ns / (double)CK_NS_PER_S, 3);
+}
+
 void ck_tree_put_int(struct json_object *object, const char *name, int64_t n)
 {
-	ck_tree_put(object, name, must(json_object_new_int64(n)));
+	ck_tree_put(object, name, ck_must(json_object_new_int64(n)));
+}
+
+void ck_tree_put_known(struct json_object *object, const char *name, int64_t n)
+{
+	ck_tree_put(object, name, n ? ck_must(json_object_new_int64(n)) : NULL);
 }
 
 void ck_tree_put_count(struct json_object *object, const char *name, uint64_t n)
@@ -76,16 +79,12 @@ void ck_tree_put_count(struct json_object *object, const char *name, uint64_t n)
 
 void ck_tree_put_bool(struct json_object *object, const char *name, bool b)
 {
-	ck_tree_put(object, name, must(json_object_new_boolean(b)));
+	ck_tree_put(object, name, ck_must(json_object_new_boolean(b)));
 }
 
 void ck_tree_put_seconds(struct json_object *object, const char *name, int64_t ns)
 {
-	/* given along, because a double would be printed as 372.12299999999999 */
-	char text[CK_TEXT_SPAN];
-	double seconds = (double)ns / (double)CK_NS_PER_S;
-	snprintf(text, sizeof(text), "%.3f", seconds);
-	ck_tree_put(object, name, must(json_object_new_double_s(seconds, text)));
+	ck_tree_put(object, name, ck_tree_seconds(ns));
 }
 
 void ck_tree_put_time(struct json_object *object, const char *name, int64_t seconds)
@@ -99,7 +98,7 @@ void ck_tree_put_hex(struct json_object *object, const char *name, const void *b
 {
 	static const char digits[] = "0123456789abcdef";
 	const unsigned char *p = bytes;
-	CK_AUTO_FREE char *text = must(ck_alloc(2 * len + 1));
+	CK_AUTO_FREE char *text = ck_must(ck_alloc(2 * len + 1));
 	for (size_t i = 0; i < len; i++) {
 		text[2 * i] = digits[p[i] >> 4];
 		text[2 * i + 1] = digits[p[i] & 15];
@@ -171,7 +170,7 @@ static void json_node(FILE *out, struct json_object *node, int depth)
 		putc(']', out);
 		return;
 	default: /* numbers, true, false, null */
-		fputs(must((void *)json_object_to_json_string(node)), out);
+		fputs(ck_must((void *)json_object_to_json_string(node)), out);
 	}
 }
 
@@ -180,7 +179,7 @@ static void json_node(FILE *out, struct json_object *node, int depth)
 static bool yaml_emit(yaml_emitter_t *emitter, yaml_event_t *event, int made)
 {
 	if (!made)
-		ck_print_nomem();
+		ck_text_nomem();
 	return yaml_emitter_emit(emitter, event);
 }
 
@@ -236,7 +235,7 @@ static void print_yaml(FILE *out, struct json_object *tree)
 	yaml_emitter_t emitter;
 	yaml_event_t event;
 	if (!yaml_emitter_initialize(&emitter))
-		ck_print_nomem();
+		ck_text_nomem();
 	yaml_emitter_set_output(&emitter, yaml_write, out);
 	/* escapes all but ASCII: libyaml takes direction overrides for printable */
 	yaml_emitter_set_unicode(&emitter, 0);
@@ -249,7 +248,7 @@ static void print_yaml(FILE *out, struct json_object *tree)
 	    yaml_emit(&emitter, &event, yaml_document_end_event_initialize(&event, 1)))
 		yaml_emit(&emitter, &event, yaml_stream_end_event_initialize(&event));
 	if (emitter.error == YAML_MEMORY_ERROR)
-		ck_print_nomem();
+		ck_text_nomem();
 	yaml_emitter_delete(&emitter);
 }
 
@@ -275,10 +274,10 @@ struct ck_table {
 
 struct ck_table *ck_table_new(const struct ck_column *columns, size_t n)
 {
-	struct ck_table *table = must(CK_NEW(struct ck_table));
+	struct ck_table *table = ck_must(CK_NEW(struct ck_table));
 	table->columns = columns;
 	table->n = n;
-	table->widths = must(ck_alloc(n * sizeof(*table->widths)));
+	table->widths = ck_must(ck_alloc(n * sizeof(*table->widths)));
 	for (size_t i = 0; i < n; i++)
 		table->widths[i] = strlen(columns[i].name);
 	return table;
@@ -288,7 +287,7 @@ void ck_table_cell(struct ck_table *table, const char *s)
 {
 	if (table->cells_n == table->cells_room) {
 		table->cells_room = table->cells_room ? 2 * table->cells_room : 64;
-		table->cells = must(
+		table->cells = ck_must(
 			ck_realloc(table->cells, table->cells_room * sizeof(*table->cells)));
 	}
 	char *clean = ck_text_clean(s && *s ? s : "-");
@@ -300,15 +299,10 @@ void ck_table_cell(struct ck_table *table, const char *s)
 
 void ck_table_cellf(struct ck_table *table, const char *fmt, ...)
 {
-	CK_AUTO_FREE char *s = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vasprintf(&s, fmt, ap);
+	CK_AUTO_FREE char *s = ck_text_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		s = NULL;
-		ck_print_nomem();
-	}
 	ck_table_cell(table, s);
 }
 
@@ -407,16 +401,10 @@ void ck_print_folded(FILE *out, const char *text, size_t indent, size_t width)
 
 void ck_print_line(FILE *out, const char *fmt, ...)
 {
-	CK_AUTO_FREE char *s = NULL, *clean = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	int n = vasprintf(&s, fmt, ap);
+	CK_AUTO_FREE char *s = ck_text_vformat(fmt, ap), *clean = ck_text_clean(s);
 	va_end(ap);
-	if (n < 0) {
-		s = NULL;
-		ck_print_nomem();
-	}
-	clean = ck_text_clean(s);
 	fprintf(out, "%s\n", clean);
 }
 
@@ -424,11 +412,7 @@ void ck_print_line(FILE *out, const char *fmt, ...)
 
 void ck_print_verror(const char *fmt, va_list ap)
 {
-	CK_AUTO_FREE char *s = NULL;
-	if (vasprintf(&s, fmt, ap) < 0) {
-		s = NULL;
-		ck_print_nomem();
-	}
+	CK_AUTO_FREE char *s = ck_text_vformat(fmt, ap);
 	ck_print_line(stderr, "crikeep: %s", s);
 }
 

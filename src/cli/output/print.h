@@ -6,20 +6,17 @@
  * write it, so their names and values cannot differ. For people, a command fills a table. Every
  * string may come from the database and is made safe here.
  *
- * Nothing here returns an error. Out of memory, the program prints that and exits (ck_print_nomem).
+ * Nothing here returns an error. Out of memory, the program prints that and exits (ck_text_nomem).
  * An error of the stream stays in the stream; main.c checks it at exit.
  */
 #include <json-c/json.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "src/base/error.h"
+#include "src/cli/output/text.h"
 
 enum ck_output { CK_OUTPUT_TABLE, CK_OUTPUT_JSON, CK_OUTPUT_YAML };
-
-_Noreturn void ck_print_nomem(void); /* "crikeep: out of memory", exit 2 */
 
 /* ---- trees: an object owns its members; NULL strings become null ----------------------------- */
 
@@ -30,12 +27,17 @@ void ck_tree_put(struct json_object *object, const char *name, struct json_objec
 /* @value: taken */
 void ck_tree_add(struct json_object *array, struct json_object *value);
 struct json_object *ck_tree_text(const char *s);
+/* @n with this many digits after the point */
+struct json_object *ck_tree_decimal(double n, int digits);
+struct json_object *ck_tree_seconds(int64_t ns); /* 372.123 */
 void ck_tree_put_text(struct json_object *object, const char *name, const char *s);
 void ck_tree_put_int(struct json_object *object, const char *name, int64_t n);
+/* 0 becomes null */
+void ck_tree_put_known(struct json_object *object, const char *name, int64_t n);
 /* above INT64_MAX: INT64_MAX */
 void ck_tree_put_count(struct json_object *object, const char *name, uint64_t n);
 void ck_tree_put_bool(struct json_object *object, const char *name, bool b);
-void ck_tree_put_seconds(struct json_object *object, const char *name, int64_t ns);   /* 372.123 */
+void ck_tree_put_seconds(struct json_object *object, const char *name, int64_t ns);
 /* RFC 3339, UTC */
 void ck_tree_put_time(struct json_object *object, const char *name, int64_t seconds);
 void ck_tree_put_hex(struct json_object *object, const char *name, const void *bytes, size_t len);

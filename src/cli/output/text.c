@@ -10,10 +10,39 @@
 #include "src/base/mem.h"
 #include "src/base/duration.h"
 #include "src/base/utf8.h"
-#include "src/cli/output/print.h"
 #include "src/cli/output/text.h"
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
+
+_Noreturn void ck_text_nomem(void)
+{
+	fputs("crikeep: out of memory\n", stderr);
+	exit(2);
+}
+
+void *ck_must(void *p)
+{
+	if (!p)
+		ck_text_nomem();
+	return p;
+}
+
+char *ck_text_vformat(const char *fmt, va_list ap)
+{
+	char *s;
+	if (vasprintf(&s, fmt, ap) < 0)
+		ck_text_nomem();
+	return s;
+}
+
+char *ck_text_format(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	char *s = ck_text_vformat(fmt, ap);
+	va_end(ap);
+	return s;
+}
 
 static bool utf8_locale(void)
 {
@@ -23,9 +52,7 @@ static bool utf8_locale(void)
 char *ck_text_clean(const char *s)
 {
 	bool utf8 = utf8_locale();
-	char *out = ck_alloc(4 * strlen(s) + 1), *p = out;
-	if (!out)
-		ck_print_nomem();
+	char *out = ck_must(ck_alloc(4 * strlen(s) + 1)), *p = out;
 	while (*s) {
 		uint32_t c;
 		size_t n = ck_utf8_next(s, &c);
@@ -45,9 +72,7 @@ char *ck_text_clean(const char *s)
 
 char *ck_text_valid(const char *s)
 {
-	char *out = ck_alloc(strlen(REPLACEMENT) * strlen(s) + 1), *p = out;
-	if (!out)
-		ck_print_nomem();
+	char *out = ck_must(ck_alloc(strlen(REPLACEMENT) * strlen(s) + 1)), *p = out;
 	while (*s) {
 		uint32_t c;
 		size_t n = ck_utf8_next(s, &c);

@@ -6,12 +6,22 @@
  * sequences, newlines or invalid bytes. Everything passes through ck_text_clean() before it reaches
  * a terminal.
  */
-#include <stdbool.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/error.h"
+
 #define CK_TEXT_SPAN 24u /* size of a buffer for a span, a size or a time */
 
+/* ck_text_nomem - print "crikeep: out of memory" and exit with status 2. ck_must() does so if @p is
+ * NULL, and so do the functions below that return a copy. */
+_Noreturn void ck_text_nomem(void);
+void *ck_must(void *p);
+
+/* ck_text_format - like asprintf(). Free it. */
+char *ck_text_format(const char *fmt, ...) CK_PRINTF(1, 2);
+char *ck_text_vformat(const char *fmt, va_list ap) CK_PRINTF(1, 0);
 /* ck_text_clean - a copy to show. Unsafe characters and bad bytes become \xNN; so does everything
  * but ASCII in a locale without UTF-8. Free it. */
 char *ck_text_clean(const char *s);

@@ -2,7 +2,6 @@
 /* Table and tree of a simulation's results; see report.h. */
 #include "src/cli/simulate/report.h"
 #include "src/base/mem.h"
-#include "src/cli/output/text.h"
 
 uint64_t ck_simulation_percentile(const uint64_t *values, size_t n, unsigned percent)
 {
@@ -87,13 +86,7 @@ void ck_simulation_report(FILE *out, const struct ck_simulation_options *options
 
 static void put_ratio(struct json_object *object, const char *name, uint64_t a, uint64_t b)
 {
-	char text[CK_TEXT_SPAN]; /* as for seconds: a double would print too many digits */
-	double ratio = (double)a / (double)b;
-	snprintf(text, sizeof(text), "%.4f", ratio);
-	struct json_object *number = json_object_new_double_s(ratio, text);
-	if (!number)
-		ck_print_nomem();
-	ck_tree_put(object, name, number);
+	ck_tree_put(object, name, ck_tree_decimal((double)a / (double)b, 4));
 }
 
 static void put_seconds(struct json_object *object, const char *name, uint64_t ns)
@@ -166,16 +159,8 @@ struct json_object *ck_simulation_tree(const struct ck_simulation_options *optio
 		ck_tree_put(policy, "leaks", leaks);
 		ck_tree_put_count(policy, "never_ready", r->never);
 		/* the cumulative curve: when the n-th pod was ready */
-		for (size_t p = 0; p + r->never < r->pods; p++) {
-			char text[CK_TEXT_SPAN];
-			snprintf(text, sizeof(text), "%.3f",
-				 (double)r->ready[p] / (double)CK_NS_PER_S);
-			struct json_object *number = json_object_new_double_s(
-				(double)r->ready[p] / (double)CK_NS_PER_S, text);
-			if (!number)
-				ck_print_nomem();
-			ck_tree_add(ready, number);
-		}
+		for (size_t p = 0; p + r->never < r->pods; p++)
+			ck_tree_add(ready, ck_tree_seconds((int64_t)r->ready[p]));
 		ck_tree_put(policy, "ready_after_seconds", ready);
 		ck_tree_add(policies, policy);
 	}
