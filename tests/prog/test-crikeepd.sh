@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeepd as those who run it meet it: exit statuses and what is said with them, SIGHUP and SIGTERM, the simulated runtime as a
-# process, a socket passed by systemd, a log nobody reads; and that its man pages know every key, flag, parameter and metric.
+# crikeepd as a process: exit statuses and error texts, SIGHUP and SIGTERM, the simulated runtime, a
+# socket passed by systemd, a log that is not read. And its man pages describe every key, option,
+# parameter and metric.
 #
 # shellcheck disable=SC1091,SC2154,SC2317 # variables are prelude.sh's, and it calls at_end
 set -u
@@ -22,17 +23,18 @@ wait_for() {
 	done
 }
 
-own=(--state-dir "$work/state" --listen "$work/cri.sock" --unfiltered '' --metrics '' --set log.target=stderr)
+own=(--state-dir "$work/state" --listen "$work/cri.sock" --unfiltered '' --metrics ''
+	--set log.target=stderr)
 
 # start ARGUMENT...: in the background, its log in $work/log; returns when it serves
 start() {
-	rm -f "$work/log" # or the last one's words would be taken for this one's
+	rm -f "$work/log" # not to read the log of the last one
 	"$crikeepd" "${own[@]}" "$@" 2>"$work/log" &
 	pid=$!
 	wait_for 100 grep -q 'serving unix://' "$work/log"
 }
 
-# stop SIGNAL: $? is the daemon's
+# stop SIGNAL: $? is that of the daemon
 stop() {
 	kill "-$1" "$pid"
 	wait "$pid"
@@ -41,7 +43,7 @@ stop() {
 	return $r
 }
 
-# gone PID...: none of them is left; wait_for calls it
+# gone PID...: none of these processes is left; called by wait_for
 # shellcheck disable=SC2317
 gone() {
 	local one
@@ -51,9 +53,9 @@ gone() {
 	return 0
 }
 
-# ---- exit statuses ------------------------------------------------------------------------------------------------------
+# ---- exit statuses -------------------------------------------------------------------------------
 
-# ends NAME STATUS TEXT ARGUMENT...: it ends so, and its last line holds TEXT
+# ends NAME STATUS TEXT ARGUMENT...: it ends with STATUS, and its last line contains TEXT
 ends() {
 	local name=$1 want=$2 text=$3 r
 	shift 3
@@ -69,42 +71,50 @@ ends() {
 }
 
 printf 'log:\n  level: info\ncache:\n  ttl: 10min\n' >"$work/bad.yaml"
-ends wrong_value_is_2_and_names_file_line_key 2 "$work/bad.yaml:4: cache.ttl: '10min' is not a span" --config "$work/bad.yaml"
-ends wrong_value_is_2_with_check_config 2 "$work/bad.yaml:4: cache.ttl:" --config "$work/bad.yaml" --check-config
+ends wrong_value_is_2_and_names_file_line_key 2 \
+	"$work/bad.yaml:4: cache.ttl: '10min' is not a span" --config "$work/bad.yaml"
+ends wrong_value_is_2_with_check_config 2 "$work/bad.yaml:4: cache.ttl:" \
+	--config "$work/bad.yaml" --check-config
 ends wrong_key_is_2 2 "--set: cahce.ttl: no such key; did you mean 'cache.ttl'?" --set cahce.ttl=1m
 ends unknown_flag_is_2 2 'for more information' --no-such-flag
 ends missing_file_is_2 2 "$work/none.yaml: No such file or directory" --config "$work/none.yaml"
 ends loop_is_2 2 'crikeepd would call itself' --runtime "$work/a" --listen "$work/a"
 ends good_configuration_is_0 0 'The configuration is good' --check-config --set log.level=debug
 ends version_is_0 0 'crikeepd ' --version
-ends wrong_simulator_is_2 2 "--runtime: runtime: simulator: there is no parameter 'creat'" --runtime=sim:creat=5s
+wrong="runtime: simulator: there is no parameter 'creat'"
+ends wrong_simulator_is_2 2 "--runtime: $wrong" --runtime=sim:creat=5s
 printf 'log:\n  level: info\nruntime: sim:creat=5s\n' >"$work/sim.yaml"
 for option in --check-config --print-config --nri; do
 	ends "wrong_simulator_is_2_and_names_file_and_line_with_$option" 2 \
-		"$work/sim.yaml:3: runtime: simulator: there is no parameter 'creat'" --config "$work/sim.yaml" $option
+		"$work/sim.yaml:3: $wrong" --config "$work/sim.yaml" $option
 done
-ends good_simulator_is_0_with_check_config 0 'The configuration is good' --check-config --runtime=sim:create=5s
-ends a_simulator_that_cannot_listen_is_1 1 '/proc/nowhere' "${own[@]}" --runtime sim:listen=/proc/nowhere/s
-ends missing_runtime_is_1_and_names_path_and_cause 1 "unix://$work/nobody: no such file" "${own[@]}" \
-	--runtime "unix://$work/nobody" --set start_timeout=200ms
+good='The configuration is good'
+ends good_simulator_is_0_with_check_config 0 "$good" --check-config --runtime=sim:create=5s
+ends a_simulator_that_cannot_listen_is_1 1 '/proc/nowhere' "${own[@]}" \
+	--runtime sim:listen=/proc/nowhere/s
+own_quick=("${own[@]}" --set start_timeout=200ms)
+ends missing_runtime_is_1_and_names_path_and_cause 1 "unix://$work/nobody: no such file" \
+	"${own_quick[@]}" --runtime "unix://$work/nobody"
 touch "$work/regular"
-ends regular_file_is_1_and_named 1 "$work/regular" "${own[@]}" --runtime "unix://$work/regular" --set start_timeout=200ms
+ends regular_file_is_1_and_named 1 "$work/regular" "${own_quick[@]}" \
+	--runtime "unix://$work/regular"
 
-# ---- the program of the simulated runtime -------------------------------------------------------------------------------
+# ---- the program of the simulated runtime --------------------------------------------------------
 
-"$crikeep_sim" --help >"$work/help" && [ "$(wc -l <"$work/help")" -gt 10 ] && [ "$(wc -L <"$work/help")" -le 80 ]
+"$crikeep_sim" --help >"$work/help" && [ "$(wc -l <"$work/help")" -gt 10 ] &&
+	[ "$(wc -L <"$work/help")" -le 80 ]
 result help_of_the_simulator_fits_80_columns $?
 [ "$("$crikeep_sim" --version)" = "crikeep-sim $("$crikeepd" --version | cut -d ' ' -f 2)" ]
 result it_has_the_daemons_version $?
 
-# A crikeepd without a crikeep-sim beside it, then with wrong ones.
+# a crikeepd in a directory without a crikeep-sim, and then with a wrong one
 mkdir "$work/alone"
 cp "$crikeepd" "$work/alone/"
 beside=$work/alone/crikeep-sim
 real=$crikeepd crikeepd=$work/alone/crikeepd
 said=$("$crikeepd" --runtime sim: --check-config 2>&1)
 case $?:$said in
-"2:crikeepd: --runtime: runtime: simulator: there is no '/"*"/crikeep-sim', which is installed with crikeepd") ok=0 ;;
+2:*"runtime: simulator: there is no '/"*"/crikeep-sim', which is installed with crikeepd") ok=0 ;;
 0:*) ok=0 ;; # it is installed on this machine
 *) ok=1 && echo "$said" ;;
 esac
@@ -118,16 +128,18 @@ ends a_program_that_is_another_is_named 2 'crikeep-sim ended at once' --runtime 
 if [ "$(id -u)" = 0 ]; then
 	cp "$crikeep_sim" "$beside"
 	chmod 755 "$beside"
-	ends root_runs_what_only_root_may_write 0 'The configuration is good' --runtime sim: --check-config
+	ends root_runs_what_only_root_may_write 0 "$good" --runtime sim: --check-config
+	refused="'$beside' is not run as root"
 	chmod 775 "$beside"
-	ends root_runs_nothing_that_others_may_write 2 "'$beside' is not run as root" --runtime sim: --check-config
+	ends root_runs_nothing_that_others_may_write 2 "$refused" --runtime sim: --check-config
 	chmod 755 "$beside"
 	chmod 1777 "$work/alone"
-	ends root_runs_nothing_from_a_directory_of_everybody 2 "'$beside' is not run as root" --runtime sim: --check-config
+	ends root_runs_nothing_from_a_directory_of_everybody 2 "$refused" \
+		--runtime sim: --check-config
 fi
 crikeepd=$real
 
-# ---- a life -------------------------------------------------------------------------------------------------------------
+# ---- a life --------------------------------------------------------------------------------------
 
 printf 'log: {level: info}\n' >"$work/c.yaml"
 if start --runtime sim: --config "$work/c.yaml"; then
@@ -135,8 +147,8 @@ if start --runtime sim: --config "$work/c.yaml"; then
 	grep -q 'crikeepd: crikeepd .*: no' "$work/log"
 	result the_log_says_what_is_in_force $?
 
-	ends second_daemon_is_1_and_names_the_pid 1 "$pid" "${own[@]}" --listen "$work/second.sock" \
-		--runtime "$work/state/sim.sock"
+	ends second_daemon_is_1_and_names_the_pid 1 "$pid" "${own[@]}" \
+		--listen "$work/second.sock" --runtime "$work/state/sim.sock"
 	[ -S "$work/cri.sock" ] && kill -0 "$pid"
 	result first_daemon_is_untouched $?
 
@@ -160,11 +172,12 @@ if start --runtime sim: --config "$work/c.yaml"; then
 	done
 	[ "/proc/$sim/exe" -ef "$crikeep_sim" ]
 	result the_simulator_is_another_program $?
-	# Only root can lower the bounding set, and for others it means nothing: new privileges are off.
+	# Only root can change the bounding set. For other users it has no effect, because new
+	# privileges are off.
 	sed -n 's/^\(Cap[A-Z][a-z]*\|NoNewPrivs\):\t/\1 /p' "/proc/$sim/status" >"$work/privileges"
 	[ "$(id -u)" = 0 ] || sed -i '/^CapBnd/d' "$work/privileges"
-	grep -q '^CapEff' "$work/privileges" && ! grep '^Cap' "$work/privileges" | grep -qv ' 0*$' &&
-		grep -qx 'NoNewPrivs 1' "$work/privileges"
+	grep -q '^CapEff' "$work/privileges" && grep -qx 'NoNewPrivs 1' "$work/privileges" &&
+		! grep '^Cap' "$work/privileges" | grep -qv ' 0*$'
 	result the_simulator_has_no_capabilities $? || cat "$work/privileges"
 	stop TERM
 	result sigterm_is_0 $?
@@ -177,7 +190,7 @@ else
 	result it_serves_the_simulator 1
 fi
 
-# ---- its children end as it does -----------------------------------------------------------------------------------------
+# ---- its children end as it does -----------------------------------------------------------------
 
 if start --runtime sim:; then
 	read -ra children <"/proc/$pid/task/$pid/children"
@@ -186,8 +199,11 @@ if start --runtime sim:; then
 	pid=
 	[ ${#children[@]} -ge 2 ] && wait_for 50 gone "${children[@]}"
 	result killed_its_children_end_with_it $?
+else
+	cat "$work/log"
+	result killed_its_children_end_with_it 1
 fi
-# as at a terminal, which sends SIGINT to all of them
+# like a terminal, which sends SIGINT to all of them
 rm -f "$work/log"
 setsid "$crikeepd" "${own[@]}" --runtime sim: 2>"$work/log" &
 pid=$!
@@ -199,10 +215,10 @@ pid=
 ! grep 'the simulator ended' "$work/log"
 result and_the_daemon_ends_first $?
 
-# ---- a log nobody reads -------------------------------------------------------------------------------------------------
+# ---- a log that is not read ----------------------------------------------------------------------
 
 mkfifo "$work/pipe"
-exec 7<>"$work/pipe" # open at both ends, and never read
+exec 7<>"$work/pipe" # open, and never read
 head -c 65536 /dev/zero | dd of="$work/pipe" oflag=nonblock bs=4096 status=none 2>/dev/null
 "$crikeepd" "${own[@]}" --runtime sim: 2>&7 &
 pid=$!
@@ -212,14 +228,14 @@ stop TERM
 result and_it_ends $?
 exec 7<&-
 
-# ---- socket activation --------------------------------------------------------------------------------------------------
+# ---- socket activation ---------------------------------------------------------------------------
 
 if command -v systemd-socket-activate >/dev/null; then
 	systemd-socket-activate --listen="$work/passed.sock" --fdname=cri \
-		"$crikeepd" --state-dir "$work/passed" --listen "$work/unused.sock" --unfiltered '' --metrics '' --runtime sim: \
-		2>"$work/passed.log" &
+		"$crikeepd" --state-dir "$work/passed" --listen "$work/unused.sock" \
+		--unfiltered '' --metrics '' --runtime sim: 2>"$work/passed.log" &
 	activated=$!
-	# the client that it is started for: another crikeepd, whose runtime it is
+	# its client is another crikeepd, which it serves as a runtime
 	wait_for 50 test -S "$work/passed.sock" && start --runtime "$work/passed.sock"
 	result a_passed_socket_is_served $?
 	[ ! -e "$work/unused.sock" ]
@@ -234,9 +250,9 @@ else
 	echo 'skip - a_passed_socket_is_served: no systemd-socket-activate'
 fi
 
-# ---- the man pages ------------------------------------------------------------------------------------------------------
+# ---- the man pages -------------------------------------------------------------------------------
 
-# documented NAME PAGE: each word on stdin stands in the page, whose escapes are undone first
+# documented NAME PAGE: the page, without its escapes, contains each word on stdin
 documented() {
 	local missing
 	sed 's/\\-/-/g' "$src/man/$2" >"$work/page"
@@ -249,20 +265,25 @@ documented() {
 }
 
 "$crikeepd" --print-config >"$work/defaults"
-sed -n 's/^ *\([a-z_]*\):.*/\1/p' "$work/defaults" | documented every_key_is_in_the_man_page crikeep.yaml.5
-"$crikeepd" --help | sed -n 's/.* --\([a-z-]*\).*/\1/p' | documented every_flag_is_in_the_man_page crikeepd.8
+sed -n 's/^ *\([a-z_]*\):.*/\1/p' "$work/defaults" |
+	documented every_key_is_in_the_man_page crikeep.yaml.5
+options() { sed -n 's/.* --\([a-z-]*\).*/\1/p'; }
+"$crikeepd" --help | options | documented every_flag_is_in_the_man_page crikeepd.8
 sed -n 's/^\t{ "\([a-z._]*\)", [A-Z_]*, AT(.*/\1/p' "$src/src/sim/sim-conf.c" >"$work/parameters"
 [ "$(wc -l <"$work/parameters")" -ge 20 ] || echo 'no parameters found' >"$work/parameters"
 documented every_parameter_of_the_simulator_is_in_the_man_page crikeepd.8 <"$work/parameters"
-grep -oE '"crikeepd?_[a-z_]+"' "$src/src/daemon/metrics.c" | tr -d '"' | grep -vx 'crikeep_' >"$work/metrics"
+grep -oE '"crikeepd?_[a-z_]+"' "$src/src/daemon/metrics.c" | tr -d '"' |
+	grep -vx 'crikeep_' >"$work/metrics"
 [ "$(wc -l <"$work/metrics")" -ge 20 ] || echo 'no metrics found' >"$work/metrics"
 documented every_metric_is_in_the_man_page crikeepd.8 <"$work/metrics"
-"$crikeep_sim" --help | sed -n 's/.* --\([a-z-]*\).*/\1/p' | documented every_flag_of_the_simulator_is_in_the_man_page crikeepd.8
+"$crikeep_sim" --help | options |
+	documented every_flag_of_the_simulator_is_in_the_man_page crikeepd.8
 
 # the example with all defaults in it, as a configuration
-sed -n '/^All of it, with the defaults:/,/^\.Ed/p' "$src/man/crikeep.yaml.5" | sed '1,2d;$d' >"$work/man.yaml"
+sed -n '/^All keys, with their defaults:/,/^\.Ed/p' "$src/man/crikeep.yaml.5" |
+	sed '1,2d;$d' >"$work/man.yaml"
 "$crikeepd" --config "$work/man.yaml" --print-config | sed 's/ # .*//' >"$work/printed"
-sed -i '/allow_uids/d' "$work/printed" "$work/defaults" # who runs this is in them
-cmp -s "$work/printed" "$work/defaults"
+sed -i '/allow_uids/d' "$work/printed" "$work/defaults" # it depends on the user
+[ "$(wc -l <"$work/man.yaml")" -ge 30 ] && diff "$work/printed" "$work/defaults"
 result the_man_pages_defaults_are_the_defaults $?
 exit "$failed"
