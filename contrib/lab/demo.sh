@@ -15,7 +15,9 @@ runtime=sim
 if [ "${1:-}" != inside ]; then
 	[ $# -eq 1 ] || { echo "usage: $0 [--containerd] BUILD_DIR" >&2; exit 2; }
 	build=$(cd "$1" && pwd)
-	for program in crikeepd crikeep crikeep-sim; do
+	needed=(crikeepd crikeep)
+	[ $runtime != sim ] || needed+=(crikeep-sim)
+	for program in "${needed[@]}"; do
 		[ -x "$build/$program" ] || { echo "$0: there is no $build/$program: build first" >&2; exit 2; }
 	done
 	dir=$(mktemp -d /tmp/ck.XXXXXX)
