@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include <utlist.h>
+
 #include "cache/request/fields.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -33,8 +35,7 @@ static bool grow(struct ck_request_fields *fields, size_t size)
 
 	if (!chunk)
 		return false;
-	chunk->next = fields->chunks;
-	fields->chunks = chunk;
+	LL_PREPEND(fields->chunks, chunk);
 	fields->free = chunk->bytes;
 	fields->left = size;
 	return true;
@@ -76,10 +77,8 @@ void ck_request_fields_fini(struct ck_request_fields *fields)
 {
 	struct ck_request_fields_chunk *chunk, *next;
 
-	for (chunk = fields->chunks; chunk; chunk = next) {
-		next = chunk->next;
+	LL_FOREACH_SAFE(fields->chunks, chunk, next)
 		free(chunk);
-	}
 	free(fields->stack);
 	*fields = (struct ck_request_fields){ .n = 0 };
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linked into the example runtimes, so that a test can kill them at a change of state:
- * CRIKEEP_CRASH=WHEN:MOVE:N is SIGKILL before or after the N-th transaction that holds the move,
- * e.g. after:CREATING>KEPT:2 or before:>CREATING:1. And whoever outlives the test that started it
- * is killed too.
+ * CRIKEEP_CRASH=WHEN:MOVE:N is SIGKILL before or after the N-th transaction that contains the move,
+ * e.g. after:CREATING>KEPT:2 or before:>CREATING:1. A runtime that outlives the test that started
+ * it is killed, too.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@ static void crash_here(const char *when, const char *moves)
 	size_t len = strlen(armed_move);
 	if (strcmp(when, armed_when))
 		return;
-	/* in a list: COMMITTING>COMMITTED is none of >COMMITTED */
+	/* as a whole item of a list: COMMITTING>COMMITTED is not >COMMITTED */
 	while ((at = strstr(at, armed_move))) {
 		if ((at == moves || at[-1] == ',') && (at[len] == '\0' || at[len] == ','))
 			break;

@@ -34,16 +34,16 @@
 enum {
 	MAY_GO = 1, /* there is a reason to destroy it */
 	MUST_BE = 2,
-	ADOPTED = 4, /* visible although no request got it */
+	ADOPTED = 4, /* it may be visible although no request got it */
 };
 
-struct want { /* of all creations for one label */
+struct want { /* over all creations for one label */
 	char label[64];
 	unsigned flags;
 };
 
 struct story {
-	struct world world; /* calls the same runtime, with random numbers of its own */
+	struct world world; /* calls the same runtime, with its own random numbers */
 	char pod[16], error[512], handed[WANTS_MAX][WORLD_ID];
 	struct want wants[WANTS_MAX];
 	size_t wants_n, handed_n;
@@ -91,7 +91,7 @@ static int ask(struct story *s, const struct world_request *request, char id[256
 	return r;
 }
 
-/* as a kubelet: until it has its answer */
+/* like a kubelet: until it has its answer */
 static void obtain(struct story *s, struct world_request *request, char id[256])
 {
 	unsigned long long end = world_now() + s->patience_ms;
@@ -128,7 +128,8 @@ static bool begun(struct story *s, const char *label)
 	return found;
 }
 
-/* one that the creation outlives; again if it went unheard, as between two lives of the runtime */
+/* a create whose caller leaves first; repeated if nobody received it, as between two lives of the
+ * runtime */
 static void once(struct story *s, struct world_request request, unsigned deadline_ms)
 {
 	char id[256];
@@ -138,7 +139,7 @@ static void once(struct story *s, struct world_request request, unsigned deadlin
 			world_sleep(20);
 }
 
-/* of the pod's one container, to be made in @sandbox */
+/* of the pod's only container, in @sandbox */
 static struct world_request container_request(struct story *s, const char *sandbox, unsigned flags)
 {
 	return (struct world_request){
@@ -150,8 +151,8 @@ static struct world_request container_request(struct story *s, const char *sandb
 	};
 }
 
-/* while it is being made, or when it is kept; always the latter in the first lap, so that it
- * reaches what it is to reach */
+/* while it is being created, or when it is kept; always the latter in the first lap, so that the
+ * story reaches its transition */
 static void pause_some(struct story *s)
 {
 	world_sleep(s->patient ? s->create_ms + 100 * slow
@@ -302,8 +303,8 @@ static void tell_refused(struct story *s)
 					 .label = want(s, "s", 0, 1, MAY_GO) };
 	for (int i = 0; i < 4; i++) {
 		request.deadline_ms = 1500 * slow;
-		/* killed before the refusal was on disk, it is told already and not asked about
-		 * again (K7, K25) */
+		/* if it is killed before the refusal is on disk, the plugin has been told and is
+		 * not asked again (K7, K25) */
 		if (ask(s, &request, answer) == 0 && !__atomic_load_n(s->deaths, __ATOMIC_ACQUIRE))
 			wrong(s, "%s was handed out although a plugin refused it", answer);
 		world_sleep(50);
@@ -325,7 +326,7 @@ static void tell_unread(struct story *s)
 	obtain(s, &request, container);
 }
 
-/* the plugin takes so long that the caller's time is over when it agrees */
+/* the plugin agrees only after the caller's time is over */
 static void tell_left(struct story *s)
 {
 	char sandbox[256], container[256];
@@ -334,7 +335,7 @@ static void tell_left(struct story *s)
 		return;
 	struct world_request request = container_request(s, sandbox, MUST_BE);
 	once(s, request, s->create_ms + 250 + s->plugin_ms / 2);
-	/* not before it has agreed: a repetition would be handed the container at once */
+	/* only after it has agreed: otherwise a repeated request would get the container at once */
 	world_sleep(s->plugin_ms);
 	obtain(s, &request, container);
 }
@@ -351,7 +352,7 @@ static void tell_remove(struct story *s)
 		wrong(s, "%s could not be removed: %d", sandbox, r);
 }
 
-/* K22: somebody went around us and runs a container in a sandbox that nobody was given */
+/* K22: somebody bypassed us and runs a container in a sandbox that nobody was given */
 static void tell_in_use(struct story *s)
 {
 	char id[WORLD_ID], sandbox[256];
@@ -451,7 +452,7 @@ static size_t read_made(struct world *world, struct made *made, size_t room)
 				made[k].destroyed = i + 1;
 		}
 	}
-	/* killed between the two: what was destroyed, or is there, existed */
+	/* killed between the two: what was destroyed, or is there, did exist */
 	for (size_t k = 0; k < m; k++)
 		if (!made[k].existed && (made[k].destroyed || world_exists(world, made[k].id)))
 			made[k].existed = made[k].destroyed ? made[k].destroyed : n + 1;
@@ -548,8 +549,8 @@ static void check_told(struct story *s, const struct made *made, size_t made_n)
 		}
 		if (run > 1)
 			wrong(s, "plugins were told of %s %u times", made[m].id, run);
-		/* not the other way round: who was told is written before the first byte, so a debt
-		 * may be unfounded */
+		/* not the other way round: the names are written before the first byte is sent, so
+		 * somebody may be named who was never told */
 		if (run && made[m].destroyed && (!stop || !removed))
 			wrong(s, "plugins were told of %s, not of its end", made[m].id);
 	}
@@ -625,8 +626,8 @@ static const char *round_crash(struct round *round, char text[96])
 	const struct transition *t = &transitions[round->test / 2];
 	if (!t->move)
 		return NULL;
-	/* the first of them in the first lap; then also the second, which may be the other story's,
-	 * or not be reached */
+	/* in the first lap the first one; then also the second, which may belong to the other
+	 * story, or may not be reached */
 	unsigned nth = round->number >= CASES && world_random(&round->world, 4) == 0 ? 2 : 1;
 	snprintf(text, 96, "%s:%s:%u", round->test % 2 ? "after" : "before", t->move, nth);
 	return text;
@@ -643,7 +644,8 @@ static void start_again(struct round *round)
 		wrong(round->stories, "the runtime does not start again");
 }
 
-/* while the stories run: what died is started again, and lists must be sound at every moment */
+/* while the stories run: a runtime that died is started again, and lists must be right at every
+ * moment */
 static void round_attend(struct round *round)
 {
 	struct tally *t = tally;
@@ -663,7 +665,7 @@ static void round_attend(struct round *round)
 				      "the runtime ended by itself, with status 0x%x",
 				      (unsigned)status);
 			__atomic_add_fetch(&t->died[round->test], 1, __ATOMIC_RELAXED);
-			/* before anybody can call the next life */
+			/* before the next runtime can be called */
 			__atomic_add_fetch(&round->deaths, 1, __ATOMIC_RELEASE);
 			start_again(round);
 		}
@@ -676,8 +678,8 @@ static void round_attend(struct round *round)
 	}
 }
 
-/* nobody asks any more: what is kept expires soon, what is lost is given up, and the rest must be
- * the kubelet's */
+/* nobody requests anything any more: what is kept expires soon, what is lost is given up, and the
+ * rest must belong to the kubelet */
 static void round_end(struct round *round)
 {
 	bool plugin = transitions[round->test / 2].how & PLUGIN;
@@ -775,8 +777,8 @@ int main(void)
 		if (fork())
 			continue;
 		for (unsigned number = job; number < rounds; number += jobs) {
-			/* in the first lap each point has to be reached, and a busy machine can be
-			 * in the way of it */
+			/* in the first lap each point must be reached, and a busy machine can
+			 * prevent that */
 			for (unsigned i = 0;
 			     i < 4 && (i == 0 || (number < CASES && !tally->died[number % CASES]));
 			     i++)

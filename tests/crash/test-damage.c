@@ -81,12 +81,12 @@ static bool find_made(unsigned pod, char id[WORLD_ID])
 	return found;
 }
 
-/* its caller goes, it comes to exist, and is kept */
+/* its caller leaves, the pod is created, and is kept */
 static void keep(unsigned pod)
 {
 	char answer[256], id[WORLD_ID];
 	for (int i = 0; i < 500 && !find_made(pod, id); i++) {
-		/* it may go before the runtime has listed what there is, and then moves nothing */
+		/* the caller may leave before the runtime's first list, and then nothing moves */
 		if (i % 50 == 0)
 			ask(pod, 50, answer);
 		world_sleep(20);
@@ -118,8 +118,8 @@ static void expect(unsigned pod, int code)
 		wrong("p%u was given %s, made was %s", pod, answer, id);
 }
 
-/* refused while nothing can be written. A checkpoint at an idle moment may have made room in the
- * log, whose blocks are there: then it is handed back, and is found so after the restart */
+/* It is refused while nothing can be written. A checkpoint at an idle moment may have made room in
+ * the WAL: then it is handed back, and the restart finds it so. */
 static void expect_on_disk(unsigned pod)
 {
 	char answer[256];
@@ -143,7 +143,8 @@ static bool visible(unsigned pod, unsigned *ret_n)
 	return *ret_n > 0;
 }
 
-/* what holds whatever was lost: made once, still there, and handed back or visible */
+/* this holds in any case: it was created once, it is still there, and it is handed back or
+ * visible */
 static void expect_sound(unsigned pod)
 {
 	size_t n, begun = 0;
@@ -174,7 +175,7 @@ static void expect_sound(unsigned pod)
 
 /* ---- the disk -------------------------------------------------------------------------------- */
 
-/* without root: no file may become larger than the WAL is now */
+/* without root: no file may grow beyond the size of the WAL */
 static void limit_files(bool limited)
 {
 	char wal[160];
@@ -186,7 +187,7 @@ static void limit_files(bool limited)
 	if (world.pid)
 		prlimit(world.pid, RLIMIT_FSIZE, &limit, NULL);
 	limit.rlim_max = RLIM_INFINITY;
-	setrlimit(RLIMIT_FSIZE, &limit); /* and of its next life */
+	setrlimit(RLIMIT_FSIZE, &limit); /* and for the next runtime */
 }
 
 static void fill_disk(void)
@@ -248,7 +249,7 @@ static unsigned set_aside(void)
 	return n;
 }
 
-/* @n bytes at random places, or from the beginning */
+/* @n bytes at random places, or at the beginning */
 static void damage(const char *name, unsigned n, bool from_the_beginning)
 {
 	char path[160];
@@ -294,7 +295,7 @@ static void full_disk(unsigned seed)
 	expect(1, 0); /* in time, in memory only */
 	keep(2);
 	expect(2, 0);  /* kept and handed back, in memory only */
-	expect_on_disk(0); /* its row is on disk, so handing it back must be too */
+	expect_on_disk(0); /* its row is on disk, so the hand-over must be on disk, too */
 	if (!logged("the database cannot be written"))
 		wrong("nothing was said of it");
 	free_disk();
@@ -318,11 +319,11 @@ static void full_disk_and_killed(unsigned seed)
 	keep(2);
 	world_kill_it(&world);
 	start(NULL);
-	/* nobody knows any more whose it is: visible, and nobody destroys it (K27) */
+	/* nobody knows any more whose it is: it is visible, and nobody destroys it (K27) */
 	expect_sound(1);
 	expect_sound(2);
 	expect(0, 14);
-	expect(3, 0); /* and the next pod is made */
+	expect(3, 0); /* and the next pod is created */
 	free_disk();
 	expect(0, 0);
 	for (unsigned pod = 0; pod < 4; pod++)
@@ -357,7 +358,8 @@ static void damaged_and_killed(unsigned seed)
 	start(NULL);
 	keep(0);
 	expect(1, 0);
-	ask(2, 30, answer); /* still being made when the runtime dies, and made all the same */
+	ask(2, 30, answer); /* still being created when the runtime dies, and created all the
+	 * same */
 	world_kill_it(&world);
 	damage("crikeep.db", 4096, true);
 	damage("crikeep.db-wal", 65536, true);
@@ -407,7 +409,7 @@ static void damaged_while_it_runs(unsigned seed)
 	damage("crikeep.db", 4096, true);
 	damage("crikeep.db-wal", 1u << (6 + seed % 8), seed % 2);
 	keep(2);
-	expect(0, 0); /* memory knows */
+	expect(0, 0); /* it is known in memory */
 	expect(2, 0);
 	world_kill_it(&world);
 	start(NULL);
@@ -445,7 +447,7 @@ static int scenario_run(void (*scenario)(unsigned), unsigned seed)
 		return 99;
 	snprintf(disk, sizeof(disk), "%s/disk", world.dir);
 	mkdir(disk, 0700);
-	signal(SIGXFSZ, SIG_IGN); /* also in the runtime: a write beyond the limit fails */
+	signal(SIGXFSZ, SIG_IGN); /* the runtime inherits it: a write beyond the limit fails */
 	mounted = mount("none", disk, "tmpfs", 0, "size=1m,mode=0700") == 0;
 	scenario(seed);
 	if (!mounted) {
@@ -501,7 +503,7 @@ int main(void)
 	signal(SIGPIPE, SIG_IGN);
 	slow = world_env("CK_TEST_SLOW", 1) > 1 ? 3 : 1;
 	if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0)
-		/* what is mounted ends with us */
+		/* the mounts end with this process */
 		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
 	for (size_t s = 0; s < SCENARIOS; s++) {
 		for (unsigned seed = first;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Markers stand where a request may hold secrets, through all that can happen to it: failed, late,
- * kept, handed back, conflicting, changed, evicted on request, killed, damaged and set aside. No
- * file of the runtime and of the cache, and nothing that crikeep prints, may hold a marker then.
+ * Markers are where a request may contain secrets, through all that can happen to it: failed, late,
+ * kept, handed back, conflicting, changed, evicted on request, killed, damaged and set aside.
+ * Afterwards no file of the runtime or the cache, and nothing that crikeep prints, may contain a
+ * marker.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -80,7 +81,7 @@ static bool obtain(const char *container, const char *sandbox_id, bool changed, 
 
 static char cli[512];
 
-/* what it prints becomes a file among the others */
+/* what it prints becomes a file like the others */
 static bool run_cli(const char *arguments)
 {
 	static unsigned n;
@@ -150,7 +151,7 @@ static void tell(const char *program)
 	create("a", sandbox, false, 60, "late", answer); /* late, kept */
 	world_sleep(250);
 	good = obtain("a", sandbox, false, answer) && good;                       /* handed back */
-	/* says what differs, not how */
+	/* the text says what differs, not how */
 	good = create("a", sandbox, true, 2000, "conflict", answer) == 6 && good;
 	good = !marker_in(answer, strlen(answer)) && good;
 	create("b", sandbox, false, 60, "late", answer);
@@ -179,7 +180,7 @@ static void tell(const char *program)
 		printf("skip - %s: built without it\n", name);
 	}
 
-	create("d", sandbox, false, 60, "late", answer); /* killed while it is made */
+	create("d", sandbox, false, 60, "late", answer); /* killed while it is being created */
 	world_kill_it(&world);
 	overwrite_database();
 	good = world_start(&world, NULL, args);

@@ -52,7 +52,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	(void)st;
 	(void)type;
 	(void)ftw;
-	return remove(path) < 0 && errno != EBUSY; /* busy: a file system is mounted there */
+	return remove(path) < 0 && errno != EBUSY; /* it is busy if a file system is mounted
+	 * there */
 }
 
 void world_remove(struct world *world)
@@ -90,7 +91,7 @@ bool world_start(struct world *world, const char *crash, const char *const *args
 		fprintf(stderr, "%s: %s\n", program, strerror(r));
 		return false;
 	}
-	/* an armed one may be gone before it listens */
+	/* an armed runtime may die before it listens */
 	for (int i = 0; i < 4000; i++) {
 		struct sockaddr_un address;
 		siginfo_t info = { 0 };
@@ -149,7 +150,7 @@ int world_send(struct world *world, const char *verb, const char *what, unsigned
 	if (r < 0)
 		return r;
 	if (!strncmp(answer, "ok", 2)) {
-		/* behind the blank or the end of line */
+		/* after the blank or the end of the line */
 		memmove(answer, answer + 3, strlen(answer + 2));
 		answer[strcspn(answer, strncmp(verb, "LIST", 4) ? "\n" : "")] = '\0';
 		return 0;
@@ -161,8 +162,8 @@ int world_send(struct world *world, const char *verb, const char *what, unsigned
 	return code;
 }
 
-/* as different in bytes from its predecessor as the kubelet makes it: shuffled, with another time
- * stamp */
+/* its bytes differ from the previous one's as the kubelet makes them differ: shuffled, with another
+ * time stamp */
 static void build(struct world *world, const struct world_request *r, struct pb *request)
 {
 	struct pb *config = calloc(1, sizeof(*config)), *sandbox = calloc(1, sizeof(*sandbox));
@@ -191,7 +192,7 @@ static void build(struct world *world, const struct world_request *r, struct pb 
 	free(sandbox);
 }
 
-/* the answer is there, and is never read: the runtime's end of the connection is reset */
+/* the answer is there, but is never read: the runtime sees its connection reset */
 static int hang_up_unread(struct world *world, const struct world_request *r, const struct pb *body)
 {
 	struct wire_request request = { .verb = "CREATE",

@@ -2,9 +2,9 @@
 #ifndef CK_TESTS_WORLD_H
 #define CK_TESTS_WORLD_H
 /*
- * An example runtime in a directory of its own, which a test starts, calls, kills and starts again;
- * and what is left of it all in the runtime's own logs, which no crash touches. A world is started
- * and killed by one thread, and called by any.
+ * An example runtime in its own directory. A test starts, calls and kills it, and starts it again.
+ * The runtime's own logs, which survive every crash, tell what happened. One thread starts and
+ * kills a world; any thread may call it.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ struct world_request {
 	const char *sandbox_id, *container; /* NULL: the pod's sandbox */
 	unsigned attempt, version, deadline_ms;
 	const char *label;
-	bool unread; /* hang up when the answer is there, without having read it */
+	bool unread; /* hang up when the answer is there, without reading it */
 };
 int world_create(struct world *world, const struct world_request *request, char *answer,
 		 size_t size);
@@ -74,9 +74,9 @@ int world_send(struct world *world, const char *verb, const char *what, unsigned
 	       const char *label, const void *body, size_t len, char *answer, size_t size);
 bool world_list(struct world *world, const char *verb, struct world_list *ret_list);
 
-/* what exists whatever the runtime says; returns false if there is no such object */
+/* the object as it really exists; returns false if there is none */
 bool world_exists(const struct world *world, const char *id);
-/* put an object there that nobody has made */
+/* add an object that nobody has created */
 bool world_plant(const struct world *world, const char *id, const char *pod, const char *sandbox_id,
 		 const char *container, enum ck_condition condition);
 /* to be freed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a disk can do to a host, seen through the public API (K32, K33): no space, read-only, damage
- * while running and between lives, an fsync that does not come back, and a reader that is stopped
- * in the middle of its work.
+ * while running and while closed, an fsync that does not return, and a reader that is stopped in
+ * the middle of its work.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ static int synced(void)
 		pthread_cond_wait(&sync_changed, &sync_lock);
 	syncs_hanging--;
 	pthread_mutex_unlock(&sync_lock);
-	return 0; /* what is tested does not survive the test anyway */
+	return 0; /* nothing of this test must survive it anyway */
 }
 
 __attribute__((visibility("default"))) int fsync(int fd)
@@ -78,7 +78,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* a tmpfs of the test's own on the state directory, in a mount namespace nobody else sees */
+/* the test's own tmpfs on the state directory, in a mount namespace that nobody else sees */
 static void small_disk(struct fixture *f)
 {
 	static bool alone;
@@ -169,12 +169,13 @@ static void full_disk_never_stops_pods(void **state)
 	assert_int_equal(fx_hides(f, &durable, "s1"), 1);
 	assert_int_equal(fx_hides(f, &late, "s2"), 0);
 	fx_advance(f, 320 * S);
-	assert_true(fx_was_destroyed(f, "s0")); /* its time was over: destroying goes on, too */
+	assert_true(fx_was_destroyed(f, "s0")); /* its time was over: destroying continues as
+	 * well */
 	assert_int_equal(lines_of(f->log, "going on in memory"), 1);
 	assert_string_equal(fx_rows(f), "KEPT s0|KEPT s1");
 
 	make_space(f);
-	fx_advance(f, 2 * S); /* retried each second */
+	fx_advance(f, 2 * S); /* tried again each second */
 	assert_int_equal(lines_of(f->log, "can be written again"), 1);
 	assert_string_equal(fx_rows(f), "GONE s0|KEPT s1|COMMITTED s2|COMMITTED s3");
 	turn = fx_wait(f, &durable);
@@ -213,7 +214,7 @@ static void nothing_spins_when_all_that_was_unwritten_is_gone(void **state)
 	fx_open(f);
 	fill(f);
 	struct ck_turn *turn = fx_create(f, &ask);
-	/* it came and went without the database */
+	/* it came and went while nothing could be written */
 	assert_int_equal(ck_turn_fail(turn, &why, NULL), 0);
 	ck_turn_free(turn);
 	fx_jump(f, 10 * S);
@@ -238,7 +239,8 @@ static void read_only_disk_is_read(void **state)
 	assert_int_equal(mount(NULL, f->dir, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	fx_open(f);
 	assert_int_equal(lines_of(f->log, "there is no database"), 1);
-	assert_int_equal(fx_hides(f, &kept, "s1"), 1); /* known, though nothing can be written */
+	assert_int_equal(fx_hides(f, &kept, "s1"), 1); /* it is known, although nothing can be
+	 * written */
 	assert_int_equal(fx_hides(f, &committed, "s2"), 0);
 	assert_int_equal(fx_begin(f, &committed, &turn), CK_HAND_BACK);
 	ck_turn_free(turn);
@@ -258,7 +260,7 @@ static void read_only_disk_is_read(void **state)
 
 /* ---- damage (K33) ---------------------------------------------------------------------------- */
 
-/* nobody but SQLite may open the database in the process that owns it: another one writes over its
+/* only SQLite may open the database in the process that owns it, so another process overwrites its
  * pages, from page @page on */
 static void damage(struct fixture *f, const char *name, off_t from)
 {
@@ -295,8 +297,8 @@ static void damage_between_lives_is_set_aside(void **state)
 	fx_open(f);
 	assert_int_equal(set_aside(f), 1);
 	assert_int_equal(lines_of(f->log, "set aside as crikeep.db.damaged-"), 1);
-	/* the host's lists tell what exists: all of it the kubelet's to take or remove, none of it
-	 * destroyed or served by us */
+	/* the host's lists tell what exists: the kubelet may take or remove all of it, and we
+	 * neither destroy nor hand out any of it */
 	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s2");
 	assert_int_equal(fx_hides(f, &kept, "s1"), 0);
 	struct ck_turn *turn;
@@ -315,9 +317,9 @@ static void damage_while_running_loses_nothing(void **state)
 	fx_open(f);
 	fx_keep(f, &other, "s2");
 	fx_keep(f, &kept, "s1");
-	fx_reopen(f); /* nothing of the fingerprints is in SQLite's memory now */
+	fx_reopen(f); /* SQLite has no part of the fingerprints in memory now */
 	damage(f, "crikeep.db", 4096);
-	changed.env = "changed"; /* to tell how it differs its digests have to be read */
+	changed.env = "changed"; /* to name the difference, its digests must be read */
 	struct ck_turn *turn = fx_wait(f, &changed);
 	assert_int_equal(fx_decision(f, turn), CK_CREATE);
 	assert_true(fx_was_destroyed(f, "s1"));
@@ -342,7 +344,7 @@ static void removed_database_is_written_anew(void **state)
 	fx_keep(f, &kept, "s1");
 	snprintf(path, sizeof(path), "%s/crikeep.db", f->dir);
 	assert_int_equal(unlink(path), 0);
-	fx_advance(f, 700 * S); /* something happens, then it is looked at */
+	fx_advance(f, 700 * S); /* something happens, and then it is noticed */
 	fx_keep(f, &other, "s2");
 	fx_advance(f, S);
 	assert_true(fx_was_destroyed(f, "s1"));
@@ -365,17 +367,17 @@ static off_t wal_size(struct fixture *f)
 	char path[512];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/crikeep.db-wal", f->dir);
-	/* its size is asked for, the file is not opened */
+	/* this asks for its size and does not open the file */
 	return stat(path, &st) == 0 ? st.st_size : 0;
 }
 
-/* @n transitions with large replies; the longest call, and the largest WAL */
+/* @n transitions with large replies; returns the longest call and the largest WAL */
 static void work(struct fixture *f, unsigned n, uint64_t *ret_longest, off_t *ret_wal)
 {
 	static char reply[16384];
 	uint64_t longest = 0;
 	off_t largest = 0;
-	/* one transition for begin, one for finish; forgetting is a third */
+	/* begin is one transition, finish is one, and forgetting is a third */
 	for (unsigned i = 0; i < n; i += 2) {
 		char name[32], id[32];
 		uint64_t t[5];
@@ -404,16 +406,16 @@ static void work(struct fixture *f, unsigned n, uint64_t *ret_longest, off_t *re
 	*ret_wal = largest;
 }
 
-/* a busy machine has pauses of its own; what must not happen is waiting for the fsync or the
- * reader, which never end */
+/* A busy machine has its own pauses. But nothing may wait for the fsync or the reader, which never
+ * end. */
 static void assert_nobody_waited(uint64_t longest, off_t wal)
 {
 	if (longest > S * (uint64_t)ck_test_env("CK_TEST_SLOW", 1))
 		fail_msg("a call took %llu ms", (unsigned long long)(longest / CK_NS_PER_MS));
-	assert_in_range(wal, 0, CK_WAL_LIMIT + (64 << 10)); /* and the round that found out */
+	assert_in_range(wal, 0, CK_WAL_LIMIT + (64 << 10)); /* and the round that noticed it */
 }
 
-/* where temporary files are on a disk; false: nowhere */
+/* a directory for temporary files on a disk; false: there is none */
 static bool make_dir_on_disk(char *dir, size_t size)
 {
 	const char *const places[] = { getenv("TMPDIR"), "/var/tmp" };
@@ -454,7 +456,7 @@ static void hanging_fsync_delays_no_call(void **state)
 	assert_string_equal(fx_rows(f), "");
 }
 
-/* -- a reader, stopped inside its read: this program again, as READER_... says ----------------- */
+/* ---- a reader that is stopped while it reads: this program again, as READER_... says --------- */
 
 #define READER "CK_DISK_READER"
 #define PATH   "CK_DISK_PATH"
@@ -467,11 +469,11 @@ static void stop_here(void)
 static int reader(const char *how, const char *dir)
 {
 	struct ck_reader *reader;
-	if (!strcmp(how, "dump")) { /* crikeep's own, between its two looks at the files */
+	if (!strcmp(how, "dump")) { /* crikeep's own reader, between its two looks at the files */
 		ck_copy_hook = stop_here;
 		return ck_reader_open(dir, CK_READ_ROWS, &reader, NULL) < 0;
 	}
-	char path[512]; /* somebody else's, inside a transaction */
+	char path[512]; /* a foreign reader, inside a transaction */
 	sqlite3 *db;
 	sqlite3_stmt *stmt;
 	snprintf(path, sizeof(path), "%s/crikeep.db", dir);

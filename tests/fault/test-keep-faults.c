@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every allocation and every call of the store failing in turn through one keep-and-hand-back:
- * open, begin, finish too late, repeat, hand back, close. Then a life without faults. Whatever
- * failed: only documented codes came out, what was not handed over was hidden, and the resource is
- * either known to the next life or was destroyed; never made twice, never forgotten.
+ * Every allocation and every call of the store fails in turn while a result is kept and handed
+ * back: open, begin, finish too late, repeat, hand back, close. Then comes a life without faults.
+ * In every case only documented codes came out, what was not handed over was hidden, and the
+ * resource is known to the next life or was destroyed; it was never created twice and never
+ * forgotten.
  */
 #include <string.h>
 
@@ -58,7 +59,7 @@ static int decision(struct story *s, struct ck_turn *turn)
 	return ear.outcome;
 }
 
-/* one caller, from begin to free; the runtime takes longer than he does if @late */
+/* one caller, from begin to free; with @late the runtime takes longer than the caller waits */
 static void call(struct story *s, bool late)
 {
 	struct fixture *f = s->f;
@@ -106,7 +107,7 @@ static void call(struct story *s, bool late)
 	}
 }
 
-/* a life under faults, and one without; false: no fault was met, so all have had their turn */
+/* a life with a fault, and one without; false: no fault happened, so all have had their turn */
 static bool lives(struct story *s, bool hooks)
 {
 	struct fixture *f = s->f = fixture_new();
@@ -132,8 +133,8 @@ static bool lives(struct story *s, bool hooks)
 	if (r == CK_WAIT)
 		r = fx_decision(f, turn);
 	if (s->made && !fx_was_destroyed(f, "s1")) {
-		/* without a row it is the kubelet's, as after a first installation (K27); never
-		 * when only one write had failed */
+		/* without a row it belongs to the kubelet, as after a first installation (K27);
+		 * this must not happen if only one write has failed */
 		if (s->sticky && s->what == CK_FAULT_STORE)
 			ONE_OF(s, "the next life", r, CK_HAND_BACK, -CK_ECONFLICT);
 		else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * K32 and K33: full disks, and files in which bytes were changed. A full disk is a small tmpfs of
- * the test's own, in a mount namespace; besides, and always, a limit on the size of files. Damage
- * is either without consequence, or found: then the files are set aside and the store goes on.
+ * K32 and K33: full disks, and files with changed bytes. A full disk is the test's own small tmpfs
+ * in a mount namespace, and in any case a limit on the size of files. Damage either has no effect
+ * or is found; then the files are set aside, and the store continues.
  */
 #define CK_TEST_SECONDS 300
 #include "tests/unit/harness.h"
@@ -55,7 +55,7 @@ static size_t count(struct ck_store *store)
 	return n;
 }
 
-/* Writes until nothing more can be written; then what was committed is there, and only that. */
+/* Writes until nothing more can be written; then exactly what was committed is there. */
 static void fill_up(const char *dir, int code)
 {
 	struct ck_store_opened opened;
@@ -72,7 +72,7 @@ static void fill_up(const char *dir, int code)
 	NEED(r == -code || r == -CK_EFULL);
 	NEED(put(store, "again", 32768) < 0);
 	NEED(count(store) == n);
-	ck_store_idle(store); /* nor does this do any harm */
+	ck_store_idle(store); /* this does no harm either */
 	NEED(count(store) == n);
 	ck_store_close(store);
 	memset(&opened, 0, sizeof(opened));
@@ -150,14 +150,13 @@ static void with_no_space_at_all(const char *dir)
 	NEED(count(store) == 0);
 	NEED(put(store, "web", 5) < 0);
 	NEED(ck_store_next_id(store) > 0);
-	unlink(path); /* and then there is space: what memory holds can be written */
+	unlink(path); /* then there is space, and memory can be written */
 	NEED(put(store, "web", 5) == 0);
 	NEED(count(store) == 1);
 	ck_store_close(store);
 }
 
-/* A database is there, its owner was killed, and not one page is left for SQLite's shared
- * memory. */
+/* There is a database, its owner was killed, and no page is free for SQLite's shared memory. */
 static void with_no_space_for_an_old_database(const char *dir)
 {
 	struct ck_store_opened opened;
@@ -262,7 +261,7 @@ static void write_damaged(const char *dir, const struct file *file, bool damage)
 	if (damage && random_below(4) == 0)
 		len = random_below(len);
 	for (uint64_t n = damage ? 1 + random_below(16) : 0; n && len; n--) {
-		/* the first page matters most */
+		/* the first page is the most important */
 		size_t at = random_below(random_below(2) ? len : len < 4096 ? len : 4096);
 		switch (random_below(4)) {
 		case 0:
@@ -275,7 +274,7 @@ static void write_damaged(const char *dir, const struct file *file, bool damage)
 			memset(bytes + at, (int)random_below(2) * 0xff,
 			       len - at < 64 ? len - at : 64);
 			break;
-		case 3: /* a page of another place */
+		case 3: /* a page from another place */
 			if (len >= 8192)
 				memcpy(bytes + random_below(len / 4096) * 4096,
 				       bytes + random_below(len / 4096) * 4096, 4096);
@@ -312,7 +311,7 @@ static void say_nothing(const char *finding, void *userdata)
 	(void)finding, (void)userdata;
 }
 
-/* What an owner does with what it finds. @return: was it damaged? */
+/* What an owner does with what it finds. Returns whether it was damaged. */
 static bool use(const char *dir)
 {
 	static struct rows rows;
@@ -321,7 +320,8 @@ static bool use(const char *dir)
 	char name[512];
 	int r = ck_store_open(dir, &store, &opened, &err);
 
-	if (r == -CK_EVERSION) /* the version was what was damaged: left alone, as it must be */
+	if (r == -CK_EVERSION) /* the version itself was damaged: the file is left alone, as it must
+	 * be */
 		return true;
 	if (r < 0)
 		fail_msg("open: %s", err.text);
@@ -368,7 +368,7 @@ static void damage_is_harmless_or_found(void **state)
 		uint64_t which = random_below(3);
 		write_damaged(place.dir, &files[0], which != 1);
 		write_damaged(place.dir, &files[1], which != 0);
-		/* first those who only read, then an owner */
+		/* first readers, then an owner */
 		if (ck_reader_open(place.dir, CK_READ_DIGESTS | CK_READ_HISTORY | CK_READ_COUNTERS,
 				   &reader, &err) == 0)
 			ck_reader_free(reader);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * K29, K32: one life of a store, in which each allocation of ours, each store call and each
- * allocation of SQLite fails in turn. What the life believes to have committed is what the next
- * life finds: whole, or absent.
+ * K29, K32: one life of a store, in which each of our allocations, each store call and each
+ * allocation of SQLite fails in turn. The next life finds exactly what this one believes to have
+ * committed: each round complete, or not at all.
  */
 #define CK_TEST_SECONDS 300
 #include "tests/unit/harness.h"
@@ -49,7 +49,7 @@ static int install(void **state)
 
 /* ---- a life ---------------------------------------------------------------------------------- */
 
-/* What is in the database as far as the caller was told. */
+/* What is in the database according to what the caller was told. */
 struct believed {
 	bool created, kept;   /* the row is there; and was moved on */
 	bool second;	      /* another row, with what came in its round */
@@ -136,7 +136,7 @@ static void read_back(struct ck_store *store, const struct ck_row *row)
 	TRY(r == -CK_ENOTFOUND ? 0 : r);
 }
 
-/* Row, other: made beforehand, so that only the store's own calls count */
+/* made before, so that only the store's own calls count */
 static void life(const char *dir, struct ck_row *row, const struct ck_row *other,
 		 struct believed *b)
 {
@@ -171,7 +171,7 @@ static void life_with_damage(const char *dir, struct ck_row *row, const struct c
 	if (!documented(r))
 		fail_msg("set aside: %d", r);
 	*b = (struct believed){0};
-	/* even if it was said to have failed: a later round finds an empty database */
+	/* even if that call failed: a later round finds an empty database */
 	first_round(store, row, b);
 	ck_store_close(store);
 }
@@ -230,7 +230,8 @@ static bool disarm(enum source source)
 	return hit;
 }
 
-/* in memory where there is a tmpfs: no helper thread, whose allocations would be counted, too */
+/* on a tmpfs, if there is one: then there is no helper thread, whose allocations would be counted,
+ * too */
 static void make_place(struct place *place)
 {
 	place_make_in(place, access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
@@ -252,8 +253,8 @@ static void every(unsigned step, enum source source, life_fn *fn, bool existing)
 		struct ck_store *store;
 		make_place(&place);
 		mkdir(place.dir, 0700);
-		/* rows need a key, so there was a life before; of the database itself only if it
-		 * shall exist */
+		/* rows need a key, so there was an earlier life; its database exists only if the
+		 * test wants it */
 		assert_int_equal(ck_store_open(place.dir, &store, &opened, NULL), 0);
 		struct ck_row row = row_make(store, "web", CK_STATE_CREATING),
 			      other = row_make(store, "db", CK_STATE_KEPT);
@@ -321,7 +322,7 @@ static int read_all(const char *dir)
 	assert_int_equal(reader->rows_n, 1);
 	ck_reader_free(reader);
 	r = ck_reader_check(dir, say_nothing, NULL, NULL);
-	if (!documented(r)) /* findings would be positive: there is nothing to find */
+	if (!documented(r)) /* findings would be a positive number, but there are none */
 		fail_msg("check: %d", r);
 	return r;
 }

@@ -102,7 +102,7 @@ void ask_id(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, c
 	    const char *timeout)
 {
 	struct ck_bytes request = { 0 };
-	/* without memory it is another request, which is to be survived as well */
+	/* without memory it is another request, which the server must survive as well */
 	ck_bytes_field_text(&request, 1, id);
 	ask_begin(w, h2, a, rpc, &request, timeout);
 }

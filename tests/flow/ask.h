@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_TESTS_ASK_H
 #define CK_TESTS_ASK_H
-/* A client's calls on the loop of the world that serves them: begun here, and moved by
- * world_settle(). */
+/* The calls of a client on the loop of the world that serves them: they begin here, and
+ * world_settle() moves them. */
 #include "tests/flow/peer.h"
 
 struct ask { /* a call of a client */
 	struct world *w;
 	struct ck_h2_stream *stream;
 	struct ck_grpc_reader reader;
-	bool deaf;     /* gives no window back */
+	bool deaf;     /* does not return window */
 	bool over;
 	uint32_t reset;
 	int grpc;      /* -1: none yet */
@@ -30,5 +30,5 @@ void ask_begin(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc
 	       struct ck_bytes *request, const char *timeout);
 void ask_id(struct world *w, struct ck_h2 *h2, struct ask *a, const char *rpc, const char *id,
 	    const char *timeout);
-void ask_end(struct ask *a); /* reset, unless it is over */
+void ask_end(struct ask *a); /* reset it, unless it is over */
 #endif

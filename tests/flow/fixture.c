@@ -65,8 +65,8 @@ static void list_answer(struct fixture *f, const struct fx_held *call)
 	f->list_size = n;
 }
 
-/* lock held: looks at the table as it is now, and fills the answer; the caller ends the job without
- * the lock */
+/* lock held: fills the answer from the table as it is now; the caller ends the job without the
+ * lock */
 static struct ck_answer answer_of(struct fixture *f, const struct fx_held *call)
 {
 	struct ck_answer answer = { .size = sizeof(answer), .grpc = f->fail[call->call] };
@@ -125,7 +125,7 @@ static void called(struct fixture *f, const struct fx_held *call)
 	else if (f->held_n < sizeof(f->held) / sizeof(*f->held))
 		f->held[f->held_n++] = *call;
 	else
-		abort(); /* a job that is forgotten would make the failure hard to read */
+		abort(); /* a job that never ends would hide the real failure */
 	pthread_cond_broadcast(&f->called);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -218,7 +218,7 @@ static void hooks_released(const struct ck_told *entry, void *userdata)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* the library's thread works meanwhile; nobody else can make progress */
+/* the library's thread works meanwhile; nobody else can continue */
 static void wait_for(struct fixture *f, const unsigned *counts, enum fx_call call, unsigned n)
 {
 	struct timespec limit;
@@ -243,7 +243,7 @@ static uint64_t read_clock(void *userdata)
 
 struct fixture *fixture_new(void)
 {
-	/* a tmpfs, as by default */
+	/* a tmpfs, like the default */
 	const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
 	struct fixture *f = calloc(1, sizeof(*f));
 	assert_non_null(f);
@@ -287,7 +287,7 @@ void fx_open(struct fixture *f)
 		fail_msg("open: %s", f->err.text);
 	if (f->threaded) {
 		assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
-		wait_for(f, f->ended, FX_LIST, lists + 2); /* nobody is served before */
+		wait_for(f, f->ended, FX_LIST, lists + 2); /* nobody is served before that */
 	}
 	fx_settle(f);
 }
@@ -296,7 +296,7 @@ void fx_close(struct fixture *f)
 {
 	if (!f->cache)
 		return;
-	for (int call = 0; call < FX_CALLS; call++) /* a job has to be ended, before or after */
+	for (int call = 0; call < FX_CALLS; call++) /* a job must be ended, before or after */
 		fx_release(f, (enum fx_call)call);
 	assert_int_equal(ck_cache_close(f->cache, &f->err), 0);
 	f->cache = NULL;
@@ -353,8 +353,7 @@ static void set_now(struct fixture *f, uint64_t now)
 	__atomic_store_n(&f->now, now, __ATOMIC_SEQ_CST);
 }
 
-/* the library's thread has done what it can; what it will do next is after what the caller does
- * next */
+/* the library's thread has done all it can; it continues only after the caller's next step */
 static bool thread_rests(struct fixture *f)
 {
 	pthread_mutex_lock(&f->cache->lock);
@@ -369,13 +368,13 @@ void fx_settle(struct fixture *f)
 	int n = 0;
 	if (f->threaded) {
 		while (!thread_rests(f))
-			sched_yield(); /* no longer than the test's alarm */
+			sched_yield(); /* the test's alarm limits this */
 		return;
 	}
 	do
 		assert_true(ck_process(f->cache, &f->err) >= 0);
 	while (ck_timeout(f->cache) <= fx_now(f) && ++n < 1000);
-	assert_true(n < 1000); /* or it would spin for ever */
+	assert_true(n < 1000); /* otherwise it would spin for ever */
 }
 
 void fx_advance(struct fixture *f, uint64_t by)
@@ -407,7 +406,7 @@ void fx_wait_asked(struct fixture *f, enum fx_call call, unsigned n)
 
 struct fx_ask fx_sandbox(const char *name)
 {
-	/* asks are compared by their members; so many different pods at once are enough */
+	/* requests are compared by their members; this many different pods at once are enough */
 	static char uids[16][80];
 	static unsigned next;
 	char *uid = uids[next++ % 16];
@@ -451,7 +450,7 @@ size_t fx_bytes(const struct fx_ask *ask, unsigned char *buf, size_t size)
 	pod_config(ask, &pod, ask->kind == CK_SANDBOX ? ask->attempt : 0);
 	if (ask->kind == CK_SANDBOX) {
 		if (ask->env)
-			pb_text(&pod, 2, ask->env); /* a hostname will do for a difference */
+			pb_text(&pod, 2, ask->env); /* a hostname is difference enough */
 		pb_message(&request, 1, &pod);
 	} else {
 		pb_text(&request, 1, ask->sandbox);
@@ -507,7 +506,7 @@ size_t fx_recorded(const char *name, enum ck_kind kind, int attempt, unsigned ch
 {
 	struct pb request = { .len = 0 };
 	load_recorded(name, &request);
-	if (attempt >= 0) { /* a message that comes twice is merged: the later attempt counts */
+	if (attempt >= 0) { /* a message that comes twice is merged, and the later attempt counts */
 		struct pb metadata = { .len = 0 }, config = { .len = 0 };
 		pb_number(&metadata, kind == CK_SANDBOX ? 4 : 2, (uint64_t)attempt);
 		pb_message(&config, 1, &metadata);
@@ -611,7 +610,8 @@ size_t fx_release(struct fixture *f, enum fx_call call)
 			continue;
 		}
 		memmove(&f->held[i], &f->held[i + 1], (--f->held_n - i) * sizeof(held));
-		end(f, &held); /* without the lock: what is held may have changed */
+		end(f, &held); /* this was without the lock: the list of held jobs may have
+		 * changed */
 		i = 0;
 		n++;
 	}
@@ -708,7 +708,7 @@ static void print_counter(const struct ck_reader *reader, const char *name)
 #undef PRINT
 }
 
-#define HISTORY "history" /* asked for as if it were a counter */
+#define HISTORY "history" /* read like a counter */
 
 static void print_told(const struct ck_reader *reader)
 {

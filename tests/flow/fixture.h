@@ -2,10 +2,10 @@
 #ifndef CK_TESTS_FIXTURE_H
 #define CK_TESTS_FIXTURE_H
 /*
- * A cache on a directory of its own, under a clock that only the test moves, over a runtime that is
- * a table in memory and plugins that write down what they hear. Every call of the host can be
- * answered at once, with an error, or be held back until the test lets it go. Safe to be called
- * from the library's thread; a test looks at what was recorded.
+ * A cache in its own directory, with a clock that only the test moves, a runtime that is a table in
+ * memory, and plugins that record what they hear. Each call of the host is answered at once, or
+ * with an error, or is held back until the test releases it. The library's thread may call all of
+ * it; a test reads what was recorded.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 enum fx_call { FX_INSPECT, FX_LIST, FX_DESTROY, FX_RESOLVE, FX_RUN, FX_STOP, FX_REMOVE, FX_CALLS };
 
-/* what a request says; NULL and 0 are left out. Two requests of equal members are the same
+/* what a request says; NULL and 0 are left out. Two requests with equal members are the same
  * request */
 struct fx_ask {
 	enum ck_kind kind;
@@ -24,7 +24,7 @@ struct fx_ask {
 	const char *sandbox, *container;
 	uint32_t attempt;
 	const char *image, *env, *label, *note; /* note: an annotation "note", of the pod */
-	const char *annotation;                 /* its name; the value is always another one */
+	const char *annotation;                 /* its name; the value is different each time */
 	uint64_t timeout;
 	bool expired;
 };
@@ -54,7 +54,7 @@ struct fixture {
 	bool threaded; /* the library's thread runs the event loop */
 	uint64_t now;  /* atomic */
 
-	/* guards all below; a test may change it when nothing moves: see fx_settle() */
+	/* guards everything below; a test may change it when nothing moves: see fx_settle() */
 	pthread_mutex_t lock;
 	pthread_cond_t called;
 	struct fx_object *objects;
@@ -82,19 +82,19 @@ struct fixture *fixture_new(void);
 void fixture_free(struct fixture *f); /* closes it too */
 void fx_open(struct fixture *f);      /* fails the test if it cannot */
 void fx_close(struct fixture *f);
-void fx_reopen(struct fixture *f); /* another life of the same process */
-/* close while jobs are held back; they end afterwards, for nothing */
+void fx_reopen(struct fixture *f); /* close, and open again in the same process */
+/* close while jobs are held back; they end afterwards, without effect */
 void fx_cut(struct fixture *f);
 /* the library runs the event loop from now on, also after a reopen */
 void fx_thread(struct fixture *f);
 void fx_with_hooks(struct fixture *f, const char *names); /* before fx_open() */
 
 uint64_t fx_now(const struct fixture *f);
-/* until nothing is due now, whoever runs the event loop */
+/* until nothing is due now, whether the library or the test runs the event loop */
 void fx_settle(struct fixture *f);
-void fx_advance(struct fixture *f, uint64_t by);   /* stops at each timer on the way */
-void fx_jump(struct fixture *f, uint64_t by);      /* does not */
-/* and, if not held back, answered */
+void fx_advance(struct fixture *f, uint64_t by);   /* stops at each timer in between */
+void fx_jump(struct fixture *f, uint64_t by);      /* does not stop at timers */
+/* until the call came so often and, if not held back, was answered */
 void fx_wait_asked(struct fixture *f, enum fx_call call, unsigned n);
 
 /* requests */
@@ -127,28 +127,28 @@ int fx_make(struct fixture *f, struct ck_turn *turn, const struct fx_ask *ask, c
 void fx_keep(struct fixture *f, const struct fx_ask *ask, const char *id);
 /* begun, finished, answered; freed */
 void fx_commit(struct fixture *f, const struct fx_ask *ask, const char *id);
-/* answer what was held back, as the runtime stands now; how many */
+/* answer the jobs that were held back, from the table as it is now; returns how many */
 size_t fx_release(struct fixture *f, enum fx_call call);
 bool fx_was_destroyed(struct fixture *f, const char *id);
 /* a new view, one question */
 int fx_hides(struct fixture *f, const struct fx_ask *ask, const char *id);
 
-/* what a turn hears, on either face */
+/* what a turn hears */
 struct fx_ear {
 	struct ck_turn *turn;
 	int n, outcome;
 };
-void fx_listen(struct fx_ear *ear, struct ck_turn *turn); /* callback face */
+void fx_listen(struct fx_ear *ear, struct ck_turn *turn); /* by callback */
 /* the turn's decision: by ck_turn_wait() if the library runs the event loop, else by callback.
  * In the second case, CK_WAIT means that there is no decision yet. */
 int fx_decision(struct fixture *f, struct ck_turn *turn);
 /* CK_HAND_BACK, with that id */
 void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id);
 
-/* what the database holds of the entries: "KEPT s1|COMMITTED s2", read in another process */
+/* the entries in the database, "KEPT s1|COMMITTED s2", read in another process */
 const char *fx_rows(struct fixture *f);
 const char *fx_told(struct fixture *f); /* "TOLD s1: 10-cpu|STOP_TOLD s1|...", from the history */
-uint64_t fx_counter(struct fixture *f, const char *name); /* as it lies in the database */
+uint64_t fx_counter(struct fixture *f, const char *name); /* as it is in the database */
 /* of the entry with that runtime id; 0: none */
 uint64_t fx_row_id(struct fixture *f, const char *id);
 #endif

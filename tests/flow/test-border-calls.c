@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function may be called from where: all of both headers, from each callback of both. And the
- * sizes of structs: a newer host's are longer, and nobody's are shorter.
+ * Which function may be called from where: all of both headers, from every callback of both. And
+ * the sizes of structs: those of a newer host are longer, and none may be shorter.
  */
 #include <string.h>
 
@@ -28,8 +28,7 @@ enum where {
 	WHERES
 };
 
-/* what it returns from a callback, and from inside the critical section, where nothing waits for
- * its turn */
+/* what it returns from a callback, and from inside the critical section, where nothing may wait */
 #define IN_LOCK -CK_EDEADLK
 #define CALLS(X) \
 	X(begin, CK_CREATE, IN_LOCK) \
@@ -69,12 +68,12 @@ enum call {
 
 static struct {
 	struct fixture *f;
-	struct ck_host host; /* the fixture's, which ours go on to */
+	struct ck_host host; /* the fixture's; ours call these */
 	struct ck_hooks hooks;
 	enum where where;
-	unsigned n;          /* times all were called: once, at the first chance */
+	unsigned n;          /* how often all were called: once, at the first opportunity */
 	bool armed;
-	struct ck_turn *live[3]; /* they make something */
+	struct ck_turn *live[3]; /* these create something */
 	struct ck_view *view;
 	int got[CALLS_N];
 } in;
@@ -230,7 +229,7 @@ static struct ck_turn *watched(struct ck_turn *turn, int *ret_outcome)
 	return turn;
 }
 
-/* in which each of the callbacks comes at least once */
+/* in this life each callback comes at least once */
 static void story(struct fixture *f)
 {
 	struct fx_ask kept = fx_sandbox("kept"), app = fx_container("kept", "s1", "app"),
@@ -253,7 +252,7 @@ static void story(struct fixture *f)
 	turns[n] = fx_create(f, &old);
 	assert_int_equal(fx_make(f, turns[n++], &old, "s2"), CK_WAIT);
 	fx_settle(f);
-	/* the kubelet has moved on while they are told: cancelled, destroyed, released */
+	/* the kubelet moves on while plugins are told: cancelled, destroyed, released */
 	old.attempt = 1;
 	turns[n] = watched(fx_wait(f, &old), &outcomes[n]);
 	fx_settle(f);
@@ -264,7 +263,7 @@ static void story(struct fixture *f)
 
 	turns[n] = fx_create(f, &lost);
 	assert_int_equal(ck_turn_lost(turns[n++], NULL), 0);
-	turns[n] = watched(fx_wait(f, &lost), &outcomes[n]); /* the host is asked what there is */
+	turns[n] = watched(fx_wait(f, &lost), &outcomes[n]); /* the host is asked what exists */
 	n++;
 	fx_settle(f);
 	assert_int_equal(ck_snapshot(f->cache, snapshot_fn, NULL), 0);
@@ -378,7 +377,7 @@ static void hold_resolve(struct ck_job *job, const char *image, void *userdata)
 
 static void list_or_hold(struct ck_job *job, const struct ck_filter *filter, void *userdata)
 {
-	/* by key only: before a sandbox is destroyed, what is in it is listed */
+	/* only by key: before a sandbox is destroyed, its containers are listed */
 	if (!filter->pod_uid) {
 		in.host.list(job, filter, userdata);
 		return;
@@ -417,7 +416,7 @@ static void jobs_of_every_kind_may_end_after_the_close(void **state)
 	f->hooks.fire = hold_fire;
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
 	fx_settle(f);
-	fx_keep(f, &a, "s1"); /* kept ones are inspected when they are asked for again */
+	fx_keep(f, &a, "s1"); /* kept results are inspected when they are requested again */
 	turns[n++] = fx_wait(f, &a);
 	fx_keep(f, &c, "c1");
 	c.image = "registry/app@sha256:0"; /* and their image is resolved */
@@ -496,7 +495,7 @@ static void call_each_of_nri(enum nri_where where)
 	nin.hooks = ck_nri_hooks(nri, &hooks);
 	nin.start = ck_nri_start(nri, NULL, NULL);
 	nin.process = ck_nri_process(nri, NULL);
-	ck_nri_close(nri); /* against the rules: nothing happens */
+	ck_nri_close(nri); /* this breaks the rules: nothing happens */
 }
 
 static void describe(struct ck_nri_job *job, enum ck_kind kind, const char *id, void *userdata)
@@ -609,7 +608,7 @@ static void everything_of_nri_but_process_and_close_may_be_called(void **state)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* of a newer release; whatever stands behind is not looked at */
+/* of a newer release; nobody reads what comes behind */
 #define LONGER(type)          \
 	struct {              \
 		struct type s; \
@@ -665,7 +664,7 @@ static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
 	reply.s.size = sizeof(reply);
 	memset(reply.more, 0x5a, sizeof(reply.more));
 	assert_int_equal(ck_turn_reply(turn, &reply.s), 0);
-	assert_int_equal(reply.s.size, sizeof(struct ck_reply)); /* so much of it is filled */
+	assert_int_equal(reply.s.size, sizeof(struct ck_reply)); /* this much of it is filled */
 	for (size_t i = 0; i < sizeof(reply.more); i++)
 		assert_int_equal(reply.more[i], 0x5a);
 	ck_turn_free(turn);
@@ -706,7 +705,7 @@ static void list_in_a_short_struct(struct ck_job *job, const struct ck_filter *f
 	(void)filter;
 	++*n;
 	assert_int_equal(ck_job_listed(job, &object), -CK_EINVAL);
-	ck_job_done(job, &answer); /* as if it had failed */
+	ck_job_done(job, &answer); /* it counts as a failure */
 }
 
 static void a_short_answer_is_a_failed_one(void **state)
@@ -769,7 +768,7 @@ static void nri_takes_longer_structs_too(void **state)
 	nw_free(w);
 }
 
-/* where nothing is wrong but what is missing; the texts go nowhere */
+/* everything else is right; the texts are not used */
 static void errors_may_be_null(void **state)
 {
 	const struct ck_nri_options options = { .size = 1 };

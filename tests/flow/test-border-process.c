@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What both headers promise about the process they live in: its signals, descriptors, streams,
- * locale, directory and mask stay its own, it may fork, and nothing is left behind. A life here is
- * a cache with NRI before it, one plugin, one pod.
+ * What both headers promise to the process they run in: its signals, descriptors, streams, locale,
+ * directory and umask stay as they are, it may fork, and nothing remains. A life here is a cache
+ * with NRI, one plugin and one pod.
  */
 #define CK_TEST_SECONDS 120
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 /* ---- a life ---------------------------------------------------------------------------------- */
 
-/* @disk: not on a tmpfs, where a thread of the store's writes back */
+/* @disk: not on tmpfs, so that a thread of the store writes back */
 static struct nw *begin_life(bool disk)
 {
 	struct fixture *f = fixture_new();
@@ -45,7 +45,7 @@ static struct nw *begin_life(bool disk)
 	return w;
 }
 
-/* a pod is made, its plugins are told, and it is handed back */
+/* a pod is created, its plugin is told, and it is handed back */
 static void serve(struct nw *w, const char *name, const char *id)
 {
 	struct fx_ask ask = fx_sandbox(name);
@@ -125,7 +125,8 @@ static void assert_same_process(const struct process *before)
 static void the_process_stays_as_it_was(void **state)
 {
 	static struct process before;
-	mode_t mask = umask(0777); /* what we make is ours all the same, and nobody else's */
+	mode_t mask = umask(0777); /* what we create belongs to us all the same, and nobody else may
+	 * use it */
 	struct stat st;
 	char path[300];
 	(void)state;
@@ -179,7 +180,8 @@ static void every_descriptor_is_closed_by_exec(void **state)
 		struct nw *w = begin_life(disk);
 		nw_ready(w, "10-a");
 		serve(w, "web", "s1");
-		assert_true(assert_closed_by_exec(before) > 10); /* with one that has dialled */
+		assert_true(assert_closed_by_exec(before) > 10); /* with a plugin that has
+		 * connected */
 		nw_close(w);
 		w->options.launched = &launched;
 		w->options.launched_n = 1;
@@ -190,7 +192,7 @@ static void every_descriptor_is_closed_by_exec(void **state)
 		fx_open(w->f);
 		nw_start(w);
 		nw_settle(w);
-		assert_true(w->launched[0] >= 0); /* with one that was launched */
+		assert_true(w->launched[0] >= 0); /* with a plugin that was launched */
 		assert_true(assert_closed_by_exec(before) > 10);
 		end_life(w);
 	}
@@ -217,8 +219,8 @@ static int count_threads(void)
 	return n;
 }
 
-/* every second cache on its own thread, some on a disk. To close one takes 10 ms, because of its
- * inotify; NRI has none. */
+/* Every second cache has its own thread, some are on a disk. To close one takes 10 ms, because of
+ * its inotify; NRI has none. */
 static void open_and_close(struct fixture *f, struct nw *w, unsigned i)
 {
 	static const char *const names[] = { "crikeep.db", "key", "owner", "wishes", "" };
@@ -246,12 +248,12 @@ static void open_and_close(struct fixture *f, struct nw *w, unsigned i)
 
 static void hundreds_of_lives_leave_nothing_behind(void **state)
 {
-	unsigned long rounds = ck_test_rounds(300), warm = 26; /* one with both threads */
-	mallopt(M_ARENA_MAX, 1); /* another one would be 64 MiB */
+	unsigned long rounds = ck_test_rounds(300), warm = 26; /* one life with both threads */
+	mallopt(M_ARENA_MAX, 1); /* a second arena would take 64 MiB */
 	struct fixture *f = fixture_new();
 	struct nw *w = nw_new();
 	(void)state;
-	/* what is kept for ever, and stacks that are used again */
+	/* what is never freed, and stacks that are used again */
 	for (unsigned i = 0; i < warm; i++)
 		open_and_close(f, w, i);
 	int descriptors = ck_test_descriptors(), threads = count_threads();
@@ -260,9 +262,9 @@ static void hundreds_of_lives_leave_nothing_behind(void **state)
 		open_and_close(f, w, i);
 	assert_int_equal(ck_test_descriptors(), descriptors);
 	assert_int_equal(count_threads(), threads);
-#ifndef CK_SANITIZERS /* they find what was allocated, and map what they like */
+#ifndef CK_SANITIZERS /* sanitizers find leaks by themselves, and map memory of their own */
 	unsigned long after = count_pages();
-	/* a page per life is a leak, some of the heap's are not */
+	/* one page per life is a leak, a few pages of the heap are not */
 	if (after > pages + rounds / 2 + 64)
 		fail_msg("%lu pages before, %lu after", pages, after);
 #else
@@ -280,7 +282,7 @@ static void two_caches_live_beside_each_other(void **state)
 	b->threaded = true;
 	fx_open(a);
 	fx_open(b);
-	/* the same pod, twice made */
+	/* the same pod, created twice */
 	struct ck_turn *first = fx_create(a, &ask), *second = fx_create(b, &ask);
 	assert_int_equal(fx_make(a, first, &ask, "a1"), CK_HAND_BACK);
 	assert_int_equal(fx_make(b, second, &ask, "b1"), CK_HAND_BACK);
@@ -303,7 +305,7 @@ static void two_caches_live_beside_each_other(void **state)
 
 /* ---- closed streams -------------------------------------------------------------------------- */
 
-/* SQLite itself puts /dev/null where one is missing */
+/* SQLite opens /dev/null where one of these is missing */
 static bool is_nobodys(int fd)
 {
 	struct stat st, null;
@@ -316,7 +318,7 @@ static void live_without_streams(bool disk, int to)
 	struct plugin *p = nw_ready(w, "10-a");
 	for (int fd = 0; fd <= 2; fd++) {
 		struct stat st;
-		/* the other side of this test is not the library */
+		/* the other side of the socket is the test, not the library */
 		if (is_nobodys(fd) || (fstat(fd, &st) == 0 && p->fd == fd))
 			continue;
 		dprintf(to, "descriptor %d is the library's\n", fd);
@@ -334,7 +336,7 @@ static void standard_streams_may_be_closed(void **state)
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	fflush(NULL);
-	pid_t pid = fork(); /* nothing is open yet, so the child may */
+	pid_t pid = fork(); /* nothing is open yet, so the child may use the library */
 	if (pid == 0) {
 		int to = fcntl(fds[1], F_DUPFD_CLOEXEC, 100);
 		close(0);
@@ -385,7 +387,7 @@ static void a_plugin_that_is_gone_raises_no_sigpipe(void **state)
 	struct nw *w = nw_started();
 	nw_run(w, "s1");
 	w->in_call_data = nw_ready(w, "10-a");
-	/* as the pod is described: it is written to before anybody looks who is still there */
+	/* while the pod is described: the event is sent before anybody checks who is still there */
 	w->in_call = close_within;
 	nw_send(w, CK_NRI_POST_UPDATE_POD_SANDBOX, "s1", &sent);
 	nw_settle(w);
@@ -407,7 +409,7 @@ static void wait_for_end(struct fixture *f, struct ck_turn *turn, const char *id
 	ck_turn_free(turn);
 }
 
-/* SIGUSR1 every 100 us, and every system call that can be interrupted is */
+/* SIGUSR1 every 100 us interrupts every system call that can be interrupted */
 static void a_storm_of_signals_interrupts_nothing(void **state)
 {
 	struct sigaction action = { .sa_handler = count_signal }, before;
@@ -433,7 +435,7 @@ static void a_storm_of_signals_interrupts_nothing(void **state)
 			ask.attempt = (uint32_t)attempt;
 			struct ck_turn *turn;
 			int r = fx_begin(f, &ask, &turn);
-			if (r == CK_WAIT) /* for the one before to be gone */
+			if (r == CK_WAIT) /* until the previous one has gone */
 				r = ck_turn_wait(turn, &f->err);
 			assert_int_equal(r, CK_CREATE);
 			r = fx_make(f, turn, &ask, id);
@@ -458,14 +460,15 @@ static int show_none(const struct ck_nri_plugin *plugin, void *userdata)
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 #ifdef CK_SANITIZERS
-#define SMALL   (1024 * 1024) /* instrumented frames are larger; that it runs at all is shown */
+#define SMALL   (1024 * 1024) /* frames with sanitizers are larger; this shows at least that it
+ * runs */
 #define SMALLER SMALL
 #else
 #define SMALL   (64 * 1024)
 #define SMALLER (16 * 1024)
 #endif
 
-struct small { /* what is called on a small stack, and what it leaves for the next call */
+struct small { /* what is called on a small stack, and what it passes to the next call */
 	void (*call)(struct small *small);
 	struct nw *w;
 	unsigned char bytes[256];
@@ -533,7 +536,7 @@ static void *small_main(void *userdata)
 	return NULL;
 }
 
-/* the least there is may be more: 128 KiB on arm64 */
+/* the least possible may be more: 128 KiB on arm64 */
 static size_t stack_of(size_t wanted)
 {
 	long least = sysconf(_SC_THREAD_STACK_MIN);
@@ -563,7 +566,7 @@ static void a_small_stack_is_enough(void **state)
 		struct small s = { .w = w };
 		struct fx_ear ear = { .n = 0 };
 		fx_close(f);
-		nw_close(w); /* what is there is opened again: its pages are checked */
+		nw_close(w); /* an existing database is opened: its pages are checked */
 		assert_int_equal(on_small_stack(&s, small_open), 0);
 		struct plugin *p = nw_join(w, "10-a");
 		for (int i = 0; i < 100 && !p->synchronized; i++) {
@@ -606,7 +609,7 @@ static void measure_stack(struct ck_job *job, const struct ck_filter *filter, vo
 	asked.list(job, filter, userdata);
 }
 
-/* where the host makes small ones by default, the library's own are not */
+/* if small stacks are the host's default, the library's threads still have larger ones */
 static void its_threads_have_stacks_of_their_own(void **state)
 {
 	pthread_attr_t attr, before;
@@ -673,7 +676,7 @@ static int nri_in_child(struct nw *w, struct ck_nri_job *job)
 	ck_nri_job_done(job, 0, NULL, 0);
 	ck_nri_stop(w->nri);
 	ck_nri_close(w->nri);
-	return access(w->socket, F_OK) ? 91 : 0; /* it is the parent's */
+	return access(w->socket, F_OK) ? 91 : 0; /* it belongs to the parent */
 }
 
 static void a_child_cannot_touch_nri(void **state)
@@ -703,7 +706,7 @@ static void a_child_cannot_touch_nri(void **state)
 	nw_free(w);
 }
 
-/* its descriptors, locks and memory go with it, and the parent's stay */
+/* its descriptors, locks and memory go with it, and those of the parent stay */
 static void a_child_may_end_as_it_likes(void **state)
 {
 	int fds[2], status;
@@ -717,7 +720,7 @@ static void a_child_may_end_as_it_likes(void **state)
 #ifdef CK_SANITIZERS
 		_exit(0);
 #else
-		exit(0); /* with all that is registered for it */
+		exit(0); /* with everything that is registered for it */
 #endif
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -729,7 +732,7 @@ static void a_child_may_end_as_it_likes(void **state)
 	serve(w, "db", "s2");
 	assert_string_equal(plugin_story(p), "Synchronize() RunPodSandbox(s1) RunPodSandbox(s2)");
 
-	/* one that lives on keeps the directory owned, and lets it go with its end */
+	/* a child that lives on keeps the directory owned until it ends */
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {

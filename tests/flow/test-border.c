@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The border of the library: what it takes for granted of its caller (nothing), and what a host may
- * take for granted of it: its signals, its output, its forks and its threads are left alone, and
- * from a callback nearly everything may be called.
+ * The border of the library. It trusts no argument. And a host may trust it: signals, output, forks
+ * and threads are left alone, and nearly every function may be called from a callback.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -81,7 +80,7 @@ static void options_are_checked(void **state)
 	assert_int_equal(ck_cache_open(&o, &cache, &f->err), -CK_EIO);
 	assert_non_null(strstr(f->err.text, "open the cache '/proc/no/such/directory'"));
 	o = f->options;
-	o.size = sizeof(o) + 64; /* a newer host: what it adds is not looked at */
+	o.size = sizeof(o) + 64; /* a newer host: nobody reads what it adds */
 	assert_int_equal(ck_cache_open(&o, &cache, &f->err), 0);
 	assert_int_equal(ck_cache_close(cache, NULL), 0);
 }
@@ -520,12 +519,12 @@ static void the_descriptor_says_when(void **state)
 	f->options.clock = NULL; /* timers are the kernel's */
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
 	fd.fd = ck_fd(f->cache);
-	assert_int_equal(poll(&fd, 1, 0), 1); /* the first list is wanted */
+	assert_int_equal(poll(&fd, 1, 0), 1); /* the first list is requested */
 	for (int i = 0; i < 10 && poll(&fd, 1, 0) == 1; i++)
 		assert_true(ck_process(f->cache, NULL) >= 0);
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	struct ck_turn *creator = fx_create(f, &ask);
-	ask.timeout = 300 * CK_NS_PER_MS; /* the margin begins after 50 ms */
+	ask.timeout = 300 * CK_NS_PER_MS; /* the margin starts after 50 ms */
 	struct ck_turn *again = fx_wait(f, &ask);
 	fx_listen(&ear, again);
 	for (int i = 0; i < 10 && !ear.n; i++) {
@@ -549,7 +548,7 @@ static void a_callback_runs_once_per_decision(void **state)
 	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
 	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_HAND_BACK);
 	fx_listen(&ear, again);     /* decided before it was watched */
-	assert_int_equal(ear.n, 0); /* and heard from ck_process() only */
+	assert_int_equal(ear.n, 0); /* and it is heard only from ck_process() */
 	assert_true(ck_timeout(f->cache) == 0);
 	fx_settle(f);
 	fx_settle(f);
@@ -599,7 +598,7 @@ static void close_ends_waiting_threads_and_keeps_turns_valid(void **state)
 	fx_listen(&ear, asking);
 	fx_wait_asked(f, FX_INSPECT, 1);
 	assert_int_equal(ck_view_begin(f->cache, &view, NULL), 0);
-	fx_cut(f); /* the inspection is answered after the cache is gone */
+	fx_cut(f); /* the inspection is answered after the cache was closed */
 	for (int i = 0; i < 4; i++) {
 		pthread_join(waiters[i].thread, NULL);
 		assert_int_equal(waiters[i].outcome, -CK_ECLOSED);
@@ -640,7 +639,7 @@ static void counters_are_not_lost_at_the_end(void **state)
 	struct ck_turn *turn;
 	fx_open(f);
 	fx_commit(f, &ask, "s1");
-	for (int i = 0; i < 5; i++) { /* moves nothing, writes nothing */
+	for (int i = 0; i < 5; i++) { /* this changes nothing and writes nothing */
 		assert_int_equal(fx_begin(f, &ask, &turn), CK_HAND_BACK);
 		ck_turn_free(turn);
 	}
@@ -680,7 +679,7 @@ static void *free_meanwhile(void *userdata)
 	pthread_mutex_unlock(&slow->lock);
 	ck_turn_free(slow->turn);
 	pthread_mutex_lock(&slow->lock);
-	slow->freed = slow->left; /* never before the callback was through */
+	slow->freed = slow->left; /* never before the callback had returned */
 	pthread_mutex_unlock(&slow->lock);
 	return NULL;
 }
@@ -734,7 +733,7 @@ static void read_signals(struct sigaction actions[65], sigset_t *mask)
 	pthread_sigmask(SIG_BLOCK, NULL, mask);
 }
 
-/* of every thread but this one: does it block whatever can be blocked? */
+/* in every thread but this one: are all signals blocked that can be blocked? */
 static unsigned threads_that_take_signals(unsigned *ret_threads)
 {
 	unsigned bad = 0;
@@ -793,7 +792,7 @@ static void nothing_is_printed(void **state)
 	    to = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	dup2(to, 1);
 	dup2(to, 2);
-	f->host.log = NULL; /* and nobody takes the log */
+	f->host.log = NULL; /* and there is no log function */
 	fx_open(f);
 	fx_commit(f, &ask, "s1");
 	changed.env = "other";

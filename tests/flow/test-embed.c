@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host learns of its entries: all of them at once, what a job is about, what was committed,
- * when it may let callers in. */
+/* What a host learns about its entries: all of them at once, the entry of a job, what was
+ * committed, and when it may let callers in. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int tear_down(void **state)
 struct seen {
 	char text[4096];
 	size_t len;
-	struct ck_cache *cache; /* called from inside, where that is refused */
+	struct ck_cache *cache; /* called from inside the round, which is refused */
 	int refused;
 	int stop; /* what to return */
 	uint64_t last;
@@ -97,7 +97,7 @@ static void every_entry_is_shown_with_its_state(void **state)
 	ck_turn_free(turn);
 
 	struct seen seen = { .cache = f->cache, .stop = 7 };
-	assert_int_equal(ck_entries(f->cache, see_entry, &seen), 7); /* the first ends it */
+	assert_int_equal(ck_entries(f->cache, see_entry, &seen), 7); /* the first one ends it */
 	assert_int_equal(seen.refused, -CK_EDEADLK);
 	assert_null(strchr(strchr(seen.text, '\n') + 1, '\n'));
 	assert_int_equal(ck_entries(NULL, see_entry, &seen), -CK_EINVAL);
@@ -222,7 +222,7 @@ static void the_host_hears_of_each_commit_once_and_after_it_is_on_disk(void **st
 	fx_answered_with(f, turn, "s2");
 	ck_turn_free(turn);
 	assert_string_equal(heard.seen.text, "s1 shop/soon\ns2 shop/late\n");
-	/* once more: it is visible already */
+	/* once more: it is already visible */
 	assert_int_equal(fx_begin(f, &late, &turn), CK_HAND_BACK);
 	ck_turn_free(turn);
 	fx_keep(f, &full, "s3");
@@ -286,7 +286,8 @@ static void who_knows_only_the_name_gets_what_is_kept_under_it(void **state)
 	ck_turn_free(turn);
 	assert_int_equal(f->asked[FX_DESTROY], 0);
 
-	/* while it is made it joins, too; and another attempt is another one */
+	/* while it is being created, a repeated request joins, too; another attempt is another
+	 * creation */
 	pod.attempt = bare.attempt = 1;
 	turn = fx_create(f, &pod);
 	assert_int_equal(begin_by_key(f, &bare, &other), CK_WAIT);
@@ -295,7 +296,7 @@ static void who_knows_only_the_name_gets_what_is_kept_under_it(void **state)
 	ck_turn_free(turn);
 	ck_turn_free(other);
 
-	/* what it makes has a fingerprint like any other */
+	/* its result has a fingerprint like any other */
 	struct fx_ask next = fx_sandbox("next"), changed = fx_sandbox("next");
 	assert_int_equal(begin_by_key(f, &next, &turn), CK_CREATE);
 	fx_advance(f, 20 * S);
@@ -343,7 +344,7 @@ static void objects_longer_than_ours_are_stepped_over(void **state)
 	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, CK_COUNT(objects)),
 			 -CK_EINVAL);
 	objects[1].object.size = sizeof(objects[1]);
-	/* an older header than any there was */
+	/* a header that is older than any that ever existed */
 	objects[0].object.size = sizeof(struct ck_object) - 8;
 	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].object, 1), -CK_EINVAL);
 	objects[0].object.size = sizeof(struct ck_object) + 1; /* no object ends there */

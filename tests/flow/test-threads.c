@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many threads on the blocking face, and a host that answers from threads of its own. What has to
- * hold: one creation per key, everybody hears its end, nobody hears of another's, and nothing races
- * (this test is what the TSan run is for).
+ * Many threads wait with ck_turn_wait(), and the host answers from its own threads. There must be
+ * one creation per key, everybody must hear how theirs ended and nothing else, and nothing may race
+ * (the TSan run is mostly for this test).
  */
 #include <sched.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void enqueue(struct crowd *crowd, struct ck_job *job, enum ck_condition c
 		abort();
 	*q = (struct queued){ .job = job, .condition = condition };
 	pthread_mutex_lock(&crowd->lock);
-	q->next = crowd->first; /* the youngest first */
+	q->next = crowd->first; /* the newest first */
 	crowd->first = q;
 	pthread_cond_signal(&crowd->changed);
 	pthread_mutex_unlock(&crowd->lock);
@@ -64,7 +64,7 @@ static void *answer(void *userdata)
 		crowd->first = q->next;
 		pthread_mutex_unlock(&crowd->lock);
 		struct ck_answer done = { .size = sizeof(done), .condition = q->condition };
-		ck_job_stopped(q->job); /* of other jobs it is ignored */
+		ck_job_stopped(q->job); /* it is ignored for other jobs */
 		ck_job_done(q->job, &done);
 		free(q);
 		pthread_mutex_lock(&crowd->lock);
@@ -89,7 +89,8 @@ static void crowd_inspect(struct ck_job *job, enum ck_kind kind, const char *id,
 
 static void crowd_list(struct ck_job *job, const struct ck_filter *filter, void *userdata)
 {
-	(void)filter; /* nothing ever: all objects are younger than each list, or seen by nobody */
+	(void)filter; /* nothing, always: every object is newer than each list, or nobody has seen
+	 * it */
 	enqueue(userdata, job, CK_CONDITION_UNKNOWN);
 }
 
@@ -151,7 +152,7 @@ static void crowd_end(struct crowd *crowd)
 	free(crowd);
 }
 
-/* cmocka's checks are for its own thread */
+/* cmocka's checks work only in its own thread */
 static bool __attribute__((format(printf, 3, 4)))
 check(struct crowd *crowd, bool ok, const char *fmt, ...)
 {
@@ -249,7 +250,7 @@ static bool own_pod(struct crowd *crowd, unsigned number, unsigned round)
 	return check(crowd, r == CK_CREATE, "%s: attempt 1: %d %s", name, r, err.text);
 }
 
-/* all threads want the same: one makes it */
+/* all threads request the same: one creates it */
 static bool shared_pod(struct crowd *crowd, unsigned round)
 {
 	char name[64], uid[64], id[64];
@@ -290,7 +291,7 @@ static int count_told(const struct ck_told *told, void *userdata)
 	return 0;
 }
 
-/* what a server does meanwhile for its other clients */
+/* what a server does for its other clients meanwhile */
 static void *look_on(void *userdata)
 {
 	struct crowd *crowd = userdata;
@@ -399,7 +400,7 @@ static void ignore_it(struct ck_turn *turn, int outcome, void *userdata)
 	(void)turn, (void)outcome, (void)userdata;
 }
 
-/* the @i. pod's creation is begun; @id is for what it makes */
+/* begin to create pod number @i; @id: the id of the result */
 static struct ck_turn *create_one(struct fixture *f, unsigned long i, char id[32])
 {
 	char name[32];
@@ -409,7 +410,7 @@ static struct ck_turn *create_one(struct fixture *f, unsigned long i, char id[32
 	return fx_create(f, &ask);
 }
 
-/* until another thread is inside the library; no longer than the test's alarm */
+/* until another thread is inside the library; the test's alarm limits it */
 static void wait_for_count(struct ck_cache *cache, const unsigned *count, unsigned n)
 {
 	for (unsigned now = 0; now < n; sched_yield()) {
@@ -419,7 +420,7 @@ static void wait_for_count(struct ck_cache *cache, const unsigned *count, unsign
 	}
 }
 
-/* the event loop may call back before ck_turn_finish() returns: both say why */
+/* the event loop may call back before ck_turn_finish() returns: both give the reason */
 static void a_watched_creator_hears_why_from_its_own_finish(void **state)
 {
 	struct fixture *f = fixture_new();
@@ -448,7 +449,8 @@ static void count_it(struct ck_turn *turn, int outcome, void *userdata)
 	__atomic_add_fetch((unsigned *)userdata, 1, __ATOMIC_SEQ_CST);
 }
 
-/* else who answers in the callback and after ck_turn_finish() would answer, and free, twice */
+/* otherwise a host that answers both in the callback and after ck_turn_finish() would answer, and
+ * free, twice */
 static void a_watched_creator_is_not_called_back_by_its_own_call(void **state)
 {
 	struct fixture *f = fixture_new();
@@ -510,7 +512,7 @@ struct same_round {
 	int r[2];
 };
 
-/* from inside a round: whoever calls now waits for the next one, in the order in which they came */
+/* inside a round: the threads wait to enter, in the order in which they are started */
 static int call_in_order(const struct ck_entry_info *entry, void *userdata)
 {
 	struct same_round *same = userdata;
@@ -518,7 +520,7 @@ static int call_in_order(const struct ck_entry_info *entry, void *userdata)
 	(void)entry;
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(pthread_create(&same->threads[i], NULL, same->calls[i], same), 0);
-		wait_for_count(cache, &cache->calls, i + 2); /* ours is one of them */
+		wait_for_count(cache, &cache->calls, i + 2); /* one of them is this one */
 	}
 	return 1;
 }
@@ -578,8 +580,8 @@ static void *free_the_second(void *userdata)
 	return NULL;
 }
 
-/* the first is told that it was superseded, and nothing else: it has begun nothing that the second
- * would have to wait for */
+/* the first only hears that it was superseded: it has begun nothing that the second must wait
+ * for */
 static void superseded_before_it_was_begun_is_not_lost(void **state) /* K8, K9 */
 {
 	struct fixture *f = fixture_new();
@@ -599,8 +601,8 @@ static void superseded_before_it_was_begun_is_not_lost(void **state) /* K8, K9 *
 	fixture_free(f);
 }
 
-/* it was given to a turn that went in the same moment: visible and CREATED the kubelet would make
- * the next attempt of it */
+/* it was handed to a turn that was freed in the same moment; if it stayed visible and CREATED, the
+ * kubelet would create the next attempt */
 static void who_is_freed_when_it_is_handed_over_was_not_answered(void **state) /* K7 */
 {
 	struct fixture *f = fixture_new();
@@ -640,7 +642,7 @@ static void who_is_freed_when_it_is_to_create_has_begun_nothing(void **state) /*
 
 /* ---- close among it all ---------------------------------------------------------------------- */
 
-/* four threads for each pod: one makes it, three wait, while another thread closes the cache */
+/* four threads for each pod: one creates it, three wait, and another thread closes the cache */
 static void *begun_when_it_closes(void *userdata)
 {
 	struct caller *caller = userdata;
@@ -681,7 +683,7 @@ static void close_ends_everybody_where_he_is(void **state)
 							begun_when_it_closes, &callers[t]),
 					 0);
 		}
-		/* from here on the host has no more use for its handle */
+		/* the host does not use its handle any more */
 		pthread_barrier_wait(&crowd->begun);
 		assert_int_equal(ck_cache_close(crowd->f->cache, NULL), 0);
 		for (unsigned t = 0; t < THREADS; t++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A turn through its whole life, on both faces of the library: what the caller hears, what the host
- * is asked, what stays. */
+/* The whole life of a turn, by waiting and by callback: what the caller hears, what the host is
+ * asked, and what remains. */
 #include <string.h>
 
 #include "tests/flow/fixture.h"
@@ -102,7 +102,7 @@ static void waiting_repetition_gets_the_id_when_it_exists(void **state) /* K1, K
 	struct ck_turn *creator = fx_create(f, &ask);
 	fx_advance(f, 9900 * CK_NS_PER_MS); /* into the creator's margin */
 	struct ck_turn *again = fx_wait(f, &ask), *third = fx_wait(f, &ask);
-	/* its own caller is out of time */
+	/* its own caller has run out of time */
 	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_KEPT);
 	assert_string_equal(fx_rows(f), "COMMITTED s1");
 	fx_answered_with(f, again, "s1");
@@ -243,7 +243,7 @@ static void an_ended_resource_is_not_served(void **state) /* K5 */
 	fx_open(f);
 	fx_commit(f, &ask, "c1");
 	assert_int_equal(ck_seen(f->cache, CK_CONTAINER, "c1", CK_CONDITION_DEAD), 0);
-	struct ck_turn *turn = fx_create(f, &ask); /* the runtime will say what it thinks of it */
+	struct ck_turn *turn = fx_create(f, &ask); /* the runtime will judge it */
 	struct ck_status why = { .size = sizeof(why), .grpc = 6, .message = "name is reserved" };
 	assert_int_equal(ck_turn_fail(turn, &why, &f->err), 0);
 	ck_turn_free(turn);
@@ -390,7 +390,7 @@ static void a_creation_that_nobody_heard_of_was_not_begun(void **state) /* K8 */
 	ck_turn_free(next);
 	assert_string_equal(fx_rows(f), "COMMITTED s1");
 
-	/* the last one leaves nothing behind */
+	/* after the last one nothing remains */
 	pod.attempt = 1;
 	fx_close(f);
 	f->fail[FX_LIST] = 14;
@@ -413,11 +413,12 @@ static void a_second_request_that_nobody_heard_of_leaves_the_first_lost(void **s
 	ck_turn_lost(creator, NULL);
 	ck_turn_free(creator);
 	fx_advance(f, 15 * S);
-	assert_int_equal(ck_turn_again(again), 1); /* it is told to create, and does not look */
+	assert_int_equal(ck_turn_again(again), 1); /* it is told to create, but never fetches
+	 * that */
 	ck_turn_free(again);
 	fx_exists(f, &ask, "s1");
 	fx_advance(f, 6 * S);
-	assert_string_equal(fx_rows(f), "KEPT s1"); /* the first has ended well */
+	assert_string_equal(fx_rows(f), "KEPT s1"); /* the first one has succeeded */
 }
 
 static void lost_and_absent_creation_is_sent_once_again(void **state) /* K8 */
@@ -436,7 +437,7 @@ static void lost_and_absent_creation_is_sent_once_again(void **state) /* K8 */
 	fx_advance(f, 15 * S);
 	assert_int_equal(fx_decision(f, again), CK_CREATE);
 	assert_int_equal(ck_turn_again(again), 1);
-	assert_int_equal(ck_turn_fail(again, &exists, &f->err), 0); /* so it still runs */
+	assert_int_equal(ck_turn_fail(again, &exists, &f->err), 0); /* so it is still running */
 	fx_advance(f, 2 * S);
 	assert_int_equal(fx_decision(f, again), CK_WAIT);
 	fx_exists(f, &ask, "s1");
@@ -504,7 +505,7 @@ static void a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creat
 	struct fx_ask web = fx_sandbox("web");
 	fx_open(f);
 	struct ck_turn *creator = fx_create(f, &web);
-	/* read in a list of the runtime's processes, perhaps */
+	/* perhaps somebody read the id in a list of processes */
 	assert_int_equal(ck_stopping(f->cache, "s1"), 0);
 	fx_advance(f, 10 * S);
 	assert_int_equal(fx_make(f, creator, &web, "s1"), CK_KEPT);
@@ -558,7 +559,7 @@ static void removal_gives_up_at_its_margin(void **state) /* K16 */
 	fx_make(f, creator, &app, "c1");
 	ck_turn_free(creator);
 	fx_settle(f);
-	assert_true(fx_was_destroyed(f, "c1")); /* a straggler */
+	assert_true(fx_was_destroyed(f, "c1")); /* a late one */
 }
 
 static void a_removal_that_failed_does_not_block_the_key(void **state) /* K5 */
@@ -614,7 +615,7 @@ static void lost_answer_makes_a_container_kept_again(void **state) /* K7 */
 	assert_string_equal(fx_rows(f), "KEPT c1");
 	turn = fx_wait(f, &app);
 	fx_answered_with(f, turn, "c1");
-	ck_used(f->cache, CK_CONTAINER, "c1"); /* a call named it: the answer has arrived */
+	ck_used(f->cache, CK_CONTAINER, "c1"); /* a call uses the id: the answer has arrived */
 	ck_turn_answered(turn, CK_LOST);
 	ck_turn_free(turn);
 	assert_string_equal(fx_rows(f), "COMMITTED c1");
@@ -635,7 +636,7 @@ static void an_offered_sandbox_is_committed_when_it_exists(void **state) /* K2 *
 	fx_keep(f, &pod, "s1"); /* its caller is told that it is late */
 	assert_string_equal(fx_rows(f), "COMMITTED s1");
 	assert_int_equal(fx_hides(f, &pod, "s1"), 0);
-	fx_keep(f, &app, "c1"); /* containers never */
+	fx_keep(f, &app, "c1"); /* never for containers */
 	assert_string_equal(fx_rows(f), "COMMITTED s1|KEPT c1");
 }
 
@@ -657,10 +658,10 @@ static void a_destroy_is_tried_until_it_is_confirmed(void **state) /* K17, K18 *
 					 "result, try 4: UNAVAILABLE");
 	ck_turn_free(turn);
 	fx_advance(f, 3600 * S);
-	assert_in_range(f->asked[FX_DESTROY], 60, 75); /* each minute, by and by */
+	assert_in_range(f->asked[FX_DESTROY], 60, 75); /* later, once a minute */
 	f->fail[FX_DESTROY] = 5; /* NOT_FOUND confirms */
 	for (unsigned asked = f->asked[FX_DESTROY]; asked == f->asked[FX_DESTROY];)
-		/* the back-off has jitter, and a tombstone stands for a minute only */
+		/* the back-off has jitter, and a tombstone stays only for a minute */
 		fx_advance(f, S);
 	assert_string_equal(fx_rows(f), "GONE c1");
 }
@@ -676,7 +677,7 @@ static void a_destroy_without_an_answer_has_failed(void **state) /* K18 */
 	assert_int_equal(f->asked[FX_DESTROY], 1);
 	fx_advance(f, 65 * S);
 	assert_int_equal(f->asked[FX_DESTROY], 2);
-	fx_release(f, FX_DESTROY); /* the late answer, too, confirms */
+	fx_release(f, FX_DESTROY); /* the late answer confirms it, too */
 	fx_settle(f);
 	assert_string_equal(fx_rows(f), "GONE c1");
 }
@@ -703,7 +704,7 @@ static void uncommitted_is_hidden_by_key_and_by_id(void **state)
 	next.attempt = 1;
 	fx_open(f);
 	struct ck_turn *turn = fx_create(f, &pod);
-	assert_int_equal(fx_hides(f, &pod, "s1"), 1); /* nobody knows its id yet */
+	assert_int_equal(fx_hides(f, &pod, "s1"), 1); /* its id is not known yet */
 	assert_int_equal(fx_hides(f, &next, "s1"), 0);
 	assert_int_equal(fx_hides(f, &other, "s1"), 0);
 	fx_advance(f, 11 * S);
@@ -718,7 +719,7 @@ static void uncommitted_is_hidden_by_key_and_by_id(void **state)
 	assert_int_equal(fx_hides(f, &pod, "s1"), 0);
 }
 
-/* only that id is known: nothing but an entry that has it can hide it */
+/* only its id is known: only an entry with that id can hide it */
 static int hides_id(struct fixture *f, const char *id)
 {
 	const struct ck_object o = { .size = sizeof(o), .kind = CK_SANDBOX, .id = id };
@@ -729,7 +730,8 @@ static int hides_id(struct fixture *f, const char *id)
 	return r;
 }
 
-/* views share what they have found out; each change is followed by one that was asked before it */
+/* views share a set of hidden ids; after each change comes a view that had its first question
+ * before it */
 static void a_view_sees_all_that_changed_before_it_was_asked(void **state)
 {
 	struct fixture *f = *state;
@@ -748,7 +750,7 @@ static void a_view_sees_all_that_changed_before_it_was_asked(void **state)
 	turn = fx_create(f, &pod);
 	assert_int_equal(ck_turn_lost(turn, &f->err), 0);
 	ck_turn_free(turn);
-	/* the first one is evicted, whatever its id */
+	/* the first one is evicted, and its id does not matter */
 	struct ck_turn *successor = fx_wait(f, &next);
 	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
 	assert_int_equal(hides_id(f, "s1"), 0);
@@ -773,8 +775,8 @@ static void a_view_sees_all_that_changed_before_it_was_asked(void **state)
 	assert_int_equal(hides_id(f, "s1"), 0); /* its tombstone is gone (K21) */
 }
 
-/* crictl labels nothing: its containers are listed with their sandbox, name and attempt, and asked
- * for by id alone */
+/* crictl sets no labels: its containers are listed with sandbox, name and attempt, and named by id
+ * alone */
 static void what_a_list_shows_while_it_is_made_is_hidden_by_its_id(void **state)
 {
 	struct fixture *f = *state;
@@ -796,7 +798,8 @@ static void what_a_list_shows_while_it_is_made_is_hidden_by_its_id(void **state)
 	assert_int_equal(ck_view_hides(view, &listed), 1);
 	assert_int_equal(ck_view_listed(view, CK_CONTAINER, &listed, 1), 0);
 	ck_view_free(view);
-	assert_string_equal(fx_rows(f), "COMMITTED s1|CREATING -"); /* no stranger beside it */
+	assert_string_equal(fx_rows(f), "COMMITTED s1|CREATING -"); /* it was not imported as
+	 * another object */
 	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
 	assert_int_equal(ck_view_resolve(view, CK_CONTAINER, "c1", &id), 1);
 	assert_int_equal(ck_view_hides(view, &by_id), 1);
@@ -864,7 +867,7 @@ static void a_prefix_of_hidden_ids_names_nothing(void **state)
 	assert_string_equal(id, "aacc02");
 	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc03", &id), 0);
 	assert_string_equal(id, "aacc03");
-	/* ambiguous: the runtime's business */
+	/* ambiguous: the runtime decides */
 	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "aacc", &id), 0);
 	assert_string_equal(id, "aacc");
 	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "ff", &id), 0);
@@ -887,7 +890,7 @@ static void a_list_that_passes_reconciles(void **state) /* K24, K27 */
 	struct ck_view *view;
 	fx_open(f);
 	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
-	fx_commit(f, &pod, "s1"); /* after the list began: its absence means nothing */
+	fx_commit(f, &pod, "s1"); /* it came after the list began, so its absence proves nothing */
 	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &stranger, 1), 0);
 	ck_view_free(view);
 	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s9");
@@ -897,7 +900,7 @@ static void a_list_that_passes_reconciles(void **state) /* K24, K27 */
 	assert_string_equal(fx_rows(f), "COMMITTED s9");
 	struct fx_ask old = fx_sandbox("old");
 	struct ck_turn *turn;
-	assert_int_equal(fx_begin(f, &old, &turn), -CK_ECONFLICT); /* K27: never served */
+	assert_int_equal(fx_begin(f, &old, &turn), -CK_ECONFLICT); /* K27: it is never handed out */
 	assert_int_equal(f->asked[FX_DESTROY], 0);
 }
 
@@ -1005,7 +1008,7 @@ static void recorded_request_is_made_once_through_all_its_retries(void **state)
 	static const char *const tries[] = { "007-RunPodSandbox-web.bin",
 					     "012-RunPodSandbox-web.bin" };
 	int r;
-	f->host.inspect = NULL; /* K6 serves what it has */
+	f->host.inspect = NULL; /* K6 hands back what it has */
 	fx_open(f);
 	struct ck_turn *turn = recorded(f, "002-RunPodSandbox-web.bin", CK_SANDBOX, -1, &r);
 	assert_int_equal(r, CK_CREATE);
@@ -1029,7 +1032,7 @@ static void recorded_request_is_made_once_through_all_its_retries(void **state)
 	assert_int_equal(r, CK_CREATE);
 	assert_int_equal(fx_finish(f, turn, "c1"), CK_HAND_BACK);
 	ck_turn_free(turn);
-	/* a mount more */
+	/* one more mount */
 	turn = recorded(f, "017-CreateContainer-web-init.bin", CK_CONTAINER, -1, &r);
 	assert_int_equal(r, -CK_ECONFLICT);
 	assert_non_null(strstr(f->err.text, "config.mounts[/etc/hosts]"));
@@ -1062,7 +1065,7 @@ static void every_state_is_taken_up_after_a_restart(void **state)
 		fx_rows(f),
 		"EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|COMMITTED c2|CREATING -");
 
-	fx_exists(f, &creating, "s1"); /* it went on without us */
+	fx_exists(f, &creating, "s1"); /* the runtime continued while we were down */
 	f->fail[FX_DESTROY] = 0;
 	fx_open(f);
 	fx_advance(f, S);
@@ -1101,7 +1104,7 @@ static void nothing_expires_just_after_a_restart(void **state) /* K15 */
 	fx_open(f);
 	fx_keep(f, &pod, "s1");
 	fx_close(f);
-	f->now += 7200 * S; /* nobody lives */
+	f->now += 7200 * S; /* nobody is alive */
 	fx_open(f);
 	fx_advance(f, 59 * S);
 	assert_int_equal(f->asked[FX_DESTROY], 0);
@@ -1177,7 +1180,7 @@ static void a_host_that_answers_no_questions_is_served(void **state)
 	struct ck_turn *turn = fx_wait(f, &changed);
 	assert_int_equal(fx_decision(f, turn), CK_CREATE);
 	assert_true(fx_was_destroyed(f, "s1"));
-	ck_turn_free(turn); /* lost, and nobody to ask */
+	ck_turn_free(turn); /* lost, and there is nobody to ask */
 	fx_advance(f, 901 * S);
 	assert_string_equal(fx_rows(f), "");
 }
@@ -1208,7 +1211,7 @@ static void the_owner_answers_requests(void **state)
 	assert_false(request(f, CK_ADMIN_EVICT, fx_row_id(f, "s2"), &answer));
 	assert_non_null(strstr(answer.text, "committed"));
 	assert_false(
-		request(f, CK_ADMIN_RELEASE, row, &answer)); /* not before it is being evicted */
+		request(f, CK_ADMIN_RELEASE, row, &answer)); /* only while it is being evicted */
 	f->fail[FX_DESTROY] = 13;
 	assert_true(request(f, CK_ADMIN_EVICT, row, &answer));
 	fx_settle(f);
@@ -1255,7 +1258,7 @@ static void hooks_fire_at_the_commit_and_not_before(void **state)
 	struct ck_turn *turn = fx_wait(f, &pod);
 	fx_wait_asked(f, FX_RUN, 1);
 	assert_string_equal(f->heard, "choose s1, RUN s1");
-	/* with the told list, before the first byte */
+	/* with the names of those told, before the first byte is sent */
 	assert_string_equal(fx_rows(f), "COMMITTING s1");
 	assert_int_equal(fx_hides(f, &pod, "s1"), 1);
 	fx_release(f, FX_RUN);
@@ -1276,7 +1279,7 @@ static void the_history_says_who_was_told(void **state)
 	struct ck_turn *turn = fx_create(f, &pod);
 	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT);
 	fx_settle(f);
-	assert_string_equal(fx_told(f), ""); /* chosen is not told */
+	assert_string_equal(fx_told(f), ""); /* to be chosen is not to be told */
 	f->sent = "10-cpu";                  /* the other one has not subscribed */
 	fx_release(f, FX_RUN);
 	fx_answered_with(f, turn, "s1");
@@ -1284,7 +1287,8 @@ static void the_history_says_who_was_told(void **state)
 	assert_string_equal(fx_told(f), "TOLD s1: 10-cpu");
 	f->hold[FX_RUN] = false;
 	ck_forget(f->cache, CK_SANDBOX, "s1");
-	/* now the hooks do not say, and not all who were chosen were sent what was refused */
+	/* now the hooks do not say who was sent it; it was refused before all of the chosen were
+	 * sent it */
 	f->sent = NULL;
 	f->fail[FX_RUN] = 1;
 	turn = fx_create(f, &next);
@@ -1300,7 +1304,7 @@ static void the_history_says_who_was_told(void **state)
 	assert_int_equal(fx_decision(f, turn), -CK_EREFUSED);
 	ck_turn_free(turn);
 	fx_settle(f);
-	assert_null(strstr(fx_told(f), "s3")); /* nobody was */
+	assert_null(strstr(fx_told(f), "s3")); /* nobody was told */
 	for (int i = 0; i < 60; i++)
 		snprintf(longest + 17 * i, sizeof(longest) - 17 * (size_t)i, "%02d-abcdefghijklm%s",
 			 i, i < 59 ? " " : "");
@@ -1310,7 +1314,7 @@ static void the_history_says_who_was_told(void **state)
 	fx_commit(f, &next, "s4");
 	const char *line = strstr(fx_told(f), "TOLD s4");
 	assert_non_null(line);
-	assert_non_null(strstr(line, " 13-abcdefghijklm ...")); /* whole names, as many as fit */
+	assert_non_null(strstr(line, " 13-abcdefghijklm ...")); /* as many complete names as fit */
 }
 
 static void nobody_chosen_is_nobody_asked(void **state)
@@ -1382,7 +1386,7 @@ static void an_attempt_bump_cancels_the_commit(void **state) /* K13 */
 	fx_settle(f);
 	assert_int_equal(fx_decision(f, turn), -CK_EABANDONED);
 	assert_string_equal(f->heard, "choose s1, RUN s1, cancel -");
-	assert_string_equal(fx_rows(f), "COMMITTING s1"); /* the one in flight is waited for */
+	assert_string_equal(fx_rows(f), "COMMITTING s1"); /* the call in flight is waited for */
 	f->hold[FX_STOP] = true;
 	fx_release(f, FX_RUN);
 	fx_settle(f);
@@ -1423,7 +1427,7 @@ static void a_told_result_is_handed_back_without_firing(void **state) /* K7 */
 	struct ck_turn *turn = fx_create(f, &app);
 	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_WAIT);
 	fx_settle(f);
-	ck_turn_leave(turn); /* nobody is left when the hooks agree */
+	ck_turn_leave(turn); /* when the hooks agree, no caller is left */
 	ck_turn_free(turn);
 	fx_release(f, FX_RUN);
 	fx_settle(f);
@@ -1446,7 +1450,7 @@ static void a_told_result_owes_stop_and_remove_after_a_restart(void **state) /* 
 	struct ck_turn *turn = fx_create(f, &pod);
 	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT);
 	fx_settle(f);
-	fx_cut(f); /* COMMITTING when it ends */
+	fx_cut(f); /* its life ends while it is COMMITTING */
 	ck_turn_free(turn);
 	fx_open(f);
 	assert_string_equal(fx_rows(f), "KEPT s1");

@@ -2,8 +2,8 @@
 #ifndef CK_TESTS_CRI_BUILD_H
 #define CK_TESTS_CRI_BUILD_H
 /*
- * Create requests built byte by byte, so that a test can write what no protobuf library would:
- * fields twice, in any order, of the wrong type. And the recorded ones, from CK_TEST_DATA (a
+ * Create requests, built byte by byte, so that a test can write what no protobuf library would:
+ * fields twice, in any order, or of the wrong type. And recorded requests, from CK_TEST_DATA (a
  * directory; otherwise tests/data of the source).
  */
 #include <stdbool.h>
@@ -88,7 +88,7 @@ static inline void build_container_metadata(struct pb *config, const char *name,
 	pb_message(config, 1, &metadata);
 }
 
-/* @config comes behind the metadata; NULL: nothing does */
+/* @config comes after the metadata; NULL: nothing does */
 static inline void build_sandbox(struct pb *request, const struct pb *config)
 {
 	struct pb whole = { .len = 0 };

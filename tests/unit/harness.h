@@ -60,8 +60,8 @@ static inline int ck_test_main(const char *name, const struct CMUnitTest *tests,
 	const char *filter = getenv("CK_TEST_FILTER");
 	if (filter && *filter)
 		cmocka_set_test_filter(filter);
-	/* line by line: a crash must not take with it what was printed before, and stderr keeps its
-	 * place in the log */
+	/* line by line: a crash must not lose what was printed, and stderr stays in its place in
+	 * the log */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	int before = ck_test_descriptors();
 	/* 0, under gdb: none */

@@ -25,14 +25,14 @@ static int setup_key(void **state)
 static struct ck_fingerprint *fingerprint_of(enum ck_kind kind, const struct pb *request)
 {
 	struct ck_fingerprint *fp = NULL;
-	/* exactly as long as it is, so that a sanitizer sees a byte read too far */
+	/* no longer than its content, so that a sanitizer sees a byte that is read too far */
 	CK_AUTO_FREE void *bytes = ck_memdup(request->bytes, request->len);
 
 	assert_int_equal(ck_fingerprint_make(&test_key, kind, bytes, request->len, &fp, NULL), 0);
 	return fp;
 }
 
-/* every way there is to compare two fingerprints must say the same */
+/* all ways to compare two fingerprints must give the same result */
 static enum ck_relation compare_fingerprints(const struct ck_fingerprint *a,
 					     const struct ck_fingerprint *b,
 					     const struct ck_compare_rules *rules,
@@ -51,7 +51,7 @@ static enum ck_relation compare_fingerprints(const struct ck_fingerprint *a,
 	assert_string_equal(from_record.text, difference->text);
 	assert_int_equal(from_record.count, difference->count);
 
-	unsigned char *digests = record.digests; /* as they come back from the database */
+	unsigned char *digests = record.digests; /* as if they came from the database */
 	record.digests = NULL;
 	enum ck_relation without = ck_record_compare(&record, b, rules, &from_record);
 	assert_true(without == relation || without == CK_RELATION_NEEDS_DIGESTS);
@@ -333,7 +333,7 @@ static void no_value_is_in_a_record(void **state)
 	load_recorded("011-CreateContainer-api-main.bin", &request);
 	CK_AUTO(ck_fingerprint) *fp = fingerprint_of(CK_CONTAINER, &request);
 	assert_int_equal(ck_record_make(fp, &record, NULL), 0);
-	/* names are there, what they stand for is not */
+	/* names are there, values are not */
 	assert_non_null(memmem(record.digests, record.digests_len, "DB_PASSWORD", 11));
 	assert_non_null(memmem(request.bytes, request.len, "/var/log/pods/", 14));
 	assert_null(memmem(record.digests, record.digests_len, "/var/log/pods/", 14));
@@ -472,7 +472,8 @@ static void empty_message_is_not_absence(void **state)
 	struct pb a = { .len = 0 }, b = { .len = 0 }, context = { .len = 0 }, zero = { .len = 0 };
 
 	(void)state;
-	pb_message(&context, 5, &zero); /* run_as_user {}: root; without it the image decides */
+	pb_message(&context, 5, &zero); /* run_as_user {} means root; without it the image
+	 * decides */
 	wrap_linux(&a, 2, &context);
 	context.len = 0;
 	wrap_linux(&b, 2, &context);
@@ -488,7 +489,7 @@ static void numbers_mean_what_their_type_holds(void **state)
 
 	(void)state;
 	pb_number(&a, 14, 1);
-	pb_number(&b, 14, 2); /* a bool is true or not */
+	pb_number(&b, 14, 2); /* a bool is either true or false */
 	pb_number(&a, 18, (uint64_t)-1);
 	pb_number(&b, 18, UINT32_MAX); /* int32: -1 in ten bytes or in five */
 	expect_same_configs(&a, &b);
@@ -546,7 +547,7 @@ static void unknown_fields_count_and_are_named(void **state)
 	inner.len = 0;
 	pb_message(&b, 15, &inner);
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.linux.#99");
-	pb_number(&inner, 99, 0); /* no default is known for it */
+	pb_number(&inner, 99, 0); /* its default is not known */
 	b.len = 0;
 	pb_message(&b, 15, &inner);
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.linux.#99");
@@ -566,7 +567,7 @@ static void field_of_another_wire_type_counts_as_unknown(void **state)
 	struct pb a = { .len = 0 }, b = { .len = 0 };
 
 	(void)state;
-	pb_text(&a, 14, "x"); /* tty as bytes: every decoder keeps it, none reads it */
+	pb_text(&a, 14, "x"); /* tty as bytes: every decoder keeps it, and none uses it */
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.tty");
 	pb_number(&a, 14, 1);
 	pb_number(&b, 14, 1);
@@ -625,7 +626,7 @@ static void expect_termination(const char *annotation, const char *target, const
 	pb_mount(&a, target, host_a);
 	pb_mount(&b, target, host_b);
 	if (annotation) {
-		/* comes behind the mounts, as on the wire */
+		/* it comes after the mounts, as on the wire */
 		pb_pair(&a, 10, TERMINATION, annotation);
 		pb_pair(&b, 10, TERMINATION, annotation);
 	}
@@ -655,13 +656,13 @@ static void nothing_else_of_the_termination_log_is_left_out(void **state)
 	expect_termination("", "/log", "/c/0123abcd", "/c/fedc9876", false);
 	/* only the annotation may be relative */
 	expect_termination("/log", "log", "/c/0123abcd", "/c/fedc9876", false);
-	/* the directory counts */
+	/* a different directory counts */
 	expect_termination("/log", "/log", "/c/0123abcd", "/d/fedc9876", false);
 	expect_termination("/log", "/log", "/c/0123abcD", "/c/0123abcE", false);   /* upper case */
 	expect_termination("/log", "/log", "/c/0123abc", "/c/0123abd", false);     /* seven */
 	expect_termination("/log", "/log", "/c/0123abcde", "/c/0123abcdf", false); /* nine */
 	expect_termination("/log", "/log", "/c/0123abcg", "/c/0123abch", false);
-	/* cut is not the same as short */
+	/* a path that was cut differs from a short path */
 	expect_termination("/log", "/log", "/c/", "/c/fedc9876", false);
 	expect_termination("/log", "/log", "/c/0123abcd", "/c/log", false);
 }
@@ -735,7 +736,7 @@ static void config_seen_does_not_count(void **state)
 	b.len = 0;
 	expect_sandbox_configs(&a, &b, &normalized, CK_RELATION_SAME, NULL, NULL);
 
-	a.len = 0; /* a container's own annotation of that name does count */
+	a.len = 0; /* a container's own annotation with that name does count */
 	pb_pair(&a, 10, "kubernetes.io/config.seen", "x");
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
 		       "config.annotations[kubernetes.io/config.seen]");
@@ -756,7 +757,7 @@ static void annotations_of_network_plugins_do_not_count(void **state)
 		expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_SAME, NULL, NULL);
 	}
 	struct pb a = { .len = 0 };
-	/* only '*' stands for anything */
+	/* only '*' is a wildcard */
 	pb_pair(&a, 7, "k8s.v1.cni.cncf.io/network-status-2", "new");
 	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_COSMETIC,
 			       "config.annotations[k8s.v1.cni.cncf.io/network-status-2]",
@@ -823,7 +824,7 @@ static void what_only_the_sandbox_consumes_does_not_count_for_a_container(void *
 	pb_message(&linux_config, 5, &inner);
 	pb_message(&a, 8, &linux_config);
 	linux_config.len = 0;
-	/* that linux is there counts, and is not what this is about */
+	/* that linux is present counts, but this is about something else */
 	pb_message(&none, 8, &linux_config);
 	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
 			       "config.dns_config, config.port_mappings, "
@@ -864,7 +865,7 @@ static void only_the_pods_labels_and_annotations_are_cosmetic(void **state)
 	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT,
 		       "config.annotations[io.kubernetes.container.hash]");
 	a.len = 0;
-	pb_number(&a, 7, 1); /* not an annotation, whatever it is */
+	pb_number(&a, 7, 1); /* this is no annotation */
 	expect_sandbox_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, "config.annotations",
 			       "sandbox_config.annotations");
 }
@@ -927,7 +928,7 @@ static void other_image_reference_is_a_question(void **state)
 	image_config(&b, "docker.io/app@sha256:2", "");
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT,
 		       "config.image.image, config.image.user_specified_image");
-	image_config(&b, "", "app:1"); /* no reference at all is no other name of one */
+	image_config(&b, "", "app:1"); /* an absent reference is not another name of one */
 	expect_configs(&a, &b, &normalized, CK_RELATION_DIFFERENT, "config.image.image");
 	image_config(&a, "sha256:1", "");
 	image_config(&b, "sha256:2", "");
@@ -1037,10 +1038,10 @@ static void a_tag_that_moved_is_another_image(void **state)
 	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_SAME);
 	ck_fingerprint_set_image_id(a, "id-1");
 	ck_record_set_image_id(&record, a);
-	/* somebody can: ask */
+	/* it can be resolved: ask */
 	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_IMAGE);
 	ck_fingerprint_set_image_id(b, NULL);
-	/* asked in vain */
+	/* it was asked for in vain */
 	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_SAME);
 	ck_fingerprint_set_image_id(b, "id-2");
 	assert_int_equal(ck_record_compare(&record, b, &normalized, NULL), CK_RELATION_DIFFERENT);
@@ -1081,7 +1082,7 @@ static void names_are_printed_safely(void **state)
 	pb_pair(&a, 6, name, "x");
 	pb_pair(&a, 9, name, "x");
 	pb_number(&a, 14, 1);
-	/* in full, or not at all, and nothing behind */
+	/* completely, or not at all, and nothing after it */
 	snprintf(text, sizeof(text), "config.envs[%.320s...], and 2 more", name);
 	expect_configs(&a, &none, &normalized, CK_RELATION_DIFFERENT, text);
 	a.len = 0;
@@ -1091,7 +1092,7 @@ static void names_are_printed_safely(void **state)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* the digests of a block, one behind the other */
+/* the digests of a block, one after the other */
 static size_t digests_of(const struct ck_record *record, unsigned char *out)
 {
 	struct ck_digests digests;
@@ -1209,7 +1210,7 @@ static void damaged_leaves_are_refused_or_differ_safely(void **state)
 				assert_true(relation == CK_RELATION_DIFFERENT ||
 					    relation == CK_RELATION_NOT_COMPARABLE);
 			} else {
-				/* safe, too */
+				/* this must be safe, too */
 				ck_record_compare(&record, asked, &normalized, NULL);
 			}
 			record.digests[at] ^= (unsigned char)(1u << bit);
@@ -1333,7 +1334,7 @@ static void large_request_is_taken(void **state)
 	size_t len = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < ENVS; i++) { /* in an order that is far from sorted */
+	for (unsigned i = 0; i < ENVS; i++) { /* in an order that is far from being sorted */
 		char name[32];
 		env.len = 0;
 		snprintf(name, sizeof(name), "V%u", (i * 7919) % ENVS);
@@ -1360,7 +1361,7 @@ static void every_allocation_may_fail(void **state)
 	unsigned failed = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < 600; i++) { /* enough for the parts to be moved once */
+	for (unsigned i = 0; i < 600; i++) { /* enough that the fields are moved once */
 		char name[16];
 		snprintf(name, sizeof(name), "E%u", i);
 		pb_pair(&config, 6, name, "value");

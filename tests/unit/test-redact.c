@@ -107,7 +107,7 @@ static void value_that_breaks_a_character_hides_it(void **state)
 
 	(void)state;
 	pb_text(&env, 1, "A");
-	pb_text(&env, 2, "\xa9secret"); /* begins with the second byte of an é */
+	pb_text(&env, 2, "\xa9secret"); /* starts with the second byte of an é */
 	pb_message(&config, 6, &env);
 	expect_config("x \xc3\xa9secret y", &config, "x *** y");
 }

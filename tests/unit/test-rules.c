@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One scenario at least for each rule K1 to K33, as far as the rule is the machine's. They are
- * played in the world of the model test, whose oracle looks on: each test ends by draining the
- * world, so that what it began comes to its end as well.
+ * At least one scenario for each rule K1 to K33 that belongs to the machine. They run in the world
+ * of the model test, and its oracle checks them. Each test ends by draining the world, so that
+ * everything it began ends as well.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 static struct world world;
 static struct world *const w = &world;
 
-enum { A = 1, B, C, D, E, F }; /* callers, and what they make */
+enum { A = 1, B, C, D, E, F }; /* callers, and what they create */
 
 static const struct request sandbox = { .kind = CK_SANDBOX, .in = -1 };
 
@@ -92,7 +92,7 @@ static void hooks_agree(void)
 		world_hooked(w, 0, true);
 }
 
-/* whatever an eviction asks is answered as it is */
+/* every question of an eviction is answered truthfully */
 static void let_evict(void)
 {
 	for (int i = 0; i < 16; i++) {
@@ -123,7 +123,7 @@ static void made_and_kept(int label, struct request req)
 	assert_int_equal(state_of(label), CK_STATE_KEPT);
 }
 
-/* the timer of a back-off, and the question that comes before each destroy */
+/* the timer of a back-off, and the question before each destroy */
 static void next_try(void)
 {
 	world_next(w);
@@ -131,7 +131,7 @@ static void next_try(void)
 		world_listed_entry(w, 0, HOW_FRESH);
 }
 
-static void list_passes(enum ck_kind kind) /* somebody lists, and the answer is whole */
+static void list_passes(enum ck_kind kind) /* somebody lists, and the answer is complete */
 {
 	world_view_open(w, 0, kind);
 	world_view_close(w, 0, HOW_OK);
@@ -210,7 +210,7 @@ static void k03_waiter_takes_what_its_creator_is_too_late_for(void **state)
 	(void)state;
 	assert_int_equal(begin(A, sandbox, 2 * S), CK_CREATE);
 	assert_int_equal(begin(B, sandbox, 240 * S), CK_WAIT);
-	world_time(w, 1800 * MS); /* A's margin of 250 ms has begun */
+	world_time(w, 1800 * MS); /* A is within its margin of 250 ms */
 	assert_int_equal(world_finish(w, A, true), CK_KEPT);
 	hooks_agree();
 	assert_int_equal(outcome(A), CK_KEPT);
@@ -450,7 +450,7 @@ static void k08_given_up_after_its_grace(void **state)
 	for (int i = 0; i < 40 && outcome(A) == CK_CREATE; i++) {
 		world_next(w);
 		world_listed_entry(w, 0, HOW_FRESH);
-		/* sent again: that one is lost as well */
+		/* it is sent again, and that one is lost as well */
 		world_fail(w, A, CK_GRPC_INTERNAL, false);
 		world_lose(w, A);
 	}
@@ -465,7 +465,7 @@ static void k09_another_attempt_abandons_the_earlier(void **state)
 	(void)state;
 	begin(A, attempt(sandbox, 1), 10 * S);
 	begin(B, attempt(sandbox, 1), 10 * S);
-	begin(C, attempt(sandbox, 0), 10 * S); /* lower counts as well */
+	begin(C, attempt(sandbox, 0), 10 * S); /* a lower attempt counts as well */
 	assert_int_equal(outcome(A), -CK_EABANDONED);
 	assert_int_equal(outcome(B), -CK_EABANDONED);
 	assert_true(flag(A, CK_ENTRY_ABANDONED));
@@ -530,7 +530,7 @@ static void k11_changed_request_waits_for_the_end_of_a_creation(void **state)
 	begin(A, sandbox, 240 * S);
 	assert_int_equal(begin(B, changed(sandbox), 240 * S), CK_WAIT);
 	assert_false(flag(A, CK_ENTRY_ABANDONED));
-	/* B is the newest, and it differs */
+	/* B is the newest, and its request differs */
 	assert_int_equal(world_finish(w, A, true), CK_ABANDONED);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	let_evict();
@@ -619,7 +619,8 @@ static void k13_bump_during_the_hooks_is_undone_in_order(void **state)
 	world_finish(w, A, true);
 	begin(B, attempt(sandbox, 1), 240 * S);
 	assert_int_equal(outcome(A), -CK_EABANDONED);
-	assert_int_equal(state_of(A), CK_STATE_COMMITTING); /* the plugin in flight is waited for */
+	assert_int_equal(state_of(A), CK_STATE_COMMITTING); /* the call to the plugin is waited
+	 * for */
 	world_hooked(w, 0, true);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	world_listed_entry(w, 0, HOW_OK);
@@ -662,7 +663,7 @@ static void k15_ttl_counts_from_the_last_interest_and_rests(void **state)
 	world_time(w, 500 * S);
 	begin(B, sandbox, 240 * S);
 	world_inspected(w, 0, false);
-	world_time(w, 200 * S); /* it is asked after again and again; while B waits, time rests */
+	world_time(w, 200 * S); /* it is asked for again and again; while B waits, its time rests */
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
 	world_inspected(w, 0, false);
 	world_leave(w, B);
@@ -708,7 +709,7 @@ static void k16_stopping_a_sandbox_takes_its_containers_along(void **state)
 	assert_int_equal(state_of(B), CK_STATE_EVICTING);
 	assert_int_equal(outcome(C), -CK_EABANDONED);
 	assert_int_equal(begin(D, attempt(container_in(A), 2), 10 * S), -CK_EPRECONDITION);
-	world_crash(w, 0); /* that is not forgotten */
+	world_crash(w, 0); /* this is not forgotten */
 	lists_come_in();
 	assert_int_equal(begin(D, attempt(container_in(A), 2), 10 * S), -CK_EPRECONDITION);
 }
@@ -749,9 +750,9 @@ static void k17_only_a_confirmed_destroy_ends_an_eviction(void **state)
 		assert_int_equal(state_of(A), CK_STATE_EVICTING);
 		next_try();
 	}
-	world_destroyed(w, 0, HOW_DONE_UNHEARD); /* done, but nobody knows */
+	world_destroyed(w, 0, HOW_DONE_UNHEARD); /* it is done, but nobody knows */
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
-	list_passes(CK_SANDBOX); /* absent from a list begun after the attempt */
+	list_passes(CK_SANDBOX); /* absent from a list that began after the attempt */
 	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
@@ -760,7 +761,8 @@ static void k17_admin_can_release_it(void **state)
 	(void)state;
 	made_and_kept(A, sandbox);
 	world_evict(w, 0, true);
-	assert_int_equal(state_of(A), CK_STATE_KEPT); /* released is only what is evicted */
+	assert_int_equal(state_of(A), CK_STATE_KEPT); /* only what is being evicted can be
+	 * released */
 	world_evict(w, 0, false);
 	world_evict(w, 0, true);
 	assert_int_equal(state_of(A), CK_STATE_GONE);
@@ -796,7 +798,8 @@ static void k18_no_answer_is_a_failure(void **state)
 	world_time(w, CK_DESTROY_TIMEOUT);
 	assert_int_equal(world_entry(w, A)->row.tries, 1);
 	next_try();
-	assert_non_null(world_job(w, CK_WANT_DESTROY, 1)); /* tried again beside the first */
+	assert_non_null(world_job(w, CK_WANT_DESTROY, 1)); /* tried again while the first is still
+	 * running */
 	world_destroyed(w, 0, HOW_FAILED);
 	assert_int_equal(world_entry(w, A)->row.tries, 1); /* the late failure was counted */
 	world_destroyed(w, 0, HOW_OK);
@@ -820,7 +823,7 @@ static void k18_eight_at_once_and_a_new_reason_hurries(void **state)
 		world_listed_entry(w, 0, HOW_OK);
 	world_destroyed(w, 0, HOW_FAILED);
 	assert_null(world_job(w, CK_WANT_DESTROY, 1));
-	for (unsigned i = 0; i < 10; i++) /* whichever it was */
+	for (unsigned i = 0; i < 10; i++) /* it does not matter which one it was */
 		world_evict(w, i, false);
 	assert_true(asked(CK_WANT_LIST) || world_job(w, CK_WANT_DESTROY, 1));
 }
@@ -829,7 +832,7 @@ static void k18_containers_go_before_their_sandbox(void **state)
 {
 	(void)state;
 	made_and_kept(A, sandbox);
-	/* in a sandbox nobody was given: only a bug asks for that */
+	/* in a sandbox that nobody was given: only a bug requests this */
 	made_and_kept(B, container_in(A));
 	world_evict(w, 0, false);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
@@ -891,7 +894,7 @@ static void k21_evicted_id_stays_hidden_for_older_lists(void **state)
 	world_time(w, CK_TOMBSTONE - 1 * MS);
 	assert_non_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
 	world_time(w, 1 * S);
-	/* that view began after it was gone */
+	/* that view began after it had gone */
 	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
 }
 
@@ -916,7 +919,7 @@ static void k22_sandbox_in_use_is_left_alone(void **state)
 	made_and_kept(A, sandbox);
 	world_external(w, B, &theirs, CK_CONDITION_READY, false);
 	world_evict(w, 0, false);
-	world_listed_entry(w, 0, HOW_FAILED); /* if the question fails, wait */
+	world_listed_entry(w, 0, HOW_FAILED); /* if the question fails, the destroy waits */
 	assert_false(asked(CK_WANT_DESTROY));
 	world_next(w);
 	world_listed_entry(w, 0, HOW_FRESH);
@@ -953,7 +956,7 @@ static void k24_failed_or_older_list_means_nothing(void **state)
 	(void)state;
 	begin(A, sandbox, 10 * S);
 	world_leave(w, A);
-	world_view_open(w, 0, CK_SANDBOX); /* begun before it exists */
+	world_view_open(w, 0, CK_SANDBOX); /* the list began before it existed */
 	world_finish(w, A, true);
 	world_view_close(w, 0, HOW_OK);
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
@@ -999,7 +1002,7 @@ static void k25_restart_takes_up_each_state(void **state)
 	made_and_kept(B, of_pod(sandbox, 2)); /* KEPT */
 	begin(C, of_pod(sandbox, 3), 10 * S); /* COMMITTING */
 	world_finish(w, C, true);
-	made_and_kept(E, of_pod(sandbox, 5)); /* EVICTING, with a try behind it */
+	made_and_kept(E, of_pod(sandbox, 5)); /* EVICTING, after one attempt */
 	world_evict(w, 3, false);
 	world_listed_entry(w, 0, HOW_OK);
 	world_destroyed(w, 0, HOW_FAILED);
@@ -1047,7 +1050,7 @@ static void k26_the_id_in_the_row_wins(void **state)
 	list_passes(CK_SANDBOX);
 	assert_int_equal(state_of(B), CK_STATE_EVICTING);
 	begin(C, sandbox, 60 * S);
-	/* the winner stays hidden until the duplicate is gone */
+	/* the winner stays hidden until the duplicate has gone */
 	assert_int_equal(outcome(C), CK_WAIT);
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
 	let_evict();
@@ -1078,7 +1081,7 @@ static void k28_timers_are_exact(void **state)
 	assert_true(ck_machine_due(w->m) == w->now + 10 * S - 250 * MS);
 	begin(C, sandbox, 100 * S);
 	world_time(w, 10 * S);
-	/* 2 %, but at most a second */
+	/* 2 %, but at most one second */
 	assert_true(ck_machine_due(w->m) == w->now + 90 * S - 1 * S);
 	world_drop(w, C);
 	world_leave(w, A);

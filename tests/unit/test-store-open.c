@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening: who may, what is made, and what happens to a database that is not as it should be. */
+/* Opening: who may open a directory, what is made in it, and what happens to a bad database. */
 #include "tests/unit/harness.h"
 
 #include <dirent.h>
@@ -97,7 +97,7 @@ static unsigned mode_of(struct fixture *f, const char *name)
 	return st.st_mode & 07777;
 }
 
-/* Lets @fn run in a child that then dies without closing anything, as by kill -9. */
+/* Runs @fn in a child, which then dies without closing anything, as if by kill -9. */
 static void in_a_life_that_is_killed(struct fixture *f, void (*fn)(struct fixture *f))
 {
 	int status;
@@ -227,7 +227,7 @@ static void the_key_stays_and_a_bad_one_is_replaced(void **state)
 	must_open(f);
 	assert_memory_equal(&first, ck_store_key(f->store), sizeof(first));
 	close_store(f);
-	/* empty, cut, and no key at all */
+	/* an empty key, a cut key, and no key */
 	for (size_t len = 0; len <= CK_KEY_BYTES; len += CK_KEY_BYTES / 2) {
 		write_file(place_file(&f->place, "key"), zeros, len);
 		must_open(f);
@@ -252,7 +252,7 @@ static void a_fresh_database_is_said_to_be_one(void **state)
 	must_open(f);
 	assert_false(f->opened.fresh);
 	close_store(f);
-	/* killed after the file was made, before anything was in it */
+	/* killed after the file was made and before it was written */
 	write_file(place_file(&f->place, "crikeep.db"), "", 0);
 	must_open(f);
 	assert_true(f->opened.fresh);
@@ -356,7 +356,8 @@ static void names_of_damaged_files_are_never_used_twice(void **state)
 	struct fixture *f = *state;
 	int n = 0;
 
-	for (int i = 0; i < 5; i++) { /* faster than the clock of the names */
+	for (int i = 0; i < 5; i++) { /* more than once in a second, which is what names are made
+	 * of */
 		mkdir(f->place.dir, 0700);
 		write_file(place_file(&f->place, "crikeep.db"), "hello, world", 12);
 		must_be_set_aside(f);
@@ -420,7 +421,7 @@ static void an_interrupted_move_goes_on(void **state)
 	close_store(f);
 	assert_int_equal(
 		rename(place_file(&f->place, "crikeep.db"), place_file(&f->place, "whole")), 0);
-	/* leaves a file with a WAL, which must not be applied to the new one */
+	/* what stays is a file with a WAL, which must not be applied to the new file */
 	in_a_life_that_is_killed(f, open_and_put);
 	assert_int_equal(
 		rename(place_file(&f->place, "whole"), place_file(&f->place, "crikeep.db.next")),
@@ -452,7 +453,8 @@ static void a_reader_takes_the_next_file_for_the_database(void **state)
 
 /* ---- K32: nothing can be written ------------------------------------------------------------- */
 
-/* As another user: what root does not feel. Runs in a child, whose assertions end it. */
+/* As another user: these permissions do not stop root. Runs in a child; a failed assertion ends
+ * it. */
 static void as_nobody(struct fixture *f, void (*fn)(struct fixture *f))
 {
 	int status;
@@ -486,7 +488,7 @@ static void give_away(struct fixture *f, mode_t dir_mode)
 	chmod(f->place.top, 0755);
 	for (size_t i = 0; geteuid() == 0 && i < CK_COUNT(names); i++)
 		if (chown(place_file(&f->place, names[i]), 65534, 65534) < 0)
-			continue; /* not there */
+			continue; /* it does not exist */
 	chmod(f->place.dir, dir_mode);
 }
 
@@ -500,7 +502,7 @@ static void open_read_only(struct fixture *f)
 	NEED(ck_store_digests(f->store, f->rows.row[0].id, &f->rows.row[0].record, &f->err) == 0);
 	NEED(ck_store_begin(f->store, &f->err) == -CK_EIO);
 	NEED(ck_store_begin(f->store, &f->err) == -CK_EIO);
-	chmod(f->place.dir, 0700); /* and it comes back */
+	chmod(f->place.dir, 0700); /* and now it exists again */
 	chmod(place_file(&f->place, "crikeep.db"), 0600);
 	chmod(place_file(&f->place, "crikeep.db-wal"), 0600);
 	chmod(place_file(&f->place, "crikeep.db-shm"), 0600);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers, and what bounds the WAL: an owner that writes while others read, are stopped in the
- * middle, or never finish an fsync. Readers run in a process of their own: in the owner's they
- * would drop SQLite's locks.
+ * Readers, and what keeps the WAL short: an owner writes while others read, are stopped in the
+ * middle, or never finish an fsync. Readers run in their own process: in the owner's they would
+ * drop SQLite's locks.
  */
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
@@ -27,7 +27,7 @@ struct fixture {
 	struct ck_error err;
 	struct ck_row row; /* what transitions() changes */
 	off_t wal_max;
-	int progress[2]; /* a pipe: a byte for each time a reader is through */
+	int progress[2]; /* a pipe: one byte for each finished read */
 };
 
 /* ---- an fsync that does not return ----------------------------------------------------------- */
@@ -52,7 +52,7 @@ static int stuck_sync(void)
 	return 0;
 }
 
-/* SQLite calls these: a program's own come before libc's */
+/* SQLite calls these: functions of the program come before libc's */
 int fsync(int fd) __attribute__((visibility("default")));
 int fdatasync(int fd) __attribute__((visibility("default")));
 
@@ -115,8 +115,8 @@ static int tear_down(void **state)
 }
 
 /*
- * @n transitions of a row and one of its twin in the same round: a reader must always see both
- * alike. The row carries a reply of 8 KiB, so that the WAL grows faster than in life.
+ * Makes @n transitions of a row, each in one round with the same transition of its twin: a reader
+ * must always see both rows equal. The row has a reply of 8 KiB, so that the WAL grows fast.
  */
 static void transitions(struct fixture *f, unsigned n)
 {
@@ -162,9 +162,8 @@ static void assert_wal_stayed_small(struct fixture *f)
 /* ---- readers in a process of their own ------------------------------------------------------- */
 
 /*
- * AddressSanitizer's allocator has locks of its own, and fork() does not take them: a child made
- * while the checkpointer allocates would wait for ever. So the other threads are let come to rest
- * first, in a wait of theirs.
+ * AddressSanitizer's allocator has locks that fork() does not take: a child that is forked while
+ * the checkpointer allocates would wait for ever. So wait first until all other threads wait.
  */
 static void let_threads_rest(void)
 {
@@ -197,9 +196,10 @@ static pid_t in_a_child(struct fixture *f, int (*fn)(struct fixture *f))
 	let_threads_rest();
 	pid_t pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a stopped one must not outlive a failed test */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a stopped child must not outlive a failed
+		 * test */
 		if (f->store)
-			close(f->store->dirfd); /* or it would go on owning the directory */
+			close(f->store->dirfd); /* otherwise it would still own the directory */
 		_exit(fn(f));
 	}
 	return pid;
@@ -220,7 +220,7 @@ static void wait_until_stopped(pid_t pid)
 	assert_true(WIFSTOPPED(status));
 }
 
-/* 0: what was read is whole */
+/* 0: what was read is complete and consistent */
 static int read_once(struct fixture *f)
 {
 	struct ck_reader *reader;
@@ -254,11 +254,11 @@ static int read_many(struct fixture *f)
 	return bad;
 }
 
-/* what a WAL that starts anew has other salts in */
+/* this part is different in a WAL that started anew */
 static uint64_t wal_salts(struct fixture *f)
 {
 	uint64_t salts = 0;
-	/* SQLite locks the others, not this file */
+	/* SQLite has locks on the other files, not on this one */
 	int fd = open(place_file(&f->place, "crikeep.db-wal"), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &salts, sizeof(salts), 16), sizeof(salts));
@@ -267,9 +267,8 @@ static uint64_t wal_salts(struct fixture *f)
 }
 
 /*
- * The WAL starts anew while copies are made: each time spoils one try of the reader's at most, so
- * it has to come back often, and needs fewer tries than it has, however slow it is beside the
- * owner.
+ * The WAL starts anew while copies are made. Each time spoils at most one try of the reader. So a
+ * reader comes back often, and needs fewer tries than it has, even if it is slow.
  */
 static void a_reader_always_sees_whole_rounds(void **state)
 {
@@ -315,8 +314,8 @@ static int read_and_stop(struct fixture *f)
 	return read_once(f);
 }
 
-/* ck_copy_hook is called twice in a copy: between database and WAL, and before it is known whether
- * both belong together. */
+/* ck_copy_hook is called twice during a copy: between database and WAL, and before the check
+ * whether the two belong together. */
 static void a_stopped_reader_neither_blocks_nor_pins(void **state)
 {
 	struct fixture *f = *state;
@@ -331,7 +330,8 @@ static void a_stopped_reader_neither_blocks_nor_pins(void **state)
 		ck_store_idle(f->store);
 		transitions(f, 10);
 		assert_int_equal(stat(place_file(&f->place, "crikeep.db"), &after), 0);
-		if (!f->store->checkpointer) /* nothing was pinned: there was no need to move */
+		if (!f->store->checkpointer) /* nothing pinned the WAL, so the database did not
+		 * move */
 			assert_int_equal(before.st_ino, after.st_ino);
 		assert_wal_stayed_small(f);
 		kill(pid, SIGCONT);
@@ -373,12 +373,13 @@ static int foreign_read(struct fixture *f)
 	sqlite3_step(stmt);
 	raise(SIGSTOP);
 	sqlite3_finalize(stmt);
-	/* still the old state, whatever happened to the files */
+	/* it still sees the old state */
 	if (ck_sql_number(db, "SELECT requests FROM entry WHERE id = 2", &second, NULL) < 0 ||
 	    first != second)
 		return 5;
 	sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	/* by default this takes itself for the last one, and would remove the WAL by its name */
+	/* by default this connection believes that it is the last one, and would remove the WAL by
+	 * its name */
 	sqlite3_close(db);
 	return 0;
 }
@@ -421,9 +422,9 @@ static void no_call_waits_for_an_fsync(void **state)
 	transitions(f, 1);
 	disk_set_stuck(true);
 	ck_store_idle(f->store);
-	if (f->store->checkpointer) /* on tmpfs there is none, and nothing is ever synced */
+	if (f->store->checkpointer) /* on tmpfs there is no such thread, and nothing is synced */
 		wait_until_a_sync_is_stuck();
-	transitions(f, 1000); /* would not come back if any of them waited */
+	transitions(f, 1000); /* this would not return if any of them waited */
 	ck_store_idle(f->store);
 	transitions(f, 10);
 	assert_wal_stayed_small(f);
@@ -434,7 +435,7 @@ static void no_call_waits_for_an_fsync(void **state)
 	ck_store_idle(f->store);
 	assert_wal_stayed_small(f);
 	assert_int_equal(pthread_create(&thread, NULL, release_disk_later, NULL), 0);
-	ck_store_close(f->store); /* waits for the one that is stuck, and for no other */
+	ck_store_close(f->store); /* waits only for the call that is stuck */
 	f->store = NULL;
 	pthread_join(thread, NULL);
 }

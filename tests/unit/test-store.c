@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds: what is committed is there as it was written, and nothing else is. */
+/* Rounds: the database contains exactly what was committed. */
 #include "tests/unit/harness.h"
 #include "tests/unit/rows.h"
 #include "src/base/fault.h"
@@ -269,7 +269,7 @@ static void a_failed_statement_takes_the_whole_round_back(void **state)
 	assert_int_equal(f->rows.n, 0);
 	must(f, ck_store_load_counters(f->store, &found, &f->err));
 	assert_int_equal(found.kept, 0);
-	/* what was not written counts as not written: it is written again */
+	/* a failed write does not count as written: it is repeated */
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_counters(f->store, &counters, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
@@ -358,7 +358,7 @@ static void history_is_bounded_and_has_no_gaps(void **state)
 	assert_int_equal(number(f, "SELECT count(*) FROM history"), CK_HISTORY_ROWS);
 	assert_int_equal(number(f, "SELECT max(seq) - min(seq) + 1 FROM history"), CK_HISTORY_ROWS);
 	assert_int_equal(number(f, "SELECT max(seq) FROM history"), CK_HISTORY_ROWS + 500);
-	/* the trim looks at the left end of the tree only */
+	/* trimming reads only the left end of the tree */
 	assert_int_equal(
 		number(f, "SELECT count(*) FROM (SELECT 1 FROM history WHERE seq <= 500 AND seq <"
 			  " (SELECT min(seq) FROM history) + 16)"),
@@ -410,7 +410,8 @@ static void a_full_list_of_moves_is_cut_at_a_move(void **state)
 	assert_string_equal(strrchr(f->store->moves, ','), ",CREATING>COMMITTING");
 }
 
-/* A column of the one row is set to something the schema forbids, as a forged file can have it. */
+/* Sets a column of the only row to something that the schema forbids, as a forged file may contain
+ * it. */
 static void a_forged_value_is_never_taken(void **state)
 {
 	static const char *const forged[] = {
@@ -459,7 +460,7 @@ static void a_forged_value_is_never_taken(void **state)
 		char sql[256];
 		snprintf(sql, sizeof(sql), "BEGIN; UPDATE entry SET %s", forged[i]);
 		int rc = sqlite3_exec(f->store->db, sql, NULL, NULL, NULL);
-		if (rc == SQLITE_OK) { /* not even strict tables refuse it */
+		if (rc == SQLITE_OK) { /* even strict tables accept it */
 			f->err.text[0] = '\0';
 			if (ck_store_load(f->store, rows_add, &f->rows, &f->err) != -CK_EDAMAGED)
 				fail_msg("%s was taken", forged[i]);

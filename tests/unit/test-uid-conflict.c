@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two READY sandboxes of one uid, and one uid of two pods, are reported once. */
+/* Two READY sandboxes with one uid, and one uid in two pods, are reported once. */
 #include "tests/unit/harness.h"
 
 #include "src/base/fault.h"
@@ -34,7 +34,7 @@ static struct ck_object sandbox(const char *id, const char *name, const char *ns
 				   .pod_uid = uid };
 }
 
-/* the conflicts of a list that the list before did not have */
+/* the conflicts of a list that were not in the previous list */
 static const char *look(struct ck_conflicts *conflicts, const struct ck_object *o, size_t n,
 			ptrdiff_t there)
 {
@@ -52,7 +52,7 @@ static void ordinary_lists_have_none(void **state)
 		/* its earlier attempt */
 		sandbox("s1", "web", "shop", "u1", READY),
 		sandbox("s0", "web", "shop", "u1", DEAD),
-		/* replaced, not gone yet */
+		/* replaced, and still there */
 		sandbox("s2", "api", "shop", "u2", READY),
 		sandbox("s3", "web", "shop", "u3", READY),
 	};
@@ -99,9 +99,9 @@ static void each_is_told_once_and_again_after_it_was_gone(void **state)
 				 sandbox("s4", "api", "shop", "u2", READY) };
 	assert_string_equal(look(&conflicts, o, 2, 1), "ready s1,s2");
 	assert_string_equal(look(&conflicts, o, 2, 1), "");
-	assert_string_equal(look(&conflicts, o, 4, 2), "ready s3,s4"); /* another one beside it */
+	assert_string_equal(look(&conflicts, o, 4, 2), "ready s3,s4"); /* a second one */
 	assert_string_equal(look(&conflicts, o + 2, 2, 1), "");
-	assert_string_equal(look(&conflicts, o, 4, 2), "ready s1,s2"); /* it was gone */
+	assert_string_equal(look(&conflicts, o, 4, 2), "ready s1,s2"); /* it had gone */
 	o[1].condition = DEAD;
 	assert_string_equal(look(&conflicts, o, 4, 1), "");
 	o[1].condition = READY;
