@@ -125,15 +125,29 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 
 /* ---- writing a round ------------------------------------------------------------------------- */
 
-static int write_entry(struct ck_store *store, const struct ck_entry *e, bool new_ones,
+static int write_entry(struct ck_store *store, struct ck_entry *e, bool new_ones,
 		       struct ck_error *err)
 {
 	bool unwanted = ck_machine_row_unwanted(e), is_new = !e->written;
 	if (is_new != new_ones || (is_new && unwanted))
 		return 0;
-	return is_new     ? ck_store_insert(store, &e->row, err)
-	       : unwanted ? ck_store_delete(store, e->row.id, err)
-			  : ck_store_update(store, &e->row, err);
+	int r = is_new     ? ck_store_insert(store, &e->row, err)
+		: unwanted ? ck_store_delete(store, e->row.id, err)
+			   : ck_store_update(store, &e->row, err);
+	/* a row that breaks a constraint stays in memory, and stops no other row */
+	e->refused = r == -CK_ECONFLICT;
+	return e->refused ? 0 : r;
+}
+
+/* said once for each entry: it is volatile already when it is tried again */
+static void log_refused(struct ck_cache *cache, const struct ck_error *err)
+{
+	char who[256];
+	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
+		if (e->refused && !(e->row.flags & CK_ENTRY_VOLATILE))
+			ck_cache_log(cache, CK_LOG_ERROR,
+				     "%s: the database refuses its row, it stays in memory: %s",
+				     ck_key_print(e->row.key, who, sizeof(who)), err->text);
 }
 
 static int write_entries(struct ck_cache *cache, bool counters, struct ck_error *err)
@@ -150,10 +164,13 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 		}
 	}
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
-	for (size_t i = 0; i < n && r >= 0; i++)
+	for (size_t i = 0; i < n && r >= 0; i++) {
 		r = ck_store_note(store, &history[i].entry->row, history[i].what, history[i].from,
 				  history[i].to, history[i].at, history[i].grpc,
 				  history[i].detail[0] ? history[i].detail : NULL, err);
+		if (r == -CK_ECONFLICT)
+			r = 0; /* a line that cannot be written is missing */
+	}
 	if (counters && r >= 0)
 		r = ck_store_counters(store, ck_machine_counters(cache->machine), err);
 	if (r >= 0)
@@ -167,7 +184,8 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 static void forget_digests(struct ck_cache *cache)
 {
 	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
-		ck_record_fini(&e->row.record);
+		if (!e->refused)
+			ck_record_fini(&e->row.record);
 }
 
 /* The digests that can still be read go into the new file. */
@@ -223,6 +241,7 @@ void ck_round_write(struct ck_cache *cache)
 	if (r == -CK_EDAMAGED)
 		r = set_aside(cache, &err);
 	if (r >= 0) {
+		log_refused(cache, &err);
 		forget_digests(cache);
 		if (counters) {
 			cache->counted = *ck_machine_counters(cache->machine);

@@ -525,10 +525,10 @@ struct ck_status {
  * ck_turn_begin - begin the turn of a caller with a request
  * @ret_turn is written with an outcome only: after an error there is no turn to free.
  * Return: CK_CREATE, CK_WAIT, CK_HAND_BACK, or -CK_ECONFLICT (the text names the fields that
- * differ), -CK_EPRECONDITION, -CK_EDEADLINE, -CK_EMALFORMED, -CK_EINVAL (one uid with two names:
- * K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED, -CK_EFORK, -CK_EABANDONED (by a call
- * at the same time). The creation is in the database before CK_CREATE is returned, unless it cannot
- * be written (K32). Since: 0.1
+ * differ), -CK_EPRECONDITION, -CK_EDEADLINE, -CK_EMALFORMED, -CK_EINVAL (one uid with two names, or
+ * one sandbox with two pods: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED,
+ * -CK_EFORK, -CK_EABANDONED (by a call at the same time). The creation is in the database before
+ * CK_CREATE is returned, unless it cannot be written (K32). Since: 0.1
  */
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err);
@@ -536,7 +536,8 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
  * ck_turn_wait - block until the turn is decided
  * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_ABANDONED, CK_DRAINED, or -CK_EFAILED
  * (ck_turn_status()), -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE, -CK_EREFUSED,
- * -CK_EPRECONDITION, -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED, -CK_ENOMEM, -CK_EFORK.
+ * -CK_EPRECONDITION, -CK_EINVAL (as ck_turn_begin()), -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED,
+ * -CK_ENOMEM, -CK_EFORK.
  * It returns at the latest when the caller's deadline is near (K3), or when the caller leaves the
  * turn. After CK_CREATE only ck_turn_finish() and the like end the creation. Another thread that
  * waits meanwhile is only told that it was abandoned (-CK_EABANDONED), or that the caller left the

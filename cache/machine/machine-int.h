@@ -190,6 +190,9 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by);
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
 
 /* turn-events.c */
+/* does the sandbox of a container's key belong to another pod (K9)? @err says what differs */
+bool ck_sandbox_has_another_pod(struct ck_machine *m, const struct ck_key *key,
+				struct ck_error *err);
 void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t);
 
 /* settle.c */

@@ -137,6 +137,25 @@ void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
 
 /* ---- for tests ------------------------------------------------------------------------------- */
 
+/* the condition of the schema's two unique indexes, entry_container and entry_sandbox */
+static bool holds_its_key(const struct ck_entry *e)
+{
+	return !e->detached && e->row.state < CK_STATE_EVICTING &&
+	       !(e->row.flags & CK_ENTRY_ENDED) && e->row.origin == CK_ORIGIN_CACHE;
+}
+
+/* Could the database hold the row of @e next to the others? Its unique indexes do not ask whether a
+ * container is of the same pod, so all entries are looked at. */
+static bool is_unique(const struct ck_machine *m, const struct ck_entry *e)
+{
+	for (const struct ck_entry *o = m->by_row; o; o = o->by_row.next)
+		if (o != e && (o->row.id == e->row.id ||
+			       (holds_its_key(e) && holds_its_key(o) &&
+				ck_key_same(o->row.key, e->row.key))))
+			return false;
+	return true;
+}
+
 bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 {
 	unsigned destroying = 0;
@@ -157,6 +176,8 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 			wrong = "is lost but not being made";
 		else if (e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ABANDONED)
 			wrong = "is committed and abandoned";
+		else if (!is_unique(m, e))
+			wrong = "has the key or the row of another entry";
 		if (wrong) {
 			snprintf(why, size, "entry %llu (%s) %s", (unsigned long long)e->row.id,
 				 ck_state_name(e->row.state), wrong);

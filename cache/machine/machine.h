@@ -108,6 +108,7 @@ struct ck_entry {
 	bool undelivered; /* restored COMMITTED container: KEPT again if still CREATED (K25) */
 	bool stopping;    /* sandbox: StopPodSandbox was seen; no creates in it */
 	bool fresh;       /* COMMITTED in this round: ops.committed is due */
+	bool refused;     /* the database took this round, but not the row of this entry */
 };
 
 /* ---- turns ----------------------------------------------------------------------------------- */

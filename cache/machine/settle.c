@@ -148,7 +148,9 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 		m->counters.write_failures++;
 	for (struct ck_entry *e = m->dirty, *next; e; e = next) {
 		next = e->dirty_next;
-		if (written) {
+		bool refused = e->refused;
+		e->refused = false;
+		if (written && !refused) {
 			dirty_del(m, e);
 			e->row.flags &= ~(unsigned)CK_ENTRY_VOLATILE;
 			e->written = e->row.state;
@@ -161,6 +163,8 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 		bool commits = (e->row.state == CK_STATE_COMMITTING ||
 				e->row.state == CK_STATE_COMMITTED) &&
 			       e->written && e->written != e->row.state;
+		if (written) /* the other rows */
+			why = "the database refuses its row";
 		if (commits)
 			uncommit(m, e, why);
 		tell_committed(m, e); /* no row of it is on disk, so memory decides (K32) */

@@ -16,6 +16,48 @@ static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct c
 	return NULL;
 }
 
+/* Names that the runtime did not tell fit every pod. */
+static bool fits(const struct ck_entry *e, const char *known, const char *asked)
+{
+	return !strcmp(known, asked) || (e->row.origin == CK_ORIGIN_RUNTIME && !*known);
+}
+
+/* An evicted entry counts, because it can be found in use and stay. A container of the runtime does
+ * not: it says its pod in labels only, and it keeps no key. */
+static bool is_of_another_pod(const struct ck_entry *e, const struct ck_key *key)
+{
+	const struct ck_key *own = e->row.key;
+	if (e->row.state == CK_STATE_GONE || e->row.flags & CK_ENTRY_ENDED ||
+	    (own->kind == CK_CONTAINER && e->row.origin == CK_ORIGIN_RUNTIME))
+		return false;
+	return !fits(e, own->pod_namespace, key->pod_namespace) ||
+	       !fits(e, own->pod_name, key->pod_name) || !fits(e, own->pod_uid, key->pod_uid);
+}
+
+bool ck_sandbox_has_another_pod(struct ck_machine *m, const struct ck_key *key,
+				struct ck_error *err)
+{
+	if (key->kind != CK_CONTAINER)
+		return false;
+	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, key->sandbox_id);
+	if (!e || !is_of_another_pod(e, key)) {
+		e = ck_sandbox_containers(m, key->sandbox_id);
+		while (e && !is_of_another_pod(e, key))
+			e = e->link[CK_BY_SANDBOX].next;
+	}
+	if (!e)
+		return false;
+	const struct ck_key *own = e->row.key;
+	char who[3 * CK_NAME_MAX_LEN];
+	ck_history_add(m, e, CK_WHAT_CONFLICT, 0, "its sandbox was requested with another pod");
+	ck_fail(err, CK_EINVAL, "%s: the sandbox belongs to a pod of another%s%s%s",
+		ck_key_print(key, who, sizeof(who)),
+		fits(e, own->pod_namespace, key->pod_namespace) ? "" : " namespace",
+		fits(e, own->pod_name, key->pod_name) ? "" : " name",
+		fits(e, own->pod_uid, key->pod_uid) ? "" : " uid");
+	return true;
+}
+
 int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key,
 		     const struct ck_fingerprint *fp, uint64_t timeout, bool expired,
 		     struct ck_error *err)
@@ -33,6 +75,8 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 			       "pod uid %.64s belongs to a pod of another name or namespace",
 			       key->pod_uid);
 	}
+	if (ck_sandbox_has_another_pod(m, key, err))
+		return -CK_EINVAL;
 	if (ck_timers_reserve(&m->timers, m->timed + 1) < 0)
 		return ck_nomem(err);
 	struct ck_group *pod = ck_pod_group(m, key, true);

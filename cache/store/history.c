@@ -70,6 +70,8 @@ int ck_store_note(struct ck_store *store, const struct ck_row *row, enum ck_what
 		return ck_store_broken(store,
 				       ck_sql_fail(err, store->db, rc, "bind a history line"));
 	r = ck_store_run(store, stmt, "write a history line", err);
+	if (r == -CK_ECONFLICT)
+		store->round_seq++; /* the number is taken */
 	if (r < 0)
 		return r;
 	store->round_seq++;

@@ -19,6 +19,8 @@ static int code_of(int rc, int sys)
 		return CK_ENOMEM;
 	case SQLITE_FULL:
 		return CK_EFULL;
+	case SQLITE_CONSTRAINT:
+		return CK_ECONFLICT;
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:

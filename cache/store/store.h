@@ -64,10 +64,11 @@ int ck_store_load_counters(struct ck_store *store, struct ck_counters *ret_count
 int ck_store_digests(struct ck_store *store, uint64_t id, struct ck_record *record,
 		     struct ck_error *err);
 
-/* One round. After any error the transaction is rolled back, and nothing of it is in the database.
- * Updates and deletes come before inserts: at no time may two rows hold one key (-CK_EIO).
- * Return: 0, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM. begin also opens a database that could
- * not be opened before. */
+/* One round. After any error but -CK_ECONFLICT the transaction is rolled back, and nothing of it is
+ * in the database. Updates and deletes come before inserts: at no time may two rows hold one key.
+ * -CK_ECONFLICT: the row breaks a constraint. It is left out, and the round goes on.
+ * Return: 0, -CK_ECONFLICT, -CK_EFULL, -CK_EDAMAGED, -CK_EIO, -CK_ENOMEM. begin also opens a
+ * database that could not be opened before. */
 int ck_store_begin(struct ck_store *store, struct ck_error *err);
 /* with its digests, if they are loaded */
 int ck_store_insert(struct ck_store *store, const struct ck_row *row, struct ck_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A round: begin, rows, history, counters, commit. All of it is in the database, or none of it: a
- * call that fails rolls back the transaction before it returns.
+ * call that fails rolls back the transaction before it returns. Only a row that breaks a constraint
+ * is left out alone.
  */
 #include <stdio.h>
 
@@ -39,7 +40,8 @@ int ck_store_run(struct ck_store *store, sqlite3_stmt *stmt, const char *doing,
 
 	sqlite3_reset(stmt);
 	sqlite3_clear_bindings(stmt); /* they point to the caller's memory */
-	return r < 0 ? ck_store_broken(store, r) : 0;
+	/* a statement that breaks a constraint has changed nothing, and the transaction goes on */
+	return r < 0 && r != -CK_ECONFLICT ? ck_store_broken(store, r) : r;
 }
 
 static int run_by_id(struct ck_store *store, enum ck_statement which, const char *sql, uint64_t id,
@@ -155,8 +157,9 @@ static int insert_digests(struct ck_store *store, const struct ck_row *row, stru
 {
 	sqlite3_stmt *stmt;
 	int r = ck_store_statement(store, CK_SQL_DIGESTS_INSERT,
-				   "INSERT INTO fingerprint (entry, leaves) VALUES (?1, ?2)", &stmt,
-				   err);
+				   "INSERT OR REPLACE INTO fingerprint (entry, leaves)"
+				   " VALUES (?1, ?2)",
+				   &stmt, err);
 
 	if (r < 0)
 		return r;

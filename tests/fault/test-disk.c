@@ -284,6 +284,73 @@ static void damage(struct fixture *f, const char *name, off_t from)
 	assert_int_equal(status, 0);
 }
 
+/* a tool's connection to the database, while the cache has it open */
+static void behind_its_back(struct fixture *f, const char *sql)
+{
+	char path[512];
+	sqlite3 *db;
+	snprintf(path, sizeof(path), "%s/crikeep.db", f->dir);
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+/* a row that holds the key of container "app" in sandbox "s0" */
+#define TAKES_THE_KEY \
+	"INSERT INTO entry SELECT 1000, 2, 0, 'n', 'p', 'u', 's0', 'app', 0, NULL, NULL, NULL," \
+	" NULL, NULL, 1, 0, 0, 0, 1, '', NULL, NULL, NULL, 1, 0, 0, 0, created, changed," \
+	" interest, existed, due, boot, staged FROM entry"
+
+static void refused_row_stays_in_memory_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_sandbox("kept"), odd = fx_container("web", "s0", "app"),
+		      later = fx_sandbox("later"), last = fx_sandbox("last");
+	fx_open(f);
+	fx_keep(f, &kept, "s1");
+	behind_its_back(f, TAKES_THE_KEY);
+	struct ck_turn *turn = fx_create(f, &odd);
+	assert_string_equal(fx_rows(f), "KEPT s1|CREATING -");
+	fx_commit(f, &later, "s2");
+	assert_string_equal(fx_rows(f), "KEPT s1|COMMITTED s2|CREATING -");
+	struct ck_turn *again = fx_wait(f, &kept);
+	fx_answered_with(f, again, "s1");
+	ck_turn_free(again);
+	assert_int_equal(lines_of(f->log, "the database refuses its row"), 1);
+	assert_int_equal(lines_of(f->log, "cannot be written"), 0);
+	/* from memory, as on a full disk */
+	assert_int_equal(fx_make(f, turn, &odd, "c1"), CK_HAND_BACK);
+	ck_turn_answered(turn, CK_DELIVERED);
+	ck_turn_free(turn);
+	behind_its_back(f, "DELETE FROM entry WHERE id = 1000");
+	fx_commit(f, &last, "s3"); /* tried again with the next round */
+	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED c1|COMMITTED s2|COMMITTED s3");
+	fx_reopen(f);
+	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED c1|COMMITTED s2|COMMITTED s3");
+}
+
+static void refused_commit_is_not_handed_over(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_container("web", "s0", "app"), other = fx_sandbox("other");
+	fx_open(f);
+	fx_keep(f, &kept, "c1");
+	behind_its_back(f, "UPDATE entry SET state = 5");
+	behind_its_back(f, TAKES_THE_KEY);
+	struct ck_turn *turn = fx_wait(f, &kept);
+	assert_int_equal(fx_decision(f, turn), -CK_EUNAVAILABLE);
+	assert_non_null(strstr(f->err.text, "the database refuses its row"));
+	ck_turn_free(turn);
+	assert_int_equal(fx_hides(f, &kept, "c1"), 1);
+	fx_commit(f, &other, "s2");
+	assert_string_equal(fx_rows(f), "EVICTING c1|COMMITTED s2|CREATING -");
+	behind_its_back(f, "DELETE FROM entry WHERE id = 1000");
+	turn = fx_wait(f, &kept);
+	fx_answered_with(f, turn, "c1");
+	ck_turn_free(turn);
+	assert_string_equal(fx_rows(f), "COMMITTED c1|COMMITTED s2");
+}
+
 static void damage_between_lives_is_set_aside(void **state)
 {
 	struct fixture *f = *state;
@@ -528,6 +595,8 @@ int main(void)
 		TEST(full_disk_at_the_start_is_worked_around),
 		TEST(nothing_spins_when_all_that_was_unwritten_is_gone),
 		TEST(read_only_disk_is_read),
+		TEST(refused_row_stays_in_memory_alone),
+		TEST(refused_commit_is_not_handed_over),
 		TEST(damage_between_lives_is_set_aside),
 		TEST(damage_while_running_loses_nothing),
 		TEST(removed_database_is_written_anew),

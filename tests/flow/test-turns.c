@@ -112,6 +112,29 @@ static void waiting_repetition_gets_the_id_when_it_exists(void **state) /* K1, K
 	ck_turn_free(third);
 }
 
+static void container_of_another_pod_harms_nobody(void **state) /* K9 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), kept = fx_sandbox("kept"),
+		      app = fx_container("web", "s1", "app"), odd = app, later = fx_sandbox("later");
+	struct ck_turn *turn;
+	odd.name = "other";
+	odd.uid = "uid-other";
+	fx_open(f);
+	fx_commit(f, &pod, "s1");
+	fx_keep(f, &kept, "s2");
+	fx_commit(f, &app, "c1");
+	assert_int_equal(fx_begin(f, &odd, &turn), -CK_EINVAL);
+	assert_string_equal(f->err.text, "container shop/other/app attempt 0: the sandbox belongs "
+					 "to a pod of another name uid");
+	turn = fx_wait(f, &kept);
+	fx_answered_with(f, turn, "s2");
+	ck_turn_free(turn);
+	fx_commit(f, &later, "s3");
+	assert_string_equal(fx_rows(f), "COMMITTED s1|COMMITTED s2|COMMITTED c1|COMMITTED s3");
+	assert_int_equal(fx_counter(f, "write_failures"), 0);
+}
+
 static void failure_wakes_everybody_with_the_runtimes_status(void **state) /* K4 */
 {
 	struct fixture *f = *state;
@@ -1046,7 +1069,7 @@ static void every_state_is_taken_up_after_a_restart(void **state)
 	struct fx_ask creating = fx_sandbox("creating"), kept = fx_sandbox("kept"),
 		      committed = fx_sandbox("committed"), evicting = fx_sandbox("evicting"),
 		      answered = fx_container("p", "s0", "answered"),
-		      unanswered = fx_container("q", "s0", "unanswered");
+		      unanswered = fx_container("q", "s9", "unanswered");
 	fx_open(f);
 	fx_keep(f, &evicting, "s4");
 	f->fail[FX_DESTROY] = 13;
@@ -1518,6 +1541,7 @@ int main(void)
 		BOTH(late_result_is_kept_and_handed_back),
 		BOTH(the_reply_is_what_the_runtime_gave),
 		BOTH(waiting_repetition_gets_the_id_when_it_exists),
+		BOTH(container_of_another_pod_harms_nobody),
 		BOTH(failure_wakes_everybody_with_the_runtimes_status),
 		BOTH(busy_at_the_margin_names_stage_and_age),
 		BOTH(another_attempt_abandons_the_earlier_one),

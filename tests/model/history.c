@@ -170,14 +170,15 @@ static void random_request(struct world *w, struct request *req)
 
 static void vary(struct request *req)
 {
-	/* the pod of a container is the pod of its sandbox */
-	unsigned n = below(req->kind == CK_SANDBOX ? 100 : 84);
+	unsigned n = below(100);
 	if (n < 35)
 		req->attempt = (unsigned char)((req->attempt + 1 + below(2)) % 3);
 	else if (n < 62)
 		req->fp.base = (unsigned char)((req->fp.base + 1 + below(2)) % 3);
 	else if (n < 84)
 		req->fp.cosmetic ^= 1;
+	else if (n < 92 && req->kind == CK_CONTAINER) /* another pod than that of its sandbox */
+		req->pod ^= 1;
 	else if (n < 97)
 		req->uid ^= 1;
 	else

@@ -413,6 +413,10 @@ void oracle_heard(struct world *w, struct caller *c)
 		MUST(w, c->turn.err.text[0],
 		     "rules 4: caller %d is told UNAVAILABLE without a reason", label);
 		break;
+	case -CK_EINVAL:
+		MUST(w, c->req.kind == CK_CONTAINER,
+		     "K9: caller %d has waited, and its request is refused", label);
+		break;
 	case -CK_ECONFLICT:
 		MUST(w, w->in_round > 1 || !s || s->state == CK_STATE_COMMITTED,
 		     "K11: caller %d conflicts with an entry that is %s", label,

@@ -205,6 +205,25 @@ static bool uid_has_another_name(struct world *w, const struct caller *c)
 	return false;
 }
 
+/* one sandbox has one pod: is this entry of another pod than the caller's? */
+static bool of_another_pod(struct world *w, const struct caller *c, const struct shadow *s)
+{
+	const struct ck_key *key = w->keys[c->key].key, *other = w->keys[s->key].key;
+	if (s->state == CK_STATE_GONE || s->flags & CK_ENTRY_ENDED || same_pod(key, other))
+		return false;
+	if (s->kind == CK_CONTAINER)
+		return s->origin == CK_ORIGIN_CACHE && !strcmp(other->sandbox_id, key->sandbox_id);
+	return s->id[0] && !strcmp(s->id, key->sandbox_id) && other->pod_name[0];
+}
+
+static bool sandbox_has_another_pod(struct world *w, const struct caller *c)
+{
+	FOR_SHADOWS (s, w)
+		if (c->req.kind == CK_CONTAINER && of_another_pod(w, c, s))
+			return true;
+	return false;
+}
+
 void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 {
 	struct shadow *s = shadow_of_key(w, c->key);
@@ -227,6 +246,11 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 					  strcmp(w->keys[other->key].key->pod_name,
 						 w->keys[c->key].key->pod_name) != 0);
 		MUST(w, !named || r == -CK_EINVAL, "K9: one uid with two names was answered %d", r);
+		return;
+	}
+	if (sandbox_has_another_pod(w, c)) {
+		MUST(w, r == -CK_EINVAL, "K9: one sandbox with two pods was answered %d", r);
+		all_unchanged(w, "K9", true);
 		return;
 	}
 	MUST(w, r != -CK_EINVAL && r != -CK_EDEADLINE, "K9: a request was answered %d", r);

@@ -371,6 +371,10 @@ void world_external(struct world *w, int label, const struct request *req,
 	struct ck_entry *e = world_key_entry(w, number);
 	bool known = e && e->row.result &&
 		     (e->row.state == CK_STATE_KEPT || e->row.state == CK_STATE_COMMITTING);
+	FOR_ENTRIES (other, w) /* a list tells them apart by their keys, which have no pod */
+		if (ck_key_same(other->row.key, w->keys[number].key) &&
+		    !same_pod(other->row.key, w->keys[number].key))
+			return;
 	/* otherwise nobody could tell which of the two is ours */
 	if (name_in_use(w, number) && !(twin && known))
 		return;

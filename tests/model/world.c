@@ -18,12 +18,18 @@ static const char *numbered(char *buf, const char *what, unsigned n, bool other)
 	return buf;
 }
 
+bool same_pod(const struct ck_key *a, const struct ck_key *b)
+{
+	return !strcmp(a->pod_namespace, b->pod_namespace) && !strcmp(a->pod_name, b->pod_name) &&
+	       !strcmp(a->pod_uid, b->pod_uid);
+}
+
 /* Keys are numbered in the order of their first use. Equal keys, slots, names and pods have equal
- * numbers. */
+ * numbers; a container that two pods ask for has two. */
 int world_key(struct world *w, const struct ck_key *key)
 {
 	for (int i = 0; i < w->keys_n; i++)
-		if (ck_key_same(w->keys[i].key, key))
+		if (ck_key_same(w->keys[i].key, key) && same_pod(w->keys[i].key, key))
 			return i;
 	if (w->keys_n == WORLD_KEYS)
 		abort(); /* a history is too long for the world */
@@ -515,7 +521,8 @@ struct ck_entry *world_key_entry(struct world *w, int key)
 {
 	struct ck_entry *best = NULL;
 	FOR_ENTRIES (e, w) {
-		if (e->row.state == CK_STATE_GONE || !ck_key_same(e->row.key, w->keys[key].key))
+		if (e->row.state == CK_STATE_GONE || !ck_key_same(e->row.key, w->keys[key].key) ||
+		    !same_pod(e->row.key, w->keys[key].key))
 			continue;
 		bool ended = e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ENDED;
 		if (!best || best->row.state == CK_STATE_EVICTING ||

@@ -325,6 +325,7 @@ void world_crash(struct world *w, unsigned how);
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+bool same_pod(const struct ck_key *a, const struct ck_key *b);
 int world_key(struct world *w, const struct ck_key *key); /* its number in keys[] */
 /* the entry that this caller made or was answered from; or NULL */
 struct ck_entry *world_entry(struct world *w, int label);

@@ -502,6 +502,47 @@ static void k09_one_uid_has_one_name(void **state)
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
 }
 
+static void k09_one_sandbox_has_one_pod(void **state)
+{
+	struct request good = container_in(A), uid = good;
+	(void)state;
+	uid.uid = 1;
+	made_and_handed(A, sandbox);
+	assert_int_equal(begin(B, of_pod(good, 1), 10 * S), -CK_EINVAL);
+	assert_int_equal(begin(C, uid, 10 * S), -CK_EINVAL);
+	made_and_kept(D, good);
+	assert_int_equal(begin(E, of_pod(attempt(good, 1), 1), 10 * S), -CK_EINVAL);
+	assert_int_equal(state_of(D), CK_STATE_KEPT);
+	assert_int_equal(begin(F, attempt(good, 1), 10 * S), CK_CREATE);
+	assert_int_equal(state_of(D), CK_STATE_EVICTING);
+}
+
+static void k09_so_has_one_that_nobody_knows(void **state)
+{
+	struct request good = container_in(-1), uid = good;
+	(void)state;
+	uid.uid = 1;
+	made_and_kept(A, good);
+	assert_int_equal(begin(B, uid, 10 * S), -CK_EINVAL);
+	world_evict(w, 0, false);
+	assert_int_equal(begin(C, uid, 10 * S), -CK_EINVAL); /* it could be found in use */
+	let_evict();
+	assert_int_equal(begin(D, uid, 10 * S), CK_CREATE);
+}
+
+static void k09_two_pods_of_one_sandbox_before_the_first_list(void **state)
+{
+	struct request good = container_in(-1), uid = good;
+	(void)state;
+	uid.uid = 1;
+	world_crash(w, 0);
+	assert_int_equal(begin(A, good, 240 * S), CK_WAIT);
+	assert_int_equal(begin(B, uid, 240 * S), CK_WAIT);
+	lists_come_in();
+	assert_int_equal(outcome(B), CK_CREATE); /* the newest is placed first */
+	assert_int_equal(outcome(A), -CK_EINVAL);
+}
+
 static void k10_next_attempt_waits_for_the_ports(void **state)
 {
 	(void)state;
@@ -1236,6 +1277,9 @@ int main(void)
 		TEST(k09_another_uid_of_the_name_does_too),
 		TEST(k09_request_that_is_over_moves_nothing),
 		TEST(k09_one_uid_has_one_name),
+		TEST(k09_one_sandbox_has_one_pod),
+		TEST(k09_so_has_one_that_nobody_knows),
+		TEST(k09_two_pods_of_one_sandbox_before_the_first_list),
 		TEST(k10_next_attempt_waits_for_the_ports),
 		TEST(k10_but_not_for_ever),
 		TEST(k11_changed_request_waits_for_the_end_of_a_creation),

@@ -60,6 +60,8 @@ static int insert(struct fixture *f, const struct ck_row *row)
 {
 	must(f, ck_store_begin(f->store, &f->err));
 	int r = ck_store_insert(f->store, row, &f->err);
+	if (r < 0)
+		ck_store_rollback(f->store);
 	return r < 0 ? r : ck_store_commit(f->store, &f->err);
 }
 
@@ -197,7 +199,7 @@ static void one_row_per_key_outside_eviction(void **state)
 	struct ck_row second = row_make(f->store, "web", CK_STATE_CREATING);
 
 	assert_int_equal(insert(f, &first), 0);
-	assert_int_equal(insert(f, &second), -CK_EIO);
+	assert_int_equal(insert(f, &second), -CK_ECONFLICT);
 	first.state = CK_STATE_EVICTING;
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_update(f->store, &first, &f->err));
@@ -243,7 +245,7 @@ static void a_container_s_slot_is_sandbox_and_name(void **state)
 	object.pod_name = "other";
 	assert_int_equal(ck_key_from_object(&object, &b.key, NULL), 0);
 	assert_int_equal(insert(f, &a), 0);
-	assert_int_equal(insert(f, &b), -CK_EIO);
+	assert_int_equal(insert(f, &b), -CK_ECONFLICT);
 	ck_key_free(b.key);
 	object.sandbox_id = "s2";
 	assert_int_equal(ck_key_from_object(&object, &b.key, NULL), 0);
@@ -264,7 +266,9 @@ static void a_failed_statement_takes_the_whole_round_back(void **state)
 	must(f, ck_store_insert(f->store, &other, &f->err));
 	must(f, ck_store_note(f->store, &first, CK_WHAT_BEGUN, 0, 0, 5, 0, NULL, &f->err));
 	must(f, ck_store_counters(f->store, &counters, &f->err));
-	assert_int_equal(ck_store_insert(f->store, &first, &f->err), -CK_EIO);
+	ck_fault_arm(CK_FAULT_STORE, 1, false);
+	assert_int_equal(ck_store_update(f->store, &first, &f->err), -CK_EIO);
+	ck_fault_arm(0, 0, false);
 	load(f);
 	assert_int_equal(f->rows.n, 0);
 	must(f, ck_store_load_counters(f->store, &found, &f->err));
@@ -278,6 +282,47 @@ static void a_failed_statement_takes_the_whole_round_back(void **state)
 	assert_int_equal(found.kept, 3);
 	ck_row_fini(&first);
 	ck_row_fini(&other);
+}
+
+static void a_row_that_breaks_a_constraint_is_left_out_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_row first = row_make(f->store, "web", CK_STATE_KEPT);
+	struct ck_row second = row_make(f->store, "web", CK_STATE_CREATING);
+	struct ck_row other = row_make(f->store, "db", CK_STATE_KEPT);
+
+	must(f, ck_store_begin(f->store, &f->err));
+	must(f, ck_store_insert(f->store, &first, &f->err));
+	assert_int_equal(ck_store_insert(f->store, &second, &f->err), -CK_ECONFLICT);
+	assert_int_equal(ck_store_insert(f->store, &first, &f->err), -CK_ECONFLICT);
+	must(f, ck_store_insert(f->store, &other, &f->err));
+	must(f, ck_store_note(f->store, &first, CK_WHAT_BEGUN, 0, 0, 5, 0, NULL, &f->err));
+	must(f, ck_store_commit(f->store, &f->err));
+	reopen(f);
+	load(f);
+	assert_int_equal(f->rows.n, 2);
+	ck_row_fini(&first);
+	ck_row_fini(&second);
+	ck_row_fini(&other);
+}
+
+static void a_line_of_history_whose_number_is_taken_is_left_out(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_row row = row_make(f->store, "web", CK_STATE_KEPT);
+
+	assert_int_equal(insert(f, &row), 0);
+	must(f, ck_sql_exec(f->store->db,
+			    "INSERT INTO history VALUES (1, 9, 'x', 1, NULL, 1, 0, 0, 0, 0, 0, 0, "
+			    "NULL, '')",
+			    &f->err));
+	must(f, ck_store_begin(f->store, &f->err));
+	assert_int_equal(
+		ck_store_note(f->store, &row, CK_WHAT_BEGUN, 0, 0, 5, 0, NULL, &f->err),
+		-CK_ECONFLICT);
+	must(f, ck_store_note(f->store, &row, CK_WHAT_BEGUN, 0, 0, 5, 0, NULL, &f->err));
+	must(f, ck_store_commit(f->store, &f->err));
+	ck_row_fini(&row);
 }
 
 static void a_rolled_back_round_leaves_nothing(void **state)
@@ -502,6 +547,8 @@ int main(void)
 		TEST(ended_and_imported_rows_do_not_hold_their_key),
 		TEST(a_container_s_slot_is_sandbox_and_name),
 		TEST(a_failed_statement_takes_the_whole_round_back),
+		TEST(a_row_that_breaks_a_constraint_is_left_out_alone),
+		TEST(a_line_of_history_whose_number_is_taken_is_left_out),
 		TEST(a_rolled_back_round_leaves_nothing),
 		TEST(ids_are_never_used_twice),
 		TEST(counters_count_on_after_a_restart),
