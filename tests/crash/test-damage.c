@@ -358,8 +358,8 @@ static void damaged_and_killed(unsigned seed)
 	start(NULL);
 	keep(0);
 	expect(1, 0);
-	ask(2, 30, answer); /* still being created when the runtime dies, and created all the
-	 * same */
+	/* still being created when the runtime dies, and created all the same */
+	ask(2, 30, answer);
 	world_kill_it(&world);
 	damage("crikeep.db", 4096, true);
 	damage("crikeep.db-wal", 65536, true);

@@ -52,8 +52,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	(void)st;
 	(void)type;
 	(void)ftw;
-	return remove(path) < 0 && errno != EBUSY; /* it is busy if a file system is mounted
-	 * there */
+	/* it is busy if a file system is mounted there */
+	return remove(path) < 0 && errno != EBUSY;
 }
 
 void world_remove(struct world *world)

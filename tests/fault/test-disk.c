@@ -169,8 +169,8 @@ static void full_disk_never_stops_pods(void **state)
 	assert_int_equal(fx_hides(f, &durable, "s1"), 1);
 	assert_int_equal(fx_hides(f, &late, "s2"), 0);
 	fx_advance(f, 320 * S);
-	assert_true(fx_was_destroyed(f, "s0")); /* its time was over: destroying continues as
-	 * well */
+	/* its time was over: destroying continues as well */
+	assert_true(fx_was_destroyed(f, "s0"));
 	assert_int_equal(lines_of(f->log, "going on in memory"), 1);
 	assert_string_equal(fx_rows(f), "KEPT s0|KEPT s1");
 
@@ -239,8 +239,8 @@ static void read_only_disk_is_read(void **state)
 	assert_int_equal(mount(NULL, f->dir, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	fx_open(f);
 	assert_int_equal(lines_of(f->log, "there is no database"), 1);
-	assert_int_equal(fx_hides(f, &kept, "s1"), 1); /* it is known, although nothing can be
-	 * written */
+	/* it is known, although nothing can be written */
+	assert_int_equal(fx_hides(f, &kept, "s1"), 1);
 	assert_int_equal(fx_hides(f, &committed, "s2"), 0);
 	assert_int_equal(fx_begin(f, &committed, &turn), CK_HAND_BACK);
 	ck_turn_free(turn);

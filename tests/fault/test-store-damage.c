@@ -320,8 +320,8 @@ static bool use(const char *dir)
 	char name[512];
 	int r = ck_store_open(dir, &store, &opened, &err);
 
-	if (r == -CK_EVERSION) /* the version itself was damaged: the file is left alone, as it must
-	 * be */
+	/* the version itself was damaged: the file is left alone, as it must be */
+	if (r == -CK_EVERSION)
 		return true;
 	if (r < 0)
 		fail_msg("open: %s", err.text);

@@ -610,8 +610,8 @@ size_t fx_release(struct fixture *f, enum fx_call call)
 			continue;
 		}
 		memmove(&f->held[i], &f->held[i + 1], (--f->held_n - i) * sizeof(held));
-		end(f, &held); /* this was without the lock: the list of held jobs may have
-		 * changed */
+		/* this was without the lock: the list of held jobs may have changed */
+		end(f, &held);
 		i = 0;
 		n++;
 	}

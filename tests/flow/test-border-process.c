@@ -125,8 +125,8 @@ static void assert_same_process(const struct process *before)
 static void the_process_stays_as_it_was(void **state)
 {
 	static struct process before;
-	mode_t mask = umask(0777); /* what we create belongs to us all the same, and nobody else may
-	 * use it */
+	/* what we create belongs to us all the same, and nobody else may use it */
+	mode_t mask = umask(0777);
 	struct stat st;
 	char path[300];
 	(void)state;
@@ -180,8 +180,8 @@ static void every_descriptor_is_closed_by_exec(void **state)
 		struct nw *w = begin_life(disk);
 		nw_ready(w, "10-a");
 		serve(w, "web", "s1");
-		assert_true(assert_closed_by_exec(before) > 10); /* with a plugin that has
-		 * connected */
+		/* with a plugin that has connected */
+		assert_true(assert_closed_by_exec(before) > 10);
 		nw_close(w);
 		w->options.launched = &launched;
 		w->options.launched_n = 1;

@@ -89,8 +89,8 @@ static void crowd_inspect(struct ck_job *job, enum ck_kind kind, const char *id,
 
 static void crowd_list(struct ck_job *job, const struct ck_filter *filter, void *userdata)
 {
-	(void)filter; /* nothing, always: every object is newer than each list, or nobody has seen
-	 * it */
+	/* nothing, always: every object is newer than each list, or nobody has seen it */
+	(void)filter;
 	enqueue(userdata, job, CK_CONDITION_UNKNOWN);
 }
 

@@ -436,8 +436,8 @@ static void a_second_request_that_nobody_heard_of_leaves_the_first_lost(void **s
 	ck_turn_lost(creator, NULL);
 	ck_turn_free(creator);
 	fx_advance(f, 15 * S);
-	assert_int_equal(ck_turn_again(again), 1); /* it is told to create, but never fetches
-	 * that */
+	/* it is told to create, but never fetches that */
+	assert_int_equal(ck_turn_again(again), 1);
 	ck_turn_free(again);
 	fx_exists(f, &ask, "s1");
 	fx_advance(f, 6 * S);
@@ -821,8 +821,8 @@ static void what_a_list_shows_while_it_is_made_is_hidden_by_its_id(void **state)
 	assert_int_equal(ck_view_hides(view, &listed), 1);
 	assert_int_equal(ck_view_listed(view, CK_CONTAINER, &listed, 1), 0);
 	ck_view_free(view);
-	assert_string_equal(fx_rows(f), "COMMITTED s1|CREATING -"); /* it was not imported as
-	 * another object */
+	/* it was not imported as another object */
+	assert_string_equal(fx_rows(f), "COMMITTED s1|CREATING -");
 	assert_int_equal(ck_view_begin(f->cache, &view, &f->err), 0);
 	assert_int_equal(ck_view_resolve(view, CK_CONTAINER, "c1", &id), 1);
 	assert_int_equal(ck_view_hides(view, &by_id), 1);

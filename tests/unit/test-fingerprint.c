@@ -472,8 +472,8 @@ static void empty_message_is_not_absence(void **state)
 	struct pb a = { .len = 0 }, b = { .len = 0 }, context = { .len = 0 }, zero = { .len = 0 };
 
 	(void)state;
-	pb_message(&context, 5, &zero); /* run_as_user {} means root; without it the image
-	 * decides */
+	/* run_as_user {} means root; without it the image decides */
+	pb_message(&context, 5, &zero);
 	wrap_linux(&a, 2, &context);
 	context.len = 0;
 	wrap_linux(&b, 2, &context);

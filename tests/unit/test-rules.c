@@ -660,8 +660,8 @@ static void k13_bump_during_the_hooks_is_undone_in_order(void **state)
 	world_finish(w, A, true);
 	begin(B, attempt(sandbox, 1), 240 * S);
 	assert_int_equal(outcome(A), -CK_EABANDONED);
-	assert_int_equal(state_of(A), CK_STATE_COMMITTING); /* the call to the plugin is waited
-	 * for */
+	/* the call to the plugin is waited for */
+	assert_int_equal(state_of(A), CK_STATE_COMMITTING);
 	world_hooked(w, 0, true);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	world_listed_entry(w, 0, HOW_OK);
@@ -802,8 +802,8 @@ static void k17_admin_can_release_it(void **state)
 	(void)state;
 	made_and_kept(A, sandbox);
 	world_evict(w, 0, true);
-	assert_int_equal(state_of(A), CK_STATE_KEPT); /* only what is being evicted can be
-	 * released */
+	/* only what is being evicted can be released */
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
 	world_evict(w, 0, false);
 	world_evict(w, 0, true);
 	assert_int_equal(state_of(A), CK_STATE_GONE);
@@ -839,8 +839,8 @@ static void k18_no_answer_is_a_failure(void **state)
 	world_time(w, CK_DESTROY_TIMEOUT);
 	assert_int_equal(world_entry(w, A)->row.tries, 1);
 	next_try();
-	assert_non_null(world_job(w, CK_WANT_DESTROY, 1)); /* tried again while the first is still
-	 * running */
+	/* tried again while the first is still running */
+	assert_non_null(world_job(w, CK_WANT_DESTROY, 1));
 	world_destroyed(w, 0, HOW_FAILED);
 	assert_int_equal(world_entry(w, A)->row.tries, 1); /* the late failure was counted */
 	world_destroyed(w, 0, HOW_OK);

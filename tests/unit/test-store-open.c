@@ -356,8 +356,8 @@ static void names_of_damaged_files_are_never_used_twice(void **state)
 	struct fixture *f = *state;
 	int n = 0;
 
-	for (int i = 0; i < 5; i++) { /* more than once in a second, which is what names are made
-	 * of */
+	/* more than once in a second, which is what names are made of */
+	for (int i = 0; i < 5; i++) {
 		mkdir(f->place.dir, 0700);
 		write_file(place_file(&f->place, "crikeep.db"), "hello, world", 12);
 		must_be_set_aside(f);

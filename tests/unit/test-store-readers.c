@@ -196,8 +196,8 @@ static pid_t in_a_child(struct fixture *f, int (*fn)(struct fixture *f))
 	let_threads_rest();
 	pid_t pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a stopped child must not outlive a failed
-		 * test */
+		/* a stopped child must not outlive a failed test */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (f->store)
 			close(f->store->dirfd); /* otherwise it would still own the directory */
 		_exit(fn(f));
@@ -330,8 +330,8 @@ static void a_stopped_reader_neither_blocks_nor_pins(void **state)
 		ck_store_idle(f->store);
 		transitions(f, 10);
 		assert_int_equal(stat(place_file(&f->place, "crikeep.db"), &after), 0);
-		if (!f->store->checkpointer) /* nothing pinned the WAL, so the database did not
-		 * move */
+		/* nothing pinned the WAL, so the database did not move */
+		if (!f->store->checkpointer)
 			assert_int_equal(before.st_ino, after.st_ino);
 		assert_wal_stayed_small(f);
 		kill(pid, SIGCONT);
