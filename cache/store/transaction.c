@@ -21,8 +21,10 @@ int ck_store_statement(struct ck_store *store, enum ck_statement which, const ch
 		       sqlite3_stmt **ret_stmt, struct ck_error *err)
 {
 	if (CK_NEVER(!store->db ||
-		     (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_DIGESTS)))
-		return ck_fail(err, CK_EIO, "no round is open");
+		     (!store->in_round && which != CK_SQL_BEGIN && which != CK_SQL_DIGESTS))) {
+		ck_fail(err, CK_EIO, "no round is open");
+		return -CK_EIO;
+	}
 	if (!store->stmts[which]) {
 		int r = ck_sql_prepare(store->db, sql, &store->stmts[which], err);
 		if (r < 0)
