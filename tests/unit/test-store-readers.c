@@ -254,16 +254,18 @@ static int read_many(struct fixture *f)
 	return bad;
 }
 
-/* this part is different in a WAL that started anew */
-static uint64_t wal_salts(struct fixture *f)
+/* This part is different in a WAL that started anew. After the owner has moved to a new database,
+ * its WAL is empty until the next commit: the answer is `last` then. */
+static uint64_t wal_salts(struct fixture *f, uint64_t last)
 {
-	uint64_t salts = 0;
+	uint64_t salts;
 	/* SQLite has locks on the other files, not on this one */
 	int fd = open(place_file(&f->place, "crikeep.db-wal"), O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, &salts, sizeof(salts), 16), sizeof(salts));
+	ssize_t n = pread(fd, &salts, sizeof(salts), 16);
 	close(fd);
-	return salts;
+	assert_true(n == 0 || n == sizeof(salts));
+	return n ? salts : last;
 }
 
 /*
@@ -281,7 +283,7 @@ static void a_reader_always_sees_whole_rounds(void **state)
 	assert_int_equal(pipe2(f->progress, O_CLOEXEC), 0);
 	pid_t pid = in_a_child(f, read_many);
 	close(f->progress[1]);
-	uint64_t salts = wal_salts(f);
+	uint64_t salts = wal_salts(f, 0);
 	while (n) {
 		struct pollfd told = {.fd = f->progress[0], .events = POLLIN};
 		if (poll(&told, 1, starts < CK_COPY_TRIES / 10 ? 0 : -1) == 1) {
@@ -291,7 +293,7 @@ static void a_reader_always_sees_whole_rounds(void **state)
 		transitions(f, 1);
 		if (f->row.requests % 50 == 1)
 			ck_store_idle(f->store);
-		uint64_t now = wal_salts(f);
+		uint64_t now = wal_salts(f, salts);
 		starts += now != salts;
 		salts = now;
 	}
