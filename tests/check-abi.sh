@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# libcrikeep.so keeps what contrib/abi recorded at the last release: functions, their types and versions, structs, values. What
-# grew since is told; whatever moved, changed or went is red. Before that this script shows that it sees such changes.
+# libcrikeep.so keeps what contrib/abi recorded at the last release: functions, their types and
+# versions, structs, values. What grew since is told; whatever moved, changed or went is red. Before
+# that this script shows that it sees such changes.
 #
 #	check-abi.sh --record    write the baseline anew, for a release (`make abi-baseline`)
 #
-# A struct may grow at its end if it begins with its size. abidiff knows nothing of that (its suppressions for it, in 2.2, also
-# hide a member that has become another type), so the new struct is cut to the old one's length before the two are compared.
+# A struct may grow at its end if it begins with its size. abidiff knows nothing of that (its
+# suppressions for it, in 2.2, also hide a member that has become another type), so the new struct
+# is cut to the old one's length before the two are compared.
 set -u
 src=${CK_TEST_SRCDIR:-.} build=${CK_TEST_BUILDDIR:-.}
 baseline=$src/contrib/abi/libcrikeep
@@ -16,14 +18,16 @@ trap 'rm -rf "$tmp"' EXIT
 read -ra cc <<<"${CC:-cc}"
 status=0
 
-# dump DIRECTORY LIBRARY: DIRECTORY/abi.xml, what the headers in DIRECTORY show of it; no line numbers, no paths
+# dump DIRECTORY LIBRARY: DIRECTORY/abi.xml, what the headers in DIRECTORY show of it; no line
+# numbers, no paths
 dump() {
 	abidw --exported-interfaces-only --headers-dir "$1" --drop-private-types --drop-undefined-syms --no-show-locs \
 		--no-corpus-path --no-comp-dir-path --no-elf-needed --type-id-style hash "$2" |
 		sed "s/^\\( *<abi-instr.*\\) path='[^']*'/\\1 path='libcrikeep'/" >"$1/abi.xml"
 }
 
-# values DIRECTORY: DIRECTORY/values, the headers' constants: also those that no function's type names, as error codes
+# values DIRECTORY: DIRECTORY/values, the headers' constants: also those that no function's type
+# names, as error codes
 values() {
 	sed '/^#include/d' "$1/crikeep.h" "$1/crikeep-nri.h" | "${cc[@]}" -E -P -x c - | tr '\n' ' ' |
 		grep -o 'enum [a-z_]* {[^}]*}' | sed 's/^[^{]*{//; s/}//; s/=[^,]*//g' | tr ', ' '\n' | grep '^CK_' >"$1/names"
@@ -36,7 +40,8 @@ values() {
 	"${cc[@]}" -w -I"$1" -o "$1/print-values" "$1/values.c" && "$1/print-values" | LC_ALL=C sort >"$1/values"
 }
 
-# members XML: "struct member offset in bits", and "struct size"; of those that begin with their size "sized struct"
+# members XML: "struct member offset in bits", and "struct size"; of those that begin with their
+# size "sized struct"
 members() {
 	awk -F "'" '
 		/<class-decl name=/ { struct = /is-declaration-only/ ? "" : $2; n = 0; if (struct) print struct, $4 }
@@ -53,7 +58,8 @@ members() {
 		}' "$1" | LC_ALL=C sort -u
 }
 
-# cut_to OLD NEW: NEW, where each struct of OLD that begins with its size has no more members than there
+# cut_to OLD NEW: NEW, where each struct of OLD that begins with its size has no more members than
+# there
 cut_to() {
 	awk -F "'" '
 		/<class-decl name=/ { struct = /is-declaration-only/ ? "" : $2 }
@@ -69,7 +75,8 @@ cut_to() {
 		/<\/data-member>/ { drop = 0 }' "$1" "$2"
 }
 
-# compare OLD NEW: directories, or prefixes, of abi.xml and values. 0: nothing of OLD is different in NEW; what is more is told
+# compare OLD NEW: directories, or prefixes, of abi.xml and values. 0: nothing of OLD is different
+# in NEW; what is more is told
 compare() {
 	local old=$1 new=$2 r=0 grown
 	members "$old.xml" >"$tmp/old-members"
@@ -108,7 +115,7 @@ headers() {
 	mkdir -p "$1" && cp "$src/src/crikeep.h" "$src/src/crikeep-nri.h" "$1" && chmod u+w "$1"/*
 }
 
-# ---- what it sees: libraries without a body, of headers that were edited ---------------------------------------------------
+# ---- what it sees: libraries without a body, of headers that were edited -----------------------
 
 stub() { # stub DIRECTORY
 	{
@@ -167,7 +174,7 @@ see() {
 	edited 0 'an error code may come' crikeep.h 's/\(X(FULL, 6, .*\)\\$/\1 X(MORE, 99, "") \\/'
 }
 
-# ---- the library ------------------------------------------------------------------------------------------------------------
+# ---- the library -------------------------------------------------------------------------------
 
 if ! command -v abidw >/dev/null || ! command -v abidiff >/dev/null; then
 	echo 'skip - the ABI is that of the last release: no abidw and abidiff (Debian: abigail-tools)'

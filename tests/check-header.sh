@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The installed headers are for everybody: alone and in front, strict C99, C++, no name but its own. And they are the manual:
-# each declaration has a comment that says since when it is there.
+# The installed headers are for everybody: alone and in front, strict C99, C++, no name but its own.
+# And they are the manual: each declaration has a comment that says since when it is there.
 set -u
 # shellcheck disable=SC2086 # CC may carry options
 set -- ${CC:-cc}
@@ -19,8 +19,9 @@ try() { # try NAME COMPILER...
 	fi
 }
 
-# undated HEADER: declarations without "Since: N.N" in the comment before them. One comment may stand before several typedefs,
-# enums and structs, but a function ends it, and so does an empty line.
+# undated HEADER: declarations without "Since: N.N" in the comment before them. One comment may
+# stand before several typedefs, enums and structs, but a function ends it, and so does an empty
+# line.
 undated() {
 	awk '
 	comment || /^\/\*/ { # a whole comment at the left margin

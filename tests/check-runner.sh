@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tests/run and summary.sh decide what a failure is, so they are tested too: programs that pass, fail, skip, crash, hang.
+# tests/run and summary.sh decide what a failure is, so they are tested too: programs that pass,
+# fail, skip, crash, hang.
 set -u
 src=${CK_TEST_SRCDIR:-.}
 dir=$(mktemp -d) || exit 1

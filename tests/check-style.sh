@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Rules of layout that hold everywhere; clang-format would also redraw tables. Plus shellcheck, gofmt and mandoc's lint.
+# Rules of layout that hold everywhere; clang-format would also redraw tables. Plus shellcheck,
+# gofmt and mandoc's lint.
 set -u
 cd "${CK_TEST_SRCDIR:-$(dirname "$0")/..}" || exit 1
 status=0

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: coverage.sh BUILDDIR - lines of our sources executed by what ran in a build with --coverage, the least first
+# usage: coverage.sh BUILDDIR - lines of our sources executed by what ran in a build with
+# --coverage, the least first
 set -u
 cd "$1" || exit 1
 # by .gcno, not .gcda: what no program has linked was not executed either

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A runtime that embeds libcrikeep meets the recorded requests of a real kubelet. Each creation takes longer than the kubelet
-# waits, and the runtime is killed three times. Prints what happened, then a verdict computed from the runtime's own log of
-# creations and the kubelet's log. Exit status 0: every distinct request was made exactly once, and handed back.
+# A runtime that embeds libcrikeep meets the recorded requests of a real kubelet. Each creation
+# takes longer than the kubelet waits, and the runtime is killed three times. Prints what happened,
+# then a verdict computed from the runtime's own log of creations and the kubelet's log. Exit status
+# 0: every distinct request was made exactly once, and handed back.
 #
-# usage: demo.sh BUILD_DIR          EXAMPLE=embed-loop for the one with a single thread; KEEP=DIR leaves all files there
+# usage: demo.sh BUILD_DIR          EXAMPLE=embed-loop for the one with a single thread; KEEP=DIR
+# leaves all files there
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: $0 BUILD_DIR" >&2; exit 2; }

@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A containerd of one's own, with Debian's containerd, runc and busybox-static: socket, root and state in DIR, two images made on
-# the spot, runc behind slow-runc.sh, no network but the host's. To be run inside isolated.sh.
+# A containerd of one's own, with Debian's containerd, runc and busybox-static: socket, root and
+# state in DIR, two images made on the spot, runc behind slow-runc.sh, no network but the host's. To
+# be run inside isolated.sh.
 #
-# usage: containerd.sh start DIR   until it answers; again after it was killed. DIR/root may be a mount point.
+# usage: containerd.sh start DIR   until it answers; again after it was killed. DIR/root may be a
+# mount point.
 #        containerd.sh stop DIR    containers, daemon, control groups
 #
-# DIR/containerd.sock, DIR/pid, DIR/containerd.log; DIR/runc: see slow-runc.sh. Images: lab/pause:1, lab/busybox:1.
-# DIR has to be short: a socket's path ends at 107 bytes.
+# DIR/containerd.sock, DIR/pid, DIR/containerd.log; DIR/runc: see slow-runc.sh. Images: lab/pause:1,
+# lab/busybox:1. DIR has to be short: a socket's path ends at 107 bytes.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,7 +27,8 @@ prepare() {
 	chmod +x "$dir/runc/runc"
 	command -v runc >"$dir/runc/real"
 	touch "$dir/runc/delays" "$dir/runc/calls.log"
-	# A virtual machine may lack CAP_SYS_RESOURCE, hugetlb or AppArmor; none of them matters here.
+	# A virtual machine may lack CAP_SYS_RESOURCE, hugetlb or AppArmor; none of them matters
+	# here.
 	cat >"$dir/config.toml" <<-END
 		version = 2
 		root = "$dir/root"
@@ -102,7 +105,8 @@ stop() {
 			rmdir "$group" 2>/dev/null || true
 		done
 	done
-	rmdir /sys/fs/cgroup/k8s.io /sys/fs/cgroup/*/k8s.io 2>/dev/null || true # unless others are in there
+	# unless others are in there
+	rmdir /sys/fs/cgroup/k8s.io /sys/fs/cgroup/*/k8s.io 2>/dev/null || true
 }
 
 case $1 in

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a node looks like whose runtime needs longer for a pod than the kubelet waits: straight at the runtime, and with
-# crikeepd in between. The runtime is a simulated one, for which no root is needed; or a real containerd with a runc
-# that is slow on purpose, as root, of which nothing is left afterwards. Prints what happened, then a verdict from the
-# runtime's own log and the client's report. Exit status 0: the sandbox was created once, and the client was given its id.
+# What a node looks like whose runtime needs longer for a pod than the kubelet waits: straight at
+# the runtime, and with crikeepd in between. The runtime is a simulated one, for which no root is
+# needed; or a real containerd with a runc that is slow on purpose, as root, of which nothing is
+# left afterwards. Prints what happened, then a verdict from the runtime's own log and the client's
+# report. Exit status 0: the sandbox was created once, and the client was given its id.
 #
 # usage: demo.sh [--containerd] BUILD_DIR          KEEP=DIR leaves logs and reports there
 set -eu
@@ -52,7 +53,7 @@ await() { # await SOCKET LOG
 	exit 1
 }
 
-# ---- the runtime NAME: started, its log as "SECONDS who what SANDBOX", counted -------------------------------------------
+# ---- the runtime NAME: started, its log as "SECONDS who what SANDBOX", counted -----------------
 
 if [ $runtime = containerd ]; then
 	version() { "$1" --version | head -n 1 | grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -n 1; }
@@ -99,9 +100,10 @@ fi
 begun() { runtime_log "$1" | grep -c ' begins ' || true; }
 made() { runtime_log "$1" | grep -c ' creates ' || true; }
 
-# ---- the client ----------------------------------------------------------------------------------------------------------
+# ---- the client --------------------------------------------------------------------------------
 
-# events NAME: both logs by time, in plain words; what the runtime did stands before what the client heard of it
+# events NAME: both logs by time, in plain words; what the runtime did stands before what the client
+# heard of it
 events() {
 	LC_ALL=C sort -n -s -k 1,1 \
 		<(runtime_log "$1" | awk '{ printf "%.6f %s\n", $1 - 0.1, $0 }') \
@@ -144,7 +146,7 @@ id() { sed -n '0,/^id: /s/^id: "\?\([0-9a-f]*\)"\?$/\1/p' "$dir/$1/report"; }
 figure() { sed -n "0,/^$2: /s/^$2: //p" "$dir/$1/report"; }
 when() { if [ -n "$(id "$1")" ]; then printf 'after %.1f s' "$(figure "$1" seconds)"; else echo never; fi; }
 
-# ---- what happens --------------------------------------------------------------------------------------------------------
+# ---- what happens ------------------------------------------------------------------------------
 
 say "$introduction it needs $create s to create a pod's sandbox. The client waits $deadline s for each request and repeats it" \
 	"$retry s later, the same bytes each time, as a kubelet does."

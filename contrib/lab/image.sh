@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# image.sh OUT.tar REFERENCE - an image in Docker's archive format, assembled from Debian's busybox-static without any registry.
-# It does nothing for ever, and ends at once when it is stopped.
+# image.sh OUT.tar REFERENCE - an image in Docker's archive format, assembled from Debian's
+# busybox-static without any registry. It does nothing for ever, and ends at once when it is
+# stopped.
 set -eu
 
 [ $# -eq 2 ] || { echo "usage: $0 OUT.tar REFERENCE" >&2; exit 2; }
@@ -24,7 +25,8 @@ done
 echo 'root:x:0:0:root:/:/bin/sh' >"$work/root/etc/passwd"
 packed "$work/root" "$work/image/layer.tar"
 
-# process 1 of a container hears no signal it did not ask for, so it is stopped by the one it cannot miss
+# process 1 of a container hears no signal it did not ask for, so it is stopped by the one it cannot
+# miss
 cat >"$work/config" <<-END
 	{"architecture":"$(dpkg --print-architecture)","os":"linux","created":"1970-01-01T00:00:00Z",
 	"config":{"Env":["PATH=/bin"],"Entrypoint":["/bin/tail","-f","/dev/null"],"WorkingDir":"/","StopSignal":"SIGKILL"},

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Stands in for runc: logs each call, and is slow where it is told. containerd.sh puts a copy into a directory of its own, with
+# Stands in for runc: logs each call, and is slow where it is told. containerd.sh puts a copy into a
+# directory of its own, with
 #	real       the real runc's path
 #	delays     lines "POD VERB SECONDS": the first that fits counts; read anew for each call. POD * means any. The wait comes
 #	           before the work, so that a runc killed meanwhile has done nothing.
@@ -39,7 +40,8 @@ note() { echo "$EPOCHREALTIME $verb $pod $kind ${id:--} $1" >>"$dir/calls.log"; 
 note begin
 while read -r who what seconds; do
 	if { [ "$who" = "$pod" ] || [ "$who" = '*' ]; } && [ "$what" = "$verb" ]; then
-		# not sleep(1): it would live on when this shell is killed, and hold the pipes containerd waits for
+		# not sleep(1): it would live on when this shell is killed, and hold the pipes
+		# containerd waits for
 		read -rt "$seconds" <> <(:)
 		break
 	fi

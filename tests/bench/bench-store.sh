@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What contrib/go/resourcestore costs beside a map in memory of the same interface: contrib/go/internal/benchstore on the
-# installed library, with its state on tmpfs and on the disk the build is on. For `make bench`; 20 seconds.
+# What contrib/go/resourcestore costs beside a map in memory of the same interface:
+# contrib/go/internal/benchstore on the installed library, with its state on tmpfs and on the disk
+# the build is on. For `make bench`; 20 seconds.
 #
 # shellcheck disable=SC1091,SC2154 # variables are go-stage.sh's
 set -u

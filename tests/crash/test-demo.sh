@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# contrib/examples/demo.sh with both example runtimes; and with one that forgets its cache whenever it
-# starts, of which the verdict must be that it does not hold.
+# contrib/examples/demo.sh with both example runtimes; and with one that forgets its cache whenever
+# it starts, of which the verdict must be that it does not hold.
 set -u
 
 build=${CK_TEST_BUILDDIR:-.}

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Hosts of other kinds than the examples, each compiled against the installed headers and the shared library alone: in C++, one
-# that loads the library while it runs, and some that carry a SQLite of their own.
+# Hosts of other kinds than the examples, each compiled against the installed headers and the shared
+# library alone: in C++, one that loads the library while it runs, and some that carry a SQLite of
+# their own.
 set -u
 src=${CK_TEST_SRCDIR:-.} build=$(cd "${CK_TEST_BUILDDIR:-.}" && pwd)
 tmp=$(mktemp -d) || exit 1

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The Debian packages of contrib/debian, as they come out of the tarball that `make dist` left in the build directory: built,
-# looked at by lintian, installed by apt into a clean system of debootstrap's, used there, removed and purged. That system is
-# made once, in tests/packages/base of the build directory, and copied for each run; where it comes from is what this machine's
-# own apt uses.
+# The Debian packages of contrib/debian, as they come out of the tarball that `make dist` left in
+# the build directory: built, looked at by lintian, installed by apt into a clean system of
+# debootstrap's, used there, removed and purged. That system is made once, in tests/packages/base of
+# the build directory, and copied for each run; where it comes from is what this machine's own apt
+# uses.
 #
 # shellcheck disable=SC1091,SC2015,SC2016,SC2086,SC2154,SC2209,SC2317 # A && B || C is meant, formats are dpkg's, words
 # are split; variables are prelude.sh's, and check calls functions
@@ -23,7 +24,7 @@ version=${tarball##*/crikeep-} version=${version%.tar.gz}
 dir=$build/build-deb
 data=$src/tests/data/kubelet-retries
 
-# ---- the chroot -----------------------------------------------------------------------------------------------------------
+# ---- the chroot --------------------------------------------------------------------------------
 
 # before a command: nothing of this build's environment is there
 jail=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive)
@@ -61,7 +62,8 @@ furnish() {
 	apt-config dump | grep -E '^Acquire::(Check-Date|Check-Valid-Until|https?::)' >"$chroot/etc/apt/apt.conf.d/00machine"
 	! grep -q '^deb https' "$chroot/etc/apt/sources.list" ||
 		cp -L /etc/ssl/certs/ca-certificates.crt "$chroot/etc/ssl/certs/"
-	printf '#!/bin/sh\nexit 101\n' >"$chroot/usr/sbin/policy-rc.d" # nothing is started by being installed
+	# nothing is started by being installed
+	printf '#!/bin/sh\nexit 101\n' >"$chroot/usr/sbin/policy-rc.d"
 	chmod +x "$chroot/usr/sbin/policy-rc.d"
 	mkdir "$chroot/packages"
 	for p in $packages; do
@@ -76,7 +78,7 @@ everything() {
 		-o -path ./packages -o -path ./tmp -o -path ./proc \) -prune -o -print) | sort
 }
 
-# ---- what is looked at there ----------------------------------------------------------------------------------------------
+# ---- what is looked at there -------------------------------------------------------------------
 
 installed() {
 	local p
@@ -92,7 +94,8 @@ verified() {
 	in_chroot systemd-analyze verify --man=no crikeepd.service crikeepd.socket >"$work/verify" 2>&1 || cat "$work/verify"
 	[ ! -s "$work/verify" ]
 }
-pages() { # each page make install has is there, and where one points to another of ours there is one
+# each page make install has is there, and where one points to another of ours there is one
+pages() {
 	local page
 	(cd "$own/installed" && find . -path '*/man/man?/*' | sed 's|.*/share/||') >"$work/pages"
 	[ -s "$work/pages" ] || return
@@ -117,7 +120,8 @@ simulates() { # a slow node, on which only what is kept helps
 	awk '$1 == "crikeep" && $2 == "2.00" && $NF == 0 { kept = 1 } $1 == "none" && $2 > 10 && $NF > 0 { made_again = 1 }
 		END { exit !(kept && made_again) }' "$work/simulated" || { cat "$work/simulated"; false; }
 }
-serves() { # the demonstration of crikeepd(8), on the default directory: asked for twice and more, made once
+# the demonstration of crikeepd(8), on the default directory: asked for twice and more, made once
+serves() {
 	local pid status i
 	"${jail[@]}" crikeepd --runtime sim:create=3s,log=/tmp/sim.log 2>"$work/crikeepd.log" &
 	pid=$!
@@ -198,7 +202,7 @@ if [ $inside -eq 1 ]; then
 	exit "$failed"
 fi
 
-# ---- the first half: built and looked at ----------------------------------------------------------------------------------
+# ---- the first half: built and looked at -------------------------------------------------------
 
 for p in dpkg-buildpackage dh lintian; do
 	command -v $p >/dev/null || { echo "skip - the Debian packages: there is no $p"; exit 0; }

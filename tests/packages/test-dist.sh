@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `make dist` makes the same bytes from the same commit: from two fresh clones that differ in all that must not matter, and once
-# more out of the tarball itself. And the tarball's version is everybody's.
+# `make dist` makes the same bytes from the same commit: from two fresh clones that differ in all
+# that must not matter, and once more out of the tarball itself. And the tarball's version is
+# everybody's.
 #
 # shellcheck disable=SC1091,SC2015,SC2154,SC2317 # prelude.sh has the variables; check calls functions
 set -u
@@ -35,7 +36,8 @@ if [ ! -e "$src/.git" ]; then
 	cd "$work" || exit 99
 fi
 
-# clone DIR: of the commit that is checked out; as a file URL, or the clone would share files with what it comes from
+# clone DIR: of the commit that is checked out; as a file URL, or the clone would share files with
+# what it comes from
 clone() {
 	git clone -q "file://$origin" "$1" 2>"$work/log"
 }

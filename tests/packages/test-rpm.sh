@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The rpms of contrib/rpm, as they come out of the tarball that `make dist` left in the build directory.
+# The rpms of contrib/rpm, as they come out of the tarball that `make dist` left in the build
+# directory.
 #
 # shellcheck disable=SC1091,SC2015,SC2154,SC2209,SC2317 # prelude.sh has the variables; check calls functions
 set -u

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables and functions with those who source it
 #
-# What a test that is a script begins with, to be sourced: where everything is, a directory $work of its own that goes with it,
-# and how it says what holds. A script ends by `exit $failed'.
+# What a test that is a script begins with, to be sourced: where everything is, a directory $work of
+# its own that goes with it, and how it says what holds. A script ends by `exit $failed'.
 
 src=${CK_TEST_SRCDIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
@@ -41,8 +41,9 @@ run() {
 	[ $got = "$want" ] || { printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" "$err"; return 1; }
 }
 
-# golden NAME STATUS ARGUMENT...: what crikeep prints, through the script's `filter', is what golden/NAME holds.
-# CK_TEST_GOLDEN=write makes golden/ anew: look at the difference before you keep it.
+# golden NAME STATUS ARGUMENT...: what crikeep prints, through the script's `filter', is what
+# golden/NAME holds. CK_TEST_GOLDEN=write makes golden/ anew: look at the difference before you keep
+# it.
 golden() {
 	local name=$1 golden=$src/tests/prog/golden
 	shift

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeep(1) against databases that make-db wrote: with the owner up, down and killed, with hostile rows, and with output that
-# cannot be written. Golden output lies in golden/, which CK_TEST_GOLDEN=write makes anew.
-# What changes from run to run is filtered: spans of two digits of seconds (make-db chooses such), times, and process ids.
+# crikeep(1) against databases that make-db wrote: with the owner up, down and killed, with hostile
+# rows, and with output that cannot be written. Golden output lies in golden/, which
+# CK_TEST_GOLDEN=write makes anew. What changes from run to run is filtered: spans of two digits of
+# seconds (make-db chooses such), times, and process ids.
 #
-# A && B || C is meant; words are split on purpose; functions are called by check, variables are prelude.sh's:
+# A && B || C is meant; words are split on purpose; functions are called by check, variables are
+# prelude.sh's:
 # shellcheck disable=SC1091,SC2015,SC2016,SC2086,SC2094,SC2154,SC2317
 set -u
 
@@ -29,7 +31,8 @@ stop_owner() {
 	owner=''
 }
 
-db() { # db SCENE [hold|serve]: a fresh database in $dir, with an owner that lives or one that is gone
+# db SCENE [hold|serve]: a fresh database in $dir, with an owner that lives or one that is gone
+db() {
 	stop_owner
 	rm -rf "$dir"
 	if [ $# = 1 ]; then
@@ -45,7 +48,7 @@ db() { # db SCENE [hold|serve]: a fresh database in $dir, with an owner that liv
 # row ENTRY NAME VALUE: such is the entry
 row() { "$crikeep" list -a -o json | "$read_tree" json | grep -Fx "[$(($1 - 1))].$2 = $3"; }
 
-# ---- what people read ----------------------------------------------------------------------------------------------------------
+# ---- what people read --------------------------------------------------------------------------
 
 db states hold
 golden list 0 list
@@ -93,14 +96,15 @@ check 'nothing in a row reaches the terminal unescaped' nothing_harmful
 only_ascii() { LC_ALL=C "$crikeep" list | LC_ALL=C grep -c '[^ -~]' | grep -qx 0; }
 check 'a locale without UTF-8 gets ASCII' only_ascii
 
-# ---- what machines read --------------------------------------------------------------------------------------------------------
+# ---- what machines read ------------------------------------------------------------------------
 
 well_formed() { # every form of every listing can be read, and YAML says what JSON says
 	local command form
 	for command in 'list -a' 'show 1 2 3 --raw' 'explain 1' 'history' 'stats' 'check' 'evict 1 2 3 --dry-run'; do
 		for form in json yaml; do
 			"$crikeep" $command -o $form | "$read_tree" $form >"$work/$form.all" || return 1
-			sed '/seconds\|_at/d' "$work/$form.all" | filter >"$work/$form" # a second may go by in between
+			# a second may go by in between
+			sed '/seconds\|_at/d' "$work/$form.all" | filter >"$work/$form"
 		done
 		if [ "$command" != check ] && ! [ -s "$work/json" ]; then
 			echo "nothing from $command"
@@ -113,7 +117,7 @@ check 'hostile rows as JSON and YAML' well_formed
 db states hold
 check 'all states as JSON and YAML' well_formed
 
-# ---- terminals -----------------------------------------------------------------------------------------------------------------
+# ---- terminals ---------------------------------------------------------------------------------
 
 on_a_terminal() { # on_a_terminal COLUMNS ARGUMENT...: no line is longer, and there is no colour
 	local columns=$1
@@ -130,7 +134,7 @@ check 'explain fits into 80 columns' on_a_terminal 80 explain db-0
 check 'explain fits into 50 columns' on_a_terminal 50 explain db-0
 check 'stats fits into 80 columns' on_a_terminal 80 stats
 
-# ---- which entry is meant ------------------------------------------------------------------------------------------------------
+# ---- which entry is meant ----------------------------------------------------------------------
 
 db twins
 golden ambiguous-pod 2 explain web
@@ -151,7 +155,7 @@ check 'a whole id wins over ids that begin with it' one aaaa 3
 some_missing() { run 1 show 1 nothing && grep -q '^entry: *1$' "$work/out" && grep -q nothing "$work/err"; }
 check 'what exists is shown although another does not' some_missing
 
-# ---- evict ---------------------------------------------------------------------------------------------------------------------
+# ---- evict -------------------------------------------------------------------------------------
 
 db states
 golden evict-without-owner 0 evict 2
@@ -184,7 +188,7 @@ golden explain-released 0 explain 5
 db states hold
 golden evict-unanswered 1 evict 2
 
-# ---- owners, directories, streams ----------------------------------------------------------------------------------------------
+# ---- owners, directories, streams --------------------------------------------------------------
 
 db states hold
 owner_is() { "$crikeep" stats -o json | grep -q "\"owner_alive\": $1"; }
@@ -247,7 +251,7 @@ check 'a broken pipe is noticed quietly' broken_pipe
 closed() { "$crikeep" list >&- 2>"$work/err"; [ $? = 2 ] && grep -q 'Bad file descriptor' "$work/err"; }
 check 'closed standard output is noticed' closed
 
-# ---- plugins -------------------------------------------------------------------------------------------------------------------
+# ---- plugins -----------------------------------------------------------------------------------
 
 # plugins_file PID SECONDS_AGO [LINE...]: as the process that has the connections would write it
 plugins_file() {
@@ -262,7 +266,8 @@ plugins_file() {
 		done
 	} >"$dir/plugins"
 }
-plugin() { # plugin NAME STATE POLICY LAUNCHED PID EVENTS QUEUED OVERDUE SENT LATE FAILED ERROR: a line of it
+# plugin NAME STATE POLICY LAUNCHED PID EVENTS QUEUED OVERDUE SENT LATE FAILED ERROR: a line of it
+plugin() {
 	echo "name=$1 state=$2 policy=$3 launched=$4 pid=$5 events=$6 adjusting=0 queued=$7 since=@ overdue=$8" \
 		"sent=$9 late=${10} failed=${11} error=${12}"
 }
@@ -314,7 +319,8 @@ golden plugins-gone-named 1 plugins 10-logger
 golden plugins-gone-quiet 0 plugins -q
 sed -i 's/boot=[^ ]*/boot=00000000-0000-0000-0000-000000000000/; s/wall=[0-9]*/wall=1700000000/' "$dir/plugins"
 golden plugins-before-boot 0 plugins
-without_the_cache() { # a runtime that uses the plugins only: no database, and the writer is asked for by its number
+# a runtime that uses the plugins only: no database, and the writer is asked for by its number
+without_the_cache() {
 	local boot
 	boot=$(cat /proc/sys/kernel/random/boot_id)
 	mkdir -p "$work/bare"
@@ -338,10 +344,11 @@ bad_files() { # each is refused with one line on standard error and nothing else
 }
 check 'a malformed file of plugins is refused' bad_files
 
-# ---- the command line ----------------------------------------------------------------------------------------------------------
+# ---- the command line --------------------------------------------------------------------------
 
 commands='list show explain history stats evict check compare pods plugins drive simulate'
-"$crikeep" exporter --help >/dev/null 2>&1 && commands="$commands exporter" # else it was left out of the build
+# else it was left out of the build
+"$crikeep" exporter --help >/dev/null 2>&1 && commands="$commands exporter"
 golden help 0 --help
 for c in list show explain history stats evict check plugins; do
 	golden "help-$c" 0 $c --help

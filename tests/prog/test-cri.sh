@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeep pods and crikeep drive against crikeepd's simulated runtime, and against crikeepd before it. Golden output lies in
-# golden/, as for test-cli.sh; ids, uids and times are filtered.
+# crikeep pods and crikeep drive against crikeepd's simulated runtime, and against crikeepd before
+# it. Golden output lies in golden/, as for test-cli.sh; ids, uids and times are filtered.
 #
 # shellcheck disable=SC1091,SC2015,SC2154,SC2317 # A && B || C is meant; functions are called by check
 set -u
@@ -49,14 +49,15 @@ has() {
 	done
 }
 value() { "$read_tree" json <"$work/out" | sed -n "s/^$1 = //p" | tr -d '"'; }
-errors() { "$read_tree" json <"$work/out" | sed -n 's/^\.errors\.//p' | tr '\n' ','; } # "ABORTED = 1,"
+# "ABORTED = 1,"
+errors() { "$read_tree" json <"$work/out" | sed -n 's/^\.errors\.//p' | tr '\n' ','; }
 
 if ! [ -x "$crikeepd" ]; then
 	echo 'skip - pods and drive: built without crikeepd'
 	exit 0
 fi
 
-# ---- no answer is no empty answer ----------------------------------------------------------------------------------------------
+# ---- no answer is no empty answer --------------------------------------------------------------
 
 golden pods-nobody 2 pods
 : >"$work/file"
@@ -77,7 +78,7 @@ unanswered() { # somebody who listens and says nothing
 }
 check 'a server that says nothing is waited for no longer than said' unanswered
 
-# ---- drive ---------------------------------------------------------------------------------------------------------------------
+# ---- drive -------------------------------------------------------------------------------------
 
 sim fail.sandbox=2
 golden drive 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --retry 20ms
@@ -137,7 +138,7 @@ restarted() {
 }
 check 'a runtime that restarts is dialled again' restarted
 
-# ---- conflicts -----------------------------------------------------------------------------------------------------------------
+# ---- conflicts ---------------------------------------------------------------------------------
 
 sim create=0ms
 for a in 0 1; do run 0 drive --pod twin --uid u1 --attempt $a; done
@@ -160,7 +161,7 @@ on_80() {
 }
 check 'pods fit into 80 columns' on_80
 
-# ---- before crikeepd -----------------------------------------------------------------------------------------------------------
+# ---- before crikeepd ---------------------------------------------------------------------------
 
 kept() {
 	stop
@@ -175,7 +176,7 @@ kept() {
 }
 check 'what a runtime alone never hands over, crikeepd does' kept
 
-# ---- the command line ----------------------------------------------------------------------------------------------------------
+# ---- the command line --------------------------------------------------------------------------
 
 golden usage-drive-nothing 2 drive
 golden usage-drive-both 2 drive --pod web-0 --request x

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# contrib/examples/embed-nri.c, the smallest runtime that serves plugins: it builds against the installed header, and does what
-# its first lines say. What plugins see is tested elsewhere.
+# contrib/examples/embed-nri.c, the smallest runtime that serves plugins: it builds against the
+# installed header, and does what its first lines say. What plugins see is tested elsewhere.
 #
 # functions are called by check, variables are prelude.sh's:
 # shellcheck disable=SC1091,SC2154,SC2317

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What README.md and the guides below contrib point at is there. The Go that the guides for CRI-O and
-# containerd show is what contrib/go compiles and tests, line by line, except for comments and
+# What README.md and the guides below contrib point at is there. The Go that the guides for CRI-O
+# and containerd show is what contrib/go compiles and tests, line by line, except for comments and
 # layout. The examples are compiled by the commands of their guide.
 #
 # shellcheck disable=SC1091,SC2016,SC2154,SC2317 # prelude.sh has the variables; check calls

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Section 3 of the manual says what is so. Its pages show each function, struct member and constant of the installed headers as
-# these declare them; and each program in a page, built against what `make install` installs, prints what the page says. In a
-# page stands
+# Section 3 of the manual says what is so. Its pages show each function, struct member and constant
+# of the installed headers as these declare them; and each program in a page, built against what
+# `make install` installs, prints what the page says. In a page stands
 #
 #	.\" program NAME	before a .Bd -literal block: a whole program; its backslashes are written \e
 #	.\" prints NAME		before the block with its output
@@ -14,7 +14,7 @@ set -u
 pages=("$src"/man/ck_*.3)
 chmod 0711 "$work" # programs run as nobody
 
-# ---- what is said, and what is so -------------------------------------------------------------------------------------------
+# ---- what is said, and what is so --------------------------------------------------------------
 
 # the headers without comments, macros and system headers, in one line
 sed '/^#include/d' "$src/src/crikeep.h" "$src/src/crikeep-nri.h" | ${CC:-cc} -E -P - | tr '\n\t' '  ' >"$work/headers"
@@ -49,7 +49,8 @@ grep -oE 'struct ck_[a-z_]+ \{[^}]*\}' "$work/headers" | awk '{
 	sed -n 's/^#define \(CK_[A-Z0-9_]*\).*/\1/p' "$src/src/crikeep.h" "$src/src/crikeep-nri.h" | grep -vE '_(ENUM|CASE)$'
 } | sort -u >"$work/constants"
 
-# Of a page: "function X" for each in NAME, "declares X" for each in SYNOPSIS, "member X" below .Ss struct NAME
+# Of a page: "function X" for each in NAME, "declares X" for each in SYNOPSIS, "member X" below .Ss
+# struct NAME
 cat >"$work/page.awk" <<'END'
 function words(line, at,  n) { # the arguments of a macro, without their quotes
 	n = 0
@@ -151,12 +152,13 @@ rules_are_told() { # K6 in a header or in a guide is a rule of crikeep-rules(7)
 check 'each rule that is named by its number is told' rules_are_told
 check 'no page lacks a section' each_has NAME LIBRARY SYNOPSIS DESCRIPTION 'RETURN VALUES' ERRORS EXAMPLES 'SEE ALSO'
 
-# ---- installed, built, run --------------------------------------------------------------------------------------------------
+# ---- installed, built, run ---------------------------------------------------------------------
 
 root=$work/root pc=
 installed() {
-	# Not with the flags of a make that runs this. Whatever the age of its sources (-o), nothing is configured anew under the
-	# feet of other tests; a make in that make would not know of -o: these are the targets that need none.
+	# Not with the flags of a make that runs this. Whatever the age of its sources (-o), nothing
+	# is configured anew under the feet of other tests; a make in that make would not know of
+	# -o: these are the targets that need none.
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" -o Makefile -o config.status DESTDIR="$root" \
 		install-libLTLIBRARIES install-includeHEADERS install-pkgconfigDATA install-man install-data-hook || return
 	pc=$(find "$root" -name libcrikeep.pc) library=$(find "$root" -name libcrikeep.so) header=$(find "$root" -name crikeep.h)
@@ -185,7 +187,8 @@ references_lead_somewhere() {
 }
 check 'what a page refers to is there' references_lead_somewhere
 
-# block MARK NAME PAGE: the literal block after the mark. What roff would read otherwise than it stands there is an error.
+# block MARK NAME PAGE: the literal block after the mark. What roff would read otherwise than it
+# stands there is an error.
 block() {
 	MARK=".\\\" $1 $2" awk '
 	$0 == ENVIRON["MARK"] { marked = 1; next }

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Metrics of a real, confined crikeepd before its simulated runtime: by its socket, and over HTTP by crikeep exporter.
+# Metrics of a real, confined crikeepd before its simulated runtime: by its socket, and over HTTP by
+# crikeep exporter.
 #
-# stop() sees its variables by name; A && B || C is meant; functions are called by check, variables are prelude.sh's:
+# stop() sees its variables by name; A && B || C is meant; functions are called by check, variables
+# are prelude.sh's:
 # shellcheck disable=SC1091,SC2015,SC2034,SC2154,SC2317
 set -u
 
@@ -36,7 +38,8 @@ start_daemon() {
 	until_true test -S "$work/metrics.sock"
 }
 
-# get PATH [METHOD]: status in $status, headers in $headers, the body in $work/body. No curl: it may be absent
+# get PATH [METHOD]: status in $status, headers in $headers, the body in $work/body. No curl: it may
+# be absent
 get() {
 	local line
 	headers='' status=''
@@ -65,7 +68,7 @@ if ! "$crikeep" exporter --help >/dev/null 2>&1; then
 	exit 0
 fi
 
-# ---- the exporter alone -------------------------------------------------------------------------------------------------------
+# ---- the exporter alone ------------------------------------------------------------------------
 
 "$crikeep" exporter --listen :0 --socket "$work/metrics.sock" 2>"$work/exporter.log" &
 exporter=$!
@@ -74,7 +77,7 @@ port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$work/exporter.l
 away() { is 503 /metrics && grep -q 'No such file' "$work/body" && grep -qF "$work/metrics.sock" "$work/body"; }
 check 'while crikeepd is away the status is 503, with the reason' away
 
-# ---- a daemon behind it -------------------------------------------------------------------------------------------------------
+# ---- a daemon behind it ------------------------------------------------------------------------
 
 check 'crikeepd starts' start_daemon
 served() {
@@ -136,7 +139,9 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 else
 	echo 'skip - it has the rights of its user: not root, or no setpriv'
 fi
-many() { # more than it serves at once, none of which asks for anything: later ones are served when those are cut
+# more than it serves at once, none of which asks for anything: later ones are served when those are
+# cut
+many() {
 	local i fds=()
 	for ((i = 0; i < 12; i++)); do
 		exec {fd}<>"/dev/tcp/127.0.0.1/$port" || return 1
@@ -153,7 +158,7 @@ check 'when crikeepd has ended it is 503 again' away
 check 'and 200 when it is back' eval 'start_daemon && until_true is 200 /metrics'
 stop daemon
 
-# ---- something else at the socket's path ---------------------------------------------------------------------------------------
+# ---- something else at the socket's path -------------------------------------------------------
 
 # relay WHAT: a socket there that does WHAT
 serve_instead() {
@@ -197,7 +202,7 @@ else
 	echo 'skip - wrong answers: no python3'
 fi
 
-# ---- the way in and out --------------------------------------------------------------------------------------------------------
+# ---- the way in and out ------------------------------------------------------------------------
 
 kill -TERM "$exporter"
 wait "$exporter"

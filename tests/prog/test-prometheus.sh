@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The alerts: promtool reads them and they come when they should; they know no metric that crikeepd does not have, and name no
-# command that crikeep does not know.
+# The alerts: promtool reads them and they come when they should; they know no metric that crikeepd
+# does not have, and name no command that crikeep does not know.
 #
 # shellcheck disable=SC1091,SC2015,SC2154,SC2317 # A && B || C is meant; functions are called by check
 set -u

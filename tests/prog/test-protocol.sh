@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The protocol in contrib/model/nri.pml, by spin: every run of every small world ends well, the formulas hold, and each way to
-# get it wrong that the model has an #ifdef for is found. contrib/model/README.md says what that is worth.
+# The protocol in contrib/model/nri.pml, by spin: every run of every small world ends well, the
+# formulas hold, and each way to get it wrong that the model has an #ifdef for is found.
+# contrib/model/README.md says what that is worth.
 #
 # shellcheck disable=SC1091,SC2154 # prelude.sh says where everything is
 set -u
 . "$(dirname "$0")/prelude.sh"
 model=$src/contrib/model/nri.pml
 
-# search WHERE OPTIMIZATION COMPILED SEARCHED FLAG...: states visited, every one; what pan says into $work/WHERE/said
+# search WHERE OPTIMIZATION COMPILED SEARCHED FLAG...: states visited, every one; what pan says into
+# $work/WHERE/said
 search() (
 	mkdir -p "$work/$1" && cd "$work/$1" || return
 	optimize=$2 compiled=$3 searched=$4
@@ -44,9 +46,12 @@ formula() { # formula NAME: the program for all of them is built once
 	(cd "$work/ltl" && ./pan -m100000 -w18 -a -N "$1" >said 2>&1)
 	if verdict ltl; then ok "formula $1"; else not_ok "formula $1" "$(tail -n 25 "$work/ltl/said")"; fi
 }
-found() { # found SWITCH: an assertion does not hold, which is something else than that the model does not compile
+# found SWITCH: an assertion does not hold, which is something else than that the model does not
+# compile
+found() {
 	local calm
-	for calm in -DCALM -DCONNS=3; do # most show in the smaller world, and it is looked through sooner
+	# most show in the smaller world, and it is looked through sooner
+	for calm in -DCALM -DCONNS=3; do
 		search broken -O0 '-DSAFETY -DNOCLAIM' '' "$calm" "-D$1"
 		grep -q 'assertion violated' "$work/broken/said" && break
 	done
@@ -72,7 +77,8 @@ if ! command -v spin >/dev/null; then
 	exit 0
 fi
 lives=3
-[ "${CK_TEST_SCALE:-100}" -ge 100 ] || lives=2 # then nobody returns; the switches still are searched in the larger world
+# then nobody returns; the switches still are searched in the larger world
+[ "${CK_TEST_SCALE:-100}" -ge 100 ] || lives=2
 holds 'one pod, a plugin that returns, another one, a restart' -DPODS=1 -DCONNS=$lives -DRESTARTS=1
 holds 'two pods' -DPODS=2 -DCONNS=1 -DRESTARTS=0 -DCALM
 for name in $formulas; do

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeep simulate: what its three policies are known to do on a slow node, as measured with containerd, CRI-O and a kubelet,
-# and the forms of its output.
+# crikeep simulate: what its three policies are known to do on a slow node, as measured with
+# containerd, CRI-O and a kubelet, and the forms of its output.
 #
 # shellcheck disable=SC1091,SC2086,SC2154,SC2317 # options are split on purpose; functions are called by check
 set -u
@@ -44,7 +44,7 @@ below() {
 	less "$a" "$b" || { echo "$3: $1 '$a', $2 '$b'"; return 1; }
 }
 
-# ---- the policies ----------------------------------------------------------------------------------------------------------
+# ---- the policies ------------------------------------------------------------------------------
 
 no_leaks() {
 	is "$1" leaks.hidden 0 && is "$1" leaks.listed 0
@@ -138,7 +138,7 @@ given_up() {
 }
 check 'nothing is left of pods that were given up' given_up
 
-# ---- the output ------------------------------------------------------------------------------------------------------------
+# ---- the output --------------------------------------------------------------------------------
 
 deterministic() {
 	set -- --jitter 40% --kubelet-restart-at 20s --restart-at 30s --containers 2
@@ -230,7 +230,7 @@ help() {
 }
 check '--help ends with examples' help
 
-# ---- what it leaves behind -------------------------------------------------------------------------------------------------
+# ---- what it leaves behind ---------------------------------------------------------------------
 
 interrupted() {
 	"${crikeep[@]}" simulate --policy crikeep --pods 1000 --containers 16 >"$work/out" 2>&1 &

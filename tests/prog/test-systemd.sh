@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The units, as systemd-analyze reads them, and what must fit between them and the daemon's defaults.
+# The units, as systemd-analyze reads them, and what must fit between them and the daemon's
+# defaults.
 #
 # shellcheck disable=SC1091,SC2154 # prelude.sh has the variables
 set -u

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2015,SC2034,SC2154 # A && B || C is meant; shares variables with those who source it
 #
-# For tests to source: what a program in Go sees of us, as a vendor would. The library is installed (`make install`) into $stage
-# inside the build directory, pkg-config finds it there, and what is linked finds it again. Go's caches are the build
-# directory's, too.
+# For tests to source: what a program in Go sees of us, as a vendor would. The library is installed
+# (`make install`) into $stage inside the build directory, pkg-config finds it there, and what is
+# linked finds it again. Go's caches are the build directory's, too.
 #
 # go_stage [NEEDED_VERSION]: status 3, and the reason in $go_why, where it cannot be done.
 #
@@ -32,8 +32,8 @@ go_stage() {
 	export CGO_CFLAGS
 }
 
-# One at a time, and once for each build of the library: others run what is linked with it. configure's prefix is that of the
-# real installation, so the .pc file is told where this one is.
+# One at a time, and once for each build of the library: others run what is linked with it.
+# configure's prefix is that of the real installation, so the .pc file is told where this one is.
 go_install() (
 	exec 9>"$stage/lock" && flock 9 || exit
 	[ ! -f "$stage/pkgconfig/libcrikeep.pc" ] || [ "$build/libcrikeep.la" -nt "$stage/pkgconfig/libcrikeep.pc" ] ||

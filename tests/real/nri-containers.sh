@@ -72,7 +72,7 @@ ended_untold() { # with or without an undo
 }
 hears_last() { [[ $(heard "$1" "$2") == *"$3" ]] || { heard "$1" "$2"; return 1; }; }
 
-# ---- what a plugin changes -----------------------------------------------------------------------
+# ---- what a plugin changes ---------------------------------------------------------------------
 
 H7() {
 	stage || return
@@ -216,7 +216,7 @@ has_shares() {
 }
 exited() { is "$(container_state_past "$1")" CONTAINER_EXITED; }
 
-# ---- who the plugins are -------------------------------------------------------------------------
+# ---- who the plugins are -----------------------------------------------------------------------
 
 old_stub() {
 	stage || return

@@ -3,7 +3,7 @@
 #
 # R1 to R33: what plugins hear of pods. See nri-stage.sh.
 
-# ---- Synchronize ---------------------------------------------------------------------------------
+# ---- Synchronize -------------------------------------------------------------------------------
 
 R1() {
 	stage || return
@@ -132,7 +132,7 @@ R7() {
 	check 'and of one that it saw made' hears_in 2 10-a db 'has StopPodSandbox RemovePodSandbox'
 }
 
-# ---- RunPodSandbox -------------------------------------------------------------------------------
+# ---- RunPodSandbox -----------------------------------------------------------------------------
 
 R8() {
 	stage || return
@@ -290,7 +290,7 @@ R17() {
 	check 'so has the one after it was removed' differs "$out" "$second"
 }
 
-# ---- StopPodSandbox ------------------------------------------------------------------------------
+# ---- StopPodSandbox ----------------------------------------------------------------------------
 
 running() { # a pod 'web' with a container 'main' that runs: $web, $main
 	run web
@@ -411,7 +411,7 @@ R25() {
 	check 'and no event says so' hears 10-a main ''
 }
 
-# ---- RemovePodSandbox ----------------------------------------------------------------------------
+# ---- RemovePodSandbox --------------------------------------------------------------------------
 
 R26() {
 	stage || return
@@ -468,7 +468,7 @@ R29() {
 	check 'and none of nobody' is "$(heard 10-a '')" 'Configure Synchronize'
 }
 
-# ---- order ---------------------------------------------------------------------------------------
+# ---- order -------------------------------------------------------------------------------------
 
 R30() {
 	stage '' --set=nri.request_timeout=300ms --set=nri.late_max=30s || return

@@ -108,7 +108,7 @@ once_in() {
 	esac
 }
 
-# ---- cache and hooks -----------------------------------------------------------------------------
+# ---- cache and hooks ---------------------------------------------------------------------------
 
 H1() {
 	stage || return
@@ -326,7 +326,7 @@ stalled() {
 		'start up, start up, start up'
 }
 
-# ---- what CRI-O does (facts of its code), and we do not ------------------------------------------
+# ---- what CRI-O does (facts of its code), and we do not ----------------------------------------
 
 O1() { # its hook runs before it is known whether anybody still wants the pod
 	ttl=5s

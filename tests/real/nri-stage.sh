@@ -39,7 +39,7 @@ play() {
 }
 is_well() { kill -0 "$crikeepd_pid" && not grep -E 'runtime error|Sanitizer' "$d/crikeepd.log"; }
 
-# ---- plugins -------------------------------------------------------------------------------------
+# ---- plugins -----------------------------------------------------------------------------------
 
 # plugin NN-NAME [OPTION...]: connected, and synchronized
 plugin() {
@@ -136,7 +136,7 @@ holds() { # holds NN-NAME EVENT [NAME]: it was asked and has not answered
 	check "$1 is asked: $2${3:+ of }${3:-}" until_ 10 asked "$1" "$2" "${3:-}"
 }
 
-# ---- the client ----------------------------------------------------------------------------------
+# ---- the client --------------------------------------------------------------------------------
 
 # begin NAME COMMAND...: in the background; ended NAME waits for it and is as a try
 begin() {

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154 # A && B || C is meant; variables are shared with those who source it
 #
-# How a script of scenarios is played, for tests to source: first what a machine must have for it; then, in namespaces and a
-# temporary file system of its own, every scenario in its own directory, many at a time; then what they said, and the logs of
-# those that failed. A scenario is a function; its name with blanks for underscores stands before all that it checks.
+# How a script of scenarios is played, for tests to source: first what a machine must have for it;
+# then, in namespaces and a temporary file system of its own, every scenario in its own directory,
+# many at a time; then what they said, and the logs of those that failed. A scenario is a function;
+# its name with blanks for underscores stands before all that it checks.
 #
-# Before: $here (this directory) and $scenarios. CK_CRIKEEPD in the environment: this crikeepd in place of the one that was built.
+# Before: $here (this directory) and $scenarios. CK_CRIKEEPD in the environment: this crikeepd in
+# place of the one that was built.
 
 src=${CK_TEST_SRCDIR:-$(cd "$here/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
@@ -40,7 +42,8 @@ need() {
 	esac
 }
 
-# enter SCRIPT'S ARGUMENTS: returns inside only. Its variable $wanted: the scenarios that are played.
+# enter SCRIPT'S ARGUMENTS: returns inside only. Its variable $wanted: the scenarios that are
+# played.
 enter() {
 	local p busybox dir status=0
 	if [ "${1:-}" = inside ]; then

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154 # A && B || C is meant; shares variables with those who source it
 #
-# The stage of a scenario, for tests to source: crictl -> crikeepd [-> relay] -> containerd -> runc, all of its own, in the
-# directory $d. What the runtime did is read from runc and its log of calls, never from crikeepd.
+# The stage of a scenario, for tests to source: crictl -> crikeepd [-> relay] -> containerd -> runc,
+# all of its own, in the directory $d. What the runtime did is read from runc and its log of calls,
+# never from crikeepd.
 #
 # Before: play.sh; $d.
 
@@ -11,8 +12,10 @@ relayed=''           # what crikeepd talks to: "" containerd itself, or "relay"
 ttl=20s              # of what is kept
 more=()              # crikeepd's further options
 
-cri() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/cri.sock" "$@"; }             # as the kubelet sees it
-all() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/all.sock" "$@"; }             # the unfiltered socket
+# as the kubelet sees it
+cri() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/cri.sock" "$@"; }
+# the unfiltered socket
+all() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/all.sock" "$@"; }
 past() { "$tools/crictl" -c "$d/crictl.yaml" -r "unix://$d/$socket" "$@"; }     # past crikeepd
 relay() { "$tools/relay" tell "$d/relay.control" "$@"; }
 
@@ -29,7 +32,8 @@ until_() {
 	done
 }
 
-# crictl names a container's or a pod's request by files. Both have a fixed uid, so that a repeat is the same request.
+# crictl names a container's or a pod's request by files. Both have a fixed uid, so that a repeat is
+# the same request.
 pod() { # pod NAME [ATTEMPT]: the path of its request
 	cat >"$d/$1-${2:-0}.pod" <<-END
 		{"metadata":{"name":"$1","namespace":"default","uid":"uid-of-$1","attempt":${2:-0}},"log_directory":"$d/log/$1",
@@ -95,7 +99,8 @@ one_container() { is "$(cri ps -aq --no-trunc)" "$1" && is "$(past ps -aq --no-t
 runc_list() { runc --root "$d/runc/root/k8s.io" list 2>/dev/null | awk 'NR > 1 { print $1, $3 }'; }
 runs() { runc_list | grep -qx "$1 running"; }
 gone() { ! runc_list | grep -q "^$1 "; }
-begun() { sed -n "s/^[0-9.]* create $1 $2 \([^ ]*\) begin$/\1/p" "$d/runc/calls.log"; } # begun POD KIND: the ids
+# begun POD KIND: the ids
+begun() { sed -n "s/^[0-9.]* create $1 $2 \([^ ]*\) begin$/\1/p" "$d/runc/calls.log"; }
 creations() { begun "$1" "$2" | wc -l; }
 slow() { printf '%s\n' "$@" >"$d/runc/delays"; } # slow "POD VERB SECONDS"...
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What plugins want, merged by containerd's own code and by ours: the same answers to both, thousands at random, and what comes
-# out compared. Needs neither root nor containerd, but a current Go.
+# What plugins want, merged by containerd's own code and by ours: the same answers to both,
+# thousands at random, and what comes out compared. Needs neither root nor containerd, but a current
+# Go.
 #
 # usage: test-adjust.sh [same_answers_are_merged_the_same]
 #

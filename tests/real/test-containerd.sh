@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeepd between an unmodified crictl and a real containerd with a real runc, as root: results that come too late, attempts that
-# replace them, and what is left after kill -9 of either daemon. Every scenario has a containerd, a runc and a crikeepd of its own
-# in its own directory, so many run at a time. Nothing outlives the script but its verdict.
+# crikeepd between an unmodified crictl and a real containerd with a real runc, as root: results
+# that come too late, attempts that replace them, and what is left after kill -9 of either daemon.
+# Every scenario has a containerd, a runc and a crikeepd of its own in its own directory, so many
+# run at a time. Nothing outlives the script but its verdict.
 #
 # usage: test-containerd.sh [SCENARIO]
 #
@@ -43,7 +44,7 @@ late() { # a sandbox whose client has gone, until it runs: $id
 	slow ''
 }
 
-# ---- what is not slow ----------------------------------------------------------------------------------------------------------
+# ---- what is not slow --------------------------------------------------------------------------
 
 # the same words through crikeepd and past it, but for crictl's own time and process
 same() { diff <(cri "$@" 2>&1 | stampless) <(past "$@" 2>&1 | stampless); }
@@ -82,7 +83,7 @@ plain_use() {
 	check 'nothing is left' nothing_left
 }
 
-# ---- sandboxes -------------------------------------------------------------------------------------------------------------
+# ---- sandboxes ---------------------------------------------------------------------------------
 
 late_sandbox() {
 	stage || return
@@ -154,7 +155,8 @@ next_attempt_early() {
 	check 'the request runs into its deadline' timed_out
 	slow ''
 	first=$(begun web sandbox)
-	# a creation whose end nobody knows may still come to hold the pod's ports: attempt 1 waits for it, within bounds
+	# a creation whose end nobody knows may still come to hold the pod's ports: attempt 1 waits
+	# for it, within bounds
 	check 'attempt 1 gets a sandbox, repeating its request' until_ 40 granted
 	check 'another one' test "$out" != "$first"
 	check 'attempt 0 is gone within seconds' until_ 8 gone "$first"
@@ -221,7 +223,7 @@ full_disk() {
 fill_up() { ! dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null && [ -s "$1/filler" ]; }
 entered() { "$crikeep" --state-dir="$d/kept" list --all --no-trunc | grep -q "$1"; }
 
-# ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is ------------------------
+# ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is 
 
 # a sandbox and a container whose client has gone: $sandbox, $id
 late_answer() {
@@ -334,7 +336,7 @@ frozen_and_removed() {
 	check 'nothing is left' until_ 10 nothing_left
 }
 
-# ---- kill -9 of crikeepd -----------------------------------------------------------------------------------------------------
+# ---- kill -9 of crikeepd -----------------------------------------------------------------------
 
 killed_while_kept() {
 	stage || return
@@ -421,8 +423,8 @@ killed_while_evicting() {
 	check 'which is seen, and alone' only_pod "$out"
 }
 
-# What was kept before a reboot is no sandbox any more, but may have left something on disk: it goes, and is never handed
-# back. The boot id of the restarted crikeepd is another file's.
+# What was kept before a reboot is no sandbox any more, but may have left something on disk: it
+# goes, and is never handed back. The boot id of the restarted crikeepd is another file's.
 another_boot() {
 	stage || return
 	late
@@ -473,7 +475,7 @@ not_taken() {
 	[ $status -ne 0 ] && is "$(creations db sandbox)" 0
 }
 
-# ---- kill -9 of containerd ---------------------------------------------------------------------------------------------------
+# ---- kill -9 of containerd ---------------------------------------------------------------------
 
 runtime_again() { "$lab/containerd.sh" start "$d" && until_ 10 answers; }
 

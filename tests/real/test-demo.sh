@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The demonstration of `contrib/quickstart run --containerd`: its verdict, that it can be wrong, and that it leaves nothing.
+# The demonstration of `contrib/quickstart run --containerd`: its verdict, that it can be wrong, and
+# that it leaves nothing.
 #
 # shellcheck disable=SC1091,SC2154,SC2317 # functions are called by check, variables are prelude.sh's
 set -u

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# crikeepd between `crikeep drive` and a real containerd, as root and without Go: one request, repeated until its id comes back,
-# whatever is killed meanwhile; in both versions of CRI. What happened is read from runc.
+# crikeepd between `crikeep drive` and a real containerd, as root and without Go: one request,
+# repeated until its id comes back, whatever is killed meanwhile; in both versions of CRI. What
+# happened is read from runc.
 #
 # usage: test-drive.sh [SCENARIO]
 #

@@ -24,7 +24,7 @@ scenarios="R3 R5 R7 R8 R9 R12 R14 R18 R19 R20 R22 R26 R27 R31 R34 R35 R36 R37 R3
 [ "${1:-}" = inside ] || [ "$(id -u)" -ne 0 ] || need crictl nri nri-v030 relay
 enter "$@"
 
-# ---- the stage: crictl -> crikeepd -> relay -> containerd -> runc --------------------------------
+# ---- the stage: crictl -> crikeepd -> relay -> containerd -> runc ------------------------------
 
 network=(--host-network)
 exit='' options=()

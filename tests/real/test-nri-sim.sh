@@ -27,7 +27,7 @@ wanted=$scenarios
 stage_dir=$(mktemp -d "${TMPDIR:-/tmp}/n.XXXXXX") || exit 99
 trap 'rm -rf "$stage_dir"' EXIT
 
-# ---- the stage: crictl -> crikeepd -> the simulated runtime -------------------------------------
+# ---- the stage: crictl -> crikeepd -> the simulated runtime ------------------------------------
 
 socket=kept/sim.sock
 nri=yes

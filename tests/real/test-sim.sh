@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# An unmodified crictl and the simulated runtime: first without crikeepd, each of crictl's commands; then through it, with exact
-# times, because the runtime's own log says when it made what. Needs neither root nor containerd.
+# An unmodified crictl and the simulated runtime: first without crikeepd, each of crictl's commands;
+# then through it, with exact times, because the runtime's own log says when it made what. Needs
+# neither root nor containerd.
 #
 # shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
 set -u
@@ -19,7 +20,7 @@ wanted=$scenarios
 stage_dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$stage_dir"' EXIT
 
-# ---- the stage: crictl -> crikeepd -> the simulated runtime ------------------------------------------------------------------
+# ---- the stage: crictl -> crikeepd -> the simulated runtime ------------------------------------
 
 socket=sim.sock
 
@@ -43,7 +44,8 @@ unstage() {
 }
 
 # from the runtime's log: seconds since its start, what, kind, id, name
-moment() { awk -v what="$1" -v id="$2" '$2 == what && $4 == id { printf "%d\n", $1 * 1000; exit }' "$d/sim.log"; } # in ms
+# in ms
+moment() { awk -v what="$1" -v id="$2" '$2 == what && $4 == id { printf "%d\n", $1 * 1000; exit }' "$d/sim.log"; }
 ids() { awk -v what="$1" -v kind="$2" '$2 == what && $3 == kind { print $4 }' "$d/sim.log"; }
 happened() { [ -n "$(moment "$1" "$2")" ]; }
 took_exactly() { # took_exactly MS ID: to be made
@@ -57,7 +59,7 @@ says() { # says WORD COMMAND...
 	[ $status -eq 0 ] && [[ $out == *"$word"* ]] || { echo "exit status $status: $out $err"; return 1; }
 }
 
-# ---- without crikeepd ----------------------------------------------------------------------------------------------------
+# ---- without crikeepd --------------------------------------------------------------------------
 
 straight() {
 	local pod container
@@ -102,7 +104,7 @@ straight() {
 	check 'no image is left' is "$(past images -q)" ''
 }
 
-# ---- through crikeepd: sandboxes -----------------------------------------------------------------------------------------
+# ---- through crikeepd: sandboxes ---------------------------------------------------------------
 
 late_sandbox() {
 	stage create=6s || return
@@ -110,7 +112,8 @@ late_sandbox() {
 	check 'the request runs into its deadline' timed_out
 	id=$(ids begin sandbox)
 	unseen_pod 'at the time-out' "$id"
-	cri stopp "$id" >"$d/stopp" 2>&1 # nobody was told of this id: the runtime has the word on it, and knows none such
+	# nobody was told of this id: the runtime has the word on it, and knows none such
+	cri stopp "$id" >"$d/stopp" 2>&1
 	check 'the runtime makes it all the same' until_ 10 happened create "$id"
 	check 'undisturbed' took_exactly 6000 "$id"
 	check 'the unfiltered socket shows it' says "$id" all pods -q --no-trunc
@@ -162,7 +165,7 @@ unwanted_sandbox() {
 	check 'nothing is left' is "$(past pods -q)" ''
 }
 
-# ---- through crikeepd: containers ----------------------------------------------------------------------------------------
+# ---- through crikeepd: containers --------------------------------------------------------------
 
 late_container() {
 	local pod
@@ -214,7 +217,7 @@ next_container_attempt() {
 	check 'attempt 1 is seen, and alone' one_container "$out"
 }
 
-# ---- through crikeepd: deaths --------------------------------------------------------------------------------------------
+# ---- through crikeepd: deaths ------------------------------------------------------------------
 
 killed_and_finished_later() {
 	stage create=9s,cancel=finish || return

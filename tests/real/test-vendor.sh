@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A vendor's runtime in Go, with nothing of us but contrib/go and the installed library: every rule x (in time, late, killed), one
-# line each, under the race detector (vendor/); most of it again through Do. Then the same runtime without one or the other call
-# that a vendor owes: lines that must be red are.
+# A vendor's runtime in Go, with nothing of us but contrib/go and the installed library: every rule
+# x (in time, late, killed), one line each, under the race detector (vendor/); most of it again
+# through Do. Then the same runtime without one or the other call that a vendor owes: lines that
+# must be red are.
 #
 # usage: test-vendor.sh [TEXT]: only lines that contain it, with what helps to see why they fail
 #

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay; DIR/crictl, the unmodified
-# crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins that write down what they are told; by name only:
-# DIR/nri-bench, for tests/bench/bench-nri. Go comes from PATH or from where Debian puts it. Exit status 3: it cannot be done
-# here, and the last line says why (no Go, an old one, modules that cannot be had).
+# tools.sh DIR [NAME...] - builds what the tests in this directory are driven with, once: DIR/relay;
+# DIR/crictl, the unmodified crictl that crictl/go.mod pins; DIR/nri and DIR/nri-v030, NRI plugins
+# that write down what they are told; by name only: DIR/nri-bench, for tests/bench/bench-nri. Go
+# comes from PATH or from where Debian puts it. Exit status 3: it cannot be done here, and the last
+# line says why (no Go, an old one, modules that cannot be had).
 set -u
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [NAME...]" >&2; exit 2; }
@@ -28,7 +29,8 @@ build() {
 		echo "$1 needs Go $needs, this is $version"
 		return 3
 	fi
-	# fetched by itself, so that a machine without modules is told from one where the build is broken
+	# fetched by itself, so that a machine without modules is told from one where the build is
+	# broken
 	if ! (cd "$here/$1" && go list -deps "$2") 2>"$log" >"$out/deps"; then
 		echo "Go cannot fetch the modules of $1: $(tail -n 1 "$log" | cut -c 1-200)"
 		return 3
