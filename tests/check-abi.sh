@@ -21,7 +21,8 @@ status=0
 # dump DIRECTORY LIBRARY: DIRECTORY/abi.xml, what the headers in DIRECTORY show of it; no line
 # numbers, no paths
 dump() {
-	abidw --exported-interfaces-only --headers-dir "$1" --drop-private-types --drop-undefined-syms --no-show-locs \
+	abidw --exported-interfaces-only --headers-dir "$1" --drop-private-types \
+		--drop-undefined-syms --no-show-locs \
 		--no-corpus-path --no-comp-dir-path --no-elf-needed --type-id-style hash "$2" |
 		sed "s/^\\( *<abi-instr.*\\) path='[^']*'/\\1 path='libcrikeep'/" >"$1/abi.xml"
 }
@@ -29,22 +30,31 @@ dump() {
 # values DIRECTORY: DIRECTORY/values, the headers' constants: also those that no function's type
 # names, as error codes
 values() {
-	sed '/^#include/d' "$1/crikeep.h" "$1/crikeep-nri.h" | "${cc[@]}" -E -P -x c - | tr '\n' ' ' |
-		grep -o 'enum [a-z_]* {[^}]*}' | sed 's/^[^{]*{//; s/}//; s/=[^,]*//g' | tr ', ' '\n' | grep '^CK_' >"$1/names"
-	sed -n 's/^#define \(CK_[A-Z_]*\) [0-9].*/\1/p' "$1/crikeep.h" "$1/crikeep-nri.h" >>"$1/names"
+	sed '/^#include/d' "$1/crikeep.h" "$1/crikeep-nri.h" | "${cc[@]}" -E -P -x c - |
+		tr '\n' ' ' |
+		grep -o 'enum [a-z_]* {[^}]*}' | sed 's/^[^{]*{//; s/}//; s/=[^,]*//g' |
+		tr ', ' '\n' | grep '^CK_' >"$1/names"
+	sed -n 's/^#define \(CK_[A-Z_]*\) [0-9].*/\1/p' "$1/crikeep.h" "$1/crikeep-nri.h" \
+		>>"$1/names"
 	{
 		printf '#include <stdio.h>\n#include "crikeep-nri.h"\nint main(void)\n{\n'
 		sed 's/.*/printf("& %lld\\n", (long long)&);/' "$1/names"
 		printf 'return 0;\n}\n'
 	} >"$1/values.c"
-	"${cc[@]}" -w -I"$1" -o "$1/print-values" "$1/values.c" && "$1/print-values" | LC_ALL=C sort >"$1/values"
+	"${cc[@]}" -w -I"$1" -o "$1/print-values" "$1/values.c" &&
+		"$1/print-values" | LC_ALL=C sort >"$1/values"
 }
 
 # members XML: "struct member offset in bits", and "struct size"; of those that begin with their
 # size "sized struct"
 members() {
 	awk -F "'" '
-		/<class-decl name=/ { struct = /is-declaration-only/ ? "" : $2; n = 0; if (struct) print struct, $4 }
+		/<class-decl name=/ {
+			struct = /is-declaration-only/ ? "" : $2
+			n = 0
+			if (struct)
+				print struct, $4
+		}
 		/<\/class-decl>/ { struct = "" }
 		struct && /<data-member/ {
 			for (i = 1; i < NF; i++)
@@ -64,7 +74,9 @@ cut_to() {
 	awk -F "'" '
 		/<class-decl name=/ { struct = /is-declaration-only/ ? "" : $2 }
 		NR == FNR && struct && /<class-decl name=/ { size[struct] = $4 }
-		NR == FNR && struct && /<var-decl name=/ && n[struct]++ == 0 { sized[struct] = $2 == "size" }
+		NR == FNR && struct && /<var-decl name=/ && n[struct]++ == 0 {
+			sized[struct] = $2 == "size"
+		}
 		NR == FNR { next }
 		struct && sized[struct] && /<class-decl name=/ {
 			sub(/size-in-bits=.[0-9]*./, "size-in-bits=\047" size[struct] "\047")
@@ -89,7 +101,8 @@ compare() {
 			for (i in line) {
 				split(line[i], part, " ")
 				if (part[1] == "sized" || size[part[1]] == part[2] ||
-					(sized[part[1]] && part[1] !~ /\./ && size[part[1]] + 0 > part[2] + 0))
+					(sized[part[1]] && part[1] !~ /\./ &&
+					size[part[1]] + 0 > part[2] + 0))
 					continue
 				print "was:", line[i] ", is:", size[part[1]]
 			}
@@ -120,11 +133,14 @@ headers() {
 stub() { # stub DIRECTORY
 	{
 		echo '#include "crikeep-nri.h"'
-		sed '/^#include/d' "$1/crikeep.h" "$1/crikeep-nri.h" | "${cc[@]}" -E -P -x c - | tr '\n' ' ' |
+		sed '/^#include/d' "$1/crikeep.h" "$1/crikeep-nri.h" | "${cc[@]}" -E -P -x c - |
+			tr '\n' ' ' |
 			sed -e ':a' -e 's/{[^{}]*}//' -e 'ta' | tr ';' '\n' |
-			sed -n '/typedef/d; s/^ *\(.*[ *]ck_[a-z0-9_]* *(.*)\) *$/\1 { __builtin_trap(); }/p'
+			sed -n '/typedef/d; s/^ *\(.*[ *]ck_[a-z0-9_]* *(.*)\) *$/\1/p' |
+			sed 's/$/ { __builtin_trap(); }/'
 	} >"$1/stub.c"
-	"${cc[@]}" -g -O0 -fPIC -shared -w -Wl,-soname,libcrikeep.so.0 -o "$1/stub.so" "$1/stub.c" &&
+	"${cc[@]}" -g -O0 -fPIC -shared -w -Wl,-soname,libcrikeep.so.0 -o "$1/stub.so" \
+		"$1/stub.c" &&
 		dump "$1" "$1/stub.so" && values "$1"
 }
 
@@ -151,7 +167,8 @@ edited() {
 }
 
 see() {
-	local end='s/^	void \*clock_userdata;/&\n	int more;/' narrow='s/	uint64_t ttl;/	uint32_t ttl;/'
+	local end='s/^	void \*clock_userdata;/&\n	int more;/' \
+		narrow='s/	uint64_t ttl;/	uint32_t ttl;/'
 	headers "$tmp/as-is"
 	stub "$tmp/as-is" || { echo 'not ok - a library without a body is compiled'; exit 1; }
 	cp "$tmp/as-is/abi.xml" "$tmp/stub.xml"
@@ -163,11 +180,15 @@ see() {
 		's/\(void (\*destroy)(struct ck_job \*job\), enum ck_kind kind/\1/'
 	edited 1 "a member's other type is seen" crikeep.h "$narrow"
 	edited 1 'also where the struct has grown' crikeep.h "$end; $narrow"
-	edited 1 'a member in the middle is seen' crikeep.h 's/^	uint64_t ttl;/	uint64_t odd;\n&/'
-	edited 1 'a member of another name is seen' crikeep.h 's/	uint64_t ttl;/	uint64_t tttl;/'
+	edited 1 'a member in the middle is seen' crikeep.h \
+		's/^	uint64_t ttl;/	uint64_t odd;\n&/'
+	edited 1 'a member of another name is seen' crikeep.h \
+		's/	uint64_t ttl;/	uint64_t tttl;/'
 	edited 1 'a member that is gone is seen' crikeep.h 's/^	void \*clock_userdata;//'
-	edited 1 'a struct that grows and has no size is seen' crikeep.h 's/^	char text\[CK_ERROR_TEXT\];/&\n	int more;/'
-	edited 1 "an enumerator's other value is seen" crikeep.h 's/CK_CONDITION_DEAD = 3/CK_CONDITION_DEAD = 5/'
+	edited 1 'a struct that grows and has no size is seen' crikeep.h \
+		's/^	char text\[CK_ERROR_TEXT\];/&\n	int more;/'
+	edited 1 "an enumerator's other value is seen" crikeep.h \
+		's/CK_CONDITION_DEAD = 3/CK_CONDITION_DEAD = 5/'
 	edited 1 "an error code's other value is seen" crikeep.h 's/X(FULL, 6,/X(FULL, 66,/'
 	edited 0 'a struct may grow at its end' crikeep.h "$end"
 	edited 0 'a function may come' crikeep.h 's/^int ck_reconciled/int ck_more(void);\n&/'
@@ -176,8 +197,9 @@ see() {
 
 # ---- the library -------------------------------------------------------------------------------
 
+last='the ABI is that of the last release'
 if ! command -v abidw >/dev/null || ! command -v abidiff >/dev/null; then
-	echo 'skip - the ABI is that of the last release: no abidw and abidiff (Debian: abigail-tools)'
+	echo "skip - $last: no abidw and abidiff (Debian: abigail-tools)"
 	exit 0
 fi
 headers "$tmp/now"
@@ -186,11 +208,12 @@ if ! dump "$tmp/now" "$build/.libs/libcrikeep.so" || ! values "$tmp/now"; then
 	exit 1
 fi
 if ! grep -q "<class-decl name='ck_options' size-in-bits" "$tmp/now/abi.xml"; then
-	echo 'skip - the ABI is that of the last release: the library was built without debug information'
+	echo "skip - $last: the library was built without debug information"
 	exit 0
 fi
 if [ "${1:-}" = --record ]; then
-	mkdir -p "${baseline%/*}" && cp "$tmp/now/abi.xml" "$baseline.xml" && cp "$tmp/now/values" "$baseline.values"
+	mkdir -p "${baseline%/*}" && cp "$tmp/now/abi.xml" "$baseline.xml" &&
+		cp "$tmp/now/values" "$baseline.values"
 	exit
 fi
 see
@@ -198,11 +221,11 @@ architecture() {
 	sed -n "s/.*<abi-corpus.* architecture='\\([^']*\\)'.*/\\1/p" "$1"
 }
 if [ "$(architecture "$baseline.xml")" != "$(architecture "$tmp/now/abi.xml")" ]; then
-	echo "skip - the ABI is that of the last release: the baseline is of $(architecture "$baseline.xml")"
+	echo "skip - $last: the baseline is of $(architecture "$baseline.xml")"
 elif compare "$baseline" "$tmp/now"; then
-	echo 'ok - the ABI is that of the last release'
+	echo "ok - $last"
 else
-	echo 'not ok - the ABI is that of the last release'
+	echo "not ok - $last"
 	status=1
 fi
 exit $status

@@ -35,7 +35,8 @@ undated() {
 	/^$/ { dated = 0 }
 	{
 		is_function = /^[a-z][a-z0-9_ ]*[ *]ck_[a-z0-9_]+\(/ && !/^typedef /
-		if ((is_function || /^(enum|struct|typedef) / || /^#define CK_[A-Z_]+(\(X\)| )/) && !dated)
+		declares = is_function || /^(enum|struct|typedef) /
+		if ((declares || /^#define CK_[A-Z_]+(\(X\)| )/) && !dated)
 			print FILENAME ":" FNR ": " $0
 		if (is_function)
 			dated = 0

@@ -7,7 +7,8 @@
 set -u
 cd "${CK_TEST_SRCDIR:-.}" || exit 1
 
-result=$(find src cache hooks -type f \( -name '*.[ch]' -o -name '*.proto' \) ! -name '*.pb-c.*' | sort |
+result=$(find src cache hooks -type f \( -name '*.[ch]' -o -name '*.proto' \) ! -name '*.pb-c.*' |
+		sort |
 awk '
 # folder - the row a file belongs to
 function folder(path) {
@@ -26,7 +27,8 @@ FILENAME == "CONTRIBUTING.md" {
 	n = split(cell[3], named, " ")
 	for (i = 1; i <= n; i++)
 		if (!(named[i] in includes)) {
-			print "CONTRIBUTING.md: " cell[2] " includes from " named[i] ", which is no row above it"
+			print "CONTRIBUTING.md: " cell[2] " includes from " named[i] \
+				", which is no row above it"
 			upward++
 		}
 	includes[cell[2]] = " " cell[3] " "

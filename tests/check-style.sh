@@ -7,7 +7,8 @@ set -u
 cd "${CK_TEST_SRCDIR:-$(dirname "$0")/..}" || exit 1
 status=0
 
-mapfile -t c < <(find src cache hooks tests contrib -name '*.[ch]' ! -name '*.pb-c.*' 2>/dev/null | sort)
+mapfile -t c < <(find src cache hooks tests contrib -name '*.[ch]' ! -name '*.pb-c.*' 2>/dev/null |
+		sort)
 mapfile -t scripts < <({
 	find tests contrib .ci -name "*.sh"
 	ls autogen.sh tests/run contrib/quickstart .ci/run
@@ -52,7 +53,8 @@ for f in "${all[@]}"; do
 	head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || echo "$f"
 done | report 'every source names its licence'
 
-grep -nHE '\b(TO[D]O|FIX[M]E)\b' "${all[@]}" | grep -vE '(TO[D]O|FIX[M]E)\([a-z]' | report 'nothing is left to nobody'
+grep -nHE '\b(TO[D]O|FIX[M]E)\b' "${all[@]}" | grep -vE '(TO[D]O|FIX[M]E)\([a-z]' |
+	report 'nothing is left to nobody'
 
 if command -v shellcheck >/dev/null; then
 	shellcheck -f gcc "${scripts[@]}" 2>&1 | report shellcheck

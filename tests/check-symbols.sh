@@ -21,7 +21,8 @@ sed -n 's/^[[:space:]]*\(ck_[a-z0-9_]*\);.*/\1/p' "$src/src/libcrikeep.sym" | so
 nm -D --defined-only "$build/.libs/libcrikeep.so" |
 	awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$tmp/exported"
 # The nodes have lines of their own there.
-sed -n 's/^ \(ck_[a-z0-9_]*\)@.*/\1/p' "$src/contrib/debian/libcrikeep0.symbols" | sort >"$tmp/debian"
+sed -n 's/^ \(ck_[a-z0-9_]*\)@.*/\1/p' "$src/contrib/debian/libcrikeep0.symbols" |
+	sort >"$tmp/debian"
 
 status=0
 same() { # same NAME A B

@@ -29,4 +29,5 @@ for trs in "$@"; do
 done
 
 echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ] && { [ "${CI:-}" != true ] || [ "$skipped" -eq 0 ]; }
+[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ] && { [ "${CI:-}" != true ] ||
+	[ "$skipped" -eq 0 ]; }

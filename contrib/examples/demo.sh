@@ -28,25 +28,32 @@ else
 fi
 
 seconds() { printf '%d.%d' $(($1 / 1000)) $(($1 % 1000 / 100)); }
+deadline=$(seconds $deadline_ms) create=$(seconds $create_ms)
 cat <<END
-The kubelet waits $(seconds $deadline_ms) s for each request, the runtime needs $(seconds $create_ms) s for each
+The kubelet waits $deadline s for each request, the runtime needs $create s for each
 creation, and is killed with kill -9 three times: while results are kept, while
 one is replaced by another, and in the middle of a creation.
 Runtime: $example.
 
 END
 
-"$programs/drive" --data "$data" --dir "$dir/runtime" --log "$dir/kubelet.tsv" --deadline-ms $deadline_ms \
+"$programs/drive" --data "$data" --dir "$dir/runtime" --log "$dir/kubelet.tsv" \
+	--deadline-ms $deadline_ms \
 	--kill 002-:850 --kill 019-:150 --kill 025-:300 -- \
-	"$programs/$example" --create-ms $create_ms --shim 2>"$dir/runtime.log" || { cat "$dir/runtime.log" >&2; exit 1; }
+	"$programs/$example" --create-ms $create_ms --shim 2>"$dir/runtime.log" ||
+	{ cat "$dir/runtime.log" >&2; exit 1; }
 
 # what happened: both logs by time, in plain words
 LC_ALL=C sort -n -s -k 1,1 \
-	<(awk -F '\t' -v OFS='\t' '{ print $1, "kubelet", $2, $3, $4, $5, $6 }' "$dir/kubelet.tsv") \
+	<(awk -F '\t' -v OFS='\t' '{ print $1, "kubelet", $2, $3, $4, $5, $6 }' \
+	"$dir/kubelet.tsv") \
 	<(awk -F '\t' -v OFS='\t' '{ print $1, "runtime", $2, $3, $4 }' "$dir/runtime/creations") |
 LC_ALL=C awk -F '\t' '
 function line(who, what) { printf "%7.2f  %-7s  %s\n", ($1 - start) / 1000, who, what }
-function answer(text) { line($2, sprintf("%-34s  try %d: %s", substr($3, 1, 3) " " request(), try[request()], text)) }
+function answer(text) {
+	text = "try " try[request()] ": " text
+	line($2, sprintf("%-34s  %s", substr($3, 1, 3) " " request(), text))
+}
 function request() { return $4 " " $5 }
 BEGIN { print "      s  who      what" }
 !start { start = $1 }
@@ -101,7 +108,11 @@ END {
 	for (i = 1; i <= n; i++) {
 		g = groups[i]
 		name = substr(g, 1, 3) " " key_of[g]
-		then = g in handed ? "handed back on try " took[g] : g in replaced ? "replaced, and destroyed" : "not handed back"
+		then = "not handed back"
+		if (g in handed)
+			then = "handed back on try " took[g]
+		else if (g in replaced)
+			then = "replaced, and destroyed"
 		printf "%-35s  %4dx  %6s  %s\n", name, begun[g], id[g], then
 		if (begun[g] != 1 || made[g] != 1)
 			wrong(name ": begun " begun[g] + 0 " times, made " made[g] + 0 " times")
@@ -128,6 +139,7 @@ END {
 	for (i = 1; i <= n_bad; i++)
 		print "WRONG: " bad[i]
 	if (!n_bad)
-		print "Each of " n " distinct requests was made exactly once. Nothing is lost or left."
+		print "Each of " n " distinct requests was made exactly once." \
+			" Nothing is lost or left."
 	exit n_bad > 0
 }' "$data/index.tsv" "$dir/runtime/creations" "$dir/kubelet.tsv"

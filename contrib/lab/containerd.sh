@@ -33,7 +33,8 @@ prepare() {
 		version = 2
 		root = "$dir/root"
 		state = "$dir/state"
-		disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+		disabled_plugins = ["io.containerd.snapshotter.v1.aufs",
+		  "io.containerd.snapshotter.v1.btrfs",
 		  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
 		  "io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing",
 		  "io.containerd.internal.v1.opt"]
@@ -101,7 +102,8 @@ stop() {
 		runc --root "$dir/runc/root/k8s.io" delete -f "$id" >/dev/null 2>&1 || true
 	done
 	for id in "$dir"/runc/pods/*; do
-		for group in /sys/fs/cgroup/k8s.io/"${id##*/}" /sys/fs/cgroup/*/k8s.io/"${id##*/}"; do
+		for group in /sys/fs/cgroup/k8s.io/"${id##*/}" \
+			/sys/fs/cgroup/*/k8s.io/"${id##*/}"; do
 			rmdir "$group" 2>/dev/null || true
 		done
 	done

@@ -14,7 +14,8 @@ trap 'rm -rf "$work"' EXIT
 
 digest() { sha256sum "$1" | cut -d ' ' -f 1; }
 packed() { # packed DIRECTORY OUT: the same bytes each time
-	tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 --format=ustar -cf "$2" .
+	tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 --format=ustar \
+		-cf "$2" .
 }
 
 mkdir -p "$work/root"/{bin,dev,etc,proc,sys,tmp} "$work/image"
@@ -25,14 +26,16 @@ done
 echo 'root:x:0:0:root:/:/bin/sh' >"$work/root/etc/passwd"
 packed "$work/root" "$work/image/layer.tar"
 
-# process 1 of a container hears no signal it did not ask for, so it is stopped by the one it cannot
-# miss
+# Process 1 of a container gets only the signals that it handles, except SIGKILL.
 cat >"$work/config" <<-END
-	{"architecture":"$(dpkg --print-architecture)","os":"linux","created":"1970-01-01T00:00:00Z",
-	"config":{"Env":["PATH=/bin"],"Entrypoint":["/bin/tail","-f","/dev/null"],"WorkingDir":"/","StopSignal":"SIGKILL"},
+	{"architecture":"$(dpkg --print-architecture)","os":"linux",
+	"created":"1970-01-01T00:00:00Z",
+	"config":{"Env":["PATH=/bin"],"Entrypoint":["/bin/tail","-f","/dev/null"],
+	"WorkingDir":"/","StopSignal":"SIGKILL"},
 	"rootfs":{"type":"layers","diff_ids":["sha256:$(digest "$work/image/layer.tar")"]}}
 END
 config=$(digest "$work/config").json
 mv "$work/config" "$work/image/$config"
-echo "[{\"Config\":\"$config\",\"RepoTags\":[\"$reference\"],\"Layers\":[\"layer.tar\"]}]" >"$work/image/manifest.json"
+echo "[{\"Config\":\"$config\",\"RepoTags\":[\"$reference\"],\"Layers\":[\"layer.tar\"]}]" \
+	>"$work/image/manifest.json"
 packed "$work/image" "$out"

@@ -21,4 +21,5 @@ case $status in
 esac
 mkdir -p "$build/tests/bench" && work=$(mktemp -d "$build/tests/bench/store.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
-(cd "$src/contrib/go" && go build -o "$work/benchstore" ./internal/benchstore) && "$work/benchstore" "$work"
+(cd "$src/contrib/go" && go build -o "$work/benchstore" ./internal/benchstore) &&
+	"$work/benchstore" "$work"

@@ -47,7 +47,8 @@ verdict() {
 		status=1
 	fi
 }
-verdict "${pids[0]}" embed-blocking 0 'embed-blocking: each distinct request is made once and handed back'
+verdict "${pids[0]}" embed-blocking 0 \
+	'embed-blocking: each distinct request is made once and handed back'
 verdict "${pids[1]}" embed-loop 0 'embed-loop: each distinct request is made once and handed back'
 verdict "${pids[2]}" embed-forgetful 1 'a runtime that forgets its cache does not pass'
 exit $status

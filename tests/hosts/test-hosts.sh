@@ -17,7 +17,8 @@ status=0
 compile() {
 	local out=$1
 	shift
-	"$@" "${warn[@]}" -O1 -g -I"$src/src" -I"$src/tests/hosts" -o "$tmp/$out" -L"$build/.libs" -lcrikeep -pthread "${libs[@]}"
+	"$@" "${warn[@]}" -O1 -g -I"$src/src" -I"$src/tests/hosts" -o "$tmp/$out" -L"$build/.libs" \
+		-lcrikeep -pthread "${libs[@]}"
 }
 
 # host NAME PROGRAM EXPECTED [ARGUMENT...] - its last line has to hold EXPECTED
@@ -50,15 +51,18 @@ libs=()
 for cxx in g++ clang++; do
 	if command -v $cxx >/dev/null; then
 		mkdir "$tmp/$cxx.d"
-		try "a host in C++11 ($cxx)" $cxx 'handed back' $cxx -std=c++11 "$src/tests/hosts/cxx.cc"
+		try "a host in C++11 ($cxx)" $cxx 'handed back' $cxx -std=c++11 \
+			"$src/tests/hosts/cxx.cc"
 	else
 		echo "skip - a host in C++11 ($cxx): no $cxx"
 	fi
 done
 
 libs=(-ldl)
-if "${cc[@]}" -std=c11 -D_GNU_SOURCE "${warn[@]}" -I"$src/src" -o "$tmp/dl" "$src/tests/hosts/dl.c" "${libs[@]}"; then
-	host 'a host that loads the library and lets it go' dl 'loaded 20 times' "$build/.libs/libcrikeep.so"
+if "${cc[@]}" -std=c11 -D_GNU_SOURCE "${warn[@]}" -I"$src/src" -o "$tmp/dl" \
+	"$src/tests/hosts/dl.c" "${libs[@]}"; then
+	host 'a host that loads the library and lets it go' dl 'loaded 20 times' \
+		"$build/.libs/libcrikeep.so"
 else
 	echo 'not ok - a host that loads the library and lets it go: it is not compiled'
 	status=1
@@ -73,12 +77,16 @@ else
 	echo 'skip - a host that carries its own SQLite: no libsqlite3.a'
 fi
 libs=(-lsqlite3 -ldl)
-try 'a SQLite that is too old is refused' old 'SQLite 3.36.0 is too old: 3.37 is needed' "${sqlite[@]}" -DOLD
-try 'one without threads is refused' threads 'this SQLite was compiled without threads' "${sqlite[@]}" -DNO_THREADS
+try 'a SQLite that is too old is refused' old 'SQLite 3.36.0 is too old: 3.37 is needed' \
+	"${sqlite[@]}" -DOLD
+try 'one without threads is refused' threads 'this SQLite was compiled without threads' \
+	"${sqlite[@]}" -DNO_THREADS
 try 'one without WAL is refused' wal 'this SQLite was compiled without WAL' "${sqlite[@]}" -DNO_WAL
-try 'one set to one thread is refused' single 'this SQLite was set to one thread (SQLITE_CONFIG_SINGLETHREAD)' \
+try 'one set to one thread is refused' single \
+	'this SQLite was set to one thread (SQLITE_CONFIG_SINGLETHREAD)' \
 	"${sqlite[@]}" -DSINGLE
 try 'a mixture of two is refused' mixed "sqlite3_deserialize() of $tmp/mixed" "${sqlite[@]}" -DMIXED
 try "the host's default VFS is not ours" vfs 'handed back' "${sqlite[@]}" -DVFS
-try 'a program that takes the addresses of functions is no mixture' jumps 'handed back' "${sqlite[@]}" -DJUMPS -no-pie -fno-pic
+try 'a program that takes the addresses of functions is no mixture' jumps 'handed back' \
+	"${sqlite[@]}" -DJUMPS -no-pie -fno-pic
 exit $status

@@ -7,8 +7,9 @@
 # the build directory, and copied for each run; where it comes from is what this machine's own apt
 # uses.
 #
-# shellcheck disable=SC1091,SC2015,SC2016,SC2086,SC2154,SC2209,SC2317 # A && B || C is meant, formats are dpkg's, words
-# are split; variables are prelude.sh's, and check calls functions
+# A && B || C is meant, formats are dpkg's, words are split; variables are prelude.sh's, and check
+# calls functions.
+# shellcheck disable=SC1091,SC2015,SC2016,SC2086,SC2154,SC2209,SC2317
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,8 +28,9 @@ data=$src/tests/data/kubelet-retries
 # ---- the chroot --------------------------------------------------------------------------------
 
 # before a command: nothing of this build's environment is there
-jail=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive)
-jail+=(${http_proxy:+"http_proxy=$http_proxy"} ${https_proxy:+"https_proxy=$https_proxy"} chroot "$chroot")
+jail=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8)
+jail+=(DEBIAN_FRONTEND=noninteractive ${http_proxy:+"http_proxy=$http_proxy"})
+jail+=(${https_proxy:+"https_proxy=$https_proxy"} chroot "$chroot")
 in_chroot() { "${jail[@]}" "$@"; }
 apt() { in_chroot apt-get -qy -o Dpkg::Use-Pty=0 "$@"; }
 
@@ -37,7 +39,8 @@ mirrors() {
 	local codename
 	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-		awk -v c="$codename" '$3 == "main" && $2 ~ "^" c "(-updates|-security)?$" { print $1, $2 }' | sort -u
+		awk -v c="$codename" \
+		'$3 == "main" && $2 ~ "^" c "(-updates|-security)?$" { print $1, $2 }' | sort -u
 }
 
 make_base() {
@@ -48,7 +51,8 @@ make_base() {
 	[[ $mirror != https:* ]] || include+=,ca-certificates
 	[ ! -d "$own/base" ] || return 0
 	rm -rf --one-file-system "$own/base.new"
-	PATH=$PATH:/usr/sbin debootstrap --variant=minbase --include=$include "$codename" "$own/base.new" "$mirror" || return
+	PATH=$PATH:/usr/sbin debootstrap --variant=minbase --include=$include "$codename" \
+		"$own/base.new" "$mirror" || return
 	rm -f "$own/base.new"/var/cache/apt/archives/*.deb
 	mv "$own/base.new" "$own/base"
 }
@@ -59,7 +63,9 @@ furnish() {
 	cp -a "$own/base" "$chroot" || return
 	cp -L /etc/resolv.conf /etc/hosts "$chroot/etc/"
 	mirrors | sed 's/.*/deb & main/' >"$chroot/etc/apt/sources.list"
-	apt-config dump | grep -E '^Acquire::(Check-Date|Check-Valid-Until|https?::)' >"$chroot/etc/apt/apt.conf.d/00machine"
+	apt-config dump |
+		grep -E '^Acquire::(Check-Date|Check-Valid-Until|https?::)' \
+		>"$chroot/etc/apt/apt.conf.d/00machine"
 	! grep -q '^deb https' "$chroot/etc/apt/sources.list" ||
 		cp -L /etc/ssl/certs/ca-certificates.crt "$chroot/etc/ssl/certs/"
 	# nothing is started by being installed
@@ -69,13 +75,15 @@ furnish() {
 	for p in $packages; do
 		cp "$dir/${p}_$version"-*.deb "$chroot/packages/" || return
 	done
-	mount -t proc proc "$chroot/proc" && mount -t tmpfs none "$chroot/run" && mount -t tmpfs none "$chroot/tmp"
+	mount -t proc proc "$chroot/proc" && mount -t tmpfs none "$chroot/run" &&
+		mount -t tmpfs none "$chroot/tmp"
 }
 
 # every file there is, without what apt, dpkg and ldconfig keep for themselves
 everything() {
-	(cd "$chroot" && find . -xdev \( -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/cache -o -path ./var/log \
-		-o -path ./packages -o -path ./tmp -o -path ./proc \) -prune -o -print) | sort
+	(cd "$chroot" && find . -xdev \( -path ./var/lib/apt -o -path ./var/lib/dpkg \
+		-o -path ./var/cache -o -path ./var/log -o -path ./packages -o -path ./tmp \
+		-o -path ./proc \) -prune -o -print) | sort
 }
 
 # ---- what is looked at there -------------------------------------------------------------------
@@ -83,7 +91,8 @@ everything() {
 installed() {
 	local p
 	for p in $packages; do
-		in_chroot dpkg-query -W -f '${Package}: ${db:Status-Status} ${Version}\n' "$p" | tee "$work/status" |
+		in_chroot dpkg-query -W -f '${Package}: ${db:Status-Status} ${Version}\n' "$p" |
+			tee "$work/status" |
 			grep -F ": installed $version-" || { cat "$work/status"; return 1; }
 	done
 }
@@ -91,7 +100,8 @@ nothing_begins() {
 	! find "$chroot/etc/systemd" "$chroot"/etc/rc?.d "$chroot/run" -name '*crikeep*' | grep .
 }
 verified() {
-	in_chroot systemd-analyze verify --man=no crikeepd.service crikeepd.socket >"$work/verify" 2>&1 || cat "$work/verify"
+	in_chroot systemd-analyze verify --man=no crikeepd.service crikeepd.socket >"$work/verify" \
+		2>&1 || cat "$work/verify"
 	[ ! -s "$work/verify" ]
 }
 # each page make install has is there, and where one points to another of ours there is one
@@ -112,13 +122,17 @@ completes() {
 print_config() { in_chroot crikeepd "$@" --print-config | sed 's/ *#.*//'; }
 defaults() { # the configuration that is installed says nothing, and what it proposes is the default
 	in_chroot crikeepd --check-config | grep -F /etc/crikeep/crikeep.yaml || return
-	sed -E 's/^#( *[a-z_]+:)/\1/' "$chroot/etc/crikeep/crikeep.yaml" >"$chroot/tmp/proposed.yaml"
-	grep -c '^runtime: ' "$chroot/tmp/proposed.yaml" && diff <(print_config) <(print_config --config /tmp/proposed.yaml)
+	sed -E 's/^#( *[a-z_]+:)/\1/' "$chroot/etc/crikeep/crikeep.yaml" \
+		>"$chroot/tmp/proposed.yaml"
+	grep -c '^runtime: ' "$chroot/tmp/proposed.yaml" &&
+		diff <(print_config) <(print_config --config /tmp/proposed.yaml)
 }
 simulates() { # a slow node, on which only what is kept helps
 	in_chroot crikeep simulate --create 5s --deadline 2s --pods 20 >"$work/simulated" || return
-	awk '$1 == "crikeep" && $2 == "2.00" && $NF == 0 { kept = 1 } $1 == "none" && $2 > 10 && $NF > 0 { made_again = 1 }
-		END { exit !(kept && made_again) }' "$work/simulated" || { cat "$work/simulated"; false; }
+	awk '$1 == "crikeep" && $2 == "2.00" && $NF == 0 { kept = 1 }
+		$1 == "none" && $2 > 10 && $NF > 0 { made_again = 1 }
+		END { exit !(kept && made_again) }' "$work/simulated" ||
+		{ cat "$work/simulated"; false; }
 }
 # the demonstration of crikeepd(8), on the default directory: asked for twice and more, made once
 serves() {
@@ -129,25 +143,30 @@ serves() {
 		[ ! -S "$chroot/run/crikeep/cri.sock" ] || break
 		sleep 0.1
 	done
-	in_chroot crikeep drive --endpoint unix:///run/crikeep/cri.sock --pod web --deadline 1s --retry 500ms --give-up 60s
+	in_chroot crikeep drive --endpoint unix:///run/crikeep/cri.sock --pod web --deadline 1s \
+		--retry 500ms --give-up 60s
 	status=$?
 	kill "$pid"
 	wait "$pid"
-	[ $status -eq 0 ] && grep -c ' begin sandbox ' "$chroot/tmp/sim.log" | grep -qx 1 || { cat "$work/crikeepd.log"; false; }
+	[ $status -eq 0 ] && grep -c ' begin sandbox ' "$chroot/tmp/sim.log" | grep -qx 1 ||
+		{ cat "$work/crikeepd.log"; false; }
 }
 # the compiler is this machine's; every header and library is the chroot's
 compile() { # compile PROGRAM SOURCE...
 	local program=$1 flags multiarch
 	shift
 	multiarch=$chroot/usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)
-	flags=$(PKG_CONFIG_SYSROOT_DIR=$chroot PKG_CONFIG_LIBDIR=$multiarch/pkgconfig:$chroot/usr/share/pkgconfig \
+	flags=$(PKG_CONFIG_SYSROOT_DIR=$chroot \
+		PKG_CONFIG_LIBDIR=$multiarch/pkgconfig:$chroot/usr/share/pkgconfig \
 		pkg-config --cflags --libs libcrikeep) || return
-	gcc --sysroot="$chroot" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -o "$chroot/tmp/$program" "$@" $flags -pthread
+	gcc --sysroot="$chroot" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
+		-o "$chroot/tmp/$program" "$@" $flags -pthread
 }
 embeds() {
 	cp "$data"/00[24]-RunPodSandbox-web.bin "$chroot/tmp/" &&
 		compile vendor "$here/vendor.c" &&
-		in_chroot /tmp/vendor /tmp/002-RunPodSandbox-web.bin /tmp/004-RunPodSandbox-web.bin &&
+		in_chroot /tmp/vendor \
+		/tmp/002-RunPodSandbox-web.bin /tmp/004-RunPodSandbox-web.bin &&
 		ldd_of vendor | grep -F 'libcrikeep.so.0 => /lib'
 }
 ldd_of() { in_chroot ldd "/tmp/$1"; }
@@ -168,8 +187,10 @@ removed() {
 		! in_chroot sh -c 'command -v crikeep || command -v crikeepd'
 }
 spares_others() { # who has the lock may be a runtime that embeds the library: its files stay
-	[ -d "$chroot/run/crikeep" ] && cp "$chroot/var/lib/dpkg/info/crikeepd.postrm" "$chroot/tmp/postrm" &&
-		flock -w 10 "$chroot/run/crikeep" "${jail[@]}" env DPKG_MAINTSCRIPT_PACKAGE=crikeepd /tmp/postrm purge &&
+	[ -d "$chroot/run/crikeep" ] &&
+		cp "$chroot/var/lib/dpkg/info/crikeepd.postrm" "$chroot/tmp/postrm" &&
+		flock -w 10 "$chroot/run/crikeep" "${jail[@]}" \
+		env DPKG_MAINTSCRIPT_PACKAGE=crikeepd /tmp/postrm purge &&
 		[ -d "$chroot/run/crikeep" ]
 }
 purged() {
@@ -214,7 +235,8 @@ if [ "$(id -u)" -ne 0 ]; then
 	why='not root'
 elif ! PATH=$PATH:/usr/sbin command -v debootstrap >/dev/null; then
 	why='there is no debootstrap'
-elif ! unshare --mount --pid --fork --kill-child --mount-proc mount -t tmpfs none /mnt 2>/dev/null; then
+elif ! unshare --mount --pid --fork --kill-child --mount-proc mount -t tmpfs none /mnt \
+	2>/dev/null; then
 	why='namespaces or mounts are not allowed'
 else
 	make_base >"$work/debootstrap" 2>&1 &
@@ -233,7 +255,8 @@ fi
 
 files() { # "PACKAGE FILE" of all
 	for p in $packages; do
-		dpkg-deb --fsys-tarfile "$dir/${p}_$version"-*.deb | tar -t | sed "/\/$/d; s|^|$p |" || return
+		dpkg-deb --fsys-tarfile "$dir/${p}_$version"-*.deb | tar -t |
+			sed "/\/$/d; s|^|$p |" || return
 	done
 }
 as_wanted() {
@@ -253,7 +276,10 @@ named() { # a file is in the package whose name says so
 	[ ! -s "$work/misplaced" ] || { cat "$work/misplaced"; false; }
 }
 # there is no bug of Debian's that a first upload could close
-clean() { lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$dir"/*.changes; }
+clean() {
+	lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs \
+		"$dir"/*.changes
+}
 check 'they hold what make install installs' as_wanted
 check 'each file is in the package of its name' named
 check 'lintian has neither errors nor warnings' clean

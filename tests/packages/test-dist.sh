@@ -5,7 +5,8 @@
 # that must not matter, and once more out of the tarball itself. And the tarball's version is
 # everybody's.
 #
-# shellcheck disable=SC1091,SC2015,SC2154,SC2317 # prelude.sh has the variables; check calls functions
+# The variables are of prelude.sh; check calls functions.
+# shellcheck disable=SC1091,SC2015,SC2154,SC2317
 set -u
 
 . "$(dirname "$0")/../prog/prelude.sh"
@@ -31,8 +32,10 @@ dist() (
 origin=$src
 if [ ! -e "$src/.git" ]; then
 	origin=$work/origin
-	mkdir "$origin" && tar -xzf "$build/$tarball" -C "$origin" --strip-components=1 && cd "$origin" && git init -q &&
-		git add -A && git -c user.name=test -c user.email=test@localhost commit -q -m all || exit 99
+	mkdir "$origin" && tar -xzf "$build/$tarball" -C "$origin" --strip-components=1 &&
+		cd "$origin" && git init -q &&
+		git add -A && git -c user.name=test -c user.email=test@localhost commit -q -m all ||
+		exit 99
 	cd "$work" || exit 99
 fi
 
@@ -47,14 +50,19 @@ one() {
 	clone "$one" && (umask 022 && TZ=UTC dist "$one" "$one.build" ./autogen.sh)
 }
 other() {
-	clone "$other" && find "$other" -name .git -prune -o -type f -exec touch -d 2001-02-03 {} + &&
-		(umask 077 && TZ=Pacific/Kiritimati LC_ALL=C CFLAGS=-O0 dist "$other" "$work/elsewhere" ./autogen.sh)
+	clone "$other" &&
+		find "$other" -name .git -prune -o -type f -exec touch -d 2001-02-03 {} + &&
+		(umask 077 && TZ=Pacific/Kiritimati LC_ALL=C CFLAGS=-O0 \
+			dist "$other" "$work/elsewhere" ./autogen.sh)
 }
 again() { # what the tarball holds has no .git
 	mkdir "$work/from" && tar -xzf "$one.build/$tarball" -C "$work/from" &&
 		dist "$work/from/${tarball%.tar.gz}" "$work/again" true
 }
-same() { cmp "$one.build/$tarball" "$1" || { diff <(tar -tvzf "$one.build/$tarball") <(tar -tvzf "$1") | head -n 20; false; }; }
+same() {
+	cmp "$one.build/$tarball" "$1" ||
+		{ diff <(tar -tvzf "$one.build/$tarball") <(tar -tvzf "$1") | head -n 20; false; }
+}
 reports() { "$@" || { tail -n 20 "$work/log"; false; }; }
 
 check 'a fresh clone makes a tarball of the version' reports one
@@ -66,7 +74,8 @@ check 'and it has the same bytes again' same "$work/again/$tarball"
 tar -xzf "$one.build/$tarball" -C "$work"
 files() { (cd "$1" && find . -type f | sort); }
 tracked() { # every tracked file is in it, but for what serves the repository alone
-	(cd "$one" && git ls-files | sed 's|^|./|' | grep -vE '^\./(\.gitignore|\.ci/.*)$' | sort) >"$work/tracked"
+	(cd "$one" && git ls-files | sed 's|^|./|' | grep -vE '^\./(\.gitignore|\.ci/.*)$' | sort) \
+		>"$work/tracked"
 	files "$work/${tarball%.tar.gz}" >"$work/held"
 	! comm -23 "$work/tracked" "$work/held" | grep .
 }

@@ -4,7 +4,8 @@
 # The rpms of contrib/rpm, as they come out of the tarball that `make dist` left in the build
 # directory.
 #
-# shellcheck disable=SC1091,SC2015,SC2154,SC2209,SC2317 # prelude.sh has the variables; check calls functions
+# The variables are of prelude.sh; check calls functions.
+# shellcheck disable=SC1091,SC2015,SC2154,SC2209,SC2317
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,7 +31,8 @@ files() { # "PACKAGE MODE FILE" of all
 }
 as_wanted() {
 	wanted >"$work/wanted"
-	files | awk '$2 !~ /^d/ { print $3 }' | paths | split >"$work/have" && diff "$work/wanted" "$work/have"
+	files | awk '$2 !~ /^d/ { print $3 }' | paths | split >"$work/have" &&
+		diff "$work/wanted" "$work/have"
 }
 named() { # a file is in the package whose name says so
 	files | sed -nE 's/^([^ ]+) [^d][^ ]* (.*)/\1 \2/p' | while read -r package file; do
@@ -47,20 +49,25 @@ named() { # a file is in the package whose name says so
 }
 one() { echo "$dir"/RPMS/*/"$1-$version"-*.rpm; }
 has() { # has PACKAGE QUERY LINE
-	rpm -qp "$2" "$(one "$1")" >"$work/query" && grep -qE -- "$3" "$work/query" || { cat "$work/query"; false; }
+	rpm -qp "$2" "$(one "$1")" >"$work/query" && grep -qE -- "$3" "$work/query" ||
+		{ cat "$work/query"; false; }
 }
 runs() {
 	mkdir -p "$work/root" && cd "$work/root" || return
 	for p in "$(one crikeep)" "$(one crikeepd)"; do
 		rpm2cpio "$p" | cpio -idm --quiet || return
 	done
-	usr/bin/crikeep --version | grep -F "$version" && usr/sbin/crikeepd --version | grep -F "$version"
+	usr/bin/crikeep --version | grep -F "$version" &&
+		usr/sbin/crikeepd --version | grep -F "$version"
 }
 
 check 'they hold what make install installs' as_wanted
 check 'each file is in the package of its name' named
-check 'the library provides its versioned symbols' has libcrikeep --provides '^libcrikeep\.so\.0\(CRIKEEP_0\.1\)'
-check 'libcrikeep-devel requires the library' has libcrikeep-devel --requires "^libcrikeep\\(.*\\) = $version-"
-check 'the configuration is kept when it was changed' has crikeepd --configfiles '^/etc/crikeep/crikeep.yaml$'
+check 'the library provides its versioned symbols' has libcrikeep \
+	--provides '^libcrikeep\.so\.0\(CRIKEEP_0\.1\)'
+check 'libcrikeep-devel requires the library' has libcrikeep-devel \
+	--requires "^libcrikeep\\(.*\\) = $version-"
+check 'the configuration is kept when it was changed' has crikeepd \
+	--configfiles '^/etc/crikeep/crikeep.yaml$'
 check 'the programs in them run' runs
 exit "$failed"

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2034,SC2154,SC2317 # shares variables and functions with those who source it
+# Shares variables and functions with those who source it.
+# shellcheck shell=bash disable=SC2034,SC2154,SC2317
 #
 # What a test that is a script begins with, to be sourced: where everything is, a directory $work of
 # its own that goes with it, and how it says what holds. A script ends by `exit $failed'.
 
 src=${CK_TEST_SRCDIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 build=${CK_TEST_BUILDDIR:-$src}
-crikeep=$build/crikeep crikeepd=$build/crikeepd crikeep_sim=$build/crikeep-sim read_tree=$build/tests/prog/read-tree
+crikeep=$build/crikeep crikeepd=$build/crikeepd crikeep_sim=$build/crikeep-sim \
+	read_tree=$build/tests/prog/read-tree
 export LC_ALL=C.UTF-8 TZ=UTC
 failed=0
 work=${0##*/test-}
@@ -38,7 +40,9 @@ run() {
 	"$crikeep" "$@" >"$work/out" 2>"$work/err"
 	got=$?
 	out=$(cat "$work/out") err=$(cat "$work/err")
-	[ $got = "$want" ] || { printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" "$err"; return 1; }
+	[ $got = "$want" ] ||
+		{ printf 'crikeep %s: exit status %s, not %s\n%s\n%s\n' "$*" $got "$want" "$out" \
+		"$err"; return 1; }
 }
 
 # golden NAME STATUS ARGUMENT...: what crikeep prints, through the script's `filter', is what
@@ -51,7 +55,8 @@ golden() {
 		not_ok "$name" "$(cat "$work/said")"
 		return
 	fi
-	{ printf '%s\n' "$out"; [ -z "$err" ] || printf '== standard error\n%s\n' "$err"; } | filter >"$work/$name"
+	{ printf '%s\n' "$out"; [ -z "$err" ] ||
+		printf '== standard error\n%s\n' "$err"; } | filter >"$work/$name"
 	[ "${CK_TEST_GOLDEN:-}" != write ] || cp "$work/$name" "$golden/$name"
 	check "$name" diff -u "$golden/$name" "$work/$name"
 }

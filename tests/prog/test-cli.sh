@@ -19,8 +19,9 @@ at_end() { stop_owner; }
 filter() {
 	sed -E -e 's/[0-9]{2}s\b/NNs/g' \
 		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/' \
-		-e 's/("?(seconds_ago|[a-z]+_seconds_ago|due_in_seconds|owner_pid)"?: *)-?[0-9.]+/\1N/' \
-		-e 's/process [0-9]+/process N/g; s/^([0-9]{2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})/HH:MM:SS/' \
+		-e 's/("?(([a-z]+_)?seconds_ago|due_in_seconds|owner_pid)"?: *)-?[0-9.]+/\1N/' \
+		-e 's/process [0-9]+/process N/g' \
+		-e 's/^([0-9:]{8}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})/HH:MM:SS/' \
 		-e 's/("?(digest|salt|root|rest|key_id)"?: *"?)[0-9a-f]{16,}/\1HEX/' \
 		-e 's/, at ([0-9:]{8}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})$/, at HH:MM/' \
 		-e "s|$work|WORK|g"
@@ -53,7 +54,8 @@ row() { "$crikeep" list -a -o json | "$read_tree" json | grep -Fx "[$(($1 - 1))]
 db states hold
 golden list 0 list
 golden list-all 0 list --all
-golden list-filters 0 list --kind container --state kept,EVICTING --pod db-0 --namespace prod --uid db-0
+golden list-filters 0 list --kind container --state kept,EVICTING --pod db-0 --namespace prod \
+	--uid db-0
 golden list-quiet 0 ls -q --pod prod/db-0
 golden list-no-trunc 0 list --no-trunc --pod api-0
 golden show 0 show 2 77aa
@@ -87,9 +89,11 @@ nothing_harmful() { # no control but the line's end, no direction override, noth
 	local form
 	for form in table json yaml; do
 		"$crikeep" list -a -o $form && "$crikeep" history -o $form &&
-			"$crikeep" show 1 2 3 --raw -o $form && "$crikeep" explain 2 -o $form || return 1
+			"$crikeep" show 1 2 3 --raw -o $form && "$crikeep" explain 2 -o $form ||
+			return 1
 	done >"$work/all"
-	! grep -nP '[\x00-\x09\x0b-\x1f\x7f]' "$work/all" && ! grep -nP '[\x{80}-\x{9f}\x{202a}-\x{202e}]' "$work/all" &&
+	! grep -nP '[\x00-\x09\x0b-\x1f\x7f]' "$work/all" &&
+		! grep -nP '[\x{80}-\x{9f}\x{202a}-\x{202e}]' "$work/all" &&
 		iconv -f UTF-8 -t UTF-8 "$work/all" >/dev/null
 }
 check 'nothing in a row reaches the terminal unescaped' nothing_harmful
@@ -100,9 +104,11 @@ check 'a locale without UTF-8 gets ASCII' only_ascii
 
 well_formed() { # every form of every listing can be read, and YAML says what JSON says
 	local command form
-	for command in 'list -a' 'show 1 2 3 --raw' 'explain 1' 'history' 'stats' 'check' 'evict 1 2 3 --dry-run'; do
+	for command in 'list -a' 'show 1 2 3 --raw' 'explain 1' 'history' 'stats' 'check' \
+		'evict 1 2 3 --dry-run'; do
 		for form in json yaml; do
-			"$crikeep" $command -o $form | "$read_tree" $form >"$work/$form.all" || return 1
+			"$crikeep" $command -o $form | "$read_tree" $form >"$work/$form.all" ||
+				return 1
 			# a second may go by in between
 			sed '/seconds\|_at/d' "$work/$form.all" | filter >"$work/$form"
 		done
@@ -122,7 +128,8 @@ check 'all states as JSON and YAML' well_formed
 on_a_terminal() { # on_a_terminal COLUMNS ARGUMENT...: no line is longer, and there is no colour
 	local columns=$1
 	shift
-	script -qec "stty cols $columns; $crikeep $*" /dev/null </dev/null | tr -d '\r' >"$work/screen"
+	script -qec "stty cols $columns; $crikeep $*" /dev/null </dev/null |
+		tr -d '\r' >"$work/screen"
 	[ "$(wc -l <"$work/screen")" -gt 3 ] || { echo 'too little'; cat "$work/screen"; return 1; }
 	! grep -P '\x1b' "$work/screen" && ! grep -nE ".{$((columns + 1))}" "$work/screen"
 }
@@ -144,7 +151,8 @@ golden ambiguous-history 2 history web
 golden not-found 1 show nothing
 golden not-found-history 1 history nothing
 one() { # one ARGUMENT ENTRY: the argument means just this entry
-	run 0 show "$1" -o json && [ "$(grep -c '"entry"' "$work/out")" = 1 ] && grep -q "\"entry\": $2," "$work/out"
+	run 0 show "$1" -o json && [ "$(grep -c '"entry"' "$work/out")" = 1 ] &&
+		grep -q "\"entry\": $2," "$work/out"
 }
 check 'an id by its prefix' one 9f3b 2
 check 'a pod with its namespace' one test/web 2
@@ -152,7 +160,9 @@ check 'a pod by its name alone' one two 5
 check 'a row number wins over an id that begins with it' one 1 1
 check 'an id that begins with a row number' one 1d 5
 check 'a whole id wins over ids that begin with it' one aaaa 3
-some_missing() { run 1 show 1 nothing && grep -q '^entry: *1$' "$work/out" && grep -q nothing "$work/err"; }
+some_missing() {
+	run 1 show 1 nothing && grep -q '^entry: *1$' "$work/out" && grep -q nothing "$work/err"
+}
 check 'what exists is shown although another does not' some_missing
 
 # ---- evict -------------------------------------------------------------------------------------
@@ -229,9 +239,11 @@ environment() {
 check 'the state directory from the environment, and the option wins' environment
 full() {
 	local a
-	for a in 'list' 'list -o json' 'list -o yaml' 'history' 'explain 1' '--help' 'show --help' '--version'; do
+	for a in 'list' 'list -o json' 'list -o yaml' 'history' 'explain 1' '--help' \
+		'show --help' '--version'; do
 		"$crikeep" $a >/dev/full 2>"$work/err"
-		[ $? = 2 ] && grep -q '^crikeep: cannot write the output' "$work/err" && [ "$(wc -l <"$work/err")" = 1 ] ||
+		[ $? = 2 ] && grep -q '^crikeep: cannot write the output' "$work/err" &&
+			[ "$(wc -l <"$work/err")" = 1 ] ||
 			{ echo "$a"; cat "$work/err"; return 1; }
 	done
 }
@@ -244,11 +256,14 @@ broken_pipe() {
 		"$crikeep" list -o $form >&8 2>"$work/err"
 		status=$?
 		exec 8>&-
-		[ $status = 2 ] && ! [ -s "$work/err" ] || { echo "$form: exit status $status"; cat "$work/err"; return 1; }
+		[ $status = 2 ] && ! [ -s "$work/err" ] ||
+			{ echo "$form: exit status $status"; cat "$work/err"; return 1; }
 	done
 }
 check 'a broken pipe is noticed quietly' broken_pipe
-closed() { "$crikeep" list >&- 2>"$work/err"; [ $? = 2 ] && grep -q 'Bad file descriptor' "$work/err"; }
+closed() {
+	"$crikeep" list >&- 2>"$work/err"; [ $? = 2 ] && grep -q 'Bad file descriptor' "$work/err"
+}
 check 'closed standard output is noticed' closed
 
 # ---- plugins -----------------------------------------------------------------------------------
@@ -260,7 +275,8 @@ plugins_file() {
 	ns=$(awk -v ago="$2" '{ printf "%.0f", ($1 > ago ? $1 - ago : 1) * 1e9 }' /proc/uptime)
 	shift 2
 	{
-		echo "crikeep-plugins 1 boot=$boot time=$ns wall=$(($(date +%s) - 20)) pid=$pid plugins=$#"
+		echo "crikeep-plugins 1 boot=$boot time=$ns wall=$(($(date +%s) - 20))" \
+			"pid=$pid plugins=$#"
 		for line; do
 			echo "plugin ${line//@/$ns}"
 		done
@@ -268,8 +284,8 @@ plugins_file() {
 }
 # plugin NAME STATE POLICY LAUNCHED PID EVENTS QUEUED OVERDUE SENT LATE FAILED ERROR: a line of it
 plugin() {
-	echo "name=$1 state=$2 policy=$3 launched=$4 pid=$5 events=$6 adjusting=0 queued=$7 since=@ overdue=$8" \
-		"sent=$9 late=${10} failed=${11} error=${12}"
+	echo "name=$1 state=$2 policy=$3 launched=$4 pid=$5 events=$6 adjusting=0 queued=$7" \
+		"since=@ overdue=$8 sent=$9 late=${10} failed=${11} error=${12}"
 }
 some_plugins() { # some_plugins PID
 	plugins_file "$1" 20 "$(plugin '' connected error 0 79 0 0 0 0 0 0 '')" \
@@ -305,7 +321,8 @@ golden plugins-hostile 0 plugins
 plugins_well_formed() {
 	local form
 	for form in json yaml; do
-		"$crikeep" plugins -o $form | "$read_tree" $form | sed '/seconds_ago/d' >"$work/$form"
+		"$crikeep" plugins -o $form | "$read_tree" $form |
+			sed '/seconds_ago/d' >"$work/$form"
 		[ -s "$work/$form" ] || return 1
 	done
 	diff "$work/json" "$work/yaml"
@@ -317,14 +334,16 @@ golden plugins-gone 0 plugins
 golden plugins-gone-json 0 plugins -o json
 golden plugins-gone-named 1 plugins 10-logger
 golden plugins-gone-quiet 0 plugins -q
-sed -i 's/boot=[^ ]*/boot=00000000-0000-0000-0000-000000000000/; s/wall=[0-9]*/wall=1700000000/' "$dir/plugins"
+sed -i 's/boot=[^ ]*/boot=00000000-0000-0000-0000-000000000000/; s/wall=[0-9]*/wall=1700000000/' \
+	"$dir/plugins"
 golden plugins-before-boot 0 plugins
 # a runtime that uses the plugins only: no database, and the writer is asked for by its number
 without_the_cache() {
 	local boot
 	boot=$(cat /proc/sys/kernel/random/boot_id)
 	mkdir -p "$work/bare"
-	sed "s/boot=[^ ]*/boot=$boot/; s/ pid=[0-9]* plugins/ pid=$$ plugins/" "$dir/plugins" >"$work/bare/plugins"
+	sed "s/boot=[^ ]*/boot=$boot/; s/ pid=[0-9]* plugins/ pid=$$ plugins/" "$dir/plugins" \
+		>"$work/bare/plugins"
 	run 0 plugins -q --state-dir "$work/bare" && [ "$out" = "$(printf '10-logger\n20-slow')" ]
 }
 check 'plugins without a database' without_the_cache
@@ -332,13 +351,16 @@ bad_files() { # each is refused with one line on standard error and nothing else
 	local bad
 	some_plugins $$
 	cp "$dir/plugins" "$work/good"
-	for bad in 's/crikeep-plugins 1/crikeep-plugins 2/' 's/plugins=3/plugins=4/' '$d' 's/policy=error/policy=none/' \
+	for bad in 's/crikeep-plugins 1/crikeep-plugins 2/' 's/plugins=3/plugins=4/' '$d' \
+		's/policy=error/policy=none/' \
 		's/ready/re\tady/' 's/sent=41/sent=-1/' 's/sent=41/sent=99999999999999999999/' \
 		's/10-logger/10-\\x00logger/' 's/ error=$//' '$s/$/x y/'; do
 		sed "$bad" "$work/good" >"$dir/plugins"
-		run 2 plugins && [ -z "$out" ] && [ "$(wc -l <"$work/err")" = 1 ] || { echo "$bad"; return 1; }
+		run 2 plugins && [ -z "$out" ] && [ "$(wc -l <"$work/err")" = 1 ] ||
+			{ echo "$bad"; return 1; }
 	done
-	rm "$dir/plugins" && ln -s "$work/good" "$dir/plugins" && run 2 plugins && [ -z "$out" ] || return 1
+	rm "$dir/plugins" && ln -s "$work/good" "$dir/plugins" && run 2 plugins && [ -z "$out" ] ||
+		return 1
 	rm "$dir/plugins" && mkfifo "$dir/plugins" && run 2 plugins && [ -z "$out" ] || return 1
 	rm "$dir/plugins" && truncate -s 1M "$dir/plugins" && run 2 plugins && [ -z "$out" ]
 }
@@ -357,14 +379,17 @@ examples_last() {
 	local c
 	for c in '' $commands; do
 		run 0 $c --help || return 1
-		sed -n '/^Examples:/,$p' "$work/out" | tail -n 1 | grep -q '^  crikeep' || { cat "$work/out"; return 1; }
+		sed -n '/^Examples:/,$p' "$work/out" | tail -n 1 | grep -q '^  crikeep' ||
+			{ cat "$work/out"; return 1; }
 		[ -z "$c" ] || { run 0 help $c && run 0 $c -h; } || return 1
 	done
 }
 check 'help ends with examples' examples_last
 narrow() { ! for c in '' $commands; do "$crikeep" $c --help; done | grep -E '.{81}'; }
 check 'help fits into 80 columns' narrow
-options() { "$crikeep" $1 --help | grep -oE '^ +(-., )?(    )?--[a-z-]+' | grep -oE '[-]-.*' | sort -u; }
+options() {
+	"$crikeep" $1 --help | grep -oE '^ +(-., )?(    )?--[a-z-]+' | grep -oE '[-]-.*' | sort -u
+}
 everywhere_the_same() { # help, man page and completion name the same options
 	local c o
 	# shellcheck disable=SC1091
@@ -374,7 +399,8 @@ everywhere_the_same() { # help, man page and completion name the same options
 		for o in $(options $c); do
 			grep -qF -- "Fl $o" "$work/man" || { echo "man page: $c $o"; return 1; }
 		done
-		diff <(options $c | grep -vx -- --version) <(_crikeep_options $c | grep -oE '[-]-[a-z-]+' | sort -u) || return 1
+		diff <(options $c | grep -vx -- --version) <(_crikeep_options $c |
+				grep -oE '[-]-[a-z-]+' | sort -u) || return 1
 	done
 }
 check 'help, man page and completion name the same options' everywhere_the_same

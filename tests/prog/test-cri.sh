@@ -4,7 +4,8 @@
 # crikeep pods and crikeep drive against crikeepd's simulated runtime, and against crikeepd before
 # it. Golden output lies in golden/, as for test-cli.sh; ids, uids and times are filtered.
 #
-# shellcheck disable=SC1091,SC2015,SC2154,SC2317 # A && B || C is meant; functions are called by check
+# A && B || C is meant; functions are called by check.
+# shellcheck disable=SC1091,SC2015,SC2154,SC2317
 set -u
 
 . "$(dirname "$0")/prelude.sh"
@@ -13,8 +14,9 @@ export CONTAINER_RUNTIME_ENDPOINT=unix://$sock
 at_end() { stop; }
 
 filter() {
-	sed -E -e 's/[0-9a-f]{64}/ID/g; s/^[0-9a-f]{13} /ID            /; s/[0-9a-f]{8}-[0-9a-f-]{27}/UID/g' \
-		-e 's/ *[0-9]+\.[0-9]{3}s/ N.NNNs/g; s/("?[a-z_]*seconds"?: *)[0-9.]+/\1N/; s/ *<?\b[0-9]+s\b/ Ns/' \
+	sed -E -e 's/[0-9a-f]{64}/ID/g; s/^[0-9a-f]{13} /ID            /' \
+		-e 's/[0-9a-f]{8}-[0-9a-f-]{27}/UID/g; s/ *[0-9]+\.[0-9]{3}s/ N.NNNs/g' \
+		-e 's/("?[a-z_]*seconds"?: *)[0-9.]+/\1N/; s/ *<?\b[0-9]+s\b/ Ns/' \
 		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/TIME/' -e "s|$work|WORK|g"
 }
 stop() {
@@ -45,7 +47,8 @@ has() {
 	local line
 	"$read_tree" json <"$work/out" >"$work/tree" || return 1
 	for line; do
-		grep -qFx -- "$line" "$work/tree" || { echo "not: $line"; cat "$work/tree"; return 1; }
+		grep -qFx -- "$line" "$work/tree" ||
+			{ echo "not: $line"; cat "$work/tree"; return 1; }
 	done
 }
 value() { "$read_tree" json <"$work/out" | sed -n "s/^$1 = //p" | tr -d '"'; }
@@ -83,17 +86,21 @@ check 'a server that says nothing is waited for no longer than said' unanswered
 sim fail.sandbox=2
 golden drive 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --retry 20ms
 golden pods 0 pods
-golden drive-json 0 drive --pod web-1 --namespace prod --container app --image busybox --runtime-handler '' -o json
+golden drive-json 0 drive --pod web-1 --namespace prod --container app --image busybox \
+	--runtime-handler '' -o json
 golden drive-yaml 0 drive --pod web-2 --host-network -o yaml
 repeated() { # on a runtime without memory of what it has made, the name is taken
-	run 1 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --retry 50ms --give-up 100ms -o json &&
-		has '.id = null' && [ "$(value .requests)" -ge 2 ] && [ "$(errors)" = "UNKNOWN = $(value .requests)," ]
+	run 1 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --retry 50ms \
+		--give-up 100ms -o json &&
+		has '.id = null' && [ "$(value .requests)" -ge 2 ] &&
+		[ "$(errors)" = "UNKNOWN = $(value .requests)," ]
 }
 check 'the same pod makes the same request' repeated
 attempts() {
 	run 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --attempt 1 -o json &&
 		has '.steps[0].attempt = 1' && sandbox=$(value .id) &&
-		run 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --container app --image busybox \
+		run 0 drive --pod web-0 --uid 11111111-2222-3333-4444-555555555555 --container app \
+		--image busybox \
 			--sandbox "$sandbox" --attempt 3 -o json &&
 		has '.steps[0].attempt = 3' ".steps[0].sandbox_id = \"$sandbox\""
 }
@@ -106,23 +113,28 @@ given_up() {
 }
 check 'each request has its deadline, and the last its end' given_up
 progress() {
-	script -qec "$crikeep drive --pod web-0 --deadline 200ms --retry 200ms --give-up 300ms" /dev/null \
+	script -qec "$crikeep drive --pod web-0 --deadline 200ms --retry 200ms --give-up 300ms" \
+		/dev/null \
 		</dev/null >"$work/screen"
-	grep -q $'\rRunPodSandbox .*request 1  waiting' "$work/screen" && tail -n 1 "$work/screen" | grep -q 'gave up after'
+	grep -q $'\rRunPodSandbox .*request 1  waiting' "$work/screen" &&
+		tail -n 1 "$work/screen" | grep -q 'gave up after'
 }
 check 'a terminal shows what drive is waiting for' progress
 recorded() {
 	sim create=0ms
-	run 0 drive --request "$data/001-RunPodSandbox-api.bin" -o json && ! has '.steps[0].pod = null' >/dev/null &&
+	run 0 drive --request "$data/001-RunPodSandbox-api.bin" -o json &&
+		! has '.steps[0].pod = null' >/dev/null &&
 		# its sandbox is not there
-		run 1 drive --request "$data/011-CreateContainer-api-main.bin" --give-up 10ms -o json &&
+		run 1 drive --request "$data/011-CreateContainer-api-main.bin" --give-up 10ms \
+			-o json &&
 		has '.steps[0].rpc = "CreateContainer"' '.steps[0].container = "main"'
 }
 check 'a recorded request is known by its bytes' recorded
 truncated() {
 	head -c 50 "$data/001-RunPodSandbox-api.bin" >"$work/short.bin"
 	run 2 drive --request "$work/short.bin" && [[ $err == *neither* ]] &&
-		run 1 drive --request "$work/short.bin" --rpc RunPodSandbox --give-up 10ms -o json &&
+		run 1 drive --request "$work/short.bin" --rpc RunPodSandbox --give-up 10ms \
+		-o json &&
 		[ "$(errors)" = 'INTERNAL = 1,' ] && run 2 drive --request "$work/nowhere" &&
 		[[ $err == *'cannot read'* ]]
 }
@@ -130,11 +142,13 @@ check 'what is no request is sent only when told' truncated
 
 restarted() {
 	sim create=1m
-	"$crikeep" drive --pod web-0 --deadline 5s --retry 100ms --give-up 20s -o json >"$work/out" 2>"$work/err" &
+	"$crikeep" drive --pod web-0 --deadline 5s --retry 100ms --give-up 20s -o json \
+		>"$work/out" 2>"$work/err" &
 	local driver=$!
 	sleep 0.3
 	sim create=0ms
-	wait "$driver" && [[ $(errors) =~ ^'UNAVAILABLE = '[0-9]+,$ ]] && [[ $(value .seconds) =~ ^[0-4]\. ]]
+	wait "$driver" && [[ $(errors) =~ ^'UNAVAILABLE = '[0-9]+,$ ]] &&
+		[[ $(value .seconds) =~ ^[0-4]\. ]]
 }
 check 'a runtime that restarts is dialled again' restarted
 
@@ -147,7 +161,9 @@ run 0 drive --pod other --uid u2
 run 0 drive --pod fine --uid u3
 golden pods-conflicts 1 pods
 golden pods-conflicts-json 1 pods -o json
-quiet() { run 1 pods -q && [ "$(wc -l <"$work/out")" = 5 ] && ! grep -vqE '^[0-9a-f]{64}$' "$work/out"; }
+quiet() {
+	run 1 pods -q && [ "$(wc -l <"$work/out")" = 5 ] && ! grep -vqE '^[0-9a-f]{64}$' "$work/out"
+}
 check 'ids only' quiet
 hostile() {
 	run 0 drive --pod $'web\x1b[31m' --namespace $'n\ns' --uid u4 && run 1 pods --no-trunc &&
@@ -156,7 +172,8 @@ hostile() {
 }
 check 'nothing a runtime says reaches the terminal unescaped' hostile
 on_80() {
-	script -qec "stty cols 80; $crikeep pods" /dev/null </dev/null | tr -d '\r' | sed '/^conflict/,$d' >"$work/screen"
+	script -qec "stty cols 80; $crikeep pods" /dev/null </dev/null | tr -d '\r' |
+		sed '/^conflict/,$d' >"$work/screen"
 	[ "$(wc -l <"$work/screen")" = 7 ] && ! grep -E '.{81}' "$work/screen"
 }
 check 'pods fit into 80 columns' on_80
@@ -165,14 +182,17 @@ check 'pods fit into 80 columns' on_80
 
 kept() {
 	stop
-	start "$work/keep.sock" "$crikeepd" --runtime sim:create=800ms --state-dir "$work/state" --listen "$work/keep.sock" \
+	start "$work/keep.sock" "$crikeepd" --runtime sim:create=800ms --state-dir "$work/state" \
+		--listen "$work/keep.sock" \
 		--unfiltered "$work/all.sock" --metrics ''
 	export CONTAINER_RUNTIME_ENDPOINT=unix://$work/keep.sock
 	run 0 drive --pod web-0 --deadline 300ms --retry 100ms --give-up 20s -o json || return 1
 	local id
 	id=$(value .id)
-	[ "$(value .requests)" -ge 3 ] && ! errors | tr , '\n' | grep -vE '^(DEADLINE_EXCEEDED|UNAVAILABLE) |^$' &&
-		run 0 pods -q && [ "$out" = "$id" ] && run 0 pods -q --endpoint "$work/all.sock" && [ "$out" = "$id" ]
+	[ "$(value .requests)" -ge 3 ] &&
+		! errors | tr , '\n' | grep -vE '^(DEADLINE_EXCEEDED|UNAVAILABLE) |^$' &&
+		run 0 pods -q && [ "$out" = "$id" ] && run 0 pods -q --endpoint "$work/all.sock" &&
+		[ "$out" = "$id" ]
 }
 check 'what a runtime alone never hands over, crikeepd does' kept
 

@@ -5,8 +5,8 @@
 # and containerd show is what contrib/go compiles and tests, line by line, except for comments and
 # layout. The examples are compiled by the commands of their guide.
 #
-# shellcheck disable=SC1091,SC2016,SC2154,SC2317 # prelude.sh has the variables; check calls
-# functions; backquotes are Markdown's
+# The variables are of prelude.sh; check calls functions; backquotes are Markdown's.
+# shellcheck disable=SC1091,SC2016,SC2154,SC2317
 set -u
 . "$(dirname "$0")/prelude.sh"
 cd "$src" || exit 99
@@ -43,7 +43,8 @@ shown_is_compiled() { # shown_is_compiled GUIDE SOURCE
 built_as_told() {
 	local guide=$src/contrib/debian/libcrikeep-dev.README.Debian
 	cp contrib/examples/*.[ch] "$work" || return
-	printf '#include <crikeep.h>\nint main(void) { return !ck_strerror(0); }\n' >"$work/program.c"
+	printf '#include <crikeep.h>\nint main(void) { return !ck_strerror(0); }\n' \
+		>"$work/program.c"
 	sed -n 's/^    \(cc .*\)/\1/p' "$guide" >"$work/commands"
 	[ "$(wc -l <"$work/commands")" -ge 2 ] || { echo "no commands in $guide"; return 1; }
 	(

@@ -5,10 +5,12 @@
 # of the installed headers as these declare them; and each program in a page, built against what
 # `make install` installs, prints what the page says. In a page stands
 #
-#	.\" program NAME	before a .Bd -literal block: a whole program; its backslashes are written \e
+#	.\" program NAME	before a .Bd -literal block: a whole program. Its backslashes are
+#				written as \e.
 #	.\" prints NAME		before the block with its output
 #
-# shellcheck disable=SC1091,SC2154,SC2317 # prelude.sh says where everything is; functions are called by check
+# prelude.sh says where everything is; functions are called by check.
+# shellcheck disable=SC1091,SC2154,SC2317
 set -u
 . "$(dirname "$0")/prelude.sh"
 pages=("$src"/man/ck_*.3)
@@ -17,10 +19,12 @@ chmod 0711 "$work" # programs run as nobody
 # ---- what is said, and what is so --------------------------------------------------------------
 
 # the headers without comments, macros and system headers, in one line
-sed '/^#include/d' "$src/src/crikeep.h" "$src/src/crikeep-nri.h" | ${CC:-cc} -E -P - | tr '\n\t' '  ' >"$work/headers"
+sed '/^#include/d' "$src/src/crikeep.h" "$src/src/crikeep-nri.h" | ${CC:-cc} -E -P - |
+	tr '\n\t' '  ' >"$work/headers"
 
 # type name(arguments), without any space; a struct's or enum's braces are gone
-sed -e ':again' -e 's/{[^{}]*}//' -e 't again' "$work/headers" | tr ';' '\n' | grep '(' | tr -d ' ' | sort >"$work/declared"
+sed -e ':again' -e 's/{[^{}]*}//' -e 't again' "$work/headers" | tr ';' '\n' | grep '(' |
+	tr -d ' ' | sort >"$work/declared"
 
 # struct name: member; "a, b" are two
 grep -oE 'struct ck_[a-z_]+ \{[^}]*\}' "$work/headers" | awk '{
@@ -46,7 +50,8 @@ grep -oE 'struct ck_[a-z_]+ \{[^}]*\}' "$work/headers" | awk '{
 
 {
 	grep -oE 'enum ck_[a-z_]+ \{[^}]*\}' "$work/headers" | grep -oE '\bCK_[A-Z0-9_]+'
-	sed -n 's/^#define \(CK_[A-Z0-9_]*\).*/\1/p' "$src/src/crikeep.h" "$src/src/crikeep-nri.h" | grep -vE '_(ENUM|CASE)$'
+	sed -n 's/^#define \(CK_[A-Z0-9_]*\).*/\1/p' "$src/src/crikeep.h" "$src/src/crikeep-nri.h" |
+		grep -vE '_(ENUM|CASE)$'
 } | sort -u >"$work/constants"
 
 # Of a page: "function X" for each in NAME, "declares X" for each in SYNOPSIS, "member X" below .Ss
@@ -69,7 +74,11 @@ FNR == 1 { section = type = struct = "" }
 /^\.Sh / { section = $2; struct = "" }
 /^\.Ss / { struct = $2 == "struct" ? $3 : "" }
 /^\.Nm / && section == "NAME" { print "function " $2 }
-/^\.Ft / && section == "SYNOPSIS" { words(substr($0, 4), arg); type = substr($0, 5); gsub(/"/, "", type) }
+/^\.Ft / && section == "SYNOPSIS" {
+	words(substr($0, 4), arg)
+	type = substr($0, 5)
+	gsub(/"/, "", type)
+}
 /^\.Fn / && section == "SYNOPSIS" {
 	n = words(substr($0, 4), arg)
 	list = ""
@@ -87,11 +96,14 @@ END
 awk -f "$work/page.awk" "${pages[@]}" | sort >"$work/told"
 
 same() { # same A B: the same lines
-	diff -U0 "$1" "$2" | sed -n "s/^-\\([^-].*\\)/\\1: not in the manual/p; s/^+\\([^+].*\\)/\\1: not in the headers/p"
+	diff -U0 "$1" "$2" |
+		sed -n -e "s/^-\\([^-].*\\)/\\1: not in the manual/p" \
+			-e "s/^+\\([^+].*\\)/\\1: not in the headers/p"
 	[ -s "$1" ] && cmp -s "$1" "$2"
 }
 names_are_whole() {
-	sed -n 's/^[[:space:]]*\(ck_[a-z0-9_]*\);.*/\1/p' "$src/src/libcrikeep.sym" | sort >"$work/exported"
+	sed -n 's/^[[:space:]]*\(ck_[a-z0-9_]*\);.*/\1/p' "$src/src/libcrikeep.sym" |
+		sort >"$work/exported"
 	sed -n 's/^function //p' "$work/told" >"$work/named"
 	same "$work/exported" "$work/named"
 }
@@ -103,7 +115,8 @@ names_are_declared() { # in the page that has them in its NAME
 	local page
 	for page in "${pages[@]}"; do
 		awk -f "$work/page.awk" "$page" | sed -n 's/^function //p' | while read -r name; do
-			awk -f "$work/page.awk" "$page" | grep -q "^declares .*[^a-z_]\\?$name(" || echo "${page##*/}: $name"
+			awk -f "$work/page.awk" "$page" | grep -q "^declares .*[^a-z_]\\?$name(" ||
+				echo "${page##*/}: $name"
 		done
 	done >"$work/missing"
 	cat "$work/missing"
@@ -115,18 +128,21 @@ members_agree() {
 }
 constants_are_told() {
 	local name
-	sed '/^\.Dt/d' "${pages[@]}" "$src/man/libcrikeep.3" | grep -oE '\bCK_[A-Z0-9_]+' | sort -u >"$work/shown"
+	sed '/^\.Dt/d' "${pages[@]}" "$src/man/libcrikeep.3" | grep -oE '\bCK_[A-Z0-9_]+' |
+		sort -u >"$work/shown"
 	comm -23 "$work/constants" "$work/shown" >"$work/missing"
 	comm -13 "$work/constants" "$work/shown" >"$work/unknown"
 	sed 's/$/: not in the manual/' "$work/missing"
 	sed 's/$/: not in the headers/' "$work/unknown"
-	[ "$(wc -l <"$work/constants")" -gt 60 ] && [ ! -s "$work/missing" ] && [ ! -s "$work/unknown" ]
+	[ "$(wc -l <"$work/constants")" -gt 60 ] && [ ! -s "$work/missing" ] &&
+		[ ! -s "$work/unknown" ]
 }
 each_has() { # each_has SECTION...
 	local page section failed=0
 	for page in "${pages[@]}"; do
 		for section; do
-			grep -q "^\\.Sh $section\$" "$page" || { echo "${page##*/}: no $section"; failed=1; }
+			grep -q "^\\.Sh $section\$" "$page" ||
+				{ echo "${page##*/}: no $section"; failed=1; }
 		done
 		grep -q '^Since 0\.[0-9]*' "$page" || { echo "${page##*/}: no Since"; failed=1; }
 		grep -q '^\.\\" program ' "$page" || { echo "${page##*/}: no program"; failed=1; }
@@ -141,7 +157,8 @@ check 'each constant is told of, and no other' constants_are_told
 rules_are_told() { # K6 in a header or in a guide is a rule of crikeep-rules(7)
 	local rule failed=0
 	sed -n 's/^\.It \([KH][0-9]*\)$/\1/p' "$src/man/crikeep-rules.7" | sort >"$work/rules"
-	grep -ohE '\b[KH][0-9]+\b' "$src"/src/*.h "$src"/cache/*.[ch] "$src"/hooks/*.[ch] "$src"/contrib/*/README.md |
+	grep -ohE '\b[KH][0-9]+\b' "$src"/src/*.h "$src"/cache/*.[ch] "$src"/hooks/*.[ch] \
+		"$src"/contrib/*/README.md |
 		sort -u >"$work/cited"
 	[ -s "$work/cited" ] || failed=1
 	while read -r rule; do
@@ -150,7 +167,8 @@ rules_are_told() { # K6 in a header or in a guide is a rule of crikeep-rules(7)
 	return "$failed"
 }
 check 'each rule that is named by its number is told' rules_are_told
-check 'no page lacks a section' each_has NAME LIBRARY SYNOPSIS DESCRIPTION 'RETURN VALUES' ERRORS EXAMPLES 'SEE ALSO'
+check 'no page lacks a section' each_has NAME LIBRARY SYNOPSIS DESCRIPTION 'RETURN VALUES' ERRORS \
+	EXAMPLES 'SEE ALSO'
 
 # ---- installed, built, run ---------------------------------------------------------------------
 
@@ -159,9 +177,11 @@ installed() {
 	# Not with the flags of a make that runs this. Whatever the age of its sources (-o), nothing
 	# is configured anew under the feet of other tests; a make in that make would not know of
 	# -o: these are the targets that need none.
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" -o Makefile -o config.status DESTDIR="$root" \
-		install-libLTLIBRARIES install-includeHEADERS install-pkgconfigDATA install-man install-data-hook || return
-	pc=$(find "$root" -name libcrikeep.pc) library=$(find "$root" -name libcrikeep.so) header=$(find "$root" -name crikeep.h)
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$build" -o Makefile -o config.status \
+		DESTDIR="$root" install-libLTLIBRARIES install-includeHEADERS \
+		install-pkgconfigDATA install-man install-data-hook || return
+	pc=$(find "$root" -name libcrikeep.pc) library=$(find "$root" -name libcrikeep.so) \
+		header=$(find "$root" -name crikeep.h)
 	[ -f "$pc" ] && [ -e "$library" ] && [ -f "$header" ]
 }
 check 'library, headers and manual install' installed
@@ -173,7 +193,8 @@ found_by_name() { # man ck_turn_wait: a page, or a line that names one
 	man3=$(dirname "$(find "$root" -name libcrikeep.3)")
 	while read -r name; do
 		page=$(sed -n 's/^\.so man3\///p' "$man3/$name.3")
-		grep -q "^\\.Nm $name\\( ,\\)\\?\$" "$man3/${page:-$name.3}" || { echo "$name.3: ${page:-no page}"; return 1; }
+		grep -q "^\\.Nm $name\\( ,\\)\\?\$" "$man3/${page:-$name.3}" ||
+			{ echo "$name.3: ${page:-no page}"; return 1; }
 	done <"$work/exported"
 }
 check 'each function is found by its name' found_by_name
@@ -214,15 +235,20 @@ nobody=()
 [ "$(id -u)" != 0 ] || nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 runs() { # runs NAME PAGE
 	local name=$1 flags
-	block program "$name" "$2" >"$work/$name.c" || { echo 'no program, or one that roff reads otherwise'; return 1; }
+	block program "$name" "$2" >"$work/$name.c" ||
+		{ echo 'no program, or one that roff reads otherwise'; return 1; }
 	block prints "$name" "$2" >"$work/$name.want" || { echo 'no output is shown'; return 1; }
 	flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=includedir="$header" \
 		--define-variable=libdir="$library" --cflags --libs libcrikeep) || return
 	# shellcheck disable=SC2086 # words
-	${CC:-cc} -std=c11 -Wall -Wextra -Werror -pthread -o "$work/$name" "$work/$name.c" $flags || return
+	${CC:-cc} -std=c11 -Wall -Wextra -Werror -pthread -o "$work/$name" "$work/$name.c" $flags ||
+		return
 	mkdir "$work/$name.d" && chmod 0777 "$work/$name.d" || return
-	(cd "$work/$name.d" && LD_LIBRARY_PATH=$library timeout 60 "${nobody[@]}" "../$name" </dev/null) \
-		>"$work/$name.out" 2>&1 || { echo "exit status $?"; cat "$work/$name.out"; return 1; }
+	(
+		cd "$work/$name.d" &&
+			LD_LIBRARY_PATH=$library timeout 60 "${nobody[@]}" "../$name" </dev/null
+	) >"$work/$name.out" 2>&1 ||
+		{ echo "exit status $?"; cat "$work/$name.out"; return 1; }
 	diff -u "$work/$name.want" "$work/$name.out"
 }
 for page in "${pages[@]}"; do

@@ -32,7 +32,8 @@ until_true() { # until_true COMMAND...: within 10 s
 	return 1
 }
 start_daemon() {
-	"$crikeepd" --runtime=sim: --state-dir="$work/state" --listen="$work/cri.sock" --unfiltered= \
+	"$crikeepd" --runtime=sim: --state-dir="$work/state" --listen="$work/cri.sock" \
+		--unfiltered= \
 		--metrics="$work/metrics.sock" >>"$work/daemon.log" 2>&1 &
 	daemon=$!
 	until_true test -S "$work/metrics.sock"
@@ -72,9 +73,13 @@ fi
 
 "$crikeep" exporter --listen :0 --socket "$work/metrics.sock" 2>"$work/exporter.log" &
 exporter=$!
-check 'it says where it serves' until_true grep -q 'http://127.0.0.1:[0-9]*/metrics' "$work/exporter.log"
+check 'it says where it serves' until_true grep -q 'http://127.0.0.1:[0-9]*/metrics' \
+	"$work/exporter.log"
 port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$work/exporter.log")
-away() { is 503 /metrics && grep -q 'No such file' "$work/body" && grep -qF "$work/metrics.sock" "$work/body"; }
+away() {
+	is 503 /metrics && grep -q 'No such file' "$work/body" &&
+		grep -qF "$work/metrics.sock" "$work/body"
+}
 check 'while crikeepd is away the status is 503, with the reason' away
 
 # ---- a daemon behind it ------------------------------------------------------------------------
@@ -90,12 +95,14 @@ check 'it is connected to the runtime' until_true runs
 process() {
 	local rss
 	rss=$(value process_resident_memory_bytes)
-	[ "$rss" -gt 1000000 ] && [ "$(value process_open_fds)" -gt 5 ] || { echo "$rss"; return 1; }
+	[ "$rss" -gt 1000000 ] && [ "$(value process_open_fds)" -gt 5 ] ||
+		{ echo "$rss"; return 1; }
 	# two ways to ask for the same: fds, within what a scrape opens
 	local fds=(/proc/"$daemon"/fd/*)
 	local told
 	told=$(value process_open_fds)
-	[ $((told - ${#fds[@]})) -ge -1 ] && [ $((told - ${#fds[@]})) -le 2 ] || { echo "$told, not ${#fds[@]}"; return 1; }
+	[ $((told - ${#fds[@]})) -ge -1 ] && [ $((told - ${#fds[@]})) -le 2 ] ||
+		{ echo "$told, not ${#fds[@]}"; return 1; }
 }
 check 'the confined process is described' process
 if command -v promtool >/dev/null; then
@@ -123,12 +130,15 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 		local own=$port pid r
 		chmod 711 "$work"
 		cp "$crikeep" "$work/exporter" # the build's directory may be closed to others
-		setpriv --reuid=65534 --regid=65534 --clear-groups "$work/exporter" exporter --listen :0 \
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$work/exporter" exporter \
+			--listen :0 \
 			--socket "$work/metrics.sock" 2>"$work/other.log" &
 		pid=$!
-		until_true grep -q 'http://' "$work/other.log" || { cat "$work/other.log"; return 1; }
+		until_true grep -q 'http://' "$work/other.log" ||
+			{ cat "$work/other.log"; return 1; }
 		port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$work/other.log")
-		is 503 /metrics && grep -q 'Permission denied' "$work/body" && chmod 666 "$work/metrics.sock" && is 200 /metrics
+		is 503 /metrics && grep -q 'Permission denied' "$work/body" &&
+			chmod 666 "$work/metrics.sock" && is 200 /metrics
 		r=$?
 		kill "$pid"
 		wait "$pid"
@@ -213,7 +223,8 @@ refused() { # refused ARGUMENT...: status 2, one line
 	"$crikeep" exporter "$@" 2>"$work/err"
 	[ $? = 2 ] && [ "$(grep -c ^crikeep "$work/err")" = 1 ] || { cat "$work/err"; return 1; }
 }
-for address in localhost:9750 127.0.0.1:65536 127.0.0.1: :: ::1:9750 1.2.3:x 127.0.0.1:-1 '[::1]'; do
+for address in localhost:9750 127.0.0.1:65536 127.0.0.1: :: ::1:9750 1.2.3:x 127.0.0.1:-1 \
+	'[::1]'; do
 	check "--listen $address is refused" refused --listen "$address"
 done
 check 'an address of another machine is refused' refused --listen 192.0.2.1:9750

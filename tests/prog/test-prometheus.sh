@@ -4,21 +4,25 @@
 # The alerts: promtool reads them and they come when they should; they know no metric that crikeepd
 # does not have, and name no command that crikeep does not know.
 #
-# shellcheck disable=SC1091,SC2015,SC2154,SC2317 # A && B || C is meant; functions are called by check
+# A && B || C is meant; functions are called by check.
+# shellcheck disable=SC1091,SC2015,SC2154,SC2317
 set -u
 . "$(dirname "$0")/prelude.sh"
 rules=$src/contrib/prometheus/crikeep.rules.yaml
 
 # what metrics.c prints, by its own strings and by the cache's counters; a histogram has its buckets
 known() {
-	grep -o '"crikeepd\?_[a-z_]*"\|"process_[a-z_]*"' "$src/src/daemon/metrics.c" | tr -d '"' | sed 'p; s/$/_bucket/'
-	sed -n '/define CK_COUNTERS/,/^$/s/^\tX(\([a-z_]*\),.*/crikeep_\1_total/p' "$src/cache/machine/entry.h"
+	grep -o '"crikeepd\?_[a-z_]*"\|"process_[a-z_]*"' "$src/src/daemon/metrics.c" | tr -d '"' |
+		sed 'p; s/$/_bucket/'
+	sed -n '/define CK_COUNTERS/,/^$/s/^\tX(\([a-z_]*\),.*/crikeep_\1_total/p' \
+		"$src/cache/machine/entry.h"
 }
 
 # nobody_unknown: a metric has no colon; what a rule records has
 nobody_unknown() {
 	local unknown
-	unknown=$(grep -v '^ *#' "$rules" | grep -o '\bcrikeepd\?_[a-z_]*\|\bprocess_[a-z_]*' | sort -u | grep -vxFf <(known))
+	unknown=$(grep -v '^ *#' "$rules" | grep -o '\bcrikeepd\?_[a-z_]*\|\bprocess_[a-z_]*' |
+			sort -u | grep -vxFf <(known))
 	[ -z "$unknown" ] || { echo "$unknown"; return 1; }
 }
 
@@ -26,9 +30,11 @@ nobody_unknown() {
 commands_exist() {
 	local alerts firsts command options option
 	alerts=$(grep -c '^ *- alert:' "$rules") firsts=$(grep -c '^ *first:' "$rules")
-	[ "$alerts" -gt 10 ] && [ "$alerts" = "$firsts" ] || { echo "$alerts alerts, $firsts say what to begin with"; return 1; }
+	[ "$alerts" -gt 10 ] && [ "$alerts" = "$firsts" ] ||
+		{ echo "$alerts alerts, $firsts say what to begin with"; return 1; }
 	while read -r command options; do
-		"$crikeep" "$command" --help >"$work/help" 2>&1 || { echo "crikeep $command: no such command"; return 1; }
+		"$crikeep" "$command" --help >"$work/help" 2>&1 ||
+			{ echo "crikeep $command: no such command"; return 1; }
 		for option in $options; do
 			case $option in
 			--*) ;;
@@ -37,7 +43,8 @@ commands_exist() {
 			grep -qE -- "$option([][ =,]|\$)" "$work/help" ||
 				{ echo "crikeep $command $option: no such option"; return 1; }
 		done
-	done < <(sed -n 's/^ *first: //p' "$rules" | tr ';' '\n' | sed -n 's/^ *crikeep \(.*\)/\1/p' | sort -u)
+	done < <(sed -n 's/^ *first: //p' "$rules" | tr ';' '\n' |
+			sed -n 's/^ *crikeep \(.*\)/\1/p' | sort -u)
 }
 
 check 'alerts know no metric that is not there' nobody_unknown
@@ -48,9 +55,11 @@ else
 fi
 if command -v promtool >/dev/null; then
 	check 'promtool reads the rules' promtool check rules "$rules"
-	check 'alerts come when they should, and only then' promtool test rules "${rules%.rules.yaml}.test.yaml"
+	check 'alerts come when they should, and only then' promtool test rules \
+		"${rules%.rules.yaml}.test.yaml"
 else
-	echo 'skip - promtool reads the rules: not installed (Debian: prometheus)'
-	echo 'skip - alerts come when they should, and only then: not installed (Debian: prometheus)'
+	no='not installed (Debian: prometheus)'
+	echo "skip - promtool reads the rules: $no"
+	echo "skip - alerts come when they should, and only then: $no"
 fi
 exit "$failed"

@@ -19,12 +19,14 @@ search() (
 	# shellcheck disable=SC2086 # words
 	{
 		spin "$@" -a "$model" >said 2>&1 || return
-		${CC:-cc} -w "$optimize" $compiled -DVECTORSZ=2048 -DMEMLIM=2000 -o pan pan.c >said 2>&1 || return
+		${CC:-cc} -w "$optimize" $compiled -DVECTORSZ=2048 -DMEMLIM=2000 -o pan pan.c \
+			>said 2>&1 || return
 		./pan -m100000 -w22 $searched >said 2>&1
 	}
 )
 verdict() { # verdict WHERE: of a search
-	! grep -q 'Search not completed\|max search depth too small' "$work/$1/said" && grep -q 'errors: 0$' "$work/$1/said"
+	! grep -q 'Search not completed\|max search depth too small' "$work/$1/said" &&
+		grep -q 'errors: 0$' "$work/$1/said"
 }
 counted() { sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' "$work/$1/said"; }
 
@@ -44,7 +46,8 @@ holds() { # holds NAME FLAG...: assertions, and whatever could stay undone for e
 formula() { # formula NAME: the program for all of them is built once
 	[ -x "$work/ltl/pan" ] || search ltl -O1 '' '-a -N never_both' -DCONNS=1
 	(cd "$work/ltl" && ./pan -m100000 -w18 -a -N "$1" >said 2>&1)
-	if verdict ltl; then ok "formula $1"; else not_ok "formula $1" "$(tail -n 25 "$work/ltl/said")"; fi
+	if verdict ltl; then ok "formula $1"; else not_ok "formula $1" \
+		"$(tail -n 25 "$work/ltl/said")"; fi
 }
 # found SWITCH: an assertion does not hold, which is something else than that the model does not
 # compile
@@ -71,7 +74,8 @@ if [ "$(wc -w <<<"$switches")" -lt 15 ] || [ "$(wc -w <<<"$formulas")" -lt 5 ]; 
 fi
 
 if ! command -v spin >/dev/null; then
-	for name in 'one pod, a plugin that returns, another one, a restart' 'two pods' formulas 'each break is found'; do
+	for name in 'one pod, a plugin that returns, another one, a restart' 'two pods' formulas \
+		'each break is found'; do
 		echo "skip - $name: spin is not installed (Debian: spin)"
 	done
 	exit 0
@@ -88,7 +92,8 @@ search broken -O1 '' '-a -A -N commit_ends' -DCONNS=1 -DNO_DEADLINE # -A: not by
 if grep -q 'acceptance cycle' "$work/broken/said"; then
 	ok 'a commit that does not end is found by its formula, too'
 else
-	not_ok 'a commit that does not end is found by its formula, too' "$(tail -n 25 "$work/broken/said")"
+	not_ok 'a commit that does not end is found by its formula, too' \
+		"$(tail -n 25 "$work/broken/said")"
 fi
 rm -rf "$work/broken"
 for name in $switches; do

@@ -4,7 +4,8 @@
 # crikeep simulate: what its three policies are known to do on a slow node, as measured with
 # containerd, CRI-O and a kubelet, and the forms of its output.
 #
-# shellcheck disable=SC1091,SC2086,SC2154,SC2317 # options are split on purpose; functions are called by check
+# Options are split on purpose; functions are called by check.
+# shellcheck disable=SC1091,SC2086,SC2154,SC2317
 set -u
 
 . "$(dirname "$0")/prelude.sh"
@@ -51,10 +52,12 @@ no_leaks() {
 }
 
 made_once() {
-	simulate --policy crikeep "$@" && is crikeep creates_per_resource 1.0000 && is crikeep never_ready 0 && no_leaks crikeep
+	simulate --policy crikeep "$@" && is crikeep creates_per_resource 1.0000 &&
+		is crikeep never_ready 0 && no_leaks crikeep
 }
 check 'crikeep makes each resource once' made_once
-check 'crikeep makes each resource once, for requests that wait' made_once --create 15s --deadline 10s
+check 'crikeep makes each resource once, for requests that wait' made_once --create 15s \
+	--deadline 10s
 check 'crikeep makes each resource once, over many deadlines' made_once --create 26s --deadline 3s
 check 'crikeep makes each resource once, longer than a result in memory lives' \
 	made_once --create 260s --deadline 120s --give-up 1h
@@ -83,7 +86,8 @@ quick_creates() {
 check 'within the deadline all policies are alike' quick_creates
 
 never_ready() {
-	simulate --policy none --pods 10 && is none never_ready 10 && is none ready_seconds.max null &&
+	simulate --policy none --pods 10 && is none never_ready 10 &&
+		is none ready_seconds.max null &&
 		is none requests.container 0
 }
 check 'none: no number of retries makes a sandbox that outlives the deadline' never_ready
@@ -92,7 +96,8 @@ attempts_rise() {
 	set -- --policy none --slow container --pods 1 --give-up 2m --trace
 	"${crikeep[@]}" simulate "$@" 2>"$work/trace" >"$work/out" || return
 	for attempt in 0 1 2 3; do
-		grep -q "CreateContainer c0 .*attempt $attempt " "$work/trace" || { cat "$work/trace"; return 1; }
+		grep -q "CreateContainer c0 .*attempt $attempt " "$work/trace" ||
+			{ cat "$work/trace"; return 1; }
 	done
 	grep -q '^none .* 1$' "$work/out"
 }
@@ -108,18 +113,21 @@ as_measured() { # facts of CRI-O 1.26 and kubelet 1.20 with a sandbox of 15 s an
 		CreateContainer c0 try 4, attempt 0 10.000 DEADLINE_EXCEEDED
 		CreateContainer c0 try 5, attempt 0 0.000 OK
 	END
-	awk '$4 != "ready" { $1 = $2 = $3 = ""; sub(/^ */, ""); print }' "$work/trace" | diff -u "$work/want" -
+	awk '$4 != "ready" { $1 = $2 = $3 = ""; sub(/^ */, ""); print }' "$work/trace" |
+		diff -u "$work/want" -
 }
 check 'ram: the timeline is that of CRI-O and a kubelet' as_measured
 
 reaped() {
-	simulate --create 280s --deadline 240s --give-up 30m --jitter 5% && is ram never_ready 20 && is crikeep never_ready 0 &&
+	simulate --create 280s --deadline 240s --give-up 30m --jitter 5% && is ram never_ready 20 &&
+		is crikeep never_ready 0 &&
 		below crikeep ram creates_per_pod && no_leaks ram
 }
 check 'ram: a result is removed while a request waits for it' reaped
 
 answered_at_once() {
-	simulate --create 15s --deadline 10s && below crikeep ram ready_seconds.p50 && below crikeep ram requests_per_pod &&
+	simulate --create 15s --deadline 10s && below crikeep ram ready_seconds.p50 &&
+		below crikeep ram requests_per_pod &&
 		below crikeep ram lag_seconds.p50
 }
 check 'crikeep answers a request that waits, ram at the next one' answered_at_once
@@ -127,13 +135,15 @@ check 'crikeep answers a request that waits, ram at the next one' answered_at_on
 offered() {
 	local repeated
 	simulate --policy crikeep && repeated=$(value crikeep ready_seconds.p50)
-	simulate --policy crikeep --hand-back offer && less "$(value crikeep ready_seconds.p50)" "$repeated"
+	simulate --policy crikeep --hand-back offer &&
+		less "$(value crikeep ready_seconds.p50)" "$repeated"
 }
 check 'crikeep: an offered sandbox is taken from the list' offered
 
 given_up() {
 	for at in 3s 8s 16s 24s; do
-		simulate --give-up $at && is crikeep never_ready 20 && no_leaks crikeep && no_leaks ram || return
+		simulate --give-up $at && is crikeep never_ready 20 && no_leaks crikeep &&
+			no_leaks ram || return
 	done
 }
 check 'nothing is left of pods that were given up' given_up
@@ -145,12 +155,14 @@ deterministic() {
 	"${crikeep[@]}" simulate "$@" --seed 5 --trace >"$work/one" 2>&1 || return
 	"${crikeep[@]}" simulate "$@" --seed 5 --trace >"$work/two" 2>&1 || return
 	diff -u "$work/one" "$work/two" || return
-	"${crikeep[@]}" simulate "$@" --seed 6 --trace >"$work/two" 2>&1 && ! cmp -s "$work/one" "$work/two"
+	"${crikeep[@]}" simulate "$@" --seed 6 --trace >"$work/two" 2>&1 &&
+		! cmp -s "$work/one" "$work/two"
 }
 check 'the same seed gives the same numbers, another one others' deterministic
 
 columns() { # columns LOCALE
-	LC_ALL=$1 "${crikeep[@]}" simulate --pods 1000 --jitter 50% --give-up 24h --deadline 4.6s >"$work/out" || return
+	LC_ALL=$1 "${crikeep[@]}" simulate --pods 1000 --jitter 50% --give-up 24h --deadline 4.6s \
+		>"$work/out" || return
 	LC_ALL=C awk '
 		{ gsub(/[\200-\277]/, "") } # of a character of several bytes the first one counts
 		length($0) > 80 { print length($0) ": " $0; bad = 1 }
@@ -164,7 +176,8 @@ ascii() { # the last output
 check 'in the C locale all is ASCII' ascii
 
 trees() {
-	simulate --pods 5 && "${crikeep[@]}" simulate --pods 5 -o yaml | "$read_tree" yaml | diff -u "$work/values" -
+	simulate --pods 5 && "${crikeep[@]}" simulate --pods 5 -o yaml | "$read_tree" yaml |
+		diff -u "$work/values" -
 }
 check 'JSON is well formed, and YAML says the same' trees
 
@@ -185,14 +198,19 @@ well_formed() {
 			tags++
 		}
 		printf "%s", bad
-		if (bad != "" || depth || tags < 10 || text ~ /[<>]/) { print depth " open, " tags " tags"; exit 1 }
+		if (bad != "" || depth || tags < 10 || text ~ /[<>]/) {
+			print depth " open, " tags " tags"
+			exit 1
+		}
 	}' "$1"
 }
 svg() {
 	local plot=$work/plot.svg
 	"${crikeep[@]}" simulate --plot "$plot" >"$work/out" && well_formed "$plot" || return
-	[ "$(grep -c '<path class="curve c[012]" d="M70 376' "$plot")" = 3 ] || { echo 'not three curves'; return 1; }
-	grep -q prefers-color-scheme "$plot" && grep -q '>pods ready<' "$plot" && grep -q 'crikeep: 20 of 20 ready' "$plot"
+	[ "$(grep -c '<path class="curve c[012]" d="M70 376' "$plot")" = 3 ] ||
+		{ echo 'not three curves'; return 1; }
+	grep -q prefers-color-scheme "$plot" && grep -q '>pods ready<' "$plot" &&
+		grep -q 'crikeep: 20 of 20 ready' "$plot"
 }
 check 'the plot is well-formed SVG' svg
 
@@ -205,8 +223,11 @@ trouble() {
 	grep -q -- "$words" "$work/err" || { cat "$work/err"; return 1; }
 	[ $got = 2 ] || { echo "exit status $got"; return 1; }
 }
-check 'a plot that cannot be written is trouble' trouble "write '$work/no/plot.svg'" --pods 1 --plot "$work/no/plot.svg"
-[ ! -e /dev/full ] || check 'a plot on a full disk is trouble' trouble "write '/dev/full'" --pods 1 --plot /dev/full
+check 'a plot that cannot be written is trouble' trouble "write '$work/no/plot.svg'" --pods 1 \
+	--plot "$work/no/plot.svg"
+[ ! -e /dev/full ] ||
+	check 'a plot on a full disk is trouble' trouble "write '/dev/full'" --pods 1 \
+	--plot /dev/full
 
 nowhere() {
 	local TMPDIR=$work/no
@@ -215,18 +236,24 @@ nowhere() {
 check 'no room for a state directory is trouble' nowhere
 
 bad_values() {
-	trouble '--create' --create 0s && trouble '--create' --create 25h && trouble '--create' --create fast &&
-		trouble '--deadline' --deadline 5 && trouble '--jitter' --jitter 101% && trouble '--jitter' --jitter=-1% &&
-		trouble '--pods' --pods 0 && trouble '--pods' --pods 1001 && trouble '--pods' --pods 2x &&
-		trouble '--containers' --containers 17 && trouble '--policy' --policy some && trouble '--slow' --slow image &&
-		trouble '--hand-back' --hand-back never && trouble '--seed' --seed=-1 && trouble '--give-up' --give-up '' &&
+	trouble '--create' --create 0s && trouble '--create' --create 25h &&
+		trouble '--create' --create fast &&
+		trouble '--deadline' --deadline 5 && trouble '--jitter' --jitter 101% &&
+		trouble '--jitter' --jitter=-1% &&
+		trouble '--pods' --pods 0 && trouble '--pods' --pods 1001 &&
+		trouble '--pods' --pods 2x &&
+		trouble '--containers' --containers 17 && trouble '--policy' --policy some &&
+		trouble '--slow' --slow image &&
+		trouble '--hand-back' --hand-back never && trouble '--seed' --seed=-1 &&
+		trouble '--give-up' --give-up '' &&
 		trouble '--restart-at' --restart-at now && trouble 'Too many arguments' extra
 }
 check 'a bad value is trouble' bad_values
 
 help() {
 	"${crikeep[@]}" simulate --help | sed -n '/^Examples:$/,$p' >"$work/out"
-	[ "$(wc -l <"$work/out")" -gt 2 ] && ! tail -n +2 "$work/out" | grep -v '^  crikeep simulate '
+	[ "$(wc -l <"$work/out")" -gt 2 ] &&
+		! tail -n +2 "$work/out" | grep -v '^  crikeep simulate '
 }
 check '--help ends with examples' help
 

@@ -15,10 +15,12 @@ printf '#!/bin/sh\n' >"$work/crikeepd"
 chmod +x "$work/crikeepd"
 
 if command -v systemd-analyze >/dev/null; then
-	said=$(systemd-analyze verify --man=no "$work/crikeepd.service" "$work/crikeepd.socket" 2>&1) && [ -z "$said" ]
+	said=$(systemd-analyze verify --man=no "$work/crikeepd.service" "$work/crikeepd.socket" \
+		2>&1) && [ -z "$said" ]
 	result units_are_sound $?
 	[ -z "$said" ] || printf '%s\n' "$said"
-	systemd-analyze security --offline=true --threshold=30 "$work/crikeepd.service" >"$work/exposure" 2>&1
+	systemd-analyze security --offline=true --threshold=30 "$work/crikeepd.service" \
+		>"$work/exposure" 2>&1
 	result exposure_is_below_3 $?
 	tail -n 1 "$work/exposure"
 else

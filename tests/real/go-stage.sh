@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2015,SC2034,SC2154 # A && B || C is meant; shares variables with those who source it
+# A && B || C is meant; shares variables with those who source it.
+# shellcheck shell=bash disable=SC2015,SC2034,SC2154
 #
 # For tests to source: what a program in Go sees of us, as a vendor would. The library is installed
 # (`make install`) into $stage inside the build directory, pkg-config finds it there, and what is
@@ -19,7 +20,8 @@ go_stage() {
 		{ go_why='there is no C compiler, or no pkg-config'; return 3; }
 	export GOTOOLCHAIN=local
 	version=$(go env GOVERSION)
-	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" ]; then
+	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" \
+		]; then
 		go_why="this needs Go $needs, and there is $version"
 		return 3
 	fi
@@ -36,14 +38,17 @@ go_stage() {
 # configure's prefix is that of the real installation, so the .pc file is told where this one is.
 go_install() (
 	exec 9>"$stage/lock" && flock 9 || exit
-	[ ! -f "$stage/pkgconfig/libcrikeep.pc" ] || [ "$build/libcrikeep.la" -nt "$stage/pkgconfig/libcrikeep.pc" ] ||
+	[ ! -f "$stage/pkgconfig/libcrikeep.pc" ] ||
+		[ "$build/libcrikeep.la" -nt "$stage/pkgconfig/libcrikeep.pc" ] ||
 		[ "$src/src/crikeep.h" -nt "$stage/pkgconfig/libcrikeep.pc" ] || exit 0
 	rm -rf "$stage/root"
-	env -u MAKEFLAGS -u MAKELEVEL make -s -C "$build" DESTDIR="$stage/root" install-libLTLIBRARIES install-includeHEADERS \
+	env -u MAKEFLAGS -u MAKELEVEL make -s -C "$build" \
+		DESTDIR="$stage/root" install-libLTLIBRARIES install-includeHEADERS \
 		install-pkgconfigDATA >"$stage/log" 2>&1 9>&- || { cat "$stage/log"; exit 1; }
 	lib=$(dirname "$(find "$stage/root" -name libcrikeep.so)")
 	include=$(dirname "$(find "$stage/root" -name crikeep.h)")
 	ln -sfn "$lib" "$stage/lib"
-	mkdir -p "$stage/pkgconfig" && sed "s|^libdir=.*|libdir=$stage/lib|; s|^includedir=.*|includedir=$include|" \
+	mkdir -p "$stage/pkgconfig" &&
+		sed "s|^libdir=.*|libdir=$stage/lib|; s|^includedir=.*|includedir=$include|" \
 		"$lib/pkgconfig/libcrikeep.pc" >"$stage/pkgconfig/libcrikeep.pc"
 )

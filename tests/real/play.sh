@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154 # A && B || C is meant; variables are shared with those who source it
+# A && B || C is meant; variables are shared with those who source it.
+# shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154
 #
 # How a script of scenarios is played, for tests to source: first what a machine must have for it;
 # then, in namespaces and a temporary file system of its own, every scenario in its own directory,
@@ -61,7 +62,8 @@ enter() {
 	done
 	busybox=$(command -v busybox) || skip_all 'there is no busybox'
 	! ldd "$busybox" >/dev/null 2>&1 || skip_all 'busybox is not linked statically'
-	"$lab/isolated.sh" mount -t tmpfs none /mnt 2>/dev/null || skip_all 'namespaces or mounts are not allowed'
+	"$lab/isolated.sh" mount -t tmpfs none /mnt 2>/dev/null ||
+		skip_all 'namespaces or mounts are not allowed'
 	dir=$(mktemp -d /tmp/ck.XXXXXX) || exit 99
 	"$lab/isolated.sh" "$0" inside "$dir" "${1:-}" || status=$?
 	rmdir "$dir"
@@ -79,13 +81,19 @@ check() { # check NAME COMMAND...: the command succeeds
 	fi
 }
 is() { [ "$1" = "$2" ] || { echo "it is '$1', not '$2'"; return 1; }; }
-within() { [ "$took" -ge "$1" ] && [ "$took" -le "$2" ] || { echo "it took $took ms, not $1 to $2: $out $err"; return 1; }; }
-answered() { [ $status -eq 0 ] && is "$out" "$1" || { echo "exit status $status: $err"; return 1; }; }
+within() {
+	[ "$took" -ge "$1" ] && [ "$took" -le "$2" ] ||
+		{ echo "it took $took ms, not $1 to $2: $out $err"; return 1; }
+}
+answered() {
+	[ $status -eq 0 ] && is "$out" "$1" || { echo "exit status $status: $err"; return 1; }
+}
 not_in() { # ID COMMAND...: succeeds without a word of it
 	local id=$1
 	shift
 	try "$@"
-	[ $status -eq 0 ] && [[ $out != *"${id:0:13}"* ]] || { echo "exit status $status: $out $err"; return 1; }
+	[ $status -eq 0 ] && [[ $out != *"${id:0:13}"* ]] ||
+		{ echo "exit status $status: $out $err"; return 1; }
 }
 
 # each in a subshell: its variables are its own
@@ -109,7 +117,8 @@ play_all() {
 	done
 	wait
 	for s in $wanted; do
-		[ "$(tail -n 1 "$stage_dir/$s.out")" = end ] || echo "not ok - ${s//_/ }: comes to its end" >>"$stage_dir/$s.out"
+		[ "$(tail -n 1 "$stage_dir/$s.out")" = end ] ||
+			echo "not ok - ${s//_/ }: comes to its end" >>"$stage_dir/$s.out"
 		sed '$ { /^end$/d }' "$stage_dir/$s.out"
 		grep -q '^not ok' "$stage_dir/$s.out" || continue
 		status=1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154 # A && B || C is meant; shares variables with those who source it
+# A && B || C is meant; shares variables with those who source it.
+# shellcheck shell=bash disable=SC2015,SC2034,SC2086,SC2154
 #
 # The stage of a scenario, for tests to source: crictl -> crikeepd [-> relay] -> containerd -> runc,
 # all of its own, in the directory $d. What the runtime did is read from runc and its log of calls,
@@ -36,14 +37,17 @@ until_() {
 # the same request.
 pod() { # pod NAME [ATTEMPT]: the path of its request
 	cat >"$d/$1-${2:-0}.pod" <<-END
-		{"metadata":{"name":"$1","namespace":"default","uid":"uid-of-$1","attempt":${2:-0}},"log_directory":"$d/log/$1",
-		"linux":{"cgroup_parent":"/k8s.io","security_context":{"namespace_options":{"network":2}}}}
+		{"metadata":{"name":"$1","namespace":"default","uid":"uid-of-$1",
+		"attempt":${2:-0}},"log_directory":"$d/log/$1",
+		"linux":{"cgroup_parent":"/k8s.io",
+		"security_context":{"namespace_options":{"network":2}}}}
 	END
 	echo "$d/$1-${2:-0}.pod"
 }
 container() { # container NAME [ATTEMPT]
 	cat >"$d/$1-${2:-0}.container" <<-END
-		{"metadata":{"name":"$1","attempt":${2:-0}},"image":{"image":"docker.io/lab/busybox:1"},
+		{"metadata":{"name":"$1","attempt":${2:-0}},
+		"image":{"image":"docker.io/lab/busybox:1"},
 		"log_path":"$1_${2:-0}.log","linux":{}}
 	END
 	echo "$d/$1-${2:-0}.container"
@@ -61,12 +65,14 @@ try() {
 
 # what of it is seen, and what is said to who asks
 timed_out() { # of the last try: by the client's own deadline
-	[ $status -ne 0 ] && [[ $err == *'code = DeadlineExceeded'* ]] || { echo "exit status $status: $out $err"; return 1; }
+	[ $status -ne 0 ] && [[ $err == *'code = DeadlineExceeded'* ]] ||
+		{ echo "exit status $status: $out $err"; return 1; }
 	within 1900 5500
 }
 not_found() { # COMMAND...: is refused as if there were no such thing
 	try "$@"
-	[ $status -ne 0 ] && [[ $err == *'code = NotFound'* ]] || { echo "exit status $status: $out $err"; return 1; }
+	[ $status -ne 0 ] && [[ $err == *'code = NotFound'* ]] ||
+		{ echo "exit status $status: $out $err"; return 1; }
 }
 unseen_pod() { # unseen_pod WHEN ID: nobody sees it
 	check "$1, no list of pods shows it" not_in "$2" cri pods
@@ -110,7 +116,8 @@ stage() { # stage [relay]: everything up
 	"$lab/containerd.sh" start "$d" || return
 	relayed=${1:-}
 	if [ -n "$relayed" ]; then
-		"$tools/relay" serve --listen "$d/relay.sock" --upstream "$d/containerd.sock" --control "$d/relay.control" \
+		"$tools/relay" serve --listen "$d/relay.sock" --upstream "$d/containerd.sock" \
+			--control "$d/relay.control" \
 			--log "$d/relay.log" 2>"$d/relay.err" &
 		until_ 5 test -S "$d/relay.control" || return
 	fi
@@ -120,8 +127,10 @@ stage() { # stage [relay]: everything up
 crikeepd_start() {
 	local upstream=$d/$socket
 	[ -z "$relayed" ] || upstream=$d/relay.sock
-	"$crikeepd" --runtime="unix://$upstream" --listen="$d/cri.sock" --unfiltered="$d/all.sock" --metrics="$d/metrics.sock" \
-		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr "${more[@]}" 2>>"$d/crikeepd.log" </dev/null &
+	"$crikeepd" --runtime="unix://$upstream" --listen="$d/cri.sock" --unfiltered="$d/all.sock" \
+		--metrics="$d/metrics.sock" \
+		--state-dir="$d/kept" --ttl="$ttl" --set=log.target=stderr "${more[@]}" \
+		2>>"$d/crikeepd.log" </dev/null &
 	crikeepd_pid=$!
 	until_ 10 answers
 }

@@ -16,7 +16,8 @@ scenarios='same_answers_are_merged_the_same'
 [ -x "$build/tests/real/merge" ] || skip_all 'tests/real/merge was not built'
 need adjust
 
-if out=$("$tools/adjust" -cases $((40 * ${CK_TEST_SCALE:-100})) "$build/tests/real/merge" 2>&1); then
+if out=$("$tools/adjust" -cases $((40 * ${CK_TEST_SCALE:-100})) "$build/tests/real/merge" \
+	2>&1); then
 	tail -n 1 <<<"$out" # how many of each
 	echo 'ok - same answers are merged the same'
 else

@@ -8,14 +8,17 @@
 #
 # usage: test-containerd.sh [SCENARIO]
 #
-# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
+# A && B || C is meant; variables are shared with stage.sh.
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early unwanted_sandbox evicted_by_hand full_disk
-	late_container next_container_attempt unwanted_container dropped_connection frozen_container frozen_and_removed
-	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted killed_while_evicting asked_to_end
-	another_boot runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
+scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_early
+	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
+	unwanted_container dropped_connection frozen_container frozen_and_removed
+	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted
+	killed_while_evicting asked_to_end another_boot runtime_killed_while_kept
+	runtime_killed_while_creating runtime_killed_while_evicting'
 . "$here/play.sh"
 . "$here/stage.sh"
 
@@ -24,7 +27,8 @@ enter "$@"
 
 refused() { # COMMAND...: whatever it is about
 	try "$@"
-	[ $status -ne 0 ] && [[ $err == *'code = PermissionDenied'* || $err == *'code = Unimplemented'* ]] ||
+	[ $status -ne 0 ] && [[ $err == *'code = PermissionDenied'* ||
+		$err == *'code = Unimplemented'* ]] ||
 		{ echo "exit status $status: $out $err"; return 1; }
 }
 
@@ -60,20 +64,26 @@ plain_use() {
 	check 'is started' cri start "$id"
 	check 'and runs' runs "$id"
 	check 'a command in it, in one answer' is "$(cri exec -s "$id" echo 'one two')" 'one two'
-	check 'a command in it, streamed' is "$(cri exec "$id" sh -c 'echo three; echo four')" $'three\nfour'
-	check 'a status of a command is passed on' test "$(cri exec -s "$id" sh -c 'exit 7' 2>&1 | grep -c 'exit.* 7')" -gt 0
+	check 'a command in it, streamed' is "$(cri exec "$id" sh -c 'echo three; echo four')" \
+		$'three\nfour'
+	check 'a status of a command is passed on' test \
+		"$(cri exec -s "$id" sh -c 'exit 7' 2>&1 | grep -c 'exit.* 7')" -gt 0
 	check 'its limits are changed' cri update --cpu-share 512 "$id"
-	for words in version info 'pods -v' 'ps -a -o json' 'inspect CONTAINER' 'inspect PREFIX' 'inspectp SANDBOX' \
-		'inspect no-such-thing' images 'inspecti docker.io/lab/busybox:1' 'inspecti no-such-image' 'rmi no-such-image' \
+	for words in version info 'pods -v' 'ps -a -o json' 'inspect CONTAINER' 'inspect PREFIX' \
+		'inspectp SANDBOX' \
+		'inspect no-such-thing' images 'inspecti docker.io/lab/busybox:1' \
+		'inspecti no-such-image' 'rmi no-such-image' \
 		runtime-config; do
 		name=$words
-		words=${words/CONTAINER/$id} words=${words/PREFIX/${id:0:6}} words=${words/SANDBOX/$sandbox}
+		words=${words/CONTAINER/$id} words=${words/PREFIX/${id:0:6}} \
+			words=${words/SANDBOX/$sandbox}
 		check "the same as without crikeepd: $name" same $words
 	done
 	try cri runp "$(pod web)"
 	check 'a request answered before gets the same answer again' answered "$sandbox"
 	second=$(cri runp "$(pod db)")
-	check 'another pod beside it' is "$(cri pods -q --no-trunc | sort)" "$(printf '%s\n' "$sandbox" "$second" | sort)"
+	check 'another pod beside it' is "$(cri pods -q --no-trunc | sort)" \
+		"$(printf '%s\n' "$sandbox" "$second" | sort)"
 	check 'is stopped' cri stopp "$second"
 	check 'and removed' cri rmp "$second"
 	check 'the container is stopped' cri stop -t 1 "$id"
@@ -138,7 +148,8 @@ next_attempt() {
 	check 'attempt 0 is gone within seconds' until_ 8 gone "$first"
 	destroyed=$(grep -n "kill web sandbox $first end" "$d/runc/calls.log" | head -n 1)
 	created=$(grep -n "create web sandbox $out begin" "$d/runc/calls.log")
-	check 'attempt 0 was stopped before attempt 1 was created' test "${destroyed%%:*}" -lt "${created%%:*}"
+	check 'attempt 0 was stopped before attempt 1 was created' test "${destroyed%%:*}" \
+		-lt "${created%%:*}"
 	check 'each was created once' is "$(begun web sandbox)" "$first"$'\n'"$out"
 	check 'attempt 1 is seen, and alone' until_ 5 only_pod "$out"
 }
@@ -223,7 +234,8 @@ full_disk() {
 fill_up() { ! dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null && [ -s "$1/filler" ]; }
 entered() { "$crikeep" --state-dir="$d/kept" list --all --no-trunc | grep -q "$1"; }
 
-# ---- containers: containerd does not run runc to create one, so the answer is held back, or the disk is 
+# ---- containers --------------------------------------------------------------------------------
+# containerd does not run runc to create one, so the answer is held back, or the disk is frozen
 
 # a sandbox and a container whose client has gone: $sandbox, $id
 late_answer() {
@@ -410,7 +422,8 @@ killed_while_evicting() {
 	first=$id
 	slow 'web kill 4'
 	cri runp -T 2s "$(pod web 1)" >/dev/null 2>&1 &
-	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" "$d/runc/calls.log"
+	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" \
+		"$d/runc/calls.log"
 	crikeepd_kill
 	wait $! # attempt 1 has lost its connection
 	check 'crikeepd starts again' crikeepd_start
@@ -432,7 +445,9 @@ another_boot() {
 	echo 01234567-89ab-cdef-0123-456789abcdef >"$d/boot_id"
 	cat >"$d/rebooted" <<-END
 		#!/bin/bash
-		mount --make-rprivate / && mount --bind "$d/boot_id" /proc/sys/kernel/random/boot_id && exec "$crikeepd" "\$@"
+		mount --make-rprivate / &&
+			mount --bind "$d/boot_id" /proc/sys/kernel/random/boot_id &&
+			exec "$crikeepd" "\$@"
 	END
 	printf '#!/bin/sh\nexec unshare --mount bash "%s" "$@"\n' "$d/rebooted" >"$d/crikeepd"
 	chmod +x "$d/crikeepd"
@@ -516,7 +531,8 @@ runtime_killed_while_evicting() {
 	first=$id
 	slow 'web kill 4'
 	cri runp -T 2s "$(pod web 1)" >/dev/null 2>&1 &
-	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" "$d/runc/calls.log"
+	check 'attempt 1 has attempt 0 stopped' until_ 5 grep -q "kill web sandbox $first begin" \
+		"$d/runc/calls.log"
 	containerd_kill
 	slow ''
 	check 'containerd starts again' runtime_again

@@ -17,9 +17,11 @@ export GOTOOLCHAIN=local GOFLAGS=-mod=mod
 # listed VERSION: what its api.proto says, sorted
 listed() {
 	local dir
-	dir=$(go mod download -json "$module@$1" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p') &&
+	dir=$(go mod download -json "$module@$1" |
+			sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p') &&
 		[ -n "$dir" ] &&
-		awk -f "$src/tests/real/cri-api.awk" "$dir/pkg/apis/runtime/v1/api.proto" >"$work/unsorted" &&
+		awk -f "$src/tests/real/cri-api.awk" "$dir/pkg/apis/runtime/v1/api.proto" \
+		>"$work/unsorted" &&
 		sort "$work/unsorted" >"$work/$1"
 }
 

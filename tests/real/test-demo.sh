@@ -4,7 +4,8 @@
 # The demonstration of `contrib/quickstart run --containerd`: its verdict, that it can be wrong, and
 # that it leaves nothing.
 #
-# shellcheck disable=SC1091,SC2154,SC2317 # functions are called by check, variables are prelude.sh's
+# Functions are called by check, variables are of prelude.sh's.
+# shellcheck disable=SC1091,SC2154,SC2317
 set -u
 
 . "$(dirname "$0")/../prog/prelude.sh"
@@ -21,7 +22,8 @@ done
 for p in containerd ctr runc busybox unshare; do
 	command -v $p >/dev/null || skip_all "there is no $p"
 done
-"$src/contrib/lab/isolated.sh" mount -t tmpfs none /mnt 2>/dev/null || skip_all 'namespaces or mounts are not allowed'
+"$src/contrib/lab/isolated.sh" mount -t tmpfs none /mnt 2>/dev/null ||
+	skip_all 'namespaces or mounts are not allowed'
 
 # a crikeepd that is not there: its sockets are the runtime's own
 mkdir "$work/without"
@@ -51,11 +53,13 @@ no_wider() { awk 'length($0) > 80 { print; bad = 1 } END { exit bad }' "$1"; }
 
 check 'through crikeepd the sandbox is created once and its id is given' test $status = 0
 check 'so it says' grep -q '^Through crikeepd the sandbox was created once' "$work/shown"
-check 'straight at containerd the client never has it' grep -qE '^the client has its id +never +after' "$work/shown"
+check 'straight at containerd the client never has it' grep \
+	-qE '^the client has its id +never +after' "$work/shown"
 check 'no line is wider than 80 columns' no_wider "$work/shown"
 check 'without crikeepd the verdict is another' test $without = 1
 check 'and says what is wrong' grep -q '^WRONG: the client was given no id' "$work/without.out"
 check 'no control group is left' gone
-check 'no mount is left' sh -c '! grep -E "/tmp/ck\.[A-Za-z0-9]{6}(/(straight|through)|$| )" /proc/mounts'
+check 'no mount is left' sh \
+	-c '! grep -E "/tmp/ck\.[A-Za-z0-9]{6}(/(straight|through)|$| )" /proc/mounts'
 [ "$failed" = 0 ] || cat "$work/shown"
 exit "$failed"

@@ -7,11 +7,13 @@
 #
 # usage: test-drive.sh [SCENARIO]
 #
-# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
+# A && B || C is meant; variables are shared with stage.sh.
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios='driven driven_v1alpha2 many_driven driven_through_kill driven_through_kills_of_both driven_container two_tell_apart'
+scenarios='driven driven_v1alpha2 many_driven driven_through_kill driven_through_kills_of_both
+	driven_container two_tell_apart'
 . "$here/play.sh"
 . "$here/stage.sh"
 enter "$@"
@@ -19,14 +21,16 @@ enter "$@"
 drive() { # drive SOCKET OPTION...: what it reports goes to $d/report
 	local socket=$1
 	shift
-	"$crikeep" drive --endpoint "unix://$d/$socket" --host-network --deadline 2s --retry 500ms --give-up 40s -o yaml "$@" \
+	"$crikeep" drive --endpoint "unix://$d/$socket" --host-network --deadline 2s --retry 500ms \
+		--give-up 40s -o yaml "$@" \
 		>"$d/report"
 }
 field() { sed -n "0,/^$1: /s/^$1: \"\?\([^\"]*\)\"\?$/\1/p" "$d/report"; }
 pods() { "$crikeep" pods --endpoint "unix://$d/$1" -q --no-trunc "${@:2}"; }
 # seen_alone ID: this one is all there is, for the kubelet, for the runtime and for runc
 seen_alone() {
-	is "$(pods cri.sock -a)" "$1" && is "$(pods containerd.sock -a)" "$1" && is "$(runc_list)" "$1 running"
+	is "$(pods cri.sock -a)" "$1" && is "$(pods containerd.sock -a)" "$1" &&
+		is "$(runc_list)" "$1 running"
 }
 at_least() { [ "$1" -ge "$2" ] || { echo "$1 is less than $2"; return 1; }; }
 
@@ -49,16 +53,22 @@ many_driven() {
 	stage || return
 	slow '* create 4'
 	for i in {1..12}; do
-		"$crikeep" drive --endpoint "unix://$d/cri.sock" --host-network --pod "web-$i" -o yaml >"$d/report-$i" &
+		"$crikeep" drive --endpoint "unix://$d/cri.sock" --host-network --pod "web-$i" \
+			-o yaml >"$d/report-$i" &
 		ids+=($!)
 	done
 	wait "${ids[@]}"
-	check 'each client gets an id' is "$(cat "$d"/report-* | grep -c '^id: "[0-9a-f]\{64\}"')" 12
-	check 'each of them timed out before' is "$(grep -l '^  DEADLINE_EXCEEDED' "$d"/report-* | wc -l)" 12
-	check 'each sandbox was created once' is "$(grep -c ' create web-.* sandbox .* begin' "$d/runc/calls.log")" 12
+	check 'each client gets an id' is "$(cat "$d"/report-* | grep -c '^id: "[0-9a-f]\{64\}"')" \
+		12
+	check 'each of them timed out before' is \
+		"$(grep -l '^  DEADLINE_EXCEEDED' "$d"/report-* | wc -l)" 12
+	check 'each sandbox was created once' is \
+		"$(grep -c ' create web-.* sandbox .* begin' "$d/runc/calls.log")" 12
 	check 'the ids are those that run' \
-		is "$(sed -n 's/^id: "\(.*\)"/\1 running/p' "$d"/report-* | sort)" "$(runc_list | sort)"
-	check 'and those that are seen' is "$(pods cri.sock | sort)" "$(pods containerd.sock -a | sort)"
+		is "$(sed -n 's/^id: "\(.*\)"/\1 running/p' "$d"/report-* | sort)" \
+		"$(runc_list | sort)"
+	check 'and those that are seen' is "$(pods cri.sock | sort)" \
+		"$(pods containerd.sock -a | sort)"
 }
 
 # several times: while it is being made, which it takes up at the restart, and while it is kept
@@ -107,11 +117,13 @@ driven_container() {
 	sandbox=$(field id)
 	check 'the sandbox is there' seen_alone "$sandbox"
 	relay hold CreateContainer 5
-	try drive cri.sock --pod web --uid u-1 --sandbox "$sandbox" --container main --image docker.io/lab/busybox:1
+	try drive cri.sock --pod web --uid u-1 --sandbox "$sandbox" \
+		--container main --image docker.io/lab/busybox:1
 	check 'the client gets the id' is $status 0
 	check 'when the answer comes' within 4900 8000
 	check 'it was asked for once' is "$(grep -c ' CreateContainer begin' "$d/relay.log")" 1
-	check 'of the container that exists' test -d "$d/state/io.containerd.grpc.v1.cri/containers/$(field id)"
+	check 'of the container that exists' test \
+		-d "$d/state/io.containerd.grpc.v1.cri/containers/$(field id)"
 }
 
 # what is not there is not what could not be listed

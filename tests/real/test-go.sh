@@ -5,7 +5,8 @@
 #
 # usage: test-go.sh [PATTERN]: only tests that go test -run PATTERN finds
 #
-# shellcheck disable=SC1091,SC2154,SC2317 # functions are called by check, variables are prelude.sh's and go-stage.sh's
+# Functions are called by check, variables are of prelude.sh's and go-stage.sh's.
+# shellcheck disable=SC1091,SC2154,SC2317
 set -u
 
 . "$(dirname "$0")/../prog/prelude.sh"
@@ -26,7 +27,8 @@ check 'go vet has nothing to say' go vet ./...
 
 # a line for each test of a package; its whole output where one failed
 for package in $(go list ./...); do
-	timeout -k 10 400 go test -race -count=1 -v -timeout 380s ${1:+-run "$1"} "$package" >"$work/said" 2>&1
+	timeout -k 10 400 go test -race -count=1 -v -timeout 380s ${1:+-run "$1"} "$package" \
+		>"$work/said" 2>&1
 	status=$?
 	LC_ALL=C awk -v package="${package##*/}" '
 		/^--- PASS: / { print "ok - " package ": " $3 }
@@ -34,7 +36,8 @@ for package in $(go list ./...); do
 		/^--- SKIP: / { print "skip - " package ": " $3 ": see its log" }
 		END { exit failed }' "$work/said" || failed=1
 	[ $status -eq 0 ] || failed=1
-	[ $status -eq 0 ] || grep -q '^--- FAIL: ' "$work/said" || not_ok "${package##*/}: exit status $status"
+	[ $status -eq 0 ] || grep -q '^--- FAIL: ' "$work/said" ||
+		not_ok "${package##*/}: exit status $status"
 	[ $status -eq 0 ] || tail -n 300 "$work/said" | cut -c 1-400 | sed 's/^/    /'
 done
 exit "$failed"

@@ -5,12 +5,14 @@
 # then through it, with exact times, because the runtime's own log says when it made what. Needs
 # neither root nor containerd.
 #
-# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317 # A && B || C is meant; variables are shared with stage.sh
+# A && B || C is meant; variables are shared with stage.sh.
+# shellcheck disable=SC1091,SC2015,SC2034,SC2086,SC2154,SC2317
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
-scenarios=${1:-'straight late_sandbox waiting_sandbox next_attempt unwanted_sandbox late_container waiting_container
-	next_container_attempt killed_and_finished_later runtime_killed_while_kept'}
+scenarios=${1:-'straight late_sandbox waiting_sandbox next_attempt unwanted_sandbox
+	late_container waiting_container next_container_attempt killed_and_finished_later
+	runtime_killed_while_kept'}
 
 . "$here/play.sh"
 . "$here/stage.sh"
@@ -25,7 +27,8 @@ trap 'rm -rf "$stage_dir"' EXIT
 socket=sim.sock
 
 sim_start() {
-	"$crikeep_sim" "listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state,$1" 2>>"$d/sim.err" </dev/null &
+	"$crikeep_sim" "listen=$d/sim.sock,log=$d/sim.log,state=$d/sim.state,$1" 2>>"$d/sim.err" \
+		</dev/null &
 	sim_pid=$!
 	until_ 10 past version
 }
@@ -45,7 +48,10 @@ unstage() {
 
 # from the runtime's log: seconds since its start, what, kind, id, name
 # in ms
-moment() { awk -v what="$1" -v id="$2" '$2 == what && $4 == id { printf "%d\n", $1 * 1000; exit }' "$d/sim.log"; }
+moment() {
+	awk -v what="$1" -v id="$2" '$2 == what && $4 == id { printf "%d\n", $1 * 1000; exit }' \
+		"$d/sim.log"
+}
 ids() { awk -v what="$1" -v kind="$2" '$2 == what && $3 == kind { print $4 }' "$d/sim.log"; }
 happened() { [ -n "$(moment "$1" "$2")" ]; }
 took_exactly() { # took_exactly MS ID: to be made
@@ -56,7 +62,8 @@ says() { # says WORD COMMAND...
 	local word=$1
 	shift
 	try "$@"
-	[ $status -eq 0 ] && [[ $out == *"$word"* ]] || { echo "exit status $status: $out $err"; return 1; }
+	[ $status -eq 0 ] && [[ $out == *"$word"* ]] ||
+		{ echo "exit status $status: $out $err"; return 1; }
 }
 
 # ---- without crikeepd --------------------------------------------------------------------------
@@ -75,7 +82,8 @@ straight() {
 	pod=$(past runp "$(pod web)")
 	check 'runp' happened create "$pod"
 	check 'pods' says "${pod:0:13}" past pods
-	check 'pods by name, state and id' says "${pod:0:13}" past pods --name web --state Ready --id "${pod:0:6}"
+	check 'pods by name, state and id' says "${pod:0:13}" past pods --name web --state Ready \
+		--id "${pod:0:6}"
 	check 'pods of another state' is "$(past pods -q --state NotReady)" ''
 	check 'inspectp' says SANDBOX_READY past inspectp "${pod:0:8}"
 	container=$(past create "$pod" "$(container main)" "$(pod web)")
@@ -149,7 +157,8 @@ next_attempt() {
 	try cri runp -T 8s "$(pod web 1)"
 	check 'attempt 1 gets a sandbox' is $status 0
 	check 'another one' test "$out" != "$first"
-	check 'attempt 0 was stopped before attempt 1 was begun' test "$(moment stop "$first")" -le "$(moment begin "$out")"
+	check 'attempt 0 was stopped before attempt 1 was begun' test "$(moment stop "$first")" \
+		-le "$(moment begin "$out")"
 	check 'and removed within seconds' until_ 5 happened remove "$first"
 	check 'attempt 1 is seen, and alone' one_pod "$out"
 }

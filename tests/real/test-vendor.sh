@@ -8,7 +8,8 @@
 #
 # usage: test-vendor.sh [TEXT]: only lines that contain it, with what helps to see why they fail
 #
-# shellcheck disable=SC1091,SC2154,SC2317 # functions are called by check, variables are prelude.sh's and go-stage.sh's
+# Functions are called by check, variables are of prelude.sh's and go-stage.sh's.
+# shellcheck disable=SC1091,SC2154,SC2317
 set -u
 
 . "$(dirname "$0")/../prog/prelude.sh"

@@ -25,7 +25,8 @@ build() {
 	[ ! -x "$out/$1" ] || [ "$out/$1" -ot "$sums" ] ||
 		[ -n "$(find "${sources[@]}" -name '*.go' -newer "$out/$1")" ] || return 0
 	needs=$(sed -n 's/^go //p' "$here/$1/go.mod")
-	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" ]; then
+	if [ "$(printf 'go%s\n%s\n' "$needs" "$version" | sort -V | head -n 1)" != "go$needs" \
+		]; then
 		echo "$1 needs Go $needs, this is $version"
 		return 3
 	fi
