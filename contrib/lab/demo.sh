@@ -19,15 +19,19 @@ if [ "${1:-}" != inside ]; then
 	needed=(crikeepd crikeep)
 	[ $runtime != sim ] || needed+=(crikeep-sim)
 	for program in "${needed[@]}"; do
-		[ -x "$build/$program" ] || { echo "$0: there is no $build/$program: build first" >&2; exit 2; }
+		[ -x "$build/$program" ] ||
+			{ echo "$0: there is no $build/$program: build first" >&2; exit 2; }
 	done
 	dir=$(mktemp -d /tmp/ck.XXXXXX)
 	status=0
 	if [ $runtime = containerd ]; then
 		for program in containerd ctr runc busybox unshare; do
-			command -v "$program" >/dev/null || { echo "$0: there is no $program" >&2; exit 2; }
+			command -v "$program" >/dev/null ||
+				{ echo "$0: there is no $program" >&2; exit 2; }
 		done
-		[ "$(id -u)" -eq 0 ] || { echo "$0: containerd has to run as root, in namespaces of its own" >&2; exit 2; }
+		[ "$(id -u)" -eq 0 ] ||
+			{ echo "$0: containerd has to run as root, in namespaces of its own" \
+			>&2; exit 2; }
 		"$here/isolated.sh" "$0" --containerd inside "$build" "$dir" || status=$?
 	else
 		"$0" inside "$build" "$dir" || status=$?
@@ -59,8 +63,8 @@ if [ $runtime = containerd ]; then
 	version() { "$1" --version | head -n 1 | grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -n 1; }
 	maker=runc
 	mount -t tmpfs none "$dir"
-	introduction="A real containerd $(version containerd) with a real runc $(version runc), in namespaces of their own. \
-runc is slow:"
+	introduction="A real containerd $(version containerd) with a real runc $(version runc),"
+	introduction+=' in namespaces of their own. runc is slow:'
 	runtime_start() {
 		"$here/containerd.sh" start "$dir/$1"
 		echo "* create $create" >"$dir/$1/runc/delays"
@@ -71,16 +75,23 @@ runc is slow:"
 	runtime_log() {
 		awk '$2 == "create" && $6 == "begin" { print $1, "runc begins", $5 }
 			$2 == "create" && $6 == "end=0" { print $1, "runc creates", $5 }
-			$2 == "delete" && $6 == "begin" && !($5 in gone) { gone[$5] = 1; print $1, "containerd undoes", $5 }' \
+			$2 == "delete" && $6 == "begin" && !($5 in gone) {
+				gone[$5] = 1
+				print $1, "containerd undoes", $5
+			}' \
 			"$dir/$1/runc/calls.log"
 	}
-	running() { runc --root "$dir/$1/runc/root/k8s.io" list | awk '$3 == "running" { print $1 }'; }
+	running() {
+		runc --root "$dir/$1/runc/root/k8s.io" list | awk '$3 == "running" { print $1 }'
+	}
 else
 	maker='the runtime'
 	introduction='A simulated runtime, which behaves as containerd does. It is slow:'
 	runtime_start() {
 		echo "$EPOCHREALTIME" >"$dir/$1/started"
-		"$build/crikeep-sim" "listen=$dir/$1/runtime.sock,log=$dir/$1/sim.log,create=${create}s" 2>"$dir/$1/sim.err" &
+		"$build/crikeep-sim" \
+			"listen=$dir/$1/runtime.sock,log=$dir/$1/sim.log,create=${create}s" \
+			2>"$dir/$1/sim.err" &
 		pids+=($!)
 		await "$dir/$1/runtime.sock" "$dir/$1/sim.err"
 	}
@@ -90,7 +101,8 @@ else
 		awk -v started="$(cat "$dir/$1/started")" '
 			$2 == "begin" { print started + $1, "runtime begins", $4 }
 			$2 == "create" { print started + $1, "runtime creates", $4 }
-			$2 == "rollback" { print started + $1, "runtime undoes", $4 }' OFMT=%.6f "$dir/$1/sim.log"
+			$2 == "rollback" { print started + $1, "runtime undoes", $4 }' \
+			OFMT=%.6f "$dir/$1/sim.log"
 	}
 	running() {
 		"$build/crikeep" pods --endpoint "unix://$dir/$1/runtime.sock" -o json |
@@ -113,7 +125,8 @@ events() {
 			/^ *code:/ { code = $NF; gsub("\"", "", code) }
 			/^ *text:/ {
 				at += began + took
-				printf "%.6f %.6f client %s%s\n", at, at, code, /still being created/ ? ":" : ""
+				code = code (/still being created/ ? ":" : "")
+				printf "%.6f %.6f client %s\n", at, at, code
 			}' \
 			"$dir/$1/report") | cut -d ' ' -f 2- |
 	LC_ALL=C awk -v began="$began" '
@@ -135,8 +148,10 @@ drive() {
 	echo
 	echo '      s  who         what'
 	began=$EPOCHREALTIME
-	"$build/crikeep" drive --endpoint "unix://$2" --pod web --host-network --deadline "${deadline}s" \
-		--retry "${retry/0./}00ms" --give-up "${3}s" -o yaml >"$dir/$1/report" 2>"$dir/$1/drive.log" || true
+	"$build/crikeep" drive --endpoint "unix://$2" --pod web --host-network \
+		--deadline "${deadline}s" \
+		--retry "${retry/0./}00ms" --give-up "${3}s" -o yaml >"$dir/$1/report" \
+		2>"$dir/$1/drive.log" || true
 	[ -s "$dir/$1/report" ] || { cat "$dir/$1/drive.log" >&2; exit 1; }
 	sleep 0.5 # for the runtime to take back the last one
 	events "$1"
@@ -144,12 +159,18 @@ drive() {
 
 id() { sed -n '0,/^id: /s/^id: "\?\([0-9a-f]*\)"\?$/\1/p' "$dir/$1/report"; }
 figure() { sed -n "0,/^$2: /s/^$2: //p" "$dir/$1/report"; }
-when() { if [ -n "$(id "$1")" ]; then printf 'after %.1f s' "$(figure "$1" seconds)"; else echo never; fi; }
+when() {
+	if [ -n "$(id "$1")" ]; then
+		printf 'after %.1f s' "$(figure "$1" seconds)"
+	else
+		echo never
+	fi
+}
 
 # ---- what happens ------------------------------------------------------------------------------
 
-say "$introduction it needs $create s to create a pod's sandbox. The client waits $deadline s for each request and repeats it" \
-	"$retry s later, the same bytes each time, as a kubelet does."
+say "$introduction it needs $create s to create a pod's sandbox. The client waits $deadline s for" \
+	"each request and repeats it $retry s later, the same bytes each time, as a kubelet does."
 
 mkdir "$dir/straight" "$dir/through"
 # shellcheck disable=SC2317 # by trap
@@ -175,8 +196,8 @@ drive straight "$dir/straight/runtime.sock" 9
 echo
 echo 'Through crikeepd:'
 "$build/crikeepd" --runtime="unix://$dir/through/runtime.sock" --listen="$dir/through/cri.sock" \
-	--unfiltered="$dir/through/all.sock" --metrics= --state-dir="$dir/through/kept" --set=log.target=stderr \
-	2>"$dir/through/crikeepd.log" &
+	--unfiltered="$dir/through/all.sock" --metrics= --state-dir="$dir/through/kept" \
+	--set=log.target=stderr 2>"$dir/through/crikeepd.log" &
 pids+=($!)
 await "$dir/through/cri.sock" "$dir/through/crikeepd.log"
 drive through "$dir/through/cri.sock" 60
@@ -194,6 +215,9 @@ bad=0
 wrong() { say "WRONG: $*"; bad=1; }
 [ -n "$(id through)" ] || wrong 'the client was given no id'
 [ "$(begun through)" = 1 ] || wrong "$maker did not create exactly one sandbox"
-[ "$(running through)" = "$(id through)" ] || wrong "what runs is '$(running through)', the client was given '$(id through)'"
-[ $bad -ne 0 ] || say 'Through crikeepd the sandbox was created once, and its id was given to the client that came back for it.'
+[ "$(running through)" = "$(id through)" ] ||
+	wrong "what runs is '$(running through)', the client was given '$(id through)'"
+[ $bad -ne 0 ] ||
+	say 'Through crikeepd the sandbox was created once, and its id was given to the client' \
+		'that came back for it.'
 exit $bad
