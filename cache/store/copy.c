@@ -100,7 +100,7 @@ static int take_mark(int dirfd, struct mark *ret_mark)
 	return 0;
 }
 
-/* All of a file as long as it is now; @ret->at is to be freed. 0, or -errno */
+/* Reads a whole file, as long as it is now. The caller frees @ret->at. 0, or -errno */
 static int read_file(int fd, const struct stat *st, struct bytes *ret)
 {
 	struct bytes b = {0};

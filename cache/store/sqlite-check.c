@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose SQLite this is. A host may carry one of its own, and then its functions are called in place
- * of libsqlite3's: an older one perhaps, compiled or configured otherwise. What could harm the
- * database, or the host, is refused before a file is touched.
+ * Can this SQLite be used? A host may contain its own SQLite, and then its functions are called
+ * instead of libsqlite3's. It may be older, or compiled or configured differently. Whatever could
+ * harm the database or the host is refused before a file is touched.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -24,9 +24,9 @@
 	X(system_errno) X(threadsafe) X(vfs_find) X(wal_checkpoint_v2) X(wal_hook)
 
 /*
- * Where a copy lacks a function, because it was compiled without, the dynamic linker takes that one
- * from another copy, which would misread the first one's connections. Only definitions count: of a
- * function whose address a program takes, the address may be that of the program's jump to it.
+ * If a copy was compiled without a function, the dynamic linker takes it from another copy, and
+ * that one would misread the connections of the first. Only definitions count: if a program takes
+ * the address of a function, that may be the address of the program's jump to it.
  */
 static int check_one(struct ck_error *err)
 {
@@ -57,8 +57,8 @@ static int check_one(struct ck_error *err)
 	return 0;
 }
 
-/* The host may have set all of its SQLite to one thread (SQLITE_CONFIG_SINGLETHREAD): then even
- * this connection has no mutex. */
+/* The host may have set its SQLite to a single thread (SQLITE_CONFIG_SINGLETHREAD). Then even this
+ * connection has no mutex. */
 static int check_mutexes(struct ck_error *err)
 {
 	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY |

@@ -43,7 +43,8 @@ static void destroy(struct ck_job *job, enum ck_kind kind, const char *id, void 
 
 static void place_make(struct place *p)
 {
-	*p = (struct place){ .host = { .size = sizeof(p->host), .destroy = destroy, .userdata = p } };
+	*p = (struct place){
+		.host = { .size = sizeof(p->host), .destroy = destroy, .userdata = p } };
 	snprintf(p->dir, sizeof(p->dir), "%s/crikeep-bench.XXXXXX",
 		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	measure_must(mkdtemp(p->dir), "mkdtemp");

@@ -38,7 +38,8 @@ void world_sleep(unsigned ms)
 bool world_make(struct world *world, const char *program, uint64_t seed)
 {
 	const char *tmp = getenv("TMPDIR");
-	*world = (struct world){ .program = program, .random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1 };
+	*world = (struct world){ .program = program,
+				 .random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1 };
 	snprintf(world->dir, sizeof(world->dir), "%s/w.XXXXXX",
 		 tmp && strlen(tmp) < 60 ? tmp : "/tmp");
 	if (!mkdtemp(world->dir))

@@ -116,7 +116,8 @@ static void container_of_another_pod_harms_nobody(void **state) /* K9 */
 {
 	struct fixture *f = *state;
 	struct fx_ask pod = fx_sandbox("web"), kept = fx_sandbox("kept"),
-		      app = fx_container("web", "s1", "app"), odd = app, later = fx_sandbox("later");
+		      app = fx_container("web", "s1", "app"), odd = app,
+		      later = fx_sandbox("later");
 	struct ck_turn *turn;
 	odd.name = "other";
 	odd.uid = "uid-other";
