@@ -13,6 +13,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "src/base/utf8.h"
+
 static char input[1 << 20];
 static char path[4096];
 
@@ -64,17 +66,45 @@ static void walk_json(struct json_object *node)
 	}
 }
 
+/*
+ * All but ASCII as \u escapes. Such characters may stand in strings only, where both mean the same.
+ * With JSON_TOKENER_STRICT, json-c 0.18 takes nothing but ASCII.
+ */
+static bool to_ascii(char *ascii, const char *in)
+{
+	uint32_t c;
+	for (size_t n; *in; in += n) {
+		n = ck_utf8_next(in, &c);
+		if (n == 0)
+			return false;
+		if (c < 0x80)
+			*ascii++ = (char)c;
+		else if (c < 0x10000)
+			ascii += sprintf(ascii, "\\u%04x", (unsigned)c);
+		else
+			ascii += sprintf(ascii, "\\u%04x\\u%04x",
+					 (unsigned)(0xD800 + ((c - 0x10000) >> 10)),
+					 (unsigned)(0xDC00 + ((c - 0x10000) & 0x3FF)));
+	}
+	*ascii = '\0';
+	return true;
+}
+
 static int read_json(size_t len)
 {
+	static char ascii[3 * sizeof(input)];
+	if (strlen(input) != len || !to_ascii(ascii, input))
+		return fail("invalid UTF-8");
+	len = strlen(ascii);
 	struct json_tokener *tokener = json_tokener_new();
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	struct json_object *tree = json_tokener_parse_ex(tokener, input, (int)len);
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+	struct json_object *tree = json_tokener_parse_ex(tokener, ascii, (int)len);
 	enum json_tokener_error e = json_tokener_get_error(tokener);
 	size_t end = json_tokener_get_parse_end(tokener);
 	json_tokener_free(tokener);
 	if (e != json_tokener_success)
 		return fail(json_tokener_error_desc(e));
-	if (strspn(input + end, "\n") != len - end)
+	if (strspn(ascii + end, "\n") != len - end)
 		return fail("something follows");
 	walk_json(tree);
 	json_object_put(tree);

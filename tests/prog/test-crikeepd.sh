@@ -104,8 +104,8 @@ ends regular_file_is_1_and_named 1 "$work/regular" "${own_quick[@]}" \
 "$crikeep_sim" --help >"$work/help" && [ "$(wc -l <"$work/help")" -gt 10 ] &&
 	[ "$(wc -L <"$work/help")" -le 80 ]
 result help_of_the_simulator_fits_80_columns $?
-[ "$("$crikeep_sim" --version)" = "crikeep-sim $("$crikeepd" --version | cut -d ' ' -f 2)" ]
-result it_has_the_daemons_version $?
+check it_has_the_daemons_version \
+	[ "$("$crikeep_sim" --version)" = "crikeep-sim $("$crikeepd" --version | cut -d ' ' -f 2)" ]
 
 # a crikeepd in a directory without a crikeep-sim, and then with a wrong one
 mkdir "$work/alone"
@@ -170,8 +170,7 @@ if start --runtime sim: --config "$work/c.yaml"; then
 	for sim in "${children[@]}"; do
 		[ "$(cat "/proc/$sim/comm")" != crikeep-sim ] || break
 	done
-	[ "/proc/$sim/exe" -ef "$crikeep_sim" ]
-	result the_simulator_is_another_program $?
+	check the_simulator_is_another_program [ "/proc/$sim/exe" -ef "$crikeep_sim" ]
 	# Only root can change the bounding set. For other users it has no effect, because new
 	# privileges are off.
 	sed -n 's/^\(Cap[A-Z][a-z]*\|NoNewPrivs\):\t/\1 /p' "/proc/$sim/status" >"$work/privileges"
@@ -183,8 +182,7 @@ if start --runtime sim: --config "$work/c.yaml"; then
 	result sigterm_is_0 $?
 	[ ${#children[@]} -ge 2 ] && wait_for 50 gone "${children[@]}"
 	result its_children_end_with_it $?
-	[ ! -e "$work/cri.sock" ]
-	result its_socket_is_gone $?
+	check its_socket_is_gone [ ! -e "$work/cri.sock" ]
 else
 	cat "$work/log"
 	result it_serves_the_simulator 1
@@ -238,14 +236,12 @@ if command -v systemd-socket-activate >/dev/null; then
 	# its client is another crikeepd, which it serves as a runtime
 	wait_for 50 test -S "$work/passed.sock" && start --runtime "$work/passed.sock"
 	result a_passed_socket_is_served $?
-	[ ! -e "$work/unused.sock" ]
-	result and_no_other_is_made $?
+	check and_no_other_is_made [ ! -e "$work/unused.sock" ]
 	stop TERM
 	pid=$activated
 	stop TERM
 	result and_it_ends_when_asked $?
-	[ -S "$work/passed.sock" ]
-	result the_passed_socket_stays $?
+	check the_passed_socket_stays [ -S "$work/passed.sock" ]
 else
 	echo 'skip - a_passed_socket_is_served: no systemd-socket-activate'
 fi
@@ -260,8 +256,7 @@ documented() {
 		grep -qwF -- "$word" "$work/page" || echo "$word"
 	done)
 	[ -z "$missing" ] || printf 'not in %s: %s\n' "$2" "$missing"
-	[ -z "$missing" ]
-	result "$1" $?
+	check "$1" [ -z "$missing" ]
 }
 
 "$crikeepd" --print-config >"$work/defaults"

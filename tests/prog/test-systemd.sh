@@ -53,12 +53,13 @@ default() {
 	sed -n "s/^ *$1: *\([^ ]*\).*/\1/p" "$work/defaults"
 }
 
-[ "$(in_seconds "$(unit TimeoutStartSec service)")" -gt "$(in_seconds "$(default start_timeout)")" ]
-result start_is_waited_for_longer_than_by_the_daemon $?
-[ "$(in_seconds "$(unit TimeoutStopSec service)")" -gt "$(in_seconds "$(default stop_wait)")" ]
-result stop_is_waited_for_longer_than_by_the_daemon $?
-[ "$(unit ListenStream socket)" = "$(default listen)" ]
-result the_socket_is_the_default_one $?
-[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ]
-result the_runtime_directory_is_the_state_directory $?
+check start_is_waited_for_longer_than_by_the_daemon \
+	[ "$(in_seconds "$(unit TimeoutStartSec service)")" -gt \
+	"$(in_seconds "$(default start_timeout)")" ]
+check stop_is_waited_for_longer_than_by_the_daemon \
+	[ "$(in_seconds "$(unit TimeoutStopSec service)")" -gt \
+	"$(in_seconds "$(default stop_wait)")" ]
+check the_socket_is_the_default_one [ "$(unit ListenStream socket)" = "$(default listen)" ]
+check the_runtime_directory_is_the_state_directory \
+	[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ]
 exit "$failed"
