@@ -12,6 +12,8 @@
 #include <sodium.h>
 #include <stdio.h>
 
+#include <utlist.h>
+
 #include "cache/request/key.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -48,19 +50,17 @@ static void consulted_free(struct ck_consulted *consulted)
 /* Takes out the one of this key, and frees those over CK_NRI_CONSULTED_MAX. NULL: there is none */
 static struct ck_consulted *recall(struct ck_daemon *daemon, const struct ck_key *key)
 {
-	struct ck_consulted *found = NULL;
+	struct ck_consulted *found = NULL, *one, *next;
 	unsigned n = 0;
-	for (struct ck_consulted **at = &daemon->consulted; *at;) {
-		struct ck_consulted *one = *at;
+	LL_FOREACH_SAFE (daemon->consulted, one, next) {
 		if (!found && ck_key_same(one->key, key)) {
-			*at = one->next;
+			LL_DELETE(daemon->consulted, one);
 			found = one;
-		} else if (n++ == CK_NRI_CONSULTED_MAX) {
-			*at = one->next;
-			consulted_free(one);
-			n--;
+		} else if (n < CK_NRI_CONSULTED_MAX) {
+			n++;
 		} else {
-			at = &one->next;
+			LL_DELETE(daemon->consulted, one);
+			consulted_free(one);
 		}
 	}
 	return found;
@@ -78,27 +78,25 @@ static void remember(struct ck_call *call, const struct ck_key *key, const struc
 		return;
 	}
 	one->number = call->create.consulted = ++daemon->consulted_n;
-	one->next = daemon->consulted;
-	daemon->consulted = one;
+	LL_PREPEND(daemon->consulted, one);
 }
 
 void ck_consulted_drop(struct ck_daemon *daemon, uint64_t number)
 {
-	for (struct ck_consulted **at = &daemon->consulted, *one; (one = *at); at = &one->next) {
-		if (one->number != number)
-			continue;
-		*at = one->next;
-		consulted_free(one);
+	struct ck_consulted *one;
+	LL_SEARCH_SCALAR(daemon->consulted, one, number, number);
+	if (!one)
 		return;
-	}
+	LL_DELETE(daemon->consulted, one);
+	consulted_free(one);
 }
 
 void ck_consulted_forget(struct ck_daemon *daemon)
 {
-	for (struct ck_consulted *one; (one = daemon->consulted);) {
-		daemon->consulted = one->next;
+	struct ck_consulted *one, *next;
+	LL_FOREACH_SAFE (daemon->consulted, one, next)
 		consulted_free(one);
-	}
+	daemon->consulted = NULL;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -189,8 +187,7 @@ int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_cons
 	struct ck_consulted *before = r < 0 ? NULL : recall(daemon, consult->key);
 	/* plugins know the container, and the runtime may have created it */
 	if (before && ck_turn_again(call->turn) == 1) {
-		before->next = daemon->consulted;
-		daemon->consulted = before;
+		LL_PREPEND(daemon->consulted, before);
 		call->create.consulted = before->number;
 		r = ck_bytes_add(ret_request, before->request.p, before->request.len) < 0
 			    ? ck_nomem(err)

@@ -18,6 +18,8 @@
  */
 #include <stdio.h>
 
+#include <utlist.h>
+
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -78,8 +80,8 @@ static bool ends_pod(const struct ck_life *life)
 /* the oldest of those that end this pod; NULL: none */
 static struct ck_life *same_pod(const struct ck_daemon *daemon, const char *id)
 {
-	struct ck_life *oldest = NULL;
-	for (struct ck_life *life = daemon->lives; life; life = life->next)
+	struct ck_life *life, *oldest = NULL;
+	DL_FOREACH (daemon->lives, life)
 		if (ends_pod(life) && strcmp(life->call->id, id) == 0)
 			oldest = life;
 	return oldest;
@@ -87,9 +89,7 @@ static struct ck_life *same_pod(const struct ck_daemon *daemon, const char *id)
 
 static void life_free(struct ck_life *life)
 {
-	*(life->prev ? &life->prev->next : &life->daemon->lives) = life->next;
-	if (life->next)
-		life->next->prev = life->prev;
+	DL_DELETE(life->daemon->lives, life);
 	ck_unary_cancel(life->rpc);
 	ck_call_free(life->call);
 	ck_bytes_free(&life->request);
@@ -145,9 +145,8 @@ static void answer(struct ck_life *life)
 /* its client is gone */
 static void life_left(struct ck_call *call)
 {
-	struct ck_life *life = call->daemon->lives;
-	while (life && life->call != call)
-		life = life->next;
+	struct ck_life *life;
+	DL_SEARCH_SCALAR(call->daemon->lives, life, call, call);
 	if (CK_NEVER(!life)) {
 		ck_call_free(call);
 		return;
@@ -672,14 +671,10 @@ bool ck_life_begin(struct ck_call *call)
 		ck_call_free(call);
 		return true;
 	}
-	*life = (struct ck_life){
-		.next = daemon->lives, .daemon = daemon, .call = call, .at = program->steps
-	};
+	*life = (struct ck_life){ .daemon = daemon, .call = call, .at = program->steps };
 	life->agrees = program->agrees;
 	life->waits = ends_pod(life) && same_pod(daemon, call->id);
-	if (life->next)
-		life->next->prev = life;
-	daemon->lives = life;
+	DL_PREPEND(daemon->lives, life);
 	call->ops = &life_ops;
 	if (!life->waits)
 		step(life);
@@ -688,8 +683,8 @@ bool ck_life_begin(struct ck_call *call)
 
 void ck_lives_end(struct ck_daemon *daemon)
 {
-	for (struct ck_life *life = daemon->lives, *next; life; life = next) {
-		next = life->next;
+	struct ck_life *life, *next;
+	DL_FOREACH_SAFE (daemon->lives, life, next) {
 		if (life->telling)
 			life->cut = true;
 		else

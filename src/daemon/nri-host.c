@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <systemd/sd-event.h>
 
+#include <utlist.h>
+
 #include "hooks/status-file.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -57,20 +59,14 @@ static struct job *job_new(struct ck_plugging *plugging, struct ck_nri_job *nri_
 		ck_nri_job_done(nri_job, CK_GRPC_RESOURCE_EXHAUSTED, NULL, 0);
 		return NULL;
 	}
-	*job = (struct job){
-		.next = plugging->jobs, .plugging = plugging, .job = nri_job, .kind = kind, .id = id
-	};
-	if (job->next)
-		job->next->prev = job;
-	plugging->jobs = job;
+	*job = (struct job){ .plugging = plugging, .job = nri_job, .kind = kind, .id = id };
+	DL_PREPEND(plugging->jobs, job);
 	return job;
 }
 
 static void job_end(struct job *job, int grpc, const struct ck_bytes *bytes)
 {
-	*(job->prev ? &job->prev->next : &job->plugging->jobs) = job->next;
-	if (job->next)
-		job->next->prev = job->prev;
+	DL_DELETE(job->plugging->jobs, job);
 	ck_unary_cancel(job->rpc);
 	ck_nri_job_done(job->job, grpc, bytes ? bytes->p : NULL, bytes ? bytes->len : 0);
 	ck_bytes_free(&job->described);
