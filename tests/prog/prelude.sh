@@ -33,6 +33,17 @@ result() { # result NAME STATUS: of a command that has ended
 	if [ "$2" = 0 ]; then ok "$1"; else not_ok "$1"; fi
 }
 
+# wait_for N COMMAND...: until it succeeds, at most N tenths of a second
+wait_for() {
+	local left=$(($1 * ${CK_TEST_SLOW:-1}))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		left=$((left - 1))
+		[ $left -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
 # run STATUS ARGUMENT...: crikeep's streams into $out and $err; not the status: says so
 run() {
 	local want=$1 got

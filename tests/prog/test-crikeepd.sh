@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # crikeepd as a process: exit statuses and error texts, SIGHUP and SIGTERM, the simulated runtime, a
-# socket passed by systemd, a log that is not read. And its man pages describe every key, option,
-# parameter and metric.
+# log that is not read. And its man pages describe every key, option, parameter and metric.
 #
 # shellcheck disable=SC1091,SC2154,SC2317 # variables are prelude.sh's, and it calls at_end
 set -u
@@ -11,17 +10,6 @@ set -u
 . "$(dirname "$0")/prelude.sh"
 pid=
 at_end() { [ -z "$pid" ] || kill -9 "$pid" 2>/dev/null; }
-
-# wait_for N COMMAND...: until it succeeds, at most N tenths of a second
-wait_for() {
-	local left=$(($1 * ${CK_TEST_SLOW:-1}))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		left=$((left - 1))
-		[ $left -gt 0 ] || return 1
-		sleep 0.1
-	done
-}
 
 own=(--state-dir "$work/state" --listen "$work/cri.sock" --unfiltered '' --metrics ''
 	--set log.target=stderr)
@@ -225,26 +213,6 @@ result a_full_log_pipe_does_not_hold_it_up $?
 stop TERM
 result and_it_ends $?
 exec 7<&-
-
-# ---- socket activation ---------------------------------------------------------------------------
-
-if command -v systemd-socket-activate >/dev/null; then
-	systemd-socket-activate --listen="$work/passed.sock" --fdname=cri \
-		"$crikeepd" --state-dir "$work/passed" --listen "$work/unused.sock" \
-		--unfiltered '' --metrics '' --runtime sim: 2>"$work/passed.log" &
-	activated=$!
-	# its client is another crikeepd, which it serves as a runtime
-	wait_for 50 test -S "$work/passed.sock" && start --runtime "$work/passed.sock"
-	result a_passed_socket_is_served $?
-	check and_no_other_is_made [ ! -e "$work/unused.sock" ]
-	stop TERM
-	pid=$activated
-	stop TERM
-	result and_it_ends_when_asked $?
-	check the_passed_socket_stays [ -S "$work/passed.sock" ]
-else
-	echo 'skip - a_passed_socket_is_served: no systemd-socket-activate'
-fi
 
 # ---- the man pages -------------------------------------------------------------------------------
 

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The units, as systemd-analyze reads them, and what must fit between them and the daemon's
-# defaults.
+# defaults. And a socket that systemd passes is served.
 #
-# shellcheck disable=SC1091,SC2154 # prelude.sh has the variables
+# shellcheck disable=SC1091,SC2154,SC2317 # variables are prelude.sh's, and it calls at_end
 set -u
 
 . "$(dirname "$0")/prelude.sh"
+pids=()
+at_end() { [ ${#pids[@]} -eq 0 ] || kill -9 "${pids[@]}" 2>/dev/null; }
 units=$src/contrib/systemd
 sed "s|@sbindir@|$work|" "$units/crikeepd.service.in" >"$work/crikeepd.service"
 cp "$units/crikeepd.socket" "$work/"
@@ -62,4 +64,28 @@ check stop_is_waited_for_longer_than_by_the_daemon \
 check the_socket_is_the_default_one [ "$(unit ListenStream socket)" = "$(default listen)" ]
 check the_runtime_directory_is_the_state_directory \
 	[ "/run/$(unit RuntimeDirectory service)" = "$(default state_dir)" ]
+
+# ---- socket activation ---------------------------------------------------------------------------
+
+if command -v systemd-socket-activate >/dev/null; then
+	systemd-socket-activate --listen="$work/passed.sock" --fdname=cri \
+		"$crikeepd" --state-dir "$work/passed" --listen "$work/unused.sock" \
+		--unfiltered '' --metrics '' --runtime sim: 2>"$work/passed.log" &
+	pids=($!)
+	wait_for 50 test -S "$work/passed.sock"
+	# its client is another crikeepd, which it serves as a runtime
+	"$crikeepd" --state-dir "$work/state" --listen "$work/cri.sock" --unfiltered '' \
+		--metrics '' --set log.target=stderr --runtime "$work/passed.sock" 2>"$work/log" &
+	pids+=($!)
+	wait_for 100 grep -q 'serving unix://' "$work/log"
+	result a_passed_socket_is_served $?
+	check and_no_other_is_made [ ! -e "$work/unused.sock" ]
+	kill "${pids[1]}" && wait "${pids[1]}"
+	kill "${pids[0]}" && wait "${pids[0]}"
+	result and_it_ends_when_asked $?
+	pids=()
+	check the_passed_socket_stays [ -S "$work/passed.sock" ]
+else
+	echo 'skip - a_passed_socket_is_served: no systemd-socket-activate'
+fi
 exit "$failed"
