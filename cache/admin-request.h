@@ -5,7 +5,8 @@
  * Requests of an administrator. Only the owner writes the database, so crikeep(1) asks it with a
  * small file: renamed into state_dir/wishes/ as NAME.wish. The owner watches the directory, renames
  * NAME.answer into it and removes the request. Without an owner, requests wait for the next one. A
- * NAME is 32 hex digits; every other file in the directory is left alone.
+ * NAME is 32 hex digits; every other file in the directory is left alone. The format has kept the
+ * older word for a request, "wish".
  *
  *	crikeep-wish 1          crikeep-answer 1
  *	verb evict              done yes

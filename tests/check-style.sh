@@ -45,9 +45,9 @@ LC_ALL=C awk '{
 	width = length(part[1])
 	for (i = 2; i <= n; i++)
 		width += 8 - width % 8 + length(part[i])
-	if (width > 130)
+	if (width > 100)
 		print FILENAME ":" FNR ": " width " columns"
-}' "${c[@]}" "${scripts[@]}" "${other[@]}" | report 'no line is longer than 130 columns'
+}' "${c[@]}" "${scripts[@]}" "${other[@]}" | report 'no line is longer than 100 columns'
 
 for f in "${all[@]}"; do
 	head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || echo "$f"

@@ -4,8 +4,10 @@
  * loop of the cache, ck_turn_wait() waits. All that concerns libcrikeep is in this file and in
  * common.c; toy.c is the runtime itself, wire.h its protocol. What to adopt:
  *
- *	create()   every create passes through a turn        host      what the cache asks: destroy, inspect, list
- *	watch()    a caller that goes away is reported       removal() waits for what is on its way in a sandbox
+ *	create()   every create passes through a turn
+ *	watch()    a caller that goes away is reported
+ *	host       what the cache asks: destroy, inspect, list
+ *	removal()  waits for what is on its way in a sandbox
  *	common.c   lists are filtered, calls that name a hidden id are refused
  */
 #define _GNU_SOURCE 1

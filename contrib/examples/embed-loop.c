@@ -57,7 +57,7 @@ static int source_take(struct source *source)
 	return fd;
 }
 
-/* ---- what the cache asks. It comes from ck_process(), and ck_job_done() may come at once or later.  */
+/* ---- what the cache asks: from ck_process(); ck_job_done() may come at once or later --------- */
 
 static void destroyed(struct source *source)
 {
@@ -172,7 +172,9 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 				 err->text);
 		else /* a ck_turn_finish() that was refused decided nothing: INTERNAL */
 			snprintf(text, sizeof(text), "error 13 %s\n", ck_strerror(-outcome));
-	} /* CK_WAIT: called back. CK_KEPT, CK_ABANDONED: the caller is gone or out of time; its repetition gets the answer */
+	}
+	/* CK_WAIT: called back. CK_KEPT, CK_ABANDONED: the caller is gone or out of time; its
+	 * repetition gets the answer. */
 	if (*text && !call->gone && !call->answered)
 		answer(call, text);
 }

@@ -4,7 +4,7 @@
  * told by lines of standard input: "run NAME", "stop NAME", "remove NAME". What to adopt:
  *
  *	describe()  says what an object is; a real runtime fills in pid, addresses, namespaces
- *	snapshot()  what plugins that connect are told of: from the moment on in which the others are
+ *	snapshot()  what a plugin that connects is told of
  *	tell()      sends an event; its callback says whether plugins agreed
  *	main()      ck_nri_fd() is one more descriptor of the loop
  */

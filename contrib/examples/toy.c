@@ -252,7 +252,7 @@ int toy_destroy(const char *id)
 	return shim_start("destroy", id, toy.destroy_ms, "");
 }
 
-/* ---- creating: a real runtime has its request unpacked; the few fields it needs are looked up here  */
+/* ---- creating: a real runtime unpacks its request; here the few fields are looked up --------- */
 
 /* the value of the field at @way, numbers from the request down; texts in *ret, numbers returned */
 static unsigned look(const char *p, size_t len, const char *way, const char **ret, size_t *ret_len)

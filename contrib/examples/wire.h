@@ -4,8 +4,10 @@
 /*
  * What stands in for CRI over gRPC in the examples: one call per connection on a unix socket.
  *
- *	CREATE sandbox|container TIMEOUT-MS LABEL LENGTH \n, then LENGTH bytes: a RunPodSandboxRequest or CreateContainerRequest
- *	LIST - 0 - 0 \n          what a kubelet may see: lines of KIND ID CONDITION POD-UID CONTAINER ATTEMPT
+ *	CREATE sandbox|container TIMEOUT-MS LABEL LENGTH \n
+ *	                         then LENGTH bytes: RunPodSandboxRequest or CreateContainerRequest
+ *	LIST - 0 - 0 \n          what a kubelet may see: lines of
+ *	                         KIND ID CONDITION POD-UID CONTAINER ATTEMPT
  *	LIST-ALL - 0 - 0 \n      everything that exists
  *	START | STOP ID 0 - 0 \n
  *	REMOVE ID TIMEOUT-MS - 0 \n

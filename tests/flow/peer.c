@@ -340,7 +340,8 @@ static void make(struct peer *peer, const char *rpc, const struct ck_bytes *requ
 		find_text(metadata, metadata_len, 3, o->ns, sizeof(o->ns));
 	} else {
 		o = peer_container(peer, id, in, name);
-		find_pair(config, config_len, 10, CK_ALIAS_ANNOTATION, o->nri_id, sizeof(o->nri_id));
+		find_pair(config, config_len, 10, CK_ALIAS_ANNOTATION, o->nri_id,
+			  sizeof(o->nri_id));
 	}
 	o->attempt = find_number(metadata, metadata_len, sandbox ? 4 : 2);
 	text(answer, 1, id);
@@ -506,7 +507,9 @@ static void line_opened(struct ck_connection *conn, struct ck_h2_stream *stream,
 	struct peer_call *call = calloc(1, sizeof(*call)), **end = &line->peer->calls;
 	(void)conn;
 	assert_non_null(call);
-	*call = (struct peer_call){ .peer = line->peer, .stream = stream, .reader.max = CK_REQUEST_MAX };
+	*call = (struct peer_call){ .peer = line->peer,
+				    .stream = stream,
+				    .reader.max = CK_REQUEST_MAX };
 	for (; *end; end = &(*end)->next)
 		call->prev = *end;
 	*end = call;

@@ -3,8 +3,9 @@
  * Hosts with a SQLite of their own, or one they have set up their way. test-hosts.sh compiles this
  * once for each:
  *
- *	OWN      all of it is linked in, and its functions are exported (-rdynamic): they are called in place of libsqlite3's
- *	OLD, NO_THREADS, NO_WAL   the same, where it says of itself that it is too old, or was compiled without
+ *	OWN      all of it is linked in, and its functions are exported (-rdynamic): they are called
+ *	         in place of libsqlite3's
+ *	OLD, NO_THREADS, NO_WAL   the same; it says that it is too old, or was compiled without
  *	MIXED    one function is the host's, the others are libsqlite3's
  *	SINGLE   the host has set it to one thread
  *	VFS      the host's default VFS opens nothing

@@ -129,7 +129,8 @@ static void lister_turn(struct lister *lister)
 
 static void lister_make(struct lister *lister, const struct world *w)
 {
-	*lister = (struct lister){ .room = 1u << 20, .call = { .over = listed, .userdata = lister } };
+	*lister = (struct lister){ .room = 1u << 20,
+				   .call = { .over = listed, .userdata = lister } };
 	lister->took = malloc(lister->room * sizeof(*lister->took));
 	assert_non_null(lister->took);
 	load_open(&lister->client, w->cri);

@@ -49,7 +49,7 @@ built_as_told() {
 	[ "$(wc -l <"$work/commands")" -ge 2 ] || { echo "no commands in $guide"; return 1; }
 	(
 		cd "$work" || exit
-		cc() { ${CC:-cc} "$@"; }
+		cc() { command ${CC:-cc} "$@"; }
 		pkg-config() {
 			PKG_CONFIG_PATH=$build/src command pkg-config \
 				--define-variable=includedir="$src/src" \

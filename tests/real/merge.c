@@ -3,10 +3,11 @@
  * hooks/adjust/adjust.h behind frames on standard input and output, for tests/real/adjust to
  * compare with. A frame is its length, in four bytes, big-endian, and that many bytes.
  *
- *	in:   "create" or "update", Container or LinuxResources; then of each plugin its name and its answer; at last an empty
- *	      name
- *	out:  for each plugin what it was shown, and an error's text, with which the case ends, or ""; at the end the result,
- *	      OwningPlugins, and an UpdateContainersRequest with the changes of others
+ *	in:   "create" or "update", Container or LinuxResources; then of each plugin its name
+ *	      and its answer; at last an empty name
+ *	out:  for each plugin what it was shown, and an error's text, with which the case ends,
+ *	      or ""; at the end the result, OwningPlugins, and an UpdateContainersRequest with
+ *	      the changes of others
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -171,7 +171,8 @@ static bool write_message(const ProtobufCMessageDescriptor *type, struct ck_wire
 		must(ck_bytes_add_text(out, ":"));
 		if (f.type != CK_WIRE_BYTES) {
 			write_number(out, field, f.value);
-		} else if (field && field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_BYTES) { /* packed */
+		} else if (field && field->type != PROTOBUF_C_TYPE_STRING &&
+			   field->type != PROTOBUF_C_TYPE_BYTES) { /* packed */
 			struct ck_wire packed = ck_wire_inside(&wire, &f);
 			uint64_t value;
 			for (bool begin = true;

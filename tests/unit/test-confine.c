@@ -140,7 +140,8 @@ static void no_right_is_left(void **state)
 	assert_int_equal(read(fds[0], &byte, 1), 1);
 	static const char *const sets[] = { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" };
 	for (size_t i = 0; i < CK_COUNT(sets); i++)
-		if (geteuid() == 0 || strcmp(sets[i], "CapBnd")) /* an ordinary user cannot shrink it */
+		/* an ordinary user cannot shrink the bounding set */
+		if (geteuid() == 0 || strcmp(sets[i], "CapBnd"))
 			assert_string_equal(status_of(pid, sets[i]), "0000000000000000");
 	assert_string_equal(status_of(pid, "NoNewPrivs"), "1");
 #ifndef CK_SANITIZERS

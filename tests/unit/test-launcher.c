@@ -19,8 +19,9 @@ static char look[] = "exec >&3; echo /proc/self/fd/*; readlink /proc/self/fd/0; 
 		     "\"${NOTIFY_SOCKET-none} $CK_TEST_WORD\";"
 		     " grep -E '^Sig(Blk|Ign)' /proc/self/status | sed 's/:.*0000000$/:/';"
 		     " [ $(cut -d' ' -f6 /proc/$$/stat) = $$ ] && echo leader";
+/* not for ever if nobody ends it */
 static char stay[] = "trap 'echo term >&3; exit' TERM; echo \"$PPID\" >&3; i=0;"
-		     " while [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done"; /* not for ever if nobody ends it */
+		     " while [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done";
 static char env[] = "out=$(readlink /proc/$$/fd/1 /proc/$$/fd/2); echo \"$out\" >&3; tr '\\0' ' ' "
 		    "</proc/$$/environ >&3";
 static char absent[] = "/nowhere/no-such-program";

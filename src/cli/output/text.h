@@ -30,8 +30,8 @@ char *ck_text_clean(const char *s);
 char *ck_text_valid(const char *s);
 /* ck_text_width - the number of columns of clean text */
 size_t ck_text_width(const char *s);
-/* ck_text_fit - the number of bytes of @s that fit into @width columns. @ret_width: the columns that
- * these take */
+/* ck_text_fit - the number of bytes of @s that fit into @width columns. @ret_width: the columns
+ * that these take */
 size_t ck_text_fit(const char *s, size_t width, size_t *ret_width);
 
 /* ck_text_span - "<1s", "12s", "6m12s", "3h4m", "2d3h". Return: @buf (CK_TEXT_SPAN bytes), as do
