@@ -2,11 +2,13 @@
 #include <utlist.h>
 
 #include "cache/gauges.h"
+#include "src/base/duration.h"
 
 static void grow(uint64_t *oldest, uint64_t now, uint64_t since)
 {
-	if (now > since && now - since > *oldest)
-		*oldest = now - since;
+	uint64_t age = ck_duration_between(since, now);
+	if (age > *oldest)
+		*oldest = age;
 }
 
 static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint64_t now)

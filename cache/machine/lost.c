@@ -52,7 +52,7 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 				       "%s: the outcome of the creation was unknown, and the "
 				       "runtime did not list it within %u s",
 				       ck_key_print(e->row.key, who, sizeof(who)),
-				       (unsigned)((m->now - e->lost_at) / CK_NS_PER_S));
+				       (unsigned)(ck_duration_between(e->lost_at, m->now) / CK_NS_PER_S));
 	ck_entry_drop(m, e);
 }
 
@@ -61,7 +61,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
 	uint64_t grace = anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline;
 	if (!e->absent_since)
 		e->absent_since = m->now;
-	uint64_t absent = m->now - e->absent_since;
+	uint64_t absent = ck_duration_between(e->absent_since, m->now);
 	if (e->creator)
 		return; /* it still works, and will say how it ends */
 	if (absent >= grace) {
@@ -91,8 +91,8 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
 /* After this time its creator is not expected to report any more, though it still may (K8). */
 void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e)
 {
-	uint64_t own = m->rules.create_deadline,
-		 callers = e->creator->deadline ? e->creator->deadline - m->now + CK_LOST_GRACE : 0;
+	uint64_t own = m->rules.create_deadline, deadline = e->creator->deadline;
+	uint64_t callers = deadline ? ck_duration_between(m->now, deadline) + CK_LOST_GRACE : 0;
 	ck_entry_schedule(m, e, m->now + (callers > own ? callers : own));
 }
 
@@ -109,7 +109,7 @@ void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 		e->outstanding &= ~(unsigned)CK_WANT_LIST;
 	} else if (!e->creator &&
-		   m->now - e->lost_at >=
+		   ck_duration_between(e->lost_at, m->now) >=
 			   (anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline)) {
 		give_up(m, e);
 	} else {

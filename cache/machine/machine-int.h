@@ -3,6 +3,7 @@
 #define CK_CACHE_MACHINE_MACHINE_INT_H
 /* What the files of the machine share. No other file includes this one. */
 #include "cache/machine/machine.h"
+#include "src/base/duration.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 

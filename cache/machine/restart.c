@@ -2,6 +2,16 @@
 /* Rows of an earlier life (K25). */
 #include "cache/machine/machine-int.h"
 
+/* Times of another boot mean nothing, and one that lies ahead cannot be right: now. 0 means none. */
+static void take_times(struct ck_row *row, bool same_boot, uint64_t now)
+{
+	uint64_t *const times[] = { &row->created, &row->changed, &row->interest, &row->existed,
+				    &row->staged };
+	for (size_t i = 0; i < CK_COUNT(times); i++)
+		if (*times[i] && (!same_boot || *times[i] > now))
+			*times[i] = now;
+}
+
 int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 {
 	struct ck_entry *e;
@@ -22,11 +32,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	*row = (struct ck_row){ 0 };
 	e->restored = true;
 	e->written = e->row.state;
-	if (!same_boot)
-		/* the times of another boot mean nothing */
-		e->row.created = e->row.changed = e->row.interest = m->now;
-	if (!same_boot && e->row.staged)
-		e->row.staged = m->now;
+	take_times(&e->row, same_boot, m->now);
 	ck_event_begin(m);
 	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);
 	switch (e->row.state) {

@@ -141,7 +141,7 @@ void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t)
 
 static unsigned seconds(const struct ck_machine *m, uint64_t since)
 {
-	return (unsigned)((m->now - since) / CK_NS_PER_S);
+	return (unsigned)(ck_duration_between(since, m->now) / CK_NS_PER_S);
 }
 
 /* the margin is reached: the answer says what took so long (K3, K14) */

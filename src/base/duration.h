@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CK_BASE_DURATION_H
 #define CK_BASE_DURATION_H
-/* Durations as people write them: "30s", "1h30m", "2.5s", "250ms", "2d". */
+/* What lies between two times; and durations as people write them: "30s", "1h30m", "2.5s", "250ms",
+ * "2d". */
 #include <stdbool.h>
 #include <stdint.h>
+
+/* ck_duration_between - 0 if @to is not the later one: a deadline may be over, and a row may come
+ * from anywhere */
+static inline uint64_t ck_duration_between(uint64_t from, uint64_t to)
+{
+	return to > from ? to - from : 0;
+}
 
 #define CK_DURATION_TEXT 48u /* room for any duration, printed to the nanosecond */
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/duration.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
@@ -84,7 +85,7 @@ bool ck_look_this_boot(const struct ck_look *look, const char *boot)
 
 uint64_t ck_look_ago(const struct ck_look *look, uint64_t at)
 {
-	return look->now > at ? look->now - at : 0;
+	return ck_duration_between(at, look->now);
 }
 
 int64_t ck_look_wall(const struct ck_look *look, uint64_t at)

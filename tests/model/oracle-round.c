@@ -299,6 +299,8 @@ void oracle_create(struct world *w, struct caller *c)
 		return;
 	MUST(w, e->creator == &c->turn, "K1: caller %d is to create, and another one does", label);
 	MUST(w, c->here, "caller %d has left and is to create", label);
+	MUST(w, !c->deadline || w->now < c->deadline,
+	     "K2: caller %d is to create after its deadline", label);
 	for (unsigned i = 0; i < w->creations_n; i++)
 		resend = resend || w->creations[i].row == e->row.id;
 	if (resend)

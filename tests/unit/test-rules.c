@@ -205,6 +205,19 @@ static void k02_offer_commits_a_sandbox_but_no_container(void **state)
 	made_and_kept(B, container_in(A));
 }
 
+static void k02_turn_past_its_deadline_creates_nothing(void **state)
+{
+	(void)state;
+	world_crash(w, 0);
+	assert_int_equal(begin(A, sandbox, 10 * S), CK_WAIT);
+	world_stall(w, 120 * S);
+	lists_come_in();
+	assert_int_equal(outcome(A), CK_WAIT);
+	world_time(w, 0);
+	assert_int_equal(outcome(A), CK_BUSY);
+	assert_int_equal(w->creations_n, 0);
+}
+
 static void k03_waiter_takes_what_its_creator_is_too_late_for(void **state)
 {
 	(void)state;
@@ -563,6 +576,17 @@ static void k10_but_not_for_ever(void **state)
 	assert_int_equal(outcome(B), CK_WAIT);
 	world_time(w, 1 * MS);
 	assert_int_equal(outcome(B), CK_CREATE);
+}
+
+static void k10_not_after_its_own_deadline(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_int_equal(begin(B, attempt(sandbox, 1), 10 * S), CK_WAIT);
+	world_stall(w, 60 * S);
+	world_time(w, 0);
+	assert_int_equal(outcome(B), -CK_EUNAVAILABLE);
+	assert_int_equal(w->creations_n, 1);
 }
 
 static void k11_changed_request_waits_for_the_end_of_a_creation(void **state)
@@ -1083,6 +1107,19 @@ static void k25_reboot_evicts_what_is_left_over(void **state)
 	assert_int_equal(state_of(B), CK_STATE_EVICTING);
 }
 
+static void k25_time_of_a_row_that_lies_ahead_is_now(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_evict(w, 0, false);
+	let_evict();
+	w->db[1].row.changed = w->now + CK_TTL; /* a tombstone would stay as long */
+	world_crash(w, 0);
+	lists_come_in();
+	world_time(w, CK_TOMBSTONE);
+	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
+}
+
 static void k26_the_id_in_the_row_wins(void **state)
 {
 	(void)state;
@@ -1255,6 +1292,7 @@ int main(void)
 		TEST(k01_same_request_joins_and_all_get_the_same_answer),
 		TEST(k02_result_nobody_waits_for_is_kept),
 		TEST(k02_offer_commits_a_sandbox_but_no_container),
+		TEST(k02_turn_past_its_deadline_creates_nothing),
 		TEST(k03_waiter_takes_what_its_creator_is_too_late_for),
 		TEST(k03_waiter_in_its_margin_is_told_the_stage),
 		TEST(k04_failure_wakes_all_and_is_not_remembered),
@@ -1282,6 +1320,7 @@ int main(void)
 		TEST(k09_two_pods_of_one_sandbox_before_the_first_list),
 		TEST(k10_next_attempt_waits_for_the_ports),
 		TEST(k10_but_not_for_ever),
+		TEST(k10_not_after_its_own_deadline),
 		TEST(k11_changed_request_waits_for_the_end_of_a_creation),
 		TEST(k11_the_newest_decides),
 		TEST(k11_kept_result_is_not_for_another_request),
@@ -1316,6 +1355,7 @@ int main(void)
 		TEST(k25_restart_takes_up_each_state),
 		TEST(k25_undelivered_container_is_kept_again),
 		TEST(k25_reboot_evicts_what_is_left_over),
+		TEST(k25_time_of_a_row_that_lies_ahead_is_now),
 		TEST(k26_the_id_in_the_row_wins),
 		TEST(k27_what_has_no_row_is_shown_and_never_served),
 		TEST(k28_timers_are_exact),
