@@ -72,7 +72,8 @@ int ck_sql_exec(sqlite3 *db, const char *sql, struct ck_error *err)
 {
 	int rc = ck_fault(CK_FAULT_STORE) ? SQLITE_IOERR : sqlite3_exec(db, sql, NULL, NULL, NULL);
 
-	return rc == SQLITE_OK ? 0 : ck_sql_fail(err, db, rc, sql);
+	/* the text is for people, who do not know our statements */
+	return rc == SQLITE_OK ? 0 : ck_sql_fail(err, db, rc, "set up the database");
 }
 
 bool ck_column_number(sqlite3_stmt *stmt, int col, int64_t min, int64_t max, int64_t *ret_value)
@@ -124,9 +125,9 @@ int ck_sql_number(sqlite3 *db, const char *sql, int64_t *ret_value, struct ck_er
 	if (rc == SQLITE_ROW && ck_column_number(stmt, 0, INT64_MIN, INT64_MAX, ret_value))
 		r = 0;
 	else if (rc == SQLITE_ROW || rc == SQLITE_DONE)
-		r = ck_fail(err, CK_EDAMAGED, "%s: not a number", sql);
+		r = ck_fail(err, CK_EDAMAGED, "a number is missing or malformed");
 	else
-		r = ck_sql_fail(err, db, rc, sql);
+		r = ck_sql_fail(err, db, rc, "read the database");
 	sqlite3_finalize(stmt);
 	return r;
 }
