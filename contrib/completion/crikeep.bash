@@ -11,7 +11,7 @@ _crikeep_options() {
 	list | ls) echo '--all --quiet --no-trunc --kind --namespace --pod --state --uid' ;;
 	show) echo '--raw' ;;
 	history) echo '--lines --since' ;;
-	evict) echo '--dry-run --release --wait' ;;
+	evict) echo '--dry-run --release --wait --yes' ;;
 	compare) echo 'RunPodSandbox CreateContainer --mode --ignore-annotations --compare-sandbox-config' ;;
 	pods) echo '--endpoint --api --all --quiet --no-trunc --timeout' ;;
 	plugins) echo '--quiet --no-trunc --state' ;;

@@ -186,6 +186,9 @@
 #define CK_RETRY_WRITE      (1 * CK_NS_PER_S)    /* K32 */
 #define CK_TTL_SLACK        (50 * CK_NS_PER_MS)  /* K28 */
 
+/* crikeep(1): so much of an id must be given to change something; fewer digits meet by chance */
+#define CK_ID_PREFIX_MIN    4u
+
 /* a year; the sum of a few does not overflow */
 #define CK_DURATION_MAX     (31536000 * CK_NS_PER_S)
 /* at least, for our threads, which call the host; its default may be 16 KiB */

@@ -3,12 +3,15 @@
  * crikeep evict: ask the owner to give up entries. Only the owner writes the database, so this
  * writes an admin request for each entry and waits a moment for the owner's answer; with --wait it
  * waits until the entry is gone. Requests that the rules refuse in any case are refused here. The
- * owner knows more, so it decides about the others.
+ * owner knows more, so it decides about the others. On a terminal it says first what will be
+ * destroyed, and asks.
  */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache/admin-request.h"
 #include "src/base/limits.h"
@@ -28,7 +31,7 @@ enum { OPT_RELEASE = 0x200, OPT_WAIT, OPT_DRY_RUN };
 struct arguments {
 	char **picks;
 	int n;
-	bool release, dry_run, wait;
+	bool release, dry_run, wait, yes;
 	uint64_t wait_ns;
 };
 
@@ -57,12 +60,14 @@ struct task { /* one entry to give up */
 	bool pending; /* waiting for the answer, or with --wait for the end */
 	char request[33]; /* its name */
 	char text[256];
+	const struct ck_row *row; /* borrowed from the copy that was read first */
 };
 
 static const struct argp_option options[] = {
 	{ "wait", OPT_WAIT, "SPAN", OPTION_ARG_OPTIONAL,
 	  "Wait until the entries are gone, for at most SPAN (default: 30s)", 0 },
 	{ "dry-run", OPT_DRY_RUN, NULL, 0, "Only print what would be done", 0 },
+	{ "yes", 'y', NULL, 0, "Do not ask. Without a terminal, nothing is asked", 0 },
 	{ "release", OPT_RELEASE, NULL, 0,
 	  "Forget an entry that cannot be destroyed, without confirmation that it is gone. If it "
 	  "still exists, the runtime's lists show it again after a minute. Takes entries, not pods",
@@ -82,6 +87,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_DRY_RUN:
 		args->dry_run = true;
+		return 0;
+	case 'y':
+		args->yes = true;
 		return 0;
 	case OPT_RELEASE:
 		args->release = true;
@@ -108,29 +116,85 @@ static void CK_PRINTF(3, 4) task_set(struct task *task, enum result result, cons
 
 /* ---- what to ask for ------------------------------------------------------------------------- */
 
-/* decide what can be decided without the owner */
-static void plan(struct task *task, const struct arguments *args, const struct ck_row *row)
+/* what an eviction does to an entry, after "would" or "will" */
+static const char *effect(const struct ck_row *row, bool release)
 {
-	const char *state = ck_state_name(row->state);
+	if (release)
+		return "be forgotten, whether it still exists or not";
+	switch (row->state) {
+	case CK_STATE_CREATING:
+		return "be destroyed as soon as its creation ends";
+	case CK_STATE_COMMITTING:
+		return "be destroyed as soon as its plugins have answered";
+	case CK_STATE_EVICTING:
+		return "be destroyed, as before; the next try comes now";
+	default:
+		return "be destroyed";
+	}
+}
+
+/* ", with its containers: entries 4, 5" */
+static void tell_containers(FILE *out, const struct ck_look *look, const struct ck_row *row)
+{
+	bool any = false;
+	for (size_t i = 0; row->result && i < look->reader->rows_n; i++) {
+		const struct ck_row *c = &look->reader->rows[i];
+		if (c->key->kind != CK_CONTAINER || c->state == CK_STATE_COMMITTED ||
+		    c->state == CK_STATE_GONE || strcmp(c->key->sandbox_id, row->result->id) != 0)
+			continue;
+		fprintf(out, "%s %" PRIu64, any ? "," : ", with its containers: entries", c->id);
+		any = true;
+	}
+}
+
+/* What will happen, and to whom: "id 77aa4b21c0de9, KEPT: would be destroyed; it was requested 3
+ * times, most recently 25s ago" */
+static char *plan_text(const struct ck_look *look, const struct ck_row *row, bool release,
+		       const char *would)
+{
+	CK_AUTO_FREE char *text = NULL;
+	char words[CK_ROW_WORDS];
+	size_t len;
+	FILE *out = ck_must(open_memstream(&text, &len));
+	if (row->result)
+		fprintf(out, "id %.13s, ", row->result->id);
+	fprintf(out, "%s: %s %s", ck_row_state(row, words), would, effect(row, release));
+	if (!release && row->key->kind == CK_SANDBOX)
+		tell_containers(out, look, row);
+	if (row->requests)
+		fprintf(out, "; it was requested %" PRIu32 " time%s", row->requests,
+			row->requests == 1 ? "" : "s");
+	if (row->requests && ck_look_this_boot(look, row->boot))
+		fprintf(out, ", most recently %s ago",
+			ck_row_age(look, row, row->interest, words));
+	if (fclose(out))
+		ck_text_nomem();
+	return CK_TAKE(text);
+}
+
+/* decide what can be decided without the owner */
+static void plan(struct task *task, const struct arguments *args, const struct ck_look *look,
+		 const struct ck_row *row)
+{
 	task->entry = row->id;
+	task->row = row;
 	ck_key_print(row->key, task->who, sizeof(task->who));
-	if (row->state == CK_STATE_COMMITTED)
+	if (row->state == CK_STATE_COMMITTED) {
 		task_set(task, RESULT_REFUSED,
 			 "it is committed; it belongs to the kubelet, and only the kubelet may "
 			 "remove it");
-	else if (row->state == CK_STATE_GONE)
+	} else if (row->state == CK_STATE_GONE) {
 		task_set(task, RESULT_GONE, "it is already gone");
-	else if (args->release && row->state != CK_STATE_EVICTING)
+	} else if (args->release && row->state != CK_STATE_EVICTING) {
 		task_set(task, RESULT_REFUSED,
 			 "it is in state %s; only an entry in state EVICTING can be released",
-			 state);
-	else if (args->dry_run)
-		task_set(task, RESULT_PLANNED,
-			 args->release ? "would be forgotten without confirmation"
-				       : "would be evicted; it is in state %s",
-			 state);
-	else
+			 ck_state_name(row->state));
+	} else if (args->dry_run) {
+		CK_AUTO_FREE char *text = plan_text(look, row, args->release, "would");
+		task_set(task, RESULT_PLANNED, "%s", text);
+	} else {
 		task->pending = true;
+	}
 }
 
 /* Committed entries of a pod are skipped: an operator who evicts a pod wants its leftovers gone. */
@@ -143,7 +207,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 	for (int a = 0; a < args->n; a++) {
 		struct ck_picked picked = { 0 };
 		size_t before = n;
-		int r = ck_look_pick(look, args->picks[a], &picked);
+		int r = ck_look_pick(look, args->picks[a], CK_PICK_TO_CHANGE, &picked);
 		if (r == CK_EXIT_YES && picked.pod && args->release) {
 			ck_print_error("--release takes entries, but '%s' is a pod",
 				       args->picks[a]);
@@ -154,7 +218,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 			    (picked.pod && reader->rows[i].state == CK_STATE_COMMITTED))
 				continue;
 			taken[i] = true;
-			plan(&tasks[n++], args, &reader->rows[i]);
+			plan(&tasks[n++], args, look, &reader->rows[i]);
 		}
 		if (r == CK_EXIT_YES && picked.pod && n == before) {
 			ck_print_error("nothing to evict: every entry of pod '%s' is committed",
@@ -167,6 +231,31 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 	return n;
 }
 
+/* On a terminal: say what will be destroyed, and for whom, and ask. Scripts are asked nothing. */
+static bool confirmed(const struct arguments *args, const struct ck_look *look,
+		      const struct task *tasks, size_t n)
+{
+	char answer[16] = "";
+	size_t count = 0;
+	if (args->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		if (!tasks[i].pending)
+			continue;
+		CK_AUTO_FREE char *text = plan_text(look, tasks[i].row, args->release, "will");
+		ck_print_line(stderr, "entry %" PRIu64 ", %s, %s", tasks[i].entry, tasks[i].who,
+			      text);
+		count++;
+	}
+	fprintf(stderr, "%s %s? [y/N] ", args->release ? "Forget" : "Evict",
+		count == 1 ? "this entry" : "these entries");
+	fflush(stderr);
+	if (!fgets(answer, sizeof(answer), stdin))
+		fputc('\n', stderr);
+	answer[strcspn(answer, "\r\n")] = '\0';
+	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
+
 static void write_requests(const struct arguments *args, struct task *tasks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -177,7 +266,7 @@ static void write_requests(const struct arguments *args, struct task *tasks, siz
 		struct ck_error err = { 0 };
 		if (task->pending &&
 		    ck_admin_request_make(ck_cli.state_dir, &request, task->request, &err) < 0) {
-			task_set(task, RESULT_UNTOLD, "%s", err.text);
+			task_set(task, RESULT_UNTOLD, "%s%s", err.text, ck_look_root_hint(&err));
 			task->pending = false;
 		}
 	}
@@ -314,12 +403,14 @@ static int print(const struct task *tasks, size_t n)
 			struct json_object *object = ck_tree_object();
 			ck_tree_put_count(object, "entry", task->entry);
 			ck_tree_put_text(object, "who", task->who);
+			ck_tree_put_text(object, "id",
+					 task->row->result ? task->row->result->id : NULL);
 			ck_tree_put_text(object, "result", results[task->result].word);
 			ck_tree_put_text(object, "text", task->text);
 			ck_tree_add(array, object);
 		} else if (status == CK_EXIT_YES) {
-			ck_print_line(stdout, "entry %" PRIu64 ", %s: %s", task->entry, task->who,
-				      task->text);
+			ck_print_line(stdout, "entry %" PRIu64 ", %s%s %s", task->entry, task->who,
+				      task->result == RESULT_PLANNED ? "," : ":", task->text);
 		} else {
 			ck_print_error("entry %" PRIu64 ", %s: %s", task->entry, task->who,
 				       task->text);
@@ -361,11 +452,15 @@ int ck_cmd_evict(int argc, char **argv)
 		       "destroy what exists of them. A pod stands for all its entries that are not "
 		       "committed. Committed entries belong to the kubelet and are refused."
 		       "\v"
+		       "ENTRY is a row number, or at least 4 characters of a runtime id. POD is "
+		       "NAMESPACE/NAME. On a terminal, crikeep says what will be destroyed, and "
+		       "asks.\n"
+		       "\n"
 		       "Exit status: 0 if every request was accepted, or was left for the next "
 		       "owner because there is none now; with --wait, 0 if every entry is gone. 1 "
-		       "if an entry was not found, refused or not gone in time, or if the owner "
-		       "did not answer. 2 if a request could not be written, or if --wait was "
-		       "given and there is no owner.\n"
+		       "if an entry was not found, refused or not gone in time, if the owner did "
+		       "not answer, or if you said no. 2 if a request could not be written, or if "
+		       "--wait was given and there is no owner.\n"
 		       "\n"
 		       "Examples:\n"
 		       "  crikeep evict 12 --wait\n"
@@ -383,7 +478,16 @@ int ck_cmd_evict(int argc, char **argv)
 	CK_AUTO_FREE struct task *tasks =
 		ck_must(ck_alloc((look.reader->rows_n + 1) * sizeof(*tasks)));
 	size_t n = make_tasks(&look, &args, tasks, &worst);
-	int r = pending(tasks, n) ? carry_out(&args, look.reader, tasks, n) : CK_EXIT_YES;
+	int r = CK_EXIT_YES;
+	/* an argument that cannot be right puts the others in doubt */
+	bool sure = worst != CK_EXIT_TROUBLE;
+	if (pending(tasks, n) && (!sure || !confirmed(&args, &look, tasks, n))) {
+		ck_print_error("nothing was %s", args.release ? "released" : "evicted");
+		ck_look_fini(&look);
+		return sure ? CK_EXIT_NO : worst;
+	}
+	if (pending(tasks, n))
+		r = carry_out(&args, look.reader, tasks, n);
 	worst = r > worst ? r : worst;
 	r = print(tasks, n);
 	ck_look_fini(&look);

@@ -496,7 +496,7 @@ int ck_cmd_explain(int argc, char **argv)
 		return CK_EXIT_TROUBLE;
 	int r = ck_look_take(&look, CK_READ_ROWS | CK_READ_HISTORY);
 	if (r == CK_EXIT_YES)
-		r = ck_look_pick(&look, picks[0], &picked);
+		r = ck_look_pick(&look, picks[0], CK_PICK_TO_READ, &picked);
 	if (r == CK_EXIT_YES) {
 		bool people = ck_cli.output == CK_OUTPUT_TABLE;
 		struct json_object *array = people ? NULL : ck_tree_array();

@@ -99,7 +99,7 @@ static int take(struct seen *seen)
 		ck_print_error("no plugin status in '%s': NRI is disabled, or --state-dir is wrong",
 			       ck_cli.state_dir);
 	else if (r < 0)
-		ck_print_error("%s", err.text);
+		ck_print_error("%s%s", err.text, ck_look_root_hint(&err));
 	if (r < 0)
 		return CK_EXIT_TROUBLE;
 	ck_look_clocks(&seen->look);

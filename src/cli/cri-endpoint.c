@@ -6,6 +6,7 @@
 #include "src/base/wire-writer.h"
 #include "src/cli/cli.h"
 #include "src/cli/cri-endpoint.h"
+#include "src/cli/select-entries.h"
 #include "src/cri/message.h"
 
 #define ENDPOINT_DEFAULT "unix:///run/crikeep/cri.sock"
@@ -59,7 +60,7 @@ struct ck_client *ck_cri_connect(void)
 		return NULL;
 	}
 	if (ck_client_dial(client, &err) < 0) {
-		ck_print_error("cannot connect: %s", err.text);
+		ck_print_error("cannot connect: %s%s", err.text, ck_look_root_hint(&err));
 		ck_client_free(client);
 		return NULL;
 	}

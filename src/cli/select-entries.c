@@ -35,21 +35,24 @@ static void read_boot_id(char *boot, size_t size)
 	boot[strcspn(boot, "\n")] = '\0';
 }
 
+const char *ck_look_root_hint(const struct ck_error *err)
+{
+	bool barred = err->sys == EACCES || err->sys == EPERM;
+	return barred && geteuid() ? " (run crikeep as root, or as the owner's user)" : "";
+}
+
 void ck_look_complain(int r, const struct ck_error *err)
 {
-	const char *dir = ck_cli.state_dir;
-	bool barred = geteuid() && access(dir, R_OK | X_OK) < 0 && errno == EACCES;
 	if (r == -CK_ENOTFOUND)
 		ck_print_error("no database in '%s': its owner has not run yet, or --state-dir is "
 			       "wrong",
-			       dir);
+			       ck_cli.state_dir);
 	else if (r == -CK_EDAMAGED)
 		ck_print_error(
 			"%s (the owner sets a damaged database aside and creates a new one)",
 			err->text);
 	else
-		ck_print_error("%s%s", err->text,
-			       barred ? " (only root and the owner's user may read it)" : "");
+		ck_print_error("%s%s", err->text, ck_look_root_hint(err));
 }
 
 void ck_look_clocks(struct ck_look *look)
@@ -126,13 +129,16 @@ static char *history_pod(const struct ck_history_row *line)
 	return ck_must(ck_strndup(start, n));
 }
 
-static bool row_number(const char *arg, uint64_t *ret_number)
+static bool all_digits(const char *arg)
 {
-	if (!*arg || strspn(arg, "0123456789") != strlen(arg))
-		return false;
+	return *arg && strspn(arg, "0123456789") == strlen(arg);
+}
+
+/* A number is a row and nothing else. A row number does not begin with 0, an id may. */
+static bool row_is(uint64_t entry, const char *arg)
+{
 	errno = 0;
-	*ret_number = strtoull(arg, NULL, 10);
-	return !errno;
+	return *arg != '0' && entry == strtoull(arg, NULL, 10) && !errno;
 }
 
 static bool same_thing(const struct subject *a, const struct subject *b, enum fit fit)
@@ -140,26 +146,41 @@ static bool same_thing(const struct subject *a, const struct subject *b, enum fi
 	return fit == FIT_POD ? strcmp(a->pod, b->pod) == 0 : strcmp(a->id, b->id) == 0;
 }
 
-/* Tell in @fits how the argument fits each subject. Return: how the first fits that does. */
-static enum fit find_fits(const struct subject *subjects, size_t n, const char *arg, enum fit *fits)
+/* a whole id, or the beginning of one; @pick_for says how much of it must be given */
+static bool id_fits(const char *id, const char *arg, bool whole, enum ck_pick_for pick_for)
 {
-	uint64_t number = 0;
-	bool by_number = row_number(arg, &number), by_whole_id = false, found = false;
-	for (size_t i = 0; i < n; i++) {
-		found = found || (by_number && subjects[i].entry == number);
-		by_whole_id = by_whole_id || (subjects[i].id && strcmp(subjects[i].id, arg) == 0);
-	}
-	by_number = found;
+	size_t len = strlen(arg);
+	if (!id || !len)
+		return false;
+	if (whole)
+		return strcmp(id, arg) == 0;
+	return strncmp(id, arg, len) == 0 &&
+	       (pick_for == CK_PICK_TO_READ || len >= CK_ID_PREFIX_MIN);
+}
+
+static enum fit fit_of(const struct subject *subject, const char *arg, bool whole_id,
+		       enum ck_pick_for pick_for)
+{
+	if (all_digits(arg))
+		return row_is(subject->entry, arg) ? FIT_ENTRY : FIT_NONE;
+	if (id_fits(subject->id, arg, whole_id, pick_for))
+		return FIT_ID;
+	return (pick_for == CK_PICK_TO_READ ? ck_pod_is(subject->pod, arg)
+					    : strcmp(subject->pod, arg) == 0)
+		       ? FIT_POD
+		       : FIT_NONE;
+}
+
+/* Tell in @fits how the argument fits each subject. Return: how the first fits that does. */
+static enum fit find_fits(const struct subject *subjects, size_t n, const char *arg,
+			  enum ck_pick_for pick_for, enum fit *fits)
+{
 	enum fit best = FIT_NONE;
+	bool whole_id = false;
+	for (size_t i = 0; i < n; i++)
+		whole_id = whole_id || (subjects[i].id && strcmp(subjects[i].id, arg) == 0);
 	for (size_t i = 0; i < n; i++) {
-		const char *id = subjects[i].id;
-		size_t len = strlen(arg) + by_whole_id; /* whole ids: compare the final NUL too */
-		if (by_number)
-			fits[i] = subjects[i].entry == number ? FIT_ENTRY : FIT_NONE;
-		else if (*arg && id && strncmp(id, arg, len) == 0)
-			fits[i] = FIT_ID;
-		else
-			fits[i] = ck_pod_is(subjects[i].pod, arg) ? FIT_POD : FIT_NONE;
+		fits[i] = fit_of(&subjects[i], arg, whole_id, pick_for);
 		if (fits[i] && !best)
 			best = fits[i];
 	}
@@ -197,13 +218,33 @@ static size_t name_candidates(const struct subject *subjects, size_t n, const ch
 	return things;
 }
 
-static int pick(struct subject *subjects, size_t n, const char *arg, struct ck_picked *ret_picked)
+/* Nothing fits well enough to be changed. Does the argument mean something to somebody who only
+ * reads? Then say what is missing. */
+static int refuse_short_name(const struct subject *subjects, size_t n, const char *arg,
+			     enum fit *fits)
+{
+	enum fit best = find_fits(subjects, n, arg, CK_PICK_TO_READ, fits);
+	size_t i = 0;
+	while (i < n && fits[i] == FIT_NONE)
+		i++;
+	if (best == FIT_POD)
+		ck_print_error("'%s' is not the whole name of a pod: give NAMESPACE/NAME, like %s",
+			       arg, subjects[i].pod);
+	else if (best == FIT_ID)
+		ck_print_error("'%s' is too short for an id: give at least %u characters of it, or "
+			       "the row number",
+			       arg, CK_ID_PREFIX_MIN);
+	return best ? CK_EXIT_TROUBLE : CK_EXIT_NO;
+}
+
+static int pick(struct subject *subjects, size_t n, const char *arg, enum ck_pick_for pick_for,
+		struct ck_picked *ret_picked)
 {
 	CK_AUTO_FREE enum fit *fits = ck_must(ck_alloc((n + 1) * sizeof(*fits)));
 	CK_AUTO_FREE bool *match = ck_must(ck_alloc(n + 1));
-	enum fit best = find_fits(subjects, n, arg, fits);
+	enum fit best = find_fits(subjects, n, arg, pick_for, fits);
 	if (!best)
-		return CK_EXIT_NO;
+		return refuse_short_name(subjects, n, arg, fits);
 	if (name_candidates(subjects, n, arg, fits) > 1)
 		return CK_EXIT_TROUBLE;
 	*ret_picked = (struct ck_picked){ .pod = best == FIT_POD };
@@ -222,7 +263,8 @@ static void subjects_free(struct subject *subjects, size_t n)
 	free(subjects);
 }
 
-int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked)
+int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
+		 struct ck_picked *ret_picked)
 {
 	size_t n = look->reader->rows_n;
 	struct subject *subjects = ck_must(ck_alloc((n + 1) * sizeof(*subjects)));
@@ -231,9 +273,11 @@ int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *
 		subjects[i] = (struct subject){ row->id, row->result ? row->result->id : NULL,
 						ck_key_pod(row->key) };
 	}
-	int r = pick(subjects, n, arg, ret_picked);
+	int r = pick(subjects, n, arg, pick_for, ret_picked);
 	subjects_free(subjects, n);
-	if (r == CK_EXIT_NO)
+	if (r == CK_EXIT_NO && all_digits(arg))
+		ck_print_error("no entry %s in the cache; 'crikeep history' shows past ones", arg);
+	else if (r == CK_EXIT_NO)
 		ck_print_error(
 			"no entry or pod '%s' in the cache; 'crikeep history' shows past ones",
 			arg);
@@ -246,7 +290,7 @@ int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_
 	int worst = CK_EXIT_YES;
 	for (int i = 0; i < n; i++) {
 		struct ck_picked picked = { 0 };
-		int r = ck_look_pick(look, args[i], &picked);
+		int r = ck_look_pick(look, args[i], CK_PICK_TO_READ, &picked);
 		for (size_t j = 0; r == CK_EXIT_YES && j < look->reader->rows_n; j++)
 			match[j] = match[j] || picked.match[j];
 		free(picked.match);
@@ -264,9 +308,10 @@ int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_
 		const struct ck_history_row *line = &look->reader->history[i];
 		subjects[i] = (struct subject){ line->entry, line->object, history_pod(line) };
 	}
-	int r = pick(subjects, n, arg, ret_picked);
+	int r = pick(subjects, n, arg, CK_PICK_TO_READ, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_print_error("no entry or pod '%s' in the history", arg);
+		ck_print_error("no entry%s '%s' in the history", all_digits(arg) ? "" : " or pod",
+			       arg);
 	return r;
 }

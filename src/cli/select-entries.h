@@ -19,6 +19,9 @@ struct ck_look {
 int ck_look_take(struct ck_look *look, unsigned what);
 /* ck_look_clocks - set the times and the boot only, for a command that reads no database */
 void ck_look_clocks(struct ck_look *look);
+/* ck_look_root_hint - for the end of a message: " (run crikeep as root ...)", or "" if it would not
+ * help */
+const char *ck_look_root_hint(const struct ck_error *err);
 /* ck_look_complain - print why the database could not be read to standard error */
 void ck_look_complain(int r, const struct ck_error *err);
 void ck_look_fini(struct ck_look *look);
@@ -33,20 +36,24 @@ uint64_t ck_look_ago(const struct ck_look *look, uint64_t at);
 int64_t ck_look_wall(const struct ck_look *look, uint64_t at);
 
 /*
- * An argument ENTRY|POD names an entry by its row number or by a prefix of its runtime id, or all
- * entries of a pod by NAME or NAMESPACE/NAME. A row number wins over everything, because scripts
- * use it. A whole id wins over ids that only begin with it. Any other argument that fits more than
- * one id or pod, or an id and a pod, is ambiguous.
+ * An argument ENTRY|POD names an entry by its row number or by its runtime id, or all entries of a
+ * pod. A number is a row number and nothing else: rows vanish, and a number that was one must not
+ * mean something else later. Who only reads may give the beginning of an id, and the NAME of a pod
+ * or NAMESPACE/NAME. Who changes something gives NAMESPACE/NAME, or at least CK_ID_PREFIX_MIN
+ * characters of an id. A whole id wins over ids that only begin with it. Any other argument that
+ * fits more than one id or pod, or an id and a pod, is ambiguous.
  */
+enum ck_pick_for { CK_PICK_TO_READ, CK_PICK_TO_CHANGE };
 struct ck_picked {
 	bool *match; /* per row, or per line of history; free() */
 	size_t n;    /* how many match; never 0 */
 	bool pod;    /* the argument names a pod */
 };
 /* ck_look_pick, ck_look_pick_history - pick rows, or lines of history. Return: CK_EXIT_YES,
- * CK_EXIT_NO (none fits) or CK_EXIT_TROUBLE (ambiguous); the last two print the reason to standard
- * error */
-int ck_look_pick(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked);
+ * CK_EXIT_NO (none fits) or CK_EXIT_TROUBLE (ambiguous, or too short to change something); the last
+ * two print the reason to standard error */
+int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
+		 struct ck_picked *ret_picked);
 int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked);
 /* ck_look_pick_all - the rows that any of @args means, as @ret_match (per row; free()). Return: the
  * worst result of one argument */

@@ -157,13 +157,25 @@ one() { # one ARGUMENT ENTRY: the argument means just this entry
 check 'an id by its prefix' one 9f3b 2
 check 'a pod with its namespace' one test/web 2
 check 'a pod by its name alone' one two 5
-check 'a row number wins over an id that begins with it' one 1 1
+check 'a number is a row, not the beginning of an id' one 1 1
 check 'an id that begins with a row number' one 1d 5
 check 'a whole id wins over ids that begin with it' one aaaa 3
 some_missing() {
 	run 1 show 1 nothing && grep -q '^entry: *1$' "$work/out" && grep -q nothing "$work/err"
 }
 check 'what exists is shown although another does not' some_missing
+db states
+a_number_is_a_row() { # 77 begins the id of entry 4, and 02 is no row number
+	local command
+	for command in show explain history 'evict --dry-run'; do
+		run 1 $command 77 && grep -q "no entry .*77" "$work/err" && run 1 $command 02 &&
+			run 1 $command 99999999999999999999 || return 1
+	done
+}
+check 'a number that is no row means nothing' a_number_is_a_row
+golden evict-no-row 1 evict 77
+golden evict-short-id 2 evict 77a
+golden evict-short-name 2 evict db-0
 
 # ---- evict -------------------------------------------------------------------------------------
 
@@ -176,18 +188,20 @@ golden evict-wait-without-owner 2 evict 2 --wait
 before=$(requests)
 golden evict-dry-run 0 evict prod/db-0 2 --dry-run
 golden evict-committed 1 evict 3
-golden evict-committed-pod 1 evict dns
+golden evict-committed-pod 1 evict kube-system/dns
 golden evict-gone 0 evict 8
 golden release-kept 1 evict --release 2
-golden release-pod 2 evict --release db-0
+golden release-pod 2 evict --release prod/db-0
 golden evict-nothing 1 evict nothing
-golden evict-ambiguous 2 evict d
+before=0
+db twins
+golden evict-one-too-short 2 evict aaaab 1 9f3
 [ "$(requests)" = "$before" ] && ok 'what is refused leaves no request' ||
 	not_ok 'what is refused leaves no request'
 
 db states serve
 golden evict 0 evict 2
-golden evict-wait 0 evict web-7d9f --wait
+golden evict-wait 0 evict prod/web-7d9f --wait
 golden evict-in-use 1 evict 6 --wait
 golden evict-not-gone 1 evict 5 --wait=300ms
 golden release 0 evict 5 --release --wait -o json
@@ -197,6 +211,29 @@ golden explain-released 0 explain 5
 	not_ok 'a request that was taken up is gone'
 db states hold
 golden evict-unanswered 1 evict 2
+db states
+typed() { # typed ANSWER STATUS ARGUMENT...: such is the status of evict on a terminal
+	local answer=$1 status=$2
+	shift 2
+	printf '%s\n' "$answer" |
+		script -qec "$crikeep evict $*; echo status \$?" /dev/null |
+		tr -d '\r' >"$work/screen"
+	grep -q "status $status" "$work/screen" || { cat "$work/screen"; return 1; }
+}
+asked() { grep -qF "$1 [y/N]" "$work/screen" || { cat "$work/screen"; return 1; }; }
+no_is_no() {
+	typed n 1 prod/db-0 && asked 'Evict these entries?' && [ "$(requests)" = 0 ] &&
+		grep -q '^entry 4, container prod/db-0/app .*KEPT.*: will be destroyed' \
+			"$work/screen" && typed '' 1 4 && asked 'Evict this entry?' &&
+		[ "$(requests)" = 0 ]
+}
+check 'on a terminal evict says what it destroys, and no is no' no_is_no
+yes_is_yes() {
+	typed y 0 4 && asked 'Evict this entry?' && [ "$(requests)" = 1 ] &&
+		typed yes 0 --release 5 && asked 'Forget this entry?' && [ "$(requests)" = 2 ] &&
+		typed n 0 -y 2 && ! grep -q 'y/N' "$work/screen" && [ "$(requests)" = 3 ]
+}
+check 'on a terminal yes is yes' yes_is_yes
 
 # ---- owners, directories, streams --------------------------------------------------------------
 
@@ -237,6 +274,7 @@ environment() {
 	run 2 list -q && run 0 list -q --state-dir "$dir" && run 0 --state-dir="$dir" list -q
 }
 check 'the state directory from the environment, and the option wins' environment
+db states hold
 full() {
 	local a
 	for a in 'list' 'list -o json' 'list -o yaml' 'history' 'explain 1' '--help' \

@@ -20,7 +20,8 @@ unit_tests = \
 	tests/unit/test-ttrpc
 if CLI
 unit_tests += \
-	tests/unit/test-print
+	tests/unit/test-print \
+	tests/unit/test-select-entries
 endif
 if RPC
 unit_tests += \
