@@ -185,12 +185,15 @@ static void list(const struct arguments *args, const struct ck_look *look)
 	else if (n)
 		print_table(args, look, shown);
 	if (!n && !args->states && committed + gone)
-		ck_cli_hint("nothing is being created, kept, handed over or evicted (%s); --all "
+		ck_cli_hint("nothing is being created, kept, handed over or evicted%s; --all "
 			    "lists %zu more",
-			    reader->owner_alive ? "the owner is running" : "there is no owner now",
+			    reader->owner_alive ? " (the owner is running)" : "",
 			    committed + gone);
 	else if (!n)
 		ck_cli_hint(reader->rows_n ? "no matching entries" : "no entries");
+	if (!reader->owner_alive)
+		ck_cli_hint("warning: no owner is running (crikeepd, or a runtime with "
+			    "libcrikeep); this is how the last one left it");
 }
 
 int ck_cmd_list(int argc, char **argv)
