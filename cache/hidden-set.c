@@ -11,6 +11,14 @@ struct hidden_key {
 	size_t n;
 };
 
+/* A visible id that an object had before, which was destroyed: an older list may still show that
+ * one. */
+struct reused_id {
+	enum ck_kind kind;
+	char *id;
+	uint64_t since; /* of the machine: hidden in views that began before */
+};
+
 struct ck_hidden_set {
 	unsigned refs;  /* atomic: the cache's, and one of every view */
 	uint64_t moves; /* the machine's, when it was made */
@@ -18,6 +26,8 @@ struct ck_hidden_set {
 	size_t ids_n[CK_CONTAINER + 1];
 	struct hidden_key *keys; /* sorted */
 	size_t keys_n, keys_room;
+	struct reused_id *reused; /* few: a runtime makes up its ids */
+	size_t reused_n;
 };
 
 static int by_text(const void *a, const void *b)
@@ -88,10 +98,28 @@ static int add_key(struct ck_hidden_set *hidden, const struct ck_entry *e)
 	return 0;
 }
 
+static int add_reused(struct ck_hidden_set *hidden, const struct ck_entry *e)
+{
+	size_t n = hidden->reused_n;
+	struct reused_id *grown = ck_realloc(hidden->reused, (n + 1) * sizeof(*grown));
+	if (!grown)
+		return -CK_ENOMEM;
+	hidden->reused = grown;
+	grown[n] = (struct reused_id){ .kind = e->row.key->kind,
+				       .id = ck_strdup(e->row.result->id),
+				       .since = e->id_since };
+	if (!grown[n].id)
+		return -CK_ENOMEM;
+	hidden->reused_n++;
+	return 0;
+}
+
 static int fill(struct ck_hidden_set *hidden, struct ck_machine *m)
 {
 	int r = 0;
 	for (const struct ck_entry *e = ck_machine_entries(m); e && r == 0; e = e->by_row.next) {
+		if (!ck_machine_hidden(e) && e->id_since && !e->detached)
+			r = add_reused(hidden, e);
 		if (!ck_machine_hidden(e) || e->detached)
 			continue;
 		enum ck_kind kind = e->row.key->kind;
@@ -146,6 +174,9 @@ void ck_hidden_set_unref(struct ck_hidden_set *hidden)
 		ck_key_free(hidden->keys[k].key);
 	}
 	free(hidden->keys);
+	for (size_t i = 0; i < hidden->reused_n; i++)
+		free(hidden->reused[i].id);
+	free(hidden->reused);
 	free(hidden);
 }
 
@@ -156,9 +187,14 @@ static const char *text(const char *s)
 	return s ? s : "";
 }
 
-bool ck_hidden_set_has(const struct ck_hidden_set *hidden, const struct ck_object *object)
+bool ck_hidden_set_has(const struct ck_hidden_set *hidden, uint64_t begun_seq,
+		       const struct ck_object *object)
 {
 	enum ck_kind kind = object->kind;
+	for (size_t i = 0; i < hidden->reused_n; i++)
+		if (hidden->reused[i].kind == kind && begun_seq <= hidden->reused[i].since &&
+		    !strcmp(hidden->reused[i].id, object->id))
+			return true;
 	if (hidden->ids_n[kind] &&
 	    bsearch(&object->id, hidden->ids[kind], hidden->ids_n[kind], sizeof(char *), by_text))
 		return true;

@@ -13,6 +13,7 @@ struct ck_hidden_set;
 int ck_hidden_set_get(struct ck_cache *cache, struct ck_hidden_set **ret_hidden);
 /* any thread; NULL is fine */
 void ck_hidden_set_unref(struct ck_hidden_set *hidden);
-/* any thread */
-bool ck_hidden_set_has(const struct ck_hidden_set *hidden, const struct ck_object *object);
+/* any thread; @begun_seq: the machine's sequence when the list was begun */
+bool ck_hidden_set_has(const struct ck_hidden_set *hidden, uint64_t begun_seq,
+		       const struct ck_object *object);
 #endif

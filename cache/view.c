@@ -29,7 +29,7 @@ int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object)
 		if (r < 0)
 			return r;
 	}
-	return ck_hidden_set_has(view->hidden, object);
+	return ck_hidden_set_has(view->hidden, view->seq, object);
 }
 
 /* A prefix that only hidden ids have exists for nobody: 1. A prefix that one visible id has means

@@ -491,7 +491,11 @@ struct ck_request {
 /* The result of a creation. Copied. Since: 0.1 */
 struct ck_result {
 	size_t size;
-	const char *id;    /* the runtime's id; at most 1024 bytes */
+	/*
+	 * the runtime's id; at most 1024 bytes. No other object of the kind has it. One that the
+	 * cache destroyed may have had it: while that is under way, the result is refused
+	 */
+	const char *id;
 	/* the bytes of the response, handed out unchanged; NULL: made from the id */
 	const void *reply;
 	size_t reply_len;  /* at most 64 KiB */
@@ -569,7 +573,8 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage);
  * ck_turn_finish - the resource exists; does not block
  * Return: CK_HAND_BACK (answer your caller), CK_WAIT (hooks run: wait or watch), CK_KEPT,
  * CK_ABANDONED, or -CK_EUNAVAILABLE (kept, but the commit could not be written, or a required
- * plugin is absent), -CK_ESTATE, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. Since: 0.1
+ * plugin is absent), -CK_ESTATE, -CK_EINVAL (also: the id is that of another entry), -CK_ENOMEM,
+ * -CK_EFORK. Since: 0.1
  */
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 /*

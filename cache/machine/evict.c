@@ -198,6 +198,12 @@ static void gone(struct ck_machine *m, struct ck_entry *e)
 		m->ops.released(m->user, e);
 }
 
+void ck_tombstone_end(struct ck_machine *m, struct ck_entry *e)
+{
+	ck_entry_detach(m, e);
+	ck_dirty(m, e);
+}
+
 void ck_gone_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	for (size_t i = 0; i < m->views_n; i++) {
@@ -206,8 +212,7 @@ void ck_gone_expired(struct ck_machine *m, struct ck_entry *e)
 			return;
 		}
 	}
-	ck_entry_detach(m, e);
-	ck_dirty(m, e);
+	ck_tombstone_end(m, e);
 }
 
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)

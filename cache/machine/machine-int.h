@@ -137,6 +137,7 @@ void ck_evict_pump(struct ck_machine *m);
 void ck_evict_resume(struct ck_machine *m, struct ck_entry *e); /* after a restart */
 /* the minute of a tombstone is over (K21) */
 void ck_gone_expired(struct ck_machine *m, struct ck_entry *e);
+void ck_tombstone_end(struct ck_machine *m, struct ck_entry *e); /* nothing hides its id any more */
 
 /* commit.c */
 /* CREATING or KEPT: runs the hooks, then it is COMMITTED */

@@ -82,6 +82,8 @@ struct ck_entry {
 	/* the machine's sequence at the last move; only a younger list counts (K24) */
 	uint64_t changed_seq;
 	uint64_t tried_seq;    /* the same at the last destroy */
+	/* a view that began before has another, destroyed object in mind by its id; 0: none has */
+	uint64_t id_since;
 	uint64_t absent_since; /* lost: absent from every list since; 0: not known to be absent */
 	uint64_t ask_after;    /* lost: current pause between questions */
 	uint64_t lost_at;

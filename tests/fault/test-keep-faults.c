@@ -196,6 +196,33 @@ static void container_with_hooks_survives_every_failed_call_of_the_store(void **
 	each_fault(fx_container("web", "s0", "app"), CK_FAULT_STORE, false, true);
 }
 
+/* a sandbox that somebody stopped before its creator reported it stays stopped */
+static void a_finish_without_memory_changes_nothing(void **state)
+{
+	struct fx_ask web = fx_sandbox("web"), app = fx_container("web", "s1", "app");
+	struct ck_turn *refused;
+	(void)state;
+	for (unsigned nth = 1, met = 1; met; nth++) {
+		struct fixture *f = fixture_new();
+		fx_open(f);
+		struct ck_turn *turn = fx_create(f, &web);
+		assert_int_equal(ck_stopping(f->cache, "s1"), 0);
+		fx_exists(f, &web, "s1");
+		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
+		int r = fx_finish(f, turn, "s1");
+		met = ck_fault_hit();
+		ck_fault_arm(0, 0, false);
+		if (r == -CK_ENOMEM) {
+			assert_int_equal(fx_begin(f, &app, &refused), -CK_EPRECONDITION);
+			assert_string_equal(fx_rows(f), "CREATING -|COMMITTED s1");
+			r = fx_finish(f, turn, "s1");
+		}
+		assert_int_equal(r, CK_HAND_BACK);
+		ck_turn_free(turn);
+		fixture_free(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +232,7 @@ int main(void)
 		cmocka_unit_test(sandbox_survives_a_store_that_stays_away),
 		cmocka_unit_test(container_with_hooks_survives_every_failed_allocation),
 		cmocka_unit_test(container_with_hooks_survives_every_failed_call_of_the_store),
+		cmocka_unit_test(a_finish_without_memory_changes_nothing),
 	};
 	return CK_TEST_MAIN(tests);
 }

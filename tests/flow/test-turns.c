@@ -874,6 +874,57 @@ static void a_tombstone_outlives_the_lists_begun_before_it(void **state) /* K21 
 	assert_string_equal(fx_rows(f), "");
 }
 
+static bool hides(struct ck_view *view, const char *id)
+{
+	struct ck_object o = { .size = sizeof(o), .kind = CK_SANDBOX, .id = id };
+	return ck_view_hides(view, &o) == 1;
+}
+
+/* its host gives ids by name: what was destroyed comes back under the same id */
+static void an_id_may_come_back_when_it_was_destroyed(void **state) /* K21 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	struct ck_view *old, *asked, *new;
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	assert_int_equal(ck_view_begin(f->cache, &old, &f->err), 0);
+	assert_int_equal(ck_view_begin(f->cache, &asked, &f->err), 0);
+	assert_true(hides(asked, "s1"));
+	fx_advance(f, 601 * S);
+	assert_true(fx_was_destroyed(f, "s1"));
+	assert_string_equal(fx_rows(f), "GONE s1");
+	struct ck_turn *turn = fx_create(f, &pod);
+	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_HAND_BACK);
+	assert_string_equal(fx_rows(f), "COMMITTED s1");
+	ck_turn_free(turn);
+	assert_int_equal(ck_view_begin(f->cache, &new, &f->err), 0);
+	assert_false(hides(new, "s1"));
+	/* their lists were begun when the id had another object */
+	assert_true(hides(asked, "s1"));
+	assert_true(hides(old, "s1"));
+	ck_view_free(old);
+	ck_view_free(asked);
+	ck_view_free(new);
+	fx_reopen(f);
+	assert_int_equal(fx_hides(f, &pod, "s1"), 0);
+}
+
+static void an_id_that_is_still_being_destroyed_may_not(void **state) /* K21 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web"), other = fx_sandbox("other");
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	f->hold[FX_DESTROY] = true;
+	fx_advance(f, 601 * S);
+	struct ck_turn *turn = fx_create(f, &other);
+	assert_int_equal(fx_make(f, turn, &other, "s1"), -CK_EINVAL);
+	assert_int_equal(fx_make(f, turn, &other, "s2"), CK_HAND_BACK);
+	ck_turn_free(turn);
+	fx_release(f, FX_DESTROY);
+}
+
 static void a_prefix_of_hidden_ids_names_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -1580,6 +1631,8 @@ int main(void)
 		CALLBACK(what_a_list_shows_while_it_is_made_is_hidden_by_its_id),
 		CALLBACK(a_view_does_not_change_after_its_first_question),
 		CALLBACK(a_tombstone_outlives_the_lists_begun_before_it),
+		CALLBACK(an_id_may_come_back_when_it_was_destroyed),
+		CALLBACK(an_id_that_is_still_being_destroyed_may_not),
 		CALLBACK(a_prefix_of_hidden_ids_names_nothing),
 		CALLBACK(a_list_that_passes_reconciles),
 		BOTH(two_references_of_one_image_are_the_same),
