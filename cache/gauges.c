@@ -28,7 +28,10 @@ static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint
 		gauges->failing[kind] += row->tries != 0;
 		if (row->tries > gauges->tries[kind])
 			gauges->tries[kind] = row->tries;
-		grow(&gauges->evicting_ns[kind], now, row->changed);
+		if (row->phase < CK_PHASE_CHECK) /* the runtime is not asked to destroy it yet */
+			grow(&gauges->creating_ns[kind], now, row->created);
+		else
+			grow(&gauges->evicting_ns[kind], now, row->changed);
 		break;
 	case CK_STATE_COMMITTING:
 	case CK_STATE_COMMITTED:

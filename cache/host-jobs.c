@@ -317,7 +317,7 @@ static void tell_machine(struct ck_cache *cache, struct ck_job *job)
 	bool ok = job->grpc == CK_GRPC_OK && !job->incomplete;
 	switch (job->what) {
 	case JOB_INSPECT:
-		ck_machine_inspected(m, job->row,
+		ck_machine_inspected(m, job->row, job->begun_seq,
 				     ok                               ? job->condition
 				     : job->grpc == CK_GRPC_NOT_FOUND ? CK_CONDITION_ABSENT
 								      : CK_CONDITION_UNKNOWN);

@@ -4,10 +4,12 @@
 
 #include "cache/machine/machine-int.h"
 
-void ck_machine_inspected(struct ck_machine *m, uint64_t row, enum ck_condition condition)
+void ck_machine_inspected(struct ck_machine *m, uint64_t row, uint64_t begun_seq,
+			  enum ck_condition condition)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
-	if (!e || e->detached || !(e->outstanding & CK_WANT_INSPECT))
+	if (!e || e->detached || !(e->outstanding & CK_WANT_INSPECT) ||
+	    !ck_list_counts(begun_seq, e->changed_seq))
 		return;
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_INSPECT;
@@ -20,20 +22,19 @@ void ck_machine_inspected(struct ck_machine *m, uint64_t row, enum ck_condition 
 
 static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *refusal)
 {
+	if (e->detached)
+		return;
+	if (refusal && e->row.state != CK_STATE_COMMITTED)
+		ck_history_add(m, e, CK_WHAT_REFUSED, 0, refusal);
+	ck_evict_goes_on(m, e); /* if it was given up during its hooks (K13) */
 	if (e->row.state != CK_STATE_COMMITTING)
 		return; /* it was found in use, and plugins were told afterwards (K22) */
 	if (refusal) {
-		ck_history_add(m, e, CK_WHAT_REFUSED, 0, refusal);
 		CK_FOR_TURNS (t, ck_pod_of(e))
 			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined &&
 			    !t->drain)
 				ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
-		ck_evict(m, e,
-			 e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason : CK_REASON_REFUSED);
-	} else if (e->row.flags & CK_ENTRY_ABANDONED) { /* abandoned during its hooks (K13) */
-		ck_evict(m, e, e->row.reason);
-	} else if (e->dead) {
-		ck_evict(m, e, CK_REASON_DEAD);
+		ck_evict(m, e, CK_REASON_REFUSED);
 	} else {
 		ck_committed(m, e, false);
 	}
@@ -107,7 +108,7 @@ void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_wan
 {
 	switch (want) {
 	case CK_WANT_INSPECT:
-		ck_machine_inspected(m, e->row.id, CK_CONDITION_UNKNOWN);
+		ck_machine_inspected(m, e->row.id, m->seq, CK_CONDITION_UNKNOWN);
 		break;
 	case CK_WANT_LIST:
 		ck_machine_listed_entry(m, e->row.id, 0, false, NULL, 0);

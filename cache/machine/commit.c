@@ -107,12 +107,9 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	ck_untell(m, e);
+	ck_evict_goes_on(m, e); /* if it was given up meanwhile */
 	if (e->row.state != CK_STATE_COMMITTING)
 		return;
-	if (e->row.flags & CK_ENTRY_ABANDONED || e->dead) {
-		ck_evict(m, e, e->dead ? CK_REASON_DEAD : e->row.reason);
-		return;
-	}
 	keep(m, e);
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
@@ -123,10 +120,6 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 /* the newest live request decides what becomes of the result (K2) */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.flags & CK_ENTRY_ABANDONED) { /* never served (K23) */
-		ck_evict(m, e, e->row.reason);
-		return;
-	}
 	if (e->dead) {
 		ck_evict(m, e, CK_REASON_DEAD);
 		return;
@@ -153,9 +146,7 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT ||
 		    condition == CK_CONDITION_RUNNING;
 	bool unknown = condition == CK_CONDITION_UNKNOWN; /* no answer is not an answer (K6) */
-	if (e->row.flags & CK_ENTRY_ABANDONED) {
-		ck_evict(m, e, e->row.reason);
-	} else if (gone) { /* if it is running, the eviction finds it in use (K22) */
+	if (gone) { /* if it is running, the eviction finds it in use (K22) */
 		ck_evict(m, e, CK_REASON_DEAD);
 	} else if (unknown) {
 		e->ask_at = m->now + CK_INSPECT_AGAIN;

@@ -25,7 +25,7 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 		return t->outcome == -CK_EABANDONED ? CK_ABANDONED : t->outcome;
 	if (e->row.state == CK_STATE_COMMITTING && ck_turn_live(m, t))
 		return CK_WAIT;
-	if (e->row.state == CK_STATE_EVICTING || e->row.flags & CK_ENTRY_ABANDONED) {
+	if (e->row.state == CK_STATE_EVICTING) {
 		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
 			       ck_reason_text(e->row.reason));
 		return CK_ABANDONED;
@@ -85,7 +85,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 	t->finished = true;
 	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	if (e->row.state == CK_STATE_EVICTING)
-		ck_evict_found(m, e); /* it was evicted meanwhile, without its id */
+		ck_evict_goes_on(m, e); /* it was given up meanwhile */
 	else
 		ck_result_known(m, e);
 	ck_event_end(m);
@@ -114,10 +114,10 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 			       detail && detail[0] ? detail : "the creation failed");
 		w->err.sub = status->grpc;
 	}
-	if (e->row.state == CK_STATE_EVICTING)
-		ck_evict_confirmed(m, e);
-	else
+	if (e->row.state != CK_STATE_EVICTING)
 		ck_entry_drop(m, e);
+	else if (ck_evict_waits(e))
+		ck_evict_confirmed(m, e); /* else something of its key was found meanwhile */
 	ck_event_end(m);
 	return 0;
 }

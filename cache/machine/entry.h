@@ -8,7 +8,7 @@
  *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)   somebody waits: all at once
  *               |  \__ KEPT __/ |  \___/  |                       nobody waits: handed back later
  *               v        |      v         '-> KEPT (told)         a container's answer was lost
- *            EVICTING <--'------'                                 abandoned, refused, expired, dead
+ *            EVICTING <--'------'                                 given up, refused, expired, dead
  *               |---> COMMITTED                                   found in use
  *               '---> GONE (a tombstone, hidden for a minute) -> (none)
  */
@@ -39,7 +39,6 @@ CK_STATES(CK_STATE_CHECK)
  *
  * TOLD       hooks have begun. They are never run again; an eviction owes Stop and Remove
  * LOST       CREATING, but nobody knows how it will end (K8)
- * ABANDONED  it is not handed out any more; it is evicted as soon as possible
  * ENDED      COMMITTED, but stopped or exited; it is never handed back
  * DELIVERED  the caller is known to have the answer
  * RESENT     the request of a lost creation was sent for a second time (K8)
@@ -48,11 +47,10 @@ CK_STATES(CK_STATE_CHECK)
 #define CK_FLAGS(X) \
 	X(TOLD, 0, "told") \
 	X(LOST, 1, "lost") \
-	X(ABANDONED, 2, "abandoned") \
-	X(ENDED, 3, "ended") \
-	X(DELIVERED, 4, "delivered") \
-	X(RESENT, 5, "resent") \
-	X(VOLATILE, 6, "volatile")
+	X(ENDED, 2, "ended") \
+	X(DELIVERED, 3, "delivered") \
+	X(RESENT, 4, "resent") \
+	X(VOLATILE, 5, "volatile")
 
 enum ck_flag {
 #define CK_FLAG_ENUM(name, bit, word) CK_ENTRY_##name = 1 << (bit),
@@ -60,7 +58,7 @@ enum ck_flag {
 #undef CK_FLAG_ENUM
 };
 
-/* why an entry was abandoned or evicted: name, value in the database, words for people */
+/* why an entry was evicted: name, value in the database, words for people */
 #define CK_REASONS(X) \
 	X(NONE, 0, "") \
 	X(TTL, 1, "nobody asked again in time") \
@@ -82,17 +80,20 @@ enum ck_reason {
 #define CK_REASON_ENUM(name, value, text) CK_REASON_##name = value,
 	CK_REASONS(CK_REASON_ENUM)
 #undef CK_REASON_ENUM
-	CK_REASON_MAX = CK_REASON_DUPLICATE,
+		CK_REASON_MAX = CK_REASON_DUPLICATE,
 };
 
-/* how far an EVICTING entry is, in the order of the rules K20 and K22 */
+/* How far an EVICTING entry is, in the order of the rules K8, K13, K20 and K22. It begins in
+ * CREATION, FIND, HOOKS or CHECK. */
 enum ck_phase {
 	CK_PHASE_NONE = 0,
-	CK_PHASE_FIND = 1,    /* its id is not known: the host is asked by key */
-	CK_PHASE_CHECK = 2,   /* is it in use? */
-	CK_PHASE_STOP = 3,    /* if plugins were told: Stop events */
-	CK_PHASE_DESTROY = 4, /* the host destroys it; tried until it succeeds */
-	CK_PHASE_REMOVE = 5,  /* it is destroyed; if plugins were told: Remove events */
+	CK_PHASE_CREATION = 1, /* it is still being created */
+	CK_PHASE_FIND = 2,     /* its id is not known: the host is asked by key */
+	CK_PHASE_HOOKS = 3,    /* a plugin is still being told of it */
+	CK_PHASE_CHECK = 4,    /* is it in use? */
+	CK_PHASE_STOP = 5,     /* if plugins were told: Stop events */
+	CK_PHASE_DESTROY = 6,  /* the host destroys it; tried until it succeeds */
+	CK_PHASE_REMOVE = 7,   /* it is destroyed; if plugins were told: Remove events */
 	CK_PHASE_MAX = CK_PHASE_REMOVE,
 };
 
@@ -172,7 +173,7 @@ enum ck_what {
 #define CK_WHAT_ENUM(name, value, text) CK_WHAT_##name = value,
 	CK_WHATS(CK_WHAT_ENUM)
 #undef CK_WHAT_ENUM
-	CK_WHAT_MAX = CK_WHAT_REMOVE_TOLD,
+		CK_WHAT_MAX = CK_WHAT_REMOVE_TOLD,
 };
 const char *ck_what_text(enum ck_what what);
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Giving up an entry: find its id, check that it is not in use, tell the plugins, destroy it, tell
- * the plugins again, forget it.
+ * Giving up an entry: wait for what is still under way, check that it is not in use, tell the
+ * plugins, destroy it, tell the plugins again, forget it.
  *
- *   FIND -> CHECK -> STOP -> DESTROY -> REMOVE -> (GONE, a tombstone)
- *              '-- in use: COMMITTED                after each failure: a pause, then again
+ *   CREATION -> FIND -.
+ *         '-----------+-> CHECK -> STOP -> DESTROY -> REMOVE -> (GONE, a tombstone)
+ *   HOOKS ------------'     '-- in use: COMMITTED    after each failure: a pause, then again
  *
- * At most CK_DESTROYS_MAX entries are being destroyed at once, each from its first question until
- * the destroy is confirmed or fails. Entries that may not start yet wait in the order in which they
- * became due. (K17 to K23)
+ * CREATION ends when the creator reports, FIND when a list tells the id or nothing is found for
+ * long enough (lost.c), HOOKS when the plugin that is being asked has answered. From CHECK on an
+ * entry is being destroyed: at most CK_DESTROYS_MAX at once, each from its first question until the
+ * destroy is confirmed or fails. Entries that may not start yet wait in the order in which they
+ * became due. (K13, K17 to K23)
  */
 #include <stdio.h>
 
@@ -56,23 +59,58 @@ static void evict_containers(struct ck_machine *m, struct ck_entry *e)
 		ck_abandon(m, c, CK_REASON_SANDBOX_EVICTED);
 }
 
-void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
+static enum ck_phase first_phase(const struct ck_entry *e)
 {
-	ck_unwant(m, e, ~0u);
-	/* answers to older questions say nothing about an eviction */
-	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
-	e->row.reason = reason;
-	e->row.flags &= ~(unsigned)(CK_ENTRY_ABANDONED | CK_ENTRY_LOST);
-	e->row.tries = 0;
-	e->dead = e->checked = false;
-	m->counters.evicted++;
-	ck_entry_move(m, e, CK_STATE_EVICTING);
-	phase_set(m, e, e->row.result ? CK_PHASE_CHECK : CK_PHASE_FIND);
+	if (e->row.result)
+		return e->outstanding & CK_WANT_RUN ? CK_PHASE_HOOKS : CK_PHASE_CHECK;
+	return e->creator && !(e->row.flags & CK_ENTRY_LOST) ? CK_PHASE_CREATION : CK_PHASE_FIND;
+}
+
+/* nothing of it is under way any more, and its id is known */
+static void check_begins(struct ck_machine *m, struct ck_entry *e)
+{
+	phase_set(m, e, CK_PHASE_CHECK);
+	/* a late answer to FIND says nothing about what is in the sandbox */
+	e->changed_seq = m->seq;
+	ck_unwant(m, e, CK_WANT_LIST | CK_WANT_CANCEL);
+	e->outstanding &= ~(unsigned)CK_WANT_LIST;
+	ck_entry_schedule(m, e, CK_NEVER_DUE);
 	evict_containers(m, e);
 	ready_add(m, e);
 }
 
-/* ---- abandoning ------------------------------------------------------------------------------ */
+void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
+{
+	uint64_t due = e->timer.at ? e->timer.due : CK_NEVER_DUE;
+	if (e->wants & CK_WANT_RUN) /* no plugin was told yet */
+		ck_untell(m, e);
+	enum ck_phase phase = first_phase(e);
+	ck_unwant(m, e, ~0u);
+	/* answers to older questions say nothing about an eviction */
+	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
+	e->row.reason = reason;
+	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
+	e->row.tries = 0;
+	e->dead = e->checked = e->stopped = false;
+	m->counters.evicted++;
+	ck_entry_move(m, e, CK_STATE_EVICTING);
+	phase_set(m, e, phase);
+	switch (phase) {
+	case CK_PHASE_CREATION: /* its creator has as long as before to report */
+		ck_entry_schedule(m, e, due);
+		break;
+	case CK_PHASE_FIND:
+		ck_search(m, e);
+		break;
+	case CK_PHASE_HOOKS:
+		ck_want(m, e, CK_WANT_CANCEL); /* the plugin being asked is waited for (K13) */
+		break;
+	default:
+		check_begins(m, e);
+	}
+}
+
+/* ---- giving up ------------------------------------------------------------------------------- */
 
 /* Every turn that joined the entry hears that it is over. The creator may go on, but its caller
  * gets no answer from it. */
@@ -89,35 +127,10 @@ static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *w
 
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 {
-	switch (e->row.state) {
-	case CK_STATE_KEPT:
-		if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
-			break; /* evicted when the answer comes (K6) */
-		abort_joined(m, e, ck_reason_text(reason));
-		ck_evict(m, e, reason);
+	if (!ck_state_open(e->row.state))
 		return;
-	case CK_STATE_CREATING:
-	case CK_STATE_COMMITTING:
-		break;
-	default:
-		return;
-	}
-	if (!(e->row.flags & CK_ENTRY_ABANDONED)) {
-		e->row.flags |= CK_ENTRY_ABANDONED;
-		e->row.reason = reason;
-		e->changed_seq = m->seq;
-		ck_dirty(m, e);
-		ck_touch(m, ck_pod_of(e));
-	}
 	abort_joined(m, e, ck_reason_text(reason));
-	if (e->row.state != CK_STATE_COMMITTING)
-		return;
-	if (e->wants & CK_WANT_RUN) { /* no plugin was told yet */
-		ck_untell(m, e);
-		ck_evict(m, e, reason);
-	} else {
-		ck_want(m, e, CK_WANT_CANCEL); /* the plugin being asked is waited for (K13) */
-	}
+	ck_evict(m, e, reason);
 }
 
 int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size)
@@ -137,6 +150,10 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 			 "first");
 		return -CK_ESTATE;
 	}
+	if (release && (e->creator || e->row.phase == CK_PHASE_HOOKS)) {
+		snprintf(ret_text, size, "refused: its creation or its hooks have not ended yet");
+		return -CK_ESTATE;
+	}
 	ck_event_begin(m);
 	if (release) {
 		ck_history_add(m, e, CK_WHAT_RELEASED, 0, NULL);
@@ -148,10 +165,10 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 		snprintf(ret_text, size, "already being evicted; trying again now");
 	} else {
 		ck_abandon(m, e, CK_REASON_ADMIN);
-		snprintf(ret_text, size,
-			 e->row.state == CK_STATE_EVICTING ? "evicting"
-							   : "abandoned; it will be evicted when "
-							     "its creation or its hooks end");
+		snprintf(ret_text, size, "evicting%s",
+			 e->row.phase == CK_PHASE_CHECK ? ""
+							: "; it will be destroyed when its "
+							  "creation or its hooks end");
 	}
 	ck_event_end(m);
 	return 0;
@@ -272,16 +289,11 @@ static bool check_use(struct ck_machine *m, struct ck_entry *e)
 /* goes on from the phase that the entry is in, which is being destroyed */
 static void step(struct ck_machine *m, struct ck_entry *e)
 {
+	if (CK_NEVER(ck_evict_waits(e)))
+		return;
 	/* no answer by then is a failure */
 	ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 	switch (e->row.phase) {
-	case CK_PHASE_FIND:
-		if (m->rules.can_list)
-			ck_want(m, e, CK_WANT_LIST);
-		else
-			/* without an id and without lists nothing can be destroyed */
-			ck_evict_confirmed(m, e);
-		return;
 	case CK_PHASE_CHECK:
 		if (check_use(m, e))
 			return;
@@ -311,9 +323,8 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 	case CK_PHASE_REMOVE:
 		ck_evict_confirmed(m, e);
 		return;
-	default:
-		phase_set(m, e, e->row.result ? CK_PHASE_CHECK : CK_PHASE_FIND);
-		step(m, e);
+	default: /* what waits for its creation or its hooks is not ready */
+		break;
 	}
 }
 
@@ -352,6 +363,11 @@ void ck_evict_pump(struct ck_machine *m)
 	}
 }
 
+bool ck_evict_waits(const struct ck_entry *e)
+{
+	return e->row.phase < CK_PHASE_CHECK;
+}
+
 void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	enum ck_want hook = e->row.phase == CK_PHASE_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
@@ -369,7 +385,7 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 
 void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->destroying || e->is_ready || e->row.phase == CK_PHASE_REMOVE)
+	if (e->destroying || e->is_ready || ck_evict_waits(e) || e->row.phase == CK_PHASE_REMOVE)
 		return;
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
 	ready_add(m, e);
@@ -377,27 +393,23 @@ void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e)
 
 void ck_evict_resume(struct ck_machine *m, struct ck_entry *e)
 {
+	if (!e->row.result) {
+		phase_set(m, e, CK_PHASE_FIND);
+		ck_search(m, e);
+		return;
+	}
+	if (ck_evict_waits(e))
+		phase_set(m, e, CK_PHASE_CHECK);
 	if (e->row.tries)
 		ck_entry_schedule(m, e, m->now + back_off(m, e->row.tries));
 	else
 		ready_add(m, e);
 }
 
-void ck_evict_found(struct ck_machine *m, struct ck_entry *e)
+void ck_evict_goes_on(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.phase != CK_PHASE_FIND)
-		return;
-	phase_set(m, e, CK_PHASE_CHECK);
-	/* a late answer to FIND says nothing about what is in the sandbox */
-	e->changed_seq = m->seq;
-	ck_unwant(m, e, CK_WANT_LIST);
-	e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	evict_containers(m, e);
-	if (e->destroying) { /* it queues again: its id tells which containers go before it (K18) */
-		destroying_end(m, e);
-		ck_entry_schedule(m, e, CK_NEVER_DUE);
-		ready_add(m, e);
-	}
+	if (e->row.state == CK_STATE_EVICTING && ck_evict_waits(e))
+		check_begins(m, e);
 }
 
 static void not_in_use(struct ck_machine *m, struct ck_entry *e)

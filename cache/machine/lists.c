@@ -72,11 +72,12 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			note_seen(m, e, o->id);
 			return; /* it is being created; from now on its id hides it too */
 		case CK_STATE_EVICTING:
-			if (!e->row.result) {
+			if (e->row.result)
+				break;
+			if (ck_searched(e) && ck_list_counts(begun_seq, e->changed_seq))
 				ck_lost_find(m, e, all, n);
-				return;
-			}
-			break;
+			note_seen(m, e, o->id);
+			return;
 		case CK_STATE_KEPT:
 		case CK_STATE_COMMITTING:
 			if (ck_object_alive(o) && ck_list_counts(begun_seq, e->changed_seq))
@@ -103,7 +104,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		ck_abandon(m, e, CK_REASON_ABSENT);
 		break;
 	case CK_STATE_COMMITTING:
-		e->dead = true;
+		ck_evict(m, e, CK_REASON_ABSENT);
 		break;
 	case CK_STATE_COMMITTED:
 		if (e->row.key->kind == CK_SANDBOX)
@@ -111,7 +112,10 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		ck_entry_drop(m, e);
 		break;
 	case CK_STATE_EVICTING:
-		if (e->row.phase == CK_PHASE_DESTROY && ck_list_counts(begun_seq, e->tried_seq))
+		if (ck_searched(e))
+			ck_lost_absent(m, e);
+		else if (e->row.phase == CK_PHASE_DESTROY &&
+			 ck_list_counts(begun_seq, e->tried_seq))
 			ck_evict_confirmed(m, e); /* a list begun after the try has it not (K17) */
 		break;
 	default:

@@ -3,21 +3,35 @@
  * is asked for them by key. */
 #include "cache/machine/machine-int.h"
 
-void ck_lost(struct ck_machine *m, struct ck_entry *e)
+bool ck_searched(const struct ck_entry *e)
 {
-	if (e->row.state != CK_STATE_CREATING)
-		return;
-	if (!(e->row.flags & CK_ENTRY_LOST)) {
-		m->counters.lost++;
-		ck_history_add(m, e, CK_WHAT_LOST, 0, NULL);
-	}
-	e->row.flags |= CK_ENTRY_LOST;
+	return e->row.state == CK_STATE_EVICTING
+		       ? e->row.phase == CK_PHASE_FIND
+		       : e->row.state == CK_STATE_CREATING && e->row.flags & CK_ENTRY_LOST;
+}
+
+void ck_search(struct ck_machine *m, struct ck_entry *e)
+{
 	e->lost_at = m->now;
 	e->changed_seq = m->seq;
 	e->absent_since = 0;
 	e->ask_after = CK_LIST_AGAIN_MIN;
 	ck_dirty(m, e);
 	ck_entry_schedule(m, e, m->now + e->ask_after);
+}
+
+void ck_lost(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.state == CK_STATE_CREATING && !ck_searched(e)) {
+		m->counters.lost++;
+		ck_history_add(m, e, CK_WHAT_LOST, 0, NULL);
+		e->row.flags |= CK_ENTRY_LOST;
+	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CREATION) {
+		e->row.phase = CK_PHASE_FIND;
+	} else if (!ck_searched(e)) {
+		return;
+	}
+	ck_search(m, e);
 }
 
 /* the questions may be 5 s apart, which is too long for a caller with a short deadline */
@@ -40,9 +54,21 @@ static bool anybody_waits(const struct ck_machine *m, const struct ck_entry *e)
 	return false;
 }
 
+/* for how long no list may show it before it is given up; nothing of an earlier boot still runs */
+static uint64_t patience(const struct ck_machine *m, const struct ck_entry *e)
+{
+	if (e->row.state == CK_STATE_EVICTING && e->row.reason == CK_REASON_REBOOT)
+		return 0;
+	return anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline;
+}
+
 static void give_up(struct ck_machine *m, struct ck_entry *e)
 {
 	char who[3 * CK_NAME_MAX_LEN];
+	if (e->row.state == CK_STATE_EVICTING) {
+		ck_evict_confirmed(m, e);
+		return;
+	}
 	m->counters.failed++;
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
 		       "its outcome was unknown, and the runtime never listed it");
@@ -58,17 +84,16 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 
 void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
 {
-	uint64_t grace = anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline;
 	if (!e->absent_since)
 		e->absent_since = m->now;
 	uint64_t absent = ck_duration_between(e->absent_since, m->now);
 	if (e->creator)
 		return; /* it still works, and will say how it ends */
-	if (absent >= grace) {
+	if (absent >= patience(m, e)) {
 		give_up(m, e);
 		return;
 	}
-	if (absent < CK_RESEND_AFTER || e->row.flags & CK_ENTRY_ABANDONED ||
+	if (absent < CK_RESEND_AFTER || e->row.state != CK_STATE_CREATING ||
 	    e->row.flags & CK_ENTRY_RESENT)
 		return;
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
@@ -98,7 +123,7 @@ void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e)
 
 void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 {
-	if (!(e->row.flags & CK_ENTRY_LOST)) {
+	if (!ck_searched(e)) {
 		ck_lost(m, e); /* its deadline is over */
 		return;
 	}
@@ -108,9 +133,7 @@ void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 		/* asked again if no answer comes by then */
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 		e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	} else if (!e->creator &&
-		   ck_duration_between(e->lost_at, m->now) >=
-			   (anybody_waits(m, e) ? m->rules.lost_grace : m->rules.create_deadline)) {
+	} else if (!e->creator && ck_duration_between(e->lost_at, m->now) >= patience(m, e)) {
 		give_up(m, e);
 	} else {
 		ck_entry_schedule(m, e, m->now + CK_LIST_AGAIN_MAX);
@@ -119,7 +142,7 @@ void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 
 static void lost_ask_again(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->detached || e->row.state != CK_STATE_CREATING || !(e->row.flags & CK_ENTRY_LOST))
+	if (e->detached || !ck_searched(e))
 		return;
 	e->ask_after = 2 * e->ask_after < CK_LIST_AGAIN_MAX ? 2 * e->ask_after : CK_LIST_AGAIN_MAX;
 	ck_entry_schedule(m, e, m->now + e->ask_after);
@@ -197,19 +220,19 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 		    ck_object_has_key(&o[i], e->row.key) &&
 		    !ck_machine_object(m, o[i].kind, o[i].id))
 			ck_duplicate(m, e->row.key, &o[i]);
-	if (e->row.state == CK_STATE_EVICTING) {
-		ck_evict_found(m, e);
-		return true;
-	}
-	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	struct ck_mturn *creator = e->creator;
 	if (creator && ck_creator_ends(m, creator) && creator->state == CK_TURN_WAITING &&
 	    creator->left)
 		ck_turn_answer(m, creator, CK_KEPT, "the caller has gone");
+	if (e->row.state == CK_STATE_EVICTING) {
+		ck_evict_goes_on(m, e);
+		return true;
+	}
+	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	if (best->condition == CK_CONDITION_READY)
 		ck_result_known(m, e);
 	else
-		ck_evict(m, e, e->row.flags & CK_ENTRY_ABANDONED ? e->row.reason : CK_REASON_DEAD);
+		ck_evict(m, e, CK_REASON_DEAD);
 	return true;
 }
 
@@ -223,12 +246,9 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 		return;
 	ck_event_begin(m);
 	e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	if (e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_FIND) {
+	if (e->row.state == CK_STATE_EVICTING && !ck_searched(e)) {
 		ck_evict_listed(m, e, ok && ck_list_counts(begun_seq, e->changed_seq), o, n);
-	} else if (e->row.state == CK_STATE_EVICTING && e->destroying) {
-		if (ok && ck_list_counts(begun_seq, e->changed_seq) && !ck_lost_find(m, e, o, n))
-			ck_evict_confirmed(m, e); /* there is nothing of that name */
-	} else if (e->row.state == CK_STATE_CREATING && e->row.flags & CK_ENTRY_LOST) {
+	} else if (ck_searched(e)) {
 		if (ok && ck_list_counts(begun_seq, e->changed_seq)) {
 			if (ck_lost_find(m, e, o, n))
 				e->absent_since = 0;

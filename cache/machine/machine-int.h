@@ -119,12 +119,14 @@ bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e);
 #define CK_FOR_TURNS(t, pod) for (struct ck_mturn *t = (pod)->turns; t; t = t->next)
 
 /* evict.c */
-/* it is not handed out any more: its turns are told, and it is evicted as soon as possible */
+/* it is not handed out any more: its turns are told, and it is evicted */
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason);
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e);
-/* its id is known now, which phase FIND was looking for */
-void ck_evict_found(struct ck_machine *m, struct ck_entry *e);
+/* does its eviction wait for its creation, its id or its hooks? */
+bool ck_evict_waits(const struct ck_entry *e);
+/* what its eviction waited for has ended, and its id is known */
+void ck_evict_goes_on(struct ck_machine *m, struct ck_entry *e);
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n);
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
@@ -169,6 +171,10 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 
 /* lost.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
+/* begins to ask the host for an entry whose id is not known */
+void ck_search(struct ck_machine *m, struct ck_entry *e);
+/* is the host asked for it? */
+bool ck_searched(const struct ck_entry *e);
 void ck_lost_absent(struct ck_machine *m, struct ck_entry *e); /* not in a list that counts (K8) */
 /* looks in @o for the id of a lost or evicted creation; true: it is there */
 bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n);

@@ -149,9 +149,8 @@ static bool holds_its_key(const struct ck_entry *e)
 static bool is_unique(const struct ck_machine *m, const struct ck_entry *e)
 {
 	for (const struct ck_entry *o = m->by_row; o; o = o->by_row.next)
-		if (o != e && (o->row.id == e->row.id ||
-			       (holds_its_key(e) && holds_its_key(o) &&
-				ck_key_same(o->row.key, e->row.key))))
+		if (o != e && (o->row.id == e->row.id || (holds_its_key(e) && holds_its_key(o) &&
+							  ck_key_same(o->row.key, e->row.key))))
 			return false;
 	return true;
 }
@@ -174,8 +173,6 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 			wrong = "is still being made";
 		else if (e->row.flags & CK_ENTRY_LOST && e->row.state != CK_STATE_CREATING)
 			wrong = "is lost but not being made";
-		else if (e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ABANDONED)
-			wrong = "is committed and abandoned";
 		else if (!is_unique(m, e))
 			wrong = "has the key or the row of another entry";
 		if (wrong) {

@@ -102,7 +102,7 @@ struct ck_entry {
 	bool stopped;    /* EVICTING: ports and addresses are free (K10) */
 	bool running;    /* COMMITTED container: started */
 	bool removing;   /* a removal is in flight */
-	bool dead;       /* COMMITTING: seen dead; evicted when the hooks have ended */
+	bool dead;       /* CREATING: listed dead before its creator reported it */
 	bool kept;       /* was KEPT once, so handing it over counts as handing it back */
 	bool restored;   /* of an earlier life: nobody could ask for it meanwhile (K15) */
 	/* out of every index; only its row in the database is left to delete */
@@ -164,7 +164,7 @@ struct ck_rules { /* the durations of struct ck_options, with defaults filled in
 	bool skip_first_list; /* serve before the first successful list (no host.list) */
 };
 
-struct ck_history_event { /* a line for history and log */
+struct ck_history_event {       /* a line for history and log */
 	struct ck_entry *entry; /* valid until ck_machine_settle() */
 	enum ck_what what;
 	enum ck_state from, to;
@@ -239,7 +239,9 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t);
 
 /* answers to wants; the entry of @row may be gone by now */
-void ck_machine_inspected(struct ck_machine *m, uint64_t row, enum ck_condition condition);
+/* @begun_seq: when it was asked; what was asked before the last move does not count */
+void ck_machine_inspected(struct ck_machine *m, uint64_t row, uint64_t begun_seq,
+			  enum ck_condition condition);
 void ck_machine_stopped(struct ck_machine *m, uint64_t row);
 void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc);
 /* @told: names of those it was sent to, "" nobody, NULL not said; @refusal: redacted */

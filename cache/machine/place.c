@@ -90,8 +90,6 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	bool first_time = t->row != e->row.id;
 	t->row = e->row.id;
 	t->joined = false;
-	if (e->row.flags & CK_ENTRY_ABANDONED)
-		return; /* never served (K23); the turn succeeds it when it has gone */
 	if (e->row.state == CK_STATE_COMMITTED) {
 		struct ck_difference difference = { 0 };
 		if (e->removing || (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
@@ -170,8 +168,7 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 		if (busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key))
 			return e; /* the runtime has one object of a name at a time */
 		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX && !e->stopped &&
-		    (e->row.state == CK_STATE_EVICTING ||
-		     (ck_state_open(e->row.state) && e->row.flags & CK_ENTRY_ABANDONED)))
+		    e->row.state == CK_STATE_EVICTING)
 			ports = e;
 	}
 	if (!ports)

@@ -49,8 +49,6 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 		e->kept = true;
 		if (!same_boot)
 			ck_evict(m, e, CK_REASON_REBOOT);
-		else if (e->row.flags & CK_ENTRY_ABANDONED)
-			ck_evict(m, e, e->row.reason);
 		else
 			ck_kept_schedule(m, e);
 		break;
@@ -62,6 +60,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 				 !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED));
 		break;
 	case CK_STATE_EVICTING:
+		if (!same_boot)
+			e->row.reason = CK_REASON_REBOOT;
 		ck_evict_resume(m, e);
 		break;
 	default:

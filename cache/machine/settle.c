@@ -56,7 +56,10 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 			ck_evict(m, e, CK_REASON_TTL);
 		break;
 	case CK_STATE_EVICTING:
-		ck_evict_expired(m, e);
+		if (ck_evict_waits(e))
+			ck_lost_expired(m, e);
+		else
+			ck_evict_expired(m, e);
 		break;
 	case CK_STATE_GONE:
 		ck_gone_expired(m, e);
@@ -66,7 +69,7 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-#define TIMER_OWNER(timer, type) ((type *)(void *)((char *)(timer) - offsetof(type, timer)))
+#define TIMER_OWNER(timer, type) ((type *)(void *)((char *)(timer)-offsetof(type, timer)))
 
 void ck_machine_expire(struct ck_machine *m)
 {

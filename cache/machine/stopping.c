@@ -41,7 +41,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 		break;
 	case CK_STATE_COMMITTING:
 		if (condition == CK_CONDITION_DEAD)
-			e->dead = true;
+			ck_evict(m, e, CK_REASON_DEAD);
 		break;
 	case CK_STATE_COMMITTED:
 		if (condition == CK_CONDITION_RUNNING) {

@@ -168,9 +168,17 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 	ck_history_add(m, e, CK_WHAT_BUSY, 0, NULL);
 	switch (e->row.state) {
 	case CK_STATE_EVICTING:
-		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
-			       "%s: removing the earlier result, try %u: %s", who, e->row.tries + 1,
-			       e->row.tries ? ck_grpc_name(e->row.last_grpc) : "under way");
+		if (ck_evict_waits(e))
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+				       "%s: removing the earlier result: its %s, %u s in all", who,
+				       e->row.phase == CK_PHASE_HOOKS ? "plugins are being told"
+								      : "creation still runs",
+				       seconds(m, e->row.created));
+		else
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+				       "%s: removing the earlier result, try %u: %s", who,
+				       e->row.tries + 1,
+				       e->row.tries ? ck_grpc_name(e->row.last_grpc) : "under way");
 		break;
 	case CK_STATE_KEPT:
 		ck_turn_answer(
@@ -183,10 +191,8 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 			       seconds(m, e->row.changed));
 		break;
 	case CK_STATE_CREATING:
-		ck_turn_answer(m, t, CK_BUSY, "%s: %s, stage \"%s\" for %u s, %u s in all", who,
-			       e->row.flags & CK_ENTRY_ABANDONED
-				       ? "an abandoned creation still runs"
-				       : "still being created",
+		ck_turn_answer(m, t, CK_BUSY,
+			       "%s: still being created, stage \"%s\" for %u s, %u s in all", who,
 			       e->row.stage[0] ? e->row.stage : "unknown",
 			       seconds(m, e->row.staged ? e->row.staged : e->row.created),
 			       seconds(m, e->row.created));

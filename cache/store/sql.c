@@ -195,7 +195,7 @@ static const struct object {
 		   "  rest       BLOB CHECK (length(rest) = 16),\n"
 		   "  image_id   BLOB CHECK (length(image_id) = 16),\n"
 		   "  state      INTEGER NOT NULL CHECK (state BETWEEN 1 AND 6),\n"
-		   "  flags      INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 63),\n"
+		   "  flags      INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 31),\n"
 		   "  reason     INTEGER NOT NULL CHECK (reason >= 0),\n"
 		   "  phase      INTEGER NOT NULL CHECK (phase >= 0),\n"
 		   "  origin     INTEGER NOT NULL CHECK (origin IN (1, 2)),\n"
@@ -220,10 +220,10 @@ static const struct object {
 	 * created by the cache */
 	{ "entry_container",
 	  "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
-	  "  WHERE kind = 2 AND state < 5 AND flags & 8 = 0 AND origin = 1" },
+	  "  WHERE kind = 2 AND state < 5 AND flags & 4 = 0 AND origin = 1" },
 	{ "entry_sandbox",
 	  "CREATE UNIQUE INDEX entry_sandbox ON entry (uid, name, namespace, attempt)\n"
-	  "  WHERE kind = 1 AND state < 5 AND flags & 8 = 0 AND origin = 1" },
+	  "  WHERE kind = 1 AND state < 5 AND flags & 4 = 0 AND origin = 1" },
 	{ "fingerprint", "CREATE TABLE fingerprint (\n"
 			 "  entry  INTEGER PRIMARY KEY,\n"
 			 "  leaves BLOB NOT NULL\n"
@@ -248,7 +248,7 @@ static const struct object {
 	{ "sqlite_sequence", "" },
 };
 
-_Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED == 8 &&
+_Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED == 4 &&
 		       CK_ORIGIN_CACHE == 1,
 	       "the schema says these as numbers");
 _Static_assert(CK_SANDBOX == 1 && CK_CONTAINER == 2, "the schema says these as numbers");
@@ -310,8 +310,10 @@ int ck_schema_check(sqlite3 *db, int *ret_version, struct ck_error *err)
 		return ck_fail(err, CK_EVERSION,
 			       "the database has schema version %lld, this program knows %d",
 			       (long long)version, CK_SCHEMA_VERSION);
-	r = version < 1 ? ck_fail(err, CK_EDAMAGED, "schema version %lld", (long long)version)
-			: compare_schema(db, err);
+	/* no release had a smaller version, so there is nothing to convert */
+	r = version < CK_SCHEMA_VERSION
+		    ? ck_fail(err, CK_EDAMAGED, "schema version %lld", (long long)version)
+		    : compare_schema(db, err);
 	if (r < 0)
 		return r;
 	*ret_version = (int)version;

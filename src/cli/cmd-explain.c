@@ -79,9 +79,6 @@ static void tell_creating(const struct story *story)
 			since(story, row->staged, span));
 	if (row->flags & CK_ENTRY_RESENT)
 		fprintf(story->out, " The request was sent to the runtime a second time.");
-	if (row->flags & CK_ENTRY_ABANDONED)
-		fprintf(story->out, " It will be destroyed, not handed out: %s.",
-			ck_reason_text(row->reason));
 }
 
 /* it is kept because a required plugin was absent when it was last asked for */
@@ -127,6 +124,8 @@ static void tell_committed(const struct story *story)
 static void tell_evicting(const struct story *story)
 {
 	static const char *const phases[] = {
+		[CK_PHASE_CREATION] = "The runtime is still creating it.",
+		[CK_PHASE_HOOKS] = "A plugin is still being told about it.",
 		[CK_PHASE_FIND] = "Its id is not known, so the runtime is asked for it by name.",
 		[CK_PHASE_CHECK] = "The runtime is asked whether anything uses it.",
 		[CK_PHASE_STOP] = "Plugins are being told that it stops.",
@@ -314,9 +313,7 @@ static void tell_next(const struct story *story)
 	when(story, at);
 	switch (row->state) {
 	case CK_STATE_CREATING:
-		if (row->flags & CK_ENTRY_ABANDONED)
-			fprintf(story->out, " Next: it is evicted as soon as its creation ends.");
-		else if (row->flags & CK_ENTRY_LOST)
+		if (row->flags & CK_ENTRY_LOST)
 			fprintf(story->out,
 				" Next: the runtime is asked again %s; if the runtime has it, it "
 				"is treated as just created.",
@@ -324,7 +321,7 @@ static void tell_next(const struct story *story)
 		else
 			fprintf(story->out, " Next: when it is ready, a waiting request gets it; "
 					    "if none is waiting, it is kept.");
-		if (row->due && !(row->flags & (CK_ENTRY_LOST | CK_ENTRY_ABANDONED)))
+		if (row->due && !(row->flags & CK_ENTRY_LOST))
 			fprintf(story->out,
 				" Without an answer from the runtime, its outcome counts as "
 				"unknown %s.",
@@ -343,7 +340,9 @@ static void tell_next(const struct story *story)
 				    "it; if one refuses, it is evicted.");
 		break;
 	case CK_STATE_EVICTING:
-		if (row->tries && row->due)
+		if (row->phase < CK_PHASE_CHECK)
+			fprintf(story->out, " Next: it is destroyed as soon as that has ended.");
+		else if (row->tries && row->due)
 			fprintf(story->out,
 				" Next: try %" PRIu64
 				" %s, and so on until the runtime confirms that it is gone.",

@@ -20,10 +20,6 @@ static unsigned telling_flags(const struct ck_row *row)
 	case CK_STATE_COMMITTED:
 		usual = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED;
 		break;
-	case CK_STATE_EVICTING:
-	case CK_STATE_GONE:
-		usual = CK_ENTRY_ABANDONED;
-		break;
 	default:
 		break;
 	}
@@ -73,8 +69,12 @@ static const char *next_of_eviction(const struct ck_look *look, const struct ck_
 {
 	char what[32];
 	switch (row->phase) {
+	case CK_PHASE_CREATION:
+		return due(look, row, "deadline", buf);
 	case CK_PHASE_FIND:
 		return due(look, row, "looks for its id", buf);
+	case CK_PHASE_HOOKS:
+		return due(look, row, "hooks", buf);
 	case CK_PHASE_CHECK:
 		return due(look, row, "asks if in use", buf);
 	case CK_PHASE_STOP:
@@ -131,8 +131,9 @@ const char *ck_kind_word(enum ck_kind kind)
 const char *ck_phase_word(enum ck_phase phase)
 {
 	static const char *const words[] = {
-		[CK_PHASE_FIND] = "find",     [CK_PHASE_CHECK] = "check",
-		[CK_PHASE_STOP] = "stop",     [CK_PHASE_DESTROY] = "destroy",
+		[CK_PHASE_CREATION] = "creation", [CK_PHASE_FIND] = "find",
+		[CK_PHASE_HOOKS] = "hooks",       [CK_PHASE_CHECK] = "check",
+		[CK_PHASE_STOP] = "stop",         [CK_PHASE_DESTROY] = "destroy",
 		[CK_PHASE_REMOVE] = "remove",
 	};
 	return phase > 0 && phase < CK_COUNT(words) ? words[phase] : NULL;

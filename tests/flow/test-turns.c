@@ -1461,7 +1461,8 @@ static void an_attempt_bump_cancels_the_commit(void **state) /* K13 */
 	fx_settle(f);
 	assert_int_equal(fx_decision(f, turn), -CK_EABANDONED);
 	assert_string_equal(f->heard, "choose s1, RUN s1, cancel -");
-	assert_string_equal(fx_rows(f), "COMMITTING s1"); /* the call in flight is waited for */
+	assert_string_equal(fx_rows(f), "EVICTING s1");
+	assert_int_equal(f->asked[FX_LIST], 0); /* the call in flight is waited for */
 	f->hold[FX_STOP] = true;
 	fx_release(f, FX_RUN);
 	fx_settle(f);

@@ -37,7 +37,7 @@ static void seen_dead(struct world *w, struct shadow *s, const char *how)
 		     "K6: entry %lu is kept, %s dead, and not evicted", row, how);
 		break;
 	case COL_COMMITTING:
-		MUST(w, e && (unchanged(s, e) || e->row.state == CK_STATE_EVICTING),
+		MUST(w, e && e->row.state == CK_STATE_EVICTING,
 		     "the table: entry %lu was %s dead during its hooks", row, how);
 		break;
 	case COL_COMMITTED:
@@ -78,9 +78,8 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 		     "the table: entry %lu is kept, not listed, and stays", row);
 		break;
 	case COL_COMMITTING:
-		MUST(w, e && (unchanged(s, e) || e->row.state == CK_STATE_EVICTING),
+		MUST(w, e && e->row.state == CK_STATE_EVICTING,
 		     "the table: entry %lu was not listed during its hooks", row);
-		s->dead_seen = true;
 		break;
 	case COL_COMMITTED:
 		MUST(w, gone, "the table: entry %lu is committed, not listed, and not forgotten",
@@ -90,6 +89,8 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 			c->shortened = c->shortened || in_sandbox(w, c, s->id);
 		break;
 	case COL_EVICTING:
+		if (s->phase == CK_PHASE_FIND && !s->absent_since)
+			s->absent_since = job->begun_at;
 		if (!s->id[0] || !s->tried_event || job->begun_event < s->tried_event ||
 		    w->in_round > 1)
 			return; /* begun before the try, so it does not count (K17) */
@@ -209,6 +210,11 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 	struct shadow *s = &w->shadows[row];
 	struct ck_entry *e = ck_machine_entry(w->m, row);
 
+	if (s->alive && s->moved_event > job->begun_event) {
+		MUST(w, unchanged(s, e) && e->row.phase == s->phase && e->row.tries == s->fails,
+		     "K24: what was asked before entry %lu moved counts", (unsigned long)row);
+		return;
+	}
 	if (condition == CK_CONDITION_RUNNING)
 		running(s);
 	if (!s->alive)
@@ -227,9 +233,8 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 			     "K22: entry %lu runs, and is evicted", (unsigned long)row);
 	} else if (s->state == CK_STATE_KEPT) {
 		if (condition == CK_CONDITION_UNKNOWN) {
-			MUST(w, unchanged(s, e) || (s->flags & CK_ENTRY_ABANDONED && e),
-			     "K6: nothing is known of entry %lu, and it is %s", (unsigned long)row,
-			     e ? ck_state_name(e->row.state) : "gone");
+			MUST(w, unchanged(s, e), "K6: nothing is known of entry %lu, and it is %s",
+			     (unsigned long)row, e ? ck_state_name(e->row.state) : "gone");
 		} else if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT) {
 			MUST(w,
 			     job->again ||
@@ -238,7 +243,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 			     "K6: entry %lu is dead and kept", (unsigned long)row);
 		} else if (condition == CK_CONDITION_READY && w->plugin_absent &&
 			   w->config.rules.hooks && unchanged(s, e) &&
-			   !(e->row.flags & (CK_ENTRY_ABANDONED | CK_ENTRY_TOLD))) {
+			   !(e->row.flags & CK_ENTRY_TOLD)) {
 			FOR_CALLERS (c, w)
 				if (c->turn.state == CK_TURN_DECIDED &&
 				    c->turn.outcome == -CK_EUNAVAILABLE && c->heard == CK_WAIT &&
@@ -249,8 +254,8 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 }
 
 /* An entry is EVICTING without an id. The host's list must tell how its creation ended (FIND): the
- * object is there, or it never existed. After a failed list nobody knows yet; see
- * oracle_listed_entry(). */
+ * object is there, or it is absent for long enough. Nothing of an earlier boot still runs. After a
+ * failed list nobody knows yet; see oracle_listed_entry(). */
 static void listed_late(struct world *w, struct shadow *s, const struct job *job)
 {
 	struct ck_entry *e = entry_of(w, s);
@@ -258,16 +263,12 @@ static void listed_late(struct world *w, struct shadow *s, const struct job *job
 	int condition = listed_as(w, s, job);
 
 	if (condition < 0) {
-		MUST(w,
-		     !e || e->row.state == CK_STATE_GONE ||
-			     (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e)),
+		bool gone = !e || e->row.state == CK_STATE_GONE;
+		if (!s->absent_since)
+			s->absent_since = job->begun_at;
+		MUST(w, gone || (unchanged(s, e) && s->reason != CK_REASON_REBOOT),
 		     "the table: entry %lu is EVICTING, was never made, and is not gone", row);
-		if (!e || e->row.state == CK_STATE_GONE)
-			cell(w, CELL_FAIL, COL_EVICTING);
 	} else if (condition != CK_CONDITION_UNKNOWN) {
-		if (w->now >= job->begun_at + CK_DESTROY_TIMEOUT && unchanged(s, e) &&
-		    !e->row.result)
-			return; /* its time is up; it will be asked again */
 		MUST(w, unchanged(s, e) && e->row.result,
 		     "the table: entry %lu is EVICTING, its id came late and was not stored", row);
 		cell(w, CELL_FINISH, COL_EVICTING);
@@ -330,7 +331,8 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 		FOR_SHADOWS (s, w) {
 			int condition =
 				s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
-			if (s->flags & CK_ENTRY_LOST && !s->absent_since && condition < 0)
+			if ((s->flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND) &&
+			    !s->absent_since && condition < 0)
 				s->absent_since = job->begun_at;
 			if (s->moved_event <= job->begun_event && condition == CK_CONDITION_RUNNING)
 				running(s);
@@ -406,6 +408,11 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 		return;
 	s->stop_done += event == CK_HOOK_STOP;
 	s->removed_done += event == CK_HOOK_REMOVE;
+	if (event == CK_HOOK_RUN && s->state == CK_STATE_EVICTING && s->phase == CK_PHASE_HOOKS) {
+		MUST(w, unchanged(s, e) && e->row.phase != CK_PHASE_HOOKS,
+		     "K13: the hooks of entry %lu have ended, and its eviction does not go on", id);
+		cell(w, agree ? CELL_AGREE : CELL_REFUSE, COL_EVICTING);
+	}
 	if (event != CK_HOOK_RUN || s->state != CK_STATE_COMMITTING)
 		return;
 	enum ck_state now = e ? e->row.state : CK_STATE_GONE;
@@ -421,11 +428,7 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 		return;
 	}
 	struct caller *newest = w->newest >= 0 ? &w->callers[w->newest] : NULL;
-	if (s->flags & CK_ENTRY_ABANDONED || s->dead_seen)
-		MUST(w, now == CK_STATE_EVICTING,
-		     "K13: entry %lu was abandoned or died during its hooks, and is %s", id,
-		     ck_state_name(now));
-	else if (s->kind == CK_SANDBOX)
+	if (s->kind == CK_SANDBOX)
 		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, which is %s", id,
 		     ck_state_name(now));
 	else if (!newest)
@@ -496,11 +499,15 @@ void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
 	enum column col = column_of(s);
 	unsigned long id = (unsigned long)row;
 
-	(void)r;
 	if (release) {
 		if (col != COL_EVICTING)
 			/* an eviction, or a mistake of the administrator: not in the table */
 			return;
+		if (e && (e->creator || e->row.phase == CK_PHASE_HOOKS)) {
+			MUST(w, r < 0 && unchanged(s, e),
+			     "K17: entry %lu was released while it is still being created", id);
+			return;
+		}
 		s->released = true;
 		MUST(w, !e || e->row.state == CK_STATE_GONE || e->row.phase == CK_PHASE_REMOVE,
 		     "K17: entry %lu was released and is still %s", id,
@@ -543,8 +550,7 @@ void oracle_expired(struct world *w)
 		MUST(w, c->turn.state != CK_TURN_WAITING, "K3: caller %d waits beyond its margin",
 		     label);
 		struct ck_entry *e = s ? entry_of(w, s) : NULL;
-		if (!e || !unchanged(s, e) || (e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED ||
-		    c->turn.state != CK_TURN_DECIDED)
+		if (!e || !unchanged(s, e) || c->turn.state != CK_TURN_DECIDED)
 			continue; /* something else fell due at the same time */
 		if (c->turn.row != row_of(w, s))
 			continue; /* it waits for something else, such as ports */
@@ -556,9 +562,7 @@ void oracle_expired(struct world *w)
 			     outcome, c->turn.err.text);
 		else if (col != COL_COMMITTED)
 			MUST(w,
-			     outcome == CK_BUSY ||
-				     (outcome == -CK_EUNAVAILABLE &&
-				      (!c->turn.joined || s->flags & CK_ENTRY_ABANDONED)),
+			     outcome == CK_BUSY || (outcome == -CK_EUNAVAILABLE && !c->turn.joined),
 			     "K3: caller %d is out of time, and hears %d", label, outcome);
 		if (col != COL_COMMITTED)
 			cell(w, CELL_MARGIN, col);

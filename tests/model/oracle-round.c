@@ -180,7 +180,7 @@ static void check_turns(struct world *w)
 		    world_compare(w, e, &c->fp) == CK_RELATION_SAME)
 			oracle_fail(w, "K1: caller %d waits for what is committed", label);
 		if (e && s->state == CK_STATE_CREATING && e->creator &&
-		    !(s->flags & (CK_ENTRY_RESENT | CK_ENTRY_LOST | CK_ENTRY_ABANDONED))) {
+		    !(s->flags & (CK_ENTRY_RESENT | CK_ENTRY_LOST))) {
 			const struct caller *creator =
 				(const void *)((const char *)e->creator -
 					       offsetof(struct caller, turn));
@@ -356,8 +356,8 @@ static void check_handed(struct world *w, struct caller *c)
 	     ck_state_name(e->row.state));
 	MUST(w, s->key == c->key && e->row.result && !strcmp(e->row.result->id, c->id),
 	     "K1: caller %d was handed %s", label, c->id);
-	MUST(w, !(s->flags & (CK_ENTRY_ABANDONED | CK_ENTRY_ENDED)),
-	     "K5, K9, K23: caller %d was handed %s, abandoned or ended", label, c->id);
+	MUST(w, !(s->flags & CK_ENTRY_ENDED), "K5: caller %d was handed %s, which has ended", label,
+	     c->id);
 	MUST(w, s->origin == CK_ORIGIN_CACHE, "K27: caller %d was handed %s, which is not ours",
 	     label, c->id);
 	MUST(w, !s->running_seen || s->running_hidden, "K5: caller %d was handed %s, which runs",
@@ -438,6 +438,14 @@ static uint64_t backoff(unsigned fails)
 	return pause < CK_BACKOFF_MAX ? pause : CK_BACKOFF_MAX;
 }
 
+/* the plugin that is being told of it is waited for (K13) */
+static void check_hooks_ended(struct world *w, const struct shadow *s)
+{
+	for (unsigned i = 0; i < w->jobs_n; i++)
+		MUST(w, w->jobs[i].row != row_of(w, s) || w->jobs[i].want != CK_WANT_RUN,
+		     "K13: the eviction of entry %lu does not wait for its hooks", row_of(w, s));
+}
+
 static void check_destroy(struct world *w, const struct ck_entry *e, struct shadow *s)
 {
 	unsigned long row = row_of(w, s);
@@ -493,6 +501,7 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 		     "H3, K29: RUN for entry %lu before the told list is on disk", row);
 		break;
 	case CK_WANT_STOP:
+		check_hooks_ended(w, s);
 		MUST(w, e->row.state == CK_STATE_EVICTING && e->row.flags & CK_ENTRY_TOLD,
 		     "K20: STOP for entry %lu, %s", row, ck_state_name(e->row.state));
 		MUST(w, !s->stop++ && !s->tried_event,
@@ -516,7 +525,7 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 		MUST(w, w->config.rules.can_list, "K8: a list is wanted, and the host has none");
 		break;
 	case CK_WANT_CANCEL:
-		MUST(w, e->row.state == CK_STATE_COMMITTING && e->row.flags & CK_ENTRY_ABANDONED,
+		MUST(w, e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_HOOKS,
 		     "K13: hooks of entry %lu are cut short", row);
 		break;
 	default:
@@ -602,9 +611,7 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	default:
 		break;
 	}
-	bool abandoned =
-		(row->flags & CK_ENTRY_ABANDONED || e->row.reason == CK_REASON_SANDBOX_EVICTED) &&
-		to == CK_STATE_KEPT;
+	bool abandoned = e->row.reason == CK_REASON_SANDBOX_EVICTED && to == CK_STATE_KEPT;
 	if ((!same_boot || abandoned) && to != CK_STATE_GONE && to != CK_STATE_COMMITTED)
 		to = CK_STATE_EVICTING;
 	if (!same_boot && !row->result && !w->config.rules.can_list &&
@@ -616,8 +623,8 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 		MUST(w, e->row.state == to, "K25: entry %lu was %s and is %s", id,
 		     ck_state_name(row->state), ck_state_name(e->row.state));
 	s->state = e->row.state;
-	s->flags = 0;
-	if (e->row.flags & CK_ENTRY_LOST)
+	s->phase = e->row.phase;
+	if (e->row.flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND)
 		s->lost_at = w->now;
 	s->flags = e->row.flags;
 }

@@ -63,7 +63,6 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	enum column col = column_of(s);
 	struct ck_entry *e = entry_of(w, s);
 	unsigned long row = row_of(w, s);
-	bool given = s->flags & CK_ENTRY_ABANDONED;
 	bool duplicate = false, twin = false;
 
 	FOR_SHADOWS (other, w)
@@ -81,16 +80,15 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			     e && e->row.flags & CK_ENTRY_RESENT && !(s->flags & CK_ENTRY_RESENT),
 			     "K8: entry %lu is sent again", row);
 		else
-			MUST(w, r == CK_WAIT && (given || (unchanged(s, e) && c->turn.row == row)),
+			MUST(w, r == CK_WAIT && unchanged(s, e) && c->turn.row == row,
 			     "K1: the same request did not join entry %lu", row);
 		break;
 	case COL_KEPT:
-		if (w->config.rules.can_inspect || duplicate || given) {
+		if (w->config.rules.can_inspect || duplicate) {
 			MUST(w, r == CK_WAIT && unchanged(s, e),
 			     "K6: the same request was answered %d by a kept entry", r);
 			MUST(w,
-			     duplicate || given ||
-				     (e && (asking(e, CK_WANT_INSPECT) || e->ask_at > w->now)),
+			     duplicate || (e && (asking(e, CK_WANT_INSPECT) || e->ask_at > w->now)),
 			     "K6: nobody asks whether entry %lu lives", row);
 		} else if (w->plugin_absent && w->config.rules.hooks &&
 			   !(s->flags & CK_ENTRY_TOLD)) {
@@ -152,9 +150,7 @@ static void other_request(struct world *w, struct shadow *s, int r)
 	switch (col) {
 	case COL_CREATING:
 	case COL_LOST:
-		MUST(w,
-		     r == CK_WAIT && unchanged(s, e) &&
-			     !((e->row.flags ^ s->flags) & CK_ENTRY_ABANDONED),
+		MUST(w, r == CK_WAIT && unchanged(s, e),
 		     "K11: another fingerprint, entry %lu being made: answered %d", row, r);
 		break;
 	case COL_KEPT:
@@ -240,7 +236,7 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 		FOR_SHADOWS (other, w)
 			named = named || (other->state != CK_STATE_GONE &&
 					  other->state != CK_STATE_EVICTING &&
-					  !(other->flags & (CK_ENTRY_ENDED | CK_ENTRY_ABANDONED)) &&
+					  !(other->flags & CK_ENTRY_ENDED) &&
 					  !strcmp(w->keys[other->key].key->pod_uid,
 						  w->keys[c->key].key->pod_uid) &&
 					  strcmp(w->keys[other->key].key->pod_name,
@@ -320,9 +316,10 @@ void oracle_dropped(struct world *w, struct caller *c)
 {
 	if (c->heard == CK_HAND_BACK && !c->reported && w->shadows[c->row].handed)
 		w->shadows[c->row].handed--;
-	if (c->making && w->shadows[c->making_row].state == CK_STATE_CREATING)
+	struct shadow *s = c->making ? &w->shadows[c->making_row] : NULL;
+	if (s && (s->state == CK_STATE_CREATING || s->phase == CK_PHASE_FIND))
 		/* it is lost, even if its deadline made it lost before */
-		w->shadows[c->making_row].moved_event = w->event;
+		s->moved_event = w->event;
 }
 
 void oracle_unheard(struct world *w, struct caller *c)
@@ -395,12 +392,9 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 	bool here = c->here && w->now < c->margin_at;
 	enum ck_state now = e ? e->row.state : CK_STATE_GONE;
 
-	if (s->flags & CK_ENTRY_ABANDONED || s->dead_seen) {
-		MUST(w, now == CK_STATE_EVICTING,
-		     "K2, K9: entry %lu was abandoned or dead, is finished, and is %s", row,
-		     ck_state_name(now));
-		MUST(w, r == CK_ABANDONED || s->dead_seen,
-		     "K2: an abandoned creation's end was answered %d", r);
+	if (s->dead_seen) {
+		MUST(w, now == CK_STATE_EVICTING, "K2: entry %lu was dead, is finished, and is %s",
+		     row, ck_state_name(now));
 		return;
 	}
 	FOR_SHADOWS (other, w)
@@ -442,9 +436,11 @@ void oracle_finished(struct world *w, struct caller *c, int r)
 		finished_well(w, c, s, r);
 		cell(w, CELL_FINISH, col);
 	} else if (col == COL_EVICTING && e && e->row.state == CK_STATE_EVICTING) {
-		MUST(w, e->row.result,
+		MUST(w, e->row.result && e->row.phase >= CK_PHASE_HOOKS,
 		     "the table: entry %lu is EVICTING, and its id came late and was not stored",
 		     row_of(w, s));
+		MUST(w, r == CK_ABANDONED || r == CK_KEPT || r < 0,
+		     "K2: the end of a creation that was given up: %d", r);
 		cell(w, CELL_FINISH, col);
 	} else {
 		MUST(w,
@@ -464,8 +460,8 @@ void oracle_failed(struct world *w, struct caller *c, const struct creation *cre
 
 	(void)r;
 	(void)creation;
-	if ((col == COL_LOST || col == COL_CREATING) && s->flags & CK_ENTRY_RESENT &&
-	    grpc == CK_GRPC_ALREADY_EXISTS) {
+	bool making = col == COL_LOST || col == COL_CREATING || (col == COL_EVICTING && !s->id[0]);
+	if (making && s->flags & CK_ENTRY_RESENT && grpc == CK_GRPC_ALREADY_EXISTS) {
 		MUST(w, unchanged(s, e),
 		     "K8: a resend was told that the name is taken, and entry %lu is given up",
 		     row);
@@ -510,13 +506,10 @@ void oracle_lost(struct world *w, struct caller *c)
 	unsigned long row = row_of(w, s);
 
 	if (col == COL_CREATING || col == COL_LOST) {
-		bool evicted =
-			e && e->row.state == CK_STATE_EVICTING && s->flags & CK_ENTRY_ABANDONED;
-		MUST(w, evicted || (unchanged(s, e) && e->row.flags & CK_ENTRY_LOST),
+		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_LOST,
 		     "K8: entry %lu was lost and is %s", row,
 		     e ? ck_state_name(e->row.state) : "gone");
-		if (c->here && w->now < c->margin_at && e && !(e->row.flags & CK_ENTRY_ABANDONED) &&
-		    e->row.state == CK_STATE_CREATING)
+		if (c->here && w->now < c->margin_at && e && e->row.state == CK_STATE_CREATING)
 			MUST(w, undecided(c),
 			     "K8: the creation of caller %d is lost, and it does not wait on",
 			     (int)(c - w->callers));
@@ -526,5 +519,7 @@ void oracle_lost(struct world *w, struct caller *c)
 		MUST(w, unchanged(s, e),
 		     "the table: entry %lu was EVICTING, lost its creation, and is not", row);
 		cell(w, CELL_LOSE, col);
+		if (!s->id[0])
+			s->moved_event = w->event;
 	}
 }

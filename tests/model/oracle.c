@@ -127,22 +127,12 @@ bool open_or_evicting(enum ck_state state)
 	return ck_state_open(state) || state == CK_STATE_EVICTING;
 }
 
-/* Abandoned or on its way out, as K9, K13, K16 and an administrator do with uncommitted entries.
- * While the host is asked about a kept result, its answer is waited for (K6). */
+/* on its way out, as K9, K13, K16 and an administrator do with uncommitted entries */
 bool given_up(const struct shadow *s, const struct ck_entry *e)
 {
-	switch (column_of(s)) {
-	case COL_CREATING:
-	case COL_LOST:
-	case COL_COMMITTING:
-		return !e || e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_GONE ||
-		       e->row.flags & CK_ENTRY_ABANDONED;
-	case COL_KEPT:
-		return e && (e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_GONE ||
-			     (e->row.flags & CK_ENTRY_ABANDONED && asking(e, CK_WANT_INSPECT)));
-	default:
-		return true;
-	}
+	enum column col = column_of(s);
+	return col == COL_COMMITTED || col == COL_EVICTING || col == COL_NONE || !e ||
+	       e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_GONE;
 }
 
 bool unchanged(const struct shadow *s, const struct ck_entry *e)
@@ -252,8 +242,8 @@ static void check_patience(struct world *w, const struct shadow *s)
 	uint64_t since = list ? s->absent_since : s->lost_at;
 	uint64_t grace = w->config.rules.lost_grace;
 
-	MUST(w, s->flags & CK_ENTRY_LOST, "K8: entry %lu vanished while it was being made",
-	     row_of(w, s));
+	MUST(w, s->flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND,
+	     "K8: entry %lu vanished while it was being made", row_of(w, s));
 	MUST(w, since && w->now - since >= grace,
 	     "K8: entry %lu was given up after %llu ms of absence", row_of(w, s),
 	     (unsigned long long)(since ? (w->now - since) / MS : 0));
@@ -289,7 +279,7 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 		if (!s->released && still_exists(w, s)) {
 			MUST(w, !s->id[0], "K17: entry %lu is gone although %s exists", row, s->id);
 			/* without lists nobody could find it */
-			if (!s->id[0] && w->config.rules.can_list)
+			if (!s->id[0] && w->config.rules.can_list && s->reason != CK_REASON_REBOOT)
 				check_patience(w, s);
 		}
 		if (!s->released && s->flags & CK_ENTRY_TOLD && w->config.told[0] &&
@@ -393,8 +383,6 @@ static void moved(struct world *w, const struct ck_history_event *event)
 			     other->key != s->key || other->state != CK_STATE_EVICTING ||
 				     other->reason != CK_REASON_DUPLICATE,
 			     "K26: entry %lu is handed back before its duplicate is gone", id);
-		MUST(w, !(s->flags & CK_ENTRY_ABANDONED),
-		     "K23: entry %lu was abandoned and is committed", id);
 		if (from == CK_STATE_KEPT && w->config.rules.can_inspect)
 			MUST(w, w->inspected_row == row->id,
 			     "K6: entry %lu is handed back and nobody asked whether it is alive",
@@ -406,8 +394,6 @@ static void moved(struct world *w, const struct ck_history_event *event)
 			     "K22: entry %lu became COMMITTED and is not in use", id);
 			cell(w, CELL_IN_USE, COL_EVICTING);
 		}
-		MUST(w, from == CK_STATE_EVICTING || !(s->flags & CK_ENTRY_ABANDONED) || !s->alive,
-		     "K13: entry %lu was abandoned during its hooks and is committed", id);
 		s->committed = true;
 		relabelled(w, s, event->entry, CK_REASON_NONE);
 		break;
@@ -453,7 +439,8 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME,
 		     "rules 1: entry %lu begins as COMMITTED and was not imported", row);
 	else if (state == CK_STATE_EVICTING)
-		MUST(w, e->row.reason == CK_REASON_DUPLICATE,
+		/* or it was given up in the event that began it */
+		MUST(w, e->row.reason == CK_REASON_DUPLICATE || e->row.phase == CK_PHASE_CREATION,
 		     "rules 1: entry %lu begins as EVICTING and is no duplicate", row);
 	else
 		MUST(w, state == CK_STATE_CREATING, "rules 1: entry %lu begins as %s", row,
@@ -474,10 +461,10 @@ static void look_at(struct world *w, const struct ck_entry *e)
 		s->lost_at = w->now;
 		s->moved_event = w->event;
 	}
-	if (e->row.flags & CK_ENTRY_ABANDONED && !(s->flags & CK_ENTRY_ABANDONED)) {
+	if (e->row.phase == CK_PHASE_FIND && s->phase != CK_PHASE_FIND) {
+		s->lost_at = w->now;
+		s->absent_since = 0;
 		s->moved_event = w->event;
-		if (e->row.reason != CK_REASON_RELABELLED)
-			relabelled(w, s, e, e->row.reason);
 	}
 	if (e->row.result && !s->id[0])
 		snprintf(s->id, sizeof(s->id), "%s", e->row.result->id);

@@ -238,7 +238,7 @@ void world_inspected(struct world *w, unsigned nth, bool known)
 	job_remove(w, job);
 	feed(w);
 	w->inspected_row = condition == CK_CONDITION_READY ? row : 0;
-	ck_machine_inspected(w->m, row, condition);
+	ck_machine_inspected(w->m, row, copy.begun_seq, condition);
 	oracle_inspected(w, &copy, condition);
 	fed(w);
 	w->inspected_row = 0;

@@ -63,8 +63,8 @@ enum column {
 	X(LOSE, "lost", C_ | L_ | E_) \
 	X(LEAVE, "caller gone", C_ | L_ | K_ | G_ | D_ | E_) \
 	X(MARGIN, "margin reached", C_ | L_ | K_ | G_ | E_) \
-	X(AGREE, "hooks agree", G_) \
-	X(REFUSE, "hooks refuse", G_) \
+	X(AGREE, "hooks agree", G_ | E_) \
+	X(REFUSE, "hooks refuse", G_ | E_) \
 	X(PLUGIN, "required plugin absent", K_) \
 	X(DEAD, "object seen dead", C_ | L_ | K_ | G_ | D_ | E_) \
 	X(STOPPED, "sandbox stopped", C_ | L_ | K_ | G_ | D_ | E_) \

@@ -95,7 +95,6 @@ static const struct plan states[] = {
 	  .container = "stubborn",
 	  .attempt = 1,
 	  .state = CK_STATE_EVICTING,
-	  .flags = CK_ENTRY_ABANDONED,
 	  .reason = CK_REASON_ATTEMPT,
 	  .phase = CK_PHASE_DESTROY,
 	  .id = "e000000000000001",

@@ -107,7 +107,7 @@ static void a_row_comes_back_as_it_was_written(void **state)
 	struct ck_row row = row_make(f->store, "web", CK_STATE_EVICTING);
 	struct ck_record loaded = { 0 };
 
-	row.flags = CK_ENTRY_TOLD | CK_ENTRY_ABANDONED | CK_ENTRY_RESENT;
+	row.flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED | CK_ENTRY_RESENT;
 	row.reason = CK_REASON_MAX;
 	row.phase = CK_PHASE_MAX;
 	strcpy(row.stage, "sandbox network creation");
@@ -464,10 +464,10 @@ static void a_forged_value_is_never_taken(void **state)
 		"kind = 2, state = 99",
 		"state = 0",
 		"state = 7",
-		"flags = 64",
+		"flags = 32",
 		"flags = -1",
 		"reason = 15",
-		"phase = 6",
+		"phase = 8",
 		"origin = 3",
 		"attempt = -1",
 		"attempt = 4294967296",
