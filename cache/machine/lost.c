@@ -74,11 +74,12 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 		       "its outcome was unknown, and the runtime never listed it");
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
-			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
-				       "%s: the outcome of the creation was unknown, and the "
-				       "runtime did not list it within %u s",
-				       ck_key_print(e->row.key, who, sizeof(who)),
-				       (unsigned)(ck_duration_between(e->lost_at, m->now) / CK_NS_PER_S));
+			ck_turn_answer(
+				m, t, -CK_EUNAVAILABLE,
+				"%s: the outcome of the creation was unknown, and the "
+				"runtime did not list it within %u s",
+				ck_key_print(e->row.key, who, sizeof(who)),
+				(unsigned)(ck_duration_between(e->lost_at, m->now) / CK_NS_PER_S));
 	ck_entry_drop(m, e);
 }
 

@@ -220,8 +220,8 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_answer(m, t, -CK_EINVAL, "%s", err.text);
 		return;
 	}
-	/* a turn in its margin may begin its first creation, and nothing else; one past its deadline
-	 * begins nothing */
+	/* a turn in its margin may begin its first creation, and nothing else; one past
+	 * its deadline begins nothing */
 	bool in_time = (ck_turn_live(m, t) || !t->row || t->supersede_at) &&
 		       (!t->deadline || m->now < t->deadline);
 	if (active) {

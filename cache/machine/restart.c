@@ -2,7 +2,7 @@
 /* Rows of an earlier life (K25). */
 #include "cache/machine/machine-int.h"
 
-/* Times of another boot mean nothing, and one that lies ahead cannot be right: now. 0 means none. */
+/* Times of another boot mean nothing, and one that lies ahead cannot be right: now. 0: none. */
 static void take_times(struct ck_row *row, bool same_boot, uint64_t now)
 {
 	uint64_t *const times[] = { &row->created, &row->changed, &row->interest, &row->existed,

@@ -1457,12 +1457,13 @@ static void an_attempt_bump_cancels_the_commit(void **state) /* K13 */
 	struct ck_turn *turn = fx_create(f, &pod);
 	assert_int_equal(fx_make(f, turn, &pod, "s1"), CK_WAIT);
 	fx_settle(f);
+	unsigned lists = f->asked[FX_LIST];
 	struct ck_turn *newer = fx_wait(f, &next);
 	fx_settle(f);
 	assert_int_equal(fx_decision(f, turn), -CK_EABANDONED);
 	assert_string_equal(f->heard, "choose s1, RUN s1, cancel -");
 	assert_string_equal(fx_rows(f), "EVICTING s1");
-	assert_int_equal(f->asked[FX_LIST], 0); /* the call in flight is waited for */
+	assert_int_equal(f->asked[FX_LIST], lists); /* the call in flight is waited for */
 	f->hold[FX_STOP] = true;
 	fx_release(f, FX_RUN);
 	fx_settle(f);
