@@ -30,6 +30,7 @@
 #define ROUNDS      300
 #define WANTS_MAX   8
 #define STORIES_MAX 2
+#define MADE_MAX    128
 
 enum {
 	MAY_GO = 1, /* there is a reason to destroy it */
@@ -91,14 +92,25 @@ static int ask(struct story *s, const struct world_request *request, char id[256
 	return r;
 }
 
-/* like a kubelet: until it has its answer */
+/* Everything that is bound to happen is waited for by time, never by a number of tries: while the
+ * runtime is being started again, which takes long on a busy machine, each try fails at once. */
+static unsigned long long last_chance(const struct story *s)
+{
+	return world_now() + s->patience_ms;
+}
+
+/* Like a kubelet: until it has its answer. Its deadlines grow, because on a busy machine a short
+ * one may be over each time before anybody had a chance to run. */
 static void obtain(struct story *s, struct world_request *request, char id[256])
 {
-	unsigned long long end = world_now() + s->patience_ms;
+	unsigned long long end = last_chance(s);
+	unsigned late = 0;
 	int r = -ETIMEDOUT;
 	while (!s->error[0] && world_now() < end) {
-		request->deadline_ms = (300 + world_random(&s->world, 1200)) * slow;
+		request->deadline_ms = (300 + world_random(&s->world, 1200)) * slow
+				       << (late < 12 ? late / 3 : 4);
 		r = ask(s, request, id);
+		late += r == -ETIMEDOUT;
 		if (r == 0)
 			return;
 		world_sleep(r == -ETIMEDOUT ? world_random(&s->world, 50)
@@ -133,10 +145,12 @@ static bool begun(struct story *s, const char *label)
 static void once(struct story *s, struct world_request request, unsigned deadline_ms)
 {
 	char id[256];
+	unsigned long long end = last_chance(s);
 	request.deadline_ms = deadline_ms;
-	for (int i = 0; i < 50 && (i == 0 || !begun(s, request.label)); i++)
+	do
 		if (ask(s, &request, id) != -ETIMEDOUT)
 			world_sleep(20);
+	while (!begun(s, request.label) && world_now() < end);
 }
 
 /* of the pod's only container, in @sandbox */
@@ -176,12 +190,26 @@ static bool logged(struct story *s, const char *what, const char *label, char id
 
 static bool await(struct story *s, const char *what, const char *label, char id[WORLD_ID])
 {
-	for (unsigned i = 0; i < 300 * slow; i++) {
-		if (logged(s, what, label, id))
-			return true;
+	unsigned long long end = last_chance(s);
+	bool found;
+	while (!(found = logged(s, what, label, id)) && world_now() < end)
+		world_sleep(20);
+	return found;
+}
+
+/* STOP or REMOVE, until it is done; for REMOVE, or until there is nothing of that id */
+static void end_sandbox(struct story *s, const char *verb, const char *id)
+{
+	char answer[256];
+	unsigned long long end = last_chance(s);
+	int r = -1, gone = strcmp(verb, "REMOVE") ? 0 : 5;
+	while (!s->error[0] && r != 0 && r != gone && world_now() < end) {
+		r = world_send(&s->world, verb, id, 3000 * slow, "-", NULL, 0, answer,
+			       sizeof(answer));
 		world_sleep(20);
 	}
-	return false;
+	if (r != 0 && r != gone)
+		wrong(s, "%s of %s did not succeed: %d", verb, id, r);
 }
 
 /* ---- stories --------------------------------------------------------------------------------- */
@@ -248,11 +276,12 @@ static void tell_bump(struct story *s)
 static void tell_fail(struct story *s)
 {
 	char answer[256], label[96];
+	unsigned long long end = last_chance(s);
 	int r = 0;
 	struct world_request request = { .pod = s->pod, .version = 1, .deadline_ms = 2000 * slow };
 	snprintf(label, sizeof(label), "fail.%s", want(s, "s", 0, 1, MUST_BE));
 	request.label = label;
-	for (int i = 0; i < 20 && r != 2; i++) {
+	while (!s->error[0] && r != 2 && world_now() < end) {
 		r = world_create(&s->world, &request, answer, sizeof(answer));
 		if (r == 0)
 			wrong(s, "a failed creation was handed out as %s", answer);
@@ -266,21 +295,14 @@ static void tell_fail(struct story *s)
 
 static void tell_stop(struct story *s)
 {
-	char sandbox[256], answer[256];
-	int r = -1;
+	char sandbox[256];
 	obtain_sandbox(s, MAY_GO, sandbox);
 	if (s->error[0])
 		return;
 	once(s, container_request(s, sandbox, MAY_GO), world_random(&s->world, 2) ? 60 : 300);
 	pause_some(s);
-	for (int i = 0; i < 400 && r != 0; i++, world_sleep(20))
-		r = world_send(&s->world, "STOP", sandbox, 2000, "-", NULL, 0, answer,
-			       sizeof(answer));
-	for (int i = 0; i < 400 && (i == 0 || (r != 0 && r != 5)); i++, world_sleep(20))
-		r = world_send(&s->world, "REMOVE", sandbox, 4000 * slow, "-", NULL, 0, answer,
-			       sizeof(answer));
-	if (r != 0 && r != 5)
-		wrong(s, "%s could not be removed: %d", sandbox, r);
+	end_sandbox(s, "STOP", sandbox);
+	end_sandbox(s, "REMOVE", sandbox);
 }
 
 static void tell_ttl(struct story *s)
@@ -300,7 +322,8 @@ static void tell_refused(struct story *s)
 	char answer[256];
 	struct world_request request = { .pod = s->pod,
 					 .version = 1,
-					 .label = want(s, "s", 0, 1, MAY_GO) };
+					 /* killed when it was committed, before it could answer */
+					 .label = want(s, "s", 0, 1, MAY_GO | ADOPTED) };
 	for (int i = 0; i < 4; i++) {
 		request.deadline_ms = 1500 * slow;
 		/* if it is killed before the refusal is on disk, the plugin has been told and is
@@ -342,14 +365,9 @@ static void tell_left(struct story *s)
 
 static void tell_remove(struct story *s)
 {
-	char sandbox[256], answer[256];
-	int r = -1;
+	char sandbox[256];
 	obtain_sandbox(s, MAY_GO, sandbox);
-	for (int i = 0; i < 400 && !s->error[0] && r != 0 && r != 5; i++, world_sleep(20))
-		r = world_send(&s->world, "REMOVE", sandbox, 2000, "-", NULL, 0, answer,
-			       sizeof(answer));
-	if (r != 0 && r != 5)
-		wrong(s, "%s could not be removed: %d", sandbox, r);
+	end_sandbox(s, "REMOVE", sandbox);
 }
 
 /* K22: somebody bypassed us and runs a container in a sandbox that nobody was given */
@@ -374,13 +392,16 @@ static void tell_in_use(struct story *s)
 static void tell_import(struct story *s)
 {
 	char answer[256] = "";
+	unsigned long long end = last_chance(s);
 	int r = -1;
 	struct world_request request = { .pod = s->pod,
 					 .version = 1,
 					 .label = want(s, "s", 0, 1, 0) };
 	request.deadline_ms = 1000 * slow;
-	for (int i = 0; i < 100 && r != 6; i++, world_sleep(20))
+	while (r != 6 && world_now() < end) {
 		r = world_create(&s->world, &request, answer, sizeof(answer));
+		world_sleep(20);
+	}
 	if (r != 6)
 		wrong(s, "a create for what exists already was answered with %d %s", r, answer);
 	if (!world_exists(&s->world, "sb-900"))
@@ -425,6 +446,15 @@ static const struct transition {
 static struct tally { /* shared by all processes */
 	unsigned rounds[CASES], died[CASES], failed[CASES];
 } *tally;
+
+struct round {
+	struct world world;
+	struct story stories[STORIES_MAX];
+	size_t n;
+	unsigned number, test, deaths;
+	const char *args[24];
+	char numbers[4][16];
+};
 
 /* ---- what must hold -------------------------------------------------------------------------- */
 
@@ -534,27 +564,63 @@ static void check_left(struct story *stories, size_t n, const struct world_list 
 	}
 }
 
+struct telling { /* how often plugins were told of one object */
+	unsigned run, stop, removed;
+};
+
+static struct telling told_of(const struct world_event *e, size_t n, const char *id)
+{
+	struct telling told = { 0 };
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(e[i].id, id))
+			continue;
+		told.run += !strcmp(e[i].what, "run");
+		told.stop += !strcmp(e[i].what, "stop");
+		told.removed += !strcmp(e[i].what, "remove");
+	}
+	return told;
+}
+
+/* Who was told of what is destroyed is told of its end. Not the other way round: the names are
+ * written before the first byte is sent, so somebody may be named who was never told. */
+static bool end_untold(const struct made *made, const struct telling *told)
+{
+	return told->run && made->destroyed && (!told->stop || !told->removed);
+}
+
 static void check_told(struct story *s, const struct made *made, size_t made_n)
 {
 	size_t n;
 	struct world_event *e = world_events(&s->world, "told", &n);
 	for (size_t m = 0; m < made_n; m++) {
-		unsigned run = 0, stop = 0, removed = 0;
-		for (size_t i = 0; i < n; i++) {
-			if (strcmp(e[i].id, made[m].id))
-				continue;
-			run += !strcmp(e[i].what, "run");
-			stop += !strcmp(e[i].what, "stop");
-			removed += !strcmp(e[i].what, "remove");
-		}
-		if (run > 1)
-			wrong(s, "plugins were told of %s %u times", made[m].id, run);
-		/* not the other way round: the names are written before the first byte is sent, so
-		 * somebody may be named who was never told */
-		if (run && made[m].destroyed && (!stop || !removed))
-			wrong(s, "plugins were told of %s, not of its end", made[m].id);
+		struct telling told = told_of(e, n, made[m].id);
+		if (told.run > 1)
+			wrong(s, "plugins were told of %s %u times", made[m].id, told.run);
+		if (end_untold(&made[m], &told))
+			wrong(s, "plugins were told of %s, not of its end: %s", made[m].id,
+			      told.stop ? "no remove" : "no stop");
 	}
 	free(e);
+}
+
+/* Nothing hidden exists any more, and no plugin has yet to be told of an end: Remove is sent after
+ * the object has gone. */
+static bool all_is_over(struct round *round, struct world_list *visible, struct world_list *all)
+{
+	struct made made[MADE_MAX];
+	size_t n, made_n;
+	bool over = world_list(&round->world, "LIST-ALL", all) &&
+		    world_list(&round->world, "LIST", visible) && all->n == visible->n;
+	if (!over)
+		return false;
+	made_n = read_made(&round->world, made, MADE_MAX);
+	struct world_event *e = world_events(&round->world, "told", &n);
+	for (size_t m = 0; m < made_n && over; m++) {
+		struct telling told = told_of(e, n, made[m].id);
+		over = !end_untold(&made[m], &told);
+	}
+	free(e);
+	return over;
 }
 
 /* ---- a round --------------------------------------------------------------------------------- */
@@ -566,15 +632,6 @@ static void *story_main(void *userdata)
 	__atomic_store_n(&s->over, true, __ATOMIC_RELEASE);
 	return NULL;
 }
-
-struct round {
-	struct world world;
-	struct story stories[STORIES_MAX];
-	size_t n;
-	unsigned number, test, deaths;
-	const char *args[24];
-	char numbers[4][16];
-};
 
 static void round_arguments(struct round *round)
 {
@@ -615,7 +672,7 @@ static void round_arguments(struct round *round)
 		s->tell = i ? tell_late : t->tell;
 		s->create_ms = create_ms;
 		s->plugin_ms = plugin_ms;
-		s->patience_ms = 20000 * slow;
+		s->patience_ms = 60000 * slow;
 		s->deaths = &round->deaths;
 		s->patient = round->number < CASES;
 	}
@@ -688,20 +745,17 @@ static void round_end(struct round *round)
 		plugin ? "--plugin-ms" : NULL, "0", NULL,
 	};
 	struct world_list visible = { .n = 0 }, all = { .n = 0 };
-	struct made made[128];
+	struct made made[MADE_MAX];
 	unsigned long long end;
-	bool same = false;
 	/* creations that survived their runtime */
 	world_sleep(round->stories[0].create_ms + 200 * slow);
 	world_kill_it(&round->world);
 	world_start(&round->world, NULL, args);
-	end = world_now() + 8000 * slow;
-	while (!same && world_now() < end) {
+	end = last_chance(&round->stories[0]);
+	do
 		world_sleep(100);
-		same = world_list(&round->world, "LIST-ALL", &all) &&
-		       world_list(&round->world, "LIST", &visible) && all.n == visible.n;
-	}
-	size_t n = read_made(&round->world, made, 128);
+	while (!all_is_over(round, &visible, &all) && world_now() < end);
+	size_t n = read_made(&round->world, made, MADE_MAX);
 	check_unique(round->stories, &visible);
 	check_left(round->stories, round->n, &visible, &all, made, n);
 	check_told(round->stories, made, n);
@@ -744,7 +798,7 @@ static void round_run(unsigned number, uint64_t seed, bool keep)
 		       armed ? armed : "at any time", error);
 		fflush(stdout);
 	}
-	if (keep) {
+	if (keep || error) { /* what it left tells why */
 		world_kill_it(&round->world);
 		printf("# %s\n", round->world.dir);
 	} else {
