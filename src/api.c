@@ -460,7 +460,6 @@ int ck_entries(struct ck_cache *cache, int (*fn)(const struct ck_entry_info *ent
 	return left(cache, r);
 }
 
-/* H1: what plugins know or are being told of, without what is being torn down. */
 int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, void *userdata),
 		void *userdata)
 {
@@ -469,11 +468,8 @@ int ck_snapshot(struct ck_cache *cache, int (*fn)(const struct ck_told *entry, v
 		return r;
 	for (const struct ck_entry *e = ck_machine_entries(cache->machine); e && !r;
 	     e = e->by_row.next) {
-		bool known = e->row.state == CK_STATE_COMMITTED ||
-			     e->row.state == CK_STATE_COMMITTING ||
-			     (e->row.state == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD);
 		struct ck_told told;
-		if (!known || e->detached || e->stopping)
+		if (e->detached || !ck_machine_told(e))
 			continue;
 		ck_told_fill(&told, e);
 		r = fn(&told, userdata);

@@ -42,25 +42,21 @@ static bool is_spent(const struct ck_entry *e)
 	return e->row.state == CK_STATE_GONE && !e->destroy_calls;
 }
 
-/* @e gets the id of @result, which a tombstone may still have, or a sandbox of which somebody read
- * the id in the runtime and stopped it before its creator reported it. Happens whole or not at
- * all. */
+/* @e gets the id of @result, which a tombstone may still have. Happens whole or not at all. */
 static int take_id(struct ck_machine *m, struct ck_entry *e, struct ck_shared_result *result,
 		   struct ck_error *err)
 {
 	struct ck_entry *other = ck_machine_object(m, e->row.key->kind, result->id);
-	bool may = !other || (!e->row.result && (ck_is_nameless(other) || is_spent(other)));
+	bool may = !other || (!e->row.result && is_spent(other));
 	if (!may && other != e)
 		return ck_fail(err, CK_EINVAL, "the id belongs to another entry");
 	if (e->row.result)
 		return 0; /* a list has shown it */
 	if (ck_entry_set_result(m, e, result) < 0)
 		return ck_nomem(err);
-	if (other && is_spent(other)) {
+	if (other) {
 		e->id_since = other->changed_seq;
 		ck_tombstone_end(m, other);
-	} else if (other) {
-		ck_entry_drop(m, other);
 	}
 	return 0;
 }

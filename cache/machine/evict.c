@@ -257,8 +257,6 @@ static void in_use(struct ck_machine *m, struct ck_entry *e)
 	phase_set(m, e, CK_PHASE_NONE);
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->row.reason = CK_REASON_NONE;
-	if (e->stopping)
-		e->row.flags |= CK_ENTRY_ENDED;
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (other != e && ck_key_same(other->row.key, e->row.key) &&
 		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))

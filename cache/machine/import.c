@@ -29,10 +29,3 @@ struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o)
 	ck_shared_result_unref(result);
 	return e;
 }
-
-bool ck_is_nameless(const struct ck_entry *e)
-{
-	const struct ck_key *key = e->row.key;
-	return key->kind == CK_SANDBOX && e->row.origin == CK_ORIGIN_RUNTIME && !key->pod_name[0] &&
-	       !key->pod_uid[0];
-}

@@ -89,8 +89,10 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 	}
 	if (!ck_list_counts(begun_seq, m->forgot_seq))
 		return; /* it may have been forgotten meanwhile (K24); the next list tells */
-	if (ck_import(m, o) && o->kind == CK_SANDBOX && o->condition == CK_CONDITION_DEAD)
-		ck_sandbox_stopped(m, o->id, false); /* seen NOTREADY (K16) */
+	/* its stop has begun, or it is seen NOTREADY (K16) */
+	if (ck_import(m, o) && o->kind == CK_SANDBOX &&
+	    (o->condition == CK_CONDITION_DEAD || ck_unknown_stop_noted(m, o->id)))
+		ck_sandbox_stopped(m, o->id, false);
 }
 
 static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
@@ -172,9 +174,13 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 		}
 		if (e)
 			e->list_stamp = m->stamp;
+		else if (kind == CK_SANDBOX)
+			ck_unknown_stop_listed(m, o[i].id);
 	}
-	if (kind == CK_SANDBOX)
+	if (kind == CK_SANDBOX) {
 		count_conflicts(m, o, n);
+		ck_unknown_stops_expire(m, begun_seq);
+	}
 	for (struct ck_entry *e = m->by_row, *next; e; e = next) {
 		next = e->by_row.next;
 		if (e->detached || e->row.key->kind != kind || e->list_stamp == m->stamp ||

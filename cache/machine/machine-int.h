@@ -25,6 +25,8 @@ struct ck_list { /* the whole list of one kind */
 	bool wanted, outstanding, done; /* done: one has succeeded since the start */
 };
 
+struct ck_unknown_stop;
+
 struct ck_machine {
 	struct ck_rules rules;
 	struct ck_machine_ops ops;
@@ -39,6 +41,7 @@ struct ck_machine {
 	struct ck_entry *dirty, *wanting, *ready;
 	struct ck_mturn *answered, *resolves;
 	struct ck_group *touched;
+	struct ck_unknown_stop *unknown_stops; /* by id; the oldest first */
 	struct ck_list lists[CK_CONTAINER + 1];
 	unsigned destroying; /* how many entries are being destroyed */
 	uint64_t longest_deadline[CK_CONTAINER + 1];
@@ -161,11 +164,20 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e);
 /* import.c */
 /* NULL: no memory, or a name is over the limits */
 struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o);
-/* a sandbox of which only its id and that it stops is known. A creation that turns out to have this
- * id replaces it */
-bool ck_is_nameless(const struct ck_entry *e);
+
+/* unknown-stops.c */
+int ck_unknown_stop_note(struct ck_machine *m, const char *id); /* -CK_ENOMEM */
+bool ck_unknown_stop_noted(const struct ck_machine *m, const char *id);
+bool ck_unknown_stop_forget(struct ck_machine *m, const char *id); /* was it noted? */
+/* a list shows it, and it has no entry all the same: it is remembered until the next list */
+void ck_unknown_stop_listed(struct ck_machine *m, const char *id);
+/* a whole list of sandboxes has come: what stopped before it is known now, or does not exist */
+void ck_unknown_stops_expire(struct ck_machine *m, uint64_t begun_seq);
+void ck_unknown_stops_free(struct ck_machine *m);
 
 /* stopping.c */
+/* before anything else changes: -CK_ENOMEM if it cannot be remembered */
+int ck_stop_begins(struct ck_machine *m, const char *sandbox_id);
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed);
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 

@@ -38,6 +38,7 @@ void ck_machine_free(struct ck_machine *m)
 	struct ck_entry *e, *next;
 	HASH_ITER (by_row, m->by_row, e, next)
 		ck_entry_free(m, e);
+	ck_unknown_stops_free(m);
 	ck_timers_fini(&m->timers);
 	free(m->history);
 	free(m->views);
@@ -107,6 +108,20 @@ uint64_t ck_machine_moves(const struct ck_machine *m)
 bool ck_machine_hidden(const struct ck_entry *e)
 {
 	return e->row.state != CK_STATE_COMMITTED;
+}
+
+bool ck_machine_told(const struct ck_entry *e)
+{
+	switch (e->row.state) {
+	case CK_STATE_KEPT:
+		return e->row.flags & CK_ENTRY_TOLD;
+	case CK_STATE_COMMITTING:
+		return true;
+	case CK_STATE_COMMITTED: /* the end of a pod begins when it stops */
+		return e->row.key->kind == CK_CONTAINER || !(e->row.flags & CK_ENTRY_ENDED);
+	default:
+		return false;
+	}
 }
 
 /* ---- views: calls that began before (K21) ---------------------------------------------------- */

@@ -25,6 +25,7 @@
  *   answers         of the host and of hooks  restart   rows of an earlier life
  *   lost            unknown outcomes          stopping  what the host sees of resources
  *   commit          keep or commit a result   import    resources without a row
+ *   unknown-stops   stops of sandboxes that nobody listed
  *   evict           abandon, evict, destroy
  *   turn            what a turn is and hears
  *   machine         life, clock, questions
@@ -108,7 +109,6 @@ struct ck_entry {
 	/* out of every index; only its row in the database is left to delete */
 	bool detached;
 	bool undelivered; /* restored COMMITTED container: KEPT again if still CREATED (K25) */
-	bool stopping;    /* sandbox: StopPodSandbox was seen; no creates in it */
 	bool fresh;       /* COMMITTED in this round: ops.committed is due */
 	bool refused;     /* the database took this round, but not the row of this entry */
 };
@@ -312,6 +312,8 @@ struct ck_entry *ck_machine_pod_next(const struct ck_entry *entry);
 uint64_t ck_machine_moves(const struct ck_machine *m);
 /* everything but COMMITTED; tombstones too */
 bool ck_machine_hidden(const struct ck_entry *entry);
+/* H1: plugins know it or are being told of it, and its end has not begun */
+bool ck_machine_told(const struct ck_entry *entry);
 /* a call that lists has begun: tombstones stay until it has ended (K21) */
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq);
 void ck_machine_view_closed(struct ck_machine *m, uint64_t seq);

@@ -196,7 +196,8 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		return; /* nothing is served before the first list (K24) */
 	if (t->key->kind == CK_CONTAINER) {
 		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);
-		if (sandbox && (sandbox->stopping || sandbox->row.flags & CK_ENTRY_ENDED)) {
+		if (sandbox ? sandbox->row.flags & CK_ENTRY_ENDED
+			    : ck_unknown_stop_noted(m, t->key->sandbox_id)) {
 			/* no create in a stopping sandbox (K16) */
 			ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
 			return;

@@ -7,7 +7,6 @@ void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool remov
 {
 	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
 	if (e && e->row.state == CK_STATE_COMMITTED) {
-		e->stopping = true;
 		e->removing = e->removing || removed;
 		if (!(e->row.flags & CK_ENTRY_ENDED)) {
 			e->row.flags |= CK_ENTRY_ENDED;
@@ -71,20 +70,19 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	}
 }
 
+int ck_stop_begins(struct ck_machine *m, const char *sandbox_id)
+{
+	return ck_machine_object(m, CK_SANDBOX, sandbox_id) ? 0
+							    : ck_unknown_stop_note(m, sandbox_id);
+}
+
 int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 {
 	if (!sandbox_id[0] || strlen(sandbox_id) > CK_ID_MAX)
 		return -CK_EINVAL;
 	ck_event_begin(m);
-	/* a sandbox of which nothing else is known */
-	if (!ck_machine_object(m, CK_SANDBOX, sandbox_id)) {
-		struct ck_object o = { .size = sizeof(o),
-				       .kind = CK_SANDBOX,
-				       .condition = CK_CONDITION_DEAD,
-				       .id = sandbox_id };
-		if (!ck_import(m, &o))
-			return -CK_ENOMEM;
-	}
+	if (ck_stop_begins(m, sandbox_id) < 0)
+		return -CK_ENOMEM;
 	ck_sandbox_stopped(m, sandbox_id, false);
 	ck_event_end(m);
 	return 0;
@@ -94,6 +92,7 @@ int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	bool known = e && e->row.state == CK_STATE_COMMITTED;
+	bool stopped = kind == CK_SANDBOX && ck_unknown_stop_forget(m, id);
 	ck_event_begin(m);
 	if (kind == CK_SANDBOX) {
 		ck_sandbox_stopped(m, id, true);
@@ -106,7 +105,7 @@ int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 	if (known)
 		ck_entry_drop(m, e);
 	ck_event_end(m);
-	return known ? 0 : -CK_ENOTFOUND;
+	return known || stopped ? 0 : -CK_ENOTFOUND;
 }
 
 int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,

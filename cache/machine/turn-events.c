@@ -102,7 +102,8 @@ int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind
 	struct ck_entry *e = ck_machine_object(m, kind, id);
 	t->drain_kind = kind;
 	t->drain = ck_strdup(id);
-	if (!t->drain || ck_timers_reserve(&m->timers, m->timed + 1) < 0)
+	if (!t->drain || ck_timers_reserve(&m->timers, m->timed + 1) < 0 ||
+	    (kind == CK_SANDBOX && ck_stop_begins(m, id) < 0))
 		return ck_nomem(err);
 	struct ck_entry *in = kind == CK_SANDBOX ? ck_sandbox_containers(m, id) : NULL;
 	ck_event_begin(m);

@@ -151,6 +151,30 @@ static void who_drops_and_returns_in_one_life_was_told_by_its_list(void **state)
 	done(w, f);
 }
 
+/* H1. The host has no list, so nothing but the row can tell that the pod is being stopped. */
+static void a_pod_whose_stop_had_begun_is_in_no_list(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_new();
+	struct fx_ask pod = fx_sandbox("web"), other = fx_sandbox("other");
+	struct nw *w = nw_new();
+	nw_over(w, f);
+	f->host.list = NULL;
+	life(w);
+	fx_commit(f, &pod, "s1");
+	fx_commit(f, &other, "s2");
+	assert_int_equal(ck_stopping(f->cache, "s1"), 0);
+	assert_int_equal(ck_stopping(f->cache, "nobody-knows-it"), 0);
+	struct plugin *before = nw_ready(w, "10-a");
+	assert_string_equal(plugin_story(before), "Synchronize(s2)");
+	fx_cut(f);
+	nw_close(w);
+	life(w);
+	struct plugin *after = nw_ready(w, "10-a");
+	assert_string_equal(plugin_story(after), "Synchronize(s2)");
+	done(w, f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +183,7 @@ int main(void)
 		cmocka_unit_test(that_another_one_had_it_listed_pays_nobodys_debt),
 		cmocka_unit_test(who_is_back_between_stop_and_remove_never_hears_half),
 		cmocka_unit_test(who_drops_and_returns_in_one_life_was_told_by_its_list),
+		cmocka_unit_test(a_pod_whose_stop_had_begun_is_in_no_list),
 	};
 	return CK_TEST_MAIN(tests);
 }

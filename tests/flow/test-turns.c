@@ -522,6 +522,29 @@ static void stopping_an_unknown_sandbox_refuses_creates_in_it(void **state) /* K
 	ck_turn_free(turn);
 }
 
+/* K16. Nothing tells that it exists. */
+static void stopping_an_unknown_sandbox_leaves_no_row(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "unknown", "app");
+	struct ck_turn *turn;
+	fx_open(f);
+	for (unsigned i = 0; i < 2 * CK_STOPS_MAX; i++) {
+		char id[32];
+		snprintf(id, sizeof(id), "unknown-%u", i);
+		assert_int_equal(ck_stopping(f->cache, id), 0);
+	}
+	assert_int_equal(ck_stopping(f->cache, "unknown"), 0);
+	assert_string_equal(fx_rows(f), "");
+	assert_null(strstr(f->log, "found in the runtime"));
+	fx_reopen(f);
+	assert_string_equal(fx_rows(f), "");
+	/* it was no more than a word of the last life; the runtime refuses what is in the way */
+	fx_settle(f);
+	turn = fx_create(f, &app);
+	ck_turn_free(turn);
+}
+
 /* K1, K16 */
 static void a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation(void **state)
 {
@@ -1617,6 +1640,7 @@ int main(void)
 		CALLBACK(lost_creation_nobody_sees_ends_after_its_grace),
 		CALLBACK(stopping_evicts_what_is_not_committed),
 		CALLBACK(stopping_an_unknown_sandbox_refuses_creates_in_it),
+		CALLBACK(stopping_an_unknown_sandbox_leaves_no_row),
 		CALLBACK(a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation),
 		BOTH(removal_waits_for_creates_in_flight),
 		CALLBACK(removal_gives_up_at_its_margin),

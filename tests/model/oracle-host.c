@@ -322,7 +322,7 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 	}
 	w->list_done[job->kind] = true;
 	for (unsigned i = 0; i < job->n && job->kind == CK_SANDBOX; i++)
-		if (job->condition[i] == CK_CONDITION_DEAD)
+		if (job->condition[i] == CK_CONDITION_DEAD || w->objects[job->object[i]].stopping)
 			FOR_SHADOWS (s, w)
 				if (in_sandbox(w, s, w->objects[job->object[i]].id))
 					s->shortened = true; /* a new reason (K18) */

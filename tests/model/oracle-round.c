@@ -120,6 +120,23 @@ static void check_objects(struct world *w)
 	}
 }
 
+/* A plugin that connects now gets a list (H1), in this life and in any later one. */
+static void check_snapshot(struct world *w)
+{
+	FOR_SHADOWS (s, w) {
+		struct ck_entry *e = entry_of(w, s);
+		const struct object *o = world_object_of(w, s->id);
+		if (!e || s->kind != CK_SANDBOX || s->state == CK_STATE_EVICTING)
+			continue;
+		if (o && o->stop_known)
+			MUST(w, !ck_machine_told(e),
+			     "H1: %s is being stopped, and new plugins have it in their list",
+			     s->id);
+		else if (s->state == CK_STATE_COMMITTED && !(s->flags & CK_ENTRY_ENDED))
+			MUST(w, ck_machine_told(e), "H1: new plugins do not learn of %s", s->id);
+	}
+}
+
 static void check_tombstones(struct world *w)
 {
 	for (unsigned i = 0; i < w->tombs_n; i++) {
@@ -218,6 +235,7 @@ void oracle_round(struct world *w)
 	check_keys(w);
 	check_objects(w);
 	check_tombstones(w);
+	check_snapshot(w);
 	check_destroys(w);
 	check_turns(w);
 	if (!w->disk_broken)
@@ -535,8 +553,20 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 
 /* ---- restart (K25) --------------------------------------------------------------------------- */
 
+/* What nobody had listed yet is remembered in memory only, and so is all of it if the disk is full.
+ */
+static bool stop_is_on_disk(struct world *w, const struct object *o)
+{
+	const struct shadow *s = shadow_of_object(w, o);
+	const struct stored *stored = s ? &w->db[row_of(w, s)] : NULL;
+	return stored && stored->used && stored->row.flags & CK_ENTRY_ENDED;
+}
+
 void oracle_crashed(struct world *w, bool reboot)
 {
+	for (unsigned i = 0; i < w->objects_n; i++)
+		if (!stop_is_on_disk(w, &w->objects[i]))
+			w->objects[i].stop_known = false;
 	FOR_SHADOWS (s, w) {
 		const struct stored *stored = &w->db[row_of(w, s)];
 		if (!stored->used)

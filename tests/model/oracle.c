@@ -349,6 +349,17 @@ static void tombstone(struct world *w, const struct shadow *s)
 	memcpy(w->tombs[w->tombs_n++].id, s->id, sizeof(s->id));
 }
 
+static void learn_id(struct world *w, struct shadow *s, const struct ck_row *row)
+{
+	if (s->id[0] || !row->result)
+		return;
+	snprintf(s->id, sizeof(s->id), "%s", row->result->id);
+	struct object *o = world_object_of(w, s->id);
+	/* a creation of ours has made it: who stopped it before had its id from nobody */
+	if (o && row->origin == CK_ORIGIN_CACHE)
+		o->stop_known = false;
+}
+
 static void moved(struct world *w, const struct ck_history_event *event)
 {
 	const struct ck_row *row = &event->entry->row;
@@ -364,8 +375,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	     ck_state_name(event->from), ck_state_name(from));
 	MUST(w, may_move(event->from, event->to), "rules 1: entry %lu moves from %s to %s", id,
 	     ck_state_name(event->from), ck_state_name(event->to));
-	if (!s->id[0] && row->result)
-		snprintf(s->id, sizeof(s->id), "%s", row->result->id);
+	learn_id(w, s, row);
 	switch (event->to) {
 	case CK_STATE_KEPT:
 		if (from == CK_STATE_COMMITTED)
@@ -466,8 +476,7 @@ static void look_at(struct world *w, const struct ck_entry *e)
 		s->absent_since = 0;
 		s->moved_event = w->event;
 	}
-	if (e->row.result && !s->id[0])
-		snprintf(s->id, sizeof(s->id), "%s", e->row.result->id);
+	learn_id(w, s, &e->row);
 	if (s->id[0])
 		MUST(w, e->row.result && !strcmp(e->row.result->id, s->id),
 		     "entry %lu was %s and has another id now", row, s->id);

@@ -84,7 +84,7 @@ int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout
 		c->used = false;
 	}
 	if (o->kind == CK_SANDBOX)
-		o->stopping = true;
+		o->stopping = o->stop_known = true;
 	fed(w);
 	return r;
 }
@@ -422,7 +422,7 @@ void world_stopping(struct world *w, int label)
 		return;
 	feed(w);
 	int r = ck_machine_stopping(w->m, o->id);
-	o->stopping = true;
+	o->stopping = o->stop_known = true;
 	oracle_stopping(w, o, r);
 	fed(w);
 }

@@ -151,6 +151,7 @@ struct object {
 	uint64_t row;                /* of the creation that made it; 0: not ours */
 	bool exempt;
 	bool stopping;
+	bool stop_known; /* in this life, or on disk */
 	uint64_t created_at;
 	char id[WORLD_ID];
 };

@@ -11,12 +11,14 @@ machine_mutated = \
 	cache/machine/evict.c \
 	cache/machine/lists.c \
 	cache/machine/lost.c \
+	cache/machine/machine.c \
 	cache/machine/place.c \
 	cache/machine/restart.c \
 	cache/machine/settle.c \
 	cache/machine/stopping.c \
 	cache/machine/turn.c \
-	cache/machine/turn-events.c
+	cache/machine/turn-events.c \
+	cache/machine/unknown-stops.c
 machine_mutants = \
 	tests/mutants/machine/cache/machine/answers.c \
 	tests/mutants/machine/cache/machine/commit.c \
@@ -24,12 +26,14 @@ machine_mutants = \
 	tests/mutants/machine/cache/machine/evict.c \
 	tests/mutants/machine/cache/machine/lists.c \
 	tests/mutants/machine/cache/machine/lost.c \
+	tests/mutants/machine/cache/machine/machine.c \
 	tests/mutants/machine/cache/machine/place.c \
 	tests/mutants/machine/cache/machine/restart.c \
 	tests/mutants/machine/cache/machine/settle.c \
 	tests/mutants/machine/cache/machine/stopping.c \
 	tests/mutants/machine/cache/machine/turn.c \
 	tests/mutants/machine/cache/machine/turn-events.c \
+	tests/mutants/machine/cache/machine/unknown-stops.c \
 	tests/mutants/machine/list.c
 
 # crikeep's NRI side: the library's part of it, and crikeepd's
@@ -50,8 +54,7 @@ nri_library_mutated = \
 	hooks/plugin.c \
 	hooks/recipients.c \
 	hooks/synchronize.c \
-	hooks/unsolicited.c \
-	src/api.c
+	hooks/unsolicited.c
 nri_daemon_mutated = \
 	src/cri/guard.c \
 	src/daemon/call-pass.c \
@@ -77,7 +80,6 @@ nri_library_mutants = \
 	tests/mutants/nri/hooks/recipients.c \
 	tests/mutants/nri/hooks/synchronize.c \
 	tests/mutants/nri/hooks/unsolicited.c \
-	tests/mutants/nri/src/api.c \
 	tests/mutants/nri/list.c
 nri_daemon_mutants = \
 	tests/mutants/nri/src/cri/guard.c \

@@ -779,6 +779,27 @@ static void k16_stopping_a_sandbox_takes_its_containers_along(void **state)
 	assert_int_equal(begin(D, attempt(container_in(A), 2), 10 * S), -CK_EPRECONDITION);
 }
 
+static void k16_stop_of_a_sandbox_nobody_listed_holds_until_it_is_listed(void **state)
+{
+	(void)state;
+	world_external(w, A, &sandbox, CK_CONDITION_READY, false);
+	world_external(w, B, (struct request[]){ of_pod(sandbox, 1) }, CK_CONDITION_READY, false);
+	world_view_open(w, 0, CK_SANDBOX);
+	world_stopping(w, A);
+	world_stopping(w, B);
+	assert_null(ck_machine_entries(w->m));
+	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_EPRECONDITION);
+	world_condition(w, B, CK_CONDITION_ABSENT);
+	/* begun before the stop, so it says nothing about it, but names the sandbox */
+	world_view_close(w, 0, HOW_OK);
+	assert_true(flag(A, CK_ENTRY_ENDED));
+	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_EPRECONDITION);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_EPRECONDITION);
+	/* what was never listed does not exist: the runtime says so */
+	assert_int_equal(begin(D, of_pod(container_in(B), 1), 10 * S), CK_CREATE);
+}
+
 static void k16_removal_waits_until_creates_have_ended(void **state)
 {
 	(void)state;
@@ -1334,6 +1355,7 @@ int main(void)
 		TEST(k15_nothing_expires_just_after_a_restart),
 		TEST(k15_stalled_loop_serves_before_it_expires),
 		TEST(k16_stopping_a_sandbox_takes_its_containers_along),
+		TEST(k16_stop_of_a_sandbox_nobody_listed_holds_until_it_is_listed),
 		TEST(k16_removal_waits_until_creates_have_ended),
 		TEST(k16_forgetting_a_sandbox_forgets_its_containers),
 		TEST(k17_only_a_confirmed_destroy_ends_an_eviction),
