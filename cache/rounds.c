@@ -91,12 +91,12 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 	if (!cache->host.log)
 		return;
 	ck_key_print(row->key, who, sizeof(who));
+	const char *detail = event->detail, *colon = detail[0] ? ": " : "";
 	switch (event->what) {
 	case CK_WHAT_MOVED:
-		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s", who,
+		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s%s%s", who,
 			     ck_state_name(event->from), ck_state_name(event->to),
-			     row->reason ? ": " : "",
-			     ck_reason_text(row->reason));
+			     row->reason ? ": " : "", ck_reason_text(row->reason), colon, detail);
 		return;
 	case CK_WHAT_DUPLICATE:
 	case CK_WHAT_IN_USE:
@@ -120,7 +120,7 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 	}
 	ck_cache_log(cache, level, "%s: %s%s%s%s%s", who, ck_what_text(event->what),
 		     event->grpc ? ": " : "", event->grpc ? ck_grpc_name(event->grpc) : "",
-		     event->detail[0] ? ": " : "", event->detail);
+		     colon, detail);
 }
 
 /* ---- writing a round ------------------------------------------------------------------------- */

@@ -40,20 +40,6 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 	}
 }
 
-/* as many whole names as fit into @buf */
-static const char *some_names(const char *names, char *buf, size_t size)
-{
-	static const char more[] = " ...";
-	size_t len = strlen(names);
-	if (len >= size) {
-		for (len = size - sizeof(more); len && names[len] != ' ';)
-			len--;
-		snprintf(buf, size, "%.*s%s", (int)len, names, more);
-		return buf;
-	}
-	return names;
-}
-
 /* For the history: the plugins that were sent the event or, of a RUN nobody refused, the chosen
  * ones. */
 static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_event event,
@@ -64,12 +50,10 @@ static void note_told(struct ck_machine *m, struct ck_entry *e, enum ck_hook_eve
 		[CK_HOOK_STOP] = CK_WHAT_STOP_TOLD,
 		[CK_HOOK_REMOVE] = CK_WHAT_REMOVE_TOLD,
 	};
-	char names[CK_TEXT_MAX + 1];
 	if (!told && event == CK_HOOK_RUN && !refused)
 		told = e->row.told;
 	if (!told || *told)
-		ck_history_add(m, e, whats[event], 0,
-			       told ? some_names(told, names, sizeof(names)) : NULL);
+		ck_history_add(m, e, whats[event], 0, told);
 }
 
 int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id,

@@ -131,7 +131,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 	} else if (newest && !ck_turn_same(m, newest, e, &why)) {
 		/* by now the kubelet asks for something else (K11) */
 		m->counters.changed++;
-		ck_evict(m, e, why);
+		ck_evict_for(m, e, why, newest);
 	} else if (ck_duplicate_pending(e)) {
 		keep(m, e);
 	} else if (newest || (m->rules.hand_back == CK_OFFER && e->row.key->kind == CK_SANDBOX)) {

@@ -55,6 +55,20 @@ struct ck_group *ck_take_touched(struct ck_machine *m)
 	return pod;
 }
 
+/* as much of @detail as fits, up to a blank */
+static void detail_set(struct ck_history_event *event, const char *detail)
+{
+	static const char more[] = " ...";
+	size_t size = sizeof(event->detail), len = strlen(detail);
+	if (len < size) {
+		memcpy(event->detail, detail, len + 1);
+		return;
+	}
+	for (len = size - sizeof(more); len && detail[len] != ' ';)
+		len--;
+	snprintf(event->detail, size, "%.*s%s", (int)len, detail, more);
+}
+
 void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what, int grpc,
 		    const char *detail)
 {
@@ -70,7 +84,14 @@ void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what,
 	struct ck_history_event *event = &m->history[m->history_n++];
 	*event = (struct ck_history_event){ .entry = e, .what = what, .grpc = grpc, .at = m->now };
 	if (detail)
-		snprintf(event->detail, sizeof(event->detail), "%s", detail);
+		detail_set(event, detail);
+}
+
+void ck_history_explain(struct ck_machine *m, const struct ck_entry *e, const char *detail)
+{
+	struct ck_history_event *last = m->history_n ? &m->history[m->history_n - 1] : NULL;
+	if (detail && last && last->entry == e && last->what == CK_WHAT_MOVED)
+		detail_set(last, detail);
 }
 
 void ck_entry_schedule(struct ck_machine *m, struct ck_entry *e, uint64_t due)

@@ -145,7 +145,7 @@ static inline bool ck_state_open(enum ck_state state)
 /* what happened to an entry, for history, explain and the log: name, value in the database,
  * words for people */
 #define CK_WHATS(X) \
-	X(MOVED, 1, "moved") /* from -> to, reason */ \
+	X(MOVED, 1, "moved") /* from -> to, reason; to EVICTING, detail: what asks for it */ \
 	X(BEGUN, 2, "creation begun") \
 	X(JOINED, 3, "a repeated request joined") \
 	X(BUSY, 4, "a waiting request ran out of time") \

@@ -79,7 +79,8 @@ static void check_begins(struct ck_machine *m, struct ck_entry *e)
 	ready_add(m, e);
 }
 
-void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
+static void evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
+		  const char *detail)
 {
 	uint64_t due = e->timer.at ? e->timer.due : CK_NEVER_DUE;
 	if (e->wants & CK_WANT_RUN) /* no plugin was told yet */
@@ -94,6 +95,7 @@ void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	e->dead = e->checked = e->stopped = false;
 	m->counters.evicted++;
 	ck_entry_move(m, e, CK_STATE_EVICTING);
+	ck_history_explain(m, e, detail);
 	phase_set(m, e, phase);
 	switch (phase) {
 	case CK_PHASE_CREATION: /* its creator has as long as before to report */
@@ -108,6 +110,19 @@ void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 	default:
 		check_begins(m, e);
 	}
+}
+
+void ck_evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
+{
+	evict(m, e, reason, NULL);
+}
+
+void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
+		  struct ck_mturn *t)
+{
+	struct ck_difference asks;
+	ck_turn_asks(m, t, e, reason, &asks);
+	evict(m, e, reason, asks.text);
 }
 
 /* ---- giving up ------------------------------------------------------------------------------- */
@@ -131,6 +146,15 @@ void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 		return;
 	abort_joined(m, e, ck_reason_text(reason));
 	ck_evict(m, e, reason);
+}
+
+void ck_abandon_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason,
+		    struct ck_mturn *t)
+{
+	if (!ck_state_open(e->row.state))
+		return;
+	abort_joined(m, e, ck_reason_text(reason));
+	ck_evict_for(m, e, reason, t);
 }
 
 int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size)

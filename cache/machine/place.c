@@ -18,11 +18,13 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 		    ck_key_same(key, by->key))
 			continue;
 		if (key->kind == CK_SANDBOX)
-			ck_abandon(m, e,
-				   strcmp(key->pod_uid, by->key->pod_uid) ? CK_REASON_POD_REPLACED
-									  : CK_REASON_ATTEMPT);
+			ck_abandon_for(m, e,
+				       strcmp(key->pod_uid, by->key->pod_uid)
+					       ? CK_REASON_POD_REPLACED
+					       : CK_REASON_ATTEMPT,
+				       by);
 		else if (ck_key_same_slot(key, by->key))
-			ck_abandon(m, e, CK_REASON_ATTEMPT);
+			ck_abandon_for(m, e, CK_REASON_ATTEMPT, by);
 	}
 	const struct ck_mturn *before = by->next;
 	if (before && !before->drain && before->key->kind == by->key->kind &&
@@ -129,7 +131,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		return;
 	case CK_STATE_COMMITTING:
 		if (!same && ck_newest_live(m, e) == t)
-			ck_abandon(m, e, why); /* its hooks are undone (K13) */
+			ck_abandon_for(m, e, why, t); /* its hooks are undone (K13) */
 		return;
 	default:
 		break;
@@ -140,7 +142,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		if (why == CK_REASON_NOT_COMPARABLE)
 			m->counters.not_comparable++;
 		m->counters.changed++;
-		ck_abandon(m, e, why);
+		ck_abandon_for(m, e, why, t);
 	} else if (ck_duplicate_pending(e)) {
 		return;
 	} else if (!m->rules.can_inspect) {

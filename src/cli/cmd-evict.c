@@ -127,7 +127,9 @@ static const char *effect(const struct ck_row *row, bool release)
 	case CK_STATE_COMMITTING:
 		return "be destroyed as soon as its plugins have answered";
 	case CK_STATE_EVICTING:
-		return "be destroyed, as before; the next try comes now";
+		return row->phase < CK_PHASE_CHECK
+			       ? "be destroyed, as before, when what is under way has ended"
+			       : "be destroyed, as before; the next try comes now";
 	default:
 		return "be destroyed";
 	}

@@ -63,6 +63,24 @@ static const char *when(const struct story *story, char *buf)
 	return buf;
 }
 
+/* Why it is or was evicted: "the request changed: config.envs[LOG_LEVEL]". The history knows what
+ * asked for it. */
+static void tell_reason(const struct story *story)
+{
+	const struct ck_reader *reader = story->look->reader;
+	const char *detail = NULL;
+	if (!story->row->reason)
+		return;
+	for (size_t i = reader->history_n; i-- > 0 && !detail;) {
+		const struct ck_history_row *line = &reader->history[i];
+		if (line->entry == story->row->id && line->what == CK_WHAT_MOVED &&
+		    line->to == CK_STATE_EVICTING && line->reason == story->row->reason)
+			detail = line->detail;
+	}
+	fprintf(story->out, " Reason: %s%s%s.", ck_reason_text(story->row->reason),
+		detail ? ": " : "", detail ? detail : "");
+}
+
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 static void tell_creating(const struct story *story)
@@ -133,8 +151,7 @@ static void tell_evicting(const struct story *story)
 		[CK_PHASE_REMOVE] = "It is destroyed, and plugins are being told.",
 	};
 	const struct ck_row *row = story->row;
-	if (row->reason)
-		fprintf(story->out, " Reason: %s.", ck_reason_text(row->reason));
+	tell_reason(story);
 	if (row->phase > CK_PHASE_NONE && row->phase <= CK_PHASE_MAX)
 		fprintf(story->out, " %s", phases[row->phase]);
 	if (row->tries)
@@ -159,6 +176,7 @@ static void tell_gone(const struct story *story)
 	fprintf(story->out, was_released(story)
 				    ? " It was released without confirmation and may still exist."
 				    : " It was destroyed.");
+	tell_reason(story);
 	fprintf(story->out, " Its id stays hidden until it is forgotten.");
 }
 

@@ -708,7 +708,8 @@ static void print_counter(const struct ck_reader *reader, const char *name)
 #undef PRINT
 }
 
-#define HISTORY "history" /* read like a counter */
+#define HISTORY "history" /* these two are read like a counter */
+#define WHY     "why"
 
 static void print_told(const struct ck_reader *reader)
 {
@@ -729,18 +730,35 @@ static void print_told(const struct ck_reader *reader)
 	}
 }
 
+static void print_why(const struct ck_reader *reader)
+{
+	const char *sep = "";
+	for (size_t i = 0; i < reader->history_n; i++) {
+		const struct ck_history_row *line = &reader->history[i];
+		bool moved = line->what == CK_WHAT_MOVED;
+		if (!line->detail)
+			continue;
+		printf("%s%s: %s%s%s", sep,
+		       moved ? ck_state_name(line->to) : ck_what_text(line->what),
+		       moved ? ck_reason_text(line->reason) : "", moved ? ": " : "", line->detail);
+		sep = "|";
+	}
+}
+
 static int print_rows(const char *dir, const char *counter)
 {
 	struct ck_reader *reader;
 	struct ck_error err;
-	bool history = counter && !strcmp(counter, HISTORY);
-	unsigned what = history ? CK_READ_HISTORY : counter ? CK_READ_COUNTERS : CK_READ_ROWS;
+	bool told = counter && !strcmp(counter, HISTORY), why = counter && !strcmp(counter, WHY);
+	unsigned what = told || why ? CK_READ_HISTORY : counter ? CK_READ_COUNTERS : CK_READ_ROWS;
 	if (ck_reader_open(dir, what, &reader, &err) < 0) {
 		printf("%s", err.text);
 		return 1;
 	}
-	if (history)
+	if (told)
 		print_told(reader);
+	else if (why)
+		print_why(reader);
 	else if (counter)
 		print_counter(reader, counter);
 	for (size_t i = 0; i < reader->rows_n; i++) {
@@ -759,7 +777,7 @@ __attribute__((constructor)) static void read_instead(void)
 		exit(print_rows(dir, getenv(READ_COUNTER)));
 }
 
-/* @counter NULL: "STATE id row|..."; HISTORY: as fx_told() */
+/* @counter NULL: "STATE id row|..."; HISTORY: as fx_told(); WHY: as fx_why() */
 static void dump(struct fixture *f, const char *counter, char *text, size_t size)
 {
 	char variable[sizeof(f->dir) + 32], name[64], *argv[] = { (char *)"read", NULL };
@@ -823,6 +841,13 @@ const char *fx_told(struct fixture *f)
 	static char told[8192];
 	dump(f, HISTORY, told, sizeof(told));
 	return told;
+}
+
+const char *fx_why(struct fixture *f)
+{
+	static char why[65536];
+	dump(f, WHY, why, sizeof(why));
+	return why;
 }
 
 uint64_t fx_counter(struct fixture *f, const char *name)

@@ -148,6 +148,8 @@ void fx_answered_with(struct fixture *f, struct ck_turn *turn, const char *id);
 /* the entries in the database, "KEPT s1|COMMITTED s2", read in another process */
 const char *fx_rows(struct fixture *f);
 const char *fx_told(struct fixture *f); /* "TOLD s1: 10-cpu|STOP_TOLD s1|...", from the history */
+/* the lines of history with a detail: "EVICTING: the request changed: config.envs[LEVEL]|..." */
+const char *fx_why(struct fixture *f);
 uint64_t fx_counter(struct fixture *f, const char *name); /* as it is in the database */
 /* of the entry with that runtime id; 0: none */
 uint64_t fx_row_id(struct fixture *f, const char *id);

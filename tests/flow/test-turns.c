@@ -243,6 +243,40 @@ static void changed_request_succeeds_the_kept_result(void **state) /* K11, K14 *
 	ck_turn_free(turn);
 }
 
+static void what_changed_is_in_history_and_log(void **state) /* K11 */
+{
+	static const char evicted[] = "KEPT -> EVICTING: the request changed: config.envs[LEVEL]";
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_container("web", "s0", "app"), changed = ask;
+	fx_open(f);
+	ask.env = "value-of-level";
+	fx_keep(f, &ask, "c1");
+	changed.env = "value-of-other";
+	struct ck_turn *turn = fx_wait(f, &changed);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_string_equal(fx_why(f), "EVICTING: the request changed: config.envs[LEVEL]");
+	assert_non_null(strstr(f->log, evicted));
+	assert_null(strstr(f->log, "value-of"));
+	ck_turn_free(turn);
+}
+
+static void who_abandoned_a_creation_is_in_history_and_log(void **state) /* K9 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), next = ask;
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &ask);
+	next.attempt = 1;
+	struct ck_turn *newer = fx_wait(f, &next);
+	assert_string_equal(fx_why(f),
+			    "EVICTING: the kubelet asked for another attempt: attempt 1");
+	fx_settle(f);
+	assert_non_null(strstr(f->log, "CREATING -> EVICTING: the kubelet asked for another attempt"
+				       ": attempt 1"));
+	ck_turn_free(newer);
+	ck_turn_free(turn);
+}
+
 static void conflict_names_paths_and_no_values(void **state) /* K11 */
 {
 	struct fixture *f = *state;
@@ -1624,6 +1658,8 @@ int main(void)
 		BOTH(another_attempt_abandons_the_earlier_one),
 		BOTH(kept_result_of_an_older_attempt_is_evicted),
 		BOTH(changed_request_succeeds_the_kept_result),
+		BOTH(what_changed_is_in_history_and_log),
+		BOTH(who_abandoned_a_creation_is_in_history_and_log),
 		BOTH(conflict_names_paths_and_no_values),
 		BOTH(an_ended_resource_is_not_served),
 		CALLBACK(an_expired_request_moves_nothing),

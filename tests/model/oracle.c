@@ -360,6 +360,21 @@ static void learn_id(struct world *w, struct shadow *s, const struct ck_row *row
 		o->stop_known = false;
 }
 
+/* what was given up because of a request says what that request asks for */
+static void explained(struct world *w, const struct ck_history_event *event)
+{
+	const struct ck_row *row = &event->entry->row;
+
+	if (event->to == CK_STATE_EVICTING)
+		MUST(w,
+		     event->detail[0] || (row->reason != CK_REASON_CHANGED &&
+					  row->reason != CK_REASON_RELABELLED &&
+					  row->reason != CK_REASON_ATTEMPT &&
+					  row->reason != CK_REASON_POD_REPLACED),
+		     "K11: entry %lu is evicted because of a request, and nobody says what it asks",
+		     (unsigned long)row->id);
+}
+
 static void moved(struct world *w, const struct ck_history_event *event)
 {
 	const struct ck_row *row = &event->entry->row;
@@ -499,9 +514,12 @@ void oracle_observe(struct world *w)
 	size_t n;
 	const struct ck_history_event *history = ck_machine_history(w->m, &n);
 
-	for (; w->history_seen < n; w->history_seen++)
-		if (history[w->history_seen].what == CK_WHAT_MOVED)
-			moved(w, &history[w->history_seen]);
+	for (; w->history_seen < n; w->history_seen++) {
+		if (history[w->history_seen].what != CK_WHAT_MOVED)
+			continue;
+		explained(w, &history[w->history_seen]);
+		moved(w, &history[w->history_seen]);
+	}
 	w->stamp++;
 	FOR_ENTRIES (e, w)
 		look_at(w, e);

@@ -111,9 +111,10 @@ static enum ck_relation op_compare(void *user, struct ck_entry *e, const struct 
 				   struct ck_difference *ret)
 {
 	enum ck_relation r = world_compare(user, e, (const void *)fp);
-	if (ret) {
-		snprintf(ret->text, sizeof(ret->text), "config.differs");
-		ret->count = 1;
+	if (ret && r != CK_RELATION_NOT_COMPARABLE) {
+		bool same = r == CK_RELATION_SAME;
+		snprintf(ret->text, sizeof(ret->text), "%s", same ? "" : "config.differs");
+		ret->count = !same;
 	}
 	return r;
 }

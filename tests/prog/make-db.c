@@ -47,6 +47,7 @@ struct plan { /* what differs from a plain sandbox */
 	unsigned age, due; /* seconds */
 	bool imported, other_boot;
 	const char *request; /* file to take a fingerprint of */
+	const char *why;     /* what asked for its end, as in the history */
 };
 
 #define ID_API "9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0de9f3a4b21c0deffff"
@@ -96,6 +97,7 @@ static const struct plan states[] = {
 	  .attempt = 1,
 	  .state = CK_STATE_EVICTING,
 	  .reason = CK_REASON_ATTEMPT,
+	  .why = "attempt 2",
 	  .phase = CK_PHASE_DESTROY,
 	  .id = "e000000000000001",
 	  .requests = 2,
@@ -123,7 +125,8 @@ static const struct plan states[] = {
 	{ .namespace = "prod",
 	  .pod = "old",
 	  .state = CK_STATE_GONE,
-	  .reason = CK_REASON_TTL,
+	  .reason = CK_REASON_CHANGED,
+	  .why = "config.envs[LOG_LEVEL], config.mounts[/etc/hosts]",
 	  .id = ID_OLD,
 	  .requests = 1,
 	  .age = 33,
@@ -295,6 +298,8 @@ static void add(const struct plan *plan)
 	     NULL);
 	if (plan->state == CK_STATE_KEPT)
 		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 0, NULL);
+	if (plan->state == CK_STATE_EVICTING || plan->state == CK_STATE_GONE)
+		note(row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 0, plan->why);
 	if (plan->told && plan->state == CK_STATE_COMMITTED)
 		note(row, CK_WHAT_TOLD, 0, 0, 0, plan->told);
 	if (plan->tries)

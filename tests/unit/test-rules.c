@@ -106,6 +106,24 @@ static void let_evict(void)
 	}
 }
 
+/* the last line of this kind about the entry of @label; "" if there is none. The round goes on. */
+static const char *said(int label, enum ck_what what)
+{
+	size_t n;
+	const struct ck_entry *e = world_entry(w, label);
+	const struct ck_history_event *lines = ck_machine_history(w->m, &n);
+	while (n-- > 0)
+		if (lines[n].entry == e && lines[n].what == what)
+			return lines[n].detail;
+	return "";
+}
+
+static void round_ends(void)
+{
+	w->more = false;
+	world_time(w, 1);
+}
+
 static void made_and_handed(int label, struct request req)
 {
 	assert_int_equal(begin(label, req, 10 * S), CK_CREATE);
@@ -496,6 +514,28 @@ static void k09_another_uid_of_the_name_does_too(void **state)
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 }
 
+static void k09_history_says_who_abandoned_it(void **state)
+{
+	struct request replaced = sandbox;
+	(void)state;
+	replaced.uid = 1;
+	begin(A, sandbox, 10 * S);
+	w->more = true;
+	begin(B, attempt(sandbox, 3), 10 * S);
+	assert_string_equal(said(A, CK_WHAT_MOVED), "attempt 3");
+	begin(C, replaced, 10 * S);
+	assert_string_equal(said(A, CK_WHAT_MOVED), "attempt 3"); /* the first one counts */
+	round_ends();
+	world_finish(w, A, true);
+	let_evict();
+	made_and_kept(D, of_pod(sandbox, 1));
+	replaced.pod = 1;
+	w->more = true;
+	begin(E, replaced, 10 * S);
+	assert_int_equal(strncmp(said(D, CK_WHAT_MOVED), "uid ", 4), 0);
+	round_ends();
+}
+
 static void k09_request_that_is_over_moves_nothing(void **state)
 {
 	struct request next = attempt(sandbox, 1);
@@ -622,6 +662,42 @@ static void k11_kept_result_is_not_for_another_request(void **state)
 	assert_int_equal(begin(B, changed(sandbox), 10 * S), CK_WAIT);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	assert_false(asked(CK_WANT_RUN));
+}
+
+static void k11_history_says_what_changed(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	w->more = true;
+	begin(B, changed(sandbox), 240 * S); /* finds it kept */
+	assert_string_equal(said(A, CK_WHAT_MOVED), "config.differs");
+	round_ends();
+	let_evict();
+	begin(C, sandbox, 240 * S); /* and this one differs when it is made */
+	w->more = true;
+	world_finish(w, B, true);
+	assert_string_equal(said(B, CK_WHAT_MOVED), "config.differs");
+	round_ends();
+	let_evict();
+	world_leave(w, C);
+	world_finish(w, C, true);
+	w->more = true;
+	begin(D, relabelled(sandbox), 240 * S);
+	assert_string_equal(said(C, CK_WHAT_MOVED), "config.differs");
+	round_ends();
+}
+
+static void k11_history_says_what_changed_during_hooks(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	w->more = true;
+	begin(B, changed(sandbox), 240 * S);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_string_equal(said(A, CK_WHAT_MOVED), "config.differs");
+	round_ends();
+	hooks_agree();
 }
 
 static void k11_committed_one_is_a_conflict(void **state)
@@ -1334,6 +1410,7 @@ int main(void)
 		TEST(k08_given_up_after_its_grace),
 		TEST(k09_another_attempt_abandons_the_earlier),
 		TEST(k09_another_uid_of_the_name_does_too),
+		TEST(k09_history_says_who_abandoned_it),
 		TEST(k09_request_that_is_over_moves_nothing),
 		TEST(k09_one_uid_has_one_name),
 		TEST(k09_one_sandbox_has_one_pod),
@@ -1345,6 +1422,8 @@ int main(void)
 		TEST(k11_changed_request_waits_for_the_end_of_a_creation),
 		TEST(k11_the_newest_decides),
 		TEST(k11_kept_result_is_not_for_another_request),
+		TEST(k11_history_says_what_changed),
+		TEST(k11_history_says_what_changed_during_hooks),
 		TEST(k11_committed_one_is_a_conflict),
 		TEST(k12_labels_evict_once_and_then_it_converges),
 		TEST(k12_either_can_be_forced),
