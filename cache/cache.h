@@ -26,9 +26,8 @@
  * from the function given to ck_snapshot() or ck_entries().
  *
  * When ck_round_leave() returns, everything the caller did is on disk, or is known not to be. In
- * the second case ck_machine_settle() has undone what must not be seen without being on disk, and
- * turns have the outcomes that follow from that. So a caller fetches the outcome of its turn, and
- * answers, after it left (K29).
+ * the second case memory decides, and the rows are written when that is possible again (K32). So a
+ * caller fetches the outcome of its turn, and answers, after it left (K29).
  *
  * Inside a round nobody waits for anything but the store. Host and hooks are called by the event
  * loop, outside of rounds, except for the functions named above.

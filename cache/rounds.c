@@ -128,7 +128,7 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 static int write_entry(struct ck_store *store, struct ck_entry *e, bool new_ones,
 		       struct ck_error *err)
 {
-	bool unwanted = ck_machine_row_unwanted(e), is_new = !e->written;
+	bool unwanted = ck_machine_row_unwanted(e), is_new = !e->has_row;
 	if (is_new != new_ones || (is_new && unwanted))
 		return 0;
 	int r = is_new     ? ck_store_insert(store, &e->row, err)
@@ -217,48 +217,59 @@ static int set_aside(struct ck_cache *cache, struct ck_error *err)
 	return r < 0 ? r : write_entries(cache, true, err);
 }
 
-void ck_round_write(struct ck_cache *cache)
+static void writing_worked(struct ck_cache *cache, bool counters, const struct ck_error *err)
+{
+	log_refused(cache, err);
+	forget_digests(cache);
+	if (counters) {
+		cache->counted = *ck_machine_counters(cache->machine);
+		cache->counters_at = ck_cache_now(cache) + CK_NS_PER_S;
+	}
+	if (cache->volatile_rounds)
+		ck_cache_log(cache, CK_LOG_WARNING,
+			     "the database can be written again; its history has a gap");
+	cache->volatile_rounds = false;
+}
+
+static void writing_failed(struct ck_cache *cache, const struct ck_error *err)
+{
+	if (!cache->volatile_rounds)
+		ck_cache_log(cache, CK_LOG_ERROR,
+			     "the database cannot be written, going on in memory: %s", err->text);
+	cache->retry_at = ck_cache_now(cache) + CK_RETRY_WRITE;
+	cache->volatile_rounds = true;
+}
+
+static bool try_to_write(struct ck_cache *cache, bool counters)
 {
 	struct ck_error err = { 0 };
-	uint64_t now = ck_cache_now(cache);
-	size_t n;
-	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
-	/* people read the counters: once a second is enough */
-	bool counters = uncounted(cache) && now >= cache->counters_at;
-	if (!ck_machine_dirty(cache->machine) && !n && !cache->damaged && !counters) {
-		ck_machine_settle(cache->machine, true, NULL);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		log_history(cache, &history[i]);
 	/* K32: tried again each second, not in each round; and at the end */
-	if (cache->volatile_rounds && now < cache->retry_at && !cache->shut) {
-		ck_machine_settle(cache->machine, false, "the database cannot be written");
-		return;
-	}
+	if (cache->volatile_rounds && ck_cache_now(cache) < cache->retry_at && !cache->shut)
+		return false;
 	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read")
 			       : write_entries(cache, counters, &err);
 	if (r == -CK_EDAMAGED)
 		r = set_aside(cache, &err);
-	if (r >= 0) {
-		log_refused(cache, &err);
-		forget_digests(cache);
-		if (counters) {
-			cache->counted = *ck_machine_counters(cache->machine);
-			cache->counters_at = now + CK_NS_PER_S;
-		}
-		if (cache->volatile_rounds)
-			ck_cache_log(cache, CK_LOG_WARNING,
-				     "the database can be written again; its history has a gap");
-	} else {
-		if (!cache->volatile_rounds)
-			ck_cache_log(cache, CK_LOG_ERROR,
-				     "the database cannot be written, going on in memory: %s",
-				     err.text);
-		cache->retry_at = now + CK_RETRY_WRITE;
-	}
-	cache->volatile_rounds = r < 0;
-	ck_machine_settle(cache->machine, r >= 0, err.text);
+	if (r < 0)
+		writing_failed(cache, &err);
+	else
+		writing_worked(cache, counters, &err);
+	return r >= 0;
+}
+
+void ck_round_write(struct ck_cache *cache)
+{
+	bool on_disk = true;
+	size_t n;
+	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
+	/* people read the counters: once a second is enough */
+	bool counters = uncounted(cache) && ck_cache_now(cache) >= cache->counters_at;
+	if (ck_machine_dirty(cache->machine) || n || cache->damaged || counters)
+		on_disk = try_to_write(cache, counters);
+	/* what has happened, when it is on disk or known not to be */
+	for (size_t i = 0; i < n; i++)
+		log_history(cache, &history[i]);
+	ck_machine_settle(cache->machine, on_disk);
 }
 
 /* ---- decided turns --------------------------------------------------------------------------- */

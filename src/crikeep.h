@@ -254,9 +254,9 @@ struct ck_host {
 	/* called from any thread; must not block or call this library */
 	void (*log)(enum ck_log_level level, const char *text, void *userdata);
 	/*
-	 * An entry that was hidden is visible from now on, and that is on disk: the runtime can
-	 * send its own CREATED event. Called from any thread, inside the cache's critical section,
-	 * like choose of struct ck_hooks. May be NULL.
+	 * An entry that was hidden is visible from now on. That is on disk, or cannot be written
+	 * (K32): the runtime can send its own CREATED event. Called from any thread, inside the
+	 * cache's critical section, like choose of struct ck_hooks. May be NULL.
 	 */
 	void (*committed)(const struct ck_told *entry, void *userdata);
 };
@@ -572,9 +572,8 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage);
 /*
  * ck_turn_finish - the resource exists; does not block
  * Return: CK_HAND_BACK (answer your caller), CK_WAIT (hooks run: wait or watch), CK_KEPT,
- * CK_ABANDONED, or -CK_EUNAVAILABLE (kept, but the commit could not be written, or a required
- * plugin is absent), -CK_ESTATE, -CK_EINVAL (also: the id is that of another entry), -CK_ENOMEM,
- * -CK_EFORK. Since: 0.1
+ * CK_ABANDONED, or -CK_EUNAVAILABLE (kept, because a required plugin is absent), -CK_ESTATE,
+ * -CK_EINVAL (also: the id is that of another entry), -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 /*

@@ -13,8 +13,8 @@
  * Events are grouped into rounds. The caller feeds events. It writes the rows that
  * ck_machine_dirty() names, in one transaction, and tells ck_machine_settle() whether that worked.
  * Only then it carries out the answers (ck_machine_answered()) and wants (ck_machine_wanting()), so
- * that nothing leaves the process before it is on disk (K29). Once a turn or an entry exists,
- * events need memory for results, imports and history only.
+ * that nothing leaves the process before it is on disk, or is known not to be (K29, K32). Once a
+ * turn or an entry exists, events need memory for results, imports and history only.
  *
  * Each file calls the files below it:
  *
@@ -79,7 +79,7 @@ struct ck_entry {
 	struct ck_entry *wanting_prev, *wanting_next, *dirty_prev, *dirty_next, *ready_prev,
 		*ready_next;
 	struct ck_mturn *creator; /* the turn that makes it; NULL: none does any more */
-	enum ck_state written;    /* state in the database; 0: no row there */
+	bool has_row;             /* it has a row in the database, perhaps of an earlier state */
 	/* the machine's sequence at the last move; only a younger list counts (K24) */
 	uint64_t changed_seq;
 	uint64_t tried_seq;    /* the same at the last destroy */
@@ -185,8 +185,7 @@ struct ck_machine_ops { /* called from inside events; must not call back */
 	/* 0: @names are the plugins to tell; 1: @names is a required plugin that is absent */
 	int (*choose)(void *user, const struct ck_entry *entry, char *names, size_t size);
 	void (*released)(void *user, const struct ck_entry *entry);
-	/* it was hidden and is visible from now on. ck_machine_settle() calls this last, when
-	 * nothing can take it back any more. May be NULL */
+	/* it was hidden and is visible from now on. ck_machine_settle() calls this. May be NULL */
 	void (*committed)(void *user, const struct ck_entry *entry);
 	uint64_t (*jitter)(void *user, uint64_t below); /* 0 <= r < below */
 	uint64_t (*next_id)(void *user);
@@ -276,9 +275,8 @@ struct ck_entry *ck_machine_dirty(struct ck_machine *m);
 /* its row is to be deleted, not updated */
 bool ck_machine_row_unwanted(const struct ck_entry *entry);
 const struct ck_history_event *ck_machine_history(struct ck_machine *m, size_t *ret_n);
-/* the dirty rows are, or are not, in the database. Undoes what must not be visible outside without
- * being on disk (K29, K32) */
-void ck_machine_settle(struct ck_machine *m, bool written, const char *why);
+/* the dirty rows are in the database or, if not @written, are not: they stay dirty (K29, K32) */
+void ck_machine_settle(struct ck_machine *m, bool written);
 /* the database is a new one and has no row yet (K33) */
 void ck_machine_all_dirty(struct ck_machine *m);
 /* takes the next answered turn of this round, or NULL */

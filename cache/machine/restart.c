@@ -31,7 +31,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	ck_shared_result_unref(result);
 	*row = (struct ck_row){ 0 };
 	e->restored = true;
-	e->written = e->row.state;
+	e->has_row = true;
 	take_times(&e->row, same_boot, m->now);
 	ck_event_begin(m);
 	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);

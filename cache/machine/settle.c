@@ -2,8 +2,9 @@
 /*
  * How an event ends, timers, and the end of a round.
  *
- * An event only queues what follows from it. The caller writes the rows of a round, tells
- * ck_machine_settle() whether they are on disk, and carries out the rest after that (K29).
+ * An event only queues what follows from it. The caller tries to write the rows of a round, tells
+ * ck_machine_settle() whether they are on disk, and carries out the rest after that (K29). Nothing
+ * is taken back if they are not: memory decides, and the rows are written later (K32).
  */
 #include "cache/machine/machine-int.h"
 
@@ -89,46 +90,6 @@ void ck_machine_expire(struct ck_machine *m)
 
 /* ---- the end of a round ---------------------------------------------------------------------- */
 
-/* The commit of an entry could not be written, while an earlier row of it is on disk: it is KEPT
- * again, and nobody is answered (K32). */
-static void uncommit(struct ck_machine *m, struct ck_entry *e, const char *why)
-{
-	for (struct ck_mturn *t = m->answered; t; t = t->answered_next) {
-		if (t->row != e->row.id ||
-		    (t->outcome != CK_HAND_BACK && t->outcome != -CK_ECONFLICT))
-			continue;
-		if (t->outcome == CK_HAND_BACK)
-			e->unanswered--;
-		ck_shared_result_unref(t->result);
-		t->result = NULL;
-		t->outcome = -CK_EUNAVAILABLE;
-		ck_fail(&t->err, CK_EUNAVAILABLE,
-			"the result exists, but handing it over cannot be recorded: %s", why);
-	}
-	if (e->wants & CK_WANT_RUN)
-		ck_untell(m, e);
-	bool ended = e->row.flags & CK_ENTRY_ENDED;
-	e->row.flags &= ~(unsigned)CK_ENTRY_ENDED;
-	e->row.state = CK_STATE_KEPT;
-	m->moves++;
-	e->row.changed = e->row.interest = m->now;
-	/* turns that were to be answered after the hooks, or because it was found in use */
-	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
-			ck_turn_answer(
-				m, t, -CK_EUNAVAILABLE,
-				"the result exists, but handing it over cannot be recorded: %s",
-				why);
-	ck_kept_schedule(m, e);
-	/* it ended in the same round, and a successor may have begun, so it cannot stay */
-	if (ended) {
-		ck_evict(m, e, CK_REASON_DEAD);
-		ck_entry_schedule(m, e, m->now); /* a timer starts it: no event ends here */
-	}
-	/* turns that wait for something else are placed anew; the write is tried again */
-	ck_touch(m, ck_pod_of(e));
-}
-
 static void tell_committed(struct ck_machine *m, struct ck_entry *e)
 {
 	if (!e->fresh || e->row.state != CK_STATE_COMMITTED)
@@ -144,7 +105,7 @@ static void dirty_del(struct ck_machine *m, struct ck_entry *e)
 	e->is_dirty = false;
 }
 
-void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
+void ck_machine_settle(struct ck_machine *m, bool written)
 {
 	m->history_n = 0;
 	if (!written)
@@ -153,35 +114,25 @@ void ck_machine_settle(struct ck_machine *m, bool written, const char *why)
 		next = e->dirty_next;
 		bool refused = e->refused;
 		e->refused = false;
+		tell_committed(m, e);
 		if (written && !refused) {
-			dirty_del(m, e);
 			e->row.flags &= ~(unsigned)CK_ENTRY_VOLATILE;
-			e->written = e->row.state;
-			tell_committed(m, e);
-			if (e->detached)
-				ck_entry_free(m, e);
-			continue;
+			e->has_row = !e->detached;
+		} else {
+			e->row.flags |= CK_ENTRY_VOLATILE;
+			if (e->has_row || !e->detached)
+				continue; /* it stays dirty, and is written later (K32) */
 		}
-		e->row.flags |= CK_ENTRY_VOLATILE;
-		bool commits = (e->row.state == CK_STATE_COMMITTING ||
-				e->row.state == CK_STATE_COMMITTED) &&
-			       e->written && e->written != e->row.state;
-		if (written) /* the other rows */
-			why = "the database refuses its row";
-		if (commits)
-			uncommit(m, e, why);
-		tell_committed(m, e); /* no row of it is on disk, so memory decides (K32) */
-		if (e->detached && !e->written) { /* the database never knew of it */
-			dirty_del(m, e);
+		dirty_del(m, e);
+		if (e->detached)
 			ck_entry_free(m, e);
-		}
 	}
 }
 
 void ck_machine_all_dirty(struct ck_machine *m)
 {
 	for (struct ck_entry *e = m->by_row; e; e = e->by_row.next) {
-		e->written = 0;
+		e->has_row = false;
 		ck_dirty(m, e);
 	}
 }

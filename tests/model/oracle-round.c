@@ -18,46 +18,16 @@ void oracle_settling(struct world *w, bool written)
 	}
 }
 
-void oracle_settled(struct world *w, bool written)
+void oracle_settled(struct world *w)
 {
-	bool taken_back = false;
-
 	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
-		const struct stored *stored = &w->db[row_of(w, s)];
-		enum ck_state before = s->state;
-		unsigned long row = row_of(w, s);
 
-		if (!e)
-			continue; /* oracle_observe() judges it */
-		bool commits = before == CK_STATE_COMMITTING || before == CK_STATE_COMMITTED;
-		if (!written && commits && stored->used && stored->row.state != before) {
-			bool ended = s->flags & CK_ENTRY_ENDED && e->row.state == CK_STATE_EVICTING;
-			MUST(w, e->row.state == CK_STATE_KEPT || ended,
-			     "K32: entry %lu is %s in memory, %s on disk, and the write failed",
-			     row, ck_state_name(e->row.state), ck_state_name(stored->row.state));
-			taken_back = true;
-			s->state = e->row.state;
-			s->moved_event = w->event;
-			s->interest = w->now;
-			s->committed = false;
-			w->keys[w->keys[s->key].slot].relabelled = e->row.relabelled;
-			FOR_CALLERS (c, w)
-				if (c->turn.state == CK_TURN_WAITING && c->turn.row == row &&
-				    c->turn.joined)
-					oracle_fail(w,
-						    "K32: the commit of entry %lu is not on disk, "
-						    "and caller %d is not told",
-						    row, (int)(c - w->callers));
-		}
-		MUST(w, e->row.state == s->state,
-		     "K32: entry %lu moved from %s to %s when the round was closed", row,
+		MUST(w, !e || e->row.state == s->state,
+		     "K32: entry %lu moved from %s to %s when the round was closed", row_of(w, s),
 		     ck_state_name(s->state), ck_state_name(e->row.state));
 	}
-	ck_machine_history(w->m,
-			   &w->history_seen); /* what an undone commit added is judged above */
 	oracle_observe(w);
-	w->taken_back = taken_back;
 }
 
 static void check_database(struct world *w)
@@ -382,7 +352,7 @@ static void check_handed(struct world *w, struct caller *c)
 	     label, c->id);
 	MUST(w, w->now < c->margin_at, "K3: caller %d was handed %s inside its margin", label,
 	     c->id);
-	MUST(w, !stored->used || stored->row.state == CK_STATE_COMMITTED,
+	MUST(w, w->disk_broken || (stored->used && stored->row.state == CK_STATE_COMMITTED),
 	     "K29, K32: caller %d was handed %s, %s on disk", label, c->id,
 	     ck_state_name(stored->row.state));
 	if (w->config.rules.hooks && w->config.told[0] &&
@@ -515,7 +485,9 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 		MUST(w, !s->run++, "hooks only once: RUN again for entry %lu", row);
 		MUST(w, s->hooks_chosen, "H4: RUN for entry %lu before its recipients are chosen",
 		     row);
-		MUST(w, !stored->used || (stored->row.state == e->row.state && stored->row.told),
+		MUST(w,
+		     w->disk_broken || (stored->used && stored->row.state == e->row.state &&
+					stored->row.told),
 		     "H3, K29: RUN for entry %lu before the told list is on disk", row);
 		break;
 	case CK_WANT_STOP:
@@ -616,7 +588,8 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	s->released = before.released;
 	s->found_used = before.found_used && row->state == CK_STATE_COMMITTED;
 	s->used = row->flags & CK_ENTRY_DELIVERED;
-	s->run = before.run || row->flags & CK_ENTRY_TOLD;
+	/* if plugins were told while nothing could be written, those of this life are told again */
+	s->run = (row->flags & CK_ENTRY_TOLD) != 0;
 	/* what was not on disk is not known (K32) */
 	s->resent = row->flags & CK_ENTRY_RESENT ? 1 : 0;
 	s->life = w->life - 1;

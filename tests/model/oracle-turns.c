@@ -10,8 +10,6 @@
 
 void all_unchanged(struct world *w, const char *rule, bool phases)
 {
-	if (w->taken_back)
-		return;
 	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
 		unsigned differ = e ? (e->row.flags ^ s->flags) & ~(unsigned)CK_ENTRY_VOLATILE : 0;
@@ -266,7 +264,7 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	if (!world_serving(w))
 		MUST(w, r == CK_WAIT,
 		     "K24: nothing is known of the runtime yet, and a request was answered %d", r);
-	if (!world_serving(w) || w->now >= c->margin_at || w->taken_back)
+	if (!world_serving(w) || w->now >= c->margin_at)
 		return;
 	moves_on(w, c);
 	if (!s || !e)
@@ -300,7 +298,7 @@ void oracle_left(struct world *w, struct caller *c)
 		return;
 	MUST(w, c->turn.state != CK_TURN_WAITING, "caller %d has left and its turn still waits",
 	     (int)(c - w->callers));
-	if (!s || !s->alive || !world_serving(w) || column_of(s) == COL_COMMITTED || w->taken_back)
+	if (!s || !s->alive || !world_serving(w) || column_of(s) == COL_COMMITTED)
 		return;
 	FOR_CALLERS (other, w) /* if the newest caller now differs, it decides (K11) */
 		if (other != c && other->key == s->key && undecided(other) && entry_of(w, s) &&
@@ -400,8 +398,6 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 	FOR_SHADOWS (other, w)
 		if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
 			return; /* it waits for its duplicate to go (K26) */
-	if (w->taken_back)
-		return; /* its sandbox may have gone in the same event */
 	if (!newest && !offer) {
 		MUST(w, now == CK_STATE_KEPT && r == CK_KEPT,
 		     "K2: nobody waits for entry %lu, and it is %s, answered %d", row,

@@ -533,5 +533,4 @@ void oracle_observe(struct world *w)
 			if (last) /* nothing of the slot is left that could remember it */
 				w->keys[w->keys[s->key].slot].relabelled = 0;
 		}
-	w->taken_back = false;
 }

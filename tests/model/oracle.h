@@ -16,7 +16,7 @@ void oracle_fail(struct world *w, const char *fmt, ...) __attribute__((format(pr
 void oracle_feeding(struct world *w); /* before each event */
 void oracle_observe(struct world *w); /* after each event: moves, new and vanished entries */
 void oracle_settling(struct world *w, bool written);
-void oracle_settled(struct world *w, bool written);
+void oracle_settled(struct world *w);
 void oracle_round(struct world *w); /* what holds after each round */
 void oracle_crashed(struct world *w, bool reboot);
 void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot);

@@ -418,9 +418,9 @@ void close_round(struct world *w)
 	if (written)
 		write_rows(w);
 	oracle_settling(w, written);
-	ck_machine_settle(w->m, written, written ? NULL : "no space left");
+	ck_machine_settle(w->m, written);
 	w->history_seen = 0;
-	oracle_settled(w, written);
+	oracle_settled(w);
 	while ((t = ck_machine_answered(w->m)))
 		hear(w, (struct caller *)(void *)((char *)t - offsetof(struct caller, turn)));
 	for (unsigned i = 0; i < WORLD_LABELS; i++)

@@ -219,9 +219,6 @@ struct world {
 	unsigned in_round;
 	bool more; /* the round goes on */
 	bool disk_broken, plugin_absent;
-	/* a commit was undone because it could not be written; other turns are placed with the next
-	 * event, whatever it is */
-	bool taken_back;
 	unsigned life, boot, jitter_count;
 	unsigned char digest_key;
 	bool list_done[CK_CONTAINER + 1]; /* a whole list has come since the start */

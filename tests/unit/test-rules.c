@@ -1330,22 +1330,46 @@ static void k32_full_disk_stops_no_pod(void **state)
 	assert_true(w->db[1].used);
 }
 
-static void k32_durable_result_is_not_committed_off_the_record(void **state)
+/* A row of it is on disk already, and its commit cannot be written. */
+static void k32_durable_result_is_handed_over_from_memory(void **state)
 {
 	(void)state;
 	begin(A, sandbox, 240 * S);
 	begin(B, sandbox, 240 * S);
 	world_disk(w, true);
 	world_finish(w, A, true);
+	assert_true(asked(CK_WANT_RUN));
+	hooks_agree();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+	assert_true(world_shown(w, A));
+	assert_int_equal(w->db[1].row.state, CK_STATE_CREATING);
+	world_disk(w, false);
+	assert_int_equal(w->db[1].row.state, CK_STATE_COMMITTED);
+	assert_string_equal(w->db[1].row.told, w->config.told);
+}
+
+static void k32_unwritten_hand_over_is_repeated_after_a_crash(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_disk(w, true);
+	begin(B, sandbox, 60 * S);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+	assert_int_equal(w->db[1].row.state, CK_STATE_KEPT);
+	world_crash(w, 0);
+	lists_come_in();
+	/* nobody has put anything into it, so it waits for the same request */
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
-	assert_int_equal(outcome(A), -CK_EUNAVAILABLE);
-	assert_int_equal(outcome(B), -CK_EUNAVAILABLE);
-	assert_false(asked(CK_WANT_RUN));
+	assert_false(world_shown(w, A));
 	world_disk(w, false);
 	begin(C, sandbox, 60 * S);
 	world_inspected(w, 0, true);
-	hooks_agree();
+	hooks_agree(); /* no plugin of this life was told */
 	assert_int_equal(outcome(C), CK_HAND_BACK);
+	assert_string_equal(w->callers[C].id, "s1");
 }
 
 static void k33_new_database_is_written_from_memory(void **state)
@@ -1464,7 +1488,8 @@ int main(void)
 		TEST(k30_memory_holds_what_is_there_and_no_more),
 		TEST(k31_other_digest_key_is_evicted_at_the_claim),
 		TEST(k32_full_disk_stops_no_pod),
-		TEST(k32_durable_result_is_not_committed_off_the_record),
+		TEST(k32_durable_result_is_handed_over_from_memory),
+		TEST(k32_unwritten_hand_over_is_repeated_after_a_crash),
 		TEST(k33_new_database_is_written_from_memory),
 		TEST(h04_required_plugin_that_is_absent_is_named),
 	};
