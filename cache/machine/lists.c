@@ -100,7 +100,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
 		if (e->row.flags & CK_ENTRY_LOST)
-			ck_lost_absent(m, e);
+			ck_lost_absent(m, e, begun_seq);
 		break;
 	case CK_STATE_KEPT:
 		ck_abandon(m, e, CK_REASON_ABSENT);
@@ -115,7 +115,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		break;
 	case CK_STATE_EVICTING:
 		if (ck_searched(e))
-			ck_lost_absent(m, e);
+			ck_lost_absent(m, e, begun_seq);
 		else if (e->row.phase == CK_PHASE_DESTROY &&
 			 ck_list_counts(begun_seq, e->tried_seq))
 			ck_evict_confirmed(m, e); /* a list begun after the try has it not (K17) */

@@ -14,7 +14,7 @@ void ck_search(struct ck_machine *m, struct ck_entry *e)
 {
 	e->lost_at = m->now;
 	e->changed_seq = m->seq;
-	e->absent_since = 0;
+	e->absent_since = e->decisive_seq = 0;
 	e->ask_after = CK_LIST_AGAIN_MIN;
 	ck_dirty(m, e);
 	ck_entry_schedule(m, e, m->now + e->ask_after);
@@ -83,18 +83,34 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	ck_entry_drop(m, e);
 }
 
-void ck_lost_absent(struct ck_machine *m, struct ck_entry *e)
+static bool absent_for(const struct ck_machine *m, const struct ck_entry *e, uint64_t time)
+{
+	return e->absent_since && ck_duration_between(e->absent_since, m->now) >= time;
+}
+
+/* A list shows what there was when it began, and its answer may take long: only one that began when
+ * the time was up may end the search. */
+static void ask(struct ck_machine *m, struct ck_entry *e)
+{
+	uint64_t time = patience(m, e);
+	if (!e->decisive_seq && (!time || absent_for(m, e, time)))
+		e->decisive_seq = m->seq;
+	if (!(e->outstanding & CK_WANT_LIST))
+		ck_want(m, e, CK_WANT_LIST);
+}
+
+void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 {
 	if (!e->absent_since)
 		e->absent_since = m->now;
-	uint64_t absent = ck_duration_between(e->absent_since, m->now);
 	if (e->creator)
 		return; /* it still works, and will say how it ends */
-	if (absent >= patience(m, e)) {
-		give_up(m, e);
+	if (absent_for(m, e, patience(m, e))) {
+		if (e->decisive_seq && ck_list_counts(begun_seq, e->decisive_seq))
+			give_up(m, e);
 		return;
 	}
-	if (absent < CK_RESEND_AFTER || e->row.state != CK_STATE_CREATING ||
+	if (!absent_for(m, e, CK_RESEND_AFTER) || e->row.state != CK_STATE_CREATING ||
 	    e->row.flags & CK_ENTRY_RESENT)
 		return;
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
@@ -129,8 +145,7 @@ void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 		return;
 	}
 	if (m->rules.can_list) {
-		if (!(e->outstanding & CK_WANT_LIST))
-			ck_want(m, e, CK_WANT_LIST);
+		ask(m, e);
 		/* asked again if no answer comes by then */
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 		e->outstanding &= ~(unsigned)CK_WANT_LIST;
@@ -252,9 +267,9 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	} else if (ck_searched(e)) {
 		if (ok && ck_list_counts(begun_seq, e->changed_seq)) {
 			if (ck_lost_find(m, e, o, n))
-				e->absent_since = 0;
+				e->absent_since = e->decisive_seq = 0;
 			else
-				ck_lost_absent(m, e);
+				ck_lost_absent(m, e, begun_seq);
 		}
 		lost_ask_again(m, e);
 	}

@@ -198,7 +198,8 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e);
 void ck_search(struct ck_machine *m, struct ck_entry *e);
 /* is the host asked for it? */
 bool ck_searched(const struct ck_entry *e);
-void ck_lost_absent(struct ck_machine *m, struct ck_entry *e); /* not in a list that counts (K8) */
+/* not in a list that counts (K8) */
+void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq);
 /* looks in @o for the id of a lost or evicted creation; true: it is there */
 bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n);
 void ck_creating_schedule(struct ck_machine *m, struct ck_entry *e); /* its deadline */

@@ -86,6 +86,7 @@ struct ck_entry {
 	/* a view that began before has another, destroyed object in mind by its id; 0: none has */
 	uint64_t id_since;
 	uint64_t absent_since; /* lost: absent from every list since; 0: not known to be absent */
+	uint64_t decisive_seq; /* lost: a list begun from here on may end the search; 0: none yet */
 	uint64_t ask_after;    /* lost: current pause between questions */
 	uint64_t lost_at;
 	uint64_t ask_at;   /* KEPT: not inspected again before (K6) */

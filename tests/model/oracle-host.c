@@ -16,6 +16,15 @@ static void running(struct shadow *s)
 	s->running_hidden = s->running_hidden || s->state == CK_STATE_COMMITTING;
 }
 
+/* what was there when the list began; its answer may have taken long */
+static void not_listed(struct shadow *s, const struct job *job)
+{
+	if (!s->absent_since)
+		s->absent_since = job->begun_at;
+	if (s->absent_at < job->begun_at)
+		s->absent_at = job->begun_at;
+}
+
 /* what must follow when its object is seen dead */
 static void seen_dead(struct world *w, struct shadow *s, const char *how)
 {
@@ -68,8 +77,7 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 		     "the table: entry %lu is being made, not listed, and changed", row);
 		break;
 	case COL_LOST:
-		if (!s->absent_since)
-			s->absent_since = job->begun_at;
+		not_listed(s, job);
 		MUST(w, gone || unchanged(s, e), "K8: entry %lu is lost, not listed, and is %s",
 		     row, e ? ck_state_name(e->row.state) : "");
 		break;
@@ -89,8 +97,8 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 			c->shortened = c->shortened || in_sandbox(w, c, s->id);
 		break;
 	case COL_EVICTING:
-		if (s->phase == CK_PHASE_FIND && !s->absent_since)
-			s->absent_since = job->begun_at;
+		if (s->phase == CK_PHASE_FIND)
+			not_listed(s, job);
 		if (!s->id[0] || !s->tried_event || job->begun_event < s->tried_event ||
 		    w->in_round > 1)
 			return; /* begun before the try, so it does not count (K17) */
@@ -160,8 +168,7 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 	bool gone = !e || e->row.state == CK_STATE_GONE;
 	if (condition == CK_CONDITION_UNKNOWN &&
 	    (gone || unchanged(s, e))) { /* something was evicted or released before */
-		if (!s->absent_since)
-			s->absent_since = job->begun_at;
+		not_listed(s, job);
 		return;
 	}
 	s->absent_since = 0;
@@ -264,8 +271,7 @@ static void listed_late(struct world *w, struct shadow *s, const struct job *job
 
 	if (condition < 0) {
 		bool gone = !e || e->row.state == CK_STATE_GONE;
-		if (!s->absent_since)
-			s->absent_since = job->begun_at;
+		not_listed(s, job);
 		MUST(w, gone || (unchanged(s, e) && s->reason != CK_REASON_REBOOT),
 		     "the table: entry %lu is EVICTING, was never made, and is not gone", row);
 	} else if (condition != CK_CONDITION_UNKNOWN) {
@@ -332,8 +338,8 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 			int condition =
 				s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
 			if ((s->flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND) &&
-			    !s->absent_since && condition < 0)
-				s->absent_since = job->begun_at;
+			    condition < 0)
+				not_listed(s, job);
 			if (s->moved_event <= job->begun_event && condition == CK_CONDITION_RUNNING)
 				running(s);
 			if (s->moved_event <= job->begun_event && s->state == CK_STATE_COMMITTING &&

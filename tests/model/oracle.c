@@ -239,14 +239,14 @@ void exempt(struct world *w, const struct shadow *s)
 static void check_patience(struct world *w, const struct shadow *s)
 {
 	bool list = w->config.rules.can_list;
-	uint64_t since = list ? s->absent_since : s->lost_at;
+	uint64_t since = list ? s->absent_since : s->lost_at, until = list ? s->absent_at : w->now;
 	uint64_t grace = w->config.rules.lost_grace;
+	uint64_t absent = since && until > since ? until - since : 0;
 
 	MUST(w, s->flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND,
 	     "K8: entry %lu vanished while it was being made", row_of(w, s));
-	MUST(w, since && w->now - since >= grace,
-	     "K8: entry %lu was given up after %llu ms of absence", row_of(w, s),
-	     (unsigned long long)(since ? (w->now - since) / MS : 0));
+	MUST(w, absent >= grace, "K8: entry %lu was given up after %llu ms of absence",
+	     row_of(w, s), (unsigned long long)(absent / MS));
 	if (!s->waited && !somebody_waits(w, s->key))
 		MUST(w, w->now - s->created >= w->config.rules.create_deadline,
 		     "K8: entry %lu was given up before its create deadline, and nobody waited",

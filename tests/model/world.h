@@ -186,7 +186,7 @@ struct shadow { /* what is known about an entry from outside, and its past */
 	char id[WORLD_ID];
 	unsigned moved_event, tried_event; /* of the last move, of the last destroy */
 	unsigned stamp, life;              /* life: of the machine that made or restored it */
-	uint64_t created, lost_at, absent_since, interest, failed_at;
+	uint64_t created, lost_at, absent_since, absent_at, interest, failed_at;
 	unsigned fails;  /* destroys in a row that failed */
 	unsigned handed; /* answers that were not reported on */
 	unsigned run, stop, stop_done, removed, removed_done, resent;

@@ -489,6 +489,28 @@ static void k08_given_up_after_its_grace(void **state)
 	assert_true(w->now - began >= CK_LOST_GRACE);
 }
 
+/* a list shows what there was when it began, however long its answer takes */
+static void k08_list_that_took_long_gives_nothing_up(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_OK);
+	world_time(w, 500 * MS);
+	assert_true(asked(CK_WANT_LIST));
+	world_time(w, CK_LOST_GRACE / 2);
+	world_finish(w, A, false);
+	world_time(w, CK_LOST_GRACE);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_int_equal(state_of(A), CK_STATE_CREATING);
+	for (int i = 0; i < 4 && !asked(CK_WANT_LIST); i++)
+		world_next(w);
+	world_listed_entry(w, 0, HOW_OK);
+	hooks_agree();
+	assert_int_equal(outcome(A), CK_HAND_BACK);
+}
+
 /* ---- moving on (K9 to K16) ------------------------------------------------------------------- */
 
 static void k09_another_attempt_abandons_the_earlier(void **state)
@@ -1432,6 +1454,7 @@ int main(void)
 		TEST(k08_found_dead_is_evicted),
 		TEST(k08_resent_once_and_already_exists_means_still_running),
 		TEST(k08_given_up_after_its_grace),
+		TEST(k08_list_that_took_long_gives_nothing_up),
 		TEST(k09_another_attempt_abandons_the_earlier),
 		TEST(k09_another_uid_of_the_name_does_too),
 		TEST(k09_history_says_who_abandoned_it),
