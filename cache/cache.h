@@ -46,8 +46,27 @@
 
 struct ck_hidden_set;
 
+/*
+ * How much of the decision its caller has heard. CK_CREATE decides nothing: once it is heard, the
+ * turn is open again.
+ *
+ *   OPEN ---> READY ---> HEARD   ck_turn_wait() or a callback takes it
+ *    | ^--------'          ^     CK_CREATE
+ *    '----> EXPECTED ------'     ck_turn_finish() and ck_turn_fail() return it, once it is on disk
+ */
+enum ck_news {
+	CK_NEWS_OPEN,     /* not decided */
+	CK_NEWS_READY,    /* @outcome has come, and nobody has heard it */
+	CK_NEWS_EXPECTED, /* decided in this round, by a call that returns it */
+	CK_NEWS_HEARD,    /* @outcome is the decision; ck_turn_wait() returns it again */
+};
+
 struct ck_turn {
-	struct ck_mturn m;
+	enum { CK_TURN_REQUEST, CK_TURN_REMOVAL } is;
+	union {
+		struct ck_mturn m;         /* of ck_turn_begin() */
+		struct ck_removal removal; /* of ck_remove_begin() */
+	};
 	struct ck_cache *cache; /* a reference */
 	struct ck_fingerprint *fp;
 	enum ck_kind kind;
@@ -57,21 +76,17 @@ struct ck_turn {
 	/* owned by the round */
 	struct ck_job *resolving;    /* resolves its image reference; NULL: none does */
 	struct ck_turn *prev, *next; /* in cache->turns */
-	bool linked;                 /* was in cache->turns once */
 
 	/* guarded by the lock */
 	pthread_cond_t decided;
-	bool is_ready; /* @outcome has not been fetched */
+	enum ck_news news;
 	int outcome;
-	bool closed, left;
-	bool creates; /* it fetched CK_CREATE */
-	/* ck_turn_finish() or ck_turn_fail() runs, and only it may fetch the outcome */
-	bool ending;
+	bool begun; /* CK_CREATE was heard, some time */
+	bool left;  /* ck_turn_leave() was called: nobody waits for what is not decided */
 	ck_turn_cb *cb;
 	void *userdata;
-	bool queued; /* in cache->callbacks, by: */
-	struct ck_turn *queue_prev, *queue_next;
-	unsigned waiting; /* threads in ck_turn_wait() */
+	struct ck_turn *queue_prev, *queue_next; /* in cache->callbacks; or NULL */
+	unsigned waiting;                        /* threads in ck_turn_wait() */
 };
 
 struct ck_entering { /* on the stack of ck_round_enter() */
@@ -173,7 +188,10 @@ void ck_round_leave(struct ck_cache *cache);
 
 /* decided turns; lock held */
 void ck_turn_ready(struct ck_turn *turn, int outcome);
-int ck_turn_fetch(struct ck_turn *turn); /* takes the outcome; CK_WAIT: there is none */
+/* what is decided, or CK_CREATE, which is taken; CK_WAIT: nothing */
+int ck_turn_fetch(struct ck_turn *turn);
+/* the reason of its decision; code 0: none */
+struct ck_error *ck_turn_why(struct ck_turn *turn);
 void ck_turn_queue_callback(struct ck_turn *turn);
 void ck_turn_unqueue_callback(struct ck_turn *turn);
 

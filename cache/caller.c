@@ -13,40 +13,50 @@ static int fetch(struct ck_turn *turn, struct ck_error *err)
 	int r = ck_turn_fetch(turn);
 	pthread_mutex_unlock(&turn->cache->lock);
 	if (r < 0 && err)
-		*err = turn->m.err;
+		*err = *ck_turn_why(turn);
 	return r;
 }
 
 /* ---- begin ----------------------------------------------------------------------------------- */
 
-static struct ck_turn *turn_new(struct ck_cache *cache, enum ck_kind kind)
+static struct ck_turn *turn_new(struct ck_cache *cache, enum ck_kind kind, bool removal)
 {
 	struct ck_turn *turn = CK_NEW(struct ck_turn);
 	if (!turn)
 		return NULL;
 	turn->cache = ck_cache_ref(cache);
 	turn->kind = kind;
+	turn->is = removal ? CK_TURN_REMOVAL : CK_TURN_REQUEST;
 	pthread_cond_init(&turn->decided, NULL);
 	return turn;
+}
+
+static void turn_delete(struct ck_turn *turn)
+{
+	struct ck_cache *cache = turn->cache;
+	if (turn->is == CK_TURN_REQUEST) {
+		ck_key_free(turn->m.key);
+		ck_shared_result_unref(turn->m.result);
+		ck_shared_status_unref(turn->m.status);
+	}
+	ck_fingerprint_free(turn->fp);
+	free(turn->request);
+	pthread_cond_destroy(&turn->decided);
+	free(turn);
+	ck_cache_unref(cache);
 }
 
 static void turn_auto(struct ck_turn **turn)
 {
 	if (*turn)
-		ck_turn_free_impl(*turn);
+		turn_delete(*turn);
 }
-#define TURN_AUTO __attribute__((cleanup(turn_auto)))
-
-static void turn_link(struct ck_cache *cache, struct ck_turn *turn)
-{
-	DL_PREPEND(cache->turns, turn);
-	turn->linked = true;
-}
+#define TURN_AUTO __attribute__((cleanup(turn_auto))) /* until it is in cache->turns */
 
 int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 		       struct ck_turn **ret_turn, struct ck_error *err)
 {
-	TURN_AUTO struct ck_turn *turn = turn_new(cache, request->kind);
+	TURN_AUTO struct ck_turn *turn = turn_new(cache, request->kind, false);
 	struct ck_key *key = NULL;
 	if (!turn)
 		return ck_nomem(err);
@@ -67,7 +77,7 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 		ck_key_free(key);
 		return r;
 	}
-	turn_link(cache, turn);
+	DL_PREPEND(cache->turns, turn);
 	r = ck_machine_begin(cache->machine, &turn->m, key, turn->fp, request->timeout,
 			     request->expired, err);
 	bool attached = turn->m.state != CK_TURN_NONE; /* if not, nothing happened */
@@ -76,9 +86,10 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 	 * the same round: a failure has a status, and to read that the caller needs the turn. */
 	if (attached && r != CK_WAIT)
 		r = fetch(turn, err);
-	if (r < 0)
-		return r; /* nothing to wait for, and nothing that the caller must free */
-	*ret_turn = CK_TAKE(turn);
+	if (r < 0) /* nothing to wait for, and nothing that the caller must free */
+		ck_turn_free_impl(CK_TAKE(turn));
+	else
+		*ret_turn = CK_TAKE(turn);
 	return r;
 }
 
@@ -87,56 +98,38 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err)
 {
 	struct ck_cache *cache = turn->cache;
-	bool decided = false;
 	int r;
 	pthread_mutex_lock(&cache->lock);
 	turn->waiting++;
-	for (;;) {
-		decided = turn->is_ready && !turn->ending;
-		r = decided ? ck_turn_fetch(turn) : CK_WAIT;
-		if (decided)
-			break;
-		if (turn->closed)
-			r = -CK_ECLOSED;
+	while ((r = ck_turn_fetch(turn)) == CK_WAIT) {
+		if (turn->left)
+			r = -CK_EABANDONED;
 		else if (ck_cache_in_callback(cache))
 			r = -CK_EDEADLK;
 		else if (!cache->has_loop)
 			r = -CK_ENOLOOP;
-		else if (turn->left)
-			r = -CK_EABANDONED;
-		else {
-			pthread_cond_wait(&turn->decided, &cache->lock);
-			continue;
+		if (r != CK_WAIT) {
+			ck_fail(err, -r, "%s", ck_strerror(-r));
+			err = NULL; /* that of the turn is not written yet */
+			break;
 		}
-		break;
+		pthread_cond_wait(&turn->decided, &cache->lock);
 	}
 	turn->waiting--;
-	if (r < 0 && decided && err) /* not decided: a round may be writing m.err */
-		*err = turn->m.err;
-	else if (r < 0)
-		ck_fail(err, -r, "%s", ck_strerror(-r));
+	if (r < 0 && err)
+		*err = *ck_turn_why(turn);
 	pthread_mutex_unlock(&cache->lock);
 	return r;
 }
 
 /* ---- what a creator says --------------------------------------------------------------------- */
 
-static void ending_begins(struct ck_turn *turn)
+/* Inside the round that decides it: the call that is running returns it; nobody is called back. */
+static void expect(struct ck_turn *turn)
 {
 	pthread_mutex_lock(&turn->cache->lock);
-	turn->ending = true;
-	pthread_mutex_unlock(&turn->cache->lock);
-}
-
-/* If the call did not return the outcome (hooks agreed in the same moment), it goes to whoever
- * waits or watches. */
-static void ending_ends(struct ck_turn *turn)
-{
-	pthread_mutex_lock(&turn->cache->lock);
-	turn->ending = false;
-	if (turn->is_ready && !turn->closed)
-		ck_turn_ready(turn, turn->outcome);
-	ck_cache_wake(turn->cache);
+	if (turn->news == CK_NEWS_OPEN)
+		turn->news = CK_NEWS_EXPECTED;
 	pthread_mutex_unlock(&turn->cache->lock);
 }
 
@@ -146,32 +139,29 @@ static int finish(struct ck_turn *turn, struct ck_shared_result *result, struct 
 	int r = ck_round_enter(turn->cache, err);
 	if (r < 0)
 		return r;
-	int at_once = ck_machine_finish(turn->cache->machine, &turn->m, result, &why);
+	r = ck_machine_finish(turn->cache->machine, &turn->m, result, &why);
+	bool decided = r != CK_WAIT && !why.code;
+	if (decided)
+		expect(turn);
 	ck_round_leave(turn->cache);
-	if (at_once == CK_WAIT)
-		return CK_WAIT;
-	/* what it was decided to be once the round was on disk */
-	r = fetch(turn, err);
-	if (r == CK_WAIT) {
-		/* it failed at once, or somebody has heard earlier that it was abandoned */
-		r = at_once;
-		if (r < 0 && err)
-			*err = why.code ? why : turn->m.err;
-	} else if (r < 0 && r == at_once && why.code && err) {
+	if (decided)
+		r = fetch(turn, err); /* as it is now that the round is on disk */
+	else if (r < 0 && err)
 		*err = why;
-	}
-	return r == -CK_EABANDONED ? CK_ABANDONED : r;
+	return r == -CK_EABANDONED ? CK_ABANDONED
+	       : r == CK_BUSY      ? CK_KEPT /* its caller's time was up before */
+				   : r;
 }
 
 int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
 {
+	if (turn->is == CK_TURN_REMOVAL)
+		return ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
 	struct ck_shared_result *shared =
 		ck_shared_result_new(result->id, result->reply, result->reply_len);
 	if (!shared)
 		return ck_nomem(err);
-	ending_begins(turn);
 	int r = finish(turn, shared, err);
-	ending_ends(turn);
 	ck_shared_result_unref(shared);
 	return r;
 }
@@ -180,22 +170,25 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 {
 	struct ck_cache *cache = turn->cache;
 	char text[CK_TEXT_MAX + 1];
+	if (turn->is == CK_TURN_REMOVAL)
+		return ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
 	ck_redact(why->message ? why->message : "", turn->kind, turn->request, turn->request_len,
 		  text);
 	struct ck_shared_status *status = ck_shared_status_new(why);
 	if (!status)
 		return ck_nomem(err);
-	ending_begins(turn);
 	int r = ck_round_enter(cache, err);
 	if (r >= 0) {
 		r = ck_machine_fail(cache->machine, &turn->m, status, text);
+		bool decided = r >= 0 && turn->m.state == CK_TURN_DECIDED;
+		if (decided)
+			expect(turn);
 		ck_round_leave(cache);
-		if (r == -CK_ESTATE)
+		if (decided)
+			fetch(turn, NULL); /* the creator knows the outcome */
+		else if (r == -CK_ESTATE)
 			ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
 	}
-	if (r >= 0)
-		fetch(turn, NULL); /* the creator knows the outcome */
-	ending_ends(turn);
 	ck_shared_status_unref(status);
 	return r;
 }
@@ -204,34 +197,36 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 
 static void turn_part(struct ck_cache *cache, struct ck_turn *turn)
 {
+	DL_DELETE(cache->turns, turn);
+	if (turn->is == CK_TURN_REMOVAL) {
+		ck_machine_remove_end(cache->machine, &turn->removal);
+		return;
+	}
 	if (turn->resolving)
 		ck_job_forget_turn(turn->resolving);
 	pthread_mutex_lock(&cache->lock);
 	/* decided, perhaps in this very round, and nobody fetched it */
-	bool unheard = turn->is_ready || turn->m.answered_queued;
-	bool begun = turn->creates;
+	bool unheard = turn->news == CK_NEWS_READY || turn->m.answered_queued;
+	bool begun = turn->begun;
 	pthread_mutex_unlock(&cache->lock);
 	if (unheard) /* if it was handed a result, nobody was answered (K7) */
 		ck_machine_answer_reported(cache->machine, &turn->m, false);
 	if (!begun) /* also if its caller heard that it was superseded, or nothing at all */
 		ck_machine_unheard(cache->machine, &turn->m);
 	ck_machine_drop(cache->machine, &turn->m);
-	DL_DELETE(cache->turns, turn);
 }
 
 void ck_turn_free_impl(struct ck_turn *turn)
 {
 	struct ck_cache *cache = turn->cache;
-	if (turn->linked) {
-		int r = ck_round_enter(cache, NULL);
-		/* The host called from inside choose or a snapshot, against the rules. Lost memory
-		 * is better than freed memory in use. */
-		if (r == -CK_EDEADLK)
-			return;
-		if (r >= 0) { /* else the cache was closed: the turn has no part in it any more */
-			turn_part(cache, turn);
-			ck_round_leave(cache);
-		}
+	int r = ck_round_enter(cache, NULL);
+	/* The host called from inside choose or a snapshot, against the rules. Lost memory is
+	 * better than freed memory in use. */
+	if (r == -CK_EDEADLK)
+		return;
+	if (r >= 0) { /* else the cache was closed: the turn has no part in it any more */
+		turn_part(cache, turn);
+		ck_round_leave(cache);
 	}
 	pthread_mutex_lock(&cache->lock);
 	ck_turn_unqueue_callback(turn);
@@ -241,15 +236,7 @@ void ck_turn_free_impl(struct ck_turn *turn)
 		/* freed by its own callback: another turn may get this address */
 		cache->in_callback = NULL;
 	pthread_mutex_unlock(&cache->lock);
-	ck_key_free(turn->m.key);
-	ck_shared_result_unref(turn->m.result);
-	ck_shared_status_unref(turn->m.status);
-	ck_fingerprint_free(turn->fp);
-	free(turn->m.drain);
-	free(turn->request);
-	pthread_cond_destroy(&turn->decided);
-	free(turn);
-	ck_cache_unref(cache);
+	turn_delete(turn);
 }
 
 /* ---- removal --------------------------------------------------------------------------------- */
@@ -257,17 +244,19 @@ void ck_turn_free_impl(struct ck_turn *turn)
 int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *id,
 			 uint64_t timeout, struct ck_turn **ret_turn, struct ck_error *err)
 {
-	TURN_AUTO struct ck_turn *turn = turn_new(cache, kind);
+	TURN_AUTO struct ck_turn *turn = turn_new(cache, kind, true);
 	if (!turn)
 		return ck_nomem(err);
 	int r = ck_round_enter(cache, err);
 	if (r < 0)
 		return r;
-	turn_link(cache, turn);
-	r = ck_machine_drain(cache->machine, &turn->m, kind, id, timeout, err);
+	DL_PREPEND(cache->turns, turn);
+	r = ck_machine_remove_begin(cache->machine, &turn->removal, kind, id, timeout, err);
 	ck_round_leave(cache);
-	if (r < 0)
+	if (r < 0) {
+		ck_turn_free_impl(CK_TAKE(turn));
 		return r;
+	}
 	if (r != CK_WAIT)
 		fetch(turn, NULL); /* nothing to wait for: the outcome is returned here */
 	*ret_turn = CK_TAKE(turn);

@@ -52,7 +52,9 @@ int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 		if (!e->detached)
 			count_entry(&gauges, e, now);
 	DL_FOREACH (cache->turns, turn) {
-		gauges.waiting[turn->kind] += turn->m.state == CK_TURN_WAITING && !turn->m.drain;
+		if (turn->is == CK_TURN_REMOVAL)
+			continue;
+		gauges.waiting[turn->kind] += turn->m.state == CK_TURN_WAITING;
 		gauges.creating[turn->kind] += turn->m.state == CK_TURN_CREATING;
 	}
 	gauges.counters = *ck_machine_counters(cache->machine);

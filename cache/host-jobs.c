@@ -106,8 +106,8 @@ static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
 	job->event = event;
 	const struct ck_turn *turn;
 	DL_FOREACH (cache->turns, turn)
-		if (event == CK_HOOK_RUN && turn->m.row == e->row.id && turn->m.joined &&
-		    turn->request && !job->request &&
+		if (event == CK_HOOK_RUN && turn->is == CK_TURN_REQUEST &&
+		    turn->m.row == e->row.id && turn->m.joined && turn->request && !job->request &&
 		    (job->request = ck_memdup(turn->request, turn->request_len)))
 			job->request_len = turn->request_len;
 	return job;
@@ -187,7 +187,8 @@ struct ck_job *ck_jobs_collect(struct ck_cache *cache)
 		DL_APPEND(jobs, job);
 	}
 	while ((t = ck_machine_take_resolve(m))) {
-		struct ck_turn *turn = (struct ck_turn *)(void *)t;
+		struct ck_turn *turn =
+			(struct ck_turn *)(void *)((char *)t - offsetof(struct ck_turn, m));
 		struct ck_job *job = job_new(cache, JOB_RESOLVE, NULL);
 		if (!job || !(job->texts[0] = ck_strdup(ck_fingerprint_image(turn->fp)))) {
 			if (job)

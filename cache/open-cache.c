@@ -176,27 +176,29 @@ int ck_cache_open_impl(const struct ck_options *options, struct ck_cache **ret_c
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-/* In the last round: turns stay, without a part in anything. */
+/* In the last round: turns stay, without a part in anything. What was decided stays, too: somebody
+ * may be reading it. */
 static void shut(struct ck_cache *cache)
 {
 	struct ck_turn *turn, *next;
 	cache->shut = true;
 	cache->counters_at = 0; /* this round writes the counters */
 	DL_FOREACH_SAFE (cache->turns, turn, next) {
-		if (turn->resolving)
-			ck_job_forget_turn(turn->resolving);
-		enum ck_turn_state state = turn->m.state;
-		/* it keeps its result and status: somebody may be reading them */
-		ck_machine_part(cache->machine, &turn->m);
+		if (turn->is == CK_TURN_REMOVAL) {
+			ck_machine_remove_end(cache->machine, &turn->removal);
+		} else {
+			if (turn->resolving)
+				ck_job_forget_turn(turn->resolving);
+			ck_machine_part(cache->machine, &turn->m);
+		}
 		DL_DELETE(cache->turns, turn);
 		pthread_mutex_lock(&cache->lock);
-		turn->closed = true;
-		if (state != CK_TURN_DECIDED) {
-			ck_fail(&turn->m.err, CK_ECLOSED, "the cache is closing");
-			turn->is_ready = true;
-			turn->outcome = -CK_ECLOSED;
+		if (turn->news == CK_NEWS_EXPECTED) {
+			ck_turn_ready(turn, turn->m.outcome);
+		} else if (turn->news == CK_NEWS_OPEN || turn->outcome == CK_CREATE) {
+			ck_fail(ck_turn_why(turn), CK_ECLOSED, "the cache is closing");
+			ck_turn_ready(turn, -CK_ECLOSED);
 		}
-		pthread_cond_broadcast(&turn->decided);
 		pthread_mutex_unlock(&cache->lock);
 	}
 }

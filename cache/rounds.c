@@ -276,41 +276,43 @@ void ck_round_write(struct ck_cache *cache)
 
 void ck_turn_queue_callback(struct ck_turn *turn)
 {
-	if (turn->queued)
+	if (turn->queue_prev) /* it is in the list: the first one's is the last */
 		return;
-	turn->queued = true;
 	DL_APPEND2(turn->cache->callbacks, turn, queue_prev, queue_next);
 	turn->cache->pending = true;
 }
 
 void ck_turn_unqueue_callback(struct ck_turn *turn)
 {
-	if (!turn->queued)
+	if (!turn->queue_prev)
 		return;
-	turn->queued = false;
 	DL_DELETE2(turn->cache->callbacks, turn, queue_prev, queue_next);
+	turn->queue_prev = NULL;
 }
 
 void ck_turn_ready(struct ck_turn *turn, int outcome)
 {
-	turn->is_ready = true;
 	turn->outcome = outcome;
-	if (turn->ending)
-		return;
+	turn->news = turn->news == CK_NEWS_EXPECTED ? CK_NEWS_HEARD : CK_NEWS_READY;
 	if (turn->waiting)
 		pthread_cond_broadcast(&turn->decided);
-	if (turn->cb)
+	if (turn->cb && turn->news == CK_NEWS_READY)
 		ck_turn_queue_callback(turn);
 }
 
 int ck_turn_fetch(struct ck_turn *turn)
 {
-	if (!turn->is_ready)
+	if (turn->news == CK_NEWS_OPEN || turn->news == CK_NEWS_EXPECTED)
 		return CK_WAIT;
-	turn->is_ready = false;
-	turn->creates = turn->creates || turn->outcome == CK_CREATE;
 	ck_turn_unqueue_callback(turn);
+	turn->begun = turn->begun || turn->outcome == CK_CREATE;
+	turn->news = turn->outcome == CK_CREATE ? CK_NEWS_OPEN : CK_NEWS_HEARD;
 	return turn->outcome;
+}
+
+struct ck_error *ck_turn_why(struct ck_turn *turn)
+{
+	return turn->is == CK_TURN_REQUEST ? &turn->m.err : &turn->removal.err;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -382,11 +384,17 @@ int ck_round_enter(struct ck_cache *cache, struct ck_error *err)
 static void end_round(struct ck_cache *cache)
 {
 	struct ck_mturn *m;
+	struct ck_removal *removal;
 	pthread_mutex_unlock(&cache->lock);
 	ck_round_write(cache);
 	pthread_mutex_lock(&cache->lock);
 	while ((m = ck_machine_answered(cache->machine)))
-		ck_turn_ready((struct ck_turn *)(void *)m, m->outcome);
+		ck_turn_ready((struct ck_turn *)(void *)((char *)m - offsetof(struct ck_turn, m)),
+			      m->outcome);
+	while ((removal = ck_machine_removed(cache->machine)))
+		ck_turn_ready((struct ck_turn *)(void *)((char *)removal -
+							 offsetof(struct ck_turn, removal)),
+			      removal->outcome);
 	cache->due = ck_machine_due(cache->machine);
 	if (cache->volatile_rounds && ck_machine_dirty(cache->machine) &&
 	    cache->retry_at < cache->due)

@@ -154,7 +154,7 @@ int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 	turn->userdata = userdata;
 	if (!cb)
 		ck_turn_unqueue_callback(turn);
-	else if (turn->is_ready && !turn->ending)
+	else if (turn->news == CK_NEWS_READY)
 		ck_turn_queue_callback(turn);
 	ck_cache_wake(cache);
 	pthread_mutex_unlock(&cache->lock);
@@ -166,7 +166,10 @@ void ck_turn_leave(struct ck_turn *turn)
 	if (!turn || ck_round_enter(turn->cache, NULL) < 0)
 		return;
 	struct ck_cache *cache = turn->cache;
-	ck_machine_leave(cache->machine, &turn->m);
+	if (turn->is == CK_TURN_REMOVAL)
+		ck_machine_remove_leave(cache->machine, &turn->removal);
+	else
+		ck_machine_leave(cache->machine, &turn->m);
 	pthread_mutex_lock(&cache->lock);
 	turn->left = true;
 	pthread_cond_broadcast(&turn->decided);
@@ -179,6 +182,8 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage)
 	char text[CK_TEXT_MAX + 1];
 	if (!turn || !stage)
 		return -CK_EINVAL;
+	if (turn->is == CK_TURN_REMOVAL)
+		return is_child(turn->cache) ? -CK_EFORK : -CK_ESTATE;
 	ck_redact(stage, turn->kind, turn->request, turn->request_len, text);
 	int r = ck_round_enter(turn->cache, NULL);
 	return r < 0 ? r
@@ -212,6 +217,9 @@ int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
 {
 	if (!turn)
 		return bad(err, "no turn");
+	if (turn->is == CK_TURN_REMOVAL)
+		return is_child(turn->cache) ? forked(err)
+					     : ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
 	int r = ck_round_enter(turn->cache, err);
 	if (r < 0)
 		return r;
@@ -225,7 +233,7 @@ int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
-	const struct ck_shared_result *result = turn->m.result;
+	const struct ck_shared_result *result = turn->is == CK_TURN_REQUEST ? turn->m.result : NULL;
 	if (!result)
 		return -CK_ESTATE;
 	*ret_reply = (struct ck_reply){
@@ -243,7 +251,7 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
-	const struct ck_shared_status *status = turn->m.status;
+	const struct ck_shared_status *status = turn->is == CK_TURN_REQUEST ? turn->m.status : NULL;
 	if (!status)
 		return -CK_ESTATE;
 	*ret_status = (struct ck_status){ .size = sizeof(*ret_status),
@@ -258,12 +266,12 @@ int ck_turn_again(struct ck_turn *turn)
 {
 	if (!turn)
 		return -CK_EINVAL;
-	return is_child(turn->cache) ? -CK_EFORK : turn->m.again;
+	return is_child(turn->cache) ? -CK_EFORK : turn->is == CK_TURN_REQUEST && turn->m.again;
 }
 
 const struct ck_error *ck_turn_error(struct ck_turn *turn)
 {
-	return turn && !is_child(turn->cache) ? &turn->m.err : NULL;
+	return turn && !is_child(turn->cache) ? ck_turn_why(turn) : NULL;
 }
 
 int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery)
@@ -273,7 +281,9 @@ int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery)
 	int r = ck_round_enter(turn->cache, NULL);
 	if (r < 0)
 		return r;
-	ck_machine_answer_reported(turn->cache->machine, &turn->m, delivery == CK_DELIVERED);
+	if (turn->is == CK_TURN_REQUEST)
+		ck_machine_answer_reported(turn->cache->machine, &turn->m,
+					   delivery == CK_DELIVERED);
 	return left(turn->cache, 0);
 }
 

@@ -17,9 +17,15 @@
  *		if (r == CK_WAIT)
  *			r = ck_turn_wait(turn, &err);
  *	}
- *	if (r == CK_HAND_BACK)
+ *	if (r == CK_HAND_BACK) {
  *		... answer with ck_turn_reply(turn) ...
+ *		ck_turn_answered(turn, sent ? CK_DELIVERED : CK_LOST);
+ *	}
  *	ck_turn_free(turn);
+ *
+ * Do not leave out ck_turn_answered(). Until it, or ck_used(), has said that the answer arrived, a
+ * container that was not started counts as not answered. After a restart it is hidden, and kept for
+ * a repeated request that the kubelet does not send (K25).
  *
  * Terms. An entry is one row of the cache: a slot (what the kubelet wants to fill), an attempt, the
  * fingerprint of the request, and a state. A turn is the request of one caller in the cache. Hidden
@@ -537,15 +543,19 @@ struct ck_status {
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err);
 /*
- * ck_turn_wait - block until the turn is decided
+ * ck_turn_wait - block until the turn is decided. A turn is decided once. From then on this
+ * returns the decision at once, as often as it is called, whoever heard it before: the caller of
+ * ck_turn_begin(), ck_turn_finish() (its CK_ABANDONED is -CK_EABANDONED here) or
+ * ck_remove_begin(), or a callback; also without an event loop, from a callback, and after
+ * ck_cache_close(). CK_CREATE is no decision, and is returned once.
  * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_ABANDONED, CK_DRAINED, or -CK_EFAILED
  * (ck_turn_status()), -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE, -CK_EREFUSED,
  * -CK_EPRECONDITION, -CK_EINVAL (as ck_turn_begin()), -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED,
  * -CK_ENOMEM, -CK_EFORK.
  * It returns at the latest when the caller's deadline is near (K3), or when the caller leaves the
  * turn. After CK_CREATE only ck_turn_finish() and the like end the creation. Another thread that
- * waits meanwhile is only told that it was abandoned (-CK_EABANDONED), or that the caller left the
- * turn. Since: 0.1
+ * waits meanwhile is told what they decide, that it was abandoned (-CK_EABANDONED), or that the
+ * caller left the turn. Since: 0.1
  */
 int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
 /*
@@ -635,7 +645,9 @@ void ck_turn_free(struct ck_turn *turn);
 int ck_stopping(struct ck_cache *cache, const char *sandbox_id);
 /*
  * ck_remove_begin - RemovePodSandbox or RemoveContainer for @id is about to be forwarded
- * For a sandbox it includes ck_stopping(). The turn is decided CK_DRAINED when nothing of it is
+ * For a sandbox it includes ck_stopping(). The turn is only for waiting: ck_turn_wait(),
+ * ck_turn_watch(), ck_turn_leave(), ck_turn_error() and ck_turn_free(); functions that create or
+ * answer return -CK_ESTATE, or do nothing. It is decided CK_DRAINED when nothing of it is
  * being created or destroyed any more, or CK_BUSY near the deadline. After CK_DRAINED forward the
  * call, call ck_forget() if it succeeded, and ck_turn_free(). After CK_BUSY forward nothing, and
  * answer with ck_turn_error(): the kubelet tries again.

@@ -90,8 +90,8 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 		if (e->row.state == CK_STATE_CREATING)
 			keep(m, e);
 		CK_FOR_TURNS (t, ck_pod_of(e))
-			if (t->state == CK_TURN_WAITING && !t->drain &&
-			    ck_key_same(t->key, e->row.key) && ck_turn_same(m, t, e, &why))
+			if (t->state == CK_TURN_WAITING && ck_key_same(t->key, e->row.key) &&
+			    ck_turn_same(m, t, e, &why))
 				ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
 		e->row.interest = m->now;
 		ck_kept_schedule(m, e);

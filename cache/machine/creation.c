@@ -103,7 +103,7 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 	m->counters.failed++;
 	/* Every turn that joined gets the same status; other turns are placed anew (K4). */
 	CK_FOR_TURNS (w, ck_pod_of(e)) {
-		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined || w->drain)
+		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined)
 			continue;
 		w->status = ck_shared_status_ref(status);
 		ck_turn_answer(m, w, -CK_EFAILED, "%s: %s", ck_grpc_name(status->grpc),

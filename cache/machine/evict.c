@@ -132,7 +132,7 @@ void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
-		if (t->row != e->row.id || t->state == CK_TURN_DECIDED || t->drain ||
+		if (t->row != e->row.id || t->state == CK_TURN_DECIDED ||
 		    (e->creator != t && !t->joined))
 			continue;
 		m->counters.superseded++;

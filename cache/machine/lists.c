@@ -92,7 +92,7 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 	/* its stop has begun, or it is seen NOTREADY (K16) */
 	if (ck_import(m, o) && o->kind == CK_SANDBOX &&
 	    (o->condition == CK_CONDITION_DEAD || ck_unknown_stop_noted(m, o->id)))
-		ck_sandbox_stopped(m, o->id, false);
+		ck_sandbox_stopped(m, o->id);
 }
 
 static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
@@ -110,7 +110,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		break;
 	case CK_STATE_COMMITTED:
 		if (e->row.key->kind == CK_SANDBOX)
-			ck_sandbox_stopped(m, e->row.result->id, true);
+			ck_sandbox_stopped(m, e->row.result->id);
 		ck_entry_drop(m, e);
 		break;
 	case CK_STATE_EVICTING:

@@ -73,7 +73,7 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
 		       "its outcome was unknown, and the runtime never listed it");
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined && !t->drain)
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined)
 			ck_turn_answer(
 				m, t, -CK_EUNAVAILABLE,
 				"%s: the outcome of the creation was unknown, and the "

@@ -37,9 +37,10 @@ struct ck_machine {
 	struct ck_group *groups[CK_INDEXES];
 	struct ck_entry *by_row, *by_object[CK_CONTAINER + 1];
 	struct ck_timers timers;
-	size_t timed; /* entries, turns and lists: each has a timer */
+	size_t timed; /* entries, turns, removals and lists: each has a timer */
 	struct ck_entry *dirty, *wanting, *ready;
 	struct ck_mturn *answered, *resolves;
+	struct ck_removal *removals, *removed; /* in flight; decided in this round */
 	struct ck_group *touched;
 	struct ck_unknown_stop *unknown_stops; /* by id; the oldest first */
 	struct ck_list lists[CK_CONTAINER + 1];
@@ -97,6 +98,8 @@ bool ck_entry_choose(struct ck_machine *m, struct ck_entry *e, struct ck_error *
 void ck_untell(struct ck_machine *m, struct ck_entry *e);
 
 /* turn.c */
+/* from here on an answer would not arrive (K2); CK_NEVER_DUE: a caller without a deadline */
+uint64_t ck_margin_at(const struct ck_machine *m, uint64_t timeout);
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t);
 void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod,
 		    uint64_t timeout);
@@ -189,7 +192,7 @@ void ck_unknown_stops_free(struct ck_machine *m);
 /* stopping.c */
 /* before anything else changes: -CK_ENOMEM if it cannot be remembered */
 int ck_stop_begins(struct ck_machine *m, const char *sandbox_id);
-void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed);
+void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id);
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition);
 
 /* lost.c */
@@ -216,15 +219,25 @@ bool ck_object_alive(const struct ck_object *o);
 /* lists.c */
 void ck_list_expired(struct ck_machine *m, enum ck_kind kind);
 
+/* conflict.c */
+/* does the uid of a key belong to a pod of another name (K9)? @err says so */
+bool ck_uid_has_another_name(struct ck_machine *m, const struct ck_key *key, struct ck_error *err);
+/* does the sandbox of a container's key belong to another pod (K9)? @err says what differs */
+bool ck_sandbox_has_another_pod(struct ck_machine *m, const struct ck_key *key,
+				struct ck_error *err);
+
+/* removal.c */
+/* decides those for which nothing is left to wait for */
+void ck_removals_look(struct ck_machine *m);
+void ck_removal_expired(struct ck_machine *m, struct ck_removal *r);
+bool ck_being_removed(const struct ck_machine *m, const struct ck_entry *e);
+
 /* place.c */
 /* abandons what the kubelet has given up by asking for @by (K9) */
 void ck_bump(struct ck_machine *m, struct ck_mturn *by);
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t);
 
 /* turn-events.c */
-/* does the sandbox of a container's key belong to another pod (K9)? @err says what differs */
-bool ck_sandbox_has_another_pod(struct ck_machine *m, const struct ck_key *key,
-				struct ck_error *err);
 void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t);
 
 /* settle.c */

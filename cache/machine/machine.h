@@ -22,6 +22,7 @@
  *   turn-events     a turn begins, its caller leaves, its time is up
  *   place           where a request finds its place
  *   creation        what its creator says     lists     whole lists of the runtime
+ *   removal         removals that wait        conflict  requests that contradict what is known
  *   answers         of the host and of hooks  restart   rows of an earlier life
  *   lost            unknown outcomes          stopping  what the host sees of resources
  *   commit          keep or commit a result   import    resources without a row
@@ -103,7 +104,6 @@ struct ck_entry {
 	bool checked;    /* EVICTING: found not in use, for this try */
 	bool stopped;    /* EVICTING: ports and addresses are free (K10) */
 	bool running;    /* COMMITTED container: started */
-	bool removing;   /* a removal is in flight */
 	bool dead;       /* CREATING: listed dead before its creator reported it */
 	bool kept;       /* was KEPT once, so handing it over counts as handing it back */
 	bool restored;   /* of an earlier life: nobody could ask for it meanwhile (K15) */
@@ -120,7 +120,7 @@ enum ck_turn_state { CK_TURN_NONE, CK_TURN_WAITING, CK_TURN_CREATING, CK_TURN_DE
 
 /* The machine's part of a turn: the caller's memory, zeroed before ck_machine_begin(). */
 struct ck_mturn {
-	struct ck_key *key; /* drain: NULL */
+	struct ck_key *key;
 	/* borrowed; must outlive the turn's part in the machine */
 	const struct ck_fingerprint *fp;
 	enum ck_turn_state state;
@@ -133,8 +133,6 @@ struct ck_mturn {
 	uint64_t margin_at;       /* from here on it is not live; CK_NEVER_DUE: none */
 	uint64_t supersede_at;    /* creates then even if ports are taken (K10); 0: does not wait */
 	uint64_t row;             /* the entry it makes, waits for or was answered from; 0: none */
-	char *drain;              /* ck_remove_begin(): containers of this id must be gone */
-	enum ck_kind drain_kind;
 	bool answered_queued, reported;
 	bool finished; /* a creator that has said how its creation ended */
 	bool left;     /* its caller is gone */
@@ -150,6 +148,29 @@ struct ck_mturn {
 	int outcome; /* enum ck_outcome, or -CK_E... */
 	struct ck_shared_result *result;
 	struct ck_shared_status *status;
+	struct ck_error err;
+};
+
+/* ---- removals -------------------------------------------------------------------------------- */
+
+/*
+ * A removal that the kubelet wants and the host is about to forward: the caller's memory, zeroed
+ * before ck_machine_remove_begin(). It is in flight until ck_machine_remove_end().
+ *
+ *   NONE ---> WAITING ---> DONE   nothing of the sandbox is left, or its time is up, or its caller
+ *     ^----------------------'    has gone
+ */
+enum ck_removal_state { CK_REMOVAL_NONE, CK_REMOVAL_WAITING, CK_REMOVAL_DONE };
+
+struct ck_removal {
+	enum ck_removal_state state;
+	enum ck_kind kind;
+	char *id;
+	struct ck_timer timer;
+	struct ck_removal *prev, *next;                 /* all that are in flight */
+	struct ck_removal *removed_prev, *removed_next; /* decided in this round */
+	/* DONE: */
+	int outcome; /* CK_DRAINED, CK_BUSY, -CK_EABANDONED */
 	struct ck_error err;
 };
 
@@ -210,8 +231,6 @@ uint64_t ck_machine_due(const struct ck_machine *m);
 int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key,
 		     const struct ck_fingerprint *fp, uint64_t timeout, bool expired,
 		     struct ck_error *err);
-int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id,
-		     uint64_t timeout, struct ck_error *err);
 int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage);
 /* @result is shared, not taken. CK_HAND_BACK, CK_WAIT, CK_KEPT, CK_ABANDONED, -CK_EUNAVAILABLE,
  * -CK_ESTATE */
@@ -237,6 +256,13 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 /* the image reference of @t's request was resolved, or could not be (E5); its fingerprint knows
  * the result already */
 void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t);
+
+/* K16. CK_DRAINED, CK_WAIT; -CK_ENOMEM leaves it NONE */
+int ck_machine_remove_begin(struct ck_machine *m, struct ck_removal *r, enum ck_kind kind,
+			    const char *id, uint64_t timeout, struct ck_error *err);
+void ck_machine_remove_leave(struct ck_machine *m, struct ck_removal *r); /* its caller has gone */
+/* it was carried out and the object forgotten, or it is not carried out; frees what it holds */
+void ck_machine_remove_end(struct ck_machine *m, struct ck_removal *r);
 
 /* answers to wants; the entry of @row may be gone by now */
 /* @begun_seq: when it was asked; what was asked before the last move does not count */
@@ -282,6 +308,8 @@ void ck_machine_settle(struct ck_machine *m, bool written);
 void ck_machine_all_dirty(struct ck_machine *m);
 /* takes the next answered turn of this round, or NULL */
 struct ck_mturn *ck_machine_answered(struct ck_machine *m);
+/* takes the next removal that was decided in this round, or NULL */
+struct ck_removal *ck_machine_removed(struct ck_machine *m);
 /* the next entry with wants, or NULL */
 struct ck_entry *ck_machine_wanting(struct ck_machine *m);
 /* takes its wants; they are outstanding from now on */

@@ -27,12 +27,11 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 			ck_abandon_for(m, e, CK_REASON_ATTEMPT, by);
 	}
 	const struct ck_mturn *before = by->next;
-	if (before && !before->drain && before->key->kind == by->key->kind &&
-	    ck_key_same(before->key, by->key))
+	if (before && ck_key_same(before->key, by->key))
 		return; /* the turn before it asked for the same, and has left no such turn */
 	CK_FOR_TURNS (t, by->group) { /* turns that have no entry yet */
-		if (t->state != CK_TURN_WAITING || t == by || t->drain ||
-		    t->key->kind != by->key->kind || ck_key_same(t->key, by->key))
+		if (t->state != CK_TURN_WAITING || t == by || t->key->kind != by->key->kind ||
+		    ck_key_same(t->key, by->key))
 			continue;
 		if (by->key->kind == CK_CONTAINER && !ck_key_same_slot(t->key, by->key))
 			continue;
@@ -94,7 +93,8 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	t->joined = false;
 	if (e->row.state == CK_STATE_COMMITTED) {
 		struct ck_difference difference = { 0 };
-		if (e->removing || (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
+		if (ck_being_removed(m, e) ||
+		    (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
 			return;
 		if (e->row.origin == CK_ORIGIN_RUNTIME)
 			conflict(m, t, e, "it existed before this cache knew it");
@@ -163,7 +163,8 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 	for (struct ck_entry *e = t->group->entries; e; e = ck_pod_next(e)) {
 		const struct ck_key *key = e->row.key;
 		bool busy = e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_CREATING;
-		if (e->row.state == CK_STATE_COMMITTED && e->removing && ck_key_same(key, t->key))
+		if (e->row.state == CK_STATE_COMMITTED && ck_key_same(key, t->key) &&
+		    ck_being_removed(m, e))
 			return e; /* it has ended and is being removed (K5) */
 		if (e->row.state == CK_STATE_EVICTING && ck_key_same(key, t->key))
 			return e;
@@ -186,14 +187,6 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 {
-	if (t->drain) {
-		for (struct ck_entry *e = ck_sandbox_containers(m, t->drain); e;
-		     e = e->link[CK_BY_SANDBOX].next)
-			if (ck_state_open(e->row.state) || e->row.state == CK_STATE_EVICTING)
-				return;
-		ck_turn_answer(m, t, CK_DRAINED, NULL);
-		return;
-	}
 	if (!ck_machine_reconciled(m))
 		return; /* nothing is served before the first list (K24) */
 	if (t->key->kind == CK_CONTAINER) {

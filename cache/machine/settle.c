@@ -28,6 +28,7 @@ void ck_event_end(struct ck_machine *m)
 		}
 		ck_evict_pump(m);
 	} while (m->touched); /* an entry without a resource is gone at once, and touches its pod */
+	ck_removals_look(m);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -81,6 +82,8 @@ void ck_machine_expire(struct ck_machine *m)
 			ck_turn_expired(m, TIMER_OWNER(timer, struct ck_mturn));
 		else if (timer->of == CK_TIMER_ENTRY)
 			entry_expired(m, TIMER_OWNER(timer, struct ck_entry));
+		else if (timer->of == CK_TIMER_REMOVAL)
+			ck_removal_expired(m, TIMER_OWNER(timer, struct ck_removal));
 		else
 			ck_list_expired(
 				m, (enum ck_kind)(TIMER_OWNER(timer, struct ck_list) - m->lists));

@@ -3,11 +3,10 @@
 #include "cache/machine/machine-int.h"
 
 /* No creation begins in a sandbox that stops, and its uncommitted containers are evicted (K16). */
-void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id, bool removed)
+void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id)
 {
 	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
 	if (e && e->row.state == CK_STATE_COMMITTED) {
-		e->removing = e->removing || removed;
 		if (!(e->row.flags & CK_ENTRY_ENDED)) {
 			e->row.flags |= CK_ENTRY_ENDED;
 			ck_dirty(m, e);
@@ -54,7 +53,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 				ck_touch(m, ck_pod_of(e));
 			}
 			if (sandbox)
-				ck_sandbox_stopped(m, e->row.result->id, false);
+				ck_sandbox_stopped(m, e->row.result->id);
 		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered &&
 			   !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
 			/* nobody has named it or was handed it since the restart (K25) */
@@ -83,7 +82,7 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 	ck_event_begin(m);
 	if (ck_stop_begins(m, sandbox_id) < 0)
 		return -CK_ENOMEM;
-	ck_sandbox_stopped(m, sandbox_id, false);
+	ck_sandbox_stopped(m, sandbox_id);
 	ck_event_end(m);
 	return 0;
 }
@@ -95,7 +94,7 @@ int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 	bool stopped = kind == CK_SANDBOX && ck_unknown_stop_forget(m, id);
 	ck_event_begin(m);
 	if (kind == CK_SANDBOX) {
-		ck_sandbox_stopped(m, id, true);
+		ck_sandbox_stopped(m, id);
 		for (struct ck_entry *c = ck_sandbox_containers(m, id), *next; c; c = next) {
 			next = c->link[CK_BY_SANDBOX].next;
 			if (c->row.state == CK_STATE_COMMITTED)

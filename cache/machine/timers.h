@@ -8,7 +8,7 @@
 
 #define CK_NEVER_DUE UINT64_MAX
 
-enum ck_timer_of { CK_TIMER_ENTRY, CK_TIMER_TURN, CK_TIMER_LIST };
+enum ck_timer_of { CK_TIMER_ENTRY, CK_TIMER_TURN, CK_TIMER_REMOVAL, CK_TIMER_LIST };
 
 struct ck_timer {
 	uint64_t due;

@@ -3,61 +3,6 @@
  * its answer arrives or is lost. */
 #include "cache/machine/machine-int.h"
 
-/* an entry by which the uid belongs to another name; one uid has one name (K9) */
-static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct ck_key *key)
-{
-	struct ck_group *uid = ck_group_find(m, CK_BY_UID, key->pod_uid, strlen(key->pod_uid));
-	for (struct ck_entry *e = uid ? uid->entries : NULL; e; e = e->link[CK_BY_UID].next)
-		if (e->row.state != CK_STATE_GONE && e->row.state != CK_STATE_EVICTING &&
-		    !(e->row.flags & CK_ENTRY_ENDED) &&
-		    (strcmp(e->row.key->pod_name, key->pod_name) ||
-		     strcmp(e->row.key->pod_namespace, key->pod_namespace)))
-			return e;
-	return NULL;
-}
-
-/* Names that the runtime did not tell fit every pod. */
-static bool fits(const struct ck_entry *e, const char *known, const char *asked)
-{
-	return !strcmp(known, asked) || (e->row.origin == CK_ORIGIN_RUNTIME && !*known);
-}
-
-/* An evicted entry counts, because it can be found in use and stay. A container of the runtime does
- * not: it says its pod in labels only, and it keeps no key. */
-static bool is_of_another_pod(const struct ck_entry *e, const struct ck_key *key)
-{
-	const struct ck_key *own = e->row.key;
-	if (e->row.state == CK_STATE_GONE || e->row.flags & CK_ENTRY_ENDED ||
-	    (own->kind == CK_CONTAINER && e->row.origin == CK_ORIGIN_RUNTIME))
-		return false;
-	return !fits(e, own->pod_namespace, key->pod_namespace) ||
-	       !fits(e, own->pod_name, key->pod_name) || !fits(e, own->pod_uid, key->pod_uid);
-}
-
-bool ck_sandbox_has_another_pod(struct ck_machine *m, const struct ck_key *key,
-				struct ck_error *err)
-{
-	if (key->kind != CK_CONTAINER)
-		return false;
-	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, key->sandbox_id);
-	if (!e || !is_of_another_pod(e, key)) {
-		e = ck_sandbox_containers(m, key->sandbox_id);
-		while (e && !is_of_another_pod(e, key))
-			e = e->link[CK_BY_SANDBOX].next;
-	}
-	if (!e)
-		return false;
-	const struct ck_key *own = e->row.key;
-	char who[3 * CK_NAME_MAX_LEN];
-	ck_history_add(m, e, CK_WHAT_CONFLICT, 0, "its sandbox was requested with another pod");
-	ck_fail(err, CK_EINVAL, "%s: the sandbox belongs to a pod of another%s%s%s",
-		ck_key_print(key, who, sizeof(who)),
-		fits(e, own->pod_namespace, key->pod_namespace) ? "" : " namespace",
-		fits(e, own->pod_name, key->pod_name) ? "" : " name",
-		fits(e, own->pod_uid, key->pod_uid) ? "" : " uid");
-	return true;
-}
-
 int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key,
 		     const struct ck_fingerprint *fp, uint64_t timeout, bool expired,
 		     struct ck_error *err)
@@ -67,15 +12,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 	if (expired) /* it abandons nothing (K9) */
 		return ck_fail(err, CK_EDEADLINE,
 			       "the caller's deadline had passed before its request was read");
-	struct ck_entry *other = uid_of_another_name(m, key);
-	if (other) {
-		ck_history_add(m, other, CK_WHAT_CONFLICT, 0,
-			       "its pod's uid was requested with another name or namespace");
-		return ck_fail(err, CK_EINVAL,
-			       "pod uid %.64s belongs to a pod of another name or namespace",
-			       key->pod_uid);
-	}
-	if (ck_sandbox_has_another_pod(m, key, err))
+	if (ck_uid_has_another_name(m, key, err) || ck_sandbox_has_another_pod(m, key, err))
 		return -CK_EINVAL;
 	if (ck_timers_reserve(&m->timers, m->timed + 1) < 0)
 		return ck_nomem(err);
@@ -94,33 +31,6 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 		ck_turn_place(m, t);
 	ck_event_end(m);
 	return t->answered_queued ? t->outcome : CK_WAIT;
-}
-
-int ck_machine_drain(struct ck_machine *m, struct ck_mturn *t, enum ck_kind kind, const char *id,
-		     uint64_t timeout, struct ck_error *err)
-{
-	struct ck_entry *e = ck_machine_object(m, kind, id);
-	t->drain_kind = kind;
-	t->drain = ck_strdup(id);
-	if (!t->drain || ck_timers_reserve(&m->timers, m->timed + 1) < 0 ||
-	    (kind == CK_SANDBOX && ck_stop_begins(m, id) < 0))
-		return ck_nomem(err);
-	struct ck_entry *in = kind == CK_SANDBOX ? ck_sandbox_containers(m, id) : NULL;
-	ck_event_begin(m);
-	if (e && e->row.state == CK_STATE_COMMITTED)
-		e->removing = true;
-	if (in) {
-		m->timed++;
-		ck_turn_attach(m, t, ck_pod_of(in), timeout);
-		ck_touch(m, t->group);
-	} else { /* no container of it is known */
-		t->state = CK_TURN_DECIDED;
-		t->outcome = CK_DRAINED;
-	}
-	if (kind == CK_SANDBOX)
-		ck_sandbox_stopped(m, id, true);
-	ck_event_end(m);
-	return t->state == CK_TURN_DECIDED ? t->outcome : CK_WAIT;
 }
 
 void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t)
@@ -151,11 +61,6 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	char who[3 * CK_NAME_MAX_LEN];
 	m->counters.busy++;
-	if (t->drain) {
-		ck_turn_answer(m, t, CK_BUSY,
-			       "containers of the sandbox are still being created or destroyed");
-		return;
-	}
 	ck_key_print(t->key, who, sizeof(who));
 	if (!ck_machine_reconciled(m)) {
 		ck_turn_answer(m, t, -CK_EUNAVAILABLE,
@@ -277,14 +182,6 @@ void ck_machine_part(struct ck_machine *m, struct ck_mturn *t)
 	if (e && t->state == CK_TURN_DECIDED && t->outcome == CK_HAND_BACK && !t->reported &&
 	    e->unanswered)
 		e->unanswered--;
-	struct ck_entry *removed = t->drain ? ck_machine_object(m, t->drain_kind, t->drain) : NULL;
-	/* it was not forgotten, so its removal has failed, and nobody need wait for it */
-	if (removed && removed->removing) {
-		ck_event_begin(m);
-		removed->removing = false;
-		ck_touch(m, ck_pod_of(removed));
-		ck_event_end(m);
-	}
 	ck_answered_del(m, t);
 	ck_resolve_del(m, t);
 	ck_turn_detach(m, t);
@@ -298,11 +195,9 @@ void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
 {
 	ck_machine_part(m, t);
 	ck_key_free(t->key);
-	free(t->drain);
 	ck_shared_result_unref(t->result);
 	ck_shared_status_unref(t->status);
 	t->key = NULL;
-	t->drain = NULL;
 	t->result = NULL;
 	t->status = NULL;
 }
@@ -327,7 +222,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 		m->counters.answers_lost++;
 		ck_history_add(m, e, CK_WHAT_ANSWER_LOST, 0, NULL);
 		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER &&
-		    !e->unanswered && !e->running && !e->removing &&
+		    !e->unanswered && !e->running && !ck_being_removed(m, e) &&
 		    !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
 			ck_entry_move(m, e, CK_STATE_KEPT);
 			e->row.interest = m->now;

@@ -22,10 +22,16 @@ static uint64_t turn_margin(uint64_t timeout)
 					: margin;
 }
 
+uint64_t ck_margin_at(const struct ck_machine *m, uint64_t timeout)
+{
+	uint64_t margin = turn_margin(timeout);
+	return !timeout ? CK_NEVER_DUE : timeout > margin ? m->now + timeout - margin : m->now;
+}
+
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t)
 {
 	return (t->state == CK_TURN_WAITING || t->state == CK_TURN_CREATING) && !t->left &&
-	       !t->drain && m->now < t->margin_at;
+	       m->now < t->margin_at;
 }
 
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
@@ -45,9 +51,7 @@ void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *p
 	t->seq = ++m->turn_seq;
 	t->began = m->now;
 	t->deadline = timeout ? m->now + timeout : 0;
-	t->margin_at = !timeout                         ? CK_NEVER_DUE
-		       : timeout > turn_margin(timeout) ? t->deadline - turn_margin(timeout)
-							: m->now;
+	t->margin_at = ck_margin_at(m, timeout);
 	t->timer.of = CK_TIMER_TURN;
 	t->group = pod;
 	DL_PREPEND(pod->turns, t);

@@ -441,7 +441,7 @@ static void a_watched_creator_hears_why_from_its_own_finish(void **state)
 	fixture_free(f);
 }
 
-/* ---- what a creator's own call returns is for nobody else ------------------------------------ */
+/* ---- what a creator's own call returns calls nobody back ------------------------------------- */
 
 static void count_it(struct ck_turn *turn, int outcome, void *userdata)
 {
@@ -474,14 +474,16 @@ static void a_watched_creator_is_not_called_back_by_its_own_call(void **state)
 	fixture_free(f);
 }
 
-static void *wait_for_abandonment(void *userdata)
+static void *wait_beside(void *userdata)
 {
 	return (void *)(intptr_t)ck_turn_wait(userdata, NULL);
 }
 
-static void who_waits_beside_a_creator_hears_nothing_of_its_own_call(void **state)
+/* it must not wait for ever for a turn that is decided */
+static void who_waits_beside_a_creator_hears_what_its_own_call_decides(void **state)
 {
 	struct fixture *f = fixture_new();
+	struct ck_status status = { .size = sizeof(status), .grpc = 2, .message = "no" };
 	char id[32];
 	(void)state;
 	fx_thread(f);
@@ -490,12 +492,14 @@ static void who_waits_beside_a_creator_hears_nothing_of_its_own_call(void **stat
 		pthread_t thread;
 		void *heard;
 		struct ck_turn *turn = create_one(f, i, id);
-		assert_int_equal(pthread_create(&thread, NULL, wait_for_abandonment, turn), 0);
+		assert_int_equal(pthread_create(&thread, NULL, wait_beside, turn), 0);
 		wait_for_count(f->cache, &turn->waiting, 1);
-		assert_int_equal(fx_finish(f, turn, id), CK_HAND_BACK);
-		ck_turn_leave(turn);
+		if (i % 2)
+			assert_int_equal(ck_turn_fail(turn, &status, NULL), 0);
+		else
+			assert_int_equal(fx_finish(f, turn, id), CK_HAND_BACK);
 		pthread_join(thread, &heard);
-		assert_int_equal((intptr_t)heard, -CK_EABANDONED);
+		assert_int_equal((intptr_t)heard, i % 2 ? -CK_EFAILED : CK_HAND_BACK);
 		ck_turn_free(turn);
 	}
 	fixture_free(f);
@@ -702,7 +706,7 @@ int main(void)
 		cmocka_unit_test(five_hundred_waiting_turns_hear_of_one_creation),
 		cmocka_unit_test(a_watched_creator_hears_why_from_its_own_finish),
 		cmocka_unit_test(a_watched_creator_is_not_called_back_by_its_own_call),
-		cmocka_unit_test(who_waits_beside_a_creator_hears_nothing_of_its_own_call),
+		cmocka_unit_test(who_waits_beside_a_creator_hears_what_its_own_call_decides),
 		cmocka_unit_test(superseded_before_it_was_begun_is_not_lost),
 		cmocka_unit_test(who_is_freed_when_it_is_handed_over_was_not_answered),
 		cmocka_unit_test(who_is_freed_when_it_is_to_create_has_begun_nothing),

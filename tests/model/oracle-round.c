@@ -196,6 +196,24 @@ static void check_turns(struct world *w)
 	}
 }
 
+static void check_removals(struct world *w)
+{
+	for (const struct caller *c = w->callers; c < w->callers + WORLD_LABELS; c++) {
+		if (!c->used || !c->drain || c->removal.state != CK_REMOVAL_WAITING)
+			continue;
+		int label = (int)(c - w->callers);
+		bool busy = false;
+		MUST(w, c->here, "caller %d has left and its removal still waits", label);
+		if (w->expired_at == w->now && ck_machine_due(w->m) > w->now)
+			MUST(w, w->now < c->margin_at, "K3: removal %d waits beyond its margin",
+			     label);
+		FOR_SHADOWS (s, w)
+			busy = busy ||
+			       (in_sandbox(w, s, c->removal.id) && open_or_evicting(s->state));
+		MUST(w, busy, "K16: nothing is in the way of removal %d, and it waits", label);
+	}
+}
+
 void oracle_round(struct world *w)
 {
 	char why[256] = "";
@@ -208,6 +226,7 @@ void oracle_round(struct world *w)
 	check_snapshot(w);
 	check_destroys(w);
 	check_turns(w);
+	check_removals(w);
 	if (!w->disk_broken)
 		check_database(w);
 	FOR_CALLERS (c, w)
@@ -381,6 +400,8 @@ void oracle_heard(struct world *w, struct caller *c)
 	if (c->drain) {
 		MUST(w, c->heard == CK_DRAINED || c->heard == CK_BUSY || !c->here,
 		     "K16: a removal was answered %d", c->heard);
+		MUST(w, c->heard != CK_BUSY || w->now >= c->margin_at,
+		     "K16: removal %d gives up before its margin", label);
 		return;
 	}
 	switch (c->heard) {

@@ -76,13 +76,8 @@ int world_remove_begin(struct world *w, int label, int sandbox, uint64_t timeout
 	c->drain = true;
 	c->key = o->key;
 	feed(w);
-	int r = ck_machine_drain(w->m, &c->turn, o->kind, o->id, timeout, &err);
+	int r = ck_machine_remove_begin(w->m, &c->removal, o->kind, o->id, timeout, &err);
 	oracle_draining(w, c, o, r);
-	if (c->turn.state == CK_TURN_NONE) {
-		ck_machine_drop(w->m, &c->turn);
-		c->heard = r;
-		c->used = false;
-	}
 	if (o->kind == CK_SANDBOX)
 		o->stopping = o->stop_known = true;
 	fed(w);
@@ -95,7 +90,10 @@ void world_leave(struct world *w, int label)
 	if (!c || !c->here)
 		return;
 	feed(w);
-	ck_machine_leave(w->m, &c->turn);
+	if (c->drain)
+		ck_machine_remove_leave(w->m, &c->removal);
+	else
+		ck_machine_leave(w->m, &c->turn);
 	c->here = false;
 	oracle_left(w, c);
 	fed(w);
@@ -118,7 +116,10 @@ void world_drop(struct world *w, int label)
 		ck_machine_unheard(w->m, &c->turn);
 	if (unheard && !c->turn.again)
 		oracle_unheard(w, c);
-	ck_machine_drop(w->m, &c->turn);
+	if (c->drain)
+		ck_machine_remove_end(w->m, &c->removal);
+	else
+		ck_machine_drop(w->m, &c->turn);
 	oracle_dropped(w, c);
 	c->used = c->here = c->making = false;
 	fed(w);

@@ -390,6 +390,13 @@ static void hear(struct world *w, struct caller *c)
 	}
 }
 
+static void hear_removal(struct world *w, struct caller *c)
+{
+	c->fresh = false;
+	c->heard = c->removal.outcome;
+	oracle_heard(w, c);
+}
+
 static void take_wants(struct world *w, struct ck_entry *e)
 {
 	unsigned wants = ck_machine_take_wants(w->m, e);
@@ -411,6 +418,7 @@ void close_round(struct world *w)
 {
 	bool written = !w->disk_broken;
 	struct ck_mturn *t;
+	struct ck_removal *r;
 	struct ck_entry *e;
 
 	if (w->failure[0])
@@ -423,8 +431,11 @@ void close_round(struct world *w)
 	oracle_settled(w);
 	while ((t = ck_machine_answered(w->m)))
 		hear(w, (struct caller *)(void *)((char *)t - offsetof(struct caller, turn)));
+	while ((r = ck_machine_removed(w->m)))
+		hear_removal(
+			w, (struct caller *)(void *)((char *)r - offsetof(struct caller, removal)));
 	for (unsigned i = 0; i < WORLD_LABELS; i++)
-		if (w->callers[i].used && w->callers[i].fresh)
+		if (w->callers[i].used && w->callers[i].fresh && !w->callers[i].drain)
 			hear(w, &w->callers[i]);
 	while ((e = ck_machine_wanting(w->m)))
 		take_wants(w, e);
@@ -487,7 +498,9 @@ void machine_start(struct world *w)
 void machine_end(struct world *w)
 {
 	for (unsigned i = 0; i < WORLD_LABELS; i++) {
-		if (w->callers[i].used)
+		if (w->callers[i].used && w->callers[i].drain)
+			ck_machine_remove_end(w->m, &w->callers[i].removal);
+		else if (w->callers[i].used)
 			ck_machine_drop(w->m, &w->callers[i].turn);
 		w->callers[i].used = w->callers[i].making = false;
 		w->callers[i].heard = CK_WAIT;

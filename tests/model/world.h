@@ -114,9 +114,10 @@ struct caller {
 	bool making; /* may call finish, fail, lost */
 	/* the answer of begin or finish is heard when the round is settled */
 	bool fresh;
-	bool drain;
+	bool drain; /* @removal, not @turn */
 	struct request req;
 	struct ck_mturn turn;
+	struct ck_removal removal;
 	struct fp fp;
 	int key;                             /* number in keys[] */
 	uint64_t began, deadline, margin_at; /* by the rules, not by the turn */
