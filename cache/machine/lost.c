@@ -231,6 +231,8 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 		return true; /* out of memory; asked again */
 	}
 	ck_shared_result_unref(result);
+	/* its eviction finds that it is in use (K22) */
+	e->running = e->running || best->condition == CK_CONDITION_RUNNING;
 	for (size_t i = 0; i < n; i++)
 		if (&o[i] != best && ck_object_alive(&o[i]) &&
 		    ck_object_has_key(&o[i], e->row.key) &&

@@ -275,7 +275,13 @@ static void listed_late(struct world *w, struct shadow *s, const struct job *job
 		MUST(w, gone || (unchanged(s, e) && s->reason != CK_REASON_REBOOT),
 		     "the table: entry %lu is EVICTING, was never made, and is not gone", row);
 	} else if (condition != CK_CONDITION_UNKNOWN) {
-		MUST(w, unchanged(s, e) && e->row.result,
+		if (condition == CK_CONDITION_RUNNING)
+			running(s);
+		/* what runs may be the kubelet's at once */
+		MUST(w,
+		     e && e->row.result &&
+			     (unchanged(s, e) || (condition == CK_CONDITION_RUNNING &&
+						  e->row.state == CK_STATE_COMMITTED)),
 		     "the table: entry %lu is EVICTING, its id came late and was not stored", row);
 		cell(w, CELL_FINISH, COL_EVICTING);
 	}

@@ -415,6 +415,9 @@ static void moved(struct world *w, const struct ck_history_event *event)
 		break;
 	case CK_STATE_COMMITTED:
 		if (from == CK_STATE_EVICTING) {
+			struct object *o = world_object_of(w, row->result->id);
+			s->found_used = s->found_used ||
+					(o && o->condition == CK_CONDITION_RUNNING);
 			MUST(w, s->found_used || s->running_seen || w->inspected_row,
 			     "K22: entry %lu became COMMITTED and is not in use", id);
 			cell(w, CELL_IN_USE, COL_EVICTING);

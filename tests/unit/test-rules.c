@@ -1123,6 +1123,23 @@ static void k22_running_container_is_left_alone(void **state)
 	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_ECONFLICT);
 }
 
+static void k22_creation_found_running_is_not_destroyed(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.can_inspect = false;
+	start_with(&config);
+	made_and_handed(A, sandbox);
+	begin(B, container_in(A), 240 * S);
+	world_lose(w, B);
+	world_finish(w, B, false);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_OK);
+	let_evict();
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+}
+
 static void k23_evicting_entry_is_never_served(void **state)
 {
 	(void)state;
@@ -1496,6 +1513,7 @@ int main(void)
 		TEST(k21_open_view_keeps_the_tombstone),
 		TEST(k22_sandbox_in_use_is_left_alone),
 		TEST(k22_running_container_is_left_alone),
+		TEST(k22_creation_found_running_is_not_destroyed),
 		TEST(k23_evicting_entry_is_never_served),
 		TEST(k24_failed_or_older_list_means_nothing),
 		TEST(k24_nothing_is_served_before_the_first_list),
