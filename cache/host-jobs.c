@@ -46,7 +46,7 @@ struct ck_job {
 	size_t request_len;
 	char *who; /* JOB_HOOK: the plugins that were sent it; NULL: the hooks do not say */
 	bool refused;
-	char refusal[CK_TEXT_MAX + 1];
+	char text[CK_TEXT_MAX + 1]; /* JOB_HOOK: refusal; JOB_DESTROY: why it failed; redacted */
 };
 
 static void job_free(struct ck_job *job)
@@ -338,7 +338,7 @@ static void tell_machine(struct ck_cache *cache, struct ck_job *job)
 		ck_machine_listed(m, job->kind, job->begun_seq, ok, job->objects, job->n);
 		break;
 	case JOB_DESTROY:
-		ck_machine_destroyed(m, job->row, job->grpc);
+		ck_machine_destroyed(m, job->row, job->grpc, job->text);
 		break;
 	case JOB_RESOLVE:
 		if (!job->turn)
@@ -349,7 +349,7 @@ static void tell_machine(struct ck_cache *cache, struct ck_job *job)
 		break;
 	case JOB_HOOK:
 		ck_machine_hook_done(m, job->row, job->event, job->who,
-				     job->refused ? job->refusal : NULL);
+				     job->refused ? job->text : NULL);
 		break;
 	case JOB_CANCEL:
 		break;
@@ -380,6 +380,9 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 				 : CK_CONDITION_UNKNOWN;
 	if (job->what == JOB_RESOLVE && answer->image_id)
 		job->image_id = ck_strdup(answer->image_id);
+	if (job->what == JOB_DESTROY && answer->grpc && answer->message)
+		/* its request is not kept, so that only what looks like a secret is hidden */
+		ck_redact(answer->message, job->kind, NULL, 0, job->text);
 	job_end(job);
 }
 
@@ -398,11 +401,11 @@ void ck_hook_done(struct ck_job *job, const char *refusal)
 		return;
 	job->refused = refusal;
 	if (refusal && job->request)
-		ck_redact(refusal, job->kind, job->request, job->request_len, job->refusal);
+		ck_redact(refusal, job->kind, job->request, job->request_len, job->text);
 	else if (refusal)
 		/* Plugins see env and args. Without the request nobody knows which words of the
 		 * text are theirs. */
-		snprintf(job->refusal, sizeof(job->refusal),
+		snprintf(job->text, sizeof(job->text),
 			 "a plugin refused; its text is not kept");
 	job_end(job);
 }

@@ -238,6 +238,8 @@ struct ck_answer {
 	int grpc;
 	enum ck_condition condition; /* inspect */
 	const char *image_id;        /* resolve_image; NULL: it has none */
+	/* the runtime's own words about a failed destroy, or NULL; redacted, for log and history */
+	const char *message;
 };
 
 /*

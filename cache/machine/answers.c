@@ -97,7 +97,7 @@ void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_wan
 		ck_machine_listed_entry(m, e->row.id, 0, false, NULL, 0);
 		break;
 	case CK_WANT_DESTROY:
-		ck_machine_destroyed(m, e->row.id, CK_GRPC_RESOURCE_EXHAUSTED);
+		ck_machine_destroyed(m, e->row.id, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");
 		break;
 	case CK_WANT_RUN:
 		ck_event_begin(m);

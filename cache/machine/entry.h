@@ -157,7 +157,7 @@ static inline bool ck_state_open(enum ck_state state)
 	X(LOST, 10, "the outcome of the creation is unknown") \
 	X(RESENT, 11, "asked for a second time") \
 	X(FAILED, 12, "the creation failed")       /* grpc, detail: redacted text */ \
-	X(DESTROY_FAILED, 13, "destroying failed") /* grpc */ \
+	X(DESTROY_FAILED, 13, "destroying failed") /* grpc, detail: redacted text */ \
 	X(IN_USE, 14, "found in use") \
 	X(IMPORTED, 15, "found in the runtime") \
 	X(DUPLICATE, 16, "two objects of one key") \

@@ -19,6 +19,8 @@
 
 /* destroy calls in flight for one entry: one that timed out and its repetition */
 #define DESTROYS_OF_ONE 2
+/* why nothing was destroyed (K22) */
+#define NOT_KNOWN       "the runtime did not say whether it is in use"
 
 static void ready_add(struct ck_machine *m, struct ck_entry *e)
 {
@@ -210,7 +212,8 @@ static uint64_t back_off(struct ck_machine *m, unsigned tries)
 	return pause - pause / 8 + m->ops.jitter(m->user, pause / 4); /* plus or minus 12.5 % */
 }
 
-static void failed(struct ck_machine *m, struct ck_entry *e, int grpc)
+/* @why: redacted words for the history, or NULL */
+static void failed(struct ck_machine *m, struct ck_entry *e, int grpc, const char *why)
 {
 	destroying_end(m, e);
 	ck_unwant(m, e, CK_WANT_INSPECT | CK_WANT_LIST | CK_WANT_DESTROY);
@@ -219,7 +222,7 @@ static void failed(struct ck_machine *m, struct ck_entry *e, int grpc)
 	e->row.tries++;
 	e->row.last_grpc = grpc;
 	m->counters.destroy_failures++;
-	ck_history_add(m, e, CK_WHAT_DESTROY_FAILED, grpc, NULL);
+	ck_history_add(m, e, CK_WHAT_DESTROY_FAILED, grpc, why);
 	ck_dirty(m, e);
 	ck_entry_schedule(m, e, m->now + back_off(m, e->row.tries));
 }
@@ -399,7 +402,7 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 			ck_want(m, e, hook);
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 	} else if (e->destroying) {
-		failed(m, e, CK_GRPC_DEADLINE_EXCEEDED);
+		failed(m, e, CK_GRPC_DEADLINE_EXCEEDED, "there was no answer in time");
 	} else {
 		ready_add(m, e);
 	}
@@ -450,7 +453,7 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
 		return; /* a late answer: another one came before it */
 	if (!ok) {
-		failed(m, e, CK_GRPC_UNAVAILABLE);
+		failed(m, e, CK_GRPC_UNAVAILABLE, NOT_KNOWN);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -481,7 +484,7 @@ void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condit
 		e->running = true;
 		in_use(m, e);
 	} else if (condition == CK_CONDITION_UNKNOWN) {
-		failed(m, e, CK_GRPC_UNAVAILABLE);
+		failed(m, e, CK_GRPC_UNAVAILABLE, NOT_KNOWN);
 	} else {
 		not_in_use(m, e);
 	}
@@ -499,7 +502,7 @@ void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_e
 	}
 }
 
-void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
+void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const char *message)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
 	if (!e || e->detached)
@@ -515,7 +518,7 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc)
 			ck_evict_confirmed(m, e);
 		else if (e->destroying && !e->destroy_calls)
 			/* the failure of an earlier try was counted when its time was up */
-			failed(m, e, grpc);
+			failed(m, e, grpc, message);
 	}
 	ck_event_end(m);
 }

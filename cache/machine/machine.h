@@ -269,7 +269,8 @@ void ck_machine_remove_end(struct ck_machine *m, struct ck_removal *r);
 void ck_machine_inspected(struct ck_machine *m, uint64_t row, uint64_t begun_seq,
 			  enum ck_condition condition);
 void ck_machine_stopped(struct ck_machine *m, uint64_t row);
-void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc);
+/* @message: the runtime's words, redacted, or NULL */
+void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const char *message);
 /* @told: names of those it was sent to, "" nobody, NULL not said; @refusal: redacted */
 void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event event,
 			  const char *told, const char *refusal);

@@ -139,6 +139,17 @@ static void tell_committed(const struct story *story)
 		fprintf(story->out, " It has stopped since then and is never handed back again.");
 }
 
+/* why the last attempt to destroy it failed, in the runtime's words; NULL: it said nothing */
+static const char *last_failure(const struct story *story)
+{
+	const struct ck_reader *reader = story->look->reader;
+	for (size_t i = reader->history_n; i-- > 0;)
+		if (reader->history[i].entry == story->row->id &&
+		    reader->history[i].what == CK_WHAT_DESTROY_FAILED)
+			return reader->history[i].detail;
+	return NULL;
+}
+
 static void tell_evicting(const struct story *story)
 {
 	static const char *const phases[] = {
@@ -154,9 +165,12 @@ static void tell_evicting(const struct story *story)
 	tell_reason(story);
 	if (row->phase > CK_PHASE_NONE && row->phase <= CK_PHASE_MAX)
 		fprintf(story->out, " %s", phases[row->phase]);
-	if (row->tries)
-		fprintf(story->out, " %" PRIu32 " attempt%s failed, the last with %s.", row->tries,
-			row->tries == 1 ? "" : "s", ck_grpc_name(row->last_grpc));
+	if (row->tries) {
+		const char *why = last_failure(story);
+		fprintf(story->out, " %" PRIu32 " attempt%s failed, the last with %s%s%s.",
+			row->tries, row->tries == 1 ? "" : "s", ck_grpc_name(row->last_grpc),
+			why ? ": " : "", why ? why : "");
+	}
 }
 
 /* An administrator gave it up; nobody knows whether it was destroyed. */

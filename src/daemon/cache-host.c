@@ -97,9 +97,10 @@ static void call_end(struct call *call, const struct ck_answer *answer)
 	ck_job_done(job, answer);
 }
 
-static void call_fail(struct call *call, int grpc)
+/* @message: the runtime's, or NULL */
+static void call_fail(struct call *call, int grpc, const char *message)
 {
-	struct ck_answer answer = { .size = sizeof(answer), .grpc = grpc };
+	struct ck_answer answer = { .size = sizeof(answer), .grpc = grpc, .message = message };
 	call_end(call, &answer);
 }
 
@@ -111,14 +112,15 @@ static void call_start(struct call *call, const char *path, int r, struct ck_byt
 	struct ck_unary_options options = { .lane = CK_LANE_PASS,
 					    .path = path,
 					    .timeout = call->deadline - now };
-	struct ck_error err;
+	struct ck_error err = { 0 };
 	bool late = now >= call->deadline;
 	if (r == 0 && !late)
 		r = ck_unary_start(call->hosting->daemon->upstream, &options, message->p,
 				   message->len, done, call, &call->rpc, &err);
 	ck_bytes_free(message);
 	if (r < 0 || late)
-		call_fail(call, r < 0 ? grpc_of(r) : CK_GRPC_DEADLINE_EXCEEDED);
+		call_fail(call, r < 0 ? grpc_of(r) : CK_GRPC_DEADLINE_EXCEEDED,
+			  r < 0 ? err.text : "there was no time left for it");
 }
 
 static void call_id(struct call *call, const char *path, ck_unary_cb *done)
@@ -134,7 +136,8 @@ static void removed(struct ck_unary_reply *reply, void *userdata)
 {
 	struct call *call = userdata;
 	call->rpc = NULL;
-	call_fail(call, reply->status.code); /* NOT_FOUND confirms it, like success */
+	/* NOT_FOUND confirms it, like success */
+	call_fail(call, reply->status.code, reply->status.message);
 }
 
 static void stopped(struct ck_unary_reply *reply, void *userdata)
@@ -142,7 +145,7 @@ static void stopped(struct ck_unary_reply *reply, void *userdata)
 	struct call *call = userdata;
 	call->rpc = NULL;
 	if (reply->status.code != CK_GRPC_OK && reply->status.code != CK_GRPC_NOT_FOUND) {
-		call_fail(call, reply->status.code);
+		call_fail(call, reply->status.code, reply->status.message);
 		return;
 	}
 	if (call->kind == CK_SANDBOX)
@@ -424,7 +427,7 @@ void ck_hosting_free(struct ck_hosting *hosting)
 		return;
 	while (hosting->calls) {
 		ck_unary_cancel(hosting->calls->rpc);
-		call_fail(hosting->calls, CK_GRPC_UNAVAILABLE);
+		call_fail(hosting->calls, CK_GRPC_UNAVAILABLE, NULL);
 	}
 	for (int kind = CK_SANDBOX; kind <= CK_CONTAINER; kind++) {
 		struct lister *list = &hosting->lists[kind];

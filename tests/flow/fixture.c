@@ -69,7 +69,9 @@ static void list_answer(struct fixture *f, const struct fx_held *call)
  * lock */
 static struct ck_answer answer_of(struct fixture *f, const struct fx_held *call)
 {
-	struct ck_answer answer = { .size = sizeof(answer), .grpc = f->fail[call->call] };
+	struct ck_answer answer = { .size = sizeof(answer),
+				    .grpc = f->fail[call->call],
+				    .message = f->message };
 	struct fx_object *o;
 	if (answer.grpc)
 		return answer;

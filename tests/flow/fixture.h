@@ -70,6 +70,7 @@ struct fixture {
 	char names[128];  /* whom choose picks */
 	char absent[64];  /* a required plugin that is not there */
 	char refusal[256];
+	const char *message; /* of what fails */
 	/* the names of those an event was really sent to; NULL: the hooks do not say */
 	const char *sent;
 	char heard[8192]; /* "choose s1 RUN s1 ..." */

@@ -277,6 +277,51 @@ static void who_abandoned_a_creation_is_in_history_and_log(void **state) /* K9 *
 	ck_turn_free(turn);
 }
 
+static void why_a_destroy_failed_is_in_history_and_log(void **state) /* K18 */
+{
+	static const char secret[] = "0123456789abcdef0123456789abcdef";
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), next = ask;
+	char message[128];
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	snprintf(message, sizeof(message), "unlink %s: device or resource busy\n", secret);
+	f->message = message;
+	f->fail[FX_DESTROY] = 14;
+	next.attempt = 1;
+	struct ck_turn *turn = fx_wait(f, &next);
+	fx_settle(f);
+	assert_non_null(
+		strstr(fx_why(f), "destroying failed: unlink *** device or resource busy"));
+	assert_non_null(strstr(f->log, "destroying failed: UNAVAILABLE: unlink *** device or "
+				       "resource busy"));
+	f->fail[FX_DESTROY] = 0;
+	fx_advance(f, 2 * CK_NS_PER_S);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	assert_null(strstr(f->log, secret));
+	assert_null(strstr(fx_why(f), secret));
+	ck_turn_free(turn);
+}
+
+static void why_nothing_was_destroyed_is_in_the_history(void **state) /* K22 */
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web"), next = ask;
+	fx_open(f);
+	fx_keep(f, &ask, "s1");
+	f->fail[FX_LIST] = 14;
+	f->message = "not shown";
+	next.attempt = 1;
+	struct ck_turn *turn = fx_wait(f, &next);
+	fx_settle(f);
+	assert_non_null(strstr(fx_why(f), "destroying failed: the runtime did not say whether it "
+					  "is in use"));
+	f->fail[FX_LIST] = 0;
+	fx_advance(f, 2 * CK_NS_PER_S);
+	assert_int_equal(fx_decision(f, turn), CK_CREATE);
+	ck_turn_free(turn);
+}
+
 static void conflict_names_paths_and_no_values(void **state) /* K11 */
 {
 	struct fixture *f = *state;
@@ -1659,6 +1704,8 @@ int main(void)
 		BOTH(kept_result_of_an_older_attempt_is_evicted),
 		BOTH(changed_request_succeeds_the_kept_result),
 		BOTH(what_changed_is_in_history_and_log),
+		CALLBACK(why_a_destroy_failed_is_in_history_and_log),
+		CALLBACK(why_nothing_was_destroyed_is_in_the_history),
 		BOTH(who_abandoned_a_creation_is_in_history_and_log),
 		BOTH(conflict_names_paths_and_no_values),
 		BOTH(an_ended_resource_is_not_served),

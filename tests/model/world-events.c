@@ -287,7 +287,7 @@ void world_destroyed(struct world *w, unsigned nth, enum how how)
 		object_gone(w, o);
 	job_remove(w, job);
 	feed(w);
-	ck_machine_destroyed(w->m, row, grpc);
+	ck_machine_destroyed(w->m, row, grpc, how == HOW_FAILED ? "busy" : NULL);
 	oracle_destroyed(w, row, grpc);
 	fed(w);
 }

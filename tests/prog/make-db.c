@@ -303,7 +303,7 @@ static void add(const struct plan *plan)
 	if (plan->told && plan->state == CK_STATE_COMMITTED)
 		note(row, CK_WHAT_TOLD, 0, 0, 0, plan->told);
 	if (plan->tries)
-		note(row, CK_WHAT_DESTROY_FAILED, 0, 0, plan->grpc, NULL);
+		note(row, CK_WHAT_DESTROY_FAILED, 0, 0, plan->grpc, "unlink ***: device busy");
 	if (plan->flags & CK_ENTRY_LOST)
 		note(row, CK_WHAT_LOST, 0, 0, CK_GRPC_DEADLINE_EXCEEDED, NULL);
 	if (plan->told && plan->state == CK_STATE_KEPT)

@@ -273,13 +273,15 @@ void ckgo_free(struct ck_turn *turn, int heard)
 
 /* ---- jobs, lists ----------------------------------------------------------------------------- */
 
-void ckgo_done(struct ck_job *job, int grpc, int condition, const char *image_id)
+void ckgo_done(struct ck_job *job, int grpc, int condition, const char *image_id,
+	       const char *message)
 {
 	struct ck_answer answer = {
 		.size = sizeof(answer),
 		.grpc = grpc,
 		.condition = (enum ck_condition)condition,
 		.image_id = image_id,
+		.message = message,
 	};
 	ck_job_done(job, &answer);
 }

@@ -54,7 +54,8 @@ enum { CKGO_NOTHING, CKGO_CREATE, CKGO_HEARD };
 void ckgo_free(struct ck_turn *turn, int heard);
 int ckgo_grpc(int code, int sub);
 
-void ckgo_done(struct ck_job *job, int grpc, int condition, const char *image_id);
+void ckgo_done(struct ck_job *job, int grpc, int condition, const char *image_id,
+	       const char *message);
 int ckgo_listed(struct ck_job *job, const struct ckgo_object *objects, size_t n, const char *text);
 int ckgo_snapshot(struct ck_cache *cache, uintptr_t handle);
 int ckgo_entries(struct ck_cache *cache, uintptr_t handle);

@@ -25,8 +25,9 @@ import (
 type Host interface {
 	// Destroy stops and removes a resource. It is confirmed by nil, or by an error that is
 	// ErrNotFound or whose GRPCCode is NotFound. Any other error means that the resource may
-	// still exist: Destroy is called again, for ever, with growing pauses (K17, K18). stopped
-	// may be called once its ports and addresses are free (K10).
+	// still exist: Destroy is called again, for ever, with growing pauses (K17, K18). The text of
+	// the error goes into log and history, where long words are hidden. stopped may be called
+	// once its ports and addresses are free (K10).
 	Destroy(ctx context.Context, e Entry, stopped func()) error
 }
 
@@ -85,12 +86,15 @@ func done(job *C.struct_ck_job, err error, condition Condition, image string) {
 			grpc = C.int(code)
 		}
 	}
-	var id *C.char
+	var id, message *C.char
 	if image != "" {
 		id = cstring(image)
 	}
+	if err != nil {
+		message = plain(err.Error())
+	}
 	enterC()
-	C.ckgo_done(job, grpc, C.int(condition), id)
+	C.ckgo_done(job, grpc, C.int(condition), id, message)
 	leaveC()
 }
 
