@@ -217,6 +217,13 @@ static int set_aside(struct ck_cache *cache, struct ck_error *err)
 	return r < 0 ? r : write_entries(cache, true, err);
 }
 
+static void degraded(struct ck_cache *cache, bool is)
+{
+	if (cache->volatile_rounds != is)
+		ck_store_set_degraded(cache->store, is);
+	cache->volatile_rounds = is;
+}
+
 static void writing_worked(struct ck_cache *cache, bool counters, const struct ck_error *err)
 {
 	log_refused(cache, err);
@@ -228,7 +235,7 @@ static void writing_worked(struct ck_cache *cache, bool counters, const struct c
 	if (cache->volatile_rounds)
 		ck_cache_log(cache, CK_LOG_WARNING,
 			     "the database can be written again; its history has a gap");
-	cache->volatile_rounds = false;
+	degraded(cache, false);
 }
 
 static void writing_failed(struct ck_cache *cache, const struct ck_error *err)
@@ -237,7 +244,7 @@ static void writing_failed(struct ck_cache *cache, const struct ck_error *err)
 		ck_cache_log(cache, CK_LOG_ERROR,
 			     "the database cannot be written, going on in memory: %s", err->text);
 	cache->retry_at = ck_cache_now(cache) + CK_RETRY_WRITE;
-	cache->volatile_rounds = true;
+	degraded(cache, true);
 }
 
 static bool try_to_write(struct ck_cache *cache, bool counters)

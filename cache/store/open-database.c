@@ -147,6 +147,11 @@ void ck_store_close(struct ck_store *store)
 	free(store);
 }
 
+void ck_store_set_degraded(struct ck_store *store, bool degraded)
+{
+	ck_state_dir_set_degraded(store->dirfd, degraded);
+}
+
 const struct ck_digest_key *ck_store_key(const struct ck_store *store)
 {
 	return &store->key;

@@ -7,7 +7,8 @@
 
 #include "cache/store/store-int.h"
 
-static int open_copy(const char *dir, struct ck_copy *ret_copy, bool *ret_alive, long *ret_pid,
+/* @owner: NULL, or what gets what is known of the owner */
+static int open_copy(const char *dir, struct ck_copy *ret_copy, struct ck_reader *owner,
 		     struct ck_error *err)
 {
 	CK_AUTO_FREE char *path = NULL;
@@ -16,7 +17,10 @@ static int open_copy(const char *dir, struct ck_copy *ret_copy, bool *ret_alive,
 
 	if (r < 0)
 		return r;
-	*ret_alive = ck_state_dir_owned(dirfd, ret_pid);
+	if (owner) {
+		owner->owner_alive = ck_state_dir_owned(dirfd, &owner->owner_pid);
+		owner->owner_degraded = ck_state_dir_degraded(dirfd);
+	}
 	r = ck_copy_open(dirfd, ret_copy, err);
 	return ck_context(err, r, "'%s'", dir);
 }
@@ -109,7 +113,7 @@ int ck_reader_open(const char *dir, unsigned what, struct ck_reader **ret_reader
 
 	if (!reader)
 		return ck_nomem(err);
-	int r = open_copy(dir, &copy, &reader->owner_alive, &reader->owner_pid, err);
+	int r = open_copy(dir, &copy, reader, err);
 	if (r >= 0)
 		r = check_version(copy.db, &reader->schema, err);
 	if (r >= 0 && what & (CK_READ_ROWS | CK_READ_DIGESTS))
@@ -291,9 +295,7 @@ int ck_reader_check(const char *dir, void (*say)(const char *finding, void *user
 	struct report report = {say, userdata, 0};
 	struct ck_copy copy = {0};
 	struct ck_error why;
-	bool alive;
-	long pid;
-	int r = open_copy(dir, &copy, &alive, &pid, &why);
+	int r = open_copy(dir, &copy, NULL, &why);
 
 	if (r >= 0)
 		r = check_all(copy.db, &report, &why);

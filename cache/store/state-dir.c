@@ -110,13 +110,35 @@ static int file_write(int dirfd, const char *name, const void *bytes, size_t len
 /* ---- ownership ------------------------------------------------------------------------------- */
 
 /*
- * The lock is an flock(2) on the directory. With it comes a shared OFD lock that excludes nobody.
- * Unlike an flock it can be queried without being taken (F_OFD_GETLK), so a reader that is stopped
- * while it looks cannot keep an owner out.
+ * The lock is an flock(2) on the directory. With it come marks: shared OFD locks, each on a byte of
+ * its own, that exclude nobody. Unlike an flock they can be queried without being taken
+ * (F_OFD_GETLK), so a reader that is stopped while it looks cannot keep an owner out. A mark ends
+ * with its owner, and needs no space on a disk.
  */
-static const struct flock owner_mark = {
-	.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1
+enum mark {
+	MARK_OWNED,
+	MARK_DEGRADED, /* the owner cannot write the database now */
 };
+
+static int mark_set(int dirfd, enum mark mark, bool set)
+{
+	struct flock lock = { .l_type = set ? F_RDLCK : F_UNLCK,
+			      .l_whence = SEEK_SET,
+			      .l_start = mark,
+			      .l_len = 1 };
+
+	return fcntl(dirfd, F_OFD_SETLK, &lock);
+}
+
+static bool mark_is_set(int dirfd, enum mark mark)
+{
+	struct flock ask = { .l_type = F_WRLCK,
+			     .l_whence = SEEK_SET,
+			     .l_start = mark,
+			     .l_len = 1 };
+
+	return fcntl(dirfd, F_OFD_GETLK, &ask) == 0 && ask.l_type != F_UNLCK;
+}
 
 void ck_state_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT])
 {
@@ -137,11 +159,18 @@ static long owner_pid(int dirfd)
 
 bool ck_state_dir_owned(int dirfd, long *ret_pid)
 {
-	struct flock ask = owner_mark;
-
-	ask.l_type = F_WRLCK;
 	*ret_pid = owner_pid(dirfd);
-	return fcntl(dirfd, F_OFD_GETLK, &ask) == 0 && ask.l_type != F_UNLCK;
+	return mark_is_set(dirfd, MARK_OWNED);
+}
+
+void ck_state_dir_set_degraded(int dirfd, bool degraded)
+{
+	mark_set(dirfd, MARK_DEGRADED, degraded); /* it only informs */
+}
+
+bool ck_state_dir_degraded(int dirfd)
+{
+	return mark_is_set(dirfd, MARK_DEGRADED);
 }
 
 bool ck_store_owner(const char *dir, long *ret_pid)
@@ -152,9 +181,15 @@ bool ck_store_owner(const char *dir, long *ret_pid)
 	return fd >= 0 && ck_state_dir_owned(fd, ret_pid);
 }
 
+bool ck_store_owner_degraded(const char *dir)
+{
+	CK_AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && ck_state_dir_degraded(fd);
+}
+
 int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err)
 {
-	struct flock mark = owner_mark;
 	struct timespec now, pause = {0, LOCK_PAUSE_NS};
 	char text[CK_OWNER_TEXT];
 
@@ -173,7 +208,7 @@ int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err)
 		while (nanosleep(&left, &left) < 0 && errno == EINTR)
 			;
 	}
-	if (fcntl(dirfd, F_OFD_SETLK, &mark) < 0)
+	if (mark_set(dirfd, MARK_OWNED, true) < 0)
 		return ck_fail_errno(err, CK_EIO, errno, "lock '%s'", path);
 
 	clock_gettime(CLOCK_BOOTTIME, &now);

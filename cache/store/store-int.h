@@ -50,6 +50,9 @@ int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 int ck_state_dir_own(int dirfd, const char *path, struct ck_error *err);
 /* is it owned? @ret_pid: the owner's, or the last one's. Takes no lock, so it stops no owner */
 bool ck_state_dir_owned(int dirfd, long *ret_pid);
+/* the owner cannot write the database now, or can again; readers ask it. Takes no space */
+void ck_state_dir_set_degraded(int dirfd, bool degraded);
+bool ck_state_dir_degraded(int dirfd);
 void ck_state_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
 bool ck_state_dir_is_memory(int dirfd); /* tmpfs: a sync costs nothing */
 /* of a file, which is not opened; -1: there is none */

@@ -85,6 +85,8 @@ int ck_store_counters(struct ck_store *store, const struct ck_counters *counters
 int ck_store_commit(struct ck_store *store, struct ck_error *err);
 void ck_store_rollback(struct ck_store *store);
 uint64_t ck_store_next_id(struct ck_store *store); /* a fresh row id; also without a database */
+/* ck_store_set_degraded - tell readers that rounds are not written, or are again (K32) */
+void ck_store_set_degraded(struct ck_store *store, bool degraded);
 /* bytes on disk; -1: no such file. Opens no file */
 void ck_store_sizes(const struct ck_store *store, int64_t *ret_database, int64_t *ret_wal);
 
@@ -126,11 +128,14 @@ struct ck_reader { /* a consistent copy; rows with digests if asked */
 	int schema;
 	bool owner_alive;
 	long owner_pid; /* 0: unknown */
+	bool owner_degraded; /* it cannot write now: it knows more than this copy (K32) */
 };
 
 /* ck_store_owner - does a living process own the state directory @dir? @ret_pid: the owner's, or
  * the last one's; 0: unknown */
 bool ck_store_owner(const char *dir, long *ret_pid);
+/* ck_store_owner_degraded - does a living process own @dir that cannot write the database now? */
+bool ck_store_owner_degraded(const char *dir);
 
 enum ck_reader_what {
 	CK_READ_ROWS = 1,

@@ -400,6 +400,10 @@ static void tell_hint(const struct story *story)
 	if (row->state != CK_STATE_COMMITTED && !story->look->reader->owner_alive)
 		fprintf(story->out,
 			"start the database's owner: crikeepd, or a runtime with libcrikeep.");
+	else if (story->look->reader->owner_degraded)
+		fprintf(story->out,
+			"the owner cannot write the database, so this may be out of date. The "
+			"usual cause is a full disk; the owner's log names it.");
 	else if (row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST)
 		fprintf(story->out, "check that the runtime is running and answers.");
 	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION &&
@@ -473,6 +477,9 @@ static void tell_owner(const struct story *story)
 			reader->owner_pid);
 	else
 		fprintf(story->out, "The database has no owner now.");
+	if (reader->owner_degraded)
+		fprintf(story->out, " It cannot write the database now, and goes on in memory: "
+				    "what is told here is the state of its last write.");
 }
 
 static void explain_to_people(const struct ck_look *look, const struct ck_row *row, bool last)
@@ -500,6 +507,7 @@ static struct json_object *explain_to_machines(const struct ck_look *look, const
 	ck_tree_put_text(object, "hint", *hint ? hint : NULL);
 	ck_tree_put_bool(object, "owner_alive", look->reader->owner_alive);
 	ck_tree_put_known(object, "owner_pid", look->reader->owner_pid);
+	ck_tree_put_bool(object, "owner_degraded", look->reader->owner_degraded);
 	return object;
 }
 

@@ -202,8 +202,10 @@ int ck_cmd_history(int argc, char **argv)
 	if (argp_parse(&argp, argc, argv, 0, NULL, &args))
 		return CK_EXIT_TROUBLE;
 	int r = ck_look_take(&look, CK_READ_HISTORY);
-	if (r == CK_EXIT_YES)
+	if (r == CK_EXIT_YES) {
+		ck_look_warn(&look);
 		r = history(&args, &look);
+	}
 	ck_look_fini(&look);
 	return r;
 }

@@ -191,6 +191,7 @@ static void list(const struct arguments *args, const struct ck_look *look)
 			    committed + gone);
 	else if (!n)
 		ck_cli_hint(reader->rows_n ? "no matching entries" : "no entries");
+	ck_look_warn(look);
 	if (!reader->owner_alive)
 		ck_cli_hint("warning: no owner is running (crikeepd, or a runtime with "
 			    "libcrikeep); this is how the last one left it");

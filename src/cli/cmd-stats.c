@@ -87,6 +87,8 @@ static void print_people(const struct ck_reader *reader, const struct stats *sta
 		       reader->owner_pid);
 	else if (reader->owner_alive)
 		printf("unknown process");
+	if (reader->owner_degraded)
+		printf("; it cannot write the database now, and goes on in memory");
 	putchar('\n');
 	ck_print_line(stdout, "database         %s, WAL %s, schema %d",
 		      size_or_none(stats->database, size), size_or_none(stats->wal, wal),
@@ -115,6 +117,7 @@ static struct json_object *stats_tree(const struct ck_reader *reader, const stru
 	ck_tree_put_text(tree, "state_dir", ck_cli.state_dir);
 	ck_tree_put_bool(tree, "owner_alive", reader->owner_alive);
 	ck_tree_put_known(tree, "owner_pid", reader->owner_pid);
+	ck_tree_put_bool(tree, "owner_degraded", reader->owner_degraded);
 	ck_tree_put_int(tree, "schema", reader->schema);
 	ck_tree_put_int(tree, "database_bytes", stats->database < 0 ? 0 : stats->database);
 	ck_tree_put_int(tree, "wal_bytes", stats->wal < 0 ? 0 : stats->wal);
@@ -200,6 +203,9 @@ int ck_cmd_check(int argc, char **argv)
 		ck_tree_print(stdout, ck_cli.output, findings);
 	else if (r == 0)
 		printf("sound\n");
+	if (r >= 0 && ck_store_owner_degraded(ck_cli.state_dir))
+		ck_cli_hint("warning: the owner cannot write the database now and goes on in "
+			    "memory; only what it wrote before was checked");
 	if (r < 0 && tree)
 		json_object_put(findings);
 	return r < 0 ? CK_EXIT_TROUBLE : r ? CK_EXIT_NO : CK_EXIT_YES;

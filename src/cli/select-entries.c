@@ -75,6 +75,13 @@ int ck_look_take(struct ck_look *look, unsigned what)
 	return CK_EXIT_YES;
 }
 
+void ck_look_warn(const struct ck_look *look)
+{
+	if (look->reader->owner_degraded)
+		ck_cli_hint("warning: the owner cannot write the database now and goes on in "
+			    "memory; this is the state of its last write");
+}
+
 void ck_look_fini(struct ck_look *look)
 {
 	ck_reader_free(look->reader);

@@ -24,6 +24,9 @@ void ck_look_clocks(struct ck_look *look);
 const char *ck_look_root_hint(const struct ck_error *err);
 /* ck_look_complain - print why the database could not be read to standard error */
 void ck_look_complain(int r, const struct ck_error *err);
+/* ck_look_warn - say on standard error if the owner knows more than the database: it cannot write
+ * it. For a command that shows entries and says nothing of the owner */
+void ck_look_warn(const struct ck_look *look);
 void ck_look_fini(struct ck_look *look);
 
 /* ck_look_clock - CLOCK_BOOTTIME, the clock of all times in the database */

@@ -210,6 +210,7 @@ static void full_disk_makes_log_and_counters_say_what_happened(void **state)
 	ck_turn_free(turn);
 	assert_int_equal(lines_of(f->log, "handed over"), 1);
 	assert_int_equal(lines_of(f->log, "COMMITTING -> COMMITTED"), 1);
+	assert_true(ck_store_owner_degraded(f->dir)); /* for crikeep(1) */
 	const char *full = strstr(f->log, "going on in memory");
 	assert_non_null(full);
 	assert_true(full < strstr(f->log, "handed over"));
@@ -217,6 +218,7 @@ static void full_disk_makes_log_and_counters_say_what_happened(void **state)
 	fx_advance(f, 2 * S);
 	fx_commit(f, &other, "s2");
 	assert_int_equal(lines_of(f->log, "its history has a gap"), 1);
+	assert_false(ck_store_owner_degraded(f->dir));
 	fx_advance(f, 2 * S);
 	assert_int_equal(fx_counter(f, "handed_back"), 1);
 	unmount(f);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: make-db DIR SCENE [hold|serve] - fill a state directory as its owner would, for the tests
- * of crikeep(1)
+ * usage: make-db DIR SCENE [hold|stuck|serve] - fill a state directory as its owner would, for the
+ * tests of crikeep(1)
  *
  * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and
  * pods that are alike), empty. Without a third word the owner ends; hold: it says "ready" and lives
- * until it is killed; serve: it also answers requests, like an owner whose runtime confirms each
- * destroy, but for entries whose container is named "stubborn" or "used".
+ * until it is killed; stuck: so does one that cannot write any more; serve: it also answers
+ * requests, like an owner whose runtime confirms each destroy, but for entries whose container is
+ * named "stubborn" or "used".
  *
  * Times are given as spans before and after now, chosen so that they have as many digits 25 seconds
  * later.
@@ -408,7 +409,9 @@ int main(int argc, char **argv)
 	fill(argv[2]);
 	if (argc > 3 && strcmp(argv[3], "serve") == 0)
 		serve(argv[1]);
-	if (argc > 3 && strcmp(argv[3], "hold") == 0) {
+	bool stuck = argc > 3 && strcmp(argv[3], "stuck") == 0;
+	ck_store_set_degraded(store, stuck);
+	if (stuck || (argc > 3 && strcmp(argv[3], "hold") == 0)) {
 		puts("ready");
 		fflush(stdout);
 		for (;;)

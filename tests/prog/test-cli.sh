@@ -32,7 +32,7 @@ stop_owner() {
 	owner=''
 }
 
-# db SCENE [hold|serve]: a fresh database in $dir, with an owner that lives or one that is gone
+# db SCENE [hold|stuck|serve]: a fresh database in $dir, whose owner lives, or is gone
 db() {
 	stop_owner
 	rm -rf "$dir"
@@ -242,6 +242,20 @@ owner_is() { "$crikeep" stats -o json | grep -q "\"owner_alive\": $1"; }
 check 'a living owner' owner_is true
 stop_owner KILL
 check 'a killed owner' owner_is false
+db states stuck
+golden stats-degraded 0 stats
+golden explain-degraded 0 explain 1
+golden list-degraded 0 list --pod api-0
+golden check-degraded 0 check
+golden show-degraded 0 show 5
+degraded_is() { "$crikeep" "${@:2}" -o json | grep -q "\"owner_degraded\": $1"; }
+check 'stats says it to programs' degraded_is true stats
+check 'explain says it to programs' degraded_is true explain 1
+stop_owner KILL
+check 'a killed owner is not degraded' degraded_is false stats
+db states hold
+check 'an owner that can write is not degraded' degraded_is false stats
+stop_owner KILL
 golden list-killed 0 list
 check 'a sound database' run 0 check
 damage() { # somewhere inside of the rows; the WAL of the killed owner would hide it
