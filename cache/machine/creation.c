@@ -79,7 +79,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 		return r;
 	ck_creator_ends(m, t);
 	t->finished = true;
-	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
+	ck_search_ends(e);
 	if (e->row.state == CK_STATE_EVICTING)
 		ck_evict_goes_on(m, e); /* it was given up meanwhile */
 	else

@@ -125,6 +125,8 @@ struct ck_row {
 	uint64_t interest; /* when it was asked for last */
 	uint64_t existed;  /* the result became known; 0: not yet */
 	uint64_t staged;   /* @stage began; 0: none */
+	uint64_t searched; /* the host is asked for its id since; 0: it is not (K8) */
+	uint64_t absent;   /* ... and no list has shown it since; 0: not known to be absent */
 	/* when its TTL ends, or the next try or question is due; 0: nothing is planned */
 	uint64_t due;
 	char boot[37]; /* /proc/sys/kernel/random/boot_id */

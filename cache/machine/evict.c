@@ -92,7 +92,7 @@ static void evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 	/* answers to older questions say nothing about an eviction */
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
 	e->row.reason = reason;
-	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
+	ck_search_ends(e);
 	e->row.tries = 0;
 	e->dead = e->checked = e->stopped = false;
 	m->counters.evicted++;
@@ -104,7 +104,7 @@ static void evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 		ck_entry_schedule(m, e, due);
 		break;
 	case CK_PHASE_FIND:
-		ck_search(m, e);
+		ck_search(m, e, true);
 		break;
 	case CK_PHASE_HOOKS:
 		ck_want(m, e, CK_WANT_CANCEL); /* the plugin being asked is waited for (K13) */
@@ -420,7 +420,7 @@ void ck_evict_resume(struct ck_machine *m, struct ck_entry *e)
 {
 	if (!e->row.result) {
 		phase_set(m, e, CK_PHASE_FIND);
-		ck_search(m, e);
+		ck_search(m, e, false);
 		return;
 	}
 	if (ck_evict_waits(e))

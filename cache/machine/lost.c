@@ -10,14 +10,32 @@ bool ck_searched(const struct ck_entry *e)
 		       : e->row.state == CK_STATE_CREATING && e->row.flags & CK_ENTRY_LOST;
 }
 
-void ck_search(struct ck_machine *m, struct ck_entry *e)
+void ck_search(struct ck_machine *m, struct ck_entry *e, bool anew)
 {
-	e->lost_at = m->now;
+	if (anew || !e->row.searched) {
+		e->row.searched = m->now;
+		e->row.absent = 0;
+	}
 	e->changed_seq = m->seq;
-	e->absent_since = e->decisive_seq = 0;
+	e->decisive_seq = 0;
 	e->ask_after = CK_LIST_AGAIN_MIN;
 	ck_dirty(m, e);
 	ck_entry_schedule(m, e, m->now + e->ask_after);
+}
+
+void ck_search_ends(struct ck_entry *e)
+{
+	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
+	e->row.searched = e->row.absent = 0;
+}
+
+void ck_lost_restored(struct ck_machine *m, struct ck_entry *e)
+{
+	if (ck_searched(e))
+		/* its ages go on: an owner that dies every few seconds would never give it up */
+		ck_search(m, e, false);
+	else
+		ck_lost(m, e);
 }
 
 void ck_lost(struct ck_machine *m, struct ck_entry *e)
@@ -31,7 +49,7 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 	} else if (!ck_searched(e)) {
 		return;
 	}
-	ck_search(m, e);
+	ck_search(m, e, true);
 }
 
 /* the questions may be 5 s apart, which is too long for a caller with a short deadline */
@@ -74,18 +92,17 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 		       "its outcome was unknown, and the runtime never listed it");
 	CK_FOR_TURNS (t, ck_pod_of(e))
 		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined)
-			ck_turn_answer(
-				m, t, -CK_EUNAVAILABLE,
-				"%s: the outcome of the creation was unknown, and the "
-				"runtime did not list it within %u s",
-				ck_key_print(e->row.key, who, sizeof(who)),
-				(unsigned)(ck_duration_between(e->lost_at, m->now) / CK_NS_PER_S));
+			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
+				       "%s: the outcome of the creation was unknown, and the "
+				       "runtime did not list it within %u s",
+				       ck_key_print(e->row.key, who, sizeof(who)),
+				       ck_seconds_since(m, e->row.searched));
 	ck_entry_drop(m, e);
 }
 
 static bool absent_for(const struct ck_machine *m, const struct ck_entry *e, uint64_t time)
 {
-	return e->absent_since && ck_duration_between(e->absent_since, m->now) >= time;
+	return e->row.absent && ck_duration_between(e->row.absent, m->now) >= time;
 }
 
 /* A list shows what there was when it began, and its answer may take long: only one that began when
@@ -101,8 +118,10 @@ static void ask(struct ck_machine *m, struct ck_entry *e)
 
 void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 {
-	if (!e->absent_since)
-		e->absent_since = m->now;
+	if (!e->row.absent) {
+		e->row.absent = m->now;
+		ck_dirty(m, e);
+	}
 	if (e->creator)
 		return; /* it still works, and will say how it ends */
 	if (absent_for(m, e, patience(m, e))) {
@@ -117,7 +136,8 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq
 		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING ||
 		    !ck_turn_live(m, t))
 			continue;
-		e->row.flags = (e->row.flags & ~(unsigned)CK_ENTRY_LOST) | CK_ENTRY_RESENT;
+		ck_search_ends(e);
+		e->row.flags |= CK_ENTRY_RESENT;
 		e->creator = t;
 		t->again = true;
 		e->changed_seq = m->seq;
@@ -149,11 +169,20 @@ void ck_lost_expired(struct ck_machine *m, struct ck_entry *e)
 		/* asked again if no answer comes by then */
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
 		e->outstanding &= ~(unsigned)CK_WANT_LIST;
-	} else if (!e->creator && ck_duration_between(e->lost_at, m->now) >= patience(m, e)) {
+	} else if (!e->creator && ck_duration_between(e->row.searched, m->now) >= patience(m, e)) {
 		give_up(m, e);
 	} else {
 		ck_entry_schedule(m, e, m->now + CK_LIST_AGAIN_MAX);
 	}
+}
+
+/* it is there, though perhaps nothing more is known yet */
+static void seen_again(struct ck_machine *m, struct ck_entry *e)
+{
+	e->decisive_seq = 0;
+	if (e->row.absent)
+		ck_dirty(m, e);
+	e->row.absent = 0;
 }
 
 static void lost_ask_again(struct ck_machine *m, struct ck_entry *e)
@@ -242,11 +271,11 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 	if (creator && ck_creator_ends(m, creator) && creator->state == CK_TURN_WAITING &&
 	    creator->left)
 		ck_turn_answer(m, creator, CK_KEPT, "the caller has gone");
+	ck_search_ends(e);
 	if (e->row.state == CK_STATE_EVICTING) {
 		ck_evict_goes_on(m, e);
 		return true;
 	}
-	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	if (best->condition == CK_CONDITION_READY)
 		ck_result_known(m, e);
 	else
@@ -269,7 +298,7 @@ void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_
 	} else if (ck_searched(e)) {
 		if (ok && ck_list_counts(begun_seq, e->changed_seq)) {
 			if (ck_lost_find(m, e, o, n))
-				e->absent_since = e->decisive_seq = 0;
+				seen_again(m, e);
 			else
 				ck_lost_absent(m, e, begun_seq);
 		}

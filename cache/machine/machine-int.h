@@ -59,6 +59,12 @@ static inline const char *ck_or_empty(const char *s)
 	return s ? s : "";
 }
 
+/* for texts */
+static inline unsigned ck_seconds_since(const struct ck_machine *m, uint64_t since)
+{
+	return (unsigned)(ck_duration_between(since, m->now) / CK_NS_PER_S);
+}
+
 /* groups.c */
 /* takes @key on success */
 int ck_entry_new(struct ck_machine *m, struct ck_key *key, struct ck_entry **ret_entry);
@@ -197,8 +203,11 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 
 /* lost.c */
 void ck_lost(struct ck_machine *m, struct ck_entry *e);
-/* begins to ask the host for an entry whose id is not known */
-void ck_search(struct ck_machine *m, struct ck_entry *e);
+void ck_lost_restored(struct ck_machine *m, struct ck_entry *e); /* after a restart */
+/* begins to ask the host for an entry whose id is not known; unless @anew, its ages go on */
+void ck_search(struct ck_machine *m, struct ck_entry *e, bool anew);
+/* its id is known, or it is created once more, or does not matter any more */
+void ck_search_ends(struct ck_entry *e);
 /* is the host asked for it? */
 bool ck_searched(const struct ck_entry *e);
 /* not in a list that counts (K8) */

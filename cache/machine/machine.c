@@ -186,6 +186,9 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 		else if (e->creator && e->row.state != CK_STATE_CREATING &&
 			 e->row.state != CK_STATE_EVICTING)
 			wrong = "is still being made";
+		else if (ck_searched(e) != (e->row.searched != 0) ||
+			 (e->row.absent && !e->row.searched))
+			wrong = "does not know since when it is searched";
 		else if (e->row.flags & CK_ENTRY_LOST && e->row.state != CK_STATE_CREATING)
 			wrong = "is lost but not being made";
 		else if (!is_unique(m, e))

@@ -86,10 +86,8 @@ struct ck_entry {
 	uint64_t tried_seq;    /* the same at the last destroy */
 	/* a view that began before has another, destroyed object in mind by its id; 0: none has */
 	uint64_t id_since;
-	uint64_t absent_since; /* lost: absent from every list since; 0: not known to be absent */
 	uint64_t decisive_seq; /* lost: a list begun from here on may end the search; 0: none yet */
 	uint64_t ask_after;    /* lost: current pause between questions */
-	uint64_t lost_at;
 	uint64_t ask_at;   /* KEPT: not inspected again before (K6) */
 	uint64_t asked_at; /* KEPT: when the inspection under way was wanted */
 	/* CREATING: the id under which a list showed it before its creator reported; or NULL */

@@ -6,7 +6,7 @@
 static void take_times(struct ck_row *row, bool same_boot, uint64_t now)
 {
 	uint64_t *const times[] = { &row->created, &row->changed, &row->interest, &row->existed,
-				    &row->staged };
+				    &row->staged,  &row->searched, &row->absent };
 	for (size_t i = 0; i < CK_COUNT(times); i++)
 		if (*times[i] && (!same_boot || *times[i] > now))
 			*times[i] = now;
@@ -33,6 +33,8 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	e->restored = true;
 	e->has_row = true;
 	take_times(&e->row, same_boot, m->now);
+	if (!ck_searched(e))
+		e->row.searched = e->row.absent = 0;
 	ck_event_begin(m);
 	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);
 	switch (e->row.state) {
@@ -40,7 +42,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 		if (!same_boot)
 			ck_evict(m, e, CK_REASON_REBOOT);
 		else
-			ck_lost(m, e);
+			ck_lost_restored(m, e);
 		break;
 	case CK_STATE_COMMITTING:
 		ck_entry_move(m, e, CK_STATE_KEPT);

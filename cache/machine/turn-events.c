@@ -50,11 +50,6 @@ void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static unsigned seconds(const struct ck_machine *m, uint64_t since)
-{
-	return (unsigned)(ck_duration_between(since, m->now) / CK_NS_PER_S);
-}
-
 /* the margin is reached: the answer says what took so long (K3, K14) */
 static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 {
@@ -68,7 +63,8 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	}
 	if (!e || !t->row) {
-		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for %u s", who, seconds(m, t->began));
+		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for %u s", who,
+			       ck_seconds_since(m, t->began));
 		return;
 	}
 	ck_history_add(m, e, CK_WHAT_BUSY, 0, NULL);
@@ -79,7 +75,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 				       "%s: removing the earlier result: its %s, %u s in all", who,
 				       e->row.phase == CK_PHASE_HOOKS ? "plugins are being told"
 								      : "creation still runs",
-				       seconds(m, e->row.created));
+				       ck_seconds_since(m, e->row.created));
 		else
 			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
 				       "%s: removing the earlier result, try %u: %s", who,
@@ -90,18 +86,18 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_answer(
 			m, t, CK_BUSY,
 			"%s: exists for %u s; the runtime has not said yet whether it is alive",
-			who, seconds(m, e->row.existed));
+			who, ck_seconds_since(m, e->row.existed));
 		break;
 	case CK_STATE_COMMITTING:
 		ck_turn_answer(m, t, CK_BUSY, "%s: plugins are being told for %u s", who,
-			       seconds(m, e->row.changed));
+			       ck_seconds_since(m, e->row.changed));
 		break;
 	case CK_STATE_CREATING:
 		ck_turn_answer(m, t, CK_BUSY,
 			       "%s: still being created, stage \"%s\" for %u s, %u s in all", who,
 			       e->row.stage[0] ? e->row.stage : "unknown",
-			       seconds(m, e->row.staged ? e->row.staged : e->row.created),
-			       seconds(m, e->row.created));
+			       ck_seconds_since(m, e->row.staged ? e->row.staged : e->row.created),
+			       ck_seconds_since(m, e->row.created));
 		break;
 	default:
 		ck_turn_answer(m, t, CK_BUSY, "%s: waiting for a removal", who);

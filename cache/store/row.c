@@ -12,7 +12,8 @@
 	X(id) X(kind) X(attempt) X(namespace) X(name) X(uid) X(sandbox) X(container) X(form) \
 	X(key_id) X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) \
 	X(origin) X(stage) X(object) X(reply) X(told) X(requests) X(tries) X(last_grpc) \
-	X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged)
+	X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged) \
+	X(searched) X(absent)
 
 enum column {
 #define COLUMN_ENUM(name) COL_##name,
@@ -20,21 +21,21 @@ enum column {
 #undef COLUMN_ENUM
 	COLUMNS_N,
 };
-_Static_assert(COLUMNS_N == 34, "the statements below have 34 columns");
+_Static_assert(COLUMNS_N == 36, "the statements below have 36 columns");
 
 #define NAMES \
 	"id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt, root, " \
 	"rest, image_id," \
 	" state, flags, reason, phase, origin, stage, object, reply, told, requests, tries, " \
 	"last_grpc, relabelled," \
-	" created, changed, interest, existed, due, boot, staged"
+	" created, changed, interest, existed, due, boot, staged, searched, absent"
 
 const char ck_row_select[] = "SELECT " NAMES " FROM entry ORDER BY id";
 
 const char ck_row_insert[] = "INSERT INTO entry (" NAMES
 			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
 			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, "
-			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
+			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
 
 const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = "
 			     "?17, phase = ?18, origin = ?19,"
@@ -42,7 +43,7 @@ const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flag
 			     "tries = ?25, last_grpc = ?26,"
 			     " relabelled = ?27, created = ?28, changed = ?29, interest = ?30, "
 			     "existed = ?31, due = ?32, boot = ?33,"
-			     " staged = ?34 WHERE id = ?1";
+			     " staged = ?34, searched = ?35, absent = ?36 WHERE id = ?1";
 
 const char ck_digests_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
 
@@ -134,6 +135,8 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_due, row->due);
 	bind_text(&b, COL_boot, row->boot);
 	bind_number(&b, COL_staged, row->staged);
+	bind_number(&b, COL_searched, row->searched);
+	bind_number(&b, COL_absent, row->absent);
 	return b.rc;
 }
 
@@ -254,6 +257,8 @@ static const char *read_state(sqlite3_stmt *stmt, struct ck_row *row)
 	READ_TIME(existed)
 	READ_TIME(due)
 	READ_TIME(staged)
+	READ_TIME(searched)
+	READ_TIME(absent)
 #undef READ_TIME
 	return NULL;
 }

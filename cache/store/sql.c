@@ -214,7 +214,9 @@ static const struct object {
 		   "  existed    INTEGER NOT NULL CHECK (existed >= 0),\n"
 		   "  due        INTEGER NOT NULL CHECK (due >= 0),\n"
 		   "  boot       TEXT NOT NULL,\n"
-		   "  staged     INTEGER NOT NULL CHECK (staged >= 0) -- when the stage began\n"
+		   "  staged     INTEGER NOT NULL CHECK (staged >= 0), -- when the stage began\n"
+		   "  searched   INTEGER NOT NULL CHECK (searched >= 0), -- its id, since\n"
+		   "  absent     INTEGER NOT NULL CHECK (absent >= 0) -- from every list, since\n"
 		   ") STRICT" },
 	/* one row per key, except for rows that are being destroyed, have ended, or were not
 	 * created by the cache */

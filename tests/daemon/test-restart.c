@@ -42,6 +42,23 @@ static void killed_while_creating_and_rolled_back_it_is_made_once_more(void **st
 	assert_int_equal(pod_n(&s->agent), 1);
 }
 
+/* each life is too short for the 5 s of absence before a request is sent once more (K8) */
+static void killed_again_and_again_it_is_made_once_more_all_the_same(void **state)
+{
+	struct stage *s = *state;
+	int code = -1;
+	stage_start(s, "create=300ms,cancel=rollback", NULL);
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "100m", NULL), CK_GRPC_DEADLINE_EXCEEDED);
+	stage_kill(s);
+	world_until(&s->w, "rollback sandbox", 1, 10);
+	for (int lives = 0; lives < 20 && code != CK_GRPC_OK; lives++) {
+		stage_again(s);
+		code = pod_run(&s->kubelet, "late", 0, "1500m", NULL);
+		stage_kill(s);
+	}
+	assert_int_equal(code, CK_GRPC_OK);
+}
+
 /* the runtime goes on, and ends long after the restart */
 static void killed_while_creating_and_finished_after_the_restart_it_is_found_and_kept(void **state)
 {
@@ -288,6 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_STAGE(killed_while_kept_it_hands_back_the_same_sandbox),
 		ON_STAGE(killed_while_creating_and_rolled_back_it_is_made_once_more),
+		ON_STAGE(killed_again_and_again_it_is_made_once_more_all_the_same),
 		ON_STAGE(killed_while_creating_and_finished_after_the_restart_it_is_found_and_kept),
 		ON_STAGE(killed_while_evicting_it_goes_on_evicting),
 		ON_STAGE(runtime_killed_while_kept_it_hands_back_the_same_sandbox),

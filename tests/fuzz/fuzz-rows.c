@@ -51,6 +51,8 @@ static const char *const entry_good[] = {
 	"9",
 	"'6f9f0b1c-52a4-4e43-9c2e-3b9f8a1d7c10'",
 	"10",
+	"11",
+	"12",
 };
 static const char *const history_good[] = {
 	"1",      "7",          "'sandbox ns/web attempt 0'",
@@ -200,7 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 " root, rest, image_id, state, flags, reason, phase, origin, "
 				 "stage, object, reply, told, requests, tries,"
 				 " last_grpc, relabelled, created, changed, interest, existed, "
-				 "due, boot, staged);"
+				 "due, boot, staged, searched, absent);"
 				 "CREATE TABLE history (seq, entry, who, kind, object, what, "
 				 "from_state, to_state, reason, at, wall, grpc,"
 				 " detail, boot)",

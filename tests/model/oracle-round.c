@@ -49,10 +49,17 @@ static void check_database(struct world *w)
 			     stored->row.phase == e->row.phase &&
 			     !stored->row.result == !e->row.result &&
 			     stored->row.tries == e->row.tries &&
+			     stored->row.searched == e->row.searched &&
+			     stored->row.absent == e->row.absent &&
 			     stored->row.reason == e->row.reason,
 		     "K29: entry %lu (%s) differs from its row in the database (%s): a transition "
 		     "was not written",
 		     row, ck_state_name(e->row.state), ck_state_name(stored->row.state));
+		if (e->row.searched)
+			MUST(w,
+			     e->row.searched >= s->lost_at &&
+				     (!e->row.absent || e->row.absent >= e->row.searched),
+			     "K8: entry %lu is lost or absent for longer than it is", row);
 	}
 	for (uint64_t id = 1; id <= w->rows_n; id++)
 		MUST(w, !w->db[id].used || ck_machine_entry(w->m, id),
@@ -648,7 +655,10 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 		     ck_state_name(row->state), ck_state_name(e->row.state));
 	s->state = e->row.state;
 	s->phase = e->row.phase;
-	if (e->row.flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND)
-		s->lost_at = w->now;
+	if (e->row.flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND) {
+		bool before_too = same_boot && row->searched; /* its ages go on (K8) */
+		s->lost_at = before_too ? row->searched : w->now;
+		s->absent_since = before_too ? row->absent : 0;
+	}
 	s->flags = e->row.flags;
 }

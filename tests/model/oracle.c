@@ -487,6 +487,7 @@ static void look_at(struct world *w, const struct ck_entry *e)
 	     ck_state_name(s->state), ck_state_name(e->row.state));
 	if (e->row.flags & CK_ENTRY_LOST && !(s->flags & CK_ENTRY_LOST)) {
 		s->lost_at = w->now;
+		s->absent_since = 0;
 		s->moved_event = w->event;
 	}
 	if (e->row.phase == CK_PHASE_FIND && s->phase != CK_PHASE_FIND) {

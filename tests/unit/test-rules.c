@@ -511,6 +511,44 @@ static void k08_list_that_took_long_gives_nothing_up(void **state)
 	assert_int_equal(outcome(A), CK_HAND_BACK);
 }
 
+/* an owner that dies each second; the runtime has undone the creation. Returns the lives it took
+ * until a caller heard @outcome */
+static int lives_until(int expected)
+{
+	begin(A, sandbox, 240 * S);
+	world_fail(w, A, CK_GRPC_INTERNAL, false);
+	for (int lives = 1; lives <= 40; lives++) {
+		world_crash(w, 0);
+		lists_come_in();
+		begin(B, sandbox, 240 * S);
+		for (int i = 0; i < 4; i++) {
+			world_time(w, 250 * MS);
+			if (asked(CK_WANT_LIST))
+				world_listed_entry(w, 0, HOW_OK);
+			if (outcome(B) == expected)
+				return lives;
+		}
+	}
+	return -1;
+}
+
+static void k08_crash_loop_does_not_put_off_the_second_request(void **state)
+{
+	(void)state;
+	assert_in_range(lives_until(CK_CREATE), 6, 7);
+	assert_true(flag(A, CK_ENTRY_RESENT));
+}
+
+static void k08_crash_loop_does_not_put_off_the_end_of_the_grace(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.can_list = false; /* so that nothing is sent again */
+	config.rules.skip_first_list = true;
+	start_with(&config);
+	assert_in_range(lives_until(-CK_EUNAVAILABLE), 30, 32);
+}
+
 /* ---- moving on (K9 to K16) ------------------------------------------------------------------- */
 
 static void k09_another_attempt_abandons_the_earlier(void **state)
@@ -1472,6 +1510,8 @@ int main(void)
 		TEST(k08_resent_once_and_already_exists_means_still_running),
 		TEST(k08_given_up_after_its_grace),
 		TEST(k08_list_that_took_long_gives_nothing_up),
+		TEST(k08_crash_loop_does_not_put_off_the_second_request),
+		TEST(k08_crash_loop_does_not_put_off_the_end_of_the_grace),
 		TEST(k09_another_attempt_abandons_the_earlier),
 		TEST(k09_another_uid_of_the_name_does_too),
 		TEST(k09_history_says_who_abandoned_it),

@@ -98,6 +98,9 @@ static void assert_same_row(const struct ck_row *a, const struct ck_row *b)
 	assert_int_equal(a->interest, b->interest);
 	assert_int_equal(a->existed, b->existed);
 	assert_int_equal(a->due, b->due);
+	assert_int_equal(a->staged, b->staged);
+	assert_int_equal(a->searched, b->searched);
+	assert_int_equal(a->absent, b->absent);
 	assert_string_equal(a->boot, b->boot);
 }
 
@@ -118,6 +121,9 @@ static void a_row_comes_back_as_it_was_written(void **state)
 	row.relabelled = 1;
 	row.existed = INT64_MAX;
 	row.due = 5;
+	row.staged = 6;
+	row.searched = 7;
+	row.absent = 8;
 	assert_int_equal(insert(f, &row), 0);
 	reopen(f);
 	load(f);
@@ -157,6 +163,8 @@ static void an_update_keeps_key_and_record(void **state)
 	row.result = ck_shared_result_new("abc", "reply", 5);
 	row.existed = 77;
 	row.flags = CK_ENTRY_VOLATILE | CK_ENTRY_LOST;
+	row.searched = 78;
+	row.absent = 79;
 	memset(row.record.image_id, 9, sizeof(row.record.image_id));
 	must(f, ck_store_begin(f->store, &f->err));
 	must(f, ck_store_update(f->store, &row, &f->err));
