@@ -134,6 +134,10 @@ static int set_up(struct ck_cache *cache, const struct ck_options *options, cons
 		r = ck_store_open(dir, &cache->store, &opened, err);
 	if (r < 0)
 		return r;
+	if (opened.mode_mended)
+		ck_cache_log(cache, CK_LOG_WARNING,
+			     "state directory '%s' had mode %04o; its owner may read it again", dir,
+			     opened.mode);
 	if (opened.set_aside)
 		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s",
 			     opened.set_aside_as, opened.why.text);

@@ -109,6 +109,7 @@ int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_
 	if (!store)
 		return ck_nomem(err);
 	store->dirfd = -1;
+	opened.mode_mended = ck_state_dir_mend_mode(dir, &opened.mode);
 	r = ck_state_dir_open(dir, true, &store->dir, &store->dirfd, err);
 	if (r >= 0)
 		r = path_of_database(store, err);

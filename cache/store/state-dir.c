@@ -25,6 +25,20 @@
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
+/* Root without capabilities is held to the mode like anybody else, and without the directory there
+ * are no pods. What it has lost by accident it may give itself again. A directory that can be read
+ * and not written stays as it is. */
+bool ck_state_dir_mend_mode(const char *dir, unsigned *ret_had)
+{
+	struct stat st;
+
+	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    (st.st_mode & 0500) == 0500)
+		return false;
+	*ret_had = st.st_mode & 07777;
+	return chmod(dir, *ret_had | 0700) == 0;
+}
+
 int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 		      struct ck_error *err)
 {

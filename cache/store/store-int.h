@@ -44,6 +44,8 @@ struct ck_store;
 
 #define CK_OWNER_TEXT 64 /* "PID BOOTTIME\n", different for each owner */
 
+/* true: its owner, which we are, could not read it; it had the mode @ret_had */
+bool ck_state_dir_mend_mode(const char *dir, unsigned *ret_had);
 int ck_state_dir_open(const char *dir, bool make, char **ret_path, int *ret_fd,
 		      struct ck_error *err);
 /* own it until the descriptor is closed. -CK_EOWNED */

@@ -33,6 +33,9 @@ struct ck_store;
 
 struct ck_store_opened { /* what ck_store_open() found */
 	bool fresh;             /* a new database */
+	/* the directory was ours and not readable: it had @mode, and is readable now */
+	bool mode_mended;
+	unsigned mode;
 	bool set_aside;         /* the old one was damaged (K33) */
 	char set_aside_as[512]; /* its new name */
 	/* no space, or read-only: nothing can be written; ck_store_begin() tries again (K32) */

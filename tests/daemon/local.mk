@@ -5,6 +5,7 @@
 if DAEMON
 daemon_tests = \
 	tests/daemon/test-bad-input \
+	tests/daemon/test-full-disk \
 	tests/daemon/test-nri \
 	tests/daemon/test-watch
 long_tests += \

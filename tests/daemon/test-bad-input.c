@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong from outside, one stated outcome each: bytes, sizes, paths, users, disks. Nobody
- * else notices. */
+/* What is wrong from outside, one stated outcome each: bytes, sizes, paths, users. Nobody else
+ * notices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -212,83 +210,7 @@ static void while_its_lists_do_not_come_it_says_so(void **state)
 	assert_int_not_equal(access(s->w.cri, F_OK), 0);
 }
 
-/* ---- disks ----------------------------------------------------------------------------------- */
-
-static bool mounted;
-
-/* a tmpfs of the test's own as state directory, in a mount namespace nobody else sees */
-static void small_disk(struct stage *s)
-{
-	static bool alone;
-	if (!alone &&
-	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
-		print_message("# no mount namespace: %s\n", strerror(errno));
-		skip();
-	}
-	alone = true;
-	assert_int_equal(mkdir(s->w.state, 0700), 0);
-	if (mount("none", s->w.state, "tmpfs", 0, "size=1m,mode=700") < 0) {
-		print_message("# no tmpfs: %s\n", strerror(errno));
-		skip();
-	}
-	mounted = true;
-}
-
-static int tear_down_disk(void **state)
-{
-	struct stage *s = *state;
-	if (s->w.daemon)
-		assert_int_equal(world_kill(&s->w.daemon, SIGTERM), 0);
-	if (mounted)
-		assert_int_equal(umount(s->w.state), 0);
-	mounted = false;
-	return stage_tear_down(state);
-}
-
-static void pods_start(struct stage *s)
-{
-	char pod[POD_ID], name[16];
-	for (int i = 0; i < 5; i++) {
-		snprintf(name, sizeof(name), "pod-%d", i);
-		assert_int_equal(pod_run(&s->kubelet, name, 0, "5S", pod), CK_GRPC_OK);
-		assert_int_equal(pod_create(&s->kubelet, pod, name, 0, "5S", NULL), CK_GRPC_OK);
-	}
-	assert_int_equal(pod_n(&s->kubelet), 5);
-	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
-}
-
-static void with_a_full_disk_pods_start_and_the_gauge_says_degraded(void **state)
-{
-	struct stage *s = *state;
-	char path[WORLD_PATH + 16], block[4096] = { 0 };
-	small_disk(s);
-	stage_start(s, NULL, NULL);
-	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
-	snprintf(path, sizeof(path), "%s/filler", s->w.state);
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	while (write(fd, block, sizeof(block)) > 0)
-		;
-	while (write(fd, block, 1) > 0)
-		;
-	close(fd);
-	pods_start(s);
-	assert_int_equal(unlink(path), 0);
-	for (int tries = 1000; tries && world_metric(&s->w, "crikeep_degraded") > 0; tries--)
-		poll(NULL, 0, 10);
-	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
-}
-
-static void with_a_read_only_disk_pods_start_and_the_gauge_says_degraded(void **state)
-{
-	struct stage *s = *state;
-	small_disk(s);
-	assert_int_equal(mount(NULL, s->w.state, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-	stage_start(s, NULL, NULL);
-	pods_start(s);
-}
-
-#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, stage_set_up, tear_down_disk)
+/* ---- descriptors ------------------------------------------------------------------------------ */
 
 static void with_few_descriptors(void)
 {
@@ -333,8 +255,6 @@ int main(void)
 		ON_STAGE(a_regular_file_in_its_place_ends_it_at_once),
 		ON_STAGE(while_its_lists_fail_nobody_is_served),
 		ON_STAGE(while_its_lists_do_not_come_it_says_so),
-		ON_DISK(with_a_full_disk_pods_start_and_the_gauge_says_degraded),
-		ON_DISK(with_a_read_only_disk_pods_start_and_the_gauge_says_degraded),
 	};
 	return CK_TEST_MAIN(tests);
 }

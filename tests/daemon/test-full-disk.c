@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crikeepd whose state directory is full, read-only or unreadable: pods start, and what was handed
+ * over then stays with the kubelet, also after a kill. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "tests/daemon/stage.h"
+
+#define CK_TEST_SECONDS 120
+#include "tests/unit/harness.h"
+
+/* ---- disks ----------------------------------------------------------------------------------- */
+
+static bool mounted;
+
+/* a tmpfs of the test's own as state directory, in a mount namespace nobody else sees */
+static void small_disk(struct stage *s)
+{
+	static bool alone;
+	if (!alone &&
+	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
+		print_message("# no mount namespace: %s\n", strerror(errno));
+		skip();
+	}
+	alone = true;
+	assert_int_equal(mkdir(s->w.state, 0700), 0);
+	if (mount("none", s->w.state, "tmpfs", 0, "size=1m,mode=700") < 0) {
+		print_message("# no tmpfs: %s\n", strerror(errno));
+		skip();
+	}
+	mounted = true;
+}
+
+static int tear_down_disk(void **state)
+{
+	struct stage *s = *state;
+	if (s->w.daemon)
+		assert_int_equal(world_kill(&s->w.daemon, SIGTERM), 0);
+	if (mounted)
+		assert_int_equal(umount(s->w.state), 0);
+	mounted = false;
+	return stage_tear_down(state);
+}
+
+static void pods_start(struct stage *s)
+{
+	char pod[POD_ID], name[16];
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "pod-%d", i);
+		assert_int_equal(pod_run(&s->kubelet, name, 0, "5S", pod), CK_GRPC_OK);
+		assert_int_equal(pod_create(&s->kubelet, pod, name, 0, "5S", NULL), CK_GRPC_OK);
+	}
+	assert_int_equal(pod_n(&s->kubelet), 20);
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
+}
+
+static void filler(const struct stage *s, char path[WORLD_PATH + 16])
+{
+	snprintf(path, WORLD_PATH + 16, "%s/filler", s->w.state);
+}
+
+static void fill(struct stage *s)
+{
+	char path[WORLD_PATH + 16], block[4096] = { 0 };
+	filler(s, path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	while (write(fd, block, sizeof(block)) > 0)
+		;
+	while (write(fd, block, 1) > 0)
+		;
+	close(fd);
+}
+
+static void make_space(struct stage *s)
+{
+	char path[WORLD_PATH + 16];
+	filler(s, path);
+	assert_int_equal(unlink(path), 0);
+	for (int tries = 1000; tries && world_metric(&s->w, "crikeep_degraded") > 0; tries--)
+		poll(NULL, 0, 10);
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
+}
+
+static void with_a_full_disk_pods_start_and_the_gauge_says_degraded(void **state)
+{
+	struct stage *s = *state;
+	small_disk(s);
+	stage_start(s, NULL, NULL);
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
+	fill(s);
+	pods_start(s);
+	make_space(s);
+}
+
+static void with_a_read_only_disk_pods_start_and_the_gauge_says_degraded(void **state)
+{
+	struct stage *s = *state;
+	small_disk(s);
+	assert_int_equal(mount(NULL, s->w.state, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
+	stage_start(s, NULL, NULL);
+	pods_start(s);
+}
+
+/* ---- killed before anything could be written ------------------------------------------------- */
+
+/* Nothing shows that the kubelet has it. So it is hidden, until the kubelet repeats its request. */
+static void a_kept_sandbox_handed_over_and_not_used_is_handed_over_again_after_a_kill(void **state)
+{
+	struct stage *s = *state;
+	char kept[POD_ID], pod[POD_ID];
+	small_disk(s);
+	stage_start(s, "create=600ms", NULL);
+	stage_keep(s, kept);
+	fill(s);
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
+	assert_string_equal(pod, kept);
+	stage_kill(s);
+	stage_again(s);
+	assert_false(pod_shown(&s->kubelet, kept));
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
+	assert_string_equal(pod, kept);
+	assert_true(pod_shown(&s->kubelet, kept));
+	make_space(s);
+	assert_int_equal(world_count(&s->w, "begin sandbox"), 1);
+}
+
+/* ---- a directory that may not be read -------------------------------------------------------- */
+
+/* crikeepd has no capability to pass over the mode, but the directory is its own */
+static void an_unreadable_directory_of_its_own_is_made_readable(void **state)
+{
+	struct stage *s = *state;
+	char kept[POD_ID], pod[POD_ID];
+	stage_start(s, "create=600ms", NULL);
+	stage_keep(s, kept);
+	stage_kill(s);
+	assert_int_equal(chmod(s->w.state, 0), 0);
+	stage_again(s);
+	world_until_logged(&s->w, "had mode 0000", 5);
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
+	assert_string_equal(pod, kept);
+}
+
+#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, stage_set_up, tear_down_disk)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_DISK(with_a_full_disk_pods_start_and_the_gauge_says_degraded),
+		ON_DISK(with_a_read_only_disk_pods_start_and_the_gauge_says_degraded),
+		ON_DISK(a_kept_sandbox_handed_over_and_not_used_is_handed_over_again_after_a_kill),
+		ON_STAGE(an_unreadable_directory_of_its_own_is_made_readable),
+	};
+	return CK_TEST_MAIN(tests);
+}
