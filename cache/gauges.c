@@ -22,7 +22,7 @@ static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint
 		grow(&gauges->creating_ns[kind], now, row->created);
 		break;
 	case CK_STATE_KEPT:
-		grow(&gauges->kept_ns[kind], now, row->interest);
+		grow(&gauges->kept_ns[kind], now, row->asked);
 		break;
 	case CK_STATE_EVICTING:
 		gauges->failing[kind] += row->tries != 0;

@@ -122,7 +122,8 @@ struct ck_row {
 	uint32_t relabelled;
 	uint64_t created;  /* when its creation began */
 	uint64_t changed;  /* when it moved last */
-	uint64_t interest; /* when it was asked for last */
+	uint64_t asked;    /* when it was asked for last; 0: never */
+	uint64_t interest; /* when somebody cared about it last; the TTL counts from here (K15) */
 	uint64_t existed;  /* the result became known; 0: not yet */
 	uint64_t staged;   /* @stage began; 0: none */
 	uint64_t searched; /* the host is asked for its id since; 0: it is not (K8) */

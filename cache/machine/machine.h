@@ -131,6 +131,7 @@ struct ck_mturn {
 	uint64_t margin_at;       /* from here on it is not live; CK_NEVER_DUE: none */
 	uint64_t supersede_at;    /* creates then even if ports are taken (K10); 0: does not wait */
 	uint64_t row;             /* the entry it makes, waits for or was answered from; 0: none */
+	uint64_t counted_row;     /* the entry in whose requests it is counted; 0: none */
 	bool answered_queued, reported;
 	bool finished; /* a creator that has said how its creation ended */
 	bool left;     /* its caller is gone */

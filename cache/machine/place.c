@@ -41,6 +41,18 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 	}
 }
 
+/* The request of @t is the one of @e. It counts once, on disk, too. Return: it is the first time */
+static bool asks_for(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
+{
+	if (t->counted_row == e->row.id)
+		return false;
+	t->counted_row = e->row.id;
+	e->row.requests++;
+	e->row.asked = m->now;
+	ck_dirty(m, e);
+	return true;
+}
+
 static void create(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_key *key = NULL;
@@ -54,7 +66,7 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 		return;
 	}
 	e->row.record = record;
-	e->row.requests = 1;
+	asks_for(m, t, e);
 	e->row.state = CK_STATE_CREATING;
 	e->creator = t;
 	e->begun_turn = t->seq;
@@ -98,9 +110,10 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 			return;
 		if (e->row.origin == CK_ORIGIN_RUNTIME)
 			conflict(m, t, e, "it existed before this cache knew it");
-		else if (ck_turn_same(m, t, e, &why) && !e->running)
+		else if (ck_turn_same(m, t, e, &why) && !e->running) {
+			asks_for(m, t, e);
 			ck_turn_hand_back(m, t, e); /* the same reply at once (K5) */
-		else if (e->running)
+		} else if (e->running)
 			conflict(m, t, e, "it is running");
 		else if (m->ops.compare(m->user, e, t->fp, &difference) ==
 			 CK_RELATION_NOT_COMPARABLE)
@@ -113,8 +126,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		return; /* it is placed anew when its image is known (E5) */
 	bool same = ck_turn_same(m, t, e, &why);
 	t->joined = same;
-	if (same && first_time) {
-		e->row.requests++;
+	if (same && asks_for(m, t, e)) {
 		e->row.interest = m->now;
 		m->counters.joined += e->row.state == CK_STATE_CREATING;
 		ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);

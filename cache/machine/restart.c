@@ -6,7 +6,7 @@
 static void take_times(struct ck_row *row, bool same_boot, uint64_t now)
 {
 	uint64_t *const times[] = { &row->created, &row->changed, &row->interest, &row->existed,
-				    &row->staged,  &row->searched, &row->absent };
+				    &row->staged,  &row->searched, &row->absent,  &row->asked };
 	for (size_t i = 0; i < CK_COUNT(times); i++)
 		if (*times[i] && (!same_boot || *times[i] > now))
 			*times[i] = now;

@@ -13,7 +13,7 @@
 	X(key_id) X(salt) X(root) X(rest) X(image_id) X(state) X(flags) X(reason) X(phase) \
 	X(origin) X(stage) X(object) X(reply) X(told) X(requests) X(tries) X(last_grpc) \
 	X(relabelled) X(created) X(changed) X(interest) X(existed) X(due) X(boot) X(staged) \
-	X(searched) X(absent)
+	X(searched) X(absent) X(asked)
 
 enum column {
 #define COLUMN_ENUM(name) COL_##name,
@@ -21,21 +21,21 @@ enum column {
 #undef COLUMN_ENUM
 	COLUMNS_N,
 };
-_Static_assert(COLUMNS_N == 36, "the statements below have 36 columns");
+_Static_assert(COLUMNS_N == 37, "the statements below have 37 columns");
 
 #define NAMES \
 	"id, kind, attempt, namespace, name, uid, sandbox, container, form, key_id, salt, root, " \
 	"rest, image_id," \
 	" state, flags, reason, phase, origin, stage, object, reply, told, requests, tries, " \
 	"last_grpc, relabelled," \
-	" created, changed, interest, existed, due, boot, staged, searched, absent"
+	" created, changed, interest, existed, due, boot, staged, searched, absent, asked"
 
 const char ck_row_select[] = "SELECT " NAMES " FROM entry ORDER BY id";
 
 const char ck_row_insert[] = "INSERT INTO entry (" NAMES
 			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
 			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, "
-			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
+			     "?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 
 const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flags = ?16, reason = "
 			     "?17, phase = ?18, origin = ?19,"
@@ -43,7 +43,7 @@ const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flag
 			     "tries = ?25, last_grpc = ?26,"
 			     " relabelled = ?27, created = ?28, changed = ?29, interest = ?30, "
 			     "existed = ?31, due = ?32, boot = ?33,"
-			     " staged = ?34, searched = ?35, absent = ?36 WHERE id = ?1";
+			     " staged = ?34, searched = ?35, absent = ?36, asked = ?37 WHERE id = ?1";
 
 const char ck_digests_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
 
@@ -130,6 +130,7 @@ int ck_row_bind(sqlite3_stmt *stmt, const struct ck_row *row, bool whole)
 	bind_number(&b, COL_relabelled, row->relabelled);
 	bind_number(&b, COL_created, row->created);
 	bind_number(&b, COL_changed, row->changed);
+	bind_number(&b, COL_asked, row->asked);
 	bind_number(&b, COL_interest, row->interest);
 	bind_number(&b, COL_existed, row->existed);
 	bind_number(&b, COL_due, row->due);
@@ -253,6 +254,7 @@ static const char *read_state(sqlite3_stmt *stmt, struct ck_row *row)
 		return #member;
 	READ_TIME(created)
 	READ_TIME(changed)
+	READ_TIME(asked)
 	READ_TIME(interest)
 	READ_TIME(existed)
 	READ_TIME(due)

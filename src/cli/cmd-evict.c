@@ -168,7 +168,7 @@ static char *plan_text(const struct ck_look *look, const struct ck_row *row, boo
 			row->requests == 1 ? "" : "s");
 	if (row->requests && ck_look_this_boot(look, row->boot))
 		fprintf(out, ", most recently %s ago",
-			ck_row_age(look, row, row->interest, words));
+			ck_row_age(look, row, row->asked, words));
 	if (fclose(out))
 		ck_text_nomem();
 	return CK_TAKE(text);

@@ -238,7 +238,7 @@ static void tell_requests(const struct story *story)
 		row->requests);
 	if (story->now_known)
 		fprintf(story->out, "%s %s ago", row->requests == 1 ? "," : ", most recently",
-			ck_text_span(ck_look_ago(story->look, row->interest), span));
+			ck_text_span(ck_look_ago(story->look, row->asked), span));
 	fprintf(story->out, ".");
 }
 

@@ -277,7 +277,7 @@ struct json_object *ck_row_tree(const struct ck_look *look, const struct ck_row 
 	ck_tree_put_int(object, "relabelled", row->relabelled);
 	put_past(look, row, object, "created", row->created);
 	put_past(look, row, object, "changed", row->changed);
-	put_past(look, row, object, "asked", row->interest);
+	put_past(look, row, object, "asked", row->asked);
 	put_past(look, row, object, "existed", row->existed);
 	put_due(look, row, object);
 	ck_tree_put_text(object, "next", or_null(ck_row_next(look, row, next)));

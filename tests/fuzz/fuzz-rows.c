@@ -53,6 +53,7 @@ static const char *const entry_good[] = {
 	"10",
 	"11",
 	"12",
+	"13",
 };
 static const char *const history_good[] = {
 	"1",      "7",          "'sandbox ns/web attempt 0'",
@@ -202,7 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 " root, rest, image_id, state, flags, reason, phase, origin, "
 				 "stage, object, reply, told, requests, tries,"
 				 " last_grpc, relabelled, created, changed, interest, existed, "
-				 "due, boot, staged, searched, absent);"
+				 "due, boot, staged, searched, absent, asked);"
 				 "CREATE TABLE history (seq, entry, who, kind, object, what, "
 				 "from_state, to_state, reason, at, wall, grpc,"
 				 " detail, boot)",

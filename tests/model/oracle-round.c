@@ -49,6 +49,8 @@ static void check_database(struct world *w)
 			     stored->row.phase == e->row.phase &&
 			     !stored->row.result == !e->row.result &&
 			     stored->row.tries == e->row.tries &&
+			     stored->row.requests == e->row.requests &&
+			     stored->row.asked == e->row.asked &&
 			     stored->row.searched == e->row.searched &&
 			     stored->row.absent == e->row.absent &&
 			     stored->row.reason == e->row.reason,

@@ -288,6 +288,7 @@ static void add(const struct plan *plan)
 	row->tries = plan->tries;
 	row->last_grpc = plan->grpc;
 	row->created = row->changed = row->interest = ago(plan->age);
+	row->asked = plan->requests ? ago(plan->age) : 0;
 	row->staged = plan->stage ? row->created : 0;
 	row->existed = plan->id ? row->created : 0;
 	row->due = plan->due ? now + plan->due * S : 0;

@@ -81,6 +81,7 @@ static inline struct ck_row row_make(struct ck_store *store, const char *name, e
 		.requests = 1,
 		.created = 1000,
 		.changed = 1000,
+		.asked = 999,
 		.interest = 1000,
 		.boot = BOOT,
 	};

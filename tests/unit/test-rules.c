@@ -857,6 +857,42 @@ static void k14_successor_hears_what_it_waited_for(void **state)
 	assert_non_null(strstr(text_of(B), "removing the earlier result, try"));
 }
 
+static void k15_requests_and_their_times_are_on_disk(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	const uint64_t row = world_entry(w, A)->row.id;
+	const struct ck_row *stored = &w->db[row].row;
+	assert_int_equal(stored->requests, 1);
+	assert_int_equal(stored->asked, w->now);
+	world_time(w, 5 * S);
+	begin(B, sandbox, 10 * S); /* joins */
+	begin(C, changed(sandbox), 10 * S); /* asks for something else */
+	const uint64_t asked = w->now;
+	assert_int_equal(stored->requests, 2);
+	assert_int_equal(stored->asked, asked);
+	world_leave(w, C);
+	world_leave(w, B);
+	world_leave(w, A);
+	world_time(w, 20 * S);
+	world_finish(w, A, true); /* that it exists is not a request; but its TTL begins */
+	assert_int_equal(stored->state, CK_STATE_KEPT);
+	assert_int_equal(stored->requests, 2);
+	assert_int_equal(stored->asked, asked);
+	world_time(w, w->config.rules.ttl - 1 * S);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	begin(D, sandbox, 10 * S); /* takes it */
+	assert_int_equal(stored->requests, 3);
+	assert_int_equal(stored->asked, w->now);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	world_time(w, 1 * S);
+	begin(E, sandbox, 10 * S); /* gets the same reply */
+	assert_int_equal(outcome(E), CK_HAND_BACK);
+	assert_int_equal(stored->requests, 4);
+	assert_int_equal(stored->asked, w->now);
+}
+
 static void k15_ttl_counts_from_the_last_interest_and_rests(void **state)
 {
 	(void)state;
@@ -1534,6 +1570,7 @@ int main(void)
 		TEST(k13_bump_during_the_hooks_is_undone_in_order),
 		TEST(k14_newest_successor_wins),
 		TEST(k14_successor_hears_what_it_waited_for),
+		TEST(k15_requests_and_their_times_are_on_disk),
 		TEST(k15_ttl_counts_from_the_last_interest_and_rests),
 		TEST(k15_nothing_expires_just_after_a_restart),
 		TEST(k15_stalled_loop_serves_before_it_expires),

@@ -95,6 +95,7 @@ static void assert_same_row(const struct ck_row *a, const struct ck_row *b)
 	assert_int_equal(a->relabelled, b->relabelled);
 	assert_int_equal(a->created, b->created);
 	assert_int_equal(a->changed, b->changed);
+	assert_int_equal(a->asked, b->asked);
 	assert_int_equal(a->interest, b->interest);
 	assert_int_equal(a->existed, b->existed);
 	assert_int_equal(a->due, b->due);
