@@ -129,5 +129,10 @@ tests/mutants/crikeep-sim: crikeep-sim
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && ln -sf ../../crikeep-sim $@
 CLEANFILES += tests/mutants/crikeep-sim
 endif
-EXTRA_PROGRAMS = $(mutated_programs)
-CLEANFILES += $(mutated_programs)
+# By hand: how many mutants of machine.tsv the random histories of the whole cache notice.
+mutated_by_hand = tests/mutants/test-histories
+tests_mutants_test_histories_SOURCES = tests/history/test-histories.c $(history_test_sources) \
+	$(mutant_switch)
+nodist_tests_mutants_test_histories_SOURCES = $(machine_mutants)
+EXTRA_PROGRAMS = $(mutated_programs) $(mutated_by_hand)
+CLEANFILES += $(mutated_programs) $(mutated_by_hand)
