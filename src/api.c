@@ -326,6 +326,12 @@ int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
 	return r < 0 ? r : left(cache, ck_machine_used(cache->machine, kind, id));
 }
 
+int ck_starting(struct ck_cache *cache, const char *container_id)
+{
+	int r = enter_about(cache, CK_CONTAINER, container_id);
+	return r < 0 ? r : left(cache, ck_machine_starting(cache->machine, container_id));
+}
+
 int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id,
 		 enum ck_hook_event event, const char *names)
 {

@@ -451,7 +451,7 @@ struct ck_entry_info {
 	const char *pod_name, *pod_namespace, *pod_uid, *sandbox_id, *container_name;
 	uint32_t attempt;
 	int lost;          /* CREATING: the outcome is unknown (K8) */
-	int told;          /* plugins know about it */
+	int told;          /* its commit has begun: plugins know about it, if there are any */
 	int ended;         /* COMMITTED: stopped or exited, never handed back */
 	uint32_t requests; /* how often it was requested */
 	const char *stage; /* the last known stage of the creation */
@@ -672,6 +672,14 @@ int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_c
  * -CK_ENOTFOUND, -CK_EFORK. Since: 0.1
  */
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
+/*
+ * ck_starting - StartContainer for @container_id is about to be forwarded. Call it before the id is
+ * looked up with ck_view_resolve(). A caller that names the full id of a container which was handed
+ * over, and was kept again because its answer was not confirmed, has that answer: it is committed
+ * now (K7). Otherwise as ck_used(). Return: 0, -CK_ENOTFOUND (it is hidden or unknown), -CK_EFORK.
+ * Since: 0.1
+ */
+int ck_starting(struct ck_cache *cache, const char *container_id);
 /*
  * ck_note_told - write to the history that the host itself has told plugins about this event,
  * because the kubelet wants the resource to end. Events of hooks.fire are recorded without it. Call

@@ -43,6 +43,17 @@ static void keep(struct ck_machine *m, struct ck_entry *e)
 	ck_kept_schedule(m, e);
 }
 
+/* A visible CREATED container would make the kubelet build the next attempt. Plugins know it, or
+ * had it in their list, and are not told again. */
+void ck_take_back(struct ck_machine *m, struct ck_entry *e)
+{
+	e->kept = true;
+	e->row.flags |= CK_ENTRY_TOLD;
+	ck_entry_move(m, e, CK_STATE_KEPT);
+	e->row.interest = m->now;
+	ck_kept_schedule(m, e);
+}
+
 /* COMMITTING, and the hooks agree: it is handed to every turn that waits for it (K7) */
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {

@@ -37,7 +37,8 @@ CK_STATES(CK_STATE_CHECK)
 /*
  * Flags of a row: name, bit, word for people.
  *
- * TOLD       hooks have begun. They are never run again; an eviction owes Stop and Remove
+ * TOLD       its commit has begun, and with it its hooks. They are never run again; an eviction
+ *            owes Stop and Remove. Without hooks: it was committed, and is kept again (K7)
  * LOST       CREATING, but nobody knows how it will end (K8)
  * ENDED      COMMITTED, but stopped or exited; it is never handed back
  * DELIVERED  the caller is known to have the answer
@@ -170,13 +171,14 @@ static inline bool ck_state_open(enum ck_state state)
 	X(RESTORED, 20, "taken up after a restart") \
 	X(TOLD, 21, "plugins were told of it") /* detail of the three: names */ \
 	X(STOP_TOLD, 22, "plugins were told that it stops") \
-	X(REMOVE_TOLD, 23, "plugins were told that it is gone")
+	X(REMOVE_TOLD, 23, "plugins were told that it is gone") \
+	X(STARTED, 24, "its start was requested, so its answer had arrived")
 
 enum ck_what {
 #define CK_WHAT_ENUM(name, value, text) CK_WHAT_##name = value,
 	CK_WHATS(CK_WHAT_ENUM)
 #undef CK_WHAT_ENUM
-		CK_WHAT_MAX = CK_WHAT_REMOVE_TOLD,
+		CK_WHAT_MAX = CK_WHAT_STARTED,
 };
 const char *ck_what_text(enum ck_what what);
 

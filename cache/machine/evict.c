@@ -259,13 +259,19 @@ void ck_gone_expired(struct ck_machine *m, struct ck_entry *e)
 	ck_tombstone_end(m, e);
 }
 
+/* are plugins to hear of its end? */
+static bool owes_end(const struct ck_machine *m, const struct ck_entry *e)
+{
+	return m->rules.hooks && e->row.flags & CK_ENTRY_TOLD;
+}
+
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 {
 	destroying_end(m, e);
 	ready_del(m, e);
 	ck_unwant(m, e, ~0u);
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
-	if (e->row.flags & CK_ENTRY_TOLD) { /* Remove after the destroy (K20) */
+	if (owes_end(m, e)) { /* Remove after the destroy (K20) */
 		phase_set(m, e, CK_PHASE_REMOVE);
 		if (!(e->outstanding & CK_WANT_REMOVE))
 			ck_want(m, e, CK_WANT_REMOVE);
@@ -325,7 +331,7 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 		phase_set(m, e, CK_PHASE_STOP);
 		/* fall through */
 	case CK_PHASE_STOP:
-		if (e->row.flags & CK_ENTRY_TOLD) { /* Stop before the destroy (K20) */
+		if (owes_end(m, e)) { /* Stop before the destroy (K20) */
 			phase_set(m, e, CK_PHASE_STOP);
 			if (!(e->outstanding & CK_WANT_STOP))
 				ck_want(m, e, CK_WANT_STOP);

@@ -169,6 +169,8 @@ void ck_tombstone_end(struct ck_machine *m, struct ck_entry *e); /* nothing hide
 void ck_commit(struct ck_machine *m, struct ck_entry *e);
 /* the hooks agree (K7); @offered: it is committed even if nobody waits */
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered);
+/* COMMITTED: a container of which nobody is known to have the answer is KEPT again (K7) */
+void ck_take_back(struct ck_machine *m, struct ck_entry *e);
 /* the hooks could not be run: it is kept, and asked for again */
 void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why);
 /* its creation has succeeded: keep, commit or evict it (K2) */

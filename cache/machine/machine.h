@@ -286,6 +286,7 @@ int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id);
 int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,
 		    enum ck_condition condition);
 int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id);
+int ck_machine_starting(struct ck_machine *m, const char *container_id); /* K7 */
 /* for the history: the host told the plugins @names by itself; "": nobody */
 int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id,
 			 enum ck_hook_event event, const char *names);

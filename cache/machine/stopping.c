@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host sees of resources: their condition, that they are used, stopped or removed. */
+/* What the host sees of resources: their condition, that they are used, started, stopped or
+ * removed. */
 #include "cache/machine/machine-int.h"
 
 /* No creation begins in a sandbox that stops, and its uncommitted containers are evicted (K16). */
@@ -58,10 +59,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			   !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
 			/* nobody has named it or was handed it since the restart (K25) */
 			e->undelivered = false;
-			e->kept = true;
-			ck_entry_move(m, e, CK_STATE_KEPT);
-			e->row.interest = m->now;
-			ck_kept_schedule(m, e);
+			ck_take_back(m, e);
 		}
 		break;
 	default:
@@ -129,4 +127,26 @@ int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id)
 		ck_dirty(m, e);
 	}
 	return 0;
+}
+
+/* Only its answer, or a plugin, can have told the id of a container that is kept after its commit
+ * had begun. So whoever starts it has it, and the runtime says whether it is alive (K7). */
+static void delivered_by_start(struct ck_machine *m, struct ck_entry *e)
+{
+	ck_unwant(m, e, CK_WANT_INSPECT);
+	e->outstanding &= ~(unsigned)CK_WANT_INSPECT;
+	ck_history_add(m, e, CK_WHAT_STARTED, 0, NULL);
+	ck_commit(m, e);
+}
+
+int ck_machine_starting(struct ck_machine *m, const char *id)
+{
+	struct ck_entry *e = ck_machine_object(m, CK_CONTAINER, id);
+	ck_event_begin(m);
+	if (e && e->row.state == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD &&
+	    !ck_duplicate_pending(e))
+		delivered_by_start(m, e);
+	int r = ck_machine_used(m, CK_CONTAINER, id);
+	ck_event_end(m);
+	return r;
 }

@@ -220,9 +220,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER &&
 		    !e->unanswered && !e->running && !ck_being_removed(m, e) &&
 		    !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
-			ck_entry_move(m, e, CK_STATE_KEPT);
-			e->row.interest = m->now;
-			ck_kept_schedule(m, e);
+			ck_take_back(m, e);
 		}
 	}
 	ck_event_end(m);

@@ -98,6 +98,9 @@ char *common_answer(struct ck_cache *cache, const struct wire_request *request)
 	FILE *out = open_memstream(&answer, &size);
 	if (!out)
 		return NULL;
+	if (!strcmp(request->verb, "START"))
+		/* who starts it has had the answer: it is visible from now on (K7) */
+		ck_starting(cache, id);
 	if (!strncmp(request->verb, "LIST", 4)) {
 		list(cache, out, !strcmp(request->verb, "LIST-ALL"));
 	} else if (!common_may_see(cache, id) || !toy_get(id, &(struct toy_object){ 0 })) {
@@ -105,7 +108,6 @@ char *common_answer(struct ck_cache *cache, const struct wire_request *request)
 	} else if (!strcmp(request->verb, "START")) {
 		toy_set(id, CK_CONDITION_RUNNING);
 		ck_seen(cache, toy_kind(id), id, CK_CONDITION_RUNNING);
-		ck_used(cache, toy_kind(id), id); /* who names the id has had the answer (K7) */
 		fputs("ok\n", out);
 	} else if (!strcmp(request->verb, "STOP")) {
 		if (toy_kind(id) == CK_SANDBOX)
@@ -113,7 +115,7 @@ char *common_answer(struct ck_cache *cache, const struct wire_request *request)
 			ck_stopping(cache, id);
 		toy_set(id, CK_CONDITION_DEAD);
 		ck_seen(cache, toy_kind(id), id, CK_CONDITION_DEAD);
-		ck_used(cache, toy_kind(id), id);
+		ck_used(cache, toy_kind(id), id); /* who names the id has had the answer (K7) */
 		fputs("ok\n", out);
 	} else {
 		fprintf(out, "error 12 what is %s?\n", request->verb);

@@ -119,8 +119,8 @@ static void tell_kept(const struct story *story)
 		lacks_plugin(story) ? "a required plugin is not connected"
 				    : "no caller was still waiting for it");
 	fprintf(story->out, " It is hidden from the kubelet, and %s.",
-		story->row->flags & CK_ENTRY_TOLD ? "plugins know about it"
-						  : "no plugin knows about it");
+		story->row->told && *story->row->told ? "plugins know about it"
+						      : "no plugin knows about it");
 }
 
 static void tell_committed(const struct story *story)

@@ -92,6 +92,31 @@ static void killed_while_evicting_it_goes_on_evicting(void **state)
 	assert_int_equal(pod_n(&s->agent), 0);
 }
 
+/* Its answer was not confirmed yet, so it is kept again (K25). But who names the whole id has it
+ * from the answer (K7). */
+static void killed_just_after_its_answer_a_container_can_be_started(void **state)
+{
+	struct stage *s = *state;
+	char sandbox[POD_ID], id[POD_ID], beginning[9];
+	stage_start(s, NULL, NULL);
+	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", sandbox), CK_GRPC_OK);
+	assert_int_equal(pod_create(&s->kubelet, sandbox, "web", 0, "20S", id), CK_GRPC_OK);
+	stage_kill(s);
+	stage_again(s);
+	world_until_logged(&s->w, "COMMITTED -> KEPT", 20);
+	snprintf(beginning, sizeof(beginning), "%.8s", id);
+	assert_int_equal(cri_do_id(&s->kubelet, "ContainerStatus", id), CK_GRPC_NOT_FOUND);
+	assert_int_equal(cri_do_id(&s->kubelet, "StartContainer", beginning), CK_GRPC_NOT_FOUND);
+	assert_false(container_shown(&s->kubelet, id));
+	assert_int_equal(cri_do_id(&s->kubelet, "StartContainer", id), CK_GRPC_OK);
+	assert_true(container_shown(&s->kubelet, id));
+	stage_kill(s);
+	stage_again(s);
+	assert_true(container_shown(&s->kubelet, id));
+	assert_int_equal(world_count(&s->w, "begin container"), 1);
+	assert_int_equal(world_count(&s->w, "remove container"), 0);
+}
+
 /* ---- the runtime is killed ------------------------------------------------------------------- */
 
 static void runtime_killed_while_kept_it_hands_back_the_same_sandbox(void **state)
@@ -308,6 +333,7 @@ int main(void)
 		ON_STAGE(killed_again_and_again_it_is_made_once_more_all_the_same),
 		ON_STAGE(killed_while_creating_and_finished_after_the_restart_it_is_found_and_kept),
 		ON_STAGE(killed_while_evicting_it_goes_on_evicting),
+		ON_STAGE(killed_just_after_its_answer_a_container_can_be_started),
 		ON_STAGE(runtime_killed_while_kept_it_hands_back_the_same_sandbox),
 		ON_STAGE(runtime_killed_while_creating_it_is_made_again_for_who_waits),
 		ON_STAGE(a_damaged_database_is_set_aside_and_nothing_is_destroyed),

@@ -46,6 +46,7 @@ enum where {
 	X(forget, -CK_ENOTFOUND, IN_LOCK) \
 	X(seen, -CK_ENOTFOUND, IN_LOCK) \
 	X(used, -CK_ENOTFOUND, IN_LOCK) \
+	X(starting, -CK_ENOTFOUND, IN_LOCK) \
 	X(note_told, -CK_ENOTFOUND, IN_LOCK) \
 	X(view_begin, 0, IN_LOCK) \
 	X(view_hides, 0, IN_LOCK) \
@@ -128,6 +129,7 @@ static void call_each(enum where where)
 	got[CALL_forget] = ck_forget(cache, CK_SANDBOX, "nothing");
 	got[CALL_seen] = ck_seen(cache, CK_SANDBOX, "nothing", CK_CONDITION_DEAD);
 	got[CALL_used] = ck_used(cache, CK_SANDBOX, "nothing");
+	got[CALL_starting] = ck_starting(cache, "nothing");
 	got[CALL_note_told] = ck_note_told(cache, CK_SANDBOX, "nothing", CK_HOOK_STOP, "10-a");
 	got[CALL_view_begin] = ck_view_begin(cache, &view, NULL);
 	ck_view_free(view);

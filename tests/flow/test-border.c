@@ -182,6 +182,8 @@ static void missing_arguments_are_refused(void **state)
 	assert_int_equal(ck_forget(f->cache, (enum ck_kind)0, "s1"), -CK_EINVAL);
 	assert_int_equal(ck_seen(f->cache, CK_SANDBOX, NULL, CK_CONDITION_DEAD), -CK_EINVAL);
 	assert_int_equal(ck_used(f->cache, CK_SANDBOX, ""), -CK_EINVAL);
+	assert_int_equal(ck_starting(NULL, "c1"), -CK_EINVAL);
+	assert_int_equal(ck_starting(f->cache, ""), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 0, NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "", 0, &other, NULL), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(NULL, CK_SANDBOX, "s1", 0, &other, NULL), -CK_EINVAL);
@@ -281,6 +283,7 @@ static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *vie
 		ck_forget(f->cache, CK_SANDBOX, "s1"),
 		ck_seen(f->cache, CK_SANDBOX, "s1", CK_CONDITION_DEAD),
 		ck_used(f->cache, CK_SANDBOX, "s1"),
+		ck_starting(f->cache, "c1"),
 		ck_remove_begin(f->cache, CK_SANDBOX, "s1", 0, &other, NULL),
 		ck_view_begin(f->cache, &new_view, NULL),
 		ck_view_hides(view, &object),

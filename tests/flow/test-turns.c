@@ -753,6 +753,32 @@ static void lost_answer_makes_a_container_kept_again(void **state) /* K7 */
 	assert_int_equal(ck_used(f->cache, CK_CONTAINER, "c2"), -CK_ENOTFOUND);
 }
 
+static void a_start_of_what_was_kept_again_is_its_delivery(void **state) /* K7 */
+{
+	struct fixture *f = *state;
+	struct fx_ask app = fx_container("web", "s0", "app"),
+		      other = fx_container("web", "s0", "b");
+	fx_open(f);
+	fx_keep(f, &other, "c2"); /* nobody was told its id */
+	struct ck_turn *turn = fx_create(f, &app);
+	assert_int_equal(fx_make(f, turn, &app, "c1"), CK_HAND_BACK);
+	ck_turn_free(turn);
+	fx_reopen(f); /* kill -9 before the answer is confirmed */
+	fx_settle(f);
+	assert_string_equal(fx_rows(f), "KEPT c2|KEPT c1");
+	assert_int_equal(ck_used(f->cache, CK_CONTAINER, "c1"), -CK_ENOTFOUND);
+	assert_int_equal(fx_hides(f, &app, "c1"), 1);
+	assert_int_equal(ck_starting(f->cache, "c1"), 0);
+	assert_string_equal(fx_rows(f), "KEPT c2|COMMITTED c1");
+	assert_int_equal(fx_hides(f, &app, "c1"), 0);
+	assert_int_equal(ck_starting(f->cache, "c1"), 0);
+	assert_int_equal(ck_starting(f->cache, "c2"), -CK_ENOTFOUND);
+	assert_int_equal(ck_starting(f->cache, "c"), -CK_ENOTFOUND);
+	fx_reopen(f);
+	fx_settle(f);
+	assert_string_equal(fx_rows(f), "KEPT c2|COMMITTED c1");
+}
+
 static void an_offered_sandbox_is_committed_when_it_exists(void **state) /* K2 */
 {
 	struct fixture *f = *state;
@@ -1731,6 +1757,7 @@ int main(void)
 		CALLBACK(forgetting_a_sandbox_forgets_its_containers),
 		CALLBACK(forgetting_an_unknown_sandbox_evicts_what_was_to_live_in_it),
 		BOTH(lost_answer_makes_a_container_kept_again),
+		BOTH(a_start_of_what_was_kept_again_is_its_delivery),
 		CALLBACK(an_offered_sandbox_is_committed_when_it_exists),
 		CALLBACK(a_destroy_is_tried_until_it_is_confirmed),
 		CALLBACK(a_destroy_without_an_answer_has_failed),

@@ -146,6 +146,19 @@ static int any_hidden(struct world *w)
 	return -1;
 }
 
+/* a container with an entry that hides it */
+static int any_kept(struct world *w)
+{
+	unsigned from = w->objects_n ? below(w->objects_n) : 0;
+	for (unsigned i = 0; i < w->objects_n; i++) {
+		const struct object *o = &w->objects[(from + i) % w->objects_n];
+		struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
+		if (o->kind == CK_CONTAINER && e && ck_machine_hidden(e))
+			return o->label;
+	}
+	return -1;
+}
+
 static void random_request(struct world *w, struct request *req)
 {
 	memset(req, 0, sizeof(*req));
@@ -270,7 +283,9 @@ static void make_object_step(struct world *w, struct step *s)
 	} else if (n < 46) {
 		s->op = STEP_SEEN;
 	} else if (n < 52) {
-		s->op = STEP_USED;
+		s->op = percent(40) ? STEP_USED : STEP_STARTING;
+		if (s->op == STEP_STARTING && percent(70))
+			s->label = any_kept(w);
 	} else if (n < 68) {
 		s->op = STEP_STOPPING;
 		s->label = any_object(w, CK_SANDBOX);

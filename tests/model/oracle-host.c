@@ -480,6 +480,32 @@ void oracle_used(struct world *w, struct object *o)
 		s->used = true;
 }
 
+/* Only what was told to somebody can be named; nothing that was given up is revived (K7, K23). */
+void oracle_starting(struct world *w, struct object *o, int r)
+{
+	struct shadow *s = shadow_of_object(w, o);
+	struct ck_entry *e = s ? entry_of(w, s) : NULL;
+	enum column col = s ? column_of(s) : COL_NONE;
+	bool twin = false;
+
+	if (col == COL_NONE)
+		return;
+	FOR_SHADOWS (other, w)
+		twin = twin || (other->key == s->key && other->state == CK_STATE_EVICTING);
+	bool delivers =
+		col == COL_COMMITTED || (col == COL_KEPT && s->flags & CK_ENTRY_TOLD && !twin);
+	MUST(w, r == (delivers ? 0 : -CK_ENOTFOUND), "K7: starting %s was answered %d", o->id, r);
+	if (delivers)
+		MUST(w, e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_DELIVERED,
+		     "K7: %s was started by its full id, and is %s", o->id,
+		     ck_state_name(e->row.state));
+	else
+		MUST(w, unchanged(s, e), "K7: %s is hidden, was started, and is %s", o->id,
+		     ck_state_name(e->row.state));
+	s->used = s->used || delivers;
+	cell(w, CELL_STARTING, col);
+}
+
 void oracle_stopping(struct world *w, struct object *o, int r)
 {
 	struct shadow *s = shadow_of_object(w, o);

@@ -56,16 +56,22 @@ static void moves_on(struct world *w, const struct caller *c)
 	}
 }
 
+/* is another object of its key somebody else's? */
+static bool has_twin(struct world *w, const struct shadow *s)
+{
+	FOR_SHADOWS (other, w)
+		if (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED)
+			return true;
+	return false;
+}
+
 static void same_request(struct world *w, struct caller *c, struct shadow *s, int r)
 {
 	enum column col = column_of(s);
 	struct ck_entry *e = entry_of(w, s);
 	unsigned long row = row_of(w, s);
-	bool duplicate = false, twin = false;
+	bool duplicate = false, twin = has_twin(w, s);
 
-	FOR_SHADOWS (other, w)
-		twin = twin ||
-		       (other != s && other->key == s->key && other->state == CK_STATE_COMMITTED);
 	FOR_SHADOWS (other, w)
 		duplicate = duplicate || (other != s && other->key == s->key &&
 					  other->state == CK_STATE_EVICTING);
@@ -153,7 +159,7 @@ static void other_request(struct world *w, struct shadow *s, int r)
 		break;
 	case COL_KEPT:
 		MUST(w,
-		     r == CK_WAIT && e &&
+		     (r == CK_WAIT || (has_twin(w, s) && r == -CK_ECONFLICT)) && e &&
 			     (e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT)),
 		     "K11: another fingerprint, entry %lu kept: answered %d", row, r);
 		break;

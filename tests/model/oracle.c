@@ -397,7 +397,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 			MUST(w,
 			     s->kind == CK_CONTAINER &&
 				     !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) &&
-				     !s->used,
+				     row->flags & CK_ENTRY_TOLD && !s->used,
 			     "K7: entry %lu is taken back although it was delivered, ended, used "
 			     "or a sandbox",
 			     id);
@@ -409,7 +409,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 				     other->reason != CK_REASON_DUPLICATE,
 			     "K26: entry %lu is handed back before its duplicate is gone", id);
 		if (from == CK_STATE_KEPT && w->config.rules.can_inspect)
-			MUST(w, w->inspected_row == row->id,
+			MUST(w, w->inspected_row == row->id || w->starting_row == row->id,
 			     "K6: entry %lu is handed back and nobody asked whether it is alive",
 			     id);
 		break;

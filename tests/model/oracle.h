@@ -48,6 +48,7 @@ void oracle_hooking(struct world *w, uint64_t row, enum ck_hook_event event);
 void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool agree);
 void oracle_seen(struct world *w, struct object *o, int r);
 void oracle_used(struct world *w, struct object *o);
+void oracle_starting(struct world *w, struct object *o, int r);
 void oracle_stopping(struct world *w, struct object *o, int r);
 void oracle_forgotten(struct world *w, struct object *o);
 void oracle_evicted(struct world *w, uint64_t row, bool release, int r);

@@ -112,6 +112,9 @@ static void print_step(unsigned number, const struct step *s, FILE *to)
 	case STEP_USED:
 		fprintf(to, "#%d is named by a call", s->label);
 		break;
+	case STEP_STARTING:
+		fprintf(to, "#%d: StartContainer", s->label);
+		break;
 	case STEP_STOPPING:
 		fprintf(to, "#%d: StopPodSandbox", s->label);
 		break;
@@ -238,6 +241,9 @@ static void play_step(struct world *w, const struct step *s)
 		break;
 	case STEP_USED:
 		world_used(w, s->label);
+		break;
+	case STEP_STARTING:
+		world_starting(w, s->label);
 		break;
 	case STEP_STOPPING:
 		world_stopping(w, s->label);

@@ -415,6 +415,20 @@ void world_used(struct world *w, int label)
 	fed(w);
 }
 
+void world_starting(struct world *w, int label)
+{
+	struct object *o = world_object(w, label);
+	struct ck_entry *e = o ? ck_machine_object(w->m, o->kind, o->id) : NULL;
+	if (!e || o->kind != CK_CONTAINER)
+		return;
+	feed(w);
+	w->starting_row = e->row.id;
+	int r = ck_machine_starting(w->m, o->id);
+	oracle_starting(w, o, r);
+	fed(w);
+	w->starting_row = 0;
+}
+
 void world_stopping(struct world *w, int label)
 {
 	struct object *o = world_object(w, label);

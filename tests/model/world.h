@@ -67,6 +67,7 @@ enum column {
 	X(REFUSE, "hooks refuse", G_ | E_) \
 	X(PLUGIN, "required plugin absent", K_) \
 	X(DEAD, "object seen dead", C_ | L_ | K_ | G_ | D_ | E_) \
+	X(STARTING, "start requested", K_ | G_ | D_ | E_) \
 	X(STOPPED, "sandbox stopped", C_ | L_ | K_ | G_ | D_ | E_) \
 	X(REMOVED, "sandbox removed", C_ | L_ | K_ | G_ | D_ | E_) \
 	X(EXPIRE, "TTL", L_ | K_ | G_) \
@@ -252,6 +253,7 @@ struct world {
 	size_t history_seen;
 	unsigned stamp;
 	unsigned orders;
+	uint64_t starting_row;  /* a call that is being fed starts this one */
 	uint64_t inspected_row; /* the answer being fed says that this row is ready */
 	int newest;             /* the newest live caller of the key before the event; -1: none */
 	char failure[512];
@@ -306,6 +308,7 @@ void world_external(struct world *w, int label, const struct request *req,
 void world_condition(struct world *w, int label, enum ck_condition condition);
 void world_seen(struct world *w, int label);
 void world_used(struct world *w, int label);
+void world_starting(struct world *w, int label); /* StartContainer names it */
 void world_stopping(struct world *w, int label);
 void world_forget(struct world *w, int label); /* the kubelet removes it */
 void world_evict(struct world *w, unsigned nth, bool release);

@@ -387,6 +387,59 @@ static void k07_call_that_names_it_proves_the_answer(void **state)
 	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
 }
 
+static void k07_start_of_a_container_that_was_kept_again_delivers_it(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_report(w, B, false);
+	begin(C, container_in(A), 10 * S); /* asks whether it is alive, and need not wait for it */
+	world_starting(w, B);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	assert_int_equal(outcome(C), CK_HAND_BACK);
+	assert_false(asked(CK_WANT_RUN));
+	world_crash(w, 0); /* it is on disk */
+	lists_come_in();
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+}
+
+static void k07_without_hooks_too_a_start_delivers_what_was_handed_over(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.hooks = false;
+	start_with(&config);
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+	world_crash(w, 0); /* this is on disk */
+	world_starting(w, B);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+}
+
+static void k07_start_of_what_nobody_was_told_changes_nothing(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, container_in(A));
+	world_starting(w, B);
+	assert_int_equal(state_of(B), CK_STATE_KEPT);
+}
+
+static void k07_start_revives_nothing_that_was_given_up(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_report(w, B, false);
+	begin(C, attempt(container_in(A), 1), 10 * S);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+	world_starting(w, B);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+}
+
 /* ---- outcome unknown (K8) -------------------------------------------------------------------- */
 
 static void k08_lost_creation_is_asked_after_and_found(void **state)
@@ -1539,6 +1592,10 @@ int main(void)
 		TEST(k07_container_nobody_waits_for_is_kept_and_told_once),
 		TEST(k07_lost_answer_takes_a_container_back),
 		TEST(k07_call_that_names_it_proves_the_answer),
+		TEST(k07_start_of_a_container_that_was_kept_again_delivers_it),
+		TEST(k07_without_hooks_too_a_start_delivers_what_was_handed_over),
+		TEST(k07_start_of_what_nobody_was_told_changes_nothing),
+		TEST(k07_start_revives_nothing_that_was_given_up),
 		TEST(k08_lost_creation_is_asked_after_and_found),
 		TEST(k08_questions_come_slower_and_slower),
 		TEST(k08_own_deadline_makes_it_lost_and_its_maker_may_still_tell),

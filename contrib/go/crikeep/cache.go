@@ -323,6 +323,13 @@ func (c *Cache) Used(k Kind, id string) error {
 	return c.idCall(id, func(id *C.char) C.int { return C.ck_used(c.c, uint32(k), id) })
 }
 
+// Starting says that StartContainer is about to be carried out, and is called before the id is looked
+// up with View.Resolve. A container that was handed over, and was kept again because its answer was
+// not confirmed, is committed now (K7).
+func (c *Cache) Starting(containerID string) error {
+	return c.idCall(containerID, func(id *C.char) C.int { return C.ck_starting(c.c, id) })
+}
+
 // NoteTold writes to the history that the runtime itself has told plugins about this event. Call it
 // before Forget.
 func (c *Cache) NoteTold(k Kind, id string, event HookEvent, names []string) error {

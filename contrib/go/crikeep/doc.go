@@ -14,7 +14,7 @@
 //		})
 //
 // It leaves everything that a View hides out of every list, status, event and statistic. It calls
-// Stopping and Remove when the kubelet stops and removes, and it implements Host.
+// Starting, Stopping and Remove when the kubelet starts, stops and removes, and it implements Host.
 //
 // # Goroutines and threads
 //

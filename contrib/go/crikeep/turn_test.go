@@ -316,6 +316,7 @@ func TestCacheAfterClose(t *testing.T) {
 	wantErr(t, c.Stopping("x"), ErrClosed)
 	wantErr(t, c.Seen(Sandbox, "x", Dead), ErrClosed)
 	wantErr(t, c.Used(Sandbox, "x"), ErrClosed)
+	wantErr(t, c.Starting("x"), ErrClosed)
 	wantErr(t, c.NoteTold(Sandbox, "x", HookRun, []string{"10-a"}), ErrClosed)
 	if c.Reconciled() || c.Step() >= 0 {
 		t.Error("it goes on")
@@ -397,7 +398,7 @@ func TestEntriesAndWhatPasses(t *testing.T) {
 		t.Fatal(all)
 	}
 	for name, err := range map[string]error{
-		"used": c.Used(Container, "container-2"), "seen": c.Seen(Container, "container-2", Running),
+		"used": c.Used(Container, "container-2"), "starting": c.Starting("container-2"), "seen": c.Seen(Container, "container-2", Running),
 		"told": c.NoteTold(Container, "container-2", HookStop, []string{"10-a", "20-b"}), "forgotten": c.Forget(Container, "container-2"),
 	} {
 		if err != nil {
@@ -406,6 +407,7 @@ func TestEntriesAndWhatPasses(t *testing.T) {
 	}
 	wantErr(t, c.Forget(Container, "container-2"), ErrNotFound)
 	wantErr(t, c.Used(Container, "container-2"), ErrNotFound)
+	wantErr(t, c.Starting("container-2"), ErrNotFound)
 	wantErr(t, c.Seen(Sandbox, "other", Dead), ErrNotFound)
 	wantErr(t, c.Used(Sandbox, ""), ErrInvalid)
 	wantErr(t, c.Used(Sandbox, "a\x00b"), ErrInvalid)

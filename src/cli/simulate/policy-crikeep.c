@@ -460,7 +460,7 @@ static void list(struct ck_simulation *sim)
 static void started(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
 	struct keeper *k = sim->state;
-	ck_used(k->cache, object->kind, object->id);
+	ck_starting(k->cache, object->id);
 	ck_seen(k->cache, object->kind, object->id, CK_CONDITION_RUNNING);
 	process_cache(k);
 }
