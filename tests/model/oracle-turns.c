@@ -65,6 +65,13 @@ static bool has_twin(struct world *w, const struct shadow *s)
 	return false;
 }
 
+/* perhaps: its removal may have begun before its creation was found (K16) */
+static bool removal_in_flight(struct world *w, const struct shadow *s)
+{
+	const struct object *o = s->kind == CK_SANDBOX ? world_object_of(w, s->id) : NULL;
+	return o && o->stopping;
+}
+
 static void same_request(struct world *w, struct caller *c, struct shadow *s, int r)
 {
 	enum column col = column_of(s);
@@ -120,8 +127,7 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			     "K5: what has ended was answered %d", r);
 		else if (s->origin == CK_ORIGIN_RUNTIME)
 			MUST(w, r == -CK_ECONFLICT, "K27: an imported entry answered %d", r);
-		else if (twin || (s->kind == CK_SANDBOX && world_object_of(w, s->id) &&
-				  world_object_of(w, s->id)->stopping))
+		else if (twin || removal_in_flight(w, s))
 			return; /* somebody else's of the same key, or a removal in flight */
 		else if (s->running_seen)
 			MUST(w, r == -CK_ECONFLICT || s->running_hidden,
@@ -172,7 +178,7 @@ static void other_request(struct world *w, struct shadow *s, int r)
 			MUST(w, r == CK_WAIT || r == CK_CREATE,
 			     "K5: what has ended was answered %d", r);
 		else
-			MUST(w, r == -CK_ECONFLICT,
+			MUST(w, r == -CK_ECONFLICT || removal_in_flight(w, s),
 			     "K11: another fingerprint, entry %lu committed: answered %d", row, r);
 		break;
 	case COL_EVICTING:
