@@ -307,7 +307,7 @@ static void a_removal_that_waits_is_no_create(void **state)
 	CK_AUTO_FREE char *text = print(f);
 	assert_value(text, "crikeep_requests_waiting{kind=\"sandbox\"}", "0");
 	assert_value(text, "crikeep_requests_waiting{kind=\"container\"}", "0");
-	assert_value(text, "crikeep_entries{kind=\"container\",state=\"creating\"}", "1");
+	assert_value(text, "crikeep_entries{kind=\"container\",state=\"evicting\"}", "1");
 	ck_turn_free(removal);
 	ck_turn_free(turn);
 }
