@@ -75,13 +75,14 @@ enum ck_flag {
 	X(REFUSED, 11, "a plugin refused it") \
 	X(ADMIN, 12, "evicted by an administrator") \
 	X(REBOOT, 13, "left over from before the last boot") \
-	X(DUPLICATE, 14, "a second object of the same key")
+	X(DUPLICATE, 14, "a second object of the same key") \
+	X(RELEASED, 15, "released by an administrator without confirmation")
 
 enum ck_reason {
 #define CK_REASON_ENUM(name, value, text) CK_REASON_##name = value,
 	CK_REASONS(CK_REASON_ENUM)
 #undef CK_REASON_ENUM
-		CK_REASON_MAX = CK_REASON_DUPLICATE,
+		CK_REASON_MAX = CK_REASON_RELEASED,
 };
 
 /* How far an EVICTING entry is, in the order of the rules K8, K13, K20 and K22. It begins in
@@ -201,6 +202,7 @@ const char *ck_what_text(enum ck_what what);
 	X(resent, "lost creations requested a second time") \
 	X(evicted, "results evicted") \
 	X(destroyed, "evicted results whose destruction was confirmed") \
+	X(released, "evicted results released without confirmation") \
 	X(destroy_failures, "failed attempts to destroy") \
 	X(in_use, "evicted resources found in use and left alone") \
 	X(imported, "resources found in the runtime without a row") \

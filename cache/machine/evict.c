@@ -181,7 +181,11 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 		return -CK_ESTATE;
 	}
 	ck_event_begin(m);
-	if (release) {
+	if (release && e->row.phase == CK_PHASE_REMOVE) {
+		snprintf(ret_text, size, "it is destroyed already; plugins are being told");
+	} else if (release) {
+		e->row.reason = CK_REASON_RELEASED;
+		m->counters.released++;
 		ck_history_add(m, e, CK_WHAT_RELEASED, 0, NULL);
 		ck_evict_confirmed(m, e);
 		snprintf(ret_text, size,
@@ -231,7 +235,8 @@ static void gone(struct ck_machine *m, struct ck_entry *e)
 {
 	destroying_end(m, e);
 	ready_del(m, e);
-	m->counters.destroyed++;
+	/* of a released one nobody knows whether it is destroyed */
+	m->counters.destroyed += e->row.reason != CK_REASON_RELEASED;
 	if (!e->row.result) { /* without an id there is nothing to hide (K21) */
 		ck_entry_drop(m, e);
 		return;

@@ -43,7 +43,8 @@ const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flag
 			     "tries = ?25, last_grpc = ?26,"
 			     " relabelled = ?27, created = ?28, changed = ?29, interest = ?30, "
 			     "existed = ?31, due = ?32, boot = ?33,"
-			     " staged = ?34, searched = ?35, absent = ?36, asked = ?37 WHERE id = ?1";
+			     " staged = ?34, searched = ?35, absent = ?36, asked = ?37"
+			     " WHERE id = ?1";
 
 const char ck_digests_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
 

@@ -333,14 +333,15 @@ static void wait_for_answers(struct task *tasks, size_t n, long owner)
 }
 
 /* Row numbers are never used again, so an entry without a row is gone. */
-static void judge(struct task *task, const struct ck_look *look)
+static void judge(struct task *task, const struct ck_look *look, bool release)
 {
 	const struct ck_row *row = NULL;
 	for (size_t i = 0; i < look->reader->rows_n && !row; i++)
 		row = look->reader->rows[i].id == task->entry ? &look->reader->rows[i] : NULL;
 	task->pending = false;
 	if (!row || row->state == CK_STATE_GONE)
-		task_set(task, RESULT_GONE, "it is gone");
+		task_set(task, RESULT_GONE,
+			 release ? "it is forgotten, and may still exist" : "it is gone");
 	else if (row->state == CK_STATE_COMMITTED)
 		task_set(task, RESULT_IN_USE,
 			 "it is in use, so it was committed instead of destroyed");
@@ -356,9 +357,9 @@ static void judge(struct task *task, const struct ck_look *look)
 	task->pending = task->result == RESULT_NOT_GONE;
 }
 
-static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
+static int wait_for_the_end(const struct arguments *args, struct task *tasks, size_t n)
 {
-	uint64_t deadline = ck_look_clock() + span, pause = POLL_MIN;
+	uint64_t deadline = ck_look_clock() + args->wait_ns, pause = POLL_MIN;
 	bool again = true;
 	for (size_t i = 0; i < n; i++)
 		tasks[i].pending = tasks[i].result == RESULT_ACCEPTED;
@@ -369,7 +370,7 @@ static int wait_for_the_end(struct task *tasks, size_t n, uint64_t span)
 			return r;
 		for (size_t i = 0; i < n; i++) {
 			if (tasks[i].pending)
-				judge(&tasks[i], &look);
+				judge(&tasks[i], &look, args->release);
 		}
 		bool alive = look.reader->owner_alive;
 		ck_look_fini(&look);
@@ -430,7 +431,7 @@ static int carry_out(const struct arguments *args, const struct ck_reader *reade
 	write_requests(args, tasks, n);
 	if (reader->owner_alive) {
 		wait_for_answers(tasks, n, reader->owner_pid);
-		return args->wait ? wait_for_the_end(tasks, n, args->wait_ns) : CK_EXIT_YES;
+		return args->wait ? wait_for_the_end(args, tasks, n) : CK_EXIT_YES;
 	}
 	size_t left = 0;
 	for (size_t i = 0; i < n; i++) {

@@ -173,24 +173,15 @@ static void tell_evicting(const struct story *story)
 	}
 }
 
-/* An administrator gave it up; nobody knows whether it was destroyed. */
-static bool was_released(const struct story *story)
-{
-	const struct ck_reader *reader = story->look->reader;
-	for (size_t i = reader->history_n; i-- > 0;) {
-		if (reader->history[i].entry == story->row->id &&
-		    reader->history[i].what == CK_WHAT_RELEASED)
-			return true;
-	}
-	return false;
-}
-
 static void tell_gone(const struct story *story)
 {
-	fprintf(story->out, was_released(story)
-				    ? " It was released without confirmation and may still exist."
-				    : " It was destroyed.");
-	tell_reason(story);
+	if (story->row->reason == CK_REASON_RELEASED) {
+		fprintf(story->out, " It was released by an administrator, without confirmation "
+				    "that it was destroyed, and may still exist.");
+	} else {
+		fprintf(story->out, " It was destroyed.");
+		tell_reason(story);
+	}
 	fprintf(story->out, " Its id stays hidden until it is forgotten.");
 }
 

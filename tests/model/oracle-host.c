@@ -546,7 +546,8 @@ void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
 			     "K17: entry %lu was released while it is still being created", id);
 			return;
 		}
-		s->released = true;
+		/* destroyed is destroyed; only its plugins are still told */
+		s->released = s->released || s->phase != CK_PHASE_REMOVE;
 		MUST(w, !e || e->row.state == CK_STATE_GONE || e->row.phase == CK_PHASE_REMOVE,
 		     "K17: entry %lu was released and is still %s", id,
 		     ck_state_name(e->row.state));

@@ -329,7 +329,8 @@ static void obey(struct ck_row *row, const struct ck_admin_request *request,
 		 struct ck_admin_answer *answer)
 {
 	answer->done = true;
-	row->reason = CK_REASON_ADMIN;
+	row->reason =
+		request->verb == CK_ADMIN_RELEASE ? CK_REASON_RELEASED : CK_REASON_ADMIN;
 	if (request->verb == CK_ADMIN_RELEASE) {
 		note(row, CK_WHAT_RELEASED, 0, 0, 0, NULL);
 		update(row, CK_STATE_GONE);

@@ -1077,6 +1077,43 @@ static void k17_admin_can_release_it(void **state)
 	world_evict(w, 0, false);
 	world_evict(w, 0, true);
 	assert_int_equal(state_of(A), CK_STATE_GONE);
+	/* nobody knows whether it is destroyed */
+	assert_int_equal(ck_machine_counters(w->m)->released, 1);
+	assert_int_equal(ck_machine_counters(w->m)->destroyed, 0);
+	assert_int_equal(world_entry(w, A)->row.reason, CK_REASON_RELEASED);
+}
+
+static void k17_released_one_that_plugins_know_is_not_destroyed_either(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	begin(B, attempt(sandbox, 1), 240 * S); /* while its hooks run */
+	world_hooked(w, 0, true);
+	world_evict(w, 0, true);
+	assert_int_equal(world_entry(w, A)->row.phase, CK_PHASE_REMOVE);
+	world_crash(w, 0); /* plugins are still to be told */
+	lists_come_in();
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+	assert_int_equal(ck_machine_counters(w->m)->destroyed, 0);
+}
+
+static void k17_destroyed_one_cannot_be_released(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	begin(B, attempt(sandbox, 1), 240 * S); /* while its hooks run */
+	world_hooked(w, 0, true);
+	world_listed_entry(w, 0, HOW_FRESH);
+	world_hooked(w, 0, true); /* Stop */
+	world_destroyed(w, 0, HOW_OK);
+	assert_int_equal(world_entry(w, A)->row.phase, CK_PHASE_REMOVE);
+	world_evict(w, 0, true);
+	hooks_agree();
+	assert_int_equal(ck_machine_counters(w->m)->destroyed, 1);
+	assert_int_equal(ck_machine_counters(w->m)->released, 0);
 }
 
 static void k18_back_off_doubles_to_a_minute_over_restarts(void **state)
@@ -1637,6 +1674,8 @@ int main(void)
 		TEST(k16_forgetting_a_sandbox_forgets_its_containers),
 		TEST(k17_only_a_confirmed_destroy_ends_an_eviction),
 		TEST(k17_admin_can_release_it),
+		TEST(k17_released_one_that_plugins_know_is_not_destroyed_either),
+		TEST(k17_destroyed_one_cannot_be_released),
 		TEST(k18_back_off_doubles_to_a_minute_over_restarts),
 		TEST(k18_no_answer_is_a_failure),
 		TEST(k18_eight_at_once_and_a_new_reason_hurries),
