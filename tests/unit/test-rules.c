@@ -1518,6 +1518,24 @@ static void k31_other_digest_key_is_evicted_at_the_claim(void **state)
 	assert_int_equal(outcome(B), CK_CREATE);
 }
 
+static void k32_start_delivers_although_the_disk_is_full(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_report(w, B, false);
+	world_disk(w, true);
+	world_starting(w, B);
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_crash(w, 0); /* on disk it is still kept, but it runs: it is in use (K22) */
+	world_disk(w, false);
+	lists_come_in();
+	let_evict();
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	assert_non_null(world_object(w, B));
+}
+
 static void k32_full_disk_stops_no_pod(void **state)
 {
 	(void)state;
@@ -1701,6 +1719,7 @@ int main(void)
 		TEST(k29_effects_come_after_the_write),
 		TEST(k30_memory_holds_what_is_there_and_no_more),
 		TEST(k31_other_digest_key_is_evicted_at_the_claim),
+		TEST(k32_start_delivers_although_the_disk_is_full),
 		TEST(k32_full_disk_stops_no_pod),
 		TEST(k32_durable_result_is_handed_over_from_memory),
 		TEST(k32_unwritten_hand_over_is_repeated_after_a_crash),
