@@ -46,8 +46,9 @@ mtype = { NONE, RUN, STOP, REMOVE };
 
 mtype state[PODS] = MADE;
 byte told[PODS];      /* names: bits. On disk with COMMITTING */
-bool written[PODS];   /* COMMITTING is on disk */
-bool in_round;        /* the cache's critical section, from choose until the row is written */
+bool tried[PODS];     /* COMMITTING is on disk, or could not be written (K32) */
+bool written[PODS];   /* COMMITTING, or a later state, is on disk */
+bool in_round;        /* the cache's critical section, from choose until that was tried */
 bool abandoned[PODS]; /* the kubelet has moved on while plugins were asked */
 bool trouble[PODS];   /* the disk was full or memory out: once */
 
@@ -101,7 +102,7 @@ bool hung[CONNS];          /* it answers no more. A late one needs no mark: its 
 bool chosen[CONNS * PODS]; /* it was connected at choose */
 /* an earlier life has sent RUN to a plugin of this name, which was connected when the end began */
 bool owed[CONNS * PODS];
-bool begun[PODS];          /* a commit was begun, and is on disk */
+bool begun[PODS];          /* a commit was begun, and its write was tried */
 bool agreed[PODS];         /* plugins let it pass */
 bool stays[PODS];          /* nobody removes it */
 byte told_before[PODS];    /* names in the row at a restart */
@@ -264,6 +265,7 @@ inline release(p)
 {
 	trouble[p] = true;
 	state[p] = MADE;
+	tried[p] = false;
 	written[p] = false;
 	told[p] = 0;
 	chosen_here[p] = false;
@@ -314,9 +316,9 @@ inline end_begins(p)
 }
 
 #ifdef FIRE_BEFORE_WRITE
-#define ON_DISK(p) true
+#define MAY_FIRE(p) true
 #else
-#define ON_DISK(p) written[p] /* no effect before its row is on disk (K29) */
+#define MAY_FIRE(p) tried[p] /* no effect before its row is on disk or known not to be (K29) */
 #endif
 
 inline is_gone(p) /* variables that nobody reads any more are reset: fewer states */
@@ -327,6 +329,7 @@ inline is_gone(p) /* variables that nobody reads any more are reset: fewer state
 	refused[p] = false;
 	abandoned[p] = false;
 	stopped[p] = false;
+	tried[p] = false;
 	written[p] = false
 }
 
@@ -338,20 +341,21 @@ end:	do
 	/* it exists and is committed; or it times out, and no plugin has heard of it */
 	:: atomic { state[p] == MADE && !in_round -> choose(p) }
 	:: atomic { state[p] == MADE && !in_round && !trouble[p] -> state[p] = GONE }
-	:: atomic { state[p] == COMMITTING && !written[p] ->
-		written[p] = true;
+	:: atomic { state[p] == COMMITTING && !tried[p] ->
+		tried[p] = true;
 		begun[p] = true;
-		in_round = false
+		in_round = false;
+		if
+		:: written[p] = true
+		:: MAY_FAIL(p) -> trouble[p] = true /* the disk is full: it goes on in memory */
+		fi
 	   }
-	:: atomic { state[p] == COMMITTING && !written[p] && MAY_FAIL(p) && dispatched[p] == NONE ->
-		release(p);
-		in_round = false
-	   }
-	:: atomic { state[p] == COMMITTING && written[p] && MAY_FAIL(p) && dispatched[p] == NONE ->
+	:: atomic { tried[p] && !written[p] -> written[p] = true } /* there is room again */
+	:: atomic { state[p] == COMMITTING && tried[p] && MAY_FAIL(p) && dispatched[p] == NONE ->
 		release(p)
 	   }
 	/* plugins are told of the commit. The kubelet may move on meanwhile */
-	:: atomic { state[p] == COMMITTING && ON_DISK(p) && dispatched[p] == NONE -> begin(p, RUN) }
+	:: atomic { state[p] == COMMITTING && MAY_FIRE(p) && dispatched[p] == NONE -> begin(p, RUN) }
 	:: atomic { dispatched[p] == RUN && !abandoned[p] -> abandoned[p] = true; withdraw(p) }
 	:: atomic { dispatched[p] == RUN && at[p] == CONNS -> run_is_over(p) }
 	:: atomic { state[p] == KEPT -> state[p] = COMMITTED }
@@ -547,6 +551,19 @@ end:	do
 
 /* ---- restart --------------------------------------------------------------------------------- */
 
+/* Its row is older than its commit: nobody knows any more who was told. If the kubelet has it, or
+ * asks for it again, it is committed anew. */
+inline unwritten(p)
+{
+	state[p] = MADE;
+	told[p] = 0;
+	sent_run[p] = 0;
+	tried[p] = false;
+	begun[p] = false;
+	agreed[p] = false;
+	stays[p] = false
+}
+
 proctype Restart()
 {
 	byte c, p, i, n;
@@ -567,8 +584,8 @@ end:	do
 		do
 		:: p < PODS ->
 			if
+			:: state[p] != GONE && !written[p] -> unwritten(p)
 			:: state[p] == COMMITTING && written[p] -> state[p] = KEPT
-			:: state[p] == COMMITTING && !written[p] -> state[p] = MADE; told[p] = 0
 			:: else
 			fi;
 			dispatched[p] = NONE;

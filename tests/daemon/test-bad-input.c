@@ -210,7 +210,7 @@ static void while_its_lists_do_not_come_it_says_so(void **state)
 	assert_int_not_equal(access(s->w.cri, F_OK), 0);
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------ */
+/* ---- descriptors ---------------------------------------------------------------------------- */
 
 static void with_few_descriptors(void)
 {
