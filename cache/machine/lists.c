@@ -51,6 +51,16 @@ static void note_seen(struct ck_machine *m, struct ck_entry *e, const char *id)
 	m->moves++;
 }
 
+/* If an entry's object is not listed, another one of its key has taken its place: their rows could
+ * not be written before a crash (K32). That is no duplicate, and may be in use. */
+static bool is_listed(const char *id, const struct ck_object *all, size_t n)
+{
+	size_t i = 0;
+	while (i < n && (!all[i].id || strcmp(all[i].id, id)))
+		i++;
+	return i < n;
+}
+
 /* an object whose id no entry has */
 static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			    const struct ck_object *all, size_t n, uint64_t begun_seq)
@@ -80,6 +90,9 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			return;
 		case CK_STATE_KEPT:
 		case CK_STATE_COMMITTING:
+			if (ck_list_counts(begun_seq, e->changed_seq) &&
+			    !is_listed(e->row.result->id, all, n))
+				break;
 			if (ck_object_alive(o) && ck_list_counts(begun_seq, e->changed_seq))
 				ck_duplicate(m, e->row.key, o);
 			return;

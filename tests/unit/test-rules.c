@@ -1593,6 +1593,25 @@ static void k32_unwritten_hand_over_is_repeated_after_a_crash(void **state)
 	assert_string_equal(w->callers[C].id, "s1");
 }
 
+/* While nothing could be written, A was destroyed and B took its place. A's row is still there. */
+static void k32_what_took_the_place_of_an_old_row_is_left_alone(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_disk(w, true);
+	world_evict(w, 0, false);
+	let_evict();
+	made_and_handed(B, sandbox);
+	world_crash(w, 0);
+	assert_int_equal(w->db[1].row.state, CK_STATE_KEPT);
+	lists_come_in();
+	assert_true(world_shown(w, B));
+	let_evict();
+	assert_true(world_shown(w, B));
+	assert_int_equal(ck_machine_counters(w->m)->destroyed, 1); /* A, which is confirmed */
+	world_disk(w, false);
+}
+
 static void k33_new_database_is_written_from_memory(void **state)
 {
 	(void)state;
@@ -1723,6 +1742,7 @@ int main(void)
 		TEST(k32_full_disk_stops_no_pod),
 		TEST(k32_durable_result_is_handed_over_from_memory),
 		TEST(k32_unwritten_hand_over_is_repeated_after_a_crash),
+		TEST(k32_what_took_the_place_of_an_old_row_is_left_alone),
 		TEST(k33_new_database_is_written_from_memory),
 		TEST(h04_required_plugin_that_is_absent_is_named),
 	};
