@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "src/cli/cli.h"
 #include "src/cli/entry-text.h"
+#include "src/cli/failing.h"
 
 #define SLOW_CREATION (60 * CK_NS_PER_S) /* most pods take a few seconds */
 /* after so many failed attempts to destroy an entry somebody should look at it */
@@ -20,7 +21,7 @@
 
 struct story { /* a paragraph that is being written */
 	const struct ck_look *look;
-	const struct ck_row *row;
+	const struct ck_row *row; /* NULL: it is about no entry */
 	bool now_known; /* the row's times are of this boot */
 	FILE *out;
 };
@@ -421,7 +422,7 @@ static char *tell(const struct ck_look *look, const struct ck_row *row,
 {
 	char *text = NULL;
 	size_t len;
-	struct story story = { look, row, ck_look_this_boot(look, row->boot),
+	struct story story = { look, row, row && ck_look_this_boot(look, row->boot),
 			       ck_must(open_memstream(&text, &len)) };
 	part(&story);
 	if (fclose(story.out))
@@ -473,10 +474,15 @@ static void tell_owner(const struct story *story)
 				    "what is told here is the state of its last write.");
 }
 
-static void explain_to_people(const struct ck_look *look, const struct ck_row *row, bool last)
+static size_t width_of_text(void)
 {
 	size_t width = ck_print_width(stdout);
-	width = width && width < WIDTH_DEFAULT ? width : WIDTH_DEFAULT;
+	return width && width < WIDTH_DEFAULT ? width : WIDTH_DEFAULT;
+}
+
+static void explain_to_people(const struct ck_look *look, const struct ck_row *row)
+{
+	size_t width = width_of_text();
 	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint);
 	ck_print_folded(stdout, text, 0, width);
 	if (*hint) {
@@ -484,22 +490,91 @@ static void explain_to_people(const struct ck_look *look, const struct ck_row *r
 		ck_print_folded(stdout, advice, 2, width);
 	}
 	putchar('\n');
-	if (last) {
-		CK_AUTO_FREE char *owner = tell(look, row, tell_owner);
-		ck_print_folded(stdout, owner, 0, width);
-	}
+}
+
+static void put_text(struct json_object *object, const struct ck_look *look, const char *text,
+		     const char *hint)
+{
+	ck_tree_put_text(object, "text", text);
+	ck_tree_put_text(object, "hint", *hint ? hint : NULL);
+	ck_tree_put_bool(object, "owner_alive", look->reader->owner_alive);
+	ck_tree_put_known(object, "owner_pid", look->reader->owner_pid);
+	ck_tree_put_bool(object, "owner_degraded", look->reader->owner_degraded);
 }
 
 static struct json_object *explain_to_machines(const struct ck_look *look, const struct ck_row *row)
 {
 	CK_AUTO_FREE char *text = tell(look, row, tell_all), *hint = tell(look, row, tell_hint);
 	struct json_object *object = ck_row_tree(look, row, false);
-	ck_tree_put_text(object, "text", text);
-	ck_tree_put_text(object, "hint", *hint ? hint : NULL);
-	ck_tree_put_bool(object, "owner_alive", look->reader->owner_alive);
-	ck_tree_put_known(object, "owner_pid", look->reader->owner_pid);
-	ck_tree_put_bool(object, "owner_degraded", look->reader->owner_degraded);
+	put_text(object, look, text, hint);
 	return object;
+}
+
+/* No row is left of it, so it has no more than the history knows. */
+static struct json_object *failing_to_machines(const struct ck_look *look,
+					       const struct ck_failing *failing)
+{
+	CK_AUTO_FREE char *text = ck_failing_text(look, failing);
+	struct json_object *object = ck_tree_object();
+	ck_tree_put_count(object, "entry", failing->last->entry);
+	ck_tree_put_text(object, "kind", ck_kind_word(failing->last->kind));
+	ck_tree_put_text(object, "who", failing->who);
+	ck_tree_put_text(object, "state", NULL);
+	ck_tree_put_count(object, "failures", failing->n);
+	ck_tree_put_text(object, "code", ck_grpc_name(failing->last->grpc));
+	ck_tree_put_text(object, "detail", failing->last->detail);
+	put_text(object, look, text, "");
+	return object;
+}
+
+static void tell_people(const struct ck_look *look, const bool *match,
+			const struct ck_failings *failings)
+{
+	for (size_t i = 0; match && i < look->reader->rows_n; i++)
+		if (match[i])
+			explain_to_people(look, &look->reader->rows[i]);
+	for (size_t i = 0; i < failings->n; i++) {
+		CK_AUTO_FREE char *text = ck_failing_text(look, &failings->all[i]);
+		ck_print_folded(stdout, text, 0, width_of_text());
+		putchar('\n');
+	}
+	CK_AUTO_FREE char *owner = tell(look, NULL, tell_owner);
+	ck_print_folded(stdout, owner, 0, width_of_text());
+}
+
+static void tell_machines(const struct ck_look *look, const bool *match,
+			  const struct ck_failings *failings)
+{
+	struct json_object *array = ck_tree_array();
+	for (size_t i = 0; match && i < look->reader->rows_n; i++)
+		if (match[i])
+			ck_tree_add(array, explain_to_machines(look, &look->reader->rows[i]));
+	for (size_t i = 0; i < failings->n; i++)
+		ck_tree_add(array, failing_to_machines(look, &failings->all[i]));
+	ck_tree_print(stdout, ck_cli.output, array);
+}
+
+/* The rows that @arg means, and what fails of the pod that it names. A pod of which nothing could
+ * be created yet has no row. */
+static int pick(const struct ck_look *look, const char *arg, struct ck_picked *picked,
+		struct ck_failings *failings)
+{
+	bool number = !arg[strspn(arg, "0123456789")];
+	if (!number && !ck_look_has(look, arg)) {
+		ck_failings_find(look, arg, failings);
+		if (failings->n)
+			return CK_EXIT_YES;
+	}
+	int r = ck_look_pick(look, arg, CK_PICK_TO_READ, picked);
+	for (size_t i = 0; r == CK_EXIT_YES && picked->pod && i < look->reader->rows_n; i++) {
+		if (!picked->match[i])
+			continue;
+		CK_AUTO_FREE char *pod = ck_key_pod(look->reader->rows[i].key);
+		ck_failings_fini(failings);
+		ck_failings_find(look, pod, failings);
+		break;
+	}
+	return r;
 }
 
 int ck_cmd_explain(int argc, char **argv)
@@ -509,7 +584,8 @@ int ck_cmd_explain(int argc, char **argv)
 		.args_doc = "ENTRY|POD",
 		.doc = "Explain in plain words what is going on with an entry, or with every entry "
 		       "of a pod: its state and age, its requests, its last problem, what happens "
-		       "next and when, and what could help."
+		       "next and when, and what could help. For a pod, also creations that have "
+		       "failed and not succeeded since."
 		       "\v"
 		       "Exit status: 0 if there is such an entry, 1 if not.\n"
 		       "\n"
@@ -522,26 +598,17 @@ int ck_cmd_explain(int argc, char **argv)
 	char **picks = NULL;
 	struct ck_look look;
 	struct ck_picked picked = { 0 };
+	struct ck_failings failings = { 0 };
 	if (argp_parse(&argp, argc, argv, 0, NULL, &picks))
 		return CK_EXIT_TROUBLE;
 	int r = ck_look_take(&look, CK_READ_ROWS | CK_READ_HISTORY);
 	if (r == CK_EXIT_YES)
-		r = ck_look_pick(&look, picks[0], CK_PICK_TO_READ, &picked);
-	if (r == CK_EXIT_YES) {
-		bool people = ck_cli.output == CK_OUTPUT_TABLE;
-		struct json_object *array = people ? NULL : ck_tree_array();
-		for (size_t i = 0; i < look.reader->rows_n; i++) {
-			if (!picked.match[i])
-				continue;
-			if (people)
-				explain_to_people(&look, &look.reader->rows[i], !--picked.n);
-			else
-				ck_tree_add(array,
-					    explain_to_machines(&look, &look.reader->rows[i]));
-		}
-		if (array)
-			ck_tree_print(stdout, ck_cli.output, array);
-	}
+		r = pick(&look, picks[0], &picked, &failings);
+	if (r == CK_EXIT_YES && ck_cli.output == CK_OUTPUT_TABLE)
+		tell_people(&look, picked.match, &failings);
+	else if (r == CK_EXIT_YES)
+		tell_machines(&look, picked.match, &failings);
+	ck_failings_fini(&failings);
 	free(picked.match);
 	ck_look_fini(&look);
 	return r;

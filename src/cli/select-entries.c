@@ -127,7 +127,7 @@ char *ck_key_pod(const struct ck_key *key)
 }
 
 /* the pod in "container NAMESPACE/NAME/CONTAINER attempt 1": the entry and its key may be gone */
-static char *history_pod(const struct ck_history_row *line)
+char *ck_history_pod(const struct ck_history_row *line)
 {
 	const char *start = line->who + strcspn(line->who, " ");
 	start += *start == ' ';
@@ -270,8 +270,7 @@ static void subjects_free(struct subject *subjects, size_t n)
 	free(subjects);
 }
 
-int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
-		 struct ck_picked *ret_picked)
+static struct subject *row_subjects(const struct ck_look *look)
 {
 	size_t n = look->reader->rows_n;
 	struct subject *subjects = ck_must(ck_alloc((n + 1) * sizeof(*subjects)));
@@ -280,6 +279,24 @@ int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for p
 		subjects[i] = (struct subject){ row->id, row->result ? row->result->id : NULL,
 						ck_key_pod(row->key) };
 	}
+	return subjects;
+}
+
+bool ck_look_has(const struct ck_look *look, const char *arg)
+{
+	size_t n = look->reader->rows_n;
+	CK_AUTO_FREE enum fit *fits = ck_must(ck_alloc((n + 1) * sizeof(*fits)));
+	struct subject *subjects = row_subjects(look);
+	enum fit best = find_fits(subjects, n, arg, CK_PICK_TO_READ, fits);
+	subjects_free(subjects, n);
+	return best != FIT_NONE;
+}
+
+int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
+		 struct ck_picked *ret_picked)
+{
+	size_t n = look->reader->rows_n;
+	struct subject *subjects = row_subjects(look);
 	int r = pick(subjects, n, arg, pick_for, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO && all_digits(arg))
@@ -313,7 +330,7 @@ int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_
 	struct subject *subjects = ck_must(ck_alloc((n + 1) * sizeof(*subjects)));
 	for (size_t i = 0; i < n; i++) {
 		const struct ck_history_row *line = &look->reader->history[i];
-		subjects[i] = (struct subject){ line->entry, line->object, history_pod(line) };
+		subjects[i] = (struct subject){ line->entry, line->object, ck_history_pod(line) };
 	}
 	int r = pick(subjects, n, arg, CK_PICK_TO_READ, ret_picked);
 	subjects_free(subjects, n);

@@ -58,11 +58,15 @@ struct ck_picked {
 int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
 		 struct ck_picked *ret_picked);
 int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked);
+/* ck_look_has - does @arg mean anything among the rows? Prints nothing */
+bool ck_look_has(const struct ck_look *look, const char *arg);
 /* ck_look_pick_all - the rows that any of @args means, as @ret_match (per row; free()). Return: the
  * worst result of one argument */
 int ck_look_pick_all(const struct ck_look *look, char **args, int n, bool **ret_match);
 /* ck_pod_is - does @arg, NAME or NAMESPACE/NAME, mean the pod "NAMESPACE/NAME"? */
 bool ck_pod_is(const char *pod, const char *arg);
+/* ck_history_pod - "NAMESPACE/NAME" of a line, whose entry may be gone; free() */
+char *ck_history_pod(const struct ck_history_row *line);
 /* ck_key_pod - "NAMESPACE/NAME"; free() */
 char *ck_key_pod(const struct ck_key *key);
 #endif

@@ -312,6 +312,34 @@ static void add(const struct plan *plan)
 		note(row, CK_WHAT_ANSWER_LOST, 0, 0, 0, "\x1b[7mthe stream\nended");
 }
 
+/* creations that failed: no row is left of them */
+static void add_failures(void)
+{
+	static const struct {
+		const char *pod, *sandbox, *container;
+		uint32_t attempt;
+	} failed[] = { { "db-0", "db00000000000000", "init", 0 },
+		       { "db-0", "db00000000000000", "init", 1 },
+		       { "crash-0", NULL, NULL, 0 } };
+	for (size_t i = 0; i < CK_COUNT(failed); i++) {
+		struct ck_object object = { .size = sizeof(object),
+					    .kind = failed[i].container ? CK_CONTAINER : CK_SANDBOX,
+					    .pod_namespace = "prod",
+					    .pod_name = failed[i].pod,
+					    .pod_uid = failed[i].pod,
+					    .sandbox_id = failed[i].sandbox,
+					    .container_name = failed[i].container,
+					    .attempt = failed[i].attempt };
+		struct ck_row row = { .id = 1000 + i };
+		struct ck_error err;
+		must(ck_key_from_object(&object, &row.key, &err), &err, "key");
+		strcpy(row.boot, boot);
+		note(&row, CK_WHAT_FAILED, 0, 0, CK_GRPC_NOT_FOUND, "no such image");
+		note(&row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_GONE, 0, NULL);
+		ck_row_fini(&row);
+	}
+}
+
 static void update(struct ck_row *row, enum ck_state to)
 {
 	struct ck_error err;
@@ -389,6 +417,8 @@ static void fill(const char *scene)
 		for (size_t j = 0; strcmp(scenes[i].name, scene) == 0 && j < scenes[i].n; j++)
 			add(&scenes[i].plans[j]);
 	}
+	if (strcmp(scene, "states") == 0)
+		add_failures();
 	struct ck_counters counters = {
 		.requests = 17, .created = 11, .kept = 4, .handed_back = 1
 	};

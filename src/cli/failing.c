@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creations that have failed, read from the history, the newest line first. What succeeded later
+ * than it failed is known, too, but not told. */
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/cli/failing.h"
+#include "src/cli/output/print.h"
+
+/* -1: it failed; 1: it succeeded; 0: neither */
+static int outcome(const struct ck_history_row *line)
+{
+	if (line->what == CK_WHAT_FAILED)
+		return -1;
+	return line->what == CK_WHAT_MOVED &&
+	       (line->to == CK_STATE_KEPT || line->to == CK_STATE_COMMITTING ||
+		line->to == CK_STATE_COMMITTED);
+}
+
+/* "container prod/web/app" of "container prod/web/app attempt 1" */
+static char *without_attempt(const char *who)
+{
+	static const char attempt[] = " attempt ";
+	const char *end = NULL;
+	for (const char *at = who; (at = strstr(at, attempt)); at++)
+		end = at;
+	return ck_must(ck_strndup(who, end ? (size_t)(end - who) : strlen(who)));
+}
+
+struct known { /* a name whose last outcome is known */
+	struct ck_failing failing;
+	bool over; /* older failures do not count */
+};
+
+static struct known *find(struct known *known, size_t n, const char *who)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(known[i].failing.who, who) == 0)
+			return &known[i];
+	return NULL;
+}
+
+static void read_line(struct known **known, size_t *n, const struct ck_history_row *line, int how)
+{
+	CK_AUTO_FREE char *who = without_attempt(line->who);
+	struct known *it = find(*known, *n, who);
+	if (!it) {
+		*known = ck_must(ck_realloc(*known, (*n + 1) * sizeof(**known)));
+		it = &(*known)[(*n)++];
+		*it = (struct known){ .failing = { .who = CK_TAKE(who), .last = line } };
+	}
+	it->over = it->over || how > 0;
+	it->failing.n += !it->over;
+}
+
+void ck_failings_find(const struct ck_look *look, const char *pod, struct ck_failings *ret)
+{
+	const struct ck_reader *reader = look->reader;
+	CK_AUTO_FREE struct known *known = NULL;
+	size_t n = 0;
+	for (size_t i = reader->history_n; i-- > 0;) {
+		const struct ck_history_row *line = &reader->history[i];
+		int how = outcome(line);
+		if (!how)
+			continue;
+		CK_AUTO_FREE char *of = ck_history_pod(line);
+		if (ck_pod_is(of, pod))
+			read_line(&known, &n, line, how);
+	}
+	*ret = (struct ck_failings){ .all = ck_must(ck_alloc((n + 1) * sizeof(*ret->all))) };
+	for (size_t i = 0; i < n; i++) {
+		if (known[i].failing.n)
+			ret->all[ret->n++] = known[i].failing;
+		else
+			free(known[i].failing.who);
+	}
+}
+
+void ck_failings_fini(struct ck_failings *failings)
+{
+	for (size_t i = 0; i < failings->n; i++)
+		free(failings->all[i].who);
+	free(failings->all);
+	*failings = (struct ck_failings){ 0 };
+}
+
+char *ck_failing_text(const struct ck_look *look, const struct ck_failing *failing)
+{
+	const struct ck_history_row *last = failing->last;
+	char span[CK_TEXT_SPAN], times[48] = "", ago[CK_TEXT_SPAN + 32] = "";
+	if (failing->n > 1)
+		snprintf(times, sizeof(times), " %zu times in a row", failing->n);
+	if (ck_look_this_boot(look, last->boot))
+		snprintf(ago, sizeof(ago), "%s%s ago", failing->n > 1 ? ", most recently " : " ",
+			 ck_text_span(ck_look_ago(look, last->at), span));
+	return ck_text_format("Creating %s failed%s%s: %s%s%s.", failing->who, times, ago,
+			      ck_grpc_name(last->grpc), last->detail ? ": " : "",
+			      last->detail ? last->detail : "");
+}
