@@ -49,9 +49,9 @@ static bool is_handed_sandbox(const struct object *o)
 	return is_sandbox(o) && o->handed && !o->stopping;
 }
 
-static bool is_delivered_container(const struct object *o)
+static bool is_handed_container(const struct object *o)
 {
-	return o->stage == EXISTS && o->req.kind == CK_CONTAINER && o->delivered;
+	return o->stage == EXISTS && o->req.kind == CK_CONTAINER && o->handed;
 }
 
 static bool is_handed(const struct object *o)
@@ -238,14 +238,24 @@ static void step_seen(struct world *w, const struct step *s)
 		       (r == 0 && o->turn < 0 && o->condition == CK_CONDITION_DEAD && !w->dead);
 }
 
+/* who was handed a container can start it, also if its answer was not reported */
 static void step_start(struct world *w, const struct step *s)
 {
-	int i = pick(w, s->a, is_delivered_container);
+	int i = pick(w, s->a, is_handed_container);
 	if (i < 0 || w->objects[i].condition != CK_CONDITION_READY)
 		return;
 	struct object *o = &w->objects[i];
-	world_say(w, "  %s is started", o->id);
+	int r = ck_starting(w->cache, o->id);
+	world_say(w, "  %s is started: %d", o->id, r);
+	if (w->dead)
+		return;
+	if (r < 0 && o->delivered && !o->exempt)
+		world_wrong(w, "%s was delivered, and cannot be started: %d", o->id, r);
+	if (r < 0)
+		return;
 	o->condition = CK_CONDITION_RUNNING;
+	o->delivered = true;
+	o->exempt = o->exempt || w->lags;
 	if (s->b & 1)
 		ck_used(w->cache, o->req.kind, o->id);
 	if (s->b & 2)
