@@ -37,7 +37,6 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 static void keep(struct ck_machine *m, struct ck_entry *e)
 {
 	m->counters.kept++;
-	e->kept = true;
 	ck_entry_move(m, e, CK_STATE_KEPT);
 	e->row.interest = m->now;
 	ck_kept_schedule(m, e);
@@ -47,22 +46,31 @@ static void keep(struct ck_machine *m, struct ck_entry *e)
  * had it in their list, and are not told again. */
 void ck_take_back(struct ck_machine *m, struct ck_entry *e)
 {
-	e->kept = true;
 	e->row.flags |= CK_ENTRY_TOLD;
 	ck_entry_move(m, e, CK_STATE_KEPT);
 	e->row.interest = m->now;
 	ck_kept_schedule(m, e);
 }
 
+static bool is_taken(struct ck_machine *m, struct ck_entry *e, struct ck_mturn *t)
+{
+	enum ck_reason why;
+	return ck_turn_takes(m, t, e->kept) && ck_key_same(t->key, e->row.key) &&
+	       ck_turn_same(m, t, e, &why);
+}
+
+static bool is_taken_by_any(struct ck_machine *m, struct ck_entry *e)
+{
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (is_taken(m, e, t))
+			return true;
+	return false;
+}
+
 /* COMMITTING, and the hooks agree: it is handed to every turn that waits for it (K7) */
 void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 {
-	enum ck_reason why;
-	bool awaited = false;
-	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (ck_turn_live(m, t) && ck_key_same(t->key, e->row.key) &&
-		    ck_turn_same(m, t, e, &why))
-			awaited = true;
+	bool awaited = is_taken_by_any(m, e);
 	if (ck_duplicate_pending(e)) {
 		keep(m, e); /* a duplicate was found while the hooks ran (K26) */
 		return;
@@ -77,8 +85,7 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	if (awaited)
 		ck_history_add(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
-		if (!ck_turn_live(m, t) || !ck_key_same(t->key, e->row.key) ||
-		    !ck_turn_same(m, t, e, &why))
+		if (!is_taken(m, e, t))
 			continue;
 		if (e->kept)
 			m->counters.handed_back++;
@@ -162,7 +169,7 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	} else if (unknown) {
 		e->ask_at = m->now + CK_INSPECT_AGAIN;
 		ck_kept_schedule(m, e);
-	} else if (ck_newest_live(m, e) && !ck_duplicate_pending(e)) {
+	} else if (is_taken_by_any(m, e) && !ck_duplicate_pending(e)) {
 		ck_commit(m, e);
 	} else {
 		ck_kept_schedule(m, e);

@@ -113,6 +113,7 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 		last->to = to;
 	}
 	e->row.state = to;
+	e->kept = e->kept || to == CK_STATE_KEPT;
 	m->moves++;
 	e->fresh = to == CK_STATE_COMMITTED;
 	e->row.changed = m->now;

@@ -276,10 +276,15 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 		ck_evict_goes_on(m, e);
 		return true;
 	}
-	if (best->condition == CK_CONDITION_READY)
+	if (best->condition == CK_CONDITION_READY) {
 		ck_result_known(m, e);
-	else
-		ck_evict(m, e, CK_REASON_DEAD);
+		return true;
+	}
+	if (creator && creator->state == CK_TURN_WAITING)
+		/* its call is still under way, so it cannot make the successor */
+		ck_turn_answer(m, creator, -CK_EABANDONED, "superseded: %s",
+			       ck_reason_text(CK_REASON_DEAD));
+	ck_evict(m, e, CK_REASON_DEAD);
 	return true;
 }
 

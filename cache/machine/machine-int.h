@@ -106,7 +106,13 @@ void ck_untell(struct ck_machine *m, struct ck_entry *e);
 /* turn.c */
 /* from here on an answer would not arrive (K2); CK_NEVER_DUE: a caller without a deadline */
 uint64_t ck_margin_at(const struct ck_machine *m, uint64_t timeout);
+/* it has not reached its margin: something may be made for it */
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t);
+/* It can be handed a result. What @exists, because it was kept or is committed, needs no time to be
+ * made: for it the deadline counts, and not the margin (K2, K6). */
+bool ck_turn_takes(const struct ck_machine *m, const struct ck_mturn *t, bool exists);
+/* when a waiting turn is told that it has waited in vain */
+uint64_t ck_turn_waits_until(struct ck_machine *m, const struct ck_mturn *t);
 void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod,
 		    uint64_t timeout);
 void ck_turn_detach(struct ck_machine *m, struct ck_mturn *t); /* from its pod and its timer */

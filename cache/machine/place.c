@@ -232,18 +232,18 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 	 * its deadline begins nothing */
 	bool in_time = (ck_turn_live(m, t) || !t->row || t->supersede_at) &&
 		       (!t->deadline || m->now < t->deadline);
-	if (active) {
-		if (ck_turn_live(m, t))
-			place_at(m, t, active);
-		else
-			t->row = active->row.id;
-		return;
-	}
-	struct ck_entry *wait_for = blocker(m, t);
-	if (wait_for) {
+	struct ck_entry *wait_for = active ? NULL : blocker(m, t);
+	bool exists = active && (active->kept || active->row.state == CK_STATE_COMMITTED);
+	if (active && ck_turn_takes(m, t, exists)) {
+		place_at(m, t, active);
+	} else if (active) {
+		t->row = active->row.id;
+	} else if (wait_for) {
 		t->row = wait_for->row.id;
 		t->joined = false;
 	} else if (in_time) {
 		create(m, t);
 	}
+	if (t->state == CK_TURN_WAITING) /* for how long depends on what it waits for (K6) */
+		ck_turn_schedule(m, t);
 }

@@ -114,7 +114,7 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 			return;
 	}
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (m->now < t->margin_at) {
+	if (m->now < ck_turn_waits_until(m, t)) {
 		ck_turn_schedule(m, t);
 		return;
 	}

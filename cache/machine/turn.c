@@ -34,10 +34,27 @@ bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t)
 	       m->now < t->margin_at;
 }
 
+bool ck_turn_takes(const struct ck_machine *m, const struct ck_mturn *t, bool exists)
+{
+	if (!exists || t->finished) /* a creator is told by its own call (K3) */
+		return ck_turn_live(m, t);
+	return (t->state == CK_TURN_WAITING || t->state == CK_TURN_CREATING) && !t->left &&
+	       (!t->deadline || m->now < t->deadline);
+}
+
+uint64_t ck_turn_waits_until(struct ck_machine *m, const struct ck_mturn *t)
+{
+	const struct ck_entry *e = ck_machine_entry(m, t->row);
+	/* the margin would leave it less than half of its time for the answer (K6) */
+	bool is_short = t->deadline && t->deadline - t->began < 2 * CK_MARGIN_MIN;
+	bool asks = e && t->joined && e->kept && ck_state_open(e->row.state);
+	return is_short && asks && !t->finished ? t->deadline : t->margin_at;
+}
+
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
 {
 	/* a creator gets its answer from its own call, not from a timer */
-	uint64_t due = t->state == CK_TURN_WAITING ? t->margin_at : CK_NEVER_DUE;
+	uint64_t due = t->state == CK_TURN_WAITING ? ck_turn_waits_until(m, t) : CK_NEVER_DUE;
 	if (t->state == CK_TURN_WAITING && t->supersede_at && t->supersede_at > m->now &&
 	    t->supersede_at < due)
 		due = t->supersede_at;
@@ -207,7 +224,8 @@ struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e)
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && ck_turn_live(m, t))
+		if (t->row == e->row.id && t->state == CK_TURN_WAITING &&
+		    ck_turn_takes(m, t, e->kept))
 			return true;
 	return false;
 }

@@ -201,7 +201,8 @@ static void vary(struct request *req)
 
 static void make_begin(struct world *w, struct step *s)
 {
-	static const uint64_t timeouts[] = { 0, 2 * S, 10 * S, 10 * S, 120 * S, 240 * S };
+	static const uint64_t timeouts[] = { 0,      200 * MS, 400 * MS, 2 * S,
+						     10 * S, 10 * S,   120 * S,  240 * S };
 	int like = any_caller(w, is_any);
 
 	s->op = STEP_BEGIN;

@@ -211,6 +211,14 @@ static void containers_stopped(struct world *w, const char *id, enum cell_row wh
 	}
 }
 
+static bool duplicate_goes(struct world *w, const struct shadow *s)
+{
+	FOR_SHADOWS (other, w)
+		if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
+			return true;
+	return false;
+}
+
 void oracle_inspected(struct world *w, const struct job *job, enum ck_condition condition)
 {
 	uint64_t row = job->row;
@@ -248,6 +256,15 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 				     w->now >= job->begun_at + CK_DESTROY_TIMEOUT /* too late */ ||
 				     (e && e->row.state == CK_STATE_EVICTING),
 			     "K6: entry %lu is dead and kept", (unsigned long)row);
+		} else if (condition == CK_CONDITION_READY && !w->plugin_absent && !job->again &&
+			   unchanged(s, e) && w->now < job->begun_at + CK_DESTROY_TIMEOUT &&
+			   !duplicate_goes(w, s)) {
+			FOR_CALLERS (c, w)
+				MUST(w,
+				     !(takes(w, c) && c->turn.row == row && c->turn.joined) ||
+					     c->turn.finished,
+				     "K6: entry %lu is alive, and caller %d waits on",
+				     (unsigned long)row, (int)(c - w->callers));
 		} else if (condition == CK_CONDITION_READY && w->plugin_absent &&
 			   w->config.rules.hooks && unchanged(s, e) &&
 			   !(e->row.flags & CK_ENTRY_TOLD)) {
@@ -408,6 +425,8 @@ void oracle_hooking(struct world *w, uint64_t row, enum ck_hook_event event)
 {
 	if (event == CK_HOOK_RUN)
 		w->newest = newest_live(w, w->shadows[row].key);
+	if (event == CK_HOOK_RUN)
+		w->taker = somebody_takes(w, w->shadows[row].key, NULL);
 }
 
 void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool agree)
@@ -443,6 +462,9 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 	if (s->kind == CK_SANDBOX)
 		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, which is %s", id,
 		     ck_state_name(now));
+	else if (!newest && w->taker)
+		MUST(w, now == CK_STATE_COMMITTED || now == CK_STATE_KEPT,
+		     "K7: container entry %lu is %s after its hooks", id, ck_state_name(now));
 	else if (!newest)
 		MUST(w, now == CK_STATE_KEPT && e->row.flags & CK_ENTRY_TOLD,
 		     "K7: nobody waits for container entry %lu, and it is %s", id,
@@ -571,7 +593,7 @@ void oracle_expiring(struct world *w)
 {
 	FOR_CALLERS (c, w) {
 		struct shadow *s = shadow_of_key(w, c->key);
-		bool due = c->turn.state == CK_TURN_WAITING && w->now >= c->margin_at;
+		bool due = c->turn.state == CK_TURN_WAITING && w->now >= waits_until(w, c);
 		c->before = due && s && world_serving(w) ? column_of(s) : COL_NONE;
 	}
 }

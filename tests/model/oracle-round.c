@@ -165,8 +165,8 @@ static void check_turns(struct world *w)
 			continue;
 		MUST(w, c->here, "caller %d has left and its turn still waits", label);
 		if (w->expired_at == w->now && ck_machine_due(w->m) > w->now)
-			MUST(w, w->now < c->margin_at, "K3: caller %d waits beyond its margin",
-			     label);
+			MUST(w, w->now < waits_until(w, c),
+			     "K3, K6: caller %d waits beyond its time", label);
 		if (!live(w, c) || !world_serving(w))
 			continue;
 		struct shadow *s = shadow_of_key(w, c->key);
@@ -380,8 +380,8 @@ static void check_handed(struct world *w, struct caller *c)
 	     label, c->id);
 	MUST(w, !s->running_seen || s->running_hidden, "K5: caller %d was handed %s, which runs",
 	     label, c->id);
-	MUST(w, w->now < c->margin_at, "K3: caller %d was handed %s inside its margin", label,
-	     c->id);
+	MUST(w, !c->deadline || w->now < c->deadline,
+	     "K2, K6: caller %d was handed %s after its deadline", label, c->id);
 	MUST(w, w->disk_broken || (stored->used && stored->row.state == CK_STATE_COMMITTED),
 	     "K29, K32: caller %d was handed %s, %s on disk", label, c->id,
 	     ck_state_name(stored->row.state));
@@ -620,6 +620,7 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	s->released = before.released;
 	s->found_used = before.found_used && row->state == CK_STATE_COMMITTED;
 	s->used = row->flags & CK_ENTRY_DELIVERED;
+	s->was_kept = row->state == CK_STATE_KEPT || row->state == CK_STATE_COMMITTING;
 	/* if plugins were told while nothing could be written, those of this life are told again */
 	s->run = (row->flags & CK_ENTRY_TOLD) != 0;
 	/* what was not on disk is not known (K32) */

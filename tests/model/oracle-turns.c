@@ -276,9 +276,13 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	if (!world_serving(w))
 		MUST(w, r == CK_WAIT,
 		     "K24: nothing is known of the runtime yet, and a request was answered %d", r);
-	if (!world_serving(w) || w->now >= c->margin_at)
+	if (!world_serving(w))
 		return;
-	moves_on(w, c);
+	bool in_margin = w->now >= c->margin_at;
+	if (in_margin && !(s && (s->state == CK_STATE_KEPT || s->state == CK_STATE_COMMITTED)))
+		return; /* there is nothing that could be handed to it */
+	if (!in_margin)
+		moves_on(w, c);
 	if (!s || !e)
 		return;
 	enum ck_relation relation = world_compare(w, e, &c->fp);
@@ -295,7 +299,7 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	}
 	if (relation == CK_RELATION_SAME)
 		same_request(w, c, s, r);
-	else
+	else if (!in_margin)
 		other_request(w, s, r);
 }
 
@@ -389,6 +393,7 @@ void oracle_draining(struct world *w, struct caller *c, struct object *o, int r)
 void oracle_finishing(struct world *w, struct caller *c)
 {
 	w->newest = newest_live(w, c->key);
+	w->taker = somebody_takes(w, c->key, c);
 }
 
 static void finished_well(struct world *w, struct caller *c, struct shadow *s, int r)
@@ -410,7 +415,16 @@ static void finished_well(struct world *w, struct caller *c, struct shadow *s, i
 	FOR_SHADOWS (other, w)
 		if (other != s && other->key == s->key && other->state == CK_STATE_EVICTING)
 			return; /* it waits for its duplicate to go (K26) */
-	if (!newest && !offer) {
+	bool absent = w->plugin_absent && w->config.rules.hooks;
+	if (!newest && !offer && w->taker && (now != CK_STATE_KEPT || absent)) {
+		/* kept, and handed at once to a waiter that had reached its margin */
+		MUST(w,
+		     absent ? now == CK_STATE_KEPT && (r == CK_KEPT || r == -CK_EUNAVAILABLE)
+			    : (now == CK_STATE_COMMITTING || now == CK_STATE_COMMITTED) &&
+				      r == CK_KEPT,
+		     "K2, K6: entry %lu is kept, waited for, and is %s, answered %d", row,
+		     ck_state_name(now), r);
+	} else if (!newest && !offer) {
 		MUST(w, now == CK_STATE_KEPT && r == CK_KEPT,
 		     "K2: nobody waits for entry %lu, and it is %s, answered %d", row,
 		     ck_state_name(now), r);

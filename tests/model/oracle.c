@@ -99,6 +99,29 @@ bool live(const struct world *w, const struct caller *c)
 	return c->here && undecided(c) && w->now < c->margin_at;
 }
 
+/* it waits, and has time for a result that exists (K2, K6) */
+bool takes(const struct world *w, const struct caller *c)
+{
+	return c->here && undecided(c) && (!c->deadline || w->now < c->deadline);
+}
+
+bool somebody_takes(const struct world *w, int key, const struct caller *but)
+{
+	for (const struct caller *c = w->callers; c < w->callers + WORLD_LABELS; c++)
+		if (c != but && c->used && !c->drain && c->key == key && takes(w, c))
+			return true;
+	return false;
+}
+
+/* a caller whose deadline is short waits until then for a result that was kept (K6) */
+uint64_t waits_until(const struct world *w, const struct caller *c)
+{
+	const struct shadow *s = &w->shadows[c->turn.row];
+	bool asks = s->alive && s->was_kept && ck_state_open(s->state) && c->turn.joined;
+	bool is_short = c->deadline && c->deadline - c->began < 2 * CK_MARGIN_MIN;
+	return asks && is_short && !c->turn.finished ? c->deadline : c->margin_at;
+}
+
 int newest_live(struct world *w, int key)
 {
 	int newest = -1;
@@ -328,7 +351,7 @@ static void check_ttl(struct world *w, const struct shadow *s)
 	     "K15: entry %lu expired %llu ms after the last interest", row,
 	     (unsigned long long)((w->now - s->interest) / MS));
 	FOR_CALLERS (c, w)
-		if (c->key == s->key && live(w, c) &&
+		if (c->key == s->key && takes(w, c) && w->now < waits_until(w, c) &&
 		    world_compare(w, entry_of(w, s), &c->fp) == CK_RELATION_SAME)
 			oracle_fail(w, "K15: entry %lu expired while caller %d waits for it", row,
 				    (int)(c - w->callers));
@@ -393,6 +416,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	learn_id(w, s, row);
 	switch (event->to) {
 	case CK_STATE_KEPT:
+		s->was_kept = true;
 		if (from == CK_STATE_COMMITTED)
 			MUST(w,
 			     s->kind == CK_CONTAINER &&

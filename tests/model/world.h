@@ -196,6 +196,7 @@ struct shadow { /* what is known about an entry from outside, and its past */
 	bool found_used; /* the last of them said yes */
 	bool stop_seen;  /* its ports are free (K10) */
 	bool shortened;  /* a new reason came (K18) */
+	bool was_kept; /* so handing it over is handing it back */
 	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed,
 		hooks_chosen;
 	bool waited; /* somebody waited for it at the last look */
@@ -255,6 +256,7 @@ struct world {
 	unsigned orders;
 	uint64_t starting_row;  /* a call that is being fed starts this one */
 	uint64_t inspected_row; /* the answer being fed says that this row is ready */
+	bool taker;             /* before the event somebody could be handed what exists */
 	int newest;             /* the newest live caller of the key before the event; -1: none */
 	char failure[512];
 	uint64_t (*cells)[COLS]; /* coverage, or NULL */

@@ -339,6 +339,38 @@ static void k06_no_answer_is_asked_again(void **state)
 	assert_int_equal(outcome(B), CK_HAND_BACK);
 }
 
+/* its whole deadline is shorter than the margin */
+static void k06_short_deadline_is_enough_for_a_kept_result(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	assert_int_equal(begin(B, sandbox, 240 * MS), CK_WAIT);
+	world_time(w, 239 * MS);
+	assert_int_equal(outcome(B), CK_WAIT);
+	world_inspected(w, 0, true);
+	hooks_agree();
+	assert_int_equal(outcome(B), CK_HAND_BACK);
+	assert_int_equal(begin(C, sandbox, 1 * MS), CK_HAND_BACK);
+}
+
+static void k06_short_deadline_is_a_deadline(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	begin(B, sandbox, 300 * MS);
+	world_time(w, 300 * MS);
+	assert_int_equal(outcome(B), CK_BUSY);
+	assert_non_null(strstr(text_of(B), "has not said yet whether it is alive"));
+	world_inspected(w, 0, true);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	begin(B, sandbox, 300 * MS);
+	world_time(w, 60 * MS); /* into the margin */
+	world_inspected(w, 0, true);
+	world_time(w, 0); /* there is no result to wait for any more */
+	assert_int_equal(outcome(B), -CK_EUNAVAILABLE);
+}
+
 static void k07_commit_of_a_sandbox_needs_nobody(void **state)
 {
 	(void)state;
@@ -499,6 +531,21 @@ static void k08_found_dead_is_evicted(void **state)
 	world_time(w, 250 * MS);
 	world_listed_entry(w, 0, HOW_OK);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+}
+
+/* its own call has not returned, so it cannot make another one */
+static void k08_found_dead_while_its_maker_works_is_made_by_the_next(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 0);
+	w->creations[0].reserved = true; /* the runtime has somebody else's of this name */
+	world_external(w, B, &sandbox, CK_CONDITION_DEAD, false);
+	world_time(w, CK_CREATE_DEADLINE);
+	world_time(w, 250 * MS);
+	world_listed_entry(w, 0, HOW_FRESH);
+	assert_int_equal(outcome(A), -CK_EABANDONED);
+	let_evict();
+	assert_int_equal(begin(C, sandbox, 0), CK_CREATE);
 }
 
 static void k08_resent_once_and_already_exists_means_still_running(void **state)
@@ -1662,6 +1709,8 @@ int main(void)
 		TEST(k06_kept_result_is_asked_after_first),
 		TEST(k06_dead_result_is_evicted_and_made_anew),
 		TEST(k06_no_answer_is_asked_again),
+		TEST(k06_short_deadline_is_enough_for_a_kept_result),
+		TEST(k06_short_deadline_is_a_deadline),
 		TEST(k07_commit_of_a_sandbox_needs_nobody),
 		TEST(k07_container_nobody_waits_for_is_kept_and_told_once),
 		TEST(k07_lost_answer_takes_a_container_back),
@@ -1674,6 +1723,7 @@ int main(void)
 		TEST(k08_questions_come_slower_and_slower),
 		TEST(k08_own_deadline_makes_it_lost_and_its_maker_may_still_tell),
 		TEST(k08_found_dead_is_evicted),
+		TEST(k08_found_dead_while_its_maker_works_is_made_by_the_next),
 		TEST(k08_resent_once_and_already_exists_means_still_running),
 		TEST(k08_given_up_after_its_grace),
 		TEST(k08_list_that_took_long_gives_nothing_up),
