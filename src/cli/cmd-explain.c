@@ -116,12 +116,14 @@ static bool lacks_plugin(const struct story *story)
 
 static void tell_kept(const struct story *story)
 {
+	const struct ck_row *row = story->row;
+	/* without names, there were no plugins when it was committed */
+	bool told = row->flags & CK_ENTRY_TOLD && row->told && *row->told;
 	fprintf(story->out, " It was created, but %s.",
 		lacks_plugin(story) ? "a required plugin is not connected"
 				    : "no caller was still waiting for it");
 	fprintf(story->out, " It is hidden from the kubelet, and %s.",
-		story->row->told && *story->row->told ? "plugins know about it"
-						      : "no plugin knows about it");
+		told ? "plugins know about it" : "no plugin knows about it");
 }
 
 static void tell_committed(const struct story *story)

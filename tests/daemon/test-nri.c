@@ -166,6 +166,35 @@ static void after_a_restart_what_there_is_is_listed(void **state)
 	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
 }
 
+/* K7, H1: plugins hear of a life that goes on, and not of one that has begun to end */
+static void after_a_restart_a_start_is_told_and_a_stopped_pod_is_not_listed(void **state)
+{
+	struct stage *s = *state;
+	char pod[POD_ID], stopped[POD_ID], id[POD_ID];
+	stage_start(s, "", nri_flags(s));
+	pid_t plugin = plugin_start();
+	until_heard("Synchronize ");
+	assert_int_equal(pod_run(&s->kubelet, "old", 0, "20S", stopped), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&s->kubelet, "StopPodSandbox", stopped), CK_GRPC_OK);
+	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", pod), CK_GRPC_OK);
+	assert_int_equal(pod_create(&s->kubelet, pod, "web", 0, "20S", id), CK_GRPC_OK);
+	stage_kill(s);
+	plugin_ends(plugin);
+	unlink(heard);
+	stage_again(s);
+	plugin = plugin_start();
+	until_heard(line_of("listed", id));
+	world_until_logged(&s->w, "COMMITTED -> KEPT", 20);
+	assert_int_equal(cri_do_id(&s->kubelet, "StartContainer", id), CK_GRPC_OK);
+	until_heard(line_of("PostStartContainer", id));
+	char *text = world_file(heard);
+	assert_null(strstr(text, "CreateContainer"));
+	assert_null(strstr(text, stopped));
+	free(text);
+	kill(plugin, SIGKILL);
+	assert_int_equal(waitpid(plugin, NULL, 0), plugin);
+}
+
 static void without_nri_nobody_can_dial(void **state)
 {
 	struct stage *s = *state;
@@ -275,6 +304,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		ON_STAGE(a_pods_life_is_told),
 		ON_STAGE(after_a_restart_what_there_is_is_listed),
+		ON_STAGE(after_a_restart_a_start_is_told_and_a_stopped_pod_is_not_listed),
 		ON_STAGE(without_nri_nobody_can_dial),
 		ON_STAGE(a_live_socket_is_not_taken),
 		ON_STAGE(plugins_are_launched_with_what_they_are_promised),
