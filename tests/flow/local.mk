@@ -15,6 +15,7 @@ flow_tests = \
 	tests/flow/test-nri-threads \
 	tests/flow/test-nri-told \
 	tests/flow/test-nri-trouble \
+	tests/flow/test-storm \
 	tests/flow/test-threads \
 	tests/flow/test-turns
 if RPC
