@@ -438,7 +438,8 @@ static void step_fault(struct world *w, const struct step *s)
 	if (w->disk_full)
 		return;
 	world_say(w, "  the %u. %s fails", s->a % 64u + 1, s->b % 4 ? "allocation" : "write");
-	w->lags = w->lags || s->b % 4 == 0;
+	w->awaits_fault = s->b % 4 == 0;
+	w->lags = w->lags || w->awaits_fault;
 	ck_fault_arm(s->b % 4 ? CK_FAULT_ALLOC : CK_FAULT_STORE, s->a % 64u + 1, false);
 	w->tally.faults++;
 }
@@ -448,6 +449,7 @@ static void new_life(struct world *w, const struct step *s)
 	bool reboot = s->c % 8 == 0;
 	bool faulty = w->disk_full;
 	ck_fault_arm(0, 0, false);
+	w->awaits_fault = false;
 	world_end_life(w, s->b % 2);
 	if (faulty)
 		world_disk_is(w, s->a % 2);

@@ -96,6 +96,7 @@ void world_disk_is(struct world *w, bool full)
 {
 	w->disk_full = full;
 	w->lags = w->lags || full;
+	w->awaits_fault = false;
 	ck_fault_arm(full ? CK_FAULT_STORE : 0, full ? 1 : 0, true);
 }
 
@@ -274,6 +275,7 @@ void world_settle(struct world *w)
 void world_advance(struct world *w, uint64_t by)
 {
 	uint64_t target = w->now + by;
+	bool pending = w->awaits_fault && !ck_fault_hit();
 	world_settle(w);
 	while (!w->failure[0] && !w->dead) {
 		uint64_t due = ck_timeout(w->cache), orphan_due = runtime_due(w);
@@ -288,6 +290,7 @@ void world_advance(struct world *w, uint64_t by)
 		return;
 	w->now = target;
 	world_settle(w);
-	if (!w->disk_full && by >= 2 * CK_NS_PER_S)
-		w->lags = false; /* it is written once a second */
+	if (w->disk_full || pending || by < 2 * CK_NS_PER_S)
+		return;
+	w->lags = w->awaits_fault = false; /* it is written once a second */
 }

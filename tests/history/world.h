@@ -100,6 +100,7 @@ struct world {
 	const char *names; /* of plugins */
 	bool disk_full;    /* no round can be written */
 	bool lags;         /* the database may be behind memory */
+	bool awaits_fault; /* one write will fail */
 	const char *crash; /* "before" or "after" the next commit */
 	bool dead;         /* it was killed: what it does from here on has no effect */
 	struct disk left;  /* what was on disk then */
