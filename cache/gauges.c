@@ -17,8 +17,10 @@ static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint
 	enum ck_kind kind = row->key->kind;
 	gauges->entries[kind][row->state]++;
 	switch (row->state) {
+	case CK_STATE_UNKNOWN:
+		gauges->lost[kind]++;
+		/* fall through */
 	case CK_STATE_CREATING:
-		gauges->lost[kind] += (row->flags & CK_ENTRY_LOST) != 0;
 		grow(&gauges->creating_ns[kind], now, row->created);
 		break;
 	case CK_STATE_KEPT:
@@ -35,6 +37,7 @@ static void count_entry(struct ck_gauges *gauges, const struct ck_entry *e, uint
 		break;
 	case CK_STATE_COMMITTING:
 	case CK_STATE_COMMITTED:
+	case CK_STATE_ENDED:
 	case CK_STATE_GONE:
 		break;
 	}

@@ -94,13 +94,14 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 	const char *detail = event->detail, *colon = detail[0] ? ": " : "";
 	switch (event->what) {
 	case CK_WHAT_MOVED:
-		ck_cache_log(cache, CK_LOG_INFO, "%s: %s -> %s%s%s%s%s", who,
-			     ck_state_name(event->from), ck_state_name(event->to),
-			     row->reason ? ": " : "", ck_reason_text(row->reason), colon, detail);
+		if (event->to == CK_STATE_UNKNOWN)
+			level = CK_LOG_WARNING;
+		ck_cache_log(cache, level, "%s: %s -> %s%s%s%s%s", who, ck_state_name(event->from),
+			     ck_state_name(event->to), row->reason ? ": " : "",
+			     ck_reason_text(row->reason), colon, detail);
 		return;
 	case CK_WHAT_DUPLICATE:
 	case CK_WHAT_IN_USE:
-	case CK_WHAT_LOST:
 	case CK_WHAT_RELABELLED:
 	case CK_WHAT_DESTROY_FAILED:
 	case CK_WHAT_RELEASED:

@@ -181,13 +181,15 @@ enum ck_condition {
  * reused. Since: 0.1
  */
 enum ck_state {
-	CK_STATE_CREATING = 1,   /* a creation is running, or its outcome is unknown */
+	CK_STATE_CREATING = 1,   /* a creation is running */
 	/* the resource exists, but is hidden until its request is repeated */
 	CK_STATE_KEPT = 2,
 	CK_STATE_COMMITTING = 3, /* plugins are being told about it */
 	CK_STATE_COMMITTED = 4,  /* it belongs to the kubelet and is visible */
 	CK_STATE_EVICTING = 5,   /* it was given up and is being destroyed */
 	CK_STATE_GONE = 6,       /* destroyed; its id stays hidden for a minute */
+	CK_STATE_UNKNOWN = 7,    /* the outcome of its creation is unknown (K8) */
+	CK_STATE_ENDED = 8,      /* it was committed and has stopped or exited since */
 };
 
 /*
@@ -450,9 +452,9 @@ struct ck_entry_info {
 	const char *id; /* "" if unknown */
 	const char *pod_name, *pod_namespace, *pod_uid, *sandbox_id, *container_name;
 	uint32_t attempt;
-	int lost;          /* CREATING: the outcome is unknown (K8) */
+	int lost;          /* 1: its state is UNKNOWN */
 	int told;          /* its commit has begun: plugins know about it, if there are any */
-	int ended;         /* COMMITTED: stopped or exited, never handed back */
+	int ended;         /* 1: its state is ENDED */
 	uint32_t requests; /* how often it was requested */
 	const char *stage; /* the last known stage of the creation */
 	const char *why;   /* EVICTING: the reason in a few words */

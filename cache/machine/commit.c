@@ -105,7 +105,7 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 	if (fire && !ck_entry_choose(m, e, &err)) {
 		enum ck_reason why;
 		ck_history_add(m, e, CK_WHAT_PLUGIN_ABSENT, 0, err.text);
-		if (e->row.state == CK_STATE_CREATING)
+		if (e->row.state != CK_STATE_KEPT)
 			keep(m, e);
 		CK_FOR_TURNS (t, ck_pod_of(e))
 			if (t->state == CK_TURN_WAITING && ck_key_same(t->key, e->row.key) &&

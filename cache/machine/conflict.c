@@ -8,7 +8,7 @@ static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct c
 	struct ck_group *uid = ck_group_find(m, CK_BY_UID, key->pod_uid, strlen(key->pod_uid));
 	for (struct ck_entry *e = uid ? uid->entries : NULL; e; e = e->link[CK_BY_UID].next)
 		if (e->row.state != CK_STATE_GONE && e->row.state != CK_STATE_EVICTING &&
-		    !(e->row.flags & CK_ENTRY_ENDED) &&
+		    e->row.state != CK_STATE_ENDED &&
 		    (strcmp(e->row.key->pod_name, key->pod_name) ||
 		     strcmp(e->row.key->pod_namespace, key->pod_namespace)))
 			return e;
@@ -38,7 +38,7 @@ static bool fits(const struct ck_entry *e, const char *known, const char *asked)
 static bool is_of_another_pod(const struct ck_entry *e, const struct ck_key *key)
 {
 	const struct ck_key *own = e->row.key;
-	if (e->row.state == CK_STATE_GONE || e->row.flags & CK_ENTRY_ENDED ||
+	if (e->row.state == CK_STATE_GONE || e->row.state == CK_STATE_ENDED ||
 	    (own->kind == CK_CONTAINER && e->row.origin == CK_ORIGIN_RUNTIME))
 		return false;
 	return !fits(e, own->pod_namespace, key->pod_namespace) ||

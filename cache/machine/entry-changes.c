@@ -115,7 +115,7 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 	e->row.state = to;
 	e->kept = e->kept || to == CK_STATE_KEPT;
 	m->moves++;
-	e->fresh = to == CK_STATE_COMMITTED;
+	e->fresh = to == CK_STATE_COMMITTED || (e->fresh && to == CK_STATE_ENDED);
 	e->row.changed = m->now;
 	e->changed_seq = m->seq;
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
@@ -139,7 +139,7 @@ int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shar
 
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.state == CK_STATE_COMMITTED)
+	if (ck_state_visible(e->row.state))
 		m->forgot_seq = m->seq;
 	struct ck_group *pod = ck_pod_of(e);
 	if (e->row.state != CK_STATE_GONE)

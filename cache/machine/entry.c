@@ -30,10 +30,10 @@ bool ck_state_may_move(enum ck_state from, enum ck_state to)
 	switch ((int)from) {
 	case 0:
 		/* a creation begins, or a resource was found in the runtime (K27) */
-		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED;
+		return to == CK_STATE_CREATING || ck_state_visible(to);
 #define STATE_MOVES(name, value, moves) \
 	case CK_STATE_##name: \
-		return (unsigned)to <= CK_STATE_MAX && ((moves) & 1u << to);
+		return (unsigned)to <= CK_STATE_MAX && ((moves)&1u << to);
 		CK_STATES(STATE_MOVES)
 #undef STATE_MOVES
 	}

@@ -5,10 +5,14 @@
  * One row of the cache, as the database holds it: struct ck_row. The states and their moves are a
  * table.
  *
- *  (none) -> CREATING -> COMMITTING -> COMMITTED -> (forgotten)   somebody waits: all at once
- *               |  \__ KEPT __/ |  \___/  |                       nobody waits: handed back later
- *               v        |      v         '-> KEPT (told)         a container's answer was lost
- *            EVICTING <--'------'                                 given up, refused, expired, dead
+ *  (none) -> CREATING <-> UNKNOWN                                 nobody knows how it ends (K8)
+ *               |            |
+ *               |<-----------'
+ *               |---> COMMITTING -> COMMITTED -> ENDED -> (none)  somebody waits: all at once
+ *               |       ^  |  \___/  |                            nobody waits: handed back later
+ *               |---> KEPT |         '-> KEPT (told)              a container's answer was lost
+ *               v       v  v
+ *            EVICTING <--'--'                                     given up, refused, expired, dead
  *               |---> COMMITTED                                   found in use
  *               '---> GONE (a tombstone, hidden for a minute) -> (none)
  */
@@ -21,37 +25,37 @@
 #define CK_TO(state) (1u << CK_STATE_##state)
 /* name, value in the database, what it may move to */
 #define CK_STATES(X) \
-	X(CREATING, 1, CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE)) \
+	X(CREATING, 1, \
+	  CK_TO(UNKNOWN) | CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE)) \
 	X(KEPT, 2, CK_TO(COMMITTING) | CK_TO(EVICTING)) \
 	X(COMMITTING, 3, CK_TO(COMMITTED) | CK_TO(KEPT) | CK_TO(EVICTING)) \
-	X(COMMITTED, 4, CK_TO(KEPT) | CK_TO(GONE)) \
+	X(COMMITTED, 4, CK_TO(KEPT) | CK_TO(ENDED) | CK_TO(GONE)) \
 	X(EVICTING, 5, CK_TO(COMMITTED) | CK_TO(GONE)) \
-	X(GONE, 6, 0)
+	X(GONE, 6, 0) \
+	X(UNKNOWN, 7, \
+	  CK_TO(CREATING) | CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE)) \
+	X(ENDED, 8, CK_TO(GONE))
 
 #define CK_STATE_CHECK(name, value, to) \
 	_Static_assert(CK_STATE_##name == (value), "enum ck_state of crikeep.h");
 CK_STATES(CK_STATE_CHECK)
 #undef CK_STATE_CHECK
-#define CK_STATE_MAX CK_STATE_GONE
+#define CK_STATE_MAX CK_STATE_ENDED
 
 /*
  * Flags of a row: name, bit, word for people.
  *
  * TOLD       its commit has begun, and with it its hooks. They are never run again; an eviction
  *            owes Stop and Remove. Without hooks: it was committed, and is kept again (K7)
- * LOST       CREATING, but nobody knows how it will end (K8)
- * ENDED      COMMITTED, but stopped or exited; it is never handed back
  * DELIVERED  the caller is known to have the answer
  * RESENT     the request of a lost creation was sent for a second time (K8)
  * VOLATILE   memory is ahead of the database (K32); this flag is not written
  */
 #define CK_FLAGS(X) \
 	X(TOLD, 0, "told") \
-	X(LOST, 1, "lost") \
-	X(ENDED, 2, "ended") \
-	X(DELIVERED, 3, "delivered") \
-	X(RESENT, 4, "resent") \
-	X(VOLATILE, 5, "volatile")
+	X(DELIVERED, 1, "delivered") \
+	X(RESENT, 2, "resent") \
+	X(VOLATILE, 3, "volatile")
 
 enum ck_flag {
 #define CK_FLAG_ENUM(name, bit, word) CK_ENTRY_##name = 1 << (bit),
@@ -144,7 +148,13 @@ bool ck_state_may_move(enum ck_state from, enum ck_state to); /* from 0: a new e
 /* uncommitted, and can still become COMMITTED */
 static inline bool ck_state_open(enum ck_state state)
 {
-	return state == CK_STATE_CREATING || state == CK_STATE_KEPT || state == CK_STATE_COMMITTING;
+	return state == CK_STATE_CREATING || state == CK_STATE_UNKNOWN || state == CK_STATE_KEPT ||
+	       state == CK_STATE_COMMITTING;
+}
+/* the kubelet's, and shown in lists */
+static inline bool ck_state_visible(enum ck_state state)
+{
+	return state == CK_STATE_COMMITTED || state == CK_STATE_ENDED;
 }
 
 /* what happened to an entry, for history, explain and the log: name, value in the database,
@@ -159,7 +169,6 @@ static inline bool ck_state_open(enum ck_state state)
 	X(ANSWER_LOST, 7, "the answer was lost") \
 	X(CONFLICT, 8, "a different request") /* detail: paths */ \
 	X(RELABELLED, 9, "handed back although labels or annotations differ") \
-	X(LOST, 10, "the outcome of the creation is unknown") \
 	X(RESENT, 11, "asked for a second time") \
 	X(FAILED, 12, "the creation failed")       /* grpc, detail: redacted text */ \
 	X(DESTROY_FAILED, 13, "destroying failed") /* grpc, detail: redacted text */ \

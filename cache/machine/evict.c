@@ -20,7 +20,7 @@
 /* destroy calls in flight for one entry: one that timed out and its repetition */
 #define DESTROYS_OF_ONE 2
 /* why nothing was destroyed (K22) */
-#define NOT_KNOWN       "the runtime did not say whether it is in use"
+#define NOT_KNOWN "the runtime did not say whether it is in use"
 
 static void ready_add(struct ck_machine *m, struct ck_entry *e)
 {
@@ -65,7 +65,7 @@ static enum ck_phase first_phase(const struct ck_entry *e)
 {
 	if (e->row.result)
 		return e->outstanding & CK_WANT_RUN ? CK_PHASE_HOOKS : CK_PHASE_CHECK;
-	return e->creator && !(e->row.flags & CK_ENTRY_LOST) ? CK_PHASE_CREATION : CK_PHASE_FIND;
+	return e->row.state == CK_STATE_CREATING && e->creator ? CK_PHASE_CREATION : CK_PHASE_FIND;
 }
 
 /* nothing of it is under way any more, and its id is known */
@@ -166,7 +166,7 @@ int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret
 		snprintf(ret_text, size, "no such entry");
 		return -CK_ENOTFOUND;
 	}
-	if (e->row.state == CK_STATE_COMMITTED) {
+	if (ck_state_visible(e->row.state)) {
 		snprintf(ret_text, size, "refused: it is committed and belongs to the kubelet");
 		return -CK_ESTATE;
 	}

@@ -72,15 +72,12 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			continue;
 		switch (e->row.state) {
 		case CK_STATE_CREATING:
-			if (e->row.flags & CK_ENTRY_LOST &&
+			if (o->condition == CK_CONDITION_DEAD &&
 			    ck_list_counts(begun_seq, e->changed_seq))
-				ck_lost_find(m, e, all, n);
-			else if (!(e->row.flags & CK_ENTRY_LOST) &&
-				 o->condition == CK_CONDITION_DEAD &&
-				 ck_list_counts(begun_seq, e->changed_seq))
 				e->dead = true; /* evicted when its creator reports it */
 			note_seen(m, e, o->id);
 			return; /* it is being created; from now on its id hides it too */
+		case CK_STATE_UNKNOWN:
 		case CK_STATE_EVICTING:
 			if (e->row.result)
 				break;
@@ -111,9 +108,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 {
 	switch (e->row.state) {
-	case CK_STATE_CREATING:
-		if (e->row.flags & CK_ENTRY_LOST)
-			ck_lost_absent(m, e, begun_seq);
+	case CK_STATE_UNKNOWN:
+		ck_lost_absent(m, e, begun_seq);
 		break;
 	case CK_STATE_KEPT:
 		ck_abandon(m, e, CK_REASON_ABSENT);
@@ -122,6 +118,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		ck_evict(m, e, CK_REASON_ABSENT);
 		break;
 	case CK_STATE_COMMITTED:
+	case CK_STATE_ENDED:
 		if (e->row.key->kind == CK_SANDBOX)
 			ck_sandbox_stopped(m, e->row.result->id);
 		ck_entry_drop(m, e);

@@ -5,9 +5,8 @@
 
 bool ck_searched(const struct ck_entry *e)
 {
-	return e->row.state == CK_STATE_EVICTING
-		       ? e->row.phase == CK_PHASE_FIND
-		       : e->row.state == CK_STATE_CREATING && e->row.flags & CK_ENTRY_LOST;
+	return e->row.state == CK_STATE_UNKNOWN ||
+	       (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_FIND);
 }
 
 void ck_search(struct ck_machine *m, struct ck_entry *e, bool anew)
@@ -25,7 +24,6 @@ void ck_search(struct ck_machine *m, struct ck_entry *e, bool anew)
 
 void ck_search_ends(struct ck_entry *e)
 {
-	e->row.flags &= ~(unsigned)CK_ENTRY_LOST;
 	e->row.searched = e->row.absent = 0;
 }
 
@@ -40,10 +38,9 @@ void ck_lost_restored(struct ck_machine *m, struct ck_entry *e)
 
 void ck_lost(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->row.state == CK_STATE_CREATING && !ck_searched(e)) {
+	if (e->row.state == CK_STATE_CREATING) {
 		m->counters.lost++;
-		ck_history_add(m, e, CK_WHAT_LOST, 0, NULL);
-		e->row.flags |= CK_ENTRY_LOST;
+		ck_entry_move(m, e, CK_STATE_UNKNOWN);
 	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CREATION) {
 		e->row.phase = CK_PHASE_FIND;
 	} else if (!ck_searched(e)) {
@@ -55,8 +52,7 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 /* the questions may be 5 s apart, which is too long for a caller with a short deadline */
 void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 {
-	if (!(e->row.flags & CK_ENTRY_LOST) || !m->rules.can_list ||
-	    e->ask_after <= CK_LIST_AGAIN_MIN)
+	if (!ck_searched(e) || !m->rules.can_list || e->ask_after <= CK_LIST_AGAIN_MIN)
 		return;
 	e->ask_after = CK_LIST_AGAIN_MIN;
 	if (!(e->wants & CK_WANT_LIST))
@@ -129,7 +125,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq
 			give_up(m, e);
 		return;
 	}
-	if (!absent_for(m, e, CK_RESEND_AFTER) || e->row.state != CK_STATE_CREATING ||
+	if (!absent_for(m, e, CK_RESEND_AFTER) || e->row.state != CK_STATE_UNKNOWN ||
 	    e->row.flags & CK_ENTRY_RESENT)
 		return;
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
@@ -137,6 +133,7 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq
 		    !ck_turn_live(m, t))
 			continue;
 		ck_search_ends(e);
+		ck_entry_move(m, e, CK_STATE_CREATING);
 		e->row.flags |= CK_ENTRY_RESENT;
 		e->creator = t;
 		t->again = true;
@@ -252,7 +249,7 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 	}
 	if (!best)
 		return false;
-	if (best->condition == CK_CONDITION_UNKNOWN && e->row.state == CK_STATE_CREATING)
+	if (best->condition == CK_CONDITION_UNKNOWN && e->row.state == CK_STATE_UNKNOWN)
 		return true; /* it is there, and nothing more is known; asked again */
 	struct ck_shared_result *result = ck_shared_result_new(best->id, NULL, 0);
 	if (!result || ck_entry_set_result(m, e, result) < 0) {

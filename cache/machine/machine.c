@@ -107,7 +107,7 @@ uint64_t ck_machine_moves(const struct ck_machine *m)
 
 bool ck_machine_hidden(const struct ck_entry *e)
 {
-	return e->row.state != CK_STATE_COMMITTED;
+	return !ck_state_visible(e->row.state);
 }
 
 bool ck_machine_told(const struct ck_entry *e)
@@ -116,9 +116,10 @@ bool ck_machine_told(const struct ck_entry *e)
 	case CK_STATE_KEPT:
 		return e->row.flags & CK_ENTRY_TOLD;
 	case CK_STATE_COMMITTING:
+	case CK_STATE_COMMITTED:
 		return true;
-	case CK_STATE_COMMITTED: /* the end of a pod begins when it stops */
-		return e->row.key->kind == CK_CONTAINER || !(e->row.flags & CK_ENTRY_ENDED);
+	case CK_STATE_ENDED: /* the end of a pod begins when it stops */
+		return e->row.key->kind != CK_SANDBOX;
 	default:
 		return false;
 	}
@@ -155,8 +156,8 @@ void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
 /* the condition of the schema's two unique indexes, entry_container and entry_sandbox */
 static bool holds_its_key(const struct ck_entry *e)
 {
-	return !e->detached && e->row.state < CK_STATE_EVICTING &&
-	       !(e->row.flags & CK_ENTRY_ENDED) && e->row.origin == CK_ORIGIN_CACHE;
+	return !e->detached && e->row.origin == CK_ORIGIN_CACHE &&
+	       (ck_state_open(e->row.state) || e->row.state == CK_STATE_COMMITTED);
 }
 
 /* Could the database hold the row of @e next to the others? Its unique indexes do not ask whether a
@@ -180,17 +181,16 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 			continue;
 		if (e->destroying && e->row.state != CK_STATE_EVICTING)
 			wrong = "is being destroyed without being evicted";
-		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_EVICTING &&
-			 !e->row.result && e->row.origin == CK_ORIGIN_CACHE)
+		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_UNKNOWN &&
+			 e->row.state != CK_STATE_EVICTING && !e->row.result &&
+			 e->row.origin == CK_ORIGIN_CACHE)
 			wrong = "has no result";
 		else if (e->creator && e->row.state != CK_STATE_CREATING &&
-			 e->row.state != CK_STATE_EVICTING)
+			 e->row.state != CK_STATE_UNKNOWN && e->row.state != CK_STATE_EVICTING)
 			wrong = "is still being made";
 		else if (ck_searched(e) != (e->row.searched != 0) ||
 			 (e->row.absent && !e->row.searched))
 			wrong = "does not know since when it is searched";
-		else if (e->row.flags & CK_ENTRY_LOST && e->row.state != CK_STATE_CREATING)
-			wrong = "is lost but not being made";
 		else if (!is_unique(m, e))
 			wrong = "has the key or the row of another entry";
 		if (wrong) {

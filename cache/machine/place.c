@@ -128,11 +128,13 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	t->joined = same;
 	if (same && asks_for(m, t, e)) {
 		e->row.interest = m->now;
-		m->counters.joined += e->row.state == CK_STATE_CREATING;
+		m->counters.joined +=
+			e->row.state == CK_STATE_CREATING || e->row.state == CK_STATE_UNKNOWN;
 		ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);
 	}
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
 		/* The same request waits (K1). Another one is compared with the result (K11),
 		 * unless it is older than this creation (K14). */
 		if (!same && t->seq < e->begun_turn)
@@ -174,8 +176,9 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 	struct ck_entry *ports = NULL;
 	for (struct ck_entry *e = t->group->entries; e; e = ck_pod_next(e)) {
 		const struct ck_key *key = e->row.key;
-		bool busy = e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_CREATING;
-		if (e->row.state == CK_STATE_COMMITTED && ck_key_same(key, t->key) &&
+		bool busy = e->row.state == CK_STATE_EVICTING ||
+			    e->row.state == CK_STATE_CREATING || e->row.state == CK_STATE_UNKNOWN;
+		if (ck_state_visible(e->row.state) && ck_key_same(key, t->key) &&
 		    ck_being_removed(m, e))
 			return e; /* it has ended and is being removed (K5) */
 		if (e->row.state == CK_STATE_EVICTING && ck_key_same(key, t->key))
@@ -203,7 +206,7 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		return; /* nothing is served before the first list (K24) */
 	if (t->key->kind == CK_CONTAINER) {
 		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);
-		if (sandbox ? sandbox->row.flags & CK_ENTRY_ENDED
+		if (sandbox ? sandbox->row.state == CK_STATE_ENDED
 			    : ck_unknown_stop_noted(m, t->key->sandbox_id)) {
 			/* no create in a stopping sandbox (K16) */
 			ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
@@ -216,8 +219,7 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 			continue;
 		if (ck_state_open(e->row.state))
 			active = e;
-		else if (e->row.state == CK_STATE_COMMITTED && !(e->row.flags & CK_ENTRY_ENDED) &&
-			 !active)
+		else if (e->row.state == CK_STATE_COMMITTED && !active)
 			active = e;
 	}
 	/* The sandbox's pod was not known yet when the request came (K9). What this pod has begun

@@ -5,8 +5,8 @@
 /* Times of another boot mean nothing, and one that lies ahead cannot be right: now. 0: none. */
 static void take_times(struct ck_row *row, bool same_boot, uint64_t now)
 {
-	uint64_t *const times[] = { &row->created, &row->changed, &row->interest, &row->existed,
-				    &row->staged,  &row->searched, &row->absent,  &row->asked };
+	uint64_t *const times[] = { &row->created, &row->changed,  &row->interest, &row->existed,
+				    &row->staged,  &row->searched, &row->absent,   &row->asked };
 	for (size_t i = 0; i < CK_COUNT(times); i++)
 		if (*times[i] && (!same_boot || *times[i] > now))
 			*times[i] = now;
@@ -39,6 +39,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
 		if (!same_boot)
 			ck_evict(m, e, CK_REASON_REBOOT);
 		else
@@ -56,10 +57,12 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 		break;
 	case CK_STATE_COMMITTED:
 		if (!same_boot)
-			e->row.flags |= CK_ENTRY_ENDED;
+			ck_entry_move(m, e, CK_STATE_ENDED);
 		e->undelivered = same_boot && e->row.key->kind == CK_CONTAINER &&
 				 e->row.origin == CK_ORIGIN_CACHE &&
-				 !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED));
+				 !(e->row.flags & CK_ENTRY_DELIVERED);
+		break;
+	case CK_STATE_ENDED:
 		break;
 	case CK_STATE_EVICTING:
 		if (!same_boot)

@@ -37,6 +37,7 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
 		ck_lost_expired(m, e);
 		break;
 	case CK_STATE_KEPT:
@@ -95,7 +96,7 @@ void ck_machine_expire(struct ck_machine *m)
 
 static void tell_committed(struct ck_machine *m, struct ck_entry *e)
 {
-	if (!e->fresh || e->row.state != CK_STATE_COMMITTED)
+	if (!e->fresh || !ck_state_visible(e->row.state))
 		return;
 	e->fresh = false;
 	if (m->ops.committed)

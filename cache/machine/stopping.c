@@ -3,23 +3,23 @@
  * removed. */
 #include "cache/machine/machine-int.h"
 
+static void ended(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.state == CK_STATE_COMMITTED)
+		ck_entry_move(m, e, CK_STATE_ENDED);
+}
+
 /* No creation begins in a sandbox that stops, and its uncommitted containers are evicted (K16). */
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id)
 {
 	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
-	if (e && e->row.state == CK_STATE_COMMITTED) {
-		if (!(e->row.flags & CK_ENTRY_ENDED)) {
-			e->row.flags |= CK_ENTRY_ENDED;
-			ck_dirty(m, e);
-			ck_touch(m, ck_pod_of(e));
-		}
-	}
+	if (e)
+		ended(m, e);
 	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c;
 	     c = c->link[CK_BY_SANDBOX].next) {
 		ck_touch(m, ck_pod_of(c));
-		if (c->row.state == CK_STATE_COMMITTED && !(c->row.flags & CK_ENTRY_ENDED)) {
-			c->row.flags |= CK_ENTRY_ENDED;
-			ck_dirty(m, c);
+		if (c->row.state == CK_STATE_COMMITTED) {
+			ended(m, c);
 		} else if (c->row.state == CK_STATE_EVICTING) {
 			ck_evict_hurry(m, c);
 		} else {
@@ -48,19 +48,19 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			e->undelivered = false;
 		} else if (condition == CK_CONDITION_DEAD) {
 			e->undelivered = false;
-			if (!(e->row.flags & CK_ENTRY_ENDED)) {
-				e->row.flags |= CK_ENTRY_ENDED;
-				ck_dirty(m, e);
-				ck_touch(m, ck_pod_of(e));
-			}
+			ended(m, e);
 			if (sandbox)
 				ck_sandbox_stopped(m, e->row.result->id);
 		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered &&
-			   !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
+			   !(e->row.flags & CK_ENTRY_DELIVERED)) {
 			/* nobody has named it or was handed it since the restart (K25) */
 			e->undelivered = false;
 			ck_take_back(m, e);
 		}
+		break;
+	case CK_STATE_ENDED:
+		if (sandbox && condition == CK_CONDITION_DEAD)
+			ck_sandbox_stopped(m, e->row.result->id);
 		break;
 	default:
 		break;
@@ -88,14 +88,14 @@ int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id)
 int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
-	bool known = e && e->row.state == CK_STATE_COMMITTED;
+	bool known = e && ck_state_visible(e->row.state);
 	bool stopped = kind == CK_SANDBOX && ck_unknown_stop_forget(m, id);
 	ck_event_begin(m);
 	if (kind == CK_SANDBOX) {
 		ck_sandbox_stopped(m, id);
 		for (struct ck_entry *c = ck_sandbox_containers(m, id), *next; c; c = next) {
 			next = c->link[CK_BY_SANDBOX].next;
-			if (c->row.state == CK_STATE_COMMITTED)
+			if (ck_state_visible(c->row.state))
 				ck_entry_drop(m, c);
 		}
 	}
@@ -120,7 +120,7 @@ int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,
 int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id)
 {
 	struct ck_entry *e = ck_machine_object(m, kind, id);
-	if (!e || e->row.state != CK_STATE_COMMITTED)
+	if (!e || !ck_state_visible(e->row.state))
 		return -CK_ENOTFOUND;
 	if (!(e->row.flags & CK_ENTRY_DELIVERED)) {
 		e->row.flags |= CK_ENTRY_DELIVERED;

@@ -93,6 +93,7 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 			       ck_seconds_since(m, e->row.changed));
 		break;
 	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
 		ck_turn_answer(m, t, CK_BUSY,
 			       "%s: still being created, stage \"%s\" for %u s, %u s in all", who,
 			       e->row.stage[0] ? e->row.stage : "unknown",
@@ -219,7 +220,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 		ck_history_add(m, e, CK_WHAT_ANSWER_LOST, 0, NULL);
 		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER &&
 		    !e->unanswered && !e->running && !ck_being_removed(m, e) &&
-		    !(e->row.flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED))) {
+		    !(e->row.flags & CK_ENTRY_DELIVERED)) {
 			ck_take_back(m, e);
 		}
 	}

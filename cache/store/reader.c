@@ -188,11 +188,11 @@ static const struct question {
 	  "fingerprint %s: the entry is missing" },
 	{ "SELECT count(*) FROM history HAVING count(*) > 100000 + 16",
 	  "the history has %s lines" },
-	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state < 5 AND flags & 4 = 0 "
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 1 AND state IN (1, 2, 3, 4, 7) "
 	  "AND origin = 1"
 	  " GROUP BY uid, name, namespace, attempt HAVING count(*) > 1",
 	  "%s entries have the key of one sandbox" },
-	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state < 5 AND flags & 4 = 0 "
+	{ "SELECT count(*) FROM entry NOT INDEXED WHERE kind = 2 AND state IN (1, 2, 3, 4, 7) "
 	  "AND origin = 1"
 	  " GROUP BY sandbox, container, attempt HAVING count(*) > 1",
 	  "%s entries have the key of one container" },

@@ -49,8 +49,7 @@ const char ck_row_update[] = "UPDATE entry SET image_id = ?14, state = ?15, flag
 const char ck_digests_select[] = "SELECT leaves FROM fingerprint WHERE entry = ?1";
 
 #define FLAGS_STORED (CK_ENTRY_VOLATILE - 1) /* every flag below it */
-_Static_assert(FLAGS_STORED == (CK_ENTRY_TOLD | CK_ENTRY_LOST | CK_ENTRY_ENDED |
-				CK_ENTRY_DELIVERED | CK_ENTRY_RESENT),
+_Static_assert(FLAGS_STORED == (CK_ENTRY_TOLD | CK_ENTRY_DELIVERED | CK_ENTRY_RESENT),
 	       "VOLATILE is the last flag");
 
 /* ---- to a statement -------------------------------------------------------------------------- */
@@ -293,7 +292,7 @@ static const char *read_made(sqlite3_stmt *stmt, struct ck_row *row)
 	if (ck_column_null(stmt, COL_object) && ck_column_null(stmt, COL_reply)) {
 		/* what is kept or visible exists, and has an id */
 		bool needs = row->state == CK_STATE_KEPT || row->state == CK_STATE_COMMITTING ||
-			     row->state == CK_STATE_COMMITTED;
+			     ck_state_visible(row->state);
 		return needs ? "object" : NULL;
 	}
 	if (!ck_column_blob(stmt, COL_reply, 0, CK_REPLY_MAX, &reply, &len))

@@ -194,8 +194,8 @@ static const struct object {
 		   "  root       BLOB CHECK (length(root) = 32),\n"
 		   "  rest       BLOB CHECK (length(rest) = 16),\n"
 		   "  image_id   BLOB CHECK (length(image_id) = 16),\n"
-		   "  state      INTEGER NOT NULL CHECK (state BETWEEN 1 AND 6),\n"
-		   "  flags      INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 31),\n"
+		   "  state      INTEGER NOT NULL CHECK (state BETWEEN 1 AND 8),\n"
+		   "  flags      INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 7),\n"
 		   "  reason     INTEGER NOT NULL CHECK (reason >= 0),\n"
 		   "  phase      INTEGER NOT NULL CHECK (phase >= 0),\n"
 		   "  origin     INTEGER NOT NULL CHECK (origin IN (1, 2)),\n"
@@ -223,10 +223,10 @@ static const struct object {
 	 * created by the cache */
 	{ "entry_container",
 	  "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
-	  "  WHERE kind = 2 AND state < 5 AND flags & 4 = 0 AND origin = 1" },
+	  "  WHERE kind = 2 AND state IN (1, 2, 3, 4, 7) AND origin = 1" },
 	{ "entry_sandbox",
 	  "CREATE UNIQUE INDEX entry_sandbox ON entry (uid, name, namespace, attempt)\n"
-	  "  WHERE kind = 1 AND state < 5 AND flags & 4 = 0 AND origin = 1" },
+	  "  WHERE kind = 1 AND state IN (1, 2, 3, 4, 7) AND origin = 1" },
 	{ "fingerprint", "CREATE TABLE fingerprint (\n"
 			 "  entry  INTEGER PRIMARY KEY,\n"
 			 "  leaves BLOB NOT NULL\n"
@@ -239,8 +239,8 @@ static const struct object {
 	  "  kind       INTEGER NOT NULL CHECK (kind IN (1, 2)),\n"
 	  "  object     TEXT,\n"
 	  "  what       INTEGER NOT NULL CHECK (what > 0),\n"
-	  "  from_state INTEGER NOT NULL CHECK (from_state BETWEEN 0 AND 6),\n"
-	  "  to_state   INTEGER NOT NULL CHECK (to_state BETWEEN 0 AND 6),\n"
+	  "  from_state INTEGER NOT NULL CHECK (from_state BETWEEN 0 AND 8),\n"
+	  "  to_state   INTEGER NOT NULL CHECK (to_state BETWEEN 0 AND 8),\n"
 	  "  reason     INTEGER NOT NULL CHECK (reason >= 0),\n"
 	  "  at         INTEGER NOT NULL CHECK (at >= 0), -- ns of CLOCK_BOOTTIME of boot\n"
 	  "  wall       INTEGER NOT NULL, -- seconds of CLOCK_REALTIME\n"
@@ -251,7 +251,8 @@ static const struct object {
 	{ "sqlite_sequence", "" },
 };
 
-_Static_assert(CK_STATE_EVICTING == 5 && CK_STATE_GONE == 6 && CK_ENTRY_ENDED == 4 &&
+_Static_assert(CK_STATE_CREATING == 1 && CK_STATE_KEPT == 2 && CK_STATE_COMMITTING == 3 &&
+		       CK_STATE_COMMITTED == 4 && CK_STATE_UNKNOWN == 7 && CK_STATE_MAX == 8 &&
 		       CK_ORIGIN_CACHE == 1,
 	       "the schema says these as numbers");
 _Static_assert(CK_SANDBOX == 1 && CK_CONTAINER == 2, "the schema says these as numbers");

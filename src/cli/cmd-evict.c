@@ -36,15 +36,15 @@ struct arguments {
 };
 
 /* name, word for machines, exit status */
-#define RESULTS(X)                                                                                \
-	X(PLANNED, "planned", CK_EXIT_YES)      /* --dry-run */                                   \
-	X(LEFT, "left", CK_EXIT_YES)            /* there is no owner: for the next one */  \
-	X(ACCEPTED, "accepted", CK_EXIT_YES)    /* by the owner */                                \
-	X(GONE, "gone", CK_EXIT_YES)                                                              \
-	X(REFUSED, "refused", CK_EXIT_NO)                                                         \
-	X(IN_USE, "in_use", CK_EXIT_NO)         /* committed instead of destroyed */              \
-	X(NOT_GONE, "not_gone", CK_EXIT_NO)     /* when --wait ended */                          \
-	X(UNANSWERED, "unanswered", CK_EXIT_NO) /* the owner lives but does not answer */        \
+#define RESULTS(X) \
+	X(PLANNED, "planned", CK_EXIT_YES)   /* --dry-run */ \
+	X(LEFT, "left", CK_EXIT_YES)         /* there is no owner: for the next one */ \
+	X(ACCEPTED, "accepted", CK_EXIT_YES) /* by the owner */ \
+	X(GONE, "gone", CK_EXIT_YES) \
+	X(REFUSED, "refused", CK_EXIT_NO) \
+	X(IN_USE, "in_use", CK_EXIT_NO)         /* committed instead of destroyed */ \
+	X(NOT_GONE, "not_gone", CK_EXIT_NO)     /* when --wait ended */ \
+	X(UNANSWERED, "unanswered", CK_EXIT_NO) /* the owner lives but does not answer */ \
 	X(UNTOLD, "untold", CK_EXIT_TROUBLE)    /* the request could not be written */
 
 enum result {
@@ -57,7 +57,7 @@ struct task { /* one entry to give up */
 	uint64_t entry;
 	char who[256];
 	enum result result;
-	bool pending; /* waiting for the answer, or with --wait for the end */
+	bool pending;     /* waiting for the answer, or with --wait for the end */
 	char request[33]; /* its name */
 	char text[256];
 	const struct ck_row *row; /* borrowed from the copy that was read first */
@@ -123,6 +123,7 @@ static const char *effect(const struct ck_row *row, bool release)
 		return "be forgotten, whether it still exists or not";
 	switch (row->state) {
 	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
 		return "be destroyed as soon as its creation ends";
 	case CK_STATE_COMMITTING:
 		return "be destroyed as soon as its plugins have answered";
@@ -141,7 +142,7 @@ static void tell_containers(FILE *out, const struct ck_look *look, const struct 
 	bool any = false;
 	for (size_t i = 0; row->result && i < look->reader->rows_n; i++) {
 		const struct ck_row *c = &look->reader->rows[i];
-		if (c->key->kind != CK_CONTAINER || c->state == CK_STATE_COMMITTED ||
+		if (c->key->kind != CK_CONTAINER || ck_state_visible(c->state) ||
 		    c->state == CK_STATE_GONE || strcmp(c->key->sandbox_id, row->result->id) != 0)
 			continue;
 		fprintf(out, "%s %" PRIu64, any ? "," : ", with its containers: entries", c->id);
@@ -167,8 +168,7 @@ static char *plan_text(const struct ck_look *look, const struct ck_row *row, boo
 		fprintf(out, "; it was requested %" PRIu32 " time%s", row->requests,
 			row->requests == 1 ? "" : "s");
 	if (row->requests && ck_look_this_boot(look, row->boot))
-		fprintf(out, ", most recently %s ago",
-			ck_row_age(look, row, row->asked, words));
+		fprintf(out, ", most recently %s ago", ck_row_age(look, row, row->asked, words));
 	if (fclose(out))
 		ck_text_nomem();
 	return CK_TAKE(text);
@@ -181,7 +181,7 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 	task->entry = row->id;
 	task->row = row;
 	ck_key_print(row->key, task->who, sizeof(task->who));
-	if (row->state == CK_STATE_COMMITTED) {
+	if (ck_state_visible(row->state)) {
 		task_set(task, RESULT_REFUSED,
 			 "it is committed; it belongs to the kubelet, and only the kubelet may "
 			 "remove it");
@@ -217,7 +217,7 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 		}
 		for (size_t i = 0; r == CK_EXIT_YES && i < reader->rows_n; i++) {
 			if (!picked.match[i] || taken[i] ||
-			    (picked.pod && reader->rows[i].state == CK_STATE_COMMITTED))
+			    (picked.pod && ck_state_visible(reader->rows[i].state)))
 				continue;
 			taken[i] = true;
 			plan(&tasks[n++], args, look, &reader->rows[i]);
@@ -342,7 +342,7 @@ static void judge(struct task *task, const struct ck_look *look, bool release)
 	if (!row || row->state == CK_STATE_GONE)
 		task_set(task, RESULT_GONE,
 			 release ? "it is forgotten, and may still exist" : "it is gone");
-	else if (row->state == CK_STATE_COMMITTED)
+	else if (ck_state_visible(row->state))
 		task_set(task, RESULT_IN_USE,
 			 "it is in use, so it was committed instead of destroyed");
 	else if (row->tries)

@@ -88,7 +88,7 @@ static void tell_creating(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	char span[48];
-	if (row->flags & CK_ENTRY_LOST)
+	if (row->state == CK_STATE_UNKNOWN)
 		fprintf(story->out, " It was being created, but the call to the runtime ended "
 				    "without an answer.");
 	else
@@ -138,7 +138,7 @@ static void tell_committed(const struct story *story)
 				    ? " It belongs to the kubelet, which received the answer."
 				    : " It belongs to the kubelet. It is not known whether the "
 				      "answer was received.");
-	if (row->flags & CK_ENTRY_ENDED)
+	if (row->state == CK_STATE_ENDED)
 		fprintf(story->out, " It has stopped since then and is never handed back again.");
 }
 
@@ -192,11 +192,11 @@ static void tell_state(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	char span[48];
-	fprintf(story->out, "has been in state %s%s %s.", ck_state_name(row->state),
-		row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST ? " (lost)" : "",
+	fprintf(story->out, "has been in state %s %s.", ck_state_name(row->state),
 		since(story, row->state == CK_STATE_CREATING ? row->created : row->changed, span));
 	switch (row->state) {
 	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
 		tell_creating(story);
 		break;
 	case CK_STATE_KEPT:
@@ -207,6 +207,7 @@ static void tell_state(const struct story *story)
 			" It was created, and plugins are being told before the kubelet gets it.");
 		break;
 	case CK_STATE_COMMITTED:
+	case CK_STATE_ENDED:
 		tell_committed(story);
 		break;
 	case CK_STATE_EVICTING:
@@ -322,6 +323,7 @@ static void tell_plugins(const struct story *story)
 static void tell_next_without_owner(const struct story *story)
 {
 	static const char *const plans[] = {
+		[CK_STATE_UNKNOWN] = "Then the runtime is asked whether it exists.",
 		[CK_STATE_CREATING] = "Then the runtime is asked whether it exists.",
 		[CK_STATE_KEPT] = "Then it is kept as before.",
 		[CK_STATE_COMMITTING] = "Then it is kept for the next identical request.",
@@ -339,19 +341,19 @@ static void tell_next(const struct story *story)
 	when(story, at);
 	switch (row->state) {
 	case CK_STATE_CREATING:
-		if (row->flags & CK_ENTRY_LOST)
-			fprintf(story->out,
-				" Next: the runtime is asked again %s; if the runtime has it, it "
-				"is treated as just created.",
-				at);
-		else
-			fprintf(story->out, " Next: when it is ready, a waiting request gets it; "
-					    "if none is waiting, it is kept.");
-		if (row->due && !(row->flags & CK_ENTRY_LOST))
+		fprintf(story->out, " Next: when it is ready, a waiting request gets it; "
+				    "if none is waiting, it is kept.");
+		if (row->due)
 			fprintf(story->out,
 				" Without an answer from the runtime, its outcome counts as "
 				"unknown %s.",
 				at);
+		break;
+	case CK_STATE_UNKNOWN:
+		fprintf(story->out,
+			" Next: the runtime is asked again %s; if the runtime has it, it is "
+			"treated as just created.",
+			at);
 		break;
 	case CK_STATE_KEPT:
 		fprintf(story->out, " Next: an identical request gets it%s;",
@@ -391,14 +393,14 @@ static void tell_hint(const struct story *story)
 {
 	const struct ck_row *row = story->row;
 	uint64_t age = story->now_known ? ck_look_ago(story->look, row->created) : 0;
-	if (row->state != CK_STATE_COMMITTED && !story->look->reader->owner_alive)
+	if (!ck_state_visible(row->state) && !story->look->reader->owner_alive)
 		fprintf(story->out,
 			"start the database's owner: crikeepd, or a runtime with libcrikeep.");
 	else if (story->look->reader->owner_degraded)
 		fprintf(story->out,
 			"the owner cannot write the database, so this may be out of date. The "
 			"usual cause is a full disk; the owner's log names it.");
-	else if (row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST)
+	else if (row->state == CK_STATE_UNKNOWN)
 		fprintf(story->out, "check that the runtime is running and answers.");
 	else if (row->state == CK_STATE_CREATING && age >= SLOW_CREATION &&
 		 strstr(row->stage, "network"))
@@ -447,7 +449,7 @@ static void tell_all(const struct story *story)
 	tell_plugins(story);
 	tell_requests(story);
 	tell_problem(story);
-	if (row->state == CK_STATE_COMMITTED)
+	if (ck_state_visible(row->state))
 		return;
 	if (!story->now_known && row->state != CK_STATE_GONE)
 		fprintf(story->out, " Next: it is evicted when an owner opens the database, "

@@ -27,7 +27,7 @@ static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "Select entries:", 1 },
 	{ "kind", OPT_KIND, "KIND", 0, "sandbox or container", 1 },
 	{ "state", OPT_STATE, "STATE,...", 0,
-	  "creating, kept, committing, committed, evicting, gone", 1 },
+	  "creating, unknown, kept, committing, committed, ended, evicting, gone", 1 },
 	{ "pod", OPT_POD, "POD", 0, "NAME or NAMESPACE/NAME", 1 },
 	{ "namespace", OPT_NAMESPACE, "NAME", 0, "Pods in this namespace", 1 },
 	{ "uid", OPT_UID, "UID", 0, "The pod with this uid", 1 },
@@ -45,8 +45,8 @@ static unsigned parse_states(struct argp_state *state, char *list)
 		}
 		if (!bit)
 			argp_error(state,
-				   "invalid state '%s'; expected creating, kept, committing, "
-				   "committed, evicting or gone",
+				   "invalid state '%s'; expected creating, unknown, kept, "
+				   "committing, committed, ended, evicting or gone",
 				   name);
 		states |= bit;
 	}
@@ -109,7 +109,7 @@ static bool state_wanted(const struct arguments *args, enum ck_state state)
 {
 	if (args->states)
 		return args->states & 1u << state;
-	return args->all || (state != CK_STATE_COMMITTED && state != CK_STATE_GONE);
+	return args->all || (!ck_state_visible(state) && state != CK_STATE_GONE);
 }
 
 static void add_line(struct ck_table *table, const struct ck_look *look, const struct ck_row *row,
@@ -173,7 +173,7 @@ static void list(const struct arguments *args, const struct ck_look *look)
 			continue;
 		shown[i] = state_wanted(args, row->state);
 		n += shown[i];
-		committed += !shown[i] && row->state == CK_STATE_COMMITTED;
+		committed += !shown[i] && ck_state_visible(row->state);
 		gone += !shown[i] && row->state == CK_STATE_GONE;
 		if (shown[i] && args->quiet)
 			printf("%" PRIu64 "\n", row->id);
@@ -187,8 +187,7 @@ static void list(const struct arguments *args, const struct ck_look *look)
 	if (!n && !args->states && committed + gone)
 		ck_cli_hint("nothing is being created, kept, handed over or evicted%s; --all "
 			    "lists %zu more",
-			    reader->owner_alive ? " (the owner is running)" : "",
-			    committed + gone);
+			    reader->owner_alive ? " (the owner is running)" : "", committed + gone);
 	else if (!n)
 		ck_cli_hint(reader->rows_n ? "no matching entries" : "no entries");
 	ck_look_warn(look);

@@ -31,7 +31,7 @@ static const struct counter {
 struct stats {
 	size_t by_state[CK_STATE_MAX + 1];
 	size_t by_kind[CK_CONTAINER + 1];
-	size_t lost, retried;  /* CREATING (lost); EVICTING after a failed attempt */
+	size_t retried;        /* EVICTING after a failed attempt */
 	int64_t database, wal; /* bytes; -1: no such file */
 };
 
@@ -51,7 +51,6 @@ static void count(const struct ck_reader *reader, struct stats *stats)
 		const struct ck_row *row = &reader->rows[i];
 		stats->by_state[row->state]++;
 		stats->by_kind[row->key->kind]++;
-		stats->lost += row->state == CK_STATE_CREATING && row->flags & CK_ENTRY_LOST;
 		stats->retried += row->state == CK_STATE_EVICTING && row->tries;
 	}
 }
@@ -97,8 +96,6 @@ static void print_people(const struct ck_reader *reader, const struct stats *sta
 	for (int s = CK_STATE_CREATING; s <= CK_STATE_MAX; s++) {
 		printf("  %-17s %10zu", lower(ck_state_name((enum ck_state)s), name, sizeof(name)),
 		       stats->by_state[s]);
-		if (s == CK_STATE_CREATING && stats->lost)
-			printf("  %zu of them lost", stats->lost);
 		if (s == CK_STATE_EVICTING && stats->retried)
 			printf("  %zu of them after failed attempts", stats->retried);
 		putchar('\n');
@@ -125,7 +122,6 @@ static struct json_object *stats_tree(const struct ck_reader *reader, const stru
 		ck_tree_put_count(entries,
 				  lower(ck_state_name((enum ck_state)s), name, sizeof(name)),
 				  stats->by_state[s]);
-	ck_tree_put_count(entries, "lost", stats->lost);
 	ck_tree_put_count(entries, "retried", stats->retried);
 	ck_tree_put(tree, "entries", entries);
 	for (size_t i = 0; i < CK_COUNT(counters); i++)

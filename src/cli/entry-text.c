@@ -18,6 +18,7 @@ static unsigned telling_flags(const struct ck_row *row)
 		usual = CK_ENTRY_TOLD;
 		break;
 	case CK_STATE_COMMITTED:
+	case CK_STATE_ENDED:
 		usual = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED;
 		break;
 	default:
@@ -90,7 +91,7 @@ static const char *next_of_eviction(const struct ck_look *look, const struct ck_
 const char *ck_row_next(const struct ck_look *look, const struct ck_row *row, char *buf)
 {
 	*buf = '\0';
-	if (row->state == CK_STATE_COMMITTED)
+	if (ck_state_visible(row->state))
 		return buf;
 	if (!look->reader->owner_alive) {
 		snprintf(buf, CK_ROW_WORDS, "waits for an owner");
@@ -100,9 +101,9 @@ const char *ck_row_next(const struct ck_look *look, const struct ck_row *row, ch
 		return buf;
 	switch (row->state) {
 	case CK_STATE_CREATING:
-		if (row->flags & CK_ENTRY_LOST)
-			return due(look, row, "asks again", buf);
 		return row->due ? due(look, row, "deadline", buf) : buf;
+	case CK_STATE_UNKNOWN:
+		return due(look, row, "asks again", buf);
 	case CK_STATE_KEPT: /* no TTL while the runtime is asked whether it is alive (K6) */
 		return row->due ? due(look, row, "expires", buf) : strcpy(buf, "being asked for");
 	case CK_STATE_COMMITTING:

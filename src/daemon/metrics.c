@@ -292,6 +292,7 @@ static void put_entries(struct text *text, const struct ck_gauges *gauges)
 		[CK_STATE_CREATING] = "creating",     [CK_STATE_KEPT] = "kept",
 		[CK_STATE_COMMITTING] = "committing", [CK_STATE_COMMITTED] = "committed",
 		[CK_STATE_EVICTING] = "evicting",     [CK_STATE_GONE] = "gone",
+		[CK_STATE_UNKNOWN] = "unknown",       [CK_STATE_ENDED] = "ended",
 	};
 	put_family(text, "crikeep_entries", "gauge",
 		   "Entries of the cache; gone entries stay hidden for a minute");

@@ -93,7 +93,7 @@ static void every_entry_is_shown_with_its_state(void **state)
 	assert_non_null(strstr(
 		entries(f), "5:s1 shop/kept/uid-kept #0: the kubelet asked for another attempt\n"));
 	assert_non_null(
-		strstr(entries(f), "1: shop/making/uid-making #0 lost at network creation\n"));
+		strstr(entries(f), "7: shop/making/uid-making #0 lost at network creation\n"));
 	ck_turn_free(turn);
 
 	struct seen seen = { .cache = f->cache, .stop = 7 };
@@ -119,7 +119,7 @@ static void another_life_is_shown_what_the_last_one_left(void **state)
 	fx_open(f);
 	/* a tombstone is no entry */
 	assert_string_equal(entries(f),
-			    "2:s1 shop/kept/uid-kept #0\n1: shop/gone/uid-gone #1 lost\n");
+			    "2:s1 shop/kept/uid-kept #0\n7: shop/gone/uid-gone #1 lost\n");
 }
 
 /* ---- what a job is about --------------------------------------------------------------------- */

@@ -556,7 +556,7 @@ static void lost_creation_nobody_sees_ends_after_its_grace(void **state) /* K8 *
 	fx_open(f);
 	ck_turn_free(fx_create(f, &ask));
 	fx_advance(f, 60 * S);
-	assert_string_equal(fx_rows(f), "CREATING -"); /* nobody waits: the whole create deadline */
+	assert_string_equal(fx_rows(f), "UNKNOWN -"); /* nobody waits: the whole create deadline */
 	fx_advance(f, 900 * S);
 	assert_string_equal(fx_rows(f), "");
 }
@@ -1266,7 +1266,7 @@ static void every_state_is_taken_up_after_a_restart(void **state)
 	ck_turn_free(creator);
 	assert_string_equal(
 		fx_rows(f),
-		"EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|COMMITTED c2|CREATING -");
+		"EVICTING s4|KEPT s2|COMMITTED s3|COMMITTED c1|COMMITTED c2|UNKNOWN -");
 
 	fx_exists(f, &creating, "s1"); /* the runtime continued while we were down */
 	f->fail[FX_DESTROY] = 0;

@@ -23,8 +23,8 @@ void cell(struct world *w, enum cell_row row, enum column col)
 
 unsigned coverage_print(coverage counts, FILE *to)
 {
-	static const char *const names[COLS] = { "CREATING",   "(lost)",    "KEPT",
-						 "COMMITTING", "COMMITTED", "EVICTING" };
+	static const char *const names[COLS] = { "CREATING",  "UNKNOWN", "KEPT",    "COMMITTING",
+						 "COMMITTED", "ENDED",   "EVICTING" };
 	unsigned cells = 0, met = 0;
 
 	fprintf(to, "%-26s", "event");

@@ -368,7 +368,8 @@ static bool make_stillborn(struct world *w, struct step *s, const struct ck_entr
 {
 	for (unsigned i = 0; i < w->creations_n; i++) {
 		const struct creation *c = &w->creations[i];
-		if (c->row != e->row.id || c->told || c->reserved || e->row.flags & CK_ENTRY_LOST)
+		if (c->row != e->row.id || c->told || c->reserved ||
+		    e->row.state == CK_STATE_UNKNOWN)
 			continue;
 		s->label = c->label;
 		if (c->state == CREATION_MADE &&
@@ -393,7 +394,8 @@ static bool make_absence(struct world *w, struct step *s)
 {
 	FOR_ENTRIES (e, w) {
 		struct object *o = e->row.result ? world_object_of(w, e->row.result->id) : NULL;
-		if (e->row.state == CK_STATE_CREATING && percent(20))
+		if ((e->row.state == CK_STATE_CREATING || e->row.state == CK_STATE_UNKNOWN) &&
+		    percent(20))
 			return make_stillborn(w, s, e);
 		if (!o || (e->row.state != CK_STATE_COMMITTING &&
 			   (e->row.state != CK_STATE_EVICTING || e->row.phase != CK_PHASE_DESTROY)))

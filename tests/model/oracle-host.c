@@ -37,7 +37,7 @@ static void seen_dead(struct world *w, struct shadow *s, const char *how)
 		MUST(w, unchanged(s, e), "the table: entry %lu is being made, %s dead, and changed",
 		     row, how);
 		break;
-	case COL_LOST:
+	case COL_UNKNOWN:
 		MUST(w, e && e->row.state == CK_STATE_EVICTING,
 		     "K8: entry %lu is lost, %s dead, and not evicted", row, how);
 		break;
@@ -50,8 +50,12 @@ static void seen_dead(struct world *w, struct shadow *s, const char *how)
 		     "the table: entry %lu was %s dead during its hooks", row, how);
 		break;
 	case COL_COMMITTED:
-		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
+		MUST(w, e && e->row.state == CK_STATE_ENDED,
 		     "K5: entry %lu was %s dead and has not ended", row, how);
+		break;
+	case COL_ENDED:
+		MUST(w, unchanged(s, e), "K5: entry %lu has ended, was %s dead, and changed", row,
+		     how);
 		break;
 	case COL_EVICTING:
 		MUST(w, unchanged(s, e), "the table: entry %lu was EVICTING, %s dead, and changed",
@@ -76,10 +80,13 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 		MUST(w, unchanged(s, e),
 		     "the table: entry %lu is being made, not listed, and changed", row);
 		break;
-	case COL_LOST:
+	case COL_UNKNOWN:
 		not_listed(s, job);
-		MUST(w, gone || unchanged(s, e), "K8: entry %lu is lost, not listed, and is %s",
-		     row, e ? ck_state_name(e->row.state) : "");
+		MUST(w,
+		     gone || unchanged(s, e) ||
+			     (e->row.state == CK_STATE_CREATING && e->row.flags & CK_ENTRY_RESENT),
+		     "K8: entry %lu is lost, not listed, and is %s", row,
+		     e ? ck_state_name(e->row.state) : "");
 		break;
 	case COL_KEPT:
 		MUST(w, gone || e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT),
@@ -90,6 +97,7 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 		     "the table: entry %lu was not listed during its hooks", row);
 		break;
 	case COL_COMMITTED:
+	case COL_ENDED:
 		MUST(w, gone, "the table: entry %lu is committed, not listed, and not forgotten",
 		     row);
 		FOR_SHADOWS (c, w)
@@ -163,7 +171,7 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 	} else if (condition == CK_CONDITION_RUNNING) {
 		running(s);
 	}
-	if (condition < 0 || s->state != CK_STATE_CREATING || !(s->flags & CK_ENTRY_LOST))
+	if (condition < 0 || s->state != CK_STATE_UNKNOWN)
 		return;
 	bool gone = !e || e->row.state == CK_STATE_GONE;
 	if (condition == CK_CONDITION_UNKNOWN &&
@@ -173,10 +181,10 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 	}
 	s->absent_since = 0;
 	if (condition == CK_CONDITION_READY) {
-		MUST(w, e && e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_GONE,
+		MUST(w, e && !unchanged(s, e) && e->row.state != CK_STATE_GONE,
 		     "K8: entry %lu is lost, found alive, and still %s", row_of(w, s),
 		     e ? ck_state_name(e->row.state) : "gone");
-		cell(w, CELL_FINISH, COL_LOST);
+		cell(w, CELL_FINISH, COL_UNKNOWN);
 	}
 }
 
@@ -192,10 +200,11 @@ static void containers_stopped(struct world *w, const char *id, enum cell_row wh
 		if (!in_sandbox(w, s, id) || col == COL_NONE)
 			continue;
 		s->shortened = true; /* a new reason (K18) */
-		if (col == COL_COMMITTED && which == CELL_STOPPED)
-			MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
+		bool visible = col == COL_COMMITTED || col == COL_ENDED;
+		if (visible && which == CELL_STOPPED)
+			MUST(w, e && e->row.state == CK_STATE_ENDED,
 			     "K16: the sandbox of entry %lu is stopped, and it has not ended", row);
-		else if (col == COL_COMMITTED)
+		else if (visible)
 			MUST(w, gone,
 			     "K16: the sandbox of entry %lu is removed, and it is not forgotten",
 			     row);
@@ -334,7 +343,7 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 			MUST(w,
 			     e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
 			     "K22: sandbox %s is in use, and is evicted", s->id);
-	} else if (s->state == CK_STATE_CREATING) {
+	} else if (s->state == CK_STATE_CREATING || s->state == CK_STATE_UNKNOWN) {
 		listed_one(w, s, job);
 	} else if (s->state == CK_STATE_EVICTING && s->phase == CK_PHASE_FIND) {
 		listed_late(w, s, job);
@@ -360,7 +369,7 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 		FOR_SHADOWS (s, w) {
 			int condition =
 				s->kind == job->kind ? listed_as(w, s, job) : CK_CONDITION_UNKNOWN;
-			if ((s->flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND) &&
+			if ((s->state == CK_STATE_UNKNOWN || s->phase == CK_PHASE_FIND) &&
 			    condition < 0)
 				not_listed(s, job);
 			if (s->moved_event <= job->begun_event && condition == CK_CONDITION_RUNNING)
@@ -376,7 +385,7 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 			continue;
 		listed_one(w, s, job);
 		if (s->kind == CK_SANDBOX && s->id[0] && s->moved_event <= job->begun_event &&
-		    listed_as(w, s, job) == CK_CONDITION_DEAD && column_of(s) == COL_COMMITTED)
+		    listed_as(w, s, job) == CK_CONDITION_DEAD && ck_state_visible(s->state))
 			containers_stopped(w, s->id, CELL_STOPPED);
 	}
 }
@@ -490,7 +499,7 @@ void oracle_seen(struct world *w, struct object *o, int r)
 		running(s);
 	if (o->condition != CK_CONDITION_DEAD)
 		return;
-	if (s->kind == CK_SANDBOX && s->state == CK_STATE_COMMITTED)
+	if (s->kind == CK_SANDBOX && ck_state_visible(s->state))
 		containers_stopped(w, o->id, CELL_STOPPED);
 	seen_dead(w, s, "seen");
 }
@@ -498,7 +507,7 @@ void oracle_seen(struct world *w, struct object *o, int r)
 void oracle_used(struct world *w, struct object *o)
 {
 	struct shadow *s = shadow_of_object(w, o);
-	if (s && s->state == CK_STATE_COMMITTED)
+	if (s && ck_state_visible(s->state))
 		s->used = true;
 }
 
@@ -514,11 +523,11 @@ void oracle_starting(struct world *w, struct object *o, int r)
 		return;
 	FOR_SHADOWS (other, w)
 		twin = twin || (other->key == s->key && other->state == CK_STATE_EVICTING);
-	bool delivers =
-		col == COL_COMMITTED || (col == COL_KEPT && s->flags & CK_ENTRY_TOLD && !twin);
+	bool delivers = ck_state_visible(s->state) ||
+			(col == COL_KEPT && s->flags & CK_ENTRY_TOLD && !twin);
 	MUST(w, r == (delivers ? 0 : -CK_ENOTFOUND), "K7: starting %s was answered %d", o->id, r);
 	if (delivers)
-		MUST(w, e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_DELIVERED,
+		MUST(w, ck_state_visible(e->row.state) && e->row.flags & CK_ENTRY_DELIVERED,
 		     "K7: %s was started by its full id, and is %s", o->id,
 		     ck_state_name(e->row.state));
 	else
@@ -534,8 +543,8 @@ void oracle_stopping(struct world *w, struct object *o, int r)
 	struct ck_entry *e = s ? entry_of(w, s) : NULL;
 
 	MUST(w, r <= 0, "K16: stopping was answered %d", r);
-	if (s && s->state == CK_STATE_COMMITTED)
-		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_ENDED,
+	if (s && ck_state_visible(s->state))
+		MUST(w, e && e->row.state == CK_STATE_ENDED,
 		     "K16: sandbox %s is stopped and has not ended", o->id);
 	containers_stopped(w, o->id, CELL_STOPPED);
 }
@@ -576,7 +585,7 @@ void oracle_evicted(struct world *w, uint64_t row, bool release, int r)
 		cell(w, CELL_RELEASE, col);
 		return;
 	}
-	if (col == COL_COMMITTED)
+	if (ck_state_visible(s->state))
 		MUST(w, unchanged(s, e),
 		     "K17: an administrator evicted entry %lu, which is committed", id);
 	else if (col != COL_EVICTING)
@@ -621,11 +630,11 @@ void oracle_expired(struct world *w)
 				     strstr(c->turn.err.text, "removing the earlier result"),
 			     "K14: caller %d waits for an eviction, and hears %d, \"%s\"", label,
 			     outcome, c->turn.err.text);
-		else if (col != COL_COMMITTED)
+		else if (col != COL_COMMITTED && col != COL_ENDED)
 			MUST(w,
 			     outcome == CK_BUSY || (outcome == -CK_EUNAVAILABLE && !c->turn.joined),
 			     "K3: caller %d is out of time, and hears %d", label, outcome);
-		if (col != COL_COMMITTED)
+		if (col != COL_COMMITTED && col != COL_ENDED)
 			cell(w, CELL_MARGIN, col);
 	}
 	FOR_SHADOWS (s, w) {

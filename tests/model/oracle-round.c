@@ -75,11 +75,10 @@ static void check_keys(struct world *w)
 	unsigned char seen[WORLD_KEYS] = { 0 }, visible[WORLD_KEYS] = { 0 };
 
 	FOR_SHADOWS (s, w) {
-		bool ended = s->state == CK_STATE_COMMITTED && s->flags & CK_ENTRY_ENDED;
-		if (s->state == CK_STATE_COMMITTED && !ended && s->origin == CK_ORIGIN_CACHE)
+		if (s->state == CK_STATE_COMMITTED && s->origin == CK_ORIGIN_CACHE)
 			MUST(w, !visible[s->key]++,
 			     "hidden until committed: two of one key are visible");
-		if (s->state != CK_STATE_GONE && s->state != CK_STATE_EVICTING && !ended &&
+		if ((ck_state_open(s->state) || s->state == CK_STATE_COMMITTED) &&
 		    s->origin == CK_ORIGIN_CACHE)
 			MUST(w, !seen[s->key]++,
 			     "rules 1: two entries of one key outside EVICTING");
@@ -111,7 +110,7 @@ static void check_snapshot(struct world *w)
 			MUST(w, !ck_machine_told(e),
 			     "H1: %s is being stopped, and new plugins have it in their list",
 			     s->id);
-		else if (s->state == CK_STATE_COMMITTED && !(s->flags & CK_ENTRY_ENDED))
+		else if (s->state == CK_STATE_COMMITTED)
 			MUST(w, ck_machine_told(e), "H1: new plugins do not learn of %s", s->id);
 	}
 }
@@ -173,12 +172,12 @@ static void check_turns(struct world *w)
 		struct ck_entry *e = s ? entry_of(w, s) : NULL;
 		const struct object *o = s ? world_object_of(w, s->id) : NULL;
 		/* its removal may have begun before its creation was found (K16) */
-		if (e && s->state == CK_STATE_COMMITTED && !(s->flags & CK_ENTRY_ENDED) &&
-		    !(o && o->stopping) && !s->running_seen && s->origin == CK_ORIGIN_CACHE &&
+		if (e && s->state == CK_STATE_COMMITTED && !(o && o->stopping) &&
+		    !s->running_seen && s->origin == CK_ORIGIN_CACHE &&
 		    world_compare(w, e, &c->fp) == CK_RELATION_SAME)
 			oracle_fail(w, "K1: caller %d waits for what is committed", label);
 		if (e && s->state == CK_STATE_CREATING && e->creator &&
-		    !(s->flags & (CK_ENTRY_RESENT | CK_ENTRY_LOST))) {
+		    !(s->flags & CK_ENTRY_RESENT)) {
 			const struct caller *creator =
 				(const void *)((const char *)e->creator -
 					       offsetof(struct caller, turn));
@@ -198,7 +197,7 @@ static void check_turns(struct world *w)
 			if (other->state != CK_STATE_GONE &&
 			    (w->keys[other->key].pod == w->keys[c->key].pod ||
 			     in_sandbox(w, other, "")))
-				blocked = blocked || other->state != CK_STATE_COMMITTED ||
+				blocked = blocked || !ck_state_visible(other->state) ||
 					  other->kind != c->req.kind;
 		FOR_CALLERS (other, w)
 			blocked =
@@ -257,7 +256,7 @@ void oracle_feeding(struct world *w)
 void oracle_drained(struct world *w)
 {
 	FOR_ENTRIES (e, w)
-		MUST(w, e->row.state == CK_STATE_COMMITTED,
+		MUST(w, ck_state_visible(e->row.state),
 		     "K18, K19: in the end entry %lu is still %s (phase %d, reason %s)",
 		     (unsigned long)e->row.id, ck_state_name(e->row.state), (int)e->row.phase,
 		     ck_reason_name(e->row.reason));
@@ -344,6 +343,7 @@ void oracle_create(struct world *w, struct caller *c)
 		    w->in_round == 1) /* else it may be EVICTING since a later event */
 			MUST(w,
 			     other->state != CK_STATE_CREATING &&
+				     other->state != CK_STATE_UNKNOWN &&
 				     (other->state != CK_STATE_EVICTING ||
 				      other->moved_event == w->event),
 			     "rules 1: entry %lu is made while entry %lu has its name in the "
@@ -352,7 +352,7 @@ void oracle_create(struct world *w, struct caller *c)
 	struct object *in = c->req.kind == CK_CONTAINER ? world_object(w, c->req.in) : NULL;
 	struct shadow *sandbox =
 		in && in->stopping && w->in_round == 1 ? shadow_of_object(w, in) : NULL;
-	if (sandbox && sandbox->flags & CK_ENTRY_ENDED)
+	if (sandbox && sandbox->state == CK_STATE_ENDED)
 		oracle_fail(w, "K16: a container is made in %s, which is being stopped", in->id);
 }
 
@@ -374,8 +374,6 @@ static void check_handed(struct world *w, struct caller *c)
 	     ck_state_name(e->row.state));
 	MUST(w, s->key == c->key && e->row.result && !strcmp(e->row.result->id, c->id),
 	     "K1: caller %d was handed %s", label, c->id);
-	MUST(w, !(s->flags & CK_ENTRY_ENDED), "K5: caller %d was handed %s, which has ended", label,
-	     c->id);
 	MUST(w, s->origin == CK_ORIGIN_CACHE, "K27: caller %d was handed %s, which is not ours",
 	     label, c->id);
 	MUST(w, !s->running_seen || s->running_hidden, "K5: caller %d was handed %s, which runs",
@@ -440,7 +438,7 @@ void oracle_heard(struct world *w, struct caller *c)
 		     "K9: caller %d has waited, and its request is refused", label);
 		break;
 	case -CK_ECONFLICT:
-		MUST(w, w->in_round > 1 || !s || s->state == CK_STATE_COMMITTED,
+		MUST(w, w->in_round > 1 || !s || ck_state_visible(s->state),
 		     "K11: caller %d conflicts with an entry that is %s", label,
 		     ck_state_name(s->state));
 		break;
@@ -512,7 +510,7 @@ void oracle_wanted(struct world *w, struct ck_entry *e, unsigned want)
 	case CK_WANT_RUN:
 		MUST(w,
 		     e->row.state == CK_STATE_COMMITTING ||
-			     (e->row.state == CK_STATE_COMMITTED && s->found_used),
+			     (ck_state_visible(e->row.state) && s->found_used),
 		     "K7: hooks run for entry %lu, which is %s", row, ck_state_name(e->row.state));
 		MUST(w, !s->run++, "hooks only once: RUN again for entry %lu", row);
 		MUST(w, s->hooks_chosen, "H4: RUN for entry %lu before its recipients are chosen",
@@ -563,7 +561,7 @@ static bool stop_is_on_disk(struct world *w, const struct object *o)
 {
 	const struct shadow *s = shadow_of_object(w, o);
 	const struct stored *stored = s ? &w->db[row_of(w, s)] : NULL;
-	return stored && stored->used && stored->row.flags & CK_ENTRY_ENDED;
+	return stored && stored->used && stored->row.state == CK_STATE_ENDED;
 }
 
 void oracle_crashed(struct world *w, bool reboot)
@@ -618,7 +616,7 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	s->shortened = true; /* the oracle does not know when the last try was */
 	s->committed = before.committed;
 	s->released = before.released;
-	s->found_used = before.found_used && row->state == CK_STATE_COMMITTED;
+	s->found_used = before.found_used && ck_state_visible(row->state);
 	s->used = row->flags & CK_ENTRY_DELIVERED;
 	s->was_kept = row->state == CK_STATE_KEPT || row->state == CK_STATE_COMMITTING;
 	/* if plugins were told while nothing could be written, those of this life are told again */
@@ -632,7 +630,9 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 	cell(w, CELL_RESTART, column_of(s));
 	switch (row->state) {
 	case CK_STATE_CREATING:
-		MUST(w, !same_boot || e->row.flags & CK_ENTRY_LOST,
+	case CK_STATE_UNKNOWN:
+		to = CK_STATE_UNKNOWN;
+		MUST(w, !same_boot || e->row.state == CK_STATE_UNKNOWN,
 		     "K25: entry %lu was being made and is not lost", id);
 		break;
 	case CK_STATE_COMMITTING:
@@ -648,19 +648,21 @@ void oracle_restored(struct world *w, const struct ck_row *row, bool same_boot)
 		break;
 	}
 	bool abandoned = e->row.reason == CK_REASON_SANDBOX_EVICTED && to == CK_STATE_KEPT;
-	if ((!same_boot || abandoned) && to != CK_STATE_GONE && to != CK_STATE_COMMITTED)
+	if ((!same_boot || abandoned) && to != CK_STATE_GONE && !ck_state_visible(to))
 		to = CK_STATE_EVICTING;
 	if (!same_boot && !row->result && !w->config.rules.can_list &&
 	    e->row.state == CK_STATE_GONE)
 		to = CK_STATE_GONE; /* no id, and no list to find one */
 	if (to == CK_STATE_GONE)
 		exempt(w, s);
+	if (!same_boot && to == CK_STATE_COMMITTED)
+		to = CK_STATE_ENDED;
 	if (same_boot || row->state != CK_STATE_COMMITTED)
 		MUST(w, e->row.state == to, "K25: entry %lu was %s and is %s", id,
 		     ck_state_name(row->state), ck_state_name(e->row.state));
 	s->state = e->row.state;
 	s->phase = e->row.phase;
-	if (e->row.flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND) {
+	if (e->row.state == CK_STATE_UNKNOWN || s->phase == CK_PHASE_FIND) {
 		bool before_too = same_boot && row->searched; /* its ages go on (K8) */
 		s->lost_at = before_too ? row->searched : w->now;
 		s->absent_since = before_too ? row->absent : 0;

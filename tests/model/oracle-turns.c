@@ -36,7 +36,7 @@ static void moves_on(struct world *w, const struct caller *c)
 			continue;
 		if (col == COL_EVICTING && !s->id[0] && !w->config.rules.can_list)
 			continue; /* without an id and lists it may be gone by now */
-		if (col == COL_COMMITTED || col == COL_EVICTING)
+		if (col == COL_COMMITTED || col == COL_ENDED || col == COL_EVICTING)
 			MUST(w, unchanged(s, e),
 			     "K9: entry %lu was %s and is touched by another attempt", row,
 			     ck_state_name(s->state));
@@ -44,7 +44,7 @@ static void moves_on(struct world *w, const struct caller *c)
 			MUST(w, given_up(s, e),
 			     "K9: entry %lu is %s, and another attempt or uid did not abandon it",
 			     row, ck_state_name(s->state));
-		if (col != COL_COMMITTED && col != COL_EVICTING)
+		if (col != COL_COMMITTED && col != COL_ENDED && col != COL_EVICTING)
 			FOR_CALLERS (other, w)
 				if (other != c && other->key == s->key && other->turn.row == row &&
 				    other->turn.joined && undecided(other))
@@ -85,8 +85,8 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 	s->interest = w->now;
 	switch (col) {
 	case COL_CREATING:
-	case COL_LOST:
-		if (r == CK_CREATE && col == COL_LOST)
+	case COL_UNKNOWN:
+		if (r == CK_CREATE && col == COL_UNKNOWN)
 			MUST(w,
 			     e && e->row.flags & CK_ENTRY_RESENT && !(s->flags & CK_ENTRY_RESENT),
 			     "K8: entry %lu is sent again", row);
@@ -121,11 +121,11 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 		MUST(w, r == CK_WAIT && unchanged(s, e),
 		     "K1: the same request was answered %d while hooks run", r);
 		break;
+	case COL_ENDED:
+		MUST(w, r == CK_WAIT || r == CK_CREATE, "K5: what has ended was answered %d", r);
+		break;
 	case COL_COMMITTED:
-		if (s->flags & CK_ENTRY_ENDED)
-			MUST(w, r == CK_WAIT || r == CK_CREATE,
-			     "K5: what has ended was answered %d", r);
-		else if (s->origin == CK_ORIGIN_RUNTIME)
+		if (s->origin == CK_ORIGIN_RUNTIME)
 			MUST(w, r == -CK_ECONFLICT, "K27: an imported entry answered %d", r);
 		else if (twin || removal_in_flight(w, s))
 			return; /* somebody else's of the same key, or a removal in flight */
@@ -159,7 +159,7 @@ static void other_request(struct world *w, struct shadow *s, int r)
 
 	switch (col) {
 	case COL_CREATING:
-	case COL_LOST:
+	case COL_UNKNOWN:
 		MUST(w, r == CK_WAIT && unchanged(s, e),
 		     "K11: another fingerprint, entry %lu being made: answered %d", row, r);
 		break;
@@ -173,13 +173,12 @@ static void other_request(struct world *w, struct shadow *s, int r)
 		MUST(w, r == CK_WAIT && given_up(s, e),
 		     "K13: another fingerprint, hooks of entry %lu run: answered %d", row, r);
 		break;
+	case COL_ENDED:
+		MUST(w, r == CK_WAIT || r == CK_CREATE, "K5: what has ended was answered %d", r);
+		break;
 	case COL_COMMITTED:
-		if (s->flags & CK_ENTRY_ENDED)
-			MUST(w, r == CK_WAIT || r == CK_CREATE,
-			     "K5: what has ended was answered %d", r);
-		else
-			MUST(w, r == -CK_ECONFLICT || removal_in_flight(w, s),
-			     "K11: another fingerprint, entry %lu committed: answered %d", row, r);
+		MUST(w, r == -CK_ECONFLICT || removal_in_flight(w, s),
+		     "K11: another fingerprint, entry %lu committed: answered %d", row, r);
 		break;
 	case COL_EVICTING:
 		if (!s->id[0] && !w->config.rules.can_list)
@@ -215,7 +214,7 @@ static bool uid_has_another_name(struct world *w, const struct caller *c)
 static bool of_another_pod(struct world *w, const struct caller *c, const struct shadow *s)
 {
 	const struct ck_key *key = w->keys[c->key].key, *other = w->keys[s->key].key;
-	if (s->state == CK_STATE_GONE || s->flags & CK_ENTRY_ENDED || same_pod(key, other))
+	if (s->state == CK_STATE_GONE || s->state == CK_STATE_ENDED || same_pod(key, other))
 		return false;
 	if (s->kind == CK_CONTAINER)
 		return s->origin == CK_ORIGIN_CACHE && !strcmp(other->sandbox_id, key->sandbox_id);
@@ -246,7 +245,7 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 		FOR_SHADOWS (other, w)
 			named = named || (other->state != CK_STATE_GONE &&
 					  other->state != CK_STATE_EVICTING &&
-					  !(other->flags & CK_ENTRY_ENDED) &&
+					  other->state != CK_STATE_ENDED &&
 					  !strcmp(w->keys[other->key].key->pod_uid,
 						  w->keys[c->key].key->pod_uid) &&
 					  strcmp(w->keys[other->key].key->pod_name,
@@ -262,14 +261,14 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	MUST(w, r != -CK_EINVAL && r != -CK_EDEADLINE, "K9: a request was answered %d", r);
 	struct shadow *sandbox =
 		in && in->kind == CK_SANDBOX && world_serving(w) ? shadow_of_object(w, in) : NULL;
-	if (sandbox && in->stopping && sandbox->flags & CK_ENTRY_ENDED)
+	if (sandbox && in->stopping && sandbox->state == CK_STATE_ENDED)
 		MUST(w, r == -CK_EPRECONDITION,
 		     "K16: a container in a stopped sandbox was answered %d", r);
 	if (r == -CK_EPRECONDITION) {
 		MUST(w,
 		     in && (in->stopping || in->condition != CK_CONDITION_READY ||
 			    !shadow_of_object(w, in) ||
-			    shadow_of_object(w, in)->state != CK_STATE_COMMITTED),
+			    !ck_state_visible(shadow_of_object(w, in)->state)),
 		     "K16: refused, and its sandbox is well");
 		return;
 	}
@@ -291,7 +290,7 @@ void oracle_begun(struct world *w, struct caller *c, int r, bool expired)
 	if (relation == CK_RELATION_COSMETIC) { /* labels evict once (K12) */
 		enum ck_annotation_change rule = w->config.rules.on_annotation_change;
 		unsigned before = w->keys[w->keys[c->key].slot].relabelled;
-		if (s->state == CK_STATE_COMMITTED || s->state == CK_STATE_COMMITTING)
+		if (ck_state_visible(s->state) || s->state == CK_STATE_COMMITTING)
 			return; /* the rules say more only about kept entries */
 		if (rule == CK_ANNOTATION_HAND_BACK ||
 		    (rule == CK_ANNOTATION_AUTO && (before || e->row.relabelled)))
@@ -314,7 +313,7 @@ void oracle_left(struct world *w, struct caller *c)
 		return;
 	MUST(w, c->turn.state != CK_TURN_WAITING, "caller %d has left and its turn still waits",
 	     (int)(c - w->callers));
-	if (!s || !s->alive || !world_serving(w) || column_of(s) == COL_COMMITTED)
+	if (!s || !s->alive || !world_serving(w) || ck_state_visible(s->state))
 		return;
 	FOR_CALLERS (other, w) /* if the newest caller now differs, it decides (K11) */
 		if (other != c && other->key == s->key && undecided(other) && entry_of(w, s) &&
@@ -331,7 +330,8 @@ void oracle_dropped(struct world *w, struct caller *c)
 	if (c->heard == CK_HAND_BACK && !c->reported && w->shadows[c->row].handed)
 		w->shadows[c->row].handed--;
 	struct shadow *s = c->making ? &w->shadows[c->making_row] : NULL;
-	if (s && (s->state == CK_STATE_CREATING || s->phase == CK_PHASE_FIND))
+	if (s && (s->state == CK_STATE_CREATING || s->state == CK_STATE_UNKNOWN ||
+		  s->phase == CK_PHASE_FIND))
 		/* it is lost, even if its deadline made it lost before */
 		s->moved_event = w->event;
 }
@@ -360,8 +360,8 @@ void oracle_reported(struct world *w, struct caller *c, bool delivered)
 	    s->life != w->life)
 		return;
 	struct object *in = world_object(w, c->req.in);
-	bool well = !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) && !s->used &&
-		    !s->running_seen && !(in && in->stopping);
+	bool well = !(s->flags & CK_ENTRY_DELIVERED) && !s->used && !s->running_seen &&
+		    !(in && in->stopping);
 	if (s->kind == CK_SANDBOX)
 		MUST(w, unchanged(s, e), "K7: a sandbox's answer was lost, and it is %s",
 		     ck_state_name(e->row.state));
@@ -454,7 +454,7 @@ void oracle_finished(struct world *w, struct caller *c, int r)
 	enum column col = making_column(s);
 	struct ck_entry *e = entry_of(w, s);
 
-	if (col == COL_CREATING || col == COL_LOST) {
+	if (col == COL_CREATING || col == COL_UNKNOWN) {
 		finished_well(w, c, s, r);
 		cell(w, CELL_FINISH, col);
 	} else if (col == COL_EVICTING && e && e->row.state == CK_STATE_EVICTING) {
@@ -482,15 +482,16 @@ void oracle_failed(struct world *w, struct caller *c, const struct creation *cre
 
 	(void)r;
 	(void)creation;
-	bool making = col == COL_LOST || col == COL_CREATING || (col == COL_EVICTING && !s->id[0]);
+	bool making =
+		col == COL_UNKNOWN || col == COL_CREATING || (col == COL_EVICTING && !s->id[0]);
 	if (making && s->flags & CK_ENTRY_RESENT && grpc == CK_GRPC_ALREADY_EXISTS) {
-		MUST(w, unchanged(s, e),
+		MUST(w, e && (e->row.state == CK_STATE_UNKNOWN || col == COL_EVICTING),
 		     "K8: a resend was told that the name is taken, and entry %lu is given up",
 		     row);
 		s->moved_event = w->event;
 		return;
 	}
-	if (col == COL_CREATING || col == COL_LOST) {
+	if (col == COL_CREATING || col == COL_UNKNOWN) {
 		s->failing = true;
 		MUST(w, !e || e->row.state == CK_STATE_GONE,
 		     "K4: the creation of entry %lu failed, and it is %s", row,
@@ -527,11 +528,10 @@ void oracle_lost(struct world *w, struct caller *c)
 	struct ck_entry *e = entry_of(w, s);
 	unsigned long row = row_of(w, s);
 
-	if (col == COL_CREATING || col == COL_LOST) {
-		MUST(w, unchanged(s, e) && e->row.flags & CK_ENTRY_LOST,
-		     "K8: entry %lu was lost and is %s", row,
-		     e ? ck_state_name(e->row.state) : "gone");
-		if (c->here && w->now < c->margin_at && e && e->row.state == CK_STATE_CREATING)
+	if (col == COL_CREATING || col == COL_UNKNOWN) {
+		MUST(w, e && e->row.state == CK_STATE_UNKNOWN, "K8: entry %lu was lost and is %s",
+		     row, e ? ck_state_name(e->row.state) : "gone");
+		if (c->here && w->now < c->margin_at && e && e->row.state == CK_STATE_UNKNOWN)
 			MUST(w, undecided(c),
 			     "K8: the creation of caller %d is lost, and it does not wait on",
 			     (int)(c - w->callers));

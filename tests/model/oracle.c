@@ -35,7 +35,11 @@ enum column column_of(const struct shadow *s)
 {
 	switch (s->state) {
 	case CK_STATE_CREATING:
-		return s->flags & CK_ENTRY_LOST ? COL_LOST : COL_CREATING;
+		return COL_CREATING;
+	case CK_STATE_UNKNOWN:
+		return COL_UNKNOWN;
+	case CK_STATE_ENDED:
+		return COL_ENDED;
 	case CK_STATE_KEPT:
 		return COL_KEPT;
 	case CK_STATE_COMMITTING:
@@ -54,7 +58,7 @@ enum column column_of(const struct shadow *s)
 enum column making_column(const struct shadow *s)
 {
 	enum column col = s->alive ? column_of(s) : COL_NONE;
-	return col == COL_CREATING && s->flags & CK_ENTRY_RESENT ? COL_LOST : col;
+	return col == COL_CREATING && s->flags & CK_ENTRY_RESENT ? COL_UNKNOWN : col;
 }
 
 unsigned long row_of(const struct world *w, const struct shadow *s)
@@ -77,9 +81,7 @@ struct shadow *shadow_of_key(struct world *w, int key)
 	FOR_SHADOWS (s, w) {
 		if (s->key != key || s->state == CK_STATE_GONE)
 			continue;
-		int rank = s->state == CK_STATE_EVICTING                                 ? 1
-			   : s->state == CK_STATE_COMMITTED && s->flags & CK_ENTRY_ENDED ? 2
-											 : 3;
+		int rank = s->state == CK_STATE_EVICTING ? 1 : s->state == CK_STATE_ENDED ? 2 : 3;
 		if (rank > best_rank) {
 			best = s;
 			best_rank = rank;
@@ -154,8 +156,8 @@ bool open_or_evicting(enum ck_state state)
 bool given_up(const struct shadow *s, const struct ck_entry *e)
 {
 	enum column col = column_of(s);
-	return col == COL_COMMITTED || col == COL_EVICTING || col == COL_NONE || !e ||
-	       e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_GONE;
+	return col == COL_COMMITTED || col == COL_ENDED || col == COL_EVICTING || col == COL_NONE ||
+	       !e || e->row.state == CK_STATE_EVICTING || e->row.state == CK_STATE_GONE;
 }
 
 bool unchanged(const struct shadow *s, const struct ck_entry *e)
@@ -209,17 +211,22 @@ static bool may_move(enum ck_state from, enum ck_state to)
 {
 	switch ((int)from) {
 	case 0:
-		return to == CK_STATE_CREATING || to == CK_STATE_COMMITTED ||
-		       to == CK_STATE_EVICTING;
+		return to == CK_STATE_CREATING || ck_state_visible(to) || to == CK_STATE_EVICTING;
+	case CK_STATE_UNKNOWN:
+		if (to == CK_STATE_CREATING)
+			return true;
+		/* fall through */
 	case CK_STATE_CREATING:
-		return to == CK_STATE_COMMITTING || to == CK_STATE_KEPT ||
+		return to == CK_STATE_UNKNOWN || to == CK_STATE_COMMITTING || to == CK_STATE_KEPT ||
 		       to == CK_STATE_EVICTING || to == CK_STATE_GONE;
 	case CK_STATE_KEPT:
 		return to == CK_STATE_COMMITTING || to == CK_STATE_EVICTING;
 	case CK_STATE_COMMITTING:
 		return to == CK_STATE_COMMITTED || to == CK_STATE_KEPT || to == CK_STATE_EVICTING;
 	case CK_STATE_COMMITTED:
-		return to == CK_STATE_KEPT || to == CK_STATE_GONE;
+		return to == CK_STATE_KEPT || to == CK_STATE_ENDED || to == CK_STATE_GONE;
+	case CK_STATE_ENDED:
+		return to == CK_STATE_GONE;
 	case CK_STATE_EVICTING:
 		return to == CK_STATE_COMMITTED || to == CK_STATE_GONE;
 	default:
@@ -259,14 +266,14 @@ void exempt(struct world *w, const struct shadow *s)
 }
 
 /* a lost creation is given up (K8) */
-static void check_patience(struct world *w, const struct shadow *s)
+static void check_patience(struct world *w, const struct shadow *s, enum ck_state from)
 {
 	bool list = w->config.rules.can_list;
 	uint64_t since = list ? s->absent_since : s->lost_at, until = list ? s->absent_at : w->now;
 	uint64_t grace = w->config.rules.lost_grace;
 	uint64_t absent = since && until > since ? until - since : 0;
 
-	MUST(w, s->flags & CK_ENTRY_LOST || s->phase == CK_PHASE_FIND,
+	MUST(w, from == CK_STATE_UNKNOWN || s->phase == CK_PHASE_FIND,
 	     "K8: entry %lu vanished while it was being made", row_of(w, s));
 	MUST(w, absent >= grace, "K8: entry %lu was given up after %llu ms of absence",
 	     row_of(w, s), (unsigned long long)(absent / MS));
@@ -283,17 +290,19 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 
 	switch (from) {
 	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
 		if (s->failing)
 			return;
-		check_patience(w, s);
-		cell(w, CELL_EXPIRE, COL_LOST);
+		check_patience(w, s, from);
+		cell(w, CELL_EXPIRE, COL_UNKNOWN);
+		exempt(w, s);
+		return;
+	case CK_STATE_ENDED: /* it may make room for a new creation of its key (K5) */
 		exempt(w, s);
 		return;
 	case CK_STATE_COMMITTED:
-		/* what has ended may make room for a new creation of its key (K5) */
-		if (!(s->flags & CK_ENTRY_ENDED))
-			MUST(w, !still_exists(w, s),
-			     "K17: entry %lu is forgotten although %s exists", row, s->id);
+		MUST(w, !still_exists(w, s), "K17: entry %lu is forgotten although %s exists", row,
+		     s->id);
 		exempt(w, s);
 		return;
 	case CK_STATE_EVICTING:
@@ -303,7 +312,7 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 			MUST(w, !s->id[0], "K17: entry %lu is gone although %s exists", row, s->id);
 			/* without lists nobody could find it */
 			if (!s->id[0] && w->config.rules.can_list && s->reason != CK_REASON_REBOOT)
-				check_patience(w, s);
+				check_patience(w, s, from);
 		}
 		if (!s->released && s->flags & CK_ENTRY_TOLD && w->config.told[0] &&
 		    w->config.rules.hooks)
@@ -415,12 +424,15 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	     ck_state_name(event->from), ck_state_name(event->to));
 	learn_id(w, s, row);
 	switch (event->to) {
+	case CK_STATE_UNKNOWN:
+		s->lost_at = w->now;
+		s->absent_since = 0;
+		break;
 	case CK_STATE_KEPT:
 		s->was_kept = true;
 		if (from == CK_STATE_COMMITTED)
 			MUST(w,
-			     s->kind == CK_CONTAINER &&
-				     !(s->flags & (CK_ENTRY_DELIVERED | CK_ENTRY_ENDED)) &&
+			     s->kind == CK_CONTAINER && !(s->flags & CK_ENTRY_DELIVERED) &&
 				     row->flags & CK_ENTRY_TOLD && !s->used,
 			     "K7: entry %lu is taken back although it was delivered, ended, used "
 			     "or a sandbox",
@@ -440,8 +452,8 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	case CK_STATE_COMMITTED:
 		if (from == CK_STATE_EVICTING) {
 			struct object *o = world_object_of(w, row->result->id);
-			s->found_used = s->found_used ||
-					(o && o->condition == CK_CONDITION_RUNNING);
+			s->found_used =
+				s->found_used || (o && o->condition == CK_CONDITION_RUNNING);
 			MUST(w, s->found_used || s->running_seen || w->inspected_row,
 			     "K22: entry %lu became COMMITTED and is not in use", id);
 			cell(w, CELL_IN_USE, COL_EVICTING);
@@ -487,7 +499,7 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 	s->created = s->interest = w->now;
 	s->moved_event = w->event;
 	s->life = w->life;
-	if (state == CK_STATE_COMMITTED)
+	if (ck_state_visible(state))
 		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME,
 		     "rules 1: entry %lu begins as COMMITTED and was not imported", row);
 	else if (state == CK_STATE_EVICTING)
@@ -509,11 +521,6 @@ static void look_at(struct world *w, const struct ck_entry *e)
 	MUST(w, s->state == e->row.state,
 	     "entry %lu moved from %s to %s without a line in the history", row,
 	     ck_state_name(s->state), ck_state_name(e->row.state));
-	if (e->row.flags & CK_ENTRY_LOST && !(s->flags & CK_ENTRY_LOST)) {
-		s->lost_at = w->now;
-		s->absent_since = 0;
-		s->moved_event = w->event;
-	}
 	if (e->row.phase == CK_PHASE_FIND && s->phase != CK_PHASE_FIND) {
 		s->lost_at = w->now;
 		s->absent_since = 0;

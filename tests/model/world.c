@@ -538,7 +538,7 @@ struct ck_entry *world_key_entry(struct world *w, int key)
 		if (e->row.state == CK_STATE_GONE || !ck_key_same(e->row.key, w->keys[key].key) ||
 		    !same_pod(e->row.key, w->keys[key].key))
 			continue;
-		bool ended = e->row.state == CK_STATE_COMMITTED && e->row.flags & CK_ENTRY_ENDED;
+		bool ended = e->row.state == CK_STATE_ENDED;
 		if (!best || best->row.state == CK_STATE_EVICTING ||
 		    (!ended && e->row.state != CK_STATE_EVICTING))
 			best = e;
@@ -643,7 +643,7 @@ static bool answer_jobs(struct world *w)
 static bool settled_down(struct world *w)
 {
 	FOR_ENTRIES (e, w)
-		if (e->row.state != CK_STATE_COMMITTED)
+		if (!ck_state_visible(e->row.state))
 			return false;
 	return !w->jobs_n;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CK_TESTS_MODEL_WORLD_H
-#define CK_TESTS_MODEL_WORLD_H
+#ifndef CK_TESTS_MODEU_WORLD_H
+#define CK_TESTS_MODEU_WORLD_H
 /*
  * A world around the machine, small enough to be known completely: a runtime with objects and
  * creations in flight, callers, plugins with pending answers, a database, and a clock that is set.
@@ -37,48 +37,50 @@ enum {
 
 enum column {
 	COL_CREATING,
-	COL_LOST,
+	COL_UNKNOWN,
 	COL_KEPT,
 	COL_COMMITTING,
 	COL_COMMITTED,
+	COL_ENDED,
 	COL_EVICTING,
 	COLS,
 	COL_NONE
 };
 
 #define C_ (1 << COL_CREATING)
-#define L_ (1 << COL_LOST)
+#define U_ (1 << COL_UNKNOWN)
 #define K_ (1 << COL_KEPT)
 #define G_ (1 << COL_COMMITTING)
 #define D_ (1 << COL_COMMITTED)
+#define N_ (1 << COL_ENDED)
 #define E_ (1 << COL_EVICTING)
 /* event, words, the columns in which it can happen */
 #define CELL_ROWS(X) \
-	X(SAME, "same request", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(OTHER_FP, "other fingerprint", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(OTHER_ATTEMPT, "other attempt", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(OTHER_UID, "other uid of the name", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(FINISH, "finish", C_ | L_ | E_) \
-	X(FAIL, "definite failure", C_ | L_ | E_) \
-	X(LOSE, "lost", C_ | L_ | E_) \
-	X(LEAVE, "caller gone", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(MARGIN, "margin reached", C_ | L_ | K_ | G_ | E_) \
+	X(SAME, "same request", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(OTHER_FP, "other fingerprint", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(OTHER_ATTEMPT, "other attempt", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(OTHER_UID, "other uid of the name", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(FINISH, "finish", C_ | U_ | E_) \
+	X(FAIL, "definite failure", C_ | U_ | E_) \
+	X(LOSE, "lost", C_ | U_ | E_) \
+	X(LEAVE, "caller gone", C_ | U_ | K_ | G_ | D_ | E_) \
+	X(MARGIN, "margin reached", C_ | U_ | K_ | G_ | E_) \
 	X(AGREE, "hooks agree", G_ | E_) \
 	X(REFUSE, "hooks refuse", G_ | E_) \
 	X(PLUGIN, "required plugin absent", K_) \
-	X(DEAD, "object seen dead", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(STARTING, "start requested", K_ | G_ | D_ | E_) \
-	X(STOPPED, "sandbox stopped", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(REMOVED, "sandbox removed", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(EXPIRE, "TTL", L_ | K_ | G_) \
+	X(DEAD, "object seen dead", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(STARTING, "start requested", K_ | G_ | D_ | N_ | E_) \
+	X(STOPPED, "sandbox stopped", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(REMOVED, "sandbox removed", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(EXPIRE, "TTL", U_ | K_ | G_) \
 	X(DESTROYED, "destroyed", E_) \
 	X(NOT_DESTROYED, "not destroyed", E_) \
 	X(IN_USE, "found in use", E_) \
-	X(ABSENT, "absent from a later list", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(EVICT, "admin evict", C_ | L_ | K_ | G_ | D_) \
+	X(ABSENT, "absent from a later list", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(EVICT, "admin evict", C_ | U_ | K_ | G_ | D_ | N_) \
 	X(RELEASE, "admin release", E_) \
-	X(WRITE, "write fails", C_ | L_ | K_ | G_ | D_ | E_) \
-	X(RESTART, "restart", C_ | L_ | K_ | G_ | D_ | E_)
+	X(WRITE, "write fails", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
+	X(RESTART, "restart", C_ | U_ | K_ | G_ | D_ | N_ | E_)
 
 enum cell_row {
 #define CELL_ENUM(name, text, columns) CELL_##name,

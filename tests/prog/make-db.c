@@ -110,8 +110,7 @@ static const struct plan states[] = {
 	  .pod = "db-0",
 	  .sandbox = "db00000000000000",
 	  .container = "used",
-	  .state = CK_STATE_CREATING,
-	  .flags = CK_ENTRY_LOST,
+	  .state = CK_STATE_UNKNOWN,
 	  .requests = 2,
 	  .age = 32,
 	  .due = 45 },
@@ -148,8 +147,8 @@ static const struct plan states[] = {
 	  .other_boot = true },
 	{ .namespace = "prod",
 	  .pod = "job-y",
-	  .state = CK_STATE_COMMITTED,
-	  .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED | CK_ENTRY_ENDED,
+	  .state = CK_STATE_ENDED,
+	  .flags = CK_ENTRY_TOLD | CK_ENTRY_DELIVERED,
 	  .id = "1e00000000000001",
 	  .told = "10-net",
 	  .requests = 1,
@@ -302,12 +301,12 @@ static void add(const struct plan *plan)
 		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 0, NULL);
 	if (plan->state == CK_STATE_EVICTING || plan->state == CK_STATE_GONE)
 		note(row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 0, plan->why);
-	if (plan->told && plan->state == CK_STATE_COMMITTED)
+	if (plan->told && ck_state_visible(plan->state))
 		note(row, CK_WHAT_TOLD, 0, 0, 0, plan->told);
 	if (plan->tries)
 		note(row, CK_WHAT_DESTROY_FAILED, 0, 0, plan->grpc, "unlink ***: device busy");
-	if (plan->flags & CK_ENTRY_LOST)
-		note(row, CK_WHAT_LOST, 0, 0, CK_GRPC_DEADLINE_EXCEEDED, NULL);
+	if (plan->state == CK_STATE_UNKNOWN)
+		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_UNKNOWN, 0, NULL);
 	if (plan->told && plan->state == CK_STATE_KEPT)
 		note(row, CK_WHAT_ANSWER_LOST, 0, 0, 0, "\x1b[7mthe stream\nended");
 }

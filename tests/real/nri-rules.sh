@@ -370,7 +370,7 @@ O4() { # what it parks and then drops, after plugins were told, leaves them with
 	check 'the client leaves while a plugin is asked' out_of_time
 	first=$(pods_past)
 	begin again cri runp "$(pod web 1)"
-	check 'another attempt is asked for' until_ 10 listed_as abandoned
+	check 'another attempt is asked for' until_ 10 listed_as EVICTING
 	let_go go
 	ended again
 	check 'it is made' given

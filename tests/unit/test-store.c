@@ -163,7 +163,7 @@ static void an_update_keeps_key_and_record(void **state)
 	row.state = CK_STATE_KEPT;
 	row.result = ck_shared_result_new("abc", "reply", 5);
 	row.existed = 77;
-	row.flags = CK_ENTRY_VOLATILE | CK_ENTRY_LOST;
+	row.flags = CK_ENTRY_VOLATILE | CK_ENTRY_RESENT;
 	row.searched = 78;
 	row.absent = 79;
 	memset(row.record.image_id, 9, sizeof(row.record.image_id));
@@ -171,7 +171,7 @@ static void an_update_keeps_key_and_record(void **state)
 	must(f, ck_store_update(f->store, &row, &f->err));
 	must(f, ck_store_commit(f->store, &f->err));
 	load(f);
-	row.flags = CK_ENTRY_LOST; /* volatile is a property of memory */
+	row.flags = CK_ENTRY_RESENT; /* volatile is a property of memory */
 	assert_same_row(&f->rows.row[0], &row);
 	ck_row_fini(&row);
 }
@@ -223,11 +223,10 @@ static void one_row_per_key_outside_eviction(void **state)
 static void ended_and_imported_rows_do_not_hold_their_key(void **state)
 {
 	struct fixture *f = *state;
-	struct ck_row ended = row_make(f->store, "web", CK_STATE_COMMITTED);
+	struct ck_row ended = row_make(f->store, "web", CK_STATE_ENDED);
 	struct ck_row imported = row_make(f->store, "web", CK_STATE_COMMITTED);
 	struct ck_row row = row_make(f->store, "web", CK_STATE_CREATING);
 
-	ended.flags = CK_ENTRY_ENDED;
 	imported.origin = CK_ORIGIN_RUNTIME;
 	assert_int_equal(insert(f, &ended), 0);
 	assert_int_equal(insert(f, &imported), 0);
@@ -472,8 +471,8 @@ static void a_forged_value_is_never_taken(void **state)
 		"kind = 3",
 		"kind = 2, state = 99",
 		"state = 0",
-		"state = 7",
-		"flags = 32",
+		"state = 9",
+		"flags = 8",
 		"flags = -1",
 		"reason = 15",
 		"phase = 8",

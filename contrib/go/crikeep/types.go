@@ -109,16 +109,18 @@ func name(n int, names map[int]string) string {
 type State int
 
 const (
-	StateCreating   State = C.CK_STATE_CREATING   // a creation is running, or its outcome is unknown
+	StateCreating   State = C.CK_STATE_CREATING   // a creation is running
+	StateUnknown    State = C.CK_STATE_UNKNOWN    // the outcome of its creation is unknown
 	StateKept       State = C.CK_STATE_KEPT       // it exists, but is hidden until its request is repeated
 	StateCommitting State = C.CK_STATE_COMMITTING // hooks are being told
 	StateCommitted  State = C.CK_STATE_COMMITTED  // it belongs to the kubelet and is visible
+	StateEnded      State = C.CK_STATE_ENDED      // it was committed and has stopped or exited since
 	StateEvicting   State = C.CK_STATE_EVICTING   // it was given up and is being destroyed
 )
 
 func (s State) String() string {
-	return name(int(s), map[int]string{int(StateCreating): "creating", int(StateKept): "kept", int(StateCommitting): "committing",
-		int(StateCommitted): "committed", int(StateEvicting): "evicting"})
+	return name(int(s), map[int]string{int(StateCreating): "creating", int(StateUnknown): "unknown", int(StateKept): "kept",
+		int(StateCommitting): "committing", int(StateCommitted): "committed", int(StateEnded): "ended", int(StateEvicting): "evicting"})
 }
 
 // Entry is what the cache knows about one sandbox or container.
@@ -137,9 +139,9 @@ type Entry struct {
 	// set by Cache.Entries only
 	State    State
 	Stage    string        // the last known stage of the creation
-	Lost     bool          // Creating, but the outcome is unknown (K8)
+	Lost     bool          // State is Unknown (K8)
 	Known    bool          // plugins know about it, or are being told
-	Ended    bool          // Committed, but stopped or exited
+	Ended    bool          // State is Ended
 	Requests uint32        // how often it was requested
 	Why      string        // Evicting: the reason in a few words
 	Tries    uint32        // Evicting: destroys that failed

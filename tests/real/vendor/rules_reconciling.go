@@ -125,7 +125,7 @@ var reconciling = []chapter{
 		for _, w := range []Want{cache, pod("late"), queue} {
 			p.passing(time.Second, w.Key()+" is gone", func() bool { return p.unknown(w) })
 		}
-		p.yes("what was committed is there", p.in(web, crikeep.StateCommitted) && p.entry(web).Ended)
+		p.yes("what was committed is there", p.in(web, crikeep.StateEnded))
 		p.create(web).fails(codeAlreadyExists) // the runtime's own word for what it has still
 	}}},
 

@@ -117,7 +117,7 @@ var storing = []chapter{
 		p.arrived("plugin", "10-log RUN db/0")
 		p.again()
 		p.settled()
-		p.yes("made", p.in(web, crikeep.StateCreating) && p.entry(web).Lost)
+		p.yes("made", p.in(web, crikeep.StateUnknown))
 		p.become(db, crikeep.StateKept)
 		p.create(db).id()
 		p.is("events", p.events("10-log#1", "RUN", db), 1)
