@@ -474,7 +474,7 @@ static void a_forged_value_is_never_taken(void **state)
 		"state = 9",
 		"flags = 8",
 		"flags = -1",
-		"reason = 15",
+		"reason = 16",
 		"phase = 8",
 		"origin = 3",
 		"attempt = -1",
