@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeepd whose state directory is full, read-only or unreadable: pods start, and what was handed
- * over then stays with the kubelet, also after a kill. */
+/* crikeepd whose database is on a full or read-only disk, or may not be read: pods start, and
+ * what was handed over then stays with the kubelet, also after a kill. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -110,17 +110,30 @@ static void with_a_read_only_disk_pods_start_and_the_gauge_says_degraded(void **
 
 /* ---- killed before anything could be written ------------------------------------------------- */
 
+/* There may be room in the WAL. Other pods take it, until nothing can be written. */
+static void fill_all(struct stage *s)
+{
+	char name[32];
+	fill(s);
+	for (int i = 0; i < 100 && world_metric(&s->w, "crikeep_degraded") < 1; i++) {
+		snprintf(name, sizeof(name), "other-%d", i);
+		assert_int_equal(pod_run(&s->kubelet, name, 0, "20S", NULL), CK_GRPC_OK);
+	}
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
+}
+
 /* Nothing shows that the kubelet has it. So it is hidden, until the kubelet repeats its request. */
-static void a_kept_sandbox_handed_over_and_not_used_is_handed_over_again_after_a_kill(void **state)
+static void a_kept_sandbox_handed_over_and_not_used_is_so_again_after_a_kill(void **state)
 {
 	struct stage *s = *state;
 	char kept[POD_ID], pod[POD_ID];
 	small_disk(s);
 	stage_start(s, "create=600ms", NULL);
 	stage_keep(s, kept);
-	fill(s);
+	fill_all(s);
 	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
 	assert_string_equal(pod, kept);
+	unsigned sandboxes = world_count(&s->w, "begin sandbox");
 	stage_kill(s);
 	stage_again(s);
 	assert_false(pod_shown(&s->kubelet, kept));
@@ -128,7 +141,31 @@ static void a_kept_sandbox_handed_over_and_not_used_is_handed_over_again_after_a
 	assert_string_equal(pod, kept);
 	assert_true(pod_shown(&s->kubelet, kept));
 	make_space(s);
-	assert_int_equal(world_count(&s->w, "begin sandbox"), 1);
+	assert_int_equal(world_count(&s->w, "begin sandbox"), sandboxes);
+}
+
+/* The same for a container. Its start finds nothing until it was handed over again. */
+static void a_kept_container_handed_over_and_not_started_is_so_again_after_a_kill(void **state)
+{
+	struct stage *s = *state;
+	char pod[POD_ID], id[POD_ID], again[POD_ID];
+	small_disk(s);
+	stage_start(s, "create=600ms", NULL);
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
+	assert_int_equal(pod_create(&s->kubelet, pod, "late", 0, "300m", NULL),
+			 CK_GRPC_DEADLINE_EXCEEDED);
+	world_until_logged(&s->w, "CREATING -> KEPT", 10);
+	fill_all(s);
+	assert_int_equal(pod_create(&s->kubelet, pod, "late", 0, "20S", id), CK_GRPC_OK);
+	stage_kill(s);
+	stage_again(s);
+	assert_true(pod_shown(&s->kubelet, pod));
+	assert_int_equal(cri_do_id(&s->kubelet, "StartContainer", id), CK_GRPC_NOT_FOUND);
+	assert_int_equal(pod_create(&s->kubelet, pod, "late", 0, "20S", again), CK_GRPC_OK);
+	assert_string_equal(again, id);
+	assert_int_equal(cri_do_id(&s->kubelet, "StartContainer", id), CK_GRPC_OK);
+	make_space(s);
+	assert_int_equal(world_count(&s->w, "begin container"), 1);
 }
 
 /* ---- a directory that may not be read -------------------------------------------------------- */
@@ -155,7 +192,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_DISK(with_a_full_disk_pods_start_and_the_gauge_says_degraded),
 		ON_DISK(with_a_read_only_disk_pods_start_and_the_gauge_says_degraded),
-		ON_DISK(a_kept_sandbox_handed_over_and_not_used_is_handed_over_again_after_a_kill),
+		ON_DISK(a_kept_sandbox_handed_over_and_not_used_is_so_again_after_a_kill),
+		ON_DISK(a_kept_container_handed_over_and_not_started_is_so_again_after_a_kill),
 		ON_STAGE(an_unreadable_directory_of_its_own_is_made_readable),
 	};
 	return CK_TEST_MAIN(tests);
