@@ -190,6 +190,8 @@ void ck_round_leave(struct ck_cache *cache);
 void ck_turn_ready(struct ck_turn *turn, int outcome);
 /* what is decided, or CK_CREATE, which is taken; CK_WAIT: nothing */
 int ck_turn_fetch(struct ck_turn *turn);
+/* does the host know its decision, or may it? Then it does not change any more */
+bool ck_turn_is_decided(const struct ck_turn *turn);
 /* the reason of its decision; code 0: none */
 struct ck_error *ck_turn_why(struct ck_turn *turn);
 void ck_turn_queue_callback(struct ck_turn *turn);

@@ -34,11 +34,8 @@ static struct ck_turn *turn_new(struct ck_cache *cache, enum ck_kind kind, bool 
 static void turn_delete(struct ck_turn *turn)
 {
 	struct ck_cache *cache = turn->cache;
-	if (turn->is == CK_TURN_REQUEST) {
-		ck_key_free(turn->m.key);
-		ck_shared_result_unref(turn->m.result);
-		ck_shared_status_unref(turn->m.status);
-	}
+	if (turn->is == CK_TURN_REQUEST)
+		ck_turn_fini(&turn->m);
 	ck_fingerprint_free(turn->fp);
 	free(turn->request);
 	pthread_cond_destroy(&turn->decided);
@@ -80,7 +77,7 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 	DL_PREPEND(cache->turns, turn);
 	r = ck_machine_begin(cache->machine, &turn->m, key, turn->fp, request->timeout,
 			     request->expired, err);
-	bool attached = turn->m.state != CK_TURN_NONE; /* if not, nothing happened */
+	bool attached = turn->m.state != CK_TURN_NEW; /* if not, nothing happened */
 	ck_round_leave(cache);
 	/* An outcome that comes after begin's own event is for wait and watch, even if it came in
 	 * the same round: a failure has a status, and to read that the caller needs the turn. */
@@ -193,6 +190,36 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 	return r;
 }
 
+/* ---- the caller goes ------------------------------------------------------------------------- */
+
+/* Inside a round: decided because its caller has left. Another decision is still to come. */
+static bool left_decides(const struct ck_turn *turn)
+{
+	return turn->is == CK_TURN_REQUEST
+		       ? ck_turn_decided(&turn->m) && !ck_turn_answered_now(&turn->m)
+		       : turn->removal.state == CK_REMOVAL_DONE && !turn->removal.removed_prev;
+}
+
+void ck_turn_leave_impl(struct ck_turn *turn)
+{
+	struct ck_cache *cache = turn->cache;
+	if (ck_round_enter(cache, NULL) < 0)
+		return;
+	if (turn->is == CK_TURN_REMOVAL)
+		ck_machine_remove_leave(cache->machine, &turn->removal);
+	else
+		ck_machine_leave(cache->machine, &turn->m);
+	pthread_mutex_lock(&cache->lock);
+	turn->left = true;
+	if (turn->news == CK_NEWS_OPEN && left_decides(turn)) { /* nobody is called back */
+		turn->news = CK_NEWS_HEARD;
+		turn->outcome = -CK_EABANDONED;
+	}
+	pthread_cond_broadcast(&turn->decided);
+	pthread_mutex_unlock(&cache->lock);
+	ck_round_leave(cache);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void turn_part(struct ck_cache *cache, struct ck_turn *turn)
@@ -206,7 +233,7 @@ static void turn_part(struct ck_cache *cache, struct ck_turn *turn)
 		ck_job_forget_turn(turn->resolving);
 	pthread_mutex_lock(&cache->lock);
 	/* decided, perhaps in this very round, and nobody fetched it */
-	bool unheard = turn->news == CK_NEWS_READY || turn->m.answered_queued;
+	bool unheard = turn->news == CK_NEWS_READY || ck_turn_answered_now(&turn->m);
 	bool begun = turn->begun;
 	pthread_mutex_unlock(&cache->lock);
 	if (unheard) /* if it was handed a result, nobody was answered (K7) */

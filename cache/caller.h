@@ -13,5 +13,6 @@ int ck_remove_begin_impl(struct ck_cache *cache, enum ck_kind kind, const char *
 int ck_turn_wait_impl(struct ck_turn *turn, struct ck_error *err);
 int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err);
+void ck_turn_leave_impl(struct ck_turn *turn);
 void ck_turn_free_impl(struct ck_turn *turn);
 #endif

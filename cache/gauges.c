@@ -57,8 +57,9 @@ int ck_gauges_read(struct ck_cache *cache, struct ck_gauges *ret_gauges)
 	DL_FOREACH (cache->turns, turn) {
 		if (turn->is == CK_TURN_REMOVAL)
 			continue;
-		gauges.waiting[turn->kind] += turn->m.state == CK_TURN_WAITING;
-		gauges.creating[turn->kind] += turn->m.state == CK_TURN_CREATING;
+		gauges.waiting[turn->kind] += ck_turn_waits(&turn->m);
+		gauges.creating[turn->kind] += turn->m.state == CK_TURN_CREATING ||
+						turn->m.state == CK_TURN_ORPHANED;
 	}
 	gauges.counters = *ck_machine_counters(cache->machine);
 	ck_store_sizes(cache->store, &gauges.database, &gauges.wal);

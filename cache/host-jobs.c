@@ -97,6 +97,13 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 	return job;
 }
 
+/* is its request the one of @e? A creator that is out of time has heard that its result is kept */
+static bool asked_for(const struct ck_turn *turn, const struct ck_entry *e)
+{
+	return turn->is == CK_TURN_REQUEST && turn->m.row == e->row.id &&
+	       (turn->m.state == CK_TURN_JOINED || ck_turn_outcome(&turn->m) == CK_KEPT);
+}
+
 static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
 			       enum ck_hook_event event)
 {
@@ -106,8 +113,7 @@ static struct ck_job *job_hook(struct ck_cache *cache, const struct ck_entry *e,
 	job->event = event;
 	const struct ck_turn *turn;
 	DL_FOREACH (cache->turns, turn)
-		if (event == CK_HOOK_RUN && turn->is == CK_TURN_REQUEST &&
-		    turn->m.row == e->row.id && turn->m.joined && turn->request && !job->request &&
+		if (event == CK_HOOK_RUN && asked_for(turn, e) && !job->request &&
 		    (job->request = ck_memdup(turn->request, turn->request_len)))
 			job->request_len = turn->request_len;
 	return job;
@@ -405,7 +411,6 @@ void ck_hook_done(struct ck_job *job, const char *refusal)
 	else if (refusal)
 		/* Plugins see env and args. Without the request nobody knows which words of the
 		 * text are theirs. */
-		snprintf(job->text, sizeof(job->text),
-			 "a plugin refused; its text is not kept");
+		snprintf(job->text, sizeof(job->text), "a plugin refused; its text is not kept");
 	job_end(job);
 }

@@ -198,8 +198,8 @@ static void shut(struct ck_cache *cache)
 		DL_DELETE(cache->turns, turn);
 		pthread_mutex_lock(&cache->lock);
 		if (turn->news == CK_NEWS_EXPECTED) {
-			ck_turn_ready(turn, turn->m.outcome);
-		} else if (turn->news == CK_NEWS_OPEN || turn->outcome == CK_CREATE) {
+			ck_turn_ready(turn, ck_turn_outcome(&turn->m));
+		} else if (!ck_turn_is_decided(turn)) {
 			ck_fail(ck_turn_why(turn), CK_ECLOSED, "the cache is closing");
 			ck_turn_ready(turn, -CK_ECLOSED);
 		}

@@ -318,9 +318,15 @@ int ck_turn_fetch(struct ck_turn *turn)
 	return turn->outcome;
 }
 
+bool ck_turn_is_decided(const struct ck_turn *turn)
+{
+	return turn->news == CK_NEWS_HEARD ||
+	       (turn->news == CK_NEWS_READY && turn->outcome != CK_CREATE);
+}
+
 struct ck_error *ck_turn_why(struct ck_turn *turn)
 {
-	return turn->is == CK_TURN_REQUEST ? &turn->m.err : &turn->removal.err;
+	return turn->is == CK_TURN_REQUEST ? &turn->m.decision.err : &turn->removal.err;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -398,7 +404,7 @@ static void end_round(struct ck_cache *cache)
 	pthread_mutex_lock(&cache->lock);
 	while ((m = ck_machine_answered(cache->machine)))
 		ck_turn_ready((struct ck_turn *)(void *)((char *)m - offsetof(struct ck_turn, m)),
-			      m->outcome);
+			      ck_turn_outcome(m));
 	while ((removal = ck_machine_removed(cache->machine)))
 		ck_turn_ready((struct ck_turn *)(void *)((char *)removal -
 							 offsetof(struct ck_turn, removal)),

@@ -163,18 +163,8 @@ int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
 
 void ck_turn_leave(struct ck_turn *turn)
 {
-	if (!turn || ck_round_enter(turn->cache, NULL) < 0)
-		return;
-	struct ck_cache *cache = turn->cache;
-	if (turn->is == CK_TURN_REMOVAL)
-		ck_machine_remove_leave(cache->machine, &turn->removal);
-	else
-		ck_machine_leave(cache->machine, &turn->m);
-	pthread_mutex_lock(&cache->lock);
-	turn->left = true;
-	pthread_cond_broadcast(&turn->decided);
-	pthread_mutex_unlock(&cache->lock);
-	ck_round_leave(cache);
+	if (turn)
+		ck_turn_leave_impl(turn);
 }
 
 int ck_turn_stage(struct ck_turn *turn, const char *stage)
@@ -227,13 +217,23 @@ int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
 	return r == -CK_ESTATE ? ck_fail(err, CK_ESTATE, CK_NOT_CREATING) : r;
 }
 
+/* From then on the decision does not change, and may be read without the lock. */
+static bool decided(struct ck_turn *turn)
+{
+	pthread_mutex_lock(&turn->cache->lock);
+	bool is = ck_turn_is_decided(turn);
+	pthread_mutex_unlock(&turn->cache->lock);
+	return is;
+}
+
 int ck_turn_reply(struct ck_turn *turn, struct ck_reply *ret_reply)
 {
 	if (!turn || !ret_reply || ret_reply->size < sizeof(*ret_reply))
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
-	const struct ck_shared_result *result = turn->is == CK_TURN_REQUEST ? turn->m.result : NULL;
+	const struct ck_shared_result *result =
+		decided(turn) && turn->is == CK_TURN_REQUEST ? turn->m.decision.result : NULL;
 	if (!result)
 		return -CK_ESTATE;
 	*ret_reply = (struct ck_reply){
@@ -251,7 +251,8 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 		return -CK_EINVAL;
 	if (is_child(turn->cache))
 		return -CK_EFORK;
-	const struct ck_shared_status *status = turn->is == CK_TURN_REQUEST ? turn->m.status : NULL;
+	const struct ck_shared_status *status =
+		decided(turn) && turn->is == CK_TURN_REQUEST ? turn->m.decision.status : NULL;
 	if (!status)
 		return -CK_ESTATE;
 	*ret_status = (struct ck_status){ .size = sizeof(*ret_status),
@@ -271,7 +272,10 @@ int ck_turn_again(struct ck_turn *turn)
 
 const struct ck_error *ck_turn_error(struct ck_turn *turn)
 {
-	return turn && !is_child(turn->cache) ? ck_turn_why(turn) : NULL;
+	static const struct ck_error none;
+	if (!turn || is_child(turn->cache))
+		return NULL;
+	return decided(turn) ? ck_turn_why(turn) : &none;
 }
 
 int ck_turn_answered(struct ck_turn *turn, enum ck_delivery delivery)

@@ -31,7 +31,7 @@ static void run_answered(struct ck_machine *m, struct ck_entry *e, const char *r
 		return; /* it was found in use, and plugins were told afterwards (K22) */
 	if (refusal) {
 		CK_FOR_TURNS (t, ck_pod_of(e))
-			if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined)
+			if (t->row == e->row.id && t->state == CK_TURN_JOINED)
 				ck_turn_answer(m, t, -CK_EREFUSED, "%s", refusal);
 		ck_evict(m, e, CK_REASON_REFUSED);
 	} else {

@@ -108,7 +108,7 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 		if (e->row.state != CK_STATE_KEPT)
 			keep(m, e);
 		CK_FOR_TURNS (t, ck_pod_of(e))
-			if (t->state == CK_TURN_WAITING && ck_key_same(t->key, e->row.key) &&
+			if (ck_turn_waits(t) && ck_key_same(t->key, e->row.key) &&
 			    ck_turn_same(m, t, e, &why))
 				ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
 		e->row.interest = m->now;
@@ -130,7 +130,7 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 		return;
 	keep(m, e);
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->state == CK_TURN_WAITING && t->row == e->row.id && t->joined)
+		if (t->state == CK_TURN_JOINED && t->row == e->row.id)
 			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
 				       "the result exists, but plugins cannot be told: %s", why);
 }

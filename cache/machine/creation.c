@@ -19,10 +19,12 @@ int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage
  * (K3). */
 static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struct ck_entry *e)
 {
-	if (t->state == CK_TURN_DECIDED && t->outcome == CK_BUSY)
-		return CK_KEPT; /* a list showed it first, and then its own time was up */
-	if (t->state == CK_TURN_DECIDED)
-		return t->outcome == -CK_EABANDONED ? CK_ABANDONED : t->outcome;
+	if (ck_turn_decided(t)) {
+		int outcome = t->decision.outcome;
+		return outcome == CK_BUSY /* a list showed it first, and then its time was up */
+			       ? CK_KEPT
+			       : outcome == -CK_EABANDONED ? CK_ABANDONED : outcome;
+	}
 	if (e->row.state == CK_STATE_COMMITTING && ck_turn_live(m, t))
 		return CK_WAIT;
 	if (e->row.state == CK_STATE_EVICTING) {
@@ -32,7 +34,9 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 	}
 	if (ck_turn_live(m, t))
 		return CK_WAIT; /* until a duplicate is gone (K26) */
-	ck_turn_answer(m, t, CK_KEPT, "the caller's deadline has passed");
+	ck_turn_answer(m, t, CK_KEPT,
+		       t->state == CK_TURN_ORPHANED ? "the caller has gone"
+						    : "the caller's deadline has passed");
 	return CK_KEPT;
 }
 
@@ -65,9 +69,9 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 		      struct ck_error *err)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (e && e->creator != t && !t->finished && t->seq == e->begun_turn && e->row.result &&
+	if (e && e->creator != t && t->making == e->row.id && e->row.result &&
 	    !strcmp(e->row.result->id, result->id)) {
-		t->finished = true;
+		ck_turn_made(t);
 		/* it took so long that a list showed it first (K8) */
 		return creator_outcome(m, t, e);
 	}
@@ -78,7 +82,7 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 	if (r < 0)
 		return r;
 	ck_creator_ends(m, t);
-	t->finished = true;
+	ck_turn_made(t);
 	ck_search_ends(e);
 	if (e->row.state == CK_STATE_EVICTING)
 		ck_evict_goes_on(m, e); /* it was given up meanwhile */
@@ -99,17 +103,14 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 		return ck_machine_lost(m, t);
 	ck_event_begin(m);
 	ck_creator_ends(m, t);
+	t->making = 0;
 	ck_history_add(m, e, CK_WHAT_FAILED, status->grpc, detail);
 	m->counters.failed++;
 	/* Every turn that joined gets the same status; other turns are placed anew (K4). */
-	CK_FOR_TURNS (w, ck_pod_of(e)) {
-		if (w->row != e->row.id || w->state != CK_TURN_WAITING || !w->joined)
-			continue;
-		w->status = ck_shared_status_ref(status);
-		ck_turn_answer(m, w, -CK_EFAILED, "%s: %s", ck_grpc_name(status->grpc),
-			       detail && detail[0] ? detail : "the creation failed");
-		w->err.sub = status->grpc;
-	}
+	CK_FOR_TURNS (w, ck_pod_of(e))
+		if (w->row == e->row.id &&
+		    (w->state == CK_TURN_JOINED || (w == t && t->state == CK_TURN_ORPHANED)))
+			ck_turn_failed(m, w, status, detail);
 	if (e->row.state != CK_STATE_EVICTING)
 		ck_entry_drop(m, e);
 	else if (ck_evict_waits(e))
@@ -121,11 +122,9 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t)
 {
 	ck_event_begin(m);
-	struct ck_entry *e = ck_creator_ends(m, t);
+	struct ck_entry *e = ck_creator_parts(m, t);
 	if (!e)
 		return -CK_ESTATE;
-	if (t->state == CK_TURN_WAITING && t->left)
-		ck_turn_answer(m, t, CK_KEPT, "the caller has gone");
 	ck_lost(m, e);
 	ck_touch(m, ck_pod_of(e));
 	ck_event_end(m);

@@ -131,22 +131,20 @@ void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 
 /* Every turn that joined the entry hears that it is over. The creator may go on, but its caller
  * gets no answer from it. */
-static void abort_joined(struct ck_machine *m, struct ck_entry *e, const char *why)
+static void supersede_joined(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 {
-	CK_FOR_TURNS (t, ck_pod_of(e)) {
-		if (t->row != e->row.id || t->state == CK_TURN_DECIDED ||
-		    (e->creator != t && !t->joined))
-			continue;
-		m->counters.superseded++;
-		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s", why);
-	}
+	CK_FOR_TURNS (t, ck_pod_of(e))
+		if (t->row == e->row.id &&
+		    (t->state == CK_TURN_JOINED || t->state == CK_TURN_CREATING ||
+		     t->state == CK_TURN_ORPHANED))
+			ck_turn_supersede(m, t, reason);
 }
 
 void ck_abandon(struct ck_machine *m, struct ck_entry *e, enum ck_reason reason)
 {
 	if (!ck_state_open(e->row.state))
 		return;
-	abort_joined(m, e, ck_reason_text(reason));
+	supersede_joined(m, e, reason);
 	ck_evict(m, e, reason);
 }
 
@@ -155,7 +153,7 @@ void ck_abandon_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason rea
 {
 	if (!ck_state_open(e->row.state))
 		return;
-	abort_joined(m, e, ck_reason_text(reason));
+	supersede_joined(m, e, reason);
 	ck_evict_for(m, e, reason, t);
 }
 

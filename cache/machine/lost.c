@@ -62,7 +62,7 @@ void ck_lost_hurry(struct ck_machine *m, struct ck_entry *e)
 static bool anybody_waits(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->state == CK_TURN_WAITING && ck_turn_live(m, t) &&
+		if (ck_turn_waits(t) && ck_turn_live(m, t) &&
 		    (t->row == e->row.id || ck_key_same(t->key, e->row.key)))
 			return true;
 	return false;
@@ -87,7 +87,7 @@ static void give_up(struct ck_machine *m, struct ck_entry *e)
 	ck_history_add(m, e, CK_WHAT_FAILED, CK_GRPC_UNAVAILABLE,
 		       "its outcome was unknown, and the runtime never listed it");
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->joined)
+		if (t->row == e->row.id && t->state == CK_TURN_JOINED)
 			ck_turn_answer(m, t, -CK_EUNAVAILABLE,
 				       "%s: the outcome of the creation was unknown, and the "
 				       "runtime did not list it within %u s",
@@ -129,20 +129,18 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq
 	    e->row.flags & CK_ENTRY_RESENT)
 		return;
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
-		if (t->row != e->row.id || !t->joined || t->state != CK_TURN_WAITING ||
-		    !ck_turn_live(m, t))
+		if (t->row != e->row.id || t->state != CK_TURN_JOINED || !ck_turn_live(m, t))
 			continue;
 		ck_search_ends(e);
 		ck_entry_move(m, e, CK_STATE_CREATING);
 		e->row.flags |= CK_ENTRY_RESENT;
-		e->creator = t;
 		t->again = true;
+		ck_creator_begins(m, t, e);
 		e->changed_seq = m->seq;
 		m->counters.resent++;
 		ck_history_add(m, e, CK_WHAT_RESENT, 0, NULL);
 		ck_dirty(m, e);
 		ck_creating_schedule(m, e);
-		ck_turn_answer(m, t, CK_CREATE, NULL);
 		return;
 	}
 }
@@ -265,9 +263,8 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 		    !ck_machine_object(m, o[i].kind, o[i].id))
 			ck_duplicate(m, e->row.key, &o[i]);
 	struct ck_mturn *creator = e->creator;
-	if (creator && ck_creator_ends(m, creator) && creator->state == CK_TURN_WAITING &&
-	    creator->left)
-		ck_turn_answer(m, creator, CK_KEPT, "the caller has gone");
+	if (creator)
+		ck_creator_parts(m, creator);
 	ck_search_ends(e);
 	if (e->row.state == CK_STATE_EVICTING) {
 		ck_evict_goes_on(m, e);
@@ -277,7 +274,7 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 		ck_result_known(m, e);
 		return true;
 	}
-	if (creator && creator->state == CK_TURN_WAITING)
+	if (creator && ck_turn_waits(creator))
 		/* its call is still under way, so it cannot make the successor */
 		ck_turn_answer(m, creator, -CK_EABANDONED, "superseded: %s",
 			       ck_reason_text(CK_REASON_DEAD));

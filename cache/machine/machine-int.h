@@ -116,13 +116,37 @@ uint64_t ck_turn_waits_until(struct ck_machine *m, const struct ck_mturn *t);
 void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod,
 		    uint64_t timeout);
 void ck_turn_detach(struct ck_machine *m, struct ck_mturn *t); /* from its pod and its timer */
-void ck_answered_del(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t);
+/* it waits for something else than the result of the entry @row, or 0: for nothing in particular */
+void ck_turn_wait_for(struct ck_machine *m, struct ck_mturn *t, uint64_t row);
+/* WAITING: it creates at that time even if its ports are still taken (K10) */
+void ck_turn_wait_for_ports(struct ck_machine *m, struct ck_mturn *t, uint64_t until);
+/* its request is the one of @e */
+void ck_turn_join(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
+
+/* what decides it; the round takes it with ck_machine_answered() */
 void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...)
 	CK_PRINTF(4, 5);
+/* the creation of what it has joined failed; @detail: redacted */
+void ck_turn_failed(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
+		    const char *detail);
+void ck_turn_supersede(struct ck_machine *m, struct ck_mturn *t, enum ck_reason reason);
+/* right after ck_turn_same() */
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
-/* a creator becomes an ordinary waiter. Returns its entry, or NULL if it makes nothing */
+/* its caller has gone, and knows it */
+void ck_turn_gone(struct ck_machine *m, struct ck_mturn *t);
+/* HANDED: whether the answer arrived is known now, or will never be. @e may be NULL */
+void ck_turn_reported(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
+void ck_answered_del(struct ck_machine *m, struct ck_mturn *t);
+
+void ck_creator_begins(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e);
+/* A creator becomes an ordinary waiter, unless its caller is decided or gone. Returns its entry, or
+ * NULL if it makes nothing. An ORPHANED one is to be decided next */
 struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t);
+/* its host has said that it exists */
+void ck_turn_made(struct ck_mturn *t);
+/* as ck_creator_ends() when the creation goes on without it: an ORPHANED turn is decided */
+struct ck_entry *ck_creator_parts(struct ck_machine *m, struct ck_mturn *t);
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t);
 void ck_resolve_del(struct ck_machine *m, struct ck_mturn *t);
 /* whether it is the same request depends on something that is not known yet */

@@ -171,9 +171,41 @@ static bool is_unique(const struct ck_machine *m, const struct ck_entry *e)
 	return true;
 }
 
+static const char *wrong_with(const struct ck_machine *m, const struct ck_mturn *t)
+{
+	const struct ck_entry *e = NULL;
+	HASH_FIND(by_row, m->by_row, &t->row, sizeof(t->row), e);
+	bool makes = t->state == CK_TURN_CREATING || t->state == CK_TURN_ORPHANED ||
+		     t->state == CK_TURN_SUPERSEDED;
+	if (makes != (e && e->creator == t))
+		return makes ? "creates nothing" : "creates without being in such a state";
+	if (t->state == CK_TURN_JOINED && !(e && ck_state_open(e->row.state)))
+		return "has joined what is over";
+	if (ck_turn_decided(t) && !ck_turn_answered_now(t))
+		return "is decided and still in its pod";
+	return NULL;
+}
+
+static bool check_turns(const struct ck_machine *m, char *why, size_t size)
+{
+	for (const struct ck_group *pod = m->groups[CK_BY_POD]; pod; pod = pod->hh.next)
+		for (const struct ck_mturn *t = pod->turns; t; t = t->next) {
+			const char *wrong = wrong_with(m, t);
+			if (!wrong)
+				continue;
+			snprintf(why, size, "turn %llu (state %d, entry %llu) %s",
+				 (unsigned long long)t->seq, (int)t->state,
+				 (unsigned long long)t->row, wrong);
+			return false;
+		}
+	return true;
+}
+
 bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 {
 	unsigned destroying = 0;
+	if (!check_turns(m, why, size))
+		return false;
 	for (const struct ck_entry *e = m->by_row; e; e = e->by_row.next) {
 		destroying += e->destroying;
 		const char *wrong = NULL;

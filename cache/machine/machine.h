@@ -83,13 +83,13 @@ struct ck_entry {
 	bool has_row;             /* it has a row in the database, perhaps of an earlier state */
 	/* the machine's sequence at the last move; only a younger list counts (K24) */
 	uint64_t changed_seq;
-	uint64_t tried_seq;    /* the same at the last destroy */
+	uint64_t tried_seq; /* the same at the last destroy */
 	/* a view that began before has another, destroyed object in mind by its id; 0: none has */
 	uint64_t id_since;
 	uint64_t decisive_seq; /* lost: a list begun from here on may end the search; 0: none yet */
 	uint64_t ask_after;    /* lost: current pause between questions */
-	uint64_t ask_at;   /* KEPT: not inspected again before (K6) */
-	uint64_t asked_at; /* KEPT: when the inspection under way was wanted */
+	uint64_t ask_at;       /* KEPT: not inspected again before (K6) */
+	uint64_t asked_at;     /* KEPT: when the inspection under way was wanted */
 	/* CREATING: the id under which a list showed it before its creator reported; or NULL */
 	char *seen;
 	/* seq of the turn that began it; older turns with another fingerprint lose (K14) */
@@ -114,7 +114,55 @@ struct ck_entry {
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-enum ck_turn_state { CK_TURN_NONE, CK_TURN_WAITING, CK_TURN_CREATING, CK_TURN_DECIDED };
+/*
+ * The states of a turn.
+ *
+ * NEW         not in the machine yet
+ * WAITING     for the first list, or for the end of an entry that is in its way
+ * JOINED      its request is that of the entry @row, and it gets what becomes of it
+ * CREATING    it makes the entry @row
+ * ORPHANED    the same, and its caller has gone
+ * SUPERSEDED  the same, and its caller has heard that nobody wants it any more
+ * HANDED      it has the result; it is not known whether the answer arrived
+ * DECIDED     all that is to happen to it has happened
+ *
+ *   NEW -> WAITING <-> JOINED       both, from here: -> CREATING, -> HANDED, -> DECIDED
+ *
+ *             .-> JOINED            the creation has ended
+ *   CREATING -+-> ORPHANED ---.---.
+ *             '-> SUPERSEDED <'   v
+ *                     '-------> DECIDED <- HANDED
+ *
+ * SUPERSEDED, HANDED and DECIDED turns have a decision, which does not change any more. A decided
+ * turn stays in its pod until the round takes it, so that the turns of a pod can be decided while
+ * they are walked.
+ */
+#define CK_TURN_TO(state) (1u << CK_TURN_##state)
+/* name, what it may move to */
+#define CK_TURN_STATES(X) \
+	X(NEW, CK_TURN_TO(WAITING)) \
+	X(WAITING, \
+	  CK_TURN_TO(JOINED) | CK_TURN_TO(CREATING) | CK_TURN_TO(HANDED) | CK_TURN_TO(DECIDED)) \
+	X(JOINED, \
+	  CK_TURN_TO(WAITING) | CK_TURN_TO(CREATING) | CK_TURN_TO(HANDED) | CK_TURN_TO(DECIDED)) \
+	X(CREATING, CK_TURN_TO(JOINED) | CK_TURN_TO(ORPHANED) | CK_TURN_TO(SUPERSEDED)) \
+	X(ORPHANED, CK_TURN_TO(SUPERSEDED) | CK_TURN_TO(DECIDED)) \
+	X(SUPERSEDED, CK_TURN_TO(DECIDED)) \
+	X(HANDED, CK_TURN_TO(DECIDED)) \
+	X(DECIDED, 0)
+
+enum ck_turn_state {
+#define CK_TURN_ENUM(name, to) CK_TURN_##name,
+	CK_TURN_STATES(CK_TURN_ENUM)
+#undef CK_TURN_ENUM
+};
+
+struct ck_decision {
+	int outcome; /* enum ck_outcome, or -CK_E... */
+	struct ck_shared_result *result;
+	struct ck_shared_status *status;
+	struct ck_error err;
+};
 
 /* The machine's part of a turn: the caller's memory, zeroed before ck_machine_begin(). */
 struct ck_mturn {
@@ -122,33 +170,56 @@ struct ck_mturn {
 	/* borrowed; must outlive the turn's part in the machine */
 	const struct ck_fingerprint *fp;
 	enum ck_turn_state state;
+	union { /* zeroed whenever the state moves, except from one decided state to another */
+		struct {
+			/* creates then even if ports are taken (K10); 0: does not wait for them */
+			uint64_t ports_at;
+		} waiting;                   /* WAITING */
+		struct ck_decision decision; /* SUPERSEDED, HANDED, DECIDED */
+	};
 	struct ck_group *group;                         /* the pod it waits in */
 	struct ck_mturn *prev, *next;                   /* in its group, newest first */
-	struct ck_mturn *answered_prev, *answered_next; /* answers of this round */
+	struct ck_mturn *answered_prev, *answered_next; /* answers of this round; or NULL */
 	struct ck_timer timer;
-	uint64_t seq;             /* order of arrival */
+	uint64_t seq;             /* order of arrival; 0: it has no part in the machine */
 	uint64_t began, deadline; /* deadline 0: none */
 	uint64_t margin_at;       /* from here on it is not live; CK_NEVER_DUE: none */
-	uint64_t supersede_at;    /* creates then even if ports are taken (K10); 0: does not wait */
 	uint64_t row;             /* the entry it makes, waits for or was answered from; 0: none */
 	uint64_t counted_row;     /* the entry in whose requests it is counted; 0: none */
-	bool answered_queued, reported;
-	bool finished; /* a creator that has said how its creation ended */
-	bool left;     /* its caller is gone */
-	bool joined;   /* its request is the one of @row */
-	bool again;    /* CREATING for a second time; the first may still succeed (K8) */
-	bool cosmetic; /* differs in labels and annotations only (K12) */
-	/* its image reference (E5) */
-	enum { CK_RESOLVE_NONE, CK_RESOLVE_WANTED, CK_RESOLVE_ASKED, CK_RESOLVE_DONE } resolve;
-	struct ck_mturn *resolve_next;
-	uint64_t compared_row; /* @relation holds for this row */
-	enum ck_relation relation;
-	/* once DECIDED */
-	int outcome; /* enum ck_outcome, or -CK_E... */
-	struct ck_shared_result *result;
-	struct ck_shared_status *status;
-	struct ck_error err;
+	uint64_t making;          /* the entry whose creation it has begun; 0: none */
+	uint64_t made;            /* the same, once its host has said that it exists */
+	bool again;               /* what it was told to create had been asked for before (K8) */
+	struct {                  /* its image reference (E5), which has states of its own */
+		enum { CK_IMAGE_AS_IT_IS, CK_IMAGE_WANTED, CK_IMAGE_ASKED, CK_IMAGE_KNOWN } state;
+		struct ck_mturn *next; /* WANTED */
+	} image;
+	struct { /* the last comparison with an entry, because entries are compared often */
+		uint64_t row;
+		enum ck_relation relation;
+	} compared;
 };
+
+/* is its answer one of this round, which nobody has taken yet? */
+bool ck_turn_answered_now(const struct ck_mturn *t);
+
+/* it waits, and is placed anew whenever anything of its pod changes */
+static inline bool ck_turn_waits(const struct ck_mturn *t)
+{
+	return t->state == CK_TURN_WAITING || t->state == CK_TURN_JOINED;
+}
+
+static inline bool ck_turn_decided(const struct ck_mturn *t)
+{
+	return t->state == CK_TURN_SUPERSEDED || t->state == CK_TURN_HANDED ||
+	       t->state == CK_TURN_DECIDED;
+}
+
+/* what its caller is to hear, or has heard */
+static inline int ck_turn_outcome(const struct ck_mturn *t)
+{
+	bool creates = t->state == CK_TURN_CREATING || t->state == CK_TURN_ORPHANED;
+	return ck_turn_decided(t) ? t->decision.outcome : creates ? CK_CREATE : CK_WAIT;
+}
 
 /* ---- removals -------------------------------------------------------------------------------- */
 
@@ -225,7 +296,7 @@ void ck_machine_expire(struct ck_machine *m); /* fires every timer that is due b
 /* when ck_machine_expire() has something to do */
 uint64_t ck_machine_due(const struct ck_machine *m);
 
-/* The turn takes @t->key in any case. CK_CREATE, CK_WAIT, or decided: @t->outcome is returned.
+/* The turn takes @key in any case. CK_CREATE, CK_WAIT, or its decision is returned.
  * -CK_ENOMEM, -CK_EINVAL, -CK_EDEADLINE, -CK_EPRECONDITION leave the turn unattached. */
 int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *key,
 		     const struct ck_fingerprint *fp, uint64_t timeout, bool expired,
@@ -240,15 +311,17 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 		    const char *detail);
 /* the outcome is unknown: also when a creator is freed, or its upstream connection is gone */
 int ck_machine_lost(struct ck_machine *m, struct ck_mturn *t);
-/* the caller is gone; a waiting turn is DECIDED without an answer */
+/* the caller is gone: a turn that waits is DECIDED without an answer, one that creates ORPHANED */
 void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t);
 /* before ck_machine_part(), if nobody heard that this turn was to create: nothing was begun, and
  * the next turn may create. A request sent for a second time (K8) stays lost */
 void ck_machine_unheard(struct ck_machine *m, struct ck_mturn *t);
-/* the machine forgets the turn: it leaves, and its creation is lost if it has one */
+/* the machine forgets the turn: it leaves, and its creation is lost if it has one. What was decided
+ * stays until ck_turn_fini(): somebody may be reading it */
 void ck_machine_part(struct ck_machine *m, struct ck_mturn *t);
-/* the same, and frees what the machine gave to it */
-void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t);
+void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t); /* the same, and ck_turn_fini() */
+/* frees what the machine gave to it; it is NEW again */
+void ck_turn_fini(struct ck_mturn *t);
 /* after HAND_BACK: did the answer arrive? (K7) */
 void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool delivered);
 

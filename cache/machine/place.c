@@ -30,14 +30,12 @@ void ck_bump(struct ck_machine *m, struct ck_mturn *by)
 	if (before && ck_key_same(before->key, by->key))
 		return; /* the turn before it asked for the same, and has left no such turn */
 	CK_FOR_TURNS (t, by->group) { /* turns that have no entry yet */
-		if (t->state != CK_TURN_WAITING || t == by || t->key->kind != by->key->kind ||
+		if (!ck_turn_waits(t) || t == by || t->key->kind != by->key->kind ||
 		    ck_key_same(t->key, by->key))
 			continue;
 		if (by->key->kind == CK_CONTAINER && !ck_key_same_slot(t->key, by->key))
 			continue;
-		m->counters.superseded++;
-		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
-			       ck_reason_text(CK_REASON_ATTEMPT));
+		ck_turn_supersede(m, t, CK_REASON_ATTEMPT);
 	}
 }
 
@@ -68,23 +66,20 @@ static void create(struct ck_machine *m, struct ck_mturn *t)
 	e->row.record = record;
 	asks_for(m, t, e);
 	e->row.state = CK_STATE_CREATING;
-	e->creator = t;
 	e->begun_turn = t->seq;
+	ck_creator_begins(m, t, e);
 	/* how often in a row the slot was evicted for nothing but labels (K12) */
 	for (struct ck_entry *old = t->group->entries; old; old = ck_pod_next(old))
 		if (old != e && old->row.reason == CK_REASON_RELABELLED &&
 		    ck_key_same_slot(old->row.key, t->key) &&
 		    old->row.relabelled + 1 > e->row.relabelled)
 			e->row.relabelled = old->row.relabelled + 1;
-	t->row = e->row.id;
-	t->joined = true;
 	ck_turn_want_resolve(m, t);
 	m->counters.created++;
 	ck_dirty(m, e);
 	ck_history_add(m, e, CK_WHAT_BEGUN, 0, NULL);
 	ck_touch(m, t->group);
 	ck_creating_schedule(m, e);
-	ck_turn_answer(m, t, CK_CREATE, NULL);
 }
 
 static void conflict(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e, const char *why)
@@ -96,78 +91,102 @@ static void conflict(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 		       why);
 }
 
-/* places a turn at an entry of its key that is not being evicted */
-static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
+/* COMMITTED: the same request gets the same reply at once (K5) */
+static void place_at_committed(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	enum ck_reason why;
-	bool first_time = t->row != e->row.id;
-	t->row = e->row.id;
-	t->joined = false;
-	if (e->row.state == CK_STATE_COMMITTED) {
-		struct ck_difference difference = { 0 };
-		if (ck_being_removed(m, e) ||
-		    (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
-			return;
-		if (e->row.origin == CK_ORIGIN_RUNTIME)
-			conflict(m, t, e, "it existed before this cache knew it");
-		else if (ck_turn_same(m, t, e, &why) && !e->running) {
-			asks_for(m, t, e);
-			ck_turn_hand_back(m, t, e); /* the same reply at once (K5) */
-		} else if (e->running)
-			conflict(m, t, e, "it is running");
-		else if (m->ops.compare(m->user, e, t->fp, &difference) ==
-			 CK_RELATION_NOT_COMPARABLE)
-			conflict(m, t, e, ck_reason_text(CK_REASON_NOT_COMPARABLE));
-		else
-			conflict(m, t, e, difference.text);
+	struct ck_difference difference = { 0 };
+	ck_turn_wait_for(m, t, e->row.id);
+	if (ck_being_removed(m, e) ||
+	    (e->row.origin == CK_ORIGIN_CACHE && ck_turn_undecided(m, t, e)))
+		return;
+	if (e->row.origin == CK_ORIGIN_RUNTIME)
+		conflict(m, t, e, "it existed before this cache knew it");
+	else if (e->running)
+		conflict(m, t, e, "it is running");
+	else if (ck_turn_same(m, t, e, &why)) {
+		asks_for(m, t, e);
+		ck_turn_hand_back(m, t, e);
+	} else if (m->ops.compare(m->user, e, t->fp, &difference) == CK_RELATION_NOT_COMPARABLE)
+		conflict(m, t, e, ck_reason_text(CK_REASON_NOT_COMPARABLE));
+	else
+		conflict(m, t, e, difference.text);
+}
+
+/* KEPT, and it is the request: the host is asked whether the result is alive (K6) */
+static void claim(struct ck_machine *m, struct ck_entry *e)
+{
+	if (ck_duplicate_pending(e))
+		return;
+	if (!m->rules.can_inspect) {
+		ck_commit(m, e);
 		return;
 	}
-	if (ck_turn_undecided(m, t, e))
-		return; /* it is placed anew when its image is known (E5) */
-	bool same = ck_turn_same(m, t, e, &why);
-	t->joined = same;
-	if (same && asks_for(m, t, e)) {
-		e->row.interest = m->now;
-		m->counters.joined +=
-			e->row.state == CK_STATE_CREATING || e->row.state == CK_STATE_UNKNOWN;
-		ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);
+	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
+		return;
+	if (e->ask_at <= m->now) {
+		e->asked_at = m->now;
+		ck_want(m, e, CK_WANT_INSPECT);
 	}
+	ck_kept_schedule(m, e);
+}
+
+/* Another request than that of @e. It decides what becomes of it if it is the newest. */
+static void place_another(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
+			  enum ck_reason why)
+{
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
 	case CK_STATE_UNKNOWN:
-		/* The same request waits (K1). Another one is compared with the result (K11),
-		 * unless it is older than this creation (K14). */
-		if (!same && t->seq < e->begun_turn)
+		/* compared with the result (K11), unless it is older than this creation (K14) */
+		if (t->seq < e->begun_turn)
 			ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
 				       ck_reason_text(CK_REASON_CHANGED));
-		else if (first_time)
-			ck_lost_hurry(m, e);
 		return;
 	case CK_STATE_COMMITTING:
-		if (!same && ck_newest_live(m, e) == t)
+		if (ck_newest_live(m, e) == t)
 			ck_abandon_for(m, e, why, t); /* its hooks are undone (K13) */
 		return;
-	default:
-		break;
-	}
-	if (!same && ck_newest_live(m, e) != t) {
-		return;     /* a newer request decides */
-	} else if (!same) { /* KEPT: it is evicted, and this request succeeds it (K11) */
+	default: /* KEPT: it is evicted, and this request succeeds it (K11) */
+		if (ck_newest_live(m, e) != t)
+			return;
 		if (why == CK_REASON_NOT_COMPARABLE)
 			m->counters.not_comparable++;
 		m->counters.changed++;
 		ck_abandon_for(m, e, why, t);
-	} else if (ck_duplicate_pending(e)) {
-		return;
-	} else if (!m->rules.can_inspect) {
-		ck_commit(m, e);
-	} else if (!((e->wants | e->outstanding) & CK_WANT_INSPECT)) {
-		if (e->ask_at <= m->now) { /* is it alive? (K6) */
-			e->asked_at = m->now;
-			ck_want(m, e, CK_WANT_INSPECT);
-		}
-		ck_kept_schedule(m, e);
 	}
+}
+
+/* places a live turn at an open entry of its key, or a committed one that has not ended */
+static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
+{
+	enum ck_reason why;
+	bool first_time = t->row != e->row.id;
+	if (e->row.state == CK_STATE_COMMITTED) {
+		place_at_committed(m, t, e);
+		return;
+	}
+	if (ck_turn_undecided(m, t, e)) {
+		ck_turn_wait_for(m, t, e->row.id);
+		return; /* it is placed anew when its image is known (E5) */
+	}
+	bool same = ck_turn_same(m, t, e, &why);
+	if (same) {
+		ck_turn_join(m, t, e);
+		if (asks_for(m, t, e)) {
+			e->row.interest = m->now;
+			m->counters.joined += e->row.state == CK_STATE_CREATING ||
+					      e->row.state == CK_STATE_UNKNOWN;
+			ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);
+		}
+	} else {
+		ck_turn_wait_for(m, t, e->row.id);
+		place_another(m, t, e, why);
+	}
+	if (e->row.state == CK_STATE_UNKNOWN && first_time && ck_turn_waits(t))
+		ck_lost_hurry(m, e);
+	else if (e->row.state == CK_STATE_KEPT && same)
+		claim(m, e);
 }
 
 /* an entry that must be gone before a creation of the turn's key may begin; or NULL */
@@ -191,13 +210,11 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 	}
 	if (!ports)
 		return NULL;
-	if (!t->supersede_at) { /* waits for the ports until then (K10) */
-		t->supersede_at = m->now + m->rules.supersede_wait;
-		if (t->supersede_at > t->margin_at)
-			t->supersede_at = t->margin_at;
-		ck_turn_schedule(m, t);
+	if (!t->waiting.ports_at) { /* waits for the ports until then (K10) */
+		uint64_t until = m->now + m->rules.supersede_wait;
+		ck_turn_wait_for_ports(m, t, until < t->margin_at ? until : t->margin_at);
 	}
-	return m->now >= t->supersede_at ? NULL : ports;
+	return m->now >= t->waiting.ports_at ? NULL : ports;
 }
 
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
@@ -230,22 +247,22 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		ck_turn_answer(m, t, -CK_EINVAL, "%s", err.text);
 		return;
 	}
+	if (!active)
+		ck_turn_wait_for(m, t, t->row); /* what it may have joined is over */
 	/* a turn in its margin may begin its first creation, and nothing else; one past
 	 * its deadline begins nothing */
-	bool in_time = (ck_turn_live(m, t) || !t->row || t->supersede_at) &&
+	bool in_time = (ck_turn_live(m, t) || !t->row || t->waiting.ports_at) &&
 		       (!t->deadline || m->now < t->deadline);
 	struct ck_entry *wait_for = active ? NULL : blocker(m, t);
 	bool exists = active && (active->kept || active->row.state == CK_STATE_COMMITTED);
-	if (active && ck_turn_takes(m, t, exists)) {
+	if (active && ck_turn_takes(m, t, exists))
 		place_at(m, t, active);
-	} else if (active) {
-		t->row = active->row.id;
-	} else if (wait_for) {
-		t->row = wait_for->row.id;
-		t->joined = false;
-	} else if (in_time) {
+	else if (active && (t->row != active->row.id || active->row.state == CK_STATE_COMMITTED))
+		ck_turn_wait_for(m, t, active->row.id); /* too late to be served */
+	else if (wait_for)
+		ck_turn_wait_for(m, t, wait_for->row.id);
+	else if (!active && in_time)
 		create(m, t);
-	}
-	if (t->state == CK_TURN_WAITING) /* for how long depends on what it waits for (K6) */
+	if (ck_turn_waits(t)) /* for how long depends on what it waits for (K6) */
 		ck_turn_schedule(m, t);
 }

@@ -19,7 +19,7 @@ void ck_event_end(struct ck_machine *m)
 	do {
 		for (struct ck_group *pod; (pod = ck_take_touched(m));) {
 			CK_FOR_TURNS (t, pod)
-				if (t->state == CK_TURN_WAITING)
+				if (ck_turn_waits(t))
 					ck_turn_place(m, t);
 			for (struct ck_entry *e = pod->entries; e; e = ck_pod_next(e))
 				if (e->row.state == CK_STATE_KEPT)

@@ -30,13 +30,13 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 	if (!pod->touched)
 		ck_turn_place(m, t);
 	ck_event_end(m);
-	return t->answered_queued ? t->outcome : CK_WAIT;
+	return ck_turn_answered_now(t) ? ck_turn_outcome(t) : CK_WAIT;
 }
 
 void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	t->resolve = CK_RESOLVE_DONE;
+	t->image.state = CK_IMAGE_KNOWN;
 	if (!t->group)
 		return;
 	ck_event_begin(m);
@@ -107,18 +107,15 @@ static void turn_out_of_time(struct ck_machine *m, struct ck_mturn *t)
 
 void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 {
-	if (t->state != CK_TURN_WAITING)
-		return;
-	if (t->supersede_at && m->now >= t->supersede_at) {
+	if (t->state == CK_TURN_WAITING && t->waiting.ports_at && m->now >= t->waiting.ports_at)
 		ck_turn_place(m, t); /* it has waited long enough for ports (K10) */
-		if (t->state != CK_TURN_WAITING)
-			return;
-	}
-	struct ck_entry *e = ck_machine_entry(m, t->row);
+	if (!ck_turn_waits(t))
+		return;
 	if (m->now < ck_turn_waits_until(m, t)) {
 		ck_turn_schedule(m, t);
 		return;
 	}
+	struct ck_entry *e = ck_machine_entry(m, t->row);
 	turn_out_of_time(m, t);
 	if (e && e->row.state == CK_STATE_KEPT) {
 		e->row.interest = m->now;
@@ -130,18 +127,11 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 
 void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 {
-	bool first = !t->left;
-	t->left = true;
-	if (!first || t->state == CK_TURN_NONE || t->state == CK_TURN_DECIDED)
+	if (!ck_turn_waits(t) && t->state != CK_TURN_CREATING)
 		return;
 	ck_event_begin(m);
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (t->state == CK_TURN_WAITING) {
-		t->state = CK_TURN_DECIDED;
-		t->outcome = -CK_EABANDONED;
-		t->err = (struct ck_error){ .code = CK_EABANDONED, .text = "the caller has gone" };
-		ck_turn_detach(m, t);
-	}
+	ck_turn_gone(m, t);
 	if (e && !e->detached) {
 		ck_history_add(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
 		e->row.interest = m->now;
@@ -154,14 +144,11 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 void ck_machine_unheard(struct ck_machine *m, struct ck_mturn *t)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (!e || e->creator != t || t->again || t->finished)
+	if (!e || e->creator != t || t->again)
 		return;
 	ck_event_begin(m);
-	ck_creator_ends(m, t);
-	t->left = true;
-	t->state = CK_TURN_DECIDED;
-	t->outcome = -CK_EABANDONED;
-	ck_turn_detach(m, t); /* before the others are placed, or it would begin again */
+	ck_creator_parts(m, t);
+	ck_turn_gone(m, t); /* before the others are placed, or it would begin again */
 	ck_history_add(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
 	if (e->row.state == CK_STATE_EVICTING)
 		ck_evict_confirmed(m, e);
@@ -176,41 +163,32 @@ void ck_machine_part(struct ck_machine *m, struct ck_mturn *t)
 	if (e && e->creator == t)
 		ck_machine_lost(m, t);
 	ck_machine_leave(m, t);
-	if (e && t->state == CK_TURN_DECIDED && t->outcome == CK_HAND_BACK && !t->reported &&
-	    e->unanswered)
-		e->unanswered--;
+	if (t->state == CK_TURN_HANDED)
+		ck_turn_reported(m, t, e);
 	ck_answered_del(m, t);
 	ck_resolve_del(m, t);
 	ck_turn_detach(m, t);
 	if (t->seq)
 		m->timed--;
 	t->seq = 0;
-	t->state = CK_TURN_NONE;
 }
 
 void ck_machine_drop(struct ck_machine *m, struct ck_mturn *t)
 {
 	ck_machine_part(m, t);
-	ck_key_free(t->key);
-	ck_shared_result_unref(t->result);
-	ck_shared_status_unref(t->status);
-	t->key = NULL;
-	t->result = NULL;
-	t->status = NULL;
+	ck_turn_fini(t);
 }
 
 /* A container is kept again if its answer was lost and nobody else got it (K7). */
 void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool delivered)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
-	if (t->outcome != CK_HAND_BACK || t->state != CK_TURN_DECIDED || t->reported)
+	if (t->state != CK_TURN_HANDED)
 		return;
-	t->reported = true;
+	ck_turn_reported(m, t, e);
 	if (!e || e->detached)
 		return;
 	ck_event_begin(m);
-	if (e->unanswered)
-		e->unanswered--;
 	if (delivered) {
 		if (!(e->row.flags & CK_ENTRY_DELIVERED))
 			ck_dirty(m, e);

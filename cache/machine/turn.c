@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Turns: callers that wait or create. When a turn still counts, what it hears, and whether its
- * request is the one of an entry.
- *
- *   WAITING ---> CREATING (it makes the resource) ---> WAITING (hooks run) ---> DECIDED
- *
- * A decided turn stays in its pod until the round takes its answer. So the turns of a pod can be
- * decided while they are walked.
- */
+/* Turns: callers that wait or create. How a turn moves, when it still counts, what it hears, and
+ * whether its request is the one of an entry. machine.h draws the states. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -30,15 +23,14 @@ uint64_t ck_margin_at(const struct ck_machine *m, uint64_t timeout)
 
 bool ck_turn_live(const struct ck_machine *m, const struct ck_mturn *t)
 {
-	return (t->state == CK_TURN_WAITING || t->state == CK_TURN_CREATING) && !t->left &&
-	       m->now < t->margin_at;
+	return (ck_turn_waits(t) || t->state == CK_TURN_CREATING) && m->now < t->margin_at;
 }
 
 bool ck_turn_takes(const struct ck_machine *m, const struct ck_mturn *t, bool exists)
 {
-	if (!exists || t->finished) /* a creator is told by its own call (K3) */
+	if (!exists || t->made) /* a creator is told by its own call (K3) */
 		return ck_turn_live(m, t);
-	return (t->state == CK_TURN_WAITING || t->state == CK_TURN_CREATING) && !t->left &&
+	return (ck_turn_waits(t) || t->state == CK_TURN_CREATING) &&
 	       (!t->deadline || m->now < t->deadline);
 }
 
@@ -47,24 +39,47 @@ uint64_t ck_turn_waits_until(struct ck_machine *m, const struct ck_mturn *t)
 	const struct ck_entry *e = ck_machine_entry(m, t->row);
 	/* the margin would leave it less than half of its time for the answer (K6) */
 	bool is_short = t->deadline && t->deadline - t->began < 2 * CK_MARGIN_MIN;
-	bool asks = e && t->joined && e->kept && ck_state_open(e->row.state);
-	return is_short && asks && !t->finished ? t->deadline : t->margin_at;
+	bool asks = e && t->state == CK_TURN_JOINED && e->kept && ck_state_open(e->row.state);
+	return is_short && asks && !t->made ? t->deadline : t->margin_at;
 }
 
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static bool may_move(enum ck_turn_state from, enum ck_turn_state to)
+{
+	static const unsigned moves[] = {
+#define TURN_MOVES(name, to) [CK_TURN_##name] = (to),
+		CK_TURN_STATES(TURN_MOVES)
+#undef TURN_MOVES
+	};
+	return moves[from] & 1u << to;
+}
+
+/* a creator gets its answer from its own call, not from a timer */
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
 {
-	/* a creator gets its answer from its own call, not from a timer */
-	uint64_t due = t->state == CK_TURN_WAITING ? ck_turn_waits_until(m, t) : CK_NEVER_DUE;
-	if (t->state == CK_TURN_WAITING && t->supersede_at && t->supersede_at > m->now &&
-	    t->supersede_at < due)
-		due = t->supersede_at;
+	uint64_t due = ck_turn_waits(t) ? ck_turn_waits_until(m, t) : CK_NEVER_DUE;
+	if (t->state == CK_TURN_WAITING && t->waiting.ports_at > m->now &&
+	    t->waiting.ports_at < due)
+		due = t->waiting.ports_at;
 	ck_timer_set(&m->timers, &t->timer, due);
+}
+
+static bool move(struct ck_machine *m, struct ck_mturn *t, enum ck_turn_state to)
+{
+	if (CK_NEVER(!may_move(t->state, to)))
+		return false;
+	bool was_decided = ck_turn_decided(t);
+	t->state = to;
+	if (!was_decided)
+		t->decision = (struct ck_decision){ 0 }; /* the largest of the union */
+	ck_turn_schedule(m, t);
+	return true;
 }
 
 void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *pod,
 		    uint64_t timeout)
 {
-	t->state = CK_TURN_WAITING;
 	t->seq = ++m->turn_seq;
 	t->began = m->now;
 	t->deadline = timeout ? m->now + timeout : 0;
@@ -72,7 +87,7 @@ void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *p
 	t->timer.of = CK_TIMER_TURN;
 	t->group = pod;
 	DL_PREPEND(pod->turns, t);
-	ck_turn_schedule(m, t);
+	move(m, t, CK_TURN_WAITING);
 }
 
 void ck_turn_detach(struct ck_machine *m, struct ck_mturn *t)
@@ -85,12 +100,45 @@ void ck_turn_detach(struct ck_machine *m, struct ck_mturn *t)
 	t->group = NULL;
 }
 
+void ck_turn_wait_for(struct ck_machine *m, struct ck_mturn *t, uint64_t row)
+{
+	t->row = row;
+	if (t->state == CK_TURN_JOINED)
+		move(m, t, CK_TURN_WAITING);
+}
+
+void ck_turn_wait_for_ports(struct ck_machine *m, struct ck_mturn *t, uint64_t until)
+{
+	t->waiting.ports_at = until;
+	ck_turn_schedule(m, t);
+}
+
+void ck_turn_join(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
+{
+	t->row = e->row.id;
+	if (t->state == CK_TURN_WAITING)
+		move(m, t, CK_TURN_JOINED);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+bool ck_turn_answered_now(const struct ck_mturn *t)
+{
+	return t->answered_prev; /* the first one's is the last */
+}
+
+static void answered_add(struct ck_machine *m, struct ck_mturn *t)
+{
+	if (!ck_turn_answered_now(t))
+		DL_APPEND2(m->answered, t, answered_prev, answered_next);
+}
+
 void ck_answered_del(struct ck_machine *m, struct ck_mturn *t)
 {
-	if (!t->answered_queued)
+	if (!ck_turn_answered_now(t))
 		return;
 	DL_DELETE2(m->answered, t, answered_prev, answered_next);
-	t->answered_queued = false;
+	t->answered_prev = NULL;
 }
 
 struct ck_mturn *ck_machine_answered(struct ck_machine *m)
@@ -99,42 +147,99 @@ struct ck_mturn *ck_machine_answered(struct ck_machine *m)
 	if (!t)
 		return NULL;
 	ck_answered_del(m, t);
-	if (t->state == CK_TURN_DECIDED)
+	if (ck_turn_decided(t))
 		ck_turn_detach(m, t);
 	return t;
 }
 
-/* CK_CREATE leaves the turn with work to do; any other outcome decides it */
+/* the rest of the decision is written by who decides it */
+static bool decide(struct ck_machine *m, struct ck_mturn *t, enum ck_turn_state to, int outcome)
+{
+	if (!move(m, t, to))
+		return false;
+	t->decision.outcome = outcome;
+	answered_add(m, t);
+	return true;
+}
+
 void ck_turn_answer(struct ck_machine *m, struct ck_mturn *t, int outcome, const char *fmt, ...)
 {
-	if (CK_NEVER(t->state == CK_TURN_DECIDED))
+	va_list ap;
+	if (!decide(m, t, CK_TURN_DECIDED, outcome))
 		return;
-	t->outcome = outcome;
-	t->state = outcome == CK_CREATE ? CK_TURN_CREATING : CK_TURN_DECIDED;
-	ck_turn_schedule(m, t);
-	if (fmt) {
-		va_list ap;
-		va_start(ap, fmt);
-		t->err = (struct ck_error){ .code = outcome < 0 ? -outcome : CK_EUNAVAILABLE };
-		vsnprintf(t->err.text, sizeof(t->err.text), fmt, ap);
-		va_end(ap);
-	}
-	if (t->answered_queued)
-		return;
-	t->answered_queued = true;
-	DL_APPEND2(m->answered, t, answered_prev, answered_next);
+	t->decision.err.code = outcome < 0 ? -outcome : CK_EUNAVAILABLE;
+	va_start(ap, fmt);
+	vsnprintf(t->decision.err.text, sizeof(t->decision.err.text), fmt, ap);
+	va_end(ap);
+}
+
+void ck_turn_failed(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
+		    const char *detail)
+{
+	ck_turn_answer(m, t, -CK_EFAILED, "%s: %s", ck_grpc_name(status->grpc),
+		       detail && detail[0] ? detail : "the creation failed");
+	t->decision.status = ck_shared_status_ref(status);
+	t->decision.err.sub = status->grpc;
+}
+
+void ck_turn_supersede(struct ck_machine *m, struct ck_mturn *t, enum ck_reason reason)
+{
+	bool makes = t->state == CK_TURN_CREATING || t->state == CK_TURN_ORPHANED;
+	m->counters.superseded++;
+	if (decide(m, t, makes ? CK_TURN_SUPERSEDED : CK_TURN_DECIDED, -CK_EABANDONED))
+		ck_fail(&t->decision.err, CK_EABANDONED, "superseded: %s", ck_reason_text(reason));
 }
 
 void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
-	if (t->cosmetic) {
+	if (t->compared.relation == CK_RELATION_COSMETIC) {
 		m->counters.relabelled++;
 		ck_history_add(m, e, CK_WHAT_RELABELLED, 0, NULL);
 	}
+	if (!decide(m, t, CK_TURN_HANDED, CK_HAND_BACK))
+		return;
 	t->row = e->row.id;
-	t->result = ck_shared_result_ref(e->row.result);
 	e->unanswered++;
-	ck_turn_answer(m, t, CK_HAND_BACK, NULL);
+	t->decision.result = ck_shared_result_ref(e->row.result);
+}
+
+void ck_turn_gone(struct ck_machine *m, struct ck_mturn *t)
+{
+	if (t->state == CK_TURN_CREATING) {
+		move(m, t, CK_TURN_ORPHANED);
+	} else if (ck_turn_waits(t)) {
+		move(m, t, CK_TURN_DECIDED);
+		t->decision.outcome = -CK_EABANDONED;
+		ck_fail(&t->decision.err, CK_EABANDONED, "the caller has gone");
+		ck_turn_detach(m, t);
+	}
+}
+
+void ck_turn_reported(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
+{
+	move(m, t, CK_TURN_DECIDED);
+	if (e && e->unanswered)
+		e->unanswered--;
+}
+
+void ck_turn_fini(struct ck_mturn *t)
+{
+	ck_key_free(t->key);
+	if (ck_turn_decided(t)) {
+		ck_shared_result_unref(t->decision.result);
+		ck_shared_status_unref(t->decision.status);
+	}
+	*t = (struct ck_mturn){ 0 };
+}
+
+/* ---- creators -------------------------------------------------------------------------------- */
+
+void ck_creator_begins(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
+{
+	e->creator = t;
+	t->row = t->making = e->row.id;
+	move(m, t, CK_TURN_CREATING);
+	answered_add(m, t);
 }
 
 struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t)
@@ -144,10 +249,25 @@ struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t)
 		return NULL;
 	e->creator = NULL;
 	if (t->state == CK_TURN_CREATING) {
-		t->state = CK_TURN_WAITING;
-		t->joined = true;
+		ck_answered_del(m, t); /* if it has not heard that it was to create */
+		move(m, t, CK_TURN_JOINED);
+	} else if (t->state == CK_TURN_SUPERSEDED) {
+		move(m, t, CK_TURN_DECIDED);
 	}
-	ck_turn_schedule(m, t);
+	return e;
+}
+
+void ck_turn_made(struct ck_mturn *t)
+{
+	t->made = t->making;
+	t->making = 0;
+}
+
+struct ck_entry *ck_creator_parts(struct ck_machine *m, struct ck_mturn *t)
+{
+	struct ck_entry *e = ck_creator_ends(m, t);
+	if (e && t->state == CK_TURN_ORPHANED)
+		ck_turn_answer(m, t, CK_KEPT, "the caller has gone");
 	return e;
 }
 
@@ -158,22 +278,20 @@ struct ck_entry *ck_creator_ends(struct ck_machine *m, struct ck_mturn *t)
 bool ck_turn_same(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 		  enum ck_reason *ret_why)
 {
-	if (t->compared_row != e->row.id || t->relation == CK_RELATION_IMAGE ||
-	    t->relation == CK_RELATION_NEEDS_DIGESTS) {
-		t->relation = m->ops.compare(m->user, e, t->fp, NULL);
-		t->compared_row = e->row.id;
+	if (t->compared.row != e->row.id || t->compared.relation == CK_RELATION_IMAGE ||
+	    t->compared.relation == CK_RELATION_NEEDS_DIGESTS) {
+		t->compared.relation = m->ops.compare(m->user, e, t->fp, NULL);
+		t->compared.row = e->row.id;
 	}
-	t->cosmetic = false;
 	*ret_why = CK_REASON_CHANGED;
-	switch (t->relation) {
+	switch (t->compared.relation) {
 	case CK_RELATION_SAME:
 		return true;
 	case CK_RELATION_COSMETIC:
 		*ret_why = CK_REASON_RELABELLED;
-		t->cosmetic = m->rules.on_annotation_change == CK_ANNOTATION_HAND_BACK ||
-			      (m->rules.on_annotation_change == CK_ANNOTATION_AUTO &&
-			       e->row.relabelled > 0);
-		return t->cosmetic;
+		return m->rules.on_annotation_change == CK_ANNOTATION_HAND_BACK ||
+		       (m->rules.on_annotation_change == CK_ANNOTATION_AUTO &&
+			e->row.relabelled > 0);
 	case CK_RELATION_NOT_COMPARABLE:
 		*ret_why = CK_REASON_NOT_COMPARABLE;
 		return false;
@@ -205,12 +323,12 @@ void ck_turn_asks(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	enum ck_reason why;
-	if (!ck_turn_same(m, t, e, &why) && t->relation == CK_RELATION_NEEDS_DIGESTS)
+	if (!ck_turn_same(m, t, e, &why) && t->compared.relation == CK_RELATION_NEEDS_DIGESTS)
 		return true; /* the database cannot be read now */
-	if (t->relation != CK_RELATION_IMAGE || !m->rules.can_resolve)
+	if (t->compared.relation != CK_RELATION_IMAGE || !m->rules.can_resolve)
 		return false;
 	ck_turn_want_resolve(m, t);
-	return t->resolve != CK_RESOLVE_DONE;
+	return t->image.state != CK_IMAGE_KNOWN;
 }
 
 struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e)
@@ -224,8 +342,7 @@ struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e)
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING &&
-		    ck_turn_takes(m, t, e->kept))
+		if (t->row == e->row.id && ck_turn_waits(t) && ck_turn_takes(m, t, e->kept))
 			return true;
 	return false;
 }
@@ -233,7 +350,7 @@ bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && t->state == CK_TURN_WAITING && t->timer.at &&
+		if (t->row == e->row.id && ck_turn_waits(t) && t->timer.at &&
 		    t->timer.due <= m->now)
 			return true;
 	return false;
@@ -243,10 +360,11 @@ bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
 
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t)
 {
-	if (!m->rules.can_resolve || t->key->kind != CK_CONTAINER || t->resolve != CK_RESOLVE_NONE)
+	if (!m->rules.can_resolve || t->key->kind != CK_CONTAINER ||
+	    t->image.state != CK_IMAGE_AS_IT_IS)
 		return;
-	t->resolve = CK_RESOLVE_WANTED;
-	LL_PREPEND2(m->resolves, t, resolve_next);
+	t->image.state = CK_IMAGE_WANTED;
+	LL_PREPEND2(m->resolves, t, image.next);
 }
 
 struct ck_mturn *ck_machine_take_resolve(struct ck_machine *m)
@@ -254,15 +372,15 @@ struct ck_mturn *ck_machine_take_resolve(struct ck_machine *m)
 	struct ck_mturn *t = m->resolves;
 	if (!t)
 		return NULL;
-	LL_DELETE2(m->resolves, t, resolve_next);
-	t->resolve = CK_RESOLVE_ASKED;
+	LL_DELETE2(m->resolves, t, image.next);
+	t->image.state = CK_IMAGE_ASKED;
 	return t;
 }
 
 void ck_resolve_del(struct ck_machine *m, struct ck_mturn *t)
 {
-	if (t->resolve != CK_RESOLVE_WANTED)
+	if (t->image.state != CK_IMAGE_WANTED)
 		return;
-	LL_DELETE2(m->resolves, t, resolve_next);
-	t->resolve = CK_RESOLVE_NONE;
+	LL_DELETE2(m->resolves, t, image.next);
+	t->image.state = CK_IMAGE_AS_IT_IS;
 }

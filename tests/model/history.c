@@ -88,7 +88,7 @@ static int any_caller(struct world *w, bool (*is)(const struct caller *))
 static bool is_here(const struct caller *c)
 {
 	return c->here && (c->drain ? c->removal.state == CK_REMOVAL_WAITING
-				    : c->turn.state == CK_TURN_WAITING || c->making);
+				    : ck_turn_waits(&c->turn) || c->making);
 }
 
 static bool is_making(const struct caller *c)

@@ -270,17 +270,17 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 			   !duplicate_goes(w, s)) {
 			FOR_CALLERS (c, w)
 				MUST(w,
-				     !(takes(w, c) && c->turn.row == row && c->turn.joined) ||
-					     c->turn.finished,
+				     !(takes(w, c) && c->turn.row == row && shares(c)) ||
+					     c->turn.made,
 				     "K6: entry %lu is alive, and caller %d waits on",
 				     (unsigned long)row, (int)(c - w->callers));
 		} else if (condition == CK_CONDITION_READY && w->plugin_absent &&
 			   w->config.rules.hooks && unchanged(s, e) &&
 			   !(e->row.flags & CK_ENTRY_TOLD)) {
 			FOR_CALLERS (c, w)
-				if (c->turn.state == CK_TURN_DECIDED &&
-				    c->turn.outcome == -CK_EUNAVAILABLE && c->heard == CK_WAIT &&
-				    c->turn.row == row && strstr(c->turn.err.text, "10-required"))
+				if (ck_turn_outcome(&c->turn) == -CK_EUNAVAILABLE &&
+				    c->heard == CK_WAIT && c->turn.row == row &&
+				    strstr(c->turn.decision.err.text, "10-required"))
 					cell(w, CELL_PLUGIN, COL_KEPT);
 		}
 	}
@@ -460,7 +460,7 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 		MUST(w, now == CK_STATE_EVICTING, "H4: a plugin refused entry %lu, which is %s", id,
 		     ck_state_name(now));
 		FOR_CALLERS (c, w)
-			if (c->turn.row == row && undecided(c) && c->turn.joined)
+			if (c->turn.row == row && shares(c))
 				oracle_fail(w,
 					    "H4: entry %lu was refused, and caller %d still waits",
 					    id, (int)(c - w->callers));
@@ -602,7 +602,8 @@ void oracle_expiring(struct world *w)
 {
 	FOR_CALLERS (c, w) {
 		struct shadow *s = shadow_of_key(w, c->key);
-		bool due = c->turn.state == CK_TURN_WAITING && w->now >= waits_until(w, c);
+		bool due = ck_turn_waits(&c->turn) && w->now >= waits_until(w, c);
+		c->shared = shares(c);
 		c->before = due && s && world_serving(w) ? column_of(s) : COL_NONE;
 	}
 }
@@ -612,27 +613,25 @@ void oracle_expired(struct world *w)
 	FOR_CALLERS (c, w) {
 		struct shadow *s = shadow_of_key(w, c->key);
 		enum column col = c->before;
-		int label = (int)(c - w->callers), outcome = c->turn.outcome;
+		int label = (int)(c - w->callers), outcome = ck_turn_outcome(&c->turn);
 
 		if (col >= COLS)
 			continue;
 		c->before = COL_NONE;
-		MUST(w, c->turn.state != CK_TURN_WAITING, "K3: caller %d waits beyond its margin",
-		     label);
+		MUST(w, !ck_turn_waits(&c->turn), "K3: caller %d waits beyond its margin", label);
 		struct ck_entry *e = s ? entry_of(w, s) : NULL;
-		if (!e || !unchanged(s, e) || c->turn.state != CK_TURN_DECIDED)
+		if (!e || !unchanged(s, e) || !ck_turn_decided(&c->turn))
 			continue; /* something else fell due at the same time */
 		if (c->turn.row != row_of(w, s))
 			continue; /* it waits for something else, such as ports */
 		if (col == COL_EVICTING)
 			MUST(w,
-			     outcome == -CK_EUNAVAILABLE &&
-				     strstr(c->turn.err.text, "removing the earlier result"),
+			     outcome == -CK_EUNAVAILABLE && strstr(c->turn.decision.err.text,
+								   "removing the earlier result"),
 			     "K14: caller %d waits for an eviction, and hears %d, \"%s\"", label,
-			     outcome, c->turn.err.text);
+			     outcome, c->turn.decision.err.text);
 		else if (col != COL_COMMITTED && col != COL_ENDED)
-			MUST(w,
-			     outcome == CK_BUSY || (outcome == -CK_EUNAVAILABLE && !c->turn.joined),
+			MUST(w, outcome == CK_BUSY || (outcome == -CK_EUNAVAILABLE && !c->shared),
 			     "K3: caller %d is out of time, and hears %d", label, outcome);
 		if (col != COL_COMMITTED && col != COL_ENDED)
 			cell(w, CELL_MARGIN, col);

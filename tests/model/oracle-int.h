@@ -29,6 +29,7 @@ unsigned long row_of(const struct world *w, const struct shadow *s);
 struct ck_entry *entry_of(struct world *w, const struct shadow *s);
 struct shadow *shadow_of_key(struct world *w, int key);
 bool undecided(const struct caller *c);
+bool shares(const struct caller *c);
 bool live(const struct world *w, const struct caller *c);
 bool takes(const struct world *w, const struct caller *c);
 bool somebody_takes(const struct world *w, int key, const struct caller *but);

@@ -160,7 +160,7 @@ static void check_turns(struct world *w)
 {
 	FOR_CALLERS (c, w) {
 		int label = (int)(c - w->callers);
-		if (c->turn.state != CK_TURN_WAITING)
+		if (!ck_turn_waits(&c->turn))
 			continue;
 		MUST(w, c->here, "caller %d has left and its turn still waits", label);
 		if (w->expired_at == w->now && ck_machine_due(w->m) > w->now)
@@ -426,11 +426,11 @@ void oracle_heard(struct world *w, struct caller *c)
 		oracle_fail(w, "caller %d is decided, and told %d", label, c->heard);
 		break;
 	case -CK_EFAILED:
-		MUST(w, c->turn.status && c->turn.status->grpc,
+		MUST(w, c->turn.decision.status && c->turn.decision.status->grpc,
 		     "K4: caller %d is told of a failure without its status", label);
 		break;
 	case -CK_EUNAVAILABLE:
-		MUST(w, c->turn.err.text[0],
+		MUST(w, c->turn.decision.err.text[0],
 		     "rules 4: caller %d is told UNAVAILABLE without a reason", label);
 		break;
 	case -CK_EINVAL:

@@ -47,7 +47,7 @@ static void moves_on(struct world *w, const struct caller *c)
 		if (col != COL_COMMITTED && col != COL_ENDED && col != COL_EVICTING)
 			FOR_CALLERS (other, w)
 				if (other != c && other->key == s->key && other->turn.row == row &&
-				    other->turn.joined && undecided(other))
+				    shares(other))
 					oracle_fail(w,
 						    "K9: caller %d still waits for entry %lu, "
 						    "which was abandoned",
@@ -105,9 +105,9 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			   !(s->flags & CK_ENTRY_TOLD)) {
 			MUST(w,
 			     r == -CK_EUNAVAILABLE && unchanged(s, e) &&
-				     strstr(c->turn.err.text, "10-required"),
+				     strstr(c->turn.decision.err.text, "10-required"),
 			     "H4: a required plugin is absent, and the answer is %d, \"%s\"", r,
-			     c->turn.err.text);
+			     c->turn.decision.err.text);
 			cell(w, CELL_PLUGIN, COL_KEPT);
 		} else {
 			MUST(w,
@@ -134,8 +134,8 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			     "K5: a running container answered %d", r);
 		else
 			MUST(w,
-			     r == CK_HAND_BACK && c->turn.result &&
-				     !strcmp(c->turn.result->id, s->id) && e &&
+			     r == CK_HAND_BACK && c->turn.decision.result &&
+				     !strcmp(c->turn.decision.result->id, s->id) && e &&
 				     (!e->wants || s->found_used),
 			     "K5: committed, and answered %d", r);
 		break;
@@ -311,7 +311,7 @@ void oracle_left(struct world *w, struct caller *c)
 
 	if (c->drain || w->in_round > 1 || (c->heard != CK_WAIT && c->heard != CK_CREATE))
 		return;
-	MUST(w, c->turn.state != CK_TURN_WAITING, "caller %d has left and its turn still waits",
+	MUST(w, !ck_turn_waits(&c->turn), "caller %d has left and its turn still waits",
 	     (int)(c - w->callers));
 	if (!s || !s->alive || !world_serving(w) || ck_state_visible(s->state))
 		return;
@@ -497,13 +497,14 @@ void oracle_failed(struct world *w, struct caller *c, const struct creation *cre
 		     "K4: the creation of entry %lu failed, and it is %s", row,
 		     e ? ck_state_name(e->row.state) : "");
 		FOR_CALLERS (other, w) {
-			if (undecided(other) && other->turn.row == row && other->turn.joined)
+			if (other->turn.row == row && shares(other))
 				oracle_fail(w,
 					    "K4: caller %d still waits for a creation that failed",
 					    (int)(other - w->callers));
-			if (other->turn.state == CK_TURN_DECIDED &&
-			    other->turn.outcome == -CK_EFAILED && other->turn.row == row)
-				MUST(w, other->turn.status && other->turn.status->grpc == grpc,
+			if (ck_turn_outcome(&other->turn) == -CK_EFAILED && other->turn.row == row)
+				MUST(w,
+				     other->turn.decision.status &&
+					     other->turn.decision.status->grpc == grpc,
 				     "K4: caller %d hears another status",
 				     (int)(other - w->callers));
 		}

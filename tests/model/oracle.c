@@ -92,7 +92,13 @@ struct shadow *shadow_of_key(struct world *w, int key)
 
 bool undecided(const struct caller *c)
 {
-	return c->turn.state == CK_TURN_WAITING || c->turn.state == CK_TURN_CREATING;
+	return c->turn.state != CK_TURN_NEW && !ck_turn_decided(&c->turn);
+}
+
+/* it gets what becomes of the entry @turn.row */
+bool shares(const struct caller *c)
+{
+	return undecided(c) && c->turn.state != CK_TURN_WAITING;
 }
 
 /* it waits, and has more than its margin left (K2) */
@@ -119,9 +125,10 @@ bool somebody_takes(const struct world *w, int key, const struct caller *but)
 uint64_t waits_until(const struct world *w, const struct caller *c)
 {
 	const struct shadow *s = &w->shadows[c->turn.row];
-	bool asks = s->alive && s->was_kept && ck_state_open(s->state) && c->turn.joined;
+	bool asks = s->alive && s->was_kept && ck_state_open(s->state) &&
+		    c->turn.state == CK_TURN_JOINED;
 	bool is_short = c->deadline && c->deadline - c->began < 2 * CK_MARGIN_MIN;
-	return asks && is_short && !c->turn.finished ? c->deadline : c->margin_at;
+	return asks && is_short && !c->turn.made ? c->deadline : c->margin_at;
 }
 
 int newest_live(struct world *w, int key)

@@ -53,7 +53,7 @@ int world_begin(struct world *w, int label, const struct request *req, uint64_t 
 	feed(w);
 	int r = ck_machine_begin(w->m, &c->turn, key, (const void *)&c->fp, timeout, expired, &err);
 	oracle_begun(w, c, r, expired);
-	if (c->turn.state == CK_TURN_NONE) { /* never became a turn */
+	if (c->turn.state == CK_TURN_NEW) { /* never became a turn */
 		ck_machine_drop(w->m, &c->turn);
 		c->heard = r;
 		c->used = false;

@@ -377,15 +377,14 @@ static void hear(struct world *w, struct caller *c)
 	int label = (int)(c - w->callers);
 
 	c->fresh = false;
-	if (c->turn.state == CK_TURN_CREATING && !c->making) {
+	if (ck_turn_outcome(&c->turn) == CK_CREATE && !c->making) {
 		c->heard = CK_CREATE;
 		creation_start(w, c, label);
-	} else if (c->turn.state == CK_TURN_DECIDED &&
-		   (c->heard == CK_WAIT || c->heard == CK_CREATE)) {
-		c->heard = c->turn.outcome;
+	} else if (ck_turn_decided(&c->turn) && (c->heard == CK_WAIT || c->heard == CK_CREATE)) {
+		c->heard = c->turn.decision.outcome;
 		c->row = c->turn.row;
-		if (c->heard == CK_HAND_BACK && c->turn.result)
-			snprintf(c->id, sizeof(c->id), "%s", c->turn.result->id);
+		if (c->heard == CK_HAND_BACK && c->turn.decision.result)
+			snprintf(c->id, sizeof(c->id), "%s", c->turn.decision.result->id);
 		oracle_heard(w, c);
 	}
 }
@@ -609,12 +608,14 @@ void world_print(struct world *w, FILE *to)
 		fputc('\n', to);
 	}
 	for (unsigned i = 0; i < WORLD_LABELS; i++) {
-		static const char *const states[] = { "none", "waits", "creates", "decided" };
+#define STATE_WORD(name, to) #name,
+		static const char *const states[] = { CK_TURN_STATES(STATE_WORD) };
+#undef STATE_WORD
 		const struct caller *c = &w->callers[i];
 		if (c->used)
-			fprintf(to, "        #%u %s%s, entry %u%s, heard %d\n", i,
+			fprintf(to, "        #%u %s%s, entry %u, heard %d\n", i,
 				states[c->turn.state], c->here ? "" : ", has left",
-				(unsigned)c->turn.row, c->turn.joined ? " (joined)" : "", c->heard);
+				(unsigned)c->turn.row, c->heard);
 	}
 }
 

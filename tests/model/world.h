@@ -126,7 +126,8 @@ struct caller {
 	uint64_t began, deadline, margin_at; /* by the rules, not by the turn */
 	unsigned order;
 	uint64_t making_row; /* the entry it makes or made */
-	enum column before;  /* for oracle.c, of a caller whose margin is near */
+	enum column before;  /* for the oracle, of a caller whose margin is near */
+	bool shared;         /* the same */
 	int heard;           /* its last answer; CK_WAIT: none */
 	uint64_t row;        /* of the answer */
 	char id[WORLD_ID];

@@ -13,6 +13,7 @@ machine_mutated = \
 	cache/machine/lost.c \
 	cache/machine/machine.c \
 	cache/machine/place.c \
+	cache/machine/removal.c \
 	cache/machine/restart.c \
 	cache/machine/settle.c \
 	cache/machine/stopping.c \
@@ -28,6 +29,7 @@ machine_mutants = \
 	tests/mutants/machine/cache/machine/lost.c \
 	tests/mutants/machine/cache/machine/machine.c \
 	tests/mutants/machine/cache/machine/place.c \
+	tests/mutants/machine/cache/machine/removal.c \
 	tests/mutants/machine/cache/machine/restart.c \
 	tests/mutants/machine/cache/machine/settle.c \
 	tests/mutants/machine/cache/machine/stopping.c \

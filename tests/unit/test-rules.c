@@ -77,7 +77,7 @@ static bool asked(unsigned want)
 
 static const char *text_of(int label)
 {
-	return w->callers[label].turn.err.text;
+	return w->callers[label].turn.decision.err.text;
 }
 
 static void lists_come_in(void)
@@ -269,7 +269,8 @@ static void k04_failure_wakes_all_and_is_not_remembered(void **state)
 	world_fail(w, A, CK_GRPC_RESOURCE_EXHAUSTED, true);
 	for (int label = A; label <= B; label++) {
 		assert_int_equal(outcome(label), -CK_EFAILED);
-		assert_int_equal(w->callers[label].turn.status->grpc, CK_GRPC_RESOURCE_EXHAUSTED);
+		assert_int_equal(w->callers[label].turn.decision.status->grpc,
+				 CK_GRPC_RESOURCE_EXHAUSTED);
 	}
 	assert_int_equal(begin(C, sandbox, 10 * S), CK_CREATE);
 }
