@@ -41,7 +41,7 @@ void check_create(struct world *w, const struct caller *c)
 		if (o->stage == MAKING && !again && runtime_name_same(&o->req, &c->req))
 			world_wrong(w, "caller %d is to create what is being created as %s",
 				    (int)(c - w->callers), o->id);
-		if (c->req.sandbox == i && o->stage == EXISTS && o->handed && o->stopping)
+		if (c->req.sandbox == i && o->stage == EXISTS && o->stop_known)
 			world_wrong(w, "caller %d is to create in %s, which stops",
 				    (int)(c - w->callers), o->id);
 		if (o->stage == EXISTS && !again && !o->stopping && !o->handed &&

@@ -291,7 +291,8 @@ static void step_stop(struct world *w, const struct step *s)
 	struct object *o = &w->objects[i];
 	world_say(w, "  stop %s", o->id);
 	o->stopping = true;
-	ck_stopping(w->cache, o->id);
+	bool done = ck_stopping(w->cache, o->id) == 0 && !w->dead;
+	o->stop_known = o->stop_known || (o->handed && done);
 	for (int k = 0; k < w->objects_n && s->c % 4; k++) /* else the call fails */
 		if (k == i ||
 		    (w->objects[k].req.kind == CK_CONTAINER && w->objects[k].req.sandbox == i))

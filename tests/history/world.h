@@ -32,15 +32,16 @@ struct object {
 	char id[16];
 	enum { MAKING = 1, EXISTS, OVER } stage;
 	enum ck_condition condition;
-	uint64_t since; /* it has no creator, or was destroyed, since */
-	int turn;       /* that makes it and has not said how it ended; -1: none */
-	bool doomed;    /* its name is taken: it can only fail */
-	bool ours;      /* made for a turn; else somebody made it without the cache */
-	bool handed;    /* to a turn */
-	bool delivered; /* the caller is known to have it */
-	bool stopping;  /* the kubelet has begun to stop it */
-	bool seen_dead; /* and the cache was told */
-	bool destroyed; /* because the cache wanted it */
+	uint64_t since;  /* it has no creator, or was destroyed, since */
+	int turn;        /* that makes it and has not said how it ended; -1: none */
+	bool doomed;     /* its name is taken: it can only fail */
+	bool ours;       /* made for a turn; else somebody made it without the cache */
+	bool handed;     /* to a turn */
+	bool delivered;  /* the caller is known to have it */
+	bool stopping;   /* the kubelet has begun to stop it */
+	bool stop_known; /* and the cache was told, when it was the kubelet's */
+	bool seen_dead;  /* it died, and the cache was told */
+	bool destroyed;  /* because the cache wanted it */
 	/* the cache cannot know all about it: the disk was full before a crash, or an administrator
 	 * released it */
 	bool exempt;
