@@ -471,6 +471,7 @@ struct round {
 	struct story stories[STORIES_MAX];
 	size_t n;
 	unsigned number, test, deaths;
+	bool shim; /* creations survive the runtime */
 	const char *args[24];
 	char numbers[4][16];
 };
@@ -479,7 +480,7 @@ struct round {
 
 struct made { /* one creation */
 	char id[WORLD_ID], label[128];
-	size_t begun, existed, destroyed; /* line in the log + 1; 0: never */
+	size_t begun, existed, destroyed, failed; /* line in the log + 1; 0: never */
 };
 
 static size_t read_made(struct world *world, struct made *made, size_t room)
@@ -499,6 +500,8 @@ static size_t read_made(struct world *world, struct made *made, size_t room)
 				made[k].existed = i + 1;
 			if (!strcmp(e[i].what, "destroyed"))
 				made[k].destroyed = i + 1;
+			if (!strcmp(e[i].what, "failed"))
+				made[k].failed = i + 1;
 		}
 	}
 	/* killed between the two: what was destroyed, or is there, did exist */
@@ -661,14 +664,17 @@ static void round_arguments(struct round *round)
 	snprintf(round->numbers[0], 16, "%u", create_ms);
 	snprintf(round->numbers[1], 16, "%u", plugin_ms);
 	snprintf(round->numbers[2], 16, "%u", 3000 * slow);
-	snprintf(round->numbers[3], 16, "%u", 1500 * slow);
+	/* A creation that survives the runtime must end before it is given up, also on a busy
+	 * machine; one that died with it is given up soon. */
+	round->shim = world_random(&round->world, 10) < 7;
+	snprintf(round->numbers[3], 16, "%u", (round->shim ? 10000 : 1500) * slow);
 	const char *args[] = {
 		"--create-ms", round->numbers[0], "--create-deadline-ms", round->numbers[2],
 		"--lost-grace-ms", round->numbers[3], "--fail", "the image is broken",
 	};
 	for (; n < sizeof(args) / sizeof(*args); n++)
 		round->args[n] = args[n];
-	if (world_random(&round->world, 10) < 7)
+	if (round->shim)
 		round->args[n++] = "--shim";
 	if (t->how & PLUGIN) {
 		round->args[n++] = "--plugin-ms";
@@ -754,6 +760,22 @@ static void round_attend(struct round *round)
 	}
 }
 
+/* Creations that survived their runtime end; but one that it was to start may never have begun. */
+static void await_creations(struct round *round)
+{
+	struct made made[MADE_MAX];
+	unsigned long long now = world_now(), least = now + round->stories[0].create_ms + 200 * slow,
+			   most = least + (round->shim ? 5000 * slow : 0);
+	bool pending = true;
+	for (; now < least || (pending && now < most); now = world_now()) {
+		world_sleep(50);
+		size_t n = read_made(&round->world, made, MADE_MAX);
+		pending = false;
+		for (size_t i = 0; i < n; i++)
+			pending = pending || (!made[i].existed && !made[i].failed);
+	}
+}
+
 /* nobody requests anything any more: what is kept expires soon, what is lost is given up, and the
  * rest must belong to the kubelet */
 static void round_end(struct round *round)
@@ -766,8 +788,7 @@ static void round_end(struct round *round)
 	struct world_list visible = { .n = 0 }, all = { .n = 0 };
 	struct made made[MADE_MAX];
 	unsigned long long end;
-	/* creations that survived their runtime */
-	world_sleep(round->stories[0].create_ms + 200 * slow);
+	await_creations(round);
 	world_kill_it(&round->world);
 	world_start(&round->world, NULL, args);
 	end = last_chance(&round->stories[0]);
