@@ -31,9 +31,27 @@ void check_outcome(struct world *w, int outcome)
 	world_wrong(w, "a turn is decided %d, which is not documented", outcome);
 }
 
+/* one uid has one name, and one sandbox has one pod */
+static void check_names(struct world *w, const struct request *req)
+{
+	for (int i = 0; i < w->objects_n; i++) {
+		const struct object *o = &w->objects[i];
+		if (o->exempt || o->stage != EXISTS || !o->handed)
+			continue;
+		/* the uid of a pod that has ended says nothing any more */
+		if (req->kind == CK_SANDBOX && o->req.uid == req->uid && o->req.pod != req->pod &&
+		    !o->stopping && o->condition != CK_CONDITION_DEAD)
+			world_wrong(w, "%s is created, and %s has its uid", runtime_pod(req),
+				    o->id);
+		if (req->sandbox == i && (o->req.uid != req->uid || o->req.pod != req->pod))
+			world_wrong(w, "a container is created in %s of another pod", o->id);
+	}
+}
+
 void check_create(struct world *w, const struct caller *c)
 {
 	bool again = ck_turn_again(c->turn) == 1;
+	check_names(w, &c->req);
 	for (int i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];
 		if (!o->ours || o->exempt || o->doomed)
@@ -84,7 +102,8 @@ void check_handed(struct world *w, const struct caller *c, int object)
 	}
 	if (o->seen_dead)
 		world_wrong(w, "%s is handed back, and was seen dead", o->id);
-	if (!runtime_key_same(&o->req, &c->req) || (o->req.version & 1) != (c->req.version & 1))
+	if (!runtime_key_same(&o->req, &c->req) || !runtime_name_same(&o->req, &c->req) ||
+	    (o->req.version & 1) != (c->req.version & 1))
 		world_wrong(w, "%s was made for another request", o->id);
 	if (o->stage == OVER && o->destroyed)
 		world_wrong(w, "%s is handed back, and was destroyed", o->id);
@@ -204,6 +223,16 @@ static int end_state(const struct ck_entry_info *entry, void *userdata)
 	return 0;
 }
 
+/* It exists and nobody has it. A sandbox may be found in lists, and what is in a sandbox that stops
+ * goes with it. */
+static bool is_unclaimed(const struct world *w, const struct object *o)
+{
+	if (o->stage != EXISTS || !o->ours || o->handed || o->exempt ||
+	    o->req.kind != CK_CONTAINER || o->condition != CK_CONDITION_READY)
+		return false;
+	return o->req.sandbox < 0 || !w->objects[o->req.sandbox].stopping;
+}
+
 void check_end(struct world *w)
 {
 	struct states states = { .w = w };
@@ -216,9 +245,7 @@ void check_end(struct world *w)
 		if (o->stage == EXISTS && !states.of[i])
 			world_wrong(w, "in the end, %s exists, and the cache does not know it",
 				    o->id);
-		if (o->stage == EXISTS && o->ours && !o->handed && !o->exempt &&
-		    w->options.hand_back == CK_REPEAT && o->req.kind == CK_CONTAINER &&
-		    o->condition == CK_CONDITION_READY)
+		if (is_unclaimed(w, o))
 			world_wrong(w, "in the end, %s exists, and was handed to nobody", o->id);
 		if (o->stage == OVER && o->destroyed && o->runs && !o->exempt && w->options.hooks &&
 		    (!o->stop_done || !o->remove_done))
