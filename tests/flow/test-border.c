@@ -620,7 +620,7 @@ static void close_ends_waiting_threads_and_keeps_turns_valid(void **state)
 	ck_turn_free(asking);
 	assert_int_equal(ck_view_hides(view, &o), -CK_ECLOSED);
 	ck_view_free(view);
-	assert_string_equal(fx_rows(f), "KEPT s2|CREATING -|COMMITTED s1");
+	assert_string_equal(fx_rows(f), "KEPT s2|UNKNOWN -|COMMITTED s1");
 }
 
 static void close_right_after_open_is_fine(void **state)
