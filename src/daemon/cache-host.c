@@ -15,6 +15,9 @@
  * began, because it may be too old for others (K24: only a list begun later counts). Later jobs
  * share the next list. So 500 lost creations cost one list at a time. There is no label selector,
  * because objects made by crictl do not have the labels of the kubelet.
+ *
+ * Inspect. The status of one object. A runtime without PodSandboxStatus or ContainerStatus answers
+ * UNIMPLEMENTED; then a list of the kind tells, as a list job would.
  */
 #include <stdio.h>
 
@@ -40,10 +43,11 @@ struct call { /* the calls of a job that is not a list */
 	struct ck_unary_call *rpc;
 };
 
-struct wanted { /* a list job */
+struct wanted { /* a list job, or an inspect job if the runtime has no such call */
 	struct wanted *next;
 	struct ck_job *job;
 	const struct ck_filter *filter; /* lives as long as the job */
+	const char *id;                 /* inspect: this object's condition; as long as the job */
 };
 
 struct lister {
@@ -183,11 +187,30 @@ static enum ck_condition condition_in(const struct call *call, const struct ck_u
 	return condition;
 }
 
+static void ask_list(struct ck_hosting *hosting, struct ck_job *job, const struct ck_filter *filter,
+		     const char *id);
+
+static void inspect_by_list(struct call *call)
+{
+	static const struct ck_filter all[] = {
+		[CK_SANDBOX] = { .size = sizeof(all[0]), .kind = CK_SANDBOX },
+		[CK_CONTAINER] = { .size = sizeof(all[0]), .kind = CK_CONTAINER },
+	};
+	struct call copy = *call;
+	DL_DELETE(call->hosting->calls, call);
+	free(call);
+	ask_list(copy.hosting, copy.job, &all[copy.kind], copy.id);
+}
+
 static void inspected(struct ck_unary_reply *reply, void *userdata)
 {
 	struct call *call = userdata;
 	struct ck_answer answer = { .size = sizeof(answer), .condition = CK_CONDITION_UNKNOWN };
 	call->rpc = NULL;
+	if (reply->status.code == CK_GRPC_UNIMPLEMENTED) {
+		inspect_by_list(call);
+		return;
+	}
 	if (reply->status.code == CK_GRPC_OK)
 		answer.condition = condition_in(call, reply);
 	else if (reply->status.code == CK_GRPC_NOT_FOUND)
@@ -291,15 +314,30 @@ static bool wants_it(const struct ck_filter *filter, const struct ck_object *o)
 	       !strcmp(filter->sandbox_id, o->sandbox_id ? o->sandbox_id : "");
 }
 
+static void end_inspect(const struct wanted *wanted, int grpc, const struct ck_objects *objects)
+{
+	struct ck_answer answer = { .size = sizeof(answer),
+				    .grpc = grpc,
+				    .condition = CK_CONDITION_ABSENT };
+	for (size_t i = 0; grpc == CK_GRPC_OK && i < objects->n; i++)
+		if (objects->all[i].kind == wanted->filter->kind &&
+		    !strcmp(objects->all[i].id, wanted->id))
+			answer.condition = objects->all[i].condition;
+	ck_job_done(wanted->job, &answer);
+}
+
 static void end_list(struct lister *list, int grpc, const struct ck_objects *objects)
 {
 	struct wanted *asked = CK_TAKE(list->asked), *wanted, *next;
 	LL_FOREACH_SAFE (asked, wanted, next) {
-		for (size_t i = 0; grpc == CK_GRPC_OK && i < objects->n; i++)
+		for (size_t i = 0; grpc == CK_GRPC_OK && !wanted->id && i < objects->n; i++)
 			if (wants_it(wanted->filter, &objects->all[i]))
 				/* without memory, the job counts as failed */
 				ck_job_listed(wanted->job, &objects->all[i]);
-		end_job(wanted->job, grpc);
+		if (wanted->id)
+			end_inspect(wanted, grpc, objects);
+		else
+			end_job(wanted->job, grpc);
 		free(wanted);
 	}
 }
@@ -363,19 +401,24 @@ static void list_start(struct lister *list)
 		end_list(list, grpc_of(r), NULL);
 }
 
-static void host_list(struct ck_job *job, const struct ck_filter *filter, void *userdata)
+static void ask_list(struct ck_hosting *hosting, struct ck_job *job, const struct ck_filter *filter,
+		     const char *id)
 {
-	struct ck_hosting *hosting = userdata;
 	struct lister *list = &hosting->lists[filter->kind];
 	struct wanted *wanted = CK_NEW(struct wanted);
 	if (!wanted) {
 		end_job(job, CK_GRPC_RESOURCE_EXHAUSTED);
 		return;
 	}
-	*wanted = (struct wanted){ .job = job, .filter = filter };
+	*wanted = (struct wanted){ .job = job, .filter = filter, .id = id };
 	LL_PREPEND(list->waiting, wanted);
 	if (!list->rpc)
 		list_start(list);
+}
+
+static void host_list(struct ck_job *job, const struct ck_filter *filter, void *userdata)
+{
+	ask_list(userdata, job, filter, NULL);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -234,6 +234,47 @@ static void is_another(struct world *w, struct peer_object *there)
 		->other_id = true;
 }
 
+static void is_unimplemented(struct world *w, struct peer_object *there)
+{
+	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "PodSandboxStatus" : "ContainerStatus")
+		->grpc = CK_GRPC_UNIMPLEMENTED;
+}
+
+static void is_unimplemented_and_dead(struct world *w, struct peer_object *there)
+{
+	is_unimplemented(w, there);
+	dies(w, there);
+}
+
+static void is_unimplemented_and_gone(struct world *w, struct peer_object *there)
+{
+	is_unimplemented(w, there);
+	goes(w, there);
+}
+
+static void is_unimplemented_and_not_listed(struct world *w, struct peer_object *there)
+{
+	is_unimplemented(w, there);
+	peer_plan(&w->peer, there->kind == CK_SANDBOX ? "ListPodSandbox" : "ListContainers")->grpc =
+		CK_GRPC_INTERNAL;
+}
+
+/* a runtime without a status call: its list tells */
+static void without_a_status_a_list_is_asked(void **state)
+{
+	unsigned asked;
+	(void)state;
+	for (int k = CK_SANDBOX; k <= CK_CONTAINER; k++) {
+		enum ck_kind kind = (enum ck_kind)k;
+		assert_int_equal(inspected_as(kind, is_unimplemented, &asked), CK_HAND_BACK);
+		assert_int_equal(inspected_as(kind, is_unimplemented_and_dead, &asked), CK_CREATE);
+		assert_int_equal(inspected_as(kind, is_unimplemented_and_gone, &asked), CK_CREATE);
+		assert_int_equal(inspected_as(kind, is_unimplemented_and_not_listed, &asked),
+				 CK_WAIT);
+		assert_int_equal(asked, 1);
+	}
+}
+
 static void each_condition_is_understood(void **state)
 {
 	unsigned asked;
@@ -498,6 +539,7 @@ int main(void)
 		cmocka_unit_test(a_runtime_that_goes_in_the_middle_is_asked_again),
 		cmocka_unit_test(a_status_lost_on_its_way_is_asked_for_again),
 		cmocka_unit_test(each_condition_is_understood),
+		cmocka_unit_test(without_a_status_a_list_is_asked),
 		cmocka_unit_test(a_container_that_runs_is_not_destroyed),
 		cmocka_unit_test(lost_creations_share_a_list),
 		cmocka_unit_test(a_list_serves_nobody_who_came_after_it_began),
