@@ -15,7 +15,8 @@
 #include "cache/caller.h"
 #include "src/base/limits.h"
 
-/* of one ck_process(): work may make work, and must not keep a host's loop for ever */
+/* of one ck_process(), and callbacks of each: work may make work, and must not keep a host's loop
+ * for ever */
 #define CK_PASSES 64
 
 static int epoll_add(int epoll_fd, int fd)
@@ -125,18 +126,18 @@ static int run_callbacks(struct ck_cache *cache)
 	int n = 0;
 	struct ck_turn *turn;
 	pthread_mutex_lock(&cache->lock);
-	while ((turn = cache->callbacks)) {
+	for (; n < CK_PASSES && (turn = cache->callbacks); n++) {
 		int outcome = ck_turn_fetch(turn);
 		ck_turn_cb *cb = turn->cb;
 		void *userdata = turn->userdata;
 		cache->in_callback = turn;
 		pthread_mutex_unlock(&cache->lock);
 		cb(turn, outcome, userdata); /* may free the turn */
-		n++;
 		pthread_mutex_lock(&cache->lock);
 		cache->in_callback = NULL;
 		pthread_cond_broadcast(&cache->changed);
 	}
+	cache->pending = cache->pending || cache->callbacks;
 	pthread_mutex_unlock(&cache->lock);
 	return n;
 }

@@ -540,9 +540,10 @@ struct ck_status {
  * @ret_turn is written with an outcome only: after an error there is no turn to free.
  * Return: CK_CREATE, CK_WAIT, CK_HAND_BACK, or -CK_ECONFLICT (the text names the fields that
  * differ), -CK_EPRECONDITION, -CK_EDEADLINE, -CK_EMALFORMED, -CK_EINVAL (one uid with two names, or
- * one sandbox with two pods: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_ECLOSED,
- * -CK_EFORK, -CK_EABANDONED (by a call at the same time). The creation is in the database before
- * CK_CREATE is returned, unless it cannot be written (K32). Since: 0.1
+ * one sandbox with two pods: K9), -CK_ETOOBIG, -CK_EUNAVAILABLE, -CK_ENOMEM, -CK_EIO (libsodium
+ * does not start), -CK_ECLOSED, -CK_EFORK, -CK_EABANDONED (by a call at the same time). The
+ * creation is in the database before CK_CREATE is returned, unless it cannot be written (K32).
+ * Since: 0.1
  */
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err);

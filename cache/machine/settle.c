@@ -109,9 +109,20 @@ static void dirty_del(struct ck_machine *m, struct ck_entry *e)
 	e->is_dirty = false;
 }
 
-void ck_machine_settle(struct ck_machine *m, bool written)
+/* a round of a whole node leaves thousands of lines, and the next one has three */
+static void history_clear(struct ck_machine *m)
 {
 	m->history_n = 0;
+	if (m->history_room <= CK_HISTORY_ROOM)
+		return;
+	free(m->history);
+	m->history = NULL;
+	m->history_room = 0;
+}
+
+void ck_machine_settle(struct ck_machine *m, bool written)
+{
+	history_clear(m);
 	if (!written)
 		m->counters.write_failures++;
 	for (struct ck_entry *e = m->dirty, *next; e; e = next) {

@@ -150,6 +150,8 @@
 #define CK_STATUS_FILE_MAX (256u << 10)
 
 /* the store */
+/* of one round, for which memory is kept until the next; 20 KiB, what 16 pods leave */
+#define CK_HISTORY_ROOM    64u
 #define CK_HISTORY_ROWS    100000u     /* about 20 MiB: a week of a busy node */
 /* bytes of WAL before the owner checkpoints in the middle of work */
 #define CK_WAL_LIMIT       (4u << 20)

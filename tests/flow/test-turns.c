@@ -1704,6 +1704,50 @@ static void a_snapshot_holds_what_plugins_were_told(void **state) /* H1 */
 	ck_turn_free(turn);
 }
 
+/* ---- callbacks ------------------------------------------------------------------------------- */
+
+struct chain {
+	struct fixture *f;
+	unsigned n;
+	uint32_t attempt;
+};
+
+static void begin_next(struct chain *c);
+
+static void superseded(struct ck_turn *turn, int outcome, void *userdata)
+{
+	struct chain *c = userdata;
+	assert_int_equal(outcome, -CK_EABANDONED);
+	ck_turn_free(turn);
+	if (++c->n < 20000)
+		begin_next(c);
+}
+
+/* of the next attempt, so that the turn before it is superseded and called back */
+static void begin_next(struct chain *c)
+{
+	struct fx_ask ask = fx_sandbox("web");
+	ask.attempt = ++c->attempt;
+	ck_turn_watch(fx_wait(c->f, &ask), superseded, c);
+}
+
+static void callbacks_that_make_callbacks_do_not_keep_the_loop(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct chain c = { .f = f };
+	fx_open(f);
+	struct ck_turn *creator = fx_create(f, &ask);
+	begin_next(&c);
+	begin_next(&c);
+	assert_true(ck_process(f->cache, NULL) > 0);
+	assert_in_range(c.n, 1, 10000);
+	assert_int_equal(ck_timeout(f->cache), 0); /* the rest is due at once */
+	c.n = 20000;
+	assert_true(ck_process(f->cache, NULL) > 0);
+	ck_turn_free(creator);
+}
+
 /* ---- both faces ------------------------------------------------------------------------------ */
 
 #define CALLBACK(test) \
@@ -1796,6 +1840,7 @@ int main(void)
 		CALLBACK(a_told_result_is_handed_back_without_firing),
 		CALLBACK(a_told_result_owes_stop_and_remove_after_a_restart),
 		CALLBACK(a_snapshot_holds_what_plugins_were_told),
+		CALLBACK(callbacks_that_make_callbacks_do_not_keep_the_loop),
 	};
 	return CK_TEST_MAIN(tests);
 }
