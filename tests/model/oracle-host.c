@@ -174,8 +174,9 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 	if (condition < 0 || s->state != CK_STATE_UNKNOWN)
 		return;
 	bool gone = !e || e->row.state == CK_STATE_GONE;
+	bool resent = e && e->row.state == CK_STATE_CREATING;
 	if (condition == CK_CONDITION_UNKNOWN &&
-	    (gone || unchanged(s, e))) { /* something was evicted or released before */
+	    (gone || resent || unchanged(s, e))) { /* something was evicted or released before */
 		not_listed(s, job);
 		return;
 	}
