@@ -126,29 +126,29 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 
 /* ---- writing a round ------------------------------------------------------------------------- */
 
-static int write_entry(struct ck_store *store, struct ck_entry *e, bool new_ones,
+static int write_entry(struct ck_cache *cache, struct ck_entry *e, bool new_ones,
 		       struct ck_error *err)
 {
+	struct ck_store *store = cache->store;
 	bool unwanted = ck_machine_row_unwanted(e), is_new = !e->has_row;
 	if (is_new != new_ones || (is_new && unwanted))
 		return 0;
 	int r = is_new     ? ck_store_insert(store, &e->row, err)
 		: unwanted ? ck_store_delete(store, e->row.id, err)
 			   : ck_store_update(store, &e->row, err);
+	if (r != -CK_ECONFLICT) {
+		if (r >= 0 && e->saved == CK_REFUSED)
+			e->saved = CK_UNSAVED;
+		return r;
+	}
 	/* a row that breaks a constraint stays in memory, and stops no other row */
-	e->refused = r == -CK_ECONFLICT;
-	return e->refused ? 0 : r;
-}
-
-/* said once for each entry: it is volatile already when it is tried again */
-static void log_refused(struct ck_cache *cache, const struct ck_error *err)
-{
 	char who[256];
-	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
-		if (e->refused && !(e->row.flags & CK_ENTRY_VOLATILE))
-			ck_cache_log(cache, CK_LOG_ERROR,
-				     "%s: the database refuses its row, it stays in memory: %s",
-				     ck_key_print(e->row.key, who, sizeof(who)), err->text);
+	if (e->saved != CK_REFUSED)
+		ck_cache_log(cache, CK_LOG_ERROR,
+			     "%s: the database refuses its row, it stays in memory: %s",
+			     ck_key_print(e->row.key, who, sizeof(who)), err->text);
+	e->saved = CK_REFUSED;
+	return 0;
 }
 
 static int write_entries(struct ck_cache *cache, bool counters, struct ck_error *err)
@@ -161,7 +161,7 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 		for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0;
 		     e = e->dirty_next) {
 			snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
-			r = write_entry(store, e, new_ones, err);
+			r = write_entry(cache, e, new_ones, err);
 		}
 	}
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
@@ -185,7 +185,7 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 static void forget_digests(struct ck_cache *cache)
 {
 	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
-		if (!e->refused)
+		if (e->saved != CK_REFUSED)
 			ck_record_fini(&e->row.record);
 }
 
@@ -225,9 +225,8 @@ static void degraded(struct ck_cache *cache, bool is)
 	cache->volatile_rounds = is;
 }
 
-static void writing_worked(struct ck_cache *cache, bool counters, const struct ck_error *err)
+static void writing_worked(struct ck_cache *cache, bool counters)
 {
-	log_refused(cache, err);
 	forget_digests(cache);
 	if (counters) {
 		cache->counted = *ck_machine_counters(cache->machine);
@@ -261,7 +260,7 @@ static bool try_to_write(struct ck_cache *cache, bool counters)
 	if (r < 0)
 		writing_failed(cache, &err);
 	else
-		writing_worked(cache, counters, &err);
+		writing_worked(cache, counters);
 	return r >= 0;
 }
 

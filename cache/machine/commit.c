@@ -28,9 +28,9 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 	uint64_t due = ck_kept_until(m, e);
 	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
 		/* if no answer comes by then, none will */
-		due = e->asked_at + m->rules.destroy_timeout;
+		due = e->in.kept.asked_at + m->rules.destroy_timeout;
 	else if (ck_awaited(m, e))
-		due = e->ask_at > m->now ? e->ask_at : CK_NEVER_DUE;
+		due = e->in.kept.ask_at > m->now ? e->in.kept.ask_at : CK_NEVER_DUE;
 	ck_entry_schedule(m, e, due);
 }
 
@@ -55,7 +55,7 @@ void ck_take_back(struct ck_machine *m, struct ck_entry *e)
 static bool is_taken(struct ck_machine *m, struct ck_entry *e, struct ck_mturn *t)
 {
 	enum ck_reason why;
-	return ck_turn_takes(m, t, e->kept) && ck_key_same(t->key, e->row.key) &&
+	return ck_turn_takes(m, t, e->was_kept) && ck_key_same(t->key, e->row.key) &&
 	       ck_turn_same(m, t, e, &why);
 }
 
@@ -87,7 +87,7 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
 		if (!is_taken(m, e, t))
 			continue;
-		if (e->kept)
+		if (e->was_kept)
 			m->counters.handed_back++;
 		else
 			m->counters.in_time++;
@@ -138,7 +138,7 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 /* the newest live request decides what becomes of the result (K2) */
 void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->dead) {
+	if (e->in.creating.dead) {
 		ck_evict(m, e, CK_REASON_DEAD);
 		return;
 	}
@@ -167,7 +167,7 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	if (gone) { /* if it is running, the eviction finds it in use (K22) */
 		ck_evict(m, e, CK_REASON_DEAD);
 	} else if (unknown) {
-		e->ask_at = m->now + CK_INSPECT_AGAIN;
+		e->in.kept.ask_at = m->now + CK_INSPECT_AGAIN;
 		ck_kept_schedule(m, e);
 	} else if (is_taken_by_any(m, e) && !ck_duplicate_pending(e)) {
 		ck_commit(m, e);

@@ -7,9 +7,9 @@
 
 void ck_dirty(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->is_dirty)
+	if (e->saved != CK_SAVED)
 		return;
-	e->is_dirty = true;
+	e->saved = CK_UNSAVED;
 	DL_APPEND2(m->dirty, e, dirty_prev, dirty_next);
 }
 
@@ -113,7 +113,8 @@ void ck_entry_move(struct ck_machine *m, struct ck_entry *e, enum ck_state to)
 		last->to = to;
 	}
 	e->row.state = to;
-	e->kept = e->kept || to == CK_STATE_KEPT;
+	memset(&e->in, 0, sizeof(e->in));
+	e->was_kept = e->was_kept || to == CK_STATE_KEPT;
 	m->moves++;
 	e->fresh = to == CK_STATE_COMMITTED || (e->fresh && to == CK_STATE_ENDED);
 	e->row.changed = m->now;

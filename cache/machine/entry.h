@@ -49,13 +49,11 @@ CK_STATES(CK_STATE_CHECK)
  *            owes Stop and Remove. Without hooks: it was committed, and is kept again (K7)
  * DELIVERED  the caller is known to have the answer
  * RESENT     the request of a lost creation was sent for a second time (K8)
- * VOLATILE   memory is ahead of the database (K32); this flag is not written
  */
 #define CK_FLAGS(X) \
 	X(TOLD, 0, "told") \
 	X(DELIVERED, 1, "delivered") \
-	X(RESENT, 2, "resent") \
-	X(VOLATILE, 3, "volatile")
+	X(RESENT, 2, "resent")
 
 enum ck_flag {
 #define CK_FLAG_ENUM(name, bit, word) CK_ENTRY_##name = 1 << (bit),
@@ -114,7 +112,7 @@ struct ck_row {
 	struct ck_key *key;
 	struct ck_record record; /* form 0: none (imported) */
 	enum ck_state state;
-	unsigned flags; /* enum ck_flag, without VOLATILE */
+	unsigned flags; /* enum ck_flag */
 	enum ck_reason reason;
 	enum ck_phase phase;
 	enum ck_origin origin;

@@ -24,25 +24,26 @@
 
 static void ready_add(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->is_ready)
+	if (e->in.evicting.effort == CK_QUEUED)
 		return;
-	e->is_ready = true;
+	e->in.evicting.effort = CK_QUEUED;
 	DL_APPEND2(m->ready, e, ready_prev, ready_next);
 }
 
 static void ready_del(struct ck_machine *m, struct ck_entry *e)
 {
-	if (!e->is_ready)
+	if (e->in.evicting.effort != CK_QUEUED)
 		return;
-	e->is_ready = false;
+	e->in.evicting.effort = CK_PAUSED;
 	DL_DELETE2(m->ready, e, ready_prev, ready_next);
 }
 
 static void destroying_end(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->destroying)
-		m->destroying--;
-	e->destroying = false;
+	if (!ck_destroying(e))
+		return;
+	m->destroying--;
+	e->in.evicting.effort = CK_PAUSED;
 }
 
 static void phase_set(struct ck_machine *m, struct ck_entry *e, enum ck_phase phase)
@@ -94,7 +95,6 @@ static void evict(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 	e->row.reason = reason;
 	ck_search_ends(e);
 	e->row.tries = 0;
-	e->dead = e->checked = e->stopped = false;
 	m->counters.evicted++;
 	ck_entry_move(m, e, CK_STATE_EVICTING);
 	ck_history_explain(m, e, detail);
@@ -220,7 +220,6 @@ static void failed(struct ck_machine *m, struct ck_entry *e, int grpc, const cha
 	destroying_end(m, e);
 	ck_unwant(m, e, CK_WANT_INSPECT | CK_WANT_LIST | CK_WANT_DESTROY);
 	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
-	e->checked = false; /* somebody may use it by the next try */
 	e->row.tries++;
 	e->row.last_grpc = grpc;
 	m->counters.destroy_failures++;
@@ -307,7 +306,7 @@ static void in_use(struct ck_machine *m, struct ck_entry *e)
 static bool check_use(struct ck_machine *m, struct ck_entry *e)
 {
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
-	if (e->checked)
+	if (e->in.evicting.effort == CK_CHECKED)
 		return false;
 	if (sandbox ? m->rules.can_list : m->rules.can_inspect) {
 		ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
@@ -351,7 +350,7 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 			ck_entry_schedule(m, e, m->now + CK_BACKOFF_MAX);
 			return;
 		}
-		e->tried_seq = m->seq;
+		e->in.evicting.tried_seq = m->seq;
 		ck_want(m, e, CK_WANT_DESTROY);
 		return;
 	case CK_PHASE_REMOVE:
@@ -365,7 +364,7 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 static bool may_start(struct ck_machine *m, struct ck_entry *e)
 {
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
-		if (other->destroying)
+		if (ck_destroying(other))
 			return false; /* one destroy per pod (K18) */
 	if (e->row.key->kind != CK_SANDBOX || !e->row.result)
 		return true;
@@ -373,7 +372,7 @@ static bool may_start(struct ck_machine *m, struct ck_entry *e)
 	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.result->id); c;
 	     c = c->link[CK_BY_SANDBOX].next) {
 		if (ck_state_open(c->row.state) ||
-		    (c->row.state == CK_STATE_EVICTING && (c->destroying || !c->row.tries)))
+		    (c->row.state == CK_STATE_EVICTING && (ck_destroying(c) || !c->row.tries)))
 			return false;
 	}
 	return true;
@@ -390,7 +389,7 @@ void ck_evict_pump(struct ck_machine *m)
 		if (!may_start(m, e))
 			continue;
 		ready_del(m, e);
-		e->destroying = true;
+		e->in.evicting.effort = CK_STARTED;
 		m->destroying++;
 		step(m, e);
 		next = m->ready; /* it may have ended at once, so that others may start */
@@ -405,12 +404,13 @@ bool ck_evict_waits(const struct ck_entry *e)
 void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 {
 	enum ck_want hook = e->row.phase == CK_PHASE_STOP ? CK_WANT_STOP : CK_WANT_REMOVE;
-	if (e->row.phase == CK_PHASE_REMOVE || (e->destroying && e->row.phase == CK_PHASE_STOP)) {
+	if (e->row.phase == CK_PHASE_REMOVE ||
+	    (ck_destroying(e) && e->row.phase == CK_PHASE_STOP)) {
 		/* wanted again if it could not start; plugins have deadlines of their own (H5) */
 		if (!(e->outstanding & hook))
 			ck_want(m, e, hook);
 		ck_entry_schedule(m, e, m->now + m->rules.destroy_timeout);
-	} else if (e->destroying) {
+	} else if (ck_destroying(e)) {
 		failed(m, e, CK_GRPC_DEADLINE_EXCEEDED, "there was no answer in time");
 	} else {
 		ready_add(m, e);
@@ -419,7 +419,8 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e)
 
 void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e)
 {
-	if (e->destroying || e->is_ready || ck_evict_waits(e) || e->row.phase == CK_PHASE_REMOVE)
+	if (e->in.evicting.effort != CK_PAUSED || ck_evict_waits(e) ||
+	    e->row.phase == CK_PHASE_REMOVE)
 		return;
 	ck_entry_schedule(m, e, CK_NEVER_DUE);
 	ready_add(m, e);
@@ -448,7 +449,7 @@ void ck_evict_goes_on(struct ck_machine *m, struct ck_entry *e)
 
 static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 {
-	e->checked = true;
+	e->in.evicting.effort = CK_CHECKED;
 	if (e->row.phase == CK_PHASE_CHECK)
 		phase_set(m, e, CK_PHASE_STOP);
 	step(m, e);
@@ -458,7 +459,7 @@ static void not_in_use(struct ck_machine *m, struct ck_entry *e)
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,
 		     size_t n)
 {
-	if (!e->destroying || e->checked ||
+	if (e->in.evicting.effort != CK_STARTED ||
 	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
 		return; /* a late answer: another one came before it */
 	if (!ok) {
@@ -486,7 +487,7 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 
 void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	if (!e->destroying || e->checked ||
+	if (e->in.evicting.effort != CK_STARTED ||
 	    (e->row.phase != CK_PHASE_CHECK && e->row.phase != CK_PHASE_DESTROY))
 		return; /* a late answer: another one came before it */
 	if (condition == CK_CONDITION_RUNNING) {
@@ -505,7 +506,7 @@ void ck_evict_hook_done(struct ck_machine *m, struct ck_entry *e, enum ck_hook_e
 		return;
 	if (event == CK_HOOK_REMOVE) {
 		gone(m, e);
-	} else if (e->row.phase == CK_PHASE_STOP && e->destroying) {
+	} else if (e->row.phase == CK_PHASE_STOP && ck_destroying(e)) {
 		phase_set(m, e, CK_PHASE_DESTROY);
 		step(m, e);
 	}
@@ -525,7 +526,7 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const ch
 		if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
 			/* also if it came after its time-out, or after a later try failed (K17) */
 			ck_evict_confirmed(m, e);
-		else if (e->destroying && !e->destroy_calls)
+		else if (ck_destroying(e) && !e->destroy_calls)
 			/* the failure of an earlier try was counted when its time was up */
 			failed(m, e, grpc, message);
 	}
@@ -535,10 +536,10 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const ch
 void ck_machine_stopped(struct ck_machine *m, uint64_t row)
 {
 	struct ck_entry *e = ck_machine_entry(m, row);
-	if (!e || e->detached || e->row.state != CK_STATE_EVICTING || e->stopped)
+	if (!e || e->detached || e->row.state != CK_STATE_EVICTING || e->in.evicting.stopped)
 		return;
 	ck_event_begin(m);
-	e->stopped = true;
+	e->in.evicting.stopped = true;
 	ck_touch(m, ck_pod_of(e));
 	ck_event_end(m);
 }

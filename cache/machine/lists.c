@@ -74,7 +74,8 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 		case CK_STATE_CREATING:
 			if (o->condition == CK_CONDITION_DEAD &&
 			    ck_list_counts(begun_seq, e->changed_seq))
-				e->dead = true; /* evicted when its creator reports it */
+				e->in.creating.dead =
+					true; /* evicted when its creator reports it */
 			note_seen(m, e, o->id);
 			return; /* it is being created; from now on its id hides it too */
 		case CK_STATE_UNKNOWN:
@@ -127,7 +128,7 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		if (ck_searched(e))
 			ck_lost_absent(m, e, begun_seq);
 		else if (e->row.phase == CK_PHASE_DESTROY &&
-			 ck_list_counts(begun_seq, e->tried_seq))
+			 ck_list_counts(begun_seq, e->in.evicting.tried_seq))
 			ck_evict_confirmed(m, e); /* a list begun after the try has it not (K17) */
 		break;
 	default:

@@ -40,7 +40,9 @@ void ck_lost(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->row.state == CK_STATE_CREATING) {
 		m->counters.lost++;
+		bool dead = e->in.creating.dead;
 		ck_entry_move(m, e, CK_STATE_UNKNOWN);
+		e->in.creating.dead = dead;
 	} else if (e->row.state == CK_STATE_EVICTING && e->row.phase == CK_PHASE_CREATION) {
 		e->row.phase = CK_PHASE_FIND;
 	} else if (!ck_searched(e)) {

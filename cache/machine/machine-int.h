@@ -178,6 +178,11 @@ void ck_evict_for(struct ck_machine *m, struct ck_entry *e, enum ck_reason reaso
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e);
 /* does its eviction wait for its creation, its id or its hooks? */
 bool ck_evict_waits(const struct ck_entry *e);
+/* is it one of the CK_DESTROYS_MAX? */
+static inline bool ck_destroying(const struct ck_entry *e)
+{
+	return e->row.state == CK_STATE_EVICTING && e->in.evicting.effort >= CK_STARTED;
+}
 /* what its eviction waited for has ended, and its id is known */
 void ck_evict_goes_on(struct ck_machine *m, struct ck_entry *e);
 void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const struct ck_object *o,

@@ -207,15 +207,13 @@ bool ck_machine_check(const struct ck_machine *m, char *why, size_t size)
 	if (!check_turns(m, why, size))
 		return false;
 	for (const struct ck_entry *e = m->by_row; e; e = e->by_row.next) {
-		destroying += e->destroying;
+		destroying += ck_destroying(e);
 		const char *wrong = NULL;
 		if (e->detached)
 			continue;
-		if (e->destroying && e->row.state != CK_STATE_EVICTING)
-			wrong = "is being destroyed without being evicted";
-		else if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_UNKNOWN &&
-			 e->row.state != CK_STATE_EVICTING && !e->row.result &&
-			 e->row.origin == CK_ORIGIN_CACHE)
+		if (e->row.state != CK_STATE_CREATING && e->row.state != CK_STATE_UNKNOWN &&
+		    e->row.state != CK_STATE_EVICTING && !e->row.result &&
+		    e->row.origin == CK_ORIGIN_CACHE)
 			wrong = "has no result";
 		else if (e->creator && e->row.state != CK_STATE_CREATING &&
 			 e->row.state != CK_STATE_UNKNOWN && e->row.state != CK_STATE_EVICTING)

@@ -71,6 +71,22 @@ enum ck_want {
 	CK_WANT_CANCEL = 1 << 6, /* RUN asks no further plugin (K13); has no answer of its own */
 };
 
+/* what the database has of an entry */
+enum ck_saved {
+	CK_SAVED,    /* everything */
+	CK_UNSAVED,  /* what it was before this round */
+	CK_VOLATILE, /* what it was before a round that could not be written (K32) */
+	CK_REFUSED,  /* the database takes rounds, but not the row of this entry */
+};
+
+/* how far a try to destroy an entry is */
+enum ck_effort {
+	CK_PAUSED,  /* none has begun; or the last one failed */
+	CK_QUEUED,  /* it begins as soon as it may */
+	CK_STARTED, /* one of CK_DESTROYS_MAX, from its first question on */
+	CK_CHECKED, /* the same, and found not in use */
+};
+
 struct ck_entry {
 	struct ck_row row;
 	struct ck_link link[CK_INDEXES];
@@ -81,35 +97,46 @@ struct ck_entry {
 		*ready_next;
 	struct ck_mturn *creator; /* the turn that makes it; NULL: none does any more */
 	bool has_row;             /* it has a row in the database, perhaps of an earlier state */
+	enum ck_saved saved;
+	/* What is known in one state only. A move to another state clears it. */
+	union {
+		struct {           /* CREATING, UNKNOWN */
+			bool dead; /* listed dead before its creator reported it */
+		} creating;
+		struct {
+			uint64_t ask_at;   /* not inspected again before (K6) */
+			uint64_t asked_at; /* when the inspection under way was wanted */
+		} kept;
+		struct {
+			uint32_t unanswered; /* turns it was handed to that have not reported */
+			/* a restored container: KEPT again if it is still CREATED (K25) */
+			bool undelivered;
+		} committed;
+		struct {
+			enum ck_effort effort;
+			bool stopped; /* ports and addresses are free (K10) */
+			/* the machine's sequence at the last destroy */
+			uint64_t tried_seq;
+		} evicting;
+	} in;
 	/* the machine's sequence at the last move; only a younger list counts (K24) */
 	uint64_t changed_seq;
-	uint64_t tried_seq; /* the same at the last destroy */
 	/* a view that began before has another, destroyed object in mind by its id; 0: none has */
 	uint64_t id_since;
 	uint64_t decisive_seq; /* lost: a list begun from here on may end the search; 0: none yet */
 	uint64_t ask_after;    /* lost: current pause between questions */
-	uint64_t ask_at;       /* KEPT: not inspected again before (K6) */
-	uint64_t asked_at;     /* KEPT: when the inspection under way was wanted */
 	/* CREATING: the id under which a list showed it before its creator reported; or NULL */
 	char *seen;
 	/* seq of the turn that began it; older turns with another fingerprint lose (K14) */
 	uint64_t begun_turn;
 	uint64_t list_stamp;    /* the last whole list that held it */
-	uint32_t unanswered;    /* turns it was handed to that have not reported */
 	uint32_t destroy_calls; /* in flight: more than one after a time-out */
-	bool is_dirty, is_ready;
-	bool destroying; /* one of the CK_DESTROYS_MAX, from its first question on */
-	bool checked;    /* EVICTING: found not in use, for this try */
-	bool stopped;    /* EVICTING: ports and addresses are free (K10) */
-	bool running;    /* COMMITTED container: started */
-	bool dead;       /* CREATING: listed dead before its creator reported it */
-	bool kept;       /* was KEPT once, so handing it over counts as handing it back */
-	bool restored;   /* of an earlier life: nobody could ask for it meanwhile (K15) */
+	bool running;           /* COMMITTED container: started */
+	bool was_kept;          /* handing it over counts as handing it back */
+	bool restored;          /* of an earlier life: nobody could ask for it meanwhile (K15) */
 	/* out of every index; only its row in the database is left to delete */
 	bool detached;
-	bool undelivered; /* restored COMMITTED container: KEPT again if still CREATED (K25) */
-	bool fresh;       /* COMMITTED in this round: ops.committed is due */
-	bool refused;     /* the database took this round, but not the row of this entry */
+	bool fresh; /* COMMITTED in this round: ops.committed is due */
 };
 
 /* ---- turns ----------------------------------------------------------------------------------- */

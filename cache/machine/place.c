@@ -124,8 +124,8 @@ static void claim(struct ck_machine *m, struct ck_entry *e)
 	}
 	if ((e->wants | e->outstanding) & CK_WANT_INSPECT)
 		return;
-	if (e->ask_at <= m->now) {
-		e->asked_at = m->now;
+	if (e->in.kept.ask_at <= m->now) {
+		e->in.kept.asked_at = m->now;
 		ck_want(m, e, CK_WANT_INSPECT);
 	}
 	ck_kept_schedule(m, e);
@@ -204,8 +204,8 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 			return e;
 		if (busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key))
 			return e; /* the runtime has one object of a name at a time */
-		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX && !e->stopped &&
-		    e->row.state == CK_STATE_EVICTING)
+		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX &&
+		    e->row.state == CK_STATE_EVICTING && !e->in.evicting.stopped)
 			ports = e;
 	}
 	if (!ports)
@@ -254,7 +254,7 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 	bool in_time = (ck_turn_live(m, t) || !t->row || t->waiting.ports_at) &&
 		       (!t->deadline || m->now < t->deadline);
 	struct ck_entry *wait_for = active ? NULL : blocker(m, t);
-	bool exists = active && (active->kept || active->row.state == CK_STATE_COMMITTED);
+	bool exists = active && (active->was_kept || active->row.state == CK_STATE_COMMITTED);
 	if (active && ck_turn_takes(m, t, exists))
 		place_at(m, t, active);
 	else if (active && (t->row != active->row.id || active->row.state == CK_STATE_COMMITTED))

@@ -49,7 +49,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 		ck_entry_move(m, e, CK_STATE_KEPT);
 		/* fall through */
 	case CK_STATE_KEPT:
-		e->kept = true;
+		e->was_kept = true;
 		if (!same_boot)
 			ck_evict(m, e, CK_REASON_REBOOT);
 		else
@@ -58,9 +58,9 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	case CK_STATE_COMMITTED:
 		if (!same_boot)
 			ck_entry_move(m, e, CK_STATE_ENDED);
-		e->undelivered = same_boot && e->row.key->kind == CK_CONTAINER &&
-				 e->row.origin == CK_ORIGIN_CACHE &&
-				 !(e->row.flags & CK_ENTRY_DELIVERED);
+		e->in.committed.undelivered = same_boot && e->row.key->kind == CK_CONTAINER &&
+					      e->row.origin == CK_ORIGIN_CACHE &&
+					      !(e->row.flags & CK_ENTRY_DELIVERED);
 		break;
 	case CK_STATE_ENDED:
 		break;
@@ -74,7 +74,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	}
 	/* No ck_event_end() here, because nothing may be destroyed before every row is known (K18,
 	 * K22). A timer starts it. */
-	if (e->is_ready)
+	if (e->row.state == CK_STATE_EVICTING && e->in.evicting.effort == CK_QUEUED)
 		ck_entry_schedule(m, e, m->now);
 	return 0;
 }

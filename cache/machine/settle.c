@@ -106,7 +106,7 @@ static void tell_committed(struct ck_machine *m, struct ck_entry *e)
 static void dirty_del(struct ck_machine *m, struct ck_entry *e)
 {
 	DL_DELETE2(m->dirty, e, dirty_prev, dirty_next);
-	e->is_dirty = false;
+	e->saved = CK_SAVED;
 }
 
 /* a round of a whole node leaves thousands of lines, and the next one has three */
@@ -127,14 +127,11 @@ void ck_machine_settle(struct ck_machine *m, bool written)
 		m->counters.write_failures++;
 	for (struct ck_entry *e = m->dirty, *next; e; e = next) {
 		next = e->dirty_next;
-		bool refused = e->refused;
-		e->refused = false;
 		tell_committed(m, e);
-		if (written && !refused) {
-			e->row.flags &= ~(unsigned)CK_ENTRY_VOLATILE;
+		if (written && e->saved != CK_REFUSED) {
 			e->has_row = !e->detached;
 		} else {
-			e->row.flags |= CK_ENTRY_VOLATILE;
+			e->saved = written ? CK_REFUSED : CK_VOLATILE;
 			if (e->has_row || !e->detached)
 				continue; /* it stays dirty, and is written later (K32) */
 		}

@@ -45,16 +45,14 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	case CK_STATE_COMMITTED:
 		if (condition == CK_CONDITION_RUNNING) {
 			e->running = true;
-			e->undelivered = false;
+			e->in.committed.undelivered = false;
 		} else if (condition == CK_CONDITION_DEAD) {
-			e->undelivered = false;
 			ended(m, e);
 			if (sandbox)
 				ck_sandbox_stopped(m, e->row.result->id);
-		} else if (condition == CK_CONDITION_READY && e->undelivered && !e->unanswered &&
-			   !(e->row.flags & CK_ENTRY_DELIVERED)) {
+		} else if (condition == CK_CONDITION_READY && e->in.committed.undelivered &&
+			   !e->in.committed.unanswered && !(e->row.flags & CK_ENTRY_DELIVERED)) {
 			/* nobody has named it or was handed it since the restart (K25) */
-			e->undelivered = false;
 			ck_take_back(m, e);
 		}
 		break;

@@ -197,7 +197,7 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
 		m->counters.answers_lost++;
 		ck_history_add(m, e, CK_WHAT_ANSWER_LOST, 0, NULL);
 		if (e->row.state == CK_STATE_COMMITTED && e->row.key->kind == CK_CONTAINER &&
-		    !e->unanswered && !e->running && !ck_being_removed(m, e) &&
+		    !e->in.committed.unanswered && !e->running && !ck_being_removed(m, e) &&
 		    !(e->row.flags & CK_ENTRY_DELIVERED)) {
 			ck_take_back(m, e);
 		}

@@ -39,7 +39,7 @@ uint64_t ck_turn_waits_until(struct ck_machine *m, const struct ck_mturn *t)
 	const struct ck_entry *e = ck_machine_entry(m, t->row);
 	/* the margin would leave it less than half of its time for the answer (K6) */
 	bool is_short = t->deadline && t->deadline - t->began < 2 * CK_MARGIN_MIN;
-	bool asks = e && t->state == CK_TURN_JOINED && e->kept && ck_state_open(e->row.state);
+	bool asks = e && t->state == CK_TURN_JOINED && e->was_kept && ck_state_open(e->row.state);
 	return is_short && asks && !t->made ? t->deadline : t->margin_at;
 }
 
@@ -199,7 +199,7 @@ void ck_turn_hand_back(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 	if (!decide(m, t, CK_TURN_HANDED, CK_HAND_BACK))
 		return;
 	t->row = e->row.id;
-	e->unanswered++;
+	e->in.committed.unanswered++;
 	t->decision.result = ck_shared_result_ref(e->row.result);
 }
 
@@ -218,8 +218,8 @@ void ck_turn_gone(struct ck_machine *m, struct ck_mturn *t)
 void ck_turn_reported(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	move(m, t, CK_TURN_DECIDED);
-	if (e && e->unanswered)
-		e->unanswered--;
+	if (e && e->row.state == CK_STATE_COMMITTED && e->in.committed.unanswered)
+		e->in.committed.unanswered--;
 }
 
 void ck_turn_fini(struct ck_mturn *t)
@@ -342,7 +342,7 @@ struct ck_mturn *ck_newest_live(struct ck_machine *m, struct ck_entry *e)
 bool ck_awaited(const struct ck_machine *m, const struct ck_entry *e)
 {
 	CK_FOR_TURNS (t, ck_pod_of(e))
-		if (t->row == e->row.id && ck_turn_waits(t) && ck_turn_takes(m, t, e->kept))
+		if (t->row == e->row.id && ck_turn_waits(t) && ck_turn_takes(m, t, e->was_kept))
 			return true;
 	return false;
 }

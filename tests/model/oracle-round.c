@@ -43,7 +43,7 @@ static void check_database(struct world *w)
 		     ck_state_name(s->state));
 		if (!stored->used)
 			return;
-		unsigned differ = (stored->row.flags ^ e->row.flags) & ~(unsigned)CK_ENTRY_VOLATILE;
+		unsigned differ = stored->row.flags ^ e->row.flags;
 		MUST(w,
 		     stored->row.state == e->row.state && !differ &&
 			     stored->row.phase == e->row.phase &&

@@ -12,7 +12,7 @@ void all_unchanged(struct world *w, const char *rule, bool phases)
 {
 	FOR_SHADOWS (s, w) {
 		struct ck_entry *e = entry_of(w, s);
-		unsigned differ = e ? (e->row.flags ^ s->flags) & ~(unsigned)CK_ENTRY_VOLATILE : 0;
+		unsigned differ = e ? e->row.flags ^ s->flags : 0;
 		MUST(w, unchanged(s, e) && !differ && (!phases || e->row.phase == s->phase),
 		     "%s: entry %lu was %s and changed", rule, row_of(w, s),
 		     ck_state_name(s->state));
@@ -99,7 +99,8 @@ static void same_request(struct world *w, struct caller *c, struct shadow *s, in
 			MUST(w, r == CK_WAIT && unchanged(s, e),
 			     "K6: the same request was answered %d by a kept entry", r);
 			MUST(w,
-			     duplicate || (e && (asking(e, CK_WANT_INSPECT) || e->ask_at > w->now)),
+			     duplicate || (e && (asking(e, CK_WANT_INSPECT) ||
+						 e->in.kept.ask_at > w->now)),
 			     "K6: nobody asks whether entry %lu lives", row);
 		} else if (w->plugin_absent && w->config.rules.hooks &&
 			   !(s->flags & CK_ENTRY_TOLD)) {

@@ -169,7 +169,6 @@ static const struct ck_machine_ops ops = {
 void row_copy(struct ck_row *to, const struct ck_row *from)
 {
 	*to = *from;
-	to->flags &= ~(unsigned)CK_ENTRY_VOLATILE;
 	to->record.digests = NULL;
 	to->record.digests_len = 0;
 	to->result = from->result ? ck_shared_result_ref(from->result) : NULL;

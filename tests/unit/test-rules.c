@@ -1594,9 +1594,9 @@ static void k32_full_disk_stops_no_pod(void **state)
 	world_evict(w, 1, false);
 	let_evict();
 	assert_int_equal(state_of(B), CK_STATE_GONE);
-	assert_true(flag(A, CK_ENTRY_VOLATILE));
+	assert_int_equal(world_entry(w, A)->saved, CK_VOLATILE);
 	world_disk(w, false);
-	assert_false(flag(A, CK_ENTRY_VOLATILE));
+	assert_int_equal(world_entry(w, A)->saved, CK_SAVED);
 	assert_true(w->db[1].used);
 }
 

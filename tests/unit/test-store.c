@@ -163,7 +163,7 @@ static void an_update_keeps_key_and_record(void **state)
 	row.state = CK_STATE_KEPT;
 	row.result = ck_shared_result_new("abc", "reply", 5);
 	row.existed = 77;
-	row.flags = CK_ENTRY_VOLATILE | CK_ENTRY_RESENT;
+	row.flags = CK_ENTRY_RESENT;
 	row.searched = 78;
 	row.absent = 79;
 	memset(row.record.image_id, 9, sizeof(row.record.image_id));
