@@ -110,6 +110,7 @@ static void begun(struct world *w, int place, struct ck_turn *turn, int r)
 		return;
 	}
 	w->callers[place].turn = turn;
+	w->callers[place].waited = r == CK_WAIT;
 	ck_turn_watch(turn, decided, w);
 	decided(turn, r, w);
 }
@@ -205,8 +206,7 @@ void callers_lose(struct world *w, int object)
 	struct object *o = &w->objects[object];
 	struct caller *c = creator(w, o);
 	world_say(w, "  caller %d: %s is lost", o->turn, o->id);
-	o->turn = -1;
-	o->since = w->now;
+	runtime_orphan(w, o);
 	ck_turn_lost(c->turn, NULL);
 }
 
@@ -228,10 +228,8 @@ void callers_free(struct world *w, struct caller *c)
 	int number = (int)(c - w->callers);
 	world_say(w, "  caller %d goes", number);
 	for (int i = 0; i < w->objects_n; i++)
-		if (w->objects[i].turn == number) {
-			w->objects[i].turn = -1;
-			w->objects[i].since = w->now;
-		}
+		if (w->objects[i].turn == number)
+			runtime_orphan(w, &w->objects[i]);
 	struct ck_turn *turn = c->turn;
 	*c = (struct caller){ .object = -1, .drains = -1 };
 	ck_turn_free(turn);

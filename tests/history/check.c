@@ -32,15 +32,17 @@ void check_outcome(struct world *w, int outcome)
 }
 
 /* one uid has one name, and one sandbox has one pod */
-static void check_names(struct world *w, const struct request *req)
+static void check_names(struct world *w, const struct caller *c)
 {
+	const struct request *req = &c->req;
 	for (int i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];
 		if (o->exempt || o->stage != EXISTS || !o->handed)
 			continue;
-		/* the uid of a pod that has ended says nothing any more */
-		if (req->kind == CK_SANDBOX && o->req.uid == req->uid && o->req.pod != req->pod &&
-		    !o->stopping && o->condition != CK_CONDITION_DEAD)
+		/* the uid of a pod that has ended says nothing any more, and it is compared when a
+		 * request begins, not when it has waited */
+		if (req->kind == CK_SANDBOX && !c->waited && o->req.uid == req->uid &&
+		    o->req.pod != req->pod && !o->stopping && o->condition != CK_CONDITION_DEAD)
 			world_wrong(w, "%s is created, and %s has its uid", runtime_pod(req),
 				    o->id);
 		if (req->sandbox == i && (o->req.uid != req->uid || o->req.pod != req->pod))
@@ -51,7 +53,7 @@ static void check_names(struct world *w, const struct request *req)
 void check_create(struct world *w, const struct caller *c)
 {
 	bool again = ck_turn_again(c->turn) == 1;
-	check_names(w, &c->req);
+	check_names(w, c);
 	for (int i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];
 		if (!o->ours || o->exempt || o->doomed)
@@ -170,10 +172,15 @@ static int note_state(const struct ck_entry_info *entry, void *userdata)
 	return 0;
 }
 
+static bool is_committed(enum ck_state state)
+{
+	return state == CK_STATE_COMMITTED || state == CK_STATE_ENDED;
+}
+
 static void check_seen(struct world *w, const struct states *states, int i, bool hidden)
 {
 	const struct object *o = &w->objects[i];
-	bool committed = states->of[i] == CK_STATE_COMMITTED;
+	bool committed = is_committed(states->of[i]);
 	if (states->of[i] && hidden == committed)
 		world_wrong(w, "%s is %s, and its entry is in state %d", o->id,
 			    hidden ? "hidden" : "visible", (int)states->of[i]);
@@ -215,7 +222,7 @@ static int end_state(const struct ck_entry_info *entry, void *userdata)
 {
 	struct world *w = userdata;
 	int object = *entry->id ? runtime_find(w, entry->id) : -1;
-	if (entry->state != CK_STATE_COMMITTED)
+	if (!is_committed(entry->state))
 		world_wrong(w, "in the end, %s is in state %d: %s", *entry->id ? entry->id : "?",
 			    (int)entry->state, entry->why);
 	else if (object < 0 || w->objects[object].stage != EXISTS)

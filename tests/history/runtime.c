@@ -6,6 +6,8 @@
 
 /* A creation without a creator ends long before the cache may give it up. */
 #define ORPHAN_LIFE (15 * CK_NS_PER_S)
+/* and before its create deadline, which goes on over restarts */
+#define CREATION_LIFE (40 * CK_NS_PER_S)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
@@ -91,6 +93,13 @@ void runtime_end(struct world *w, int object)
 			c->doomed = true;
 		}
 	}
+}
+
+void runtime_orphan(struct world *w, struct object *o)
+{
+	bool old = o->stage == MAKING && w->now - o->since > CREATION_LIFE;
+	o->turn = -1;
+	o->since = old ? w->now - ORPHAN_LIFE : w->now;
 }
 
 uint64_t runtime_due(const struct world *w)
@@ -198,6 +207,8 @@ static void job_answer(struct world *w, struct job *job)
 	if (job->call == CALL_DESTROY && o && o->stage == EXISTS && done) {
 		runtime_end(w, job->object);
 		o->destroyed = true;
+		/* the call took so long that it was found in use meanwhile */
+		o->exempt = o->exempt || (o->runs && !o->stop_done);
 		w->tally.destroyed++;
 	}
 	ck_job_done(job->job, &answer);

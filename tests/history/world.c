@@ -97,6 +97,7 @@ void world_disk_is(struct world *w, bool full)
 	w->disk_full = full;
 	w->lags = w->lags || full;
 	w->awaits_fault = false;
+	w->had_fault = w->had_fault || full;
 	ck_fault_arm(full ? CK_FAULT_STORE : 0, full ? 1 : 0, true);
 }
 
@@ -168,8 +169,7 @@ void world_open(struct world *w)
 
 static void orphan(struct world *w, struct object *o, bool dies)
 {
-	o->turn = -1;
-	o->since = w->now;
+	runtime_orphan(w, o);
 	if (o->stage == MAKING && dies)
 		o->stage = OVER;
 }

@@ -55,10 +55,11 @@ struct object {
 struct caller {
 	struct ck_turn *turn;
 	struct request req;
-	int drains; /* the object that is to be removed; -1: it is a request */
-	int object; /* handed to it, and not reported yet; or -1 */
-	bool over;  /* decided for good */
-	bool left;  /* and so hears nothing any more, unless it creates */
+	int drains;  /* the object that is to be removed; -1: it is a request */
+	int object;  /* handed to it, and not reported yet; or -1 */
+	bool over;   /* decided for good */
+	bool waited; /* before it was decided for the first time */
+	bool left;   /* and so hears nothing any more, unless it creates */
 };
 
 struct job {
@@ -102,6 +103,7 @@ struct world {
 	bool disk_full;    /* no round can be written */
 	bool lags;         /* the database may be behind memory */
 	bool awaits_fault; /* one write will fail */
+	bool had_fault;    /* a read of the database may have failed */
 	const char *crash; /* "before" or "after" the next commit */
 	bool dead;         /* it was killed: what it does from here on has no effect */
 	struct disk left;  /* what was on disk then */
@@ -132,7 +134,8 @@ void world_wrong(struct world *w, const char *fmt, ...) __attribute__((format(pr
 void runtime_init(struct world *w);
 int runtime_add(struct world *w, const struct request *req); /* MAKING; -1: no room */
 int runtime_find(struct world *w, const char *id);
-void runtime_end(struct world *w, int object); /* it is there no more */
+void runtime_end(struct world *w, int object);          /* it is there no more */
+void runtime_orphan(struct world *w, struct object *o); /* its creator will not hear of it */
 bool runtime_key_same(const struct request *a, const struct request *b);
 bool runtime_name_same(const struct request *a, const struct request *b);
 void runtime_answer(struct world *w, unsigned job); /* one that was held back */
