@@ -760,7 +760,7 @@ static void round_attend(struct round *round)
 	}
 }
 
-/* Creations that survived their runtime end; but one that it was to start may never have begun. */
+/* Creations that survived their runtime end; one that it was to start may never have begun. */
 static void await_creations(struct round *round)
 {
 	struct made made[MADE_MAX];

@@ -585,7 +585,7 @@ void step_drain(struct world *w)
 		whole_lists(w);
 	}
 	for (int i = 0; i < TURNS && !w->failure[0]; i++) {
-		/* a comparison that cannot be read is tried again when something of the pod moves */
+		/* a comparison that cannot be read is repeated when something of the pod moves */
 		if (w->callers[i].turn && !w->callers[i].over && !w->callers[i].left &&
 		    !w->had_fault)
 			world_wrong(w, "in the end, caller %d has heard nothing", i);
