@@ -122,7 +122,10 @@ static void tell_kept(const struct story *story)
 	fprintf(story->out, " It was created, but %s.",
 		lacks_plugin(story) ? "a required plugin is not connected"
 				    : "no caller was still waiting for it");
-	fprintf(story->out, " It is hidden from the kubelet, and %s.",
+	fprintf(story->out, " %s, and %s.",
+		story->look->reader->owner_alive
+			? "It is hidden from the kubelet"
+			: "As long as no owner is running, nothing hides it from the kubelet",
 		told ? "plugins know about it" : "no plugin knows about it");
 }
 
@@ -182,10 +185,12 @@ static void tell_gone(const struct story *story)
 		fprintf(story->out, " It was released by an administrator, without confirmation "
 				    "that it was destroyed, and may still exist.");
 	} else {
-		fprintf(story->out, " It was destroyed.");
+		fprintf(story->out, story->row->reason == CK_REASON_ABSENT ? " It is gone."
+									   : " It was destroyed.");
 		tell_reason(story);
 	}
-	fprintf(story->out, " Its id stays hidden until it is forgotten.");
+	if (story->look->reader->owner_alive)
+		fprintf(story->out, " Its id stays hidden until it is forgotten.");
 }
 
 static void tell_state(const struct story *story)
@@ -325,9 +330,11 @@ static void tell_next_without_owner(const struct story *story)
 	static const char *const plans[] = {
 		[CK_STATE_UNKNOWN] = "Then the runtime is asked whether it exists.",
 		[CK_STATE_CREATING] = "Then the runtime is asked whether it exists.",
-		[CK_STATE_KEPT] = "Then it is kept as before.",
+		[CK_STATE_KEPT] = "Then it is hidden and kept as before, unless the kubelet uses "
+				  "it by then.",
 		[CK_STATE_COMMITTING] = "Then it is kept for the next identical request.",
-		[CK_STATE_EVICTING] = "Then its eviction continues.",
+		[CK_STATE_EVICTING] = "Then its eviction continues, unless the kubelet uses it by "
+				      "then.",
 		[CK_STATE_GONE] = "Then it is forgotten.",
 	};
 	fprintf(story->out, " Next: nothing happens until the database has an owner again. %s",

@@ -193,7 +193,7 @@ static void list(const struct arguments *args, const struct ck_look *look)
 	ck_look_warn(look);
 	if (!reader->owner_alive)
 		ck_cli_hint("warning: no owner is running (crikeepd, or a runtime with "
-			    "libcrikeep); this is how the last one left it");
+			    "libcrikeep), so nothing is hidden; this is how the last one left it");
 }
 
 int ck_cmd_list(int argc, char **argv)
