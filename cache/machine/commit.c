@@ -161,10 +161,12 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 
 void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
-	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT ||
-		    condition == CK_CONDITION_RUNNING;
+	bool gone = condition == CK_CONDITION_DEAD || condition == CK_CONDITION_ABSENT;
 	bool unknown = condition == CK_CONDITION_UNKNOWN; /* no answer is not an answer (K6) */
-	if (gone) { /* if it is running, the eviction finds it in use (K22) */
+	if (condition == CK_CONDITION_RUNNING && e->row.key->kind == CK_CONTAINER) {
+		e->running = true;
+		ck_in_use(m, e);
+	} else if (gone) {
 		ck_evict(m, e, CK_REASON_DEAD);
 	} else if (unknown) {
 		e->in.kept.ask_at = m->now + CK_INSPECT_AGAIN;

@@ -13,8 +13,10 @@
  *               |---> KEPT |         '-> KEPT (told)              a container's answer was lost
  *               v       v  v
  *            EVICTING <--'--'                                     given up, refused, expired, dead
- *               |---> COMMITTED                                   found in use
  *               '---> GONE (a tombstone, hidden for a minute) -> (none)
+ *
+ * What is UNKNOWN, KEPT, COMMITTING or EVICTING is COMMITTED at once when the kubelet is found to
+ * use it (K22).
  */
 #include <stdbool.h>
 
@@ -27,13 +29,14 @@
 #define CK_STATES(X) \
 	X(CREATING, 1, \
 	  CK_TO(UNKNOWN) | CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE)) \
-	X(KEPT, 2, CK_TO(COMMITTING) | CK_TO(EVICTING)) \
+	X(KEPT, 2, CK_TO(COMMITTING) | CK_TO(COMMITTED) | CK_TO(EVICTING)) \
 	X(COMMITTING, 3, CK_TO(COMMITTED) | CK_TO(KEPT) | CK_TO(EVICTING)) \
 	X(COMMITTED, 4, CK_TO(KEPT) | CK_TO(ENDED) | CK_TO(GONE)) \
 	X(EVICTING, 5, CK_TO(COMMITTED) | CK_TO(GONE)) \
 	X(GONE, 6, 0) \
 	X(UNKNOWN, 7, \
-	  CK_TO(CREATING) | CK_TO(COMMITTING) | CK_TO(KEPT) | CK_TO(EVICTING) | CK_TO(GONE)) \
+	  CK_TO(CREATING) | CK_TO(COMMITTING) | CK_TO(COMMITTED) | CK_TO(KEPT) | \
+		  CK_TO(EVICTING) | CK_TO(GONE)) \
 	X(ENDED, 8, CK_TO(GONE))
 
 #define CK_STATE_CHECK(name, value, to) \
@@ -211,7 +214,7 @@ const char *ck_what_text(enum ck_what what);
 	X(destroyed, "evicted results whose destruction was confirmed") \
 	X(released, "evicted results released without confirmation") \
 	X(destroy_failures, "failed attempts to destroy") \
-	X(in_use, "evicted resources found in use and left alone") \
+	X(in_use, "hidden resources found in use and committed") \
 	X(imported, "resources found in the runtime without a row") \
 	X(duplicates, "times two objects of one key were seen") \
 	X(answers_lost, "answers that were lost on their way") \

@@ -8,10 +8,11 @@
  *   HOOKS ------------'     '-- in use: COMMITTED    after each failure: a pause, then again
  *
  * CREATION ends when the creator reports, FIND when a list tells the id or nothing is found for
- * long enough (lost.c), HOOKS when the plugin that is being asked has answered. From CHECK on an
- * entry is being destroyed: at most CK_DESTROYS_MAX at once, each from its first question until the
- * destroy is confirmed or fails. Entries that may not start yet wait in the order in which they
- * became due. (K13, K17 to K23)
+ * long enough (lost.c), HOOKS when the plugin that is being asked has answered. What a list no
+ * longer shows goes on with STOP and skips DESTROY. From CHECK on an entry is being destroyed: at
+ * most CK_DESTROYS_MAX at once, each from its first question until the destroy is confirmed or
+ * fails. Entries that may not start yet wait in the order in which they became due. (K13, K17 to
+ * K23)
  */
 #include <stdio.h>
 
@@ -72,7 +73,7 @@ static enum ck_phase first_phase(const struct ck_entry *e)
 /* nothing of it is under way any more, and its id is known */
 static void check_begins(struct ck_machine *m, struct ck_entry *e)
 {
-	phase_set(m, e, CK_PHASE_CHECK);
+	phase_set(m, e, e->row.reason == CK_REASON_ABSENT ? CK_PHASE_STOP : CK_PHASE_CHECK);
 	/* a late answer to FIND says nothing about what is in the sandbox */
 	e->changed_seq = m->seq;
 	ck_unwant(m, e, CK_WANT_LIST | CK_WANT_CANCEL);
@@ -282,24 +283,97 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-/* somebody uses it, so it becomes the kubelet's (K22) */
-static void in_use(struct ck_machine *m, struct ck_entry *e)
+void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id)
 {
-	struct ck_error err;
-	destroying_end(m, e);
-	m->counters.in_use++;
-	ck_history_add(m, e, CK_WHAT_IN_USE, 0, NULL);
-	phase_set(m, e, CK_PHASE_NONE);
-	ck_entry_move(m, e, CK_STATE_COMMITTED);
-	e->row.reason = CK_REASON_NONE;
+	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c;
+	     c = c->link[CK_BY_SANDBOX].next) {
+		ck_touch(m, ck_pod_of(c));
+		if (c->row.state == CK_STATE_COMMITTED) {
+			ck_entry_move(m, c, CK_STATE_ENDED);
+		} else if (c->row.state == CK_STATE_EVICTING) {
+			ck_evict_hurry(m, c);
+		} else {
+			ck_abandon(m, c, CK_REASON_SANDBOX_STOPPED);
+		}
+	}
+}
+
+/* ---- in use ---------------------------------------------------------------------------------- */
+
+/* It exists, is hidden, and is not destroyed yet. What is given up during its hooks is asked after
+ * when they have ended. */
+static bool may_be_in_use(const struct ck_entry *e)
+{
+	if (e->row.state == CK_STATE_EVICTING)
+		return e->row.result && e->row.phase != CK_PHASE_HOOKS &&
+		       e->row.phase != CK_PHASE_REMOVE;
+	return e->row.result && ck_state_open(e->row.state);
+}
+
+/* whoever uses a duplicate keeps it, and it is never served (K26, K27) */
+static bool is_duplicate(const struct ck_entry *e)
+{
+	if (e->row.state != CK_STATE_EVICTING)
+		return false;
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (other != e && ck_key_same(other->row.key, e->row.key) &&
 		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))
-			/* a duplicate stays with whoever uses it, and is never served (K26, K27) */
-			e->row.origin = CK_ORIGIN_RUNTIME;
+			return true;
+	return false;
+}
+
+static void used(struct ck_machine *m, struct ck_entry *e)
+{
+	struct ck_error err;
+	if (!may_be_in_use(e))
+		return;
+	/* Nothing is done to it, so lists that were begun before still tell how it is. */
+	uint64_t seq = e->row.state == CK_STATE_COMMITTING ? m->seq : e->changed_seq;
+	bool dead = e->row.state == CK_STATE_UNKNOWN && e->in.creating.dead;
+	if (e->row.state == CK_STATE_EVICTING) {
+		dead = e->in.evicting.dead;
+		destroying_end(m, e);
+		ready_del(m, e);
+	}
+	ck_unwant(m, e, ~(unsigned)CK_WANT_RUN);
+	e->outstanding &= ~(unsigned)(CK_WANT_INSPECT | CK_WANT_LIST);
+	if (e->creator)
+		ck_creator_parts(m, e->creator);
+	m->counters.in_use++;
+	ck_history_add(m, e, CK_WHAT_IN_USE, 0, NULL);
+	if (is_duplicate(e))
+		e->row.origin = CK_ORIGIN_RUNTIME;
+	phase_set(m, e, CK_PHASE_NONE);
+	ck_entry_move(m, e, CK_STATE_COMMITTED);
+	e->changed_seq = seq;
+	e->row.reason = CK_REASON_NONE;
+	if (dead) {
+		ck_entry_move(m, e, CK_STATE_ENDED);
+		if (e->row.key->kind == CK_SANDBOX)
+			ck_containers_stopped(m, e->row.result->id);
+	}
 	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) &&
 	    e->row.told[0])
 		ck_want(m, e, CK_WANT_RUN);
+}
+
+/* Plugins hear of a sandbox before they hear of a container in it. */
+void ck_in_use(struct ck_machine *m, struct ck_entry *e)
+{
+	struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, e->row.key->sandbox_id);
+	if (sandbox)
+		used(m, sandbox);
+	used(m, e);
+}
+
+bool ck_has_visible_container(struct ck_machine *m, const struct ck_entry *e)
+{
+	uint64_t last = m->lists[CK_CONTAINER].stamp;
+	for (struct ck_entry *c = ck_sandbox_containers(m, e->row.result->id); c;
+	     c = c->link[CK_BY_SANDBOX].next)
+		if (last && c->list_stamp == last && !ck_machine_hidden(c))
+			return true;
+	return false;
 }
 
 /* Asked before each try (K22). True: the answer is awaited, or it is in use. */
@@ -313,7 +387,7 @@ static bool check_use(struct ck_machine *m, struct ck_entry *e)
 		return true;
 	}
 	if (e->running) { /* the host cannot be asked, but a list has shown it */
-		in_use(m, e);
+		ck_in_use(m, e);
 		return true;
 	}
 	return false;
@@ -342,6 +416,10 @@ static void step(struct ck_machine *m, struct ck_entry *e)
 		phase_set(m, e, CK_PHASE_DESTROY);
 		/* fall through */
 	case CK_PHASE_DESTROY:
+		if (e->row.reason == CK_REASON_ABSENT) { /* nothing is left to destroy */
+			ck_evict_confirmed(m, e);
+			return;
+		}
 		if (check_use(m, e))
 			return;
 		/* the host has not answered the last calls; more of them would pile up */
@@ -478,7 +556,7 @@ void ck_evict_listed(struct ck_machine *m, struct ck_entry *e, bool ok, const st
 			       k->row.key->attempt == o[i].attempt && o[i].container_name &&
 			       !strcmp(k->row.key->container, o[i].container_name);
 		if (o[i].condition == CK_CONDITION_RUNNING || !ours) {
-			in_use(m, e);
+			ck_in_use(m, e);
 			return;
 		}
 	}
@@ -492,7 +570,7 @@ void ck_evict_inspected(struct ck_machine *m, struct ck_entry *e, enum ck_condit
 		return; /* a late answer: another one came before it */
 	if (condition == CK_CONDITION_RUNNING) {
 		e->running = true;
-		in_use(m, e);
+		ck_in_use(m, e);
 	} else if (condition == CK_CONDITION_UNKNOWN) {
 		failed(m, e, CK_GRPC_UNAVAILABLE, NOT_KNOWN);
 	} else {

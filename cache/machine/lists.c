@@ -61,8 +61,8 @@ static bool is_listed(const char *id, const struct ck_object *all, size_t n)
 	return i < n;
 }
 
-/* an object whose id no entry has */
-static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
+/* An object whose id no entry has. true: it is not ours, and visible */
+static bool listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			    const struct ck_object *all, size_t n, uint64_t begun_seq)
 {
 	/* a container names its sandbox always, its pod only in labels, which crictl leaves out */
@@ -77,7 +77,7 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 				e->in.creating.dead =
 					true; /* evicted when its creator reports it */
 			note_seen(m, e, o->id);
-			return; /* it is being created; from now on its id hides it too */
+			return false; /* it is being created; from now on its id hides it too */
 		case CK_STATE_UNKNOWN:
 		case CK_STATE_EVICTING:
 			if (e->row.result)
@@ -85,7 +85,7 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 			if (ck_searched(e) && ck_list_counts(begun_seq, e->changed_seq))
 				ck_lost_find(m, e, all, n);
 			note_seen(m, e, o->id);
-			return;
+			return false;
 		case CK_STATE_KEPT:
 		case CK_STATE_COMMITTING:
 			if (ck_list_counts(begun_seq, e->changed_seq) &&
@@ -93,17 +93,18 @@ static void listed_stranger(struct ck_machine *m, const struct ck_object *o,
 				break;
 			if (ck_object_alive(o) && ck_list_counts(begun_seq, e->changed_seq))
 				ck_duplicate(m, e->row.key, o);
-			return;
+			return false;
 		default:
 			break;
 		}
 	}
 	if (!ck_list_counts(begun_seq, m->forgot_seq))
-		return; /* it may have been forgotten meanwhile (K24); the next list tells */
+		return false; /* it may have been forgotten meanwhile (K24); the next list tells */
 	/* its stop has begun, or it is seen NOTREADY (K16) */
 	if (ck_import(m, o) && o->kind == CK_SANDBOX &&
 	    (o->condition == CK_CONDITION_DEAD || ck_unknown_stop_noted(m, o->id)))
 		ck_sandbox_stopped(m, o->id);
+	return true;
 }
 
 static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
@@ -113,8 +114,6 @@ static void absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq)
 		ck_lost_absent(m, e, begun_seq);
 		break;
 	case CK_STATE_KEPT:
-		ck_abandon(m, e, CK_REASON_ABSENT);
-		break;
 	case CK_STATE_COMMITTING:
 		ck_evict(m, e, CK_REASON_ABSENT);
 		break;
@@ -157,6 +156,29 @@ static void count_conflicts(struct ck_machine *m, const struct ck_object *o, siz
 	}
 }
 
+/* A container that is visible is in the kubelet's hands, and so is its sandbox (K22). */
+static void listed_one(struct ck_machine *m, const struct ck_object *o, const struct ck_object *all,
+		       size_t n, uint64_t begun_seq)
+{
+	struct ck_entry *e = ck_machine_object(m, o->kind, o->id);
+	bool visible = false;
+	if (!e) {
+		visible = listed_stranger(m, o, all, n, begun_seq);
+		e = ck_machine_object(m, o->kind, o->id);
+	} else if (ck_list_counts(begun_seq, e->changed_seq)) {
+		ck_condition_seen(m, e, o->condition);
+	}
+	if (e) {
+		e->list_stamp = m->stamp;
+		visible = !ck_machine_hidden(e);
+	} else if (o->kind == CK_SANDBOX) {
+		ck_unknown_stop_listed(m, o->id);
+	}
+	struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, ck_or_empty(o->sandbox_id));
+	if (visible && o->kind == CK_CONTAINER && sandbox)
+		ck_in_use(m, sandbox);
+}
+
 void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_seq, bool ok,
 		       const struct ck_object *o, size_t n)
 {
@@ -176,17 +198,7 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	for (size_t i = 0; i < n; i++) {
 		if (o[i].kind != kind || !o[i].id || !o[i].id[0] || strlen(o[i].id) > CK_ID_MAX)
 			continue;
-		struct ck_entry *e = ck_machine_object(m, kind, o[i].id);
-		if (!e) {
-			listed_stranger(m, &o[i], o, n, begun_seq);
-			e = ck_machine_object(m, kind, o[i].id);
-		} else if (ck_list_counts(begun_seq, e->changed_seq)) {
-			ck_condition_seen(m, e, o[i].condition);
-		}
-		if (e)
-			e->list_stamp = m->stamp;
-		else if (kind == CK_SANDBOX)
-			ck_unknown_stop_listed(m, o[i].id);
+		listed_one(m, &o[i], o, n, begun_seq);
 	}
 	if (kind == CK_SANDBOX) {
 		count_conflicts(m, o, n);
@@ -201,6 +213,7 @@ void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_s
 	}
 	bool first = !ck_machine_reconciled(m);
 	list->done = true;
+	list->stamp = m->stamp;
 	list->wanted = false;
 	ck_timer_unset(&m->timers, &list->timer);
 	if (first && ck_machine_reconciled(m)) /* turns that came before may be served now */

@@ -214,6 +214,15 @@ bool ck_object_alive(const struct ck_object *o)
 	return o->condition == CK_CONDITION_READY || o->condition == CK_CONDITION_RUNNING;
 }
 
+/* Its id is known now, and the kubelet may have taken it before (K22). */
+static bool is_used(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
+{
+	if (e->row.key->kind == CK_SANDBOX)
+		return ck_has_visible_container(m, e);
+	e->running = condition == CK_CONDITION_RUNNING;
+	return e->running;
+}
+
 /* An object whose key the cache has under another id, or a second one of a lost creation. It is
  * hidden until it is destroyed (K26). */
 void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct ck_object *o)
@@ -227,6 +236,8 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 			m->counters.duplicates++;
 			ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 			ck_evict(m, e, CK_REASON_DUPLICATE);
+			if (is_used(m, e, o->condition))
+				ck_in_use(m, e);
 		} else {
 			ck_entry_free(m, e);
 		}
@@ -234,6 +245,39 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 		ck_key_free(copy); /* out of memory; the next list finds it again */
 	}
 	ck_shared_result_unref(result);
+}
+
+/* its id and its condition are known now */
+static void found(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
+{
+	bool dead = condition == CK_CONDITION_DEAD;
+	if (e->row.state == CK_STATE_EVICTING)
+		e->in.evicting.dead = dead;
+	else
+		e->in.creating.dead = dead;
+	e->changed_seq = m->seq; /* an older list does not have it */
+	ck_search_ends(e);
+	if (is_used(m, e, condition)) {
+		ck_in_use(m, e);
+		return;
+	}
+	struct ck_mturn *creator = e->creator;
+	if (creator)
+		ck_creator_parts(m, creator);
+	if (e->row.state == CK_STATE_EVICTING) {
+		ck_evict_goes_on(m, e);
+		return;
+	}
+	if (condition == CK_CONDITION_READY) {
+		ck_result_known(m, e);
+		return;
+	}
+	if (creator && ck_turn_waits(creator))
+		/* its call is still under way, so it cannot make the successor */
+		ck_turn_answer(m, creator, -CK_EABANDONED, "superseded: %s",
+			       ck_reason_text(CK_REASON_DEAD));
+	ck_evict(m, e, CK_REASON_DEAD);
+	e->in.evicting.dead = dead;
 }
 
 bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_object *o, size_t n)
@@ -257,30 +301,12 @@ bool ck_lost_find(struct ck_machine *m, struct ck_entry *e, const struct ck_obje
 		return true; /* out of memory; asked again */
 	}
 	ck_shared_result_unref(result);
-	/* its eviction finds that it is in use (K22) */
-	e->running = e->running || best->condition == CK_CONDITION_RUNNING;
 	for (size_t i = 0; i < n; i++)
 		if (&o[i] != best && ck_object_alive(&o[i]) &&
 		    ck_object_has_key(&o[i], e->row.key) &&
 		    !ck_machine_object(m, o[i].kind, o[i].id))
 			ck_duplicate(m, e->row.key, &o[i]);
-	struct ck_mturn *creator = e->creator;
-	if (creator)
-		ck_creator_parts(m, creator);
-	ck_search_ends(e);
-	if (e->row.state == CK_STATE_EVICTING) {
-		ck_evict_goes_on(m, e);
-		return true;
-	}
-	if (best->condition == CK_CONDITION_READY) {
-		ck_result_known(m, e);
-		return true;
-	}
-	if (creator && ck_turn_waits(creator))
-		/* its call is still under way, so it cannot make the successor */
-		ck_turn_answer(m, creator, -CK_EABANDONED, "superseded: %s",
-			       ck_reason_text(CK_REASON_DEAD));
-	ck_evict(m, e, CK_REASON_DEAD);
+	found(m, e, best->condition);
 	return true;
 }
 

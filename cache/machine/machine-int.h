@@ -22,6 +22,7 @@ struct ck_group { /* entries with a common pod, uid or sandbox; and the turns of
 struct ck_list { /* the whole list of one kind */
 	struct ck_timer timer;
 	uint64_t pause;
+	uint64_t stamp;                 /* of the last one that succeeded; 0: none */
 	bool wanted, outstanding, done; /* done: one has succeeded since the start */
 };
 
@@ -194,6 +195,12 @@ void ck_evict_expired(struct ck_machine *m, struct ck_entry *e);
 void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e);
 /* starts the destroys that may start now */
 void ck_evict_pump(struct ck_machine *m);
+/* their sandbox has stopped: those that are not committed are evicted, the others have ended */
+void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id);
+/* somebody uses it, so it becomes the kubelet's, and so does the sandbox it is in (K22) */
+void ck_in_use(struct ck_machine *m, struct ck_entry *e);
+/* a sandbox: did the last list of containers show one in it that is visible? Then it is in use */
+bool ck_has_visible_container(struct ck_machine *m, const struct ck_entry *e);
 void ck_evict_resume(struct ck_machine *m, struct ck_entry *e); /* after a restart */
 /* the minute of a tombstone is over (K21) */
 void ck_gone_expired(struct ck_machine *m, struct ck_entry *e);

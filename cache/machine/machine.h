@@ -115,6 +115,7 @@ struct ck_entry {
 		struct {
 			enum ck_effort effort;
 			bool stopped; /* ports and addresses are free (K10) */
+			bool dead;    /* seen dead: it has ended if it is in use */
 			/* the machine's sequence at the last destroy */
 			uint64_t tried_seq;
 		} evicting;

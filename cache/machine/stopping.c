@@ -15,17 +15,7 @@ void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id)
 	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
 	if (e)
 		ended(m, e);
-	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c;
-	     c = c->link[CK_BY_SANDBOX].next) {
-		ck_touch(m, ck_pod_of(c));
-		if (c->row.state == CK_STATE_COMMITTED) {
-			ended(m, c);
-		} else if (c->row.state == CK_STATE_EVICTING) {
-			ck_evict_hurry(m, c);
-		} else {
-			ck_abandon(m, c, CK_REASON_SANDBOX_STOPPED);
-		}
-	}
+	ck_containers_stopped(m, sandbox_id);
 }
 
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
@@ -33,14 +23,18 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
 	switch (e->row.state) {
 	case CK_STATE_KEPT:
-		e->running = e->running || condition == CK_CONDITION_RUNNING;
-		if (condition == CK_CONDITION_DEAD || condition == CK_CONDITION_RUNNING)
-			/* if it is running, the eviction finds it in use (K22) */
-			ck_abandon(m, e, CK_REASON_DEAD);
-		break;
 	case CK_STATE_COMMITTING:
-		if (condition == CK_CONDITION_DEAD)
-			ck_evict(m, e, CK_REASON_DEAD);
+	case CK_STATE_EVICTING:
+		if (condition == CK_CONDITION_RUNNING && !sandbox) {
+			e->running = true;
+			ck_in_use(m, e);
+		} else if (condition == CK_CONDITION_DEAD) {
+			if (e->row.state == CK_STATE_KEPT)
+				ck_abandon(m, e, CK_REASON_DEAD);
+			else if (e->row.state == CK_STATE_COMMITTING)
+				ck_evict(m, e, CK_REASON_DEAD);
+			e->in.evicting.dead = true;
+		}
 		break;
 	case CK_STATE_COMMITTED:
 		if (condition == CK_CONDITION_RUNNING) {

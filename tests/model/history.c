@@ -449,6 +449,58 @@ static bool make_twin(struct world *w, struct step *s)
 	return false;
 }
 
+/* the object of this entry, also if nobody has been told its id; or NULL */
+static const struct object *made_for(struct world *w, const struct ck_entry *e)
+{
+	if (e->row.result)
+		return world_object_of(w, e->row.result->id);
+	for (unsigned i = 0; i < w->objects_n; i++)
+		if (w->objects[i].row == e->row.id &&
+		    w->objects[i].condition != CK_CONDITION_ABSENT)
+			return &w->objects[i];
+	return NULL;
+}
+
+static bool has_container(const struct world *w, const struct object *sandbox)
+{
+	for (unsigned i = 0; i < w->objects_n; i++)
+		if (w->objects[i].condition != CK_CONDITION_ABSENT &&
+		    !strcmp(w->keys[w->objects[i].key].key->sandbox_id, sandbox->id))
+			return true;
+	return false;
+}
+
+/* A kubelet straight at the runtime uses what is hidden from it, and then a list shows this, often
+ * the first one of the next life (K22). */
+static bool make_use(struct world *w, struct step *s)
+{
+	FOR_ENTRIES (e, w) {
+		const struct object *o = made_for(w, e);
+		if (!o || o->condition == CK_CONDITION_ABSENT ||
+		    ck_state_visible(e->row.state) || e->row.state == CK_STATE_CREATING ||
+		    percent(30))
+			continue;
+		if (o->kind == CK_CONTAINER && o->condition == CK_CONDITION_READY) {
+			s->op = STEP_CONDITION;
+			s->label = o->label;
+			s->arg = CK_CONDITION_RUNNING;
+		} else if (o->kind == CK_SANDBOX && !has_container(w, o)) {
+			s->op = STEP_EXTERNAL;
+			s->label = free_label(w);
+			s->req = o->req;
+			s->req.kind = CK_CONTAINER;
+			s->req.in = o->label;
+			s->arg = CK_CONDITION_READY + below(3);
+		} else if (percent(50)) {
+			make_listing(w, s, CK_CONTAINER);
+		} else {
+			s->op = STEP_CRASH;
+		}
+		return s->op != STEP_EXTERNAL || s->label >= 0;
+	}
+	return false;
+}
+
 static bool forlorn; /* creations are lost, and their lists show nothing for long */
 
 static void make_step(struct world *w, struct step *s)
@@ -460,6 +512,8 @@ static void make_step(struct world *w, struct step *s)
 	s->req.in = -1;
 	s->more = percent(10);
 	if (percent(4) && (percent(70) ? make_absence(w, s) : make_twin(w, s))) {
+		return;
+	} else if (percent(4) && make_use(w, s)) {
 		return;
 	} else if (n < 24) {
 		make_begin(w, s);

@@ -12,7 +12,6 @@
 static void running(struct shadow *s)
 {
 	s->running_seen = true;
-	s->found_used = s->found_used || s->state == CK_STATE_KEPT;
 	s->running_hidden = s->running_hidden || s->state == CK_STATE_COMMITTING;
 }
 
@@ -23,6 +22,28 @@ static void not_listed(struct shadow *s, const struct job *job)
 		s->absent_since = job->begun_at;
 	if (s->absent_at < job->begun_at)
 		s->absent_at = job->begun_at;
+}
+
+/* The kubelet uses it, as the runtime shows. If it was hidden, it is visible at once (K22). */
+static void in_use(struct world *w, struct shadow *s)
+{
+	struct ck_entry *e = entry_of(w, s);
+	enum column col = column_of(s);
+
+	if (col == COL_CREATING || col == COL_COMMITTED || col == COL_ENDED || col == COL_NONE ||
+	    (col == COL_EVICTING && (s->phase == CK_PHASE_HOOKS || s->phase == CK_PHASE_REMOVE)) ||
+	    !e || !e->row.result)
+		return;
+	MUST(w, ck_state_visible(e->row.state), "K22: entry %lu was %s, is in use, and is %s",
+	     row_of(w, s), ck_state_name(s->state), ck_state_name(e->row.state));
+	s->found_used = true;
+	cell(w, CELL_IN_USE, col);
+}
+
+/* it has ended, but somebody uses it */
+static bool taken(const struct ck_entry *e)
+{
+	return e && e->row.state == CK_STATE_ENDED;
 }
 
 /* what must follow when its object is seen dead */
@@ -38,11 +59,13 @@ static void seen_dead(struct world *w, struct shadow *s, const char *how)
 		     row, how);
 		break;
 	case COL_UNKNOWN:
-		MUST(w, e && e->row.state == CK_STATE_EVICTING,
+		MUST(w, e && (e->row.state == CK_STATE_EVICTING || taken(e)),
 		     "K8: entry %lu is lost, %s dead, and not evicted", row, how);
 		break;
 	case COL_KEPT:
-		MUST(w, e && (e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT)),
+		MUST(w,
+		     e && (e->row.state == CK_STATE_EVICTING || taken(e) ||
+			   asking(e, CK_WANT_INSPECT)),
 		     "K6: entry %lu is kept, %s dead, and not evicted", row, how);
 		break;
 	case COL_COMMITTING:
@@ -58,8 +81,8 @@ static void seen_dead(struct world *w, struct shadow *s, const char *how)
 		     how);
 		break;
 	case COL_EVICTING:
-		MUST(w, unchanged(s, e), "the table: entry %lu was EVICTING, %s dead, and changed",
-		     row, how);
+		MUST(w, unchanged(s, e) || taken(e),
+		     "the table: entry %lu was EVICTING, %s dead, and changed", row, how);
 		break;
 	default:
 		return;
@@ -89,11 +112,13 @@ static void seen_absent(struct world *w, struct shadow *s, const struct job *job
 		     e ? ck_state_name(e->row.state) : "");
 		break;
 	case COL_KEPT:
-		MUST(w, gone || e->row.state == CK_STATE_EVICTING || asking(e, CK_WANT_INSPECT),
-		     "the table: entry %lu is kept, not listed, and stays", row);
+		MUST(w,
+		     gone || asking(e, CK_WANT_INSPECT) ||
+			     (e->row.state == CK_STATE_EVICTING && e->row.phase > CK_PHASE_CHECK),
+		     "K25: entry %lu is kept, not listed, and stays", row);
 		break;
 	case COL_COMMITTING:
-		MUST(w, e && e->row.state == CK_STATE_EVICTING,
+		MUST(w, gone || e->row.state == CK_STATE_EVICTING,
 		     "the table: entry %lu was not listed during its hooks", row);
 		break;
 	case COL_COMMITTED:
@@ -145,7 +170,8 @@ static int listed_as(struct world *w, const struct shadow *s, const struct job *
 		const struct object *o = &w->objects[job->object[i]];
 		if (s->id[0] && !strcmp(o->id, s->id))
 			return job->condition[i];
-		if (s->id[0] || o->key != s->key || shadow_of_object(w, o))
+		if (s->id[0] || shadow_of_object(w, o) ||
+		    !ck_key_same(w->keys[o->key].key, w->keys[s->key].key))
 			continue;
 		candidates++;
 		/* if not, it is somebody else's of the same key */
@@ -181,6 +207,8 @@ static void listed_one(struct world *w, struct shadow *s, const struct job *job)
 		return;
 	}
 	s->absent_since = 0;
+	if (condition == CK_CONDITION_RUNNING)
+		in_use(w, s);
 	if (condition == CK_CONDITION_READY) {
 		MUST(w, e && !unchanged(s, e) && e->row.state != CK_STATE_GONE,
 		     "K8: entry %lu is lost, found alive, and still %s", row_of(w, s),
@@ -244,8 +272,12 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		running(s);
 	if (!s->alive)
 		return;
+	if (condition == CK_CONDITION_RUNNING && s->state == CK_STATE_KEPT && !job->again &&
+	    s->moved_event <= job->begun_event &&
+	    w->now < job->begun_at + CK_DESTROY_TIMEOUT /* else too late */)
+		in_use(w, s);
 	if (s->state == CK_STATE_EVICTING) {
-		if (job->again && e && e->row.state == CK_STATE_COMMITTED)
+		if (job->again && e && ck_state_visible(e->row.state))
 			s->found_used = true;
 		if (condition == CK_CONDITION_UNKNOWN || job->again ||
 		    (s->phase != CK_PHASE_CHECK && s->phase != CK_PHASE_DESTROY))
@@ -254,7 +286,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		s->found_used = condition == CK_CONDITION_RUNNING;
 		if (s->found_used) /* or it asks again, if this came too late */
 			MUST(w,
-			     e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
+			     e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
 			     "K22: entry %lu runs, and is evicted", (unsigned long)row);
 	} else if (s->state == CK_STATE_KEPT) {
 		if (condition == CK_CONDITION_UNKNOWN) {
@@ -304,13 +336,13 @@ static void listed_late(struct world *w, struct shadow *s, const struct job *job
 	} else if (condition != CK_CONDITION_UNKNOWN) {
 		if (condition == CK_CONDITION_RUNNING)
 			running(s);
-		/* what runs may be the kubelet's at once */
 		MUST(w,
 		     e && e->row.result &&
-			     (unchanged(s, e) || (condition == CK_CONDITION_RUNNING &&
-						  e->row.state == CK_STATE_COMMITTED)),
+			     (unchanged(s, e) || ck_state_visible(e->row.state) /* in use */),
 		     "the table: entry %lu is EVICTING, its id came late and was not stored", row);
 		cell(w, CELL_FINISH, COL_EVICTING);
+		if (condition == CK_CONDITION_RUNNING)
+			in_use(w, s);
 	}
 }
 
@@ -331,23 +363,86 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 	    (s->phase == CK_PHASE_CHECK || s->phase == CK_PHASE_DESTROY) && s->kind == CK_SANDBOX) {
 		if (job->kind != CK_CONTAINER)
 			return; /* the answer to an older question, for its id */
-		s->checks++;
-		s->found_used = false;
+		bool used = false;
 		for (unsigned i = 0; i < job->n; i++) {
 			const struct object *o = &w->objects[job->object[i]];
 			if (!strcmp(w->keys[o->key].key->sandbox_id, s->id))
-				s->found_used = s->found_used ||
-						job->condition[i] == CK_CONDITION_RUNNING ||
-						!ours_uncommitted(w, o);
+				used = used || job->condition[i] == CK_CONDITION_RUNNING ||
+				       !ours_uncommitted(w, o);
 		}
+		if (s->checks && used && unchanged(s, e))
+			return; /* another answer of this try came before it */
+		s->checks++;
+		s->found_used = used;
 		if (s->found_used) /* or it asks again, if this came too late */
 			MUST(w,
-			     e && (e->row.state == CK_STATE_COMMITTED || e->row.phase == s->phase),
+			     e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
 			     "K22: sandbox %s is in use, and is evicted", s->id);
 	} else if (s->state == CK_STATE_CREATING || s->state == CK_STATE_UNKNOWN) {
 		listed_one(w, s, job);
 	} else if (s->state == CK_STATE_EVICTING && s->phase == CK_PHASE_FIND) {
 		listed_late(w, s, job);
+	}
+}
+
+/* It moved in this event: it was handed over after the list was read. */
+static bool moved_now(struct world *w, const struct ck_entry *e)
+{
+	size_t n;
+	const struct ck_history_event *history = ck_machine_history(w->m, &n);
+
+	for (size_t i = w->history_seen; i < n; i++)
+		if (history[i].entry == e && history[i].what == CK_WHAT_MOVED)
+			return true;
+	return false;
+}
+
+/* Containers that run, and sandboxes with a container that is visible (K22). What became of the
+ * container itself is judged elsewhere. */
+static void containers_in_use(struct world *w, const struct job *job)
+{
+	for (unsigned i = 0; i < w->objects_n; i++)
+		if (w->objects[i].kind == CK_CONTAINER)
+			w->objects[i].listed = false;
+	FOR_SHADOWS (s, w)
+		if (s->kind == CK_CONTAINER && s->moved_event <= job->begun_event &&
+		    listed_as(w, s, job) == CK_CONDITION_RUNNING)
+			in_use(w, s);
+	for (unsigned i = 0; i < job->n; i++) {
+		struct object *o = &w->objects[job->object[i]];
+		const struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
+		o->listed = true;
+		if (e && !w->shadows[e->row.id].alive &&
+		    job->condition[i] == CK_CONDITION_RUNNING)
+			MUST(w, ck_state_visible(e->row.state),
+			     "K22: %s runs, is new, and is %s", o->id, ck_state_name(e->row.state));
+		FOR_SHADOWS (s, w)
+			if (e && ck_state_visible(e->row.state) &&
+			    (job->condition[i] == CK_CONDITION_RUNNING || !moved_now(w, e)) &&
+			    s->kind == CK_SANDBOX && s->id[0] &&
+			    !strcmp(s->id, w->keys[o->key].key->sandbox_id))
+				in_use(w, s);
+	}
+}
+
+/* Only this list told the id of a sandbox, and the list of its containers came before. */
+static void sandboxes_in_use(struct world *w, const struct job *job)
+{
+	for (unsigned i = 0; i < job->n; i++) {
+		const struct object *o = &w->objects[job->object[i]];
+		struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
+		struct shadow *s = e ? &w->shadows[e->row.id] : NULL;
+		for (unsigned k = 0; s && !s->id[0] && k < w->objects_n; k++) {
+			const struct object *c = &w->objects[k];
+			struct shadow *in = c->listed ? shadow_of_object(w, c) : NULL;
+			if (!in || !ck_state_visible(in->state) || !in_sandbox(w, in, o->id))
+				continue;
+			MUST(w, ck_state_visible(e->row.state),
+			     "K22: entry %lu is found, in use, and is %s", row_of(w, s),
+			     ck_state_name(e->row.state));
+			if (s->alive)
+				in_use(w, s);
+		}
 	}
 }
 
@@ -360,6 +455,10 @@ void oracle_listed(struct world *w, const struct job *job, bool ok)
 		return;
 	}
 	w->list_done[job->kind] = true;
+	if (job->kind == CK_CONTAINER)
+		containers_in_use(w, job);
+	else
+		sandboxes_in_use(w, job);
 	for (unsigned i = 0; i < job->n && job->kind == CK_SANDBOX; i++)
 		if (job->condition[i] == CK_CONDITION_DEAD || w->objects[job->object[i]].stopping)
 			FOR_SHADOWS (s, w)
@@ -496,8 +595,10 @@ void oracle_seen(struct world *w, struct object *o, int r)
 		MUST(w, r == -CK_ENOTFOUND || r == 0, "seen: %s is unknown, answered %d", o->id, r);
 		return;
 	}
-	if (o->condition == CK_CONDITION_RUNNING)
+	if (o->condition == CK_CONDITION_RUNNING) {
 		running(s);
+		in_use(w, s);
+	}
 	if (o->condition != CK_CONDITION_DEAD)
 		return;
 	if (s->kind == CK_SANDBOX && ck_state_visible(s->state))

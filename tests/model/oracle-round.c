@@ -476,6 +476,8 @@ static void check_destroy(struct world *w, const struct ck_entry *e, struct shad
 		MUST(w, s->stop_done || s->life != w->life,
 		     "K20: entry %lu is destroyed and no plugin was told Stop", row);
 	MUST(w, !s->found_used, "K22: entry %lu is destroyed although it is in use", row);
+	MUST(w, e->row.reason != CK_REASON_ABSENT,
+	     "K25: entry %lu was not listed any more, and is destroyed", row);
 	if (s->kind == CK_SANDBOX && w->config.rules.can_list)
 		MUST(w, s->checks || s->life != w->life,
 		     "K22: entry %lu is destroyed and nobody asked what is in it", row);

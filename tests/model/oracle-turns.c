@@ -534,7 +534,8 @@ void oracle_lost(struct world *w, struct caller *c)
 		MUST(w, e && e->row.state == CK_STATE_UNKNOWN, "K8: entry %lu was lost and is %s",
 		     row, e ? ck_state_name(e->row.state) : "gone");
 		if (c->here && w->now < c->margin_at && e && e->row.state == CK_STATE_UNKNOWN)
-			MUST(w, undecided(c),
+			/* or its sandbox, which was found in use, has ended (K16) */
+			MUST(w, undecided(c) || ck_turn_outcome(&c->turn) == -CK_EPRECONDITION,
 			     "K8: the creation of caller %d is lost, and it does not wait on",
 			     (int)(c - w->callers));
 		cell(w, CELL_LOSE, col);

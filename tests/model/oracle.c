@@ -225,9 +225,11 @@ static bool may_move(enum ck_state from, enum ck_state to)
 		/* fall through */
 	case CK_STATE_CREATING:
 		return to == CK_STATE_UNKNOWN || to == CK_STATE_COMMITTING || to == CK_STATE_KEPT ||
-		       to == CK_STATE_EVICTING || to == CK_STATE_GONE;
+		       to == CK_STATE_EVICTING || to == CK_STATE_GONE ||
+		       (to == CK_STATE_COMMITTED && from == CK_STATE_UNKNOWN);
 	case CK_STATE_KEPT:
-		return to == CK_STATE_COMMITTING || to == CK_STATE_EVICTING;
+		return to == CK_STATE_COMMITTING || to == CK_STATE_COMMITTED ||
+		       to == CK_STATE_EVICTING;
 	case CK_STATE_COMMITTING:
 		return to == CK_STATE_COMMITTED || to == CK_STATE_KEPT || to == CK_STATE_EVICTING;
 	case CK_STATE_COMMITTED:
@@ -294,6 +296,8 @@ static void check_patience(struct world *w, const struct shadow *s, enum ck_stat
 static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 {
 	unsigned long row = row_of(w, s);
+	struct ck_entry *e = entry_of(w, s); /* a tombstone, if anything */
+	bool told = (e ? e->row.flags : s->flags) & CK_ENTRY_TOLD;
 
 	switch (from) {
 	case CK_STATE_CREATING:
@@ -321,8 +325,7 @@ static void check_end(struct world *w, struct shadow *s, enum ck_state from)
 			if (!s->id[0] && w->config.rules.can_list && s->reason != CK_REASON_REBOOT)
 				check_patience(w, s, from);
 		}
-		if (!s->released && s->flags & CK_ENTRY_TOLD && w->config.told[0] &&
-		    w->config.rules.hooks)
+		if (!s->released && told && w->config.told[0] && w->config.rules.hooks)
 			MUST(w, s->removed_done,
 			     "K20: entry %lu is gone, and nobody was told Remove", row);
 		exempt(w, s);
@@ -414,12 +417,34 @@ static void explained(struct world *w, const struct ck_history_event *event)
 		     (unsigned long)row->id);
 }
 
+/* it became COMMITTED although no hook and no caller made it so (K22) */
+static void found_in_use(struct world *w, struct shadow *s)
+{
+	const struct object *o = world_object_of(w, s->id);
+	bool used = s->found_used || s->running_seen || w->inspected_row || (o && o->ran);
+
+	FOR_ENTRIES (e, w)
+		used = used || (ck_state_visible(e->row.state) && s->id[0] &&
+				!strcmp(e->row.key->sandbox_id, s->id));
+	for (unsigned i = 0; i < w->objects_n; i++)
+		used = used || (w->objects[i].ran && s->id[0] &&
+				!strcmp(w->keys[w->objects[i].key].key->sandbox_id, s->id));
+	MUST(w, used, "K22: entry %lu became COMMITTED and is not in use", row_of(w, s));
+	FOR_SHADOWS (c, w)
+		c->shortened = c->shortened || (s->id[0] && in_sandbox(w, c, s->id)); /* K18 */
+	s->found_used = true;
+	s->running_seen = s->running_seen || (o && o->ran);
+	if (s->state == CK_STATE_EVICTING)
+		cell(w, CELL_IN_USE, COL_EVICTING);
+}
+
 static void moved(struct world *w, const struct ck_history_event *event)
 {
 	const struct ck_row *row = &event->entry->row;
 	struct shadow *s = &w->shadows[row->id];
 	enum ck_state from = s->state;
 	unsigned long id = (unsigned long)row->id;
+	bool named = s->id[0];
 
 	if (!s->alive) {
 		s->state = event->to;
@@ -457,14 +482,8 @@ static void moved(struct world *w, const struct ck_history_event *event)
 			     id);
 		break;
 	case CK_STATE_COMMITTED:
-		if (from == CK_STATE_EVICTING) {
-			struct object *o = world_object_of(w, row->result->id);
-			s->found_used =
-				s->found_used || (o && o->condition == CK_CONDITION_RUNNING);
-			MUST(w, s->found_used || s->running_seen || w->inspected_row,
-			     "K22: entry %lu became COMMITTED and is not in use", id);
-			cell(w, CELL_IN_USE, COL_EVICTING);
-		}
+		if (from != CK_STATE_COMMITTING)
+			found_in_use(w, s);
 		s->committed = true;
 		relabelled(w, s, event->entry, CK_REASON_NONE);
 		break;
@@ -488,7 +507,9 @@ static void moved(struct world *w, const struct ck_history_event *event)
 		break;
 	}
 	s->state = event->to;
-	s->moved_event = w->event;
+	/* nothing was done to what is in use, so older lists still tell how it is (K24) */
+	if (event->to != CK_STATE_COMMITTED || from == CK_STATE_COMMITTING || !named)
+		s->moved_event = w->event;
 	s->life = w->life;
 }
 
@@ -496,9 +517,11 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 {
 	enum ck_state state = e->row.state;
 	unsigned long row = row_of(w, s);
+	bool chosen = s->hooks_chosen; /* in the event that began it */
 
 	memset(s, 0, sizeof(*s));
 	s->alive = true;
+	s->hooks_chosen = chosen;
 	s->state = state;
 	s->kind = e->row.key->kind;
 	s->key = world_key(w, e->row.key);
@@ -506,6 +529,7 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 	s->created = s->interest = w->now;
 	s->moved_event = w->event;
 	s->life = w->life;
+	s->found_used = ck_state_visible(state); /* imported, or a twin in use */
 	if (ck_state_visible(state))
 		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME,
 		     "rules 1: entry %lu begins as COMMITTED and was not imported", row);
@@ -533,6 +557,10 @@ static void look_at(struct world *w, const struct ck_entry *e)
 		s->absent_since = 0;
 		s->moved_event = w->event;
 	}
+	/* its id is known, or its hooks have ended: older lists do not count (K24) */
+	if ((e->row.result && !s->id[0]) ||
+	    (s->phase == CK_PHASE_HOOKS && e->row.phase != CK_PHASE_HOOKS))
+		s->moved_event = w->event;
 	learn_id(w, s, &e->row);
 	if (s->id[0])
 		MUST(w, e->row.result && !strcmp(e->row.result->id, s->id),

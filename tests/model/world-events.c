@@ -379,7 +379,9 @@ void world_external(struct world *w, int label, const struct request *req,
 	/* otherwise nobody could tell which of the two is ours */
 	if (name_in_use(w, number) && !(twin && known))
 		return;
-	object_new(w, label, req, number, 0)->condition = condition;
+	struct object *o = object_new(w, label, req, number, 0);
+	o->condition = condition;
+	o->ran = condition == CK_CONDITION_RUNNING;
 }
 
 void world_condition(struct world *w, int label, enum ck_condition condition)
@@ -391,6 +393,7 @@ void world_condition(struct world *w, int label, enum ck_condition condition)
 		object_gone(w, o);
 	else
 		o->condition = condition;
+	o->ran = o->ran || condition == CK_CONDITION_RUNNING;
 }
 
 void world_seen(struct world *w, int label)

@@ -491,6 +491,8 @@ void machine_start(struct world *w)
 	w->in_round = 0;
 	for (unsigned i = 0; i < WORLD_VIEWS; i++)
 		w->views[i].open = false;
+	for (unsigned i = 0; i < w->objects_n; i++)
+		w->objects[i].listed = false;
 }
 
 void machine_end(struct world *w)

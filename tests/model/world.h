@@ -75,7 +75,7 @@ enum column {
 	X(EXPIRE, "TTL", U_ | K_ | G_) \
 	X(DESTROYED, "destroyed", E_) \
 	X(NOT_DESTROYED, "not destroyed", E_) \
-	X(IN_USE, "found in use", E_) \
+	X(IN_USE, "found in use", U_ | K_ | G_ | E_) \
 	X(ABSENT, "absent from a later list", C_ | U_ | K_ | G_ | D_ | N_ | E_) \
 	X(EVICT, "admin evict", C_ | U_ | K_ | G_ | D_ | N_) \
 	X(RELEASE, "admin release", E_) \
@@ -157,6 +157,8 @@ struct object {
 	bool exempt;
 	bool stopping;
 	bool stop_known; /* in this life, or on disk */
+	bool ran;        /* it runs, or did */
+	bool listed;     /* a container: in the last whole list since the start */
 	uint64_t created_at;
 	char id[WORLD_ID];
 };

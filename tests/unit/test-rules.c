@@ -1353,6 +1353,195 @@ static void k22_creation_found_running_is_not_destroyed(void **state)
 	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
 }
 
+/* ---- in use, though hidden (K22) ------------------------------------------------------------- */
+
+enum { KEPT, LOST, EVICTED, TRIED, GIVEN_UP, HIDDEN_WAYS };
+
+/* sandbox A ends up hidden, in one of the ways that a crash can leave behind */
+static void made_and_hidden(int way)
+{
+	if (way == LOST || way == GIVEN_UP) { /* only a list can tell its id */
+		begin(A, sandbox, 10 * S);
+		if (way == GIVEN_UP)
+			world_evict(w, 0, false);
+		world_finish(w, A, false);
+		return;
+	}
+	made_and_kept(A, sandbox);
+	if (way == EVICTED || way == TRIED)
+		world_evict(w, 0, false);
+	if (way == TRIED) {
+		world_listed_entry(w, 0, HOW_OK);
+		world_destroyed(w, 0, HOW_FAILED);
+	}
+}
+
+/* The kubelet was straight at the runtime: it used what it saw there. */
+static void k22_what_was_taken_meanwhile_is_shown_before_anything_is_served(void **state)
+{
+	static const enum ck_condition conditions[] = { CK_CONDITION_READY, CK_CONDITION_RUNNING,
+							CK_CONDITION_DEAD };
+	struct world_config config = world_config();
+	(void)state;
+	for (int n = 0; n < HIDDEN_WAYS * 2 * 3; n++) {
+		bool containers_first = n % 2;
+		struct request theirs = container_in(A);
+		start_with(&config);
+		made_and_hidden(n / 6);
+		world_external(w, B, &theirs, conditions[n / 2 % 3], false);
+		world_crash(w, 0);
+		assert_false(world_shown(w, A));
+		begin(C, sandbox, 60 * S);
+		world_listed(w, containers_first, HOW_OK);
+		assert_int_equal(outcome(C), CK_WAIT);
+		world_listed(w, 0, HOW_OK);
+		assert_true(world_shown(w, A) && world_shown(w, B));
+		assert_int_equal(outcome(C), CK_HAND_BACK); /* the same pod asks again */
+		assert_string_equal(w->callers[C].id, world_object(w, A)->id);
+		assert_true(asked(CK_WANT_RUN));
+		assert_false(asked(CK_WANT_DESTROY | CK_WANT_STOP));
+		assert_int_equal(teardown(state), 0);
+		world_init(w, &config, NULL);
+	}
+}
+
+static void k22_a_later_list_shows_it_too(void **state)
+{
+	struct request theirs = container_in(A);
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, &theirs, CK_CONDITION_READY, false);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_int_equal(ck_machine_counters(w->m)->in_use, 1);
+}
+
+static void k22_our_own_hidden_container_proves_nothing(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_kept(B, container_in(A));
+	begin(C, attempt(container_in(A), 1), 10 * S); /* abandons B */
+	world_finish(w, C, false);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	assert_int_equal(ck_machine_counters(w->m)->in_use, 0);
+}
+
+static void k22_a_container_that_was_handed_over_does(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_handed(B, container_in(A));
+	world_report(w, B, true);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
+static void k22_plugins_hear_of_the_sandbox_before_its_container(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	made_and_kept(B, container_in(A));
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(world_job(w, CK_WANT_RUN, 0)->row, 1);
+	assert_int_equal(world_job(w, CK_WANT_RUN, 1)->row, 2);
+}
+
+static void k22_a_twin_in_use_does_not_take_the_key(void **state)
+{
+	struct request theirs;
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, &sandbox, CK_CONDITION_READY, true);
+	theirs = container_in(B);
+	world_external(w, C, &theirs, CK_CONDITION_RUNNING, false);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(state_of(B), CK_STATE_COMMITTED);
+	assert_int_equal(world_entry(w, B)->row.origin, CK_ORIGIN_RUNTIME);
+	assert_int_equal(state_of(A), CK_STATE_KEPT);
+	made_and_handed(D, of_pod(sandbox, 1));
+	theirs = of_pod(container_in(D), 1);
+	made_and_kept(E, theirs);
+	world_external(w, F, &theirs, CK_CONDITION_RUNNING, true);
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(F), CK_STATE_COMMITTED);
+	assert_int_equal(world_entry(w, F)->row.origin, CK_ORIGIN_RUNTIME);
+	assert_int_equal(state_of(E), CK_STATE_KEPT);
+}
+
+static void k22_what_was_taken_has_ended_when_its_sandbox_is_dead(void **state)
+{
+	struct request theirs = container_in(A);
+	(void)state;
+	for (int containers_first = 0; containers_first < 2; containers_first++) {
+		struct world_config config = world_config();
+		start_with(&config);
+		made_and_kept(A, sandbox);
+		world_external(w, B, &theirs, CK_CONDITION_DEAD, false);
+		world_condition(w, A, CK_CONDITION_DEAD);
+		world_crash(w, 0);
+		world_listed(w, (unsigned)containers_first, HOW_OK);
+		world_listed(w, 0, HOW_OK);
+		assert_int_equal(state_of(A), CK_STATE_ENDED);
+	}
+}
+
+static void k25_kept_container_that_runs_is_never_hidden(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	for (int lost = 0; lost < 2; lost++) {
+		int label = lost ? C : B;
+		if (lost) {
+			begin(C, attempt(container_in(A), 1), 10 * S);
+			world_finish(w, C, false);
+		} else {
+			made_and_kept(B, container_in(A));
+		}
+		world_condition(w, label, CK_CONDITION_RUNNING);
+		world_crash(w, 0);
+		while (world_job(w, 0, 0)) {
+			world_listed(w, 0, HOW_OK);
+			assert_true(!asked(CK_WANT_INSPECT | CK_WANT_DESTROY));
+		}
+		assert_true(world_shown(w, label));
+		assert_true(asked(CK_WANT_RUN));
+		hooks_agree();
+	}
+	assert_int_equal(ck_machine_counters(w->m)->evicted, 0);
+}
+
+static void k25_kept_container_that_is_absent_is_gone_and_not_destroyed(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, of_pod(sandbox, 1));
+	made_and_kept(C, container_in(A));
+	made_and_handed(D, of_pod(container_in(B), 1)); /* told, and kept again */
+	world_report(w, D, false);
+	assert_int_equal(state_of(D), CK_STATE_KEPT);
+	world_condition(w, C, CK_CONDITION_ABSENT);
+	world_condition(w, D, CK_CONDITION_ABSENT);
+	world_crash(w, 0);
+	lists_come_in();
+	assert_int_equal(state_of(C), CK_STATE_GONE);
+	assert_false(asked(CK_WANT_INSPECT | CK_WANT_DESTROY));
+	assert_true(asked(CK_WANT_STOP));
+	world_hooked(w, 0, true);
+	assert_false(asked(CK_WANT_INSPECT | CK_WANT_DESTROY));
+	assert_true(asked(CK_WANT_REMOVE));
+	world_hooked(w, 0, true);
+	assert_int_equal(state_of(D), CK_STATE_GONE);
+}
+
 static void k23_evicting_entry_is_never_served(void **state)
 {
 	(void)state;
@@ -1379,7 +1568,7 @@ static void k24_failed_or_older_list_means_nothing(void **state)
 	world_view_close(w, 0, HOW_FAILED);
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
 	list_passes(CK_SANDBOX);
-	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	assert_int_equal(state_of(A), CK_STATE_GONE);
 }
 
 static void k24_nothing_is_served_before_the_first_list(void **state)
@@ -1776,6 +1965,15 @@ int main(void)
 		TEST(k22_sandbox_in_use_is_left_alone),
 		TEST(k22_running_container_is_left_alone),
 		TEST(k22_creation_found_running_is_not_destroyed),
+		TEST(k22_what_was_taken_meanwhile_is_shown_before_anything_is_served),
+		TEST(k22_a_later_list_shows_it_too),
+		TEST(k22_our_own_hidden_container_proves_nothing),
+		TEST(k22_a_container_that_was_handed_over_does),
+		TEST(k22_plugins_hear_of_the_sandbox_before_its_container),
+		TEST(k22_a_twin_in_use_does_not_take_the_key),
+		TEST(k22_what_was_taken_has_ended_when_its_sandbox_is_dead),
+		TEST(k25_kept_container_that_runs_is_never_hidden),
+		TEST(k25_kept_container_that_is_absent_is_gone_and_not_destroyed),
 		TEST(k23_evicting_entry_is_never_served),
 		TEST(k24_failed_or_older_list_means_nothing),
 		TEST(k24_nothing_is_served_before_the_first_list),
