@@ -12,13 +12,13 @@ static void take_times(struct ck_row *row, bool same_boot, uint64_t now)
 			*times[i] = now;
 }
 
-int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
+/* an entry for @row, which is taken on success; -CK_ENOMEM */
+static int take_row(struct ck_machine *m, struct ck_row *row, struct ck_entry **ret_entry)
 {
 	struct ck_entry *e;
-	struct ck_key *key = row->key;
-	if (ck_entry_new(m, key, &e) < 0)
-		return -CK_ENOMEM;
 	struct ck_shared_result *result = row->result;
+	if (ck_entry_new(m, row->key, &e) < 0)
+		return -CK_ENOMEM;
 	HASH_DELETE(by_row, m->by_row, e);
 	e->row = *row;
 	e->row.result = NULL;
@@ -32,46 +32,81 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	*row = (struct ck_row){ 0 };
 	e->restored = true;
 	e->has_row = true;
-	take_times(&e->row, same_boot, m->now);
-	if (!ck_searched(e))
-		e->row.searched = e->row.absent = 0;
-	ck_event_begin(m);
-	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);
+	*ret_entry = e;
+	return 0;
+}
+
+/* Nothing of an earlier boot runs any more; what it left on disk is destroyed. */
+static void resume_after_boot(struct ck_machine *m, struct ck_entry *e)
+{
+	switch (e->row.state) {
+	case CK_STATE_COMMITTING:
+		ck_entry_move(m, e, CK_STATE_KEPT);
+		/* fall through */
+	case CK_STATE_CREATING:
+	case CK_STATE_UNKNOWN:
+	case CK_STATE_KEPT:
+		ck_evict(m, e, CK_REASON_REBOOT);
+		break;
+	case CK_STATE_COMMITTED:
+		ck_entry_move(m, e, CK_STATE_ENDED);
+		break;
+	case CK_STATE_ENDED:
+		break;
+	case CK_STATE_EVICTING:
+		e->row.reason = CK_REASON_REBOOT;
+		ck_evict_resume(m, e);
+		break;
+	case CK_STATE_GONE:
+		ck_entry_schedule(m, e, m->now);
+		break;
+	}
+}
+
+static void resume(struct ck_machine *m, struct ck_entry *e)
+{
 	switch (e->row.state) {
 	case CK_STATE_CREATING:
 	case CK_STATE_UNKNOWN:
-		if (!same_boot)
-			ck_evict(m, e, CK_REASON_REBOOT);
-		else
-			ck_lost_restored(m, e);
+		ck_lost_restored(m, e);
 		break;
 	case CK_STATE_COMMITTING:
 		ck_entry_move(m, e, CK_STATE_KEPT);
 		/* fall through */
 	case CK_STATE_KEPT:
 		e->was_kept = true;
-		if (!same_boot)
-			ck_evict(m, e, CK_REASON_REBOOT);
-		else
-			ck_kept_schedule(m, e);
+		ck_kept_schedule(m, e);
 		break;
 	case CK_STATE_COMMITTED:
-		if (!same_boot)
-			ck_entry_move(m, e, CK_STATE_ENDED);
-		e->in.committed.undelivered = same_boot && e->row.key->kind == CK_CONTAINER &&
+		e->in.committed.undelivered = e->row.key->kind == CK_CONTAINER &&
 					      e->row.origin == CK_ORIGIN_CACHE &&
 					      !(e->row.flags & CK_ENTRY_DELIVERED);
 		break;
 	case CK_STATE_ENDED:
 		break;
 	case CK_STATE_EVICTING:
-		if (!same_boot)
-			e->row.reason = CK_REASON_REBOOT;
 		ck_evict_resume(m, e);
 		break;
-	default:
-		ck_entry_schedule(m, e, same_boot ? e->row.changed + CK_TOMBSTONE : m->now);
+	case CK_STATE_GONE:
+		ck_entry_schedule(m, e, e->row.changed + CK_TOMBSTONE);
+		break;
 	}
+}
+
+int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
+{
+	struct ck_entry *e;
+	if (take_row(m, row, &e) < 0)
+		return -CK_ENOMEM;
+	take_times(&e->row, same_boot, m->now);
+	if (!ck_searched(e))
+		e->row.searched = e->row.absent = 0;
+	ck_event_begin(m);
+	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);
+	if (same_boot)
+		resume(m, e);
+	else
+		resume_after_boot(m, e);
 	/* No ck_event_end() here, because nothing may be destroyed before every row is known (K18,
 	 * K22). A timer starts it. */
 	if (e->row.state == CK_STATE_EVICTING && e->in.evicting.effort == CK_QUEUED)

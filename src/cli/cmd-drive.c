@@ -53,7 +53,8 @@ struct arguments {
 	bool described; /* an option describes a pod */
 };
 
-struct try {
+struct
+try {
 	uint64_t at, took; /* @at: time since the first try of its step */
 	int code;
 	char *text;
@@ -116,40 +117,10 @@ static void check(struct argp_state *state, const struct arguments *args)
 		argp_error(state, "--sandbox needs --container and the --uid of its pod");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+/* an option that describes the pod or the container */
+static void describe(int key, char *arg, struct argp_state *state, struct arguments *args)
 {
-	struct arguments *args = state->input;
 	char *end;
-	switch (key) {
-	case OPT_DEADLINE:
-		parse_span(state, arg, &args->deadline);
-		return 0;
-	case OPT_RETRY:
-		parse_span(state, arg, &args->retry);
-		return 0;
-	case OPT_GIVE_UP:
-		parse_span(state, arg, &args->give_up);
-		return 0;
-	case OPT_REQUEST:
-		args->request = arg;
-		return 0;
-	case OPT_RPC:
-		if (strcmp(arg, "RunPodSandbox") != 0 && strcmp(arg, "CreateContainer") != 0)
-			argp_error(state,
-				   "invalid RPC '%s'; expected RunPodSandbox or CreateContainer",
-				   arg);
-		args->rpc = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument '%s'; use --pod NAME", arg);
-		return EINVAL;
-	case ARGP_KEY_END:
-		check(state, args);
-		return 0;
-	}
-	if (key < OPT_REQUEST || key > OPT_GIVE_UP)
-		return ARGP_ERR_UNKNOWN;
-	args->described = true;
 	switch (key) {
 	case OPT_POD:
 		args->pod.name = arg;
@@ -183,6 +154,42 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		args->pod.runtime_handler = arg;
 		break;
 	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *args = state->input;
+	switch (key) {
+	case OPT_DEADLINE:
+		parse_span(state, arg, &args->deadline);
+		return 0;
+	case OPT_RETRY:
+		parse_span(state, arg, &args->retry);
+		return 0;
+	case OPT_GIVE_UP:
+		parse_span(state, arg, &args->give_up);
+		return 0;
+	case OPT_REQUEST:
+		args->request = arg;
+		return 0;
+	case OPT_RPC:
+		if (strcmp(arg, "RunPodSandbox") != 0 && strcmp(arg, "CreateContainer") != 0)
+			argp_error(state,
+				   "invalid RPC '%s'; expected RunPodSandbox or CreateContainer",
+				   arg);
+		args->rpc = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument '%s'; use --pod NAME", arg);
+		return EINVAL;
+	case ARGP_KEY_END:
+		check(state, args);
+		return 0;
+	}
+	if (key < OPT_REQUEST || key > OPT_GIVE_UP)
+		return ARGP_ERR_UNKNOWN;
+	args->described = true;
+	describe(key, arg, state, args);
 	return 0;
 }
 
