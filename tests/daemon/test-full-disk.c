@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crikeepd whose database is on a full or read-only disk, or may not be read: pods start, and
- * what was handed over then stays with the kubelet, also after a kill. */
+/* crikeepd whose database is on a full or read-only disk, locked, or may not be read: pods start,
+ * and what was handed over then stays with the kubelet, also after a kill. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+
+#include <sqlite3.h>
 
 #include "tests/daemon/stage.h"
 
@@ -122,6 +124,77 @@ static void fill_all(struct stage *s)
 	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
 }
 
+static void container_started(struct stage *s, const char *pod, char *ret_id)
+{
+	assert_int_equal(pod_create(&s->kubelet, pod, "late", 0, "5S", ret_id), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&s->kubelet, "StartContainer", ret_id), CK_GRPC_OK);
+}
+
+/* killed, and begun again: nothing was stopped, hidden or made again */
+static void both_survive_a_kill(struct stage *s, const char *pod, const char *container)
+{
+	unsigned sandboxes = world_count(&s->w, "begin sandbox");
+	stage_kill(s);
+	stage_again(s);
+	assert_true(pod_shown(&s->kubelet, pod));
+	assert_true(container_shown(&s->kubelet, container));
+	assert_int_equal(cri_do_id(&s->kubelet, "PodSandboxStatus", pod), CK_GRPC_OK);
+	assert_int_equal(cri_do_id(&s->kubelet, "ContainerStatus", container), CK_GRPC_OK);
+	assert_int_equal(world_count(&s->w, "stop sandbox"), 0);
+	assert_int_equal(world_count(&s->w, "stop container"), 0);
+	assert_int_equal(world_count(&s->w, "begin sandbox"), sandboxes);
+	assert_int_equal(world_count(&s->w, "begin container"), 1);
+}
+
+/* its row says KEPT */
+static void a_kept_sandbox_handed_over_and_used_survives_a_kill(void **state)
+{
+	struct stage *s = *state;
+	char kept[POD_ID], pod[POD_ID], container[POD_ID];
+	small_disk(s);
+	stage_start(s, "create=600ms", NULL);
+	stage_keep(s, kept);
+	fill_all(s);
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
+	assert_string_equal(pod, kept);
+	container_started(s, pod, container);
+	both_survive_a_kill(s, pod, container);
+	make_space(s);
+	both_survive_a_kill(s, pod, container);
+}
+
+static sqlite3 *lock(struct stage *s)
+{
+	char path[WORLD_PATH + 16];
+	sqlite3 *db;
+	snprintf(path, sizeof(path), "%s/crikeep.db", s->w.state);
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	return db;
+}
+
+/* Another program holds the write lock, which is as good as a full disk. Its row says CREATING. */
+static void a_sandbox_made_while_the_database_is_locked_and_used_survives_a_kill(void **state)
+{
+	struct stage *s = *state;
+	char pod[POD_ID], container[POD_ID];
+	struct cri_call run;
+	struct ck_bytes request = cri_run_request("late", 0);
+	stage_start(s, "create=600ms", NULL);
+	cri_start(&s->kubelet, &run, "RunPodSandbox", &request, "20S");
+	world_until(&s->w, "begin sandbox", 1, 10);
+	sqlite3 *db = lock(s);
+	cri_wait(&run);
+	assert_int_equal(run.status.code, CK_GRPC_OK);
+	snprintf(pod, sizeof(pod), "%s", cri_text(&run.reply, "1"));
+	cri_end(&run);
+	container_started(s, pod, container);
+	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
+	both_survive_a_kill(s, pod, container);
+	sqlite3_close(db);
+	both_survive_a_kill(s, pod, container);
+}
+
 /* Nothing shows that the kubelet has it. So it is hidden, until the kubelet repeats its request. */
 static void a_kept_sandbox_handed_over_and_not_used_is_so_again_after_a_kill(void **state)
 {
@@ -192,6 +265,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_DISK(with_a_full_disk_pods_start_and_the_gauge_says_degraded),
 		ON_DISK(with_a_read_only_disk_pods_start_and_the_gauge_says_degraded),
+		ON_DISK(a_kept_sandbox_handed_over_and_used_survives_a_kill),
+		ON_STAGE(a_sandbox_made_while_the_database_is_locked_and_used_survives_a_kill),
 		ON_DISK(a_kept_sandbox_handed_over_and_not_used_is_so_again_after_a_kill),
 		ON_DISK(a_kept_container_handed_over_and_not_started_is_so_again_after_a_kill),
 		ON_STAGE(an_unreadable_directory_of_its_own_is_made_readable),
