@@ -60,10 +60,20 @@ static int machine_make(struct ck_cache *cache, const struct ck_options *o)
 	return ck_machine_new(&rules, &ck_machine_ops, cache, ck_cache_now(cache), &cache->machine);
 }
 
+struct restoring {
+	struct ck_cache *cache;
+	size_t other_key; /* rows whose requests cannot be compared (K31) */
+};
+
 static int restore_row(struct ck_row *row, void *userdata)
 {
-	struct ck_cache *cache = userdata;
-	return ck_machine_restore(cache->machine, row, !strcmp(row->boot, cache->boot));
+	struct restoring *restoring = userdata;
+	const struct ck_cache *cache = restoring->cache;
+	bool compared = ck_state_open(row->state) || row->state == CK_STATE_COMMITTED;
+	bool other_key = row->record.form && compared &&
+			 memcmp(row->record.key_id, cache->key.id, sizeof(cache->key.id));
+	restoring->other_key += other_key;
+	return ck_machine_restore(cache->machine, row, !strcmp(row->boot, cache->boot), other_key);
 }
 
 /* What an earlier life left (K25). A damaged database is set aside; then the host's lists tell what
@@ -73,7 +83,8 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 	struct ck_counters counters = { 0 };
 	struct ck_error why = { 0 };
 	char name[512] = "";
-	int r = ck_store_load(cache->store, restore_row, cache, &why);
+	struct restoring restoring = { .cache = cache };
+	int r = ck_store_load(cache->store, restore_row, &restoring, &why);
 	if (r >= 0)
 		r = ck_store_load_counters(cache->store, &counters, &why);
 	if (r == -CK_EDAMAGED) {
@@ -84,6 +95,11 @@ static int restore(struct ck_cache *cache, const struct ck_options *options, str
 		counters = (struct ck_counters){ .set_aside = name[0] != '\0' };
 		r = machine_make(cache, options) < 0 ? ck_nomem(&why) : 0;
 	}
+	else if (restoring.other_key)
+		ck_cache_log(cache, CK_LOG_WARNING,
+			     "%zu result%s made under another digest key; when asked for, what is "
+			     "not committed is evicted",
+			     restoring.other_key, restoring.other_key == 1 ? " was" : "s were");
 	if (r < 0 && err)
 		*err = why;
 	if (r >= 0) {
@@ -138,6 +154,9 @@ static int set_up(struct ck_cache *cache, const struct ck_options *options, cons
 		ck_cache_log(cache, CK_LOG_WARNING,
 			     "state directory '%s' had mode %04o; its owner may read it again", dir,
 			     opened.mode);
+	if (opened.key_made && !opened.fresh)
+		ck_cache_log(cache, CK_LOG_WARNING,
+			     "the digest key was missing or not valid, and was made anew");
 	if (opened.set_aside)
 		ck_cache_log(cache, CK_LOG_ERROR, "the damaged database was set aside as %s: %s",
 			     opened.set_aside_as, opened.why.text);

@@ -179,7 +179,7 @@ static inline bool ck_state_visible(enum ck_state state)
 	X(RELEASED, 17, "released by an administrator without confirmation") \
 	X(REFUSED, 18, "a plugin refused")      /* detail: redacted text */ \
 	X(PLUGIN_ABSENT, 19, "not handed over") /* detail: which plugin */ \
-	X(RESTORED, 20, "taken up after a restart") \
+	X(RESTORED, 20, "taken up after a restart") /* detail: CK_OTHER_KEY, or none */ \
 	X(TOLD, 21, "plugins were told of it") /* detail of the three: names */ \
 	X(STOP_TOLD, 22, "plugins were told that it stops") \
 	X(REMOVE_TOLD, 23, "plugins were told that it is gone") \
@@ -192,6 +192,8 @@ enum ck_what {
 		CK_WHAT_MAX = CK_WHAT_STARTED,
 };
 const char *ck_what_text(enum ck_what what);
+/* of a row whose request cannot be compared with any other: the key file was lost (K31) */
+#define CK_OTHER_KEY "made under another digest key"
 
 /* counters, kept in the database: name (a Prometheus label later), words for `crikeep stats` */
 #define CK_COUNTERS(X) \

@@ -394,8 +394,9 @@ int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id
 /* an administrator evicts or, with @release, gives up waiting for the destroy; @ret_text says what
  * happens */
 int ck_machine_evict(struct ck_machine *m, uint64_t row, bool release, char *ret_text, size_t size);
-/* takes over a row of an earlier life; @same_boot false: of an earlier boot (K25). -CK_ENOMEM */
-int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot);
+/* takes over a row of an earlier life; @same_boot false: of an earlier boot (K25); @other_key: its
+ * request cannot be compared (K31). -CK_ENOMEM */
+int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot, bool other_key);
 
 /* -- what a round leaves behind -- */
 

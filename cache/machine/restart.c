@@ -93,7 +93,7 @@ static void resume(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
-int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
+int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot, bool other_key)
 {
 	struct ck_entry *e;
 	if (take_row(m, row, &e) < 0)
@@ -102,7 +102,7 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot)
 	if (!ck_searched(e))
 		e->row.searched = e->row.absent = 0;
 	ck_event_begin(m);
-	ck_history_add(m, e, CK_WHAT_RESTORED, 0, NULL);
+	ck_history_add(m, e, CK_WHAT_RESTORED, 0, other_key ? CK_OTHER_KEY : NULL);
 	if (same_boot)
 		resume(m, e);
 	else

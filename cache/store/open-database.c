@@ -116,7 +116,7 @@ int ck_store_open(const char *dir, struct ck_store **ret_store, struct ck_store_
 	if (r >= 0)
 		r = ck_state_dir_own(store->dirfd, store->dir, err);
 	if (r >= 0)
-		r = ck_state_dir_key(store->dirfd, &store->key, err);
+		r = ck_state_dir_key(store->dirfd, &store->key, &opened.key_made, err);
 	if (r >= 0) {
 		if (!ck_state_dir_is_memory(store->dirfd))
 			store->checkpointer = ck_checkpointer_new();

@@ -249,12 +249,14 @@ bool ck_state_dir_parse_key(const void *bytes, size_t len, struct ck_digest_key 
 	return true;
 }
 
-int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err)
+int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, bool *ret_made,
+		     struct ck_error *err)
 {
 	unsigned char bytes[CK_KEY_BYTES + 1]; /* one more shows a file that is too long */
 	ssize_t n = file_read(dirfd, CK_KEY_NAME, bytes, sizeof(bytes));
 
-	if (n >= 0 && ck_state_dir_parse_key(bytes, (size_t)n, ret_key))
+	*ret_made = n < 0 || !ck_state_dir_parse_key(bytes, (size_t)n, ret_key);
+	if (!*ret_made)
 		return 0;
 	do {
 		if (getrandom(bytes, CK_KEY_BYTES, 0) != CK_KEY_BYTES)

@@ -59,9 +59,10 @@ void ck_state_dir_owner_text(int dirfd, char text[CK_OWNER_TEXT]);
 bool ck_state_dir_is_memory(int dirfd); /* tmpfs: a sync costs nothing */
 /* of a file, which is not opened; -1: there is none */
 int64_t ck_state_dir_size(int dirfd, const char *name);
-/* the digest key of the directory. Where it cannot be written, the key is good for this owner only.
- * -CK_EIO (no randomness) */
-int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, struct ck_error *err);
+/* the digest key of the directory; @ret_made: there was none that is valid. Where it cannot be
+ * written, the key is good for this owner only. -CK_EIO (no randomness) */
+int ck_state_dir_key(int dirfd, struct ck_digest_key *ret_key, bool *ret_made,
+		     struct ck_error *err);
 bool ck_state_dir_parse_key(const void *bytes, size_t len, struct ck_digest_key *ret_key);
 /* before SQLite opens it: make CK_DB_NAME, 0600, if it is absent, and finish an interrupted change
  * of files */

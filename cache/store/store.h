@@ -33,6 +33,7 @@ struct ck_store;
 
 struct ck_store_opened { /* what ck_store_open() found */
 	bool fresh;             /* a new database */
+	bool key_made;          /* there was no key, or none that is valid */
 	/* the directory was ours and not readable: it had @mode, and is readable now */
 	bool mode_mended;
 	unsigned mode;

@@ -114,6 +114,17 @@ static bool lacks_plugin(const struct story *story)
 	return false;
 }
 
+/* the key file was lost or replaced before the last start of the owner */
+static bool other_key(const struct story *story)
+{
+	const struct ck_reader *reader = story->look->reader;
+	for (size_t i = reader->history_n; i-- > 0;)
+		if (reader->history[i].entry == story->row->id &&
+		    reader->history[i].what == CK_WHAT_RESTORED)
+			return reader->history[i].detail;
+	return false;
+}
+
 static void tell_kept(const struct story *story)
 {
 	const struct ck_row *row = story->row;
@@ -363,6 +374,11 @@ static void tell_next(const struct story *story)
 			at);
 		break;
 	case CK_STATE_KEPT:
+		if (other_key(story)) {
+			fprintf(story->out, " Next: it was " CK_OTHER_KEY ", so no request can be "
+					    "compared with its request; the next one evicts it.");
+			break;
+		}
 		fprintf(story->out, " Next: an identical request gets it%s;",
 			lacks_plugin(story) ? " once that plugin is connected" : "");
 		if (row->due)

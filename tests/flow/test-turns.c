@@ -1332,6 +1332,31 @@ static void a_row_of_another_key_is_not_comparable(void **state) /* K31 */
 	ck_turn_free(turn);
 }
 
+static void a_lost_key_is_in_history_and_log(void **state) /* K31 */
+{
+	struct fixture *f = *state;
+	struct fx_ask pod = fx_sandbox("web");
+	char path[sizeof(f->dir) + 8];
+	fx_open(f);
+	fx_keep(f, &pod, "s1");
+	fx_reopen(f);
+	fx_settle(f);
+	assert_null(strstr(f->log, "key")); /* it is the same */
+	assert_string_equal(fx_why(f), "");
+	fx_close(f);
+	snprintf(path, sizeof(path), "%s/key", f->dir);
+	assert_int_equal(unlink(path), 0);
+	fx_open(f);
+	fx_settle(f);
+	assert_non_null(strstr(f->log, "the digest key was missing or not valid"));
+	assert_non_null(strstr(f->log, "1 result was made under another digest key"));
+	assert_string_equal(fx_why(f), "taken up after a restart: made under another digest key");
+	fx_reopen(f); /* the new key stays */
+	fx_settle(f);
+	const char *again = strstr(f->log, "the digest key was missing");
+	assert_null(strstr(again + 1, "the digest key was missing"));
+}
+
 static void nothing_is_served_before_the_first_list(void **state) /* K24 */
 {
 	struct fixture *f = *state;
@@ -1825,6 +1850,7 @@ int main(void)
 		CALLBACK(tombstones_outlive_a_restart),
 		CALLBACK(nothing_expires_just_after_a_restart),
 		CALLBACK(a_row_of_another_key_is_not_comparable),
+		CALLBACK(a_lost_key_is_in_history_and_log),
 		CALLBACK(nothing_is_served_before_the_first_list),
 		CALLBACK(without_a_list_the_answer_says_so_at_the_margin),
 		CALLBACK(a_host_that_answers_no_questions_is_served),

@@ -550,7 +550,8 @@ void world_crash(struct world *w, unsigned how)
 		if (!w->db[id].used)
 			continue;
 		row_copy(&row, &w->db[id].row);
-		if (ck_machine_restore(w->m, &row, w->db[id].boot == w->boot) < 0)
+		bool other_key = row.record.form && row.record.key_id[0] != w->digest_key;
+		if (ck_machine_restore(w->m, &row, w->db[id].boot == w->boot, other_key) < 0)
 			oracle_fail(w, "K25: row %u was refused", (unsigned)id);
 	}
 	for (uint64_t id = 1; id <= w->rows_n; id++)

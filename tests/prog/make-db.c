@@ -46,7 +46,7 @@ struct plan { /* what differs from a plain sandbox */
 	uint32_t requests, tries;
 	int grpc;
 	unsigned age, due; /* seconds */
-	bool imported, other_boot;
+	bool imported, other_boot, other_key;
 	const char *request; /* file to take a fingerprint of */
 	const char *why;     /* what asked for its end, as in the history */
 };
@@ -209,7 +209,8 @@ static const struct plan twins[] = {
 	  .state = CK_STATE_KEPT,
 	  .id = "1dcba",
 	  .age = 20,
-	  .due = 582 },
+	  .due = 582,
+	  .other_key = true },
 };
 
 static void must(int r, const struct ck_error *err, const char *what)
@@ -301,6 +302,8 @@ static void add(const struct plan *plan)
 		note(row, CK_WHAT_MOVED, CK_STATE_CREATING, CK_STATE_KEPT, 0, NULL);
 	if (plan->state == CK_STATE_EVICTING || plan->state == CK_STATE_GONE)
 		note(row, CK_WHAT_MOVED, CK_STATE_KEPT, CK_STATE_EVICTING, 0, plan->why);
+	if (plan->other_key)
+		note(row, CK_WHAT_RESTORED, 0, 0, 0, CK_OTHER_KEY);
 	if (plan->told && ck_state_visible(plan->state))
 		note(row, CK_WHAT_TOLD, 0, 0, 0, plan->told);
 	if (plan->tries)

@@ -167,6 +167,8 @@ some_missing() {
 	run 1 show 1 nothing && grep -q '^entry: *1$' "$work/out" && grep -q nothing "$work/err"
 }
 check 'what exists is shown although another does not' some_missing
+db twins hold
+golden explain-other-key 0 explain two
 db states
 a_number_is_a_row() { # 77 begins the id of entry 4, and 02 is no row number
 	local command

@@ -232,6 +232,11 @@ static void the_key_stays_and_a_bad_one_is_replaced(void **state)
 		write_file(place_file(&f->place, "key"), zeros, len);
 		must_open(f);
 		assert_memory_not_equal(first.bytes, ck_store_key(f->store)->bytes, CK_KEY_BYTES);
+		assert_true(f->opened.key_made);
+		assert_false(f->opened.fresh);
+		close_store(f);
+		must_open(f);
+		assert_false(f->opened.key_made);
 		close_store(f);
 	}
 	unlink(place_file(&f->place, "key"));
