@@ -177,7 +177,7 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 	int r = ck_round_enter(cache, err);
 	if (r >= 0) {
 		r = ck_machine_fail(cache->machine, &turn->m, status, text);
-		bool decided = r >= 0 && turn->m.state == CK_TURN_DECIDED;
+		bool decided = r == 0 && turn->m.state == CK_TURN_DECIDED;
 		if (decided)
 			expect(turn);
 		ck_round_leave(cache);
@@ -187,7 +187,7 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 			ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
 	}
 	ck_shared_status_unref(status);
-	return r;
+	return r < 0 ? r : 0; /* CK_WAIT: who waits or watches hears the outcome */
 }
 
 /* ---- the caller goes ------------------------------------------------------------------------- */

@@ -100,7 +100,7 @@ int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_s
 		return -CK_ESTATE;
 	/* the first of its two requests still runs (K8) */
 	if (e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS)
-		return ck_machine_lost(m, t);
+		return ck_machine_lost(m, t) < 0 ? -CK_ESTATE : CK_WAIT;
 	ck_event_begin(m);
 	ck_creator_ends(m, t);
 	t->making = 0;

@@ -334,7 +334,8 @@ int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage
  * -CK_ESTATE */
 int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_result *result,
 		      struct ck_error *err);
-/* @status is shared; @detail is redacted text for the history */
+/* @status is shared; @detail is redacted text for the history. 0, CK_WAIT: its outcome is unknown
+ * (K8); -CK_ESTATE */
 int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
 		    const char *detail);
 /* the outcome is unknown: also when a creator is freed, or its upstream connection is gone */
