@@ -66,11 +66,34 @@ static int read_only(struct ck_store *store, struct ck_store_opened *opened,
 	return r < 0 ? r : 0;
 }
 
+static bool memory_is_there(void)
+{
+	void *ours = ck_alloc(CK_MEMORY_PROBE), *sqlites = sqlite3_malloc(CK_MEMORY_PROBE);
+	bool both = ours && sqlites;
+	free(ours);
+	sqlite3_free(sqlites);
+	return both;
+}
+
+/* SQLite takes some damage for a lack of memory. An owner that took its word could not start on
+ * such a database any more. */
+static int connect_or_damaged(struct ck_store *store, bool *ret_fresh, struct ck_error *err)
+{
+	int r = ck_store_connect(store, true, ret_fresh, err);
+
+	if (r != -CK_ENOMEM || !memory_is_there())
+		return r;
+	r = ck_store_connect(store, true, ret_fresh, err);
+	return r != -CK_ENOMEM || !memory_is_there()
+		       ? r
+		       : ck_fail(err, CK_EDAMAGED, "SQLite finds no memory for what is in it");
+}
+
 static int open_database(struct ck_store *store, struct ck_store_opened *opened,
 			 struct ck_error *err)
 {
 	struct ck_error why = {0};
-	int r = ck_store_connect(store, true, &opened->fresh, &why);
+	int r = connect_or_damaged(store, &opened->fresh, &why);
 
 	if (r == -CK_EFULL || r == -CK_EIO) {
 		struct ck_error unwritable = why;

@@ -22,6 +22,8 @@
 #define CK_STATUS_MAX      (64u << 10)
 /* unknown sandboxes whose stop is remembered, in memory: twice the pods of the largest nodes */
 #define CK_STOPS_MAX       1024u
+/* so much can be had: then SQLite, whose pages have 4 KiB, is not short of memory either */
+#define CK_MEMORY_PROBE    (64u << 10)
 #define CK_TOLD_MAX        4096u       /* names of notified plugins: 100 of 40 bytes */
 #define CK_REDACT_MIN       4u          /* shorter strings of a request occur in ordinary words */
 /* a longer word without a blank, dot or slash is a key, a digest or an id, not prose */

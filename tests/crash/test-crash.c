@@ -764,7 +764,8 @@ static void round_attend(struct round *round)
 static void await_creations(struct round *round)
 {
 	struct made made[MADE_MAX];
-	unsigned long long now = world_now(), least = now + round->stories[0].create_ms + 200 * slow,
+	unsigned long long now = world_now();
+	unsigned long long least = now + round->stories[0].create_ms + 200 * slow,
 			   most = least + (round->shim ? 5000 * slow : 0);
 	bool pending = true;
 	for (; now < least || (pending && now < most); now = world_now()) {

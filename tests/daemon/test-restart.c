@@ -71,7 +71,7 @@ static void killed_while_creating_and_finished_after_the_restart_it_is_found_and
 	while (pod_n(&s->agent) == 0)
 		assert_int_equal(pod_n(&s->kubelet), 0);
 	assert_int_equal(pod_n(&s->kubelet), 0); /* by its key, while its id is not known */
-	world_until_logged(&s->w, "CREATING -> KEPT", 20);
+	world_until_logged(&s->w, "UNKNOWN -> KEPT", 20);
 	assert_int_equal(pod_run(&s->kubelet, "late", 0, "30S", NULL), CK_GRPC_OK);
 	assert_int_equal(world_count(&s->w, "begin sandbox"), 1);
 	assert_int_equal(pod_n(&s->kubelet), 1);
