@@ -24,6 +24,14 @@ static bool is_child(const struct ck_cache *cache)
 	return ck_cache_in_child(cache);
 }
 
+/* A function returns the codes that its manual page lists, and no other. */
+#define CODE(name) (1u << CK_E##name)
+static int documented(int r, unsigned codes)
+{
+	(void)CK_NEVER(r < 0 && !(codes & 1u << -r));
+	return r;
+}
+
 static int bad(struct ck_error *err, const char *what)
 {
 	return ck_fail(err, CK_EINVAL, "%s", what);
@@ -69,7 +77,8 @@ int ck_cache_open(const struct ck_options *options, struct ck_cache **ret_cache,
 	for (size_t i = 0; i < CK_COUNT(durations); i++)
 		if (durations[i] > CK_DURATION_MAX)
 			return bad(err, "options: a duration is longer than a year");
-	return ck_cache_open_impl(options, ret_cache, err);
+	return documented(ck_cache_open_impl(options, ret_cache, err),
+			  CODE(INVAL) | CODE(IO) | CODE(NOMEM) | CODE(OWNED) | CODE(VERSION));
 }
 
 int ck_cache_close(struct ck_cache *cache, struct ck_error *err)
@@ -118,6 +127,15 @@ uint64_t ck_timeout(struct ck_cache *cache)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
+/* ck_turn_begin(3), ck_turn_finish(3) */
+#define TURN_CODES \
+	(CODE(ABANDONED) | CODE(CLOSED) | CODE(CONFLICT) | CODE(DEADLINE) | CODE(DEADLK) | \
+	 CODE(FAILED) | CODE(FORK) | CODE(INVAL) | CODE(IO) | CODE(MALFORMED) | CODE(NOLOOP) | \
+	 CODE(NOMEM) | CODE(PRECONDITION) | CODE(REFUSED) | CODE(TOOBIG) | CODE(UNAVAILABLE))
+#define FINISH_CODES \
+	(CODE(CLOSED) | CODE(DEADLK) | CODE(FORK) | CODE(INVAL) | CODE(NOMEM) | CODE(STATE) | \
+	 CODE(UNAVAILABLE))
+
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err)
 {
@@ -132,14 +150,15 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 	struct ck_request checked = *request;
 	if (checked.timeout > CK_DURATION_MAX)
 		checked.timeout = CK_DURATION_MAX;
-	return ck_turn_begin_impl(cache, &checked, ret_turn, err);
+	return documented(ck_turn_begin_impl(cache, &checked, ret_turn, err), TURN_CODES);
 }
 
 int ck_turn_wait(struct ck_turn *turn, struct ck_error *err)
 {
 	if (!turn)
 		return bad(err, "no turn");
-	return is_child(turn->cache) ? forked(err) : ck_turn_wait_impl(turn, err);
+	return is_child(turn->cache) ? forked(err)
+				     : documented(ck_turn_wait_impl(turn, err), TURN_CODES);
 }
 
 int ck_turn_watch(struct ck_turn *turn, ck_turn_cb *cb, void *userdata)
@@ -176,8 +195,9 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage)
 		return is_child(turn->cache) ? -CK_EFORK : -CK_ESTATE;
 	ck_redact(stage, turn->kind, turn->request, turn->request_len, text);
 	int r = ck_round_enter(turn->cache, NULL);
-	return r < 0 ? r
-		     : left(turn->cache, ck_machine_stage(turn->cache->machine, &turn->m, text));
+	if (r >= 0)
+		r = left(turn->cache, ck_machine_stage(turn->cache->machine, &turn->m, text));
+	return documented(r, FINISH_CODES);
 }
 
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)
@@ -186,7 +206,9 @@ int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct 
 	    (!result->reply && result->reply_len) || result->reply_len > CK_REPLY_MAX)
 		return bad(err, "result: size is not set, the id is missing or over 1024 bytes, or "
 				"the reply is over 64 KiB");
-	return is_child(turn->cache) ? forked(err) : ck_turn_finish_impl(turn, result, err);
+	return is_child(turn->cache)
+		       ? forked(err)
+		       : documented(ck_turn_finish_impl(turn, result, err), FINISH_CODES);
 }
 
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err)
@@ -200,7 +222,7 @@ int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_er
 	struct ck_status checked = *why;
 	if (checked.details_len > CK_STATUS_MAX) /* it would not fit into a trailer either */
 		checked.details_len = 0, checked.details = NULL;
-	return ck_turn_fail_impl(turn, &checked, err);
+	return documented(ck_turn_fail_impl(turn, &checked, err), FINISH_CODES);
 }
 
 int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
@@ -214,7 +236,9 @@ int ck_turn_lost(struct ck_turn *turn, struct ck_error *err)
 	if (r < 0)
 		return r;
 	r = left(turn->cache, ck_machine_lost(turn->cache->machine, &turn->m));
-	return r == -CK_ESTATE ? ck_fail(err, CK_ESTATE, CK_NOT_CREATING) : r;
+	if (r == -CK_ESTATE)
+		ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
+	return documented(r, FINISH_CODES);
 }
 
 /* From then on the decision does not change, and may be read without the lock. */
@@ -306,34 +330,48 @@ static int enter_about(struct ck_cache *cache, enum ck_kind kind, const char *id
 	return ck_round_enter(cache, NULL);
 }
 
+/* ck_stopping(3) */
+#define OBJECT_CODES \
+	(CODE(CLOSED) | CODE(DEADLK) | CODE(FORK) | CODE(INVAL) | CODE(NOMEM) | CODE(NOTFOUND))
+
 int ck_stopping(struct ck_cache *cache, const char *sandbox_id)
 {
 	int r = enter_about(cache, CK_SANDBOX, sandbox_id);
-	return r < 0 ? r : left(cache, ck_machine_stopping(cache->machine, sandbox_id));
+	if (r >= 0)
+		r = left(cache, ck_machine_stopping(cache->machine, sandbox_id));
+	return documented(r, OBJECT_CODES);
 }
 
 int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
 	int r = enter_about(cache, kind, id);
-	return r < 0 ? r : left(cache, ck_machine_forget(cache->machine, kind, id));
+	if (r >= 0)
+		r = left(cache, ck_machine_forget(cache->machine, kind, id));
+	return documented(r, OBJECT_CODES);
 }
 
 int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition)
 {
 	int r = enter_about(cache, kind, id);
-	return r < 0 ? r : left(cache, ck_machine_seen(cache->machine, kind, id, condition));
+	if (r >= 0)
+		r = left(cache, ck_machine_seen(cache->machine, kind, id, condition));
+	return documented(r, OBJECT_CODES);
 }
 
 int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
 	int r = enter_about(cache, kind, id);
-	return r < 0 ? r : left(cache, ck_machine_used(cache->machine, kind, id));
+	if (r >= 0)
+		r = left(cache, ck_machine_used(cache->machine, kind, id));
+	return documented(r, OBJECT_CODES);
 }
 
 int ck_starting(struct ck_cache *cache, const char *container_id)
 {
 	int r = enter_about(cache, CK_CONTAINER, container_id);
-	return r < 0 ? r : left(cache, ck_machine_starting(cache->machine, container_id));
+	if (r >= 0)
+		r = left(cache, ck_machine_starting(cache->machine, container_id));
+	return documented(r, OBJECT_CODES);
 }
 
 int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id,
@@ -353,9 +391,10 @@ int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, u
 		return bad(err, "no cache, kind, id or ret_turn");
 	if (is_child(cache))
 		return forked(err);
-	return ck_remove_begin_impl(cache, kind, id,
-				    timeout > CK_DURATION_MAX ? CK_DURATION_MAX : timeout, ret_turn,
-				    err);
+	if (timeout > CK_DURATION_MAX)
+		timeout = CK_DURATION_MAX;
+	return documented(ck_remove_begin_impl(cache, kind, id, timeout, ret_turn, err),
+			  OBJECT_CODES);
 }
 
 /* ---- views and snapshots --------------------------------------------------------------------- */
@@ -364,7 +403,10 @@ int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_e
 {
 	if (!cache || !ret_view)
 		return bad(err, "no cache or ret_view");
-	return is_child(cache) ? forked(err) : ck_view_begin_impl(cache, ret_view, err);
+	return is_child(cache) ? forked(err)
+			       : documented(ck_view_begin_impl(cache, ret_view, err),
+					    CODE(CLOSED) | CODE(DEADLK) | CODE(FORK) | CODE(INVAL) |
+						    CODE(NOMEM));
 }
 
 int ck_view_hides(struct ck_view *view, const struct ck_object *object)
