@@ -68,11 +68,9 @@ static int read_only(struct ck_store *store, struct ck_store_opened *opened,
 
 static bool memory_is_there(void)
 {
-	void *ours = ck_alloc(CK_MEMORY_PROBE), *sqlites = sqlite3_malloc(CK_MEMORY_PROBE);
-	bool both = ours && sqlites;
-	free(ours);
-	sqlite3_free(sqlites);
-	return both;
+	void *probe = ck_alloc(CK_MEMORY_PROBE);
+	free(probe);
+	return probe;
 }
 
 /* SQLite takes some damage for a lack of memory. An owner that took its word could not start on
