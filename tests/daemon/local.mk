@@ -11,6 +11,7 @@ daemon_tests = \
 long_tests += \
 	tests/daemon/test-daemon-secrets \
 	tests/daemon/test-late \
+	tests/daemon/test-move \
 	tests/daemon/test-restart
 test_support += \
 	tests/daemon/pods.c tests/daemon/pods.h \
