@@ -17,8 +17,8 @@ scenarios='plain_use late_sandbox waiting_sandbox next_attempt next_attempt_earl
 	unwanted_sandbox evicted_by_hand full_disk late_container next_container_attempt
 	unwanted_container dropped_connection frozen_container frozen_and_removed
 	killed_while_kept killed_while_creating killed_before_the_end killed_and_unwanted
-	killed_while_evicting asked_to_end another_boot runtime_killed_while_kept
-	runtime_killed_while_creating runtime_killed_while_evicting'
+	killed_while_evicting moved_straight_and_back asked_to_end another_boot
+	runtime_killed_while_kept runtime_killed_while_creating runtime_killed_while_evicting'
 . "$here/play.sh"
 . "$here/stage.sh"
 
@@ -434,6 +434,29 @@ killed_while_evicting() {
 	try cri runp -T 8s "$(pod web 1)"
 	check 'attempt 1 gets its sandbox' is $status 0
 	check 'which is seen, and alone' only_pod "$out"
+}
+
+# The kubelet goes past crikeepd for a while, uses there what was kept, and comes back.
+moved_straight_and_back() {
+	local container
+	stage || return
+	late
+	check 'crikeepd keeps it' until_ 5 shown_to_all "$id"
+	crikeepd_kill
+	container=$(past create "$id" "$(container main)" "$(pod web)")
+	check 'straight at the runtime, a container in it is started' past start "$container"
+	ttl=2s
+	check 'crikeepd starts again' crikeepd_start
+	check 'the sandbox is seen at once' one_pod "$id"
+	check 'and the container' one_container "$container"
+	check 'longer than it would be kept' sleep 4
+	check 'both are still seen' one_pod "$id"
+	check 'the container, too' one_container "$container"
+	check 'the sandbox still runs' runs "$id"
+	check 'and the container' runs "$container"
+	check 'nothing was made again' is "$(creations web sandbox)" 1
+	check 'the pod can be removed' cri rmp -f "$id"
+	check 'nothing is left' nothing_left
 }
 
 # What was kept before a reboot is no sandbox any more, but may have left something on disk: it
