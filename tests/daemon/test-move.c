@@ -74,13 +74,33 @@ static void find(struct move *m, bool container, const struct pod *pod, char *re
 	assert_true(*ret_id);
 }
 
-/* in crikeepd's log */
+enum { LINE = 128 };
+/* as crikeepd's log has it */
+static void log_line(char line[LINE], bool container, const char *pod_name, const char *what)
+{
+	snprintf(line, LINE, "%s ns/%s%s attempt 0: %s", container ? "container" : "sandbox",
+		 pod_name, container ? "/main" : "", what);
+}
+
 static void until_said(struct move *m, bool container, const char *pod_name, const char *what)
 {
-	char text[128];
-	snprintf(text, sizeof(text), "%s ns/%s%s attempt 0: %s",
-		 container ? "container" : "sandbox", pod_name, container ? "/main" : "", what);
-	world_until_logged(&m->s.w, text, 20);
+	char line[LINE];
+	log_line(line, container, pod_name, what);
+	world_until_logged(&m->s.w, line, 20);
+}
+
+/* It is found in use, and nobody thought that it might go. */
+static void was_found_in_use(struct move *m, const struct pod *pod)
+{
+	char line[LINE];
+	if (m->when == UNKNOWN) {
+		until_said(m, m->container, pod->name, "CREATING -> UNKNOWN");
+		log_line(line, m->container, pod->name, "UNKNOWN -> EVICTING");
+		assert_false(world_logged(&m->s.w, line));
+	}
+	until_said(m, m->container, pod->name, "found in use");
+	log_line(line, m->container, pod->name, "KEPT -> EVICTING");
+	assert_int_equal(world_logged(&m->s.w, line), m->when == GIVEN_UP);
 }
 
 static void all_are_shown(struct move *m)
@@ -216,9 +236,7 @@ static void back(struct move *m)
 	while (world_count(&m->s.w, "remove sandbox") == removed);
 	all_are_shown(m);
 	all_are_untouched(m);
-	if (m->when == UNKNOWN)
-		until_said(m, m->container, m->pods[m->n - 1].name, "CREATING -> UNKNOWN");
-	until_said(m, m->container, m->pods[m->n - 1].name, "found in use");
+	was_found_in_use(m, &m->pods[m->n - 1]);
 	leave(m);
 }
 
