@@ -239,11 +239,12 @@ void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 		else if (e->row.state == CK_STATE_COMMITTED && !active)
 			active = e;
 	}
-	/* The sandbox's pod was not known yet when the request came (K9). What this pod has begun
-	 * is brought to its end all the same. */
+	/* The pod of the sandbox or of the uid was not known yet when the request came (K9). What
+	 * this pod has begun is brought to its end all the same. */
 	struct ck_error err = { 0 };
 	if (!(active && !strcmp(active->row.key->pod_uid, t->key->pod_uid)) &&
-	    ck_sandbox_has_another_pod(m, t->key, &err)) {
+	    (ck_uid_has_another_name(m, t->key, &err) ||
+	     ck_sandbox_has_another_pod(m, t->key, &err))) {
 		ck_turn_answer(m, t, -CK_EINVAL, "%s", err.text);
 		return;
 	}

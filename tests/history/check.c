@@ -39,10 +39,9 @@ static void check_names(struct world *w, const struct caller *c)
 		const struct object *o = &w->objects[i];
 		if (o->exempt || o->stage != EXISTS || !o->handed)
 			continue;
-		/* the uid of a pod that has ended says nothing any more, and it is compared when a
-		 * request begins, not when it has waited */
-		if (req->kind == CK_SANDBOX && !c->waited && o->req.uid == req->uid &&
-		    o->req.pod != req->pod && !o->stopping && o->condition != CK_CONDITION_DEAD)
+		/* the uid of a pod that has ended says nothing any more */
+		if (req->kind == CK_SANDBOX && o->req.uid == req->uid && o->req.pod != req->pod &&
+		    !o->stopping && o->condition != CK_CONDITION_DEAD)
 			world_wrong(w, "%s is created, and %s has its uid", runtime_pod(req),
 				    o->id);
 		if (req->sandbox == i && (o->req.uid != req->uid || o->req.pod != req->pod))

@@ -48,5 +48,7 @@ bool still_exists(struct world *w, const struct shadow *s);
 void exempt(struct world *w, const struct shadow *s);
 
 /* oracle-turns.c */
+/* does an entry or a caller have its uid and another name? (K9) */
+bool uid_has_another_name(struct world *w, const struct caller *c);
 void all_unchanged(struct world *w, const char *rule, bool phases);
 #endif

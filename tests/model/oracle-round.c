@@ -318,6 +318,15 @@ void oracle_create(struct world *w, struct caller *c)
 	MUST(w, c->here, "caller %d has left and is to create", label);
 	MUST(w, !c->deadline || w->now < c->deadline,
 	     "K2: caller %d is to create after its deadline", label);
+	FOR_SHADOWS (other, w)
+		MUST(w,
+		     w->in_round > 1 || other->key == c->key ||
+			     same_pod(w->keys[other->key].key, w->keys[c->key].key) ||
+			     (!ck_state_open(other->state) && other->state != CK_STATE_COMMITTED) ||
+			     strcmp(w->keys[other->key].key->pod_uid,
+				    w->keys[c->key].key->pod_uid) != 0,
+		     "K9: caller %d is to create, and entry %lu has its uid under another name",
+		     label, row_of(w, other));
 	for (unsigned i = 0; i < w->creations_n; i++)
 		resend = resend || w->creations[i].row == e->row.id;
 	if (resend)
@@ -434,7 +443,7 @@ void oracle_heard(struct world *w, struct caller *c)
 		     "rules 4: caller %d is told UNAVAILABLE without a reason", label);
 		break;
 	case -CK_EINVAL:
-		MUST(w, c->req.kind == CK_CONTAINER,
+		MUST(w, c->req.kind == CK_CONTAINER || uid_has_another_name(w, c),
 		     "K9: caller %d has waited, and its request is refused", label);
 		break;
 	case -CK_ECONFLICT:

@@ -193,7 +193,7 @@ static void other_request(struct world *w, struct shadow *s, int r)
 	cell(w, CELL_OTHER_FP, col);
 }
 
-static bool uid_has_another_name(struct world *w, const struct caller *c)
+bool uid_has_another_name(struct world *w, const struct caller *c)
 {
 	const struct ck_key *key = w->keys[c->key].key;
 	FOR_SHADOWS (s, w) {

@@ -717,6 +717,20 @@ static void k09_one_uid_has_one_name(void **state)
 	assert_int_equal(state_of(A), CK_STATE_KEPT);
 }
 
+static void k09_two_names_of_one_uid_before_the_first_list(void **state)
+{
+	struct request other = sandbox;
+	(void)state;
+	other.name = 1;
+	world_crash(w, 0);
+	assert_int_equal(begin(A, sandbox, 240 * S), CK_WAIT);
+	assert_int_equal(begin(B, other, 240 * S), CK_WAIT);
+	lists_come_in();
+	/* whichever is placed first; the other one is refused */
+	assert_true((outcome(A) == CK_CREATE && outcome(B) == -CK_EINVAL) ||
+		    (outcome(B) == CK_CREATE && outcome(A) == -CK_EINVAL));
+}
+
 static void k09_one_sandbox_has_one_pod(void **state)
 {
 	struct request good = container_in(A), uid = good;
@@ -1925,6 +1939,7 @@ int main(void)
 		TEST(k09_history_says_who_abandoned_it),
 		TEST(k09_request_that_is_over_moves_nothing),
 		TEST(k09_one_uid_has_one_name),
+		TEST(k09_two_names_of_one_uid_before_the_first_list),
 		TEST(k09_one_sandbox_has_one_pod),
 		TEST(k09_so_has_one_that_nobody_knows),
 		TEST(k09_two_pods_of_one_sandbox_before_the_first_list),
