@@ -271,7 +271,8 @@ void ck_round_write(struct ck_cache *cache)
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
 	/* people read the counters: once a second is enough */
 	bool counters = uncounted(cache) && ck_cache_now(cache) >= cache->counters_at;
-	if (ck_machine_dirty(cache->machine) || n || cache->damaged || counters)
+	if (ck_machine_dirty(cache->machine) || n || cache->damaged || counters ||
+	    cache->volatile_rounds)
 		on_disk = try_to_write(cache, counters);
 	/* what has happened, when it is on disk or known not to be */
 	for (size_t i = 0; i < n; i++)
@@ -409,8 +410,7 @@ static void end_round(struct ck_cache *cache)
 							 offsetof(struct ck_turn, removal)),
 			      removal->outcome);
 	cache->due = ck_machine_due(cache->machine);
-	if (cache->volatile_rounds && ck_machine_dirty(cache->machine) &&
-	    cache->retry_at < cache->due)
+	if (cache->volatile_rounds && cache->retry_at < cache->due)
 		cache->due = cache->retry_at;
 	if (!cache->volatile_rounds && uncounted(cache) && cache->counters_at < cache->due)
 		cache->due = cache->counters_at;

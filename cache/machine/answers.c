@@ -94,7 +94,7 @@ void ck_machine_job_failed(struct ck_machine *m, struct ck_entry *e, enum ck_wan
 		ck_machine_inspected(m, e->row.id, m->seq, CK_CONDITION_UNKNOWN);
 		break;
 	case CK_WANT_LIST:
-		ck_machine_listed_entry(m, e->row.id, 0, false, NULL, 0);
+		ck_machine_listed_entry(m, e->row.id, m->seq, false, NULL, 0);
 		break;
 	case CK_WANT_DESTROY:
 		ck_machine_destroyed(m, e->row.id, CK_GRPC_RESOURCE_EXHAUSTED, "out of memory");

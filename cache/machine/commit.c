@@ -140,6 +140,7 @@ void ck_result_known(struct ck_machine *m, struct ck_entry *e)
 {
 	if (e->in.creating.dead) {
 		ck_evict(m, e, CK_REASON_DEAD);
+		e->in.evicting.dead = true;
 		return;
 	}
 	enum ck_reason why;
@@ -168,6 +169,7 @@ void ck_inspected_kept(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 		ck_in_use(m, e);
 	} else if (gone) {
 		ck_evict(m, e, CK_REASON_DEAD);
+		e->in.evicting.dead = condition == CK_CONDITION_DEAD;
 	} else if (unknown) {
 		e->in.kept.ask_at = m->now + CK_INSPECT_AGAIN;
 		ck_kept_schedule(m, e);

@@ -179,5 +179,6 @@ void ck_untell(struct ck_machine *m, struct ck_entry *e)
 	e->row.flags &= ~(unsigned)CK_ENTRY_TOLD;
 	free(e->row.told);
 	e->row.told = NULL;
+	ck_dirty(m, e);
 	m->ops.released(m->user, e);
 }

@@ -386,7 +386,8 @@ static bool check_use(struct ck_machine *m, struct ck_entry *e)
 		ck_want(m, e, sandbox ? CK_WANT_LIST : CK_WANT_INSPECT);
 		return true;
 	}
-	if (e->running) { /* the host cannot be asked, but a list has shown it */
+	/* the host cannot be asked, but a list has shown it */
+	if (sandbox ? ck_has_visible_container(m, e) : e->running) {
 		ck_in_use(m, e);
 		return true;
 	}

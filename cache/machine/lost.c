@@ -136,7 +136,6 @@ void ck_lost_absent(struct ck_machine *m, struct ck_entry *e, uint64_t begun_seq
 		ck_search_ends(e);
 		ck_entry_move(m, e, CK_STATE_CREATING);
 		e->row.flags |= CK_ENTRY_RESENT;
-		t->again = true;
 		ck_creator_begins(m, t, e);
 		e->changed_seq = m->seq;
 		m->counters.resent++;
@@ -197,6 +196,11 @@ bool ck_list_counts(uint64_t begun_seq, uint64_t than)
 	return begun_seq >= than;
 }
 
+static bool is_or_unknown(const char *listed, const char *name)
+{
+	return !*ck_or_empty(listed) || !strcmp(listed, name);
+}
+
 bool ck_object_has_key(const struct ck_object *o, const struct ck_key *key)
 {
 	if (o->kind != key->kind || o->attempt != key->attempt)
@@ -206,7 +210,10 @@ bool ck_object_has_key(const struct ck_object *o, const struct ck_key *key)
 		       !strcmp(ck_or_empty(o->pod_name), key->pod_name) &&
 		       !strcmp(ck_or_empty(o->pod_namespace), key->pod_namespace);
 	return !strcmp(ck_or_empty(o->sandbox_id), key->sandbox_id) &&
-	       !strcmp(ck_or_empty(o->container_name), key->container);
+	       !strcmp(ck_or_empty(o->container_name), key->container) &&
+	       /* said in labels, which crictl leaves out */
+	       is_or_unknown(o->pod_namespace, key->pod_namespace) &&
+	       is_or_unknown(o->pod_name, key->pod_name) && is_or_unknown(o->pod_uid, key->pod_uid);
 }
 
 bool ck_object_alive(const struct ck_object *o)
@@ -236,8 +243,10 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 			m->counters.duplicates++;
 			ck_history_add(m, e, CK_WHAT_DUPLICATE, 0, NULL);
 			ck_evict(m, e, CK_REASON_DUPLICATE);
-			if (is_used(m, e, o->condition))
+			if (is_used(m, e, o->condition)) { /* it is never served */
+				e->row.origin = CK_ORIGIN_RUNTIME;
 				ck_in_use(m, e);
+			}
 		} else {
 			ck_entry_free(m, e);
 		}

@@ -238,6 +238,7 @@ void ck_creator_begins(struct ck_machine *m, struct ck_mturn *t, struct ck_entry
 {
 	e->creator = t;
 	t->row = t->making = e->row.id;
+	t->again = e->row.flags & CK_ENTRY_RESENT;
 	move(m, t, CK_TURN_CREATING);
 	answered_add(m, t);
 }

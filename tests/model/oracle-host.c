@@ -285,8 +285,7 @@ void oracle_inspected(struct world *w, const struct job *job, enum ck_condition 
 		s->checks++;
 		s->found_used = condition == CK_CONDITION_RUNNING;
 		if (s->found_used) /* or it asks again, if this came too late */
-			MUST(w,
-			     e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
+			MUST(w, e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
 			     "K22: entry %lu runs, and is evicted", (unsigned long)row);
 	} else if (s->state == CK_STATE_KEPT) {
 		if (condition == CK_CONDITION_UNKNOWN) {
@@ -375,8 +374,7 @@ void oracle_listed_entry(struct world *w, const struct job *job, bool ok)
 		s->checks++;
 		s->found_used = used;
 		if (s->found_used) /* or it asks again, if this came too late */
-			MUST(w,
-			     e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
+			MUST(w, e && (ck_state_visible(e->row.state) || e->row.phase == s->phase),
 			     "K22: sandbox %s is in use, and is evicted", s->id);
 	} else if (s->state == CK_STATE_CREATING || s->state == CK_STATE_UNKNOWN) {
 		listed_one(w, s, job);
@@ -412,10 +410,9 @@ static void containers_in_use(struct world *w, const struct job *job)
 		struct object *o = &w->objects[job->object[i]];
 		const struct ck_entry *e = ck_machine_object(w->m, o->kind, o->id);
 		o->listed = true;
-		if (e && !w->shadows[e->row.id].alive &&
-		    job->condition[i] == CK_CONDITION_RUNNING)
-			MUST(w, ck_state_visible(e->row.state),
-			     "K22: %s runs, is new, and is %s", o->id, ck_state_name(e->row.state));
+		if (e && !w->shadows[e->row.id].alive && job->condition[i] == CK_CONDITION_RUNNING)
+			MUST(w, ck_state_visible(e->row.state), "K22: %s runs, is new, and is %s",
+			     o->id, ck_state_name(e->row.state));
 		FOR_SHADOWS (s, w)
 			if (e && ck_state_visible(e->row.state) &&
 			    (job->condition[i] == CK_CONDITION_RUNNING || !moved_now(w, e)) &&
@@ -549,7 +546,9 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 	s->stop_done += event == CK_HOOK_STOP;
 	s->removed_done += event == CK_HOOK_REMOVE;
 	if (event == CK_HOOK_RUN && s->state == CK_STATE_EVICTING && s->phase == CK_PHASE_HOOKS) {
-		MUST(w, unchanged(s, e) && e->row.phase != CK_PHASE_HOOKS,
+		MUST(w,
+		     e && e->row.phase != CK_PHASE_HOOKS &&
+			     (unchanged(s, e) || ck_state_visible(e->row.state)),
 		     "K13: the hooks of entry %lu have ended, and its eviction does not go on", id);
 		cell(w, agree ? CELL_AGREE : CELL_REFUSE, COL_EVICTING);
 	}

@@ -549,6 +549,29 @@ static void k08_found_dead_while_its_maker_works_is_made_by_the_next(void **stat
 	assert_int_equal(begin(C, sandbox, 0), CK_CREATE);
 }
 
+static void k08_what_is_made_after_a_resend_is_made_for_the_first_time(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_drop(w, A);
+	begin(B, sandbox, 240 * S);
+	for (int i = 0; i < 8 && outcome(B) != CK_CREATE; i++) {
+		world_next(w);
+		world_listed_entry(w, 0, HOW_FRESH);
+	}
+	assert_true(w->callers[B].turn.again);
+	world_lose(w, B);
+	for (unsigned i = 0; i < w->creations_n; i++)
+		w->creations[i].reserved = true;
+	world_external(w, C, &sandbox, CK_CONDITION_DEAD, false);
+	world_next(w);
+	world_listed_entry(w, 0, HOW_FRESH);
+	let_evict();
+	assert_int_equal(outcome(B), CK_CREATE);
+	assert_false(w->callers[B].turn.again);
+}
+
 static void k08_resent_once_and_already_exists_means_still_running(void **state)
 {
 	(void)state;
@@ -1636,6 +1659,25 @@ static void k25_restart_takes_up_each_state(void **state)
 	assert_true(state_of(E) == CK_STATE_EVICTING && world_entry(w, E)->row.tries == 1);
 }
 
+/* the host has no list, so that only what was listed meanwhile tells that it is used */
+static void k22_what_is_taken_during_the_hooks_is_not_destroyed(void **state)
+{
+	struct world_config config = world_config();
+	(void)state;
+	config.rules.can_list = false;
+	config.rules.skip_first_list = true;
+	start_with(&config);
+	begin(A, sandbox, 240 * S);
+	world_finish(w, A, true);
+	begin(B, attempt(sandbox, 1), 240 * S);
+	world_external(w, C, (struct request[]){ container_in(A) }, CK_CONDITION_RUNNING, false);
+	list_passes(CK_CONTAINER);
+	world_hooked(w, 0, true);
+	hooks_agree();
+	assert_false(asked(CK_WANT_DESTROY));
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+}
+
 static void k25_undelivered_container_is_kept_again(void **state)
 {
 	(void)state;
@@ -1929,6 +1971,7 @@ int main(void)
 		TEST(k08_own_deadline_makes_it_lost_and_its_maker_may_still_tell),
 		TEST(k08_found_dead_is_evicted),
 		TEST(k08_found_dead_while_its_maker_works_is_made_by_the_next),
+		TEST(k08_what_is_made_after_a_resend_is_made_for_the_first_time),
 		TEST(k08_resent_once_and_already_exists_means_still_running),
 		TEST(k08_given_up_after_its_grace),
 		TEST(k08_list_that_took_long_gives_nothing_up),
@@ -1994,6 +2037,7 @@ int main(void)
 		TEST(k24_nothing_is_served_before_the_first_list),
 		TEST(k24_list_older_than_a_removal_brings_nothing_back),
 		TEST(k25_restart_takes_up_each_state),
+		TEST(k22_what_is_taken_during_the_hooks_is_not_destroyed),
 		TEST(k25_undelivered_container_is_kept_again),
 		TEST(k25_reboot_evicts_what_is_left_over),
 		TEST(k25_time_of_a_row_that_lies_ahead_is_now),
