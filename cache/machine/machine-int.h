@@ -118,6 +118,11 @@ void ck_turn_attach(struct ck_machine *m, struct ck_mturn *t, struct ck_group *p
 		    uint64_t timeout);
 void ck_turn_detach(struct ck_machine *m, struct ck_mturn *t); /* from its pod and its timer */
 void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t);
+/* could the database not be read when its request was compared? It is placed anew a second later */
+static inline bool ck_turn_unread(const struct ck_mturn *t)
+{
+	return t->compared.relation == CK_RELATION_NEEDS_DIGESTS;
+}
 /* it waits for something else than the result of the entry @row, or 0: for nothing in particular */
 void ck_turn_wait_for(struct ck_machine *m, struct ck_mturn *t, uint64_t row);
 /* WAITING: it creates at that time even if its ports are still taken (K10) */

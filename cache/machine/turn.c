@@ -62,6 +62,8 @@ void ck_turn_schedule(struct ck_machine *m, struct ck_mturn *t)
 	if (t->state == CK_TURN_WAITING && t->waiting.ports_at > m->now &&
 	    t->waiting.ports_at < due)
 		due = t->waiting.ports_at;
+	if (ck_turn_waits(t) && ck_turn_unread(t) && m->now + CK_RETRY_WRITE < due)
+		due = m->now + CK_RETRY_WRITE;
 	ck_timer_set(&m->timers, &t->timer, due);
 }
 
@@ -324,7 +326,7 @@ void ck_turn_asks(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e,
 bool ck_turn_undecided(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *e)
 {
 	enum ck_reason why;
-	if (!ck_turn_same(m, t, e, &why) && t->compared.relation == CK_RELATION_NEEDS_DIGESTS)
+	if (!ck_turn_same(m, t, e, &why) && ck_turn_unread(t))
 		return true; /* the database cannot be read now */
 	if (t->compared.relation != CK_RELATION_IMAGE || !m->rules.can_resolve)
 		return false;

@@ -97,7 +97,6 @@ void world_disk_is(struct world *w, bool full)
 	w->disk_full = full;
 	w->lags = w->lags || full;
 	w->awaits_fault = false;
-	w->had_fault = w->had_fault || full;
 	ck_fault_arm(full ? CK_FAULT_STORE : 0, full ? 1 : 0, true);
 }
 

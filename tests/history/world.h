@@ -103,7 +103,6 @@ struct world {
 	bool disk_full;    /* no round can be written */
 	bool lags;         /* the database may be behind memory */
 	bool awaits_fault; /* one write will fail */
-	bool had_fault;    /* a read of the database may have failed */
 	const char *crash; /* "before" or "after" the next commit */
 	bool dead;         /* it was killed: what it does from here on has no effect */
 	struct disk left;  /* what was on disk then */
