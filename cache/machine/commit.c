@@ -34,12 +34,17 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 	ck_entry_schedule(m, e, due);
 }
 
-static void keep(struct ck_machine *m, struct ck_entry *e)
+static void move_to_kept(struct ck_machine *m, struct ck_entry *e)
 {
-	m->counters.kept++;
 	ck_entry_move(m, e, CK_STATE_KEPT);
 	e->row.interest = m->now;
 	ck_kept_schedule(m, e);
+}
+
+static void keep(struct ck_machine *m, struct ck_entry *e)
+{
+	m->counters.kept++;
+	move_to_kept(m, e);
 }
 
 /* A visible CREATED container would make the kubelet build the next attempt. Plugins know it, or
@@ -47,9 +52,7 @@ static void keep(struct ck_machine *m, struct ck_entry *e)
 void ck_take_back(struct ck_machine *m, struct ck_entry *e)
 {
 	e->row.flags |= CK_ENTRY_TOLD;
-	ck_entry_move(m, e, CK_STATE_KEPT);
-	e->row.interest = m->now;
-	ck_kept_schedule(m, e);
+	move_to_kept(m, e);
 }
 
 static bool is_taken(struct ck_machine *m, struct ck_entry *e, struct ck_mturn *t)

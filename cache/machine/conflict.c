@@ -7,8 +7,7 @@ static struct ck_entry *uid_of_another_name(struct ck_machine *m, const struct c
 {
 	struct ck_group *uid = ck_group_find(m, CK_BY_UID, key->pod_uid, strlen(key->pod_uid));
 	for (struct ck_entry *e = uid ? uid->entries : NULL; e; e = e->link[CK_BY_UID].next)
-		if (e->row.state != CK_STATE_GONE && e->row.state != CK_STATE_EVICTING &&
-		    e->row.state != CK_STATE_ENDED &&
+		if (ck_state_is_current(e->row.state) &&
 		    (strcmp(e->row.key->pod_name, key->pod_name) ||
 		     strcmp(e->row.key->pod_namespace, key->pod_namespace)))
 			return e;

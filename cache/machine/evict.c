@@ -298,6 +298,14 @@ void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id)
 	}
 }
 
+void ck_ended(struct ck_machine *m, struct ck_entry *e)
+{
+	if (e->row.state == CK_STATE_COMMITTED)
+		ck_entry_move(m, e, CK_STATE_ENDED);
+	if (e->row.key->kind == CK_SANDBOX)
+		ck_containers_stopped(m, e->row.result->id);
+}
+
 /* ---- in use ---------------------------------------------------------------------------------- */
 
 /* It exists, is hidden, and is not destroyed yet. What is given up during its hooks is asked after
@@ -317,7 +325,7 @@ static bool is_duplicate(const struct ck_entry *e)
 		return false;
 	for (struct ck_entry *other = ck_pod_of(e)->entries; other; other = ck_pod_next(other))
 		if (other != e && ck_key_same(other->row.key, e->row.key) &&
-		    (ck_state_open(other->row.state) || other->row.state == CK_STATE_COMMITTED))
+		    ck_state_is_current(other->row.state))
 			return true;
 	return false;
 }
@@ -347,11 +355,8 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->changed_seq = seq;
 	e->row.reason = CK_REASON_NONE;
-	if (dead) {
-		ck_entry_move(m, e, CK_STATE_ENDED);
-		if (e->row.key->kind == CK_SANDBOX)
-			ck_containers_stopped(m, e->row.result->id);
-	}
+	if (dead)
+		ck_ended(m, e);
 	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) &&
 	    e->row.told[0])
 		ck_want(m, e, CK_WANT_RUN);

@@ -202,6 +202,8 @@ void ck_evict_hurry(struct ck_machine *m, struct ck_entry *e);
 void ck_evict_pump(struct ck_machine *m);
 /* their sandbox has stopped: those that are not committed are evicted, the others have ended */
 void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id);
+/* a committed @e has ended, and with a sandbox all that is in it */
+void ck_ended(struct ck_machine *m, struct ck_entry *e);
 /* somebody uses it, so it becomes the kubelet's, and so does the sandbox it is in (K22) */
 void ck_in_use(struct ck_machine *m, struct ck_entry *e);
 /* a sandbox: did the last list of containers show one in it that is visible? Then it is in use */

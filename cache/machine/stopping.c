@@ -3,19 +3,14 @@
  * removed. */
 #include "cache/machine/machine-int.h"
 
-static void ended(struct ck_machine *m, struct ck_entry *e)
-{
-	if (e->row.state == CK_STATE_COMMITTED)
-		ck_entry_move(m, e, CK_STATE_ENDED);
-}
-
 /* No creation begins in a sandbox that stops, and its uncommitted containers are evicted (K16). */
 void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id)
 {
 	struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, sandbox_id);
-	if (e)
-		ended(m, e);
-	ck_containers_stopped(m, sandbox_id);
+	if (e && ck_state_visible(e->row.state))
+		ck_ended(m, e);
+	else
+		ck_containers_stopped(m, sandbox_id);
 }
 
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
@@ -41,9 +36,7 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			e->running = true;
 			e->in.committed.undelivered = false;
 		} else if (condition == CK_CONDITION_DEAD) {
-			ended(m, e);
-			if (sandbox)
-				ck_sandbox_stopped(m, e->row.result->id);
+			ck_ended(m, e);
 		} else if (condition == CK_CONDITION_READY && e->in.committed.undelivered &&
 			   !e->in.committed.unanswered && !(e->row.flags & CK_ENTRY_DELIVERED)) {
 			/* nobody has named it or was handed it since the restart (K25) */
@@ -51,8 +44,8 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 		}
 		break;
 	case CK_STATE_ENDED:
-		if (sandbox && condition == CK_CONDITION_DEAD)
-			ck_sandbox_stopped(m, e->row.result->id);
+		if (condition == CK_CONDITION_DEAD)
+			ck_ended(m, e);
 		break;
 	default:
 		break;

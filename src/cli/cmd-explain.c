@@ -64,22 +64,33 @@ static const char *when(const struct story *story, char *buf)
 	return buf;
 }
 
+/* the newest line of the entry's history that is @wanted, or NULL */
+static const struct ck_history_row *newest(const struct story *story,
+					   bool (*wanted)(const struct story *story,
+							  const struct ck_history_row *line))
+{
+	const struct ck_reader *reader = story->look->reader;
+	for (size_t i = reader->history_n; i-- > 0;)
+		if (reader->history[i].entry == story->row->id &&
+		    wanted(story, &reader->history[i]))
+			return &reader->history[i];
+	return NULL;
+}
+
+static bool says_what_asked(const struct story *story, const struct ck_history_row *line)
+{
+	return line->what == CK_WHAT_MOVED && line->to == CK_STATE_EVICTING &&
+	       line->reason == story->row->reason && line->detail;
+}
+
 /* Why it is or was evicted: "the request changed: config.envs[LOG_LEVEL]". The history knows what
  * asked for it. */
 static void tell_reason(const struct story *story)
 {
-	const struct ck_reader *reader = story->look->reader;
-	const char *detail = NULL;
-	if (!story->row->reason)
-		return;
-	for (size_t i = reader->history_n; i-- > 0 && !detail;) {
-		const struct ck_history_row *line = &reader->history[i];
-		if (line->entry == story->row->id && line->what == CK_WHAT_MOVED &&
-		    line->to == CK_STATE_EVICTING && line->reason == story->row->reason)
-			detail = line->detail;
-	}
-	fprintf(story->out, " Reason: %s%s%s.", ck_reason_text(story->row->reason),
-		detail ? ": " : "", detail ? detail : "");
+	const struct ck_history_row *line = newest(story, says_what_asked);
+	if (story->row->reason)
+		fprintf(story->out, " Reason: %s%s%s.", ck_reason_text(story->row->reason),
+			line ? ": " : "", line ? line->detail : "");
 }
 
 /* ---- what it is ------------------------------------------------------------------------------ */
@@ -100,29 +111,32 @@ static void tell_creating(const struct story *story)
 		fprintf(story->out, " The request was sent to the runtime a second time.");
 }
 
+static bool says_more_than_that_it_was_asked_for(const struct story *story,
+						 const struct ck_history_row *line)
+{
+	(void)story;
+	return line->what != CK_WHAT_MOVED && line->what != CK_WHAT_JOINED &&
+	       line->what != CK_WHAT_CALLER_GONE;
+}
+
 /* it is kept because a required plugin was absent when it was last asked for */
 static bool lacks_plugin(const struct story *story)
 {
-	const struct ck_reader *reader = story->look->reader;
-	for (size_t i = reader->history_n; i-- > 0;) {
-		const struct ck_history_row *line = &reader->history[i];
-		if (line->entry != story->row->id || line->what == CK_WHAT_MOVED ||
-		    line->what == CK_WHAT_JOINED || line->what == CK_WHAT_CALLER_GONE)
-			continue;
-		return line->what == CK_WHAT_PLUGIN_ABSENT;
-	}
-	return false;
+	const struct ck_history_row *line = newest(story, says_more_than_that_it_was_asked_for);
+	return line && line->what == CK_WHAT_PLUGIN_ABSENT;
+}
+
+static bool is_restart(const struct story *story, const struct ck_history_row *line)
+{
+	(void)story;
+	return line->what == CK_WHAT_RESTORED;
 }
 
 /* the key file was lost or replaced before the last start of the owner */
 static bool other_key(const struct story *story)
 {
-	const struct ck_reader *reader = story->look->reader;
-	for (size_t i = reader->history_n; i-- > 0;)
-		if (reader->history[i].entry == story->row->id &&
-		    reader->history[i].what == CK_WHAT_RESTORED)
-			return reader->history[i].detail;
-	return false;
+	const struct ck_history_row *line = newest(story, is_restart);
+	return line && line->detail;
 }
 
 static void tell_kept(const struct story *story)
@@ -156,15 +170,10 @@ static void tell_committed(const struct story *story)
 		fprintf(story->out, " It has stopped since then and is never handed back again.");
 }
 
-/* why the last attempt to destroy it failed, in the runtime's words; NULL: it said nothing */
-static const char *last_failure(const struct story *story)
+static bool is_failed_destroy(const struct story *story, const struct ck_history_row *line)
 {
-	const struct ck_reader *reader = story->look->reader;
-	for (size_t i = reader->history_n; i-- > 0;)
-		if (reader->history[i].entry == story->row->id &&
-		    reader->history[i].what == CK_WHAT_DESTROY_FAILED)
-			return reader->history[i].detail;
-	return NULL;
+	(void)story;
+	return line->what == CK_WHAT_DESTROY_FAILED;
 }
 
 static void tell_evicting(const struct story *story)
@@ -183,7 +192,9 @@ static void tell_evicting(const struct story *story)
 	if (row->phase > CK_PHASE_NONE && row->phase <= CK_PHASE_MAX)
 		fprintf(story->out, " %s", phases[row->phase]);
 	if (row->tries) {
-		const char *why = last_failure(story);
+		/* in the runtime's words, if it said any */
+		const struct ck_history_row *line = newest(story, is_failed_destroy);
+		const char *why = line ? line->detail : NULL;
 		fprintf(story->out, " %" PRIu32 " attempt%s failed, the last with %s%s%s.",
 			row->tries, row->tries == 1 ? "" : "s", ck_grpc_name(row->last_grpc),
 			why ? ": " : "", why ? why : "");
@@ -253,8 +264,10 @@ static void tell_requests(const struct story *story)
 	fprintf(story->out, ".");
 }
 
-static bool is_problem(enum ck_what what)
+static bool is_problem(const struct story *story, const struct ck_history_row *line)
 {
+	enum ck_what what = line->what;
+	(void)story;
 	return what == CK_WHAT_FAILED || what == CK_WHAT_CONFLICT || what == CK_WHAT_REFUSED ||
 	       what == CK_WHAT_PLUGIN_ABSENT || what == CK_WHAT_ANSWER_LOST ||
 	       what == CK_WHAT_DUPLICATE || what == CK_WHAT_IN_USE;
@@ -263,14 +276,8 @@ static bool is_problem(enum ck_what what)
 /* Failed attempts to destroy it are not looked for here: the row counts them. */
 static void tell_problem(const struct story *story)
 {
-	const struct ck_reader *reader = story->look->reader;
-	const struct ck_history_row *line = NULL;
+	const struct ck_history_row *line = newest(story, is_problem);
 	char span[CK_TEXT_SPAN];
-	for (size_t i = reader->history_n; i-- > 0 && !line;) {
-		if (reader->history[i].entry == story->row->id &&
-		    is_problem(reader->history[i].what))
-			line = &reader->history[i];
-	}
 	if (!line)
 		return;
 	fprintf(story->out, " Last problem");
@@ -297,24 +304,27 @@ static void tell_names(const struct story *story, const char *names)
 	}
 }
 
+/* what plugins are told; NULL: this is about something else */
+static const char *told_what(enum ck_what what)
+{
+	return what == CK_WHAT_TOLD          ? "about it"
+	       : what == CK_WHAT_STOP_TOLD   ? "that it stops"
+	       : what == CK_WHAT_REMOVE_TOLD ? "that it is gone"
+					     : NULL;
+}
+
+static bool is_told(const struct story *story, const struct ck_history_row *line)
+{
+	(void)story;
+	return told_what(line->what);
+}
+
 /* What plugins were told last. Before they are told anything: who will be told. */
 static void tell_plugins(const struct story *story)
 {
-	static const char *const whats[] = {
-		[CK_WHAT_TOLD] = "about it",
-		[CK_WHAT_STOP_TOLD] = "that it stops",
-		[CK_WHAT_REMOVE_TOLD] = "that it is gone",
-	};
-	const struct ck_reader *reader = story->look->reader;
-	const struct ck_history_row *line = NULL;
+	const struct ck_history_row *line = newest(story, is_told);
 	const char *told = story->row->told;
 	char span[CK_TEXT_SPAN];
-	for (size_t i = reader->history_n; i-- > 0 && !line;) {
-		size_t what = reader->history[i].what;
-		if (reader->history[i].entry == story->row->id && what < CK_COUNT(whats) &&
-		    whats[what])
-			line = &reader->history[i];
-	}
 	if (!line && (!(story->row->flags & CK_ENTRY_TOLD) || !told || !*told))
 		return;
 	if (!line) {
@@ -323,7 +333,7 @@ static void tell_plugins(const struct story *story)
 		fprintf(story->out, ".");
 		return;
 	}
-	fprintf(story->out, " Plugins were told %s", whats[line->what]);
+	fprintf(story->out, " Plugins were told %s", told_what(line->what));
 	if (ck_look_this_boot(story->look, line->boot))
 		fprintf(story->out, " %s ago",
 			ck_text_span(ck_look_ago(story->look, line->at), span));
@@ -586,8 +596,7 @@ static void tell_machines(const struct ck_look *look, const bool *match,
 static int pick(const struct ck_look *look, const char *arg, struct ck_picked *picked,
 		struct ck_failings *failings)
 {
-	bool number = !arg[strspn(arg, "0123456789")];
-	if (!number && !ck_look_has(look, arg)) {
+	if (*arg && !ck_look_is_row(arg) && !ck_look_has(look, arg)) {
 		ck_failings_find(look, arg, failings);
 		if (failings->n)
 			return CK_EXIT_YES;

@@ -136,7 +136,7 @@ char *ck_history_pod(const struct ck_history_row *line)
 	return ck_must(ck_strndup(start, n));
 }
 
-static bool all_digits(const char *arg)
+bool ck_look_is_row(const char *arg)
 {
 	return *arg && strspn(arg, "0123456789") == strlen(arg);
 }
@@ -168,7 +168,7 @@ static bool id_fits(const char *id, const char *arg, bool whole, enum ck_pick_fo
 static enum fit fit_of(const struct subject *subject, const char *arg, bool whole_id,
 		       enum ck_pick_for pick_for)
 {
-	if (all_digits(arg))
+	if (ck_look_is_row(arg))
 		return row_is(subject->entry, arg) ? FIT_ENTRY : FIT_NONE;
 	if (id_fits(subject->id, arg, whole_id, pick_for))
 		return FIT_ID;
@@ -299,7 +299,7 @@ int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for p
 	struct subject *subjects = row_subjects(look);
 	int r = pick(subjects, n, arg, pick_for, ret_picked);
 	subjects_free(subjects, n);
-	if (r == CK_EXIT_NO && all_digits(arg))
+	if (r == CK_EXIT_NO && ck_look_is_row(arg))
 		ck_print_error("no entry %s in the cache; 'crikeep history' shows past ones", arg);
 	else if (r == CK_EXIT_NO)
 		ck_print_error(
@@ -335,7 +335,7 @@ int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_
 	int r = pick(subjects, n, arg, CK_PICK_TO_READ, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_print_error("no entry%s '%s' in the history", all_digits(arg) ? "" : " or pod",
+		ck_print_error("no entry%s '%s' in the history", ck_look_is_row(arg) ? "" : " or pod",
 			       arg);
 	return r;
 }

@@ -58,6 +58,8 @@ struct ck_picked {
 int ck_look_pick(const struct ck_look *look, const char *arg, enum ck_pick_for pick_for,
 		 struct ck_picked *ret_picked);
 int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_picked *ret_picked);
+/* ck_look_is_row - is @arg a number, and so a row and nothing else? */
+bool ck_look_is_row(const char *arg);
 /* ck_look_has - does @arg mean anything among the rows? Prints nothing */
 bool ck_look_has(const struct ck_look *look, const char *arg);
 /* ck_look_pick_all - the rows that any of @args means, as @ret_match (per row; free()). Return: the

@@ -98,11 +98,17 @@ static void killed_just_after_its_answer_a_container_can_be_started(void **state
 {
 	struct stage *s = *state;
 	char sandbox[POD_ID], id[POD_ID], beginning[9];
+	unsigned tries = 0;
 	stage_start(s, NULL, NULL);
 	assert_int_equal(pod_run(&s->kubelet, "web", 0, "20S", sandbox), CK_GRPC_OK);
-	assert_int_equal(pod_create(&s->kubelet, sandbox, "web", 0, "20S", id), CK_GRPC_OK);
-	stage_kill(s);
-	stage_again(s);
+	do { /* a kill that comes after CK_ANSWER_SETTLE finds the answer confirmed */
+		assert_true(tries < 20);
+		assert_int_equal(pod_create(&s->kubelet, sandbox, "web", tries, "20S", id),
+				 CK_GRPC_OK);
+		stage_kill(s);
+		stage_again(s);
+		tries++;
+	} while (container_shown(&s->kubelet, id));
 	world_until_logged(&s->w, "COMMITTED -> KEPT", 20);
 	snprintf(beginning, sizeof(beginning), "%.8s", id);
 	assert_int_equal(cri_do_id(&s->kubelet, "ContainerStatus", id), CK_GRPC_NOT_FOUND);
@@ -113,7 +119,7 @@ static void killed_just_after_its_answer_a_container_can_be_started(void **state
 	stage_kill(s);
 	stage_again(s);
 	assert_true(container_shown(&s->kubelet, id));
-	assert_int_equal(world_count(&s->w, "begin container"), 1);
+	assert_int_equal(world_count(&s->w, "begin container"), tries);
 	assert_int_equal(world_count(&s->w, "remove container"), 0);
 }
 
