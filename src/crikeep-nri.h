@@ -36,7 +36,7 @@
  * function of this library. choose, released, and the @fn that host.snapshot is given return
  * quickly; the host may call them with a lock of its own held.
  * Source: containerd/nri pkg/api/api.proto and pkg/adaptation at v0.12. crikeep-nri(7) says what
- * plugins may rely on. crikeep-rules(7) has the rules by number, as in (H7).
+ * plugins may rely on. crikeep-rules(7) is the rule book; rules are named by number, as in (H7).
  */
 #include "crikeep.h" /* beside this one, wherever that is */
 

@@ -154,19 +154,41 @@ check 'prototypes are those of the headers' prototypes_agree
 check 'what a page names, its SYNOPSIS declares' names_are_declared
 check 'members of structs are those of the headers' members_agree
 check 'each constant is told of, and no other' constants_are_told
-rules_are_told() { # K6 in a header or in a guide is a rule of crikeep-rules(7)
+# The rule book: "K6 4" for each rule that stands in chapter 4; and for each row of the table at its
+# end. HOOKS is the chapter "hooks".
+awk '
+	/^\.Sh / { chapter = $2 == "HOOKS" ? "hooks" : $2 + 0 }
+	/^\.It [KHE][0-9]+$/ { print $2, chapter }
+' "$src/man/crikeep-rules.7" | sort >"$work/rules"
+sed -n 's/^\.It \([KHE][0-9]*\) Ta \([0-9a-z]*\) Ta .*/\1 \2/p' "$src/man/crikeep-rules.7" |
+	sort >"$work/table"
+rules_are_found() {
+	[ "$(grep -c '^K' "$work/rules")" = 33 ] && diff "$work/rules" "$work/table"
+}
+check 'each rule has its place, and one row in the table' rules_are_found
+rules_are_told() { # K6 in a source, a header or a guide is a rule of crikeep-rules(7)
 	local rule failed=0
-	sed -n 's/^\.It \([KH][0-9]*\)$/\1/p' "$src/man/crikeep-rules.7" | sort >"$work/rules"
-	grep -ohE '\b[KH][0-9]+\b' "$src"/src/*.h "$src"/cache/*.[ch] "$src"/hooks/*.[ch] \
-		"$src"/contrib/*/README.md |
-		sort -u >"$work/cited"
+	find "$src"/cache "$src"/hooks "$src"/src "$src"/contrib \( -name '*.[ch]' -o -name '*.go' -o \
+		-name '*.md' \) -exec grep -ohE '\b[KH][0-9]+\b' {} + | sort -u >"$work/cited"
 	[ -s "$work/cited" ] || failed=1
 	while read -r rule; do
 		echo "$rule: not in crikeep-rules(7)" && failed=1
-	done < <(comm -13 "$work/rules" "$work/cited")
+	done < <(cut -d ' ' -f 1 "$work/rules" | comm -13 - "$work/cited")
 	return "$failed"
 }
 check 'each rule that is named by its number is told' rules_are_told
+rules_are_tested() { # by a test that has its number in its name, or that requirements.tsv names
+	local rule failed=0
+	{
+		sed -n 's/^static void k0*\([0-9]*\)_.*/K\1/p' "$src/tests/unit/test-rules.c"
+		grep -oE '^H[0-9]+' "$src/tests/real/requirements.tsv"
+	} | sort -u >"$work/tested"
+	while read -r rule; do
+		echo "$rule: has no test" && failed=1
+	done < <(cut -d ' ' -f 1 "$work/rules" | grep -v '^E' | comm -23 - "$work/tested")
+	return "$failed"
+}
+check 'each rule is tested' rules_are_tested
 check 'no page lacks a section' each_has NAME LIBRARY SYNOPSIS DESCRIPTION 'RETURN VALUES' ERRORS \
 	EXAMPLES 'SEE ALSO'
 

@@ -2,7 +2,8 @@
 
 // Package crikeep binds libcrikeep, which keeps the result of a RunPodSandbox or CreateContainer
 // call whose caller has timed out, and hands it back when the kubelet repeats the request.
-// libcrikeep(3) explains it. Rules are named K1 to K33 and H1 to H10 as in crikeep-rules(7).
+// libcrikeep(3) explains it. crikeep-rules(7) is the rule book: rules are named K1 to K33 and H1 to
+// H10 as there.
 //
 // A runtime opens one Cache and passes every create through Cache.Do:
 //
