@@ -6,8 +6,8 @@
  *
  *   src/api.c       the guarded border
  *   open-cache.c    opening and closing
- *   event-loop.c    ck_process() and the library's thread: timers, jobs, callbacks, log lines,
- *                   requests of an administrator
+ *   event-loop.c    ck_cache_process() and the library's thread: timers, jobs, callbacks, log
+ *                   lines, requests of an administrator
  *   caller.c        turns      view.c   filters for lists      gauges.c   figures for metrics
  *   host-jobs.c     what host and hooks are asked
  *   rounds.c        entering and leaving a round, writing it, decided turns
@@ -137,7 +137,7 @@ struct ck_cache {
 	pthread_cond_t round_over;
 	unsigned calls; /* between enter and the end of leave; ck_cache_close() waits for them */
 	bool closed;
-	pthread_cond_t changed; /* the last call ended, or a callback or a ck_process() */
+	pthread_cond_t changed; /* the last call ended, or a callback or a ck_cache_process() */
 	struct ck_turn *callbacks;
 	struct ck_turn *in_callback; /* its callback is running */
 	bool pending; /* the event loop has work now: wants, lists, callbacks or log lines */
@@ -149,13 +149,13 @@ struct ck_cache {
 	bool has_loop; /* somebody runs it, or has asked for the descriptor */
 	bool threaded, stop;
 	pthread_t thread; /* the library's, if @threaded */
-	bool processing;  /* @process_thread is in ck_process() */
+	bool processing;  /* @process_thread is in ck_cache_process() */
 	pthread_t process_thread;
 	int epoll_fd, event_fd, timer_fd;
 	bool signalled; /* event_fd was written and not read */
 	uint64_t armed; /* timer_fd is set to this time */
 	struct ck_admin_requests *admin_requests;
-	bool gap; /* timers wait for the next ck_process() (K15) */
+	bool gap; /* timers wait for the next ck_cache_process() (K15) */
 };
 
 /* machine-ops.c */

@@ -15,8 +15,8 @@
 #include "cache/caller.h"
 #include "src/base/limits.h"
 
-/* of one ck_process(), and callbacks of each: work may make work, and must not keep a host's loop
- * for ever */
+/* of one ck_cache_process(), and callbacks of each: work may make work, and must not keep a host's
+ * loop for ever */
 #define CK_PASSES 64
 
 static int epoll_add(int epoll_fd, int fd)
@@ -60,7 +60,7 @@ void ck_event_loop_close(struct ck_cache *cache)
 	if (threaded)
 		pthread_join(cache->thread, NULL);
 	pthread_mutex_lock(&cache->lock);
-	while (cache->processing) /* a ck_process() in another thread */
+	while (cache->processing) /* a ck_cache_process() in another thread */
 		pthread_cond_wait(&cache->changed, &cache->lock);
 	cache->signalled = true; /* from now on nobody is woken */
 	ck_admin_requests_close(cache->admin_requests);
@@ -101,7 +101,7 @@ static void run_timers(struct ck_cache *cache)
 	uint64_t now = ck_cache_now(cache), due = ck_machine_due(cache->machine);
 	pthread_mutex_lock(&cache->lock);
 	/* K15: after the loop stood still, callers that came meanwhile are served first. Timers
-	 * wait for the next ck_process(). */
+	 * wait for the next ck_cache_process(). */
 	bool gap = cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
 	pthread_mutex_unlock(&cache->lock);
 	if (!gap)
@@ -169,7 +169,7 @@ static void write_log(struct ck_cache *cache)
 
 static void rearm(struct ck_cache *cache)
 {
-	if (cache->clock) { /* the host goes by ck_timeout() */
+	if (cache->clock) { /* the host goes by ck_cache_timeout() */
 		cache->armed = 0;
 		return;
 	}

@@ -88,14 +88,14 @@ int ck_cache_close(struct ck_cache *cache, struct ck_error *err)
 	return is_child(cache) ? forked(err) : ck_cache_close_impl(cache, err);
 }
 
-int ck_run_thread(struct ck_cache *cache, struct ck_error *err)
+int ck_cache_run_thread(struct ck_cache *cache, struct ck_error *err)
 {
 	if (!cache)
 		return bad(err, "no cache");
 	return is_child(cache) ? forked(err) : ck_event_loop_thread(cache, err);
 }
 
-int ck_fd(struct ck_cache *cache)
+int ck_cache_fd(struct ck_cache *cache)
 {
 	if (!cache)
 		return -CK_EINVAL;
@@ -107,7 +107,7 @@ int ck_fd(struct ck_cache *cache)
 	return cache->epoll_fd;
 }
 
-int ck_process(struct ck_cache *cache, struct ck_error *err)
+int ck_cache_process(struct ck_cache *cache, struct ck_error *err)
 {
 	if (!cache)
 		return bad(err, "no cache");
@@ -115,12 +115,12 @@ int ck_process(struct ck_cache *cache, struct ck_error *err)
 		return forked(err);
 	int r = ck_event_loop_process(cache);
 	return r < 0 ? ck_fail(err, -r,
-			       "ck_process() is running already, or the library's thread runs the "
-			       "event loop")
+			       "ck_cache_process() is running already, or the library's thread "
+			       "runs the event loop")
 		     : r;
 }
 
-uint64_t ck_timeout(struct ck_cache *cache)
+uint64_t ck_cache_timeout(struct ck_cache *cache)
 {
 	return !cache || is_child(cache) ? UINT64_MAX : ck_event_loop_timeout(cache);
 }
@@ -330,11 +330,11 @@ static int enter_about(struct ck_cache *cache, enum ck_kind kind, const char *id
 	return ck_round_enter(cache, NULL);
 }
 
-/* ck_stopping(3) */
+/* ck_sandbox_stopping(3) */
 #define OBJECT_CODES \
 	(CODE(CLOSED) | CODE(DEADLK) | CODE(FORK) | CODE(INVAL) | CODE(NOMEM) | CODE(NOTFOUND))
 
-int ck_stopping(struct ck_cache *cache, const char *sandbox_id)
+int ck_sandbox_stopping(struct ck_cache *cache, const char *sandbox_id)
 {
 	int r = enter_about(cache, CK_SANDBOX, sandbox_id);
 	if (r >= 0)
@@ -342,7 +342,7 @@ int ck_stopping(struct ck_cache *cache, const char *sandbox_id)
 	return documented(r, OBJECT_CODES);
 }
 
-int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id)
+int ck_object_removed(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
 	int r = enter_about(cache, kind, id);
 	if (r >= 0)
@@ -350,7 +350,8 @@ int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id)
 	return documented(r, OBJECT_CODES);
 }
 
-int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition)
+int ck_object_seen(struct ck_cache *cache, enum ck_kind kind, const char *id,
+		   enum ck_condition condition)
 {
 	int r = enter_about(cache, kind, id);
 	if (r >= 0)
@@ -358,7 +359,7 @@ int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_c
 	return documented(r, OBJECT_CODES);
 }
 
-int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
+int ck_object_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
 {
 	int r = enter_about(cache, kind, id);
 	if (r >= 0)
@@ -366,7 +367,7 @@ int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id)
 	return documented(r, OBJECT_CODES);
 }
 
-int ck_starting(struct ck_cache *cache, const char *container_id)
+int ck_container_starting(struct ck_cache *cache, const char *container_id)
 {
 	int r = enter_about(cache, CK_CONTAINER, container_id);
 	if (r >= 0)

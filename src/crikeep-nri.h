@@ -12,7 +12,7 @@
  *	hooks.size = sizeof(hooks);
  *	ck_nri_hooks(nri, &hooks);              and options.hooks = &hooks for ck_cache_open()
  *	ck_nri_start(nri, cache, &err);         plugins are launched and let in from here on
- *	... poll ck_nri_fd() beside ck_fd(), and call ck_nri_process() ...
+ *	... poll ck_nri_fd() beside ck_cache_fd(), and call ck_nri_process() ...
  *
  * Without the cache, the host calls choose and released of struct ck_hooks itself: choose inside
  * the critical section that makes an object visible. Before that, ck_nri_send() sends

@@ -23,9 +23,9 @@
  *	}
  *	ck_turn_free(turn);
  *
- * Do not leave out ck_turn_answered(). Until it, or ck_used(), has said that the answer arrived, a
- * container that was not started counts as not answered. After a restart it is hidden, and kept for
- * a repeated request that the kubelet does not send (K25).
+ * Do not leave out ck_turn_answered(). Until it, or ck_object_used(), has said that the answer
+ * arrived, a container that was not started counts as not answered. After a restart it is hidden,
+ * and kept for a repeated request that the kubelet does not send (K25).
  *
  * Terms. An entry is one row of the cache: a slot (what the kubelet wants to fill), an attempt, the
  * fingerprint of the request, and a state. A turn is the request of one caller in the cache. Hidden
@@ -82,7 +82,7 @@ extern "C" {
 	X(PRECONDITION, 15, "the sandbox is being stopped") \
 	X(FAILED, 16, "the creation failed") \
 	X(REFUSED, 17, "a plugin refused") \
-	X(NOLOOP, 18, "no event loop: call ck_run_thread() or ck_process()") \
+	X(NOLOOP, 18, "no event loop: call ck_cache_run_thread() or ck_cache_process()") \
 	X(DEADLK, 19, "not from a callback, and not twice at once") \
 	X(FORK, 20, "in a child of the process that opened the cache") \
 	X(CLOSED, 21, "the cache is closing") \
@@ -246,12 +246,12 @@ struct ck_answer {
 
 /*
  * Functions of the host. Each starts a job and returns at once. ck_job_done() ends the job exactly
- * once, during that call or later, from any thread. They are called only by ck_process() or the
- * library's own thread. inspect, list and resolve_image may be NULL. Then a kept result is handed
- * back without asking (K6), lost creations are given up after their grace, nothing is reconciled,
- * and image references are compared byte by byte. @filter and @id are valid as long as the job.
- * See K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), and libcrikeep(3), "THE SAME REQUEST"
- * (resolve_image). Since: 0.1
+ * once, during that call or later, from any thread. They are called only by ck_cache_process() or
+ * the library's own thread. inspect, list and resolve_image may be NULL. Then a kept result is
+ * handed back without asking (K6), lost creations are given up after their grace, nothing is
+ * reconciled, and image references are compared byte by byte. @filter and @id are valid as long as
+ * the job. See K6 (inspect), K8, K22, K24 (list), K17, K18 (destroy), and libcrikeep(3), "THE SAME
+ * REQUEST" (resolve_image). Since: 0.1
  */
 struct ck_host {
 	size_t size;
@@ -319,7 +319,8 @@ struct ck_told {
  * choose: write the names of those to tell ("NN-name", separated by ' ') to @names and return 0; if
  * a required one is absent, write its name and return 1. Called inside the cache's critical
  * section: no I/O, no waiting, no call of this library.
- * fire: tell them, and end the job with ck_hook_done(). Called outside of it, by ck_process().
+ * fire: tell them, and end the job with ck_hook_done(). Called outside of it, by
+ * ck_cache_process().
  * cancel: tell nobody else about this entry's RUN; its job must still be ended.
  * released: the entry is gone, or its commit was not written. Called inside the critical section.
  * Any of them may be called while jobs of other entries run. For each entry the order is choose,
@@ -387,7 +388,7 @@ struct ck_options {
 	const char *const *ignore_annotations;
 	/* 1: also compare the parts of CreateContainer that only RunPodSandbox uses */
 	int compare_sandbox_config;
-	/* a clock for tests and simulations, used with ck_timeout(); NULL: the kernel's */
+	/* a clock for tests and simulations, used with ck_cache_timeout(); NULL: the kernel's */
 	uint64_t (*clock)(void *userdata);
 	void *clock_userdata;
 };
@@ -412,33 +413,33 @@ int ck_cache_close(struct ck_cache *cache, struct ck_error *err);
 
 /*
  * Timers, jobs, hooks, callbacks and admin requests happen in an event loop. Run it with exactly
- * one of ck_run_thread() and ck_process().
+ * one of ck_cache_run_thread() and ck_cache_process().
  */
 /*
- * ck_run_thread - run the event loop in a thread of the library, with all signals blocked. Return:
- * 0, -CK_EDEADLK, -CK_ENOMEM, -CK_EFORK. Since: 0.1
+ * ck_cache_run_thread - run the event loop in a thread of the library, with all signals blocked.
+ * Return: 0, -CK_EDEADLK, -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
-int ck_run_thread(struct ck_cache *cache, struct ck_error *err);
+int ck_cache_run_thread(struct ck_cache *cache, struct ck_error *err);
 /*
- * ck_fd - a descriptor that becomes readable when ck_process() is due. Borrowed, for poll(2) and
- * epoll(7). Return: the descriptor, -CK_EFORK. Since: 0.1
+ * ck_cache_fd - a descriptor that becomes readable when ck_cache_process() is due. Borrowed, for
+ * poll(2) and epoll(7). Return: the descriptor, -CK_EFORK. Since: 0.1
  */
-int ck_fd(struct ck_cache *cache);
+int ck_cache_fd(struct ck_cache *cache);
 /*
- * ck_process - do what is due; never blocks. Return: how much was done, -CK_EDEADLK, -CK_EFORK.
- * Since: 0.1
+ * ck_cache_process - do what is due; never blocks. Return: how much was done, -CK_EDEADLK,
+ * -CK_EFORK. Since: 0.1
  */
-int ck_process(struct ck_cache *cache, struct ck_error *err);
+int ck_cache_process(struct ck_cache *cache, struct ck_error *err);
 /*
- * ck_timeout - when ck_process() is due next, by the cache's own clock: a time, 0 for now,
- * UINT64_MAX for never. Since: 0.1
+ * ck_cache_timeout - when ck_cache_process() is due next, by the cache's own clock: a time, 0 for
+ * now, UINT64_MAX for never. Since: 0.1
  */
-uint64_t ck_timeout(struct ck_cache *cache);
+uint64_t ck_cache_timeout(struct ck_cache *cache);
 
 /*
  * ck_reconciled - have the host's first lists succeeded? Until then requests wait, and nothing
  * expires or is destroyed (K24, K25). A host that accepts callers only after that calls this after
- * each ck_process().
+ * each ck_cache_process().
  * Return: 1 (at once without host.list), 0, -CK_EINVAL, -CK_ECLOSED, -CK_EFORK. Since: 0.1
  */
 int ck_reconciled(struct ck_cache *cache);
@@ -564,8 +565,8 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
  */
 int ck_turn_wait(struct ck_turn *turn, struct ck_error *err);
 /*
- * ck_turn_watch - let @cb be called by ck_process(), once for each decision, with the value that
- * ck_turn_wait() would return. Call it before the turn can be decided again: right after
+ * ck_turn_watch - let @cb be called by ck_cache_process(), once for each decision, with the value
+ * that ck_turn_wait() would return. Call it before the turn can be decided again: right after
  * ck_turn_begin() or ck_turn_finish() returned CK_WAIT. A creator may call it after CK_CREATE, to
  * be told that its creation was abandoned (-CK_EABANDONED: stop creating, then ck_turn_free()). The
  * results of ck_turn_finish() and ck_turn_fail() are for their caller: @cb is not called for them.
@@ -644,49 +645,52 @@ void ck_turn_free(struct ck_turn *turn);
 /* ---- calls and events that the host sees ----------------------------------------------------- */
 
 /*
- * ck_stopping - StopPodSandbox for @id is about to be forwarded (K16). Return: 0, -CK_EFORK,
- * -CK_ENOMEM, -CK_EINVAL. Since: 0.1
+ * ck_sandbox_stopping - StopPodSandbox for @id is about to be forwarded (K16). Return: 0,
+ * -CK_EFORK, -CK_ENOMEM, -CK_EINVAL. Since: 0.1
  */
-int ck_stopping(struct ck_cache *cache, const char *sandbox_id);
+int ck_sandbox_stopping(struct ck_cache *cache, const char *sandbox_id);
 /*
  * ck_remove_begin - RemovePodSandbox or RemoveContainer for @id is about to be forwarded
- * For a sandbox it includes ck_stopping(). The turn is only for waiting: ck_turn_wait(),
+ * For a sandbox it includes ck_sandbox_stopping(). The turn is only for waiting: ck_turn_wait(),
  * ck_turn_watch(), ck_turn_leave(), ck_turn_error() and ck_turn_free(); functions that create or
  * answer return -CK_ESTATE, or do nothing. It is decided CK_DRAINED when nothing of it is
  * being created or destroyed any more, or CK_BUSY near the deadline. After CK_DRAINED forward the
- * call, call ck_forget() if it succeeded, and ck_turn_free(). After CK_BUSY forward nothing, and
- * answer with ck_turn_error(): the kubelet tries again.
+ * call, call ck_object_removed() if it succeeded, and ck_turn_free(). After CK_BUSY forward
+ * nothing, and answer with ck_turn_error(): the kubelet tries again.
  * Return: CK_WAIT, CK_DRAINED, -CK_ENOMEM, -CK_EINVAL, -CK_EFORK, -CK_ECLOSED. Since: 0.1
  */
 int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout,
 		    struct ck_turn **ret_turn, struct ck_error *err);
 /*
- * ck_forget - the runtime has removed a committed resource. Return: 0, -CK_ENOTFOUND, -CK_EFORK.
+ * ck_object_removed - the runtime has removed a committed resource. Return: 0, -CK_ENOTFOUND,
+ * -CK_EFORK.
  * Since: 0.1
  */
-int ck_forget(struct ck_cache *cache, enum ck_kind kind, const char *id);
+int ck_object_removed(struct ck_cache *cache, enum ck_kind kind, const char *id);
 /*
- * ck_seen - an event or status showed the condition of a resource. Return: 0, -CK_ENOTFOUND,
+ * ck_object_seen - an event or status showed the condition of a resource. Return: 0, -CK_ENOTFOUND,
  * -CK_EFORK. Since: 0.1
  */
-int ck_seen(struct ck_cache *cache, enum ck_kind kind, const char *id, enum ck_condition condition);
+int ck_object_seen(struct ck_cache *cache, enum ck_kind kind, const char *id,
+		   enum ck_condition condition);
 /*
- * ck_used - a call named the id of a committed resource, so its answer has arrived (K7). Return: 0,
- * -CK_ENOTFOUND, -CK_EFORK. Since: 0.1
+ * ck_object_used - a call named the id of a committed resource, so its answer has arrived (K7).
+ * Return: 0, -CK_ENOTFOUND, -CK_EFORK. Since: 0.1
  */
-int ck_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
+int ck_object_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
 /*
- * ck_starting - StartContainer for @container_id is about to be forwarded. Call it before the id is
- * looked up with ck_view_resolve(). A caller that names the full id of a container which was handed
- * over, and was kept again because its answer was not confirmed, has that answer: it is committed
- * now (K7). Otherwise as ck_used(). Return: 0, -CK_ENOTFOUND (it is hidden or unknown), -CK_EFORK.
+ * ck_container_starting - StartContainer for @container_id is about to be forwarded. Call it before
+ * the id is looked up with ck_view_resolve(). A caller that names the full id of a container which
+ * was handed over, and was kept again because its answer was not confirmed, has that answer: it is
+ * committed now (K7). Otherwise as ck_object_used(). Return: 0, -CK_ENOTFOUND (it is hidden or
+ * unknown), -CK_EFORK.
  * Since: 0.1
  */
-int ck_starting(struct ck_cache *cache, const char *container_id);
+int ck_container_starting(struct ck_cache *cache, const char *container_id);
 /*
  * ck_note_told - write to the history that the host itself has told plugins about this event,
  * because the kubelet wants the resource to end. Events of hooks.fire are recorded without it. Call
- * it before ck_forget().
+ * it before ck_object_removed().
  * @names: copied; "NN-name", separated by ' ', like those of struct ck_nri_result; "" records
  * nothing
  * Return: 0, -CK_ENOTFOUND, -CK_EINVAL, -CK_EFORK. Since: 0.1

@@ -100,22 +100,23 @@ char *common_answer(struct ck_cache *cache, const struct wire_request *request)
 		return NULL;
 	if (!strcmp(request->verb, "START"))
 		/* who starts it has had the answer: it is visible from now on (K7) */
-		ck_starting(cache, id);
+		ck_container_starting(cache, id);
 	if (!strncmp(request->verb, "LIST", 4)) {
 		list(cache, out, !strcmp(request->verb, "LIST-ALL"));
 	} else if (!common_may_see(cache, id) || !toy_get(id, &(struct toy_object){ 0 })) {
 		fprintf(out, "error 5 no such id: %s\n", id);
 	} else if (!strcmp(request->verb, "START")) {
 		toy_set(id, CK_CONDITION_RUNNING);
-		ck_seen(cache, toy_kind(id), id, CK_CONDITION_RUNNING);
+		ck_object_seen(cache, toy_kind(id), id, CK_CONDITION_RUNNING);
 		fputs("ok\n", out);
 	} else if (!strcmp(request->verb, "STOP")) {
 		if (toy_kind(id) == CK_SANDBOX)
 			/* before it is done: nothing new begins in it from now on (K16) */
-			ck_stopping(cache, id);
+			ck_sandbox_stopping(cache, id);
 		toy_set(id, CK_CONDITION_DEAD);
-		ck_seen(cache, toy_kind(id), id, CK_CONDITION_DEAD);
-		ck_used(cache, toy_kind(id), id); /* who names the id has had the answer (K7) */
+		ck_object_seen(cache, toy_kind(id), id, CK_CONDITION_DEAD);
+		/* who names the id has had the answer (K7) */
+		ck_object_used(cache, toy_kind(id), id);
 		fputs("ok\n", out);
 	} else {
 		fprintf(out, "error 12 what is %s?\n", request->verb);

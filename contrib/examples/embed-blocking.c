@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a runtime with a thread for each call embeds libcrikeep: ck_run_thread() runs the event
+ * How a runtime with a thread for each call embeds libcrikeep: ck_cache_run_thread() runs the event
  * loop of the cache, ck_turn_wait() waits. All that concerns libcrikeep is in this file and in
  * common.c; toy.c is the runtime itself, wire.h its protocol. What to adopt:
  *
@@ -204,7 +204,7 @@ static void removal(int fd, const struct wire_request *request)
 	if (r == CK_WAIT) /* creates in flight in this sandbox end first (K16) */
 		r = ck_turn_wait(turn, &err);
 	if (r == CK_DRAINED && toy_result(toy_destroy(id), text, sizeof(text)) == TOY_DONE) {
-		ck_forget(cache, toy_kind(id), id);
+		ck_object_removed(cache, toy_kind(id), id);
 		answer(fd, "ok\n");
 	} else {
 		answer(fd, "error 14 not yet\n");
@@ -254,7 +254,7 @@ int main(int argc, char **argv)
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &term, NULL); /* before there are threads */
-	if (ck_cache_open(&options, &cache, &err) < 0 || ck_run_thread(cache, &err) < 0) {
+	if (ck_cache_open(&options, &cache, &err) < 0 || ck_cache_run_thread(cache, &err) < 0) {
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return 1;
 	}

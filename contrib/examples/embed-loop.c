@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a runtime with one thread and an event loop embeds libcrikeep: ck_fd() is one more descriptor
- * of the loop, ck_process() is called when it is readable, ck_turn_watch() calls back. No lock, no
- * thread. Compare embed-blocking.c, which does the same with a thread for each call, and says what
- * to adopt.
+ * How a runtime with one thread and an event loop embeds libcrikeep: ck_cache_fd() is one more
+ * descriptor of the loop, ck_cache_process() is called when it is readable, ck_turn_watch() calls
+ * back. No lock, no thread. Compare embed-blocking.c, which does the same with a thread for each
+ * call, and says what to adopt.
  */
 #define _GNU_SOURCE 1
 
@@ -57,7 +57,8 @@ static int source_take(struct source *source)
 	return fd;
 }
 
-/* ---- what the cache asks: from ck_process(); ck_job_done() may come at once or later --------- */
+/* ---- what the cache asks: from ck_cache_process(); ck_job_done() may come at once or later
+ * --------- */
 
 static void destroyed(struct source *source)
 {
@@ -210,7 +211,7 @@ static void removed(struct source *source)
 	char text[256];
 	bool done = toy_result(source_take(source), text, sizeof(text)) == TOY_DONE;
 	if (done)
-		ck_forget(cache, toy_kind(call->request.what), call->request.what);
+		ck_object_removed(cache, toy_kind(call->request.what), call->request.what);
 	if (!call->gone)
 		answer(call, done ? "ok\n" : "error 14 not removed\n");
 	call_free_if_over(call);
@@ -303,7 +304,7 @@ static void accept_one(struct source *source)
 static void cache_ready(struct source *source)
 {
 	(void)source;
-	ck_process(cache, NULL);
+	ck_cache_process(cache, NULL);
 }
 
 static void stop_ready(struct source *source)
@@ -328,7 +329,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[0], err.text);
 		return 1;
 	}
-	source_add(&cache_source, ck_fd(cache), cache_ready);
+	source_add(&cache_source, ck_cache_fd(cache), cache_ready);
 	source_add(&stop, signalfd(-1, &term, SFD_CLOEXEC), stop_ready);
 	source_add(&listener, toy_listen(), accept_one);
 	/* they end at their deadlines at the latest, and creations with their shims */

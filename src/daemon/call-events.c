@@ -188,8 +188,8 @@ static void tell_cache(struct ck_daemon *daemon, int type, const char *id)
 {
 	if (type != CK_EVENT_STOPPED && type != CK_EVENT_DELETED)
 		return;
-	if (ck_seen(daemon->cache, CK_CONTAINER, id, CK_CONDITION_DEAD) == -CK_ENOTFOUND)
-		ck_seen(daemon->cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
+	if (ck_object_seen(daemon->cache, CK_CONTAINER, id, CK_CONDITION_DEAD) == -CK_ENOTFOUND)
+		ck_object_seen(daemon->cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
 	else
 		ck_exits_saw(daemon, id);
 }

@@ -17,19 +17,19 @@
 static void started(struct ck_call *call, int grpc)
 {
 	if (grpc == CK_GRPC_OK)
-		ck_seen(call->daemon->cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
+		ck_object_seen(call->daemon->cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
 }
 
 static void stopped(struct ck_call *call, int grpc)
 {
 	if (grpc == CK_GRPC_OK)
-		ck_seen(call->daemon->cache, CK_SANDBOX, call->id, CK_CONDITION_DEAD);
+		ck_object_seen(call->daemon->cache, CK_SANDBOX, call->id, CK_CONDITION_DEAD);
 }
 
 static void removed(struct ck_call *call, int grpc)
 {
 	if (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND)
-		ck_forget(call->daemon->cache, call->method->kind, call->id);
+		ck_object_removed(call->daemon->cache, call->method->kind, call->id);
 }
 
 /* ---- removal: drained, stopped, removed ------------------------------------------------------ */
@@ -127,7 +127,7 @@ static void act_request(struct ck_call *call)
 		ck_pass_whole(call);
 		return;
 	}
-	ck_used(call->daemon->cache, call->method->kind, call->id);
+	ck_object_used(call->daemon->cache, call->method->kind, call->id);
 	switch (call->method->class) {
 	case CK_CRI_START:
 		call->pass.ended_with = started;
@@ -135,7 +135,7 @@ static void act_request(struct ck_call *call)
 	case CK_CRI_STOP:
 		if (call->method->kind == CK_CONTAINER)
 			break;
-		r = ck_stopping(call->daemon->cache, call->id);
+		r = ck_sandbox_stopping(call->daemon->cache, call->id);
 		if (r < 0) {
 			ck_fail(&err, -r, "%s", ck_strerror(-r));
 			ck_call_answer_error(call, &err);

@@ -58,7 +58,8 @@ static void learn(struct ck_call *call)
 			ck_hosting_saw(call->daemon, all, n);
 	} else {
 		for (size_t i = 0; i < n; i++)
-			ck_seen(call->daemon->cache, all[i].kind, all[i].id, all[i].condition);
+			ck_object_seen(call->daemon->cache, all[i].kind, all[i].id,
+				       all[i].condition);
 	}
 }
 
@@ -345,7 +346,7 @@ static void pass_request(struct ck_call *call)
 		return;
 	}
 	if (call->id[0] && method->class != CK_CRI_FILTER)
-		ck_used(call->daemon->cache, method->kind, call->id);
+		ck_object_used(call->daemon->cache, method->kind, call->id);
 	if (call->id[0] && ck_life_begin(call)) /* an Update... that plugins are told of */
 		return;
 	if (method->class == CK_CRI_GUARD) {

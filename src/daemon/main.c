@@ -308,7 +308,7 @@ static int cache_ready(sd_event_source *source, int fd, uint32_t events, void *u
 	(void)source;
 	(void)fd;
 	(void)events;
-	ck_process(daemon->cache, NULL);
+	ck_cache_process(daemon->cache, NULL);
 	return 0;
 }
 
@@ -344,8 +344,8 @@ static int open_cache(struct ck_daemon_main *m, struct ck_error *err)
 	r = ck_cache_open(&options, &daemon->cache, err);
 	if (r < 0)
 		return r;
-	r = sd_event_add_io(daemon->loop.event, &m->cache_source, ck_fd(daemon->cache), EPOLLIN,
-			    cache_ready, daemon);
+	r = sd_event_add_io(daemon->loop.event, &m->cache_source, ck_cache_fd(daemon->cache),
+			    EPOLLIN, cache_ready, daemon);
 	return r < 0 ? ck_fail_errno(err, CK_EIO, -r, "watch the cache") : 0;
 }
 

@@ -222,15 +222,15 @@ static void forwarded(struct ck_unary_reply *reply, void *userdata)
 	reply->message = (struct ck_bytes){ 0 };
 	if (call->method->class == CK_CRI_REMOVE &&
 	    (grpc == CK_GRPC_OK || grpc == CK_GRPC_NOT_FOUND))
-		ck_forget(cache, call->method->kind, call->id);
+		ck_object_removed(cache, call->method->kind, call->id);
 	if (grpc != CK_GRPC_OK) {
 		answer(life);
 		return;
 	}
 	if (call->method->class == CK_CRI_START)
-		ck_seen(cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
+		ck_object_seen(cache, CK_CONTAINER, call->id, CK_CONDITION_RUNNING);
 	else if (call->method->class == CK_CRI_STOP)
-		ck_seen(cache, call->method->kind, call->id, CK_CONDITION_DEAD);
+		ck_object_seen(cache, call->method->kind, call->id, CK_CONDITION_DEAD);
 	next_step(life);
 }
 
@@ -411,8 +411,8 @@ static void member_stopped(struct ck_unary_reply *reply, void *userdata)
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
 		return;
-	ck_seen(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id,
-		CK_CONDITION_DEAD);
+	ck_object_seen(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id,
+		       CK_CONDITION_DEAD);
 	life->member_stopped = true;
 	step(life);
 }
@@ -443,7 +443,7 @@ static void pod_stopped(struct ck_unary_reply *reply, void *userdata)
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
 		return;
-	ck_seen(life->daemon->cache, CK_SANDBOX, life->call->id, CK_CONDITION_DEAD);
+	ck_object_seen(life->daemon->cache, CK_SANDBOX, life->call->id, CK_CONDITION_DEAD);
 	next_step(life);
 }
 
@@ -457,7 +457,7 @@ static void member_removed(struct ck_unary_reply *reply, void *userdata)
 	struct ck_life *life = userdata;
 	if (!went_well(life, reply))
 		return;
-	ck_forget(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id);
+	ck_object_removed(life->daemon->cache, CK_CONTAINER, life->members.all[life->member].id);
 	life->member++;
 	step(life);
 }

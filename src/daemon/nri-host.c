@@ -219,7 +219,7 @@ static void evicted(struct ck_unary_reply *reply, void *userdata)
 	struct ck_daemon *daemon = job->plugging->daemon;
 	job->rpc = NULL;
 	if (reply->status.code == CK_GRPC_OK) {
-		ck_seen(daemon->cache, CK_CONTAINER, job->id, CK_CONDITION_DEAD);
+		ck_object_seen(daemon->cache, CK_CONTAINER, job->id, CK_CONDITION_DEAD);
 		ck_exits_saw(daemon, job->id);
 	} else {
 		ck_log(CK_LOG_WARNING, "container %s was not evicted: %s", job->id,

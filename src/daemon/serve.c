@@ -140,7 +140,7 @@ static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void 
 			return r;
 	}
 	if (call->method->class == CK_CRI_START)
-		ck_starting(call->daemon->cache, id);
+		ck_container_starting(call->daemon->cache, id);
 	int r = ck_view_resolve(call->view, kind, id, ret_id);
 	call->names_hidden = call->names_hidden || r == 1;
 	return r;

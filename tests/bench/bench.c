@@ -57,7 +57,7 @@ static void place_open(struct place *p, bool thread)
 {
 	struct ck_error err;
 	measure_must(ck_cache_open(&p->options, &p->cache, &err) == 0, "open: %s", err.text);
-	measure_must(!thread || ck_run_thread(p->cache, &err) == 0, "thread: %s", err.text);
+	measure_must(!thread || ck_cache_run_thread(p->cache, &err) == 0, "thread: %s", err.text);
 }
 
 static void place_close(struct place *p)

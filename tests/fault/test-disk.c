@@ -281,7 +281,7 @@ static void nothing_spins_when_all_that_was_unwritten_is_gone(void **state)
 	assert_int_equal(ck_turn_fail(turn, &why, NULL), 0);
 	ck_turn_free(turn);
 	fx_jump(f, 10 * S);
-	assert_true(ck_timeout(f->cache) > fx_now(f));
+	assert_true(ck_cache_timeout(f->cache) > fx_now(f));
 	make_space(f);
 	unmount(f);
 }
@@ -518,9 +518,9 @@ static void work(struct fixture *f, unsigned n, uint64_t *ret_longest, off_t *re
 		assert_int_equal(ck_turn_finish(turn, &result, NULL), CK_HAND_BACK);
 		t[2] = real_now();
 		ck_turn_free(turn);
-		assert_int_equal(ck_forget(f->cache, CK_SANDBOX, id), 0);
+		assert_int_equal(ck_object_removed(f->cache, CK_SANDBOX, id), 0);
 		t[3] = real_now();
-		assert_true(ck_process(f->cache, NULL) >= 0);
+		assert_true(ck_cache_process(f->cache, NULL) >= 0);
 		t[4] = real_now();
 		for (int k = 0; k < 4; k++)
 			longest = t[k + 1] - t[k] > longest ? t[k + 1] - t[k] : longest;

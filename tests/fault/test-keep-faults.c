@@ -40,12 +40,12 @@ static void pass_time(struct fixture *f, uint64_t by)
 {
 	uint64_t target = f->now + by;
 	for (int i = 0; i < 400 && f->now < target; i++) {
-		uint64_t due = ck_timeout(f->cache);
+		uint64_t due = ck_cache_timeout(f->cache);
 		f->now = due > target ? target : due > f->now ? due : f->now;
-		assert_true(ck_process(f->cache, NULL) >= 0);
+		assert_true(ck_cache_process(f->cache, NULL) >= 0);
 	}
 	f->now = target;
-	assert_true(ck_process(f->cache, NULL) >= 0);
+	assert_true(ck_cache_process(f->cache, NULL) >= 0);
 }
 
 static int decision(struct story *s, struct ck_turn *turn)
@@ -206,7 +206,7 @@ static void a_finish_without_memory_changes_nothing(void **state)
 		struct fixture *f = fixture_new();
 		fx_open(f);
 		struct ck_turn *turn = fx_create(f, &web);
-		assert_int_equal(ck_stopping(f->cache, "s1"), 0);
+		assert_int_equal(ck_sandbox_stopping(f->cache, "s1"), 0);
 		fx_exists(f, &web, "s1");
 		ck_fault_arm(CK_FAULT_ALLOC, nth, false);
 		int r = fx_finish(f, turn, "s1");

@@ -288,7 +288,7 @@ void fx_open(struct fixture *f)
 	if (ck_cache_open(&f->options, &f->cache, &f->err) < 0)
 		fail_msg("open: %s", f->err.text);
 	if (f->threaded) {
-		assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+		assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 		wait_for(f, f->ended, FX_LIST, lists + 2); /* nobody is served before that */
 	}
 	fx_settle(f);
@@ -322,7 +322,7 @@ void fx_thread(struct fixture *f)
 {
 	f->threaded = true;
 	if (f->cache)
-		assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+		assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 }
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -374,8 +374,8 @@ void fx_settle(struct fixture *f)
 		return;
 	}
 	do
-		assert_true(ck_process(f->cache, &f->err) >= 0);
-	while (ck_timeout(f->cache) <= fx_now(f) && ++n < 1000);
+		assert_true(ck_cache_process(f->cache, &f->err) >= 0);
+	while (ck_cache_timeout(f->cache) <= fx_now(f) && ++n < 1000);
 	assert_true(n < 1000); /* otherwise it would spin for ever */
 }
 
@@ -383,7 +383,7 @@ void fx_advance(struct fixture *f, uint64_t by)
 {
 	uint64_t target = fx_now(f) + by, due;
 	fx_settle(f);
-	while (!f->threaded && (due = ck_timeout(f->cache)) <= target) {
+	while (!f->threaded && (due = ck_cache_timeout(f->cache)) <= target) {
 		if (due > fx_now(f))
 			set_now(f, due);
 		fx_settle(f);

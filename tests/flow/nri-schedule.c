@@ -173,7 +173,7 @@ static void move(struct schedule *s)
 static void stop_container(struct schedule *s, const char *id, const char *pod)
 {
 	fx_condition(s->f, id, CK_CONDITION_DEAD);
-	ck_seen(s->f->cache, CK_CONTAINER, id, CK_CONDITION_DEAD);
+	ck_object_seen(s->f->cache, CK_CONTAINER, id, CK_CONDITION_DEAD);
 	oracle_stopped(&s->oracle, id);
 	send(s, CK_NRI_STOP_CONTAINER, pod, id);
 }
@@ -187,7 +187,7 @@ static void remove_container(struct schedule *s, const char *id, const char *pod
 	if (chance(s, 2))
 		move(s);
 	fx_vanish(s->f, id);
-	ck_forget(s->f->cache, CK_CONTAINER, id);
+	ck_object_removed(s->f->cache, CK_CONTAINER, id);
 }
 
 /* what there is of @pod that the kubelet can see */
@@ -210,7 +210,7 @@ static void stop_pod(struct schedule *s, const char *id)
 {
 	say(s, "stop %s", id);
 	with_containers(s, id, stop_container);
-	ck_stopping(s->f->cache, id);
+	ck_sandbox_stopping(s->f->cache, id);
 	oracle_stopped(&s->oracle, id);
 	send(s, CK_NRI_STOP_POD_SANDBOX, id, NULL);
 	if (chance(s, 2))
@@ -218,7 +218,7 @@ static void stop_pod(struct schedule *s, const char *id)
 	if (!fx_has(s->f, id))
 		return;
 	fx_condition(s->f, id, CK_CONDITION_DEAD);
-	ck_seen(s->f->cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
+	ck_object_seen(s->f->cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
 }
 
 static void removed_pod(struct schedule *s, const char *id)
@@ -234,7 +234,7 @@ static void removed_pod(struct schedule *s, const char *id)
 	if (chance(s, 2))
 		move(s);
 	fx_vanish(s->f, id);
-	ck_forget(s->f->cache, CK_SANDBOX, id);
+	ck_object_removed(s->f->cache, CK_SANDBOX, id);
 }
 
 /* ---- the kubelet's calls --------------------------------------------------------------------- */
@@ -464,7 +464,7 @@ static void start_container(struct schedule *s, const char *id, const char *pod)
 	if (!fx_has(s->f, id))
 		return;
 	fx_condition(s->f, id, CK_CONDITION_RUNNING);
-	ck_seen(s->f->cache, CK_CONTAINER, id, CK_CONDITION_RUNNING);
+	ck_object_seen(s->f->cache, CK_CONTAINER, id, CK_CONDITION_RUNNING);
 	send(s, CK_NRI_POST_START_CONTAINER, pod, id);
 }
 

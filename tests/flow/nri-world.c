@@ -302,9 +302,9 @@ static bool turn_hooks(struct nw *w)
 
 static bool turn_cache(struct nw *w)
 {
-	if (!w->f || !w->f->cache || ck_timeout(w->f->cache) > nw_now(w))
+	if (!w->f || !w->f->cache || ck_cache_timeout(w->f->cache) > nw_now(w))
 		return false;
-	assert_true(ck_process(w->f->cache, &w->err) >= 0);
+	assert_true(ck_cache_process(w->f->cache, &w->err) >= 0);
 	return true;
 }
 
@@ -359,8 +359,8 @@ void nw_advance(struct nw *w, uint64_t by)
 	nw_settle(w);
 	for (unsigned n = 0;; n++) {
 		uint64_t due = w->nri ? ck_nri_timeout(w->nri) : UINT64_MAX;
-		if (w->f && w->f->cache && ck_timeout(w->f->cache) < due)
-			due = ck_timeout(w->f->cache);
+		if (w->f && w->f->cache && ck_cache_timeout(w->f->cache) < due)
+			due = ck_cache_timeout(w->f->cache);
 		if (due > target)
 			break;
 		if (due > nw_now(w))

@@ -674,7 +674,7 @@ static uint64_t clock_of(void *userdata)
 void world_settle(struct world *w)
 {
 	for (int idle = 0; idle < 3;) {
-		int done = w->daemon.cache ? ck_process(w->daemon.cache, NULL) : 0;
+		int done = w->daemon.cache ? ck_cache_process(w->daemon.cache, NULL) : 0;
 		ck_loop_flush(&w->daemon.loop);
 		int r = sd_event_run(w->daemon.loop.event, 0);
 		assert_true(r >= 0);
@@ -696,7 +696,7 @@ void world_advance(struct world *w, uint64_t by)
 {
 	uint64_t until = w->now + by;
 	world_settle(w);
-	for (uint64_t due; (due = ck_timeout(w->daemon.cache)) <= until;) {
+	for (uint64_t due; (due = ck_cache_timeout(w->daemon.cache)) <= until;) {
 		w->now = due > w->now ? due : w->now;
 		world_settle(w);
 	}

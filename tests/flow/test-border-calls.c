@@ -125,11 +125,11 @@ static void call_each(enum where where)
 	got[CALL_remove_begin] = ck_remove_begin(cache, CK_SANDBOX, "none", 0, &turn, NULL);
 	if (got[CALL_remove_begin] >= 0)
 		ck_turn_free(turn);
-	got[CALL_stopping] = ck_stopping(cache, "none");
-	got[CALL_forget] = ck_forget(cache, CK_SANDBOX, "nothing");
-	got[CALL_seen] = ck_seen(cache, CK_SANDBOX, "nothing", CK_CONDITION_DEAD);
-	got[CALL_used] = ck_used(cache, CK_SANDBOX, "nothing");
-	got[CALL_starting] = ck_starting(cache, "nothing");
+	got[CALL_stopping] = ck_sandbox_stopping(cache, "none");
+	got[CALL_forget] = ck_object_removed(cache, CK_SANDBOX, "nothing");
+	got[CALL_seen] = ck_object_seen(cache, CK_SANDBOX, "nothing", CK_CONDITION_DEAD);
+	got[CALL_used] = ck_object_used(cache, CK_SANDBOX, "nothing");
+	got[CALL_starting] = ck_container_starting(cache, "nothing");
 	got[CALL_note_told] = ck_note_told(cache, CK_SANDBOX, "nothing", CK_HOOK_STOP, "10-a");
 	got[CALL_view_begin] = ck_view_begin(cache, &view, NULL);
 	ck_view_free(view);
@@ -140,8 +140,8 @@ static void call_each(enum where where)
 	got[CALL_snapshot] = ck_snapshot(cache, no_told, NULL);
 	got[CALL_entries] = ck_entries(cache, no_entry, NULL);
 	got[CALL_reconciled] = ck_reconciled(cache);
-	got[CALL_run_thread] = ck_run_thread(cache, NULL);
-	got[CALL_process] = ck_process(cache, NULL);
+	got[CALL_run_thread] = ck_cache_run_thread(cache, NULL);
+	got[CALL_process] = ck_cache_process(cache, NULL);
 	got[CALL_close] = ck_cache_close(cache, NULL);
 }
 

@@ -236,7 +236,7 @@ static void open_and_close(struct fixture *f, struct nw *w, unsigned i)
 	}
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
 	if (i % 2)
-		assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+		assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 	assert_int_equal(ck_nri_process(w->nri, &w->err), 0);
 	fx_close(f);
 	nw_close(w);
@@ -442,7 +442,8 @@ static void a_storm_of_signals_interrupts_nothing(void **state)
 			assert_true(r == CK_WAIT || r == CK_HAND_BACK);
 			wait_for_end(f, turn, id);
 			fx_condition(f, id, CK_CONDITION_DEAD);
-			assert_int_equal(ck_seen(f->cache, CK_SANDBOX, id, CK_CONDITION_DEAD), 0);
+			assert_int_equal(
+				ck_object_seen(f->cache, CK_SANDBOX, id, CK_CONDITION_DEAD), 0);
 		}
 		fixture_free(f);
 	}
@@ -487,7 +488,7 @@ static void small_open(struct small *s)
 
 static void small_turn(struct small *s)
 {
-	s->r = ck_process(s->w->f->cache, NULL);
+	s->r = ck_cache_process(s->w->f->cache, NULL);
 	s->r = s->r < 0 ? s->r : ck_nri_process(s->w->nri, NULL);
 }
 

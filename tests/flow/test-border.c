@@ -175,15 +175,15 @@ static void missing_arguments_are_refused(void **state)
 	ck_turn_leave(NULL);
 	ck_turn_free(NULL);
 
-	assert_int_equal(ck_stopping(NULL, "s1"), -CK_EINVAL);
-	assert_int_equal(ck_stopping(f->cache, NULL), -CK_EINVAL);
-	assert_int_equal(ck_stopping(f->cache, ""), -CK_EINVAL);
-	assert_int_equal(ck_stopping(f->cache, long_id), -CK_EINVAL);
-	assert_int_equal(ck_forget(f->cache, (enum ck_kind)0, "s1"), -CK_EINVAL);
-	assert_int_equal(ck_seen(f->cache, CK_SANDBOX, NULL, CK_CONDITION_DEAD), -CK_EINVAL);
-	assert_int_equal(ck_used(f->cache, CK_SANDBOX, ""), -CK_EINVAL);
-	assert_int_equal(ck_starting(NULL, "c1"), -CK_EINVAL);
-	assert_int_equal(ck_starting(f->cache, ""), -CK_EINVAL);
+	assert_int_equal(ck_sandbox_stopping(NULL, "s1"), -CK_EINVAL);
+	assert_int_equal(ck_sandbox_stopping(f->cache, NULL), -CK_EINVAL);
+	assert_int_equal(ck_sandbox_stopping(f->cache, ""), -CK_EINVAL);
+	assert_int_equal(ck_sandbox_stopping(f->cache, long_id), -CK_EINVAL);
+	assert_int_equal(ck_object_removed(f->cache, (enum ck_kind)0, "s1"), -CK_EINVAL);
+	assert_int_equal(ck_object_seen(f->cache, CK_SANDBOX, NULL, CK_CONDITION_DEAD), -CK_EINVAL);
+	assert_int_equal(ck_object_used(f->cache, CK_SANDBOX, ""), -CK_EINVAL);
+	assert_int_equal(ck_container_starting(NULL, "c1"), -CK_EINVAL);
+	assert_int_equal(ck_container_starting(f->cache, ""), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 0, NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "", 0, &other, NULL), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(NULL, CK_SANDBOX, "s1", 0, &other, NULL), -CK_EINVAL);
@@ -207,11 +207,11 @@ static void missing_arguments_are_refused(void **state)
 	ck_view_free(view);
 
 	assert_int_equal(ck_snapshot(f->cache, NULL, NULL), -CK_EINVAL);
-	assert_int_equal(ck_fd(NULL), -CK_EINVAL);
-	assert_int_equal(ck_process(NULL, NULL), -CK_EINVAL);
-	assert_int_equal(ck_run_thread(NULL, NULL), -CK_EINVAL);
+	assert_int_equal(ck_cache_fd(NULL), -CK_EINVAL);
+	assert_int_equal(ck_cache_process(NULL, NULL), -CK_EINVAL);
+	assert_int_equal(ck_cache_run_thread(NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_cache_close(NULL, NULL), 0);
-	assert_true(ck_timeout(NULL) == UINT64_MAX);
+	assert_true(ck_cache_timeout(NULL) == UINT64_MAX);
 	assert_int_equal(ck_job_listed(NULL, &object), -CK_EINVAL);
 	ck_job_done(NULL, NULL);
 	ck_job_stopped(NULL);
@@ -279,11 +279,11 @@ static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *vie
 		ck_turn_reply(turn, &reply),
 		ck_turn_status(turn, &status),
 		ck_turn_answered(turn, CK_LOST),
-		ck_stopping(f->cache, "s1"),
-		ck_forget(f->cache, CK_SANDBOX, "s1"),
-		ck_seen(f->cache, CK_SANDBOX, "s1", CK_CONDITION_DEAD),
-		ck_used(f->cache, CK_SANDBOX, "s1"),
-		ck_starting(f->cache, "c1"),
+		ck_sandbox_stopping(f->cache, "s1"),
+		ck_object_removed(f->cache, CK_SANDBOX, "s1"),
+		ck_object_seen(f->cache, CK_SANDBOX, "s1", CK_CONDITION_DEAD),
+		ck_object_used(f->cache, CK_SANDBOX, "s1"),
+		ck_container_starting(f->cache, "c1"),
 		ck_remove_begin(f->cache, CK_SANDBOX, "s1", 0, &other, NULL),
 		ck_view_begin(f->cache, &new_view, NULL),
 		ck_view_hides(view, &object),
@@ -294,9 +294,9 @@ static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *vie
 		ck_entries(f->cache, none_listed, NULL),
 		ck_reconciled(f->cache),
 		ck_note_told(f->cache, CK_SANDBOX, "s1", CK_HOOK_STOP, "10-a"),
-		ck_fd(f->cache),
-		ck_process(f->cache, NULL),
-		ck_run_thread(f->cache, NULL),
+		ck_cache_fd(f->cache),
+		ck_cache_process(f->cache, NULL),
+		ck_cache_run_thread(f->cache, NULL),
 		ck_job_listed(job, &object),
 		ck_cache_close(f->cache, NULL),
 	};
@@ -312,7 +312,7 @@ static int in_child(struct fixture *f, struct ck_turn *turn, struct ck_view *vie
 	ck_view_free(view);
 	if (ck_job_entry(job))
 		return 98;
-	return ck_timeout(f->cache) != UINT64_MAX || ck_turn_error(turn) ? 99 : 0;
+	return ck_cache_timeout(f->cache) != UINT64_MAX || ck_turn_error(turn) ? 99 : 0;
 }
 
 static void a_forked_child_is_refused_and_the_parent_unharmed(void **state)
@@ -368,9 +368,9 @@ static void call_everything(struct inside *in)
 	in->view = ck_view_begin(f->cache, &view, NULL);
 	if (in->view >= 0)
 		ck_view_free(view);
-	in->forget = ck_forget(f->cache, CK_SANDBOX, "none");
+	in->forget = ck_object_removed(f->cache, CK_SANDBOX, "none");
 	in->snapshot = ck_snapshot(f->cache, none_told, NULL);
-	in->process = ck_process(f->cache, NULL);
+	in->process = ck_cache_process(f->cache, NULL);
 	in->close = ck_cache_close(f->cache, NULL);
 }
 
@@ -505,10 +505,10 @@ static void waiting_without_the_event_loop_is_an_error(void **state)
 	assert_int_equal(fx_begin(f, &ask, &turn), CK_WAIT); /* for the first list */
 	assert_int_equal(ck_turn_wait(turn, &f->err), -CK_ENOLOOP);
 	assert_int_equal(f->err.code, CK_ENOLOOP);
-	assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+	assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 	assert_int_equal(ck_turn_wait(turn, &f->err), CK_CREATE);
-	assert_int_equal(ck_run_thread(f->cache, &f->err), -CK_EDEADLK);
-	assert_int_equal(ck_process(f->cache, &f->err), -CK_EDEADLK);
+	assert_int_equal(ck_cache_run_thread(f->cache, &f->err), -CK_EDEADLK);
+	assert_int_equal(ck_cache_process(f->cache, &f->err), -CK_EDEADLK);
 	ck_turn_free(turn);
 	f->threaded = true;
 }
@@ -521,10 +521,10 @@ static void the_descriptor_says_when(void **state)
 	struct fx_ear ear;
 	f->options.clock = NULL; /* timers are the kernel's */
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
-	fd.fd = ck_fd(f->cache);
+	fd.fd = ck_cache_fd(f->cache);
 	assert_int_equal(poll(&fd, 1, 0), 1); /* the first list is requested */
 	for (int i = 0; i < 10 && poll(&fd, 1, 0) == 1; i++)
-		assert_true(ck_process(f->cache, NULL) >= 0);
+		assert_true(ck_cache_process(f->cache, NULL) >= 0);
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	struct ck_turn *creator = fx_create(f, &ask);
 	ask.timeout = 300 * CK_NS_PER_MS; /* the margin starts after 50 ms */
@@ -532,10 +532,10 @@ static void the_descriptor_says_when(void **state)
 	fx_listen(&ear, again);
 	for (int i = 0; i < 10 && !ear.n; i++) {
 		assert_int_equal(poll(&fd, 1, 10000), 1);
-		assert_true(ck_process(f->cache, NULL) >= 0);
+		assert_true(ck_cache_process(f->cache, NULL) >= 0);
 	}
 	assert_int_equal(ear.outcome, CK_BUSY);
-	assert_int_equal(ck_process(f->cache, NULL), 0);
+	assert_int_equal(ck_cache_process(f->cache, NULL), 0);
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	ck_turn_free(again);
 	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_HAND_BACK);
@@ -551,8 +551,8 @@ static void a_callback_runs_once_per_decision(void **state)
 	struct ck_turn *creator = fx_create(f, &ask), *again = fx_wait(f, &ask);
 	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_HAND_BACK);
 	fx_listen(&ear, again);     /* decided before it was watched */
-	assert_int_equal(ear.n, 0); /* and it is heard only from ck_process() */
-	assert_true(ck_timeout(f->cache) == 0);
+	assert_int_equal(ear.n, 0); /* and it is heard only from ck_cache_process() */
+	assert_true(ck_cache_timeout(f->cache) == 0);
 	fx_settle(f);
 	fx_settle(f);
 	assert_int_equal(ear.n, 1);
@@ -629,7 +629,7 @@ static void close_right_after_open_is_fine(void **state)
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
 		if (i % 2)
-			assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+			assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 		assert_int_equal(ck_cache_close(f->cache, &f->err), 0);
 		f->cache = NULL;
 	}

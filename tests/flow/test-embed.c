@@ -200,7 +200,7 @@ static void committed(const struct ck_told *entry, void *userdata)
 {
 	(void)userdata;
 	see(&commits->seen, "%s %s/%s\n", entry->id, entry->pod_namespace, entry->pod_name);
-	commits->refused = ck_used(commits->cache, CK_SANDBOX, entry->id);
+	commits->refused = ck_object_used(commits->cache, CK_SANDBOX, entry->id);
 }
 
 static void the_host_hears_of_each_commit_once_and_after_it_is_on_disk(void **state)

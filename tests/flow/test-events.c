@@ -361,7 +361,7 @@ static void events_of_what_is_visible_pass(void **state)
 	c->seen[0] = '\0';
 	/* removed through crikeepd, so that nobody knows it any more when its event comes */
 	*peer_has(&w->peer, "c1") = w->peer.objects[--w->peer.objects_n];
-	ck_forget(w->daemon.cache, CK_CONTAINER, "c1");
+	ck_object_removed(w->daemon.cache, CK_CONTAINER, "c1");
 	peer_event(&w->peer, "c1", "s1", CK_EVENT_DELETED);
 	/* only ids: of what is not known to be visible nothing is told */
 	peer_event(&w->peer, "c9", "gone", CK_EVENT_STOPPED);

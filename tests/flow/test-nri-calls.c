@@ -102,7 +102,7 @@ static struct stage *stage_new(void (*configure)(struct ck_conf *conf))
 	world_commit(s->w, peer_container(&s->w->peer, "c1", "s1", "main"));
 	world_commit(s->w, peer_container(&s->w->peer, "c2", "s1", "side"));
 	peer_has(&s->w->peer, "c1")->condition = CK_CONDITION_RUNNING;
-	ck_seen(s->w->daemon.cache, CK_CONTAINER, "c1", CK_CONDITION_RUNNING);
+	ck_object_seen(s->w->daemon.cache, CK_CONTAINER, "c1", CK_CONDITION_RUNNING);
 	assert_true(ask_connect(s->w, &s->kubelet));
 	story(s);
 	return s;

@@ -163,8 +163,8 @@ static void a_pod_whose_stop_had_begun_is_in_no_list(void **state)
 	life(w);
 	fx_commit(f, &pod, "s1");
 	fx_commit(f, &other, "s2");
-	assert_int_equal(ck_stopping(f->cache, "s1"), 0);
-	assert_int_equal(ck_stopping(f->cache, "nobody-knows-it"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "s1"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "nobody-knows-it"), 0);
 	struct plugin *before = nw_ready(w, "10-a");
 	assert_string_equal(plugin_story(before), "Synchronize(s2)");
 	fx_cut(f);

@@ -197,7 +197,7 @@ static void one_pod(struct caller *c, unsigned round, sem_t *sem)
 				;
 	}
 	ck_nri_listens(s->nri, CK_NRI_STOP_POD_SANDBOX, CK_SANDBOX, id);
-	check(s, ck_forget(s->f->cache, CK_SANDBOX, id) == 0, "%s: forget", id);
+	check(s, ck_object_removed(s->f->cache, CK_SANDBOX, id) == 0, "%s: forget", id);
 }
 
 static void *call(void *userdata)
@@ -335,7 +335,7 @@ static void each_connection_hears_of_each_pod_once(void **state)
 	f->options.hooks = &s->hooks;
 	f->options.clock = NULL;
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
-	assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+	assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 	assert_int_equal(pthread_create(&hooks, NULL, hooks_thread, s), 0);
 	assert_int_equal(ck_nri_start(s->nri, f->cache, &f->err), 0);
 	for (int i = 0; i < DESCRIBERS; i++)

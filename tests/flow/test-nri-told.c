@@ -147,7 +147,7 @@ static void the_history_names_who_was_sent_what(void **state)
 	fx_answered_with(s->f, turn, "s1");
 	ck_turn_free(turn);
 	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net"); /* both were chosen */
-	ck_forget(s->f->cache, CK_SANDBOX, "s1");
+	ck_object_removed(s->f->cache, CK_SANDBOX, "s1");
 	plugin_fails(s->plugins[0], CK_NRI_RUN_POD_SANDBOX, 2, "not here");
 	join(s, 2, "30-late", RUN | STOP | REMOVE);
 	turn = make(s, &next, "s2");

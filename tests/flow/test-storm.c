@@ -261,7 +261,7 @@ static void look(struct caller *c, const char *id)
 		ck_view_free(view);
 	}
 	ck_snapshot(cache, count, &n);
-	ck_timeout(cache);
+	ck_cache_timeout(cache);
 }
 
 /* what passes by, for a sandbox that was handed out */
@@ -279,7 +279,7 @@ static void observe(struct caller *c)
 		return;
 	switch (below(c, 8)) {
 	case 0:
-		ck_stopping(cache, id);
+		ck_sandbox_stopping(cache, id);
 		break;
 	case 1:
 		if (ck_remove_begin(cache, CK_SANDBOX, id, 300 * CK_NS_PER_MS, &turn, NULL) >= 0) {
@@ -288,13 +288,13 @@ static void observe(struct caller *c)
 		}
 		break;
 	case 2:
-		ck_forget(cache, CK_SANDBOX, id);
+		ck_object_removed(cache, CK_SANDBOX, id);
 		break;
 	case 3:
-		ck_seen(cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
+		ck_object_seen(cache, CK_SANDBOX, id, CK_CONDITION_DEAD);
 		break;
 	case 4:
-		ck_used(cache, CK_SANDBOX, id);
+		ck_object_used(cache, CK_SANDBOX, id);
 		break;
 	default:
 		look(c, id);
@@ -324,7 +324,7 @@ static void life(struct storm *storm, unsigned number)
 	struct fixture *f = storm->f;
 	struct caller callers[THREADS];
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
-	assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+	assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 	for (unsigned i = 0; i < THREADS; i++) {
 		callers[i] = (struct caller){ .storm = storm, .random = number * THREADS + i };
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);

@@ -128,7 +128,7 @@ static struct crowd *crowd_new(bool hooks)
 	for (int i = 0; i < ANSWERERS; i++)
 		assert_int_equal(pthread_create(&crowd->answerers[i], NULL, answer, crowd), 0);
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
-	assert_int_equal(ck_run_thread(f->cache, &f->err), 0);
+	assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
 	return crowd;
 }
 
@@ -238,8 +238,8 @@ static bool own_pod(struct crowd *crowd, unsigned number, unsigned round)
 	ck_turn_free(turn);
 	if (!check(crowd, same, "%s: repeated: %d %s", name, r, err.text))
 		return false;
-	ck_used(crowd->f->cache, CK_SANDBOX, id);
-	r = ck_forget(crowd->f->cache, CK_SANDBOX, id);
+	ck_object_used(crowd->f->cache, CK_SANDBOX, id);
+	r = ck_object_removed(crowd->f->cache, CK_SANDBOX, id);
 	if (!check(crowd, r == 0, "%s: forget: %d", name, r))
 		return false;
 	ask.attempt = 1;
@@ -312,8 +312,8 @@ static void *look_on(void *userdata)
 		ck_view_resolve(view, CK_SANDBOX, "s-", &id);
 		ck_view_free(view);
 		ck_snapshot(crowd->f->cache, count_told, &n);
-		ck_seen(crowd->f->cache, CK_SANDBOX, "s-1-1", CK_CONDITION_READY);
-		ck_timeout(crowd->f->cache);
+		ck_object_seen(crowd->f->cache, CK_SANDBOX, "s-1-1", CK_CONDITION_READY);
+		ck_cache_timeout(crowd->f->cache);
 	}
 	return NULL;
 }

@@ -345,12 +345,13 @@ static void an_ended_resource_is_not_served(void **state) /* K5 */
 	struct fx_ask ask = fx_container("web", "s0", "app");
 	fx_open(f);
 	fx_commit(f, &ask, "c1");
-	assert_int_equal(ck_seen(f->cache, CK_CONTAINER, "c1", CK_CONDITION_DEAD), 0);
+	assert_int_equal(ck_object_seen(f->cache, CK_CONTAINER, "c1", CK_CONDITION_DEAD), 0);
 	struct ck_turn *turn = fx_create(f, &ask); /* the runtime will judge it */
 	struct ck_status why = { .size = sizeof(why), .grpc = 6, .message = "name is reserved" };
 	assert_int_equal(ck_turn_fail(turn, &why, &f->err), 0);
 	ck_turn_free(turn);
-	assert_int_equal(ck_seen(f->cache, CK_CONTAINER, "c2", CK_CONDITION_DEAD), -CK_ENOTFOUND);
+	assert_int_equal(ck_object_seen(f->cache, CK_CONTAINER, "c2", CK_CONDITION_DEAD),
+			 -CK_ENOTFOUND);
 }
 
 static void an_expired_request_moves_nothing(void **state) /* K9 */
@@ -575,7 +576,7 @@ static void stopping_evicts_what_is_not_committed(void **state) /* K16 */
 	fx_commit(f, &app, "c1");
 	fx_keep(f, &side, "c2");
 	struct ck_turn *creator = fx_create(f, &late);
-	assert_int_equal(ck_stopping(f->cache, "s1"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "s1"), 0);
 	assert_int_equal(fx_decision(f, creator), -CK_EABANDONED);
 	assert_int_equal(fx_make(f, creator, &late, "c3"), CK_ABANDONED);
 	ck_turn_free(creator);
@@ -593,10 +594,10 @@ static void stopping_an_unknown_sandbox_refuses_creates_in_it(void **state) /* K
 	struct fx_ask app = fx_container("web", "unknown", "app");
 	struct ck_turn *turn;
 	fx_open(f);
-	assert_int_equal(ck_stopping(f->cache, "unknown"), 0);
-	assert_int_equal(ck_stopping(f->cache, "unknown"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "unknown"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "unknown"), 0);
 	assert_int_equal(fx_begin(f, &app, &turn), -CK_EPRECONDITION);
-	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "unknown"), 0);
+	assert_int_equal(ck_object_removed(f->cache, CK_SANDBOX, "unknown"), 0);
 	turn = fx_create(f, &app);
 	ck_turn_free(turn);
 }
@@ -611,9 +612,9 @@ static void stopping_an_unknown_sandbox_leaves_no_row(void **state)
 	for (unsigned i = 0; i < 2 * CK_STOPS_MAX; i++) {
 		char id[32];
 		snprintf(id, sizeof(id), "unknown-%u", i);
-		assert_int_equal(ck_stopping(f->cache, id), 0);
+		assert_int_equal(ck_sandbox_stopping(f->cache, id), 0);
 	}
-	assert_int_equal(ck_stopping(f->cache, "unknown"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "unknown"), 0);
 	assert_string_equal(fx_rows(f), "");
 	assert_null(strstr(f->log, "found in the runtime"));
 	fx_reopen(f);
@@ -632,7 +633,7 @@ static void a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creat
 	fx_open(f);
 	struct ck_turn *creator = fx_create(f, &web);
 	/* perhaps somebody read the id in a list of processes */
-	assert_int_equal(ck_stopping(f->cache, "s1"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "s1"), 0);
 	fx_advance(f, 10 * S);
 	assert_int_equal(fx_make(f, creator, &web, "s1"), CK_KEPT);
 	ck_turn_free(creator);
@@ -661,8 +662,8 @@ static void removal_waits_for_creates_in_flight(void **state) /* K16 */
 	assert_int_equal(fx_decision(f, removal), CK_DRAINED);
 	assert_true(fx_was_destroyed(f, "c1"));
 	fx_vanish(f, "s1");
-	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "s1"), 0);
-	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "s1"), -CK_ENOTFOUND);
+	assert_int_equal(ck_object_removed(f->cache, CK_SANDBOX, "s1"), 0);
+	assert_int_equal(ck_object_removed(f->cache, CK_SANDBOX, "s1"), -CK_ENOTFOUND);
 	ck_turn_free(removal);
 	struct ck_turn *next = fx_create(f, &pod); /* its key is free again */
 	ck_turn_free(next);
@@ -698,7 +699,7 @@ static void a_removal_that_failed_does_not_block_the_key(void **state) /* K5 */
 	assert_int_equal(ck_remove_begin(f->cache, CK_CONTAINER, "c1", 10 * S, &removal, &f->err),
 			 CK_DRAINED);
 	again = fx_wait(f, &app); /* a removal is in flight */
-	ck_turn_free(removal);    /* it failed: ck_forget() was not called */
+	ck_turn_free(removal);    /* it failed: ck_object_removed() was not called */
 	fx_answered_with(f, again, "c1");
 	ck_turn_free(again);
 }
@@ -710,9 +711,9 @@ static void forgetting_a_sandbox_forgets_its_containers(void **state) /* K16 */
 	fx_open(f);
 	fx_commit(f, &pod, "s1");
 	fx_commit(f, &app, "c1");
-	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "s1"), 0);
+	assert_int_equal(ck_object_removed(f->cache, CK_SANDBOX, "s1"), 0);
 	assert_string_equal(fx_rows(f), "");
-	assert_int_equal(ck_forget(f->cache, CK_CONTAINER, "c1"), -CK_ENOTFOUND);
+	assert_int_equal(ck_object_removed(f->cache, CK_CONTAINER, "c1"), -CK_ENOTFOUND);
 	assert_int_equal(f->asked[FX_DESTROY], 0);
 }
 
@@ -722,7 +723,7 @@ static void forgetting_an_unknown_sandbox_evicts_what_was_to_live_in_it(void **s
 	struct fx_ask app = fx_container("web", "unknown", "app");
 	fx_open(f);
 	fx_keep(f, &app, "c1");
-	assert_int_equal(ck_forget(f->cache, CK_SANDBOX, "unknown"), -CK_ENOTFOUND);
+	assert_int_equal(ck_object_removed(f->cache, CK_SANDBOX, "unknown"), -CK_ENOTFOUND);
 	fx_settle(f);
 	assert_true(fx_was_destroyed(f, "c1"));
 }
@@ -741,7 +742,8 @@ static void lost_answer_makes_a_container_kept_again(void **state) /* K7 */
 	assert_string_equal(fx_rows(f), "KEPT c1");
 	turn = fx_wait(f, &app);
 	fx_answered_with(f, turn, "c1");
-	ck_used(f->cache, CK_CONTAINER, "c1"); /* a call uses the id: the answer has arrived */
+	/* a call uses the id: the answer has arrived */
+	ck_object_used(f->cache, CK_CONTAINER, "c1");
 	ck_turn_answered(turn, CK_LOST);
 	ck_turn_free(turn);
 	assert_string_equal(fx_rows(f), "COMMITTED c1");
@@ -750,7 +752,7 @@ static void lost_answer_makes_a_container_kept_again(void **state) /* K7 */
 	ck_turn_answered(turn, CK_LOST); /* the kubelet finds a sandbox in its list */
 	ck_turn_free(turn);
 	assert_string_equal(fx_rows(f), "COMMITTED c1|COMMITTED s1");
-	assert_int_equal(ck_used(f->cache, CK_CONTAINER, "c2"), -CK_ENOTFOUND);
+	assert_int_equal(ck_object_used(f->cache, CK_CONTAINER, "c2"), -CK_ENOTFOUND);
 }
 
 static void a_start_of_what_was_kept_again_is_its_delivery(void **state) /* K7 */
@@ -766,14 +768,14 @@ static void a_start_of_what_was_kept_again_is_its_delivery(void **state) /* K7 *
 	fx_reopen(f); /* kill -9 before the answer is confirmed */
 	fx_settle(f);
 	assert_string_equal(fx_rows(f), "KEPT c2|KEPT c1");
-	assert_int_equal(ck_used(f->cache, CK_CONTAINER, "c1"), -CK_ENOTFOUND);
+	assert_int_equal(ck_object_used(f->cache, CK_CONTAINER, "c1"), -CK_ENOTFOUND);
 	assert_int_equal(fx_hides(f, &app, "c1"), 1);
-	assert_int_equal(ck_starting(f->cache, "c1"), 0);
+	assert_int_equal(ck_container_starting(f->cache, "c1"), 0);
 	assert_string_equal(fx_rows(f), "KEPT c2|COMMITTED c1");
 	assert_int_equal(fx_hides(f, &app, "c1"), 0);
-	assert_int_equal(ck_starting(f->cache, "c1"), 0);
-	assert_int_equal(ck_starting(f->cache, "c2"), -CK_ENOTFOUND);
-	assert_int_equal(ck_starting(f->cache, "c"), -CK_ENOTFOUND);
+	assert_int_equal(ck_container_starting(f->cache, "c1"), 0);
+	assert_int_equal(ck_container_starting(f->cache, "c2"), -CK_ENOTFOUND);
+	assert_int_equal(ck_container_starting(f->cache, "c"), -CK_ENOTFOUND);
 	fx_reopen(f);
 	fx_settle(f);
 	assert_string_equal(fx_rows(f), "KEPT c2|COMMITTED c1");
@@ -1514,7 +1516,7 @@ static void the_history_says_who_was_told(void **state)
 	ck_turn_free(turn);
 	assert_string_equal(fx_told(f), "TOLD s1: 10-cpu");
 	f->hold[FX_RUN] = false;
-	ck_forget(f->cache, CK_SANDBOX, "s1");
+	ck_object_removed(f->cache, CK_SANDBOX, "s1");
 	/* now the hooks do not say who was sent it; it was refused before all of the chosen were
 	 * sent it */
 	f->sent = NULL;
@@ -1719,7 +1721,7 @@ static void a_snapshot_holds_what_plugins_were_told(void **state) /* H1 */
 	struct ck_turn *turn = fx_create(f, &telling);
 	assert_int_equal(fx_make(f, turn, &telling, "s3"), CK_WAIT);
 	fx_settle(f);
-	assert_int_equal(ck_stopping(f->cache, "s4"), 0);
+	assert_int_equal(ck_sandbox_stopping(f->cache, "s4"), 0);
 	assert_int_equal(ck_snapshot(f->cache, see, &all), 0);
 	assert_string_equal(all.text, "s2(10-cpu) s3(10-cpu)");
 	assert_int_equal(ck_snapshot(f->cache, see, &first), 7);
@@ -1767,11 +1769,11 @@ static void callbacks_that_make_callbacks_do_not_keep_the_loop(void **state)
 	struct ck_turn *creator = fx_create(f, &ask);
 	begin_next(&c);
 	begin_next(&c);
-	assert_true(ck_process(f->cache, NULL) > 0);
+	assert_true(ck_cache_process(f->cache, NULL) > 0);
 	assert_in_range(c.n, 1, 10000);
-	assert_int_equal(ck_timeout(f->cache), 0); /* the rest is due at once */
+	assert_int_equal(ck_cache_timeout(f->cache), 0); /* the rest is due at once */
 	c.n = 20000;
-	assert_true(ck_process(f->cache, NULL) > 0);
+	assert_true(ck_cache_process(f->cache, NULL) > 0);
 	ck_turn_free(c.newest);
 	ck_turn_free(creator);
 }

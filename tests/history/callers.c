@@ -72,7 +72,7 @@ static void drained(struct world *w, struct caller *c)
 	check_drained(w, c->drains);
 	runtime_end(w, c->drains);
 	world_say(w, "    caller %d removes %s", (int)(c - w->callers), w->objects[c->drains].id);
-	ck_forget(w->cache, w->objects[c->drains].req.kind, w->objects[c->drains].id);
+	ck_object_removed(w->cache, w->objects[c->drains].req.kind, w->objects[c->drains].id);
 }
 
 static void decided(struct ck_turn *turn, int outcome, void *userdata)

@@ -257,7 +257,7 @@ void check_end(struct world *w)
 		    (!o->stop_done || !o->remove_done))
 			world_wrong(w, "plugins were told of %s, not of its end", o->id);
 	}
-	if (ck_timeout(w->cache) <= w->now)
+	if (ck_cache_timeout(w->cache) <= w->now)
 		world_wrong(w, "in the end, the event loop is still busy");
 }
 

@@ -233,7 +233,7 @@ static void step_seen(struct world *w, const struct step *s)
 		return;
 	struct object *o = &w->objects[i];
 	world_say(w, "  %s is seen: %d", o->id, (int)o->condition);
-	int r = ck_seen(w->cache, o->req.kind, o->id, o->condition);
+	int r = ck_object_seen(w->cache, o->req.kind, o->id, o->condition);
 	o->seen_dead = o->seen_dead ||
 		       (r == 0 && o->turn < 0 && o->condition == CK_CONDITION_DEAD && !w->dead);
 }
@@ -245,7 +245,7 @@ static void step_start(struct world *w, const struct step *s)
 	if (i < 0 || w->objects[i].condition != CK_CONDITION_READY)
 		return;
 	struct object *o = &w->objects[i];
-	int r = ck_starting(w->cache, o->id);
+	int r = ck_container_starting(w->cache, o->id);
 	world_say(w, "  %s is started: %d", o->id, r);
 	if (w->dead)
 		return;
@@ -257,9 +257,9 @@ static void step_start(struct world *w, const struct step *s)
 	o->delivered = true;
 	o->exempt = o->exempt || w->lags;
 	if (s->b & 1)
-		ck_used(w->cache, o->req.kind, o->id);
+		ck_object_used(w->cache, o->req.kind, o->id);
 	if (s->b & 2)
-		ck_seen(w->cache, o->req.kind, o->id, o->condition);
+		ck_object_seen(w->cache, o->req.kind, o->id, o->condition);
 }
 
 static void step_die(struct world *w, const struct step *s)
@@ -285,13 +285,13 @@ static void step_stop(struct world *w, const struct step *s)
 	int i = pick(w, s->a, s->b % 4 ? is_handed_sandbox : is_sandbox);
 	if (i < 0 || s->b == 3) {
 		world_say(w, "  stop sb-none");
-		ck_stopping(w->cache, "sb-none");
+		ck_sandbox_stopping(w->cache, "sb-none");
 		return;
 	}
 	struct object *o = &w->objects[i];
 	world_say(w, "  stop %s", o->id);
 	o->stopping = true;
-	bool done = ck_stopping(w->cache, o->id) == 0 && !w->dead;
+	bool done = ck_sandbox_stopping(w->cache, o->id) == 0 && !w->dead;
 	o->stop_known = o->stop_known || (o->handed && done);
 	for (int k = 0; k < w->objects_n && s->c % 4; k++) /* else the call fails */
 		if (k == i ||

@@ -262,9 +262,9 @@ void world_settle(struct world *w)
 {
 	struct ck_error err;
 	for (int n = 0; !w->failure[0] && !w->dead; n++) {
-		if (ck_process(w->cache, &err) < 0)
-			world_wrong(w, "ck_process(): %s", err.text);
-		if (ck_timeout(w->cache) > w->now)
+		if (ck_cache_process(w->cache, &err) < 0)
+			world_wrong(w, "ck_cache_process(): %s", err.text);
+		if (ck_cache_timeout(w->cache) > w->now)
 			return;
 		if (n == 300)
 			world_wrong(w, "the event loop does not come to rest");
@@ -277,7 +277,7 @@ void world_advance(struct world *w, uint64_t by)
 	bool pending = w->awaits_fault && !ck_fault_hit();
 	world_settle(w);
 	while (!w->failure[0] && !w->dead) {
-		uint64_t due = ck_timeout(w->cache), orphan_due = runtime_due(w);
+		uint64_t due = ck_cache_timeout(w->cache), orphan_due = runtime_due(w);
 		due = orphan_due < due ? orphan_due : due;
 		if (due > target)
 			break;

@@ -111,7 +111,7 @@ int main(int, char **argv)
 	Cache cache = open_cache(dir + "/state", hooks, runtime);
 	HOST_EXPECT(ck_nri_start(nri.get(), cache.get(), nullptr) == 0);
 	while (ck_reconciled(cache.get()) == 0)
-		HOST_EXPECT(ck_process(cache.get(), nullptr) >= 0);
+		HOST_EXPECT(ck_cache_process(cache.get(), nullptr) >= 0);
 	HOST_EXPECT(runtime.lists == 2);
 
 	Turn turn, again;
@@ -130,7 +130,7 @@ int main(int, char **argv)
 	int r = ck_turn_finish(turn.get(), &result, nullptr);
 	HOST_EXPECT(r == CK_WAIT || r == CK_HAND_BACK);
 	for (int i = 0; i < 100 && outcome == CK_OK; i++) {
-		HOST_EXPECT(ck_process(cache.get(), nullptr) >= 0);
+		HOST_EXPECT(ck_cache_process(cache.get(), nullptr) >= 0);
 		HOST_EXPECT(ck_nri_process(nri.get(), nullptr) == 0);
 	}
 	HOST_EXPECT(outcome == CK_HAND_BACK);

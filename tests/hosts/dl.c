@@ -56,7 +56,7 @@ static void live(const char *path, const char *dir, int first)
 	if (r < 0)
 		printf("%s\n", err.text);
 	HOST_EXPECT(r == 0);
-	HOST_EXPECT(FUNCTION(library, ck_run_thread)(cache, &err) == 0);
+	HOST_EXPECT(FUNCTION(library, ck_cache_run_thread)(cache, &err) == 0);
 	HOST_EXPECT(host_count("/proc/self/task") > 3); /* with . and .. */
 	r = FUNCTION(library, ck_turn_begin)(cache, &request, &turn, &err);
 	HOST_EXPECT(r == (first ? CK_CREATE : CK_HAND_BACK));

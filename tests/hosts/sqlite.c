@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 			HOST_EXPECT(host_count(argv[1]) == 0); /* nothing was touched, nor made */
 			return 0;
 		}
-		HOST_EXPECT(ck_run_thread(cache, NULL) == 0);
+		HOST_EXPECT(ck_cache_run_thread(cache, NULL) == 0);
 #ifdef OWN
 		sqlite3 *db;
 		HOST_EXPECT(connections > 0);

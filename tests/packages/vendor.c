@@ -60,7 +60,8 @@ int main(int argc, char **argv)
 	int r;
 	if (argc != 3 || !(options.state_dir = mkdtemp(dir)))
 		return 2;
-	if ((r = ck_cache_open(&options, &cache, &err)) < 0 || (r = ck_run_thread(cache, &err)) < 0)
+	if ((r = ck_cache_open(&options, &cache, &err)) < 0 ||
+	    (r = ck_cache_run_thread(cache, &err)) < 0)
 		die("open", r, &err);
 	turn = begin(cache, argv[1], CK_CREATE);
 	ck_turn_leave(turn);

@@ -166,7 +166,7 @@ static void the_process_is_described(void **state)
 	char expected[32];
 	(void)state;
 	ck_process_open(&process);
-	int fds = ck_test_descriptors() - 3; /* ".", ".." and its own; ck_process holds two */
+	int fds = ck_test_descriptors() - 3; /* ".", ".." and its own; ck_cache_process holds two */
 	CK_AUTO_FREE char *text = ck_metrics_print(&metrics, NULL, &process);
 	ck_process_close(&process);
 	check_format(text);

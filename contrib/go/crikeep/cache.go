@@ -59,7 +59,7 @@ type Cache struct {
 	err     error // of Close
 
 	loopMu sync.Mutex    // held while the event loop is processed
-	fd     *os.File      // a duplicate of ck_fd()
+	fd     *os.File      // a duplicate of ck_cache_fd()
 	looped chan struct{} // closed when the event loop has ended
 
 	logs   *queue[logLine]
@@ -173,7 +173,7 @@ func (c *Cache) open() error {
 // openFD gives a duplicate of the cache's descriptor to Go's poller, so that no thread waits in
 // poll(2).
 func (c *Cache) openFD() error {
-	fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(C.ck_fd(c.c)), syscall.F_DUPFD_CLOEXEC, 0)
+	fd, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(C.ck_cache_fd(c.c)), syscall.F_DUPFD_CLOEXEC, 0)
 	if errno != 0 {
 		return &Error{Code: CodeIO, Errno: errno, Text: "duplicate the cache's descriptor: " + errno.Error()}
 	}
@@ -240,8 +240,8 @@ func (c *Cache) leave() {
 
 // loop does what is due whenever the descriptor is readable. Go's poller reports edges. None is
 // lost: Read remembers an edge between two of its waits, and the library writes to its eventfd
-// again for what came after ck_process() had looked. So it is enough to continue until nothing is
-// left before waiting.
+// again for what came after ck_cache_process() had looked. So it is enough to continue until nothing
+// is left before waiting.
 func (c *Cache) loop() {
 	defer close(c.looped)
 	raw, err := c.fd.SyscallConn()
@@ -260,8 +260,8 @@ func (c *Cache) process() {
 	c.loopMu.Lock()
 	defer c.loopMu.Unlock()
 	for !c.closing.Load() {
-		n := C.ck_process(c.c, nil)
-		if n < 0 || (n == 0 && C.ck_timeout(c.c) != 0) {
+		n := C.ck_cache_process(c.c, nil)
+		if n < 0 || (n == 0 && C.ck_cache_timeout(c.c) != 0) {
 			return
 		}
 	}
@@ -280,7 +280,7 @@ func (c *Cache) Step() time.Duration {
 		return -1
 	}
 	c.process()
-	due := uint64(C.ck_timeout(c.c))
+	due := uint64(C.ck_cache_timeout(c.c))
 	if due > 1<<63-1 {
 		return -1
 	}
@@ -302,36 +302,36 @@ func (c *Cache) idCall(id string, f func(id *C.char) C.int) error {
 	return check(f(cid))
 }
 
-// Stopping says that StopPodSandbox is about to be carried out (K16).
-func (c *Cache) Stopping(sandboxID string) error {
-	return c.idCall(sandboxID, func(id *C.char) C.int { return C.ck_stopping(c.c, id) })
+// SandboxStopping says that StopPodSandbox is about to be carried out (K16).
+func (c *Cache) SandboxStopping(sandboxID string) error {
+	return c.idCall(sandboxID, func(id *C.char) C.int { return C.ck_sandbox_stopping(c.c, id) })
 }
 
-// Forget says that a committed resource was removed. It returns ErrNotFound if the resource was not
-// known. See Remove.
-func (c *Cache) Forget(k Kind, id string) error {
-	return c.idCall(id, func(id *C.char) C.int { return C.ck_forget(c.c, uint32(k), id) })
+// ObjectRemoved says that a committed resource was removed. It returns ErrNotFound if the resource
+// was not known. See Remove.
+func (c *Cache) ObjectRemoved(k Kind, id string) error {
+	return c.idCall(id, func(id *C.char) C.int { return C.ck_object_removed(c.c, uint32(k), id) })
 }
 
-// Seen says in which condition a resource was seen.
-func (c *Cache) Seen(k Kind, id string, condition Condition) error {
-	return c.idCall(id, func(id *C.char) C.int { return C.ck_seen(c.c, uint32(k), id, uint32(condition)) })
+// ObjectSeen says in which condition a resource was seen.
+func (c *Cache) ObjectSeen(k Kind, id string, condition Condition) error {
+	return c.idCall(id, func(id *C.char) C.int { return C.ck_object_seen(c.c, uint32(k), id, uint32(condition)) })
 }
 
-// Used says that a call named the id of a committed resource, so its answer has arrived (K7).
-func (c *Cache) Used(k Kind, id string) error {
-	return c.idCall(id, func(id *C.char) C.int { return C.ck_used(c.c, uint32(k), id) })
+// ObjectUsed says that a call named the id of a committed resource, so its answer has arrived (K7).
+func (c *Cache) ObjectUsed(k Kind, id string) error {
+	return c.idCall(id, func(id *C.char) C.int { return C.ck_object_used(c.c, uint32(k), id) })
 }
 
-// Starting says that StartContainer is about to be carried out, and is called before the id is looked
-// up with View.Resolve. A container that was handed over, and was kept again because its answer was
-// not confirmed, is committed now (K7).
-func (c *Cache) Starting(containerID string) error {
-	return c.idCall(containerID, func(id *C.char) C.int { return C.ck_starting(c.c, id) })
+// ContainerStarting says that StartContainer is about to be carried out, and is called before the id
+// is looked up with View.Resolve. A container that was handed over, and was kept again because its
+// answer was not confirmed, is committed now (K7).
+func (c *Cache) ContainerStarting(containerID string) error {
+	return c.idCall(containerID, func(id *C.char) C.int { return C.ck_container_starting(c.c, id) })
 }
 
 // NoteTold writes to the history that the runtime itself has told plugins about this event. Call it
-// before Forget.
+// before ObjectRemoved.
 func (c *Cache) NoteTold(k Kind, id string, event HookEvent, names []string) error {
 	cnames := joined(names)
 	if cnames == nil {

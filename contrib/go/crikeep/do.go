@@ -195,7 +195,7 @@ func (c *Cache) Remove(ctx context.Context, k Kind, id string, remove func(ctx c
 	if err != nil && !errors.Is(err, ErrNotFound) && GRPCCode(err) != grpcNotFound {
 		return err
 	}
-	if err := c.Forget(k, id); err != nil && !errors.Is(err, ErrNotFound) {
+	if err := c.ObjectRemoved(k, id); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	return nil

@@ -15,7 +15,8 @@
 //		})
 //
 // It leaves everything that a View hides out of every list, status, event and statistic. It calls
-// Starting, Stopping and Remove when the kubelet starts, stops and removes, and it implements Host.
+// ContainerStarting, SandboxStopping and Remove when the kubelet starts, stops and removes, and it
+// implements Host.
 //
 // # Goroutines and threads
 //

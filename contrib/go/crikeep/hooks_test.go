@@ -96,7 +96,7 @@ func TestHooksInOrder(t *testing.T) {
 	if e := must[[]Entry](t)(c.Entries()); len(e) != 2 || !e[0].Known || e[1].Known {
 		t.Error(e)
 	}
-	if err := c.Forget(Sandbox, "sandbox-1"); err != nil {
+	if err := c.ObjectRemoved(Sandbox, "sandbox-1"); err != nil {
 		t.Error(err)
 	}
 	r.until(t, "choose sandbox-1, run sandbox-1, released sandbox-1 true")
@@ -190,7 +190,7 @@ func TestHooksCallBack(t *testing.T) {
 		"Remove":     func() error { return c.Remove(background, Sandbox, "x", nil) },
 		"Entries":    func() error { _, err := c.Entries(); return err },
 		"Snapshot":   func() error { return c.Snapshot(func(Entry) error { return nil }) },
-		"Forget":     func() error { return c.Forget(Sandbox, "x") },
+		"Removed":    func() error { return c.ObjectRemoved(Sandbox, "x") },
 		"View":       func() error { _, err := c.View(); return err },
 		"Hides":      func() error { _, err := view.Hides(Object{Kind: Sandbox, ID: "x"}); return err },
 		"View.Close": view.Close,
@@ -288,7 +288,7 @@ func TestClockPanics(t *testing.T) {
 	c := w.open()
 	must[Reply](t)(c.Do(background, pod("a"), w.maker(ask{pod: "a"})))
 	close(broken)
-	c.Forget(Sandbox, "sandbox-1")
+	c.ObjectRemoved(Sandbox, "sandbox-1")
 	c.Close()
 	w.logged("the clock panics")
 }

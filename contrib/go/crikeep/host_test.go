@@ -275,7 +275,7 @@ func (h *committedHost) Committed(e Entry) {
 		}()
 		panic("first")
 	}
-	if err := h.c.Used(e.Kind, e.ID); err != nil {
+	if err := h.c.ObjectUsed(e.Kind, e.ID); err != nil {
 		h.t.Error(err)
 	}
 	h.world.Committed(e)

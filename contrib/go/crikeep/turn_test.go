@@ -312,11 +312,11 @@ func TestCacheAfterClose(t *testing.T) {
 	wantErr(t, err, ErrClosed)
 	wantErr(t, c.Snapshot(func(Entry) error { return nil }), ErrClosed)
 	wantErr(t, c.Remove(background, Sandbox, "x", nil), ErrClosed)
-	wantErr(t, c.Forget(Sandbox, "x"), ErrClosed)
-	wantErr(t, c.Stopping("x"), ErrClosed)
-	wantErr(t, c.Seen(Sandbox, "x", Dead), ErrClosed)
-	wantErr(t, c.Used(Sandbox, "x"), ErrClosed)
-	wantErr(t, c.Starting("x"), ErrClosed)
+	wantErr(t, c.ObjectRemoved(Sandbox, "x"), ErrClosed)
+	wantErr(t, c.SandboxStopping("x"), ErrClosed)
+	wantErr(t, c.ObjectSeen(Sandbox, "x", Dead), ErrClosed)
+	wantErr(t, c.ObjectUsed(Sandbox, "x"), ErrClosed)
+	wantErr(t, c.ContainerStarting("x"), ErrClosed)
 	wantErr(t, c.NoteTold(Sandbox, "x", HookRun, []string{"10-a"}), ErrClosed)
 	if c.Reconciled() || c.Step() >= 0 {
 		t.Error("it goes on")
@@ -398,21 +398,21 @@ func TestEntriesAndWhatPasses(t *testing.T) {
 		t.Fatal(all)
 	}
 	for name, err := range map[string]error{
-		"used": c.Used(Container, "container-2"), "starting": c.Starting("container-2"), "seen": c.Seen(Container, "container-2", Running),
-		"told": c.NoteTold(Container, "container-2", HookStop, []string{"10-a", "20-b"}), "forgotten": c.Forget(Container, "container-2"),
+		"used": c.ObjectUsed(Container, "container-2"), "starting": c.ContainerStarting("container-2"), "seen": c.ObjectSeen(Container, "container-2", Running),
+		"told": c.NoteTold(Container, "container-2", HookStop, []string{"10-a", "20-b"}), "forgotten": c.ObjectRemoved(Container, "container-2"),
 	} {
 		if err != nil {
 			t.Error(name, err)
 		}
 	}
-	wantErr(t, c.Forget(Container, "container-2"), ErrNotFound)
-	wantErr(t, c.Used(Container, "container-2"), ErrNotFound)
-	wantErr(t, c.Starting("container-2"), ErrNotFound)
-	wantErr(t, c.Seen(Sandbox, "other", Dead), ErrNotFound)
-	wantErr(t, c.Used(Sandbox, ""), ErrInvalid)
-	wantErr(t, c.Used(Sandbox, "a\x00b"), ErrInvalid)
+	wantErr(t, c.ObjectRemoved(Container, "container-2"), ErrNotFound)
+	wantErr(t, c.ObjectUsed(Container, "container-2"), ErrNotFound)
+	wantErr(t, c.ContainerStarting("container-2"), ErrNotFound)
+	wantErr(t, c.ObjectSeen(Sandbox, "other", Dead), ErrNotFound)
+	wantErr(t, c.ObjectUsed(Sandbox, ""), ErrInvalid)
+	wantErr(t, c.ObjectUsed(Sandbox, "a\x00b"), ErrInvalid)
 	wantErr(t, c.NoteTold(Sandbox, "sandbox-1", 9, nil), ErrInvalid)
-	if err := c.Stopping("sandbox-1"); err != nil {
+	if err := c.SandboxStopping("sandbox-1"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := c.Do(background, k.request(), never)

@@ -83,7 +83,7 @@ func (s *ResourceStore) makeWay(name string, wanted parts) {
 	}
 	defer rec.mu.Unlock()
 	if o := rec.object; o != nil && rec.explicit && rec.parts != wanted {
-		s.warn(s.cache.Seen(o.kind, o.id, crikeep.Dead), "make way", name)
+		s.warn(s.cache.ObjectSeen(o.kind, o.id, crikeep.Dead), "make way", name)
 	}
 }
 
@@ -193,7 +193,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 	}
 	id, err = s.deliver(ctx, o.kind, name, turn)
 	if err == nil && !explicit {
-		s.warn(s.cache.Forget(o.kind, o.id), "finish", name) // no call will report its removal
+		s.warn(s.cache.ObjectRemoved(o.kind, o.id), "finish", name) // no call will report its removal
 	}
 	return id, err
 }
@@ -243,7 +243,7 @@ func (s *ResourceStore) Hides(kind crikeep.Kind, id string) bool {
 // StopSandbox must be called before a sandbox is stopped. Its kept results are given up. From now
 // on, creations in it are refused, whether they have begun or are requested with GetForRequest.
 func (s *ResourceStore) StopSandbox(id string) {
-	s.warn(s.cache.Stopping(id), "stop", id)
+	s.warn(s.cache.SandboxStopping(id), "stop", id)
 }
 
 // Removed must be called when a resource was removed by its own call. Nothing of it is left to
@@ -260,9 +260,9 @@ func (s *ResourceStore) Removed(kind crikeep.Kind, id string) {
 			rec.mu.Unlock()
 		}
 	}
-	err := s.cache.Forget(kind, id)
+	err := s.cache.ObjectRemoved(kind, id)
 	if errors.Is(err, crikeep.ErrNotFound) && o != nil {
-		err = s.cache.Seen(kind, id, crikeep.Dead) // kept: it is given up now, and its destruction has no steps
+		err = s.cache.ObjectSeen(kind, id, crikeep.Dead) // kept: it is given up now, and its destruction has no steps
 	} else if o != nil {
 		s.drop(o)
 	}

@@ -713,7 +713,7 @@ func (s *ResourceStore) claim(rec *record) bool {
 	switch outcome {
 	case crikeep.HandBack:
 		s.warn(turn.Answered(true), "get", rec.name)
-		s.warn(s.cache.Forget(o.kind, o.id), "get", rec.name)
+		s.warn(s.cache.ObjectRemoved(o.kind, o.id), "get", rec.name)
 		s.drop(o)
 		s.forget(rec)
 		return true

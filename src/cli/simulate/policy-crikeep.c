@@ -2,8 +2,8 @@
 /*
  * The library itself, embedded in the simulated runtime through crikeep.h as in any runtime: a
  * cache in its own directory, requests as real bytes, lists through views. Only its clock is
- * virtual. It is processed after everything that happens to it, and whenever ck_timeout() says that
- * something is due.
+ * virtual. It is processed after everything that happens to it, and whenever ck_cache_timeout()
+ * says that something is due.
  *
  * When the runtime restarts, the cache is closed and opened again on the same directory.
  */
@@ -29,7 +29,7 @@ struct keeper {
 	struct ck_cache *cache; /* NULL while the runtime is down */
 	char dir[PATH_MAX];
 	struct ck_event due;
-	bool processing; /* in ck_process(), whose loop also does what its callbacks add */
+	bool processing; /* in ck_cache_process(), whose loop also does what its callbacks add */
 	struct ck_writer request;
 	struct turn *turns;
 };
@@ -63,14 +63,14 @@ static void process_cache(void *arg)
 		return;
 	k->processing = true;
 	int r, done = 0;
-	while ((r = ck_process(k->cache, &err)) > 0)
+	while ((r = ck_cache_process(k->cache, &err)) > 0)
 		done += r;
 	k->processing = false;
 	if (r < 0)
 		ck_simulation_fail(k->sim, r, &err);
 	if (done)
 		ck_kubelet_list_soon(k->sim);
-	uint64_t due = ck_timeout(k->cache);
+	uint64_t due = ck_cache_timeout(k->cache);
 	if (due == UINT64_MAX)
 		ck_queue_disarm(q, &k->due);
 	else
@@ -460,8 +460,8 @@ static void list(struct ck_simulation *sim)
 static void started(struct ck_simulation *sim, struct ck_simulation_object *object)
 {
 	struct keeper *k = sim->state;
-	ck_starting(k->cache, object->id);
-	ck_seen(k->cache, object->kind, object->id, CK_CONDITION_RUNNING);
+	ck_container_starting(k->cache, object->id);
+	ck_object_seen(k->cache, object->kind, object->id, CK_CONDITION_RUNNING);
 	process_cache(k);
 }
 
@@ -474,7 +474,7 @@ static void remove_object(struct ck_simulation *sim, struct ck_simulation_object
 		return;
 	memcpy(t->removing, object->id, sizeof(t->removing));
 	if (object->kind == CK_SANDBOX)
-		ck_stopping(k->cache, object->id);
+		ck_sandbox_stopping(k->cache, object->id);
 	int r = ck_remove_begin(k->cache, object->kind, object->id, REMOVE_TIMEOUT, &t->turn, &err);
 	if (r < 0)
 		refuse(t, &err);
@@ -491,7 +491,7 @@ static void removed(struct ck_simulation *sim, struct ck_simulation_object *obje
 		ck_job_done(object->job, &answer);
 	object->job = NULL;
 	if (object->remover) {
-		ck_forget(k->cache, object->kind, object->id);
+		ck_object_removed(k->cache, object->kind, object->id);
 		turn_drop(object->remover);
 		object->remover = NULL;
 	}

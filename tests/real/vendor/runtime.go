@@ -502,9 +502,9 @@ func (r *Runtime) do(ctx context.Context, call *Call) (Answer, error) {
 		}
 		return Answer{}, r.remove(ctx, call)
 	case "seen":
-		return Answer{}, r.cache.Seen(call.Kind, call.ID, call.Seen)
+		return Answer{}, r.cache.ObjectSeen(call.Kind, call.ID, call.Seen)
 	case "used":
-		return Answer{}, r.cache.Used(call.Kind, call.ID)
+		return Answer{}, r.cache.ObjectUsed(call.Kind, call.ID)
 	case "plug":
 		return Answer{}, r.plugins.Connect(call.Name)
 	case "unplug":
@@ -567,7 +567,7 @@ func (r *Runtime) status(call *Call) (Answer, error) {
 	if _, _, err := r.store.Read(id); err != nil {
 		return Answer{}, &crikeep.StatusError{GRPC: codeNotFound, Message: "there is none"}
 	}
-	r.cache.Used(call.Kind, id)
+	r.cache.ObjectUsed(call.Kind, id)
 	return Answer{ID: id}, nil
 }
 
@@ -584,7 +584,7 @@ func (r *Runtime) entry(kind crikeep.Kind, id string) (crikeep.Entry, error) {
 // stop is StopPodSandbox.
 func (r *Runtime) stop(ctx context.Context, id string) error {
 	if !r.forgets("stopping") {
-		if err := r.cache.Stopping(id); err != nil {
+		if err := r.cache.SandboxStopping(id); err != nil {
 			return err
 		}
 	}
