@@ -3,8 +3,8 @@
  * crikeep evict: ask the owner to give up entries. Only the owner writes the database, so this
  * writes an admin request for each entry and waits a moment for the owner's answer; with --wait it
  * waits until the entry is gone. Requests that the rules refuse in any case are refused here. The
- * owner knows more, so it decides about the others. On a terminal it says first what will be
- * destroyed, and asks.
+ * owner knows more, so it decides about the others. It says first what will be destroyed, and asks
+ * if it can.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ struct arguments {
 
 /* name, word for machines, exit status */
 #define RESULTS(X) \
-	X(PLANNED, "planned", CK_EXIT_YES)   /* --dry-run */ \
+	X(PLANNED, "planned", CK_EXIT_YES)   /* all there is with --dry-run */ \
 	X(LEFT, "left", CK_EXIT_YES)         /* there is no owner: for the next one */ \
 	X(ACCEPTED, "accepted", CK_EXIT_YES) /* by the owner */ \
 	X(GONE, "gone", CK_EXIT_YES) \
@@ -55,11 +55,10 @@ enum result {
 
 struct task { /* one entry to give up */
 	uint64_t entry;
-	char who[256];
 	enum result result;
 	bool pending;     /* waiting for the answer, or with --wait for the end */
 	char request[33]; /* its name */
-	char text[256];
+	char *who, *text;
 	const struct ck_row *row; /* borrowed from the copy that was read first */
 };
 
@@ -109,12 +108,19 @@ static void CK_PRINTF(3, 4) task_set(struct task *task, enum result result, cons
 {
 	va_list ap;
 	task->result = result;
+	free(task->text);
 	va_start(ap, fmt);
-	vsnprintf(task->text, sizeof(task->text), fmt, ap);
+	task->text = ck_text_vformat(fmt, ap);
 	va_end(ap);
 }
 
 /* ---- what to ask for ------------------------------------------------------------------------- */
+
+static char *key_text(const struct ck_key *key)
+{
+	char who[4 * CK_NAME_MAX_LEN];
+	return ck_text_format("%s", ck_key_print(key, who, sizeof(who)));
+}
 
 /* what an eviction does to an entry, after "would" or "will" */
 static const char *effect(const struct ck_row *row, bool release)
@@ -136,14 +142,27 @@ static const char *effect(const struct ck_row *row, bool release)
 	}
 }
 
+static const char *would(const struct arguments *args)
+{
+	return args->dry_run ? "would" : "will";
+}
+
+/* the container is destroyed with the sandbox */
+static bool goes_with(const struct ck_row *container, const struct ck_row *sandbox)
+{
+	return sandbox->key->kind == CK_SANDBOX && sandbox->result &&
+	       container->key->kind == CK_CONTAINER && !ck_state_visible(container->state) &&
+	       container->state != CK_STATE_GONE &&
+	       strcmp(container->key->sandbox_id, sandbox->result->id) == 0;
+}
+
 /* ", with its containers: entries 4, 5" */
-static void tell_containers(FILE *out, const struct ck_look *look, const struct ck_row *row)
+static void tell_containers(FILE *out, const struct ck_look *look, const struct ck_row *sandbox)
 {
 	bool any = false;
-	for (size_t i = 0; row->result && i < look->reader->rows_n; i++) {
+	for (size_t i = 0; i < look->reader->rows_n; i++) {
 		const struct ck_row *c = &look->reader->rows[i];
-		if (c->key->kind != CK_CONTAINER || ck_state_visible(c->state) ||
-		    c->state == CK_STATE_GONE || strcmp(c->key->sandbox_id, row->result->id) != 0)
+		if (!goes_with(c, sandbox))
 			continue;
 		fprintf(out, "%s %" PRIu64, any ? "," : ", with its containers: entries", c->id);
 		any = true;
@@ -152,8 +171,8 @@ static void tell_containers(FILE *out, const struct ck_look *look, const struct 
 
 /* What will happen, and to whom: "id 77aa4b21c0de9, KEPT: would be destroyed; it was requested 3
  * times, most recently 25s ago" */
-static char *plan_text(const struct ck_look *look, const struct ck_row *row, bool release,
-		       const char *would)
+static char *plan_text(const struct ck_look *look, const struct ck_row *row,
+		       const struct arguments *args)
 {
 	CK_AUTO_FREE char *text = NULL;
 	char words[CK_ROW_WORDS];
@@ -161,8 +180,9 @@ static char *plan_text(const struct ck_look *look, const struct ck_row *row, boo
 	FILE *out = ck_must(open_memstream(&text, &len));
 	if (row->result)
 		fprintf(out, "id %.13s, ", row->result->id);
-	fprintf(out, "%s: %s %s", ck_row_state(row, words), would, effect(row, release));
-	if (!release && row->key->kind == CK_SANDBOX)
+	fprintf(out, "%s: %s %s", ck_row_state(row, words), would(args),
+		effect(row, args->release));
+	if (!args->release)
 		tell_containers(out, look, row);
 	if (row->requests)
 		fprintf(out, "; it was requested %" PRIu32 " time%s", row->requests,
@@ -180,7 +200,7 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 {
 	task->entry = row->id;
 	task->row = row;
-	ck_key_print(row->key, task->who, sizeof(task->who));
+	task->who = key_text(row->key);
 	if (ck_state_visible(row->state)) {
 		task_set(task, RESULT_REFUSED,
 			 "it is committed; it belongs to the kubelet, and only the kubelet may "
@@ -191,11 +211,10 @@ static void plan(struct task *task, const struct arguments *args, const struct c
 		task_set(task, RESULT_REFUSED,
 			 "it is in state %s; only an entry in state EVICTING can be released",
 			 ck_state_name(row->state));
-	} else if (args->dry_run) {
-		CK_AUTO_FREE char *text = plan_text(look, row, args->release, "would");
-		task_set(task, RESULT_PLANNED, "%s", text);
 	} else {
-		task->pending = true;
+		CK_AUTO_FREE char *text = plan_text(look, row, args);
+		task_set(task, RESULT_PLANNED, "%s", text);
+		task->pending = !args->dry_run;
 	}
 }
 
@@ -233,22 +252,53 @@ static size_t make_tasks(const struct ck_look *look, const struct arguments *arg
 	return n;
 }
 
-/* On a terminal: say what will be destroyed, and for whom, and ask. Scripts are asked nothing. */
+static bool is_task(const struct task *tasks, size_t n, const struct ck_row *row)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (tasks[i].row == row)
+			return true;
+	}
+	return false;
+}
+
+/* One line for the entry of task @i, and one for each container that goes with it and is no task
+ * itself */
+static void print_plan(FILE *out, const struct ck_look *look, const struct arguments *args,
+		       const struct task *tasks, size_t n, size_t i)
+{
+	const struct task *task = &tasks[i];
+	ck_print_line(out, "entry %" PRIu64 ", %s, %s", task->entry, task->who, task->text);
+	for (size_t k = 0; !args->release && k < look->reader->rows_n; k++) {
+		const struct ck_row *c = &look->reader->rows[k];
+		char words[CK_ROW_WORDS];
+		if (!goes_with(c, task->row) || is_task(tasks, n, c))
+			continue;
+		CK_AUTO_FREE char *who = key_text(c->key);
+		ck_print_line(out,
+			      "entry %" PRIu64 ", %s, %s%.13s%s%s: %s go with its sandbox, "
+			      "entry %" PRIu64,
+			      c->id, who, c->result ? "id " : "", c->result ? c->result->id : "",
+			      c->result ? ", " : "", ck_row_state(c, words), would(args),
+			      task->entry);
+	}
+}
+
+/* Say what will be destroyed, and for whom; ask on a terminal. A program that reads a tree finds it
+ * there, and is told nothing else. */
 static bool confirmed(const struct arguments *args, const struct ck_look *look,
 		      const struct task *tasks, size_t n)
 {
 	char answer[16] = "";
 	size_t count = 0;
-	if (args->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return true;
-	for (size_t i = 0; i < n; i++) {
+	bool ask = !args->yes && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+	for (size_t i = 0; (ask || ck_cli.output == CK_OUTPUT_TABLE) && i < n; i++) {
 		if (!tasks[i].pending)
 			continue;
-		CK_AUTO_FREE char *text = plan_text(look, tasks[i].row, args->release, "will");
-		ck_print_line(stderr, "entry %" PRIu64 ", %s, %s", tasks[i].entry, tasks[i].who,
-			      text);
+		print_plan(stderr, look, args, tasks, n, i);
 		count++;
 	}
+	if (!ask)
+		return true;
 	fprintf(stderr, "%s %s? [y/N] ", args->release ? "Forget" : "Evict",
 		count == 1 ? "this entry" : "these entries");
 	fflush(stderr);
@@ -386,7 +436,19 @@ static int wait_for_the_end(const struct arguments *args, struct task *tasks, si
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static int print(const struct task *tasks, size_t n)
+static struct json_object *tree(const struct task *task, const char *result)
+{
+	struct json_object *object = ck_tree_object();
+	ck_tree_put_count(object, "entry", task->entry);
+	ck_tree_put_text(object, "who", task->who);
+	ck_tree_put_text(object, "id", task->row->result ? task->row->result->id : NULL);
+	ck_tree_put_text(object, "result", result);
+	ck_tree_put_text(object, "text", task->text);
+	return object;
+}
+
+static int print(const struct ck_look *look, const struct arguments *args,
+		 const struct task *tasks, size_t n)
 {
 	static const struct {
 		const char *word;
@@ -402,22 +464,16 @@ static int print(const struct task *tasks, size_t n)
 		const struct task *task = &tasks[i];
 		int status = results[task->result].status;
 		worst = status > worst ? status : worst;
-		if (array) {
-			struct json_object *object = ck_tree_object();
-			ck_tree_put_count(object, "entry", task->entry);
-			ck_tree_put_text(object, "who", task->who);
-			ck_tree_put_text(object, "id",
-					 task->row->result ? task->row->result->id : NULL);
-			ck_tree_put_text(object, "result", results[task->result].word);
-			ck_tree_put_text(object, "text", task->text);
-			ck_tree_add(array, object);
-		} else if (status == CK_EXIT_YES) {
-			ck_print_line(stdout, "entry %" PRIu64 ", %s%s %s", task->entry, task->who,
-				      task->result == RESULT_PLANNED ? "," : ":", task->text);
-		} else {
+		if (array)
+			ck_tree_add(array, tree(task, results[task->result].word));
+		else if (task->result == RESULT_PLANNED)
+			print_plan(stdout, look, args, tasks, n, i);
+		else if (status == CK_EXIT_YES)
+			ck_print_line(stdout, "entry %" PRIu64 ", %s: %s", task->entry, task->who,
+				      task->text);
+		else
 			ck_print_error("entry %" PRIu64 ", %s: %s", task->entry, task->who,
 				       task->text);
-		}
 	}
 	if (array)
 		ck_tree_print(stdout, ck_cli.output, array);
@@ -445,6 +501,31 @@ static int carry_out(const struct arguments *args, const struct ck_reader *reade
 	return left && args->wait ? CK_EXIT_TROUBLE : CK_EXIT_YES;
 }
 
+static int evict(const struct arguments *args, const struct ck_look *look)
+{
+	int worst = CK_EXIT_YES, r = CK_EXIT_YES;
+	struct task *tasks = ck_must(ck_alloc((look->reader->rows_n + 1) * sizeof(*tasks)));
+	size_t n = make_tasks(look, args, tasks, &worst);
+	/* an argument that cannot be right puts the others in doubt */
+	bool sure = worst != CK_EXIT_TROUBLE;
+	if (pending(tasks, n) && (!sure || !confirmed(args, look, tasks, n))) {
+		ck_print_error("nothing was %s", args->release ? "released" : "evicted");
+		worst = sure ? CK_EXIT_NO : worst;
+	} else {
+		if (pending(tasks, n))
+			r = carry_out(args, look->reader, tasks, n);
+		worst = r > worst ? r : worst;
+		r = print(look, args, tasks, n);
+		worst = r > worst ? r : worst;
+	}
+	for (size_t i = 0; i < n; i++) {
+		free(tasks[i].who);
+		free(tasks[i].text);
+	}
+	free(tasks);
+	return worst;
+}
+
 int ck_cmd_evict(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -456,8 +537,9 @@ int ck_cmd_evict(int argc, char **argv)
 		       "committed. Committed entries belong to the kubelet and are refused."
 		       "\v"
 		       "ENTRY is a row number, or at least 4 characters of a runtime id. POD is "
-		       "NAMESPACE/NAME. On a terminal, crikeep says what will be destroyed, and "
-		       "asks.\n"
+		       "NAMESPACE/NAME. On a terminal, crikeep asks. Before, it prints on standard "
+		       "error what will be destroyed. With -o json or yaml it prints that only if "
+		       "it asks.\n"
 		       "\n"
 		       "Exit status: 0 if every request was accepted, or was left for the next "
 		       "owner because there is none now; with --wait, 0 if every entry is gone. 1 "
@@ -478,21 +560,7 @@ int ck_cmd_evict(int argc, char **argv)
 	int worst = ck_look_take(&look, CK_READ_ROWS);
 	if (worst != CK_EXIT_YES)
 		return worst;
-	CK_AUTO_FREE struct task *tasks =
-		ck_must(ck_alloc((look.reader->rows_n + 1) * sizeof(*tasks)));
-	size_t n = make_tasks(&look, &args, tasks, &worst);
-	int r = CK_EXIT_YES;
-	/* an argument that cannot be right puts the others in doubt */
-	bool sure = worst != CK_EXIT_TROUBLE;
-	if (pending(tasks, n) && (!sure || !confirmed(&args, &look, tasks, n))) {
-		ck_print_error("nothing was %s", args.release ? "released" : "evicted");
-		ck_look_fini(&look);
-		return sure ? CK_EXIT_NO : worst;
-	}
-	if (pending(tasks, n))
-		r = carry_out(&args, look.reader, tasks, n);
-	worst = r > worst ? r : worst;
-	r = print(tasks, n);
+	worst = evict(&args, &look);
 	ck_look_fini(&look);
-	return r > worst ? r : worst;
+	return worst;
 }

@@ -4,7 +4,8 @@
  * tests of crikeep(1)
  *
  * SCENE: states (an entry in every state), hostile (names that attack a terminal), twins (ids and
- * pods that are alike), empty. Without a third word the owner ends; hold: it says "ready" and lives
+ * pods that are alike), crowd (a sandbox with many containers, of a pod with a long name), empty.
+ * Without a third word the owner ends; hold: it says "ready" and lives
  * until it is killed; stuck: so does one that cannot write any more; serve: it also answers
  * requests, like an owner whose runtime confirms each destroy, but for entries whose container is
  * named "stubborn" or "used".
@@ -27,7 +28,7 @@
 #include "src/base/mem.h"
 
 #define S        CK_NS_PER_S
-#define ROWS_MAX 32
+#define ROWS_MAX 96
 
 static struct ck_store *store;
 static struct ck_row rows[ROWS_MAX];
@@ -403,6 +404,27 @@ static void serve(const char *dir)
 	}
 }
 
+static void add_crowd(void)
+{
+	char pod[254], container[16];
+	struct plan plan = { .namespace = "prod",
+			     .pod = pod,
+			     .state = CK_STATE_KEPT,
+			     .id = ID_API,
+			     .age = 20,
+			     .due = 582 };
+	memset(pod, 'p', 253);
+	pod[253] = '\0';
+	add(&plan);
+	plan.sandbox = ID_API;
+	plan.container = container;
+	plan.id = ID_APP;
+	for (int i = 0; i < 80; i++) {
+		snprintf(container, sizeof(container), "c-%d", i);
+		add(&plan);
+	}
+}
+
 static void fill(const char *scene)
 {
 	static const struct {
@@ -421,6 +443,8 @@ static void fill(const char *scene)
 	}
 	if (strcmp(scene, "states") == 0)
 		add_failures();
+	if (strcmp(scene, "crowd") == 0)
+		add_crowd();
 	struct ck_counters counters = {
 		.requests = 17, .created = 11, .kept = 4, .handed_back = 1
 	};

@@ -239,6 +239,42 @@ yes_is_yes() {
 		typed n 0 -y 2 && ! grep -q 'y/N' "$work/screen" && [ "$(requests)" = 3 ]
 }
 check 'on a terminal yes is yes' yes_is_yes
+will='will be destroyed'
+says_the_plan() { # says_the_plan LINES TEXT ARGUMENT...: on standard error alone, before it acts
+	local lines=$1 text=$2
+	shift 2
+	run 0 evict "$@" </dev/null && [ "$(wc -l <"$work/err")" = "$lines" ] &&
+		grep -q "$text" "$work/err" && ! grep -q "$text\|y/N" "$work/out" ||
+		{ cat "$work/err" "$work/out"; return 1; }
+}
+check 'evict says without a terminal what it destroys' \
+	says_the_plan 3 "^entry 4, container prod/db-0/app .*KEPT.*: $will" prod/db-0
+check 'evict --yes says it too' says_the_plan 1 "^entry 2, sandbox prod/api-0 .*KEPT: $will" -y 2
+check 'evict --release says what it forgets' \
+	says_the_plan 1 '^entry 5, .*EVICTING: will be forgotten' --release 5
+tree_alone() { run 0 evict 2 -o json && [ -z "$err" ]; }
+check 'evict for a machine says nothing beside its tree' tree_alone
+no_plan_without_certainty() { run 2 evict 2 77a && ! grep -q "$will" "$work/err"; }
+check 'an evict that does nothing plans nothing' no_plan_without_certainty
+db crowd
+nothing_cut() { # nothing_cut FILE VERB: a line for each of 81 entries, the first names the others
+	local others container='container prod/p\{253\}/c-[0-9]* attempt 0'
+	others=$(seq -s ', ' 2 81)
+	[ "$(wc -l <"$1")" = 81 ] && [ "$(sort -u "$1" | wc -l)" = 81 ] &&
+		grep -q "^entry 1, sandbox prod/p\{253\} attempt 0, id .*: $2 be destroyed" "$1" &&
+		grep -q "with its containers: entries $others\$" "$1" &&
+		[ "$(grep -c "^entry [0-9]*, $container, .*: $2 go with its sandbox, entry 1\$" \
+			"$1")" = 80 ]
+}
+dry_run_is_whole() { run 0 evict 1 --dry-run && nothing_cut "$work/out" would; }
+check 'evict --dry-run cuts nothing' dry_run_is_whole
+plan_is_whole() { run 0 evict 1 && nothing_cut "$work/err" will; }
+check 'evict cuts nothing of its plan' plan_is_whole
+each_once() { # a container that was asked for too has its own line alone
+	run 0 evict 81 1 --dry-run && [ "$(wc -l <"$work/out")" = 81 ] &&
+		grep -q '^entry 81, .* would be destroyed' "$work/out"
+}
+check 'evict says of each entry once what it does' each_once
 
 # ---- owners, directories, streams --------------------------------------------------------------
 
