@@ -156,7 +156,8 @@ void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
 /* the condition of the schema's two unique indexes, entry_container and entry_sandbox */
 static bool holds_its_key(const struct ck_entry *e)
 {
-	return !e->detached && e->row.origin == CK_ORIGIN_CACHE && ck_state_is_current(e->row.state);
+	return !e->detached && e->row.origin == CK_ORIGIN_CACHE &&
+	       ck_state_is_current(e->row.state);
 }
 
 /* Could the database hold the row of @e next to the others? Its unique indexes do not ask whether a

@@ -335,7 +335,7 @@ int ck_look_pick_history(const struct ck_look *look, const char *arg, struct ck_
 	int r = pick(subjects, n, arg, CK_PICK_TO_READ, ret_picked);
 	subjects_free(subjects, n);
 	if (r == CK_EXIT_NO)
-		ck_print_error("no entry%s '%s' in the history", ck_look_is_row(arg) ? "" : " or pod",
-			       arg);
+		ck_print_error("no entry%s '%s' in the history",
+			       ck_look_is_row(arg) ? "" : " or pod", arg);
 	return r;
 }
