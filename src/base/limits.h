@@ -73,7 +73,7 @@
 /* of a call that was refused without being begun; GOAWAYs may follow each other closely */
 #define CK_SEND_AGAIN_MAX  8u
 #define CK_RETRY_LIST      (1 * CK_NS_PER_S)    /* after a list failed at start or reconnect */
-/* K7: an answer without a complaint by then has arrived */
+/* after the deadline; an answer that nobody has complained about by then has arrived (K7) */
 #define CK_ANSWER_SETTLE   (1 * CK_NS_PER_S)
 /* for a fork and an exec; nothing else is served meanwhile */
 #define CK_LAUNCH_WAIT     (1 * CK_NS_PER_S)
@@ -116,7 +116,7 @@
 /* a create request that plugins change, unpacked: 16 MiB of texts take 64 */
 #define CK_APPLY_MAX       (256u << 20)
 #define CK_NRI_NAME_MAX    63u      /* "NN-name"; plugins have 10 to 30 */
-/* events queued for one plugin; more disconnect it (H5) */
+/* events that wait for one late plugin; more disconnect it (H5) */
 #define CK_NRI_QUEUE_MAX   1024u
 /* containers that the answers to one event may update or evict: ten times those of a node */
 #define CK_NRI_CHANGES_MAX 1024u
@@ -139,7 +139,8 @@
 #define CK_NRI_REQUEST_TIMEOUT      (2 * CK_NS_PER_S)  /* * Go's */
 /* * critest's plugin takes a little over 2 s */
 #define CK_NRI_SYNCHRONIZE_TIMEOUT  (10 * CK_NS_PER_S)
-#define CK_NRI_LATE_MAX             (10 * CK_NS_PER_S) /* H5 */
+/* * a plugin that is late for longer is disconnected (H5) */
+#define CK_NRI_LATE_MAX             (10 * CK_NS_PER_S)
 #define CK_NRI_DESCRIBE_AGAIN       (250 * CK_NS_PER_MS) /* doubling, to 2 s */
 /* if the runtime cannot describe an object by then, the event fails */
 #define CK_NRI_DESCRIBE_MAX         (30 * CK_NS_PER_S)
@@ -174,23 +175,31 @@
 #define CK_LOST_GRACE       (30 * CK_NS_PER_S)  /* * */
 #define CK_SUPERSEDE_WAIT   (20 * CK_NS_PER_S)  /* * */
 #define CK_DESTROY_TIMEOUT  (60 * CK_NS_PER_S)  /* * */
-/* K2: an answer takes time to arrive; crictl's shortest deadline is 2 s */
+/* the margin before a deadline: an answer takes time to arrive (K2); crictl's shortest deadline is
+ * 2 s */
 #define CK_MARGIN_MIN       (250 * CK_NS_PER_MS)
 #define CK_MARGIN_MAX       (1 * CK_NS_PER_S)
 #define CK_MARGIN_PERCENT   2u
-#define CK_INSPECT_AGAIN    (500 * CK_NS_PER_MS) /* K6 */
-#define CK_LIST_AGAIN_MIN   (250 * CK_NS_PER_MS) /* K8 */
+/* until the host is asked again whether a kept result is alive, if it did not know (K6) */
+#define CK_INSPECT_AGAIN    (500 * CK_NS_PER_MS)
+/* pauses between the lists in which a lost creation is looked for; they double (K8) */
+#define CK_LIST_AGAIN_MIN   (250 * CK_NS_PER_MS)
 #define CK_LIST_AGAIN_MAX   (5 * CK_NS_PER_S)
-/* K8: after so long an absence a waiting turn may send its request once more */
+/* after so long an absence a waiting turn may send its request once more (K8) */
 #define CK_RESEND_AFTER     (5 * CK_NS_PER_S)
-#define CK_BACKOFF_MIN      (1 * CK_NS_PER_S)    /* K18 */
+/* pauses between tries to destroy; they double (K18) */
+#define CK_BACKOFF_MIN      (1 * CK_NS_PER_S)
 #define CK_BACKOFF_MAX      (60 * CK_NS_PER_S)
-#define CK_TOMBSTONE        (60 * CK_NS_PER_S)   /* K21 */
-#define CK_OPEN_GRACE       (60 * CK_NS_PER_S)   /* K15: nobody could repeat while we were down */
-/* K15: after a gap of this length the loop serves clients before timers */
+/* how long the id of what was destroyed stays hidden, for lists that are older (K21) */
+#define CK_TOMBSTONE        (60 * CK_NS_PER_S)
+/* nothing expires so soon after the start: nobody could repeat while we were down (K15) */
+#define CK_OPEN_GRACE       (60 * CK_NS_PER_S)
+/* after a gap of this length the loop serves clients before timers (K15) */
 #define CK_GAP              (1 * CK_NS_PER_S)
-#define CK_RETRY_WRITE      (1 * CK_NS_PER_S)    /* K32 */
-#define CK_TTL_SLACK        (50 * CK_NS_PER_MS)  /* K28 */
+/* between two tries to write, and to read, a database that cannot be written or read (K32) */
+#define CK_RETRY_WRITE      (1 * CK_NS_PER_S)
+/* how much later than its time a result may expire (K28) */
+#define CK_TTL_SLACK        (50 * CK_NS_PER_MS)
 
 /* crikeep(1): so much of an id must be given to change something; fewer digits meet by chance */
 #define CK_ID_PREFIX_MIN    4u
@@ -199,6 +208,7 @@
 #define CK_DURATION_MAX     (31536000 * CK_NS_PER_S)
 /* at least, for our threads, which call the host; its default may be 16 KiB */
 #define CK_THREAD_STACK     (256u * 1024)
-#define CK_DESTROYS_MAX     8u  /* K18: a busy node must not get too many removals at once */
+/* objects destroyed at once: a busy node must not get too many removals (K18) */
+#define CK_DESTROYS_MAX     8u
 
 #endif

@@ -6,13 +6,13 @@
  *
  * Destroy. Stop, then Remove, within destroy_timeout. CRI-O uses the deadline of a call as the
  * grace period of processes. A long deadline does not delay anybody here, because nothing with a
- * grace period is destroyed: a container that runs is in use (K22: it is not destroyed), one that
- * does not run is stopped with a timeout of 0 and then removed, and a sandbox is removed after its
+ * grace period is destroyed: a container that runs is in use and not destroyed (K22), one that does
+ * not run is stopped with a timeout of 0 and then removed, and a sandbox is removed after its
  * containers (K18). The time is for CNI and unmounting. With a shorter deadline, the runtime of a
  * slow node would begin again and again.
  *
  * List. One list of each kind is under way at a time. It serves the jobs that existed when it
- * began, because it may be too old for others (K24: only a list begun later counts). Later jobs
+ * began, because only a list that was begun later counts for the others (K24). Later jobs
  * share the next list. So 500 lost creations cost one list at a time. There is no label selector,
  * because objects made by crictl do not have the labels of the kubelet.
  *

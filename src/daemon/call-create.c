@@ -119,8 +119,9 @@ static char *id_of(const struct ck_call *call, const struct ck_bytes *message)
 		       : NULL;
 }
 
-/* K8: true if it may have been created in spite of this status. After a second call, a name that is
- * taken means that the first call is still under way. */
+/* May it have been created in spite of this status? Then the outcome is unknown, and the creation
+ * lost (K8). After a second call, a name that is taken means that the first call is still under
+ * way. */
 static bool leaves_open(const struct ck_call *call, const struct ck_unary_reply *reply)
 {
 	bool again = ck_turn_again(call->turn) == 1;
@@ -354,8 +355,8 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 						       .message = "not begun" };
 			ck_turn_fail(turn, &why, NULL);
 		}
-		/* K9: abandoned during the call, which is cancelled. If the runtime creates it
-		 * nevertheless, the cache finds it. */
+		/* The kubelet has moved on during the call, which is cancelled (K9). If the runtime
+		 * creates it nevertheless, the cache finds it. */
 		if (call->rpc) {
 			ck_unary_cancel(CK_TAKE(call->rpc));
 			call->daemon->creating--;

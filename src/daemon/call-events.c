@@ -182,8 +182,9 @@ static void subject(const void *message, size_t len, char id[CK_ID_MAX + 1])
 	id[field.len] = '\0';
 }
 
-/* K16: also for hidden objects. A deleted object is at least dead; the next list, or its
- * destruction, tells the rest. */
+/* A sandbox that stops ends what is being created in it (K16), so the cache is told of hidden
+ * objects too. A deleted object is at least dead; the next list, or its destruction, tells the
+ * rest. */
 static void tell_cache(struct ck_daemon *daemon, int type, const char *id)
 {
 	if (type != CK_EVENT_STOPPED && type != CK_EVENT_DELETED)

@@ -43,7 +43,7 @@ static void out_of_memory(struct ck_call *call)
  * because this takes as long as all the rest with 500 pods. */
 static void learn(struct ck_call *call)
 {
-	/* no answer is not an empty list (K24) */
+	/* a list that failed says nothing: no answer is not an empty list (K24) */
 	if (ck_grpc_reader_inside(&call->pass.reader) ||
 	    (!call->method->streams && call->pass.messages != 1))
 		return;

@@ -23,7 +23,7 @@ struct ck_peer {
 	struct ck_daemon *daemon;
 	struct ck_connection *conn;
 	/* Creates that were answered with an id. The end of the connection may show that the client
-	 * has not read the answer (K7). */
+	 * has not read the answer: then a container is kept again (K7). */
 	struct ck_call *lingering;
 	size_t held;   /* bytes of its calls: headers, incomplete messages, unsent requests */
 	bool filtered; /* it is on the kubelet's socket, not on the one for node agents */

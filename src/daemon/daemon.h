@@ -75,9 +75,9 @@ void ck_listener_free(struct ck_listener *listener);
 /* main.c: call this when a create at the runtime has ended while crikeepd is stopping */
 void ck_daemon_drained(struct ck_daemon *daemon);
 
-/* runtime-lists.c: give both whole lists of the runtime to the cache (K24: only a list that
- * succeeded says what exists), at the start and after each reconnect. @done: later, with NULL or
- * the error. There is one at a time: a new one cancels the one under way. */
+/* runtime-lists.c: give both whole lists of the runtime to the cache, at the start and after each
+ * reconnect. Only lists that succeed say what exists (K24). @done: later, with NULL or the error.
+ * There is one at a time: a new one cancels the one under way. */
 typedef void ck_reconciled_fn(struct ck_daemon *daemon, const struct ck_error *err);
 int ck_reconcile_begin(struct ck_daemon *daemon, ck_reconciled_fn *done, struct ck_error *err);
 void ck_reconcile_cancel(struct ck_daemon *daemon);

@@ -466,8 +466,8 @@ static int start(struct ck_daemon_main *m, struct ck_error *err)
 	return r;
 }
 
-/* Creations that are still under way become lost. The next start looks for their results (K8,
- * K25). */
+/* Creations that are still under way become lost (K8). The next start looks for their results
+ * (K25). */
 static void end(struct ck_daemon_main *m)
 {
 	struct ck_daemon *daemon = &m->daemon;

@@ -234,7 +234,7 @@ int ck_loop_timer(struct ck_loop *loop, struct ck_loop_timer **timer, uint64_t a
 		struct ck_loop_timer *t = CK_NEW(struct ck_loop_timer);
 		if (!t)
 			return -CK_ENOMEM;
-		/* to 1 ms (K28); the default accuracy is 250 ms */
+		/* deadlines are kept to 1 ms (K28); the default accuracy is 250 ms */
 		if (sd_event_add_time(loop->event, &t->source, CLOCK_BOOTTIME, usec, 1000,
 				      timer_due, t) < 0) {
 			free(t);

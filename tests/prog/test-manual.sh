@@ -168,8 +168,9 @@ rules_are_found() {
 check 'each rule has its place, and one row in the table' rules_are_found
 rules_are_told() { # K6 in a source, a header or a guide is a rule of crikeep-rules(7)
 	local rule failed=0
-	find "$src"/cache "$src"/hooks "$src"/src "$src"/contrib \( -name '*.[ch]' -o -name '*.go' -o \
-		-name '*.md' \) -exec grep -ohE '\b[KH][0-9]+\b' {} + | sort -u >"$work/cited"
+	find "$src"/cache "$src"/hooks "$src"/src "$src"/contrib \
+		\( -name '*.[ch]' -o -name '*.go' -o -name '*.md' \) \
+		-exec grep -ohE '\b[KH][0-9]+\b' {} + | sort -u >"$work/cited"
 	[ -s "$work/cited" ] || failed=1
 	while read -r rule; do
 		echo "$rule: not in crikeep-rules(7)" && failed=1
