@@ -236,7 +236,7 @@ static void turn_part(struct ck_cache *cache, struct ck_turn *turn)
 	bool unheard = turn->news == CK_NEWS_READY || ck_turn_answered_now(&turn->m);
 	bool begun = turn->begun;
 	pthread_mutex_unlock(&cache->lock);
-	if (unheard) /* if it was handed a result, nobody was answered (K7) */
+	if (unheard) /* if it was handed a result, its answer is lost (K7) */
 		ck_machine_answer_reported(cache->machine, &turn->m, false);
 	if (!begun) /* also if its caller heard that it was superseded, or nothing at all */
 		ck_machine_unheard(cache->machine, &turn->m);

@@ -100,7 +100,7 @@ static void run_timers(struct ck_cache *cache)
 		return;
 	uint64_t now = ck_cache_now(cache), due = ck_machine_due(cache->machine);
 	pthread_mutex_lock(&cache->lock);
-	/* K15: after the loop stood still, callers that came meanwhile are served first. Timers
+	/* After the loop stood still, callers that came meanwhile are served first (K15). Timers
 	 * wait for the next ck_cache_process(). */
 	bool gap = cache->gap = !cache->gap && due != CK_NEVER_DUE && due + CK_GAP < now;
 	pthread_mutex_unlock(&cache->lock);

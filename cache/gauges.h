@@ -7,7 +7,7 @@
 struct ck_gauges {
 	/* by kind and state; GONE: tombstones */
 	size_t entries[CK_CONTAINER + 1][CK_STATE_MAX + 1];
-	/* CREATING, and the outcome is unknown (K8) */
+	/* UNKNOWN: nobody knows how their creation ends (K8) */
 	size_t lost[CK_CONTAINER + 1];
 	size_t waiting[CK_CONTAINER + 1];        /* turns that wait for a result */
 	size_t creating[CK_CONTAINER + 1];       /* turns that make one */

@@ -70,7 +70,8 @@ static struct ck_job *job_new(struct ck_cache *cache, enum job_what what, const 
 		return NULL;
 	job->cache = ck_cache_ref(cache);
 	job->what = what;
-	/* newer than everything so far, older than everything to come (K24) */
+	/* newer than everything so far, older than everything to come: what moves later is not
+	 * judged by its answer (K24) */
 	job->begun_seq = ck_machine_seq(cache->machine);
 	if (!e)
 		return job;

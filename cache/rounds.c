@@ -181,7 +181,7 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 	return r;
 }
 
-/* The digests are in the database now; memory keeps only the roots (K30). */
+/* Memory holds what is needed to answer (K30): the roots. The digests are in the database now. */
 static void forget_digests(struct ck_cache *cache)
 {
 	for (struct ck_entry *e = ck_machine_dirty(cache->machine); e; e = e->dirty_next)
@@ -202,7 +202,8 @@ static bool uncounted(const struct ck_cache *cache)
 	return memcmp(ck_machine_counters(cache->machine), &cache->counted, sizeof(cache->counted));
 }
 
-/* K33: memory goes into a new file, now, or as soon as there can be one. */
+/* The database is damaged: memory goes into a new file, now, or as soon as there can be one
+ * (K33). */
 static int set_aside(struct ck_cache *cache, struct ck_error *err)
 {
 	char name[512] = "";
@@ -250,7 +251,7 @@ static void writing_failed(struct ck_cache *cache, const struct ck_error *err)
 static bool try_to_write(struct ck_cache *cache, bool counters)
 {
 	struct ck_error err = { 0 };
-	/* K32: tried again each second, not in each round; and at the end */
+	/* tried again each second, not in each round; and at the end (K32) */
 	if (cache->volatile_rounds && ck_cache_now(cache) < cache->retry_at && !cache->shut)
 		return false;
 	int r = cache->damaged ? ck_fail(&err, CK_EDAMAGED, "a fingerprint cannot be read")

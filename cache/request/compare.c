@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both blocks are sorted by name, so comparing is a merge. A name that only one block has, or whose
- * digests differ, is a difference. The rules decide whether it counts:
+ * digests differ, is a difference. The rules decide whether it counts (crikeep-rules(7), 4.):
  *
  *	E1 E2  random file of the termination log, config.seen    counts in strict mode only
  *	E3     annotations that network plugins write             never counts in normalized mode
@@ -32,7 +32,7 @@ const char *const ck_ignore_annotations_default[] = {
 	NULL,
 };
 
-/* E2: when the running kubelet first saw the pod */
+/* when the running kubelet first saw the pod (E2) */
 #define CONFIG_SEEN "kubernetes.io/config.seen"
 
 /* paths, as field numbers */
@@ -45,7 +45,7 @@ const char *const ck_ignore_annotations_default[] = {
 #define TAIL_HOST_PATH               2 /* of a mount */
 #define TAIL_IMAGE                   9
 
-/* E4 */
+/* what only RunPodSandbox uses (E4) */
 static const char *const only_sandbox[] = {
 	"\3\4",    /* sandbox_config.dns_config */
 	"\3\5",    /* .port_mappings */

@@ -254,7 +254,7 @@ static enum ck_image_ids compare_image_ids(const unsigned char *a, bool a_known,
 	return memcmp(a, b, CK_DIGEST_BYTES) ? CK_IMAGES_DIFFER : CK_IMAGES_SAME;
 }
 
-/* root leaves out what E1 and E2 name; rest has it */
+/* root leaves out what only strict mode compares (E1, E2); rest has it */
 static bool same_roots(const unsigned char *root_a, const unsigned char *rest_a,
 		       const unsigned char *root_b, const unsigned char *rest_b, enum ck_mode mode)
 {

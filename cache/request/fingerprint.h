@@ -13,7 +13,7 @@
  *	          (E1, E2). Equal roots mean the same request.
  *	digests   A keyed SipHash-128 for each path, label, annotation, env name and mount. If the
  *	          roots differ, these decide, under the given mode and exceptions, and they name the
- *	          difference. E1 and E2 have digests too, for strict mode.
+ *	          difference. What root leaves out has digests too, for strict mode.
  *
  * Only digests of values go further than fingerprint.c. Names (paths; names of labels, annotations
  * and envs; mount targets) stay readable.
@@ -58,9 +58,10 @@ struct ck_record { /* its digests may be in memory or only in the database */
 struct ck_compare_rules {
 	enum ck_mode mode;
 	enum ck_annotation_change on_annotation_change;
-	/* E3: "prefix*" or whole names, then NULL; NULL itself: the default below */
+	/* annotations that do not count (E3): "prefix*" or whole names, then NULL; NULL itself: the
+	 * default below */
 	const char *const *ignore_annotations;
-	bool compare_sandbox_config; /* E4; false: not compared */
+	bool compare_sandbox_config; /* what only RunPodSandbox uses (E4); false: not compared */
 };
 extern const char *const ck_ignore_annotations_default[];
 
