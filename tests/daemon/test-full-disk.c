@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crikeepd whose database is on a full or read-only disk, locked, or may not be read: pods start,
  * and what was handed over then stays with the kubelet, also after a kill. */
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -13,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "tests/daemon/stage.h"
+#include "tests/fault/small-disk.h"
 
 #define CK_TEST_SECONDS 120
 #include "tests/unit/harness.h"
@@ -21,21 +19,9 @@
 
 static bool mounted;
 
-/* a tmpfs of the test's own as state directory, in a mount namespace nobody else sees */
 static void small_disk(struct stage *s)
 {
-	static bool alone;
-	if (!alone &&
-	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
-		print_message("# no mount namespace: %s\n", strerror(errno));
-		skip();
-	}
-	alone = true;
-	assert_int_equal(mkdir(s->w.state, 0700), 0);
-	if (mount("none", s->w.state, "tmpfs", 0, "size=1m,mode=700") < 0) {
-		print_message("# no tmpfs: %s\n", strerror(errno));
-		skip();
-	}
+	small_disk_mount(s->w.state);
 	mounted = true;
 }
 
@@ -62,29 +48,9 @@ static void pods_start(struct stage *s)
 	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
 }
 
-static void filler(const struct stage *s, char path[WORLD_PATH + 16])
-{
-	snprintf(path, WORLD_PATH + 16, "%s/filler", s->w.state);
-}
-
-static void fill(struct stage *s)
-{
-	char path[WORLD_PATH + 16], block[4096] = { 0 };
-	filler(s, path);
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	while (write(fd, block, sizeof(block)) > 0)
-		;
-	while (write(fd, block, 1) > 0)
-		;
-	close(fd);
-}
-
 static void make_space(struct stage *s)
 {
-	char path[WORLD_PATH + 16];
-	filler(s, path);
-	assert_int_equal(unlink(path), 0);
+	small_disk_make_space(s->w.state);
 	for (int tries = 1000; tries && world_metric(&s->w, "crikeep_degraded") > 0; tries--)
 		poll(NULL, 0, 10);
 	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
@@ -96,7 +62,7 @@ static void with_a_full_disk_pods_start_and_the_gauge_says_degraded(void **state
 	small_disk(s);
 	stage_start(s, NULL, NULL);
 	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 0);
-	fill(s);
+	small_disk_fill(s->w.state);
 	pods_start(s);
 	make_space(s);
 }
@@ -116,12 +82,30 @@ static void with_a_read_only_disk_pods_start_and_the_gauge_says_degraded(void **
 static void fill_all(struct stage *s)
 {
 	char name[32];
-	fill(s);
+	small_disk_fill(s->w.state);
 	for (int i = 0; i < 100 && world_metric(&s->w, "crikeep_degraded") < 1; i++) {
 		snprintf(name, sizeof(name), "other-%d", i);
 		assert_int_equal(pod_run(&s->kubelet, name, 0, "20S", NULL), CK_GRPC_OK);
 	}
 	assert_int_equal(world_metric(&s->w, "crikeep_degraded"), 1);
+}
+
+static void handed_over(struct stage *s, const char *kept)
+{
+	char pod[POD_ID];
+	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
+	assert_string_equal(pod, kept);
+}
+
+/* The sandbox was kept before the disk was full, and is handed over now: its row still says KEPT.
+ * @ret_kept: its id */
+static void handed_over_on_a_full_disk(struct stage *s, char *ret_kept)
+{
+	small_disk(s);
+	stage_start(s, "create=600ms", NULL);
+	stage_keep(s, ret_kept);
+	fill_all(s);
+	handed_over(s, ret_kept);
 }
 
 static void container_started(struct stage *s, const char *pod, char *ret_id)
@@ -146,17 +130,11 @@ static void both_survive_a_kill(struct stage *s, const char *pod, const char *co
 	assert_int_equal(world_count(&s->w, "begin container"), 1);
 }
 
-/* its row says KEPT */
 static void a_kept_sandbox_handed_over_and_used_survives_a_kill(void **state)
 {
 	struct stage *s = *state;
-	char kept[POD_ID], pod[POD_ID], container[POD_ID];
-	small_disk(s);
-	stage_start(s, "create=600ms", NULL);
-	stage_keep(s, kept);
-	fill_all(s);
-	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
-	assert_string_equal(pod, kept);
+	char pod[POD_ID], container[POD_ID];
+	handed_over_on_a_full_disk(s, pod);
 	container_started(s, pod, container);
 	both_survive_a_kill(s, pod, container);
 	make_space(s);
@@ -199,19 +177,13 @@ static void a_sandbox_made_while_the_database_is_locked_and_used_survives_a_kill
 static void a_kept_sandbox_handed_over_and_not_used_is_so_again_after_a_kill(void **state)
 {
 	struct stage *s = *state;
-	char kept[POD_ID], pod[POD_ID];
-	small_disk(s);
-	stage_start(s, "create=600ms", NULL);
-	stage_keep(s, kept);
-	fill_all(s);
-	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
-	assert_string_equal(pod, kept);
+	char kept[POD_ID];
+	handed_over_on_a_full_disk(s, kept);
 	unsigned sandboxes = world_count(&s->w, "begin sandbox");
 	stage_kill(s);
 	stage_again(s);
 	assert_false(pod_shown(&s->kubelet, kept));
-	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
-	assert_string_equal(pod, kept);
+	handed_over(s, kept);
 	assert_true(pod_shown(&s->kubelet, kept));
 	make_space(s);
 	assert_int_equal(world_count(&s->w, "begin sandbox"), sandboxes);
@@ -247,15 +219,14 @@ static void a_kept_container_handed_over_and_not_started_is_so_again_after_a_kil
 static void an_unreadable_directory_of_its_own_is_made_readable(void **state)
 {
 	struct stage *s = *state;
-	char kept[POD_ID], pod[POD_ID];
+	char kept[POD_ID];
 	stage_start(s, "create=600ms", NULL);
 	stage_keep(s, kept);
 	stage_kill(s);
 	assert_int_equal(chmod(s->w.state, 0), 0);
 	stage_again(s);
 	world_until_logged(&s->w, "had mode 0000", 5);
-	assert_int_equal(pod_run(&s->kubelet, "late", 0, "20S", pod), CK_GRPC_OK);
-	assert_string_equal(pod, kept);
+	handed_over(s, kept);
 }
 
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, stage_set_up, tear_down_disk)

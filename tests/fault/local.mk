@@ -2,6 +2,8 @@
 #
 # Every allocation and every call of the store fails once; full and damaged disks.
 
+test_support += tests/fault/small-disk.c tests/fault/small-disk.h
+
 fault_tests = \
 	tests/fault/test-disk \
 	tests/fault/test-store-damage

@@ -5,10 +5,8 @@
  * the middle of its work.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -20,6 +18,7 @@
 
 #include <sqlite3.h>
 
+#include "tests/fault/small-disk.h"
 #include "tests/flow/fixture.h"
 #include "cache/store/store-int.h"
 
@@ -66,12 +65,6 @@ static void hang_syncs(bool hang)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static int set_up(void **state)
-{
-	*state = fixture_new();
-	return 0;
-}
-
 static pid_t stopped; /* a reader that a test has stopped; 0: none */
 
 static void reader_dies(void)
@@ -86,48 +79,13 @@ static void reader_dies(void)
 static int tear_down(void **state)
 {
 	reader_dies(); /* if the test failed */
-	fixture_free(*state);
-	return 0;
-}
-
-/* the test's own tmpfs on the state directory, in a mount namespace that nobody else sees */
-static void small_disk(struct fixture *f)
-{
-	static bool alone;
-	if (!alone &&
-	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
-		print_message("# no mount namespace: %s\n", strerror(errno));
-		skip();
-	}
-	alone = true;
-	if (mount("none", f->dir, "tmpfs", 0, "size=1m,mode=700") < 0) {
-		print_message("# no tmpfs: %s\n", strerror(errno));
-		skip();
-	}
+	return fixture_tear_down(state);
 }
 
 static void unmount(struct fixture *f)
 {
 	fx_close(f);
 	assert_int_equal(umount(f->dir), 0);
-}
-
-static void fill(struct fixture *f)
-{
-	char path[512], block[4096] = { 0 };
-	snprintf(path, sizeof(path), "%s/filler", f->dir);
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	while (write(fd, block, sizeof(block)) > 0)
-		;
-	close(fd);
-}
-
-static void make_space(struct fixture *f)
-{
-	char path[512];
-	snprintf(path, sizeof(path), "%s/filler", f->dir);
-	assert_int_equal(unlink(path), 0);
 }
 
 static unsigned lines_of(const char *log, const char *text)
@@ -163,12 +121,12 @@ static void full_disk_never_stops_pods(void **state)
 	struct fixture *f = *state;
 	struct fx_ask durable = fx_sandbox("durable"), late = fx_sandbox("late"),
 		      quick = fx_sandbox("quick"), old = fx_sandbox("old");
-	small_disk(f);
+	small_disk_mount(f->dir);
 	fx_open(f);
 	fx_keep(f, &old, "s0");
 	fx_advance(f, 300 * S);
 	fx_keep(f, &durable, "s1");
-	fill(f);
+	small_disk_fill(f->dir);
 	fx_keep(f, &late, "s2"); /* begun and kept in memory */
 	fx_commit(f, &quick, "s3");
 	struct ck_turn *turn = fx_wait(f, &late);
@@ -185,7 +143,7 @@ static void full_disk_never_stops_pods(void **state)
 	assert_int_equal(lines_of(f->log, "going on in memory"), 1);
 	assert_string_equal(fx_rows(f), "KEPT s0|KEPT s1");
 
-	make_space(f);
+	small_disk_make_space(f->dir);
 	fx_advance(f, 2 * S); /* tried again each second */
 	assert_int_equal(lines_of(f->log, "can be written again"), 1);
 	assert_string_equal(fx_rows(f), "GONE s0|COMMITTED s1|COMMITTED s2|COMMITTED s3");
@@ -199,10 +157,10 @@ static void full_disk_makes_log_and_counters_say_what_happened(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask kept = fx_sandbox("kept"), other = fx_sandbox("other");
-	small_disk(f);
+	small_disk_mount(f->dir);
 	fx_open(f);
 	fx_keep(f, &kept, "s1");
-	fill(f);
+	small_disk_fill(f->dir);
 	struct ck_turn *turn = fx_wait(f, &kept);
 	fx_answered_with(f, turn, "s1");
 	ck_turn_free(turn);
@@ -214,7 +172,7 @@ static void full_disk_makes_log_and_counters_say_what_happened(void **state)
 	const char *full = strstr(f->log, "going on in memory");
 	assert_non_null(full);
 	assert_true(full < strstr(f->log, "handed over"));
-	make_space(f);
+	small_disk_make_space(f->dir);
 	fx_advance(f, 2 * S);
 	fx_commit(f, &other, "s2");
 	assert_int_equal(lines_of(f->log, "its history has a gap"), 1);
@@ -229,10 +187,10 @@ static void hand_over_on_a_full_disk_survives_a_crash(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask kept = fx_sandbox("kept");
-	small_disk(f);
+	small_disk_mount(f->dir);
 	fx_open(f);
 	fx_keep(f, &kept, "s1");
-	fill(f);
+	small_disk_fill(f->dir);
 	struct ck_turn *turn = fx_wait(f, &kept);
 	fx_answered_with(f, turn, "s1");
 	ck_turn_free(turn);
@@ -242,7 +200,7 @@ static void hand_over_on_a_full_disk_survives_a_crash(void **state)
 	turn = fx_wait(f, &kept);
 	fx_answered_with(f, turn, "s1");
 	ck_turn_free(turn);
-	make_space(f);
+	small_disk_make_space(f->dir);
 	fx_advance(f, 2 * S);
 	assert_string_equal(fx_rows(f), "COMMITTED s1");
 	assert_int_equal(f->asked[FX_DESTROY], 0);
@@ -253,8 +211,8 @@ static void full_disk_at_the_start_is_worked_around(void **state)
 {
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web"), other = fx_sandbox("other");
-	small_disk(f);
-	fill(f);
+	small_disk_mount(f->dir);
+	small_disk_fill(f->dir);
 	fx_open(f);
 	assert_int_equal(lines_of(f->log, "there is no database"), 1);
 	fx_keep(f, &ask, "s1");
@@ -262,7 +220,7 @@ static void full_disk_at_the_start_is_worked_around(void **state)
 	fx_answered_with(f, turn, "s1");
 	ck_turn_free(turn);
 	fx_keep(f, &other, "s2");
-	make_space(f);
+	small_disk_make_space(f->dir);
 	fx_advance(f, 2 * S);
 	assert_string_equal(fx_rows(f), "COMMITTED s1|KEPT s2");
 	unmount(f);
@@ -273,16 +231,16 @@ static void nothing_spins_when_all_that_was_unwritten_is_gone(void **state)
 	struct fixture *f = *state;
 	struct fx_ask ask = fx_sandbox("web");
 	struct ck_status why = { .size = sizeof(why), .grpc = 2 };
-	small_disk(f);
+	small_disk_mount(f->dir);
 	fx_open(f);
-	fill(f);
+	small_disk_fill(f->dir);
 	struct ck_turn *turn = fx_create(f, &ask);
 	/* it came and went while nothing could be written */
 	assert_int_equal(ck_turn_fail(turn, &why, NULL), 0);
 	ck_turn_free(turn);
 	fx_jump(f, 10 * S);
 	assert_true(ck_cache_timeout(f->cache) > fx_now(f));
-	make_space(f);
+	small_disk_make_space(f->dir);
 	unmount(f);
 }
 
@@ -294,7 +252,7 @@ static void read_only_disk_is_read(void **state)
 	struct fx_ask kept = fx_sandbox("kept"), committed = fx_sandbox("committed"),
 		      fresh = fx_sandbox("fresh");
 	struct ck_turn *turn;
-	small_disk(f);
+	small_disk_mount(f->dir);
 	fx_open(f);
 	fx_keep(f, &kept, "s1");
 	fx_commit(f, &committed, "s2");
@@ -679,7 +637,7 @@ static void stopped_writer_of_somebody_else_stops_no_pod(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(full_disk_never_stops_pods),
 		TEST(full_disk_makes_log_and_counters_say_what_happened),

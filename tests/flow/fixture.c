@@ -343,6 +343,18 @@ void fixture_free(struct fixture *f)
 	free(f);
 }
 
+int fixture_set_up(void **state)
+{
+	*state = fixture_new();
+	return 0;
+}
+
+int fixture_tear_down(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 uint64_t fx_now(const struct fixture *f)

@@ -81,6 +81,9 @@ struct fixture {
 /* the directory, the clock at 1,000 s, options without hooks; not open yet */
 struct fixture *fixture_new(void);
 void fixture_free(struct fixture *f); /* closes it too */
+int fixture_set_up(void **state);     /* *state is a fixture */
+int fixture_tear_down(void **state);
+#define ON_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_set_up, fixture_tear_down)
 void fx_open(struct fixture *f);      /* fails the test if it cannot */
 void fx_close(struct fixture *f);
 void fx_reopen(struct fixture *f); /* close, and open again in the same process */

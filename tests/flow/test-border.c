@@ -14,18 +14,6 @@
 
 #define S CK_NS_PER_S
 
-static int set_up(void **state)
-{
-	*state = fixture_new();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_free(*state);
-	return 0;
-}
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 static void refused(struct fixture *f, const struct ck_options *options)
@@ -817,27 +805,26 @@ static void nothing_is_printed(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(options_are_checked),
-		TEST(a_directory_has_one_owner),
-		TEST(missing_arguments_are_refused),
-		TEST(names_of_any_bytes_survive_a_restart),
-		TEST(a_forked_child_is_refused_and_the_parent_unharmed),
-		TEST(all_but_close_process_and_wait_may_be_called_from_a_callback),
-		TEST(the_same_holds_for_calls_of_the_host),
-		TEST(nothing_may_be_called_from_choose_or_a_snapshot),
-		TEST(a_turn_freed_in_a_snapshot_is_lost_but_not_dangling),
-		TEST(waiting_without_the_event_loop_is_an_error),
-		TEST(the_descriptor_says_when),
-		TEST(a_callback_runs_once_per_decision),
-		TEST(close_ends_waiting_threads_and_keeps_turns_valid),
-		TEST(close_right_after_open_is_fine),
-		TEST(counters_are_not_lost_at_the_end),
-		TEST(a_turn_freed_by_another_thread_waits_for_its_callback),
-		TEST(leaving_wakes_the_thread_that_waits),
-		TEST(signals_are_left_alone),
-		TEST(nothing_is_printed),
+		ON_FIXTURE(options_are_checked),
+		ON_FIXTURE(a_directory_has_one_owner),
+		ON_FIXTURE(missing_arguments_are_refused),
+		ON_FIXTURE(names_of_any_bytes_survive_a_restart),
+		ON_FIXTURE(a_forked_child_is_refused_and_the_parent_unharmed),
+		ON_FIXTURE(all_but_close_process_and_wait_may_be_called_from_a_callback),
+		ON_FIXTURE(the_same_holds_for_calls_of_the_host),
+		ON_FIXTURE(nothing_may_be_called_from_choose_or_a_snapshot),
+		ON_FIXTURE(a_turn_freed_in_a_snapshot_is_lost_but_not_dangling),
+		ON_FIXTURE(waiting_without_the_event_loop_is_an_error),
+		ON_FIXTURE(the_descriptor_says_when),
+		ON_FIXTURE(a_callback_runs_once_per_decision),
+		ON_FIXTURE(close_ends_waiting_threads_and_keeps_turns_valid),
+		ON_FIXTURE(close_right_after_open_is_fine),
+		ON_FIXTURE(counters_are_not_lost_at_the_end),
+		ON_FIXTURE(a_turn_freed_by_another_thread_waits_for_its_callback),
+		ON_FIXTURE(leaving_wakes_the_thread_that_waits),
+		ON_FIXTURE(signals_are_left_alone),
+		ON_FIXTURE(nothing_is_printed),
 	};
 	return CK_TEST_MAIN(tests);
 }

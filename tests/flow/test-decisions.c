@@ -7,18 +7,6 @@
 
 #define S CK_NS_PER_S
 
-static int set_up(void **state)
-{
-	*state = fixture_new();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_free(*state);
-	return 0;
-}
-
 /* ---- what was decided is said again ---------------------------------------------------------- */
 
 /* without lists and without an event loop, in which nobody could wait for anything */
@@ -250,20 +238,18 @@ static void removal_is_no_turn_of_a_request(void **state)
 	ck_turn_free(removal);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_decided_turn_says_so_again),
-		TEST(a_kept_and_an_abandoned_turn_say_so_again),
-		TEST(a_failed_turn_says_so_again),
-		TEST(what_a_callback_heard_is_said_again),
-		TEST(a_turn_that_was_told_to_create_is_not_decided),
-		TEST(removal_ends_in_whatever_pod_its_containers_are),
-		TEST(removal_of_an_unknown_sandbox_refuses_creates_in_it),
-		TEST(removal_is_over_when_nobody_removes_it_any_more),
-		TEST(removal_is_no_turn_of_a_request),
+		ON_FIXTURE(a_decided_turn_says_so_again),
+		ON_FIXTURE(a_kept_and_an_abandoned_turn_say_so_again),
+		ON_FIXTURE(a_failed_turn_says_so_again),
+		ON_FIXTURE(what_a_callback_heard_is_said_again),
+		ON_FIXTURE(a_turn_that_was_told_to_create_is_not_decided),
+		ON_FIXTURE(removal_ends_in_whatever_pod_its_containers_are),
+		ON_FIXTURE(removal_of_an_unknown_sandbox_refuses_creates_in_it),
+		ON_FIXTURE(removal_is_over_when_nobody_removes_it_any_more),
+		ON_FIXTURE(removal_is_no_turn_of_a_request),
 	};
 	return CK_TEST_MAIN(tests);
 }

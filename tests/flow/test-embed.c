@@ -11,18 +11,6 @@
 
 #define S CK_NS_PER_S
 
-static int set_up(void **state)
-{
-	*state = fixture_new();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_free(*state);
-	return 0;
-}
-
 struct seen {
 	char text[4096];
 	size_t len;
@@ -352,18 +340,16 @@ static void objects_longer_than_ours_are_stepped_over(void **state)
 	ck_view_free(view);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_entry_is_shown_with_its_state),
-		TEST(another_life_is_shown_what_the_last_one_left),
-		TEST(a_job_says_what_it_is_about),
-		TEST(the_host_hears_of_each_commit_once_and_after_it_is_on_disk),
-		TEST(the_host_is_told_when_its_first_lists_are_done),
-		TEST(who_knows_only_the_name_gets_what_is_kept_under_it),
-		TEST(objects_longer_than_ours_are_stepped_over),
+		ON_FIXTURE(every_entry_is_shown_with_its_state),
+		ON_FIXTURE(another_life_is_shown_what_the_last_one_left),
+		ON_FIXTURE(a_job_says_what_it_is_about),
+		ON_FIXTURE(the_host_hears_of_each_commit_once_and_after_it_is_on_disk),
+		ON_FIXTURE(the_host_is_told_when_its_first_lists_are_done),
+		ON_FIXTURE(who_knows_only_the_name_gets_what_is_kept_under_it),
+		ON_FIXTURE(objects_longer_than_ours_are_stepped_over),
 	};
 	return CK_TEST_MAIN(tests);
 }

@@ -8,23 +8,11 @@
 
 #define S CK_NS_PER_S
 
-static int by_callback(void **state)
-{
-	*state = fixture_new();
-	return 0;
-}
-
 static int blocking(void **state)
 {
 	struct fixture *f = fixture_new();
 	f->threaded = true;
 	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_free(*state);
 	return 0;
 }
 
@@ -1780,14 +1768,10 @@ static void callbacks_that_make_callbacks_do_not_keep_the_loop(void **state)
 
 /* ---- both faces ------------------------------------------------------------------------------ */
 
-#define CALLBACK(test) \
-	{ \
-#test, test, by_callback, tear_down, NULL \
-	}
 #define BOTH(test) \
-	{ #test "_by_callback", test, by_callback, tear_down, NULL }, \
+	{ #test "_by_callback", test, fixture_set_up, fixture_tear_down, NULL }, \
 	{ \
-#test "_blocking", test, blocking, tear_down, NULL \
+#test "_blocking", test, blocking, fixture_tear_down, NULL \
 	}
 
 int main(void)
@@ -1804,74 +1788,74 @@ int main(void)
 		BOTH(kept_result_of_an_older_attempt_is_evicted),
 		BOTH(changed_request_succeeds_the_kept_result),
 		BOTH(what_changed_is_in_history_and_log),
-		CALLBACK(why_a_destroy_failed_is_in_history_and_log),
-		CALLBACK(why_nothing_was_destroyed_is_in_the_history),
+		ON_FIXTURE(why_a_destroy_failed_is_in_history_and_log),
+		ON_FIXTURE(why_nothing_was_destroyed_is_in_the_history),
 		BOTH(who_abandoned_a_creation_is_in_history_and_log),
 		BOTH(conflict_names_paths_and_no_values),
 		BOTH(an_ended_resource_is_not_served),
-		CALLBACK(an_expired_request_moves_nothing),
-		CALLBACK(one_uid_has_one_name),
-		CALLBACK(the_time_to_live_ends_a_kept_result),
+		ON_FIXTURE(an_expired_request_moves_nothing),
+		ON_FIXTURE(one_uid_has_one_name),
+		ON_FIXTURE(the_time_to_live_ends_a_kept_result),
 		BOTH(a_dead_result_is_not_handed_back),
-		CALLBACK(a_runtime_that_does_not_know_is_asked_again),
-		CALLBACK(leaving_ends_a_waiting_turn_and_keeps_the_result),
+		ON_FIXTURE(a_runtime_that_does_not_know_is_asked_again),
+		ON_FIXTURE(leaving_ends_a_waiting_turn_and_keeps_the_result),
 		BOTH(lost_creation_is_found_by_its_key),
-		CALLBACK(an_unfinished_creator_that_is_freed_is_lost),
-		CALLBACK(a_creation_that_nobody_heard_of_was_not_begun),
-		CALLBACK(a_second_request_that_nobody_heard_of_leaves_the_first_lost),
-		CALLBACK(lost_and_absent_creation_is_sent_once_again),
-		CALLBACK(lost_creation_nobody_sees_ends_after_its_grace),
-		CALLBACK(stopping_evicts_what_is_not_committed),
-		CALLBACK(stopping_an_unknown_sandbox_refuses_creates_in_it),
-		CALLBACK(stopping_an_unknown_sandbox_leaves_no_row),
-		CALLBACK(a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation),
+		ON_FIXTURE(an_unfinished_creator_that_is_freed_is_lost),
+		ON_FIXTURE(a_creation_that_nobody_heard_of_was_not_begun),
+		ON_FIXTURE(a_second_request_that_nobody_heard_of_leaves_the_first_lost),
+		ON_FIXTURE(lost_and_absent_creation_is_sent_once_again),
+		ON_FIXTURE(lost_creation_nobody_sees_ends_after_its_grace),
+		ON_FIXTURE(stopping_evicts_what_is_not_committed),
+		ON_FIXTURE(stopping_an_unknown_sandbox_refuses_creates_in_it),
+		ON_FIXTURE(stopping_an_unknown_sandbox_leaves_no_row),
+		ON_FIXTURE(a_stop_of_an_id_that_nobody_was_told_does_not_take_it_from_its_creation),
 		BOTH(removal_waits_for_creates_in_flight),
-		CALLBACK(removal_gives_up_at_its_margin),
-		CALLBACK(a_removal_that_failed_does_not_block_the_key),
-		CALLBACK(forgetting_a_sandbox_forgets_its_containers),
-		CALLBACK(forgetting_an_unknown_sandbox_evicts_what_was_to_live_in_it),
+		ON_FIXTURE(removal_gives_up_at_its_margin),
+		ON_FIXTURE(a_removal_that_failed_does_not_block_the_key),
+		ON_FIXTURE(forgetting_a_sandbox_forgets_its_containers),
+		ON_FIXTURE(forgetting_an_unknown_sandbox_evicts_what_was_to_live_in_it),
 		BOTH(lost_answer_makes_a_container_kept_again),
 		BOTH(a_start_of_what_was_kept_again_is_its_delivery),
-		CALLBACK(an_offered_sandbox_is_committed_when_it_exists),
-		CALLBACK(a_destroy_is_tried_until_it_is_confirmed),
-		CALLBACK(a_destroy_without_an_answer_has_failed),
-		CALLBACK(what_is_in_use_is_not_destroyed),
-		CALLBACK(uncommitted_is_hidden_by_key_and_by_id),
-		CALLBACK(a_view_sees_all_that_changed_before_it_was_asked),
-		CALLBACK(what_a_list_shows_while_it_is_made_is_hidden_by_its_id),
-		CALLBACK(a_view_does_not_change_after_its_first_question),
-		CALLBACK(a_tombstone_outlives_the_lists_begun_before_it),
-		CALLBACK(an_id_may_come_back_when_it_was_destroyed),
-		CALLBACK(an_id_that_is_still_being_destroyed_may_not),
-		CALLBACK(a_prefix_of_hidden_ids_names_nothing),
-		CALLBACK(a_list_that_passes_reconciles),
+		ON_FIXTURE(an_offered_sandbox_is_committed_when_it_exists),
+		ON_FIXTURE(a_destroy_is_tried_until_it_is_confirmed),
+		ON_FIXTURE(a_destroy_without_an_answer_has_failed),
+		ON_FIXTURE(what_is_in_use_is_not_destroyed),
+		ON_FIXTURE(uncommitted_is_hidden_by_key_and_by_id),
+		ON_FIXTURE(a_view_sees_all_that_changed_before_it_was_asked),
+		ON_FIXTURE(what_a_list_shows_while_it_is_made_is_hidden_by_its_id),
+		ON_FIXTURE(a_view_does_not_change_after_its_first_question),
+		ON_FIXTURE(a_tombstone_outlives_the_lists_begun_before_it),
+		ON_FIXTURE(an_id_may_come_back_when_it_was_destroyed),
+		ON_FIXTURE(an_id_that_is_still_being_destroyed_may_not),
+		ON_FIXTURE(a_prefix_of_hidden_ids_names_nothing),
+		ON_FIXTURE(a_list_that_passes_reconciles),
 		BOTH(two_references_of_one_image_are_the_same),
-		CALLBACK(two_images_are_not_the_same),
-		CALLBACK(a_turn_may_go_while_its_image_is_resolved),
-		CALLBACK(ignored_annotations_do_not_differ),
-		CALLBACK(labels_evict_once_and_then_are_handed_back),
+		ON_FIXTURE(two_images_are_not_the_same),
+		ON_FIXTURE(a_turn_may_go_while_its_image_is_resolved),
+		ON_FIXTURE(ignored_annotations_do_not_differ),
+		ON_FIXTURE(labels_evict_once_and_then_are_handed_back),
 		BOTH(recorded_request_is_made_once_through_all_its_retries),
-		CALLBACK(every_state_is_taken_up_after_a_restart),
-		CALLBACK(tombstones_outlive_a_restart),
-		CALLBACK(nothing_expires_just_after_a_restart),
-		CALLBACK(a_row_of_another_key_is_not_comparable),
-		CALLBACK(a_lost_key_is_in_history_and_log),
-		CALLBACK(nothing_is_served_before_the_first_list),
-		CALLBACK(without_a_list_the_answer_says_so_at_the_margin),
-		CALLBACK(a_host_that_answers_no_questions_is_served),
-		CALLBACK(the_owner_answers_requests),
-		CALLBACK(a_request_waits_for_the_next_owner),
+		ON_FIXTURE(every_state_is_taken_up_after_a_restart),
+		ON_FIXTURE(tombstones_outlive_a_restart),
+		ON_FIXTURE(nothing_expires_just_after_a_restart),
+		ON_FIXTURE(a_row_of_another_key_is_not_comparable),
+		ON_FIXTURE(a_lost_key_is_in_history_and_log),
+		ON_FIXTURE(nothing_is_served_before_the_first_list),
+		ON_FIXTURE(without_a_list_the_answer_says_so_at_the_margin),
+		ON_FIXTURE(a_host_that_answers_no_questions_is_served),
+		ON_FIXTURE(the_owner_answers_requests),
+		ON_FIXTURE(a_request_waits_for_the_next_owner),
 		BOTH(hooks_fire_at_the_commit_and_not_before),
 		BOTH(the_history_says_who_was_told),
-		CALLBACK(nobody_chosen_is_nobody_asked),
+		ON_FIXTURE(nobody_chosen_is_nobody_asked),
 		BOTH(an_absent_required_plugin_keeps_the_result),
-		CALLBACK(a_refusal_is_undone),
-		CALLBACK(an_attempt_bump_cancels_the_commit),
-		CALLBACK(a_bump_before_the_first_event_tells_nobody),
-		CALLBACK(a_told_result_is_handed_back_without_firing),
-		CALLBACK(a_told_result_owes_stop_and_remove_after_a_restart),
-		CALLBACK(a_snapshot_holds_what_plugins_were_told),
-		CALLBACK(callbacks_that_make_callbacks_do_not_keep_the_loop),
+		ON_FIXTURE(a_refusal_is_undone),
+		ON_FIXTURE(an_attempt_bump_cancels_the_commit),
+		ON_FIXTURE(a_bump_before_the_first_event_tells_nobody),
+		ON_FIXTURE(a_told_result_is_handed_back_without_firing),
+		ON_FIXTURE(a_told_result_owes_stop_and_remove_after_a_restart),
+		ON_FIXTURE(a_snapshot_holds_what_plugins_were_told),
+		ON_FIXTURE(callbacks_that_make_callbacks_do_not_keep_the_loop),
 	};
 	return CK_TEST_MAIN(tests);
 }

@@ -201,18 +201,6 @@ static void without_memory_there_is_no_half_text(void **state)
 
 /* ---- the cache's ----------------------------------------------------------------------------- */
 
-static int set_up(void **state)
-{
-	*state = fixture_new();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	fixture_free(*state);
-	return 0;
-}
-
 static char *print(struct fixture *f)
 {
 	static const struct ck_metrics metrics;
@@ -472,13 +460,10 @@ int main(void)
 		cmocka_unit_test(a_bound_belongs_to_its_bucket),
 		cmocka_unit_test(the_process_is_described),
 		cmocka_unit_test(without_memory_there_is_no_half_text),
-		cmocka_unit_test_setup_teardown(the_oldest_creation_is_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_result_is_followed_from_kept_to_gone, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_removal_that_waits_is_no_create, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_database_that_refuses_writes_is_told, set_up,
-						tear_down),
+		ON_FIXTURE(the_oldest_creation_is_told),
+		ON_FIXTURE(a_result_is_followed_from_kept_to_gone),
+		ON_FIXTURE(a_removal_that_waits_is_no_create),
+		ON_FIXTURE(a_database_that_refuses_writes_is_told),
 		cmocka_unit_test(who_connects_gets_the_text_and_the_end),
 		cmocka_unit_test(nobody_is_waited_for),
 		cmocka_unit_test(without_a_free_descriptor_the_loop_rests),
