@@ -81,7 +81,7 @@ static void check_keys(struct world *w)
 		if ((ck_state_open(s->state) || s->state == CK_STATE_COMMITTED) &&
 		    s->origin == CK_ORIGIN_CACHE)
 			MUST(w, !seen[s->key]++,
-			     "rules 1: two entries of one key outside EVICTING");
+			     "states: two entries of one key outside EVICTING");
 	}
 }
 
@@ -355,7 +355,7 @@ void oracle_create(struct world *w, struct caller *c)
 				     other->state != CK_STATE_UNKNOWN &&
 				     (other->state != CK_STATE_EVICTING ||
 				      other->moved_event == w->event),
-			     "rules 1: entry %lu is made while entry %lu has its name in the "
+			     "states: entry %lu is made while entry %lu has its name in the "
 			     "runtime",
 			     (unsigned long)e->row.id, row_of(w, other));
 	struct object *in = c->req.kind == CK_CONTAINER ? world_object(w, c->req.in) : NULL;
@@ -440,7 +440,7 @@ void oracle_heard(struct world *w, struct caller *c)
 		break;
 	case -CK_EUNAVAILABLE:
 		MUST(w, c->turn.decision.err.text[0],
-		     "rules 4: caller %d is told UNAVAILABLE without a reason", label);
+		     "K3: caller %d is told UNAVAILABLE without a reason", label);
 		break;
 	case -CK_EINVAL:
 		MUST(w, c->req.kind == CK_CONTAINER || uid_has_another_name(w, c),

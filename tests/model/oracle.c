@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules of the cache, said a second time: not how they are kept, but what can be seen from
- * outside if they are kept. The numbers K1 to K33 are those of crikeep-rules(7). Each complaint
- * begins with the rule that is broken.
+ * outside if they are kept. crikeep-rules(7) is the rule book. Each complaint begins with the rule
+ * that is broken: its number, or "states" (the moves of an entry, which the book draws), or "the
+ * table" (of states and events, in world.h).
  *
  * What the rules leave open is left open here as well. An event can do more than one thing: a
  * plugin refuses, and the request that waited is placed anew. Then only the part is judged that the
@@ -452,7 +453,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	}
 	MUST(w, from == event->from, "entry %lu moves from %s, but it was %s", id,
 	     ck_state_name(event->from), ck_state_name(from));
-	MUST(w, may_move(event->from, event->to), "rules 1: entry %lu moves from %s to %s", id,
+	MUST(w, may_move(event->from, event->to), "states: entry %lu moves from %s to %s", id,
 	     ck_state_name(event->from), ck_state_name(event->to));
 	learn_id(w, s, row);
 	switch (event->to) {
@@ -532,13 +533,13 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 	s->found_used = ck_state_visible(state); /* imported, or a twin in use */
 	if (ck_state_visible(state))
 		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME,
-		     "rules 1: entry %lu begins as COMMITTED and was not imported", row);
+		     "states: entry %lu begins as COMMITTED and was not imported", row);
 	else if (state == CK_STATE_EVICTING)
 		/* or it was given up in the event that began it */
 		MUST(w, e->row.reason == CK_REASON_DUPLICATE || e->row.phase == CK_PHASE_CREATION,
-		     "rules 1: entry %lu begins as EVICTING and is no duplicate", row);
+		     "states: entry %lu begins as EVICTING and is no duplicate", row);
 	else
-		MUST(w, state == CK_STATE_CREATING, "rules 1: entry %lu begins as %s", row,
+		MUST(w, state == CK_STATE_CREATING, "states: entry %lu begins as %s", row,
 		     ck_state_name(state));
 }
 
