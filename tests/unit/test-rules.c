@@ -1783,6 +1783,34 @@ static void k29_effects_come_after_the_write(void **state)
 	assert_string_equal(w->db[1].row.told, w->config.told);
 }
 
+/* of one round: the next one reuses memory for a few, and memory for many is given back */
+static size_t lines_of_history(size_t lines)
+{
+	size_t n;
+	w->more = true;
+	for (size_t i = 0; i < lines; i++)
+		assert_int_equal(ck_machine_note_told(w->m, CK_SANDBOX, w->callers[A].id,
+						      CK_HOOK_STOP, "10-log"),
+				 0);
+	assert_non_null(ck_machine_history(w->m, &n));
+	round_ends();
+	return n;
+}
+
+static void k30_a_large_round_leaves_no_memory_of_its_history(void **state)
+{
+	size_t n;
+	(void)state;
+	made_and_handed(A, sandbox);
+	assert_int_equal(lines_of_history(CK_HISTORY_ROOM), CK_HISTORY_ROOM);
+	assert_non_null(ck_machine_history(w->m, &n)); /* room for the next round */
+	assert_int_equal(n, 0);
+	assert_int_equal(lines_of_history(100 * CK_HISTORY_ROOM), 100 * CK_HISTORY_ROOM);
+	assert_null(ck_machine_history(w->m, &n));
+	assert_int_equal(n, 0);
+	assert_int_equal(lines_of_history(3), 3);
+}
+
 static void k30_memory_holds_what_is_there_and_no_more(void **state)
 {
 	(void)state;
@@ -2046,6 +2074,7 @@ int main(void)
 		TEST(k28_timers_are_exact),
 		TEST(k29_effects_come_after_the_write),
 		TEST(k30_memory_holds_what_is_there_and_no_more),
+		TEST(k30_a_large_round_leaves_no_memory_of_its_history),
 		TEST(k31_other_digest_key_is_evicted_at_the_claim),
 		TEST(k32_start_delivers_although_the_disk_is_full),
 		TEST(k32_full_disk_stops_no_pod),
