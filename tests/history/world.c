@@ -10,7 +10,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/history/world.h"
@@ -145,6 +147,39 @@ static void crash_hook(const char *when, const char *what)
 		return;
 	w->crash = NULL;
 	world_kill(w);
+}
+
+/* ---- inotify --------------------------------------------------------------------------------- */
+
+/*
+ * Closing an inotify instance takes the kernel up to 20 ms, of which it does nothing: it waits for
+ * all who may still look at its watches, one instance after the other on the whole machine. That
+ * was more than a whole history. So a process keeps one instance, each life gets a descriptor of it
+ * and closes that, and a watch ends with its directory. This function is called instead of libc's.
+ */
+static struct {
+	pid_t process;
+	int fd;
+} instance;
+
+int inotify_init1(int flags)
+{
+	if (instance.process != getpid()) { /* a parent's instance is not ours */
+		world_close_inotify();
+		int fd = (int)syscall(SYS_inotify_init1, flags);
+		if (fd < 0)
+			return -1;
+		instance.process = getpid();
+		instance.fd = fd;
+	}
+	return fcntl(instance.fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void world_close_inotify(void)
+{
+	if (instance.process)
+		close(instance.fd);
+	instance.process = 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

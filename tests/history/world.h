@@ -117,6 +117,7 @@ struct world {
 
 void world_init(struct world *w, uint64_t seed, FILE *trace);
 void world_fini(struct world *w);
+void world_close_inotify(void); /* that the process kept for all its lives */
 void world_open(struct world *w);
 /* close it, or find it killed; creations that are running lose their creators */
 void world_end_life(struct world *w, bool creations_die);
