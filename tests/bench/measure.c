@@ -39,6 +39,18 @@ uint64_t measure_quantile(uint64_t *values, size_t n, double q)
 	return values[(size_t)((double)(n - 1) * q)];
 }
 
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+double measure_median(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), by_size);
+	return values[n / 2];
+}
+
 void measure_line(const char *what, double value, const char *unit, ...)
 {
 	char text[96];
