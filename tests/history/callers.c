@@ -136,6 +136,8 @@ void callers_begin(struct world *w, const struct request *req, uint64_t timeout,
 		  runtime_sandbox(w, req), (unsigned long long)(timeout / CK_NS_PER_S),
 		  expired ? ", already over" : "");
 	w->callers[place] = (struct caller){ .req = *req, .drains = -1, .object = -1 };
+	if (w->asked_n < STEPS_MAX)
+		w->asked[w->asked_n++] = *req;
 	int r = ck_turn_begin(w->cache, &request, &turn, &err);
 	if (r < 0)
 		world_say(w, "    %s", err.text);

@@ -82,13 +82,16 @@ static bool is_used(const struct world *w, int object)
 	return false;
 }
 
-/* did the cache ever ask for it? */
+/* Was it ever asked for before? A creation that was begun on disk is looked for after a kill, also
+ * if its caller never heard that it was to create. */
 static bool is_asked_for(const struct world *w, const struct request *req)
 {
+	int n = 0;
+	for (int i = 0; i < w->asked_n; i++)
+		n += runtime_key_same(&w->asked[i], req);
 	for (int i = 0; i < w->objects_n; i++)
-		if (w->objects[i].ours && runtime_key_same(&w->objects[i].req, req))
-			return true;
-	return false;
+		n += w->objects[i].ours && runtime_key_same(&w->objects[i].req, req);
+	return n > 1; /* @req itself is one */
 }
 
 void check_handed(struct world *w, const struct caller *c, int object)

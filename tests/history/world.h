@@ -95,6 +95,8 @@ struct world {
 	struct object objects[OBJECTS];
 	int objects_n;
 	struct caller callers[TURNS];
+	struct request asked[STEPS_MAX]; /* what anybody ever asked for */
+	int asked_n;
 	struct ck_view *views[VIEWS];
 	struct job jobs[JOBS]; /* that are held back */
 	unsigned jobs_n;
