@@ -567,7 +567,11 @@ void oracle_hooked(struct world *w, uint64_t row, enum ck_hook_event event, bool
 		return;
 	}
 	struct caller *newest = w->newest >= 0 ? &w->callers[w->newest] : NULL;
-	if (s->kind == CK_SANDBOX)
+	if (duplicate_goes(w, s))
+		MUST(w, now == CK_STATE_KEPT,
+		     "K26: hooks agreed to entry %lu, its duplicate is not gone, and it is %s", id,
+		     ck_state_name(now));
+	else if (s->kind == CK_SANDBOX)
 		MUST(w, now == CK_STATE_COMMITTED, "K7: hooks agreed to entry %lu, which is %s", id,
 		     ck_state_name(now));
 	else if (!newest && w->taker)

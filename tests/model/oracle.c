@@ -514,6 +514,18 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	s->life = w->life;
 }
 
+/* Is there another entry of its slot? One whose row only waits to be deleted counts no more. */
+static bool has_predecessor(struct world *w, const struct ck_entry *e)
+{
+	int slot = w->keys[world_key(w, e->row.key)].slot;
+
+	FOR_ENTRIES (other, w)
+		if (other != e && !other->detached &&
+		    w->keys[world_key(w, other->row.key)].slot == slot)
+			return true;
+	return false;
+}
+
 static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s)
 {
 	enum ck_state state = e->row.state;
@@ -531,6 +543,8 @@ static void appeared(struct world *w, const struct ck_entry *e, struct shadow *s
 	s->moved_event = w->event;
 	s->life = w->life;
 	s->found_used = ck_state_visible(state); /* imported, or a twin in use */
+	if (!has_predecessor(w, e)) /* nothing remembers what was evicted for labels (K12) */
+		w->keys[w->keys[s->key].slot].relabelled = 0;
 	if (ck_state_visible(state))
 		MUST(w, e->row.origin == CK_ORIGIN_RUNTIME,
 		     "states: entry %lu begins as COMMITTED and was not imported", row);
