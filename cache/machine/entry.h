@@ -16,7 +16,8 @@
  *               '---> GONE (a tombstone, hidden for a minute) -> (none)
  *
  * What is UNKNOWN, KEPT, COMMITTING or EVICTING is COMMITTED at once when the kubelet is found to
- * use it (K22).
+ * use it (K22). An ENDED container that nobody is known to have got is EVICTING once a list shows
+ * that it was never started (K25).
  */
 #include <stdbool.h>
 
@@ -37,7 +38,7 @@
 	X(UNKNOWN, 7, \
 	  CK_TO(CREATING) | CK_TO(COMMITTING) | CK_TO(COMMITTED) | CK_TO(KEPT) | \
 		  CK_TO(EVICTING) | CK_TO(GONE)) \
-	X(ENDED, 8, CK_TO(GONE))
+	X(ENDED, 8, CK_TO(EVICTING) | CK_TO(GONE))
 
 #define CK_STATE_CHECK(name, value, to) \
 	_Static_assert(CK_STATE_##name == (value), "enum ck_state of crikeep.h");

@@ -283,13 +283,21 @@ void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 	}
 }
 
+/* A list will tell whether a container that nobody is known to have was ever started (K25). */
+static void container_ends(struct ck_machine *m, struct ck_entry *e)
+{
+	bool undelivered = e->in.committed.undelivered && !e->in.committed.unanswered;
+	ck_entry_move(m, e, CK_STATE_ENDED);
+	e->in.committed.undelivered = undelivered;
+}
+
 void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id)
 {
 	for (struct ck_entry *c = ck_sandbox_containers(m, sandbox_id); c;
 	     c = c->link[CK_BY_SANDBOX].next) {
 		ck_touch(m, ck_pod_of(c));
 		if (c->row.state == CK_STATE_COMMITTED) {
-			ck_entry_move(m, c, CK_STATE_ENDED);
+			container_ends(m, c);
 		} else if (c->row.state == CK_STATE_EVICTING) {
 			ck_evict_hurry(m, c);
 		} else {

@@ -259,6 +259,9 @@ void ck_duplicate(struct ck_machine *m, const struct ck_key *key, const struct c
 /* its id and its condition are known now */
 static void found(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
+	/* somebody knows its id, and has begun to stop it (K16) */
+	if (e->row.key->kind == CK_SANDBOX && ck_unknown_stop_noted(m, e->row.result->id))
+		condition = CK_CONDITION_DEAD;
 	bool dead = condition == CK_CONDITION_DEAD;
 	if (e->row.state == CK_STATE_EVICTING)
 		e->in.evicting.dead = dead;

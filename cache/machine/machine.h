@@ -107,9 +107,10 @@ struct ck_entry {
 			uint64_t ask_at;   /* not inspected again before (K6) */
 			uint64_t asked_at; /* when the inspection under way was wanted */
 		} kept;
-		struct {
+		struct { /* COMMITTED, ENDED */
 			uint32_t unanswered; /* turns it was handed to that have not reported */
-			/* a restored container: KEPT again if it is still CREATED (K25) */
+			/* a restored container: if it is still CREATED, it is KEPT again, or
+			 * evicted once its sandbox has ended (K25) */
 			bool undelivered;
 		} committed;
 		struct {

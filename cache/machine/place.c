@@ -217,18 +217,23 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 	return m->now >= t->waiting.ports_at ? NULL : ports;
 }
 
+/* no container is created in it any more (K16) */
+static bool sandbox_stops(struct ck_machine *m, const char *id)
+{
+	const struct ck_entry *e = ck_machine_object(m, CK_SANDBOX, id);
+	if (!e)
+		return ck_unknown_stop_noted(m, id);
+	return e->row.state == CK_STATE_ENDED ||
+	       (e->row.state == CK_STATE_EVICTING && e->in.evicting.dead);
+}
+
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
 {
 	if (!ck_machine_reconciled(m))
 		return; /* nothing is served before the first list (K24) */
-	if (t->key->kind == CK_CONTAINER) {
-		struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, t->key->sandbox_id);
-		if (sandbox ? sandbox->row.state == CK_STATE_ENDED
-			    : ck_unknown_stop_noted(m, t->key->sandbox_id)) {
-			/* no create in a stopping sandbox (K16) */
-			ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
-			return;
-		}
+	if (t->key->kind == CK_CONTAINER && sandbox_stops(m, t->key->sandbox_id)) {
+		ck_turn_answer(m, t, -CK_EPRECONDITION, "the sandbox is being stopped");
+		return;
 	}
 	struct ck_entry *active = NULL;
 	for (struct ck_entry *e = t->group->entries; e; e = ck_pod_next(e)) {

@@ -78,11 +78,10 @@ static void resume(struct ck_machine *m, struct ck_entry *e)
 		ck_kept_schedule(m, e);
 		break;
 	case CK_STATE_COMMITTED:
+	case CK_STATE_ENDED:
 		e->in.committed.undelivered = e->row.key->kind == CK_CONTAINER &&
 					      e->row.origin == CK_ORIGIN_CACHE &&
 					      !(e->row.flags & CK_ENTRY_DELIVERED);
-		break;
-	case CK_STATE_ENDED:
 		break;
 	case CK_STATE_EVICTING:
 		ck_evict_resume(m, e);

@@ -13,6 +13,13 @@ void ck_sandbox_stopped(struct ck_machine *m, const char *sandbox_id)
 		ck_containers_stopped(m, sandbox_id);
 }
 
+/* nobody has named it or was handed it since the restart (K25) */
+static bool nobody_has_it(const struct ck_entry *e)
+{
+	return e->in.committed.undelivered && !e->in.committed.unanswered &&
+	       !(e->row.flags & CK_ENTRY_DELIVERED);
+}
+
 void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_condition condition)
 {
 	bool sandbox = e->row.key->kind == CK_SANDBOX;
@@ -37,15 +44,19 @@ void ck_condition_seen(struct ck_machine *m, struct ck_entry *e, enum ck_conditi
 			e->in.committed.undelivered = false;
 		} else if (condition == CK_CONDITION_DEAD) {
 			ck_ended(m, e);
-		} else if (condition == CK_CONDITION_READY && e->in.committed.undelivered &&
-			   !e->in.committed.unanswered && !(e->row.flags & CK_ENTRY_DELIVERED)) {
-			/* nobody has named it or was handed it since the restart (K25) */
+		} else if (condition == CK_CONDITION_READY && nobody_has_it(e)) {
 			ck_take_back(m, e);
 		}
 		break;
 	case CK_STATE_ENDED:
-		if (condition == CK_CONDITION_DEAD)
+		if (condition == CK_CONDITION_READY && nobody_has_it(e)) {
+			e->row.flags |= CK_ENTRY_TOLD; /* as ck_take_back() */
+			ck_evict(m, e, CK_REASON_SANDBOX_STOPPED);
+		} else if (condition == CK_CONDITION_RUNNING) {
+			e->in.committed.undelivered = false;
+		} else if (condition == CK_CONDITION_DEAD) {
 			ck_ended(m, e);
+		}
 		break;
 	default:
 		break;

@@ -236,7 +236,7 @@ static bool may_move(enum ck_state from, enum ck_state to)
 	case CK_STATE_COMMITTED:
 		return to == CK_STATE_KEPT || to == CK_STATE_ENDED || to == CK_STATE_GONE;
 	case CK_STATE_ENDED:
-		return to == CK_STATE_GONE;
+		return to == CK_STATE_EVICTING || to == CK_STATE_GONE;
 	case CK_STATE_EVICTING:
 		return to == CK_STATE_COMMITTED || to == CK_STATE_GONE;
 	default:
@@ -491,6 +491,13 @@ static void moved(struct world *w, const struct ck_history_event *event)
 	case CK_STATE_EVICTING:
 		MUST(w, row->reason != CK_REASON_NONE || row->state != CK_STATE_EVICTING,
 		     "entry %lu is evicted for no reason", id);
+		if (from == CK_STATE_ENDED)
+			MUST(w,
+			     s->kind == CK_CONTAINER && event->entry->restored &&
+				     !(s->flags & CK_ENTRY_DELIVERED) && !s->used &&
+				     row->flags & CK_ENTRY_TOLD,
+			     "K25: entry %lu has ended, and is evicted although somebody has it",
+			     id);
 		relabelled(w, s, event->entry, row->reason);
 		if (row->reason == CK_REASON_TTL)
 			check_ttl(w, s);

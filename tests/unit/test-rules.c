@@ -1111,6 +1111,20 @@ static void k16_stop_of_a_sandbox_nobody_listed_holds_until_it_is_listed(void **
 	assert_int_equal(begin(D, of_pod(container_in(B), 1), 10 * S), CK_CREATE);
 }
 
+static void k16_stop_of_a_lost_creation_holds_when_it_is_found(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	world_lose(w, A);
+	world_finish(w, A, false);
+	assert_int_equal(ck_machine_stopping(w->m, world_object(w, A)->id), 0);
+	assert_int_equal(begin(B, container_in(A), 10 * S), -CK_EPRECONDITION);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(state_of(A), CK_STATE_EVICTING);
+	list_passes(CK_SANDBOX);
+	assert_int_equal(begin(C, container_in(A), 10 * S), -CK_EPRECONDITION);
+}
+
 static void k16_removal_waits_until_creates_have_ended(void **state)
 {
 	(void)state;
@@ -1691,6 +1705,30 @@ static void k25_undelivered_container_is_kept_again(void **state)
 	assert_int_equal(state_of(C), CK_STATE_COMMITTED);
 }
 
+/* what its sandbox's end leaves of a container that was handed to nobody */
+static void k25_undelivered_container_of_a_dead_sandbox_is_evicted(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_handed(B, container_in(A));
+	made_and_handed(C, attempt(container_in(A), 1));
+	made_and_handed(D, attempt(container_in(A), 2));
+	world_report(w, C, true);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	world_condition(w, D, CK_CONDITION_DEAD);
+	world_crash(w, 0);
+	lists_come_in(); /* sandboxes first, so that it has ended */
+	world_crash(w, 0);
+	lists_come_in();
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(B), CK_STATE_EVICTING);
+	assert_int_equal(world_entry(w, B)->row.reason, CK_REASON_SANDBOX_STOPPED);
+	assert_int_equal(state_of(C), CK_STATE_ENDED);
+	assert_int_equal(state_of(D), CK_STATE_ENDED); /* somebody may have run it */
+	let_evict();
+	assert_int_equal(state_of(B), CK_STATE_GONE);
+}
+
 static void k25_reboot_evicts_what_is_left_over(void **state)
 {
 	(void)state;
@@ -2034,6 +2072,7 @@ int main(void)
 		TEST(k15_stalled_loop_serves_before_it_expires),
 		TEST(k16_stopping_a_sandbox_takes_its_containers_along),
 		TEST(k16_stop_of_a_sandbox_nobody_listed_holds_until_it_is_listed),
+		TEST(k16_stop_of_a_lost_creation_holds_when_it_is_found),
 		TEST(k16_removal_waits_until_creates_have_ended),
 		TEST(k16_forgetting_a_sandbox_forgets_its_containers),
 		TEST(k17_only_a_confirmed_destroy_ends_an_eviction),
@@ -2067,6 +2106,7 @@ int main(void)
 		TEST(k25_restart_takes_up_each_state),
 		TEST(k22_what_is_taken_during_the_hooks_is_not_destroyed),
 		TEST(k25_undelivered_container_is_kept_again),
+		TEST(k25_undelivered_container_of_a_dead_sandbox_is_evicted),
 		TEST(k25_reboot_evicts_what_is_left_over),
 		TEST(k25_time_of_a_row_that_lies_ahead_is_now),
 		TEST(k26_the_id_in_the_row_wins),
