@@ -166,6 +166,23 @@ rules_are_found() {
 	[ "$(grep -c '^K' "$work/rules")" = 33 ] && diff "$work/rules" "$work/table"
 }
 check 'each rule has its place, and one row in the table' rules_are_found
+# "KEPT COMMITTING" for each move of an entry: in the rule book, and in the source
+moves_are_told() {
+	sed -n 's/^\.It \([A-Z]*\) Ta \([A-Z, ]*\)$/\1 \2/p' "$src/man/crikeep-rules.7" |
+		tr -d ',' | awk '{ for (i = 2; i <= NF; i++) print $1, $i }' |
+		sort >"$work/moves_told"
+	awk '
+		/^#define CK_STATES\(/ { inside = 1 }
+		inside && match($0, /X\([A-Z]+/) { from = substr($0, RSTART + 2, RLENGTH - 2) }
+		inside { while (match($0, /CK_TO\([A-Z]+/)) {
+			print from, substr($0, RSTART + 6, RLENGTH - 6)
+			$0 = substr($0, RSTART + RLENGTH)
+		} }
+		inside && /^$/ { exit }
+	' "$src/cache/machine/entry.h" | sort >"$work/moves"
+	[ -s "$work/moves" ] && diff "$work/moves_told" "$work/moves"
+}
+check 'the moves of an entry are those of the source' moves_are_told
 rules_are_told() { # K6 in a source, a header or a guide is a rule of crikeep-rules(7)
 	local rule failed=0
 	find "$src"/cache "$src"/hooks "$src"/src "$src"/contrib \
