@@ -138,10 +138,20 @@ int ck_entry_set_result(struct ck_machine *m, struct ck_entry *e, struct ck_shar
 	return 0;
 }
 
+/* A list that began before may still show it, and must neither bring it back nor take it for what a
+ * lost creation of its key has made (K24). */
+static void forgotten(struct ck_machine *m, const struct ck_entry *e)
+{
+	m->forgot_seq = m->seq;
+	for (struct ck_entry *lost = ck_pod_of(e)->entries; lost; lost = lost->link[CK_BY_POD].next)
+		if (lost->row.state == CK_STATE_UNKNOWN && ck_key_same(lost->row.key, e->row.key))
+			lost->changed_seq = m->seq;
+}
+
 void ck_entry_drop(struct ck_machine *m, struct ck_entry *e)
 {
 	if (ck_state_visible(e->row.state))
-		m->forgot_seq = m->seq;
+		forgotten(m, e);
 	struct ck_group *pod = ck_pod_of(e);
 	if (e->row.state != CK_STATE_GONE)
 		ck_entry_move(m, e, CK_STATE_GONE);

@@ -1649,6 +1649,21 @@ static void k24_list_older_than_a_removal_brings_nothing_back(void **state)
 	assert_null(ck_machine_object(w->m, CK_SANDBOX, "s1"));
 }
 
+static void k24_list_older_than_a_removal_finds_no_lost_creation(void **state)
+{
+	(void)state;
+	made_and_handed(A, sandbox);
+	world_condition(w, A, CK_CONDITION_DEAD);
+	world_seen(w, A);
+	begin(B, sandbox, 240 * S);
+	world_lose(w, B);
+	world_time(w, 250 * MS);
+	assert_true(asked(CK_WANT_LIST)); /* it shows A's */
+	world_forget(w, A);
+	world_listed_entry(w, 0, HOW_OK);
+	assert_int_equal(state_of(B), CK_STATE_UNKNOWN);
+}
+
 static void k25_restart_takes_up_each_state(void **state)
 {
 	(void)state;
@@ -2103,6 +2118,7 @@ int main(void)
 		TEST(k24_failed_or_older_list_means_nothing),
 		TEST(k24_nothing_is_served_before_the_first_list),
 		TEST(k24_list_older_than_a_removal_brings_nothing_back),
+		TEST(k24_list_older_than_a_removal_finds_no_lost_creation),
 		TEST(k25_restart_takes_up_each_state),
 		TEST(k22_what_is_taken_during_the_hooks_is_not_destroyed),
 		TEST(k25_undelivered_container_is_kept_again),
