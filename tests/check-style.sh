@@ -49,6 +49,17 @@ LC_ALL=C awk '{
 		print FILENAME ":" FNR ": " width " columns"
 }' "${c[@]}" "${scripts[@]}" "${other[@]}" | report 'no line is longer than 100 columns'
 
+# a body lies between two braces in the first column; a test may be long where it is a list
+awk '
+	FNR == 1 { begin = 0 }
+	/^[{]/ { begin = FNR }
+	/^[}]/ {
+		if (begin && FNR - begin - 1 > 60 && FILENAME !~ "^tests/")
+			print FILENAME ":" begin ": a function of " FNR - begin - 1 " lines"
+		begin = 0
+	}
+' "${c[@]}" | report 'no function is longer than 60 lines'
+
 for f in "${all[@]}"; do
 	head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || echo "$f"
 done | report 'every source names its licence'

@@ -402,28 +402,39 @@ static uint64_t ms(const char *text)
 	return strtoull(text, NULL, 10) * NS_PER_MS;
 }
 
+static const struct option options[] = {
+	{ "dir", 1, NULL, 'd' },
+	{ "state", 1, NULL, 's' },
+	{ "create-ms", 1, NULL, 'c' },
+	{ "destroy-ms", 1, NULL, 'D' },
+	{ "shim", 0, NULL, 'S' },
+	{ "fail", 1, NULL, 'f' },
+	{ "plugin-ms", 1, NULL, 'p' },
+	{ "refuse", 1, NULL, 'r' },
+	{ "ttl-ms", 1, NULL, 't' },
+	{ "create-deadline-ms", 1, NULL, 'C' },
+	{ "lost-grace-ms", 1, NULL, 'l' },
+	{ "offer", 0, NULL, 'o' },
+	{ 0 },
+};
+
+/* the directory, and those in it that the toy writes to */
+static void make_directories(void)
+{
+	static const char *const below[] = { "", "/objects", "/making" };
+	char path[4096];
+	for (size_t i = 0; i < sizeof(below) / sizeof(*below); i++) {
+		snprintf(path, sizeof(path), "%s%s", toy.dir, below[i]);
+		mkdir(path, 0700);
+	}
+}
+
 void toy_options(int argc, char **argv, struct ck_options *ret_options)
 {
 	static const struct ck_hooks hooks = { .size = sizeof(hooks),
 					       .choose = plugin_choose,
 					       .fire = plugin_fire };
-	static const struct option options[] = {
-		{ "dir", 1, NULL, 'd' },
-		{ "state", 1, NULL, 's' },
-		{ "create-ms", 1, NULL, 'c' },
-		{ "destroy-ms", 1, NULL, 'D' },
-		{ "shim", 0, NULL, 'S' },
-		{ "fail", 1, NULL, 'f' },
-		{ "plugin-ms", 1, NULL, 'p' },
-		{ "refuse", 1, NULL, 'r' },
-		{ "ttl-ms", 1, NULL, 't' },
-		{ "create-deadline-ms", 1, NULL, 'C' },
-		{ "lost-grace-ms", 1, NULL, 'l' },
-		{ "offer", 0, NULL, 'o' },
-		{ 0 },
-	};
 	static char state[4096];
-	char path[4096];
 	int c;
 	if (argc == 8 && !strcmp(argv[1], "shim"))
 		shim_main(argv);
@@ -475,11 +486,7 @@ void toy_options(int argc, char **argv, struct ck_options *ret_options)
 	snprintf(state, sizeof(state), "%s/state", toy.dir);
 	if (!ret_options->state_dir)
 		ret_options->state_dir = state;
-	mkdir(toy.dir, 0700);
-	snprintf(path, sizeof(path), "%s/objects", toy.dir);
-	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s/making", toy.dir);
-	mkdir(path, 0700);
+	make_directories();
 	read_last();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_IGN); /* shims are reaped by the kernel */

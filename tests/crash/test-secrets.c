@@ -126,6 +126,42 @@ static void overwrite_database(void)
 	}
 }
 
+/* failed, late, handed back, conflicting, changed */
+static bool scenes(char *ret_sandbox)
+{
+	char answer[2048];
+	bool good = create(NULL, NULL, false, 2000, "fail-sandbox", answer) == 2 &&
+		    strstr(answer, marker_text(MARKER_ERROR));
+	good = obtain(NULL, NULL, false, ret_sandbox) && good;
+	/* failed: the caller hears the runtime's own words */
+	good = create("a", ret_sandbox, false, 2000, "fail-a", answer) == 2 && good;
+	create("a", ret_sandbox, false, 60, "late", answer); /* late, kept */
+	world_sleep(250);
+	good = obtain("a", ret_sandbox, false, answer) && good; /* handed back */
+	/* the text says what differs, not how */
+	good = create("a", ret_sandbox, true, 2000, "conflict", answer) == 6 && good;
+	good = !marker_in(answer, strlen(answer)) && good;
+	create("b", ret_sandbox, false, 60, "late", answer);
+	world_sleep(250);
+	good = obtain("b", ret_sandbox, true, answer) && good; /* changed: the first is destroyed */
+	create("c", ret_sandbox, false, 60, "late", answer);
+	world_sleep(250);
+	return good;
+}
+
+/* with an owner, without one, and with the next */
+static bool crikeep_is_clean(const char *name, const char *const *args)
+{
+	bool good = print_everything();
+	world_kill_it(&world);
+	run_cli("evict ck/web"); /* the request waits for an owner */
+	good = clean(name) && good;
+	world_start(&world, NULL, args);
+	world_sleep(300);
+	run_cli("evict ck/web --wait=5s");
+	return print_everything() && clean(name) && good;
+}
+
 static void tell(const char *program)
 {
 	char text[512], answer[2048], sandbox[2048], name[128];
@@ -143,22 +179,7 @@ static void tell(const char *program)
 	snprintf(name, sizeof(name), "%s: a marker is found in each of its forms", program);
 	report(good, name);
 
-	good = create(NULL, NULL, false, 2000, "fail-sandbox", answer) == 2 &&
-	       strstr(answer, marker_text(MARKER_ERROR));
-	good = obtain(NULL, NULL, false, sandbox) && good;
-	/* failed: the caller hears the runtime's own words */
-	good = create("a", sandbox, false, 2000, "fail-a", answer) == 2 && good;
-	create("a", sandbox, false, 60, "late", answer); /* late, kept */
-	world_sleep(250);
-	good = obtain("a", sandbox, false, answer) && good;                       /* handed back */
-	/* the text says what differs, not how */
-	good = create("a", sandbox, true, 2000, "conflict", answer) == 6 && good;
-	good = !marker_in(answer, strlen(answer)) && good;
-	create("b", sandbox, false, 60, "late", answer);
-	world_sleep(250);
-	good = obtain("b", sandbox, true, answer) && good; /* changed: the first is destroyed */
-	create("c", sandbox, false, 60, "late", answer);
-	world_sleep(250);
+	good = scenes(sandbox);
 	snprintf(name, sizeof(name), "%s: failed, late, handed back, conflicting, changed",
 		 program);
 	report(good, name);
@@ -167,18 +188,10 @@ static void tell(const char *program)
 
 	snprintf(name, sizeof(name), "%s: crikeep prints no marker, and its requests hold none",
 		 program);
-	if (access(cli, X_OK) == 0) {
-		good = print_everything();
-		world_kill_it(&world);
-		run_cli("evict ck/web"); /* the request waits for an owner */
-		good = clean(name) && good;
-		world_start(&world, NULL, args);
-		world_sleep(300);
-		run_cli("evict ck/web --wait=5s");
-		report(print_everything() && clean(name) && good, name);
-	} else {
+	if (access(cli, X_OK) == 0)
+		report(crikeep_is_clean(name, args), name);
+	else
 		printf("skip - %s: built without it\n", name);
-	}
 
 	create("d", sandbox, false, 60, "late", answer); /* killed while it is being created */
 	world_kill_it(&world);

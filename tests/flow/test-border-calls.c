@@ -617,28 +617,13 @@ static void everything_of_nri_but_process_and_close_may_be_called(void **state)
 		char more[24]; \
 	}
 
-static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
+static void longer_options(struct fixture *f)
 {
-	struct fixture *f = fixture_new();
-	struct fx_ask ask = fx_sandbox("web"), other = fx_sandbox("other");
-	unsigned char bytes[256];
 	LONGER(ck_host) host = { .s = f->host };
 	LONGER(ck_hooks) hooks = { .s = { .size = sizeof(hooks) } };
 	LONGER(ck_options) options = { .s = f->options };
-	LONGER(ck_request)
-	request = { .s = { .size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes } };
-	LONGER(ck_result) result = { .s = { .size = sizeof(result), .id = "s1" } };
-	LONGER(ck_reply) reply = { .s = { .size = sizeof(reply) } };
-	LONGER(ck_status) status = { .s = { .size = sizeof(status), .grpc = 13, .message = "no" } };
-	LONGER(ck_object)
-	objects[2] = { { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s1" } },
-		       { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s2" } } };
-	struct ck_turn *turn, *failing;
-	struct ck_view *view;
-	(void)state;
 	memset(host.more, 0xff, sizeof(host.more));
 	memset(options.more, 0xff, sizeof(options.more));
-	memset(request.more, 0xff, sizeof(request.more));
 	host.s.size = sizeof(host);
 	options.s.size = sizeof(options);
 	options.s.host = &host.s;
@@ -648,7 +633,18 @@ static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
 	hooks.s.size = sizeof(hooks);
 	assert_int_equal(ck_cache_open(&options.s, &f->cache, NULL), 0);
 	fx_settle(f);
+}
 
+static void longer_request_result_and_reply(struct fixture *f)
+{
+	struct fx_ask ask = fx_sandbox("web");
+	unsigned char bytes[256];
+	LONGER(ck_request)
+	request = { .s = { .size = sizeof(request), .kind = CK_SANDBOX, .bytes = bytes } };
+	LONGER(ck_result) result = { .s = { .size = sizeof(result), .id = "s1" } };
+	LONGER(ck_reply) reply = { .s = { .size = sizeof(reply) } };
+	struct ck_turn *turn;
+	memset(request.more, 0xff, sizeof(request.more));
 	request.s.len = fx_bytes(&ask, bytes, sizeof(bytes));
 	request.s.size = sizeof(request.s) - 1;
 	assert_int_equal(ck_turn_begin(f->cache, &request.s, &turn, NULL), -CK_EINVAL);
@@ -670,9 +666,13 @@ static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
 	for (size_t i = 0; i < sizeof(reply.more); i++)
 		assert_int_equal(reply.more[i], 0x5a);
 	ck_turn_free(turn);
+}
 
-	failing = fx_create(f, &other);
-	struct ck_turn *waiting = fx_wait(f, &other);
+static void longer_status(struct fixture *f)
+{
+	struct fx_ask ask = fx_sandbox("other");
+	LONGER(ck_status) status = { .s = { .size = sizeof(status), .grpc = 13, .message = "no" } };
+	struct ck_turn *failing = fx_create(f, &ask), *waiting = fx_wait(f, &ask);
 	status.s.size = sizeof(status.s) - 1;
 	assert_int_equal(ck_turn_fail(failing, &status.s, NULL), -CK_EINVAL);
 	status.s.size = sizeof(status);
@@ -684,7 +684,14 @@ static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
 	assert_int_equal(ck_turn_status(waiting, &status.s), 0);
 	ck_turn_free(waiting);
 	ck_turn_free(failing);
+}
 
+static void longer_objects(struct fixture *f)
+{
+	LONGER(ck_object)
+	objects[2] = { { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s1" } },
+		       { .s = { .size = sizeof(objects[0]), .kind = CK_SANDBOX, .id = "s2" } } };
+	struct ck_view *view;
 	assert_int_equal(ck_view_begin(f->cache, &view, NULL), 0);
 	assert_int_equal(ck_view_hides(view, &objects[0].s), 0);
 	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].s, 2), 0);
@@ -693,6 +700,16 @@ static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
 	objects[0].s.size = sizeof(struct ck_object) - 8;
 	assert_int_equal(ck_view_listed(view, CK_SANDBOX, &objects[0].s, 1), -CK_EINVAL);
 	ck_view_free(view);
+}
+
+static void longer_structs_are_taken_and_shorter_ones_refused(void **state)
+{
+	struct fixture *f = fixture_new();
+	(void)state;
+	longer_options(f);
+	longer_request_result_and_reply(f);
+	longer_status(f);
+	longer_objects(f);
 	fixture_free(f);
 }
 

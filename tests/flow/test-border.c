@@ -84,24 +84,14 @@ static void a_directory_has_one_owner(void **state)
 	assert_non_null(strstr(f->err.text, pid));
 }
 
-static void missing_arguments_are_refused(void **state)
+/* ---- missing arguments are refused ----------------------------------------------------------- */
+
+static void begin_without_its_arguments_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	struct fx_ask ask = fx_sandbox("web");
-	struct ck_turn *turn, *other;
+	struct ck_turn *other;
 	struct ck_request request = { .size = sizeof(request), .kind = CK_SANDBOX };
-	struct ck_result result = { .size = sizeof(result), .id = "s1" };
-	struct ck_status status = { .size = sizeof(status), .grpc = 2 };
-	struct ck_object object = { .size = sizeof(object), .kind = CK_SANDBOX, .id = "s1" };
-	struct ck_reply reply = { .size = sizeof(reply) };
-	struct ck_view *view;
-	const char *id;
-	char long_id[CK_ID_MAX + 2];
-	memset(long_id, 'x', sizeof(long_id) - 1);
-	long_id[sizeof(long_id) - 1] = '\0';
 	fx_open(f);
-	turn = fx_create(f, &ask);
-
 	assert_int_equal(ck_turn_begin(NULL, &request, &other, NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_begin(f->cache, NULL, &other, NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_begin(f->cache, &request, NULL, NULL), -CK_EINVAL);
@@ -119,7 +109,19 @@ static void missing_arguments_are_refused(void **state)
 	request.kind = CK_SANDBOX;
 	request.size--;
 	assert_int_equal(ck_turn_begin(f->cache, &request, &other, NULL), -CK_EINVAL);
+}
 
+static void the_outcome_of_a_creation_without_its_arguments_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_result result = { .size = sizeof(result), .id = "s1" };
+	struct ck_status status = { .size = sizeof(status), .grpc = 2 };
+	char long_id[CK_ID_MAX + 2];
+	memset(long_id, 'x', sizeof(long_id) - 1);
+	long_id[sizeof(long_id) - 1] = '\0';
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &ask);
 	assert_int_equal(ck_turn_finish(NULL, &result, NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_finish(turn, NULL, NULL), -CK_EINVAL);
 	result.id = NULL;
@@ -146,7 +148,17 @@ static void missing_arguments_are_refused(void **state)
 	assert_int_equal(ck_turn_fail(turn, &status, NULL), -CK_EINVAL);
 	status.size = 0;
 	assert_int_equal(ck_turn_fail(turn, &status, NULL), -CK_EINVAL);
+	ck_turn_free(turn);
+}
 
+static void a_call_about_a_turn_without_its_arguments_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask ask = fx_sandbox("web");
+	struct ck_status status = { .size = sizeof(status) };
+	struct ck_reply reply = { .size = sizeof(reply) };
+	fx_open(f);
+	struct ck_turn *turn = fx_create(f, &ask);
 	assert_int_equal(ck_turn_wait(NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_watch(NULL, NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_turn_stage(NULL, "x"), -CK_EINVAL);
@@ -162,7 +174,17 @@ static void missing_arguments_are_refused(void **state)
 	assert_int_equal(ck_turn_answered(turn, (enum ck_delivery)0), -CK_EINVAL);
 	ck_turn_leave(NULL);
 	ck_turn_free(NULL);
+	ck_turn_free(turn);
+}
 
+static void a_call_about_an_object_without_its_arguments_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_turn *other;
+	char long_id[CK_ID_MAX + 2];
+	memset(long_id, 'x', sizeof(long_id) - 1);
+	long_id[sizeof(long_id) - 1] = '\0';
+	fx_open(f);
 	assert_int_equal(ck_sandbox_stopping(NULL, "s1"), -CK_EINVAL);
 	assert_int_equal(ck_sandbox_stopping(f->cache, NULL), -CK_EINVAL);
 	assert_int_equal(ck_sandbox_stopping(f->cache, ""), -CK_EINVAL);
@@ -175,7 +197,15 @@ static void missing_arguments_are_refused(void **state)
 	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 0, NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "", 0, &other, NULL), -CK_EINVAL);
 	assert_int_equal(ck_remove_begin(NULL, CK_SANDBOX, "s1", 0, &other, NULL), -CK_EINVAL);
+}
 
+static void a_view_without_its_arguments_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_object object = { .size = sizeof(object), .kind = CK_SANDBOX, .id = "s1" };
+	struct ck_view *view;
+	const char *id;
+	fx_open(f);
 	assert_int_equal(ck_view_begin(NULL, &view, NULL), -CK_EINVAL);
 	assert_int_equal(ck_view_begin(f->cache, NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_view_begin(f->cache, &view, NULL), 0);
@@ -193,7 +223,13 @@ static void missing_arguments_are_refused(void **state)
 	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, NULL, &id), -CK_EINVAL);
 	assert_int_equal(ck_view_resolve(view, CK_SANDBOX, "s", NULL), -CK_EINVAL);
 	ck_view_free(view);
+}
 
+static void a_call_without_its_cache_or_job_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct ck_object object = { .size = sizeof(object), .kind = CK_SANDBOX, .id = "s1" };
+	fx_open(f);
 	assert_int_equal(ck_snapshot(f->cache, NULL, NULL), -CK_EINVAL);
 	assert_int_equal(ck_cache_fd(NULL), -CK_EINVAL);
 	assert_int_equal(ck_cache_process(NULL, NULL), -CK_EINVAL);
@@ -206,8 +242,9 @@ static void missing_arguments_are_refused(void **state)
 	ck_hook_done(NULL, NULL);
 	assert_string_equal(ck_version(), "0.1.0");
 	assert_string_equal(ck_strerror(CK_EOWNED), "another process owns the state directory");
-	ck_turn_free(turn);
 }
+
+/* ---- what callers and hosts may do ----------------------------------------------------------- */
 
 static void names_of_any_bytes_survive_a_restart(void **state)
 {
@@ -808,7 +845,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_FIXTURE(options_are_checked),
 		ON_FIXTURE(a_directory_has_one_owner),
-		ON_FIXTURE(missing_arguments_are_refused),
+		ON_FIXTURE(begin_without_its_arguments_is_refused),
+		ON_FIXTURE(the_outcome_of_a_creation_without_its_arguments_is_refused),
+		ON_FIXTURE(a_call_about_a_turn_without_its_arguments_is_refused),
+		ON_FIXTURE(a_call_about_an_object_without_its_arguments_is_refused),
+		ON_FIXTURE(a_view_without_its_arguments_is_refused),
+		ON_FIXTURE(a_call_without_its_cache_or_job_is_refused),
 		ON_FIXTURE(names_of_any_bytes_survive_a_restart),
 		ON_FIXTURE(a_forked_child_is_refused_and_the_parent_unharmed),
 		ON_FIXTURE(all_but_close_process_and_wait_may_be_called_from_a_callback),

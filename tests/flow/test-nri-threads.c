@@ -301,13 +301,8 @@ static int show(const struct ck_nri_plugin *plugin, void *userdata)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static void each_connection_hears_of_each_pod_once(void **state)
+static void stage_open(struct stage *s, struct fixture *f)
 {
-	struct stage *s = calloc(1, sizeof(*s));
-	struct fixture *f = fixture_new();
-	struct caller callers[CALLERS];
-	pthread_t describers[DESCRIBERS], visitors[VISITORS], hooks, stays;
-	(void)state;
 	s->f = f;
 	s->rounds = (unsigned)ck_test_rounds(20);
 	pthread_mutex_init(&s->lock, NULL);
@@ -336,15 +331,13 @@ static void each_connection_hears_of_each_pod_once(void **state)
 	f->options.clock = NULL;
 	assert_int_equal(ck_cache_open(&f->options, &f->cache, &f->err), 0);
 	assert_int_equal(ck_cache_run_thread(f->cache, &f->err), 0);
-	assert_int_equal(pthread_create(&hooks, NULL, hooks_thread, s), 0);
-	assert_int_equal(ck_nri_start(s->nri, f->cache, &f->err), 0);
-	for (int i = 0; i < DESCRIBERS; i++)
-		assert_int_equal(pthread_create(&describers[i], NULL, describer, s), 0);
-	struct resident me = { .s = s };
-	sem_init(&me.in, 0, 0);
-	assert_int_equal(pthread_create(&stays, NULL, resident, &me), 0);
-	while (sem_wait(&me.in) < 0)
-		;
+}
+
+/* visitors and callers, until all of them have gone */
+static void everybody_comes(struct stage *s)
+{
+	struct caller callers[CALLERS];
+	pthread_t visitors[VISITORS];
 	for (int i = 0; i < VISITORS; i++)
 		assert_int_equal(pthread_create(&visitors[i], NULL, visitor, s), 0);
 	for (unsigned i = 0; i < CALLERS; i++) {
@@ -358,6 +351,25 @@ static void each_connection_hears_of_each_pod_once(void **state)
 	__atomic_store_n(&s->calls_ended, true, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < VISITORS; i++)
 		pthread_join(visitors[i], NULL);
+}
+
+static void each_connection_hears_of_each_pod_once(void **state)
+{
+	struct stage *s = calloc(1, sizeof(*s));
+	struct fixture *f = fixture_new();
+	pthread_t describers[DESCRIBERS], hooks, stays;
+	(void)state;
+	stage_open(s, f);
+	assert_int_equal(pthread_create(&hooks, NULL, hooks_thread, s), 0);
+	assert_int_equal(ck_nri_start(s->nri, f->cache, &f->err), 0);
+	for (int i = 0; i < DESCRIBERS; i++)
+		assert_int_equal(pthread_create(&describers[i], NULL, describer, s), 0);
+	struct resident me = { .s = s };
+	sem_init(&me.in, 0, 0);
+	assert_int_equal(pthread_create(&stays, NULL, resident, &me), 0);
+	while (sem_wait(&me.in) < 0)
+		;
+	everybody_comes(s);
 	pthread_join(stays, NULL);
 	ck_nri_stop(s->nri);
 	assert_int_equal(ck_cache_close(f->cache, &f->err), 0);

@@ -95,38 +95,40 @@ static void defaults_are_those_of_the_limits(void **state)
 	assert_int_equal(ck_conf_check(&conf, NULL, NULL, &err), 0);
 }
 
+static const char every_key[] =
+	"# all of them\n"
+	"runtime: unix:///run/crio/crio.sock\n"
+	"listen: \"/run/l.sock\"\n"
+	"unfiltered: ''\n"
+	"metrics: unix:///run/m.sock\n"
+	"state_dir: /var/lib/crikeep\n"
+	"start_timeout: 0s\n"
+	"stop_wait: 1h30m\n"
+	"confine: false\n"
+	"socket:\n"
+	"  mode: 0600\n"
+	"  group: 12345\n"
+	"  allow_uids: [0, 1000, 4294967294]\n"
+	"cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
+	"  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: "
+	"hand_back,\n"
+	"  compare_sandbox_config: true, ignore_annotations: []}\n"
+	"nri: {enabled: true, socket: '', plugin_dir: /p, config_dir: '', "
+	"registration_timeout: 1s,\n"
+	"  request_timeout: 100ms, late_max: 0s, policy: fail, policies: [10-a=ignore, "
+	"b.c=required],\n"
+	"  adjust: before-create, evict_grace: 0s}\n"
+	"limits:\n"
+	"  list_message: 16MiB\n"
+	"  client_memory: 20971520\n"
+	"log:\n"
+	"  level: debug\n"
+	"  target: stderr\n";
+
 static void every_key_is_read(void **state)
 {
 	(void)state;
-	assert_read(
-		"# all of them\n"
-		"runtime: unix:///run/crio/crio.sock\n"
-		"listen: \"/run/l.sock\"\n"
-		"unfiltered: ''\n"
-		"metrics: unix:///run/m.sock\n"
-		"state_dir: /var/lib/crikeep\n"
-		"start_timeout: 0s\n"
-		"stop_wait: 1h30m\n"
-		"confine: false\n"
-		"socket:\n"
-		"  mode: 0600\n"
-		"  group: 12345\n"
-		"  allow_uids: [0, 1000, 4294967294]\n"
-		"cache: {ttl: 250ms, create_deadline: 2d, lost_grace: 2.5s, supersede_wait: 1s,\n"
-		"  destroy_timeout: 1m1s, mode: strict, hand_back: offer, on_annotation_change: "
-		"hand_back,\n"
-		"  compare_sandbox_config: true, ignore_annotations: []}\n"
-		"nri: {enabled: true, socket: '', plugin_dir: /p, config_dir: '', "
-		"registration_timeout: 1s,\n"
-		"  request_timeout: 100ms, late_max: 0s, policy: fail, policies: [10-a=ignore, "
-		"b.c=required],\n"
-		"  adjust: before-create, evict_grace: 0s}\n"
-		"limits:\n"
-		"  list_message: 16MiB\n"
-		"  client_memory: 20971520\n"
-		"log:\n"
-		"  level: debug\n"
-		"  target: stderr\n");
+	assert_read(every_key);
 	assert_string_equal(conf.runtime, "/run/crio/crio.sock");
 	assert_string_equal(conf.listen, "/run/l.sock");
 	assert_string_equal(conf.unfiltered, "");
@@ -220,110 +222,101 @@ static void a_refused_value_leaves_the_old_one(void **state)
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
+static const struct {
+	const char *text, *want;
+} wrong_values[] = {
+	{ "\n\ncache:\n  ttl: 10min\n", "F:4: cache.ttl: '10min' is not a span of time "
+					"such as 30s, 10m, 1h30m or 250ms" },
+	{ "cache: {ttl: 600}",
+	  "F:1: cache.ttl: '600' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
+	{ "cache: {ttl: -1s}",
+	  "F:1: cache.ttl: '-1s' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
+	{ "cache: {ttl: 0s}", "F:1: cache.ttl: '0s' is not between 100ms and 365d" },
+	{ "cache: {ttl: 366d}", "F:1: cache.ttl: '366d' is not between 100ms and 365d" },
+	{ "cache:\n  compare_sandbox_config: maybe",
+	  "F:2: cache.compare_sandbox_config: 'maybe' is neither true nor false" },
+	{ "nri: {policies: [a]}", "F:1: nri.policies: 'a' is not a plugin and its policy: "
+				  "NAME=ignore, =error, =fail or =required" },
+	{ "nri: {policies: [a=b]}", "F:1: nri.policies: 'a=b' is not a plugin and its "
+				    "policy: NAME=ignore, =error, =fail or =required" },
+	{ "nri: {policies: [=fail]}", "F:1: nri.policies: '=fail' is not a plugin and its "
+				      "policy: NAME=ignore, =error, =fail or =required" },
+	{ "nri: {policies: [a/b=fail]}",
+	  "F:1: nri.policies: 'a/b=fail' is not a plugin and its policy: NAME=ignore, "
+	  "=error, =fail or =required" },
+	{ "nri: {policies: [10-a=fail, a=fail, a=error]}",
+	  "F:1: nri.policies: 'a=error' is the second policy of this plugin" },
+	{ "nri: {policy: required}", "F:1: nri.policy: 'required' is not error, ignore or fail" },
+	{ "nri: {plugin_dir: x}", "F:1: nri.plugin_dir: 'x' is not an absolute path" },
+	{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
+	{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
+	{ "socket:\n  allow_uids: [0,\n    010]",
+	  "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
+	{ "socket: {allow_uids: [-1]}",
+	  "F:1: socket.allow_uids: '-1' is not a uid such as 0 or 1000" },
+	{ "socket: {allow_uids: [4294967295]}",
+	  "F:1: socket.allow_uids: '4294967295' is not a uid such as 0 or 1000" },
+	{ "socket: {allow_uids: [root]}",
+	  "F:1: socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
+	{ "socket: {allow_uids: 0}", "F:1: socket.allow_uids: expected a list: [ONE, OTHER]" },
+	{ "socket: {allow_uids: [0, ]}\nlisten: [/a]",
+	  "F:2: listen: it takes one value, not a list" },
+	{ "socket: {allow_uids: [~]}", "F:1: socket.allow_uids: an item of the list has no value" },
+	{ "socket: {allow_uids: [[1]]}", "F:1: socket.allow_uids: expected one value" },
+	{ "socket: {mode: 660}", "F:1: socket.mode: '660' is not a mode such as 0660" },
+	{ "socket: {mode: 0680}", "F:1: socket.mode: '0680' is not a mode such as 0660" },
+	{ "socket: {mode: 04755}", "F:1: socket.mode: '04755' is not a mode such as 0660" },
+	{ "socket: {group: no-such-group-here}",
+	  "F:1: socket.group: 'no-such-group-here' is not a group of this machine" },
+	{ "limits: {list_message: 16MB}", "F:1: limits.list_message: '16MB' is not a size "
+					  "such as 16MiB, 256KiB or a number of bytes" },
+	{ "limits: {list_message: 016}", "F:1: limits.list_message: '016' is not a size "
+					 "such as 16MiB, 256KiB or a number of bytes" },
+	{ "limits: {list_message: 1.5GiB}",
+	  "F:1: limits.list_message: '1.5GiB' is not a size such as 16MiB, 256KiB or a "
+	  "number of bytes" },
+	{ "limits: {list_message: 2GiB}",
+	  "F:1: limits.list_message: '2GiB' is not between 1MiB and 1GiB" },
+	{ "limits: {list_message: 4294967295GiB}",
+	  "F:1: limits.list_message: '4294967295GiB' is not between 1MiB and 1GiB" },
+	{ "limits: {client_memory: 5}",
+	  "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
+	{ "cache: {hand_back: ofer}", "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
+	{ "log: {level: warn}", "F:1: log.level: 'warn' is not error, warning, info or debug" },
+	{ "listen: run/x", "F:1: listen: 'run/x' is not unix:///path or /path of a socket" },
+	{ "listen: tcp://1.2.3.4:5",
+	  "F:1: listen: 'tcp://1.2.3.4:5' is not unix:///path or /path of a socket" },
+	{ "listen: /run/", "F:1: listen: '/run/' is not unix:///path or /path of a socket" },
+	{ "listen: \"\"", "F:1: listen: '' is not unix:///path or /path of a socket" },
+	{ "runtime: unix://run/x",
+	  "F:1: runtime: 'unix://run/x' is not unix:///path or /path of a socket" },
+	{ "state_dir: var", "F:1: state_dir: 'var' is not an absolute path" },
+	{ "cache: {ignore_annotations: ['a*b']}",
+	  "F:1: cache.ignore_annotations: 'a*b' is not an annotation's name, or its "
+	  "beginning with one '*' at the end" },
+	{ "cache: {ignore_annotations: ['']}",
+	  "F:1: cache.ignore_annotations: '' is not an annotation's name, or its beginning "
+	  "with one '*' at the end" },
+	{ "listen: \"/a\\nb\"", "F:1: listen: '/a\\x0ab' contains an unprintable character" },
+	{ "listen: \"/a\\x1b[31m\"",
+	  "F:1: listen: '/a\\x1b[31m' contains an unprintable character" },
+	{ "listen: \"/a\\0b\"", "F:1: listen: the value contains a NUL" },
+	{ "\nlisten:\n", "F:2: listen: it has no value; remove the line to use the default" },
+	{ "listen: null", "F:1: listen: it has no value; remove the line to use the default" },
+	{ "listen: {a: b}", "F:1: listen: it takes a value, not keys below it" },
+	{ "listen: "
+	  "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	  "a"
+	  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'"
+	  " is too long: 102 bytes at most" },
+};
+
 static void wrong_values_name_file_line_and_key(void **state)
 {
-	static const struct {
-		const char *text, *want;
-	} cases[] = {
-		{ "\n\ncache:\n  ttl: 10min\n", "F:4: cache.ttl: '10min' is not a span of time "
-						"such as 30s, 10m, 1h30m or 250ms" },
-		{ "cache: {ttl: 600}",
-		  "F:1: cache.ttl: '600' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
-		{ "cache: {ttl: -1s}",
-		  "F:1: cache.ttl: '-1s' is not a span of time such as 30s, 10m, 1h30m or 250ms" },
-		{ "cache: {ttl: 0s}", "F:1: cache.ttl: '0s' is not between 100ms and 365d" },
-		{ "cache: {ttl: 366d}", "F:1: cache.ttl: '366d' is not between 100ms and 365d" },
-		{ "cache:\n  compare_sandbox_config: maybe",
-		  "F:2: cache.compare_sandbox_config: 'maybe' is neither true nor false" },
-		{ "nri: {policies: [a]}", "F:1: nri.policies: 'a' is not a plugin and its policy: "
-					  "NAME=ignore, =error, =fail or =required" },
-		{ "nri: {policies: [a=b]}", "F:1: nri.policies: 'a=b' is not a plugin and its "
-					    "policy: NAME=ignore, =error, =fail or =required" },
-		{ "nri: {policies: [=fail]}", "F:1: nri.policies: '=fail' is not a plugin and its "
-					      "policy: NAME=ignore, =error, =fail or =required" },
-		{ "nri: {policies: [a/b=fail]}",
-		  "F:1: nri.policies: 'a/b=fail' is not a plugin and its policy: NAME=ignore, "
-		  "=error, =fail or =required" },
-		{ "nri: {policies: [10-a=fail, a=fail, a=error]}",
-		  "F:1: nri.policies: 'a=error' is the second policy of this plugin" },
-		{ "nri: {policy: required}",
-		  "F:1: nri.policy: 'required' is not error, ignore or fail" },
-		{ "nri: {plugin_dir: x}", "F:1: nri.plugin_dir: 'x' is not an absolute path" },
-		{ "confine: yes", "F:1: confine: 'yes' is neither true nor false" },
-		{ "confine: True", "F:1: confine: 'True' is neither true nor false" },
-		{ "socket:\n  allow_uids: [0,\n    010]",
-		  "F:2: socket.allow_uids: '010' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: [-1]}",
-		  "F:1: socket.allow_uids: '-1' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: [4294967295]}",
-		  "F:1: socket.allow_uids: '4294967295' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: [root]}",
-		  "F:1: socket.allow_uids: 'root' is not a uid such as 0 or 1000" },
-		{ "socket: {allow_uids: 0}",
-		  "F:1: socket.allow_uids: expected a list: [ONE, OTHER]" },
-		{ "socket: {allow_uids: [0, ]}\nlisten: [/a]",
-		  "F:2: listen: it takes one value, not a list" },
-		{ "socket: {allow_uids: [~]}",
-		  "F:1: socket.allow_uids: an item of the list has no value" },
-		{ "socket: {allow_uids: [[1]]}", "F:1: socket.allow_uids: expected one value" },
-		{ "socket: {mode: 660}", "F:1: socket.mode: '660' is not a mode such as 0660" },
-		{ "socket: {mode: 0680}", "F:1: socket.mode: '0680' is not a mode such as 0660" },
-		{ "socket: {mode: 04755}", "F:1: socket.mode: '04755' is not a mode such as 0660" },
-		{ "socket: {group: no-such-group-here}",
-		  "F:1: socket.group: 'no-such-group-here' is not a group of this machine" },
-		{ "limits: {list_message: 16MB}", "F:1: limits.list_message: '16MB' is not a size "
-						  "such as 16MiB, 256KiB or a number of bytes" },
-		{ "limits: {list_message: 016}", "F:1: limits.list_message: '016' is not a size "
-						 "such as 16MiB, 256KiB or a number of bytes" },
-		{ "limits: {list_message: 1.5GiB}",
-		  "F:1: limits.list_message: '1.5GiB' is not a size such as 16MiB, 256KiB or a "
-		  "number of bytes" },
-		{ "limits: {list_message: 2GiB}",
-		  "F:1: limits.list_message: '2GiB' is not between 1MiB and 1GiB" },
-		{ "limits: {list_message: 4294967295GiB}",
-		  "F:1: limits.list_message: '4294967295GiB' is not between 1MiB and 1GiB" },
-		{ "limits: {client_memory: 5}",
-		  "F:1: limits.client_memory: '5' is not between 1MiB and 2GiB" },
-		{ "cache: {hand_back: ofer}",
-		  "F:1: cache.hand_back: 'ofer' is not repeat or offer" },
-		{ "log: {level: warn}",
-		  "F:1: log.level: 'warn' is not error, warning, info or debug" },
-		{ "listen: run/x",
-		  "F:1: listen: 'run/x' is not unix:///path or /path of a socket" },
-		{ "listen: tcp://1.2.3.4:5",
-		  "F:1: listen: 'tcp://1.2.3.4:5' is not unix:///path or /path of a socket" },
-		{ "listen: /run/",
-		  "F:1: listen: '/run/' is not unix:///path or /path of a socket" },
-		{ "listen: \"\"", "F:1: listen: '' is not unix:///path or /path of a socket" },
-		{ "runtime: unix://run/x",
-		  "F:1: runtime: 'unix://run/x' is not unix:///path or /path of a socket" },
-		{ "state_dir: var", "F:1: state_dir: 'var' is not an absolute path" },
-		{ "cache: {ignore_annotations: ['a*b']}",
-		  "F:1: cache.ignore_annotations: 'a*b' is not an annotation's name, or its "
-		  "beginning with one '*' at the end" },
-		{ "cache: {ignore_annotations: ['']}",
-		  "F:1: cache.ignore_annotations: '' is not an annotation's name, or its beginning "
-		  "with one '*' at the end" },
-		{ "listen: \"/a\\nb\"",
-		  "F:1: listen: '/a\\x0ab' contains an unprintable character" },
-		{ "listen: \"/a\\x1b[31m\"",
-		  "F:1: listen: '/a\\x1b[31m' contains an unprintable character" },
-		{ "listen: \"/a\\0b\"", "F:1: listen: the value contains a NUL" },
-		{ "\nlisten:\n",
-		  "F:2: listen: it has no value; remove the line to use the default" },
-		{ "listen: null",
-		  "F:1: listen: it has no value; remove the line to use the default" },
-		{ "listen: {a: b}", "F:1: listen: it takes a value, not keys below it" },
-		{ "listen: "
-		  "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-		  "a"
-		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-		  "F:1: listen: '/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'"
-		  " is too long: 102 bytes at most" },
-	};
 	(void)state;
-	for (size_t i = 0; i < CK_COUNT(cases); i++)
-		assert_refused(cases[i].text, cases[i].want);
+	for (size_t i = 0; i < CK_COUNT(wrong_values); i++)
+		assert_refused(wrong_values[i].text, wrong_values[i].want);
 }
 
 static void wrong_keys_name_the_nearest(void **state)
