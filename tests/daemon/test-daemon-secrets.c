@@ -147,7 +147,7 @@ static void nothing_of_a_request_is_written_whatever_becomes_of_it(void **state)
 	struct stage *s = *state;
 	char sandbox[POD_ID];
 	bool quoted;
-	stage_start(s, "create=300ms", NULL);
+	stage_start(s, "create=800ms", NULL);
 	assert_int_equal(run(s, "pod", "20S", sandbox, NULL), CK_GRPC_OK);
 	assert_int_equal(create(s, sandbox, "pod", false, "100m", &quoted),
 			 CK_GRPC_DEADLINE_EXCEEDED);

@@ -23,7 +23,7 @@ static void a_repetition_that_waits_has_it_the_moment_it_exists(void **state)
 {
 	struct stage *s = *state;
 	char id[POD_ID];
-	stage_start(s, "create=1500ms", NULL);
+	stage_start(s, "create=3s", NULL);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pod_run(&s->kubelet, "late", 0, "400m", NULL),
 				 i ? CK_GRPC_UNAVAILABLE : CK_GRPC_DEADLINE_EXCEEDED);
