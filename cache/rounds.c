@@ -97,8 +97,8 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 		if (event->to == CK_STATE_UNKNOWN)
 			level = CK_LOG_WARNING;
 		ck_cache_log(cache, level, "%s: %s -> %s%s%s%s%s", who, ck_state_name(event->from),
-			     ck_state_name(event->to), row->reason ? ": " : "",
-			     ck_reason_text(row->reason), colon, detail);
+			     ck_state_name(event->to), event->reason ? ": " : "",
+			     ck_reason_text(event->reason), colon, detail);
 		return;
 	case CK_WHAT_DUPLICATE:
 	case CK_WHAT_IN_USE:
@@ -106,6 +106,7 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 	case CK_WHAT_DESTROY_FAILED:
 	case CK_WHAT_RELEASED:
 	case CK_WHAT_PLUGIN_ABSENT:
+	case CK_WHAT_NOT_TOLD:
 		level = CK_LOG_WARNING;
 		break;
 	case CK_WHAT_JOINED:
@@ -126,16 +127,27 @@ static void log_history(struct ck_cache *cache, const struct ck_history_event *e
 
 /* ---- writing a round ------------------------------------------------------------------------- */
 
-static int write_entry(struct ck_cache *cache, struct ck_entry *e, bool new_ones,
-		       struct ck_error *err)
+/*
+ * No two rows may hold one key, at no time within the transaction either. So what frees a key is
+ * written before what takes it: the rows that do not hold their key any more, then those that do,
+ * and then the new ones.
+ */
+enum pass { PASS_FREES, PASS_TAKES, PASS_NEW, PASSES };
+
+static enum pass pass_of(const struct ck_entry *e)
+{
+	return !e->has_row ? PASS_NEW : ck_machine_holds_key(e) ? PASS_TAKES : PASS_FREES;
+}
+
+static int write_entry(struct ck_cache *cache, struct ck_entry *e, struct ck_error *err)
 {
 	struct ck_store *store = cache->store;
-	bool unwanted = ck_machine_row_unwanted(e), is_new = !e->has_row;
-	if (is_new != new_ones || (is_new && unwanted))
+	bool unwanted = ck_machine_row_unwanted(e);
+	if (!e->has_row && unwanted)
 		return 0;
-	int r = is_new     ? ck_store_insert(store, &e->row, err)
-		: unwanted ? ck_store_delete(store, e->row.id, err)
-			   : ck_store_update(store, &e->row, err);
+	int r = !e->has_row ? ck_store_insert(store, &e->row, err)
+		: unwanted  ? ck_store_delete(store, e->row.id, err)
+			    : ck_store_update(store, &e->row, err);
 	if (r != -CK_ECONFLICT) {
 		if (r >= 0 && e->saved == CK_REFUSED)
 			e->saved = CK_UNSAVED;
@@ -156,18 +168,21 @@ static int write_entries(struct ck_cache *cache, bool counters, struct ck_error 
 	struct ck_store *store = cache->store;
 	size_t n;
 	int r = ck_store_begin(store, err);
-	/* new rows last: a row that is deleted or moves on frees its key for them */
-	for (int new_ones = 0; new_ones <= 1; new_ones++) {
+	for (int pass = 0; pass < PASSES; pass++) {
 		for (struct ck_entry *e = ck_machine_dirty(cache->machine); e && r >= 0;
 		     e = e->dirty_next) {
+			if ((int)pass_of(e) != pass)
+				continue;
 			snprintf(e->row.boot, sizeof(e->row.boot), "%s", cache->boot);
-			r = write_entry(cache, e, new_ones, err);
+			r = write_entry(cache, e, err);
 		}
 	}
 	const struct ck_history_event *history = ck_machine_history(cache->machine, &n);
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = ck_store_note(store, &history[i].entry->row, history[i].what, history[i].from,
-				  history[i].to, history[i].at, history[i].grpc,
+		struct ck_row then = history[i].entry->row; /* borrows what it holds */
+		then.reason = history[i].reason;
+		r = ck_store_note(store, &then, history[i].what, history[i].from, history[i].to,
+				  history[i].at, history[i].grpc,
 				  history[i].detail[0] ? history[i].detail : NULL, err);
 		if (r == -CK_ECONFLICT)
 			r = 0; /* a line that cannot be written is missing */
@@ -236,6 +251,7 @@ static void writing_worked(struct ck_cache *cache, bool counters)
 	if (cache->volatile_rounds)
 		ck_cache_log(cache, CK_LOG_WARNING,
 			     "the database can be written again; its history has a gap");
+	cache->retry_at = ck_cache_now(cache) + CK_RETRY_WRITE; /* of rows that it refuses */
 	degraded(cache, false);
 }
 
@@ -244,6 +260,7 @@ static void writing_failed(struct ck_cache *cache, const struct ck_error *err)
 	if (!cache->volatile_rounds)
 		ck_cache_log(cache, CK_LOG_ERROR,
 			     "the database cannot be written, going on in memory: %s", err->text);
+	ck_machine_counters(cache->machine)->write_failures++;
 	cache->retry_at = ck_cache_now(cache) + CK_RETRY_WRITE;
 	degraded(cache, true);
 }
@@ -411,7 +428,9 @@ static void end_round(struct ck_cache *cache)
 							 offsetof(struct ck_turn, removal)),
 			      removal->outcome);
 	cache->due = ck_machine_due(cache->machine);
-	if (cache->volatile_rounds && cache->retry_at < cache->due)
+	/* a row that is still dirty could not be written, or the database refuses it */
+	if ((cache->volatile_rounds || ck_machine_dirty(cache->machine)) &&
+	    cache->retry_at < cache->due)
 		cache->due = cache->retry_at;
 	if (!cache->volatile_rounds && uncounted(cache) && cache->counters_at < cache->due)
 		cache->due = cache->counters_at;

@@ -37,7 +37,7 @@ void ck_kept_schedule(struct ck_machine *m, struct ck_entry *e)
 static void move_to_kept(struct ck_machine *m, struct ck_entry *e)
 {
 	ck_entry_move(m, e, CK_STATE_KEPT);
-	e->row.interest = m->now;
+	ck_interest(m, e);
 	ck_kept_schedule(m, e);
 }
 
@@ -83,8 +83,8 @@ void ck_committed(struct ck_machine *m, struct ck_entry *e, bool offered)
 		keep(m, e);
 		return;
 	}
-	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->row.reason = CK_REASON_NONE;
+	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	if (awaited)
 		ck_history_add(m, e, CK_WHAT_HANDED_BACK, 0, NULL);
 	CK_FOR_TURNS (t, ck_pod_of(e)) {
@@ -114,7 +114,7 @@ void ck_commit(struct ck_machine *m, struct ck_entry *e)
 			if (ck_turn_waits(t) && ck_key_same(t->key, e->row.key) &&
 			    ck_turn_same(m, t, e, &why))
 				ck_turn_answer(m, t, -CK_EUNAVAILABLE, "%s", err.text);
-		e->row.interest = m->now;
+		ck_interest(m, e);
 		ck_kept_schedule(m, e);
 		return;
 	}
@@ -129,6 +129,8 @@ void ck_commit_failed(struct ck_machine *m, struct ck_entry *e, const char *why)
 {
 	ck_untell(m, e);
 	ck_evict_goes_on(m, e); /* if it was given up meanwhile */
+	if (ck_state_visible(e->row.state)) /* it was found in use */
+		ck_entry_schedule(m, e, m->now + CK_GAP);
 	if (e->row.state != CK_STATE_COMMITTING)
 		return;
 	keep(m, e);

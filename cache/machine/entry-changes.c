@@ -13,6 +13,12 @@ void ck_dirty(struct ck_machine *m, struct ck_entry *e)
 	DL_APPEND2(m->dirty, e, dirty_prev, dirty_next);
 }
 
+void ck_interest(struct ck_machine *m, struct ck_entry *e)
+{
+	e->row.interest = m->now;
+	ck_dirty(m, e);
+}
+
 void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want)
 {
 	if (!e->wants)
@@ -82,7 +88,9 @@ void ck_history_add(struct ck_machine *m, struct ck_entry *e, enum ck_what what,
 		m->history_room = room;
 	}
 	struct ck_history_event *event = &m->history[m->history_n++];
-	*event = (struct ck_history_event){ .entry = e, .what = what, .grpc = grpc, .at = m->now };
+	*event = (struct ck_history_event){
+		.entry = e, .what = what, .reason = e->row.reason, .grpc = grpc, .at = m->now
+	};
 	if (detail)
 		detail_set(event, detail);
 }

@@ -189,13 +189,14 @@ static inline bool ck_state_visible(enum ck_state state)
 	X(TOLD, 21, "plugins were told of it") /* detail of the three: names */ \
 	X(STOP_TOLD, 22, "plugins were told that it stops") \
 	X(REMOVE_TOLD, 23, "plugins were told that it is gone") \
-	X(STARTED, 24, "its start was requested, so its answer had arrived")
+	X(STARTED, 24, "its start was requested, so its answer had arrived") \
+	X(NOT_TOLD, 25, "it is in use, and no plugin was told") /* detail: which one is absent */
 
 enum ck_what {
 #define CK_WHAT_ENUM(name, value, text) CK_WHAT_##name = value,
 	CK_WHATS(CK_WHAT_ENUM)
 #undef CK_WHAT_ENUM
-		CK_WHAT_MAX = CK_WHAT_STARTED,
+		CK_WHAT_MAX = CK_WHAT_NOT_TOLD,
 };
 const char *ck_what_text(enum ck_what what);
 /* of a row whose request cannot be compared with any other: the key file was lost (K31) */

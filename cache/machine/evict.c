@@ -233,8 +233,6 @@ static void gone(struct ck_machine *m, struct ck_entry *e)
 {
 	destroying_end(m, e);
 	ready_del(m, e);
-	/* of a released one nobody knows whether it is destroyed */
-	m->counters.destroyed += e->row.reason != CK_REASON_RELEASED;
 	if (!e->row.result) { /* without an id there is nothing to hide (K21) */
 		ck_entry_drop(m, e);
 		return;
@@ -270,6 +268,10 @@ static bool owes_end(const struct ck_machine *m, const struct ck_entry *e)
 
 void ck_evict_confirmed(struct ck_machine *m, struct ck_entry *e)
 {
+	/* what was never made, or is absent, or was released, was not destroyed */
+	m->counters.destroyed += e->row.phase == CK_PHASE_DESTROY &&
+				 e->row.reason != CK_REASON_ABSENT &&
+				 e->row.reason != CK_REASON_RELEASED;
 	destroying_end(m, e);
 	ready_del(m, e);
 	ck_unwant(m, e, ~0u);
@@ -338,9 +340,24 @@ static bool is_duplicate(const struct ck_entry *e)
 	return false;
 }
 
+/* Plugins hear of what is in use as of any commit, but nobody can refuse it. */
+void ck_tell_used(struct ck_machine *m, struct ck_entry *e)
+{
+	struct ck_error err = { 0 };
+	if (!m->rules.hooks || e->row.flags & CK_ENTRY_TOLD)
+		return;
+	if (ck_entry_choose(m, e, &err)) {
+		if (e->row.told[0])
+			ck_want(m, e, CK_WANT_RUN);
+	} else if (err.code == CK_ENOMEM) {
+		ck_entry_schedule(m, e, m->now + CK_GAP);
+	} else {
+		ck_history_add(m, e, CK_WHAT_NOT_TOLD, 0, err.text);
+	}
+}
+
 static void used(struct ck_machine *m, struct ck_entry *e)
 {
-	struct ck_error err;
 	if (!may_be_in_use(e))
 		return;
 	/* Nothing is done to it, so lists that were begun before still tell how it is. */
@@ -360,14 +377,12 @@ static void used(struct ck_machine *m, struct ck_entry *e)
 	if (is_duplicate(e))
 		e->row.origin = CK_ORIGIN_RUNTIME;
 	phase_set(m, e, CK_PHASE_NONE);
+	e->row.reason = CK_REASON_NONE;
 	ck_entry_move(m, e, CK_STATE_COMMITTED);
 	e->changed_seq = seq;
-	e->row.reason = CK_REASON_NONE;
 	if (dead)
 		ck_ended(m, e);
-	if (m->rules.hooks && !(e->row.flags & CK_ENTRY_TOLD) && ck_entry_choose(m, e, &err) &&
-	    e->row.told[0])
-		ck_want(m, e, CK_WANT_RUN);
+	ck_tell_used(m, e);
 }
 
 /* Plugins hear of a sandbox before they hear of a container in it. */

@@ -83,6 +83,7 @@ void ck_group_put(struct ck_machine *m, struct ck_group *group);
 
 /* entry-changes.c */
 void ck_dirty(struct ck_machine *m, struct ck_entry *e);
+void ck_interest(struct ck_machine *m, struct ck_entry *e); /* somebody cares about it (K15) */
 void ck_want(struct ck_machine *m, struct ck_entry *e, enum ck_want want);
 void ck_unwant(struct ck_machine *m, struct ck_entry *e, unsigned wants);
 /* its turns are placed anew before the event ends */
@@ -206,6 +207,8 @@ void ck_containers_stopped(struct ck_machine *m, const char *sandbox_id);
 void ck_ended(struct ck_machine *m, struct ck_entry *e);
 /* somebody uses it, so it becomes the kubelet's, and so does the sandbox it is in (K22) */
 void ck_in_use(struct ck_machine *m, struct ck_entry *e);
+/* what was found in use and committed; without memory now, a second later */
+void ck_tell_used(struct ck_machine *m, struct ck_entry *e);
 /* a sandbox: did the last list of containers show one in it that is visible? Then it is in use */
 bool ck_has_visible_container(struct ck_machine *m, const struct ck_entry *e);
 void ck_evict_resume(struct ck_machine *m, struct ck_entry *e); /* after a restart */

@@ -84,6 +84,12 @@ bool ck_machine_row_unwanted(const struct ck_entry *e)
 	return e->detached;
 }
 
+bool ck_machine_holds_key(const struct ck_entry *e)
+{
+	return !e->detached && e->row.origin == CK_ORIGIN_CACHE &&
+	       ck_state_is_current(e->row.state);
+}
+
 const struct ck_history_event *ck_machine_history(struct ck_machine *m, size_t *ret_n)
 {
 	*ret_n = m->history_n;
@@ -153,20 +159,14 @@ void ck_machine_view_closed(struct ck_machine *m, uint64_t seq)
 
 /* ---- for tests ------------------------------------------------------------------------------- */
 
-/* the condition of the schema's two unique indexes, entry_container and entry_sandbox */
-static bool holds_its_key(const struct ck_entry *e)
-{
-	return !e->detached && e->row.origin == CK_ORIGIN_CACHE &&
-	       ck_state_is_current(e->row.state);
-}
-
 /* Could the database hold the row of @e next to the others? Its unique indexes do not ask whether a
  * container is of the same pod, so all entries are looked at. */
 static bool is_unique(const struct ck_machine *m, const struct ck_entry *e)
 {
 	for (const struct ck_entry *o = m->by_row; o; o = o->by_row.next)
-		if (o != e && (o->row.id == e->row.id || (holds_its_key(e) && holds_its_key(o) &&
-							  ck_key_same(o->row.key, e->row.key))))
+		if (o != e && (o->row.id == e->row.id ||
+			       (ck_machine_holds_key(e) && ck_machine_holds_key(o) &&
+				ck_key_same(o->row.key, e->row.key))))
 			return false;
 	return true;
 }

@@ -289,6 +289,7 @@ struct ck_history_event {       /* a line for history and log */
 	struct ck_entry *entry; /* valid until ck_machine_settle() */
 	enum ck_what what;
 	enum ck_state from, to;
+	enum ck_reason reason; /* of the entry then */
 	int grpc;
 	uint64_t at;
 	char detail[CK_TEXT_MAX + 1]; /* redacted by the caller of the event */
@@ -406,6 +407,9 @@ int ck_machine_restore(struct ck_machine *m, struct ck_row *row, bool same_boot,
 struct ck_entry *ck_machine_dirty(struct ck_machine *m);
 /* its row is to be deleted, not updated */
 bool ck_machine_row_unwanted(const struct ck_entry *entry);
+/* no other row may have its key: the condition of the schema's two unique indexes,
+ * entry_container and entry_sandbox */
+bool ck_machine_holds_key(const struct ck_entry *entry);
 const struct ck_history_event *ck_machine_history(struct ck_machine *m, size_t *ret_n);
 /* the dirty rows are in the database or, if not @written, are not: they stay dirty (K29, K32) */
 void ck_machine_settle(struct ck_machine *m, bool written);

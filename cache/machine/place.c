@@ -174,7 +174,7 @@ static void place_at(struct ck_machine *m, struct ck_mturn *t, struct ck_entry *
 	if (same) {
 		ck_turn_join(m, t, e);
 		if (asks_for(m, t, e)) {
-			e->row.interest = m->now;
+			ck_interest(m, e);
 			m->counters.joined += e->row.state == CK_STATE_CREATING ||
 					      e->row.state == CK_STATE_UNKNOWN;
 			ck_history_add(m, e, CK_WHAT_JOINED, 0, NULL);

@@ -58,6 +58,10 @@ static void entry_expired(struct ck_machine *m, struct ck_entry *e)
 		else
 			ck_evict(m, e, CK_REASON_TTL);
 		break;
+	case CK_STATE_COMMITTED:
+	case CK_STATE_ENDED:
+		ck_tell_used(m, e);
+		break;
 	case CK_STATE_EVICTING:
 		if (ck_evict_waits(e))
 			ck_lost_expired(m, e);
@@ -123,8 +127,6 @@ static void history_clear(struct ck_machine *m)
 void ck_machine_settle(struct ck_machine *m, bool written)
 {
 	history_clear(m);
-	if (!written)
-		m->counters.write_failures++;
 	for (struct ck_entry *e = m->dirty, *next; e; e = next) {
 		next = e->dirty_next;
 		tell_committed(m, e);

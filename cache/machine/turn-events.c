@@ -120,7 +120,7 @@ void ck_turn_expired(struct ck_machine *m, struct ck_mturn *t)
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	turn_out_of_time(m, t);
 	if (e && e->row.state == CK_STATE_KEPT) {
-		e->row.interest = m->now;
+		ck_interest(m, e);
 		ck_kept_schedule(m, e);
 	}
 }
@@ -136,7 +136,7 @@ void ck_machine_leave(struct ck_machine *m, struct ck_mturn *t)
 	ck_turn_gone(m, t);
 	if (e && !e->detached) {
 		ck_history_add(m, e, CK_WHAT_CALLER_GONE, 0, NULL);
-		e->row.interest = m->now;
+		ck_interest(m, e);
 		if (e->row.state == CK_STATE_KEPT)
 			ck_kept_schedule(m, e);
 	}

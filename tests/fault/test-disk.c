@@ -179,6 +179,7 @@ static void full_disk_makes_log_and_counters_say_what_happened(void **state)
 	assert_false(ck_store_owner_degraded(f->dir));
 	fx_advance(f, 2 * S);
 	assert_int_equal(fx_counter(f, "handed_back"), 1);
+	assert_int_equal(fx_counter(f, "write_failures"), 1); /* the others were not tried */
 	unmount(f);
 }
 
@@ -361,9 +362,42 @@ static void refused_commit_is_handed_over_from_memory(void **state)
 	assert_int_equal(fx_hides(f, &kept, "c1"), 0);
 	assert_int_equal(lines_of(f->log, "the database refuses its row"), 1);
 	assert_string_equal(fx_rows(f), "EVICTING c1|CREATING -");
+	fx_advance(f, 2 * S); /* the counters are written */
+	assert_true(ck_cache_timeout(f->cache) <= fx_now(f) + 1 * S);
 	behind_its_back(f, "DELETE FROM entry WHERE id = 1000");
-	fx_commit(f, &other, "s2"); /* tried again with the next round */
+	fx_advance(f, 2 * S); /* tried again each second, also if nothing else happens */
+	assert_string_equal(fx_rows(f), "COMMITTED c1");
+	fx_commit(f, &other, "s2");
 	assert_string_equal(fx_rows(f), "COMMITTED c1|COMMITTED s2");
+}
+
+/* While nothing could be written, one entry lost a key and another one, which had changed before,
+ * got it. */
+static void late_rows_free_a_key_before_another_takes_it(void **state)
+{
+	struct fixture *f = *state;
+	struct fx_ask kept = fx_container("web", "s0", "app");
+	char path[512];
+	sqlite3 *db;
+	fx_open(f);
+	fx_keep(f, &kept, "c1");
+	fx_exists(f, &kept, "c2");
+	f->fail[FX_DESTROY] = 14;
+	fx_reopen(f);
+	assert_string_equal(fx_rows(f), "KEPT c1|EVICTING c2");
+	snprintf(path, sizeof(path), "%s/crikeep.db", f->dir);
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	fx_advance(f, 3 * S); /* destroying c2 fails once more */
+	fx_condition(f, "c1", CK_CONDITION_DEAD);
+	ck_object_seen(f->cache, CK_CONTAINER, "c1", CK_CONDITION_DEAD);
+	fx_condition(f, "c2", CK_CONDITION_RUNNING);
+	ck_object_seen(f->cache, CK_CONTAINER, "c2", CK_CONDITION_RUNNING);
+	assert_string_equal(fx_rows(f), "KEPT c1|EVICTING c2");
+	sqlite3_close(db);
+	fx_advance(f, 2 * S);
+	assert_int_equal(lines_of(f->log, "the database refuses its row"), 0);
+	assert_string_equal(fx_rows(f), "EVICTING c1|COMMITTED c2");
 }
 
 static void damage_between_lives_is_set_aside(void **state)
@@ -647,6 +681,7 @@ int main(void)
 		TEST(read_only_disk_is_read),
 		TEST(refused_row_stays_in_memory_alone),
 		TEST(refused_commit_is_handed_over_from_memory),
+		TEST(late_rows_free_a_key_before_another_takes_it),
 		TEST(damage_between_lives_is_set_aside),
 		TEST(damage_while_running_loses_nothing),
 		TEST(removed_database_is_written_anew),

@@ -310,6 +310,19 @@ void world_hooked(struct world *w, unsigned nth, bool agree)
 	fed(w);
 }
 
+void world_no_memory(struct world *w)
+{
+	struct job *job = world_job(w, CK_WANT_RUN, 0);
+	struct ck_entry *e = job ? ck_machine_entry(w->m, job->row) : NULL;
+	if (!e)
+		return;
+	job_remove(w, job);
+	feed(w);
+	w->shadows[e->row.id].run--; /* nobody heard of it */
+	ck_machine_job_failed(w->m, e, CK_WANT_RUN);
+	fed(w);
+}
+
 void world_listed(struct world *w, unsigned nth, enum how how)
 {
 	struct job *job = world_job(w, 0, nth), copy;

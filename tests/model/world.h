@@ -303,6 +303,7 @@ void world_inspected(struct world *w, unsigned nth, bool known);
 void world_listed_entry(struct world *w, unsigned nth, enum how how);
 void world_destroyed(struct world *w, unsigned nth, enum how how);
 void world_hooked(struct world *w, unsigned nth, bool agree);
+void world_no_memory(struct world *w); /* its hooks cannot be started */
 void world_listed(struct world *w, unsigned nth, enum how how);
 void world_view_open(struct world *w, unsigned nth, enum ck_kind kind);
 void world_view_close(struct world *w, unsigned nth, enum how how);

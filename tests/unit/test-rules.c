@@ -1707,6 +1707,90 @@ static void k22_what_is_taken_during_the_hooks_is_not_destroyed(void **state)
 	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
 }
 
+/* only what a destroy call has ended counts as destroyed */
+static void k17_counts_what_was_destroyed(void **state)
+{
+	struct ck_counters *counters = ck_machine_counters(w->m);
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_condition(w, A, CK_CONDITION_ABSENT);
+	list_passes(CK_SANDBOX);
+	hooks_agree();
+	assert_int_equal(state_of(A), CK_STATE_GONE);
+	begin(B, of_pod(sandbox, 1), 10 * S);
+	world_evict(w, 0, false);
+	world_fail(w, B, 14, true);
+	assert_int_equal(counters->evicted, 2);
+	assert_int_equal(counters->destroyed, 0);
+	made_and_kept(C, of_pod(sandbox, 2));
+	world_evict(w, 0, false);
+	let_evict();
+	assert_int_equal(counters->destroyed, 1);
+}
+
+/* why it moved, and not what became of it later in the round */
+static void history_says_why_it_moved(void **state)
+{
+	size_t n, seen = 0;
+	(void)state;
+	made_and_handed(A, sandbox);
+	made_and_kept(B, container_in(A));
+	w->more = true;
+	world_evict(w, 1, false);
+	world_condition(w, B, CK_CONDITION_RUNNING);
+	world_seen(w, B);
+	const struct ck_history_event *lines = ck_machine_history(w->m, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (lines[i].entry != world_entry(w, B) || lines[i].what != CK_WHAT_MOVED)
+			continue;
+		seen++;
+		assert_int_equal(lines[i].reason, lines[i].to == CK_STATE_EVICTING
+							  ? CK_REASON_ADMIN
+							  : CK_REASON_NONE);
+	}
+	assert_int_equal(seen, 2);
+	round_ends();
+}
+
+static void k15_last_interest_is_on_disk(void **state)
+{
+	(void)state;
+	begin(A, sandbox, 240 * S);
+	begin(B, sandbox, 240 * S);
+	world_time(w, 1 * S);
+	world_leave(w, B);
+	assert_int_equal(w->db[1].row.interest, w->now);
+}
+
+static void h04_absent_plugin_does_not_hear_of_what_is_in_use(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	w->plugin_absent = true;
+	world_external(w, B, (struct request[]){ container_in(A) }, CK_CONDITION_RUNNING, false);
+	w->more = true;
+	list_passes(CK_CONTAINER);
+	assert_int_equal(state_of(A), CK_STATE_COMMITTED);
+	assert_non_null(strstr(said(A, CK_WHAT_NOT_TOLD), "10-required"));
+	round_ends();
+	assert_false(asked(CK_WANT_RUN));
+}
+
+static void k22_what_is_in_use_is_told_when_there_is_memory(void **state)
+{
+	(void)state;
+	made_and_kept(A, sandbox);
+	world_external(w, B, (struct request[]){ container_in(A) }, CK_CONDITION_RUNNING, false);
+	list_passes(CK_CONTAINER);
+	assert_true(asked(CK_WANT_RUN));
+	world_no_memory(w);
+	assert_false(flag(A, CK_ENTRY_TOLD));
+	world_time(w, CK_GAP);
+	assert_true(asked(CK_WANT_RUN));
+	hooks_agree();
+	assert_true(flag(A, CK_ENTRY_TOLD));
+}
+
 static void k25_undelivered_container_is_kept_again(void **state)
 {
 	(void)state;
@@ -1983,7 +2067,7 @@ static void k32_what_took_the_place_of_an_old_row_is_left_alone(void **state)
 	assert_true(world_shown(w, B));
 	let_evict();
 	assert_true(world_shown(w, B));
-	assert_int_equal(ck_machine_counters(w->m)->destroyed, 1); /* A, which is confirmed */
+	assert_int_equal(ck_machine_counters(w->m)->destroyed, 0); /* by this life */
 	world_disk(w, false);
 }
 
@@ -2121,6 +2205,11 @@ int main(void)
 		TEST(k24_list_older_than_a_removal_finds_no_lost_creation),
 		TEST(k25_restart_takes_up_each_state),
 		TEST(k22_what_is_taken_during_the_hooks_is_not_destroyed),
+		TEST(k17_counts_what_was_destroyed),
+		TEST(history_says_why_it_moved),
+		TEST(k15_last_interest_is_on_disk),
+		TEST(h04_absent_plugin_does_not_hear_of_what_is_in_use),
+		TEST(k22_what_is_in_use_is_told_when_there_is_memory),
 		TEST(k25_undelivered_container_is_kept_again),
 		TEST(k25_undelivered_container_of_a_dead_sandbox_is_evicted),
 		TEST(k25_reboot_evicts_what_is_left_over),
