@@ -15,15 +15,21 @@
  *   hidden-set.c    what is hidden at one moment
  *
  * THE ROUND. One thread at a time owns machine and store: between ck_round_enter() and
- * ck_round_leave(), by plain code. The others wait, and enter in the order in which they came. A
- * round ends with one transaction. Whoever leaves while others wait lets them in first and sleeps;
- * the last one writes the round, settles the machine and wakes the rest. So under load many callers
- * share one transaction, and a caller that is alone writes its own and waits for nobody. A thread
- * is at most once in a round, because it sleeps until the round is written: so every round ends.
+ * ck_round_leave(), by plain code. The others wait, and their turn comes in the order in which they
+ * came. A round ends with one transaction. Whoever leaves while others wait lets them in first and
+ * sleeps; the last one writes the round, settles the machine and wakes the rest. So under load many
+ * callers share one transaction, and a caller that is alone writes its own and waits for nobody. A
+ * thread is at most once in a round, because it sleeps until the round is written: so every round
+ * ends.
  *
- * Only ck_round_enter() fails: in a forked child, after the cache was closed, and on a thread that
- * is in the round already. That is a call from hooks.choose, hooks.released or host.committed, or
- * from the function given to ck_snapshot() or ck_entries().
+ * To wake a thread costs more than most callers do inside. So the frequent ones give a function to
+ * ck_round_call(): whoever leaves before them runs it, and they sleep once, not twice. With
+ * ck_round_post() they do not sleep at all, because nobody needs the result. It frees turns. There
+ * are only so many of them, so rounds still end.
+ *
+ * Only entering fails: in a forked child, after the cache was closed, and on a thread that is in
+ * the round already. That is a call from hooks.choose, hooks.released or host.committed, or from
+ * the function given to ck_snapshot() or ck_entries().
  *
  * When ck_round_leave() returns, everything the caller did is on disk, or is known not to be. In
  * the second case memory decides, and the rows are written when that is possible again (K32). So a
@@ -37,6 +43,7 @@
  * "lock held".
  */
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "cache/machine/machine.h"
 #include "cache/store/store.h"
@@ -61,6 +68,19 @@ enum ck_news {
 	CK_NEWS_HEARD,    /* @outcome is the decision; ck_turn_wait() returns it again */
 };
 
+/* Who enters a round: on the stack of a thread, or part of what is posted. */
+struct ck_round_call {
+	struct ck_round_call *prev, *next; /* in cache->entering, then in cache->inside */
+	void (*run)(void *of);             /* NULL: the thread goes on inside */
+	void *of;
+	/* of what is posted: called when the round is written; NULL: a thread waits */
+	void (*after)(void *of);
+	pthread_t thread;
+	sem_t woken; /* the round is the thread's, or it is over */
+	bool owns;   /* ... the first of the two */
+	bool shut;   /* @run was not called: the cache was closed meanwhile */
+};
+
 struct ck_turn {
 	enum { CK_TURN_REQUEST, CK_TURN_REMOVAL } is;
 	union {
@@ -76,6 +96,7 @@ struct ck_turn {
 	/* owned by the round */
 	struct ck_job *resolving;    /* resolves its image reference; NULL: none does */
 	struct ck_turn *prev, *next; /* in cache->turns */
+	struct ck_round_call freeing;
 
 	/* guarded by the lock */
 	pthread_cond_t decided;
@@ -87,13 +108,6 @@ struct ck_turn {
 	void *userdata;
 	struct ck_turn *queue_prev, *queue_next; /* in cache->callbacks; or NULL */
 	unsigned waiting;                        /* threads in ck_turn_wait() */
-};
-
-struct ck_entering { /* on the stack of ck_round_enter() */
-	struct ck_entering *prev, *next;
-	pthread_t thread;
-	pthread_cond_t may_enter;
-	bool entered;
 };
 
 struct ck_log_line {
@@ -132,10 +146,9 @@ struct ck_cache {
 	pthread_mutex_t lock;
 	bool owned; /* somebody is in the round: @owner */
 	pthread_t owner;
-	struct ck_entering *entering; /* threads that wait to enter, first come first */
-	uint64_t round;               /* the number of rounds that are over */
-	pthread_cond_t round_over;
-	unsigned calls; /* between enter and the end of leave; ck_cache_close() waits for them */
+	struct ck_round_call *entering; /* wait to enter, first come first */
+	struct ck_round_call *inside;   /* have left, and wait for the end of the round */
+	unsigned calls; /* whose round is not over; ck_cache_close() waits for them */
 	bool closed;
 	pthread_cond_t changed; /* the last call ended, or a callback or a ck_cache_process() */
 	struct ck_turn *callbacks;
@@ -181,6 +194,12 @@ bool ck_cache_in_callback(const struct ck_cache *cache);
 
 /* ck_round_enter - own machine and store. 0, -CK_EFORK, -CK_ECLOSED, -CK_EDEADLK */
 int ck_round_enter(struct ck_cache *cache, struct ck_error *err);
+/* ck_round_call - enter, @run, leave; @run may be called by another thread. Errors as
+ * ck_round_enter(): @run was not called */
+int ck_round_call(struct ck_cache *cache, void (*run)(void *of), void *of, struct ck_error *err);
+/* ck_round_post - the same, perhaps later. @call has run, of and after, and its memory stays until
+ * after is called: outside of the round, when it is written. Errors: neither was called */
+int ck_round_post(struct ck_cache *cache, struct ck_round_call *call);
 /* ck_round_write - inside a round: what it has changed so far is on disk now, or known not to be */
 void ck_round_write(struct ck_cache *cache);
 /* ck_round_leave - returns when the round is written, or known not to be */

@@ -50,14 +50,33 @@ static void turn_auto(struct ck_turn **turn)
 }
 #define TURN_AUTO __attribute__((cleanup(turn_auto))) /* until it is in cache->turns */
 
+struct begin {
+	struct ck_turn *turn;
+	struct ck_key *key; /* the machine takes it */
+	const struct ck_request *request;
+	struct ck_error *err;
+	int r;
+	bool attached;
+};
+
+static void begin(void *of)
+{
+	struct begin *b = of;
+	struct ck_turn *turn = b->turn;
+	DL_PREPEND(turn->cache->turns, turn);
+	b->r = ck_machine_begin(turn->cache->machine, &turn->m, b->key, turn->fp,
+				b->request->timeout, b->request->expired, b->err);
+	b->attached = turn->m.state != CK_TURN_NEW; /* if not, nothing happened */
+}
+
 int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 		       struct ck_turn **ret_turn, struct ck_error *err)
 {
 	TURN_AUTO struct ck_turn *turn = turn_new(cache, request->kind, false);
-	struct ck_key *key = NULL;
+	struct begin b = { .turn = turn, .request = request, .err = err };
 	if (!turn)
 		return ck_nomem(err);
-	int r = ck_key_from_request(request->kind, request->bytes, request->len, &key, err);
+	int r = ck_key_from_request(request->kind, request->bytes, request->len, &b.key, err);
 	if (r >= 0)
 		r = ck_fingerprint_make(&cache->key, request->kind, request->bytes, request->len,
 					&turn->fp, err);
@@ -69,19 +88,15 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 			ck_fingerprint_key_only(turn->fp);
 	}
 	if (r >= 0)
-		r = ck_round_enter(cache, err);
+		r = ck_round_call(cache, begin, &b, err);
 	if (r < 0) {
-		ck_key_free(key);
+		ck_key_free(b.key);
 		return r;
 	}
-	DL_PREPEND(cache->turns, turn);
-	r = ck_machine_begin(cache->machine, &turn->m, key, turn->fp, request->timeout,
-			     request->expired, err);
-	bool attached = turn->m.state != CK_TURN_NEW; /* if not, nothing happened */
-	ck_round_leave(cache);
+	r = b.r;
 	/* An outcome that comes after begin's own event is for wait and watch, even if it came in
 	 * the same round: a failure has a status, and to read that the caller needs the turn. */
-	if (attached && r != CK_WAIT)
+	if (b.attached && r != CK_WAIT)
 		r = fetch(turn, err);
 	if (r < 0) /* nothing to wait for, and nothing that the caller must free */
 		ck_turn_free_impl(CK_TAKE(turn));
@@ -130,21 +145,34 @@ static void expect(struct ck_turn *turn)
 	pthread_mutex_unlock(&turn->cache->lock);
 }
 
+struct finish {
+	struct ck_turn *turn;
+	struct ck_shared_result *result;
+	struct ck_error why;
+	int r;
+	bool decided;
+};
+
+static void finish_inside(void *of)
+{
+	struct finish *f = of;
+	f->r = ck_machine_finish(f->turn->cache->machine, &f->turn->m, f->result, &f->why);
+	f->decided = f->r != CK_WAIT && !f->why.code;
+	if (f->decided)
+		expect(f->turn);
+}
+
 static int finish(struct ck_turn *turn, struct ck_shared_result *result, struct ck_error *err)
 {
-	struct ck_error why = { 0 };
-	int r = ck_round_enter(turn->cache, err);
+	struct finish f = { .turn = turn, .result = result };
+	int r = ck_round_call(turn->cache, finish_inside, &f, err);
 	if (r < 0)
 		return r;
-	r = ck_machine_finish(turn->cache->machine, &turn->m, result, &why);
-	bool decided = r != CK_WAIT && !why.code;
-	if (decided)
-		expect(turn);
-	ck_round_leave(turn->cache);
-	if (decided)
+	r = f.r;
+	if (f.decided)
 		r = fetch(turn, err); /* as it is now that the round is on disk */
 	else if (r < 0 && err)
-		*err = why;
+		*err = f.why;
 	return r == -CK_EABANDONED ? CK_ABANDONED
 	       : r == CK_BUSY      ? CK_KEPT /* its caller's time was up before */
 				   : r;
@@ -222,8 +250,10 @@ void ck_turn_leave_impl(struct ck_turn *turn)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void turn_part(struct ck_cache *cache, struct ck_turn *turn)
+static void part(void *of)
 {
+	struct ck_turn *turn = of;
+	struct ck_cache *cache = turn->cache;
 	DL_DELETE(cache->turns, turn);
 	if (turn->is == CK_TURN_REMOVAL) {
 		ck_machine_remove_end(cache->machine, &turn->removal);
@@ -236,26 +266,24 @@ static void turn_part(struct ck_cache *cache, struct ck_turn *turn)
 	bool unheard = turn->news == CK_NEWS_READY || ck_turn_answered_now(&turn->m);
 	bool begun = turn->begun;
 	pthread_mutex_unlock(&cache->lock);
-	if (unheard) /* if it was handed a result, its answer is lost (K7) */
+	if (unheard) /* if it was handed a result, nobody was answered (K7) */
 		ck_machine_answer_reported(cache->machine, &turn->m, false);
 	if (!begun) /* also if its caller heard that it was superseded, or nothing at all */
 		ck_machine_unheard(cache->machine, &turn->m);
 	ck_machine_drop(cache->machine, &turn->m);
 }
 
-void ck_turn_free_impl(struct ck_turn *turn)
+static void parted(void *of)
+{
+	turn_delete(of);
+}
+
+/* From now on nobody is called back. */
+static void call_nobody(struct ck_turn *turn)
 {
 	struct ck_cache *cache = turn->cache;
-	int r = ck_round_enter(cache, NULL);
-	/* The host called from inside choose or a snapshot, against the rules. Lost memory is
-	 * better than freed memory in use. */
-	if (r == -CK_EDEADLK)
-		return;
-	if (r >= 0) { /* else the cache was closed: the turn has no part in it any more */
-		turn_part(cache, turn);
-		ck_round_leave(cache);
-	}
 	pthread_mutex_lock(&cache->lock);
+	turn->cb = NULL;
 	ck_turn_unqueue_callback(turn);
 	while (cache->in_callback == turn && !pthread_equal(cache->process_thread, pthread_self()))
 		pthread_cond_wait(&cache->changed, &cache->lock);
@@ -263,7 +291,16 @@ void ck_turn_free_impl(struct ck_turn *turn)
 		/* freed by its own callback: another turn may get this address */
 		cache->in_callback = NULL;
 	pthread_mutex_unlock(&cache->lock);
-	turn_delete(turn);
+}
+
+void ck_turn_free_impl(struct ck_turn *turn)
+{
+	call_nobody(turn);
+	turn->freeing = (struct ck_round_call){ .run = part, .of = turn, .after = parted };
+	/* -CK_EDEADLK: the host called from inside choose or a snapshot, against the rules. Lost
+	 * memory is better than freed memory in use. */
+	if (ck_round_post(turn->cache, &turn->freeing) == -CK_ECLOSED)
+		turn_delete(turn); /* the turn has no part in the cache any more */
 }
 
 /* ---- removal --------------------------------------------------------------------------------- */

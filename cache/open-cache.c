@@ -130,7 +130,6 @@ static struct ck_cache *cache_new(const struct ck_options *options)
 	cache->compare.compare_sandbox_config = options->compare_sandbox_config;
 	cache->due = cache->armed = CK_NEVER_DUE;
 	pthread_mutex_init(&cache->lock, NULL);
-	pthread_cond_init(&cache->round_over, NULL);
 	pthread_cond_init(&cache->changed, NULL);
 	return cache;
 }

@@ -45,7 +45,6 @@ void ck_cache_unref(struct ck_cache *cache)
 	free(cache->log);
 	ck_host_process_fini(&cache->home);
 	pthread_cond_destroy(&cache->changed);
-	pthread_cond_destroy(&cache->round_over);
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
 }
@@ -360,58 +359,6 @@ bool ck_cache_in_callback(const struct ck_cache *cache)
 	       (cache->processing && pthread_equal(cache->process_thread, pthread_self()));
 }
 
-static void wait_to_enter(struct ck_cache *cache)
-{
-	struct ck_entering me = { .thread = pthread_self() };
-	pthread_cond_init(&me.may_enter, NULL);
-	DL_APPEND(cache->entering, &me);
-	while (!me.entered)
-		pthread_cond_wait(&me.may_enter, &cache->lock);
-	pthread_cond_destroy(&me.may_enter);
-}
-
-/* Whoever waits longest owns the round from now on; or nobody does. */
-static void pass_on(struct ck_cache *cache)
-{
-	struct ck_entering *next = cache->entering;
-	cache->owned = next;
-	if (!next)
-		return;
-	DL_DELETE(cache->entering, next);
-	cache->owner = next->thread;
-	next->entered = true;
-	pthread_cond_signal(&next->may_enter);
-}
-
-int ck_round_enter(struct ck_cache *cache, struct ck_error *err)
-{
-	if (ck_cache_in_child(cache))
-		return ck_fail(err, CK_EFORK, "in a child of the process that opened the cache");
-	pthread_mutex_lock(&cache->lock);
-	if (ck_cache_in_round(cache)) {
-		pthread_mutex_unlock(&cache->lock);
-		return ck_fail(err, CK_EDEADLK, "not from inside a hook's choose or a snapshot");
-	}
-	if (cache->closed) {
-		pthread_mutex_unlock(&cache->lock);
-		return ck_fail(err, CK_ECLOSED, "the cache is closing");
-	}
-	cache->calls++;
-	if (cache->owned) {
-		wait_to_enter(cache);
-	} else {
-		cache->owned = true;
-		cache->owner = pthread_self();
-	}
-	pthread_mutex_unlock(&cache->lock);
-	if (cache->shut) {
-		ck_round_leave(cache);
-		return ck_fail(err, CK_ECLOSED, "the cache is closing");
-	}
-	ck_machine_clock(cache->machine, ck_cache_now(cache));
-	return 0;
-}
-
 /* Write the round; then its turns have their outcomes. Still inside of it, with the lock held. */
 static void end_round(struct ck_cache *cache)
 {
@@ -435,22 +382,181 @@ static void end_round(struct ck_cache *cache)
 	if (!cache->volatile_rounds && uncounted(cache) && cache->counters_at < cache->due)
 		cache->due = cache->counters_at;
 	cache->pending = cache->pending || cache->callbacks || ck_machine_has_wants(cache->machine);
-	cache->round++;
-	pthread_cond_broadcast(&cache->round_over);
 }
 
-void ck_round_leave(struct ck_cache *cache)
+/* Lock held, by the owner; free while it runs. */
+static void run_inside(struct ck_cache *cache, struct ck_round_call *call)
 {
+	pthread_mutex_unlock(&cache->lock);
+	call->shut = cache->shut;
+	if (!call->shut) {
+		ck_machine_clock(cache->machine, ck_cache_now(cache));
+		call->run(call->of);
+	}
 	pthread_mutex_lock(&cache->lock);
-	uint64_t round = cache->round;
-	if (!cache->entering)
-		end_round(cache);
-	pass_on(cache);               /* within this round, or with the next one */
-	while (cache->round == round) /* the last one ends it */
-		pthread_cond_wait(&cache->round_over, &cache->lock);
-	cache->calls--;
+}
+
+/* Run what waits, up to @end or to a thread that goes on inside. */
+static void run_waiting(struct ck_cache *cache, const struct ck_round_call *end)
+{
+	struct ck_round_call *next;
+	while ((next = cache->entering) && next != end && next->run) {
+		DL_DELETE(cache->entering, next);
+		run_inside(cache, next);
+		DL_APPEND(cache->inside, next);
+	}
+}
+
+static struct ck_round_call *first_thread(struct ck_cache *cache)
+{
+	struct ck_round_call *call = cache->entering;
+	while (call && call->after)
+		call = call->next;
+	return call;
+}
+
+/* Lock not held: whoever is woken needs it. */
+static void wake_all(struct ck_round_call *call)
+{
+	for (struct ck_round_call *next; call; call = next) {
+		next = call->next; /* @call may be gone afterwards */
+		if (call->after)
+			call->after(call->of);
+		else
+			sem_post(&call->woken);
+	}
+}
+
+static void sleep_until_woken(struct ck_round_call *call)
+{
+	while (sem_wait(&call->woken) < 0)
+		; /* a signal */
+}
+
+/* The lock is held, and free afterwards. Others follow within this round, or it ends; then a thread
+ * that came meanwhile has the next one. @me is woken when this one is over. */
+static void leave(struct ck_cache *cache, struct ck_round_call *me)
+{
+	struct ck_round_call *over = NULL, *call, *next;
+	DL_APPEND(cache->inside, me);
+	do {
+		run_waiting(cache, NULL);
+		if (!cache->entering) {
+			end_round(cache);
+			DL_CONCAT(over, cache->inside);
+			cache->inside = NULL;
+		}
+		next = first_thread(cache);
+	} while (!next && cache->entering); /* what was posted while it was written */
+	cache->owned = next;
+	if (next) {
+		cache->owner = next->thread;
+		next->owns = true;
+	}
+	DL_FOREACH (over, call)
+		cache->calls--;
 	if (cache->closed)
 		pthread_cond_broadcast(&cache->changed);
 	ck_cache_wake(cache);
 	pthread_mutex_unlock(&cache->lock);
+	if (next)
+		sem_post(&next->woken);
+	wake_all(over);
+}
+
+/* The lock is held on success. Return: 1: the round is this thread's; 0: @call waits in the
+ * queue. */
+static int ask(struct ck_cache *cache, struct ck_round_call *call, struct ck_error *err)
+{
+	if (ck_cache_in_child(cache))
+		return ck_fail(err, CK_EFORK, "in a child of the process that opened the cache");
+	pthread_mutex_lock(&cache->lock);
+	if (ck_cache_in_round(cache)) {
+		pthread_mutex_unlock(&cache->lock);
+		return ck_fail(err, CK_EDEADLK, "not from inside a hook's choose or a snapshot");
+	}
+	if (cache->closed) {
+		pthread_mutex_unlock(&cache->lock);
+		return ck_fail(err, CK_ECLOSED, "the cache is closing");
+	}
+	cache->calls++;
+	call->thread = pthread_self();
+	if (cache->owned) {
+		DL_APPEND(cache->entering, call);
+		return 0;
+	}
+	cache->owned = true;
+	cache->owner = call->thread;
+	return 1;
+}
+
+/* Wait in the queue. True: the round is this thread's, and the lock is held; false: another thread
+ * ran @me, and the round is over. */
+static bool wait_to_enter(struct ck_cache *cache, struct ck_round_call *me)
+{
+	pthread_mutex_unlock(&cache->lock);
+	sleep_until_woken(me);
+	if (!me->owns)
+		return false;
+	pthread_mutex_lock(&cache->lock);
+	run_waiting(cache, me); /* what was posted before */
+	DL_DELETE(cache->entering, me);
+	return true;
+}
+
+int ck_round_enter(struct ck_cache *cache, struct ck_error *err)
+{
+	struct ck_round_call me = { .run = NULL };
+	sem_init(&me.woken, 0, 0);
+	int r = ask(cache, &me, err);
+	if (r == 0)
+		wait_to_enter(cache, &me);
+	sem_destroy(&me.woken);
+	if (r < 0)
+		return r;
+	pthread_mutex_unlock(&cache->lock);
+	if (cache->shut) {
+		ck_round_leave(cache);
+		return ck_fail(err, CK_ECLOSED, "the cache is closing");
+	}
+	ck_machine_clock(cache->machine, ck_cache_now(cache));
+	return 0;
+}
+
+void ck_round_leave(struct ck_cache *cache)
+{
+	struct ck_round_call me = { .run = NULL };
+	sem_init(&me.woken, 0, 0);
+	pthread_mutex_lock(&cache->lock);
+	leave(cache, &me);
+	sleep_until_woken(&me);
+	sem_destroy(&me.woken);
+}
+
+int ck_round_call(struct ck_cache *cache, void (*run)(void *of), void *of, struct ck_error *err)
+{
+	struct ck_round_call me = { .run = run, .of = of };
+	sem_init(&me.woken, 0, 0);
+	int r = ask(cache, &me, err);
+	if (r == 1 || (r == 0 && wait_to_enter(cache, &me))) {
+		run_inside(cache, &me);
+		leave(cache, &me);
+		sleep_until_woken(&me);
+	}
+	sem_destroy(&me.woken);
+	return r < 0 ? r : me.shut ? ck_fail(err, CK_ECLOSED, "the cache is closing") : 0;
+}
+
+int ck_round_post(struct ck_cache *cache, struct ck_round_call *call)
+{
+	int r = ask(cache, call, NULL);
+	if (r < 0)
+		return r;
+	if (r == 1) {
+		run_inside(cache, call);
+		leave(cache, call);
+	} else {
+		pthread_mutex_unlock(&cache->lock);
+	}
+	return 0;
 }

@@ -644,6 +644,33 @@ static void who_is_freed_when_it_is_to_create_has_begun_nothing(void **state) /*
 	fixture_free(f);
 }
 
+/* inside a round */
+static int free_beside(const struct ck_entry_info *entry, void *userdata)
+{
+	struct same_round *same = userdata;
+	(void)entry;
+	assert_int_equal(pthread_create(&same->threads[1], NULL, free_the_second, same), 0);
+	pthread_join(same->threads[1], NULL);
+	return 1;
+}
+
+/* nobody needs its result, so it waits for no other thread; and the next call finds it done */
+static void a_turn_is_freed_without_waiting_for_a_round(void **state)
+{
+	struct fixture *f = fixture_new();
+	struct same_round same = { .f = f };
+	struct fx_ask ask = fx_sandbox("web");
+	(void)state;
+	fx_open(f);
+	same.turns[0] = fx_create(f, &ask);
+	same.turns[1] = fx_wait(f, &ask);
+	assert_int_equal(ck_entries(f->cache, free_beside, &same), 1);
+	assert_int_equal(f->cache->calls, 0);
+	assert_int_equal(fx_finish(f, same.turns[0], "s1"), CK_HAND_BACK);
+	ck_turn_free(same.turns[0]);
+	fixture_free(f);
+}
+
 /* ---- close among it all ---------------------------------------------------------------------- */
 
 /* four threads for each pod: one creates it, three wait, and another thread closes the cache */
@@ -710,6 +737,7 @@ int main(void)
 		cmocka_unit_test(superseded_before_it_was_begun_is_not_lost),
 		cmocka_unit_test(who_is_freed_when_it_is_handed_over_was_not_answered),
 		cmocka_unit_test(who_is_freed_when_it_is_to_create_has_begun_nothing),
+		cmocka_unit_test(a_turn_is_freed_without_waiting_for_a_round),
 		cmocka_unit_test(close_ends_everybody_where_he_is),
 	};
 	return CK_TEST_MAIN(tests);
