@@ -220,13 +220,14 @@ static const struct object {
 		   "  asked      INTEGER NOT NULL CHECK (asked >= 0) -- for it, last\n"
 		   ") STRICT" },
 	/* one row per key, except for rows that are being destroyed, have ended, or were not
-	 * created by the cache */
+	 * created by the cache. Not "state IN (...)": for each row and index SQLite would make a
+	 * temporary tree of the list */
 	{ "entry_container",
 	  "CREATE UNIQUE INDEX entry_container ON entry (sandbox, container, attempt)\n"
-	  "  WHERE kind = 2 AND state IN (1, 2, 3, 4, 7) AND origin = 1" },
+	  "  WHERE kind = 2 AND (state <= 4 OR state = 7) AND origin = 1" },
 	{ "entry_sandbox",
 	  "CREATE UNIQUE INDEX entry_sandbox ON entry (uid, name, namespace, attempt)\n"
-	  "  WHERE kind = 1 AND state IN (1, 2, 3, 4, 7) AND origin = 1" },
+	  "  WHERE kind = 1 AND (state <= 4 OR state = 7) AND origin = 1" },
 	{ "fingerprint", "CREATE TABLE fingerprint (\n"
 			 "  entry  INTEGER PRIMARY KEY,\n"
 			 "  leaves BLOB NOT NULL\n"
