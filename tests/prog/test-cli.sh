@@ -24,7 +24,14 @@ filter() {
 		-e 's/^([0-9:]{8}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})/HH:MM:SS/' \
 		-e 's/("?(digest|salt|root|rest|key_id)"?: *"?)[0-9a-f]{16,}/\1HEX/' \
 		-e 's/, at ([0-9:]{8}|[A-Z][a-z]{2} [0-9]{2} [0-9:]{5})$/, at HH:MM/' \
-		-e "s|$work|WORK|g"
+		-e "s|$work|WORK|g" |
+		# where this paragraph is broken depends on the length of a pid
+		awk '
+			/^The owner of the database, process N/ { pid = 1 }
+			pid && NF { text = text blank $0; blank = " "; next }
+			pid { print text; text = blank = ""; pid = 0 }
+			{ print }
+			END { if (pid) print text }'
 }
 
 stop_owner() {
