@@ -171,9 +171,9 @@ static void listed_one(struct ck_machine *m, const struct ck_object *o, const st
 	if (e) {
 		e->list_stamp = m->stamp;
 		visible = !ck_machine_hidden(e);
-	} else if (o->kind == CK_SANDBOX) {
-		ck_unknown_stop_listed(m, o->id);
 	}
+	if (o->kind == CK_SANDBOX && !visible)
+		ck_unknown_stop_listed(m, o->id);
 	struct ck_entry *sandbox = ck_machine_object(m, CK_SANDBOX, ck_or_empty(o->sandbox_id));
 	if (visible && o->kind == CK_CONTAINER && sandbox)
 		ck_in_use(m, sandbox);

@@ -243,7 +243,7 @@ struct ck_entry *ck_import(struct ck_machine *m, const struct ck_object *o);
 int ck_unknown_stop_note(struct ck_machine *m, const char *id); /* -CK_ENOMEM */
 bool ck_unknown_stop_noted(const struct ck_machine *m, const char *id);
 bool ck_unknown_stop_forget(struct ck_machine *m, const char *id); /* was it noted? */
-/* a list shows it, and it has no entry all the same: it is remembered until the next list */
+/* a list shows it, and it has no entry, or a hidden one: remembered until the next list */
 void ck_unknown_stop_listed(struct ck_machine *m, const char *id);
 /* a whole list of sandboxes has come: what stopped before it is known now, or does not exist */
 void ck_unknown_stops_expire(struct ck_machine *m, uint64_t begun_seq);

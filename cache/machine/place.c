@@ -224,7 +224,7 @@ static bool sandbox_stops(struct ck_machine *m, const char *id)
 	if (!e)
 		return ck_unknown_stop_noted(m, id);
 	return e->row.state == CK_STATE_ENDED ||
-	       (e->row.state == CK_STATE_EVICTING && e->in.evicting.dead);
+	       (e->row.state == CK_STATE_EVICTING && ck_unknown_stop_noted(m, id));
 }
 
 void ck_turn_place(struct ck_machine *m, struct ck_mturn *t)
