@@ -215,7 +215,7 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 			ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
 	}
 	ck_shared_status_unref(status);
-	return r < 0 ? r : 0; /* CK_WAIT: who waits or watches hears the outcome */
+	return r;
 }
 
 /* ---- the caller goes ------------------------------------------------------------------------- */

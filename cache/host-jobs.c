@@ -38,7 +38,6 @@ struct ck_job {
 	struct ck_object *objects; /* JOB_LIST*: the strings of each are one block at .id */
 	size_t n, room;
 	bool incomplete; /* an object is missing for lack of memory: the list has failed */
-	bool stopped;
 	int grpc;
 	enum ck_condition condition;
 	char *image_id;
@@ -235,7 +234,7 @@ void ck_jobs_start(struct ck_cache *cache, struct ck_job *jobs)
 				cache->hooks.fire(job, job->event, &job->told,
 						  cache->hooks.userdata);
 			else
-				ck_hook_done(job, NULL);
+				ck_hook_done(job, NULL, NULL);
 			break;
 		case JOB_CANCEL:
 			if (cache->hooks.cancel)
@@ -306,17 +305,6 @@ int ck_job_listed(struct ck_job *job, const struct ck_object *o)
 		block += len[i];
 	}
 	return 0;
-}
-
-void ck_job_stopped(struct ck_job *job)
-{
-	if (!job || in_child(job) || job->what != JOB_DESTROY || job->stopped)
-		return;
-	job->stopped = true;
-	if (ck_round_enter(job->cache, NULL) < 0)
-		return;
-	ck_machine_stopped(job->cache->machine, job->row);
-	ck_round_leave(job->cache);
 }
 
 static void tell_machine(struct ck_cache *cache, struct ck_job *job)
@@ -393,19 +381,12 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 	job_end(job);
 }
 
-void ck_hook_told(struct ck_job *job, const char *names)
-{
-	if (!job || !names || in_child(job) || job->what != JOB_HOOK)
-		return;
-	free(job->who);
-	/* without memory, the line in the history names nobody */
-	job->who = ck_strndup(names, strnlen(names, CK_TOLD_MAX));
-}
-
-void ck_hook_done(struct ck_job *job, const char *refusal)
+void ck_hook_done(struct ck_job *job, const char *told, const char *refusal)
 {
 	if (!job || in_child(job) || job->what != JOB_HOOK)
 		return;
+	if (told) /* without memory, the line in the history names nobody */
+		job->who = ck_strndup(told, strnlen(told, CK_TOLD_MAX));
 	job->refused = refusal;
 	if (refusal && job->request)
 		ck_redact(refusal, job->kind, job->request, job->request_len, job->text);

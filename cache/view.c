@@ -32,8 +32,8 @@ int ck_view_hides_impl(struct ck_view *view, const struct ck_object *object)
 	return ck_hidden_set_has(view->hidden, view->seq, object);
 }
 
-/* A prefix that only hidden ids have exists for nobody: 1. A prefix that one visible id has means
- * that id. Anything else is for the runtime to judge. */
+/* A prefix that only hidden ids have exists for nobody: -CK_ENOTFOUND. A prefix that one visible id
+ * has means that id: 1. Anything else is for the runtime to judge. */
 static int resolve(struct ck_machine *m, enum ck_kind kind, const char *prefix, const char **ret_id)
 {
 	size_t len = strlen(prefix);
@@ -56,7 +56,7 @@ static int resolve(struct ck_machine *m, enum ck_kind kind, const char *prefix, 
 	else if (exact)
 		visible = exact, n_visible = 1;
 	*ret_id = n_visible == 1 ? visible->row.result->id : prefix;
-	return n_hidden && !n_visible;
+	return n_hidden && !n_visible ? -CK_ENOTFOUND : n_visible == 1;
 }
 
 int ck_view_resolve_impl(struct ck_view *view, enum ck_kind kind, const char *prefix,
@@ -72,7 +72,7 @@ int ck_view_resolve_impl(struct ck_view *view, enum ck_kind kind, const char *pr
 	ck_round_leave(view->cache);
 	if (!view->resolved)
 		return -CK_ENOMEM;
-	if (r == 0)
+	if (r >= 0)
 		*ret_id = view->resolved;
 	return r;
 }

@@ -4,7 +4,9 @@
  * knows both struct ck_hooks of the cache and the dispatches of hooks/.
  */
 #include <stdio.h>
+#include <string.h>
 
+#include "cache/cache.h"
 #include "hooks/nri-int.h"
 
 static bool is_child(const struct ck_nri *nri)
@@ -93,14 +95,25 @@ static int host_snapshot(int (*fn)(const struct ck_told *object, void *arg), voi
 	return nri->host.snapshot(fn, arg, nri->host.userdata);
 }
 
+/* the cache that it serves; NULL: none */
+static struct ck_cache *cache_of(const struct ck_nri *nri)
+{
+	return nri->snapshot == cache_snapshot ? nri->snapshot_source : NULL;
+}
+
 int ck_nri_start(struct ck_nri *nri, struct ck_cache *cache, struct ck_error *err)
 {
 	if (!nri || (!cache && !nri->host.snapshot))
 		return bad(err, "neither a cache nor a snapshot");
 	if (is_child(nri))
 		return forked(err);
-	return cache ? ck_nri_start_impl(nri, cache_snapshot, cache, err)
-		     : ck_nri_start_impl(nri, host_snapshot, nri, err);
+	if (!cache)
+		return ck_nri_start_impl(nri, host_snapshot, nri, err);
+	ck_cache_ref(cache); /* events that end in ck_nri_close() are noted in it, closed or not */
+	int r = ck_nri_start_impl(nri, cache_snapshot, cache, err);
+	if (r < 0)
+		ck_cache_unref(cache);
+	return r;
 }
 
 void ck_nri_stop(struct ck_nri *nri)
@@ -111,8 +124,12 @@ void ck_nri_stop(struct ck_nri *nri)
 
 void ck_nri_close(struct ck_nri *nri)
 {
-	if (nri && !is_child(nri))
-		ck_nri_close_impl(nri);
+	if (!nri || is_child(nri))
+		return;
+	struct ck_cache *cache = cache_of(nri);
+	ck_nri_close_impl(nri);
+	if (cache)
+		ck_cache_unref(cache);
 }
 
 int ck_nri_fd(struct ck_nri *nri)
@@ -150,8 +167,7 @@ static int hooks_choose(const struct ck_told *entry, char *names, size_t size, v
 
 static void fired(const struct ck_nri_result *result, void *userdata)
 {
-	ck_hook_told(userdata, result->told_names);
-	ck_hook_done(userdata, result->refusal);
+	ck_hook_done(userdata, result->told_names, result->refusal);
 }
 
 static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struct ck_told *entry,
@@ -181,7 +197,7 @@ static void hooks_fire(struct ck_job *job, enum ck_hook_event event, const struc
 						fired, job, &err);
 	ck_nri_unlock(nri);
 	if (r < 0)
-		ck_hook_done(job, event == CK_HOOK_RUN ? "plugins cannot be told" : NULL);
+		ck_hook_done(job, NULL, event == CK_HOOK_RUN ? "plugins cannot be told" : NULL);
 }
 
 static void hooks_cancel(uint64_t entry, void *userdata)
@@ -221,6 +237,55 @@ int ck_nri_hooks(struct ck_nri *nri, struct ck_hooks *ret_hooks)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+/* Stop and Remove that the host sends, because the kubelet wants the resource to end: no hook is
+ * fired, so the history of the cache learns here who was told. */
+struct ending {
+	struct ck_cache *cache;
+	enum ck_hook_event event;
+	enum ck_kind kind;
+	ck_nri_cb *cb;
+	void *userdata;
+	char id[];
+};
+
+static void ended(const struct ck_nri_result *result, void *userdata)
+{
+	struct ending *ending = userdata;
+	const char *names = result->told_names ? result->told_names : "";
+	if (ck_round_enter(ending->cache, NULL) >= 0) {
+		ck_machine_note_told(ending->cache->machine, ending->kind, ending->id,
+				     ending->event, names);
+		ck_round_leave(ending->cache);
+	}
+	ending->cb(result, ending->userdata);
+	ck_cache_unref(ending->cache);
+	free(ending);
+}
+
+static int send_end(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb,
+		    void *userdata, struct ck_error *err)
+{
+	bool container =
+		call->event == CK_NRI_STOP_CONTAINER || call->event == CK_NRI_REMOVE_CONTAINER;
+	const char *id = container ? call->container_id : call->pod_id;
+	struct ending *ending = ck_alloc(sizeof(*ending) + strlen(id) + 1);
+	if (!ending)
+		return ck_nomem(err);
+	*ending = (struct ending){ .cache = ck_cache_ref(cache_of(nri)),
+				   .event = ck_nri_event_removes(call->event) ? CK_HOOK_REMOVE
+									      : CK_HOOK_STOP,
+				   .kind = container ? CK_CONTAINER : CK_SANDBOX,
+				   .cb = cb,
+				   .userdata = userdata };
+	memcpy(ending->id, id, strlen(id) + 1);
+	int r = ck_dispatch_begin(nri, call, NULL, 0, ended, ending, err);
+	if (r < 0) {
+		ck_cache_unref(ending->cache);
+		free(ending);
+	}
+	return r;
+}
+
 int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata,
 		struct ck_error *err)
 {
@@ -243,8 +308,10 @@ int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *c
 	    (call->container_name && strlen(call->container_name) > CK_NAME_MAX_LEN))
 		return bad(err, "call: a message is over 4 MiB, or a name too long");
 	ck_nri_lock(nri);
-	int r = nri->closed ? ck_fail(err, CK_ECLOSED, "it is closing")
-			    : ck_dispatch_begin(nri, call, NULL, 0, cb, userdata, err);
+	bool ends = ck_nri_event_stops(call->event) || ck_nri_event_removes(call->event);
+	int r = nri->closed             ? ck_fail(err, CK_ECLOSED, "it is closing")
+		: ends && cache_of(nri) ? send_end(nri, call, cb, userdata, err)
+					: ck_dispatch_begin(nri, call, NULL, 0, cb, userdata, err);
 	ck_nri_unlock(nri);
 	return r;
 }

@@ -287,13 +287,6 @@ int ck_turn_status(struct ck_turn *turn, struct ck_status *ret_status)
 	return 0;
 }
 
-int ck_turn_again(struct ck_turn *turn)
-{
-	if (!turn)
-		return -CK_EINVAL;
-	return is_child(turn->cache) ? -CK_EFORK : turn->is == CK_TURN_REQUEST && turn->m.again;
-}
-
 const struct ck_error *ck_turn_error(struct ck_turn *turn)
 {
 	static const struct ck_error none;
@@ -375,16 +368,6 @@ int ck_container_starting(struct ck_cache *cache, const char *container_id)
 	return documented(r, OBJECT_CODES);
 }
 
-int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id,
-		 enum ck_hook_event event, const char *names)
-{
-	if (!names || (event != CK_HOOK_RUN && event != CK_HOOK_STOP && event != CK_HOOK_REMOVE))
-		return -CK_EINVAL;
-	int r = enter_about(cache, kind, id);
-	return r < 0 ? r
-		     : left(cache, ck_machine_note_told(cache->machine, kind, id, event, names));
-}
-
 int ck_remove_begin(struct ck_cache *cache, enum ck_kind kind, const char *id, uint64_t timeout,
 		    struct ck_turn **ret_turn, struct ck_error *err)
 {
@@ -424,17 +407,6 @@ int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,
 	if (!view || !kind_ok(kind) || !prefix || !ret_id)
 		return -CK_EINVAL;
 	return ck_view_resolve_impl(view, kind, prefix, ret_id);
-}
-
-int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id)
-{
-	if (!view || !kind_ok(kind) || !id)
-		return -CK_EINVAL;
-	int r = ck_round_enter(view->cache, NULL);
-	if (r < 0)
-		return r;
-	const struct ck_entry *e = ck_machine_object(view->cache->machine, kind, id);
-	return left(view->cache, e && !ck_machine_hidden(e));
 }
 
 static const struct ck_object *nth(const struct ck_object *objects, size_t stride, size_t i)

@@ -272,9 +272,9 @@ typedef void ck_nri_cb(const struct ck_nri_result *result, void *userdata);
  * one after the other by index. @cb is called exactly once, by ck_nri_process() or at last by
  * ck_nri_close(). Each plugin has request_timeout, counted from when the event is queued for it.
  * Stop... and Remove... reach each connection once, however often they are sent. Stop... is sent
- * before Remove.... CREATE_CONTAINER of an object that no plugin knows chooses all connected
- * plugins. The updates and evictions of other containers that plugins answer with are carried out
- * before @cb.
+ * before Remove.... With a cache, its history says who was told, before @cb is called.
+ * CREATE_CONTAINER of an object that no plugin knows chooses all connected plugins. The updates and
+ * evictions of other containers that plugins answer with are carried out before @cb.
  * Return: 0, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK, -CK_ECLOSED.   Since: 0.1
  */
 int ck_nri_send(struct ck_nri *nri, const struct ck_nri_call *call, ck_nri_cb *cb, void *userdata,

@@ -284,11 +284,6 @@ const struct ck_told *ck_job_entry(const struct ck_job *job);
  */
 int ck_job_listed(struct ck_job *job, const struct ck_object *object);
 /*
- * ck_job_stopped - a destroy job has stopped the sandbox: its ports and addresses are free (K10).
- * Optional. Since: 0.1
- */
-void ck_job_stopped(struct ck_job *job);
-/*
  * ck_job_done - end a job; @job is freed. A job must be ended even after ck_cache_close().
  * Since: 0.1
  */
@@ -337,18 +332,15 @@ struct ck_hooks {
 };
 
 /*
- * ck_hook_told - before ck_hook_done(): the names, separated by ' ', of those to which the event
- * was really sent; "" for none. Optional. The history shows them. Without this call it names the
- * chosen ones for a RUN that was not refused, and otherwise none. Since: 0.1
- */
-void ck_hook_told(struct ck_job *job, const char *names);
-/*
  * ck_hook_done - all recipients have had the event; @job is freed. Called exactly once, from any
  * thread, also after ck_cache_close().
+ * @told: the names, separated by ' ', of those to which the event was really sent, for the history;
+ * "" for none. NULL: not known; the history names the chosen ones for a RUN that was not refused,
+ * and otherwise none
  * @refusal: NULL, or "plugin NN-name: its text"; copied, and values of the request are redacted in
- * it Since: 0.1
+ * it. Since: 0.1
  */
-void ck_hook_done(struct ck_job *job, const char *refusal);
+void ck_hook_done(struct ck_job *job, const char *told, const char *refusal);
 /*
  * ck_snapshot - call @fn for every entry that hooks were told about and whose end has not begun, in
  * one consistent pass inside the critical section (H1)
@@ -593,12 +585,12 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage);
  */
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 /*
- * ck_turn_fail - the creation failed for certain; all waiting callers are woken with this status
+ * ck_turn_fail - the creation failed for certain; all waiting callers are woken with this status.
  * Not for DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE or a lost connection, which leave the outcome
- * open: call ck_turn_lost(). If ck_turn_again() is 1 (K8), and the runtime says in whatever words
- * that the name is reserved or exists, it is still working on the first creation: call
- * ck_turn_lost(), too. ALREADY_EXISTS counts as that here.
- * Return: 0, -CK_ESTATE, -CK_EINVAL, -CK_EFORK. Since: 0.1
+ * open: call ck_turn_lost().
+ * Return: 0; CK_WAIT: the runtime was asked for the same before, and this status does not say that
+ * the first request has ended (the name is taken, or the second one got nowhere): the outcome is
+ * unknown, as after ck_turn_lost() (K8). -CK_ESTATE, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
 int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_error *err);
 /*
@@ -606,12 +598,6 @@ int ck_turn_fail(struct ck_turn *turn, const struct ck_status *why, struct ck_er
  * Return: 0, -CK_ESTATE, -CK_EFORK. Since: 0.1
  */
 int ck_turn_lost(struct ck_turn *turn, struct ck_error *err);
-/*
- * ck_turn_again - after CK_CREATE: was the host asked for the same before, by any turn, with an
- * outcome that is still unknown?
- * Return: 1, 0, -CK_EFORK, -CK_EINVAL. Since: 0.1
- */
-int ck_turn_again(struct ck_turn *turn);
 /*
  * ck_turn_reply - the answer, after CK_HAND_BACK. Set ret_reply->size. Return: 0, -CK_ESTATE,
  * -CK_EINVAL, -CK_EFORK. Since: 0.1
@@ -687,16 +673,6 @@ int ck_object_used(struct ck_cache *cache, enum ck_kind kind, const char *id);
  * Since: 0.1
  */
 int ck_container_starting(struct ck_cache *cache, const char *container_id);
-/*
- * ck_note_told - write to the history that the host itself has told plugins about this event,
- * because the kubelet wants the resource to end. Events of hooks.fire are recorded without it. Call
- * it before ck_object_removed().
- * @names: copied; "NN-name", separated by ' ', like those of struct ck_nri_result; "" records
- * nothing
- * Return: 0, -CK_ENOTFOUND, -CK_EINVAL, -CK_EFORK. Since: 0.1
- */
-int ck_note_told(struct ck_cache *cache, enum ck_kind kind, const char *id,
-		 enum ck_hook_event event, const char *names);
 
 /*
  * ck_view_begin - begin one consistent filter for one list, before the list is requested. Ask it
@@ -712,15 +688,12 @@ int ck_view_begin(struct ck_cache *cache, struct ck_view **ret_view, struct ck_e
  */
 int ck_view_hides(struct ck_view *view, const struct ck_object *object);
 /*
- * ck_view_shows - for an object of which only the id is known: is it known to be committed? Return:
- * 1 yes, 0 no (hidden or unknown), -CK_EINVAL, -CK_ENOMEM, -CK_EFORK. Since: 0.1
- */
-int ck_view_shows(struct ck_view *view, enum ck_kind kind, const char *id);
-/*
- * ck_view_resolve - find the object that a call names by an id or the beginning of one
- * @ret_id: with 0 only: the only visible id that begins so, else @prefix itself; borrowed until the
- * next call for this view
- * Return: 1 if @prefix fits hidden ids only, 0 otherwise, -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.
+ * ck_view_resolve - find the object that a call names by an id or the beginning of one; or, of an
+ * object of which only the id is known, whether it may be shown
+ * @ret_id: with 1 the visible id, with 0 @prefix; borrowed until the next call for this view
+ * Return: 1 the committed object with the id @prefix, or else the only one whose id begins so; 0 no
+ * object of the cache, or several: for the runtime to judge; -CK_ENOTFOUND it fits hidden ids only,
+ * so tell the caller that nothing of that name exists. -CK_EINVAL, -CK_ENOMEM, -CK_EFORK.
  * Since: 0.1
  */
 int ck_view_resolve(struct ck_view *view, enum ck_kind kind, const char *prefix,

@@ -92,14 +92,23 @@ int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared
 	return creator_outcome(m, t, e);
 }
 
+/* The runtime was asked for the same before, and this may come of that: the name is taken, in
+ * whatever words; or the second request got nowhere (K8). */
+static bool first_may_run(const struct ck_entry *e, int grpc)
+{
+	return e->row.flags & CK_ENTRY_RESENT &&
+	       (grpc == CK_GRPC_ALREADY_EXISTS || grpc == CK_GRPC_UNKNOWN ||
+		grpc == CK_GRPC_FAILED_PRECONDITION || grpc == CK_GRPC_CANCELLED ||
+		grpc == CK_GRPC_DEADLINE_EXCEEDED || grpc == CK_GRPC_UNAVAILABLE);
+}
+
 int ck_machine_fail(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_status *status,
 		    const char *detail)
 {
 	struct ck_entry *e = ck_machine_entry(m, t->row);
 	if (!e || e->creator != t)
 		return -CK_ESTATE;
-	/* the first of its two requests still runs (K8) */
-	if (e->row.flags & CK_ENTRY_RESENT && status->grpc == CK_GRPC_ALREADY_EXISTS)
+	if (first_may_run(e, status->grpc))
 		return ck_machine_lost(m, t) < 0 ? -CK_ESTATE : CK_WAIT;
 	ck_event_begin(m);
 	ck_creator_ends(m, t);

@@ -639,14 +639,3 @@ void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const ch
 	}
 	ck_event_end(m);
 }
-
-void ck_machine_stopped(struct ck_machine *m, uint64_t row)
-{
-	struct ck_entry *e = ck_machine_entry(m, row);
-	if (!e || e->detached || e->row.state != CK_STATE_EVICTING || e->in.evicting.stopped)
-		return;
-	ck_event_begin(m);
-	e->in.evicting.stopped = true;
-	ck_touch(m, ck_pod_of(e));
-	ck_event_end(m);
-}

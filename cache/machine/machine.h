@@ -115,7 +115,6 @@ struct ck_entry {
 		} committed;
 		struct {
 			enum ck_effort effort;
-			bool stopped; /* ports and addresses are free (K10) */
 			bool dead;    /* seen dead: it has ended if it is in use */
 			/* the machine's sequence at the last destroy */
 			uint64_t tried_seq;
@@ -371,7 +370,6 @@ void ck_machine_remove_end(struct ck_machine *m, struct ck_removal *r);
 /* @begun_seq: when it was asked; what was asked before the last move does not count */
 void ck_machine_inspected(struct ck_machine *m, uint64_t row, uint64_t begun_seq,
 			  enum ck_condition condition);
-void ck_machine_stopped(struct ck_machine *m, uint64_t row);
 /* @message: the runtime's words, redacted, or NULL */
 void ck_machine_destroyed(struct ck_machine *m, uint64_t row, int grpc, const char *message);
 /* @told: names of those it was sent to, "" nobody, NULL not said; @refusal: redacted */

@@ -205,7 +205,7 @@ static struct ck_entry *blocker(struct ck_machine *m, struct ck_mturn *t)
 		if (busy && ck_key_same_runtime_name(key, t->key) && !ck_key_same(key, t->key))
 			return e; /* the runtime has one object of a name at a time */
 		if (key->kind == CK_SANDBOX && t->key->kind == CK_SANDBOX &&
-		    e->row.state == CK_STATE_EVICTING && !e->in.evicting.stopped)
+		    e->row.state == CK_STATE_EVICTING && e->row.phase != CK_PHASE_REMOVE)
 			ports = e;
 	}
 	if (!ports)

@@ -72,9 +72,9 @@ bool common_may_see(struct ck_cache *cache, const char *id)
 	const char *full;
 	if (ck_view_begin(cache, &view, NULL) < 0)
 		return false;
-	int hidden = ck_view_resolve(view, toy_kind(id), id, &full);
+	int r = ck_view_resolve(view, toy_kind(id), id, &full);
 	ck_view_free(view);
-	return hidden == 0;
+	return r >= 0;
 }
 
 static void list(struct ck_cache *cache, FILE *out, bool all)

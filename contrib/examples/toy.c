@@ -341,7 +341,7 @@ static void *plugin_thinks(void *userdata)
 	struct telling telling = *(struct telling *)userdata;
 	free(userdata);
 	pause_ms(toy.plugin_ms);
-	ck_hook_done(telling.job, telling.refuses ? toy.refuse : NULL);
+	ck_hook_done(telling.job, NULL, telling.refuses ? toy.refuse : NULL);
 	return NULL;
 }
 
@@ -371,7 +371,7 @@ static void plugin_fire(struct ck_job *job, enum ck_hook_event event, const stru
 		}
 		free(telling);
 	}
-	ck_hook_done(job, NULL);
+	ck_hook_done(job, NULL, NULL);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

@@ -152,8 +152,6 @@ static void stopped(struct ck_unary_reply *reply, void *userdata)
 		call_fail(call, reply->status.code, reply->status.message);
 		return;
 	}
-	if (call->kind == CK_SANDBOX)
-		ck_job_stopped(call->job);
 	call_id(call, call->kind == CK_SANDBOX ? "RemovePodSandbox" : "RemoveContainer", removed);
 }
 

@@ -120,40 +120,44 @@ static char *id_of(const struct ck_call *call, const struct ck_bytes *message)
 }
 
 /* May it have been created in spite of this status? Then the outcome is unknown, and the creation
- * lost (K8). After a second call, a name that is taken means that the first call is still under
- * way. */
-static bool leaves_open(const struct ck_call *call, const struct ck_unary_reply *reply)
+ * lost (K8). */
+static bool leaves_open(const struct ck_unary_reply *reply)
 {
-	bool again = ck_turn_again(call->turn) == 1;
 	if (reply->unsent)
-		return again;
+		return false;
 	switch (reply->status.code) {
 	case CK_GRPC_CANCELLED:
 	case CK_GRPC_DEADLINE_EXCEEDED:
 	case CK_GRPC_UNAVAILABLE:
 		return true;
-	case CK_GRPC_UNKNOWN:
-	case CK_GRPC_ALREADY_EXISTS:
-	case CK_GRPC_FAILED_PRECONDITION:
-		return again;
 	}
 	return reply->lost;
 }
 
 /* The outcome is not known. A client that is still there waits on, like the other clients. */
+static void waits_on(struct ck_call *call)
+{
+	if (!call->stream)
+		ck_call_free(call);
+}
+
 static void lost(struct ck_call *call)
 {
 	ck_turn_lost(call->turn, NULL);
-	if (!call->stream)
-		ck_call_free(call);
+	waits_on(call);
 }
 
 static void failed(struct ck_call *call, const struct ck_status *why)
 {
 	struct ck_error err = { 0 };
-	ck_consulted_drop(call->daemon, call->create.consulted);
-	if (ck_turn_fail(call->turn, why, &err) < 0)
+	int r = ck_turn_fail(call->turn, why, &err);
+	if (r == CK_WAIT) { /* an earlier request for the same may still succeed (K8) */
+		waits_on(call);
+		return;
+	}
+	if (r < 0)
 		ck_log(CK_LOG_ERROR, "a failed creation could not be recorded: %s", err.text);
+	ck_consulted_drop(call->daemon, call->create.consulted);
 	ck_call_answer_status(call, why);
 	ck_call_free(call);
 }
@@ -176,7 +180,7 @@ static void made(struct ck_unary_reply *reply, void *userdata)
 			.details = reply->status.details,
 			.details_len = reply->status.details_len,
 		};
-		if (leaves_open(call, reply))
+		if (leaves_open(reply))
 			lost(call);
 		else
 			failed(call, &why);
@@ -239,10 +243,6 @@ static void send_create(struct ck_call *call, const struct ck_bytes *request)
 	ck_turn_stage(call->turn, "runtime"); /* crikeepd knows no finer stage */
 	int r = ck_unary_start(daemon->upstream, &options, request->p, request->len, made, call,
 			       &call->rpc, &err);
-	if (r < 0 && ck_turn_again(call->turn) == 1) {
-		lost(call);
-		return;
-	}
 	if (r < 0) {
 		const struct ck_status why = { .size = sizeof(why),
 					       .grpc = ck_error_grpc(&err),

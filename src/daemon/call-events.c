@@ -22,6 +22,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cri/message.h"
+#include "src/daemon/call.h"
 #include "src/daemon/commit-events.h"
 #include "src/cri/filter.h"
 
@@ -159,7 +160,7 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 		look->sandbox_shown = look->sandbox_shown || (r == 0 && object->kind == CK_SANDBOX);
 		return r;
 	}
-	r = ck_view_shows(look->view, object->kind, object->id);
+	r = ck_call_shows(look->view, object);
 	if (r < 0)
 		return r;
 	/* The event comes after the answer to the removal, when the container is not known any

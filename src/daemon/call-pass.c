@@ -181,7 +181,7 @@ static int hides(const struct ck_object *object, bool id_only, void *userdata)
 	if (!id_only)
 		return ck_view_hides(call->view, object);
 	/* without a key, only known objects are shown */
-	int r = ck_view_shows(call->view, object->kind, object->id);
+	int r = ck_call_shows(call->view, object);
 	return r < 0 ? r : !r;
 }
 

@@ -106,6 +106,9 @@ uint64_t ck_call_left(const struct ck_call *call); /* ns to its deadline; UINT64
 /* ck_call_guard - sets call->id. false: the request is malformed or names a hidden object; it was
  * answered, and the call is freed */
 bool ck_call_guard(struct ck_call *call);
+/* ck_call_shows - for an object of which only the id is known: 1 it is known to be committed, 0, or
+ * an error */
+int ck_call_shows(struct ck_view *view, const struct ck_object *object);
 
 /* ---- call-pass.c ----------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 
 #include <utlist.h>
 
+#include "cache/cache.h"
 #include "cache/request/key.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -186,7 +187,7 @@ int ck_consult_begin(struct ck_call *call, struct ck_bytes *ret_request, ck_cons
 				    err);
 	struct ck_consulted *before = r < 0 ? NULL : recall(daemon, consult->key);
 	/* plugins know the container, and the runtime may have created it */
-	if (before && ck_turn_again(call->turn) == 1) {
+	if (before && call->turn->m.again) {
 		LL_PREPEND(daemon->consulted, before);
 		call->create.consulted = before->number;
 		r = ck_bytes_add(ret_request, before->request.p, before->request.len) < 0

@@ -41,7 +41,6 @@ struct ck_life {
 	struct ck_unary_call *rpc;
 	bool agrees;                /* plugins may refuse it */
 	bool telling;               /* an event is under way; NRI calls back */
-	enum ck_hook_event ending;  /* the end that is told; 0: none */
 	bool cut;                   /* it ends when NRI calls back */
 	bool waits;                 /* for an older one of the same pod */
 	struct ck_objects members;  /* containers of the pod */
@@ -267,21 +266,12 @@ static bool told(struct ck_life *life)
 	return false;
 }
 
-/* an end for which the cache fires no hook is added to the history here */
-static void note(struct ck_life *life, const struct ck_nri_result *result, enum ck_kind kind,
-		 const char *id)
-{
-	if (life->ending)
-		ck_note_told(life->daemon->cache, kind, id, life->ending,
-			     result->told_names ? result->told_names : "");
-}
-
 static void goes_on(const struct ck_nri_result *result, void *userdata)
 {
 	struct ck_life *life = userdata;
 	if (!told(life))
 		return;
-	note(life, result, life->call->method->kind, life->call->id);
+	(void)result;
 	next_step(life); /* nobody can refuse an end (R21) */
 }
 
@@ -303,9 +293,6 @@ static void tell_end(struct ck_life *life, enum ck_nri_event event, const char *
 				    .pod_id = pod_id,
 				    .container_id = container_id };
 	struct ck_error err = { 0 };
-	bool stops = event == CK_NRI_STOP_POD_SANDBOX || event == CK_NRI_STOP_CONTAINER;
-	bool removes = event == CK_NRI_REMOVE_POD_SANDBOX || event == CK_NRI_REMOVE_CONTAINER;
-	life->ending = stops ? CK_HOOK_STOP : removes ? CK_HOOK_REMOVE : (enum ck_hook_event)0;
 	if (tell(life, &call, done, &err) >= 0)
 		return;
 	const struct ck_nri_result result = { .size = sizeof(result) };
@@ -398,9 +385,9 @@ static void remove_each(struct ck_life *life);
 static void next_member(const struct ck_nri_result *result, void *userdata)
 {
 	struct ck_life *life = userdata;
+	(void)result;
 	if (!told(life))
 		return;
-	note(life, result, CK_CONTAINER, life->members.all[life->member].id);
 	life->member++;
 	life->member_stopped = false;
 	step(life);
@@ -465,9 +452,9 @@ static void member_removed(struct ck_unary_reply *reply, void *userdata)
 static void remove_member(const struct ck_nri_result *result, void *userdata)
 {
 	struct ck_life *life = userdata;
+	(void)result;
 	if (!told(life))
 		return;
-	note(life, result, CK_CONTAINER, life->members.all[life->member].id);
 	ask_id(life, "RemoveContainer", life->members.all[life->member].id, member_removed);
 }
 

@@ -142,8 +142,17 @@ static int resolve(enum ck_kind kind, const char *id, const char **ret_id, void 
 	if (call->method->class == CK_CRI_START)
 		ck_container_starting(call->daemon->cache, id);
 	int r = ck_view_resolve(call->view, kind, id, ret_id);
-	call->names_hidden = call->names_hidden || r == 1;
-	return r;
+	if (r != -CK_ENOTFOUND)
+		return r < 0 ? r : 0;
+	call->names_hidden = true;
+	return 1;
+}
+
+int ck_call_shows(struct ck_view *view, const struct ck_object *object)
+{
+	const char *id;
+	int r = ck_view_resolve(view, object->kind, object->id, &id);
+	return r == 1 ? !strcmp(id, object->id) : r == -CK_ENOTFOUND ? 0 : r;
 }
 
 bool ck_call_guard(struct ck_call *call)

@@ -109,9 +109,7 @@ static void end(struct fixture *f, const struct fx_held *call)
 		snprintf(refusal, sizeof(refusal), "%s", f->refusal);
 		const char *sent = f->sent;
 		pthread_mutex_unlock(&f->lock);
-		if (sent)
-			ck_hook_told(call->job, sent);
-		ck_hook_done(call->job, answer.grpc ? refusal : NULL);
+		ck_hook_done(call->job, sent, answer.grpc ? refusal : NULL);
 	}
 	pthread_mutex_lock(&f->lock);
 	f->ended[call->call]++;

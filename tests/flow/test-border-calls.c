@@ -35,7 +35,6 @@ enum where {
 	X(stage, 0, IN_LOCK) \
 	X(watch, 0, 0) \
 	X(wait, -CK_EDEADLK, IN_LOCK) \
-	X(again, 0, 0) \
 	X(reply, -CK_ESTATE, -CK_ESTATE) \
 	X(status, -CK_ESTATE, -CK_ESTATE) \
 	X(lost, 0, IN_LOCK) \
@@ -47,10 +46,8 @@ enum where {
 	X(seen, -CK_ENOTFOUND, IN_LOCK) \
 	X(used, -CK_ENOTFOUND, IN_LOCK) \
 	X(starting, -CK_ENOTFOUND, IN_LOCK) \
-	X(note_told, -CK_ENOTFOUND, IN_LOCK) \
 	X(view_begin, 0, IN_LOCK) \
 	X(view_hides, 0, IN_LOCK) \
-	X(view_shows, 0, IN_LOCK) \
 	X(view_resolve, 0, IN_LOCK) \
 	X(view_listed, 0, IN_LOCK) \
 	X(snapshot, 0, IN_LOCK) \
@@ -115,7 +112,6 @@ static void call_each(enum where where)
 	got[CALL_stage] = ck_turn_stage(in.live[0], "from within");
 	got[CALL_watch] = ck_turn_watch(in.live[0], NULL, NULL);
 	got[CALL_wait] = ck_turn_wait(in.live[0], NULL);
-	got[CALL_again] = ck_turn_again(in.live[0]);
 	got[CALL_reply] = ck_turn_reply(in.live[0], &reply);
 	got[CALL_status] = ck_turn_status(in.live[0], &status);
 	got[CALL_lost] = ck_turn_lost(in.live[0], NULL);
@@ -130,11 +126,9 @@ static void call_each(enum where where)
 	got[CALL_seen] = ck_object_seen(cache, CK_SANDBOX, "nothing", CK_CONDITION_DEAD);
 	got[CALL_used] = ck_object_used(cache, CK_SANDBOX, "nothing");
 	got[CALL_starting] = ck_container_starting(cache, "nothing");
-	got[CALL_note_told] = ck_note_told(cache, CK_SANDBOX, "nothing", CK_HOOK_STOP, "10-a");
 	got[CALL_view_begin] = ck_view_begin(cache, &view, NULL);
 	ck_view_free(view);
 	got[CALL_view_hides] = ck_view_hides(in.view, &object);
-	got[CALL_view_shows] = ck_view_shows(in.view, CK_SANDBOX, "nothing");
 	got[CALL_view_resolve] = ck_view_resolve(in.view, CK_SANDBOX, "nothing", &id);
 	got[CALL_view_listed] = ck_view_listed(in.view, CK_SANDBOX, NULL, 0);
 	got[CALL_snapshot] = ck_snapshot(cache, no_told, NULL);
@@ -441,10 +435,8 @@ static void jobs_of_every_kind_may_end_after_the_close(void **state)
 	for (unsigned i = 0; i < late_n; i++) {
 		assert_int_equal(ck_job_listed(late[i], &object),
 				 late_what[i] == LATE_LIST ? 0 : -CK_EINVAL);
-		ck_job_stopped(late[i]);
-		ck_hook_told(late[i], "10-cpu");
 		if (late_what[i] == LATE_HOOK)
-			ck_hook_done(late[i], NULL);
+			ck_hook_done(late[i], "10-cpu", NULL);
 		else
 			ck_job_done(late[i], &answer);
 	}
@@ -821,7 +813,6 @@ static void errors_may_be_null(void **state)
 	assert_int_equal(ck_entries(NULL, no_entry, NULL), -CK_EINVAL);
 	assert_int_equal(ck_reconciled(NULL), -CK_EINVAL);
 	assert_null(ck_job_entry(NULL));
-	ck_hook_told(NULL, "10-a");
 	nw_free(w);
 }
 

@@ -511,9 +511,8 @@ static void small_look(struct small *s)
 	s->r = ck_view_begin(s->w->f->cache, &view, NULL);
 	if (s->r < 0)
 		return;
-	bool right =
-		ck_view_hides(view, &object) == 0 && ck_view_shows(view, CK_SANDBOX, "s1") == 1;
-	right = right && ck_view_resolve(view, CK_SANDBOX, "s", &id) == 0;
+	bool right = ck_view_hides(view, &object) == 0;
+	right = right && ck_view_resolve(view, CK_SANDBOX, "s", &id) == 1;
 	right = right && ck_view_listed(view, CK_SANDBOX, &object, 1) == 0;
 	right = right && ck_nri_plugins(s->w->nri, show_none, NULL) == 1;
 	s->r = right ? 0 : -CK_EIO;

@@ -228,7 +228,6 @@ static void removal_is_no_turn_of_a_request(void **state)
 	assert_int_equal(ck_turn_stage(removal, "x"), -CK_ESTATE);
 	assert_int_equal(ck_turn_reply(removal, &reply), -CK_ESTATE);
 	assert_int_equal(ck_turn_status(removal, &status), -CK_ESTATE);
-	assert_int_equal(ck_turn_again(removal), 0);
 	assert_int_equal(ck_turn_answered(removal, CK_LOST), 0);
 	assert_int_equal(ck_turn_error(removal)->code, 0);
 	ck_turn_leave(removal);

@@ -235,24 +235,41 @@ static void what_was_validated_before_the_creation_is_not_validated_again(void *
 	assert_non_null(memmem(heard->payload, heard->len, "\x20\x01", 2));
 }
 
-/* the host has ended it by itself: no hook is fired, and the history says it all the same */
-static void an_end_that_the_host_told_is_noted(void **state)
+static void end(struct story *s, enum ck_nri_event event)
+{
+	const struct ck_nri_call call = { .size = sizeof(call), .event = event, .pod_id = "s1" };
+	assert_int_equal(ck_nri_send(s->nri, &call, ignore, NULL, &s->f->err), 0);
+	settle(s);
+}
+
+/* the kubelet wants it to end: no hook is fired, and the history says it all the same */
+static void an_end_that_the_host_sends_is_in_the_history(void **state)
 {
 	struct story *s = *state;
 	struct fx_ask pod = fx_sandbox("web");
-	fx_commit(s->f, &pod, "s1");
-	assert_int_equal(
-		ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_STOP, "10-net 20-late"), 0);
-	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_REMOVE, ""), 0);
-	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s2", CK_HOOK_REMOVE, "10-net"),
-			 -CK_ENOTFOUND);
-	assert_int_equal(
-		ck_note_told(s->f->cache, CK_SANDBOX, "s1", (enum ck_hook_event)7, "10-net"),
-		-CK_EINVAL);
-	assert_int_equal(ck_note_told(s->f->cache, CK_SANDBOX, "s1", CK_HOOK_REMOVE, NULL),
-			 -CK_EINVAL);
-	fx_settle(s->f);
-	assert_string_equal(fx_told(s->f), "STOP_TOLD s1: 10-net 20-late");
+	join(s, 0, "10-net", RUN | STOP | REMOVE);
+	join(s, 1, "20-late", RUN | STOP);
+	struct ck_turn *turn = make(s, &pod, "s1");
+	fx_answered_with(s->f, turn, "s1");
+	ck_turn_free(turn);
+	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net 20-late");
+	end(s, CK_NRI_STOP_POD_SANDBOX);
+	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net 20-late|STOP_TOLD s1: 10-net 20-late");
+	end(s, CK_NRI_REMOVE_POD_SANDBOX);
+	end(s, CK_NRI_STOP_POD_SANDBOX); /* nobody is told twice, and that is no line */
+	assert_string_equal(fx_told(s->f), "TOLD s1: 10-net 20-late|STOP_TOLD s1: 10-net 20-late|"
+					   "REMOVE_TOLD s1: 10-net");
+}
+
+static void an_end_may_outlive_the_cache(void **state)
+{
+	struct story *s = *state;
+	const struct ck_nri_call call = { .size = sizeof(call),
+					  .event = CK_NRI_STOP_POD_SANDBOX,
+					  .pod_id = "s1" };
+	assert_int_equal(ck_nri_send(s->nri, &call, ignore, NULL, &s->f->err), 0);
+	assert_int_equal(ck_cache_close(s->f->cache, &s->f->err), 0);
+	s->f->cache = NULL; /* ck_nri_close() calls back */
 }
 
 static void what_is_withdrawn_unsent_was_not_told(void **state)
@@ -375,8 +392,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_was_validated_before_the_creation_is_not_validated_again, set_up,
 			tear_down),
-		cmocka_unit_test_setup_teardown(an_end_that_the_host_told_is_noted, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(an_end_that_the_host_sends_is_in_the_history,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_end_may_outlive_the_cache, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_withdrawn_unsent_was_not_told, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(without_plugins_nothing_is_said, set_up, tear_down),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/flow/fixture.h"
+#include "cache/cache.h"
 
 enum { THREADS = 8, ANSWERERS = 2, LIVES = 4, PODS = 3, KEYS = 3 * PODS, ID = 48 };
 
@@ -85,7 +86,7 @@ static void *answer(void *userdata)
 		storm->first = q->next;
 		pthread_mutex_unlock(&storm->lock);
 		if (q->hook)
-			ck_hook_done(q->job, ++n % 7 ? NULL : "plugin 10-cpu: no");
+			ck_hook_done(q->job, NULL, ++n % 7 ? NULL : "plugin 10-cpu: no");
 		else
 			ck_job_done(q->job, &done);
 		free(q);
@@ -189,7 +190,7 @@ static int create(struct caller *c, struct ck_turn *turn, const struct wish *wis
 	char id[ID];
 	struct ck_result result = { .size = sizeof(result), .id = id };
 	struct ck_status why = { .size = sizeof(why), .grpc = 3, .message = "no" };
-	making(c->storm, wish, 1, ck_turn_again(turn) == 1);
+	making(c->storm, wish, 1, turn->m.again);
 	snprintf(id, sizeof(id), "k%u-%u", wish->key,
 		 __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
 	ck_turn_stage(turn, "making it");

@@ -64,7 +64,6 @@ static void *answer(void *userdata)
 		crowd->first = q->next;
 		pthread_mutex_unlock(&crowd->lock);
 		struct ck_answer done = { .size = sizeof(done), .condition = q->condition };
-		ck_job_stopped(q->job); /* it is ignored for other jobs */
 		ck_job_done(q->job, &done);
 		free(q);
 		pthread_mutex_lock(&crowd->lock);
@@ -105,7 +104,7 @@ static void crowd_fire(struct ck_job *job, enum ck_hook_event event, const struc
 		       void *userdata)
 {
 	(void)event, (void)told, (void)userdata;
-	ck_hook_done(job, NULL);
+	ck_hook_done(job, NULL, NULL);
 }
 
 static struct crowd *crowd_new(bool hooks)

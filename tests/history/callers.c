@@ -2,6 +2,7 @@
 /* What the kubelet does: requests, and creations in the runtime for those that are to create. */
 #include <string.h>
 
+#include "cache/cache.h"
 #include "tests/flow/fixture.h"
 #include "tests/history/world.h"
 
@@ -190,13 +191,17 @@ void callers_finish(struct world *w, int object)
 void callers_fail(struct world *w, int object)
 {
 	struct object *o = &w->objects[object];
-	struct ck_status why = { .size = sizeof(why), .grpc = o->doomed ? 6 : 3, .message = "no" };
+	/* a name that is taken, as one runtime or another says it */
+	static const int taken[] = { 6, 2, 9 };
+	struct ck_status why = { .size = sizeof(why),
+				 .grpc = o->doomed ? taken[object % 3] : 3,
+				 .message = "no" };
 	struct caller *c = creator(w, o);
 	world_say(w, "  caller %d: %s fails", o->turn, o->id);
 	o->stage = OVER;
 	o->turn = -1;
 	/* the name is taken by what the cache asked for earlier, and so its outcome is unknown */
-	bool unknown = o->doomed && ck_turn_again(c->turn) == 1;
+	bool unknown = o->doomed && c->turn->m.again;
 	int r = unknown && o->req.attempt % 2 ? ck_turn_lost(c->turn, NULL)
 					      : ck_turn_fail(c->turn, &why, NULL);
 	world_say(w, "    %d", r);

@@ -51,7 +51,7 @@ static void check_names(struct world *w, const struct caller *c)
 
 void check_create(struct world *w, const struct caller *c)
 {
-	bool again = ck_turn_again(c->turn) == 1;
+	bool again = c->turn->m.again;
 	check_names(w, c);
 	for (int i = 0; i < w->objects_n; i++) {
 		const struct object *o = &w->objects[i];

@@ -186,7 +186,7 @@ static void hook_answer(struct world *w, const struct job *job)
 		o->stop_done = true;
 	if (o && job->call == CALL_REMOVE)
 		o->remove_done = true;
-	ck_hook_done(job->job, refuses ? "plugin 10-log: no" : NULL);
+	ck_hook_done(job->job, NULL, refuses ? "plugin 10-log: no" : NULL);
 }
 
 static void job_answer(struct world *w, struct job *job)
@@ -243,7 +243,7 @@ void runtime_drop_jobs(struct world *w)
 	struct ck_answer answer = { .size = sizeof(answer) };
 	for (unsigned i = 0; i < w->jobs_n; i++) {
 		if (w->jobs[i].call >= CALL_RUN)
-			ck_hook_done(w->jobs[i].job, NULL);
+			ck_hook_done(w->jobs[i].job, NULL, NULL);
 		else
 			ck_job_done(w->jobs[i].job, &answer);
 	}

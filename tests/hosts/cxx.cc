@@ -147,9 +147,10 @@ int main(int, char **argv)
 	}, &entries) == 0);
 	HOST_EXPECT(entries == 1);
 	ck_view *raw = nullptr;
+	const char *id = nullptr;
 	HOST_EXPECT(ck_view_begin(cache.get(), &raw, nullptr) == 0);
 	View view(raw);
-	HOST_EXPECT(ck_view_shows(view.get(), CK_SANDBOX, "s1") == 1);
+	HOST_EXPECT(ck_view_resolve(view.get(), CK_SANDBOX, "s1", &id) == 1);
 	cache.reset(); // before what it asks, and before its turns and views, which is allowed
 	HOST_EXPECT(ck_turn_stage(turn.get(), "late") == -CK_ECLOSED);
 	std::puts("handed back");

@@ -247,10 +247,7 @@ static void make_answer(struct world *w, struct step *s)
 		break;
 	case CK_WANT_DESTROY:
 		s->op = STEP_DESTROYED;
-		s->arg = percent(55)   ? HOW_OK
-			 : percent(50) ? HOW_FAILED
-			 : percent(50) ? HOW_DONE_UNHEARD
-				       : HOW_STOPPED;
+		s->arg = percent(55) ? HOW_OK : percent(50) ? HOW_FAILED : HOW_DONE_UNHEARD;
 		break;
 	default:
 		s->op = STEP_HOOKED;

@@ -292,7 +292,7 @@ static void check_ports(struct world *w, const struct caller *c)
 		return;
 	FOR_SHADOWS (s, w) {
 		if (s->kind != CK_SANDBOX || s->key == c->key ||
-		    w->keys[s->key].pod != w->keys[c->key].pod || s->stop_seen)
+		    w->keys[s->key].pod != w->keys[c->key].pod)
 			continue;
 		bool moved_on =
 			s->reason == CK_REASON_ATTEMPT || s->reason == CK_REASON_POD_REPLACED;

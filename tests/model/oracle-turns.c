@@ -485,7 +485,10 @@ void oracle_failed(struct world *w, struct caller *c, const struct creation *cre
 	(void)creation;
 	bool making =
 		col == COL_UNKNOWN || col == COL_CREATING || (col == COL_EVICTING && !s->id[0]);
-	if (making && s->flags & CK_ENTRY_RESENT && grpc == CK_GRPC_ALREADY_EXISTS) {
+	bool unclear = grpc == CK_GRPC_ALREADY_EXISTS || grpc == CK_GRPC_UNKNOWN ||
+		       grpc == CK_GRPC_FAILED_PRECONDITION || grpc == CK_GRPC_CANCELLED ||
+		       grpc == CK_GRPC_DEADLINE_EXCEEDED || grpc == CK_GRPC_UNAVAILABLE;
+	if (making && s->flags & CK_ENTRY_RESENT && unclear) {
 		MUST(w, e && (e->row.state == CK_STATE_UNKNOWN || col == COL_EVICTING),
 		     "K8: a resend was told that the name is taken, and entry %lu is given up",
 		     row);

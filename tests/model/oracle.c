@@ -502,7 +502,7 @@ static void moved(struct world *w, const struct ck_history_event *event)
 		if (row->reason == CK_REASON_TTL)
 			check_ttl(w, s);
 		s->checks = 0;
-		s->stop_seen = s->shortened = false;
+		s->shortened = false;
 		s->fails = s->tried_event = s->stop = s->stop_done = 0;
 		break;
 	case CK_STATE_GONE:

@@ -160,8 +160,11 @@ int world_fail(struct world *w, int label, int grpc, bool heard)
 	if (!heard || !c || !c->making)
 		return 0;
 	creation->told = true;
+	/* runtimes have several words for a name that is taken */
+	static const int taken[] = { CK_GRPC_ALREADY_EXISTS, CK_GRPC_UNKNOWN,
+				     CK_GRPC_FAILED_PRECONDITION };
 	struct ck_status status = { .size = sizeof(status),
-				    .grpc = creation->reserved ? CK_GRPC_ALREADY_EXISTS : grpc,
+				    .grpc = creation->reserved ? taken[label % 3] : grpc,
 				    .message = "no" };
 	struct ck_shared_status *shared = ck_shared_status_new(&status);
 	feed(w);
@@ -270,15 +273,6 @@ void world_destroyed(struct world *w, unsigned nth, enum how how)
 		return;
 	uint64_t row = job->row;
 	struct object *o = world_object_of(w, w->shadows[row].id);
-	if (how == HOW_STOPPED) {
-		feed(w);
-		if (o && alive(o))
-			o->condition = CK_CONDITION_DEAD;
-		ck_machine_stopped(w->m, row);
-		w->shadows[row].stop_seen = true;
-		fed(w);
-		return;
-	}
 	int grpc = how == HOW_FAILED         ? CK_GRPC_INTERNAL
 		   : how == HOW_DONE_UNHEARD ? CK_GRPC_DEADLINE_EXCEEDED
 		   : o && alive(o)           ? CK_GRPC_OK

@@ -199,7 +199,6 @@ struct shadow { /* what is known about an entry from outside, and its past */
 	unsigned run, stop, stop_done, removed, removed_done, resent;
 	unsigned checks; /* answers to "is it in use?" since it is EVICTING (K22) */
 	bool found_used; /* the last of them said yes */
-	bool stop_seen;  /* its ports are free (K10) */
 	bool shortened;  /* a new reason came (K18) */
 	bool was_kept; /* so handing it over is handing it back */
 	bool failing, released, dead_seen, running_seen, running_hidden, used, delivered, committed,
@@ -296,8 +295,7 @@ enum how {
 	HOW_OK,
 	HOW_FAILED,
 	HOW_FRESH, /* a list shows what is there now, not when it began */
-	HOW_DONE_UNHEARD,
-	HOW_STOPPED
+	HOW_DONE_UNHEARD
 };
 void world_inspected(struct world *w, unsigned nth, bool known);
 void world_listed_entry(struct world *w, unsigned nth, enum how how);

@@ -596,6 +596,39 @@ static void k08_resent_once_and_already_exists_means_still_running(void **state)
 	assert_int_equal(outcome(B), CK_HAND_BACK);
 }
 
+/* other words for a name that is taken, and what says nothing about the first request */
+static void k08_a_resend_that_fails_may_leave_the_first_running(void **state)
+{
+	static const struct {
+		int grpc;
+		bool open;
+	} statuses[] = {
+		{ CK_GRPC_UNKNOWN, true },     { CK_GRPC_FAILED_PRECONDITION, true },
+		{ CK_GRPC_CANCELLED, true },   { CK_GRPC_DEADLINE_EXCEEDED, true },
+		{ CK_GRPC_UNAVAILABLE, true }, { CK_GRPC_INVALID_ARGUMENT, false },
+		{ CK_GRPC_NOT_FOUND, false },
+	};
+	for (size_t n = 0; n < CK_COUNT(statuses); n++) {
+		if (n) {
+			teardown(state);
+			setup(state);
+		}
+		begin(A, sandbox, 240 * S);
+		world_lose(w, A);
+		world_drop(w, A);
+		world_fail(w, A, CK_GRPC_INTERNAL, false); /* it has made nothing */
+		begin(B, sandbox, 240 * S);
+		for (int i = 0; i < 8 && outcome(B) != CK_CREATE; i++) {
+			world_next(w);
+			world_listed_entry(w, 0, HOW_FRESH);
+		}
+		assert_int_equal(outcome(B), CK_CREATE);
+		int r = world_fail(w, B, statuses[n].grpc, true);
+		assert_int_equal(r, statuses[n].open ? CK_WAIT : 0);
+		assert_int_equal(outcome(B), statuses[n].open ? CK_CREATE : -CK_EFAILED);
+	}
+}
+
 static void k08_given_up_after_its_grace(void **state)
 {
 	(void)state;
@@ -802,7 +835,7 @@ static void k10_next_attempt_waits_for_the_ports(void **state)
 	assert_int_equal(begin(B, attempt(sandbox, 1), 240 * S), CK_WAIT);
 	world_listed_entry(w, 0, HOW_OK);
 	assert_int_equal(outcome(B), CK_WAIT);
-	world_destroyed(w, 0, HOW_STOPPED);
+	world_destroyed(w, 0, HOW_OK);
 	assert_int_equal(outcome(B), CK_CREATE);
 }
 
@@ -2138,6 +2171,7 @@ int main(void)
 		TEST(k08_found_dead_while_its_maker_works_is_made_by_the_next),
 		TEST(k08_what_is_made_after_a_resend_is_made_for_the_first_time),
 		TEST(k08_resent_once_and_already_exists_means_still_running),
+		TEST(k08_a_resend_that_fails_may_leave_the_first_running),
 		TEST(k08_given_up_after_its_grace),
 		TEST(k08_list_that_took_long_gives_nothing_up),
 		TEST(k08_crash_loop_does_not_put_off_the_second_request),

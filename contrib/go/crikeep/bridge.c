@@ -266,7 +266,7 @@ void ckgo_free(struct ck_turn *turn, int heard)
 	 * for a long time, while all callers wait. But a creation that was to be sent again stays
 	 * lost: the first one may still be running (K8).
 	 */
-	if (heard == CKGO_NOTHING && ck_turn_again(turn) != 1 && ckgo_begun(turn))
+	if (heard == CKGO_NOTHING && ckgo_begun(turn))
 		ckgo_fail(turn, 1, "its caller had gone before it was begun", NULL, 0, NULL);
 	ck_turn_free(turn);
 }

@@ -330,16 +330,6 @@ func (c *Cache) ContainerStarting(containerID string) error {
 	return c.idCall(containerID, func(id *C.char) C.int { return C.ck_container_starting(c.c, id) })
 }
 
-// NoteTold writes to the history that the runtime itself has told plugins about this event. Call it
-// before ObjectRemoved.
-func (c *Cache) NoteTold(k Kind, id string, event HookEvent, names []string) error {
-	cnames := joined(names)
-	if cnames == nil {
-		return invalid("a zero byte in a name")
-	}
-	return c.idCall(id, func(id *C.char) C.int { return C.ck_note_told(c.c, uint32(k), id, uint32(event), cnames) })
-}
-
 // Snapshot calls f for every entry that plugins were told about and whose end has not begun, in one
 // consistent pass: nothing is committed during it. f must be fast and must not call this package.
 // The pass ends at the first error of f, which is returned.

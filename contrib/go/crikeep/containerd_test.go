@@ -205,13 +205,12 @@ func (c *criService) makeSandbox(ctx context.Context, t *crikeep.Turn, r *runPod
 	return o, nil
 }
 
-func (c *criService) remove(ctx context.Context, o *object, stopped func()) error {
+func (c *criService) remove(ctx context.Context, o *object) error {
 	if c.destroy != nil {
 		if err := c.destroy(); err != nil {
 			return err
 		}
 	}
-	stopped()
 	c.note("removed %s", o.id)
 	c.names.ReleaseByName(o.name)
 	return nil
@@ -273,12 +272,12 @@ func (c *criService) publish(kind crikeep.Kind, id string) {
 
 type keepHost struct{ c *criService }
 
-func (h keepHost) Destroy(ctx context.Context, e crikeep.Entry, stopped func()) error {
+func (h keepHost) Destroy(ctx context.Context, e crikeep.Entry) error {
 	o := h.c.hidden.get(e.Kind, e.ID)
 	if o == nil {
 		return crikeep.ErrNotFound // confirmed
 	}
-	if err := h.c.remove(ctx, o, stopped); err != nil {
+	if err := h.c.remove(ctx, o); err != nil {
 		return err // asked for again, for ever
 	}
 	h.c.hidden.drop(e.Kind, e.ID)
@@ -357,7 +356,7 @@ func (c *criService) removeSandbox(ctx context.Context, id string) error {
 	if o == nil {
 		return nil
 	}
-	if err := c.remove(ctx, o, func() {}); err != nil {
+	if err := c.remove(ctx, o); err != nil {
 		return err
 	}
 	c.sandboxStore.drop(crikeep.Sandbox, id)

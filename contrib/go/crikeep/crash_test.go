@@ -20,7 +20,7 @@ const childEnv = "CRIKEEP_TEST_CHILD" // a state directory; with "goexit:" befor
 // childHost knows nothing, so that what the child begins stays as it is
 type childHost struct{}
 
-func (childHost) Destroy(context.Context, Entry, func()) error { return ErrBusy }
+func (childHost) Destroy(context.Context, Entry) error { return ErrBusy }
 
 // child has one sandbox committed, one kept and one that is being made, says so, and waits for its
 // end

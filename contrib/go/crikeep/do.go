@@ -16,7 +16,7 @@ import (
 // caller's, with the caller's deadline.
 //
 // create may be called a second time, if the outcome of the first call is unknown and the runtime
-// does not have the resource (K8); t.Again says so. It returns:
+// does not have the resource (K8). It returns:
 //
 //   - nil: the resource exists;
 //   - an error: it failed for certain and left nothing. This caller gets that error, others a *StatusError of it;
@@ -163,10 +163,12 @@ func (t *Turn) run(ctx context.Context, create func(context.Context, *Turn) (Res
 		_, err = t.Finish(result)
 		return err
 	}
-	if !Ends(err) || (GRPCCode(err) == grpcAlreadyExists && t.Again()) {
+	if !Ends(err) {
 		return t.Lost()
 	}
-	t.Fail(err)
+	if t.Fail(err); t.Outcome() == Wait {
+		return nil
+	}
 	return err
 }
 

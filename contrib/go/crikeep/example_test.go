@@ -28,7 +28,7 @@ func (r *runtimeOfOne) create(name string) (id string, err error) {
 	return id, nil
 }
 
-func (r *runtimeOfOne) Destroy(_ context.Context, e crikeep.Entry, _ func()) error {
+func (r *runtimeOfOne) Destroy(_ context.Context, e crikeep.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.sandboxes[e.ID]; !ok {

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"runtime/cgo"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 )
@@ -26,9 +25,8 @@ type Host interface {
 	// Destroy stops and removes a resource. It is confirmed by nil, or by an error that is
 	// ErrNotFound or whose GRPCCode is NotFound. Any other error means that the resource may
 	// still exist: Destroy is called again, for ever, with growing pauses (K17, K18). The text of
-	// the error goes into log and history, where long words are hidden. stopped may be called
-	// once its ports and addresses are free (K10).
-	Destroy(ctx context.Context, e Entry, stopped func()) error
+	// the error goes into log and history, where long words are hidden.
+	Destroy(ctx context.Context, e Entry) error
 }
 
 // Inspector is asked whether a kept resource is still alive before it is handed back (K6). Without
@@ -101,24 +99,8 @@ func done(job *C.struct_ck_job, err error, condition Condition, image string) {
 //export ckgoDestroy
 func ckgoDestroy(h C.uintptr_t, job *C.struct_ck_job, kind C.int, id *C.char) {
 	c, e := cacheOf(h), jobEntry(job, kind, id)
-	var mu sync.Mutex
-	ended := false // after that, the job must not be used
-	stopped := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if !ended {
-			enterC()
-			C.ck_job_stopped(job)
-			leaveC()
-		}
-	}
-	end := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		ended = true
-		done(job, err, Unknown, "")
-	}
-	c.job("Host.Destroy", func() { end(c.o.Host.Destroy(c.ctx, e, stopped)) }, func() { end(errPanic) })
+	end := func(err error) { done(job, err, Unknown, "") }
+	c.job("Host.Destroy", func() { end(c.o.Host.Destroy(c.ctx, e)) }, func() { end(errPanic) })
 }
 
 //export ckgoInspect
@@ -265,10 +247,11 @@ func hookDone(job *C.struct_ck_job, told []string, refusal string) {
 	}
 	enterC()
 	defer leaveC()
+	var names *C.char // NULL: not known
 	if told != nil {
-		C.ck_hook_told(job, joined(told))
+		names = joined(told)
 	}
-	C.ck_hook_done(job, why)
+	C.ck_hook_done(job, names, why)
 }
 
 //export ckgoCancel

@@ -114,22 +114,19 @@ func TestDestroyAfterClose(t *testing.T) {
 	if host.ctx.Err() == nil || context.Cause(host.ctx) != ErrClosed {
 		t.Error("its context goes on")
 	}
-	host.stopped() // far too late, and of no harm
 }
 
 type stuckHost struct {
 	*world
-	called  chan Entry
-	goOn    chan struct{}
-	ctx     context.Context
-	stopped func()
+	called chan Entry
+	goOn   chan struct{}
+	ctx    context.Context
 }
 
-func (h *stuckHost) Destroy(ctx context.Context, e Entry, stopped func()) error {
-	h.ctx, h.stopped = ctx, stopped
+func (h *stuckHost) Destroy(ctx context.Context, e Entry) error {
+	h.ctx = ctx
 	h.called <- e
 	<-h.goOn
-	stopped()
 	return nil
 }
 
@@ -215,8 +212,8 @@ func TestListAtTheStart(t *testing.T) {
 // plainHost has none of the optional methods
 type plainHost struct{ w *world }
 
-func (h plainHost) Destroy(ctx context.Context, e Entry, stopped func()) error {
-	return h.w.Destroy(ctx, e, stopped)
+func (h plainHost) Destroy(ctx context.Context, e Entry) error {
+	return h.w.Destroy(ctx, e)
 }
 
 func TestHostWithDestroyOnly(t *testing.T) {

@@ -327,6 +327,9 @@ func (t *Turn) Finish(r Result) (Outcome, error) {
 // get the error as a *StatusError: its code is that of GRPCCode, and it has message and details if
 // it already is one. If the code of the error is Canceled, DeadlineExceeded or Unavailable, the
 // outcome is mostly unknown: see Lost and Ends.
+//
+// If the runtime was asked for the same before, and this error does not say that the first request
+// has ended (the name is taken, say), the outcome is unknown, as after Lost: Outcome is Wait (K8).
 func (t *Turn) Fail(err error) error {
 	if err == nil {
 		return invalid("Fail without an error")
@@ -342,7 +345,11 @@ func (t *Turn) Fail(err error) error {
 	}
 	defer t.leave()
 	cerr := newError()
-	return wrap(C.ckgo_fail(t.t, C.int(code), message, bytesPointer(details), C.size_t(len(details)), cerr), cerr)
+	r := C.ckgo_fail(t.t, C.int(code), message, bytesPointer(details), C.size_t(len(details)), cerr)
+	if Outcome(r) == Wait {
+		t.outcome.Store(int32(r))
+	}
+	return wrap(r, cerr)
 }
 
 // Lost says that the outcome of the creation is unknown. The host is asked until it is known. Wait
@@ -359,17 +366,6 @@ func (t *Turn) Lost() error {
 	}
 	t.outcome.Store(int32(Wait))
 	return nil
-}
-
-// Again says, after Create, whether the runtime was asked for the same before, with an outcome that
-// is still unknown (K8). If such a runtime says that the name is taken, it is still working on the
-// first creation: call Lost, not Fail.
-func (t *Turn) Again() bool {
-	if t.enter() != nil {
-		return false
-	}
-	defer t.leave()
-	return C.ck_turn_again(t.t) == 1
 }
 
 // Reply returns the answer, after HandBack.

@@ -18,7 +18,7 @@ func TestTurnInSteps(t *testing.T) {
 	if turn.Outcome() == Wait { // until the first list
 		must[Outcome](t)(turn.Wait(background))
 	}
-	if turn.Outcome() != Create || turn.Again() {
+	if turn.Outcome() != Create {
 		t.Fatal(turn.Outcome())
 	}
 	if _, err := turn.Reply(); !errors.Is(err, ErrState) {
@@ -87,9 +87,6 @@ func TestTurnAfterClose(t *testing.T) {
 		wantErr(t, turn.Lost(), ErrClosed)
 		wantErr(t, turn.Answered(true), ErrClosed)
 		turn.Leave()
-		if turn.Again() {
-			t.Error("again?")
-		}
 	}
 }
 
@@ -242,9 +239,6 @@ func TestTurnAgainWhenClosed(t *testing.T) {
 		w.tick(c)
 		return len(second.decided) == 1
 	})
-	if !second.Again() {
-		t.Fatal("not again")
-	}
 	second.Close()
 	if e := must[[]Entry](t)(c.Entries()); len(e) != 1 || !e[0].Lost {
 		t.Fatal("what may still run is forgotten:", e)
@@ -317,7 +311,6 @@ func TestCacheAfterClose(t *testing.T) {
 	wantErr(t, c.ObjectSeen(Sandbox, "x", Dead), ErrClosed)
 	wantErr(t, c.ObjectUsed(Sandbox, "x"), ErrClosed)
 	wantErr(t, c.ContainerStarting("x"), ErrClosed)
-	wantErr(t, c.NoteTold(Sandbox, "x", HookRun, []string{"10-a"}), ErrClosed)
 	if c.Reconciled() || c.Step() >= 0 {
 		t.Error("it goes on")
 	}
@@ -399,7 +392,7 @@ func TestEntriesAndWhatPasses(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"used": c.ObjectUsed(Container, "container-2"), "starting": c.ContainerStarting("container-2"), "seen": c.ObjectSeen(Container, "container-2", Running),
-		"told": c.NoteTold(Container, "container-2", HookStop, []string{"10-a", "20-b"}), "forgotten": c.ObjectRemoved(Container, "container-2"),
+		"removed": c.ObjectRemoved(Container, "container-2"),
 	} {
 		if err != nil {
 			t.Error(name, err)
@@ -411,7 +404,6 @@ func TestEntriesAndWhatPasses(t *testing.T) {
 	wantErr(t, c.ObjectSeen(Sandbox, "other", Dead), ErrNotFound)
 	wantErr(t, c.ObjectUsed(Sandbox, ""), ErrInvalid)
 	wantErr(t, c.ObjectUsed(Sandbox, "a\x00b"), ErrInvalid)
-	wantErr(t, c.NoteTold(Sandbox, "sandbox-1", 9, nil), ErrInvalid)
 	if err := c.SandboxStopping("sandbox-1"); err != nil {
 		t.Fatal(err)
 	}

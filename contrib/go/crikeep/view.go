@@ -82,25 +82,11 @@ func (v *View) Hides(o Object) (bool, error) {
 	return r > 0, check(r)
 }
 
-// Shows is for an object of which only the id is known. It says whether the object is known to be
-// committed.
-func (v *View) Shows(k Kind, id string) (bool, error) {
-	cid := cstring(id)
-	if cid == nil {
-		return false, invalid("a zero byte in an id")
-	}
-	if err := v.enter(); err != nil {
-		return false, err
-	}
-	defer v.leave()
-	r := C.ck_view_shows(v.v, uint32(k), cid)
-	return r > 0, check(r)
-}
-
-// Resolve returns the id that a prefix means: the full id, or the prefix itself if it fits none or
-// several. If hidden is true, it fits hidden ids only, and the caller must be told that nothing of
-// that name exists.
-func (v *View) Resolve(k Kind, prefix string) (id string, hidden bool, err error) {
+// Resolve returns the id that a prefix means, and whether it is known to be committed: the full id
+// and true, or the prefix itself and false if it fits nothing that the cache knows, or several
+// objects. ErrNotFound means that it fits hidden ids only: the caller must be told that nothing of
+// that name exists. Of an object of which only the id is known, it says whether to show it.
+func (v *View) Resolve(k Kind, prefix string) (id string, known bool, err error) {
 	cprefix := cstring(prefix)
 	if cprefix == nil {
 		return "", false, invalid("a zero byte in an id")
@@ -111,10 +97,10 @@ func (v *View) Resolve(k Kind, prefix string) (id string, hidden bool, err error
 	defer v.leave()
 	var full *C.char
 	r := C.ck_view_resolve(v.v, uint32(k), cprefix, &full)
-	if r != 0 {
-		return "", r > 0, check(r)
+	if r < 0 {
+		return "", false, check(r)
 	}
-	return C.GoString(full), false, nil
+	return C.GoString(full), r == 1, nil
 }
 
 // Listed gives the cache the whole, unfiltered, successful list of one kind, to reconcile with (K24

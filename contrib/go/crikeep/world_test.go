@@ -218,11 +218,10 @@ func (w *world) maker(a ask) func(context.Context, *Turn) (Result, error) {
 	return func(context.Context, *Turn) (Result, error) { return w.make(a) }
 }
 
-func (w *world) Destroy(_ context.Context, e Entry, stopped func()) error {
+func (w *world) Destroy(_ context.Context, e Entry) error {
 	if err := w.failing("destroy"); err != nil {
 		return err
 	}
-	stopped()
 	w.change(func() {
 		delete(w.objects, e.ID)
 		w.destroyed = append(w.destroyed, e.ID)

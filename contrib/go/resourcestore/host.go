@@ -34,7 +34,7 @@ const destroyTimeout = time.Minute // the library's default
 
 // Destroy makes one pass of the cleaner. The library calls it again, with back-off, for ever, and
 // after a restart, too.
-func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry, _ func()) error {
+func (h privateHost) Destroy(ctx context.Context, e crikeep.Entry) error {
 	select {
 	case <-h.s.opened:
 	case <-ctx.Done():

@@ -267,7 +267,7 @@ func (r *Runtime) create(ctx context.Context, call *Call, conn net.Conn) {
 		case failed == nil:
 			outcome, err = turn.Finish(result)
 			r.diary.Note("finish %d %v", call.Number, outcome)
-		case (uncertain(failed) || turn.Again() && crikeep.GRPCCode(failed) == codeAlreadyExists) && !r.forgets("lost"):
+		case uncertain(failed) && !r.forgets("lost"):
 			outcome, err = crikeep.Wait, turn.Lost()
 		case r.forgets("fail"):
 			err = failed
@@ -275,6 +275,8 @@ func (r *Runtime) create(ctx context.Context, call *Call, conn net.Conn) {
 			err = failed
 			if ended := turn.Fail(failed); ended != nil {
 				err = ended
+			} else if turn.Outcome() == crikeep.Wait { // the first request may still run (K8)
+				outcome, err = crikeep.Wait, nil
 			}
 		}
 	}
@@ -365,7 +367,7 @@ func (r *Runtime) make(ctx context.Context, turn *crikeep.Turn, want Want) (crik
 type host struct{ r *Runtime }
 
 // Destroy stops and removes.
-func (h host) Destroy(ctx context.Context, e crikeep.Entry, stopped func()) error {
+func (h host) Destroy(ctx context.Context, e crikeep.Entry) error {
 	r, key := h.r, entryKey(e)
 	r.diary.Note("destroy %s %s", key, e.ID)
 	if err := r.points.At(ctx, "destroy", key); err != nil {
@@ -382,12 +384,6 @@ func (h host) Destroy(ctx context.Context, e crikeep.Entry, stopped func()) erro
 		return crikeep.ErrNotFound
 	}
 	if err := r.store.Kill(e.ID); err != nil {
-		return err
-	}
-	if !r.forgets("stopped") {
-		stopped()
-	}
-	if err := r.points.At(ctx, "stopped", key); err != nil {
 		return err
 	}
 	if err := r.store.Remove(e.ID); err != nil {
@@ -557,12 +553,15 @@ func (r *Runtime) status(call *Call) (Answer, error) {
 		return Answer{}, err
 	}
 	defer view.Close()
-	id, hidden, err := view.Resolve(call.Kind, call.ID)
+	id, _, err := view.Resolve(call.Kind, call.ID)
+	if errors.Is(err, crikeep.ErrNotFound) && r.forgets("view") {
+		id, err = call.ID, nil
+	}
+	if errors.Is(err, crikeep.ErrNotFound) {
+		return Answer{}, &crikeep.StatusError{GRPC: codeNotFound, Message: "there is none"}
+	}
 	if err != nil {
 		return Answer{}, err
-	}
-	if hidden && !r.forgets("view") {
-		return Answer{}, &crikeep.StatusError{GRPC: codeNotFound, Message: "there is none"}
 	}
 	if _, _, err := r.store.Read(id); err != nil {
 		return Answer{}, &crikeep.StatusError{GRPC: codeNotFound, Message: "there is none"}
@@ -627,11 +626,8 @@ func (r *Runtime) tellOf(ctx context.Context, event crikeep.HookEvent, kind crik
 	if err != nil || e.Number == 0 {
 		return err
 	}
-	told, _ := r.plugins.send(ctx, event, e, r.plugins.knowing(e))
-	if len(told) == 0 {
-		return nil
-	}
-	return r.cache.NoteTold(kind, id, event, told)
+	r.plugins.send(ctx, event, e, r.plugins.knowing(e))
+	return nil
 }
 
 // flags are the settings of this life, as one argument.
