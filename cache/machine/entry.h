@@ -91,8 +91,9 @@ enum ck_reason {
 		CK_REASON_MAX = CK_REASON_RELEASED,
 };
 
-/* How far an EVICTING entry is, in the order of the rules K8, K13, K20 and K22. It begins in
- * CREATION, FIND, HOOKS or CHECK. */
+/* How far an EVICTING entry is: what is under way ends first (K8, K13), then comes the question
+ * whether it is in use (K22), then Stop, the destroy and Remove (K20). It begins in CREATION, FIND,
+ * HOOKS or CHECK. */
 enum ck_phase {
 	CK_PHASE_NONE = 0,
 	CK_PHASE_CREATION = 1, /* it is still being created */

@@ -11,8 +11,8 @@
  * long enough (lost.c), HOOKS when the plugin that is being asked has answered. What a list no
  * longer shows goes on with STOP and skips DESTROY. From CHECK on an entry is being destroyed: at
  * most CK_DESTROYS_MAX at once, each from its first question until the destroy is confirmed or
- * fails. Entries that may not start yet wait in the order in which they became due. (K13, K17 to
- * K23)
+ * fails. Entries that may not start yet wait in the order in which they became due. The rules
+ * are those of crikeep-rules(7), "6. DESTROYING".
  */
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef CK_CACHE_MACHINE_MACHINE_H
 #define CK_CACHE_MACHINE_MACHINE_H
 /*
- * The rules (K1 to K33, crikeep-rules(7)): events in, actions out. The machine has no sockets,
+ * The rules of crikeep-rules(7), K1 to K33: events in, actions out. The machine has no sockets,
  * threads, SQL, protobuf or clock of its own. One thread at a time uses it.
  *
  * One idea carries most of the rules: a request that cannot be answered now waits. Whenever
@@ -359,7 +359,8 @@ void ck_machine_answer_reported(struct ck_machine *m, struct ck_mturn *t, bool d
  * the result already */
 void ck_machine_resolved(struct ck_machine *m, struct ck_mturn *t);
 
-/* K16. CK_DRAINED, CK_WAIT; -CK_ENOMEM leaves it NONE */
+/* It waits until nothing in a sandbox is being created or destroyed (K16). CK_DRAINED, CK_WAIT;
+ * -CK_ENOMEM leaves it NONE */
 int ck_machine_remove_begin(struct ck_machine *m, struct ck_removal *r, enum ck_kind kind,
 			    const char *id, uint64_t timeout, struct ck_error *err);
 void ck_machine_remove_leave(struct ck_machine *m, struct ck_removal *r); /* its caller has gone */
@@ -379,16 +380,19 @@ void ck_machine_hook_done(struct ck_machine *m, uint64_t row, enum ck_hook_event
  * false: nothing is concluded */
 void ck_machine_listed_entry(struct ck_machine *m, uint64_t row, uint64_t begun_seq, bool ok,
 			     const struct ck_object *o, size_t n);
-/* a whole list of one kind (K24 to K27); @ok false: it failed */
+/* a whole list of one kind: what it shows is compared with all entries (K24 to K27); @ok false: it
+ * failed, and says nothing */
 void ck_machine_listed(struct ck_machine *m, enum ck_kind kind, uint64_t begun_seq, bool ok,
 		       const struct ck_object *o, size_t n);
 
-int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id); /* K16 */
+/* it stops, with what is in it (K16) */
+int ck_machine_stopping(struct ck_machine *m, const char *sandbox_id);
 int ck_machine_forget(struct ck_machine *m, enum ck_kind kind, const char *id);
 int ck_machine_seen(struct ck_machine *m, enum ck_kind kind, const char *id,
 		    enum ck_condition condition);
 int ck_machine_used(struct ck_machine *m, enum ck_kind kind, const char *id);
-int ck_machine_starting(struct ck_machine *m, const char *container_id); /* K7 */
+/* StartContainer: whoever names it has got its answer (K7) */
+int ck_machine_starting(struct ck_machine *m, const char *container_id);
 /* for the history: the host told the plugins @names by itself; "": nobody */
 int ck_machine_note_told(struct ck_machine *m, enum ck_kind kind, const char *id,
 			 enum ck_hook_event event, const char *names);
@@ -444,9 +448,10 @@ struct ck_entry *ck_machine_pod_first(const struct ck_entry *entry);
 struct ck_entry *ck_machine_pod_next(const struct ck_entry *entry);
 /* a number that changes whenever what is hidden, or by what it is hidden, may have changed */
 uint64_t ck_machine_moves(const struct ck_machine *m);
-/* everything but COMMITTED; tombstones too */
+/* everything but COMMITTED and ENDED; tombstones too */
 bool ck_machine_hidden(const struct ck_entry *entry);
-/* H1: plugins know it or are being told of it, and its end has not begun */
+/* plugins know it or are being told of it, and its end has not begun: it is in the first list of a
+ * new plugin (H1) */
 bool ck_machine_told(const struct ck_entry *entry);
 /* a call that lists has begun: tombstones stay until it has ended (K21) */
 void ck_machine_view_opened(struct ck_machine *m, uint64_t *ret_seq);

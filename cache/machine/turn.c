@@ -359,7 +359,7 @@ bool ck_overdue(const struct ck_machine *m, const struct ck_entry *e)
 	return false;
 }
 
-/* ---- E5: one image under two references ------------------------------------------------------ */
+/* ---- one image under two references (E5) ----------------------------------------------------- */
 
 void ck_turn_want_resolve(struct ck_machine *m, struct ck_mturn *t)
 {
