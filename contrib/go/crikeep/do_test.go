@@ -188,7 +188,7 @@ func TestDoFailureReachesAll(t *testing.T) {
 	}
 }
 
-// K8: the end is open, and the host's list tells
+// the end is open, and the host's list tells (K8)
 func TestDoLostIsFound(t *testing.T) {
 	w := newWorld(t)
 	c := w.open()
@@ -202,7 +202,7 @@ func TestDoLostIsFound(t *testing.T) {
 	}
 }
 
-// K8: absent for five seconds, it is asked for again
+// absent for five seconds, it is asked for again (K8)
 func TestDoLostIsMadeAgain(t *testing.T) {
 	w := newWorld(t).clock()
 	c := w.open()
@@ -234,7 +234,7 @@ func TestDoLostIsMadeAgain(t *testing.T) {
 	}
 }
 
-// K9
+// another attempt has been asked for (K9)
 func TestDoAbandoned(t *testing.T) {
 	w := newWorld(t)
 	c := w.open()

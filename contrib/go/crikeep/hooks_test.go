@@ -149,7 +149,7 @@ func TestHooksTooManyNames(t *testing.T) {
 	}
 }
 
-// K13: a commit that is undone while plugins are being told
+// a commit that is undone while plugins are being told (K13)
 func TestHooksCancel(t *testing.T) {
 	w, r := newHooked(t)
 	running, goOn := make(chan struct{}), make(chan struct{})

@@ -26,8 +26,8 @@ func (w *world) late(c *Cache, a ask) {
 	turn.Close()
 }
 
-// K17, K18: a destroy is tried again until it is confirmed, whatever it said, and even if it
-// panicked
+// a destroy is tried again until it is confirmed, whatever it said, and even if it panicked (K17,
+// K18)
 func TestDestroyUntilConfirmed(t *testing.T) {
 	w := newWorld(t).clock()
 	tries := make(chan int, 100)
@@ -130,7 +130,7 @@ func (h *stuckHost) Destroy(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// K6
+// a kept result is asked after before it is handed back (K6)
 func TestInspect(t *testing.T) {
 	w := newWorld(t)
 	c := w.open()
@@ -170,7 +170,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// K24: until the first lists have succeeded, nobody is served
+// until the first lists have succeeded, nobody is served (K24)
 func TestListAtTheStart(t *testing.T) {
 	w := newWorld(t).clock()
 	lists := 0
@@ -278,7 +278,7 @@ func (h *committedHost) Committed(e Entry) {
 	h.world.Committed(e)
 }
 
-// E5: one image under two references
+// one image under two references (E5)
 func TestResolveImage(t *testing.T) {
 	w := newWorld(t)
 	host := imageHost{w, new(atomic.Int32)}

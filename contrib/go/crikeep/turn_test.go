@@ -114,7 +114,7 @@ func TestTurnLeave(t *testing.T) {
 	}
 }
 
-// K7: a container whose answer was lost is kept, however that is known
+// a container whose answer was lost is kept, however that is known (K7)
 func TestTurnAnswerLost(t *testing.T) {
 	for name, lose := range map[string]func(turn *Turn) error{
 		"the stream broke":   func(turn *Turn) error { must[Outcome](t)(turn.Wait(background)); return turn.Answered(false) },
@@ -438,7 +438,7 @@ func TestRemove(t *testing.T) {
 	wantErr(t, c.Remove(over, Container, "x", nil), ErrDeadline)
 }
 
-// K16
+// the removal of a sandbox waits for creations in it (K16)
 func TestRemoveWaitsForCreations(t *testing.T) {
 	w := newWorld(t).clock()
 	c := w.open()

@@ -51,7 +51,7 @@ func TestView(t *testing.T) {
 	wantErr(t, v.Listed(Sandbox, []Object{{Kind: Sandbox}}), ErrInvalid)
 }
 
-// K27, K24: a list that passes by is reconciled with
+// a list that passes by is reconciled with (K24, K27)
 func TestViewListed(t *testing.T) {
 	w := newWorld(t)
 	c := w.open()

@@ -31,7 +31,7 @@ type scene struct {
 	play func(*Play)
 }
 
-// A chapter is one rule of the rule book.
+// A chapter plays one rule of the rule book, crikeep-rules(7).
 type chapter struct {
 	rule                 string
 	inTime, late, killed scene
