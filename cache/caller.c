@@ -67,6 +67,10 @@ static void begin(void *of)
 	b->r = ck_machine_begin(turn->cache->machine, &turn->m, b->key, turn->fp,
 				b->request->timeout, b->request->expired, b->err);
 	b->attached = turn->m.state != CK_TURN_NEW; /* if not, nothing happened */
+	/* A turn that goes on may be compared again. Its digests need less memory than the form of
+	 * the request; without memory for them now they are made later. */
+	if (b->attached && !ck_turn_decided(&turn->m))
+		ck_fingerprint_digest(turn->fp, NULL);
 }
 
 int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
@@ -77,16 +81,16 @@ int ck_turn_begin_impl(struct ck_cache *cache, const struct ck_request *request,
 	if (!turn)
 		return ck_nomem(err);
 	int r = ck_key_from_request(request->kind, request->bytes, request->len, &b.key, err);
-	if (r >= 0)
-		r = ck_fingerprint_make(&cache->key, request->kind, request->bytes, request->len,
-					&turn->fp, err);
 	if (r >= 0) {
 		turn->request = ck_memdup(request->bytes, request->len);
 		turn->request_len = request->len;
 		r = turn->request ? 0 : ck_nomem(err);
-		if (request->key_only)
-			ck_fingerprint_key_only(turn->fp);
 	}
+	if (r >= 0)
+		r = ck_fingerprint_make(&cache->key, request->kind, turn->request,
+					turn->request_len, &turn->fp, err);
+	if (r >= 0 && request->key_only)
+		ck_fingerprint_key_only(turn->fp);
 	if (r >= 0)
 		r = ck_round_call(cache, begin, &b, err);
 	if (r < 0) {

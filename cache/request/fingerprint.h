@@ -9,11 +9,13 @@
  * devices, CDI devices and DNS options are sorted; a default equals an absent field, packed equals
  * unpacked; singular messages are merged; unknown fields are a sorted multiset. The result is:
  *
- *	root      A keyed BLAKE2b of the whole form, except for what normalized mode never compares
- *	          (E1, E2). Equal roots mean the same request.
- *	digests   A keyed SipHash-128 for each path, label, annotation, env name and mount. If the
- *	          roots differ, these decide, under the given mode and exceptions, and they name the
- *	          difference. What root leaves out has digests too, for strict mode.
+ *	root      A keyed SipHash-128 of the whole form, except for what normalized mode never
+ *	          compares (E1, E2). Equal roots mean the same request.
+ *	digests   The same for each path, label, annotation, env name and mount. If the roots
+ *	          differ, these decide, under the given mode and exceptions, and they name the
+ *	          difference. What root leaves out has digests too, for strict mode. A request
+ *	          that comes again has the root of its record: so the digests are made when
+ *	          somebody needs them.
  *
  * Only digests of values go further than fingerprint.c. Names (paths; names of labels, annotations
  * and envs; mount targets) stay readable.
@@ -74,7 +76,8 @@ enum ck_relation {
 	CK_RELATION_IMAGE,
 	CK_RELATION_DIFFERENT,
 	CK_RELATION_NOT_COMPARABLE, /* other digest key or form version (K31) */
-	/* the roots differ and record->digests is NULL: load it and compare again */
+	/* the roots differ and record->digests is NULL: load it and compare again; or there was no
+	 * memory for the fingerprint's digests */
 	CK_RELATION_NEEDS_DIGESTS,
 };
 
@@ -85,11 +88,15 @@ struct ck_difference {
 	unsigned count;
 };
 
-/* ck_fingerprint_make - -CK_EMALFORMED, -CK_ETOOBIG, -CK_ENOMEM, -CK_EIO (libsodium does not
+/* ck_fingerprint_make - @bytes must stay as they are until ck_fingerprint_digest() or
+ * ck_fingerprint_free(). -CK_EMALFORMED, -CK_ETOOBIG, -CK_ENOMEM, -CK_EIO (libsodium does not
  * start) */
 int ck_fingerprint_make(const struct ck_digest_key *key, enum ck_kind kind, const void *bytes,
 			size_t len, struct ck_fingerprint **ret_fp, struct ck_error *err);
 void ck_fingerprint_free(struct ck_fingerprint *fp);
+/* ck_fingerprint_digest - make the digests now; from then on nothing is left of the request but its
+ * image reference. -CK_ENOMEM: it can be called again */
+int ck_fingerprint_digest(const struct ck_fingerprint *fp, struct ck_error *err);
 /* ck_fingerprint_image - the request's image reference ("": none), borrowed; resolve_image needs
  * it. It is never stored */
 const char *ck_fingerprint_image(const struct ck_fingerprint *fp);

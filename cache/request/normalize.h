@@ -7,7 +7,7 @@
  * have one normalized form: the order of fields, map entries and sets does not matter, nor do
  * packed or unpacked numbers, defaults that are sent or omitted, and messages in pieces.
  *
- * It holds the request's values in clear. It lives only while fingerprint.c makes a fingerprint.
+ * It holds the request's values in clear. It lives only until fingerprint.c has made its digests.
  */
 #include "cache/request/fields.h"
 

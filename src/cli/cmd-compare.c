@@ -172,6 +172,8 @@ static int load(const char *path, enum ck_kind kind, const struct ck_digest_key 
 		r = ck_key_from_request(kind, side->bytes, side->len, &side->key, &err);
 	if (r == 0)
 		r = ck_fingerprint_make(key, kind, side->bytes, side->len, &side->fp, &err);
+	if (r == 0)
+		r = ck_fingerprint_digest(side->fp, &err);
 	if (r < 0)
 		ck_print_error("%s: %s", path, err.text);
 	return r;

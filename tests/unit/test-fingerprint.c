@@ -29,6 +29,7 @@ static struct ck_fingerprint *fingerprint_of(enum ck_kind kind, const struct pb 
 	CK_AUTO_FREE void *bytes = ck_memdup(request->bytes, request->len);
 
 	assert_int_equal(ck_fingerprint_make(&test_key, kind, bytes, request->len, &fp, NULL), 0);
+	assert_int_equal(ck_fingerprint_digest(fp, NULL), 0); /* from now on without @bytes */
 	return fp;
 }
 
@@ -1391,6 +1392,41 @@ static void every_allocation_may_fail(void **state)
 	assert_in_range(failed, 4, 8);
 }
 
+/* the root tells; only who differs needs memory for digests, and may come again */
+static void a_request_that_comes_again_needs_no_digests(void **state)
+{
+	static struct pb request, other;
+	struct ck_record record;
+	struct ck_fingerprint *again = NULL, *changed = NULL;
+
+	(void)state;
+	load_recorded("011-CreateContainer-api-main.bin", &request);
+	other = request;
+	pb_number(&other, 99, 1);
+	CK_AUTO(ck_fingerprint) *first = fingerprint_of(CK_CONTAINER, &request);
+	assert_int_equal(ck_record_make(first, &record, NULL), 0);
+	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, request.bytes, request.len,
+					     &again, NULL),
+			 0);
+	assert_int_equal(ck_fingerprint_make(&test_key, CK_CONTAINER, other.bytes, other.len,
+					     &changed, NULL),
+			 0);
+	ck_fault_arm(CK_FAULT_ALLOC, 1, false);
+	assert_int_equal(ck_record_compare(&record, again, &normalized, NULL), CK_RELATION_SAME);
+	assert_int_equal(ck_fingerprints_compare(first, again, &normalized, NULL),
+			 CK_RELATION_SAME);
+	assert_false(ck_fault_hit());
+	assert_int_equal(ck_record_compare(&record, changed, &normalized, NULL),
+			 CK_RELATION_NEEDS_DIGESTS);
+	assert_true(ck_fault_hit());
+	ck_fault_arm(0, 0, false);
+	assert_int_equal(ck_record_compare(&record, changed, &normalized, NULL),
+			 CK_RELATION_DIFFERENT);
+	ck_fingerprint_free(again);
+	ck_fingerprint_free(changed);
+	ck_record_fini(&record);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -1441,6 +1477,7 @@ int main(void)
 		cmocka_unit_test(too_much_is_refused_and_says_so),
 		cmocka_unit_test(large_request_is_taken),
 		cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(a_request_that_comes_again_needs_no_digests),
 	};
 
 	return CK_TEST_MAIN(tests, setup_key, NULL);
