@@ -201,8 +201,8 @@ int ck_turn_fail_impl(struct ck_turn *turn, const struct ck_status *why, struct 
 	char text[CK_TEXT_MAX + 1];
 	if (turn->is == CK_TURN_REMOVAL)
 		return ck_fail(err, CK_ESTATE, CK_NOT_CREATING);
-	ck_redact(why->message ? why->message : "", turn->kind, turn->request, turn->request_len,
-		  text);
+	struct ck_known known = { turn->kind, turn->request, turn->request_len, NULL, 0 };
+	ck_redact(why->message ? why->message : "", &known, text);
 	struct ck_shared_status *status = ck_shared_status_new(why);
 	if (!status)
 		return ck_nomem(err);

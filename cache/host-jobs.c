@@ -361,6 +361,17 @@ static void job_end(struct ck_job *job)
 	job_free(job);
 }
 
+/* The request of a destroyed entry is not kept; then the list alone decides. */
+static void redact(struct ck_job *job, const char *text)
+{
+	const char *names[CK_COUNT(job->texts) + 1];
+	struct ck_known known = { job->kind, job->request, job->request_len, names,
+				  CK_COUNT(names) };
+	memcpy(names, job->texts, sizeof(job->texts)); /* the plugins told before are the last */
+	names[CK_COUNT(job->texts)] = job->who;
+	ck_redact(text, &known, job->text);
+}
+
 void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 {
 	static const struct ck_answer failed = { .size = sizeof(failed), .grpc = CK_GRPC_UNKNOWN };
@@ -376,8 +387,7 @@ void ck_job_done(struct ck_job *job, const struct ck_answer *answer)
 	if (job->what == JOB_RESOLVE && answer->image_id)
 		job->image_id = ck_strdup(answer->image_id);
 	if (job->what == JOB_DESTROY && answer->grpc && answer->message)
-		/* its request is not kept, so that only what looks like a secret is hidden */
-		ck_redact(answer->message, job->kind, NULL, 0, job->text);
+		redact(job, answer->message);
 	job_end(job);
 }
 
@@ -389,7 +399,7 @@ void ck_hook_done(struct ck_job *job, const char *told, const char *refusal)
 		job->who = ck_strndup(told, strnlen(told, CK_TOLD_MAX));
 	job->refused = refusal;
 	if (refusal && job->request)
-		ck_redact(refusal, job->kind, job->request, job->request_len, job->text);
+		redact(job, refusal);
 	else if (refusal)
 		/* Plugins see env and args. Without the request nobody knows which words of the
 		 * text are theirs. */

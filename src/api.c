@@ -193,7 +193,8 @@ int ck_turn_stage(struct ck_turn *turn, const char *stage)
 		return -CK_EINVAL;
 	if (turn->is == CK_TURN_REMOVAL)
 		return is_child(turn->cache) ? -CK_EFORK : -CK_ESTATE;
-	ck_redact(stage, turn->kind, turn->request, turn->request_len, text);
+	struct ck_known known = { turn->kind, turn->request, turn->request_len, NULL, 0 };
+	ck_redact(stage, &known, text);
 	int r = ck_round_enter(turn->cache, NULL);
 	if (r >= 0)
 		r = left(turn->cache, ck_machine_stage(turn->cache->machine, &turn->m, text));

@@ -337,8 +337,8 @@ struct ck_hooks {
  * @told: the names, separated by ' ', of those to which the event was really sent, for the history;
  * "" for none. NULL: not known; the history names the chosen ones for a RUN that was not refused,
  * and otherwise none
- * @refusal: NULL, or "plugin NN-name: its text"; copied, and values of the request are redacted in
- * it. Since: 0.1
+ * @refusal: NULL, or "plugin NN-name: its text"; copied, and redacted but for the names told.
+ * Since: 0.1
  */
 void ck_hook_done(struct ck_job *job, const char *told, const char *refusal);
 /*

@@ -1,236 +1,561 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the text. The request's strings (the secrets) are sorted, and each knows the
- * longest other secret that it starts with. At every byte of the text, a binary search and a walk
- * down that chain find the longest secret that starts there, and the bytes that it covers are
- * hidden. So of overlapping secrets nothing shows. When in doubt, the whole text is hidden.
+ * The text is split into words: runs of ASCII letters and digits, and UUIDs. Each is judged by the
+ * list. Then the request is read once, value by value, and words that were kept are hidden where a
+ * value has them. So memory is bounded by the text, however large the request is.
+ *
+ * Nothing is decoded. A quoted or encoded value is made of pieces of itself and of words that no
+ * list has. A word right behind '\' or '%' may begin with a part of the escape, so it is hidden.
  */
 #include <stdbool.h>
 #include <string.h>
 
 #include "cache/request/redact.h"
-#include "src/base/wire.h"
+#include "cache/request/allowlist.h"
+#include "cache/request/cri.pb-c.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/wire.h"
 
-#define HIDDEN     "***"
-#define TEXT_READ  4096u /* bytes of text that are read; at most CK_TEXT_MAX are shown */
-#define FIRST_ROOM 256u
+#define HIDDEN "***"
+#define EDGE   4u /* letters of a word that a joint looks at: a cut word has them, too */
+#define WINDOW 6u /* bytes of an id that are looked for: another text may touch it */
+#define CODED  3u /* bytes of a number read as hexadecimal: WINDOW digits of it */
 
-struct secret {
-	const unsigned char *bytes;
-	size_t len;
-	ptrdiff_t shorter; /* index of the longest other secret that this one starts with, or -1 */
+enum judgement {
+	HIDE,
+	LISTED,  /* a word of the list */
+	TELLING, /* a number, an id, a plugin's name: stays only if no value has a part of it */
+	JOINED,  /* several words of the list in one: RunPodSandbox */
+	OWN,     /* of the entry itself, or a runtime's directory: stays */
 };
 
-struct secrets {
-	struct secret *v;
-	size_t n, room;
+struct word {
+	unsigned at, len;
+	enum judgement is;
+	bool escape; /* right behind a character that begins an escape */
+};
+
+/* What hides one or two words if a value has it: two words that are neighbours, but for escapes
+ * between them, or bytes of an id. Both are in one sorted list. */
+struct clue {
+	unsigned char key[2 * EDGE];
+	unsigned left, right;
+};
+
+struct redaction {
+	unsigned char text[CK_REDACT_READ];
+	size_t len;
+	bool cut; /* the text goes on */
+	bool own[CK_REDACT_READ];
+	struct word words[CK_REDACT_READ / 2];
+	unsigned n_words;
+	struct clue clues[CK_REDACT_CLUES + 1]; /* the last is written when there is no room */
+	size_t n_clues;
+	bool begins[1u << 16]; /* with which two bytes the clues that are bytes begin */
+	size_t n_visited;      /* strings of the request */
+};
+
+struct value {
+	const unsigned char *bytes;
+	size_t len;
+};
+
+typedef void visit_fn(struct redaction *, struct value);
+
+static const char *const directories[] = {
+	/* clang-format off */
+	"/etc/cni/net.d", "/opt/cni/bin", "/proc", "/sys/fs/cgroup",
+	"/run/conmon", "/run/containerd", "/run/containers", "/run/crio", "/run/crun",
+	"/run/netns", "/run/runc",
+	"/var/lib", "/var/lib/cni", "/var/lib/containerd", "/var/lib/containers",
+	"/var/lib/crio", "/var/lib/kubelet",
+	"/var/run", "/var/run/containerd", "/var/run/crio", "/var/run/netns",
+	/* clang-format on */
 };
 
 /* ---- the request's strings ------------------------------------------------------------------- */
 
-/* Where the secrets are: paths of field numbers from the request down, each to a string.
- * RunPodSandboxRequest and CreateContainerRequest. */
-static const char *const sandbox_paths[] = {
-	"\1\7\2", /* config.annotations, values */
-	NULL,
-};
-static const char *const container_paths[] = {
-	"\2\3",    /* config.command */
-	"\2\4",    /* config.args */
-	"\2\6\2",  /* config.envs, values */
-	"\2\7\2",  /* config.mounts, host_path */
-	"\2\12\2", /* config.annotations, values */
-	"\3\7\2",  /* sandbox_config.annotations, values */
-	NULL,
-};
-
-static bool add_secret(struct secrets *secrets, const struct ck_wire_field *field)
+static bool is_name(const ProtobufCMessageDescriptor *type, uint32_t number)
 {
-	/* a text cannot contain a NUL */
-	size_t len = strnlen((const char *)field->data, field->len);
+	static const struct {
+		const ProtobufCMessageDescriptor *type;
+		uint32_t number;
+	} names[] = {
+		{ &ck__cri__run_pod_sandbox_request__descriptor, 2 },  /* runtime_handler */
+		{ &ck__cri__create_container_request__descriptor, 1 }, /* pod_sandbox_id */
+		{ &ck__cri__pod_sandbox_metadata__descriptor, 1 },     /* name */
+		{ &ck__cri__pod_sandbox_metadata__descriptor, 2 },     /* uid */
+		{ &ck__cri__pod_sandbox_metadata__descriptor, 3 },     /* namespace */
+		{ &ck__cri__container_metadata__descriptor, 1 },       /* name */
+		{ &ck__cri__image_spec__descriptor, 1 },               /* image */
+		{ &ck__cri__image_spec__descriptor, 18 },              /* user_specified_image */
+		{ &ck__cri__image_spec__descriptor, 19 },              /* runtime_handler */
+		{ &ck__cri__image_spec__descriptor, 20 },              /* image_ref */
+	};
 
-	if (len < CK_REDACT_MIN)
-		return true;
-	if (secrets->n == CK_FIELDS_MAX)
-		return false;
-	if (secrets->n == secrets->room) {
-		size_t room = secrets->room ? 2 * secrets->room : FIRST_ROOM;
-		struct secret *v = ck_realloc(secrets->v, room * sizeof(*v));
-		if (!v)
-			return false;
-		secrets->v = v;
-		secrets->room = room;
-	}
-	secrets->v[secrets->n++] = (struct secret){ field->data, len, -1 };
-	return true;
+	for (size_t i = 0; i < CK_COUNT(names); i++)
+		if (names[i].type == type && names[i].number == number)
+			return true;
+	return false;
 }
 
-static bool collect(struct secrets *secrets, struct ck_wire wire, const char *path)
+/* Keys of maps and names of variables are no values. What cri.proto does not know is one. @fn gets
+ * the names, or all else. false: the request is malformed, or has too many fields. */
+static bool visit(struct redaction *r, const ProtobufCMessageDescriptor *type, struct ck_wire wire,
+		  bool names, visit_fn *fn)
 {
 	struct ck_wire_field field;
-	int r;
+	int more;
 
-	while ((r = ck_wire_next(&wire, &field, NULL)) > 0) {
-		if (field.number != (unsigned char)path[0] || field.type != CK_WIRE_BYTES)
-			continue;
-		if (path[1] ? !collect(secrets, ck_wire_inside(&wire, &field), path + 1)
-			    : !add_secret(secrets, &field))
+	while ((more = ck_wire_next(&wire, &field, NULL)) > 0) {
+		const ProtobufCFieldDescriptor *known =
+			protobuf_c_message_descriptor_get_field(type, field.number);
+		if (++r->n_visited > 2 * CK_FIELDS_MAX) /* there are two visits */
 			return false;
+		if (field.type != CK_WIRE_BYTES || (known && !strcmp(known->name, "key")))
+			continue;
+		if (known && known->type == PROTOBUF_C_TYPE_MESSAGE) {
+			struct ck_wire inside = ck_wire_inside(&wire, &field);
+			if (!visit(r, known->descriptor, inside, names, fn))
+				return false;
+		} else if (is_name(type, field.number) == names) {
+			fn(r, (struct value){ field.data, field.len });
+		}
 	}
-	return r == 0;
+	return more == 0;
 }
 
-static int compare_bytes(const unsigned char *a, size_t a_len, const unsigned char *b, size_t b_len)
+static bool visit_all(struct redaction *r, const struct ck_known *known, bool names, visit_fn *fn)
 {
-	size_t len = a_len < b_len ? a_len : b_len;
-	int r = memcmp(a, b, len);
-
-	return r ? r : (a_len > b_len) - (a_len < b_len);
+	return !known->request ||
+	       visit(r,
+		     known->kind == CK_SANDBOX ? &ck__cri__run_pod_sandbox_request__descriptor
+					       : &ck__cri__create_container_request__descriptor,
+		     ck_wire_begin(known->request, known->len), names, fn);
 }
 
-static int compare_secrets(const void *a, const void *b)
-{
-	const struct secret *x = a, *y = b;
+/* ---- words ----------------------------------------------------------------------------------- */
 
-	return compare_bytes(x->bytes, x->len, y->bytes, y->len);
-}
-
-static void link_secrets(struct secrets *secrets)
+static bool next_word(struct value in, size_t *at, size_t *ret_len)
 {
-	struct secret *v = secrets->v;
 	size_t n = 0;
 
-	if (secrets->n)
-		qsort(v, secrets->n, sizeof(*v), compare_secrets);
-	for (size_t i = 0; i < secrets->n; i++) {
-		if (n && !compare_secrets(&v[n - 1], &v[i]))
-			continue;
-		/* v is sorted: a shorter secret that v[i] starts with is the one before it, or in
-		 * that one's chain */
-		ptrdiff_t j = (ptrdiff_t)n - 1;
-		while (j >= 0 && (v[j].len > v[i].len || memcmp(v[j].bytes, v[i].bytes, v[j].len)))
-			j = v[j].shorter;
-		v[n] = v[i];
-		v[n++].shorter = j;
-	}
-	secrets->n = n;
+	while (*at < in.len && !ck_in_word(in.bytes[*at]))
+		(*at)++;
+	while (*at + n < in.len && ck_in_word(in.bytes[*at + n]))
+		n++;
+	*ret_len = n;
+	return n;
 }
 
-/* The length of the longest secret that @text starts with; 0: it starts with none. */
-static size_t secret_at(const struct secrets *secrets, const unsigned char *text, size_t len)
+/* A host begins a refusal with "plugin NN-name"; the operator has chosen the name. The length of
+ * that; 0: the text begins otherwise. */
+static size_t plugin(const struct redaction *r)
 {
-	size_t low = 0, high = secrets->n, common = 0;
+	static const char begins[] = "plugin ";
+	const unsigned char *s = r->text;
+	size_t n = sizeof(begins) - 1;
 
-	/* the last secret that is not greater than the text starts with every other that matches */
+	if (r->len < n + 3 || memcmp(s, begins, n) != 0 || !ck_digit(s[n]) || !ck_digit(s[n + 1]) ||
+	    s[n + 2] != '-')
+		return 0;
+	while (n < r->len && (ck_in_word(s[n]) || s[n] == '-' || s[n] == '_' || s[n] == '.'))
+		n++;
+	return n;
+}
+
+static enum judgement judge(const struct redaction *r, const struct word *word)
+{
+	const unsigned char *s = r->text + word->at;
+
+	if (!memchr(r->own + word->at, false, word->len))
+		return OWN;
+	if (word->escape || (r->cut && word->at + word->len == r->len))
+		return HIDE;
+	if (ck_allowed_word(s, word->len))
+		return LISTED;
+	if (ck_allowed_name(s, word->len))
+		return JOINED;
+	return ck_allowed_number(s, word->len) || ck_allowed_id(s, word->len) ||
+			       ck_uuid_begins(s, word->len) ||
+			       (word->at < plugin(r) && word->len <= CK_ID_DIGITS)
+		       ? TELLING
+		       : HIDE;
+}
+
+static void split(struct redaction *r)
+{
+	struct value text = { r->text, r->len };
+
+	for (size_t at = 0, len; next_word(text, &at, &len); at += len) {
+		unsigned char before = at ? r->text[at - 1] : ' ';
+		if (ck_uuid_begins(r->text + at, r->len - at))
+			len = CK_UUID_LEN;
+		struct word *word = &r->words[r->n_words++];
+		*word = (struct word){ (unsigned)at, (unsigned)len, HIDE,
+				       before == '\\' || before == '%' };
+		word->is = judge(r, word);
+	}
+}
+
+/* ---- what is the entry's own ----------------------------------------------------------------- */
+
+static void mark_own(struct redaction *r, struct value name)
+{
+	const unsigned char *p = r->text, *end = r->text + r->len;
+
+	if (!name.len)
+		return;
+	for (; (p = memmem(p, (size_t)(end - p), name.bytes, name.len)); p++)
+		if ((p == r->text || !ck_in_word(p[-1])) &&
+		    (p + name.len == end || !ck_in_word(p[name.len])))
+			memset(r->own + (p - r->text), true, name.len);
+}
+
+static void mark_own_names(struct redaction *r, const char *names)
+{
+	for (size_t n; names && *names; names += n + !!names[n]) {
+		n = strcspn(names, " ");
+		mark_own(r, (struct value){ (const unsigned char *)names, n });
+	}
+}
+
+/* ---- what a value has ------------------------------------------------------------------------ */
+
+static void hide(struct redaction *r, unsigned word)
+{
+	if (r->words[word].is != OWN)
+		r->words[word].is = HIDE;
+}
+
+static void joint_key(const unsigned char *left, size_t left_len, const unsigned char *right,
+		      size_t right_len, unsigned char key[2 * EDGE])
+{
+	memset(key, 0, 2 * EDGE);
+	for (size_t i = 0; i < EDGE && i < left_len; i++)
+		key[i] = ck_lower(left[left_len - 1 - i]);
+	for (size_t i = 0; i < EDGE && i < right_len; i++)
+		key[EDGE + i] = ck_lower(right[i]);
+}
+
+static void bytes_key(const unsigned char *s, size_t len, unsigned char key[2 * EDGE])
+{
+	memset(key, 0, 2 * EDGE);
+	memcpy(key, s, len);
+	key[2 * EDGE - 1] = (unsigned char)(0x80 | len); /* no letter */
+}
+
+static struct clue *add_clue(struct redaction *r, unsigned left, unsigned right)
+{
+	struct clue *clue = &r->clues[r->n_clues];
+
+	if (r->n_clues < CK_REDACT_CLUES) {
+		r->n_clues++;
+	} else {
+		hide(r, left);
+		hide(r, right);
+	}
+	clue->left = left;
+	clue->right = right;
+	return clue;
+}
+
+static int compare_clues(const void *a, const void *b)
+{
+	return memcmp(((const struct clue *)a)->key, ((const struct clue *)b)->key, 2 * EDGE);
+}
+
+/* @skip: bytes of the right word that are an escape's */
+static void add_joint(struct redaction *r, unsigned left, unsigned right, unsigned skip)
+{
+	const struct word *a = &r->words[left], *b = &r->words[right];
+
+	if ((a->is != HIDE && a->is != OWN) || (b->is != HIDE && b->is != OWN))
+		joint_key(r->text + a->at, a->len, r->text + b->at + skip, b->len - skip,
+			  add_clue(r, left, right)->key);
+}
+
+/* Each word with the one before it; and with the last two that are no escapes, because one of
+ * these may be an escape of another language ("&quot;"). */
+static void join_words(struct redaction *r)
+{
+	/* none, "n", "0a" after '%', "x0a" or "012", "u000a" */
+	static const unsigned escapes[] = { 0, 1, 2, 3, 5 };
+	unsigned before[2] = { 0 }, known = 0;
+
+	for (unsigned i = 0; i < r->n_words; i++) {
+		const struct word *word = &r->words[i];
+		if (i && r->words[i - 1].escape)
+			add_joint(r, i - 1, i, 0);
+		if (known > 1 && r->words[before[0]].is == HIDE)
+			add_joint(r, before[1], i, 0);
+		for (size_t k = 0; known && k < (word->escape ? CK_COUNT(escapes) : 1); k++)
+			if (escapes[k] < word->len)
+				add_joint(r, before[0], i, escapes[k]);
+		if (!word->escape) {
+			before[1] = before[0];
+			before[0] = i;
+			known++;
+		}
+	}
+}
+
+static void join_parts(struct redaction *r, unsigned word)
+{
+	const unsigned char *s = r->text + r->words[word].at;
+	size_t len = r->words[word].len;
+
+	for (size_t n = ck_name_part(s, len); n < len; n = ck_name_part(s, len)) {
+		joint_key(s, n, s + n, ck_name_part(s + n, len - n), add_clue(r, word, word)->key);
+		s += n;
+		len -= n;
+	}
+}
+
+static void add_bytes(struct redaction *r, unsigned word, const unsigned char *s, size_t len,
+		      size_t window)
+{
+	for (size_t i = 0; i == 0 || i + window <= len; i++) {
+		bytes_key(s + i, len < window ? len : window, add_clue(r, word, word)->key);
+		r->begins[s[i] << 8 | s[i + 1]] = true;
+	}
+}
+
+/* A number or id may be a value in hexadecimal, cut within a byte at either end. */
+static void add_decoded(struct redaction *r, unsigned word, const unsigned char *s, size_t len,
+			size_t window)
+{
+	unsigned char bytes[CK_ID_DIGITS / 2];
+	size_t digits = 0;
+
+	while (digits < len && digits < CK_ID_DIGITS && ck_hex_digit(s[digits]))
+		digits++;
+	for (size_t first = 0; first < 2 && digits >= first + 2 * CODED; first++) {
+		size_t n = 0;
+		for (size_t i = first; i + 1 < digits; i += 2)
+			bytes[n++] =
+				(unsigned char)(ck_hex_value(s[i]) << 4 | ck_hex_value(s[i + 1]));
+		add_bytes(r, word, bytes, n, window);
+	}
+}
+
+static void find_clues(struct redaction *r)
+{
+	for (unsigned i = 0; i < r->n_words; i++) {
+		const unsigned char *s = r->text + r->words[i].at;
+		size_t len = r->words[i].len;
+		if (r->words[i].is == JOINED)
+			join_parts(r, i);
+		if (r->words[i].is != TELLING)
+			continue;
+		if (!ck_allowed_number(s, len)) {
+			add_decoded(r, i, s, len, WINDOW);
+			add_bytes(r, i, s, len, WINDOW);
+			continue;
+		}
+		for (; !ck_digit(s[0]); len--) /* "v" */
+			s++;
+		add_decoded(r, i, s, len, CODED); /* with its unit, which may be a digit */
+		while (!ck_digit(s[len - 1]))
+			len--;
+		if (len >= CK_REDACT_MIN)
+			add_bytes(r, i, s, len, CK_REDACT_MIN);
+	}
+	join_words(r);
+	qsort(r->clues, r->n_clues, sizeof(*r->clues), compare_clues);
+}
+
+static void follow(struct redaction *r, const unsigned char key[2 * EDGE])
+{
+	size_t low = 0, high = r->n_clues;
+
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		if (compare_bytes(secrets->v[mid].bytes, secrets->v[mid].len, text, len) <= 0)
+		if (memcmp(r->clues[mid].key, key, 2 * EDGE) < 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (!low)
-		return 0;
-	const struct secret *found = &secrets->v[low - 1];
-	while (common < found->len && common < len && found->bytes[common] == text[common])
-		common++;
-	for (ptrdiff_t i = (ptrdiff_t)low - 1; i >= 0; i = secrets->v[i].shorter)
-		if (secrets->v[i].len <= common)
-			return secrets->v[i].len;
-	return 0;
-}
-
-/* ---- the text -------------------------------------------------------------------------------- */
-
-static bool ends_word(unsigned char c)
-{
-	return c <= ' ' || c == '.' || c == '/' || c == 0x7f;
-}
-
-/* The bytes of the character at @s; 0: it is bad UTF-8 or a control character. */
-static size_t printable(const unsigned char *s, size_t len)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = s[0] < 0x80   ? 1
-		   : s[0] < 0xc2 ? 0
-		   : s[0] < 0xe0 ? 2
-		   : s[0] < 0xf0 ? 3
-		   : s[0] < 0xf5 ? 4
-				 : 0;
-	uint32_t c;
-
-	if (n == 1)
-		return s[0] >= 0x20 && s[0] != 0x7f;
-	if (!n || n > len)
-		return 0;
-	c = s[0] & (0xffu >> (n + 1));
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
+	for (; low < r->n_clues && !memcmp(r->clues[low].key, key, 2 * EDGE); low++) {
+		hide(r, r->clues[low].left);
+		hide(r, r->clues[low].right);
 	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) || c < 0xa0)
-		return 0;
-	return n;
 }
 
-static void hide(bool *hidden, size_t from, size_t n, size_t len)
+static void follow_joint(struct redaction *r, struct value left, struct value right)
 {
-	for (size_t i = from; i < from + n && i < len; i++)
-		hidden[i] = true;
+	unsigned char key[2 * EDGE];
+
+	joint_key(left.bytes, left.len, right.bytes, right.len, key);
+	follow(r, key);
 }
 
-static void redact_text(const struct secrets *secrets, const unsigned char *text, size_t len,
-			char *out)
+static void follow_parts(struct redaction *r, struct value word)
 {
-	bool hidden[TEXT_READ] = { false };
-	size_t shown = len < TEXT_READ ? len : TEXT_READ, word = 0, n = 0, step;
-	bool hiding = false;
-
-	for (size_t i = 0; i < shown; i++) {
-		hide(hidden, i, secret_at(secrets, text + i, len - i), shown);
-		if (ends_word(text[i]))
-			word = 0;
-		else if (++word == CK_REDACT_WORD)
-			hide(hidden, i + 1 - word, word, shown);
-		else if (word > CK_REDACT_WORD)
-			hidden[i] = true;
+	for (size_t n; (n = ck_name_part(word.bytes, word.len)) < word.len;) {
+		struct value rest = { word.bytes + n, word.len - n };
+		follow_joint(r, (struct value){ word.bytes, n },
+			     (struct value){ rest.bytes, ck_name_part(rest.bytes, rest.len) });
+		word = rest;
 	}
-	for (size_t i = 0; i < shown; i += step) {
-		size_t good = printable(text + i, len - i);
-		const char *show = good ? (const char *)text + i : "?";
-		step = good ? good : 1;
-		bool hide_it = memchr(hidden + i, true, step < shown - i ? step : shown - i);
-		size_t size = step;
-		if (hide_it) { /* one "***" for each run of hidden bytes */
-			show = HIDDEN;
-			size = hiding ? 0 : sizeof(HIDDEN) - 1;
+}
+
+static void follow_bytes(struct redaction *r, struct value value)
+{
+	unsigned char key[2 * EDGE];
+
+	for (size_t i = 0; i + 1 < value.len; i++) {
+		if (!r->begins[value.bytes[i] << 8 | value.bytes[i + 1]])
+			continue;
+		for (size_t n = CODED; n <= WINDOW && i + n <= value.len; n++) {
+			bytes_key(value.bytes + i, n, key);
+			follow(r, key);
 		}
-		if (n + size > CK_TEXT_MAX)
-			break;
-		memcpy(out + n, show, size);
-		n += size;
-		hiding = hide_it;
 	}
-	out[n] = '\0';
 }
 
-void ck_redact(const char *text, enum ck_kind kind, const void *request, size_t len, char *out)
+static void hide_long_word(struct redaction *r, const unsigned char *s, size_t len)
 {
-	const char *const *paths = kind == CK_SANDBOX ? sandbox_paths : container_paths;
-	struct secrets secrets = { 0 };
-	bool known = true;
-
-	for (; request && known && *paths; paths++)
-		known = collect(&secrets, ck_wire_begin(request, len), *paths);
-	if (known) {
-		link_secrets(&secrets);
-		redact_text(&secrets, (const unsigned char *)text, strlen(text), out);
-	} else {
-		/* some of the request's strings are not known */
-		memcpy(out, HIDDEN, sizeof(HIDDEN));
+	for (unsigned i = 0; len >= CK_REDACT_LONG && i < r->n_words; i++) {
+		size_t n = 0;
+		while (r->words[i].len == len && n < len &&
+		       ck_lower(r->text[r->words[i].at + n]) == ck_lower(s[n]))
+			n++;
+		if (n == len)
+			hide(r, i);
 	}
-	free(secrets.v);
+}
+
+static void hide_value(struct redaction *r, struct value value)
+{
+	const unsigned char *equals = memchr(value.bytes, '=', value.len);
+	size_t tail = equals ? (size_t)(equals - value.bytes) : value.len;
+	size_t n = 0, n_tail = 0;
+	struct value last = { 0 };
+
+	for (size_t at = 0, len; next_word(value, &at, &len); at += len) {
+		struct value word = { value.bytes + at, len };
+		if (n++)
+			follow_joint(r, last, word);
+		follow_parts(r, word);
+		n_tail += at > tail;
+		last = word;
+	}
+	if (n == 1 || n_tail == 1)
+		hide_long_word(r, last.bytes, last.len);
+	follow_bytes(r, value);
+}
+
+/* ---- what is shown --------------------------------------------------------------------------- */
+
+struct shown {
+	char *out;
+	size_t len;
+	size_t gap;  /* of the bytes, how many follow the last "***"; 0: it is the last */
+	bool hidden; /* there is a "***" */
+	bool full;
+};
+
+static void show(struct shown *shown, const void *bytes, size_t len)
+{
+	if (shown->full || shown->len + len > CK_TEXT_MAX) {
+		shown->full = true;
+		return;
+	}
+	memcpy(shown->out + shown->len, bytes, len);
+	shown->len += len;
+	shown->gap += len;
+}
+
+/* One "***" for hidden words with only blanks, or only punctuation, between them. */
+static void show_hidden(struct shown *shown)
+{
+	const char *gap = shown->out + shown->len - shown->gap;
+	size_t blanks = 0, others = 0;
+
+	for (size_t i = 0; shown->hidden && i < shown->gap; i++) {
+		if (ck_in_word((unsigned char)gap[i]))
+			blanks = others = 1;
+		else if (gap[i] == ' ')
+			blanks++;
+		else
+			others++;
+	}
+	if (shown->full)
+		return;
+	if (shown->hidden && (!blanks || !others)) {
+		shown->len -= shown->gap;
+	} else {
+		show(shown, HIDDEN, sizeof(HIDDEN) - 1);
+		shown->hidden = true;
+	}
+	shown->gap = 0;
+}
+
+/* What is between two words. '\' comes from quoting and says nothing. */
+static void show_gap(struct shown *shown, const struct redaction *r, size_t from, size_t to)
+{
+	size_t row = 0;
+
+	for (size_t i = from; i < to; i++) {
+		unsigned char c = r->text[i];
+		bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+		bool own = r->own[i] && c > ' ' && c < 0x7f;
+		bool prose = strchr(".,:;()[]{}\"'/=-_<>$#", c) && c && row < CK_REDACT_ROW;
+		if (blank)
+			show(shown, " ", 1);
+		else if (own || prose)
+			show(shown, &c, 1);
+		else if (c != '\\')
+			show_hidden(shown);
+		row += prose;
+	}
+}
+
+static void show_all(const struct redaction *r, char *out)
+{
+	struct shown shown = { .out = out };
+	size_t at = 0;
+
+	for (size_t i = 0; i < r->n_words; i++) {
+		const struct word *word = &r->words[i];
+		show_gap(&shown, r, at, word->at);
+		if (word->is == HIDE)
+			show_hidden(&shown);
+		else
+			show(&shown, r->text + word->at, word->len);
+		at = word->at + word->len;
+	}
+	show_gap(&shown, r, at, r->len);
+	out[shown.len] = '\0';
+}
+
+static bool redact(struct redaction *r, const char *text, const struct ck_known *known)
+{
+	r->len = strnlen(text, sizeof(r->text));
+	r->cut = r->len == sizeof(r->text) && text[r->len];
+	memcpy(r->text, text, r->len);
+	for (size_t i = 0; i < CK_COUNT(directories); i++)
+		mark_own_names(r, directories[i]);
+	for (size_t i = 0; i < known->n; i++)
+		mark_own_names(r, known->names[i]);
+	if (!visit_all(r, known, true, mark_own))
+		return false;
+	split(r);
+	if (!known->request)
+		return true;
+	find_clues(r);
+	return visit_all(r, known, false, hide_value);
+}
+
+void ck_redact(const char *text, const struct ck_known *known, char *out)
+{
+	static const struct ck_known nothing;
+	CK_AUTO_FREE struct redaction *r = CK_NEW(struct redaction);
+
+	if (r && redact(r, text, known ? known : &nothing))
+		show_all(r, out);
+	else
+		memcpy(out, HIDDEN, sizeof(HIDDEN));
 }

@@ -3,16 +3,40 @@
 #define CK_CACHE_REQUEST_REDACT_H
 /*
  * Text from a runtime, CNI or plugin often repeats what the request said. Before it is stored,
- * logged or shown, "***" replaces every string of CK_REDACT_MIN bytes or more from the request's
- * env values, args, command, annotation values and mount sources, and every single word of
- * CK_REDACT_WORD bytes or more (a key, a token or an id; prose has no such words). Control
- * characters and bad UTF-8 become '?'. The text is cut to CK_TEXT_MAX bytes, between two
- * characters.
+ * logged or shown, a list decides what may stay. Everything else becomes "***".
+ *
+ * What may stay:
+ * - the words of words.c, whole or as the parts of a name like RunPodSandbox;
+ * - numbers with or without a unit, ids of 64 hex digits, and UUIDs;
+ * - the names, ids, image and runtime handler of the entry itself, where they stand as whole words,
+ *   and the directories of the runtimes, of the kubelet and of CNI;
+ * - the name of a plugin at the beginning of the text ("plugin 10-name: ...");
+ * - blanks and the punctuation of prose, a few in a row.
+ *
+ * What does not stay although it is on the list:
+ * - two neighbours that are neighbours in a value of the request, too. Only the words count, so
+ *   quotes, escapes, blanks and case between and in them change nothing;
+ * - a number that has CK_REDACT_MIN digits of a value in a row, an id or a plugin's name that has
+ *   six bytes of one, and each of them if it is a piece of a value in hexadecimal;
+ * - a word of CK_REDACT_LONG letters or more that is a whole value, or all that follows its '='.
+ * A single shorter word stays ("true", "default", "device"): it tells nothing, and a text without
+ * such words cannot be read.
+ *
+ * A value is every string of the request but the entry's names and the keys of maps: env, args,
+ * mounts, annotations, labels, sysctls and all others. Without the request, only the list decides.
  */
 #include "src/crikeep.h"
 
-/* ck_redact - @request NULL: there is none at hand, so only long words are replaced. Without memory
- * the whole text becomes "***". @out has CK_TEXT_MAX + 1 bytes and is always terminated. Of
- * overlapping strings nothing shows */
-void ck_redact(const char *text, enum ck_kind kind, const void *request, size_t len, char *out);
+struct ck_known { /* what is known of the entry; zeroed: nothing */
+	enum ck_kind kind;
+	const void *request; /* NULL: not at hand */
+	size_t len;
+	const char *const *names; /* names and ids, several separated by ' '; each may be NULL */
+	size_t n;
+};
+
+/* ck_redact - @known: NULL is allowed. @out has CK_TEXT_MAX + 1 bytes; it gets printable ASCII,
+ * always terminated and cut to CK_TEXT_MAX bytes. It is "***" if memory is gone or the request is
+ * malformed */
+void ck_redact(const char *text, const struct ck_known *known, char *out);
 #endif

@@ -25,9 +25,16 @@
 /* so much can be had: then SQLite, whose pages have 4 KiB, is not short of memory either */
 #define CK_MEMORY_PROBE    (64u << 10)
 #define CK_TOLD_MAX        4096u       /* names of notified plugins: 100 of 40 bytes */
-#define CK_REDACT_MIN       4u          /* shorter strings of a request occur in ordinary words */
-/* a longer word without a blank, dot or slash is a key, a digest or an id, not prose */
-#define CK_REDACT_WORD      24u
+/* bytes of a text that are read; at most CK_TEXT_MAX are shown, and hidden ones join */
+#define CK_REDACT_READ     2048u
+/* fewer digits are in too many values to tell anything: an exit code, a descriptor */
+#define CK_REDACT_MIN      4u
+/* a whole value that is one listed word is hidden from here; passwords are rarely shorter */
+#define CK_REDACT_LONG     8u
+#define CK_REDACT_DIGITS   20u         /* of the longest number: 2^64 */
+/* what is looked for in the request: an id has 113, a word one to four; most texts have 100 */
+#define CK_REDACT_CLUES    4096u
+#define CK_REDACT_ROW      4u          /* punctuation in a row; prose has three: '": "' */
 
 /* the daemon */
 /* the longest message that crikeepd reads, besides creates; also CRI-O's limit */

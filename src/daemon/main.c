@@ -152,7 +152,7 @@ static void upstream_down(const char *why, void *userdata)
 
 static void upstream_redact(const char *text, char *out)
 {
-	ck_redact(text, CK_SANDBOX, NULL, 0, out);
+	ck_redact(text, NULL, out);
 }
 
 static const struct ck_upstream_owner upstream_owner = {

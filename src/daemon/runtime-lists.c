@@ -46,8 +46,8 @@ static int take_list(struct ck_reconcile *reconcile, struct ck_unary_reply *repl
 	char why[CK_TEXT_MAX + 1];
 	/* the reason is logged, and may repeat secrets of a request */
 	if (reply->status.code != CK_GRPC_OK) {
-		ck_redact(reply->status.message ? reply->status.message : "no reason given",
-			  reconcile->method->kind, NULL, 0, why);
+		ck_redact(reply->status.message ? reply->status.message : "no reason given", NULL,
+			  why);
 		return ck_fail(err, CK_EUNAVAILABLE, "%s: %s", ck_grpc_name(reply->status.code),
 			       why);
 	}

@@ -661,7 +661,7 @@ static void down(const char *why, void *userdata)
 
 static void redact(const char *text, char *out)
 {
-	ck_redact(text, CK_SANDBOX, NULL, 0, out);
+	ck_redact(text, NULL, out);
 }
 
 static const struct ck_upstream_owner upstream_owner = { .up = up, .down = down, .redact = redact };

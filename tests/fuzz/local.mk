@@ -9,6 +9,7 @@ fuzz_tests = \
 	tests/fuzz/fuzz-mux \
 	tests/fuzz/fuzz-nri-message \
 	tests/fuzz/fuzz-record \
+	tests/fuzz/fuzz-redact \
 	tests/fuzz/fuzz-request \
 	tests/fuzz/fuzz-rows \
 	tests/fuzz/fuzz-status-file \
