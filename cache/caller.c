@@ -177,9 +177,7 @@ static int finish(struct ck_turn *turn, struct ck_shared_result *result, struct 
 		r = fetch(turn, err); /* as it is now that the round is on disk */
 	else if (r < 0 && err)
 		*err = f.why;
-	return r == -CK_EABANDONED ? CK_ABANDONED
-	       : r == CK_BUSY      ? CK_KEPT /* its caller's time was up before */
-				   : r;
+	return r == CK_BUSY ? CK_KEPT /* its caller's time was up before */ : r;
 }
 
 int ck_turn_finish_impl(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err)

@@ -133,8 +133,8 @@ uint64_t ck_cache_timeout(struct ck_cache *cache)
 	 CODE(FAILED) | CODE(FORK) | CODE(INVAL) | CODE(IO) | CODE(MALFORMED) | CODE(NOLOOP) | \
 	 CODE(NOMEM) | CODE(PRECONDITION) | CODE(REFUSED) | CODE(TOOBIG) | CODE(UNAVAILABLE))
 #define FINISH_CODES \
-	(CODE(CLOSED) | CODE(DEADLK) | CODE(FORK) | CODE(INVAL) | CODE(NOMEM) | CODE(STATE) | \
-	 CODE(UNAVAILABLE))
+	(CODE(ABANDONED) | CODE(CLOSED) | CODE(DEADLK) | CODE(FORK) | CODE(INVAL) | CODE(NOMEM) | \
+	 CODE(STATE) | CODE(UNAVAILABLE))
 
 int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 		  struct ck_turn **ret_turn, struct ck_error *err)

@@ -61,57 +61,50 @@
 extern "C" {
 #endif
 
-/*
- * Name, value, meaning: the only codes that leave the library. Values are never reused. Since: 0.1
- */
-#define CK_ERRORS(X) \
-	X(NOMEM, 1, "out of memory") \
-	X(INVAL, 2, "invalid argument") \
-	X(MALFORMED, 3, "not a valid CRI request") \
-	X(TOOBIG, 4, "over a limit") \
-	X(IO, 5, "input or output failed") \
-	X(FULL, 6, "no space left for the database") \
-	X(DAMAGED, 7, "the database is damaged") \
-	X(VERSION, 8, "created by a newer version") \
-	X(OWNED, 9, "another process owns the state directory") \
-	X(NOTFOUND, 10, "no such entry") \
-	X(CONFLICT, 11, "the request differs from the one that created the committed resource") \
-	X(ABANDONED, 12, "superseded: the kubelet has moved on") \
-	X(UNAVAILABLE, 13, "something this needs is not available yet") \
-	X(DEADLINE, 14, "the deadline had passed") \
-	X(PRECONDITION, 15, "the sandbox is being stopped") \
-	X(FAILED, 16, "the creation failed") \
-	X(REFUSED, 17, "a plugin refused") \
-	X(NOLOOP, 18, "no event loop: call ck_cache_run_thread() or ck_cache_process()") \
-	X(DEADLK, 19, "not from a callback, and not twice at once") \
-	X(FORK, 20, "in a child of the process that opened the cache") \
-	X(CLOSED, 21, "the cache is closing") \
-	X(STATE, 22, "the turn is not in a state for this call")
-
-/* Codes: functions return them negated.   Since: 0.1 */
+/* Errors: functions return them negated. No others leave the library. Values are never reused.
+ * ck_strerror(3) says what they mean. Since: 0.1 */
 enum ck_errcode {
-#define CK_ERROR_ENUM(name, value, text) CK_E##name = value,
-	CK_ERRORS(CK_ERROR_ENUM)
-#undef CK_ERROR_ENUM
+	CK_ENOMEM = 1,
+	CK_EINVAL = 2,
+	CK_EMALFORMED = 3,
+	CK_ETOOBIG = 4,
+	CK_EIO = 5,
+	CK_EFULL = 6,
+	CK_EDAMAGED = 7,
+	CK_EVERSION = 8,
+	CK_EOWNED = 9,
+	CK_ENOTFOUND = 10,
+	CK_ECONFLICT = 11,
+	CK_EABANDONED = 12,
+	CK_EUNAVAILABLE = 13,
+	CK_EDEADLINE = 14,
+	CK_EPRECONDITION = 15,
+	CK_EFAILED = 16,
+	CK_EREFUSED = 17,
+	CK_ENOLOOP = 18,
+	CK_EDEADLK = 19,
+	CK_EFORK = 20,
+	CK_ECLOSED = 21,
+	CK_ESTATE = 22,
 };
 
-/* Outcomes of a turn. Values are never reused.   Since: 0.1 */
+/*
+ * Outcomes of a turn. Values are never reused, and none is an error code: ck_strerror() knows both.
+ * Since: 0.1
+ */
 enum ck_outcome {
-	CK_OK = 0,
 	/* create the resource; then ck_turn_finish(), ck_turn_fail() or ck_turn_lost() */
-	CK_CREATE = 1,
-	CK_WAIT = 2,      /* not decided yet: ck_turn_wait() or ck_turn_watch() */
-	CK_HAND_BACK = 3, /* it exists: ck_turn_reply() */
+	CK_CREATE = 101,
+	CK_WAIT = 102,      /* not decided yet: ck_turn_wait() or ck_turn_watch() */
+	CK_HAND_BACK = 103, /* it exists: ck_turn_reply() */
 	/*
 	 * the deadline is near, and it is still being created; ck_turn_error() has the stage and
 	 * the age
 	 */
-	CK_BUSY = 4,
+	CK_BUSY = 104,
 	/* finished, but your caller is gone or out of time: kept for the repeated request */
-	CK_KEPT = 5,
-	/* finished, but not handed out: it will be destroyed through ck_host */
-	CK_ABANDONED = 6,
-	CK_DRAINED = 7,   /* ck_remove_begin(): the cache has nothing left of the sandbox */
+	CK_KEPT = 105,
+	CK_DRAINED = 106, /* ck_remove_begin(): the cache has nothing left of the sandbox */
 };
 
 /* Bytes of the text of an error; longer texts are cut. Since: 0.1 */
@@ -134,8 +127,8 @@ struct ck_error {
 };
 
 /*
- * ck_strerror - the meaning of a code, negated or not. Static. This and the next two may be called
- * from anywhere. Since: 0.1
+ * ck_strerror - the meaning of an error code, negated or not, or of an outcome. Static. This and the
+ * next two may be called from anywhere. Since: 0.1
  */
 const char *ck_strerror(int code);
 /*
@@ -543,10 +536,9 @@ int ck_turn_begin(struct ck_cache *cache, const struct ck_request *request,
 /*
  * ck_turn_wait - block until the turn is decided. A turn is decided once. From then on this
  * returns the decision at once, as often as it is called, whoever heard it before: the caller of
- * ck_turn_begin(), ck_turn_finish() (its CK_ABANDONED is -CK_EABANDONED here) or
- * ck_remove_begin(), or a callback; also without an event loop, from a callback, and after
+ * ck_turn_begin(), ck_turn_finish() or ck_remove_begin(), or a callback; also without an event loop, from a callback, and after
  * ck_cache_close(). CK_CREATE is no decision, and is returned once.
- * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_ABANDONED, CK_DRAINED, or -CK_EFAILED
+ * Return: CK_CREATE, CK_HAND_BACK, CK_BUSY, CK_KEPT, CK_DRAINED, or -CK_EFAILED
  * (ck_turn_status()), -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE, -CK_EREFUSED,
  * -CK_EPRECONDITION, -CK_EINVAL (as ck_turn_begin()), -CK_ENOLOOP, -CK_EDEADLK, -CK_ECLOSED,
  * -CK_ENOMEM, -CK_EFORK.
@@ -579,9 +571,10 @@ void ck_turn_leave(struct ck_turn *turn);
 int ck_turn_stage(struct ck_turn *turn, const char *stage);
 /*
  * ck_turn_finish - the resource exists; does not block
- * Return: CK_HAND_BACK (answer your caller), CK_WAIT (hooks run: wait or watch), CK_KEPT,
- * CK_ABANDONED, or -CK_EUNAVAILABLE (kept, because a required plugin is absent), -CK_ESTATE,
- * -CK_EINVAL (also: the id is that of another entry), -CK_ENOMEM, -CK_EFORK. Since: 0.1
+ * Return: CK_HAND_BACK (answer your caller), CK_WAIT (hooks run: wait or watch), CK_KEPT, or
+ * -CK_EABANDONED (not handed out: it will be destroyed through ck_host), -CK_EUNAVAILABLE (kept,
+ * because a required plugin is absent), -CK_ESTATE, -CK_EINVAL (also: the id is that of another
+ * entry), -CK_ENOMEM, -CK_EFORK. Since: 0.1
  */
 int ck_turn_finish(struct ck_turn *turn, const struct ck_result *result, struct ck_error *err);
 /*

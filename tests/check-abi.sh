@@ -189,10 +189,10 @@ see() {
 		's/^	char text\[CK_ERROR_TEXT\];/&\n	int more;/'
 	edited 1 "an enumerator's other value is seen" crikeep.h \
 		's/CK_CONDITION_DEAD = 3/CK_CONDITION_DEAD = 5/'
-	edited 1 "an error code's other value is seen" crikeep.h 's/X(FULL, 6,/X(FULL, 66,/'
+	edited 1 "an error code's other value is seen" crikeep.h 's/CK_EFULL = 6,/CK_EFULL = 66,/'
 	edited 0 'a struct may grow at its end' crikeep.h "$end"
 	edited 0 'a function may come' crikeep.h 's/^int ck_reconciled/int ck_more(void);\n&/'
-	edited 0 'an error code may come' crikeep.h 's/\(X(FULL, 6, .*\)\\$/\1 X(MORE, 99, "") \\/'
+	edited 0 'an error code may come' crikeep.h 's/^\tCK_EFULL = 6,/&\n\tCK_EMORE = 99,/'
 }
 
 # ---- the library -------------------------------------------------------------------------------

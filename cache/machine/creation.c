@@ -21,16 +21,15 @@ static int creator_outcome(struct ck_machine *m, struct ck_mturn *t, const struc
 {
 	if (ck_turn_decided(t)) {
 		int outcome = t->decision.outcome;
-		return outcome == CK_BUSY /* a list showed it first, and then its time was up */
-			       ? CK_KEPT
-			       : outcome == -CK_EABANDONED ? CK_ABANDONED : outcome;
+		/* a list showed it first, and then its time was up */
+		return outcome == CK_BUSY ? CK_KEPT : outcome;
 	}
 	if (e->row.state == CK_STATE_COMMITTING && ck_turn_live(m, t))
 		return CK_WAIT;
 	if (e->row.state == CK_STATE_EVICTING) {
 		ck_turn_answer(m, t, -CK_EABANDONED, "superseded: %s",
 			       ck_reason_text(e->row.reason));
-		return CK_ABANDONED;
+		return -CK_EABANDONED;
 	}
 	if (ck_turn_live(m, t))
 		return CK_WAIT; /* until a duplicate is gone (K26) */

@@ -331,7 +331,7 @@ int ck_machine_begin(struct ck_machine *m, struct ck_mturn *t, struct ck_key *ke
 		     const struct ck_fingerprint *fp, uint64_t timeout, bool expired,
 		     struct ck_error *err);
 int ck_machine_stage(struct ck_machine *m, struct ck_mturn *t, const char *stage);
-/* @result is shared, not taken. CK_HAND_BACK, CK_WAIT, CK_KEPT, CK_ABANDONED, -CK_EUNAVAILABLE,
+/* @result is shared, not taken. CK_HAND_BACK, CK_WAIT, CK_KEPT, -CK_EABANDONED, -CK_EUNAVAILABLE,
  * -CK_ESTATE */
 int ck_machine_finish(struct ck_machine *m, struct ck_mturn *t, struct ck_shared_result *result,
 		      struct ck_error *err);

@@ -150,7 +150,7 @@ static void answer_turn(int fd, struct ck_turn *turn, int outcome, const struct 
 	char text[1024];
 	struct ck_reply reply = { .size = sizeof(reply) };
 	struct ck_status status = { .size = sizeof(status) };
-	if (outcome == CK_KEPT || outcome == CK_ABANDONED)
+	if (outcome == CK_KEPT)
 		return; /* the caller is gone, or out of time: its repetition gets the answer */
 	if (outcome == CK_HAND_BACK && ck_turn_reply(turn, &reply) == 0) {
 		/* a CRI server sends reply.bytes as they are */

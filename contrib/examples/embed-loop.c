@@ -174,8 +174,8 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		else /* a ck_turn_finish() that was refused decided nothing: INTERNAL */
 			snprintf(text, sizeof(text), "error 13 %s\n", ck_strerror(-outcome));
 	}
-	/* CK_WAIT: called back. CK_KEPT, CK_ABANDONED: the caller is gone or out of time; its
-	 * repetition gets the answer. */
+	/* CK_WAIT: called back. CK_KEPT: the caller is gone or out of time; its repetition gets
+	 * the answer. */
 	if (*text && !call->gone && !call->answered)
 		answer(call, text);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/base/error.h"
+#include "src/base/mem.h"
 
 CK_PRINTF(4, 0)
 static void error_vset(struct ck_error *err, int code, int sys, const char *fmt, va_list ap)
@@ -63,14 +64,42 @@ int ck_nomem(struct ck_error *err)
 
 const char *ck_strerror(int code)
 {
-	switch (code < 0 ? -code : code) {
-#define CK_ERROR_CASE(name, value, text) \
-	case value:                      \
-		return text;
-		CK_ERRORS(CK_ERROR_CASE)
-#undef CK_ERROR_CASE
-	}
-	return code ? "unknown error" : "success";
+	static const char *const errors[] = {
+		[0] = "success",
+		[CK_ENOMEM] = "out of memory",
+		[CK_EINVAL] = "invalid argument",
+		[CK_EMALFORMED] = "not a valid CRI request",
+		[CK_ETOOBIG] = "over a limit",
+		[CK_EIO] = "input or output failed",
+		[CK_EFULL] = "no space left for the database",
+		[CK_EDAMAGED] = "the database is damaged",
+		[CK_EVERSION] = "created by a newer version",
+		[CK_EOWNED] = "another process owns the state directory",
+		[CK_ENOTFOUND] = "no such entry",
+		[CK_ECONFLICT] =
+			"the request differs from the one that created the committed resource",
+		[CK_EABANDONED] = "superseded: the kubelet has moved on",
+		[CK_EUNAVAILABLE] = "something this needs is not available yet",
+		[CK_EDEADLINE] = "the deadline had passed",
+		[CK_EPRECONDITION] = "the sandbox is being stopped",
+		[CK_EFAILED] = "the creation failed",
+		[CK_EREFUSED] = "a plugin refused",
+		[CK_ENOLOOP] = "no event loop: call ck_cache_run_thread() or ck_cache_process()",
+		[CK_EDEADLK] = "not from a callback, and not twice at once",
+		[CK_EFORK] = "in a child of the process that opened the cache",
+		[CK_ECLOSED] = "the cache is closing",
+		[CK_ESTATE] = "the turn is not in a state for this call",
+	};
+	static const char *const outcomes[] = { "create it",
+						"not decided yet",
+						"it exists",
+						"it is still being created",
+						"made too late for this caller, and kept",
+						"nothing of it is left in the cache" };
+	size_t error = code < 0 ? -(size_t)code : (size_t)code, outcome = error - CK_CREATE;
+	return error < CK_COUNT(errors)                   ? errors[error]
+	       : code > 0 && outcome < CK_COUNT(outcomes) ? outcomes[outcome]
+							  : "unknown error";
 }
 
 /* the text for the caller */

@@ -329,10 +329,6 @@ static void decided(struct ck_turn *turn, int outcome, void *userdata)
 		ck_call_answer(call, CK_GRPC_UNAVAILABLE,
 			       "made too late for this call; it is kept for the same request");
 		break;
-	case CK_ABANDONED:
-		ck_call_answer(call, CK_GRPC_ABORTED,
-			       "made, but the kubelet has moved on meanwhile");
-		break;
 	case -CK_EFAILED:
 		if (ck_turn_status(turn, &status) == 0) {
 			ck_call_answer_status(call, &status);

@@ -220,7 +220,7 @@ static int entries_fn(const struct ck_entry_info *entry, void *userdata)
 
 static struct ck_turn *watched(struct ck_turn *turn, int *ret_outcome)
 {
-	*ret_outcome = CK_OK;
+	*ret_outcome = 0;
 	assert_int_equal(ck_turn_watch(turn, decided, ret_outcome), 0);
 	return turn;
 }

@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -239,7 +240,26 @@ static void a_call_without_its_cache_or_job_is_refused(void **state)
 	ck_job_done(NULL, NULL);
 	ck_hook_done(NULL, "10-a", NULL);
 	assert_string_equal(ck_version(), "0.1.0");
+}
+
+static void each_code_and_each_outcome_has_its_own_text(void **state)
+{
+	(void)state;
+	assert_string_equal(ck_strerror(0), "success");
 	assert_string_equal(ck_strerror(CK_EOWNED), "another process owns the state directory");
+	assert_string_equal(ck_strerror(CK_KEPT), "made too late for this caller, and kept");
+	for (int i = CK_ENOMEM; i <= CK_DRAINED; i++) {
+		bool known = i <= CK_ESTATE || i >= CK_CREATE;
+		assert_true(known == !!strcmp(ck_strerror(i), "unknown error"));
+		for (int j = CK_ENOMEM; known && j < i; j++)
+			assert_string_not_equal(ck_strerror(i), ck_strerror(j));
+		if (i <= CK_ESTATE)
+			assert_ptr_equal(ck_strerror(-i), ck_strerror(i));
+		else
+			assert_string_equal(ck_strerror(-i), "unknown error");
+	}
+	assert_string_equal(ck_strerror(CK_DRAINED + 1), "unknown error");
+	assert_string_equal(ck_strerror(INT_MIN), "unknown error");
 }
 
 /* ---- what callers and hosts may do ----------------------------------------------------------- */
@@ -844,6 +864,7 @@ int main(void)
 		ON_FIXTURE(a_call_about_an_object_without_its_arguments_is_refused),
 		ON_FIXTURE(a_view_without_its_arguments_is_refused),
 		ON_FIXTURE(a_call_without_its_cache_or_job_is_refused),
+		cmocka_unit_test(each_code_and_each_outcome_has_its_own_text),
 		ON_FIXTURE(names_of_any_bytes_survive_a_restart),
 		ON_FIXTURE(a_forked_child_is_refused_and_the_parent_unharmed),
 		ON_FIXTURE(all_but_close_process_and_wait_may_be_called_from_a_callback),

@@ -53,7 +53,7 @@ static void a_kept_and_an_abandoned_turn_say_so_again(void **state)
 	newer.attempt = 1;
 	assert_int_equal(fx_begin(f, &newer, &next), CK_WAIT);
 	assert_int_equal(ck_turn_wait(abandoned, &f->err), -CK_EABANDONED);
-	assert_int_equal(fx_make(f, abandoned, &old, "s2"), CK_ABANDONED);
+	assert_int_equal(fx_make(f, abandoned, &old, "s2"), -CK_EABANDONED);
 	assert_int_equal(ck_turn_wait(abandoned, &f->err), -CK_EABANDONED);
 	assert_non_null(strstr(f->err.text, "superseded"));
 	ck_turn_leave(next);
@@ -173,7 +173,7 @@ static void removal_ends_in_whatever_pod_its_containers_are(void **state) /* K16
 	struct ck_turn *creator = fx_create(f, &app);
 	list_without_pod(f, "s1", "debug");
 	assert_int_equal(remove_begin(f, CK_SANDBOX, "s1", &removal), CK_WAIT);
-	assert_int_equal(fx_make(f, creator, &app, "c1"), CK_ABANDONED);
+	assert_int_equal(fx_make(f, creator, &app, "c1"), -CK_EABANDONED);
 	ck_turn_free(creator);
 	assert_int_equal(fx_decision(f, removal), CK_DRAINED);
 	assert_true(fx_was_destroyed(f, "c1"));

@@ -194,7 +194,7 @@ static void another_attempt_abandons_the_earlier_one(void **state) /* K9, K10 */
 	assert_int_equal(fx_decision(f, again), -CK_EABANDONED);
 	assert_int_equal(ck_error_grpc(&f->err), 10);
 	assert_int_equal(fx_decision(f, creator), -CK_EABANDONED);
-	assert_int_equal(fx_make(f, creator, &ask, "s1"), CK_ABANDONED);
+	assert_int_equal(fx_make(f, creator, &ask, "s1"), -CK_EABANDONED);
 	ck_turn_free(again);
 	ck_turn_free(creator);
 	assert_int_equal(fx_decision(f, newer), CK_CREATE); /* s1 and its ports are gone */
@@ -566,7 +566,7 @@ static void stopping_evicts_what_is_not_committed(void **state) /* K16 */
 	struct ck_turn *creator = fx_create(f, &late);
 	assert_int_equal(ck_sandbox_stopping(f->cache, "s1"), 0);
 	assert_int_equal(fx_decision(f, creator), -CK_EABANDONED);
-	assert_int_equal(fx_make(f, creator, &late, "c3"), CK_ABANDONED);
+	assert_int_equal(fx_make(f, creator, &late, "c3"), -CK_EABANDONED);
 	ck_turn_free(creator);
 	fx_settle(f);
 	assert_true(fx_was_destroyed(f, "c2"));
@@ -645,7 +645,7 @@ static void removal_waits_for_creates_in_flight(void **state) /* K16 */
 	struct ck_turn *creator = fx_create(f, &app);
 	assert_int_equal(ck_remove_begin(f->cache, CK_SANDBOX, "s1", 10 * S, &removal, &f->err),
 			 CK_WAIT);
-	assert_int_equal(fx_make(f, creator, &app, "c1"), CK_ABANDONED);
+	assert_int_equal(fx_make(f, creator, &app, "c1"), -CK_EABANDONED);
 	ck_turn_free(creator);
 	assert_int_equal(fx_decision(f, removal), CK_DRAINED);
 	assert_true(fx_was_destroyed(f, "c1"));

@@ -21,9 +21,9 @@
 void check_outcome(struct world *w, int outcome)
 {
 	static const int allowed[] = {
-		CK_CREATE,        CK_WAIT,      CK_HAND_BACK,      CK_BUSY,        CK_KEPT,
-		CK_ABANDONED,     CK_DRAINED,   -CK_EFAILED,       -CK_EABANDONED, -CK_ECONFLICT,
-		-CK_EUNAVAILABLE, -CK_EREFUSED, -CK_EPRECONDITION, -CK_EINVAL,     -CK_ENOMEM,
+		CK_CREATE,    CK_WAIT,           CK_HAND_BACK,   CK_BUSY,       CK_KEPT,
+		CK_DRAINED,   -CK_EFAILED,       -CK_EABANDONED, -CK_ECONFLICT, -CK_EUNAVAILABLE,
+		-CK_EREFUSED, -CK_EPRECONDITION, -CK_EINVAL,     -CK_ENOMEM,
 	};
 	for (size_t i = 0; i < CK_COUNT(allowed); i++)
 		if (outcome == allowed[i])

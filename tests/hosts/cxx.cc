@@ -120,7 +120,7 @@ int main(int, char **argv)
 	ck_result result{};
 	result.size = sizeof(result);
 	result.id = "s1";
-	int outcome = CK_OK;
+	int outcome = 0;
 	ck_turn_watch(
 		again.get(),
 		[](ck_turn *, int decided, void *userdata) {
@@ -129,7 +129,7 @@ int main(int, char **argv)
 		&outcome);
 	int r = ck_turn_finish(turn.get(), &result, nullptr);
 	HOST_EXPECT(r == CK_WAIT || r == CK_HAND_BACK);
-	for (int i = 0; i < 100 && outcome == CK_OK; i++) {
+	for (int i = 0; i < 100 && outcome == 0; i++) {
 		HOST_EXPECT(ck_cache_process(cache.get(), nullptr) >= 0);
 		HOST_EXPECT(ck_nri_process(nri.get(), nullptr) == 0);
 	}

@@ -462,13 +462,11 @@ void oracle_finished(struct world *w, struct caller *c, int r)
 		MUST(w, e->row.result && e->row.phase >= CK_PHASE_HOOKS,
 		     "the table: entry %lu is EVICTING, and its id came late and was not stored",
 		     row_of(w, s));
-		MUST(w, r == CK_ABANDONED || r == CK_KEPT || r < 0,
-		     "K2: the end of a creation that was given up: %d", r);
+		MUST(w, r == CK_KEPT || r < 0, "K2: the end of a creation that was given up: %d",
+		     r);
 		cell(w, CELL_FINISH, col);
 	} else {
-		MUST(w,
-		     r < 0 || r == CK_ABANDONED || r == CK_HAND_BACK || r == CK_WAIT ||
-			     r == CK_KEPT,
+		MUST(w, r < 0 || r == CK_HAND_BACK || r == CK_WAIT || r == CK_KEPT,
 		     "a late end was answered %d", r);
 	}
 }

@@ -718,7 +718,7 @@ static void k09_another_attempt_abandons_the_earlier(void **state)
 	assert_int_equal(outcome(A), -CK_EABANDONED);
 	assert_int_equal(outcome(B), -CK_EABANDONED);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
-	assert_int_equal(world_finish(w, A, true), CK_ABANDONED);
+	assert_int_equal(world_finish(w, A, true), -CK_EABANDONED);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 }
 
@@ -868,7 +868,7 @@ static void k11_changed_request_waits_for_the_end_of_a_creation(void **state)
 	assert_int_equal(begin(B, changed(sandbox), 240 * S), CK_WAIT);
 	assert_int_equal(state_of(A), CK_STATE_CREATING);
 	/* B is the newest, and its request differs */
-	assert_int_equal(world_finish(w, A, true), CK_ABANDONED);
+	assert_int_equal(world_finish(w, A, true), -CK_EABANDONED);
 	assert_int_equal(state_of(A), CK_STATE_EVICTING);
 	let_evict();
 	assert_int_equal(outcome(B), CK_CREATE);

@@ -73,8 +73,6 @@ func (c *Cache) Do(ctx context.Context, r Request, create func(ctx context.Conte
 				return Reply{}, ctx.Err()
 			}
 			err = &Error{Code: CodeKept}
-		case Abandoned:
-			err = &Error{Code: CodeAbandoned}
 		default:
 			err = &Error{Code: CodeState}
 		}

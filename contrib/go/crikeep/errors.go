@@ -43,9 +43,9 @@ const (
 	CodeClosed       Code = C.CK_ECLOSED
 	CodeState        Code = C.CK_ESTATE
 
-	CodeBusy Code = 1001 // outcome Busy, as an error: it is still being created. Is ErrUnavailable, too
-	CodeKept Code = 1002 // outcome Kept, as an error of Do: created, but too late for this caller. Is ErrUnavailable, too
-	CodeLost Code = 1003 // returned by the function given to Do: the outcome of the creation is unknown
+	CodeBusy Code = C.CK_BUSY // outcome Busy, as an error: it is still being created. Is ErrUnavailable, too
+	CodeKept Code = C.CK_KEPT // outcome Kept, as an error of Do: created, but too late for this caller. Is ErrUnavailable, too
+	CodeLost Code = 1003      // returned by the function given to Do: the outcome of the creation is unknown
 )
 
 // For errors.Is.
@@ -77,10 +77,6 @@ func (c Code) Error() string {
 
 func (c Code) text() string {
 	switch c {
-	case CodeBusy:
-		return "it is still being created"
-	case CodeKept:
-		return "it came too late for this caller, and is kept"
 	case CodeLost:
 		return "the outcome of the creation is unknown"
 	}

@@ -170,7 +170,7 @@ func (t *Turn) whenAbandoned(f func()) {
 // moved on. The creator may stop. It then calls Lost, or Fail if nothing is left.
 func (t *Turn) Abandoned() <-chan struct{} { return t.abandoned }
 
-// Wait waits until the turn is decided: Create, HandBack, Kept, Abandoned or Drained; or Busy, with
+// Wait waits until the turn is decided: Create, HandBack, Kept or Drained; or Busy, with
 // an error that is ErrBusy and names the stage and the age. Other errors are a *StatusError if the
 // creation failed, ErrAbandoned, ErrConflict, ErrUnavailable, ErrRefused, ErrPrecondition and
 // ErrClosed. Wait returns at the latest when the deadline given to Begin is near (K3). If ctx ends
@@ -299,9 +299,10 @@ func (t *Turn) Stage(s string) error {
 }
 
 // Finish says that the resource exists. HandBack: answer your caller with Reply. Wait: hooks are
-// being told; call Wait. Kept and Abandoned: do not answer your caller, and do not clean up. An
-// error that is ErrUnavailable means that the result is kept, but its commit could not be written,
-// or a required plugin is absent.
+// being told; call Wait. Kept: do not answer your caller, and do not clean up. An error that is
+// ErrAbandoned means that Host.Destroy will be called for it: do not clean up. One that is
+// ErrUnavailable means that the result is kept, but its commit could not be written, or a required
+// plugin is absent.
 func (t *Turn) Finish(r Result) (Outcome, error) {
 	id := cstring(r.ID)
 	if id == nil {
@@ -313,13 +314,13 @@ func (t *Turn) Finish(r Result) (Outcome, error) {
 	cerr := newError()
 	o := C.ckgo_finish(t.t, id, bytesPointer(r.Reply), C.size_t(len(r.Reply)), cerr)
 	t.leave()
+	if o == -C.CK_EABANDONED {
+		t.abandon()
+	}
 	if err := wrap(o, cerr); err != nil {
 		return 0, err
 	}
 	t.outcome.Store(int32(o))
-	if Outcome(o) == Abandoned {
-		t.abandon()
-	}
 	return Outcome(o), nil
 }
 

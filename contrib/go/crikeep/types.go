@@ -44,18 +44,17 @@ func (c Condition) String() string {
 type Outcome int
 
 const (
-	Create    Outcome = C.CK_CREATE    // create it; then call Finish, Fail or Lost
-	Wait      Outcome = C.CK_WAIT      // not decided yet; call Turn.Wait
-	HandBack  Outcome = C.CK_HAND_BACK // it exists; call Turn.Reply
-	Busy      Outcome = C.CK_BUSY      // the deadline is near, and it is still being created
-	Kept      Outcome = C.CK_KEPT      // finished, but your caller is gone or out of time: kept for the repeated request
-	Abandoned Outcome = C.CK_ABANDONED // finished, but not handed out: Host.Destroy will be called for it
-	Drained   Outcome = C.CK_DRAINED   // of a removal: the cache has nothing left of the sandbox
+	Create   Outcome = C.CK_CREATE    // create it; then call Finish, Fail or Lost
+	Wait     Outcome = C.CK_WAIT      // not decided yet; call Turn.Wait
+	HandBack Outcome = C.CK_HAND_BACK // it exists; call Turn.Reply
+	Busy     Outcome = C.CK_BUSY      // the deadline is near, and it is still being created
+	Kept     Outcome = C.CK_KEPT      // finished, but your caller is gone or out of time: kept for the repeated request
+	Drained  Outcome = C.CK_DRAINED   // of a removal: the cache has nothing left of the sandbox
 )
 
 func (o Outcome) String() string {
 	return name(int(o), map[int]string{int(Create): "create", int(Wait): "wait", int(HandBack): "hand back", int(Busy): "busy",
-		int(Kept): "kept", int(Abandoned): "abandoned", int(Drained): "drained"})
+		int(Kept): "kept", int(Drained): "drained"})
 }
 
 // Mode says how two requests are compared; see libcrikeep(3), "THE SAME REQUEST".

@@ -69,7 +69,7 @@ func (s *ResourceStore) getForRequest(ctx context.Context, kind crikeep.Kind, na
 		return s.deliver(ctx, kind, name, turn)
 	default:
 		turn.Close()
-		return "", fmt.Errorf("%s %q: %w", kind, name, outcomeError(ctx, outcome))
+		return "", fmt.Errorf("%s %q: %w", kind, name, tooLate(ctx))
 	}
 }
 
@@ -87,15 +87,12 @@ func (s *ResourceStore) makeWay(name string, wanted parts) {
 	}
 }
 
-func outcomeError(ctx context.Context, outcome crikeep.Outcome) error {
-	switch {
-	case ctx.Err() != nil:
+// tooLate is the error of a caller whose result is kept.
+func tooLate(ctx context.Context) error {
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case outcome == crikeep.Abandoned:
-		return crikeep.ErrAbandoned
-	default: // the deadline is so near that an answer might come too late
-		return crikeep.ErrKept
 	}
+	return crikeep.ErrKept // the deadline is so near that an answer might come too late
 }
 
 // deliver hands over a committed result and ends the turn.
@@ -172,10 +169,10 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 	outcome, err := turn.Finish(crikeep.Result{ID: o.id})
 	if err != nil || (outcome != crikeep.Wait && outcome != crikeep.HandBack) {
 		defer rec.mu.Unlock()
-		_ = s.finish(rec, outcome, err)
+		_ = s.finish(rec, err)
 		rec.wake()
 		if err == nil {
-			err = outcomeError(ctx, outcome)
+			err = tooLate(ctx)
 		}
 		return "", fmt.Errorf("finish %q: %w", name, err)
 	}
@@ -186,7 +183,7 @@ func (s *ResourceStore) Finish(ctx context.Context, name string, r IdentifiableC
 		if outcome, err = turn.Wait(ctx); err != nil || outcome != crikeep.HandBack {
 			turn.Close()
 			if err == nil {
-				err = outcomeError(ctx, outcome)
+				err = tooLate(ctx)
 			}
 			return "", fmt.Errorf("finish %q: %w", name, err)
 		}

@@ -642,16 +642,20 @@ func sameResource(a, b IdentifiableCreatable) (same bool) {
 // keep finishes the turn of a locked record whose caller is gone.
 func (s *ResourceStore) keep(rec *record) error {
 	rec.turn.Leave()
-	outcome, err := rec.turn.Finish(crikeep.Result{ID: rec.object.id})
-	return s.finish(rec, outcome, err)
+	_, err := rec.turn.Finish(crikeep.Result{ID: rec.object.id})
+	return s.finish(rec, err)
 }
 
 // finish records the library's answer to a result. An error means that the result is not kept.
-func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) error {
+func (s *ResourceStore) finish(rec *record, err error) error {
 	s.endTurn(rec)
 	switch {
 	case errors.Is(err, crikeep.ErrUnavailable):
 		s.warn(err, "kept, but not more", rec.name)
+		return nil
+	case errors.Is(err, crikeep.ErrAbandoned): // Destroy will be called
+		rec.object = nil
+		s.forget(rec)
 		return nil
 	case errors.Is(err, crikeep.ErrClosed): // the next process looks for it
 	case err != nil: // not accepted: mostly because it took too long and the entry was given up
@@ -659,9 +663,6 @@ func (s *ResourceStore) finish(rec *record, outcome crikeep.Outcome, err error) 
 		s.drop(rec.object)
 		s.warn(err, "a result came too late", rec.name)
 		s.adopt(rec.name, rec.object.id, cleaner)
-		rec.object = nil
-		s.forget(rec)
-	case outcome == crikeep.Abandoned: // Destroy will be called
 		rec.object = nil
 		s.forget(rec)
 	}

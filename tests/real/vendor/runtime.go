@@ -311,9 +311,6 @@ func (r *Runtime) tell(ctx context.Context, call *Call, conn net.Conn, reply cri
 	}
 	if errors.As(err, &ended) {
 		result.Busy, result.Code = ended.outcome == crikeep.Busy, codeUnavailable
-		if ended.outcome == crikeep.Abandoned {
-			result.Code = codeAborted
-		}
 	}
 	if ctx.Err() != nil {
 		r.diary.Note("gone %d", call.Number)
