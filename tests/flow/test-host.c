@@ -109,7 +109,7 @@ static void a_destroy_gets_what_is_left_of_its_time(void **state)
 	world_free(w); /* with a job under way: it ends */
 }
 
-static void ports_are_free_when_the_sandbox_is_stopped(void **state)
+static void ports_are_free_when_the_sandbox_is_destroyed(void **state)
 {
 	(void)state;
 	struct world *w = world_new();
@@ -117,7 +117,7 @@ static void ports_are_free_when_the_sandbox_is_stopped(void **state)
 	world_keep(w, &o);
 	peer_plan(&w->peer, "StopPodSandbox")->hold = true;
 	peer_plan(&w->peer, "RemovePodSandbox")->hold = true;
-	/* K9: the old attempt goes; K10: its ports first */
+	/* the old attempt is given up (K9), and its ports are free first (K10) */
 	struct ck_turn *turn = begin_as(w, o, 1);
 	struct world_ear ear;
 	world_listen(&ear, turn);
@@ -126,9 +126,13 @@ static void ports_are_free_when_the_sandbox_is_stopped(void **state)
 	assert_int_equal(ear.n, 0);
 	peer_release(&w->peer, "StopPodSandbox");
 	world_settle(w);
+	assert_int_equal(times(w, "RemovePodSandbox s1"), 1);
+	assert_int_equal(ear.n, 0);
+	peer_release(&w->peer, "RemovePodSandbox");
+	world_settle(w);
 	assert_int_equal(ear.n, 1);
 	assert_int_equal(ear.outcome, CK_CREATE);
-	assert_non_null(peer_has(&w->peer, "s1")); /* not removed yet */
+	assert_null(peer_has(&w->peer, "s1"));
 	ck_turn_free(turn);
 	world_free(w);
 }
@@ -535,7 +539,7 @@ int main(void)
 		cmocka_unit_test(what_was_stopped_or_removed_before_is_confirmed),
 		cmocka_unit_test(a_sandbox_that_does_not_stop_is_not_removed),
 		cmocka_unit_test(a_destroy_gets_what_is_left_of_its_time),
-		cmocka_unit_test(ports_are_free_when_the_sandbox_is_stopped),
+		cmocka_unit_test(ports_are_free_when_the_sandbox_is_destroyed),
 		cmocka_unit_test(a_runtime_that_goes_in_the_middle_is_asked_again),
 		cmocka_unit_test(a_status_lost_on_its_way_is_asked_for_again),
 		cmocka_unit_test(each_condition_is_understood),
